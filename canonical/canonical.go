@@ -1,0 +1,67 @@
+package canonical
+
+import "fmt"
+
+// Limits of both profiles. What is beyond one is refused, never cut.
+const (
+	// MaxDepth is the number of arrays and objects that may lie in each other.
+	MaxDepth = 200
+	// MaxDigits is the number of significant digits of a number.
+	MaxDigits = 1000
+	// MaxExponent bounds the power of ten of a number's first digit: its
+	// magnitude is below 10^(MaxExponent+1) and, unless it is 0, at least
+	// 10^-MaxExponent.
+	MaxExponent = 1000
+	// MaxZeros is the number of zeros that are written only to place the
+	// decimal point (100, 0.001); a number that needs more is written with an
+	// exponent. Every int64 is therefore written plainly.
+	MaxZeros = 20
+	// MaxStrictKey is the length of a key in the strict profile, in bytes.
+	MaxStrictKey = 128
+	// MaxStrictInt is the largest magnitude of an integer in the strict
+	// profile, 2^53−1.
+	MaxStrictInt = 1<<53 - 1
+)
+
+// Error says why a text has no canonical form, and where.
+type Error struct {
+	// Offset is the byte of the input at which the reason was found.
+	Offset int
+	// Path leads to the value at Offset: "$", "$.lines[2].amount"; a key that
+	// is not an identifier stands quoted in brackets.
+	Path string
+	// Reason is the rule that was broken, with the limit if there is one.
+	Reason string
+}
+
+// Error gives path, offset and reason.
+func (e *Error) Error() string {
+	return fmt.Sprintf("not canonical JSON: %s (byte %d): %s", e.Path, e.Offset, e.Reason)
+}
+
+// Payload returns the canonical form of user data (spec 2.2, profile payload).
+// It may return src itself, when that is canonical already; the caller must not
+// change either afterwards. Payload(Payload(x)) equals Payload(x). The error is
+// an *Error.
+func Payload(src []byte) ([]byte, error) {
+	return canonicalize(src, false)
+}
+
+// Strict returns the canonical form of a value in the profile of Quipu's own
+// fields (spec 2.2): objects, arrays, strings, booleans, null and integers
+// spelled plainly with a magnitude up to MaxStrictInt; keys are printable ASCII up to
+// MaxStrictKey bytes. It may return src itself. The error is an *Error.
+func Strict(src []byte) ([]byte, error) {
+	return canonicalize(src, true)
+}
+
+func canonicalize(src []byte, strict bool) ([]byte, error) {
+	s := scanner{src: src, strict: strict}
+	if f := s.document(); f != nil {
+		return nil, &Error{Offset: f.offset, Path: pathTo(src, f.offset), Reason: f.reason}
+	}
+	if s.copied {
+		return s.out, nil
+	}
+	return src, nil
+}

@@ -1,0 +1,18 @@
+// Package canonical gives JSON one spelling, so that equal values have equal
+// bytes and bytes can be hashed, chained and compared (spec 2.2).
+//
+// Two profiles exist. [Payload] is for user data: numbers are exact decimals of
+// any size within limits, keys are any UTF-8. [Strict] is for the fields that
+// Quipu itself writes: integers that every JSON reader holds exactly, short
+// ASCII keys. Both put object keys in the order of their bytes, drop white
+// space and write a string with as few escapes as JSON allows.
+//
+// What has no unambiguous meaning is refused with an [*Error] that names the
+// place; it is never repaired: two keys of one name, U+0000, half a surrogate
+// pair, invalid UTF-8, numbers and nesting beyond the limits, anything behind
+// the value.
+//
+// The scanner passes once over its input and copies only from the first byte
+// that is not canonical on. Input that already is canonical, the common case
+// on the engine's way, is returned as it is, without an allocation.
+package canonical

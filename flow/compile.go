@@ -1,0 +1,186 @@
+package flow
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/flow/internal/expr"
+)
+
+// Parse reads a flow from YAML or JSON. file is only named in faults; with a
+// name that ends in .json nothing but JSON is taken. The error is Faults, all
+// that are wrong with the flow.
+func Parse(file string, src []byte) (*Flow, error) {
+	c := &collector{file: cmp.Or(file, "flow"), src: src, placed: true}
+	if len(src) > MaxDefinitionBytes {
+		c.add(position{1, 1}, "", "", "a flow has at most %d bytes, this has %d", MaxDefinitionBytes, len(src))
+		return nil, c.err()
+	}
+	if i := firstNonText(src); i >= 0 {
+		c.add((&jsonReader{src: src, next: position{1, 1}}).place(i), "", "", "not UTF-8 text")
+		return nil, c.err()
+	}
+	return build(c, read(c, src))
+}
+
+// firstNonText is where a source stops being text: at U+0000 or invalid UTF-8.
+func firstNonText(src []byte) int {
+	for i := 0; i < len(src); {
+		r, size := utf8.DecodeRune(src[i:])
+		if r == 0 || r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return -1
+}
+
+// read takes JSON for JSON, and what only looks like it for YAML.
+func read(c *collector, src []byte) *node {
+	if strings.EqualFold(filepath.Ext(c.file), ".json") {
+		return readJSON(src, c)
+	}
+	if bytes.HasPrefix(bytes.TrimSpace(src), []byte("{")) {
+		quiet := &collector{placed: true}
+		if n := readJSON(src, quiet); n != nil {
+			return n
+		}
+	}
+	return readYAML(src, c)
+}
+
+// ErrNotCanonical is returned by FromCanonical for bytes that are not what
+// this build would store.
+var ErrNotCanonical = errors.New("the stored flow is not in canonical form: it was changed, or written by another build; deploy it again under a new version")
+
+// FromCanonical compiles a flow from its canonical form, as it is stored. It
+// gives the same flow every time. The error is Faults or ErrNotCanonical.
+func FromCanonical(src []byte) (*Flow, error) {
+	c := &collector{src: src, placed: true}
+	if len(src) > MaxDefinitionBytes {
+		c.add(position{1, 1}, "", "", "a flow has at most %d bytes, this has %d", MaxDefinitionBytes, len(src))
+		return nil, c.err()
+	}
+	f, err := build(c, readJSON(src, c))
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(f.canonical, src) {
+		return nil, ErrNotCanonical
+	}
+	return f, nil
+}
+
+// build goes from nodes to a flow; root is nil when reading failed.
+func build(c *collector, root *node) (*Flow, error) {
+	if root == nil || !c.unique(root, "", 1) {
+		return nil, c.err()
+	}
+	def := decoder{c}.flow(root)
+	if def == nil {
+		return nil, c.err()
+	}
+	f := &Flow{name: def.name, version: def.version, identity: def.identity, expire: def.expire}
+	f.schema = c.schema(def.input)
+	g := newGraph(c, def)
+	k := compiler{graph: g, expressions: expr.NewCompiler()}
+	k.activities()
+	f.output, f.outputNeeds = k.template(def.output, nil, "output")
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+	f.adopt(g)
+	text, err := canonical.Payload(def.appendJSON(nil))
+	if err == nil && len(text) > MaxDefinitionBytes {
+		c.add(root.position, "", "", "the canonical form has more than %d bytes", MaxDefinitionBytes)
+		err = c.err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.canonical, f.digest = bytes.Clone(text), sha256.Sum256(text)
+	return f, nil
+}
+
+// adopt takes the activities of a graph without faults.
+func (f *Flow) adopt(g *graph) {
+	f.byName = make(map[string]*Activity, len(g.all))
+	for i, v := range g.ordered() {
+		v.Index = i
+		f.activities = append(f.activities, v.Activity)
+		f.byName[v.Name] = v.Activity
+	}
+	f.trigger = f.activities[0]
+}
+
+// compiler compiles the expressions of a graph.
+type compiler struct {
+	*graph
+	expressions *expr.Compiler
+}
+
+func (k *compiler) activities() {
+	for _, v := range k.all {
+		path := join("activities", v.Name)
+		v.input, v.inputNeeds = k.template(v.def.input, &reader{vertex: v}, path+".input")
+		for _, e := range v.out {
+			t := &Transition{From: v.Activity, To: e.to.Activity, OnError: e.def.onError}
+			if e.def.when != nil {
+				k.condition(t, e.def, v, strings.TrimSuffix(e.def.path, ".to")+".when")
+			}
+			v.Out = append(v.Out, t)
+			e.to.In = append(e.to.In, t)
+		}
+	}
+}
+
+// condition compiles a when, with or without ${ } around it.
+func (k *compiler) condition(t *Transition, def *transitionDef, v *vertex, path string) {
+	n := def.when
+	source, offset := n.text, 0
+	if pieces, _ := split(source); len(pieces) == 1 && pieces[0].expression {
+		source, offset = pieces[0].text, pieces[0].offset
+	}
+	trimmed := strings.TrimSpace(source)
+	offset += utf8.RuneCountInString(source[:strings.Index(source, trimmed)])
+	t.whenSource, def.condition = trimmed, trimmed
+	t.when = k.expression(n, offset, trimmed, &reader{vertex: v, self: true}, path)
+	if t.when == nil {
+		return
+	}
+	if !t.when.IsBool() {
+		k.within(n, 0, path, trimmed, "a condition must be true or false")
+	}
+	t.needs = needsOf(t.when.Refs())
+}
+
+func (k *compiler) expression(n *node, offset int, source string, r *reader, path string) *expr.Program {
+	program, problems := k.expressions.Compile(source, k.scope(r))
+	for _, p := range problems {
+		text := p.Text
+		if text == "" {
+			text = source
+		}
+		k.within(n, offset+p.Offset, path, text, "%s", p.Message)
+	}
+	return program
+}
+
+// needsOf lists the activities among mentions, sorted.
+func needsOf(refs []expr.Ref) []string {
+	var names []string
+	for _, r := range refs {
+		if r.Name != "job" {
+			names = append(names, r.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,84 @@
+package flow
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+
+	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/flow/internal/expr"
+)
+
+// Input evaluates the activity's mapped input to canonical payload JSON; without
+// an input clause it is {}. The caller must not change the result, which is the
+// same slice every time when nothing in it depends on the job. The error is an
+// *EvalError.
+func (a *Activity) Input(s Scope) ([]byte, error) {
+	if a.input == nil {
+		return []byte("{}"), nil
+	}
+	text, err := a.input.Eval(source{scope: s})
+	if err != nil {
+		return nil, evalError(a.Name, "input", err)
+	}
+	return text, nil
+}
+
+// InputNeeds returns the names of the activities that the input mentions,
+// sorted. The caller must not change it.
+func (a *Activity) InputNeeds() []string { return a.inputNeeds }
+
+// Taken evaluates the transition's condition; without one it is true. Whether
+// the response is a success or an error is the caller's to compare with OnError
+// (E11). The error is an *EvalError.
+func (t *Transition) Taken(s Scope) (bool, error) {
+	if t.when == nil {
+		return true, nil
+	}
+	taken, err := t.when.Bool(source{scope: s})
+	if err != nil {
+		return false, &EvalError{Activity: t.From.Name, Place: "when of the transition to " + t.To.Name, Expression: t.whenSource, Err: err}
+	}
+	return taken, nil
+}
+
+// Needs returns the names of the activities that the condition mentions, sorted.
+// The caller must not change it.
+func (t *Transition) Needs() []string { return t.needs }
+
+// Output evaluates the job's result to canonical payload JSON; without an output
+// clause it is null. An activity that never ran has output null, no error, code
+// 0 and skipped true. The error is an *EvalError.
+func (f *Flow) Output(s Scope) ([]byte, error) {
+	if f.output == nil {
+		return []byte("null"), nil
+	}
+	text, err := f.output.Eval(source{scope: s, whole: true})
+	if err != nil {
+		return nil, evalError("", "output", err)
+	}
+	return text, nil
+}
+
+// OutputNeeds returns the names of the activities that the output mentions,
+// sorted. The caller must not change it.
+func (f *Flow) OutputNeeds() []string { return f.outputNeeds }
+
+func evalError(activity, place string, err error) error {
+	e := &EvalError{Activity: activity, Place: place, Err: err}
+	if inner := (*expr.EvalError)(nil); errors.As(err, &inner) {
+		e.Expression, e.Err = inner.Expression, inner.Err
+	}
+	return e
+}
+
+// StrictKey is the key of a job of a flow with identity strict (E16): the
+// SHA-256, in hexadecimal, of the flow's name and the canonical input. The
+// version is not part of it, so that the same input is the same job after a new
+// version was activated.
+func (f *Flow) StrictKey(canonicalInput []byte) string {
+	text := canonical.AppendString([]byte(`["quipu-strict-v1",`), f.name)
+	text = append(append(append(text, ','), canonicalInput...), ']')
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,123 @@
+package flow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Fault is one thing that is wrong with a definition.
+type Fault struct {
+	// File is the name given to Parse; empty for a built or stored flow.
+	File string
+	// Line and Column are the place, from 1, Column in characters; 0 if the
+	// flow was built in Go.
+	Line, Column int
+	// Path leads to the place by keys: activities.charge.retry.attempts.
+	Path string
+	// Text is what offends, cut to a readable length; it may be empty.
+	Text string
+	// Message says what is wrong, with the limit, and what to do.
+	Message string
+}
+
+// Error is "file:line:column: message: text"; without a file the path stands in
+// front.
+func (f Fault) Error() string {
+	place := f.Path
+	if f.File != "" {
+		place = fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column)
+	}
+	if f.Text == "" {
+		return place + ": " + f.Message
+	}
+	return place + ": " + f.Message + ": " + f.Text
+}
+
+// Faults are all faults of a definition in the order of their places. It is the
+// error of Parse, Build and FromCanonical.
+type Faults []Fault
+
+// Error lists the faults, one in a line.
+func (f Faults) Error() string {
+	lines := make([]string, len(f))
+	for i := range f {
+		lines[i] = f[i].Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// maxFaultText is where the text of a fault is cut, in characters.
+const maxFaultText = 80
+
+// collector gathers faults while a definition is read.
+type collector struct {
+	file   string
+	src    []byte
+	lines  []string // of src, once a place within a value is asked for
+	placed bool     // false for a builder, which has no lines and columns
+	faults Faults
+	more   int
+}
+
+func (c *collector) add(p position, path, text, format string, args ...any) {
+	if len(c.faults) == MaxFaults {
+		c.more++
+		return
+	}
+	if !c.placed {
+		p = position{}
+	}
+	text = strings.NewReplacer("\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(strings.ToValidUTF8(text, "\uFFFD"))
+	if utf8.RuneCountInString(text) > maxFaultText {
+		text = string([]rune(text)[:maxFaultText]) + "…"
+	}
+	c.faults = append(c.faults, Fault{
+		File: c.file, Line: p.line, Column: p.column, Path: path, Text: text, Message: fmt.Sprintf(format, args...),
+	})
+}
+
+// at adds a fault about a value.
+func (c *collector) at(n *node, path, format string, args ...any) {
+	c.add(n.position, path, n.String(), format, args...)
+}
+
+// within adds a fault about a place in a string, offset characters from its
+// start. Where the string does not stand in the source as it reads (escapes,
+// several lines), the place is the string's.
+func (c *collector) within(n *node, offset int, path, text, format string, args ...any) {
+	p := n.position
+	if c.placed && c.lines == nil {
+		c.lines = strings.Split(string(c.src), "\n")
+	}
+	if p.line > 0 && p.line <= len(c.lines) {
+		line := []rune(c.lines[p.line-1])
+		start := p.column - 1
+		if start >= 0 && start < len(line) && (line[start] == '"' || line[start] == '\'') {
+			start++
+		}
+		if start >= 0 && start < len(line) && strings.HasPrefix(string(line[start:]), n.text) {
+			p.column = start + 1 + offset
+		}
+	}
+	c.add(p, path, text, format, args...)
+}
+
+// err returns the faults in the order of their places, or nil.
+func (c *collector) err() error {
+	if len(c.faults) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(c.faults, func(a, b Fault) int {
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return a.Column - b.Column
+	})
+	if c.more > 0 {
+		last := &c.faults[len(c.faults)-1]
+		last.Message += fmt.Sprintf(" (and %d more faults)", c.more)
+	}
+	return c.faults
+}

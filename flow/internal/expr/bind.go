@@ -1,0 +1,238 @@
+package expr
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/env"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/quipu-journal/quipu/canonical"
+)
+
+// reserved are the words that CEL does not take as a name, and the names of its
+// types.
+var reserved = []string{
+	"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop", "namespace",
+	"null", "package", "return", "true", "var", "void", "while",
+}
+
+var typeNames = []string{"bool", "bytes", "double", "dyn", "int", "list", "map", "null_type", "number", "string", "type", "uint"}
+
+// Reserved says that a word means something in an expression by itself, so that
+// nothing can be called by it.
+func Reserved(word string) bool { return slices.Contains(reserved, word) }
+
+// TypeName says that a word is the name of a type in expressions.
+func TypeName(word string) bool { return slices.Contains(typeNames, word) }
+
+func librarySubset() *env.LibrarySubset {
+	subset := env.NewLibrarySubset()
+	for _, name := range excluded {
+		subset.AddExcludedFunctions(env.NewFunction(name))
+	}
+	return subset
+}
+
+// binder walks a parsed expression, collects what it mentions and puts slots in
+// the place of it.
+type binder struct {
+	text     string
+	runes    []rune
+	scope    Scope
+	info     *ast.SourceInfo
+	factory  ast.ExprFactory
+	refs     []Ref
+	cuts     []cut
+	literals map[int64]ref.Val
+	problems []Problem
+}
+
+// cut is a mention's place in the text.
+type cut struct {
+	offset int
+	length int
+	slot   string
+}
+
+func (b *binder) problem(e ast.Expr, text, format string, args ...any) {
+	b.problems = append(b.problems, Problem{Offset: b.offset(e), Text: text, Message: fmt.Sprintf(format, args...)})
+}
+
+func (b *binder) offset(e ast.Expr) int {
+	r, _ := b.info.GetOffsetRange(e.ID())
+	return int(r.Start)
+}
+
+// expr binds a tree; bound are the variables of the macros around it.
+func (b *binder) expr(e ast.Expr, bound []string) {
+	switch e.Kind() {
+	case ast.IdentKind:
+		b.ident(e, bound)
+	case ast.SelectKind:
+		b.selection(e, bound)
+	case ast.LiteralKind:
+		b.literal(e)
+	case ast.CallKind:
+		b.call(e, bound)
+	case ast.ListKind:
+		for _, element := range e.AsList().Elements() {
+			b.expr(element, bound)
+		}
+	case ast.MapKind:
+		for _, entry := range e.AsMap().Entries() {
+			key := entry.AsMapEntry().Key()
+			if key.Kind() == ast.LiteralKind && key.AsLiteral().Type() != types.StringType {
+				b.problem(key, "", "a key must be a string")
+			}
+			b.expr(key, bound)
+			b.expr(entry.AsMapEntry().Value(), bound)
+		}
+	case ast.StructKind:
+		b.problem(e, e.AsStruct().TypeName(), "there are no message types")
+	case ast.ComprehensionKind:
+		c := e.AsComprehension()
+		b.expr(c.IterRange(), bound)
+		b.expr(c.AccuInit(), bound)
+		inner := append(slices.Clone(bound), c.IterVar(), c.AccuVar())
+		b.expr(c.LoopCondition(), inner)
+		b.expr(c.LoopStep(), inner)
+		b.expr(c.Result(), inner)
+	}
+}
+
+// ident meets a name that stands alone.
+func (b *binder) ident(e ast.Expr, bound []string) {
+	name := e.AsIdent()
+	switch {
+	case slices.Contains(bound, name) || TypeName(name) && name != "double" && name != "uint":
+	case b.scope.Known(name):
+		b.problem(e, name, "%s stands for no value by itself; write %s.output or another of its fields", name, name)
+	default:
+		b.problem(e, name, "unknown name %s", name)
+	}
+}
+
+func (b *binder) selection(e ast.Expr, bound []string) {
+	s := e.AsSelect()
+	operand := s.Operand()
+	if operand.Kind() != ast.IdentKind || slices.Contains(bound, operand.AsIdent()) {
+		b.expr(operand, bound)
+		return
+	}
+	mention := Ref{Name: operand.AsIdent(), Field: s.FieldName()}
+	text := mention.Name + "." + mention.Field
+	if reason := b.scope.Mention(mention); reason != "" {
+		b.problem(operand, text, "%s", reason)
+		return
+	}
+	if s.IsTestOnly() {
+		b.problem(operand, text, "%s is always there; has() is for the keys within it", text)
+		return
+	}
+	b.bind(e, operand, mention)
+}
+
+// bind puts a slot in the place of a mention.
+func (b *binder) bind(e, operand ast.Expr, mention Ref) {
+	i := slices.Index(b.refs, mention)
+	if i < 0 {
+		if len(b.refs) == MaxMentions {
+			b.problem(e, "", "more than %d mentions in one expression", MaxMentions)
+			return
+		}
+		i = len(b.refs)
+		b.refs = append(b.refs, mention)
+	}
+	slot := slotName(i)
+	if b.scope.IsTime(mention) {
+		slot = timeSlot(i)
+	}
+	offset := b.offset(operand)
+	if length := b.mentionLength(offset, mention); length > 0 && !slices.ContainsFunc(b.cuts, func(c cut) bool { return c.offset == offset }) {
+		b.cuts = append(b.cuts, cut{offset: offset, length: length, slot: slot})
+	}
+	e.SetKindCase(b.factory.NewIdent(e.ID(), slot))
+}
+
+// mentionLength is how many characters at offset spell a mention without white
+// space, and 0 when they do not.
+func (b *binder) mentionLength(offset int, mention Ref) int {
+	text := mention.Name + "." + mention.Field
+	if b.runes == nil {
+		b.runes = []rune(b.text)
+	}
+	if offset+len(text) > len(b.runes) || string(b.runes[offset:offset+len(text)]) != text {
+		return 0
+	}
+	return len(text)
+}
+
+// shape is the text with slots in the place of mentions: expressions of one
+// shape have one program. A mention that is spelled with white space stays; its
+// name then only makes the shape its own.
+func (b *binder) shape() string {
+	slices.SortFunc(b.cuts, func(x, y cut) int { return x.offset - y.offset })
+	var shape strings.Builder
+	from := 0
+	for _, c := range b.cuts {
+		shape.WriteString(string(b.runes[from:c.offset]))
+		shape.WriteString(c.slot)
+		from = c.offset + c.length
+	}
+	if from == 0 {
+		return b.text
+	}
+	shape.WriteString(string(b.runes[from:]))
+	return shape.String()
+}
+
+// literal notes the exact value of 0.1 and puts a whole number in its place,
+// which has the type that the checker knows all numbers by.
+func (b *binder) literal(e ast.Expr) {
+	switch e.AsLiteral().(type) {
+	case types.Uint:
+		b.problem(e, "", "numbers have one type; write it without u")
+	case types.Double:
+		text := numberAt(b.text, b.offset(e))
+		spelled, err := canonical.Payload([]byte(text))
+		if err != nil {
+			b.problem(e, text, "not a number within the limits")
+			return
+		}
+		b.literals[e.ID()] = parseNumber(string(spelled))
+		e.SetKindCase(b.factory.NewLiteral(e.ID(), types.Int(0)))
+	}
+}
+
+// numberAt takes the literal at an offset, a minus in front of it included, and
+// spells it as JSON does.
+func numberAt(text string, offset int) string {
+	match := numberLiteral.FindStringSubmatch(string([]rune(text)[offset:]))
+	if match == nil {
+		return ""
+	}
+	if strings.HasPrefix(match[2], ".") {
+		return match[1] + "0" + match[2]
+	}
+	return match[1] + match[2]
+}
+
+var numberLiteral = regexp.MustCompile(`^(-?)\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)`)
+
+func (b *binder) call(e ast.Expr, bound []string) {
+	c := e.AsCall()
+	if name := c.FunctionName(); name == "double" || name == "uint" {
+		b.problem(e, name, "there is no %s: numbers are exact; use number or int", name)
+	}
+	if c.IsMemberFunction() {
+		b.expr(c.Target(), bound)
+	}
+	for _, argument := range c.Args() {
+		b.expr(argument, bound)
+	}
+}

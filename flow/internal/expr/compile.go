@@ -1,0 +1,223 @@
+package expr
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+)
+
+// Limits of one expression.
+const (
+	// MaxBytes is the length of an expression's text.
+	MaxBytes = 8192
+	// MaxMentions is how many different fields of activities and of the job an
+	// expression may mention.
+	MaxMentions = 64
+	// MaxCost bounds the work of one evaluation, in CEL's units (about one for
+	// each operation, and one for every ten bytes or list elements handled).
+	MaxCost = 1_000_000
+	// maxParseDepth bounds how deep an expression is nested.
+	maxParseDepth = 100
+)
+
+// Ref is what an expression mentions: a field of a name, such as output of
+// charge, or id of job.
+type Ref struct{ Name, Field string }
+
+// Scope decides what an expression may mention.
+type Scope interface {
+	// Known says whether a name exists at all; it may come before anything else.
+	Known(name string) bool
+	// Mention returns the reason why an expression may not mention r, or "".
+	Mention(r Ref) string
+	// IsTime says that a field's value is a time, an RFC 3339 string in JSON.
+	IsTime(r Ref) bool
+}
+
+// Problem is one fault of an expression.
+type Problem struct {
+	Offset  int    // in characters, from the start of the text
+	Text    string // what offends, may be empty
+	Message string
+}
+
+// Program is a compiled expression. It is immutable and safe for concurrent use.
+type Program struct {
+	refs []Ref
+	path []string // with program nil: the keys to follow from refs[0]
+	*shared
+}
+
+// shared is what expressions of one shape have in common.
+type shared struct {
+	program cel.Program
+	kind    *cel.Type
+}
+
+// Refs returns what the expression mentions, in the order of mention.
+func (p *Program) Refs() []Ref { return p.refs }
+
+// IsBool says whether the type checker leaves it possible that the value is a
+// boolean.
+func (p *Program) IsBool() bool {
+	return p.shared == nil || p.kind.IsAssignableType(cel.BoolType) || p.kind.IsExactType(cel.DynType)
+}
+
+// Compiler compiles the expressions of one flow. It is not safe for concurrent
+// use.
+type Compiler struct{ shapes map[string]*shared }
+
+// NewCompiler returns a Compiler that shares programs among what it compiles.
+func NewCompiler() *Compiler { return &Compiler{shapes: map[string]*shared{}} }
+
+// slotName and timeSlot are the variables that stand for what is mentioned. The
+// sign cannot be written in an expression.
+func slotName(i int) string { return "@" + strconv.Itoa(i) }
+func timeSlot(i int) string { return "@t" + strconv.Itoa(i) }
+
+// environment is the one CEL environment of all flows.
+var environment = sync.OnceValues(func() (*cel.Env, error) {
+	subset := cel.StdLibSubset(librarySubset())
+	options := []cel.EnvOption{
+		cel.StdLib(subset),
+		cel.ParserRecursionLimit(maxParseDepth), cel.ParserExpressionSizeLimit(MaxBytes),
+		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()),
+		cel.DefaultUTCTimeZone(true),
+	}
+	for i := range MaxMentions {
+		options = append(options, cel.Variable(slotName(i), cel.DynType), cel.Variable(timeSlot(i), cel.TimestampType))
+	}
+	return cel.NewCustomEnv(append(options, functions()...)...)
+})
+
+// Compile parses and checks an expression. With problems the program is nil.
+func (c *Compiler) Compile(text string, scope Scope) (*Program, []Problem) {
+	if len(text) > MaxBytes {
+		return nil, []Problem{{Message: fmt.Sprintf("an expression has at most %d bytes, this has %d", MaxBytes, len(text))}}
+	}
+	if p, path := directPath(text); path != nil {
+		if reason := scope.Mention(p); reason != "" {
+			return nil, []Problem{{Text: p.Name + "." + p.Field, Message: reason}}
+		}
+		if !scope.IsTime(p) || len(path) == 0 {
+			return &Program{refs: []Ref{p}, path: path}, nil
+		}
+	}
+	env, err := environment()
+	if err != nil {
+		return nil, []Problem{{Message: err.Error()}}
+	}
+	parsed, issues := env.Parse(text)
+	if issues.Err() != nil {
+		return nil, problemsOf(text, issues)
+	}
+	b := binder{text: text, scope: scope, info: parsed.NativeRep().SourceInfo(), factory: ast.NewExprFactory(), literals: map[int64]ref.Val{}}
+	b.expr(parsed.NativeRep().Expr(), nil)
+	if len(b.problems) > 0 {
+		slices.SortStableFunc(b.problems, func(x, y Problem) int { return x.Offset - y.Offset })
+		return nil, b.problems
+	}
+	shape := b.shape()
+	if known := c.shapes[shape]; known != nil {
+		return &Program{refs: b.refs, shared: known}, nil
+	}
+	built, problems := b.build(env, parsed)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	c.shapes[shape] = built
+	return &Program{refs: b.refs, shared: built}, nil
+}
+
+// build checks the bound tree, gives literals their exact values and plans it.
+func (b *binder) build(env *cel.Env, parsed *cel.Ast) (*shared, []Problem) {
+	checked, issues := env.Check(parsed)
+	if issues.Err() != nil {
+		return nil, problemsOf(b.text, issues)
+	}
+	ast.PostOrderVisit(checked.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if exact, ok := b.literals[e.ID()]; ok {
+			e.SetKindCase(b.factory.NewLiteral(e.ID(), exact))
+		}
+	}))
+	program, err := env.Program(checked, cel.CostLimit(MaxCost), cel.CostTracking(pricing{}))
+	if err != nil {
+		return nil, []Problem{{Message: err.Error()}}
+	}
+	return &shared{program: program, kind: checked.OutputType()}, nil
+}
+
+// pricing charges for the bytes and elements that an addition puts together;
+// CEL knows the price of its own functions only.
+type pricing struct{}
+
+func (pricing) CallCost(_, _ string, _ []ref.Val, value ref.Val) *uint64 {
+	cost := uint64(1)
+	switch v := value.(type) {
+	case types.String:
+		cost += uint64(len(v) / 10)
+	case types.Bytes:
+		cost += uint64(len(v) / 10)
+	case *decimal:
+		cost += uint64(v.NumDigits() / 10)
+	default:
+		return nil
+	}
+	return &cost
+}
+
+func problemsOf(text string, issues *cel.Issues) []Problem {
+	var problems []Problem
+	for _, e := range issues.Errors() {
+		message, _, _ := strings.Cut(strings.TrimPrefix(e.Message, "Syntax error: "), " expecting {") // all tokens there are
+		message = strings.Replace(message, "mismatched input '<EOF>'", "the expression ends too early", 1)
+		problems = append(problems, Problem{Offset: offsetOf(text, e.Location.Line(), e.Location.Column()), Message: message})
+	}
+	return problems
+}
+
+// offsetOf counts characters up to a place that CEL names by line (from 1) and
+// column (from 0).
+func offsetOf(text string, line, column int) int {
+	offset := 0
+	for i, l := range strings.SplitAfter(text, "\n") {
+		if i+1 >= line {
+			break
+		}
+		offset += len([]rune(l))
+	}
+	return offset + max(column, 0)
+}
+
+// directPath recognizes name.field.key.key…, which needs no CEL. The path is
+// nil when the text is anything else.
+func directPath(text string) (Ref, []string) {
+	parts := strings.Split(text, ".")
+	if len(parts) < 2 {
+		return Ref{}, nil
+	}
+	for _, part := range parts {
+		if !isIdentifier(part) {
+			return Ref{}, nil
+		}
+	}
+	return Ref{Name: parts[0], Field: parts[1]}, parts[2:]
+}
+
+func isIdentifier(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		letter := c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != "" && !Reserved(s)
+}

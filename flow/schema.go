@@ -1,0 +1,158 @@
+package flow
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/quipu-journal/quipu/canonical"
+)
+
+// schemaURL names the schema within itself; nothing is fetched.
+const schemaURL = "quipu:///input"
+
+// noLoader refuses to fetch: a flow is whole by itself.
+type noLoader struct{}
+
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("a schema refers to nothing outside itself, %s is not fetched", url)
+}
+
+// schema compiles the schema of the flow's input.
+func (c *collector) schema(n *node) *jsonschema.Schema {
+	if n == nil {
+		return nil
+	}
+	text, err := canonical.Payload(n.appendJSON(nil))
+	if err != nil { // keys that come twice; reported
+		return nil
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err == nil {
+		compiler := jsonschema.NewCompiler()
+		compiler.DefaultDraft(jsonschema.Draft2020)
+		compiler.UseLoader(noLoader{})
+		if err = compiler.AddResource(schemaURL, document); err == nil {
+			var schema *jsonschema.Schema
+			if schema, err = compiler.Compile(schemaURL); err == nil {
+				return schema
+			}
+		}
+	}
+	c.schemaFault(n, err)
+	return nil
+}
+
+// schemaFault reports what is wrong with a schema at the value that it is about.
+func (c *collector) schemaFault(n *node, err error) {
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
+		c.add(n.position, "input", "", "not a JSON Schema: %s", strings.ReplaceAll(err.Error(), "\n", " "))
+		return
+	}
+	for _, p := range problemsOf(invalid) {
+		place, path := n, "input"
+		for _, step := range p.steps {
+			inner := place.child(step)
+			if inner == nil {
+				break
+			}
+			place, path = inner, join(path, step)
+		}
+		c.add(place.position, path, place.text, "not a JSON Schema: %s", p.Message)
+	}
+}
+
+// child follows one step of a JSON pointer.
+func (n *node) child(step string) *node {
+	if n.kind != kindList {
+		return n.get(step)
+	}
+	i, err := strconv.Atoi(step)
+	if err != nil || i < 0 || i >= len(n.items) {
+		return nil
+	}
+	return n.items[i]
+}
+
+// InputError says where a job's input does not fit the flow's schema.
+type InputError struct {
+	// Flow is the flow's name.
+	Flow string
+	// Problems are the places, at least one.
+	Problems []InputProblem
+}
+
+// InputProblem is one place that does not fit.
+type InputProblem struct {
+	// Path leads to the value: $.lines[0].amount.
+	Path string
+	// Message says what the schema wants.
+	Message string
+
+	steps []string
+}
+
+// Error lists the places.
+func (e *InputError) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.Path + ": " + p.Message
+	}
+	return fmt.Sprintf("the input does not fit flow %s: %s", e.Flow, strings.Join(lines, "; "))
+}
+
+// CheckInput holds a job's input, canonical payload JSON, to the flow's schema.
+// The error is an *InputError that names the places.
+func (f *Flow) CheckInput(canonicalJSON []byte) error {
+	if f.schema == nil {
+		return nil
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(canonicalJSON))
+	if err != nil {
+		return &InputError{Flow: f.name, Problems: []InputProblem{{Path: "$", Message: err.Error()}}}
+	}
+	err = f.schema.Validate(value)
+	if err == nil {
+		return nil
+	}
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
+		return &InputError{Flow: f.name, Problems: []InputProblem{{Path: "$", Message: err.Error()}}}
+	}
+	return &InputError{Flow: f.name, Problems: problemsOf(invalid)}
+}
+
+// problemsOf lists the leaves of a validation error.
+func problemsOf(e *jsonschema.ValidationError) []InputProblem {
+	if len(e.Causes) == 0 {
+		message := "does not fit"
+		if unit := e.BasicOutput(); unit.Error != nil {
+			message = unit.Error.String()
+		} else if len(unit.Errors) > 0 && unit.Errors[0].Error != nil {
+			message = unit.Errors[0].Error.String()
+		}
+		return []InputProblem{{Path: pathText(e.InstanceLocation), Message: message, steps: e.InstanceLocation}}
+	}
+	var problems []InputProblem
+	for _, cause := range e.Causes {
+		problems = append(problems, problemsOf(cause)...)
+	}
+	return problems
+}
+
+func pathText(steps []string) string {
+	path := "$"
+	for _, step := range steps {
+		if _, err := strconv.Atoi(step); err == nil {
+			path += "[" + step + "]"
+			continue
+		}
+		path += "." + step
+	}
+	return path
+}
