@@ -1,0 +1,12 @@
+// Package journal holds the vocabulary of the audit record: identifiers, raw
+// ledgers, entries with their canonical bytes, and the hash chains that bind
+// them.
+//
+// An Entry says what one plan did, with every digit it moved. Its body is the
+// exact byte string that is hashed and stored (rule J9): Encode produces the
+// only spelling there is, Decode refuses every other one. A Link is an entry's
+// position in a chain; Next computes it.
+//
+// The package is pure: it knows no clock, randomness, network or SQL. Laws over
+// the digits live in package collation, folding of entries in package replay.
+package journal

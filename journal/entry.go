@@ -1,0 +1,238 @@
+package journal
+
+// Version is the format version of the entry bodies that this build writes.
+const Version = 1
+
+// MaxEntryBytes bounds the body of one entry: a result may have 1 MiB (E6),
+// the rest is ours.
+const MaxEntryBytes = 4 << 20
+
+// Kind says what an entry records (spec 2.2). An unknown kind is an error for
+// every reader (V16).
+type Kind string
+
+// The kinds of entries.
+const (
+	KindCreated         Kind = "created"
+	KindLeg1            Kind = "leg1"
+	KindLeg2            Kind = "leg2"
+	KindStale           Kind = "stale"
+	KindSignal          Kind = "signal"
+	KindInterrupt       Kind = "interrupt"
+	KindEffectStarted   Kind = "effect.started"
+	KindEffectCompleted Kind = "effect.completed"
+	KindEffectFailed    Kind = "effect.failed"
+	KindDeadLetter      Kind = "dead_letter"
+	KindOperator        Kind = "operator"
+	KindQuarantine      Kind = "quarantine"
+	KindExpired         Kind = "expired"
+)
+
+// Mark names a durable point that an entry's plan passed (1.6, 1.7). Under
+// stepwise commits one message spreads its marks over several entries (C11).
+type Mark string
+
+// The marks, in the order in which a message passes them.
+const (
+	MarkEntered    Mark = "entered"     // accepted: counted on its activity
+	MarkWork       Mark = "work"        // step 1, or Leg1's work
+	MarkChildren   Mark = "children"    // step 2
+	MarkClosed     Mark = "closed"      // this message closed the job
+	MarkTasks      Mark = "tasks"       // step 3
+	MarkAfterClose Mark = "after_close" // markers only, the job was closed before (C15)
+)
+
+// MessageKind is the kind of a message and of its dispatch row (1.4).
+type MessageKind string
+
+// The kinds of messages.
+const (
+	MessageStart     MessageKind = "start"
+	MessageLeg1      MessageKind = "leg1"
+	MessageRequest   MessageKind = "request"
+	MessageResponse  MessageKind = "response"
+	MessageAnswer    MessageKind = "answer"
+	MessageWakeUp    MessageKind = "wakeup"
+	MessageOutcome   MessageKind = "outcome"
+	MessageCycle     MessageKind = "cycle"
+	MessageSignal    MessageKind = "signal"
+	MessageInterrupt MessageKind = "interrupt"
+	MessageReceipt   MessageKind = "receipt"
+)
+
+// JobState is the state of a job (C16).
+type JobState string
+
+// The states of a job. Expired is a tombstone: key, generation and head only.
+const (
+	JobOpen        JobState = "open"
+	JobCompleted   JobState = "completed"
+	JobFailed      JobState = "failed"
+	JobInterrupted JobState = "interrupted"
+	JobQuarantined JobState = "quarantined"
+	JobExpired     JobState = "expired"
+)
+
+// Closed reports whether the job has ended; a quarantined job has not.
+func (s JobState) Closed() bool {
+	return s == JobCompleted || s == JobFailed || s == JobInterrupted || s == JobExpired
+}
+
+// ResponseKind tells terminal from pending responses (C12).
+type ResponseKind string
+
+// The kinds of responses. All but the terminal one are pending.
+const (
+	ResponseTerminal  ResponseKind = "terminal"
+	ResponseFailedTry ResponseKind = "failed"
+	ResponseSuspended ResponseKind = "suspended"
+	ResponseParked    ResponseKind = "parked"
+)
+
+// Verdict is what a receipt says of its message (1.3).
+type Verdict string
+
+// The verdicts.
+const (
+	VerdictHandled Verdict = "handled"
+	VerdictStale   Verdict = "stale"
+)
+
+// Entry is one row of the journal: what one plan did, in one transaction, with
+// the digits it moved (2.2). Zero fields are left out of the body. Payloads
+// (Input, Output, Data) are canonical JSON of package canonical.
+type Entry struct {
+	Space      string
+	Job        JobID
+	Key        string // the job's key, on created entries only
+	Generation int64
+	Chain      GUID // zero: the main chain
+	Seq        int64
+	Kind       Kind
+	GUID       GUID // the message handled; zero for none
+	Activity   string
+	DAD        string
+	Leg        int // 1 or 2; 0 for neither
+	Marks      []Mark
+	Ledgers    []LedgerMove
+	Receipts   []ReceiptMove
+	Semaphore  *SemaphoreMove
+	Response   *Response
+	Dispatched []Dispatched
+	Updated    []Updated
+	Ended      []GUID // dispatch rows whose message ended by being handled
+	Withdrawn  []GUID // dispatch rows taken back by this entry
+	Folded     []GUID // children's Leg1 messages handled in this plan (C11)
+	Abandoned  int    // obligations a close by failure took over (C15)
+	Close      *Close
+	Bound      *Bound // the effect chain that a response binds (J8)
+	Flow       *FlowRef
+	Input      []byte // the job's input, on created entries
+	Effect     *Effect
+	Operator   *Operator
+	Trouble    *Trouble
+	Writer     string // audit only
+	Build      string // audit only
+	Time       int64  // database time, µs since 1970 (J5)
+	Trace      string // W3C traceparent of the job, or ""
+}
+
+// LedgerMove is one change of an activity ledger; Before is 0 for a new one.
+type LedgerMove struct {
+	Activity, DAD string
+	Before, After Ledger
+}
+
+// ReceiptMove is one change of a GUID ledger. New tells a created receipt of
+// value 0 from none.
+type ReceiptMove struct {
+	GUID          GUID
+	Before, After Ledger
+	New           bool
+	Verdict       Verdict
+}
+
+// SemaphoreMove is the change of the job's open obligations (1.8).
+type SemaphoreMove struct{ Before, After int64 }
+
+// Response is what a Leg2 message brought.
+type Response struct {
+	Kind    ResponseKind
+	Code    int
+	Request GUID // zero: an answer to an activity that wrote no request
+	Turn    int
+	Try     int
+	Output  []byte // canonical payload; nil for none
+	Ref     Digest // or the digest of an output that is stored beside (E6)
+	Error   *Failure
+	// RetryAfter is the least delay before the next try that a failed try asked
+	// for, µs (E8).
+	RetryAfter int64
+}
+
+// Failure is an error as data.
+type Failure struct {
+	Class   string // "error", "panic", "timeout", "fatal", "expression", …
+	Message string
+	Data    []byte // canonical payload; nil for none
+	Stack   string
+}
+
+// Dispatched is a dispatch row that this entry inserted: a licence (T1).
+type Dispatched struct {
+	GUID     GUID
+	Kind     MessageKind
+	Activity string
+	DAD      string
+	Topic    string // requests only
+}
+
+// Updated is a request's row as this entry left it: its next turn after a
+// pending response, turned into an answer, held, or released.
+type Updated struct {
+	GUID   GUID
+	Kind   MessageKind // request, or answer once turned
+	Turn   int
+	Try    int
+	NextAt int64  // µs; 0 never
+	Held   string // reason, or ""
+}
+
+// Close is the end of a job.
+type Close struct {
+	State  JobState
+	Code   int
+	Output []byte // canonical payload, set with MarkTasks
+	Error  *Failure
+}
+
+// Bound names the head of the effect chain that a response accepts (J8).
+type Bound struct {
+	Chain GUID
+	Head  Head
+}
+
+// FlowRef pins the flow version of a job.
+type FlowRef struct {
+	Name, Version string
+	Digest        Digest
+}
+
+// Effect is one fact about an effect (3.1), on the request's own chain.
+type Effect struct {
+	Key    Digest
+	Name   string
+	Class  string
+	N      int // recorded NotDone outcomes before this one (E5)
+	Turn   int
+	Fence  int64
+	Result []byte // canonical payload; completed only
+	Error  *Failure
+	Late   bool // recorded after the request had ended (J8)
+}
+
+// Operator is what a person did (E10).
+type Operator struct{ Action, Who, Reason string }
+
+// Trouble is why a message was dead-lettered or a job quarantined.
+type Trouble struct{ Reason, Message string }

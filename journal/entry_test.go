@@ -1,0 +1,198 @@
+package journal_test
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// TestEveryFieldSurvives holds the coder to the whole of Entry: the golden
+// entry sets each field there is, and comes back as it went in (2.2).
+func TestEveryFieldSurvives(t *testing.T) {
+	t.Parallel()
+	e := full()
+	set, all := map[string]bool{}, map[string]bool{}
+	fields(reflect.ValueOf(e).Elem(), "Entry", set, all)
+	for f := range all {
+		require.True(t, set[f], "the golden entry leaves %s unset", f)
+	}
+	body := journal.Encode(e)
+	got, err := journal.Decode(body)
+	require.NoError(t, err)
+	require.Equal(t, e, got)
+	trusted, err := journal.DecodeTrusted(body)
+	require.NoError(t, err)
+	require.Equal(t, e, trusted)
+	require.Equal(t, "before"+string(body), string(journal.AppendEntry([]byte("before"), e)))
+}
+
+// fields collects the paths of all fields below v, and of those that are set
+// in at least one place.
+func fields(v reflect.Value, path string, set, all map[string]bool) {
+	all[path] = true
+	switch v.Kind() {
+	case reflect.Pointer:
+		set[path] = set[path] || !v.IsNil()
+		if !v.IsNil() {
+			fields(v.Elem(), path, set, all)
+		}
+	case reflect.Struct:
+		set[path] = true
+		for i := range v.NumField() {
+			fields(v.Field(i), path+"."+v.Type().Field(i).Name, set, all)
+		}
+	case reflect.Slice:
+		set[path] = set[path] || v.Len() > 0
+		if v.Type().Elem().Kind() == reflect.Struct {
+			for i := range v.Len() {
+				fields(v.Index(i), path+"[]", set, all)
+			}
+		}
+	default:
+		set[path] = set[path] || !v.IsZero()
+	}
+}
+
+// TestEntriesRoundTrip: what Encode writes, Decode reads back whole and
+// accepts as the only spelling; the body is strict JSON around its payloads.
+func TestEntriesRoundTrip(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		e := entries().Draw(t, "entry")
+		body := journal.Encode(e)
+		got, err := journal.Decode(body)
+		require.NoError(t, err)
+		require.Equal(t, e, got)
+		require.True(t, json.Valid(body))
+		again, err := canonical.Payload(body)
+		require.NoError(t, err)
+		require.Equal(t, string(body), string(again))
+	})
+}
+
+// TestDecodeRefuses: a reader skips nothing that it does not know (V16) and
+// accepts one spelling.
+func TestDecodeRefuses(t *testing.T) {
+	t.Parallel()
+	job := `"job":"00000000-0000-8000-8000-000000000001"`
+	wrap := func(before, after string) string { return `{` + before + job + `,"k":"leg1"` + after + `,"v":1}` }
+	deep := strings.Repeat("[", 400) + strings.Repeat("]", 400)
+	for _, c := range []struct {
+		name, body string
+		want       error
+	}{
+		{"nothing", ``, journal.ErrNotCanonical},
+		{"no object", `[]`, journal.ErrNotCanonical},
+		{"no version", `{` + job + `,"k":"leg1"}`, journal.ErrUnknownVersion},
+		{"later version", `{` + job + `,"k":"leg1","v":2}`, journal.ErrUnknownVersion},
+		{"no kind", `{` + job + `,"v":1}`, journal.ErrUnknownKind},
+		{"unknown kind", `{` + job + `,"k":"leg3","v":1}`, journal.ErrUnknownKind},
+		{"unknown field", wrap(``, `,"u":1`), journal.ErrUnknownField},
+		{"unknown field in place", wrap(``, `,"ka":1`), journal.ErrUnknownField},
+		{"unknown field of a response", wrap(``, `,"rs":{"x":1}`), journal.ErrUnknownField},
+		{"unknown field of a failure", wrap(``, `,"rs":{"e":{"x":1}}`), journal.ErrUnknownField},
+		{"unknown field of a close", wrap(`"cl":{"x":1},`, ``), journal.ErrUnknownField},
+		{"unknown field of an effect", wrap(`"eff":{"x":1},`, ``), journal.ErrUnknownField},
+		{"unknown field of a row", wrap(`"dis":[{"x":1}],`, ``), journal.ErrUnknownField},
+		{"unknown field of an update", wrap(``, `,"up":[{"x":1}]`), journal.ErrUnknownField},
+		{"unknown field of the writer", wrap(`"by":{"x":"1"},`, ``), journal.ErrUnknownField},
+		{"unknown field of the operator", wrap(``, `,"op":{"x":"1"}`), journal.ErrUnknownField},
+		{"unknown field of a bound head", wrap(`"hd":{"x":1},`, ``), journal.ErrUnknownField},
+		{"unknown field of a flow", wrap(`"fl":{"x":1},`, ``), journal.ErrUnknownField},
+		{"keys out of order", `{"k":"leg1",` + job + `,"v":1}`, journal.ErrNotCanonical},
+		{"key twice", wrap(``, `,"k":"leg1"`), journal.ErrNotCanonical},
+		{"white space", wrap(``, ``) + "\n", journal.ErrNotCanonical},
+		{"trailing data", wrap(``, ``) + `{}`, journal.ErrNotCanonical},
+		{"cut short", strings.TrimSuffix(wrap(``, ``), `}`), journal.ErrNotCanonical},
+		{"zero that is left out", wrap(``, `,"leg":0`), journal.ErrNotCanonical},
+		{"zero in front", wrap(``, `,"leg":01`), journal.ErrNotCanonical},
+		{"fraction", wrap(``, `,"leg":1.0`), journal.ErrNotCanonical},
+		{"number beyond 2^53", wrap(``, `,"seq":9007199254740992`), journal.ErrNotCanonical},
+		{"number beyond int64", wrap(``, `,"seq":9223372036854775808`), journal.ErrNotCanonical},
+		{"big number not as string", wrap(``, `,"t":5`), journal.ErrNotCanonical},
+		{"other escape", wrap(`"act":"\u0061",`, ``), journal.ErrNotCanonical},
+		{"raw control character", wrap("\"act\":\"\n\",", ``), journal.ErrNotCanonical},
+		{"U+0000", wrap(`"act":"\u0000",`, ``), journal.ErrNotCanonical},
+		{"half a surrogate", wrap(`"act":"\ud800",`, ``), journal.ErrNotCanonical},
+		{"invalid UTF-8", wrap("\"act\":\"\xff\",", ``), journal.ErrNotCanonical},
+		{"capital hexadecimal", `{"job":"0000000A-0000-8000-8000-000000000001","k":"leg1","v":1}`, journal.ErrNotCanonical},
+		{"short ledger", wrap(``, `,"led":[["a",",0","0","1"]]`), journal.ErrNotCanonical},
+		{"long tuple", wrap(``, `,"sem":[1,2,3]`), journal.ErrNotCanonical},
+		{"short tuple", wrap(``, `,"sem":[1]`), journal.ErrNotCanonical},
+		{"payload of another spelling", wrap(`"in":1e2,`, ``), journal.ErrNotCanonical},
+		{"payload with keys out of order", wrap(`"in":{"b":1,"a":2},`, ``), journal.ErrNotCanonical},
+		{"payload of crossed brackets", wrap(`"in":[},`, ``), journal.ErrNotCanonical},
+		{"payload that nests too deeply", wrap(`"in":`+deep+`,`, ``), journal.ErrNotCanonical},
+		{"empty payload", wrap(`"in":,`, ``), journal.ErrNotCanonical},
+		{"too large", wrap(`"in":"`+strings.Repeat("x", journal.MaxEntryBytes)+`",`, ``), journal.ErrNotCanonical},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := journal.Decode([]byte(c.body))
+			require.ErrorIs(t, err, c.want)
+		})
+	}
+	_, err := journal.Decode([]byte(wrap(``, ``)))
+	require.NoError(t, err, "the frame of the cases above is a lawful body")
+}
+
+// TestPayloadsOfEveryDepthAreAccepted: what package canonical lets in as a
+// payload must be readable again wherever it stands in an entry.
+func TestPayloadsOfEveryDepthAreAccepted(t *testing.T) {
+	t.Parallel()
+	deep := []byte(strings.Repeat("[", canonical.MaxDepth) + strings.Repeat("]", canonical.MaxDepth))
+	e := &journal.Entry{Kind: journal.KindLeg2, Response: &journal.Response{Error: &journal.Failure{Data: deep}}}
+	got, err := journal.Decode(journal.Encode(e))
+	require.NoError(t, err)
+	require.Equal(t, e, got)
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(journal.Encode(full()))
+	f.Add(journal.Encode(&journal.Entry{Kind: journal.KindStale}))
+	f.Add([]byte(`{"act":"a","job":"00000000-0000-8000-8000-000000000001","k":"leg1","v":1}`))
+	f.Add([]byte(`{"in":{"a":[1,"\""]},"job":"00000000-0000-8000-8000-000000000001","k":"created","v":1}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		e, err := journal.Decode(body)
+		if err != nil {
+			require.Nil(t, e)
+			return
+		}
+		require.Equal(t, string(body), string(journal.Encode(e)), "an accepted body has one spelling")
+		require.True(t, json.Valid(body), "an accepted body is JSON")
+		trusted, err := journal.DecodeTrusted(body)
+		require.NoError(t, err)
+		require.Equal(t, e, trusted)
+	})
+}
+
+// TestGoldenChain pins bytes and hashes (J9): a change here breaks every
+// journal that was ever written.
+func TestGoldenChain(t *testing.T) {
+	t.Parallel()
+	e := full()
+	body := journal.Encode(e)
+	require.Equal(t, goldenBody, string(body))
+	h0 := journal.Genesis(e.Space, e.Job, e.Generation, journal.MainChain)
+	h1 := journal.Next(h0, body)
+	h2 := journal.Next(h1, journal.Encode(&journal.Entry{Kind: journal.KindStale, Seq: 2}))
+	require.Equal(t, goldenHashes, [3]string{h0.String(), h1.String(), h2.String()})
+	effects := journal.Genesis(e.Space, e.Job, e.Generation, e.GUID)
+	require.NotEqual(t, h0, effects, "each chain begins with a hash of its own (J8)")
+
+	// The same by the formula of the spec, spelled out.
+	manual := sha256.New()
+	manual.Write([]byte("quipu-entry-v1\x00"))
+	manual.Write(h0[:])
+	manual.Write([]byte{0, 0, byte(len(body) >> 8), byte(len(body))})
+	manual.Write(body)
+	require.Equal(t, h1[:], manual.Sum(nil))
+}

@@ -1,0 +1,102 @@
+package journal_test
+
+import (
+	"pgregory.net/rapid"
+
+	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+func entries() *rapid.Generator[*journal.Entry] {
+	kinds := []journal.Kind{
+		journal.KindCreated, journal.KindLeg1, journal.KindLeg2, journal.KindStale, journal.KindSignal,
+		journal.KindInterrupt, journal.KindEffectStarted, journal.KindEffectCompleted, journal.KindEffectFailed,
+		journal.KindDeadLetter, journal.KindOperator, journal.KindQuarantine, journal.KindExpired,
+	}
+	strict := rapid.Int64Range(-canonical.MaxStrictInt, canonical.MaxStrictInt)
+	return rapid.Custom(func(t *rapid.T) *journal.Entry {
+		e := &journal.Entry{
+			Space: texts().Draw(t, "space"), Job: journal.JobID(guids().Draw(t, "job")), Key: texts().Draw(t, "key"),
+			Generation: strict.Draw(t, "generation"), Chain: guids().Draw(t, "chain"), Seq: strict.Draw(t, "seq"),
+			Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), GUID: guids().Draw(t, "guid"),
+			Activity: texts().Draw(t, "activity"), DAD: texts().Draw(t, "dad"), Leg: rapid.IntRange(0, 2).Draw(t, "leg"),
+			Abandoned: counts().Draw(t, "abandoned"), Input: payloads().Draw(t, "input"),
+			Writer: texts().Draw(t, "writer"), Build: texts().Draw(t, "build"),
+			Time: rapid.Int64().Draw(t, "time"), Trace: texts().Draw(t, "trace"),
+		}
+		moves(t, e)
+		facts(t, e)
+		return e
+	})
+}
+
+// moves draws the digits and rows that an entry moved.
+func moves(t *rapid.T, e *journal.Entry) {
+	marks := rapid.SampledFrom([]journal.Mark{journal.MarkEntered, journal.MarkWork, journal.MarkChildren, journal.MarkAfterClose})
+	e.Marks = lists(t, "marks", marks)
+	e.Ledgers = lists(t, "ledgers", rapid.Custom(func(t *rapid.T) journal.LedgerMove {
+		return journal.LedgerMove{
+			Activity: texts().Draw(t, "activity"), DAD: texts().Draw(t, "dad"),
+			Before: ledgers().Draw(t, "before"), After: ledgers().Draw(t, "after"),
+		}
+	}))
+	e.Receipts = lists(t, "receipts", receipts())
+	e.Semaphore = optional(rapid.Custom(func(t *rapid.T) journal.SemaphoreMove {
+		return journal.SemaphoreMove{Before: int64(counts().Draw(t, "before")), After: int64(counts().Draw(t, "after"))}
+	})).Draw(t, "semaphore")
+	e.Dispatched = lists(t, "dispatched", rapid.Custom(func(t *rapid.T) journal.Dispatched {
+		return journal.Dispatched{
+			GUID: guids().Draw(t, "guid"), Kind: journal.MessageKind(texts().Draw(t, "kind")),
+			Activity: texts().Draw(t, "activity"), DAD: texts().Draw(t, "dad"), Topic: texts().Draw(t, "topic"),
+		}
+	}))
+	e.Updated = lists(t, "updated", rapid.Custom(func(t *rapid.T) journal.Updated {
+		return journal.Updated{
+			GUID: guids().Draw(t, "guid"), Kind: journal.MessageKind(texts().Draw(t, "kind")),
+			Turn: counts().Draw(t, "turn"), Try: counts().Draw(t, "try"),
+			NextAt: rapid.Int64().Draw(t, "next"), Held: texts().Draw(t, "held"),
+		}
+	}))
+	e.Ended = lists(t, "ended", guids())
+	e.Withdrawn = lists(t, "withdrawn", guids())
+	e.Folded = lists(t, "folded", guids())
+}
+
+// facts draws what an entry says beside its digits.
+func facts(t *rapid.T, e *journal.Entry) {
+	failure := optional(failures())
+	e.Response = optional(rapid.Custom(func(t *rapid.T) journal.Response {
+		return journal.Response{
+			Kind: journal.ResponseKind(texts().Draw(t, "kind")), Code: counts().Draw(t, "code"),
+			Request: guids().Draw(t, "request"), Turn: counts().Draw(t, "turn"), Try: counts().Draw(t, "try"),
+			Output: payloads().Draw(t, "output"), Ref: digests().Draw(t, "ref"), Error: failure.Draw(t, "error"),
+			RetryAfter: rapid.Int64().Draw(t, "retry after"),
+		}
+	})).Draw(t, "response")
+	e.Close = optional(rapid.Custom(func(t *rapid.T) journal.Close {
+		return journal.Close{
+			State: journal.JobState(texts().Draw(t, "state")), Code: counts().Draw(t, "code"),
+			Output: payloads().Draw(t, "output"), Error: failure.Draw(t, "error"),
+		}
+	})).Draw(t, "close")
+	e.Bound = optional(rapid.Custom(func(t *rapid.T) journal.Bound {
+		head := journal.Head{Seq: int64(counts().Draw(t, "seq")), Hash: digests().Draw(t, "hash")}
+		return journal.Bound{Chain: guids().Draw(t, "chain"), Head: head}
+	})).Draw(t, "bound")
+	e.Flow = optional(rapid.Custom(func(t *rapid.T) journal.FlowRef {
+		return journal.FlowRef{Name: texts().Draw(t, "name"), Version: texts().Draw(t, "version"), Digest: digests().Draw(t, "digest")}
+	})).Draw(t, "flow")
+	e.Effect = optional(rapid.Custom(func(t *rapid.T) journal.Effect {
+		return journal.Effect{
+			Key: digests().Draw(t, "key"), Name: texts().Draw(t, "name"), Class: texts().Draw(t, "class"),
+			N: counts().Draw(t, "n"), Turn: counts().Draw(t, "turn"), Fence: rapid.Int64().Draw(t, "fence"),
+			Result: payloads().Draw(t, "result"), Error: failure.Draw(t, "error"), Late: rapid.Bool().Draw(t, "late"),
+		}
+	})).Draw(t, "effect")
+	e.Operator = optional(rapid.Custom(func(t *rapid.T) journal.Operator {
+		return journal.Operator{Action: texts().Draw(t, "action"), Who: texts().Draw(t, "who"), Reason: texts().Draw(t, "reason")}
+	})).Draw(t, "operator")
+	e.Trouble = optional(rapid.Custom(func(t *rapid.T) journal.Trouble {
+		return journal.Trouble{Reason: texts().Draw(t, "reason"), Message: texts().Draw(t, "message")}
+	})).Draw(t, "trouble")
+}

@@ -1,0 +1,124 @@
+package journal_test
+
+import (
+	"math"
+	"strings"
+
+	"pgregory.net/rapid"
+
+	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// full is an entry with every field set, more than any real one has.
+func full() *journal.Entry {
+	failure := func(m string) *journal.Failure {
+		return &journal.Failure{Class: "error", Message: m, Data: []byte(`{"n":1.5}`), Stack: "main.go:1\n\tat f"}
+	}
+	return &journal.Entry{
+		Space: "shop", Job: journal.JobID{0: 1, 15: 2}, Key: "order-42", Generation: 3, Chain: guid(4), Seq: 1,
+		Kind: journal.KindLeg2, GUID: guid(5), Activity: "charge", DAD: ",0,0", Leg: 2,
+		Marks:   []journal.Mark{journal.MarkEntered, journal.MarkWork, journal.MarkChildren, journal.MarkClosed, journal.MarkTasks},
+		Ledgers: []journal.LedgerMove{{Activity: "charge", DAD: ",0,0", Before: 1_100_000_000_000, After: 201_100_000_000_001}},
+		Receipts: []journal.ReceiptMove{
+			{GUID: guid(5), New: true, After: 111_100_000_001, Verdict: journal.VerdictHandled},
+			{GUID: guid(6), Before: 10_000_000_001, After: 11_000_000_001, Verdict: journal.VerdictHandled},
+		},
+		Semaphore: &journal.SemaphoreMove{Before: 1, After: 2},
+		Response: &journal.Response{
+			Kind: journal.ResponseTerminal, Code: 500, Request: guid(7), Turn: 2, Try: 3,
+			Output: []byte(`{"ok":true}`), Ref: digest(8), Error: failure("card \"declined\""), RetryAfter: 1_500_000,
+		},
+		Dispatched: []journal.Dispatched{{GUID: guid(9), Kind: journal.MessageRequest, Activity: "next", DAD: ",0,0,0", Topic: "t.x"}},
+		Updated: []journal.Updated{{
+			GUID: guid(10), Kind: journal.MessageAnswer, Turn: 1, Try: 2, NextAt: math.MaxInt64, Held: "parked",
+		}},
+		Ended: []journal.GUID{guid(11)}, Withdrawn: []journal.GUID{guid(12), guid(13)}, Folded: []journal.GUID{guid(14)},
+		Abandoned: 2,
+		Close:     &journal.Close{State: journal.JobFailed, Code: 500, Output: []byte(`null`), Error: failure("é😀")},
+		Bound:     &journal.Bound{Chain: guid(7), Head: journal.Head{Seq: 4, Hash: digest(15)}},
+		Flow:      &journal.FlowRef{Name: "order", Version: "1", Digest: digest(16)},
+		Input:     []byte(`{"total":9007199254740993}`),
+		Effect: &journal.Effect{
+			Key: digest(17), Name: "pay", Class: "guarded", N: 1, Turn: 2, Fence: 7,
+			Result: []byte(`[1,2]`), Error: failure("no"), Late: true,
+		},
+		Operator: &journal.Operator{Action: "retry", Who: "ann", Reason: "again"},
+		Trouble:  &journal.Trouble{Reason: "stuck", Message: "90 entries"},
+		Writer:   "w1", Build: "b1", Time: 1_700_000_000_000_000, Trace: "00-aa-bb-01",
+	}
+}
+
+func guid(n byte) journal.GUID     { return journal.GUID{6: 0x80, 8: 0x80, 15: n} }
+func digest(n byte) journal.Digest { return journal.Digest{0: n, 31: n} }
+
+func texts() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		return strings.ReplaceAll(rapid.String().Draw(t, "text"), "\x00", "\n")
+	})
+}
+
+func guids() *rapid.Generator[journal.GUID] {
+	return rapid.Custom(func(t *rapid.T) journal.GUID {
+		return journal.GUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "guid"))
+	})
+}
+
+func digests() *rapid.Generator[journal.Digest] {
+	return rapid.Custom(func(t *rapid.T) journal.Digest {
+		return journal.Digest(rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "digest"))
+	})
+}
+
+// payloads draws nothing, or canonical user data.
+func payloads() *rapid.Generator[[]byte] {
+	return rapid.Custom(func(t *rapid.T) []byte {
+		text := canonical.AppendString(nil, texts().Draw(t, "text"))
+		list := append(append([]byte("[0.5,"), text...), "]"...)
+		object := append(append([]byte("{"), text...), `:{"a":[],"b":null}}`...)
+		return rapid.SampledFrom([][]byte{nil, text, list, object, []byte("true"), []byte("-1.5e30")}).Draw(t, "payload")
+	})
+}
+
+func ledgers() *rapid.Generator[journal.Ledger] {
+	return rapid.Custom(func(t *rapid.T) journal.Ledger {
+		return journal.Ledger(rapid.Int64Range(0, int64(journal.MaxLedger)-1).Draw(t, "ledger"))
+	})
+}
+
+func counts() *rapid.Generator[int] {
+	return rapid.IntRange(-canonical.MaxStrictInt, canonical.MaxStrictInt)
+}
+
+// optional draws nil or a value.
+func optional[T any](g *rapid.Generator[T]) *rapid.Generator[*T] { return rapid.Ptr(g, true) }
+
+// lists draws nil or some values: an empty list is left out of a body.
+func lists[T any](t *rapid.T, label string, g *rapid.Generator[T]) []T {
+	if s := rapid.SliceOfN(g, 0, 3).Draw(t, label); len(s) > 0 {
+		return s
+	}
+	return nil
+}
+
+func failures() *rapid.Generator[journal.Failure] {
+	return rapid.Custom(func(t *rapid.T) journal.Failure {
+		return journal.Failure{
+			Class: texts().Draw(t, "class"), Message: texts().Draw(t, "message"),
+			Data: payloads().Draw(t, "data"), Stack: texts().Draw(t, "stack"),
+		}
+	})
+}
+
+func receipts() *rapid.Generator[journal.ReceiptMove] {
+	return rapid.Custom(func(t *rapid.T) journal.ReceiptMove {
+		m := journal.ReceiptMove{
+			GUID: guids().Draw(t, "guid"), New: rapid.Bool().Draw(t, "new"), After: ledgers().Draw(t, "after"),
+			Verdict: journal.Verdict(texts().Draw(t, "verdict")),
+		}
+		if !m.New {
+			m.Before = ledgers().Draw(t, "before")
+		}
+		return m
+	})
+}

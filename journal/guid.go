@@ -1,0 +1,129 @@
+package journal
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+)
+
+// GUID names one message, or one chain of effects, for ever (C8). It has the
+// layout of a UUIDv8; package collation derives its value.
+type GUID [16]byte
+
+// JobID names one job: one generation of one key in one space (C8). It equals
+// the GUID of the job's start message.
+type JobID [16]byte
+
+// Digest is a SHA-256 digest.
+type Digest [32]byte
+
+// ErrMalformedID is wrapped by the errors of ParseGUID, ParseJobID and
+// ParseDigest.
+var ErrMalformedID = errors.New("malformed identifier")
+
+// String returns the 36-character UUID text.
+func (g GUID) String() string { return uuidText(g) }
+
+// IsZero reports whether g is unset.
+func (g GUID) IsZero() bool { return g == GUID{} }
+
+// String returns the 36-character UUID text.
+func (j JobID) String() string { return uuidText(j) }
+
+// IsZero reports whether j is unset.
+func (j JobID) IsZero() bool { return j == JobID{} }
+
+// Start returns the GUID of the job's start message.
+func (j JobID) Start() GUID { return GUID(j) }
+
+// String returns 64 hexadecimal digits.
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// IsZero reports whether d is unset.
+func (d Digest) IsZero() bool { return d == Digest{} }
+
+// ParseGUID reads the 36-character UUID text that String writes.
+func ParseGUID(s string) (GUID, error) {
+	b, err := parseUUID(s)
+	return GUID(b), err
+}
+
+// ParseJobID reads the 36-character UUID text that String writes.
+func ParseJobID(s string) (JobID, error) {
+	b, err := parseUUID(s)
+	return JobID(b), err
+}
+
+// ParseDigest reads 64 lower-case hexadecimal digits.
+func ParseDigest(s string) (Digest, error) { return parseDigest(s) }
+
+func parseDigest[T string | []byte](s T) (Digest, error) {
+	var d Digest
+	if len(s) != 2*len(d) {
+		return d, badDigest(s)
+	}
+	for i := range d {
+		hi, lo := nibble(s[2*i]), nibble(s[2*i+1])
+		if hi|lo > 15 {
+			return d, badDigest(s)
+		}
+		d[i] = hi<<4 | lo
+	}
+	return d, nil
+}
+
+func badDigest[T string | []byte](s T) error {
+	return fmt.Errorf("%w: digest %.80q is not 64 lower-case hexadecimal digits", ErrMalformedID, string(s))
+}
+
+const uuidLen = 36
+
+func uuidText(b [16]byte) string {
+	return string(appendUUID(make([]byte, 0, uuidLen), b))
+}
+
+func appendUUID(dst []byte, b [16]byte) []byte {
+	dst = hex.AppendEncode(dst, b[0:4])
+	for _, cut := range [...][2]int{{4, 6}, {6, 8}, {8, 10}, {10, 16}} {
+		dst = append(dst, '-')
+		dst = hex.AppendEncode(dst, b[cut[0]:cut[1]])
+	}
+	return dst
+}
+
+func parseUUID[T string | []byte](s T) ([16]byte, error) {
+	var b [16]byte
+	if len(s) != uuidLen || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
+		return b, badUUID(s)
+	}
+	at := 0
+	for i := range b {
+		if at == 8 || at == 13 || at == 18 || at == 23 {
+			at++
+		}
+		hi, lo := nibble(s[at]), nibble(s[at+1])
+		if hi|lo > 15 {
+			return b, badUUID(s)
+		}
+		b[i] = hi<<4 | lo
+		at += 2
+	}
+	return b, nil
+}
+
+func badUUID[T string | []byte](s T) error {
+	return fmt.Errorf("%w: %.50q is not a UUID of the form 8-4-4-4-12", ErrMalformedID, string(s))
+}
+
+// nibble is the value of a lower-case hexadecimal digit, 255 for anything
+// else: identifiers are held to one spelling, since entries are compared as
+// bytes.
+func nibble(c byte) byte {
+	switch {
+	case c >= '0' && c <= '9':
+		return c - '0'
+	case c >= 'a' && c <= 'f':
+		return c - 'a' + 10
+	}
+	return 255
+}
