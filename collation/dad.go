@@ -1,0 +1,141 @@
+package collation
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// DAD is a dimensional address in its canonical text (1.9): segments after
+// commas, a run of four or more equal segments written once, `,0^57,3,0`.
+// Operations work on the runs, so an address of 10 000 equal segments stays a
+// few bytes.
+type DAD string
+
+// RootDAD is the address of every trigger.
+const RootDAD DAD = ",0"
+
+// MaxSegments bounds the depth of an address; MaxIndex its segments.
+const (
+	MaxSegments = 100_000
+	MaxIndex    = MaxLeg2
+)
+
+// shortRun is the length from which a run is written once.
+const shortRun = 4
+
+// ErrAddress is wrapped by the errors of ParseDAD.
+var ErrAddress = errors.New("malformed dimensional address")
+
+// run is a value and how many neighbouring segments have it.
+type run struct{ value, count int }
+
+// ParseDAD accepts the canonical text only: one address, one spelling.
+func ParseDAD(s string) (DAD, error) {
+	runs, err := parseRuns(s)
+	if err != nil {
+		return "", err
+	}
+	if again := format(runs); string(again) != s {
+		return "", fmt.Errorf("%w: %.80q is spelled %q", ErrAddress, s, again)
+	}
+	return DAD(s), nil
+}
+
+// Child is the address of a child at index 0: one segment deeper.
+func (d DAD) Child() DAD { return format(append(d.runs(), run{0, 1})) }
+
+// WithIndex replaces the last segment by the index of a pass (C6).
+func (d DAD) WithIndex(index int) DAD {
+	return format(append(cut(d.runs(), d.Depth()-1), run{index, 1}))
+}
+
+// Base is the address whose last segment is 0: where instances are keyed.
+func (d DAD) Base() DAD { return d.WithIndex(0) }
+
+// Depth is the number of segments; a trigger's is 1.
+func (d DAD) Depth() int {
+	n := 0
+	for _, r := range d.runs() {
+		n += r.count
+	}
+	return n
+}
+
+// Prefix is the address of the ancestor with that many segments. Asking for
+// more than there are returns the whole address.
+func (d DAD) Prefix(segments int) DAD { return format(cut(d.runs(), segments)) }
+
+// Key is the 16-byte hash by which tables are keyed (1.9).
+func (d DAD) Key() [16]byte {
+	sum := sha256.Sum256([]byte(d))
+	return [16]byte(sum[:16])
+}
+
+// runs reads an address that was made here or checked by ParseDAD.
+func (d DAD) runs() []run {
+	runs, err := parseRuns(string(d))
+	if err != nil {
+		return nil
+	}
+	return runs
+}
+
+func parseRuns(s string) ([]run, error) {
+	if s == "" || s[0] != ',' {
+		return nil, fmt.Errorf("%w: %.80q does not begin with a comma", ErrAddress, s)
+	}
+	runs := make([]run, 0, 4)
+	depth := 0
+	for part := range strings.SplitSeq(s[1:], ",") {
+		value, count, repeated := strings.Cut(part, "^")
+		v, err := strconv.ParseUint(value, 10, 31)
+		n := uint64(1)
+		if err == nil && repeated {
+			n, err = strconv.ParseUint(count, 10, 31)
+		}
+		if err != nil || v > MaxIndex || n == 0 {
+			return nil, fmt.Errorf("%w: segment %.40q of %.80q is no index, or over %d", ErrAddress, part, s, MaxIndex)
+		}
+		if depth += int(n); depth > MaxSegments {
+			return nil, fmt.Errorf("%w: %.80q has over %d segments", ErrAddress, s, MaxSegments)
+		}
+		runs = append(runs, run{int(v), int(n)})
+	}
+	return runs, nil
+}
+
+// cut keeps the first n segments.
+func cut(runs []run, n int) []run {
+	out := make([]run, 0, len(runs)+1)
+	for _, r := range runs {
+		if n <= 0 {
+			break
+		}
+		r.count = min(r.count, n)
+		n -= r.count
+		out = append(out, r)
+	}
+	return out
+}
+
+func format(runs []run) DAD {
+	b := make([]byte, 0, 32)
+	for i := 0; i < len(runs); {
+		value, count := runs[i].value, 0
+		for ; i < len(runs) && runs[i].value == value; i++ {
+			count += runs[i].count
+		}
+		if count >= shortRun {
+			b = strconv.AppendInt(append(b, ','), int64(value), 10)
+			b = strconv.AppendInt(append(b, '^'), int64(count), 10)
+			continue
+		}
+		for range count {
+			b = strconv.AppendInt(append(b, ','), int64(value), 10)
+		}
+	}
+	return DAD(b)
+}

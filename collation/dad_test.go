@@ -1,0 +1,117 @@
+package collation_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/quipu-journal/quipu/collation"
+)
+
+// spell writes segments in the canonical text, by the sentence of the spec: a
+// run of four or more equal segments once (1.9).
+func spell(segments []int) string {
+	var s strings.Builder
+	for i := 0; i < len(segments); {
+		n := 1
+		for i+n < len(segments) && segments[i+n] == segments[i] {
+			n++
+		}
+		if n >= 4 {
+			fmt.Fprintf(&s, ",%d^%d", segments[i], n)
+		} else {
+			s.WriteString(strings.Repeat(","+strconv.Itoa(segments[i]), n))
+		}
+		i += n
+	}
+	return s.String()
+}
+
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text                      string
+		child, indexed, base, two collation.DAD
+		depth                     int
+	}{
+		{",0", ",0,0", ",7", ",0", ",0", 1},
+		{",0,0,0", ",0^4", ",0,0,7", ",0,0,0", ",0,0", 3},
+		{",0^4", ",0^5", ",0,0,0,7", ",0^4", ",0,0", 4},
+		{",0^57,3,0", ",0^57,3,0,0", ",0^57,3,7", ",0^57,3,0", ",0,0", 59},
+		{",7,7,7", ",7,7,7,0", ",7,7,7", ",7,7,0", ",7,7", 3},
+		{",1,0,0,0,1", ",1,0,0,0,1,0", ",1,0,0,0,7", ",1,0^4", ",1,0", 5},
+		{",0,12,99999999", ",0,12,99999999,0", ",0,12,7", ",0,12,0", ",0,12", 3},
+	} {
+		t.Run(c.text, func(t *testing.T) {
+			t.Parallel()
+			d, err := collation.ParseDAD(c.text)
+			require.NoError(t, err)
+			require.Equal(t, c.child, d.Child())
+			require.Equal(t, c.indexed, d.WithIndex(7))
+			require.Equal(t, c.base, d.Base())
+			require.Equal(t, c.two, d.Prefix(2))
+			require.Equal(t, d, d.Prefix(c.depth))
+			require.Equal(t, d, d.Prefix(c.depth+1), "there is no more than the whole")
+			require.Equal(t, c.depth, d.Depth())
+			require.Equal(t, c.depth+1, d.Child().Depth())
+		})
+	}
+}
+
+// TestAddressesHaveOneSpelling: two spellings of one address would be two keys
+// of one instance.
+func TestAddressesHaveOneSpelling(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []string{
+		"", "0", ",", ",0,", ",,0", ", 0", ",-1", ",+1", ",00", ",01", ",0,0,0,0", ",0^3", ",0^4,0", ",0^04", ",0^0", ",0^",
+		",^4", ",0^4^4", ",a", ",0^2,0^2", ",100000000", ",0^100001", ",0^2147483648", ",0^99999,1,0",
+		",99999999999999999999", ",0x1", ",1_0",
+	} {
+		_, err := collation.ParseDAD(bad)
+		require.ErrorIs(t, err, collation.ErrAddress, "%q", bad)
+	}
+}
+
+// TestAddressOperations compares the work on runs with the same work on a
+// plain list of segments.
+func TestAddressOperations(t *testing.T) {
+	t.Parallel()
+	segment := rapid.SampledFrom([]int{0, 0, 0, 0, 1, 2, collation.MaxIndex})
+	rapid.Check(t, func(t *rapid.T) {
+		segments := rapid.SliceOfN(segment, 1, 40).Draw(t, "segments")
+		d, err := collation.ParseDAD(spell(segments))
+		require.NoError(t, err)
+		require.Equal(t, len(segments), d.Depth())
+		require.Equal(t, spell(append(segments[:len(segments):len(segments)], 0)), string(d.Child()))
+		index := segment.Draw(t, "index")
+		replaced := append(segments[:len(segments)-1:len(segments)-1], index)
+		require.Equal(t, spell(replaced), string(d.WithIndex(index)))
+		n := rapid.IntRange(1, len(segments)).Draw(t, "prefix")
+		require.Equal(t, spell(segments[:n]), string(d.Prefix(n)))
+	})
+}
+
+// TestDeepAddressesStayShort: 10 000 levels of one index are one run.
+func TestDeepAddressesStayShort(t *testing.T) {
+	t.Parallel()
+	d := collation.RootDAD
+	for range 10_000 {
+		d = d.Child()
+	}
+	require.Equal(t, collation.DAD(",0^10001"), d)
+	require.Equal(t, 10_001, d.Depth())
+	require.Equal(t, collation.DAD(",0^10000,5,0"), d.WithIndex(5).Child())
+	require.Equal(t, collation.DAD(",0^5000"), d.Prefix(5000))
+}
+
+// TestAddressKeys pins the hash by which tables are keyed (1.9).
+func TestAddressKeys(t *testing.T) {
+	t.Parallel()
+	for text, want := range goldenKeys {
+		require.Equal(t, want, fmt.Sprintf("%x", collation.DAD(text).Key()), text)
+	}
+}

@@ -1,0 +1,74 @@
+package collation
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Labels keep the kinds of identifiers apart: equal fields never give equal
+// ids of two kinds.
+const (
+	labelStart    = "quipu-start-v1"
+	labelLeg1     = "quipu-leg1-v1"
+	labelRequest  = "quipu-request-v1"
+	labelResponse = "quipu-response-v1"
+	labelMessage  = "quipu-message-v1"
+)
+
+// NewJobID derives the id of one generation of a key (C8). Ids of a key that
+// is used again share nothing with those of its predecessor.
+func NewJobID(space, key string, generation int64) journal.JobID {
+	return journal.JobID(newGUID(labelStart, text(space), text(key), number(generation)))
+}
+
+// Leg1GUID derives the GUID of the Leg1 message that the message parent
+// dispatches to child at dad (C8, 1.4).
+func Leg1GUID(parent journal.GUID, child string, dad DAD) journal.GUID {
+	return newGUID(labelLeg1, id(parent), text(child), text(string(dad)))
+}
+
+// RequestGUID derives the GUID of the request that a Leg1 writes for one
+// element; an activity without `each` has element 0.
+func RequestGUID(leg1 journal.GUID, element int) journal.GUID {
+	return newGUID(labelRequest, id(leg1), number(int64(element)))
+}
+
+// ResponseGUID derives the GUID of the response, or of the answer, to one turn
+// of a request. Turn 0 of a Leg1's GUID names the answer of an activity that
+// wrote no request (1.4).
+func ResponseGUID(request journal.GUID, turn int) journal.GUID {
+	return newGUID(labelResponse, id(request), number(int64(turn)))
+}
+
+// OperatorGUID derives the GUID of an operator's action on a message: the
+// action's name and how often the message's row was acted on before.
+func OperatorGUID(message journal.GUID, action string, n int) journal.GUID {
+	return newGUID(labelMessage, id(message), text(action), number(int64(n)))
+}
+
+// field is one typed, length-prefixed field of the hash (C8).
+type field struct {
+	kind byte
+	data []byte
+}
+
+func text(s string) field     { return field{'s', []byte(s)} }
+func id(g journal.GUID) field { return field{'g', g[:]} }
+func number(n int64) field    { return field{'i', binary.BigEndian.AppendUint64(nil, uint64(n))} }
+func newGUID(label string, fields ...field) journal.GUID {
+	b := make([]byte, 0, 160)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(label)))
+	b = append(b, label...)
+	for _, f := range fields {
+		b = append(b, f.kind)
+		b = binary.BigEndian.AppendUint32(b, uint32(len(f.data)))
+		b = append(b, f.data...)
+	}
+	sum := sha256.Sum256(b)
+	g := journal.GUID(sum[:16])
+	g[6] = g[6]&0x0f | 0x80 // version 8
+	g[8] = g[8]&0x3f | 0x80 // RFC 9562 variant
+	return g
+}

@@ -1,0 +1,73 @@
+package collation_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// TestGoldenIdentifiers pins every id of C8. A change here makes a system that
+// no longer recognises its own messages.
+func TestGoldenIdentifiers(t *testing.T) {
+	t.Parallel()
+	job := collation.NewJobID("shop", "order-42", 1)
+	leg1 := collation.Leg1GUID(job.Start(), "charge", ",0,0")
+	request := collation.RequestGUID(leg1, 0)
+	got := map[string]string{
+		"job":              job.String(),
+		"job, generation":  collation.NewJobID("shop", "order-42", 2).String(),
+		"leg1":             leg1.String(),
+		"request":          request.String(),
+		"request, element": collation.RequestGUID(leg1, 3).String(),
+		"response":         collation.ResponseGUID(request, 1).String(),
+		"response, turn":   collation.ResponseGUID(request, 2).String(),
+		"answer":           collation.ResponseGUID(leg1, 0).String(),
+		"operator":         collation.OperatorGUID(request, "retry", 1).String(),
+	}
+	require.Equal(t, goldenIDs, got)
+	seen := map[string]bool{}
+	for name, id := range got {
+		require.False(t, seen[id], "%s is not distinct", name)
+		seen[id] = true
+		g, err := journal.ParseGUID(id)
+		require.NoError(t, err)
+		require.Equal(t, byte(0x80), g[6]&0xf0, "version 8")
+		require.Equal(t, byte(0x80), g[8]&0xc0, "RFC 9562 variant")
+	}
+}
+
+// TestFieldsAreLengthPrefixed: what moves from one field into its neighbour
+// gives another id (C8).
+func TestFieldsAreLengthPrefixed(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringN(2, 20, -1).Draw(t, "text")
+		cut := rapid.IntRange(1, len(text)-1).Draw(t, "cut")
+		other := rapid.IntRange(1, len(text)-1).Draw(t, "other")
+		a := collation.NewJobID(text[:cut], text[cut:], 1)
+		b := collation.NewJobID(text[:other], text[other:], 1)
+		require.Equal(t, cut == other, a == b)
+		la := collation.Leg1GUID(journal.GUID{}, text[:cut], collation.DAD(text[cut:]))
+		lb := collation.Leg1GUID(journal.GUID{}, text[:other], collation.DAD(text[other:]))
+		require.Equal(t, cut == other, la == lb)
+	})
+}
+
+// TestGenerationsShareNoIDs: a key that is used again never meets the ids of
+// its predecessor (C8).
+func TestGenerationsShareNoIDs(t *testing.T) {
+	t.Parallel()
+	seen := map[journal.GUID]bool{}
+	for generation := range int64(50) {
+		job := collation.NewJobID("shop", "k", generation)
+		leg1 := collation.Leg1GUID(job.Start(), "a", ",0,0")
+		for _, g := range []journal.GUID{job.Start(), leg1, collation.RequestGUID(leg1, 0), collation.ResponseGUID(leg1, 0)} {
+			require.False(t, seen[g])
+			seen[g] = true
+		}
+	}
+}

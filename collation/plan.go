@@ -1,0 +1,145 @@
+package collation
+
+import (
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Outcome says what became of a message (C5, C10).
+type Outcome string
+
+// The outcomes.
+const (
+	// Handled: the plan changes something; commit, publish, ack (if Done).
+	Handled Outcome = "handled"
+	// Stale: refused for good by the state of its job or activity; the verdict
+	// is committed with the end of its licence.
+	Stale Outcome = "stale"
+	// Settled: its receipt is complete; nothing is written, ack.
+	Settled Outcome = "settled"
+	// Unlicensed: no receipt and no row; answered, withdrawn or never
+	// committed; nothing is written, ack and count.
+	Unlicensed Outcome = "unlicensed"
+	// HeldBack: its row is held for a person; nothing is written, ack (E10).
+	HeldBack Outcome = "held"
+	// Stuck: a counter is at its ceiling; its row is held, with a dead letter.
+	Stuck Outcome = "stuck"
+	// Quarantined: the stored state is against the laws (J1), or its job is
+	// quarantined already.
+	Quarantined Outcome = "quarantined"
+	// Foreign: it names a job that does not exist and never did here; dead
+	// letter (T3). A tombstone's message is Unlicensed.
+	Foreign Outcome = "foreign"
+)
+
+// Plan is everything that one message changes, as one value. The order is
+// fixed: it is committed whole, then its Insert rows that are due are
+// published, then its message is acked (spec 4, T2 and T3). A plan without an
+// Entry writes nothing.
+type Plan struct {
+	Job     journal.JobID
+	Message journal.GUID
+	Outcome Outcome
+	// Done says that the message has no step left after this plan; under
+	// Stepwise the same message is stepped again until it is.
+	Done bool
+
+	Entry     *journal.Entry // seq set; chained by the engine
+	Ledgers   []LedgerWrite
+	Receipt   *ReceiptWrite
+	Semaphore journal.SemaphoreMove
+	Close     *journal.Close   // this plan closes the job
+	Tasks     bool             // this plan ran the completion tasks
+	NewState  journal.JobState // "" unchanged
+	Insert    []Row
+	Update    []Row // whole new values of rows that stay
+	Delete    []journal.GUID
+	Undead    []journal.GUID // rows whose open dead letter ends with this plan
+	Dead      []DeadLetter
+}
+
+// LedgerWrite is a test-and-set of one activity ledger (C3), or the insertion
+// of a new instance.
+type LedgerWrite struct {
+	Key           InstanceKey
+	New           bool
+	Before, After ActivityLedger
+	ResultSeq     int64
+	Code          int
+}
+
+// ReceiptWrite is a test-and-set of one GUID ledger (C3), or the insertion of
+// a new receipt. Closes asks the compound statement for the snapshot digit
+// (C14); After has it already, and the two must agree.
+type ReceiptWrite struct {
+	GUID          journal.GUID
+	New           bool
+	Before, After GUIDLedger
+	Verdict       journal.Verdict
+	Seq           int64
+	Closes        bool
+}
+
+// DeadLetter is a message that cannot go on by itself (E10). Its row, if it
+// has one, is held.
+type DeadLetter struct {
+	Job      journal.JobID
+	Row      journal.GUID
+	Kind     journal.MessageKind
+	Activity string
+	DAD      DAD
+	Reason   string // a short name: stuck, parked, runs, undecodable, foreign
+	Message  string
+	Ledger   ActivityLedger
+}
+
+// Apply moves the state on by a committed or about-to-be-committed plan, so
+// that the next message of the job in the same batch meets it.
+func (s *State) Apply(p *Plan) {
+	if p.Entry == nil {
+		return
+	}
+	for _, w := range p.Ledgers {
+		s.Instances[w.Key] = &Instance{Ledger: w.After, ResultSeq: w.ResultSeq, Code: w.Code}
+	}
+	if w := p.Receipt; w != nil {
+		r := &Receipt{Ledger: w.After, Verdict: w.Verdict, Seq: w.Seq}
+		if old := s.Receipts[w.GUID]; old != nil && !w.New {
+			r.Response = old.Response
+		} else {
+			r.Response = p.Entry.Response
+		}
+		s.Receipts[w.GUID] = r
+	}
+	for _, rows := range [][]Row{p.Insert, p.Update} {
+		for i := range rows {
+			row := rows[i]
+			s.Rows[row.GUID] = &row
+		}
+	}
+	for _, g := range p.Delete {
+		s.Rows[g] = nil
+	}
+	s.Job.Semaphore = p.Semaphore.After
+	s.Job.Head.Seq = p.Entry.Seq
+	if p.NewState != "" {
+		s.Job.State = p.NewState
+	}
+	for key, r := range resultsOf(p) {
+		s.Results[key] = r
+	}
+}
+
+// resultsOf gives the results that the plan's own entry recorded.
+func resultsOf(p *Plan) map[InstanceKey]*flow.Result {
+	var out map[InstanceKey]*flow.Result
+	for _, w := range p.Ledgers {
+		if w.ResultSeq == p.Entry.Seq {
+			if out == nil {
+				out = make(map[InstanceKey]*flow.Result, 1)
+			}
+			out[w.Key] = ResultOf(p.Entry)
+		}
+	}
+	return out
+}

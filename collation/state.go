@@ -1,0 +1,160 @@
+package collation
+
+import (
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Micros is a point of the database's clock, µs since 1970 UTC (J5).
+type Micros int64
+
+// Never is the due time of a row that waits for something else than time.
+const Never Micros = 0
+
+// InstanceKey names an instance within its job, at its base address (1.2), or
+// an output within its job, at its resolved address (1.9).
+type InstanceKey struct {
+	Activity string
+	DAD      DAD
+}
+
+// Job is the header of a job: all that a decision needs to know of it (J2).
+type Job struct {
+	ID         journal.JobID
+	Space      string
+	Key        string
+	Generation int64
+	Flow       journal.FlowRef
+	State      journal.JobState
+	Semaphore  int64
+	Head       journal.Head // of the main chain
+	Started    Micros
+	Trace      string // traceparent under which the job was started, or ""
+}
+
+// Instance is the row of an instance. ResultSeq is the main chain's entry that
+// holds its result (J7), 0 as long as there is none.
+type Instance struct {
+	Ledger    ActivityLedger
+	ResultSeq int64
+	Code      int
+}
+
+// Receipt is the row of a message that has steps (1.3). Seq is the entry that
+// accepted it; Response is what that entry recorded and is loaded only while
+// steps are open.
+type Receipt struct {
+	Ledger   GUIDLedger
+	Verdict  journal.Verdict
+	Seq      int64
+	Response *journal.Response
+}
+
+// Row is a dispatch row: outbox, timer, lease, lock of the effect chain, and
+// the licence of its message (T1).
+type Row struct {
+	GUID     journal.GUID
+	Job      journal.JobID
+	Kind     journal.MessageKind
+	Activity string
+	DAD      DAD    // base address of the instance it is addressed to
+	Topic    string // requests only
+	Element  int    // index under `each`
+	// Body is the input of a request, or the Response (wire form) of an answer.
+	Body        []byte
+	NextAt      Micros // Never: not sent by time
+	Held        string // reason, or "": not sent while it is held
+	Dead        bool   // an open dead letter stands for this row (E10)
+	Publication int
+	PublishedAt Micros
+	Turn        int
+	TurnSent    int
+	Try         int
+	Runs        int
+	Holder      string
+	LeaseUntil  Micros
+	Fence       int64
+	WithinAt    Micros // Never: unbounded
+	Effects     journal.Head
+	Origin      int64 // seq of the entry that inserted it
+}
+
+// Held reasons.
+const (
+	HeldStuck  = "stuck"
+	HeldParked = "parked"
+)
+
+// Answers reports which message an answer row stands for (1.4).
+func (r *Row) Answers() journal.GUID {
+	if r.Turn == 0 {
+		return r.GUID
+	}
+	return ResponseGUID(r.GUID, r.Turn)
+}
+
+// State is what a message meets: loaded under the lock of its job (J3) and
+// moved on by Apply, so that several messages of a job fold in one
+// transaction. A map that has no member for a key was not asked for it; a nil
+// member says that there is no such row.
+type State struct {
+	Job       Job
+	Flow      *flow.Flow
+	Now       Micros
+	Instances map[InstanceKey]*Instance
+	Receipts  map[journal.GUID]*Receipt
+	Rows      map[journal.GUID]*Row
+	Results   map[InstanceKey]*flow.Result
+	// AllRows says that Rows holds every row of the job (a close needs them).
+	AllRows bool
+}
+
+// Message is a decoded message on its way into Step.
+type Message struct {
+	Kind     journal.MessageKind
+	Job      journal.JobID
+	GUID     journal.GUID // its own
+	Row      journal.GUID // of the row that licenses it
+	Activity string
+	DAD      DAD // base address of its instance
+	Turn     int
+	// Response is what a worker's response carries; an answer's stands in its
+	// row and a redelivery's is not read (1.7).
+	Response *journal.Response
+	// Entered says that this delivery's entry is committed already: Leg1 goes on
+	// with its work (1.6).
+	Entered bool
+	// Alone asks for the entry by itself before the work (1.6): a message that
+	// was delivered or published at least AloneFrom times.
+	Alone bool
+}
+
+// AloneFrom is the delivery or publication from which a message is handled
+// outside batches, its entry counted before its work (1.6).
+const AloneFrom = 3
+
+// Need names state that a decision misses. It is loaded in the same
+// transaction and the message stepped again (J2).
+type Need struct {
+	Instances []InstanceKey
+	Results   []InstanceKey
+	AllRows   bool
+}
+
+// Empty reports whether nothing is missing.
+func (n *Need) Empty() bool { return len(n.Instances) == 0 && len(n.Results) == 0 && !n.AllRows }
+
+// Mode says how plans are cut and joined; digits, ids, outputs and marks are
+// the same in every mode (C11).
+type Mode struct {
+	Stepwise bool // commit at every mark
+	Fold     bool // take children's Leg1 into the plan that dispatches them
+	// Resend is after how long a published row is looked at again, µs (T2). It is
+	// short for requests too: the look finds a message that still waits or is
+	// being handled, so that only a lost one is sent again.
+	Resend        Micros
+	Writer, Build string // audit only
+}
+
+// MaxFold bounds the activities that one transaction may fold (C11).
+const MaxFold = 16

@@ -1,0 +1,146 @@
+package collation_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// TestTranscripts drives Step by the files in testdata. Each is a history that
+// a person can read: what came, what was decided, every digit that moved.
+//
+// Commands: mode normal|fold|stepwise · flow (a flow file) · start key=… (the
+// input) · engine (handles the next engine message) · once (one commit of it) ·
+// respond activity [code=…] [kind=…] [class=…] [again] (output or message) ·
+// redeliver [n] (the last message again, n times) · ledgers.
+func TestTranscripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		s := &script{mode: collation.Mode{Resend: 5_000_000}}
+		datadriven.RunTest(t, path, s.run)
+	})
+}
+
+type script struct {
+	mode collation.Mode
+	flow *flow.Flow
+	w    *world
+	last collation.Message
+}
+
+func (s *script) run(t *testing.T, d *datadriven.TestData) string {
+	switch d.Cmd {
+	case "mode":
+		s.mode.Stepwise, s.mode.Fold = d.HasArg("stepwise"), d.HasArg("fold")
+		return ""
+	case "flow":
+		f, err := flow.Parse("flow.yaml", []byte(d.Input))
+		if err != nil {
+			return err.Error()
+		}
+		s.flow = f
+		return fmt.Sprintf("%s %s, %d activities", f.Name(), f.Version(), len(f.Activities()))
+	case "start":
+		var key string
+		d.ScanArgs(t, "key", &key)
+		s.w = newWorld(s.flow, key, []byte(d.Input), s.mode)
+		s.last = message(&s.w.plans[0].Insert[0])
+		return s.w.describe(s.w.plans[0])
+	case "engine", "once":
+		s.last, s.w.queue = s.w.queue[0], s.w.queue[1:]
+		s.last.Alone = d.HasArg("alone")
+		return s.deliver(d.Cmd == "once")
+	case "continue":
+		return s.deliver(d.HasArg("once"))
+	case "respond":
+		s.last = s.response(t, d)
+		return s.deliver(d.HasArg("once"))
+	case "redeliver":
+		out, n := "", 1
+		d.MaybeScanArgs(t, "n", &n)
+		s.last.Entered = false
+		for range n {
+			out = s.deliver(false)
+		}
+		return out
+	case "ledgers":
+		return s.ledgers()
+	default:
+		t.Fatalf("unknown command %s", d.Cmd)
+		return ""
+	}
+}
+
+func (s *script) deliver(once bool) string {
+	var plans []*collation.Plan
+	if once {
+		s.w.forget()
+		p := s.w.step(&s.last)
+		s.w.commit(p)
+		plans = append(plans, p)
+	} else {
+		plans = s.w.handle(s.last)
+	}
+	var b strings.Builder
+	for _, p := range plans {
+		b.WriteString(s.w.describe(p))
+	}
+	return b.String()
+}
+
+// response answers the open request of an activity. What a response brings
+// stands in the input: the output, or the message of an error.
+func (s *script) response(t *testing.T, d *datadriven.TestData) collation.Message {
+	r := &journal.Response{Kind: journal.ResponseTerminal, Code: 200}
+	kind, class, code := "terminal", "error", "200"
+	d.MaybeScanArgs(t, "kind", &kind)
+	d.MaybeScanArgs(t, "class", &class)
+	d.MaybeScanArgs(t, "code", &code)
+	r.Kind = journal.ResponseKind(kind)
+	n, err := strconv.Atoi(code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Code = n; n == 200 {
+		r.Output = []byte(d.Input)
+	} else {
+		r.Error = &journal.Failure{Class: class, Message: d.Input}
+	}
+	row := s.w.due(d.CmdArgs[0].Key)
+	if row == nil {
+		for i := range s.w.asked {
+			if s.w.asked[i].Activity == d.CmdArgs[0].Key {
+				row = &s.w.asked[i]
+			}
+		}
+	}
+	if row == nil {
+		t.Fatalf("nobody asked %s", d.CmdArgs[0].Key)
+	}
+	return respond(row, r)
+}
+
+// ledgers lists what stands at the end.
+func (s *script) ledgers() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "job %s, semaphore %d, head %d\n", s.w.state.Job.State, s.w.state.Job.Semaphore, s.w.state.Job.Head.Seq)
+	for _, a := range s.flow.Activities() {
+		for k, i := range s.w.state.Instances {
+			if k.Activity == a.Name && i != nil {
+				fmt.Fprintf(&b, "%s%s %s\n", k.Activity, k.DAD, i.Ledger)
+			}
+		}
+	}
+	for _, r := range s.w.state.Rows {
+		if r != nil {
+			fmt.Fprintf(&b, "row %s %s turn %d\n", r.Kind, r.Activity, r.Turn)
+		}
+	}
+	return b.String()
+}

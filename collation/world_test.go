@@ -1,0 +1,224 @@
+package collation_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// world is one job with all its rows, and the messages that were published for
+// it: the smallest thing that Step can be driven with.
+type world struct {
+	state   *collation.State
+	mode    collation.Mode
+	names   map[journal.GUID]string
+	queue   []collation.Message // engine messages, in the order of publication
+	asked   []collation.Row     // requests, as a worker gets them
+	entries []*journal.Entry
+	plans   []*collation.Plan
+}
+
+func newWorld(f *flow.Flow, key string, input []byte, mode collation.Mode) *world {
+	w := &world{mode: mode, names: map[journal.GUID]string{}}
+	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
+	now := collation.Micros(1_000_000_000)
+	p := collation.Incept(collation.Inception{
+		Space: "test", Key: key, Generation: 1, Flow: ref, Trigger: f.Trigger().Name,
+		Input: input, Now: now, Publish: true,
+	}, mode)
+	w.state = &collation.State{
+		Job: collation.Job{
+			ID: p.Job, Space: "test", Key: key, Generation: 1, Flow: ref, State: journal.JobOpen, Started: now,
+		},
+		Flow: f, Now: now, AllRows: true,
+		Instances: map[collation.InstanceKey]*collation.Instance{}, Receipts: map[journal.GUID]*collation.Receipt{},
+		Rows: map[journal.GUID]*collation.Row{}, Results: map[collation.InstanceKey]*flow.Result{},
+	}
+	w.commit(p)
+	return w
+}
+
+// commit applies a plan and publishes its rows.
+func (w *world) commit(p *collation.Plan) {
+	w.plans = append(w.plans, p)
+	if p.Entry == nil {
+		return
+	}
+	w.state.Apply(p)
+	w.entries = append(w.entries, p.Entry)
+	for i := range p.Insert {
+		w.publish(&p.Insert[i])
+	}
+}
+
+func (w *world) publish(r *collation.Row) {
+	w.names[r.GUID] = fmt.Sprintf("%s %s%s", r.Kind, r.Activity, r.DAD)
+	if r.Kind == journal.MessageRequest {
+		w.asked = append(w.asked, *r)
+		return
+	}
+	w.queue = append(w.queue, message(r))
+}
+
+// message is what an engine is told of a row.
+func message(r *collation.Row) collation.Message {
+	m := collation.Message{Kind: r.Kind, Job: r.Job, GUID: r.GUID, Row: r.GUID, Activity: r.Activity, DAD: r.DAD, Turn: r.Turn}
+	if r.Kind == journal.MessageAnswer {
+		m.GUID = r.Answers()
+		m.Response = &journal.Response{
+			Kind: journal.ResponseTerminal, Code: 500,
+			Error: &journal.Failure{Class: collation.ReasonExpression, Message: "expression"},
+		}
+	}
+	return m
+}
+
+// respond is the worker's message for a request.
+func respond(r *collation.Row, resp *journal.Response) collation.Message {
+	return collation.Message{
+		Kind: journal.MessageResponse, Job: r.Job, GUID: collation.ResponseGUID(r.GUID, r.Turn), Row: r.GUID,
+		Activity: r.Activity, DAD: r.DAD, Turn: r.Turn, Response: resp,
+	}
+}
+
+// step decides one message once, loading what it asks for.
+func (w *world) step(m *collation.Message) *collation.Plan {
+	for {
+		p, need := collation.Step(w.state, m, w.mode)
+		if need == nil {
+			return p
+		}
+		w.load(need)
+	}
+}
+
+func (w *world) load(n *collation.Need) {
+	for _, k := range n.Instances {
+		w.state.Instances[k] = nil
+	}
+	for _, k := range n.Results {
+		w.state.Results[k] = w.stored(k)
+	}
+}
+
+// stored reads a result as the store does: through the instance's entry.
+func (w *world) stored(k collation.InstanceKey) *flow.Result {
+	i := w.state.Instances[k]
+	if i == nil || i.ResultSeq == 0 {
+		return nil
+	}
+	return collation.ResultOf(w.entries[i.ResultSeq-1])
+}
+
+// handle carries a message to its end, as an engine does.
+func (w *world) handle(m collation.Message) []*collation.Plan {
+	var plans []*collation.Plan
+	w.forget()
+	for {
+		p := w.step(&m)
+		plans = append(plans, p)
+		w.commit(p)
+		if p.Done {
+			return plans
+		}
+		m.Entered = true
+		w.forget()
+	}
+}
+
+// forget drops what only a transaction knows: the next one reads it again.
+func (w *world) forget() {
+	clear(w.state.Results)
+	for _, r := range w.state.Receipts {
+		if r != nil && !r.Ledger.Complete() && r.Seq > 0 {
+			r.Response = w.entries[r.Seq-1].Response
+		}
+	}
+}
+
+// due finds the request that waits for an answer from the activity.
+func (w *world) due(activity string) *collation.Row {
+	for _, r := range w.state.Rows {
+		if r != nil && r.Activity == activity && r.Topic != "" {
+			return r
+		}
+	}
+	return nil
+}
+
+// describe writes a plan as a person reads it.
+func (w *world) describe(p *collation.Plan) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s", p.Outcome)
+	if p.Done {
+		b.WriteString(", done")
+	}
+	b.WriteByte('\n')
+	e := p.Entry
+	if e == nil {
+		return b.String()
+	}
+	fmt.Fprintf(&b, "  entry %d %s leg %d %v\n", e.Seq, e.Kind, e.Leg, e.Marks)
+	for _, l := range e.Ledgers {
+		fmt.Fprintf(&b, "  %s%s %s → %s\n", l.Activity, l.DAD, l.Before, l.After)
+	}
+	for _, r := range e.Receipts {
+		before := r.Before.String()
+		if r.New {
+			before = "new"
+		}
+		fmt.Fprintf(&b, "  receipt %s → %s %s\n", before, r.After, r.Verdict)
+	}
+	if s := e.Semaphore; s != nil {
+		fmt.Fprintf(&b, "  semaphore %d → %d\n", s.Before, s.After)
+	}
+	w.describeRows(&b, p)
+	if c := e.Close; c != nil {
+		fmt.Fprintf(&b, "  close %s %d output %s error %v\n", c.State, c.Code, c.Output, failureText(c.Error))
+	}
+	if e.Trouble != nil {
+		fmt.Fprintf(&b, "  trouble %s: %s\n", e.Trouble.Reason, e.Trouble.Message)
+	}
+	return b.String()
+}
+
+func failureText(f *journal.Failure) string {
+	if f == nil {
+		return "none"
+	}
+	return f.Class + ": " + f.Message
+}
+
+func (w *world) describeRows(b *strings.Builder, p *collation.Plan) {
+	e := p.Entry
+	for _, d := range e.Dispatched {
+		note := ""
+		if slices.Contains(e.Folded, d.GUID) {
+			note = " (folded)"
+		}
+		fmt.Fprintf(b, "  + %s %s%s %s%s\n", d.Kind, d.Activity, d.DAD, d.Topic, note)
+	}
+	for _, u := range e.Updated {
+		next := "never"
+		if u.NextAt != 0 {
+			next = fmt.Sprintf("+%dms", (collation.Micros(u.NextAt)-w.state.Now)/1000)
+		}
+		fmt.Fprintf(b, "  ~ %s turn %d try %d next %s held %q\n", u.Kind, u.Turn, u.Try, next, u.Held)
+	}
+	for _, g := range e.Ended {
+		fmt.Fprintf(b, "  - %s\n", w.names[g])
+	}
+	for _, g := range e.Withdrawn {
+		fmt.Fprintf(b, "  withdrawn %s\n", w.names[g])
+	}
+	if e.Abandoned > 0 {
+		fmt.Fprintf(b, "  abandoned %d\n", e.Abandoned)
+	}
+	for _, d := range p.Dead {
+		fmt.Fprintf(b, "  dead letter %s: %s\n", d.Reason, d.Message)
+	}
+}
