@@ -1,0 +1,24 @@
+package store
+
+import (
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Chain gives the plan's entry its bytes and its hash, from the job's head
+// (J9); the caller then applies the plan to the state, which moves the head's
+// seq, and sets its hash.
+func Chain(job *collation.Job, p *collation.Plan) Chained {
+	c := Chained{Plan: p}
+	if p.Entry == nil {
+		return c
+	}
+	previous := job.Head.Hash
+	if job.Head.Seq == 0 {
+		previous = journal.Genesis(job.Space, job.ID, job.Generation, journal.MainChain)
+	}
+	c.Body = journal.Encode(p.Entry)
+	c.Hash = journal.Next(previous, c.Body)
+	job.Head = journal.Head{Seq: p.Entry.Seq, Hash: c.Hash}
+	return c
+}

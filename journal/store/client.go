@@ -1,0 +1,175 @@
+package store
+
+import (
+	"context"
+	"iter"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Limits of Client and Operator.
+const (
+	MaxStarts = 500 // jobs per Start call
+	MaxPage   = 1000
+)
+
+// Start is the request to begin one job. Input is canonical and checked
+// against the flow's schema by the caller.
+type Start struct {
+	Flow    journal.FlowRef
+	Trigger string // name of the flow's trigger
+	Key     string
+	Input   []byte
+	Trace   string
+	Publish bool // the caller publishes the row at once: due again later
+}
+
+// Started is the answer to one Start: Row is set for a new job, Err is an
+// *AlreadyStartedError where the key exists.
+type Started struct {
+	Job journal.JobID
+	Row *Outgoing
+	Err error
+}
+
+// Client is what starting and reading needs.
+type Client interface {
+	// Start begins jobs, all in one transaction (inception, 1.11), at most
+	// MaxStarts; the results are in the order of the starts. Equal keys within
+	// one call are one job.
+	Start(ctx context.Context, starts []Start, mode collation.Mode) ([]Started, error)
+	// FindJob returns the id of the job that has the key: ErrNotFound.
+	FindJob(ctx context.Context, key string) (journal.JobID, error)
+	// Job reads a job with its instances and open rows: ErrNotFound.
+	Job(ctx context.Context, id journal.JobID) (*JobView, error)
+	// Ended says of each job whether it has ended and its completion tasks are
+	// done; unknown ids are absent.
+	Ended(ctx context.Context, ids []journal.JobID) (map[journal.JobID]bool, error)
+	// Jobs lists jobs, newest first.
+	Jobs(ctx context.Context, f JobFilter) ([]JobSummary, error)
+	// Counts counts the jobs by state.
+	Counts(ctx context.Context) (map[journal.JobState]int64, error)
+	// ActiveFlow returns the version for new jobs: ErrNotFound.
+	ActiveFlow(ctx context.Context, name string) (ref journal.FlowRef, canonical []byte, err error)
+	// Flow returns the canonical definition of one version: ErrNotFound.
+	Flow(ctx context.Context, name, version string) ([]byte, error)
+}
+
+// JobFilter selects a page of jobs. Before is the Cursor of the page before.
+type JobFilter struct {
+	State  journal.JobState // "" any
+	Flow   string           // "" any
+	Prefix string           // of the key
+	Before string
+	Limit  int // default 100, at most MaxPage
+}
+
+// JobSummary is one line of a list of jobs.
+type JobSummary struct {
+	collation.Job
+	Closed collation.Micros // Never while open
+	Cursor string
+}
+
+// JobView is one job as an operator sees it.
+type JobView struct {
+	JobSummary
+	Output    []byte // canonical, once the completion tasks ran
+	Code      int
+	Error     *journal.Failure
+	Ended     bool // closed, and its completion tasks are done
+	Instances []InstanceView
+	Rows      []collation.Row
+	Dead      []DeadView
+}
+
+// InstanceView is one instance with its digits.
+type InstanceView struct {
+	Key collation.InstanceKey
+	collation.Instance
+}
+
+// DeadView is one dead letter.
+type DeadView struct {
+	ID     int64
+	Key    string // of the job, "" for a foreign message
+	At     collation.Micros
+	Letter collation.DeadLetter
+	State  string // open, retried, resolved, failed, answered
+}
+
+// Operator is what deploying and acting needs.
+type Operator interface {
+	// Migrate brings the schema to this build's version; forward only.
+	Migrate(ctx context.Context) error
+	// Deploy stores a flow version. The same content again changes nothing;
+	// other content is ErrVersionTaken. The first version of a flow is active.
+	Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte) (fresh bool, err error)
+	// Activate sets the version for new jobs: ErrNotFound.
+	Activate(ctx context.Context, name, version string) error
+	// Flows lists the deployed versions.
+	Flows(ctx context.Context) ([]FlowView, error)
+	// DeadLetters lists dead letters, newest first; all includes ended ones.
+	DeadLetters(ctx context.Context, all bool, limit int) ([]DeadView, error)
+	// Act carries out an operator's decision on a dead letter, as one entry
+	// (E10): ErrNotFound, or ErrStale where it has ended already.
+	Act(ctx context.Context, a Action) error
+}
+
+// FlowView is one deployed version.
+type FlowView struct {
+	Ref      journal.FlowRef
+	Active   bool
+	Deployed collation.Micros
+}
+
+// Action is an operator's decision on a dead letter: Retry releases the row
+// (of a parked effect: it is recorded as not done and runs again); an answer
+// ends the request with Response.
+type Action struct {
+	ID       int64
+	Retry    bool
+	Response *journal.Response
+	Who      string
+	Reason   string
+}
+
+// Reader is what verification and export need. It needs read rights only.
+type Reader interface {
+	// Space is the name of the space.
+	Space(ctx context.Context) (string, error)
+	// AuditJobs yields the ids of jobs, in the order of their ids; all of them, or
+	// those given.
+	AuditJobs(ctx context.Context, only []journal.JobID) iter.Seq2[journal.JobID, error]
+	// Audit reads, in one snapshot, what is stored of a job besides its
+	// entries, and yields its entries: main chain first, then the other chains,
+	// each by seq.
+	Audit(ctx context.Context, id journal.JobID, visit func(*Stored, iter.Seq2[journal.Record, error]) error) error
+}
+
+// Stored is what the tables hold of one job beside the journal.
+type Stored struct {
+	Job        collation.Job
+	Instances  map[collation.InstanceKey]collation.ActivityLedger
+	Receipts   map[journal.GUID]StoredReceipt
+	Rows       map[journal.GUID]collation.Row
+	Effects    []EffectRow
+	FlowDigest journal.Digest
+}
+
+// StoredReceipt is a receipt without its response.
+type StoredReceipt struct {
+	Ledger  collation.GUIDLedger
+	Verdict journal.Verdict
+}
+
+// Store is everything; adapters implement it whole.
+type Store interface {
+	Engine
+	Worker
+	Client
+	Operator
+	Reader
+	Close()
+}

@@ -1,0 +1,126 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Limits of the ports.
+const (
+	MaxBatch = 500 // messages per transaction (T11)
+	MaxSweep = 1000
+	MaxRuns  = 20 // runs of a request without an answer before it is stuck (E9)
+)
+
+// Engine is what the loop needs: committers, the sweeper's claims, flows.
+type Engine interface {
+	// Committer opens a committer on a connection of its own, with a new
+	// session number (L1). It is not safe for concurrent use.
+	Committer(ctx context.Context) (Committer, error)
+	// Due lists rows that are due and not held, oldest first, without locking
+	// them, at most limit (≤ MaxSweep); and how long the first is overdue.
+	Due(ctx context.Context, limit int) ([]DueRow, time.Duration, error)
+	// Claim takes due rows for sending: test-and-set on publication and turn,
+	// FOR UPDATE SKIP LOCKED. Rows to send get publication + 1, turn sent, the
+	// time and their next due time; the others only the next due time. It
+	// returns the rows to send that were won, with what publishing needs (T2).
+	Claim(ctx context.Context, claims []Claim) ([]Outgoing, error)
+	// TurnOverdue turns requests past their within_at into 408 answers (E9), at
+	// most limit; it returns how many.
+	TurnOverdue(ctx context.Context, limit int) (int, error)
+	// Flow returns the canonical definition of a deployed flow version.
+	Flow(ctx context.Context, name, version string) ([]byte, error)
+	// DeadLetter records a message without a row: undecodable or foreign (T3).
+	DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byte) error
+	// Epoch is the space's epoch (T4).
+	Epoch(ctx context.Context) (int64, error)
+	// Prune removes the batch markers of sessions that ended more than a day
+	// ago (J4), at most limit.
+	Prune(ctx context.Context, limit int) (int, error)
+}
+
+// Want is what one message needs loaded. Results are addresses of outputs
+// that its expressions mention.
+type Want struct {
+	Job       journal.JobID
+	Instances []collation.InstanceKey
+	Receipt   journal.GUID
+	Row       journal.GUID
+	Results   []collation.InstanceKey
+}
+
+// Committer carries batches, one transaction each: Load opens it, Commit or
+// Rollback ends it (J6).
+type Committer interface {
+	// Load locks the jobs of the wants in the order of their ids, in a
+	// statement of its own, then reads (J3). With wait false, jobs that another
+	// transaction holds are left out of the result (SKIP LOCKED); with wait
+	// true it waits for them. States are keyed by job; a job that does not
+	// exist is absent from both. One round trip.
+	Load(ctx context.Context, wants []Want, wait bool) (*Loaded, error)
+	// More loads what decisions missed, into the states of the same
+	// transaction.
+	More(ctx context.Context, needs map[journal.JobID]*collation.Need) error
+	// Commit writes the plans, in their order, and commits: one round trip,
+	// with a batch marker (session, seq). The context's end does not cancel a
+	// COMMIT under way (J4). A commit of unknown outcome is resolved through
+	// its marker before Commit returns. Plans of one job must be in the order
+	// in which they were decided, their entries chained.
+	Commit(ctx context.Context, plans []Chained) error
+	// Rollback ends the transaction without a trace. It is harmless without
+	// one.
+	Rollback(ctx context.Context) error
+	// Session is the committer's session number; Seq the seq of its last
+	// commit.
+	Session() (session journal.GUID, seq int64)
+	// Close ends the session and its connection.
+	Close()
+}
+
+// Loaded is the answer of Load.
+type Loaded struct {
+	Now    collation.Micros
+	States map[journal.JobID]*collation.State // Flow is left for the engine to set
+	Busy   map[journal.JobID]bool             // left out by SKIP LOCKED
+	// Tombs names jobs of which only the tombstone is left.
+	Tombs map[journal.JobID]bool
+}
+
+// Chained is a plan whose entry got its bytes and its hash.
+type Chained struct {
+	Plan *collation.Plan
+	Body []byte // empty for a plan without an entry
+	Hash journal.Digest
+}
+
+// DueRow is a candidate for sending.
+type DueRow struct {
+	Job         journal.JobID
+	GUID        journal.GUID
+	Kind        journal.MessageKind
+	Topic       string
+	Publication int
+	Turn        int
+	TurnSent    int
+	PublishedAt collation.Micros
+	Now         collation.Micros
+}
+
+// Claim is the decision on a DueRow: send it, or look again later.
+type Claim struct {
+	Row   DueRow
+	Send  bool
+	Again time.Duration // until the row is due again
+}
+
+// Outgoing is a row with what its message carries besides.
+type Outgoing struct {
+	Row        collation.Row
+	JobKey     string
+	Generation int64
+	Flow       journal.FlowRef
+	Trace      string
+}

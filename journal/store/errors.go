@@ -1,0 +1,55 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Errors on which a caller decides.
+var (
+	// ErrLost says that a test-and-set met another value than the decision saw:
+	// roll back, load, decide again (C3).
+	ErrLost = errors.New("lost a test-and-set: decide again")
+	// ErrUnavailable says that the database could not be used just now; nothing
+	// was committed; retry with backoff (C10).
+	ErrUnavailable = errors.New("the database is unavailable: retry")
+	// ErrUnknown says that the outcome of a commit could not be found out (J4).
+	ErrUnknown = errors.New("the outcome of a commit is unknown")
+	// ErrRejected says that the database refused the data of a batch (22xxx,
+	// 23xxx, 54xxx): commit message by message, so that one poisoned job holds
+	// up nobody (J4).
+	ErrRejected = errors.New("the database refused the data")
+	// ErrStale says that a request was answered, withdrawn or taken over: the
+	// worker stops (E9, J8).
+	ErrStale = errors.New("stale: the request was answered, withdrawn or taken over")
+	// ErrLeased says that another worker's lease on the request, or on an
+	// effect, is alive: hand the request back (E4, E9).
+	ErrLeased = errors.New("leased by another worker")
+	// ErrJobClosed says that the job of the request has ended (E9).
+	ErrJobClosed = errors.New("the job is closed")
+	// ErrExhausted says that a request was run more than MaxRuns times without
+	// an answer; its row is held now, with a dead letter (E9).
+	ErrExhausted = errors.New("the request was run too often without an answer")
+	// ErrNotFound is wrapped by reads of what does not exist.
+	ErrNotFound = errors.New("not found")
+	// ErrVersionTaken says that a flow's version is deployed with other content.
+	ErrVersionTaken = errors.New("the flow version is deployed with other content")
+	// ErrSchema says that the database's schema is not the one of this build.
+	ErrSchema = errors.New("schema version mismatch")
+)
+
+// AlreadyStartedError is returned when the key of a start exists (1.11). Job
+// is the job that has the key.
+type AlreadyStartedError struct {
+	Job       journal.JobID
+	Key       string
+	SameFlow  bool
+	SameInput bool
+}
+
+// Error names the key and what differs.
+func (e *AlreadyStartedError) Error() string {
+	return fmt.Sprintf("job %q was already started (same flow: %t, same input: %t)", e.Key, e.SameFlow, e.SameInput)
+}

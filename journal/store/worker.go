@@ -1,0 +1,82 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Worker is what a handler runtime needs. Every write names turn and fence of
+// the request's row; no match is ErrStale (E9, J8).
+type Worker interface {
+	// Lease takes the request before a run that is not its first delivery: sets
+	// holder and lease, raises fence and runs, in one commit (E9). ErrStale: no
+	// row, turned, or another turn. ErrLeased: another holder's lease is alive.
+	// ErrExhausted: runs is over MaxRuns; the row is held now.
+	Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, ttl time.Duration) (Lease, error)
+	// Heartbeat extends the lease, taking it first if the run had none yet
+	// (lease.Fence 0 is then compared as the row's present fence 0), and moves
+	// the row's due time. ErrStale, or ErrJobClosed.
+	Heartbeat(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
+	// HandBack ends the lease of a run that was drained: the run is not counted
+	// and the row is due at once (E9).
+	HandBack(ctx context.Context, l Lease) error
+	// Input reads the input of a request from its row: inputs that are too
+	// large for a message (T4).
+	Input(ctx context.Context, job journal.JobID, request journal.GUID) ([]byte, error)
+	// PutPayload stores an output that is sent by digest (E6), once.
+	PutPayload(ctx context.Context, job journal.JobID, digest journal.Digest, body []byte) error
+
+	// Effects lists the recorded effects of a request, in the order of their
+	// first entry.
+	Effects(ctx context.Context, job journal.JobID, request journal.GUID) ([]EffectRow, error)
+	// StartEffect records effect.started, alone, on the request's chain (E4).
+	// An unfinished start by a run whose lease is out is taken over: the row's
+	// fence decides (the caller holds the newer fence), and taken is true. A
+	// finished one is returned as it is.
+	StartEffect(ctx context.Context, l Lease, e journal.Effect) (row EffectRow, taken bool, err error)
+	// FinishEffect records effect.completed or effect.failed (NotDone). Results
+	// are write-once: the row that stands is returned. The completion of a start
+	// that exists is recorded even when the request is gone, as Late (J8). An
+	// effect of class pure or tx needs no start.
+	FinishEffect(ctx context.Context, l Lease, e journal.Effect, notDone bool) (EffectRow, error)
+}
+
+// Lease is a worker's hold on one turn of a request.
+type Lease struct {
+	Job        journal.JobID
+	Request    journal.GUID
+	Space      string
+	Generation int64
+	Turn       int
+	Holder     string
+	Fence      int64
+	Runs       int
+}
+
+// EffectState is how far an effect came.
+type EffectState string
+
+// The states of an effect. NotDone: definitely not applied, runs again under
+// the next key (E5).
+const (
+	EffectStarted   EffectState = "started"
+	EffectCompleted EffectState = "completed"
+	EffectNotDone   EffectState = "not_done"
+)
+
+// EffectRow is the stored state of one effect key.
+type EffectRow struct {
+	Key    journal.Digest
+	Name   string
+	Class  string
+	N      int
+	State  EffectState
+	Result []byte
+	Error  *journal.Failure
+	Fence  int64
+	Holder string
+	// Live says that the holder's lease is alive on the database's clock.
+	Live bool
+}

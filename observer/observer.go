@@ -1,0 +1,102 @@
+// Package observer is the small port through which the runtime tells what it
+// does. Package telemetry turns the calls into OpenTelemetry spans and
+// metrics; Nop drops them. Nothing here is ever read back by the runtime.
+package observer
+
+import (
+	"context"
+	"time"
+)
+
+// Names of the spans (spec 5.4).
+const (
+	SpanStart   = "start"
+	SpanLeg1    = "leg1"
+	SpanLeg2    = "leg2"
+	SpanTrigger = "trigger"
+	SpanStep1   = "step1"
+	SpanStep2   = "step2"
+	SpanStep3   = "step3"
+	SpanCommit  = "commit"
+	SpanPublish = "publish"
+	SpanAttempt = "attempt"
+	SpanEffect  = "effect"
+)
+
+// Names of the metrics (spec 5.4).
+const (
+	MetricTransitions  = "quipu.transitions"        // messages handled
+	MetricBatch        = "quipu.batch.size"         // messages per transaction
+	MetricCommit       = "quipu.commit.seconds"     // load to commit
+	MetricRedelivered  = "quipu.redeliveries"       // deliveries after the first
+	MetricStale        = "quipu.stale"              // stale verdicts
+	MetricUnlicensed   = "quipu.unlicensed"         // acked without a licence
+	MetricDecidedAgain = "quipu.decided_again"      // lost test-and-sets
+	MetricDead         = "quipu.dead_letters"       // dead letters written
+	MetricResent       = "quipu.resent"             // rows sent again by the sweeper
+	MetricHandled      = "quipu.handler.attempts"   // handler runs, by topic and outcome
+	MetricEffects      = "quipu.effects"            // by class and outcome
+	MetricOutboxLag    = "quipu.outbox.lag.seconds" // age of the oldest due row
+)
+
+// Subject says what a span is about. Empty fields are left out.
+type Subject struct {
+	Space, Job, Key, Flow string
+	Activity, DAD, GUID   string
+	Topic                 string
+	Before, After         string // digits
+	Code                  int
+	Turn, Try             int
+}
+
+// Span is a finished piece of work. Children are its parts, so that a span is
+// told with all its parts or, after a crash, not at all: no orphan is left in
+// a job's tree.
+type Span struct {
+	Name       string
+	Subject    Subject
+	Start, End time.Time
+	Err        error
+	Children   []Span
+}
+
+// Observer is told what the runtime does. Implementations must be safe for
+// concurrent use and quick: they are called on the hot path.
+type Observer interface {
+	// Root opens the span of a job's start under the caller's span in ctx, if
+	// there is one, and returns its traceparent ("" when nobody traces); end is
+	// called once.
+	Root(ctx context.Context, s Subject) (traceparent string, end func(error))
+	// Told hands over finished work under the span that traceparent names: the
+	// job's root. An empty traceparent drops it.
+	Told(traceparent string, spans ...Span)
+	// Attempt opens the span of a handler run, so that the handler's own spans
+	// nest in it; end is given its outcome and the effects that ran in it.
+	Attempt(ctx context.Context, traceparent string, s Subject) (context.Context, func(err error, effects []Span))
+	// Count adds n to a counter. Attributes are key, value pairs.
+	Count(metric string, n int64, attributes ...string)
+	// Observe records one value of a distribution, or a gauge's new value.
+	Observe(metric string, value float64, attributes ...string)
+}
+
+// Nop is the Observer that drops everything.
+type Nop struct{}
+
+var _ Observer = Nop{}
+
+// Root implements Observer.
+func (Nop) Root(context.Context, Subject) (string, func(error)) { return "", func(error) {} }
+
+// Told implements Observer.
+func (Nop) Told(string, ...Span) {}
+
+// Attempt implements Observer.
+func (Nop) Attempt(ctx context.Context, _ string, _ Subject) (context.Context, func(error, []Span)) {
+	return ctx, func(error, []Span) {}
+}
+
+// Count implements Observer.
+func (Nop) Count(string, int64, ...string) {}
+
+// Observe implements Observer.
+func (Nop) Observe(string, float64, ...string) {}

@@ -1,0 +1,159 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Delivery is one delivery of one message. It is finished by exactly one of Ack,
+// Nak or Term; a second one returns ErrFinished and does nothing. Methods are
+// safe for use from any goroutine and do not wait for the server: what they say
+// may be lost, and then the message comes again (T3).
+type Delivery interface {
+	// Message is what was delivered. With Err it holds what could be read: the
+	// destination and the body.
+	Message() *Message
+	// Err is nil, or wraps ErrMalformed for headers that cannot be read: to be
+	// dead lettered, then Term-ed (T3).
+	Err() error
+	// Count is the number of deliveries so far, 1 for the first. It is a hint
+	// for grouping (1.6) and no ground for any conclusion.
+	Count() int
+	// Ack finishes the delivery: its commit is durable, or there was nothing to
+	// do. The message is gone.
+	Ack() error
+	// Nak hands the message back: it comes again after delay (T3). A delay that
+	// is not positive is taken as MinNakDelay: there is no bare Nak.
+	Nak(delay time.Duration) error
+	// InProgress restarts the ack wait for a delivery still being worked on.
+	InProgress() error
+	// Term finishes a poison message after its dead letter is committed. The
+	// reason is for the operator and must hold no payload.
+	Term(reason string) error
+}
+
+// MinNakDelay is the shortest delay of a Nak: a message that failed must not
+// come back in a tight loop (T3).
+const MinNakDelay = 10 * time.Millisecond
+
+// MaxSlots is the highest number of unfinished deliveries of one Consume.
+const MaxSlots = 16384
+
+// Bus carries messages. All methods are safe for concurrent use.
+type Bus interface {
+	// Ensure makes sure that streams and consumers exist as configured. It is
+	// idempotent, called at start and after loss (T5).
+	Ensure(ctx context.Context) error
+
+	// Send hands msgs over, in order, without waiting for their PubAcks. done
+	// may be nil; else it is called once for every message with its outcome (nil:
+	// the bus has it), from another goroutine, in any order, also for messages
+	// that were not handed over because Send returned an error. It must not
+	// block. The number of messages in flight is bounded; Send blocks while it
+	// is reached (T11) and returns ctx's error when ctx ends first. Send reads
+	// msgs until it returns; bodies until done.
+	Send(ctx context.Context, msgs []Message, done func(i int, err error)) error
+
+	// Consume pulls from one destination until ctx ends, and then returns nil.
+	// There are never more unfinished deliveries than slots (1 to MaxSlots); a
+	// delivery keeps its slot until it is finished, past its ack wait too, and
+	// the same message may then be delivered beside it. handle is called
+	// sequentially, from one goroutine, and may block. Consume rebinds by itself
+	// after any outage, deletion of stream or consumer, or server restart (T5);
+	// it returns an error only for a destination that can never be consumed or a
+	// closed bus. Deliveries that were pulled and not handled when ctx ends are
+	// handed back. Deliveries still unfinished then may be finished later, as
+	// long as the bus is open.
+	Consume(ctx context.Context, from Destination, slots int, handle func(Delivery)) error
+
+	// Oldest is the PublishedAt of the oldest message for d that is still in its
+	// stream, undelivered or unfinished: T2's look before a re-send. found is
+	// false when there is none. A message without PublishedAt gives 0 and true.
+	Oldest(ctx context.Context, d Destination) (publishedAt int64, found bool, err error)
+
+	// MaxPayload is the largest message in bytes, headers included (T4).
+	MaxPayload() int
+
+	// Close ends the bus: running Consume calls return ErrClosed, outstanding
+	// sends get their outcome or ErrClosed. It is idempotent.
+	Close() error
+}
+
+// PublishError says how many messages of a Publish did not get through. Which
+// ones does not matter: each has its row, and the sweeper sends it again (T2).
+type PublishError struct {
+	// Total is the number of messages, Failed how many have no PubAck.
+	Total, Failed int
+	// First is the error of the first of them that failed.
+	First error
+}
+
+// Error implements error.
+func (e *PublishError) Error() string {
+	return fmt.Sprintf("publish: %d of %d messages have no PubAck, their rows re-send them: %v", e.Failed, e.Total, e.First)
+}
+
+// Unwrap gives the first message's error, so that errors.Is finds ErrFull etc.
+func (e *PublishError) Unwrap() error { return e.First }
+
+// Publish sends msgs and waits for all PubAcks or the end of ctx. The error, if
+// any, is a *PublishError; messages undecided when ctx ends count as failed.
+func Publish(ctx context.Context, bus Bus, msgs []Message) error {
+	if len(msgs) == 0 {
+		return nil
+	}
+	t := tally{left: len(msgs), finished: make(chan struct{})}
+	sendErr := bus.Send(ctx, msgs, t.settle)
+	select {
+	case <-t.finished:
+	case <-ctx.Done():
+		if sendErr == nil {
+			sendErr = ctx.Err()
+		}
+	}
+	return t.result(len(msgs), sendErr)
+}
+
+// tally counts PubAck outcomes of one Publish.
+type tally struct {
+	mu       sync.Mutex
+	left     int
+	failed   int
+	first    error
+	finished chan struct{}
+}
+
+func (t *tally) settle(_ int, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil {
+		t.failed++
+		if t.first == nil {
+			t.first = err
+		}
+	}
+	t.left--
+	if t.left == 0 {
+		close(t.finished)
+	}
+}
+
+func (t *tally) result(total int, sendErr error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	failed := t.failed + t.left
+	if failed == 0 {
+		return nil
+	}
+	first := t.first
+	if first == nil {
+		first = sendErr
+	}
+	if first == nil {
+		first = errors.New("no outcome reported")
+	}
+	return &PublishError{Total: total, Failed: failed, First: first}
+}

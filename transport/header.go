@@ -1,0 +1,132 @@
+package transport
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strconv"
+)
+
+// Header names on the wire (T7). Names are exact: NATS header keys are
+// case-sensitive.
+const (
+	HeaderMsgID         = "Nats-Msg-Id"
+	HeaderGUID          = "Quipu-Guid"
+	HeaderPublication   = "Quipu-Publication"
+	HeaderTurn          = "Quipu-Turn"
+	HeaderEpoch         = "Quipu-Epoch"
+	HeaderOriginSession = "Quipu-Origin-Session"
+	HeaderOriginSeq     = "Quipu-Origin-Seq"
+	HeaderPublishedAt   = "Quipu-Published-At"
+	HeaderTraceparent   = "traceparent"
+)
+
+// EncodeHeader calls set once per wire header of m, Nats-Msg-Id included. What
+// is unknown (no origin, no publishing time, no trace) is left out.
+func EncodeHeader(m *Message, set func(name, value string)) {
+	h := &m.Header
+	set(HeaderMsgID, m.ID())
+	set(HeaderGUID, hex.EncodeToString(h.GUID[:]))
+	set(HeaderPublication, strconv.Itoa(h.Publication))
+	set(HeaderTurn, strconv.Itoa(h.Turn))
+	set(HeaderEpoch, strconv.FormatInt(h.Epoch, 10))
+	if h.OriginSession != [16]byte{} {
+		set(HeaderOriginSession, hex.EncodeToString(h.OriginSession[:]))
+		set(HeaderOriginSeq, strconv.FormatInt(h.OriginSeq, 10))
+	}
+	if h.PublishedAt != 0 {
+		set(HeaderPublishedAt, strconv.FormatInt(h.PublishedAt, 10))
+	}
+	if h.Traceparent != "" {
+		set(HeaderTraceparent, h.Traceparent)
+	}
+}
+
+// HeaderSize is the number of bytes the headers of m take on the wire: what
+// max_payload counts besides the body.
+func HeaderSize(m *Message) int {
+	const version, line, end = len("NATS/1.0\r\n"), len(": \r\n"), len("\r\n")
+	size := version + end
+	EncodeHeader(m, func(name, value string) { size += len(name) + len(value) + line })
+	return size
+}
+
+// DecodeHeader reads the wire headers through get, which returns "" for what is
+// not there. GUID is required; every other header may be missing and is then
+// zero. A header that is there and cannot be read is an error that wraps
+// ErrMalformed and names it: numbers are canonical decimals without sign, ids
+// are 32 lower-case hex digits, so that one message has one spelling.
+func DecodeHeader(get func(name string) string) (Header, error) {
+	d := decoder{get: get}
+	h := Header{
+		GUID:          d.id(HeaderGUID, true),
+		Publication:   int(d.number(HeaderPublication, maxInt32)),
+		Turn:          int(d.number(HeaderTurn, maxInt32)),
+		Epoch:         d.number(HeaderEpoch, maxInt64),
+		OriginSession: d.id(HeaderOriginSession, false),
+		OriginSeq:     d.number(HeaderOriginSeq, maxInt64),
+		PublishedAt:   d.number(HeaderPublishedAt, maxInt64),
+		Traceparent:   d.traceparent(),
+	}
+	if d.err != nil {
+		return Header{}, d.err
+	}
+	return h, nil
+}
+
+const (
+	maxInt32 = 1<<31 - 1
+	maxInt64 = 1<<63 - 1
+	// maxShown bounds how much of a foreign value an error repeats.
+	maxShown = 64
+)
+
+// decoder keeps the first error, so that DecodeHeader reads as a list.
+type decoder struct {
+	get func(string) string
+	err error
+}
+
+func (d *decoder) fail(name, value, want string) {
+	if d.err == nil {
+		d.err = fmt.Errorf("%w: header %s is %q: %s", ErrMalformed, name, value[:min(len(value), maxShown)], want)
+	}
+}
+
+func (d *decoder) id(name string, required bool) (id [16]byte) {
+	value := d.get(name)
+	if value == "" && !required {
+		return id
+	}
+	raw, err := hex.DecodeString(value)
+	if err != nil || len(raw) != len(id) || hex.EncodeToString(raw) != value {
+		d.fail(name, value, "want 32 lower-case hex digits")
+		return id
+	}
+	id = [16]byte(raw)
+	if id == [16]byte{} {
+		d.fail(name, value, "the zero id names nothing")
+	}
+	return id
+}
+
+func (d *decoder) number(name string, limit int64) int64 {
+	value := d.get(name)
+	if value == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || n < 0 || n > limit || strconv.FormatInt(n, 10) != value {
+		d.fail(name, value, fmt.Sprintf("want a decimal number from 0 to %d", limit))
+		return 0
+	}
+	return n
+}
+
+func (d *decoder) traceparent() string {
+	value := d.get(HeaderTraceparent)
+	if len(value) > MaxTraceparent {
+		d.fail(HeaderTraceparent, value, fmt.Sprintf("want at most %d bytes", MaxTraceparent))
+		return ""
+	}
+	return value
+}

@@ -1,0 +1,164 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Limits.
+const (
+	MaxInline = 256 << 10 // bytes of a payload inside a message (T4, E6)
+	MaxResult = 1 << 20   // bytes of a result or a response (E6)
+	// MaxRetryAfterMS bounds the delay that a failed try can ask for: a week.
+	MaxRetryAfterMS = 7 * 24 * 3600 * 1000
+	MaxText         = 16 << 10 // bytes of an error's message or stack; longer ones are cut by the worker
+)
+
+// ErrMalformed is wrapped by every decoder's error: the message is poison (T3).
+var ErrMalformed = errors.New("malformed message")
+
+// Hint is what an engine message says: a message may exist, here is where.
+type Hint struct {
+	Kind     journal.MessageKind `json:"kind"`
+	Job      string              `json:"job"`
+	Row      string              `json:"row"`
+	Activity string              `json:"activity"`
+	DAD      string              `json:"dad"`
+	Turn     int                 `json:"turn,omitempty"`
+	Flow     string              `json:"flow"`
+	Version  string              `json:"version"`
+	Response *Response           `json:"response,omitempty"` // of kind response only
+}
+
+// Request is what a worker is asked (T6).
+type Request struct {
+	Space      string          `json:"space"`
+	Job        string          `json:"job"`
+	Key        string          `json:"key"`
+	Generation int64           `json:"generation"`
+	Flow       string          `json:"flow"`
+	Version    string          `json:"version"`
+	Activity   string          `json:"activity"`
+	DAD        string          `json:"dad"`
+	Element    int             `json:"element"`
+	Topic      string          `json:"topic"`
+	Request    string          `json:"request"`
+	Turn       int             `json:"turn"`
+	Try        int             `json:"try"`
+	Attempts   int             `json:"attempts"`
+	Fence      int64           `json:"fence"`
+	TimeoutMS  int64           `json:"timeout_ms,omitempty"` // of this try; 0 none
+	Input      json.RawMessage `json:"input,omitempty"`      // absent: read it from the row
+	Trace      string          `json:"trace,omitempty"`
+}
+
+// Response is what a worker answers, and the body of an answer's row.
+type Response struct {
+	Kind         journal.ResponseKind `json:"kind"`
+	Code         int                  `json:"code"`
+	Output       json.RawMessage      `json:"output,omitempty"`
+	Ref          string               `json:"ref,omitempty"` // SHA-256 of an output stored beside
+	Error        *Failure             `json:"error,omitempty"`
+	RetryAfterMS int64                `json:"retry_after_ms,omitempty"`
+}
+
+// Failure is an error in a response.
+type Failure struct {
+	Class   string          `json:"class"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+	Stack   string          `json:"stack,omitempty"`
+}
+
+// FromJournal gives the wire form of a recorded response.
+func FromJournal(r *journal.Response) *Response {
+	w := &Response{Kind: r.Kind, Code: r.Code, Output: r.Output}
+	if !r.Ref.IsZero() {
+		w.Ref = r.Ref.String()
+	}
+	if r.Error != nil {
+		w.Error = &Failure{Class: r.Error.Class, Message: r.Error.Message, Data: r.Error.Data, Stack: r.Error.Stack}
+	}
+	return w
+}
+
+// Journal checks the response and gives the form that is recorded. Turn, try
+// and request are the engine's to fill in.
+func (r *Response) Journal() (*journal.Response, error) {
+	out := &journal.Response{Kind: r.Kind, Code: r.Code, RetryAfter: r.RetryAfterMS * 1000}
+	switch r.Kind {
+	case journal.ResponseTerminal, journal.ResponseFailedTry, journal.ResponseParked:
+	default:
+		return nil, fmt.Errorf("%w: response kind %.40q", ErrMalformed, r.Kind)
+	}
+	if r.Code != collation.CodeOK && (r.Code < 400 || r.Code > 599) {
+		return nil, fmt.Errorf("%w: code %d is neither 200 nor within 400…599", ErrMalformed, r.Code)
+	}
+	if r.RetryAfterMS < 0 || r.RetryAfterMS > MaxRetryAfterMS {
+		return nil, fmt.Errorf("%w: retry_after_ms %d is not within 0…%d", ErrMalformed, r.RetryAfterMS, MaxRetryAfterMS)
+	}
+	if (r.Error == nil) != (r.Code == collation.CodeOK) {
+		return nil, fmt.Errorf("%w: code %d and its error do not fit together", ErrMalformed, r.Code)
+	}
+	var err error
+	if out.Output, err = payload("output", r.Output); err != nil {
+		return nil, err
+	}
+	if r.Ref != "" {
+		if out.Ref, err = journal.ParseDigest(r.Ref); err != nil {
+			return nil, fmt.Errorf("%w: ref: %w", ErrMalformed, err)
+		}
+	}
+	if e := r.Error; e != nil {
+		if len(e.Message) > MaxText || len(e.Stack) > MaxText || len(e.Class) > MaxText {
+			return nil, fmt.Errorf("%w: an error text is over %d bytes", ErrMalformed, MaxText)
+		}
+		out.Error = &journal.Failure{Class: e.Class, Message: e.Message, Stack: e.Stack}
+		if out.Error.Data, err = payload("error data", e.Data); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func payload(what string, p []byte) ([]byte, error) {
+	if p == nil {
+		return nil, nil
+	}
+	if len(p) > MaxResult {
+		return nil, fmt.Errorf("%w: %s has %d bytes, the limit is %d", ErrMalformed, what, len(p), MaxResult)
+	}
+	c, err := canonical.Payload(p)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrMalformed, what, err)
+	}
+	return c, nil
+}
+
+// Encode marshals a Hint, Request or Response. Payloads keep their bytes.
+func Encode(v any) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		// Only a payload that is no JSON can fail here, and payloads are checked
+		// where they enter.
+		panic(fmt.Sprintf("wire: encode %T: %v", v, err))
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// Decode unmarshals a Hint, Request or Response.
+func Decode[T Hint | Request | Response](b []byte) (*T, error) {
+	v := new(T)
+	if err := json.Unmarshal(b, v); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return v, nil
+}
