@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// maxRounds bounds the loads that one batch may ask for; a message that still
+// misses something then is broken.
+const maxRounds = 32
+
+// batch is one transaction on its way: the items it decided, their plans in
+// order, and what is left for others.
+type batch struct {
+	loaded  *store.Loaded
+	plans   []store.Chained
+	decided []*item
+	busy    []*item // another transaction holds their job (J3)
+	foreign []*item // their job was never here
+	began   time.Time
+	took    time.Duration // load to commit
+}
+
+// transact carries the items through one transaction: load, decide, commit.
+// Nothing is acked here.
+func (c *committer) transact(ctx context.Context, items []*item, wait bool) (*batch, error) {
+	b := &batch{began: time.Now()}
+	wants := make([]store.Want, len(items))
+	for i, it := range items {
+		wants[i] = it.want(c.flows, c.mode)
+	}
+	tx, err := c.connection(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if b.loaded, err = tx.Load(ctx, wants, wait); err != nil {
+		return nil, c.abandon(ctx, err)
+	}
+	if err := c.decide(ctx, tx, b, items); err != nil {
+		return nil, c.abandon(ctx, err)
+	}
+	if len(b.plans) == 0 {
+		return b, c.abandon(ctx, nil)
+	}
+	if err := tx.Commit(ctx, b.plans); err != nil {
+		return nil, c.abandon(ctx, err)
+	}
+	b.took = time.Since(b.began)
+	return b, nil
+}
+
+// decide steps every item, in order; messages of one job fold. What a decision
+// misses is loaded in the same transaction, and then the job goes on.
+func (c *committer) decide(ctx context.Context, tx store.Committer, b *batch, items []*item) error {
+	for round := 0; len(items) > 0; round++ {
+		needs := map[journal.JobID]*collation.Need{}
+		var later []*item
+		for _, it := range items {
+			if needs[it.msg.Job] != nil {
+				later = append(later, it)
+				continue
+			}
+			need, err := c.one(ctx, b, it)
+			if err != nil {
+				return err
+			}
+			if need != nil {
+				needs[it.msg.Job] = need
+				later = append(later, it)
+			}
+		}
+		if len(later) == 0 {
+			return nil
+		}
+		if round == maxRounds {
+			return fmt.Errorf("%w: message %s still misses state after %d loads", store.ErrRejected, later[0].msg.GUID, round)
+		}
+		if err := tx.More(ctx, needs); err != nil {
+			return err
+		}
+		items = later
+	}
+	return nil
+}
+
+// one steps one item.
+func (c *committer) one(ctx context.Context, b *batch, it *item) (*collation.Need, error) {
+	job := it.msg.Job
+	state := b.loaded.States[job]
+	switch {
+	case state == nil && b.loaded.Busy[job]:
+		b.busy = append(b.busy, it)
+		return nil, nil
+	case state == nil && b.loaded.Tombs[job]:
+		it.plan = &collation.Plan{Job: job, Message: it.msg.GUID, Outcome: collation.Unlicensed, Done: true}
+		b.decided = append(b.decided, it)
+		return nil, nil
+	case state == nil:
+		b.foreign = append(b.foreign, it)
+		return nil, nil
+	}
+	if state.Flow == nil {
+		f, err := c.flows.Get(ctx, state.Job.Flow.Name, state.Job.Flow.Version)
+		if err != nil {
+			return nil, err
+		}
+		state.Flow = f
+	}
+	plan, need := c.step(state, it)
+	if need != nil {
+		return need, nil
+	}
+	it.plan = plan
+	b.decided = append(b.decided, it)
+	if plan.Entry != nil {
+		chained := store.Chain(&state.Job, plan)
+		state.Apply(plan)
+		b.plans = append(b.plans, chained)
+	}
+	return nil, nil
+}
+
+// step runs the pure step. A panic in it is a broken invariant: it quarantines
+// the job instead of taking the process down (J1).
+func (c *committer) step(s *collation.State, it *item) (plan *collation.Plan, need *collation.Need) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.log.Error("a broken invariant: the job is quarantined",
+				"job", s.Job.Key, "message", it.msg.GUID.String(), "panic", r, "stack", string(debug.Stack()))
+			plan, need = collation.Quarantine(s, &it.msg, c.mode, fmt.Errorf("panic: %v", r)), nil
+		}
+	}()
+	if it.reject != nil {
+		return collation.Hold(s, &it.msg, c.mode, it.reject), nil
+	}
+	if s.Receipts[it.msg.GUID] == nil {
+		if err := it.answer(s.Rows[it.msg.Row]); err != nil {
+			return collation.Hold(s, &it.msg, c.mode, err), nil
+		}
+	}
+	return collation.Step(s, &it.msg, c.mode)
+}
+
+// connection returns the committer's connection, opening a new session after a
+// loss (L1).
+func (c *committer) connection(ctx context.Context) (store.Committer, error) {
+	if c.tx == nil {
+		tx, err := c.cfg.Store.Committer(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.tx = tx
+	}
+	return c.tx, nil
+}
+
+// abandon ends the transaction without a trace and passes the error on. A
+// connection that cannot even roll back is given up, its session with it.
+func (c *committer) abandon(ctx context.Context, cause error) error {
+	if c.tx == nil {
+		return cause
+	}
+	err := c.tx.Rollback(ctx)
+	if err != nil || errors.Is(cause, store.ErrUnavailable) || errors.Is(cause, store.ErrUnknown) {
+		c.tx.Close()
+		c.tx = nil
+	}
+	if cause == nil && err != nil {
+		c.log.Debug("rollback of an empty batch", "error", err)
+	}
+	return cause
+}

@@ -1,0 +1,244 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/transport"
+)
+
+// Bounds of a committer's patience.
+const (
+	// maxLost bounds how often a batch is decided again after a lost
+	// test-and-set before it is handed back (C3).
+	maxLost = 8
+	// holdOn bounds how long a batch waits in memory for a database that is
+	// away; then it is handed back (C10).
+	holdOn = 20 * time.Second
+	// transactTime bounds one transaction.
+	transactTime = 30 * time.Second
+	// maxNak bounds the delay with which a message is handed back.
+	maxNak = 5 * time.Second
+)
+
+// committer carries batches on one connection, one after another (L1).
+type committer struct {
+	cfg    *Config
+	mode   collation.Mode
+	flows  *Flows
+	pub    *Publisher
+	log    *slog.Logger
+	lanes  chan transport.Delivery
+	starts chan transport.Delivery
+	tx     store.Committer // nil until it is needed, and after a loss
+}
+
+// run takes what the lanes hold until ctx ends; a batch under way is finished.
+func (c *committer) run(ctx context.Context) error {
+	defer func() {
+		if c.tx != nil {
+			c.tx.Close()
+		}
+	}()
+	work := context.WithoutCancel(ctx)
+	for {
+		batch := c.gather(ctx)
+		if batch == nil {
+			return nil
+		}
+		c.handle(work, batch)
+	}
+}
+
+// gather waits for one delivery and takes what else is there, up to a batch.
+// Messages of running jobs go before new jobs (T5).
+func (c *committer) gather(ctx context.Context) []transport.Delivery {
+	batch := make([]transport.Delivery, 0, 64)
+	select {
+	case <-ctx.Done():
+		return nil
+	case d := <-c.lanes:
+		batch = append(batch, d)
+	default:
+		select {
+		case <-ctx.Done():
+			return nil
+		case d := <-c.lanes:
+			batch = append(batch, d)
+		case d := <-c.starts:
+			batch = append(batch, d)
+		}
+	}
+	for _, from := range []chan transport.Delivery{c.lanes, c.starts} {
+		for more := true; more && len(batch) < c.cfg.MaxBatch; {
+			select {
+			case d := <-from:
+				batch = append(batch, d)
+			default:
+				more = false
+			}
+		}
+	}
+	return batch
+}
+
+// handle decodes a batch and carries it. What came too often is carried by
+// itself, so that one that kills its process is alone (1.6).
+func (c *committer) handle(ctx context.Context, batch []transport.Delivery) {
+	var together, alone []*item
+	for _, d := range batch {
+		if d.Count() > 1 {
+			c.cfg.Observer.Count(observer.MetricRedelivered, 1)
+		}
+		if d.Err() == nil && d.Message().Header.Epoch != c.pub.Epoch {
+			// Another epoch's message: what is open of it is sent again by its row (T4).
+			c.cfg.Observer.Count(observer.MetricUnlicensed, 1)
+			c.ack(d)
+			continue
+		}
+		it, err := decode(d)
+		switch {
+		case err != nil:
+			c.poison(ctx, d, journal.JobID{}, "undecodable", err)
+		case it.msg.Alone:
+			alone = append(alone, it)
+		default:
+			together = append(together, it)
+		}
+	}
+	c.carry(ctx, together, false)
+	for _, it := range alone {
+		c.carry(ctx, []*item{it}, true)
+	}
+}
+
+// carry brings the items to their end: committed, published and acked, or
+// handed back.
+func (c *committer) carry(ctx context.Context, items []*item, wait bool) {
+	lost := 0
+	since := time.Now()
+	for len(items) > 0 {
+		bounded, cancel := context.WithTimeout(ctx, transactTime)
+		b, err := c.transact(bounded, items, wait)
+		cancel()
+		switch {
+		case err == nil:
+			items = c.settle(ctx, b)
+		case errors.Is(err, store.ErrLost) && lost < maxLost:
+			lost++
+			c.cfg.Observer.Count(observer.MetricDecidedAgain, 1)
+			pause(lost, time.Millisecond)
+		case errors.Is(err, store.ErrRejected) && len(items) > 1:
+			for _, it := range items {
+				c.carry(ctx, []*item{it}, true)
+			}
+			return
+		case errors.Is(err, store.ErrRejected) && items[0].reject == nil:
+			c.log.Error("the store refuses a message: its row is held", "message", items[0].msg.GUID.String(), "error", err)
+			items[0].reject = err
+		case time.Since(since) < holdOn && !errors.Is(err, store.ErrRejected) && !errors.Is(err, store.ErrLost):
+			c.log.Warn("a batch waits for the database", "messages", len(items), "error", err)
+			lost++
+			pause(lost, 50*time.Millisecond)
+			for _, it := range items {
+				_ = it.delivery.InProgress() // a hint; the message comes again otherwise
+			}
+		default:
+			c.handBack(items, err)
+			return
+		}
+	}
+}
+
+// pause waits with exponential backoff and jitter, at most two seconds.
+func pause(n int, unit time.Duration) {
+	d := min(unit<<min(n, 10), 2*time.Second)
+	time.Sleep(d/2 + rand.N(d/2+1))
+}
+
+func (c *committer) handBack(items []*item, err error) {
+	c.log.Error("messages are handed back", "messages", len(items), "error", err)
+	for _, it := range items {
+		_ = it.delivery.Nak(maxNak/2 + rand.N(maxNak/2))
+	}
+}
+
+// settle publishes and acks after the commit (T2, T3), and returns what has
+// further commits to make.
+func (c *committer) settle(ctx context.Context, b *batch) []*item {
+	c.publish(ctx, b)
+	c.tell(b)
+	var again []*item
+	for _, it := range b.decided {
+		if it.plan.Done {
+			c.ack(it.delivery)
+			continue
+		}
+		it.msg.Entered = true
+		again = append(again, it)
+	}
+	for _, it := range b.foreign {
+		c.poison(ctx, it.delivery, it.msg.Job, "foreign",
+			fmt.Errorf("message %s names job %s, which was never in this space", it.msg.GUID, it.msg.Job))
+	}
+	for _, it := range b.busy {
+		c.carry(ctx, []*item{it}, true)
+	}
+	return again
+}
+
+func (c *committer) ack(d transport.Delivery) {
+	if err := d.Ack(); err != nil {
+		c.log.Debug("ack not sent; the message comes again and meets its digits", "error", err)
+	}
+}
+
+// poison records what can never be handled, then ends it (T3).
+func (c *committer) poison(ctx context.Context, d transport.Delivery, job journal.JobID, reason string, cause error) {
+	raw := d.Message().Body
+	err := c.cfg.Store.DeadLetter(ctx, collation.DeadLetter{Job: job, Reason: reason, Message: cause.Error()}, raw)
+	if err != nil {
+		c.log.Error("a dead letter could not be recorded", "reason", reason, "error", err)
+		_ = d.Nak(maxNak)
+		return
+	}
+	c.cfg.Observer.Count(observer.MetricDead, 1, "reason", reason)
+	c.log.Warn("dead letter", "reason", reason, "cause", cause)
+	_ = d.Term(reason)
+}
+
+// publish sends the rows that the batch inserted and that still stand.
+func (c *committer) publish(ctx context.Context, b *batch) {
+	gone := map[journal.GUID]bool{}
+	for i := range b.plans {
+		for _, g := range b.plans[i].Plan.Delete {
+			gone[g] = true
+		}
+	}
+	var out []store.Outgoing
+	for i := range b.plans {
+		p := b.plans[i].Plan
+		for _, row := range p.Insert {
+			if row.Publication == 0 || gone[row.GUID] {
+				continue
+			}
+			job := &b.loaded.States[p.Job].Job
+			out = append(out, store.Outgoing{
+				Row: row, JobKey: job.Key, Generation: job.Generation, Flow: job.Flow, Trace: job.Trace,
+			})
+		}
+	}
+	bounded, cancel := context.WithTimeout(ctx, transactTime)
+	defer cancel()
+	if err := c.pub.Publish(bounded, out, nil); err != nil {
+		c.log.Warn("messages were not published; their rows send them again", "messages", len(out), "error", err)
+	}
+}

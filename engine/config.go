@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/transport"
+)
+
+// Defaults of Config.
+const (
+	DefaultLanes      = 16
+	DefaultCommitters = 2
+	DefaultLaneSlots  = 256
+	DefaultStartSlots = 512
+	DefaultResend     = 5 * time.Second
+	DefaultSweep      = 200 * time.Millisecond
+)
+
+// Config configures an Engine. The zero value of a field means the default
+// that its comment states.
+type Config struct {
+	Store store.Engine  // required
+	Bus   transport.Bus // required
+	Space string        // required, for names and logs
+
+	Lanes      int // of the space; 16; equal in all processes of a space
+	Committers int // transactions under way; 2; more only cost
+	MaxBatch   int // messages per transaction; 500 (store.MaxBatch)
+	LaneSlots  int // unfinished deliveries per lane; 256
+	StartSlots int // unfinished deliveries of new jobs; 512
+
+	// Stepwise commits at every mark (C11): for tests and for watching a
+	// protocol step by step.
+	Stepwise bool
+	// NoFold keeps the Leg1 of children out of the plan that dispatches them.
+	NoFold bool
+	// Resend is after how long a message that should have been handled is
+	// looked for, and sent again if it is lost; 5 s, doubling (T2).
+	Resend time.Duration
+	// Sweep is the pause between two looks for due rows; 200 ms.
+	Sweep time.Duration
+
+	Writer   string // names this process in entries (audit only); host and pid
+	Build    string // audit only
+	Observer observer.Observer
+	Logger   *slog.Logger
+}
+
+// ErrConfig is wrapped by errors about a Config.
+var ErrConfig = errors.New("engine configuration")
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Store == nil || c.Bus == nil || c.Space == "" {
+		return c, fmt.Errorf("%w: Store, Bus and Space are required", ErrConfig)
+	}
+	setInt(&c.Lanes, DefaultLanes)
+	setInt(&c.Committers, min(DefaultCommitters, max(1, runtime.NumCPU())))
+	setInt(&c.MaxBatch, store.MaxBatch)
+	setInt(&c.LaneSlots, DefaultLaneSlots)
+	setInt(&c.StartSlots, DefaultStartSlots)
+	setDuration(&c.Resend, DefaultResend)
+	setDuration(&c.Sweep, DefaultSweep)
+	if c.MaxBatch > store.MaxBatch || c.Lanes > transport.MaxLanes || c.LaneSlots > transport.MaxSlots || c.StartSlots > transport.MaxSlots {
+		return c, fmt.Errorf("%w: at most %d messages per batch, %d lanes, %d slots",
+			ErrConfig, store.MaxBatch, transport.MaxLanes, transport.MaxSlots)
+	}
+	if c.Writer == "" {
+		host, _ := os.Hostname()
+		c.Writer = host + "/" + strconv.Itoa(os.Getpid())
+	}
+	if c.Observer == nil {
+		c.Observer = observer.Nop{}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}
+
+func setInt(v *int, def int) {
+	if *v <= 0 {
+		*v = def
+	}
+}
+
+func setDuration(v *time.Duration, def time.Duration) {
+	if *v <= 0 {
+		*v = def
+	}
+}
+
+// Mode is how the configured engine cuts and joins plans (C11).
+func (c *Config) Mode() collation.Mode {
+	return collation.Mode{
+		Stepwise: c.Stepwise, Fold: !c.NoFold && !c.Stepwise,
+		Resend: collation.Micros(c.Resend.Microseconds()),
+		Writer: c.Writer, Build: c.Build,
+	}
+}

@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/transport"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// Publisher turns dispatch rows into messages (T4, T7).
+type Publisher struct {
+	Bus   transport.Bus
+	Flows *Flows
+	Space string
+	Lanes int
+	Epoch int64
+}
+
+// Publish hands the rows to the bus without waiting for PubAcks; failed counts
+// the messages that the bus refused, at once or later. The rows send again
+// what is lost (T2).
+func (p *Publisher) Publish(ctx context.Context, out []store.Outgoing, failed func(n int)) error {
+	msgs := make([]transport.Message, 0, len(out))
+	for i := range out {
+		m, err := p.message(ctx, &out[i])
+		if err != nil {
+			return err
+		}
+		msgs = append(msgs, m)
+	}
+	if len(msgs) == 0 {
+		return nil
+	}
+	err := p.Bus.Send(ctx, msgs, func(_ int, err error) {
+		if err != nil && failed != nil {
+			failed(1)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("publish %d messages: %w", len(msgs), err)
+	}
+	return nil
+}
+
+func (p *Publisher) message(ctx context.Context, o *store.Outgoing) (transport.Message, error) {
+	r := &o.Row
+	m := transport.Message{Header: transport.Header{
+		GUID: r.GUID, Publication: r.Publication, Turn: r.Turn, Epoch: p.Epoch,
+		PublishedAt: int64(r.PublishedAt), Traceparent: o.Trace,
+	}}
+	if r.Kind == journal.MessageRequest {
+		return m, p.request(ctx, o, &m)
+	}
+	m.To = p.destination(r)
+	m.Body = wire.Encode(&wire.Hint{
+		Kind: r.Kind, Job: r.Job.String(), Row: r.GUID.String(), Activity: r.Activity, DAD: string(r.DAD),
+		Turn: r.Turn, Flow: o.Flow.Name, Version: o.Flow.Version,
+	})
+	return m, nil
+}
+
+func (p *Publisher) destination(r *collation.Row) transport.Destination {
+	switch r.Kind {
+	case journal.MessageStart:
+		return transport.ToStart()
+	case journal.MessageRequest:
+		return transport.ToWork(r.Topic)
+	default:
+		return transport.ToLane(wire.LaneOf(r.Job, p.Lanes))
+	}
+}
+
+func (p *Publisher) request(ctx context.Context, o *store.Outgoing, m *transport.Message) error {
+	f, err := p.Flows.Get(ctx, o.Flow.Name, o.Flow.Version)
+	if err != nil {
+		return err
+	}
+	r := &o.Row
+	act, ok := f.Activity(r.Activity)
+	if !ok {
+		return fmt.Errorf("flow %s version %s has no activity %q", o.Flow.Name, o.Flow.Version, r.Activity)
+	}
+	q := wire.Request{
+		Space: p.Space, Job: r.Job.String(), Key: o.JobKey, Generation: o.Generation,
+		Flow: o.Flow.Name, Version: o.Flow.Version, Activity: r.Activity, DAD: string(r.DAD), Element: r.Element,
+		Topic: r.Topic, Request: r.GUID.String(), Turn: r.Turn, Try: r.Try, Attempts: act.Retry.Attempts,
+		Fence: r.Fence, TimeoutMS: act.Timeout.Milliseconds(), Trace: o.Trace,
+	}
+	if len(r.Body) <= wire.MaxInline {
+		q.Input = r.Body
+	}
+	m.To = transport.ToWork(r.Topic)
+	m.Body = wire.Encode(&q)
+	return nil
+}

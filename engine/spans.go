@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/observer"
+)
+
+// tell hands the finished batch to the observer: counters, and one span with
+// its parts for each plan of a job that is traced (5.4).
+func (c *committer) tell(b *batch) {
+	o := c.cfg.Observer
+	o.Observe(observer.MetricBatch, float64(len(b.decided)))
+	if len(b.plans) > 0 {
+		o.Observe(observer.MetricCommit, b.took.Seconds())
+	}
+	end := time.Now()
+	for _, it := range b.decided {
+		p := it.plan
+		switch p.Outcome {
+		case collation.Handled:
+			o.Count(observer.MetricTransitions, 1)
+		case collation.Stale:
+			o.Count(observer.MetricStale, 1)
+		case collation.Unlicensed, collation.Settled, collation.HeldBack:
+			o.Count(observer.MetricUnlicensed, 1)
+		}
+		if len(p.Dead) > 0 {
+			o.Count(observer.MetricDead, int64(len(p.Dead)), "reason", p.Dead[0].Reason)
+		}
+		if p.Entry != nil && p.Entry.Trace != "" {
+			o.Told(p.Entry.Trace, c.span(b, it, end))
+		}
+	}
+}
+
+func (c *committer) span(b *batch, it *item, end time.Time) observer.Span {
+	e := it.plan.Entry
+	job := &b.loaded.States[it.msg.Job].Job
+	s := observer.Span{
+		Name: observer.SpanLeg2, Start: b.began, End: end,
+		Subject: observer.Subject{
+			Space: job.Space, Job: job.ID.String(), Key: job.Key, Flow: job.Flow.Name,
+			Activity: e.Activity, DAD: e.DAD, GUID: e.GUID.String(), Turn: it.msg.Turn,
+		},
+	}
+	switch it.msg.Kind {
+	case journal.MessageStart:
+		s.Name = observer.SpanTrigger
+	case journal.MessageLeg1:
+		s.Name = observer.SpanLeg1
+	}
+	if len(e.Ledgers) > 0 {
+		s.Subject.Before, s.Subject.After = e.Ledgers[0].Before.String(), e.Ledgers[0].After.String()
+	}
+	if e.Response != nil {
+		s.Subject.Code, s.Subject.Try = e.Response.Code, e.Response.Try
+	}
+	committed := b.began.Add(b.took)
+	for _, m := range e.Marks {
+		if name := stepNames[m]; name != "" {
+			s.Children = append(s.Children, observer.Span{Name: name, Subject: stepSubject(s.Subject, e), Start: b.began, End: committed})
+		}
+	}
+	s.Children = append(s.Children, observer.Span{Name: observer.SpanCommit, Start: b.began, End: committed})
+	if len(it.plan.Insert) > 0 {
+		s.Children = append(s.Children, observer.Span{Name: observer.SpanPublish, Start: committed, End: end})
+	}
+	return s
+}
+
+var stepNames = map[journal.Mark]string{
+	journal.MarkWork:     observer.SpanStep1,
+	journal.MarkChildren: observer.SpanStep2,
+	journal.MarkTasks:    observer.SpanStep3,
+}
+
+// stepSubject shows the GUID ledger, which the steps move.
+func stepSubject(s observer.Subject, e *journal.Entry) observer.Subject {
+	s.Before, s.After = "", ""
+	if len(e.Receipts) > 0 {
+		s.Before, s.After = e.Receipts[0].Before.String(), e.Receipts[0].After.String()
+	}
+	return s
+}

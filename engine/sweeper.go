@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/transport"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// Spans of the sweeper (T2).
+const (
+	// maxAgain bounds the backoff between two looks at one row.
+	maxAgain = 5 * time.Minute
+	// anyway is after how long a row is sent again although its queue seems to
+	// hold it still.
+	anyway = 15 * time.Minute
+)
+
+// sweeper sends what is due: retries and timers when their time has come, and
+// rows whose message was lost. Any number of sweepers share a space; a row is
+// claimed by a test-and-set on its publication.
+type sweeper struct {
+	e      *Engine
+	pruned time.Time
+}
+
+func (s *sweeper) run(ctx context.Context) error {
+	log := s.e.cfg.Logger
+	for ctx.Err() == nil {
+		full, err := s.sweep(ctx)
+		if err != nil && ctx.Err() == nil {
+			log.Warn("a sweep failed; the next one takes what is due", "error", err)
+		}
+		if full && err == nil {
+			continue
+		}
+		wait := s.e.cfg.Sweep
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait - wait/10 + rand.N(wait/5+1)):
+		}
+	}
+	return nil
+}
+
+// sweep looks once; full says that there is more than one look takes.
+func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
+	st := s.e.cfg.Store
+	if _, err := st.TurnOverdue(ctx, sweepLimit); err != nil {
+		return false, err
+	}
+	due, lag, err := st.Due(ctx, sweepLimit)
+	if err != nil {
+		return false, err
+	}
+	s.e.cfg.Observer.Observe(observer.MetricOutboxLag, lag.Seconds())
+	if time.Since(s.pruned) > pruneEvery {
+		if _, err := st.Prune(ctx, sweepLimit); err != nil {
+			return false, err
+		}
+		s.pruned = time.Now()
+	}
+	if len(due) == 0 {
+		return false, nil
+	}
+	claims, err := s.decide(ctx, due)
+	if err != nil {
+		return false, err
+	}
+	out, err := st.Claim(ctx, claims)
+	if err != nil {
+		return false, err
+	}
+	s.e.cfg.Observer.Count(observer.MetricResent, int64(len(out)))
+	return len(due) == sweepLimit, s.e.pub.Publish(ctx, out, nil)
+}
+
+// decide says of each due row whether to send it now. The first publication of
+// a turn goes out when due; a re-send looks first whether its queue may still
+// hold the one before, so that a backlog that merely waits is not doubled.
+func (s *sweeper) decide(ctx context.Context, due []store.DueRow) ([]store.Claim, error) {
+	look := lookout{bus: s.e.cfg.Bus, seen: map[transport.Destination]sight{}}
+	claims := make([]store.Claim, 0, len(due))
+	for _, r := range due {
+		again := s.again(r.Publication)
+		c := store.Claim{Row: r, Send: true, Again: again}
+		if r.Publication > 0 && r.TurnSent == r.Turn && r.Now-r.PublishedAt < collation.Micros(anyway.Microseconds()) {
+			waits, err := s.waits(ctx, &look, r)
+			if err != nil {
+				return nil, err
+			}
+			c.Send = !waits
+		}
+		claims = append(claims, c)
+	}
+	return claims, nil
+}
+
+// waits reports whether a queue on the row's way holds a message as old as the
+// row's last publication, its own included (T2).
+func (s *sweeper) waits(ctx context.Context, look *lookout, r store.DueRow) (bool, error) {
+	at := []transport.Destination{s.e.pub.destination(&collation.Row{Kind: r.Kind, Topic: r.Topic, Job: r.Job})}
+	if r.Kind == journal.MessageRequest {
+		at = append(at, transport.ToLane(wire.LaneOf(r.Job, s.e.cfg.Lanes)))
+	}
+	for _, d := range at {
+		oldest, err := look.at(ctx, d)
+		if err != nil {
+			return false, err
+		}
+		if oldest.found && oldest.publishedAt <= r.PublishedAt {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// again is the backoff until the row is looked at next: it doubles with every
+// publication, with jitter.
+func (s *sweeper) again(publication int) time.Duration {
+	d := min(s.e.cfg.Resend<<min(publication, 8), maxAgain)
+	return d - d/10 + rand.N(d/5+1)
+}
+
+// lookout asks each queue once per sweep.
+type lookout struct {
+	bus  transport.Bus
+	seen map[transport.Destination]sight
+}
+
+type sight struct {
+	publishedAt collation.Micros
+	found       bool
+}
+
+func (l *lookout) at(ctx context.Context, d transport.Destination) (sight, error) {
+	if known, ok := l.seen[d]; ok {
+		return known, nil
+	}
+	at, found, err := l.bus.Oldest(ctx, d)
+	if err != nil {
+		return sight{}, err
+	}
+	s := sight{collation.Micros(at), found}
+	l.seen[d] = s
+	return s, nil
+}
