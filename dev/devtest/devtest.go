@@ -1,0 +1,147 @@
+package devtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/quipu-journal/quipu/dev"
+)
+
+const (
+	// startWait bounds the start of a server.
+	startWait = 2 * time.Minute
+	// dirPattern names the directories of test clusters below os.TempDir.
+	dirPattern = "quipu-devtest-"
+)
+
+// cluster is the test binary's one Postgres.
+var cluster struct {
+	once  sync.Once
+	err   error
+	pg    *dev.Postgres
+	dir   string
+	names atomic.Int64
+}
+
+// Main runs the tests, then stops the shared Postgres, checks that no goroutine
+// is left, and exits with the result.
+func Main(m *testing.M, opts ...goleak.Option) { os.Exit(Run(m, opts...)) }
+
+// Run is Main for a TestMain that has something to clean up itself: it returns
+// the exit code.
+func Run(m *testing.M, opts ...goleak.Option) int {
+	code := m.Run()
+	if err := stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "devtest:", err)
+		code = max(code, 1)
+	}
+	if err := goleak.Find(opts...); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, "devtest: goroutines left:", err)
+		code = 1
+	}
+	return code
+}
+
+func stop() error {
+	if cluster.pg == nil {
+		return nil
+	}
+	err := cluster.pg.Stop(dev.StopImmediate) // nothing of it is kept
+	return errors.Join(err, os.RemoveAll(cluster.dir))
+}
+
+// Postgres is the DSN of a fresh, empty database for this test, whose role is a
+// superuser. The database is dropped when the test ends.
+func Postgres(t testing.TB) (dsn string) {
+	t.Helper()
+	cluster.once.Do(func() { cluster.err = start() })
+	if cluster.err != nil {
+		t.Fatalf("devtest: %v", cluster.err)
+	}
+	name := "t" + strconv.FormatInt(cluster.names.Add(1), 10)
+	ctx, cancel := context.WithTimeout(t.Context(), startWait)
+	defer cancel()
+	if err := cluster.pg.CreateDatabase(ctx, name); err != nil {
+		t.Fatalf("devtest: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), startWait)
+		defer cancel()
+		if err := cluster.pg.DropDatabase(ctx, name); err != nil {
+			t.Errorf("devtest: %v", err)
+		}
+	})
+	return cluster.pg.DSN(name)
+}
+
+func start() error {
+	sweep()
+	dir, err := os.MkdirTemp("", dirPattern)
+	if err != nil {
+		return err
+	}
+	cluster.dir = dir
+	if err := os.Chmod(dir, 0o755); err != nil { // the database's user passes it
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startWait)
+	defer cancel()
+	cluster.pg, err = dev.StartPostgres(ctx, dir, dev.PostgresOptions{Settings: map[string]string{
+		"shared_buffers":  "64MB",
+		"max_connections": "200",
+	}})
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	return nil
+}
+
+// sweep removes the directories of test binaries that were killed. Their
+// servers died with them; a directory in use is locked and stays, and so does a
+// young one, which may not be locked yet.
+func sweep() {
+	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), dirPattern+"*"))
+	if err != nil {
+		return
+	}
+	for _, dir := range dirs {
+		info, err := os.Stat(dir)
+		if err != nil || time.Since(info.ModTime()) < time.Hour {
+			continue
+		}
+		release, err := dev.Lock(dir)
+		if err != nil {
+			continue
+		}
+		_ = os.RemoveAll(dir) // the next sweep tries again
+		_ = release()
+	}
+}
+
+// NATS is an embedded server with JetStream on files for this test, shut down
+// when the test ends.
+func NATS(t testing.TB) *dev.NATS {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startWait)
+	defer cancel()
+	n, err := dev.StartNATS(ctx, t.TempDir(), dev.NATSOptions{})
+	if err != nil {
+		t.Fatalf("devtest: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := n.Shutdown(); err != nil {
+			t.Errorf("devtest: %v", err)
+		}
+	})
+	return n
+}

@@ -1,0 +1,66 @@
+package dev_test
+
+import (
+	"testing"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/dev"
+)
+
+// A stream written before is there after a restart of the server, and after a
+// new server on the same directory.
+func TestNATSKeepsItsStreams(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	n, err := dev.StartNATS(t.Context(), dir, dev.NATSOptions{})
+	require.NoError(t, err)
+	url := n.URL()
+	nc := connect(t, natsgo.InProcessServer(n))
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, Storage: jetstream.FileStorage})
+	require.NoError(t, err)
+	_, err = js.Publish(t.Context(), "s", []byte("kept"))
+	require.NoError(t, err)
+	nc.Close()
+
+	_, err = dev.StartNATS(t.Context(), dir, dev.NATSOptions{})
+	var locked *dev.LockedError
+	require.ErrorAs(t, err, &locked, "a directory has one server")
+
+	require.NoError(t, n.Restart(t.Context()))
+	require.Equal(t, url, n.URL(), "clients find a restarted server where it was")
+	requireKept(t, connect(t, natsgo.InProcessServer(n)))
+	require.NoError(t, n.Shutdown())
+	require.NoError(t, n.Shutdown(), "idempotent")
+
+	n, err = dev.StartNATS(t.Context(), dir, dev.NATSOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, n.Shutdown()) })
+	nc, err = natsgo.Connect(n.URL())
+	require.NoError(t, err)
+	defer nc.Close()
+	requireKept(t, nc)
+}
+
+func connect(t *testing.T, opt natsgo.Option) *natsgo.Conn {
+	t.Helper()
+	nc, err := natsgo.Connect("", opt)
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+func requireKept(t *testing.T, nc *natsgo.Conn) {
+	t.Helper()
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	s, err := js.Stream(t.Context(), "S")
+	require.NoError(t, err)
+	msg, err := s.GetMsg(t.Context(), 1)
+	require.NoError(t, err)
+	require.Equal(t, "kept", string(msg.Data))
+}

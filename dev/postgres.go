@@ -1,0 +1,394 @@
+package dev
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// postgresUser is the superuser of a private cluster.
+	postgresUser = "quipu"
+	// startWait bounds a start, crash recovery included.
+	startWait = 60 * time.Second
+	// stopWait bounds a fast stop; then it is made immediate.
+	stopWait = 20 * time.Second
+	// readyEvery is how often the status in postmaster.pid is read.
+	readyEvery = 10 * time.Millisecond
+	// startTries bounds the starts that meet a taken port or shared memory that
+	// is still held, startPause is between them.
+	startTries = 25
+	startPause = 200 * time.Millisecond
+	// maxLogBytes of postgres.log are kept over a start.
+	maxLogBytes = 16 << 20
+	// logTail is how much of the log an error quotes.
+	logTail = 2 << 10
+)
+
+// StopMode is how to stop Postgres.
+type StopMode uint8
+
+const (
+	// StopFast ends sessions, writes a checkpoint (SIGINT). The zero value.
+	StopFast StopMode = iota
+	// StopImmediate ends at once, recovery follows at the next start (SIGQUIT, F4).
+	StopImmediate
+	// StopKill kills the postmaster alone, as the kernel might (SIGKILL, F1).
+	StopKill
+)
+
+func (m StopMode) signal() syscall.Signal {
+	switch m {
+	case StopImmediate:
+		return syscall.SIGQUIT
+	case StopKill:
+		return syscall.SIGKILL
+	default:
+		return syscall.SIGINT
+	}
+}
+
+// PostgresOptions of a private cluster; the zero value is right.
+type PostgresOptions struct {
+	// BinDir has initdb and postgres; default: found in PATH, by pg_config, or in
+	// the usual places.
+	BinDir string
+	// Install allows installing Postgres with apt-get, as root, when it is
+	// missing; progress goes to stderr.
+	Install bool
+	// Port on 127.0.0.1; 0 is any free one, kept over Restart.
+	Port int
+	// Databases to make with the cluster, plain names ([a-z][a-z0-9_]*).
+	Databases []string
+	// Settings are further server settings, such as shared_buffers. What the
+	// promise needs (fsync, full_page_writes, synchronous_commit, 4.4) is set
+	// after them.
+	Settings map[string]string
+}
+
+// Postgres is a private cluster and its server, a child of this process.
+type Postgres struct {
+	dir, data, bin string
+	password       string
+	opts           PostgresOptions
+	as             *owner
+	release        func() error
+
+	mu   sync.Mutex
+	proc *process // nil while stopped
+}
+
+// StartPostgres makes the cluster below dir if there is none, and runs it until
+// Stop or until this process ends. As root it runs as the user postgres or
+// nobody; if that user cannot reach dir the cluster is at the place that
+// dir/LOCATION names. Errors: *LockedError for a second owner of dir,
+// *MissingError without binaries; others quote the server's log.
+func StartPostgres(ctx context.Context, dir string, opts PostgresOptions) (*Postgres, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("start postgres: %w", err)
+	}
+	for _, name := range opts.Databases {
+		if !plainName(name) {
+			return nil, fmt.Errorf("start postgres: database name %q: lower-case letters, digits and '_' are allowed, first a letter", name)
+		}
+	}
+	bin, err := binaries(ctx, opts)
+	if err != nil {
+		return nil, fmt.Errorf("start postgres: %w", err)
+	}
+	release, err := Lock(dir)
+	if err != nil {
+		return nil, fmt.Errorf("start postgres: %w", err)
+	}
+	p := &Postgres{dir: dir, bin: bin, opts: opts, release: release}
+	if err := p.open(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("start postgres in %s: %w", dir, err), release())
+	}
+	return p, nil
+}
+
+func binaries(ctx context.Context, opts PostgresOptions) (string, error) {
+	bin, err := findBinaries(ctx, opts.BinDir)
+	if _, missing := errors.AsType[*MissingError](err); !missing || !opts.Install {
+		return bin, err
+	}
+	if err := systemInstaller(os.Stderr).install(ctx); err != nil {
+		return "", err
+	}
+	return findBinaries(ctx, opts.BinDir)
+}
+
+func (p *Postgres) open(ctx context.Context) (err error) {
+	if p.as, err = clusterOwner(); err != nil {
+		return err
+	}
+	home, err := p.as.home(p.dir)
+	if err != nil {
+		return err
+	}
+	p.data = filepath.Join(home, "data")
+	if err := p.ensureCluster(ctx, home); err != nil {
+		return err
+	}
+	if err := p.clearStalePID(ctx); err != nil {
+		return err
+	}
+	return p.start(ctx)
+}
+
+// start runs the server. A free port may be taken between the look and the
+// start, so that is tried again.
+func (p *Postgres) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	for try := 1; ; try++ {
+		port := p.opts.Port
+		if port == 0 {
+			var err error
+			if port, err = freePort(); err != nil {
+				return err
+			}
+		}
+		err := p.startOn(ctx, port)
+		if err == nil {
+			p.opts.Port = port // clients find a restarted server where it was
+			return nil
+		}
+		if try == startTries || !retryable(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(startPause):
+		}
+	}
+}
+
+// retryable: a port taken meanwhile, or the backends of a killed postmaster that
+// still let go of the shared memory.
+func retryable(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "Address already in use") || strings.Contains(text, "shared memory block")
+}
+
+func (p *Postgres) startOn(ctx context.Context, port int) error {
+	log, err := p.openLog()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }() // the child has its own
+	from, err := log.Seek(0, io.SeekEnd)
+	if err != nil {
+		return fmt.Errorf("postgres log: %w", err)
+	}
+	proc, err := startProcess(filepath.Join(p.bin, "postgres"), p.args(port), log, os.Environ(), p.as)
+	if err != nil {
+		return err
+	}
+	if err := p.awaitReady(ctx, proc); err != nil {
+		_ = proc.signal(syscall.SIGQUIT) // it may be gone already
+		<-proc.exited
+		return fmt.Errorf("%w; its log ends: %s", err, p.tail(from))
+	}
+	p.mu.Lock()
+	p.proc = proc
+	p.mu.Unlock()
+	return nil
+}
+
+func (p *Postgres) args(port int) []string {
+	args := []string{"-D", p.data}
+	set := func(name, value string) { args = append(args, "-c", name+"="+value) }
+	for name, value := range p.opts.Settings {
+		set(name, value)
+	}
+	set("listen_addresses", loopback)
+	set("port", strconv.Itoa(port))
+	set("unix_socket_directories", "") // the path of a socket may be too long
+	set("logging_collector", "off")
+	set("fsync", "on")
+	set("full_page_writes", "on")
+	set("synchronous_commit", "on")
+	return args
+}
+
+// awaitReady reads the status line of postmaster.pid, which is what pg_ctl does.
+func (p *Postgres) awaitReady(ctx context.Context, proc *process) error {
+	tick := time.NewTicker(readyEvery)
+	defer tick.Stop()
+	for {
+		if pid, status := p.postmaster(); pid == proc.pid && status == "ready" {
+			return nil
+		}
+		select {
+		case <-proc.exited:
+			return fmt.Errorf("postgres ended while starting (%s)", proc.state)
+		case <-ctx.Done():
+			return fmt.Errorf("postgres is not ready: %w", ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
+// postmaster reads pid and status of the data directory's postmaster.pid.
+func (p *Postgres) postmaster() (pid int, status string) {
+	text, err := os.ReadFile(filepath.Join(p.data, "postmaster.pid"))
+	if err != nil {
+		return 0, ""
+	}
+	lines := strings.Split(string(text), "\n")
+	pid, err = strconv.Atoi(strings.TrimSpace(lines[0]))
+	if err != nil {
+		return 0, ""
+	}
+	const statusLine = 7 // the eighth, since version 10
+	if len(lines) > statusLine {
+		status = strings.TrimSpace(lines[statusLine])
+	}
+	return pid, status
+}
+
+// DSN is the connection string for a database, with the cluster's password: not
+// for logs (4.5). It stays the same over Restart.
+func (p *Postgres) DSN(db string) string {
+	u := url.URL{
+		Scheme: "postgres", User: url.UserPassword(postgresUser, p.password),
+		Host: net.JoinHostPort(loopback, strconv.Itoa(p.opts.Port)), Path: "/" + db, RawQuery: "sslmode=disable",
+	}
+	return u.String()
+}
+
+// PID of the postmaster, 0 while stopped.
+func (p *Postgres) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.proc == nil {
+		return 0
+	}
+	return p.proc.pid
+}
+
+// Exited is closed when the server has ended, by Stop or by itself; nil while
+// stopped.
+func (p *Postgres) Exited() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.proc == nil {
+		return nil
+	}
+	return p.proc.exited
+}
+
+// Stop ends the server by a signal to its pid, waits for it, and gives the
+// directory back. A fast stop that takes more than 20 s is made immediate. It is
+// idempotent.
+func (p *Postgres) Stop(mode StopMode) error {
+	err := p.halt(mode)
+	p.mu.Lock()
+	release := p.release
+	p.release = nil
+	p.mu.Unlock()
+	if release != nil {
+		err = errors.Join(err, release())
+	}
+	return err
+}
+
+// Restart stops the server in the given mode and starts it again on the same
+// data and port (F4).
+func (p *Postgres) Restart(ctx context.Context, mode StopMode) error {
+	if err := p.halt(mode); err != nil {
+		return err
+	}
+	return p.start(ctx)
+}
+
+func (p *Postgres) halt(mode StopMode) error {
+	p.mu.Lock()
+	proc := p.proc
+	p.proc = nil
+	p.mu.Unlock()
+	if proc == nil {
+		return nil
+	}
+	if err := proc.signal(mode.signal()); err != nil {
+		return fmt.Errorf("stop postgres (pid %d): %w", proc.pid, err)
+	}
+	timer := time.NewTimer(stopWait)
+	defer timer.Stop()
+	select {
+	case <-proc.exited:
+		return nil
+	case <-timer.C:
+	}
+	if err := proc.signal(syscall.SIGQUIT); err != nil {
+		return fmt.Errorf("stop postgres (pid %d): %w", proc.pid, err)
+	}
+	<-proc.exited
+	return nil
+}
+
+// CreateDatabase makes an empty database on the running server.
+func (p *Postgres) CreateDatabase(ctx context.Context, name string) error {
+	return p.client(ctx, "createdb", "--template=template0", name)
+}
+
+// DropDatabase drops a database and ends its sessions.
+func (p *Postgres) DropDatabase(ctx context.Context, name string) error {
+	return p.client(ctx, "dropdb", "--if-exists", "--force", name)
+}
+
+// client runs one of Postgres's own client programs.
+func (p *Postgres) client(ctx context.Context, program string, args ...string) error {
+	if name := args[len(args)-1]; !plainName(name) {
+		return fmt.Errorf("%s: database name %q: lower-case letters, digits and '_' are allowed, first a letter", program, name)
+	}
+	path := filepath.Join(p.bin, program)
+	if _, err := os.Stat(path); err != nil {
+		var lookErr error
+		if path, lookErr = exec.LookPath(program); lookErr != nil {
+			return fmt.Errorf("%s is missing: install Postgres's client package: %w", program, lookErr)
+		}
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = append(os.Environ(), "PGHOST="+loopback, "PGPORT="+strconv.Itoa(p.opts.Port),
+		"PGUSER="+postgresUser, "PGPASSWORD="+p.password, "PGSSLMODE=disable")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", program, err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+func plainName(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		letter := c >= 'a' && c <= 'z'
+		if !letter && (i == 0 || c != '_' && (c < '0' || c > '9')) {
+			return false
+		}
+	}
+	return name != "" && len(name) <= 63
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", loopback+":0")
+	if err != nil {
+		return 0, fmt.Errorf("look for a free port: %w", err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}

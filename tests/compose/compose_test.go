@@ -1,0 +1,181 @@
+package compose_test
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	composePath    = "../../docker-compose.yml"
+	dockerfilePath = "../../Dockerfile"
+)
+
+type file struct {
+	Services map[string]service `yaml:"services"`
+	Volumes  map[string]any     `yaml:"volumes"`
+}
+
+type service struct {
+	Image       string               `yaml:"image"`
+	Build       string               `yaml:"build"`
+	Environment map[string]string    `yaml:"environment"`
+	Ports       []string             `yaml:"ports"`
+	Volumes     []string             `yaml:"volumes"`
+	DependsOn   map[string]condition `yaml:"depends_on"`
+	Healthcheck *healthcheck         `yaml:"healthcheck"`
+}
+
+type condition struct {
+	Condition string `yaml:"condition"`
+}
+
+type healthcheck struct {
+	Test     []string `yaml:"test"`
+	Interval string   `yaml:"interval"`
+	Timeout  string   `yaml:"timeout"`
+	Retries  int      `yaml:"retries"`
+}
+
+func load(t *testing.T) file {
+	t.Helper()
+	text, err := os.ReadFile(composePath)
+	require.NoError(t, err)
+	var f file
+	require.NoError(t, yaml.Unmarshal(text, &f))
+	return f
+}
+
+func isWorker(name string) bool { return strings.HasPrefix(name, "worker-") }
+
+func TestServices(t *testing.T) {
+	t.Parallel()
+	f := load(t)
+	var names []string
+	for name, s := range f.Services {
+		names = append(names, name)
+		require.True(t, (s.Image == "") != (s.Build == ""), "%s has either an image or a build", name)
+		if s.Image != "" {
+			require.Regexp(t, regexp.MustCompile(`:\d`), s.Image, "%s is pinned to a version", name)
+		}
+	}
+	slices.Sort(names)
+	require.Equal(t, []string{"jaeger", "nats", "postgres", "worker-a", "worker-b"}, names)
+}
+
+func TestHealthChecksAndDependencies(t *testing.T) {
+	t.Parallel()
+	f := load(t)
+	for name, s := range f.Services {
+		require.NotNil(t, s.Healthcheck, "%s has a health check", name)
+		require.GreaterOrEqual(t, len(s.Healthcheck.Test), 2, name)
+		require.Equal(t, "CMD", s.Healthcheck.Test[0], name)
+		require.NotEmpty(t, s.Healthcheck.Interval, name)
+		require.NotEmpty(t, s.Healthcheck.Timeout, name)
+		require.Positive(t, s.Healthcheck.Retries, name)
+		for target, on := range s.DependsOn {
+			require.Contains(t, f.Services, target, "%s depends on it", name)
+			require.Equal(t, "service_healthy", on.Condition, "%s waits until %s is healthy", name, target)
+		}
+		if isWorker(name) {
+			require.Len(t, s.DependsOn, 3, "%s needs Postgres, NATS and Jaeger", name)
+		}
+	}
+}
+
+func TestPortsAreUniqueAndOnLoopback(t *testing.T) {
+	t.Parallel()
+	taken := map[string]string{}
+	for name, s := range load(t).Services {
+		for _, port := range s.Ports {
+			parts := strings.Split(port, ":")
+			require.Len(t, parts, 3, "%s: %s", name, port)
+			require.Equal(t, "127.0.0.1", parts[0], "%s: nothing beyond loopback (4.5)", name)
+			require.NotContains(t, taken, parts[1], "%s takes a port of %s", name, taken[parts[1]])
+			taken[parts[1]] = name
+		}
+	}
+	require.NotEmpty(t, taken)
+}
+
+func TestVolumes(t *testing.T) {
+	t.Parallel()
+	f := load(t)
+	used := map[string]bool{}
+	for name, s := range f.Services {
+		for _, volume := range s.Volumes {
+			source, _, found := strings.Cut(volume, ":")
+			require.True(t, found, "%s: %s", name, volume)
+			if strings.HasPrefix(source, "./") {
+				require.True(t, strings.HasSuffix(volume, ":ro"), "%s reads %s only", name, source)
+				continue
+			}
+			require.Contains(t, f.Volumes, source, name)
+			used[source] = true
+		}
+	}
+	require.Len(t, used, len(f.Volumes), "no volume is declared for nothing")
+	for _, name := range []string{"postgres", "nats"} {
+		require.NotEmpty(t, f.Services[name].Volumes, "%s keeps its data over a restart", name)
+	}
+}
+
+// TestEnvironment: a worker that ignored a misspelt variable would run with a
+// default, so only names that are known are allowed.
+func TestEnvironment(t *testing.T) {
+	t.Parallel()
+	required := []string{"QUIPU_POSTGRES", "QUIPU_NATS", "QUIPU_SPACE", "QUIPU_FLOWS", "QUIPU_HTTP", "OTEL_EXPORTER_OTLP_ENDPOINT"}
+	known := append([]string{"QUIPU_ROLES", "OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_SERVICE_NAME"}, required...)
+	f := load(t)
+	for name, s := range f.Services {
+		if !isWorker(name) {
+			continue
+		}
+		for variable := range s.Environment {
+			require.Contains(t, known, variable, name)
+		}
+		for _, variable := range required {
+			require.NotEmpty(t, s.Environment[variable], "%s: %s", name, variable)
+		}
+		require.Contains(t, s.Environment["QUIPU_POSTGRES"], "@postgres:5432/"+f.Services["postgres"].Environment["POSTGRES_DB"])
+		require.Equal(t, "nats://nats:4222", s.Environment["QUIPU_NATS"])
+		require.True(t, strings.HasPrefix(s.Environment["QUIPU_HTTP"], "127.0.0.1:"), "nothing beyond loopback (4.5)")
+		require.Contains(t, strings.Join(s.Healthcheck.Test, " "), s.Environment["QUIPU_HTTP"], "%s: its health is asked where it is served", name)
+		require.Contains(t, strings.Join(s.Volumes, " "), ":"+s.Environment["QUIPU_FLOWS"]+":ro", name)
+	}
+}
+
+func TestDockerfile(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(dockerfilePath)
+	require.NoError(t, err)
+	dockerfile := string(text)
+	for _, command := range []string{"./cmd/worker", "./cmd/quipu", "./cmd/journal-verify"} {
+		require.Contains(t, dockerfile, command)
+	}
+	require.Contains(t, dockerfile, "CGO_ENABLED=0", "static")
+	user := regexp.MustCompile(`(?m)^USER (\S+)$`).FindAllStringSubmatch(dockerfile, -1)
+	require.Len(t, user, 1)
+	require.NotRegexp(t, regexp.MustCompile(`^(0|root)\b`), user[0][1], "not root")
+	mod, err := os.ReadFile("../../go.mod")
+	require.NoError(t, err)
+	language := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(string(mod))
+	require.NotNil(t, language)
+	require.Contains(t, dockerfile, "golang:"+language[1]+"-", "builds with the module's Go")
+}
+
+// TestComposeConfig has Compose itself read the file where it is installed.
+func TestComposeConfig(t *testing.T) {
+	t.Parallel()
+	if err := exec.CommandContext(t.Context(), "docker", "compose", "version").Run(); err != nil {
+		t.Skipf("docker compose is not installed: %v", err)
+	}
+	out, err := exec.CommandContext(t.Context(), "docker", "compose", "-f", composePath, "config", "--quiet").CombinedOutput()
+	require.NoError(t, err, string(out))
+}

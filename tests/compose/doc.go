@@ -1,0 +1,3 @@
+// Package compose holds docker-compose.yml and the Dockerfile to what they say:
+// services, health checks, dependencies, ports, environment.
+package compose

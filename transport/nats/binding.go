@@ -1,0 +1,150 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+
+	"github.com/quipu-journal/quipu/transport"
+)
+
+const (
+	statusHeartbeat = "100"
+	statusNotFound  = "404"
+	statusExpired   = "408"
+	statusConflict  = "409"
+	pendingHeader   = "Nats-Pending-Messages"
+
+	// 409s that end one pull request and not the binding.
+	batchCompleted = "Batch Completed"
+)
+
+var (
+	errSilent = errors.New("no heartbeat from the consumer")
+	errBroke  = errors.New("connection lost")
+)
+
+// binding is one inbox with its open pull requests.
+type binding struct {
+	c        *consumer
+	sub      *natsgo.Subscription
+	inbox    string
+	nextSubj string
+	pulls    atomic.Int64
+	heard    atomic.Int64 // Unix nanoseconds of the last word from the server
+	failed   chan error   // capacity 1: the first reason counts
+	drained  chan struct{}
+}
+
+func bind(c *consumer) (*binding, error) {
+	b := &binding{
+		c:        c,
+		inbox:    c.bus.nc.NewInbox() + ".",
+		nextSubj: c.bus.api + "CONSUMER.MSG.NEXT." + c.bus.streamName(c.from.Kind) + "." + durableName(c.from),
+		failed:   make(chan error, 1),
+		drained:  make(chan struct{}),
+	}
+	b.heard.Store(time.Now().UnixNano())
+	sub, err := c.bus.nc.Subscribe(b.inbox+"*", b.onMessage)
+	if err != nil {
+		return nil, ioError("subscribe to "+c.from.String(), err)
+	}
+	if err := sub.SetPendingLimits(-1, -1); err != nil { // bounded by slots
+		return nil, ioError("subscribe to "+c.from.String(), err)
+	}
+	sub.SetClosedHandler(func(string) { close(b.drained) })
+	b.sub = sub
+	return b, nil
+}
+
+// pull opens a pull request for n messages.
+func (b *binding) pull(n int) error {
+	body := make([]byte, 0, 96)
+	body = append(body, `{"batch":`...)
+	body = strconv.AppendInt(body, int64(n), 10)
+	body = append(body, `,"expires":`...)
+	body = strconv.AppendInt(body, int64(b.c.bus.cfg.PullExpires), 10)
+	body = append(body, `,"idle_heartbeat":`...)
+	body = strconv.AppendInt(body, int64(b.c.bus.cfg.Heartbeat), 10)
+	body = append(body, '}')
+	b.heard.Store(time.Now().UnixNano()) // heartbeats are due from here on
+	reply := b.inbox + strconv.FormatInt(b.pulls.Add(1), 36)
+	if err := b.c.bus.nc.PublishRequest(b.nextSubj, reply, body); err != nil {
+		return ioError("pull from "+b.c.from.String(), err)
+	}
+	return nil
+}
+
+func (b *binding) fail(err error) {
+	select {
+	case b.failed <- err:
+	default:
+	}
+}
+
+// onMessage runs on the subscription's own goroutine.
+func (b *binding) onMessage(msg *natsgo.Msg) {
+	b.heard.Store(time.Now().UnixNano())
+	if msg.Reply != "" {
+		b.c.accept(b, msg)
+		return
+	}
+	status, description := msg.Header.Get(statusHeader), msg.Header.Get(descriptionHeader)
+	switch {
+	case status == statusHeartbeat:
+	case status == statusNotFound, status == statusExpired, status == statusConflict && description == batchCompleted:
+		pending, err := strconv.Atoi(msg.Header.Get(pendingHeader))
+		if err != nil {
+			b.fail(fmt.Errorf("%w: status %s %s without %s", transport.ErrUnavailable, status, description, pendingHeader))
+			return
+		}
+		b.c.expired(b, pending)
+	case status == statusNoResponders:
+		b.c.bus.forget(b.c.from.Kind)
+		b.fail(fmt.Errorf("%w: consumer or stream is gone", transport.ErrUnavailable))
+	default:
+		b.c.bus.forget(b.c.from.Kind)
+		b.fail(fmt.Errorf("%w: status %s %s", transport.ErrUnavailable, status, description))
+	}
+}
+
+// watch returns when the binding is over, with the reason.
+func (b *binding) watch(ctx context.Context, breaks <-chan struct{}) error {
+	limit := b.c.bus.cfg.Heartbeat * 5 / 2
+	tick := time.NewTicker(b.c.bus.cfg.Heartbeat / 2)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-breaks:
+			return errBroke
+		case err := <-b.failed:
+			return err
+		case now := <-tick.C:
+			if b.c.waiting(b) && now.UnixNano()-b.heard.Load() > int64(limit) {
+				return errSilent
+			}
+		}
+	}
+}
+
+// drain takes back the interest, which ends the open pull requests, and hands
+// back the messages that were on their way.
+func (b *binding) drain() {
+	if err := b.sub.Drain(); err != nil {
+		return // the connection is closed, and the subscription with it
+	}
+	timer := time.NewTimer(drainWait)
+	defer timer.Stop()
+	select {
+	case <-b.drained:
+	case <-timer.C:
+		_ = b.sub.Unsubscribe() // not connected: nothing comes any more
+	}
+}

@@ -1,0 +1,204 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/quipu-journal/quipu/transport"
+)
+
+// closeWait bounds how long Close waits for consumer loops and the last acks.
+const closeWait = 5 * time.Second
+
+// defaultMaxPayload is taken until a server has said its own.
+const defaultMaxPayload = 1 << 20
+
+// Bus is a transport.Bus over JetStream. Make one with Open or New.
+type Bus struct {
+	cfg  Config
+	nc   *natsgo.Conn
+	owns bool
+	js   jetstream.JetStream
+	api  string // prefix of the JetStream API, with the final dot
+
+	link      *link
+	pub       *publisher
+	streams   ensured
+	ctx       context.Context //nolint:containedctx // the bus's lifetime, ended by Close
+	cancel    context.CancelFunc
+	owned     sync.WaitGroup // goroutines that end with ctx
+	consumers sync.WaitGroup // running Consume calls
+	closing   sync.RWMutex   // orders consumers.Add against Close
+	closed    bool
+}
+
+var _ transport.Bus = (*Bus)(nil)
+
+// Open connects and returns the bus. It succeeds while no server is there: the
+// connection is made in the background, and until then every call reports
+// transport.ErrUnavailable. Errors are those of the configuration.
+func Open(ctx context.Context, cfg Config) (*Bus, error) {
+	cfg, err := cfg.normalise()
+	if err != nil {
+		return nil, err
+	}
+	opts, err := cfg.options()
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("open nats: %w", err)
+	}
+	nc, err := natsgo.Connect(cfg.URL, opts...)
+	if err != nil {
+		if unreadable, ok := errors.AsType[*url.Error](err); ok {
+			err = unreadable.Err // without the URL, which may hold a password
+		}
+		return nil, fmt.Errorf("connect to nats at %s: %w", redactURL(cfg.URL), err)
+	}
+	bus, err := newBus(nc, cfg, true)
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	return bus, nil
+}
+
+// New is a bus on a connection that exists and stays the caller's: Close leaves
+// it open. It should reconnect for ever (nats.MaxReconnects(-1)).
+func New(nc *natsgo.Conn, cfg Config) (*Bus, error) {
+	cfg, err := cfg.normalise()
+	if err != nil {
+		return nil, err
+	}
+	return newBus(nc, cfg, false)
+}
+
+func newBus(nc *natsgo.Conn, cfg Config, owns bool) (*Bus, error) {
+	js, api, err := jetStream(nc, cfg.Domain)
+	if err != nil {
+		return nil, err
+	}
+	b := &Bus{cfg: cfg, nc: nc, owns: owns, js: js, api: api, link: newLink(nc)}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	b.pub, err = newPublisher(nc, cfg.MaxInFlight, cfg.PubAckWait, b.repair)
+	if err != nil {
+		b.cancel()
+		return nil, err
+	}
+	b.owned.Go(b.keepHouse)
+	return b, nil
+}
+
+func jetStream(nc *natsgo.Conn, domain string) (jetstream.JetStream, string, error) {
+	if domain == "" {
+		js, err := jetstream.New(nc)
+		return js, "$JS.API.", err
+	}
+	js, err := jetstream.NewWithDomain(nc, domain)
+	if err != nil {
+		return nil, "", fmt.Errorf("jetstream domain %q: %w", domain, err)
+	}
+	return js, "$JS." + domain + ".API.", nil
+}
+
+// keepHouse follows the connection, expires PubAcks and ends with the bus.
+func (b *Bus) keepHouse() {
+	events := b.nc.StatusChanged(natsgo.CONNECTED, natsgo.RECONNECTING, natsgo.DISCONNECTED, natsgo.CLOSED)
+	defer b.nc.RemoveStatusListener(events)
+	tick := time.NewTicker(b.cfg.PubAckWait / 8)
+	defer tick.Stop()
+	for {
+		select {
+		case <-b.ctx.Done():
+			return
+		case status, open := <-events:
+			if !open {
+				events = nil
+			}
+			b.onStatus(status)
+		case now := <-tick.C:
+			b.pub.expire(now)
+			if b.link.missedReconnect() { // the event channel may overflow
+				b.onStatus(natsgo.RECONNECTING)
+			}
+		}
+	}
+}
+
+func (b *Bus) onStatus(status natsgo.Status) {
+	if status == natsgo.CONNECTED {
+		b.cfg.Log.Info("nats connected", "space", b.cfg.Space)
+		b.link.up()
+		return
+	}
+	b.cfg.Log.Warn("nats connection lost", "space", b.cfg.Space, "status", status.String())
+	b.link.broke()
+	b.pub.failAll(fmt.Errorf("%w: connection lost before the PubAck", transport.ErrUnavailable))
+}
+
+// MaxPayload implements transport.Bus: the server's max_payload (T4), 1 MiB
+// until one is connected.
+func (b *Bus) MaxPayload() int {
+	if n := b.nc.MaxPayload(); n > 0 {
+		return int(n)
+	}
+	return defaultMaxPayload
+}
+
+// Close implements transport.Bus. It waits at most five seconds for consumer
+// loops, whose handle may be blocked, and for the last acks to leave.
+func (b *Bus) Close() error {
+	b.closing.Lock()
+	if b.closed {
+		b.closing.Unlock()
+		return nil
+	}
+	b.closed = true
+	b.closing.Unlock()
+	b.cancel()
+	within(closeWait, b.consumers.Wait)
+	b.owned.Wait()
+	b.pub.close()
+	var err error
+	if b.nc.IsConnected() {
+		err = b.nc.FlushTimeout(closeWait)
+	}
+	if b.owns {
+		b.nc.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("close nats: flush the last acks: %w", err)
+	}
+	return nil
+}
+
+// enter registers a Consume call, so that Close waits for it.
+func (b *Bus) enter() error {
+	b.closing.RLock()
+	defer b.closing.RUnlock()
+	if b.closed {
+		return transport.ErrClosed
+	}
+	b.consumers.Add(1)
+	return nil
+}
+
+// within runs wait and returns when it has, or after limit.
+func within(limit time.Duration, wait func()) {
+	finished := make(chan struct{})
+	go func() { wait(); close(finished) }()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-finished:
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,217 @@
+package nats
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+
+	"github.com/quipu-journal/quipu/transport"
+)
+
+// drainWait bounds how long an ended binding waits for messages that were
+// already on their way, to hand them back.
+const drainWait = 2 * time.Second
+
+// steady is how long a binding must have lived for its end to be a new trouble
+// and not the old one.
+const steady = 10 * time.Second
+
+// Consume implements transport.Bus (T5). Deliveries that were pulled and not
+// handled when ctx ends are handed back with a Nak of transport.MinNakDelay.
+func (b *Bus) Consume(ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery)) error {
+	if err := from.Validate(); err != nil {
+		return fmt.Errorf("consume: %w", err)
+	}
+	if slots < 1 || slots > transport.MaxSlots {
+		return fmt.Errorf("consume %s: %w: %d slots, allowed are 1 to %d", from, transport.ErrInvalid, slots, transport.MaxSlots)
+	}
+	if err := b.enter(); err != nil {
+		return err
+	}
+	defer b.consumers.Done()
+	b.consumes(from)
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(b.ctx, cancel)()
+	c := newConsumer(b, from, slots)
+	var supervisor sync.WaitGroup
+	supervisor.Go(func() { c.supervise(ctx) })
+	for {
+		d := c.take(ctx)
+		if d == nil {
+			break
+		}
+		handle(d)
+	}
+	c.handBack()
+	supervisor.Wait()
+	if b.ctx.Err() != nil {
+		return transport.ErrClosed
+	}
+	return nil
+}
+
+// consumer is one Consume call. Its law (T5, T11): held + requested ≤ slots.
+type consumer struct {
+	bus   *Bus
+	from  transport.Destination
+	slots int
+	ready chan struct{} // capacity 1: the queue may have something
+
+	mu        sync.Mutex
+	queue     []*delivery // pulled, not yet handled; they count as held
+	held      int         // pulled and not finished
+	requested int         // asked of the server and not delivered
+	binding   *binding    // nil while there is none
+	ending    bool        // ctx ended: hand back whatever still comes
+}
+
+func newConsumer(b *Bus, from transport.Destination, slots int) *consumer {
+	return &consumer{bus: b, from: from, slots: slots, ready: make(chan struct{}, 1)}
+}
+
+// take is the next delivery, nil when ctx has ended.
+func (c *consumer) take(ctx context.Context) *delivery {
+	for ctx.Err() == nil {
+		c.mu.Lock()
+		if len(c.queue) > 0 {
+			d := c.queue[0]
+			c.queue[0] = nil
+			c.queue = c.queue[1:]
+			c.mu.Unlock()
+			return d
+		}
+		c.queue = nil
+		c.mu.Unlock()
+		select {
+		case <-ctx.Done():
+		case <-c.ready:
+		}
+	}
+	return nil
+}
+
+// handBack ends pulling and gives back what was not handled.
+func (c *consumer) handBack() {
+	c.mu.Lock()
+	c.ending = true
+	queue := c.queue
+	c.queue = nil
+	c.mu.Unlock()
+	for _, d := range queue {
+		_ = d.Nak(transport.MinNakDelay) // lost: it comes again after the ack wait
+	}
+}
+
+// finished frees a slot and asks for the next message at once.
+func (c *consumer) finished() {
+	c.mu.Lock()
+	c.held--
+	c.request()
+	c.mu.Unlock()
+}
+
+// request keeps a pull open while slots are free. With one already open it waits
+// until half the slots are free, so that load is pulled in batches. The caller
+// holds mu.
+func (c *consumer) request() {
+	free := c.slots - c.held - c.requested
+	if c.binding == nil || c.ending || free <= 0 {
+		return
+	}
+	if c.requested > 0 && free < (c.slots+1)/2 {
+		return
+	}
+	if err := c.binding.pull(free); err != nil {
+		c.binding.fail(err)
+		return
+	}
+	c.requested += free
+}
+
+// accept takes a message of binding from, or hands it back when the binding is
+// no longer the current one.
+func (c *consumer) accept(from *binding, msg *natsgo.Msg) {
+	d := newDelivery(c, msg)
+	c.mu.Lock()
+	if c.ending || c.binding != from || c.requested <= 0 {
+		c.mu.Unlock()
+		_ = d.publish(nakPayload(transport.MinNakDelay)) // lost: comes again after the ack wait
+		return
+	}
+	c.requested--
+	c.held++
+	c.queue = append(c.queue, d)
+	c.request()
+	c.mu.Unlock()
+	select {
+	case c.ready <- struct{}{}:
+	default:
+	}
+}
+
+// expired gives back what a pull request that ended had left.
+func (c *consumer) expired(from *binding, pending int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.binding != from {
+		return
+	}
+	c.requested = max(c.requested-pending, 0)
+	c.request()
+}
+
+// waiting says whether a pull of this binding is open, and heartbeats are due.
+func (c *consumer) waiting(from *binding) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.binding == from && c.requested > 0
+}
+
+// supervise binds, and binds again after every trouble, until ctx ends (T5).
+func (c *consumer) supervise(ctx context.Context) {
+	var wait backoff
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := c.session(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) > steady {
+			wait.reset()
+		}
+		pause := wait.next()
+		c.bus.cfg.Log.Warn("consumer lost, binding again",
+			"space", c.bus.cfg.Space, "from", c.from.String(), "wait", pause, "error", err)
+		sleep(ctx, pause)
+	}
+}
+
+// session is the life of one binding; it returns why it ended.
+func (c *consumer) session(ctx context.Context) error {
+	if err := c.bus.link.wait(ctx); err != nil {
+		return err
+	}
+	breaks := c.bus.link.breaks()
+	if err := c.bus.ensureBeforeBreak(ctx, breaks, c.from); err != nil {
+		return err
+	}
+	bound, err := bind(c)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.binding, c.requested = bound, 0
+	c.request()
+	c.mu.Unlock()
+	err = bound.watch(ctx, breaks)
+	c.mu.Lock()
+	c.binding, c.requested = nil, 0
+	c.mu.Unlock()
+	bound.drain()
+	return err
+}

@@ -1,0 +1,39 @@
+// Package nats carries a space's messages over NATS JetStream. It is the one
+// package (with the embedded server in dev) that knows nats.go.
+//
+// The way in is Open with a Config, or New on a connection that exists. The
+// result is a transport.Bus.
+//
+// # Streams (T5)
+//
+// A space has three streams, all with work-queue retention, file storage,
+// DiscardNew under a byte limit and a duplicate window of two minutes:
+//
+//	QUIPU_<space>_LANES   quipu.<space>.lane.<n>      one durable consumer per lane
+//	QUIPU_<space>_START   quipu.<space>.start         one durable consumer
+//	QUIPU_<space>_WORK    quipu.<space>.work.<topic>  one durable consumer per topic
+//
+// Ensure makes them, and every consumer loop makes them again after loss. They
+// may be deleted, purged or lost at any time: the dispatch rows send again what
+// is open (T1).
+//
+// # Consuming
+//
+// A Consume call keeps pull requests open for exactly its free slots: slots =
+// unfinished deliveries + messages asked for. The moment a delivery is finished
+// its slot is asked for again, from the goroutine that finished it, so that one
+// message at a time pays no hand-over; under load requests are grouped to half
+// the slots. The pull protocol is spoken directly (consumer MSG.NEXT with
+// expiry and idle heartbeats), because the client library's iterators count a
+// message as done when it is read and not when it is finished.
+//
+// A binding (one inbox and its pull requests) ends with the connection, with a
+// 409 or 503 status, or when heartbeats stop; the loop then ensures stream and
+// consumer and binds again, with backoff and jitter.
+//
+// # Publishing
+//
+// Messages go out without waiting; one inbox collects the PubAcks. The number in
+// flight is bounded. A PubAck that does not come in time, or a connection that
+// breaks, is ErrUnavailable for that message: it may be there or not.
+package nats

@@ -1,0 +1,138 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/quipu-journal/quipu/transport"
+)
+
+// Limits that Preflight holds the server to.
+const (
+	// MinMaxPayload is refused below: the engine's own messages would not fit.
+	MinMaxPayload = 8 << 10
+	// InlinePayload is what a request with its input (T4: 256 KiB) and envelope
+	// needs; below it inputs go by reference, which is a warning.
+	InlinePayload = 256<<10 + 16<<10
+)
+
+// preflightWait bounds Preflight when ctx has no deadline.
+const preflightWait = 15 * time.Second
+
+// ErrPreflight is a server or stream that would break the promise (4.4): the
+// process must not start. The error names every problem and what to do.
+var ErrPreflight = errors.New("preflight refused")
+
+// Report is what Preflight found, for printing at start (4.4).
+type Report struct {
+	// ServerVersion of the connected NATS server.
+	ServerVersion string
+	// MaxPayload in bytes, as the server says it (T4).
+	MaxPayload int
+	// Streams that exist already; the others Ensure makes.
+	Streams []StreamReport
+	// Problems break the promise; with any of them Preflight fails.
+	Problems []string
+	// Warnings do not.
+	Warnings []string
+}
+
+// StreamReport is one stream of the space.
+type StreamReport struct {
+	Name     string
+	Replicas int
+	MaxBytes int64
+	Messages uint64
+	Bytes    uint64
+}
+
+// Preflight checks JetStream, max_payload and the streams of the space that
+// exist (4.4), before Ensure. With problems the error wraps ErrPreflight and
+// the report is filled all the same; no answer wraps transport.ErrUnavailable.
+func (b *Bus) Preflight(ctx context.Context) (Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, preflightWait)
+	defer cancel()
+	if err := b.link.wait(ctx); err != nil {
+		return Report{}, fmt.Errorf("preflight: no nats server at %s: %w: %w", redactURL(b.cfg.URL), transport.ErrUnavailable, err)
+	}
+	r := Report{ServerVersion: b.nc.ConnectedServerVersion(), MaxPayload: b.MaxPayload()}
+	r.checkPayload()
+	if err := b.checkJetStream(ctx, &r); err != nil {
+		return r, err
+	}
+	if b.cfg.Replicas == 1 {
+		r.Warnings = append(r.Warnings, "streams have one replica (R1): losing that server's disk loses messages, the rows send them again")
+	}
+	return r, r.verdict()
+}
+
+func (r *Report) checkPayload() {
+	switch {
+	case r.MaxPayload < MinMaxPayload:
+		r.Problems = append(r.Problems, fmt.Sprintf("max_payload is %d bytes, at least %d are needed: raise it in the server's configuration", r.MaxPayload, MinMaxPayload))
+	case r.MaxPayload < InlinePayload:
+		r.Warnings = append(r.Warnings, fmt.Sprintf("max_payload is %d bytes: requests carry inputs over that by reference", r.MaxPayload))
+	}
+}
+
+func (b *Bus) checkJetStream(ctx context.Context, r *Report) error {
+	_, err := b.js.AccountInfo(ctx)
+	if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {
+		r.Problems = append(r.Problems, "JetStream is not enabled for this account: start the server with JetStream (nats-server -js) or enable it for the account")
+		return nil
+	}
+	if err != nil {
+		return ioError("preflight: JetStream account", err)
+	}
+	for _, kind := range kinds {
+		name := b.streamName(kind)
+		stream, err := b.js.Stream(ctx, name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			continue
+		}
+		if err != nil {
+			return ioError("preflight: stream "+name, err)
+		}
+		info := stream.CachedInfo()
+		r.Streams = append(r.Streams, StreamReport{
+			Name: name, Replicas: info.Config.Replicas, MaxBytes: info.Config.MaxBytes, Messages: info.State.Msgs, Bytes: info.State.Bytes,
+		})
+		for _, problem := range streamProblems(info.Config) {
+			r.Problems = append(r.Problems, "stream "+name+": "+problem)
+		}
+	}
+	return nil
+}
+
+func (r *Report) verdict() error {
+	if len(r.Problems) == 0 {
+		return nil
+	}
+	errs := make([]error, len(r.Problems))
+	for i, problem := range r.Problems {
+		errs[i] = errors.New(problem)
+	}
+	return fmt.Errorf("%w: %w", ErrPreflight, errors.Join(errs...))
+}
+
+// streamProblems names what in a stream's configuration breaks the promise.
+func streamProblems(cfg jetstream.StreamConfig) []string {
+	var problems []string
+	refuse := func(bad bool, what string) {
+		if bad {
+			problems = append(problems, what)
+		}
+	}
+	refuse(cfg.Retention != jetstream.WorkQueuePolicy, "retention is "+cfg.Retention.String()+", must be work queue")
+	refuse(cfg.Discard != jetstream.DiscardNew, "discard is not new: a full stream would drop messages and not push back")
+	refuse(cfg.Storage != jetstream.FileStorage, "storage is not file")
+	refuse(cfg.PersistMode == jetstream.AsyncPersistMode, "persist mode is async: a PubAck would come before the write")
+	refuse(cfg.NoAck, "NoAck is set: there would be no PubAcks")
+	refuse(cfg.MaxAge != 0 || cfg.MaxMsgs > 0 || cfg.MaxMsgsPerSubject > 0, "messages are limited by age or number: only a byte limit pushes back")
+	refuse(cfg.Sealed || cfg.Mirror != nil || len(cfg.Sources) > 0, "it is sealed, a mirror or has sources")
+	return problems
+}

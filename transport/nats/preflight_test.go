@@ -1,0 +1,115 @@
+package nats_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/dev"
+	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/transport/nats"
+)
+
+func TestPreflight(t *testing.T) {
+	t.Parallel()
+	server := devtest.NATS(t)
+	cfg := config(server)
+	bus := open(t, cfg)
+	report, err := bus.Preflight(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, report.Streams, "they are not made yet")
+	require.Equal(t, 1<<20, report.MaxPayload)
+	require.NotEmpty(t, report.ServerVersion)
+	require.Len(t, report.Warnings, 1)
+	require.Contains(t, report.Warnings[0], "R1")
+
+	require.NoError(t, bus.Ensure(t.Context()))
+	report, err = bus.Preflight(t.Context())
+	require.NoError(t, err)
+	require.Len(t, report.Streams, 3)
+	require.Equal(t, cfg.MaxBytes, report.Streams[0].MaxBytes)
+}
+
+// 4.4: each setting that breaks the promise is refused and named, by Preflight
+// and, where it cannot be mended, by Ensure.
+func TestPreflightRefuses(t *testing.T) {
+	t.Parallel()
+	server := devtest.NATS(t)
+	_, js := client(t, server)
+	for want, stream := range map[string]jetstream.StreamConfig{
+		"retention":        {Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew},
+		"discard":          {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardOld},
+		"storage":          {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, Storage: jetstream.MemoryStorage},
+		"persist mode":     {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, PersistMode: jetstream.AsyncPersistMode},
+		"NoAck":            {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, NoAck: true},
+		"age or number":    {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, MaxMsgs: 10},
+		"sealed, a mirror": {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, Sources: []*jetstream.StreamSource{{Name: "other"}}},
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			cfg := config(server)
+			stream.Name = streams(cfg)[1]
+			stream.Subjects = []string{"quipu." + cfg.Space + ".start"}
+			_, err := js.CreateStream(t.Context(), stream)
+			require.NoError(t, err)
+			bus := open(t, cfg)
+			report, err := bus.Preflight(t.Context())
+			require.ErrorIs(t, err, nats.ErrPreflight)
+			require.ErrorContains(t, err, want)
+			require.ErrorContains(t, err, stream.Name)
+			require.Len(t, report.Problems, 1)
+		})
+	}
+}
+
+func TestEnsureNamesWhatItCannotMend(t *testing.T) {
+	t.Parallel()
+	server := devtest.NATS(t)
+	_, js := client(t, server)
+	cfg := config(server)
+	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: streams(cfg)[0], Subjects: []string{"quipu." + cfg.Space + ".lane.*"}})
+	require.NoError(t, err)
+	err = open(t, cfg).Ensure(t.Context())
+	require.ErrorContains(t, err, streams(cfg)[0])
+	require.ErrorContains(t, err, "retention")
+}
+
+func TestPreflightPayload_T4(t *testing.T) {
+	t.Parallel()
+	for limit, refused := range map[int32]bool{4 << 10: true, 64 << 10: false} {
+		server, err := dev.StartNATS(t.Context(), t.TempDir(), dev.NATSOptions{MaxPayload: limit})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, server.Shutdown()) })
+		bus := open(t, config(server))
+		report, err := bus.Preflight(t.Context())
+		require.Equal(t, int(limit), report.MaxPayload)
+		if refused {
+			require.ErrorIs(t, err, nats.ErrPreflight)
+			require.ErrorContains(t, err, "max_payload")
+		} else {
+			require.NoError(t, err)
+			require.Contains(t, strings.Join(report.Warnings, "\n"), "max_payload")
+		}
+	}
+}
+
+func TestConfigRefuses(t *testing.T) {
+	t.Parallel()
+	for want, cfg := range map[string]nats.Config{
+		"Space has 0":   {},
+		`Space "a.b"`:   {Space: "a.b"},
+		"Lanes is 2000": {Space: "a", Lanes: 2000},
+		"Replicas":      {Space: "a", Replicas: 9},
+		"MaxBytes":      {Space: "a", MaxBytes: 5},
+		"MaxInFlight":   {Space: "a", MaxInFlight: 1 << 20},
+		"NKey":          {Space: "a", NKeySeed: "/nonexistent"},
+	} {
+		_, err := nats.Open(t.Context(), cfg)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := nats.Open(t.Context(), nats.Config{Space: "a", URL: "nats://user:hunter2@[::1"})
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "hunter2", "no secret in an error (4.5)")
+}

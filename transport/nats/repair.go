@@ -1,0 +1,62 @@
+package nats
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/quipu-journal/quipu/transport"
+)
+
+const (
+	// backoffFirst and backoffMax bound the wait before a loop binds again.
+	backoffFirst = 50 * time.Millisecond
+	backoffMax   = 5 * time.Second
+	// repairWait bounds one try to make a stream again.
+	repairWait = 5 * time.Second
+)
+
+// repair makes a stream again that a publish found missing. At most one try at
+// a time per stream; it never blocks the caller.
+func (b *Bus) repair(kind transport.Kind) {
+	b.closing.RLock()
+	defer b.closing.RUnlock()
+	if b.closed || !b.streams.busy[kind].TryLock() {
+		return
+	}
+	b.streams.busy[kind].Unlock()
+	b.owned.Go(func() {
+		b.streams.mu.Lock()
+		recent := time.Since(b.streams.at[kind]) < ensureEvery
+		b.streams.mu.Unlock()
+		if recent {
+			return
+		}
+		ctx, cancel := context.WithTimeout(b.ctx, repairWait)
+		defer cancel()
+		if err := b.ensureStream(ctx, kind); err != nil {
+			b.cfg.Log.Warn("stream cannot be made again yet", "stream", b.streamName(kind), "error", err)
+		}
+	})
+}
+
+// backoff doubles from backoffFirst to backoffMax with full jitter on the upper
+// half, so that the loops of many processes do not come back in step.
+type backoff struct{ wait time.Duration }
+
+func (w *backoff) reset() { w.wait = 0 }
+
+func (w *backoff) next() time.Duration {
+	w.wait = min(max(2*w.wait, backoffFirst), backoffMax)
+	return w.wait/2 + rand.N(w.wait/2+1)
+}
+
+// sleep waits or returns early when ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,235 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quipu-journal/quipu/transport"
+)
+
+// ensureEvery keeps the loops of one stream from ensuring it all at once after
+// its loss: one does it, the others see that it was just done.
+const ensureEvery = 200 * time.Millisecond
+
+// ensureParallel bounds the consumers that Ensure makes at the same time.
+const ensureParallel = 8
+
+// unlimited: deliveries are not counted out (T3), messages only by bytes (T5).
+const unlimited = -1
+
+var kinds = [...]transport.Kind{transport.Lane, transport.Start, transport.Work}
+
+// ensured remembers when each stream was last ensured, a handle that spares
+// asking for the stream's state, and the topics consumed in this process.
+type ensured struct {
+	mu     sync.Mutex
+	at     [transport.Work + 1]time.Time
+	busy   [transport.Work + 1]sync.Mutex
+	topics map[string]struct{}
+	handle [transport.Work + 1]jetstream.Stream
+}
+
+// Ensure implements transport.Bus: the three streams, the consumers of all lanes
+// and of the start queue, and those of the topics this process consumes (T5).
+func (b *Bus) Ensure(ctx context.Context) error {
+	for _, kind := range kinds {
+		if err := b.ensureStream(ctx, kind); err != nil {
+			return err
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(ensureParallel)
+	for _, d := range b.destinations() {
+		group.Go(func() error { return b.ensureConsumer(ctx, d) })
+	}
+	return group.Wait()
+}
+
+func (b *Bus) destinations() []transport.Destination {
+	all := []transport.Destination{transport.ToStart()}
+	for n := range b.cfg.Lanes {
+		all = append(all, transport.ToLane(n))
+	}
+	b.streams.mu.Lock()
+	defer b.streams.mu.Unlock()
+	for topic := range b.streams.topics {
+		all = append(all, transport.ToWork(topic))
+	}
+	return all
+}
+
+// ensureBeforeBreak gives up when the connection breaks, because a request that
+// was on its way then is never answered.
+func (b *Bus) ensureBeforeBreak(ctx context.Context, breaks <-chan struct{}, d transport.Destination) error {
+	ctx, cancel := context.WithTimeout(ctx, repairWait)
+	defer cancel()
+	watched := make(chan struct{})
+	defer close(watched)
+	go func() {
+		select {
+		case <-breaks:
+			cancel()
+		case <-watched:
+		}
+	}()
+	return b.ensureDestination(ctx, d)
+}
+
+// ensureDestination is what a consumer loop needs before it binds.
+func (b *Bus) ensureDestination(ctx context.Context, d transport.Destination) error {
+	b.streams.mu.Lock()
+	recent := time.Since(b.streams.at[d.Kind]) < ensureEvery
+	b.streams.mu.Unlock()
+	if !recent {
+		if err := b.ensureStream(ctx, d.Kind); err != nil {
+			return err
+		}
+	}
+	return b.ensureConsumer(ctx, d)
+}
+
+func (b *Bus) ensureStream(ctx context.Context, kind transport.Kind) error {
+	b.streams.busy[kind].Lock()
+	defer b.streams.busy[kind].Unlock()
+	want := b.streamConfig(kind)
+	stream, err := b.js.CreateOrUpdateStream(ctx, want)
+	if err != nil {
+		return ioError("ensure stream "+want.Name, err)
+	}
+	if problems := streamProblems(stream.CachedInfo().Config); len(problems) > 0 {
+		return fmt.Errorf("stream %s breaks the promise: %s: delete it while the space is stopped, the rows send again what is open",
+			want.Name, strings.Join(problems, "; "))
+	}
+	b.streams.mu.Lock()
+	b.streams.at[kind] = time.Now()
+	b.streams.handle[kind] = stream
+	b.streams.mu.Unlock()
+	return nil
+}
+
+func (b *Bus) ensureConsumer(ctx context.Context, d transport.Destination) error {
+	stream := b.streamName(d.Kind)
+	cfg := b.consumerConfig(d)
+	if _, err := b.js.CreateOrUpdateConsumer(ctx, stream, cfg); err != nil {
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			b.forget(d.Kind)
+		}
+		return ioError("ensure consumer "+cfg.Durable+" of stream "+stream, err)
+	}
+	return nil
+}
+
+// stream is a handle on a stream, by name: it outlives the stream's loss.
+func (b *Bus) stream(ctx context.Context, kind transport.Kind) (jetstream.Stream, error) {
+	b.streams.mu.Lock()
+	handle := b.streams.handle[kind]
+	b.streams.mu.Unlock()
+	if handle != nil {
+		return handle, nil
+	}
+	return b.js.Stream(ctx, b.streamName(kind))
+}
+
+// forget makes the next loop ensure the stream again at once.
+func (b *Bus) forget(kind transport.Kind) {
+	b.streams.mu.Lock()
+	b.streams.at[kind] = time.Time{}
+	b.streams.mu.Unlock()
+}
+
+// consumes remembers a topic, so that Ensure makes its consumer too.
+func (b *Bus) consumes(d transport.Destination) {
+	if d.Kind != transport.Work {
+		return
+	}
+	b.streams.mu.Lock()
+	defer b.streams.mu.Unlock()
+	if b.streams.topics == nil {
+		b.streams.topics = make(map[string]struct{})
+	}
+	b.streams.topics[d.Topic] = struct{}{}
+}
+
+func (b *Bus) streamName(kind transport.Kind) string {
+	names := [...]string{transport.Lane: "LANES", transport.Start: "START", transport.Work: "WORK"}
+	return "QUIPU_" + b.cfg.Space + "_" + names[kind]
+}
+
+func (b *Bus) subject(d transport.Destination) string {
+	return "quipu." + b.cfg.Space + "." + d.String()
+}
+
+// durableName is the consumer's name. A topic's dots are written as '=', which
+// no topic contains, so that two topics never share a consumer.
+func durableName(d transport.Destination) string {
+	switch d.Kind {
+	case transport.Lane:
+		return "lane-" + strconv.Itoa(d.Lane)
+	case transport.Work:
+		return "work-" + strings.ReplaceAll(d.Topic, ".", "=")
+	default:
+		return d.Kind.String()
+	}
+}
+
+func (b *Bus) streamConfig(kind transport.Kind) jetstream.StreamConfig {
+	subjects := [...]string{transport.Lane: "lane.*", transport.Start: "start", transport.Work: "work.>"}
+	cfg := jetstream.StreamConfig{
+		Name:        b.streamName(kind),
+		Description: "Quipu messages; safe to lose, the dispatch rows send again",
+		Subjects:    []string{"quipu." + b.cfg.Space + "." + subjects[kind]},
+		Retention:   jetstream.WorkQueuePolicy,
+		Storage:     jetstream.FileStorage,
+		Discard:     jetstream.DiscardNew,
+		MaxBytes:    b.cfg.MaxBytes,
+		MaxMsgs:     unlimited,
+		Replicas:    b.cfg.Replicas,
+		Duplicates:  DuplicateWindow,
+	}
+	if b.cfg.PlacementCluster != "" || len(b.cfg.PlacementTags) > 0 {
+		cfg.Placement = &jetstream.Placement{Cluster: b.cfg.PlacementCluster, Tags: b.cfg.PlacementTags}
+	}
+	return cfg
+}
+
+func (b *Bus) consumerConfig(d transport.Destination) jetstream.ConsumerConfig {
+	wait := b.cfg.LaneAckWait
+	if d.Kind == transport.Work {
+		wait = b.cfg.WorkAckWait
+	}
+	return jetstream.ConsumerConfig{
+		Durable:       durableName(d),
+		FilterSubject: b.subject(d),
+		DeliverPolicy: jetstream.DeliverAllPolicy,
+		AckPolicy:     jetstream.AckExplicitPolicy,
+		AckWait:       wait,
+		MaxDeliver:    unlimited,
+		MaxAckPending: MaxAckPending,
+		MaxWaiting:    MaxWaiting,
+	}
+}
+
+// ioError wraps an error of the client once, with the operation. What a retry
+// may mend is transport.ErrUnavailable.
+func ioError(op string, err error) error {
+	var api *jetstream.APIError
+	switch {
+	case errors.As(err, &api) && api.Code < 500 && api.Code != 404:
+		return fmt.Errorf("%s: %w", op, err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s: %w", op, err)
+	case errors.Is(err, natsgo.ErrConnectionClosed):
+		return fmt.Errorf("%s: %w", op, transport.ErrClosed)
+	default:
+		return fmt.Errorf("%s: %w: %w", op, transport.ErrUnavailable, err)
+	}
+}
