@@ -130,11 +130,9 @@ func TestTenFaults(t *testing.T) {
 	require.ErrorAs(t, err, &faults)
 	want, err := os.ReadFile("testdata/ten_faults.txt")
 	require.NoError(t, err)
-	require.Equal(t, strings.TrimSpace(string(want)), err2text(faults))
+	require.Equal(t, strings.TrimSpace(string(want)), faults.Error())
 	require.GreaterOrEqual(t, len(faults), 10)
 }
-
-func err2text(faults flow.Faults) string { return faults.Error() }
 
 func TestStrictKey(t *testing.T) {
 	t.Parallel()

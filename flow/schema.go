@@ -49,6 +49,10 @@ func (c *collector) schema(n *node) *jsonschema.Schema {
 
 // schemaFault reports what is wrong with a schema at the value that it is about.
 func (c *collector) schemaFault(n *node, err error) {
+	var outer *jsonschema.SchemaValidationError
+	if errors.As(err, &outer) { // it does not unwrap
+		err = outer.Err
+	}
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
 		c.add(n.position, "input", "", "not a JSON Schema: %s", strings.ReplaceAll(err.Error(), "\n", " "))
