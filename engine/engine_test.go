@@ -1,0 +1,246 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	storemem "github.com/quipu-journal/quipu/journal/memory"
+	"github.com/quipu-journal/quipu/journal/store"
+	busmem "github.com/quipu-journal/quipu/transport/memory"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// rig is engine and workers over memory, in a synctest bubble: time passes only
+// when everybody waits.
+type rig struct {
+	t     *testing.T
+	store *storemem.Store
+	bus   *busmem.Bus
+	eng   *engine.Engine
+	stop  context.CancelFunc
+	done  chan error
+}
+
+// fault makes calls of the store fail; op is "commit", or "commit.done" after
+// it was done.
+type fault func(op string) error
+
+func start(t *testing.T, cfg engine.Config, busCfg busmem.Config, f fault, reg *workers.Registry) *rig {
+	t.Helper()
+	r := &rig{t: t, done: make(chan error, 2)}
+	r.store = storemem.New(storemem.Config{
+		Space: "test", Now: func() int64 { return time.Now().UnixMicro() }, Fault: f,
+	})
+	busCfg.AckWait = 2 * time.Second
+	r.bus = busmem.New(busCfg)
+	cfg.Store, cfg.Bus, cfg.Space = r.store, r.bus, "test"
+	ctx, cancel := context.WithCancel(context.Background())
+	var err error
+	r.eng, err = engine.New(ctx, cfg)
+	require.NoError(t, err)
+	w, err := workers.NewRuntime(workers.Config{
+		Registry: reg, Bus: r.bus, Store: r.store, Space: "test", Lanes: r.eng.Config().Lanes,
+		DeadLetter: r.store.DeadLetter, Lease: 4 * time.Second, AckWait: 2 * time.Second, ResponseWait: time.Second,
+	})
+	require.NoError(t, err)
+	go func() { r.done <- r.eng.Run(ctx) }()
+	go func() { r.done <- w.Run(ctx) }()
+	r.stop = cancel
+	return r
+}
+
+func (r *rig) close() {
+	r.stop()
+	require.NoError(r.t, <-r.done)
+	require.NoError(r.t, <-r.done)
+	require.NoError(r.t, r.bus.Close())
+}
+
+// begin deploys the flow and starts n jobs that nobody publishes.
+func (r *rig) begin(n, steps int) []journal.JobID {
+	r.t.Helper()
+	ctx := context.Background()
+	b := flow.New("line").Version("1").Trigger("start")
+	last := "start"
+	for i := range steps {
+		name := fmt.Sprintf("s%d", i)
+		b = b.Worker(name, "work", flow.Input(map[string]any{"n": i, "x": "${ start.output.x }"})).Transition(last, name)
+		last = name
+	}
+	f, err := b.Output(map[string]any{"last": "${ " + last + ".output.n }"}).Build()
+	require.NoError(r.t, err)
+	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
+	_, err = r.store.Deploy(ctx, ref, f.Canonical())
+	require.NoError(r.t, err)
+	starts := make([]store.Start, n)
+	for i := range starts {
+		starts[i] = store.Start{Flow: ref, Trigger: "start", Key: fmt.Sprintf("k%d", i), Input: []byte(`{"x":1}`)}
+	}
+	cfg := r.eng.Config()
+	res, err := r.store.Start(ctx, starts, cfg.Mode())
+	require.NoError(r.t, err)
+	ids := make([]journal.JobID, n)
+	for i := range res {
+		ids[i] = res[i].Job
+	}
+	return ids
+}
+
+// ended waits until all jobs have ended.
+func (r *rig) ended(ids []journal.JobID) {
+	r.t.Helper()
+	for deadline := time.Now().Add(time.Hour); ; time.Sleep(100 * time.Millisecond) { // the bubble's clock
+		ended, err := r.store.Ended(context.Background(), ids)
+		require.NoError(r.t, err)
+		n := 0
+		for _, e := range ended {
+			if e {
+				n++
+			}
+		}
+		if n == len(ids) {
+			return
+		}
+		require.True(r.t, time.Now().Before(deadline), "%d of %d jobs ended in an hour", n, len(ids))
+	}
+}
+
+func echo(runs *atomic.Int64) *workers.Registry {
+	reg := workers.New()
+	workers.HandleRaw(reg, "work", func(_ context.Context, in json.RawMessage) (json.RawMessage, error) {
+		runs.Add(1)
+		return in, nil
+	})
+	return reg
+}
+
+var modes = map[string]engine.Config{
+	"fold": {}, "nofold": {NoFold: true}, "stepwise": {Stepwise: true}, "one": {MaxBatch: 1, Committers: 1},
+}
+
+// each runs a scenario in every mode (C11), in a bubble of its own.
+func each(t *testing.T, scenario func(t *testing.T, cfg engine.Config)) {
+	for name, cfg := range modes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { scenario(t, cfg) })
+		})
+	}
+}
+
+func (r *rig) completed(ids []journal.JobID, output string) {
+	r.t.Helper()
+	for _, id := range ids {
+		v, err := r.store.Job(context.Background(), id)
+		require.NoError(r.t, err)
+		require.Equal(r.t, journal.JobCompleted, v.State, "%v", v.Error)
+		require.JSONEq(r.t, output, string(v.Output))
+		require.Empty(r.t, v.Rows, "I6")
+		require.Zero(r.t, v.Semaphore, "I4")
+	}
+}
+
+func TestJobsRunToTheirEnd(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, cfg engine.Config) {
+		var runs atomic.Int64
+		r := start(t, cfg, busmem.Config{Seed: 1}, nil, echo(&runs))
+		ids := r.begin(40, 3)
+		r.ended(ids)
+		r.completed(ids, `{"last":2}`)
+		require.Equal(t, int64(120), runs.Load(), "without faults each handler ran once")
+		r.close()
+	})
+}
+
+// T1, F12, F13: messages are lost, doubled and reordered; the rows send again.
+func TestT1LossyBus(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, cfg engine.Config) {
+		for seed := range uint64(3) {
+			var runs atomic.Int64
+			r := start(t, cfg, busmem.Config{Seed: seed, Loss: 0.2, Duplicate: 0.3, Reorder: 0.3}, nil, echo(&runs))
+			ids := r.begin(20, 3)
+			r.ended(ids)
+			r.completed(ids, `{"last":2}`)
+			r.close()
+		}
+	})
+}
+
+// P3, C10: trouble with the store inside an engine step is a retry with
+// backoff; it never becomes an error response. A commit that is done and
+// reported as failed changes nothing either (F3).
+func TestP3StoreTroubleIsARetry(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, cfg engine.Config) {
+		for _, when := range []string{"commit", "commit.done", "load"} {
+			var runs, calls atomic.Int64
+			r := start(t, cfg, busmem.Config{Seed: 7}, func(op string) error {
+				if strings.EqualFold(op, when) && calls.Add(1)%3 == 1 {
+					return store.ErrUnavailable
+				}
+				return nil
+			}, echo(&runs))
+			ids := r.begin(10, 2)
+			r.ended(ids)
+			r.completed(ids, `{"last":1}`)
+			require.Positive(t, calls.Load(), "the fault %s was never asked for", when)
+			r.close()
+		}
+	})
+}
+
+// J4: a message whose plan the store refuses for good is held with a dead
+// letter, and holds up nobody.
+func TestJ4PoisonedJobHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var runs, rejected atomic.Int64
+		r := start(t, engine.Config{}, busmem.Config{Seed: 3}, func(op string) error {
+			if op == "commit" && rejected.CompareAndSwap(0, 1) {
+				return fmt.Errorf("%w: 22P05", store.ErrRejected)
+			}
+			return nil
+		}, echo(&runs))
+		ids := r.begin(10, 2)
+		r.ended(ids)
+		r.completed(ids, `{"last":1}`)
+		r.close()
+	})
+}
+
+// A store that never comes back hands the messages back instead of losing
+// them: once it is there, they go on (C10).
+func TestC10LongOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var runs atomic.Int64
+		var away atomic.Bool
+		r := start(t, engine.Config{}, busmem.Config{Seed: 5}, func(string) error {
+			if away.Load() {
+				return errors.Join(store.ErrUnavailable, errors.New("no route to host"))
+			}
+			return nil
+		}, echo(&runs))
+		ids := r.begin(5, 3)
+		away.Store(true)
+		time.Sleep(5 * time.Minute) // the bubble's clock
+		away.Store(false)
+		r.ended(ids)
+		r.completed(ids, `{"last":2}`)
+		r.close()
+	})
+}
