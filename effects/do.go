@@ -1,0 +1,81 @@
+package effects
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// Do runs fn as an effect of the handler that ctx belongs to, and returns its
+// result: recorded by this run or by an earlier one (3.1). The class is Guarded
+// unless an option says otherwise. The result travels as JSON, at most
+// wire.MaxResult bytes in canonical form (E6); an empty one is a result too.
+//
+// fn ends in one of four ways (E5): with a result; with an error that is a
+// Refusal, which is recorded and replays as a *RecordedError; with
+// NotDone(err), which Do returns and after which the effect may run again under
+// the next key; with any other error, a panic or a cancellation: the outcome is
+// unknown, and Do returns *UnknownError (Idempotent) or *ParkedError (Guarded). Of
+// Pure effects every error is just returned.
+//
+// In a loop each call needs a WithKey or its own Args; the same key twice is a
+// *DuplicateError unless Once is given (E2). Outside a job Do calls fn and nothing
+// else (E14).
+func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, error), options ...Option) (T, error) {
+	s := from(ctx)
+	if s == nil {
+		return fn(ctx)
+	}
+	raw, err := s.do(ctx, newCall(name, options), func(ctx context.Context) ([]byte, error) {
+		v, err := fn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return encode(v)
+	})
+	var out T
+	if err != nil || len(raw) == 0 {
+		return out, err
+	}
+	// The first run, too, returns what was recorded and not what fn returned: a
+	// handler sees the same value on every run.
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return out, fmt.Errorf("effect %q: its recorded result does not fit into %T: %w", name, out, err)
+	}
+	return out, nil
+}
+
+// encode gives the canonical bytes of a result. What cannot be recorded is an
+// error that is recorded in its place: the outside was reached, fn must not run
+// again.
+func encode(v any) ([]byte, error) {
+	raw, err := json.Marshal(v)
+	if err == nil {
+		raw, err = canonical.Payload(raw)
+	}
+	if err != nil {
+		return nil, &unusable{class: "result_invalid", message: "the result cannot be written as JSON: " + err.Error()}
+	}
+	if len(raw) > wire.MaxResult {
+		return nil, &unusable{
+			class:   "result_too_large",
+			message: fmt.Sprintf("the result has %d bytes, the limit is %d: return a reference to it", len(raw), wire.MaxResult),
+		}
+	}
+	return raw, nil
+}
+
+// unusable is a result that cannot be recorded; it is a Refusal.
+type unusable struct{ class, message string }
+
+func (e *unusable) Error() string { return e.message }
+
+// Refusal implements Refusal.
+func (e *unusable) Refusal() (int, journal.Failure, bool) {
+	return collation.CodeInternal, journal.Failure{Class: e.class, Message: e.message}, true
+}

@@ -1,0 +1,438 @@
+package effects
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+func TestE14OutsideAJobDoIsTheCall(t *testing.T) {
+	t.Parallel()
+	c := counting[int]{value: 7}
+	for range 2 {
+		got, err := Do(t.Context(), "charge", c.fn)
+		require.NoError(t, err)
+		require.Equal(t, 7, got)
+	}
+	require.Equal(t, 2, c.calls)
+	require.Equal(t, []string{"", ""}, c.keys)
+}
+
+func TestE4StartIsAloneBeforeTheCall(t *testing.T) {
+	b := newBench(t)
+	ctx, _ := b.run()
+	_, err := Do(ctx, "charge", func(ctx context.Context) (int, error) {
+		rows := b.store.Rows(theRequest)
+		require.Len(t, rows, 1)
+		require.Equal(t, store.EffectStarted, rows[0].State)
+		require.Equal(t, rows[0].Key.String(), Key(ctx))
+		return 1, nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, []string{"Heartbeat", "StartEffect", "FinishEffect"}, b.store.Calls(), "a first run looks for nothing recorded")
+}
+
+func TestReplayGetsTheStoredResult(t *testing.T) {
+	b := newBench(t)
+	c := counting[map[string]int]{value: map[string]int{"id": 4}}
+	ctx, _ := b.run()
+	first, err := Do(ctx, "charge", c.fn)
+	require.NoError(t, err)
+	ctx, s := b.again()
+	second, err := Do(ctx, "charge", c.fn)
+	require.NoError(t, err)
+	require.Equal(t, first, second)
+	require.Equal(t, 1, c.calls)
+	require.NoError(t, s.Verdict())
+	require.Empty(t, s.Spans(), "what did not run has no span")
+}
+
+func TestE1KeyIsTheSameOnEveryTurn(t *testing.T) {
+	b := newBench(t)
+	c := counting[int]{err: errors.New("connection reset")}
+	ctx, _ := b.run()
+	_, err := Do(ctx, "charge", c.fn, Idempotent)
+	require.Error(t, err)
+	ctx, _ = b.nextTurn()
+	_, err = Do(ctx, "charge", c.fn, Idempotent)
+	require.Error(t, err)
+	require.Len(t, c.keys, 2)
+	require.Equal(t, c.keys[0], c.keys[1])
+	require.Len(t, c.keys[0], 64)
+}
+
+// The crash windows of 3.2 by class: the process dies, its lease runs out, the
+// request comes again.
+func TestE3CrashWindows(t *testing.T) {
+	t.Parallel()
+	type outcome struct {
+		calls  int
+		parked bool
+	}
+	for name, w := range map[string]struct {
+		dieAt string // the operation that the process dies in
+		want  map[Class]outcome
+	}{
+		"1 before started":   {"StartEffect", map[Class]outcome{Idempotent: {1, false}, Guarded: {1, false}}},
+		"2 before completed": {"FinishEffect", map[Class]outcome{Pure: {2, false}, Idempotent: {2, false}, Guarded: {1, true}}},
+		"3 after completed":  {"", map[Class]outcome{Pure: {1, false}, Idempotent: {1, false}, Guarded: {1, false}}},
+	} {
+		for class, want := range w.want {
+			t.Run(name+" "+string(class), func(t *testing.T) {
+				b := newBench(t)
+				dying := w.dieAt
+				b.store.Fault = func(op string) error {
+					if op == dying {
+						dying = ""
+						panic("the process dies")
+					}
+					return nil
+				}
+				c := counting[int]{value: 3}
+				ctx, _ := b.run()
+				if w.dieAt == "" {
+					_, err := Do(ctx, "charge", c.fn, class)
+					require.NoError(t, err)
+				} else {
+					mustPanic(t, func() { _, _ = Do(ctx, "charge", c.fn, class) })
+				}
+				ctx, s := b.again()
+				got, err := Do(ctx, "charge", c.fn, class)
+				require.Equal(t, want.calls, c.calls)
+				if want.parked {
+					_, ok := errors.AsType[*ParkedError](err)
+					require.True(t, ok, "%v", err)
+					require.ErrorAs(t, s.Verdict(), new(*ParkedError))
+					return
+				}
+				require.NoError(t, err)
+				require.Equal(t, 3, got)
+				require.NoError(t, s.Verdict())
+				for _, k := range c.keys {
+					require.Equal(t, c.keys[0], k, "the same key goes outside")
+				}
+			})
+		}
+	}
+}
+
+func TestE5UnknownOutcomes(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("connection reset")
+	cut, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	fns := map[string]func(context.Context) (int, error){
+		"error":        func(context.Context) (int, error) { return 0, cause },
+		"cancellation": func(context.Context) (int, error) { return 0, context.Cause(cut) },
+		"panic":        func(context.Context) (int, error) { panic(cause) },
+	}
+	for name, fn := range fns {
+		t.Run("guarded "+name, func(t *testing.T) {
+			b := newBench(t)
+			ctx, s := b.run()
+			calmly(func() { _, _ = Do(ctx, "charge", fn) })
+			require.ErrorAs(t, s.Verdict(), new(*ParkedError))
+			require.Equal(t, store.EffectStarted, b.store.Rows(theRequest)[0].State)
+			_, err := Do(ctx, "other", fn)
+			require.ErrorAs(t, err, new(*ParkedError), "a parked run has no further effects")
+		})
+		t.Run("idempotent "+name, func(t *testing.T) {
+			b := newBench(t)
+			ctx, s := b.run()
+			calmly(func() { _, _ = Do(ctx, "charge", fn, Idempotent) })
+			require.ErrorAs(t, s.Verdict(), new(*UnknownError))
+			ctx, s = b.nextTurn()
+			got, err := Do(ctx, "charge", func(context.Context) (int, error) { return 9, nil }, Idempotent)
+			require.NoError(t, err)
+			require.Equal(t, 9, got)
+			require.NoError(t, s.Verdict())
+		})
+	}
+	t.Run("pure", func(t *testing.T) {
+		b := newBench(t)
+		ctx, s := b.run()
+		_, err := Do(ctx, "charge", fns["error"], Pure)
+		require.ErrorIs(t, err, cause)
+		require.NoError(t, s.Verdict())
+		require.Empty(t, b.store.Rows(theRequest))
+	})
+}
+
+func calmly(f func()) {
+	defer func() { _ = recover() }()
+	f()
+}
+
+func TestE5NotDoneRunsUnderTheNextKey(t *testing.T) {
+	b := newBench(t)
+	refused := errors.New("connection refused")
+	c := counting[int]{err: NotDone(refused)}
+	ctx, s := b.run()
+	for range 2 { // in one run too
+		_, err := Do(ctx, "charge", c.fn)
+		require.ErrorIs(t, err, refused)
+		require.True(t, IsNotDone(err))
+	}
+	require.NoError(t, s.Verdict())
+	c.err, c.value = nil, 5
+	ctx, _ = b.nextTurn()
+	got, err := Do(ctx, "charge", c.fn)
+	require.NoError(t, err)
+	require.Equal(t, 5, got)
+	require.Len(t, c.keys, 3)
+	require.NotEqual(t, c.keys[0], c.keys[1])
+	require.NotEqual(t, c.keys[1], c.keys[2])
+	rows := b.store.Rows(theRequest)
+	require.Equal(t, []int{0, 1, 2}, []int{rows[0].N, rows[1].N, rows[2].N})
+	require.Equal(t, store.EffectNotDone, rows[1].State)
+	require.NoError(t, NotDone(nil))
+}
+
+func TestE5NotDoneAfterATakeoverKeepsTheKey(t *testing.T) {
+	b := newBench(t)
+	ctx, _ := b.run()
+	mustPanic(t, func() { _, _ = Do(ctx, "charge", func(context.Context) (int, error) { panic("dies") }, Idempotent) })
+	c := counting[int]{err: NotDone(errors.New("refused"))}
+	ctx, s := b.again()
+	_, err := Do(ctx, "charge", c.fn, Idempotent)
+	require.ErrorAs(t, err, new(*UnknownError), "this call knows nothing of the one that was cut off")
+	require.Error(t, s.Verdict())
+	require.Equal(t, store.EffectStarted, b.store.Rows(theRequest)[0].State)
+}
+
+func TestE5ExhaustedTriesReplayAsThatError(t *testing.T) {
+	b := newBench(t)
+	c := counting[int]{err: NotDone(errors.New("refused"))}
+	ctx, _ := b.run()
+	_, err := Do(ctx, "charge", c.fn, Attempts(2))
+	require.True(t, IsNotDone(err))
+	_, err = Do(ctx, "charge", c.fn, Attempts(2))
+	first, ok := errors.AsType[*RecordedError](err)
+	require.True(t, ok, "%v", err)
+	ctx, s := b.again()
+	_, err = Do(ctx, "charge", c.fn, Attempts(2))
+	second, ok := errors.AsType[*RecordedError](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, first, second)
+	require.Equal(t, 2, c.calls)
+	require.NoError(t, s.Verdict())
+}
+
+type declined struct{}
+
+func (declined) Error() string { return "declined" }
+func (declined) Refusal() (int, journal.Failure, bool) {
+	return 402, journal.Failure{Class: "business", Message: "declined", Data: []byte(`{"b":1,"a":2}`)}, true
+}
+
+func TestE5ARefusalIsAResult(t *testing.T) {
+	b := newBench(t)
+	c := counting[int]{err: declined{}}
+	ctx, _ := b.run()
+	for range 2 {
+		_, err := Do(ctx, "charge", c.fn)
+		got, ok := errors.AsType[*RecordedError](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, 402, got.Code)
+		require.JSONEq(t, `{"a":2,"b":1}`, string(got.Failure.Data))
+		ctx, _ = b.again()
+	}
+	require.Equal(t, 1, c.calls)
+}
+
+func TestE6P18EmptyResultsAreResults(t *testing.T) {
+	t.Parallel()
+	t.Run("struct", func(t *testing.T) { emptyResult(t, struct{}{}) })
+	t.Run("nil pointer", func(t *testing.T) { emptyResult[*int](t, nil) })
+	t.Run("nil map", func(t *testing.T) { emptyResult[map[string]int](t, nil) })
+	t.Run("raw", func(t *testing.T) { emptyResult[json.RawMessage](t, json.RawMessage("null")) })
+	t.Run("string", func(t *testing.T) { emptyResult(t, "") })
+}
+
+func emptyResult[T any](t *testing.T, empty T) {
+	b := newBench(t)
+	c := counting[T]{value: empty}
+	ctx, _ := b.run()
+	for range 2 {
+		got, err := Do(ctx, "charge", c.fn)
+		require.NoError(t, err)
+		require.Equal(t, empty, got)
+		ctx, _ = b.again()
+	}
+	require.Equal(t, 1, c.calls)
+}
+
+func TestE6ResultOverTheLimitIsAClearError(t *testing.T) {
+	b := newBench(t)
+	c := counting[string]{value: strings.Repeat("x", wire.MaxResult)}
+	ctx, _ := b.run()
+	for range 2 {
+		_, err := Do(ctx, "charge", c.fn)
+		require.ErrorContains(t, err, "the limit is 1048576")
+		ctx, _ = b.again()
+	}
+	require.Equal(t, 1, c.calls, "the outside was reached: it is not called again")
+	c.value = c.value[2:] // the quotes
+	_, err := Do(ctx, "fits", c.fn)
+	require.NoError(t, err)
+}
+
+func TestP17TwoRunsOfOneEffectOneStarts(t *testing.T) {
+	b := newBench(t)
+	c := counting[int]{}
+	first, _ := b.run()
+	second, s := newRunBeside(b)
+	_, err := Do(first, "charge", func(context.Context) (int, error) {
+		_, err := Do(second, "charge", c.fn)
+		require.True(t, errors.Is(err, ErrBusy) || errors.Is(err, store.ErrStale), "%v", err)
+		return 1, nil
+	})
+	require.NoError(t, err)
+	require.Zero(t, c.calls)
+	require.Error(t, s.Verdict())
+}
+
+// newRunBeside is a second first delivery of the same message.
+func newRunBeside(b *bench) (context.Context, *Session) {
+	b.runs = 0
+	ctx, s := b.run()
+	s.lease.Holder = "beside"
+	return ctx, s
+}
+
+func TestE4LiveLeaseOfAnotherIsBusy(t *testing.T) {
+	b := newBench(t)
+	b.store.Fault = func(op string) error {
+		if op == "StartEffect" {
+			return store.ErrLeased
+		}
+		return nil
+	}
+	ctx, s := b.run()
+	c := counting[int]{}
+	_, err := Do(ctx, "charge", c.fn)
+	require.ErrorIs(t, err, ErrBusy)
+	require.ErrorIs(t, s.Verdict(), ErrBusy)
+	require.Zero(t, c.calls)
+}
+
+func TestP22LateCompletionDoesNotOverwrite(t *testing.T) {
+	b := newBench(t)
+	old, _ := b.run()
+	got, err := Do(old, "charge", func(context.Context) (int, error) {
+		ctx, _ := b.again() // the lease runs out; another run finishes first
+		v, err := Do(ctx, "charge", func(context.Context) (int, error) { return 2, nil }, Idempotent)
+		require.NoError(t, err)
+		require.Equal(t, 2, v)
+		return 1, nil
+	}, Idempotent)
+	require.NoError(t, err)
+	require.Equal(t, 2, got, "the first recorded result stands, for both runs")
+}
+
+func TestE4LateCompletionIsRecorded(t *testing.T) {
+	b := newBench(t)
+	old, _ := b.run()
+	got, err := Do(old, "charge", func(context.Context) (int, error) {
+		ctx, s := b.again()
+		_, err := Do(ctx, "charge", func(context.Context) (int, error) { return 2, nil })
+		require.ErrorAs(t, err, new(*ParkedError))
+		require.ErrorAs(t, s.Verdict(), new(*ParkedError))
+		return 1, nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, 1, got)
+	require.Equal(t, store.EffectCompleted, b.store.Rows(theRequest)[0].State)
+}
+
+func TestCancelledBeforeTheCallIsNotDone(t *testing.T) {
+	b := newBench(t)
+	ctx, s := b.run()
+	ctx, cancel := context.WithCancelCause(ctx)
+	cause := errors.New("timeout")
+	b.store.Fault = func(op string) error {
+		if op == "StartEffect" {
+			cancel(cause)
+		}
+		return nil
+	}
+	c := counting[int]{}
+	_, err := Do(ctx, "charge", c.fn, Attempts(1))
+	require.ErrorIs(t, err, cause)
+	require.NoError(t, s.Verdict(), "it did not run: nothing to park")
+	require.Zero(t, c.calls)
+	require.Equal(t, store.EffectNotDone, b.store.Rows(theRequest)[0].State)
+}
+
+func TestC10StoreTroubleIsNeverAnOutcome(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{t: t, store: newStore(), turn: 1}
+		failures := 2
+		b.store.Fault = func(op string) error {
+			if op == "FinishEffect" && failures > 0 {
+				failures--
+				return store.ErrUnknown
+			}
+			return nil
+		}
+		c := counting[int]{value: 1}
+		ctx, s := b.run()
+		_, err := Do(ctx, "charge", c.fn)
+		require.NoError(t, err, "a write of unknown outcome is repeated")
+		failures = 1000
+		_, err = Do(ctx, "other", c.fn)
+		require.ErrorAs(t, err, new(*StoreError))
+		require.ErrorIs(t, s.Verdict(), store.ErrUnknown)
+	})
+}
+
+func TestSpansAreToldWithTheRun(t *testing.T) {
+	b := newBench(t)
+	ctx, s := b.run()
+	_, err := Do(ctx, "charge", func(context.Context) (int, error) { return 1, nil })
+	require.NoError(t, err)
+	spans := s.Spans()
+	require.Len(t, spans, 1)
+	require.Equal(t, "charge", spans[0].Subject.Topic)
+	require.NoError(t, spans[0].Err)
+}
+
+func TestConcurrentEffects(t *testing.T) {
+	b := newBench(t)
+	ctx, s := b.run()
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			got, err := Do(ctx, "reserve", func(context.Context) (int, error) { return i, nil }, Args(i))
+			if err != nil || got != i {
+				t.Errorf("effect %d: %d, %v", i, got, err)
+			}
+		})
+	}
+	wg.Wait()
+	require.NoError(t, s.Verdict())
+	require.Len(t, b.store.Rows(theRequest), 50)
+	require.Len(t, s.Spans(), 50)
+}
+
+func TestHandBackEndsTheLease(t *testing.T) {
+	b := newBench(t)
+	_, s := b.run()
+	require.NoError(t, s.HandBack(t.Context()))
+	require.Empty(t, b.store.Calls(), "a run without a lease has none to end")
+	require.NoError(t, s.Beat(t.Context()))
+	require.NoError(t, s.HandBack(t.Context()))
+	_, _, live := b.store.Leased(theRequest)
+	require.False(t, live)
+}

@@ -1,0 +1,20 @@
+// Package effects runs a handler's outside work under a name, so that it is
+// done once however often the handler runs (spec 3.1).
+//
+//	receipt, err := effects.Do(ctx, "charge", func(ctx context.Context) (Receipt, error) {
+//		return provider.Charge(ctx, amount, effects.Key(ctx))
+//	}, effects.Idempotent)
+//
+// The name, the place in the job and the explicit key or arguments give a key
+// (E1). What fn returned is journaled under it; a second run of the handler gets
+// the stored result and fn is not called. Before a call outside, its start is
+// committed alone (E4); so after a crash in between it is known that the outside
+// may have been reached, and the class says what follows: Pure and Idempotent
+// run again, Guarded never does by itself.
+//
+// Outside a job Do calls fn and nothing else (E14): a handler is tested like any
+// function.
+//
+// The runtime of package workers gives each run of a handler a Session. Handlers
+// need Do, Key, NotDone, the options and the errors.
+package effects

@@ -1,0 +1,213 @@
+// Package effectstest is a store.Worker in memory, for tests of handlers and of
+// their runtime. Leases end when the test says so and not by a clock, so that a
+// crash in any window of spec 3.2 is one call.
+package effectstest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// Store is a store.Worker in memory. It is safe for concurrent use.
+type Store struct {
+	// Fault is asked before each operation, by its method's name; an error is
+	// returned instead of doing it. Set it before the first use.
+	Fault func(op string) error
+
+	mu       sync.Mutex
+	rows     map[journal.GUID]*request
+	payloads map[journal.Digest][]byte
+	calls    []string
+}
+
+var _ store.Worker = (*Store)(nil)
+
+type request struct {
+	turn, runs int
+	fence      int64
+	holder     string
+	live       bool // the lease of holder
+	gone       bool
+	closed     bool
+	input      []byte
+	effects    []store.EffectRow
+}
+
+// New is an empty store.
+func New() *Store {
+	return &Store{rows: make(map[journal.GUID]*request), payloads: make(map[journal.Digest][]byte)}
+}
+
+// Put adds the row of a request, at turn 1.
+func (s *Store) Put(id journal.GUID, input []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rows[id] = &request{turn: 1, input: input}
+}
+
+// Expire lets the lease of a request run out, as after a crash.
+func (s *Store) Expire(id journal.GUID) { s.change(id, func(r *request) { r.live = false }) }
+
+// Answer ends a request: its row is gone.
+func (s *Store) Answer(id journal.GUID) { s.change(id, func(r *request) { r.gone = true }) }
+
+// Turn gives a request its next turn, as a failed try does.
+func (s *Store) Turn(id journal.GUID) {
+	s.change(id, func(r *request) { r.turn, r.live, r.runs = r.turn+1, false, 0 })
+}
+
+// CloseJob closes the job of a request.
+func (s *Store) CloseJob(id journal.GUID) { s.change(id, func(r *request) { r.closed = true }) }
+
+// Rows are the recorded effects of a request.
+func (s *Store) Rows(id journal.GUID) []store.EffectRow {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.rows[id].effects)
+}
+
+// Leased reports holder and runs of a request, and whether its lease is alive.
+func (s *Store) Leased(id journal.GUID) (holder string, runs int, live bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.rows[id]
+	return r.holder, r.runs, r.live
+}
+
+// Payload is an output that was stored by its digest.
+func (s *Store) Payload(d journal.Digest) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.payloads[d]
+}
+
+// Calls are the names of the operations so far, in order.
+func (s *Store) Calls() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.calls)
+}
+
+func (s *Store) change(id journal.GUID, f func(*request)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s.rows[id])
+}
+
+func (s *Store) begin(ctx context.Context, op string) error {
+	s.mu.Lock()
+	s.calls = append(s.calls, op)
+	s.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	}
+	if s.Fault != nil {
+		return s.Fault(op)
+	}
+	return nil
+}
+
+// row is the row that a write of this turn may touch; the caller holds mu.
+func (s *Store) row(id journal.GUID, turn int) (*request, error) {
+	r := s.rows[id]
+	if r == nil || r.gone || r.turn != turn {
+		return nil, store.ErrStale
+	}
+	return r, nil
+}
+
+// Lease implements store.Worker.
+func (s *Store) Lease(ctx context.Context, job journal.JobID, id journal.GUID, turn int, holder string, _ time.Duration) (store.Lease, error) {
+	if err := s.begin(ctx, "Lease"); err != nil {
+		return store.Lease{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.row(id, turn)
+	if err != nil {
+		return store.Lease{}, err
+	}
+	if r.live && r.holder != holder {
+		return store.Lease{}, store.ErrLeased
+	}
+	if r.runs >= store.MaxRuns {
+		return store.Lease{}, store.ErrExhausted
+	}
+	r.runs++
+	r.fence++
+	r.holder, r.live = holder, true
+	return store.Lease{Job: job, Request: id, Turn: turn, Holder: holder, Fence: r.fence, Runs: r.runs}, nil
+}
+
+// Heartbeat implements store.Worker.
+func (s *Store) Heartbeat(ctx context.Context, l store.Lease, _ time.Duration) (store.Lease, error) {
+	if err := s.begin(ctx, "Heartbeat"); err != nil {
+		return l, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.row(l.Request, l.Turn)
+	if err != nil {
+		return l, err
+	}
+	if r.closed {
+		return l, store.ErrJobClosed
+	}
+	if r.fence != l.Fence {
+		return l, store.ErrStale
+	}
+	if r.holder != l.Holder {
+		if r.live {
+			return l, store.ErrLeased
+		}
+		r.fence++
+	}
+	r.holder, r.live = l.Holder, true
+	l.Fence = r.fence
+	return l, nil
+}
+
+// HandBack implements store.Worker.
+func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
+	if err := s.begin(ctx, "HandBack"); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.row(l.Request, l.Turn)
+	if err != nil || r.fence != l.Fence {
+		return store.ErrStale
+	}
+	r.live, r.runs = false, max(0, r.runs-1)
+	return nil
+}
+
+// Input implements store.Worker.
+func (s *Store) Input(ctx context.Context, _ journal.JobID, id journal.GUID) ([]byte, error) {
+	if err := s.begin(ctx, "Input"); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.rows[id]; r != nil && !r.gone {
+		return r.input, nil
+	}
+	return nil, store.ErrNotFound
+}
+
+// PutPayload implements store.Worker.
+func (s *Store) PutPayload(ctx context.Context, _ journal.JobID, d journal.Digest, body []byte) error {
+	if err := s.begin(ctx, "PutPayload"); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.payloads[d] = slices.Clone(body)
+	return nil
+}

@@ -1,0 +1,42 @@
+package effects
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// Limits of the store's calls around an effect. A finish is worth waiting for:
+// what was done outside is known here and nowhere else.
+const (
+	startTries   = 3
+	finishTries  = 8
+	firstWait    = 50 * time.Millisecond
+	longestWait  = 2 * time.Second
+	storeTimeout = 10 * time.Second // per call
+)
+
+// insist repeats op while the database is away or the outcome of its commit is
+// unknown: every write of the port may be repeated.
+func insist(ctx context.Context, tries int, op func(context.Context) error) error {
+	wait := firstWait
+	for try := 1; ; try++ {
+		bounded, cancel := context.WithTimeout(ctx, storeTimeout)
+		err := op(bounded)
+		cancel()
+		again := errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown)
+		if !again || try >= tries {
+			return err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+		wait = min(2*wait, longestWait)
+	}
+}

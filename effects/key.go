@@ -1,0 +1,80 @@
+package effects
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// keyLabel keeps effect keys apart from every other identifier (C8).
+const keyLabel = "quipu-effect-v1"
+
+// argsHex is how many digits of the arguments' digest a recorded name shows;
+// argsSuffix is the length of `{digits}`.
+const (
+	argsHex    = 16
+	argsSuffix = argsHex + 2
+)
+
+// Identity is the place of a handler run within its job: what an effect's key is
+// made of besides the call (E1). Neither turn nor try is part of it.
+type Identity struct {
+	Space      string
+	Job        journal.JobID
+	Generation int64
+	Version    string // of the flow
+	Activity   string
+	DAD        string
+	Element    int
+}
+
+// key is SHA-256 over typed, length-prefixed fields (E1). n is the number of
+// recorded outcomes "not done" (E5).
+func (id *Identity) key(c *call, n int) journal.Digest {
+	b := make([]byte, 0, 256)
+	b = appendField(b, 'l', keyLabel)
+	b = appendField(b, 's', id.Space)
+	b = appendField(b, 'g', string(id.Job[:]))
+	b = appendInt(b, id.Generation)
+	b = appendField(b, 's', id.Version)
+	b = appendField(b, 's', id.Activity)
+	b = appendField(b, 's', id.DAD)
+	b = appendInt(b, int64(id.Element))
+	b = appendField(b, 's', c.name)
+	if c.keyed {
+		b = appendField(b, 'k', c.explicit)
+	} else {
+		b = appendField(b, 'a', string(c.args))
+	}
+	b = appendInt(b, int64(n))
+	return sha256.Sum256(b)
+}
+
+func appendField(b []byte, kind byte, data string) []byte {
+	b = append(b, kind)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(data)))
+	return append(b, data...)
+}
+
+func appendInt(b []byte, n int64) []byte {
+	b = binary.BigEndian.AppendUint32(append(b, 'i'), 8)
+	return binary.BigEndian.AppendUint64(b, uint64(n))
+}
+
+func argsDigest(args []byte) string {
+	sum := sha256.Sum256(args)
+	return hex.EncodeToString(sum[:])[:argsHex]
+}
+
+type keyOf struct{}
+
+// Key returns the key of the effect that ctx runs in, 64 hexadecimal digits: to
+// be sent outside as an idempotency key (E1). It is the same on every run.
+// Outside of fn, or of a job (E14), it is "".
+func Key(ctx context.Context) string {
+	key, _ := ctx.Value(keyOf{}).(string)
+	return key
+}

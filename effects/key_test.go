@@ -1,0 +1,71 @@
+package effects
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Golden vectors (E1), computed by an implementation of their own: a key that
+// changes between builds would run effects twice.
+func TestE1KeyGolden(t *testing.T) {
+	t.Parallel()
+	var job journal.JobID
+	for i := range job {
+		job[i] = byte(i)
+	}
+	id := Identity{Space: "shop", Job: job, Generation: 1, Version: "1", Activity: "charge", DAD: ",0,0"}
+	other := id
+	other.Generation, other.Element = 2, 7
+	for name, c := range map[string]struct {
+		id   Identity
+		call *call
+		n    int
+		want string
+	}{
+		"plain":            {id, newCall("charge", nil), 0, "38a398e4f2260b5e0d21837139e7e5a166b482e39213de079c707819d0c6e755"},
+		"after not done":   {id, newCall("charge", nil), 1, "49a51f2f6f03e1cfcef30779f50f7fc38ff262491103346961cd1290ac5fec1c"},
+		"explicit":         {id, newCall("charge", []Option{WithKey("line-3")}), 0, "da4c7d71ebe6fe4dc3a3c67df958b7be30c791d945d2dfdb8792da8357c7e5ae"},
+		"explicit, args":   {id, newCall("charge", []Option{WithKey("line-3"), Args(1)}), 0, "da4c7d71ebe6fe4dc3a3c67df958b7be30c791d945d2dfdb8792da8357c7e5ae"},
+		"args":             {id, newCall("charge", []Option{Args(map[string]any{"a": 1.0})}), 0, "9221e6c137b5a0dc7e1b6d3f1df5d12564e0806790a1c31748d03d2d0afa3b14"},
+		"another place":    {other, newCall("charge", nil), 0, "f587d317bd196f1e8b91118238cbd306a5ee1e92269ee207a39aafde2b4b0ac6"},
+		"class is no part": {id, newCall("charge", []Option{Idempotent}), 0, "38a398e4f2260b5e0d21837139e7e5a166b482e39213de079c707819d0c6e755"},
+		"once is no part":  {id, newCall("charge", []Option{Once()}), 0, "38a398e4f2260b5e0d21837139e7e5a166b482e39213de079c707819d0c6e755"},
+		"args of one value": {id, newCall("charge", []Option{Args(struct {
+			A int `json:"a"`
+		}{1})}), 0, "9221e6c137b5a0dc7e1b6d3f1df5d12564e0806790a1c31748d03d2d0afa3b14"},
+	} {
+		require.NoError(t, c.call.err, name)
+		require.Equal(t, c.want, c.id.key(c.call, c.n).String(), name)
+	}
+}
+
+func TestE1FieldsDoNotRunTogether(t *testing.T) {
+	t.Parallel()
+	seen := map[journal.Digest]string{}
+	for name, k := range map[string]journal.Digest{
+		"a":        (&Identity{Activity: "ab", DAD: ",0"}).key(newCall("x", nil), 0),
+		"b":        (&Identity{Activity: "a", DAD: "b,0"}).key(newCall("x", nil), 0),
+		"explicit": (&Identity{}).key(newCall("x", []Option{WithKey("1")}), 0),
+		"args":     (&Identity{}).key(newCall("x", []Option{Args(1)}), 0),
+		"neither":  (&Identity{}).key(newCall("x", nil), 0),
+	} {
+		require.Empty(t, seen[k], "%s has the key of %s", name, seen[k])
+		seen[k] = name
+	}
+}
+
+func TestE2LabelsKeepTheExplicitKey(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"a", "a]", "[a]", "a]{0123456789abcdef}", "}", "{}"} {
+		for _, c := range []*call{newCall("n", []Option{WithKey(key)}), newCall("n", []Option{WithKey(key), Args("x")})} {
+			got, keyed := explicitOf(c.label())
+			require.True(t, keyed, c.label())
+			require.Equal(t, key, got, c.label())
+		}
+	}
+	_, keyed := explicitOf(newCall("n", []Option{Args("x")}).label())
+	require.False(t, keyed)
+}

@@ -1,0 +1,87 @@
+package effects
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/quipu-journal/quipu/effects/effectstest"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	theJob     = journal.JobID{1}
+	theRequest = journal.GUID{2}
+)
+
+// bench is one request and the runs of its handler.
+type bench struct {
+	t     *testing.T
+	store *effectstest.Store
+	runs  int
+	turn  int
+}
+
+func newBench(t *testing.T) *bench {
+	t.Parallel()
+	b := &bench{t: t, store: effectstest.New(), turn: 1}
+	b.store.Put(theRequest, nil)
+	return b
+}
+
+// run is a further run of the handler: the first is not leased, later ones are.
+func (b *bench) run() (context.Context, *Session) {
+	b.runs++
+	holder := string(rune('a' + b.runs))
+	l := store.Lease{Job: theJob, Request: theRequest, Turn: b.turn, Holder: holder}
+	later := b.runs > 1
+	if later {
+		var err error
+		l, err = b.store.Lease(b.t.Context(), theJob, theRequest, b.turn, holder, time.Second)
+		require.NoError(b.t, err)
+	}
+	s := NewSession(Config{
+		Store: b.store, Lease: l, Held: later, Replay: later, TTL: time.Second,
+		Identity: Identity{Space: "shop", Job: theJob, Generation: 1, Version: "1", Activity: "charge", DAD: ",0,0"},
+	})
+	return With(b.t.Context(), s), s
+}
+
+// again lets the lease of the run before run out, as when its process died.
+func (b *bench) again() (context.Context, *Session) {
+	b.store.Expire(theRequest)
+	return b.run()
+}
+
+// nextTurn is the run after a failed try.
+func (b *bench) nextTurn() (context.Context, *Session) {
+	b.store.Turn(theRequest)
+	b.turn++
+	return b.run()
+}
+
+// counting is an fn that counts its calls and returns what it is given.
+type counting[T any] struct {
+	calls int
+	keys  []string
+	value T
+	err   error
+}
+
+func (c *counting[T]) fn(ctx context.Context) (T, error) {
+	c.calls++
+	c.keys = append(c.keys, Key(ctx))
+	return c.value, c.err
+}
+
+// mustPanic runs f as a process that dies in it.
+func mustPanic(t *testing.T, f func()) {
+	t.Helper()
+	require.Panics(t, f)
+}

@@ -1,0 +1,172 @@
+package effects
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/quipu-journal/quipu/canonical"
+)
+
+// Limits of a call of Do.
+const (
+	MaxName     = 200       // bytes of an effect's name
+	MaxKey      = 200       // bytes of an explicit key
+	MaxArgs     = 256 << 10 // bytes of the canonical arguments
+	MaxAttempts = 1000      // outcomes "not done" of one effect (E5)
+	MaxCalls    = 10_000    // effects of one run of a handler (E15)
+
+	// MaxFailureData bounds the data of an error, bytes of canonical JSON.
+	MaxFailureData = 64 << 10
+)
+
+// Class says what Quipu does about an effect, and what is done after a crash in
+// the middle of it (E3). A Class is an Option.
+type Class string
+
+// The classes.
+const (
+	// Pure is computation: nothing is recorded before, the result after it; after
+	// a crash it runs again.
+	Pure Class = "pure"
+	// Tx is SQL in the journal's own Postgres. This build refuses it with ErrTx.
+	Tx Class = "tx"
+	// Idempotent is a call to a receiver that dedupes on the key: after a crash it
+	// runs again with the same key.
+	Idempotent Class = "idempotent"
+	// Guarded is any other call outside, and the default: after a crash it never
+	// runs again by itself; the request is parked for a person.
+	Guarded Class = "guarded"
+)
+
+// Valid reports whether c is one of the four classes.
+func (c Class) Valid() bool { return c == Pure || c == Tx || c == Idempotent || c == Guarded }
+
+// Option changes one call of Do: a Class, WithKey, Args, Once or Attempts.
+type Option interface{ apply(c *call) }
+
+// call is one call of Do, as its options say.
+type call struct {
+	name     string
+	class    Class
+	explicit string
+	keyed    bool   // explicit is set
+	args     []byte // canonical, nil for none
+	once     bool
+	attempts int
+	err      error // the first option that cannot be used
+}
+
+type optionFunc func(*call)
+
+func (f optionFunc) apply(c *call) { f(c) }
+
+func (c Class) apply(to *call) {
+	to.class = c
+	if !c.Valid() {
+		to.fail("class %.40q is none of pure, tx, idempotent, guarded", string(c))
+	}
+}
+
+// WithKey sets the explicit key, which tells the calls of a loop apart (E2). It
+// is unique among the calls of one run, whatever their names: 1 to MaxKey bytes
+// of UTF-8. With it, the arguments are no part of the key; a replay that comes
+// with others is refused.
+func WithKey(key string) Option {
+	return optionFunc(func(c *call) {
+		c.explicit, c.keyed = key, true
+		if key == "" || len(key) > MaxKey || !plain(key) {
+			c.fail("explicit key %.40q has %d bytes: 1 to %d bytes of UTF-8 without U+0000 are allowed", key, len(key), MaxKey)
+		}
+	})
+}
+
+// Args names the arguments: any value that marshals to JSON, up to MaxArgs bytes.
+// Without an explicit key they are part of the key, so that calls with different
+// arguments are different effects.
+func Args(v any) Option {
+	return optionFunc(func(c *call) {
+		raw, err := json.Marshal(v)
+		if err == nil {
+			raw, err = canonical.Payload(raw)
+		}
+		switch {
+		case err != nil:
+			c.fail("arguments cannot be written as JSON: %w", err)
+		case len(raw) > MaxArgs:
+			c.fail("arguments have %d bytes, the limit is %d: use WithKey, or their digest", len(raw), MaxArgs)
+		}
+		c.args = raw
+	})
+}
+
+// Once allows the same key again within one run: the later calls get the outcome
+// of the first (E2).
+func Once() Option { return optionFunc(func(c *call) { c.once = true }) }
+
+// Attempts ends the effect after n outcomes NotDone (1 to MaxAttempts): the last
+// of them becomes its result, and replays as that error (E5). Default: no end.
+func Attempts(n int) Option {
+	return optionFunc(func(c *call) {
+		c.attempts = n
+		if n < 1 || n > MaxAttempts {
+			c.fail("%d attempts: 1 to %d are allowed", n, MaxAttempts)
+		}
+	})
+}
+
+func newCall(name string, options []Option) *call {
+	c := &call{name: name, class: Guarded}
+	if name == "" || len(name) > MaxName || !plain(name) || strings.Contains(name, "[") {
+		c.fail("its name has %d bytes: 1 to %d bytes of UTF-8 without U+0000 and '[' are allowed", len(name), MaxName)
+	}
+	for _, o := range options {
+		o.apply(c)
+	}
+	if c.class == Tx && c.err == nil {
+		c.err = fmt.Errorf("effect %q: %w", c.name, ErrTx)
+	}
+	return c
+}
+
+func (c *call) fail(format string, a ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf("effect %.80q: %w: "+format, append([]any{c.name, ErrUsage}, a...)...)
+	}
+}
+
+// label is the name under which the effect is recorded: with its explicit key
+// and the digest of its arguments, so that a replay can be compared with it (E2).
+func (c *call) label() string {
+	switch {
+	case !c.keyed:
+		return c.name
+	case c.args == nil:
+		return c.name + "[" + c.explicit + "]"
+	}
+	return c.name + "[" + c.explicit + "]{" + argsDigest(c.args) + "}"
+}
+
+// explicitOf reads the explicit key out of a label; the last byte says which
+// form it has, since names hold no '['.
+func explicitOf(label string) (key string, keyed bool) {
+	_, rest, keyed := strings.Cut(label, "[")
+	if !keyed {
+		return "", false
+	}
+	if strings.HasSuffix(rest, "}") && len(rest) > argsSuffix {
+		rest = rest[:len(rest)-argsSuffix]
+	}
+	return strings.TrimSuffix(rest, "]"), true
+}
+
+// pass is what tells the calls of one run apart (E2).
+func (c *call) pass() string {
+	if c.keyed {
+		return "k" + c.explicit
+	}
+	return "n" + c.name + "\x00" + string(c.args)
+}
+
+func plain(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }

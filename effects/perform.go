@@ -1,0 +1,302 @@
+package effects
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+type function func(context.Context) ([]byte, error)
+
+// errPanicked is what the other callers of a Once effect see.
+var errPanicked = errors.New("the call panicked")
+
+// do is one call of Do within a job.
+func (s *Session) do(ctx context.Context, c *call, fn function) ([]byte, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	if err := s.doomed(); err != nil {
+		return nil, err
+	}
+	p, first, err := s.enter(c)
+	if err != nil {
+		return nil, s.judge(err)
+	}
+	if !first {
+		select {
+		case <-p.done:
+			return p.result, p.err
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	p.err = errPanicked
+	defer close(p.done)
+	p.result, p.err = s.perform(ctx, c, fn)
+	p.notDone = IsNotDone(p.err)
+	return p.result, p.err
+}
+
+// enter registers the call in this run (E2). first is false where an earlier
+// call of the run stands for it.
+func (s *Session) enter(c *call) (p *pending, first bool, err error) {
+	label, pass := c.label(), c.pass()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.calls[pass]; old != nil && !old.again() {
+		if !c.once || old.label != label {
+			return nil, false, &DuplicateError{First: old.label, Second: label}
+		}
+		return old, false, nil
+	}
+	if len(s.calls) >= MaxCalls {
+		return nil, false, fmt.Errorf("effect %q: %w", c.name, ErrTooManyCalls)
+	}
+	if s.calls == nil {
+		s.calls = make(map[string]*pending)
+	}
+	p = &pending{label: label, done: make(chan struct{})}
+	s.calls[pass] = p
+	return p, true, nil
+}
+
+// again reports that the call ended as not done: it may be made again.
+func (p *pending) again() bool {
+	select {
+	case <-p.done:
+		return p.notDone
+	default:
+		return false
+	}
+}
+
+// perform finds the effect's recorded outcome, or brings one about (E4, E5).
+func (s *Session) perform(ctx context.Context, c *call, fn function) ([]byte, error) {
+	if err := s.load(ctx); err != nil {
+		return nil, s.trouble(c, "read the recorded effects", err)
+	}
+	if c.keyed {
+		if recorded, known := s.labels[c.explicit]; known && recorded != c.label() {
+			return nil, s.judge(&NondeterminismError{Key: c.explicit, Recorded: recorded, Asked: c.label()})
+		}
+	}
+	for n := range MaxAttempts {
+		e := s.effect(c, n)
+		row, known := s.recorded[e.Key]
+		taken := false
+		if !known || row.State == store.EffectStarted {
+			var err error
+			if row, taken, err = s.begin(ctx, c, &e); err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case row.State == store.EffectCompleted:
+			s.count(c, "replayed")
+			return replay(c, row)
+		case row.State == store.EffectNotDone:
+			continue
+		case taken && (c.class == Guarded || row.Class == string(Guarded)):
+			s.count(c, "parked")
+			return nil, s.judge(&ParkedError{Name: c.name, Key: e.Key.String()})
+		}
+		return s.run(ctx, c, e, taken, fn)
+	}
+	return nil, fmt.Errorf("effect %q: %w: %d outcomes not done, the limit", c.name, ErrUsage, MaxAttempts)
+}
+
+func (s *Session) effect(c *call, n int) journal.Effect {
+	return journal.Effect{
+		Key: s.cfg.Identity.key(c, n), Name: c.label(), Class: string(c.class), N: n, Turn: s.cfg.Lease.Turn,
+	}
+}
+
+// begin holds the lease and, but for Pure, commits the start alone (E4). The
+// context's end does not cut it: a start that is recorded and not known of would
+// park a Guarded effect that never ran.
+func (s *Session) begin(ctx context.Context, c *call, e *journal.Effect) (row store.EffectRow, taken bool, err error) {
+	if ctx.Err() != nil {
+		return row, false, context.Cause(ctx)
+	}
+	detached := context.WithoutCancel(ctx)
+	var l store.Lease
+	err = insist(detached, startTries, func(ctx context.Context) error {
+		l, err = s.Hold(ctx)
+		return err
+	})
+	if err != nil {
+		return row, false, s.trouble(c, "take the lease", err)
+	}
+	e.Fence = l.Fence
+	if c.class == Pure {
+		return store.EffectRow{State: store.EffectStarted, Fence: l.Fence, Class: e.Class}, false, nil
+	}
+	err = insist(detached, startTries, func(ctx context.Context) error {
+		row, taken, err = s.cfg.Store.StartEffect(ctx, l, *e)
+		return err
+	})
+	if err == nil && row.State == store.EffectStarted && !taken && row.Fence != l.Fence {
+		err = store.ErrLeased
+	}
+	if err != nil {
+		return row, false, s.trouble(c, "record its start", err)
+	}
+	return row, taken, nil
+}
+
+// run calls fn and records how it ended (E5).
+func (s *Session) run(ctx context.Context, c *call, e journal.Effect, taken bool, fn function) (result []byte, err error) {
+	began := time.Now()
+	defer func() { s.span(c, e.Key, began, err) }()
+	last := c.attempts > 0 && e.N+1 >= c.attempts
+	if ctx.Err() != nil && !taken {
+		// The start took longer than the run had left. That is no attempt.
+		last, err = false, NotDone(context.Cause(ctx))
+	} else {
+		result, err = s.outside(ctx, c, e, fn)
+	}
+	if c.class == Pure && err != nil {
+		s.count(c, "failed")
+		return nil, err
+	}
+	switch code, failure, final := ending(err); {
+	case err == nil:
+		e.Result = result
+	case final:
+		e.Result, e.Error = codeJSON(code), failure
+	case IsNotDone(err) && !taken && last:
+		e.Result, e.Error = codeJSON(code), failure
+	case IsNotDone(err) && !taken:
+		e.Error = failure
+		return s.record(ctx, c, e, err)
+	default:
+		// After a takeover fn can vouch for its own call, and not for the one that
+		// was cut off: "not done" is unknown there, the key stays.
+		return nil, s.unknown(c, e.Key, err)
+	}
+	return s.record(ctx, c, e, nil)
+}
+
+// outside calls fn; a panic goes on, after the outcome was noted as unknown.
+func (s *Session) outside(ctx context.Context, c *call, e journal.Effect, fn function) (result []byte, err error) {
+	returned := false
+	s.fly(c, e.Key)
+	defer func() {
+		s.land(c)
+		if !returned && c.class != Pure {
+			_ = s.unknown(c, e.Key, errPanicked)
+		}
+	}()
+	result, err = fn(context.WithValue(ctx, keyOf{}, e.Key.String()))
+	returned = true
+	return result, err
+}
+
+func (s *Session) unknown(c *call, key journal.Digest, cause error) error {
+	if c.class == Guarded {
+		s.count(c, "parked")
+		return s.judge(&ParkedError{Name: c.name, Key: key.String(), Err: cause})
+	}
+	s.count(c, "unknown")
+	return s.judge(&UnknownError{Name: c.name, Key: key.String(), Err: cause})
+}
+
+// record finishes the effect: as not done when notDone is set, which it then
+// returns. Results are write-once, so what stands is what the handler gets.
+func (s *Session) record(ctx context.Context, c *call, e journal.Effect, notDone error) ([]byte, error) {
+	s.leaseMu.Lock()
+	l := s.lease
+	s.leaseMu.Unlock()
+	var row store.EffectRow
+	err := insist(context.WithoutCancel(ctx), finishTries, func(ctx context.Context) (err error) {
+		row, err = s.cfg.Store.FinishEffect(ctx, l, e, notDone != nil)
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, s.trouble(c, "record its outcome", err)
+	case row.State == store.EffectCompleted:
+		s.count(c, "completed")
+		return replay(c, row)
+	case notDone != nil:
+		s.count(c, "not_done")
+		return nil, notDone
+	}
+	// An operator said meanwhile that it was not done; this run's view is stale.
+	return nil, s.trouble(c, "record its outcome", store.ErrStale)
+}
+
+func (s *Session) trouble(c *call, op string, err error) error {
+	if errors.Is(err, store.ErrLeased) {
+		return s.judge(fmt.Errorf("effect %q: %w: %w", c.name, ErrBusy, err))
+	}
+	return s.judge(&StoreError{Name: c.name, Op: op, Err: err})
+}
+
+// ending says how an error of fn is recorded, and whether it is a result.
+func ending(err error) (code int, failure *journal.Failure, final bool) {
+	if err == nil {
+		return collation.CodeOK, nil, false
+	}
+	var refusal Refusal
+	if errors.As(err, &refusal) {
+		code, f, ok := refusal.Refusal()
+		if code < 400 || code > 599 { // E11
+			code = collation.CodeInternal
+		}
+		f.Class, f.Message, f.Stack = wire.CutText(f.Class), wire.CutText(f.Message), wire.CutText(f.Stack)
+		if data, bad := canonical.Payload(f.Data); f.Data != nil && bad == nil && len(data) <= MaxFailureData {
+			f.Data = data
+		} else {
+			f.Data = nil
+		}
+		return code, &f, ok && !IsNotDone(err)
+	}
+	return collation.CodeInternal, &journal.Failure{Class: "error", Message: wire.CutText(err.Error())}, false
+}
+
+// An effect that ended with an error has the error's code as its result.
+func codeJSON(code int) []byte { return fmt.Appendf(nil, `{"code":%d}`, code) }
+
+func replay(c *call, row store.EffectRow) ([]byte, error) {
+	if row.Error == nil {
+		return row.Result, nil
+	}
+	recorded := struct {
+		Code int `json:"code"`
+	}{collation.CodeInternal}
+	if len(row.Result) > 0 {
+		if err := json.Unmarshal(row.Result, &recorded); err != nil {
+			return nil, fmt.Errorf("effect %q: its recorded error has no readable code: %w", c.name, err)
+		}
+	}
+	return nil, &RecordedError{Name: c.name, Code: recorded.Code, Failure: *row.Error}
+}
+
+func (s *Session) count(c *call, outcome string) {
+	s.cfg.Observer.Count(observer.MetricEffects, 1, "class", string(c.class), "outcome", outcome)
+}
+
+func (s *Session) span(c *call, key journal.Digest, began time.Time, err error) {
+	id := &s.cfg.Identity
+	span := observer.Span{
+		Name: observer.SpanEffect, Start: began, End: time.Now(), Err: err,
+		Subject: observer.Subject{
+			Space: id.Space, Job: id.Job.String(), Activity: id.Activity, DAD: id.DAD,
+			GUID: key.String(), Topic: c.label(), Turn: s.cfg.Lease.Turn,
+		},
+	}
+	s.mu.Lock()
+	s.spans = append(s.spans, span)
+	s.mu.Unlock()
+}

@@ -1,0 +1,111 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// ErrTimeout is the cause of a context that ended with the try's timeout (E9).
+var ErrTimeout = fmt.Errorf("the timeout of the try passed: %w", context.DeadlineExceeded)
+
+// success is the response with an output, or the error of an output that cannot
+// be recorded (E6).
+func success(topic string, out []byte) *wire.Response {
+	if out == nil {
+		out = []byte("null")
+	}
+	raw, err := canonical.Payload(out)
+	if err != nil {
+		return failure(invalidResult(topic, err), false)
+	}
+	if len(raw) > wire.MaxResult {
+		return refused(collation.CodeInternal, ClassTooLarge,
+			fmt.Sprintf("the result of %s has %d bytes, the limit is %d: return a reference to it", topic, len(raw), wire.MaxResult))
+	}
+	return &wire.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: raw}
+}
+
+func refused(code int, class, message string) *wire.Response {
+	return &wire.Response{Kind: journal.ResponseTerminal, Code: code, Error: &wire.Failure{Class: class, Message: message}}
+}
+
+// failure is the response to an error of a handler (E8, E11). timedOut says that
+// the try's timeout passed.
+func failure(err error, timedOut bool) *wire.Response {
+	code, e := describe(err, timedOut)
+	r := &wire.Response{Kind: journal.ResponseFailedTry, Code: code, Error: e}
+	var (
+		parked   *effects.ParkedError
+		recorded *effects.RecordedError
+		fatal    *fatalError
+		retry    *retryError
+		business *Error
+	)
+	switch {
+	case errors.As(err, &parked):
+		r.Kind, r.Code, r.Error.Class, r.Error.Data = journal.ResponseParked, collation.CodeInternal, ClassParked, nil
+		r.Error.Message = wire.CutText(parked.Error())
+	case errors.As(err, &fatal):
+		r.Kind = journal.ResponseTerminal
+	case errors.As(err, &retry):
+		r.RetryAfterMS = retry.after.Milliseconds()
+	case errors.As(err, &recorded):
+		r.Kind = journal.ResponseTerminal // every further try would replay it
+	case errors.As(err, &business) && terminalCode(business.Code):
+		r.Kind = journal.ResponseTerminal
+	}
+	return r
+}
+
+// describe gives the code of an error and how it is recorded. What an error says
+// of itself goes before what is known of the run.
+func describe(err error, timedOut bool) (int, *wire.Failure) {
+	f := &wire.Failure{Class: ClassError, Message: err.Error()}
+	code := collation.CodeInternal
+	var (
+		recorded *effects.RecordedError
+		business *Error
+		panicked *panicError
+		fatal    *fatalError
+	)
+	switch {
+	case errors.As(err, &recorded):
+		code = recorded.Code
+		f.Class, f.Message = recorded.Failure.Class, recorded.Failure.Message
+		f.Data, f.Stack = recorded.Failure.Data, recorded.Failure.Stack
+	case errors.As(err, &business):
+		code, f.Class, f.Message, f.Data = business.Code, business.Class, business.Message, business.Data
+	case errors.As(err, &panicked):
+		f.Class, f.Stack = ClassPanic, string(panicked.stack)
+	case errors.As(err, &fatal):
+		f.Class = ClassFatal
+	case timedOut:
+		code, f.Class = collation.CodeTimeout, ClassTimeout
+	}
+	f.Message, f.Stack = wire.CutText(f.Message), wire.CutText(f.Stack)
+	return code, f
+}
+
+// overruled is the response where the effects and the handler disagree: an
+// attempt whose effect ended without a known outcome has failed, also when the
+// handler hid it; only an explicit Fatal ends the activity all the same (E5).
+func overruled(r *wire.Response, err, verdict error, timedOut bool) *wire.Response {
+	var parked *effects.ParkedError
+	var fatal *fatalError
+	switch {
+	case verdict == nil:
+		return r
+	case errors.As(verdict, &parked):
+		return failure(parked, timedOut)
+	case r.Kind == journal.ResponseTerminal && !errors.As(err, &fatal):
+		return failure(verdict, timedOut)
+	}
+	return r
+}

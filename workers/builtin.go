@@ -1,0 +1,75 @@
+package workers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// RegisterBuiltins adds the handlers of topics http, echo, sleep and fail, so that
+// a worker process is useful without any Go (5.3). docs/handlers.md has their
+// inputs and outputs.
+func RegisterBuiltins(r *Registry) {
+	registerBuiltins(r, newHTTPTransport())
+}
+
+func registerBuiltins(r *Registry, outside http.RoundTripper) {
+	client := newHTTPClient(outside)
+	HandleRaw(r, "echo", echo)
+	HandleRaw(r, "sleep", sleep)
+	HandleRaw(r, "fail", fail)
+	Handle(r, "http", client.handle)
+}
+
+// echo gives its input back.
+func echo(_ context.Context, in json.RawMessage) (json.RawMessage, error) { return in, nil }
+
+// sleep waits for the duration in "for", then gives its input back. It holds its
+// slot meanwhile; long waits belong into the flow.
+func sleep(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
+	var ask struct {
+		For string `json:"for"`
+	}
+	if err := json.Unmarshal(in, &ask); err != nil {
+		return nil, badInput("sleep", err)
+	}
+	d, err := time.ParseDuration(ask.For)
+	if err != nil || d < 0 {
+		return nil, badInput("sleep", fmt.Errorf("for: %.40q is no duration like 1.5s", ask.For))
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return in, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// fail ends with the code and message it is given, on the first "times" tries if
+// that is set; then it gives its input back.
+func fail(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
+	ask := struct {
+		Code    int             `json:"code"`
+		Message string          `json:"message"`
+		Times   int             `json:"times"`
+		Data    json.RawMessage `json:"data"`
+	}{Code: http.StatusInternalServerError, Message: "failed on request"}
+	if err := json.Unmarshal(in, &ask); err != nil {
+		return nil, badInput("fail", err)
+	}
+	if ask.Times > 0 && Info(ctx).Try > ask.Times {
+		return in, nil
+	}
+	if ask.Data != nil {
+		return nil, Fail(ask.Code, ask.Message, Data(ask.Data))
+	}
+	return nil, Fail(ask.Code, ask.Message)
+}
+
+func badInput(topic string, err error) error {
+	return &Error{Code: codeBadInput, Class: ClassInput, Message: fmt.Sprintf("the input of %s is not what it takes: %v", topic, err)}
+}

@@ -1,0 +1,247 @@
+package workers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/effects"
+)
+
+// Limits of the built-in http handler.
+const (
+	// MaxHTTPBody bounds the body of a response, in bytes.
+	MaxHTTPBody = 512 << 10
+	// MaxHTTPHeaders bounds the headers of a response, in bytes.
+	MaxHTTPHeaders = 64 << 10
+	// DefaultHTTPTimeout bounds a call whose try has no timeout.
+	DefaultHTTPTimeout = 30 * time.Second
+	// MaxRedirects bounds the redirects that a GET or HEAD follows; other methods
+	// follow none.
+	MaxRedirects = 10
+	// MaxRetryAfter bounds the delay that a receiver can ask for.
+	MaxRetryAfter = time.Hour
+)
+
+// ClassHTTP is the class of errors that a receiver answered.
+const ClassHTTP = "http"
+
+// HTTPRequest is the input of the built-in http handler.
+type HTTPRequest struct {
+	Method  string            `json:"method"` // default GET
+	URL     string            `json:"url"`    // http or https
+	Headers map[string]string `json:"headers"`
+	Body    json.RawMessage   `json:"body"` // a string goes as it is, everything else as JSON
+}
+
+// HTTPResponse is the output of the built-in http handler.
+type HTTPResponse struct {
+	Status  int               `json:"status"`
+	Headers map[string]string `json:"headers"` // canonical names, several values joined by ", "
+	Body    json.RawMessage   `json:"body"`    // JSON if it says so and is, otherwise a string
+}
+
+type httpClient struct{ client http.Client }
+
+func newHTTPTransport() *http.Transport {
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		ForceAttemptHTTP2:      true,
+		TLSHandshakeTimeout:    10 * time.Second,
+		MaxIdleConns:           256,
+		MaxIdleConnsPerHost:    64,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: MaxHTTPHeaders,
+	}
+}
+
+func newHTTPClient(outside http.RoundTripper) *httpClient {
+	return &httpClient{client: http.Client{Transport: outside, CheckRedirect: redirect}}
+}
+
+// redirect follows only where nothing is sent twice.
+func redirect(next *http.Request, via []*http.Request) error {
+	first := via[0].Method
+	switch {
+	case first != http.MethodGet && first != http.MethodHead:
+		return http.ErrUseLastResponse
+	case len(via) >= MaxRedirects:
+		return fmt.Errorf("over %d redirects", MaxRedirects)
+	case next.URL.Scheme != "http" && next.URL.Scheme != "https":
+		return fmt.Errorf("redirect to scheme %.20q, allowed are http and https", next.URL.Scheme)
+	}
+	return nil
+}
+
+// handle makes one call. GET and HEAD are Pure and may be sent again; every other
+// method is an Idempotent effect, whose key goes out as Idempotency-Key (E1).
+func (c *httpClient) handle(ctx context.Context, in HTTPRequest) (HTTPResponse, error) {
+	in.Method = strings.ToUpper(in.Method)
+	if in.Method == "" {
+		in.Method = http.MethodGet
+	}
+	if err := in.check(); err != nil {
+		return HTTPResponse{}, badInput("http", err)
+	}
+	var out HTTPResponse
+	var err error
+	if in.Method == http.MethodGet || in.Method == http.MethodHead {
+		out, err = c.call(ctx, &in)
+	} else {
+		out, err = effects.Do(ctx, "http", func(ctx context.Context) (HTTPResponse, error) { return c.call(ctx, &in) }, effects.Idempotent)
+	}
+	if err != nil {
+		return HTTPResponse{}, err
+	}
+	return out, out.refusal()
+}
+
+func (in *HTTPRequest) check() error {
+	u, err := url.Parse(in.URL)
+	if err != nil {
+		return errors.New("url cannot be parsed") // the error would repeat it, with its secrets
+	}
+	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return fmt.Errorf("url has scheme %.20q and host %.80q, wanted is http:// or https:// with a host", u.Scheme, u.Host)
+	}
+	return nil
+}
+
+// call sends the request once. Answers that a further try may change are errors
+// (408, 429, 5xx); the others are results, recorded by the effect (E5).
+func (c *httpClient) call(ctx context.Context, in *HTTPRequest) (HTTPResponse, error) {
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, DefaultHTTPTimeout)
+		defer cancel()
+	}
+	q, err := in.build(ctx)
+	if err != nil {
+		return HTTPResponse{}, Fatal(badInput("http", err))
+	}
+	p, err := c.client.Do(q)
+	if err != nil {
+		return HTTPResponse{}, unsaid(q, err)
+	}
+	defer p.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(p.Body, MaxHTTPBody+1))
+	if err != nil {
+		return HTTPResponse{}, unsaid(q, err)
+	}
+	if again(p.StatusCode) {
+		err := &Error{Code: p.StatusCode, Class: ClassHTTP, Message: said(q, p.StatusCode)}
+		if after, ok := retryAfter(p.Header.Get("Retry-After")); ok {
+			return HTTPResponse{}, RetryAfter(after, err)
+		}
+		return HTTPResponse{}, err
+	}
+	if len(body) > MaxHTTPBody {
+		return HTTPResponse{}, Fatal(&Error{
+			Code: http.StatusBadGateway, Class: ClassTooLarge,
+			Message: fmt.Sprintf("%s: the body of the response is over %d bytes", said(q, p.StatusCode), MaxHTTPBody),
+		})
+	}
+	return HTTPResponse{Status: p.StatusCode, Headers: flat(p.Header), Body: readable(p.Header.Get("Content-Type"), body)}, nil
+}
+
+func (in *HTTPRequest) build(ctx context.Context) (*http.Request, error) {
+	body, kind := []byte(in.Body), "application/json"
+	var text string
+	if len(body) > 0 && body[0] == '"' && json.Unmarshal(body, &text) == nil {
+		body, kind = []byte(text), "text/plain; charset=utf-8"
+	}
+	if string(body) == "null" {
+		body = nil
+	}
+	q, err := http.NewRequestWithContext(ctx, in.Method, in.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, errors.New("method or url cannot be used")
+	}
+	if len(body) > 0 {
+		q.Header.Set("Content-Type", kind)
+	}
+	for name, value := range in.Headers {
+		q.Header.Set(name, value)
+	}
+	if host := q.Header.Get("Host"); host != "" {
+		q.Host = host
+	}
+	if key := effects.Key(ctx); key != "" {
+		q.Header.Set("Idempotency-Key", key)
+	}
+	return q, nil
+}
+
+// refusal is the error of a status that is no success: a business error with the
+// status as its code, and the response as its data if that is not too large.
+func (out *HTTPResponse) refusal() error {
+	if out.Status >= 200 && out.Status < 300 {
+		return nil
+	}
+	code := out.Status
+	if code < lowestErrorCode {
+		code = http.StatusBadGateway // E11 knows no 3xx
+	}
+	e := &Error{Code: code, Class: ClassHTTP, Message: fmt.Sprintf("the receiver answered %d %s", out.Status, http.StatusText(out.Status))}
+	Data(out)(e)
+	return Fatal(e)
+}
+
+func again(status int) bool { return status >= lowestErrorCode && !terminalCode(status) }
+
+// said names the call without path, query and user: they may hold secrets.
+func said(q *http.Request, status int) string {
+	return fmt.Sprintf("%s %s://%s answered %d %s", q.Method, q.URL.Scheme, q.URL.Host, status, http.StatusText(status))
+}
+
+// unsaid is the error of a call without an answer.
+func unsaid(q *http.Request, err error) error {
+	if inner, ok := errors.AsType[*url.Error](err); ok {
+		err = inner.Err
+	}
+	return fmt.Errorf("%s %s://%s: %w", q.Method, q.URL.Scheme, q.URL.Host, err)
+}
+
+// retryAfter reads the header: seconds, or a date.
+func retryAfter(value string) (time.Duration, bool) {
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return min(time.Duration(seconds)*time.Second, MaxRetryAfter), true
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return min(max(time.Until(at), 0), MaxRetryAfter), true
+	}
+	return 0, false
+}
+
+func flat(h http.Header) map[string]string {
+	out := make(map[string]string, len(h))
+	for name, values := range h {
+		out[name] = strings.ToValidUTF8(strings.Join(values, ", "), "\uFFFD")
+	}
+	return out
+}
+
+// readable is the body as JSON where it says so and is, otherwise as a string
+// (what is no text is replaced by U+FFFD).
+func readable(contentType string, body []byte) json.RawMessage {
+	kind, _, _ := mime.ParseMediaType(contentType)
+	if kind == "application/json" || strings.HasSuffix(kind, "+json") {
+		if raw, err := canonical.Payload(body); err == nil {
+			return raw
+		}
+	}
+	text := strings.ReplaceAll(strings.ToValidUTF8(string(body), "\uFFFD"), "\x00", "\uFFFD")
+	return canonical.AppendString(nil, text)
+}

@@ -1,0 +1,189 @@
+package workers
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// receiver is the outside: it remembers what reached it.
+type receiver struct {
+	*httptest.Server
+	mu   sync.Mutex
+	keys []string
+}
+
+func newReceiver(t *testing.T) *receiver {
+	rc := &receiver{}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/status/{code}", func(w http.ResponseWriter, q *http.Request) {
+		var code int
+		_, _ = fmt.Sscan(q.PathValue("code"), &code)
+		if after := q.URL.Query().Get("after"); after != "" {
+			w.Header().Set("Retry-After", after)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, `{"b":1, "a":2}`)
+	})
+	mux.HandleFunc("/echo", func(w http.ResponseWriter, q *http.Request) {
+		body, _ := io.ReadAll(q.Body)
+		w.Header().Set("Content-Type", "text/plain")
+		_, _ = fmt.Fprintf(w, "%s %s %s %s", q.Method, q.Header.Get("Content-Type"), q.Header.Get("X-A"), body)
+	})
+	mux.HandleFunc("/big", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, strings.Repeat("x", MaxHTTPBody+1))
+	})
+	mux.HandleFunc("/loop", func(w http.ResponseWriter, q *http.Request) { http.Redirect(w, q, "/loop", http.StatusFound) })
+	mux.HandleFunc("/moved", func(w http.ResponseWriter, q *http.Request) {
+		http.Redirect(w, q, "/status/200", http.StatusTemporaryRedirect)
+	})
+	rc.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		rc.mu.Lock()
+		rc.keys = append(rc.keys, q.Header.Get("Idempotency-Key"))
+		rc.mu.Unlock()
+		mux.ServeHTTP(w, q)
+	}))
+	t.Cleanup(rc.Close)
+	return rc
+}
+
+func (rc *receiver) seen() []string {
+	rc.mu.Lock()
+	defer rc.mu.Unlock()
+	return rc.keys
+}
+
+func builtinHouse(t *testing.T) *house {
+	h := newHouse(t)
+	outside := newHTTPTransport()
+	t.Cleanup(outside.CloseIdleConnections)
+	registerBuiltins(h.reg, outside)
+	h.open()
+	return h
+}
+
+func TestBuiltinHTTPStatuses(t *testing.T) {
+	t.Parallel()
+	rc := newReceiver(t)
+	h := builtinHouse(t)
+	const terminal, failed = journal.ResponseTerminal, journal.ResponseFailedTry
+	for i, c := range []struct {
+		method, path string
+		kind         journal.ResponseKind
+		code         int
+		after        int64
+	}{
+		{"GET", "/status/200", terminal, 200, 0},
+		{"POST", "/status/201", terminal, 200, 0},
+		{"GET", "/status/404", terminal, 404, 0},
+		{"POST", "/status/402", terminal, 402, 0},
+		{"GET", "/status/408", failed, 408, 0},
+		{"POST", "/status/429?after=7", failed, 429, 7000},
+		{"GET", "/status/503?after=2", failed, 503, 2000},
+		{"POST", "/status/500", failed, 500, 0},
+		{"POST", "/status/503?after=99999999", failed, 503, MaxRetryAfter.Milliseconds()},
+		{"POST", "/moved", terminal, 502, 0},
+		{"GET", "/moved", terminal, 200, 0},
+		{"GET", "/loop", failed, 500, 0},
+		{"GET", "/big", terminal, 502, 0},
+		{"POST", "/big", terminal, 502, 0},
+	} {
+		name := c.method + " " + c.path
+		r := h.one(ask("http", byte(i), fmt.Sprintf(`{"method":%q,"url":%q}`, c.method, rc.URL+c.path)))
+		require.Equal(t, c.kind, r.Kind, name)
+		require.Equal(t, c.code, r.Code, name)
+		require.Equal(t, c.after, r.RetryAfterMS, name)
+	}
+}
+
+func TestBuiltinHTTPOutput(t *testing.T) {
+	t.Parallel()
+	rc := newReceiver(t)
+	h := builtinHouse(t)
+	var out HTTPResponse
+	call := func(n byte, input string) {
+		t.Helper()
+		out = HTTPResponse{}
+		require.NoError(t, json.Unmarshal(h.one(ask("http", n, input)).Output, &out))
+	}
+	call(1, fmt.Sprintf(`{"method":"post","url":%q}`, rc.URL+"/status/201"))
+	require.Equal(t, 201, out.Status)
+	require.JSONEq(t, `{"a":2,"b":1}`, string(out.Body))
+	require.Equal(t, "application/json", out.Headers["Content-Type"])
+	call(2, fmt.Sprintf(`{"method":"PUT","url":%q,"headers":{"x-a":"v"},"body":{"n":1}}`, rc.URL+"/echo"))
+	require.Equal(t, `"PUT application/json v {\"n\":1}"`, string(out.Body))
+	call(3, fmt.Sprintf(`{"method":"PUT","url":%q,"headers":{"content-type":"text/csv"},"body":"a,b"}`, rc.URL+"/echo"))
+	require.Equal(t, `"PUT text/csv  a,b"`, string(out.Body))
+	r := h.one(ask("http", 4, fmt.Sprintf(`{"url":%q}`, rc.URL+"/status/404")))
+	require.NoError(t, json.Unmarshal(r.Error.Data, &out))
+	require.Equal(t, 404, out.Status, "the answer is the error's data")
+}
+
+func TestBuiltinHTTPSendsTheSameKeyOnEveryTry(t *testing.T) {
+	t.Parallel()
+	rc := newReceiver(t)
+	h := builtinHouse(t)
+	q := ask("http", 1, fmt.Sprintf(`{"method":"POST","url":%q}`, rc.URL+"/status/503"))
+	h.one(q)
+	h.store.Turn(guid(t, q))
+	q.Turn, q.Try = 2, 2
+	h.send(q, 2)
+	h.answer()
+	keys := rc.seen()
+	require.Len(t, keys, 2)
+	require.Len(t, keys[0], 64)
+	require.Equal(t, keys[0], keys[1])
+	h.one(ask("http", 2, fmt.Sprintf(`{"url":%q}`, rc.URL+"/status/200")))
+	require.Empty(t, rc.seen()[2], "a GET is no effect")
+}
+
+func TestBuiltinHTTPRefusesAndHidesSecrets(t *testing.T) {
+	t.Parallel()
+	h := builtinHouse(t)
+	for i, input := range []string{`{"url":"file:///etc/passwd"}`, `{"url":"ftp://h/x"}`, `{"url":"/x"}`, `{"url":"http://h\u007f/secret"}`, `{}`, `{"url":"http://127.0.0.1","method":"A B"}`} {
+		r := h.one(ask("http", byte(i), input))
+		require.Equal(t, []any{journal.ResponseTerminal, 400}, []any{r.Kind, r.Code}, input)
+		require.NotContains(t, r.Error.Message, "secret")
+	}
+	r := h.one(ask("http", 9, `{"url":"http://user:secret@127.0.0.1:1/secret?secret=1"}`))
+	require.Equal(t, journal.ResponseFailedTry, r.Kind)
+	require.Contains(t, r.Error.Message, "127.0.0.1:1")
+	require.NotContains(t, r.Error.Message, "secret")
+}
+
+func TestBuiltinEchoSleepFail(t *testing.T) {
+	t.Parallel()
+	h := builtinHouse(t)
+	require.Equal(t, `{"a":1}`, string(h.one(ask("echo", 1, `{"a":1}`)).Output))
+	began := time.Now()
+	require.Equal(t, `{"for":"30ms"}`, string(h.one(ask("sleep", 2, `{"for":"30ms"}`)).Output))
+	require.GreaterOrEqual(t, time.Since(began), 30*time.Millisecond)
+	require.Equal(t, 400, h.one(ask("sleep", 3, `{"for":"soon"}`)).Code)
+	q := ask("sleep", 4, `{"for":"1h"}`)
+	q.TimeoutMS = 20
+	require.Equal(t, 408, h.one(q).Code)
+
+	r := h.one(ask("fail", 5, `{"code":418,"message":"tea","data":{"pot":1}}`))
+	require.Equal(t, []any{journal.ResponseTerminal, 418, "tea", `{"pot":1}`}, []any{r.Kind, r.Code, r.Error.Message, string(r.Error.Data)})
+	q = ask("fail", 6, `{"times":2}`)
+	for try := 1; try <= 3; try++ {
+		q.Request = ask("fail", byte(10+try), ``).Request
+		q.Try = try
+		r = h.one(q)
+		if try <= 2 {
+			require.Equal(t, []any{journal.ResponseFailedTry, 500}, []any{r.Kind, r.Code})
+		}
+	}
+	require.Equal(t, `{"times":2}`, string(r.Output))
+}

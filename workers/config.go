@@ -1,0 +1,134 @@
+package workers
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/transport"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// Defaults of a Config.
+const (
+	DefaultLanes        = 16
+	DefaultConcurrency  = 64
+	DefaultLease        = 30 * time.Second
+	DefaultAckWait      = 30 * time.Second
+	DefaultResponseWait = 5 * time.Second
+	DefaultDrain        = 20 * time.Second
+	DefaultGrace        = 5 * time.Second
+)
+
+// Config of a Runtime. The zero value of a field means its default; Registry,
+// Bus, Store, Space and DeadLetter are required.
+type Config struct {
+	Registry *Registry
+	Bus      transport.Bus
+	Store    store.Worker
+	// DeadLetter records what no handler can ever take, undecodable or foreign,
+	// before it is terminated (T3): store.Engine's method of that name.
+	DeadLetter func(ctx context.Context, d collation.DeadLetter, raw []byte) error
+	// Space of the requests; one of another space is foreign.
+	Space string
+	// Epoch of the space (T4): requests of another are acked and counted. 0 takes
+	// all.
+	Epoch int64
+	// Lanes of the space (T9), default DefaultLanes; the same in all processes.
+	Lanes int
+	// Holder names this process in leases, default host and a random part. Each
+	// run appends a number: two runs in one process are two holders.
+	Holder string
+	// Concurrency is how many requests of a topic are handled at a time, from
+	// their delivery to their ack, unless the topic says otherwise; default
+	// DefaultConcurrency, at most transport.MaxSlots. The next one is pulled when
+	// one is acked, so it also bounds the responses on their way.
+	Concurrency int
+	// Lease is how long a request stays with a run that is not heard of, default
+	// DefaultLease. A third of it is the interval of heartbeats.
+	Lease time.Duration
+	// AckWait is the bus's ack wait for topics, default DefaultAckWait; a third of
+	// it is the interval at which deliveries are kept.
+	AckWait time.Duration
+	// ResponseWait bounds the wait for a response's PubAck, default
+	// DefaultResponseWait.
+	ResponseWait time.Duration
+	// Drain is how long running handlers may go on after Run's context ended,
+	// default DefaultDrain. Then their contexts end with ErrDraining.
+	Drain time.Duration
+	// Grace is how long a handler may go on after its context ended, default
+	// DefaultGrace. Then the run is given up and answered or handed back without
+	// it.
+	Grace time.Duration
+	// Observer is told of attempts; default observer.Nop.
+	Observer observer.Observer
+	// Logger gets what operators should see; default slog.Default(). No payloads.
+	Logger *slog.Logger
+}
+
+// normalise fills in defaults and reports every fault at once.
+func (c Config) normalise() (Config, error) {
+	orDefault(&c.Lanes, DefaultLanes)
+	orDefault(&c.Concurrency, DefaultConcurrency)
+	orDefault(&c.Lease, DefaultLease)
+	orDefault(&c.AckWait, DefaultAckWait)
+	orDefault(&c.ResponseWait, DefaultResponseWait)
+	orDefault(&c.Drain, DefaultDrain)
+	orDefault(&c.Grace, DefaultGrace)
+	if c.Observer == nil {
+		c.Observer = observer.Nop{}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Holder == "" {
+		host, _ := os.Hostname() // an empty one is made up for by the random part
+		c.Holder = host + "-" + rand.Text()[:8]
+	}
+	var errs []error
+	missing := func(is bool, field string) {
+		if is {
+			errs = append(errs, fmt.Errorf("workers.Config: %s is required", field))
+		}
+	}
+	missing(c.Registry == nil, "Registry")
+	missing(c.Bus == nil, "Bus")
+	missing(c.Store == nil, "Store")
+	missing(c.DeadLetter == nil, "DeadLetter")
+	missing(c.Space == "", "Space")
+	between := func(field string, v, low, high int64) {
+		if v < low || v > high {
+			errs = append(errs, fmt.Errorf("workers.Config: %s is %d, allowed is %d to %d", field, v, low, high))
+		}
+	}
+	between("Lanes", int64(c.Lanes), 1, transport.MaxLanes)
+	between("Concurrency", int64(c.Concurrency), 1, transport.MaxSlots)
+	between("Lease in ms", c.Lease.Milliseconds(), 30, time.Hour.Milliseconds())
+	between("AckWait in ms", c.AckWait.Milliseconds(), 30, time.Hour.Milliseconds())
+	between("ResponseWait in ms", c.ResponseWait.Milliseconds(), 1, c.AckWait.Milliseconds())
+	between("Drain in ms", c.Drain.Milliseconds(), 1, time.Hour.Milliseconds())
+	between("Grace in ms", c.Grace.Milliseconds(), 1, time.Hour.Milliseconds())
+	return c, errors.Join(errs...)
+}
+
+func orDefault[T int | time.Duration](field *T, value T) {
+	if *field == 0 {
+		*field = value
+	}
+}
+
+// inline is how large an output may be inside a message: half of what the bus
+// carries at most, so that the rest of the message always fits (T4).
+func inline(bus transport.Bus) int {
+	if limit := bus.MaxPayload(); limit > 0 {
+		return min(wire.MaxInline, limit/2)
+	}
+	return wire.MaxInline
+}

@@ -1,0 +1,195 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/transport"
+)
+
+func TestT10DrainLetsHandlersFinish(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	inside, release := make(chan struct{}), make(chan struct{})
+	Handle(h.reg, "long", func(context.Context, int) (int, error) {
+		close(inside)
+		<-release
+		return 1, nil
+	})
+	h.open()
+	q := ask("long", 1, `1`)
+	h.store.Put(guid(t, q), nil)
+	h.send(q, 1)
+	<-inside
+	h.stop()
+	close(release)
+	_, hint := h.answer()
+	require.Equal(t, 200, hint.Response.Code)
+	require.NoError(t, h.closed())
+	require.Zero(t, h.bus.Len(transport.ToWork("long")))
+}
+
+func TestT10DrainHandsBackWhatDoesNotFinish(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		publication int
+		class       effects.Class
+		parked      bool
+	}{
+		"not leased":        {1, effects.Pure, false},
+		"leased":            {2, effects.Pure, false},
+		"idempotent inside": {1, effects.Idempotent, false},
+		"guarded inside":    {1, effects.Guarded, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t)
+			h.cfg.Drain = 20 * time.Millisecond
+			inside := make(chan struct{})
+			var cause atomic.Value
+			Handle(h.reg, "long", func(ctx context.Context, _ int) (int, error) {
+				close(inside)
+				<-ctx.Done()
+				cause.Store(context.Cause(ctx))
+				return 0, errors.New("interrupted")
+			}, Class(c.class))
+			h.open()
+			q := ask("long", 1, `1`)
+			h.store.Put(guid(t, q), nil)
+			h.send(q, c.publication)
+			<-inside
+			h.stop()
+			require.NoError(t, h.closed())
+			require.ErrorIs(t, cause.Load().(error), ErrDraining)
+			if c.parked {
+				_, hint := h.answer()
+				require.Equal(t, journal.ResponseParked, hint.Response.Kind)
+				return
+			}
+			h.silent()
+			require.Equal(t, 1, h.bus.Len(transport.ToWork("long")), "it waits for another worker")
+			_, runs, live := h.store.Leased(guid(t, q))
+			require.False(t, live)
+			require.Zero(t, runs, "a drained run is not counted")
+		})
+	}
+}
+
+func TestT10DrainIsBounded(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.cfg.Drain = 20 * time.Millisecond
+	inside, release := make(chan struct{}), make(chan struct{})
+	Handle(h.reg, "stuck", func(context.Context, int) (int, error) {
+		close(inside)
+		<-release
+		return 1, nil
+	})
+	rt, err := NewRuntime(h.cfg)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { h.ended <- rt.Run(ctx) }()
+	q := ask("stuck", 1, `1`)
+	h.store.Put(guid(t, q), nil)
+	h.send(q, 1)
+	<-inside
+	cancel()
+	require.ErrorContains(t, h.closed(), "still run")
+	require.Equal(t, 1, h.bus.Len(transport.ToWork("stuck")), "handed back")
+	require.ErrorIs(t, rt.Run(t.Context()), ErrRunning)
+	close(release)
+	require.Eventually(t, func() bool { return rt.active.wait(time.Millisecond) }, patience, time.Millisecond)
+	require.NoError(t, h.bus.Close())
+}
+
+// quiet is a bus whose PubAcks fail or never come.
+type quiet struct {
+	transport.Bus
+	lost    atomic.Int32 // how many sends are lost
+	silence bool         // done is not called for them
+}
+
+func (q *quiet) Send(ctx context.Context, msgs []transport.Message, done func(int, error)) error {
+	if q.lost.Add(-1) < 0 {
+		return q.Bus.Send(ctx, msgs, done)
+	}
+	if !q.silence {
+		done(0, transport.ErrUnavailable)
+	}
+	return nil
+}
+
+func TestE7WithoutPubAckTheRequestComesAgain(t *testing.T) {
+	t.Parallel()
+	for name, silence := range map[string]bool{"refused": false, "never told": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t)
+			bus := &quiet{Bus: h.bus, silence: silence}
+			h.cfg.Bus = bus
+			var calls atomic.Int32
+			Handle(h.reg, "count", func(context.Context, int) (int32, error) { return calls.Add(1), nil })
+			h.open()
+			q := ask("count", 1, `1`)
+			h.store.Put(guid(t, q), nil)
+			bus.lost.Store(1)
+			require.NoError(t, transport.Publish(t.Context(), h.bus, nil))
+			h.send(q, 1)
+			m, hint := h.answer()
+			require.Equal(t, "2", string(hint.Response.Output))
+			require.Equal(t, 1, m.Header.Publication)
+			h.gone("count")
+		})
+	}
+}
+
+func TestRunReturnsWhenTheBusIsClosed(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	HandleRaw(h.reg, "echo", echo)
+	rt, err := NewRuntime(h.cfg)
+	require.NoError(t, err)
+	go func() { h.ended <- rt.Run(t.Context()) }()
+	h.send(ask("echo", 1, `1`), 1)
+	h.gone("echo")
+	require.NoError(t, h.bus.Close())
+	require.ErrorIs(t, h.closed(), transport.ErrClosed)
+}
+
+func TestT11NeverMoreThanTheConcurrency(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	var now, most atomic.Int32
+	inside, release := make(chan struct{}, 100), make(chan struct{})
+	Handle(h.reg, "slow", func(context.Context, int) (int, error) {
+		n := now.Add(1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			continue
+		}
+		inside <- struct{}{}
+		<-release
+		now.Add(-1)
+		return 1, nil
+	}, Concurrency(3))
+	h.open()
+	for i := range byte(20) {
+		q := ask("slow", i, `1`)
+		h.store.Put(guid(t, q), nil)
+		h.send(q, 1)
+	}
+	for range 3 {
+		<-inside
+	}
+	close(release)
+	for range 20 {
+		h.answer()
+	}
+	require.EqualValues(t, 3, most.Load())
+}

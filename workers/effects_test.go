@@ -1,0 +1,227 @@
+package workers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+func TestE3ABodyOfAnotherClassIsOneEffect(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	Handle(h.reg, "pay", func(ctx context.Context, in int) (string, error) {
+		if in < 0 {
+			return "", Fail(402, "declined")
+		}
+		return effects.Key(ctx), nil
+	}, Class(effects.Idempotent))
+	h.open()
+	q := ask("pay", 1, `1`)
+	r := h.one(q)
+	rows := h.store.Rows(guid(t, q))
+	require.Len(t, rows, 1)
+	require.Equal(t, "pay", rows[0].Name)
+	require.Equal(t, "idempotent", rows[0].Class)
+	require.JSONEq(t, `"`+rows[0].Key.String()+`"`, string(r.Output))
+
+	q = ask("pay", 2, `-1`)
+	r = h.one(q)
+	require.Equal(t, []any{journal.ResponseTerminal, 402, ClassBusiness}, []any{r.Kind, r.Code, r.Error.Class})
+	require.Equal(t, store.EffectCompleted, h.store.Rows(guid(t, q))[0].State, "a refusal is a result")
+	h.store.Expire(guid(t, q)) // its process died before the response was heard
+	h.send(q, 2)
+	_, hint := h.answer()
+	require.Equal(t, r, hint.Response, "and replays as the same response")
+}
+
+func TestE5WhatUnknownOutcomesComeTo(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	broken := errors.New("connection reset")
+	bodies := map[effects.Class]string{effects.Guarded: "guarded", effects.Idempotent: "idempotent", effects.Pure: "pure"}
+	for class, topic := range bodies {
+		Handle(h.reg, topic, func(ctx context.Context, hide bool) (int, error) {
+			_, err := effects.Do(ctx, "call", func(context.Context) (int, error) { return 0, broken }, class)
+			if hide {
+				return 1, nil
+			}
+			return 0, err
+		})
+	}
+	Handle(h.reg, "fatal", func(ctx context.Context, _ int) (int, error) {
+		_, err := effects.Do(ctx, "call", func(context.Context) (int, error) { return 0, broken }, effects.Idempotent)
+		return 0, Fatal(err)
+	})
+	h.open()
+	for i, hide := range []string{`false`, `true`} {
+		r := h.one(ask("guarded", byte(i), hide))
+		require.Equal(t, journal.ResponseParked, r.Kind)
+		require.Contains(t, r.Error.Message, "connection reset")
+		r = h.one(ask("idempotent", byte(10+i), hide))
+		require.Equal(t, journal.ResponseFailedTry, r.Kind, "also when the handler hides it")
+	}
+	require.Equal(t, journal.ResponseFailedTry, h.one(ask("pure", 20, `false`)).Kind)
+	require.Equal(t, journal.ResponseTerminal, h.one(ask("pure", 21, `true`)).Kind, "a pure failure may be hidden")
+	require.Equal(t, journal.ResponseTerminal, h.one(ask("fatal", 22, `0`)).Kind, "an explicit Fatal ends it all the same")
+}
+
+func TestP31ALiveGuardedCallIsNeitherRepeatedNorParked(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	var calls atomic.Int32
+	inside, release := make(chan struct{}), make(chan struct{})
+	Handle(h.reg, "pay", func(context.Context, int) (int, error) {
+		calls.Add(1)
+		close(inside)
+		<-release
+		return 7, nil
+	}, Class(effects.Guarded))
+	h.open()
+	q := ask("pay", 1, `1`)
+	h.store.Put(guid(t, q), nil)
+	h.send(q, 1)
+	<-inside
+	h.send(q, 2) // the ack wait was lost: the same request again, in the same process
+	require.Eventually(t, func() bool { return strings.Count(strings.Join(h.store.Calls(), " "), "Lease") >= 2 }, patience, time.Millisecond)
+	h.silent()
+	close(release)
+	_, hint := h.answer()
+	require.Equal(t, "7", string(hint.Response.Output))
+	require.EqualValues(t, 1, calls.Load())
+	h.store.Answer(guid(t, q)) // the engine took it: the second finds no row
+	h.gone("pay")
+	h.silent()
+	require.Equal(t, store.EffectCompleted, h.store.Rows(guid(t, q))[0].State)
+}
+
+func TestP21ALongHandlerKeepsDeliveryAndLease(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	var calls atomic.Int32
+	release := make(chan struct{})
+	Handle(h.reg, "long", func(ctx context.Context, _ int) (int, error) {
+		calls.Add(1)
+		select {
+		case <-release:
+			return 1, nil
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+	})
+	h.open()
+	q := ask("long", 1, `1`)
+	h.store.Put(guid(t, q), nil)
+	h.send(q, 1)
+	// Six heartbeats are two leases and two ack waits.
+	require.Eventually(t, func() bool { return len(h.store.Calls()) >= 6 }, patience, time.Millisecond)
+	require.NotContains(t, h.store.Calls(), "Lease", "it did not come again")
+	_, _, live := h.store.Leased(guid(t, q))
+	require.True(t, live)
+	close(release)
+	h.answer()
+	h.gone("long")
+	require.EqualValues(t, 1, calls.Load())
+}
+
+func TestE9AHeartbeatLearnsThatTheRunIsLost(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		lose func(h *house, id journal.GUID)
+		want error
+	}{
+		"job closed": {func(h *house, id journal.GUID) { h.store.CloseJob(id) }, store.ErrJobClosed},
+		"answered":   {func(h *house, id journal.GUID) { h.store.Answer(id) }, store.ErrStale},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t)
+			inside, causes := make(chan struct{}), make(chan error, 1)
+			Handle(h.reg, "long", func(ctx context.Context, _ int) (int, error) {
+				close(inside)
+				<-ctx.Done()
+				causes <- context.Cause(ctx)
+				return 1, nil
+			})
+			h.open()
+			q := ask("long", 1, `1`)
+			h.store.Put(guid(t, q), nil)
+			h.send(q, 1)
+			<-inside
+			c.lose(h, guid(t, q))
+			require.ErrorIs(t, <-causes, c.want)
+			h.gone("long")
+			h.silent()
+		})
+	}
+}
+
+func TestE9TimeoutOfATry(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	waiting := func(ctx context.Context, _ int) (int, error) {
+		<-ctx.Done()
+		return 0, errors.New("gave up")
+	}
+	Handle(h.reg, "pure", waiting)
+	Handle(h.reg, "guarded", waiting, Class(effects.Guarded))
+	Handle(h.reg, "done", func(ctx context.Context, _ int) (int, error) {
+		<-ctx.Done()
+		return 5, nil
+	})
+	h.open()
+	q := ask("pure", 1, `1`)
+	q.TimeoutMS = 20
+	r := h.one(q)
+	require.Equal(t, []any{journal.ResponseFailedTry, 408, ClassTimeout}, []any{r.Kind, r.Code, r.Error.Class})
+	q = ask("guarded", 2, `1`)
+	q.TimeoutMS = 20
+	require.Equal(t, journal.ResponseParked, h.one(q).Kind, "its call may have been applied")
+	q = ask("done", 3, `1`)
+	q.TimeoutMS = 20
+	require.Equal(t, "5", string(h.one(q).Output), "a result that is there counts")
+}
+
+func TestAHandlerThatIgnoresItsContextIsGivenUp(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	release := make(chan struct{})
+	stuck := func(context.Context, json.RawMessage) (json.RawMessage, error) {
+		<-release
+		return nil, nil
+	}
+	HandleRaw(h.reg, "pure", stuck)
+	HandleRaw(h.reg, "guarded", stuck, Class(effects.Guarded))
+	h.open()
+	t.Cleanup(func() { close(release) })
+	q := ask("pure", 1, `1`)
+	q.TimeoutMS = 20
+	require.Equal(t, 408, h.one(q).Code)
+	q = ask("guarded", 2, `1`)
+	q.TimeoutMS = 20
+	require.Equal(t, journal.ResponseParked, h.one(q).Kind)
+}
+
+func TestInfo(t *testing.T) {
+	t.Parallel()
+	require.Zero(t, Info(t.Context()))
+	h := newHouse(t)
+	Handle(h.reg, "who", func(ctx context.Context, _ int) (Call, error) { return Info(ctx), nil })
+	h.open()
+	q := ask("who", 1, `1`)
+	var got Call
+	require.NoError(t, json.Unmarshal(h.one(q).Output, &got))
+	require.Equal(t, Call{
+		Space: "shop", Job: q.Job, Key: "key", Generation: 1, Flow: "order", Version: "1", Activity: "charge", DAD: ",0,0",
+		Topic: "who", Request: q.Request, Turn: 1, Try: 1, Attempts: 3,
+	}, got)
+}

@@ -1,0 +1,163 @@
+package workers
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Classes of the errors in responses, as expressions and operators see them.
+const (
+	ClassBusiness = "business"         // Fail
+	ClassInput    = "input"            // an input that does not fit the handler
+	ClassFatal    = "fatal"            // Fatal
+	ClassError    = "error"            // any other error
+	ClassPanic    = "panic"            // with its stack
+	ClassTimeout  = "timeout"          // the try's timeout passed
+	ClassTooLarge = "result_too_large" // over wire.MaxResult
+	ClassInvalid  = "result_invalid"   // no JSON that can be recorded
+	ClassParked   = "parked"           // an effect of unknown outcome
+)
+
+// MaxErrorData bounds the data of an error, in bytes of canonical JSON. Data
+// beyond it is left out and the message says so.
+const MaxErrorData = effects.MaxFailureData
+
+const (
+	codeBadInput    = http.StatusBadRequest
+	codeTooMany     = http.StatusTooManyRequests
+	lowestErrorCode = 400
+	lastErrorCode   = 599
+)
+
+// Error is a business error as Fail makes it.
+type Error struct {
+	Code    int    // 400…599
+	Class   string // ClassBusiness unless said otherwise
+	Message string
+	Data    json.RawMessage // canonical, nil for none
+}
+
+// Error gives code and message.
+func (e *Error) Error() string { return fmt.Sprintf("error %d: %s", e.Code, e.Message) }
+
+// Refusal implements effects.Refusal: inside an effect, a terminal business error
+// is its result (E5).
+func (e *Error) Refusal() (int, journal.Failure, bool) {
+	return e.Code, journal.Failure{Class: e.Class, Message: e.Message, Data: e.Data}, terminalCode(e.Code)
+}
+
+// terminalCode tells business errors, which end the activity, from the codes of
+// a failed try: 408, 429 and 5xx (E8).
+func terminalCode(code int) bool {
+	return code < collation.CodeInternal && code != collation.CodeTimeout && code != codeTooMany
+}
+
+// FailOption adds to an Error.
+type FailOption func(*Error)
+
+// Data adds a value that marshals to JSON, at most MaxErrorData bytes; flows read
+// it as `.error.data`.
+func Data(v any) FailOption {
+	return func(e *Error) {
+		raw, err := json.Marshal(v)
+		if err == nil {
+			raw, err = canonical.Payload(raw)
+		}
+		switch {
+		case err != nil:
+			e.Message += fmt.Sprintf(" (its data is left out: %v)", err)
+		case len(raw) > MaxErrorData:
+			e.Message += fmt.Sprintf(" (its data is left out: %d bytes, the limit is %d)", len(raw), MaxErrorData)
+		default:
+			e.Data = raw
+		}
+	}
+}
+
+// Fail is a business error: the activity ends with code and message, which the
+// flow can branch on. Codes 408, 429 and 5xx are a failed try instead, repeated by
+// the activity's policy, terminal when that is exhausted (E8, E11). A code outside
+// 400…599 becomes 500.
+func Fail(code int, message string, options ...FailOption) error {
+	e := &Error{Code: code, Class: ClassBusiness, Message: message}
+	if code < lowestErrorCode || code > lastErrorCode {
+		e.Code = collation.CodeInternal
+		e.Message = fmt.Sprintf("%s (code %d is outside 400…599)", message, code)
+	}
+	for _, o := range options {
+		o(e)
+	}
+	return e
+}
+
+// Fatal marks err as terminal: no further try, whatever the policy says (E8). The
+// code is that of a Fail within err, else 500. Fatal(nil) is nil.
+func Fatal(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fatalError{err}
+}
+
+type fatalError struct{ err error }
+
+func (e *fatalError) Error() string { return e.err.Error() }
+func (e *fatalError) Unwrap() error { return e.err }
+
+// Refusal implements effects.Refusal: inside an effect it is a result.
+func (e *fatalError) Refusal() (int, journal.Failure, bool) {
+	code, class, data := coded(e.err, ClassFatal)
+	return code, journal.Failure{Class: class, Message: e.Error(), Data: data}, true
+}
+
+// RetryAfter marks err as a failed try whose next one comes after d, instead of
+// the policy's backoff (E8). It goes before the code of a Fail within err.
+// RetryAfter(d, nil) is nil.
+func RetryAfter(d time.Duration, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &retryError{err: err, after: max(d, 0)}
+}
+
+type retryError struct {
+	err   error
+	after time.Duration
+}
+
+func (e *retryError) Error() string { return e.err.Error() }
+func (e *retryError) Unwrap() error { return e.err }
+
+// Refusal implements effects.Refusal: it is none, its outcome is unknown.
+func (e *retryError) Refusal() (int, journal.Failure, bool) {
+	code, class, data := coded(e.err, ClassError)
+	return code, journal.Failure{Class: class, Message: e.Error(), Data: data}, false
+}
+
+// coded finds code, class and data of the Fail within err.
+func coded(err error, class string) (int, string, json.RawMessage) {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code, e.Class, e.Data
+	}
+	return collation.CodeInternal, class, nil
+}
+
+// panicError is what a handler that panicked ends with.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
+
+func invalidResult(topic string, err error) error {
+	return Fatal(&Error{Code: collation.CodeInternal, Class: ClassInvalid, Message: fmt.Sprintf("the result of %s cannot be recorded: %v", topic, err)})
+}

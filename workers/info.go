@@ -1,0 +1,36 @@
+package workers
+
+import (
+	"context"
+
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// Call says which request a handler run answers.
+type Call struct {
+	Space, Job, Key string // Key is the job's
+	Generation      int64
+	Flow, Version   string
+	Activity, DAD   string
+	Element         int // index under `each`
+	Topic, Request  string
+	Turn            int // answers so far, plus 1
+	Try, Attempts   int // failed tries so far, plus 1; the policy's limit
+	TimeoutMS       int64
+	Trace           string // W3C traceparent of the job, or ""
+}
+
+type callKey struct{}
+
+// Info returns the call that ctx belongs to; outside a job it is zero (E14).
+func Info(ctx context.Context) Call {
+	q, _ := ctx.Value(callKey{}).(*wire.Request)
+	if q == nil {
+		return Call{}
+	}
+	return Call{
+		Space: q.Space, Job: q.Job, Key: q.Key, Generation: q.Generation, Flow: q.Flow, Version: q.Version,
+		Activity: q.Activity, DAD: q.DAD, Element: q.Element, Topic: q.Topic, Request: q.Request,
+		Turn: q.Turn, Try: q.Try, Attempts: q.Attempts, TimeoutMS: q.TimeoutMS, Trace: q.Trace,
+	}
+}

@@ -1,0 +1,146 @@
+package workers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/transport"
+)
+
+// Registry holds handlers by topic. It is safe for concurrent use; what is
+// registered after NewRuntime is not served.
+type Registry struct {
+	mu       sync.Mutex
+	handlers map[string]*handler
+	errs     []error
+}
+
+// handler is one registered topic.
+type handler struct {
+	topic       string
+	class       effects.Class
+	concurrency int // 0: the runtime's
+	fn          func(ctx context.Context, input []byte) ([]byte, error)
+}
+
+// New returns an empty registry.
+func New() *Registry { return &Registry{handlers: make(map[string]*handler)} }
+
+// Topics lists what is registered, sorted.
+func (r *Registry) Topics() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	topics := make([]string, 0, len(r.handlers))
+	for topic := range r.handlers {
+		topics = append(topics, topic)
+	}
+	slices.Sort(topics)
+	return topics
+}
+
+// Option changes how a topic is handled.
+type Option func(*handler) error
+
+// Class makes the body of the handler one effect of that class, named by its
+// topic (E3). Without it the body is Pure: it runs again after a crash, and names
+// its effects itself.
+func Class(c effects.Class) Option {
+	return func(h *handler) error {
+		if c == effects.Tx {
+			return effects.ErrTx
+		}
+		if !c.Valid() {
+			return fmt.Errorf("class %.40q is none of pure, idempotent, guarded", string(c))
+		}
+		h.class = c
+		return nil
+	}
+}
+
+// Concurrency bounds the requests of this topic that the process handles at a
+// time, 1 to transport.MaxSlots. Default: Config.Concurrency.
+func Concurrency(n int) Option {
+	return func(h *handler) error {
+		if n < 1 || n > transport.MaxSlots {
+			return fmt.Errorf("concurrency %d: 1 to %d is allowed", n, transport.MaxSlots)
+		}
+		h.concurrency = n
+		return nil
+	}
+}
+
+// Handle registers fn for a topic; input and output travel as JSON. An input that
+// does not fit into In is a business error 400 and never reaches fn. Mistakes (a
+// bad topic, a topic registered twice, a bad option) are returned by NewRuntime,
+// all of them.
+func Handle[In, Out any](r *Registry, topic string, fn func(context.Context, In) (Out, error), options ...Option) {
+	HandleRaw(r, topic, func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
+		var in In
+		if len(input) > 0 {
+			if err := json.Unmarshal(input, &in); err != nil {
+				return nil, &Error{Code: codeBadInput, Class: ClassInput, Message: fmt.Sprintf("the input of %s does not fit into %T: %v", topic, in, err)}
+			}
+		}
+		out, err := fn(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		raw, err := json.Marshal(out)
+		if err != nil {
+			return nil, invalidResult(topic, err)
+		}
+		return raw, nil
+	}, options...)
+}
+
+// HandleRaw registers fn for a topic; fn gets the input as it is and returns JSON,
+// nil for null.
+func HandleRaw(r *Registry, topic string, fn func(context.Context, json.RawMessage) (json.RawMessage, error), options ...Option) {
+	h := &handler{topic: topic, class: effects.Pure}
+	h.fn = func(ctx context.Context, input []byte) ([]byte, error) { return fn(ctx, input) }
+	var errs []error
+	if err := transport.ValidateTopic(topic); err != nil {
+		errs = append(errs, err)
+	}
+	for _, o := range options {
+		errs = append(errs, o(h))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.handlers[topic] != nil {
+		errs = append(errs, errors.New("it is registered twice"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		r.errs = append(r.errs, fmt.Errorf("handler of topic %.80q: %w", topic, err))
+		return
+	}
+	r.handlers[topic] = h
+}
+
+// all returns the handlers in the order of their topics, or every mistake.
+func (r *Registry) all() ([]*handler, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	hs := make([]*handler, 0, len(r.handlers))
+	for _, h := range r.handlers {
+		hs = append(hs, h)
+	}
+	slices.SortFunc(hs, func(a, b *handler) int { return strings.Compare(a.topic, b.topic) })
+	return hs, errors.Join(r.errs...)
+}
+
+// invoke runs the body, as one effect unless it is Pure (E3).
+func (h *handler) invoke(ctx context.Context, input []byte) ([]byte, error) {
+	if h.class == effects.Pure {
+		return h.fn(ctx, input)
+	}
+	return effects.Do(ctx, h.topic, func(ctx context.Context) (json.RawMessage, error) {
+		return h.fn(ctx, input)
+	}, h.class)
+}

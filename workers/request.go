@@ -1,0 +1,166 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// storeWait bounds each call of the store outside of effects.
+const storeWait = 10 * time.Second
+
+// Reasons of dead letters.
+const (
+	reasonUndecodable = "undecodable"
+	reasonForeign     = "foreign"
+)
+
+// prepare reads the request, leases it where it was delivered or published before
+// (E9), and gets its input. It reports false when the delivery is finished: there
+// is nothing to run.
+func (r *run) prepare() bool {
+	if reason, err := r.decode(); err != nil {
+		r.bury(reason, err)
+		return false
+	}
+	h := &r.d.Message().Header
+	if want := r.rt.cfg.Epoch; want != 0 && h.Epoch != want {
+		r.count("other_epoch")
+		r.settle(r.d.Ack)
+		return false
+	}
+	again := r.d.Count() > 1 || h.Publication > 1
+	lease := store.Lease{
+		Job: r.job, Request: r.request, Space: r.req.Space, Generation: r.req.Generation,
+		Turn: r.req.Turn, Fence: r.req.Fence, Holder: r.holder(),
+	}
+	if again {
+		if r.d.Count() > 1 {
+			r.rt.cfg.Observer.Count(observer.MetricRedelivered, 1, "topic", r.h.topic)
+		}
+		var ok bool
+		if lease, ok = r.lease(lease); !ok {
+			return false
+		}
+	}
+	r.session = effects.NewSession(effects.Config{
+		Store: r.rt.cfg.Store, Lease: lease, Held: again, TTL: r.rt.cfg.Lease, Replay: again, Observer: r.rt.cfg.Observer,
+		Identity: effects.Identity{
+			Space: r.req.Space, Job: r.job, Generation: r.req.Generation, Version: r.req.Version,
+			Activity: r.req.Activity, DAD: r.req.DAD, Element: r.req.Element,
+		},
+	})
+	return r.input()
+}
+
+// decode reads the message; its error is for good.
+func (r *run) decode() (reason string, err error) {
+	if err := r.d.Err(); err != nil {
+		return reasonUndecodable, err
+	}
+	m := r.d.Message()
+	if r.req, err = wire.Decode[wire.Request](m.Body); err != nil {
+		return reasonUndecodable, err
+	}
+	if r.job, err = journal.ParseJobID(r.req.Job); err != nil {
+		return reasonUndecodable, fmt.Errorf("job: %w", err)
+	}
+	if r.request, err = journal.ParseGUID(r.req.Request); err != nil {
+		return reasonUndecodable, fmt.Errorf("request: %w", err)
+	}
+	if _, err = collation.ParseDAD(r.req.DAD); err != nil {
+		return reasonUndecodable, err
+	}
+	switch {
+	case r.req.Space != r.rt.cfg.Space:
+		return reasonForeign, fmt.Errorf("it is of space %.40q, this worker serves %q", r.req.Space, r.rt.cfg.Space)
+	case journal.GUID(m.Header.GUID) != r.request:
+		return reasonUndecodable, fmt.Errorf("its header names %s, its body request %s", journal.GUID(m.Header.GUID), r.request)
+	case r.req.Topic != r.h.topic:
+		return reasonUndecodable, fmt.Errorf("it came on topic %s and names topic %.200q", r.h.topic, r.req.Topic)
+	case r.req.Turn < 1 || r.req.Turn != m.Header.Turn:
+		return reasonUndecodable, fmt.Errorf("its header names turn %d, its body turn %d", m.Header.Turn, r.req.Turn)
+	case r.req.Activity == "":
+		return reasonUndecodable, errors.New("it names no activity")
+	}
+	return "", nil
+}
+
+// bury commits a dead letter, then terminates the message (T3).
+func (r *run) bury(reason string, err error) {
+	r.count(reason)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), storeWait)
+	defer cancel()
+	letter := collation.DeadLetter{Kind: journal.MessageRequest, Reason: reason, Message: wire.CutText(err.Error())}
+	if r.req != nil {
+		letter.Job, letter.Row, letter.Activity = r.job, r.request, r.req.Activity
+	}
+	if failed := r.rt.cfg.DeadLetter(ctx, letter, r.d.Message().Body); failed != nil {
+		r.handBack("record a dead letter", failed)
+		return
+	}
+	r.rt.cfg.Logger.Error("a request went to the dead letters", "topic", r.h.topic, "reason", reason, "error", err)
+	r.settle(func() error { return r.d.Term(reason) })
+}
+
+// holder names this run: two runs in one process are two holders, so that a
+// redelivery of a request that still runs here is handed back, not taken over.
+func (r *run) holder() string {
+	return r.rt.cfg.Holder + "#" + strconv.FormatUint(r.rt.runs.Add(1), 36)
+}
+
+// lease takes a request that may have been run before (E9).
+func (r *run) lease(want store.Lease) (store.Lease, bool) {
+	ctx, cancel := context.WithTimeout(r.rt.base, storeWait)
+	defer cancel()
+	l, err := r.rt.cfg.Store.Lease(ctx, r.job, r.request, want.Turn, want.Holder, r.rt.cfg.Lease)
+	switch {
+	case err == nil:
+		l.Space, l.Generation = want.Space, want.Generation
+		return l, true
+	case errors.Is(err, store.ErrLeased):
+		r.count("leased")
+		r.nak(r.busyDelay())
+	case errors.Is(err, store.ErrStale), errors.Is(err, store.ErrJobClosed), errors.Is(err, store.ErrNotFound):
+		r.count("stale")
+		r.settle(r.d.Ack)
+	case errors.Is(err, store.ErrExhausted):
+		r.count("exhausted")
+		r.log().Error("a request is stuck: it was run too often without an answer", "limit", store.MaxRuns)
+		r.settle(r.d.Ack)
+	default:
+		r.handBack("lease the request", err)
+	}
+	return l, false
+}
+
+// input reads an input that is too large for a message from its row (T4).
+func (r *run) input() bool {
+	r.in = r.req.Input
+	if r.in != nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(r.rt.base, storeWait)
+	defer cancel()
+	var err error
+	r.in, err = r.rt.cfg.Store.Input(ctx, r.job, r.request)
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrStale):
+		r.count("stale")
+		r.settle(r.d.Ack)
+	default:
+		r.handBack("read the input", err)
+	}
+	return false
+}

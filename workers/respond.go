@@ -1,0 +1,58 @@
+package workers
+
+import (
+	"context"
+	"crypto/sha256"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/transport"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// respond sends the response to the job's lane; the request is acked when the bus
+// has it, and comes again when it has not (E7). A response has no row: its GUID is
+// derived, so that sending it twice is harmless.
+func (r *run) respond(response *wire.Response) {
+	if len(response.Output) > r.rt.inline {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), storeWait)
+		defer cancel()
+		digest := journal.Digest(sha256.Sum256(response.Output))
+		if err := r.rt.cfg.Store.PutPayload(ctx, r.job, digest, response.Output); err != nil {
+			r.handBack("store an output over the size of a message", err)
+			return
+		}
+		response.Output, response.Ref = nil, digest.String()
+	}
+	asked := &r.d.Message().Header
+	r.response[0] = transport.Message{
+		To: transport.ToLane(wire.LaneOf(r.job, r.rt.cfg.Lanes)),
+		Header: transport.Header{
+			GUID: collation.ResponseGUID(r.request, r.req.Turn), Turn: r.req.Turn,
+			// Publication and time are the request's. A re-sent request's answer is
+			// then no duplicate of one that was lost, and the look before a re-send
+			// finds the answer on its way (T2).
+			Publication: asked.Publication, PublishedAt: asked.PublishedAt, Epoch: asked.Epoch,
+			Traceparent: r.trace(),
+		},
+		Body: wire.Encode(&wire.Hint{
+			Kind: journal.MessageResponse, Job: r.req.Job, Row: r.req.Request, Activity: r.req.Activity, DAD: r.req.DAD,
+			Turn: r.req.Turn, Flow: r.req.Flow, Version: r.req.Version, Response: response,
+		}),
+	}
+	r.pulse.answering()
+	// Not the base context: what a drained run answers still goes out. The bound
+	// keeps runs from piling up behind a bus without room (T11).
+	ctx, cancel := context.WithTimeout(context.Background(), r.rt.cfg.ResponseWait)
+	defer cancel()
+	_ = r.rt.cfg.Bus.Send(ctx, r.response[:], r.sent) // sent is told the outcome in any case
+}
+
+// sent is the bus's word on the response.
+func (r *run) sent(_ int, err error) {
+	if err != nil {
+		r.handBack("publish the response", err)
+		return
+	}
+	r.settle(r.d.Ack)
+}

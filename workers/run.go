@@ -1,0 +1,234 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/transport"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// run is one delivery of a request, from its arrival until it is finished. Its
+// goroutine decodes, leases, calls the handler and sends the response; the bus's
+// callback, or the pulse, finishes the delivery.
+type run struct {
+	rt    *Runtime
+	h     *handler
+	d     transport.Delivery
+	began time.Time
+
+	req     *wire.Request
+	job     journal.JobID
+	request journal.GUID
+	in      []byte
+	session *effects.Session
+
+	ctx    context.Context // the handler's
+	cancel context.CancelCauseFunc
+	end    func(error, []observer.Span) // of the attempt's span
+
+	claimed atomic.Bool // who concludes: the handler's return, or giving up
+	settled atomic.Bool // the delivery is finished
+
+	pulse    pulse
+	response [1]transport.Message
+}
+
+// errGoexit is what a handler ends with that ends its goroutine.
+var errGoexit = errors.New("the handler ended its goroutine (runtime.Goexit) instead of returning")
+
+// serve is the goroutine of the run.
+func (r *run) serve() {
+	defer r.rt.active.add(-1)
+	r.pulse.start(r)
+	if !r.prepare() {
+		return
+	}
+	stop := r.open()
+	out, err := []byte(nil), errGoexit
+	defer func() {
+		if v := recover(); v != nil {
+			err = &panicError{value: v, stack: debug.Stack()}
+		}
+		if r.claimed.CompareAndSwap(false, true) {
+			r.conclude(out, err)
+		} else {
+			r.log().Warn("a handler returned after its run had been given up", "after", time.Since(r.began))
+		}
+		stop()
+	}()
+	out, err = r.h.invoke(r.ctx, r.in)
+}
+
+// open makes the handler's context: it ends with the drain, with the try's
+// timeout (E9), or when the run is lost.
+func (r *run) open() (stop func()) {
+	ctx, end := r.rt.cfg.Observer.Attempt(r.rt.base, r.trace(), r.subject(0))
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop = func() { cancel(context.Canceled) }
+	if ms := r.req.TimeoutMS; ms > 0 {
+		var release context.CancelFunc
+		ctx, release = context.WithTimeoutCause(ctx, time.Duration(ms)*time.Millisecond, ErrTimeout)
+		stop = func() { release(); cancel(context.Canceled) }
+	}
+	ctx = effects.With(ctx, r.session)
+	r.pulse.mu.Lock()
+	defer r.pulse.mu.Unlock()
+	r.ctx, r.cancel, r.end = context.WithValue(ctx, callKey{}, r.req), cancel, end
+	r.pulse.running = true
+	return stop
+}
+
+// conclude decides what a run that ended comes to. It is called once.
+func (r *run) conclude(out []byte, err error) {
+	verdict := r.session.Verdict()
+	cause := context.Cause(r.ctx)
+	timedOut := errors.Is(cause, ErrTimeout)
+	var trouble *effects.StoreError
+	switch {
+	case isLost(cause), isLost(verdict):
+		r.finished("lost", errors.Join(cause, verdict), 0)
+		r.settle(r.d.Ack)
+	case errors.Is(verdict, effects.ErrBusy):
+		r.finished("busy", verdict, 0)
+		r.nak(r.busyDelay())
+	case errors.As(verdict, &trouble):
+		r.finished("handed_back", verdict, 0)
+		r.handBack("run the effects", verdict)
+	default:
+		response := success(r.h.topic, out)
+		if err != nil {
+			response = failure(err, timedOut)
+		}
+		response = overruled(response, err, verdict, timedOut)
+		if response.Kind == journal.ResponseFailedTry && errors.Is(cause, ErrDraining) {
+			r.finished("drained", cause, 0)
+			r.drained()
+			return
+		}
+		r.finished(string(response.Kind), err, response.Code)
+		r.respond(response)
+	}
+}
+
+// isLost reports that the run's request is not its own any more: no answer (E9).
+func isLost(err error) bool {
+	return errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrJobClosed) || errors.Is(err, store.ErrLeased) && !errors.Is(err, effects.ErrBusy)
+}
+
+// giveUp concludes a run whose handler ignores the end of its context.
+func (r *run) giveUp() {
+	if !r.claimed.CompareAndSwap(false, true) {
+		return
+	}
+	cause := context.Cause(r.ctx)
+	r.log().Error("a handler ignores the end of its context: its run is given up", "cause", cause, "after", time.Since(r.began))
+	r.session.Abandon(cause)
+	r.conclude(nil, fmt.Errorf("the handler ignored the end of its context: %w", cause))
+}
+
+// drained hands a run back that the drain cut off (E9).
+func (r *run) drained() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), storeWait)
+	defer cancel()
+	if err := r.session.HandBack(ctx); err != nil {
+		r.log().Warn("a drained run could not end its lease, it runs out by itself", "error", err)
+	}
+	r.nak(transport.MinNakDelay)
+}
+
+// handBack is for trouble with the infrastructure: never a response (C10).
+func (r *run) handBack(op string, err error) {
+	r.log().Warn("a request is handed back", "op", op, "delivery", r.d.Count(), "error", err)
+	r.nak(backoff(r.d.Count()))
+}
+
+func (r *run) nak(delay time.Duration) {
+	r.settle(func() error { return r.d.Nak(delay) })
+}
+
+// settle finishes the delivery, once.
+func (r *run) settle(say func() error) {
+	if !r.settled.CompareAndSwap(false, true) {
+		return
+	}
+	r.pulse.stop()
+	if err := say(); err != nil && !errors.Is(err, transport.ErrFinished) {
+		// It comes again after the ack wait, and is met by its row.
+		r.log().Debug("a delivery could not be finished", "error", err)
+	}
+	r.rt.active.add(-1)
+}
+
+// Delays before a request that was handed back comes again.
+const (
+	firstBackoff = 250 * time.Millisecond
+	maxBackoff   = 30 * time.Second
+	maxBusyDelay = 5 * time.Second
+)
+
+func backoff(deliveries int) time.Duration {
+	return min(firstBackoff<<min(max(deliveries-1, 0), 10), maxBackoff)
+}
+
+// busyDelay is the wait for another run: a part of what its lease has left at
+// most.
+func (r *run) busyDelay() time.Duration { return min(r.rt.cfg.Lease/6, maxBusyDelay) }
+
+// finished tells the observer how the attempt ended.
+func (r *run) finished(outcome string, err error, code int) {
+	r.count(outcome)
+	if err == nil && code >= lowestErrorCode {
+		err = fmt.Errorf("error %d", code)
+	}
+	r.end(err, r.session.Spans())
+}
+
+func (r *run) count(outcome string) {
+	r.rt.cfg.Observer.Count(observer.MetricHandled, 1, "topic", r.h.topic, "outcome", outcome)
+}
+
+func (r *run) trace() string {
+	if r.req.Trace != "" {
+		return r.req.Trace
+	}
+	return r.d.Message().Header.Traceparent
+}
+
+func (r *run) subject(code int) observer.Subject {
+	return observer.Subject{
+		Space: r.req.Space, Job: r.req.Job, Key: r.req.Key, Flow: r.req.Flow, Activity: r.req.Activity, DAD: r.req.DAD,
+		GUID: r.req.Request, Topic: r.h.topic, Code: code, Turn: r.req.Turn, Try: r.req.Try,
+	}
+}
+
+func (r *run) log() *slog.Logger {
+	if r.req == nil {
+		return r.rt.cfg.Logger.With("topic", r.h.topic)
+	}
+	return r.rt.cfg.Logger.With("topic", r.h.topic, "job", r.req.Job, "activity", r.req.Activity, "dad", r.req.DAD, "turn", r.req.Turn, "try", r.req.Try)
+}
+
+// pulse keeps a run alive from one timer: deliveries in progress, the lease, the
+// grace of a handler whose context ended, and the wait for a PubAck.
+type pulse struct {
+	mu       sync.Mutex
+	r        *run
+	timer    *time.Timer
+	stopped  bool
+	running  bool      // the handler's context exists
+	kept     time.Time // last InProgress
+	beat     time.Time // last heartbeat, or the beginning
+	ended    time.Time // when the context's end was first seen
+	answered time.Time // when the response was handed to the bus
+}

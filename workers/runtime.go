@@ -1,0 +1,149 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quipu-journal/quipu/transport"
+)
+
+// Errors and causes of the runtime.
+var (
+	// ErrDraining is the cause of a handler's context that ended because its
+	// process goes down; the request is handed back (T10).
+	ErrDraining = errors.New("the worker is draining: the request is handed back")
+	// ErrRunning is returned by a second Run.
+	ErrRunning = errors.New("the runtime ran already: make a new one")
+)
+
+// Runtime serves the handlers of one registry. Make one with NewRuntime.
+type Runtime struct {
+	cfg      Config
+	handlers []*handler
+	inline   int
+	started  atomic.Bool
+	runs     atomic.Uint64 // numbers the holders
+	active   gauge
+	base     context.Context // of every run; set by Run
+}
+
+// NewRuntime checks config and registry and reports every mistake in them.
+func NewRuntime(cfg Config) (*Runtime, error) {
+	cfg, err := cfg.normalise()
+	if err != nil {
+		return nil, err
+	}
+	handlers, err := cfg.Registry.all()
+	if err != nil {
+		return nil, err
+	}
+	return &Runtime{cfg: cfg, handlers: handlers, inline: inline(cfg.Bus)}, nil
+}
+
+// Run serves until ctx ends or the bus fails for good, then drains (T10): no new
+// requests, running handlers get Config.Drain, then their contexts end with
+// ErrDraining and what does not finish is handed back. It returns nil after a
+// clean drain, at the latest Drain + Grace + ResponseWait after ctx ended, with an
+// error that counts the handlers that ignored their context.
+func (rt *Runtime) Run(ctx context.Context) error {
+	if !rt.started.CompareAndSwap(false, true) {
+		return ErrRunning
+	}
+	base, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(ErrDraining)
+	rt.base = base
+	pulls, ctx := errgroup.WithContext(ctx)
+	for _, h := range rt.handlers {
+		slots := h.concurrency
+		if slots == 0 {
+			slots = rt.cfg.Concurrency
+		}
+		pulls.Go(func() error {
+			idle := make(chan *run)
+			defer close(idle)
+			err := rt.cfg.Bus.Consume(ctx, transport.ToWork(h.topic), slots, func(d transport.Delivery) { rt.accept(h, d, idle) })
+			if err != nil {
+				return fmt.Errorf("serve topic %s: %w", h.topic, err)
+			}
+			return nil
+		})
+	}
+	<-ctx.Done()
+	err := pulls.Wait()
+	return errors.Join(err, rt.drain(stop))
+}
+
+// accept gives a delivery to a goroutine that waits at idle, or to a new one:
+// a goroutine that ran before has a stack of the right size. The bus bounds
+// their number: a delivery keeps its slot until it is finished.
+func (rt *Runtime) accept(h *handler, d transport.Delivery, idle chan *run) {
+	r := &run{rt: rt, h: h, d: d, began: time.Now()}
+	rt.active.add(2) // the handler's return, and the delivery's end
+	select {
+	case idle <- r:
+	default:
+		go func() {
+			r.serve()
+			for r := range idle {
+				r.serve()
+			}
+		}()
+	}
+}
+
+func (rt *Runtime) drain(stop context.CancelCauseFunc) error {
+	if rt.active.wait(rt.cfg.Drain) {
+		return nil
+	}
+	stop(ErrDraining)
+	if rt.active.wait(rt.cfg.Grace + rt.cfg.ResponseWait) {
+		return nil
+	}
+	return fmt.Errorf("drain: handlers still run %v after their contexts ended; their requests were handed back", rt.cfg.Grace+rt.cfg.ResponseWait)
+}
+
+// gauge counts what is under way.
+type gauge struct {
+	mu   sync.Mutex
+	n    int
+	idle chan struct{} // closed when n is 0, if somebody waits
+}
+
+func (g *gauge) add(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.n += n
+	if g.n == 0 && g.idle != nil {
+		close(g.idle)
+		g.idle = nil
+	}
+}
+
+// wait waits until nothing is under way; it reports false when that takes longer
+// than limit.
+func (g *gauge) wait(limit time.Duration) bool {
+	g.mu.Lock()
+	if g.n == 0 {
+		g.mu.Unlock()
+		return true
+	}
+	if g.idle == nil {
+		g.idle = make(chan struct{})
+	}
+	idle := g.idle
+	g.mu.Unlock()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-idle:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

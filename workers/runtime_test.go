@@ -1,0 +1,313 @@
+package workers
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/transport"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+func TestResponseMessage(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	Handle(h.reg, "sum", func(_ context.Context, in []int) (map[string]int, error) {
+		return map[string]int{"sum": in[0] + in[1], "n": 2}, nil
+	})
+	h.open()
+	q := ask("sum", 1, `[1,2]`)
+	h.store.Put(guid(t, q), nil)
+	h.send(q, 1)
+	m, hint := h.answer()
+	job, err := journal.ParseJobID(q.Job)
+	require.NoError(t, err)
+	require.Equal(t, transport.ToLane(wire.LaneOf(job, 4)), m.To)
+	require.Equal(t, transport.Header{
+		GUID: collation.ResponseGUID(guid(t, q), 1), Publication: 1, Turn: 1, Epoch: 1, PublishedAt: 77,
+	}, m.Header)
+	require.Equal(t, &wire.Hint{
+		Kind: journal.MessageResponse, Job: q.Job, Row: q.Request, Activity: "charge", DAD: ",0,0", Turn: 1, Flow: "order", Version: "1",
+		Response: &wire.Response{Kind: journal.ResponseTerminal, Code: 200, Output: json.RawMessage(`{"n":2,"sum":3}`)},
+	}, hint)
+	h.gone("sum")
+	require.Empty(t, h.store.Calls(), "a first delivery costs no round trip")
+}
+
+func TestErrorsBecomeResponses(t *testing.T) {
+	t.Parallel()
+	plain := errors.New("broken pipe")
+	const terminal, failed = journal.ResponseTerminal, journal.ResponseFailedTry
+	for name, c := range map[string]struct {
+		err   error
+		kind  journal.ResponseKind
+		code  int
+		class string
+		after int64
+	}{
+		"plain":               {plain, failed, 500, ClassError, 0},
+		"business 4xx":        {Fail(402, "broken pipe"), terminal, 402, ClassBusiness, 0},
+		"business 408":        {Fail(408, "broken pipe"), failed, 408, ClassBusiness, 0},
+		"business 429":        {Fail(429, "broken pipe"), failed, 429, ClassBusiness, 0},
+		"business 5xx":        {Fail(503, "broken pipe"), failed, 503, ClassBusiness, 0},
+		"no error code":       {Fail(200, "broken pipe"), failed, 500, ClassBusiness, 0},
+		"wrapped":             {errors.Join(errors.New("a"), Fail(404, "broken pipe")), terminal, 404, ClassBusiness, 0},
+		"fatal":               {Fatal(plain), terminal, 500, ClassFatal, 0},
+		"fatal 5xx":           {Fatal(Fail(503, "broken pipe")), terminal, 503, ClassBusiness, 0},
+		"retry after":         {RetryAfter(2*time.Second, plain), failed, 500, ClassError, 2000},
+		"retry after 404":     {RetryAfter(time.Second, Fail(404, "broken pipe")), failed, 404, ClassBusiness, 1000},
+		"fatal goes first":    {Fatal(RetryAfter(time.Second, plain)), terminal, 500, ClassFatal, 0},
+		"not done":            {effects.NotDone(plain), failed, 500, ClassError, 0},
+		"not done, retry":     {RetryAfter(time.Second, effects.NotDone(plain)), failed, 500, ClassError, 1000},
+		"retry after nothing": {RetryAfter(-time.Second, plain), failed, 500, ClassError, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := failure(c.err, false)
+			require.Equal(t, c.kind, r.Kind)
+			require.Equal(t, c.code, r.Code)
+			require.Equal(t, c.class, r.Error.Class)
+			require.Contains(t, r.Error.Message, "broken pipe")
+			require.Equal(t, c.after, r.RetryAfterMS)
+			_, err := r.Journal()
+			require.NoError(t, err)
+		})
+	}
+	require.NoError(t, Fatal(nil))
+	require.NoError(t, RetryAfter(time.Second, nil))
+	require.Equal(t, 408, failure(plain, true).Code)
+	require.Equal(t, ClassTimeout, failure(plain, true).Error.Class)
+	require.Equal(t, 404, failure(Fail(404, ""), true).Code, "what an error says of itself goes first")
+}
+
+func TestFailDataIsBounded(t *testing.T) {
+	t.Parallel()
+	r := failure(Fail(409, "taken", Data(map[string]int{"b": 1, "a": 2})), false)
+	require.Equal(t, `{"a":2,"b":1}`, string(r.Error.Data))
+	r = failure(Fail(409, "taken", Data(strings.Repeat("x", MaxErrorData))), false)
+	require.Nil(t, r.Error.Data)
+	require.Contains(t, r.Error.Message, "the limit is 65536")
+	r = failure(Fail(409, "taken", Data(func() {})), false)
+	require.Contains(t, r.Error.Message, "left out")
+}
+
+func TestPanicsAndGoexitAreFailedTries(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	HandleRaw(h.reg, "boom", func(context.Context, json.RawMessage) (json.RawMessage, error) {
+		panic(strings.Repeat("boom ", wire.MaxText) + "\x00")
+	})
+	HandleRaw(h.reg, "leave", func(context.Context, json.RawMessage) (json.RawMessage, error) {
+		runtime.Goexit()
+		return nil, nil
+	})
+	h.open()
+	r := h.one(ask("boom", 1, `{}`))
+	require.Equal(t, journal.ResponseFailedTry, r.Kind)
+	require.Equal(t, ClassPanic, r.Error.Class)
+	require.Contains(t, r.Error.Stack, "runtime_test.go")
+	require.LessOrEqual(t, len(r.Error.Message), wire.MaxText)
+	require.LessOrEqual(t, len(r.Error.Stack), wire.MaxText)
+	r = h.one(ask("leave", 2, `{}`))
+	require.Equal(t, journal.ResponseFailedTry, r.Kind)
+	require.Contains(t, r.Error.Message, "Goexit")
+}
+
+func TestInputsAndOutputs(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	Handle(h.reg, "int", func(_ context.Context, in int) (int, error) { return in, nil })
+	Handle(h.reg, "big", func(_ context.Context, n int) (string, error) { return strings.Repeat("x", n), nil })
+	HandleRaw(h.reg, "raw", func(context.Context, json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`{"a":`), nil })
+	HandleRaw(h.reg, "nil", func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil })
+	h.open()
+
+	r := h.one(ask("int", 1, `"seven"`))
+	require.Equal(t, []any{journal.ResponseTerminal, 400, ClassInput}, []any{r.Kind, r.Code, r.Error.Class})
+	r = h.one(ask("raw", 2, `1`))
+	require.Equal(t, []any{journal.ResponseTerminal, 500, ClassInvalid}, []any{r.Kind, r.Code, r.Error.Class})
+	r = h.one(ask("nil", 3, `1`))
+	require.Equal(t, "null", string(r.Output))
+
+	r = h.one(ask("big", 4, `1048577`))
+	require.Equal(t, []any{journal.ResponseTerminal, 500, ClassTooLarge}, []any{r.Kind, r.Code, r.Error.Class})
+	require.Contains(t, r.Error.Message, "1048576")
+	r = h.one(ask("big", 5, `1000`))
+	require.Len(t, r.Output, 1002)
+
+	r = h.one(ask("big", 6, `300000`))
+	require.Nil(t, r.Output)
+	d, err := journal.ParseDigest(r.Ref)
+	require.NoError(t, err)
+	body := h.store.Payload(d)
+	require.Len(t, body, 300002)
+	require.Equal(t, d, journal.Digest(sha256.Sum256(body)))
+
+	q := ask("int", 7, ``)
+	q.Input = nil
+	h.store.Put(guid(t, q), []byte(`41`))
+	h.send(q, 1)
+	_, hint := h.answer()
+	require.Equal(t, "41", string(hint.Response.Output), "an input that is not in the message is read from the row")
+}
+
+func TestT3PoisonGoesToTheDeadLettersFirst(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	HandleRaw(h.reg, "echo", echo)
+	h.open()
+	good := ask("echo", 1, `1`)
+	for name, c := range map[string]struct {
+		change func(q *wire.Request)
+		reason string
+	}{
+		"space":    {func(q *wire.Request) { q.Space = "elsewhere" }, reasonForeign},
+		"job":      {func(q *wire.Request) { q.Job = "x" }, reasonUndecodable},
+		"dad":      {func(q *wire.Request) { q.DAD = "x" }, reasonUndecodable},
+		"turn":     {func(q *wire.Request) { q.Turn = 0 }, reasonUndecodable},
+		"activity": {func(q *wire.Request) { q.Activity = "" }, reasonUndecodable},
+		"topic":    {func(q *wire.Request) { q.Topic = "other" }, reasonUndecodable},
+	} {
+		q := good
+		c.change(&q)
+		body := wire.Encode(q)
+		h.bus.Inject(transport.ToWork("echo"), map[string]string{
+			transport.HeaderGUID: strings.ReplaceAll(good.Request, "-", ""), transport.HeaderTurn: "1", transport.HeaderPublication: "1",
+		}, body)
+		h.gone("echo")
+		h.mu.Lock()
+		require.NotEmpty(t, h.letters, name)
+		require.Equal(t, c.reason, h.letters[len(h.letters)-1].Reason, name)
+		require.Equal(t, body, h.raw[len(h.raw)-1], name)
+		h.mu.Unlock()
+	}
+	h.bus.Inject(transport.ToWork("echo"), map[string]string{}, []byte("no header"))
+	h.bus.Inject(transport.ToWork("echo"), map[string]string{transport.HeaderGUID: strings.Repeat("a", 32)}, []byte("no json"))
+	h.gone("echo")
+	require.Len(t, h.letters, 8)
+	h.silent()
+}
+
+func TestE9LaterDeliveriesAreLeasedFirst(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	HandleRaw(h.reg, "echo", echo)
+	h.open()
+
+	q := ask("echo", 1, `1`)
+	h.store.Put(guid(t, q), nil)
+	h.send(q, 2)
+	h.answer()
+	require.Equal(t, []string{"Lease"}, h.store.Calls())
+
+	gone := ask("echo", 2, `1`) // answered: no row
+	h.send(gone, 2)
+	h.gone("echo")
+	h.silent()
+	require.Equal(t, []string{"Lease", "Lease"}, h.store.Calls())
+}
+
+func TestE9LeasedByAnotherIsHandedBack(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	HandleRaw(h.reg, "echo", echo)
+	q := ask("echo", 1, `1`)
+	h.store.Put(guid(t, q), nil)
+	_, err := h.store.Lease(t.Context(), journal.JobID{}, guid(t, q), 1, "another", time.Minute)
+	require.NoError(t, err)
+	h.open()
+	h.send(q, 2)
+	require.Eventually(t, func() bool { return len(h.store.Calls()) > 2 }, patience, time.Millisecond, "it comes again")
+	h.silent()
+	h.store.Expire(guid(t, q))
+	_, hint := h.answer()
+	require.Equal(t, 200, hint.Response.Code)
+	h.gone("echo")
+}
+
+func TestE9ARequestThatRanTooOftenIsAcked(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	HandleRaw(h.reg, "echo", echo)
+	q := ask("echo", 1, `1`)
+	h.store.Put(guid(t, q), nil)
+	for range store.MaxRuns {
+		_, err := h.store.Lease(t.Context(), journal.JobID{}, guid(t, q), 1, "another", time.Minute)
+		require.NoError(t, err)
+		h.store.Expire(guid(t, q))
+	}
+	h.open()
+	h.send(q, 2)
+	h.gone("echo")
+	h.silent()
+}
+
+func TestC10InfrastructureIsNeverAResponse(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	HandleRaw(h.reg, "echo", echo)
+	down := make(chan struct{})
+	h.store.Fault = func(string) error {
+		select {
+		case <-down:
+			return nil
+		default:
+			return store.ErrUnavailable
+		}
+	}
+	h.open()
+	q := ask("echo", 1, `1`)
+	h.store.Put(guid(t, q), nil)
+	h.send(q, 2)
+	require.Eventually(t, func() bool { return len(h.store.Calls()) > 0 }, patience, time.Millisecond)
+	h.silent()
+	close(down)
+	_, hint := h.answer()
+	require.Equal(t, 200, hint.Response.Code)
+}
+
+func TestT4AnotherEpochIsAcked(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.cfg.Epoch = 2
+	HandleRaw(h.reg, "echo", echo)
+	h.open()
+	h.send(ask("echo", 1, `1`), 1)
+	h.gone("echo")
+	h.silent()
+}
+
+func TestMistakesAreReportedAllAtOnce(t *testing.T) {
+	t.Parallel()
+	reg := New()
+	HandleRaw(reg, "a..b", echo)
+	HandleRaw(reg, "twice", echo)
+	HandleRaw(reg, "twice", echo)
+	HandleRaw(reg, "tx", echo, Class(effects.Tx))
+	HandleRaw(reg, "many", echo, Concurrency(0), Class("odd"))
+	h := newHouse(t)
+	h.cfg.Registry = reg
+	_, err := NewRuntime(h.cfg)
+	for _, part := range []string{"empty token", "registered twice", "class tx", "concurrency 0", `class "odd"`} {
+		require.ErrorContains(t, err, part)
+	}
+	_, err = NewRuntime(Config{})
+	for _, field := range []string{"Registry", "Bus", "Store", "DeadLetter", "Space"} {
+		require.ErrorContains(t, err, field+" is required")
+	}
+	_, err = NewRuntime(Config{Lanes: -1, Concurrency: 1 << 20})
+	require.ErrorContains(t, err, "Lanes is -1")
+	require.ErrorContains(t, err, "Concurrency is 1048576")
+	require.NoError(t, h.bus.Close())
+}
