@@ -1,0 +1,17 @@
+// Package quipu is an event-sourced journal runtime: jobs run as graphs of
+// activities over NATS JetStream and Postgres, exactly once recorded, at least
+// once executed, across any crash.
+//
+// Open connects a Runtime. Deploy stores flow versions, Start begins jobs, Run
+// takes part in the work of a space until its context ends: as an engine, as a
+// worker for the topics of a registry, or both. Wait, Job and Journal read what
+// happened.
+//
+//	reg := workers.New()
+//	workers.Handle(reg, "payments.charge", func(ctx context.Context, in Charge) (Receipt, error) { … })
+//	rt, err := quipu.Open(ctx, quipu.Config{Postgres: dsn, NATS: url, Space: "shop", Workers: reg})
+//	err = rt.Deploy(ctx, flows...)
+//	go rt.Run(ctx)
+//	job, err := rt.Start(ctx, "order", "order-42", input)
+//	out, err := rt.Wait(ctx, job)
+package quipu

@@ -1,0 +1,131 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// auditPage is the number of job ids that are read at once.
+const auditPage = 1000
+
+// errStop ends a stream whose reader has seen enough.
+var errStop = errors.New("stop")
+
+// Space is the name of the space, as its schema has it.
+func (s *Store) Space(ctx context.Context) (string, error) {
+	name := ""
+	err := s.query(ctx, "schema_version", nil, func(v row) error { name = v.text(1); return nil })
+	return name, err
+}
+
+// AuditJobs yields the ids of jobs in their order: all, or those given.
+func (s *Store) AuditJobs(ctx context.Context, only []journal.JobID) iter.Seq2[journal.JobID, error] {
+	return func(yield func(journal.JobID, error) bool) {
+		var last journal.JobID
+		name, params := "jobs_known", [][]byte{pUUIDs(only)}
+		for {
+			var page []journal.JobID
+			if len(only) == 0 {
+				name, params = "jobs_after", [][]byte{pUUID(last), pInt(auditPage)}
+			}
+			err := s.query(ctx, name, func() { page = page[:0] }, func(v row) error {
+				page = append(page, v.job(0))
+				return nil
+			}, params...)
+			if err != nil {
+				yield(journal.JobID{}, err)
+				return
+			}
+			for _, id := range page {
+				if !yield(id, nil) {
+					return
+				}
+			}
+			if len(only) > 0 || len(page) < auditPage {
+				return
+			}
+			last = page[len(page)-1]
+		}
+	}
+}
+
+// Audit reads what is stored of a job on one snapshot; the entries stream
+// through, whatever their number. The sequence is read once, within visit.
+func (s *Store) Audit(ctx context.Context, id journal.JobID, visit func(*store.Stored, iter.Seq2[journal.Record, error]) error) error {
+	var visited error // the caller's own, not to be classified
+	err := s.with(ctx, func(c *conn) error {
+		if err := c.query(ctx, "begin_snapshot", nil); err != nil {
+			return err
+		}
+		defer abandon(ctx, c)
+		stored, err := s.stored(ctx, c, id)
+		if err == nil {
+			visited = visit(stored, c.entries(ctx, id))
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return classify("audit", err)
+	}
+	return errors.Join(err, visited)
+}
+
+func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (*store.Stored, error) {
+	x := &store.Stored{
+		Instances: map[collation.InstanceKey]collation.ActivityLedger{},
+		Receipts:  map[journal.GUID]store.StoredReceipt{},
+		Rows:      map[journal.GUID]collation.Row{},
+	}
+	for _, q := range []struct {
+		name  string
+		visit func(row) error
+	}{
+		{"audit_job", func(v row) error { x.Job, x.FlowDigest = s.readJob(v), v.digest(jobWidth); return nil }},
+		{"audit_instances", func(v row) error {
+			x.Instances[collation.InstanceKey{Activity: v.text(0), DAD: collation.DAD(v.text(1))}] = collation.ActivityLedger(v.int(2))
+			return nil
+		}},
+		{"audit_receipts", func(v row) error {
+			x.Receipts[v.guid(0)] = store.StoredReceipt{Ledger: collation.GUIDLedger(v.int(1)), Verdict: journal.Verdict(v.text(2))}
+			return nil
+		}},
+		{"audit_rows", func(v row) error { r := readRow(v, 0); x.Rows[r.GUID] = *r; return nil }},
+		{"effects_of_job", func(v row) error {
+			e, err := readEffect(v)
+			if err == nil {
+				x.Effects = append(x.Effects, *e)
+			}
+			return err
+		}},
+	} {
+		if err := c.query(ctx, q.name, q.visit, pUUID(id)); err != nil {
+			return nil, err
+		}
+	}
+	if x.Job.ID.IsZero() {
+		return nil, fmt.Errorf("postgres: audit: %w: job %s", store.ErrNotFound, id)
+	}
+	return x, nil
+}
+
+// entries streams the entries of a job.
+func (c *conn) entries(ctx context.Context, id journal.JobID) iter.Seq2[journal.Record, error] {
+	return func(yield func(journal.Record, error) bool) {
+		err := c.query(ctx, "audit_entries", func(v row) error {
+			r := journal.Record{Job: id, Chain: v.guid(0), Seq: v.int(1), Body: v.bytes(2), Hash: v.digest(3)}
+			if !yield(r, nil) {
+				return errStop
+			}
+			return nil
+		}, pUUID(id))
+		if err != nil && !errors.Is(err, errStop) {
+			yield(journal.Record{}, classify("audit", err))
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// rollbackTimeout bounds a ROLLBACK; past it the connection is given up, which
+// rolls back too.
+const rollbackTimeout = 5 * time.Second
+
+// errNoTransaction says that a committer was used out of turn.
+var errNoTransaction = errors.New("postgres: no transaction: Load opens it")
+
+// committer is one session on a connection of its own (L1).
+type committer struct {
+	s       *Store
+	conn    *conn // nil until the next Load connects
+	raw     *pgx.Conn
+	session journal.GUID
+	seq     int64
+	open    bool
+	states  map[journal.JobID]*collation.State
+	refs    []ref // outputs to be read from beside their entries
+}
+
+// Committer opens a committer on a connection of its own.
+func (s *Store) Committer(ctx context.Context) (store.Committer, error) {
+	c := &committer{s: s}
+	if err := c.connect(ctx); err != nil {
+		return nil, classify("committer", err)
+	}
+	return c, nil
+}
+
+// connect opens a connection under a new session number.
+func (c *committer) connect(ctx context.Context) error {
+	session := newSession()
+	w, raw, err := c.s.dial(ctx, session)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNotSent, err)
+	}
+	if err := w.require(ctx, append(loadStatements, writeStatements...)...); err != nil {
+		hangUp(raw)
+		return fmt.Errorf("%w: %w", errNotSent, err)
+	}
+	c.conn, c.raw, c.session, c.seq = w, raw, session, 0
+	return nil
+}
+
+// dial opens a connection outside the pool.
+func (s *Store) dial(ctx context.Context, session journal.GUID) (*conn, *pgx.Conn, error) {
+	cfg := s.pool.Config().ConnConfig
+	cfg.RuntimeParams["application_name"] = applicationName(session)
+	raw, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	return wrap(raw), raw, nil
+}
+
+// hangUp closes a connection without waiting long for the server.
+func hangUp(raw *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = raw.Close(ctx) // its transaction, if any, is rolled back by the server
+}
+
+// drop gives the connection up; the next Load begins a new session.
+func (c *committer) drop() {
+	if c.raw != nil {
+		hangUp(c.raw)
+	}
+	c.conn, c.raw, c.open, c.states, c.refs = nil, nil, false, nil, nil
+}
+
+// Session is the session number and the seq of its last commit.
+func (c *committer) Session() (journal.GUID, int64) { return c.session, c.seq }
+
+// Close ends the session.
+func (c *committer) Close() { c.drop() }
+
+// Rollback ends the transaction without a trace.
+func (c *committer) Rollback(ctx context.Context) error {
+	if !c.open {
+		return nil
+	}
+	c.open, c.states, c.refs = false, nil, nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+	defer cancel()
+	b := c.conn.batch()
+	b.queue("rollback")
+	if err := b.send(ctx).close(); err != nil {
+		c.drop()
+	}
+	return nil
+}
+
+// Commit writes the plans and commits, in one round trip (J6). Whatever the
+// answer, the transaction has ended. No context ends a COMMIT under way (J4).
+func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
+	if !c.open {
+		return errNoTransaction
+	}
+	w, err := merge(plans)
+	if err != nil {
+		_ = c.Rollback(ctx)
+		return fmt.Errorf("postgres: commit: %w: %w", store.ErrRejected, err)
+	}
+	if len(w.entries) == 0 {
+		return c.Rollback(ctx)
+	}
+	marker := marker{session: c.session, seq: c.seq + 1, pid: c.conn.pg.PID(), name: c.conn.name}
+	ctx = context.WithoutCancel(ctx)
+	err = c.s.commit(ctx, c.conn, marker, func(b *batch) { w.queue(b) })
+	switch {
+	case err == nil:
+		c.seq = marker.seq
+		c.open, c.states = false, nil
+		return nil
+	case !undecided(err):
+		_ = c.Rollback(ctx)
+		return classify("commit", err)
+	}
+	c.drop()
+	if err := c.s.resolve(ctx, marker, err); err != nil {
+		return err
+	}
+	c.seq = marker.seq
+	return nil
+}
+
+// commit sends marker, writes and COMMIT as one batch, in the transaction that
+// is open on the connection or, where there is none, one of its own. Its error
+// is unclassified.
+func (s *Store) commit(ctx context.Context, c *conn, m marker, writes func(*batch)) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.CommitTimeout)
+	defer cancel()
+	b := c.batch()
+	if c.idle() {
+		b.queue("begin")
+	}
+	b.queue("write_marker", pUUID(m.session), pInt(m.seq))
+	writes(b)
+	b.queue("commit")
+	r := b.send(ctx)
+	tag := ""
+	for range b.names {
+		tag = r.each(nil)
+	}
+	if err := r.close(); err != nil {
+		return err
+	}
+	if tag != "COMMIT" {
+		return fmt.Errorf("%w: COMMIT was answered %s", errRolledBack, tag)
+	}
+	return nil
+}

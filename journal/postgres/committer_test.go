@@ -1,0 +1,297 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+var work = collation.InstanceKey{Activity: "work", DAD: ",0,0"}
+
+// grow is a plan that touches every table of the hot path.
+func grow(st *collation.State, n int) *collation.Plan {
+	p := plan(st)
+	if n == 0 {
+		p.Ledgers = []collation.LedgerWrite{{Key: work, New: true, After: 1_000_000_000_000}}
+	} else {
+		before := st.Instances[work].Ledger
+		p.Ledgers = []collation.LedgerWrite{{Key: work, Before: before, After: before + 1_000_000_000_000}}
+	}
+	g := collation.Leg1GUID(p.Job.Start(), fmt.Sprint(n), ",0,0")
+	p.Receipt = &collation.ReceiptWrite{GUID: g, New: true, After: 11_000_000_000, Verdict: journal.VerdictHandled, Seq: p.Entry.Seq}
+	p.Insert = []collation.Row{{GUID: g, Job: p.Job, Kind: journal.MessageLeg1, Activity: "work", DAD: ",0,0", NextAt: st.Now, Origin: p.Entry.Seq}}
+	return p
+}
+
+// J6: once the statements are prepared, Load is one round trip and Commit is
+// one, whatever the size of the batch.
+func TestLoadAndCommitAreOneRoundTripEach(t *testing.T) {
+	t.Parallel()
+	var p *proxy
+	s := open(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
+	keys := make([]string, 50)
+	for i := range keys {
+		keys[i] = fmt.Sprint(i)
+	}
+	ids := startJobs(t, s, keys...)
+	c := openCommitter(t, s)
+	for round := range 3 {
+		wants := make([]store.Want, len(ids))
+		for i, id := range ids {
+			wants[i] = store.Want{
+				Job: id, Instances: []collation.InstanceKey{work}, Receipt: id.Start(), Row: id.Start(),
+				Results: []collation.InstanceKey{{Activity: "start", DAD: collation.RootDAD}},
+			}
+		}
+		before := p.trips.Load()
+		l, err := c.Load(t.Context(), wants, round%2 == 0)
+		require.NoError(t, err)
+		require.Equal(t, before+1, p.trips.Load(), "Load")
+		require.Len(t, l.States, len(ids))
+		var plans []store.Chained
+		for _, st := range l.States {
+			require.NotNil(t, st.Rows[st.Job.ID.Start()])
+			require.JSONEq(t, `{"n":1}`, string(st.Results[collation.InstanceKey{Activity: "start", DAD: ",0"}].Output))
+			plans = append(plans, chained(st, grow(st, round)))
+		}
+		require.NoError(t, c.Commit(t.Context(), plans))
+		require.Equal(t, before+2, p.trips.Load(), "Commit")
+		_, seq := c.Session()
+		require.Equal(t, int64(round+1), seq)
+	}
+}
+
+// C3: every kind of test-and-set that meets another value is ErrLost, nothing
+// of the batch stays, and the committer goes on.
+func TestLostTestAndSet(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	id := startJobs(t, s, "k")[0]
+	c := openCommitter(t, s)
+	g := journal.GUID{9}
+	for name, spoil := range map[string]func(*collation.Plan){
+		"ledger": func(p *collation.Plan) {
+			p.Ledgers = []collation.LedgerWrite{{Key: collation.InstanceKey{Activity: "start", DAD: ",0"}, Before: 1, After: 2}}
+		},
+		"ledger with a carry": func(p *collation.Plan) {
+			p.Ledgers = []collation.LedgerWrite{{
+				Key: collation.InstanceKey{Activity: "start", DAD: ",0"}, Before: collation.TriggerBorn, After: 102_100_000_000_000,
+			}}
+		},
+		"ledger that stands": func(p *collation.Plan) {
+			p.Ledgers = []collation.LedgerWrite{{Key: collation.InstanceKey{Activity: "start", DAD: ",0"}, New: true, After: 1}}
+		},
+		"receipt": func(p *collation.Plan) {
+			p.Receipt = &collation.ReceiptWrite{GUID: id.Start(), Before: 1, After: 10_000_000_001, Verdict: journal.VerdictHandled}
+		},
+		"receipt that stands": func(p *collation.Plan) {
+			p.Receipt = &collation.ReceiptWrite{GUID: id.Start(), New: true, Verdict: journal.VerdictStale}
+		},
+		"receipt with another ordinal": func(p *collation.Plan) {
+			p.Receipt = &collation.ReceiptWrite{GUID: id.Start(), Before: collation.StartBorn, After: 11_000_000_001, Verdict: journal.VerdictHandled}
+		},
+		"semaphore":                        func(p *collation.Plan) { p.Semaphore = journal.SemaphoreMove{Before: 7, After: 8} },
+		"deleted row":                      func(p *collation.Plan) { p.Delete = []journal.GUID{g} },
+		"updated row":                      func(p *collation.Plan) { p.Update = []collation.Row{{GUID: g, Job: id}} },
+		"row that stands":                  func(p *collation.Plan) { p.Insert = []collation.Row{{GUID: id.Start(), Job: id}} },
+		"threshold that was not predicted": func(p *collation.Plan) { p.Semaphore.After = 0 },
+		"threshold that was not reached": func(p *collation.Plan) {
+			p.Receipt = &collation.ReceiptWrite{GUID: g, New: true, After: 111_000_000_000, Verdict: journal.VerdictHandled, Closes: true}
+		},
+	} {
+		st := load(t, c, store.Want{Job: id})
+		p := plan(st)
+		spoil(p)
+		require.ErrorIs(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}), store.ErrLost, name)
+		v, err := s.Job(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, int64(1), v.Head.Seq, name)
+	}
+	st := load(t, c, store.Want{Job: id})
+	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}))
+}
+
+// C14: the compound statement sets the snapshot digit, for a new receipt and
+// for one that stands, and closes the job in the same statement.
+func TestClosingIsOneStatement(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	ids := startJobs(t, s, "a", "b")
+	c := openCommitter(t, s)
+	for i, id := range ids {
+		st := load(t, c, store.Want{Job: id, Receipt: id.Start()})
+		p := plan(st)
+		p.Semaphore.After = 0
+		p.NewState, p.Close, p.Tasks = journal.JobFailed, &journal.Close{State: journal.JobFailed}, i == 0
+		p.Receipt = &collation.ReceiptWrite{
+			GUID: id.Start(), Before: collation.StartBorn, After: 111_000_000_000, Verdict: journal.VerdictHandled, Seq: 1, Closes: true,
+		}
+		if i == 1 {
+			p.Receipt.GUID, p.Receipt.New, p.Receipt.Before, p.Receipt.Seq = journal.GUID{5}, true, 0, p.Entry.Seq
+		}
+		if p.Tasks {
+			p.Receipt.After += 100_000_000
+		}
+		want := p.Receipt.After
+		require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
+		st = load(t, c, store.Want{Job: id, Receipt: p.Receipt.GUID})
+		require.Equal(t, want, st.Receipts[p.Receipt.GUID].Ledger)
+		require.Equal(t, journal.JobFailed, st.Job.State)
+		require.NoError(t, c.Rollback(t.Context()))
+	}
+	ended, err := s.Ended(t.Context(), append(ids, journal.JobID{1}))
+	require.NoError(t, err)
+	require.Equal(t, map[journal.JobID]bool{ids[0]: true, ids[1]: false}, ended)
+}
+
+// J3: a batch leaves out the jobs that another transaction holds, their rows
+// untouched; waiting for one takes it after the other's commit.
+func TestSkipLocked(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	ids := startJobs(t, s, "a", "b")
+	first, second := openCommitter(t, s), openCommitter(t, s)
+	held := load(t, first, store.Want{Job: ids[0], Row: ids[0].Start()})
+	wants := []store.Want{{Job: ids[0], Row: ids[0].Start()}, {Job: ids[1], Row: ids[1].Start()}, {Job: journal.JobID{1}}}
+	l, err := second.Load(t.Context(), wants, false)
+	require.NoError(t, err)
+	require.Equal(t, map[journal.JobID]bool{ids[0]: true}, l.Busy)
+	require.Len(t, l.States, 1)
+	require.NotNil(t, l.States[ids[1]].Rows[ids[1].Start()])
+	var group sync.WaitGroup
+	var seen *collation.State
+	group.Go(func() {
+		third := openCommitter(t, s)
+		if l, err := third.Load(t.Context(), wants[:1], true); err == nil {
+			seen = l.States[ids[0]]
+		}
+	})
+	waitFor(t, s, "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+	require.NoError(t, first.Commit(t.Context(), []store.Chained{chained(held, grow(held, 0))}))
+	group.Wait()
+	require.NotNil(t, seen)
+	require.Equal(t, held.Job.Head, seen.Job.Head, "what another committed is seen after the lock")
+}
+
+// waitFor waits until the query has a row.
+func waitFor(t testing.TB, s *Store, query string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		found := false
+		err := s.with(t.Context(), func(c *conn) error {
+			results, err := c.pg.Exec(t.Context(), query).ReadAll()
+			found = err == nil && len(results[0].Rows) > 0
+			return err
+		})
+		return err == nil && found
+	}, 20*time.Second, 5*time.Millisecond)
+}
+
+// J4: the connection is lost exactly before the answer of COMMIT: the marker
+// tells that it was committed.
+func TestUnknownCommitThatWas(t *testing.T) {
+	t.Parallel()
+	var p *proxy
+	s := open(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
+	id := startJobs(t, s, "k")[0]
+	c := openCommitter(t, s)
+	session, _ := c.Session()
+	st := load(t, c, store.Want{Job: id})
+	cut := false
+	p.cutWhen(func(b []byte) bool {
+		if !cut && bytes.Contains(b, []byte("COMMIT\x00")) {
+			cut = true
+			return true
+		}
+		return false
+	})
+	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}))
+	now, seq := c.Session()
+	require.Equal(t, session, now)
+	require.Equal(t, int64(1), seq)
+	st = load(t, c, store.Want{Job: id})
+	require.Equal(t, int64(2), st.Job.Head.Seq)
+	now, seq = c.Session()
+	require.NotEqual(t, session, now, "a new connection is a new session (L1)")
+	require.Zero(t, seq)
+}
+
+// J4: the server ends the session before its commit: the marker's place is
+// free, and taken, so that nothing of the batch can ever appear.
+func TestUnknownCommitThatWasNot(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	id := startJobs(t, s, "k")[0]
+	c := openCommitter(t, s)
+	session, _ := c.Session()
+	st := load(t, c, store.Want{Job: id})
+	// The commit waits for a lock on the journal, and is killed there.
+	blocker, err := pgx.Connect(t.Context(), s.cfg.DSN)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, blocker.Close(context.Background())) }()
+	_, err = blocker.Exec(t.Context(), "BEGIN; LOCK TABLE "+s.schema+".entries IN ACCESS EXCLUSIVE MODE")
+	require.NoError(t, err)
+	pid := c.conn.pg.PID()
+	failed := make(chan error, 1)
+	go func() { failed <- c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}) }()
+	waitFor(t, s, fmt.Sprintf("SELECT 1 FROM pg_stat_activity WHERE pid = %d AND wait_event_type = 'Lock'", pid))
+	require.NoError(t, s.run(t, fmt.Sprintf("SELECT pg_terminate_backend(%d)", pid)))
+	require.ErrorIs(t, <-failed, store.ErrUnavailable)
+	_, err = blocker.Exec(t.Context(), "ROLLBACK")
+	require.NoError(t, err)
+	st = load(t, c, store.Want{Job: id})
+	require.Equal(t, int64(1), st.Job.Head.Seq)
+	require.NoError(t, c.Rollback(t.Context()))
+	waitFor(t, s, fmt.Sprintf("SELECT 1 FROM batches WHERE session = '%s' AND taken", session))
+	again := marker{session: session, seq: 1}
+	for range 2 {
+		require.ErrorIs(t, s.resolve(t.Context(), again, errNotSent), store.ErrUnavailable, "asking twice gives one answer")
+	}
+}
+
+// A database that is gone is ErrUnavailable, and the committer recovers by
+// itself when it is back (C10).
+func TestLostConnection(t *testing.T) {
+	t.Parallel()
+	var p *proxy
+	s := open(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
+	id := startJobs(t, s, "k")[0]
+	c := openCommitter(t, s)
+	p.cutAll()
+	_, err := c.Load(t.Context(), []store.Want{{Job: id}}, true)
+	require.ErrorIs(t, err, store.ErrUnavailable)
+	st := load(t, c, store.Want{Job: id})
+	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}))
+	p.cutAll()
+	_, err = s.Job(t.Context(), id)
+	require.NoError(t, err, "the pool repeats")
+}
+
+// A cancelled context ends a Load and nothing else; a COMMIT is not cancelled
+// (J4).
+func TestCancelledContext(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	id := startJobs(t, s, "k")[0]
+	c := openCommitter(t, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	l, err := c.Load(ctx, []store.Want{{Job: id}}, true)
+	require.NoError(t, err)
+	st := l.States[id]
+	cancel()
+	require.NoError(t, c.Commit(ctx, []store.Chained{chained(st, grow(st, 0))}))
+	_, err = c.Load(ctx, []store.Want{{Job: id}}, true)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.NotNil(t, load(t, c, store.Want{Job: id}))
+}

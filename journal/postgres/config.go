@@ -1,0 +1,108 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Config says where the space is kept. The zero value of a field means its
+// default.
+type Config struct {
+	// DSN is the connection string or URL of the database. Required. The
+	// environment is not read.
+	DSN string
+	// Space names the space: [a-z][a-z0-9-]{0,31}. Required. Its schema is
+	// quipu_<space>, with - as _.
+	Space string
+	// MaxConns bounds the pool that clients, workers and sweepers share;
+	// committers have connections of their own. Default 8.
+	MaxConns int
+	// ConnectTimeout bounds one attempt to connect. Default 5 s.
+	ConnectTimeout time.Duration
+	// CommitTimeout bounds a COMMIT under way, which no context cancels (J4).
+	// Past it the outcome is found out through the marker. Default 30 s.
+	CommitTimeout time.Duration
+	// ResolveTimeout bounds finding out the outcome of a commit; past it the
+	// error is store.ErrUnknown. Default 30 s.
+	ResolveTimeout time.Duration
+	// Migrating lets Open accept a schema that is absent or older, for Migrate.
+	Migrating bool
+	// Writer and Build are recorded in the entries that the store itself
+	// writes; audit only.
+	Writer, Build string
+	// Logger hears of reconnections and resolved commits. Default: discards.
+	Logger *slog.Logger
+}
+
+const (
+	defaultMaxConns = 8
+	defaultConnect  = 5 * time.Second
+	defaultCommit   = 30 * time.Second
+	defaultResolve  = 30 * time.Second
+)
+
+var spaceName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+
+func (c Config) withDefaults() (Config, error) {
+	if c.DSN == "" {
+		return c, errors.New("postgres: Config.DSN is empty: give the database's connection string")
+	}
+	if !spaceName.MatchString(c.Space) {
+		return c, fmt.Errorf("postgres: space %.50q is not of the form [a-z][a-z0-9-]{0,31}", c.Space)
+	}
+	for _, d := range []struct {
+		field    *time.Duration
+		standard time.Duration
+	}{{&c.ConnectTimeout, defaultConnect}, {&c.CommitTimeout, defaultCommit}, {&c.ResolveTimeout, defaultResolve}} {
+		if *d.field == 0 {
+			*d.field = d.standard
+		}
+	}
+	if c.MaxConns == 0 {
+		c.MaxConns = defaultMaxConns
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}
+
+// schemaOf names the schema of a space; the name needs no escaping beyond
+// quotes.
+func schemaOf(space string) string { return "quipu_" + strings.ReplaceAll(space, "-", "_") }
+
+// parameters are set on every connection. Every statement finds its rows by
+// primary key from arrays, so plans are made once and for index lookups,
+// whatever the statistics of the day say.
+func parameters(schema string) map[string]string {
+	return map[string]string{
+		"search_path":                         pgx.Identifier{schema}.Sanitize(),
+		"plan_cache_mode":                     "force_generic_plan",
+		"enable_seqscan":                      "off",
+		"enable_hashjoin":                     "off",
+		"enable_mergejoin":                    "off",
+		"jit":                                 "off",
+		"idle_in_transaction_session_timeout": "60s",
+		"default_transaction_isolation":       "read committed",
+	}
+}
+
+func (c Config) pool() (*pgxpool.Config, error) {
+	p, err := pgxpool.ParseConfig(c.DSN)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: Config.DSN: %w", err)
+	}
+	p.MaxConns = int32(c.MaxConns)
+	p.ConnConfig.ConnectTimeout = c.ConnectTimeout
+	for k, v := range parameters(schemaOf(c.Space)) {
+		p.ConnConfig.RuntimeParams[k] = v
+	}
+	return p, nil
+}

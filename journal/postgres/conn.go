@@ -1,0 +1,162 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// conn is one connection with its prepared statements. It speaks the binary
+// protocol directly: parameters are arrays that are built once, rows are read
+// in place.
+type conn struct {
+	pg    *pgconn.PgConn
+	known map[string]*pgconn.StatementDescription
+	// name is the application name, unique to the connection: by it another
+	// connection can end this one's backend (J4).
+	name string
+}
+
+// customKey is where a pooled connection keeps its conn.
+const customKey = "quipu"
+
+// applicationName names a connection after its session.
+func applicationName(session journal.GUID) string { return "quipu-" + session.String() }
+
+// newSession draws the number of a session (L1).
+func newSession() journal.GUID { return journal.GUID(uuid.New()) }
+
+// wrap gives the pooled connection its conn.
+func wrap(c *pgx.Conn) *conn {
+	pg := c.PgConn()
+	if known, ok := pg.CustomData()[customKey].(*conn); ok {
+		return known
+	}
+	w := &conn{pg: pg, known: make(map[string]*pgconn.StatementDescription), name: c.Config().RuntimeParams["application_name"]}
+	pg.CustomData()[customKey] = w
+	return w
+}
+
+// idle reports whether no transaction is open.
+func (c *conn) idle() bool { return c.pg.TxStatus() == 'I' }
+
+// require prepares what this connection has not prepared yet.
+func (c *conn) require(ctx context.Context, names ...string) error {
+	for _, name := range names {
+		if c.known[name] != nil {
+			continue
+		}
+		text, ok := statements[name]
+		if !ok {
+			panic("postgres: no statement " + name)
+		}
+		sd, err := c.pg.Prepare(ctx, name, text, nil)
+		if err != nil {
+			return fmt.Errorf("%w: prepare %s: %w", errNotSent, name, err)
+		}
+		c.known[name] = sd
+	}
+	return nil
+}
+
+// batch is a series of statements that is sent at once (J6).
+type batch struct {
+	conn  *conn
+	raw   pgconn.Batch
+	names []string
+}
+
+var binary = []int16{1}
+
+func (c *conn) batch() *batch { return &batch{conn: c} }
+
+// queue adds a statement that was required before.
+func (b *batch) queue(name string, params ...[]byte) {
+	sd := b.conn.known[name]
+	if sd == nil {
+		panic("postgres: statement " + name + " was not required")
+	}
+	b.raw.ExecStatement(sd, params, binary, binary)
+	b.names = append(b.names, name)
+}
+
+// results reads the answers of a batch, in the order of its statements.
+type results struct {
+	mrr   *pgconn.MultiResultReader
+	names []string
+	next  int
+	err   error
+}
+
+// send sends the batch: one round trip.
+func (b *batch) send(ctx context.Context) *results {
+	if err := ctx.Err(); err != nil {
+		return &results{names: b.names, err: fmt.Errorf("%w: %w", errNotSent, err)}
+	}
+	if b.conn.pg.IsClosed() {
+		return &results{names: b.names, err: fmt.Errorf("%w: the connection was lost before", errNotSent)}
+	}
+	return &results{mrr: b.conn.pg.ExecBatch(ctx, &b.raw), names: b.names}
+}
+
+// each reads the rows of the next statement. Its values are valid within the
+// call only.
+func (r *results) each(visit func(row) error) string {
+	if r.err != nil {
+		return ""
+	}
+	name := r.names[r.next]
+	r.next++
+	if !r.mrr.NextResult() {
+		if r.err = r.mrr.Close(); r.err == nil {
+			r.err = fmt.Errorf("no result")
+		}
+		r.err = fmt.Errorf("%s: %w", name, r.err)
+		return ""
+	}
+	rr := r.mrr.ResultReader()
+	for rr.NextRow() {
+		if visit == nil || r.err != nil {
+			continue
+		}
+		if err := visit(rr.Values()); err != nil {
+			r.err = fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	tag, err := rr.Close()
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("%s: %w", name, err)
+	}
+	return tag.String()
+}
+
+// close reads what is left and returns the first error.
+func (r *results) close() error {
+	for r.err == nil && r.next < len(r.names) {
+		r.each(nil)
+	}
+	if r.mrr == nil {
+		return r.err
+	}
+	if err := r.mrr.Close(); err != nil && r.err == nil {
+		r.err = err
+	}
+	return r.err
+}
+
+// query runs one statement by itself.
+func (c *conn) query(ctx context.Context, name string, visit func(row) error, params ...[]byte) error {
+	if err := c.require(ctx, name); err != nil {
+		return err
+	}
+	b := c.batch()
+	b.queue(name, params...)
+	r := b.send(ctx)
+	r.each(visit)
+	return r.close()
+}

@@ -1,0 +1,19 @@
+// Package postgres implements the ports of package store on PostgreSQL: one
+// schema per space, holding journal, ledgers, dispatch rows, effects and dead
+// letters, so that everything one message changes commits in one transaction.
+//
+// The way in is Open. A Store keeps a pool for clients, workers and sweepers;
+// each Committer has a connection of its own, whose Load and Commit are one
+// pipelined round trip each (J6).
+//
+// SQL stands in sql/*.sql, one statement per file, taking arrays; its first
+// line is its contract. Statements are prepared once per connection under the
+// name of their file. A test-and-set compares inside its statement and raises
+// an error when it lost (C3): no trip is spent on looking at row counts. Plans
+// of one batch are merged in Go first (merge.go), so that each row is written
+// once.
+//
+// Failures are classified in one place (errors.go) into the sentinel errors of
+// package store. A commit whose outcome is unknown is resolved through its
+// batch marker (resolve.go, J4).
+package postgres

@@ -1,0 +1,151 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// errNotSent marks errors from before anything was sent. It is what is known
+// here: pgconn.SafeToRetry also answers yes for some connections that broke
+// while an answer was being read.
+var errNotSent = errors.New("not connected")
+
+// errRolledBack says that the server ended the transaction without committing.
+var errRolledBack = errors.New("the transaction was rolled back")
+
+// errCorrupt marks an entry in the table that cannot be read: trouble of one
+// job, not of the database.
+var errCorrupt = errors.New("a stored entry cannot be read")
+
+// lostPrefix begins the message of every test-and-set that lost: the statement
+// raises it itself (J6).
+const lostPrefix = `"quipu: lost`
+
+// classify gives an error of the database its place in the failure contract of
+// package store. The caller knows that nothing was committed.
+func classify(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("postgres: %s: %w: %w", op, kindOf(err), err)
+}
+
+// kindOf maps SQLSTATEs as rule J4 says. What is unknown here is trouble with
+// the infrastructure: a retry with backoff, never a business error (C10).
+func kindOf(err error) error {
+	if errors.Is(err, errCorrupt) {
+		return store.ErrRejected
+	}
+	pg := serverError(err)
+	if pg == nil {
+		return store.ErrUnavailable
+	}
+	ledger := pg.TableName == "instances" || pg.TableName == "receipts"
+	switch class := pg.Code[:min(2, len(pg.Code))]; {
+	case pg.Code == "22P02" && strings.Contains(pg.Message, lostPrefix),
+		pg.Code == "23505",
+		pg.Code == "23514" && ledger:
+		return store.ErrLost
+	case class == "22", class == "23", class == "54":
+		return store.ErrRejected
+	case pg.Code == "42P01", pg.Code == "42703", pg.Code == "3F000", pg.Code == "42883":
+		return store.ErrSchema
+	default:
+		return store.ErrUnavailable
+	}
+}
+
+// serverError is the server's own error, nil for a lost connection.
+func serverError(err error) *pgconn.PgError {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return pg
+	}
+	return nil
+}
+
+// undecided reports whether the error leaves open what became of the commit
+// that was sent with the batch: the connection went, or the server ended the
+// session, which it can do between committing and saying so.
+func undecided(err error) bool {
+	for _, known := range []error{errNotSent, errRolledBack, errCorrupt} {
+		if errors.Is(err, known) {
+			return false
+		}
+	}
+	pg := serverError(err)
+	return pg == nil || pg.Severity == "FATAL" || pg.Severity == "PANIC" ||
+		pg.SeverityUnlocalized == "FATAL" || pg.SeverityUnlocalized == "PANIC"
+}
+
+// classifyWrite is classify for a write that commits by itself.
+func classifyWrite(op string, err error) error {
+	if err != nil && undecided(err) {
+		return fmt.Errorf("postgres: %s: %w: %w", op, store.ErrUnknown, err)
+	}
+	return classify(op, err)
+}
+
+// decisions are the errors of package store: an error that wraps one is
+// classified already.
+var decisions = []error{
+	store.ErrLost, store.ErrUnavailable, store.ErrUnknown, store.ErrRejected, store.ErrStale, store.ErrLeased,
+	store.ErrJobClosed, store.ErrExhausted, store.ErrNotFound, store.ErrVersionTaken, store.ErrSchema,
+}
+
+// settle classifies the error of a write unless that was done.
+func settle(op string, err error) error {
+	if err == nil || classified(err) {
+		return err
+	}
+	return classifyWrite(op, err)
+}
+
+// settleRead classifies the error of a read: nothing can have been committed.
+func settleRead(op string, err error) error {
+	if err != nil && !classified(err) {
+		return classify(op, err)
+	}
+	return err
+}
+
+// classified reports whether the error wraps one of package store.
+func classified(err error) bool {
+	return slices.ContainsFunc(decisions, func(d error) bool { return errors.Is(err, d) })
+}
+
+// Retries of one call of the pool (J4).
+const (
+	maxTries   = 5
+	firstDelay = 10 * time.Millisecond
+)
+
+// retry repeats a call whose transaction can be repeated as a whole: after
+// 40001, 40P01, 55P03 and lost connections. Calls that write are guarded, so
+// that a repetition finds its own work (C8).
+func retry(ctx context.Context, call func() error) error {
+	delay := firstDelay
+	for try := 1; ; try++ {
+		err := call()
+		again := errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown)
+		if !again || try == maxTries || ctx.Err() != nil {
+			return err
+		}
+		timer := time.NewTimer(delay/2 + rand.N(delay))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		case <-timer.C:
+		}
+		delay *= 2
+	}
+}

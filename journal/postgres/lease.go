@@ -1,0 +1,166 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// reasonRuns is the dead letter's reason for a request that ran too often.
+const reasonRuns = "runs"
+
+// standing is what a write of a worker met instead of its own row.
+type standing struct {
+	state   journal.JobState
+	request bool // the row stands, is a request, and is not held
+	turn    int
+	fence   int64
+	runs    int
+	holder  string
+	live    bool
+}
+
+// stands reads why a write of a worker met nothing.
+func (s *Store) stands(ctx context.Context, c *conn, job journal.JobID, request journal.GUID) (st standing, err error) {
+	err = c.query(ctx, "lease_look", func(v row) error {
+		st = standing{
+			state: journal.JobState(v.text(0)), request: v.bool(1), turn: int(v.int(2)), fence: v.int(3),
+			runs: int(v.int(4)), holder: v.text(5), live: v.bool(6),
+		}
+		return nil
+	}, pUUID(job), pUUID(request))
+	return st, err
+}
+
+// Lease takes the request before a run that is not its first delivery (E9).
+func (s *Store) Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, ttl time.Duration) (store.Lease, error) {
+	l := store.Lease{Job: job, Request: request, Space: s.cfg.Space, Turn: turn, Holder: holder}
+	err := s.call(ctx, "lease", func(c *conn) error {
+		taken := false
+		err := c.query(ctx, "lease_take", func(v row) error {
+			taken, l.Fence, l.Runs, l.Generation = true, v.int(0), int(v.int(1)), v.int(2)
+			return nil
+		}, pUUID(job), pUUID(request), pInt(int64(turn)), pText(holder), pInt(ttl.Microseconds()), pInt(store.MaxRuns))
+		if err != nil || taken {
+			return err
+		}
+		st, err := s.stands(ctx, c, job, request)
+		switch {
+		case err != nil:
+			return err
+		case st.state != journal.JobOpen || !st.request || st.turn != turn:
+			return s.refuse("lease", store.ErrStale, request)
+		case st.live && st.holder != holder:
+			return s.refuse("lease", store.ErrLeased, request)
+		case st.runs >= store.MaxRuns:
+			return s.exhaust(ctx, c, job, request, turn)
+		}
+		// What stood in the way has gone in between: the message will come again.
+		return s.refuse("lease", store.ErrLeased, request)
+	})
+	return l, err
+}
+
+func (s *Store) refuse(op string, why error, request journal.GUID) error {
+	return fmt.Errorf("postgres: %s: %w: request %s", op, why, request)
+}
+
+// Heartbeat extends the lease and moves the row's due time with it (E9).
+func (s *Store) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
+	err := s.call(ctx, "heartbeat", func(c *conn) error {
+		alive := false
+		err := c.query(ctx, "lease_extend", func(v row) error {
+			alive, l.Runs, l.Generation, l.Fence = true, int(v.int(0)), v.int(1), v.int(2)
+			return nil
+		}, pUUID(l.Job), pUUID(l.Request), pInt(int64(l.Turn)), pInt(l.Fence), pText(l.Holder), pInt(ttl.Microseconds()))
+		if err != nil || alive {
+			return err
+		}
+		st, err := s.stands(ctx, c, l.Job, l.Request)
+		switch {
+		case err != nil:
+			return err
+		case st.state.Closed():
+			return s.refuse("heartbeat", store.ErrJobClosed, l.Request)
+		}
+		return s.refuse("heartbeat", store.ErrStale, l.Request)
+	})
+	return l, err
+}
+
+// HandBack ends the lease of a run that was drained (E9).
+func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
+	met, err := s.change(ctx, "lease_return", pUUID(l.Job), pUUID(l.Request), pInt(int64(l.Turn)), pInt(l.Fence), pText(l.Holder))
+	if err == nil && met == 0 {
+		return s.refuse("hand back", store.ErrStale, l.Request)
+	}
+	return err
+}
+
+// Input reads the input of a request from its row (T4).
+func (s *Store) Input(ctx context.Context, job journal.JobID, request journal.GUID) ([]byte, error) {
+	var input []byte
+	met := false
+	err := s.query(ctx, "row_input", nil, func(v row) error {
+		met, input = true, v.bytes(0)
+		return nil
+	}, pUUID(job), pUUID(request))
+	if err == nil && !met {
+		return nil, s.refuse("input", store.ErrStale, request)
+	}
+	return input, err
+}
+
+// PutPayload stores an output that is sent by digest, once (E6).
+func (s *Store) PutPayload(ctx context.Context, job journal.JobID, digest journal.Digest, body []byte) error {
+	if len(body) > wire.MaxResult {
+		return fmt.Errorf("postgres: payload: %w: %d bytes, the limit is %d", store.ErrRejected, len(body), wire.MaxResult)
+	}
+	if sum := journal.Digest(sha256.Sum256(body)); sum != digest {
+		return fmt.Errorf("postgres: payload: %w: its digest is %s, not %s", store.ErrRejected, sum, digest)
+	}
+	n, err := s.change(ctx, "payload_put", pUUID(job), pDigest(digest), body)
+	if err == nil && n == 0 {
+		return fmt.Errorf("postgres: payload: %w: job %s", store.ErrNotFound, job)
+	}
+	return err
+}
+
+// exhaust holds a request that ran too often, with a dead letter and its entry
+// (E9, E10), under the job's lock; what it met before may have changed.
+func (s *Store) exhaust(ctx context.Context, c *conn, job journal.JobID, request journal.GUID, turn int) error {
+	t, err := s.openTurn(ctx, c, job, request)
+	if err != nil {
+		return err
+	}
+	x := t.row
+	if x == nil || t.job.State != journal.JobOpen || x.Kind != journal.MessageRequest || x.Turn != turn || x.Held != "" {
+		abandon(ctx, c)
+		return s.refuse("lease", store.ErrStale, request)
+	}
+	message := fmt.Sprintf("the request ran %d times without an answer: its handler may kill its process", x.Runs)
+	x.Held, x.Dead, x.Holder, x.LeaseUntil = collation.HeldStuck, true, "", collation.Never
+	e := t.entry(journal.KindDeadLetter)
+	e.GUID, e.Activity, e.DAD = request, x.Activity, string(x.DAD)
+	e.Trouble = &journal.Trouble{Reason: reasonRuns, Message: message}
+	e.Updated = []journal.Updated{updated(x)}
+	t.letters = append(t.letters, letterWrite{state: letterOpen, DeadLetter: collation.DeadLetter{
+		Job: job, Row: request, Kind: x.Kind, Activity: x.Activity, DAD: x.DAD,
+		Reason: reasonRuns, Message: message, Ledger: t.ledger,
+	}})
+	if err := t.commit(ctx, e); err != nil {
+		return err
+	}
+	return s.refuse("lease", store.ErrExhausted, request)
+}
+
+// updated is a row as an entry leaves it.
+func updated(x *collation.Row) journal.Updated {
+	return journal.Updated{GUID: x.GUID, Kind: x.Kind, Turn: x.Turn, Try: x.Try, NextAt: int64(x.NextAt), Held: x.Held}
+}

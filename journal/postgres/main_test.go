@@ -1,0 +1,111 @@
+package postgres
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+func TestMain(m *testing.M) { devtest.Main(m) }
+
+// open gives a migrated space in a database of its own.
+func open(t testing.TB, change ...func(*Config)) *Store {
+	t.Helper()
+	cfg := Config{DSN: devtest.Postgres(t), Space: "test-1", Migrating: true, Writer: "test"}
+	for _, c := range change {
+		c(&cfg)
+	}
+	s, err := Open(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	require.NoError(t, s.Migrate(t.Context()))
+	return s
+}
+
+// run executes SQL text on the pool.
+func (s *Store) run(t testing.TB, text string) error {
+	t.Helper()
+	return s.with(context.WithoutCancel(t.Context()), func(c *conn) error { return c.exec(t.Context(), text) })
+}
+
+// begin starts jobs with the keys and gives their ids.
+func startJobs(t testing.TB, s *Store, keys ...string) []journal.JobID {
+	t.Helper()
+	starts := make([]store.Start, len(keys))
+	for i, k := range keys {
+		starts[i] = store.Start{Flow: testFlow, Trigger: "start", Key: k, Input: []byte(`{"n":1}`)}
+	}
+	out, err := s.Start(t.Context(), starts, collation.Mode{})
+	require.NoError(t, err)
+	ids := make([]journal.JobID, len(keys))
+	for i, o := range out {
+		require.NoError(t, o.Err)
+		ids[i] = o.Job
+	}
+	return ids
+}
+
+var testFlow = journal.FlowRef{Name: "flow", Version: "1", Digest: journal.Digest{1}}
+
+// plan is a plan that changes nothing but the job's head, to be added to.
+func plan(st *collation.State) *collation.Plan {
+	j := &st.Job
+	return &collation.Plan{
+		Job: j.ID, Outcome: collation.Handled,
+		Semaphore: journal.SemaphoreMove{Before: j.Semaphore, After: j.Semaphore},
+		Entry: &journal.Entry{
+			Space: j.Space, Job: j.ID, Generation: j.Generation, Seq: j.Head.Seq + 1, Kind: journal.KindLeg1, Time: int64(st.Now),
+		},
+	}
+}
+
+// chained chains the plan and moves the state on.
+func chained(st *collation.State, p *collation.Plan) store.Chained {
+	c := store.Chain(&st.Job, p)
+	head := st.Job.Head
+	st.Apply(p)
+	st.Job.Head = head
+	return c
+}
+
+// committer opens one for the test.
+func openCommitter(t testing.TB, s *Store) *committer {
+	t.Helper()
+	c, err := s.Committer(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c.(*committer)
+}
+
+// load loads one job with what else is asked for, and waits for it.
+func load(t testing.TB, c store.Committer, w store.Want) *collation.State {
+	t.Helper()
+	l, err := c.Load(t.Context(), []store.Want{w}, true)
+	require.NoError(t, err)
+	require.NotNil(t, l.States[w.Job])
+	return l.States[w.Job]
+}
+
+// request writes a request's row into the job, as its Leg1 would.
+func request(t testing.TB, s *Store, job journal.JobID, change ...func(*collation.Row)) collation.Row {
+	t.Helper()
+	c := openCommitter(t, s)
+	st := load(t, c, store.Want{Job: job})
+	p := plan(st)
+	row := collation.Row{
+		GUID: collation.RequestGUID(job.Start(), 0), Job: job, Kind: journal.MessageRequest, Activity: "work", DAD: ",0,0",
+		Topic: "t", Body: []byte(`{"in":1}`), NextAt: st.Now, Turn: 1, Try: 1, Origin: p.Entry.Seq,
+	}
+	for _, f := range change {
+		f(&row)
+	}
+	p.Insert = []collation.Row{row}
+	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
+	return row
+}

@@ -1,0 +1,264 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// errMerge says that the plans of one batch do not follow one another: they
+// were not decided in this order on one state.
+var errMerge = errors.New("plans of one batch do not follow one another")
+
+// writes is what the plans of one batch come to: each row once, from what it
+// was before the batch to what it is after.
+type writes struct {
+	jobs      []*jobWrite
+	instances []*instanceWrite
+	receipts  []*receiptWrite
+	entries   []entryWrite
+	rows      []*rowWrite
+	undead    []rowKey
+	letters   []letterWrite
+}
+
+type jobWrite struct {
+	job                 journal.JobID
+	semBefore, semAfter int64
+	seqBefore, seqAfter int64
+	hash                journal.Digest
+	state               journal.JobState // "" unchanged
+	closeSeq, tasksSeq  int64
+	closer              *receiptWrite // the closing receipt, nil for none
+}
+
+type instanceKey struct {
+	job journal.JobID
+	key collation.InstanceKey
+}
+
+type instanceWrite struct {
+	job journal.JobID
+	collation.LedgerWrite
+}
+
+type receiptWrite struct {
+	job journal.JobID
+	collation.ReceiptWrite
+}
+
+type entryWrite struct {
+	job   journal.JobID
+	chain journal.GUID
+	seq   int64
+	body  []byte
+	hash  journal.Digest
+}
+
+type rowKey struct {
+	job  journal.JobID
+	guid journal.GUID
+}
+
+// rowWrite is one dispatch row: stood says that the table has it before the
+// batch, after is nil when it has not afterwards.
+type rowWrite struct {
+	key   rowKey
+	stood bool
+	after *collation.Row
+	by    int64 // seq of the last plan that named it
+}
+
+type letterWrite struct {
+	collation.DeadLetter
+	state string
+	raw   []byte
+}
+
+// States of a dead letter (E10).
+const (
+	letterOpen     = "open"
+	letterRetried  = "retried"
+	letterResolved = "resolved"
+	letterFailed   = "failed"
+	letterAnswered = "answered"
+)
+
+// merger indexes the writes by their keys.
+type merger struct {
+	writes
+	jobOf      map[journal.JobID]*jobWrite
+	instanceOf map[instanceKey]*instanceWrite
+	receiptOf  map[rowKey]*receiptWrite
+	rowOf      map[rowKey]*rowWrite
+}
+
+// merge joins the plans of one batch, in their order. Plans without an entry
+// write nothing.
+func merge(plans []store.Chained) (*writes, error) {
+	m := &merger{
+		jobOf:      make(map[journal.JobID]*jobWrite, len(plans)),
+		instanceOf: make(map[instanceKey]*instanceWrite, len(plans)),
+		receiptOf:  make(map[rowKey]*receiptWrite, len(plans)),
+		rowOf:      make(map[rowKey]*rowWrite, 2*len(plans)),
+	}
+	for i := range plans {
+		c := &plans[i]
+		if c.Plan.Entry == nil {
+			continue
+		}
+		if err := m.plan(c); err != nil {
+			return nil, fmt.Errorf("%w: job %s, seq %d: %w", errMerge, c.Plan.Job, c.Plan.Entry.Seq, err)
+		}
+	}
+	slices.SortFunc(m.jobs, func(a, b *jobWrite) int { return slices.Compare(a.job[:], b.job[:]) })
+	m.rows = slices.DeleteFunc(m.rows, func(w *rowWrite) bool { return !w.stood && w.after == nil })
+	return &m.writes, nil
+}
+
+func (m *merger) plan(c *store.Chained) error {
+	p := c.Plan
+	if err := m.job(c); err != nil {
+		return err
+	}
+	m.entries = append(m.entries, entryWrite{job: p.Job, seq: p.Entry.Seq, body: c.Body, hash: c.Hash})
+	for i := range p.Ledgers {
+		if err := m.instance(p.Job, &p.Ledgers[i]); err != nil {
+			return err
+		}
+	}
+	if p.Receipt != nil {
+		if err := m.receipt(p.Job, p.Receipt); err != nil {
+			return err
+		}
+	}
+	if err := m.planRows(p); err != nil {
+		return err
+	}
+	for _, g := range p.Undead {
+		m.endLetters(rowKey{p.Job, g})
+	}
+	for i := range p.Dead {
+		m.letters = append(m.letters, letterWrite{DeadLetter: p.Dead[i], state: letterOpen})
+	}
+	return nil
+}
+
+func (m *merger) job(c *store.Chained) error {
+	p := c.Plan
+	j := m.jobOf[p.Job]
+	if j == nil {
+		j = &jobWrite{job: p.Job, semBefore: p.Semaphore.Before, semAfter: p.Semaphore.Before, seqBefore: p.Entry.Seq - 1, seqAfter: p.Entry.Seq - 1}
+		m.jobOf[p.Job] = j
+		m.jobs = append(m.jobs, j)
+	}
+	if j.semAfter != p.Semaphore.Before {
+		return fmt.Errorf("semaphore %d, the plan before left %d", p.Semaphore.Before, j.semAfter)
+	}
+	if j.seqAfter+1 != p.Entry.Seq {
+		return fmt.Errorf("the plan before has seq %d", j.seqAfter)
+	}
+	j.semAfter, j.seqAfter, j.hash = p.Semaphore.After, p.Entry.Seq, c.Hash
+	if p.NewState != "" {
+		j.state = p.NewState
+	}
+	if p.Receipt != nil && p.Receipt.Closes {
+		if j.closer != nil {
+			return errors.New("the job was closed by the plan before")
+		}
+		j.closeSeq = p.Entry.Seq
+	}
+	if p.Tasks {
+		j.tasksSeq = p.Entry.Seq
+	}
+	return nil
+}
+
+func (m *merger) instance(job journal.JobID, w *collation.LedgerWrite) error {
+	k := instanceKey{job, w.Key}
+	old := m.instanceOf[k]
+	if old == nil {
+		old = &instanceWrite{job: job, LedgerWrite: *w}
+		m.instanceOf[k] = old
+		m.instances = append(m.instances, old)
+		return nil
+	}
+	if w.New || w.Before != old.After {
+		return fmt.Errorf("instance %s%s from %s, the plan before left %s", w.Key.Activity, w.Key.DAD, w.Before, old.After)
+	}
+	old.After, old.ResultSeq, old.Code = w.After, w.ResultSeq, w.Code
+	return nil
+}
+
+func (m *merger) receipt(job journal.JobID, w *collation.ReceiptWrite) error {
+	k := rowKey{job, w.GUID}
+	old := m.receiptOf[k]
+	switch {
+	case old == nil:
+		old = &receiptWrite{job: job, ReceiptWrite: *w}
+		m.receiptOf[k] = old
+		m.receipts = append(m.receipts, old)
+	case w.New || w.Before != old.After:
+		return fmt.Errorf("receipt %s from %d, the plan before left %d", w.GUID, w.Before, old.After)
+	default:
+		old.After = w.After
+		old.Closes = old.Closes || w.Closes
+	}
+	if w.Closes {
+		m.jobOf[job].closer = old
+	}
+	return nil
+}
+
+func (m *merger) planRows(p *collation.Plan) error {
+	for i := range p.Insert {
+		if err := m.row(p, p.Insert[i].GUID, false, &p.Insert[i]); err != nil {
+			return err
+		}
+	}
+	for i := range p.Update {
+		if err := m.row(p, p.Update[i].GUID, true, &p.Update[i]); err != nil {
+			return err
+		}
+	}
+	for _, g := range p.Delete {
+		if err := m.row(p, g, true, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// row notes what becomes of a dispatch row. Its first mention in the batch
+// says whether the table has it; standing is what the plan takes it for.
+func (m *merger) row(p *collation.Plan, guid journal.GUID, standing bool, after *collation.Row) error {
+	k := rowKey{p.Job, guid}
+	w := m.rowOf[k]
+	switch {
+	case w == nil:
+		w = &rowWrite{key: k, stood: standing}
+		m.rowOf[k] = w
+		m.rows = append(m.rows, w)
+	case w.by == p.Entry.Seq:
+		return fmt.Errorf("row %s is named twice", guid)
+	case standing != (w.after != nil):
+		return fmt.Errorf("row %s stands: %t, the plan before left it: %t", guid, standing, w.after != nil)
+	}
+	w.by, w.after = p.Entry.Seq, after
+	return nil
+}
+
+// endLetters answers the letters of a row: those of this batch here, those in
+// the table by the statement.
+func (m *merger) endLetters(k rowKey) {
+	for i := range m.letters {
+		if l := &m.letters[i]; l.Job == k.job && l.Row == k.guid && l.state == letterOpen {
+			l.state = letterAnswered
+		}
+	}
+	m.undead = append(m.undead, k)
+}

@@ -1,0 +1,125 @@
+package postgres
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// migrations are the steps of the schema, in their order; the version of a
+// schema is the number of steps it took.
+var migrations = readMigrations()
+
+func readMigrations() []string {
+	names, err := fs.Glob(migrationFiles, "migrations/*.sql")
+	if err != nil {
+		panic(fmt.Sprintf("postgres: embedded migrations: %v", err))
+	}
+	steps := make([]string, len(names))
+	for i, name := range names {
+		number, _, _ := strings.Cut(strings.TrimPrefix(name, "migrations/"), "_")
+		if n, err := strconv.Atoi(number); err != nil || n != i+1 {
+			panic("postgres: migration " + name + " is not number " + strconv.Itoa(i+1))
+		}
+		text, err := migrationFiles.ReadFile(name)
+		if err != nil {
+			panic(fmt.Sprintf("postgres: embedded migration %s: %v", name, err))
+		}
+		steps[i] = string(text)
+	}
+	return steps
+}
+
+// Migrate brings the schema to this build's version; forward only, each call
+// one transaction. It needs the rights of the owner.
+func (s *Store) Migrate(ctx context.Context) error {
+	return s.call(ctx, "migrate", func(c *conn) error {
+		if err := s.migrate(ctx, c); err != nil {
+			_ = c.exec(context.WithoutCancel(ctx), "ROLLBACK") // ends what is left of the transaction
+			return err
+		}
+		return nil
+	})
+}
+
+func (s *Store) migrate(ctx context.Context, c *conn) error {
+	schema := pgx.Identifier{s.schema}.Sanitize()
+	// The lock keeps two processes that start at once from both creating.
+	open := "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('quipu migrate " + s.schema + "', 0));" +
+		"CREATE SCHEMA IF NOT EXISTS " + schema
+	if err := c.exec(ctx, open); err != nil {
+		return err
+	}
+	version, err := s.version(ctx, c)
+	if err != nil {
+		return err
+	}
+	if version > len(migrations) {
+		return s.wrongSchema(version)
+	}
+	var steps strings.Builder
+	for _, step := range migrations[version:] {
+		steps.WriteString(step)
+		steps.WriteString(";\n")
+	}
+	fmt.Fprintf(&steps, "INSERT INTO space (name, version) VALUES ('%s', %d) ON CONFLICT (single) DO UPDATE SET version = excluded.version;",
+		s.cfg.Space, len(migrations)) // the space's name is validated: it needs no escaping
+	steps.WriteString("COMMIT")
+	return c.exec(ctx, steps.String())
+}
+
+// exec runs SQL text of several statements, without parameters.
+func (c *conn) exec(ctx context.Context, text string) error {
+	_, err := c.pg.Exec(ctx, text).ReadAll()
+	return err
+}
+
+// version is the version of the schema, 0 where there is none.
+func (s *Store) version(ctx context.Context, c *conn) (int, error) {
+	results, err := c.pg.Exec(ctx, "SELECT to_regclass('space') IS NOT NULL").ReadAll()
+	if err != nil {
+		return 0, err
+	}
+	if string(results[0].Rows[0][0]) != "t" {
+		return 0, nil
+	}
+	version, name := 0, ""
+	err = c.query(ctx, "schema_version", func(v row) error {
+		version, name = int(v.int(0)), v.text(1)
+		return nil
+	})
+	if err == nil && name != "" && name != s.cfg.Space {
+		err = fmt.Errorf("postgres: %w: schema %s holds space %q, not %q: spaces that differ in - and _ alone cannot share a database",
+			store.ErrSchema, s.schema, name, s.cfg.Space)
+	}
+	return version, err
+}
+
+// checkSchema refuses a schema of another version; one that Migrate can bring
+// forward passes where that is what the caller is about to do.
+func (s *Store) checkSchema(ctx context.Context, migrating bool) error {
+	return s.look(ctx, "schema", func(c *conn) error {
+		version, err := s.version(ctx, c)
+		if err != nil || version == len(migrations) || migrating && version < len(migrations) {
+			return err
+		}
+		return s.wrongSchema(version)
+	})
+}
+
+func (s *Store) wrongSchema(version int) error {
+	if version > len(migrations) {
+		return fmt.Errorf("postgres: %w: schema %s has version %d, this build knows %d: use a newer build", store.ErrSchema, s.schema, version, len(migrations))
+	}
+	return fmt.Errorf("postgres: %w: schema %s has version %d, this build needs %d: run `quipu migrate`", store.ErrSchema, s.schema, version, len(migrations))
+}

@@ -1,0 +1,188 @@
+-- 0001: the tables of one space (J7). Times are microseconds since 1970 on the
+-- database's clock (J5); a NULL time is "never".
+
+CREATE FUNCTION micros() RETURNS bigint LANGUAGE sql VOLATILE
+    RETURN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+
+CREATE TABLE space (
+    single  boolean PRIMARY KEY DEFAULT true CHECK (single),
+    name    text    NOT NULL,
+    epoch   bigint  NOT NULL DEFAULT 1 CHECK (epoch > 0),
+    version integer NOT NULL
+);
+
+CREATE TABLE flows (
+    name       text    NOT NULL,
+    version    text    NOT NULL,
+    digest     bytea   NOT NULL CHECK (octet_length(digest) = 32),
+    definition bytea   NOT NULL,
+    active     boolean NOT NULL,
+    deployed   bigint  NOT NULL,
+    PRIMARY KEY (name, version)
+);
+CREATE UNIQUE INDEX flows_active ON flows (name) WHERE active;
+
+-- One row per key: the job, or its tombstone. No index on a value that a
+-- message changes, so that updates stay HOT.
+CREATE TABLE jobs (
+    id           uuid   NOT NULL PRIMARY KEY,
+    key          text   NOT NULL,
+    generation   bigint NOT NULL CHECK (generation > 0),
+    flow_name    text   NOT NULL,
+    flow_version text   NOT NULL,
+    flow_digest  bytea  NOT NULL CHECK (octet_length(flow_digest) = 32),
+    trigger      text   NOT NULL,
+    state        text   NOT NULL
+        CHECK (state IN ('open', 'completed', 'failed', 'interrupted', 'quarantined', 'expired')),
+    semaphore    bigint NOT NULL CHECK (semaphore >= 0),
+    head_seq     bigint NOT NULL,
+    head_hash    bytea  NOT NULL CHECK (octet_length(head_hash) = 32),
+    closed_seq   bigint,
+    tasks_seq    bigint,
+    started      bigint NOT NULL,
+    closed       bigint,
+    trace        text   NOT NULL,
+    CONSTRAINT jobs_key UNIQUE (key)
+) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
+CREATE INDEX jobs_started ON jobs (started, id);
+
+-- The activity ledgers (1.2). dad is the first 16 bytes of the address's
+-- SHA-256. The checks are rule C4.
+CREATE TABLE instances (
+    job        uuid    NOT NULL,
+    activity   text    NOT NULL,
+    dad        uuid    NOT NULL,
+    dad_text   text    NOT NULL,
+    ledger     bigint  NOT NULL,
+    is_join    boolean NOT NULL DEFAULT false,
+    result_seq bigint  NOT NULL DEFAULT 0,
+    code       integer NOT NULL DEFAULT 0,
+    PRIMARY KEY (job, activity, dad),
+    CONSTRAINT ledger_width CHECK (ledger >= 0 AND ledger < 1000000000000000),
+    CONSTRAINT ledger_state CHECK (ledger / 100000000000000 <= 2),
+    CONSTRAINT ledger_markers CHECK (ledger / 100000000000 % 10 <= 1 AND ledger / 10000000000 % 10 <= 1),
+    CONSTRAINT ledger_trigger CHECK (ledger / 100000000000000 <> 1 OR ledger / 100000000000 % 1000 = 11),
+    CONSTRAINT ledger_leg1 CHECK (ledger / 100000000000 % 10 = 0 OR ledger / 1000000000000 % 100 >= 1),
+    CONSTRAINT ledger_final CHECK (ledger / 100000000000000 <> 2 OR ledger / 100000000000 % 10 = 1),
+    CONSTRAINT ledger_join CHECK (is_join OR ledger / 100000000 % 1000 = 0)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
+
+-- The GUID ledgers (1.3), with the checks of rule C4.
+CREATE TABLE receipts (
+    job     uuid   NOT NULL,
+    guid    uuid   NOT NULL,
+    ledger  bigint NOT NULL,
+    verdict text   NOT NULL CHECK (verdict IN ('handled', 'stale')),
+    seq     bigint NOT NULL,
+    PRIMARY KEY (job, guid),
+    CONSTRAINT receipt_width CHECK (ledger >= 0 AND ledger < 1000000000000),
+    CONSTRAINT receipt_markers CHECK (ledger / 100000000000 <= 1 AND ledger / 10000000000 % 10 <= 1
+        AND ledger / 1000000000 % 10 <= 1 AND ledger / 100000000 % 10 <= 1),
+    CONSTRAINT receipt_steps CHECK (ledger / 1000000000 % 10 <= ledger / 10000000000 % 10
+        AND ledger / 100000000000 <= ledger / 1000000000 % 10
+        AND ledger / 100000000 % 10 <= ledger / 100000000000),
+    CONSTRAINT receipt_stale CHECK (verdict <> 'stale' OR ledger = 0)
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
+
+-- The journal: insert only. Bodies are not compressed: most stand in the row,
+-- and the rest is read whole.
+CREATE TABLE entries (
+    job   uuid   NOT NULL,
+    chain uuid   NOT NULL,
+    seq   bigint NOT NULL CHECK (seq > 0),
+    body  bytea  NOT NULL,
+    hash  bytea  NOT NULL CHECK (octet_length(hash) = 32),
+    xid   xid8   NOT NULL DEFAULT pg_current_xact_id(),
+    PRIMARY KEY (job, chain, seq)
+) WITH (fillfactor = 100, toast_tuple_target = 4096);
+ALTER TABLE entries ALTER COLUMN body SET STORAGE EXTERNAL;
+
+-- The dispatch rows (T1).
+CREATE TABLE dispatches (
+    guid         uuid    NOT NULL,
+    job          uuid    NOT NULL,
+    kind         text    NOT NULL,
+    activity     text    NOT NULL,
+    dad          text    NOT NULL,
+    topic        text    NOT NULL,
+    element      bigint  NOT NULL,
+    body         bytea,
+    next_at      bigint,
+    held         text,
+    dead         boolean NOT NULL,
+    publication  bigint  NOT NULL,
+    published_at bigint,
+    turn         bigint  NOT NULL,
+    turn_sent    bigint  NOT NULL,
+    try          bigint  NOT NULL,
+    runs         bigint  NOT NULL,
+    holder       text,
+    lease_until  bigint,
+    fence        bigint  NOT NULL,
+    within_at    bigint,
+    effects_seq  bigint  NOT NULL,
+    effects_hash bytea,
+    origin       bigint  NOT NULL,
+    PRIMARY KEY (job, guid)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+        autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000);
+CREATE INDEX dispatches_due ON dispatches (next_at) WHERE held IS NULL AND next_at IS NOT NULL;
+CREATE INDEX dispatches_within ON dispatches (within_at) WHERE within_at IS NOT NULL;
+
+-- Effects by their key (3.1); seq is the entry of the request's chain that
+-- first named it.
+CREATE TABLE effects (
+    job     uuid   NOT NULL,
+    key     bytea  NOT NULL CHECK (octet_length(key) = 32),
+    request uuid   NOT NULL,
+    seq     bigint NOT NULL,
+    name    text   NOT NULL,
+    class   text   NOT NULL,
+    n       bigint NOT NULL,
+    state   text   NOT NULL CHECK (state IN ('started', 'completed', 'not_done')),
+    result  bytea,
+    error   bytea,
+    fence   bigint NOT NULL,
+    holder  text   NOT NULL,
+    PRIMARY KEY (job, key)
+) WITH (fillfactor = 80);
+CREATE INDEX effects_request ON effects (job, request, seq);
+
+-- Outputs that are sent by digest (E6).
+CREATE TABLE payloads (
+    job    uuid  NOT NULL,
+    digest bytea NOT NULL CHECK (octet_length(digest) = 32),
+    body   bytea NOT NULL,
+    PRIMARY KEY (job, digest)
+);
+
+-- Dead letters (E10). A letter of a foreign message has no row.
+CREATE TABLE dead_letters (
+    id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    job      uuid   NOT NULL,
+    guid     uuid   NOT NULL,
+    kind     text   NOT NULL,
+    activity text   NOT NULL,
+    dad      text   NOT NULL,
+    reason   text   NOT NULL,
+    message  text   NOT NULL,
+    ledger   bigint NOT NULL,
+    raw      bytea,
+    at       bigint NOT NULL,
+    state    text   NOT NULL DEFAULT 'open'
+        CHECK (state IN ('open', 'retried', 'resolved', 'failed', 'answered'))
+);
+CREATE INDEX dead_letters_row ON dead_letters (job, guid);
+CREATE INDEX dead_letters_open ON dead_letters (id) WHERE state = 'open';
+
+-- Batch markers (J4). taken: the place was taken by whoever had to find out
+-- whether the batch was committed; it was not.
+CREATE TABLE batches (
+    session uuid    NOT NULL,
+    seq     bigint  NOT NULL,
+    at      bigint  NOT NULL,
+    xid     xid8    NOT NULL DEFAULT pg_current_xact_id(),
+    taken   boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (session, seq)
+);
+CREATE INDEX batches_at ON batches (at);

@@ -1,0 +1,156 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// defaultPage is the number of jobs on a page that names no limit.
+const defaultPage = 100
+
+// jobWidth is the number of columns of a job's header.
+const jobWidth = 12
+
+// FindJob returns the id of the job that has the key: store.ErrNotFound.
+func (s *Store) FindJob(ctx context.Context, key string) (journal.JobID, error) {
+	var id journal.JobID
+	err := s.query(ctx, "job_by_key", nil, func(v row) error { id = v.job(0); return nil }, pText(key))
+	if err == nil && id.IsZero() {
+		err = fmt.Errorf("postgres: %w: no job has the key %.200q", store.ErrNotFound, key)
+	}
+	return id, err
+}
+
+// Job reads a job with its instances and open rows, on one snapshot:
+// store.ErrNotFound.
+func (s *Store) Job(ctx context.Context, id journal.JobID) (*store.JobView, error) {
+	var view *store.JobView
+	err := s.look(ctx, "job", func(c *conn) error {
+		view = nil
+		arg := [][]byte{pUUID(id)}
+		x := &store.JobView{}
+		return c.snapshot(ctx,
+			step{"job_view", arg, func(v row) error { view = x; return s.readView(v, x) }},
+			step{"audit_instances", arg, func(v row) error {
+				x.Instances = append(x.Instances, store.InstanceView{
+					Key:      collation.InstanceKey{Activity: v.text(0), DAD: collation.DAD(v.text(1))},
+					Instance: collation.Instance{Ledger: collation.ActivityLedger(v.int(2)), ResultSeq: v.int(3), Code: int(v.int(4))},
+				})
+				return nil
+			}},
+			step{"audit_rows", arg, func(v row) error { x.Rows = append(x.Rows, *readRow(v, 0)); return nil }},
+			step{"letters_of_job", arg, func(v row) error { x.Dead = append(x.Dead, readLetter(v)); return nil }},
+		)
+	})
+	if err == nil && view == nil {
+		err = fmt.Errorf("postgres: %w: job %s", store.ErrNotFound, id)
+	}
+	return view, err
+}
+
+func (s *Store) readView(v row, x *store.JobView) error {
+	x.JobSummary = s.readSummary(v)
+	x.Ended = v.bool(jobWidth+1) || x.State == journal.JobExpired
+	if !v.null(jobWidth + 2) {
+		e, err := decode(x.ID, v.bytes(jobWidth+2))
+		if err != nil {
+			return err
+		}
+		if e.Close != nil {
+			x.Code, x.Error = e.Close.Code, e.Close.Error
+		}
+	}
+	if !v.null(jobWidth + 3) {
+		e, err := decode(x.ID, v.bytes(jobWidth+3))
+		if err != nil {
+			return err
+		}
+		if e.Close != nil {
+			x.Output = e.Close.Output
+		}
+	}
+	return nil
+}
+
+func (s *Store) readSummary(v row) store.JobSummary {
+	j := store.JobSummary{Job: s.readJob(v), Closed: collation.Micros(v.int(jobWidth))}
+	j.Cursor = strconv.FormatInt(int64(j.Started), 10) + "." + j.ID.String()
+	return j
+}
+
+// Jobs lists jobs, newest first.
+func (s *Store) Jobs(ctx context.Context, f store.JobFilter) ([]store.JobSummary, error) {
+	started, id := int64(math.MaxInt64), journal.JobID{}
+	if f.Before != "" {
+		at, rest, _ := strings.Cut(f.Before, ".")
+		var err error
+		if started, err = strconv.ParseInt(at, 10, 64); err == nil {
+			id, err = journal.ParseJobID(rest)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("postgres: jobs: %w: cursor %.80q: take the one of a listed job", store.ErrRejected, f.Before)
+		}
+	}
+	if f.Limit > store.MaxPage {
+		return nil, tooMany("jobs", f.Limit, store.MaxPage)
+	}
+	if f.Limit <= 0 {
+		f.Limit = defaultPage
+	}
+	var all []store.JobSummary
+	err := s.query(ctx, "job_list", func() { all = nil }, func(v row) error {
+		all = append(all, s.readSummary(v))
+		return nil
+	}, pText(string(f.State)), pText(f.Flow), pText(f.Prefix), pInt(started), pUUID(id), pInt(int64(f.Limit)))
+	return all, err
+}
+
+// Counts counts the jobs by state.
+func (s *Store) Counts(ctx context.Context) (map[journal.JobState]int64, error) {
+	counts := map[journal.JobState]int64{}
+	err := s.query(ctx, "job_counts", func() { clear(counts) }, func(v row) error {
+		counts[journal.JobState(v.text(0))] = v.int(1)
+		return nil
+	})
+	return counts, err
+}
+
+// Ended says of each job whether it has ended, completion tasks included.
+func (s *Store) Ended(ctx context.Context, ids []journal.JobID) (map[journal.JobID]bool, error) {
+	ended := make(map[journal.JobID]bool, len(ids))
+	err := s.query(ctx, "jobs_ended", nil, func(v row) error { ended[v.job(0)] = v.bool(1); return nil }, pUUIDs(ids))
+	return ended, err
+}
+
+// DeadLetters lists dead letters, newest first.
+func (s *Store) DeadLetters(ctx context.Context, all bool, limit int) ([]store.DeadView, error) {
+	if limit > store.MaxPage {
+		return nil, tooMany("dead letters", limit, store.MaxPage)
+	}
+	if limit <= 0 {
+		limit = defaultPage
+	}
+	var letters []store.DeadView
+	err := s.query(ctx, "letters", func() { letters = nil }, func(v row) error {
+		letters = append(letters, readLetter(v))
+		return nil
+	}, pBool(all), pInt(int64(limit)))
+	return letters, err
+}
+
+func readLetter(v row) store.DeadView {
+	return store.DeadView{
+		ID: v.int(0), At: collation.Micros(v.int(9)), State: v.text(10), Key: v.text(11),
+		Letter: collation.DeadLetter{
+			Job: v.job(1), Row: v.guid(2), Kind: journal.MessageKind(v.text(3)), Activity: v.text(4),
+			DAD: collation.DAD(v.text(5)), Reason: v.text(6), Message: v.text(7), Ledger: collation.ActivityLedger(v.int(8)),
+		},
+	}
+}

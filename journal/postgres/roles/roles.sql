@@ -1,0 +1,43 @@
+-- The rights of the group roles of one space (4.5). {schema} is its schema,
+-- {role_x} the role x. Nobody but the owner can change what was journaled:
+-- entries are inserted and read.
+REVOKE ALL ON SCHEMA {schema} FROM PUBLIC;
+REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM
+    {role_engine}, {role_worker}, {role_sealer}, {role_retention}, {role_verifier};
+GRANT ALL ON SCHEMA {schema} TO {role_owner};
+GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {role_owner};
+GRANT USAGE ON SCHEMA {schema} TO
+    {role_engine}, {role_worker}, {role_sealer}, {role_retention}, {role_verifier};
+GRANT EXECUTE ON FUNCTION {schema}.micros() TO
+    {role_engine}, {role_worker}, {role_sealer}, {role_retention}, {role_verifier};
+GRANT SELECT ON {schema}.space TO
+    {role_engine}, {role_worker}, {role_sealer}, {role_retention}, {role_verifier};
+
+-- engine: starts, commits, sweeps, deploys, acts on dead letters.
+GRANT SELECT, INSERT ON {schema}.entries TO {role_engine};
+GRANT SELECT, INSERT, UPDATE ON
+    {schema}.jobs, {schema}.instances, {schema}.receipts, {schema}.flows, {schema}.effects, {schema}.dead_letters
+    TO {role_engine};
+GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.dispatches, {schema}.batches TO {role_engine};
+GRANT SELECT, INSERT ON {schema}.payloads TO {role_engine};
+
+-- worker: leases, effects, payloads. An UPDATE right on jobs is what locking
+-- the row needs; holding a request that ran too often also moves its head.
+GRANT SELECT, INSERT ON {schema}.entries, {schema}.payloads TO {role_worker};
+GRANT SELECT, UPDATE ON {schema}.jobs, {schema}.dispatches TO {role_worker};
+GRANT SELECT, INSERT, UPDATE ON {schema}.effects, {schema}.dead_letters TO {role_worker};
+GRANT SELECT ON {schema}.instances, {schema}.receipts, {schema}.flows TO {role_worker};
+GRANT SELECT, INSERT ON {schema}.batches TO {role_worker};
+
+-- sealer: reads heads and hashes.
+GRANT SELECT ON {schema}.jobs, {schema}.entries TO {role_sealer};
+
+-- retention: removes expired jobs, in bounded batches, and leaves the
+-- tombstone (J7).
+GRANT SELECT, DELETE ON
+    {schema}.entries, {schema}.instances, {schema}.receipts, {schema}.effects, {schema}.payloads,
+    {schema}.dead_letters, {schema}.dispatches, {schema}.batches TO {role_retention};
+GRANT SELECT, UPDATE ON {schema}.jobs TO {role_retention};
+
+-- verifier: reads.
+GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role_verifier};

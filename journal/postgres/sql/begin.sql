@@ -1,0 +1,2 @@
+-- begin: opens a transaction of the isolation that the locks assume (J3).
+BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE

@@ -1,0 +1,24 @@
+-- claim: takes due rows for sending, by test-and-set on publication and turn; rows that somebody else holds are left to him (T2). $1 jobs, $2 GUIDs, $3 publications, $4 turns, $5 send, $6 microseconds until due again. Returns the rows to send, with what publishing needs.
+WITH w AS MATERIALIZED (
+    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[], $5::bool[], $6::int8[])
+        AS w (job, guid, publication, turn, send, again)
+), won AS MATERIALIZED (
+    SELECT d.job, d.guid, w.send, w.again, (SELECT micros()) AS now
+    FROM w JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
+    WHERE d.publication = w.publication AND d.turn = w.turn AND d.held IS NULL AND d.next_at <= (SELECT micros())
+    FOR UPDATE OF d SKIP LOCKED
+), d AS (
+    UPDATE dispatches d
+    SET publication = d.publication + CASE WHEN won.send THEN 1 ELSE 0 END,
+        turn_sent = CASE WHEN won.send THEN d.turn ELSE d.turn_sent END,
+        published_at = CASE WHEN won.send THEN won.now ELSE d.published_at END,
+        next_at = won.now + won.again
+    FROM won
+    WHERE d.job = won.job AND d.guid = won.guid
+    RETURNING d.*, won.send
+)
+SELECT d.guid, d.job, d.kind, d.activity, d.dad, d.topic, d.element, d.body, d.next_at, d.held, d.dead, d.publication,
+       d.published_at, d.turn, d.turn_sent, d.try, d.runs, d.holder, d.lease_until, d.fence, d.within_at,
+       d.effects_seq, d.effects_hash, d.origin, j.key, j.generation, j.flow_name, j.flow_version, j.flow_digest, j.trace
+FROM d JOIN jobs j ON j.id = d.job
+WHERE d.send

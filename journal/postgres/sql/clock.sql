@@ -1,0 +1,2 @@
+-- clock: the database's clock in microseconds (J5).
+SELECT micros()

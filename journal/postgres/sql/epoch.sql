@@ -1,0 +1,2 @@
+-- epoch: the epoch of the space (T4).
+SELECT epoch FROM space

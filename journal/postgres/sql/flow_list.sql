@@ -1,0 +1,2 @@
+-- flow_list: the deployed versions.
+SELECT name, version, digest, active, deployed FROM flows ORDER BY name, deployed, version

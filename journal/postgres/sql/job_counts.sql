@@ -1,0 +1,2 @@
+-- job_counts: the number of jobs by state.
+SELECT state, count(*) FROM jobs GROUP BY state

@@ -1,0 +1,2 @@
+-- jobs_ended: which jobs have ended, completion tasks included. $1 ids.
+SELECT id, state = 'expired' OR closed_seq IS NOT NULL AND tasks_seq IS NOT NULL FROM jobs WHERE id = ANY ($1::uuid[])

@@ -1,0 +1,5 @@
+-- lease_look: why a write of a worker met nothing. $1 job, $2 request. Returns the job's state and, where the row stands, whether it is a request that is not held, its turn, fence, runs, holder, and whether its lease is alive.
+SELECT j.state, d.guid IS NOT NULL AND d.kind = 'request' AND d.held IS NULL, d.turn, d.fence, d.runs, d.holder,
+       coalesce(d.lease_until > micros(), false)
+FROM jobs j LEFT JOIN dispatches d ON d.job = j.id AND d.guid = $2::uuid
+WHERE j.id = $1::uuid

@@ -1,0 +1,3 @@
+-- load_jobs: the headers of jobs (J2). $1 ids.
+SELECT id, key, generation, flow_name, flow_version, flow_digest, state, semaphore, head_seq, head_hash, started, trace
+FROM jobs WHERE id = ANY ($1::uuid[])

@@ -1,0 +1,2 @@
+-- rollback: ends a transaction without a trace.
+ROLLBACK

@@ -1,0 +1,17 @@
+-- turn_overdue: turns requests that nobody answered within their time into answers of their own (E9): due now, to the engine, released. $1 limit, $2 the answer. Returns their number.
+WITH late AS MATERIALIZED (
+    SELECT d.job, d.guid
+    FROM dispatches d
+    JOIN jobs j ON j.id = d.job AND j.state = 'open'
+    WHERE d.within_at IS NOT NULL AND d.within_at <= (SELECT micros()) AND d.kind = 'request'
+    ORDER BY d.within_at
+    LIMIT $1::int8
+    FOR UPDATE OF d SKIP LOCKED
+), turned AS (
+    UPDATE dispatches d
+    SET kind = 'answer', body = $2::bytea, held = NULL, next_at = micros(), turn_sent = 0, within_at = NULL
+    FROM late
+    WHERE d.job = late.job AND d.guid = late.guid
+    RETURNING 1
+)
+SELECT count(*) FROM turned

@@ -1,0 +1,97 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// Store is one space in one database. It is safe for concurrent use; its
+// committers are not.
+type Store struct {
+	cfg    Config
+	schema string
+	pool   *pgxpool.Pool
+	log    *slog.Logger
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open connects to the space and checks its schema: store.ErrSchema unless the
+// schema is this build's, or Config.Migrating is set. The caller closes the
+// Store.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	pc, err := cfg.pool()
+	if err != nil {
+		return nil, err
+	}
+	pc.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+		c.RuntimeParams["application_name"] = applicationName(newSession())
+		return nil
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, pc)
+	if err != nil {
+		return nil, classify("open", err)
+	}
+	s := &Store{cfg: cfg, schema: schemaOf(cfg.Space), pool: pool, log: cfg.Logger}
+	if err := s.checkSchema(ctx, cfg.Migrating); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close closes the pool. Committers are closed by their owners.
+func (s *Store) Close() { s.pool.Close() }
+
+// with lends a pooled connection to the call.
+func (s *Store) with(ctx context.Context, call func(*conn) error) error {
+	c, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNotSent, err)
+	}
+	defer c.Release()
+	return call(wrap(c.Conn()))
+}
+
+// call lends a pooled connection to a call that is repeated as a whole after
+// retryable failures (J4): it must be guarded, and forget what a try before has
+// read.
+func (s *Store) call(ctx context.Context, op string, call func(*conn) error) error {
+	return retry(ctx, func() error { return settle(op, s.with(ctx, call)) })
+}
+
+// look is call for what only reads.
+func (s *Store) look(ctx context.Context, op string, call func(*conn) error) error {
+	return retry(ctx, func() error { return settleRead(op, s.with(ctx, call)) })
+}
+
+// query runs one reading statement on the pool. reset, if any, forgets what a
+// try before has read.
+func (s *Store) query(ctx context.Context, name string, reset func(), visit func(row) error, params ...[]byte) error {
+	return s.look(ctx, name, func(c *conn) error {
+		if reset != nil {
+			reset()
+		}
+		return c.query(ctx, name, visit, params...)
+	})
+}
+
+// change runs one writing statement on the pool; it commits by itself, and
+// answers one number.
+func (s *Store) change(ctx context.Context, name string, params ...[]byte) (n int, err error) {
+	err = s.call(ctx, name, func(c *conn) error {
+		n = 0
+		return c.query(ctx, name, func(v row) error { n = int(v.int(0)); return nil }, params...)
+	})
+	return n, err
+}

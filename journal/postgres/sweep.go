@@ -1,0 +1,117 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// tooMany refuses a call over its limit (T11).
+func tooMany(op string, n, limit int) error {
+	return fmt.Errorf("postgres: %s: %w: %d in one call, the limit is %d", op, store.ErrRejected, n, limit)
+}
+
+// markerAge is how long batch markers are kept (J4).
+const markerAge = 24 * time.Hour
+
+// classWithin is the error class of a request that nobody answered in time.
+const classWithin = "within"
+
+// Due lists rows that are due and not held, oldest first, and how long the
+// first is overdue.
+func (s *Store) Due(ctx context.Context, limit int) ([]store.DueRow, time.Duration, error) {
+	if limit > store.MaxSweep {
+		return nil, 0, tooMany("due", limit, store.MaxSweep)
+	}
+	var due []store.DueRow
+	var overdue time.Duration
+	err := s.query(ctx, "due", func() { due, overdue = nil, 0 }, func(v row) error {
+		now := collation.Micros(v.int(9))
+		if len(due) == 0 {
+			overdue = time.Duration(now-collation.Micros(v.int(8))) * time.Microsecond
+		}
+		due = append(due, store.DueRow{
+			Job: v.job(0), GUID: v.guid(1), Kind: journal.MessageKind(v.text(2)), Topic: v.text(3),
+			Publication: int(v.int(4)), Turn: int(v.int(5)), TurnSent: int(v.int(6)),
+			PublishedAt: collation.Micros(v.int(7)), Now: now,
+		})
+		return nil
+	}, pInt(int64(limit)))
+	return due, overdue, err
+}
+
+// Claim takes due rows for sending (T2). A claim of unknown outcome is not
+// repeated: what it took is due again by itself.
+func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoing, error) {
+	n := len(claims)
+	if n == 0 {
+		return nil, nil
+	}
+	if n > store.MaxSweep {
+		return nil, tooMany("claim", n, store.MaxSweep)
+	}
+	job, guid, publication, turn, send, again := uuids(n), uuids(n), ints(n), ints(n), bools(n), ints(n)
+	for i := range claims {
+		c := &claims[i]
+		job.uuid(c.Row.Job)
+		guid.uuid(c.Row.GUID)
+		publication.int(int64(c.Row.Publication))
+		turn.int(int64(c.Row.Turn))
+		send.bool(c.Send)
+		again.int(c.Again.Microseconds())
+	}
+	var out []store.Outgoing
+	err := s.with(ctx, func(c *conn) error {
+		return c.query(ctx, "claim", func(v row) error {
+			out = append(out, store.Outgoing{
+				Row: *readRow(v, 0), JobKey: v.text(rowWidth), Generation: v.int(rowWidth + 1),
+				Flow:  journal.FlowRef{Name: v.text(rowWidth + 2), Version: v.text(rowWidth + 3), Digest: v.digest(rowWidth + 4)},
+				Trace: v.text(rowWidth + 5),
+			})
+			return nil
+		}, job.value(), guid.value(), publication.value(), turn.value(), send.value(), again.value())
+	})
+	if err != nil {
+		return nil, settle("claim", err)
+	}
+	return out, nil
+}
+
+// TurnOverdue turns requests past their within_at into 408 answers (E9).
+func (s *Store) TurnOverdue(ctx context.Context, limit int) (int, error) {
+	answer := wire.Encode(&wire.Response{
+		Kind: journal.ResponseTerminal, Code: collation.CodeTimeout,
+		Error: &wire.Failure{Class: classWithin, Message: "no answer within the activity's `within`: look for workers of its topic"},
+	})
+	return s.change(ctx, "turn_overdue", pInt(int64(min(limit, store.MaxSweep))), answer)
+}
+
+// Prune removes the batch markers of sessions that ended more than a day ago
+// (J4).
+func (s *Store) Prune(ctx context.Context, limit int) (int, error) {
+	return s.change(ctx, "prune", pInt(markerAge.Microseconds()), pInt(int64(limit)))
+}
+
+// Epoch is the space's epoch (T4).
+func (s *Store) Epoch(ctx context.Context) (int64, error) {
+	n := int64(0)
+	err := s.query(ctx, "epoch", nil, func(v row) error { n = v.int(0); return nil })
+	return n, err
+}
+
+// DeadLetter records a message without a row: undecodable or foreign (T3).
+func (s *Store) DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byte) error {
+	return s.call(ctx, "dead letter", func(c *conn) error {
+		if err := c.require(ctx, "write_letters"); err != nil {
+			return err
+		}
+		b := c.batch()
+		queueLetters(b, []letterWrite{{DeadLetter: d, state: letterOpen, raw: raw}})
+		return b.send(ctx).close()
+	})
+}

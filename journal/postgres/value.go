@@ -1,0 +1,155 @@
+package postgres
+
+import (
+	bin "encoding/binary"
+	"slices"
+
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Type numbers of PostgreSQL, fixed for ever (pg_type.dat).
+const (
+	oidBool  = 16
+	oidBytea = 17
+	oidInt8  = 20
+	oidText  = 25
+	oidUUID  = 2950
+)
+
+// column builds an array parameter in the binary format: a header of 20 bytes,
+// then each element after its length.
+type column struct {
+	b     []byte
+	n     uint32
+	oid   uint32
+	nulls uint32
+}
+
+const arrayHeader = 20
+
+func newColumn(oid uint32, rows, width int) *column {
+	return &column{b: make([]byte, arrayHeader, arrayHeader+rows*(4+width)), oid: oid}
+}
+
+func uuids(rows int) *column  { return newColumn(oidUUID, rows, 16) }
+func ints(rows int) *column   { return newColumn(oidInt8, rows, 8) }
+func bools(rows int) *column  { return newColumn(oidBool, rows, 1) }
+func texts(rows int) *column  { return newColumn(oidText, rows, 12) }
+func byteas(rows int) *column { return newColumn(oidBytea, rows, 32) }
+
+func (c *column) length(n int) {
+	c.b = bin.BigEndian.AppendUint32(c.b, uint32(n))
+	c.n++
+}
+
+func (c *column) uuid(v [16]byte) { c.length(16); c.b = append(c.b, v[:]...) }
+func (c *column) int(v int64)     { c.length(8); c.b = bin.BigEndian.AppendUint64(c.b, uint64(v)) }
+func (c *column) text(v string)   { c.length(len(v)); c.b = append(c.b, v...) }
+func (c *column) bytes(v []byte)  { c.length(len(v)); c.b = append(c.b, v...) }
+
+func (c *column) bool(v bool) {
+	c.length(1)
+	c.b = append(c.b, pBool(v)...)
+}
+
+func (c *column) null() {
+	c.b = append(c.b, 0xff, 0xff, 0xff, 0xff)
+	c.n++
+	c.nulls = 1
+}
+
+// some writes NULL for what is unset.
+func (c *column) someInt(v int64) {
+	if v == 0 {
+		c.null()
+	} else {
+		c.int(v)
+	}
+}
+
+func (c *column) someText(v string) {
+	if v == "" {
+		c.null()
+	} else {
+		c.text(v)
+	}
+}
+
+func (c *column) someBytes(v []byte) {
+	if v == nil {
+		c.null()
+	} else {
+		c.bytes(v)
+	}
+}
+
+// value completes the header and gives the parameter.
+func (c *column) value() []byte {
+	h := c.b[:arrayHeader]
+	bin.BigEndian.PutUint32(h[4:], c.nulls)
+	bin.BigEndian.PutUint32(h[8:], c.oid)
+	if c.n == 0 {
+		bin.BigEndian.PutUint32(h, 0)
+		return h[:12]
+	}
+	bin.BigEndian.PutUint32(h, 1)
+	bin.BigEndian.PutUint32(h[12:], c.n)
+	bin.BigEndian.PutUint32(h[16:], 1)
+	return c.b
+}
+
+// Single parameters.
+
+func pUUID[T ~[16]byte](v T) []byte { return v[:] }
+func pInt(v int64) []byte           { return bin.BigEndian.AppendUint64(nil, uint64(v)) }
+func pText(v string) []byte         { return append([]byte{}, v...) }
+func pDigest(v journal.Digest) []byte {
+	return v[:]
+}
+
+func pBool(v bool) []byte {
+	if v {
+		return []byte{1}
+	}
+	return []byte{0}
+}
+
+func pUUIDs[T ~[16]byte](vs []T) []byte {
+	c := uuids(len(vs))
+	for _, v := range vs {
+		c.uuid(v)
+	}
+	return c.value()
+}
+
+// row is one row of a result, in the binary format. NULL reads as the zero
+// value.
+type row [][]byte
+
+func (r row) null(i int) bool { return r[i] == nil }
+
+func (r row) int(i int) int64 {
+	switch len(r[i]) {
+	case 8:
+		return int64(bin.BigEndian.Uint64(r[i]))
+	case 4:
+		return int64(int32(bin.BigEndian.Uint32(r[i])))
+	}
+	return 0
+}
+
+func (r row) text(i int) string  { return string(r[i]) }
+func (r row) bytes(i int) []byte { return slices.Clone(r[i]) }
+func (r row) bool(i int) bool    { return len(r[i]) == 1 && r[i][0] == 1 }
+
+func (r row) guid(i int) (g journal.GUID) {
+	copy(g[:], r[i])
+	return g
+}
+
+func (r row) job(i int) journal.JobID { return journal.JobID(r.guid(i)) }
+
+func (r row) digest(i int) (d journal.Digest) {
+	copy(d[:], r[i])
+	return d
+}

@@ -1,0 +1,217 @@
+package quipu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/journal/postgres"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/transport"
+	"github.com/quipu-journal/quipu/transport/nats"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// DefaultSpace is the space of a Config that names none.
+const DefaultSpace = "default"
+
+// Role is a part that a process can play in a space (T8).
+type Role string
+
+// The roles. Any number of processes may have each of them.
+const (
+	RoleEngine  Role = "engine"  // decides and commits; sweeps what is due
+	RoleWorkers Role = "workers" // runs the handlers of Config.Workers
+)
+
+// Config configures a Runtime. The zero value of a field means the default
+// that its comment states.
+type Config struct {
+	Postgres string // connection string; required
+	NATS     string // URL; required for Run, optional for a client: the engines pick its jobs up within 250 ms
+	Space    string // [a-z][a-z0-9-]{0,31}; DefaultSpace
+
+	Workers *workers.Registry // handlers; none
+	Roles   []Role            // both
+
+	Lanes       int           // of the space, equal in all its processes; 16 (T9)
+	Concurrency int           // handlers at a time, per topic; workers.DefaultConcurrency
+	Committers  int           // transactions at a time; 2
+	MaxBatch    int           // messages per transaction; 500
+	Resend      time.Duration // until a lost message is looked for; 5 s (T2)
+	Lease       time.Duration // of a request on its worker; 30 s (E9)
+	AckWait     time.Duration // of a worker's message; 30 s; a lane's is at most 10 s (T10)
+	Drain       time.Duration // for running handlers when Run ends; 20 s (T10)
+	MaxConns    int           // pooled connections beside the committers'; 8
+
+	// Stepwise commits at every mark, NoFold keeps children's Leg1 apart (C11).
+	Stepwise, NoFold bool
+	// NoMigrate leaves the schema alone: another role owns it (4.5).
+	NoMigrate bool
+	// InProcess connects to a NATS server in this process.
+	InProcess natsgo.InProcessConnProvider
+	// Credentials and NKeySeed are paths of NATS credentials (4.5).
+	Credentials, NKeySeed string
+
+	Name     string // names this process in the journal (audit only); host/pid
+	Build    string // audit only
+	Observer observer.Observer
+	Logger   *slog.Logger
+}
+
+// ErrConfig is wrapped by errors about a Config.
+var ErrConfig = errors.New("quipu configuration")
+
+var spaceName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+
+// Runtime is a connection to one space. Its methods are safe for concurrent
+// use. Close it when Run has returned.
+type Runtime struct {
+	cfg   Config
+	store *postgres.Store
+	bus   transport.Bus  // nil without NATS
+	eng   *engine.Engine // nil without NATS
+	flows *engine.Flows
+}
+
+// Open connects to Postgres, brings the schema up to date (unless NoMigrate),
+// and to NATS where a URL is given.
+func Open(ctx context.Context, cfg Config) (*Runtime, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	st, err := postgres.Open(ctx, postgres.Config{
+		DSN: cfg.Postgres, Space: cfg.Space, MaxConns: cfg.MaxConns, Logger: cfg.Logger,
+		Migrating: !cfg.NoMigrate, Writer: cfg.Name, Build: cfg.Build,
+	})
+	if err != nil {
+		return nil, err
+	}
+	rt := &Runtime{cfg: cfg, store: st, flows: engine.NewFlows(st)}
+	if !cfg.NoMigrate {
+		if err := st.Migrate(ctx); err != nil {
+			st.Close()
+			return nil, err
+		}
+	}
+	if cfg.NATS == "" && cfg.InProcess == nil {
+		return rt, nil
+	}
+	if err := rt.connect(ctx); err != nil {
+		rt.Close()
+		return nil, err
+	}
+	return rt, nil
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Postgres == "" {
+		return c, fmt.Errorf("%w: Postgres is required: a connection string such as postgres://user@host:5432/db", ErrConfig)
+	}
+	if c.Space == "" {
+		c.Space = DefaultSpace
+	}
+	if !spaceName.MatchString(c.Space) {
+		return c, fmt.Errorf("%w: space %.40q: a lower-case letter, then up to 31 of a-z, 0-9 and -", ErrConfig, c.Space)
+	}
+	if len(c.Roles) == 0 {
+		c.Roles = []Role{RoleEngine, RoleWorkers}
+	}
+	for _, r := range c.Roles {
+		if r != RoleEngine && r != RoleWorkers {
+			return c, fmt.Errorf("%w: role %q: the roles are %s and %s", ErrConfig, r, RoleEngine, RoleWorkers)
+		}
+	}
+	if c.Observer == nil {
+		c.Observer = observer.Nop{}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}
+
+func (rt *Runtime) connect(ctx context.Context) error {
+	c := rt.cfg
+	bus, err := nats.Open(ctx, nats.Config{
+		URL: c.NATS, Space: c.Space, Lanes: c.Lanes, InProcess: c.InProcess,
+		Credentials: c.Credentials, NKeySeed: c.NKeySeed, LaneAckWait: min(c.AckWait, laneAckWait),
+		WorkAckWait: c.AckWait, Log: c.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	rt.bus = bus
+	rt.eng, err = engine.New(ctx, engine.Config{
+		Store: rt.store, Bus: bus, Space: c.Space, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch,
+		Stepwise: c.Stepwise, NoFold: c.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build,
+		Observer: c.Observer, Logger: c.Logger,
+	})
+	return err
+}
+
+// laneAckWait bounds the ack wait of engine messages, so that a dead process's
+// jobs go on elsewhere within ten seconds (T10).
+const laneAckWait = 10 * time.Second
+
+// Run takes part in the work of the space until ctx ends, then drains: no new
+// work, batches and handlers under way finish within Config.Drain (T10).
+func (rt *Runtime) Run(ctx context.Context) error {
+	if rt.bus == nil {
+		return fmt.Errorf("%w: Run needs NATS", ErrConfig)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for _, role := range rt.cfg.Roles {
+		switch {
+		case role == RoleEngine:
+			g.Go(func() error { return rt.eng.Run(ctx) })
+		case rt.cfg.Workers != nil:
+			g.Go(func() error { return rt.workers(ctx) })
+		}
+	}
+	g.Go(func() error { <-ctx.Done(); return nil })
+	return g.Wait()
+}
+
+func (rt *Runtime) workers(ctx context.Context) error {
+	c, eng := rt.cfg, rt.eng.Config()
+	w, err := workers.NewRuntime(workers.Config{
+		Registry: c.Workers, Bus: rt.bus, Store: rt.store, Space: c.Space, Lanes: eng.Lanes, Holder: eng.Writer,
+		Concurrency: c.Concurrency, Lease: c.Lease, Drain: c.Drain, AckWait: c.AckWait,
+		ResponseWait: responseWait(c.AckWait),
+		DeadLetter: rt.store.DeadLetter, Epoch: rt.eng.Publisher().Epoch, Observer: c.Observer, Logger: c.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	return w.Run(ctx)
+}
+
+// responseWait keeps the wait for a response's PubAck within the ack wait of
+// its request.
+func responseWait(ackWait time.Duration) time.Duration {
+	if ackWait <= 0 {
+		return workers.DefaultResponseWait
+	}
+	return min(workers.DefaultResponseWait, ackWait/2)
+}
+
+// Store gives operators' tools the ports below the runtime.
+func (rt *Runtime) Store() store.Store { return rt.store }
+
+// Close ends the connections. Call it after Run has returned.
+func (rt *Runtime) Close() {
+	if rt.bus != nil {
+		_ = rt.bus.Close()
+	}
+	rt.store.Close()
+}

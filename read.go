@@ -1,0 +1,156 @@
+package quipu
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// JobError is how a job ended that did not complete: its state, the code and
+// the message of its error.
+type JobError struct {
+	Job   Job
+	State journal.JobState
+	Code  int
+	Cause *journal.Failure
+}
+
+// Error names the job and its error.
+func (e *JobError) Error() string {
+	message := "no message"
+	if e.Cause != nil {
+		message = e.Cause.Message
+	}
+	return fmt.Sprintf("job %q %s with code %d: %s", e.Job.Key, e.State, e.Code, message)
+}
+
+// Bounds of Wait's polling.
+const (
+	waitFirst = 5 * time.Millisecond
+	waitMost  = 200 * time.Millisecond
+)
+
+// Wait waits for the job's end and returns its output, or *JobError.
+func (rt *Runtime) Wait(ctx context.Context, job Job) (json.RawMessage, error) {
+	for pause := waitFirst; ; pause = min(2*pause, waitMost) {
+		ended, err := rt.store.Ended(ctx, []journal.JobID{job.ID})
+		if err != nil && !errors.Is(err, store.ErrUnavailable) {
+			return nil, err
+		}
+		if done, known := ended[job.ID]; err == nil && !known {
+			return nil, fmt.Errorf("job %q: %w", job.Key, ErrNotFound)
+		} else if done {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for job %q: %w", job.Key, context.Cause(ctx))
+		case <-time.After(pause):
+		}
+	}
+	v, err := rt.store.Job(ctx, job.ID)
+	if err != nil {
+		return nil, err
+	}
+	if v.State != journal.JobCompleted {
+		return nil, &JobError{Job: Job{ID: v.ID, Key: v.Key}, State: v.State, Code: v.Code, Cause: v.Error}
+	}
+	return v.Output, nil
+}
+
+// Find returns the job that has the key.
+func (rt *Runtime) Find(ctx context.Context, key string) (Job, error) {
+	id, err := rt.store.FindJob(ctx, key)
+	if err != nil {
+		return Job{}, fmt.Errorf("job %q: %w", key, err)
+	}
+	return Job{ID: id, Key: key}, nil
+}
+
+// Job reads status, ledgers and open obligations of a job.
+func (rt *Runtime) Job(ctx context.Context, job Job) (*store.JobView, error) {
+	return rt.store.Job(ctx, job.ID)
+}
+
+// Jobs lists jobs, newest first, a page at a time.
+func (rt *Runtime) Jobs(ctx context.Context, f store.JobFilter) ([]store.JobSummary, error) {
+	return rt.store.Jobs(ctx, f)
+}
+
+// Journal yields the job's entries: the main chain first, then the effect
+// chains, each by seq.
+func (rt *Runtime) Journal(ctx context.Context, job Job) iter.Seq2[*journal.Entry, error] {
+	return func(yield func(*journal.Entry, error) bool) {
+		stopped := false
+		err := rt.store.Audit(ctx, job.ID, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
+			for r, err := range records {
+				if err != nil {
+					return err
+				}
+				e, err := journal.Decode(r.Body)
+				if !yield(e, err) || err != nil {
+					stopped = true
+					return nil
+				}
+			}
+			return nil
+		})
+		if err != nil && !stopped {
+			yield(nil, err)
+		}
+	}
+}
+
+// Deploy stores flow versions. A version that is there with the same content
+// stays as it is; with other content it is refused (store.ErrVersionTaken). The
+// first version of a flow becomes active; later ones by Activate.
+func (rt *Runtime) Deploy(ctx context.Context, flows ...*flow.Flow) error {
+	for _, f := range flows {
+		ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
+		if _, err := rt.store.Deploy(ctx, ref, f.Canonical()); err != nil {
+			return fmt.Errorf("deploy flow %s version %s: %w", ref.Name, ref.Version, err)
+		}
+	}
+	return nil
+}
+
+// Activate sets the version that new jobs take; running jobs keep theirs.
+func (rt *Runtime) Activate(ctx context.Context, name, version string) error {
+	return rt.store.Activate(ctx, name, version)
+}
+
+// DeadLetters lists what cannot go on by itself (E10).
+func (rt *Runtime) DeadLetters(ctx context.Context, all bool, limit int) ([]store.DeadView, error) {
+	return rt.store.DeadLetters(ctx, all, limit)
+}
+
+// Retry releases the message of a dead letter: it is tried again. For a parked
+// effect this says that it was not done.
+func (rt *Runtime) Retry(ctx context.Context, id int64, who, reason string) error {
+	return rt.store.Act(ctx, store.Action{ID: id, Retry: true, Who: who, Reason: reason})
+}
+
+// Resolve ends the request of a dead letter with a result.
+func (rt *Runtime) Resolve(ctx context.Context, id int64, output any, who, reason string) error {
+	out, err := marshal(output)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	r := &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: out}
+	return rt.store.Act(ctx, store.Action{ID: id, Response: r, Who: who, Reason: reason})
+}
+
+// Fail ends the request of a dead letter with an error.
+func (rt *Runtime) Fail(ctx context.Context, id int64, code int, message, who, reason string) error {
+	r := &journal.Response{
+		Kind: journal.ResponseTerminal, Code: code, Error: &journal.Failure{Class: "operator", Message: message},
+	}
+	return rt.store.Act(ctx, store.Action{ID: id, Response: r, Who: who, Reason: reason})
+}

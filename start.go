@@ -1,0 +1,190 @@
+package quipu
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// Limits of a start.
+const (
+	MaxKey    = 512            // bytes of a job's key
+	MaxInput  = wire.MaxResult // bytes of a job's input
+	MaxStarts = store.MaxStarts
+)
+
+// Errors of starts and reads.
+var (
+	// ErrNotFound: no such job, flow or dead letter.
+	ErrNotFound = store.ErrNotFound
+	// ErrInput: the input is no JSON, too large, or against the flow's schema.
+	ErrInput = errors.New("refused input")
+	// ErrKey: the key is missing, too long, or no text.
+	ErrKey = errors.New("refused key")
+)
+
+// ErrAlreadyStarted says that the key has a job already, and whether it was
+// started from the same flow with the same input (1.11). The job is returned
+// beside it.
+type ErrAlreadyStarted = store.AlreadyStartedError
+
+// Job names one job of the space.
+type Job struct {
+	ID  journal.JobID
+	Key string
+}
+
+// StartRequest is one job to start. Input is anything that encoding/json
+// marshals; json.RawMessage is taken as it is.
+type StartRequest struct {
+	Flow  string
+	Key   string // may be empty under identity: strict
+	Input any
+}
+
+// StartResult is what became of one StartRequest.
+type StartResult struct {
+	Job Job
+	Err error // nil, *ErrAlreadyStarted, or why it was refused
+}
+
+// Start begins one job on the active version of the flow. When the key has a
+// job already it returns that job with *ErrAlreadyStarted.
+func (rt *Runtime) Start(ctx context.Context, flowName, key string, input any) (Job, error) {
+	res, err := rt.StartMany(ctx, []StartRequest{{Flow: flowName, Key: key, Input: input}})
+	if err != nil {
+		return Job{}, err
+	}
+	return res[0].Job, res[0].Err
+}
+
+// StartMany begins up to MaxStarts jobs in one transaction; the results are in
+// the order of the requests. A refused request does not hold up the others.
+// The error is about the whole call: nothing was started, or, wrapping
+// store.ErrUnknown, the call may simply be repeated.
+func (rt *Runtime) StartMany(ctx context.Context, reqs []StartRequest) ([]StartResult, error) {
+	if len(reqs) > MaxStarts {
+		return nil, fmt.Errorf("%w: %d jobs in one call, the limit is %d", ErrInput, len(reqs), MaxStarts)
+	}
+	out := make([]StartResult, len(reqs))
+	starts := make([]store.Start, 0, len(reqs))
+	at := make([]int, 0, len(reqs))
+	ends := make([]func(error), 0, len(reqs))
+	for i, r := range reqs {
+		s, err := rt.prepare(ctx, r)
+		if err != nil {
+			out[i].Err = err
+			continue
+		}
+		trace, end := rt.cfg.Observer.Root(ctx, observer.Subject{Space: rt.cfg.Space, Key: s.Key, Flow: s.Flow.Name})
+		s.Trace = trace
+		starts, at, ends = append(starts, s), append(at, i), append(ends, end)
+	}
+	started, err := rt.store.Start(ctx, starts, rt.mode())
+	for i, end := range ends {
+		cause := err
+		if err == nil {
+			cause = started[i].Err
+		}
+		end(cause)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start %d jobs: %w", len(starts), err)
+	}
+	rt.settle(ctx, starts, started, at, out)
+	return out, nil
+}
+
+// settle fills in the results and publishes what is new. A publication that
+// fails is made up for by the sweeper (T2).
+func (rt *Runtime) settle(ctx context.Context, starts []store.Start, started []store.Started, at []int, out []StartResult) {
+	var fresh []store.Outgoing
+	for n, s := range started {
+		out[at[n]] = StartResult{Job: Job{ID: s.Job, Key: starts[n].Key}, Err: s.Err}
+		if s.Row != nil {
+			fresh = append(fresh, *s.Row)
+		}
+	}
+	if rt.eng == nil {
+		return
+	}
+	if err := rt.eng.Publisher().Publish(ctx, fresh, nil); err != nil {
+		rt.cfg.Logger.Warn("starts were not published; their rows send them again", "jobs", len(fresh), "error", err)
+	}
+}
+
+func (rt *Runtime) mode() collation.Mode {
+	if rt.eng == nil {
+		return collation.Mode{Writer: rt.cfg.Name, Build: rt.cfg.Build}
+	}
+	c := rt.eng.Config()
+	return c.Mode()
+}
+
+// prepare checks one request against its flow.
+func (rt *Runtime) prepare(ctx context.Context, r StartRequest) (store.Start, error) {
+	ref, f, err := rt.active(ctx, r.Flow)
+	if err != nil {
+		return store.Start{}, err
+	}
+	input, err := marshal(r.Input)
+	if err != nil {
+		return store.Start{}, fmt.Errorf("%w for flow %s, key %.80q: %w", ErrInput, r.Flow, r.Key, err)
+	}
+	if err := f.CheckInput(input); err != nil {
+		return store.Start{}, fmt.Errorf("%w for flow %s, key %.80q: %w", ErrInput, r.Flow, r.Key, err)
+	}
+	key := r.Key
+	if f.Identity() == flow.Strict && key == "" {
+		key = f.StrictKey(input)
+	}
+	switch {
+	case key == "":
+		return store.Start{}, fmt.Errorf("%w: flow %s takes the caller's key (identity: caller), and none was given", ErrKey, r.Flow)
+	case len(key) > MaxKey:
+		return store.Start{}, fmt.Errorf("%w: %d bytes, the limit is %d: %.40q…", ErrKey, len(key), MaxKey, key)
+	case !printable(key):
+		return store.Start{}, fmt.Errorf("%w: %.80q is not plain UTF-8 text", ErrKey, key)
+	}
+	return store.Start{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: input, Publish: rt.eng != nil}, nil
+}
+
+func printable(key string) bool {
+	for _, r := range key {
+		if r == utf8.RuneError || r < ' ' {
+			return false
+		}
+	}
+	return true
+}
+
+func marshal(v any) ([]byte, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) > MaxInput {
+		return nil, fmt.Errorf("the input has %d bytes, the limit is %d", len(raw), MaxInput)
+	}
+	return canonical.Payload(raw)
+}
+
+// active is the compiled version for new jobs.
+func (rt *Runtime) active(ctx context.Context, name string) (journal.FlowRef, *flow.Flow, error) {
+	ref, _, err := rt.store.ActiveFlow(ctx, name)
+	if err != nil {
+		return ref, nil, fmt.Errorf("flow %q: %w (deploy it first)", name, err)
+	}
+	f, err := rt.flows.Get(ctx, ref.Name, ref.Version)
+	return ref, f, err
+}

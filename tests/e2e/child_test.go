@@ -1,0 +1,156 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// childEnv holds the configuration of a worker process, as JSON.
+const childEnv = "QUIPU_E2E_CHILD"
+
+type childConfig struct {
+	Postgres, NATS, Space, Receiver string
+	Stepwise                        bool
+	Resend, Lease                   time.Duration
+}
+
+// childMain is a worker process: engine and handlers until it is stopped.
+func childMain(config string) int {
+	var c childConfig
+	if err := json.Unmarshal([]byte(config), &c); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	rt, err := quipu.Open(ctx, quipu.Config{
+		Postgres: c.Postgres, NATS: c.NATS, Space: c.Space, Stepwise: c.Stepwise, Workers: outside(c.Receiver),
+		Resend: c.Resend, Lease: c.Lease, AckWait: c.Lease, NoMigrate: true,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer rt.Close()
+	if err := rt.Run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+type order struct {
+	ID string `json:"id"`
+}
+
+// outside registers handlers that call the receiver, each as one Idempotent
+// effect (E3).
+func outside(receiver string) *workers.Registry {
+	reg := workers.New()
+	for _, topic := range []string{"charge", "reserve", "ship"} {
+		workers.Handle(reg, topic, func(ctx context.Context, in order) (map[string]string, error) {
+			info := workers.Info(ctx)
+			if topic == "reserve" && info.Try == 1 && strings.HasSuffix(in.ID, "7") {
+				return nil, errors.New("out of stock just now")
+			}
+			return effects.Do(ctx, topic, func(ctx context.Context) (map[string]string, error) {
+				return call(ctx, receiver, effects.Key(ctx), topic+" "+in.ID)
+			}, effects.Idempotent)
+		})
+	}
+	workers.Handle(reg, "guarded", func(ctx context.Context, in order) (map[string]string, error) {
+		return effects.Do(ctx, "touch", func(ctx context.Context) (map[string]string, error) {
+			return call(ctx, receiver, effects.Key(ctx), "touch "+in.ID)
+		})
+	})
+	workers.Handle(reg, "twostep", func(ctx context.Context, in order) (map[string]string, error) {
+		for _, name := range []string{"first", "second"} {
+			_, err := effects.Do(ctx, name, func(ctx context.Context) (map[string]string, error) {
+				return call(ctx, receiver, effects.Key(ctx), name+" "+in.ID)
+			}, effects.Idempotent)
+			if err != nil {
+				return nil, err
+			}
+		}
+		return map[string]string{"receipt": in.ID}, nil
+	})
+	return reg
+}
+
+func call(ctx context.Context, receiver, key, what string) (map[string]string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, receiver+"/?what="+url.QueryEscape(what), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Idempotency-Key", key)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	out := map[string]string{}
+	return out, json.NewDecoder(resp.Body).Decode(&out)
+}
+
+// child is a worker process that a test started; the test stops it by its pid.
+type child struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	log *tail
+}
+
+func startChild(t *testing.T, c childConfig) *child {
+	t.Helper()
+	raw, err := json.Marshal(c)
+	require.NoError(t, err)
+	p := &child{t: t, cmd: exec.Command(os.Args[0]), log: &tail{}}
+	p.cmd.Env = append(os.Environ(), childEnv+"="+string(raw))
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	require.NoError(t, p.cmd.Start())
+	t.Cleanup(p.kill)
+	return p
+}
+
+// signal sends a signal to the process, by its pid.
+func (p *child) signal(s syscall.Signal) {
+	p.t.Helper()
+	require.NoError(p.t, p.cmd.Process.Signal(s))
+}
+
+// terminate asks the process to drain and waits until it has ended well (T10).
+func (p *child) terminate() {
+	p.t.Helper()
+	p.signal(syscall.SIGTERM)
+	require.NoError(p.t, p.cmd.Wait(), "%s", p.log)
+}
+
+// kill is SIGKILL: no deferred call, no flush (F1).
+func (p *child) kill() {
+	if p.cmd.ProcessState != nil {
+		return
+	}
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+	if p.t.Failed() {
+		p.t.Logf("worker %d said:\n%s", p.cmd.Process.Pid, p.log)
+	}
+}

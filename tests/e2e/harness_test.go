@@ -1,0 +1,240 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev"
+	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// patience bounds every wait of a test: a job that has not ended by then is
+// stranded (I11).
+const patience = 90 * time.Second
+
+// env is a space of its own on real servers.
+type env struct {
+	t        *testing.T
+	dsn      string
+	nats     *dev.NATS
+	space    string
+	stepwise bool
+	log      *tail
+}
+
+func newEnv(t *testing.T, stepwise bool) *env {
+	t.Helper()
+	return &env{t: t, dsn: devtest.Postgres(t), nats: devtest.NATS(t), space: "shop", stepwise: stepwise, log: &tail{}}
+}
+
+// bothModes runs a scenario in the normal mode and stepwise: all modes pass the
+// same tests (C11).
+func bothModes(t *testing.T, scenario func(t *testing.T, e *env)) {
+	for _, m := range []struct {
+		name     string
+		stepwise bool
+	}{{"normal", false}, {"stepwise", true}} {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			scenario(t, newEnv(t, m.stepwise))
+		})
+	}
+}
+
+// quick are spans short enough for a test to see a recovery.
+const (
+	quickResend = 400 * time.Millisecond
+	quickLease  = 2 * time.Second
+)
+
+func (e *env) config(reg *workers.Registry) quipu.Config {
+	return quipu.Config{
+		Postgres: e.dsn, NATS: e.nats.URL(), Space: e.space, Workers: reg, Stepwise: e.stepwise,
+		Resend: quickResend, Lease: quickLease, AckWait: quickLease, Drain: 5 * time.Second,
+		Logger: slog.New(slog.NewTextHandler(e.log, nil)),
+	}
+}
+
+// open connects a runtime that the test's end closes.
+func (e *env) open(cfg quipu.Config) *quipu.Runtime {
+	e.t.Helper()
+	rt, err := quipu.Open(e.t.Context(), cfg)
+	require.NoError(e.t, err)
+	e.t.Cleanup(rt.Close)
+	e.t.Cleanup(func() {
+		if e.t.Failed() {
+			e.t.Logf("the runtime said:\n%s", e.log)
+		}
+	})
+	return rt
+}
+
+// run opens a runtime and works until the returned stop, or the test's end.
+func (e *env) run(reg *workers.Registry, change ...func(*quipu.Config)) (rt *quipu.Runtime, stop func()) {
+	e.t.Helper()
+	cfg := e.config(reg)
+	for _, f := range change {
+		f(&cfg)
+	}
+	rt = e.open(cfg)
+	return rt, e.work(rt)
+}
+
+func (e *env) work(rt *quipu.Runtime) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- rt.Run(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		require.NoError(e.t, <-done)
+	}
+	e.t.Cleanup(stop)
+	return stop
+}
+
+func (e *env) deploy(rt *quipu.Runtime, yaml string) *flow.Flow {
+	e.t.Helper()
+	f, err := flow.Parse("test.yaml", []byte(yaml))
+	require.NoError(e.t, err)
+	require.NoError(e.t, rt.Deploy(e.t.Context(), f))
+	return f
+}
+
+func (e *env) start(rt *quipu.Runtime, name, key string, input any) quipu.Job {
+	e.t.Helper()
+	job, err := rt.Start(e.t.Context(), name, key, input)
+	require.NoError(e.t, err)
+	return job
+}
+
+// wait waits for the job's end within patience.
+func (e *env) wait(rt *quipu.Runtime, job quipu.Job) (json.RawMessage, error) {
+	e.t.Helper()
+	ctx, cancel := context.WithTimeout(e.t.Context(), patience)
+	defer cancel()
+	out, err := rt.Wait(ctx, job)
+	if ctx.Err() != nil {
+		v, _ := rt.Job(e.t.Context(), job)
+		require.FailNow(e.t, "stranded", "job %s: %+v", job.Key, v)
+	}
+	return out, err
+}
+
+// clean checks I1–I8 as far as the store can say: journal-verify proves every
+// job, and no closed job has a row left.
+func (e *env) clean(rt *quipu.Runtime) {
+	e.t.Helper()
+	out, err := exec.Command(verifier, "--postgres", e.dsn, "--space", e.space, "--json").CombinedOutput()
+	require.NoError(e.t, err, "journal-verify:\n%s", out)
+	require.Contains(e.t, string(out), `"result":"proved"`)
+	jobs, err := rt.Jobs(e.t.Context(), store.JobFilter{Limit: store.MaxPage})
+	require.NoError(e.t, err)
+	require.NotEmpty(e.t, jobs)
+	for _, j := range jobs {
+		if !j.State.Closed() {
+			continue
+		}
+		v, err := rt.Job(e.t.Context(), quipu.Job{ID: j.ID, Key: j.Key})
+		require.NoError(e.t, err)
+		require.Empty(e.t, v.Rows, "I6: job %s is closed and has rows", j.Key)
+		require.Zero(e.t, v.Semaphore, "I4: job %s", j.Key)
+	}
+}
+
+// view reads a job.
+func (e *env) view(rt *quipu.Runtime, job quipu.Job) *store.JobView {
+	e.t.Helper()
+	v, err := rt.Job(e.t.Context(), job)
+	require.NoError(e.t, err)
+	return v
+}
+
+// ledger is the digits of an instance of the job.
+func (e *env) ledger(rt *quipu.Runtime, job quipu.Job, activity string) string {
+	e.t.Helper()
+	for _, i := range e.view(rt, job).Instances {
+		if i.Key.Activity == activity {
+			return i.Ledger.String()
+		}
+	}
+	return ""
+}
+
+// entries are the job's journal.
+func (e *env) entries(rt *quipu.Runtime, job quipu.Job) []*journal.Entry {
+	e.t.Helper()
+	var out []*journal.Entry
+	for entry, err := range rt.Journal(e.t.Context(), job) {
+		require.NoError(e.t, err)
+		out = append(out, entry)
+	}
+	return out
+}
+
+// eventually waits for an event by looking, within patience.
+func (e *env) eventually(what string, cond func() bool) {
+	e.t.Helper()
+	require.Eventually(e.t, cond, patience, 20*time.Millisecond, what)
+}
+
+// startMany starts n jobs and returns them with the keys that must be applied
+// outside for each topic.
+func (e *env) startMany(rt *quipu.Runtime, name string, n int, topics ...string) ([]quipu.Job, map[string]bool) {
+	e.t.Helper()
+	reqs := make([]quipu.StartRequest, n)
+	want := map[string]bool{}
+	for i := range reqs {
+		key := fmt.Sprintf("%s-%d", name, i)
+		reqs[i] = quipu.StartRequest{Flow: name, Key: key, Input: order{ID: key}}
+		for _, topic := range topics {
+			want[topic+" "+key] = true
+		}
+	}
+	res, err := rt.StartMany(e.t.Context(), reqs)
+	require.NoError(e.t, err)
+	jobs := make([]quipu.Job, n)
+	for i, r := range res {
+		require.NoError(e.t, r.Err)
+		jobs[i] = r.Job
+	}
+	return jobs, want
+}
+
+// orderFlow is charge → reserve → ship, each a call outside.
+func orderFlow(name string) string {
+	return strings.ReplaceAll(`
+flow: NAME
+version: "1"
+output: {receipt: "${ charge.output.receipt }"}
+activities:
+  start:   {type: trigger}
+  charge:  {type: worker, topic: charge, input: {id: "${ start.output.id }"}, retry: {attempts: 10, backoff: 100ms, max: 1s}}
+  reserve: {type: worker, topic: reserve, input: {id: "${ start.output.id }"}, retry: {attempts: 10, backoff: 100ms, max: 1s}}
+  ship:    {type: worker, topic: ship, input: {id: "${ start.output.id }", r: "${ charge.output.receipt }"}, retry: {attempts: 10, backoff: 100ms, max: 1s}}
+transitions:
+  start: [charge]
+  charge: [reserve]
+  reserve: [ship]
+`, "NAME", name)
+}
+
+// jsonRaw passes bytes on as they are.
+func jsonRaw(b []byte) json.RawMessage { return json.RawMessage(b) }

@@ -1,0 +1,36 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/quipu-journal/quipu/dev/devtest"
+)
+
+// verifier is the journal-verify binary under test.
+var verifier string
+
+// TestMain builds journal-verify once. The test binary is also the worker
+// process of the kill tests: with childEnv set it works until it is stopped.
+func TestMain(m *testing.M) {
+	if config := os.Getenv(childEnv); config != "" {
+		os.Exit(childMain(config))
+	}
+	dir, err := os.MkdirTemp("", "quipu-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	verifier = filepath.Join(dir, "journal-verify")
+	build := exec.Command("go", "build", "-o", verifier, "../../cmd/journal-verify")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build journal-verify: %v\n%s", err, out)
+		os.Exit(1)
+	}
+	code := devtest.Run(m)
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
