@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
@@ -101,7 +102,10 @@ func (b *Bus) ensureStream(ctx context.Context, kind transport.Kind) error {
 	b.streams.busy[kind].Lock()
 	defer b.streams.busy[kind].Unlock()
 	want := b.streamConfig(kind)
-	stream, err := b.js.CreateOrUpdateStream(ctx, want)
+	stream, err := b.js.UpdateStream(ctx, want)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		stream, err = b.createStream(ctx, kind, want)
+	}
 	if err != nil {
 		return ioError("ensure stream "+want.Name, err)
 	}
@@ -114,6 +118,22 @@ func (b *Bus) ensureStream(ctx context.Context, kind transport.Kind) error {
 	b.streams.handle[kind] = stream
 	b.streams.mu.Unlock()
 	return nil
+}
+
+// remakeWait is how long a stream that was deleted under us is left alone
+// before it is made again. The server answers a deletion before it has removed
+// the files; a stream that is made in between loses its directory and then
+// takes no message any more.
+const remakeWait = 500 * time.Millisecond
+
+func (b *Bus) createStream(ctx context.Context, kind transport.Kind, want jetstream.StreamConfig) (jetstream.Stream, error) {
+	b.streams.mu.Lock()
+	known := b.streams.handle[kind] != nil
+	b.streams.mu.Unlock()
+	if known {
+		sleep(ctx, remakeWait+rand.N(remakeWait/2))
+	}
+	return b.js.CreateOrUpdateStream(ctx, want)
 }
 
 func (b *Bus) ensureConsumer(ctx context.Context, d transport.Destination) error {
