@@ -188,7 +188,7 @@ func (rt *Runtime) workers(ctx context.Context) error {
 		Registry: c.Workers, Bus: rt.bus, Store: rt.store, Space: c.Space, Lanes: eng.Lanes, Holder: eng.Writer,
 		Concurrency: c.Concurrency, Lease: c.Lease, Drain: c.Drain, AckWait: c.AckWait,
 		ResponseWait: responseWait(c.AckWait),
-		DeadLetter: rt.store.DeadLetter, Epoch: rt.eng.Publisher().Epoch, Observer: c.Observer, Logger: c.Logger,
+		DeadLetter:   rt.store.DeadLetter, Epoch: rt.eng.Publisher().Epoch, Observer: c.Observer, Logger: c.Logger,
 	})
 	if err != nil {
 		return err

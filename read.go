@@ -31,6 +31,12 @@ func (e *JobError) Error() string {
 	return fmt.Sprintf("job %q %s with code %d: %s", e.Job.Key, e.State, e.Code, message)
 }
 
+// quarantined is why Wait returns without an end: nothing of the job goes on by
+// itself (J1).
+var quarantined = &journal.Failure{
+	Class: "quarantined", Message: "its stored state is against the laws: verify its journal (journal-verify --job)",
+}
+
 // Bounds of Wait's polling.
 const (
 	waitFirst = 5 * time.Millisecond
@@ -48,6 +54,11 @@ func (rt *Runtime) Wait(ctx context.Context, job Job) (json.RawMessage, error) {
 			return nil, fmt.Errorf("job %q: %w", job.Key, ErrNotFound)
 		} else if done {
 			break
+		}
+		if pause == waitMost && err == nil {
+			if v, err := rt.store.Job(ctx, job.ID); err == nil && v.State == journal.JobQuarantined {
+				return nil, &JobError{Job: job, State: v.State, Cause: quarantined}
+			}
 		}
 		select {
 		case <-ctx.Done():

@@ -56,9 +56,6 @@ func (b *builder) accept() (done bool, err error) {
 	b.entry(journal.KindLeg2).Leg = 2
 	b.response = b.classify()
 	b.p.Entry.Response = b.response
-	if head := b.row.Effects; head.Seq > 0 && b.response.Kind == journal.ResponseTerminal {
-		b.p.Entry.Bound = &journal.Bound{Chain: b.row.GUID, Head: head}
-	}
 	b.put(b.key, inst)
 	b.write(Accepted(inst.Ledger.Leg2Entries()), journal.VerdictHandled)
 	b.mark(journal.MarkEntered)
@@ -92,6 +89,10 @@ func (b *builder) step1() error {
 	}
 	b.write(ledger, journal.VerdictHandled)
 	b.mark(journal.MarkWork)
+	if b.afterClose() && b.cutAfterWork() { // step 2 marks the entry that it shares
+		b.mark(journal.MarkAfterClose)
+	}
+	b.bind()
 	if b.response.Kind == journal.ResponseTerminal && !b.afterClose() {
 		inst, _ := b.instance(b.key)
 		inst.ResultSeq, inst.Code = b.receipt.Seq, b.response.Code
@@ -104,6 +105,16 @@ func (b *builder) step1() error {
 		b.update(row)
 	}
 	return nil
+}
+
+// bind names the head of the request's effect chain that a terminal response
+// accepts (J8), in the commit from which on the row takes no further effect:
+// the one that ends it, or turns it.
+func (b *builder) bind() {
+	if b.response.Kind != journal.ResponseTerminal || b.row == nil || b.row.Effects.Seq == 0 {
+		return
+	}
+	b.p.Entry.Bound = &journal.Bound{Chain: b.row.GUID, Head: b.row.Effects}
 }
 
 // afterClose reports that another message closed the job after this one was

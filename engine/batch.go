@@ -108,10 +108,14 @@ func (c *committer) one(ctx context.Context, b *batch, it *item) (*collation.Nee
 	}
 	if state.Flow == nil {
 		f, err := c.flows.Get(ctx, state.Job.Flow.Name, state.Job.Flow.Version)
-		if err != nil {
+		switch {
+		case err == nil:
+			state.Flow = f
+		case errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded):
 			return nil, err
+		default: // this build cannot run the job; the others of the batch go on
+			it.reject = err
 		}
-		state.Flow = f
 	}
 	plan, need := c.step(state, it)
 	if need != nil {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -25,15 +26,17 @@ type Publisher struct {
 // what is lost (T2).
 func (p *Publisher) Publish(ctx context.Context, out []store.Outgoing, failed func(n int)) error {
 	msgs := make([]transport.Message, 0, len(out))
+	var faults []error
 	for i := range out {
 		m, err := p.message(ctx, &out[i])
 		if err != nil {
-			return err
+			faults = append(faults, fmt.Errorf("row %s: %w", out[i].Row.GUID, err))
+			continue // it holds up nobody else
 		}
 		msgs = append(msgs, m)
 	}
 	if len(msgs) == 0 {
-		return nil
+		return errors.Join(faults...)
 	}
 	err := p.Bus.Send(ctx, msgs, func(_ int, err error) {
 		if err != nil && failed != nil {
@@ -41,9 +44,9 @@ func (p *Publisher) Publish(ctx context.Context, out []store.Outgoing, failed fu
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("publish %d messages: %w", len(msgs), err)
+		faults = append(faults, fmt.Errorf("publish %d messages: %w", len(msgs), err))
 	}
-	return nil
+	return errors.Join(faults...)
 }
 
 func (p *Publisher) message(ctx context.Context, o *store.Outgoing) (transport.Message, error) {

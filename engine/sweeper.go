@@ -32,11 +32,16 @@ type sweeper struct {
 
 func (s *sweeper) run(ctx context.Context) error {
 	log := s.e.cfg.Logger
+	failing := false
 	for ctx.Err() == nil {
 		full, err := s.sweep(ctx)
-		if err != nil && ctx.Err() == nil {
-			log.Warn("a sweep failed; the next one takes what is due", "error", err)
+		switch {
+		case err != nil && ctx.Err() == nil && !failing: // said once, not at every sweep
+			log.Warn("sweeps fail; what is due waits until one succeeds", "error", err)
+		case err == nil && failing:
+			log.Info("sweeps succeed again")
 		}
+		failing = err != nil
 		if full && err == nil {
 			continue
 		}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/replay"
+)
+
+// reader is what is asked of a database.
+type reader interface {
+	store.Reader
+	FindJob(ctx context.Context, key string) (journal.JobID, error)
+	Counts(ctx context.Context) (map[journal.JobState]int64, error)
+	Close()
+}
+
+// findJobs turns keys and ids into ids; nil for all jobs.
+func findJobs(ctx context.Context, r reader, names []string) ([]journal.JobID, error) {
+	var ids []journal.JobID
+	for _, name := range names {
+		id, err := journal.ParseJobID(name)
+		if err != nil {
+			if id, err = r.FindJob(ctx, name); err != nil {
+				return nil, fmt.Errorf("find job %q: %w", name, err)
+			}
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+// countJobs says how many jobs there are, for the progress bar only.
+func countJobs(ctx context.Context, r reader, ids []journal.JobID) total {
+	if ids != nil {
+		return total{jobs: int64(len(ids))}
+	}
+	counts, err := r.Counts(ctx)
+	if err != nil {
+		return total{} // the bar does without
+	}
+	var of total
+	for _, n := range counts {
+		of.jobs += n
+	}
+	return of
+}
+
+// storeUnits makes a unit of each job; a job that was asked for and is not there
+// is an error.
+func storeUnits(ctx context.Context, r reader, ids []journal.JobID) iter.Seq2[unit, error] {
+	return func(yield func(unit, error) bool) {
+		missing := slices.Clone(ids)
+		for id, err := range r.AuditJobs(ctx, ids) {
+			if err != nil {
+				yield(nil, fmt.Errorf("list the jobs: %w", err))
+				return
+			}
+			missing = slices.DeleteFunc(missing, func(m journal.JobID) bool { return m == id })
+			if !yield(jobUnit(r, id), nil) {
+				return
+			}
+		}
+		for _, id := range missing {
+			if !yield(func(_ context.Context, emit func(outcome)) {
+				emit(outcome{job: id, err: fmt.Errorf("job %s: %w", id, store.ErrNotFound)})
+			}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func jobUnit(r reader, id journal.JobID) unit {
+	return func(ctx context.Context, emit func(outcome)) {
+		bar := progressOf(ctx)
+		var report *replay.Report
+		err := r.Audit(ctx, id, func(s *store.Stored, entries iter.Seq2[journal.Record, error]) (err error) {
+			report, err = replay.Verify(headerOf(s), tablesOf(s), watched(ctx, bar, entries))
+			return err
+		})
+		bar.job()
+		if err != nil {
+			emit(outcome{job: id, err: fmt.Errorf("audit job %s: %w", id, err)})
+			return
+		}
+		emit(outcome{job: id, report: report})
+	}
+}
+
+func headerOf(s *store.Stored) replay.Header {
+	j := &s.Job
+	return replay.Header{
+		Space: j.Space, Job: j.ID, Key: j.Key, Generation: j.Generation, Head: j.Head, Flow: s.FlowDigest,
+	}
+}
+
+func tablesOf(s *store.Stored) *replay.Stored {
+	t := &replay.Stored{
+		State: s.Job.State, Semaphore: s.Job.Semaphore, Instances: s.Instances, Rows: s.Rows,
+		Receipts: make(map[journal.GUID]replay.StoredReceipt, len(s.Receipts)),
+	}
+	for g, r := range s.Receipts {
+		t.Receipts[g] = replay.StoredReceipt{Ledger: r.Ledger, Verdict: r.Verdict}
+	}
+	for i := range s.Effects {
+		f := &s.Effects[i]
+		t.Effects = append(t.Effects, replay.StoredEffect{
+			Key: f.Key, Name: f.Name, Class: f.Class, N: f.N, State: replay.EffectState(f.State),
+			Result: replay.ResultDigest(f.Result, f.Error),
+		})
+	}
+	return t
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/memory"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/replay/replaytest"
+)
+
+// stored turns the tables of a test journal into those of a store.
+func stored(j *replaytest.Journal) *store.Stored {
+	s := &store.Stored{
+		Job: collation.Job{
+			ID: j.Header.Job, Space: j.Header.Space, Key: j.Header.Key, Generation: j.Header.Generation,
+			Head: j.Header.Head, State: j.Stored.State, Semaphore: j.Stored.Semaphore,
+		},
+		FlowDigest: j.Header.Flow, Instances: j.Stored.Instances, Rows: j.Stored.Rows,
+		Receipts: map[journal.GUID]store.StoredReceipt{},
+	}
+	for g, r := range j.Stored.Receipts {
+		s.Receipts[g] = store.StoredReceipt{Ledger: r.Ledger, Verdict: r.Verdict}
+	}
+	for _, f := range j.Stored.Effects {
+		row := store.EffectRow{Key: f.Key, Name: f.Name, Class: f.Class, N: f.N, State: store.EffectState(f.State)}
+		for _, e := range j.Entries() {
+			if e.Effect != nil && e.Effect.Key == f.Key && e.Kind == journal.KindEffectCompleted {
+				row.Result = e.Effect.Result
+			}
+		}
+		s.Effects = append(s.Effects, row)
+	}
+	return s
+}
+
+func online(t *testing.T, d *database, args ...string) result {
+	t.Helper()
+	env := environment{
+		getenv: func(name string) string {
+			return map[string]string{"QUIPU_POSTGRES": "postgres://somewhere", "QUIPU_SPACE": "test"}[name]
+		},
+		open: func(_ context.Context, dsn, space string) (reader, error) {
+			require.Equal(t, "postgres://somewhere", dsn)
+			require.Equal(t, "test", space)
+			return d, nil
+		},
+	}
+	r := command(t, env, nil, args...)
+	require.True(t, d.closed)
+	return r
+}
+
+// A database is verified with its tables: V9 is proved too.
+func TestDatabaseProved(t *testing.T) {
+	t.Parallel()
+	d := &database{list: jobs(200)}
+	r := online(t, d, "--json")
+	require.Equal(t, exitProved, r.code, r.err)
+	objects := r.objects(t)
+	require.Len(t, objects, 200)
+	for i, v := range objects {
+		require.Equal(t, d.list[i].Header.Job.String(), v.Job, "the order of the jobs is kept")
+		require.Equal(t, "proved", v.Result, "%v", v.Checks)
+		require.Equal(t, "proved", v.Checks[8].Result)
+		require.Empty(t, v.Checks[8].Note)
+	}
+}
+
+// A row in a table that no entry tells of is found (J1).
+func TestDatabaseViolated(t *testing.T) {
+	t.Parallel()
+	d := &database{list: jobs(3)}
+	d.list[1].Stored.Semaphore += 2
+	r := online(t, d)
+	require.Equal(t, exitViolated, r.code, r.err)
+	require.Contains(t, r.out, "V6: the stored semaphore is 2, the entries give 0")
+	require.Contains(t, r.out, "2 proved, 1 violated, 0 unreadable")
+}
+
+func TestDatabaseJobsByKeyAndID(t *testing.T) {
+	t.Parallel()
+	d := &database{list: jobs(5)}
+	r := online(t, d, "--json", "--job", "job-3", "--job", d.list[1].Header.Job.String())
+	require.Equal(t, exitProved, r.code, r.err)
+	objects := r.objects(t)
+	require.Len(t, objects, 2)
+	require.Equal(t, "job-1", objects[0].Key)
+	require.Equal(t, "job-3", objects[1].Key)
+
+	none := online(t, d, "--job", "job-9")
+	require.Equal(t, exitUnreadable, none.code)
+	require.Contains(t, none.err, `find job "job-9": not found`)
+
+	gone := online(t, d, "--job", "job-3", "--job", journal.JobID{1}.String())
+	require.Equal(t, exitUnreadable, gone.code)
+	require.Contains(t, gone.out, "not found")
+	require.Contains(t, gone.out, "1 proved, 0 violated, 1 unreadable")
+}
+
+// What was listed before the list broke is still verified.
+func TestDatabaseListBreaks(t *testing.T) {
+	t.Parallel()
+	r := online(t, &database{list: jobs(3), broken: errors.New("connection lost")})
+	require.Equal(t, exitUnreadable, r.code)
+	require.Contains(t, r.out, "list the jobs: connection lost")
+	require.Contains(t, r.out, "3 proved, 0 violated, 1 unreadable")
+}
+
+func TestDatabaseDoesNotOpen(t *testing.T) {
+	t.Parallel()
+	env := environment{open: func(context.Context, string, string) (reader, error) { return nil, store.ErrUnavailable }}
+	r := command(t, env, nil, "--postgres", "x", "--space", "s")
+	require.Equal(t, exitUnreadable, r.code)
+	require.Contains(t, r.err, "open space s: the database is unavailable")
+}
+
+func TestDatabaseWithoutJobs(t *testing.T) {
+	t.Parallel()
+	r := online(t, &database{})
+	require.Equal(t, exitProved, r.code)
+	require.Equal(t, "no jobs\n", r.out)
+}
+
+// The command on a real store: a job that was just started.
+func TestMemoryStore(t *testing.T) {
+	t.Parallel()
+	s := memory.New(memory.Config{Space: "shop"})
+	f, err := flow.New("order").Version("1").Trigger("t").Worker("w", "work").Transition("t", "w").Build()
+	require.NoError(t, err)
+	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
+	_, err = s.Deploy(t.Context(), ref, f.Canonical())
+	require.NoError(t, err)
+	started, err := s.Start(t.Context(), []store.Start{{Flow: ref, Trigger: "t", Key: "o-1", Input: []byte(`{}`)}}, collation.Mode{})
+	require.NoError(t, err)
+	require.NoError(t, started[0].Err)
+	env := environment{open: func(context.Context, string, string) (reader, error) { return s, nil }}
+	r := command(t, env, nil, "--postgres", "x", "--space", "shop", "--json", "--job", "o-1")
+	require.Equal(t, exitProved, r.code, r.out+r.err)
+	v := r.objects(t)[0]
+	require.Equal(t, "open", v.State)
+	require.Equal(t, 1, v.OpenCount)
+	require.Equal(t, openView{What: "start", GUID: v.Job, Activity: "t", DAD: ",0", Since: 1}, v.Open[0])
+}
+
+// The bar knows bytes of files or jobs of a database, or neither.
+func TestProgressLine(t *testing.T) {
+	t.Parallel()
+	p := &progress{of: total{bytes: 200}}
+	p.bytes(50)
+	p.job()
+	p.entries(300)
+	require.Equal(t, "[#######·······················]  25 %  1 jobs, 300 entries, 150 entries/s", p.line(2*time.Second))
+	require.Equal(t, "0 jobs, 0 entries, 0 entries/s", (&progress{}).line(0))
+	q := &progress{of: total{jobs: 2}}
+	q.job()
+	require.Contains(t, q.line(time.Second), "50 %")
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/quipu-journal/quipu/replay"
+)
+
+// printer takes the outcomes one by one, then ends the output.
+type printer interface {
+	print(o outcome) error
+	finish() error
+}
+
+// lines prints one JSON object for each job.
+type lines struct{ enc *json.Encoder }
+
+func newLines(out io.Writer) *lines {
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	return &lines{enc}
+}
+
+func (l *lines) print(o outcome) error { return l.enc.Encode(view(o)) }
+func (l *lines) finish() error         { return nil }
+
+// table prints a line for each job, what is wrong with it below, and at the end
+// what was proved and what was not.
+type table struct {
+	out     io.Writer
+	begun   bool
+	jobs    int
+	bad     int
+	failed  int
+	entries int64
+	open    int
+	tally   map[replay.Check]*tally
+}
+
+// tally counts the outcomes of one check.
+type tally struct {
+	of    map[replay.Status]int
+	notes []string
+}
+
+// maxNotes bounds the different notes that the summary shows for one check.
+const maxNotes = 3
+
+func newTable(out io.Writer) *table {
+	return &table{out: out, tally: make(map[replay.Check]*tally)}
+}
+
+const row = "%-36s  %-24s  %-11s  %8s  %-10s  %s\n"
+
+func (t *table) print(o outcome) error {
+	var b strings.Builder
+	if !t.begun {
+		fmt.Fprintf(&b, row, "JOB", "KEY", "STATE", "ENTRIES", "RESULT", "")
+		t.begun = true
+	}
+	t.jobs++
+	if o.err != nil {
+		t.failed++
+		id := ""
+		if !o.job.IsZero() {
+			id = o.job.String()
+		}
+		fmt.Fprintf(&b, row, id, short(o.source, 24), "", "", "unreadable", o.err)
+		return t.write(b.String())
+	}
+	r := o.report
+	result, hint := "proved", ""
+	if r.OpenCount > 0 {
+		hint = fmt.Sprintf("%d open", r.OpenCount)
+	}
+	if r.Violated() {
+		t.bad++
+		result = "VIOLATED"
+	}
+	fmt.Fprintf(&b, row, r.Header.Job, short(r.Header.Key, 24), stateOf(r), fmt.Sprint(r.Counts.Entries), result, hint)
+	for _, c := range r.Checks {
+		t.count(c)
+		if c.Violation != nil {
+			fmt.Fprintf(&b, "    %s\n", c.Violation)
+		}
+	}
+	t.entries += r.Counts.Entries
+	t.open += r.OpenCount
+	return t.write(b.String())
+}
+
+func stateOf(r *replay.Report) string {
+	if r.State == "" {
+		return "unknown"
+	}
+	return string(r.State)
+}
+
+func (t *table) count(c replay.Result) {
+	y := t.tally[c.Check]
+	if y == nil {
+		y = &tally{of: make(map[replay.Status]int)}
+		t.tally[c.Check] = y
+	}
+	y.of[c.Status]++
+	if c.Note == "" || len(y.notes) >= maxNotes {
+		return
+	}
+	for _, n := range y.notes {
+		if n == c.Note {
+			return
+		}
+	}
+	y.notes = append(y.notes, c.Note)
+}
+
+func (t *table) finish() error {
+	var b strings.Builder
+	if t.jobs == 0 {
+		return t.write("no jobs\n")
+	}
+	fmt.Fprintf(&b, "\n%-4s  %-30s  %8s  %8s  %10s\n", "", "CHECK", "PROVED", "VIOLATED", "NOT PROVED")
+	for _, c := range replay.Checks {
+		y := t.tally[c]
+		if y == nil {
+			continue
+		}
+		fmt.Fprintf(&b, "%-4s  %-30s  %8d  %8d  %10d", c, c.Title(), y.of[replay.Proved], y.of[replay.Violated], y.of[replay.NotProved])
+		if len(y.notes) > 0 {
+			fmt.Fprintf(&b, "  %s", strings.Join(y.notes, " | "))
+		}
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(&b, "\n%d jobs, %d entries, %d open obligations: %d proved, %d violated, %d unreadable.\n",
+		t.jobs, t.entries, t.open, t.jobs-t.bad-t.failed, t.bad, t.failed)
+	b.WriteString("Not proved by any input without a seal: that entries, hashes, heads and tables were not all written anew together.\n")
+	return t.write(b.String())
+}
+
+func (t *table) write(s string) error {
+	if _, err := io.WriteString(t.out, s); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	return nil
+}
+
+// short cuts a text to n characters, for a column.
+func short(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:n-1]) + "…"
+}

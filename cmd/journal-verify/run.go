@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"runtime"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes.
+const (
+	exitProved     = 0
+	exitViolated   = 1
+	exitUnreadable = 2
+)
+
+// environment is what run takes from the process, so that tests can give
+// something else.
+type environment struct {
+	getenv func(string) string
+	open   func(ctx context.Context, dsn, space string) (reader, error)
+}
+
+// flags are the command line.
+type flags struct {
+	dsn, space string
+	jobs       []string
+	files      []string
+	json       bool
+	quiet      bool
+}
+
+// errInput is wrapped by errors of the command line.
+var errInput = errors.New("journal-verify: what to verify?")
+
+// run is the whole command; it returns the exit code.
+func run(ctx context.Context, env environment, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	code := exitUnreadable
+	var f flags
+	cmd := &cobra.Command{
+		Use:   "journal-verify [--postgres DSN --space S [--job KEY-or-ID]... | FILE...]",
+		Short: "Prove or refute that journals keep their laws",
+		Long: "Replays the entries of every job and checks them, and the tables beside them, against the laws V1 to V16.\n" +
+			"Reads a database (read-only rights are enough), or exported files; - is standard input.\n" +
+			"Exit codes: 0 all proved, 1 violated, 2 could not be read or checked.",
+		SilenceUsage: true, SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			f.files = files
+			units, total, done, err := f.units(cmd.Context(), env, stdin)
+			if err != nil {
+				return err
+			}
+			defer done()
+			code, err = verify(cmd.Context(), &f, units, total, stdout, stderr)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&f.dsn, "postgres", env.getenv("QUIPU_POSTGRES"), "connection string of the database (QUIPU_POSTGRES)")
+	cmd.Flags().StringVar(&f.space, "space", env.getenv("QUIPU_SPACE"), "the space to verify (QUIPU_SPACE)")
+	cmd.Flags().StringArrayVar(&f.jobs, "job", nil, "verify only this job, by key or id; may be repeated")
+	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON object for each job")
+	cmd.Flags().BoolVar(&f.quiet, "no-progress", false, "no progress bar, even on a terminal")
+	// The connection string may hold a password: usage must not show it.
+	cmd.Flags().Lookup("postgres").DefValue = ""
+	cmd.SetArgs(args)
+	cmd.SetOut(stdout)
+	cmd.SetErr(stderr)
+	if err := cmd.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(stderr, "journal-verify:", err)
+		return max(code, exitUnreadable)
+	}
+	if help, _ := cmd.Flags().GetBool("help"); help {
+		return exitProved
+	}
+	return code
+}
+
+// units lists what is to be verified, how much there is to it, and what to
+// close afterwards.
+func (f *flags) units(ctx context.Context, env environment, stdin io.Reader) (iter.Seq2[unit, error], total, func(), error) {
+	if len(f.files) > 0 {
+		if len(f.jobs) > 0 {
+			return nil, total{}, nil, fmt.Errorf("%w: --job selects jobs of a database, not of files", errInput)
+		}
+		units, size := fileUnits(f.files, stdin)
+		return units, size, func() {}, nil
+	}
+	switch {
+	case f.dsn == "":
+		return nil, total{}, nil, fmt.Errorf("%w: give --postgres (QUIPU_POSTGRES) and --space, or files", errInput)
+	case f.space == "":
+		return nil, total{}, nil, fmt.Errorf("%w: give --space (QUIPU_SPACE) with --postgres", errInput)
+	}
+	r, err := env.open(ctx, f.dsn, f.space)
+	if err != nil {
+		return nil, total{}, nil, fmt.Errorf("open space %s: %w", f.space, err)
+	}
+	ids, err := findJobs(ctx, r, f.jobs)
+	if err != nil {
+		r.Close()
+		return nil, total{}, nil, err
+	}
+	return storeUnits(ctx, r, ids), countJobs(ctx, r, ids), r.Close, nil
+}
+
+// verify runs the units on all cores and prints what comes out.
+func verify(
+	ctx context.Context, f *flags, units iter.Seq2[unit, error], of total, stdout, stderr io.Writer,
+) (int, error) {
+	bar := newProgress(stderr, of, f.quiet)
+	var p printer = newTable(stdout)
+	if f.json {
+		p = newLines(stdout)
+	}
+	code, jobs := exitProved, 0
+	err := pipeline(withProgress(ctx, bar), units, runtime.GOMAXPROCS(0), func(o outcome) error {
+		jobs++
+		switch {
+		case o.err == nil && o.report.Violated():
+			code = exitViolated
+		case o.err != nil && code != exitViolated:
+			code = exitUnreadable
+		}
+		bar.pause()
+		return p.print(o)
+	})
+	bar.stop()
+	if err != nil {
+		return exitUnreadable, err
+	}
+	if jobs == 0 && len(f.files) > 0 {
+		return exitUnreadable, errors.New("no job in this input")
+	}
+	return code, p.finish()
+}

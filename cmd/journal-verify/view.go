@@ -1,0 +1,99 @@
+package main
+
+import (
+	"github.com/quipu-journal/quipu/replay"
+)
+
+// The JSON of --json, one object for each job; docs/verify.md describes it.
+type (
+	jobView struct {
+		Source     string      `json:"source,omitempty"`
+		Job        string      `json:"job,omitempty"`
+		Key        string      `json:"key,omitempty"`
+		Space      string      `json:"space,omitempty"`
+		Generation int64       `json:"generation,omitempty"`
+		State      string      `json:"state,omitempty"`
+		Result     string      `json:"result"` // proved, violated, unreadable
+		Error      string      `json:"error,omitempty"`
+		Head       *headView   `json:"head,omitempty"`
+		Digest     string      `json:"digest,omitempty"`
+		Counts     *countView  `json:"counts,omitempty"`
+		Checks     []checkView `json:"checks,omitempty"`
+		Open       []openView  `json:"open,omitempty"`
+		OpenCount  int         `json:"open_count"`
+	}
+	headView struct {
+		Seq  int64  `json:"seq"`
+		Hash string `json:"hash"`
+	}
+	countView struct {
+		Entries   int64 `json:"entries"`
+		Effects   int64 `json:"effects"`
+		Bytes     int64 `json:"bytes"`
+		Instances int   `json:"instances"`
+		Messages  int   `json:"messages"`
+		Rows      int   `json:"rows"`
+	}
+	checkView struct {
+		ID      string `json:"id"`
+		Title   string `json:"title"`
+		Result  string `json:"result"` // proved, violated, not proved
+		Chain   string `json:"chain,omitempty"`
+		Seq     int64  `json:"seq,omitempty"`
+		Message string `json:"message,omitempty"`
+		Note    string `json:"note,omitempty"`
+	}
+	openView struct {
+		What     string `json:"what"`
+		GUID     string `json:"guid"`
+		Activity string `json:"activity,omitempty"`
+		DAD      string `json:"dad,omitempty"`
+		Turn     int    `json:"turn,omitempty"`
+		Try      int    `json:"try,omitempty"`
+		NextAt   int64  `json:"next_at,omitempty"`
+		Held     string `json:"held,omitempty"`
+		Since    int64  `json:"since"`
+	}
+)
+
+func view(o outcome) jobView {
+	if o.err != nil {
+		v := jobView{Source: o.source, Result: "unreadable", Error: o.err.Error()}
+		if !o.job.IsZero() {
+			v.Job = o.job.String()
+		}
+		return v
+	}
+	r := o.report
+	v := jobView{
+		Source: o.source, Job: r.Header.Job.String(), Key: r.Header.Key, Space: r.Header.Space,
+		Generation: r.Header.Generation, State: string(r.State), Result: "proved",
+		Head: &headView{r.Head.Seq, r.Head.Hash.String()}, Digest: r.Digest.String(), OpenCount: r.OpenCount,
+		Counts: &countView{
+			r.Counts.Entries, r.Counts.Effects, r.Counts.Bytes, r.Counts.Instances, r.Counts.Messages, r.Counts.Rows,
+		},
+	}
+	if r.Violated() {
+		v.Result = "violated"
+	}
+	for _, c := range r.Checks {
+		v.Checks = append(v.Checks, viewCheck(c))
+	}
+	for _, x := range r.Open {
+		v.Open = append(v.Open, openView{
+			x.What, x.GUID.String(), x.Activity, x.DAD, x.Turn, x.Try, x.NextAt, x.Held, x.Since,
+		})
+	}
+	return v
+}
+
+func viewCheck(c replay.Result) checkView {
+	v := checkView{ID: string(c.Check), Title: c.Check.Title(), Result: string(c.Status), Note: c.Note}
+	if x := c.Violation; x != nil {
+		v.Seq, v.Message = x.Seq, x.Message
+		if !x.Chain.IsZero() {
+			v.Chain = x.Chain.String()
+		}
+	}
+	return v
+}

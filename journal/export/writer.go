@@ -1,0 +1,68 @@
+package export
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// ErrOrder says that an entry was written before any header, or of another job
+// than the header's.
+var ErrOrder = errors.New("entry outside its job")
+
+// Writer writes a file: for each job Begin, then Write for each entry, at the
+// end Flush. After an error the file is not complete. It is not safe for
+// concurrent use.
+type Writer struct {
+	out *bufio.Writer
+	job journal.JobID
+	buf []byte
+}
+
+// NewWriter writes to w, buffered.
+func NewWriter(w io.Writer) *Writer { return &Writer{out: bufio.NewWriterSize(w, bufferSize)} }
+
+// Begin writes the header of the next job. Its key is at most MaxKey bytes of
+// UTF-8: ErrTooLong.
+func (w *Writer) Begin(h Header) error {
+	line, err := appendHeader(w.buf[:0], &h)
+	if err != nil {
+		return err
+	}
+	if len(line)-1 > MaxHeader {
+		return fmt.Errorf("%w: the header of job %s has %d bytes, the limit is %d", ErrTooLong, h.Job, len(line), MaxHeader)
+	}
+	w.job, w.buf = h.Job, line
+	return w.write(line)
+}
+
+// Write writes one entry of the job that was begun: ErrOrder for another's,
+// ErrTooLong for a body over journal.MaxEntryBytes.
+func (w *Writer) Write(rec journal.Record) error {
+	switch {
+	case w.job.IsZero() || !rec.Job.IsZero() && rec.Job != w.job:
+		return fmt.Errorf("%w: entry %d of job %s under the header of job %s", ErrOrder, rec.Seq, rec.Job, w.job)
+	case len(rec.Body) > journal.MaxEntryBytes:
+		return fmt.Errorf("%w: entry %d of job %s has %d bytes, the limit is %d", ErrTooLong, rec.Seq, w.job, len(rec.Body), journal.MaxEntryBytes)
+	}
+	w.buf = appendEntry(w.buf[:0], &rec)
+	return w.write(w.buf)
+}
+
+func (w *Writer) write(line []byte) error {
+	if _, err := w.out.Write(line); err != nil {
+		return fmt.Errorf("write the export: %w", err)
+	}
+	return nil
+}
+
+// Flush writes out what is buffered.
+func (w *Writer) Flush() error {
+	if err := w.out.Flush(); err != nil {
+		return fmt.Errorf("write the export: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,15 @@
+// Package replay turns the entries of a job back into its state, and proves or
+// refutes that they, and the tables beside them, keep the laws (spec 2.4, 2.5).
+//
+// There are two ways in. Job is the fold: New, then Apply for each entry, gives
+// the ledgers, receipts, dispatch rows, effects and open obligations of the job
+// at that entry (J10); stopping early is time travel. Verify reads all entries
+// of a job once, checks each against the state before it, compares the state at
+// the end with what the tables hold, and returns a Report: for every check
+// whether it was proved, violated (with the first entry that breaks the law and
+// the digit, J11), or could not be proved with this input, and why.
+//
+// The package is pure: entries in, state out; no clock, network or SQL, and no
+// handler is ever called (J12). Memory grows with the instances and messages of
+// one job, never with the bytes of its entries.
+package replay

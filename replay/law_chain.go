@@ -1,0 +1,184 @@
+package replay
+
+import (
+	"fmt"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// link checks a record's place and hash (V1, V2). It reports whether the
+// record is the next of its chain, or begins one.
+func (a *auditor) link(rec journal.Record) bool {
+	if !a.cursor.begun || rec.Chain != a.cursor.chain {
+		a.begin(rec.Chain)
+	}
+	c := &a.cursor
+	if rec.Seq <= c.seq {
+		a.report(V1, rec.Chain, rec.Seq, "entry %d again, after entry %d", rec.Seq, c.seq)
+		return false
+	}
+	if rec.Seq > c.seq+1 {
+		a.report(V1, rec.Chain, rec.Seq, "entry %d follows entry %d: %d missing", rec.Seq, c.seq, rec.Seq-c.seq-1)
+		why := fmt.Sprintf("entries are missing before entry %d", rec.Seq)
+		a.note(V2, "the link to what is missing: "+why)
+		a.blinded(rec.Chain, why)
+	} else if want := journal.Next(c.hash, rec.Body); want != rec.Hash {
+		a.report(V2, rec.Chain, rec.Seq, "the hash of entry %d is %s, its body and predecessor give %s", rec.Seq, rec.Hash, want)
+	}
+	// Going on from the stored hash keeps one broken entry one violation.
+	c.seq, c.hash = rec.Seq, rec.Hash
+	if b, ok := a.bounds[rec.Chain]; ok && b.head.Seq == rec.Seq && b.head.Hash != rec.Hash {
+		a.report(V3, rec.Chain, rec.Seq, "entry %d of the main chain binds the head %s here, the hash is %s", b.seq, b.head.Hash, rec.Hash)
+	}
+	return true
+}
+
+// begin moves to another chain.
+func (a *auditor) begin(chain journal.GUID) {
+	a.endChain()
+	if a.seen[chain] || (a.cursor.begun && chain.IsZero()) {
+		a.report(V1, chain, 0, "the entries of chain %s do not stand together, the main chain first", chain)
+	}
+	a.seen[chain] = true
+	a.cursor = cursor{
+		chain: chain, begun: true,
+		hash: journal.Genesis(a.h.Space, a.h.Job, a.h.Generation, chain),
+	}
+}
+
+// endChain compares the chain that ends here with the heads that are known of
+// it (V3).
+func (a *auditor) endChain() {
+	c := a.cursor
+	if !c.begun {
+		return
+	}
+	if c.chain.IsZero() {
+		a.headReached(c)
+		return
+	}
+	if b, ok := a.bounds[c.chain]; ok && b.head.Seq > c.seq {
+		a.report(V3, c.chain, c.seq, "entry %d of the main chain binds %d entries of this chain, %d are here", b.seq, b.head.Seq, c.seq)
+		a.blindEffects = "entries of effects are missing"
+	}
+	if a.stored == nil {
+		return
+	}
+	row, ok := a.stored.Rows[c.chain]
+	if ok && row.Effects != (journal.Head{Seq: c.seq, Hash: c.hash}) {
+		a.report(V3, c.chain, c.seq, "the chain ends at entry %d with %s, the request's row says entry %d with %s",
+			c.seq, c.hash, row.Effects.Seq, row.Effects.Hash)
+		a.blindEffects = "the chain of effects does not end where its row says"
+	}
+}
+
+func (a *auditor) headReached(c cursor) {
+	switch head := a.h.Head; {
+	case head == journal.Head{}:
+		a.note(V3, "no head is known to compare with")
+	case head.Seq != c.seq:
+		a.report(V3, c.chain, c.seq, "the chain ends at entry %d, the stored head says entry %d", c.seq, head.Seq)
+		a.short = fmt.Sprintf("the chain ends at entry %d, the tables are those of entry %d", c.seq, head.Seq)
+	case head.Hash != c.hash:
+		a.report(V3, c.chain, c.seq, "the last hash is %s, the stored head says %s", c.hash, head.Hash)
+	}
+}
+
+// identity checks that an entry is the one that its place says (V1).
+func (a *auditor) identity(rec journal.Record, e *journal.Entry) bool {
+	h := &a.h
+	ok := true
+	differ := func(what string, got, want any) {
+		a.report(V1, rec.Chain, rec.Seq, "the entry says %s %v, it stands in %v", what, got, want)
+		ok = false
+	}
+	switch {
+	case e.Job != h.Job:
+		differ("job", e.Job, h.Job)
+	case e.Space != h.Space:
+		differ("space", e.Space, h.Space)
+	case e.Generation != h.Generation:
+		differ("generation", e.Generation, h.Generation)
+	case e.Chain != rec.Chain:
+		differ("chain", e.Chain, rec.Chain)
+	case e.Seq != rec.Seq:
+		differ("seq", e.Seq, rec.Seq)
+	case rec.Job != h.Job && !rec.Job.IsZero():
+		a.report(V1, rec.Chain, rec.Seq, "the record is of job %s, not %s", rec.Job, h.Job)
+		ok = false
+	}
+	if ok && e.Kind == journal.KindCreated {
+		a.created(e)
+	}
+	return ok
+}
+
+// created checks what the first entry says of the whole job (V1), and that the
+// id is that of its key (V11).
+func (a *auditor) created(e *journal.Entry) {
+	if a.h.Key != "" && e.Key != a.h.Key {
+		a.at(V1, e, "the job's key is %q, the stored one %q", e.Key, a.h.Key)
+	}
+	if e.Flow != nil && !a.h.Flow.IsZero() && e.Flow.Digest != a.h.Flow {
+		a.at(V1, e, "the job's flow %s %s has digest %s, the stored one %s", e.Flow.Name, e.Flow.Version, e.Flow.Digest, a.h.Flow)
+	}
+	if id := collation.NewJobID(e.Space, e.Key, e.Generation); id != e.Job {
+		a.at(V11, e, "generation %d of key %q has job id %s, not %s", e.Generation, e.Key, id, e.Job)
+	}
+}
+
+var (
+	knownMessages = set(journal.MessageStart, journal.MessageLeg1, journal.MessageRequest, journal.MessageResponse,
+		journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle,
+		journal.MessageSignal, journal.MessageInterrupt, journal.MessageReceipt)
+	knownResponses = set(journal.ResponseTerminal, journal.ResponseFailedTry, journal.ResponseSuspended, journal.ResponseParked)
+	knownVerdicts  = set(journal.VerdictHandled, journal.VerdictStale)
+	knownEnds      = set(journal.JobCompleted, journal.JobFailed, journal.JobInterrupted)
+	knownClasses   = set("pure", "tx", "idempotent", "guarded")
+)
+
+func set[T comparable](list ...T) map[T]bool {
+	m := make(map[T]bool, len(list))
+	for _, x := range list {
+		m[x] = true
+	}
+	return m
+}
+
+// vocabulary holds the entry to the words of its format version (V16); Decode
+// has seen to kind, version and fields.
+func (a *auditor) vocabulary(e *journal.Entry) {
+	for _, m := range e.Marks {
+		if markOf[m] == 0 {
+			a.at(V16, e, "unknown mark %q", m)
+		}
+	}
+	for i := range e.Dispatched {
+		if k := e.Dispatched[i].Kind; !knownMessages[k] {
+			a.at(V16, e, "unknown kind of message %q", k)
+		}
+	}
+	for i := range e.Updated {
+		if k := e.Updated[i].Kind; !knownMessages[k] {
+			a.at(V16, e, "unknown kind of message %q", k)
+		}
+	}
+	for i := range e.Receipts {
+		if v := e.Receipts[i].Verdict; !knownVerdicts[v] {
+			a.at(V16, e, "unknown verdict %q", v)
+		}
+	}
+	if r := e.Response; r != nil && !knownResponses[r.Kind] {
+		a.at(V16, e, "unknown kind of response %q", r.Kind)
+	}
+	if c := e.Close; c != nil && !knownEnds[c.State] {
+		a.at(V16, e, "unknown end of a job %q", c.State)
+	}
+	if f := e.Effect; f != nil && !knownClasses[f.Class] {
+		a.at(V16, e, "unknown class of effect %q", f.Class)
+	}
+	if e.Leg < 0 || e.Leg > 2 {
+		a.at(V16, e, "unknown leg %d", e.Leg)
+	}
+}

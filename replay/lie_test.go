@@ -1,0 +1,299 @@
+package replay_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/replay"
+	"github.com/quipu-journal/quipu/replay/replaytest"
+)
+
+// lie is a forgery with every hash and head computed anew.
+type lie struct {
+	base  func() *replaytest.Journal
+	check replay.Check
+	seq   int64
+	words string
+	// change edits the entries; main gives the entry of that seq.
+	change func(main func(seq int) *journal.Entry)
+}
+
+// Digit weights, as in the spec.
+const (
+	trillion  = 1_000_000_000_000
+	hundredB  = 100_000_000_000
+	tenB      = 10_000_000_000
+	oneB      = 1_000_000_000
+	hundredM  = 100_000_000
+	finalized = 200_000_000_000_000
+)
+
+var digitLies = map[string]lie{
+	"V4 Leg1 counted twice": {plain, replay.V4, 3, "positions 2–3 (Leg1 entries) goes 0 → 2", func(main func(int) *journal.Entry) {
+		main(3).Ledgers[0].After += trillion
+		main(4).Ledgers[0].Before += trillion
+		main(4).Ledgers[0].After += trillion
+	}},
+	"V4 Leg1 work without its digit": {plain, replay.V4, 3, "position 4 (Leg1 complete) goes 0 → 0", func(main func(int) *journal.Entry) {
+		main(3).Ledgers[0].After -= hundredB
+		main(4).Ledgers[0].Before -= hundredB
+	}},
+	"V4 before is not after": {plain, replay.V4, 4, "position 4 (Leg1 complete): 0, not 1", func(main func(int) *journal.Entry) {
+		main(4).Ledgers[0].Before -= hundredB
+		main(4).Ledgers[0].After -= hundredB
+	}},
+	"V4 a response counted twice": {plain, replay.V4, 4, "positions 8–15 (Leg2 entries) goes 0 → 2", func(main func(int) *journal.Entry) {
+		main(4).Ledgers[0].After++
+	}},
+	"V4 not finalized": {plain, replay.V4, 4, "position 1 (state) goes 0 → 0", func(main func(int) *journal.Entry) {
+		main(4).Ledgers[0].After -= finalized
+	}},
+	"V4 a carry that adds up": {plain, replay.V4, 4, "positions 6–7 (arrivals) goes 0 → 1", func(main func(int) *journal.Entry) {
+		main(4).Ledgers[0].After += hundredM - 1
+	}},
+	"V4 no ledger moved": {plain, replay.V4, 8, "does not move", func(main func(int) *journal.Entry) { main(8).Ledgers = nil }},
+	"V4 another's ledger moved": {plain, replay.V4, 6, "ledger of w1", func(main func(int) *journal.Entry) {
+		main(6).Ledgers = append(main(6).Ledgers, journal.LedgerMove{
+			Activity: "w1", DAD: main(4).DAD, Before: main(4).Ledgers[0].After, After: main(4).Ledgers[0].After + 1,
+		})
+	}},
+	"V4 a ledger moved twice": {plain, replay.V4, 8, "moved twice", func(main func(int) *journal.Entry) {
+		l := main(8).Ledgers[0]
+		main(8).Ledgers = append(main(8).Ledgers, l)
+	}},
+	"V4 a trigger born wrong": {plain, replay.V4, 1, "position 1 (state) goes 0 → 0", func(main func(int) *journal.Entry) {
+		main(1).Ledgers[0].After -= finalized / 2
+	}},
+	"V4 a step without its digit": {plain, replay.V4, 8, "position 6 (step 2) goes 0 → 0", func(main func(int) *journal.Entry) {
+		main(8).Receipts[0].After -= oneB
+		main(8).Ended = nil // its last marker is not set
+	}},
+	"V4 a digit without its step": {plain, replay.V4, 4, "position 4 (snapshot) goes 0 → 1", func(main func(int) *journal.Entry) {
+		main(4).Receipts[0].After += hundredB + hundredM
+	}},
+	"V4 a marker digit 2": {plain, replay.V4, 4, "position 5 (step 1) goes 0 → 2", func(main func(int) *journal.Entry) {
+		main(4).Receipts[0].After += tenB
+	}},
+	"V4 a receipt from nowhere": {plain, replay.V4, 2, "receipt stands already: true", func(main func(int) *journal.Entry) {
+		main(2).Receipts[0].New, main(2).Receipts[0].Before = true, 0
+		main(2).Receipts[0].After = oneB + tenB
+	}},
+	"V4 another's receipt": {plain, replay.V4, 4, "moved by an entry of", func(main func(int) *journal.Entry) {
+		main(4).Receipts = append(main(4).Receipts, journal.ReceiptMove{GUID: journal.GUID{5}, New: true, Verdict: journal.VerdictHandled})
+	}},
+	"V4 a verdict": {plain, replay.V4, 4, "verdict stale", func(main func(int) *journal.Entry) {
+		main(4).Receipts[0].Verdict = journal.VerdictStale
+	}},
+	"V5 an ordinal skipped": {plain, replay.V5, 4, "are 2, the next of w1 ,0,0 is 1", func(main func(int) *journal.Entry) {
+		main(4).Receipts[0].After++
+	}},
+	"V5 an ordinal twice": {retried, replay.V5, 5, "are 1, the next of w1 ,0,0 is 2", func(main func(int) *journal.Entry) {
+		main(5).Receipts[0].After--
+	}},
+	"V5 an ordinal of a start": {plain, replay.V5, 1, "counts no Leg2 entry", func(main func(int) *journal.Entry) {
+		for seq := 1; seq <= 2; seq++ {
+			main(seq).Receipts[0].After++
+		}
+		main(2).Receipts[0].Before++
+		main(1).Receipts[0].Before = 0
+	}},
+	"V6 one too many": {plain, replay.V6, 4, "goes 1 → 2, +1", func(main func(int) *journal.Entry) { main(4).Semaphore.After = 2 }},
+	"V6 before is not after": {plain, replay.V6, 4, "before is 2", func(main func(int) *journal.Entry) {
+		*main(4).Semaphore = journal.SemaphoreMove{Before: 2, After: 2}
+	}},
+	"V6 not said": {plain, replay.V6, 4, "does not say", func(main func(int) *journal.Entry) { main(4).Semaphore = nil }},
+	"V6 moved by a Leg1": {plain, replay.V6, 3, "marks [entered work] moves", func(main func(int) *journal.Entry) {
+		main(3).Semaphore = &journal.SemaphoreMove{Before: 1, After: 1}
+	}},
+	"V6 abandoned by no close": {plain, replay.V6, 4, "abandoned by an entry that closes nothing", func(main func(int) *journal.Entry) {
+		main(4).Abandoned = 1
+	}},
+	"V6 a pending response ends nothing": {retried, replay.V6, 4, "activity ended: false", func(main func(int) *journal.Entry) {
+		*main(4).Semaphore = journal.SemaphoreMove{Before: 1, After: 2}
+		*main(5).Semaphore = journal.SemaphoreMove{Before: 2, After: 1}
+	}},
+}
+
+var closeLies = map[string]lie{
+	"V7 no snapshot": {plain, replay.V7, 8, "position 4 (snapshot) is not set", func(main func(int) *journal.Entry) {
+		e := main(8)
+		e.Marks, e.Close = e.Marks[:3], nil
+		e.Receipts[0].After -= hundredB + hundredM
+	}},
+	"V7 the end is not said": {plain, replay.V7, 8, "does not say how", func(main func(int) *journal.Entry) { main(8).Close = nil }},
+	"V7 an end without a close": {plain, replay.V7, 4, "an entry that does not close", func(main func(int) *journal.Entry) {
+		main(4).Close = &journal.Close{State: journal.JobCompleted}
+	}},
+	"V10 a dispatch unwritten": {plain, replay.V10, 4, "no row licenses it; it was never dispatched", func(main func(int) *journal.Entry) {
+		main(3).Dispatched = nil
+	}},
+	"V10 a dispatch twice": {plain, replay.V10, 6, "dispatched again, it ended at entry 3", func(main func(int) *journal.Entry) {
+		main(6).Dispatched = append(main(6).Dispatched, journal.Dispatched{
+			GUID: main(3).GUID, Kind: journal.MessageSignal, Activity: "w1", DAD: main(3).DAD,
+		})
+	}},
+	"V10 a row not ended": {plain, replay.V10, 4, "is done, but its request row", func(main func(int) *journal.Entry) { main(4).Ended = nil }},
+	"V10 a row ended twice": {plain, replay.V10, 6, "does not stand; it ended at entry 4", func(main func(int) *journal.Entry) {
+		main(6).Ended = append(main(6).Ended, main(4).Ended[0])
+	}},
+	"V10 a row withdrawn from nowhere": {plain, replay.V10, 8, "withdrawn, but does not stand; it was never dispatched", func(main func(int) *journal.Entry) {
+		main(8).Withdrawn = []journal.GUID{{9}}
+	}},
+	"V10 a row updated from nowhere": {retried, replay.V10, 4, "updated, but does not stand", func(main func(int) *journal.Entry) {
+		main(4).Updated = append(main(4).Updated, journal.Updated{GUID: journal.GUID{9}, Kind: journal.MessageRequest, Turn: 1, Try: 1})
+	}},
+	"V10 a message without a row": {plain, replay.V10, 4, "no row licenses it", func(main func(int) *journal.Entry) {
+		main(3).Withdrawn = []journal.GUID{main(3).Dispatched[0].GUID}
+		main(4).Ended = nil
+	}},
+	"V11 a child that is not of its parent": {plain, replay.V11, 2, "does not derive from message", func(main func(int) *journal.Entry) {
+		g := journal.GUID{1, 2, 3}
+		main(2).Dispatched[0].GUID, main(3).GUID, main(3).Ended[0] = g, g, g
+	}},
+	"V11 a response to another turn": {plain, replay.V11, 8, "response to turn 1", func(main func(int) *journal.Entry) {
+		main(8).GUID[3] ^= 1
+		main(8).Receipts[0].GUID = main(8).GUID
+	}},
+	"V12 a try skipped": {plain, replay.V12, 4, "turn 1, try 2; the row", func(main func(int) *journal.Entry) { main(4).Response.Try = 2 }},
+	"V12 a turn skipped": {retried, replay.V12, 4, "to turn 3, try 2; the entry allows turn 2, try 2", func(main func(int) *journal.Entry) {
+		main(4).Updated[0].Turn = 3
+	}},
+	"V12 a turn not raised": {retried, replay.V12, 4, "is done, but the turn of row", func(main func(int) *journal.Entry) { main(4).Updated = nil }},
+	"V12 another chain bound": {line, replay.V12, 4, "binds the effect chain", func(main func(int) *journal.Entry) {
+		main(4).Bound, main(6).Bound = main(6).Bound, main(4).Bound
+	}},
+	"V12 an effect behind the bound head": {line, replay.V12, 4, "and is not late", func(main func(int) *journal.Entry) {
+		main(4).Bound.Head.Seq--
+	}},
+	"V16 a mark": {plain, replay.V16, 3, `unknown mark "done"`, func(main func(int) *journal.Entry) {
+		main(3).Marks = append(main(3).Marks, "done")
+	}},
+	"V16 a kind of message": {plain, replay.V16, 4, `unknown kind of message "letter"`, func(main func(int) *journal.Entry) {
+		main(4).Dispatched = append(main(4).Dispatched, journal.Dispatched{GUID: journal.GUID{4}, Kind: "letter", Activity: "w1"})
+	}},
+	"V16 a leg": {plain, replay.V16, 4, "unknown leg 3", func(main func(int) *journal.Entry) { main(4).Leg = 3 }},
+}
+
+// A forger who computes all hashes anew is found by the law that the lie breaks,
+// and by no other check (2.5, J11).
+func TestLiesFailExactlyTheirCheck(t *testing.T) {
+	t.Parallel()
+	for _, set := range []map[string]lie{digitLies, closeLies} {
+		for name, c := range set {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				j := c.base()
+				requireClean(t, j, false)
+				forged := j.Lie(func(entries []*journal.Entry) []*journal.Entry {
+					c.change(func(seq int) *journal.Entry { return entries[seq-1] })
+					return entries
+				})
+				requireOnly(t, forged.Verify(false), c.check, c.seq, c.words)
+			})
+		}
+	}
+}
+
+// V11: the job's id is that of its key (C8).
+func TestJobIDIsOfItsKey(t *testing.T) {
+	t.Parallel()
+	forged := plain().Lie(func(entries []*journal.Entry) []*journal.Entry {
+		entries[0].Key = "jib"
+		return entries
+	})
+	forged.Header.Key = "" // an input that does not know it
+	requireOnly(t, forged.Verify(false), replay.V11, 1, `key "jib"`)
+}
+
+// V8: entries of effects that contradict each other.
+func TestEffectLies(t *testing.T) {
+	t.Parallel()
+	// Entries 9 to 12 are the first chain: started, completed, started, completed.
+	for name, c := range map[string]struct {
+		seq    int64
+		words  string
+		change func(entries []*journal.Entry) []*journal.Entry
+	}{
+		"no start": {1, "ends without a start", func(entries []*journal.Entry) []*journal.Entry {
+			return shorten(slices.Delete(entries, 8, 9))
+		}},
+		"two results": {4, "has a result already", func(entries []*journal.Entry) []*journal.Entry {
+			entries[11].Effect.Key, entries[11].Effect.Name = entries[9].Effect.Key, entries[9].Effect.Name
+			return entries
+		}},
+		"a start after the result": {3, "has a result already", func(entries []*journal.Entry) []*journal.Entry {
+			entries[10].Effect, entries[11].Effect = entries[8].Effect, entries[8].Effect
+			return entries
+		}},
+		"another class": {2, "began as", func(entries []*journal.Entry) []*journal.Entry {
+			entries[9].Effect.Class = "guarded"
+			return entries
+		}},
+		"another kind": {2, "in a chain of effects", func(entries []*journal.Entry) []*journal.Entry {
+			entries[9].Kind = journal.KindOperator
+			return entries
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			forged := line().Lie(c.change)
+			requireOnly(t, forged.Verify(false), replay.V8, c.seq, c.words)
+		})
+	}
+}
+
+// shorten renumbers the chains of effects and what binds them.
+func shorten(entries []*journal.Entry) []*journal.Entry {
+	n := make(map[journal.GUID]int64)
+	for _, e := range entries {
+		if !e.Chain.IsZero() {
+			n[e.Chain]++
+			e.Seq = n[e.Chain]
+		}
+	}
+	for _, e := range entries {
+		if e.Bound != nil {
+			e.Bound.Head.Seq = n[e.Bound.Chain]
+		}
+	}
+	return entries
+}
+
+// V15, V7: what comes behind the closing entry.
+func TestLiesAfterTheClose(t *testing.T) {
+	t.Parallel()
+	after := func(change func(e *journal.Entry)) *replaytest.Journal {
+		return plain().Lie(func(entries []*journal.Entry) []*journal.Entry {
+			old := entries[3]
+			e := &journal.Entry{
+				Space: old.Space, Job: old.Job, Generation: old.Generation, Seq: 9, Kind: journal.KindLeg2,
+				GUID: old.GUID, Activity: old.Activity, DAD: old.DAD, Leg: 2,
+			}
+			change(e)
+			return append(entries, e)
+		})
+	}
+	requireOnly(t, after(func(*journal.Entry) {}).Verify(false), replay.V15, 9, "after the job was closed at entry 8")
+	requireOnly(t, after(func(e *journal.Entry) {
+		e.Marks = []journal.Mark{journal.MarkAfterClose}
+		e.Dispatched = []journal.Dispatched{{GUID: journal.GUID{8}, Kind: journal.MessageSignal, Activity: "w1"}}
+	}).Verify(false), replay.V15, 9, "are dispatched after")
+	requireOnly(t, after(func(e *journal.Entry) {
+		e.Marks = []journal.Mark{journal.MarkClosed, journal.MarkAfterClose}
+		e.Receipts = []journal.ReceiptMove{{
+			GUID: e.GUID, Before: tenB + oneB + 1, After: hundredB + tenB + oneB + 1, Verdict: journal.VerdictHandled,
+		}}
+		e.Close = &journal.Close{State: journal.JobCompleted}
+	}).Verify(false), replay.V7, 9, "closes the job again")
+	for _, kind := range []journal.Kind{journal.KindOperator, journal.KindDeadLetter, journal.KindExpired} {
+		require.Nil(t, after(func(e *journal.Entry) { e.Kind, e.Leg = kind, 0 }).Verify(false).First, kind)
+	}
+	early := plain().Lie(func(entries []*journal.Entry) []*journal.Entry {
+		entries[2].Marks = append(entries[2].Marks, journal.MarkAfterClose)
+		return entries
+	})
+	requireOnly(t, early.Verify(false), replay.V15, 3, "in a job that is open")
+}

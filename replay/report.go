@@ -1,0 +1,136 @@
+package replay
+
+import (
+	"fmt"
+
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Check is the id of a law of spec 2.5.
+type Check string
+
+// The checks, as docs/verify.md explains them.
+const (
+	V1  Check = "V1"  // seqs contiguous, every entry belongs to this job
+	V2  Check = "V2"  // hashes, canonical spelling
+	V3  Check = "V3"  // heads
+	V4  Check = "V4"  // ledgers: before = after that precedes, lawful digits, stored = rebuilt
+	V5  Check = "V5"  // ordinals
+	V6  Check = "V6"  // semaphore = recount
+	V7  Check = "V7"  // one snapshot, completion tasks once
+	V8  Check = "V8"  // effects: starts and results
+	V9  Check = "V9"  // effect rows = effect entries
+	V10 Check = "V10" // dispatch pairing
+	V11 Check = "V11" // origins
+	V12 Check = "V12" // turns and tries, late effects
+	V13 Check = "V13" // timers, waits, signals
+	V14 Check = "V14" // two replays, one digest
+	V15 Check = "V15" // after the close
+	V16 Check = "V16" // unknown kinds, versions, fields
+)
+
+// Checks lists all checks in the order of a report.
+var Checks = []Check{V1, V2, V3, V4, V5, V6, V7, V8, V9, V10, V11, V12, V13, V14, V15, V16}
+
+var titles = map[Check]string{
+	V1: "seqs are contiguous", V2: "hashes and spelling", V3: "heads", V4: "ledgers", V5: "ordinals",
+	V6: "semaphore", V7: "snapshot and completion tasks", V8: "effects", V9: "effect rows",
+	V10: "dispatch rows", V11: "origins", V12: "turns and tries", V13: "timers, waits, signals",
+	V14: "replay is deterministic", V15: "nothing after the close", V16: "nothing unknown",
+}
+
+// Title says in a few words what the check is about.
+func (c Check) Title() string { return titles[c] }
+
+// Violation is the first entry that breaks a law, and how (J11). Seq 0 with the
+// zero chain means the job as a whole: a stored row, a head.
+type Violation struct {
+	Check   Check
+	Chain   journal.GUID
+	Seq     int64
+	Message string
+}
+
+// String gives check, place and message.
+func (v Violation) String() string {
+	switch {
+	case v.Seq == 0 && v.Chain.IsZero():
+		return fmt.Sprintf("%s: %s", v.Check, v.Message)
+	case v.Chain.IsZero():
+		return fmt.Sprintf("%s at entry %d: %s", v.Check, v.Seq, v.Message)
+	}
+	return fmt.Sprintf("%s at entry %d of chain %s: %s", v.Check, v.Seq, v.Chain, v.Message)
+}
+
+// Status is the outcome of one check.
+type Status string
+
+// The outcomes. NotProved is no fault by itself: this input cannot prove it.
+const (
+	Proved    Status = "proved"
+	Violated  Status = "violated"
+	NotProved Status = "not proved"
+)
+
+// Result is the outcome of one check. Note says what part of it this input
+// cannot prove, and why; a proved check may have one.
+type Result struct {
+	Check     Check
+	Status    Status
+	Violation *Violation
+	Note      string
+}
+
+// Counts says how much was read.
+type Counts struct {
+	Entries   int64 // of all chains
+	Effects   int64 // of them, in chains of effects
+	Bytes     int64 // of bodies
+	Instances int
+	Messages  int // receipts
+	Rows      int // open dispatch rows
+}
+
+// MaxOpen bounds the obligations that a report lists; OpenCount has them all.
+const MaxOpen = 100
+
+// Open is something that is still to be done: a dispatch row, an obligation
+// without one, or the completion tasks of a closed job.
+type Open struct {
+	What     string // the kind of the row, "obligation", or "tasks"
+	GUID     journal.GUID
+	Activity string
+	DAD      string
+	Turn     int
+	Try      int
+	NextAt   int64 // µs, as the last entry left it; 0 unknown or never
+	Held     string
+	Since    int64 // seq of the entry that made it
+}
+
+// Report is what Verify found out about one job.
+type Report struct {
+	Header Header
+	State  journal.JobState
+	Head   journal.Head // of the main chain, as read
+	Digest journal.Digest
+	Counts Counts
+	Checks []Result   // one for each of Checks, in that order
+	First  *Violation // the first in the order of reading; nil for none
+	Open   []Open
+	// OpenCount counts what is open, beyond MaxOpen too.
+	OpenCount int
+}
+
+// Violated reports whether any check is.
+func (r *Report) Violated() bool { return r.First != nil }
+
+// Result returns the outcome of one check.
+func (r *Report) Result(c Check) Result {
+	for _, x := range r.Checks {
+		if x.Check == c {
+			return x
+		}
+	}
+	return Result{Check: c, Status: NotProved, Note: "unknown check"}
+}

@@ -1,0 +1,223 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Stored is what the tables hold of a job beside its entries, read in one
+// snapshot with them. An export has none.
+type Stored struct {
+	State     journal.JobState
+	Semaphore int64
+	Instances map[collation.InstanceKey]collation.ActivityLedger
+	Receipts  map[journal.GUID]StoredReceipt
+	Rows      map[journal.GUID]collation.Row
+	Effects   []StoredEffect
+}
+
+// StoredReceipt is a receipt's row.
+type StoredReceipt struct {
+	Ledger  collation.GUIDLedger
+	Verdict journal.Verdict
+}
+
+// StoredEffect is an effect's row; Result is its ResultDigest.
+type StoredEffect struct {
+	Key    journal.Digest
+	Name   string
+	Class  string
+	N      int
+	State  EffectState
+	Result journal.Digest
+}
+
+// Verify reads the entries of one job, main chain first, then the others, each
+// by seq, and checks all that this input can prove. stored is nil where there
+// are no tables to compare with. The error is one of reading: then nothing was
+// decided. What is wrong with the entries is in the report.
+func Verify(h Header, stored *Stored, entries iter.Seq2[journal.Record, error]) (*Report, error) {
+	a := newAuditor(h, stored)
+	for rec, err := range entries {
+		if err != nil {
+			return nil, fmt.Errorf("read the entries of job %s after entry %d: %w", h.Job, a.cursor.seq, err)
+		}
+		a.entry(rec)
+	}
+	return a.finish(), nil
+}
+
+// auditor holds the state before the next entry and what was found so far.
+type auditor struct {
+	h      Header
+	stored *Stored
+	job    *Job
+	twin   *Job // the second replay (V14)
+	cursor cursor
+	// blind says why the laws no longer look at entries of the main chain: one
+	// before was missing or could not be read, so that the state is unknown.
+	blind        string
+	blindEffects string
+	short        string // why the tables cannot be compared with the entries
+
+	seen     map[journal.GUID]bool // chains
+	gone     map[journal.GUID]goneRow
+	ordinals map[collation.InstanceKey]int
+	bounds   map[journal.GUID]bound
+
+	first  map[Check]*Violation
+	notes  map[Check]string
+	lead   *Violation
+	counts Counts
+}
+
+// goneRow is what is remembered of a row that ended.
+type goneRow struct {
+	seq  int64
+	turn int
+}
+
+// bound is the head of its effect chain that a terminal response accepted.
+type bound struct {
+	head journal.Head
+	seq  int64 // of the entry that says so
+}
+
+// cursor is the place in the chain that is being read.
+type cursor struct {
+	chain journal.GUID
+	seq   int64
+	hash  journal.Digest
+	begun bool
+}
+
+func newAuditor(h Header, stored *Stored) *auditor {
+	return &auditor{
+		h: h, stored: stored, job: New(h), twin: New(h),
+		seen:     make(map[journal.GUID]bool),
+		gone:     make(map[journal.GUID]goneRow),
+		ordinals: make(map[collation.InstanceKey]int),
+		bounds:   make(map[journal.GUID]bound),
+		first:    make(map[Check]*Violation),
+		notes:    make(map[Check]string),
+	}
+}
+
+// report keeps the first violation of each check.
+func (a *auditor) report(c Check, chain journal.GUID, seq int64, format string, args ...any) {
+	if a.first[c] != nil {
+		return
+	}
+	v := &Violation{Check: c, Chain: chain, Seq: seq, Message: fmt.Sprintf(format, args...)}
+	a.first[c] = v
+	if a.lead == nil {
+		a.lead = v
+	}
+}
+
+// at reports a violation by an entry.
+func (a *auditor) at(c Check, e *journal.Entry, format string, args ...any) {
+	a.report(c, e.Chain, e.Seq, format, args...)
+}
+
+// entry checks one record against everything before it.
+func (a *auditor) entry(rec journal.Record) {
+	a.counts.Entries++
+	a.counts.Bytes += int64(len(rec.Body))
+	if !rec.Chain.IsZero() {
+		a.counts.Effects++
+	}
+	if !a.link(rec) {
+		return
+	}
+	e, err := journal.Decode(rec.Body)
+	if err != nil {
+		a.unreadable(rec, err)
+		return
+	}
+	if !a.identity(rec, e) {
+		a.blinded(rec.Chain, fmt.Sprintf("entry %d is another's", rec.Seq))
+		return
+	}
+	a.vocabulary(e)
+	if !e.Chain.IsZero() {
+		if a.blindEffects == "" {
+			a.effect(e)
+			a.fold(e, facts{}, rec.Hash)
+		}
+		return
+	}
+	if a.blind != "" {
+		return
+	}
+	f := a.job.read(e)
+	a.laws(e, &f)
+	a.fold(e, f, rec.Hash)
+	a.settled(e, &f)
+}
+
+func (a *auditor) fold(e *journal.Entry, f facts, hash journal.Digest) {
+	a.job.fold(e, f, hash)
+	if e.Chain.IsZero() {
+		f = a.twin.read(e)
+	}
+	a.twin.fold(e, f, hash)
+}
+
+// laws judges an entry of the main chain by the state before it.
+func (a *auditor) laws(e *journal.Entry, f *facts) {
+	a.ledgerLaw(e, f)
+	a.receiptLaw(e, f)
+	a.ordinalLaw(e, f)
+	a.semaphoreLaw(e, f)
+	a.closeLaw(e, f)
+	a.rowLaw(e, f)
+	a.originLaw(e, f)
+	a.turnLaw(e, f)
+	a.afterLaw(e, f)
+	a.remember(e, f)
+}
+
+// settled judges the state that an entry of the main chain left.
+func (a *auditor) settled(e *journal.Entry, f *facts) {
+	if f.marks.has(children) || f.marks.has(closed) {
+		if open := int64(len(a.job.Obligations)); open != a.job.Semaphore {
+			a.at(V6, e, "the semaphore is %d, but %d obligations are open", a.job.Semaphore, open)
+		}
+	}
+	if f.marks.has(closed) {
+		a.closeTookAll(e, f)
+	}
+	if f.last {
+		if row := a.job.Rows[f.licence]; row != nil {
+			a.at(V10, e, "the message %s is done, but its %s row %s still stands", e.GUID, row.Kind, f.licence)
+		}
+	}
+}
+
+// unreadable reports a body that Decode refuses; the state is unknown from here.
+func (a *auditor) unreadable(rec journal.Record, err error) {
+	c := V2
+	for _, unknown := range []error{journal.ErrUnknownVersion, journal.ErrUnknownKind, journal.ErrUnknownField} {
+		if errors.Is(err, unknown) {
+			c = V16
+		}
+	}
+	a.report(c, rec.Chain, rec.Seq, "%v", err)
+	a.blinded(rec.Chain, fmt.Sprintf("entry %d cannot be read", rec.Seq))
+}
+
+// blinded ends the laws over the state: of the job for a fault in the main
+// chain, of the effects for one in theirs.
+func (a *auditor) blinded(chain journal.GUID, why string) {
+	if chain.IsZero() && a.blind == "" {
+		a.blind = why
+	}
+	if a.blindEffects == "" {
+		a.blindEffects = why
+	}
+}
