@@ -47,6 +47,8 @@ func IsNotDone(err error) bool {
 // implement it.
 type Refusal interface {
 	error
+	// Refusal gives code and error of the refusal; ok false means that it is
+	// none.
 	Refusal() (code int, failure journal.Failure, ok bool)
 }
 

@@ -13,6 +13,7 @@ const maxFlows = 512
 
 // Source reads the canonical definition of a deployed flow version.
 type Source interface {
+	// Flow returns the canonical definition: store.ErrNotFound.
 	Flow(ctx context.Context, name, version string) ([]byte, error)
 }
 

@@ -131,7 +131,7 @@ func TestVolumes(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
 	required := []string{"QUIPU_POSTGRES", "QUIPU_NATS", "QUIPU_SPACE", "QUIPU_FLOWS", "QUIPU_HTTP", "OTEL_EXPORTER_OTLP_ENDPOINT"}
-	known := append([]string{"QUIPU_ROLES", "OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_SERVICE_NAME"}, required...)
+	known := append([]string{"QUIPU_ROLES", "OTEL_METRICS_EXPORTER", "OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_SERVICE_NAME"}, required...)
 	f := load(t)
 	for name, s := range f.Services {
 		if !isWorker(name) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -102,9 +103,12 @@ func (b *Bus) ensureStream(ctx context.Context, kind transport.Kind) error {
 	b.streams.busy[kind].Lock()
 	defer b.streams.busy[kind].Unlock()
 	want := b.streamConfig(kind)
-	stream, err := b.js.UpdateStream(ctx, want)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
+	stream, err := b.js.Stream(ctx, want.Name)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
 		stream, err = b.createStream(ctx, kind, want)
+	case err == nil && outdated(stream.CachedInfo().Config, want):
+		stream, err = b.js.UpdateStream(ctx, want)
 	}
 	if err != nil {
 		return ioError("ensure stream "+want.Name, err)
@@ -118,6 +122,20 @@ func (b *Bus) ensureStream(ctx context.Context, kind transport.Kind) error {
 	b.streams.handle[kind] = stream
 	b.streams.mu.Unlock()
 	return nil
+}
+
+// outdated reports whether a stream must be updated to the settings that a
+// Config decides. One that has them is left alone: many processes ensure the
+// same streams while others make consumers on them.
+func outdated(have, want jetstream.StreamConfig) bool {
+	placed := func(p *jetstream.Placement) string {
+		if p == nil {
+			return ""
+		}
+		return p.Cluster + " " + strings.Join(p.Tags, " ")
+	}
+	return have.MaxBytes != want.MaxBytes || have.Replicas != want.Replicas || have.Duplicates != want.Duplicates ||
+		placed(have.Placement) != placed(want.Placement) || !slices.Equal(have.Subjects, want.Subjects)
 }
 
 // remakeWait is how long a stream that was deleted under us is left alone

@@ -20,6 +20,7 @@ import (
 // Source gives the values of what expressions mention, as canonical JSON. It is
 // asked only for what an evaluation comes to.
 type Source interface {
+	// Value gives one value; an error ends the evaluation.
 	Value(r Ref) ([]byte, error)
 }
 

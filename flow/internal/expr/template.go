@@ -35,6 +35,7 @@ type EvalError struct {
 	Err        error
 }
 
+// Error names the expression.
 func (e *EvalError) Error() string { return fmt.Sprintf("%s: %v", e.Expression, e.Err) }
 
 // Unwrap returns the cause.

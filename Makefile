@@ -1,0 +1,41 @@
+# make demo    orders through two workers, one of them killed; then verified
+# make test    all tests; installs Postgres where it is missing (root, apt-get)
+# make check   what a change must pass before it is handed in
+# make bench   the figures of this machine, beside their floors
+# make build   the commands, into bin/
+# make fmt     gofumpt on everything
+
+.PHONY: demo test check bench build fmt postgres
+
+# One test binary may run this long; the slowest is tests/e2e.
+TIMEOUT ?= 20m
+# Arguments of the demo and of the benchmark.
+ARGS ?=
+
+demo: postgres build
+	bin/demo $(ARGS)
+
+test: postgres
+	go test -timeout $(TIMEOUT) ./...
+
+check: postgres
+	scripts/format
+	go vet ./...
+	go tool staticcheck ./...
+	go mod tidy -diff
+	scripts/vulnerabilities
+	go test -race -shuffle=on -timeout $(TIMEOUT) ./...
+
+bench: postgres build
+	go build -o bin/bench ./tests/bench
+	bin/bench $(ARGS)
+
+build:
+	mkdir -p bin
+	go build -o bin/ ./cmd/...
+
+fmt:
+	go tool gofumpt -w .
+
+postgres:
+	@scripts/ensure-postgres >/dev/null

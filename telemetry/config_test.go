@@ -1,0 +1,159 @@
+package telemetry_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/telemetry"
+)
+
+func env(pairs ...string) func(string) string {
+	m := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		m[pairs[i]] = pairs[i+1]
+	}
+	return func(name string) string { return m[name] }
+}
+
+// Without an endpoint, or when switched off, nothing is exported, and a caller's
+// trace is handed on untouched.
+func TestOffUnlessAsked(t *testing.T) {
+	t.Parallel()
+	for _, getenv := range []func(string) string{
+		env(),
+		env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1", "OTEL_SDK_DISABLED", "true"),
+		env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1", "OTEL_TRACES_EXPORTER", "none", "OTEL_METRICS_EXPORTER", "none"),
+	} {
+		tel, shutdown, err := telemetry.New(t.Context(), telemetry.Config{Getenv: getenv})
+		require.NoError(t, err)
+		root, end := tel.Root(t.Context(), observer.Subject{})
+		require.Empty(t, root)
+		end(nil)
+		remote := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}})
+		root, end = tel.Root(trace.ContextWithRemoteSpanContext(t.Context(), remote), observer.Subject{})
+		require.Equal(t, "00-01000000000000000000000000000000-0200000000000000-00", root)
+		end(nil)
+		tel.Told(root, observer.Span{Name: observer.SpanLeg1})
+		tel.Count(observer.MetricDead, 1)
+		tel.Observe(observer.MetricBatch, 1)
+		_, span := tel.TracerProvider().Tracer("x").Start(t.Context(), "x")
+		require.False(t, span.IsRecording())
+		require.NoError(t, shutdown(t.Context()))
+	}
+}
+
+func TestFaultySettingsAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, getenv := range []func(string) string{
+		env("OTEL_TRACES_EXPORTER", "zipkin"),
+		env("OTEL_METRICS_EXPORTER", "prometheus"),
+		env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"),
+	} {
+		_, _, err := telemetry.New(t.Context(), telemetry.Config{Getenv: getenv})
+		require.ErrorIs(t, err, telemetry.ErrConfig)
+		require.ErrorContains(t, err, "use ")
+	}
+}
+
+// The exporters take their endpoint from the standard variables: traces and
+// metrics arrive over HTTP. Not parallel: the variables are the process's.
+func TestExportsOverHTTP(t *testing.T) {
+	got := make(chan string, 16)
+	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got <- r.URL.Path
+		w.WriteHeader(http.StatusOK)
+	}))
+	defer collector.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	tel, shutdown, err := telemetry.New(t.Context(), telemetry.Config{Space: "shop"})
+	require.NoError(t, err)
+	_, end := tel.Root(t.Context(), observer.Subject{Flow: "order"})
+	end(nil)
+	tel.Count(observer.MetricTransitions, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	require.NoError(t, shutdown(ctx))
+	http.DefaultClient.CloseIdleConnections()
+	require.ElementsMatch(t, []string{"/v1/traces", "/v1/metrics"}, []string{<-got, <-got})
+}
+
+// A collector that is away is no error of New, over either protocol.
+func TestCollectorAwayIsNoError(t *testing.T) {
+	for _, protocol := range []string{"grpc", "http/protobuf"} {
+		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+		t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
+		_, shutdown, err := telemetry.New(t.Context(), telemetry.Config{})
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		_ = shutdown(ctx) // the metrics' last export may fail; what counts is that it ends
+		cancel()
+	}
+}
+
+func TestResourceNamesTheProcess(t *testing.T) {
+	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test,service.version=9")
+	out := tracetest.NewInMemoryExporter()
+	tel := process(t, out, telemetry.Config{Space: "shop", Version: "1", Name: "host/1"})
+	_, end := tel.Root(t.Context(), observer.Subject{})
+	end(nil)
+	set := out.GetSpans()[0].Resource.Set()
+	for key, want := range map[attribute.Key]string{
+		"service.name": telemetry.DefaultService, "service.version": "9", "service.instance.id": "host/1",
+		"quipu.space": "shop", "deployment.environment.name": "test",
+	} {
+		got, _ := set.Value(key)
+		require.Equal(t, want, got.AsString(), key)
+	}
+}
+
+// Each metric of the port is an instrument; attributes are an allowed few.
+func TestMetricsHaveBoundedAttributes(t *testing.T) {
+	t.Parallel()
+	reader := metric.NewManualReader()
+	tel, shutdown, err := telemetry.New(t.Context(), telemetry.Config{Reader: reader, Getenv: env()})
+	require.NoError(t, err)
+	counters := []string{
+		observer.MetricTransitions, observer.MetricRedelivered, observer.MetricStale, observer.MetricUnlicensed,
+		observer.MetricDecidedAgain, observer.MetricDead, observer.MetricResent, observer.MetricHandled, observer.MetricEffects,
+	}
+	for _, name := range counters {
+		tel.Count(name, 2, "reason", "poison", "job", "of high cardinality", "odd")
+		tel.Count(name, 1, "reason", "poison")
+	}
+	tel.Observe(observer.MetricBatch, 7)
+	tel.Observe(observer.MetricCommit, 0.004)
+	tel.Observe(observer.MetricOutboxLag, 3)
+	tel.Observe(observer.MetricOutboxLag, 1)
+	tel.Count("unknown", 1)
+	tel.Observe("unknown", 1)
+
+	var data metricdata.ResourceMetrics
+	require.NoError(t, reader.Collect(t.Context(), &data))
+	require.Len(t, data.ScopeMetrics, 1)
+	got := map[string]metricdata.Aggregation{}
+	for _, m := range data.ScopeMetrics[0].Metrics {
+		require.NotEmpty(t, m.Description)
+		got[m.Name] = m.Data
+	}
+	require.Len(t, got, len(counters)+3)
+	for _, name := range counters {
+		points := got[name].(metricdata.Sum[int64]).DataPoints
+		require.Len(t, points, 1, name)
+		require.EqualValues(t, 3, points[0].Value)
+		require.Equal(t, attribute.NewSet(attribute.String("quipu.reason", "poison")), points[0].Attributes)
+	}
+	require.EqualValues(t, 1, got[observer.MetricBatch].(metricdata.Histogram[float64]).DataPoints[0].Count)
+	require.EqualValues(t, 1, got[observer.MetricOutboxLag].(metricdata.Gauge[float64]).DataPoints[0].Value)
+	require.NoError(t, shutdown(t.Context()))
+}

@@ -1,0 +1,193 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/quipu-journal/quipu/observer"
+)
+
+// scope is the instrumentation scope of all spans and metrics.
+const scope = "github.com/quipu-journal/quipu"
+
+// traceparent is the header of W3C Trace Context (T7).
+const traceparent = "traceparent"
+
+// Telemetry is the observer.Observer over OpenTelemetry (5.4). It is safe for
+// concurrent use.
+type Telemetry struct {
+	spans     *sdktrace.TracerProvider // nil when tracing is off
+	hold      *holder
+	tracer    trace.Tracer
+	errorText bool
+	logger    *slog.Logger
+
+	metrics     *sdkmetric.MeterProvider // nil when metrics are off
+	instruments instruments
+}
+
+var _ observer.Observer = (*Telemetry)(nil)
+
+// New opens the exporters that Config and the OTEL_ variables ask for; none of
+// them connects yet, a collector that is away costs spans and nothing else.
+// shutdown sends what is left, within its context, and closes them; call it
+// once, when the runtime has stopped. An error wraps ErrConfig.
+func New(ctx context.Context, cfg Config) (t *Telemetry, shutdown func(context.Context) error, err error) {
+	cfg = cfg.withDefaults()
+	res, err := cfg.resource(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	processor, err := cfg.spans(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	t = &Telemetry{errorText: cfg.ErrorText, logger: cfg.Logger, tracer: noop.Tracer{}}
+	if processor != nil {
+		t.hold = &holder{next: processor}
+		t.spans = sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithSpanProcessor(t.hold))
+		t.tracer = t.spans.Tracer(scope)
+	}
+	reader, err := cfg.reader(ctx)
+	if err == nil && reader != nil {
+		t.metrics = sdkmetric.NewMeterProvider(sdkmetric.WithResource(res), sdkmetric.WithReader(reader),
+			sdkmetric.WithCardinalityLimit(MaxSeries))
+		t.instruments, err = newInstruments(t.metrics.Meter(scope))
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, t.shutdown(ctx))
+	}
+	return t, t.shutdown, nil
+}
+
+func (t *Telemetry) shutdown(ctx context.Context) error {
+	var errs []error
+	if t.spans != nil {
+		errs = append(errs, t.spans.Shutdown(ctx))
+	}
+	if t.metrics != nil {
+		errs = append(errs, t.metrics.Shutdown(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// TracerProvider is where handlers get tracers whose spans nest in their
+// attempt. Spans of another provider join the same trace, but are not held back
+// until the attempt has ended.
+func (t *Telemetry) TracerProvider() trace.TracerProvider {
+	if t.spans == nil {
+		return noop.NewTracerProvider()
+	}
+	return t.spans
+}
+
+// SetGlobal makes this the tracer provider, the W3C propagator and the error
+// handler of package otel, for a process whose only telemetry it is.
+func (t *Telemetry) SetGlobal() {
+	otel.SetTracerProvider(t.TracerProvider())
+	otel.SetTextMapPropagator(propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{}))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		t.logger.Warn("telemetry was not delivered", "error", err)
+	}))
+}
+
+// Root implements observer.Observer. With tracing off it hands on the caller's
+// own traceparent, so that others may trace.
+func (t *Telemetry) Root(ctx context.Context, s observer.Subject) (string, func(error)) {
+	if t.spans == nil {
+		return inject(ctx), func(error) {}
+	}
+	ctx, span := t.start(ctx, observer.SpanStart, s)
+	return inject(ctx), func(err error) {
+		t.fail(span, err)
+		span.End()
+	}
+}
+
+// Told implements observer.Observer.
+func (t *Telemetry) Told(parent string, spans ...observer.Span) {
+	ctx, ok := t.under(context.Background(), parent)
+	if !ok {
+		return
+	}
+	for i := range spans {
+		t.told(ctx, &spans[i])
+	}
+}
+
+// told makes one span with its parts. A span is ended before its parts begin, so
+// that the exporter gets parents first.
+func (t *Telemetry) told(ctx context.Context, s *observer.Span) {
+	ctx, span := t.start(ctx, s.Name, s.Subject, trace.WithTimestamp(s.Start))
+	if span.IsRecording() {
+		t.fail(span, s.Err)
+		span.End(trace.WithTimestamp(s.End))
+	}
+	for i := range s.Children {
+		t.told(ctx, &s.Children[i])
+	}
+}
+
+// Attempt implements observer.Observer. Spans that the handler opens in the
+// context are exported after the attempt's own, when it has ended.
+func (t *Telemetry) Attempt(ctx context.Context, parent string, s observer.Subject) (context.Context, func(error, []observer.Span)) {
+	under, ok := t.under(ctx, parent)
+	if !ok {
+		return ctx, func(error, []observer.Span) {}
+	}
+	at := &held{}
+	// What this attempt is called in is not what its spans are held by.
+	under, span := t.start(context.WithValue(under, heldKey{}, (*held)(nil)), observer.SpanAttempt, s)
+	at.trace = span.SpanContext().TraceID()
+	return context.WithValue(under, heldKey{}, at), func(err error, effects []observer.Span) {
+		t.fail(span, err)
+		if n := at.lost(); n > 0 {
+			span.SetAttributes(attribute.Int(keyDropped, n))
+		}
+		span.End()
+		for i := range effects {
+			t.told(under, &effects[i])
+		}
+		t.hold.release(at)
+	}
+}
+
+func (t *Telemetry) start(ctx context.Context, kind string, s observer.Subject, opts ...trace.SpanStartOption) (context.Context, trace.Span) {
+	opts = append(opts, trace.WithSpanKind(spanKind(kind)))
+	ctx, span := t.tracer.Start(ctx, spanName(kind, s), opts...)
+	if span.IsRecording() {
+		span.SetAttributes(attributes(s)...)
+	}
+	return ctx, span
+}
+
+// under is ctx below the remote span that parent names; false when there is
+// nothing to trace. A job's trace is told by its stored traceparent and by
+// nothing that ctx may carry.
+func (t *Telemetry) under(ctx context.Context, parent string) (context.Context, bool) {
+	if t.spans == nil || parent == "" {
+		return ctx, false
+	}
+	remote := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{traceparent: parent})
+	sc := trace.SpanContextFromContext(remote)
+	if !sc.IsValid() {
+		return ctx, false
+	}
+	return trace.ContextWithRemoteSpanContext(ctx, sc), true
+}
+
+// inject is the traceparent of the span in ctx, "" without one.
+func inject(ctx context.Context) string {
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	return carrier[traceparent]
+}

@@ -1,0 +1,258 @@
+package house
+
+import (
+	"fmt"
+	"go/ast"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// layers are the packages from the bottom up. A package stands in the layer of
+// the longest prefix of its directory and may import what stands below it, and
+// what is inside its own directory.
+var layers = [][]string{
+	{"canonical"},
+	{"journal", "flow"},
+	{"collation"},
+	{"replay"},
+	{"journal/store", "observer", "wire"},
+	{"effects", "transport"},
+	{"engine", "workers"},
+	{"journal/postgres", "journal/memory", "journal/journaltest", "transport/nats", "transport/memory", "transport/transporttest", "telemetry"},
+	{"."},
+	{"dev", "web"},
+	{"cmd/internal", "examples"},
+	{"cmd", "tests"},
+}
+
+// pure are the packages that know no context, clock, randomness, network, SQL
+// or log; those inside their directories included, other layers excepted.
+var pure = []string{"canonical", "journal", "flow", "collation", "replay"}
+
+// impure are the standard packages, with all below them, that pure ones do
+// without. net/url only parses.
+var impure = []string{"context", "crypto/rand", "database/sql", "log", "math/rand", "net", "os", "testing"}
+
+// clock are the functions of package time that ask or wait for the clock.
+var clock = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
+
+// homes are the modules that only these directories import. Packages below
+// tests look at databases and servers from outside, so they may.
+var homes = []struct {
+	module string
+	in     []string
+}{
+	{"github.com/jackc/pgx", []string{"journal/postgres", "tests"}},
+	{"github.com/nats-io/nats.go", []string{"transport/nats", "dev", "tests"}},
+	{"github.com/nats-io/nats-server", []string{"dev", "tests"}},
+	{"go.opentelemetry.io", []string{"telemetry", "tests"}},
+	{"github.com/stretchr/testify", []string{"journal/journaltest", "transport/transporttest", "dev/devtest", "tests"}},
+}
+
+// facadeType is what the root package takes from nats.go: the type of an
+// option, so that a caller hands over an embedded server's connection. Config
+// names it and no other name of the package is used.
+const facadeType = "InProcessConnProvider"
+
+// within says that dir is prefix or lies below it. Only the root itself is
+// within ".".
+func within(dir, prefix string) bool {
+	return dir == prefix || prefix != "." && strings.HasPrefix(dir, prefix+"/")
+}
+
+// layer is the index of the layer of dir, -1 for none, and the prefix that put
+// it there.
+func layer(dir string) (at int, prefix string) {
+	at = -1
+	for i, prefixes := range layers {
+		for _, p := range prefixes {
+			if within(dir, p) && len(p) > len(prefix) {
+				at, prefix = i, p
+			}
+		}
+	}
+	return at, prefix
+}
+
+func isPure(dir string) bool {
+	_, prefix := layer(dir)
+	return slices.Contains(pure, prefix)
+}
+
+func imports(f *file) map[string]*ast.ImportSpec {
+	out := map[string]*ast.ImportSpec{}
+	for _, spec := range f.tree.Imports {
+		if name, err := strconv.Unquote(spec.Path.Value); err == nil {
+			out[name] = spec
+		}
+	}
+	return out
+}
+
+// upward are the imports of a file that do not go down.
+func upward(f *file) (broken []string) {
+	from, home := layer(f.dir())
+	if from < 0 {
+		return []string{f.path + ": its directory has no layer: give it one in imports_test.go"}
+	}
+	for name, spec := range imports(f) {
+		if !within(name, module) {
+			continue
+		}
+		dir := "."
+		if name != module {
+			dir = strings.TrimPrefix(name, module+"/")
+		}
+		to, _ := layer(dir)
+		if to >= from && !(to == from && within(dir, home)) {
+			broken = append(broken, fmt.Sprintf("%s:%d: %s imports %s, which stands above or beside it", f.path, f.line(spec.Pos()), f.dir(), dir))
+		}
+	}
+	return broken
+}
+
+// unclean are the things that a pure package does without.
+func unclean(f *file) (broken []string) {
+	for name, spec := range imports(f) {
+		for _, banned := range impure {
+			if within(name, banned) && name != "net/url" {
+				broken = append(broken, fmt.Sprintf("%s:%d: a pure package imports %s: make it an input", f.path, f.line(spec.Pos()), name))
+			}
+		}
+	}
+	for _, name := range clock {
+		for _, line := range uses(f, "time", name) {
+			broken = append(broken, fmt.Sprintf("%s:%d: a pure package calls time.%s: make the time an input", f.path, line, name))
+		}
+	}
+	return broken
+}
+
+// uses are the lines on which a file names pkg.name.
+func uses(f *file, pkg, name string) (lines []int) {
+	local := pkg[strings.LastIndex(pkg, "/")+1:]
+	spec := imports(f)[pkg]
+	if spec == nil {
+		return nil
+	}
+	if spec.Name != nil {
+		local = spec.Name.Name
+	}
+	ast.Inspect(f.tree, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok && (name == "" || s.Sel.Name == name) {
+			if x, ok := s.X.(*ast.Ident); ok && x.Name == local {
+				lines = append(lines, f.line(s.Pos()))
+			}
+		}
+		return true
+	})
+	return lines
+}
+
+// strayed are imports of modules outside their homes.
+func strayed(f *file) (broken []string) {
+	for name, spec := range imports(f) {
+		for _, h := range homes {
+			if !within(name, h.module) || slices.ContainsFunc(h.in, func(p string) bool { return within(f.dir(), p) }) {
+				continue
+			}
+			if f.dir() == "." && h.module == "github.com/nats-io/nats.go" && onlyFacadeType(f, name) {
+				continue
+			}
+			broken = append(broken, fmt.Sprintf("%s:%d: %s belongs to %s", f.path, f.line(spec.Pos()), name, strings.Join(h.in, ", ")))
+		}
+	}
+	return broken
+}
+
+func onlyFacadeType(f *file, pkg string) bool {
+	if spec := imports(f)[pkg]; spec.Name == nil || spec.Name.Name == "." {
+		return false // its own name is not the path's last element
+	}
+	return len(uses(f, pkg, "")) == len(uses(f, pkg, facadeType))
+}
+
+func each(t *testing.T, check func(*file) []string) (broken []string) {
+	t.Helper()
+	for _, f := range sources(t) {
+		if !f.test() {
+			broken = append(broken, check(f)...)
+		}
+	}
+	return broken
+}
+
+func TestImportsGoDown(t *testing.T) {
+	t.Parallel()
+	none(t, each(t, upward), "imports only go down (ARCHITECTURE.md)")
+}
+
+func TestPurePackagesArePure(t *testing.T) {
+	t.Parallel()
+	none(t, each(t, func(f *file) []string {
+		if !isPure(f.dir()) {
+			return nil
+		}
+		return unclean(f)
+	}), "pure packages know no context, clock, randomness, network, SQL, files or log")
+}
+
+func TestModulesStayAtHome(t *testing.T) {
+	t.Parallel()
+	none(t, each(t, strayed), "a module is imported where it is wrapped")
+}
+
+// The verifier shares no code with what it verifies (2.5), directly or not.
+func TestVerifierNeverImportsTheEngine(t *testing.T) {
+	t.Parallel()
+	for _, p := range list(t, "./cmd/journal-verify", "./replay") {
+		require.NotContains(t, p.Deps, module+"/engine", p.ImportPath)
+		require.NotContains(t, p.Deps, module+"/workers", p.ImportPath)
+		require.NotContains(t, p.Deps, module, p.ImportPath)
+	}
+}
+
+// What a pure package drags in from this module is pure as well.
+func TestPurePackagesDependOnPureOnes(t *testing.T) {
+	t.Parallel()
+	patterns := make([]string, len(pure))
+	for i, p := range pure {
+		patterns[i] = "./" + p
+	}
+	for _, p := range list(t, patterns...) {
+		for _, dep := range p.Deps {
+			if dir, ours := strings.CutPrefix(dep, module+"/"); ours {
+				require.True(t, isPure(dir), "%s depends on %s", p.ImportPath, dir)
+			}
+		}
+	}
+}
+
+func TestImportRulesFindWhatBreaksThem(t *testing.T) {
+	t.Parallel()
+	source := func(dir, body string) *file { return parse(t, dir, "package x\n"+body) }
+	q := `import "` + module
+	require.Len(t, upward(source("collation/x.go", q+`/engine"`)), 1)
+	require.Len(t, upward(source("collation/x.go", q+`"`)), 1)
+	require.Len(t, upward(source("engine/x.go", q+`/workers"`)), 1)
+	require.Len(t, upward(source("journal/x.go", q+`/journal/postgres"`)), 1)
+	require.Len(t, upward(source("nowhere/x.go", "")), 1)
+	require.Empty(t, upward(source("engine/x.go", q+`/collation"`)))
+	require.Empty(t, upward(source("flow/x.go", q+`/flow/internal/expr"`)))
+	require.Empty(t, upward(source("journal/postgres/x.go", q+`/journal"`)))
+
+	require.True(t, isPure("flow/internal/expr"))
+	require.False(t, isPure("journal/postgres"))
+	require.Len(t, unclean(source("flow/x.go", `import ("context"; "log/slog"; "net/http"; "net/url")`)), 3)
+	require.Len(t, unclean(source("flow/x.go", "import clock \"time\"\nvar now = clock.Now\nvar d clock.Duration")), 1)
+
+	require.Len(t, strayed(source("engine/x.go", `import "github.com/jackc/pgx/v5/pgconn"`)), 1)
+	require.Empty(t, strayed(source("journal/postgres/x.go", `import "github.com/jackc/pgx/v5"`)))
+	nats := `import n "github.com/nats-io/nats.go"` + "\n"
+	require.Empty(t, strayed(source("x.go", nats+"type c struct { p n.InProcessConnProvider }")))
+	require.Len(t, strayed(source("x.go", nats+"var c = n.Connect")), 1)
+}

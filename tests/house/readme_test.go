@@ -1,0 +1,145 @@
+package house
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// blocks are the fenced blocks of a language in a document.
+func blocks(document, language string) (out []string) {
+	for rest := document; ; {
+		_, after, ok := strings.Cut(rest, "```"+language+"\n")
+		if !ok {
+			return out
+		}
+		block, next, ok := strings.Cut(after, "```")
+		if !ok {
+			return out
+		}
+		out, rest = append(out, block), next
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, name))
+	require.NoError(t, err)
+	return string(content)
+}
+
+// The README's Go stands in example_test.go, which runs it, word for word.
+func TestReadmeCodeIsCodeThatRuns(t *testing.T) {
+	t.Parallel()
+	example := read(t, "example_test.go")
+	code := blocks(read(t, "README.md"), "go")
+	require.NotEmpty(t, code)
+	for _, block := range code {
+		require.Contains(t, example, block)
+	}
+}
+
+var makeTarget = regexp.MustCompile(`\bmake ([a-z]+)\b`)
+
+// Every `make …` in a document's shell blocks and code spans is a target.
+func TestDocumentedTargetsExist(t *testing.T) {
+	t.Parallel()
+	makefile := "\n" + read(t, "Makefile")
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "AGENTS.md", "ARCHITECTURE.md"} {
+		text := read(t, name)
+		for _, block := range append(blocks(text, "sh"), spans(text)...) {
+			for _, m := range makeTarget.FindAllStringSubmatch(block, -1) {
+				require.Contains(t, makefile, "\n"+m[1]+":", "%s names it", name)
+			}
+		}
+	}
+}
+
+func spans(text string) (out []string) {
+	for i, part := range strings.Split(text, "`") {
+		if i%2 == 1 {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+var (
+	link   = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
+	fenced = regexp.MustCompile("(?s)```.*?```")
+)
+
+// deadLinks are the relative links of a document to what is not there.
+func deadLinks(name, text string, exists func(string) bool) (broken []string) {
+	for _, m := range link.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
+			continue
+		}
+		if target := path.Join(path.Dir(name), m[1]); !exists(target) {
+			broken = append(broken, fmt.Sprintf("%s links to %s, which is not there", name, target))
+		}
+	}
+	return broken
+}
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	exists := func(name string) bool {
+		_, err := os.Stat(filepath.Join(root, name))
+		return err == nil
+	}
+	var broken []string
+	walk(t, func(name string, content []byte) {
+		if strings.HasSuffix(name, ".md") {
+			broken = append(broken, deadLinks(name, string(content), exists)...)
+		}
+	})
+	none(t, broken, "links within the repository")
+	require.Len(t, deadLinks("docs/x.md", "[a](y.md) [b](https://x) [c](../z.md#d)\n```\nf[x](y)\n```\n", func(n string) bool { return n == "z.md" }), 1)
+}
+
+var (
+	rule   = regexp.MustCompile(`\b([CJVETLIKFP])([1-9][0-9]?)\b`)
+	ranges = regexp.MustCompile(`\b([CJVETLIKFP])([1-9][0-9]?)–(?:[CJVETLIKFP])?([1-9][0-9]?)\b`)
+)
+
+// cited are the rule ids in a text, ranges such as C1–C3 spelled out.
+func cited(text string) map[string]bool {
+	out := map[string]bool{}
+	for _, m := range rule.FindAllString(text, -1) {
+		out[m] = true
+	}
+	for _, m := range ranges.FindAllStringSubmatch(text, -1) {
+		from, _ := strconv.Atoi(m[2]) // digits, by the pattern
+		to, _ := strconv.Atoi(m[3])
+		for n := from; n <= to; n++ {
+			out[m[1]+strconv.Itoa(n)] = true
+		}
+	}
+	return out
+}
+
+// A rule that a comment cites is one that docs/rules.md states.
+func TestCitedRulesAreStated(t *testing.T) {
+	t.Parallel()
+	stated := cited(read(t, "docs/rules.md"))
+	var broken []string
+	for _, f := range sources(t) {
+		for _, group := range f.tree.Comments {
+			for id := range cited(group.Text()) {
+				if !stated[id] {
+					broken = append(broken, fmt.Sprintf("%s:%d: %s", f.path, f.line(group.Pos()), id))
+				}
+			}
+		}
+	}
+	none(t, broken, "rules that docs/rules.md does not state")
+	require.Equal(t, map[string]bool{"C1": true, "C2": true, "C3": true, "J12": true}, cited("C1–C3, J12; C0 and XC4"))
+}

@@ -1,0 +1,131 @@
+package house
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// module is the path of the module.
+const module = "github.com/quipu-journal/quipu"
+
+// root is the module's directory, seen from this package.
+const root = "../.."
+
+// left lists directories at the root that hold no source: what .gitignore names.
+var left = []string{".git", "bin", ".quipu"}
+
+// file is one Go file of the repository, whatever its build tags.
+type file struct {
+	path   string // from the root, with slashes
+	source []byte
+	set    *token.FileSet
+	tree   *ast.File
+}
+
+// dir is the directory of the file's package, "." for the root.
+func (f *file) dir() string { return path.Dir(f.path) }
+
+func (f *file) test() bool { return strings.HasSuffix(f.path, "_test.go") }
+
+func (f *file) line(p token.Pos) int { return f.set.Position(p).Line }
+
+// parse makes a file of a source.
+func parse(t *testing.T, name, source string) *file {
+	t.Helper()
+	f := &file{path: name, source: []byte(source), set: token.NewFileSet()}
+	var err error
+	f.tree, err = parser.ParseFile(f.set, name, source, parser.ParseComments|parser.SkipObjectResolution)
+	require.NoError(t, err)
+	return f
+}
+
+// walk calls visit with every regular file of the repository.
+func walk(t *testing.T, visit func(name string, content []byte)) {
+	t.Helper()
+	top := os.DirFS(root)
+	err := fs.WalkDir(top, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // a temporary file of somebody else that has gone
+		case err != nil:
+			return err
+		case d.IsDir() && slices.Contains(left, name):
+			return fs.SkipDir
+		case !d.Type().IsRegular():
+			return nil
+		}
+		content, err := fs.ReadFile(top, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil {
+			visit(name, content)
+		}
+		return err
+	})
+	require.NoError(t, err)
+}
+
+// sources are all Go files of the repository, parsed.
+func sources(t *testing.T) []*file {
+	t.Helper()
+	var out []*file
+	walk(t, func(name string, content []byte) {
+		if strings.HasSuffix(name, ".go") && !strings.Contains("/"+name, "/testdata/") {
+			out = append(out, parse(t, name, string(content)))
+		}
+	})
+	require.NotEmpty(t, out)
+	return out
+}
+
+// listed is what `go list` says of a package.
+type listed struct {
+	ImportPath string
+	Deps       []string
+}
+
+// list asks `go list` for packages and all that they depend on.
+func list(t *testing.T, patterns ...string) []listed {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Deps"}, patterns...)...)
+	cmd.Dir = filepath.FromSlash(root)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	raw, err := cmd.Output()
+	require.NoError(t, err, stderr.String())
+	var out []listed
+	for d := json.NewDecoder(bytes.NewReader(raw)); ; {
+		var p listed
+		err := d.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		require.NoError(t, err)
+		out = append(out, p)
+	}
+}
+
+// none fails with what breaks a rule, and says what the rule is for.
+func none(t *testing.T, broken []string, rule string) {
+	t.Helper()
+	if len(broken) > 0 {
+		slices.Sort(broken)
+		t.Errorf("%s:\n  %s", rule, strings.Join(slices.Compact(broken), "\n  "))
+	}
+}

@@ -1,0 +1,96 @@
+package trace
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/telemetry"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// childEnv holds the configuration of a worker process, as JSON. The test binary
+// is that process where it is set.
+const childEnv = "QUIPU_TRACE_CHILD"
+
+// short is a lease short enough for a test to see another process take over.
+const short = 2 * time.Second
+
+type childConfig struct{ Postgres, NATS, Gate string }
+
+func TestMain(m *testing.M) {
+	config := os.Getenv(childEnv)
+	if config == "" {
+		devtest.Main(m)
+		return
+	}
+	if err := child(config); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// child is engine and handler, traced as the OTEL_ variables say, until SIGTERM.
+func child(config string) error {
+	var c childConfig
+	if err := json.Unmarshal([]byte(config), &c); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	tel, shutdown, err := telemetry.New(ctx, telemetry.Config{Space: "shop"})
+	if err != nil {
+		return err
+	}
+	reg := workers.New()
+	workers.Handle(reg, "hold", func(ctx context.Context, in map[string]any) (map[string]any, error) {
+		return hold(ctx, tel, c.Gate, in)
+	})
+	rt, err := quipu.Open(ctx, quipu.Config{
+		Postgres: c.Postgres, NATS: c.NATS, Space: "shop", Workers: reg, Observer: tel,
+		Resend: short / 4, Lease: short, AckWait: short,
+	})
+	if err != nil {
+		return err
+	}
+	defer rt.Close()
+	if err := rt.Run(ctx); err != nil {
+		return err
+	}
+	return shutdown(context.Background())
+}
+
+// hold opens a span of its own, has all ended spans exported, and then waits
+// outside until the gate lets it go.
+func hold(ctx context.Context, tel *telemetry.Telemetry, gate string, in map[string]any) (map[string]any, error) {
+	provider := tel.TracerProvider()
+	_, span := provider.Tracer("shop").Start(ctx, "own work")
+	span.End()
+	if p, ok := provider.(*sdktrace.TracerProvider); ok {
+		if err := p.ForceFlush(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return effects.Do(ctx, "knock", func(ctx context.Context) (map[string]any, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, gate, nil)
+		if err != nil {
+			return nil, err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return nil, err
+		}
+		return in, resp.Body.Close()
+	}, effects.Idempotent)
+}
