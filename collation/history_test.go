@@ -188,3 +188,20 @@ func (w *world) undead() []journal.GUID {
 	}
 	return out
 }
+
+// Step 1 changes where a result stands. What was loaded before it, that there
+// is none, must not be believed by step 2 in the same transaction: it would
+// fail the activity with a response that was a success.
+func TestStep2DoesNotBelieveAnOldLoad(t *testing.T) {
+	t.Parallel()
+	w, a := atLeg2(t, stepwise)
+	m := respond(a, ok(`{"x":1}`))
+	w.commitOnce(m)
+	key := collation.InstanceKey{Activity: "a", DAD: ",0,0"}
+	w.state.Results[key] = nil // loaded before step 1: there was none
+	w.commit(w.step(&m))
+	w.commit(w.step(&m))
+	require.Equal(t, journal.JobOpen, w.state.Job.State)
+	require.Equal(t, int64(1), w.state.Job.Semaphore)
+	require.Equal(t, 200, w.state.Instances[key].Code)
+}

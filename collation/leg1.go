@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/flow"
@@ -93,7 +94,7 @@ func short(err error) string {
 	if len(s) > maxMessage {
 		s = s[:maxMessage]
 	}
-	return string([]rune(s))
+	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", "\uFFFD"), "\uFFFD")
 }
 
 // children dispatches the successors of a decided activity and returns their

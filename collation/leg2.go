@@ -256,6 +256,9 @@ func (b *builder) advance() error {
 	if !b.need.Empty() {
 		return nil
 	}
+	if !own.Ran {
+		return errBroken("the entry that holds the result of " + b.m.Activity + " was not found")
+	}
 	failed := own.Code != CodeOK
 	taken, err := b.taken(failed)
 	if when := (*whenError)(nil); errors.As(err, &when) {

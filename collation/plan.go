@@ -100,6 +100,9 @@ func (s *State) Apply(p *Plan) {
 		return
 	}
 	for _, w := range p.Ledgers {
+		if old := s.Instances[w.Key]; old == nil || old.ResultSeq != w.ResultSeq {
+			delete(s.Results, w.Key) // what was loaded says what was
+		}
 		s.Instances[w.Key] = &Instance{Ledger: w.After, ResultSeq: w.ResultSeq, Code: w.Code}
 	}
 	if w := p.Receipt; w != nil {

@@ -131,18 +131,18 @@ func (b *builder) trouble(err error) {
 	}
 	b.p.Outcome, b.p.NewState = Quarantined, journal.JobQuarantined
 	e := b.entry(journal.KindQuarantine)
-	e.Trouble = &journal.Trouble{Reason: "law", Message: err.Error()}
+	e.Trouble = &journal.Trouble{Reason: "law", Message: short(err)}
 }
 
 // stuck holds the message's row for an operator (C4, E10).
 func (b *builder) stuck(err error) {
 	b.p.Outcome = Stuck
 	e := b.entry(journal.KindDeadLetter)
-	e.Trouble = &journal.Trouble{Reason: HeldStuck, Message: err.Error()}
+	e.Trouble = &journal.Trouble{Reason: HeldStuck, Message: short(err)}
 	row := *b.row
 	row.Held, row.Dead, row.NextAt = HeldStuck, true, Never
 	b.update(row)
-	b.p.Dead = append(b.p.Dead, b.deadLetter(HeldStuck, err.Error()))
+	b.p.Dead = append(b.p.Dead, b.deadLetter(HeldStuck, short(err)))
 }
 
 func (b *builder) deadLetter(reason, message string) DeadLetter {

@@ -19,7 +19,11 @@ const maxRounds = 32
 // batch is one transaction on its way: the items it decided, their plans in
 // order, and what is left for others.
 type batch struct {
-	loaded  *store.Loaded
+	loaded *store.Loaded
+	// open holds the messages that have steps left after this transaction: what
+	// the next step reads is written by this one's commit.
+	open    map[journal.GUID]bool
+	repeats []*item // deliveries of such a message; they wait for its end
 	plans   []store.Chained
 	decided []*item
 	busy    []*item // another transaction holds their job (J3)
@@ -31,7 +35,7 @@ type batch struct {
 // transact carries the items through one transaction: load, decide, commit.
 // Nothing is acked here.
 func (c *committer) transact(ctx context.Context, items []*item, wait bool) (*batch, error) {
-	b := &batch{began: time.Now()}
+	b := &batch{began: time.Now(), open: map[journal.GUID]bool{}}
 	wants := make([]store.Want, len(items))
 	for i, it := range items {
 		wants[i] = it.want(c.flows, c.mode)
@@ -95,6 +99,9 @@ func (c *committer) one(ctx context.Context, b *batch, it *item) (*collation.Nee
 	job := it.msg.Job
 	state := b.loaded.States[job]
 	switch {
+	case b.open[it.msg.GUID]:
+		b.repeats = append(b.repeats, it)
+		return nil, nil
 	case state == nil && b.loaded.Busy[job]:
 		b.busy = append(b.busy, it)
 		return nil, nil
@@ -123,6 +130,7 @@ func (c *committer) one(ctx context.Context, b *batch, it *item) (*collation.Nee
 	}
 	it.plan = plan
 	b.decided = append(b.decided, it)
+	b.open[it.msg.GUID] = !plan.Done
 	if plan.Entry != nil {
 		chained := store.Chain(&state.Job, plan)
 		state.Apply(plan)

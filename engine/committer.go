@@ -192,7 +192,8 @@ func (c *committer) settle(ctx context.Context, b *batch) []*item {
 	for _, it := range b.busy {
 		c.carry(ctx, []*item{it}, true)
 	}
-	return again
+	// Behind those they repeat, so that they find them done.
+	return append(again, b.repeats...)
 }
 
 func (c *committer) ack(d transport.Delivery) {

@@ -86,7 +86,7 @@ func (a *auditor) remember(e *journal.Entry, f *facts) {
 			a.at(V12, e, "the entry binds the effect chain %s, its request is %s, bound already: %t", b.Chain, f.licence, twice)
 		}
 		a.bounds[b.Chain] = bound{b.Head, e.Seq}
-	} else if f.marks.has(work) && f.kind == journal.ResponseTerminal {
+	} else if f.marks.has(work) && !f.marks.has(afterClose) && f.kind == journal.ResponseTerminal {
 		a.bounds[f.licence] = bound{seq: e.Seq} // an empty chain is bound too
 	}
 }

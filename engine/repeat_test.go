@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/memory"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// Two deliveries of one message in one batch: a transaction steps a message
+// that has steps left once, since its next step reads what this one commits.
+func TestOneStepPerTransaction(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	st := memory.New(memory.Config{Space: "test"})
+	f, err := flow.New("one").Version("1").Trigger("start").Worker("a", "topic").Transition("start", "a").Build()
+	require.NoError(t, err)
+	ref := journal.FlowRef{Name: "one", Version: "1", Digest: journal.Digest(f.Digest())}
+	_, err = st.Deploy(ctx, ref, f.Canonical())
+	require.NoError(t, err)
+	mode := collation.Mode{Stepwise: true, Resend: 1e6}
+	started, err := st.Start(ctx, []store.Start{{Flow: ref, Trigger: "start", Key: "k", Input: []byte(`{}`)}}, mode)
+	require.NoError(t, err)
+	cfg := Config{Store: st}
+	c := &committer{cfg: &cfg, mode: mode, flows: NewFlows(st)}
+	t.Cleanup(func() { c.tx.Close() })
+	twice := func(m collation.Message) (*item, *item) {
+		return &item{msg: m, flow: flowKey{"one", "1"}}, &item{msg: m, flow: flowKey{"one", "1"}}
+	}
+	job := started[0].Job
+	a, again := twice(collation.Message{Kind: journal.MessageStart, Job: job, GUID: job.Start(), Row: job.Start(), Activity: "start", DAD: collation.RootDAD})
+	b, err := c.transact(ctx, []*item{a, again}, true)
+	require.NoError(t, err)
+	require.Len(t, b.decided, 2, "done in one step: the second finds it settled")
+	leg1 := b.plans[0].Plan.Insert[0]
+	a, again = twice(collation.Message{Kind: journal.MessageLeg1, Job: job, GUID: leg1.GUID, Row: leg1.GUID, Activity: "a", DAD: leg1.DAD})
+	b, err = c.transact(ctx, []*item{a, again}, true)
+	require.NoError(t, err)
+	require.Equal(t, []*item{a}, b.decided)
+	require.Equal(t, []*item{again}, b.repeats)
+}
