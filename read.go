@@ -11,6 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/wire"
 )
 
 // JobError is how a job ended that did not complete: its state, the code and
@@ -145,7 +146,7 @@ func (rt *Runtime) DeadLetters(ctx context.Context, all bool, limit int) ([]stor
 // Retry releases the message of a dead letter: it is tried again. For a parked
 // effect this says that it was not done.
 func (rt *Runtime) Retry(ctx context.Context, id int64, who, reason string) error {
-	return rt.store.Act(ctx, store.Action{ID: id, Retry: true, Who: who, Reason: reason})
+	return rt.act(ctx, store.Action{ID: id, Retry: true, Who: who, Reason: reason})
 }
 
 // Resolve ends the request of a dead letter with a result.
@@ -155,13 +156,23 @@ func (rt *Runtime) Resolve(ctx context.Context, id int64, output any, who, reaso
 		return fmt.Errorf("%w: %w", ErrInput, err)
 	}
 	r := &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: out}
-	return rt.store.Act(ctx, store.Action{ID: id, Response: r, Who: who, Reason: reason})
+	return rt.act(ctx, store.Action{ID: id, Response: r, Who: who, Reason: reason})
 }
 
 // Fail ends the request of a dead letter with an error.
 func (rt *Runtime) Fail(ctx context.Context, id int64, code int, message, who, reason string) error {
 	r := &journal.Response{
-		Kind: journal.ResponseTerminal, Code: code, Error: &journal.Failure{Class: "operator", Message: message},
+		Kind: journal.ResponseTerminal, Code: code,
+		Error: &journal.Failure{Class: "operator", Message: wire.CutText(message)},
 	}
-	return rt.store.Act(ctx, store.Action{ID: id, Response: r, Who: who, Reason: reason})
+	if _, err := wire.FromJournal(r).Journal(); err != nil {
+		return fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	return rt.act(ctx, store.Action{ID: id, Response: r, Who: who, Reason: reason})
+}
+
+// act keeps what a person wrote within the limits of an entry's texts.
+func (rt *Runtime) act(ctx context.Context, a store.Action) error {
+	a.Who, a.Reason = wire.CutText(a.Who), wire.CutText(a.Reason)
+	return rt.store.Act(ctx, a)
 }

@@ -80,8 +80,9 @@ func (rt *Runtime) StartMany(ctx context.Context, reqs []StartRequest) ([]StartR
 	starts := make([]store.Start, 0, len(reqs))
 	at := make([]int, 0, len(reqs))
 	ends := make([]func(error), 0, len(reqs))
+	known := map[string]activeFlow{}
 	for i, r := range reqs {
-		s, err := rt.prepare(ctx, r)
+		s, err := rt.prepare(ctx, r, known)
 		if err != nil {
 			out[i].Err = err
 			continue
@@ -131,12 +132,23 @@ func (rt *Runtime) mode() collation.Mode {
 	return c.Mode()
 }
 
+// activeFlow is a flow's version for new jobs, read once per call.
+type activeFlow struct {
+	ref  journal.FlowRef
+	flow *flow.Flow
+}
+
 // prepare checks one request against its flow.
-func (rt *Runtime) prepare(ctx context.Context, r StartRequest) (store.Start, error) {
-	ref, f, err := rt.active(ctx, r.Flow)
-	if err != nil {
-		return store.Start{}, err
+func (rt *Runtime) prepare(ctx context.Context, r StartRequest, known map[string]activeFlow) (store.Start, error) {
+	a, ok := known[r.Flow]
+	if !ok {
+		var err error
+		if a.ref, a.flow, err = rt.active(ctx, r.Flow); err != nil {
+			return store.Start{}, err
+		}
+		known[r.Flow] = a
 	}
+	f := a.flow
 	input, err := marshal(r.Input)
 	if err != nil {
 		return store.Start{}, fmt.Errorf("%w for flow %s, key %.80q: %w", ErrInput, r.Flow, r.Key, err)
@@ -156,7 +168,7 @@ func (rt *Runtime) prepare(ctx context.Context, r StartRequest) (store.Start, er
 	case !printable(key):
 		return store.Start{}, fmt.Errorf("%w: %.80q is not plain UTF-8 text", ErrKey, key)
 	}
-	return store.Start{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: input, Publish: rt.eng != nil}, nil
+	return store.Start{Flow: a.ref, Trigger: f.Trigger().Name, Key: key, Input: input, Publish: rt.eng != nil}, nil
 }
 
 func printable(key string) bool {

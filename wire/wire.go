@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/collation"
@@ -116,6 +118,9 @@ func (r *Response) Journal() (*journal.Response, error) {
 		}
 	}
 	if e := r.Error; e != nil {
+		if text := e.Class + e.Message + e.Stack; strings.ContainsRune(text, 0) || !utf8.ValidString(text) {
+			return nil, fmt.Errorf("%w: an error text has U+0000 or is no UTF-8", ErrMalformed)
+		}
 		if len(e.Message) > MaxText || len(e.Stack) > MaxText || len(e.Class) > MaxText {
 			return nil, fmt.Errorf("%w: an error text is over %d bytes", ErrMalformed, MaxText)
 		}

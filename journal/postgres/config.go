@@ -15,8 +15,9 @@ import (
 // Config says where the space is kept. The zero value of a field means its
 // default.
 type Config struct {
-	// DSN is the connection string or URL of the database. Required. The
-	// environment is not read.
+	// DSN is the connection string or URL of the database. Required. What it
+	// leaves out has the defaults of libpq; give host, port, user and database,
+	// so that no PG… variable of the environment can fill in.
 	DSN string
 	// Space names the space: [a-z][a-z0-9-]{0,31}. Required. Its schema is
 	// quipu_<space>, with - as _.

@@ -27,7 +27,7 @@ type deed struct {
 
 var deedStatements = append([]string{
 	"load_lock", "clock", "load_jobs", "row_lock", "load_instances", "effect_put",
-}, writeStatements...)
+}, recordStatements...)
 
 // openTurn begins a deed on a request's row; what it finds is the caller's to
 // judge, who commits or abandons.
@@ -78,10 +78,6 @@ func (d *deed) commit(ctx context.Context, e *journal.Entry) error {
 	before := d.job.Head.Seq
 	chained := store.Chain(&d.job, &collation.Plan{Job: d.job.ID, Entry: e})
 	w := &writes{
-		jobs: []*jobWrite{{
-			job: d.job.ID, semBefore: d.job.Semaphore, semAfter: d.job.Semaphore,
-			seqBefore: before, seqAfter: e.Seq, hash: chained.Hash,
-		}},
 		entries: append(d.entries, entryWrite{job: d.job.ID, seq: e.Seq, body: chained.Body, hash: chained.Hash}),
 		undead:  d.undead,
 		letters: d.letters,
@@ -90,6 +86,7 @@ func (d *deed) commit(ctx context.Context, e *journal.Entry) error {
 		w.rows = []*rowWrite{{key: rowKey{d.job.ID, d.row.GUID}, stood: true, after: d.row}}
 	}
 	return d.s.conclude(ctx, d.c, func(b *batch) {
+		b.queue("write_head", pUUID(d.job.ID), pInt(before), pInt(e.Seq), pDigest(chained.Hash))
 		w.queue(b)
 		if d.more != nil {
 			d.more(b)

@@ -35,7 +35,7 @@ type chain struct {
 
 var chainStatements = append([]string{
 	"row_lock", "clock", "effect_read", "effect_put", "load_lock", "load_jobs", "chain_head",
-}, writeStatements...)
+}, recordStatements...)
 
 // openChain begins a transaction on the chain, with the effect of the key as
 // it stands. The caller commits or abandons.

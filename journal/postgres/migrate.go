@@ -119,7 +119,9 @@ func (s *Store) checkSchema(ctx context.Context, migrating bool) error {
 
 func (s *Store) wrongSchema(version int) error {
 	if version > len(migrations) {
-		return fmt.Errorf("postgres: %w: schema %s has version %d, this build knows %d: use a newer build", store.ErrSchema, s.schema, version, len(migrations))
+		return fmt.Errorf("postgres: %w: schema %s has version %d, this build knows %d: use a newer build",
+			store.ErrSchema, s.schema, version, len(migrations))
 	}
-	return fmt.Errorf("postgres: %w: schema %s has version %d, this build needs %d: run `quipu migrate`", store.ErrSchema, s.schema, version, len(migrations))
+	return fmt.Errorf("postgres: %w: schema %s has version %d, this build needs %d: run `quipu migrate`",
+		store.ErrSchema, s.schema, version, len(migrations))
 }

@@ -115,9 +115,12 @@ func (s *Store) Jobs(ctx context.Context, f store.JobFilter) ([]store.JobSummary
 // Counts counts the jobs by state.
 func (s *Store) Counts(ctx context.Context) (map[journal.JobState]int64, error) {
 	counts := map[journal.JobState]int64{}
-	err := s.query(ctx, "job_counts", func() { clear(counts) }, func(v row) error {
-		counts[journal.JobState(v.text(0))] = v.int(1)
-		return nil
+	err := s.look(ctx, "counts", func(c *conn) error {
+		clear(counts)
+		return c.snapshot(ctx, step{"scan", nil, nil}, step{"job_counts", nil, func(v row) error {
+			counts[journal.JobState(v.text(0))] = v.int(1)
+			return nil
+		}})
 	})
 	return counts, err
 }

@@ -107,11 +107,11 @@ func (s *Store) Epoch(ctx context.Context) (int64, error) {
 // DeadLetter records a message without a row: undecodable or foreign (T3).
 func (s *Store) DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byte) error {
 	return s.call(ctx, "dead letter", func(c *conn) error {
-		if err := c.require(ctx, "write_letters"); err != nil {
+		if err := c.require(ctx, recordStatements...); err != nil {
 			return err
 		}
-		b := c.batch()
-		queueLetters(b, []letterWrite{{DeadLetter: d, state: letterOpen, raw: raw}})
-		return b.send(ctx).close()
+		return s.conclude(ctx, c, func(b *batch) {
+			queueLetters(b, []letterWrite{{DeadLetter: d, state: letterOpen, raw: raw}})
+		})
 	})
 }

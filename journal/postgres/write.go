@@ -15,6 +15,12 @@ var writeStatements = []string{
 	"write_rows", "write_letters_end", "write_letters",
 }
 
+// recordStatements are those of them that append to a chain without moving a
+// ledger: what a store's own transaction sends.
+var recordStatements = []string{
+	"begin", "commit", "rollback", "write_marker", "write_head", "write_entries", "write_rows", "write_letters_end", "write_letters",
+}
+
 // queue adds the statements that have something to do, in the lock order of
 // rule J3.
 func (w *writes) queue(b *batch) {

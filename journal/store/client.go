@@ -171,5 +171,6 @@ type Store interface {
 	Client
 	Operator
 	Reader
+	// Close ends all connections.
 	Close()
 }

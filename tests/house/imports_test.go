@@ -50,7 +50,7 @@ var homes = []struct {
 	{"github.com/nats-io/nats.go", []string{"transport/nats", "dev", "tests"}},
 	{"github.com/nats-io/nats-server", []string{"dev", "tests"}},
 	{"go.opentelemetry.io", []string{"telemetry", "tests"}},
-	{"github.com/stretchr/testify", []string{"journal/journaltest", "transport/transporttest", "dev/devtest", "tests"}},
+	{"github.com/stretchr/testify", []string{"journal/journaltest", "transport/transporttest", "dev/devtest", "cmd/internal/cli/clitest", "tests"}},
 }
 
 // facadeType is what the root package takes from nats.go: the type of an

@@ -21,10 +21,11 @@ GRANT SELECT, INSERT, UPDATE ON
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.dispatches, {schema}.batches TO {role_engine};
 GRANT SELECT, INSERT ON {schema}.payloads TO {role_engine};
 
--- worker: leases, effects, payloads. An UPDATE right on jobs is what locking
--- the row needs; holding a request that ran too often also moves its head.
+-- worker: leases, effects, payloads. It moves the head of a job, and nothing
+-- else of it, when it holds a request that ran too often.
 GRANT SELECT, INSERT ON {schema}.entries, {schema}.payloads TO {role_worker};
-GRANT SELECT, UPDATE ON {schema}.jobs, {schema}.dispatches TO {role_worker};
+GRANT SELECT, UPDATE (head_seq, head_hash) ON {schema}.jobs TO {role_worker};
+GRANT SELECT, UPDATE ON {schema}.dispatches TO {role_worker};
 GRANT SELECT, INSERT, UPDATE ON {schema}.effects, {schema}.dead_letters TO {role_worker};
 GRANT SELECT ON {schema}.instances, {schema}.receipts, {schema}.flows TO {role_worker};
 GRANT SELECT, INSERT ON {schema}.batches TO {role_worker};

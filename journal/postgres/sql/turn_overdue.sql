@@ -9,7 +9,8 @@ WITH late AS MATERIALIZED (
     FOR UPDATE OF d SKIP LOCKED
 ), turned AS (
     UPDATE dispatches d
-    SET kind = 'answer', body = $2::bytea, held = NULL, next_at = micros(), turn_sent = 0, within_at = NULL
+    SET kind = 'answer', body = $2::bytea, held = NULL, next_at = micros(), turn_sent = 0, within_at = NULL,
+        holder = NULL, lease_until = NULL
     FROM late
     WHERE d.job = late.job AND d.guid = late.guid
     RETURNING 1

@@ -1,0 +1,19 @@
+package cli
+
+import "runtime/debug"
+
+// Build names the build for the journal (audit only): the module's version, or
+// the commit it was built from.
+func Build() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	name := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && (name == "" || name == "(devel)") {
+			name = s.Value
+		}
+	}
+	return name
+}

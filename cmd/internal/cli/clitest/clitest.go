@@ -1,0 +1,96 @@
+package clitest
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+)
+
+var update = flag.Bool("update", false, "write the command's part of docs/cli.md anew")
+
+// Run is a command's entry.
+type Run func(ctx context.Context, args []string, s cli.Streams) int
+
+// Result is what a command did.
+type Result struct {
+	Code     int
+	Out, Err string
+}
+
+// Do runs a command with standard input and an environment of its own.
+func Do(t testing.TB, run Run, env map[string]string, stdin string, args ...string) Result {
+	t.Helper()
+	var out, errs Buffer
+	code := run(t.Context(), args, cli.Streams{In: strings.NewReader(stdin), Out: &out, Err: &errs, Env: Env(env)})
+	return Result{Code: code, Out: out.String(), Err: errs.String()}
+}
+
+// Env looks up in a map.
+func Env(env map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		v, ok := env[name]
+		return v, ok
+	}
+}
+
+// Buffer is a bytes.Buffer for several goroutines.
+type Buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (b *Buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+// String is all that was written.
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// Documented compares the command's part of docs/cli.md with the command: every
+// subcommand, flag, variable and default. With -update it is written anew.
+func Documented(t testing.TB, root *cobra.Command) {
+	t.Helper()
+	path := docs(t)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	want := cli.Reference(root)
+	got, replaced, ok := cli.Section(string(text), root.Name(), want)
+	require.True(t, ok, "docs/cli.md has no part for %s", root.Name())
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(replaced), 0o644))
+		return
+	}
+	require.Equal(t, want, got, "docs/cli.md: go test ./cmd/... -p 1 -run Documented -update writes it anew")
+}
+
+// docs is docs/cli.md of the module that the test runs in.
+func docs(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	require.NoError(t, err)
+	for dir != filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return filepath.Join(dir, "docs", "cli.md")
+		}
+		dir = filepath.Dir(dir)
+	}
+	t.Fatal("no go.mod above the test")
+	return ""
+}

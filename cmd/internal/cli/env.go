@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// EnvPrefix begins the variable of every flag that has one.
+const EnvPrefix = "QUIPU_"
+
+// envKey marks a flag that the environment may set.
+const envKey = "quipu-env"
+
+// FromEnv lets flags of the set come from the environment too: --max-batch from
+// QUIPU_MAX_BATCH. An empty variable counts as unset.
+func FromEnv(set *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		f := set.Lookup(name)
+		if f == nil {
+			panic("cli: no flag " + name)
+		}
+		if f.Annotations == nil {
+			f.Annotations = map[string][]string{}
+		}
+		f.Annotations[envKey] = []string{EnvPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))}
+	}
+}
+
+// EnvOf is the variable that may set the flag, "" for none.
+func EnvOf(f *pflag.Flag) string {
+	if v := f.Annotations[envKey]; len(v) == 1 {
+		return v[0]
+	}
+	return ""
+}
+
+// ReadEnv sets the flags of cmd that were not given from their variables. The
+// names of those it set are returned.
+func ReadEnv(cmd *cobra.Command, lookup func(string) (string, bool)) (set map[string]bool, err error) {
+	set = map[string]bool{}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		name := EnvOf(f)
+		if name == "" || f.Changed || err != nil {
+			return
+		}
+		value, ok := lookup(name)
+		if !ok || value == "" {
+			return
+		}
+		if e := cmd.Flags().Set(f.Name, value); e != nil {
+			err = Exit(CodeUsage, fmt.Errorf("environment variable %s: %w", name, e))
+			return
+		}
+		set[f.Name] = true
+	})
+	return set, err
+}

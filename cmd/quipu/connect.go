@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// app is what the commands share: streams, connection flags, the output format.
+type app struct {
+	streams                            cli.Streams
+	postgres, nats, space, dev, output string
+}
+
+// need is what a command does with its connection.
+type need uint8
+
+const (
+	reads  need = iota // the schema is taken as it is
+	starts             // and starts are published, where NATS is known
+	makes              // the schema is made or brought up to date
+)
+
+// configure settles the flags of cmd, with the environment and dev.json.
+func (a *app) configure(cmd *cobra.Command) error {
+	given := func(name string) bool { return cmd.Flags().Changed(name) }
+	postgres, dev, nats, space := given("postgres"), given("dev"), given("nats"), given("space")
+	if _, err := cli.ReadEnv(cmd, a.streams.Env); err != nil {
+		return err
+	}
+	// export has an --output of its own; the format then keeps its default.
+	if !slices.Contains([]string{"table", "json"}, a.output) {
+		return cli.Exitf(cli.CodeUsage, "-o %.40q: use table or json", a.output)
+	}
+	switch {
+	case postgres:
+		return nil
+	case dev || a.postgres == "" && a.dev != "":
+	case a.postgres != "":
+		return nil
+	default:
+		a.dev = cli.DefaultDevDir
+		if _, err := os.Stat(cli.DevPath(a.dev)); err != nil {
+			return cli.Exitf(cli.CodeUsage, "no database is named: give --postgres DSN (QUIPU_POSTGRES), or --dev DIR of a running `worker dev`")
+		}
+	}
+	file, err := cli.ReadDevFile(a.dev)
+	if err != nil {
+		return err
+	}
+	a.postgres = file.Postgres
+	if !nats {
+		a.nats = file.NATS
+	}
+	if !space {
+		a.space = file.Space
+	}
+	return nil
+}
+
+// with runs f on a connection.
+func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt *quipu.Runtime) error) error {
+	if err := a.configure(cmd); err != nil {
+		return err
+	}
+	cfg := quipu.Config{Postgres: a.postgres, Space: a.space, NoMigrate: what != makes, Build: cli.Build(), Name: a.who()}
+	if what == starts {
+		cfg.NATS = a.nats
+	}
+	rt, err := quipu.Open(cmd.Context(), cfg)
+	if err != nil {
+		return a.explain(err)
+	}
+	defer rt.Close()
+	return a.explain(f(cmd.Context(), rt))
+}
+
+// explain adds what to do, and the exit code, to errors that need it.
+func (a *app) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	if code := cli.Code(err); code != cli.CodeFailed {
+		return err
+	}
+	switch {
+	case errors.Is(err, quipu.ErrConfig):
+		return cli.Exit(cli.CodeUsage, err)
+	case errors.Is(err, store.ErrSchema):
+		return fmt.Errorf("%w: start a worker of this build on the space %s, or `quipu deploy` a flow to it", err, a.spaceName())
+	case errors.Is(err, store.ErrUnavailable) && a.dev != "":
+		return fmt.Errorf("%w: is the `worker dev` of %s still running?", err, a.dev)
+	}
+	return cli.Exit(codeOf(err), err)
+}
+
+func (a *app) spaceName() string {
+	if a.space == "" {
+		return quipu.DefaultSpace
+	}
+	return a.space
+}
+
+// codeOf is the exit code that an error of the runtime asks for.
+func codeOf(err error) int {
+	if already, ok := errors.AsType[*quipu.ErrAlreadyStarted](err); ok {
+		if already.SameFlow && already.SameInput {
+			return cli.CodeOK
+		}
+		return codeRefused
+	}
+	if _, ok := errors.AsType[*quipu.JobError](err); ok {
+		return codeEnded
+	}
+	switch {
+	case errors.Is(err, quipu.ErrInput), errors.Is(err, quipu.ErrKey), errors.Is(err, store.ErrVersionTaken), errors.Is(err, store.ErrRejected):
+		return codeRefused
+	case errors.Is(err, quipu.ErrNotFound):
+		return codeNotFound
+	case errors.Is(err, store.ErrStale):
+		return codeStale
+	case errors.Is(err, context.DeadlineExceeded):
+		return codeTimeout
+	}
+	return cli.Code(err)
+}
+
+// who names the person for the journal (audit only).
+func (a *app) who() string {
+	for _, name := range []string{"USER", "LOGNAME"} {
+		if user, ok := a.streams.Env(name); ok && user != "" {
+			return user
+		}
+	}
+	return "quipu"
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// decision is who decides on dead letters, and why; both are in the journal.
+type decision struct{ who, reason string }
+
+func (d *decision) define(a *app, cmd *cobra.Command) {
+	cmd.Flags().StringVar(&d.who, "who", "", "`NAME` of who decides, for the journal; default: the user")
+	cmd.Flags().StringVar(&d.reason, "reason", "", "`TEXT` that says why, for the journal")
+}
+
+func (a *app) deadCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "dead",
+		Short: "List dead letters and decide on them",
+		Long: `List dead letters and decide on them. A dead letter is a message that cannot go on
+by itself; its row is held until somebody decides, or its answer comes after all.
+Every decision is an entry in the journal, with who and why.`,
+		Args: cobra.NoArgs,
+	}
+	cmd.AddCommand(a.deadLsCommand(), a.deadRetryCommand(), a.deadResolveCommand(), a.deadFailCommand())
+	return cmd
+}
+
+func (a *app) deadLsCommand() *cobra.Command {
+	var all bool
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "List dead letters",
+		Long:  `List dead letters, newest first: those that are open, or with --all also those that have ended.`,
+		Args:  cobra.NoArgs,
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "also those that have ended")
+	cmd.Flags().IntVar(&limit, "limit", 100, "at most `N`, up to 1000")
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
+		if limit < 1 || limit > store.MaxPage {
+			return cli.Exitf(cli.CodeUsage, "--limit %d: use 1 to %d", limit, store.MaxPage)
+		}
+		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+			letters, err := rt.DeadLetters(ctx, all, limit)
+			if err != nil {
+				return err
+			}
+			return a.letters(letters)
+		})
+	})
+	return cmd
+}
+
+// letters prints dead letters.
+func (a *app) letters(letters []store.DeadView) error {
+	t := newTable(a.streams.Out, "DEAD", "JOB", "ACTIVITY", "ADDRESS", "STATE", "REASON", "AT", "MESSAGE")
+	for i := range letters {
+		d := &letters[i]
+		if a.json() {
+			if err := a.object(letterOf(d)); err != nil {
+				return err
+			}
+			continue
+		}
+		t.row(d.ID, d.Key, d.Letter.Activity, d.Letter.DAD, d.State, d.Letter.Reason, at(d.At), d.Letter.Message)
+	}
+	return t.flush()
+}
+
+func (a *app) deadRetryCommand() *cobra.Command {
+	var d decision
+	cmd := &cobra.Command{
+		Use:   "retry ID... | retry -",
+		Short: "Try again",
+		Long: `Release the messages of dead letters: they are tried again. For an effect of which it
+is unknown whether it was done this says that it was not: look outside first.`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	d.define(a, cmd)
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
+		return a.decide(cmd, args, "retried", func(ctx context.Context, rt *quipu.Runtime, id int64) error {
+			return rt.Retry(ctx, id, a.whoOf(d), d.reason)
+		})
+	})
+	return cmd
+}
+
+func (a *app) deadResolveCommand() *cobra.Command {
+	var d decision
+	var result string
+	cmd := &cobra.Command{
+		Use:     "resolve ID... | resolve -",
+		Short:   "End with a result",
+		Long:    `End the requests of dead letters with a result, as if a worker had answered with it.`,
+		Example: `  quipu dead resolve 7 --result '{"id": "ch_81"}' --reason "charged, see ticket 1312"`,
+		Args:    cobra.MinimumNArgs(1),
+	}
+	cmd.Flags().StringVar(&result, "result", "null", "`JSON` of the result; @FILE reads a file")
+	d.define(a, cmd)
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
+		if result == "-" {
+			return cli.Exitf(cli.CodeUsage, "--result -: standard input is for ids: use @FILE")
+		}
+		output, err := a.payload("result", result)
+		if err != nil {
+			return err
+		}
+		if !json.Valid(output) {
+			return cli.Exitf(codeRefused, "--result is no JSON: %.80s", output)
+		}
+		return a.decide(cmd, args, "resolved", func(ctx context.Context, rt *quipu.Runtime, id int64) error {
+			return rt.Resolve(ctx, id, json.RawMessage(output), a.whoOf(d), d.reason)
+		})
+	})
+	return cmd
+}
+
+func (a *app) deadFailCommand() *cobra.Command {
+	var d decision
+	var code int
+	var message string
+	cmd := &cobra.Command{
+		Use:   "fail ID... | fail -",
+		Short: "End with an error",
+		Long: `End the requests of dead letters with an error: a transition on error takes it, or
+the job fails.`,
+		Example: `  quipu dead fail 7 --code 502 --message "the provider lost it"`,
+		Args:    cobra.MinimumNArgs(1),
+	}
+	cmd.Flags().IntVar(&code, "code", 500, "`CODE` of the error, 400 to 599")
+	cmd.Flags().StringVar(&message, "message", "failed by an operator", "`TEXT` of the error")
+	d.define(a, cmd)
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
+		if code < 400 || code > 599 {
+			return cli.Exitf(cli.CodeUsage, "--code %d: use 400 to 599", code)
+		}
+		return a.decide(cmd, args, "failed", func(ctx context.Context, rt *quipu.Runtime, id int64) error {
+			return rt.Fail(ctx, id, code, message, a.whoOf(d), d.reason)
+		})
+	})
+	return cmd
+}
+
+func (a *app) whoOf(d decision) string {
+	if d.who != "" {
+		return d.who
+	}
+	return a.who()
+}
+
+// decide acts on each dead letter; one that cannot be acted on holds up no other.
+func (a *app) decide(cmd *cobra.Command, args []string, word string, act func(context.Context, *quipu.Runtime, int64) error) error {
+	ids, err := a.numbers(args)
+	if err != nil {
+		return err
+	}
+	return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+		var code worst
+		for _, id := range ids {
+			if err := act(ctx, rt, id); err != nil {
+				fmt.Fprintf(a.streams.Err, "%s: dead letter %d: %v\n", cmd.CommandPath(), id, err)
+				code.add(codeOf(err))
+				continue
+			}
+			if a.json() {
+				if err := a.object(map[string]any{"id": id, "state": word}); err != nil {
+					return err
+				}
+				continue
+			}
+			fmt.Fprintf(a.streams.Out, "dead letter %d %s\n", id, word)
+		}
+		return code.err()
+	})
+}

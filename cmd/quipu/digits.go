@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quipu-journal/quipu/collation"
+)
+
+// grouped writes a ledger with its digit groups apart (1.2):
+// state, Leg1 entries, Leg1 complete, join taken, arrivals, Leg2 entries.
+func grouped(l collation.ActivityLedger) string {
+	d := l.String()
+	return strings.Join([]string{d[0:1], d[1:3], d[3:4], d[4:5], d[5:7], d[7:15]}, " ")
+}
+
+// stateOf is one word for what an instance's ledger says.
+func stateOf(l collation.ActivityLedger) string {
+	switch {
+	case l.State() == 1:
+		return "trigger"
+	case l.Finalized():
+		return "finalized"
+	case l.Leg1Complete():
+		return "waiting"
+	}
+	return "entered"
+}
+
+// decoded says in words what the digits of an instance's ledger say.
+func decoded(l collation.ActivityLedger) string {
+	if l.State() == 1 {
+		return "trigger"
+	}
+	var said []string
+	switch {
+	case l.Finalized():
+		said = append(said, "finalized")
+	case l.Leg1Complete():
+		said = append(said, "waits for a response")
+	default:
+		said = append(said, "entered, its work is not done")
+	}
+	if n := l.Leg1Entries(); n > 1 {
+		said = append(said, fmt.Sprintf("Leg1 entered %d times", n))
+	}
+	if l.JoinTaken() || l.Arrivals() > 0 {
+		said = append(said, counted(l.Arrivals(), "arrival"))
+	}
+	return strings.Join(append(said, counted(l.Leg2Entries(), "response")), ", ")
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,8 @@
+// Command quipu is for operators: it deploys flows, starts jobs, shows what
+// became of them, waits for them, exports them, and decides on dead letters.
+//
+// It is a client: it takes no part in the work of the space. Every command reads
+// ids from standard input where it is given `-`, and prints tables for people or,
+// with -o json, one JSON object per line. docs/cli.md documents commands, flags,
+// environment and exit codes.
+package main

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+func (a *app) deployCommand() *cobra.Command {
+	var activate bool
+	cmd := &cobra.Command{
+		Use:   "deploy FILE...",
+		Short: "Deploy flows",
+		Long: `Deploy the flows of files (YAML or JSON; - is standard input), and make the schema
+where there is none. All faults of all files are printed with their places, and then
+nothing is deployed. A version that is there with the same content stays as it is;
+with other content it is refused: give the flow a new version.
+
+The first version of a flow is active; later ones with --activate.`,
+		Example: "  quipu deploy flows/*.yaml --activate",
+		Args:    cobra.MinimumNArgs(1),
+	}
+	cmd.Flags().BoolVar(&activate, "activate", false, "make the deployed versions those for new jobs")
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
+		flows, err := a.parse(args)
+		if err != nil {
+			return err
+		}
+		return a.with(cmd, makes, func(ctx context.Context, rt *quipu.Runtime) error {
+			for _, f := range flows {
+				if err := a.deploy(ctx, rt.Store(), f, activate); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	return cmd
+}
+
+// parse reads all files and prints all faults.
+func (a *app) parse(paths []string) ([]*flow.Flow, error) {
+	var flows []*flow.Flow
+	faulty := 0
+	for _, path := range paths {
+		text, err := a.read(path, flow.MaxDefinitionBytes)
+		if err != nil {
+			return nil, err
+		}
+		f, err := flow.Parse(path, text)
+		if err != nil {
+			fmt.Fprintln(a.streams.Err, err)
+			faulty++
+			continue
+		}
+		flows = append(flows, f)
+	}
+	if faulty > 0 {
+		fmt.Fprintf(a.streams.Err, "quipu deploy: %d of %d files have faults; nothing was deployed\n", faulty, len(paths))
+		return nil, cli.Exit(codeRefused, cli.ErrReported)
+	}
+	return flows, nil
+}
+
+type deployed struct {
+	Flow    string `json:"flow"`
+	Version string `json:"version"`
+	Digest  string `json:"digest"`
+	New     bool   `json:"new"`
+	Active  bool   `json:"active"`
+}
+
+func (a *app) deploy(ctx context.Context, st store.Store, f *flow.Flow, activate bool) error {
+	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
+	fresh, err := st.Deploy(ctx, ref, f.Canonical())
+	if errors.Is(err, store.ErrVersionTaken) {
+		return fmt.Errorf("flow %s version %s: %w: give the changed flow a new version", ref.Name, ref.Version, err)
+	}
+	if err == nil && activate {
+		err = st.Activate(ctx, ref.Name, ref.Version)
+	}
+	if err != nil {
+		return fmt.Errorf("deploy flow %s version %s: %w", ref.Name, ref.Version, err)
+	}
+	active, _, err := st.ActiveFlow(ctx, ref.Name)
+	if err != nil {
+		return fmt.Errorf("flow %s: %w", ref.Name, err)
+	}
+	d := deployed{Flow: ref.Name, Version: ref.Version, Digest: ref.Digest.String(), New: fresh, Active: active.Version == ref.Version}
+	if a.json() {
+		return a.object(d)
+	}
+	word, state := "deployed", "active"
+	if !d.New {
+		word = "was deployed"
+	}
+	if !d.Active {
+		state = fmt.Sprintf("new jobs take version %s; `quipu activate %s %s` changes that", active.Version, ref.Name, ref.Version)
+	}
+	_, err = fmt.Fprintf(a.streams.Out, "flow %s version %s %s, %s\n", d.Flow, d.Version, word, state)
+	return err
+}
+
+func (a *app) activateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "activate FLOW VERSION",
+		Short: "Set the version of a flow that new jobs take",
+		Long:  `Set the version of a flow that new jobs take. Jobs that run keep theirs.`,
+		Args:  cobra.ExactArgs(2),
+		RunE: cli.Run(func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+				if err := rt.Activate(ctx, args[0], args[1]); err != nil {
+					return fmt.Errorf("flow %q version %q: %w: `quipu flows` lists what is deployed", args[0], args[1], err)
+				}
+				if a.json() {
+					return a.object(map[string]string{"flow": args[0], "active": args[1]})
+				}
+				_, err := fmt.Fprintf(a.streams.Out, "new jobs of flow %s take version %s\n", args[0], args[1])
+				return err
+			})
+		}),
+	}
+}
+
+func (a *app) flowsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "flows",
+		Short: "List the deployed flows",
+		Long:  `List the deployed versions of all flows; the active one is what new jobs take.`,
+		Args:  cobra.NoArgs,
+		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error {
+			return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+				flows, err := rt.Store().Flows(ctx)
+				if err != nil {
+					return err
+				}
+				t := newTable(a.streams.Out, "FLOW", "VERSION", "ACTIVE", "DEPLOYED", "DIGEST")
+				for _, f := range flows {
+					if a.json() {
+						if err := a.object(map[string]any{
+							"flow": f.Ref.Name, "version": f.Ref.Version, "digest": f.Ref.Digest.String(), "active": f.Active, "deployed": stamp(f.Deployed),
+						}); err != nil {
+							return err
+						}
+						continue
+					}
+					active := ""
+					if f.Active {
+						active = "active"
+					}
+					t.row(f.Ref.Name, f.Ref.Version, active, at(f.Deployed), f.Ref.Digest.String()[:16])
+				}
+				return t.flush()
+			})
+		}),
+	}
+}

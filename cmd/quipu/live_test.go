@@ -1,0 +1,309 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
+	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/export"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// space is a space with a runtime that works, and quipu pointed at it.
+type space struct {
+	t   *testing.T
+	env map[string]string
+}
+
+func newSpace(t *testing.T) *space {
+	t.Helper()
+	s := &space{t: t, env: map[string]string{"QUIPU_POSTGRES": devtest.Postgres(t), "QUIPU_NATS": devtest.NATS(t).URL(), "USER": "ada"}}
+	reg := workers.New()
+	workers.RegisterBuiltins(reg)
+	workers.Handle(reg, "cut", cutOff)
+	rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: s.env["QUIPU_POSTGRES"], NATS: s.env["QUIPU_NATS"], Workers: reg})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- rt.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+		rt.Close()
+	})
+	return s
+}
+
+// cutOff is cut off in the middle of a call outside: nobody knows whether it was
+// done, and as a Guarded effect it is parked for a person (E3). An operator who
+// knows better has it done again.
+func cutOff(ctx context.Context, in struct{ OnRetry string }) (string, error) {
+	return effects.Do(ctx, "call", func(context.Context) (string, error) {
+		if workers.Info(ctx).Turn > 1 {
+			return in.OnRetry, nil
+		}
+		return "", errors.New("connection cut off")
+	}, effects.Guarded)
+}
+
+// do runs quipu; ok also wants exit code 0.
+func (s *space) do(stdin string, args ...string) clitest.Result {
+	s.t.Helper()
+	return clitest.Do(s.t, run, s.env, stdin, args...)
+}
+
+func (s *space) ok(stdin string, args ...string) string {
+	s.t.Helper()
+	r := s.do(stdin, args...)
+	require.Zero(s.t, r.Code, "quipu %v: %s", args, r.Err)
+	return r.Out
+}
+
+func (s *space) fails(code int, stdin string, args ...string) clitest.Result {
+	s.t.Helper()
+	r := s.do(stdin, args...)
+	require.Equal(s.t, code, r.Code, "quipu %v: %s%s", args, r.Out, r.Err)
+	return r
+}
+
+const flows = `flow: FLOW
+version: "VERSION"
+input: {type: object, required: [name]}
+activities:
+  start: {type: trigger}
+  step: {type: worker, topic: TOPIC, input: INPUT, retry: {attempts: 1}}
+output: {text: "${ step.output }"}
+transitions: {start: [step]}
+`
+
+func (s *space) deploy(flow, version, topic, input string, args ...string) string {
+	s.t.Helper()
+	path := filepath.Join(s.t.TempDir(), flow+".yaml")
+	text := strings.NewReplacer("FLOW", flow, "VERSION", version, "TOPIC", topic, "INPUT", input).Replace(flows)
+	require.NoError(s.t, os.WriteFile(path, []byte(text), 0o644))
+	return s.ok("", append([]string{"deploy", path}, args...)...)
+}
+
+// objects decodes JSON Lines.
+func objects(t *testing.T, text string) (all []map[string]any) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		var o map[string]any
+		require.NoError(t, json.Unmarshal([]byte(line), &o), line)
+		all = append(all, o)
+	}
+	return all
+}
+
+func TestDeployAndActivate(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	require.Equal(t, "flow hello version 1 deployed, active\n", s.deploy("hello", "1", "echo", `{a: 1}`))
+	require.Equal(t, "flow hello version 1 was deployed, active\n", s.deploy("hello", "1", "echo", `{a: 1}`))
+	require.Contains(t, s.deploy("hello", "2", "echo", `{a: 2}`), "new jobs take version 1; `quipu activate hello 2`")
+	s.ok("", "activate", "hello", "2")
+	require.Contains(t, s.deploy("hello", "3", "echo", `{a: 3}`, "--activate"), "version 3 deployed, active")
+	path := filepath.Join(t.TempDir(), "h.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("flow: hello\nversion: \"1\"\nactivities: {start: {type: trigger}}\n"), 0o644))
+	require.Contains(t, s.fails(codeRefused, "", "deploy", path).Err, "give the changed flow a new version")
+	require.Contains(t, s.fails(codeNotFound, "", "activate", "hello", "9").Err, "quipu flows")
+	listed := objects(t, s.ok("", "flows", "-o", "json"))
+	require.Len(t, listed, 3)
+	for _, f := range listed {
+		require.Equal(t, f["version"] == "3", f["active"], "%v", f)
+	}
+	require.Contains(t, s.ok("", "flows"), "FLOW   VERSION  ACTIVE")
+}
+
+func TestStartOne(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.deploy("hello", "1", "echo", `"${ start.output.name }"`)
+	require.Contains(t, s.ok("", "start", "hello", "k1", "--input", `{"name":"Ada"}`), "k1 started (job ")
+	require.Contains(t, s.ok(`{"name":"Ada"}`, "start", "hello", "k1", "--input", "-"), "was started already")
+	require.Contains(t, s.fails(codeRefused, "", "start", "hello", "k1", "--input", `{"name":"Bob"}`).Err, "another input")
+	s.deploy("other", "1", "echo", "{}")
+	require.Contains(t, s.fails(codeRefused, "", "start", "other", "k1", "--input", `{"name":"Ada"}`).Err, "another flow")
+	require.Contains(t, s.fails(codeRefused, "", "start", "hello", "k2", "--input", `{"nam":"Ada"}`).Err, "name")
+	require.Contains(t, s.fails(codeRefused, "", "start", "hello", "--input", `{"name":"Ada"}`).Err, "identity: caller")
+	require.Contains(t, s.fails(codeNotFound, "", "start", "none", "k").Err, "deploy it")
+	path := filepath.Join(t.TempDir(), "in.json")
+	require.NoError(t, os.WriteFile(path, []byte(`{"name":"Grace"}`), 0o644))
+	o := objects(t, s.ok("", "start", "hello", "k3", "--input", "@"+path, "-o", "json"))
+	require.Equal(t, "new", o[0]["start"])
+	require.Equal(t, "k1  completed  {\"text\":\"Ada\"}\n", s.ok("", "wait", "k1"))
+}
+
+// TestStartLines: more than a batch; refused lines are named and hold up no
+// other; the same lines again change nothing.
+func TestStartLines(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.deploy("hello", "1", "echo", `"${ start.output.name }"`)
+	var b strings.Builder
+	for i := range 1200 {
+		fmt.Fprintf(&b, `{"flow":"hello","key":"k%04d","input":{"name":"n%d"}}`+"\n", i, i)
+	}
+	good := b.String()
+	require.Equal(t, "1200 started, 0 already started, 0 refused\n", s.ok(good, "start", "-"))
+	odd := `{"flow":"hello","key":"k0000","input":{"name":"other"}}` + "\n" +
+		`{"flow":"hello","key":"x","input":{}}` + "\n\n" + // 1202, 1203
+		"{\n" + // 1204
+		`{"flow":"hello","key":"y","imput":{"name":"n"}}` + "\n" +
+		`{"key":"y"}` + "\n" +
+		`{"flow":"none","key":"y"}` + "\n" +
+		`{"flow":"hello","key":"last","input":{"name":"n"}}` // no end of line
+	r := s.fails(codeRefused, good+odd, "start", "-", "-o", "json")
+	require.JSONEq(t, `{"lines":1208,"started":1,"already":1200,"refused":6}`, r.Out)
+	for _, said := range []string{"line 1201: the key has a job", "line 1202: ", "line 1204: ", `line 1205: json: unknown field "imput"`, `line 1206: "flow" is missing`, "line 1207: "} {
+		require.Contains(t, r.Err, said)
+	}
+	require.Len(t, strings.Split(strings.TrimSpace(s.ok("", "ls", "--limit", "0", "--keys", "--prefix", "k")), "\n"), 1200)
+	ended := objects(t, s.ok(s.ok("", "ls", "--limit", "0", "-k"), "wait", "-", "-o", "json", "--timeout", "1m"))
+	require.Len(t, ended, 1201)
+	for _, o := range ended {
+		require.Equal(t, "completed", o["state"])
+	}
+}
+
+func TestListShowExport(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.deploy("hello", "1", "echo", `"${ start.output.name }"`)
+	s.deploy("bad", "1", "fail", `{code: 422, message: "no such customer"}`)
+	s.ok("", "start", "hello", "h1", "--input", `{"name":"Ada"}`)
+	s.ok("", "start", "bad", "b1", "--input", `{"name":"Ada"}`)
+	r := s.fails(codeNotFound, "", "wait", "h1", "b1", "none", "--timeout", "1m")
+	require.Contains(t, r.Out, "b1  failed  422")
+	require.Contains(t, r.Err, `"none"`)
+	s.fails(codeEnded, "", "wait", "b1")
+
+	require.Equal(t, "h1\n", s.ok("", "ls", "--state", "completed", "-k"))
+	require.Equal(t, "b1\n", s.ok("", "ls", "--flow", "bad", "-k"))
+	require.Empty(t, s.ok("", "ls", "--prefix", "x"))
+	require.Equal(t, "b1\n", s.ok("", "ls", "--limit", "1", "-k"), "newest first")
+	require.Contains(t, s.ok("", "ls"), "KEY  FLOW   VERSION  STATE")
+
+	shown := s.ok("", "show", "h1", "b1")
+	for _, said := range []string{"state    completed with code 200", `"text": "Ada"`, "  step", "2 01 1 0 00 00000001", "state    failed with code 422", "no such customer"} {
+		require.Contains(t, shown, said)
+	}
+	o := objects(t, s.ok("b1\n", "show", "-", "-o", "json"))
+	require.Equal(t, "failed", o[0]["state"])
+	require.EqualValues(t, 422, o[0]["code"])
+	require.Len(t, o[0]["instances"], 2)
+	s.fails(codeNotFound, "", "show", "h1", "none")
+
+	path := filepath.Join(t.TempDir(), "e.jsonl")
+	require.Empty(t, s.ok("", "export", "h1", "b1", "-o", path))
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(text), s.ok("h1\nb1\n", "export", "-"))
+	require.Equal(t, 2, strings.Count(string(text), export.Format))
+	s.fails(codeNotFound, "", "export", "none", "-o", filepath.Join(filepath.Dir(path), "none.jsonl"))
+	left, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Len(t, left, 1, "an export that failed leaves no file")
+}
+
+func TestWaitTimeout(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.deploy("slow", "1", "nobody", "{}")
+	s.ok("", "start", "slow", "s1", "--input", `{"name":"Ada"}`)
+	r := s.fails(codeTimeout, "", "wait", "s1", "--timeout", "50ms")
+	require.Contains(t, r.Err, "`quipu show s1`")
+	r = s.fails(codeTimeout, "", "wait", "s1", "--timeout", "50ms", "-o", "json")
+	require.Equal(t, "timeout", objects(t, r.Out)[0]["state"])
+	require.Contains(t, s.ok("", "show", "s1"), "OPEN ROW")
+}
+
+// dead waits for so many open dead letters and returns their ids by job.
+func (s *space) dead(n int) map[string]string {
+	s.t.Helper()
+	ids := map[string]string{}
+	require.Eventually(s.t, func() bool {
+		clear(ids)
+		for _, o := range objects(s.t, s.ok("", "dead", "ls", "-o", "json")) {
+			ids[fmt.Sprint(o["key"])] = fmt.Sprint(o["id"])
+		}
+		return len(ids) == n
+	}, time.Minute, 20*time.Millisecond, "%d dead letters", n)
+	return ids
+}
+
+// TestDeadLetters_E10: retry, resolve and fail, each once.
+func TestDeadLetters_E10(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.deploy("parks", "1", "cut", `{onretry: "done at last"}`)
+	require.Empty(t, s.ok("", "dead", "ls"))
+	for _, key := range []string{"retried", "resolved", "failed"} {
+		s.ok("", "start", "parks", key, "--input", `{"name":"Ada"}`)
+	}
+	ids := s.dead(3)
+	require.Contains(t, s.ok("", "dead", "ls"), "DEAD  JOB")
+	require.Contains(t, s.ok("", "show", "resolved"), "held: parked; see dead letters")
+
+	require.Contains(t, s.ok(ids["resolved"]+"\n", "dead", "resolve", "-", "--result", `"charged"`, "--reason", "seen in the books"), "resolved")
+	require.Equal(t, "resolved  completed  {\"text\":\"charged\"}\n", s.ok("", "wait", "resolved", "--timeout", "1m"))
+
+	s.ok("", "dead", "fail", ids["failed"], "--code", "502", "--message", "it is lost", "--who", "grace")
+	require.Contains(t, s.fails(codeEnded, "", "wait", "failed", "--timeout", "1m").Out, "it is lost")
+
+	o := objects(t, s.ok("", "dead", "retry", ids["retried"], "-o", "json"))
+	require.Equal(t, "retried", o[0]["state"])
+	require.Equal(t, "retried  completed  {\"text\":\"done at last\"}\n", s.ok("", "wait", "retried", "--timeout", "1m"))
+	s.fails(codeStale, "", "dead", "retry", ids["resolved"])
+	require.Contains(t, s.fails(codeNotFound, "", "dead", "retry", "999999", ids["resolved"]).Err, "dead letter 999999")
+
+	require.Empty(t, s.ok("", "dead", "ls"))
+	states := map[any]any{}
+	for _, o := range objects(t, s.ok("", "dead", "ls", "--all", "-o", "json")) {
+		states[o["key"]] = o["state"]
+	}
+	require.Equal(t, map[any]any{"retried": "retried", "resolved": "resolved", "failed": "failed"}, states)
+	require.Equal(t, journal.Operator{Action: "answer", Who: "ada", Reason: "seen in the books"}, s.operator("resolved"))
+	require.Equal(t, "grace", s.operator("failed").Who)
+}
+
+// operator is the decision that the job's journal tells of.
+func (s *space) operator(key string) journal.Operator {
+	s.t.Helper()
+	rt, err := quipu.Open(s.t.Context(), quipu.Config{Postgres: s.env["QUIPU_POSTGRES"], NoMigrate: true})
+	require.NoError(s.t, err)
+	defer rt.Close()
+	job, err := rt.Find(s.t.Context(), key)
+	require.NoError(s.t, err)
+	for e, err := range rt.Journal(s.t.Context(), job) {
+		require.NoError(s.t, err)
+		if e.Operator != nil {
+			return *e.Operator
+		}
+	}
+	s.t.Fatalf("the journal of %s tells of no operator", key)
+	return journal.Operator{}
+}
+
+// TestSchemaIsMissing: a database that no worker has seen yet.
+func TestSchemaIsMissing(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"QUIPU_POSTGRES": devtest.Postgres(t)}
+	r := clitest.Do(t, run, env, "", "ls")
+	require.Equal(t, cli.CodeFailed, r.Code, r.Err)
+	require.Contains(t, r.Err, "start a worker")
+}

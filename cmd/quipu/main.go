@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+)
+
+// Exit codes beside those of package cli. A command about several items ends
+// with the least code, other than 0, that one of them asks for.
+const (
+	codeRefused  = 3 // faults in a flow, an input, a key; or it is there with other content
+	codeNotFound = 4 // no such job, flow, version or dead letter
+	codeEnded    = 5 // a job failed or was interrupted
+	codeTimeout  = 6 // a job had not ended in time
+	codeStale    = 7 // the dead letter has ended already
+)
+
+const exitCodes = `Exit codes; a command about several items ends with the least of them that is not 0:
+
+- 0: everything that was asked is so
+- 1: it could not be done: the database is away, a file cannot be read
+- 2: arguments, flags or configuration
+- 3: refused: a flow has faults, an input is against its schema, a key cannot be used, or the version or key is there with other content
+- 4: not found: no such job, flow, version or dead letter
+- 5: wait: a job failed or was interrupted
+- 6: wait: a job had not ended in time
+- 7: dead: the dead letter has ended already
+- 130: ended by SIGINT or SIGTERM`
+
+func main() { cli.Main(run) }
+
+func run(ctx context.Context, args []string, s cli.Streams) int {
+	return cli.Execute(ctx, newCommand(s), args, s)
+}
+
+func newCommand(s cli.Streams) *cobra.Command {
+	a := &app{streams: s}
+	root := &cobra.Command{
+		Use:   "quipu",
+		Short: "Operate the jobs of a space",
+		Long: `Operate the jobs of a space.
+
+The database is found by --postgres, else by --dev, else by QUIPU_POSTGRES, else by
+QUIPU_DEV, else by .quipu/dev.json, which a ` + "`worker dev`" + ` in this directory writes.
+--nats is optional: with it new jobs are picked up at once, without it within 250 ms.
+
+With -o json every command prints one JSON object per line. Arguments that name
+jobs or dead letters are read from standard input, one in a line, where - is given.
+
+` + exitCodes,
+	}
+	a.persistent(root.PersistentFlags())
+	root.AddCommand(a.deployCommand(), a.activateCommand(), a.flowsCommand(), a.startCommand(), a.lsCommand(),
+		a.showCommand(), a.waitCommand(), a.exportCommand(), a.deadCommand())
+	return root
+}
+
+// persistent are the flags of every command.
+func (a *app) persistent(f *pflag.FlagSet) {
+	f.StringVar(&a.postgres, "postgres", "", "connection string of the database, as a `DSN`")
+	f.StringVar(&a.nats, "nats", "", "`URL` of the NATS servers")
+	f.StringVar(&a.space, "space", "", "`NAME` of the space; default: default, or that of --dev")
+	f.StringVar(&a.dev, "dev", "", "data `DIR` of a running worker dev")
+	f.StringVarP(&a.output, "output", "o", "table", "`FORMAT` of what is printed: table or json")
+	cli.FromEnv(f, "postgres", "nats", "space", "dev", "output")
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
+	"github.com/quipu-journal/quipu/dev/devtest"
+)
+
+func TestMain(m *testing.M) { devtest.Main(m) }
+
+func TestDocumented(t *testing.T) { clitest.Documented(t, newCommand(cli.Streams{})) }
+
+// TestUsage: what can be known without a server is refused before one is asked.
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	none := map[string]string{"QUIPU_DEV": filepath.Join(t.TempDir(), "none")}
+	some := map[string]string{"QUIPU_POSTGRES": "postgres://127.0.0.1:1/x"}
+	for name, c := range map[string]struct {
+		env  map[string]string
+		args []string
+		code int
+		said string
+	}{
+		"no database":      {nil, []string{"ls"}, cli.CodeUsage, "QUIPU_POSTGRES"},
+		"no worker dev":    {none, []string{"ls"}, cli.CodeFailed, "worker dev --data"},
+		"database away":    {some, []string{"ls"}, cli.CodeFailed, "unavailable"},
+		"space":            {some, []string{"ls", "--space", "Über"}, cli.CodeUsage, "space"},
+		"format":           {some, []string{"ls", "-o", "xml"}, cli.CodeUsage, "table or json"},
+		"format, variable": {map[string]string{"QUIPU_OUTPUT": "xml"}, []string{"flows"}, cli.CodeUsage, "table or json"},
+		"command":          {nil, []string{"frob"}, cli.CodeUsage, `unknown command "frob"`},
+		"no arguments":     {some, []string{"start"}, cli.CodeUsage, "accepts between 1 and 2 arg(s)"},
+		"lines and key":    {some, []string{"start", "-", "key"}, cli.CodeUsage, "no other argument"},
+		"lines and input":  {some, []string{"start", "-", "--input", "{}"}, cli.CodeUsage, "no other argument"},
+		"no input file":    {some, []string{"start", "f", "k", "--input", "@/none"}, cli.CodeFailed, "/none"},
+		"state":            {some, []string{"ls", "--state", "odd"}, cli.CodeUsage, "use one of"},
+		"limit":            {some, []string{"ls", "--limit", "-1"}, cli.CodeUsage, "--limit"},
+		"timeout":          {some, []string{"wait", "k", "--timeout", "-1s"}, cli.CodeUsage, "--timeout"},
+		"dead limit":       {some, []string{"dead", "ls", "--limit", "0"}, cli.CodeUsage, "--limit"},
+		"dead id":          {some, []string{"dead", "retry", "x7"}, cli.CodeUsage, "dead ls"},
+		"dead code":        {some, []string{"dead", "fail", "7", "--code", "200"}, cli.CodeUsage, "400 to 599"},
+		"result":           {some, []string{"dead", "resolve", "7", "--result", "{"}, codeRefused, "no JSON"},
+		"result and ids":   {some, []string{"dead", "resolve", "-", "--result", "-"}, cli.CodeUsage, "@FILE"},
+		"no flow file":     {some, []string{"deploy", "/none.yaml"}, cli.CodeFailed, "/none.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := clitest.Do(t, run, c.env, "", c.args...)
+			require.Equal(t, c.code, r.Code, r.Err)
+			require.Contains(t, r.Err, c.said)
+			require.Empty(t, r.Out)
+		})
+	}
+}
+
+// TestFlowFaults: all faults of all files with their places, also of standard
+// input.
+func TestFlowFaults(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("flow: a\nversion: \"1\"\ncolour: red\nactivities:\n  x: {type: worker}\n"), 0o644))
+	r := clitest.Do(t, run, map[string]string{"QUIPU_POSTGRES": "postgres://127.0.0.1:1/x"}, `{"flow": 1}`, "deploy", path, "-")
+	require.Equal(t, codeRefused, r.Code, r.Err)
+	require.Contains(t, r.Err, path+":3:1: ")
+	require.Contains(t, r.Err, path+":5:")
+	require.Contains(t, r.Err, "-:1:")
+	require.Contains(t, r.Err, "2 of 2 files have faults; nothing was deployed")
+}
+
+// TestDevFileIsFound: --postgres wins over --dev, --dev over QUIPU_POSTGRES.
+func TestDevFileIsFound(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, cli.DevFile{Postgres: "postgres://127.0.0.1:2/dev", NATS: "nats://dev", Space: "devspace"}.Write(dir))
+	for name, c := range map[string]struct {
+		env                   map[string]string
+		args                  []string
+		postgres, nats, space string
+	}{
+		"dev":      {nil, []string{"--dev", dir}, "postgres://127.0.0.1:2/dev", "nats://dev", "devspace"},
+		"variable": {map[string]string{"QUIPU_DEV": dir}, nil, "postgres://127.0.0.1:2/dev", "nats://dev", "devspace"},
+		"dev over variable": {
+			map[string]string{"QUIPU_POSTGRES": "postgres://v"},
+			[]string{"--dev", dir, "--space", "other"},
+			"postgres://127.0.0.1:2/dev", "nats://dev", "other",
+		},
+		"flag over dev":         {map[string]string{"QUIPU_DEV": dir}, []string{"--postgres", "postgres://f"}, "postgres://f", "", ""},
+		"variable over its dev": {map[string]string{"QUIPU_DEV": dir, "QUIPU_POSTGRES": "postgres://v", "QUIPU_NATS": "nats://v"}, nil, "postgres://v", "nats://v", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := &app{streams: cli.Streams{Env: clitest.Env(c.env)}}
+			cmd := a.flowsCommand()
+			a.persistent(cmd.Flags())
+			require.NoError(t, cmd.Flags().Parse(c.args))
+			require.NoError(t, a.configure(cmd))
+			require.Equal(t, []string{c.postgres, c.nats, c.space}, []string{a.postgres, a.nats, a.space})
+		})
+	}
+}

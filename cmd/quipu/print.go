@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/quipu-journal/quipu/collation"
+)
+
+// maxCell is where the text of a table's cell is cut, in characters.
+const maxCell = 100
+
+// object prints v as one line of JSON.
+func (a *app) object(v any) error {
+	enc := json.NewEncoder(a.streams.Out)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+func (a *app) json() bool { return a.output == "json" }
+
+// table prints rows in columns; the head is left out when there are none.
+type table struct {
+	w    *tabwriter.Writer
+	head []string
+	rows int
+}
+
+func newTable(w io.Writer, head ...string) *table {
+	return &table{w: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0), head: head}
+}
+
+// row prints one row; its cells are made safe for a terminal and cut.
+func (t *table) row(cells ...any) {
+	if t.rows == 0 && len(t.head) > 0 {
+		fmt.Fprintln(t.w, strings.Join(t.head, "\t"))
+	}
+	t.rows++
+	texts := make([]string, len(cells))
+	for i, c := range cells {
+		texts[i] = cell(fmt.Sprint(c))
+	}
+	fmt.Fprintln(t.w, strings.Join(texts, "\t"))
+}
+
+func (t *table) flush() error { return t.w.Flush() }
+
+// plain is text that stays on its line and does nothing to a terminal.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// cell is plain text, cut to the width of a cell.
+func cell(text string) string {
+	text = plain(text)
+	if runes := []rune(text); len(runes) > maxCell {
+		return string(runes[:maxCell-1]) + "…"
+	}
+	return text
+}
+
+// at is a time of the database's clock, for people; "" for never.
+func at(t collation.Micros) string {
+	if t == collation.Never {
+		return ""
+	}
+	return time.UnixMicro(int64(t)).Local().Format("2006-01-02 15:04:05.000")
+}
+
+// stamp is a time for programs; null for never.
+func stamp(t collation.Micros) *time.Time {
+	if t == collation.Never {
+		return nil
+	}
+	u := time.UnixMicro(int64(t)).UTC()
+	return &u
+}
+
+// took is the time from start to end, "" while it lasts.
+func took(from, to collation.Micros) string {
+	if to == collation.Never {
+		return ""
+	}
+	return (time.Duration(to-from) * time.Microsecond).Round(time.Millisecond).String()
+}
+
+// raw is JSON for an object that is printed; nothing for none.
+func raw(text []byte) json.RawMessage {
+	if len(text) == 0 {
+		return nil
+	}
+	return text
+}
+
+// pretty is JSON for a person, indented from the second line on.
+func pretty(text []byte, indent string) string {
+	var b bytes.Buffer
+	if err := json.Indent(&b, text, indent, "  "); err != nil {
+		return cell(string(text))
+	}
+	return b.String()
+}

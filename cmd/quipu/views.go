@@ -1,0 +1,147 @@
+package main
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// summary is a job as ls prints it in JSON.
+type summary struct {
+	Key        string     `json:"key"`
+	Job        string     `json:"job"`
+	Generation int64      `json:"generation"`
+	Flow       string     `json:"flow"`
+	Version    string     `json:"version"`
+	State      string     `json:"state"`
+	Semaphore  int64      `json:"semaphore"`
+	Entries    int64      `json:"entries"`
+	Head       string     `json:"head"`
+	Started    *time.Time `json:"started"`
+	Closed     *time.Time `json:"closed,omitempty"`
+}
+
+func summaryOf(j *store.JobSummary) summary {
+	return summary{
+		Key: j.Key, Job: j.ID.String(), Generation: j.Generation, Flow: j.Flow.Name, Version: j.Flow.Version, State: string(j.State),
+		Semaphore: j.Semaphore, Entries: j.Head.Seq, Head: j.Head.Hash.String(), Started: stamp(j.Started), Closed: stamp(j.Closed),
+	}
+}
+
+// view is a job as show prints it in JSON.
+type view struct {
+	summary
+	Trace     string          `json:"trace,omitempty"`
+	Ended     bool            `json:"ended"`
+	Code      int             `json:"code,omitempty"`
+	Output    json.RawMessage `json:"output,omitempty"`
+	Error     *failure        `json:"error,omitempty"`
+	Instances []instance      `json:"instances"`
+	Rows      []row           `json:"rows"`
+	Dead      []letter        `json:"dead"`
+}
+
+type failure struct {
+	Class   string          `json:"class"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+func failureOf(f *journal.Failure) *failure {
+	if f == nil {
+		return nil
+	}
+	return &failure{Class: f.Class, Message: f.Message, Data: raw(f.Data)}
+}
+
+type instance struct {
+	Activity string `json:"activity"`
+	DAD      string `json:"dad"`
+	Ledger   string `json:"ledger"`
+	State    string `json:"state"`
+	Leg1     int    `json:"leg1_entries"`
+	Complete bool   `json:"leg1_complete"`
+	Leg2     int    `json:"leg2_entries"`
+	Code     int    `json:"code,omitempty"`
+}
+
+func instanceOf(i *store.InstanceView) instance {
+	l := i.Ledger
+	return instance{
+		Activity: i.Key.Activity, DAD: string(i.Key.DAD), Ledger: l.String(), State: stateOf(l),
+		Leg1: l.Leg1Entries(), Complete: l.Leg1Complete(), Leg2: l.Leg2Entries(), Code: i.Code,
+	}
+}
+
+type row struct {
+	GUID        string     `json:"guid"`
+	Kind        string     `json:"kind"`
+	Activity    string     `json:"activity"`
+	DAD         string     `json:"dad"`
+	Topic       string     `json:"topic,omitempty"`
+	Turn        int        `json:"turn"`
+	Try         int        `json:"try"`
+	Runs        int        `json:"runs"`
+	Publication int        `json:"publication"`
+	Published   *time.Time `json:"published,omitempty"`
+	Next        *time.Time `json:"next,omitempty"`
+	Held        string     `json:"held,omitempty"`
+	Holder      string     `json:"holder,omitempty"`
+	LeaseUntil  *time.Time `json:"lease_until,omitempty"`
+}
+
+func rowOf(r *collation.Row) row {
+	return row{
+		GUID: r.GUID.String(), Kind: string(r.Kind), Activity: r.Activity, DAD: string(r.DAD), Topic: r.Topic, Turn: r.Turn, Try: r.Try,
+		Runs: r.Runs, Publication: r.Publication, Published: stamp(r.PublishedAt), Next: stamp(r.NextAt), Held: r.Held,
+		Holder: r.Holder, LeaseUntil: stamp(r.LeaseUntil),
+	}
+}
+
+type letter struct {
+	ID       int64      `json:"id"`
+	Key      string     `json:"key,omitempty"`
+	Job      string     `json:"job,omitempty"`
+	State    string     `json:"state"`
+	Kind     string     `json:"kind,omitempty"`
+	Activity string     `json:"activity,omitempty"`
+	DAD      string     `json:"dad,omitempty"`
+	Reason   string     `json:"reason"`
+	Message  string     `json:"message"`
+	Ledger   string     `json:"ledger,omitempty"`
+	At       *time.Time `json:"at"`
+}
+
+func letterOf(d *store.DeadView) letter {
+	l := letter{
+		ID: d.ID, Key: d.Key, State: d.State, Kind: string(d.Letter.Kind), Activity: d.Letter.Activity, DAD: string(d.Letter.DAD),
+		Reason: d.Letter.Reason, Message: d.Letter.Message, At: stamp(d.At),
+	}
+	if !d.Letter.Job.IsZero() {
+		l.Job = d.Letter.Job.String()
+	}
+	if d.Letter.Ledger != 0 {
+		l.Ledger = d.Letter.Ledger.String()
+	}
+	return l
+}
+
+func viewOf(j *store.JobView) view {
+	v := view{
+		summary: summaryOf(&j.JobSummary), Trace: j.Trace, Ended: j.Ended, Code: j.Code, Output: raw(j.Output), Error: failureOf(j.Error),
+		Instances: []instance{}, Rows: []row{}, Dead: []letter{},
+	}
+	for i := range j.Instances {
+		v.Instances = append(v.Instances, instanceOf(&j.Instances[i]))
+	}
+	for i := range j.Rows {
+		v.Rows = append(v.Rows, rowOf(&j.Rows[i]))
+	}
+	for i := range j.Dead {
+		v.Dead = append(v.Dead, letterOf(&j.Dead[i]))
+	}
+	return v
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/dev"
+)
+
+// devOptions are the flags that only worker dev has.
+type devOptions struct {
+	data, pgBin            string
+	postgresPort, natsPort int
+	install, serversOnly   bool
+}
+
+func newDevCommand(s cli.Streams) *cobra.Command {
+	var o options
+	var d devOptions
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "A worker with its own NATS and Postgres",
+		Long: `A worker that brings its servers: an embedded NATS with JetStream and a private
+Postgres, made from the local binaries (also as root), with the settings of
+production. Everything is in one directory and is there again after a restart, at
+the same ports if they are free.
+
+When it is ready it writes DIR/dev.json with "postgres", "nats", "http", "pid" and
+"space", which ` + "`quipu --dev DIR`" + ` reads, and removes it at its end. A second one on the
+same directory is refused.
+
+` + exitCodes,
+		Example: `  worker dev --flows examples/hello
+  worker dev --data /var/tmp/shop --flows ./flows --http 127.0.0.1:8080`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVar(&d.data, "data", cli.DefaultDevDir, "`DIR` for all data")
+	f.IntVar(&d.postgresPort, "postgres-port", 0, "`PORT` of Postgres on 127.0.0.1; default: the last one, or any free one")
+	f.IntVar(&d.natsPort, "nats-port", 0, "`PORT` of NATS on 127.0.0.1; default: the last one, or any free one")
+	f.StringVar(&d.pgBin, "postgres-bin", "", "`DIR` with initdb and postgres; default: looked for")
+	f.BoolVar(&d.install, "install-postgres", false, "install Postgres with apt-get, as root, if it is missing")
+	f.BoolVar(&d.serversOnly, "servers-only", false, "run the servers alone: workers are other processes")
+	cli.FromEnv(f, "data", "postgres-port", "nats-port", "postgres-bin", "install-postgres", "servers-only")
+	o.define(f)
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
+		if _, err := cli.ReadEnv(cmd, s.Env); err != nil {
+			return err
+		}
+		if d.serversOnly && (o.flows != "" || o.http != "") {
+			return cli.Exitf(cli.CodeUsage, "--servers-only runs no worker: --flows and --http belong to the worker processes")
+		}
+		p, err := newProcess(o, s)
+		if err != nil {
+			return err
+		}
+		return p.dev(cmd.Context(), d, s.Out)
+	})
+	return cmd
+}
+
+// dev runs the servers and, unless they are wanted alone, the process on them.
+func (p *process) dev(ctx context.Context, d devOptions, out io.Writer) (err error) {
+	dir, err := filepath.Abs(d.data)
+	if err != nil {
+		return cli.Exit(cli.CodeUsage, err)
+	}
+	release, err := dev.Lock(dir)
+	if locked, ok := errors.AsType[*dev.LockedError](err); ok {
+		return cli.Exit(codeInUse, fmt.Errorf("another `worker dev` has the directory: %w", locked))
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	if err := cli.RemoveDevFile(dir); err != nil { // one that a kill left behind
+		return err
+	}
+	servers, err := startServers(ctx, dir, d, p.log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, servers.stop()) }()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go servers.watch(ctx, cancel)
+	ready := func(url string) error { return p.tellReady(out, dir, servers, url) }
+	defer func() { err = errors.Join(err, cli.RemoveDevFile(dir)) }()
+	if d.serversOnly {
+		if err := ready(""); err != nil {
+			return err
+		}
+		<-ctx.Done()
+	} else {
+		cfg := p.config()
+		cfg.Postgres, cfg.NATS, cfg.InProcess = servers.postgres.DSN(database), servers.nats.URL(), servers.nats
+		err = p.serve(ctx, cfg, ready)
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, errPostgresEnded) {
+		err = errors.Join(cause, err)
+	}
+	return err
+}
+
+// tellReady writes dev.json and says what to do next. The password is in the
+// file alone.
+func (p *process) tellReady(out io.Writer, dir string, s *servers, http string) error {
+	file := cli.DevFile{Postgres: s.postgres.DSN(database), NATS: s.nats.URL(), HTTP: http, PID: os.Getpid(), Space: p.opts.space}
+	if err := file.Write(dir); err != nil {
+		return err
+	}
+	flag := " --dev " + dir
+	if standard, err := filepath.Abs(cli.DefaultDevDir); err == nil && standard == dir {
+		flag = "" // quipu looks there by itself
+	}
+	fmt.Fprintf(out, "worker dev is ready. Data: %s\n  nats      %s\n  postgres  127.0.0.1:%d, see %s\n", dir, s.nats.URL(), s.postgresPort(), cli.DevPath(dir))
+	if http != "" {
+		fmt.Fprintf(out, "  http      %s\n", http)
+	}
+	fmt.Fprintf(out, "\nNext, in another terminal:\n")
+	if len(p.flows) == 0 {
+		fmt.Fprintf(out, "  quipu%s deploy examples/hello/hello.yaml\n  quipu%s start hello hello-1 --input '{\"name\": \"Ada\"}'\n  quipu%s wait hello-1\n", flag, flag, flag)
+	} else {
+		fmt.Fprintf(out, "  quipu%s flows\n  quipu%s start %s KEY --input @input.json\n  quipu%s ls\n", flag, flag, p.flows[0].flow.Name(), flag)
+	}
+	_, err := fmt.Fprintln(out, "\nCtrl-C stops it; the data stays.")
+	return err
+}

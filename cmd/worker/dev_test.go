@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
+	"github.com/quipu-journal/quipu/dev/devtest"
+)
+
+// running is a command in the background.
+type running struct {
+	t        *testing.T
+	stop     context.CancelFunc
+	done     chan int
+	out, err clitest.Buffer
+}
+
+func start(t *testing.T, env map[string]string, args ...string) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{t: t, stop: cancel, done: make(chan int, 1)}
+	go func() {
+		r.done <- run(ctx, args, cli.Streams{In: strings.NewReader(""), Out: &r.out, Err: &r.err, Env: clitest.Env(env)})
+	}()
+	t.Cleanup(func() { r.end() })
+	return r
+}
+
+// end stops the command and returns its exit code, the same every time.
+func (r *running) end() int {
+	r.stop()
+	code := <-r.done
+	r.done <- code
+	return code
+}
+
+// until waits for a condition, as long as the command runs.
+func (r *running) until(what string, ok func() bool) {
+	r.t.Helper()
+	deadline := time.After(2 * time.Minute)
+	for !ok() {
+		select {
+		case code := <-r.done:
+			r.done <- code
+			r.t.Fatalf("ended with %d before %s: %s", code, what, r.err.String())
+		case <-deadline:
+			r.t.Fatalf("%s did not come: %s", what, r.err.String())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// ready waits for dev.json.
+func (r *running) ready(dir string) cli.DevFile {
+	r.t.Helper()
+	r.until("dev.json", func() bool { _, err := os.Stat(cli.DevPath(dir)); return err == nil })
+	file, err := cli.ReadDevFile(dir)
+	require.NoError(r.t, err)
+	return file
+}
+
+// dataDir is a directory that Postgres's own user can pass, so that as root too the
+// cluster is in it and goes with it.
+func dataDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "quipu-worker-test-")
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(dir, 0o755))
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return filepath.Join(dir, "data")
+}
+
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	resp, err := client.Do(req)
+	require.NoError(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(text)
+}
+
+// runJob runs a job of the flow hello as a client.
+func runJob(t *testing.T, file cli.DevFile, key string) string {
+	t.Helper()
+	rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: file.Postgres, NATS: file.NATS, Space: file.Space, NoMigrate: true})
+	require.NoError(t, err)
+	defer rt.Close()
+	job, err := rt.Start(t.Context(), "hello", key, map[string]string{"name": "Ada"})
+	if _, already := errors.AsType[*quipu.ErrAlreadyStarted](err); !already {
+		require.NoError(t, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	out, err := rt.Wait(ctx, job)
+	require.NoError(t, err)
+	return string(out)
+}
+
+// TestDev: ready, refused for a second one, stopped, and there again.
+func TestDev(t *testing.T) {
+	t.Parallel()
+	flows := flowDir(t, "hello.yaml", version("1", "Hello,"))
+	data := dataDir(t)
+	first := start(t, nil, "dev", "--data", data, "--flows", flows, "--http", ":0")
+	file := first.ready(data)
+	require.Equal(t, os.Getpid(), file.PID)
+	require.JSONEq(t, `{"text":"Hello, Ada"}`, runJob(t, file, "one"))
+	for _, path := range []string{"/healthz", "/readyz"} {
+		status, text := get(t, file.HTTP+path)
+		require.Equal(t, http.StatusOK, status, text)
+	}
+	_, counted := get(t, file.HTTP+"/debug/counters")
+	require.Contains(t, counted, `"quipu.transitions`)
+	require.Contains(t, first.out.String(), "quipu --dev "+data+" start hello KEY")
+	require.NotContains(t, first.out.String()+first.err.String(), "postgres://quipu:", "no password is printed (4.5)")
+
+	second := clitest.Do(t, run, nil, "", "dev", "--data", data)
+	require.Equal(t, codeInUse, second.Code, second.Err)
+	require.Contains(t, second.Err, "another `worker dev` has the directory")
+	require.FileExists(t, cli.DevPath(data), "the second one leaves the first one's file")
+
+	require.Zero(t, first.end(), first.err.String())
+	require.NoFileExists(t, cli.DevPath(data))
+
+	require.NoError(t, file.Write(data)) // as a kill leaves it behind
+	again := start(t, map[string]string{"QUIPU_DATA": data, "QUIPU_FLOWS": flowDir(t, "h.yaml", version("2", "Bye,"))}, "dev")
+	again.until("ready", func() bool { return strings.Contains(again.out.String(), "is ready") })
+	next := again.ready(data)
+	require.Equal(t, file.Postgres, next.Postgres, "the same port and password")
+	require.Equal(t, file.NATS, next.NATS)
+	require.Empty(t, next.HTTP)
+	require.JSONEq(t, `{"text":"Hello, Ada"}`, runJob(t, next, "one"), "the first run's job")
+	require.JSONEq(t, `{"text":"Bye, Ada"}`, runJob(t, next, "two"), "the new version is active")
+	require.Zero(t, again.end(), again.err.String())
+}
+
+// TestPostgresEnds: worker dev does not go on without its database.
+func TestPostgresEnds(t *testing.T) {
+	t.Parallel()
+	data := dataDir(t)
+	servers := start(t, nil, "dev", "--data", data, "--servers-only")
+	servers.ready(data)
+	text, err := os.ReadFile(filepath.Join(data, "postgres", "data", "postmaster.pid"))
+	require.NoError(t, err)
+	first, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(first)
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGQUIT))
+	code := <-servers.done
+	servers.done <- code
+	require.Equal(t, cli.CodeFailed, code)
+	require.Contains(t, servers.err.String(), "ended by itself")
+	require.NoFileExists(t, cli.DevPath(data))
+}
+
+// TestServersOnly: workers are other processes.
+func TestServersOnly(t *testing.T) {
+	t.Parallel()
+	data := dataDir(t)
+	servers := start(t, nil, "dev", "--data", data, "--servers-only", "--space", "shop")
+	file := servers.ready(data)
+	require.Equal(t, "shop", file.Space)
+	env := map[string]string{
+		"QUIPU_POSTGRES": file.Postgres, "QUIPU_NATS": file.NATS, "QUIPU_SPACE": file.Space,
+		"QUIPU_FLOWS": flowDir(t, "hello.yaml", version("1", "Hello,")),
+	}
+	engine := start(t, env, "--roles", "engine", "--log", "json")
+	handlers := start(t, env, "--roles", "workers", "--name", "handlers")
+	engine.until("work", func() bool { return strings.Contains(engine.err.String(), `"msg":"takes work"`) })
+	handlers.until("work", func() bool { return strings.Contains(handlers.err.String(), `msg="takes work"`) })
+	require.JSONEq(t, `{"text":"Hello, Ada"}`, runJob(t, file, "one"))
+	require.Contains(t, engine.err.String(), `"msg":"preflight"`, "what was checked is printed (4.4)")
+	require.Zero(t, engine.end(), engine.err.String())
+	require.Zero(t, handlers.end(), handlers.err.String())
+	require.Contains(t, handlers.err.String(), "drained")
+	require.Zero(t, servers.end(), servers.err.String())
+}
+
+// TestPreflightRefuses_4_4: a database that would lose what it acknowledged.
+func TestPreflightRefuses_4_4(t *testing.T) {
+	t.Parallel()
+	dsn := devtest.Postgres(t) + "&synchronous_commit=off"
+	r := clitest.Do(t, run, nil, "", "--postgres", dsn, "--nats", devtest.NATS(t).URL())
+	require.Equal(t, codePreflight, r.Code, r.Err)
+	require.Contains(t, r.Err, "synchronous_commit")
+}
+
+// TestFlowVersions: a directory brings new versions and takes nothing back.
+func TestFlowVersions(t *testing.T) {
+	t.Parallel()
+	dsn, nats := devtest.Postgres(t), devtest.NATS(t).URL()
+	deploy := func(dir string, says string) {
+		t.Helper()
+		w := start(t, nil, "--postgres", dsn, "--nats", nats, "--flows", dir)
+		w.until(says, func() bool { return strings.Contains(w.err.String(), "takes work") })
+		require.Contains(t, w.err.String(), says)
+		require.Zero(t, w.end(), w.err.String())
+	}
+	one, two := flowDir(t, "h.yaml", version("1", "a")), flowDir(t, "h.yaml", version("2", "b"))
+	deploy(one, "flow=hello version=1 new=true")
+	deploy(two, "flow=hello version=2 new=true")
+	deploy(one, "active=2") // an old process restarts
+	r := clitest.Do(t, run, nil, "", "--postgres", dsn, "--nats", nats, "--flows", flowDir(t, "h.yaml", version("1", "changed")))
+	require.Equal(t, codeFlows, r.Code, r.Err)
+	require.Contains(t, r.Err, "give the changed flow a new version")
+}
+
+// TestServersAway: an error that says which one, not a hang.
+func TestServersAway(t *testing.T) {
+	t.Parallel()
+	r := clitest.Do(t, run, nil, "", "--postgres", "postgres://127.0.0.1:1/x", "--nats", devtest.NATS(t).URL())
+	require.Equal(t, cli.CodeFailed, r.Code, r.Err)
+	require.Contains(t, r.Err, "postgres")
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+)
+
+// Exit codes beside those of package cli.
+const (
+	codeFlows     = 3 // flows with faults, or a version that is deployed with other content
+	codePreflight = 4 // a setting would break the promise (4.4)
+	codeInUse     = 5 // another `worker dev` has the directory
+	codeDrain     = 6 // the drain did not end in time (T10)
+)
+
+const exitCodes = `Exit codes:
+
+- 0: ended by SIGTERM or SIGINT, drained
+- 1: a server is away, or the runtime failed
+- 2: flags or configuration
+- 3: a flow has faults, or its version is deployed with other content; every fault of every file is printed with its place, and then nothing is deployed
+- 4: preflight: a setting of Postgres or NATS would break the promise; each is named
+- 5: the directory is in use by another ` + "`worker dev`" + `
+- 6: the drain did not end in time; what was under way comes again elsewhere
+- 130: ended by SIGTERM or SIGINT before it took work
+
+A second SIGTERM or SIGINT ends the process at once.`
+
+func main() { cli.Main(run) }
+
+func run(ctx context.Context, args []string, s cli.Streams) int {
+	return cli.Execute(ctx, newCommand(s), args, s)
+}
+
+func newCommand(s cli.Streams) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "worker",
+		Short: "Take part in the work of a space",
+		Long: `Take part in the work of a space until SIGTERM or SIGINT: as an engine, which
+decides and commits, as a worker with the built-in handlers http, echo, sleep and
+fail, or as both.
+
+Before it starts it checks the servers and prints what it found; what would break
+the promise is refused. Flows below the flows directory (.yaml, .yml, .json) are
+deployed; a version that is new to the space becomes the one for new jobs, a
+version that was there already changes nothing.
+
+The HTTP server is for this machine alone: /healthz, /readyz, /debug/counters.
+Traces and metrics go to OTEL_EXPORTER_OTLP_ENDPOINT where that is set.
+
+` + exitCodes,
+		Example: `  worker --postgres postgres://quipu@db/quipu --nats nats://nats:4222 --space shop --flows ./flows
+  worker --roles workers --concurrency 200`,
+		Args: cobra.NoArgs,
+	}
+	o.define(cmd.Flags())
+	o.defineServers(cmd.Flags())
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
+		if _, err := cli.ReadEnv(cmd, s.Env); err != nil {
+			return err
+		}
+		p, err := newProcess(o, s)
+		if err != nil {
+			return err
+		}
+		return p.serve(cmd.Context(), p.config(), nil)
+	})
+	cmd.AddCommand(newDevCommand(s))
+	return cmd
+}

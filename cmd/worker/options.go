@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// options are the flags of worker and worker dev.
+type options struct {
+	postgres, nats, creds, nkey string // of worker alone
+
+	space, flows, http, log, level, name       string
+	roles                                      []string
+	lanes, concurrency, committers, maxBatch   int
+	resend, lease, ackWait, drain              time.Duration
+	stepwise, noFold, noMigrate, telemetryText bool
+}
+
+// defineServers are the flags of a worker that finds its servers running.
+func (o *options) defineServers(f *pflag.FlagSet) {
+	f.StringVar(&o.postgres, "postgres", "", "connection string of the database, as a `DSN`; required")
+	f.StringVar(&o.nats, "nats", "", "`URL` of the NATS servers, comma-separated; required")
+	f.StringVar(&o.creds, "nats-creds", "", "`FILE` with NATS credentials")
+	f.StringVar(&o.nkey, "nats-nkey", "", "`FILE` with an NKey seed")
+	f.BoolVar(&o.noMigrate, "no-migrate", false, "leave the schema alone: another role owns it")
+	cli.FromEnv(f, "postgres", "nats", "nats-creds", "nats-nkey", "no-migrate")
+}
+
+func (o *options) define(f *pflag.FlagSet) {
+	f.StringVar(&o.space, "space", quipu.DefaultSpace, "`NAME` of the space")
+	f.StringVar(&o.flows, "flows", "", "`DIR` with flows to deploy at start, searched with its subdirectories")
+	f.StringSliceVar(&o.roles, "roles", []string{string(quipu.RoleEngine), string(quipu.RoleWorkers)}, "what this process does, a `LIST` of engine and workers")
+	f.StringVar(&o.http, "http", "", "loopback `ADDRESS` of the HTTP server, such as 127.0.0.1:8080 or :8080; port 0 is any free one; default: none")
+	f.StringVar(&o.name, "name", "", "`NAME` of this process in the journal; default: host and process id")
+	f.IntVar(&o.concurrency, "concurrency", 0, "`N` handlers at a time, per topic; default: 64")
+	f.IntVar(&o.committers, "committers", 0, "`N` transactions at a time; default: 2")
+	f.IntVar(&o.maxBatch, "max-batch", 0, "`N` messages in a transaction at most; default: 500")
+	f.IntVar(&o.lanes, "lanes", 0, "`N` lanes of the space, the same in all its processes; default: 16")
+	f.DurationVar(&o.resend, "resend", 0, "`TIME` until a lost message is looked for; default: 5s")
+	f.DurationVar(&o.lease, "lease", 0, "`TIME` that a request stays with a worker that is not heard of; default: 30s")
+	f.DurationVar(&o.ackWait, "ack-wait", 0, "`TIME` until the message of a worker that is not heard of goes to another; default: 30s")
+	f.DurationVar(&o.drain, "drain", workers.DefaultDrain, "`TIME` that running handlers have at the end")
+	f.BoolVar(&o.stepwise, "stepwise", false, "commit at every mark")
+	f.BoolVar(&o.noFold, "no-fold", false, "do not fold children into the transaction of their parent")
+	f.StringVar(&o.log, "log", "text", "`FORMAT` of the log on standard error: text or json")
+	f.StringVar(&o.level, "log-level", "info", "least `LEVEL` that is logged: debug, info, warn or error")
+	f.BoolVar(&o.telemetryText, "trace-errors", false, "put the text of errors into spans; it may hold users' data")
+	cli.FromEnv(f, "space", "flows", "roles", "http", "name", "concurrency", "committers", "max-batch", "lanes",
+		"resend", "lease", "ack-wait", "drain", "stepwise", "no-fold", "log", "log-level", "trace-errors")
+}
+
+// logger writes to w as the flags say.
+func (o *options) logger(w io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.level)); err != nil {
+		return nil, cli.Exitf(cli.CodeUsage, "--log-level %.40q: use debug, info, warn or error", o.level)
+	}
+	with := &slog.HandlerOptions{Level: level}
+	switch o.log {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, with)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, with)), nil
+	}
+	return nil, cli.Exitf(cli.CodeUsage, "--log %.40q: use text or json", o.log)
+}
+
+// check reports every flag that cannot be used.
+func (o *options) check() error {
+	for _, r := range o.roles {
+		if !slices.Contains([]string{string(quipu.RoleEngine), string(quipu.RoleWorkers)}, r) {
+			return cli.Exitf(cli.CodeUsage, "--roles %.40q: use engine, workers, or both", r)
+		}
+	}
+	for name, n := range map[string]int{"concurrency": o.concurrency, "committers": o.committers, "max-batch": o.maxBatch, "lanes": o.lanes} {
+		if n < 0 {
+			return cli.Exitf(cli.CodeUsage, "--%s %d: use a number of 1 or more, or leave it out", name, n)
+		}
+	}
+	for name, d := range map[string]time.Duration{"resend": o.resend, "lease": o.lease, "ack-wait": o.ackWait, "drain": o.drain} {
+		if d < 0 {
+			return cli.Exitf(cli.CodeUsage, "--%s %s: use a positive time such as 10s", name, d)
+		}
+	}
+	if o.http == "" {
+		return nil
+	}
+	addr, err := loopbackOnly(o.http)
+	o.http = addr
+	return err
+}
+
+// loopbackOnly is the address with its host filled in. Nothing is served beyond
+// loopback without authentication (4.5).
+func loopbackOnly(addr string) (string, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", cli.Exit(cli.CodeUsage, fmt.Errorf("--http: %w: use an address such as 127.0.0.1:8080", err))
+	}
+	if host == "" || host == "localhost" {
+		host = "127.0.0.1"
+	}
+	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
+		return "", cli.Exitf(cli.CodeUsage, "--http %.80q: the HTTP server has no authentication and is for this machine alone: use 127.0.0.1:PORT", addr)
+	}
+	return net.JoinHostPort(host, port), nil
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	httpWait  = 10 * time.Second // to read a request
+	readyWait = 2 * time.Second  // for the database's answer in /readyz
+	stopWait  = 3 * time.Second  // for requests under way at the end
+)
+
+// page is the HTTP server of a process: /healthz says that it lives, /readyz
+// that it takes work and reaches the database.
+type page struct {
+	server *http.Server
+	url    string
+	done   chan error
+	// ready asks the database; nil as long as the process takes no work.
+	ready atomic.Pointer[func(context.Context) error]
+}
+
+// openPage listens on addr. Without an address it is nil, which all its methods
+// take.
+func openPage(ctx context.Context, addr string, counts http.Handler) (*page, error) {
+	if addr == "" {
+		return nil, nil
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("--http: %w", err)
+	}
+	p := &page{url: "http://" + l.Addr().String(), done: make(chan error, 1)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", p.readyz)
+	mux.Handle("GET /debug/counters", counts)
+	p.server = &http.Server{Handler: mux, ReadHeaderTimeout: httpWait, ReadTimeout: httpWait}
+	go func() {
+		err := p.server.Serve(l)
+		if errors.Is(err, http.ErrServerClosed) {
+			err = nil
+		}
+		p.done <- err
+	}()
+	return p, nil
+}
+
+// URL of the server, "" without one.
+func (p *page) URL() string {
+	if p == nil {
+		return ""
+	}
+	return p.url
+}
+
+// setReady says how to find out whether the process can work; nil: it takes no
+// work now.
+func (p *page) setReady(check func(context.Context) error) {
+	switch {
+	case p == nil:
+	case check == nil:
+		p.ready.Store(nil)
+	default:
+		p.ready.Store(&check)
+	}
+}
+
+func (p *page) readyz(w http.ResponseWriter, r *http.Request) {
+	check := p.ready.Load()
+	if check == nil {
+		say(w, http.StatusServiceUnavailable, "takes no work: starting or draining")
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), readyWait)
+	defer cancel()
+	if err := (*check)(ctx); err != nil {
+		say(w, http.StatusServiceUnavailable, "the database does not answer")
+		return
+	}
+	say(w, http.StatusOK, "ready")
+}
+
+func say(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text+"\n") // a caller that has gone is none of ours
+}
+
+func (p *page) close() error {
+	if p == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopWait)
+	defer cancel()
+	return errors.Join(p.server.Shutdown(ctx), <-p.done)
+}

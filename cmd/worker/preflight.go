@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/journal/postgres"
+	"github.com/quipu-journal/quipu/transport/nats"
+)
+
+// preflightNATS checks the server and the streams that are there, and prints
+// what it found (4.4). It has a connection of its own, since the runtime makes
+// the streams as soon as it has one.
+func (p *process) preflightNATS(ctx context.Context, cfg quipu.Config) error {
+	bus, err := nats.Open(ctx, nats.Config{
+		URL: cfg.NATS, Space: cfg.Space, Lanes: cfg.Lanes, InProcess: cfg.InProcess,
+		Credentials: cfg.Credentials, NKeySeed: cfg.NKeySeed, Name: "quipu-preflight", Log: p.log,
+	})
+	if err != nil {
+		return cli.Exit(cli.CodeUsage, err)
+	}
+	defer func() { _ = bus.Close() }()
+	report, err := bus.Preflight(ctx)
+	for _, problem := range report.Problems {
+		p.log.Error("preflight refuses", "server", "nats", "problem", problem)
+	}
+	for _, warning := range report.Warnings {
+		p.log.Warn("preflight warns", "server", "nats", "warning", warning)
+	}
+	if errors.Is(err, nats.ErrPreflight) {
+		return cli.Exit(codePreflight, err)
+	}
+	if err != nil {
+		return err
+	}
+	p.log.Info("preflight", "server", "nats", "version", report.ServerVersion, "max_payload", report.MaxPayload, "streams", len(report.Streams))
+	return nil
+}
+
+// preflightPostgres checks the settings and the schema, and prints what it found.
+func (p *process) preflightPostgres(ctx context.Context, rt *quipu.Runtime) error {
+	st, ok := rt.Store().(*postgres.Store)
+	if !ok {
+		return fmt.Errorf("no preflight for a store of type %T", rt.Store())
+	}
+	report, err := st.Preflight(ctx)
+	if report == nil {
+		return err
+	}
+	for _, warning := range report.Warnings {
+		p.log.Warn("preflight warns", "server", "postgres", "warning", warning)
+	}
+	if err != nil {
+		return cli.Exit(codePreflight, err)
+	}
+	p.log.Info("preflight", "server", "postgres", "version", report.Server, "checked", report.Facts)
+	return nil
+}

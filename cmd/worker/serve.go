@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/telemetry"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+const (
+	// drainSlack is what a drain may take beyond Config.Drain: handlers that
+	// ignore the end of their context, last commits and acks.
+	drainSlack = 15 * time.Second
+	// flushWait bounds the sending of the last spans.
+	flushWait = 5 * time.Second
+	// readyKey is a key that no job has: looking it up shows that the database
+	// answers.
+	readyKey = "\x7freadyz"
+)
+
+// process is one run of worker.
+type process struct {
+	opts  options
+	err   io.Writer
+	log   *slog.Logger
+	flows []flowFile
+	env   func(string) (string, bool)
+}
+
+// newProcess checks everything that can be checked without a server.
+func newProcess(o options, s cli.Streams) (*process, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	log, err := o.logger(s.Err)
+	if err != nil {
+		return nil, err
+	}
+	flows, err := readFlows(o.flows, s.Err)
+	if err != nil {
+		return nil, err
+	}
+	return &process{opts: o, err: s.Err, log: log, flows: flows, env: s.Env}, nil
+}
+
+// config is the runtime's, without the servers of worker dev.
+func (p *process) config() quipu.Config {
+	o := p.opts
+	reg := workers.New()
+	workers.RegisterBuiltins(reg)
+	cfg := quipu.Config{
+		Postgres: o.postgres, NATS: o.nats, Space: o.space, Credentials: o.creds, NKeySeed: o.nkey,
+		Workers: reg, Lanes: o.lanes, Concurrency: o.concurrency, Committers: o.committers, MaxBatch: o.maxBatch,
+		Resend: o.resend, Lease: o.lease, AckWait: o.ackWait, Drain: o.drain,
+		Stepwise: o.stepwise, NoFold: o.noFold, NoMigrate: o.noMigrate,
+		Name: o.name, Build: cli.Build(), Logger: p.log,
+	}
+	for _, r := range o.roles {
+		cfg.Roles = append(cfg.Roles, quipu.Role(r))
+	}
+	return cfg
+}
+
+// serve runs the process until ctx ends. ready is called, if not nil, when it
+// takes work.
+func (p *process) serve(ctx context.Context, cfg quipu.Config, ready func(url string) error) (err error) {
+	if cfg.Postgres == "" || cfg.NATS == "" {
+		return cli.Exitf(cli.CodeUsage, "--postgres (QUIPU_POSTGRES) and --nats (QUIPU_NATS) are required; `worker dev` brings both servers itself")
+	}
+	tel, flush, err := telemetry.New(ctx, telemetry.Config{
+		Service: "quipu-worker", Version: cfg.Build, Space: cfg.Space, Name: cfg.Name, ErrorText: p.opts.telemetryText,
+		Getenv: p.getenv, Logger: p.log,
+	})
+	if err != nil {
+		return cli.Exit(cli.CodeUsage, err)
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushWait)
+		defer cancel()
+		if e := flush(ctx); e != nil {
+			p.log.Warn("the last spans and metrics were not sent", "error", e)
+		}
+	}()
+	counts := newCounters(tel)
+	cfg.Observer = counts
+	page, err := openPage(ctx, p.opts.http, counts)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, page.close()) }()
+	return p.work(ctx, cfg, page, ready)
+}
+
+func (p *process) getenv(name string) string {
+	if p.env == nil {
+		return ""
+	}
+	value, _ := p.env(name)
+	return value
+}
+
+func (p *process) work(ctx context.Context, cfg quipu.Config, page *page, ready func(url string) error) error {
+	if err := p.preflightNATS(ctx, cfg); err != nil {
+		return err
+	}
+	rt, err := quipu.Open(ctx, cfg)
+	if errors.Is(err, quipu.ErrConfig) {
+		return cli.Exit(cli.CodeUsage, err)
+	}
+	if err != nil {
+		return err
+	}
+	defer rt.Close()
+	if err := p.preflightPostgres(ctx, rt); err != nil {
+		return err
+	}
+	if err := deployFlows(ctx, rt.Store(), p.flows, p.log); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	running := make(chan error, 1)
+	go func() { running <- rt.Run(ctx) }()
+	page.setReady(func(ctx context.Context) error {
+		_, err := rt.Find(ctx, readyKey)
+		if errors.Is(err, quipu.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	p.log.Info("takes work", "space", cfg.Space, "roles", p.opts.roles, "http", page.URL())
+	if ready != nil {
+		if err := ready(page.URL()); err != nil {
+			cancel()
+			return errors.Join(err, p.await(ctx, running, page))
+		}
+	}
+	return p.await(ctx, running, page)
+}
+
+// await waits for the end of ctx and then, in bounded time, for the drain (T10).
+func (p *process) await(ctx context.Context, running <-chan error, page *page) error {
+	select {
+	case err := <-running:
+		if ctx.Err() == nil && err == nil {
+			return errors.New("the runtime ended by itself")
+		}
+		return err
+	case <-ctx.Done():
+	}
+	page.setReady(nil)
+	p.log.Info("drains", "cause", context.Cause(ctx), "at_most", p.opts.drain+drainSlack)
+	timer := time.NewTimer(p.opts.drain + drainSlack)
+	defer timer.Stop()
+	select {
+	case err := <-running:
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return fmt.Errorf("drain: %w", err)
+		}
+		p.log.Info("drained")
+		return nil
+	case <-timer.C:
+		return cli.Exitf(codeDrain, "the drain did not end within %s: what is under way comes again elsewhere", p.opts.drain+drainSlack)
+	}
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/quipu-journal/quipu/dev"
+)
+
+// database is the one that worker dev uses.
+const database = "quipu"
+
+// portsFile remembers the ports in the data directory.
+const portsFile = "ports.json"
+
+// settings of a Postgres that shares a machine with everything else.
+var settings = map[string]string{"shared_buffers": "128MB", "max_connections": "200", "max_wal_size": "2GB"}
+
+var errPostgresEnded = errors.New("the private Postgres ended by itself; its log is postgres/postgres.log in the data directory")
+
+// servers are what worker dev brings.
+type servers struct {
+	nats     *dev.NATS
+	postgres *dev.Postgres
+}
+
+// ports are kept over restarts, so that clients find the servers again.
+type ports struct {
+	Postgres int `json:"postgres"`
+	NATS     int `json:"nats"`
+}
+
+// startServers runs both servers below dir. A port that was asked for must be
+// free; the last one is taken again if it is.
+func startServers(ctx context.Context, dir string, d devOptions, log *slog.Logger) (*servers, error) {
+	last := readPorts(dir)
+	pgPort, natsPort := d.postgresPort, d.natsPort
+	if pgPort == 0 {
+		pgPort = stillFree(ctx, last.Postgres)
+	}
+	if natsPort == 0 {
+		natsPort = stillFree(ctx, last.NATS)
+	}
+	n, err := dev.StartNATS(ctx, filepath.Join(dir, "nats"), dev.NATSOptions{Port: natsPort, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	pg, err := dev.StartPostgres(ctx, filepath.Join(dir, "postgres"), dev.PostgresOptions{
+		BinDir: d.pgBin, Install: d.install, Port: pgPort, Databases: []string{database}, Settings: settings,
+	})
+	if err != nil {
+		return nil, errors.Join(err, n.Shutdown())
+	}
+	s := &servers{nats: n, postgres: pg}
+	if err := s.keepPorts(dir); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	return s, nil
+}
+
+// stop ends both; the database goes last.
+func (s *servers) stop() error {
+	return errors.Join(s.nats.Shutdown(), s.postgres.Stop(dev.StopFast))
+}
+
+// watch cancels with errPostgresEnded when Postgres ends before ctx does.
+func (s *servers) watch(ctx context.Context, cancel context.CancelCauseFunc) {
+	select {
+	case <-ctx.Done():
+	case <-s.postgres.Exited():
+		cancel(errPostgresEnded)
+	}
+}
+
+// postgresPort is read from the connection string.
+func (s *servers) postgresPort() int { return portOf(s.postgres.DSN(database)) }
+
+func portOf(address string) int {
+	u, err := url.Parse(address)
+	if err != nil {
+		return 0
+	}
+	port, err := strconv.Atoi(u.Port())
+	if err != nil {
+		return 0
+	}
+	return port
+}
+
+func (s *servers) keepPorts(dir string) error {
+	text, err := json.Marshal(ports{Postgres: s.postgresPort(), NATS: portOf(s.nats.URL())})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, portsFile), append(text, '\n'), 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("keep the ports: %w", err)
+	}
+	return nil
+}
+
+// readPorts are the last ones; none if the file cannot be used: any free port
+// will do.
+func readPorts(dir string) ports {
+	var p ports
+	text, err := os.ReadFile(filepath.Join(dir, portsFile))
+	if err != nil || json.Unmarshal(text, &p) != nil {
+		return ports{}
+	}
+	return p
+}
+
+// stillFree is the port, or 0 if somebody else has it.
+func stillFree(ctx context.Context, port int) int {
+	if port <= 0 {
+		return 0
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return 0
+	}
+	_ = l.Close() // it was only a look
+	return port
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
+	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/observer"
+)
+
+func TestMain(m *testing.M) { devtest.Main(m) }
+
+func TestDocumented(t *testing.T) { clitest.Documented(t, newCommand(cli.Streams{})) }
+
+// hello is a flow of one step.
+const hello = `flow: hello
+version: "VERSION"
+activities:
+  start: {type: trigger}
+  greet: {type: worker, topic: echo, input: {text: "NOTE ${ start.output.name }"}}
+output: {text: "${ greet.output.text }"}
+transitions: {start: [greet]}
+`
+
+// flowDir is a directory with files, name and text in turn.
+func flowDir(t *testing.T, files ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for i := 0; i < len(files); i += 2 {
+		path := filepath.Join(dir, files[i])
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(files[i+1]), 0o644))
+	}
+	return dir
+}
+
+func version(v, note string) string {
+	return strings.NewReplacer("VERSION", v, "NOTE", note).Replace(hello)
+}
+
+// TestUsage: what can be known without a server is refused before one is asked.
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	servers := []string{"--postgres", "postgres://127.0.0.1:1/x", "--nats", "nats://127.0.0.1:1"}
+	for name, c := range map[string]struct {
+		args []string
+		env  map[string]string
+		said string
+	}{
+		"no servers":      {nil, nil, "QUIPU_POSTGRES"},
+		"role":            {append(servers, "--roles", "engine,cook"), nil, `"cook"`},
+		"beyond loopback": {append(servers, "--http", "0.0.0.0:8080"), nil, "for this machine alone"},
+		"no port":         {append(servers, "--http", "8080"), nil, "127.0.0.1:8080"},
+		"log":             {servers, map[string]string{"QUIPU_LOG": "xml"}, "text or json"},
+		"level":           {append(servers, "--log-level", "loud"), nil, "debug, info"},
+		"negative":        {append(servers, "--concurrency", "-1"), nil, "--concurrency -1"},
+		"negative time":   {append(servers, "--lease", "-1s"), nil, "--lease -1s"},
+		"variable":        {servers, map[string]string{"QUIPU_MAX_BATCH": "many"}, "QUIPU_MAX_BATCH"},
+		"no directory":    {append(servers, "--flows", filepath.Join(t.TempDir(), "none")), nil, "--flows"},
+		"argument":        {[]string{"now"}, nil, "unknown command"},
+		"space":           {append(servers, "--space", "Über"), nil, "Space"},
+		"servers only":    {[]string{"dev", "--servers-only", "--http", ":0"}, nil, "--servers-only"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := clitest.Do(t, run, c.env, "", c.args...)
+			require.Equal(t, cli.CodeUsage, r.Code, r.Err)
+			require.Contains(t, r.Err, c.said)
+		})
+	}
+}
+
+// TestFlowFaults: all faults of all files, with their places, and exit code 3.
+func TestFlowFaults(t *testing.T) {
+	t.Parallel()
+	dir := flowDir(t,
+		"a.yaml", "flow: a\nversion: \"1\"\nactivities:\n  start: {type: trigger, colour: red}\n  x: {type: worker}\n",
+		"sub/b.json", `{"flow": "b"`,
+		"sub/good.yml", version("1", "hi"),
+		"notes.txt", "not a flow",
+		".hidden/c.yaml", "no: flow",
+	)
+	r := clitest.Do(t, run, map[string]string{"QUIPU_FLOWS": dir, "QUIPU_POSTGRES": "postgres://127.0.0.1:1/x", "QUIPU_NATS": "nats://127.0.0.1:1"}, "")
+	require.Equal(t, codeFlows, r.Code, r.Err)
+	require.Contains(t, r.Err, filepath.Join(dir, "a.yaml")+":4:")
+	require.Contains(t, r.Err, "colour")
+	require.Contains(t, r.Err, filepath.Join(dir, "a.yaml")+":5:")
+	require.Contains(t, r.Err, filepath.Join(dir, "sub/b.json")+":1:")
+	require.Contains(t, r.Err, "2 of 3 flow files have faults; nothing was deployed")
+}
+
+func TestCounters(t *testing.T) {
+	t.Parallel()
+	c := newCounters(observer.Nop{})
+	c.Count("a", 1)
+	c.Count("a", 2)
+	c.Count("b", 1, "topic", "http", "outcome", "ok")
+	require.Equal(t, map[string]int64{"a": 3, "b{topic=http,outcome=ok}": 1}, c.n)
+	for i := range 2 * maxSeries {
+		c.Count("many", 1, "n", string(rune(0x4e00+i)))
+	}
+	require.Len(t, c.n, maxSeries+1, "past the limit the attributes are left out")
+	require.EqualValues(t, 2*maxSeries-(maxSeries-2), c.n["many"])
+}

@@ -1,0 +1,292 @@
+package journaltest
+
+import (
+	"bytes"
+	"errors"
+	"iter"
+	"slices"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+var audits = map[string]func(*bench){
+	"jobs come in the order of their ids":              auditJobs,
+	"an unknown job is not found":                      auditUnknown,
+	"the visitor's error is returned":                  auditError,
+	"what is stored is what the entries say (J1)":      auditStored,
+	"main chain first, then the effects, by seq (2.5)": auditOrder,
+}
+
+// audit reads jobs as a verifier does and holds tables to entries: chains
+// whole, hashes right, digits, semaphore and rows as the entries moved them (J1,
+// J8, J9).
+func (b *bench) audit(ids ...journal.JobID) {
+	b.Helper()
+	for _, id := range ids {
+		err := b.s.Audit(b.ctx(), id, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
+			f := newFold(b, s)
+			for r, err := range records {
+				if err != nil {
+					return err
+				}
+				f.record(&r)
+			}
+			f.compare()
+			return nil
+		})
+		require.NoError(b, err)
+	}
+}
+
+// chain decodes the entries of one chain.
+func (b *bench) chain(id journal.JobID, chain journal.GUID) []*journal.Entry {
+	b.Helper()
+	var out []*journal.Entry
+	err := b.s.Audit(b.ctx(), id, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
+		for r, err := range records {
+			if err != nil {
+				return err
+			}
+			if r.Chain == chain {
+				e, err := journal.Decode(r.Body)
+				require.NoError(b, err)
+				out = append(out, e)
+			}
+		}
+		return nil
+	})
+	require.NoError(b, err)
+	return out
+}
+
+// fold rebuilds a job from its entries.
+type fold struct {
+	b         *bench
+	s         *store.Stored
+	heads     map[journal.GUID]journal.Head
+	instances map[collation.InstanceKey]collation.ActivityLedger
+	receipts  map[journal.GUID]store.StoredReceipt
+	semaphore int64
+	open      map[journal.GUID]bool // dispatched and not ended
+	closes    int
+	effects   map[journal.Digest]store.EffectState
+}
+
+func newFold(b *bench, s *store.Stored) *fold {
+	return &fold{
+		b: b, s: s, heads: map[journal.GUID]journal.Head{},
+		instances: map[collation.InstanceKey]collation.ActivityLedger{}, receipts: map[journal.GUID]store.StoredReceipt{},
+		open: map[journal.GUID]bool{}, effects: map[journal.Digest]store.EffectState{},
+	}
+}
+
+// record checks one entry against the chain it continues and folds it.
+func (f *fold) record(r *journal.Record) {
+	f.b.Helper()
+	head, begun := f.heads[r.Chain]
+	if !begun {
+		head.Hash = journal.Genesis(f.s.Job.Space, f.s.Job.ID, f.s.Job.Generation, r.Chain)
+	}
+	require.Equal(f.b, f.s.Job.ID, r.Job)
+	require.Equal(f.b, head.Seq+1, r.Seq, "chain %s has a gap", r.Chain)
+	require.Equal(f.b, journal.Next(head.Hash, r.Body), r.Hash, "hash of entry %d of chain %s", r.Seq, r.Chain)
+	f.heads[r.Chain] = journal.Head{Seq: r.Seq, Hash: r.Hash}
+	e, err := journal.Decode(r.Body)
+	require.NoError(f.b, err)
+	require.Equal(f.b, r.Seq, e.Seq)
+	require.Equal(f.b, r.Chain, e.Chain)
+	require.Equal(f.b, f.s.Job.ID, e.Job)
+	require.Equal(f.b, f.s.Job.Generation, e.Generation)
+	require.Equal(f.b, f.s.Job.Space, e.Space)
+	if r.Chain == journal.MainChain {
+		f.entry(e)
+		return
+	}
+	switch e.Kind {
+	case journal.KindEffectStarted:
+		f.effects[e.Effect.Key] = store.EffectStarted
+	case journal.KindEffectCompleted:
+		f.effects[e.Effect.Key] = store.EffectCompleted
+	case journal.KindEffectFailed:
+		f.effects[e.Effect.Key] = store.EffectNotDone
+	default:
+		require.Failf(f.b, "wrong kind on a chain of effects", "%s", e.Kind)
+	}
+}
+
+// entry folds an entry of the main chain.
+func (f *fold) entry(e *journal.Entry) {
+	for _, m := range e.Ledgers {
+		key := collation.InstanceKey{Activity: m.Activity, DAD: collation.DAD(m.DAD)}
+		require.Equal(f.b, f.instances[key], collation.ActivityLedger(m.Before), "entry %d, %v", e.Seq, key)
+		f.instances[key] = collation.ActivityLedger(m.After)
+	}
+	for _, m := range e.Receipts {
+		old, known := f.receipts[m.GUID]
+		require.Equal(f.b, !known, m.New, "entry %d, receipt %s", e.Seq, m.GUID)
+		require.Equal(f.b, old.Ledger, collation.GUIDLedger(m.Before), "entry %d, receipt %s", e.Seq, m.GUID)
+		f.receipts[m.GUID] = store.StoredReceipt{Ledger: collation.GUIDLedger(m.After), Verdict: m.Verdict}
+	}
+	if e.Semaphore != nil {
+		require.Equal(f.b, f.semaphore, e.Semaphore.Before, "entry %d", e.Seq)
+		f.semaphore = e.Semaphore.After
+	}
+	if slices.Contains(e.Marks, journal.MarkClosed) {
+		f.closes++
+	}
+	for _, d := range e.Dispatched {
+		f.open[d.GUID] = true
+	}
+	for _, gone := range [][]journal.GUID{e.Ended, e.Withdrawn, e.Folded} {
+		for _, g := range gone {
+			require.True(f.b, f.open[g], "entry %d ends %s, which is not open", e.Seq, g)
+			delete(f.open, g)
+		}
+	}
+}
+
+// compare holds the tables to the fold.
+func (f *fold) compare() {
+	f.b.Helper()
+	require.Equal(f.b, f.heads[journal.MainChain], f.s.Job.Head)
+	require.Equal(f.b, f.instances, f.s.Instances)
+	require.Equal(f.b, f.receipts, f.s.Receipts)
+	require.Equal(f.b, f.semaphore, f.s.Job.Semaphore)
+	require.Len(f.b, f.s.Rows, len(f.open))
+	for g, row := range f.s.Rows {
+		require.True(f.b, f.open[g], "row %s has no origin", g)
+		require.Equal(f.b, f.heads[g], row.Effects, "head of the effects of %s (J8)", g)
+	}
+	require.Equal(f.b, f.s.Job.State.Closed(), f.closes == 1, "state %s with %d closes", f.s.Job.State, f.closes)
+	require.Len(f.b, f.s.Effects, len(f.effects))
+	for _, e := range f.s.Effects {
+		require.Equal(f.b, f.effects[e.Key], e.State, "effect %s", e.Name)
+	}
+	require.Equal(f.b, f.s.Job.Flow.Digest, f.s.FlowDigest)
+}
+
+func auditJobs(b *bench) {
+	none := slices.Collect(first(b.s.AuditJobs(b.ctx(), nil)))
+	require.Empty(b, none)
+	f := b.deploy(one)
+	var list []store.Start
+	for i := range 40 {
+		list = append(list, request(f, string(rune('A'+i)), `{}`))
+	}
+	out, err := b.s.Start(b.ctx(), list, b.mode)
+	require.NoError(b, err)
+	var ids []journal.JobID
+	for _, o := range out {
+		ids = append(ids, o.Job)
+	}
+	byID := func(x, y journal.JobID) int { return bytes.Compare(x[:], y[:]) }
+	sorted := slices.SortedFunc(slices.Values(ids), byID)
+	require.Equal(b, sorted, slices.Collect(first(b.s.AuditJobs(b.ctx(), nil))))
+	some := []journal.JobID{ids[5], ids[1], {1}, ids[9]}
+	want := slices.SortedFunc(slices.Values([]journal.JobID{ids[5], ids[1], ids[9]}), byID)
+	require.Equal(b, want, slices.Collect(first(b.s.AuditJobs(b.ctx(), some))))
+	for id, err := range b.s.AuditJobs(b.ctx(), nil) { // a reader may stop
+		require.NoError(b, err)
+		require.Equal(b, sorted[0], id)
+		break
+	}
+}
+
+// first drops the errors of a sequence that has none.
+func first(seq iter.Seq2[journal.JobID, error]) iter.Seq[journal.JobID] {
+	return func(yield func(journal.JobID) bool) {
+		for id, err := range seq {
+			if err != nil || !yield(id) {
+				return
+			}
+		}
+	}
+}
+
+func auditUnknown(b *bench) {
+	err := b.s.Audit(b.ctx(), journal.JobID{1}, func(*store.Stored, iter.Seq2[journal.Record, error]) error {
+		b.Error("nothing is there to visit")
+		return nil
+	})
+	require.ErrorIs(b, err, store.ErrNotFound)
+	space, err := b.s.Space(b.ctx())
+	require.NoError(b, err)
+	require.NotEmpty(b, space)
+}
+
+func auditError(b *bench) {
+	id := b.start(b.deploy(one), "k")
+	mine := errors.New("seen enough")
+	err := b.s.Audit(b.ctx(), id, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
+		for range records {
+			break
+		}
+		return mine
+	})
+	require.ErrorIs(b, err, mine)
+	b.audit(id)
+}
+
+func auditStored(b *bench) {
+	c := b.committer()
+	id := b.requested(c, fork, "k")
+	l := b.lease(b.row(id, journal.MessageRequest, "right"), "w")
+	b.startEffect(l, effect("pay", 0))
+	b.answer(c, id, "left", success(`1`))
+	v := b.view(id)
+	err := b.s.Audit(b.ctx(), id, func(s *store.Stored, _ iter.Seq2[journal.Record, error]) error {
+		require.Equal(b, v.JobSummary.Job, s.Job)
+		require.Len(b, s.Instances, len(v.Instances))
+		for _, i := range v.Instances {
+			require.Equal(b, i.Ledger, s.Instances[i.Key])
+		}
+		require.Len(b, s.Rows, len(v.Rows))
+		for _, r := range v.Rows {
+			require.Equal(b, r, s.Rows[r.GUID])
+		}
+		require.Len(b, s.Effects, 1)
+		require.Equal(b, store.EffectStarted, s.Effects[0].State)
+		require.Equal(b, store.StoredReceipt{Ledger: 11_000_000_000, Verdict: journal.VerdictHandled}, s.Receipts[id.Start()])
+		return nil
+	})
+	require.NoError(b, err)
+	b.audit(id)
+}
+
+func auditOrder(b *bench) {
+	c := b.committer()
+	id := b.requested(c, fork, "k")
+	for _, activity := range []string{"left", "right"} {
+		l := b.lease(b.row(id, journal.MessageRequest, activity), "w")
+		b.startEffect(l, effect(activity, 0))
+		b.finishEffect(l, completed(effect(activity, 0), `1`))
+		b.answer(c, id, activity, success(`1`))
+	}
+	var order []journal.Record
+	err := b.s.Audit(b.ctx(), id, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
+		for r, err := range records {
+			if err != nil {
+				return err
+			}
+			order = append(order, r)
+		}
+		return nil
+	})
+	require.NoError(b, err)
+	chains := 0
+	for i, r := range order {
+		if i == 0 || r.Chain != order[i-1].Chain {
+			chains++
+			require.Equal(b, int64(1), r.Seq, "a chain comes in one piece")
+			continue
+		}
+		require.Equal(b, order[i-1].Seq+1, r.Seq)
+	}
+	require.Equal(b, 3, chains)
+	require.Equal(b, journal.MainChain, order[0].Chain)
+	b.audit(id)
+}

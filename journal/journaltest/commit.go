@@ -1,0 +1,364 @@
+package journaltest
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+var commits = map[string]func(*bench){
+	"load after a commit is the state that was applied": commitLoad,
+	"a job from its start to its end":                   commitWhole,
+	"stepwise: the same digits and output (C11)":        func(b *bench) { b.mode.Stepwise = true; commitWhole(b) },
+	"folded: the same digits and output (C11)":          func(b *bench) { b.mode.Fold = true; commitWhole(b) },
+	"several messages of one job are one commit (J6)":   commitSeveral,
+	"batches of many sizes (J6)":                        commitBatches,
+	"a batch is whole or not at all (J6)":               commitAtomic,
+	"a session counts its commits (L1)":                 commitSession,
+	"a failed try keeps its row for the next turn (E7)": commitRetry,
+	"a failure closes the job and withdraws (C15)":      commitFailure,
+	"a stale message leaves a receipt of value 0 (1.7)": commitStale,
+	"a quarantined job is loaded as such (J1)":          commitQuarantine,
+}
+
+// commitLoad runs a job and compares, before every plan, what is loaded with
+// the state that the plans so far were applied to.
+func commitLoad(b *bench) {
+	c := b.committer()
+	id := b.start(b.deploy(fork), "k")
+	want := []*collation.Message{message(&b.view(id).Rows[0])}
+	instances := map[collation.InstanceKey]*collation.Instance{}
+	for len(want) > 0 {
+		m := want[0]
+		l, err := b.load(c, m)
+		require.NoError(b, err)
+		st := l.States[id]
+		ch, err := b.decide(c, st, m)
+		require.NoError(b, err)
+		require.NoError(b, c.Commit(b.ctx(), []store.Chained{ch}))
+		again, err := b.load(c, m)
+		require.NoError(b, err)
+		require.NoError(b, c.Rollback(b.ctx()))
+		got := again.States[id]
+		require.Equal(b, st.Job, got.Job)
+		require.Equal(b, st.Instances[collation.InstanceKey{Activity: m.Activity, DAD: m.DAD}],
+			got.Instances[collation.InstanceKey{Activity: m.Activity, DAD: m.DAD}])
+		require.Equal(b, st.Rows[m.Row], got.Rows[m.Row])
+		for key, i := range st.Instances {
+			instances[key] = i
+		}
+		if receipt := got.Receipts[m.GUID]; receipt != nil {
+			require.Equal(b, st.Receipts[m.GUID].Ledger, receipt.Ledger)
+		}
+		want = want[1:]
+		for _, r := range ch.Plan.Insert {
+			next := message(&r)
+			if r.Kind == journal.MessageRequest {
+				next = response(&r, success(`{"by":"`+r.Activity+`"}`))
+			}
+			want = append(want, next)
+		}
+	}
+	v := b.view(id)
+	require.True(b, v.Ended)
+	for _, i := range v.Instances {
+		require.Equal(b, *instances[i.Key], i.Instance)
+	}
+	b.audit(id)
+}
+
+func commitWhole(b *bench) {
+	c := b.committer()
+	id := b.requested(c, fork, "k")
+	require.Equal(b, int64(2), b.view(id).Semaphore, "C13")
+	b.answer(c, id, "right", success(`{"r":1}`))
+	require.Equal(b, int64(1), b.view(id).Semaphore)
+	b.answer(c, id, "left", success(`{"l":2}`))
+	next := b.row(id, journal.MessageRequest, "next")
+	require.JSONEq(b, `{"from":{"l":2}}`, string(next.Body))
+	ended, err := b.s.Ended(b.ctx(), []journal.JobID{id})
+	require.NoError(b, err)
+	require.Equal(b, map[journal.JobID]bool{id: false}, ended)
+	b.answer(c, id, "next", success(`null`))
+
+	v := b.view(id)
+	require.Equal(b, journal.JobCompleted, v.State)
+	require.Equal(b, collation.CodeOK, v.Code)
+	require.Zero(b, v.Semaphore)
+	require.Empty(b, v.Rows)
+	require.True(b, v.Ended)
+	require.Nil(b, v.Error)
+	require.GreaterOrEqual(b, v.Closed, v.Started)
+	require.JSONEq(b, `{"left":{"l":2},"right":{"r":1}}`, string(v.Output))
+	digits := map[string]string{}
+	for _, i := range v.Instances {
+		digits[i.Key.Activity+string(i.Key.DAD)] = i.Ledger.String()
+	}
+	require.Equal(b, map[string]string{
+		"start,0": "101100000000001", "left,0,0": "201100000000001",
+		"right,0,0": "201100000000001", "next,0,0,0": "201100000000001",
+	}, digits)
+	ended, err = b.s.Ended(b.ctx(), []journal.JobID{id})
+	require.NoError(b, err)
+	require.Equal(b, map[journal.JobID]bool{id: true}, ended)
+	b.audit(id)
+}
+
+// commitSeveral decides two responses and what they cause in one transaction.
+func commitSeveral(b *bench) {
+	c := b.committer()
+	id := b.requested(c, fork, "k")
+	left, right := b.row(id, journal.MessageRequest, "left"), b.row(id, journal.MessageRequest, "right")
+	ms := []*collation.Message{response(&left, success(`1`)), response(&right, success(`2`))}
+	l, err := b.load(c, ms...)
+	require.NoError(b, err)
+	var plans []store.Chained
+	for i := 0; i < len(ms); i++ {
+		ch, err := b.decide(c, l.States[id], ms[i])
+		require.NoError(b, err)
+		plans = append(plans, ch)
+		for _, r := range ch.Plan.Insert {
+			if r.Kind == journal.MessageLeg1 { // its receipt was not asked for, and a leg1 has none
+				l.States[id].Instances[collation.InstanceKey{Activity: r.Activity, DAD: r.DAD}] = nil
+				ms = append(ms, message(&r))
+			}
+		}
+	}
+	require.Len(b, plans, 3)
+	require.NoError(b, c.Commit(b.ctx(), plans))
+	require.Equal(b, l.States[id].Job, b.view(id).JobSummary.Job)
+	b.answer(c, id, "next", success(`3`))
+	require.Equal(b, journal.JobCompleted, b.view(id).State)
+	b.audit(id)
+}
+
+func commitBatches(b *bench) {
+	c := b.committer()
+	f := b.deploy(one)
+	for _, n := range []int{1, 3, 50, store.MaxBatch} {
+		var list []store.Start
+		for i := range n {
+			list = append(list, request(f, fmt.Sprintf("%d of %d", i, n), `{"n":1}`))
+		}
+		out, err := b.s.Start(b.ctx(), list, b.mode)
+		require.NoError(b, err)
+		var ms []*collation.Message
+		for _, o := range out {
+			ms = append(ms, message(&o.Row.Row))
+		}
+		for len(ms) > 0 {
+			ms = b.batch(c, ms)
+		}
+		ids := make([]journal.JobID, n)
+		for i, o := range out {
+			ids[i] = o.Job
+		}
+		ended, err := b.s.Ended(b.ctx(), ids)
+		require.NoError(b, err)
+		require.Len(b, ended, n)
+		for _, id := range ids {
+			require.True(b, ended[id])
+		}
+		b.audit(ids[0], ids[n/2], ids[n-1])
+	}
+}
+
+// batch carries messages of different jobs in one transaction, and gives those
+// that they cause.
+func (b *bench) batch(c store.Committer, ms []*collation.Message) []*collation.Message {
+	b.Helper()
+	l, err := b.load(c, ms...)
+	require.NoError(b, err)
+	var plans []store.Chained
+	var next []*collation.Message
+	for _, m := range ms {
+		ch, err := b.decide(c, l.States[m.Job], m)
+		require.NoError(b, err)
+		plans = append(plans, ch)
+		for _, r := range ch.Plan.Insert {
+			if r.Kind == journal.MessageRequest {
+				next = append(next, response(&r, success(`{}`)))
+			} else {
+				next = append(next, message(&r))
+			}
+		}
+	}
+	require.NoError(b, c.Commit(b.ctx(), plans))
+	return next
+}
+
+func commitAtomic(b *bench) {
+	c := b.committer()
+	f := b.deploy(one)
+	var ms []*collation.Message
+	var before []*store.JobView
+	for i := range 5 {
+		id := b.start(f, fmt.Sprint(i))
+		before = append(before, b.view(id))
+		ms = append(ms, message(&before[i].Rows[0]))
+	}
+	for poisoned := range ms {
+		l, err := b.load(c, ms...)
+		require.NoError(b, err)
+		var plans []store.Chained
+		for i, m := range ms {
+			ch, err := b.decide(c, l.States[m.Job], m)
+			require.NoError(b, err)
+			if i == poisoned {
+				ch.Plan.Delete = append(ch.Plan.Delete, journal.GUID{1})
+			}
+			plans = append(plans, ch)
+		}
+		require.ErrorIs(b, c.Commit(b.ctx(), plans), store.ErrLost)
+		for i := range ms {
+			require.Equal(b, before[i], b.view(before[i].ID), "job %d of a batch with message %d lost", i, poisoned)
+		}
+	}
+	b.batch(c, ms)
+}
+
+func commitSession(b *bench) {
+	c, d := b.committer(), b.committer()
+	s1, seq := c.Session()
+	require.Zero(b, seq)
+	s2, _ := d.Session()
+	require.NotEqual(b, s1, s2)
+	id := b.start(b.deploy(one), "k")
+	for i := range 2 {
+		for _, r := range b.view(id).Rows {
+			b.must(c, message(&r))
+		}
+		s, seq := c.Session()
+		require.Equal(b, s1, s)
+		require.Equal(b, int64(i+1), seq)
+	}
+	n, err := b.s.Prune(b.ctx(), 100)
+	require.NoError(b, err)
+	require.Zero(b, n, "the markers of living sessions stay (J4)")
+}
+
+func commitRetry(b *bench) {
+	c := b.committer()
+	id := b.requested(c, one, "k")
+	first := b.row(id, journal.MessageRequest, "work")
+	require.Equal(b, 1, first.Turn)
+	b.answer(c, id, "work", failure(journal.ResponseFailedTry, "no"))
+	second := b.row(id, journal.MessageRequest, "work")
+	require.Equal(b, first.GUID, second.GUID)
+	require.Equal(b, 2, second.Turn)
+	require.Equal(b, 2, second.Try)
+	require.Greater(b, second.NextAt, second.PublishedAt)
+	require.Equal(b, first.Body, second.Body)
+	p, err := b.handle(c, response(&first, success(`{}`)))
+	require.NoError(b, err)
+	require.Equal(b, collation.Settled, p.Outcome, "the first turn was answered")
+	b.answer(c, id, "work", failure(journal.ResponseSuspended, ""))
+	third := b.row(id, journal.MessageRequest, "work")
+	require.Equal(b, 3, third.Turn)
+	require.Equal(b, 2, third.Try, "a suspension is no try")
+	require.Equal(b, collation.Never, third.NextAt)
+	b.answer(c, id, "work", success(`"done"`))
+	v := b.view(id)
+	require.JSONEq(b, `{"got":"done"}`, string(v.Output))
+	require.Equal(b, "201100000000003", v.Instances[1].Ledger.String())
+	b.audit(id)
+}
+
+func commitFailure(b *bench) {
+	c := b.committer()
+	id := b.requested(c, fork, "k")
+	b.answer(c, id, "left", failure(journal.ResponseTerminal, "declined"))
+	v := b.view(id)
+	require.Equal(b, journal.JobFailed, v.State)
+	require.Equal(b, collation.CodeInternal, v.Code)
+	require.Equal(b, "declined", v.Error.Message)
+	require.Zero(b, v.Semaphore)
+	require.Empty(b, v.Rows, "the other branch is withdrawn")
+	require.True(b, v.Ended)
+	b.audit(id)
+}
+
+func commitStale(b *bench) {
+	c := b.committer()
+	id := b.requested(c, one, "k")
+	r := b.row(id, journal.MessageRequest, "work")
+	l, err := b.load(c, response(&r, nil))
+	require.NoError(b, err)
+	p := handmade(l.States[id], response(&r, nil))
+	g := journal.GUID{6: 0x80, 8: 0x80, 15: 1}
+	p.Entry.Kind, p.Entry.Operator = journal.KindStale, nil
+	p.Receipt = &collation.ReceiptWrite{GUID: g, New: true, Verdict: journal.VerdictStale, Seq: p.Entry.Seq}
+	p.Entry.Receipts = []journal.ReceiptMove{{GUID: g, New: true, Verdict: journal.VerdictStale}}
+	require.NoError(b, c.Commit(b.ctx(), []store.Chained{store.Chain(&l.States[id].Job, p)}))
+	l, err = c.Load(b.ctx(), []store.Want{{Job: id, Receipt: g}}, true)
+	require.NoError(b, err)
+	require.Equal(b, &collation.Receipt{Verdict: journal.VerdictStale, Seq: p.Entry.Seq}, l.States[id].Receipts[g])
+	require.NoError(b, c.Rollback(b.ctx()))
+	b.audit(id)
+}
+
+func commitQuarantine(b *bench) {
+	c := b.committer()
+	f := b.deploy(one)
+	id := b.start(f, "k")
+	m := message(&b.view(id).Rows[0])
+	l, err := b.load(c, m)
+	require.NoError(b, err)
+	st := l.States[id]
+	p := collation.Quarantine(st, m, b.mode, fmt.Errorf("a digit is wrong"))
+	require.NoError(b, c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)}))
+	require.Equal(b, journal.JobQuarantined, b.view(id).State)
+	due, _, err := b.s.Due(b.ctx(), 10)
+	require.NoError(b, err)
+	require.Empty(b, due, "the sweeper leaves a quarantined job alone (C16)")
+	p, err = b.handle(c, m)
+	require.NoError(b, err)
+	require.Equal(b, collation.Quarantined, p.Outcome)
+	b.audit(id)
+}
+
+func loadResults(b *bench) {
+	c := b.committer()
+	id := b.requested(c, fork, "k")
+	b.answer(c, id, "left", success(`{"x":1.5}`))
+	keys := map[string]collation.InstanceKey{
+		"start": {Activity: "start", DAD: ",0"}, "left": {Activity: "left", DAD: ",0,0"},
+		"right": {Activity: "right", DAD: ",0,0"}, "other": {Activity: "left", DAD: ",0,1"},
+	}
+	l, err := c.Load(b.ctx(), []store.Want{{Job: id, Results: []collation.InstanceKey{
+		keys["start"], keys["left"], keys["right"], keys["other"],
+	}}}, true)
+	require.NoError(b, err)
+	require.NoError(b, c.Rollback(b.ctx()))
+	require.Equal(b, map[collation.InstanceKey]*flow.Result{
+		keys["start"]: {Ran: true, Code: collation.CodeOK, Output: []byte(`{"n":7}`)},
+		keys["left"]:  {Ran: true, Code: collation.CodeOK, Output: []byte(`{"x":1.5}`)},
+		keys["right"]: nil, // asked for its answer, which has not come
+		keys["other"]: nil,
+	}, l.States[id].Results)
+	b.audit(id)
+}
+
+func loadPayload(b *bench) {
+	c := b.committer()
+	id := b.requested(c, one, "k")
+	body := []byte(`{"large":"` + strings.Repeat("x", 300<<10) + `"}`)
+	digest := journal.Digest(sha256.Sum256(body))
+	require.NoError(b, b.s.PutPayload(b.ctx(), id, digest, body))
+	require.NoError(b, b.s.PutPayload(b.ctx(), id, digest, body), "stored once")
+	b.answer(c, id, "work", &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Ref: digest})
+	require.Equal(b, `{"got":`+string(body)+`}`, string(b.view(id).Output))
+	key := collation.InstanceKey{Activity: "work", DAD: ",0,0"}
+	l, err := c.Load(b.ctx(), []store.Want{{Job: id, Results: []collation.InstanceKey{key}}}, true)
+	require.NoError(b, err)
+	require.NoError(b, c.Rollback(b.ctx()))
+	require.Equal(b, string(body), string(l.States[id].Results[key].Output))
+	b.audit(id)
+}

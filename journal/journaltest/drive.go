@@ -1,0 +1,208 @@
+package journaltest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// message is the message that a row licenses.
+func message(r *collation.Row) *collation.Message {
+	m := &collation.Message{
+		Kind: r.Kind, Job: r.Job, GUID: r.GUID, Row: r.GUID, Activity: r.Activity, DAD: r.DAD, Turn: r.Turn,
+	}
+	if r.Kind == journal.MessageAnswer {
+		m.GUID = r.Answers()
+	}
+	return m
+}
+
+// response is a worker's response to a request.
+func response(r *collation.Row, with *journal.Response) *collation.Message {
+	return &collation.Message{
+		Kind: journal.MessageResponse, Job: r.Job, GUID: collation.ResponseGUID(r.GUID, r.Turn), Row: r.GUID,
+		Activity: r.Activity, DAD: r.DAD, Turn: r.Turn, Response: with,
+	}
+}
+
+func success(output string) *journal.Response {
+	return &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: []byte(output)}
+}
+
+func failure(kind journal.ResponseKind, text string) *journal.Response {
+	return &journal.Response{
+		Kind: kind, Code: collation.CodeInternal, Error: &journal.Failure{Class: "error", Message: text},
+	}
+}
+
+func (b *bench) want(m *collation.Message) store.Want {
+	return store.Want{
+		Job: m.Job, Receipt: m.GUID, Row: m.Row,
+		Instances: []collation.InstanceKey{{Activity: m.Activity, DAD: m.DAD}},
+	}
+}
+
+// load opens a transaction for messages and waits for their jobs.
+func (b *bench) load(c store.Committer, ms ...*collation.Message) (*store.Loaded, error) {
+	wants := make([]store.Want, len(ms))
+	for i, m := range ms {
+		wants[i] = b.want(m)
+	}
+	l, err := c.Load(b.ctx(), wants, true)
+	if err != nil {
+		return nil, err
+	}
+	for _, st := range l.States {
+		st.Flow = b.flows[st.Job.Flow.Name+" "+st.Job.Flow.Version]
+	}
+	return l, nil
+}
+
+// plan steps a message against its loaded state and loads what it misses.
+func (b *bench) plan(c store.Committer, st *collation.State, m *collation.Message) (*collation.Plan, error) {
+	if row := st.Rows[m.Row]; m.Kind == journal.MessageAnswer && row != nil && m.Response == nil {
+		body, err := wire.Decode[wire.Response](row.Body)
+		if err != nil {
+			return nil, err
+		}
+		if m.Response, err = body.Journal(); err != nil {
+			return nil, err
+		}
+	}
+	for range 10 {
+		p, need := collation.Step(st, m, b.mode)
+		if need == nil {
+			return p, nil
+		}
+		if err := c.More(b.ctx(), map[journal.JobID]*collation.Need{m.Job: need}); err != nil {
+			return nil, err
+		}
+	}
+	return nil, errors.New("ten loads did not satisfy Step")
+}
+
+// decide plans a message, chains its entry and applies the plan to the state.
+func (b *bench) decide(c store.Committer, st *collation.State, m *collation.Message) (store.Chained, error) {
+	p, err := b.plan(c, st, m)
+	if err != nil {
+		return store.Chained{}, err
+	}
+	ch := store.Chain(&st.Job, p)
+	st.Apply(p)
+	return ch, nil
+}
+
+// handle carries one message to its end, as the engine does: a lost
+// test-and-set is decided again. It returns the last plan.
+func (b *bench) handle(c store.Committer, m *collation.Message) (*collation.Plan, error) {
+	for range 100 {
+		p, err := b.once(c, m)
+		switch {
+		case errors.Is(err, store.ErrLost):
+		case err != nil:
+			return nil, err
+		case p.Done:
+			return p, nil
+		default:
+			m.Entered = m.Kind == journal.MessageLeg1
+		}
+	}
+	return nil, fmt.Errorf("message %s came to no end", m.GUID)
+}
+
+// once decides and commits one plan of a message.
+func (b *bench) once(c store.Committer, m *collation.Message) (*collation.Plan, error) {
+	l, err := b.load(c, m)
+	if err != nil {
+		return nil, err
+	}
+	if l.States[m.Job] == nil {
+		return nil, errors.Join(fmt.Errorf("job %s was not loaded", m.Job), c.Rollback(b.ctx()))
+	}
+	ch, err := b.decide(c, l.States[m.Job], m)
+	if err != nil {
+		return nil, errors.Join(err, c.Rollback(b.ctx()))
+	}
+	return ch.Plan, c.Commit(b.ctx(), []store.Chained{ch})
+}
+
+// must is handle for a message that must be handled.
+func (b *bench) must(c store.Committer, m *collation.Message) *collation.Plan {
+	b.Helper()
+	p, err := b.handle(c, m)
+	require.NoError(b, err)
+	require.Equal(b, collation.Handled, p.Outcome, "%s to %s", m.Kind, m.Activity)
+	return p
+}
+
+// run handles the engine's rows of a job until only requests, or none, are
+// left.
+func (b *bench) run(c store.Committer, id journal.JobID) {
+	b.Helper()
+	for range 1000 {
+		idle := true
+		for _, r := range b.view(id).Rows {
+			if r.Kind != journal.MessageRequest && r.Held == "" {
+				b.must(c, message(&r))
+				idle = false
+				break
+			}
+		}
+		if idle {
+			return
+		}
+	}
+	require.Fail(b, "the job's rows do not end")
+}
+
+// requested starts a job of the flow and runs it to its requests.
+func (b *bench) requested(c store.Committer, src, key string) journal.JobID {
+	b.Helper()
+	id := b.start(b.deploy(src), key)
+	b.run(c, id)
+	return id
+}
+
+// answer gives a worker's response to the request of an activity, and runs on.
+func (b *bench) answer(c store.Committer, id journal.JobID, activity string, with *journal.Response) {
+	b.Helper()
+	r := b.row(id, journal.MessageRequest, activity)
+	b.must(c, response(&r, with))
+	b.run(c, id)
+}
+
+// handmade is a plan that changes nothing but the chain: cases add to it.
+func handmade(st *collation.State, m *collation.Message) *collation.Plan {
+	return &collation.Plan{
+		Job: st.Job.ID, Message: m.GUID, Outcome: collation.Handled, Done: true,
+		Semaphore: journal.SemaphoreMove{Before: st.Job.Semaphore, After: st.Job.Semaphore},
+		Entry: &journal.Entry{
+			Space: st.Job.Space, Job: st.Job.ID, Generation: st.Job.Generation, Seq: st.Job.Head.Seq + 1,
+			Kind: journal.KindOperator, GUID: m.GUID, Activity: m.Activity, DAD: string(m.DAD), Time: int64(st.Now),
+			Operator: &journal.Operator{Action: "suite", Who: "suite"},
+		},
+	}
+}
+
+// rewrite replaces one row of a job by hand.
+func (b *bench) rewrite(c store.Committer, id journal.JobID, r collation.Row, change func(*collation.Row, collation.Micros)) {
+	b.Helper()
+	m := message(&r)
+	l, err := b.load(c, m)
+	require.NoError(b, err)
+	st := l.States[id]
+	p := handmade(st, m)
+	row := *st.Rows[r.GUID]
+	change(&row, l.Now)
+	p.Update = []collation.Row{row}
+	p.Entry.Updated = []journal.Updated{{
+		GUID: row.GUID, Kind: row.Kind, Turn: row.Turn, Try: row.Try, NextAt: int64(row.NextAt), Held: row.Held,
+	}}
+	require.NoError(b, c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)}))
+}

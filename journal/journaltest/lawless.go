@@ -1,0 +1,153 @@
+package journaltest
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+var lawless = map[string]func(*bench){
+	"a plan against the laws is refused whole (C3, C4, C14)": lawlessPlans,
+	"a carry is no increment (C4)":                           lawlessCarry,
+	"a finished instance does not go back (C1)":              lawlessBack,
+}
+
+const (
+	snapshot = collation.GUIDLedger(100_000_000_000)
+	marker2  = collation.GUIDLedger(20_000_000_000)
+)
+
+// unlawful are changes of a lawful plan: the start message of a job, with
+// semaphore 1 → 1, receipt 000010000000000 → 000011000000000.
+var unlawful = map[string]func(p *collation.Plan){
+	"head behind (J8)":              func(p *collation.Plan) { p.Entry.Seq-- },
+	"head ahead (J8)":               func(p *collation.Plan) { p.Entry.Seq++ },
+	"receipt from another value":    func(p *collation.Plan) { p.Receipt.Before = 0 },
+	"receipt that exists, as new":   func(p *collation.Plan) { p.Receipt.New = true },
+	"receipt that does not exist":   func(p *collation.Plan) { p.Receipt.GUID = journal.GUID{1} },
+	"marker digit 2":                func(p *collation.Plan) { p.Receipt.After = marker2 },
+	"receipt that shrinks":          func(p *collation.Plan) { p.Receipt.After = 0 },
+	"other ordinal (C6)":            func(p *collation.Plan) { p.Receipt.After++ },
+	"step 3 without snapshot":       func(p *collation.Plan) { p.Receipt.After = 11_100_000_000 },
+	"positions 1–3 of a receipt":    func(p *collation.Plan) { p.Receipt.After += 1_000_000_000_000 },
+	"semaphore from another value":  func(p *collation.Plan) { p.Semaphore = journal.SemaphoreMove{Before: 2, After: 2} },
+	"semaphore below zero (C13)":    func(p *collation.Plan) { p.Semaphore.After = -1 },
+	"a close that is not predicted": func(p *collation.Plan) { p.Semaphore.After = 0 },
+	"a predicted close that is none": func(p *collation.Plan) {
+		p.Receipt.After, p.Receipt.Closes = p.Receipt.After+snapshot, true
+		p.Close, p.NewState = &journal.Close{State: journal.JobCompleted, Code: collation.CodeOK}, journal.JobCompleted
+	},
+	"row that exists":  func(p *collation.Plan) { p.Insert = append(p.Insert, collation.Row{GUID: p.Job.Start(), Job: p.Job}) },
+	"row that is gone": func(p *collation.Plan) { p.Delete = append(p.Delete, journal.GUID{1}) },
+	"update of a row that is gone": func(p *collation.Plan) {
+		p.Update = append(p.Update, collation.Row{GUID: journal.GUID{1}, Job: p.Job, Kind: journal.MessageRequest})
+	},
+	"instance that exists, as new": ledger(",0", true, 0, collation.TriggerBorn),
+	"instance that does not exist": ledger(",0,0", false, 0, 1_000_000_000_000),
+	"instance from another value":  ledger(",0", false, 1_100_000_000_000, 101_100_000_000_002),
+	"Leg1 complete without entry":  ledger(",0,0", true, 0, 100_000_000_000),
+	"Leg1 complete twice":          ledger(",0,0", true, 0, 1_200_000_000_000),
+	"finalized without Leg1":       ledger(",0,0", true, 0, 201_000_000_000_000),
+	"state 3":                      ledger(",0,0", true, 0, 301_100_000_000_000),
+	"trigger entered twice":        ledger(",0,0", true, 0, 102_100_000_000_001),
+	"arrivals without a join":      ledger(",0,0", true, 0, 1_100_100_000_000),
+	"join taken without a join":    ledger(",0,0", true, 0, 1_110_000_000_000),
+	"16 digits":                    ledger(",0,0", true, 0, 1_001_100_000_000_000),
+	"below zero":                   ledger(",0,0", true, 0, -1),
+	"trigger that changes state":   ledger(",0", false, collation.TriggerBorn, 201_100_000_000_001),
+}
+
+// ledger adds a write of an instance to a plan.
+func ledger(dad collation.DAD, fresh bool, before, after collation.ActivityLedger) func(*collation.Plan) {
+	return func(p *collation.Plan) {
+		key := collation.InstanceKey{Activity: "start", DAD: dad}
+		p.Ledgers = append(p.Ledgers, collation.LedgerWrite{Key: key, New: fresh, Before: before, After: after})
+	}
+}
+
+func lawlessPlans(b *bench) {
+	c := b.committer()
+	f := b.deploy(one)
+	for name, spoil := range unlawful {
+		id := b.start(f, name)
+		before := b.view(id)
+		m := message(&before.Rows[0])
+		l, err := b.load(c, m)
+		require.NoError(b, err)
+		st := l.States[id]
+		p, err := b.plan(c, st, m)
+		require.NoError(b, err)
+		spoil(p)
+		err = c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)})
+		require.Error(b, err, name)
+		requireOneOf(b, err, store.ErrLost, store.ErrRejected)
+		require.Equal(b, before, b.view(id), "%s: nothing is written", name)
+		b.must(c, m)
+		b.audit(id)
+	}
+}
+
+// lawlessCarry brings an instance to its ceiling by hand and adds one to it.
+func lawlessCarry(b *bench) {
+	c := b.committer()
+	id := b.start(b.deploy(one), "k")
+	m := message(&b.view(id).Rows[0])
+	key := collation.InstanceKey{Activity: "work", DAD: ",0,0"}
+	for _, move := range []struct {
+		lawful bool
+		write  collation.LedgerWrite
+	}{
+		{true, collation.LedgerWrite{New: true, After: 89_000_000_000_000}},
+		{false, collation.LedgerWrite{Before: 89_000_000_000_000, After: 89_200_000_000_000}},
+		{true, collation.LedgerWrite{Before: 89_000_000_000_000, After: 99_000_000_000_000}},
+		{false, collation.LedgerWrite{Before: 99_000_000_000_000, After: 100_000_000_000_000}},
+		{true, collation.LedgerWrite{Before: 99_000_000_000_000, After: 99_100_000_000_000}},
+		{true, collation.LedgerWrite{Before: 99_100_000_000_000, After: 99_100_099_999_999}},
+		{false, collation.LedgerWrite{Before: 99_100_099_999_999, After: 99_100_100_000_000}},
+		{false, collation.LedgerWrite{Before: 99_100_099_999_999, After: 199_100_099_999_999}},
+		{true, collation.LedgerWrite{Before: 99_100_099_999_999, After: 299_100_099_999_999}},
+	} {
+		move.write.Key = key
+		err := b.move(c, m, move.write)
+		if move.lawful {
+			require.NoError(b, err, "%s → %s", move.write.Before, move.write.After)
+			continue
+		}
+		requireOneOf(b, err, store.ErrLost, store.ErrRejected)
+	}
+	b.audit(id)
+}
+
+// move writes one ledger by hand.
+func (b *bench) move(c store.Committer, m *collation.Message, w collation.LedgerWrite) error {
+	b.Helper()
+	l, err := b.load(c, m)
+	require.NoError(b, err)
+	st := l.States[m.Job]
+	p := handmade(st, m)
+	p.Ledgers = []collation.LedgerWrite{w}
+	p.Entry.Ledgers = []journal.LedgerMove{{
+		Activity: w.Key.Activity, DAD: string(w.Key.DAD), Before: journal.Ledger(w.Before), After: journal.Ledger(w.After),
+	}}
+	return c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)})
+}
+
+func lawlessBack(b *bench) {
+	c := b.committer()
+	id := b.requested(c, fork, "k")
+	b.answer(c, id, "right", success(`1`))
+	m := message(&b.view(id).Rows[0])
+	done := collation.ActivityLedger(201_100_000_000_001)
+	for _, after := range []collation.ActivityLedger{
+		1_100_000_000_001, 201_100_000_000_000, 201_000_000_000_001, 200_100_000_000_001, 101_100_000_000_001, 0,
+	} {
+		err := b.move(c, m, collation.LedgerWrite{
+			Key: collation.InstanceKey{Activity: "right", DAD: ",0,0"}, Before: done, After: after,
+		})
+		require.Error(b, err, "%s → %s", done, after)
+		requireOneOf(b, err, store.ErrLost, store.ErrRejected)
+	}
+	b.audit(id)
+}

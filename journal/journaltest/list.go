@@ -1,0 +1,217 @@
+package journaltest
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+var flows = map[string]func(*bench){
+	"a version is deployed once (5.1)":                flowDeploy,
+	"other content under a version is refused (5.1)":  flowTaken,
+	"the first version is active, then the activated": flowActivate,
+	"what is not deployed is not found":               flowUnknown,
+	"deploying at once: one is fresh (T8)":            flowRace,
+	"the space has an epoch (T4)":                     flowEpoch,
+}
+
+var lists = map[string]func(*bench){
+	"pages cover the jobs, newest first":     listPages,
+	"filters by state, flow and key":         listFilters,
+	"jobs are counted by state":              listCounts,
+	"a page over the limit is refused (T11)": listLimit,
+}
+
+func digest(n byte) journal.Digest { return journal.Digest{n} }
+
+func flowDeploy(b *bench) {
+	r := journal.FlowRef{Name: "f", Version: "1", Digest: digest(1)}
+	fresh, err := b.s.Deploy(b.ctx(), r, []byte(`{"a":1}`))
+	require.NoError(b, err)
+	require.True(b, fresh)
+	fresh, err = b.s.Deploy(b.ctx(), r, []byte(`{"a":1}`))
+	require.NoError(b, err)
+	require.False(b, fresh, "the same content again changes nothing")
+	got, err := b.s.Flow(b.ctx(), "f", "1")
+	require.NoError(b, err)
+	require.Equal(b, `{"a":1}`, string(got))
+	list, err := b.s.Flows(b.ctx())
+	require.NoError(b, err)
+	require.Len(b, list, 1)
+	require.Equal(b, r, list[0].Ref)
+	require.True(b, list[0].Active)
+	require.Positive(b, list[0].Deployed)
+}
+
+func flowTaken(b *bench) {
+	_, err := b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: "1", Digest: digest(1)}, []byte(`1`))
+	require.NoError(b, err)
+	_, err = b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: "1", Digest: digest(2)}, []byte(`2`))
+	require.ErrorIs(b, err, store.ErrVersionTaken)
+	got, err := b.s.Flow(b.ctx(), "f", "1")
+	require.NoError(b, err)
+	require.Equal(b, `1`, string(got))
+}
+
+func flowActivate(b *bench) {
+	for i, version := range []string{"1", "2", "10"} {
+		_, err := b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: version, Digest: digest(byte(i))}, fmt.Append(nil, i))
+		require.NoError(b, err)
+		active, _, err := b.s.ActiveFlow(b.ctx(), "f")
+		require.NoError(b, err)
+		require.Equal(b, "1", active.Version, "a deploy does not activate")
+	}
+	require.NoError(b, b.s.Activate(b.ctx(), "f", "10"))
+	active, canonical, err := b.s.ActiveFlow(b.ctx(), "f")
+	require.NoError(b, err)
+	require.Equal(b, journal.FlowRef{Name: "f", Version: "10", Digest: digest(2)}, active)
+	require.Equal(b, `2`, string(canonical))
+	list, err := b.s.Flows(b.ctx())
+	require.NoError(b, err)
+	require.Len(b, list, 3)
+	for _, f := range list {
+		require.Equal(b, f.Ref.Version == "10", f.Active)
+	}
+	require.ErrorIs(b, b.s.Activate(b.ctx(), "f", "3"), store.ErrNotFound)
+	active, _, err = b.s.ActiveFlow(b.ctx(), "f")
+	require.NoError(b, err)
+	require.Equal(b, "10", active.Version)
+}
+
+func flowUnknown(b *bench) {
+	_, err := b.s.Flow(b.ctx(), "f", "1")
+	require.ErrorIs(b, err, store.ErrNotFound)
+	_, _, err = b.s.ActiveFlow(b.ctx(), "f")
+	require.ErrorIs(b, err, store.ErrNotFound)
+	require.ErrorIs(b, b.s.Activate(b.ctx(), "f", "1"), store.ErrNotFound)
+	list, err := b.s.Flows(b.ctx())
+	require.NoError(b, err)
+	require.Empty(b, list)
+}
+
+func flowRace(b *bench) {
+	var fresh atomic.Int64
+	together(6, func(int) {
+		r := journal.FlowRef{Name: "f", Version: "1", Digest: digest(1)}
+		ok, err := b.s.Deploy(b.ctx(), r, []byte(`1`))
+		if err != nil {
+			b.Errorf("deploy: %v", err)
+		}
+		if ok {
+			fresh.Add(1)
+		}
+	})
+	require.Equal(b, int64(1), fresh.Load())
+}
+
+func flowEpoch(b *bench) {
+	epoch, err := b.s.Epoch(b.ctx())
+	require.NoError(b, err)
+	require.Positive(b, epoch)
+	require.NoError(b, b.s.Migrate(b.ctx()), "migrating again changes nothing")
+	again, err := b.s.Epoch(b.ctx())
+	require.NoError(b, err)
+	require.Equal(b, epoch, again)
+}
+
+func listPages(b *bench) {
+	f := b.deploy(one)
+	for batch := range 4 { // those of a batch may have one start time
+		var list []store.Start
+		for i := range 6 {
+			list = append(list, request(f, fmt.Sprint(batch, i), `{}`))
+		}
+		_, err := b.s.Start(b.ctx(), list, b.mode)
+		require.NoError(b, err)
+	}
+	all, err := b.s.Jobs(b.ctx(), store.JobFilter{})
+	require.NoError(b, err)
+	require.Len(b, all, 24)
+	for i := 1; i < len(all); i++ {
+		require.GreaterOrEqual(b, all[i-1].Started, all[i].Started)
+	}
+	for _, limit := range []int{1, 5, 24, 100} {
+		var paged []store.JobSummary
+		before := ""
+		for {
+			page, err := b.s.Jobs(b.ctx(), store.JobFilter{Limit: limit, Before: before})
+			require.NoError(b, err)
+			if len(page) == 0 {
+				break
+			}
+			require.LessOrEqual(b, len(page), limit)
+			paged = append(paged, page...)
+			before = page[len(page)-1].Cursor
+		}
+		require.Equal(b, all, paged, "pages of %d", limit)
+	}
+	_, err = b.s.Jobs(b.ctx(), store.JobFilter{Before: "no cursor"})
+	require.Error(b, err)
+}
+
+func listFilters(b *bench) {
+	c := b.committer()
+	done := b.requested(c, one, "order-1")
+	b.answer(c, done, "work", success(`1`))
+	open := b.requested(c, one, "order-2")
+	forked := b.requested(c, fork, "invoice_1")
+	for _, k := range []struct {
+		filter store.JobFilter
+		want   []journal.JobID
+	}{
+		{store.JobFilter{}, []journal.JobID{forked, open, done}},
+		{store.JobFilter{State: journal.JobOpen}, []journal.JobID{forked, open}},
+		{store.JobFilter{State: journal.JobCompleted}, []journal.JobID{done}},
+		{store.JobFilter{State: journal.JobFailed}, nil},
+		{store.JobFilter{Flow: "one"}, []journal.JobID{open, done}},
+		{store.JobFilter{Flow: "on"}, nil},
+		{store.JobFilter{Prefix: "order-"}, []journal.JobID{open, done}},
+		{store.JobFilter{Prefix: "order-2"}, []journal.JobID{open}},
+		{store.JobFilter{Prefix: "rder"}, nil},
+		{store.JobFilter{Prefix: "invoice_"}, []journal.JobID{forked}},
+		{store.JobFilter{Prefix: "order_"}, nil},
+		{store.JobFilter{Prefix: "%"}, nil},
+		{store.JobFilter{Prefix: `\`}, nil},
+		{store.JobFilter{Prefix: "order", Flow: "one", State: journal.JobOpen}, []journal.JobID{open}},
+	} {
+		page, err := b.s.Jobs(b.ctx(), k.filter)
+		require.NoError(b, err)
+		var got []journal.JobID
+		for _, j := range page {
+			got = append(got, j.ID)
+			require.Equal(b, b.view(j.ID).JobSummary, j)
+			require.Equal(b, j.ID == done, j.Closed != 0)
+		}
+		require.Equal(b, k.want, got, "%+v", k.filter)
+	}
+}
+
+func listCounts(b *bench) {
+	counts, err := b.s.Counts(b.ctx())
+	require.NoError(b, err)
+	require.Zero(b, counts[journal.JobOpen])
+	c := b.committer()
+	f := b.deploy(one)
+	for i := range 5 {
+		b.start(f, fmt.Sprint(i))
+	}
+	id := b.requested(c, one, "done")
+	b.answer(c, id, "work", success(`1`))
+	counts, err = b.s.Counts(b.ctx())
+	require.NoError(b, err)
+	require.Equal(b, int64(5), counts[journal.JobOpen])
+	require.Equal(b, int64(1), counts[journal.JobCompleted])
+	require.Zero(b, counts[journal.JobFailed])
+}
+
+func listLimit(b *bench) {
+	_, err := b.s.Jobs(b.ctx(), store.JobFilter{Limit: store.MaxPage + 1})
+	require.Error(b, err)
+	page, err := b.s.Jobs(b.ctx(), store.JobFilter{Limit: store.MaxPage})
+	require.NoError(b, err)
+	require.Empty(b, page)
+}

@@ -1,0 +1,242 @@
+package journaltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+var loads = map[string]func(*bench){
+	"what was asked for, and nothing else (J2)":          loadAsked,
+	"what is missing later comes by More (J2)":           loadMore,
+	"held jobs are left out without wait (J3)":           loadBusy,
+	"held jobs are waited for with wait (J3)":            loadWait,
+	"a wait ends with its context":                       loadCancelled,
+	"jobs are locked in one order (J3)":                  loadOrder,
+	"a rollback leaves no trace":                         loadRollback,
+	"a receipt with open steps brings its response (C5)": loadResponse,
+	"unknown jobs are absent":                            loadUnknown,
+	"results come out of their entries (J7)":             loadResults,
+	"an output sent by digest is a result (E6)":          loadPayload,
+}
+
+func loadAsked(b *bench) {
+	c := b.committer()
+	id := b.start(b.deploy(one), "k")
+	row := b.row(id, journal.MessageStart, "start")
+	absent := collation.InstanceKey{Activity: "work", DAD: ",0,0"}
+	trigger := collation.InstanceKey{Activity: "start", DAD: collation.RootDAD}
+	l, err := c.Load(b.ctx(), []store.Want{
+		{Job: id, Receipt: id.Start(), Row: id.Start(), Instances: []collation.InstanceKey{trigger, absent}},
+		{Job: id, Receipt: journal.GUID{9}, Row: journal.GUID{8}, Results: []collation.InstanceKey{trigger, absent}},
+	}, true)
+	require.NoError(b, err)
+	require.Empty(b, l.Busy)
+	require.Empty(b, l.Tombs)
+	require.Len(b, l.States, 1)
+	st := l.States[id]
+	require.Positive(b, l.Now)
+	require.Equal(b, l.Now, st.Now)
+	require.Equal(b, b.view(id).JobSummary.Job, st.Job)
+	require.False(b, st.AllRows)
+	require.Equal(b, map[collation.InstanceKey]*collation.Instance{
+		trigger: {Ledger: collation.TriggerBorn, ResultSeq: 1, Code: collation.CodeOK}, absent: nil,
+	}, st.Instances)
+	require.Equal(b, map[journal.GUID]*collation.Row{id.Start(): &row, {8}: nil}, st.Rows)
+	require.Len(b, st.Receipts, 2)
+	require.Nil(b, st.Receipts[journal.GUID{9}])
+	require.Contains(b, st.Receipts, journal.GUID{9})
+	require.Equal(b, collation.StartBorn, st.Receipts[id.Start()].Ledger)
+	require.Equal(b, journal.VerdictHandled, st.Receipts[id.Start()].Verdict)
+	require.Len(b, st.Results, 2)
+	require.Nil(b, st.Results[absent])
+	require.Contains(b, st.Results, absent)
+	require.JSONEq(b, `{"n":7}`, string(st.Results[trigger].Output))
+	require.NoError(b, c.Rollback(b.ctx()))
+}
+
+func loadMore(b *bench) {
+	c := b.committer()
+	id := b.requested(c, fork, "k")
+	l, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
+	require.NoError(b, err)
+	st := l.States[id]
+	require.Empty(b, st.Instances)
+	require.Empty(b, st.Rows)
+	require.Empty(b, st.Results)
+	left := collation.InstanceKey{Activity: "left", DAD: ",0,0"}
+	trigger := collation.InstanceKey{Activity: "start", DAD: collation.RootDAD}
+	require.NoError(b, c.More(b.ctx(), map[journal.JobID]*collation.Need{id: {
+		Instances: []collation.InstanceKey{left}, Results: []collation.InstanceKey{trigger}, AllRows: true,
+	}}))
+	require.Equal(b, "001100000000000", st.Instances[left].Ledger.String())
+	require.JSONEq(b, `{"n":7}`, string(st.Results[trigger].Output))
+	require.True(b, st.AllRows)
+	want := map[journal.GUID]*collation.Row{}
+	for _, r := range b.view(id).Rows {
+		want[r.GUID] = &r
+	}
+	require.Len(b, want, 2)
+	require.Equal(b, want, st.Rows)
+	require.NoError(b, c.Rollback(b.ctx()))
+}
+
+func loadBusy(b *bench) {
+	c, d := b.committer(), b.committer()
+	f := b.deploy(one)
+	held, free := b.start(f, "held"), b.start(f, "free")
+	_, err := c.Load(b.ctx(), []store.Want{{Job: held}}, true)
+	require.NoError(b, err)
+	wants := []store.Want{{Job: held, Row: held.Start()}, {Job: free, Row: free.Start()}}
+	l, err := d.Load(b.ctx(), wants, false)
+	require.NoError(b, err)
+	require.Equal(b, map[journal.JobID]bool{held: true}, l.Busy)
+	require.Len(b, l.States, 1)
+	require.NotNil(b, l.States[free])
+	require.NoError(b, d.Rollback(b.ctx()))
+	require.NoError(b, c.Rollback(b.ctx()))
+	l, err = d.Load(b.ctx(), wants, false)
+	require.NoError(b, err)
+	require.Empty(b, l.Busy)
+	require.Len(b, l.States, 2)
+	require.NoError(b, d.Rollback(b.ctx()))
+}
+
+func loadWait(b *bench) {
+	c, d := b.committer(), b.committer()
+	id := b.start(b.deploy(one), "k")
+	m := message(&b.view(id).Rows[0])
+	l, err := b.load(c, m)
+	require.NoError(b, err)
+	ch, err := b.decide(c, l.States[id], m)
+	require.NoError(b, err)
+	loaded := make(chan *store.Loaded, 1)
+	go func() {
+		l, err := d.Load(b.ctx(), []store.Want{b.want(m)}, true)
+		if err != nil {
+			b.Errorf("load: %v", err)
+		}
+		loaded <- l
+	}()
+	require.NoError(b, c.Commit(b.ctx(), []store.Chained{ch}))
+	st := (<-loaded).States[id]
+	require.Equal(b, "000011000000000", st.Receipts[id.Start()].Ledger.String(), "what was committed meanwhile is read")
+	require.Nil(b, st.Rows[id.Start()])
+	require.NoError(b, d.Rollback(b.ctx()))
+}
+
+func loadCancelled(b *bench) {
+	c, d := b.committer(), b.committer()
+	id := b.start(b.deploy(one), "k")
+	_, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
+	require.NoError(b, err)
+	ctx, cancel := context.WithCancel(b.ctx())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := d.Load(ctx, []store.Want{{Job: id}}, true)
+		ended <- err
+	}()
+	cancel()
+	require.Error(b, <-ended)
+	require.NoError(b, c.Rollback(b.ctx()))
+	e := b.committer()
+	l, err := e.Load(b.ctx(), []store.Want{{Job: id}}, false)
+	require.NoError(b, err)
+	require.Empty(b, l.Busy, "who gave up holds nothing")
+	require.NoError(b, e.Rollback(b.ctx()))
+}
+
+// loadOrder lets committers take the same jobs in opposite orders: in any
+// order but one they would wait for each other for ever.
+func loadOrder(b *bench) {
+	f := b.deploy(one)
+	var ids []journal.JobID
+	for i := range 6 {
+		ids = append(ids, b.start(f, fmt.Sprint(i)))
+	}
+	committers := []store.Committer{b.committer(), b.committer(), b.committer()}
+	together(len(committers), func(n int) {
+		for round := range 15 {
+			var wants []store.Want
+			for i := range ids {
+				if n%2 == 1 {
+					i = len(ids) - 1 - i
+				}
+				wants = append(wants, store.Want{Job: ids[(i+n+round)%len(ids)]})
+			}
+			l, err := committers[n].Load(b.ctx(), wants, true)
+			if err != nil || len(l.States) != len(ids) {
+				b.Errorf("load of all jobs: %v", err)
+				return
+			}
+			if err := committers[n].Rollback(b.ctx()); err != nil {
+				b.Errorf("rollback: %v", err)
+			}
+		}
+	})
+}
+
+func loadRollback(b *bench) {
+	c := b.committer()
+	require.NoError(b, c.Rollback(b.ctx()), "harmless without a transaction")
+	id := b.start(b.deploy(one), "k")
+	before := b.view(id)
+	m := message(&before.Rows[0])
+	l, err := b.load(c, m)
+	require.NoError(b, err)
+	_, err = b.decide(c, l.States[id], m)
+	require.NoError(b, err)
+	require.NoError(b, c.Rollback(b.ctx()))
+	require.Equal(b, before, b.view(id))
+	b.must(c, m)
+}
+
+func loadResponse(b *bench) {
+	b.mode.Stepwise = true
+	c := b.committer()
+	id := b.requested(c, one, "k")
+	r := b.row(id, journal.MessageRequest, "work")
+	m := response(&r, success(`{"paid":true}`))
+	p, err := b.once(c, m)
+	require.NoError(b, err)
+	require.False(b, p.Done)
+	for _, want := range []string{"000000000000001", "000010000000001"} {
+		l, err := b.load(c, m)
+		require.NoError(b, err)
+		receipt := l.States[id].Receipts[m.GUID]
+		require.Equal(b, want, receipt.Ledger.String())
+		require.Equal(b, p.Entry.Response, receipt.Response, "the entry says what the message brought, not a redelivery (1.7)")
+		require.NoError(b, c.Rollback(b.ctx()))
+		_, err = b.once(c, response(&r, success(`{"paid":false}`)))
+		require.NoError(b, err)
+	}
+	p, err = b.handle(c, m)
+	require.NoError(b, err)
+	require.True(b, p.Done)
+	require.JSONEq(b, `{"got":{"paid":true}}`, string(b.view(id).Output))
+	l, err := b.load(c, m)
+	require.NoError(b, err)
+	require.Nil(b, l.States[id].Receipts[m.GUID].Response, "complete: there is nothing to go on with")
+	require.NoError(b, c.Rollback(b.ctx()))
+	b.audit(id)
+}
+
+func loadUnknown(b *bench) {
+	c := b.committer()
+	l, err := c.Load(b.ctx(), []store.Want{{Job: journal.JobID{1}, Row: journal.GUID{1}}}, true)
+	require.NoError(b, err)
+	require.Empty(b, l.States)
+	require.Empty(b, l.Busy)
+	require.Empty(b, l.Tombs)
+	require.NoError(b, c.Rollback(b.ctx()))
+	l, err = c.Load(b.ctx(), nil, false)
+	require.NoError(b, err)
+	require.Empty(b, l.States)
+	require.NoError(b, errors.Join(c.Rollback(b.ctx()), c.Rollback(b.ctx())))
+}

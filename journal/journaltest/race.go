@@ -1,0 +1,159 @@
+package journaltest
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+var races = map[string]func(*bench){
+	"a decision on old state is lost (C3)":                 raceOld,
+	"many holders of one message: one handles it (P9, C7)": raceHolders,
+	"two answers to one request: one is recorded (P5)":     raceAnswers,
+	"branches of one job at once (C13, I4)":                raceBranches,
+	"a lease and a commit: one wins (E7, J8)":              raceLease,
+	"the sweeper passes over rows that are being decided":  raceClaim,
+}
+
+// raceOld decides a message twice from the same state and commits both.
+func raceOld(b *bench) {
+	c, d := b.committer(), b.committer()
+	id := b.requested(c, one, "k")
+	r := b.row(id, journal.MessageRequest, "work")
+	l, err := b.load(c, response(&r, success(`1`)))
+	require.NoError(b, err)
+	first, err := b.decide(c, l.States[id], response(&r, success(`1`)))
+	require.NoError(b, err)
+	require.NoError(b, c.Rollback(b.ctx()))
+	b.must(d, response(&r, success(`2`)))
+	_, err = b.load(c, response(&r, nil))
+	require.NoError(b, err)
+	require.ErrorIs(b, c.Commit(b.ctx(), []store.Chained{first}), store.ErrLost)
+	v := b.view(id)
+	require.JSONEq(b, `{"got":2}`, string(v.Output))
+	require.Equal(b, "201100000000001", v.Instances[1].Ledger.String())
+	b.audit(id)
+}
+
+func raceHolders(b *bench) {
+	b.mode.Stepwise = true
+	id := b.start(b.deploy(one), "k")
+	row := b.view(id).Rows[0]
+	outcomes := b.everybody(8, func(int) *collation.Message { return message(&row) })
+	// Stepwise a start is two plans, and either may be another holder's: nobody
+	// does a step twice.
+	require.NotZero(b, outcomes[collation.Handled])
+	require.Equal(b, 8, outcomes[collation.Handled]+outcomes[collation.Settled]+outcomes[collation.Unlicensed])
+	require.Len(b, b.view(id).Rows, 1)
+	require.Equal(b, int64(1), b.view(id).Semaphore)
+	b.audit(id)
+}
+
+func raceAnswers(b *bench) {
+	c := b.committer()
+	id := b.requested(c, one, "k")
+	r := b.row(id, journal.MessageRequest, "work")
+	outcomes := b.everybody(8, func(i int) *collation.Message { return response(&r, success(fmt.Sprint(i))) })
+	require.Equal(b, map[collation.Outcome]int{collation.Handled: 1, collation.Settled: 7}, outcomes)
+	v := b.view(id)
+	require.Equal(b, journal.JobCompleted, v.State)
+	require.Equal(b, "201100000000001", v.Instances[1].Ledger.String())
+	b.audit(id)
+}
+
+// everybody lets n committers handle a message at once and counts outcomes.
+func (b *bench) everybody(n int, of func(i int) *collation.Message) map[collation.Outcome]int {
+	b.Helper()
+	var mu sync.Mutex
+	outcomes := map[collation.Outcome]int{}
+	var committers []store.Committer
+	for range n {
+		committers = append(committers, b.committer())
+	}
+	together(n, func(i int) {
+		p, err := b.handle(committers[i], of(i))
+		if err != nil {
+			b.Errorf("holder %d: %v", i, err)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		outcomes[p.Outcome]++
+	})
+	return outcomes
+}
+
+func raceBranches(b *bench) {
+	c, d := b.committer(), b.committer()
+	for i := range 5 {
+		id := b.requested(c, fork, fmt.Sprint(i))
+		left, right := b.row(id, journal.MessageRequest, "left"), b.row(id, journal.MessageRequest, "right")
+		together(2, func(n int) {
+			m, with := response(&left, success(`1`)), c
+			if n == 1 {
+				m, with = response(&right, success(`2`)), d
+			}
+			if p, err := b.handle(with, m); err != nil || p.Outcome != collation.Handled {
+				b.Errorf("branch %d: %v", n, err)
+			}
+		})
+		b.run(c, id)
+		b.answer(c, id, "next", success(`3`))
+		require.Equal(b, journal.JobCompleted, b.view(id).State)
+		b.audit(id)
+	}
+}
+
+// raceLease lets a worker lease a request while its answer is being decided: it
+// waits for the commit and is told that the turn was answered, or the commit
+// is lost to it.
+func raceLease(b *bench) {
+	c := b.committer()
+	id := b.requested(c, one, "k")
+	r := b.row(id, journal.MessageRequest, "work")
+	m := response(&r, failure(journal.ResponseFailedTry, "no"))
+	l, err := b.load(c, m)
+	require.NoError(b, err)
+	ch, err := b.decide(c, l.States[id], m)
+	require.NoError(b, err)
+	leased := make(chan error, 1)
+	go func() {
+		_, err := b.s.Lease(b.ctx(), id, r.GUID, r.Turn, "w", hour)
+		leased <- err
+	}()
+	committed := c.Commit(b.ctx(), []store.Chained{ch})
+	if err := <-leased; committed == nil {
+		require.ErrorIs(b, err, store.ErrStale)
+		require.Equal(b, 2, b.row(id, journal.MessageRequest, "work").Turn)
+	} else {
+		require.ErrorIs(b, committed, store.ErrLost)
+		require.NoError(b, err)
+		require.Equal(b, 1, b.row(id, journal.MessageRequest, "work").Turn)
+	}
+	b.audit(id)
+}
+
+func raceClaim(b *bench) {
+	c := b.committer()
+	f := b.deploy(one)
+	held, free := b.start(f, "held"), b.start(f, "free")
+	due, _, err := b.s.Due(b.ctx(), 10)
+	require.NoError(b, err)
+	require.Len(b, due, 2, "listing takes no lock")
+	_, err = c.Load(b.ctx(), []store.Want{{Job: held, Row: held.Start()}}, true)
+	require.NoError(b, err)
+	out, err := b.s.Claim(b.ctx(), claims(due, true))
+	require.NoError(b, err)
+	require.Len(b, out, 1)
+	require.Equal(b, free, out[0].Row.Job)
+	require.NoError(b, c.Rollback(b.ctx()))
+	out, err = b.s.Claim(b.ctx(), claims(due, true))
+	require.NoError(b, err)
+	require.Len(b, out, 1)
+	require.Equal(b, held, out[0].Row.Job)
+}

@@ -1,0 +1,365 @@
+package journaltest
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// hour is a span that does not end within a subtest.
+const hour = time.Hour
+
+var rows = map[string]func(*bench){
+	"due, oldest first, within the limit (T2)":                 rowDue,
+	"a claim is a test-and-set on publication and turn (T2)":   rowClaim,
+	"a claim that looks again later sends nothing (T2)":        rowLater,
+	"sweepers at once send each row once (T8)":                 rowSweepers,
+	"a row that has gone is not claimed":                       rowGone,
+	"a held row is not due (C16)":                              rowHeld,
+	"never is not due (E12)":                                   rowNever,
+	"a row is due when its time comes, by the store's clock":   rowTime,
+	"past within the engine answers 408 (E9)":                  rowWithin,
+	"within holds for a held request too (E9)":                 rowWithinHeld,
+	"a claimed row carries what publishing needs (T2)":         rowOutgoing,
+	"more rows than the limit are refused (T11)":               rowLimits,
+	"an answer that came meanwhile is the recorded one (T1)":   rowTurnedMeanwhile,
+	"a turned request gives neither lease nor effect (T1)":     rowTurned,
+	"a row keeps what the engine writes of it, field by field": rowFields,
+}
+
+func claims(due []store.DueRow, send bool) []store.Claim {
+	var out []store.Claim
+	for _, d := range due {
+		out = append(out, store.Claim{Row: d, Send: send, Again: hour})
+	}
+	return out
+}
+
+func (b *bench) due(limit int) []store.DueRow {
+	b.Helper()
+	due, _, err := b.s.Due(b.ctx(), limit)
+	require.NoError(b, err)
+	return due
+}
+
+func rowDue(b *bench) {
+	due, late, err := b.s.Due(b.ctx(), 10)
+	require.NoError(b, err)
+	require.Empty(b, due)
+	require.Zero(b, late)
+	f := b.deploy(one)
+	var ids []journal.JobID
+	for i := range 12 {
+		ids = append(ids, b.start(f, fmt.Sprint(i)))
+	}
+	due, late, err = b.s.Due(b.ctx(), 5)
+	require.NoError(b, err)
+	require.Len(b, due, 5)
+	require.GreaterOrEqual(b, late, time.Duration(0))
+	due = b.due(100)
+	require.Len(b, due, 12)
+	at := collation.Micros(0)
+	for _, d := range due {
+		row := b.view(d.Job).Rows[0]
+		require.GreaterOrEqual(b, row.NextAt, at, "oldest first")
+		at = row.NextAt
+		require.Contains(b, ids, d.Job)
+		require.Equal(b, row.GUID, d.GUID)
+		require.Equal(b, journal.MessageStart, d.Kind)
+		require.Zero(b, d.Publication)
+		require.Zero(b, d.PublishedAt)
+		require.GreaterOrEqual(b, d.Now, row.NextAt)
+	}
+	require.Equal(b, due[:5], withNow(b.due(5), due), "listing changes nothing")
+}
+
+// withNow gives rows the time at which others were listed.
+func withNow(rows, others []store.DueRow) []store.DueRow {
+	for i := range rows {
+		rows[i].Now = others[i].Now
+	}
+	return rows
+}
+
+func rowClaim(b *bench) {
+	id := b.start(b.deploy(one), "k")
+	due := b.due(10)
+	for _, wrong := range []func(*store.DueRow){
+		func(d *store.DueRow) { d.Publication++ },
+		func(d *store.DueRow) { d.Turn++ },
+		func(d *store.DueRow) { d.GUID[0] ^= 1 },
+		func(d *store.DueRow) { d.Job[0] ^= 1 },
+	} {
+		row := due[0]
+		wrong(&row)
+		out, err := b.s.Claim(b.ctx(), claims([]store.DueRow{row}, true))
+		require.NoError(b, err)
+		require.Empty(b, out)
+	}
+	out, err := b.s.Claim(b.ctx(), claims(due, true))
+	require.NoError(b, err)
+	require.Len(b, out, 1)
+	row := b.view(id).Rows[0]
+	require.Equal(b, row, out[0].Row)
+	require.Equal(b, 1, row.Publication)
+	require.Equal(b, row.Turn, row.TurnSent)
+	require.GreaterOrEqual(b, row.PublishedAt, due[0].Now)
+	require.Equal(b, row.PublishedAt+micros(hour), row.NextAt)
+	out, err = b.s.Claim(b.ctx(), claims(due, true))
+	require.NoError(b, err)
+	require.Empty(b, out, "the second one has lost")
+	require.Empty(b, b.due(10))
+	b.audit(id)
+}
+
+func rowLater(b *bench) {
+	id := b.start(b.deploy(one), "k")
+	due := b.due(10)
+	before := b.view(id).Rows[0]
+	out, err := b.s.Claim(b.ctx(), claims(due, false))
+	require.NoError(b, err)
+	require.Empty(b, out)
+	after := b.view(id).Rows[0]
+	require.GreaterOrEqual(b, after.NextAt, due[0].Now+micros(hour))
+	after.NextAt = before.NextAt
+	require.Equal(b, before, after)
+	require.Empty(b, b.due(10))
+	out, err = b.s.Claim(b.ctx(), claims(due, true))
+	require.NoError(b, err)
+	require.Empty(b, out, "it is not due any more")
+}
+
+func rowSweepers(b *bench) {
+	f := b.deploy(one)
+	const jobs = 60
+	var list []store.Start
+	for i := range jobs {
+		list = append(list, request(f, fmt.Sprint(i), `{}`))
+	}
+	_, err := b.s.Start(b.ctx(), list, b.mode)
+	require.NoError(b, err)
+	var mu sync.Mutex
+	sent := map[journal.GUID]int{}
+	together(4, func(n int) {
+		for {
+			due, _, err := b.s.Due(b.ctx(), 7+n)
+			if err != nil {
+				b.Errorf("due: %v", err)
+			}
+			if err != nil || len(due) == 0 {
+				return
+			}
+			out, err := b.s.Claim(b.ctx(), claims(due, true))
+			if err != nil {
+				b.Errorf("claim: %v", err)
+				return
+			}
+			mu.Lock()
+			for _, o := range out {
+				sent[o.Row.GUID]++
+			}
+			mu.Unlock()
+		}
+	})
+	require.Len(b, sent, jobs)
+	for g, n := range sent {
+		require.Equal(b, 1, n, "row %s", g)
+	}
+}
+
+func rowGone(b *bench) {
+	c := b.committer()
+	id := b.start(b.deploy(one), "k")
+	due := b.due(10)
+	b.must(c, message(&b.view(id).Rows[0]))
+	out, err := b.s.Claim(b.ctx(), claims(due, true))
+	require.NoError(b, err)
+	require.Empty(b, out)
+}
+
+func rowHeld(b *bench) {
+	c := b.committer()
+	id := b.start(b.deploy(one), "k")
+	due := b.due(10)
+	require.Len(b, due, 1)
+	b.rewrite(c, id, b.view(id).Rows[0], func(r *collation.Row, _ collation.Micros) { r.Held = "for a test" })
+	require.Empty(b, b.due(10))
+	out, err := b.s.Claim(b.ctx(), claims(due, true))
+	require.NoError(b, err)
+	require.Empty(b, out, "held since it was listed")
+	b.rewrite(c, id, b.view(id).Rows[0], func(r *collation.Row, _ collation.Micros) { r.Held = "" })
+	require.Len(b, b.due(10), 1)
+	b.audit(id)
+}
+
+func rowNever(b *bench) {
+	c := b.committer()
+	id := b.requested(c, one, "k")
+	b.answer(c, id, "work", failure(journal.ResponseSuspended, ""))
+	row := b.row(id, journal.MessageRequest, "work")
+	require.Equal(b, collation.Never, row.NextAt)
+	require.Empty(b, b.due(10))
+	d := store.DueRow{Job: id, GUID: row.GUID, Kind: row.Kind, Publication: row.Publication, Turn: row.Turn}
+	out, err := b.s.Claim(b.ctx(), claims([]store.DueRow{d}, true))
+	require.NoError(b, err)
+	require.Empty(b, out)
+}
+
+func rowTime(b *bench) {
+	c := b.committer()
+	f := b.deploy(one)
+	soon, later := b.start(f, "soon"), b.start(f, "later")
+	b.rewrite(c, later, b.view(later).Rows[0], func(r *collation.Row, now collation.Micros) { r.NextAt = now + micros(24*hour) })
+	b.rewrite(c, soon, b.view(soon).Rows[0], func(r *collation.Row, now collation.Micros) { r.NextAt = now + micros(b.span()) })
+	at := b.view(soon).Rows[0].NextAt
+	b.eventually(func() bool {
+		due := b.due(10)
+		if len(due) == 0 {
+			return false
+		}
+		require.Len(b, due, 1)
+		require.Equal(b, soon, due[0].Job)
+		require.GreaterOrEqual(b, due[0].Now, at, "never before its time (J5)")
+		return true
+	})
+}
+
+// overdue waits until the sweeper has turned n requests.
+func (b *bench) overdue(n int) {
+	b.Helper()
+	turned := 0
+	b.eventually(func() bool {
+		k, err := b.s.TurnOverdue(b.ctx(), 10)
+		require.NoError(b, err)
+		turned += k
+		return turned >= n
+	})
+	require.Equal(b, n, turned)
+	again, err := b.s.TurnOverdue(b.ctx(), 10)
+	require.NoError(b, err)
+	require.Zero(b, again)
+}
+
+func rowWithin(b *bench) {
+	c := b.committer()
+	f := b.deploy(hasty)
+	patient := b.requested(c, one, "patient")
+	var ids []journal.JobID
+	for i := range 3 {
+		id := b.start(f, fmt.Sprint(i))
+		b.run(c, id)
+		ids = append(ids, id)
+	}
+	b.overdue(3)
+	require.Equal(b, journal.MessageRequest, b.row(patient, journal.MessageRequest, "work").Kind)
+	require.Len(b, b.due(10), 3, "the answers are due at once")
+	for _, id := range ids {
+		row := b.row(id, journal.MessageAnswer, "work")
+		require.Equal(b, 1, row.Turn)
+		b.run(c, id)
+		v := b.view(id)
+		require.Equal(b, journal.JobFailed, v.State)
+		require.Equal(b, collation.CodeTimeout, v.Code)
+		b.audit(id)
+	}
+}
+
+func rowWithinHeld(b *bench) {
+	c := b.committer()
+	id := b.requested(c, hasty, "k")
+	b.answer(c, id, "work", failure(journal.ResponseParked, "unknown outcome"))
+	require.Equal(b, collation.HeldParked, b.row(id, journal.MessageRequest, "work").Held)
+	b.overdue(1)
+	require.Empty(b, b.row(id, journal.MessageAnswer, "work").Held)
+	b.run(c, id)
+	require.Equal(b, collation.CodeTimeout, b.view(id).Code)
+	open, err := b.s.DeadLetters(b.ctx(), false, 10)
+	require.NoError(b, err)
+	require.Empty(b, open, "the answer ends row and dead letter (E10)")
+	b.audit(id)
+}
+
+func rowOutgoing(b *bench) {
+	c := b.committer()
+	id := b.requested(c, one, "order-7")
+	b.rewrite(c, id, b.row(id, journal.MessageRequest, "work"), func(r *collation.Row, now collation.Micros) { r.NextAt = now })
+	out, err := b.s.Claim(b.ctx(), claims(b.due(10), true))
+	require.NoError(b, err)
+	require.Len(b, out, 1)
+	v := b.view(id)
+	require.Equal(b, store.Outgoing{Row: v.Rows[0], JobKey: "order-7", Generation: 1, Flow: v.Flow, Trace: v.Trace}, out[0])
+	require.JSONEq(b, `{"n":7}`, string(out[0].Row.Body))
+	require.Equal(b, "t.work", out[0].Row.Topic)
+	require.Equal(b, 2, out[0].Row.Publication)
+}
+
+func rowLimits(b *bench) {
+	_, _, err := b.s.Due(b.ctx(), store.MaxSweep+1)
+	require.Error(b, err)
+	_, err = b.s.Claim(b.ctx(), make([]store.Claim, store.MaxSweep+1))
+	require.Error(b, err)
+	out, err := b.s.Claim(b.ctx(), nil)
+	require.NoError(b, err)
+	require.Empty(b, out)
+}
+
+func rowTurnedMeanwhile(b *bench) {
+	c := b.committer()
+	id := b.requested(c, hasty, "k")
+	request := b.row(id, journal.MessageRequest, "work")
+	b.overdue(1)
+	turned := b.row(id, journal.MessageAnswer, "work")
+	require.Equal(b, request.GUID, turned.GUID)
+	b.must(c, response(&request, success(`"in time after all"`)))
+	require.Equal(b, journal.JobCompleted, b.view(id).State)
+	p, err := b.handle(c, message(&turned))
+	require.NoError(b, err)
+	require.Equal(b, collation.Settled, p.Outcome, "both answers have one GUID")
+	b.audit(id)
+}
+
+func rowTurned(b *bench) {
+	c := b.committer()
+	id := b.requested(c, hasty, "k")
+	r := b.row(id, journal.MessageRequest, "work")
+	l, err := b.s.Lease(b.ctx(), id, r.GUID, 1, "w", hour)
+	require.NoError(b, err)
+	b.overdue(1)
+	_, err = b.s.Lease(b.ctx(), id, r.GUID, 1, "w", hour)
+	require.ErrorIs(b, err, store.ErrStale)
+	_, err = b.s.Heartbeat(b.ctx(), l, hour)
+	require.ErrorIs(b, err, store.ErrStale)
+	_, _, err = b.s.StartEffect(b.ctx(), l, effect("pay", 0))
+	require.ErrorIs(b, err, store.ErrStale)
+	_, err = b.s.Input(b.ctx(), id, r.GUID)
+	requireOneOf(b, err, store.ErrStale, store.ErrNotFound)
+	b.audit(id)
+}
+
+// rowFields writes every field of a row and reads it back.
+func rowFields(b *bench) {
+	c := b.committer()
+	id := b.requested(c, one, "k")
+	r := b.row(id, journal.MessageRequest, "work")
+	var want collation.Row
+	b.rewrite(c, id, r, func(r *collation.Row, now collation.Micros) {
+		r.Topic, r.Element, r.Body = "t.other", 3, []byte(`{"é":1}`)
+		r.NextAt, r.Held, r.Dead = now+5, "why", true
+		r.Publication, r.PublishedAt, r.Turn, r.TurnSent, r.Try, r.Runs = 4, now-3, 5, 4, 2, 6
+		r.Holder, r.LeaseUntil, r.Fence, r.WithinAt = "w", now+7, 8, now+9
+		want = *r
+	})
+	require.Equal(b, want, b.row(id, journal.MessageRequest, "work"))
+	b.rewrite(c, id, want, func(r *collation.Row, _ collation.Micros) {
+		r.NextAt, r.Held, r.Dead, r.Holder = collation.Never, "", false, ""
+		r.LeaseUntil, r.WithinAt, r.PublishedAt = collation.Never, collation.Never, 0
+		want = *r
+	})
+	require.Equal(b, want, b.row(id, journal.MessageRequest, "work"))
+}

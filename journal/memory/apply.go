@@ -1,0 +1,181 @@
+package memory
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+func lost(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{store.ErrLost}, args...)...)
+}
+
+// apply writes one plan, each part by its own test-and-set (C3).
+func (s *Store) apply(u *undo, c *store.Chained) error {
+	p := c.Plan
+	j := s.jobs[p.Job]
+	for i := range p.Ledgers {
+		if err := j.moveLedger(u, &p.Ledgers[i]); err != nil {
+			return err
+		}
+	}
+	if p.Receipt != nil {
+		if err := j.moveReceipt(u, p.Receipt); err != nil {
+			return err
+		}
+	}
+	if err := s.moveJob(u, j, p); err != nil {
+		return err
+	}
+	if err := j.moveRows(u, p); err != nil {
+		return err
+	}
+	s.moveLetters(u, j, p)
+	return j.append(u, journal.MainChain, c.Body, c.Hash)
+}
+
+// moveLedger is the test-and-set of one activity ledger, group by group (C4).
+func (j *job) moveLedger(u *undo, w *collation.LedgerWrite) error {
+	old := j.instances[w.Key]
+	var before collation.ActivityLedger
+	switch {
+	case w.New && old != nil:
+		return lost("instance %v exists", w.Key)
+	case !w.New && (old == nil || old.Ledger != w.Before):
+		return lost("instance %v is not at %s", w.Key, w.Before)
+	case old != nil:
+		before = old.Ledger
+		if before.State() != w.After.State() && (before.State() != 0 || w.After.State() != 2) {
+			return lost("instance %v: state %d to %d", w.Key, before.State(), w.After.State())
+		}
+	}
+	if err := w.After.Valid(false); err != nil {
+		return lost("%w", err)
+	}
+	if !before.Grows(w.After) {
+		return lost("instance %v: a digit group of %s shrinks to %s", w.Key, before, w.After)
+	}
+	put(u, j.instances, w.Key, &collation.Instance{Ledger: w.After, ResultSeq: w.ResultSeq, Code: w.Code})
+	return nil
+}
+
+// moveReceipt is the test-and-set of one GUID ledger (C3, C6).
+func (j *job) moveReceipt(u *undo, w *collation.ReceiptWrite) error {
+	old := j.receipts[w.GUID]
+	switch {
+	case w.New && old != nil:
+		return lost("receipt %s exists", w.GUID)
+	case !w.New && (old == nil || old.Ledger != w.Before || old.Verdict != journal.VerdictHandled):
+		return lost("receipt %s is not at %s", w.GUID, w.Before)
+	case !w.New && !old.Ledger.Grows(w.After):
+		return lost("receipt %s: %s to %s", w.GUID, old.Ledger, w.After)
+	case w.Verdict == journal.VerdictStale && w.After != 0:
+		return lost("a stale receipt of value %s", w.After)
+	}
+	if err := w.After.Valid(); err != nil {
+		return lost("%w", err)
+	}
+	seq := w.Seq
+	if old != nil {
+		seq = old.Seq
+	}
+	put(u, j.receipts, w.GUID, &collation.Receipt{Ledger: w.After, Verdict: w.Verdict, Seq: seq})
+	return nil
+}
+
+// moveJob is the compound statement (C14): semaphore, threshold and snapshot
+// in one, and the outcome must be the one that the plan predicted. With them go
+// head and state.
+func (s *Store) moveJob(u *undo, j *job, p *collation.Plan) error {
+	after := j.Semaphore + p.Semaphore.After - p.Semaphore.Before
+	hit := j.State == journal.JobOpen && after == 0
+	snapshot := p.Receipt != nil && p.Receipt.After.Closed() && (p.Receipt.New || !p.Receipt.Before.Closed())
+	switch {
+	case j.Semaphore != p.Semaphore.Before:
+		return lost("semaphore is %d, not %d", j.Semaphore, p.Semaphore.Before)
+	case after < 0:
+		return lost("semaphore would be %d", after)
+	case hit != snapshot || hit != (p.Receipt != nil && p.Receipt.Closes) || hit != (p.Close != nil):
+		return lost("the plan predicts a close: %t, the semaphore says %t", snapshot, hit)
+	case p.Tasks && j.tasksSeq != 0:
+		return lost("the completion tasks ran already")
+	case j.Head.Seq+1 != p.Entry.Seq:
+		return lost("the chain ends at %d, the entry is %d", j.Head.Seq, p.Entry.Seq)
+	}
+	set(u, &j.Semaphore, after)
+	if p.NewState != "" {
+		set(u, &j.State, p.NewState)
+	}
+	if hit {
+		set(u, &j.closedSeq, p.Entry.Seq)
+		set(u, &j.closed, s.now())
+	}
+	if p.Tasks {
+		set(u, &j.tasksSeq, p.Entry.Seq)
+	}
+	return nil
+}
+
+// moveRows inserts, replaces and deletes dispatch rows (T1).
+func (j *job) moveRows(u *undo, p *collation.Plan) error {
+	for i := range p.Insert {
+		row := p.Insert[i]
+		if j.rows[row.GUID] != nil {
+			return lost("row %s exists", row.GUID)
+		}
+		row.Body = slices.Clone(row.Body)
+		put(u, j.rows, row.GUID, &row)
+	}
+	for i := range p.Update {
+		row := p.Update[i]
+		if j.rows[row.GUID] == nil {
+			return lost("row %s is gone", row.GUID)
+		}
+		row.Body = slices.Clone(row.Body)
+		put(u, j.rows, row.GUID, &row)
+	}
+	for _, g := range p.Delete {
+		if j.rows[g] == nil {
+			return lost("row %s is gone", g)
+		}
+		drop(u, j.rows, g)
+	}
+	return nil
+}
+
+// append adds an entry to a chain of the job (J8, J9).
+func (j *job) append(u *undo, chain journal.GUID, body []byte, hash journal.Digest) error {
+	records := j.chains[chain]
+	seq := int64(len(records)) + 1
+	previous := journal.Genesis(j.Space, j.ID, j.Generation, chain)
+	if len(records) > 0 {
+		previous = records[len(records)-1].Hash
+	}
+	if journal.Next(previous, body) != hash {
+		return fmt.Errorf("%w: entry %d of chain %s does not continue it", store.ErrRejected, seq, chain)
+	}
+	body = slices.Clone(body)
+	put(u, j.chains, chain, append(records, journal.Record{Job: j.ID, Chain: chain, Seq: seq, Body: body, Hash: hash}))
+	if chain == journal.MainChain {
+		set(u, &j.Head, journal.Head{Seq: seq, Hash: hash})
+	}
+	return nil
+}
+
+// write appends an entry that the store itself makes, in the name of its own
+// transaction, and returns the new head of the chain.
+func (j *job) write(u *undo, now collation.Micros, e *journal.Entry) (journal.Head, error) {
+	records := j.chains[e.Chain]
+	previous := journal.Genesis(j.Space, j.ID, j.Generation, e.Chain)
+	if len(records) > 0 {
+		previous = records[len(records)-1].Hash
+	}
+	e.Space, e.Job, e.Generation, e.Seq = j.Space, j.ID, j.Generation, int64(len(records))+1
+	e.Time, e.Trace = int64(now), j.Trace
+	body := journal.Encode(e)
+	head := journal.Head{Seq: e.Seq, Hash: journal.Next(previous, body)}
+	return head, j.append(u, e.Chain, body, head.Hash)
+}

@@ -1,0 +1,198 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// Start implements store.Client.
+func (s *Store) Start(_ context.Context, starts []store.Start, mode collation.Mode) ([]store.Started, error) {
+	if len(starts) > store.MaxStarts {
+		return nil, fmt.Errorf("%w: Start of %d jobs, at most %d", errLimits, len(starts), store.MaxStarts)
+	}
+	out := make([]store.Started, len(starts))
+	err := s.write("start", func(u *undo) error {
+		for i := range starts {
+			started, err := s.start(u, &starts[i], mode)
+			if err != nil {
+				return err
+			}
+			out[i] = started
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// start is one inception (1.11).
+func (s *Store) start(u *undo, st *store.Start, mode collation.Mode) (store.Started, error) {
+	generation := int64(1)
+	if id, taken := s.keys[st.Key]; taken {
+		j := s.jobs[id]
+		if j.State != journal.JobExpired {
+			same := bytes.Equal(j.entry(1).Input, st.Input)
+			return store.Started{Job: id, Err: &store.AlreadyStartedError{
+				Job: id, Key: st.Key, SameFlow: j.Flow.Name == st.Flow.Name, SameInput: same,
+			}}, nil
+		}
+		generation = j.Generation + 1
+	}
+	now := s.now()
+	p := collation.Incept(collation.Inception{
+		Space: s.cfg.Space, Key: st.Key, Generation: generation, Flow: st.Flow, Trigger: st.Trigger,
+		Input: st.Input, Trace: st.Trace, Now: now, Publish: st.Publish,
+	}, mode)
+	j := &job{
+		Job: collation.Job{
+			ID: p.Job, Space: s.cfg.Space, Key: st.Key, Generation: generation, Flow: st.Flow,
+			State: journal.JobOpen, Started: now, Trace: st.Trace,
+		},
+		instances: map[collation.InstanceKey]*collation.Instance{}, receipts: map[journal.GUID]*collation.Receipt{},
+		rows: map[journal.GUID]*collation.Row{}, chains: map[journal.GUID][]journal.Record{},
+		effects: map[journal.Digest]*effect{}, payloads: map[journal.Digest][]byte{},
+	}
+	put(u, s.jobs, j.ID, j)
+	put(u, s.keys, st.Key, j.ID)
+	header := j.Job
+	chained := store.Chain(&header, p)
+	if err := s.apply(u, &chained); err != nil {
+		return store.Started{}, err
+	}
+	return store.Started{Job: j.ID, Row: j.outgoing(&p.Insert[0])}, nil
+}
+
+func (j *job) outgoing(row *collation.Row) *store.Outgoing {
+	return &store.Outgoing{Row: *row, JobKey: j.Key, Generation: j.Generation, Flow: j.Flow, Trace: j.Trace}
+}
+
+// FindJob implements store.Client.
+func (s *Store) FindJob(_ context.Context, key string) (journal.JobID, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, ok := s.keys[key]
+	if !ok || s.jobs[id].State == journal.JobExpired {
+		return journal.JobID{}, fmt.Errorf("memory: job with key %q: %w", key, store.ErrNotFound)
+	}
+	return id, nil
+}
+
+// Job implements store.Client.
+func (s *Store) Job(_ context.Context, id journal.JobID) (*store.JobView, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.jobs[id]
+	if j == nil {
+		return nil, fmt.Errorf("memory: job %s: %w", id, store.ErrNotFound)
+	}
+	v := &store.JobView{JobSummary: j.summary(), Ended: j.tasksSeq != 0}
+	if j.closedSeq != 0 {
+		c := j.entry(j.closedSeq).Close
+		v.Code, v.Error = c.Code, c.Error
+	}
+	if j.tasksSeq != 0 {
+		v.Output = j.entry(j.tasksSeq).Close.Output
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(j.instances), compareKeys) {
+		v.Instances = append(v.Instances, store.InstanceView{Key: key, Instance: *j.instances[key]})
+	}
+	for _, g := range sortedIDs(j.rows) {
+		v.Rows = append(v.Rows, *j.rows[g])
+	}
+	for _, l := range s.letters {
+		if l.view.Letter.Job == id {
+			v.Dead = append(v.Dead, s.letterView(l))
+		}
+	}
+	return v, nil
+}
+
+// Ended implements store.Client.
+func (s *Store) Ended(_ context.Context, ids []journal.JobID) (map[journal.JobID]bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[journal.JobID]bool{}
+	for _, id := range ids {
+		if j := s.jobs[id]; j != nil {
+			out[id] = j.tasksSeq != 0
+		}
+	}
+	return out, nil
+}
+
+func (j *job) summary() store.JobSummary {
+	text := fmt.Sprintf("%d %s", j.Started, j.ID)
+	return store.JobSummary{Job: j.Job, Closed: j.closed, Cursor: base64.RawURLEncoding.EncodeToString([]byte(text))}
+}
+
+// Jobs implements store.Client.
+func (s *Store) Jobs(_ context.Context, f store.JobFilter) ([]store.JobSummary, error) {
+	if f.Limit == 0 {
+		f.Limit = 100
+	}
+	if f.Limit < 0 || f.Limit > store.MaxPage {
+		return nil, fmt.Errorf("%w: a page of %d jobs, at most %d", errLimits, f.Limit, store.MaxPage)
+	}
+	before, id, err := readCursor(f.Before)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []store.JobSummary
+	for _, j := range s.jobs {
+		older := f.Before == "" || cmp.Or(cmp.Compare(j.Started, before), compareIDs(j.ID, id)) < 0
+		if older && j.matches(&f) {
+			out = append(out, j.summary())
+		}
+	}
+	slices.SortFunc(out, func(a, b store.JobSummary) int {
+		return cmp.Or(cmp.Compare(b.Started, a.Started), compareIDs(b.ID, a.ID))
+	})
+	return out[:min(len(out), f.Limit)], nil
+}
+
+func (j *job) matches(f *store.JobFilter) bool {
+	return (f.State == "" || j.State == f.State) && (f.Flow == "" || j.Flow.Name == f.Flow) &&
+		strings.HasPrefix(j.Key, f.Prefix)
+}
+
+func readCursor(s string) (at collation.Micros, id journal.JobID, err error) {
+	if s == "" {
+		return 0, id, nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(s)
+	if err == nil {
+		var name string
+		if _, err = fmt.Sscanf(string(text), "%d %s", &at, &name); err == nil {
+			id, err = journal.ParseJobID(name)
+		}
+	}
+	if err != nil {
+		return 0, id, fmt.Errorf("memory: %.80q is no cursor of a list of jobs: %w", s, err)
+	}
+	return at, id, nil
+}
+
+// Counts implements store.Client.
+func (s *Store) Counts(context.Context) (map[journal.JobState]int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[journal.JobState]int64{}
+	for _, j := range s.jobs {
+		out[j.State]++
+	}
+	return out, nil
+}

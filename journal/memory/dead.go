@@ -1,0 +1,192 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// The states of a dead letter.
+const (
+	letterOpen     = "open"
+	letterRetried  = "retried"
+	letterResolved = "resolved"
+	letterFailed   = "failed"
+	letterAnswered = "answered"
+)
+
+type letter struct{ view store.DeadView }
+
+func (s *Store) addLetter(u *undo, d collation.DeadLetter) {
+	v := store.DeadView{ID: int64(len(s.letters)) + 1, At: s.now(), Letter: d, State: letterOpen}
+	set(u, &s.letters, append(s.letters, &letter{view: v}))
+}
+
+// DeadLetter implements store.Engine. The raw message is for a person who looks
+// into a database; nothing reads it here.
+func (s *Store) DeadLetter(_ context.Context, d collation.DeadLetter, _ []byte) error {
+	return s.write("dead letter", func(u *undo) error {
+		s.addLetter(u, d)
+		return nil
+	})
+}
+
+// moveLetters writes a plan's dead letters and ends those whose answer came
+// after all (E10).
+func (s *Store) moveLetters(u *undo, j *job, p *collation.Plan) {
+	for _, g := range p.Undead {
+		s.endLetters(u, j.ID, g, letterAnswered)
+	}
+	for _, d := range p.Dead {
+		s.addLetter(u, d)
+	}
+}
+
+func (s *Store) endLetters(u *undo, id journal.JobID, row journal.GUID, state string) {
+	for _, l := range s.letters {
+		if d := &l.view.Letter; d.Job == id && d.Row == row && l.view.State == letterOpen {
+			set(u, &l.view.State, state)
+		}
+	}
+}
+
+func (s *Store) letterView(l *letter) store.DeadView {
+	v := l.view
+	if j := s.jobs[v.Letter.Job]; j != nil {
+		v.Key = j.Key
+	}
+	return v
+}
+
+// DeadLetters implements store.Operator.
+func (s *Store) DeadLetters(_ context.Context, all bool, limit int) ([]store.DeadView, error) {
+	if limit < 0 || limit > store.MaxPage {
+		return nil, fmt.Errorf("%w: a page of %d dead letters, at most %d", errLimits, limit, store.MaxPage)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []store.DeadView
+	for _, l := range slices.Backward(s.letters) {
+		if (all || l.view.State == letterOpen) && len(out) < limit {
+			out = append(out, s.letterView(l))
+		}
+	}
+	return out, nil
+}
+
+// Act implements store.Operator.
+func (s *Store) Act(ctx context.Context, a store.Action) error {
+	if a.Retry == (a.Response != nil) {
+		return fmt.Errorf("memory: act: %w: either retry or answer", store.ErrRejected)
+	}
+	s.mu.Lock()
+	if a.ID < 1 || a.ID > int64(len(s.letters)) {
+		s.mu.Unlock()
+		return fmt.Errorf("memory: dead letter %d: %w", a.ID, store.ErrNotFound)
+	}
+	l := s.letters[a.ID-1]
+	d := l.view.Letter
+	s.mu.Unlock()
+	err := s.writeRow(ctx, "act", d.Job, d.Row, true, func(u *undo, j *job) error {
+		if l.view.State != letterOpen {
+			return store.ErrStale
+		}
+		if j == nil {
+			return actAlone(u, l, &a)
+		}
+		return s.act(u, j, l, &a)
+	})
+	if err != nil {
+		return fmt.Errorf("memory: act on dead letter %d: %w", a.ID, err)
+	}
+	return nil
+}
+
+// actAlone ends the letter of a message that has no row.
+func actAlone(u *undo, l *letter, a *store.Action) error {
+	if a.Retry {
+		return fmt.Errorf("%w: there is no row that could be sent again: end it with an answer", store.ErrRejected)
+	}
+	set(u, &l.view.State, answered(a.Response))
+	return nil
+}
+
+// answered is the state of a letter that an operator answered.
+func answered(r *journal.Response) string {
+	if r.Code == collation.CodeOK {
+		return letterResolved
+	}
+	return letterFailed
+}
+
+// act releases or answers the row of a dead letter, with an entry (E10).
+func (s *Store) act(u *undo, j *job, l *letter, a *store.Action) error {
+	g, now := l.view.Letter.Row, s.now()
+	if j.rows[g] == nil || j.State != journal.JobOpen {
+		return store.ErrStale
+	}
+	action, state := "retry", letterRetried
+	row := clone(j.rows[g])
+	if a.Retry {
+		if err := s.notDone(u, j, row, a); err != nil {
+			return err
+		}
+		row.Held, row.NextAt, row.Runs, row.TurnSent = "", now, 0, 0
+		row.Holder, row.LeaseUntil = "", collation.Never
+	} else {
+		if row.Kind != journal.MessageRequest && row.Kind != journal.MessageAnswer {
+			return fmt.Errorf("%w: a message of kind %s cannot be answered: retry it", store.ErrRejected, row.Kind)
+		}
+		action, state = "answer", answered(a.Response)
+		answer(row, now, a.Response)
+	}
+	row.Dead = false
+	n := s.acted(j.ID, g)
+	put(u, j.rows, g, row)
+	s.endLetters(u, j.ID, g, state)
+	_, err := j.write(u, now, &journal.Entry{
+		Kind: journal.KindOperator, GUID: collation.OperatorGUID(g, action, n), Activity: row.Activity, DAD: string(row.DAD),
+		Operator: &journal.Operator{Action: action, Who: a.Who, Reason: a.Reason}, Updated: []journal.Updated{updated(row)},
+	})
+	return err
+}
+
+// acted counts the dead letters of a row that an operator has ended.
+func (s *Store) acted(id journal.JobID, row journal.GUID) int {
+	n := 0
+	for _, l := range s.letters {
+		ended := l.view.State != letterOpen && l.view.State != letterAnswered
+		if d := &l.view.Letter; d.Job == id && d.Row == row && ended {
+			n++
+		}
+	}
+	return n
+}
+
+// notDone records the unfinished effects of a parked request as not done: the
+// operator says that they run again (E5).
+func (s *Store) notDone(u *undo, j *job, row *collation.Row, a *store.Action) error {
+	if row.Held != collation.HeldParked {
+		return nil
+	}
+	unfinished := j.effectsWhere(func(f *effect) bool {
+		return f.request == row.GUID && f.State == store.EffectStarted
+	})
+	for _, f := range unfinished {
+		l := store.Lease{Job: j.ID, Request: row.GUID, Turn: row.Turn, Fence: f.Fence, Holder: a.Who}
+		e := journal.Effect{
+			Key: f.Key, Name: f.Name, Class: f.Class, N: f.N,
+			Error: &journal.Failure{Class: "operator", Message: a.Reason},
+		}
+		next := clone(j.rows[row.GUID])
+		if _, err := s.finish(u, j, &l, e, f, next, true); err != nil {
+			return err
+		}
+		row.Effects = next.Effects
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// effect is the stored state of one effect key.
+type effect struct {
+	store.EffectRow
+	request journal.GUID
+	seq     int64 // of its first entry
+}
+
+// needsNoStart says which classes are recorded with their result alone (3.1).
+var needsNoStart = map[string]bool{"pure": true, "tx": true}
+
+// Effects implements store.Worker.
+func (s *Store) Effects(_ context.Context, id journal.JobID, request journal.GUID) ([]store.EffectRow, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.jobs[id]
+	if j == nil {
+		return nil, nil
+	}
+	return j.effectRows(s.now(), func(f *effect) bool { return f.request == request }), nil
+}
+
+// effectsWhere lists effects by request and in the order of their first entry.
+func (j *job) effectsWhere(want func(*effect) bool) []*effect {
+	var all []*effect
+	for _, f := range j.effects {
+		if want(f) {
+			all = append(all, f)
+		}
+	}
+	slices.SortFunc(all, func(a, b *effect) int {
+		return cmp.Or(compareIDs(a.request, b.request), cmp.Compare(a.seq, b.seq))
+	})
+	return all
+}
+
+func (j *job) effectRows(now collation.Micros, want func(*effect) bool) []store.EffectRow {
+	var out []store.EffectRow
+	for _, f := range j.effectsWhere(want) {
+		out = append(out, j.effectRow(f, now))
+	}
+	return out
+}
+
+func (j *job) effectRow(f *effect, now collation.Micros) store.EffectRow {
+	r := f.EffectRow
+	row := j.rows[f.request]
+	r.Live = r.State == store.EffectStarted && row != nil && row.Holder == r.Holder && row.Fence == r.Fence && row.LeaseUntil > now
+	return r
+}
+
+// StartEffect implements store.Worker. A run that has no lease yet gets one
+// that lasts until its row is due (E4).
+func (s *Store) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (out store.EffectRow, taken bool, err error) {
+	err = s.writeRow(ctx, "start effect", l.Job, l.Request, false, func(u *undo, j *job) error {
+		row, err := j.fenced(&l)
+		if err != nil {
+			return err
+		}
+		f := j.effects[e.Key]
+		if f != nil && (f.State != store.EffectStarted || f.Fence >= l.Fence) {
+			out = j.effectRow(f, s.now())
+			return nil
+		}
+		if row.Holder == "" {
+			row.Holder, row.LeaseUntil = l.Holder, max(row.LeaseUntil, row.NextAt)
+		}
+		next := &effect{request: l.Request, EffectRow: store.EffectRow{
+			Key: e.Key, Name: e.Name, Class: e.Class, N: e.N, State: store.EffectStarted, Fence: l.Fence, Holder: l.Holder,
+		}}
+		if f != nil { // taken over: the chain has its start, only who finishes it changes
+			taken, next.seq = true, f.seq
+		} else {
+			if row.Effects, err = s.record(u, j, journal.KindEffectStarted, &l, e, row); err != nil {
+				return err
+			}
+			next.seq = row.Effects.Seq
+		}
+		put(u, j.effects, e.Key, next)
+		put(u, j.rows, row.GUID, row)
+		out = j.effectRow(next, s.now())
+		return nil
+	})
+	if err != nil {
+		return store.EffectRow{}, false, fmt.Errorf("memory: start effect %q: %w", e.Name, err)
+	}
+	return out, taken, nil
+}
+
+// record appends an entry to the chain of a request's effects (J8). The row is
+// nil when it is gone.
+func (s *Store) record(
+	u *undo, j *job, kind journal.Kind, l *store.Lease, e journal.Effect, row *collation.Row,
+) (journal.Head, error) {
+	e.Turn, e.Fence = l.Turn, l.Fence
+	entry := &journal.Entry{Chain: l.Request, Kind: kind, GUID: l.Request, Effect: &e, Writer: l.Holder}
+	if row != nil {
+		entry.Activity, entry.DAD = row.Activity, string(row.DAD)
+		if old := j.rows[row.GUID]; old.Held != row.Held {
+			entry.Updated = []journal.Updated{updated(row)}
+		}
+	}
+	return j.write(u, s.now(), entry)
+}
+
+// FinishEffect implements store.Worker.
+func (s *Store) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (out store.EffectRow, err error) {
+	if len(e.Result) > wire.MaxResult {
+		return out, fmt.Errorf("memory: finish effect %q: %w: %d bytes, the limit is %d",
+			e.Name, store.ErrRejected, len(e.Result), wire.MaxResult)
+	}
+	err = s.writeRow(ctx, "finish effect", l.Job, l.Request, false, func(u *undo, j *job) error {
+		if j == nil {
+			return store.ErrStale
+		}
+		f := j.effects[e.Key]
+		if f != nil && f.State != store.EffectStarted {
+			out = j.effectRow(f, s.now())
+			return nil
+		}
+		_, stale := j.fenced(&l)
+		if stale != nil && f == nil {
+			return stale
+		}
+		if f == nil && !needsNoStart[e.Class] {
+			return fmt.Errorf("%w: an effect of class %q has no start", store.ErrStale, e.Class)
+		}
+		e.Late = stale != nil
+		row := clone(j.rows[l.Request])
+		if row != nil {
+			row.Runs = 0 // counted since the last recorded completion (E9)
+			s.unpark(u, row)
+		}
+		next, err := s.finish(u, j, &l, e, f, row, notDone)
+		if err != nil {
+			return err
+		}
+		out = j.effectRow(next, s.now())
+		return nil
+	})
+	if err != nil {
+		return store.EffectRow{}, fmt.Errorf("memory: finish effect %q: %w", e.Name, err)
+	}
+	return out, nil
+}
+
+// unpark takes back the hold of a request that was parked for the effect that
+// has ended now, and its dead letter (E4).
+func (s *Store) unpark(u *undo, row *collation.Row) {
+	if row.Kind == journal.MessageRequest && row.Held == collation.HeldParked {
+		row.Held, row.Dead, row.NextAt, row.TurnSent = "", false, s.now(), 0
+		s.endLetters(u, row.Job, row.GUID, letterResolved)
+	}
+}
+
+// finish writes the end of an effect: entry, effect, and the request's row as
+// it is now, or nil when it is gone.
+func (s *Store) finish(
+	u *undo, j *job, l *store.Lease, e journal.Effect, f *effect, row *collation.Row, notDone bool,
+) (*effect, error) {
+	next := &effect{request: l.Request, EffectRow: store.EffectRow{
+		Key: e.Key, Name: e.Name, Class: e.Class, N: e.N, Result: slices.Clone(e.Result), Error: e.Error,
+		Fence: l.Fence, Holder: l.Holder, State: store.EffectCompleted,
+	}}
+	kind := journal.KindEffectCompleted
+	if notDone {
+		kind, next.State = journal.KindEffectFailed, store.EffectNotDone
+	}
+	head, err := s.record(u, j, kind, l, e, row)
+	if err != nil {
+		return nil, err
+	}
+	if next.seq = head.Seq; f != nil {
+		next.seq = f.seq
+	}
+	put(u, j.effects, e.Key, next)
+	if row != nil {
+		row.Effects = head
+		put(u, j.rows, row.GUID, row)
+	}
+	return next, nil
+}

@@ -1,0 +1,161 @@
+package memory_test
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/memory"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// faults fails the calls that it is told to, once each.
+type faults struct {
+	mu   sync.Mutex
+	next map[string]bool
+	seen []string
+}
+
+func (f *faults) fail(op string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seen = append(f.seen, op)
+	if f.next[op] {
+		delete(f.next, op)
+		return errFault
+	}
+	return nil
+}
+
+func (f *faults) on(op string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.next = map[string]bool{op: true}
+}
+
+func faulty() (*faults, *memory.Store) {
+	f := &faults{}
+	return f, memory.New(memory.Config{Fault: f.fail})
+}
+
+// TestFaultBeforeCommit: nothing was written, and the job is free again (C10).
+func TestFaultBeforeCommit(t *testing.T) {
+	t.Parallel()
+	f, s := faulty()
+	id := start(t, s, "k")
+	c, d := open(t, s), open(t, s)
+	l, err := c.Load(t.Context(), []store.Want{{Job: id}}, true)
+	require.NoError(t, err)
+	plan := touch(l.States[id])
+	f.on("commit")
+	err = c.Commit(t.Context(), []store.Chained{plan})
+	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.ErrorIs(t, err, errFault)
+	_, seq := c.Session()
+	require.Zero(t, seq)
+	l, err = d.Load(t.Context(), []store.Want{{Job: id}}, false)
+	require.NoError(t, err)
+	require.Empty(t, l.Busy)
+	require.Equal(t, int64(1), l.States[id].Job.Head.Seq)
+}
+
+// TestFaultAfterCommit: it was done and is reported as unknown; doing it again
+// meets its own digits (J4).
+func TestFaultAfterCommit(t *testing.T) {
+	t.Parallel()
+	f, s := faulty()
+	id := start(t, s, "k")
+	c := open(t, s)
+	l, err := c.Load(t.Context(), []store.Want{{Job: id}}, true)
+	require.NoError(t, err)
+	plan := touch(l.States[id])
+	f.on("commit.done")
+	err = c.Commit(t.Context(), []store.Chained{plan})
+	require.ErrorIs(t, err, store.ErrUnknown)
+	l, err = c.Load(t.Context(), []store.Want{{Job: id}}, false)
+	require.NoError(t, err)
+	require.Equal(t, int64(2), l.States[id].Job.Head.Seq)
+	require.ErrorIs(t, c.Commit(t.Context(), []store.Chained{plan}), store.ErrLost)
+}
+
+// TestFaultPausesACommitter: a process that stands still in its commit holds
+// its jobs, and nobody else.
+func TestFaultPausesACommitter(t *testing.T) {
+	t.Parallel()
+	gate, reached := make(chan struct{}), make(chan struct{})
+	var stopped atomic.Bool
+	s := memory.New(memory.Config{Fault: func(op string) error {
+		if op == "commit" && stopped.CompareAndSwap(false, true) {
+			close(reached)
+			<-gate
+		}
+		return nil
+	}})
+	id, other := start(t, s, "k"), start(t, s, "other")
+	c, d := open(t, s), open(t, s)
+	l, err := c.Load(t.Context(), []store.Want{{Job: id}}, true)
+	require.NoError(t, err)
+	done := make(chan error)
+	go func() { done <- c.Commit(t.Context(), []store.Chained{touch(l.States[id])}) }()
+	<-reached
+	l2, err := d.Load(t.Context(), []store.Want{{Job: id}, {Job: other}}, false)
+	require.NoError(t, err)
+	require.True(t, l2.Busy[id])
+	require.NoError(t, d.Commit(t.Context(), []store.Chained{touch(l2.States[other])}))
+	close(gate)
+	require.NoError(t, <-done)
+}
+
+// TestFaultsOfEveryCall: before a call nothing of it is done, after it all.
+func TestFaultsOfEveryCall(t *testing.T) {
+	t.Parallel()
+	f, s := faulty()
+	ctx := t.Context()
+	id := start(t, s, "k")
+	calls := map[string]func() error{
+		"start": func() error {
+			_, err := s.Start(ctx, []store.Start{{Flow: flowRef, Key: "new", Input: []byte(`{}`)}}, collation.Mode{})
+			return err
+		},
+		"deploy":        func() error { _, err := s.Deploy(ctx, flowRef, []byte(`{}`)); return err },
+		"dead letter":   func() error { return s.DeadLetter(ctx, collation.DeadLetter{Reason: "foreign"}, nil) },
+		"claim":         func() error { _, err := s.Claim(ctx, nil); return err },
+		"turn overdue":  func() error { _, err := s.TurnOverdue(ctx, 1); return err },
+		"prune":         func() error { _, err := s.Prune(ctx, 1); return err },
+		"payload":       func() error { return s.PutPayload(ctx, id, emptyDigest, nil) },
+		"committer":     func() error { _, err := s.Committer(ctx); return err },
+		"due":           func() error { _, _, err := s.Due(ctx, 1); return err },
+		"lease":         func() error { _, err := s.Lease(ctx, id, id.Start(), 1, "w", time.Hour); return err },
+		"heartbeat":     func() error { _, err := s.Heartbeat(ctx, store.Lease{Job: id}, time.Hour); return err },
+		"hand back":     func() error { return s.HandBack(ctx, store.Lease{Job: id}) },
+		"start effect":  func() error { _, _, err := s.StartEffect(ctx, store.Lease{Job: id}, journal.Effect{}); return err },
+		"finish effect": func() error { _, err := s.FinishEffect(ctx, store.Lease{Job: id}, journal.Effect{}, false); return err },
+	}
+	for op, call := range calls {
+		f.on(op)
+		err := call()
+		require.ErrorIs(t, err, store.ErrUnavailable, op)
+		require.ErrorIs(t, err, errFault, op)
+	}
+	_, err := s.FindJob(ctx, "new")
+	require.ErrorIs(t, err, store.ErrNotFound)
+	letters, err := s.DeadLetters(ctx, true, 10)
+	require.NoError(t, err)
+	require.Empty(t, letters)
+	for _, op := range []string{"start", "deploy", "dead letter", "claim", "turn overdue", "prune", "payload"} {
+		f.on(op + ".done")
+		require.ErrorIs(t, calls[op](), store.ErrUnknown, op)
+	}
+	_, err = s.FindJob(ctx, "new")
+	require.NoError(t, err)
+	letters, err = s.DeadLetters(ctx, true, 10)
+	require.NoError(t, err)
+	require.Len(t, letters, 1)
+	require.Contains(t, strings.Join(f.seen, " "), "start start.done")
+}

@@ -1,0 +1,108 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// flowVersions are the deployed versions of one flow.
+type flowVersions struct {
+	active   string
+	versions map[string]*deployed
+}
+
+type deployed struct {
+	ref       journal.FlowRef
+	canonical []byte
+	at        collation.Micros
+}
+
+// Migrate does nothing: there is no schema.
+func (s *Store) Migrate(context.Context) error { return nil }
+
+// Epoch implements store.Engine. Nothing restores a store in memory.
+func (s *Store) Epoch(context.Context) (int64, error) { return 1, nil }
+
+// Deploy implements store.Operator.
+func (s *Store) Deploy(_ context.Context, ref journal.FlowRef, canonical []byte) (fresh bool, err error) {
+	err = s.write("deploy", func(u *undo) error {
+		f := s.flows[ref.Name]
+		if f == nil {
+			f = &flowVersions{active: ref.Version, versions: map[string]*deployed{}}
+			put(u, s.flows, ref.Name, f)
+		}
+		if old := f.versions[ref.Version]; old != nil {
+			if old.ref.Digest != ref.Digest || !bytes.Equal(old.canonical, canonical) {
+				return fmt.Errorf("memory: deploy %s version %s: %w", ref.Name, ref.Version, store.ErrVersionTaken)
+			}
+			return nil
+		}
+		fresh = true
+		put(u, f.versions, ref.Version, &deployed{ref: ref, canonical: slices.Clone(canonical), at: s.now()})
+		return nil
+	})
+	return fresh && err == nil, err
+}
+
+// Activate implements store.Operator.
+func (s *Store) Activate(_ context.Context, name, version string) error {
+	return s.write("activate", func(u *undo) error {
+		if _, err := s.version(name, version); err != nil {
+			return err
+		}
+		set(u, &s.flows[name].active, version)
+		return nil
+	})
+}
+
+func (s *Store) version(name, version string) (*deployed, error) {
+	if f := s.flows[name]; f != nil && f.versions[version] != nil {
+		return f.versions[version], nil
+	}
+	return nil, fmt.Errorf("memory: flow %q version %q: %w", name, version, store.ErrNotFound)
+}
+
+// Flow implements store.Engine and store.Client.
+func (s *Store) Flow(_ context.Context, name, version string) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d, err := s.version(name, version)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Clone(d.canonical), nil
+}
+
+// ActiveFlow implements store.Client.
+func (s *Store) ActiveFlow(_ context.Context, name string) (journal.FlowRef, []byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.flows[name]
+	if f == nil {
+		return journal.FlowRef{}, nil, fmt.Errorf("memory: flow %q: %w", name, store.ErrNotFound)
+	}
+	d := f.versions[f.active]
+	return d.ref, slices.Clone(d.canonical), nil
+}
+
+// Flows implements store.Operator.
+func (s *Store) Flows(context.Context) ([]store.FlowView, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []store.FlowView
+	for _, name := range slices.Sorted(maps.Keys(s.flows)) {
+		f := s.flows[name]
+		for _, version := range slices.Sorted(maps.Keys(f.versions)) {
+			d := f.versions[version]
+			out = append(out, store.FlowView{Ref: d.ref, Active: version == f.active, Deployed: d.at})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,116 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// lock is the row lock of one job (J3). Those who wait get it in the order in
+// which they came.
+type lock struct {
+	owner *txn
+	queue []*waiter
+}
+
+// txn is an open transaction: the owner of locks on jobs, and on those of their
+// rows that it loaded.
+type txn struct {
+	jobs    []journal.JobID // locked, in order
+	rows    map[journal.GUID]bool
+	allRows map[journal.JobID]bool
+}
+
+func newTxn() *txn {
+	return &txn{rows: map[journal.GUID]bool{}, allRows: map[journal.JobID]bool{}}
+}
+
+type waiter struct {
+	txn *txn
+	got chan struct{}
+}
+
+// holdsRow reports whether another transaction has the row locked (J8).
+func (j *job) rowLocked(g journal.GUID) bool {
+	o := j.lock.owner
+	return o != nil && (o.rows[g] || o.allRows[j.ID])
+}
+
+// acquire waits for the lock of the job. It is called with the store locked
+// and returns so; meanwhile the store is open to others.
+func (s *Store) acquire(ctx context.Context, j *job, t *txn) error {
+	l := &j.lock
+	if l.owner == nil {
+		l.owner = t
+		t.jobs = append(t.jobs, j.ID)
+		return nil
+	}
+	w := &waiter{txn: t, got: make(chan struct{})}
+	l.queue = append(l.queue, w)
+	s.mu.Unlock()
+	select {
+	case <-w.got:
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	if l.owner == t {
+		t.jobs = append(t.jobs, j.ID)
+		return nil
+	}
+	l.queue = slices.DeleteFunc(l.queue, func(o *waiter) bool { return o == w })
+	return fmt.Errorf("memory: wait for job %s: %w: %w", j.ID, store.ErrUnavailable, context.Cause(ctx))
+}
+
+// release gives all locks of t to those who wait first.
+func (s *Store) release(t *txn) {
+	for _, id := range t.jobs {
+		l := &s.jobs[id].lock
+		l.owner = nil
+		if len(l.queue) > 0 {
+			next := l.queue[0]
+			l.queue = l.queue[1:]
+			l.owner = next.txn
+			close(next.got)
+		}
+	}
+	t.jobs, t.rows, t.allRows = nil, nil, nil
+}
+
+// writeRow runs one writing transaction on a row of a job: it waits for a
+// committer that has loaded the row, or, with whole, for the job's lock. The job
+// is nil when there is none.
+func (s *Store) writeRow(
+	ctx context.Context, op string, id journal.JobID, row journal.GUID, whole bool, change func(u *undo, j *job) error,
+) error {
+	if err := s.before(op); err != nil {
+		return err
+	}
+	if err := s.changeRow(ctx, id, row, whole, change); err != nil {
+		return err
+	}
+	return s.after(op)
+}
+
+func (s *Store) changeRow(
+	ctx context.Context, id journal.JobID, row journal.GUID, whole bool, change func(u *undo, j *job) error,
+) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.jobs[id]
+	if j != nil && (whole && j.lock.owner != nil || j.rowLocked(row)) {
+		t := newTxn()
+		if err := s.acquire(ctx, j, t); err != nil {
+			return err
+		}
+		defer s.release(t)
+	}
+	var u undo
+	err := change(&u, j)
+	if err != nil {
+		u.revert()
+	}
+	return err
+}

@@ -1,0 +1,208 @@
+package memory_test
+
+import (
+	"crypto/sha256"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
+	"github.com/quipu-journal/quipu/journal/memory"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestContract(t *testing.T) {
+	t.Parallel()
+	journaltest.Run(t, func(*testing.T) store.Store { return memory.New(memory.Config{}) })
+}
+
+var flowRef = journal.FlowRef{Name: "flow", Version: "1", Digest: journal.Digest{1}}
+
+func start(t *testing.T, s *memory.Store, key string) journal.JobID {
+	t.Helper()
+	out, err := s.Start(t.Context(), []store.Start{{Flow: flowRef, Trigger: "start", Key: key, Input: []byte(`{}`)}}, collation.Mode{})
+	require.NoError(t, err)
+	require.NoError(t, out[0].Err)
+	return out[0].Job
+}
+
+func open(t *testing.T, s *memory.Store) store.Committer {
+	t.Helper()
+	c, err := s.Committer(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// touch is a plan that changes nothing but the job's chain.
+func touch(st *collation.State) store.Chained {
+	j := &st.Job
+	return store.Chain(j, &collation.Plan{
+		Job: j.ID, Outcome: collation.Handled, Done: true,
+		Semaphore: journal.SemaphoreMove{Before: j.Semaphore, After: j.Semaphore},
+		Entry: &journal.Entry{
+			Space: j.Space, Job: j.ID, Generation: j.Generation, Seq: j.Head.Seq + 1, Kind: journal.KindOperator,
+		},
+	})
+}
+
+// TestWaitingIsDurable: in a bubble, waiting for a job lets its time stand or
+// go on as if nothing ran, and those who wait are served in their order.
+func TestWaitingIsDurable(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.New(memory.Config{})
+		id := start(t, s, "k")
+		holder := open(t, s)
+		_, err := holder.Load(t.Context(), []store.Want{{Job: id}}, true)
+		require.NoError(t, err)
+		var mu sync.Mutex
+		var order []int
+		for i := range 20 {
+			go func() {
+				c := open(t, s)
+				l, err := c.Load(t.Context(), []store.Want{{Job: id}}, true)
+				require.NoError(t, err)
+				mu.Lock()
+				order = append(order, i)
+				mu.Unlock()
+				require.NoError(t, c.Commit(t.Context(), []store.Chained{touch(l.States[id])}))
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(time.Hour) // the bubble's clock: it moves only when all are blocked durably
+		require.Empty(t, order)
+		require.NoError(t, holder.Rollback(t.Context()))
+		synctest.Wait()
+		require.True(t, slices.IsSorted(order))
+		require.Len(t, order, 20)
+		v, err := s.Job(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, int64(21), v.Head.Seq)
+	})
+}
+
+// TestClock: the store's clock is the bubble's, or the one that it was given,
+// plus what it was advanced by (J5).
+func TestClock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.New(memory.Config{})
+		start(t, s, "k")
+		at := collation.Micros(time.Now().UnixMicro())
+		due, late, err := s.Due(t.Context(), 10)
+		require.NoError(t, err)
+		require.Equal(t, at, due[0].Now)
+		require.Zero(t, late)
+		time.Sleep(time.Minute)
+		s.Advance(time.Hour)
+		due, late, err = s.Due(t.Context(), 10)
+		require.NoError(t, err)
+		require.Equal(t, time.Hour+time.Minute, late)
+		require.Equal(t, at+collation.Micros(late.Microseconds()), due[0].Now)
+	})
+	s := memory.New(memory.Config{Space: "shop", Now: func() int64 { return 42 }})
+	v, err := s.Job(t.Context(), start(t, s, "k"))
+	require.NoError(t, err)
+	require.Equal(t, collation.Micros(42), v.Started)
+	require.Equal(t, "shop", v.Space)
+}
+
+// TestSameCallsSameResults: two stores that see the same calls give the same
+// ids, digits and hashes, whatever order their maps have.
+func TestSameCallsSameResults(t *testing.T) {
+	t.Parallel()
+	run := func() (*store.JobView, journal.GUID, []store.DueRow) {
+		s := memory.New(memory.Config{Now: func() int64 { return 42 }})
+		var last journal.JobID
+		for _, key := range []string{"c", "a", "b", "e", "d"} {
+			last = start(t, s, key)
+		}
+		c := open(t, s)
+		l, err := c.Load(t.Context(), []store.Want{{Job: last}}, true)
+		require.NoError(t, err)
+		require.NoError(t, c.Commit(t.Context(), []store.Chained{touch(l.States[last])}))
+		v, err := s.Job(t.Context(), last)
+		require.NoError(t, err)
+		due, _, err := s.Due(t.Context(), 10)
+		require.NoError(t, err)
+		session, _ := c.Session()
+		return v, session, due
+	}
+	v1, s1, d1 := run()
+	v2, s2, d2 := run()
+	require.Equal(t, v1, v2)
+	require.Equal(t, s1, s2)
+	require.Equal(t, d1, d2)
+}
+
+// TestMarkersOfEndedSessionsGo: a day after its end, and not before (J4).
+func TestMarkersOfEndedSessionsGo(t *testing.T) {
+	t.Parallel()
+	s := memory.New(memory.Config{})
+	id := start(t, s, "k")
+	for range 2 {
+		c := open(t, s)
+		for range 3 {
+			l, err := c.Load(t.Context(), []store.Want{{Job: id}}, true)
+			require.NoError(t, err)
+			require.NoError(t, c.Commit(t.Context(), []store.Chained{touch(l.States[id])}))
+		}
+		c.Close()
+	}
+	for _, step := range []struct {
+		ahead       time.Duration
+		limit, gone int
+	}{{23 * time.Hour, 10, 0}, {2 * time.Hour, 4, 4}, {0, 10, 2}, {0, 10, 0}} {
+		s.Advance(step.ahead)
+		n, err := s.Prune(t.Context(), step.limit)
+		require.NoError(t, err)
+		require.Equal(t, step.gone, n)
+	}
+}
+
+// TestMisuse: what no caller may do is an error and breaks nothing.
+func TestMisuse(t *testing.T) {
+	t.Parallel()
+	s := memory.New(memory.Config{})
+	id, other := start(t, s, "k"), start(t, s, "other")
+	c := open(t, s)
+	require.Error(t, c.Commit(t.Context(), nil), "nothing was loaded")
+	require.Error(t, c.More(t.Context(), nil))
+	l, err := c.Load(t.Context(), []store.Want{{Job: id}, {Job: other}}, true)
+	require.NoError(t, err)
+	plan := touch(l.States[other])
+	_, err = c.Load(t.Context(), nil, true)
+	require.Error(t, err, "a transaction is open")
+	require.NoError(t, c.Rollback(t.Context()))
+	_, err = c.Load(t.Context(), []store.Want{{Job: id}}, true)
+	require.NoError(t, err)
+	require.Error(t, c.Commit(t.Context(), []store.Chained{plan}), "its job is not locked")
+	_, err = c.Load(t.Context(), make([]store.Want, store.MaxBatch+1), true)
+	require.Error(t, err)
+	l, err = c.Load(t.Context(), []store.Want{{Job: id}}, true)
+	require.NoError(t, err)
+	plan = touch(l.States[id])
+	plan.Hash[0] ^= 1
+	require.ErrorIs(t, c.Commit(t.Context(), []store.Chained{plan}), store.ErrRejected, "the hash does not continue the chain")
+	var open store.Committer = c
+	l, err = open.Load(t.Context(), []store.Want{{Job: id}}, false)
+	require.NoError(t, err)
+	require.Empty(t, l.Busy)
+	require.NoError(t, open.Commit(t.Context(), []store.Chained{touch(l.States[id])}))
+}
+
+var errFault = errors.New("the network is cut")
+
+// emptyDigest is the SHA-256 of nothing.
+var emptyDigest = journal.Digest(sha256.Sum256(nil))

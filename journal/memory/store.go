@@ -1,0 +1,199 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// Config sets up a Store. The zero value works.
+type Config struct {
+	// Space is the name of the space; default "memory".
+	Space string
+	// Now is the database's clock, µs since 1970; default the process's clock.
+	// It is called with the store locked and must not call the store.
+	Now func() int64
+	// Fault is asked before every writing call does anything, with the name of
+	// the call ("commit", "lease", …), and after it did it, with ".done" behind
+	// the name. An error before means that nothing was written: the call returns
+	// it with store.ErrUnavailable. An error after means that the outcome got
+	// lost on its way: store.ErrUnknown. It may block; the store is not locked,
+	// but a commit's jobs are.
+	Fault func(op string) error
+}
+
+// Store implements store.Store. It is safe for concurrent use.
+type Store struct {
+	cfg Config
+
+	mu       sync.Mutex
+	ahead    collation.Micros // by Advance
+	jobs     map[journal.JobID]*job
+	keys     map[string]journal.JobID // the last generation of each key
+	flows    map[string]*flowVersions
+	letters  []*letter
+	sessions uint64
+	markers  map[marker]collation.Micros
+	ended    map[journal.GUID]collation.Micros // sessions
+}
+
+var _ store.Store = (*Store)(nil)
+
+// job is one job with all its rows. Values behind pointers are replaced, never
+// changed, so that an undo only puts pointers back.
+type job struct {
+	collation.Job
+	lock      lock
+	closed    collation.Micros
+	tasksSeq  int64
+	closedSeq int64
+	instances map[collation.InstanceKey]*collation.Instance
+	receipts  map[journal.GUID]*collation.Receipt // without responses
+	rows      map[journal.GUID]*collation.Row
+	chains    map[journal.GUID][]journal.Record
+	effects   map[journal.Digest]*effect
+	payloads  map[journal.Digest][]byte
+}
+
+// marker identifies one batch (J4).
+type marker struct {
+	session journal.GUID
+	seq     int64
+}
+
+// New returns an empty store.
+func New(cfg Config) *Store {
+	if cfg.Space == "" {
+		cfg.Space = "memory"
+	}
+	if cfg.Now == nil {
+		cfg.Now = func() int64 { return time.Now().UnixMicro() }
+	}
+	return &Store{
+		cfg: cfg, jobs: map[journal.JobID]*job{}, keys: map[string]journal.JobID{}, flows: map[string]*flowVersions{},
+		markers: map[marker]collation.Micros{}, ended: map[journal.GUID]collation.Micros{},
+	}
+}
+
+// Advance moves the store's clock ahead of Config.Now, for good.
+func (s *Store) Advance(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ahead += collation.Micros(d.Microseconds())
+}
+
+// Close does nothing: a store in memory has no connections.
+func (s *Store) Close() {}
+
+func (s *Store) now() collation.Micros { return collation.Micros(s.cfg.Now()) + s.ahead }
+
+// write runs one writing transaction that needs no lock of a job: all of change
+// under the mutex, or nothing of it when it returns an error.
+func (s *Store) write(op string, change func(u *undo) error) error {
+	if err := s.before(op); err != nil {
+		return err
+	}
+	if err := s.atomic(change); err != nil {
+		return err
+	}
+	return s.after(op)
+}
+
+func (s *Store) atomic(change func(u *undo) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var u undo
+	err := change(&u)
+	if err != nil {
+		u.revert()
+	}
+	return err
+}
+
+func (s *Store) before(op string) error {
+	if s.cfg.Fault == nil {
+		return nil
+	}
+	if err := s.cfg.Fault(op); err != nil {
+		return fmt.Errorf("memory: %s: %w: %w", op, store.ErrUnavailable, err)
+	}
+	return nil
+}
+
+func (s *Store) after(op string) error {
+	if s.cfg.Fault == nil {
+		return nil
+	}
+	if err := s.cfg.Fault(op + ".done"); err != nil {
+		return fmt.Errorf("memory: %s: %w: %w", op, store.ErrUnknown, err)
+	}
+	return nil
+}
+
+// undo remembers how to take a transaction's changes back.
+type undo []func()
+
+func (u undo) revert() {
+	for _, f := range slices.Backward(u) {
+		f()
+	}
+}
+
+// put sets m[k], with its undo.
+func put[K comparable, V any](u *undo, m map[K]V, k K, v V) {
+	forget(u, m, k)
+	m[k] = v
+}
+
+// drop deletes m[k], with its undo.
+func drop[K comparable, V any](u *undo, m map[K]V, k K) {
+	forget(u, m, k)
+	delete(m, k)
+}
+
+func forget[K comparable, V any](u *undo, m map[K]V, k K) {
+	old, had := m[k]
+	*u = append(*u, func() {
+		if had {
+			m[k] = old
+		} else {
+			delete(m, k)
+		}
+	})
+}
+
+// set assigns *p, with its undo.
+func set[V any](u *undo, p *V, v V) {
+	old := *p
+	*u = append(*u, func() { *p = old })
+	*p = v
+}
+
+func compareIDs[T ~[16]byte](a, b T) int {
+	x, y := [16]byte(a), [16]byte(b)
+	return bytes.Compare(x[:], y[:])
+}
+
+func sortedIDs[T ~[16]byte, V any](m map[T]V) []T {
+	return slices.SortedFunc(maps.Keys(m), compareIDs[T])
+}
+
+func compareKeys(a, b collation.InstanceKey) int {
+	return cmp.Or(cmp.Compare(a.Activity, b.Activity), cmp.Compare(a.DAD, b.DAD))
+}
+
+// session names the n-th session of this store: a UUIDv8 like every GUID.
+func session(n uint64) journal.GUID {
+	g := journal.GUID{0: 0x5e, 6: 0x80, 8: 0x80}
+	binary.BigEndian.PutUint32(g[12:], uint32(n))
+	return g
+}

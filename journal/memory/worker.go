@@ -1,0 +1,213 @@
+package memory
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// ReasonRuns names the dead letter of a request that was run too often (E9).
+const ReasonRuns = "runs"
+
+// asked returns the row of a request that may run in the turn that a worker
+// names.
+func (j *job) asked(request journal.GUID, turn int) (*collation.Row, error) {
+	if j == nil || j.State != journal.JobOpen {
+		return nil, store.ErrStale
+	}
+	row := j.rows[request]
+	if row == nil || row.Kind != journal.MessageRequest || row.Turn != turn || row.Held != "" {
+		return nil, store.ErrStale
+	}
+	return clone(row), nil
+}
+
+// Lease implements store.Worker.
+func (s *Store) Lease(
+	ctx context.Context, id journal.JobID, request journal.GUID, turn int, holder string, ttl time.Duration,
+) (store.Lease, error) {
+	var l store.Lease
+	err := s.writeRow(ctx, "lease", id, request, false, func(u *undo, j *job) error {
+		row, err := j.asked(request, turn)
+		now := s.now()
+		switch {
+		case err != nil:
+			return err
+		case row.Holder != holder && row.LeaseUntil > now:
+			return store.ErrLeased
+		case row.Runs >= store.MaxRuns:
+			return store.ErrExhausted
+		}
+		j.take(u, row, holder, now, ttl)
+		l = j.lease(row)
+		return nil
+	})
+	switch {
+	case errors.Is(err, store.ErrExhausted):
+		return store.Lease{}, s.exhaust(ctx, id, request, turn)
+	case err != nil:
+		return store.Lease{}, fmt.Errorf("memory: lease %s: %w", request, err)
+	}
+	return l, nil
+}
+
+// take gives the row to a holder: one run more, under a new fence (E9).
+func (j *job) take(u *undo, row *collation.Row, holder string, now collation.Micros, ttl time.Duration) {
+	row.Runs++
+	row.Fence++
+	row.Holder = holder
+	extend(row, now+micros(ttl))
+	put(u, j.rows, row.GUID, row)
+}
+
+// extend moves the lease, and the due time with it: nobody else is asked as
+// long as it lasts (P21).
+func extend(row *collation.Row, until collation.Micros) {
+	row.LeaseUntil = until
+	row.NextAt = max(row.NextAt, until)
+}
+
+func (j *job) lease(row *collation.Row) store.Lease {
+	return store.Lease{
+		Job: j.ID, Request: row.GUID, Space: j.Space, Generation: j.Generation, Turn: row.Turn,
+		Holder: row.Holder, Fence: row.Fence, Runs: row.Runs,
+	}
+}
+
+// exhaust holds a request that was run too often, under the lock of its job,
+// with an entry and a dead letter (E9, E10). It returns ErrExhausted when the
+// row is held so.
+func (s *Store) exhaust(ctx context.Context, id journal.JobID, request journal.GUID, turn int) error {
+	err := s.changeRow(ctx, id, request, true, func(u *undo, j *job) error {
+		row, err := j.asked(request, turn)
+		if err != nil {
+			return err
+		}
+		if row.Runs < store.MaxRuns {
+			return store.ErrLeased // an effect has ended meanwhile: the message comes again
+		}
+		row.Held, row.Dead, row.NextAt = collation.HeldStuck, true, collation.Never
+		row.Holder, row.LeaseUntil = "", collation.Never
+		put(u, j.rows, row.GUID, row)
+		message := fmt.Sprintf("run %d times without an answer; the handler may kill its process", row.Runs)
+		d := collation.DeadLetter{
+			Job: id, Row: request, Kind: row.Kind, Activity: row.Activity, DAD: row.DAD, Reason: ReasonRuns, Message: message,
+		}
+		if i := j.instances[collation.InstanceKey{Activity: row.Activity, DAD: row.DAD}]; i != nil {
+			d.Ledger = i.Ledger
+		}
+		s.addLetter(u, d)
+		_, err = j.write(u, s.now(), &journal.Entry{
+			Kind: journal.KindDeadLetter, GUID: request, Activity: row.Activity, DAD: string(row.DAD),
+			Trouble: &journal.Trouble{Reason: ReasonRuns, Message: message}, Updated: []journal.Updated{updated(row)},
+		})
+		return err
+	})
+	if err == nil {
+		err = store.ErrExhausted
+	}
+	if after := s.after("lease"); after != nil {
+		return after
+	}
+	return fmt.Errorf("memory: lease %s: %w", request, err)
+}
+
+func updated(r *collation.Row) journal.Updated {
+	return journal.Updated{GUID: r.GUID, Kind: r.Kind, Turn: r.Turn, Try: r.Try, NextAt: int64(r.NextAt), Held: r.Held}
+}
+
+// fenced returns the row that a lease stands for.
+func (j *job) fenced(l *store.Lease) (*collation.Row, error) {
+	row, err := j.asked(l.Request, l.Turn)
+	if err != nil {
+		return nil, err
+	}
+	if row.Fence != l.Fence || row.Holder != "" && row.Holder != l.Holder {
+		return nil, store.ErrStale
+	}
+	return row, nil
+}
+
+// Heartbeat implements store.Worker.
+func (s *Store) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
+	err := s.writeRow(ctx, "heartbeat", l.Job, l.Request, false, func(u *undo, j *job) error {
+		if j != nil && j.State.Closed() {
+			return store.ErrJobClosed
+		}
+		row, err := j.fenced(&l)
+		if err != nil {
+			return err
+		}
+		if row.Holder == "" { // the first of a run that began without a lease
+			j.take(u, row, l.Holder, s.now(), ttl)
+			l = j.lease(row)
+			return nil
+		}
+		extend(row, s.now()+micros(ttl))
+		put(u, j.rows, row.GUID, row)
+		return nil
+	})
+	if err != nil {
+		return store.Lease{}, fmt.Errorf("memory: heartbeat %s: %w", l.Request, err)
+	}
+	return l, nil
+}
+
+// HandBack implements store.Worker.
+func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
+	err := s.writeRow(ctx, "hand back", l.Job, l.Request, false, func(u *undo, j *job) error {
+		row, err := j.fenced(&l)
+		if err != nil {
+			return err
+		}
+		if row.Holder != "" {
+			row.Runs--
+		}
+		row.Holder, row.LeaseUntil, row.NextAt = "", collation.Never, s.now()
+		put(u, j.rows, row.GUID, row)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("memory: hand back %s: %w", l.Request, err)
+	}
+	return nil
+}
+
+// Input implements store.Worker.
+func (s *Store) Input(_ context.Context, id journal.JobID, request journal.GUID) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.jobs[id]
+	if j == nil || j.rows[request] == nil || j.rows[request].Kind != journal.MessageRequest {
+		return nil, fmt.Errorf("memory: input of %s: %w", request, store.ErrStale)
+	}
+	return slices.Clone(j.rows[request].Body), nil
+}
+
+// PutPayload implements store.Worker.
+func (s *Store) PutPayload(_ context.Context, id journal.JobID, digest journal.Digest, body []byte) error {
+	if len(body) > wire.MaxResult {
+		return fmt.Errorf("memory: payload %s: %w: %d bytes, the limit is %d", digest, store.ErrRejected, len(body), wire.MaxResult)
+	}
+	if sha256.Sum256(body) != digest {
+		return fmt.Errorf("memory: payload %s: %w: its bytes have another digest", digest, store.ErrRejected)
+	}
+	return s.write("payload", func(u *undo) error {
+		j := s.jobs[id]
+		if j == nil {
+			return fmt.Errorf("memory: payload of job %s: %w", id, store.ErrNotFound)
+		}
+		if _, stored := j.payloads[digest]; !stored {
+			put(u, j.payloads, digest, slices.Clone(body))
+		}
+		return nil
+	})
+}

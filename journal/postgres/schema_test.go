@@ -1,0 +1,208 @@
+package postgres
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// C4: the table itself refuses ledgers that break a law, whoever writes them.
+func TestActivityLedgerChecks(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for ledger, constraint := range map[int64]string{
+		-1:                           "ledger_width",
+		1_000_000_000_000_000:        "ledger_state",
+		301_100_000_000_001:          "ledger_state",
+		1_200_000_000_000:            "ledger_markers",
+		102_100_000_000_001:          "ledger_trigger", // entries 02
+		101_000_000_000_001:          "ledger_trigger", // Leg1 not complete
+		111_100_000_000_001:          "ledger_trigger", // entries 11
+		100_000_000_000:              "ledger_leg1",
+		201_000_000_000_000:          "ledger_final",
+		1_110_000_000_000:            "ledger_join",
+		1_100_100_000_000:            "ledger_join", // as after a carry out of Leg2's entries
+		int64(collation.TriggerBorn): "",
+		99_100_099_999_999:           "",
+		299_100_099_999_999:          "",
+		0:                            "",
+	} {
+		err := s.run(t, fmt.Sprintf(
+			"INSERT INTO instances (job, activity, dad, dad_text, ledger) VALUES (gen_random_uuid(), 'a', gen_random_uuid(), ',0', %d)", ledger))
+		requireConstraint(t, err, constraint, ledger)
+		require.Equal(t, constraint == "", collation.ActivityLedger(ledger).Valid(false) == nil, "collation agrees on %d", ledger)
+	}
+}
+
+func TestGUIDLedgerChecks(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for ledger, constraint := range map[int64]string{
+		-1:                "receipt_width",
+		1_000_000_000_000: "receipt_markers",
+		200_000_000_000:   "receipt_markers",
+		20_000_000_000:    "receipt_markers",
+		12_000_000_000:    "receipt_markers",
+		1_000_000_000:     "receipt_steps", // step 2 without step 1
+		110_000_000_000:   "receipt_steps", // snapshot without step 2
+		11_100_000_000:    "receipt_steps", // step 3 without the snapshot
+		111_100_000_007:   "",
+		11_099_999_999:    "",
+		0:                 "",
+	} {
+		err := s.run(t, fmt.Sprintf("INSERT INTO receipts VALUES (gen_random_uuid(), gen_random_uuid(), %d, 'handled', 1)", ledger))
+		requireConstraint(t, err, constraint, ledger)
+		require.Equal(t, constraint == "", collation.GUIDLedger(ledger).Valid() == nil, "collation agrees on %d", ledger)
+	}
+	requireConstraint(t, s.run(t, "INSERT INTO receipts VALUES (gen_random_uuid(), gen_random_uuid(), 1, 'stale', 1)"), "receipt_stale", 1)
+}
+
+func requireConstraint(t *testing.T, err error, constraint string, ledger int64) {
+	t.Helper()
+	if constraint == "" {
+		require.NoError(t, err, "%d", ledger)
+		return
+	}
+	var pg *pgconn.PgError
+	require.ErrorAs(t, err, &pg, "%d", ledger)
+	require.Equal(t, "23514", pg.Code)
+	require.Equal(t, constraint, pg.ConstraintName, "%d", ledger)
+}
+
+// A schema of another version is refused, with what to do; Migrate brings an
+// absent one forward, may be repeated, and does not go back.
+func TestSchemaVersions(t *testing.T) {
+	t.Parallel()
+	dsn := devtest.Postgres(t)
+	_, err := Open(t.Context(), Config{DSN: dsn, Space: "a"})
+	require.ErrorIs(t, err, store.ErrSchema)
+	require.ErrorContains(t, err, "quipu migrate")
+	s, err := Open(t.Context(), Config{DSN: dsn, Space: "a", Migrating: true})
+	require.NoError(t, err)
+	defer s.Close()
+	_, err = s.FindJob(t.Context(), "k")
+	require.ErrorIs(t, err, store.ErrSchema, "nothing works before")
+	require.NoError(t, s.Migrate(t.Context()))
+	require.NoError(t, s.Migrate(t.Context()))
+	again, err := Open(t.Context(), Config{DSN: dsn, Space: "a"})
+	require.NoError(t, err)
+	again.Close()
+	require.NoError(t, s.run(t, "UPDATE space SET version = version + 1"))
+	_, err = Open(t.Context(), Config{DSN: dsn, Space: "a", Migrating: true})
+	require.ErrorIs(t, err, store.ErrSchema)
+	require.ErrorContains(t, err, "newer build")
+	require.ErrorIs(t, s.Migrate(t.Context()), store.ErrSchema)
+}
+
+// Spaces whose names differ in - and _ alone would share a schema: refused.
+func TestSpacesThatCollide(t *testing.T) {
+	t.Parallel()
+	for _, space := range []string{"", "A", "1a", "a b", `a"b`, strings.Repeat("a", 33), "ä"} {
+		_, err := Open(t.Context(), Config{DSN: "postgres://127.0.0.1:1/none", Space: space})
+		require.ErrorContains(t, err, "space", "%q", space)
+	}
+	s := open(t)
+	require.NoError(t, s.run(t, "UPDATE space SET name = 'test_1'"))
+	require.ErrorIs(t, s.Migrate(t.Context()), store.ErrSchema)
+}
+
+// Preflight says what it checked, and refuses what breaks the promise (4.4).
+func TestPreflight(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	p, err := s.Preflight(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, p.Facts, "fsync = on")
+	require.Contains(t, p.Facts, "schema quipu_test_1 = version 1")
+	u, err := url.Parse(s.cfg.DSN)
+	require.NoError(t, err)
+	q := u.Query()
+	q.Set("synchronous_commit", "off")
+	u.RawQuery = q.Encode()
+	weak, err := Open(t.Context(), Config{DSN: u.String(), Space: "test-1"})
+	require.NoError(t, err)
+	defer weak.Close()
+	_, err = weak.Preflight(t.Context())
+	require.ErrorContains(t, err, "synchronous_commit is off")
+}
+
+// as opens the space under one of its roles.
+func as(t *testing.T, s *Store, name string) *Store {
+	t.Helper()
+	u, err := url.Parse(s.cfg.DSN)
+	require.NoError(t, err)
+	q := u.Query()
+	q.Set("role", RoleName(s.cfg.Space, name))
+	u.RawQuery = q.Encode()
+	r, err := Open(t.Context(), Config{DSN: u.String(), Space: s.cfg.Space})
+	require.NoError(t, err)
+	t.Cleanup(r.Close)
+	return r
+}
+
+// J7, 4.5: each role can do its work, none but the owner can change what was
+// journaled, and the verifier can only read.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	s := open(t, func(c *Config) { c.Space = "roles" })
+	require.NoError(t, s.Roles(t.Context()))
+	require.NoError(t, s.Roles(t.Context()), "it may be repeated")
+
+	engine := as(t, s, "engine")
+	id := startJobs(t, engine, "k")[0]
+	row := request(t, engine, id)
+	_, _, err := engine.Due(t.Context(), 10)
+	require.NoError(t, err)
+	_, err = engine.TurnOverdue(t.Context(), 10)
+	require.NoError(t, err)
+
+	worker := as(t, s, "worker")
+	var l store.Lease
+	for range store.MaxRuns {
+		l, err = worker.Lease(t.Context(), id, row.GUID, 1, "w", time.Hour)
+		require.NoError(t, err)
+	}
+	effect := journal.Effect{Key: journal.Digest{1}, Name: "charge", Class: "guarded"}
+	_, _, err = worker.StartEffect(t.Context(), l, effect)
+	require.NoError(t, err)
+	_, err = worker.Lease(t.Context(), id, row.GUID, 1, "w", time.Hour)
+	require.ErrorIs(t, err, store.ErrExhausted, "it may hold a request")
+
+	verifier := as(t, s, "verifier")
+	_, err = verifier.Job(t.Context(), id)
+	require.NoError(t, err)
+	for _, role := range []string{"engine", "worker", "sealer", "retention", "verifier"} {
+		r := as(t, s, role)
+		for _, forbidden := range []string{
+			"UPDATE entries SET hash = hash", "TRUNCATE entries", "DROP TABLE entries", "CREATE TABLE mine ()",
+			"UPDATE space SET epoch = 2",
+		} {
+			requireForbidden(t, r.run(t, forbidden), role, forbidden)
+		}
+		if role != "retention" {
+			requireForbidden(t, r.run(t, "DELETE FROM entries"), role, "DELETE FROM entries")
+		}
+		if role != "engine" && role != "worker" {
+			requireForbidden(t, r.run(t, "INSERT INTO batches VALUES (gen_random_uuid(), 1, 1)"), role, "INSERT")
+		}
+	}
+	requireForbidden(t, worker.run(t, "UPDATE jobs SET semaphore = 0"), "worker", "semaphore")
+	requireForbidden(t, worker.run(t, "UPDATE receipts SET ledger = 0"), "worker", "receipts")
+}
+
+func requireForbidden(t *testing.T, err error, role, what string) {
+	t.Helper()
+	var pg *pgconn.PgError
+	require.ErrorAs(t, err, &pg, "%s: %s", role, what)
+	require.Equal(t, "42501", pg.Code, "%s: %s", role, what)
+}
