@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/telemetry"
 )
 
 // app is what the commands share: streams, connection flags, the output format.
@@ -74,6 +76,12 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 	cfg := quipu.Config{Postgres: a.postgres, Space: a.space, NoMigrate: what != makes, Build: cli.Build(), Name: a.who()}
 	if what == starts {
 		cfg.NATS = a.nats
+		tel, flush, err := telemetry.New(cmd.Context(), telemetry.Config{Service: "quipu", Version: cfg.Build, Space: a.spaceName(), Getenv: a.getenv})
+		if err != nil {
+			return cli.Exit(cli.CodeUsage, err)
+		}
+		cfg.Observer = tel
+		defer a.flush(cmd.Context(), flush)
 	}
 	rt, err := quipu.Open(cmd.Context(), cfg)
 	if err != nil {
@@ -81,6 +89,27 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 	}
 	defer rt.Close()
 	return a.explain(f(cmd.Context(), rt))
+}
+
+// flushWait bounds the wait for a collector that takes the last spans.
+const flushWait = 5 * time.Second
+
+// getenv reads the OTEL_ variables of this call.
+func (a *app) getenv(name string) string {
+	if a.streams.Env == nil {
+		return ""
+	}
+	value, _ := a.streams.Env(name)
+	return value
+}
+
+// flush sends the roots of the jobs' traces; a job runs as well without.
+func (a *app) flush(ctx context.Context, shutdown func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushWait)
+	defer cancel()
+	if err := shutdown(ctx); err != nil {
+		fmt.Fprintln(a.streams.Err, "the spans of the starts were not sent:", err)
+	}
 }
 
 // explain adds what to do, and the exit code, to errors that need it.

@@ -88,6 +88,7 @@ func (p *process) serve(ctx context.Context, cfg quipu.Config, ready func(url st
 			p.log.Warn("the last spans and metrics were not sent", "error", e)
 		}
 	}()
+	tel.SetGlobal() // handlers' own spans and the exporters' errors find their way
 	counts := newCounters(tel)
 	cfg.Observer = counts
 	page, err := openPage(ctx, p.opts.http, counts)
