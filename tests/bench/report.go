@@ -22,12 +22,12 @@ func (b *bench) all(ctx context.Context) error {
 	parts := []struct {
 		part, name  string
 		jobs, steps int
-		serial      bool
+		pace        pace
 	}{
-		{"w1", "W1 at saturation", 10_000, 1, false},
-		{"w10", "W10 at saturation", 4_000, 10, false},
-		{"w10", "W10 one at a time", 40, 10, true},
-		{"w100", "W100 one job", 5, 100, true},
+		{"w1", "W1 at saturation", 10_000, 1, together},
+		{"w10", "W10 at saturation", 4_000, 10, together},
+		{"w10", "W10 one at a time", 40, 10, oneByOne},
+		{"w100", "W100 one job", 5, 100, oneByOne},
 	}
 	rates := map[string]*measured{}
 	for _, p := range parts {
@@ -36,7 +36,7 @@ func (b *bench) all(ctx context.Context) error {
 		}
 		jobs := max(1, int(float64(p.jobs)*b.scale))
 		var m *measured
-		run := func() (err error) { m, err = b.workload(ctx, p.name, jobs, p.steps, p.serial); return err }
+		run := func() (err error) { m, err = b.workload(ctx, p.name, jobs, p.steps, p.pace); return err }
 		do := run
 		if p.name == "W10 at saturation" {
 			do = func() error { return b.profiled(run) }
@@ -62,7 +62,7 @@ func (b *bench) wants(part string) bool { return b.only == "" || b.only == part 
 // large runs the long job and the backlog.
 func (b *bench) large(ctx context.Context, w10 *measured) error {
 	if b.long > 0 && b.wants("long") {
-		m, err := b.workload(ctx, fmt.Sprintf("W%d one job", b.long), 1, b.long, true)
+		m, err := b.workload(ctx, fmt.Sprintf("W%d one job", b.long), 1, b.long, oneByOne)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (b *bench) large(ctx context.Context, w10 *measured) error {
 		}
 	}
 	if b.backlog > 0 && b.wants("backlog") {
-		m, err := b.workload(ctx, fmt.Sprintf("backlog of %d jobs", b.backlog), b.backlog, 1, false)
+		m, err := b.workload(ctx, fmt.Sprintf("backlog of %d jobs", b.backlog), b.backlog, 1, preloaded)
 		if err != nil {
 			return err
 		}

@@ -31,6 +31,7 @@ type measured struct {
 	steps    int // per job
 	took     time.Duration
 	gaps     []time.Duration // between two steps of a job, one job at a time
+	warmed   int // jobs before the clock started
 	before   floor.Probe
 	wrote    floor.Probe
 	cpu      time.Duration
@@ -81,12 +82,20 @@ func (s *stopwatch) lap() {
 	s.last = now
 }
 
-// workload runs jobs of n steps in a space of their own. With serial set they
-// run one at a time.
-func (b *bench) workload(ctx context.Context, name string, jobs, steps int, serial bool) (*measured, error) {
+// pace is how the jobs of a workload meet the engine.
+type pace int
+
+const (
+	together  pace = iota // started in bulk while the engine runs
+	oneByOne              // each when the one before has ended
+	preloaded             // all started before the engine is: a backlog
+)
+
+// workload runs jobs of n steps in a space of their own.
+func (b *bench) workload(ctx context.Context, name string, jobs, steps int, p pace) (*measured, error) {
 	b.n++
 	space := fmt.Sprintf("bench%d", b.n)
-	watch := &stopwatch{on: serial}
+	watch := &stopwatch{on: p == oneByOne}
 	reg := workers.New()
 	workers.HandleRaw(reg, "noop", func(_ context.Context, in json.RawMessage) (json.RawMessage, error) {
 		watch.lap()
@@ -113,15 +122,23 @@ func (b *bench) workload(ctx context.Context, name string, jobs, steps int, seri
 	if err := rt.Deploy(ctx, f); err != nil {
 		return nil, err
 	}
+	if p == preloaded {
+		if err := startAll(ctx, rt, jobs); err != nil {
+			return nil, err
+		}
+	}
 	work, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan error, 1)
 	go func() { done <- rt.Run(work) }()
-	if err := b.warm(ctx, rt); err != nil {
-		return nil, err
-	}
 	m := &measured{name: name, jobs: jobs, steps: steps}
-	if err := b.timed(ctx, rt, m, space, serial, watch); err != nil {
+	if p != preloaded {
+		if err := b.warm(ctx, rt); err != nil {
+			return nil, err
+		}
+		m.warmed = 1
+	}
+	if err := b.timed(ctx, rt, m, space, p, watch); err != nil {
 		return nil, err
 	}
 	m.gaps = watch.gaps
@@ -145,7 +162,7 @@ func (b *bench) warm(ctx context.Context, rt *quipu.Runtime) error {
 	return err
 }
 
-func (b *bench) timed(ctx context.Context, rt *quipu.Runtime, m *measured, space string, serial bool, watch *stopwatch) error {
+func (b *bench) timed(ctx context.Context, rt *quipu.Runtime, m *measured, space string, p pace, watch *stopwatch) error {
 	var err error
 	if m.before, err = floor.Look(ctx, b.dsn, "quipu_"+space); err != nil {
 		return err
@@ -153,10 +170,10 @@ func (b *bench) timed(ctx context.Context, rt *quipu.Runtime, m *measured, space
 	resetPeak()
 	cpu, began := b.cpu(), time.Now()
 	watch.last, watch.gaps = time.Time{}, nil
-	if serial {
+	if p == oneByOne {
 		err = b.oneByOne(ctx, rt, m.jobs, watch)
 	} else {
-		err = b.together(ctx, rt, m)
+		err = b.together(ctx, rt, m, p)
 	}
 	if err != nil {
 		return err
@@ -183,15 +200,21 @@ func (b *bench) oneByOne(ctx context.Context, rt *quipu.Runtime, jobs int, watch
 
 // together starts all jobs and waits for the last; memory is sampled at every
 // tenth of the way.
-func (b *bench) together(ctx context.Context, rt *quipu.Runtime, m *measured) error {
+func (b *bench) together(ctx context.Context, rt *quipu.Runtime, m *measured, p pace) error {
 	began := make(chan error, 1)
-	go func() { began <- startAll(ctx, rt, m.jobs) }()
+	go func() {
+		if p == preloaded {
+			began <- nil
+			return
+		}
+		began <- startAll(ctx, rt, m.jobs)
+	}()
 	for {
 		counts, err := rt.Store().Counts(ctx)
 		if err != nil {
 			return err
 		}
-		ended := int(counts[journal.JobCompleted]) - 1 // the one that warmed up
+		ended := int(counts[journal.JobCompleted]) - m.warmed
 		for len(m.memories) < 10 && ended >= m.jobs*(len(m.memories)+1)/10 {
 			m.memories = append(m.memories, memory("VmRSS"))
 		}
