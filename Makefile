@@ -16,7 +16,7 @@ demo: postgres build
 	bin/demo $(ARGS)
 
 test: postgres
-	go test -timeout $(TIMEOUT) ./...
+	go test -race -shuffle=on -timeout $(TIMEOUT) ./...
 
 check: postgres
 	scripts/format

@@ -138,6 +138,11 @@ func (rt *Runtime) Activate(ctx context.Context, name, version string) error {
 	return rt.store.Activate(ctx, name, version)
 }
 
+// Roles makes the space's group roles with least rights (4.5): owner, engine,
+// worker, sealer, retention and verifier. It needs CREATEROLE; repeat it after
+// each migration.
+func (rt *Runtime) Roles(ctx context.Context) error { return rt.store.Roles(ctx) }
+
 // DeadLetters lists what cannot go on by itself (E10).
 func (rt *Runtime) DeadLetters(ctx context.Context, all bool, limit int) ([]store.DeadView, error) {
 	return rt.store.DeadLetters(ctx, all, limit)

@@ -124,7 +124,7 @@ func (a *app) explain(err error) error {
 	case errors.Is(err, quipu.ErrConfig):
 		return cli.Exit(cli.CodeUsage, err)
 	case errors.Is(err, store.ErrSchema):
-		return fmt.Errorf("%w: start a worker of this build on the space %s, or `quipu deploy` a flow to it", err, a.spaceName())
+		return fmt.Errorf("%w: start a worker of this build on the space %s, or run `quipu migrate`", err, a.spaceName())
 	case errors.Is(err, store.ErrUnavailable) && a.dev != "":
 		return fmt.Errorf("%w: is the `worker dev` of %s still running?", err, a.dev)
 	}

@@ -307,3 +307,14 @@ func TestSchemaIsMissing(t *testing.T) {
 	require.Equal(t, cli.CodeFailed, r.Code, r.Err)
 	require.Contains(t, r.Err, "start a worker")
 }
+
+// 4.5: migrate makes the schema and the roles, and may be repeated.
+func TestMigrateWithRoles(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"QUIPU_POSTGRES": devtest.Postgres(t), "QUIPU_SPACE": "roles"}
+	for range 2 {
+		r := clitest.Do(t, run, env, "", "migrate", "--roles")
+		require.Zero(t, r.Code, r.Err)
+		require.Contains(t, r.Out, "space roles")
+	}
+}

@@ -54,7 +54,7 @@ jobs or dead letters are read from standard input, one in a line, where - is giv
 ` + exitCodes,
 	}
 	a.persistent(root.PersistentFlags())
-	root.AddCommand(a.deployCommand(), a.activateCommand(), a.flowsCommand(), a.startCommand(), a.lsCommand(),
+	root.AddCommand(a.migrateCommand(), a.deployCommand(), a.activateCommand(), a.flowsCommand(), a.startCommand(), a.lsCommand(),
 		a.showCommand(), a.waitCommand(), a.exportCommand(), a.deadCommand())
 	return root
 }

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+)
+
+func (a *app) migrateCommand() *cobra.Command {
+	var roles bool
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "Bring the schema of the space to this build's version",
+		Long: `Make the schema of the space, or bring it to this build's version; forward only.
+Workers do it at their start unless they are told not to (--no-migrate).
+
+With --roles it also makes the group roles quipu_SPACE_owner, _engine, _worker,
+_sealer, _retention and _verifier with the least rights that each needs: none of
+the runtime's roles can change or remove an entry of the journal. Grant them to the
+users that your processes log in as, and repeat it after each migration. It needs
+the right CREATEROLE.`,
+		Example: "  quipu migrate --roles\n  journal-verify --postgres postgres://auditor@db/quipu   # auditor is in quipu_default_verifier",
+		Args:    cobra.NoArgs,
+	}
+	cmd.Flags().BoolVar(&roles, "roles", false, "make the least-privilege roles too")
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
+		return a.with(cmd, makes, func(ctx context.Context, rt *quipu.Runtime) error {
+			if roles {
+				if err := rt.Roles(ctx); err != nil {
+					return err
+				}
+			}
+			_, err := fmt.Fprintf(a.streams.Out, "the schema of space %s is this build's\n", a.spaceName())
+			return err
+		})
+	})
+	return cmd
+}
