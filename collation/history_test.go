@@ -180,6 +180,25 @@ func TestE10ParkedResponse(t *testing.T) {
 	}
 }
 
+// E4: the effect's late completion was recorded while the parked response was
+// on its way. Nothing would ever unpark the row, so it is not parked: the
+// request goes out again and finds the result.
+func TestE4ParkedTooLate(t *testing.T) {
+	t.Parallel()
+	for _, unfinished := range []bool{true, false} {
+		w, a := atLeg2(t, collation.Mode{Resend: 1e6})
+		w.unfinished = unfinished
+		w.state.Rows[a.GUID].Effects = journal.Head{Seq: 2, Hash: journal.Digest{1}}
+		w.handle(respond(a, &journal.Response{
+			Kind: journal.ResponseParked, Code: 500, Error: &journal.Failure{Class: collation.ClassParked, Message: "unknown"},
+		}))
+		row := w.state.Rows[a.GUID]
+		require.Equal(t, 2, row.Turn)
+		require.Equal(t, unfinished, row.Held == collation.HeldParked)
+		require.Equal(t, unfinished, row.NextAt == collation.Never)
+	}
+}
+
 // undead lists the rows whose dead letter a plan ended.
 func (w *world) undead() []journal.GUID {
 	var out []journal.GUID

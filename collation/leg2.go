@@ -159,23 +159,44 @@ func (b *builder) pending() error {
 	row.Turn++
 	row.Holder, row.LeaseUntil, row.Runs = "", Never, 0
 	b.undead()
-	if b.response.Kind == journal.ResponseFailedTry {
+	switch {
+	case b.response.Kind == journal.ResponseFailedTry:
 		row.NextAt = b.s.Now + retryDelay(b.act.Retry, row.Try, b.response.RetryAfter, b.m.GUID)
 		row.Try++
-	} else {
+	case b.response.Kind == journal.ResponseParked && !b.parks():
+		row.NextAt = b.s.Now // the outcome is known by now: run again and find it
+	case b.response.Kind == journal.ResponseParked:
 		row.NextAt = Never
-	}
-	if b.response.Kind == journal.ResponseParked {
 		row.Held, row.Dead = HeldParked, true
 		reason := "the outcome of an effect is unknown"
 		if b.response.Error != nil {
 			reason = b.response.Error.Message
 		}
 		b.p.Dead = append(b.p.Dead, b.deadLetter(HeldParked, reason))
+	default:
+		row.NextAt = Never
 	}
 	b.update(row)
 	b.p.Done = true
 	return nil
+}
+
+// ClassParked is the class of a parked response whose reason is an effect of
+// unknown outcome.
+const ClassParked = "parked"
+
+// parks reports whether the effect that the response is parked for is still
+// unfinished. Its late completion may have been recorded while the response was
+// on its way, and then nothing else would ever unpark the row (E4).
+func (b *builder) parks() bool {
+	if b.row.Effects.Seq == 0 || b.response.Error == nil || b.response.Error.Class != ClassParked {
+		return true
+	}
+	unfinished, asked := b.s.Unfinished[b.row.GUID]
+	if !asked {
+		b.need.Effects = append(b.need.Effects, b.row.GUID)
+	}
+	return unfinished
 }
 
 // MaxRetryDelay bounds every delay before a further try: a week, µs.

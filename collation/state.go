@@ -105,6 +105,9 @@ type State struct {
 	Receipts  map[journal.GUID]*Receipt
 	Rows      map[journal.GUID]*Row
 	Results   map[InstanceKey]*flow.Result
+	// Unfinished says of requests that were asked for whether one of their effects
+	// has a start and no end.
+	Unfinished map[journal.GUID]bool
 	// AllRows says that Rows holds every row of the job (a close needs them).
 	AllRows bool
 }
@@ -138,11 +141,14 @@ const AloneFrom = 3
 type Need struct {
 	Instances []InstanceKey
 	Results   []InstanceKey
+	Effects   []journal.GUID // requests, for State.Unfinished
 	AllRows   bool
 }
 
 // Empty reports whether nothing is missing.
-func (n *Need) Empty() bool { return len(n.Instances) == 0 && len(n.Results) == 0 && !n.AllRows }
+func (n *Need) Empty() bool {
+	return len(n.Instances) == 0 && len(n.Results) == 0 && len(n.Effects) == 0 && !n.AllRows
+}
 
 // Mode says how plans are cut and joined; digits, ids, outputs and marks are
 // the same in every mode (C11).

@@ -20,6 +20,8 @@ type world struct {
 	asked   []collation.Row     // requests, as a worker gets them
 	entries []*journal.Entry
 	plans   []*collation.Plan
+	// unfinished: the effects of requests have a start and no end.
+	unfinished bool
 }
 
 func newWorld(f *flow.Flow, key string, input []byte, mode collation.Mode) *world {
@@ -99,6 +101,9 @@ func (w *world) step(m *collation.Message) *collation.Plan {
 func (w *world) load(n *collation.Need) {
 	for _, k := range n.Instances {
 		w.state.Instances[k] = nil
+	}
+	for _, request := range n.Effects {
+		w.state.Unfinished = map[journal.GUID]bool{request: w.unfinished}
 	}
 	for _, k := range n.Results {
 		w.state.Results[k] = w.stored(k)

@@ -15,15 +15,15 @@ import (
 
 // Classes of the errors in responses, as expressions and operators see them.
 const (
-	ClassBusiness = "business"         // Fail
-	ClassInput    = "input"            // an input that does not fit the handler
-	ClassFatal    = "fatal"            // Fatal
-	ClassError    = "error"            // any other error
-	ClassPanic    = "panic"            // with its stack
-	ClassTimeout  = "timeout"          // the try's timeout passed
-	ClassTooLarge = "result_too_large" // over wire.MaxResult
-	ClassInvalid  = "result_invalid"   // no JSON that can be recorded
-	ClassParked   = "parked"           // an effect of unknown outcome
+	ClassBusiness = "business"            // Fail
+	ClassInput    = "input"               // an input that does not fit the handler
+	ClassFatal    = "fatal"               // Fatal
+	ClassError    = "error"               // any other error
+	ClassPanic    = "panic"               // with its stack
+	ClassTimeout  = "timeout"             // the try's timeout passed
+	ClassTooLarge = "result_too_large"    // over wire.MaxResult
+	ClassInvalid  = "result_invalid"      // no JSON that can be recorded
+	ClassParked   = collation.ClassParked // an effect of unknown outcome
 )
 
 // MaxErrorData bounds the data of an error, in bytes of canonical JSON. Data

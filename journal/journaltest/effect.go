@@ -29,6 +29,7 @@ var effects = map[string]func(*bench){
 	"a completion counts the runs anew (E9)":                     effectRuns,
 	"the ending response binds the head (J8)":                    effectBound,
 	"a late completion unparks its request (E4)":                 effectUnparks,
+	"a request whose effects have ended is not parked (E4)":      effectEndedFirst,
 	"a result or payload over its limit is refused (E6)":         effectLimits,
 	"the effects of two requests do not meet (J8)":               effectRequests,
 }
@@ -326,6 +327,28 @@ func effectBound(b *bench) {
 	require.Equal(b, &journal.Bound{Chain: r.GUID, Head: head}, p.Entry.Bound)
 	require.Equal(b, int64(2), head.Seq)
 	b.audit(r.Job)
+}
+
+// effectEndedFirst: the late completion comes before the parked response is
+// handled, so that there is nothing left that would unpark the request.
+func effectEndedFirst(b *bench) {
+	c := b.committer()
+	for _, ended := range []bool{false, true} {
+		id := b.requested(c, one, fmt.Sprint("ended ", ended))
+		r := b.row(id, journal.MessageRequest, "work")
+		l := b.lease(r, "w1")
+		b.startEffect(l, effect("pay", 0))
+		if ended {
+			b.finishEffect(l, completed(effect("pay", 0), `"paid"`))
+		}
+		parked := failure(journal.ResponseParked, "unknown outcome")
+		parked.Error.Class = collation.ClassParked
+		b.answer(c, id, "work", parked)
+		row := b.row(id, journal.MessageRequest, "work")
+		require.Equal(b, ended, row.Held == "")
+		require.Equal(b, 2, row.Turn)
+		b.audit(id)
+	}
 }
 
 func effectUnparks(b *bench) {

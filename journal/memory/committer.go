@@ -163,6 +163,12 @@ func (c *committer) More(_ context.Context, needs map[journal.JobID]*collation.N
 			return fmt.Errorf("memory: more of job %s, which was not loaded", id)
 		}
 		j.read(st, n.Instances, n.Results)
+		for _, request := range n.Effects {
+			if st.Unfinished == nil {
+				st.Unfinished = map[journal.GUID]bool{}
+			}
+			st.Unfinished[request] = j.unfinished(request)
+		}
 		if n.AllRows {
 			c.txn.allRows[id] = true
 			for g, row := range j.rows {
@@ -291,4 +297,14 @@ func (s *Store) Prune(_ context.Context, limit int) (int, error) {
 		return nil
 	})
 	return n, err
+}
+
+// unfinished reports whether an effect of the request has a start and no end.
+func (j *job) unfinished(request journal.GUID) bool {
+	for _, e := range j.effects {
+		if e.request == request && e.State == store.EffectStarted {
+			return true
+		}
+	}
+	return false
 }

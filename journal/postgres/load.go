@@ -14,7 +14,7 @@ import (
 // loadStatements are the statements that Load and More send.
 var loadStatements = []string{
 	"begin", "load_lock", "load_lock_skip", "clock", "load_jobs", "load_instances", "load_receipts",
-	"load_rows", "load_all_rows", "load_results", "load_payloads",
+	"load_rows", "load_all_rows", "load_results", "load_payloads", "load_unfinished",
 }
 
 // wanted is what one trip reads, each key once, as parallel lists.
@@ -25,6 +25,7 @@ type wanted struct {
 	rows      []rowKey
 	results   []place
 	allRows   []journal.JobID
+	effects   []rowKey // requests whose effects are asked for
 }
 
 // place is an instance, or an output, of a job.
@@ -70,10 +71,11 @@ func gather(wants []store.Want) (*wanted, map[journal.JobID]*collation.State) {
 		st := states[want.Job]
 		if st == nil {
 			st = &collation.State{
-				Instances: make(map[collation.InstanceKey]*collation.Instance, len(want.Instances)),
-				Receipts:  make(map[journal.GUID]*collation.Receipt, 1),
-				Rows:      make(map[journal.GUID]*collation.Row, 1),
-				Results:   make(map[collation.InstanceKey]*flow.Result, len(want.Results)),
+				Instances:  make(map[collation.InstanceKey]*collation.Instance, len(want.Instances)),
+				Receipts:   make(map[journal.GUID]*collation.Receipt, 1),
+				Rows:       make(map[journal.GUID]*collation.Row, 1),
+				Results:    make(map[collation.InstanceKey]*flow.Result, len(want.Results)),
+				Unfinished: map[journal.GUID]bool{},
 			}
 			states[want.Job] = st
 			w.jobs = append(w.jobs, want.Job)
@@ -177,6 +179,10 @@ func (w *wanted) queue(b *batch) {
 	if len(w.results) > 0 {
 		b.queue("load_results", places(w.results)...)
 	}
+	if len(w.effects) > 0 {
+		job, guid := rowKeys(w.effects)
+		b.queue("load_unfinished", job, guid)
+	}
 }
 
 func places(ps []place) [][]byte {
@@ -230,6 +236,13 @@ func (c *committer) read(r *results, w *wanted) {
 				c.refs = append(c.refs, ref{p.job, e.Response.Ref, res})
 			}
 			c.states[p.job].Results[p.key] = res
+			return nil
+		})
+	}
+	if len(w.effects) > 0 {
+		r.each(func(v row) error {
+			k := w.effects[v.int(0)-1]
+			c.states[k.job].Unfinished[k.guid] = v.bool(1)
 			return nil
 		})
 	}

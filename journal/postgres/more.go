@@ -24,6 +24,9 @@ func (c *committer) More(ctx context.Context, needs map[journal.JobID]*collation
 		}
 		w.jobs = append(w.jobs, job)
 		w.ask(job, st, need.Instances, need.Results)
+		for _, request := range need.Effects {
+			w.effects = append(w.effects, rowKey{job, request})
+		}
 		if need.AllRows && !st.AllRows {
 			w.allRows = append(w.allRows, job)
 		}

@@ -147,6 +147,9 @@ func (w *world) step(m *collation.Message) *collation.Plan {
 		for _, k := range need.Instances {
 			w.state.Instances[k] = nil
 		}
+		for _, request := range need.Effects {
+			w.state.Unfinished = map[journal.GUID]bool{request: true}
+		}
 		for _, k := range need.Results {
 			w.state.Results[k] = nil
 			if i := w.state.Instances[k]; i != nil && i.ResultSeq > 0 {
