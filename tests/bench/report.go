@@ -38,7 +38,7 @@ func (b *bench) all(ctx context.Context) error {
 		var m *measured
 		run := func() (err error) { m, err = b.workload(ctx, p.name, jobs, p.steps, p.pace); return err }
 		do := run
-		if p.name == "W10 at saturation" {
+		if p.name == "W10 at saturation" || b.only == "w100" {
 			do = func() error { return b.profiled(run) }
 		}
 		if err := do(); err != nil {
