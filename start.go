@@ -9,6 +9,7 @@ import (
 
 	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -119,7 +120,7 @@ func (rt *Runtime) settle(ctx context.Context, starts []store.Start, started []s
 	if rt.eng == nil {
 		return
 	}
-	if err := rt.eng.Publisher().Publish(ctx, fresh, nil); err != nil {
+	if err := rt.eng.Publisher().Publish(ctx, fresh, engine.Origin{}); err != nil {
 		rt.cfg.Logger.Warn("starts were not published; their rows send them again", "jobs", len(fresh), "error", err)
 	}
 }

@@ -239,7 +239,11 @@ func (c *committer) publish(ctx context.Context, b *batch) {
 	}
 	bounded, cancel := context.WithTimeout(ctx, transactTime)
 	defer cancel()
-	if err := c.pub.Publish(bounded, out, nil); err != nil {
+	var from Origin
+	if c.tx != nil {
+		from.Session, from.Seq = c.tx.Session()
+	}
+	if err := c.pub.Publish(bounded, out, from); err != nil {
 		c.log.Warn("messages were not published; their rows send them again", "messages", len(out), "error", err)
 	}
 }

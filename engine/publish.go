@@ -21,10 +21,16 @@ type Publisher struct {
 	Epoch int64
 }
 
-// Publish hands the rows to the bus without waiting for PubAcks; failed counts
-// the messages that the bus refused, at once or later. The rows send again
-// what is lost (T2).
-func (p *Publisher) Publish(ctx context.Context, out []store.Outgoing, failed func(n int)) error {
+// Origin is the commit that a message comes from: a committer's session and its
+// local seq (L1). The zero Origin is a starter's, or the sweeper's.
+type Origin struct {
+	Session journal.GUID
+	Seq     int64
+}
+
+// Publish hands the rows to the bus without waiting for PubAcks: what is lost
+// is sent again by its row (T2).
+func (p *Publisher) Publish(ctx context.Context, out []store.Outgoing, from Origin) error {
 	msgs := make([]transport.Message, 0, len(out))
 	var faults []error
 	for i := range out {
@@ -33,17 +39,13 @@ func (p *Publisher) Publish(ctx context.Context, out []store.Outgoing, failed fu
 			faults = append(faults, fmt.Errorf("row %s: %w", out[i].Row.GUID, err))
 			continue // it holds up nobody else
 		}
+		m.Header.OriginSession, m.Header.OriginSeq = from.Session, from.Seq
 		msgs = append(msgs, m)
 	}
 	if len(msgs) == 0 {
 		return errors.Join(faults...)
 	}
-	err := p.Bus.Send(ctx, msgs, func(_ int, err error) {
-		if err != nil && failed != nil {
-			failed(1)
-		}
-	})
-	if err != nil {
+	if err := p.Bus.Send(ctx, msgs, nil); err != nil {
 		faults = append(faults, fmt.Errorf("publish %d messages: %w", len(msgs), err))
 	}
 	return errors.Join(faults...)

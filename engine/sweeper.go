@@ -83,7 +83,7 @@ func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
 		return false, err
 	}
 	s.e.cfg.Observer.Count(observer.MetricResent, int64(len(out)))
-	return len(due) == sweepLimit, s.e.pub.Publish(ctx, out, nil)
+	return len(due) == sweepLimit, s.e.pub.Publish(ctx, out, Origin{})
 }
 
 // decide says of each due row whether to send it now. The first publication of

@@ -61,17 +61,18 @@ func TestF1RandomKills(t *testing.T) {
 // F4: Postgres is stopped at once and started again under load.
 func TestF4PostgresRestarted(t *testing.T) {
 	t.Parallel()
-	pg, err := dev.StartPostgres(t.Context(), postgresDir(t), dev.PostgresOptions{Databases: []string{"quipu"}})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, pg.Stop(dev.StopImmediate)) })
-	e := newEnv(t, false)
-	e.dsn = pg.DSN("quipu")
-	outageScenario(e, 100, func(rt *quipu.Runtime, r *receiver) {
-		e.work(e.open(e.config(outside(r.URL))))
-		for _, mode := range []dev.StopMode{dev.StopImmediate, dev.StopFast} {
-			e.progress(r, 20)
-			require.NoError(t, pg.Restart(t.Context(), mode))
-		}
+	bothModes(t, func(t *testing.T, e *env) {
+		pg, err := dev.StartPostgres(t.Context(), postgresDir(t), dev.PostgresOptions{Databases: []string{"quipu"}})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, pg.Stop(dev.StopImmediate)) })
+		e.dsn = pg.DSN("quipu")
+		outageScenario(e, 100, func(rt *quipu.Runtime, r *receiver) {
+			e.work(e.open(e.config(outside(r.URL))))
+			for _, mode := range []dev.StopMode{dev.StopImmediate, dev.StopFast} {
+				e.progress(r, 20)
+				require.NoError(t, pg.Restart(t.Context(), mode))
+			}
+		})
 	})
 }
 

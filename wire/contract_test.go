@@ -1,0 +1,76 @@
+package wire
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// T6: docs/wire.md is the contract; its examples decode as what they are, with
+// no field unknown, and every field that travels is in it.
+func TestT6ContractIsTheCode(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../docs/wire.md")
+	require.NoError(t, err)
+	text := string(raw)
+	blocks := regexp.MustCompile("(?s)```json (\\w+)\n(.*?)```").FindAllStringSubmatch(text, -1)
+	require.GreaterOrEqual(t, len(blocks), 5)
+	for _, b := range blocks {
+		switch b[1] {
+		case "request":
+			decodes[Request](t, b[2])
+		case "hint":
+			h := decodes[Hint](t, b[2])
+			_, err := h.Response.Journal()
+			require.NoError(t, err)
+		case "response":
+			_, err := decodes[Response](t, b[2]).Journal()
+			require.NoError(t, err, b[2])
+		default:
+			t.Errorf("a block of unknown kind %s", b[1])
+		}
+	}
+	for _, v := range []any{Request{}, Response{}, Failure{}, Hint{}} {
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			require.True(t, strings.Contains(text, `"`+name+`"`) || strings.Contains(text, "`"+name+"`"), "%T.%s is not in the text", v, name)
+		}
+	}
+}
+
+func decodes[T Hint | Request | Response](t *testing.T, text string) *T {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	require.NoError(t, d.Decode(new(T)), text)
+	v, err := Decode[T]([]byte(text))
+	require.NoError(t, err)
+	return v
+}
+
+// T6: the derivation of a response's GUID as the text states it.
+func TestT6ResponseGUIDAsStated(t *testing.T) {
+	t.Parallel()
+	request := journal.GUID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
+	b := slices.Concat(
+		[]byte{0, 0, 0, 0x11}, []byte("quipu-response-v1"),
+		[]byte("g"), []byte{0, 0, 0, 0x10}, request[:],
+		[]byte("i"), []byte{0, 0, 0, 8}, binary.BigEndian.AppendUint64(nil, 3),
+	)
+	sum := sha256.Sum256(b)
+	want := journal.GUID(sum[:16])
+	want[6] = want[6]&0x0f | 0x80
+	want[8] = want[8]&0x3f | 0x80
+	require.Equal(t, want, collation.ResponseGUID(request, 3))
+}
