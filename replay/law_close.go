@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -54,6 +55,8 @@ func (a *auditor) closeLaw(e *journal.Entry, f *facts) {
 		}
 		if e.Close == nil {
 			a.at(V7, e, "the closing entry does not say how the job ended")
+		} else if !endsAs(e, f) {
+			a.at(V7, e, "the job ends as %s with code %d, its closing message brought code %d", e.Close.State, e.Close.Code, f.code)
 		}
 		if s := e.Semaphore; s != nil && s.After > 0 {
 			a.at(V7, e, "the job is closed with %d obligations open", s.After)
@@ -67,6 +70,23 @@ func (a *auditor) closeLaw(e *journal.Entry, f *facts) {
 	}
 	if c := e.Close; c != nil && !f.marks.has(closed) && (!f.marks.has(tasks) || c.State != a.job.Close.State) {
 		a.at(V7, e, "an entry that does not close the job says it is %s", c.State)
+	}
+}
+
+// endsAs reports whether the job ended as its closing message lets it (E11): a
+// success completes it; what fails it is an error response that no transition
+// took, or an expression that failed.
+func endsAs(e *journal.Entry, f *facts) bool {
+	c := e.Close
+	switch c.State {
+	case journal.JobCompleted:
+		return c.Code == collation.CodeOK && c.Error == nil && (f.start || f.code == collation.CodeOK)
+	case journal.JobFailed:
+		expression := e.Trouble != nil || c.Error != nil && c.Error.Class == collation.ReasonExpression
+		response := !f.start && f.code != collation.CodeOK && f.code == c.Code
+		return c.Error != nil && c.Code >= 400 && (expression || response)
+	default:
+		return c.State.Closed()
 	}
 }
 

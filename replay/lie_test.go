@@ -123,6 +123,10 @@ var closeLies = map[string]lie{
 		e.Marks, e.Close = e.Marks[:3], nil
 		e.Receipts[0].After -= hundredB + hundredM
 	}},
+	"V7 a success fails the job": {plain, replay.V7, 8, "its closing message brought code 200", func(main func(int) *journal.Entry) {
+		main(8).Close.State, main(8).Close.Code, main(8).Close.Output = journal.JobFailed, 0, nil
+		main(8).Close.Error = &journal.Failure{Class: "error", Message: "w failed"}
+	}},
 	"V7 the end is not said": {plain, replay.V7, 8, "does not say how", func(main func(int) *journal.Entry) { main(8).Close = nil }},
 	"V7 an end without a close": {plain, replay.V7, 4, "an entry that does not close", func(main func(int) *journal.Entry) {
 		main(4).Close = &journal.Close{State: journal.JobCompleted}
