@@ -140,7 +140,7 @@ func (b *builder) stuck(err error) {
 	e := b.entry(journal.KindDeadLetter)
 	e.Trouble = &journal.Trouble{Reason: HeldStuck, Message: short(err)}
 	row := *b.row
-	row.Held, row.Dead, row.NextAt = HeldStuck, true, Never
+	row.Held, row.Dead = HeldStuck, true // beside its due time, which is kept (C16)
 	b.update(row)
 	b.p.Dead = append(b.p.Dead, b.deadLetter(HeldStuck, short(err)))
 }

@@ -31,7 +31,7 @@ type measured struct {
 	steps    int // per job
 	took     time.Duration
 	gaps     []time.Duration // between two steps of a job, one job at a time
-	warmed   int // jobs before the clock started
+	warmed   int             // jobs before the clock started
 	before   floor.Probe
 	wrote    floor.Probe
 	cpu      time.Duration

@@ -307,19 +307,20 @@ func TestStartRefusesAndRepeats(t *testing.T) {
 // of JSON a client chose.
 func TestP19OddSpellingsVerify(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t, false)
-	rt, _ := e.run(oneHandler(func(_ context.Context, in charge) (map[string]any, error) {
-		return map[string]any{"receipt": "<&> ü 😀 \u2028", "z": 1e2, "a": []any{nil, 0.10}}, nil
-	}))
-	e.deploy(rt, fmt.Sprintf(chargeFlow, ""))
-	raw := []byte(`{ "z\u00e9": 1e2, "total" : 100.00, "big": 9007199254740993, "n": {"b":-0, "a":[ ] } }`)
-	job := e.start(rt, "order", "odd", jsonRaw(raw))
-	_, err := e.wait(rt, job)
-	require.NoError(t, err)
-	created := e.entries(rt, job)[0]
-	require.Equal(t, journal.KindCreated, created.Kind)
-	require.Equal(t, `{"big":9007199254740993,"n":{"a":[],"b":0},"total":100,"zé":100}`, string(created.Input))
-	e.clean(rt)
+	bothModes(t, func(t *testing.T, e *env) {
+		rt, _ := e.run(oneHandler(func(_ context.Context, in charge) (map[string]any, error) {
+			return map[string]any{"receipt": "<&> ü 😀 \u2028", "z": 1e2, "a": []any{nil, 0.10}}, nil
+		}))
+		e.deploy(rt, fmt.Sprintf(chargeFlow, ""))
+		raw := []byte(`{ "z\u00e9": 1e2, "total" : 100.00, "big": 9007199254740993, "n": {"b":-0, "a":[ ] } }`)
+		job := e.start(rt, "order", "odd", jsonRaw(raw))
+		_, err := e.wait(rt, job)
+		require.NoError(t, err)
+		created := e.entries(rt, job)[0]
+		require.Equal(t, journal.KindCreated, created.Kind)
+		require.Equal(t, `{"big":9007199254740993,"n":{"a":[],"b":0},"total":100,"zé":100}`, string(created.Input))
+		e.clean(rt)
+	})
 }
 
 // P21, P31's plain case: a handler that outlives ack wait and lease by far runs
