@@ -126,26 +126,37 @@ func (b *builder) afterClose() bool {
 // step2 dispatches what follows, moves the semaphore, and ends the activity
 // (1.7).
 func (b *builder) step2() error {
-	ledger, err := b.receipt.Ledger.SetStep2()
-	if err != nil {
+	if done, err := b.enterStep2(); done || err != nil {
 		return err
-	}
-	b.mark(journal.MarkChildren)
-	b.write(ledger, journal.VerdictHandled)
-	if b.afterClose() {
-		b.mark(journal.MarkAfterClose)
-		b.end()
-		return nil
 	}
 	if b.response.Kind != journal.ResponseTerminal {
 		return b.pending()
 	}
 	inst, _ := b.instance(b.key)
-	if inst.Ledger, err = inst.Ledger.Finalize(); err != nil {
+	ledger, err := inst.Ledger.Finalize()
+	if err != nil {
 		return err
 	}
+	inst.Ledger = ledger
 	b.put(b.key, inst)
 	return b.advance()
+}
+
+// enterStep2 sets the marker of step 2. Done: the job was closed before by
+// another message, so there is nothing else to do (C15).
+func (b *builder) enterStep2() (done bool, err error) {
+	ledger, err := b.receipt.Ledger.SetStep2()
+	if err != nil {
+		return false, err
+	}
+	b.mark(journal.MarkChildren)
+	b.write(ledger, journal.VerdictHandled)
+	if !b.afterClose() {
+		return false, nil
+	}
+	b.mark(journal.MarkAfterClose)
+	b.end()
+	return true, nil
 }
 
 // pending leaves the activity open: the request's row gets its next turn (C12,
@@ -224,16 +235,8 @@ func (b *builder) start() error {
 	}
 	b.entry(journal.KindLeg2).Leg = 0
 	if !b.receipt.Ledger.Step2() {
-		ledger, err := b.receipt.Ledger.SetStep2()
-		if err != nil {
+		if done, err := b.enterStep2(); done || err != nil {
 			return err
-		}
-		b.mark(journal.MarkChildren)
-		b.write(ledger, journal.VerdictHandled)
-		if b.afterClose() {
-			b.mark(journal.MarkAfterClose)
-			b.end()
-			return nil
 		}
 		if err := b.advance(); err != nil || b.p.Done || b.cut() {
 			return err
