@@ -11,10 +11,10 @@ import (
 
 // all runs every part and prints as it goes.
 func (b *bench) all(ctx context.Context) error {
-	var a, batched float64
+	var f floors
 	if b.wants("floors") {
 		var err error
-		if a, batched, err = b.floors(ctx); err != nil {
+		if f, err = b.floors(ctx); err != nil {
 			return err
 		}
 	}
@@ -47,12 +47,16 @@ func (b *bench) all(ctx context.Context) error {
 		rates[p.name] = m
 		m.print()
 	}
-	if m := rates["W10 at saturation"]; m != nil && a > 0 {
+	if m := rates["W10 at saturation"]; m != nil && f.perStep > 0 {
 		fmt.Printf("\nW10 at saturation: %.2f × floor (a), aim ≥ 0.60; %.2f × floor (b), aim ≥ 0.10\n",
-			m.perSecond()/a, m.perSecond()/batched)
+			m.perSecond()/f.perStep, m.perSecond()/f.batched)
 	}
 	if m := rates["W10 one at a time"]; m != nil {
-		fmt.Printf("W10 one at a time: p50 %s per step, aim ≤ 4 ms\n", round(m.quantile(0.5)))
+		fmt.Printf("W10 one at a time: p50 %s per step, aim ≤ 4 ms", round(m.quantile(0.5)))
+		if f.single > 0 {
+			fmt.Printf("; %.2f × floor (c)", m.quantile(0.5).Seconds()*f.single)
+		}
+		fmt.Println()
 	}
 	return b.large(ctx, rates["W10 one at a time"])
 }
@@ -83,14 +87,17 @@ func (b *bench) large(ctx context.Context, w10 *measured) error {
 	return nil
 }
 
-func (b *bench) floors(ctx context.Context) (perStep, batched float64, err error) {
+// floors are the rates of the floors, steps/s.
+type floors struct{ perStep, batched, single float64 }
+
+func (b *bench) floors(ctx context.Context) (out floors, err error) {
 	st, err := postgres.Open(ctx, postgres.Config{DSN: b.dsn, Space: "floor", Migrating: true})
 	if err != nil {
-		return 0, 0, err
+		return out, err
 	}
 	defer st.Close()
 	if err := st.Migrate(ctx); err != nil {
-		return 0, 0, err
+		return out, err
 	}
 	for _, f := range []struct {
 		name         string
@@ -98,19 +105,20 @@ func (b *bench) floors(ctx context.Context) (perStep, batched float64, err error
 		steps        int
 		into         *float64
 	}{
-		{"floor (a): one transaction per step, 32 connections", 32, 1, 40_000, &perStep},
-		{"floor (b): batches of 100, 2 connections", 2, 100, 100_000, &batched},
+		{"floor (a): one transaction per step, 32 connections", 32, 1, 40_000, &out.perStep},
+		{"floor (b): batches of 100, 2 connections", 2, 100, 100_000, &out.batched},
+		{"floor (c): one transaction per step, one connection", 1, 1, 2_000, &out.single},
 	} {
 		r, err := floor.Write(ctx, floor.Run{
 			DSN: b.dsn, Schema: "quipu_floor", Conns: f.conns, Batch: f.batch, Steps: int(float64(f.steps) * b.scale),
 		})
 		if err != nil {
-			return 0, 0, err
+			return out, err
 		}
 		*f.into = r.PerSecond()
 		fmt.Printf("%-52s %8.0f steps/s\n", f.name, r.PerSecond())
 	}
-	return perStep, batched, nil
+	return out, nil
 }
 
 func (m *measured) print() {
