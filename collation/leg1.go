@@ -21,7 +21,7 @@ func (b *builder) leg1() error {
 	inst, _ := b.instance(b.key)
 	b.entry(journal.KindLeg1).Leg = 1
 	if !b.m.Entered {
-		if inst.Ledger.Leg1Entries() >= StuckLeg1 {
+		if inst.Ledger.Leg1Entries() >= StuckLeg1+b.row.Runs { // an entry more for each retry by an operator (C4)
 			return fmt.Errorf("%w: %s entered its Leg1 %d times without completing it; an operator must retry or end it",
 				ErrCeiling, b.m.Activity, inst.Ledger.Leg1Entries())
 		}

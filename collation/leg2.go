@@ -59,7 +59,27 @@ func (b *builder) accept() (done bool, err error) {
 	b.put(b.key, inst)
 	b.write(Accepted(inst.Ledger.Leg2Entries()), journal.VerdictHandled)
 	b.mark(journal.MarkEntered)
+	if b.cut() {
+		b.turn()
+	}
 	return b.cut(), nil
+}
+
+// turn gives the request's row to the engine where the steps of its response
+// commit apart (T1), from the first of them on: the row is the engine's to
+// finish, and nobody else puts an answer of his own in the place of its body,
+// which is the input of a further try. A row that is turned already is as it
+// should be.
+func (b *builder) turn() {
+	if b.row == nil || b.row.Kind != journal.MessageRequest {
+		return
+	}
+	b.bind()
+	row := *b.row
+	row.Kind, row.Holder, row.LeaseUntil = journal.MessageAnswer, "", Never
+	row.Held = "" // the answer that it was held for is here; its letter ends with it
+	row.NextAt = b.s.Now + b.mode.Resend
+	b.update(row)
 }
 
 // classify completes the response by what its row knows, and makes a failed
@@ -92,17 +112,15 @@ func (b *builder) step1() error {
 	if b.afterClose() && b.cutAfterWork() { // step 2 marks the entry that it shares
 		b.mark(journal.MarkAfterClose)
 	}
-	b.bind()
+	if b.cutAfterWork() {
+		b.turn()
+	} else {
+		b.bind()
+	}
 	if b.response.Kind == journal.ResponseTerminal && !b.afterClose() {
 		inst, _ := b.instance(b.key)
 		inst.ResultSeq, inst.Code = b.receipt.Seq, b.response.Code
 		b.put(b.key, inst)
-	}
-	if b.cutAfterWork() && b.row != nil && b.row.Kind == journal.MessageRequest {
-		row := *b.row
-		row.Kind, row.Holder, row.LeaseUntil = journal.MessageAnswer, "", Never
-		row.NextAt = b.s.Now + b.mode.Resend
-		b.update(row)
 	}
 	return nil
 }

@@ -21,11 +21,12 @@ func Step(s *State, m *Message, mode Mode) (*Plan, *Need) {
 		Job: m.Job, Message: m.GUID, Outcome: Handled,
 		Semaphore: journal.SemaphoreMove{Before: s.Job.Semaphore, After: s.Job.Semaphore},
 	}}
-	if err := b.decide(); err != nil {
-		b.trouble(err)
-	}
+	err := b.decide()
 	if !b.need.Empty() {
-		return nil, &b.need
+		return nil, &b.need // also with an error: what was not read looks like what is not there
+	}
+	if err != nil {
+		b.trouble(err)
 	}
 	b.seal()
 	return b.p, nil
@@ -53,21 +54,8 @@ type builder struct {
 // decide applies C5: receipt, then licence, then the state of job and
 // activity.
 func (b *builder) decide() error {
-	if b.s.Job.State == journal.JobQuarantined {
-		return b.nothing(Quarantined)
-	}
-	b.key = InstanceKey{b.m.Activity, b.m.DAD}
-	b.row, b.receipt = b.s.Rows[b.m.Row], b.s.Receipts[b.m.GUID]
-	if r := b.receipt; r != nil && (r.Verdict == journal.VerdictStale || r.Ledger.Complete()) {
-		return b.nothing(Settled)
-	}
-	if b.receipt == nil {
-		if b.row == nil || !b.licensed() {
-			return b.nothing(Unlicensed)
-		}
-		if b.row.Held != "" && b.m.Kind != journal.MessageResponse {
-			return b.nothing(HeldBack)
-		}
+	if ended := b.ended(); ended != "" {
+		return b.nothing(ended)
 	}
 	act, ok := b.s.Flow.Activity(b.m.Activity)
 	if !ok {
@@ -84,6 +72,27 @@ func (b *builder) decide() error {
 	default:
 		return errBroken("no rule for messages of kind " + string(b.m.Kind))
 	}
+}
+
+// ended says what became of a message that nothing is left to do for, "" for
+// one that is still to be handled: its receipt, then its licence (C5).
+func (b *builder) ended() Outcome {
+	if b.s.Job.State == journal.JobQuarantined {
+		return Quarantined
+	}
+	b.key = InstanceKey{b.m.Activity, b.m.DAD}
+	b.row, b.receipt = b.s.Rows[b.m.Row], b.s.Receipts[b.m.GUID]
+	switch r := b.receipt; {
+	case r != nil && (r.Verdict == journal.VerdictStale || r.Ledger.Complete()):
+		return Settled
+	case r != nil:
+		return ""
+	case b.row == nil || !b.licensed():
+		return Unlicensed
+	case b.row.Held != "" && b.m.Kind != journal.MessageResponse:
+		return HeldBack
+	}
+	return ""
 }
 
 // licensed reports whether the row is this message's licence (C5). A worker's
@@ -120,7 +129,7 @@ func errBroken(what string) error { return brokenError{what} }
 // with a dead letter (C4), anything else quarantines the job (J1). What was
 // gathered before is dropped.
 func (b *builder) trouble(err error) {
-	b.need, b.row = Need{}, b.s.Rows[b.m.Row]
+	b.row = b.s.Rows[b.m.Row]
 	b.p = &Plan{
 		Job: b.m.Job, Message: b.m.GUID, Done: true,
 		Semaphore: journal.SemaphoreMove{Before: b.s.Job.Semaphore, After: b.s.Job.Semaphore},
@@ -294,8 +303,19 @@ func (b *builder) seal() {
 
 // Hold gives the plan that holds a message's row for an operator, with a dead
 // letter: for a message that the store refuses for good (C10, E10). Without a
-// row there is nothing to hold, and the job is quarantined (J1).
+// row there is nothing to hold, and the job is quarantined (J1). A message that
+// has ended or is held already (C5) changes nothing, whatever is wrong with it.
 func Hold(s *State, m *Message, mode Mode, cause error) *Plan {
+	b := &builder{s: s, m: m, mode: mode, p: &Plan{Job: m.Job, Message: m.GUID}}
+	ended := b.ended()
+	if ended == "" && b.receipt == nil && b.row.Held != "" {
+		ended = HeldBack // a response to a held request, which needs no second letter
+	}
+	if ended != "" {
+		_ = b.nothing(ended)
+		b.p.Semaphore = journal.SemaphoreMove{Before: s.Job.Semaphore, After: s.Job.Semaphore}
+		return b.p
+	}
 	return troubled(s, m, mode, fmt.Errorf("%w: %w", ErrCeiling, cause))
 }
 

@@ -39,6 +39,9 @@ type committer struct {
 	lanes  chan transport.Delivery
 	starts chan transport.Delivery
 	tx     store.Committer // nil until it is needed, and after a loss
+	// draining is closed when the engine is to stop: what is not under way is
+	// handed back (T10).
+	draining <-chan struct{}
 }
 
 // run takes what the lanes hold until ctx ends; a batch under way is finished.
@@ -49,6 +52,7 @@ func (c *committer) run(ctx context.Context) error {
 		}
 	}()
 	work := context.WithoutCancel(ctx)
+	c.draining = ctx.Done()
 	for {
 		batch := c.gather(ctx)
 		if batch == nil {
@@ -115,14 +119,38 @@ func (c *committer) handle(ctx context.Context, batch []transport.Delivery) {
 		}
 	}
 	c.carry(ctx, together, false)
-	for _, it := range alone {
-		c.carry(ctx, []*item{it}, true)
+	c.singly(ctx, alone)
+}
+
+// singly carries items one after another, each in a transaction of its own.
+// Each can wait for the database; once the engine is to stop, the first that
+// does not get through sends the others back (T10).
+func (c *committer) singly(ctx context.Context, items []*item) {
+	for i, it := range items {
+		if through := c.carry(ctx, []*item{it}, true); !through && c.stopping() {
+			if rest := items[i+1:]; len(rest) > 0 {
+				c.handBack(rest, errStopping)
+			}
+			return
+		}
+	}
+}
+
+// errStopping is why messages go back that were not tried.
+var errStopping = errors.New("the engine stops and the database is away")
+
+func (c *committer) stopping() bool {
+	select {
+	case <-c.draining:
+		return true
+	default:
+		return false
 	}
 }
 
 // carry brings the items to their end: committed, published and acked, or
-// handed back.
-func (c *committer) carry(ctx context.Context, items []*item, wait bool) {
+// handed back; through says that none was.
+func (c *committer) carry(ctx context.Context, items []*item, wait bool) (through bool) {
 	lost := 0
 	since := time.Now()
 	for len(items) > 0 {
@@ -137,14 +165,12 @@ func (c *committer) carry(ctx context.Context, items []*item, wait bool) {
 			c.cfg.Observer.Count(observer.MetricDecidedAgain, 1)
 			pause(lost, time.Millisecond)
 		case errors.Is(err, store.ErrRejected) && len(items) > 1:
-			for _, it := range items {
-				c.carry(ctx, []*item{it}, true)
-			}
-			return
+			c.singly(ctx, items)
+			return true
 		case errors.Is(err, store.ErrRejected) && items[0].reject == nil:
 			c.log.Error("the store refuses a message: its row is held", "message", items[0].msg.GUID.String(), "error", err)
 			items[0].reject = err
-		case time.Since(since) < holdOn && !errors.Is(err, store.ErrRejected) && !errors.Is(err, store.ErrLost):
+		case time.Since(since) < holdOn && !c.stopping() && !errors.Is(err, store.ErrRejected) && !errors.Is(err, store.ErrLost):
 			c.log.Warn("a batch waits for the database", "messages", len(items), "error", err)
 			lost++
 			pause(lost, 50*time.Millisecond)
@@ -153,9 +179,10 @@ func (c *committer) carry(ctx context.Context, items []*item, wait bool) {
 			}
 		default:
 			c.handBack(items, err)
-			return
+			return false
 		}
 	}
+	return true
 }
 
 // pause waits with exponential backoff and jitter, at most two seconds.
@@ -189,9 +216,7 @@ func (c *committer) settle(ctx context.Context, b *batch) []*item {
 		c.poison(ctx, it.delivery, it.msg.Job, "foreign",
 			fmt.Errorf("message %s names job %s, which was never in this space", it.msg.GUID, it.msg.Job))
 	}
-	for _, it := range b.busy {
-		c.carry(ctx, []*item{it}, true)
-	}
+	c.singly(ctx, b.busy)
 	// Behind those they repeat, so that they find them done.
 	return append(again, b.repeats...)
 }

@@ -74,6 +74,11 @@ func (it *item) identify(h *wire.Hint) error {
 // want is what the message needs loaded.
 func (it *item) want(flows *Flows, mode collation.Mode) store.Want {
 	m := &it.msg
+	if it.reject != nil {
+		// Its row is to be held. The entries that a decision reads may be what the
+		// store refuses: they are not asked for again.
+		return store.Want{Job: m.Job, Row: m.Row, Instances: []collation.InstanceKey{{Activity: m.Activity, DAD: m.DAD}}}
+	}
 	w := store.Want{Job: m.Job, Receipt: m.GUID, Row: m.Row}
 	if f := flows.Cached(it.flow.name, it.flow.version); f != nil {
 		w.Instances, w.Results = collation.Wants(f, m, mode)

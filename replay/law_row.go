@@ -87,7 +87,9 @@ func (a *auditor) remember(e *journal.Entry, f *facts) {
 		}
 		a.bounds[b.Chain] = bound{b.Head, e.Seq}
 	} else if f.marks.has(work) && !f.marks.has(afterClose) && f.kind == journal.ResponseTerminal {
-		a.bounds[f.licence] = bound{seq: e.Seq} // an empty chain is bound too
+		if _, before := a.bounds[f.licence]; !before { // by the entry, which turned the row
+			a.bounds[f.licence] = bound{seq: e.Seq} // an empty chain is bound too
+		}
 	}
 }
 

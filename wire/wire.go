@@ -102,6 +102,9 @@ func (r *Response) Journal() (*journal.Response, error) {
 	if r.Code != collation.CodeOK && (r.Code < 400 || r.Code > 599) {
 		return nil, fmt.Errorf("%w: code %d is neither 200 nor within 400…599", ErrMalformed, r.Code)
 	}
+	if r.Kind != journal.ResponseTerminal && r.Code == collation.CodeOK {
+		return nil, fmt.Errorf("%w: a %s response with code 200: only a terminal one is a success", ErrMalformed, r.Kind)
+	}
 	if r.RetryAfterMS < 0 || r.RetryAfterMS > MaxRetryAfterMS {
 		return nil, fmt.Errorf("%w: retry_after_ms %d is not within 0…%d", ErrMalformed, r.RetryAfterMS, MaxRetryAfterMS)
 	}

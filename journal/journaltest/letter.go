@@ -23,6 +23,8 @@ var letters = map[string]func(*bench){
 	"a letter without a row ends by an answer only":     letterAlone,
 	"an action is a retry or an answer":                 letterNeither,
 	"a message that is no request is retried only":      letterLeg1,
+	"a retry lets a stuck Leg1 enter once more (C4)":    letterStuckLeg1,
+	"the closer's step 3 can be retried (1.7, E10)":     letterCloser,
 }
 
 func (b *bench) letters(all bool) []store.DeadView {
@@ -223,5 +225,60 @@ func letterLeg1(b *bench) {
 	b.run(c, id)
 	b.answer(c, id, "work", success(`1`))
 	require.Equal(b, journal.JobCompleted, b.view(id).State)
+	b.audit(id)
+}
+
+func letterStuckLeg1(b *bench) {
+	c := b.committer()
+	id := b.start(b.deploy(one), "k")
+	b.must(c, message(&b.view(id).Rows[0]))
+	r := b.row(id, journal.MessageLeg1, "work")
+	enter := func() *collation.Plan {
+		m := message(&r)
+		m.Alone = true // its process dies after the entry
+		p, err := b.once(c, m)
+		require.NoError(b, err)
+		return p
+	}
+	for range collation.StuckLeg1 {
+		require.Equal(b, collation.Handled, enter().Outcome)
+	}
+	for n := range 2 {
+		require.Equal(b, collation.Stuck, enter().Outcome)
+		require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: b.letters(false)[0].ID, Retry: true, Who: "ann"}))
+		require.Equal(b, collation.Handled, enter().Outcome, "entry %d is the operator's", collation.StuckLeg1+n+1)
+	}
+	require.Equal(b, collation.Stuck, enter().Outcome)
+	require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: b.letters(false)[0].ID, Retry: true, Who: "ann"}))
+	b.run(c, id)
+	b.answer(c, id, "work", success(`1`))
+	require.Equal(b, journal.JobCompleted, b.view(id).State)
+	b.audit(id)
+}
+
+func letterCloser(b *bench) {
+	b.mode.Stepwise = true
+	c := b.committer()
+	id := b.requested(c, one, "k")
+	r := b.row(id, journal.MessageRequest, "work")
+	m := response(&r, success(`1`))
+	for range 3 { // entry, step 1, step 2, which closes the job
+		_, err := b.once(c, m)
+		require.NoError(b, err)
+	}
+	require.Equal(b, journal.JobCompleted, b.view(id).State)
+	require.False(b, b.view(id).Ended)
+	l, err := b.load(c, m)
+	require.NoError(b, err)
+	st := l.States[id]
+	p := collation.Hold(st, m, b.mode, errors.New("refused for good"))
+	require.NoError(b, c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)}))
+	a := store.Action{ID: b.letters(false)[0].ID, Response: success(`2`), Who: "ann"}
+	require.ErrorIs(b, b.s.Act(b.ctx(), a), store.ErrStale, "its answer is recorded already")
+	a.Response, a.Retry = nil, true
+	require.NoError(b, b.s.Act(b.ctx(), a))
+	b.must(c, m)
+	require.True(b, b.view(id).Ended)
+	require.Empty(b, b.view(id).Rows)
 	b.audit(id)
 }

@@ -91,7 +91,7 @@ func (j *job) moveReceipt(u *undo, w *collation.ReceiptWrite) error {
 // head and state.
 func (s *Store) moveJob(u *undo, j *job, p *collation.Plan) error {
 	after := j.Semaphore + p.Semaphore.After - p.Semaphore.Before
-	hit := j.State == journal.JobOpen && after == 0
+	hit := j.State == journal.JobOpen && after == 0 && after != p.Semaphore.Before
 	snapshot := p.Receipt != nil && p.Receipt.After.Closed() && (p.Receipt.New || !p.Receipt.Before.Closed())
 	switch {
 	case j.Semaphore != p.Semaphore.Before:

@@ -126,7 +126,8 @@ func answered(r *journal.Response) string {
 // act releases or answers the row of a dead letter, with an entry (E10).
 func (s *Store) act(u *undo, j *job, l *letter, a *store.Action) error {
 	g, now := l.view.Letter.Row, s.now()
-	if j.rows[g] == nil || j.State != journal.JobOpen {
+	// A row that a closed job has left is its closer's, with step 3 to come.
+	if j.rows[g] == nil || j.State != journal.JobOpen && !(a.Retry && j.State.Closed()) {
 		return store.ErrStale
 	}
 	action, state := "retry", letterRetried
@@ -135,7 +136,12 @@ func (s *Store) act(u *undo, j *job, l *letter, a *store.Action) error {
 		if err := s.notDone(u, j, row, a); err != nil {
 			return err
 		}
-		row.Held, row.NextAt, row.Runs, row.TurnSent = "", now, 0, 0
+		row.Held, row.NextAt, row.TurnSent = "", now, 0
+		if row.Kind == journal.MessageLeg1 {
+			row.Runs++ // allows one more entry (C4)
+		} else {
+			row.Runs = 0
+		}
 		row.Holder, row.LeaseUntil = "", collation.Never
 	} else {
 		if row.Kind != journal.MessageRequest && row.Kind != journal.MessageAnswer {

@@ -61,11 +61,11 @@ func (s *Store) act(ctx context.Context, c *conn, a *store.Action) error {
 	if err != nil {
 		return err
 	}
-	switch {
+	switch { // a row that a closed job has left is its closer's, with step 3 to come
 	case d.job.ID.IsZero():
 		abandon(ctx, c)
 		return s.actAlone(ctx, c, a)
-	case d.row == nil || d.job.State != journal.JobOpen:
+	case d.row == nil || d.job.State != journal.JobOpen && !(a.Retry && d.job.State.Closed()):
 		abandon(ctx, c)
 		return fmt.Errorf("postgres: act: %w: the message of dead letter %d has ended", store.ErrStale, a.ID)
 	}
@@ -121,7 +121,7 @@ func (d *deed) decide(ctx context.Context, a *store.Action) (string, error) {
 				return "", err
 			}
 		}
-		x.Runs, x.Holder, x.LeaseUntil = 0, "", 0
+		x.Runs, x.Holder, x.LeaseUntil = retries(x), "", 0
 		d.release()
 		return letterRetried, nil
 	}
@@ -131,6 +131,16 @@ func (d *deed) decide(ctx context.Context, a *store.Action) (string, error) {
 	x.Kind, x.Body, x.WithinAt = journal.MessageAnswer, wire.Encode(wire.FromJournal(a.Response)), collation.Never
 	d.release()
 	return answered(a.Response), nil
+}
+
+// retries is what the runs of a row are after an operator's retry: a request's
+// count anew (E9); those of a Leg1 are the operator's retries, each of which
+// allows one more entry (C4).
+func retries(x *collation.Row) int {
+	if x.Kind == journal.MessageLeg1 {
+		return x.Runs + 1
+	}
+	return 0
 }
 
 // release lets the row go, to be sent at once.

@@ -10,9 +10,9 @@ WITH w AS MATERIALIZED (
         head_seq = w.seq_after,
         head_hash = w.hash,
         state = CASE WHEN w.state = '' THEN j.state ELSE w.state END,
-        closed_seq = CASE WHEN j.state = 'open' AND j.semaphore + (w.sem_after - w.sem_before) = $16::int8
+        closed_seq = CASE WHEN j.state = 'open' AND w.sem_after <> w.sem_before AND j.semaphore + (w.sem_after - w.sem_before) = $16::int8
                           THEN w.close_seq ELSE j.closed_seq END,
-        closed = CASE WHEN j.state = 'open' AND j.semaphore + (w.sem_after - w.sem_before) = $16::int8
+        closed = CASE WHEN j.state = 'open' AND w.sem_after <> w.sem_before AND j.semaphore + (w.sem_after - w.sem_before) = $16::int8
                       THEN micros() ELSE j.closed END,
         tasks_seq = CASE WHEN w.tasks_seq = 0 THEN j.tasks_seq ELSE w.tasks_seq END
     FROM w

@@ -1,0 +1,40 @@
+package collation_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// C5, C10: what an engine cannot handle (a flow that its build does not read,
+// an answer that does not decode) is held once. A further delivery of what has
+// ended or is held writes nothing: it must not take a healthy job out of
+// service, nor add a letter for each delivery.
+func TestC5HoldOfWhatHasEnded(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("flow chain version 1 does not compile with this build")
+	w, a := atLeg2(t, collation.Mode{Resend: 1e6, Fold: true})
+	m := respond(a, ok(`{"x":1}`))
+	w.handle(m)
+	settled := collation.Hold(w.state, &m, w.mode, cause)
+	require.Equal(t, collation.Settled, settled.Outcome)
+	require.Nil(t, settled.Entry)
+	start := collation.Message{Kind: journal.MessageLeg1, Job: m.Job, GUID: journal.GUID{9}, Row: journal.GUID{9}, Activity: "a", DAD: a.DAD}
+	gone := collation.Hold(w.state, &start, w.mode, cause)
+	require.Equal(t, collation.Unlicensed, gone.Outcome)
+	require.Nil(t, gone.Entry)
+
+	b := respond(&w.asked[1], ok(`{}`))
+	p := collation.Hold(w.state, &b, w.mode, cause)
+	require.Equal(t, collation.Stuck, p.Outcome)
+	w.commit(p)
+	again := collation.Hold(w.state, &b, w.mode, cause)
+	require.Equal(t, collation.HeldBack, again.Outcome)
+	require.Empty(t, again.Dead, "one letter")
+	require.True(t, again.Done)
+	require.Equal(t, journal.JobOpen, w.state.Job.State)
+}

@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/memory"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/transport"
+	busmem "github.com/quipu-journal/quipu/transport/memory"
+)
+
+// unreadable is a store in which an entry that holds a result cannot be read,
+// as an adapter reports it: every load that asks for results is refused.
+type unreadable struct{ store.Engine }
+
+func (u unreadable) Committer(ctx context.Context) (store.Committer, error) {
+	c, err := u.Engine.Committer(ctx)
+	return unreadableCommitter{c}, err
+}
+
+type unreadableCommitter struct{ store.Committer }
+
+func (u unreadableCommitter) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
+	for _, w := range wants {
+		if len(w.Results) > 0 {
+			return nil, fmt.Errorf("%w: a stored entry cannot be read", store.ErrRejected)
+		}
+	}
+	return u.Committer.Load(ctx, wants, wait)
+}
+
+type acked struct {
+	done chan string
+}
+
+func (a *acked) finish(how string) error { a.done <- how; return nil }
+
+// C10: a message whose state the store cannot read is held, with a dead letter;
+// it is not handed back for ever.
+func TestC10UnreadableStateHoldsTheRow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		st := memory.New(memory.Config{Space: "test"})
+		f, err := flow.New("one").Version("1").Trigger("start").Worker("a", "topic").Transition("start", "a").Build()
+		require.NoError(t, err)
+		ref := journal.FlowRef{Name: "one", Version: "1", Digest: journal.Digest(f.Digest())}
+		_, err = st.Deploy(ctx, ref, f.Canonical())
+		require.NoError(t, err)
+		mode := collation.Mode{Resend: 1e6, Fold: true}
+		started, err := st.Start(ctx, []store.Start{{Flow: ref, Trigger: "start", Key: "k", Input: []byte(`{}`)}}, mode)
+		require.NoError(t, err)
+		bus := busmem.New(busmem.Config{})
+		defer bus.Close()
+		cfg, err := Config{Store: unreadable{st}, Bus: bus, Space: "test", Observer: observer.Nop{}}.withDefaults()
+		require.NoError(t, err)
+		flows := NewFlows(st)
+		_, err = flows.Get(ctx, "one", "1")
+		require.NoError(t, err)
+		c := &committer{cfg: &cfg, mode: mode, flows: flows, log: cfg.Logger, pub: &Publisher{Bus: bus, Flows: flows, Space: "test", Lanes: 1}}
+		job := started[0].Job
+		d := &acked{done: make(chan string, 1)}
+		c.carry(ctx, []*item{{
+			delivery: d, flow: flowKey{"one", "1"},
+			msg: collation.Message{Kind: journal.MessageStart, Job: job, GUID: job.Start(), Row: job.Start(), Activity: "start", DAD: collation.RootDAD},
+		}}, true)
+		require.Equal(t, "ack", <-d.done)
+		v, err := st.Job(ctx, job)
+		require.NoError(t, err)
+		require.Equal(t, collation.HeldStuck, v.Rows[0].Held)
+		require.Len(t, v.Dead, 1)
+		c.tx.Close()
+	})
+}
+
+func (a *acked) Message() *transport.Message { return &transport.Message{} }
+func (a *acked) Err() error                  { return nil }
+func (a *acked) Count() int                  { return 1 }
+func (a *acked) Ack() error                  { return a.finish("ack") }
+func (a *acked) Nak(time.Duration) error     { return a.finish("nak") }
+func (a *acked) InProgress() error           { return nil }
+func (a *acked) Term(string) error           { return a.finish("term") }

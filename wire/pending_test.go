@@ -1,0 +1,20 @@
+package wire_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// E8: the last try's failure ends the activity with its code, so a failed try
+// of code 200 would end it as a success.
+func TestE8NoFailedTryIsASuccess(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []journal.ResponseKind{journal.ResponseFailedTry, journal.ResponseParked} {
+		_, err := (&wire.Response{Kind: kind, Code: 200}).Journal()
+		require.ErrorIs(t, err, wire.ErrMalformed)
+	}
+}
