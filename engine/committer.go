@@ -164,13 +164,13 @@ func (c *committer) carry(ctx context.Context, items []*item, wait bool) (throug
 			lost++
 			c.cfg.Observer.Count(observer.MetricDecidedAgain, 1)
 			pause(lost, time.Millisecond)
-		case errors.Is(err, store.ErrRejected) && len(items) > 1:
+		case refused(err) && len(items) > 1:
 			c.singly(ctx, items)
 			return true
-		case errors.Is(err, store.ErrRejected) && items[0].reject == nil:
+		case refused(err) && items[0].reject == nil:
 			c.log.Error("the store refuses a message: its row is held", "message", items[0].msg.GUID.String(), "error", err)
 			items[0].reject = err
-		case time.Since(since) < holdOn && !c.stopping() && !errors.Is(err, store.ErrRejected) && !errors.Is(err, store.ErrLost):
+		case time.Since(since) < holdOn && !c.stopping() && !refused(err):
 			c.log.Warn("a batch waits for the database", "messages", len(items), "error", err)
 			lost++
 			pause(lost, 50*time.Millisecond)
@@ -183,6 +183,13 @@ func (c *committer) carry(ctx context.Context, items []*item, wait bool) (throug
 		}
 	}
 	return true
+}
+
+// refused reports that the store has answered and would answer so again: data
+// that it does not take, or a test-and-set that is lost however often it is
+// decided anew. One message by itself is then held (J4, C10).
+func refused(err error) bool {
+	return errors.Is(err, store.ErrRejected) || errors.Is(err, store.ErrLost)
 }
 
 // pause waits with exponential backoff and jitter, at most two seconds.

@@ -43,7 +43,9 @@ func decode(d transport.Delivery) (*item, error) {
 	if m.DAD, err = collation.ParseDAD(h.DAD); err != nil {
 		return nil, fmt.Errorf("%w: %w", wire.ErrMalformed, err)
 	}
-	m.Alone = d.Count() >= collation.AloneFrom || raw.Header.Publication >= collation.AloneFrom
+	// Every turn before took a publication: those are no sign of trouble.
+	sent := raw.Header.Publication - max(m.Turn-1, 0)
+	m.Alone = d.Count() >= collation.AloneFrom || sent >= collation.AloneFrom
 	return it, it.identify(h)
 }
 

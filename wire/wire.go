@@ -115,6 +115,9 @@ func (r *Response) Journal() (*journal.Response, error) {
 	if out.Output, err = payload("output", r.Output); err != nil {
 		return nil, err
 	}
+	if r.Ref != "" && r.Output != nil {
+		return nil, fmt.Errorf("%w: an output and the ref of one", ErrMalformed)
+	}
 	if r.Ref != "" {
 		if out.Ref, err = journal.ParseDigest(r.Ref); err != nil {
 			return nil, fmt.Errorf("%w: ref: %w", ErrMalformed, err)

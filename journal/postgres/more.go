@@ -79,7 +79,15 @@ func (c *committer) payloads(ctx context.Context) error {
 		refs[v.int(0)-1].result.Output = v.bytes(1)
 		return nil
 	})
-	return r.close()
+	if err := r.close(); err != nil {
+		return err
+	}
+	for _, x := range refs {
+		if x.result.Output == nil {
+			return fmt.Errorf("%w: job %s: the output %s, which a response names, is not stored", errCorrupt, x.job, x.digest)
+		}
+	}
+	return nil
 }
 
 // decode reads an entry that the store wrote.
