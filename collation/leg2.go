@@ -121,6 +121,9 @@ func (b *builder) step1() error {
 		inst, _ := b.instance(b.key)
 		inst.ResultSeq, inst.Code = b.receipt.Seq, b.response.Code
 		b.put(b.key, inst)
+		if !b.cutAfterWork() { // step 2 follows in this plan, and cannot load what is not yet written
+			b.own = responseResult(b.response)
+		}
 	}
 	return nil
 }

@@ -109,6 +109,7 @@ func (s *State) Apply(p *Plan) {
 		r := &Receipt{Ledger: w.After, Verdict: w.Verdict, Seq: w.Seq}
 		if old := s.Receipts[w.GUID]; old != nil && !w.New {
 			r.Response = old.Response
+			s.adopt(p, r)
 		} else {
 			r.Response = p.Entry.Response
 		}
@@ -130,6 +131,17 @@ func (s *State) Apply(p *Plan) {
 	}
 	for key, r := range resultsOf(p) {
 		s.Results[key] = r
+	}
+}
+
+// adopt keeps the result that the plan took from a response which an earlier
+// entry recorded: a process that enters apart from its work (C11) may have left
+// the work to this one. The store cannot give it before the commit.
+func (s *State) adopt(p *Plan, r *Receipt) {
+	for _, w := range p.Ledgers {
+		if w.ResultSeq == r.Seq && r.Response != nil && r.Response.Ref.IsZero() {
+			s.Results[w.Key] = responseResult(r.Response)
+		}
 	}
 }
 

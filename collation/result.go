@@ -33,9 +33,14 @@ func ResultOf(e *journal.Entry) *flow.Result {
 	case e.Response == nil:
 		return &flow.Result{Ran: true, Code: CodeOK}
 	}
-	r := &flow.Result{Ran: true, Code: e.Response.Code, Output: e.Response.Output}
-	if e.Response.Error != nil {
-		r.Error = ErrorJSON(e.Response.Code, e.Response.Error)
+	return responseResult(e.Response)
+}
+
+// responseResult is what expressions see of a recorded response.
+func responseResult(x *journal.Response) *flow.Result {
+	r := &flow.Result{Ran: true, Code: x.Code, Output: x.Output}
+	if x.Error != nil {
+		r.Error = ErrorJSON(x.Code, x.Error)
 	}
 	return r
 }

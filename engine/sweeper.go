@@ -93,7 +93,7 @@ func (s *sweeper) decide(ctx context.Context, due []store.DueRow) ([]store.Claim
 	look := lookout{bus: s.e.cfg.Bus, seen: map[transport.Destination]sight{}}
 	claims := make([]store.Claim, 0, len(due))
 	for _, r := range due {
-		again := s.again(resends(r))
+		again := s.again(r)
 		c := store.Claim{Row: r, Send: true, Again: again}
 		if r.Publication > 0 && r.TurnSent == r.Turn && r.Now-r.PublishedAt < collation.Micros(anyway.Microseconds()) {
 			waits, err := s.waits(ctx, &look, r)
@@ -126,19 +126,16 @@ func (s *sweeper) waits(ctx context.Context, look *lookout, r store.DueRow) (boo
 	return false, nil
 }
 
-// resends is how often the row's present turn was sent again: every turn before
-// took a publication at least.
-func resends(r store.DueRow) int {
-	if r.TurnSent != r.Turn {
-		return 0
-	}
-	return max(r.Publication-max(r.Turn-1, 0), 0)
-}
-
 // again is the backoff until the row is looked at next: it doubles with every
-// re-send, with jitter.
-func (s *sweeper) again(resends int) time.Duration {
-	d := min(s.e.cfg.Resend<<min(resends, 8), maxAgain)
+// publication, and at most doubles the time since the last one, with jitter. The
+// first publication of a turn begins anew: what earlier tries took says nothing
+// of this one's message.
+func (s *sweeper) again(r store.DueRow) time.Duration {
+	since := time.Duration(0)
+	if r.TurnSent == r.Turn {
+		since = time.Duration(r.Now-r.PublishedAt) * time.Microsecond
+	}
+	d := min(s.e.cfg.Resend<<min(r.Publication, 8), max(2*since, s.e.cfg.Resend), maxAgain)
 	return d - d/10 + rand.N(d/5+1)
 }
 
