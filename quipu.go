@@ -2,6 +2,7 @@ package quipu
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -185,7 +186,7 @@ func (rt *Runtime) Run(ctx context.Context) error {
 func (rt *Runtime) workers(ctx context.Context) error {
 	c, eng := rt.cfg, rt.eng.Config()
 	w, err := workers.NewRuntime(workers.Config{
-		Registry: c.Workers, Bus: rt.bus, Store: rt.store, Space: c.Space, Lanes: eng.Lanes, Holder: eng.Writer,
+		Registry: c.Workers, Bus: rt.bus, Store: rt.store, Space: c.Space, Lanes: eng.Lanes, Holder: holder(eng.Writer),
 		Concurrency: c.Concurrency, Lease: c.Lease, Drain: c.Drain, AckWait: c.AckWait,
 		ResponseWait: responseWait(c.AckWait),
 		DeadLetter:   rt.store.DeadLetter, Epoch: rt.eng.Publisher().Epoch, Observer: c.Observer, Logger: c.Logger,
@@ -195,6 +196,10 @@ func (rt *Runtime) workers(ctx context.Context) error {
 	}
 	return w.Run(ctx)
 }
+
+// holder names this process in leases. Two processes may have the same Name, or
+// the same host and pid in containers; their leases must not look alike (E4).
+func holder(name string) string { return name + "-" + rand.Text()[:8] }
 
 // responseWait keeps the wait for a response's PubAck within the ack wait of
 // its request.

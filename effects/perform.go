@@ -96,9 +96,13 @@ func (s *Session) perform(ctx context.Context, c *call, fn function) ([]byte, er
 		taken := false
 		if !known || row.State == store.EffectStarted {
 			var err error
+			stood := row
 			if row, taken, err = s.begin(ctx, c, &e); err != nil {
 				return nil, err
 			}
+			// A takeover whose answer was lost reads as the run's own start when it
+			// is repeated; what was recorded before says whose it was.
+			taken = taken || known && row.State == store.EffectStarted && stood.Fence < e.Fence
 		}
 		switch {
 		case row.State == store.EffectCompleted:

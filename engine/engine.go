@@ -45,6 +45,9 @@ func (e *Engine) Config() Config { return e.cfg }
 // hands back what was fetched beyond them. It returns nil when it was drained.
 func (e *Engine) Run(ctx context.Context) error {
 	if err := e.cfg.Bus.Ensure(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // ended while it started
+		}
 		return fmt.Errorf("ensure the streams of space %s: %w", e.cfg.Space, err)
 	}
 	committers := make([]*committer, e.cfg.Committers)

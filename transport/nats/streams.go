@@ -25,6 +25,9 @@ const ensureEvery = 200 * time.Millisecond
 // ensureParallel bounds the consumers that Ensure makes at the same time.
 const ensureParallel = 8
 
+// errCodeConsumerStore is the server's error when it cannot write a consumer.
+const errCodeConsumerStore = 10012
+
 // unlimited: deliveries are not counted out (T3), messages only by bytes (T5).
 const unlimited = -1
 
@@ -33,11 +36,13 @@ var kinds = [...]transport.Kind{transport.Lane, transport.Start, transport.Work}
 // ensured remembers when each stream was last ensured, a handle that spares
 // asking for the stream's state, and the topics consumed in this process.
 type ensured struct {
-	mu     sync.Mutex
-	at     [transport.Work + 1]time.Time
-	busy   [transport.Work + 1]sync.Mutex
-	topics map[string]struct{}
-	handle [transport.Work + 1]jetstream.Stream
+	mu   sync.Mutex
+	at   [transport.Work + 1]time.Time
+	busy [transport.Work + 1]sync.Mutex
+	// removed is when a stream without its directory was taken away.
+	removed [transport.Work + 1]time.Time
+	topics  map[string]struct{}
+	handle  [transport.Work + 1]jetstream.Stream
 }
 
 // Ensure implements transport.Bus: the three streams, the consumers of all lanes
@@ -157,13 +162,47 @@ func (b *Bus) createStream(ctx context.Context, kind transport.Kind, want jetstr
 func (b *Bus) ensureConsumer(ctx context.Context, d transport.Destination) error {
 	stream := b.streamName(d.Kind)
 	cfg := b.consumerConfig(d)
-	if _, err := b.js.CreateOrUpdateConsumer(ctx, stream, cfg); err != nil {
+	_, err := b.js.CreateOrUpdateConsumer(ctx, stream, cfg)
+	if hollow(err) {
+		b.remove(ctx, d.Kind)
+		if err := b.ensureStream(ctx, d.Kind); err != nil {
+			return err
+		}
+		_, err = b.js.CreateOrUpdateConsumer(ctx, stream, cfg)
+	}
+	if err != nil {
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			b.forget(d.Kind)
 		}
 		return ioError("ensure consumer "+cfg.Durable+" of stream "+stream, err)
 	}
 	return nil
+}
+
+// hollow reports a stream that lost its directory: it was made while the server
+// was still removing one of the same name (remakeWait), by a process that did
+// not know of that one. It takes no consumer until it is made anew.
+func hollow(err error) bool {
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && api.ErrorCode == errCodeConsumerStore && strings.Contains(api.Description, "no such file or directory")
+}
+
+// remove takes a hollow stream away, so that it is made again after remakeWait.
+// Nothing is lost: the rows send again what is open (T1).
+func (b *Bus) remove(ctx context.Context, kind transport.Kind) {
+	b.streams.busy[kind].Lock()
+	defer b.streams.busy[kind].Unlock()
+	b.streams.mu.Lock()
+	recent := time.Since(b.streams.removed[kind]) < repairWait
+	b.streams.removed[kind] = time.Now()
+	b.streams.mu.Unlock()
+	if recent {
+		return // another loop has just done it
+	}
+	name := b.streamName(kind)
+	err := b.js.DeleteStream(ctx, name)
+	b.cfg.Log.Error("a stream had lost its directory, it is made again", "stream", name, "error", err)
+	b.forget(kind)
 }
 
 // stream is a handle on a stream, by name: it outlives the stream's loss.
