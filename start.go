@@ -1,10 +1,12 @@
 package quipu
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/quipu-journal/quipu/canonical"
@@ -20,7 +22,7 @@ import (
 // Limits of a start.
 const (
 	MaxKey    = 512            // bytes of a job's key
-	MaxInput  = wire.MaxResult // bytes of a job's input
+	MaxInput  = wire.MaxResult // bytes of a job's input, in its canonical form
 	MaxStarts = store.MaxStarts
 )
 
@@ -30,7 +32,8 @@ var (
 	ErrNotFound = store.ErrNotFound
 	// ErrInput: the input is no JSON, too large, or against the flow's schema.
 	ErrInput = errors.New("refused input")
-	// ErrKey: the key is missing, too long, or no text.
+	// ErrKey: the key is missing, longer than MaxKey, no UTF-8, or has control
+	// characters.
 	ErrKey = errors.New("refused key")
 )
 
@@ -167,36 +170,50 @@ func (rt *Runtime) prepare(ctx context.Context, r StartRequest, known map[string
 	case len(key) > MaxKey:
 		return store.Start{}, fmt.Errorf("%w: %d bytes, the limit is %d: %.40q…", ErrKey, len(key), MaxKey, key)
 	case !printable(key):
-		return store.Start{}, fmt.Errorf("%w: %.80q is not plain UTF-8 text", ErrKey, key)
+		return store.Start{}, fmt.Errorf("%w: %.80q: a key is UTF-8 without control characters", ErrKey, key)
 	}
 	return store.Start{Flow: a.ref, Trigger: f.Trigger().Name, Key: key, Input: input, Publish: rt.eng != nil}, nil
 }
 
+// printable says whether the key is text that stays on its line and does nothing
+// to a terminal: keys are listed one in a line.
 func printable(key string) bool {
 	for _, r := range key {
-		if r == utf8.RuneError || r < ' ' {
+		if r == utf8.RuneError || unicode.IsControl(r) {
 			return false
 		}
 	}
 	return true
 }
 
+// marshal is the canonical form of an input. JSON that is given as it is has its
+// faults named by canonical, and < > & count as the one byte that is stored.
 func marshal(v any) ([]byte, error) {
-	raw, err := json.Marshal(v)
+	raw, ok := v.(json.RawMessage)
+	if !ok || raw == nil {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(v); err != nil {
+			return nil, err
+		}
+		raw = b.Bytes()
+	}
+	input, err := canonical.Payload(raw)
 	if err != nil {
 		return nil, err
 	}
-	if len(raw) > MaxInput {
-		return nil, fmt.Errorf("the input has %d bytes, the limit is %d", len(raw), MaxInput)
+	if len(input) > MaxInput {
+		return nil, fmt.Errorf("the input has %d bytes in its canonical form, the limit is %d", len(input), MaxInput)
 	}
-	return canonical.Payload(raw)
+	return input, nil
 }
 
 // active is the compiled version for new jobs.
 func (rt *Runtime) active(ctx context.Context, name string) (journal.FlowRef, *flow.Flow, error) {
 	ref, _, err := rt.store.ActiveFlow(ctx, name)
 	if err != nil {
-		return ref, nil, fmt.Errorf("flow %q: %w (deploy it first)", name, err)
+		return ref, nil, fmt.Errorf("flow %q: %w", name, err)
 	}
 	f, err := rt.flows.Get(ctx, ref.Name, ref.Version)
 	return ref, f, err

@@ -22,7 +22,7 @@ type MissingError struct {
 func (e *MissingError) Error() string {
 	return "no Postgres binaries (initdb and postgres) found in " + strings.Join(e.Looked, ", ") +
 		": install the server package (Debian, Ubuntu: apt-get install postgresql; Fedora: dnf install postgresql-server;" +
-		" Alpine: apk add postgresql; macOS: brew install postgresql), or name the directory with PostgresOptions.BinDir"
+		" Alpine: apk add postgresql; macOS: brew install postgresql), or name the directory that has them (worker dev: --postgres-bin; in Go: PostgresOptions.BinDir)"
 }
 
 // findBinaries is the directory that has initdb and postgres side by side.

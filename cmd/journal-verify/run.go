@@ -18,6 +18,9 @@ const (
 	exitUnreadable = 2
 )
 
+// defaultSpace is that of the other commands.
+const defaultSpace = "default"
+
 // environment is what run takes from the process, so that tests can give
 // something else.
 type environment struct {
@@ -32,17 +35,18 @@ type flags struct {
 	files      []string
 	json       bool
 	quiet      bool
+	both       bool // files, and flags that name a database
 }
 
 // errInput is wrapped by errors of the command line.
-var errInput = errors.New("journal-verify: what to verify?")
+var errInput = errors.New("what to verify?")
 
 // run is the whole command; it returns the exit code.
 func run(ctx context.Context, env environment, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	code := exitUnreadable
 	var f flags
 	cmd := &cobra.Command{
-		Use:   "journal-verify [--postgres DSN --space S [--job KEY-or-ID]... | FILE...]",
+		Use:   "journal-verify [--postgres DSN [--space S] [--job KEY-or-ID]... | FILE...]",
 		Short: "Prove or refute that journals keep their laws",
 		Long: "Replays the entries of every job and checks them, and the tables beside them, against the laws V1 to V16.\n" +
 			"Reads a database (read-only rights are enough), or exported files; - is standard input.\n" +
@@ -50,6 +54,7 @@ func run(ctx context.Context, env environment, args []string, stdin io.Reader, s
 		SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			f.files = files
+			f.both = len(files) > 0 && (cmd.Flags().Changed("postgres") || cmd.Flags().Changed("space"))
 			units, total, done, err := f.units(cmd.Context(), env, stdin)
 			if err != nil {
 				return err
@@ -60,7 +65,7 @@ func run(ctx context.Context, env environment, args []string, stdin io.Reader, s
 		},
 	}
 	cmd.Flags().StringVar(&f.dsn, "postgres", env.getenv("QUIPU_POSTGRES"), "connection string of the database (QUIPU_POSTGRES)")
-	cmd.Flags().StringVar(&f.space, "space", env.getenv("QUIPU_SPACE"), "the space to verify (QUIPU_SPACE)")
+	cmd.Flags().StringVar(&f.space, "space", env.getenv("QUIPU_SPACE"), "the space to verify (QUIPU_SPACE); default: default")
 	cmd.Flags().StringArrayVar(&f.jobs, "job", nil, "verify only this job, by key or id; may be repeated")
 	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON object for each job")
 	cmd.Flags().BoolVar(&f.quiet, "no-progress", false, "no progress bar, even on a terminal")
@@ -82,6 +87,9 @@ func run(ctx context.Context, env environment, args []string, stdin io.Reader, s
 // units lists what is to be verified, how much there is to it, and what to
 // close afterwards.
 func (f *flags) units(ctx context.Context, env environment, stdin io.Reader) (iter.Seq2[unit, error], total, func(), error) {
+	if f.both {
+		return nil, total{}, nil, fmt.Errorf("%w: --postgres and --space name a database, the arguments files: give one of them", errInput)
+	}
 	if len(f.files) > 0 {
 		if len(f.jobs) > 0 {
 			return nil, total{}, nil, fmt.Errorf("%w: --job selects jobs of a database, not of files", errInput)
@@ -89,11 +97,11 @@ func (f *flags) units(ctx context.Context, env environment, stdin io.Reader) (it
 		units, size := fileUnits(f.files, stdin)
 		return units, size, func() {}, nil
 	}
-	switch {
-	case f.dsn == "":
-		return nil, total{}, nil, fmt.Errorf("%w: give --postgres (QUIPU_POSTGRES) and --space, or files", errInput)
-	case f.space == "":
-		return nil, total{}, nil, fmt.Errorf("%w: give --space (QUIPU_SPACE) with --postgres", errInput)
+	if f.dsn == "" {
+		return nil, total{}, nil, fmt.Errorf("%w: give --postgres (QUIPU_POSTGRES), or files: `journal-verify --help`", errInput)
+	}
+	if f.space == "" {
+		f.space = defaultSpace
 	}
 	r, err := env.open(ctx, f.dsn, f.space)
 	if err != nil {

@@ -174,7 +174,7 @@ func TestExitCodes(t *testing.T) {
 		"violated and cut":  {[]string{cut, bad}, exitViolated, "V2 at entry 4"},
 		"cut after a fault": {[]string{bad, cut}, exitViolated, "unreadable"},
 		"nothing":           {nil, exitUnreadable, "give --postgres"},
-		"no space":          {[]string{"--postgres", "x"}, exitUnreadable, "give --space"},
+		"both":              {[]string{"--postgres", "x", clean}, exitUnreadable, "give one of them"},
 		"job of a file":     {[]string{"--job", "a", clean}, exitUnreadable, "jobs of a database"},
 		"unknown flag":      {[]string{"--frob"}, exitUnreadable, "unknown flag"},
 		"help":              {[]string{"--help"}, exitProved, "Exit codes"},
@@ -191,9 +191,15 @@ func TestExitCodes(t *testing.T) {
 // The connection string is a secret: no output shows it.
 func TestConnectionStringIsNotShown(t *testing.T) {
 	t.Parallel()
-	env := environment{getenv: func(name string) string {
-		return map[string]string{"QUIPU_POSTGRES": "postgres://u:hunter2@h/d"}[name]
-	}}
+	env := environment{
+		getenv: func(name string) string {
+			return map[string]string{"QUIPU_POSTGRES": "postgres://u:hunter2@h/d"}[name]
+		},
+		open: func(_ context.Context, _, space string) (reader, error) {
+			require.Equal(t, defaultSpace, space)
+			return nil, store.ErrUnavailable
+		},
+	}
 	for _, args := range [][]string{{"--help"}, {"--frob"}, {}} {
 		r := command(t, env, nil, args...)
 		require.NotContains(t, r.out+r.err, "hunter2")

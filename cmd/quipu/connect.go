@@ -35,7 +35,8 @@ const (
 func (a *app) configure(cmd *cobra.Command) error {
 	given := func(name string) bool { return cmd.Flags().Changed(name) }
 	postgres, dev, nats, space := given("postgres"), given("dev"), given("nats"), given("space")
-	if _, err := cli.ReadEnv(cmd, a.streams.Env); err != nil {
+	variables, err := cli.ReadEnv(cmd, a.streams.Env)
+	if err != nil {
 		return err
 	}
 	// export has an --output of its own; the format then keeps its default.
@@ -62,7 +63,7 @@ func (a *app) configure(cmd *cobra.Command) error {
 	if !nats {
 		a.nats = file.NATS
 	}
-	if !space {
+	if !space && !variables["space"] {
 		a.space = file.Space
 	}
 	return nil
@@ -124,7 +125,7 @@ func (a *app) explain(err error) error {
 	case errors.Is(err, quipu.ErrConfig):
 		return cli.Exit(cli.CodeUsage, err)
 	case errors.Is(err, store.ErrSchema):
-		return fmt.Errorf("%w: start a worker of this build on the space %s, or run `quipu migrate`", err, a.spaceName())
+		return fmt.Errorf("%w, or start a worker of this build on the space %s", err, a.spaceName())
 	case errors.Is(err, store.ErrUnavailable) && a.dev != "":
 		return fmt.Errorf("%w: is the `worker dev` of %s still running?", err, a.dev)
 	}

@@ -17,16 +17,19 @@ import (
 const maxIDs = 1_000_000
 
 // keys are the arguments, or where the only one is "-" the lines of standard
-// input. Empty lines are left out.
+// input, as they are: a key may begin and end with spaces. Empty lines are left
+// out.
 func (a *app) keys(args []string) ([]string, error) {
 	if len(args) != 1 || args[0] != "-" {
 		return args, nil
 	}
 	var keys []string
+	lines := 0
 	s := bufio.NewScanner(a.streams.In)
 	s.Buffer(nil, quipu.MaxKey+2)
 	for s.Scan() {
-		if key := strings.TrimSpace(s.Text()); key != "" {
+		lines++
+		if key := s.Text(); key != "" {
 			keys = append(keys, key)
 		}
 		if len(keys) > maxIDs {
@@ -34,7 +37,7 @@ func (a *app) keys(args []string) ([]string, error) {
 		}
 	}
 	if errors.Is(s.Err(), bufio.ErrTooLong) {
-		return nil, cli.Exitf(codeRefused, "standard input, line %d: an id is at most %d bytes", len(keys)+1, quipu.MaxKey)
+		return nil, cli.Exitf(codeRefused, "standard input, line %d: an id is at most %d bytes", lines+1, quipu.MaxKey)
 	}
 	if s.Err() != nil {
 		return nil, fmt.Errorf("read standard input: %w", s.Err())
@@ -50,7 +53,7 @@ func (a *app) numbers(args []string) ([]int64, error) {
 	}
 	ids := make([]int64, len(keys))
 	for i, key := range keys {
-		if ids[i], err = strconv.ParseInt(key, 10, 64); err != nil || ids[i] <= 0 {
+		if ids[i], err = strconv.ParseInt(strings.TrimSpace(key), 10, 64); err != nil || ids[i] <= 0 {
 			return nil, cli.Exitf(cli.CodeUsage, "dead letter %.40q: its id is a number, which `quipu dead ls` shows", key)
 		}
 	}

@@ -84,6 +84,11 @@ func TestDevFileIsFound(t *testing.T) {
 	}{
 		"dev":      {nil, []string{"--dev", dir}, "postgres://127.0.0.1:2/dev", "nats://dev", "devspace"},
 		"variable": {map[string]string{"QUIPU_DEV": dir}, nil, "postgres://127.0.0.1:2/dev", "nats://dev", "devspace"},
+		"space of the variable": {
+			map[string]string{"QUIPU_DEV": dir, "QUIPU_SPACE": "v"},
+			nil,
+			"postgres://127.0.0.1:2/dev", "nats://dev", "v",
+		},
 		"dev over variable": {
 			map[string]string{"QUIPU_POSTGRES": "postgres://v"},
 			[]string{"--dev", dir, "--space", "other"},

@@ -84,6 +84,18 @@ func TestOpenRowsSayWhatTheyWaitFor(t *testing.T) {
 	require.Empty(t, b.String())
 }
 
+// TestOpenLettersAreWhole: what can be done about an open dead letter is not cut.
+func TestOpenLettersAreWhole(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 2*maxCell) + "; look outside"
+	var b bytes.Buffer
+	openLetters(&b, []store.DeadView{
+		{ID: 1, State: "retried", Letter: collation.DeadLetter{Message: "gone"}},
+		{ID: 2, State: "open", Letter: collation.DeadLetter{Message: long}},
+	})
+	require.Equal(t, "\nDead letter 2: "+long+"\n", b.String())
+}
+
 // TestCellsAreHarmless: what users wrote cannot move a terminal's cursor.
 func TestCellsAreHarmless(t *testing.T) {
 	t.Parallel()
@@ -131,14 +143,16 @@ func TestExitCodesOfErrors(t *testing.T) {
 	require.Equal(t, codeNotFound, cli.Code(w.err()))
 }
 
+// TestIDsFromStandardInput: a line is a key as it is, so that what ls --keys
+// prints is found again.
 func TestIDsFromStandardInput(t *testing.T) {
 	t.Parallel()
 	a := &app{streams: cli.Streams{In: strings.NewReader("a\n\n b \r\n"), Env: clitest.Env(nil)}}
 	keys, err := a.keys([]string{"-"})
 	require.NoError(t, err)
-	require.Equal(t, []string{"a", "b"}, keys)
-	a.streams.In = strings.NewReader("ok\n" + strings.Repeat("k", 600))
+	require.Equal(t, []string{"a", " b "}, keys)
+	a.streams.In = strings.NewReader("\nok\n" + strings.Repeat("k", 600))
 	_, err = a.keys([]string{"-"})
-	require.ErrorContains(t, err, "line 2: an id is at most 512 bytes")
+	require.ErrorContains(t, err, "line 3: an id is at most 512 bytes")
 	require.Equal(t, "quipu", a.who())
 }

@@ -71,9 +71,20 @@ func (a *app) showOne(ctx context.Context, rt *quipu.Runtime, key string) error 
 		if err := a.letters(v.Dead); err != nil {
 			return err
 		}
+		openLetters(a.streams.Out, v.Dead)
 	}
 	_, err = fmt.Fprintln(a.streams.Out)
 	return err
+}
+
+// openLetters prints what the table cuts: the message of an open letter ends with
+// what can be done about it.
+func openLetters(w io.Writer, dead []store.DeadView) {
+	for i := range dead {
+		if d := &dead[i]; d.State == "open" {
+			fmt.Fprintf(w, "\nDead letter %d: %s\n", d.ID, plain(d.Letter.Message))
+		}
+	}
 }
 
 // definition is the job's flow, nil if this build cannot read it: then the graph

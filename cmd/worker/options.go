@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -83,15 +86,8 @@ func (o *options) check() error {
 			return cli.Exitf(cli.CodeUsage, "--roles %.40q: use engine, workers, or both", r)
 		}
 	}
-	for name, n := range map[string]int{"concurrency": o.concurrency, "committers": o.committers, "max-batch": o.maxBatch, "lanes": o.lanes} {
-		if n < 0 {
-			return cli.Exitf(cli.CodeUsage, "--%s %d: use a number of 1 or more, or leave it out", name, n)
-		}
-	}
-	for name, d := range map[string]time.Duration{"resend": o.resend, "lease": o.lease, "ack-wait": o.ackWait, "drain": o.drain} {
-		if d < 0 {
-			return cli.Exitf(cli.CodeUsage, "--%s %s: use a positive time such as 10s", name, d)
-		}
+	if err := o.limits(); err != nil {
+		return err
 	}
 	if o.http == "" {
 		return nil
@@ -99,6 +95,44 @@ func (o *options) check() error {
 	addr, err := loopbackOnly(o.http)
 	o.http = addr
 	return err
+}
+
+// minLease and maxLease bound leases and ack waits, as package workers does.
+const (
+	minLease = 30 * time.Millisecond
+	maxLease = time.Hour
+)
+
+// limits reports a number or a time that the runtime would refuse later, when
+// work was taken already. Zero is the default.
+func (o *options) limits() error {
+	for _, f := range []struct {
+		name    string
+		n, most int
+	}{
+		{"concurrency", o.concurrency, transport.MaxSlots},
+		{"committers", o.committers, math.MaxInt},
+		{"max-batch", o.maxBatch, store.MaxBatch},
+		{"lanes", o.lanes, transport.MaxLanes},
+	} {
+		switch {
+		case f.n < 0:
+			return cli.Exitf(cli.CodeUsage, "--%s %d: use a number of 1 or more, or leave it out", f.name, f.n)
+		case f.n > f.most:
+			return cli.Exitf(cli.CodeUsage, "--%s %d: the limit is %d", f.name, f.n, f.most)
+		}
+	}
+	for name, d := range map[string]time.Duration{"resend": o.resend, "lease": o.lease, "ack-wait": o.ackWait, "drain": o.drain} {
+		if d < 0 {
+			return cli.Exitf(cli.CodeUsage, "--%s %s: use a positive time such as 10s", name, d)
+		}
+	}
+	for name, d := range map[string]time.Duration{"lease": o.lease, "ack-wait": o.ackWait} {
+		if d != 0 && (d < minLease || d > maxLease) {
+			return cli.Exitf(cli.CodeUsage, "--%s %s: use %s to %s", name, d, minLease, maxLease)
+		}
+	}
+	return nil
 }
 
 // loopbackOnly is the address with its host filled in. Nothing is served beyond

@@ -12,11 +12,14 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/dev"
 )
 
 // database is the one that worker dev uses.
 const database = "quipu"
+
+const maxPort = 65535
 
 // portsFile remembers the ports in the data directory.
 const portsFile = "ports.json"
@@ -42,12 +45,13 @@ type ports struct {
 // free; the last one is taken again if it is.
 func startServers(ctx context.Context, dir string, d devOptions, log *slog.Logger) (*servers, error) {
 	last := readPorts(dir)
-	pgPort, natsPort := d.postgresPort, d.natsPort
-	if pgPort == 0 {
-		pgPort = stillFree(ctx, last.Postgres)
+	pgPort, err := choosePort(ctx, "postgres-port", d.postgresPort, last.Postgres)
+	if err != nil {
+		return nil, err
 	}
-	if natsPort == 0 {
-		natsPort = stillFree(ctx, last.NATS)
+	natsPort, err := choosePort(ctx, "nats-port", d.natsPort, last.NATS)
+	if err != nil {
+		return nil, err
 	}
 	n, err := dev.StartNATS(ctx, filepath.Join(dir, "nats"), dev.NATSOptions{Port: natsPort, Log: log})
 	if err != nil {
@@ -115,6 +119,20 @@ func readPorts(dir string) ports {
 		return ports{}
 	}
 	return p
+}
+
+// choosePort is the port that the flag asks for, which must be free, or else the
+// last one if it is free, or 0 for any.
+func choosePort(ctx context.Context, flag string, asked, last int) (int, error) {
+	switch {
+	case asked == 0:
+		return stillFree(ctx, last), nil
+	case asked < 0 || asked > maxPort:
+		return 0, cli.Exitf(cli.CodeUsage, "--%s %d: use a port of 1 to %d, or leave it out for any free one", flag, asked, maxPort)
+	case stillFree(ctx, asked) == 0:
+		return 0, fmt.Errorf("--%s %d: nobody can listen there on 127.0.0.1: take another port, or leave it out for any free one", flag, asked)
+	}
+	return asked, nil
 }
 
 // stillFree is the port, or 0 if somebody else has it.

@@ -135,7 +135,7 @@ func parseEntry(line []byte) (rec journal.Record, err error) {
 		c.fail(err)
 		c.want(`",`)
 		if rec.Chain.IsZero() {
-			c.fail(ErrFormat)
+			c.fail(errors.New("the main chain is not named"))
 		}
 	}
 	c.want(`"s":`)
@@ -147,7 +147,7 @@ func parseEntry(line []byte) (rec journal.Record, err error) {
 	coded := c.until('"')
 	c.want(`"}`)
 	if c.err == nil && len(c.rest) > 0 {
-		c.fail(ErrFormat)
+		c.fail(fmt.Errorf("%d bytes follow its end", len(c.rest)))
 	}
 	if c.err != nil {
 		return journal.Record{}, fmt.Errorf("%w: entry: %w", ErrFormat, c.err)

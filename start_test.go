@@ -1,0 +1,39 @@
+package quipu
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestInputIsTakenAsItIs: the limit counts the bytes that are stored, and what is
+// no JSON is refused with the place of the fault.
+func TestInputIsTakenAsItIs(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("<&>", MaxInput/3-1)
+	for _, v := range []any{text, json.RawMessage(`"` + text + `"`)} {
+		got, err := marshal(v)
+		require.NoError(t, err)
+		require.Equal(t, `"`+text+`"`, string(got))
+	}
+	_, err := marshal(strings.Repeat("x", MaxInput-1))
+	require.ErrorContains(t, err, "the limit is 1048576")
+	_, err = marshal(json.RawMessage(`{"a": `))
+	require.ErrorContains(t, err, "byte 6")
+	got, err := marshal(json.RawMessage(nil))
+	require.NoError(t, err)
+	require.Equal(t, "null", string(got))
+}
+
+// TestKeysAreText: a key can be printed, and listed one in a line.
+func TestKeysAreText(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"order-42", "ключ 🔑", " a ", "a/../b"} {
+		require.True(t, printable(key), "%q", key)
+	}
+	for _, key := range []string{"a\nb", "a\x00", "\x7f", "\u009b31m", "a\xff"} {
+		require.False(t, printable(key), "%q", key)
+	}
+}
