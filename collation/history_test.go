@@ -199,6 +199,27 @@ func TestE4ParkedTooLate(t *testing.T) {
 	}
 }
 
+// J8: the answer of a person, or of `within`, finds the row turned already. It
+// binds the effects that were recorded before it like any other answer.
+func TestJ8AnswerBindsTheHead(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []collation.Mode{{Resend: 1e6}, stepwise} {
+		w, a := atLeg2(t, mode)
+		head := journal.Head{Seq: 2, Hash: journal.Digest{1}}
+		row := w.state.Rows[a.GUID]
+		row.Kind, row.Effects = journal.MessageAnswer, head
+		m := message(row)
+		m.Response = ok(`{"x":1}`)
+		var bound []*journal.Bound
+		for _, p := range w.handle(m) {
+			if p.Entry.Bound != nil {
+				bound = append(bound, p.Entry.Bound)
+			}
+		}
+		require.Equal(t, []*journal.Bound{{Chain: a.GUID, Head: head}}, bound, "once, in the entry that accepts it")
+	}
+}
+
 // undead lists the rows whose dead letter a plan ended.
 func (w *world) undead() []journal.GUID {
 	var out []journal.GUID

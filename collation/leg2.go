@@ -56,6 +56,7 @@ func (b *builder) accept() (done bool, err error) {
 	b.entry(journal.KindLeg2).Leg = 2
 	b.response = b.classify()
 	b.p.Entry.Response = b.response
+	b.bind()
 	b.put(b.key, inst)
 	b.write(Accepted(inst.Ledger.Leg2Entries()), journal.VerdictHandled)
 	b.mark(journal.MarkEntered)
@@ -74,7 +75,6 @@ func (b *builder) turn() {
 	if b.row == nil || b.row.Kind != journal.MessageRequest {
 		return
 	}
-	b.bind()
 	row := *b.row
 	row.Kind, row.Holder, row.LeaseUntil = journal.MessageAnswer, "", Never
 	row.Held = "" // the answer that it was held for is here; its letter ends with it
@@ -114,8 +114,6 @@ func (b *builder) step1() error {
 	}
 	if b.cutAfterWork() {
 		b.turn()
-	} else {
-		b.bind()
 	}
 	if b.response.Kind == journal.ResponseTerminal && !b.afterClose() {
 		inst, _ := b.instance(b.key)
@@ -129,8 +127,8 @@ func (b *builder) step1() error {
 }
 
 // bind names the head of the request's effect chain that a terminal response
-// accepts (J8), in the commit from which on the row takes no further effect:
-// the one that ends it, or turns it.
+// accepts (J8), in the entry that accepts it: from its commit on the row is
+// gone, or turned, and takes no further effect.
 func (b *builder) bind() {
 	if b.response.Kind != journal.ResponseTerminal || b.row == nil || b.row.Effects.Seq == 0 {
 		return

@@ -86,10 +86,8 @@ func (a *auditor) remember(e *journal.Entry, f *facts) {
 			a.at(V12, e, "the entry binds the effect chain %s, its request is %s, bound already: %t", b.Chain, f.licence, twice)
 		}
 		a.bounds[b.Chain] = bound{b.Head, e.Seq}
-	} else if f.marks.has(work) && !f.marks.has(afterClose) && f.kind == journal.ResponseTerminal {
-		if _, before := a.bounds[f.licence]; !before { // by the entry, which turned the row
-			a.bounds[f.licence] = bound{seq: e.Seq} // an empty chain is bound too
-		}
+	} else if r := e.Response; r != nil && r.Kind == journal.ResponseTerminal && !r.Request.IsZero() {
+		a.bounds[r.Request] = bound{seq: e.Seq} // an empty chain is bound too
 	}
 }
 
