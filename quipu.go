@@ -16,7 +16,6 @@ import (
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
-	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/transport/nats"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -78,7 +77,7 @@ var spaceName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 type Runtime struct {
 	cfg   Config
 	store *postgres.Store
-	bus   transport.Bus  // nil without NATS
+	bus   *nats.Bus      // nil without NATS
 	eng   *engine.Engine // nil without NATS
 	flows *engine.Flows
 }

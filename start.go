@@ -172,8 +172,12 @@ func (rt *Runtime) prepare(ctx context.Context, r StartRequest, known map[string
 	case !printable(key):
 		return store.Start{}, fmt.Errorf("%w: %.80q: a key is UTF-8 without control characters", ErrKey, key)
 	}
-	return store.Start{Flow: a.ref, Trigger: f.Trigger().Name, Key: key, Input: input, Publish: rt.eng != nil}, nil
+	return store.Start{Flow: a.ref, Trigger: f.Trigger().Name, Key: key, Input: input, Publish: rt.publishes()}, nil
 }
+
+// publishes says whether what is started now is published by this process at
+// once. Otherwise it is due at once, for the engines' sweepers.
+func (rt *Runtime) publishes() bool { return rt.eng != nil && rt.bus.Connected() }
 
 // printable says whether the key is text that stays on its line and does nothing
 // to a terminal: keys are listed one in a line.

@@ -230,3 +230,22 @@ transitions:
 		e.clean(rt)
 	})
 }
+
+// T2: what is started while NATS is away is due at once, and not only when a
+// lost message would be looked for.
+func TestT2StartWhileNATSIsAway(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, false)
+	cfg := e.config(nil)
+	cfg.Resend = time.Hour
+	client := e.open(cfg)
+	e.deploy(client, oneStep("charge"))
+	require.NoError(t, e.nats.Shutdown())
+	n := 0
+	e.eventually("a start that knows that NATS is away", func() bool {
+		n++
+		key := fmt.Sprintf("order-%d", n)
+		v := e.view(client, e.start(client, "one", key, order{ID: key}))
+		return v.Rows[0].Publication == 0 && v.Rows[0].NextAt <= v.Started
+	})
+}

@@ -153,6 +153,10 @@ func (b *Bus) MaxPayload() int {
 	return defaultMaxPayload
 }
 
+// Connected says whether the servers are reachable now. It is a hint: what is
+// sent the next moment may be lost all the same.
+func (b *Bus) Connected() bool { return b.nc.IsConnected() }
+
 // Close implements transport.Bus. It waits at most five seconds for consumer
 // loops, whose handle may be blocked, and for the last acks to leave.
 func (b *Bus) Close() error {
