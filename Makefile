@@ -2,10 +2,11 @@
 # make test    all tests; installs Postgres where it is missing (root, apt-get)
 # make check   what a change must pass before it is handed in
 # make bench   the figures of this machine, beside their floors
+# make chaos   all faults at once for a while: QUIPU_CHAOS (2m), QUIPU_CHAOS_SEED
 # make build   the commands, into bin/
 # make fmt     gofumpt on everything
 
-.PHONY: demo test check bench build fmt postgres
+.PHONY: demo test check bench chaos build fmt postgres
 
 # One test binary may run this long; the slowest is tests/e2e.
 TIMEOUT ?= 20m
@@ -29,6 +30,9 @@ check: postgres
 bench: postgres build
 	go build -o bin/bench ./tests/bench
 	bin/bench $(ARGS)
+
+chaos: postgres
+	go test -tags chaos -run TestChaos -timeout 30m -v ./tests/e2e
 
 build:
 	mkdir -p bin

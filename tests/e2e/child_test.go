@@ -28,9 +28,16 @@ const childEnv = "QUIPU_E2E_CHILD"
 
 type childConfig struct {
 	Postgres, NATS, Space, Receiver string
-	Stepwise                        bool
-	Resend, Lease                   time.Duration
+	Stepwise, NoFold                bool
+	Resend, Lease                   time.Duration // Lease is the ack wait as well
+	// Zero means the default of quipu.Config.
+	Drain                             time.Duration
+	MaxBatch, Committers, Concurrency int
 }
+
+// moreHandlers register what only the tests behind a build tag ask for, in
+// every worker process of a binary with that tag.
+var moreHandlers []func(reg *workers.Registry, receiver string)
 
 // childMain is a worker process: engine and handlers until it is stopped.
 func childMain(config string) int {
@@ -43,7 +50,8 @@ func childMain(config string) int {
 	defer stop()
 	rt, err := quipu.Open(ctx, quipu.Config{
 		Postgres: c.Postgres, NATS: c.NATS, Space: c.Space, Stepwise: c.Stepwise, Workers: outside(c.Receiver),
-		Resend: c.Resend, Lease: c.Lease, AckWait: c.Lease, NoMigrate: true,
+		Resend: c.Resend, Lease: c.Lease, AckWait: c.Lease, Drain: c.Drain, NoMigrate: true,
+		NoFold: c.NoFold, MaxBatch: c.MaxBatch, Committers: c.Committers, Concurrency: c.Concurrency,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
@@ -93,6 +101,9 @@ func outside(receiver string) *workers.Registry {
 		}
 		return map[string]string{"receipt": in.ID}, nil
 	})
+	for _, register := range moreHandlers {
+		register(reg, receiver)
+	}
 	return reg
 }
 

@@ -19,6 +19,7 @@ type receiver struct {
 	asked   map[string]int
 	applied map[string]string // key → what was asked for
 	delay   time.Duration
+	mood    func(what string) (time.Duration, int) // the delay and status of one answer; nil is delay and 200
 	holds   map[string]*hold
 }
 
@@ -57,7 +58,7 @@ func (r *receiver) serve(w http.ResponseWriter, q *http.Request) {
 	if _, again := r.applied[key]; !again {
 		r.applied[key] = what
 	}
-	delay, h := r.delay, r.holds[what]
+	delay, mood, h := r.delay, r.mood, r.holds[what]
 	first := r.asked[key] == 1
 	r.mu.Unlock()
 	if h != nil {
@@ -70,7 +71,12 @@ func (r *receiver) serve(w http.ResponseWriter, q *http.Request) {
 			return
 		}
 	}
+	status := http.StatusOK
+	if mood != nil {
+		delay, status = mood(what)
+	}
 	time.Sleep(delay) // the outside is slow: a kill can fall between doing and answering
+	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]string{"receipt": key})
 }
 

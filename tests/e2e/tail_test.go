@@ -4,8 +4,9 @@ import "sync"
 
 // tail keeps the end of what a process said.
 type tail struct {
-	mu sync.Mutex
-	b  []byte
+	mu   sync.Mutex
+	b    []byte
+	keep int // bytes; 0 is tailBytes
 }
 
 const tailBytes = 8 << 10
@@ -15,7 +16,11 @@ func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.b = append(t.b, p...)
-	if over := len(t.b) - tailBytes; over > 0 {
+	keep := t.keep
+	if keep == 0 {
+		keep = tailBytes
+	}
+	if over := len(t.b) - keep; over > 0 {
 		t.b = t.b[over:]
 	}
 	return len(p), nil
