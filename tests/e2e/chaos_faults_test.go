@@ -116,7 +116,7 @@ func (c *chaos) restartNATS(context.Context, *rand.Rand) {
 func (c *chaos) breakStream(ctx context.Context, dice *rand.Rand) {
 	ctx, cancel := context.WithTimeout(ctx, jetPatience)
 	defer cancel()
-	nc, err := natsgo.Connect(c.e.nats.URL(), natsgo.NoReconnect(), natsgo.Timeout(jetPatience))
+	nc, err := natsgo.Connect(c.url, natsgo.NoReconnect(), natsgo.Timeout(jetPatience))
 	if err != nil {
 		return
 	}

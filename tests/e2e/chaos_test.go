@@ -38,6 +38,7 @@ type chaos struct {
 	e     *env
 	pg    *dev.Postgres
 	r     *receiver
+	url   string         // of NATS, which keeps it over a restart
 	rt    *quipu.Runtime // the caller: it starts, looks and resolves, and runs nothing
 	seed  uint64
 	round int
@@ -77,7 +78,7 @@ func TestChaos(t *testing.T) {
 			db := fmt.Sprintf("quipu%d", round)
 			require.NoError(t, pg.CreateDatabase(t.Context(), db))
 			e := &env{t: t, dsn: pg.DSN(db), nats: devtest.NATS(t), space: "shop", log: &tail{}}
-			c := &chaos{e: e, pg: pg, r: newReceiver(t), seed: seed, round: round, counts: map[string]int{}}
+			c := &chaos{e: e, pg: pg, r: newReceiver(t), url: e.nats.URL(), seed: seed, round: round, counts: map[string]int{}}
 			c.run()
 		})
 	}

@@ -38,7 +38,7 @@ type kid struct {
 // space need not be alike, and the smallest limits find the most (F16).
 func (c *chaos) spawn(dice *rand.Rand) (*kid, error) {
 	raw, err := json.Marshal(childConfig{
-		Postgres: c.e.dsn, NATS: c.e.nats.URL(), Space: c.e.space, Receiver: c.r.URL,
+		Postgres: c.e.dsn, NATS: c.url, Space: c.e.space, Receiver: c.r.URL,
 		Resend: quickResend, Lease: c.lease, Drain: between(dice, 500*time.Millisecond, 2*time.Second),
 		Stepwise: dice.IntN(3) == 0, NoFold: dice.IntN(3) == 0, MaxBatch: pick(dice, 1, 1, 2, 7, 500),
 		Committers: 1 + dice.IntN(3), Concurrency: 2 + dice.IntN(8),
