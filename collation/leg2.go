@@ -100,8 +100,7 @@ func (b *builder) classify() *journal.Response {
 }
 
 // step1 marks the recorded response as the activity's result (1.7). Where it
-// commits apart from step 2, the request's row is turned, so that only the
-// engine finishes it (T1); the row's body stays, for a further try.
+// commits apart from step 2, the request's row is turned by then.
 func (b *builder) step1() error {
 	ledger, err := b.receipt.Ledger.SetStep1()
 	if err != nil {

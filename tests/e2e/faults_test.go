@@ -101,21 +101,29 @@ func TestP31LiveGuardedCallKeepsItsLease(t *testing.T) {
 	})
 }
 
+// dieInCall starts job order-1 of one step, kills the worker after its call for
+// what was applied outside and before it was answered, and starts another.
+func (e *env) dieInCall(topic, what string) (*receiver, *quipu.Runtime, quipu.Job) {
+	e.t.Helper()
+	r := newReceiver(e.t)
+	rt := e.open(e.config(nil))
+	e.deploy(rt, oneStep(topic))
+	h := r.hold(e.t, what)
+	first := startChild(e.t, e.child(r))
+	job := e.start(rt, "one", "order-1", order{ID: "order-1"})
+	<-h.arrived
+	first.kill()
+	h.free()
+	startChild(e.t, e.child(r))
+	return r, rt, job
+}
+
 // P16, 3.2 row 2, Guarded: the process dies after the outside call and before
 // anything is recorded. It is never called again by itself; a person answers.
 func TestP16GuardedCrashParksForAPerson(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, e *env) {
-		r := newReceiver(t)
-		rt := e.open(e.config(nil))
-		e.deploy(rt, oneStep("guarded"))
-		h := r.hold(t, "touch order-1")
-		first := startChild(t, e.child(r))
-		job := e.start(rt, "one", "order-1", order{ID: "order-1"})
-		<-h.arrived
-		first.kill()
-		h.free()
-		startChild(t, e.child(r))
+		r, rt, job := e.dieInCall("guarded", "touch order-1")
 		var id int64
 		e.eventually("the parked effect's dead letter", func() bool {
 			letters, err := rt.DeadLetters(t.Context(), false, 10)
@@ -139,16 +147,7 @@ func TestP16GuardedCrashParksForAPerson(t *testing.T) {
 func TestP16IdempotentCrashRunsAgainUnderTheSameKey(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, e *env) {
-		r := newReceiver(t)
-		rt := e.open(e.config(nil))
-		e.deploy(rt, oneStep("charge"))
-		h := r.hold(t, "charge order-1")
-		first := startChild(t, e.child(r))
-		job := e.start(rt, "one", "order-1", order{ID: "order-1"})
-		<-h.arrived
-		first.kill()
-		h.free()
-		startChild(t, e.child(r))
+		r, rt, job := e.dieInCall("charge", "charge order-1")
 		_, err := e.wait(rt, job)
 		require.NoError(t, err)
 		calls, keys := r.askedFor("charge order-1")

@@ -129,6 +129,7 @@ func (b *Bus) keepHouse() {
 			if b.link.missedReconnect() { // the event channel may overflow
 				b.onStatus(natsgo.RECONNECTING)
 			}
+			b.link.wake()
 		}
 	}
 }

@@ -40,6 +40,15 @@ func (l *link) up() {
 	l.reconnects = max(l.reconnects, l.nc.Stats().Reconnects)
 }
 
+// wake lets those that wait look again whether the connection is up: the event
+// that says so may have been lost.
+func (l *link) wake() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.connected)
+	l.connected = make(chan struct{})
+}
+
 // missedReconnect reports a reconnect that came without an event.
 func (l *link) missedReconnect() bool {
 	l.mu.Lock()

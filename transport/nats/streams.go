@@ -163,8 +163,11 @@ func (b *Bus) ensureConsumer(ctx context.Context, d transport.Destination) error
 	stream := b.streamName(d.Kind)
 	cfg := b.consumerConfig(d)
 	_, err := b.js.CreateOrUpdateConsumer(ctx, stream, cfg)
-	if hollow(err) {
+	lost := hollow(err)
+	if lost {
 		b.remove(ctx, d.Kind)
+	}
+	if lost || errors.Is(err, jetstream.ErrStreamNotFound) { // or another loop is making it anew
 		if err := b.ensureStream(ctx, d.Kind); err != nil {
 			return err
 		}
