@@ -15,6 +15,14 @@ const (
 	labelRequest  = "quipu-request-v1"
 	labelResponse = "quipu-response-v1"
 	labelMessage  = "quipu-message-v1"
+	labelMailbox  = "quipu-mailbox-v1"
+	labelSignal   = "quipu-signal-v1"
+	labelWakeUp   = "quipu-wakeup-v1"
+	labelCycle    = "quipu-cycle-v1"
+	labelJoin     = "quipu-join-v1"
+	labelChild    = "quipu-child-v1"
+	labelOutcome  = "quipu-outcome-v1"
+	labelStop     = "quipu-interrupt-v1"
 )
 
 // NewJobID derives the id of one generation of a key (C8). Ids of a key that
@@ -46,6 +54,65 @@ func ResponseGUID(request journal.GUID, turn int) journal.GUID {
 // action's name and how often the message's row was acted on before.
 func OperatorGUID(message journal.GUID, action string, n int) journal.GUID {
 	return newGUID(labelMessage, id(message), text(action), number(int64(n)))
+}
+
+// Mailbox is where the signals of one topic and key meet their waits: it stands
+// in the place of a job, since a signal is addressed to none.
+func Mailbox(space, topic, key string) journal.JobID {
+	return journal.JobID(newGUID(labelMailbox, text(space), text(topic), text(key)))
+}
+
+// SignalGUID derives the GUID of a signal from outside: caller is the caller's
+// idempotency key, or a fresh id (1.4).
+func SignalGUID(space, topic, key, caller string) journal.GUID {
+	return newGUID(labelSignal, text(space), text(topic), text(key), text(caller))
+}
+
+// SentGUID derives the GUID of the signal that a signal activity sends.
+func SentGUID(leg1 journal.GUID) journal.GUID { return newGUID(labelSignal, id(leg1)) }
+
+// WakeUpGUID derives the GUID of a wake-up (1.4): by is signal or timer, name
+// that of the wait; a hook's has none. A repeating hook's wait has it for its
+// base, see SignalledGUID.
+func WakeUpGUID(leg1 journal.GUID, by journal.By, name string) journal.GUID {
+	return newGUID(labelWakeUp, id(leg1), text(string(by)), text(name))
+}
+
+// SignalledGUID derives the GUID of one wake-up of a repeating hook.
+func SignalledGUID(wait, signal journal.GUID) journal.GUID {
+	return newGUID(labelWakeUp, id(wait), id(signal))
+}
+
+// CycleGUID derives the GUID of a cycle's message from its Leg1's.
+func CycleGUID(leg1 journal.GUID) journal.GUID { return newGUID(labelCycle, id(leg1)) }
+
+// JoinGUID derives the GUID of a join's Leg1 message: of whichever arrival
+// dispatches it (1.4).
+func JoinGUID(job journal.JobID, join string, dad DAD) journal.GUID {
+	return newGUID(labelJoin, id(journal.GUID(job)), text(join), text(string(dad)))
+}
+
+// ChildID derives the id of the child that an await starts in its given turn,
+// and so the GUID of its start message (1.4).
+func ChildID(leg1 journal.GUID, turn int) journal.JobID {
+	return journal.JobID(newGUID(labelChild, id(leg1), number(int64(turn))))
+}
+
+// OutcomeGUID derives the GUID of a child's outcome.
+func OutcomeGUID(start journal.GUID, turn int) journal.GUID {
+	return newGUID(labelOutcome, id(start), number(int64(turn)))
+}
+
+// InterruptGUID derives the GUID of an interrupt of the target that the message
+// sender sends.
+func InterruptGUID(sender journal.GUID, target journal.JobID) journal.GUID {
+	return newGUID(labelStop, id(sender), id(journal.GUID(target)))
+}
+
+// AskedInterruptGUID derives the GUID of an interrupt from outside: caller is
+// the caller's key, or a fresh id.
+func AskedInterruptGUID(caller string, target journal.JobID) journal.GUID {
+	return newGUID(labelStop, text(caller), id(journal.GUID(target)))
 }
 
 // field is one typed, length-prefixed field of the hash (C8).

@@ -13,6 +13,10 @@ type Inception struct {
 	Trace      string
 	Now        Micros
 	Publish    bool // the starter publishes the row itself, at once
+	// Child is set for a job that an await starts: its id, and its parent. The row
+	// of its start stands already.
+	Child  journal.JobID
+	Parent *journal.Parent
 }
 
 // Incept gives the plan of the starter's own transaction: job row, trigger
@@ -20,6 +24,9 @@ type Inception struct {
 // its start message.
 func Incept(in Inception, mode Mode) *Plan {
 	id := NewJobID(in.Space, in.Key, in.Generation)
+	if in.Parent != nil {
+		id = in.Child
+	}
 	key := InstanceKey{Activity: in.Trigger, DAD: RootDAD}
 	row := Row{
 		GUID: id.Start(), Job: id, Kind: journal.MessageStart, Activity: in.Trigger, DAD: RootDAD,
@@ -36,7 +43,7 @@ func Incept(in Inception, mode Mode) *Plan {
 		Receipts:   []journal.ReceiptMove{{GUID: id.Start(), New: true, After: journal.Ledger(StartBorn), Verdict: journal.VerdictHandled}},
 		Semaphore:  &journal.SemaphoreMove{After: 1},
 		Dispatched: []journal.Dispatched{{GUID: id.Start(), Kind: journal.MessageStart, Activity: in.Trigger, DAD: string(RootDAD)}},
-		Flow:       &in.Flow, Input: in.Input,
+		Flow:       &in.Flow, Input: in.Input, Parent: in.Parent,
 		Writer: mode.Writer, Build: mode.Build, Time: int64(in.Now), Trace: in.Trace,
 	}
 	return &Plan{

@@ -22,6 +22,9 @@ const (
 	Unlicensed Outcome = "unlicensed"
 	// HeldBack: its row is held for a person; nothing is written, ack (E10).
 	HeldBack Outcome = "held"
+	// Later: another message of its instance goes first; nothing is written, the
+	// message comes again shortly.
+	Later Outcome = "later"
 	// Stuck: a counter is at its ceiling; its row is held, with a dead letter.
 	Stuck Outcome = "stuck"
 	// Quarantined: the stored state is against the laws (J1), or its job is
@@ -51,11 +54,19 @@ type Plan struct {
 	Close     *journal.Close   // this plan closes the job
 	Tasks     bool             // this plan ran the completion tasks
 	NewState  journal.JobState // "" unchanged
-	Insert    []Row
-	Update    []Row // whole new values of rows that stay
-	Delete    []journal.GUID
-	Undead    []journal.GUID // rows whose open dead letter ends with this plan
-	Dead      []DeadLetter
+	Insert    []Row            // Row.Job may be another job
+	Update    []Row            // whole new values of own rows that stay
+	Delete    []journal.GUID   // own rows
+	// Recall takes back starts of children that were not handled yet: rows of
+	// other jobs whose Sender is this one, by test-and-set (C15).
+	Recall []RowKey
+	Waits  []Wait         // registered: under the lock of its key, and held signals of the key become due (J3)
+	Unwait []journal.GUID // own waits taken back, by test-and-set
+	Undead []journal.GUID // rows whose open dead letter ends with this plan
+	Dead   []DeadLetter
+	// ExpiresAt is when the closed job is to be removed, set with Tasks; Never:
+	// it is kept.
+	ExpiresAt Micros
 }
 
 // LedgerWrite is a test-and-set of one activity ledger (C3), or the insertion
@@ -63,9 +74,11 @@ type Plan struct {
 type LedgerWrite struct {
 	Key           InstanceKey
 	New           bool
+	Join          bool // positions 5–7 may be used
 	Before, After ActivityLedger
 	ResultSeq     int64
 	Code          int
+	More
 }
 
 // ReceiptWrite is a test-and-set of one GUID ledger (C3), or the insertion of

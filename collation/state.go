@@ -29,7 +29,8 @@ type Job struct {
 	Semaphore  int64
 	Head       journal.Head // of the main chain
 	Started    Micros
-	Trace      string // traceparent under which the job was started, or ""
+	Trace      string          // traceparent under which the job was started, or ""
+	Parent     *journal.Parent // of a job that an await started
 }
 
 // Instance is the row of an instance. ResultSeq is the main chain's entry that
@@ -38,6 +39,34 @@ type Instance struct {
 	Ledger    ActivityLedger
 	ResultSeq int64
 	Code      int
+	More
+}
+
+// More is what an instance keeps beside its digits. It is zero for an instance
+// that needs none of it.
+type More struct {
+	Leg1  journal.GUID  // its Leg1 message, from which further GUIDs follow
+	Open  int           // elements that have not ended (1.11)
+	Count int           // elements in all
+	Turn  int           // of an await: children started so far
+	Try   int           // of an await: failed tries so far, plus 1
+	Child journal.JobID // of an await: the child whose outcome is due
+}
+
+// Wait is an open wait for a signal: the arbiter between signal and timer
+// (1.11). It is deleted by whichever comes first.
+type Wait struct {
+	GUID     journal.GUID // WakeUpGUID of the hook's Leg1
+	Job      journal.JobID
+	Activity string
+	DAD      DAD
+	Topic    string
+	Key      string
+	Repeat   bool
+	MaxAge   Micros // of a kept signal; 0: any
+	Count    int    // signals delivered (Repeat)
+	Since    Micros // when it was registered
+	Origin   int64  // seq of the entry that registered it
 }
 
 // Receipt is the row of a message that has steps (1.3). Seq is the entry that
@@ -77,12 +106,17 @@ type Row struct {
 	WithinAt    Micros // Never: unbounded
 	Effects     journal.Head
 	Origin      int64 // seq of the entry that inserted it
+	// Sender is the job that awaits the child, on a start that was not handled
+	// yet: only then its close takes the row back (C15).
+	Sender journal.JobID
 }
 
 // Held reasons.
 const (
-	HeldStuck  = "stuck"
-	HeldParked = "parked"
+	HeldStuck    = "stuck"
+	HeldParked   = "parked"
+	HeldParallel = "parallel" // an element that waits for its turn
+	HeldKept     = "kept"     // a signal that waits for its wait
 )
 
 // Answers reports which message an answer row stands for (1.4).
@@ -108,7 +142,16 @@ type State struct {
 	// Unfinished says of requests that were asked for whether one of their effects
 	// has a start and no end.
 	Unfinished map[journal.GUID]bool
-	// AllRows says that Rows holds every row of the job (a close needs them).
+	// Waits are open waits of the job, by their GUID.
+	Waits map[journal.GUID]*Wait
+	// Latest are the latest results of activities, whatever their address: what
+	// the flow's output sees of activities that make passes.
+	Latest map[string]*flow.Result
+	// Keys are the jobs that have the keys, zero where there is none.
+	Keys map[string]journal.JobID
+	// AllRows says that Rows holds every row of the job and the starts that it
+	// sent and awaits, Waits every wait, and Instances every one with a Child: a
+	// close needs them.
 	AllRows bool
 }
 
@@ -142,12 +185,23 @@ type Need struct {
 	Instances []InstanceKey
 	Results   []InstanceKey
 	Effects   []journal.GUID // requests, for State.Unfinished
+	Rows      []RowKey
+	Waits     []journal.GUID
+	Latest    []string // activities
+	Keys      []string
 	AllRows   bool
+}
+
+// RowKey names a dispatch row.
+type RowKey struct {
+	Job  journal.JobID
+	GUID journal.GUID
 }
 
 // Empty reports whether nothing is missing.
 func (n *Need) Empty() bool {
-	return len(n.Instances) == 0 && len(n.Results) == 0 && len(n.Effects) == 0 && !n.AllRows
+	return len(n.Instances) == 0 && len(n.Results) == 0 && len(n.Effects) == 0 && len(n.Rows) == 0 &&
+		len(n.Waits) == 0 && len(n.Latest) == 0 && len(n.Keys) == 0 && !n.AllRows
 }
 
 // Mode says how plans are cut and joined; digits, ids, outputs and marks are

@@ -18,8 +18,7 @@ func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 // Type is what an activity is (spec 1.11).
 type Type string
 
-// The types of activities. This build runs triggers and workers; a flow with
-// one of the others is refused with a fault that says so.
+// The types of activities.
 const (
 	TypeTrigger   Type = "trigger"
 	TypeWorker    Type = "worker"
@@ -93,12 +92,13 @@ func (f *Flow) Activities() []*Activity { return f.activities }
 type Activity struct {
 	// Name is unique in the flow.
 	Name string
-	// Type is trigger or worker in this build.
+	// Type is what the activity is.
 	Type Type
 	// Index is the place in Flow.Activities: breadth first from the trigger,
 	// which is 0, along the order of transitions.
 	Index int
-	// Topic is where the requests of a worker go.
+	// Topic is where the requests of a worker go, or the signal of a hook or of a
+	// signal activity.
 	Topic string
 	// Retry is the retry policy of a worker, with defaults filled in (E8).
 	Retry Retry
@@ -108,11 +108,43 @@ type Activity struct {
 	// Class is pure, tx, idempotent or guarded; empty leaves it to the
 	// handler's registration (E3).
 	Class string
-	// Depth is the number of transitions from the trigger.
+	// Depth is the number of immediate dominators up to the trigger; an address
+	// of the activity has Depth + 1 segments (1.9).
 	Depth int
 	// Parent is the immediate dominator: in a tree, where the only incoming
 	// transition comes from. It is nil for the trigger.
 	Parent *Activity
+	// Join is how several incoming transitions meet; empty for an activity that
+	// has only one (1.10).
+	Join Join
+	// Pivot marks a pass-through hook that a cycle goes back to (1.11).
+	Pivot bool
+	// LeadsToJoin says that a join can be reached from here: only then it
+	// matters that the activity is skipped.
+	LeadsToJoin bool
+	// HasEach says that a worker sends one request for each element of a list;
+	// Parallel bounds those under way at once, Collect gathers the errors of
+	// elements instead of failing.
+	HasEach  bool
+	Parallel int
+	Collect  bool
+	// Awaited says that an await waits for its child's outcome.
+	Awaited bool
+	// HasSleep and Topic (of its signal) say what a hook waits for; with neither
+	// it is a pass-through. Repeat makes every signal a pass. MaxAge bounds how
+	// old a signal may be that was kept before the hook waited; 0: any.
+	HasSleep bool
+	Repeat   bool
+	MaxAge   time.Duration
+	// To is the pivot of a cycle, Max the passes that it may make.
+	To  *Activity
+	Max int
+	// All says that a signal goes to every open wait.
+	All bool
+	// HasTarget says that an interrupt names a job; Throw, that it ends the job
+	// as interrupted and not as completed; Descend, that the children which the
+	// target awaits are interrupted, too.
+	HasTarget, Throw, Descend bool
 	// Out and In are the transitions, Out in the order of the definition.
 	Out, In []*Transition
 
@@ -152,3 +184,46 @@ type Retry struct {
 	// Jitter is the part of the wait that is random, 0…1; default 0.2.
 	Jitter float64
 }
+
+// Join is how several incoming transitions meet (1.10).
+type Join string
+
+// The joins: when all transitions are decided and one of them is taken, or at
+// the first that is taken.
+const (
+	JoinAll Join = "all"
+	JoinAny Join = "any"
+)
+
+// PassThrough reports a hook that waits for nothing.
+func (a *Activity) PassThrough() bool { return a.Type == TypeHook && !a.HasSleep && a.Topic == "" }
+
+// Passes reports whether every entry of the activity is a pass with an index
+// of its own: a pivot, or a hook that repeats (C6).
+func (a *Activity) Passes() bool { return a.Pivot || a.Repeat }
+
+// Dominates reports whether every way from the trigger to b leads through a, or
+// a is b.
+func (a *Activity) Dominates(b *Activity) bool { return a.above(b) }
+
+// Schedule starts jobs by the clock.
+type Schedule struct {
+	// Cron has five fields: minute, hour, day of the month, month, day of the
+	// week; Zone is an IANA time zone, UTC by default.
+	Cron, Zone string
+	// CatchUp is what happens with times that passed while nobody looked: none,
+	// one (the latest) or all.
+	CatchUp CatchUp
+	// Input is the canonical input of the jobs.
+	Input []byte
+}
+
+// CatchUp is a policy for missed times.
+type CatchUp string
+
+// The policies.
+const (
+	CatchUpNone CatchUp = "none"
+	CatchUpOne  CatchUp = "one"
+	CatchUpAll  CatchUp = "all"
+)

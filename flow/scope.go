@@ -28,6 +28,8 @@ type Result struct {
 	Code int
 	// Error is canonical JSON, {"code":…,"message":…}, or nil.
 	Error []byte
+	// By is signal or timer, for a hook.
+	By string
 	// Skipped says that the activity was skipped (1.10).
 	Skipped bool
 	// Ran says that the activity has ended. It matters to the flow's output

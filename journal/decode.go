@@ -60,6 +60,10 @@ func (e *Entry) payloads() [][]byte {
 		}
 	}
 	add(e.Input)
+	if r := e.Result; r != nil {
+		add(r.Output)
+		failure(r.Error)
+	}
 	if r := e.Response; r != nil {
 		add(r.Output)
 		failure(r.Error)
@@ -87,7 +91,7 @@ func decode(body []byte) (*Entry, error) {
 			version = r.int()
 			return
 		}
-		if !r.identity(k, e) && !r.content(k, e) {
+		if !r.identity(k, e) && !r.content(k, e) && !r.moved(k, e) {
 			r.unknown(k)
 		}
 	})
@@ -165,6 +169,8 @@ func (r *reader) content(k string, e *Entry) bool {
 		r.texts(func(k string) *string { return pick(k, "m", &t.Message, "r", &t.Reason) })
 	case "eff":
 		e.Effect = r.effect()
+	case "da":
+		e.Disarmed = r.guids()
 	case "end":
 		e.Ended = r.guids()
 	case "fl":
@@ -190,19 +196,34 @@ func (r *reader) content(k string, e *Entry) bool {
 		r.array(func() { e.Receipts = append(e.Receipts, r.receiptMove()) })
 	case "rs":
 		e.Response = r.response()
-	case "sem":
-		e.Semaphore = &SemaphoreMove{}
-		r.tuple(2, func(i int) {
-			if n := r.int(); i == 0 {
-				e.Semaphore.Before = n
-			} else {
-				e.Semaphore.After = n
-			}
-		})
 	case "up":
 		r.array(func() { e.Updated = append(e.Updated, r.updated()) })
 	case "wd":
 		e.Withdrawn = r.guids()
+	default:
+		return false
+	}
+	return true
+}
+
+// moved reads the members that say what was counted, and what waits.
+func (r *reader) moved(k string, e *Entry) bool {
+	switch k {
+	case "el":
+		p := r.pair()
+		e.Elements = &Elements{Count: int(p[0]), Parallel: int(p[1])}
+	case "opn":
+		p := r.pair()
+		e.Open = &OpenMove{Before: int(p[0]), After: int(p[1])}
+	case "pa":
+		e.Parent = r.parent()
+	case "rt":
+		e.Result = r.result()
+	case "sem":
+		p := r.pair()
+		e.Semaphore = &SemaphoreMove{Before: p[0], After: p[1]}
+	case "wt":
+		r.array(func() { e.Waits = append(e.Waits, r.wait()) })
 	default:
 		return false
 	}

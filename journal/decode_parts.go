@@ -58,10 +58,14 @@ func (r *reader) dispatched() (d Dispatched) {
 		switch k {
 		case "a":
 			d.Activity = r.str()
+		case "at":
+			d.At = r.big()
 		case "d":
 			d.DAD = r.name()
 		case "g":
 			d.GUID = r.guid()
+		case "j":
+			d.Job = JobID(r.guid())
 		case "k":
 			d.Kind = MessageKind(r.name())
 		case "t":
@@ -117,30 +121,136 @@ func (r *reader) failure() *Failure {
 func (r *reader) response() *Response {
 	s := &Response{}
 	r.object(func(k string) {
-		switch k {
-		case "c":
-			s.Code = int(r.int())
-		case "e":
-			s.Error = r.failure()
-		case "k":
-			s.Kind = ResponseKind(r.name())
-		case "o":
-			s.Output = r.raw()
-		case "q":
-			s.Request = r.guid()
-		case "r":
-			s.Ref = r.digest()
-		case "ra":
-			s.RetryAfter = r.big()
-		case "tn":
-			s.Turn = int(r.int())
-		case "ty":
-			s.Try = int(r.int())
-		default:
+		if !r.answered(k, s) && !r.woken(k, s) {
 			r.unknown(k)
 		}
 	})
 	return s
+}
+
+// answered reads the members that every response has.
+func (r *reader) answered(k string, s *Response) bool {
+	switch k {
+	case "c":
+		s.Code = int(r.int())
+	case "e":
+		s.Error = r.failure()
+	case "k":
+		s.Kind = ResponseKind(r.name())
+	case "o":
+		s.Output = r.raw()
+	case "q":
+		s.Request = r.guid()
+	case "r":
+		s.Ref = r.digest()
+	case "ra":
+		s.RetryAfter = r.big()
+	case "tn":
+		s.Turn = int(r.int())
+	case "ty":
+		s.Try = int(r.int())
+	default:
+		return false
+	}
+	return true
+}
+
+// woken reads the members of wake-ups, outcomes and elements.
+func (r *reader) woken(k string, s *Response) bool {
+	switch k {
+	case "by":
+		s.By = By(r.name())
+	case "ch":
+		s.Child = JobID(r.guid())
+	case "el":
+		s.Element = int(r.int())
+	case "n":
+		s.Number = int(r.int())
+	case "sg":
+		s.Signal = r.guid()
+	default:
+		return false
+	}
+	return true
+}
+
+// DecodeResponse reads what EncodeResponse wrote.
+func DecodeResponse(body []byte) (*Response, error) {
+	r := &reader{b: body}
+	s := r.response()
+	if r.err == nil && r.i != len(r.b) {
+		r.fail(ErrNotCanonical, "trailing data")
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return s, nil
+}
+
+func (r *reader) result() *Result {
+	x := &Result{}
+	r.object(func(k string) {
+		switch k {
+		case "c":
+			x.Code = int(r.int())
+		case "e":
+			x.Error = r.failure()
+		case "o":
+			x.Output = r.raw()
+		default:
+			r.unknown(k)
+		}
+	})
+	return x
+}
+
+func (r *reader) parent() *Parent {
+	p := &Parent{}
+	r.object(func(k string) {
+		switch k {
+		case "a":
+			p.Activity = r.str()
+		case "aw":
+			p.Awaited = r.int() == 1
+		case "d":
+			p.DAD = r.name()
+		case "g":
+			p.Leg1 = r.guid()
+		case "j":
+			p.Job = JobID(r.guid())
+		case "s":
+			p.Space = r.str()
+		case "tn":
+			p.Turn = int(r.int())
+		default:
+			r.unknown(k)
+		}
+	})
+	return p
+}
+
+func (r *reader) wait() (w Wait) {
+	r.object(func(k string) {
+		switch k {
+		case "g":
+			w.GUID = r.guid()
+		case "k":
+			w.Key = r.str()
+		case "r":
+			w.Repeat = r.int() == 1
+		case "t":
+			w.Topic = r.str()
+		default:
+			r.unknown(k)
+		}
+	})
+	return w
+}
+
+// pair reads a list of two numbers.
+func (r *reader) pair() (pair [2]int64) {
+	r.tuple(2, func(i int) { pair[i] = r.int() })
+	return pair
 }
 
 func (r *reader) closing() *Close {

@@ -22,10 +22,14 @@ func AppendEntry(dst []byte, e *Entry) []byte {
 	}
 	w.guid("ch", e.Chain)
 	w.closing("cl", e.Close)
+	w.guids("da", e.Disarmed)
 	w.text("dad", e.DAD)
 	w.dispatched("dis", e.Dispatched)
 	w.trouble("dl", e.Trouble)
 	w.effect("eff", e.Effect)
+	if x := e.Elements; x != nil {
+		w.key("el").list().int(int64(x.Count)).int(int64(x.Parallel)).end()
+	}
 	w.guids("end", e.Ended)
 	w.flow("fl", e.Flow)
 	w.guids("fo", e.Folded)
@@ -42,8 +46,13 @@ func AppendEntry(dst []byte, e *Entry) []byte {
 	if e.Operator != nil {
 		w.key("op").open().text("a", e.Operator.Action).text("r", e.Operator.Reason).text("w", e.Operator.Who).close()
 	}
+	if e.Open != nil {
+		w.key("opn").list().int(int64(e.Open.Before)).int(int64(e.Open.After)).end()
+	}
+	w.parent("pa", e.Parent)
 	w.receipts("rc", e.Receipts)
 	w.response("rs", e.Response)
+	w.result("rt", e.Result)
 	if e.Semaphore != nil {
 		w.key("sem").list().int(e.Semaphore.Before).int(e.Semaphore.After).end()
 	}
@@ -54,6 +63,7 @@ func AppendEntry(dst []byte, e *Entry) []byte {
 	w.updated("up", e.Updated)
 	w.key("v").int(Version)
 	w.guids("wd", e.Withdrawn)
+	w.waits("wt", e.Waits)
 	w.close()
 	return w.b
 }

@@ -48,8 +48,8 @@ func (w *writer) dispatched(k string, ds []Dispatched) {
 	}
 	w.key(k).list()
 	for _, d := range ds {
-		w.element().open().text("a", d.Activity).text("d", d.DAD).guid("g", d.GUID).
-			text("k", string(d.Kind)).text("t", d.Topic).close()
+		w.element().open().text("a", d.Activity).big("at", d.At).text("d", d.DAD).guid("g", d.GUID).
+			guid("j", GUID(d.Job)).text("k", string(d.Kind)).text("t", d.Topic).close()
 	}
 	w.end()
 }
@@ -75,10 +75,55 @@ func (w *writer) failure(k string, f *Failure) *writer {
 
 func (w *writer) response(k string, r *Response) {
 	if r != nil {
-		w.key(k).open().count("c", int64(r.Code)).failure("e", r.Error).text("k", string(r.Kind)).
-			payload("o", r.Output).guid("q", r.Request).digest("r", r.Ref).big("ra", r.RetryAfter).
-			count("tn", int64(r.Turn)).count("ty", int64(r.Try)).close()
+		w.key(k).responseBody(r)
 	}
+}
+
+func (w *writer) responseBody(r *Response) {
+	w.open().text("by", string(r.By)).count("c", int64(r.Code)).guid("ch", GUID(r.Child)).failure("e", r.Error).
+		count("el", int64(r.Element)).text("k", string(r.Kind)).count("n", int64(r.Number)).
+		payload("o", r.Output).guid("q", r.Request).digest("r", r.Ref).big("ra", r.RetryAfter).guid("sg", r.Signal).
+		count("tn", int64(r.Turn)).count("ty", int64(r.Try)).close()
+}
+
+// EncodeResponse returns a response by itself, as the body of a dispatch row
+// that brings one. Payload fields must be canonical.
+func EncodeResponse(r *Response) []byte {
+	w := writer{b: make([]byte, 0, 128+len(r.Output))}
+	w.responseBody(r)
+	return w.b
+}
+
+func (w *writer) result(k string, r *Result) {
+	if r != nil {
+		w.key(k).open().count("c", int64(r.Code)).failure("e", r.Error).payload("o", r.Output).close()
+	}
+}
+
+func (w *writer) parent(k string, p *Parent) {
+	if p == nil {
+		return
+	}
+	w.key(k).open().text("a", p.Activity)
+	if p.Awaited {
+		w.count("aw", 1)
+	}
+	w.text("d", p.DAD).guid("g", p.Leg1).guid("j", GUID(p.Job)).text("s", p.Space).count("tn", int64(p.Turn)).close()
+}
+
+func (w *writer) waits(k string, ws []Wait) {
+	if len(ws) == 0 {
+		return
+	}
+	w.key(k).list()
+	for _, x := range ws {
+		w.element().open().guid("g", x.GUID).text("k", x.Key)
+		if x.Repeat {
+			w.count("r", 1)
+		}
+		w.text("t", x.Topic).close()
+	}
+	w.end()
 }
 
 func (w *writer) closing(k string, c *Close) {

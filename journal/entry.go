@@ -81,12 +81,23 @@ func (s JobState) Closed() bool {
 // ResponseKind tells terminal from pending responses (C12).
 type ResponseKind string
 
-// The kinds of responses. All but the terminal one are pending.
+// The kinds of responses. All but the terminal one are pending; a pass, one
+// signal of a repeating hook, is the only pending one that decides transitions.
 const (
 	ResponseTerminal  ResponseKind = "terminal"
 	ResponseFailedTry ResponseKind = "failed"
 	ResponseSuspended ResponseKind = "suspended"
 	ResponseParked    ResponseKind = "parked"
+	ResponsePass      ResponseKind = "pass"
+)
+
+// By says what woke a hook.
+type By string
+
+// What wakes a hook.
+const (
+	BySignal By = "signal"
+	ByTimer  By = "timer"
 )
 
 // Verdict is what a receipt says of its message (1.3).
@@ -117,16 +128,22 @@ type Entry struct {
 	Ledgers    []LedgerMove
 	Receipts   []ReceiptMove
 	Semaphore  *SemaphoreMove
+	Open       *OpenMove
 	Response   *Response
+	Result     *Result
 	Dispatched []Dispatched
 	Updated    []Updated
+	Elements   *Elements
+	Waits      []Wait
 	Ended      []GUID // dispatch rows whose message ended by being handled
-	Withdrawn  []GUID // dispatch rows taken back by this entry
+	Disarmed   []GUID // timers, waits and bounds that the end of their activity took back
+	Withdrawn  []GUID // dispatch rows and waits that a close took back
 	Folded     []GUID // children's Leg1 messages handled in this plan (C11)
 	Abandoned  int    // obligations a close by failure took over (C15)
 	Close      *Close
 	Bound      *Bound // the effect chain that a response binds (J8)
 	Flow       *FlowRef
+	Parent     *Parent
 	Input      []byte // the job's input, on created entries
 	Effect     *Effect
 	Operator   *Operator
@@ -155,6 +172,42 @@ type ReceiptMove struct {
 // SemaphoreMove is the change of the job's open obligations (1.8).
 type SemaphoreMove struct{ Before, After int64 }
 
+// OpenMove is the change of an instance's open elements under `each` (1.11).
+// It is named once more with the Leg1 that writes the elements, from 0.
+type OpenMove struct{ Before, After int }
+
+// Elements says that a Leg1 wrote one request for each of Count elements, the
+// first Parallel of them sent and the others held. Their GUIDs follow from the
+// Leg1's (C8), so they are not listed as dispatched.
+type Elements struct{ Count, Parallel int }
+
+// Wait is a wait for a signal that a Leg1 registered. GUID is that of the
+// wake-up, under Repeat the base of theirs.
+type Wait struct {
+	GUID       GUID
+	Topic, Key string
+	Repeat     bool
+}
+
+// Parent is the await that a job was started by (1.11).
+type Parent struct {
+	Space         string
+	Job           JobID
+	Activity, DAD string
+	Leg1          GUID // of the await
+	Turn          int
+	Awaited       bool // it waits for the outcome
+}
+
+// Result is the result that the engine made for the entry's activity, where it
+// is not the response itself: gathered elements, a mapped output, the output of
+// an activity without a response, an error of an expression.
+type Result struct {
+	Code   int
+	Output []byte // canonical payload; nil for none
+	Error  *Failure
+}
+
 // Response is what a Leg2 message brought.
 type Response struct {
 	Kind    ResponseKind
@@ -168,6 +221,11 @@ type Response struct {
 	// RetryAfter is the least delay before the next try that a failed try asked
 	// for, µs (E8).
 	RetryAfter int64
+	By         By   // of a wake-up
+	Signal     GUID // the signal of a wake-up
+	Number     int  // of the signal among those of its wait, from 1
+	Child      JobID
+	Element    int // under `each`
 }
 
 // Failure is an error as data.
@@ -184,7 +242,9 @@ type Dispatched struct {
 	Kind     MessageKind
 	Activity string
 	DAD      string
-	Topic    string // requests only
+	Topic    string // requests and signals only
+	Job      JobID  // whose row it is, zero for the entry's own job
+	At       int64  // due time of a timer, a bound or a retry, µs; 0: at once
 }
 
 // Updated is a request's row as this entry left it: its next turn after a

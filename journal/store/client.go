@@ -23,6 +23,9 @@ type Start struct {
 	Input   []byte
 	Trace   string
 	Publish bool // the caller publishes the row at once: due again later
+	// Child and Parent are set by Spawn only.
+	Child  journal.JobID
+	Parent *journal.Parent
 }
 
 // Started is the answer to one Start: Row is set for a new job, Err is an
@@ -54,6 +57,45 @@ type Client interface {
 	ActiveFlow(ctx context.Context, name string) (ref journal.FlowRef, canonical []byte, err error)
 	// Flow returns the canonical definition of one version: ErrNotFound.
 	Flow(ctx context.Context, name, version string) ([]byte, error)
+
+	// Signal takes a signal from outside and delivers it at once, in one
+	// transaction with the record of its GUID (1.11, E13).
+	Signal(ctx context.Context, s *collation.Signal, mode collation.Mode) (Signalled, error)
+	// Interrupt inserts an interrupt addressed to the job: ErrNotFound. fresh is
+	// false where its GUID is known already, as a row or a receipt. The row is
+	// due at once; with mode.Resend > 0 the caller publishes it.
+	Interrupt(ctx context.Context, row collation.Row, mode collation.Mode) (out *Outgoing, fresh bool, err error)
+	// Schedules lists the active flow versions, by name, with the time up to which
+	// scheduled starts were made: at first that of the version's activation.
+	Schedules(ctx context.Context) ([]Schedule, error)
+	// MarkSchedule moves the time of a schedule by test-and-set: ErrLost.
+	MarkSchedule(ctx context.Context, name string, before, after collation.Micros) error
+}
+
+// SignalState is what became of a signal.
+type SignalState string
+
+// The states of a signal.
+const (
+	SignalConsumed SignalState = "consumed" // a wait took it
+	SignalKept     SignalState = "kept"     // nobody waits yet
+	SignalMissed   SignalState = "missed"   // mode all, and nobody waits
+)
+
+// Signalled is the answer to a signal. Duplicate says that its GUID was known:
+// State is then what became of the first.
+type Signalled struct {
+	State     SignalState
+	Duplicate bool
+	Reached   int // waits, by this call
+	Out       []Outgoing
+}
+
+// Schedule is an active flow version and the database's time up to which its
+// scheduled starts were made.
+type Schedule struct {
+	Ref       journal.FlowRef
+	Last, Now collation.Micros
 }
 
 // JobFilter selects a page of jobs. Before is the Cursor of the page before.
@@ -80,8 +122,10 @@ type JobView struct {
 	Error     *journal.Failure
 	Ended     bool // closed, and its completion tasks are done
 	Instances []InstanceView
-	Rows      []collation.Row
+	Rows      []collation.Row // own rows, and starts that the job sent and awaits
+	Waits     []collation.Wait
 	Dead      []DeadView
+	ExpiresAt collation.Micros // Never: kept
 }
 
 // InstanceView is one instance with its digits.
@@ -151,7 +195,9 @@ type Reader interface {
 // Stored is what the tables hold of one job beside the journal.
 type Stored struct {
 	Job        collation.Job
-	Instances  map[collation.InstanceKey]collation.ActivityLedger
+	Instances  map[collation.InstanceKey]collation.ActivityLedger // those with digits
+	Open       map[collation.InstanceKey]int                      // elements that have not ended, where there are any
+	Waits      map[journal.GUID]collation.Wait
 	Receipts   map[journal.GUID]StoredReceipt
 	Rows       map[journal.GUID]collation.Row
 	Effects    []EffectRow

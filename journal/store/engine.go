@@ -38,9 +38,46 @@ type Engine interface {
 	// Epoch is the space's epoch (T4).
 	Epoch(ctx context.Context) (int64, error)
 	// Prune removes the batch markers of sessions that ended more than a day
-	// ago (J4), at most limit.
+	// ago (J4), the records of signals that are older than SignalAge, and the
+	// tombstones of keys used again that are older than TombAge; at most limit of
+	// each.
 	Prune(ctx context.Context, limit int) (int, error)
+
+	// Deliver hands signals to the waits of their keys, each under the lock of
+	// its key, at most MaxBatch; all in one transaction (J3, 1.11). A row that is
+	// gone or held says that the signal was handled. Mode one: the oldest wait
+	// that takes it, otherwise the row is held (kept); mode all: every wait that
+	// takes it, at most collation.MaxReach. It returns the wake-ups to publish.
+	Deliver(ctx context.Context, signals []collation.RowKey, mode collation.Mode) ([]Outgoing, error)
+	// ExpireSignals removes kept signals whose time has passed, at most limit.
+	ExpireSignals(ctx context.Context, limit int) (int, error)
+
+	// Order reads the row of a child's start that has no inception yet:
+	// ErrNotFound where there is no such row, or the job is there.
+	Order(ctx context.Context, child journal.JobID) (*collation.Row, error)
+	// Spawn begins the child that the row orders, in one transaction with no
+	// other job (1.11): inception, the row loses its Sender, and reply (if not
+	// nil) is inserted. ErrStale: the row is gone or has no Sender any more.
+	// *AlreadyStartedError: the key belongs to another job.
+	Spawn(ctx context.Context, row *collation.Row, start Start, reply *collation.Row, mode collation.Mode) error
+	// Refuse ends the row of a child's start that is refused: it is deleted, and
+	// reply (nil where nobody awaits it) inserted. ErrStale as for Spawn.
+	Refuse(ctx context.Context, row *collation.Row, reply *collation.Row) error
+
+	// Discard ends rows whose job is only a tombstone (C5), or was taken back
+	// before it began; it returns how many. Rows of jobs that are there stay.
+	Discard(ctx context.Context, rows []collation.RowKey) (int, error)
+	// Expire removes closed jobs whose time has passed, with all that belongs to
+	// them, and leaves their tombstones (J7): at most limit rows of each table,
+	// so that more says that there is more to do. Needs the rights of retention.
+	Expire(ctx context.Context, limit int) (more bool, err error)
 }
+
+// Ages at which Prune removes what only guards against repetition.
+const (
+	SignalAge = 30 * 24 * time.Hour
+	TombAge   = 30 * 24 * time.Hour
+)
 
 // Want is what one message needs loaded. Results are addresses of outputs
 // that its expressions mention.

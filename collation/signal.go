@@ -1,0 +1,173 @@
+package collation
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Limits of signals.
+const (
+	// MaxSignalKey bounds the key of a signal, bytes.
+	MaxSignalKey = 512
+	// MaxReach bounds the waits that one signal of mode all reaches.
+	MaxReach = 10_000
+)
+
+// KeepSignal is how long a signal that nobody waits for is kept by default, µs.
+const KeepSignal = Micros(24 * 3600 * 1e6)
+
+// CodePass is the code of a signal that keeps a repeating hook open (1.11).
+const CodePass = 202
+
+// Signal is a signal on its way to a wait. Its dispatch row belongs to its
+// Mailbox and not to a job.
+type Signal struct {
+	GUID    journal.GUID    `json:"-"`
+	Topic   string          `json:"topic"`
+	Key     string          `json:"key"`
+	Code    int             `json:"code"`
+	Payload json.RawMessage `json:"payload"` // canonical
+	All     bool            `json:"all,omitempty"`
+	Keep    Micros          `json:"keep,omitempty"` // 0: KeepSignal
+	Sent    Micros          `json:"sent"`
+	Trace   string          `json:"trace,omitempty"` // of the sender
+}
+
+// Row is the dispatch row of the signal, due now.
+func (s *Signal) Row(space string) (Row, error) {
+	body, err := json.Marshal(s)
+	if err != nil {
+		return Row{}, fmt.Errorf("signal %s: %w", s.Topic, err)
+	}
+	return Row{
+		GUID: s.GUID, Job: Mailbox(space, s.Topic, s.Key), Kind: journal.MessageSignal, DAD: RootDAD,
+		Topic: s.Topic, Body: body, NextAt: s.Sent,
+	}, nil
+}
+
+// ErrSignal says that the row of a signal cannot be read.
+var ErrSignal = errors.New("unreadable signal")
+
+// SignalOf reads the signal out of its dispatch row.
+func SignalOf(r *Row) (*Signal, error) {
+	s := &Signal{}
+	if err := json.Unmarshal(r.Body, s); err != nil {
+		return nil, fmt.Errorf("%w: row %s: %w", ErrSignal, r.GUID, err)
+	}
+	s.GUID = r.GUID
+	return s, nil
+}
+
+// Kept is the row of a signal that nobody waits for: held until its expiry,
+// which stands in WithinAt.
+func (s *Signal) Kept(r Row) Row {
+	keep := s.Keep
+	if keep == 0 {
+		keep = KeepSignal
+	}
+	r.Held, r.NextAt, r.WithinAt = HeldKept, Never, s.Sent+keep
+	return r
+}
+
+// Takes reports whether the wait takes the signal at the time now: one that was
+// kept longer than the hook allows is passed over.
+func (w *Wait) Takes(s *Signal, now Micros) bool {
+	return w.MaxAge == 0 || s.Sent >= w.Since || now-s.Sent <= w.MaxAge
+}
+
+// Deliver is what a signal does to a wait that takes it: the wake-up's row, and
+// whether the wait ends. One that stays is to have Count + 1.
+func (w *Wait) Deliver(s *Signal, now Micros, mode Mode) (wake Row, ends bool) {
+	r := journal.Response{
+		Kind: journal.ResponseTerminal, Code: s.Code, Output: s.Payload, By: journal.BySignal, Signal: s.GUID,
+	}
+	guid := w.GUID
+	ends = true
+	if w.Repeat {
+		guid = SignalledGUID(w.GUID, s.GUID)
+		r.Number = w.Count + 1
+		if s.Code == CodePass {
+			r.Kind, r.Code, ends = journal.ResponsePass, CodeOK, false
+		}
+	}
+	if r.Code == CodePass {
+		r.Code = CodeOK
+	}
+	if r.Code != CodeOK {
+		r.Output = nil
+		r.Error = &journal.Failure{Class: "signal", Message: fmt.Sprintf("signal %s came with code %d", w.Topic, s.Code), Data: s.Payload}
+	}
+	wake = Row{
+		GUID: guid, Job: w.Job, Kind: journal.MessageWakeUp, Activity: w.Activity, DAD: w.DAD,
+		Body: journal.EncodeResponse(&r), Origin: w.Origin,
+	}
+	wake.published(now, mode.Resend)
+	return wake, ends
+}
+
+// InterruptOrder is the body of an interrupt's dispatch row.
+type InterruptOrder struct {
+	Code    int    `json:"code"`
+	Reason  string `json:"reason"`
+	Throw   bool   `json:"throw"`
+	Descend bool   `json:"descend"`
+	From    string `json:"from,omitempty"` // who sent it, for people
+}
+
+// Row is the dispatch row of an interrupt of the target.
+func (o *InterruptOrder) Row(guid journal.GUID, target journal.JobID, now Micros) (Row, error) {
+	body, err := json.Marshal(o)
+	if err != nil {
+		return Row{}, fmt.Errorf("interrupt: %w", err)
+	}
+	return Row{GUID: guid, Job: target, Kind: journal.MessageInterrupt, DAD: RootDAD, Body: body, NextAt: now}, nil
+}
+
+// StartOrder is the body of the dispatch row of a child's start, until the
+// child has its inception.
+type StartOrder struct {
+	Flow    string          `json:"flow"`
+	Version string          `json:"version,omitempty"` // "" the active one
+	Key     string          `json:"key"`
+	Input   json.RawMessage `json:"input"`
+	Parent  journal.Parent  `json:"parent"`
+	Trace   string          `json:"trace,omitempty"` // of the parent
+}
+
+// Order reads the order out of the row of a child's start.
+func (r *Row) Order() (*StartOrder, error) {
+	o := &StartOrder{}
+	if err := json.Unmarshal(r.Body, o); err != nil {
+		return nil, fmt.Errorf("unreadable start %s: %w", r.GUID, err)
+	}
+	return o, nil
+}
+
+// Refusal is the outcome of a start that is refused (1.11): 404 for an unknown
+// flow, 400 for an input that its schema refuses, 409 for a key that belongs to
+// another job.
+func (o *StartOrder) Refusal(child journal.JobID, code int, class, message string, now Micros, mode Mode) Row {
+	return o.Outcome(child, &journal.Response{
+		Kind: journal.ResponseTerminal, Code: code, Error: &journal.Failure{Class: class, Message: message},
+	}, now, mode)
+}
+
+// Outcome is the row that answers the await of the order.
+func (o *StartOrder) Outcome(child journal.JobID, r *journal.Response, now Micros, mode Mode) Row {
+	return outcome(&o.Parent, child, r, now, mode)
+}
+
+// outcome is the dispatch row of a child's outcome, addressed to its parent.
+func outcome(p *journal.Parent, child journal.JobID, r *journal.Response, now Micros, mode Mode) Row {
+	x := *r
+	x.Child = child
+	row := Row{
+		GUID: OutcomeGUID(child.Start(), p.Turn), Job: p.Job, Kind: journal.MessageOutcome,
+		Activity: p.Activity, DAD: DAD(p.DAD), Turn: p.Turn, Body: journal.EncodeResponse(&x),
+	}
+	row.published(now, mode.Resend)
+	return row
+}
