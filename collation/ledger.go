@@ -83,6 +83,27 @@ func (l ActivityLedger) CompleteLeg1() (ActivityLedger, error) {
 	return l + unitComplete, nil
 }
 
+// PreSeed counts the first pass of a pivot, whose Leg1 makes it: the first
+// re-entry then has ordinal 2 and index 1 (1.11).
+func (l ActivityLedger) PreSeed() (ActivityLedger, error) {
+	if !l.Leg1Complete() || l.Leg2Entries() != 0 {
+		return l, fmt.Errorf("%w: pre-seeded out of turn, ledger %s", ErrDigit, l)
+	}
+	return l + 1, nil
+}
+
+// Arrive counts one arrival at a join (1.10); the first taken one sets
+// position 5.
+func (l ActivityLedger) Arrive(taken bool) (ActivityLedger, error) {
+	if l.Arrivals() >= MaxArrivals {
+		return l, fmt.Errorf("%w: %d arrivals, ledger %s", ErrCeiling, l.Arrivals(), l)
+	}
+	if taken && !l.JoinTaken() {
+		l += unitTaken
+	}
+	return l + unitArrivals, nil
+}
+
 // AcceptLeg2 counts one accepted Leg2 message; its ordinal is the new count
 // (1.7, C6).
 func (l ActivityLedger) AcceptLeg2() (ActivityLedger, error) {

@@ -11,10 +11,14 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// leg1 sends an activity's request (1.6). Entry and work are one plan, except
-// stepwise and for a message that came too often already: that one is entered
-// alone, so that one that kills its process is counted.
+// leg1 sends an activity's request, or does what has no response (1.6, 1.11).
+// Entry and work are one plan, except stepwise and for a message that came too
+// often already: that one is entered alone, so that one that kills its process
+// is counted.
 func (b *builder) leg1() error {
+	if b.receipt != nil {
+		return b.steps()
+	}
 	if b.s.Job.State.Closed() {
 		return b.stale()
 	}
@@ -36,7 +40,25 @@ func (b *builder) leg1() error {
 			return nil
 		}
 	}
-	if err := b.request(b.key, b.act, b.m.GUID); err != nil {
+	return b.work()
+}
+
+// work does what the activity's category asks of its Leg1 (1.11).
+func (b *builder) work() error {
+	switch {
+	case b.act.Type == flow.TypeCycle:
+		return b.cycle()
+	case b.act.Type == flow.TypeInterrupt:
+		return b.interrupts()
+	case b.act.Type == flow.TypeSignal || b.act.PassThrough():
+		return b.stepsFrom()
+	}
+	return b.sent(b.request(b.key, b.act, b.m.GUID))
+}
+
+// sent ends a Leg1 whose work is a dispatch.
+func (b *builder) sent(err error) error {
+	if err != nil || !b.need.Empty() {
 		return err
 	}
 	b.mark(journal.MarkWork)
@@ -44,46 +66,83 @@ func (b *builder) leg1() error {
 	return nil
 }
 
-// request is Leg1's work for a worker: mapped input, the request's row, +100B.
-// An input that fails is an error that Leg1 addresses to its own activity.
+// request is Leg1's work for category A: what is asked, and +100B. An
+// expression that fails is an error that Leg1 addresses to its own activity.
 func (b *builder) request(key InstanceKey, act *flow.Activity, leg1 journal.GUID) error {
+	switch {
+	case act.HasEach:
+		return b.elements(key, act, leg1)
+	case act.Type == flow.TypeAwait:
+		return b.await(key, act, leg1)
+	case act.Type == flow.TypeHook:
+		return b.hook(key, act, leg1)
+	}
+	input, err := act.Input(b.scope(act, key.DAD))
+	if !b.need.Empty() {
+		return nil
+	}
+	if err != nil {
+		return b.answer(key, leg1, expressionAnswer(err))
+	}
+	if err := b.completeLeg1(key, More{}); err != nil {
+		return err
+	}
+	b.insert(b.element(key, act, leg1, 0, input))
+	return nil
+}
+
+// completeLeg1 sets +100B, and what the instance keeps beside its digits.
+func (b *builder) completeLeg1(key InstanceKey, more More) error {
 	inst, _ := b.instance(key)
 	ledger, err := inst.Ledger.CompleteLeg1()
 	if err != nil {
 		return err
 	}
-	inst.Ledger = ledger
-	input, err := act.Input(b.scope(key))
-	if !b.need.Empty() {
-		return nil
-	}
+	inst.Ledger, inst.More = ledger, more
 	b.put(key, inst)
+	return nil
+}
+
+// answer completes a Leg1 that asks nobody: its answer goes to its own activity
+// (1.4).
+func (b *builder) answer(key InstanceKey, leg1 journal.GUID, body []byte) error {
+	if err := b.completeLeg1(key, More{}); err != nil {
+		return err
+	}
 	row := Row{
-		Job: b.m.Job, Activity: key.Activity, DAD: key.DAD, Origin: b.p.Entry.Seq, NextAt: b.s.Now,
-	}
-	if err != nil {
-		row.Kind, row.GUID = journal.MessageAnswer, ResponseGUID(leg1, 0)
-		row.Body = expressionAnswer(err)
-		row.published(b.s.Now, b.mode.Resend)
-		b.insert(row)
-		return nil
-	}
-	row.Kind, row.GUID, row.Topic = journal.MessageRequest, RequestGUID(leg1, 0), act.Topic
-	row.Body, row.Turn, row.Try = input, 1, 1
-	if act.Within > 0 {
-		row.WithinAt = b.s.Now + Micros(act.Within.Microseconds())
+		GUID: ResponseGUID(leg1, 0), Job: b.m.Job, Kind: journal.MessageAnswer, Activity: key.Activity, DAD: key.DAD,
+		Body: body, Origin: b.p.Entry.Seq,
 	}
 	row.published(b.s.Now, b.mode.Resend)
 	b.insert(row)
 	return nil
 }
 
-// expressionAnswer is the wire form of the error response 500 that a failed
-// expression gives (E11).
-func expressionAnswer(err error) []byte {
-	b := []byte(`{"kind":"terminal","code":` + strconv.Itoa(CodeInternal) + `,"error":{"class":"` + ReasonExpression + `","message":`)
-	b = canonical.AppendString(b, short(err))
+// element is the request's row of one element; an activity without `each` has
+// element 0.
+func (b *builder) element(key InstanceKey, act *flow.Activity, leg1 journal.GUID, element int, input []byte) Row {
+	row := Row{
+		GUID: RequestGUID(leg1, element), Job: b.m.Job, Kind: journal.MessageRequest, Activity: key.Activity, DAD: key.DAD,
+		Topic: act.Topic, Element: element, Body: input, Turn: 1, Try: 1, Origin: b.p.Entry.Seq,
+	}
+	if act.Within > 0 {
+		row.WithinAt = b.s.Now + Micros(act.Within.Microseconds())
+	}
+	row.published(b.s.Now, b.mode.Resend)
+	return row
+}
+
+// errorAnswer is the wire form of an error response that the engine gives.
+func errorAnswer(code int, class, message string) []byte {
+	b := []byte(`{"kind":"terminal","code":` + strconv.Itoa(code) + `,"error":{"class":"` + class + `","message":`)
+	b = canonical.AppendString(b, message)
 	return append(b, "}}"...)
+}
+
+// expressionAnswer is the error response 500 that a failed expression gives
+// (E11).
+func expressionAnswer(err error) []byte {
+	return errorAnswer(CodeInternal, ReasonExpression, short(err))
 }
 
 // maxMessage bounds the text of an error that the engine itself records.
@@ -97,26 +156,30 @@ func short(err error) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", "\uFFFD"), "\uFFFD")
 }
 
-// children dispatches the successors of a decided activity and returns their
-// number N (1.8). Under fold, their Leg1 is part of this plan (C11).
-func (b *builder) children(taken []*flow.Transition) error {
-	for _, t := range taken {
-		dad := b.key.DAD.Child()
-		guid := Leg1GUID(b.m.GUID, t.To.Name, dad)
-		row := Row{
-			GUID: guid, Job: b.m.Job, Kind: journal.MessageLeg1, Activity: t.To.Name, DAD: dad,
-			Origin: b.p.Entry.Seq,
-		}
-		if !b.mode.Fold || b.mode.Stepwise || b.folded >= MaxFold {
-			row.published(b.s.Now, b.mode.Resend)
-			b.insert(row)
-			continue
-		}
-		if err := b.fold(row, t.To); err != nil {
-			return err
-		}
+// dispatch sends the Leg1 of a successor. Under fold, the Leg1 of one that
+// somebody else answers is part of this plan (C11).
+func (b *builder) dispatch(guid journal.GUID, to *flow.Activity, dad DAD) error {
+	row := Row{
+		GUID: guid, Job: b.m.Job, Kind: journal.MessageLeg1, Activity: to.Name, DAD: dad, Origin: b.p.Entry.Seq,
 	}
+	if b.mode.Fold && !b.mode.Stepwise && b.folded < MaxFold && foldable(to) {
+		return b.fold(row, to)
+	}
+	row.published(b.s.Now, b.mode.Resend)
+	b.insert(row)
 	return nil
+}
+
+// foldable says which Leg1 may be part of its parent's plan: those of category
+// A, whose results are somebody else's, and of bounded size.
+func foldable(a *flow.Activity) bool {
+	switch a.Type {
+	case flow.TypeWorker:
+		return !a.HasEach
+	case flow.TypeHook:
+		return !a.PassThrough()
+	}
+	return a.Type == flow.TypeAwait
 }
 
 // fold takes the Leg1 of a child into this plan: its row is never written, and
@@ -129,11 +192,16 @@ func (b *builder) fold(row Row, act *flow.Activity) error {
 	})
 	e.Folded = append(e.Folded, row.GUID)
 	key := InstanceKey{row.Activity, row.DAD}
-	ledger, err := ActivityLedger(0).EnterLeg1()
+	inst := Instance{} // a child of one parent is new; a join has its arrivals
+	if act.Join != "" {
+		inst, _ = b.instance(key)
+	}
+	ledger, err := inst.Ledger.EnterLeg1()
 	if err != nil {
 		return err
 	}
-	b.put(key, Instance{Ledger: ledger})
+	inst.Ledger = ledger
+	b.put(key, inst)
 	err = b.request(key, act, row.GUID)
 	if broken := (brokenError{}); errors.As(err, &broken) {
 		return fmt.Errorf("fold of %s: %w", row.Activity, err)

@@ -1,7 +1,6 @@
 package collation
 
 import (
-	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -104,70 +103,4 @@ type DeadLetter struct {
 	Reason   string // a short name: stuck, parked, runs, undecodable, foreign
 	Message  string
 	Ledger   ActivityLedger
-}
-
-// Apply moves the state on by a committed or about-to-be-committed plan, so
-// that the next message of the job in the same batch meets it.
-func (s *State) Apply(p *Plan) {
-	if p.Entry == nil {
-		return
-	}
-	for _, w := range p.Ledgers {
-		if old := s.Instances[w.Key]; old == nil || old.ResultSeq != w.ResultSeq {
-			delete(s.Results, w.Key) // what was loaded says what was
-		}
-		s.Instances[w.Key] = &Instance{Ledger: w.After, ResultSeq: w.ResultSeq, Code: w.Code}
-	}
-	if w := p.Receipt; w != nil {
-		r := &Receipt{Ledger: w.After, Verdict: w.Verdict, Seq: w.Seq}
-		if old := s.Receipts[w.GUID]; old != nil && !w.New {
-			r.Response = old.Response
-			s.adopt(p, r)
-		} else {
-			r.Response = p.Entry.Response
-		}
-		s.Receipts[w.GUID] = r
-	}
-	for _, rows := range [][]Row{p.Insert, p.Update} {
-		for i := range rows {
-			row := rows[i]
-			s.Rows[row.GUID] = &row
-		}
-	}
-	for _, g := range p.Delete {
-		s.Rows[g] = nil
-	}
-	s.Job.Semaphore = p.Semaphore.After
-	s.Job.Head.Seq = p.Entry.Seq
-	if p.NewState != "" {
-		s.Job.State = p.NewState
-	}
-	for key, r := range resultsOf(p) {
-		s.Results[key] = r
-	}
-}
-
-// adopt keeps the result that the plan took from a response which an earlier
-// entry recorded: a process that enters apart from its work (C11) may have left
-// the work to this one. The store cannot give it before the commit.
-func (s *State) adopt(p *Plan, r *Receipt) {
-	for _, w := range p.Ledgers {
-		if w.ResultSeq == r.Seq && r.Response != nil && r.Response.Ref.IsZero() {
-			s.Results[w.Key] = responseResult(r.Response)
-		}
-	}
-}
-
-// resultsOf gives the results that the plan's own entry recorded.
-func resultsOf(p *Plan) map[InstanceKey]*flow.Result {
-	var out map[InstanceKey]*flow.Result
-	for _, w := range p.Ledgers {
-		if w.ResultSeq == p.Entry.Seq {
-			if out == nil {
-				out = make(map[InstanceKey]*flow.Result, 1)
-			}
-			out[w.Key] = ResultOf(p.Entry)
-		}
-	}
-	return out
 }

@@ -1,6 +1,7 @@
 package collation
 
 import (
+	"encoding/json"
 	"strconv"
 
 	"github.com/quipu-journal/quipu/canonical"
@@ -11,6 +12,7 @@ import (
 // Response codes (E11).
 const (
 	CodeOK          = 200
+	CodeNotFound    = 404
 	CodeTimeout     = 408
 	CodeInterrupted = 410
 	CodeInternal    = 500
@@ -22,9 +24,19 @@ const (
 const ReasonExpression = "expression"
 
 // ResultOf reads the result of an activity out of the entry that holds it
-// (J7): the input of a created entry, otherwise its terminal response.
+// (J7): the one that the engine made, the input of a created entry, otherwise
+// its terminal response.
 func ResultOf(e *journal.Entry) *flow.Result {
 	switch {
+	case e.Result != nil:
+		r := &flow.Result{Ran: true, Code: e.Result.Code, Output: e.Result.Output}
+		if e.Result.Error != nil {
+			r.Error = ErrorJSON(r.Code, e.Result.Error)
+		}
+		if e.Response != nil {
+			r.By = string(e.Response.By)
+		}
+		return r
 	case e.Trouble != nil && e.Trouble.Reason == ReasonExpression:
 		f := &journal.Failure{Class: ReasonExpression, Message: e.Trouble.Message}
 		return &flow.Result{Ran: true, Code: CodeInternal, Error: ErrorJSON(CodeInternal, f)}
@@ -38,11 +50,23 @@ func ResultOf(e *journal.Entry) *flow.Result {
 
 // responseResult is what expressions see of a recorded response.
 func responseResult(x *journal.Response) *flow.Result {
-	r := &flow.Result{Ran: true, Code: x.Code, Output: x.Output}
+	r := &flow.Result{Ran: true, Code: x.Code, Output: x.Output, By: string(x.By)}
 	if x.Error != nil {
 		r.Error = ErrorJSON(x.Code, x.Error)
 	}
 	return r
+}
+
+// failureOf reads an error back out of its ErrorJSON.
+func failureOf(text []byte) *journal.Failure {
+	var e struct {
+		Class, Message string
+		Data           json.RawMessage
+	}
+	if json.Unmarshal(text, &e) != nil {
+		return &journal.Failure{Class: "error"}
+	}
+	return &journal.Failure{Class: e.Class, Message: e.Message, Data: e.Data}
 }
 
 // ErrorJSON is the `.error` of an activity as expressions see it: code, class,

@@ -48,6 +48,7 @@ type More struct {
 	Leg1  journal.GUID  // its Leg1 message, from which further GUIDs follow
 	Open  int           // elements that have not ended (1.11)
 	Count int           // elements in all
+	Size  int           // bytes of the outputs of ended elements, at least
 	Turn  int           // of an await: children started so far
 	Try   int           // of an await: failed tries so far, plus 1
 	Child journal.JobID // of an await: the child whose outcome is due
@@ -149,6 +150,9 @@ type State struct {
 	Latest map[string]*flow.Result
 	// Keys are the jobs that have the keys, zero where there is none.
 	Keys map[string]journal.JobID
+	// Close is how the job was closed, loaded where step 3 is a transaction of its
+	// own and has to tell.
+	Close *journal.Close
 	// AllRows says that Rows holds every row of the job and the starts that it
 	// sent and awaits, Waits every wait, and Instances every one with a Child: a
 	// close needs them.
@@ -189,6 +193,7 @@ type Need struct {
 	Waits     []journal.GUID
 	Latest    []string // activities
 	Keys      []string
+	Close     bool
 	AllRows   bool
 }
 
@@ -201,7 +206,7 @@ type RowKey struct {
 // Empty reports whether nothing is missing.
 func (n *Need) Empty() bool {
 	return len(n.Instances) == 0 && len(n.Results) == 0 && len(n.Effects) == 0 && len(n.Rows) == 0 &&
-		len(n.Waits) == 0 && len(n.Latest) == 0 && len(n.Keys) == 0 && !n.AllRows
+		len(n.Waits) == 0 && len(n.Latest) == 0 && len(n.Keys) == 0 && !n.Close && !n.AllRows
 }
 
 // Mode says how plans are cut and joined; digits, ids, outputs and marks are

@@ -40,7 +40,10 @@ type builder struct {
 	p    *Plan
 	need Need
 
-	key     InstanceKey
+	key InstanceKey // of the message's instance, at its base address
+	// at is the address of the pass that the message makes: key, but for the
+	// later passes of a pivot or a repeating hook (C6).
+	at      InstanceKey
 	act     *flow.Activity
 	row     *Row // the licence; nil once it is gone
 	receipt *Receipt
@@ -57,9 +60,17 @@ func (b *builder) decide() error {
 	if ended := b.ended(); ended != "" {
 		return b.nothing(ended)
 	}
-	act, ok := b.s.Flow.Activity(b.m.Activity)
+	if b.m.Kind == journal.MessageInterrupt {
+		return b.interrupted()
+	}
+	name := b.m.Activity
+	if b.m.Kind == journal.MessageStart {
+		name = b.s.Flow.Trigger().Name // whoever starts a child does not know it
+		b.key.Activity, b.at.Activity = name, name
+	}
+	act, ok := b.s.Flow.Activity(name)
 	if !ok {
-		return errBroken("the flow has no activity " + b.m.Activity)
+		return errBroken("the flow has no activity " + name)
 	}
 	b.act = act
 	switch b.m.Kind {
@@ -67,7 +78,7 @@ func (b *builder) decide() error {
 		return b.start()
 	case journal.MessageLeg1:
 		return b.leg1()
-	case journal.MessageResponse, journal.MessageAnswer:
+	case journal.MessageResponse, journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
 		return b.leg2()
 	default:
 		return errBroken("no rule for messages of kind " + string(b.m.Kind))
@@ -81,6 +92,7 @@ func (b *builder) ended() Outcome {
 		return Quarantined
 	}
 	b.key = InstanceKey{b.m.Activity, b.m.DAD}
+	b.at = b.key
 	b.row, b.receipt = b.s.Rows[b.m.Row], b.s.Receipts[b.m.GUID]
 	switch r := b.receipt; {
 	case r != nil && (r.Verdict == journal.VerdictStale || r.Ledger.Complete()):
@@ -156,7 +168,7 @@ func (b *builder) stuck(err error) {
 
 func (b *builder) deadLetter(reason, message string) DeadLetter {
 	d := DeadLetter{
-		Job: b.m.Job, Row: b.m.Row, Kind: b.m.Kind, Activity: b.m.Activity, DAD: b.m.DAD,
+		Job: b.m.Job, Row: b.m.Row, Kind: b.m.Kind, Activity: b.key.Activity, DAD: b.key.DAD,
 		Reason: reason, Message: message,
 	}
 	if i := b.s.Instances[b.key]; i != nil {
@@ -171,7 +183,7 @@ func (b *builder) entry(kind journal.Kind) *journal.Entry {
 		b.p.Entry = &journal.Entry{
 			Space: b.s.Job.Space, Job: b.s.Job.ID, Generation: b.s.Job.Generation,
 			Seq: b.s.Job.Head.Seq + 1, Kind: kind, GUID: b.m.GUID,
-			Activity: b.m.Activity, DAD: string(b.m.DAD),
+			Activity: b.key.Activity, DAD: string(b.key.DAD),
 			Writer: b.mode.Writer, Build: b.mode.Build, Time: int64(b.s.Now), Trace: b.s.Job.Trace,
 		}
 	}
@@ -184,11 +196,11 @@ func (b *builder) mark(m journal.Mark) { b.p.Entry.Marks = append(b.p.Entry.Mark
 func (b *builder) instance(key InstanceKey) (Instance, bool) {
 	for i := range b.p.Ledgers {
 		if w := &b.p.Ledgers[i]; w.Key == key {
-			return Instance{Ledger: w.After, ResultSeq: w.ResultSeq, Code: w.Code}, true
+			return Instance{Ledger: w.After, ResultSeq: w.ResultSeq, Code: w.Code, More: w.More}, true
 		}
 	}
 	stored, asked := b.s.Instances[key]
-	if !asked {
+	if !asked && !slices.Contains(b.need.Instances, key) {
 		b.need.Instances = append(b.need.Instances, key)
 	}
 	if stored == nil {
@@ -201,11 +213,14 @@ func (b *builder) instance(key InstanceKey) (Instance, bool) {
 func (b *builder) put(key InstanceKey, i Instance) {
 	for n := range b.p.Ledgers {
 		if w := &b.p.Ledgers[n]; w.Key == key {
-			w.After, w.ResultSeq, w.Code = i.Ledger, i.ResultSeq, i.Code
+			w.After, w.ResultSeq, w.Code, w.More = i.Ledger, i.ResultSeq, i.Code, i.More
 			return
 		}
 	}
-	w := LedgerWrite{Key: key, New: true, After: i.Ledger, ResultSeq: i.ResultSeq, Code: i.Code}
+	w := LedgerWrite{Key: key, New: true, After: i.Ledger, ResultSeq: i.ResultSeq, Code: i.Code, More: i.More}
+	if act, ok := b.s.Flow.Activity(key.Activity); ok {
+		w.Join = act.Join != ""
+	}
 	if stored := b.s.Instances[key]; stored != nil {
 		w.New, w.Before = false, stored.Ledger
 	}
@@ -224,19 +239,28 @@ func (b *builder) write(l GUIDLedger, v journal.Verdict) {
 	b.receipt = &Receipt{Ledger: l, Verdict: v, Seq: b.p.Receipt.Seq, Response: b.response}
 }
 
-func (b *builder) insert(r Row) {
+func (b *builder) insert(r Row) { b.insertAt(r, 0) }
+
+// insertAt inserts a row; at is when it is due, where the entry has to say so.
+func (b *builder) insertAt(r Row, at Micros) {
 	b.p.Insert = append(b.p.Insert, r)
-	b.p.Entry.Dispatched = append(b.p.Entry.Dispatched, journal.Dispatched{
-		GUID: r.GUID, Kind: r.Kind, Activity: r.Activity, DAD: string(r.DAD), Topic: r.Topic,
-	})
+	d := journal.Dispatched{
+		GUID: r.GUID, Kind: r.Kind, Activity: r.Activity, DAD: string(r.DAD), Topic: r.Topic, At: int64(at),
+	}
+	if r.Job != b.m.Job {
+		d.Job = r.Job
+	}
+	b.p.Entry.Dispatched = append(b.p.Entry.Dispatched, d)
 }
 
 func (b *builder) update(r Row) {
 	b.p.Update = append(b.p.Update, r)
-	b.p.Entry.Updated = append(b.p.Entry.Updated, journal.Updated{
-		GUID: r.GUID, Kind: r.Kind, Turn: r.Turn, Try: r.Try, NextAt: int64(r.NextAt), Held: r.Held,
-	})
+	b.p.Entry.Updated = append(b.p.Entry.Updated, updatedOf(&r))
 	b.row = &b.p.Update[len(b.p.Update)-1]
+}
+
+func updatedOf(r *Row) journal.Updated {
+	return journal.Updated{GUID: r.GUID, Kind: r.Kind, Turn: r.Turn, Try: r.Try, NextAt: int64(r.NextAt), Held: r.Held}
 }
 
 // end ends the message's licence with its last marker (1.4).
@@ -282,8 +306,8 @@ func (b *builder) seal() {
 		return
 	}
 	for _, w := range b.p.Ledgers {
-		if w.Before == w.After && !w.New {
-			continue // only where its result stands has changed
+		if w.Before == w.After {
+			continue // no digit: where its result stands has changed, or what it keeps beside
 		}
 		e.Ledgers = append(e.Ledgers, journal.LedgerMove{
 			Activity: w.Key.Activity, DAD: string(w.Key.DAD),
@@ -327,6 +351,7 @@ func Quarantine(s *State, m *Message, mode Mode, cause error) *Plan {
 func troubled(s *State, m *Message, mode Mode, cause error) *Plan {
 	b := &builder{s: s, m: m, mode: mode}
 	b.key = InstanceKey{m.Activity, m.DAD}
+	b.at = b.key
 	b.trouble(cause)
 	b.seal()
 	return b.p

@@ -12,46 +12,82 @@ import (
 // its next decisions mention. It is a hint: Step asks for what it misses.
 func Wants(f *flow.Flow, m *Message, mode Mode) (instances, results []InstanceKey) {
 	act, ok := f.Activity(m.Activity)
-	if !ok {
+	if m.Kind == journal.MessageStart {
+		act, ok = f.Trigger(), true
+	}
+	if !ok || m.Kind == journal.MessageSignal || m.Kind == journal.MessageInterrupt {
 		return nil, nil
 	}
-	key := InstanceKey{m.Activity, m.DAD}
-	want := func(names []string, dad DAD) {
-		for _, n := range names {
-			if a, ok := f.Activity(n); ok {
-				if k := addressOf(a, dad); !slices.Contains(results, k) {
-					results = append(results, k)
-				}
-			}
-		}
-	}
+	w := &wants{f: f, m: m, fold: mode.Fold && !mode.Stepwise}
+	w.key = InstanceKey{act.Name, m.DAD}
+	w.instances = []InstanceKey{w.key}
 	if m.Kind == journal.MessageLeg1 {
-		want(act.InputNeeds(), m.DAD)
-		return []InstanceKey{key}, results
+		w.see(act.InputNeeds(), act, m.DAD)
+		if act.Type == flow.TypeSignal || act.PassThrough() {
+			w.decisions(act)
+		}
+		return w.instances, w.dropOwn()
 	}
-	if m.Kind == journal.MessageStart || mode.Stepwise || m.Response == nil {
-		results = append(results, key)
+	if act.HasEach || act.Passes() { // mostly not the last element; the address of a pass is not known yet
+		return w.instances, nil
 	}
+	if m.Kind == journal.MessageStart || mode.Stepwise || m.Kind == journal.MessageResponse && m.Response == nil {
+		w.results = append(w.results, w.key)
+	}
+	w.decisions(act)
+	return w.instances, w.dropOwn()
+}
+
+type wants struct {
+	f                  *flow.Flow
+	m                  *Message
+	fold               bool
+	key                InstanceKey
+	instances, results []InstanceKey
+}
+
+// decisions adds what the transitions of the activity, and those whom they
+// reach in the same plan, mention.
+func (w *wants) decisions(act *flow.Activity) {
+	w.see(act.MapNeeds(), act, w.m.DAD)
 	closes := true
 	for _, t := range act.Out {
-		want(t.Needs(), m.DAD)
-		if mode.Fold && !mode.Stepwise {
-			want(t.To.InputNeeds(), m.DAD.Child())
-		}
+		w.see(t.Needs(), act, w.m.DAD)
 		if len(t.Needs()) == 0 && !t.OnError {
 			closes = false // success always goes on to t
 		}
+		switch {
+		case t.To.Join != "":
+			w.instances = append(w.instances, InstanceKey{t.To.Name, w.m.DAD.Prefix(t.To.Parent.Depth + 1).Child()})
+		case w.fold && foldable(t.To):
+			w.see(t.To.InputNeeds(), t.To, w.m.DAD.Child())
+		}
 	}
 	if closes {
-		want(f.OutputNeeds(), m.DAD)
+		w.see(w.f.OutputNeeds(), nil, RootDAD)
 	}
-	return []InstanceKey{key}, dropOwn(results, key, m)
 }
 
-// dropOwn leaves out the message's own result where the message brings it.
-func dropOwn(results []InstanceKey, key InstanceKey, m *Message) []InstanceKey {
-	if m.Response == nil || !m.Response.Ref.IsZero() || m.Kind == journal.MessageStart {
-		return results
+// see adds the results that the reader's expressions mention.
+func (w *wants) see(names []string, reader *flow.Activity, dad DAD) {
+	for _, n := range names {
+		a, ok := w.f.Activity(n)
+		if !ok || reader == nil && passes(a) {
+			continue
+		}
+		if k := addressOf(a, reader, dad); !slices.Contains(w.results, k) {
+			w.results = append(w.results, k)
+		}
 	}
-	return slices.DeleteFunc(results, func(k InstanceKey) bool { return k == key })
+}
+
+// dropOwn leaves out the message's own result where the message makes it.
+func (w *wants) dropOwn() []InstanceKey {
+	if w.m.Kind == journal.MessageStart || w.m.Response != nil && !w.m.Response.Ref.IsZero() {
+		return w.results
+	}
+	if w.m.Response == nil && w.m.Kind != journal.MessageLeg1 {
+		return w.results
+	}
+	return slices.DeleteFunc(w.results, func(k InstanceKey) bool { return k == w.key })
 }

@@ -1,0 +1,126 @@
+package collation
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// unknownSize stands for the size of an output that is stored beside its entry
+// (E6): larger than what a message may carry.
+const unknownSize = 256 << 10
+
+// elementEnds takes one from the open elements. The one that brings them to 0
+// ends the activity, with what was gathered; another releases the next that is
+// held (1.11).
+func (b *builder) elementEnds() (ended bool, err error) {
+	inst, _ := b.instance(b.key)
+	if inst.Count == 0 {
+		return true, nil // the empty list, or an expression that failed: its answer is the result
+	}
+	if inst.Open <= 0 {
+		return false, errBroken("an element of " + b.m.Activity + " ends after all have ended")
+	}
+	b.p.Entry.Open = &journal.OpenMove{Before: inst.Open, After: inst.Open - 1}
+	inst.Open--
+	inst.Size += len(b.response.Output)
+	if !b.response.Ref.IsZero() {
+		inst.Size += unknownSize
+	}
+	b.put(b.key, inst)
+	if inst.Open > 0 {
+		next := b.act.Parallel + inst.Count - inst.Open - 1
+		if err := b.release(RequestGUID(inst.Leg1, next), next < inst.Count); err != nil || !b.need.Empty() {
+			return false, err
+		}
+		b.end()
+		return false, nil
+	}
+	result := b.gather(&inst)
+	if !b.need.Empty() {
+		return false, nil
+	}
+	b.settle(result)
+	return true, nil
+}
+
+// release sends a held element on its way. One that ended or was answered
+// while it was held has nothing to be released.
+func (b *builder) release(g journal.GUID, held bool) error {
+	if !held {
+		return nil
+	}
+	row := b.stands(RowKey{b.m.Job, g})
+	if row == nil || row.Held != HeldParallel {
+		return nil
+	}
+	next := *row
+	next.Held = ""
+	next.published(b.s.Now, b.mode.Resend)
+	b.p.Update = append(b.p.Update, next)
+	b.p.Entry.Updated = append(b.p.Entry.Updated, updatedOf(&next))
+	return nil
+}
+
+// gather makes the activity's result of those of its elements, in order: a list
+// of outputs, the error of the first that failed, or with Collect a list of
+// both.
+func (b *builder) gather(inst *Instance) *journal.Result {
+	if inst.Size > MaxGathered {
+		return tooLarge(inst.Size, b.act.Name)
+	}
+	results := make([]*flow.Result, inst.Count)
+	for i := range results {
+		if i == b.response.Element && !b.cutBefore() {
+			results[i] = responseResult(b.response)
+			continue
+		}
+		results[i], _ = b.load(elementKey(b.key, i))
+	}
+	if !b.need.Empty() {
+		return nil
+	}
+	text := []byte{'['}
+	for i, r := range results {
+		if r.Code != CodeOK && !b.act.Collect {
+			f := failureOf(r.Error)
+			f.Message = fmt.Sprintf("element %d of %s: %s", i, b.act.Name, f.Message)
+			return &journal.Result{Code: r.Code, Error: f}
+		}
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = b.appendElement(text, r)
+	}
+	if text = append(text, ']'); len(text) > MaxGathered {
+		return tooLarge(len(text), b.act.Name)
+	}
+	return &journal.Result{Code: CodeOK, Output: text}
+}
+
+// cutBefore says that the element's own response stands in an entry of before,
+// from which it is loaded like the others.
+func (b *builder) cutBefore() bool { return b.p.Receipt == nil || !b.p.Receipt.New }
+
+func (b *builder) appendElement(text []byte, r *flow.Result) []byte {
+	output := r.Output
+	if output == nil {
+		output = []byte("null")
+	}
+	if !b.act.Collect {
+		return append(text, output...)
+	}
+	text = strconv.AppendInt(append(text, `{"code":`...), int64(r.Code), 10)
+	if r.Error != nil {
+		return append(append(append(text, `,"error":`...), r.Error...), '}')
+	}
+	return append(append(append(text, `,"output":`...), output...), '}')
+}
+
+func tooLarge(size int, name string) *journal.Result {
+	return &journal.Result{Code: CodeInternal, Error: &journal.Failure{Class: classTooLarge, Message: fmt.Sprintf(
+		"the gathered outputs of %s have %d bytes or more, the limit is %d: let the elements return less, or store it elsewhere",
+		name, size, MaxGathered)}}
+}

@@ -1,0 +1,206 @@
+package collation
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Classes of the errors that an interrupt makes.
+const (
+	classInterrupted = "interrupted"
+	classNotFound    = "not_found"
+)
+
+// interrupts is the Leg1 of an interrupt: of its own job it closes the job
+// (category C), of another it sends a message (category B).
+func (b *builder) interrupts() error {
+	x, err := b.act.Interrupt(b.scope(b.act, b.key.DAD))
+	switch {
+	case !b.need.Empty():
+		return nil
+	case err != nil:
+		return b.sent(b.answer(b.key, b.m.GUID, expressionAnswer(err)))
+	}
+	o := &InterruptOrder{
+		Code: x.Code, Reason: x.Reason, Throw: b.act.Throw, Descend: b.act.Descend,
+		From: fmt.Sprintf("%s of job %s", b.act.Name, b.s.Job.Key),
+	}
+	if x.Target == "" || x.Target == b.s.Job.Key {
+		return b.interruptOwn(o)
+	}
+	target, asked := b.s.Keys[x.Target]
+	if !asked {
+		b.need.Keys = append(b.need.Keys, x.Target)
+		return nil
+	}
+	if target == (journal.JobID{}) {
+		return b.stepsWith(&journal.Result{Code: CodeNotFound, Error: &journal.Failure{
+			Class: classNotFound, Message: fmt.Sprintf("there is no job with the key %q", x.Target),
+		}}, nil)
+	}
+	row, err := o.Row(InterruptGUID(b.m.GUID, target), target, b.s.Now)
+	if err != nil {
+		return errBroken(err.Error())
+	}
+	return b.stepsWith(&journal.Result{Code: CodeOK, Output: []byte(`{"id":"` + target.String() + `"}`)}, &row)
+}
+
+// interruptOwn closes the job by its own interrupt: the Leg1's GUID has the
+// snapshot and step 3 (1.11).
+func (b *builder) interruptOwn(o *InterruptOrder) error {
+	if !b.s.AllRows {
+		b.need.AllRows = true
+		return nil
+	}
+	if err := b.completeLeg1(b.key, More{}); err != nil {
+		return err
+	}
+	return b.halt(o, 1)
+}
+
+// interrupted handles an interrupt that is addressed to the job (C15).
+func (b *builder) interrupted() error {
+	switch {
+	case b.receipt != nil:
+		b.entry(journal.KindInterrupt)
+		return b.step3()
+	case b.s.Job.State.Closed():
+		return b.stale()
+	case !b.s.AllRows:
+		b.need.AllRows = true
+		return nil
+	}
+	o := &InterruptOrder{}
+	if err := json.Unmarshal(b.row.Body, o); err != nil {
+		return errBroken("an interrupt that cannot be read: " + err.Error())
+	}
+	b.entry(journal.KindInterrupt)
+	return b.halt(o, 0)
+}
+
+// halt closes the job by an interrupt; own obligations end with its message,
+// the others are abandoned.
+func (b *builder) halt(o *InterruptOrder, own int64) error {
+	ledger, err := GUIDLedger(0).SetStep1()
+	if err == nil {
+		ledger, err = ledger.SetStep2()
+	}
+	if err != nil {
+		return err
+	}
+	c := &journal.Close{
+		State: journal.JobInterrupted, Code: o.Code, Error: &journal.Failure{Class: classInterrupted, Message: o.Reason},
+	}
+	if !o.Throw {
+		if c = b.completion(); c == nil {
+			return nil
+		}
+	}
+	b.write(ledger, journal.VerdictHandled)
+	b.mark(journal.MarkWork)
+	b.mark(journal.MarkChildren)
+	b.abandon(own)
+	if o.Descend {
+		if err := b.descend(o); err != nil {
+			return err
+		}
+	}
+	if err := b.close(c); err != nil || b.cut() {
+		return err
+	}
+	return b.step3()
+}
+
+// descend interrupts the children that the job awaits and that have begun.
+func (b *builder) descend(o *InterruptOrder) error {
+	var children []journal.JobID
+	for key, i := range b.s.Instances {
+		act, known := b.s.Flow.Activity(key.Activity)
+		if i == nil || i.Child == (journal.JobID{}) || i.Ledger.Finalized() || !known || !act.Awaited {
+			continue
+		}
+		if row := b.s.Rows[i.Child.Start()]; row == nil || row.Sender != b.m.Job { // otherwise it is taken back
+			children = append(children, i.Child)
+		}
+	}
+	slices.SortFunc(children, func(x, y journal.JobID) int { return bytes.Compare(x[:], y[:]) })
+	order := &InterruptOrder{
+		Code: o.Code, Reason: o.Reason, Throw: true, Descend: true, From: "its parent, job " + b.s.Job.Key,
+	}
+	for _, child := range children {
+		row, err := order.Row(InterruptGUID(b.m.GUID, child), child, b.s.Now)
+		if err != nil {
+			return errBroken(err.Error())
+		}
+		row.Origin = b.p.Entry.Seq
+		row.published(b.s.Now, b.mode.Resend)
+		b.insert(row)
+	}
+	return nil
+}
+
+// abandon takes over the obligations that a close ends, own excepted, and takes
+// back what stands for them (C15).
+func (b *builder) abandon(own int64) {
+	b.p.Entry.Abandoned = int(b.p.Semaphore.Before - own)
+	b.p.Semaphore.After = 0
+	var gone []journal.GUID
+	for g, row := range b.s.Rows {
+		switch {
+		case row == nil || g == b.m.Row:
+			continue
+		case row.Job == b.m.Job && obligation(row.Kind):
+			b.p.Delete = append(b.p.Delete, g)
+			if row.Dead {
+				b.p.Undead = append(b.p.Undead, g)
+			}
+		case row.Job != b.m.Job && row.Sender == b.m.Job:
+			b.p.Recall = append(b.p.Recall, RowKey{row.Job, g})
+		default:
+			continue
+		}
+		gone = append(gone, g)
+	}
+	for g, w := range b.s.Waits {
+		if w != nil && w.Job == b.m.Job {
+			b.p.Unwait = append(b.p.Unwait, g)
+			gone = append(gone, g)
+		}
+	}
+	for _, list := range [][]journal.GUID{b.p.Delete, b.p.Undead, b.p.Unwait, gone} {
+		slices.SortFunc(list, byBytes)
+	}
+	slices.SortFunc(b.p.Recall, func(x, y RowKey) int { return byBytes(x.GUID, y.GUID) })
+	b.p.Entry.Withdrawn = append(b.p.Entry.Withdrawn, gone...)
+}
+
+func byBytes(x, y journal.GUID) int { return bytes.Compare(x[:], y[:]) }
+
+// obligation reports the kinds of rows that a close takes back; signals,
+// interrupts, outcomes and the job's own start are nobody's obligation (C15).
+func obligation(k journal.MessageKind) bool {
+	switch k {
+	case journal.MessageLeg1, journal.MessageRequest, journal.MessageAnswer, journal.MessageWakeUp, journal.MessageCycle:
+		return true
+	}
+	return false
+}
+
+// completion is how the job ends well: an output that fails ends it as failed
+// (E11). Nil: state is missing.
+func (b *builder) completion() *journal.Close {
+	_, err := b.s.Flow.Output(b.whole())
+	switch {
+	case !b.need.Empty():
+		return nil
+	case err != nil:
+		return &journal.Close{
+			State: journal.JobFailed, Code: CodeInternal, Error: &journal.Failure{Class: ReasonExpression, Message: short(err)},
+		}
+	}
+	return &journal.Close{State: journal.JobCompleted, Code: CodeOK}
+}

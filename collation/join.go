@@ -1,0 +1,71 @@
+package collation
+
+import "github.com/quipu-journal/quipu/flow"
+
+// children decides every transition of the message's activity: dispatches those
+// that are taken, and tells joins of the others (1.10). It returns how many
+// Leg1 messages were dispatched: N of rule C13.
+func (b *builder) children(taken map[*flow.Transition]bool) (n int, err error) {
+	for _, t := range b.act.Out {
+		switch {
+		case t.To.Join != "":
+			err = b.arrive(t.To, taken[t], b.at.DAD, &n)
+		case taken[t]:
+			n++
+			dad := b.at.DAD.Child()
+			err = b.dispatch(Leg1GUID(b.m.GUID, t.To.Name, dad), t.To, dad)
+		case t.To.LeadsToJoin:
+			err = b.skip(t.To, b.at.DAD.Child(), &n)
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// skip passes on that an activity is skipped at its address: all its
+// transitions are.
+func (b *builder) skip(act *flow.Activity, dad DAD, n *int) error {
+	for _, t := range act.Out {
+		var err error
+		switch {
+		case t.To.Join != "":
+			err = b.arrive(t.To, false, dad, n)
+		case t.To.LeadsToJoin:
+			err = b.skip(t.To, dad.Child(), n)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arrive counts one decided transition at a join, whose address is that of its
+// immediate dominator plus one segment: from is the address of the activity
+// that the transition leaves. The arrival that settles the join dispatches it,
+// or passes on that it is skipped.
+func (b *builder) arrive(join *flow.Activity, taken bool, from DAD, n *int) error {
+	key := InstanceKey{join.Name, from.Prefix(join.Parent.Depth + 1).Child()}
+	inst, _ := b.instance(key)
+	if !b.need.Empty() {
+		return nil
+	}
+	first := taken && !inst.Ledger.JoinTaken()
+	ledger, err := inst.Ledger.Arrive(taken)
+	if err != nil {
+		return err
+	}
+	inst.Ledger = ledger
+	b.put(key, inst)
+	last := ledger.Arrivals() == len(join.In)
+	switch {
+	case last && !ledger.JoinTaken():
+		return b.skip(join, key.DAD, n)
+	case join.Join == flow.JoinAny && first, join.Join == flow.JoinAll && last:
+		*n++
+		return b.dispatch(JoinGUID(b.m.Job, join.Name, key.DAD), join, key.DAD)
+	}
+	return nil
+}

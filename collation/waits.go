@@ -1,0 +1,196 @@
+package collation
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Limits of `each`.
+const (
+	// MaxElementBytes bounds the inputs of all elements of one list together.
+	MaxElementBytes = 32 << 20
+	// MaxGathered bounds the gathered outputs of one list.
+	MaxGathered = 1 << 20
+)
+
+// classTooLarge is the class of an error about a limit of size.
+const classTooLarge = "too_large"
+
+// elements writes one request for each element of the list, those beyond
+// Parallel held (1.11). The empty list is answered at once.
+func (b *builder) elements(key InstanceKey, act *flow.Activity, leg1 journal.GUID) error {
+	scope := b.scope(act, key.DAD)
+	items, err := act.Each(scope)
+	inputs, size := make([][]byte, len(items)), 0
+	for i := 0; i < len(items) && err == nil && size <= MaxElementBytes; i++ {
+		inputs[i], err = act.ElementInput(scope, items[i], i)
+		size += len(inputs[i])
+	}
+	switch {
+	case !b.need.Empty():
+		return nil
+	case err != nil:
+		return b.answer(key, leg1, expressionAnswer(err))
+	case size > MaxElementBytes:
+		message := fmt.Sprintf("the inputs of the %d elements of %s are over the limit of %d bytes together", len(items), act.Name, MaxElementBytes)
+		return b.answer(key, leg1, errorAnswer(CodeInternal, classTooLarge, message))
+	case len(items) == 0:
+		return b.answer(key, leg1, []byte(`{"kind":"terminal","code":200,"output":[]}`))
+	}
+	if err := b.completeLeg1(key, More{Leg1: leg1, Open: len(items), Count: len(items)}); err != nil {
+		return err
+	}
+	for i, input := range inputs {
+		row := b.element(key, act, leg1, i, input)
+		if i >= act.Parallel {
+			row.Held, row.Publication, row.PublishedAt, row.TurnSent, row.NextAt = HeldParallel, 0, Never, 0, b.s.Now
+		}
+		b.p.Insert = append(b.p.Insert, row)
+	}
+	b.p.Entry.Elements = &journal.Elements{Count: len(items), Parallel: min(act.Parallel, len(items))}
+	b.p.Entry.Open = &journal.OpenMove{After: len(items)}
+	return nil
+}
+
+// hook registers what a hook waits for: a signal, a time, or whichever comes
+// first, and the bound of both.
+func (b *builder) hook(key InstanceKey, act *flow.Activity, leg1 journal.GUID) error {
+	scope := b.scope(act, key.DAD)
+	var at Micros
+	var name string
+	var err error
+	if act.HasSleep {
+		sleep, failed := act.Sleep(scope)
+		at, err = b.s.Now+Micros(sleep.Microseconds()), failed
+	}
+	if act.Topic != "" && err == nil {
+		name, err = act.Key(scope)
+	}
+	switch {
+	case !b.need.Empty():
+		return nil
+	case err != nil:
+		return b.answer(key, leg1, expressionAnswer(err))
+	}
+	if err := b.completeLeg1(key, More{Leg1: leg1}); err != nil {
+		return err
+	}
+	if act.Topic != "" {
+		b.wait(Wait{
+			GUID: WakeUpGUID(leg1, journal.BySignal, ""), Job: b.m.Job, Activity: key.Activity, DAD: key.DAD,
+			Topic: act.Topic, Key: name, Repeat: act.Repeat, MaxAge: Micros(act.MaxAge.Microseconds()),
+			Since: b.s.Now, Origin: b.p.Entry.Seq,
+		})
+	}
+	if act.HasSleep {
+		b.timer(Row{
+			GUID: WakeUpGUID(leg1, journal.ByTimer, ""), Kind: journal.MessageWakeUp, NextAt: at,
+			Body: journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: CodeOK, By: journal.ByTimer}),
+		}, key)
+	}
+	b.bound(key, act, leg1)
+	return nil
+}
+
+func (b *builder) wait(w Wait) {
+	b.p.Waits = append(b.p.Waits, w)
+	b.p.Entry.Waits = append(b.p.Entry.Waits, journal.Wait{GUID: w.GUID, Topic: w.Topic, Key: w.Key, Repeat: w.Repeat})
+}
+
+// timer inserts a row of the instance that is due later; it is the timer (T1).
+func (b *builder) timer(row Row, key InstanceKey) {
+	row.Job, row.Activity, row.DAD, row.Origin = b.m.Job, key.Activity, key.DAD, b.p.Entry.Seq
+	at := row.NextAt
+	if at <= b.s.Now {
+		row.published(b.s.Now, b.mode.Resend)
+	}
+	b.insertAt(row, at)
+}
+
+// bound is the answer that ends an activity which nobody ends within its time
+// (E9).
+func (b *builder) bound(key InstanceKey, act *flow.Activity, leg1 journal.GUID) {
+	if act.Within <= 0 {
+		return
+	}
+	message := fmt.Sprintf("%s was not ended within %s", act.Name, act.Within)
+	b.timer(Row{
+		GUID: ResponseGUID(leg1, 0), Kind: journal.MessageAnswer, NextAt: b.s.Now + Micros(act.Within.Microseconds()),
+		Body: errorAnswer(CodeTimeout, "within", message),
+	}, key)
+}
+
+// await orders the first child (1.11).
+func (b *builder) await(key InstanceKey, act *flow.Activity, leg1 journal.GUID) error {
+	more := More{Leg1: leg1, Turn: 1, Try: 1, Child: ChildID(leg1, 1)}
+	row, err := b.order(key, act, more, b.s.Now)
+	switch {
+	case !b.need.Empty():
+		return nil
+	case err != nil:
+		return b.answer(key, leg1, expressionAnswer(err))
+	}
+	if err := b.completeLeg1(key, more); err != nil {
+		return err
+	}
+	b.insertAt(row, 0)
+	b.bound(key, act, leg1)
+	return nil
+}
+
+// order is the start of the child that the await is in the turn of; at is when
+// it begins.
+func (b *builder) order(key InstanceKey, act *flow.Activity, more More, at Micros) (Row, error) {
+	scope := b.scope(act, key.DAD)
+	child, err := act.Child(scope)
+	var input []byte
+	if err == nil {
+		input, err = act.Input(scope)
+	}
+	if err != nil || !b.need.Empty() {
+		return Row{}, err
+	}
+	o := StartOrder{
+		Flow: child.Flow, Version: child.Version, Key: child.ID, Input: input, Trace: b.s.Job.Trace,
+		Parent: journal.Parent{
+			Space: b.s.Job.Space, Job: b.m.Job, Activity: key.Activity, DAD: string(key.DAD),
+			Leg1: more.Leg1, Turn: more.Turn, Awaited: act.Awaited,
+		},
+	}
+	if o.Key == "" {
+		o.Key = childKey(b.s.Job.Key, act.Name, more.Child)
+	}
+	body, err := json.Marshal(&o)
+	if err != nil {
+		return Row{}, errBroken("the order of a child: " + err.Error())
+	}
+	row := Row{
+		GUID: more.Child.Start(), Job: more.Child, Kind: journal.MessageStart, DAD: RootDAD, Body: body,
+		Origin: b.p.Entry.Seq, NextAt: at,
+	}
+	if act.Awaited {
+		row.Sender = b.m.Job
+	}
+	if at <= b.s.Now {
+		row.published(b.s.Now, b.mode.Resend)
+	}
+	return row, nil
+}
+
+// maxChildKey bounds the key that is derived for a child, bytes.
+const maxChildKey = 512
+
+// childKey is the key of a child whose await names none: readable, and never
+// that of another child.
+func childKey(parent, activity string, child journal.JobID) string {
+	end := "/" + activity + "-" + hex.EncodeToString(child[:6])
+	keep := min(len(parent), maxChildKey-len(end))
+	for keep > 0 && keep < len(parent) && parent[keep]&0xC0 == 0x80 { // not within a character
+		keep--
+	}
+	return parent[:keep] + end
+}

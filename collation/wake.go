@@ -1,0 +1,128 @@
+package collation
+
+import (
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// arbitrate says whether a message may still end, or pass, an activity that
+// waits for a signal, a timer or a child: "" if it may. Whoever is accepted first
+// takes the others' licences away in the same commit, see disarm; a signal has
+// won when its delivery ended the wait (1.11).
+func (b *builder) arbitrate(inst *Instance) Outcome {
+	switch {
+	case inst.Leg1.IsZero():
+		return ""
+	case awaits(b.act):
+		return b.arbitrateChild(inst)
+	case b.act.Type != flow.TypeHook || b.act.Topic == "":
+		return ""
+	}
+	bySignal := b.m.Kind == journal.MessageWakeUp && b.m.Response.By == journal.BySignal
+	if !bySignal && b.waiting(WakeUpGUID(inst.Leg1, journal.BySignal, "")) == nil {
+		return Stale // the signal was first
+	}
+	if b.act.Repeat && b.m.Response.Kind == journal.ResponseTerminal {
+		return b.afterPasses(bySignal)
+	}
+	return ""
+}
+
+// afterPasses lets the message that ends a repeating hook wait for the passes
+// before it.
+func (b *builder) afterPasses(bySignal bool) Outcome {
+	if !b.s.AllRows {
+		b.need.AllRows = true
+		return ""
+	}
+	for g, row := range b.s.Rows {
+		if row == nil || g == b.m.Row || row.Kind != journal.MessageWakeUp || (InstanceKey{row.Activity, row.DAD}) != b.key {
+			continue
+		}
+		r, err := journal.DecodeResponse(row.Body)
+		if err == nil && r.By == journal.BySignal && (!bySignal || r.Number < b.m.Response.Number) {
+			return Later
+		}
+	}
+	return ""
+}
+
+// arbitrateChild lets an outcome answer for the child that the await is in the
+// turn of, and the await's bound end it where no outcome is being handled.
+func (b *builder) arbitrateChild(inst *Instance) Outcome {
+	switch {
+	case b.m.Kind == journal.MessageOutcome && b.m.Response.Child != inst.Child:
+		return Stale
+	case b.m.Kind != journal.MessageOutcome && inst.Child == (journal.JobID{}):
+		return Later
+	}
+	return ""
+}
+
+// disarm takes back, in the commit that accepts the ending message, what else
+// could end its activity: timer, bound, wait, the next child's start (1.7).
+func (b *builder) disarm(inst *Instance) {
+	if inst.Leg1.IsZero() || b.act.HasEach {
+		return
+	}
+	child := inst.Child
+	inst.Child = journal.JobID{}
+	if b.response.Kind != journal.ResponseTerminal {
+		return
+	}
+	rivals := []journal.GUID{WakeUpGUID(inst.Leg1, journal.ByTimer, ""), ResponseGUID(inst.Leg1, 0)}
+	if !b.act.HasSleep {
+		rivals = rivals[1:]
+	}
+	if b.act.Within <= 0 {
+		rivals = rivals[:len(rivals)-1]
+	}
+	for _, g := range rivals {
+		if row := b.stands(RowKey{b.m.Job, g}); row != nil && g != b.m.Row {
+			b.p.Delete = append(b.p.Delete, g)
+			b.disarmed(g, row)
+		}
+	}
+	// A signal that ends the hook took the wait with its delivery.
+	if wait := WakeUpGUID(inst.Leg1, journal.BySignal, ""); b.act.Topic != "" && b.response.By != journal.BySignal && b.waiting(wait) != nil {
+		b.p.Unwait = append(b.p.Unwait, wait)
+		b.disarmed(wait, nil)
+	}
+	if awaits(b.act) && b.m.Kind != journal.MessageOutcome {
+		if row := b.stands(RowKey{child, child.Start()}); row != nil && row.Sender == b.m.Job {
+			b.p.Recall = append(b.p.Recall, RowKey{child, row.GUID})
+			b.disarmed(row.GUID, row)
+		}
+	}
+}
+
+func (b *builder) disarmed(g journal.GUID, row *Row) {
+	b.p.Entry.Disarmed = append(b.p.Entry.Disarmed, g)
+	if row != nil && row.Dead {
+		b.p.Undead = append(b.p.Undead, g)
+	}
+}
+
+// awaits reports an activity that a child answers.
+func awaits(a *flow.Activity) bool { return a.Type == flow.TypeAwait }
+
+// retryChild orders the next child after one that failed, due at the retry time
+// (1.11).
+func (b *builder) retryChild() error {
+	inst, _ := b.instance(b.key)
+	at := b.s.Now + retryDelay(b.act.Retry, inst.Try, 0, b.m.GUID)
+	inst.Turn++
+	inst.Try++
+	inst.Child = ChildID(inst.Leg1, inst.Turn)
+	row, err := b.order(b.key, b.act, inst.More, at)
+	if !b.need.Empty() {
+		return nil
+	}
+	if err != nil {
+		return errBroken("what a child is started with was evaluated before, and fails now: " + err.Error())
+	}
+	b.put(b.key, inst)
+	b.insertAt(row, at)
+	b.end()
+	return nil
+}
