@@ -149,9 +149,10 @@ func (b *builder) abandon(own int64) {
 	b.p.Entry.Abandoned = int(b.p.Semaphore.Before - own)
 	b.p.Semaphore.After = 0
 	var gone []journal.GUID
+	before := b.p.Entry.Disarmed // taken back by this plan already
 	for g, row := range b.s.Rows {
 		switch {
-		case row == nil || g == b.m.Row:
+		case row == nil || g == b.m.Row || slices.Contains(before, g):
 			continue
 		case row.Job == b.m.Job && obligation(row.Kind):
 			b.p.Delete = append(b.p.Delete, g)
@@ -166,7 +167,7 @@ func (b *builder) abandon(own int64) {
 		gone = append(gone, g)
 	}
 	for g, w := range b.s.Waits {
-		if w != nil && w.Job == b.m.Job {
+		if w != nil && w.Job == b.m.Job && !slices.Contains(before, g) {
 			b.p.Unwait = append(b.p.Unwait, g)
 			gone = append(gone, g)
 		}

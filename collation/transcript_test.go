@@ -2,6 +2,7 @@ package collation_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,7 +20,10 @@ import (
 // Commands: mode normal|fold|stepwise · flow (a flow file) · start key=… (the
 // input) · engine (handles the next engine message) · once (one commit of it) ·
 // respond activity [code=…] [kind=…] [class=…] [again] (output or message) ·
-// redeliver [n] (the last message again, n times) · ledgers.
+// redeliver [n] (the last message again, n times) · ledgers · signal topic=… key=…
+// [code=…] (payload) · timer activity · bound activity · outcome activity
+// [code=…] [state=…] (output or message) · interrupt [code=…] [no-throw]
+// [descend] (reason) · forget (the next engine message is lost).
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := &script{mode: collation.Mode{Resend: 5_000_000}}
@@ -71,7 +75,13 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		return out
 	case "ledgers":
 		return s.ledgers()
+	case "forget":
+		s.w.queue = s.w.queue[1:]
+		return ""
 	default:
+		if out, ok := s.outside(t, d); ok {
+			return out
+		}
 		t.Fatalf("unknown command %s", d.Cmd)
 		return ""
 	}
@@ -112,10 +122,12 @@ func (s *script) response(t *testing.T, d *datadriven.TestData) collation.Messag
 	} else {
 		r.Error = &journal.Failure{Class: class, Message: d.Input}
 	}
-	row := s.w.due(d.CmdArgs[0].Key)
+	element := 0
+	d.MaybeScanArgs(t, "element", &element)
+	row := s.w.due(d.CmdArgs[0].Key, element)
 	if row == nil {
 		for i := range s.w.asked {
-			if s.w.asked[i].Activity == d.CmdArgs[0].Key {
+			if s.w.asked[i].Activity == d.CmdArgs[0].Key && s.w.asked[i].Element == element {
 				row = &s.w.asked[i]
 			}
 		}
@@ -131,16 +143,26 @@ func (s *script) ledgers() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "job %s, semaphore %d, head %d\n", s.w.state.Job.State, s.w.state.Job.Semaphore, s.w.state.Job.Head.Seq)
 	for _, a := range s.flow.Activities() {
+		var at []string
 		for k, i := range s.w.state.Instances {
-			if k.Activity == a.Name && i != nil {
-				fmt.Fprintf(&b, "%s%s %s\n", k.Activity, k.DAD, i.Ledger)
+			if k.Activity == a.Name && i != nil && i.Ledger > 0 {
+				at = append(at, fmt.Sprintf("%s%s %s\n", k.Activity, k.DAD, i.Ledger))
 			}
 		}
+		slices.Sort(at)
+		b.WriteString(strings.Join(at, ""))
 	}
+	var open []string
 	for _, r := range s.w.state.Rows {
 		if r != nil {
-			fmt.Fprintf(&b, "row %s %s turn %d\n", r.Kind, r.Activity, r.Turn)
+			open = append(open, fmt.Sprintf("row %s %s turn %d\n", r.Kind, r.Activity, r.Turn))
 		}
 	}
-	return b.String()
+	for _, x := range s.w.state.Waits {
+		if x != nil {
+			open = append(open, fmt.Sprintf("wait %s %s %s\n", x.Activity, x.Topic, x.Key))
+		}
+	}
+	slices.Sort(open)
+	return b.String() + strings.Join(open, "")
 }

@@ -22,6 +22,7 @@ type world struct {
 	plans   []*collation.Plan
 	// unfinished: the effects of requests have a start and no end.
 	unfinished bool
+	outside
 }
 
 func newWorld(f *flow.Flow, key string, input []byte, mode collation.Mode) *world {
@@ -55,10 +56,23 @@ func (w *world) commit(p *collation.Plan) {
 	for i := range p.Insert {
 		w.publish(&p.Insert[i])
 	}
+	for i := range p.Update {
+		if r := &p.Update[i]; r.PublishedAt == w.state.Now && r.Kind == journal.MessageRequest {
+			w.asked = append(w.asked, *r) // an element that was held
+		}
+	}
+	w.registered(p)
 }
 
 func (w *world) publish(r *collation.Row) {
 	w.names[r.GUID] = fmt.Sprintf("%s %s%s", r.Kind, r.Activity, r.DAD)
+	if r.Job != w.state.Job.ID {
+		w.sent = append(w.sent, *r)
+		return
+	}
+	if r.Publication == 0 {
+		return // a timer, or an element that is held
+	}
 	if r.Kind == journal.MessageRequest {
 		w.asked = append(w.asked, *r)
 		return
@@ -69,12 +83,12 @@ func (w *world) publish(r *collation.Row) {
 // message is what an engine is told of a row.
 func message(r *collation.Row) collation.Message {
 	m := collation.Message{Kind: r.Kind, Job: r.Job, GUID: r.GUID, Row: r.GUID, Activity: r.Activity, DAD: r.DAD, Turn: r.Turn}
-	if r.Kind == journal.MessageAnswer {
+	switch r.Kind {
+	case journal.MessageAnswer:
 		m.GUID = r.Answers()
-		m.Response = &journal.Response{
-			Kind: journal.ResponseTerminal, Code: 500,
-			Error: &journal.Failure{Class: collation.ReasonExpression, Message: "expression"},
-		}
+		m.Response = answerBody(r.Body)
+	case journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
+		m.Response, _ = journal.DecodeResponse(r.Body)
 	}
 	return m
 }
@@ -108,6 +122,7 @@ func (w *world) load(n *collation.Need) {
 	for _, k := range n.Results {
 		w.state.Results[k] = w.stored(k)
 	}
+	w.loadMore(n)
 }
 
 // stored reads a result as the store does: through the instance's entry.
@@ -116,7 +131,7 @@ func (w *world) stored(k collation.InstanceKey) *flow.Result {
 	if i == nil || i.ResultSeq == 0 {
 		return nil
 	}
-	return collation.ResultOf(w.entries[i.ResultSeq-1])
+	return collation.ResultAt(w.entries[i.ResultSeq-1], k)
 }
 
 // handle carries a message to its end, as an engine does.
@@ -138,6 +153,8 @@ func (w *world) handle(m collation.Message) []*collation.Plan {
 // forget drops what only a transaction knows: the next one reads it again.
 func (w *world) forget() {
 	clear(w.state.Results)
+	clear(w.state.Latest)
+	w.state.Close = nil
 	for _, r := range w.state.Receipts {
 		if r != nil && !r.Ledger.Complete() && r.Seq > 0 {
 			r.Response = w.entries[r.Seq-1].Response
@@ -146,9 +163,9 @@ func (w *world) forget() {
 }
 
 // due finds the request that waits for an answer from the activity.
-func (w *world) due(activity string) *collation.Row {
+func (w *world) due(activity string, element int) *collation.Row {
 	for _, r := range w.state.Rows {
-		if r != nil && r.Activity == activity && r.Topic != "" {
+		if r != nil && r.Activity == activity && r.Topic != "" && r.Element == element && r.Job == w.state.Job.ID {
 			return r
 		}
 	}
@@ -181,6 +198,7 @@ func (w *world) describe(p *collation.Plan) string {
 	if s := e.Semaphore; s != nil {
 		fmt.Fprintf(&b, "  semaphore %d → %d\n", s.Before, s.After)
 	}
+	describeResult(&b, e)
 	w.describeRows(&b, p)
 	if c := e.Close; c != nil {
 		fmt.Fprintf(&b, "  close %s %d output %s error %v\n", c.State, c.Code, c.Output, failureText(c.Error))
@@ -205,6 +223,12 @@ func (w *world) describeRows(b *strings.Builder, p *collation.Plan) {
 		if slices.Contains(e.Folded, d.GUID) {
 			note = " (folded)"
 		}
+		if d.At != 0 {
+			note += fmt.Sprintf(" at +%dms", (collation.Micros(d.At)-w.state.Now)/1000)
+		}
+		if d.Job != (journal.JobID{}) {
+			note += " of another job"
+		}
 		fmt.Fprintf(b, "  + %s %s%s %s%s\n", d.Kind, d.Activity, d.DAD, d.Topic, note)
 	}
 	for _, u := range e.Updated {
@@ -216,6 +240,9 @@ func (w *world) describeRows(b *strings.Builder, p *collation.Plan) {
 	}
 	for _, g := range e.Ended {
 		fmt.Fprintf(b, "  - %s\n", w.names[g])
+	}
+	for _, g := range e.Disarmed {
+		fmt.Fprintf(b, "  disarmed %s\n", w.names[g])
 	}
 	for _, g := range e.Withdrawn {
 		fmt.Fprintf(b, "  withdrawn %s\n", w.names[g])
