@@ -62,8 +62,8 @@ func (s *State) applyRows(p *Plan) {
 		w := p.Waits[i]
 		set(&s.Waits, w.GUID, &w)
 	}
-	for _, g := range p.Unwait {
-		set(&s.Waits, g, nil)
+	for _, w := range p.Unwait {
+		set(&s.Waits, w.GUID, nil)
 	}
 }
 

@@ -168,13 +168,14 @@ func (b *builder) abandon(own int64) {
 	}
 	for g, w := range b.s.Waits {
 		if w != nil && w.Job == b.m.Job && !slices.Contains(before, g) {
-			b.p.Unwait = append(b.p.Unwait, g)
+			b.p.Unwait = append(b.p.Unwait, Unwait{g, w.Count})
 			gone = append(gone, g)
 		}
 	}
-	for _, list := range [][]journal.GUID{b.p.Delete, b.p.Undead, b.p.Unwait, gone} {
+	for _, list := range [][]journal.GUID{b.p.Delete, b.p.Undead, gone} {
 		slices.SortFunc(list, byBytes)
 	}
+	slices.SortFunc(b.p.Unwait, func(x, y Unwait) int { return byBytes(x.GUID, y.GUID) })
 	slices.SortFunc(b.p.Recall, func(x, y RowKey) int { return byBytes(x.GUID, y.GUID) })
 	b.p.Entry.Withdrawn = append(b.p.Entry.Withdrawn, gone...)
 }

@@ -60,12 +60,19 @@ type Plan struct {
 	// other jobs whose Sender is this one, by test-and-set (C15).
 	Recall []RowKey
 	Waits  []Wait         // registered: under the lock of its key, and held signals of the key become due (J3)
-	Unwait []journal.GUID // own waits taken back, by test-and-set
+	Unwait []Unwait       // own waits taken back, by test-and-set
 	Undead []journal.GUID // rows whose open dead letter ends with this plan
 	Dead   []DeadLetter
 	// ExpiresAt is when the closed job is to be removed, set with Tasks; Never:
 	// it is kept.
 	ExpiresAt Micros
+}
+
+// Unwait is a wait that is taken back: a delivery since it was read, which
+// deletes or counts it, means decide again.
+type Unwait struct {
+	GUID  journal.GUID
+	Count int
 }
 
 // LedgerWrite is a test-and-set of one activity ledger (C3), or the insertion

@@ -84,9 +84,11 @@ func (b *builder) disarm(inst *Instance) {
 		}
 	}
 	// A signal that ends the hook took the wait with its delivery.
-	if wait := WakeUpGUID(inst.Leg1, journal.BySignal, ""); b.act.Topic != "" && b.response.By != journal.BySignal && b.waiting(wait) != nil {
-		b.p.Unwait = append(b.p.Unwait, wait)
-		b.disarmed(wait, nil)
+	if b.act.Topic != "" && b.response.By != journal.BySignal {
+		if w := b.waiting(WakeUpGUID(inst.Leg1, journal.BySignal, "")); w != nil {
+			b.p.Unwait = append(b.p.Unwait, Unwait{w.GUID, w.Count})
+			b.disarmed(w.GUID, nil)
+		}
 	}
 	if awaits(b.act) && b.m.Kind != journal.MessageOutcome {
 		if row := b.stands(RowKey{child, child.Start()}); row != nil && row.Sender == b.m.Job {

@@ -164,12 +164,16 @@ func (w *world) forget() {
 
 // due finds the request that waits for an answer from the activity.
 func (w *world) due(activity string, element int) *collation.Row {
+	var first *collation.Row
 	for _, r := range w.state.Rows {
-		if r != nil && r.Activity == activity && r.Topic != "" && r.Element == element && r.Job == w.state.Job.ID {
-			return r
+		if r == nil || r.Activity != activity || r.Topic == "" || r.Element != element || r.Kind == journal.MessageCycle {
+			continue
+		}
+		if first == nil || r.Origin < first.Origin {
+			first = r
 		}
 	}
-	return nil
+	return first
 }
 
 // describe writes a plan as a person reads it.
