@@ -11,6 +11,19 @@ var goldenIDs = map[string]string{
 	"response, turn":   "1f0c343c-1a35-87f0-a9ce-dde774b71f4d",
 	"answer":           "7cb72a29-e256-8c69-9bed-e6455d8c11dc",
 	"operator":         "34bde879-8fc4-87d2-b973-0d473cc5fd99",
+	"mailbox":          "83ac8892-feb3-8871-9d7f-2da3f7e05878",
+	"signal":           "8cb28a09-31af-857e-b6cc-cae2dc1a01a9",
+	"signal, sent":     "bbb29e30-6644-85e4-bf4d-26f31891fd12",
+	"wakeup, timer":    "fafcff02-4aff-8966-9cd4-a46705a4610b",
+	"wakeup, signal":   "830f6ed5-eba2-8229-b32a-c1abb246329d",
+	"wakeup, pass":     "8c9d8e69-cb3d-892f-b235-4cc2d05ff0d8",
+	"cycle":            "ed885b2c-7077-8918-8dc4-79f328a71c01",
+	"join":             "df5d2ced-cfa5-8ce1-a421-89d6480ecdee",
+	"child":            "66966ccc-3687-8711-bee8-33471a569b9c",
+	"child, turn":      "16791ead-5cdc-8970-add7-f4e9a280f79d",
+	"outcome":          "00a5ce87-c673-8912-a478-f1d77c70364b",
+	"interrupt":        "6834da43-a328-8947-8322-7dde79c80424",
+	"interrupt, asked": "13a76bdb-e962-81ee-999d-ac9e8bd0715e",
 }
 
 // goldenKeys are the first 16 bytes of the SHA-256 of the text.

@@ -17,6 +17,9 @@ func TestGoldenIdentifiers(t *testing.T) {
 	job := collation.NewJobID("shop", "order-42", 1)
 	leg1 := collation.Leg1GUID(job.Start(), "charge", ",0,0")
 	request := collation.RequestGUID(leg1, 0)
+	signal := collation.SignalGUID("shop", "order.reviewed", "o-1", "key-1")
+	wait := collation.WakeUpGUID(leg1, journal.BySignal, "")
+	child := collation.ChildID(leg1, 1)
 	got := map[string]string{
 		"job":              job.String(),
 		"job, generation":  collation.NewJobID("shop", "order-42", 2).String(),
@@ -27,6 +30,19 @@ func TestGoldenIdentifiers(t *testing.T) {
 		"response, turn":   collation.ResponseGUID(request, 2).String(),
 		"answer":           collation.ResponseGUID(leg1, 0).String(),
 		"operator":         collation.OperatorGUID(request, "retry", 1).String(),
+		"mailbox":          collation.Mailbox("shop", "order.reviewed", "o-1").String(),
+		"signal":           signal.String(),
+		"signal, sent":     collation.SentGUID(leg1).String(),
+		"wakeup, timer":    collation.WakeUpGUID(leg1, journal.ByTimer, "").String(),
+		"wakeup, signal":   wait.String(),
+		"wakeup, pass":     collation.SignalledGUID(wait, signal).String(),
+		"cycle":            collation.CycleGUID(leg1).String(),
+		"join":             collation.JoinGUID(job, "meet", ",0,0").String(),
+		"child":            child.String(),
+		"child, turn":      collation.ChildID(leg1, 2).String(),
+		"outcome":          collation.OutcomeGUID(child.Start(), 1).String(),
+		"interrupt":        collation.InterruptGUID(leg1, job).String(),
+		"interrupt, asked": collation.AskedInterruptGUID("caller", job).String(),
 	}
 	require.Equal(t, goldenIDs, got)
 	seen := map[string]bool{}

@@ -86,7 +86,7 @@ func (l ActivityLedger) CompleteLeg1() (ActivityLedger, error) {
 // PreSeed counts the first pass of a pivot, whose Leg1 makes it: the first
 // re-entry then has ordinal 2 and index 1 (1.11).
 func (l ActivityLedger) PreSeed() (ActivityLedger, error) {
-	if !l.Leg1Complete() || l.Leg2Entries() != 0 {
+	if l.State() != 0 || !l.Leg1Complete() || l.Leg2Entries() != 0 {
 		return l, fmt.Errorf("%w: pre-seeded out of turn, ledger %s", ErrDigit, l)
 	}
 	return l + 1, nil

@@ -32,6 +32,29 @@ func TestWorkedLedgers(t *testing.T) {
 	require.Equal(t, 1, a.Leg1Entries())
 	require.True(t, a.Finalized())
 
+	a = 0 // a join of three, one skipped
+	join := func(want string, move func() (collation.ActivityLedger, error)) {
+		t.Helper()
+		next, err := move()
+		require.NoError(t, err)
+		require.Equal(t, want, next.String())
+		require.True(t, a.Grows(next), "C1")
+		require.NoError(t, next.Valid(true), "C4")
+		require.Error(t, next.Valid(false), "C4: positions 5–7 only on joins")
+		a = next
+	}
+	join("000010100000000", func() (collation.ActivityLedger, error) { return a.Arrive(true) })
+	join("000010200000000", func() (collation.ActivityLedger, error) { return a.Arrive(false) })
+	join("000010300000000", func() (collation.ActivityLedger, error) { return a.Arrive(true) })
+	join("001010300000000", func() (collation.ActivityLedger, error) { return a.EnterLeg1() })
+	join("001110300000000", func() (collation.ActivityLedger, error) { return a.CompleteLeg1() })
+
+	a = 1_100_000_000_000 // a pivot
+	step("001100000000001", func() (collation.ActivityLedger, error) { return a.PreSeed() })
+	step("001100000000002", func() (collation.ActivityLedger, error) { return a.AcceptLeg2() })
+	_, err := a.PreSeed()
+	require.ErrorIs(t, err, collation.ErrDigit)
+
 	require.Equal(t, "101100000000001", collation.TriggerBorn.String())
 	require.NoError(t, collation.TriggerBorn.Valid(false))
 	require.Equal(t, "000010000000000", collation.StartBorn.String())
@@ -74,6 +97,11 @@ func TestCeilings(t *testing.T) {
 	last, err := collation.ActivityLedger(98_000_000_000_000).EnterLeg1()
 	require.NoError(t, err)
 	require.Equal(t, full, last)
+
+	full = 9_900_000_000
+	next, err = full.Arrive(true)
+	require.ErrorIs(t, err, collation.ErrCeiling)
+	require.Equal(t, full, next)
 
 	full = 1_100_099_999_999
 	next, err = full.AcceptLeg2()
@@ -133,13 +161,13 @@ func TestTwin(t *testing.T) {
 		l := rapid.SampledFrom(starts).Draw(t, "start")
 		w := twin(l.String())
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
-			op := rapid.SampledFrom([]string{"enter", "complete", "accept", "finalize"}).Draw(t, "op")
+			op := rapid.SampledFrom([]string{"enter", "complete", "accept", "finalize", "preseed", "take", "skip"}).Draw(t, "op")
 			next, err := activityMoves[op](l)
 			want, lawful := w.activity(op)
 			require.Equal(t, lawful, err == nil, "%s on %s: %v", op, l, err)
 			require.Equal(t, string(want), next.String(), "%s on %s", op, l)
 			require.True(t, l.Grows(next))
-			require.NoError(t, next.Valid(false))
+			require.NoError(t, next.Valid(true))
 			l, w = next, want
 		}
 	})

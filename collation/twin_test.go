@@ -9,6 +9,9 @@ import (
 var activityMoves = map[string]func(collation.ActivityLedger) (collation.ActivityLedger, error){
 	"enter": collation.ActivityLedger.EnterLeg1, "complete": collation.ActivityLedger.CompleteLeg1,
 	"accept": collation.ActivityLedger.AcceptLeg2, "finalize": collation.ActivityLedger.Finalize,
+	"preseed": collation.ActivityLedger.PreSeed,
+	"take":    func(l collation.ActivityLedger) (collation.ActivityLedger, error) { return l.Arrive(true) },
+	"skip":    func(l collation.ActivityLedger) (collation.ActivityLedger, error) { return l.Arrive(false) },
 }
 
 var guidMoves = map[string]func(collation.GUIDLedger) (collation.GUIDLedger, error){
@@ -68,6 +71,16 @@ func (w twin) activity(op string) (twin, bool) {
 		if complete == "1" && state != "2" {
 			return w.increment(8, 15)
 		}
+	case "preseed":
+		if state == "0" && complete == "1" && w.at(8, 15) == "00000000" {
+			return w.increment(8, 15)
+		}
+	case "take", "skip":
+		after, ok := w.increment(6, 7)
+		if ok && op == "take" {
+			after = after.set(5, '1')
+		}
+		return after, ok
 	case "finalize":
 		if complete == "1" && state == "0" {
 			return w.set(1, '2'), true
