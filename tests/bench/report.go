@@ -58,6 +58,9 @@ func (b *bench) all(ctx context.Context) error {
 		}
 		fmt.Println()
 	}
+	if err := b.protocols(ctx, rates, f.batched); err != nil {
+		return err
+	}
 	return b.large(ctx, rates["W10 one at a time"])
 }
 
