@@ -24,7 +24,7 @@ const raceSpread = 60 * time.Millisecond
 
 // race runs many jobs of one flow in two worker processes, and for each what
 // disturbs it, after a random delay; then every job must have ended and verify.
-func race(t *testing.T, yaml string, input func() any, disturb func(ctx context.Context, rt *quipu.Runtime, job quipu.Job) error,
+func race(t *testing.T, yaml string, spread time.Duration, input func() any, disturb func(ctx context.Context, rt *quipu.Runtime, job quipu.Job) error,
 	check func(e *env, out []byte, err error),
 ) {
 	t.Helper()
@@ -46,7 +46,7 @@ func race(t *testing.T, yaml string, input func() any, disturb func(ctx context.
 			if err != nil {
 				return err
 			}
-			time.Sleep(rand.N(raceSpread))
+			time.Sleep(rand.N(spread + 1))
 			if err := disturb(ctx, rt, job); err != nil {
 				return err
 			}
@@ -70,7 +70,7 @@ func race(t *testing.T, yaml string, input func() any, disturb func(ctx context.
 func TestP15RaceSignalTimer(t *testing.T) {
 	t.Parallel()
 	won := map[string]int{}
-	race(t, raceFlow2, func() any {
+	race(t, raceFlow2, raceSpread, func() any {
 		return map[string]any{"for": (raceSpread/2 + rand.N(raceSpread)).String()}
 	}, func(ctx context.Context, rt *quipu.Runtime, job quipu.Job) error {
 		_, err := rt.Signal(ctx, "reviewed", job.Key, "signal")
@@ -96,7 +96,7 @@ transitions: {start: [review]}
 // P13, E13: a signal before, during and after the suspension is never lost.
 func TestP13RaceSignalSuspension(t *testing.T) {
 	t.Parallel()
-	race(t, replaced(raceFlow2, `sleep: "${ start.output.for }"`, "within: 1h"), func() any { return nil },
+	race(t, replaced(raceFlow2, `sleep: "${ start.output.for }"`, "within: 1h"), raceSpread, func() any { return nil },
 		func(ctx context.Context, rt *quipu.Runtime, job quipu.Job) error {
 			_, err := rt.Signal(ctx, "reviewed", job.Key, job.Key)
 			return err
@@ -109,7 +109,7 @@ func TestP13RaceSignalSuspension(t *testing.T) {
 // 1.11: two signals for one wait: one is consumed by it, the other is kept.
 func TestRaceTwoSignals(t *testing.T) {
 	t.Parallel()
-	race(t, replaced(raceFlow2, `sleep: "${ start.output.for }"`, "within: 1h"), func() any { return nil },
+	race(t, replaced(raceFlow2, `sleep: "${ start.output.for }"`, "within: 1h"), raceSpread, func() any { return nil },
 		func(ctx context.Context, rt *quipu.Runtime, job quipu.Job) error {
 			var g errgroup.Group
 			for _, payload := range []string{"one", "two"} {
@@ -142,7 +142,16 @@ activities:
   c: {type: worker, topic: echo}
   d: {type: worker, topic: echo, input: {n: 1}}
 transitions: {start: [a], a: [b], b: [c], c: [d]}
-`, func() any { return nil }, func(ctx context.Context, rt *quipu.Runtime, job quipu.Job) error {
+`, 0, func() any { return nil }, func(ctx context.Context, rt *quipu.Runtime, job quipu.Job) error {
+		for seq := rand.Int64N(16); ; { // anywhere in its life, whatever the machine's speed
+			view, err := rt.Job(ctx, job)
+			if err != nil {
+				return err
+			}
+			if view.State.Closed() || view.Head.Seq >= seq {
+				break
+			}
+		}
 		_, err := rt.Interrupt(ctx, job.Key)
 		return err
 	}, func(e *env, _ []byte, err error) {

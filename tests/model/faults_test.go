@@ -1,0 +1,65 @@
+package model
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"pgregory.net/rapid"
+
+	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// faults are what befalls the messages and the commits of a world.
+type faults struct {
+	Seed                     uint64
+	Loss, Duplicate, Reorder float64
+	Store                    int      // one call of the store in so many fails; 0: none
+	Wipe                     bool     // the bus loses everything, once
+	Early                    bool     // some signals come before they are waited for
+	Engines                  []string // the modes of the engines
+}
+
+// modes are how an engine cuts and joins plans (C11).
+var modes = map[string]engine.Config{
+	"fold": {}, "nofold": {NoFold: true}, "stepwise": {Stepwise: true}, "one": {MaxBatch: 1, Committers: 1},
+}
+
+// worlds are the sets of modes that are tested apart.
+var worlds = map[string][]string{
+	"fold": {"fold"}, "nofold": {"nofold"}, "stepwise": {"stepwise"}, "mixed": {"fold", "nofold", "stepwise", "one"},
+}
+
+// drawFaults draws a world with one or two engines of the given modes.
+func drawFaults(t *rapid.T, of []string) faults {
+	f := faults{Seed: uint64(evenly(t, "seed", 1<<16))} //nolint:gosec // it is positive
+	share := func(label string, shares ...float64) float64 { return shares[evenly(t, label, len(shares)-1)] }
+	if evenly(t, "faults", 3) > 0 {
+		f.Loss = share("loss", 0, 0.05, 0.2)
+		f.Duplicate = share("duplicate", 0, 0.3)
+		f.Reorder = share("reorder", 0, 0.3)
+		f.Store = []int{0, 0, 23}[evenly(t, "store", 2)]
+		f.Wipe = evenly(t, "wipe", 9) == 9
+	}
+	f.Early = evenly(t, "early", 1) == 1
+	for range 1 + evenly(t, "engines", 1) {
+		f.Engines = append(f.Engines, of[evenly(t, "mode", len(of)-1)])
+	}
+	return f
+}
+
+// fault makes calls of the store fail, before or after they did what they do,
+// until it is quiet.
+func (f *faults) fault(quiet *atomic.Bool) func(op string) error {
+	if f.Store == 0 {
+		return nil
+	}
+	var calls atomic.Uint64
+	calls.Store(f.Seed)
+	return func(op string) error {
+		if quiet.Load() || calls.Add(1)%uint64(f.Store) != 0 { //nolint:gosec // it is positive
+			return nil
+		}
+		return fmt.Errorf("%s: %w", op, store.ErrUnavailable)
+	}
+}
