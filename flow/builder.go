@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/quipu-journal/quipu/canonical"
@@ -29,86 +27,9 @@ type entry struct {
 	json []byte
 }
 
-// ActivityOption sets a key of a worker: Input, Timeout, Within, Class, Retry.
-type ActivityOption interface{ activityKey() (entry, error) }
-
-// TransitionOption sets a key of a transition: When, OnError.
-type TransitionOption interface{ transitionKey() entry }
-
-type (
-	activityOption   func() (entry, error)
-	transitionOption entry
-)
-
-func (o activityOption) activityKey() (entry, error) { return o() }
-
-func (o transitionOption) transitionKey() entry { return entry(o) }
-
 func textEntry(key, value string) entry {
 	return entry{key, canonical.AppendString(nil, value)}
 }
-
-// Input maps the input of a worker: any value that encoding/json can write,
-// whose strings may hold expressions.
-func Input(v any) ActivityOption {
-	return activityOption(func() (entry, error) { return valueEntry("input", v) })
-}
-
-// Timeout bounds one try of a worker (E9), MinDuration to MaxDuration.
-func Timeout(d time.Duration) ActivityOption {
-	return activityOption(func() (entry, error) { return textEntry("timeout", d.String()), nil })
-}
-
-// Within bounds the time from dispatch to ending response (E9), MinDuration to
-// MaxDuration.
-func Within(d time.Duration) ActivityOption {
-	return activityOption(func() (entry, error) { return textEntry("within", d.String()), nil })
-}
-
-// Class sets the effect class of a worker's body (E3): pure, tx, idempotent or
-// guarded.
-func Class(class string) ActivityOption {
-	return activityOption(func() (entry, error) { return textEntry("class", class), nil })
-}
-
-func (r Retry) activityKey() (entry, error) {
-	o := openObject(nil)
-	if r.Attempts != 0 {
-		o.key("attempts")
-		o.dst = strconv.AppendInt(o.dst, int64(r.Attempts), 10)
-	}
-	if r.Backoff != 0 {
-		o.text("backoff", r.Backoff.String())
-	}
-	if r.Factor != 0 {
-		o.float("factor", r.Factor)
-	}
-	if r.Max != 0 {
-		o.text("max", r.Max.String())
-	}
-	if r.Jitter != 0 {
-		o.float("jitter", max(r.Jitter, 0))
-	}
-	return entry{"retry", o.close()}, nil
-}
-
-// float writes the shortest decimal that is this float.
-func (o *objectWriter) float(name string, v float64) {
-	o.key(name)
-	if math.IsNaN(v) || math.IsInf(v, 0) { // no number in JSON; the decoder says so
-		o.dst = canonical.AppendString(o.dst, strconv.FormatFloat(v, 'g', -1, 64))
-		return
-	}
-	o.dst = strconv.AppendFloat(o.dst, v, 'g', -1, 64)
-}
-
-// When is the condition of a transition, an expression.
-func When(expression string) TransitionOption {
-	return transitionOption(textEntry("when", expression))
-}
-
-// OnError lets a transition take errors instead of successes (E11).
-func OnError() TransitionOption { return transitionOption(textEntry("on", "error")) }
 
 func valueEntry(key string, v any) (entry, error) {
 	text, err := json.Marshal(v)
@@ -158,21 +79,75 @@ func (b *Builder) Output(v any) *Builder {
 // Expire sets how long a closed job is kept, MinExpire to MaxExpire.
 func (b *Builder) Expire(d time.Duration) *Builder { return b.set(textEntry("expire", d.String())) }
 
+// Schedule starts jobs by the clock. Zone, CatchUp and Input may be empty; Input
+// is JSON.
+func (b *Builder) Schedule(s Schedule) *Builder {
+	o := openObject(nil)
+	o.text("cron", s.Cron)
+	if s.Zone != "" {
+		o.text("zone", s.Zone)
+	}
+	if s.CatchUp != "" {
+		o.text("catch_up", string(s.CatchUp))
+	}
+	if _, err := canonical.Payload(s.Input); err == nil {
+		o.key("input")
+		o.dst = append(o.dst, s.Input...)
+	} else if s.Input != nil {
+		b.fault("schedule.input", err)
+	}
+	return b.set(entry{"schedule", o.close()})
+}
+
 // Trigger adds the root.
 func (b *Builder) Trigger(name string) *Builder {
 	return b.activity(name, textEntry("type", "trigger"))
 }
 
-// Worker adds a worker that sends its requests to a topic.
+// Worker adds a worker that sends its requests to a topic. Its options: Input,
+// Output, Each, Parallel, CollectErrors, Class, Retry, Timeout, Within, Join.
 func (b *Builder) Worker(name, topic string, options ...ActivityOption) *Builder {
-	entries := []entry{textEntry("type", "worker"), textEntry("topic", topic)}
+	return b.add(name, options, textEntry("type", "worker"), textEntry("topic", topic))
+}
+
+// Await adds an await that starts a job of a flow, a name or an expression. Its
+// options: Input, Output, ChildVersion, ChildID, Detached, Retry, Within, Join.
+func (b *Builder) Await(name, flow string, options ...ActivityOption) *Builder {
+	return b.add(name, options, textEntry("type", "await"), textEntry("flow", flow))
+}
+
+// Hook adds a hook: pass-through without Sleep or WaitFor. Its options: Sleep,
+// WaitFor, Expires, Repeat, Within, Input (pass-through), Output, Join.
+func (b *Builder) Hook(name string, options ...ActivityOption) *Builder {
+	return b.add(name, options, textEntry("type", "hook"))
+}
+
+// Signal adds an activity that sends a signal. Its options: Payload, Code, ToAll,
+// Output, Join.
+func (b *Builder) Signal(name, topic, key string, options ...ActivityOption) *Builder {
+	return b.add(name, options, textEntry("type", "signal"), textEntry("topic", topic), textEntry("key", key))
+}
+
+// Cycle adds an activity that sends its pivot, a pass-through hook, into its next
+// pass. Its options: Input, Max, Join.
+func (b *Builder) Cycle(name, to string, options ...ActivityOption) *Builder {
+	return b.add(name, options, textEntry("type", "cycle"), textEntry("to", to))
+}
+
+// Interrupt adds an activity that ends its own job or, with Target, another one.
+// Its options: Target, Code, Reason, Complete, Descend, Output (with Target), Join.
+func (b *Builder) Interrupt(name string, options ...ActivityOption) *Builder {
+	return b.add(name, options, textEntry("type", "interrupt"))
+}
+
+func (b *Builder) add(name string, options []ActivityOption, entries ...entry) *Builder {
 	for _, option := range options {
-		e, err := option.activityKey()
+		more, err := option.activityKeys()
 		if err != nil {
 			b.fault("activities."+name, err)
 			continue
 		}
-		entries = append(entries, e)
+		entries = append(entries, more...)
 	}
 	return b.activity(name, entries...)
 }

@@ -93,6 +93,7 @@ func build(c *collector, root *node) (*Flow, error) {
 	k := compiler{graph: g, expressions: expr.NewCompiler()}
 	k.activities()
 	f.output, f.outputNeeds = k.template(def.output, nil, "output")
+	k.schedule(f, def.schedule)
 	if err := c.err(); err != nil {
 		return nil, err
 	}
@@ -109,7 +110,8 @@ func build(c *collector, root *node) (*Flow, error) {
 	return f, nil
 }
 
-// adopt takes the activities of a graph without faults.
+// adopt takes the activities of a graph without faults, in the order that does
+// not depend on how the source lists them.
 func (f *Flow) adopt(g *graph) {
 	f.byName = make(map[string]*Activity, len(g.all))
 	for i, v := range g.ordered() {
@@ -118,6 +120,11 @@ func (f *Flow) adopt(g *graph) {
 		f.byName[v.Name] = v.Activity
 	}
 	f.trigger = f.activities[0]
+	for _, a := range f.activities {
+		for _, t := range a.Out {
+			t.To.In = append(t.To.In, t)
+		}
+	}
 }
 
 // compiler compiles the expressions of a graph.
@@ -129,34 +136,92 @@ type compiler struct {
 func (k *compiler) activities() {
 	for _, v := range k.all {
 		path := join("activities", v.Name)
-		v.input, v.inputNeeds = k.template(v.def.input, &reader{vertex: v}, path+".input")
+		v.input, v.inputNeeds = k.template(v.def.input, &reader{vertex: v, element: v.HasEach}, path+".input")
+		v.output, v.mapNeeds = k.template(v.def.output, &reader{vertex: v, self: true, signal: v.Type == TypeHook && v.Topic != ""}, path+".output")
+		k.values(v, path)
 		for _, e := range v.out {
 			t := &Transition{From: v.Activity, To: e.to.Activity, OnError: e.def.onError}
 			if e.def.when != nil {
 				k.condition(t, e.def, v, strings.TrimSuffix(e.def.path, ".to")+".when")
 			}
 			v.Out = append(v.Out, t)
-			e.to.In = append(e.to.In, t)
 		}
 	}
 }
 
-// condition compiles a when, with or without ${ } around it.
-func (k *compiler) condition(t *Transition, def *transitionDef, v *vertex, path string) {
-	n := def.when
+// values compiles what else Leg1 of an activity evaluates.
+func (k *compiler) values(v *vertex, path string) {
+	if len(v.def.values) > 0 {
+		v.Activity.values = make(map[string]*expr.Template, len(v.def.values))
+	}
+	for _, value := range v.def.values {
+		t, needs := k.template(value.node, &reader{vertex: v}, join(path, value.key))
+		v.Activity.values[value.key] = t
+		v.need(needs)
+	}
+	if n := v.def.each; n != nil {
+		v.each, v.eachSource = k.bare(n, &reader{vertex: v}, path+".each")
+		v.def.eachText = v.eachSource
+		if v.each == nil {
+			return
+		}
+		if !v.each.IsList() {
+			k.within(n, 0, path+".each", v.eachSource, "must be a list")
+		}
+		v.need(needsOf(v.each.Refs()))
+	}
+}
+
+// need adds names to what Leg1 mentions.
+func (a *Activity) need(names []string) {
+	if len(names) > 0 {
+		all := slices.Concat(a.inputNeeds, names)
+		slices.Sort(all)
+		a.inputNeeds = slices.Compact(all)
+	}
+}
+
+// schedule computes the input of the jobs that the clock starts.
+func (k *compiler) schedule(f *Flow, def *scheduleDef) {
+	if def == nil {
+		return
+	}
+	f.schedule = &Schedule{Cron: def.cron, Zone: def.zone, CatchUp: def.catchUp}
+	t, _ := k.template(def.input, &reader{alone: true}, "schedule.input")
+	if t == nil {
+		return
+	}
+	input, err := t.Eval(nil)
+	if err == nil {
+		err = f.CheckInput(input)
+	}
+	if err != nil {
+		k.add(def.input.position, "schedule.input", "", "%s", err)
+	}
+	f.schedule.Input = bytes.Clone(input)
+}
+
+// bare compiles an expression that stands with or without ${ } around it, and
+// gives its text.
+func (k *compiler) bare(n *node, r *reader, path string) (*expr.Program, string) {
 	source, offset := n.text, 0
 	if pieces, _ := split(source); len(pieces) == 1 && pieces[0].expression {
 		source, offset = pieces[0].text, pieces[0].offset
 	}
 	trimmed := strings.TrimSpace(source)
 	offset += utf8.RuneCountInString(source[:strings.Index(source, trimmed)])
-	t.whenSource, def.condition = trimmed, trimmed
-	t.when = k.expression(n, offset, trimmed, &reader{vertex: v, self: true}, path)
+	return k.expression(n, offset, trimmed, r, path), trimmed
+}
+
+// condition compiles a when.
+func (k *compiler) condition(t *Transition, def *transitionDef, v *vertex, path string) {
+	t.when, t.whenSource = k.bare(def.when, &reader{vertex: v, self: true}, path)
+	def.condition = t.whenSource
 	if t.when == nil {
 		return
 	}
 	if !t.when.IsBool() {
-		k.within(n, 0, path, trimmed, "a condition must be true or false")
+		k.within(def.when, 0, path, t.whenSource, "a condition must be true or false")
 	}
 	t.needs = needsOf(t.when.Refs())
 }
@@ -177,7 +242,7 @@ func (k *compiler) expression(n *node, offset int, source string, r *reader, pat
 func needsOf(refs []expr.Ref) []string {
 	var names []string
 	for _, r := range refs {
-		if r.Name != "job" {
+		if !slices.Contains(scopeWords, r.Name) {
 			names = append(names, r.Name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/flow/internal/expr"
+	"github.com/quipu-journal/quipu/schedule"
 )
 
 // definition is what a source says, with defaults filled in.
@@ -16,20 +17,15 @@ type definition struct {
 	identity      Identity
 	input, output *node
 	expire        time.Duration
+	schedule      *scheduleDef
 	activities    []*activityDef
 	transitions   []*transitionDef
 }
 
-type activityDef struct {
-	name            string
-	at              position
-	kind            Type
-	topic           string
-	input           *node
-	retry           Retry
-	factor, jitter  string // exact
-	timeout, within time.Duration
-	class           string
+type scheduleDef struct {
+	cron, zone string
+	catchUp    CatchUp
+	input      *node
 }
 
 type transitionDef struct {
@@ -74,9 +70,41 @@ func (d decoder) flow(root *node) *definition {
 	if n := root.get("expire"); n != nil {
 		def.expire = d.duration(n, "expire", MinExpire, MaxExpire)
 	}
+	d.schedule(def, root.get("schedule"))
 	d.activities(def, d.required(root, "", "activities"))
 	d.transitions(def, root.get("transitions"))
 	return def
+}
+
+func (d decoder) schedule(def *definition, n *node) {
+	if n == nil || !d.is(n, "schedule", kindMap) {
+		return
+	}
+	d.knownKeys(n, "schedule", "schedule")
+	s := &scheduleDef{zone: "UTC", catchUp: CatchUpOne, input: n.get("input")}
+	if s.input == nil {
+		s.input = &node{position: n.position, kind: kindMap}
+	}
+	if c := n.get("catch_up"); c != nil {
+		s.catchUp = CatchUp(d.choice(c, "schedule.catch_up", string(CatchUpNone), string(CatchUpOne), string(CatchUpAll)))
+	}
+	if zone := n.get("zone"); zone != nil && d.is(zone, "schedule.zone", kindString) {
+		if _, err := schedule.Parse("* * * * *", zone.text); err != nil {
+			d.at(zone, "schedule.zone", "%s", err)
+		} else {
+			s.zone = zone.text
+		}
+	}
+	if cron := d.required(n, "schedule", "cron"); cron != nil && d.is(cron, "schedule.cron", kindString) {
+		s.cron = cron.text
+		if _, err := schedule.Parse(s.cron, s.zone); err != nil {
+			d.at(cron, "schedule.cron", "%s", err)
+		}
+	}
+	if def.identity == Strict {
+		d.add(n.position, "schedule", "", "identity strict has one job for each input, and a schedule gives each of its jobs the same")
+	}
+	def.schedule = s
 }
 
 // required returns a member, or reports that it is missing.
@@ -128,7 +156,7 @@ func (d decoder) choice(n *node, path string, choices ...string) string {
 
 func (d decoder) duration(n *node, path string, least, most time.Duration) time.Duration {
 	if n.kind == kindString && strings.Contains(n.text, "${") {
-		d.at(n, path, "this build does not support an expression as a duration yet")
+		d.at(n, path, "must be a duration such as 500ms, 30s or 72h; of all durations only sleep takes expressions")
 		return least
 	}
 	if n.kind != kindString {
@@ -157,6 +185,28 @@ func shortDuration(v time.Duration) string {
 		text = strings.TrimSuffix(text, "0m")
 	}
 	return text
+}
+
+// boolean reads true or false, fallback where the key is missing.
+func (d decoder) boolean(n *node, path, key string, fallback bool) bool {
+	v := n.get(key)
+	if v == nil || !d.is(v, join(path, key), kindBool) {
+		return fallback
+	}
+	return v.text == "true"
+}
+
+// integer reads an integer within limits, fallback where the key is missing.
+func (d decoder) integer(n *node, path, key string, fallback, most int) int {
+	v := n.get(key)
+	if v == nil || !d.is(v, join(path, key), kindNumber) {
+		return fallback
+	}
+	i, err := strconv.Atoi(v.text)
+	if err != nil || i < 1 || i > most {
+		d.at(v, join(path, key), "must be an integer from 1 to %d", most)
+	}
+	return i
 }
 
 // number reads a number within limits; the text is exact, the value is for use.
@@ -197,84 +247,6 @@ func (d decoder) activities(def *definition, n *node) {
 		}
 		seen[m.key] = true
 		def.activities = append(def.activities, d.activity(m, path))
-	}
-}
-
-func (d decoder) activity(m member, path string) *activityDef {
-	a := &activityDef{name: m.key, at: m.position, retry: DefaultRetry, factor: "2", jitter: "0.2"}
-	n := m.value
-	if !d.is(n, path, kindMap) {
-		return a
-	}
-	kind := d.required(n, path, "type")
-	if kind == nil || !d.is(kind, path+".type", kindString) {
-		d.knownKeys(n, path, "activity", "worker")
-		return a
-	}
-	a.kind = Type(kind.text)
-	switch a.kind {
-	case TypeTrigger:
-		d.knownKeys(n, path, "activity", "trigger")
-		for _, key := range []string{"input", "retry", "timeout", "within"} {
-			if v := n.get(key); v != nil {
-				d.add(v.position, join(path, key), key, "a trigger does not take this key: its output is the job's input")
-			}
-		}
-	case TypeWorker:
-		d.knownKeys(n, path, "activity", "worker")
-		d.worker(a, n, path)
-	case TypeAwait, TypeHook, TypeSignal, TypeCycle, TypeInterrupt:
-		d.at(kind, path+".type", "this build does not support activities of this type yet")
-	default:
-		d.at(kind, path+".type", "unknown type; an activity is a trigger or a worker")
-		a.kind = ""
-	}
-	return a
-}
-
-func (d decoder) worker(a *activityDef, n *node, path string) {
-	if topic := d.required(n, path, "topic"); topic != nil {
-		a.topic = d.text(topic, path+".topic", topicPattern, "a topic: parts of [a-z0-9_-] joined by dots", MaxTopic)
-	}
-	a.input = n.get("input")
-	if v := n.get("timeout"); v != nil {
-		a.timeout = d.duration(v, path+".timeout", MinDuration, MaxDuration)
-	}
-	if v := n.get("within"); v != nil {
-		a.within = d.duration(v, path+".within", MinDuration, MaxDuration)
-	}
-	if v := n.get("class"); v != nil {
-		a.class = d.choice(v, path+".class", "pure", "tx", "idempotent", "guarded")
-	}
-	if v := n.get("retry"); v != nil {
-		d.retry(a, v, path+".retry")
-	}
-}
-
-func (d decoder) retry(a *activityDef, n *node, path string) {
-	if !d.is(n, path, kindMap) {
-		return
-	}
-	d.knownKeys(n, path, "retry")
-	if v := n.get("attempts"); v != nil && d.is(v, path+".attempts", kindNumber) {
-		attempts, err := strconv.Atoi(v.text)
-		if err != nil || attempts < 1 || attempts > MaxAttempts {
-			d.at(v, path+".attempts", "must be an integer from 1 to %d", MaxAttempts)
-		}
-		a.retry.Attempts = attempts
-	}
-	if v := n.get("backoff"); v != nil {
-		a.retry.Backoff = d.duration(v, path+".backoff", MinDuration, MaxDuration)
-	}
-	a.retry.Max = max(a.retry.Max, a.retry.Backoff)
-	if v := n.get("max"); v != nil {
-		a.retry.Max = d.duration(v, path+".max", a.retry.Backoff, MaxDuration)
-	}
-	if v := n.get("factor"); v != nil {
-		a.factor, a.retry.Factor = d.number(v, path+".factor", 1, MaxFactor)
-	}
-	if v := n.get("jitter"); v != nil {
-		a.jitter, a.retry.Jitter = d.number(v, path+".jitter", 0, 1)
 	}
 }
 

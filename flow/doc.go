@@ -14,9 +14,14 @@
 //
 // Nothing here does I/O or knows the time. A flow's expressions are evaluated
 // against a [Scope], which is asked for the results that they mention and for
-// nothing else (J2): [Activity.InputNeeds], [Transition.Needs] and
-// [Flow.OutputNeeds] name them beforehand. Numbers are exact; internal/expr
-// says how.
+// nothing else (J2): [Activity.InputNeeds], [Activity.MapNeeds],
+// [Transition.Needs] and [Flow.OutputNeeds] name them beforehand. Numbers are
+// exact; internal/expr says how.
+//
+// Transitions make a graph without cycles: a loop is made by a cycle activity.
+// What expressions may mention is what leads to their activity; addresses follow
+// the dominator tree (1.9, 1.10), which [Activity.Parent] and [Activity.Depth]
+// give.
 //
 // The reference of all keys with defaults and limits is docs/flow.md.
 package flow

@@ -1,6 +1,7 @@
 package flow_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -17,22 +18,37 @@ import (
 func table(s flow.Section) string {
 	var b strings.Builder
 	b.WriteString("| key | value | default | meaning and limits |\n|---|---|---|---|\n")
-	var later []string
 	for _, k := range s.Keys {
-		if k.Later {
-			later = append(later, "`"+k.Name+"`")
+		if k.Refused != "" {
+			fmt.Fprintf(&b, "| `%s` | | | Refused: %s. |\n", k.Name, k.Refused)
 			continue
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Name, k.Takes, k.Default, k.Meaning)
 	}
-	text := b.String()
-	if len(later) == len(s.Keys) {
-		return "Known, not supported by this build: " + strings.Join(later, ", ") + ".\n"
+	return b.String()
+}
+
+// common is the table of the keys of every activity by type.
+func common() string {
+	types := []flow.Type{flow.TypeWorker, flow.TypeAwait, flow.TypeHook, flow.TypeSignal, flow.TypeCycle, flow.TypeInterrupt}
+	// conditions are where a type takes a key in one of its forms only.
+	conditions := map[string]string{
+		"hook.input": "pass-through", "hook.within": "waiting", "interrupt.output": "with `target`",
 	}
-	if len(later) > 0 {
-		text += "\nKnown, not supported by this build: " + strings.Join(later, ", ") + ".\n"
+	var b strings.Builder
+	b.WriteString("| key | worker | await | hook | signal | cycle | interrupt |\n|---|---|---|---|---|---|---|\n")
+	for _, key := range []string{"input", "output", "retry", "timeout", "within", "join"} {
+		fmt.Fprintf(&b, "| `%s` |", key)
+		for _, t := range types {
+			takes := cmp.Or(conditions[string(t)+"."+key], "yes")
+			if flow.Pointless(t, key) != "" {
+				takes = "–"
+			}
+			fmt.Fprintf(&b, " %s |", takes)
+		}
+		b.WriteString("\n")
 	}
-	return text
+	return b.String()
 }
 
 // The reference has every key with its default and limits, as the code has it.
@@ -47,12 +63,19 @@ func TestTheReferenceIsTheCode(t *testing.T) {
 		}
 		require.Contains(t, string(src), table(s), "table of %s", s.Name)
 	}
+	require.Contains(t, string(src), common())
 	for _, limit := range []struct {
 		name  string
 		value any
 	}{
 		{"activities of a flow", flow.MaxActivities},
 		{"transitions that leave an activity", flow.MaxOut},
+		{"transitions that meet in a join", flow.MaxIn},
+		{"elements of an `each`", flow.MaxElements},
+		{"passes of a cycle", flow.MaxPasses},
+		{"bytes of the key of a signal", flow.MaxSignalKey},
+		{"bytes of the key of a job", flow.MaxJobKey},
+		{"bytes of the reason of an interrupt", flow.MaxReason},
 		{"bytes of a flow file", flow.MaxDefinitionBytes},
 		{"values in a flow file", flow.MaxNodes},
 		{"characters of a name", flow.MaxName},
@@ -86,11 +109,21 @@ func TestTheTablesSayTheLimits(t *testing.T) {
 		"flow.version":     {fmt.Sprint(flow.MaxVersion)},
 		"flow.expire":      {flow.MinExpire.String(), hours(flow.MaxExpire)},
 		"flow.activities":  {fmt.Sprint(flow.MaxActivities), fmt.Sprint(flow.MaxName)},
-		"flow.transitions": {fmt.Sprint(flow.MaxOut)},
+		"flow.transitions": {fmt.Sprint(flow.MaxOut), fmt.Sprint(flow.MaxIn)},
 		"worker.topic":     {fmt.Sprint(flow.MaxTopic)},
+		"worker.each":      {fmt.Sprint(flow.MaxElements)},
+		"worker.parallel":  {fmt.Sprint(flow.MaxElements), fmt.Sprint(flow.DefaultParallel)},
+		"await.id":         {fmt.Sprint(flow.MaxJobKey)},
+		"hook.sleep":       {hours(flow.MaxSleep)},
+		"hook.key":         {fmt.Sprint(flow.MaxSignalKey)},
+		"hook.expires":     {flow.MinDuration.String(), hours(flow.MaxDuration)},
+		"signal.key":       {fmt.Sprint(flow.MaxSignalKey)},
+		"cycle.max":        {fmt.Sprint(flow.MaxPasses), fmt.Sprint(flow.DefaultPasses)},
+		"interrupt.target": {fmt.Sprint(flow.MaxJobKey)},
+		"interrupt.reason": {fmt.Sprint(flow.MaxReason)},
 		"activity.timeout": {flow.MinDuration.String(), hours(flow.MaxDuration)},
 		"activity.within":  {flow.MinDuration.String(), hours(flow.MaxDuration)},
-		"retry.attempts":   {fmt.Sprint(flow.MaxAttempts), fmt.Sprint(flow.DefaultRetry.Attempts)},
+		"retry.attempts":   {fmt.Sprint(flow.MaxAttempts), fmt.Sprint(flow.DefaultRetry.Attempts), fmt.Sprint("await ", flow.DefaultAwaitRetry.Attempts)},
 		"retry.backoff":    {flow.MinDuration.String(), hours(flow.MaxDuration), flow.DefaultRetry.Backoff.String()},
 		"retry.factor":     {fmt.Sprint(flow.MaxFactor), fmt.Sprint(flow.DefaultRetry.Factor)},
 		"retry.max":        {hours(flow.MaxDuration), "1m"},
@@ -102,29 +135,50 @@ func TestTheTablesSayTheLimits(t *testing.T) {
 	}
 }
 
-// Every key that is not for later is taken, every other is refused by name.
+// Every key is known where the reference has it; one that this build refuses
+// says why.
 func TestEveryKeyIsKnown(t *testing.T) {
 	t.Parallel()
+	refused := 0
 	for _, s := range flow.Sections() {
 		for _, k := range s.Keys {
-			var src string
+			src := head + "activities: {a: {type: " + s.Name + ", " + k.Name + ": x}}"
 			switch s.Name {
 			case "flow":
 				src = k.Name + ": x\n"
-			case "activity", "worker":
+			case "schedule":
+				src = "schedule: {" + k.Name + ": x}\n"
+			case "activity":
 				src = worker(k.Name + ": [x]")
 			case "retry":
 				src = worker("retry: {" + k.Name + ": x}")
 			case "transition":
 				src = transitions("  start: [w, {" + k.Name + ": x}]\n")
-			default:
-				src = head + "activities: {a: {type: " + s.Name + ", " + k.Name + ": x}}"
 			}
 			_, err := flow.Parse("f.yaml", []byte(src))
 			require.NotContains(t, fmt.Sprint(err), "unknown key", "%s.%s", s.Name, k.Name)
-			if k.Later && (s.Name == "flow" || s.Name == "activity" || s.Name == "worker") {
-				require.ErrorContains(t, err, "does not support this key yet: "+k.Name)
+			if k.Refused != "" {
+				refused++
+				require.ErrorContains(t, err, k.Refused+": "+k.Name)
 			}
 		}
 	}
+	require.Equal(t, 1, refused, "space of an await")
+}
+
+// The examples of the reference deploy.
+func TestTheExamplesDeploy(t *testing.T) {
+	t.Parallel()
+	src, err := os.ReadFile("../docs/flow.md")
+	require.NoError(t, err)
+	types := map[flow.Type]bool{}
+	for i, block := range strings.Split(string(src), "```yaml\n")[1:] {
+		text, _, _ := strings.Cut(block, "```")
+		f, err := flow.Parse("f.yaml", []byte(text))
+		require.NoError(t, err, "example %d", i)
+		for _, a := range f.Activities() {
+			types[a.Type] = true
+		}
+	}
+	require.Len(t, types, 7, "one of every type")
 }

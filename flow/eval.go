@@ -14,19 +14,47 @@ import (
 // same slice every time when nothing in it depends on the job. The error is an
 // *EvalError.
 func (a *Activity) Input(s Scope) ([]byte, error) {
+	return a.mapInput(source{scope: s})
+}
+
+// ElementInput is Input for one element of the list, from 0. item is canonical.
+func (a *Activity) ElementInput(s Scope, item []byte, index int) ([]byte, error) {
+	return a.mapInput(source{scope: s, item: item, index: index})
+}
+
+func (a *Activity) mapInput(src source) ([]byte, error) {
 	if a.input == nil {
 		return []byte("{}"), nil
 	}
-	text, err := a.input.Eval(source{scope: s})
+	text, err := a.input.Eval(src)
 	if err != nil {
 		return nil, evalError(a.Name, "input", err)
 	}
 	return text, nil
 }
 
-// InputNeeds returns the names of the activities that the input mentions,
-// sorted. The caller must not change it.
+// InputNeeds returns the names of the activities that anything mentions which
+// Leg1 evaluates, sorted: the input and all other keys but output. The caller
+// must not change it.
 func (a *Activity) InputNeeds() []string { return a.inputNeeds }
+
+// HasOutput says that the activity maps its output.
+func (a *Activity) HasOutput() bool { return a.output != nil }
+
+// MapOutput evaluates the activity's `output`, which sees the activity itself as
+// it responded, its ancestors and, in a hook, `signal`: an object with id, code
+// and payload, canonical, or nil for null. The error is an *EvalError.
+func (a *Activity) MapOutput(s Scope, signal []byte) ([]byte, error) {
+	text, err := a.output.Eval(source{scope: s, signal: signal})
+	if err != nil {
+		return nil, evalError(a.Name, "output", err)
+	}
+	return text, nil
+}
+
+// MapNeeds returns the names of the activities that the activity's `output`
+// mentions, sorted; its own may be among them. The caller must not change it.
+func (a *Activity) MapNeeds() []string { return a.mapNeeds }
 
 // Taken evaluates the transition's condition; without one it is true. Whether
 // the response is a success or an error is the caller's to compare with OnError

@@ -4,18 +4,76 @@ import "time"
 
 // Each evaluates the list of a worker with `each`: its elements, canonical. The
 // error is an *EvalError, also for a value that is no list, or one of more than
-// MaxElements elements.
-func (a *Activity) Each(s Scope) ([][]byte, error) { return nil, nil }
+// MaxElements elements or MaxMappedBytes bytes. The caller must not change the
+// elements.
+func (a *Activity) Each(s Scope) ([][]byte, error) {
+	list, err := a.each.AppendJSON(nil, source{scope: s})
+	if err == nil {
+		var elements [][]byte
+		if elements, err = elementsOf(list); err == nil {
+			return elements, nil
+		}
+	}
+	return nil, &EvalError{Activity: a.Name, Place: "each", Expression: a.eachSource, Err: err}
+}
 
-// ElementInput is Input for one element of the list, from 0.
-func (a *Activity) ElementInput(s Scope, item []byte, index int) ([]byte, error) { return a.Input(s) }
+// value evaluates a key of the activity's type; nil if it is not there.
+func (a *Activity) value(s Scope, key string) ([]byte, error) {
+	t := a.values[key]
+	if t == nil {
+		return nil, nil
+	}
+	value, err := t.Eval(source{scope: s})
+	if err != nil {
+		return nil, evalError(a.Name, key, err)
+	}
+	return value, nil
+}
 
-// Sleep evaluates how long a hook sleeps, 0 to MaxSleep.
-func (a *Activity) Sleep(s Scope) (time.Duration, error) { return 0, nil }
+// text evaluates a key whose value is text of a form; "" if it is not there.
+func (a *Activity) text(s Scope, key string) (string, error) {
+	value, err := a.value(s, key)
+	if value == nil || err != nil {
+		return "", err
+	}
+	text, err := textOf(value)
+	if err == nil {
+		err = forms[key](text)
+	}
+	return text, a.refused(key, err)
+}
+
+// refused is the error of a value that is not what its key takes.
+func (a *Activity) refused(key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &EvalError{Activity: a.Name, Place: key, Expression: a.values[key].Source(), Err: err}
+}
+
+// code evaluates the code of a signal or an interrupt.
+func (a *Activity) code(s Scope) (int, error) {
+	value, err := a.value(s, "code")
+	if err != nil {
+		return 0, err
+	}
+	code, err := codeOf(a.Type, value)
+	return code, a.refused("code", err)
+}
+
+// Sleep evaluates how long a hook sleeps, 0 to MaxSleep. The error is an
+// *EvalError.
+func (a *Activity) Sleep(s Scope) (time.Duration, error) {
+	text, err := a.text(s, "sleep")
+	if err != nil {
+		return 0, err
+	}
+	return sleepOf(text)
+}
 
 // Key evaluates the key of the signal that a hook waits for or that a signal
-// activity sends: 1 to MaxSignalKey bytes.
-func (a *Activity) Key(s Scope) (string, error) { return "", nil }
+// activity sends: 1 to MaxSignalKey bytes. The error is an *EvalError.
+func (a *Activity) Key(s Scope) (string, error) { return a.text(s, "key") }
 
 // Child is what an await starts.
 type Child struct {
@@ -24,8 +82,20 @@ type Child struct {
 	ID      string // the child's key; "" one is derived
 }
 
-// Child evaluates what an await starts; its input is Input.
-func (a *Activity) Child(s Scope) (Child, error) { return Child{}, nil }
+// Child evaluates what an await starts; its input is Input. The error is an
+// *EvalError.
+func (a *Activity) Child(s Scope) (Child, error) {
+	var c Child
+	var err error
+	if c.Flow, err = a.text(s, "flow"); err != nil {
+		return Child{}, err
+	}
+	if c.Version, err = a.text(s, "version"); err != nil {
+		return Child{}, err
+	}
+	c.ID, err = a.text(s, "id")
+	return c, err
+}
 
 // Signal is what a signal activity sends.
 type Signal struct {
@@ -34,26 +104,43 @@ type Signal struct {
 	Code    int    // 200, 202, or 400 to 599
 }
 
-// Signal evaluates what a signal activity sends to its Topic.
-func (a *Activity) Signal(s Scope) (Signal, error) { return Signal{}, nil }
+// Signal evaluates what a signal activity sends to its Topic. The error is an
+// *EvalError.
+func (a *Activity) Signal(s Scope) (Signal, error) {
+	key, err := a.text(s, "key")
+	if err != nil {
+		return Signal{}, err
+	}
+	payload, err := a.value(s, "payload")
+	if err != nil {
+		return Signal{}, err
+	}
+	code, err := a.code(s)
+	return Signal{Key: key, Payload: payload, Code: code}, err
+}
 
 // Interrupt is what an interrupt activity does.
 type Interrupt struct {
 	Target string // the key of a job; "" its own
 	Code   int    // 400 to 599
-	Reason string
+	Reason string // up to MaxReason bytes
 }
 
-// Interrupt evaluates what an interrupt activity does.
-func (a *Activity) Interrupt(s Scope) (Interrupt, error) { return Interrupt{}, nil }
+// Interrupt evaluates what an interrupt activity does. The error is an
+// *EvalError.
+func (a *Activity) Interrupt(s Scope) (Interrupt, error) {
+	target, err := a.text(s, "target")
+	if err != nil {
+		return Interrupt{}, err
+	}
+	reason, err := a.text(s, "reason")
+	if err != nil {
+		return Interrupt{}, err
+	}
+	code, err := a.code(s)
+	return Interrupt{Target: target, Code: code, Reason: reason}, err
+}
 
-// HasOutput says that the activity maps its output.
-func (a *Activity) HasOutput() bool { return false }
-
-// MapOutput evaluates the activity's `output`, which sees the activity itself as
-// it responded, its ancestors and, in a hook, `signal`: an object with id, code
-// and payload, canonical, or nil for null.
-func (a *Activity) MapOutput(s Scope, signal []byte) ([]byte, error) { return nil, nil }
-
-// Schedule returns when the flow's jobs start by the clock, nil for never.
-func (f *Flow) Schedule() *Schedule { return nil }
+// Schedule returns when the flow's jobs start by the clock, nil for never. The
+// caller must not change it.
+func (f *Flow) Schedule() *Schedule { return f.schedule }

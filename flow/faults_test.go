@@ -36,9 +36,7 @@ var faultCases = map[string]struct{ src, want string }{
 	"two triggers":       {head + "activities:\n  a: {type: trigger}\n  b: {type: trigger}\n", "f.yaml:5:3: a flow has exactly one trigger, the first is a: b"},
 	"duplicate key":      {head + "flow: b\nactivities: {a: {type: trigger}}", "f.yaml:3:1: the key comes twice, first in line 1: flow"},
 	"duplicate activity": {head + "activities:\n  a: {type: trigger}\n  a: {type: trigger}\n", "f.yaml:5:3: the key comes twice, first in line 4: a"},
-	"later key":          {head + "schedule: x\nactivities: {a: {type: trigger}}", "f.yaml:3:1: this build does not support this key yet: schedule"},
-	"later worker key":   {worker("each: start.output"), "f.yaml:8:5: this build does not support this key yet: each"},
-	"later hook key":     {worker("sleep: 1h"), "f.yaml:8:5: unknown key; a worker takes type, input, retry, timeout, within, topic, class: sleep"},
+	"hook key":           {worker("sleep: 1h"), "f.yaml:8:5: unknown key; a worker takes type, input, output, retry, timeout, within, join, topic, each, parallel, each_errors, class: sleep"},
 	"bad name":           {head + "activities: {Start: {type: trigger}}", "f.yaml:3:14: must be a name"},
 	"long name":          {head + "activities: {" + strings.Repeat("a", 65) + ": {type: trigger}}", "65 characters, at most 64"},
 	"reserved name":      {head + "activities: {job: {type: trigger}}", "f.yaml:3:14: this word means something else"},
@@ -58,7 +56,7 @@ var faultCases = map[string]struct{ src, want string }{
 	"max below backoff":  {worker("retry: {backoff: 10s, max: 5s}"), "f.yaml:8:32: must be from 10s to 8760h: 5s"},
 	"retry key":          {worker("retry: {tries: 2}"), "f.yaml:8:13: unknown key; a retry takes attempts, backoff, factor, max, jitter: tries"},
 	"short timeout":      {worker("timeout: 0s"), "f.yaml:8:14: must be from 1ms to 8760h: 0s"},
-	"computed timeout":   {worker(`timeout: "${ start.output.t }"`), "does not support an expression as a duration yet"},
+	"computed timeout":   {worker(`timeout: "${ start.output.t }"`), "of all durations only sleep takes expressions"},
 	"expire":             {"expire: 1ms\n" + worker(), "f.yaml:1:9: must be from 1s to 87600h: 1ms"},
 	"number spelling":    {worker("input: {a: 0x1F}"), "f.yaml:8:16: a number is written as in JSON: 12, -0.5, 1e6; quote it if it is a string: 0x1F"},
 	"infinity":           {worker("input: {a: .inf}"), "a value that JSON does not have: .inf"},
@@ -73,9 +71,9 @@ var faultCases = map[string]struct{ src, want string }{
 	"folded expression":  {worker("input: >", "  ${ gone.output }"), "f.yaml:8:12: unknown name gone: gone.output"},
 	"itself":             {worker("input: ${ w.output }"), "f.yaml:8:15: w is not an ancestor of w: w.output"},
 	"field":              {worker("input: ${ start.outptu }"), "an activity has no outptu"},
-	"hook's field":       {worker("input: ${ start.by }"), "an activity has no by"},
+	"hook's field":       {worker("input: ${ start.by }"), "start has no by: it is no hook"},
 	"job's field":        {worker("input: ${ job.key }"), "job has no key; it has id"},
-	"item":               {worker("input: ${ item.a }"), "does not support each and hooks yet"},
+	"item":               {worker("input: ${ item.a }"), "f.yaml:8:15: item is known in the input of a worker with each, nowhere else: item"},
 	"output":             {"output: ${ gone.output }\n" + worker(), "f.yaml:1:12: unknown name gone"},
 	"schema":             {"input: {type: objekt, properties: {a: {minimum: x}}}\n" + worker(), "f.yaml:1:15: not a JSON Schema: "},
 	"schema elsewhere":   {"input: {$ref: 'https://example.com/x.json'}\n" + worker(), "is not fetched"},
@@ -87,12 +85,17 @@ var faultCases = map[string]struct{ src, want string }{
 	"transition key":     {transitions("  start: [w, {to: v, if: x}]\n"), "f.yaml:8:22: unknown key; a transition takes to, on, when: if"},
 	"into the trigger":   {transitions("  start: [w]\n  w: [v]\n  v: [start]\n"), "f.yaml:10:7: a trigger has no incoming transition: start"},
 	"error of a trigger": {transitions("  start: [w, {to: v, on: error}]\n"), "a trigger has no error"},
-	"join":               {transitions("  start: [w, v]\n  w: [v]\n"), "f.yaml:9:7: this build does not support joins yet: v already follows start"},
-	"twice the same":     {transitions("  start: [w, w, v]\n"), "f.yaml:8:14: this build does not support joins yet: w already follows start"},
 	"self":               {transitions("  start: [w, v]\n  w: [w]\n"), "the transitions make a cycle, w → w;"},
 	"condition type":     {transitions("  start: [w, {to: v, when: '1 + 1'}]\n"), "f.yaml:8:29: a condition must be true or false: 1 + 1"},
 	"condition's scope":  {transitions("  start: [w, {to: v, when: w.code == 1}]\n"), "f.yaml:8:28: w is not an ancestor of start: w.code"},
 	"condition no text":  {transitions("  start: [w, {to: v, when: true}]\n"), "must be a string, this is a boolean: true"},
+	"crowded join":       {transitions("  start: [" + strings.Repeat("w, ", 99) + "w, v]\n"), "f.yaml:8:308: more than 99 transitions lead to w; let some of them meet before it: w"},
+	"join of none":       {worker("join: all"), "f.yaml:8:11: only one transition leads to w: nothing meets there: all"},
+	"join":               {worker("join: most"), "f.yaml:8:11: must be one of all, any: most"},
+	"schedule's input":   {"schedule: {cron: 0 2 * * *, input: {n: x}}\ninput: {properties: {n: {type: number}}}\n" + worker(), "f.yaml:1:36: the input does not fit flow a: $.n: got string, want number"},
+	"schedule's cron":    {"schedule: {zone: UTC}\n" + worker(), "f.yaml:1:11: the key cron is missing"},
+	"schedule":           {"schedule: 0 2 * * *\n" + worker(), "f.yaml:1:11: must be a mapping, this is a string: 0 2 * * *"},
+	"a word alone":       {worker("input: ${ job }"), "f.yaml:8:15: job stands for no value by itself; name one of its fields: job"},
 	"long text is cut":   {worker("class: " + strings.Repeat("x", 100)), "guarded: " + strings.Repeat("x", 80) + "…"},
 }
 
@@ -136,6 +139,10 @@ func TestFaultsOfABuilder(t *testing.T) {
 	_, err := flow.New("Order").Version("1").Input(`{"type":`).Output(func() {}).
 		Trigger("start").Trigger("start").
 		Worker("w", "a", flow.Input(make(chan int)), flow.Timeout(-time.Second), flow.Retry{Attempts: -1}).
+		Worker("v", "a", flow.Descend(), flow.Each("start.output"), flow.Payload(make(chan int)), flow.JoinAny).
+		Hook("h", flow.Sleep("5"), flow.WaitFor("T", "")).
+		Schedule(flow.Schedule{Cron: "x", Input: []byte("{")}).
+		Transition("start", "v").Transition("start", "h").
 		Transition("start", "w", flow.When("w.code ==")).Build()
 	var faults flow.Faults
 	require.ErrorAs(t, err, &faults)
@@ -143,7 +150,10 @@ func TestFaultsOfABuilder(t *testing.T) {
 		"flow: must be a name: [a-z][a-z0-9_]*: Order", "input: not canonical JSON: ", "output: json: unsupported type: func()",
 		"activities.start: the key comes twice: start", "activities.w: json: unsupported type: chan int",
 		"activities.w.timeout: must be from 1ms to 8760h: -1s", "activities.w.retry.attempts: must be an integer from 1 to 1000: -1",
-		"transitions.start[0].when: ",
+		"transitions.start[2].when: ", "schedule.input: not canonical JSON: ", "schedule.cron: refused schedule: ",
+		"activities.v: json: unsupported type: chan int", "activities.v.descend: unknown key; a worker takes ",
+		"activities.v.join: only one transition leads to v", "activities.h.sleep: must be a duration", "activities.h.signal: must be a topic",
+		"activities.h.key: has 0 bytes",
 	} {
 		require.Contains(t, err.Error(), want)
 	}

@@ -2,6 +2,7 @@ package flow_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -121,17 +122,22 @@ func mustActivity(t testing.TB, f *flow.Flow, name string) *flow.Activity {
 }
 
 // Everything that is wrong is said at once, each with its place.
-func TestTenFaults(t *testing.T) {
+func TestFaultyFiles(t *testing.T) {
 	t.Parallel()
-	src, err := os.ReadFile("testdata/ten_faults.yaml")
+	files, err := filepath.Glob("testdata/*_faults.yaml")
 	require.NoError(t, err)
-	_, err = flow.Parse("ten_faults.yaml", src)
-	var faults flow.Faults
-	require.ErrorAs(t, err, &faults)
-	want, err := os.ReadFile("testdata/ten_faults.txt")
-	require.NoError(t, err)
-	require.Equal(t, strings.TrimSpace(string(want)), faults.Error())
-	require.GreaterOrEqual(t, len(faults), 10)
+	require.Len(t, files, 4)
+	for _, file := range files {
+		src, err := os.ReadFile(file)
+		require.NoError(t, err)
+		_, err = flow.Parse(filepath.Base(file), src)
+		var faults flow.Faults
+		require.ErrorAs(t, err, &faults)
+		want, err := os.ReadFile(strings.TrimSuffix(file, ".yaml") + ".txt")
+		require.NoError(t, err)
+		require.Equal(t, strings.TrimSpace(string(want)), faults.Error())
+		require.GreaterOrEqual(t, len(faults), 10)
+	}
 }
 
 func TestStrictKey(t *testing.T) {

@@ -18,6 +18,15 @@ func (d *definition) appendJSON(dst []byte) []byte {
 	if d.expire > 0 {
 		o.text("expire", d.expire.String())
 	}
+	if s := d.schedule; s != nil {
+		o.key("schedule")
+		inner := openObject(o.dst)
+		inner.text("cron", s.cron)
+		inner.text("zone", s.zone)
+		inner.text("catch_up", string(s.catchUp))
+		inner.node("input", s.input)
+		o.dst = inner.close()
+	}
 	o.key("activities")
 	inner := openObject(o.dst)
 	for _, a := range d.activities {
@@ -35,24 +44,70 @@ func (d *definition) appendJSON(dst []byte) []byte {
 func (a *activityDef) appendJSON(dst []byte) []byte {
 	o := openObject(dst)
 	o.text("type", string(a.kind))
-	if a.kind != TypeWorker {
-		return o.close()
-	}
-	o.text("topic", a.topic)
 	o.node("input", a.input)
+	o.node("output", a.output)
 	if a.timeout > 0 {
 		o.text("timeout", a.timeout.String())
 	}
 	if a.within > 0 {
 		o.text("within", a.within.String())
 	}
+	if a.join != "" {
+		o.text("join", string(a.join))
+	}
+	for _, v := range a.values {
+		o.node(v.key, v.node)
+	}
+	switch a.kind {
+	case TypeWorker:
+		a.appendWorker(o)
+	case TypeAwait:
+		o.boolean("await", a.awaited)
+		a.appendRetry(o)
+	case TypeHook:
+		a.appendSignal(o)
+	case TypeSignal:
+		o.text("topic", a.topic)
+		o.text("mode", either(a.all, "all", "one"))
+	case TypeCycle:
+		o.text("to", a.to.text)
+		o.integer("max", a.max)
+	case TypeInterrupt:
+		o.boolean("throw", a.throw)
+		o.boolean("descend", a.descend)
+	}
+	return o.close()
+}
+
+func (a *activityDef) appendWorker(o *objectWriter) {
+	o.text("topic", a.topic)
 	if a.class != "" {
 		o.text("class", a.class)
 	}
+	a.appendRetry(o)
+	if a.each != nil {
+		o.text("each", a.eachText)
+		o.integer("parallel", a.parallel)
+		o.text("each_errors", either(a.collect, "collect", "fail"))
+	}
+}
+
+// appendSignal writes what a hook waits for.
+func (a *activityDef) appendSignal(o *objectWriter) {
+	if a.topic == "" {
+		return
+	}
+	o.text("signal", a.topic)
+	o.boolean("repeat", a.repeat)
+	if a.maxAge > 0 {
+		o.text("expires", a.maxAge.String())
+	}
+}
+
+func (a *activityDef) appendRetry(o *objectWriter) {
 	o.key("retry")
 	r := openObject(o.dst)
-	r.key("attempts")
-	r.dst = strconv.AppendInt(r.dst, int64(a.retry.Attempts), 10)
+	r.integer("attempts", a.retry.Attempts)
 	r.text("backoff", a.retry.Backoff.String())
 	r.key("factor")
 	r.dst = append(r.dst, a.factor...)
@@ -60,7 +115,13 @@ func (a *activityDef) appendJSON(dst []byte) []byte {
 	r.key("jitter")
 	r.dst = append(r.dst, a.jitter...)
 	o.dst = r.close()
-	return o.close()
+}
+
+func either(condition bool, yes, no string) string {
+	if condition {
+		return yes
+	}
+	return no
 }
 
 // appendTransitions relies on the transitions of one activity standing together.
@@ -109,6 +170,16 @@ func (o *objectWriter) key(name string) {
 func (o *objectWriter) text(name, value string) {
 	o.key(name)
 	o.dst = canonical.AppendString(o.dst, value)
+}
+
+func (o *objectWriter) boolean(name string, value bool) {
+	o.key(name)
+	o.dst = strconv.AppendBool(o.dst, value)
+}
+
+func (o *objectWriter) integer(name string, value int) {
+	o.key(name)
+	o.dst = strconv.AppendInt(o.dst, int64(value), 10)
 }
 
 // node writes a member unless it is missing.

@@ -1,17 +1,21 @@
 package flow
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// graph links the activities of a definition. Faulty edges are reported and
-// left out, so that what remains is a forest in which references can still be
-// checked.
+// graph links the activities of a definition. Edges that lead back are reported
+// and left out, so that what remains has an order in which references can still
+// be checked.
 type graph struct {
 	*collector
 	def    *definition
 	byName map[string]*vertex
 	all    []*vertex
 	roots  []*vertex
-	single bool // exactly one trigger
+	sorted []*vertex        // those that the only trigger reaches, in topological order
+	blocks map[int][]uint64 // of leads
 }
 
 type vertex struct {
@@ -20,7 +24,11 @@ type vertex struct {
 	out     []*edge
 	in      []*edge
 	state   uint8 // of the walk: 0 unseen, 1 on the way, 2 done
-	reached bool
+	reached bool  // from the only trigger; what follows holds for such only
+
+	order     int     // its place in a topological order
+	dominator *vertex // the immediate one
+	jump      *vertex // a dominator further up, see nearest
 }
 
 type edge struct {
@@ -29,32 +37,53 @@ type edge struct {
 	dropped  bool
 }
 
+// newGraph links what the definition names and finds what is wrong with it.
 func newGraph(c *collector, def *definition) *graph {
-	g := &graph{collector: c, def: def, byName: make(map[string]*vertex, len(def.activities))}
+	g := &graph{collector: c, def: def, byName: make(map[string]*vertex, len(def.activities)), blocks: map[int][]uint64{}}
 	for _, a := range def.activities {
-		v := &vertex{def: a, Activity: &Activity{
-			Name: a.name, Type: a.kind, Topic: a.topic, Retry: a.retry, Timeout: a.timeout, Within: a.within, Class: a.class,
-		}}
+		v := &vertex{def: a, Activity: newActivity(a)}
 		g.byName[a.name] = v
 		g.all = append(g.all, v)
 	}
 	g.triggers()
 	for _, t := range def.transitions {
-		e := &edge{def: t, from: g.byName[t.from], to: g.byName[t.to]}
-		if e.to.Type == TypeTrigger {
-			g.at(t.at, t.path, "a trigger has no incoming transition")
-			continue
-		}
-		if e.from.Type == TypeTrigger && t.onError {
-			g.at(t.at, t.path, "a trigger has no error that a transition could take")
-		}
-		e.from.out = append(e.from.out, e)
-		e.to.in = append(e.to.in, e)
+		g.link(&edge{def: t, from: g.byName[t.from], to: g.byName[t.to]})
 	}
 	g.cycles()
-	g.joins()
 	g.reach()
+	g.dominators()
+	g.joins()
+	g.pivots()
+	g.meetings()
 	return g
+}
+
+func newActivity(a *activityDef) *Activity {
+	return &Activity{
+		Name: a.name, Type: a.kind, Topic: a.topic, Retry: a.retry, Timeout: a.timeout, Within: a.within, Class: a.class,
+		HasEach: a.each != nil, Parallel: a.parallel, Collect: a.collect, Awaited: a.awaited,
+		HasSleep: a.kind == TypeHook && a.has("sleep"), Repeat: a.repeat, MaxAge: a.maxAge, Max: a.max, All: a.all,
+		HasTarget: a.kind == TypeInterrupt && !a.closer(), Throw: a.throw, Descend: a.descend,
+	}
+}
+
+// link adds a transition. One that has no business where it stands is reported;
+// it stays, so that what it leads to is not unreachable as well.
+func (g *graph) link(e *edge) {
+	t := e.def
+	switch {
+	case e.to.Type == TypeTrigger:
+		g.at(t.at, t.path, "a trigger has no incoming transition")
+		return
+	case e.from.Type == TypeTrigger && t.onError:
+		g.at(t.at, t.path, "a trigger has no error that a transition could take")
+	case e.from.Type == TypeCycle:
+		g.at(t.at, t.path, "nothing follows a cycle: it goes back to its pivot")
+	case e.from.def.closer():
+		g.at(t.at, t.path, "nothing follows an interrupt of the own job; with target it is another one")
+	}
+	e.from.out = append(e.from.out, e)
+	e.to.in = append(e.to.in, e)
 }
 
 // triggers finds the roots and reports when there is not exactly one trigger.
@@ -68,7 +97,6 @@ func (g *graph) triggers() {
 		}
 		g.roots = append(g.roots, v)
 	}
-	g.single = len(g.roots) == 1
 	if len(g.roots) == 0 && len(g.all) > 0 {
 		g.add(g.all[0].def.at, "activities", "", "a flow has exactly one trigger, there is none")
 	}
@@ -92,15 +120,19 @@ func (g *graph) cycles() {
 		}
 		way = way[:len(way)-1]
 		v.state = 2
+		g.sorted = append(g.sorted, v)
 	}
 	for _, v := range g.roots {
 		walk(v)
 	}
+	reached := len(g.sorted)
 	for _, v := range g.all {
 		if v.state == 0 {
 			walk(v)
 		}
 	}
+	g.sorted = g.sorted[:reached]
+	slices.Reverse(g.sorted)
 }
 
 func cycleText(way []*vertex, back *vertex) string {
@@ -119,48 +151,18 @@ func cycleText(way []*vertex, back *vertex) string {
 	return strings.Join(append(names, back.Name), " → ")
 }
 
-// joins keeps one incoming edge of each activity.
-func (g *graph) joins() {
-	for _, v := range g.all {
-		var first *edge
-		for _, e := range v.in {
-			switch {
-			case e.dropped:
-			case first == nil:
-				first = e
-			default:
-				e.dropped = true
-				g.at(e.def.at, e.def.path, "this build does not support joins yet: %s already follows %s, and an activity has one incoming transition",
-					v.Name, first.from.Name)
-			}
-		}
-	}
-}
-
-// reach numbers the forest: parents, depths, intervals, and the order of
-// Flow.Activities.
+// reach notes what the trigger leads to. Without the one trigger, nothing does:
+// that was reported, and what would follow from it is not.
 func (g *graph) reach() {
-	clock := 0
-	var walk func(v *vertex)
-	walk = func(v *vertex) {
-		v.reached = true
-		clock++
-		v.enter = clock
-		for _, e := range v.out {
-			if e.dropped {
-				continue
-			}
-			e.to.Parent, e.to.Depth = v.Activity, v.Depth+1
-			walk(e.to)
-		}
-		clock++
-		v.leave = clock
+	if len(g.roots) != 1 {
+		g.sorted = nil
+		return
 	}
-	for _, v := range g.roots {
-		walk(v)
+	for i, v := range g.sorted {
+		v.reached, v.order = true, i
 	}
 	for _, v := range g.all {
-		if g.single && !v.reached {
+		if !v.reached {
 			g.add(v.def.at, join("activities", v.Name), v.Name, "no transition leads here from the trigger")
 		}
 	}
@@ -168,10 +170,14 @@ func (g *graph) reach() {
 
 // ordered gives the vertices breadth first from the trigger.
 func (g *graph) ordered() []*vertex {
-	order := append(make([]*vertex, 0, len(g.all)), g.roots...)
+	seen := make([]bool, len(g.sorted))
+	order := append(make([]*vertex, 0, len(g.sorted)), g.roots...)
 	for i := 0; i < len(order); i++ {
 		for _, e := range order[i].out {
-			order = append(order, e.to)
+			if !seen[e.to.order] {
+				seen[e.to.order] = true
+				order = append(order, e.to)
+			}
 		}
 	}
 	return order

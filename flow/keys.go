@@ -1,6 +1,9 @@
 package flow
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Key is one key of a definition, as the reference lists it.
 type Key struct {
@@ -12,21 +15,22 @@ type Key struct {
 	Default string
 	// Meaning says what it does, with limits.
 	Meaning string
-	// Later keys are known but not supported by this build; using one is a fault.
-	Later bool
+	// Refused is why this build refuses a key that the language has; empty for
+	// every other.
+	Refused string
 }
 
 // Section is a mapping in a definition and the keys that it takes.
 type Section struct {
-	// Name is flow, activity, transition, retry, or a type of activity.
+	// Name is flow, activity, transition, retry, schedule, or a type of activity.
 	Name string
 	// Keys are its keys, in the order of the reference.
 	Keys []Key
 }
 
 // Sections returns the tables that definitions are checked against and that
-// docs/flow.md shows. The keys of "activity" are those of every type; the
-// caller must not change anything.
+// docs/flow.md shows. The keys of "activity" are those of every type, see
+// Pointless; the caller must not change anything.
 func Sections() []Section { return sections }
 
 var sections = []Section{
@@ -35,36 +39,69 @@ var sections = []Section{
 		{Name: "version", Takes: "string", Default: "required", Meaning: "A label: letters, digits, `.`, `_`, `-`, up to 64. What was deployed under a name and version never changes."},
 		{Name: "identity", Takes: "`caller` or `strict`", Default: "`caller`", Meaning: "Where a job's key comes from: `caller` gives it, or `strict`: the digest of flow and canonical input."},
 		{Name: "input", Takes: "JSON Schema 2020-12", Default: "anything", Meaning: "Checked when a job starts. References stay within the schema; `format` is an annotation."},
-		{Name: "output", Takes: "mapped value", Default: "`null`", Meaning: "The result of a job. It sees every activity; one that never ran has output null and `.skipped`."},
+		{Name: "output", Takes: "mapped value", Default: "`null`", Meaning: "The result of a job. It sees every activity in its last pass; one that never ran has output null and `.skipped`."},
 		{Name: "expire", Takes: "duration", Default: "kept for good", Meaning: "How long a closed job is kept: 1s to 87600h."},
-		{Name: "schedule", Takes: "", Default: "", Meaning: "Starts jobs by the clock.", Later: true},
+		{Name: "schedule", Takes: "mapping", Default: "none", Meaning: "Starts jobs by the clock. Not with `identity: strict`."},
 		{Name: "activities", Takes: "mapping of activities by name", Default: "required", Meaning: "1 to 20000 activities, one of them of type trigger. Names: `[a-z][a-z0-9_]*`, up to 64 characters, no word that means something in expressions."},
-		{Name: "transitions", Takes: "mapping of lists by activity", Default: "none", Meaning: "What follows an activity: up to 1000 names or transitions. Every activity but the trigger is the target of exactly one transition in this build."},
+		{Name: "transitions", Takes: "mapping of lists by activity", Default: "none", Meaning: "What follows an activity: up to 1000 names or transitions. Up to 99 lead to one activity; every activity but the trigger has at least one."},
+	}},
+	{"schedule", []Key{
+		{Name: "cron", Takes: "string", Default: "required", Meaning: "Five fields: minute, hour, day of the month, month, day of the week."},
+		{Name: "zone", Takes: "IANA time zone", Default: "`UTC`", Meaning: "Whose clock the fields mean."},
+		{Name: "catch_up", Takes: "`none`, `one` or `all`", Default: "`one`", Meaning: "What happens with times that passed while nobody looked: nothing, one job for the latest, or a job for each."},
+		{Name: "input", Takes: "mapped value", Default: "`{}`", Meaning: "The input of the jobs. It mentions nothing, and it must fit the flow's `input`."},
 	}},
 	{"activity", []Key{
-		{Name: "type", Takes: "`trigger` or `worker`", Default: "required", Meaning: "What the activity is. `await`, `hook`, `signal`, `cycle` and `interrupt` are not supported by this build."},
-		{Name: "input", Takes: "mapped value", Default: "`{}`", Meaning: "What a worker gets, up to 1 MiB. Not for a trigger."},
-		{Name: "output", Takes: "", Default: "", Meaning: "Maps the response.", Later: true},
-		{Name: "retry", Takes: "mapping", Default: "see below", Meaning: "The retry policy of a worker. Not for a trigger."},
-		{Name: "timeout", Takes: "duration", Default: "none", Meaning: "Bounds one try: 1ms to 8760h. Not for a trigger."},
-		{Name: "within", Takes: "duration", Default: "none", Meaning: "Bounds the time from dispatch to ending response: 1ms to 8760h. Not for a trigger."},
-		{Name: "join", Takes: "", Default: "", Meaning: "How several incoming transitions meet.", Later: true},
+		{Name: "type", Takes: "`trigger`, `worker`, `await`, `hook`, `signal`, `cycle` or `interrupt`", Default: "required", Meaning: "What the activity is."},
+		{Name: "input", Takes: "mapped value", Default: "`{}`; of a worker with `each` the element", Meaning: "What a worker gets, the input of an await's child, the output of a pass-through hook or, of a cycle, of its pivot's next pass. Up to 1 MiB."},
+		{Name: "output", Takes: "mapped value", Default: "the response", Meaning: "Takes the response's place when the activity ends with success. Up to 1 MiB."},
+		{Name: "retry", Takes: "mapping", Default: "see Retries", Meaning: "The retry policy of a worker or an await."},
+		{Name: "timeout", Takes: "duration", Default: "none", Meaning: "Bounds one try of a worker: 1ms to 8760h."},
+		{Name: "within", Takes: "duration", Default: "none", Meaning: "Bounds the time from dispatch to ending response of a worker, an await or a hook that waits: 1ms to 8760h. Then it ends with error 408."},
+		{Name: "join", Takes: "`all` or `any`", Default: "`all`", Meaning: "Of an activity to which several transitions lead: it runs when all are decided and one is taken, or at the first that is taken."},
 	}},
 	{"trigger", nil},
 	{"worker", []Key{
 		{Name: "topic", Takes: "topic", Default: "required", Meaning: "Where requests go: `[a-z0-9_-]+` parts joined by dots, up to 128 characters."},
-		{Name: "each", Takes: "", Default: "", Meaning: "One request for each element of a list.", Later: true},
-		{Name: "parallel", Takes: "", Default: "", Meaning: "How many elements are under way at once.", Later: true},
-		{Name: "each_errors", Takes: "", Default: "", Meaning: "What an element's error does.", Later: true},
+		{Name: "each", Takes: "expression", Default: "one request", Meaning: "A list, up to 10000 elements and 1 MiB: one request for each element. The output is the list of their outputs, in the order of the elements."},
+		{Name: "parallel", Takes: "integer", Default: "100", Meaning: "How many elements are under way at once: 1 to 10000. Needs `each`."},
+		{Name: "each_errors", Takes: "`fail` or `collect`", Default: "`fail`", Meaning: "What an element's error does: fails the activity when all have ended, or stands in the output, a list of `{code, output}` and `{code, error}`. Needs `each`."},
 		{Name: "class", Takes: "`pure`, `tx`, `idempotent` or `guarded`", Default: "from the handler's registration", Meaning: "The effect class of the handler's body."},
 	}},
-	{"await", later("flow", "version", "space", "id", "await")},
-	{"hook", later("sleep", "signal", "key", "expires", "repeat")},
-	{"signal", later("mode", "topic", "key", "payload", "code")},
-	{"cycle", later("to", "max")},
-	{"interrupt", later("target", "code", "reason", "throw", "descend")},
+	{"await", []Key{
+		{Name: "flow", Takes: "name, or text with expressions", Default: "required", Meaning: "The flow of the child."},
+		{Name: "version", Takes: "string with expressions", Default: "the active one", Meaning: "The version of the child."},
+		{Name: "space", Refused: "this build awaits flows of its own space"},
+		{Name: "id", Takes: "string with expressions", Default: "derived from the parent's key", Meaning: "The key of the child, 1 to 512 bytes without control characters. One that belongs to another parent is error 409."},
+		{Name: "await", Takes: "boolean", Default: "`true`", Meaning: "Whether the child's end is the response; with `false` its start is, `{id}`."},
+	}},
+	{"hook", []Key{
+		{Name: "sleep", Takes: "duration, or text with expressions", Default: "no sleep", Meaning: "How long the hook sleeps: 0s to 87600h."},
+		{Name: "signal", Takes: "topic", Default: "no signal", Meaning: "The topic of the signal that the hook waits for."},
+		{Name: "key", Takes: "string with expressions", Default: "required with `signal`", Meaning: "The key of the signal, 1 to 512 bytes without control characters."},
+		{Name: "expires", Takes: "duration", Default: "as long as signals are kept", Meaning: "How old a signal may be that was kept before the hook waited: 1ms to 8760h. Needs `signal`."},
+		{Name: "repeat", Takes: "boolean", Default: "`false`", Meaning: "Makes every signal a pass: one with code 202 keeps the hook open, any other ends it. Needs `signal`."},
+	}},
+	{"signal", []Key{
+		{Name: "mode", Takes: "`one` or `all`", Default: "`one`", Meaning: "Who gets the signal: the oldest open wait, or it is kept for the next; or all open waits, up to 10000, and it is not kept."},
+		{Name: "topic", Takes: "topic", Default: "required", Meaning: "The topic of the signal."},
+		{Name: "key", Takes: "string with expressions", Default: "required", Meaning: "The key of the signal, 1 to 512 bytes without control characters."},
+		{Name: "payload", Takes: "mapped value", Default: "`null`", Meaning: "What the hook outputs. Up to 1 MiB."},
+		{Name: "code", Takes: "integer, or an expression", Default: "200", Meaning: "200, 202 (a repeating hook stays open), or 400 to 599 (the hook ends with this error)."},
+	}},
+	{"cycle", []Key{
+		{Name: "to", Takes: "name", Default: "required", Meaning: "The pivot: a pass-through hook through which every way to the cycle leads."},
+		{Name: "max", Takes: "integer", Default: "10000", Meaning: "How often the pivot may be entered again: 1 to 99999998. Past it the job fails."},
+	}},
+	{"interrupt", []Key{
+		{Name: "target", Takes: "string with expressions", Default: "the own job", Meaning: "The key of the job that is interrupted, 1 to 512 bytes without control characters."},
+		{Name: "code", Takes: "integer, or an expression", Default: "410", Meaning: "The code with which the job ends: 400 to 599."},
+		{Name: "reason", Takes: "string with expressions", Default: "`interrupted`", Meaning: "The message with which the job ends, up to 4096 bytes."},
+		{Name: "throw", Takes: "boolean", Default: "`true`", Meaning: "Whether the job ends as interrupted; with `false` it ends as completed."},
+		{Name: "descend", Takes: "boolean", Default: "`false`", Meaning: "Whether the children that the job awaits are interrupted, too."},
+	}},
 	{"retry", []Key{
-		{Name: "attempts", Takes: "integer", Default: "3", Meaning: "Tries in all: 1 to 1000."},
+		{Name: "attempts", Takes: "integer", Default: "3; of an await 1", Meaning: "Tries in all: 1 to 1000."},
 		{Name: "backoff", Takes: "duration", Default: "1s", Meaning: "The wait after the first failed try: 1ms to 8760h."},
 		{Name: "factor", Takes: "number", Default: "2", Meaning: "Multiplies the wait from try to try: 1 to 100."},
 		{Name: "max", Takes: "duration", Default: "1m, or `backoff` if longer", Meaning: "Bounds the wait: `backoff` to 8760h."},
@@ -77,50 +114,76 @@ var sections = []Section{
 	}},
 }
 
-func later(names ...string) []Key {
-	keys := make([]Key, len(names))
-	for i, name := range names {
-		keys[i] = Key{Name: name, Later: true}
-	}
-	return keys
+// types are the types of activities, in the order of the reference.
+var types = []string{"trigger", "worker", "await", "hook", "signal", "cycle", "interrupt"}
+
+const (
+	noTries   = "it has no tries; within bounds how long it may take"
+	atOnce    = "it waits for nothing and ends at once"
+	noRetries = "there is nothing to try again"
+	rootOnly  = "its output is the job's input"
+)
+
+// pointless are the keys of every activity that mean nothing for a type, and
+// why.
+var pointless = map[string]map[string]string{
+	"trigger":   {"input": rootOnly, "output": rootOnly, "retry": rootOnly, "timeout": rootOnly, "within": rootOnly, "join": "no transition leads to it"},
+	"await":     {"timeout": noTries},
+	"hook":      {"retry": noRetries, "timeout": noTries},
+	"signal":    {"input": "what it sends is its payload", "retry": noRetries, "timeout": atOnce, "within": atOnce},
+	"cycle":     {"output": "its input becomes the output of its pivot", "retry": noRetries, "timeout": atOnce, "within": atOnce},
+	"interrupt": {"input": "it sends nothing but code and reason", "retry": noRetries, "timeout": atOnce, "within": atOnce},
 }
 
-func sectionOf(name string) (Section, bool) {
-	i := slices.IndexFunc(sections, func(s Section) bool { return s.Name == name })
-	if i < 0 {
-		return Section{}, false
-	}
-	return sections[i], true
-}
+// Pointless says why a key of every activity means nothing for a type; empty
+// for a key that the type takes.
+func Pointless(t Type, key string) string { return pointless[string(t)][key] }
 
-// knownKeys checks the keys of a mapping against tables.
-func (c *collector) knownKeys(n *node, path string, names ...string) {
-	var keys []Key
-	for _, name := range names {
-		s, _ := sectionOf(name)
-		keys = append(keys, s.Keys...)
+// taken are the keys that each kind of mapping takes, by the name of its
+// section; those of an activity's type are the common ones and its own.
+var taken = func() map[string][]Key {
+	all := map[string][]Key{}
+	for _, s := range sections {
+		all[s.Name] = s.Keys
 	}
+	for _, t := range types {
+		common := slices.DeleteFunc(slices.Clone(all["activity"]), func(k Key) bool { return pointless[t][k.Name] != "" })
+		all[t] = append(common, all[t]...)
+	}
+	return all
+}()
+
+// knownKeys checks the keys of a mapping against the table of its section.
+func (c *collector) knownKeys(n *node, path, section string) {
+	keys := taken[section]
 	for _, m := range n.members {
 		i := slices.IndexFunc(keys, func(k Key) bool { return k.Name == m.key })
+		place := join(path, m.key)
 		switch {
-		case i < 0:
-			c.add(m.position, join(path, m.key), m.key, "unknown key; a %s takes %s", names[len(names)-1], listOf(keys))
-		case keys[i].Later:
-			c.add(m.position, join(path, m.key), m.key, "this build does not support this key yet")
+		case i >= 0 && keys[i].Refused != "":
+			c.add(m.position, place, m.key, "%s", keys[i].Refused)
+		case i >= 0:
+		case pointless[section][m.key] != "":
+			c.add(m.position, place, m.key, "%s does not take this key: %s", withArticle(section), pointless[section][m.key])
+		default:
+			c.add(m.position, place, m.key, "unknown key; %s takes %s", withArticle(section), listOf(keys))
 		}
 	}
+}
+
+func withArticle(word string) string {
+	if strings.ContainsAny(word[:1], "aeiou") {
+		return "an " + word
+	}
+	return "a " + word
 }
 
 func listOf(keys []Key) string {
-	text := ""
+	var names []string
 	for _, k := range keys {
-		if k.Later {
-			continue
+		if k.Refused == "" {
+			names = append(names, k.Name)
 		}
-		if text != "" {
-			text += ", "
-		}
-		text += k.Name
 	}
-	return text
+	return strings.Join(names, ", ")
 }

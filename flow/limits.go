@@ -23,6 +23,25 @@ const (
 	MaxTopic = 128
 	// MaxOut is the number of transitions that leave one activity.
 	MaxOut = 1000
+	// MaxIn is the number of transitions that meet in one join (C4).
+	MaxIn = 99
+	// MaxElements is the number of elements of the list of an `each`.
+	MaxElements = 10_000
+	// DefaultParallel is the number of elements that are under way at once.
+	DefaultParallel = 100
+	// MaxPasses is the number of passes that a cycle may allow: an activity
+	// counts its Leg2 entries in eight digits, and the pivot's own is one (1.2).
+	MaxPasses = 99_999_998
+	// DefaultPasses is the number of passes of a cycle that names none.
+	DefaultPasses = 10_000
+	// MaxSignalKey is the length of the key of a signal, in bytes.
+	MaxSignalKey = 512
+	// MaxJobKey is the length of the key of a job, in bytes.
+	MaxJobKey = 512
+	// MaxReason is the length of the reason of an interrupt, in bytes.
+	MaxReason = 4 << 10
+	// MaxSleep is the longest sleep of a hook, ten years.
+	MaxSleep = 87600 * time.Hour
 	// MaxAttempts is the number of tries that a retry policy may allow (E8).
 	MaxAttempts = 1000
 	// MaxFactor is the largest backoff factor.
@@ -49,3 +68,7 @@ const (
 
 // DefaultRetry is the retry policy of a worker that names none (E8).
 var DefaultRetry = Retry{Attempts: 3, Backoff: time.Second, Factor: 2, Max: time.Minute, Jitter: 0.2}
+
+// DefaultAwaitRetry is the retry policy of an await that names none: its child
+// has retries of its own.
+var DefaultAwaitRetry = Retry{Attempts: 1, Backoff: time.Second, Factor: 2, Max: time.Minute, Jitter: 0.2}

@@ -51,6 +51,7 @@ type Flow struct {
 	schema        *jsonschema.Schema
 	output        *expr.Template
 	outputNeeds   []string
+	schedule      *Schedule
 	trigger       *Activity
 	activities    []*Activity
 	byName        map[string]*Activity
@@ -100,10 +101,12 @@ type Activity struct {
 	// Topic is where the requests of a worker go, or the signal of a hook or of a
 	// signal activity.
 	Topic string
-	// Retry is the retry policy of a worker, with defaults filled in (E8).
+	// Retry is the retry policy of a worker or an await, with defaults filled in
+	// (E8).
 	Retry Retry
-	// Timeout bounds one try of a worker, Within the time from dispatch to
-	// ending response (E9). 0 means no bound.
+	// Timeout bounds one try of a worker; Within the time from dispatch to
+	// ending response of a worker, an await or a waiting hook (E9). 0 means no
+	// bound.
 	Timeout, Within time.Duration
 	// Class is pure, tx, idempotent or guarded; empty leaves it to the
 	// handler's registration (E3).
@@ -148,13 +151,13 @@ type Activity struct {
 	// Out and In are the transitions, Out in the order of the definition.
 	Out, In []*Transition
 
-	input        *expr.Template
-	inputNeeds   []string
-	enter, leave int // an ancestor's interval holds that of its descendants
+	input, output        *expr.Template
+	inputNeeds, mapNeeds []string
+	each                 *expr.Program
+	eachSource           string
+	values               map[string]*expr.Template // what the keys of its type compute
+	enter, leave         int                       // intervals of the dominator tree: one holds those of what it dominates
 }
-
-// above says that a is an ancestor of b, or b itself.
-func (a *Activity) above(b *Activity) bool { return a.enter <= b.enter && b.leave <= a.leave }
 
 // Transition is an edge of a flow. Its fields are read only.
 type Transition struct {
@@ -173,7 +176,8 @@ type Transition struct {
 // Factorⁿ⁻¹, at most Max, give or take Jitter of itself. As an option of a
 // builder, a zero field means the default and a negative Jitter none.
 type Retry struct {
-	// Attempts is the number of tries in all, 1…MaxAttempts; default 3.
+	// Attempts is the number of tries in all, 1…MaxAttempts; default 3, of an
+	// await 1.
 	Attempts int
 	// Backoff is the wait after the first failed try; default 1s.
 	Backoff time.Duration
@@ -204,7 +208,7 @@ func (a *Activity) Passes() bool { return a.Pivot || a.Repeat }
 
 // Dominates reports whether every way from the trigger to b leads through a, or
 // a is b.
-func (a *Activity) Dominates(b *Activity) bool { return a.above(b) }
+func (a *Activity) Dominates(b *Activity) bool { return a.enter <= b.enter && b.leave <= a.leave }
 
 // Schedule starts jobs by the clock.
 type Schedule struct {

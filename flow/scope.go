@@ -3,6 +3,7 @@ package flow
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/quipu-journal/quipu/canonical"
@@ -13,7 +14,8 @@ import (
 // evaluation comes to, never for more than the Needs of the place.
 type Scope interface {
 	// Result returns the response of an activity, along the address of the
-	// reader (1.9); false if it has none.
+	// reader (1.9); false if it was not loaded, which is an error but for the
+	// flow's output.
 	Result(activity string) (Result, bool)
 	// Job returns the job's own data.
 	Job() JobInfo
@@ -28,12 +30,12 @@ type Result struct {
 	Code int
 	// Error is canonical JSON, {"code":…,"message":…}, or nil.
 	Error []byte
-	// By is signal or timer, for a hook.
+	// By is signal or timer, for a hook that waited.
 	By string
 	// Skipped says that the activity was skipped (1.10).
 	Skipped bool
-	// Ran says that the activity has ended. It matters to the flow's output
-	// only, which may name what never ran.
+	// Ran says that the activity has ended at the reader's address. One that has
+	// not reads as a skipped one: output and error null, code 0.
 	Ran bool
 }
 
@@ -48,14 +50,17 @@ type JobInfo struct {
 
 // activityFields and jobFields are what can be mentioned.
 var (
-	activityFields = []string{"output", "code", "error", "skipped"}
+	activityFields = []string{"output", "code", "error", "skipped", "by"}
 	jobFields      = []string{"id", "flow", "version", "started"}
 )
 
 // reader is the place of an expression: what it may mention depends on it.
 type reader struct {
 	*vertex
-	self bool // the activity itself counts, too
+	self    bool // the activity itself counts, too
+	element bool // item and index are known
+	signal  bool // signal is known
+	alone   bool // nothing may be mentioned
 }
 
 func (k *compiler) scope(r *reader) expr.Scope { return &names{graph: k.graph, reader: r} }
@@ -70,40 +75,59 @@ func (n *names) Known(name string) bool {
 	return n.byName[name] != nil || slices.Contains(scopeWords, name)
 }
 
+func (n *names) Whole(name string) bool { return name != "job" && slices.Contains(scopeWords, name) }
+
 func (n *names) IsTime(r expr.Ref) bool { return r == expr.Ref{Name: "job", Field: "started"} }
 
 func (n *names) Mention(r expr.Ref) string {
 	v := n.byName[r.Name]
 	switch {
+	case n.reader != nil && n.reader.alone && n.Known(r.Name):
+		return "this value is the same for every job and mentions nothing"
 	case r.Name == "job":
 		if !slices.Contains(jobFields, r.Field) {
 			return fmt.Sprintf("job has no %s; it has id, flow, version and started", r.Field)
 		}
 		return ""
-	case slices.Contains(scopeWords, r.Name):
-		return fmt.Sprintf("%s is not known here: this build does not support each and hooks yet", r.Name)
+	case n.Whole(r.Name):
+		return n.reader.lacks(r.Name)
 	case v == nil:
 		return "unknown name " + r.Name
-	case !slices.Contains(activityFields, r.Field) && (r.Field != "by" || v.Type == TypeWorker || v.Type == TypeTrigger):
-		return fmt.Sprintf("an activity has no %s; it has output, code, error and skipped", r.Field)
-	case n.reader == nil || !n.reader.reached: // what is unreachable has no ancestors to compare with
+	case r.Field == "by" && v.Type != TypeHook:
+		return fmt.Sprintf("%s has no by: it is no hook", r.Name)
+	case !slices.Contains(activityFields, r.Field):
+		return fmt.Sprintf("an activity has no %s; it has output, code, error and skipped, and a hook has by", r.Field)
+	case n.reader == nil || !n.reader.reached || !v.reached: // what is unreachable has no ancestors to compare with
 		return ""
-	case !v.above(n.reader.Activity) || v == n.reader.vertex && !n.reader.self:
+	case v == n.reader.vertex && !n.reader.self || !n.leads(v, n.reader.vertex):
 		return fmt.Sprintf("%s is not an ancestor of %s", r.Name, n.reader.Name)
 	}
 	return ""
 }
 
-// EvalError is an expression that failed (E11): in an input it is an error 500
-// of its activity, in a condition of the activity that the transition leaves,
-// in the output the job fails.
+// lacks says why a word of the scope is not known at a place.
+func (r *reader) lacks(word string) string {
+	switch {
+	case word == "signal" && (r == nil || !r.signal):
+		return "signal is known in the output of a hook that waits for one, nowhere else"
+	case word != "signal" && (r == nil || !r.element):
+		return word + " is known in the input of a worker with each, nowhere else"
+	}
+	return ""
+}
+
+// EvalError is an expression that failed, or whose value is not what its place
+// takes (E11): in a key of an activity it is an error 500 of that activity, in a
+// condition of the activity that the transition leaves, in the flow's output the
+// job fails.
 type EvalError struct {
-	// Activity is the activity whose input or transition it is; empty for the
+	// Activity is the activity whose key or transition it is; empty for the
 	// flow's output.
 	Activity string
-	// Place is "input", "when of the transition to …" or "output".
+	// Place is the key, or "when of the transition to …".
 	Place string
-	// Expression is the text of the expression.
+	// Expression is the text of the expression; empty when the value is put
+	// together from several.
 	Expression string
 	// Err is the reason.
 	Err error
@@ -115,6 +139,9 @@ func (e *EvalError) Error() string {
 	if e.Activity != "" {
 		place += " of " + e.Activity
 	}
+	if e.Expression == "" {
+		return fmt.Sprintf("%s: %v", place, e.Err)
+	}
 	return fmt.Sprintf("%s: ${ %s }: %v", place, e.Expression, e.Err)
 }
 
@@ -123,19 +150,33 @@ func (e *EvalError) Unwrap() error { return e.Err }
 
 // source implements expr.Source over a Scope.
 type source struct {
-	scope Scope
-	whole bool // the flow's output: what never ran is null and skipped
+	scope  Scope
+	whole  bool   // the flow's output: what is not there is skipped
+	item   []byte // an element and its index, in an element's input
+	index  int
+	signal []byte // in the output of a hook; nil for null
 }
 
 func (s source) Value(r expr.Ref) ([]byte, error) {
-	if r.Name == "job" {
+	switch r.Name {
+	case "job":
 		return jobValue(s.scope.Job(), r.Field), nil
+	case "item", "index":
+		if s.item == nil {
+			return nil, fmt.Errorf("%s is known for an element only", r.Name)
+		}
+		if r.Name == "item" {
+			return s.item, nil
+		}
+		return canonical.AppendInt(nil, int64(s.index)), nil
+	case "signal":
+		return orNull(s.signal), nil
 	}
 	result, ok := s.scope.Result(r.Name)
 	if !ok && !s.whole {
 		return nil, fmt.Errorf("the result of %s was not loaded", r.Name)
 	}
-	skipped := result.Skipped || s.whole && !(ok && result.Ran)
+	skipped := result.Skipped || !result.Ran
 	if skipped {
 		result = Result{}
 	}
@@ -146,11 +187,13 @@ func (s source) Value(r expr.Ref) ([]byte, error) {
 		return orNull(result.Error), nil
 	case "code":
 		return canonical.AppendInt(nil, int64(result.Code)), nil
+	case "by":
+		if result.By == "" {
+			return orNull(nil), nil
+		}
+		return canonical.AppendString(nil, result.By), nil
 	}
-	if skipped {
-		return []byte("true"), nil
-	}
-	return []byte("false"), nil
+	return strconv.AppendBool(nil, skipped), nil
 }
 
 func orNull(text []byte) []byte {

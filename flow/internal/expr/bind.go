@@ -110,8 +110,10 @@ func (b *binder) ident(e ast.Expr, bound []string) {
 	name := e.AsIdent()
 	switch {
 	case slices.Contains(bound, name) || TypeName(name) && name != "double" && name != "uint":
+	case b.scope.Whole(name):
+		b.mention(e, e, Ref{Name: name})
 	case b.scope.Known(name):
-		b.problem(e, name, "%s stands for no value by itself; write %s.output or another of its fields", name, name)
+		b.problem(e, name, "%s stands for no value by itself; name one of its fields", name)
 	default:
 		b.problem(e, name, "unknown name %s", name)
 	}
@@ -120,25 +122,24 @@ func (b *binder) ident(e ast.Expr, bound []string) {
 func (b *binder) selection(e ast.Expr, bound []string) {
 	s := e.AsSelect()
 	operand := s.Operand()
-	if operand.Kind() != ast.IdentKind || slices.Contains(bound, operand.AsIdent()) {
+	if operand.Kind() != ast.IdentKind || slices.Contains(bound, operand.AsIdent()) || b.scope.Whole(operand.AsIdent()) {
 		b.expr(operand, bound)
 		return
 	}
 	mention := Ref{Name: operand.AsIdent(), Field: s.FieldName()}
-	text := mention.Name + "." + mention.Field
-	if reason := b.scope.Mention(mention); reason != "" {
-		b.problem(operand, text, "%s", reason)
+	if s.IsTestOnly() && b.scope.Mention(mention) == "" {
+		b.problem(operand, mention.String(), "%s is always there; has() is for the keys within it", mention)
 		return
 	}
-	if s.IsTestOnly() {
-		b.problem(operand, text, "%s is always there; has() is for the keys within it", text)
-		return
-	}
-	b.bind(e, operand, mention)
+	b.mention(e, operand, mention)
 }
 
-// bind puts a slot in the place of a mention.
-func (b *binder) bind(e, operand ast.Expr, mention Ref) {
+// mention puts a slot in the place of e, which begins with the name at operand.
+func (b *binder) mention(e, operand ast.Expr, mention Ref) {
+	if reason := b.scope.Mention(mention); reason != "" {
+		b.problem(operand, mention.String(), "%s", reason)
+		return
+	}
 	i := slices.Index(b.refs, mention)
 	if i < 0 {
 		if len(b.refs) == MaxMentions {
@@ -162,7 +163,7 @@ func (b *binder) bind(e, operand ast.Expr, mention Ref) {
 // mentionLength is how many characters at offset spell a mention without white
 // space, and 0 when they do not.
 func (b *binder) mentionLength(offset int, mention Ref) int {
-	text := mention.Name + "." + mention.Field
+	text := mention.String()
 	if b.runes == nil {
 		b.runes = []rune(b.text)
 	}

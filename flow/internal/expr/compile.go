@@ -28,13 +28,24 @@ const (
 )
 
 // Ref is what an expression mentions: a field of a name, such as output of
-// charge, or id of job.
+// charge, or id of job; or a name that stands for a value itself, without Field.
 type Ref struct{ Name, Field string }
+
+// String spells the mention as an expression does.
+func (r Ref) String() string {
+	if r.Field == "" {
+		return r.Name
+	}
+	return r.Name + "." + r.Field
+}
 
 // Scope decides what an expression may mention.
 type Scope interface {
 	// Known says whether a name exists at all; it may come before anything else.
 	Known(name string) bool
+	// Whole says that a name stands for a value itself, and not for something
+	// with fields that can be mentioned one by one.
+	Whole(name string) bool
 	// Mention returns the reason why an expression may not mention r, or "".
 	Mention(r Ref) string
 	// IsTime says that a field's value is a time, an RFC 3339 string in JSON.
@@ -70,6 +81,12 @@ func (p *Program) IsBool() bool {
 	return p.shared == nil || p.kind.IsAssignableType(cel.BoolType) || p.kind.IsExactType(cel.DynType)
 }
 
+// IsList says whether the type checker leaves it possible that the value is a
+// list.
+func (p *Program) IsList() bool {
+	return p.shared == nil || p.kind.Kind() == cel.ListKind || p.kind.IsExactType(cel.DynType)
+}
+
 // Compiler compiles the expressions of one flow. It is not safe for concurrent
 // use.
 type Compiler struct{ shapes map[string]*shared }
@@ -102,9 +119,9 @@ func (c *Compiler) Compile(text string, scope Scope) (*Program, []Problem) {
 	if len(text) > MaxBytes {
 		return nil, []Problem{{Message: fmt.Sprintf("an expression has at most %d bytes, this has %d", MaxBytes, len(text))}}
 	}
-	if p, path := directPath(text); path != nil {
+	if p, path := directPath(text, scope); path != nil {
 		if reason := scope.Mention(p); reason != "" {
-			return nil, []Problem{{Text: p.Name + "." + p.Field, Message: reason}}
+			return nil, []Problem{{Text: p.String(), Message: reason}}
 		}
 		if !scope.IsTime(p) || len(path) == 0 {
 			return &Program{refs: []Ref{p}, path: path}, nil
@@ -196,19 +213,23 @@ func offsetOf(text string, line, column int) int {
 	return offset + max(column, 0)
 }
 
-// directPath recognizes name.field.key.key…, which needs no CEL. The path is
-// nil when the text is anything else.
-func directPath(text string) (Ref, []string) {
+// directPath recognizes name.field.key.key…, or name.key.key… of a name that is
+// a value itself: they need no CEL. The path is nil when the text is anything
+// else.
+func directPath(text string, scope Scope) (Ref, []string) {
 	parts := strings.Split(text, ".")
-	if len(parts) < 2 {
-		return Ref{}, nil
-	}
 	for _, part := range parts {
 		if !isIdentifier(part) {
 			return Ref{}, nil
 		}
 	}
-	return Ref{Name: parts[0], Field: parts[1]}, parts[2:]
+	switch {
+	case scope.Whole(parts[0]):
+		return Ref{Name: parts[0]}, parts[1:]
+	case len(parts) > 1:
+		return Ref{Name: parts[0], Field: parts[1]}, parts[2:]
+	}
+	return Ref{}, nil
 }
 
 func isIdentifier(s string) bool {

@@ -11,7 +11,8 @@ import (
 	"github.com/quipu-journal/quipu/flow/internal/expr"
 )
 
-// world is a scope and a source: a.output, b.output and job.
+// world is a scope and a source: a.output, b.output and job, and item, which is
+// a value itself.
 type world map[string]string
 
 func (w world) Known(name string) bool {
@@ -23,9 +24,11 @@ func (w world) Known(name string) bool {
 	return false
 }
 
+func (w world) Whole(name string) bool { return name == "item" || name == "index" }
+
 func (w world) Mention(r expr.Ref) string {
-	if _, ok := w[r.Name+"."+r.Field]; !ok {
-		return "no " + r.Name + "." + r.Field
+	if _, ok := w[r.String()]; !ok {
+		return "no " + r.String()
 	}
 	return ""
 }
@@ -33,7 +36,7 @@ func (w world) Mention(r expr.Ref) string {
 func (w world) IsTime(r expr.Ref) bool { return r.Field == "started" }
 
 func (w world) Value(r expr.Ref) ([]byte, error) {
-	text := w[r.Name+"."+r.Field]
+	text := w[r.String()]
 	if text == "" {
 		return nil, errors.New("not loaded")
 	}
@@ -47,6 +50,7 @@ var data = world{
 	"b.code":      `503`,
 	"b.error":     `null`,
 	"c.output":    ``,
+	"item":        `{"sku": "a1", "n": 2}`,
 	"job.id":      `"order-42"`,
 	"job.started": `"2026-01-02T03:04:05.000006Z"`,
 }
@@ -91,22 +95,32 @@ var valueCases = map[string]string{
 	`sum(a.output.lines.map(l, number(l.price) * l.qty))`: `30.35`,
 	`sum([])`: `0`,
 	// JSON values
-	`a.output`:                                       mustCanonical(data["a.output"]),
-	`a.output.o`:                                     `{"b":true,"k":null}`,
-	`a.output.o.k == null`:                           `true`,
-	`a.output["é"]`:                                  `1`,
-	`a.output.s + "z"`:                               `"x\"yz"`,
-	`has(a.output.o.k)`:                              `true`,
-	`has(a.output.gone)`:                             `false`,
-	`has(a.output.deep.er.x)`:                        `true`,
-	`"n" in a.output`:                                `true`,
-	`size(a.output.list) + size("äö")`:               `5`,
-	`a.output.o == {"k": null, "b": true}`:           `true`,
-	`{"b": true, "k": null} == a.output.o`:           `true`,
-	`{"z": a.output.o, "a": [a.output.half]}`:        `{"a":[0.5],"z":{"b":true,"k":null}}`,
-	`b.output == [1, {"x": 1.0}]`:                    `true`,
-	`[0] + b.output + [2]`:                           `[0,1,{"x":1},2]`,
-	`a.output.list.filter(x, x > 1).map(x, x * 2)`:   `[6,5]`,
+	`a.output`:                                     mustCanonical(data["a.output"]),
+	`a.output.o`:                                   `{"b":true,"k":null}`,
+	`a.output.o.k == null`:                         `true`,
+	`a.output["é"]`:                                `1`,
+	`a.output.s + "z"`:                             `"x\"yz"`,
+	`has(a.output.o.k)`:                            `true`,
+	`has(a.output.gone)`:                           `false`,
+	`has(a.output.deep.er.x)`:                      `true`,
+	`"n" in a.output`:                              `true`,
+	`size(a.output.list) + size("äö")`:             `5`,
+	`a.output.o == {"k": null, "b": true}`:         `true`,
+	`{"b": true, "k": null} == a.output.o`:         `true`,
+	`{"z": a.output.o, "a": [a.output.half]}`:      `{"a":[0.5],"z":{"b":true,"k":null}}`,
+	`b.output == [1, {"x": 1.0}]`:                  `true`,
+	`[0] + b.output + [2]`:                         `[0,1,{"x":1},2]`,
+	`a.output.list.filter(x, x > 1).map(x, x * 2)`: `[6,5]`,
+	// a name that is a value itself
+	`item`:                                           `{"n":2,"sku":"a1"}`,
+	`item.sku`:                                       `"a1"`,
+	`item["sku"] + "/" + item.sku`:                   `"a1/a1"`,
+	`has(item.sku) && !has(item.x)`:                  `true`,
+	`item.n + a.output.n`:                            `9`,
+	`size(item)`:                                     `2`,
+	`[1, 2].map(item, item * 2)`:                     `[2,4]`,
+	`[1, 2].map(x, x * item.n)`:                      `[2,4]`,
+	`"item" + item . sku`:                            `"itema1"`,
 	`a.output.list.exists(x, x == 2.5)`:              `true`,
 	`a.output.list.all(a, a > 0.5)`:                  `true`,
 	`a.output.o.all(k, k in ["k", "b"])`:             `true`,
@@ -167,6 +181,9 @@ func TestProblems(t *testing.T) {
 		{`a.outptu`, 0, "no a.outptu"},
 		{`a`, 0, "stands for no value"},
 		{`a["output"]`, 0, "stands for no value"},
+		{`index`, 0, "no index"},
+		{`1 + index`, 4, "no index"},
+		{`[1].map(x, index.a)`, 11, "no index"},
 		{`has(a.output)`, 4, "always there"},
 		{`double(1)`, 6, "no double"},
 		{`1u + 2`, 0, "without u"},
@@ -303,5 +320,37 @@ func BenchmarkCompile(b *testing.B) {
 		if _, problems := expr.NewCompiler().Compile(`b.code == 503 && a.output.n > 0.5`, data); len(problems) > 0 {
 			b.Fatal(problems)
 		}
+	}
+}
+
+// Refs name a value that is mentioned as a whole without a field.
+func TestRefs(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[string][]expr.Ref{
+		`item.sku`:                        {{Name: "item"}},
+		`item.sku == item.n`:              {{Name: "item"}},
+		`a.output.n + item.n + b.code`:    {{"a", "output"}, {Name: "item"}, {"b", "code"}},
+		`[1].map(item, item) == [job.id]`: {{"job", "id"}},
+	} {
+		program, problems := expr.NewCompiler().Compile(source, data)
+		require.Empty(t, problems)
+		require.Equal(t, want, program.Refs(), source)
+	}
+}
+
+// Each wants a list; what the checker knows not to be one is refused at deploy.
+func TestTypesThatTheCheckerKnows(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[string][2]bool{
+		`a.output`:                {true, true},
+		`[1]`:                     {true, false},
+		`a.output.list.map(x, x)`: {true, false},
+		`a.output.n == 1`:         {false, true},
+		`1 + 1`:                   {false, false},
+		`[a.output][0]`:           {true, true},
+	} {
+		program, problems := expr.NewCompiler().Compile(source, data)
+		require.Empty(t, problems)
+		require.Equal(t, want, [2]bool{program.IsList(), program.IsBool()}, source)
 	}
 }

@@ -78,6 +78,15 @@ func (b *TemplateBuilder) Template() *Template { return &Template{parts: b.parts
 // Refs returns what the expressions mention.
 func (t *Template) Refs() []Ref { return t.refs }
 
+// Source is the text of the one expression that the value is, and empty where
+// it is put together from more.
+func (t *Template) Source() string {
+	if len(t.parts) == 1 {
+		return t.parts[0].source
+	}
+	return ""
+}
+
 // Eval returns the value as canonical payload JSON. A value without expressions
 // is the same slice every time. The error is an *EvalError.
 func (t *Template) Eval(src Source) ([]byte, error) {

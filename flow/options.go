@@ -1,0 +1,165 @@
+package flow
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/quipu-journal/quipu/canonical"
+)
+
+// ActivityOption sets keys of an activity. A [Retry] and a [Join] are options,
+// too. One that its activity does not take is a fault of Build.
+type ActivityOption interface{ activityKeys() ([]entry, error) }
+
+// TransitionOption sets a key of a transition: When, OnError.
+type TransitionOption interface{ transitionKey() entry }
+
+type (
+	activityOption   func() ([]entry, error)
+	transitionOption entry
+)
+
+func (o activityOption) activityKeys() ([]entry, error) { return o() }
+
+func (o transitionOption) transitionKey() entry { return entry(o) }
+
+// set is an option of keys that are written already.
+func set(entries ...entry) ActivityOption {
+	return activityOption(func() ([]entry, error) { return entries, nil })
+}
+
+func setText(key, value string) ActivityOption { return set(textEntry(key, value)) }
+
+func setValue(key string, v any) ActivityOption {
+	return activityOption(func() ([]entry, error) {
+		e, err := valueEntry(key, v)
+		return []entry{e}, err
+	})
+}
+
+// Input maps the input of an activity: any value that encoding/json can write,
+// whose strings may hold expressions.
+func Input(v any) ActivityOption { return setValue("input", v) }
+
+// Output maps the output of an activity: any value that encoding/json can write,
+// whose strings may hold expressions.
+func Output(v any) ActivityOption { return setValue("output", v) }
+
+// Timeout bounds one try of a worker (E9), MinDuration to MaxDuration.
+func Timeout(d time.Duration) ActivityOption { return setText("timeout", d.String()) }
+
+// Within bounds the time from dispatch to ending response (E9), MinDuration to
+// MaxDuration.
+func Within(d time.Duration) ActivityOption { return setText("within", d.String()) }
+
+// Class sets the effect class of a worker's body (E3): pure, tx, idempotent or
+// guarded.
+func Class(class string) ActivityOption { return setText("class", class) }
+
+// Each lets a worker send one request for each element of a list, an expression
+// of at most MaxElements elements. The input sees item and index.
+func Each(list string) ActivityOption { return setText("each", list) }
+
+// Parallel bounds the elements that are under way at once, 1 to MaxElements.
+func Parallel(n int) ActivityOption { return setValue("parallel", n) }
+
+// CollectErrors gathers the errors of elements instead of failing the activity.
+func CollectErrors() ActivityOption { return setText("each_errors", "collect") }
+
+// ChildVersion sets the version of an await's child; its text may hold
+// expressions. Without it, the child runs the active version.
+func ChildVersion(version string) ActivityOption { return setText("version", version) }
+
+// ChildID sets the key of an await's child; its text may hold expressions.
+// Without it, one is derived from the parent's.
+func ChildID(id string) ActivityOption { return setText("id", id) }
+
+// Detached lets an await end with the start of its child.
+func Detached() ActivityOption { return setValue("await", false) }
+
+// Sleep sets how long a hook sleeps: a duration such as 72h, or text with
+// expressions. It comes to 0 to MaxSleep.
+func Sleep(duration string) ActivityOption { return setText("sleep", duration) }
+
+// WaitFor lets a hook wait for a signal with a topic and a key, whose text may
+// hold expressions.
+func WaitFor(topic, key string) ActivityOption {
+	return set(textEntry("signal", topic), textEntry("key", key))
+}
+
+// Expires bounds how old a signal may be that was kept before the hook waited,
+// MinDuration to MaxDuration.
+func Expires(d time.Duration) ActivityOption { return setText("expires", d.String()) }
+
+// Repeat makes every signal a pass of the hook, until one ends it (C6).
+func Repeat() ActivityOption { return setValue("repeat", true) }
+
+// Payload maps what a signal carries: any value that encoding/json can write,
+// whose strings may hold expressions.
+func Payload(v any) ActivityOption { return setValue("payload", v) }
+
+// Code sets the code of a signal (200, 202, 400 to 599) or of an interrupt (400
+// to 599): an integer, or a string that holds an expression.
+func Code(code any) ActivityOption { return setValue("code", code) }
+
+// ToAll sends a signal to all open waits instead of the oldest.
+func ToAll() ActivityOption { return setText("mode", "all") }
+
+// Max bounds the passes that a cycle makes, 1 to MaxPasses.
+func Max(passes int) ActivityOption { return setValue("max", passes) }
+
+// Target sets the key of the job that is interrupted; its text may hold
+// expressions.
+func Target(key string) ActivityOption { return setText("target", key) }
+
+// Reason sets the message of an interrupt; its text may hold expressions.
+func Reason(text string) ActivityOption { return setText("reason", text) }
+
+// Complete lets an interrupt end the job as completed.
+func Complete() ActivityOption { return setValue("throw", false) }
+
+// Descend lets an interrupt end the children that the job awaits, too.
+func Descend() ActivityOption { return setValue("descend", true) }
+
+// activityKeys makes a join an option of the activity at which transitions meet.
+func (j Join) activityKeys() ([]entry, error) { return []entry{textEntry("join", string(j))}, nil }
+
+// activityKeys makes a retry policy an option of a worker or an await.
+func (r Retry) activityKeys() ([]entry, error) {
+	o := openObject(nil)
+	if r.Attempts != 0 {
+		o.integer("attempts", r.Attempts)
+	}
+	if r.Backoff != 0 {
+		o.text("backoff", r.Backoff.String())
+	}
+	if r.Factor != 0 {
+		o.float("factor", r.Factor)
+	}
+	if r.Max != 0 {
+		o.text("max", r.Max.String())
+	}
+	if r.Jitter != 0 {
+		o.float("jitter", max(r.Jitter, 0))
+	}
+	return []entry{{"retry", o.close()}}, nil
+}
+
+// float writes the shortest decimal that is this float.
+func (o *objectWriter) float(name string, v float64) {
+	o.key(name)
+	if math.IsNaN(v) || math.IsInf(v, 0) { // no number in JSON; the decoder says so
+		o.dst = canonical.AppendString(o.dst, strconv.FormatFloat(v, 'g', -1, 64))
+		return
+	}
+	o.dst = strconv.AppendFloat(o.dst, v, 'g', -1, 64)
+}
+
+// When is the condition of a transition, an expression.
+func When(expression string) TransitionOption {
+	return transitionOption(textEntry("when", expression))
+}
+
+// OnError lets a transition take errors instead of successes (E11).
+func OnError() TransitionOption { return transitionOption(textEntry("on", "error")) }
