@@ -1,5 +1,10 @@
 package journal
 
+import (
+	"bytes"
+	"fmt"
+)
+
 // pick returns the place that the key names, nil for another key.
 func pick(k, a string, forA *string, b string, forB *string) *string {
 	switch k {
@@ -174,7 +179,8 @@ func (r *reader) woken(k string, s *Response) bool {
 	return true
 }
 
-// DecodeResponse reads what EncodeResponse wrote.
+// DecodeResponse reads what EncodeResponse wrote, and no other spelling.
+// Payloads are not looked into: they are as canonical as they were.
 func DecodeResponse(body []byte) (*Response, error) {
 	r := &reader{b: body}
 	s := r.response()
@@ -184,6 +190,9 @@ func DecodeResponse(body []byte) (*Response, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
+	if !bytes.Equal(EncodeResponse(s), body) {
+		return nil, fmt.Errorf("%w: encoding the response again gives other bytes", ErrNotCanonical)
+	}
 	return s, nil
 }
 
@@ -191,6 +200,8 @@ func (r *reader) result() *Result {
 	x := &Result{}
 	r.object(func(k string) {
 		switch k {
+		case "by":
+			x.By = By(r.name())
 		case "c":
 			x.Code = int(r.int())
 		case "e":

@@ -96,7 +96,7 @@ func EncodeResponse(r *Response) []byte {
 
 func (w *writer) result(k string, r *Result) {
 	if r != nil {
-		w.key(k).open().count("c", int64(r.Code)).failure("e", r.Error).payload("o", r.Output).close()
+		w.key(k).open().text("by", string(r.By)).count("c", int64(r.Code)).failure("e", r.Error).payload("o", r.Output).close()
 	}
 }
 

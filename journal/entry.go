@@ -206,6 +206,7 @@ type Result struct {
 	Code   int
 	Output []byte // canonical payload; nil for none
 	Error  *Failure
+	By     By // what woke the hook, as in the response that it stands for
 }
 
 // Response is what a Leg2 message brought.

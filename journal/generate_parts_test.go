@@ -48,6 +48,7 @@ func moves(t *rapid.T, e *journal.Entry) {
 		return journal.Dispatched{
 			GUID: guids().Draw(t, "guid"), Kind: journal.MessageKind(texts().Draw(t, "kind")),
 			Activity: texts().Draw(t, "activity"), DAD: texts().Draw(t, "dad"), Topic: texts().Draw(t, "topic"),
+			Job: journal.JobID(guids().Draw(t, "job")), At: rapid.Int64().Draw(t, "at"),
 		}
 	}))
 	e.Updated = lists(t, "updated", rapid.Custom(func(t *rapid.T) journal.Updated {
@@ -60,19 +61,38 @@ func moves(t *rapid.T, e *journal.Entry) {
 	e.Ended = lists(t, "ended", guids())
 	e.Withdrawn = lists(t, "withdrawn", guids())
 	e.Folded = lists(t, "folded", guids())
+	e.Disarmed = lists(t, "disarmed", guids())
+	e.Open = optional(rapid.Custom(func(t *rapid.T) journal.OpenMove {
+		return journal.OpenMove{Before: counts().Draw(t, "before"), After: counts().Draw(t, "after")}
+	})).Draw(t, "open")
+	e.Elements = optional(rapid.Custom(func(t *rapid.T) journal.Elements {
+		return journal.Elements{Count: counts().Draw(t, "count"), Parallel: counts().Draw(t, "parallel")}
+	})).Draw(t, "elements")
+	e.Waits = lists(t, "waits", rapid.Custom(func(t *rapid.T) journal.Wait {
+		return journal.Wait{
+			GUID: guids().Draw(t, "guid"), Topic: texts().Draw(t, "topic"), Key: texts().Draw(t, "key"),
+			Repeat: rapid.Bool().Draw(t, "repeat"),
+		}
+	}))
 }
 
 // facts draws what an entry says beside its digits.
 func facts(t *rapid.T, e *journal.Entry) {
 	failure := optional(failures())
-	e.Response = optional(rapid.Custom(func(t *rapid.T) journal.Response {
-		return journal.Response{
-			Kind: journal.ResponseKind(texts().Draw(t, "kind")), Code: counts().Draw(t, "code"),
-			Request: guids().Draw(t, "request"), Turn: counts().Draw(t, "turn"), Try: counts().Draw(t, "try"),
-			Output: payloads().Draw(t, "output"), Ref: digests().Draw(t, "ref"), Error: failure.Draw(t, "error"),
-			RetryAfter: rapid.Int64().Draw(t, "retry after"),
+	e.Response = optional(responses()).Draw(t, "response")
+	e.Result = optional(rapid.Custom(func(t *rapid.T) journal.Result {
+		return journal.Result{
+			Code: counts().Draw(t, "code"), Output: payloads().Draw(t, "output"), Error: failure.Draw(t, "error"),
+			By: journal.By(texts().Draw(t, "by")),
 		}
-	})).Draw(t, "response")
+	})).Draw(t, "result")
+	e.Parent = optional(rapid.Custom(func(t *rapid.T) journal.Parent {
+		return journal.Parent{
+			Space: texts().Draw(t, "space"), Job: journal.JobID(guids().Draw(t, "job")), Activity: texts().Draw(t, "activity"),
+			DAD: texts().Draw(t, "dad"), Leg1: guids().Draw(t, "leg1"), Turn: counts().Draw(t, "turn"),
+			Awaited: rapid.Bool().Draw(t, "awaited"),
+		}
+	})).Draw(t, "parent")
 	e.Close = optional(rapid.Custom(func(t *rapid.T) journal.Close {
 		return journal.Close{
 			State: journal.JobState(texts().Draw(t, "state")), Code: counts().Draw(t, "code"),
@@ -99,4 +119,17 @@ func facts(t *rapid.T, e *journal.Entry) {
 	e.Trouble = optional(rapid.Custom(func(t *rapid.T) journal.Trouble {
 		return journal.Trouble{Reason: texts().Draw(t, "reason"), Message: texts().Draw(t, "message")}
 	})).Draw(t, "trouble")
+}
+
+func responses() *rapid.Generator[journal.Response] {
+	return rapid.Custom(func(t *rapid.T) journal.Response {
+		return journal.Response{
+			Kind: journal.ResponseKind(texts().Draw(t, "kind")), Code: counts().Draw(t, "code"),
+			Request: guids().Draw(t, "request"), Turn: counts().Draw(t, "turn"), Try: counts().Draw(t, "try"),
+			Output: payloads().Draw(t, "output"), Ref: digests().Draw(t, "ref"),
+			Error: optional(failures()).Draw(t, "error"), RetryAfter: rapid.Int64().Draw(t, "retry after"),
+			By: journal.By(texts().Draw(t, "by")), Signal: guids().Draw(t, "signal"), Number: counts().Draw(t, "number"),
+			Child: journal.JobID(guids().Draw(t, "child")), Element: counts().Draw(t, "element"),
+		}
+	})
 }

@@ -28,17 +28,28 @@ func full() *journal.Entry {
 		Response: &journal.Response{
 			Kind: journal.ResponseTerminal, Code: 500, Request: guid(7), Turn: 2, Try: 3,
 			Output: []byte(`{"ok":true}`), Ref: digest(8), Error: failure("card \"declined\""), RetryAfter: 1_500_000,
+			By: journal.BySignal, Signal: guid(18), Number: 4, Child: journal.JobID{15: 19}, Element: 6,
 		},
-		Dispatched: []journal.Dispatched{{GUID: guid(9), Kind: journal.MessageRequest, Activity: "next", DAD: ",0,0,0", Topic: "t.x"}},
+		Result: &journal.Result{Code: 500, Output: []byte(`[null]`), Error: failure("gathered"), By: journal.ByTimer},
+		Dispatched: []journal.Dispatched{
+			{GUID: guid(9), Kind: journal.MessageRequest, Activity: "next", DAD: ",0,0,0", Topic: "t.x"},
+			{GUID: guid(20), Kind: journal.MessageStart, DAD: ",0", Job: journal.JobID(guid(20)), At: math.MaxInt64},
+		},
 		Updated: []journal.Updated{{
 			GUID: guid(10), Kind: journal.MessageAnswer, Turn: 1, Try: 2, NextAt: math.MaxInt64, Held: "parked",
 		}},
+		Elements: &journal.Elements{Count: 7, Parallel: 5}, Open: &journal.OpenMove{Before: 7, After: 6},
+		Waits: []journal.Wait{{GUID: guid(21), Topic: "paid", Key: "o-42", Repeat: true}},
 		Ended: []journal.GUID{guid(11)}, Withdrawn: []journal.GUID{guid(12), guid(13)}, Folded: []journal.GUID{guid(14)},
+		Disarmed:  []journal.GUID{guid(22), guid(23)},
 		Abandoned: 2,
 		Close:     &journal.Close{State: journal.JobFailed, Code: 500, Output: []byte(`null`), Error: failure("é😀")},
 		Bound:     &journal.Bound{Chain: guid(7), Head: journal.Head{Seq: 4, Hash: digest(15)}},
 		Flow:      &journal.FlowRef{Name: "order", Version: "1", Digest: digest(16)},
-		Input:     []byte(`{"total":9007199254740993}`),
+		Parent: &journal.Parent{
+			Space: "shop", Job: journal.JobID{15: 24}, Activity: "ship", DAD: ",0,3", Leg1: guid(25), Turn: 2, Awaited: true,
+		},
+		Input: []byte(`{"total":9007199254740993}`),
 		Effect: &journal.Effect{
 			Key: digest(17), Name: "pay", Class: "guarded", N: 1, Turn: 2, Fence: 7,
 			Result: []byte(`[1,2]`), Error: failure("no"), Late: true,

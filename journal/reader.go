@@ -148,14 +148,16 @@ func (r *reader) name() string {
 
 // vocabulary holds the words that stand in most entries.
 var vocabulary = words(
-	"a", "ab", "act", "b", "by", "c", "ch", "cl", "d", "dad", "dis", "dl", "e", "eff", "end", "f", "fl", "fo", "g",
-	"gen", "h", "hd", "in", "job", "k", "key", "l", "led", "leg", "m", "n", "nm", "o", "op", "q", "r", "ra", "rc",
-	"rs", "s", "sem", "seq", "sp", "t", "tn", "tr", "ty", "up", "v", "w", "wd", ",0", ",0,0", ",0,0,0",
+	"a", "ab", "act", "at", "b", "by", "c", "ch", "cl", "d", "da", "dad", "dis", "dl", "e", "eff", "el", "end", "f", "fl",
+	"fo", "g", "gen", "h", "hd", "in", "j", "job", "k", "key", "l", "led", "leg", "m", "n", "nm", "o", "op", "opn", "pa",
+	"q", "r", "ra", "rc", "rs", "rt", "s", "sem", "seq", "sg", "sp", "t", "tn", "tr", "ty", "up", "v", "w", "wd", "wt",
+	",0", ",0,0", ",0,0,0",
 	string(KindCreated), string(KindLeg1), string(KindLeg2), string(KindStale),
 	string(KindEffectStarted), string(KindEffectCompleted),
 	string(MarkEntered), string(MarkWork), string(MarkChildren), string(MarkClosed), string(MarkTasks),
-	string(MessageStart), string(MessageRequest), string(MessageAnswer),
-	string(ResponseTerminal), string(VerdictHandled), string(JobCompleted), string(JobFailed),
+	string(MessageStart), string(MessageRequest), string(MessageAnswer), string(MessageWakeUp), string(MessageOutcome),
+	string(MessageCycle), string(MessageSignal), string(MessageInterrupt), string(ByTimer),
+	string(ResponseTerminal), string(ResponsePass), string(ResponseFailedTry), string(VerdictHandled), string(JobCompleted),
 )
 
 func words(list ...string) map[string]string {
