@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -61,112 +60,6 @@ func (b *bench) chain(id journal.JobID, chain journal.GUID) []*journal.Entry {
 	})
 	require.NoError(b, err)
 	return out
-}
-
-// fold rebuilds a job from its entries.
-type fold struct {
-	b         *bench
-	s         *store.Stored
-	heads     map[journal.GUID]journal.Head
-	instances map[collation.InstanceKey]collation.ActivityLedger
-	receipts  map[journal.GUID]store.StoredReceipt
-	semaphore int64
-	open      map[journal.GUID]bool // dispatched and not ended
-	closes    int
-	effects   map[journal.Digest]store.EffectState
-}
-
-func newFold(b *bench, s *store.Stored) *fold {
-	return &fold{
-		b: b, s: s, heads: map[journal.GUID]journal.Head{},
-		instances: map[collation.InstanceKey]collation.ActivityLedger{}, receipts: map[journal.GUID]store.StoredReceipt{},
-		open: map[journal.GUID]bool{}, effects: map[journal.Digest]store.EffectState{},
-	}
-}
-
-// record checks one entry against the chain it continues and folds it.
-func (f *fold) record(r *journal.Record) {
-	f.b.Helper()
-	head, begun := f.heads[r.Chain]
-	if !begun {
-		head.Hash = journal.Genesis(f.s.Job.Space, f.s.Job.ID, f.s.Job.Generation, r.Chain)
-	}
-	require.Equal(f.b, f.s.Job.ID, r.Job)
-	require.Equal(f.b, head.Seq+1, r.Seq, "chain %s has a gap", r.Chain)
-	require.Equal(f.b, journal.Next(head.Hash, r.Body), r.Hash, "hash of entry %d of chain %s", r.Seq, r.Chain)
-	f.heads[r.Chain] = journal.Head{Seq: r.Seq, Hash: r.Hash}
-	e, err := journal.Decode(r.Body)
-	require.NoError(f.b, err)
-	require.Equal(f.b, r.Seq, e.Seq)
-	require.Equal(f.b, r.Chain, e.Chain)
-	require.Equal(f.b, f.s.Job.ID, e.Job)
-	require.Equal(f.b, f.s.Job.Generation, e.Generation)
-	require.Equal(f.b, f.s.Job.Space, e.Space)
-	if r.Chain == journal.MainChain {
-		f.entry(e)
-		return
-	}
-	switch e.Kind {
-	case journal.KindEffectStarted:
-		f.effects[e.Effect.Key] = store.EffectStarted
-	case journal.KindEffectCompleted:
-		f.effects[e.Effect.Key] = store.EffectCompleted
-	case journal.KindEffectFailed:
-		f.effects[e.Effect.Key] = store.EffectNotDone
-	default:
-		require.Failf(f.b, "wrong kind on a chain of effects", "%s", e.Kind)
-	}
-}
-
-// entry folds an entry of the main chain.
-func (f *fold) entry(e *journal.Entry) {
-	for _, m := range e.Ledgers {
-		key := collation.InstanceKey{Activity: m.Activity, DAD: collation.DAD(m.DAD)}
-		require.Equal(f.b, f.instances[key], collation.ActivityLedger(m.Before), "entry %d, %v", e.Seq, key)
-		f.instances[key] = collation.ActivityLedger(m.After)
-	}
-	for _, m := range e.Receipts {
-		old, known := f.receipts[m.GUID]
-		require.Equal(f.b, !known, m.New, "entry %d, receipt %s", e.Seq, m.GUID)
-		require.Equal(f.b, old.Ledger, collation.GUIDLedger(m.Before), "entry %d, receipt %s", e.Seq, m.GUID)
-		f.receipts[m.GUID] = store.StoredReceipt{Ledger: collation.GUIDLedger(m.After), Verdict: m.Verdict}
-	}
-	if e.Semaphore != nil {
-		require.Equal(f.b, f.semaphore, e.Semaphore.Before, "entry %d", e.Seq)
-		f.semaphore = e.Semaphore.After
-	}
-	if slices.Contains(e.Marks, journal.MarkClosed) {
-		f.closes++
-	}
-	for _, d := range e.Dispatched {
-		f.open[d.GUID] = true
-	}
-	for _, gone := range [][]journal.GUID{e.Ended, e.Withdrawn, e.Folded} {
-		for _, g := range gone {
-			require.True(f.b, f.open[g], "entry %d ends %s, which is not open", e.Seq, g)
-			delete(f.open, g)
-		}
-	}
-}
-
-// compare holds the tables to the fold.
-func (f *fold) compare() {
-	f.b.Helper()
-	require.Equal(f.b, f.heads[journal.MainChain], f.s.Job.Head)
-	require.Equal(f.b, f.instances, f.s.Instances)
-	require.Equal(f.b, f.receipts, f.s.Receipts)
-	require.Equal(f.b, f.semaphore, f.s.Job.Semaphore)
-	require.Len(f.b, f.s.Rows, len(f.open))
-	for g, row := range f.s.Rows {
-		require.True(f.b, f.open[g], "row %s has no origin", g)
-		require.Equal(f.b, f.heads[g], row.Effects, "head of the effects of %s (J8)", g)
-	}
-	require.Equal(f.b, f.s.Job.State.Closed(), f.closes == 1, "state %s with %d closes", f.s.Job.State, f.closes)
-	require.Len(f.b, f.s.Effects, len(f.effects))
-	for _, e := range f.s.Effects {
-		require.Equal(f.b, f.effects[e.Key], e.State, "effect %s", e.Name)
-	}
-	require.Equal(f.b, f.s.Job.Flow.Digest, f.s.FlowDigest)
 }
 
 func auditJobs(b *bench) {

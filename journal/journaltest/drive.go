@@ -66,12 +66,9 @@ func (b *bench) load(c store.Committer, ms ...*collation.Message) (*store.Loaded
 
 // plan steps a message against its loaded state and loads what it misses.
 func (b *bench) plan(c store.Committer, st *collation.State, m *collation.Message) (*collation.Plan, error) {
-	if row := st.Rows[m.Row]; m.Kind == journal.MessageAnswer && row != nil && m.Response == nil {
-		body, err := wire.Decode[wire.Response](row.Body)
-		if err != nil {
-			return nil, err
-		}
-		if m.Response, err = body.Journal(); err != nil {
+	if row := st.Rows[m.Row]; row != nil && m.Response == nil {
+		var err error
+		if m.Response, err = carried(row); err != nil {
 			return nil, err
 		}
 	}
@@ -85,6 +82,21 @@ func (b *bench) plan(c store.Committer, st *collation.State, m *collation.Messag
 		}
 	}
 	return nil, errors.New("ten loads did not satisfy Step")
+}
+
+// carried is the response in the body of a row, nil for kinds that have none.
+func carried(row *collation.Row) (*journal.Response, error) {
+	switch row.Kind {
+	case journal.MessageAnswer:
+		body, err := wire.Decode[wire.Response](row.Body)
+		if err != nil {
+			return nil, err
+		}
+		return body.Journal()
+	case journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
+		return journal.DecodeResponse(row.Body)
+	}
+	return nil, nil
 }
 
 // decide plans a message, chains its entry and applies the plan to the state.

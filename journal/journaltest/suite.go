@@ -30,6 +30,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	groups := map[string]map[string]func(*bench){
 		"Start": starts, "Load": loads, "Commit": commits, "Lawless": lawless, "Races": races, "Rows": rows,
 		"Lease": leases, "Effects": effects, "Letters": letters, "Flows": flows, "Lists": lists, "Audit": audits,
+		"Signals": signals, "Mailboxes": mailboxes, "Children": children,
+		"Interrupts": interrupts, "Schedules": schedules, "Extras": extras, "Expiry": expiries, "Whole": wholes(),
 	}
 	for group, cases := range groups {
 		t.Run(group, func(t *testing.T) {

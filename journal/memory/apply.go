@@ -30,7 +30,10 @@ func (s *Store) apply(u *undo, c *store.Chained) error {
 	if err := s.moveJob(u, j, p); err != nil {
 		return err
 	}
-	if err := j.moveRows(u, p); err != nil {
+	if err := s.moveRows(u, p); err != nil {
+		return err
+	}
+	if err := s.moveWaits(u, j, p); err != nil {
 		return err
 	}
 	s.moveLetters(u, j, p)
@@ -52,13 +55,16 @@ func (j *job) moveLedger(u *undo, w *collation.LedgerWrite) error {
 			return lost("instance %v: state %d to %d", w.Key, before.State(), w.After.State())
 		}
 	}
-	if err := w.After.Valid(false); err != nil {
+	if err := w.After.Valid(w.Join); err != nil {
 		return lost("%w", err)
+	}
+	if w.Open < 0 {
+		return lost("instance %v: %d open elements", w.Key, w.Open)
 	}
 	if !before.Grows(w.After) {
 		return lost("instance %v: a digit group of %s shrinks to %s", w.Key, before, w.After)
 	}
-	put(u, j.instances, w.Key, &collation.Instance{Ledger: w.After, ResultSeq: w.ResultSeq, Code: w.Code})
+	put(u, j.instances, w.Key, &collation.Instance{Ledger: w.After, ResultSeq: w.ResultSeq, Code: w.Code, More: w.More})
 	return nil
 }
 
@@ -115,33 +121,7 @@ func (s *Store) moveJob(u *undo, j *job, p *collation.Plan) error {
 	}
 	if p.Tasks {
 		set(u, &j.tasksSeq, p.Entry.Seq)
-	}
-	return nil
-}
-
-// moveRows inserts, replaces and deletes dispatch rows (T1).
-func (j *job) moveRows(u *undo, p *collation.Plan) error {
-	for i := range p.Insert {
-		row := p.Insert[i]
-		if j.rows[row.GUID] != nil {
-			return lost("row %s exists", row.GUID)
-		}
-		row.Body = slices.Clone(row.Body)
-		put(u, j.rows, row.GUID, &row)
-	}
-	for i := range p.Update {
-		row := p.Update[i]
-		if j.rows[row.GUID] == nil {
-			return lost("row %s is gone", row.GUID)
-		}
-		row.Body = slices.Clone(row.Body)
-		put(u, j.rows, row.GUID, &row)
-	}
-	for _, g := range p.Delete {
-		if j.rows[g] == nil {
-			return lost("row %s is gone", g)
-		}
-		drop(u, j.rows, g)
+		set(u, &j.expires, p.ExpiresAt)
 	}
 	return nil
 }

@@ -23,7 +23,9 @@ func (s *Store) Start(_ context.Context, starts []store.Start, mode collation.Mo
 	out := make([]store.Started, len(starts))
 	err := s.write("start", func(u *undo) error {
 		for i := range starts {
-			started, err := s.start(u, &starts[i], mode)
+			st := starts[i]
+			st.Child, st.Parent = journal.JobID{}, nil
+			started, err := s.start(u, &st, mode)
 			if err != nil {
 				return err
 			}
@@ -37,7 +39,7 @@ func (s *Store) Start(_ context.Context, starts []store.Start, mode collation.Mo
 	return out, nil
 }
 
-// start is one inception (1.11).
+// start is one inception (1.11), of a job or of a child.
 func (s *Store) start(u *undo, st *store.Start, mode collation.Mode) (store.Started, error) {
 	generation := int64(1)
 	if id, taken := s.keys[st.Key]; taken {
@@ -49,19 +51,24 @@ func (s *Store) start(u *undo, st *store.Start, mode collation.Mode) (store.Star
 			}}, nil
 		}
 		generation = j.Generation + 1
+		set(u, &j.replaced, s.now())
 	}
 	now := s.now()
 	p := collation.Incept(collation.Inception{
 		Space: s.cfg.Space, Key: st.Key, Generation: generation, Flow: st.Flow, Trigger: st.Trigger,
-		Input: st.Input, Trace: st.Trace, Now: now, Publish: st.Publish,
+		Input: st.Input, Trace: st.Trace, Now: now, Publish: st.Publish, Child: st.Child, Parent: st.Parent,
 	}, mode)
+	if st.Parent != nil {
+		born := licensed(s.ordered(st.Child), &p.Insert[0])
+		p.Insert, p.Update = nil, []collation.Row{born}
+	}
 	j := &job{
 		Job: collation.Job{
 			ID: p.Job, Space: s.cfg.Space, Key: st.Key, Generation: generation, Flow: st.Flow,
-			State: journal.JobOpen, Started: now, Trace: st.Trace,
+			State: journal.JobOpen, Started: now, Trace: st.Trace, Parent: st.Parent,
 		},
 		instances: map[collation.InstanceKey]*collation.Instance{}, receipts: map[journal.GUID]*collation.Receipt{},
-		rows: map[journal.GUID]*collation.Row{}, chains: map[journal.GUID][]journal.Record{},
+		waits: map[journal.GUID]*collation.Wait{}, chains: map[journal.GUID][]journal.Record{},
 		effects: map[journal.Digest]*effect{}, payloads: map[journal.Digest][]byte{},
 	}
 	put(u, s.jobs, j.ID, j)
@@ -71,45 +78,58 @@ func (s *Store) start(u *undo, st *store.Start, mode collation.Mode) (store.Star
 	if err := s.apply(u, &chained); err != nil {
 		return store.Started{}, err
 	}
-	return store.Started{Job: j.ID, Row: j.outgoing(&p.Insert[0])}, nil
-}
-
-func (j *job) outgoing(row *collation.Row) *store.Outgoing {
-	return &store.Outgoing{Row: *row, JobKey: j.Key, Generation: j.Generation, Flow: j.Flow, Trace: j.Trace}
+	return store.Started{Job: j.ID, Row: s.outgoing(s.row(j.ID, j.ID.Start()))}, nil
 }
 
 // FindJob implements store.Client.
 func (s *Store) FindJob(_ context.Context, key string) (journal.JobID, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id, ok := s.keys[key]
-	if !ok || s.jobs[id].State == journal.JobExpired {
-		return journal.JobID{}, fmt.Errorf("memory: job with key %q: %w", key, store.ErrNotFound)
+	if id := s.holder(key); !id.IsZero() {
+		return id, nil
 	}
-	return id, nil
+	return journal.JobID{}, fmt.Errorf("memory: job with key %q: %w", key, store.ErrNotFound)
+}
+
+// holder is the job that has the key, zero where there is none.
+func (s *Store) holder(key string) journal.JobID {
+	if id, taken := s.keys[key]; taken && s.living(id) != nil {
+		return id
+	}
+	return journal.JobID{}
 }
 
 // Job implements store.Client.
 func (s *Store) Job(_ context.Context, id journal.JobID) (*store.JobView, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	j := s.jobs[id]
+	j := s.known(id)
 	if j == nil {
 		return nil, fmt.Errorf("memory: job %s: %w", id, store.ErrNotFound)
 	}
-	v := &store.JobView{JobSummary: j.summary(), Ended: j.tasksSeq != 0}
-	if j.closedSeq != 0 {
-		c := j.entry(j.closedSeq).Close
+	v := &store.JobView{JobSummary: j.summary(), Ended: j.tasksSeq != 0, ExpiresAt: j.expires}
+	if j.State == journal.JobExpired {
+		return v, nil
+	}
+	if c := j.close(); c != nil {
 		v.Code, v.Error = c.Code, c.Error
 	}
 	if j.tasksSeq != 0 {
 		v.Output = j.entry(j.tasksSeq).Close.Output
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(j.instances), compareKeys) {
-		v.Instances = append(v.Instances, store.InstanceView{Key: key, Instance: *j.instances[key]})
+		if i := j.instances[key]; i.Ledger != 0 { // others only hold the output of a pass or an element
+			v.Instances = append(v.Instances, store.InstanceView{Key: key, Instance: *i})
+		}
 	}
-	for _, g := range sortedIDs(j.rows) {
-		v.Rows = append(v.Rows, *j.rows[g])
+	for _, g := range sortedIDs(s.rows[id]) {
+		v.Rows = append(v.Rows, *s.row(id, g))
+	}
+	for _, r := range s.sent(id) {
+		v.Rows = append(v.Rows, *r)
+	}
+	for _, g := range sortedIDs(j.waits) {
+		v.Waits = append(v.Waits, *j.waits[g])
 	}
 	for _, l := range s.letters {
 		if l.view.Letter.Job == id {
@@ -154,7 +174,7 @@ func (s *Store) Jobs(_ context.Context, f store.JobFilter) ([]store.JobSummary, 
 	var out []store.JobSummary
 	for _, j := range s.jobs {
 		older := f.Before == "" || cmp.Or(cmp.Compare(j.Started, before), compareIDs(j.ID, id)) < 0
-		if older && j.matches(&f) {
+		if older && j.replaced == collation.Never && j.matches(&f) {
 			out = append(out, j.summary())
 		}
 	}
@@ -192,7 +212,35 @@ func (s *Store) Counts(context.Context) (map[journal.JobState]int64, error) {
 	defer s.mu.Unlock()
 	out := map[journal.JobState]int64{}
 	for _, j := range s.jobs {
-		out[j.State]++
+		if j.replaced == collation.Never {
+			out[j.State]++
+		}
 	}
 	return out, nil
+}
+
+// Interrupt implements store.Client.
+func (s *Store) Interrupt(
+	_ context.Context, row collation.Row, mode collation.Mode,
+) (out *store.Outgoing, fresh bool, err error) {
+	err = s.write("interrupt", func(u *undo) error {
+		j := s.living(row.Job)
+		switch {
+		case j == nil:
+			return fmt.Errorf("memory: interrupt job %s: %w", row.Job, store.ErrNotFound)
+		case s.row(row.Job, row.GUID) != nil || j.receipts[row.GUID] != nil:
+			return nil
+		}
+		row.NextAt = s.now()
+		if mode.Resend > 0 {
+			row.Publication, row.PublishedAt, row.TurnSent = 1, row.NextAt, row.Turn
+			row.NextAt += mode.Resend
+		}
+		fresh, out = true, s.outgoing(&row)
+		return s.insertRow(u, row)
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return out, fresh, nil
 }

@@ -1,11 +1,9 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -84,7 +82,7 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 	l := &store.Loaded{
 		States: map[journal.JobID]*collation.State{}, Busy: map[journal.JobID]bool{}, Tombs: map[journal.JobID]bool{},
 	}
-	if err := c.lock(ctx, wants, wait, l); err != nil {
+	if err := c.lock(ctx, wants, wait); err != nil {
 		c.rollback()
 		return nil, err
 	}
@@ -97,7 +95,7 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 }
 
 // lock takes the jobs of the wants in the order of their ids.
-func (c *committer) lock(ctx context.Context, wants []store.Want, wait bool, l *store.Loaded) error {
+func (c *committer) lock(ctx context.Context, wants []store.Want, wait bool) error {
 	ids := map[journal.JobID]bool{}
 	for i := range wants {
 		ids[wants[i].Job] = true
@@ -108,8 +106,7 @@ func (c *committer) lock(ctx context.Context, wants []store.Want, wait bool, l *
 		case j == nil:
 			continue
 		case j.lock.owner != nil && !wait:
-			l.Busy[id] = true
-			continue
+			continue // load finds it busy
 		}
 		if err := c.s.acquire(ctx, j, c.txn); err != nil {
 			return err
@@ -121,7 +118,11 @@ func (c *committer) lock(ctx context.Context, wants []store.Want, wait bool, l *
 // load reads one want into the job's state.
 func (c *committer) load(w *store.Want, l *store.Loaded) {
 	j := c.s.jobs[w.Job]
-	if j == nil || l.Busy[w.Job] {
+	switch {
+	case j == nil:
+		return
+	case j.lock.owner != c.txn: // also one that was born while others were waited for
+		l.Busy[w.Job] = true
 		return
 	}
 	if j.State == journal.JobExpired {
@@ -133,7 +134,8 @@ func (c *committer) load(w *store.Want, l *store.Loaded) {
 		st = &collation.State{
 			Job: j.Job, Now: l.Now, Instances: map[collation.InstanceKey]*collation.Instance{},
 			Receipts: map[journal.GUID]*collation.Receipt{}, Rows: map[journal.GUID]*collation.Row{},
-			Results: map[collation.InstanceKey]*flow.Result{},
+			Results: map[collation.InstanceKey]*flow.Result{}, Unfinished: map[journal.GUID]bool{},
+			Waits: map[journal.GUID]*collation.Wait{}, Latest: map[string]*flow.Result{}, Keys: map[string]journal.JobID{},
 		}
 		l.States[w.Job] = st
 	}
@@ -142,7 +144,7 @@ func (c *committer) load(w *store.Want, l *store.Loaded) {
 	}
 	if !w.Row.IsZero() {
 		c.txn.rows[w.Row] = true
-		st.Rows[w.Row] = clone(j.rows[w.Row])
+		st.Rows[w.Row] = clone(c.s.row(j.ID, w.Row))
 	}
 	j.read(st, w.Instances, w.Results)
 }
@@ -163,36 +165,74 @@ func (c *committer) More(_ context.Context, needs map[journal.JobID]*collation.N
 			return fmt.Errorf("memory: more of job %s, which was not loaded", id)
 		}
 		j.read(st, n.Instances, n.Results)
-		for _, request := range n.Effects {
-			if st.Unfinished == nil {
-				st.Unfinished = map[journal.GUID]bool{}
-			}
-			st.Unfinished[request] = j.unfinished(request)
-		}
+		c.more(j, st, n)
 		if n.AllRows {
-			c.txn.allRows[id] = true
-			for g, row := range j.rows {
-				if _, asked := st.Rows[g]; !asked { // what was asked for may have been moved on by a plan
-					st.Rows[g] = clone(row)
-				}
-			}
-			st.AllRows = true
+			c.everything(j, st)
 		}
 	}
 	return nil
 }
 
+// more reads what Load does not know of. What was asked for before stays: a plan
+// may have moved it on.
+func (c *committer) more(j *job, st *collation.State, n *collation.Need) {
+	for _, request := range n.Effects {
+		st.Unfinished[request] = j.unfinished(request)
+	}
+	for _, k := range n.Rows {
+		if k.Job == j.ID {
+			c.txn.rows[k.GUID] = true
+		}
+		ask(st.Rows, k.GUID, func() *collation.Row { return clone(c.s.row(k.Job, k.GUID)) })
+	}
+	for _, g := range n.Waits {
+		ask(st.Waits, g, func() *collation.Wait { return clone(j.waits[g]) })
+	}
+	for _, activity := range n.Latest {
+		ask(st.Latest, activity, func() *flow.Result { return j.latest(activity) })
+	}
+	if n.Close && st.Close == nil {
+		st.Close = j.close()
+	}
+	for _, key := range n.Keys {
+		ask(st.Keys, key, func() journal.JobID { return c.s.holder(key) })
+	}
+}
+
+// everything reads all that a close withdraws (C15).
+func (c *committer) everything(j *job, st *collation.State) {
+	c.txn.allRows[j.ID] = true
+	for g, row := range c.s.rows[j.ID] {
+		ask(st.Rows, g, func() *collation.Row { return clone(row) })
+	}
+	for _, row := range c.s.sent(j.ID) {
+		ask(st.Rows, row.GUID, func() *collation.Row { return clone(row) })
+	}
+	for g, w := range j.waits {
+		ask(st.Waits, g, func() *collation.Wait { return clone(w) })
+	}
+	for key, i := range j.instances {
+		if !i.Child.IsZero() {
+			ask(st.Instances, key, func() *collation.Instance { return clone(i) })
+		}
+	}
+	st.AllRows = true
+}
+
+// ask sets a member that was not asked for before.
+func ask[K comparable, V any](m map[K]V, k K, read func() V) {
+	if _, asked := m[k]; !asked {
+		m[k] = read()
+	}
+}
+
 // read loads instances and results that the state does not have yet.
 func (j *job) read(st *collation.State, instances, results []collation.InstanceKey) {
 	for _, key := range instances {
-		if _, asked := st.Instances[key]; !asked {
-			st.Instances[key] = clone(j.instances[key])
-		}
+		ask(st.Instances, key, func() *collation.Instance { return clone(j.instances[key]) })
 	}
 	for _, key := range results {
-		if _, asked := st.Results[key]; !asked {
-			st.Results[key] = j.result(key)
-		}
+		ask(st.Results, key, func() *flow.Result { return j.result(key) })
 	}
 }
 
@@ -204,6 +244,27 @@ func clone[T any](p *T) *T {
 	return &v
 }
 
+// close is how the job was closed, nil while it is open.
+func (j *job) close() *journal.Close {
+	if j.closedSeq == 0 {
+		return nil
+	}
+	return j.entry(j.closedSeq).Close
+}
+
+// latest reads the result of an activity that was recorded last, at whatever
+// address.
+func (j *job) latest(activity string) *flow.Result {
+	var last collation.InstanceKey
+	seq := int64(0)
+	for key, i := range j.instances {
+		if key.Activity == activity && i.ResultSeq > seq {
+			last, seq = key, i.ResultSeq
+		}
+	}
+	return j.result(last)
+}
+
 // result reads the output of an instance out of its entry (J7); an output that
 // is stored beside comes by its digest (E6).
 func (j *job) result(key collation.InstanceKey) *flow.Result {
@@ -212,8 +273,8 @@ func (j *job) result(key collation.InstanceKey) *flow.Result {
 		return nil
 	}
 	e := j.entry(i.ResultSeq)
-	r := collation.ResultOf(e)
-	if e.Response != nil && !e.Response.Ref.IsZero() && r.Error == nil {
+	r := collation.ResultAt(e, key)
+	if e.Response != nil && !e.Response.Ref.IsZero() && r.Output == nil && r.Error == nil {
 		r.Output = slices.Clone(j.payloads[e.Response.Ref])
 	}
 	return r
@@ -278,25 +339,6 @@ func (c *committer) commit(plans []store.Chained) error {
 	c.seq++
 	c.s.markers[marker{c.session, c.seq}] = c.s.now()
 	return nil
-}
-
-// Prune implements store.Engine.
-func (s *Store) Prune(_ context.Context, limit int) (int, error) {
-	n := 0
-	err := s.write("prune", func(u *undo) error {
-		yesterday := s.now() - 24*3600*1e6
-		markers := slices.SortedFunc(maps.Keys(s.markers), func(a, b marker) int {
-			return cmp.Or(compareIDs(a.session, b.session), cmp.Compare(a.seq, b.seq))
-		})
-		for _, m := range markers {
-			if end, ended := s.ended[m.session]; ended && end < yesterday && n < limit {
-				drop(u, s.markers, m)
-				n++
-			}
-		}
-		return nil
-	})
-	return n, err
 }
 
 // unfinished reports whether an effect of the request has a start and no end.

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -22,7 +23,8 @@ const (
 type letter struct{ view store.DeadView }
 
 func (s *Store) addLetter(u *undo, d collation.DeadLetter) {
-	v := store.DeadView{ID: int64(len(s.letters)) + 1, At: s.now(), Letter: d, State: letterOpen}
+	set(u, &s.letterID, s.letterID+1)
+	v := store.DeadView{ID: s.letterID, At: s.now(), Letter: d, State: letterOpen}
 	set(u, &s.letters, append(s.letters, &letter{view: v}))
 }
 
@@ -56,7 +58,7 @@ func (s *Store) endLetters(u *undo, id journal.JobID, row journal.GUID, state st
 
 func (s *Store) letterView(l *letter) store.DeadView {
 	v := l.view
-	if j := s.jobs[v.Letter.Job]; j != nil {
+	if j := s.living(v.Letter.Job); j != nil {
 		v.Key = j.Key
 	}
 	return v
@@ -83,14 +85,11 @@ func (s *Store) Act(ctx context.Context, a store.Action) error {
 	if a.Retry == (a.Response != nil) {
 		return fmt.Errorf("memory: act: %w: either retry or answer", store.ErrRejected)
 	}
-	s.mu.Lock()
-	if a.ID < 1 || a.ID > int64(len(s.letters)) {
-		s.mu.Unlock()
+	l := s.letter(a.ID)
+	if l == nil {
 		return fmt.Errorf("memory: dead letter %d: %w", a.ID, store.ErrNotFound)
 	}
-	l := s.letters[a.ID-1]
-	d := l.view.Letter
-	s.mu.Unlock()
+	d := l.view.Letter // but for its state, a letter does not change
 	err := s.writeRow(ctx, "act", d.Job, d.Row, true, func(u *undo, j *job) error {
 		if l.view.State != letterOpen {
 			return store.ErrStale
@@ -104,6 +103,17 @@ func (s *Store) Act(ctx context.Context, a store.Action) error {
 		return fmt.Errorf("memory: act on dead letter %d: %w", a.ID, err)
 	}
 	return nil
+}
+
+// letter finds a dead letter; nil: there is none.
+func (s *Store) letter(id int64) *letter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i, found := slices.BinarySearchFunc(s.letters, id, func(l *letter, id int64) int { return cmp.Compare(l.view.ID, id) })
+	if !found {
+		return nil
+	}
+	return s.letters[i]
 }
 
 // actAlone ends the letter of a message that has no row.
@@ -127,11 +137,11 @@ func answered(r *journal.Response) string {
 func (s *Store) act(u *undo, j *job, l *letter, a *store.Action) error {
 	g, now := l.view.Letter.Row, s.now()
 	// A row that a closed job has left is its closer's, with step 3 to come.
-	if j.rows[g] == nil || j.State != journal.JobOpen && !(a.Retry && j.State.Closed()) {
+	if s.row(j.ID, g) == nil || j.State != journal.JobOpen && !(a.Retry && j.State.Closed()) {
 		return store.ErrStale
 	}
 	action, state := "retry", letterRetried
-	row := clone(j.rows[g])
+	row := clone(s.row(j.ID, g))
 	if a.Retry {
 		if err := s.notDone(u, j, row, a); err != nil {
 			return err
@@ -152,7 +162,7 @@ func (s *Store) act(u *undo, j *job, l *letter, a *store.Action) error {
 	}
 	row.Dead = false
 	n := s.acted(j.ID, g)
-	put(u, j.rows, g, row)
+	s.putRow(u, row)
 	s.endLetters(u, j.ID, g, state)
 	_, err := j.write(u, now, &journal.Entry{
 		Kind: journal.KindOperator, GUID: collation.OperatorGUID(g, action, n), Activity: row.Activity, DAD: string(row.DAD),
@@ -188,7 +198,7 @@ func (s *Store) notDone(u *undo, j *job, row *collation.Row, a *store.Action) er
 			Key: f.Key, Name: f.Name, Class: f.Class, N: f.N,
 			Error: &journal.Failure{Class: "operator", Message: a.Reason},
 		}
-		next := clone(j.rows[row.GUID])
+		next := clone(s.row(j.ID, row.GUID))
 		if _, err := s.finish(u, j, &l, e, f, next, true); err != nil {
 			return err
 		}

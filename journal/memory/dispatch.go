@@ -29,7 +29,7 @@ func (s *Store) Due(_ context.Context, limit int) ([]store.DueRow, time.Duration
 	defer s.mu.Unlock()
 	now := s.now()
 	rows := s.collect(func(j *job, r *collation.Row) bool {
-		return due(r, now) && j.State != journal.JobQuarantined
+		return due(r, now) && (j == nil || j.State != journal.JobQuarantined)
 	}, func(r *collation.Row) collation.Micros { return r.NextAt })
 	if len(rows) == 0 {
 		return nil, 0, nil
@@ -45,14 +45,15 @@ func (s *Store) Due(_ context.Context, limit int) ([]store.DueRow, time.Duration
 	return out, late, nil
 }
 
-// collect gathers rows of all jobs, ordered by a time and then by their ids.
+// collect gathers rows, ordered by a time and then by their ids. The job is nil
+// for rows that are addressed to none that is there.
 func (s *Store) collect(
 	want func(*job, *collation.Row) bool, at func(*collation.Row) collation.Micros,
 ) []*collation.Row {
 	var rows []*collation.Row
-	for _, j := range s.jobs {
-		for _, r := range j.rows {
-			if want(j, r) {
+	for id, set := range s.rows {
+		for _, r := range set {
+			if want(s.jobs[id], r) {
 				rows = append(rows, r)
 			}
 		}
@@ -85,11 +86,11 @@ func (s *Store) Claim(_ context.Context, claims []store.Claim) ([]store.Outgoing
 }
 
 func (s *Store) claim(u *undo, c *store.Claim, now collation.Micros) *store.Outgoing {
-	j := s.jobs[c.Row.Job]
-	if j == nil || j.rows[c.Row.GUID] == nil || j.rowLocked(c.Row.GUID) {
+	stored := s.row(c.Row.Job, c.Row.GUID)
+	if stored == nil || s.rowLocked(stored) {
 		return nil
 	}
-	row := *j.rows[c.Row.GUID]
+	row := *stored
 	if !due(&row, now) || row.Publication != c.Row.Publication || row.Turn != c.Row.Turn {
 		return nil
 	}
@@ -98,11 +99,11 @@ func (s *Store) claim(u *undo, c *store.Claim, now collation.Micros) *store.Outg
 		row.Publication++
 		row.TurnSent, row.PublishedAt = row.Turn, now
 	}
-	put(u, j.rows, row.GUID, &row)
+	s.putRow(u, &row)
 	if !c.Send {
 		return nil
 	}
-	return j.outgoing(&row)
+	return s.outgoing(&row)
 }
 
 func micros(d time.Duration) collation.Micros { return collation.Micros(d.Microseconds()) }
@@ -114,7 +115,7 @@ func (s *Store) TurnOverdue(_ context.Context, limit int) (int, error) {
 		now := s.now()
 		rows := s.collect(func(j *job, r *collation.Row) bool {
 			return r.Kind == journal.MessageRequest && r.WithinAt != collation.Never && r.WithinAt <= now &&
-				j.State == journal.JobOpen && !j.rowLocked(r.GUID)
+				j != nil && j.State == journal.JobOpen && !s.rowLocked(r)
 		}, func(r *collation.Row) collation.Micros { return r.WithinAt })
 		for _, r := range rows[:min(len(rows), limit)] {
 			row := *r
@@ -122,7 +123,7 @@ func (s *Store) TurnOverdue(_ context.Context, limit int) (int, error) {
 				Kind: journal.ResponseTerminal, Code: collation.CodeTimeout,
 				Error: &journal.Failure{Class: "timeout", Message: "no answer within the time that `within` allows"},
 			})
-			put(u, s.jobs[row.Job].rows, row.GUID, &row)
+			s.putRow(u, &row)
 			n++
 		}
 		return nil

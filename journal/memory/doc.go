@@ -7,7 +7,8 @@
 // What a transaction of the real store would wait for, it waits for here:
 // committers hold the jobs that they loaded until Commit or Rollback, in the
 // order in which they came, and the rows that they loaded are locked against
-// workers and the sweeper.
+// workers and the sweeper. The lock of a mailbox is held for no longer than a
+// call, so that the mutex is enough for it.
 //
 // Nothing here does I/O or sleeps. Waiting happens on channels that are made
 // where they are waited for, so that a store that is opened in a bubble of

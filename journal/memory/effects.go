@@ -26,11 +26,11 @@ var needsNoStart = map[string]bool{"pure": true, "tx": true}
 func (s *Store) Effects(_ context.Context, id journal.JobID, request journal.GUID) ([]store.EffectRow, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	j := s.jobs[id]
+	j := s.living(id)
 	if j == nil {
 		return nil, nil
 	}
-	return j.effectRows(s.now(), func(f *effect) bool { return f.request == request }), nil
+	return s.effectRows(j, func(f *effect) bool { return f.request == request }), nil
 }
 
 // effectsWhere lists effects by request and in the order of their first entry.
@@ -47,18 +47,18 @@ func (j *job) effectsWhere(want func(*effect) bool) []*effect {
 	return all
 }
 
-func (j *job) effectRows(now collation.Micros, want func(*effect) bool) []store.EffectRow {
+func (s *Store) effectRows(j *job, want func(*effect) bool) []store.EffectRow {
 	var out []store.EffectRow
 	for _, f := range j.effectsWhere(want) {
-		out = append(out, j.effectRow(f, now))
+		out = append(out, s.effectRow(j, f))
 	}
 	return out
 }
 
-func (j *job) effectRow(f *effect, now collation.Micros) store.EffectRow {
+func (s *Store) effectRow(j *job, f *effect) store.EffectRow {
 	r := f.EffectRow
-	row := j.rows[f.request]
-	r.Live = r.State == store.EffectStarted && row != nil && row.Holder == r.Holder && row.Fence == r.Fence && row.LeaseUntil > now
+	row := s.row(j.ID, f.request)
+	r.Live = r.State == store.EffectStarted && row != nil && row.Holder == r.Holder && row.Fence == r.Fence && row.LeaseUntil > s.now()
 	return r
 }
 
@@ -66,13 +66,13 @@ func (j *job) effectRow(f *effect, now collation.Micros) store.EffectRow {
 // that lasts until its row is due (E4).
 func (s *Store) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (out store.EffectRow, taken bool, err error) {
 	err = s.writeRow(ctx, "start effect", l.Job, l.Request, false, func(u *undo, j *job) error {
-		row, err := j.fenced(&l)
+		row, err := s.fenced(j, &l)
 		if err != nil {
 			return err
 		}
 		f := j.effects[e.Key]
 		if f != nil && (f.State != store.EffectStarted || f.Fence >= l.Fence) {
-			out = j.effectRow(f, s.now())
+			out = s.effectRow(j, f)
 			return nil
 		}
 		if row.Holder == "" {
@@ -90,8 +90,8 @@ func (s *Store) StartEffect(ctx context.Context, l store.Lease, e journal.Effect
 			next.seq = row.Effects.Seq
 		}
 		put(u, j.effects, e.Key, next)
-		put(u, j.rows, row.GUID, row)
-		out = j.effectRow(next, s.now())
+		s.putRow(u, row)
+		out = s.effectRow(j, next)
 		return nil
 	})
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Store) record(
 	entry := &journal.Entry{Chain: l.Request, Kind: kind, GUID: l.Request, Effect: &e, Writer: l.Holder}
 	if row != nil {
 		entry.Activity, entry.DAD = row.Activity, string(row.DAD)
-		if old := j.rows[row.GUID]; old.Held != row.Held {
+		if old := s.row(j.ID, row.GUID); old.Held != row.Held {
 			entry.Updated = []journal.Updated{updated(row)}
 		}
 	}
@@ -128,10 +128,10 @@ func (s *Store) FinishEffect(ctx context.Context, l store.Lease, e journal.Effec
 		}
 		f := j.effects[e.Key]
 		if f != nil && f.State != store.EffectStarted {
-			out = j.effectRow(f, s.now())
+			out = s.effectRow(j, f)
 			return nil
 		}
-		_, stale := j.fenced(&l)
+		_, stale := s.fenced(j, &l)
 		if stale != nil && f == nil {
 			return stale
 		}
@@ -139,7 +139,7 @@ func (s *Store) FinishEffect(ctx context.Context, l store.Lease, e journal.Effec
 			return fmt.Errorf("%w: an effect of class %q has no start", store.ErrStale, e.Class)
 		}
 		e.Late = stale != nil
-		row := clone(j.rows[l.Request])
+		row := clone(s.row(j.ID, l.Request))
 		if row != nil {
 			row.Runs = 0 // counted since the last recorded completion (E9)
 			s.unpark(u, row)
@@ -148,7 +148,7 @@ func (s *Store) FinishEffect(ctx context.Context, l store.Lease, e journal.Effec
 		if err != nil {
 			return err
 		}
-		out = j.effectRow(next, s.now())
+		out = s.effectRow(j, next)
 		return nil
 	})
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Store) finish(
 	put(u, j.effects, e.Key, next)
 	if row != nil {
 		row.Effects = head
-		put(u, j.rows, row.GUID, row)
+		s.putRow(u, row)
 	}
 	return next, nil
 }

@@ -112,31 +112,62 @@ func TestFaultPausesACommitter(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
+// calls are the calls that write, and those that the engine reads by.
+func calls(t *testing.T, s *memory.Store, id journal.JobID) map[string]func() error {
+	ctx := t.Context()
+	x := collation.Signal{GUID: journal.GUID{7}, Topic: "t", Key: "k", Code: collation.CodeOK, Payload: []byte(`1`)}
+	order := collation.Row{Job: id, GUID: id.Start()}
+	return map[string]func() error{
+		"start": func() error {
+			_, err := s.Start(ctx, []store.Start{{Flow: flowRef, Key: "new", Input: []byte(`{}`)}}, collation.Mode{})
+			return err
+		},
+		"deploy":         func() error { _, err := s.Deploy(ctx, flowRef, []byte(`{}`)); return err },
+		"activate":       func() error { return s.Activate(ctx, flowRef.Name, flowRef.Version) },
+		"dead letter":    func() error { return s.DeadLetter(ctx, collation.DeadLetter{Reason: "foreign"}, nil) },
+		"claim":          func() error { _, err := s.Claim(ctx, nil); return err },
+		"turn overdue":   func() error { _, err := s.TurnOverdue(ctx, 1); return err },
+		"prune":          func() error { _, err := s.Prune(ctx, 1); return err },
+		"payload":        func() error { return s.PutPayload(ctx, id, emptyDigest, nil) },
+		"committer":      func() error { _, err := s.Committer(ctx); return err },
+		"due":            func() error { _, _, err := s.Due(ctx, 1); return err },
+		"lease":          func() error { _, err := s.Lease(ctx, id, id.Start(), 1, "w", time.Hour); return err },
+		"heartbeat":      func() error { _, err := s.Heartbeat(ctx, store.Lease{Job: id}, time.Hour); return err },
+		"hand back":      func() error { return s.HandBack(ctx, store.Lease{Job: id}) },
+		"start effect":   func() error { _, _, err := s.StartEffect(ctx, store.Lease{Job: id}, journal.Effect{}); return err },
+		"finish effect":  func() error { _, err := s.FinishEffect(ctx, store.Lease{Job: id}, journal.Effect{}, false); return err },
+		"signal":         func() error { _, err := s.Signal(ctx, &x, collation.Mode{}); return err },
+		"deliver":        func() error { _, err := s.Deliver(ctx, nil, collation.Mode{}); return err },
+		"expire signals": func() error { _, err := s.ExpireSignals(ctx, 1); return err },
+		"order":          func() error { _, err := s.Order(ctx, id); return err },
+		"spawn":          func() error { return s.Spawn(ctx, &order, store.Start{}, nil, collation.Mode{}) },
+		"refuse":         func() error { return s.Refuse(ctx, &order, nil) },
+		"discard":        func() error { _, err := s.Discard(ctx, nil); return err },
+		"expire":         func() error { _, err := s.Expire(ctx, 1); return err },
+		"interrupt": func() error {
+			_, _, err := s.Interrupt(ctx, collation.Row{Job: id, GUID: journal.GUID{8}, Kind: journal.MessageInterrupt}, collation.Mode{})
+			return err
+		},
+		"schedules":     func() error { _, err := s.Schedules(ctx); return err },
+		"mark schedule": func() error { return markSchedule(t, s) },
+	}
+}
+
+func markSchedule(t *testing.T, s *memory.Store) error {
+	list, err := s.Schedules(t.Context())
+	if err != nil || len(list) == 0 {
+		return s.MarkSchedule(t.Context(), flowRef.Name, 0, 1)
+	}
+	return s.MarkSchedule(t.Context(), flowRef.Name, list[0].Last, list[0].Last+1)
+}
+
 // TestFaultsOfEveryCall: before a call nothing of it is done, after it all.
 func TestFaultsOfEveryCall(t *testing.T) {
 	t.Parallel()
 	f, s := faulty()
 	ctx := t.Context()
 	id := start(t, s, "k")
-	calls := map[string]func() error{
-		"start": func() error {
-			_, err := s.Start(ctx, []store.Start{{Flow: flowRef, Key: "new", Input: []byte(`{}`)}}, collation.Mode{})
-			return err
-		},
-		"deploy":        func() error { _, err := s.Deploy(ctx, flowRef, []byte(`{}`)); return err },
-		"dead letter":   func() error { return s.DeadLetter(ctx, collation.DeadLetter{Reason: "foreign"}, nil) },
-		"claim":         func() error { _, err := s.Claim(ctx, nil); return err },
-		"turn overdue":  func() error { _, err := s.TurnOverdue(ctx, 1); return err },
-		"prune":         func() error { _, err := s.Prune(ctx, 1); return err },
-		"payload":       func() error { return s.PutPayload(ctx, id, emptyDigest, nil) },
-		"committer":     func() error { _, err := s.Committer(ctx); return err },
-		"due":           func() error { _, _, err := s.Due(ctx, 1); return err },
-		"lease":         func() error { _, err := s.Lease(ctx, id, id.Start(), 1, "w", time.Hour); return err },
-		"heartbeat":     func() error { _, err := s.Heartbeat(ctx, store.Lease{Job: id}, time.Hour); return err },
-		"hand back":     func() error { return s.HandBack(ctx, store.Lease{Job: id}) },
-		"start effect":  func() error { _, _, err := s.StartEffect(ctx, store.Lease{Job: id}, journal.Effect{}); return err },
-		"finish effect": func() error { _, err := s.FinishEffect(ctx, store.Lease{Job: id}, journal.Effect{}, false); return err },
-	}
+	calls := calls(t, s, id)
 	for op, call := range calls {
 		f.on(op)
 		err := call()
@@ -148,7 +179,13 @@ func TestFaultsOfEveryCall(t *testing.T) {
 	letters, err := s.DeadLetters(ctx, true, 10)
 	require.NoError(t, err)
 	require.Empty(t, letters)
-	for _, op := range []string{"start", "deploy", "dead letter", "claim", "turn overdue", "prune", "payload"} {
+	v, err := s.Job(ctx, id)
+	require.NoError(t, err)
+	require.Len(t, v.Rows, 1)
+	for _, op := range []string{
+		"start", "deploy", "activate", "dead letter", "claim", "turn overdue", "prune", "payload", "signal", "deliver",
+		"expire signals", "discard", "expire", "interrupt", "mark schedule",
+	} {
 		f.on(op + ".done")
 		require.ErrorIs(t, calls[op](), store.ErrUnknown, op)
 	}
@@ -157,5 +194,11 @@ func TestFaultsOfEveryCall(t *testing.T) {
 	letters, err = s.DeadLetters(ctx, true, 10)
 	require.NoError(t, err)
 	require.Len(t, letters, 1)
+	v, err = s.Job(ctx, id)
+	require.NoError(t, err)
+	require.Len(t, v.Rows, 2, "the interrupt")
+	got, err := s.Signal(ctx, &collation.Signal{GUID: journal.GUID{7}, Topic: "t", Key: "k"}, collation.Mode{})
+	require.NoError(t, err)
+	require.Equal(t, store.Signalled{State: store.SignalKept, Duplicate: true}, got)
 	require.Contains(t, strings.Join(f.seen, " "), "start start.done")
 }

@@ -15,6 +15,7 @@ import (
 // flowVersions are the deployed versions of one flow.
 type flowVersions struct {
 	active   string
+	last     collation.Micros // up to which scheduled starts were made
 	versions map[string]*deployed
 }
 
@@ -35,7 +36,7 @@ func (s *Store) Deploy(_ context.Context, ref journal.FlowRef, canonical []byte)
 	err = s.write("deploy", func(u *undo) error {
 		f := s.flows[ref.Name]
 		if f == nil {
-			f = &flowVersions{active: ref.Version, versions: map[string]*deployed{}}
+			f = &flowVersions{active: ref.Version, last: s.now(), versions: map[string]*deployed{}}
 			put(u, s.flows, ref.Name, f)
 		}
 		if old := f.versions[ref.Version]; old != nil {
@@ -57,7 +58,10 @@ func (s *Store) Activate(_ context.Context, name, version string) error {
 		if _, err := s.version(name, version); err != nil {
 			return err
 		}
-		set(u, &s.flows[name].active, version)
+		if f := s.flows[name]; f.active != version {
+			set(u, &f.active, version)
+			set(u, &f.last, s.now())
+		}
 		return nil
 	})
 }
@@ -105,4 +109,32 @@ func (s *Store) Flows(context.Context) ([]store.FlowView, error) {
 		}
 	}
 	return out, nil
+}
+
+// Schedules implements store.Client.
+func (s *Store) Schedules(context.Context) ([]store.Schedule, error) {
+	if err := s.before("schedules"); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	var out []store.Schedule
+	for _, name := range slices.Sorted(maps.Keys(s.flows)) {
+		f := s.flows[name]
+		out = append(out, store.Schedule{Ref: f.versions[f.active].ref, Last: f.last, Now: now})
+	}
+	return out, nil
+}
+
+// MarkSchedule implements store.Client.
+func (s *Store) MarkSchedule(_ context.Context, name string, before, after collation.Micros) error {
+	return s.write("mark schedule", func(u *undo) error {
+		f := s.flows[name]
+		if f == nil || f.last != before {
+			return lost("the schedule of flow %q is not at %d", name, before)
+		}
+		set(u, &f.last, after)
+		return nil
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -33,8 +34,13 @@ type waiter struct {
 	got chan struct{}
 }
 
-// holdsRow reports whether another transaction has the row locked (J8).
-func (j *job) rowLocked(g journal.GUID) bool {
+// rowLocked reports whether a committer has the row of its job locked (J8).
+func (s *Store) rowLocked(r *collation.Row) bool {
+	j := s.jobs[r.Job]
+	return j != nil && j.holdsRow(r.GUID)
+}
+
+func (j *job) holdsRow(g journal.GUID) bool {
 	o := j.lock.owner
 	return o != nil && (o.rows[g] || o.allRows[j.ID])
 }
@@ -81,7 +87,7 @@ func (s *Store) release(t *txn) {
 
 // writeRow runs one writing transaction on a row of a job: it waits for a
 // committer that has loaded the row, or, with whole, for the job's lock. The job
-// is nil when there is none.
+// is nil when there is none that is more than a tombstone.
 func (s *Store) writeRow(
 	ctx context.Context, op string, id journal.JobID, row journal.GUID, whole bool, change func(u *undo, j *job) error,
 ) error {
@@ -99,8 +105,8 @@ func (s *Store) changeRow(
 ) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	j := s.jobs[id]
-	if j != nil && (whole && j.lock.owner != nil || j.rowLocked(row)) {
+	j := s.living(id)
+	if j != nil && (whole && j.lock.owner != nil || j.holdsRow(row)) {
 		t := newTxn()
 		if err := s.acquire(ctx, j, t); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"slices"
@@ -206,3 +207,34 @@ var errFault = errors.New("the network is cut")
 
 // emptyDigest is the SHA-256 of nothing.
 var emptyDigest = journal.Digest(sha256.Sum256(nil))
+
+// TestBornWhileWaited: a job that begins while a load waits for another one is
+// not locked by it, and so is left out.
+func TestBornWhileWaited(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.New(memory.Config{})
+		born, held := collation.NewJobID("memory", "a", 1), collation.NewJobID("memory", "b", 1)
+		keys := []string{"a", "b"}
+		if bytes.Compare(born[:], held[:]) > 0 { // the one that is looked for first is not there
+			born, held = held, born
+			slices.Reverse(keys)
+		}
+		require.Equal(t, held, start(t, s, keys[1]))
+		holder, waiter := open(t, s), open(t, s)
+		_, err := holder.Load(t.Context(), []store.Want{{Job: held}}, true)
+		require.NoError(t, err)
+		var l *store.Loaded
+		go func() {
+			var err error
+			l, err = waiter.Load(t.Context(), []store.Want{{Job: held}, {Job: born}}, true)
+			require.NoError(t, err)
+		}()
+		synctest.Wait()
+		require.Equal(t, born, start(t, s, keys[0]))
+		require.NoError(t, holder.Rollback(t.Context()))
+		synctest.Wait()
+		require.Equal(t, map[journal.JobID]bool{born: true}, l.Busy)
+		require.Len(t, l.States, 1)
+	})
+}

@@ -18,10 +18,9 @@ func (s *Store) Space(context.Context) (string, error) { return s.cfg.Space, nil
 func (s *Store) AuditJobs(_ context.Context, only []journal.JobID) iter.Seq2[journal.JobID, error] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ids := sortedIDs(s.jobs)
-	if only != nil {
-		ids = slices.DeleteFunc(ids, func(id journal.JobID) bool { return !slices.Contains(only, id) })
-	}
+	ids := slices.DeleteFunc(sortedIDs(s.jobs), func(id journal.JobID) bool {
+		return s.known(id) == nil || only != nil && !slices.Contains(only, id)
+	})
 	return func(yield func(journal.JobID, error) bool) {
 		for _, id := range ids {
 			if !yield(id, nil) {
@@ -52,28 +51,18 @@ func (s *Store) Audit(
 func (s *Store) snapshot(id journal.JobID) (*store.Stored, []journal.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	j := s.jobs[id]
+	j := s.known(id)
 	if j == nil {
 		return nil, nil, fmt.Errorf("memory: audit job %s: %w", id, store.ErrNotFound)
 	}
-	out := &store.Stored{
-		Job: j.Job, Instances: map[collation.InstanceKey]collation.ActivityLedger{},
-		Receipts: map[journal.GUID]store.StoredReceipt{}, Rows: map[journal.GUID]collation.Row{},
-		Effects: j.effectRows(s.now(), func(*effect) bool { return true }),
-	}
-	for key, i := range j.instances {
-		out.Instances[key] = i.Ledger
-	}
-	for g, r := range j.receipts {
-		out.Receipts[g] = store.StoredReceipt{Ledger: r.Ledger, Verdict: r.Verdict}
-	}
-	for g, r := range j.rows {
-		out.Rows[g] = *r
-	}
+	out := s.tables(j)
 	if d, err := s.version(j.Flow.Name, j.Flow.Version); err == nil {
 		out.FlowDigest = d.ref.Digest
 	}
 	var records []journal.Record
+	if j.State == journal.JobExpired {
+		return out, nil, nil
+	}
 	for _, chain := range sortedIDs(j.chains) { // the main chain is the zero GUID: first
 		for _, r := range j.chains[chain] {
 			r.Body = slices.Clone(r.Body)
@@ -81,4 +70,35 @@ func (s *Store) snapshot(id journal.JobID) (*store.Stored, []journal.Record, err
 		}
 	}
 	return out, records, nil
+}
+
+// tables copies what the tables hold of a job; of a tombstone, nothing more.
+func (s *Store) tables(j *job) *store.Stored {
+	out := &store.Stored{
+		Job: j.Job, Instances: map[collation.InstanceKey]collation.ActivityLedger{}, Open: map[collation.InstanceKey]int{},
+		Waits:    map[journal.GUID]collation.Wait{},
+		Receipts: map[journal.GUID]store.StoredReceipt{}, Rows: map[journal.GUID]collation.Row{},
+	}
+	if j.State == journal.JobExpired {
+		return out
+	}
+	for key, i := range j.instances {
+		if i.Ledger != 0 {
+			out.Instances[key] = i.Ledger
+		}
+		if i.Open != 0 {
+			out.Open[key] = i.Open
+		}
+	}
+	for g, w := range j.waits {
+		out.Waits[g] = *w
+	}
+	for g, r := range j.receipts {
+		out.Receipts[g] = store.StoredReceipt{Ledger: r.Ledger, Verdict: r.Verdict}
+	}
+	for g, r := range s.rows[j.ID] {
+		out.Rows[g] = *r
+	}
+	out.Effects = s.effectRows(j, func(*effect) bool { return true })
+	return out
 }

@@ -36,11 +36,15 @@ type Store struct {
 	cfg Config
 
 	mu       sync.Mutex
-	ahead    collation.Micros // by Advance
-	jobs     map[journal.JobID]*job
-	keys     map[string]journal.JobID // the last generation of each key
+	ahead    collation.Micros                                   // by Advance
+	jobs     map[journal.JobID]*job                             // tombstones too, also those of keys used again
+	keys     map[string]journal.JobID                           // the last generation of each key
+	rows     map[journal.JobID]map[journal.GUID]*collation.Row  // by whom they are addressed to: a job, not begun perhaps, or a mailbox
+	waits    map[journal.JobID]map[journal.GUID]*collation.Wait // by mailbox, the same values as in their jobs
+	signals  map[journal.GUID]*signal                           // those from outside
 	flows    map[string]*flowVersions
-	letters  []*letter
+	letters  []*letter // by their ids
+	letterID int64     // the last one given
 	sessions uint64
 	markers  map[marker]collation.Micros
 	ended    map[journal.GUID]collation.Micros // sessions
@@ -56,9 +60,11 @@ type job struct {
 	closed    collation.Micros
 	tasksSeq  int64
 	closedSeq int64
+	expires   collation.Micros // Never: kept
+	replaced  collation.Micros // of a tombstone: when its key was used again
 	instances map[collation.InstanceKey]*collation.Instance
 	receipts  map[journal.GUID]*collation.Receipt // without responses
-	rows      map[journal.GUID]*collation.Row
+	waits     map[journal.GUID]*collation.Wait
 	chains    map[journal.GUID][]journal.Record
 	effects   map[journal.Digest]*effect
 	payloads  map[journal.Digest][]byte
@@ -80,6 +86,8 @@ func New(cfg Config) *Store {
 	}
 	return &Store{
 		cfg: cfg, jobs: map[journal.JobID]*job{}, keys: map[string]journal.JobID{}, flows: map[string]*flowVersions{},
+		rows:  map[journal.JobID]map[journal.GUID]*collation.Row{},
+		waits: map[journal.JobID]map[journal.GUID]*collation.Wait{}, signals: map[journal.GUID]*signal{},
 		markers: map[marker]collation.Micros{}, ended: map[journal.GUID]collation.Micros{},
 	}
 }

@@ -19,11 +19,11 @@ const ReasonRuns = "runs"
 
 // asked returns the row of a request that may run in the turn that a worker
 // names.
-func (j *job) asked(request journal.GUID, turn int) (*collation.Row, error) {
+func (s *Store) asked(j *job, request journal.GUID, turn int) (*collation.Row, error) {
 	if j == nil || j.State != journal.JobOpen {
 		return nil, store.ErrStale
 	}
-	row := j.rows[request]
+	row := s.row(j.ID, request)
 	if row == nil || row.Kind != journal.MessageRequest || row.Turn != turn || row.Held != "" {
 		return nil, store.ErrStale
 	}
@@ -36,7 +36,7 @@ func (s *Store) Lease(
 ) (store.Lease, error) {
 	var l store.Lease
 	err := s.writeRow(ctx, "lease", id, request, false, func(u *undo, j *job) error {
-		row, err := j.asked(request, turn)
+		row, err := s.asked(j, request, turn)
 		now := s.now()
 		switch {
 		case err != nil:
@@ -46,7 +46,7 @@ func (s *Store) Lease(
 		case row.Runs >= store.MaxRuns:
 			return store.ErrExhausted
 		}
-		j.take(u, row, holder, now, ttl)
+		s.take(u, row, holder, now, ttl)
 		l = j.lease(row)
 		return nil
 	})
@@ -60,12 +60,12 @@ func (s *Store) Lease(
 }
 
 // take gives the row to a holder: one run more, under a new fence (E9).
-func (j *job) take(u *undo, row *collation.Row, holder string, now collation.Micros, ttl time.Duration) {
+func (s *Store) take(u *undo, row *collation.Row, holder string, now collation.Micros, ttl time.Duration) {
 	row.Runs++
 	row.Fence++
 	row.Holder = holder
 	extend(row, now+micros(ttl))
-	put(u, j.rows, row.GUID, row)
+	s.putRow(u, row)
 }
 
 // extend moves the lease, and the due time with it: nobody else is asked as
@@ -87,7 +87,7 @@ func (j *job) lease(row *collation.Row) store.Lease {
 // row is held so.
 func (s *Store) exhaust(ctx context.Context, id journal.JobID, request journal.GUID, turn int) error {
 	err := s.changeRow(ctx, id, request, true, func(u *undo, j *job) error {
-		row, err := j.asked(request, turn)
+		row, err := s.asked(j, request, turn)
 		if err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (s *Store) exhaust(ctx context.Context, id journal.JobID, request journal.G
 		}
 		row.Held, row.Dead, row.NextAt = collation.HeldStuck, true, collation.Never
 		row.Holder, row.LeaseUntil = "", collation.Never
-		put(u, j.rows, row.GUID, row)
+		s.putRow(u, row)
 		message := fmt.Sprintf("run %d times without an answer; the handler may kill its process", row.Runs)
 		d := collation.DeadLetter{
 			Job: id, Row: request, Kind: row.Kind, Activity: row.Activity, DAD: row.DAD, Reason: ReasonRuns, Message: message,
@@ -125,8 +125,8 @@ func updated(r *collation.Row) journal.Updated {
 }
 
 // fenced returns the row that a lease stands for.
-func (j *job) fenced(l *store.Lease) (*collation.Row, error) {
-	row, err := j.asked(l.Request, l.Turn)
+func (s *Store) fenced(j *job, l *store.Lease) (*collation.Row, error) {
+	row, err := s.asked(j, l.Request, l.Turn)
 	if err != nil {
 		return nil, err
 	}
@@ -142,17 +142,17 @@ func (s *Store) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration)
 		if j != nil && j.State.Closed() {
 			return store.ErrJobClosed
 		}
-		row, err := j.fenced(&l)
+		row, err := s.fenced(j, &l)
 		if err != nil {
 			return err
 		}
 		if row.Holder == "" { // the first of a run that began without a lease
-			j.take(u, row, l.Holder, s.now(), ttl)
+			s.take(u, row, l.Holder, s.now(), ttl)
 			l = j.lease(row)
 			return nil
 		}
 		extend(row, s.now()+micros(ttl))
-		put(u, j.rows, row.GUID, row)
+		s.putRow(u, row)
 		return nil
 	})
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *Store) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration)
 // HandBack implements store.Worker.
 func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
 	err := s.writeRow(ctx, "hand back", l.Job, l.Request, false, func(u *undo, j *job) error {
-		row, err := j.fenced(&l)
+		row, err := s.fenced(j, &l)
 		if err != nil {
 			return err
 		}
@@ -172,7 +172,7 @@ func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
 			row.Runs--
 		}
 		row.Holder, row.LeaseUntil, row.NextAt = "", collation.Never, s.now()
-		put(u, j.rows, row.GUID, row)
+		s.putRow(u, row)
 		return nil
 	})
 	if err != nil {
@@ -185,11 +185,11 @@ func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
 func (s *Store) Input(_ context.Context, id journal.JobID, request journal.GUID) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	j := s.jobs[id]
-	if j == nil || j.rows[request] == nil || j.rows[request].Kind != journal.MessageRequest {
+	row := s.row(id, request)
+	if s.living(id) == nil || row == nil || row.Kind != journal.MessageRequest {
 		return nil, fmt.Errorf("memory: input of %s: %w", request, store.ErrStale)
 	}
-	return slices.Clone(j.rows[request].Body), nil
+	return slices.Clone(row.Body), nil
 }
 
 // PutPayload implements store.Worker.
@@ -201,7 +201,7 @@ func (s *Store) PutPayload(_ context.Context, id journal.JobID, digest journal.D
 		return fmt.Errorf("memory: payload %s: %w: its bytes have another digest", digest, store.ErrRejected)
 	}
 	return s.write("payload", func(u *undo) error {
-		j := s.jobs[id]
+		j := s.living(id)
 		if j == nil {
 			return fmt.Errorf("memory: payload of job %s: %w", id, store.ErrNotFound)
 		}

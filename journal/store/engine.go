@@ -33,6 +33,8 @@ type Engine interface {
 	TurnOverdue(ctx context.Context, limit int) (int, error)
 	// Flow returns the canonical definition of a deployed flow version.
 	Flow(ctx context.Context, name, version string) ([]byte, error)
+	// ActiveFlow returns the version for new jobs, as for Client.
+	ActiveFlow(ctx context.Context, name string) (ref journal.FlowRef, canonical []byte, err error)
 	// DeadLetter records a message without a row: undecodable or foreign (T3).
 	DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byte) error
 	// Epoch is the space's epoch (T4).

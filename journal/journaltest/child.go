@@ -1,0 +1,410 @@
+package journaltest
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+var children = map[string]func(*bench){
+	"the row of a start orders a child (1.11)":                     childOrder,
+	"an order is due and claimed without a job (T1)":               childDue,
+	"inception of a child is one transaction (1.11)":               childSpawn,
+	"a child runs like any other job":                              childRuns,
+	"a child is begun once (C3, P6)":                               childOnce,
+	"one of many at once begins it (P6)":                           childRace,
+	"a child that nobody awaits answers with its inception (1.11)": childUnawaited,
+	"a key that belongs to another job is a conflict (1.11)":       childConflict,
+	"a refused start ends with its answer (1.11)":                  childRefuse,
+	"a start is taken back by test-and-set (C15)":                  childRecall,
+	"a start taken back and begun at once: one of them (C15)":      childRecallRace,
+	"a start refused and begun at once: one of them":               childRefuseRace,
+	"the close of a parent finds what it awaits (C15)":             childAllRows,
+	"an outcome is a row of the parent (1.11)":                     childOutcome,
+	"rows of a job that never began are discarded (C5)":            childDiscard,
+	"nothing else is discarded (C5)":                               childDiscardNot,
+}
+
+// order lets a job order its n-th child, of flow one, and gives the row.
+func (b *bench) order(c store.Committer, parent journal.JobID, n int, awaited bool) collation.Row {
+	b.Helper()
+	child := collation.ChildID(guid(n), 1)
+	var row collation.Row
+	b.altered(c, parent, func(p *collation.Plan, st *collation.State) {
+		body, err := json.Marshal(&collation.StartOrder{
+			Flow: "one", Key: fmt.Sprint("child-", n), Input: []byte(`{"n":3}`),
+			Parent: journal.Parent{
+				Space: b.space(), Job: parent, Activity: "work", DAD: ",0,0", Leg1: guid(n), Turn: 1, Awaited: awaited,
+			},
+		})
+		require.NoError(b, err)
+		row = collation.Row{
+			GUID: child.Start(), Job: child, Kind: journal.MessageStart, DAD: collation.RootDAD, Body: body,
+			NextAt: st.Now, Origin: p.Entry.Seq,
+		}
+		if awaited {
+			row.Sender = parent
+		}
+		inserts(row)(p, st)
+	})
+	return row
+}
+
+// spawning is what Spawn is called with for an order.
+func (b *bench) spawning(f *flow.Flow, row *collation.Row) store.Start {
+	b.Helper()
+	order, err := row.Order()
+	require.NoError(b, err)
+	st := request(f, order.Key, string(order.Input))
+	st.Child, st.Parent = row.Job, &order.Parent
+	return st
+}
+
+// spawn begins the child of an order.
+func (b *bench) spawn(row *collation.Row, reply *collation.Row) error {
+	b.Helper()
+	return b.s.Spawn(b.ctx(), row, b.spawning(b.deploy(one), row), reply, b.mode)
+}
+
+// reply is an outcome of the order's child.
+func (b *bench) reply(row *collation.Row, code int) *collation.Row {
+	b.Helper()
+	order, err := row.Order()
+	require.NoError(b, err)
+	r := order.Refusal(row.Job, code, "class", "why", 1, b.mode)
+	return &r
+}
+
+func childOrder(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	row := b.order(c, id, 1, true)
+	got, err := b.s.Order(b.ctx(), row.Job)
+	require.NoError(b, err)
+	require.Equal(b, &row, got)
+	require.Equal(b, &row, b.stored(c, id, keyOf(&row)))
+	_, err = b.s.Order(b.ctx(), journal.JobID{1})
+	require.ErrorIs(b, err, store.ErrNotFound)
+	_, err = b.s.Order(b.ctx(), id)
+	require.ErrorIs(b, err, store.ErrNotFound, "that job is there")
+	l, err := c.Load(b.ctx(), []store.Want{{Job: row.Job, Row: row.GUID}}, true)
+	require.NoError(b, err)
+	require.NoError(b, c.Rollback(b.ctx()))
+	require.Empty(b, l.States, "the child is not")
+	require.Empty(b, l.Busy)
+	require.Empty(b, l.Tombs)
+	err = b.alter(c, id, inserts(row))
+	require.ErrorIs(b, err, store.ErrLost, "a row of another job is inserted once")
+	b.audit(id)
+}
+
+func childDue(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	row := b.order(c, id, 1, true)
+	due := b.due(10)
+	require.Len(b, due, 2)
+	out, err := b.s.Claim(b.ctx(), claims(due, true))
+	require.NoError(b, err)
+	require.Len(b, out, 2)
+	of := out[0]
+	if of.Row.Job == id {
+		of = out[1]
+	}
+	require.Equal(b, store.Outgoing{Row: *b.stored(c, id, keyOf(&row))}, of)
+	require.Equal(b, 1, of.Row.Publication)
+	require.Equal(b, id, of.Row.Sender)
+	require.NoError(b, b.spawn(&of.Row, nil), "its publication is part of no test-and-set")
+}
+
+func childSpawn(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	row := b.order(c, id, 1, true)
+	order, err := row.Order()
+	require.NoError(b, err)
+	require.NoError(b, b.spawn(&row, nil))
+	v := b.view(row.Job)
+	require.Equal(b, journal.JobOpen, v.State)
+	require.Equal(b, int64(1), v.Semaphore)
+	require.Equal(b, int64(1), v.Generation)
+	require.Equal(b, "child-1", v.Key)
+	require.Equal(b, &order.Parent, v.Parent)
+	require.Len(b, v.Instances, 1)
+	require.Equal(b, collation.TriggerBorn, v.Instances[0].Ledger)
+	require.Len(b, v.Rows, 1)
+	stands := v.Rows[0]
+	require.Equal(b, row.GUID, stands.GUID)
+	require.Equal(b, journal.MessageStart, stands.Kind)
+	require.Zero(b, stands.Sender, "the close of the parent takes nothing back any more")
+	require.GreaterOrEqual(b, stands.NextAt, row.NextAt)
+	found, err := b.s.FindJob(b.ctx(), "child-1")
+	require.NoError(b, err)
+	require.Equal(b, row.Job, found)
+	_, err = b.s.Order(b.ctx(), row.Job)
+	require.ErrorIs(b, err, store.ErrNotFound)
+	created := b.chain(row.Job, journal.MainChain)[0]
+	require.Equal(b, &order.Parent, created.Parent)
+	require.JSONEq(b, `{"n":3}`, string(created.Input))
+	l, err := c.Load(b.ctx(), []store.Want{{Job: row.Job}}, true)
+	require.NoError(b, err)
+	require.NoError(b, c.Rollback(b.ctx()))
+	require.Equal(b, v.JobSummary.Job, l.States[row.Job].Job, "the parent is part of what is loaded")
+	b.audit(id, row.Job)
+}
+
+func childRuns(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	row := b.order(c, id, 1, true)
+	require.NoError(b, b.spawn(&row, nil))
+	b.run(c, row.Job)
+	b.answer(c, row.Job, "work", success(`"done"`))
+	v := b.view(row.Job)
+	require.Equal(b, journal.JobCompleted, v.State)
+	require.Empty(b, v.Rows)
+	outcome := b.row(id, journal.MessageOutcome, "work")
+	require.Equal(b, collation.OutcomeGUID(row.GUID, 1), outcome.GUID)
+	x, err := journal.DecodeResponse(outcome.Body)
+	require.NoError(b, err)
+	require.Equal(b, row.Job, x.Child)
+	require.JSONEq(b, `{"got":"done"}`, string(x.Output))
+	b.audit(id, row.Job)
+}
+
+func childOnce(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	for n, awaited := range []bool{true, false} {
+		row := b.order(c, id, n, awaited)
+		require.NoError(b, b.spawn(&row, nil))
+		before := b.view(row.Job)
+		require.ErrorIs(b, b.spawn(&row, b.reply(&row, 404)), store.ErrStale)
+		require.ErrorIs(b, b.s.Refuse(b.ctx(), &row, b.reply(&row, 404)), store.ErrStale)
+		require.Equal(b, before, b.view(row.Job))
+		b.audit(row.Job)
+	}
+	require.Len(b, b.view(id).Rows, 1, "no reply")
+	unknown := b.order(c, id, 5, true)
+	unknown.Job, unknown.GUID = journal.JobID{1}, journal.GUID{1}
+	require.ErrorIs(b, b.spawn(&unknown, nil), store.ErrStale)
+	b.audit(id)
+}
+
+func childRace(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	f := b.deploy(one)
+	for n := range 5 {
+		row := b.order(c, id, n, n%2 == 0)
+		st, reply := b.spawning(f, &row), b.reply(&row, 200)
+		errs := make([]error, 6)
+		together(len(errs), func(i int) { errs[i] = b.s.Spawn(b.ctx(), &row, st, reply, b.mode) })
+		begun := 0
+		for _, err := range errs {
+			if err == nil {
+				begun++
+				continue
+			}
+			require.ErrorIs(b, err, store.ErrStale)
+		}
+		require.Equal(b, 1, begun)
+		require.Len(b, b.view(id).Rows, n+2, "one reply each, and the job's own start")
+		b.audit(row.Job)
+	}
+	b.audit(id)
+}
+
+func childUnawaited(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	row := b.order(c, id, 1, false)
+	require.Zero(b, row.Sender)
+	reply := b.reply(&row, 200)
+	require.NoError(b, b.spawn(&row, reply))
+	require.Equal(b, *reply, b.row(id, journal.MessageOutcome, "work"))
+	require.Equal(b, journal.JobOpen, b.view(row.Job).State)
+	b.audit(id, row.Job)
+}
+
+func childConflict(b *bench) {
+	c := b.committer()
+	f := b.deploy(one)
+	id := b.start(f, "parent")
+	other := b.start(f, "child-1")
+	row := b.order(c, id, 1, true)
+	err := b.spawn(&row, b.reply(&row, 200))
+	var taken *store.AlreadyStartedError
+	require.ErrorAs(b, err, &taken)
+	require.Equal(b, &store.AlreadyStartedError{Job: other, Key: "child-1", SameFlow: true}, taken)
+	got, err := b.s.Order(b.ctx(), row.Job)
+	require.NoError(b, err)
+	require.Equal(b, &row, got, "nothing is written")
+	require.Len(b, b.view(id).Rows, 2, "its start, and the order")
+	require.NoError(b, b.s.Refuse(b.ctx(), &row, b.reply(&row, 409)))
+	b.audit(id, other)
+}
+
+func childRefuse(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	for n, awaited := range []bool{true, false} {
+		row := b.order(c, id, n, awaited)
+		reply := b.reply(&row, 404)
+		require.NoError(b, b.s.Refuse(b.ctx(), &row, reply))
+		require.Equal(b, reply, b.stored(c, id, keyOf(reply)))
+		_, err := b.s.Order(b.ctx(), row.Job)
+		require.ErrorIs(b, err, store.ErrNotFound)
+		require.ErrorIs(b, b.s.Refuse(b.ctx(), &row, reply), store.ErrStale)
+		require.ErrorIs(b, b.spawn(&row, nil), store.ErrStale)
+	}
+	silent := b.order(c, id, 5, true)
+	require.NoError(b, b.s.Refuse(b.ctx(), &silent, nil))
+	require.Nil(b, b.stored(c, id, keyOf(&silent)))
+	require.Len(b, b.view(id).Rows, 3)
+	b.audit(id)
+}
+
+func childRecall(b *bench) {
+	c := b.committer()
+	ids := b.jobs(2)
+	mine, begun, unawaited := b.order(c, ids[0], 1, true), b.order(c, ids[0], 2, true), b.order(c, ids[0], 3, false)
+	require.NoError(b, b.spawn(&begun, nil))
+	before := b.view(ids[0])
+	for _, k := range []collation.RowKey{keyOf(&begun), keyOf(&unawaited), {Job: journal.JobID{1}, GUID: guid(1)}} {
+		require.ErrorIs(b, b.alter(c, ids[0], all(recalls(keyOf(&mine)), recalls(k))), store.ErrLost)
+	}
+	require.ErrorIs(b, b.alter(c, ids[1], recalls(keyOf(&mine))), store.ErrLost, "the start of another's child")
+	require.Equal(b, before, b.view(ids[0]), "nothing is written")
+	b.altered(c, ids[0], recalls(keyOf(&mine)))
+	require.Nil(b, b.stored(c, ids[0], keyOf(&mine)))
+	require.ErrorIs(b, b.spawn(&mine, nil), store.ErrStale)
+	_, err := b.s.Order(b.ctx(), mine.Job)
+	require.ErrorIs(b, err, store.ErrNotFound)
+	_, err = b.s.Job(b.ctx(), mine.Job)
+	require.ErrorIs(b, err, store.ErrNotFound)
+	b.audit(ids[0], ids[1], begun.Job)
+}
+
+// contest lets a parent take a start back while somebody else handles it.
+func (b *bench) contest(against func(row *collation.Row) error) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	for n := range 20 {
+		row := b.order(c, id, n, true)
+		var took, handled error
+		together(2, func(i int) {
+			if i == 0 {
+				took = b.alter(c, id, recalls(keyOf(&row)))
+			} else {
+				handled = against(&row)
+			}
+		})
+		if took == nil {
+			require.ErrorIs(b, handled, store.ErrStale)
+			_, err := b.s.Job(b.ctx(), row.Job)
+			require.ErrorIs(b, err, store.ErrNotFound)
+			continue
+		}
+		require.ErrorIs(b, took, store.ErrLost)
+		require.NoError(b, handled)
+	}
+	b.audit(id)
+}
+
+func childRecallRace(b *bench) {
+	f := b.deploy(one)
+	b.contest(func(row *collation.Row) error { return b.s.Spawn(b.ctx(), row, b.spawning(f, row), nil, b.mode) })
+}
+
+func childRefuseRace(b *bench) {
+	b.contest(func(row *collation.Row) error { return b.s.Refuse(b.ctx(), row, nil) })
+}
+
+func childAllRows(b *bench) {
+	c := b.committer()
+	ids := b.jobs(2)
+	mine, begun := b.order(c, ids[0], 1, true), b.order(c, ids[0], 2, true)
+	_, _ = b.order(c, ids[0], 3, false), b.order(c, ids[1], 4, true)
+	require.NoError(b, b.spawn(&begun, nil))
+	key := collation.InstanceKey{Activity: "work", DAD: ",0,0"}
+	more := collation.More{Leg1: guid(2), Turn: 1, Try: 1, Child: begun.Job}
+	b.altered(c, ids[0], all(
+		ledgers(collation.LedgerWrite{Key: key, New: true, After: 1_100_000_000_000, More: more}),
+		ledgers(collation.LedgerWrite{Key: collation.InstanceKey{Activity: "work", DAD: ",0,1"}, New: true, After: 1_100_000_000_000}),
+	))
+	st := b.more(c, ids[0], collation.Need{AllRows: true})
+	require.Equal(b, map[journal.GUID]*collation.Row{mine.GUID: &mine, ids[0].Start(): st.Rows[ids[0].Start()]}, st.Rows)
+	require.NotNil(b, st.Rows[ids[0].Start()])
+	require.Equal(b, map[collation.InstanceKey]*collation.Instance{key: {Ledger: 1_100_000_000_000, More: more}}, st.Instances)
+	require.ElementsMatch(b, []collation.Row{mine, *st.Rows[ids[0].Start()]}, b.view(ids[0]).Rows)
+	b.audit(ids...)
+}
+
+// childOutcome inserts an outcome by a plan of the child.
+func childOutcome(b *bench) {
+	c := b.committer()
+	ids := b.jobs(2)
+	row := b.order(c, ids[0], 1, true)
+	reply := b.reply(&row, 200)
+	b.altered(c, ids[1], inserts(*reply))
+	want := *reply
+	want.Origin = b.view(ids[1]).Head.Seq
+	require.Equal(b, want, b.row(ids[0], journal.MessageOutcome, "work"))
+	before := b.view(ids[1])
+	require.ErrorIs(b, b.alter(c, ids[1], inserts(*reply)), store.ErrLost)
+	require.Equal(b, before, b.view(ids[1]))
+	b.audit(ids...)
+}
+
+func (b *bench) discard(keys ...collation.RowKey) int {
+	b.Helper()
+	n, err := b.s.Discard(b.ctx(), keys)
+	require.NoError(b, err)
+	return n
+}
+
+// interruptOf is the row of an interrupt of a job.
+func (b *bench) interruptOf(target journal.JobID, caller string) collation.Row {
+	b.Helper()
+	o := collation.InterruptOrder{Code: collation.CodeInterrupted, Reason: "enough", Throw: true, From: caller}
+	row, err := o.Row(collation.AskedInterruptGUID(caller, target), target, 1)
+	require.NoError(b, err)
+	return row
+}
+
+func childDiscard(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	row := b.order(c, id, 1, true)
+	late := b.interruptOf(row.Job, "x")
+	b.altered(c, id, inserts(late))
+	require.Zero(b, b.discard(keyOf(&late)), "its job may begin yet")
+	b.altered(c, id, recalls(keyOf(&row)))
+	require.Equal(b, 1, b.discard(keyOf(&late), keyOf(&row), keyOf(&late)))
+	require.Nil(b, b.stored(c, id, keyOf(&late)))
+	require.Zero(b, b.discard(keyOf(&late)))
+	require.Zero(b, b.discard())
+	k := b.sent(c, id, b.signal("t", "k", "x"))
+	require.Equal(b, 1, b.discard(k), "a signal is addressed to no job: who gives it up can end it (C10)")
+	require.Nil(b, b.stored(c, id, k))
+	b.audit(id)
+}
+
+func childDiscardNot(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	row := b.order(c, id, 1, true)
+	own := collation.RowKey{Job: id, GUID: id.Start()}
+	require.Zero(b, b.discard(keyOf(&row), own, collation.RowKey{Job: id, GUID: guid(7)}, collation.RowKey{}))
+	for _, k := range []collation.RowKey{keyOf(&row), own} {
+		require.NotNil(b, b.stored(c, id, k))
+	}
+	b.audit(id)
+}

@@ -1,0 +1,217 @@
+package journaltest
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// extras are what instances keep beside their digits, and what decisions load
+// later.
+var extras = map[string]func(*bench){
+	"an instance keeps what is beside its digits, field by field":    extraFields,
+	"what is beside the digits moves without them":                   extraAlone,
+	"more elements cannot end than are open (V6)":                    extraOpen,
+	"a join has digits of its own (1.10)":                            extraJoin,
+	"join digits only grow (C1)":                                     extraJoinBack,
+	"a row of ledger 0 points to an output and is no ledger (1.9)":   extraPointer,
+	"the latest result of an activity, whatever its address (5.1)":   extraLatest,
+	"the job that has a key (1.11)":                                  extraKeys,
+	"how the job was closed":                                         extraClose,
+	"rows by their names, of whichever job (J2)":                     extraRows,
+	"what was loaded before stays as plans have moved it (J6)":       extraStays,
+	"when a closed job is to be removed stands in its view":          extraExpires,
+	"several plans of a batch move one instance, and its rest (J6)":  extraBatch,
+	"an instance and its rest are written whole or not at all (C3)":  extraLost,
+	"results of elements and of the whole are told apart by address": extraElements,
+}
+
+// workKey is the instance that cases write by hand.
+var workKey = collation.InstanceKey{Activity: "work", DAD: ",0,0"}
+
+// instance reads one instance of a job.
+func (b *bench) instance(c store.Committer, id journal.JobID, key collation.InstanceKey) *collation.Instance {
+	b.Helper()
+	return b.more(c, id, collation.Need{Instances: []collation.InstanceKey{key}}).Instances[key]
+}
+
+var fullMore = collation.More{
+	Leg1: guid(1), Open: 3, Count: 5, Size: 1 << 40, Turn: 2, Try: 4, Child: journal.JobID(guid(2)),
+}
+
+func extraFields(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	b.altered(c, id, all(
+		ledgers(collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: fullMore}),
+		func(p *collation.Plan, _ *collation.State) {
+			p.Entry.Activity, p.Entry.DAD, p.Entry.Open = workKey.Activity, string(workKey.DAD), &journal.OpenMove{After: 3}
+		},
+	))
+	require.Equal(b, &collation.Instance{Ledger: 1_100_000_000_000, More: fullMore}, b.instance(c, id, workKey))
+	v := b.view(id)
+	require.Equal(b, store.InstanceView{Key: workKey, Instance: collation.Instance{Ledger: 1_100_000_000_000, More: fullMore}}, v.Instances[1])
+	trigger := b.instance(c, id, collation.InstanceKey{Activity: "start", DAD: ",0"})
+	require.Zero(b, trigger.More)
+	b.audit(id)
+}
+
+func extraAlone(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	write := collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: collation.More{Turn: 1, Try: 1}}
+	b.altered(c, id, ledgers(write))
+	for turn := 2; turn < 5; turn++ {
+		write.New, write.Before, write.Turn = false, write.After, turn
+		write.Child = journal.JobID(guid(turn))
+		b.altered(c, id, ledgers(write))
+		require.Equal(b, write.More, b.instance(c, id, workKey).More)
+	}
+	write.More = collation.More{}
+	b.altered(c, id, ledgers(write))
+	require.Zero(b, b.instance(c, id, workKey).More)
+	write.Before, write.Turn = 1_000_000_000_000, 9
+	require.ErrorIs(b, b.alter(c, id, ledgers(write)), store.ErrLost, "by test-and-set of the ledger all the same")
+	require.Zero(b, b.instance(c, id, workKey).More)
+	b.audit(id)
+}
+
+func extraOpen(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	write := collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: collation.More{Open: -1}}
+	requireOneOf(b, b.alter(c, id, ledgers(write)), store.ErrLost, store.ErrRejected)
+	write.Open = 1
+	b.altered(c, id, all(ledgers(write), opens(0, 1)))
+	write.New, write.Before, write.Open = false, write.After, -1
+	requireOneOf(b, b.alter(c, id, ledgers(write)), store.ErrLost, store.ErrRejected)
+	require.Equal(b, 1, b.instance(c, id, workKey).Open)
+	b.audit(id)
+}
+
+// opens names the open elements of the instance that cases write by hand.
+func opens(before, after int) change {
+	return func(p *collation.Plan, _ *collation.State) {
+		p.Entry.Activity, p.Entry.DAD = workKey.Activity, string(workKey.DAD)
+		p.Entry.Open = &journal.OpenMove{Before: before, After: after}
+	}
+}
+
+func extraJoin(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	write := collation.LedgerWrite{Key: workKey, New: true, Join: true, After: 100_000_000}
+	b.altered(c, id, ledgers(write))
+	for _, after := range []collation.ActivityLedger{10_200_000_000, 19_900_000_000, 1_019_900_000_000, 1_119_900_000_000, 201_119_900_000_000 + 1} {
+		write.New, write.Before, write.After = false, write.After, after
+		b.altered(c, id, ledgers(write))
+	}
+	require.Equal(b, "201119900000001", b.instance(c, id, workKey).Ledger.String())
+	full := collation.LedgerWrite{Key: collation.InstanceKey{Activity: "work", DAD: ",0,1"}, New: true, Join: true, After: 9_900_000_000}
+	b.altered(c, id, ledgers(full))
+	full.New, full.Before, full.After = false, full.After, 10_000_000_000
+	requireOneOf(b, b.alter(c, id, ledgers(full)), store.ErrLost, store.ErrRejected)
+	b.audit(id)
+}
+
+func extraJoinBack(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	write := collation.LedgerWrite{Key: workKey, New: true, Join: true, After: 10_200_000_000}
+	b.altered(c, id, ledgers(write))
+	write.New, write.Before = false, write.After
+	for _, after := range []collation.ActivityLedger{
+		10_100_000_000, 200_000_000, 300_000_000, 20_000_000_000, 20_200_000_000, 100_000_000_000 + 10_200_000_000, 0,
+	} {
+		write.After = after
+		err := b.alter(c, id, ledgers(write))
+		require.Error(b, err, "%s → %s", write.Before, after)
+		requireOneOf(b, err, store.ErrLost, store.ErrRejected)
+	}
+	other := collation.LedgerWrite{Key: collation.InstanceKey{Activity: "work", DAD: ",0,1"}, New: true, After: 100_000_000}
+	requireOneOf(b, b.alter(c, id, ledgers(other)), store.ErrLost, store.ErrRejected)
+	other.After = 1_000_000_000_000
+	b.altered(c, id, ledgers(other))
+	other.New, other.Before, other.After = false, other.After, 1_000_100_000_000
+	requireOneOf(b, b.alter(c, id, ledgers(other)), store.ErrLost, store.ErrRejected)
+	b.audit(id)
+}
+
+// results gives plans a result of their own entry, at an address.
+func results(key collation.InstanceKey, fresh bool, output string) change {
+	return func(p *collation.Plan, st *collation.State) {
+		p.Entry.Result = &journal.Result{Code: collation.CodeOK, Output: []byte(output)}
+		ledgers(collation.LedgerWrite{Key: key, New: fresh, ResultSeq: p.Entry.Seq, Code: collation.CodeOK})(p, st)
+	}
+}
+
+func extraPointer(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	pass := collation.InstanceKey{Activity: "work", DAD: ",0,3"}
+	b.altered(c, id, results(pass, true, `"third"`))
+	seq := b.view(id).Head.Seq
+	require.Len(b, b.view(id).Instances, 1, "the trigger's")
+	require.Equal(b, &collation.Instance{ResultSeq: seq, Code: collation.CodeOK}, b.instance(c, id, pass))
+	got := b.more(c, id, collation.Need{Results: []collation.InstanceKey{pass, workKey}}).Results
+	require.Equal(b, map[collation.InstanceKey]*flow.Result{
+		pass: {Ran: true, Code: collation.CodeOK, Output: []byte(`"third"`)}, workKey: nil,
+	}, got)
+	require.ErrorIs(b, b.alter(c, id, results(pass, true, `"again"`)), store.ErrLost)
+	b.altered(c, id, results(pass, false, `"mapped"`))
+	got = b.more(c, id, collation.Need{Results: []collation.InstanceKey{pass}}).Results
+	require.Equal(b, `"mapped"`, string(got[pass].Output))
+	b.audit(id)
+}
+
+func extraLatest(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	latest := func() map[string]*flow.Result {
+		return b.more(c, id, collation.Need{Latest: []string{"work", "start", "nobody"}}).Latest
+	}
+	trigger := &flow.Result{Ran: true, Code: collation.CodeOK, Output: []byte(`{"n":7}`)}
+	require.Equal(b, map[string]*flow.Result{"work": nil, "start": trigger, "nobody": nil}, latest())
+	b.altered(c, id, ledgers(collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000}))
+	require.Nil(b, latest()["work"], "it has no result yet")
+	for _, step := range []struct {
+		key  collation.InstanceKey
+		want string
+	}{
+		{collation.InstanceKey{Activity: "work", DAD: ",0,5"}, `"5"`},
+		{collation.InstanceKey{Activity: "work", DAD: ",0,2"}, `"2"`},
+		{collation.InstanceKey{Activity: "work[0]", DAD: ",0,0"}, `"2"`},
+		{collation.InstanceKey{Activity: "works", DAD: ",0,0"}, `"2"`},
+		{collation.InstanceKey{Activity: "work", DAD: ",0,0,0"}, `"0"`},
+	} {
+		output := step.want
+		if step.key.Activity != "work" {
+			output = `"of another"`
+		}
+		b.altered(c, id, results(step.key, true, output))
+		require.Equal(b, step.want, string(latest()["work"].Output), "after %v", step.key)
+	}
+	b.audit(id)
+}
+
+func extraKeys(b *bench) {
+	c := b.committer()
+	ids := b.jobs(2)
+	st := b.more(c, ids[0], collation.Need{Keys: []string{"job-1", "nobody", "job-0"}})
+	require.Equal(b, map[string]journal.JobID{"job-0": ids[0], "job-1": ids[1], "nobody": {}}, st.Keys)
+}
+
+func extraClose(b *bench) {
+	c := b.committer()
+	id := b.requested(c, one, "k")
+	require.Nil(b, b.more(c, id, collation.Need{Close: true}).Close)
+	b.answer(c, id, "work", failure(journal.ResponseTerminal, "declined"))
+	got := b.more(c, id, collation.Need{Close: true}).Close
+	require.Equal(b, journal.JobFailed, got.State)
+	require.Equal(b, collation.CodeInternal, got.Code)
+	require.Equal(b, "declined", got.Error.Message)
+	require.Nil(b, b.more(c, id, collation.Need{AllRows: true}).Close, "not asked for")
+}

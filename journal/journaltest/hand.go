@@ -1,0 +1,191 @@
+package journaltest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// change adds to a plan made by hand.
+type change func(p *collation.Plan, st *collation.State)
+
+// alter commits a plan made by hand to a job.
+func (b *bench) alter(c store.Committer, id journal.JobID, add change) error {
+	l, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
+	if err != nil {
+		return err
+	}
+	st := l.States[id]
+	p := handmade(st, &collation.Message{Job: id})
+	add(p, st)
+	return c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)})
+}
+
+// altered is alter that must succeed.
+func (b *bench) altered(c store.Committer, id journal.JobID, add change) {
+	b.Helper()
+	require.NoError(b, b.alter(c, id, add))
+}
+
+// more loads what a need names of a job, and nothing else.
+func (b *bench) more(c store.Committer, id journal.JobID, need collation.Need) *collation.State {
+	b.Helper()
+	l, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
+	require.NoError(b, err)
+	require.NoError(b, c.More(b.ctx(), map[journal.JobID]*collation.Need{id: &need}))
+	require.NoError(b, c.Rollback(b.ctx()))
+	return l.States[id]
+}
+
+// stored reads a row of whichever job or mailbox, with the help of a job that is
+// there; nil: there is none.
+func (b *bench) stored(c store.Committer, helper journal.JobID, k collation.RowKey) *collation.Row {
+	b.Helper()
+	rows := b.more(c, helper, collation.Need{Rows: []collation.RowKey{k}}).Rows
+	require.Contains(b, rows, k.GUID)
+	return rows[k.GUID]
+}
+
+func keyOf(r *collation.Row) collation.RowKey { return collation.RowKey{Job: r.Job, GUID: r.GUID} }
+
+// guid is a GUID for cases to hand out.
+func guid(n int) journal.GUID {
+	return journal.GUID{6: 0x80, 8: 0x80, 13: byte(n >> 16), 14: byte(n >> 8), 15: byte(n)}
+}
+
+func (b *bench) space() string {
+	b.Helper()
+	space, err := b.s.Space(b.ctx())
+	require.NoError(b, err)
+	return space
+}
+
+// waits gives plans a wait of the activity `work`, which the entry names.
+func waits(w collation.Wait) change {
+	return func(p *collation.Plan, st *collation.State) {
+		if w.Since == 0 {
+			w.Since = st.Now
+		}
+		w.Job, w.Activity, w.DAD, w.Origin = st.Job.ID, "work", ",0,0", p.Entry.Seq
+		p.Waits = append(p.Waits, w)
+		p.Entry.Waits = append(p.Entry.Waits, journal.Wait{GUID: w.GUID, Topic: w.Topic, Key: w.Key, Repeat: w.Repeat})
+	}
+}
+
+// unwaits gives plans the taking back of a wait.
+func unwaits(g journal.GUID, count int) change {
+	return func(p *collation.Plan, _ *collation.State) {
+		p.Unwait = append(p.Unwait, collation.Unwait{GUID: g, Count: count})
+		p.Entry.Disarmed = append(p.Entry.Disarmed, g)
+	}
+}
+
+// inserts gives plans a row of another job, or of a mailbox.
+func inserts(r collation.Row) change {
+	return func(p *collation.Plan, _ *collation.State) {
+		r.Origin = p.Entry.Seq
+		p.Insert = append(p.Insert, r)
+		p.Entry.Dispatched = append(p.Entry.Dispatched, journal.Dispatched{
+			GUID: r.GUID, Kind: r.Kind, Activity: r.Activity, DAD: string(r.DAD), Topic: r.Topic, Job: r.Job,
+		})
+	}
+}
+
+// recalls gives plans the taking back of a child's start.
+func recalls(k collation.RowKey) change {
+	return func(p *collation.Plan, _ *collation.State) {
+		p.Recall = append(p.Recall, k)
+		p.Entry.Withdrawn = append(p.Entry.Withdrawn, k.GUID)
+	}
+}
+
+// ledgers gives plans a write of an instance.
+func ledgers(w collation.LedgerWrite) change {
+	return func(p *collation.Plan, _ *collation.State) {
+		p.Ledgers = append(p.Ledgers, w)
+		if w.Before != w.After {
+			p.Entry.Ledgers = append(p.Entry.Ledgers, journal.LedgerMove{
+				Activity: w.Key.Activity, DAD: string(w.Key.DAD),
+				Before: journal.Ledger(w.Before), After: journal.Ledger(w.After),
+			})
+		}
+	}
+}
+
+// all makes one change of many.
+func all(changes ...change) change {
+	return func(p *collation.Plan, st *collation.State) {
+		for _, add := range changes {
+			add(p, st)
+		}
+	}
+}
+
+// signal is a signal from outside, under the caller's key.
+func (b *bench) signal(topic, key, caller string) *collation.Signal {
+	b.Helper()
+	return &collation.Signal{
+		GUID: collation.SignalGUID(b.space(), topic, key, caller), Topic: topic, Key: key, Code: collation.CodeOK,
+		Payload: json.RawMessage(strconv.Quote(caller)),
+	}
+}
+
+// sent inserts the row of a signal, as a signal activity does, and gives its key.
+func (b *bench) sent(c store.Committer, by journal.JobID, s *collation.Signal) collation.RowKey {
+	b.Helper()
+	var k collation.RowKey
+	b.altered(c, by, func(p *collation.Plan, st *collation.State) {
+		if s.Sent == 0 {
+			s.Sent = st.Now
+		}
+		row, err := s.Row(b.space())
+		require.NoError(b, err)
+		k = keyOf(&row)
+		inserts(row)(p, st)
+	})
+	return k
+}
+
+// tell gives the store a signal from outside.
+func (b *bench) tell(s *collation.Signal) store.Signalled {
+	b.Helper()
+	out, err := b.s.Signal(b.ctx(), s, b.mode)
+	require.NoError(b, err)
+	return out
+}
+
+// deliver hands signals to their waits.
+func (b *bench) deliver(keys ...collation.RowKey) []store.Outgoing {
+	b.Helper()
+	out, err := b.s.Deliver(b.ctx(), keys, b.mode)
+	require.NoError(b, err)
+	return out
+}
+
+// jobs starts n jobs of flow one, unhandled: something for waits and rows to
+// belong to.
+func (b *bench) jobs(n int) []journal.JobID {
+	b.Helper()
+	f := b.deploy(one)
+	out := make([]journal.JobID, n)
+	for i := range out {
+		out[i] = b.start(f, fmt.Sprint("job-", i))
+	}
+	return out
+}
+
+// woken reads the response that a wake-up carries.
+func (b *bench) woken(r *collation.Row) *journal.Response {
+	b.Helper()
+	require.Equal(b, journal.MessageWakeUp, r.Kind)
+	x, err := journal.DecodeResponse(r.Body)
+	require.NoError(b, err)
+	require.Equal(b, journal.BySignal, x.By)
+	return x
+}

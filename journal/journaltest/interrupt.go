@@ -1,0 +1,232 @@
+package journaltest
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+var interrupts = map[string]func(*bench){
+	"an interrupt is a row of its target, published by the caller":    interruptRow,
+	"without a publication it is due at once (T2)":                    interruptDue,
+	"an interrupt is taken once, whatever became of the first (1.11)": interruptOnce,
+	"one of many at once with the same GUID is fresh (C7)":            interruptRace,
+	"a repetition while it is handled leaves nothing behind":          interruptHandled,
+	"a job that is not there is not found":                            interruptUnknown,
+	"it closes the job and takes back what is open (C15)":             interruptCloses,
+}
+
+var schedules = map[string]func(*bench){
+	"active versions, by name, from their activation on (5.1)": scheduleList,
+	"a schedule moves by test-and-set (C3)":                    scheduleMark,
+	"schedulers at once: one moves it (T8)":                    scheduleRace,
+}
+
+func interruptRow(b *bench) {
+	id := b.jobs(1)[0]
+	row := b.interruptOf(id, "x")
+	out, fresh, err := b.s.Interrupt(b.ctx(), row, b.mode)
+	require.NoError(b, err)
+	require.True(b, fresh)
+	v := b.view(id)
+	got := b.row(id, journal.MessageInterrupt, "")
+	require.Equal(b, &store.Outgoing{Row: got, JobKey: v.Key, Generation: 1, Flow: v.Flow, Trace: v.Trace}, out)
+	require.Greater(b, got.PublishedAt, collation.Micros(1), "the time is the store's (J5)")
+	require.Equal(b, got.PublishedAt+b.mode.Resend, got.NextAt)
+	row.Publication, row.PublishedAt, row.NextAt = 1, got.PublishedAt, got.NextAt
+	require.Equal(b, row, got)
+	require.Equal(b, journal.JobOpen, v.State, "a row, not yet a close")
+	b.audit(id)
+}
+
+func interruptDue(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	row := b.interruptOf(id, "x")
+	out, fresh, err := b.s.Interrupt(b.ctx(), row, collation.Mode{})
+	require.NoError(b, err)
+	require.True(b, fresh)
+	require.NotNil(b, out)
+	got := b.row(id, journal.MessageInterrupt, "")
+	require.Zero(b, got.Publication)
+	require.Positive(b, got.NextAt)
+	require.LessOrEqual(b, got.NextAt, b.now(c))
+}
+
+func interruptOnce(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	row := b.interruptOf(id, "x")
+	again := func() {
+		before := b.view(id)
+		out, fresh, err := b.s.Interrupt(b.ctx(), row, b.mode)
+		require.NoError(b, err)
+		require.False(b, fresh)
+		require.Nil(b, out)
+		require.Equal(b, before, b.view(id), "nothing is written")
+	}
+	_, fresh, err := b.s.Interrupt(b.ctx(), row, b.mode)
+	require.NoError(b, err)
+	require.True(b, fresh)
+	again()
+	got := b.row(id, journal.MessageInterrupt, "")
+	b.must(c, message(&got))
+	require.Equal(b, journal.JobInterrupted, b.view(id).State)
+	again()
+	late := b.interruptOf(id, "y")
+	_, fresh, err = b.s.Interrupt(b.ctx(), late, b.mode)
+	require.NoError(b, err)
+	require.True(b, fresh, "another one, that comes too late")
+	p, err := b.handle(c, message(&late))
+	require.NoError(b, err)
+	require.Equal(b, collation.Stale, p.Outcome)
+	row = late
+	again()
+	b.audit(id)
+}
+
+func interruptRace(b *bench) {
+	id := b.jobs(1)[0]
+	row := b.interruptOf(id, "x")
+	var fresh atomic.Int64
+	together(8, func(int) {
+		_, first, err := b.s.Interrupt(b.ctx(), row, b.mode)
+		if err != nil {
+			b.Errorf("interrupt: %v", err)
+		}
+		if first {
+			fresh.Add(1)
+		}
+	})
+	require.Equal(b, int64(1), fresh.Load())
+	require.Len(b, b.view(id).Rows, 2)
+	b.audit(id)
+}
+
+// interruptHandled repeats interrupts while they are being handled: a row that
+// came after its receipt would stay for ever.
+func interruptHandled(b *bench) {
+	c := b.committer()
+	for _, id := range b.jobs(10) {
+		row := b.interruptOf(id, "x")
+		_, _, err := b.s.Interrupt(b.ctx(), row, b.mode)
+		require.NoError(b, err)
+		together(4, func(i int) {
+			var err error
+			if i == 0 {
+				_, err = b.handle(c, message(&row))
+			} else {
+				_, _, err = b.s.Interrupt(b.ctx(), row, b.mode)
+			}
+			if err != nil {
+				b.Errorf("%d: %v", i, err)
+			}
+		})
+		v := b.view(id)
+		require.Equal(b, journal.JobInterrupted, v.State)
+		for _, r := range v.Rows {
+			require.NotEqual(b, row.GUID, r.GUID)
+		}
+		b.audit(id)
+	}
+}
+
+func interruptUnknown(b *bench) {
+	_, _, err := b.s.Interrupt(b.ctx(), b.interruptOf(journal.JobID{1}, "x"), b.mode)
+	require.ErrorIs(b, err, store.ErrNotFound)
+	require.Empty(b, b.due(10))
+}
+
+func interruptCloses(b *bench) {
+	c := b.committer()
+	id := b.requested(c, fork, "k")
+	child, begun := b.order(c, id, 1, true), b.order(c, id, 2, true)
+	require.NoError(b, b.spawn(&begun, nil))
+	b.altered(c, id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
+	row := b.interruptOf(id, "x")
+	_, _, err := b.s.Interrupt(b.ctx(), row, b.mode)
+	require.NoError(b, err)
+	b.must(c, message(&row))
+	v := b.view(id)
+	require.Equal(b, journal.JobInterrupted, v.State)
+	require.Equal(b, collation.CodeInterrupted, v.Code)
+	require.Equal(b, "enough", v.Error.Message)
+	require.True(b, v.Ended)
+	require.Zero(b, v.Semaphore)
+	require.Empty(b, v.Rows)
+	require.Empty(b, v.Waits)
+	require.Nil(b, b.stored(c, id, keyOf(&child)), "the start that was not handled")
+	require.Equal(b, journal.JobOpen, b.view(begun.Job).State)
+	b.audit(id, begun.Job)
+}
+
+func (b *bench) schedules() []store.Schedule {
+	b.Helper()
+	list, err := b.s.Schedules(b.ctx())
+	require.NoError(b, err)
+	return list
+}
+
+func scheduleList(b *bench) {
+	require.Empty(b, b.schedules())
+	for i, name := range []string{"b", "a"} {
+		for _, version := range []string{"1", "2"} {
+			r := journal.FlowRef{Name: name, Version: version, Digest: digest(byte(i))}
+			_, err := b.s.Deploy(b.ctx(), r, []byte(`1`))
+			require.NoError(b, err)
+		}
+	}
+	list := b.schedules()
+	require.Len(b, list, 2)
+	for i, name := range []string{"a", "b"} {
+		require.Equal(b, journal.FlowRef{Name: name, Version: "1", Digest: digest(byte(1 - i))}, list[i].Ref)
+		require.Positive(b, list[i].Last)
+		require.GreaterOrEqual(b, list[i].Now, list[i].Last)
+	}
+	require.GreaterOrEqual(b, list[0].Last, list[1].Last, "that of b was the first to be deployed")
+	require.NoError(b, b.s.MarkSchedule(b.ctx(), "a", list[0].Last, 7))
+	require.NoError(b, b.s.Activate(b.ctx(), "a", "1"))
+	require.Equal(b, collation.Micros(7), b.schedules()[0].Last, "it was active already")
+	require.NoError(b, b.s.Activate(b.ctx(), "a", "2"))
+	again := b.schedules()
+	require.Equal(b, "2", again[0].Ref.Version)
+	require.GreaterOrEqual(b, again[0].Last, list[0].Now, "from its own activation on")
+	require.Equal(b, list[1].Last, again[1].Last)
+}
+
+func scheduleMark(b *bench) {
+	f := b.deploy(one)
+	first := b.schedules()[0]
+	next := first.Last + micros(time.Minute)
+	require.ErrorIs(b, b.s.MarkSchedule(b.ctx(), f.Name(), first.Last-1, next), store.ErrLost)
+	require.ErrorIs(b, b.s.MarkSchedule(b.ctx(), "nobody", first.Last, next), store.ErrLost)
+	require.Equal(b, first.Last, b.schedules()[0].Last)
+	require.NoError(b, b.s.MarkSchedule(b.ctx(), f.Name(), first.Last, next))
+	require.Equal(b, next, b.schedules()[0].Last)
+	require.ErrorIs(b, b.s.MarkSchedule(b.ctx(), f.Name(), first.Last, next), store.ErrLost)
+}
+
+func scheduleRace(b *bench) {
+	f := b.deploy(one)
+	last := b.schedules()[0].Last
+	var mu sync.Mutex
+	won := map[string]bool{}
+	together(8, func(i int) {
+		err := b.s.MarkSchedule(b.ctx(), f.Name(), last, last+collation.Micros(i)+1)
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil {
+			won[fmt.Sprint(last+collation.Micros(i)+1)] = true
+			return
+		}
+		requireOneOf(b, err, store.ErrLost)
+	})
+	require.Equal(b, map[string]bool{fmt.Sprint(b.schedules()[0].Last): true}, won)
+}

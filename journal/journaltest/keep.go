@@ -1,0 +1,402 @@
+package journaltest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+var mailboxes = map[string]func(*bench){
+	"a signal that nobody waits for is kept until its time (1.11)":  keepHeld,
+	"registering a wait makes what was kept due (J3)":               keepReleased,
+	"a signal from outside is taken once (1.11)":                    keepOnce,
+	"who repeats a signal hears what became of the first":           keepFate,
+	"one of many at once with the same GUID is taken (C7)":          keepRace,
+	"kept signals expire, the oldest first, within the limit (T11)": keepExpire,
+	"a signal on its way does not expire":                           keepOnItsWay,
+	"a signal past its time is not made due":                        keepTooLate,
+	"records of signals go when they are old (T11)":                 keepPrune,
+	"a signal and a wait at once do not miss each other (J3, P13)":  keepMeet,
+	"waits and signals at once: each meets one (P13)":               keepCrowd,
+	"a signal and a timer at once: one of them wins (P15)":          keepTimer,
+	"deliveries at once: each signal once (T8)":                     keepDeliverers,
+}
+
+// box is the key of a signal's row.
+func (b *bench) box(s *collation.Signal) collation.RowKey {
+	b.Helper()
+	return collation.RowKey{Job: collation.Mailbox(b.space(), s.Topic, s.Key), GUID: s.GUID}
+}
+
+func keepHeld(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	s := b.signal("t", "k", "x")
+	s.Sent = 1 // by the caller's clock, which decides nothing (J5)
+	require.Equal(b, store.Signalled{State: store.SignalKept}, b.tell(s))
+	row := b.stored(c, id, b.box(s))
+	kept, err := collation.SignalOf(row)
+	require.NoError(b, err)
+	require.Greater(b, kept.Sent, collation.Micros(1))
+	require.Equal(b, s.Payload, kept.Payload)
+	require.Equal(b, collation.HeldKept, row.Held)
+	require.Equal(b, collation.Never, row.NextAt)
+	require.Equal(b, kept.Sent+collation.KeepSignal, row.WithinAt)
+	require.Zero(b, row.Publication)
+
+	short := b.signal("t", "k", "y")
+	short.Keep = micros(hour)
+	b.tell(short)
+	row = b.stored(c, id, b.box(short))
+	kept, err = collation.SignalOf(row)
+	require.NoError(b, err)
+	require.Equal(b, kept.Sent+micros(hour), row.WithinAt)
+	for _, d := range b.due(10) {
+		require.NotEqual(b, journal.MessageSignal, d.Kind)
+	}
+}
+
+func keepReleased(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	first, second, other := b.signal("t", "k", "1"), b.signal("t", "k", "2"), b.signal("t", "other", "3")
+	for _, s := range []*collation.Signal{first, second, other} {
+		require.Equal(b, store.SignalKept, b.tell(s).State)
+	}
+	before := b.stored(c, id, b.box(second))
+	b.altered(c, id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
+	var due []collation.RowKey
+	for _, d := range b.due(10) {
+		if d.Kind == journal.MessageSignal {
+			due = append(due, collation.RowKey{Job: d.Job, GUID: d.GUID})
+		}
+	}
+	require.ElementsMatch(b, []collation.RowKey{b.box(first), b.box(second)}, due)
+	require.Equal(b, collation.HeldKept, b.stored(c, id, b.box(other)).Held)
+	require.Len(b, b.view(id).Waits, 1, "the plan need not know what was kept")
+	out := b.deliver(b.box(first), b.box(second))
+	require.Len(b, out, 1)
+	require.Equal(b, first.GUID, b.woken(&out[0].Row).Signal)
+	require.Equal(b, before, b.stored(c, id, b.box(second)), "kept again, until the same time")
+	b.audit(id)
+}
+
+func keepOnce(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	for i := range 2 {
+		b.altered(c, id, waits(collation.Wait{GUID: guid(i), Topic: "t", Key: "k"}))
+	}
+	s := b.signal("t", "k", "x")
+	require.Equal(b, 1, b.tell(s).Reached)
+	before := b.view(id)
+	again := *s
+	again.Payload = []byte(`"another"`)
+	require.Equal(b, store.Signalled{State: store.SignalConsumed, Duplicate: true}, b.tell(&again))
+	require.Equal(b, before, b.view(id), "nothing is written")
+	require.Equal(b, store.SignalConsumed, b.tell(b.signal("t", "k", "y")).State)
+	b.audit(id)
+}
+
+func keepFate(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	s := b.signal("t", "k", "x")
+	b.tell(s)
+	require.Equal(b, store.Signalled{State: store.SignalKept, Duplicate: true}, b.tell(s))
+	b.altered(c, id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
+	require.Equal(b, store.Signalled{State: store.SignalKept, Duplicate: true}, b.tell(s), "it is on its way")
+	require.Len(b, b.deliver(b.box(s)), 1)
+	require.Equal(b, store.Signalled{State: store.SignalConsumed, Duplicate: true}, b.tell(s))
+	require.Nil(b, b.stored(c, id, b.box(s)))
+	b.audit(id)
+}
+
+func keepRace(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	for round := range 5 {
+		key := fmt.Sprint(round)
+		if round%2 == 0 {
+			b.altered(c, id, waits(collation.Wait{GUID: guid(round), Topic: "t", Key: key}))
+		}
+		var mu sync.Mutex
+		fresh, reached := 0, 0
+		together(8, func(int) {
+			got, err := b.s.Signal(b.ctx(), b.signal("t", key, "x"), b.mode)
+			if err != nil {
+				b.Errorf("signal: %v", err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if !got.Duplicate {
+				fresh++
+			}
+			reached += got.Reached
+		})
+		require.Equal(b, 1, fresh)
+		require.Equal(b, 1-round%2, reached)
+	}
+	b.audit(id)
+}
+
+// keepExpire keeps signals for short and for long.
+func keepExpire(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	var list []*collation.Signal
+	until := map[journal.GUID]collation.Micros{}
+	for i := range 5 {
+		s := b.signal("t", fmt.Sprint(i), "x")
+		s.Keep = micros(b.span()) - collation.Micros(5000*i)
+		b.tell(s)
+		list = append(list, s)
+		until[s.GUID] = b.stored(c, id, b.box(s)).WithinAt
+	}
+	stays := b.signal("t", "stays", "x")
+	b.tell(stays)
+	slices.SortFunc(list, func(x, y *collation.Signal) int { return cmp.Compare(until[x.GUID], until[y.GUID]) })
+	b.eventually(func() bool { return b.now(c) > until[list[4].GUID] })
+	for gone := 0; gone < 5; {
+		n, err := b.s.ExpireSignals(b.ctx(), 2)
+		require.NoError(b, err)
+		require.Equal(b, min(2, 5-gone), n)
+		gone += n
+		for i, s := range list {
+			require.Equal(b, i < gone, b.stored(c, id, b.box(s)) == nil, "%d of %d", i, gone)
+		}
+	}
+	for _, s := range list {
+		require.Equal(b, store.Signalled{State: store.SignalMissed, Duplicate: true}, b.tell(s))
+	}
+	n, err := b.s.ExpireSignals(b.ctx(), 10)
+	require.NoError(b, err)
+	require.Zero(b, n, "before its time")
+	require.NotNil(b, b.stored(c, id, b.box(stays)))
+	b.altered(c, id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "1"}))
+	require.Len(b, b.view(id).Waits, 1, "what has expired wakes nobody")
+	b.audit(id)
+}
+
+// now is the store's clock.
+func (b *bench) now(c store.Committer) collation.Micros {
+	b.Helper()
+	l, err := c.Load(b.ctx(), nil, true)
+	require.NoError(b, err)
+	require.NoError(b, c.Rollback(b.ctx()))
+	return l.Now
+}
+
+// past inserts the row of a signal whose time has passed, changed by hand.
+func (b *bench) past(c store.Committer, id journal.JobID, s *collation.Signal, spoil func(*collation.Row)) collation.RowKey {
+	b.Helper()
+	var k collation.RowKey
+	b.altered(c, id, func(p *collation.Plan, st *collation.State) {
+		s.Sent, s.Keep = st.Now-10, 1
+		row, err := s.Row(b.space())
+		require.NoError(b, err)
+		row = s.Kept(row)
+		spoil(&row)
+		k = keyOf(&row)
+		inserts(row)(p, st)
+	})
+	return k
+}
+
+// keepOnItsWay: a wait made the signal due while it had time.
+func keepOnItsWay(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	b.altered(c, id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
+	k := b.past(c, id, b.signal("t", "k", "x"), func(r *collation.Row) { r.Held, r.NextAt = "", r.WithinAt })
+	n, err := b.s.ExpireSignals(b.ctx(), 10)
+	require.NoError(b, err)
+	require.Zero(b, n)
+	require.Len(b, b.deliver(k), 1)
+	b.audit(id)
+}
+
+// keepTooLate: nobody has removed the signal yet.
+func keepTooLate(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	k := b.past(c, id, b.signal("t", "k", "x"), func(*collation.Row) {})
+	row := b.stored(c, id, k)
+	b.altered(c, id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
+	require.Equal(b, row, b.stored(c, id, k))
+	n, err := b.s.ExpireSignals(b.ctx(), 10)
+	require.NoError(b, err)
+	require.Equal(b, 1, n)
+	b.audit(id)
+}
+
+func keepPrune(b *bench) {
+	s := b.signal("t", "k", "x")
+	s.All = true
+	b.tell(s)
+	n, err := b.s.Prune(b.ctx(), 10)
+	require.NoError(b, err)
+	require.Zero(b, n)
+	require.True(b, b.tell(s).Duplicate)
+	clock, ok := b.s.(Clock)
+	if !ok {
+		return // SignalAge is too long to be waited for
+	}
+	clock.Advance(store.SignalAge + time.Second)
+	n, err = b.s.Prune(b.ctx(), 10)
+	require.NoError(b, err)
+	require.Equal(b, 1, n)
+	require.False(b, b.tell(s).Duplicate)
+}
+
+// keepMeet registers a wait and sends its signal at the same moment: whichever
+// comes first, the signal is on its way to the wait.
+func keepMeet(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	for round := range 20 {
+		s := b.signal("t", fmt.Sprint(round), "x")
+		var got store.Signalled
+		together(2, func(i int) {
+			var err error
+			if i == 0 {
+				err = b.alter(c, id, waits(collation.Wait{GUID: guid(round), Topic: s.Topic, Key: s.Key}))
+			} else {
+				got, err = b.s.Signal(b.ctx(), s, b.mode)
+			}
+			if err != nil {
+				b.Errorf("round %d: %v", round, err)
+			}
+		})
+		if got.State == store.SignalKept {
+			row := b.stored(c, id, b.box(s))
+			require.Empty(b, row.Held, "the wait made it due")
+			require.NotEqual(b, collation.Never, row.NextAt)
+			require.Len(b, b.deliver(b.box(s)), 1)
+		}
+		require.Empty(b, b.view(id).Waits)
+		require.NotNil(b, b.stored(c, id, collation.RowKey{Job: id, GUID: guid(round)}), "the wake-up")
+	}
+	b.audit(id)
+}
+
+// keepCrowd lets waits and more signals of one key come from many sides at
+// once.
+func keepCrowd(b *bench) {
+	const n = 6
+	ids := b.jobs(n)
+	var list []*collation.Signal
+	for i := range n + 2 {
+		list = append(list, b.signal("t", "k", fmt.Sprint(i)))
+	}
+	var committers []store.Committer
+	for range n {
+		committers = append(committers, b.committer())
+	}
+	together(n+len(list), func(i int) {
+		var err error
+		if i < n {
+			err = b.alter(committers[i], ids[i], waits(collation.Wait{GUID: guid(i), Topic: "t", Key: "k"}))
+		} else {
+			_, err = b.s.Signal(b.ctx(), list[i-n], b.mode)
+		}
+		if err != nil {
+			b.Errorf("%d: %v", i, err)
+		}
+	})
+	var keys []collation.RowKey
+	for _, s := range list {
+		keys = append(keys, b.box(s))
+	}
+	together(2, func(int) {
+		if _, err := b.s.Deliver(b.ctx(), keys, b.mode); err != nil {
+			b.Errorf("deliver: %v", err)
+		}
+	})
+	woken := map[journal.GUID]bool{}
+	for i, id := range ids {
+		v := b.view(id)
+		require.Empty(b, v.Waits, "job %d", i)
+		row := b.row(id, journal.MessageWakeUp, "work")
+		woken[b.woken(&row).Signal] = true
+	}
+	require.Len(b, woken, n, "each signal woke one")
+	for i, k := range keys {
+		row := b.stored(committers[0], ids[0], k)
+		require.Equal(b, woken[k.GUID], row == nil, "signal %d", i)
+		require.True(b, row == nil || row.Held == collation.HeldKept)
+	}
+	b.audit(ids...)
+}
+
+// keepTimer lets the Leg2 of a timer take back the wait that a signal closes.
+func keepTimer(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	for round := range 20 {
+		w := collation.Wait{GUID: guid(round), Topic: "t", Key: fmt.Sprint(round)}
+		b.altered(c, id, waits(w))
+		s := b.signal(w.Topic, w.Key, "x")
+		var got store.Signalled
+		var took error
+		together(2, func(i int) {
+			if i == 0 {
+				took = b.alter(c, id, unwaits(w.GUID, 0))
+				return
+			}
+			var err error
+			if got, err = b.s.Signal(b.ctx(), s, b.mode); err != nil {
+				b.Errorf("signal: %v", err)
+			}
+		})
+		require.Empty(b, b.view(id).Waits)
+		if got.State == store.SignalKept {
+			require.NoError(b, took)
+			continue
+		}
+		require.ErrorIs(b, took, store.ErrLost)
+		require.Equal(b, w.GUID, got.Out[0].Row.GUID)
+	}
+	b.audit(id)
+}
+
+func keepDeliverers(b *bench) {
+	c := b.committer()
+	ids := b.jobs(4)
+	var keys []collation.RowKey
+	for i := range 40 {
+		id := ids[i%len(ids)]
+		b.altered(c, id, waits(collation.Wait{GUID: guid(i), Topic: "t", Key: fmt.Sprint(i % 10)}))
+		keys = append(keys, b.sent(c, id, b.signal("t", fmt.Sprint(i%10), fmt.Sprint(i))))
+	}
+	var mu sync.Mutex
+	woken := map[journal.GUID]int{}
+	together(4, func(n int) {
+		mine := make([]collation.RowKey, len(keys))
+		for i := range keys { // in different orders, so that they could wait for each other
+			mine[i] = keys[(i*[]int{1, 3, 7, 9}[n]+n)%len(keys)]
+		}
+		out, err := b.s.Deliver(b.ctx(), mine, b.mode)
+		if err != nil {
+			b.Errorf("deliver: %v", err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, o := range out {
+			woken[o.Row.GUID]++
+		}
+	})
+	require.Len(b, woken, len(keys))
+	for g, n := range woken {
+		require.Equal(b, 1, n, "wake-up %s", g)
+	}
+	b.audit(ids...)
+}

@@ -1,0 +1,162 @@
+package journaltest
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+func signalUnwait(b *bench) {
+	c := b.committer()
+	ids := b.jobs(2)
+	b.altered(c, ids[0], waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
+	before := b.view(ids[0])
+	require.ErrorIs(b, b.alter(c, ids[0], all(unwaits(guid(1), 0), unwaits(guid(2), 0))), store.ErrLost)
+	require.ErrorIs(b, b.alter(c, ids[1], unwaits(guid(1), 0)), store.ErrLost, "the wait of another job")
+	require.Equal(b, before, b.view(ids[0]), "nothing is written")
+	require.ErrorIs(b, b.alter(c, ids[0], unwaits(guid(1), 1)), store.ErrLost, "as it was not read")
+	b.altered(c, ids[0], unwaits(guid(1), 0))
+	require.Empty(b, b.view(ids[0]).Waits)
+	require.ErrorIs(b, b.alter(c, ids[0], unwaits(guid(1), 0)), store.ErrLost)
+	require.Equal(b, store.SignalKept, b.tell(b.signal("t", "k", "x")).State)
+	b.audit(ids...)
+}
+
+// signalUnwaitCount takes back a repeating wait that a signal reached since it
+// was read: its wake-up would be overlooked.
+func signalUnwaitCount(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	b.altered(c, id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k", Repeat: true}))
+	read := b.more(c, id, collation.Need{AllRows: true}).Waits[guid(1)]
+	s := b.signal("t", "k", "x")
+	s.Code = collation.CodePass
+	b.tell(s)
+	before := b.view(id)
+	require.ErrorIs(b, b.alter(c, id, unwaits(guid(1), read.Count)), store.ErrLost)
+	require.Equal(b, before, b.view(id))
+	b.altered(c, id, unwaits(guid(1), 1))
+	require.Empty(b, b.view(id).Waits)
+}
+
+func signalTwice(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	w := collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}
+	b.altered(c, id, waits(w))
+	before := b.view(id)
+	require.ErrorIs(b, b.alter(c, id, waits(w)), store.ErrLost)
+	require.Equal(b, before, b.view(id))
+	b.audit(id)
+}
+
+// signalBatchUnwait registers a wait, and one that goes again, in one
+// transaction of two plans, while a signal is kept for it.
+func signalBatchUnwait(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	kept := b.signal("t", "k", "x")
+	require.Equal(b, store.SignalKept, b.tell(kept).State)
+	l, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
+	require.NoError(b, err)
+	st := l.States[id]
+	var plans []store.Chained
+	for _, add := range []change{
+		all(waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}), waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "l"})),
+		unwaits(guid(1), 0),
+	} {
+		p := handmade(st, &collation.Message{Job: id})
+		add(p, st)
+		plans = append(plans, store.Chain(&st.Job, p))
+		st.Apply(p)
+	}
+	require.NoError(b, c.Commit(b.ctx(), plans))
+	require.Len(b, b.view(id).Waits, 1)
+	require.Equal(b, guid(2), b.view(id).Waits[0].GUID)
+	k := collation.RowKey{Job: collation.Mailbox(b.space(), "t", "k"), GUID: kept.GUID}
+	require.Empty(b, b.deliver(k), "nobody waits any more")
+	require.Equal(b, collation.HeldKept, b.stored(c, id, k).Held)
+	b.audit(id)
+}
+
+func signalAllRows(b *bench) {
+	c := b.committer()
+	ids := b.jobs(2)
+	b.altered(c, ids[0], all(
+		waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}), waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "k"}),
+	))
+	b.altered(c, ids[1], waits(collation.Wait{GUID: guid(3), Topic: "t", Key: "k"}))
+	st := b.more(c, ids[0], collation.Need{AllRows: true})
+	require.True(b, st.AllRows)
+	want := map[journal.GUID]*collation.Wait{}
+	for _, w := range b.view(ids[0]).Waits {
+		want[w.GUID] = &w
+	}
+	require.Len(b, want, 2)
+	require.Equal(b, want, st.Waits)
+}
+
+func signalLoad(b *bench) {
+	c := b.committer()
+	ids := b.jobs(2)
+	b.altered(c, ids[0], waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
+	b.altered(c, ids[1], waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "k"}))
+	st := b.more(c, ids[0], collation.Need{Waits: []journal.GUID{guid(1), guid(2), guid(3)}})
+	require.Equal(b, map[journal.GUID]*collation.Wait{
+		guid(1): &b.view(ids[0]).Waits[0], guid(2): nil, guid(3): nil,
+	}, st.Waits)
+}
+
+func signalSent(b *bench) {
+	c := b.committer()
+	ids := b.jobs(2)
+	b.altered(c, ids[0], waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
+	s := b.signal("t", "k", "x")
+	s.GUID = collation.SentGUID(guid(5))
+	k := b.sent(c, ids[1], s)
+	require.Equal(b, collation.Mailbox(b.space(), "t", "k"), k.Job)
+	out := b.deliver(k)
+	require.Len(b, out, 1)
+	require.Equal(b, ids[0], out[0].Row.Job)
+	require.Equal(b, s.GUID, b.woken(&out[0].Row).Signal)
+	require.Nil(b, b.stored(c, ids[0], k), "its delivery ends its licence")
+	b.audit(ids...)
+}
+
+func signalDue(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	k := b.sent(c, id, b.signal("t", "k", "x"))
+	var of []store.DueRow
+	for _, d := range b.due(10) {
+		if d.Kind == journal.MessageSignal {
+			of = append(of, d)
+		}
+	}
+	require.Len(b, of, 1)
+	require.Equal(b, k, collation.RowKey{Job: of[0].Job, GUID: of[0].GUID})
+	require.Equal(b, "t", of[0].Topic)
+	out, err := b.s.Claim(b.ctx(), claims(of, true))
+	require.NoError(b, err)
+	require.Equal(b, []store.Outgoing{{Row: *b.stored(c, id, k)}}, out, "it belongs to no job")
+	require.Equal(b, 1, out[0].Row.Publication)
+}
+
+// signalLicence closes a job between the delivery and its message.
+func signalLicence(b *bench) {
+	c := b.committer()
+	id := b.requested(c, one, "k")
+	b.altered(c, id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
+	b.tell(b.signal("t", "k", "x"))
+	st := b.more(c, id, collation.Need{AllRows: true})
+	require.Len(b, st.Rows, 2)
+	require.Empty(b, st.Waits)
+	require.Equal(b, journal.MessageWakeUp, st.Rows[guid(1)].Kind)
+	b.answer(c, id, "work", failure(journal.ResponseTerminal, "no"))
+	v := b.view(id)
+	require.Equal(b, journal.JobFailed, v.State)
+	require.Empty(b, v.Rows, "the close takes the wake-up back")
+	b.audit(id)
+}

@@ -1,0 +1,157 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// living returns a job that is more than a tombstone, or nil.
+func (s *Store) living(id journal.JobID) *job {
+	if j := s.jobs[id]; j != nil && j.State != journal.JobExpired {
+		return j
+	}
+	return nil
+}
+
+// known returns the job, or the tombstone, that has its key; nil for those whose
+// key was used again.
+func (s *Store) known(id journal.JobID) *job {
+	if j := s.jobs[id]; j != nil && j.replaced == collation.Never {
+		return j
+	}
+	return nil
+}
+
+// Expire implements store.Engine. A job becomes a tombstone first, so that
+// nobody reads half of what belonged to it; what did goes after it.
+func (s *Store) Expire(_ context.Context, limit int) (more bool, err error) {
+	err = s.write("expire", func(u *undo) error {
+		now := s.now()
+		jobs := limit
+		for _, id := range sortedIDs(s.jobs) {
+			j := s.jobs[id]
+			if jobs > 0 && j.State.Closed() && j.expires != collation.Never && j.expires <= now && j.lock.owner == nil {
+				set(u, &j.State, journal.JobExpired)
+				set(u, &j.expires, collation.Never)
+				jobs--
+			}
+		}
+		left := limits{limit, limit, limit, limit, limit, limit, limit}
+		for _, id := range sortedIDs(s.jobs) {
+			if j := s.jobs[id]; j.State == journal.JobExpired {
+				s.remove(u, j, &left)
+			}
+		}
+		more = min(jobs, left.instances, left.receipts, left.rows, left.entries, left.effects, left.payloads, left.letters) == 0
+		return nil
+	})
+	return more && err == nil, err
+}
+
+// limits count how many rows of each table may still be removed.
+type limits struct{ instances, receipts, rows, entries, effects, payloads, letters int }
+
+// remove deletes what belonged to an expired job.
+func (s *Store) remove(u *undo, j *job, left *limits) {
+	purge(u, j.instances, &left.instances)
+	purge(u, j.receipts, &left.receipts)
+	for _, g := range sortedIDs(s.rows[j.ID]) {
+		if left.rows > 0 {
+			s.dropRow(u, j.ID, g)
+			left.rows--
+		}
+	}
+	for _, g := range sortedIDs(j.chains) {
+		records := j.chains[g]
+		n := min(len(records), left.entries)
+		if left.entries -= n; n == len(records) {
+			drop(u, j.chains, g)
+		} else {
+			put(u, j.chains, g, records[:len(records)-n])
+		}
+	}
+	purge(u, j.effects, &left.effects)
+	purge(u, j.payloads, &left.payloads)
+	kept := slices.DeleteFunc(slices.Clone(s.letters), func(l *letter) bool {
+		gone := l.view.Letter.Job == j.ID && left.letters > 0
+		if gone {
+			left.letters--
+		}
+		return gone
+	})
+	if len(kept) < len(s.letters) {
+		set(u, &s.letters, kept)
+	}
+}
+
+// bare says of a tombstone that nothing else is left of its job, and that nobody
+// is looking at it.
+func (s *Store) bare(j *job) bool {
+	return len(j.instances)+len(j.receipts)+len(s.rows[j.ID])+len(j.chains)+len(j.effects)+len(j.payloads) == 0 && j.lock.owner == nil
+}
+
+// purge deletes members of a table that nobody reads any more: which of them
+// makes no difference.
+func purge[K comparable, V any](u *undo, m map[K]V, left *int) {
+	for k := range m {
+		if *left == 0 {
+			return
+		}
+		drop(u, m, k)
+		*left--
+	}
+}
+
+// Prune implements store.Engine.
+func (s *Store) Prune(_ context.Context, limit int) (int, error) {
+	n := 0
+	err := s.write("prune", func(u *undo) error {
+		n = s.pruneMarkers(u, limit)
+		oldest := s.now() - micros(store.SignalAge)
+		left := limit
+		for _, g := range sortedIDs(s.signals) {
+			if left > 0 && s.signals[g].at < oldest {
+				drop(u, s.signals, g)
+				left--
+			}
+		}
+		n += limit - left
+		oldest, left = s.now()-micros(store.TombAge), limit
+		for _, id := range sortedIDs(s.jobs) {
+			j := s.jobs[id]
+			if left > 0 && j.replaced != collation.Never && j.replaced < oldest && s.bare(j) {
+				drop(u, s.jobs, id)
+				left--
+			}
+		}
+		n += limit - left
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// pruneMarkers removes the markers of sessions that ended more than a day ago
+// (J4).
+func (s *Store) pruneMarkers(u *undo, limit int) int {
+	n := 0
+	yesterday := s.now() - 24*3600*1e6
+	markers := slices.SortedFunc(maps.Keys(s.markers), func(a, b marker) int {
+		return cmp.Or(compareIDs(a.session, b.session), cmp.Compare(a.seq, b.seq))
+	})
+	for _, m := range markers {
+		if end, ended := s.ended[m.session]; ended && end < yesterday && n < limit {
+			drop(u, s.markers, m)
+			n++
+		}
+	}
+	return n
+}

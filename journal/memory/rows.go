@@ -1,0 +1,113 @@
+package memory
+
+import (
+	"context"
+	"slices"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+func (s *Store) row(id journal.JobID, g journal.GUID) *collation.Row { return s.rows[id][g] }
+
+// putRow inserts or replaces a dispatch row.
+func (s *Store) putRow(u *undo, r *collation.Row) {
+	set := s.rows[r.Job]
+	if set == nil {
+		set = map[journal.GUID]*collation.Row{}
+		put(u, s.rows, r.Job, set)
+	}
+	put(u, set, r.GUID, r)
+}
+
+// insertRow inserts a dispatch row, which may be addressed to any job (T1).
+func (s *Store) insertRow(u *undo, r collation.Row) error {
+	if s.row(r.Job, r.GUID) != nil {
+		return lost("row %s of job %s exists", r.GUID, r.Job)
+	}
+	r.Body = slices.Clone(r.Body)
+	s.putRow(u, &r)
+	return nil
+}
+
+// dropRow deletes a dispatch row that is there.
+func (s *Store) dropRow(u *undo, id journal.JobID, g journal.GUID) {
+	drop(u, s.rows[id], g)
+	if len(s.rows[id]) == 0 {
+		drop(u, s.rows, id)
+	}
+}
+
+// sent lists the starts that the job sent and awaits, sorted.
+func (s *Store) sent(by journal.JobID) []*collation.Row {
+	return s.collect(func(_ *job, r *collation.Row) bool { return r.Sender == by }, func(*collation.Row) collation.Micros { return 0 })
+}
+
+// outgoing is a row with what its message carries besides; of a job that is not
+// there, nothing.
+func (s *Store) outgoing(r *collation.Row) *store.Outgoing {
+	o := &store.Outgoing{Row: *r}
+	if j := s.living(r.Job); j != nil {
+		o.JobKey, o.Generation, o.Flow, o.Trace = j.Key, j.Generation, j.Flow, j.Trace
+	}
+	return o
+}
+
+// moveRows inserts, replaces and deletes dispatch rows (T1), and takes back
+// starts that were not handled yet (C15).
+func (s *Store) moveRows(u *undo, p *collation.Plan) error {
+	for i := range p.Insert {
+		if err := s.insertRow(u, p.Insert[i]); err != nil {
+			return err
+		}
+	}
+	for i := range p.Update {
+		row := p.Update[i]
+		if s.row(p.Job, row.GUID) == nil {
+			return lost("row %s is gone", row.GUID)
+		}
+		row.Body = slices.Clone(row.Body)
+		s.putRow(u, &row)
+	}
+	for _, g := range p.Delete {
+		if s.row(p.Job, g) == nil {
+			return lost("row %s is gone", g)
+		}
+		s.dropRow(u, p.Job, g)
+	}
+	for _, k := range p.Recall {
+		if r := s.row(k.Job, k.GUID); r == nil || r.Sender != p.Job {
+			return lost("start %s was handled", k.GUID)
+		}
+		s.dropRow(u, k.Job, k.GUID)
+	}
+	return nil
+}
+
+// Discard implements store.Engine.
+func (s *Store) Discard(_ context.Context, rows []collation.RowKey) (int, error) {
+	n := 0
+	err := s.write("discard", func(u *undo) error {
+		for _, k := range rows {
+			if r := s.row(k.Job, k.GUID); r != nil && s.homeless(r) {
+				s.dropRow(u, k.Job, k.GUID)
+				n++
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// homeless says that the job of the row is only a tombstone (C5), or was taken
+// back before it began: neither the job nor its start is there. A signal has none.
+func (s *Store) homeless(r *collation.Row) bool {
+	if j := s.jobs[r.Job]; j != nil {
+		return j.State == journal.JobExpired
+	}
+	return s.row(r.Job, r.Job.Start()) == nil
+}
