@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -30,14 +29,7 @@ func (s *Store) Act(ctx context.Context, a store.Action) error {
 	if a.Retry == (a.Response != nil) {
 		return fmt.Errorf("postgres: act: %w: either retry or answer", store.ErrRejected)
 	}
-	var err error
-	for range maxTries {
-		err = s.call(ctx, "act", func(c *conn) error { return s.act(ctx, c, &a) })
-		if !errors.Is(err, store.ErrLost) {
-			break
-		}
-	}
-	return err
+	return s.decide(ctx, "act", func(c *conn) error { return s.act(ctx, c, &a) })
 }
 
 func (s *Store) act(ctx context.Context, c *conn, a *store.Action) error {

@@ -65,10 +65,15 @@ func (s *Store) Audit(ctx context.Context, id journal.JobID, visit func(*store.S
 		}
 		defer abandon(ctx, c)
 		stored, err := s.stored(ctx, c, id)
-		if err == nil {
+		switch {
+		case err != nil:
+			return err
+		case stored.Job.State == journal.JobExpired: // what is left is being removed
+			visited = visit(stored, func(func(journal.Record, error) bool) {})
+		default:
 			visited = visit(stored, c.entries(ctx, id))
 		}
-		return err
+		return nil
 	})
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return classify("audit", err)
@@ -76,27 +81,34 @@ func (s *Store) Audit(ctx context.Context, id journal.JobID, visit func(*store.S
 	return errors.Join(err, visited)
 }
 
+// stored reads the tables but for the entries; of a tombstone only what it is.
 func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (*store.Stored, error) {
 	x := &store.Stored{
 		Instances: map[collation.InstanceKey]collation.ActivityLedger{},
+		Open:      map[collation.InstanceKey]int{},
+		Waits:     map[journal.GUID]collation.Wait{},
 		Receipts:  map[journal.GUID]store.StoredReceipt{},
 		Rows:      map[journal.GUID]collation.Row{},
 	}
-	for _, q := range []struct {
-		name  string
-		visit func(row) error
-	}{
-		{"audit_job", func(v row) error { x.Job, x.FlowDigest = s.readJob(v), v.digest(jobWidth); return nil }},
-		{"audit_instances", func(v row) error {
-			x.Instances[collation.InstanceKey{Activity: v.text(0), DAD: collation.DAD(v.text(1))}] = collation.ActivityLedger(v.int(2))
+	for _, q := range []step{
+		{"audit_job", nil, func(v row) error { x.Job, x.FlowDigest = s.readJob(v), v.digest(jobWidth); return nil }},
+		{"audit_instances", nil, func(v row) error {
+			key, i := collation.InstanceKey{Activity: v.text(0), DAD: collation.DAD(v.text(1))}, readInstance(v, 2)
+			if i.Ledger != 0 {
+				x.Instances[key] = i.Ledger
+			}
+			if i.Open != 0 {
+				x.Open[key] = i.Open
+			}
 			return nil
 		}},
-		{"audit_receipts", func(v row) error {
+		{"audit_waits", nil, func(v row) error { w := readWait(v); x.Waits[w.GUID] = *w; return nil }},
+		{"audit_receipts", nil, func(v row) error {
 			x.Receipts[v.guid(0)] = store.StoredReceipt{Ledger: collation.GUIDLedger(v.int(1)), Verdict: journal.Verdict(v.text(2))}
 			return nil
 		}},
-		{"audit_rows", func(v row) error { r := readRow(v, 0); x.Rows[r.GUID] = *r; return nil }},
-		{"effects_of_job", func(v row) error {
+		{"audit_rows", nil, func(v row) error { r := readRow(v, 0); x.Rows[r.GUID] = *r; return nil }},
+		{"effects_of_job", nil, func(v row) error {
 			e, err := readEffect(v)
 			if err == nil {
 				x.Effects = append(x.Effects, *e)
@@ -106,6 +118,9 @@ func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (*store.S
 	} {
 		if err := c.query(ctx, q.name, q.visit, pUUID(id)); err != nil {
 			return nil, err
+		}
+		if x.Job.State == journal.JobExpired {
+			break
 		}
 	}
 	if x.Job.ID.IsZero() {

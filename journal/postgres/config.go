@@ -89,6 +89,7 @@ func parameters(schema string) map[string]string {
 		"enable_seqscan":                      "off",
 		"enable_hashjoin":                     "off",
 		"enable_mergejoin":                    "off",
+		"enable_bitmapscan":                   "off",
 		"jit":                                 "off",
 		"idle_in_transaction_session_timeout": "60s",
 		"default_transaction_isolation":       "read committed",

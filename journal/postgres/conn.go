@@ -15,7 +15,9 @@ import (
 // protocol directly: parameters are arrays that are built once, rows are read
 // in place.
 type conn struct {
-	pg    *pgconn.PgConn
+	pg *pgconn.PgConn
+	// known are its prepared statements; nil: it is not ours, and nothing is left
+	// prepared on it.
 	known map[string]*pgconn.StatementDescription
 	// name is the application name, unique to the connection: by it another
 	// connection can end this one's backend (J4).
@@ -77,12 +79,16 @@ func (c *conn) batch() *batch { return &batch{conn: c} }
 
 // queue adds a statement that was required before.
 func (b *batch) queue(name string, params ...[]byte) {
+	b.names = append(b.names, name)
+	if b.conn.known == nil {
+		b.raw.ExecParams(statements[name], params, nil, binary, binary)
+		return
+	}
 	sd := b.conn.known[name]
 	if sd == nil {
 		panic("postgres: statement " + name + " was not required")
 	}
 	b.raw.ExecStatement(sd, params, binary, binary)
-	b.names = append(b.names, name)
 }
 
 // results reads the answers of a batch, in the order of its statements.
@@ -159,4 +165,53 @@ func (c *conn) query(ctx context.Context, name string, visit func(row) error, pa
 	r := b.send(ctx)
 	r.each(visit)
 	return r.close()
+}
+
+// step is one statement of a series that decides nothing in between.
+type step struct {
+	name   string
+	params [][]byte
+	visit  func(row) error
+}
+
+// run sends statements that were required before as one batch, and visits
+// their rows.
+func (c *conn) run(ctx context.Context, steps ...step) error {
+	b := c.batch()
+	for _, s := range steps {
+		b.queue(s.name, s.params...)
+	}
+	r := b.send(ctx)
+	for _, s := range steps {
+		r.each(s.visit)
+	}
+	return r.close()
+}
+
+// transact runs the steps as one transaction in one trip.
+func (c *conn) transact(ctx context.Context, steps ...step) error {
+	return c.series(ctx, "begin", steps)
+}
+
+// snapshot runs the steps on one snapshot, in one trip.
+func (c *conn) snapshot(ctx context.Context, steps ...step) error {
+	return c.series(ctx, "begin_snapshot", steps)
+}
+
+func (c *conn) series(ctx context.Context, begin string, steps []step) error {
+	all := make([]step, 0, len(steps)+2)
+	all = append(append(append(all, step{name: begin}), steps...), step{name: "commit"})
+	for _, s := range all {
+		if err := c.require(ctx, s.name); err != nil {
+			return err
+		}
+	}
+	if err := c.require(ctx, "rollback"); err != nil {
+		return err
+	}
+	err := c.run(ctx, all...)
+	if err != nil && !c.idle() {
+		abandon(ctx, c)
+	}
+	return err
 }

@@ -13,6 +13,12 @@
 // of one batch are merged in Go first (merge.go), so that each row is written
 // once.
 //
+// Signals meet their waits under an advisory lock of their topic and key, taken
+// by whoever registers a wait (in the commit of its plan) and by whoever
+// delivers (signals.go, waits.go, J3). StartTx and SignalTx act inside a
+// caller's own transaction (tx.go, E17). Expire removes closed jobs and leaves
+// their tombstones (expire.go, J7).
+//
 // Failures are classified in one place (errors.go) into the sentinel errors of
 // package store. A commit whose outcome is unknown is resolved through its
 // batch marker (resolve.go, J4).

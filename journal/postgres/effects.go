@@ -62,9 +62,13 @@ func (s *Store) openChain(ctx context.Context, c *conn, l store.Lease, key journ
 	if err == nil && h.row == nil {
 		err = h.openGone(ctx, key)
 	}
+	if err == nil && (h.state == "" || h.state == journal.JobExpired) {
+		// The chain goes with the job: nothing can be recorded in it any more.
+		err = s.refuse("effect", store.ErrStale, l.Request)
+	}
 	if err != nil {
 		abandon(ctx, c)
-		return nil, classify("effect", err)
+		return nil, settleRead("effect", err)
 	}
 	return h, nil
 }

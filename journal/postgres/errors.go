@@ -101,6 +101,11 @@ var decisions = []error{
 	store.ErrJobClosed, store.ErrExhausted, store.ErrNotFound, store.ErrVersionTaken, store.ErrSchema,
 }
 
+// rejected is an error about what a caller gave.
+func rejected(op string, err error) error {
+	return fmt.Errorf("postgres: %s: %w: %w", op, store.ErrRejected, err)
+}
+
 // settle classifies the error of a write unless that was done.
 func settle(op string, err error) error {
 	if err == nil || classified(err) {

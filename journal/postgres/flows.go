@@ -95,47 +95,22 @@ func (s *Store) ActiveFlow(ctx context.Context, name string) (journal.FlowRef, [
 	return ref, definition, err
 }
 
-// step is one statement of a transaction that decides nothing in between.
-type step struct {
-	name   string
-	params [][]byte
-	visit  func(row) error
+// Schedules lists the active flow versions, with the time up to which scheduled
+// starts were made.
+func (s *Store) Schedules(ctx context.Context) ([]store.Schedule, error) {
+	var all []store.Schedule
+	err := s.query(ctx, "flow_schedules", func() { all = nil }, func(v row) error {
+		all = append(all, store.Schedule{
+			Ref:  journal.FlowRef{Name: v.text(0), Version: v.text(1), Digest: v.digest(2)},
+			Last: collation.Micros(v.int(3)), Now: collation.Micros(v.int(4)),
+		})
+		return nil
+	})
+	return all, err
 }
 
-// transact runs the steps as one transaction in one trip.
-func (c *conn) transact(ctx context.Context, steps ...step) error {
-	return c.series(ctx, "begin", steps)
-}
-
-// snapshot runs the steps on one snapshot, in one trip.
-func (c *conn) snapshot(ctx context.Context, steps ...step) error {
-	return c.series(ctx, "begin_snapshot", steps)
-}
-
-func (c *conn) series(ctx context.Context, begin string, steps []step) error {
-	if err := c.require(ctx, begin, "commit", "rollback"); err != nil {
-		return err
-	}
-	b := c.batch()
-	for _, s := range steps {
-		if err := c.require(ctx, s.name); err != nil {
-			return err
-		}
-	}
-	b.queue(begin)
-	for _, s := range steps {
-		b.queue(s.name, s.params...)
-	}
-	b.queue("commit")
-	r := b.send(ctx)
-	r.each(nil)
-	for _, s := range steps {
-		r.each(s.visit)
-	}
-	r.each(nil)
-	err := r.close()
-	if err != nil && !c.idle() {
-		abandon(ctx, c)
-	}
+// MarkSchedule moves the time of a schedule by test-and-set: store.ErrLost.
+func (s *Store) MarkSchedule(ctx context.Context, name string, before, after collation.Micros) error {
+	_, err := s.change(ctx, "flow_mark", pText(name), pInt(int64(before)), pInt(int64(after)))
 	return err
 }

@@ -13,8 +13,9 @@ import (
 
 // loadStatements are the statements that Load and More send.
 var loadStatements = []string{
-	"begin", "load_lock", "load_lock_skip", "clock", "load_jobs", "load_instances", "load_receipts",
-	"load_rows", "load_all_rows", "load_results", "load_payloads", "load_unfinished",
+	"begin", "load_lock", "load_lock_skip", "clock", "load_jobs", "load_tombs", "load_instances", "load_receipts",
+	"load_rows", "load_results", "load_payloads", "load_unfinished", "load_named_rows", "load_waits", "load_latest",
+	"load_keys", "load_closes", "load_all_rows", "load_all_waits", "load_children",
 }
 
 // wanted is what one trip reads, each key once, as parallel lists.
@@ -24,8 +25,7 @@ type wanted struct {
 	receipts  []rowKey
 	rows      []rowKey
 	results   []place
-	allRows   []journal.JobID
-	effects   []rowKey // requests whose effects are asked for
+	further   // what only decisions ask for
 }
 
 // place is an instance, or an output, of a job.
@@ -75,7 +75,8 @@ func gather(wants []store.Want) (*wanted, map[journal.JobID]*collation.State) {
 				Receipts:   make(map[journal.GUID]*collation.Receipt, 1),
 				Rows:       make(map[journal.GUID]*collation.Row, 1),
 				Results:    make(map[collation.InstanceKey]*flow.Result, len(want.Results)),
-				Unfinished: map[journal.GUID]bool{},
+				Unfinished: map[journal.GUID]bool{}, Waits: map[journal.GUID]*collation.Wait{},
+				Latest: map[string]*flow.Result{}, Keys: map[string]journal.JobID{},
 			}
 			states[want.Job] = st
 			w.jobs = append(w.jobs, want.Job)
@@ -115,74 +116,85 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 	if !wait {
 		lock = "load_lock_skip"
 	}
-	b := c.conn.batch()
 	jobs := pUUIDs(w.jobs)
-	b.queue("begin")
-	b.queue(lock, jobs)
-	b.queue("clock")
-	b.queue("load_jobs", jobs)
-	w.queue(b)
-	r := b.send(ctx)
-	r.each(nil)
 	locked := make(map[journal.JobID]bool, len(w.jobs))
-	r.each(func(v row) error { locked[v.job(0)] = true; return nil })
 	loaded := &store.Loaded{
 		States: make(map[journal.JobID]*collation.State, len(w.jobs)),
 		Busy:   map[journal.JobID]bool{}, Tombs: map[journal.JobID]bool{},
 	}
-	r.each(func(v row) error { loaded.Now = collation.Micros(v.int(0)); return nil })
-	r.each(func(v row) error {
-		job := c.s.readJob(v)
-		switch st := c.states[job.ID]; {
-		case !locked[job.ID]:
-			loaded.Busy[job.ID] = true
-		case job.State == journal.JobExpired:
-			loaded.Tombs[job.ID] = true
-		default:
-			st.Job, st.Now = job, loaded.Now
-			loaded.States[job.ID] = st
-		}
-		return nil
-	})
-	c.read(r, w)
+	err := c.conn.run(ctx, append([]step{
+		{"begin", nil, nil},
+		{lock, [][]byte{jobs}, func(v row) error { locked[v.job(0)] = true; return nil }},
+		{"clock", nil, func(v row) error { loaded.Now = collation.Micros(v.int(0)); return nil }},
+		{"load_jobs", [][]byte{jobs}, func(v row) error {
+			job := c.s.readJob(v)
+			switch st := c.states[job.ID]; {
+			case !locked[job.ID]:
+				loaded.Busy[job.ID] = true
+			case job.State == journal.JobExpired:
+				loaded.Tombs[job.ID] = true
+			default:
+				st.Job, st.Now = job, loaded.Now
+				loaded.States[job.ID] = st
+			}
+			return nil
+		}},
+		{"load_tombs", [][]byte{jobs}, func(v row) error { loaded.Tombs[v.job(0)] = true; return nil }},
+	}, c.reads(w)...)...)
 	c.states = loaded.States
-	return loaded, r.close()
+	return loaded, err
 }
 
 // readJob reads the columns of load_jobs.
 func (s *Store) readJob(v row) collation.Job {
-	return collation.Job{
+	job := collation.Job{
 		ID: v.job(0), Space: s.cfg.Space, Key: v.text(1), Generation: v.int(2),
 		Flow:  journal.FlowRef{Name: v.text(3), Version: v.text(4), Digest: v.digest(5)},
 		State: journal.JobState(v.text(6)), Semaphore: v.int(7),
 		Head: journal.Head{Seq: v.int(8), Hash: v.digest(9)}, Started: collation.Micros(v.int(10)), Trace: v.text(11),
 	}
+	if !v.null(12) {
+		job.Parent = &journal.Parent{
+			Space: v.text(12), Job: v.job(13), Activity: v.text(14), DAD: v.text(15), Leg1: v.guid(16),
+			Turn: int(v.int(17)), Awaited: v.bool(18),
+		}
+	}
+	return job
 }
 
-// queue adds the reading statements that have something to read; read must
-// follow the same order.
-func (w *wanted) queue(b *batch) {
+// reads are the statements that read what is wanted into the states.
+func (c *committer) reads(w *wanted) []step {
+	steps := make([]step, 0, 16)
 	if len(w.instances) > 0 {
-		b.queue("load_instances", places(w.instances)...)
+		steps = append(steps, step{"load_instances", places(w.instances), func(v row) error {
+			p := w.instances[v.int(0)-1]
+			c.states[p.job].Instances[p.key] = readInstance(v, 1)
+			return nil
+		}})
 	}
 	if len(w.receipts) > 0 {
-		job, guid := rowKeys(w.receipts)
-		b.queue("load_receipts", job, guid)
+		steps = append(steps, step{"load_receipts", rowKeys(w.receipts), func(v row) error {
+			return c.readReceipt(w.receipts[v.int(0)-1], v)
+		}})
 	}
 	if len(w.rows) > 0 {
-		job, guid := rowKeys(w.rows)
-		b.queue("load_rows", job, guid)
-	}
-	if len(w.allRows) > 0 {
-		b.queue("load_all_rows", pUUIDs(w.allRows))
+		steps = append(steps, step{"load_rows", rowKeys(w.rows), func(v row) error {
+			x := readRow(v, 0)
+			c.states[x.Job].Rows[x.GUID] = x
+			return nil
+		}})
 	}
 	if len(w.results) > 0 {
-		b.queue("load_results", places(w.results)...)
+		steps = append(steps, step{"load_results", places(w.results), func(v row) error {
+			p := w.results[v.int(0)-1]
+			r, err := c.readResult(p, v, 1)
+			if r != nil {
+				c.states[p.job].Results[p.key] = r
+			}
+			return err
+		}})
 	}
-	if len(w.effects) > 0 {
-		job, guid := rowKeys(w.effects)
-		b.queue("load_unfinished", job, guid)
-	}
+	return append(steps, c.readsFurther(&w.further)...)
 }
 
 func places(ps []place) [][]byte {
@@ -196,62 +208,33 @@ func places(ps []place) [][]byte {
 	return [][]byte{job.value(), activity.value(), dad.value()}
 }
 
-// read puts what queue asked for into the states.
-func (c *committer) read(r *results, w *wanted) {
-	if len(w.instances) > 0 {
-		r.each(func(v row) error {
-			p := w.instances[v.int(0)-1]
-			c.states[p.job].Instances[p.key] = &collation.Instance{
-				Ledger: collation.ActivityLedger(v.int(1)), ResultSeq: v.int(2), Code: int(v.int(3)),
-			}
-			return nil
-		})
-	}
-	if len(w.receipts) > 0 {
-		r.each(func(v row) error { return c.readReceipt(w.receipts[v.int(0)-1], v) })
-	}
-	if len(w.rows) > 0 {
-		r.each(c.readRow)
-	}
-	if len(w.allRows) > 0 {
-		r.each(func(v row) error {
-			if _, known := c.states[v.job(1)].Rows[v.guid(0)]; known {
-				return nil // as read before, and moved on since by plans of this batch
-			}
-			return c.readRow(v)
-		})
-	}
-	if len(w.results) > 0 {
-		r.each(func(v row) error {
-			if v.null(1) {
-				return nil
-			}
-			p := w.results[v.int(0)-1]
-			e, err := decode(p.job, v.bytes(1))
-			if err != nil {
-				return err
-			}
-			res := collation.ResultOf(e)
-			if e.Response != nil && !e.Response.Ref.IsZero() && res.Output == nil {
-				c.refs = append(c.refs, ref{p.job, e.Response.Ref, res})
-			}
-			c.states[p.job].Results[p.key] = res
-			return nil
-		})
-	}
-	if len(w.effects) > 0 {
-		r.each(func(v row) error {
-			k := w.effects[v.int(0)-1]
-			c.states[k.job].Unfinished[k.guid] = v.bool(1)
-			return nil
-		})
+// readInstance reads the columns of an instance, from column at on.
+func readInstance(v row, at int) *collation.Instance {
+	v = v[at:]
+	return &collation.Instance{
+		Ledger: collation.ActivityLedger(v.int(0)), ResultSeq: v.int(1), Code: int(v.int(2)),
+		More: collation.More{
+			Leg1: v.guid(3), Open: int(v.int(4)), Count: int(v.int(5)), Size: int(v.int(6)),
+			Turn: int(v.int(7)), Try: int(v.int(8)), Child: v.job(9),
+		},
 	}
 }
 
-func (c *committer) readRow(v row) error {
-	x := readRow(v, 0)
-	c.states[x.Job].Rows[x.GUID] = x
-	return nil
+// readResult reads a result out of the entry in a column, nil for none. An
+// output that stands beside its entry is still to be read (E6).
+func (c *committer) readResult(p place, v row, column int) (*flow.Result, error) {
+	if v.null(column) {
+		return nil, nil
+	}
+	e, err := decode(p.job, v.bytes(column))
+	if err != nil {
+		return nil, err
+	}
+	r := collation.ResultAt(e, p.key)
+	if x := e.Response; x != nil && !x.Ref.IsZero() && r.Output == nil && r.Error == nil && e.Result == nil {
+		c.refs = append(c.refs, ref{p.job, x.Ref, r})
+	}
+	return r, nil
 }
 
 func (c *committer) readReceipt(k rowKey, v row) error {

@@ -17,11 +17,13 @@ var errMerge = errors.New("plans of one batch do not follow one another")
 // writes is what the plans of one batch come to: each row once, from what it
 // was before the batch to what it is after.
 type writes struct {
+	births    []store.Chained // inceptions: their jobs are inserted and not moved
 	jobs      []*jobWrite
 	instances []*instanceWrite
 	receipts  []*receiptWrite
 	entries   []entryWrite
 	rows      []*rowWrite
+	waits     []*waitWrite
 	undead    []rowKey
 	letters   []letterWrite
 }
@@ -34,6 +36,7 @@ type jobWrite struct {
 	state               journal.JobState // "" unchanged
 	closeSeq, tasksSeq  int64
 	closer              *receiptWrite // the closing receipt, nil for none
+	expires             collation.Micros
 }
 
 type instanceKey struct {
@@ -65,12 +68,25 @@ type rowKey struct {
 }
 
 // rowWrite is one dispatch row: stood says that the table has it before the
-// batch, after is nil when it has not afterwards.
+// batch, after is nil when it has not afterwards. sender is the job that takes
+// back the start of its child (C15), zero for the end of an own row.
 type rowWrite struct {
+	key    rowKey
+	stood  bool
+	after  *collation.Row
+	sender journal.JobID
+	by     *collation.Plan // the last one that named it
+}
+
+// waitWrite is one wait, as rowWrite. A plan only registers and takes back: who
+// delivers counts those that stay.
+type waitWrite struct {
 	key   rowKey
+	box   journal.JobID // its mailbox, of one that is registered
 	stood bool
-	after *collation.Row
-	by    int64 // seq of the last plan that named it
+	seen  int // the count as it was read: a delivery since then means decide again
+	after *collation.Wait
+	by    *collation.Plan
 }
 
 type letterWrite struct {
@@ -95,6 +111,7 @@ type merger struct {
 	instanceOf map[instanceKey]*instanceWrite
 	receiptOf  map[rowKey]*receiptWrite
 	rowOf      map[rowKey]*rowWrite
+	waitOf     map[rowKey]*waitWrite // nil until there is one
 }
 
 // merge joins the plans of one batch, in their order. Plans without an entry
@@ -117,6 +134,7 @@ func merge(plans []store.Chained) (*writes, error) {
 	}
 	slices.SortFunc(m.jobs, func(a, b *jobWrite) int { return slices.Compare(a.job[:], b.job[:]) })
 	m.rows = slices.DeleteFunc(m.rows, func(w *rowWrite) bool { return !w.stood && w.after == nil })
+	m.waits = slices.DeleteFunc(m.waits, func(w *waitWrite) bool { return !w.stood && w.after == nil })
 	return &m.writes, nil
 }
 
@@ -137,6 +155,9 @@ func (m *merger) plan(c *store.Chained) error {
 		}
 	}
 	if err := m.planRows(p); err != nil {
+		return err
+	}
+	if err := m.planWaits(p); err != nil {
 		return err
 	}
 	for _, g := range p.Undead {
@@ -173,7 +194,7 @@ func (m *merger) job(c *store.Chained) error {
 		j.closeSeq = p.Entry.Seq
 	}
 	if p.Tasks {
-		j.tasksSeq = p.Entry.Seq
+		j.tasksSeq, j.expires = p.Entry.Seq, p.ExpiresAt
 	}
 	return nil
 }
@@ -190,7 +211,8 @@ func (m *merger) instance(job journal.JobID, w *collation.LedgerWrite) error {
 	if w.New || w.Before != old.After {
 		return fmt.Errorf("instance %s%s from %s, the plan before left %s", w.Key.Activity, w.Key.DAD, w.Before, old.After)
 	}
-	old.After, old.ResultSeq, old.Code = w.After, w.ResultSeq, w.Code
+	old.After, old.ResultSeq, old.Code, old.More = w.After, w.ResultSeq, w.Code, w.More
+	old.Join = old.Join || w.Join
 	return nil
 }
 
@@ -215,41 +237,90 @@ func (m *merger) receipt(job journal.JobID, w *collation.ReceiptWrite) error {
 }
 
 func (m *merger) planRows(p *collation.Plan) error {
-	for i := range p.Insert {
-		if err := m.row(p, p.Insert[i].GUID, false, &p.Insert[i]); err != nil {
+	for i := range p.Insert { // also for other jobs
+		row := &p.Insert[i]
+		if _, err := m.row(p, rowKey{row.Job, row.GUID}, false, row); err != nil {
 			return err
 		}
 	}
 	for i := range p.Update {
-		if err := m.row(p, p.Update[i].GUID, true, &p.Update[i]); err != nil {
+		if _, err := m.row(p, rowKey{p.Job, p.Update[i].GUID}, true, &p.Update[i]); err != nil {
 			return err
 		}
 	}
 	for _, g := range p.Delete {
-		if err := m.row(p, g, true, nil); err != nil {
+		if _, err := m.row(p, rowKey{p.Job, g}, true, nil); err != nil {
 			return err
 		}
+	}
+	for _, k := range p.Recall {
+		w, err := m.row(p, rowKey{k.Job, k.GUID}, true, nil)
+		if err != nil {
+			return err
+		}
+		w.sender = p.Job
 	}
 	return nil
 }
 
 // row notes what becomes of a dispatch row. Its first mention in the batch
 // says whether the table has it; standing is what the plan takes it for.
-func (m *merger) row(p *collation.Plan, guid journal.GUID, standing bool, after *collation.Row) error {
-	k := rowKey{p.Job, guid}
+func (m *merger) row(p *collation.Plan, k rowKey, standing bool, after *collation.Row) (*rowWrite, error) {
 	w := m.rowOf[k]
 	switch {
 	case w == nil:
 		w = &rowWrite{key: k, stood: standing}
 		m.rowOf[k] = w
 		m.rows = append(m.rows, w)
-	case w.by == p.Entry.Seq:
-		return fmt.Errorf("row %s is named twice", guid)
+	case w.by == p:
+		return nil, fmt.Errorf("row %s is named twice", k.guid)
 	case standing != (w.after != nil):
-		return fmt.Errorf("row %s stands: %t, the plan before left it: %t", guid, standing, w.after != nil)
+		return nil, fmt.Errorf("row %s stands: %t, the plan before left it: %t", k.guid, standing, w.after != nil)
 	}
-	w.by, w.after = p.Entry.Seq, after
+	w.by, w.after = p, after
+	return w, nil
+}
+
+func (m *merger) planWaits(p *collation.Plan) error {
+	for i := range p.Waits {
+		if _, err := m.wait(p, p.Waits[i].GUID, false, &p.Waits[i]); err != nil {
+			return err
+		}
+	}
+	for _, x := range p.Unwait {
+		w, err := m.wait(p, x.GUID, true, nil)
+		if err != nil {
+			return err
+		}
+		w.seen = x.Count
+	}
 	return nil
+}
+
+// wait notes what becomes of a wait, as row does.
+func (m *merger) wait(p *collation.Plan, guid journal.GUID, standing bool, after *collation.Wait) (*waitWrite, error) {
+	k := rowKey{p.Job, guid}
+	w := m.waitOf[k]
+	switch {
+	case w == nil:
+		if m.waitOf == nil {
+			m.waitOf = make(map[rowKey]*waitWrite)
+		}
+		w = &waitWrite{key: k, stood: standing}
+		m.waitOf[k] = w
+		m.waits = append(m.waits, w)
+	case w.by == p:
+		return nil, fmt.Errorf("wait %s is named twice", guid)
+	case standing != (w.after != nil):
+		return nil, fmt.Errorf("wait %s stands: %t, the plan before left it: %t", guid, standing, w.after != nil)
+	case w.stood:
+		return nil, fmt.Errorf("wait %s is registered again", guid)
+	}
+	if after != nil {
+		w.box = collation.Mailbox(p.Entry.Space, after.Topic, after.Key)
+	}
+	w.by, w.after = p, after
+	return w, nil
 }
 
 // endLetters answers the letters of a row: those of this batch here, those in

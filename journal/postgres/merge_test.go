@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	jobA, jobB = journal.JobID{0xa}, journal.JobID{0xb}
-	rowX, rowY = journal.GUID{1}, journal.GUID{2}
+	jobA, jobB, jobC = journal.JobID{0xa}, journal.JobID{0xb}, journal.JobID{0xc}
+	rowX, rowY       = journal.GUID{1}, journal.GUID{2}
 )
 
 // step is one plan of a job, in the order of its seqs.
@@ -161,4 +161,95 @@ func TestMergeLetters(t *testing.T) {
 	require.Equal(t, letterAnswered, w.letters[0].state)
 	require.Equal(t, letterOpen, w.letters[1].state)
 	require.Equal(t, []rowKey{{jobA, rowX}}, w.undead)
+}
+
+// Rows of other jobs are keyed by the job that they are addressed to; what is
+// taken back names its sender (C15).
+func TestMergeRowsOfOthers(t *testing.T) {
+	t.Parallel()
+	start := collation.Row{GUID: rowX, Job: jobB, Sender: jobA}
+	order := func(p *collation.Plan) { p.Insert = []collation.Row{start} }
+	recall := func(p *collation.Plan) { p.Recall = []collation.RowKey{{Job: jobB, GUID: rowX}} }
+	w, err := merge([]store.Chained{stepOf(jobA, 1, order), stepOf(jobA, 2, insert(rowX, 3)), stepOf(jobB, 1, insert(rowY, 4))})
+	require.NoError(t, err)
+	keys := map[rowKey]bool{}
+	for _, r := range w.rows {
+		keys[r.key] = true
+	}
+	require.Equal(t, map[rowKey]bool{{jobB, rowX}: true, {jobA, rowX}: true, {jobB, rowY}: true}, keys)
+
+	w, err = merge([]store.Chained{stepOf(jobA, 1, recall)})
+	require.NoError(t, err)
+	require.Len(t, w.rows, 1)
+	require.Equal(t, rowKey{jobB, rowX}, w.rows[0].key)
+	require.Equal(t, jobA, w.rows[0].sender)
+	require.True(t, w.rows[0].stood)
+
+	w, err = merge([]store.Chained{stepOf(jobA, 1, order), stepOf(jobA, 2, recall)})
+	require.NoError(t, err)
+	require.Empty(t, w.rows, "it comes and goes in one batch")
+	_, err = merge([]store.Chained{stepOf(jobA, 1, recall), stepOf(jobA, 2, recall)})
+	require.ErrorIs(t, err, errMerge)
+	_, err = merge([]store.Chained{stepOf(jobA, 1, order), stepOf(jobC, 1, order)})
+	require.ErrorIs(t, err, errMerge, "two jobs insert one row")
+}
+
+func TestMergeWaits(t *testing.T) {
+	t.Parallel()
+	register := func(g journal.GUID, key string) func(*collation.Plan) {
+		return func(p *collation.Plan) {
+			p.Entry.Space = "s"
+			p.Waits = []collation.Wait{{GUID: g, Job: p.Job, Topic: "t", Key: key}}
+		}
+	}
+	take := func(g journal.GUID, count int) func(*collation.Plan) {
+		return func(p *collation.Plan) { p.Unwait = []collation.Unwait{{GUID: g, Count: count}} }
+	}
+	w, err := merge([]store.Chained{
+		stepOf(jobA, 1, register(rowX, "k")), stepOf(jobB, 1, register(rowX, "k")), stepOf(jobA, 2, register(rowY, "l")),
+		stepOf(jobA, 3, take(rowX, 0)), stepOf(jobB, 2, take(rowY, 4)),
+	})
+	require.NoError(t, err)
+	require.Len(t, w.waits, 3)
+	require.ElementsMatch(t, []journal.JobID{collation.Mailbox("s", "t", "k"), collation.Mailbox("s", "t", "l")}, w.registers())
+	for _, x := range w.waits {
+		switch x.key {
+		case rowKey{jobB, rowY}:
+			require.True(t, x.stood && x.after == nil && x.seen == 4)
+		default:
+			require.True(t, !x.stood && x.after != nil)
+		}
+	}
+	for name, plans := range map[string][]store.Chained{
+		"registered twice":            {stepOf(jobA, 1, register(rowX, "k")), stepOf(jobA, 2, register(rowX, "k"))},
+		"taken back twice":            {stepOf(jobA, 1, take(rowX, 0)), stepOf(jobA, 2, take(rowX, 0))},
+		"registered again":            {stepOf(jobA, 1, take(rowX, 0)), stepOf(jobA, 2, register(rowX, "k"))},
+		"by one plan, back and forth": {stepOf(jobA, 1, func(p *collation.Plan) { register(rowX, "k")(p); take(rowX, 0)(p) })},
+	} {
+		_, err := merge(plans)
+		require.ErrorIs(t, err, errMerge, name)
+	}
+}
+
+// What an instance keeps beside its digits is that of the last plan; a join
+// stays one.
+func TestMergeMore(t *testing.T) {
+	t.Parallel()
+	key := collation.InstanceKey{Activity: "a", DAD: ",0"}
+	move := func(w collation.LedgerWrite) func(*collation.Plan) {
+		w.Key = key
+		return func(p *collation.Plan) { p.Ledgers = []collation.LedgerWrite{w} }
+	}
+	w, err := merge([]store.Chained{
+		stepOf(jobA, 1, move(collation.LedgerWrite{New: true, Join: true, After: 1, More: collation.More{Open: 3, Count: 3}})),
+		stepOf(jobA, 2, move(collation.LedgerWrite{Before: 1, After: 1, More: collation.More{Open: 2, Count: 3}})),
+	})
+	require.NoError(t, err)
+	require.Equal(t, collation.LedgerWrite{
+		Key: key, New: true, Join: true, After: 1, More: collation.More{Open: 2, Count: 3},
+	}, w.instances[0].LedgerWrite)
+
+	w, err = merge([]store.Chained{stepOf(jobA, 1, func(p *collation.Plan) { p.Tasks, p.ExpiresAt = true, 9 })})
+	require.NoError(t, err)
+	require.Equal(t, collation.Micros(9), w.jobs[0].expires)
 }

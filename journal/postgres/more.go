@@ -9,6 +9,27 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
+// further is what only decisions ask for (J2).
+type further struct {
+	effects []rowKey // requests whose effects are asked for
+	named   []named  // rows, with the job that asks for each
+	waits   []rowKey
+	latest  []place // their addresses are left empty
+	keys    []askedKey
+	closes  []journal.JobID
+	all     []journal.JobID // those of which everything is asked for that a close withdraws (C15)
+}
+
+type named struct {
+	asks journal.JobID
+	row  rowKey
+}
+
+type askedKey struct {
+	asks journal.JobID
+	key  string
+}
+
 // More loads what decisions missed into the states of the open transaction
 // (J2). What a state holds already is left as it is: plans of this batch may
 // have moved it on.
@@ -24,21 +45,13 @@ func (c *committer) More(ctx context.Context, needs map[journal.JobID]*collation
 		}
 		w.jobs = append(w.jobs, job)
 		w.ask(job, st, need.Instances, need.Results)
-		for _, request := range need.Effects {
-			w.effects = append(w.effects, rowKey{job, request})
-		}
-		if need.AllRows && !st.AllRows {
-			w.allRows = append(w.allRows, job)
-		}
+		w.askFurther(job, st, need)
 	}
-	b := c.conn.batch()
-	w.queue(b)
-	if len(b.names) == 0 {
+	steps := c.reads(w)
+	if len(steps) == 0 {
 		return nil
 	}
-	r := b.send(ctx)
-	c.read(r, w)
-	err := r.close()
+	err := c.conn.run(ctx, steps...)
 	if err == nil {
 		err = c.payloads(ctx)
 	}
@@ -46,10 +59,166 @@ func (c *committer) More(ctx context.Context, needs map[journal.JobID]*collation
 		_ = c.Rollback(ctx)
 		return classify("more", err)
 	}
-	for _, job := range w.allRows {
+	for _, job := range w.all {
 		c.states[job].AllRows = true
 	}
 	return nil
+}
+
+// askFurther adds what the state was not asked for before; its nil member says
+// that it was.
+func (f *further) askFurther(job journal.JobID, st *collation.State, need *collation.Need) {
+	for _, request := range need.Effects {
+		f.effects = append(f.effects, rowKey{job, request})
+	}
+	for _, k := range need.Rows {
+		if _, asked := st.Rows[k.GUID]; !asked {
+			st.Rows[k.GUID] = nil
+			f.named = append(f.named, named{job, rowKey{k.Job, k.GUID}})
+		}
+	}
+	for _, g := range need.Waits {
+		if _, asked := st.Waits[g]; !asked {
+			st.Waits[g] = nil
+			f.waits = append(f.waits, rowKey{job, g})
+		}
+	}
+	for _, activity := range need.Latest {
+		if _, asked := st.Latest[activity]; !asked {
+			st.Latest[activity] = nil
+			f.latest = append(f.latest, place{job, collation.InstanceKey{Activity: activity}})
+		}
+	}
+	for _, key := range need.Keys {
+		if _, asked := st.Keys[key]; !asked {
+			st.Keys[key] = journal.JobID{}
+			f.keys = append(f.keys, askedKey{job, key})
+		}
+	}
+	if need.Close && st.Close == nil {
+		f.closes = append(f.closes, job)
+	}
+	if need.AllRows && !st.AllRows {
+		f.all = append(f.all, job)
+	}
+}
+
+// readsFurther are the statements for it.
+func (c *committer) readsFurther(f *further) []step {
+	var steps []step
+	if len(f.effects) > 0 {
+		steps = append(steps, step{"load_unfinished", rowKeys(f.effects), func(v row) error {
+			k := f.effects[v.int(0)-1]
+			c.states[k.job].Unfinished[k.guid] = v.bool(1)
+			return nil
+		}})
+	}
+	if len(f.named) > 0 {
+		keys := make([]rowKey, len(f.named))
+		for i, n := range f.named {
+			keys[i] = n.row
+		}
+		steps = append(steps, step{"load_named_rows", rowKeys(keys), func(v row) error {
+			x := readRow(v, 0)
+			c.states[f.named[v.int(rowWidth)-1].asks].Rows[x.GUID] = x
+			return nil
+		}})
+	}
+	if len(f.waits) > 0 {
+		steps = append(steps, step{"load_waits", rowKeys(f.waits), func(v row) error {
+			x := readWait(v)
+			c.states[x.Job].Waits[x.GUID] = x
+			return nil
+		}})
+	}
+	if len(f.latest) > 0 {
+		steps = append(steps, step{"load_latest", activities(f.latest), func(v row) error {
+			p := f.latest[v.int(0)-1]
+			r, err := c.readResult(p, v, 1)
+			c.states[p.job].Latest[p.key.Activity] = r
+			return err
+		}})
+	}
+	if len(f.keys) > 0 {
+		keys := texts(len(f.keys))
+		for _, k := range f.keys {
+			keys.text(k.key)
+		}
+		steps = append(steps, step{"load_keys", [][]byte{keys.value()}, func(v row) error {
+			k := f.keys[v.int(0)-1]
+			c.states[k.asks].Keys[k.key] = v.job(1)
+			return nil
+		}})
+	}
+	if len(f.closes) > 0 {
+		steps = append(steps, step{"load_closes", [][]byte{pUUIDs(f.closes)}, func(v row) error {
+			if v.null(1) {
+				return nil
+			}
+			e, err := decode(v.job(0), v.bytes(1))
+			if err == nil {
+				c.states[v.job(0)].Close = e.Close
+			}
+			return err
+		}})
+	}
+	if len(f.all) > 0 {
+		steps = append(steps, c.everything(f.all)...)
+	}
+	return steps
+}
+
+func activities(ps []place) [][]byte {
+	job, activity := uuids(len(ps)), texts(len(ps))
+	for _, p := range ps {
+		job.uuid(p.job)
+		activity.text(p.key.Activity)
+	}
+	return [][]byte{job.value(), activity.value()}
+}
+
+// everything reads all that the close of jobs withdraws (C15), and the
+// instances that have children. What is known was read before, and moved on
+// since by plans of this batch.
+func (c *committer) everything(jobs []journal.JobID) []step {
+	ids := [][]byte{pUUIDs(jobs)}
+	return []step{
+		{"load_all_rows", ids, func(v row) error {
+			x := readRow(v, 0)
+			st := c.states[x.Job]
+			if !x.Sender.IsZero() {
+				st = c.states[x.Sender]
+			}
+			know(st.Rows, x.GUID, x)
+			return nil
+		}},
+		{"load_all_waits", ids, func(v row) error {
+			x := readWait(v)
+			know(c.states[x.Job].Waits, x.GUID, x)
+			return nil
+		}},
+		{"load_children", ids, func(v row) error {
+			key := collation.InstanceKey{Activity: v.text(1), DAD: collation.DAD(v.text(2))}
+			know(c.states[v.job(0)].Instances, key, readInstance(v, 3))
+			return nil
+		}},
+	}
+}
+
+// know sets a member that is not known yet.
+func know[K comparable, V any](m map[K]V, k K, v V) {
+	if _, known := m[k]; !known {
+		m[k] = v
+	}
+}
+
+// readWait reads the columns of a wait.
+func readWait(v row) *collation.Wait {
+	return &collation.Wait{
+		Job: v.job(0), GUID: v.guid(1), Activity: v.text(2), DAD: collation.DAD(v.text(3)), Topic: v.text(4), Key: v.text(5),
+		Repeat: v.bool(6), MaxAge: collation.Micros(v.int(7)), Count: int(v.int(8)), Since: collation.Micros(v.int(9)),
+		Origin: v.int(10),
+	}
 }
 
 // ref is a result whose output is stored beside its entry (E6).

@@ -16,7 +16,7 @@ import (
 const defaultPage = 100
 
 // jobWidth is the number of columns of a job's header.
-const jobWidth = 12
+const jobWidth = 19
 
 // FindJob returns the id of the job that has the key: store.ErrNotFound.
 func (s *Store) FindJob(ctx context.Context, key string) (journal.JobID, error) {
@@ -39,27 +39,34 @@ func (s *Store) Job(ctx context.Context, id journal.JobID) (*store.JobView, erro
 		return c.snapshot(ctx,
 			step{"job_view", arg, func(v row) error { view = x; return s.readView(v, x) }},
 			step{"audit_instances", arg, func(v row) error {
-				x.Instances = append(x.Instances, store.InstanceView{
-					Key:      collation.InstanceKey{Activity: v.text(0), DAD: collation.DAD(v.text(1))},
-					Instance: collation.Instance{Ledger: collation.ActivityLedger(v.int(2)), ResultSeq: v.int(3), Code: int(v.int(4))},
-				})
+				key, i := collation.InstanceKey{Activity: v.text(0), DAD: collation.DAD(v.text(1))}, readInstance(v, 2)
+				if i.Ledger != 0 { // others only point to the output of a pass or an element
+					x.Instances = append(x.Instances, store.InstanceView{Key: key, Instance: *i})
+				}
 				return nil
 			}},
-			step{"audit_rows", arg, func(v row) error { x.Rows = append(x.Rows, *readRow(v, 0)); return nil }},
+			step{"view_rows", arg, func(v row) error { x.Rows = append(x.Rows, *readRow(v, 0)); return nil }},
+			step{"audit_waits", arg, func(v row) error { x.Waits = append(x.Waits, *readWait(v)); return nil }},
 			step{"letters_of_job", arg, func(v row) error { x.Dead = append(x.Dead, readLetter(v)); return nil }},
 		)
 	})
-	if err == nil && view == nil {
-		err = fmt.Errorf("postgres: %w: job %s", store.ErrNotFound, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case view == nil:
+		return nil, fmt.Errorf("postgres: %w: job %s", store.ErrNotFound, id)
+	case view.State == journal.JobExpired: // nobody sees half of what is being removed
+		return &store.JobView{JobSummary: view.JobSummary, Ended: true}, nil
 	}
-	return view, err
+	return view, nil
 }
 
 func (s *Store) readView(v row, x *store.JobView) error {
 	x.JobSummary = s.readSummary(v)
-	x.Ended = v.bool(jobWidth+1) || x.State == journal.JobExpired
-	if !v.null(jobWidth + 2) {
-		e, err := decode(x.ID, v.bytes(jobWidth+2))
+	x.Ended = v.bool(jobWidth + 1)
+	x.ExpiresAt = collation.Micros(v.int(jobWidth + 2))
+	if !v.null(jobWidth + 3) {
+		e, err := decode(x.ID, v.bytes(jobWidth+3))
 		if err != nil {
 			return err
 		}
@@ -67,8 +74,8 @@ func (s *Store) readView(v row, x *store.JobView) error {
 			x.Code, x.Error = e.Close.Code, e.Close.Error
 		}
 	}
-	if !v.null(jobWidth + 3) {
-		e, err := decode(x.ID, v.bytes(jobWidth+3))
+	if !v.null(jobWidth + 4) {
+		e, err := decode(x.ID, v.bytes(jobWidth+4))
 		if err != nil {
 			return err
 		}

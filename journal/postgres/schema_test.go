@@ -44,6 +44,36 @@ func TestActivityLedgerChecks(t *testing.T) {
 	}
 }
 
+// C4: arrivals are counted on joins only, and open elements are never negative.
+func TestInstanceChecks(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for _, c := range []struct {
+		ledger     int64
+		join       bool
+		open       int
+		constraint string
+	}{
+		{10_300_000_000, true, 0, ""},
+		{1_110_300_000_000, true, 0, ""},
+		{19_900_000_000, true, 0, ""},
+		{300_000_000, true, 0, ""},
+		{20_000_000_000, true, 0, "ledger_markers"},
+		{10_300_000_000, false, 0, "ledger_join"},
+		{300_000_000, false, 0, "ledger_join"},
+		{1_100_000_000_000, false, 10_000, ""},
+		{1_100_000_000_000, false, -1, "open_elements"},
+		{0, false, 0, ""},
+	} {
+		err := s.run(t, fmt.Sprintf(`INSERT INTO instances (job, activity, dad, dad_text, ledger, is_join, open)
+			VALUES (gen_random_uuid(), 'a', gen_random_uuid(), ',0', %d, %t, %d)`, c.ledger, c.join, c.open))
+		requireConstraint(t, err, c.constraint, c.ledger)
+		if c.open == 0 {
+			require.Equal(t, c.constraint == "", collation.ActivityLedger(c.ledger).Valid(c.join) == nil, "collation agrees on %+v", c)
+		}
+	}
+}
+
 func TestGUIDLedgerChecks(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -198,6 +228,63 @@ func TestRoles(t *testing.T) {
 	}
 	requireForbidden(t, worker.run(t, "UPDATE jobs SET semaphore = 0"), "worker", "semaphore")
 	requireForbidden(t, worker.run(t, "UPDATE receipts SET ledger = 0"), "worker", "receipts")
+	for _, table := range []string{"waits", "signals", "tombs"} {
+		for _, role := range []string{"worker", "sealer"} {
+			requireForbidden(t, as(t, s, role).run(t, "SELECT FROM "+table), role, table)
+		}
+		requireForbidden(t, verifier.run(t, "DELETE FROM "+table), "verifier", table)
+	}
+}
+
+// J7, 4.5: the engine delivers signals, begins children and uses keys again; it
+// is retention that removes expired jobs, and nobody else can.
+func TestRolesOfSignalsAndExpiry(t *testing.T) {
+	t.Parallel()
+	s := open(t, func(c *Config) { c.Space = "roles2" })
+	require.NoError(t, s.Roles(t.Context()))
+	engine, retention := as(t, s, "engine"), as(t, s, "retention")
+	c := openCommitter(t, engine)
+	id := startJobs(t, engine, "k")[0]
+	require.NoError(t, register(t, c, id, waitOf(id, 1, "x"), waitOf(id, 2, "y")))
+	got, err := engine.Signal(t.Context(), signalOf(s, "x", ""), resend)
+	require.NoError(t, err)
+	require.Equal(t, 1, got.Reached)
+	out, err := engine.Deliver(t.Context(), []collation.RowKey{putSignal(t, c, id, signalOf(s, "y", "sent"))}, resend)
+	require.NoError(t, err)
+	require.Len(t, out, 1)
+	child := orderChild(t, c, id)
+	require.NoError(t, engine.Spawn(t.Context(), &child, spawnOf(&child), nil, collation.Mode{}))
+	refused := orderChild(t, c, id)
+	require.NoError(t, engine.Refuse(t.Context(), &refused, nil))
+	_, _, err = engine.Interrupt(t.Context(), collation.Row{GUID: journal.GUID{1}, Job: id, Kind: journal.MessageInterrupt, DAD: ",0"}, resend)
+	require.NoError(t, err)
+
+	old := startJobs(t, engine, "old")[0]
+	ended(t, s, c, old)
+	for _, role := range []string{"engine", "worker", "sealer", "verifier"} {
+		_, err := as(t, s, role).Expire(t.Context(), 10)
+		requireForbidden(t, err, role, "Expire")
+	}
+	more := true
+	for first := true; more; first = false {
+		more, err = retention.Expire(t.Context(), 3)
+		require.NoError(t, err)
+		if first {
+			startJobs(t, engine, "old")
+		}
+	}
+	requireGone(t, s, []journal.JobID{old})
+	require.Equal(t, 1, s.rows(t, "tombs WHERE expires_at IS NULL"))
+	n, err := engine.Discard(t.Context(), []collation.RowKey{{Job: old, GUID: old.Start()}})
+	require.NoError(t, err)
+	require.Zero(t, n)
+	for _, sweep := range []func() error{
+		func() error { _, err := engine.ExpireSignals(t.Context(), 10); return err },
+		func() error { _, err := engine.Prune(t.Context(), 10); return err },
+		func() error { _, err := engine.Schedules(t.Context()); return err },
+	} {
+		require.NoError(t, sweep())
+	}
 }
 
 func requireForbidden(t *testing.T, err error, role, what string) {

@@ -3,7 +3,6 @@ package postgres
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -14,7 +13,7 @@ import (
 // startStatements are what a Start sends.
 var startStatements = []string{
 	"clock", "start_lookup", "begin", "write_marker", "write_jobs_new", "write_instances_new",
-	"write_receipts_new", "write_entries", "write_rows_new", "commit", "rollback",
+	"write_receipts_new", "write_entries", "write_rows_delete", "write_rows_new", "write_rows", "commit", "rollback",
 }
 
 // holder is what has a key already.
@@ -36,24 +35,65 @@ func (s *Store) Start(ctx context.Context, starts []store.Start, mode collation.
 		return nil, nil
 	}
 	var out []store.Started
-	var err error
-	for range maxTries {
-		err = s.call(ctx, "start", func(c *conn) (err error) {
-			out, err = s.start(ctx, c, starts, mode)
-			return err
-		})
-		if !errors.Is(err, store.ErrLost) {
-			break
+	err := s.decide(ctx, "start", func(c *conn) error {
+		if err := c.require(ctx, startStatements...); err != nil {
+			return classify("start", err)
 		}
-	}
+		x := &starting{s: s, mode: mode}
+		if err := c.run(ctx, x.lookup(starts)...); err != nil {
+			return classify("start", err)
+		}
+		var fresh []store.Chained
+		if out, fresh = x.incept(starts); len(fresh) == 0 {
+			return nil
+		}
+		w, err := births(fresh)
+		if err != nil {
+			return err
+		}
+		return s.conclude(ctx, c, w.queue)
+	})
 	return out, err
 }
 
-func (s *Store) start(ctx context.Context, c *conn, starts []store.Start, mode collation.Mode) ([]store.Started, error) {
-	now, holders, err := s.lookup(ctx, c, starts)
-	if err != nil {
-		return nil, classify("start", err)
+// starting is one look at what has the keys of jobs that are to begin.
+type starting struct {
+	s       *Store
+	mode    collation.Mode
+	now     collation.Micros
+	holders map[string]*holder
+}
+
+// lookup are the steps that read the clock and what has the keys.
+func (x *starting) lookup(starts []store.Start) []step {
+	x.holders = make(map[string]*holder)
+	keys := texts(len(starts))
+	for i := range starts {
+		keys.text(starts[i].Key)
 	}
+	return []step{
+		{"clock", nil, func(v row) error { x.now = collation.Micros(v.int(0)); return nil }},
+		{"start_lookup", [][]byte{keys.value()}, func(v row) error {
+			h := &holder{
+				id: v.job(1), generation: v.int(2), state: journal.JobState(v.text(3)),
+				flow: journal.FlowRef{Name: v.text(4), Version: v.text(5), Digest: v.digest(6)},
+			}
+			if !v.null(7) {
+				e, err := decode(h.id, v.bytes(7))
+				if err != nil {
+					return err
+				}
+				h.input = e.Input
+			}
+			x.holders[starts[v.int(0)-1].Key] = h
+			return nil
+		}},
+	}
+}
+
+// incept gives the answers, and the inceptions of those jobs whose key is free
+// or that of a tombstone.
+func (x *starting) incept(starts []store.Start) ([]store.Started, []store.Chained) {
 	out := make([]store.Started, len(starts))
 	var fresh []store.Chained
 	begun := make(map[string]int, len(starts))
@@ -64,58 +104,26 @@ func (s *Store) start(ctx context.Context, c *conn, starts []store.Start, mode c
 			out[i] = started(in, &holder{id: out[first].Job, flow: was.Flow, input: was.Input})
 			continue
 		}
-		old := holders[in.Key]
-		if old != nil && old.state != journal.JobExpired {
-			out[i] = started(in, old)
-			continue
-		}
-		begun[in.Key] = i
 		generation := int64(1)
-		if old != nil {
+		if old := x.holders[in.Key]; old != nil {
+			if old.state != journal.JobExpired {
+				out[i] = started(in, old)
+				continue
+			}
 			generation = old.generation + 1
 		}
-		chained, outgoing := s.incept(in, generation, now, mode)
-		fresh = append(fresh, chained)
-		out[i] = store.Started{Job: chained.Plan.Job, Row: outgoing}
-	}
-	if len(fresh) == 0 {
-		return out, nil
-	}
-	return out, s.begin(ctx, c, fresh)
-}
-
-// lookup reads the clock and what has the keys.
-func (s *Store) lookup(ctx context.Context, c *conn, starts []store.Start) (collation.Micros, map[string]*holder, error) {
-	if err := c.require(ctx, startStatements...); err != nil {
-		return 0, nil, err
-	}
-	keys := texts(len(starts))
-	for i := range starts {
-		keys.text(starts[i].Key)
-	}
-	b := c.batch()
-	b.queue("clock")
-	b.queue("start_lookup", keys.value())
-	r := b.send(ctx)
-	var now collation.Micros
-	r.each(func(v row) error { now = collation.Micros(v.int(0)); return nil })
-	holders := make(map[string]*holder)
-	r.each(func(v row) error {
-		h := &holder{
-			id: v.job(1), generation: v.int(2), state: journal.JobState(v.text(3)),
-			flow: journal.FlowRef{Name: v.text(4), Version: v.text(5), Digest: v.digest(6)},
+		begun[in.Key] = i
+		p := collation.Incept(collation.Inception{
+			Space: x.s.cfg.Space, Key: in.Key, Generation: generation, Flow: in.Flow, Trigger: in.Trigger, Input: in.Input,
+			Trace: in.Trace, Now: x.now, Publish: in.Publish, Child: in.Child, Parent: in.Parent,
+		}, x.mode)
+		out[i].Job = p.Job
+		if len(p.Insert) > 0 {
+			out[i].Row = &store.Outgoing{Row: p.Insert[0], JobKey: in.Key, Generation: generation, Flow: in.Flow, Trace: in.Trace}
 		}
-		if !v.null(7) {
-			e, err := decode(h.id, v.bytes(7))
-			if err != nil {
-				return err
-			}
-			h.input = e.Input
-		}
-		holders[starts[v.int(0)-1].Key] = h
-		return nil
-	})
-	return now, holders, r.close()
+		fresh = append(fresh, store.Chain(&collation.Job{ID: p.Job, Space: x.s.cfg.Space, Generation: generation}, p))
+	}
+	return out, fresh
 }
 
 // started is the answer for a key that exists (1.11).
@@ -125,28 +133,14 @@ func started(in *store.Start, h *holder) store.Started {
 	}}
 }
 
-func (s *Store) incept(in *store.Start, generation int64, now collation.Micros, mode collation.Mode) (store.Chained, *store.Outgoing) {
-	p := collation.Incept(collation.Inception{
-		Space: s.cfg.Space, Key: in.Key, Generation: generation, Flow: in.Flow, Trigger: in.Trigger,
-		Input: in.Input, Trace: in.Trace, Now: now, Publish: in.Publish,
-	}, mode)
-	job := collation.Job{ID: p.Job, Space: s.cfg.Space, Generation: generation}
-	return store.Chain(&job, p), &store.Outgoing{
-		Row: p.Insert[0], JobKey: in.Key, Generation: generation, Flow: in.Flow, Trace: in.Trace,
-	}
-}
-
-// begin writes the inceptions and commits them under a marker of their own.
-func (s *Store) begin(ctx context.Context, c *conn, fresh []store.Chained) error {
+// births are the writes of inceptions.
+func births(fresh []store.Chained) (*writes, error) {
 	w, err := merge(fresh)
 	if err != nil {
-		return fmt.Errorf("postgres: start: %w: %w", store.ErrRejected, err)
+		return nil, fmt.Errorf("postgres: start: %w: %w", store.ErrRejected, err)
 	}
-	w.jobs = nil // write_jobs_new inserts what write_jobs would move
-	return s.conclude(ctx, c, func(b *batch) {
-		queueInceptions(b, fresh)
-		w.queue(b)
-	})
+	w.jobs, w.births = nil, fresh
+	return w, nil
 }
 
 // abandon rolls the connection's transaction back. Where even that fails the
@@ -157,10 +151,12 @@ func abandon(ctx context.Context, c *conn) {
 	_ = c.query(ctx, "rollback", nil)
 }
 
-func queueInceptions(b *batch, fresh []store.Chained) {
+func queueBirths(b *batch, fresh []store.Chained) {
 	n := len(fresh)
 	id, key, generation, name, version, digest := uuids(n), texts(n), ints(n), texts(n), texts(n), byteas(n)
 	trigger, hash, at, trace := texts(n), byteas(n), ints(n), texts(n)
+	space, parent, activity, dad := texts(n), uuids(n), texts(n), texts(n)
+	leg1, turn, awaited := uuids(n), ints(n), bools(n)
 	for i := range fresh {
 		e := fresh[i].Plan.Entry
 		id.uuid(e.Job)
@@ -173,7 +169,22 @@ func queueInceptions(b *batch, fresh []store.Chained) {
 		hash.bytes(fresh[i].Hash[:])
 		at.int(e.Time)
 		trace.text(e.Trace)
+		p := e.Parent
+		if p == nil {
+			for _, c := range []*column{space, parent, activity, dad, leg1, turn, awaited} {
+				c.null()
+			}
+			continue
+		}
+		space.text(p.Space)
+		parent.uuid(p.Job)
+		activity.text(p.Activity)
+		dad.text(p.DAD)
+		leg1.uuid(p.Leg1)
+		turn.int(int64(p.Turn))
+		awaited.bool(p.Awaited)
 	}
 	b.queue("write_jobs_new", id.value(), key.value(), generation.value(), name.value(), version.value(),
-		digest.value(), trigger.value(), hash.value(), at.value(), trace.value())
+		digest.value(), trigger.value(), hash.value(), at.value(), trace.value(), space.value(), parent.value(),
+		activity.value(), dad.value(), leg1.value(), turn.value(), awaited.value())
 }

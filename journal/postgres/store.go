@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -68,6 +69,17 @@ func (s *Store) with(ctx context.Context, call func(*conn) error) error {
 // read.
 func (s *Store) call(ctx context.Context, op string, call func(*conn) error) error {
 	return retry(ctx, func() error { return settle(op, s.with(ctx, call)) })
+}
+
+// decide is call for what decides on what it reads: when it lost a test-and-set
+// it is decided again (C3).
+func (s *Store) decide(ctx context.Context, op string, call func(*conn) error) (err error) {
+	for range maxTries {
+		if err = s.call(ctx, op, call); !errors.Is(err, store.ErrLost) {
+			break
+		}
+	}
+	return err
 }
 
 // look is call for what only reads.

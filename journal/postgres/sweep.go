@@ -91,10 +91,25 @@ func (s *Store) TurnOverdue(ctx context.Context, limit int) (int, error) {
 	return s.change(ctx, "turn_overdue", pInt(int64(min(limit, store.MaxSweep))), answer)
 }
 
-// Prune removes the batch markers of sessions that ended more than a day ago
-// (J4).
+// Discard ends rows whose job is only a tombstone (C5), or was taken back before
+// it began.
+func (s *Store) Discard(ctx context.Context, rows []collation.RowKey) (int, error) {
+	if len(rows) > store.MaxSweep {
+		return 0, tooMany("discard", len(rows), store.MaxSweep)
+	}
+	job, guid := uuids(len(rows)), uuids(len(rows))
+	for _, k := range rows {
+		job.uuid(k.Job)
+		guid.uuid(k.GUID)
+	}
+	return s.change(ctx, "discard", job.value(), guid.value())
+}
+
+// Prune removes what only guards against repetition, once it is old: batch
+// markers (J4), records of signals, tombstones of keys used again.
 func (s *Store) Prune(ctx context.Context, limit int) (int, error) {
-	return s.change(ctx, "prune", pInt(markerAge.Microseconds()), pInt(int64(limit)))
+	return s.change(ctx, "prune", pInt(markerAge.Microseconds()), pInt(store.SignalAge.Microseconds()),
+		pInt(store.TombAge.Microseconds()), pInt(int64(limit)))
 }
 
 // Epoch is the space's epoch (T4).

@@ -67,6 +67,14 @@ func (c *column) someInt(v int64) {
 	}
 }
 
+func (c *column) someUUID(v [16]byte) {
+	if v == [16]byte{} {
+		c.null()
+	} else {
+		c.uuid(v)
+	}
+}
+
 func (c *column) someText(v string) {
 	if v == "" {
 		c.null()

@@ -12,7 +12,8 @@ const threshold = 0
 var writeStatements = []string{
 	"begin", "commit", "rollback", "write_marker", "write_jobs", "write_receipts_new", "write_receipts",
 	"write_instances_new", "write_instances", "write_entries", "write_rows_delete", "write_rows_new",
-	"write_rows", "write_letters_end", "write_letters",
+	"write_rows", "write_mailboxes", "write_waits_delete", "write_waits_new", "write_waits", "write_kept_due",
+	"write_letters_end", "write_letters",
 }
 
 // recordStatements are those of them that append to a chain without moving a
@@ -22,8 +23,15 @@ var recordStatements = []string{
 }
 
 // queue adds the statements that have something to do, in the lock order of
-// rule J3.
+// rule J3: the jobs are locked already.
 func (w *writes) queue(b *batch) {
+	boxes := w.registers()
+	if len(boxes) > 0 {
+		b.queue("write_mailboxes", lockKeys(boxes))
+	}
+	if len(w.births) > 0 {
+		queueBirths(b, w.births)
+	}
 	if len(w.jobs) > 0 {
 		queueJobs(b, w.jobs)
 	}
@@ -33,9 +41,12 @@ func (w *writes) queue(b *batch) {
 		queueEntries(b, w.entries)
 	}
 	w.queueRows(b)
+	w.queueWaits(b)
+	if len(boxes) > 0 {
+		b.queue("write_kept_due", pUUIDs(boxes))
+	}
 	if len(w.undead) > 0 {
-		jobs, guids := rowKeys(w.undead)
-		b.queue("write_letters_end", jobs, guids)
+		b.queue("write_letters_end", rowKeys(w.undead)...)
 	}
 	if len(w.letters) > 0 {
 		queueLetters(b, w.letters)
@@ -47,7 +58,7 @@ func queueJobs(b *batch, jobs []*jobWrite) {
 	id, guid, hash, state := uuids(n), uuids(n), byteas(n), texts(n)
 	semBefore, semAfter, seqBefore, seqAfter := ints(n), ints(n), ints(n), ints(n)
 	closes, fresh := bools(n), bools(n)
-	closeSeq, tasksSeq, before, after, seq := ints(n), ints(n), ints(n), ints(n), ints(n)
+	closeSeq, tasksSeq, before, after, seq, expires := ints(n), ints(n), ints(n), ints(n), ints(n), ints(n)
 	for _, j := range jobs {
 		id.uuid(j.job)
 		semBefore.int(j.semBefore)
@@ -57,6 +68,7 @@ func queueJobs(b *batch, jobs []*jobWrite) {
 		hash.bytes(j.hash[:])
 		state.text(string(j.state))
 		tasksSeq.int(j.tasksSeq)
+		expires.int(int64(j.expires))
 		closes.bool(j.closer != nil)
 		if c := j.closer; c != nil {
 			closeSeq.int(j.closeSeq)
@@ -77,7 +89,7 @@ func queueJobs(b *batch, jobs []*jobWrite) {
 	}
 	b.queue("write_jobs", id.value(), semBefore.value(), semAfter.value(), seqBefore.value(), seqAfter.value(),
 		hash.value(), state.value(), closes.value(), closeSeq.value(), tasksSeq.value(), guid.value(),
-		fresh.value(), before.value(), after.value(), seq.value(), pInt(threshold))
+		fresh.value(), before.value(), after.value(), seq.value(), expires.value(), pInt(threshold))
 }
 
 func (w *writes) queueInstances(b *batch) {
@@ -89,28 +101,48 @@ func (w *writes) queueInstances(b *batch) {
 			moved = append(moved, i)
 		}
 	}
-	for _, set := range [][]*instanceWrite{fresh, moved} {
-		n := len(set)
-		if n == 0 {
-			continue
+	if len(fresh) > 0 {
+		addresses := texts(len(fresh))
+		for _, i := range fresh {
+			addresses.text(string(i.Key.DAD))
 		}
-		job, activity, dad, text := uuids(n), texts(n), uuids(n), texts(n)
-		before, after, result, code := ints(n), ints(n), ints(n), ints(n)
-		for _, i := range set {
-			job.uuid(i.job)
-			activity.text(i.Key.Activity)
-			dad.uuid(i.Key.DAD.Key())
-			text.text(string(i.Key.DAD))
+		b.queue("write_instances_new", append(instanceColumns(fresh), addresses.value())...)
+	}
+	if len(moved) > 0 {
+		before := ints(len(moved))
+		for _, i := range moved {
 			before.int(int64(i.Before))
-			after.int(int64(i.After))
-			result.int(i.ResultSeq)
-			code.int(int64(i.Code))
 		}
-		if set[0].New {
-			b.queue("write_instances_new", job.value(), activity.value(), dad.value(), text.value(), after.value(), result.value(), code.value())
-		} else {
-			b.queue("write_instances", job.value(), activity.value(), dad.value(), before.value(), after.value(), result.value(), code.value())
-		}
+		b.queue("write_instances", append(instanceColumns(moved), before.value())...)
+	}
+}
+
+// instanceColumns gives the columns that a new instance and one that moves have
+// in common.
+func instanceColumns(instances []*instanceWrite) [][]byte {
+	n := len(instances)
+	job, activity, dad, join := uuids(n), texts(n), uuids(n), bools(n)
+	after, result, code, leg1 := ints(n), ints(n), ints(n), uuids(n)
+	open, count, size, turn, try, child := ints(n), ints(n), ints(n), ints(n), ints(n), uuids(n)
+	for _, i := range instances {
+		job.uuid(i.job)
+		activity.text(i.Key.Activity)
+		dad.uuid(i.Key.DAD.Key())
+		join.bool(i.Join)
+		after.int(int64(i.After))
+		result.int(i.ResultSeq)
+		code.int(int64(i.Code))
+		leg1.someUUID(i.Leg1)
+		open.int(int64(i.Open))
+		count.int(int64(i.Count))
+		size.int(int64(i.Size))
+		turn.int(int64(i.Turn))
+		try.int(int64(i.Try))
+		child.someUUID(i.Child)
+	}
+	return [][]byte{
+		job.value(), activity.value(), dad.value(), join.value(), after.value(), result.value(), code.value(), leg1.value(),
+		open.value(), count.value(), size.value(), turn.value(), try.value(), child.value(),
 	}
 }
 
@@ -168,21 +200,26 @@ func queueEntries(b *batch, entries []entryWrite) {
 }
 
 func (w *writes) queueRows(b *batch) {
-	var gone []rowKey
+	var gone []*rowWrite
 	var fresh, moved []*collation.Row
 	for _, r := range w.rows {
 		switch {
 		case r.after == nil:
-			gone = append(gone, r.key)
+			gone = append(gone, r)
 		case r.stood:
 			moved = append(moved, r.after)
 		default:
 			fresh = append(fresh, r.after)
 		}
 	}
-	if len(gone) > 0 {
-		jobs, guids := rowKeys(gone)
-		b.queue("write_rows_delete", jobs, guids)
+	if n := len(gone); n > 0 {
+		job, guid, sender := uuids(n), uuids(n), uuids(n)
+		for _, r := range gone {
+			job.uuid(r.key.job)
+			guid.uuid(r.key.guid)
+			sender.someUUID(r.sender)
+		}
+		b.queue("write_rows_delete", job.value(), guid.value(), sender.value())
 	}
 	if len(fresh) > 0 {
 		b.queue("write_rows_new", rowColumns(fresh)...)
@@ -213,13 +250,14 @@ func queueLetters(b *batch, letters []letterWrite) {
 		reason.value(), message.value(), ledger.value(), state.value(), raw.value())
 }
 
-func rowKeys(keys []rowKey) (jobs, guids []byte) {
-	j, g := uuids(len(keys)), uuids(len(keys))
+// rowKeys gives the columns of keys of rows.
+func rowKeys(keys []rowKey) [][]byte {
+	job, guid := uuids(len(keys)), uuids(len(keys))
 	for _, k := range keys {
-		j.uuid(k.job)
-		g.uuid(k.guid)
+		job.uuid(k.job)
+		guid.uuid(k.guid)
 	}
-	return j.value(), g.value()
+	return [][]byte{job.value(), guid.value()}
 }
 
 // rowColumns gives the columns of dispatch rows in the order of the table.
@@ -227,7 +265,7 @@ func rowColumns(rows []*collation.Row) [][]byte {
 	n := len(rows)
 	cs := [rowWidth]*column{
 		uuids(n), uuids(n), texts(n), texts(n), texts(n), texts(n), ints(n), byteas(n), ints(n), texts(n), bools(n),
-		ints(n), ints(n), ints(n), ints(n), ints(n), ints(n), texts(n), ints(n), ints(n), ints(n), ints(n), byteas(n), ints(n),
+		ints(n), ints(n), ints(n), ints(n), ints(n), ints(n), texts(n), ints(n), ints(n), ints(n), ints(n), byteas(n), ints(n), uuids(n),
 	}
 	for _, r := range rows {
 		cs[0].uuid(r.GUID)
@@ -258,6 +296,7 @@ func rowColumns(rows []*collation.Row) [][]byte {
 			cs[22].bytes(r.Effects.Hash[:])
 		}
 		cs[23].int(r.Origin)
+		cs[24].someUUID(r.Sender)
 	}
 	params := make([][]byte, rowWidth)
 	for i, c := range cs {
@@ -267,7 +306,7 @@ func rowColumns(rows []*collation.Row) [][]byte {
 }
 
 // rowWidth is the number of columns of a dispatch row.
-const rowWidth = 24
+const rowWidth = 25
 
 // readRow reads the columns of one dispatch row, from column at on.
 func readRow(v row, at int) *collation.Row {
@@ -279,6 +318,20 @@ func readRow(v row, at int) *collation.Row {
 		Publication: int(v.int(11)), PublishedAt: collation.Micros(v.int(12)),
 		Turn: int(v.int(13)), TurnSent: int(v.int(14)), Try: int(v.int(15)), Runs: int(v.int(16)),
 		Holder: v.text(17), LeaseUntil: collation.Micros(v.int(18)), Fence: v.int(19), WithinAt: collation.Micros(v.int(20)),
-		Effects: journal.Head{Seq: v.int(21), Hash: v.digest(22)}, Origin: v.int(23),
+		Effects: journal.Head{Seq: v.int(21), Hash: v.digest(22)}, Origin: v.int(23), Sender: v.job(24),
 	}
+}
+
+// The writes of single rows, for transactions that no plan decided.
+
+func inserted(x *collation.Row) *rowWrite {
+	return &rowWrite{key: rowKey{x.Job, x.GUID}, after: x}
+}
+
+func replaced(x *collation.Row) *rowWrite {
+	return &rowWrite{key: rowKey{x.Job, x.GUID}, stood: true, after: x}
+}
+
+func deleted(x *collation.Row) *rowWrite {
+	return &rowWrite{key: rowKey{x.Job, x.GUID}, stood: true}
 }

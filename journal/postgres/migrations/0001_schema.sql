@@ -18,12 +18,15 @@ CREATE TABLE flows (
     definition bytea   NOT NULL,
     active     boolean NOT NULL,
     deployed   bigint  NOT NULL,
+    scheduled  bigint  NOT NULL, -- up to when scheduled starts were made, of the active version
     PRIMARY KEY (name, version)
 );
 CREATE UNIQUE INDEX flows_active ON flows (name) WHERE active;
 
 -- One row per key: the job, or its tombstone. No index on a value that a
--- message changes, so that updates stay HOT.
+-- message changes, so that updates stay HOT; expires_at changes once, where it
+-- is set at all. A tombstone that has one still has rows elsewhere that are to
+-- be removed.
 CREATE TABLE jobs (
     id           uuid   NOT NULL PRIMARY KEY,
     key          text   NOT NULL,
@@ -42,12 +45,39 @@ CREATE TABLE jobs (
     started      bigint NOT NULL,
     closed       bigint,
     trace        text   NOT NULL,
-    CONSTRAINT jobs_key UNIQUE (key)
+    expires_at   bigint,
+    parent_space    text, -- parent_*: the await that started the job
+    parent_job      uuid,
+    parent_activity text,
+    parent_dad      text,
+    parent_leg1     uuid,
+    parent_turn     integer,
+    parent_awaited  boolean,
+    CONSTRAINT jobs_key UNIQUE (key),
+    CONSTRAINT jobs_parent CHECK (num_nulls(parent_space, parent_job, parent_activity, parent_dad, parent_leg1,
+        parent_turn, parent_awaited) IN (0, 7))
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 CREATE INDEX jobs_started ON jobs (started, id);
+CREATE INDEX jobs_expires ON jobs (expires_at) WHERE expires_at IS NOT NULL;
+
+-- Tombstones whose key was used again: late messages of the job are still
+-- known by them (C5). expires_at as in jobs.
+CREATE TABLE tombs (
+    id         uuid   NOT NULL PRIMARY KEY,
+    key        text   NOT NULL,
+    generation bigint NOT NULL,
+    head_seq   bigint NOT NULL,
+    head_hash  bytea  NOT NULL CHECK (octet_length(head_hash) = 32),
+    closed     bigint,
+    expires_at bigint,
+    at         bigint NOT NULL
+);
+CREATE INDEX tombs_expires ON tombs (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX tombs_at ON tombs (at);
 
 -- The activity ledgers (1.2). dad is the first 16 bytes of the address's
--- SHA-256. The checks are rule C4.
+-- SHA-256. The checks are rule C4. A row of ledger 0 is none: it only points to
+-- the output of a pass or of an element.
 CREATE TABLE instances (
     job        uuid    NOT NULL,
     activity   text    NOT NULL,
@@ -57,6 +87,13 @@ CREATE TABLE instances (
     is_join    boolean NOT NULL DEFAULT false,
     result_seq bigint  NOT NULL DEFAULT 0,
     code       integer NOT NULL DEFAULT 0,
+    leg1       uuid,
+    open       integer NOT NULL DEFAULT 0,
+    count      integer NOT NULL DEFAULT 0,
+    size       bigint  NOT NULL DEFAULT 0,
+    turn       integer NOT NULL DEFAULT 0,
+    try        integer NOT NULL DEFAULT 0,
+    child      uuid,
     PRIMARY KEY (job, activity, dad),
     CONSTRAINT ledger_width CHECK (ledger >= 0 AND ledger < 1000000000000000),
     CONSTRAINT ledger_state CHECK (ledger / 100000000000000 <= 2),
@@ -64,8 +101,10 @@ CREATE TABLE instances (
     CONSTRAINT ledger_trigger CHECK (ledger / 100000000000000 <> 1 OR ledger / 100000000000 % 1000 = 11),
     CONSTRAINT ledger_leg1 CHECK (ledger / 100000000000 % 10 = 0 OR ledger / 1000000000000 % 100 >= 1),
     CONSTRAINT ledger_final CHECK (ledger / 100000000000000 <> 2 OR ledger / 100000000000 % 10 = 1),
-    CONSTRAINT ledger_join CHECK (is_join OR ledger / 100000000 % 1000 = 0)
+    CONSTRAINT ledger_join CHECK (is_join OR ledger / 100000000 % 1000 = 0),
+    CONSTRAINT open_elements CHECK (open >= 0)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
+CREATE INDEX instances_child ON instances (job) WHERE child IS NOT NULL;
 
 -- The GUID ledgers (1.3), with the checks of rule C4.
 CREATE TABLE receipts (
@@ -97,7 +136,9 @@ CREATE TABLE entries (
 ) WITH (fillfactor = 100, toast_tuple_target = 4096);
 ALTER TABLE entries ALTER COLUMN body SET STORAGE EXTERNAL;
 
--- The dispatch rows (T1).
+-- The dispatch rows (T1). job is whom the message is addressed to: a job that
+-- may not have begun yet, or the mailbox of a signal. sender is the job that
+-- awaits the child, on a start that was not handled yet (C15).
 CREATE TABLE dispatches (
     guid         uuid    NOT NULL,
     job          uuid    NOT NULL,
@@ -123,11 +164,42 @@ CREATE TABLE dispatches (
     effects_seq  bigint  NOT NULL,
     effects_hash bytea,
     origin       bigint  NOT NULL,
+    sender       uuid,
     PRIMARY KEY (job, guid)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
         autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000);
 CREATE INDEX dispatches_due ON dispatches (next_at) WHERE held IS NULL AND next_at IS NOT NULL;
 CREATE INDEX dispatches_within ON dispatches (within_at) WHERE within_at IS NOT NULL;
+CREATE INDEX dispatches_sender ON dispatches (sender) WHERE sender IS NOT NULL;
+
+-- The open waits for signals (1.11): each is the arbiter between its signal and
+-- its timer. mailbox stands for (topic, key); its oldest wait is the first of
+-- the index.
+CREATE TABLE waits (
+    job      uuid    NOT NULL,
+    guid     uuid    NOT NULL,
+    mailbox  uuid    NOT NULL,
+    activity text    NOT NULL,
+    dad      text    NOT NULL,
+    topic    text    NOT NULL,
+    key      text    NOT NULL,
+    repeat   boolean NOT NULL,
+    max_age  bigint  NOT NULL CHECK (max_age >= 0),
+    count    bigint  NOT NULL CHECK (count >= 0),
+    since    bigint  NOT NULL,
+    origin   bigint  NOT NULL,
+    PRIMARY KEY (job, guid)
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
+CREATE INDEX waits_mailbox ON waits (mailbox, since, guid);
+
+-- The signals from outside, by which a repeated one is known, and what became
+-- of them.
+CREATE TABLE signals (
+    guid  uuid   NOT NULL PRIMARY KEY,
+    state text   NOT NULL CHECK (state IN ('consumed', 'kept', 'missed')),
+    at    bigint NOT NULL
+);
+CREATE INDEX signals_at ON signals (at);
 
 -- Effects by their key (3.1); seq is the entry of the request's chain that
 -- first named it.
@@ -173,7 +245,6 @@ CREATE TABLE dead_letters (
         CHECK (state IN ('open', 'retried', 'resolved', 'failed', 'answered'))
 );
 CREATE INDEX dead_letters_row ON dead_letters (job, guid);
-CREATE INDEX dead_letters_open ON dead_letters (id) WHERE state = 'open';
 
 -- Batch markers (J4). taken: the place was taken by whoever had to find out
 -- whether the batch was committed; it was not.

@@ -13,12 +13,15 @@ GRANT EXECUTE ON FUNCTION {schema}.micros() TO
 GRANT SELECT ON {schema}.space TO
     {role_engine}, {role_worker}, {role_sealer}, {role_retention}, {role_verifier};
 
--- engine: starts, commits, sweeps, deploys, acts on dead letters.
+-- engine: starts, commits, delivers signals, sweeps, deploys, acts on dead
+-- letters. Who starts or signals in a transaction of his own needs its rights.
 GRANT SELECT, INSERT ON {schema}.entries TO {role_engine};
 GRANT SELECT, INSERT, UPDATE ON
     {schema}.jobs, {schema}.instances, {schema}.receipts, {schema}.flows, {schema}.effects, {schema}.dead_letters
     TO {role_engine};
-GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.dispatches, {schema}.batches TO {role_engine};
+GRANT SELECT, INSERT, UPDATE, DELETE ON
+    {schema}.dispatches, {schema}.batches, {schema}.waits, {schema}.signals TO {role_engine};
+GRANT SELECT, INSERT, DELETE ON {schema}.tombs TO {role_engine};
 GRANT SELECT, INSERT ON {schema}.payloads TO {role_engine};
 
 -- worker: leases, effects, payloads. It moves the head of a job, and nothing
@@ -37,8 +40,8 @@ GRANT SELECT ON {schema}.jobs, {schema}.entries TO {role_sealer};
 -- tombstone (J7).
 GRANT SELECT, DELETE ON
     {schema}.entries, {schema}.instances, {schema}.receipts, {schema}.effects, {schema}.payloads,
-    {schema}.dead_letters, {schema}.dispatches, {schema}.batches TO {role_retention};
-GRANT SELECT, UPDATE ON {schema}.jobs TO {role_retention};
+    {schema}.dead_letters, {schema}.dispatches, {schema}.waits, {schema}.batches TO {role_retention};
+GRANT SELECT, UPDATE ON {schema}.jobs, {schema}.tombs TO {role_retention};
 
 -- verifier: reads.
 GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role_verifier};

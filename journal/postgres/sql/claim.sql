@@ -1,11 +1,11 @@
--- claim: takes due rows for sending, by test-and-set on publication and turn; rows that somebody else holds are left to him (T2). $1 jobs, $2 GUIDs, $3 publications, $4 turns, $5 send, $6 microseconds until due again. Returns the rows to send, with what publishing needs.
+-- claim: takes due rows for sending, by test-and-set on publication and turn; rows that somebody else holds are left to him (T2). $1 jobs, $2 GUIDs, $3 publications, $4 turns, $5 send, $6 microseconds until due again. Returns the rows to send, with what publishing needs of their jobs, null where a job is not there. The conditions are such that no index on due rows serves them: each row is looked up by its key, however many are due.
 WITH w AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[], $5::bool[], $6::int8[])
         AS w (job, guid, publication, turn, send, again)
 ), won AS MATERIALIZED (
     SELECT d.job, d.guid, w.send, w.again, (SELECT micros()) AS now
     FROM w JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
-    WHERE d.publication = w.publication AND d.turn = w.turn AND d.held IS NULL AND d.next_at <= (SELECT micros())
+    WHERE d.publication = w.publication AND d.turn = w.turn AND coalesce(d.held, '') = '' AND d.next_at - (SELECT micros()) <= 0
     FOR UPDATE OF d SKIP LOCKED
 ), d AS (
     UPDATE dispatches d
@@ -19,6 +19,6 @@ WITH w AS MATERIALIZED (
 )
 SELECT d.guid, d.job, d.kind, d.activity, d.dad, d.topic, d.element, d.body, d.next_at, d.held, d.dead, d.publication,
        d.published_at, d.turn, d.turn_sent, d.try, d.runs, d.holder, d.lease_until, d.fence, d.within_at,
-       d.effects_seq, d.effects_hash, d.origin, j.key, j.generation, j.flow_name, j.flow_version, j.flow_digest, j.trace
-FROM d JOIN jobs j ON j.id = d.job
+       d.effects_seq, d.effects_hash, d.origin, d.sender, j.key, j.generation, j.flow_name, j.flow_version, j.flow_digest, j.trace
+FROM d LEFT JOIN jobs j ON j.id = d.job AND j.state <> 'expired'
 WHERE d.send

@@ -1,2 +1,4 @@
--- flow_activate: marks the version for new jobs. $1 name, $2 version. Returns a row when there is one.
-UPDATE flows SET active = true WHERE name = $1::text AND version = $2::text RETURNING 1
+-- flow_activate: marks the version for new jobs; its scheduled starts begin now, unless it is active already. $1 name, $2 version. Returns a row when there is one.
+UPDATE flows SET active = true, scheduled = CASE WHEN active THEN scheduled ELSE micros() END
+WHERE name = $1::text AND version = $2::text
+RETURNING 1

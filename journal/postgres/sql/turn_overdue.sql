@@ -2,8 +2,8 @@
 WITH late AS MATERIALIZED (
     SELECT d.job, d.guid
     FROM dispatches d
-    JOIN jobs j ON j.id = d.job AND j.state = 'open'
     WHERE d.within_at IS NOT NULL AND d.within_at <= (SELECT micros()) AND d.kind = 'request'
+      AND (SELECT j.state FROM jobs j WHERE j.id = d.job) = 'open'
     ORDER BY d.within_at
     LIMIT $1::int8
     FOR UPDATE OF d SKIP LOCKED

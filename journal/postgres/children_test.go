@@ -1,0 +1,165 @@
+package postgres
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// orderChild commits a plan of the parent that orders a child, and gives its row.
+func orderChild(t testing.TB, c store.Committer, parent journal.JobID) collation.Row {
+	t.Helper()
+	st := load(t, c, store.Want{Job: parent})
+	p := plan(st)
+	leg1 := collation.Leg1GUID(parent.Start(), "child", ",0,0")
+	child := collation.ChildID(leg1, int(p.Entry.Seq))
+	body, err := json.Marshal(&collation.StartOrder{
+		Flow: testFlow.Name, Key: child.String(), Input: []byte(`{}`),
+		Parent: journal.Parent{Space: st.Job.Space, Job: parent, Activity: "child", DAD: ",0,0", Leg1: leg1, Turn: 1, Awaited: true},
+	})
+	require.NoError(t, err)
+	row := collation.Row{
+		GUID: child.Start(), Job: child, Kind: journal.MessageStart, DAD: collation.RootDAD, Body: body,
+		NextAt: st.Now, Origin: p.Entry.Seq, Sender: parent,
+	}
+	p.Insert = []collation.Row{row}
+	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
+	return row
+}
+
+func spawnOf(row *collation.Row) store.Start {
+	return store.Start{Flow: testFlow, Trigger: "start", Key: row.Job.String(), Input: []byte(`{}`)}
+}
+
+// C15: the close of a parent holds the starts that it takes back; an inception
+// of the child waits for it, and comes too late, or goes on.
+func TestC15InceptionWaitsForTheClose(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	id := startJobs(t, s, "k")[0]
+	c := openCommitter(t, s)
+	for _, closes := range []bool{true, false} {
+		row := orderChild(t, c, id)
+		st := load(t, c, store.Want{Job: id})
+		require.NoError(t, c.More(t.Context(), map[journal.JobID]*collation.Need{id: {AllRows: true}}))
+		require.Equal(t, &row, st.Rows[row.GUID])
+		spawned := make(chan error, 1)
+		go func() { spawned <- s.Spawn(t.Context(), &row, spawnOf(&row), nil, collation.Mode{}) }()
+		waitFor(t, s, someoneWaits)
+		if closes {
+			p := plan(st)
+			p.Recall = []collation.RowKey{{Job: row.Job, GUID: row.GUID}}
+			require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
+			require.ErrorIs(t, <-spawned, store.ErrStale)
+			_, err := s.Job(t.Context(), row.Job)
+			require.ErrorIs(t, err, store.ErrNotFound)
+			continue
+		}
+		require.NoError(t, c.Rollback(t.Context()))
+		require.NoError(t, <-spawned)
+		v, err := s.Job(t.Context(), row.Job)
+		require.NoError(t, err)
+		require.Equal(t, id, v.Parent.Job)
+		st = load(t, c, store.Want{Job: id})
+		require.NoError(t, c.More(t.Context(), map[journal.JobID]*collation.Need{id: {AllRows: true}}))
+		require.NotContains(t, st.Rows, row.GUID, "it is nobody's to take back any more")
+		require.NoError(t, c.Rollback(t.Context()))
+	}
+}
+
+// An inception that lost its key to another starter, in between, says whose it
+// is; the order stays to be refused.
+func TestSpawnLosesItsKey(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	id := startJobs(t, s, "k")[0]
+	row := orderChild(t, openCommitter(t, s), id)
+	start := spawnOf(&row)
+	start.Key = "mine"
+	other := blocker(t, s, `INSERT INTO jobs (id, key, generation, flow_name, flow_version, flow_digest, trigger, state, semaphore,
+		head_seq, head_hash, started, trace) SELECT gen_random_uuid(), 'mine', 1, flow_name, flow_version, flow_digest, trigger,
+		'open', 1, 0, head_hash, 0, '' FROM jobs`)
+	spawned := make(chan error, 1)
+	go func() { spawned <- s.Spawn(t.Context(), &row, start, nil, collation.Mode{}) }()
+	waitFor(t, s, someoneWaits)
+	_, err := other.Exec(t.Context(), "COMMIT")
+	require.NoError(t, err)
+	var taken *store.AlreadyStartedError
+	require.ErrorAs(t, <-spawned, &taken)
+	require.Equal(t, "mine", taken.Key)
+	require.NotEqual(t, row.Job, taken.Job)
+	got, err := s.Order(t.Context(), row.Job)
+	require.NoError(t, err)
+	require.Equal(t, &row, got)
+	require.NoError(t, s.Refuse(t.Context(), &row, nil))
+}
+
+// J6: what decisions ask for is one round trip, whatever it is; so is the commit
+// of waits, children's starts and their recall. What the store decides by itself
+// takes two.
+func TestJ6RoundTripsOfSignalsAndChildren(t *testing.T) {
+	t.Parallel()
+	var p *proxy
+	s := open(t, func(c *Config) {
+		p, c.DSN = through(t, c.DSN)
+		c.MaxConns = 1
+	})
+	id := startJobs(t, s, "k")[0]
+	c := openCommitter(t, s)
+	trips := func(what string, want int64, call func()) {
+		t.Helper()
+		before := p.trips.Load()
+		call()
+		require.Equal(t, before+want, p.trips.Load(), what)
+	}
+	for round := range 2 { // the first prepares what the pool sends
+		row := orderChild(t, c, id)
+		require.NoError(t, register(t, c, id, waitOf(id, 10*round, "old"), waitOf(id, 10*round+1, "other")))
+		st := load(t, c, store.Want{Job: id})
+		trips("More", 1, func() {
+			require.NoError(t, c.More(t.Context(), map[journal.JobID]*collation.Need{id: {
+				Instances: []collation.InstanceKey{work}, Results: []collation.InstanceKey{work}, Effects: []journal.GUID{row.GUID},
+				Rows: []collation.RowKey{{Job: row.Job, GUID: row.GUID}}, Waits: []journal.GUID{waitOf(id, 10*round, "").GUID},
+				Latest: []string{"start", "work"}, Keys: []string{"k", "l"}, Close: true, AllRows: true,
+			}}))
+		})
+		trips("Commit", 1, func() {
+			p := plan(st)
+			p.Waits = []collation.Wait{waitOf(id, 10*round+2, "new"), waitOf(id, 10*round+3, "newer")}
+			p.Unwait = []collation.Unwait{{GUID: waitOf(id, 10*round, "").GUID}}
+			p.Recall = []collation.RowKey{{Job: row.Job, GUID: row.GUID}}
+			p.Insert = []collation.Row{{GUID: journal.GUID{byte(round), 1}, Job: journal.JobID{7}, Kind: journal.MessageOutcome, DAD: ",0"}}
+			require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
+		})
+		caller := fmt.Sprint(round)
+		key := putSignal(t, c, id, signalOf(s, "other", caller))
+		child := orderChild(t, c, id)
+		if round == 0 {
+			_, err := s.Signal(t.Context(), signalOf(s, "new", caller), resend)
+			require.NoError(t, err)
+			_, err = s.Deliver(t.Context(), []collation.RowKey{key}, resend)
+			require.NoError(t, err)
+			require.NoError(t, s.Spawn(t.Context(), &child, spawnOf(&child), nil, collation.Mode{}))
+			continue
+		}
+		trips("Signal", 2, func() {
+			got, err := s.Signal(t.Context(), signalOf(s, "new", caller), resend)
+			require.NoError(t, err)
+			require.Equal(t, 1, got.Reached)
+		})
+		trips("Deliver", 2, func() {
+			out, err := s.Deliver(t.Context(), []collation.RowKey{key}, resend)
+			require.NoError(t, err)
+			require.Len(t, out, 1)
+		})
+		trips("Spawn", 2, func() {
+			require.NoError(t, s.Spawn(t.Context(), &child, spawnOf(&child), nil, collation.Mode{}))
+		})
+	}
+}

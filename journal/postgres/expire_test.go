@@ -1,0 +1,283 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// ended closes a job by hand, which expires at once; it leaves something in
+// every table.
+func ended(t testing.TB, s *Store, c store.Committer, id journal.JobID) {
+	t.Helper()
+	body := []byte(id.String())
+	require.NoError(t, s.PutPayload(t.Context(), id, sha256.Sum256(body), body))
+	l, err := c.Load(t.Context(), []store.Want{{Job: id, Receipt: id.Start()}}, true)
+	require.NoError(t, err)
+	st := l.States[id]
+	var plans []store.Chained
+	for n := range 6 {
+		p := grow(st, n)
+		p.Dead = []collation.DeadLetter{{Job: id, Row: journal.GUID{byte(n)}, Kind: journal.MessageLeg1, DAD: ",0", Reason: "stuck"}}
+		plans = append(plans, chained(st, p))
+	}
+	p := plan(st)
+	w := waitOf(id, 1, id.String())
+	w.Since = st.Now
+	p.Waits = []collation.Wait{w}
+	p.Semaphore.After = 0
+	p.NewState, p.Close, p.Tasks = journal.JobCompleted, &journal.Close{State: journal.JobCompleted}, true
+	p.ExpiresAt = st.Now
+	p.Receipt = &collation.ReceiptWrite{
+		GUID: id.Start(), Before: collation.StartBorn, After: 111_100_000_000, Verdict: journal.VerdictHandled, Seq: 1, Closes: true,
+	}
+	require.NoError(t, c.Commit(t.Context(), append(plans, chained(st, p))))
+	require.NoError(t, s.run(t, fmt.Sprintf(`INSERT INTO effects (job, key, request, seq, name, class, n, state, fence, holder)
+		VALUES ('%s', sha256('x'), '%s', 1, 'e', 'pure', 0, 'completed', 0, '')`, id, id)))
+}
+
+var ownTables = []string{"entries", "instances", "receipts", "dispatches", "waits", "effects", "payloads", "dead_letters"}
+
+// requireGone asks the tables for jobs of which only the tombstone is left.
+func requireGone(t testing.TB, s *Store, ids []journal.JobID) {
+	t.Helper()
+	for _, id := range ids {
+		for _, table := range ownTables {
+			require.Zero(t, s.rows(t, fmt.Sprintf("%s WHERE job = '%s'", table, id)), "%s of %s", table, id)
+		}
+	}
+}
+
+// J7: sweepers remove jobs while they are killed, while others remove the same,
+// and while the keys are used again. Whenever anybody looks, a job is whole or a
+// tombstone; in the end only tombstones are left of the old ones, and all of the
+// new ones.
+func TestJ7ExpireUnderLoad(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	c := openCommitter(t, s)
+	keys := make([]string, 24)
+	for i := range keys {
+		keys[i] = fmt.Sprint("key-", i)
+	}
+	old := startJobs(t, s, keys...)
+	for _, id := range old {
+		ended(t, s, c, id)
+	}
+	heads := map[journal.JobID]journal.Head{}
+	for _, id := range old {
+		v, err := s.Job(t.Context(), id)
+		require.NoError(t, err)
+		heads[id] = v.Head
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var others, sweepers sync.WaitGroup
+	others.Go(func() { // kills whoever removes something
+		for n := 0; n < 25 && ctx.Err() == nil; n++ {
+			time.Sleep(rand.N(20 * time.Millisecond))
+			_ = s.run(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+				WHERE datname = current_database() AND pid <> pg_backend_pid() AND state = 'active' AND query LIKE '%expire_%'`)
+		}
+	})
+	others.Go(func() { // looks at what is being removed
+		for i := 0; ctx.Err() == nil; i++ {
+			requireWholeOrTomb(t, s, old[i%len(old)], heads)
+		}
+	})
+	fresh := make([]journal.JobID, len(keys))
+	others.Go(func() { // uses the keys again
+		for left := len(keys); left > 0 && ctx.Err() == nil; {
+			for i, key := range keys {
+				if out, err := s.Start(ctx, keyed(key), resend); err == nil && out[0].Err == nil {
+					fresh[i] = out[0].Job
+					left--
+				}
+			}
+		}
+	})
+	for range 3 {
+		sweepers.Go(func() {
+			for range 2000 {
+				more, err := s.Expire(ctx, 5)
+				if err != nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrUnknown) {
+					t.Errorf("expire: %v", err)
+				}
+				if err == nil && !more && s.rows(t, "jobs WHERE state = 'completed'") == 0 {
+					return
+				}
+			}
+			t.Error("there is always more")
+		})
+	}
+	sweepers.Wait()
+	for more := true; more; { // what those left who were killed
+		var err error
+		more, err = s.Expire(t.Context(), 100)
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool { return s.rows(t, "jobs WHERE generation = 2") == len(keys) }, time.Minute, 10*time.Millisecond)
+	stop()
+	others.Wait()
+	for more := true; more; { // of tombstones whose key was used again just now
+		var err error
+		more, err = s.Expire(t.Context(), 100)
+		require.NoError(t, err)
+	}
+	requireGone(t, s, old)
+	require.Equal(t, len(keys), s.rows(t, "tombs WHERE expires_at IS NULL"))
+	require.Zero(t, s.rows(t, "jobs WHERE expires_at IS NOT NULL"))
+	l, err := c.Load(t.Context(), []store.Want{{Job: old[0]}}, true)
+	require.NoError(t, err)
+	require.True(t, l.Tombs[old[0]])
+	for _, id := range fresh {
+		v, err := s.Job(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, journal.JobOpen, v.State)
+		require.Len(t, v.Instances, 1)
+		require.Len(t, v.Rows, 1)
+		require.Equal(t, 1, s.rows(t, fmt.Sprintf("entries WHERE job = '%s'", id)))
+	}
+}
+
+// requireWholeOrTomb reads a job in one snapshot.
+func requireWholeOrTomb(t testing.TB, s *Store, id journal.JobID, heads map[journal.JobID]journal.Head) {
+	err := s.Audit(context.WithoutCancel(t.Context()), id, func(x *store.Stored, records iter.Seq2[journal.Record, error]) error {
+		entries, want := int64(0), x.Job.Head.Seq
+		for _, err := range records {
+			if err != nil {
+				return err
+			}
+			entries++
+		}
+		parts := len(x.Instances) + len(x.Receipts) + len(x.Rows) + len(x.Waits) + len(x.Effects)
+		if x.Job.State == journal.JobExpired {
+			want = 0
+		}
+		if entries != want || x.Job.State == journal.JobExpired && parts > 0 || x.Job.Head != heads[id] {
+			t.Errorf("job %s, %s: %d entries of %d, %d parts", id, x.Job.State, entries, want, parts)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("audit: %v", err)
+	}
+}
+
+// J7: a process that dies while it removes leaves the job whole, or a tombstone
+// that the next one clears.
+func TestJ7ExpireDies(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	c := openCommitter(t, s)
+	id := startJobs(t, s, "k")[0]
+	ended(t, s, c, id)
+	block := blocker(t, s, "LOCK TABLE entries IN ACCESS EXCLUSIVE MODE")
+	type answer struct {
+		more bool
+		err  error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		more, err := s.Expire(context.WithoutCancel(t.Context()), 100)
+		done <- answer{more, err}
+	}()
+	for range 2 { // in the middle; the call tries again
+		waitFor(t, s, someoneWaits)
+		require.Equal(t, 1, s.rows(t, "jobs WHERE state = 'completed'"), "its mark is not committed")
+		require.Equal(t, 1, s.rows(t, "waits"))
+		require.NoError(t, s.run(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock'`))
+	}
+	_, err := block.Exec(t.Context(), "COMMIT")
+	require.NoError(t, err)
+	got := <-done
+	require.NoError(t, got.err)
+	require.False(t, got.more)
+	requireGone(t, s, []journal.JobID{id})
+	v, err := s.Job(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, journal.JobExpired, v.State)
+	require.Positive(t, v.Head.Seq)
+
+	other := startJobs(t, s, "l")[0] // one that dies between two calls
+	ended(t, s, c, other)
+	more, err := s.Expire(t.Context(), 1)
+	require.NoError(t, err)
+	require.True(t, more)
+	require.Positive(t, s.rows(t, "entries"))
+	again, err := Open(t.Context(), Config{DSN: s.cfg.DSN, Space: s.cfg.Space})
+	require.NoError(t, err)
+	defer again.Close()
+	for more {
+		more, err = again.Expire(t.Context(), 3)
+		require.NoError(t, err)
+	}
+	requireGone(t, s, []journal.JobID{id, other})
+	require.Zero(t, s.rows(t, "jobs WHERE expires_at IS NOT NULL"))
+}
+
+// J7: a payload that arrives while its job expires is of the job or not stored:
+// none is left behind.
+func TestJ7PayloadWaitsForTheTombstone(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	id := startJobs(t, s, "k")[0]
+	ended(t, s, openCommitter(t, s), id)
+	expiry := blocker(t, s, "SELECT FROM jobs FOR UPDATE; UPDATE jobs SET state = 'expired'")
+	body := []byte("late")
+	put := make(chan error, 1)
+	go func() { put <- s.PutPayload(context.WithoutCancel(t.Context()), id, sha256.Sum256(body), body) }()
+	waitFor(t, s, someoneWaits)
+	_, err := expiry.Exec(t.Context(), "COMMIT")
+	require.NoError(t, err)
+	require.ErrorIs(t, <-put, store.ErrNotFound)
+}
+
+// Prune keeps the record of a signal as long as its row stands, and the
+// tombstone of a key used again as long as something else of the job does.
+func TestPruneKeepsWhatIsInUse(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	c := openCommitter(t, s)
+	id := startJobs(t, s, "k")[0]
+	ended(t, s, c, id)
+	_, err := s.Expire(t.Context(), 1)
+	require.NoError(t, err)
+	startJobs(t, s, "k")
+	kept := signalOf(s, "kept", "")
+	missed := signalOf(s, "missed", "")
+	missed.All = true
+	for _, x := range []*collation.Signal{kept, missed} {
+		_, err := s.Signal(t.Context(), x, resend)
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.run(t, "UPDATE signals SET at = 0; UPDATE tombs SET at = 0"))
+	n, err := s.Prune(t.Context(), 10)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	for x, known := range map[*collation.Signal]bool{kept: true, missed: false} {
+		got, err := s.Signal(t.Context(), x, resend)
+		require.NoError(t, err)
+		require.Equal(t, known, got.Duplicate)
+	}
+	for more := true; more; {
+		more, err = s.Expire(t.Context(), 100)
+		require.NoError(t, err)
+	}
+	n, err = s.Prune(t.Context(), 10)
+	require.NoError(t, err)
+	require.Equal(t, 1, n, "the tombstone")
+	require.Zero(t, s.rows(t, "tombs"))
+}

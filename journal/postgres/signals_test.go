@@ -1,0 +1,271 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+var resend = collation.Mode{Resend: 3_600_000_000}
+
+// waitOf is the n-th wait of a job, for a key of topic t.
+func waitOf(id journal.JobID, n int, key string) collation.Wait {
+	return collation.Wait{
+		GUID: journal.GUID{0: 0xaa, 14: byte(n >> 8), 15: byte(n)}, Job: id, Activity: "hook", DAD: ",0,0", Topic: "t", Key: key,
+	}
+}
+
+// register commits a plan that registers the waits.
+func register(t testing.TB, c store.Committer, id journal.JobID, waits ...collation.Wait) error {
+	t.Helper()
+	l, err := c.Load(t.Context(), []store.Want{{Job: id}}, true)
+	if err != nil {
+		return err
+	}
+	st := l.States[id]
+	p := plan(st)
+	for _, w := range waits {
+		if w.Since == 0 {
+			w.Since = st.Now
+		}
+		w.Origin = p.Entry.Seq
+		p.Waits = append(p.Waits, w)
+	}
+	return c.Commit(t.Context(), []store.Chained{chained(st, p)})
+}
+
+// signalOf is a signal from outside to a key of topic t.
+func signalOf(s *Store, key, caller string) *collation.Signal {
+	return &collation.Signal{
+		GUID: collation.SignalGUID(s.cfg.Space, "t", key, caller), Topic: "t", Key: key, Code: collation.CodeOK,
+		Payload: json.RawMessage(`{"n":1}`),
+	}
+}
+
+func mailOf(s *Store, x *collation.Signal) collation.RowKey {
+	return collation.RowKey{Job: collation.Mailbox(s.cfg.Space, x.Topic, x.Key), GUID: x.GUID}
+}
+
+// put inserts the row of a signal, as a plan of a signal activity does.
+func putSignal(t testing.TB, c store.Committer, id journal.JobID, x *collation.Signal) collation.RowKey {
+	t.Helper()
+	st := load(t, c, store.Want{Job: id})
+	p := plan(st)
+	if x.Sent == 0 {
+		x.Sent = st.Now
+	}
+	row, err := x.Row(st.Job.Space)
+	require.NoError(t, err)
+	p.Insert = []collation.Row{row}
+	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
+	return collation.RowKey{Job: row.Job, GUID: row.GUID}
+}
+
+// J3, E13, P13: a wait is registered and its signal comes at the same moment, on
+// two connections. Whichever is first, no wake-up is lost and none is doubled.
+func TestE13SignalAndWaitAtOnce(t *testing.T) {
+	t.Parallel()
+	const rounds = 1000
+	s := open(t)
+	id := startJobs(t, s, "k")[0]
+	c := openCommitter(t, s)
+	var late []collation.RowKey // signals that were kept: their waits came after them
+	for n := range rounds {
+		x := signalOf(s, fmt.Sprint(n), "")
+		var registered, sent error
+		var got store.Signalled
+		delays := [2]time.Duration{rand.N(time.Millisecond), rand.N(time.Millisecond)}
+		var both sync.WaitGroup
+		both.Go(func() {
+			time.Sleep(delays[0])
+			registered = register(t, c, id, waitOf(id, n, x.Key))
+		})
+		both.Go(func() {
+			time.Sleep(delays[1])
+			got, sent = s.Signal(t.Context(), x, resend)
+		})
+		both.Wait()
+		require.NoError(t, registered)
+		require.NoError(t, sent)
+		if got.State == store.SignalKept {
+			late = append(late, mailOf(s, x))
+		}
+	}
+	require.NotEmpty(t, late)
+	require.Less(t, len(late), rounds, "both orders were met")
+	for len(late) > 0 {
+		n := min(len(late), store.MaxBatch)
+		out, err := s.Deliver(t.Context(), late[:n], resend)
+		require.NoError(t, err)
+		require.Equal(t, n, len(out), "the registration made them due")
+		late = late[n:]
+	}
+	v, err := s.Job(t.Context(), id)
+	require.NoError(t, err)
+	require.Empty(t, v.Waits)
+	woken := map[journal.GUID]bool{}
+	for _, r := range v.Rows {
+		if r.Kind == journal.MessageWakeUp {
+			x, err := journal.DecodeResponse(r.Body)
+			require.NoError(t, err)
+			woken[x.Signal] = true
+		}
+	}
+	require.Len(t, woken, rounds)
+}
+
+// J3: who locks several mailboxes locks them in one order, whatever the order
+// of his waits or signals: nobody waits for another in a circle.
+func TestJ3MailboxesAreLockedInOneOrder(t *testing.T) {
+	t.Parallel()
+	const rounds = 60
+	s := open(t)
+	ids := startJobs(t, s, "a", "b")
+	helper := openCommitter(t, s)
+	committers := []*committer{openCommitter(t, s), openCommitter(t, s)}
+	for n := range rounds {
+		x, y := signalOf(s, fmt.Sprint("x", n), ""), signalOf(s, fmt.Sprint("y", n), "")
+		keys := []collation.RowKey{putSignal(t, helper, ids[0], x), putSignal(t, helper, ids[0], y)}
+		var all sync.WaitGroup
+		errs := make([]error, 4)
+		for i, order := range [][2]int{{0, 1}, {1, 0}} {
+			names := [2]string{x.Key, y.Key}
+			all.Go(func() {
+				errs[i] = register(t, committers[i], ids[i],
+					waitOf(ids[i], 2*n, names[order[0]]), waitOf(ids[i], 2*n+1, names[order[1]]))
+			})
+			all.Go(func() {
+				_, errs[2+i] = s.Deliver(t.Context(), []collation.RowKey{keys[order[0]], keys[order[1]]}, resend)
+			})
+		}
+		all.Wait()
+		for _, err := range errs {
+			require.NoError(t, err)
+		}
+	}
+	require.NoError(t, s.run(t, "SELECT 1 / (deadlocks = 0)::int FROM pg_stat_database WHERE datname = current_database()"))
+}
+
+// blocker is a connection of somebody else, in a transaction.
+func blocker(t testing.TB, s *Store, text string) *pgx.Conn {
+	t.Helper()
+	raw, err := pgx.Connect(t.Context(), s.cfg.DSN)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, raw.Close(context.Background())) })
+	_, err = raw.Exec(t.Context(), "BEGIN; SET LOCAL search_path TO "+s.schema+"; "+text)
+	require.NoError(t, err)
+	return raw
+}
+
+const someoneWaits = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+// P15: a delivery that meets a wait which its timer is just ending waits for
+// that transaction, and decides again: the signal is kept, or the wait takes it.
+func TestP15DeliveryWaitsForTheTimer(t *testing.T) {
+	t.Parallel()
+	for _, end := range []string{"COMMIT", "ROLLBACK"} {
+		t.Run(end, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			id := startJobs(t, s, "k")[0]
+			require.NoError(t, register(t, openCommitter(t, s), id, waitOf(id, 1, "k")))
+			timer := blocker(t, s, "DELETE FROM waits")
+			got := make(chan store.Signalled, 1)
+			go func() {
+				x, err := s.Signal(t.Context(), signalOf(s, "k", ""), resend)
+				if err != nil {
+					t.Errorf("signal: %v", err)
+				}
+				got <- x
+			}()
+			waitFor(t, s, someoneWaits)
+			_, err := timer.Exec(t.Context(), end)
+			require.NoError(t, err)
+			x := <-got
+			require.Equal(t, end == "COMMIT", x.State == store.SignalKept, "%+v", x)
+			require.Equal(t, end == "ROLLBACK", x.State == store.SignalConsumed, "%+v", x)
+		})
+	}
+}
+
+// The oldest wait that takes a signal is found behind any number of younger
+// demands: more of the mailbox is read until there is one, or there are no more.
+func TestDeliverReadsOn(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	id := startJobs(t, s, "k")[0]
+	c := openCommitter(t, s)
+	now := load(t, c, store.Want{Job: id}).Now
+	var waits []collation.Wait
+	for n := range 40 { // they want a fresh one, and came after it
+		w := waitOf(id, n, "k")
+		w.MaxAge, w.Since = 1, now+collation.Micros(n)
+		waits = append(waits, w)
+	}
+	for n := 40; n < 42; n++ {
+		w := waitOf(id, n, "k")
+		w.Since = now + collation.Micros(n)
+		waits = append(waits, w)
+	}
+	require.NoError(t, register(t, c, id, waits...))
+	var keys []collation.RowKey
+	for n := range 3 {
+		x := signalOf(s, "k", fmt.Sprint(n))
+		x.Sent = now - collation.Micros(3600*1e6) + collation.Micros(n)
+		keys = append(keys, putSignal(t, c, id, x))
+	}
+	out, err := s.Deliver(t.Context(), []collation.RowKey{keys[2], keys[0], keys[1]}, resend)
+	require.NoError(t, err)
+	require.Len(t, out, 2)
+	for i := range out {
+		require.Equal(t, waits[40+i].GUID, out[i].Row.GUID)
+		x, err := journal.DecodeResponse(out[i].Row.Body)
+		require.NoError(t, err)
+		require.Equal(t, keys[i].GUID, x.Signal, "the oldest signal first")
+	}
+	v, err := s.Job(t.Context(), id)
+	require.NoError(t, err)
+	require.Len(t, v.Waits, 40)
+}
+
+// T11: signals that reach too many waits together are to be delivered one by
+// one; nothing of them is written. A row that cannot be read is refused, too.
+func TestT11DeliverIsBounded(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	id := startJobs(t, s, "k")[0]
+	c := openCommitter(t, s)
+	var keys []collation.RowKey
+	for n := range 3 {
+		x := signalOf(s, "k", fmt.Sprint(n))
+		x.All, x.Code = true, collation.CodePass
+		keys = append(keys, putSignal(t, c, id, x))
+	}
+	require.NoError(t, s.run(t, fmt.Sprintf(`
+		INSERT INTO waits (job, guid, mailbox, activity, dad, topic, key, repeat, max_age, count, since, origin)
+		SELECT '%s', gen_random_uuid(), '%s', 'hook', ',0', 't', 'k', true, 0, 0, n, 1 FROM generate_series(1, %d) AS n`,
+		id, keys[0].Job, collation.MaxReach+5)))
+	_, err := s.Deliver(t.Context(), keys, resend)
+	require.ErrorIs(t, err, store.ErrRejected)
+	require.ErrorIs(t, err, errManyWoken)
+	require.NoError(t, s.run(t, "SELECT 1 / (count(*) = 0)::int FROM dispatches WHERE kind = 'wakeup'"))
+	out, err := s.Deliver(t.Context(), keys[:1], resend)
+	require.NoError(t, err)
+	require.Len(t, out, collation.MaxReach)
+
+	require.NoError(t, s.run(t, fmt.Sprintf("UPDATE dispatches SET body = 'x' WHERE guid = '%s'", keys[1].GUID)))
+	_, err = s.Deliver(t.Context(), keys[1:], resend)
+	require.ErrorIs(t, err, store.ErrRejected)
+	require.ErrorIs(t, err, collation.ErrSignal)
+}

@@ -1,0 +1,155 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// Tx is a transaction of the caller's own, of pgx.Conn, pgxpool or a savepoint
+// of either, on the database of the space (E17).
+type Tx = pgx.Tx
+
+// StartTx begins jobs inside the caller's transaction (E17): job and dispatch
+// row commit with it or not at all, also when only a savepoint is rolled back.
+// The rows are due at once and found by the sweeper after the commit; nothing is
+// to be published by the caller, so Started.Row stays nil and Start.Publish
+// counts for nothing. The caller's role needs the rights of the engine's.
+//
+// Afterwards the transaction's settings are as before, and nothing is prepared
+// on its connection. After an error what the call did is rolled back, to a
+// savepoint of its own, and the transaction can go on. Nothing is retried, since
+// the transaction is the caller's: store.ErrUnavailable asks to retry it as a
+// whole, as 40001 under REPEATABLE READ does.
+//
+// A start of a key that another transaction is just starting waits for that one
+// to end: it committed, and the answer is an *AlreadyStartedError, or it did
+// not, and the job begins here. Callers who start the same keys in different
+// orders can wait for each other, which the server resolves: ErrUnavailable.
+func (s *Store) StartTx(ctx context.Context, tx Tx, starts []store.Start, mode collation.Mode) (out []store.Started, err error) {
+	if len(starts) > store.MaxStarts {
+		return nil, tooMany("start", len(starts), store.MaxStarts)
+	}
+	quiet := make([]store.Start, len(starts))
+	for i := range starts {
+		quiet[i] = starts[i]
+		quiet[i].Publish = false
+	}
+	err = s.within(ctx, tx, "start", func(g *guest) error {
+		x := &starting{s: s, mode: mode}
+		if err := g.enter(ctx, x.lookup(quiet)...); err != nil {
+			return err
+		}
+		var fresh []store.Chained
+		if out, fresh = x.incept(quiet); len(fresh) == 0 {
+			return nil
+		}
+		w, err := births(fresh)
+		if err != nil {
+			return err
+		}
+		return g.write(ctx, w)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range out {
+		out[i].Row = nil
+	}
+	return out, nil
+}
+
+// SignalTx sends a signal inside the caller's transaction (E17), as StartTx
+// starts: its row commits with it or not at all, and is then delivered by the
+// engine; no lock of the key is held until the caller commits. The answer is
+// SignalKept for a fresh signal; of a Duplicate, what became of the first. The
+// same GUID in a transaction that has not ended is waited for.
+func (s *Store) SignalTx(ctx context.Context, tx Tx, x *collation.Signal) (out store.Signalled, err error) {
+	err = s.within(ctx, tx, "signal", func(g *guest) error {
+		sent, state, fresh := *x, store.SignalKept, false
+		err := g.enter(
+			ctx,
+			step{"clock", nil, func(v row) error { sent.Sent = collation.Micros(v.int(0)); return nil }},
+			step{"signals_send", [][]byte{pUUID(x.GUID)}, func(row) error { fresh = true; return nil }},
+			step{"signal_known", [][]byte{pUUID(x.GUID)}, func(v row) error { state = store.SignalState(v.text(0)); return nil }},
+		)
+		if err != nil {
+			return err
+		}
+		if out = (store.Signalled{State: state, Duplicate: !fresh}); !fresh {
+			return nil
+		}
+		row, err := sent.Row(s.cfg.Space)
+		if err != nil {
+			return rejected("signal", err)
+		}
+		return g.write(ctx, &writes{rows: []*rowWrite{inserted(&row)}})
+	})
+	if err != nil {
+		return store.Signalled{}, err
+	}
+	return out, nil
+}
+
+// guest is a call inside a transaction that is not ours.
+type guest struct {
+	c     *conn
+	home  string // search path of the space
+	path  string // search path of the transaction
+	wrote bool   // something is to be kept
+}
+
+// within runs a call inside the transaction, under a savepoint of its own: what
+// it does not write it leaves no trace of. A lost test-and-set, of a key that
+// another transaction took meanwhile, is decided again (C3).
+func (s *Store) within(ctx context.Context, tx Tx, op string, call func(*guest) error) (err error) {
+	for range maxTries {
+		if err = s.visit(ctx, tx, call); err != nil && !classified(err) {
+			err = classify(op, err) // nothing is committed here
+		}
+		if !errors.Is(err, store.ErrLost) {
+			break
+		}
+	}
+	return err
+}
+
+func (s *Store) visit(ctx context.Context, tx Tx, call func(*guest) error) error {
+	savepoint, err := tx.Begin(ctx)
+	if errors.Is(err, pgx.ErrTxClosed) {
+		return rejected("transaction", err)
+	}
+	if err != nil {
+		return err
+	}
+	g := &guest{
+		c: &conn{pg: savepoint.Conn().PgConn()},
+		// Without pg_temp at its end, a temporary table of the caller's would come first.
+		home: pgx.Identifier{s.schema}.Sanitize() + ", pg_temp",
+	}
+	if err = call(g); err == nil && g.wrote {
+		return savepoint.Commit(ctx)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+	defer cancel()
+	return errors.Join(err, savepoint.Rollback(ctx))
+}
+
+// enter reads, with the tables of the space in sight.
+func (g *guest) enter(ctx context.Context, steps ...step) error {
+	look := step{"tx_enter", [][]byte{pText(g.home)}, func(v row) error { g.path = v.text(0); return nil }}
+	return g.c.run(ctx, append([]step{look}, steps...)...)
+}
+
+// write writes, and gives the transaction its search path back.
+func (g *guest) write(ctx context.Context, w *writes) error {
+	b := g.c.batch()
+	w.queue(b)
+	b.queue("tx_leave", pText(g.path))
+	g.wrote = true
+	return b.send(ctx).close()
+}

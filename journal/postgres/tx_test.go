@@ -1,0 +1,369 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// user opens a connection of a user's own, with a table of his.
+func user(t testing.TB, s *Store) *pgx.Conn {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), s.cfg.DSN)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
+	_, err = c.Exec(t.Context(), "CREATE TABLE IF NOT EXISTS public.orders (name text)")
+	require.NoError(t, err)
+	return c
+}
+
+// transaction begins one of the user's, in which he has written.
+func transaction(t testing.TB, c *pgx.Conn) Tx {
+	t.Helper()
+	tx, err := c.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "INSERT INTO orders VALUES ($1)", "mine")
+	require.NoError(t, err)
+	return tx
+}
+
+func keyed(keys ...string) []store.Start {
+	starts := make([]store.Start, len(keys))
+	for i, k := range keys {
+		starts[i] = store.Start{Flow: testFlow, Trigger: "start", Key: k, Input: []byte(`{"n":1}`), Publish: true}
+	}
+	return starts
+}
+
+// startIn starts jobs in the transaction.
+func startIn(t testing.TB, s *Store, tx Tx, keys ...string) []store.Started {
+	t.Helper()
+	out, err := s.StartTx(t.Context(), tx, keyed(keys...), resend)
+	require.NoError(t, err)
+	require.Len(t, out, len(keys))
+	return out
+}
+
+// rows counts the rows of a table.
+func (s *Store) rows(t testing.TB, from string) (n int) {
+	t.Helper()
+	require.NoError(t, s.with(t.Context(), func(c *conn) error {
+		results, err := c.pg.Exec(t.Context(), "SELECT count(*) FROM "+from).ReadAll()
+		if err == nil {
+			_, err = fmt.Sscan(string(results[0].Rows[0][0]), &n)
+		}
+		return err
+	}))
+	return n
+}
+
+var jobTables = []string{"jobs", "entries", "instances", "receipts", "dispatches", "tombs", "signals"}
+
+// E17: jobs start with the caller's commit: his row and theirs are there at the
+// same moment, due and not published.
+func TestE17StartCommits(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	tx := transaction(t, user(t, s))
+	out := startIn(t, s, tx, "a", "b", "a")
+	require.NoError(t, out[0].Err)
+	require.Nil(t, out[0].Row, "nothing is to be published before the commit")
+	var again *store.AlreadyStartedError
+	require.ErrorAs(t, out[2].Err, &again)
+	require.Equal(t, out[0].Job, again.Job)
+	require.ErrorAs(t, startIn(t, s, tx, "a")[0].Err, &again, "it sees what it did itself")
+	require.True(t, again.SameFlow && again.SameInput)
+	_, err := s.FindJob(t.Context(), "a")
+	require.ErrorIs(t, err, store.ErrNotFound)
+	require.Zero(t, s.rows(t, "public.orders"))
+	require.NoError(t, tx.Commit(t.Context()))
+	require.Equal(t, 1, s.rows(t, "public.orders"))
+	for i, key := range []string{"a", "b"} {
+		id, err := s.FindJob(t.Context(), key)
+		require.NoError(t, err)
+		require.Equal(t, out[i].Job, id)
+		require.Equal(t, collation.NewJobID(s.cfg.Space, key, 1), id)
+	}
+	due, _, err := s.Due(t.Context(), 10)
+	require.NoError(t, err)
+	require.Len(t, due, 2)
+	require.Zero(t, due[0].Publication)
+	st := load(t, openCommitter(t, s), store.Want{Job: out[0].Job, Receipt: out[0].Job.Start(), Row: out[0].Job.Start()})
+	require.Equal(t, collation.StartBorn, st.Receipts[out[0].Job.Start()].Ledger)
+	require.NotNil(t, st.Rows[out[0].Job.Start()])
+}
+
+// E17: the caller's rollback takes all of it back, also one to a savepoint.
+func TestE17StartRollsBack(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	c := user(t, s)
+	tx := transaction(t, c)
+	startIn(t, s, tx, "a", "b")
+	_, err := s.SignalTx(t.Context(), tx, signalOf(s, "k", ""))
+	require.NoError(t, err)
+	require.NoError(t, tx.Rollback(t.Context()))
+	for _, table := range jobTables {
+		require.Zero(t, s.rows(t, table), table)
+	}
+	tx = transaction(t, c)
+	savepoint, err := tx.Begin(t.Context())
+	require.NoError(t, err)
+	startIn(t, s, savepoint, "a")
+	_, err = s.SignalTx(t.Context(), savepoint, signalOf(s, "k", ""))
+	require.NoError(t, err)
+	require.NoError(t, savepoint.Rollback(t.Context()))
+	_, err = tx.Exec(t.Context(), "SAVEPOINT mine")
+	require.NoError(t, err)
+	startIn(t, s, tx, "b")
+	_, err = tx.Exec(t.Context(), "ROLLBACK TO mine")
+	require.NoError(t, err)
+	startIn(t, s, tx, "c")
+	require.NoError(t, tx.Commit(t.Context()))
+	require.Equal(t, 1, s.rows(t, "jobs"))
+	require.Equal(t, 1, s.rows(t, "dispatches"))
+	require.Zero(t, s.rows(t, "signals"))
+	_, err = s.FindJob(t.Context(), "c")
+	require.NoError(t, err)
+}
+
+// settings are all of the session, and what is prepared in it.
+func settings(t testing.TB, tx Tx) map[string]string {
+	t.Helper()
+	rows, err := tx.Query(t.Context(), `SELECT name, setting FROM pg_settings
+		UNION ALL SELECT 'prepared', string_agg(name, ',' ORDER BY name) FROM pg_prepared_statements WHERE NOT from_sql
+		UNION ALL SELECT 'schema', current_schema()`, pgx.QueryExecModeExec)
+	require.NoError(t, err)
+	out := map[string]string{}
+	var name string
+	var value *string
+	_, err = pgx.ForEachRow(rows, []any{&name, &value}, func() error {
+		if value != nil {
+			out[name] = *value
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	return out
+}
+
+// E17: search path and settings of the transaction are as before, whatever the
+// answer was, nothing stays prepared, and tables of the same names that are the
+// caller's own are never taken for ours.
+func TestE17LeavesNoTrace(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	startJobs(t, s, "taken")
+	c := user(t, s)
+	_, err := c.Exec(t.Context(), `CREATE SCHEMA "Other"; CREATE TABLE "Other".jobs (id text); SET search_path TO "Other", public;
+		CREATE TEMP TABLE entries (x int); CREATE TEMP TABLE jobs (key text)`)
+	require.NoError(t, err)
+	for _, path := range []string{"", `SET LOCAL search_path TO public, "Other"`, "SET search_path TO pg_catalog, public", "SELECT set_config('search_path', '', true)"} {
+		tx, err := c.Begin(t.Context())
+		require.NoError(t, err)
+		if path != "" {
+			_, err = tx.Exec(t.Context(), path)
+			require.NoError(t, err)
+		}
+		before := settings(t, tx)
+		calls := map[string]func(){
+			"started": func() { require.NoError(t, startIn(t, s, tx, "k"+path)[0].Err) },
+			"taken":   func() { require.Error(t, startIn(t, s, tx, "taken")[0].Err) },
+			"refused": func() {
+				_, err := s.StartTx(t.Context(), tx, []store.Start{{Flow: testFlow, Trigger: "start", Key: "nul\x00"}}, resend)
+				require.ErrorIs(t, err, store.ErrRejected)
+			},
+			"signal": func() {
+				_, err := s.SignalTx(t.Context(), tx, signalOf(s, "k"+path, ""))
+				require.NoError(t, err)
+			},
+			"signal twice": func() {
+				_, err := s.SignalTx(t.Context(), tx, signalOf(s, "k"+path, ""))
+				require.NoError(t, err)
+			},
+		}
+		for _, name := range []string{"started", "taken", "refused", "signal", "signal twice"} {
+			calls[name]()
+			require.Equal(t, before, settings(t, tx), "%q: %s", path, name)
+		}
+		require.NoError(t, tx.Commit(t.Context()))
+	}
+	require.Equal(t, 5, s.rows(t, "jobs"))
+	require.Zero(t, s.rows(t, `"Other".jobs`))
+}
+
+// E17: a start of a key that another transaction is starting waits for its end;
+// then the job is there, or the key is free.
+func TestE17ConcurrentStarts(t *testing.T) {
+	t.Parallel()
+	for _, by := range []string{"StartTx", "Start"} {
+		for _, commits := range []bool{true, false} {
+			t.Run(fmt.Sprint(by, " ", commits), func(t *testing.T) {
+				t.Parallel()
+				s := open(t)
+				tx := transaction(t, user(t, s))
+				id := startIn(t, s, tx, "k")[0].Job
+				second := transaction(t, user(t, s))
+				answer := make(chan store.Started, 1)
+				go func() {
+					var out []store.Started
+					var err error
+					if by == "Start" { // in a transaction of its own
+						out, err = s.Start(context.WithoutCancel(t.Context()), keyed("k"), resend)
+					} else {
+						out, err = s.StartTx(context.WithoutCancel(t.Context()), second, keyed("k"), resend)
+					}
+					if err != nil {
+						t.Errorf("start: %v", err)
+						out = make([]store.Started, 1)
+					}
+					answer <- out[0]
+				}()
+				waitFor(t, s, someoneWaits)
+				if commits {
+					require.NoError(t, tx.Commit(t.Context()))
+					got := <-answer
+					var again *store.AlreadyStartedError
+					require.ErrorAs(t, got.Err, &again)
+					require.Equal(t, &store.AlreadyStartedError{Job: id, Key: "k", SameFlow: true, SameInput: true}, again)
+				} else {
+					require.NoError(t, tx.Rollback(t.Context()))
+					require.NoError(t, (<-answer).Err)
+				}
+				require.NoError(t, second.Commit(t.Context()), "it can go on")
+				require.Equal(t, 1, s.rows(t, "jobs"))
+			})
+		}
+	}
+}
+
+// E17: nothing is retried inside, and an error is of the ports' kinds; what the
+// caller did before stands.
+func TestE17Errors(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	c := user(t, s)
+	tx, err := c.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "INSERT INTO orders VALUES ('mine')")
+	require.NoError(t, err)
+	startJobs(t, s, "k") // after the snapshot of the transaction
+	_, err = s.StartTx(t.Context(), tx, keyed("k"), resend)
+	require.ErrorIs(t, err, store.ErrUnavailable, "the transaction is to be retried")
+	require.NoError(t, startIn(t, s, tx, "l")[0].Err, "or goes on")
+	_, err = s.StartTx(t.Context(), tx, make([]store.Start, store.MaxStarts+1), resend)
+	require.ErrorIs(t, err, store.ErrRejected)
+	out, err := s.StartTx(t.Context(), tx, nil, resend)
+	require.NoError(t, err)
+	require.Empty(t, out)
+	bad := signalOf(s, "k", "")
+	bad.Payload = []byte("{")
+	_, err = s.SignalTx(t.Context(), tx, bad)
+	require.ErrorIs(t, err, store.ErrRejected)
+	require.NoError(t, tx.Commit(t.Context()))
+	require.Equal(t, 1, s.rows(t, "public.orders"))
+	require.Equal(t, 2, s.rows(t, "jobs"))
+	require.Zero(t, s.rows(t, "signals"))
+
+	_, err = s.StartTx(t.Context(), tx, keyed("m"), resend)
+	require.ErrorIs(t, err, store.ErrRejected)
+	require.ErrorIs(t, err, pgx.ErrTxClosed)
+	elsewhere := open(t)
+	tx = transaction(t, user(t, elsewhere))
+	require.NoError(t, elsewhere.run(t, "ALTER SCHEMA "+elsewhere.schema+" RENAME TO hidden"))
+	_, err = s.StartTx(t.Context(), tx, keyed("m"), resend)
+	require.ErrorIs(t, err, store.ErrSchema, "another database")
+	require.NoError(t, tx.Commit(t.Context()))
+}
+
+// E17 in a pool's transaction, by a role with the engine's rights and no others.
+func TestE17PoolAndRole(t *testing.T) {
+	t.Parallel()
+	s := open(t, func(c *Config) { c.Space = "e17" })
+	require.NoError(t, s.Roles(t.Context()))
+	user(t, s)
+	require.NoError(t, s.run(t, "GRANT ALL ON public.orders TO PUBLIC"))
+	pool, err := pgxpool.New(t.Context(), s.cfg.DSN)
+	require.NoError(t, err)
+	defer pool.Close()
+	for role, allowed := range map[string]bool{"engine": true, "worker": false, "verifier": false} {
+		tx, err := pool.Begin(t.Context())
+		require.NoError(t, err)
+		_, err = tx.Exec(t.Context(), "SET LOCAL ROLE "+pgx.Identifier{RoleName("e17", role)}.Sanitize())
+		require.NoError(t, err)
+		_, err = s.StartTx(t.Context(), tx, keyed(role), resend)
+		if _, signalled := s.SignalTx(t.Context(), tx, signalOf(s, role, "")); allowed {
+			require.NoError(t, err)
+			require.NoError(t, signalled)
+		} else {
+			requireForbidden(t, err, role, "StartTx")
+			requireForbidden(t, signalled, role, "SignalTx")
+		}
+		_, err = tx.Exec(t.Context(), "INSERT INTO orders VALUES ('his')")
+		require.NoError(t, err, "it can go on")
+		require.NoError(t, tx.Commit(t.Context()))
+	}
+	require.Equal(t, 1, s.rows(t, "jobs"))
+	require.Equal(t, 3, s.rows(t, "public.orders"))
+}
+
+// E17: a signal goes with the commit, and is delivered after it. Nobody waits
+// for the caller meanwhile but who sends the same.
+func TestE17Signal(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	id := startJobs(t, s, "k")[0]
+	c := openCommitter(t, s)
+	require.NoError(t, register(t, c, id, waitOf(id, 1, "k")))
+	tx := transaction(t, user(t, s))
+	x := signalOf(s, "k", "first")
+	x.Sent = 1 // the caller's clock decides nothing (J5)
+	got, err := s.SignalTx(t.Context(), tx, x)
+	require.NoError(t, err)
+	require.Equal(t, store.Signalled{State: store.SignalKept}, got)
+	require.Equal(t, collation.Micros(1), x.Sent)
+	got, err = s.SignalTx(t.Context(), tx, x)
+	require.NoError(t, err)
+	require.Equal(t, store.Signalled{State: store.SignalKept, Duplicate: true}, got)
+	require.NoError(t, register(t, c, id, waitOf(id, 2, "k")), "the mailbox is not locked")
+	other, err := s.Signal(t.Context(), signalOf(s, "k", "second"), resend)
+	require.NoError(t, err)
+	require.Equal(t, waitOf(id, 1, "k").GUID, other.Out[0].Row.GUID, "what is not committed has no place in line")
+	same := make(chan store.Signalled, 1)
+	go func() {
+		got, err := s.Signal(context.WithoutCancel(t.Context()), x, resend)
+		if err != nil {
+			t.Errorf("signal: %v", err)
+		}
+		same <- got
+	}()
+	waitFor(t, s, someoneWaits)
+	require.NoError(t, tx.Commit(t.Context()))
+	require.Equal(t, store.Signalled{State: store.SignalKept, Duplicate: true}, <-same)
+
+	due, _, err := s.Due(t.Context(), 10)
+	require.NoError(t, err)
+	var keys []collation.RowKey
+	for _, d := range due {
+		if d.Kind == journal.MessageSignal {
+			require.Zero(t, d.Publication)
+			keys = append(keys, collation.RowKey{Job: d.Job, GUID: d.GUID})
+		}
+	}
+	require.Equal(t, []collation.RowKey{mailOf(s, x)}, keys)
+	out, err := s.Deliver(t.Context(), keys, resend)
+	require.NoError(t, err)
+	require.Len(t, out, 1)
+	require.Equal(t, waitOf(id, 2, "k").GUID, out[0].Row.GUID)
+	got, err = s.Signal(t.Context(), x, resend)
+	require.NoError(t, err)
+	require.Equal(t, store.Signalled{State: store.SignalConsumed, Duplicate: true}, got)
+}

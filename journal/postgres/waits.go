@@ -1,0 +1,103 @@
+package postgres
+
+import (
+	"bytes"
+	bin "encoding/binary"
+	"slices"
+
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// lockKeys are the keys of the advisory locks of mailboxes, sorted, so that two
+// who lock several cannot wait for each other (J3). Mailboxes that share a key
+// only wait more than they had to.
+func lockKeys(boxes []journal.JobID) []byte {
+	keys := make([]int64, len(boxes))
+	for i, m := range boxes {
+		keys[i] = int64(bin.BigEndian.Uint64(m[:8]))
+	}
+	slices.Sort(keys)
+	column := ints(len(keys))
+	for _, k := range slices.Compact(keys) {
+		column.int(k)
+	}
+	return column.value()
+}
+
+// registers are the mailboxes in which the batch registers waits, each once.
+func (w *writes) registers() (boxes []journal.JobID) {
+	for _, x := range w.waits {
+		if !x.stood {
+			boxes = append(boxes, x.box)
+		}
+	}
+	slices.SortFunc(boxes, func(a, b journal.JobID) int { return bytes.Compare(a[:], b[:]) })
+	return slices.Compact(boxes)
+}
+
+// queueWaits adds the statements for waits that have something to do.
+func (w *writes) queueWaits(b *batch) {
+	var gone, fresh, counted []*waitWrite
+	for _, x := range w.waits {
+		switch {
+		case x.after == nil:
+			gone = append(gone, x)
+		case x.stood:
+			counted = append(counted, x)
+		default:
+			fresh = append(fresh, x)
+		}
+	}
+	if len(gone) > 0 {
+		b.queue("write_waits_delete", seenColumns(gone)...)
+	}
+	if len(fresh) > 0 {
+		b.queue("write_waits_new", waitColumns(fresh)...)
+	}
+	if len(counted) > 0 {
+		after := ints(len(counted))
+		for _, x := range counted {
+			after.int(int64(x.after.Count))
+		}
+		b.queue("write_waits", append(seenColumns(counted), after.value())...)
+	}
+}
+
+// seenColumns gives the columns of waits as they were read.
+func seenColumns(waits []*waitWrite) [][]byte {
+	n := len(waits)
+	job, guid, count := uuids(n), uuids(n), ints(n)
+	for _, w := range waits {
+		job.uuid(w.key.job)
+		guid.uuid(w.key.guid)
+		count.int(int64(w.seen))
+	}
+	return [][]byte{job.value(), guid.value(), count.value()}
+}
+
+// waitColumns gives the columns of waits in the order of the table.
+func waitColumns(waits []*waitWrite) [][]byte {
+	n := len(waits)
+	job, guid, box, activity, dad := uuids(n), uuids(n), uuids(n), texts(n), texts(n)
+	topic, key, repeat, age := texts(n), texts(n), bools(n), ints(n)
+	count, since, origin := ints(n), ints(n), ints(n)
+	for _, w := range waits {
+		x := w.after
+		job.uuid(x.Job)
+		guid.uuid(x.GUID)
+		box.uuid(w.box)
+		activity.text(x.Activity)
+		dad.text(string(x.DAD))
+		topic.text(x.Topic)
+		key.text(x.Key)
+		repeat.bool(x.Repeat)
+		age.int(int64(x.MaxAge))
+		count.int(int64(x.Count))
+		since.int(int64(x.Since))
+		origin.int(x.Origin)
+	}
+	return [][]byte{
+		job.value(), guid.value(), box.value(), activity.value(), dad.value(), topic.value(), key.value(), repeat.value(),
+		age.value(), count.value(), since.value(), origin.value(),
+	}
+}
