@@ -41,6 +41,11 @@ func retried() *replaytest.Journal {
 	})
 }
 
+// stepped is plain with a commit at every mark: 3 and 4 are the Leg1 of w1.
+func stepped() *replaytest.Journal {
+	return replaytest.Honest(replaytest.Options{Choose: second, Activities: 3, Chain: true, Mode: modes["stepwise"]})
+}
+
 // halfway is line as it stands after 5 entries: the request of w2 is open.
 func halfway() *replaytest.Journal {
 	return replaytest.Honest(replaytest.Options{Choose: second, Activities: 3, Chain: true, Effects: true, Steps: 4})

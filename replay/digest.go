@@ -28,22 +28,44 @@ func (j *Job) Digest() journal.Digest {
 	h.number(j.ClosedAt)
 	h.bool(j.Tasks)
 	h.number(int64(j.Close.Code))
+	if p := j.Parent; p != nil {
+		h.bytes(p.Job[:])
+		h.key(collation.InstanceKey{Activity: p.Activity, DAD: collation.DAD(p.DAD)})
+		h.bytes(p.Leg1[:])
+		h.number(int64(p.Turn))
+		h.bool(p.Awaited)
+	}
+	h.number(int64(j.Left))
+	j.digestInstances(h)
+	j.digestMessages(h)
+	j.digestOpen(h)
+	return h.sum()
+}
+
+func (j *Job) digestInstances(h hasher) {
+	h.number(int64(len(j.Instances)))
 	for _, key := range sortedKeys(j.Instances) {
 		i := j.Instances[key]
 		h.key(key)
 		h.number(int64(i.Ledger))
-		h.number(i.ResultSeq)
-		h.number(int64(i.Code))
+		h.recorded(&i.Recorded)
+		h.bytes(i.Leg1[:])
+		h.bool(i.Pivot)
+		h.bool(i.Repeat)
+		for _, n := range [...]int{i.Open, i.Count, i.Parallel, i.Turn, i.Try} {
+			h.number(int64(n))
+		}
+		h.bytes(i.Child[:])
 	}
-	for _, key := range sortedKeys(j.Obligations) {
+	h.number(int64(len(j.Passes)))
+	for _, key := range sortedKeys(j.Passes) {
 		h.key(key)
-		h.number(j.Obligations[key])
+		h.recorded(j.Passes[key])
 	}
-	j.digestMessages(h)
-	return h.sum()
 }
 
 func (j *Job) digestMessages(h hasher) {
+	h.number(int64(len(j.Receipts)))
 	for _, g := range sortedGUIDs(j.Receipts) {
 		r := j.Receipts[g]
 		h.bytes(g[:])
@@ -51,23 +73,14 @@ func (j *Job) digestMessages(h hasher) {
 		h.text(string(r.Verdict))
 		h.number(r.Seq)
 		h.bytes(r.Row[:])
+		h.text(string(r.Message))
 	}
-	for _, g := range sortedGUIDs(j.Rows) {
-		r := j.Rows[g]
-		h.bytes(g[:])
-		h.text(string(r.Kind))
-		h.key(collation.InstanceKey{Activity: r.Activity, DAD: r.DAD})
-		h.text(r.Topic)
-		h.number(int64(r.Turn))
-		h.number(int64(r.Try))
-		h.number(r.NextAt)
-		h.text(r.Held)
-		h.number(r.Origin)
-	}
+	h.number(int64(len(j.Chains)))
 	for _, g := range sortedGUIDs(j.Chains) {
 		h.bytes(g[:])
 		h.head(j.Chains[g])
 	}
+	h.number(int64(len(j.Effects)))
 	for _, k := range sortedDigests(j.Effects) {
 		f := j.Effects[k]
 		h.bytes(k[:])
@@ -77,6 +90,61 @@ func (j *Job) digestMessages(h hasher) {
 		h.number(int64(f.N))
 		h.text(string(f.State))
 		h.bytes(f.Result[:])
+	}
+	h.number(int64(len(j.Signals)))
+	for _, c := range slices.SortedFunc(maps.Keys(j.Signals), func(a, b Consumed) int {
+		return cmp.Or(bytes.Compare(a.Wait[:], b.Wait[:]), bytes.Compare(a.Signal[:], b.Signal[:]))
+	}) {
+		h.bytes(c.Wait[:])
+		h.bytes(c.Signal[:])
+		h.number(j.Signals[c])
+	}
+}
+
+// digestOpen covers what is still to be done.
+func (j *Job) digestOpen(h hasher) {
+	h.number(int64(len(j.Obligations)))
+	for _, g := range sortedGUIDs(j.Obligations) {
+		o := j.Obligations[g]
+		h.bytes(g[:])
+		h.key(collation.InstanceKey{Activity: o.Activity, DAD: o.DAD})
+		h.number(o.Since)
+	}
+	h.number(int64(len(j.Rows)))
+	for _, g := range sortedGUIDs(j.Rows) {
+		r := j.Rows[g]
+		h.bytes(g[:])
+		h.text(string(r.Kind))
+		h.key(r.key())
+		h.text(r.Topic)
+		h.number(int64(r.Element))
+		h.number(int64(r.Turn))
+		h.number(int64(r.Try))
+		h.number(r.NextAt)
+		h.text(r.Held)
+		h.number(r.Origin)
+		h.bool(r.Outside)
+	}
+	h.number(int64(len(j.Waits)))
+	for _, g := range sortedGUIDs(j.Waits) {
+		w := j.Waits[g]
+		h.bytes(g[:])
+		h.key(w.key())
+		h.text(w.Topic)
+		h.text(w.Key)
+		h.bool(w.Repeat)
+		h.number(int64(w.Passed))
+		h.number(int64(w.Last))
+		h.number(w.Origin)
+	}
+	h.number(int64(len(j.Children)))
+	for _, g := range sortedGUIDs(j.Children) {
+		c := j.Children[g]
+		h.bytes(g[:])
+		h.key(c.key())
+		h.number(int64(c.Turn))
+		h.number(c.At)
+		h.number(c.Origin)
 	}
 }
 
@@ -121,6 +189,11 @@ func (h hasher) bool(b bool) {
 func (h hasher) key(k collation.InstanceKey) {
 	h.text(k.Activity)
 	h.text(string(k.DAD))
+}
+
+func (h hasher) recorded(r *Recorded) {
+	h.number(r.ResultSeq)
+	h.number(int64(r.Code))
 }
 
 func (h hasher) head(d journal.Head) {

@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"slices"
+
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -34,20 +36,33 @@ func (m marks) one(x marks) int64 {
 
 // facts is what fold and laws ask of an entry, given the state before it.
 type facts struct {
-	marks   marks
-	key     collation.InstanceKey
-	start   bool // the job's start message
-	known   *Receipt
-	after   collation.GUIDLedger // of the message's receipt
-	kind    journal.ResponseKind // of what the message brought, in this entry or before
-	code    int
+	marks marks
+	key   collation.InstanceKey
+	at    collation.InstanceKey // address of the pass that the message makes (C6)
+	inst  *Instance             // of key, nil for none
+	start bool                  // the job's start message
+	known *Receipt
+	after collation.GUIDLedger // of the message's receipt
+	kind  journal.ResponseKind // of what the message brought, in this entry or before
+	code  int                  // of the result, as this entry leaves it
+	err   *journal.Failure     // its error, likewise
+	by    journal.By           // what woke a hook
+
 	licence journal.GUID // the row that licenses the message
-	n       int          // children dispatched (N of C13)
-	// ends: this entry ends its activity. pending: it is the last of a pending
-	// response, which leaves the activity open (C12).
-	ends, pending bool
-	// last: the message's last marker is set here, and its licence ends (1.4).
-	last bool
+	row     *Row         // that row, nil for none
+	arrives bool         // it came from outside, and is first heard of here
+	message journal.MessageKind
+
+	n int // Leg1 messages dispatched (N of C13)
+	// What step 2 does. decides: transitions. minus: one obligation ends.
+	// finalizes: +200T. partial: an element ended that was not the last. pending:
+	// a response that leaves the activity open and decides nothing (C12).
+	decides, minus, finalizes, partial, pending bool
+	seeds                                       bool // a pivot's Leg1 makes its first pass
+	halts                                       bool // an interrupt closes the job
+	// stays: the request's row stands for its next turn. last: the message's last
+	// marker is set here, and its licence ends (1.4).
+	stays, last bool
 }
 
 // read gathers the facts of an entry of the main chain.
@@ -56,6 +71,7 @@ func (j *Job) read(e *journal.Entry) facts {
 		key:   collation.InstanceKey{Activity: e.Activity, DAD: collation.DAD(e.DAD)},
 		start: e.GUID == e.Job.Start(), known: j.Receipts[e.GUID],
 	}
+	f.inst = j.Instances[f.key]
 	for _, m := range e.Marks {
 		f.marks |= markOf[m]
 	}
@@ -65,21 +81,14 @@ func (j *Job) read(e *journal.Entry) facts {
 		}
 	}
 	f.licence = j.licence(e, f.known)
-	if f.known != nil {
-		f.after, f.kind, f.code = f.known.Ledger, f.known.Kind, f.known.Code
+	f.row = j.Rows[f.licence]
+	if f.row == nil && f.known == nil && f.licence == e.GUID {
+		f.row = j.arrival(e, f.inst)
+		f.arrives = f.row != nil
 	}
-	for i := range e.Receipts {
-		if e.Receipts[i].GUID == e.GUID {
-			f.after = collation.GUIDLedger(e.Receipts[i].After)
-		}
-	}
-	if e.Response != nil {
-		f.kind, f.code = e.Response.Kind, e.Response.Code
-	}
-	step2 := f.marks.has(children) && !f.marks.has(afterClose)
-	answers := e.Kind == journal.KindLeg2 && !f.start
-	f.pending = step2 && answers && f.kind != journal.ResponseTerminal
-	f.ends = step2 && !f.pending && (e.Kind == journal.KindLeg2 || e.Kind == journal.KindLeg1)
+	f.brings(e)
+	f.address()
+	f.step2(e)
 	f.last = f.lastMarker(e)
 	return f
 }
@@ -100,16 +109,135 @@ func (j *Job) licence(e *journal.Entry, known *Receipt) journal.GUID {
 	return e.GUID
 }
 
+// brings gathers what the message is and what it brought: in this entry, or in
+// the one that accepted it.
+func (f *facts) brings(e *journal.Entry) {
+	switch {
+	case f.start:
+		f.message = journal.MessageStart
+	case f.known != nil:
+		f.message = f.known.Message
+	case f.row != nil && f.row.Kind == journal.MessageRequest:
+		f.message = journal.MessageResponse
+	case f.row != nil:
+		f.message = f.row.Kind
+	}
+	if f.known != nil {
+		f.after, f.kind, f.code = f.known.Ledger, f.known.Kind, f.known.Code
+		f.by, f.err = f.known.By, f.known.err
+	}
+	for i := range e.Receipts {
+		if e.Receipts[i].GUID == e.GUID {
+			f.after = collation.GUIDLedger(e.Receipts[i].After)
+		}
+	}
+	if e.Response != nil {
+		f.kind, f.code = e.Response.Kind, e.Response.Code
+		f.by, f.err = e.Response.By, e.Response.Error
+	}
+	switch {
+	case e.Result != nil:
+		f.code, f.err = e.Result.Code, e.Result.Error
+	case failedExpression(e):
+		f.code = collation.CodeInternal
+		f.err = &journal.Failure{Class: collation.ReasonExpression, Message: e.Trouble.Message}
+	}
+}
+
+// failedExpression says that a transition's expression failed: that error
+// replaced the result of the activity (E11).
+func failedExpression(e *journal.Entry) bool {
+	return e.Trouble != nil && e.Trouble.Reason == collation.ReasonExpression
+}
+
+// address resolves the pass: its index is the ordinal − 1, where there are
+// passes (C6).
+func (f *facts) address() {
+	f.at = f.key
+	if f.inst != nil && (f.inst.Pivot || f.inst.Repeat) && f.after.Ordinal() > 1 {
+		f.at.DAD = f.key.DAD.WithIndex(f.after.Ordinal() - 1)
+	}
+}
+
+// step2 says what the entry's step 2 does, if it has one and the job was not
+// closed before.
+func (f *facts) step2(e *journal.Entry) {
+	f.seeds = e.Kind == journal.KindLeg1 && f.marks.has(work) && preSeeded(e)
+	f.halts = f.marks.has(closed) && (e.Kind == journal.KindInterrupt || haltsOwn(e, f.marks))
+	if !f.marks.has(children) || f.marks.has(afterClose) {
+		return
+	}
+	switch {
+	case f.start:
+		f.decides, f.minus = true, true
+	case e.Kind == journal.KindLeg1:
+		pivot := f.seeds || f.inst != nil && f.inst.Pivot
+		f.minus, f.decides, f.finalizes = true, !f.halts, !f.halts && !pivot
+	case e.Kind != journal.KindLeg2:
+	case f.message == journal.MessageCycle:
+		f.decides, f.minus = true, true
+	case f.kind == journal.ResponsePass:
+		f.decides = true
+	case f.kind != journal.ResponseTerminal:
+		f.pending = true
+		f.stays = f.message == journal.MessageResponse || f.message == journal.MessageAnswer
+	case f.inst != nil && f.inst.Count > 0 && f.inst.Open != 1:
+		f.partial = true
+	default:
+		f.decides, f.minus, f.finalizes = true, true, true
+	}
+}
+
+// haltsOwn tells the Leg1 of an interrupt of its own job (category C) from one
+// of category B that happens to be the last: the latter has a result, or lost
+// it to an expression (1.11).
+func haltsOwn(e *journal.Entry, m marks) bool {
+	return e.Kind == journal.KindLeg1 && m.has(work) && m.has(children) && e.Result == nil && !failedExpression(e)
+}
+
+// preSeeded reports whether a Leg1 counts the first pass of its instance: that
+// of a pass-through hook, which has a result and sends nothing.
+func preSeeded(e *journal.Entry) bool {
+	if e.Result == nil && !failedExpression(e) || slices.ContainsFunc(e.Dispatched, func(d journal.Dispatched) bool {
+		return d.Kind == journal.MessageSignal || d.Kind == journal.MessageInterrupt
+	}) {
+		return false
+	}
+	for i := range e.Ledgers {
+		if m := &e.Ledgers[i]; m.Activity == e.Activity && m.DAD == e.DAD {
+			return activityDigits[gLeg2].of(m.After)-activityDigits[gLeg2].of(m.Before) == 1
+		}
+	}
+	return false
+}
+
+// elementEnds reports whether the entry is step 2 of a response that ends one
+// element of `each` (1.11).
+func (f *facts) elementEnds(e *journal.Entry) bool {
+	return e.Kind == journal.KindLeg2 && f.marks.has(children) && !f.marks.has(afterClose) &&
+		f.kind == journal.ResponseTerminal && f.inst != nil && f.inst.Count > 0
+}
+
+// consumes reports whether the entry accepts the signal that ends its hook: the
+// delivery ended the wait, too.
+func (f *facts) consumes(e *journal.Entry) bool {
+	r := e.Response
+	return e.Kind == journal.KindLeg2 && f.inst != nil && r != nil && r.By == journal.BySignal && r.Kind == journal.ResponseTerminal
+}
+
 func (f *facts) lastMarker(e *journal.Entry) bool {
 	switch e.Kind {
 	case journal.KindStale:
 		return true
+	case journal.KindInterrupt:
+		return f.after.Complete()
 	case journal.KindLeg1:
-		// Category B goes on with the steps of its own receipt (1.11).
-		withSteps := f.known != nil || len(e.Receipts) > 0
-		return f.marks.has(work) && (!withSteps || f.after.Complete())
+		if f.known != nil || len(e.Receipts) > 0 { // categories B and C go on with steps (1.11)
+			return f.after.Complete()
+		}
+		return f.marks.has(work)
 	case journal.KindLeg2:
-		return f.after.Complete() && !f.pending
+		return f.after.Complete() && !f.stays
 	}
 	return false
 }

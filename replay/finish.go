@@ -1,10 +1,11 @@
 package replay
 
 import (
-	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -37,10 +38,13 @@ func (a *auditor) finish() *Report {
 		r.First = a.lead
 	}
 	r.Counts.Instances, r.Counts.Messages, r.Counts.Rows = len(a.job.Instances), len(a.job.Receipts), len(a.job.Rows)
+	r.Counts.Waits, r.Counts.Left = len(a.job.Waits), a.job.Left
 	for _, c := range Checks {
 		r.Checks = append(r.Checks, a.result(c))
 	}
-	a.listOpen(r)
+	open := a.job.Open()
+	r.OpenCount = len(open)
+	r.Open = open[:min(len(open), MaxOpen)]
 	return r
 }
 
@@ -79,26 +83,33 @@ func (a *auditor) missingChains() {
 	}
 }
 
-// openEnds reports obligations that nothing would ever bring to an end: each
-// has an open row (V10).
+// openEnds reports obligations that nothing would ever bring to an end: for
+// each there stands a row, a wait, or a child (V10).
 func (a *auditor) openEnds() {
 	if a.short != "" {
 		return
 	}
-	standing := make(map[string]bool, len(a.job.Rows))
+	standing := make(map[collation.InstanceKey]bool, len(a.job.Rows))
 	for _, r := range a.job.Rows {
-		standing[r.Activity+" "+string(r.DAD)] = true
+		standing[r.key()] = true
 	}
-	for _, key := range sortedKeys(a.job.Obligations) {
-		if !standing[key.Activity+" "+string(key.DAD)] {
-			a.report(V10, journal.MainChain, a.job.Obligations[key], "%s %s is open, but no row stands for it", key.Activity, key.DAD)
+	for _, w := range a.job.Waits {
+		standing[w.key()] = true
+	}
+	for _, c := range a.job.Children {
+		standing[c.key()] = true
+	}
+	for _, g := range sortedGUIDs(a.job.Obligations) {
+		o := a.job.Obligations[g]
+		if !standing[collation.InstanceKey{Activity: o.Activity, DAD: o.DAD}] {
+			a.report(V10, journal.MainChain, o.Since, "%s %s is open, but no row, wait or child stands for it", o.Activity, o.DAD)
 		}
 	}
 }
 
 // overState lists the checks that need the state of the job, with what a blind
 // spot leaves of them.
-var overState = []Check{V4, V5, V6, V7, V10, V11, V12, V15}
+var overState = []Check{V4, V5, V6, V7, V10, V11, V12, V13, V15}
 
 // result gives the outcome of one check.
 func (a *auditor) result(c Check) Result {
@@ -111,8 +122,6 @@ func (a *auditor) result(c Check) Result {
 		blind = a.blindEffects
 	case c == V14 && a.blind != "":
 		blind = a.blind
-	case c == V13:
-		r.Status, r.Note = NotProved, "entries of this format version record no timers, waits or signals"
 	}
 	if (c == V1 || c == V2 || c == V16) && a.counts.Entries == 0 {
 		blind = a.blind
@@ -123,6 +132,7 @@ func (a *auditor) result(c Check) Result {
 	if c == V12 && blind == "" && a.blindEffects != "" {
 		r.Note = join(r.Note, "effects not looked at: "+a.blindEffects)
 	}
+	r.Note = join(r.Note, a.outside(c))
 	if blind != "" {
 		r.Status, r.Note = NotProved, blind
 	}
@@ -136,28 +146,20 @@ func join(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
-// listOpen lists what is still to be done (V7 reports missing tasks so).
-func (a *auditor) listOpen(r *Report) {
-	add := func(o Open) {
-		if r.OpenCount++; len(r.Open) < MaxOpen {
-			r.Open = append(r.Open, o)
+// outside says what of a check is told by other journals than this one.
+func (a *auditor) outside(c Check) string {
+	switch {
+	case c == V10 && a.job.Left+a.underivable > 0:
+		left, lost := "", ""
+		if a.job.Left > 0 {
+			left = fmt.Sprintf("%d messages left for other jobs or for waits: what became of them is not told here", a.job.Left)
 		}
-	}
-	if a.job.ClosedAt > 0 && !a.job.Tasks {
-		add(Open{What: "tasks", GUID: a.job.Closer, Since: a.job.ClosedAt})
-	}
-	guids := sortedGUIDs(a.job.Rows)
-	slices.SortStableFunc(guids, func(x, y journal.GUID) int {
-		if d := a.job.Rows[x].Origin - a.job.Rows[y].Origin; d != 0 {
-			return int(d)
+		if a.underivable > 0 {
+			lost = fmt.Sprintf("%d withdrawn wake-ups of repeating hooks cannot be derived", a.underivable)
 		}
-		return bytes.Compare(x[:], y[:])
-	})
-	for _, g := range guids {
-		row := a.job.Rows[g]
-		add(Open{
-			What: string(row.Kind), GUID: g, Activity: row.Activity, DAD: string(row.DAD),
-			Turn: row.Turn, Try: row.Try, NextAt: row.NextAt, Held: row.Held, Since: row.Origin,
-		})
+		return join(left, lost)
+	case c == V11 && a.external > 0:
+		return fmt.Sprintf("%d interrupts came from outside", a.external)
 	}
+	return ""
 }

@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"crypto/sha256"
+	"strconv"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -18,15 +19,17 @@ func (j *Job) fold(e *journal.Entry, f facts, hash journal.Digest) {
 		return
 	}
 	j.At = head
-	j.foldDigits(e, f)
-	j.foldResult(e, f)
-	j.foldRows(e)
-	j.foldObligations(e, f)
-	j.foldState(e, f)
+	j.foldDigits(e, &f)
+	j.foldResult(e, &f)
+	j.foldAccepted(e, &f)
+	j.foldWork(e, &f)
+	j.foldRows(e, &f)
+	j.foldObligations(e, &f)
+	j.foldState(e, &f)
 }
 
 // foldDigits takes over the ledgers that the entry moved.
-func (j *Job) foldDigits(e *journal.Entry, f facts) {
+func (j *Job) foldDigits(e *journal.Entry, f *facts) {
 	for i := range e.Ledgers {
 		m := &e.Ledgers[i]
 		key := collation.InstanceKey{Activity: m.Activity, DAD: collation.DAD(m.DAD)}
@@ -36,21 +39,28 @@ func (j *Job) foldDigits(e *journal.Entry, f facts) {
 		m := &e.Receipts[i]
 		r := j.Receipts[m.GUID]
 		if r == nil {
-			r = &Receipt{Seq: e.Seq, Row: f.licence}
+			r = &Receipt{Seq: e.Seq, Row: f.licence, Message: f.message, Activity: f.key.Activity, DAD: f.key.DAD}
 			j.Receipts[m.GUID] = r
 		}
 		r.Ledger, r.Verdict = collation.GUIDLedger(m.After), m.Verdict
-		if m.GUID == e.GUID && e.Response != nil {
-			r.Kind, r.Code = e.Response.Kind, e.Response.Code
+		if m.GUID != e.GUID {
+			continue
+		}
+		r.Kind, r.Code, r.By, r.err = f.kind, f.code, f.by, f.err
+		if r.Ledger.Step2() {
+			r.err = nil
+		}
+		if e.Response != nil {
+			r.Element = e.Response.Element
 		}
 	}
 }
 
-// foldResult finds what the instance's result is (J7): the created entry's
-// input, a terminal response from its step 1 on, or the failure of an
-// expression that replaced it (E11).
-func (j *Job) foldResult(e *journal.Entry, f facts) {
-	expression := e.Trouble != nil && e.Trouble.Reason == collation.ReasonExpression
+// foldResult finds where results stand (J7): a response from its step 1 on, and
+// in its place what the engine made of it in step 2, or the failure of an
+// expression (E11); the created entry's input; what an activity without a
+// response gives.
+func (j *Job) foldResult(e *journal.Entry, f *facts) {
 	var r *Receipt
 	if e.Kind == journal.KindLeg2 && !f.start {
 		r = j.Receipts[e.GUID]
@@ -58,60 +68,69 @@ func (j *Job) foldResult(e *journal.Entry, f facts) {
 	if r != nil && j.outputs && e.Response != nil {
 		r.output = bytes.Clone(e.Response.Output)
 	}
-	switch {
-	case e.Kind == journal.KindCreated:
-		j.result(f.key, e.Seq, collation.CodeOK, e.Input)
-	case expression && f.ends:
-		j.result(f.key, e.Seq, collation.CodeInternal, nil)
-	case r != nil && f.marks.has(work) && f.kind == journal.ResponseTerminal && j.ClosedAt == 0:
-		j.result(f.key, r.Seq, f.code, r.output)
+	answered := f.kind == journal.ResponseTerminal || f.kind == journal.ResponsePass
+	if r != nil && f.marks.has(work) && answered && j.ClosedAt == 0 {
+		j.recorded(f.resultKey(r), r.Seq, f.responseCode(e, r), r.output)
 		r.output = nil
 	}
-}
-
-func (j *Job) result(key collation.InstanceKey, seq int64, code int, output []byte) {
-	i := j.instance(key)
-	i.ResultSeq, i.Code = seq, code
-	if i.Output = nil; j.outputs {
-		i.Output = bytes.Clone(output)
+	switch {
+	case e.Kind == journal.KindCreated:
+		j.recorded(f.key, e.Seq, collation.CodeOK, e.Input)
+	case e.Result != nil && j.ClosedAt == 0:
+		j.recorded(f.at, e.Seq, e.Result.Code, e.Result.Output)
+	case failedExpression(e) && (f.decides || f.minus):
+		j.recorded(f.at, e.Seq, collation.CodeInternal, nil)
 	}
 }
 
-// foldRows inserts, updates and removes dispatch rows (T1).
-func (j *Job) foldRows(e *journal.Entry) {
-	for i := range e.Dispatched {
-		d := &e.Dispatched[i]
-		row := &Row{Kind: d.Kind, Activity: d.Activity, DAD: collation.DAD(d.DAD), Topic: d.Topic, Origin: e.Seq}
-		if d.Kind == journal.MessageRequest {
-			row.Turn, row.Try = 1, 1
-		}
-		j.Rows[d.GUID] = row
+// resultKey is where the response of a message stands: that of an element under
+// a name of its own.
+func (f *facts) resultKey(r *Receipt) collation.InstanceKey {
+	if f.inst == nil || f.inst.Count == 0 {
+		return f.at
 	}
-	for i := range e.Updated {
-		u := &e.Updated[i]
-		if row := j.Rows[u.GUID]; row != nil {
-			row.Kind, row.Turn, row.Try, row.NextAt, row.Held = u.Kind, u.Turn, u.Try, u.NextAt, u.Held
-		}
+	return collation.InstanceKey{Activity: f.key.Activity + "[" + strconv.Itoa(r.Element) + "]", DAD: f.key.DAD}
+}
+
+// responseCode is the code of the response itself.
+func (f *facts) responseCode(e *journal.Entry, r *Receipt) int {
+	if e.Response != nil {
+		return e.Response.Code
 	}
-	for _, gone := range [...][]journal.GUID{e.Ended, e.Withdrawn, e.Folded} {
-		for _, g := range gone {
-			delete(j.Rows, g)
-		}
+	return r.Code
+}
+
+func (j *Job) recorded(key collation.InstanceKey, seq int64, code int, output []byte) {
+	var at *Recorded
+	if i := j.Instances[key]; i != nil {
+		at = &i.Recorded
+	} else if at = j.Passes[key]; at == nil {
+		at = &Recorded{}
+		j.Passes[key] = at
+	}
+	at.ResultSeq, at.Code = seq, code
+	if at.Output = nil; j.outputs {
+		at.Output = bytes.Clone(output)
 	}
 }
 
 // foldObligations recounts the open obligations (C13): an instance is one from
-// its dispatch until the message that ends it; a close takes over the rest.
-func (j *Job) foldObligations(e *journal.Entry, f facts) {
+// its dispatch until the message that ends it; a cycle's moves to its pivot; a
+// close takes over the rest.
+func (j *Job) foldObligations(e *journal.Entry, f *facts) {
 	if e.Kind == journal.KindCreated {
-		j.Obligations[f.key] = e.Seq
+		j.Obligations[e.GUID] = Obligation{e.Activity, collation.DAD(e.DAD), e.Seq}
 	}
-	if f.ends {
-		delete(j.Obligations, f.key)
+	if f.minus {
+		delete(j.Obligations, f.obligation(e))
 	}
 	for i := range e.Dispatched {
-		if d := &e.Dispatched[i]; d.Kind == journal.MessageLeg1 {
-			j.Obligations[collation.InstanceKey{Activity: d.Activity, DAD: collation.DAD(d.DAD)}] = e.Seq
+		switch d := &e.Dispatched[i]; d.Kind {
+		case journal.MessageCycle:
+			delete(j.Obligations, e.GUID)
+			fallthrough
+		case journal.MessageLeg1:
+			j.Obligations[d.GUID] = Obligation{d.Activity, collation.DAD(d.DAD), e.Seq}
 		}
 	}
 	if f.marks.has(closed) {
@@ -122,11 +141,21 @@ func (j *Job) foldObligations(e *journal.Entry, f facts) {
 	}
 }
 
+// obligation is the one that the message ends: its own, or that of its
+// instance's Leg1.
+func (f *facts) obligation(e *journal.Entry) journal.GUID {
+	own := f.start || e.Kind == journal.KindLeg1 || f.message == journal.MessageCycle
+	if own || f.inst == nil {
+		return e.GUID
+	}
+	return f.inst.Leg1
+}
+
 // foldState follows the state of the job (C16).
-func (j *Job) foldState(e *journal.Entry, f facts) {
+func (j *Job) foldState(e *journal.Entry, f *facts) {
 	switch {
 	case e.Kind == journal.KindCreated:
-		j.State, j.Started = journal.JobOpen, e.Time
+		j.State, j.Started, j.Parent = journal.JobOpen, e.Time, e.Parent
 		if e.Flow != nil {
 			j.Flow = *e.Flow
 		}

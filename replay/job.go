@@ -24,21 +24,32 @@ type Header struct {
 type Job struct {
 	Header Header
 	Flow   journal.FlowRef
+	Parent *journal.Parent // the await that started the job; nil for none
 	State  journal.JobState
 	// Semaphore is the count of open obligations as the entries moved it;
-	// Obligations lists them, recounted from what was dispatched and ended: the
-	// instance, and the entry that made it an obligation (C13).
+	// Obligations lists them, recounted from what was dispatched and ended, by the
+	// message that made each: a start, a Leg1, or a cycle's (C13).
 	Semaphore   int64
-	Obligations map[collation.InstanceKey]int64
+	Obligations map[journal.GUID]Obligation
 	// At is the last entry of the main chain that was applied; Chains has the
 	// same for the chains of effects, by request.
 	At     journal.Head
 	Chains map[journal.GUID]journal.Head
 
 	Instances map[collation.InstanceKey]*Instance
-	Receipts  map[journal.GUID]*Receipt
-	Rows      map[journal.GUID]*Row // open ones only
-	Effects   map[journal.Digest]*Effect
+	// Passes are the results that do not stand with their instance: those of
+	// passes with an index over 0, at their resolved address (C6), and of elements,
+	// under the name activity[index].
+	Passes   map[collation.InstanceKey]*Recorded
+	Receipts map[journal.GUID]*Receipt
+	Rows     map[journal.GUID]*Row   // open ones of this job only
+	Waits    map[journal.GUID]*Wait  // open ones only
+	Children map[journal.GUID]*Child // started, and not answered yet; by their start
+	Signals  map[Consumed]int64      // signals that hooks consumed, and the entry that did
+	Effects  map[journal.Digest]*Effect
+	// Left counts the messages that were sent to other jobs and to waits: what
+	// became of them is not told by this journal.
+	Left int
 
 	Started  int64 // database time, µs
 	Ended    int64 // of the closing entry, µs; 0 while open
@@ -56,67 +67,10 @@ type Outcome struct {
 	Code  int
 }
 
-// Instance is one instance: its ledger, the seq of the entry that holds its
-// result (0: none yet), the result's code, and, with KeepOutputs, its output.
-type Instance struct {
-	Ledger    collation.ActivityLedger
-	ResultSeq int64
-	Code      int
-	Output    []byte
-}
-
-// Receipt is one handled message that leaves a receipt: its ledger, which has
-// its ordinal and steps, its verdict, the row that licensed it, and what it
-// answered.
-type Receipt struct {
-	Ledger  collation.GUIDLedger
-	Verdict journal.Verdict
-	Seq     int64 // of the entry that accepted it
-	Row     journal.GUID
-	Kind    journal.ResponseKind // "" for a message that brings no response
-	Code    int
-
-	output []byte // until step 1, with KeepOutputs
-}
-
-// Row is an open dispatch row, as far as entries tell: publications, leases
-// and due times of first publications are no matter of the journal.
-type Row struct {
-	Kind     journal.MessageKind
-	Activity string
-	DAD      collation.DAD
-	Topic    string
-	Turn     int
-	Try      int
-	NextAt   int64 // µs; as last set by an entry that updated the row
-	Held     string
-	Origin   int64 // seq of the entry that dispatched it
-}
-
-// EffectState is how far an effect came.
-type EffectState string
-
-// The states of an effect (E5).
-const (
-	EffectStarted   EffectState = "started"
-	EffectCompleted EffectState = "completed"
-	EffectNotDone   EffectState = "not_done"
-)
-
-// Effect is one effect key: the cached outcome, by the digest of its result.
-type Effect struct {
-	Request journal.GUID
-	Name    string
-	Class   string
-	N       int
-	State   EffectState
-	Result  journal.Digest // of the result, or of its error; zero until then
-}
-
 // Option changes what a Job keeps.
 type Option func(*Job)
 
-// KeepOutputs keeps the output of every instance, canonical. Memory then grows
+// KeepOutputs keeps the output of every result, canonical. Memory then grows
 // with them.
 func KeepOutputs(j *Job) { j.outputs = true }
 
@@ -124,11 +78,15 @@ func KeepOutputs(j *Job) { j.outputs = true }
 func New(h Header, options ...Option) *Job {
 	j := &Job{
 		Header:      h,
-		Obligations: make(map[collation.InstanceKey]int64),
+		Obligations: make(map[journal.GUID]Obligation),
 		Chains:      make(map[journal.GUID]journal.Head),
 		Instances:   make(map[collation.InstanceKey]*Instance),
+		Passes:      make(map[collation.InstanceKey]*Recorded),
 		Receipts:    make(map[journal.GUID]*Receipt),
 		Rows:        make(map[journal.GUID]*Row),
+		Waits:       make(map[journal.GUID]*Wait),
+		Children:    make(map[journal.GUID]*Child),
+		Signals:     make(map[Consumed]int64),
 		Effects:     make(map[journal.Digest]*Effect),
 	}
 	for _, o := range options {

@@ -187,18 +187,16 @@ func TestMissingTasksAreOpen(t *testing.T) {
 }
 
 // A stale message leaves a receipt of value 0 and ends its row, after the close
-// too (1.7): here a signal that nobody waits for any more.
+// too (1.7): here an interrupt that comes too late.
 func TestStale(t *testing.T) {
 	t.Parallel()
 	build := func(change func(e *journal.Entry)) *replaytest.Journal {
 		return plain().Lie(func(entries []*journal.Entry) []*journal.Entry {
-			signal := journal.GUID{5}
-			w2 := entries[5]
-			w2.Dispatched = append(w2.Dispatched, journal.Dispatched{GUID: signal, Kind: journal.MessageSignal, Activity: "w1", DAD: ",0,0"})
+			interrupt := journal.GUID{5}
 			e := &journal.Entry{
-				Space: w2.Space, Job: w2.Job, Generation: w2.Generation, Seq: 9, Kind: journal.KindStale,
-				GUID: signal, Activity: "w1", DAD: ",0,0", Ended: []journal.GUID{signal},
-				Receipts: []journal.ReceiptMove{{GUID: signal, New: true, Verdict: journal.VerdictStale}},
+				Space: entries[0].Space, Job: entries[0].Job, Generation: 1, Seq: 9, Kind: journal.KindStale,
+				GUID: interrupt, DAD: ",0", Ended: []journal.GUID{interrupt},
+				Receipts: []journal.ReceiptMove{{GUID: interrupt, New: true, Verdict: journal.VerdictStale}},
 			}
 			change(e)
 			return append(entries, e)
@@ -206,10 +204,12 @@ func TestStale(t *testing.T) {
 	}
 	r := requireClean(t, build(func(*journal.Entry) {}), false)
 	require.Zero(t, r.OpenCount)
+	require.Equal(t, "1 interrupts came from outside", r.Result(replay.V11).Note)
 	requireOnly(t, build(func(e *journal.Entry) { e.Receipts[0].After = 10_000_000_000 }).Verify(false),
 		replay.V4, 9, "position 5 (step 1) goes 0 → 1")
 	requireOnly(t, build(func(e *journal.Entry) { e.Ended = nil }).Verify(false), replay.V10, 9, "still stands")
 	requireOnly(t, build(func(e *journal.Entry) { e.Receipts = nil }).Verify(false), replay.V4, 9, "does not move")
+	requireOnly(t, build(func(e *journal.Entry) { e.DAD = ",0,0" }).Verify(false), replay.V11, 9, "is addressed to")
 }
 
 // failing is a job that fails while the request of another branch is open: the

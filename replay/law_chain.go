@@ -115,15 +115,22 @@ func (a *auditor) identity(rec journal.Record, e *journal.Entry) bool {
 }
 
 // created checks what the first entry says of the whole job (V1), and that the
-// id is that of its key (V11).
+// id is that of its key, or of the child that its parent started (V11).
 func (a *auditor) created(e *journal.Entry) {
 	if a.h.Key != "" && e.Key != a.h.Key {
 		a.at(V1, e, "the job's key is %q, the stored one %q", e.Key, a.h.Key)
 	}
+	if e.Flow == nil {
+		a.at(V1, e, "the first entry names no flow")
+	}
 	if e.Flow != nil && !a.h.Flow.IsZero() && e.Flow.Digest != a.h.Flow {
 		a.at(V1, e, "the job's flow %s %s has digest %s, the stored one %s", e.Flow.Name, e.Flow.Version, e.Flow.Digest, a.h.Flow)
 	}
-	if id := collation.NewJobID(e.Space, e.Key, e.Generation); id != e.Job {
+	if p := e.Parent; p != nil {
+		if id := collation.ChildID(p.Leg1, p.Turn); id != e.Job {
+			a.at(V11, e, "the child of turn %d of Leg1 %s has job id %s, not %s", p.Turn, p.Leg1, id, e.Job)
+		}
+	} else if id := collation.NewJobID(e.Space, e.Key, e.Generation); id != e.Job {
 		a.at(V11, e, "generation %d of key %q has job id %s, not %s", e.Generation, e.Key, id, e.Job)
 	}
 }
@@ -132,10 +139,13 @@ var (
 	knownMessages = set(journal.MessageStart, journal.MessageLeg1, journal.MessageRequest, journal.MessageResponse,
 		journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle,
 		journal.MessageSignal, journal.MessageInterrupt, journal.MessageReceipt)
-	knownResponses = set(journal.ResponseTerminal, journal.ResponseFailedTry, journal.ResponseSuspended, journal.ResponseParked)
-	knownVerdicts  = set(journal.VerdictHandled, journal.VerdictStale)
-	knownEnds      = set(journal.JobCompleted, journal.JobFailed, journal.JobInterrupted)
-	knownClasses   = set("pure", "tx", "idempotent", "guarded")
+	knownResponses = set(journal.ResponseTerminal, journal.ResponseFailedTry, journal.ResponseSuspended,
+		journal.ResponseParked, journal.ResponsePass)
+	knownWakers   = set("", journal.BySignal, journal.ByTimer)
+	knownHolds    = set("", collation.HeldStuck, collation.HeldParked, collation.HeldParallel)
+	knownVerdicts = set(journal.VerdictHandled, journal.VerdictStale)
+	knownEnds     = set(journal.JobCompleted, journal.JobFailed, journal.JobInterrupted)
+	knownClasses  = set("pure", "tx", "idempotent", "guarded")
 )
 
 func set[T comparable](list ...T) map[T]bool {
@@ -149,9 +159,15 @@ func set[T comparable](list ...T) map[T]bool {
 // vocabulary holds the entry to the words of its format version (V16); Decode
 // has seen to kind, version and fields.
 func (a *auditor) vocabulary(e *journal.Entry) {
+	last := marks(0)
 	for _, m := range e.Marks {
-		if markOf[m] == 0 {
+		switch x := markOf[m]; {
+		case x == 0:
 			a.at(V16, e, "unknown mark %q", m)
+		case x <= last:
+			a.at(V16, e, "the marks %v are not in the order in which a message passes them", e.Marks)
+		default:
+			last = x
 		}
 	}
 	for i := range e.Dispatched {
@@ -163,6 +179,9 @@ func (a *auditor) vocabulary(e *journal.Entry) {
 		if k := e.Updated[i].Kind; !knownMessages[k] {
 			a.at(V16, e, "unknown kind of message %q", k)
 		}
+		if why := e.Updated[i].Held; !knownHolds[why] {
+			a.at(V16, e, "unknown reason for being held %q", why)
+		}
 	}
 	for i := range e.Receipts {
 		if v := e.Receipts[i].Verdict; !knownVerdicts[v] {
@@ -172,6 +191,12 @@ func (a *auditor) vocabulary(e *journal.Entry) {
 	if r := e.Response; r != nil && !knownResponses[r.Kind] {
 		a.at(V16, e, "unknown kind of response %q", r.Kind)
 	}
+	if r := e.Response; r != nil && !knownWakers[r.By] {
+		a.at(V16, e, "unknown waker %q", r.By)
+	}
+	if r := e.Result; r != nil && !knownWakers[r.By] {
+		a.at(V16, e, "unknown waker %q", r.By)
+	}
 	if c := e.Close; c != nil && !knownEnds[c.State] {
 		a.at(V16, e, "unknown end of a job %q", c.State)
 	}
@@ -180,5 +205,18 @@ func (a *auditor) vocabulary(e *journal.Entry) {
 	}
 	if e.Leg < 0 || e.Leg > 2 {
 		a.at(V16, e, "unknown leg %d", e.Leg)
+	} else if e.Leg != legOf(e) {
+		a.at(V16, e, "an entry of kind %s with leg %d", e.Kind, e.Leg)
 	}
+}
+
+// legOf is the leg that an entry has by its kind.
+func legOf(e *journal.Entry) int {
+	switch {
+	case e.Kind == journal.KindLeg1:
+		return 1
+	case e.Kind == journal.KindLeg2 && e.GUID != e.Job.Start():
+		return 2
+	}
+	return 0
 }

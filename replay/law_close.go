@@ -1,48 +1,12 @@
 package replay
 
 import (
+	"bytes"
+	"slices"
+
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 )
-
-// semaphoreLaw checks the semaphore (V6, C13): before = the after that precedes,
-// moved by N − 1 by a message that ends its activity, by N by any other, taken
-// to 0 with what is abandoned by a close, never negative. After the entry,
-// settled compares it with the obligations recounted.
-func (a *auditor) semaphoreLaw(e *journal.Entry, f *facts) {
-	s := e.Semaphore
-	moves := f.marks.has(children) || e.Kind == journal.KindCreated
-	switch {
-	case s == nil && moves:
-		a.at(V6, e, "the entry does not say how it moves the semaphore")
-		return
-	case s == nil:
-		return
-	case !moves:
-		a.at(V6, e, "an entry with marks %v moves the semaphore %d → %d", e.Marks, s.Before, s.After)
-	}
-	if s.Before != a.job.Semaphore {
-		a.at(V6, e, "the semaphore before is %d, the entries so far left %d", s.Before, a.job.Semaphore)
-	}
-	want := int64(f.n)
-	switch {
-	case e.Kind == journal.KindCreated:
-		want = 1
-	case f.ends:
-		want--
-	}
-	if e.Abandoned != 0 && !f.marks.has(closed) {
-		a.at(V6, e, "%d obligations are abandoned by an entry that closes nothing", e.Abandoned)
-	}
-	want -= int64(e.Abandoned)
-	if got := s.After - s.Before; got != want {
-		a.at(V6, e, "the semaphore goes %d → %d, %+d; %d children, %d abandoned, activity ended: %t ask for %+d",
-			s.Before, s.After, got, f.n, e.Abandoned, f.ends, want)
-	}
-	if s.After < 0 {
-		a.at(V6, e, "the semaphore is negative: %d", s.After)
-	}
-}
 
 // closeLaw checks the snapshot and the completion tasks (V7, C14): a job closes
 // once, when its semaphore is 0, and its tasks run once, by its closer.
@@ -61,6 +25,10 @@ func (a *auditor) closeLaw(e *journal.Entry, f *facts) {
 		if s := e.Semaphore; s != nil && s.After > 0 {
 			a.at(V7, e, "the job is closed with %d obligations open", s.After)
 		}
+		a.closeWaits(e, f)
+	}
+	if e.Kind == journal.KindInterrupt && f.marks.has(entered|work|children) && !f.marks.has(closed) {
+		a.at(V7, e, "an interrupt is handled and closes nothing")
 	}
 	if s := e.Semaphore; open && s != nil && s.After == 0 && !f.marks.has(closed) {
 		a.at(V7, e, "the semaphore reaches 0, but position 4 (snapshot) is not set")
@@ -68,27 +36,57 @@ func (a *auditor) closeLaw(e *journal.Entry, f *facts) {
 	if f.marks.has(tasks) {
 		a.tasksLaw(e, f)
 	}
-	if c := e.Close; c != nil && !f.marks.has(closed) && (!f.marks.has(tasks) || c.State != a.job.Close.State) {
-		a.at(V7, e, "an entry that does not close the job says it is %s", c.State)
+	if c := e.Close; c != nil && !f.marks.has(closed) && !(f.marks.has(tasks) && c.State == a.job.Close.State && c.Code == 0 && c.Error == nil) {
+		a.at(V7, e, "an entry that does not close the job says it is %s with code %d", c.State, c.Code)
 	}
 }
 
-// endsAs reports whether the job ended as its closing message lets it (E11): a
-// success completes it; what fails it is an error response that no transition
-// took, or an expression that failed.
+// endsAs reports whether the job ended as its closing message lets it (E11,
+// C15): a success completes it; what fails it is an error that no transition
+// took, or an expression that failed; only an interrupt interrupts it, or
+// completes it before its time.
 func endsAs(e *journal.Entry, f *facts) bool {
 	c := e.Close
 	switch c.State {
 	case journal.JobCompleted:
-		return c.Code == collation.CodeOK && c.Error == nil && (f.start || f.code == collation.CodeOK)
+		success := f.start || f.halts || f.code == collation.CodeOK || arrivesLate(e)
+		return success && c.Code == collation.CodeOK && c.Error == nil
 	case journal.JobFailed:
-		expression := e.Trouble != nil || c.Error != nil && c.Error.Class == collation.ReasonExpression
-		response := !f.start && f.code != collation.CodeOK && f.code == c.Code
-		return c.Error != nil && c.Code >= 400 && (expression || response)
-	default:
-		return c.State.Closed()
+		return failsAs(e, f)
+	case journal.JobInterrupted:
+		return f.halts && c.Error != nil && c.Error.Class == classInterrupted && c.Code >= 400
 	}
+	return false
 }
+
+// arrivesLate reports whether the entry arrives at a join that was taken, so
+// that a transition may have taken its error and dispatched nothing (1.10).
+func arrivesLate(e *journal.Entry) bool {
+	return slices.ContainsFunc(e.Ledgers, func(m journal.LedgerMove) bool {
+		before, after := collation.ActivityLedger(m.Before), collation.ActivityLedger(m.After)
+		return before.JoinTaken() && after.Arrivals() > before.Arrivals()
+	})
+}
+
+// failsAs reports whether the job failed with the error that its closing message
+// brought, or with that of its output's expression.
+func failsAs(e *journal.Entry, f *facts) bool {
+	c := e.Close
+	switch {
+	case c.Error == nil || c.Code < 400:
+		return false
+	case f.start && e.Trouble == nil, f.halts, f.code == collation.CodeOK:
+		return c.Code == collation.CodeInternal && c.Error.Class == collation.ReasonExpression
+	}
+	want := f.err
+	if want == nil {
+		want = &journal.Failure{}
+	}
+	return c.Code == f.code && c.Error.Class == want.Class && c.Error.Message == want.Message && bytes.Equal(c.Error.Data, want.Data)
+}
+
+// classInterrupted is the class of the error with which an interrupt ends a job.
+const classInterrupted = "interrupted"
 
 func (a *auditor) tasksLaw(e *journal.Entry, f *facts) {
 	switch {
@@ -99,6 +97,22 @@ func (a *auditor) tasksLaw(e *journal.Entry, f *facts) {
 		a.at(V7, e, "position 7 (step 3): completion tasks by %s, the job was closed by %s", e.GUID, a.job.Closer)
 	case a.job.Tasks:
 		a.at(V7, e, "position 7 (step 3): the completion tasks ran twice")
+	}
+	if e.Close == nil {
+		a.at(V7, e, "position 7 (step 3): the completion tasks do not say how the job ended")
+	}
+	answers := 0
+	for i := range e.Dispatched {
+		if e.Dispatched[i].Kind == journal.MessageOutcome {
+			answers++
+		}
+	}
+	want := 0
+	if p := a.job.Parent; p != nil && p.Awaited {
+		want = 1
+	}
+	if answers != want {
+		a.at(V7, e, "position 7 (step 3): the completion tasks send %d outcomes, the parent awaits %d", answers, want)
 	}
 }
 
@@ -122,8 +136,8 @@ func (a *auditor) afterLaw(e *journal.Entry, f *facts) {
 		a.at(V15, e, "an entry of kind %s with marks %v after the job was closed at entry %d", e.Kind, e.Marks, a.job.ClosedAt)
 		return
 	}
-	if len(e.Dispatched) > 0 {
-		a.at(V15, e, "%d messages are dispatched after the job was closed at entry %d", len(e.Dispatched), a.job.ClosedAt)
+	if n := len(e.Dispatched) + len(e.Waits); n > 0 || e.Elements != nil {
+		a.at(V15, e, "%d messages are dispatched after the job was closed at entry %d", n, a.job.ClosedAt)
 	}
 }
 
@@ -139,5 +153,30 @@ func (a *auditor) closeTookAll(e *journal.Entry, f *facts) {
 				return
 			}
 		}
+	}
+}
+
+// closeWaits checks that a close ends every wait (V13, C15): it is withdrawn,
+// or the closing message consumed it. Of a repeating hook that is about to end,
+// only the wake-up is left, whose id cannot be derived from this journal.
+func (a *auditor) closeWaits(e *journal.Entry, f *facts) {
+	if len(a.job.Waits) == 0 {
+		return
+	}
+	ended := set(e.Withdrawn...)
+	for _, g := range e.Disarmed {
+		ended[g] = true
+	}
+	if f.consumes(e) {
+		g, _ := a.job.waitOf(f.inst)
+		ended[g] = true
+	}
+	for _, g := range sortedGUIDs(a.job.Waits) {
+		w := a.job.Waits[g]
+		if ended[g] || w.Repeat && slices.ContainsFunc(e.Withdrawn, a.unheard) {
+			continue
+		}
+		a.at(V13, e, "the close leaves the wait %s of %s %s for signal %s", g, w.Activity, w.DAD, w.Topic)
+		return
 	}
 }

@@ -37,7 +37,10 @@ func (a *auditor) ledgerLaw(e *journal.Entry, f *facts) {
 			a.at(V4, e, "ledger of %s %s is moved twice in one entry", key.Activity, key.DAD)
 		}
 	}
-	if want := a.ownGrowth(e, f); !own && want != (growth{}) {
+	if e.Kind == journal.KindCreated && f.marks != entered|work {
+		a.at(V4, e, "the inception has the marks %v", e.Marks)
+	}
+	if want := ownGrowth(e, f); !own && want != (growth{}) {
 		a.at(V4, e, "ledger of %s %s does not move, the marks %v ask for it", f.key.Activity, f.key.DAD, e.Marks)
 	}
 	a.foldedMoves(e)
@@ -45,50 +48,48 @@ func (a *auditor) ledgerLaw(e *journal.Entry, f *facts) {
 
 // lawfulGrowth is the growth that the entry allows to one instance.
 func (a *auditor) lawfulGrowth(e *journal.Entry, f *facts, key collation.InstanceKey, m *journal.LedgerMove) growth {
-	got := activityDigits.growth(m.Before, m.After)
 	if key == f.key {
-		want := a.ownGrowth(e, f)
-		// A pivot's Leg1 completes with its pre-seed (1.11); what dispatches a
-		// request is no pivot.
-		if f.marks.has(work) && e.Leg == 1 && got[gLeg2] == 1 && len(e.Dispatched) == 0 {
-			want[gLeg2] = 1
-		}
-		return want
+		return ownGrowth(e, f)
 	}
-	if a.foldsInto(e, key) {
-		return growth{gLeg1: 1, gComplete: 1}
+	want := growth{}
+	if foldsInto(e, key) {
+		want[gLeg1], want[gComplete] = 1, 1
 	}
-	if f.marks.has(children) && got[gArrivals] > 0 {
-		// Arrivals at a join: as many as transitions lead to it from here (1.10).
-		return growth{gTaken: min(max(got[gTaken], 0), 1), gArrivals: got[gArrivals]}
+	got := activityDigits.growth(m.Before, m.After)
+	if f.decides && got[gArrivals] > 0 {
+		// Arrivals at a join: as many as transitions lead to it from here; position
+		// 5 is set by the first one that is taken (1.10).
+		want[gArrivals], want[gTaken] = got[gArrivals], min(max(got[gTaken], 0), 1)
 	}
-	return growth{}
+	return want
 }
 
 // ownGrowth is the growth of the ledger of the message's own activity.
-func (a *auditor) ownGrowth(e *journal.Entry, f *facts) growth {
+func ownGrowth(e *journal.Entry, f *facts) growth {
+	g := growth{}
 	switch {
 	case e.Kind == journal.KindCreated:
 		return activityDigits.growth(0, journal.Ledger(collation.TriggerBorn))
 	case e.Kind == journal.KindLeg1:
-		g := growth{gLeg1: f.marks.one(entered), gComplete: f.marks.one(work)}
-		if f.ends {
-			g[gState] = 2
+		g[gLeg1], g[gComplete] = f.marks.one(entered), f.marks.one(work)
+		if f.seeds { // a pivot's Leg1 completes with the first of its passes (1.11)
+			g[gLeg2] = 1
 		}
-		return g
 	case e.Kind == journal.KindLeg2 && !f.start:
-		g := growth{gLeg2: f.marks.one(entered)}
-		if f.ends {
-			g[gState] = 2
-		}
-		return g
+		g[gLeg2] = f.marks.one(entered)
 	}
-	return growth{}
+	if f.finalizes {
+		g[gState] = 2
+	}
+	return g
 }
 
 // foldsInto reports whether the entry takes the Leg1 of this instance into
 // itself (C11).
-func (a *auditor) foldsInto(e *journal.Entry, key collation.InstanceKey) bool {
+func foldsInto(e *journal.Entry, key collation.InstanceKey) bool {
+	if len(e.Folded) == 0 {
+		return false
+	}
 	for i := range e.Dispatched {
 		d := &e.Dispatched[i]
 		if d.Kind == journal.MessageLeg1 && d.Activity == key.Activity && collation.DAD(d.DAD) == key.DAD {
@@ -98,7 +99,7 @@ func (a *auditor) foldsInto(e *journal.Entry, key collation.InstanceKey) bool {
 	return false
 }
 
-// foldedMoves checks that each folded Leg1 has moved its ledger.
+// foldedMoves checks that every folded Leg1 has moved its ledger.
 func (a *auditor) foldedMoves(e *journal.Entry) {
 	if len(e.Folded) == 0 {
 		return
@@ -116,57 +117,13 @@ func (a *auditor) foldedMoves(e *journal.Entry) {
 	}
 }
 
-// receiptLaw checks the GUID ledger that the entry moves (V4).
-func (a *auditor) receiptLaw(e *journal.Entry, f *facts) {
-	for i := range e.Receipts {
-		m := &e.Receipts[i]
-		if m.GUID != e.GUID || i > 0 {
-			a.at(V4, e, "GUID ledger %s is moved by an entry of %s", m.GUID, e.GUID)
-			continue
-		}
-		if f.known == nil != m.New {
-			a.at(V4, e, "GUID ledger %s: new is %t, a receipt stands already: %t", m.GUID, m.New, f.known != nil)
-		} else if f.known != nil && m.Before != journal.Ledger(f.known.Ledger) {
-			a.at(V4, e, "GUID ledger %s: before is %s, the entries so far left %s; %s",
-				m.GUID, m.Before, f.known.Ledger, guidDigits.differ(m.Before, journal.Ledger(f.known.Ledger)))
-		}
-		want := growth{
-			gSnapshot: f.marks.one(closed), gStep1: f.marks.one(work),
-			gStep2: f.marks.one(children), gStep3: f.marks.one(tasks),
-		}
-		if m.New && e.Kind != journal.KindStale {
-			want[gOrdinal] = guidDigits.growth(m.Before, m.After)[gOrdinal] // for V5 to judge
-		}
-		if wrong := guidDigits.wrong(m.Before, m.After, want); wrong != "" {
-			a.at(V4, e, "GUID ledger %s, %s → %s: %s", m.GUID, m.Before, m.After, wrong)
-		}
-		if err := collation.GUIDLedger(m.After).Valid(); err != nil {
-			a.at(V4, e, "GUID ledger %s: %v", m.GUID, err)
-		}
-		if stale := e.Kind == journal.KindStale; stale != (m.Verdict == journal.VerdictStale) {
-			a.at(V4, e, "GUID ledger %s has verdict %s in an entry of kind %s", m.GUID, m.Verdict, e.Kind)
-		}
-	}
-	a.receiptMoved(e, f)
-}
-
-// receiptMoved checks that a message with steps has moved its GUID ledger.
-func (a *auditor) receiptMoved(e *journal.Entry, f *facts) {
-	steps := e.Kind == journal.KindLeg2 && f.marks&^afterClose != 0
-	if len(e.Receipts) == 0 && (steps || e.Kind == journal.KindCreated || e.Kind == journal.KindStale) {
-		a.at(V4, e, "GUID ledger %s does not move, the entry of kind %s with marks %v asks for it", e.GUID, e.Kind, e.Marks)
-	}
-}
-
 // ordinalLaw checks that the accepted Leg2 messages of an instance carry the
 // ordinals 1…n, each once, in order (V5, C6). A pre-seed, and a trigger's birth,
 // take the first.
 func (a *auditor) ordinalLaw(e *journal.Entry, f *facts) {
 	ordinal := f.after.Ordinal()
 	switch {
-	case e.Kind == journal.KindCreated:
-		a.ordinals[f.key] = 1
-	case e.Kind == journal.KindLeg1 && f.marks.has(work) && a.preSeeded(e, f):
+	case e.Kind == journal.KindCreated, f.seeds:
 		a.ordinals[f.key] = 1
 	case e.Kind == journal.KindLeg2 && !f.start && f.marks.has(entered):
 		a.ordinals[f.key]++
@@ -179,11 +136,4 @@ func (a *auditor) ordinalLaw(e *journal.Entry, f *facts) {
 	if ordinal != 0 && e.Kind != journal.KindStale && (f.known == nil || f.start) {
 		a.at(V5, e, "positions 8–15 (ordinal) of GUID ledger %s are %d, this message counts no Leg2 entry", e.GUID, ordinal)
 	}
-}
-
-func (a *auditor) preSeeded(e *journal.Entry, f *facts) bool {
-	return slices.ContainsFunc(e.Ledgers, func(m journal.LedgerMove) bool {
-		return m.Activity == f.key.Activity && collation.DAD(m.DAD) == f.key.DAD &&
-			activityDigits.growth(m.Before, m.After)[gLeg2] == 1
-	})
 }

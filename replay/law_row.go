@@ -8,78 +8,195 @@ import (
 )
 
 // rowLaw checks the pairing of dispatch rows (V10, T1, C5): each is dispatched
-// once and ends once, by being handled, folded or withdrawn; nothing is handled
-// without one.
+// once and ends once, by being handled, folded, disarmed or withdrawn; nothing
+// is handled without one, but for what comes from outside.
 func (a *auditor) rowLaw(e *journal.Entry, f *facts) {
 	for i := range e.Dispatched {
 		d := &e.Dispatched[i]
 		if row := a.job.Rows[d.GUID]; row != nil {
 			a.at(V10, e, "%s row %s is dispatched again, it stands since entry %d", d.Kind, d.GUID, row.Origin)
 		} else if gone, ok := a.gone[d.GUID]; ok {
-			a.at(V10, e, "%s row %s is dispatched again, it ended at entry %d", d.Kind, d.GUID, gone.seq)
+			a.at(V10, e, "%s row %s is dispatched again%s", d.Kind, d.GUID, gone.fate())
 		}
 	}
-	if !a.licensed(e, f) {
+	if g, twice := repeated(e.Dispatched, func(d *journal.Dispatched) journal.GUID { return d.GUID }); twice {
+		a.at(V10, e, "row %s is dispatched twice by this entry", g)
+	}
+	if g, twice := repeated(e.Updated, func(u *journal.Updated) journal.GUID { return u.GUID }); twice {
+		a.at(V10, e, "row %s is updated twice by this entry", g)
+	}
+	if !licensed(e, f) {
 		a.at(V10, e, "the message %s is handled, but no row licenses it%s", e.GUID, a.fate(f.licence))
 	}
+	a.endings(e, f)
 	for _, g := range e.Ended {
-		a.ends(e, g, "ended")
 		if g != f.licence || !f.last {
 			a.at(V10, e, "row %s is ended by message %s, which is not its own or is not done", g, e.GUID)
 		}
 	}
-	for _, g := range e.Withdrawn {
-		a.ends(e, g, "withdrawn")
-	}
-	for _, g := range e.Folded {
-		a.ends(e, g, "folded")
-	}
 	for i := range e.Updated {
-		if g := e.Updated[i].GUID; a.job.Rows[g] == nil {
+		if g := e.Updated[i].GUID; a.job.Rows[g] == nil && !(f.arrives && g == f.licence) {
 			a.at(V10, e, "row %s is updated, but does not stand%s", g, a.fate(g))
 		}
 	}
+	a.releaseLaw(e, f)
+}
+
+// repeated finds an id that stands twice in a list.
+func repeated[T any](list []T, id func(*T) journal.GUID) (journal.GUID, bool) {
+	if len(list) < 2 {
+		return journal.GUID{}, false
+	}
+	seen := make(map[journal.GUID]bool, len(list))
+	for i := range list {
+		g := id(&list[i])
+		if seen[g] {
+			return g, true
+		}
+		seen[g] = true
+	}
+	return journal.GUID{}, false
 }
 
 // licensed applies C5 to a message's first entry; a known receipt needs no row.
-func (a *auditor) licensed(e *journal.Entry, f *facts) bool {
+func licensed(e *journal.Entry, f *facts) bool {
 	if f.known != nil {
 		return true
 	}
 	switch e.Kind {
-	case journal.KindLeg1, journal.KindLeg2, journal.KindStale:
-		return a.job.Rows[f.licence] != nil
+	case journal.KindLeg1, journal.KindLeg2, journal.KindStale, journal.KindInterrupt:
+		return f.row != nil
 	}
 	return true
 }
 
-// ends checks that a row that ends stands, or is written by this entry.
-func (a *auditor) ends(e *journal.Entry, g journal.GUID, how string) {
-	if a.job.Rows[g] != nil || slices.ContainsFunc(e.Dispatched, func(d journal.Dispatched) bool { return d.GUID == g }) {
+// endings checks all that ends with the entry: once, whichever way.
+func (a *auditor) endings(e *journal.Entry, f *facts) {
+	var all []journal.GUID
+	for _, end := range [...]struct {
+		how  string
+		list []journal.GUID
+	}{{"ended", e.Ended}, {"withdrawn", e.Withdrawn}, {"folded", e.Folded}, {"disarmed", e.Disarmed}} {
+		for _, g := range end.list {
+			a.ends(e, f, g, end.how)
+		}
+		if len(all) == 0 {
+			all = end.list
+		} else {
+			all = append(all[:len(all):len(all)], end.list...)
+		}
+	}
+	if g, twice := repeated(all, func(g *journal.GUID) journal.GUID { return *g }); twice {
+		a.at(V10, e, "row %s ends twice in this entry", g)
+	}
+}
+
+// ends checks that what ends stands: a row, a wait, the start of a child; or is
+// written by this entry, or arrived with it.
+func (a *auditor) ends(e *journal.Entry, f *facts, g journal.GUID, how string) {
+	if a.job.Rows[g] != nil || a.job.Waits[g] != nil || f.arrives && g == f.licence {
+		return
+	}
+	if slices.ContainsFunc(e.Dispatched, func(d journal.Dispatched) bool { return d.GUID == g && d.Job.IsZero() }) {
+		return
+	}
+	if a.job.Children[g] != nil && how != "ended" {
+		return
+	}
+	if gone := a.gone[g]; gone.wait {
+		a.at(V13, e, "wait %s is %s, but does not stand%s", g, how, gone.fate())
+		return
+	}
+	if how == "withdrawn" && a.unheard(g) && a.repeats > 0 {
+		a.underivable++ // the wake-up of a repeating hook, which nobody handled
 		return
 	}
 	a.at(V10, e, "row %s is %s, but does not stand%s", g, how, a.fate(g))
 }
 
+// unheard reports whether nothing was told of a message so far.
+func (a *auditor) unheard(g journal.GUID) bool {
+	_, gone := a.gone[g]
+	return !gone && a.job.Rows[g] == nil && a.job.Waits[g] == nil && a.job.Children[g] == nil
+}
+
+// releaseLaw checks the rows that a message updates beside its own: the end of
+// an element releases the next one that is held, and nothing else (1.11).
+func (a *auditor) releaseLaw(e *journal.Entry, f *facts) {
+	switch {
+	case e.Kind == journal.KindOperator && len(e.Updated) == 0:
+		a.at(V10, e, "an operator acts on no row")
+		return
+	case e.Kind == journal.KindOperator || e.Kind == journal.KindDeadLetter:
+		return
+	}
+	for i := range e.Updated {
+		u := &e.Updated[i]
+		row := a.job.Rows[u.GUID]
+		if row == nil || u.GUID == f.licence {
+			continue
+		}
+		due := -1
+		if f.partial {
+			due = f.inst.Parallel + f.inst.Count - f.inst.Open
+		}
+		if row.key() != f.key || row.Held != collation.HeldParallel || u.Held != "" || row.Element != due {
+			a.at(V10, e, "row %s of %s %s, element %d, is updated; due is element %d of %s %s (-1: none)",
+				u.GUID, row.Activity, row.DAD, row.Element, due, f.key.Activity, f.key.DAD)
+		}
+	}
+}
+
 // fate says what became of a row, for messages.
 func (a *auditor) fate(g journal.GUID) string {
 	if gone, ok := a.gone[g]; ok {
-		return "; it ended at entry " + itoa(gone.seq)
+		return gone.fate()
 	}
 	return "; it was never dispatched"
 }
 
-// remember keeps what later entries are held against: rows that end here, and
-// the heads that this entry binds.
+// goneRow is what is remembered of a row, wait or start that ended, or of a
+// message that left for another job.
+type goneRow struct {
+	seq  int64
+	turn int
+	wait bool
+	left bool
+}
+
+func (g goneRow) fate() string {
+	if g.left {
+		return "; it was sent to another job at entry " + itoa(g.seq)
+	}
+	return "; it ended at entry " + itoa(g.seq)
+}
+
+// remember keeps what later entries are held against: what ends or leaves here,
+// and the heads that this entry binds.
 func (a *auditor) remember(e *journal.Entry, f *facts) {
-	for _, list := range [...][]journal.GUID{e.Ended, e.Withdrawn, e.Folded} {
+	for _, list := range [...][]journal.GUID{e.Ended, e.Withdrawn, e.Folded, e.Disarmed} {
 		for _, g := range list {
-			gone := goneRow{seq: e.Seq}
+			gone := goneRow{seq: e.Seq, wait: a.job.Waits[g] != nil || a.gone[g].wait}
 			if row := a.job.Rows[g]; row != nil {
 				gone.turn = row.Turn
 			}
 			a.gone[g] = gone
 		}
+	}
+	for i := range e.Dispatched {
+		if d := &e.Dispatched[i]; !d.Job.IsZero() {
+			a.gone[d.GUID] = goneRow{seq: e.Seq, left: true}
+		}
+	}
+	if e.Kind == journal.KindOperator {
+		a.operators[e.GUID] = e.Seq
+	}
+	if f.arrives && f.row.Kind == journal.MessageInterrupt {
+		a.external++
+	}
+	if f.consumes(e) {
+		g, _ := a.job.waitOf(f.inst)
+		a.gone[g] = goneRow{seq: e.Seq, wait: true}
 	}
 	if b := e.Bound; b != nil {
 		if _, twice := a.bounds[b.Chain]; twice || b.Chain != f.licence {
@@ -89,61 +206,4 @@ func (a *auditor) remember(e *journal.Entry, f *facts) {
 	} else if r := e.Response; r != nil && r.Kind == journal.ResponseTerminal && !r.Request.IsZero() {
 		a.bounds[r.Request] = bound{seq: e.Seq} // an empty chain is bound too
 	}
-}
-
-// originLaw checks that every message's id derives from what caused it (V11,
-// C8): each message of the job then has its origin in the entry that
-// dispatched it, and the start in the job's key.
-func (a *auditor) originLaw(e *journal.Entry, f *facts) {
-	for i := range e.Dispatched {
-		d := &e.Dispatched[i]
-		if !a.derives(e, d) {
-			a.at(V11, e, "the id of %s %s for %s %s does not derive from message %s", d.Kind, d.GUID, d.Activity, d.DAD, e.GUID)
-		}
-	}
-	if f.known != nil || f.start {
-		return
-	}
-	switch row := a.job.Rows[f.licence]; {
-	case e.Response != nil && !e.Response.Request.IsZero():
-		if want := collation.ResponseGUID(e.Response.Request, e.Response.Turn); e.GUID != want {
-			a.at(V11, e, "the response to turn %d of request %s has id %s, not %s", e.Response.Turn, e.Response.Request, want, e.GUID)
-		}
-	case e.Kind == journal.KindStale && row != nil && e.GUID != f.licence:
-		if e.GUID != collation.ResponseGUID(f.licence, row.Turn) {
-			a.at(V11, e, "the message %s does not derive from its request %s, turn %d", e.GUID, f.licence, row.Turn)
-		}
-	}
-}
-
-// derives checks the id of one dispatched message. Kinds whose ids come from
-// outside this job's entries cannot be derived here.
-func (a *auditor) derives(e *journal.Entry, d *journal.Dispatched) bool {
-	switch d.Kind {
-	case journal.MessageStart:
-		return e.Kind != journal.KindCreated || d.GUID == e.Job.Start()
-	case journal.MessageLeg1:
-		return d.GUID == collation.Leg1GUID(e.GUID, d.Activity, collation.DAD(d.DAD))
-	case journal.MessageRequest:
-		return a.fromLeg1(e, func(leg1 journal.GUID) bool { return a.element(e, leg1, d.GUID) })
-	case journal.MessageAnswer:
-		return a.fromLeg1(e, func(leg1 journal.GUID) bool { return d.GUID == collation.ResponseGUID(leg1, 0) })
-	}
-	return true
-}
-
-// fromLeg1 tries the Leg1 messages that the entry handles: its own, and those
-// folded into it.
-func (a *auditor) fromLeg1(e *journal.Entry, match func(journal.GUID) bool) bool {
-	return e.Leg == 1 && match(e.GUID) || slices.ContainsFunc(e.Folded, match)
-}
-
-// element tries the elements that the entry's requests can have.
-func (a *auditor) element(e *journal.Entry, leg1, request journal.GUID) bool {
-	for n := range e.Dispatched {
-		if request == collation.RequestGUID(leg1, n) {
-			return true
-		}
-	}
-	return false
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
 	"github.com/quipu-journal/quipu/replay/replaytest"
@@ -111,7 +112,7 @@ var digitLies = map[string]lie{
 	"V6 abandoned by no close": {plain, replay.V6, 4, "abandoned by an entry that closes nothing", func(main func(int) *journal.Entry) {
 		main(4).Abandoned = 1
 	}},
-	"V6 a pending response ends nothing": {retried, replay.V6, 4, "activity ended: false", func(main func(int) *journal.Entry) {
+	"V6 a pending response ends nothing": {retried, replay.V6, 4, "an obligation ended: false", func(main func(int) *journal.Entry) {
 		*main(4).Semaphore = journal.SemaphoreMove{Before: 1, After: 2}
 		*main(5).Semaphore = journal.SemaphoreMove{Before: 2, After: 1}
 	}},
@@ -134,10 +135,17 @@ var closeLies = map[string]lie{
 	"V10 a dispatch unwritten": {plain, replay.V10, 4, "no row licenses it; it was never dispatched", func(main func(int) *journal.Entry) {
 		main(3).Dispatched = nil
 	}},
-	"V10 a dispatch twice": {plain, replay.V10, 6, "dispatched again, it ended at entry 3", func(main func(int) *journal.Entry) {
-		main(6).Dispatched = append(main(6).Dispatched, journal.Dispatched{
-			GUID: main(3).GUID, Kind: journal.MessageSignal, Activity: "w1", DAD: main(3).DAD,
-		})
+	"V10 a dispatch again": {stepped, replay.V10, 4, "dispatched again, it stands since entry 3", func(main func(int) *journal.Entry) {
+		main(3).Dispatched = main(4).Dispatched
+	}},
+	"V10 a dispatch twice": {plain, replay.V10, 3, "dispatched twice by this entry", func(main func(int) *journal.Entry) {
+		main(3).Dispatched = append(main(3).Dispatched, main(3).Dispatched[0])
+	}},
+	"V10 a row ends in two ways": {failing, replay.V10, 5, "ends twice in this entry", func(main func(int) *journal.Entry) {
+		main(5).Withdrawn = append(main(5).Withdrawn, main(5).Ended[0])
+	}},
+	"V10 a row updated twice": {retried, replay.V10, 4, "updated twice by this entry", func(main func(int) *journal.Entry) {
+		main(4).Updated = append(main(4).Updated, main(4).Updated[0])
 	}},
 	"V10 a row not ended": {plain, replay.V10, 4, "is done, but its request row", func(main func(int) *journal.Entry) { main(4).Ended = nil }},
 	"V10 a row ended twice": {plain, replay.V10, 6, "does not stand; it ended at entry 4", func(main func(int) *journal.Entry) {
@@ -172,6 +180,16 @@ var closeLies = map[string]lie{
 	"V12 an effect behind the bound head": {line, replay.V12, 4, "and is not late", func(main func(int) *journal.Entry) {
 		main(4).Bound.Head.Seq--
 	}},
+	"V16 another kind's leg": {plain, replay.V16, 3, "of kind leg1 with leg 2", func(main func(int) *journal.Entry) { main(3).Leg = 2 }},
+	"V16 marks out of order": {plain, replay.V16, 3, "not in the order", func(main func(int) *journal.Entry) {
+		main(3).Marks[0], main(3).Marks[1] = main(3).Marks[1], main(3).Marks[0]
+	}},
+	"V16 a mark twice": {plain, replay.V16, 3, "not in the order", func(main func(int) *journal.Entry) {
+		main(3).Marks = append(main(3).Marks, main(3).Marks[1])
+	}},
+	"V16 a reason for being held": {retried, replay.V16, 4, `reason for being held "lunch"`, func(main func(int) *journal.Entry) {
+		main(4).Updated[0].Held = "lunch"
+	}},
 	"V16 a mark": {plain, replay.V16, 3, `unknown mark "done"`, func(main func(int) *journal.Entry) {
 		main(3).Marks = append(main(3).Marks, "done")
 	}},
@@ -181,15 +199,14 @@ var closeLies = map[string]lie{
 	"V16 a leg": {plain, replay.V16, 4, "unknown leg 3", func(main func(int) *journal.Entry) { main(4).Leg = 3 }},
 }
 
-// A forger who computes all hashes anew is found by the law that the lie breaks,
-// and by no other check (2.5, J11).
-func TestLiesFailExactlyTheirCheck(t *testing.T) {
-	t.Parallel()
-	for _, set := range []map[string]lie{digitLies, closeLies} {
+// requireLies tells each lie and finds exactly its check.
+func requireLies(t *testing.T, sets ...map[string]lie) {
+	for _, set := range sets {
 		for name, c := range set {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				j := c.base()
+				requireClean(t, j, true)
 				requireClean(t, j, false)
 				forged := j.Lie(func(entries []*journal.Entry) []*journal.Entry {
 					c.change(func(seq int) *journal.Entry { return entries[seq-1] })
@@ -199,6 +216,13 @@ func TestLiesFailExactlyTheirCheck(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A forger who computes all hashes anew is found by the law that the lie breaks,
+// and by no other check (2.5, J11).
+func TestLiesFailExactlyTheirCheck(t *testing.T) {
+	t.Parallel()
+	requireLies(t, digitLies, closeLies)
 }
 
 // V11: the job's id is that of its key (C8).
@@ -282,8 +306,11 @@ func TestLiesAfterTheClose(t *testing.T) {
 	}
 	requireOnly(t, after(func(*journal.Entry) {}).Verify(false), replay.V15, 9, "after the job was closed at entry 8")
 	requireOnly(t, after(func(e *journal.Entry) {
+		target := journal.JobID{8}
 		e.Marks = []journal.Mark{journal.MarkAfterClose}
-		e.Dispatched = []journal.Dispatched{{GUID: journal.GUID{8}, Kind: journal.MessageSignal, Activity: "w1"}}
+		e.Dispatched = []journal.Dispatched{{
+			GUID: collation.InterruptGUID(e.GUID, target), Kind: journal.MessageInterrupt, DAD: ",0", Job: target,
+		}}
 	}).Verify(false), replay.V15, 9, "are dispatched after")
 	requireOnly(t, after(func(e *journal.Entry) {
 		e.Marks = []journal.Mark{journal.MarkClosed, journal.MarkAfterClose}
@@ -292,7 +319,7 @@ func TestLiesAfterTheClose(t *testing.T) {
 		}}
 		e.Close = &journal.Close{State: journal.JobCompleted}
 	}).Verify(false), replay.V7, 9, "closes the job again")
-	for _, kind := range []journal.Kind{journal.KindOperator, journal.KindDeadLetter, journal.KindExpired} {
+	for _, kind := range []journal.Kind{journal.KindDeadLetter, journal.KindExpired} {
 		require.Nil(t, after(func(e *journal.Entry) { e.Kind, e.Leg = kind, 0 }).Verify(false).First, kind)
 	}
 	early := plain().Lie(func(entries []*journal.Entry) []*journal.Entry {

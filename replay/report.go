@@ -89,24 +89,12 @@ type Counts struct {
 	Instances int
 	Messages  int // receipts
 	Rows      int // open dispatch rows
+	Waits     int // open waits for signals
+	Left      int // messages that left for other jobs or for waits
 }
 
-// MaxOpen bounds the obligations that a report lists; OpenCount has them all.
+// MaxOpen bounds what is open that a report lists; OpenCount has it all.
 const MaxOpen = 100
-
-// Open is something that is still to be done: a dispatch row, an obligation
-// without one, or the completion tasks of a closed job.
-type Open struct {
-	What     string // the kind of the row, "obligation", or "tasks"
-	GUID     journal.GUID
-	Activity string
-	DAD      string
-	Turn     int
-	Try      int
-	NextAt   int64 // µs, as the last entry left it; 0 unknown or never
-	Held     string
-	Since    int64 // seq of the entry that made it
-}
 
 // Report is what Verify found out about one job.
 type Report struct {

@@ -1,9 +1,6 @@
 package replay
 
-import (
-	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/journal"
-)
+import "github.com/quipu-journal/quipu/journal"
 
 // compare holds the tables against what the entries say they must be (J1):
 // whole, digit for digit.
@@ -14,7 +11,7 @@ func (a *auditor) compare() {
 		why = "no tables in this input: rebuilt from the entries only"
 	}
 	if why != "" {
-		for _, c := range []Check{V4, V6, V7, V9, V10, V12} {
+		for _, c := range []Check{V4, V6, V7, V9, V10, V12, V13} {
 			a.note(c, why)
 		}
 		return
@@ -22,7 +19,10 @@ func (a *auditor) compare() {
 	a.compareInstances()
 	a.compareReceipts()
 	a.compareJob()
-	a.compareRows()
+	a.compareOpen()
+	came := a.came()
+	a.compareRows(came)
+	a.compareWaits(came)
 	if a.blindEffects == "" {
 		a.compareEffects()
 	}
@@ -82,50 +82,18 @@ func (a *auditor) compareJob() {
 	}
 }
 
-func (a *auditor) compareRows() {
-	for _, g := range sortedGUIDs(a.stored.Rows) {
-		s := a.stored.Rows[g]
-		if r := a.job.Rows[g]; r != nil {
-			a.compareRow(g, &s, r)
-		} else {
-			a.whole(V10, "a %s row %s of %s %s is stored, but must not stand%s", s.Kind, g, s.Activity, s.DAD, a.fate(g))
+// compareOpen compares the open elements of `each`.
+func (a *auditor) compareOpen() {
+	for _, key := range sortedKeys(a.job.Instances) {
+		i := a.job.Instances[key]
+		if s := a.stored.Open[key]; s != i.Open {
+			a.whole(V6, "%d elements of %s %s are stored as open, the entries give %d", s, key.Activity, key.DAD, i.Open)
 		}
 	}
-	for _, g := range sortedGUIDs(a.job.Rows) {
-		if _, ok := a.stored.Rows[g]; !ok {
-			r := a.job.Rows[g]
-			a.whole(V10, "no %s row %s of %s %s is stored, dispatched by entry %d and not ended", r.Kind, g, r.Activity, r.DAD, r.Origin)
+	for _, key := range sortedKeys(a.stored.Open) {
+		if a.job.Instances[key] == nil {
+			a.whole(V6, "%d elements of %s %s are stored as open, no entry wrote them", a.stored.Open[key], key.Activity, key.DAD)
 		}
-	}
-}
-
-// compareRow compares what entries tell of a row. Two moves of a row have no
-// entry of the main chain: a request past its `within` is turned into an answer
-// (E9), and one that was parked for an effect is released by that effect's end
-// (E4).
-func (a *auditor) compareRow(g journal.GUID, s *collation.Row, r *Row) {
-	overdue := s.Kind == journal.MessageAnswer && r.Kind == journal.MessageRequest
-	released := s.Held == "" && (overdue || r.Held == collation.HeldParked && a.job.Chains[g].Seq > 0)
-	differ := func(c Check, what string, stored, rebuilt any) {
-		a.whole(c, "the stored %s of row %s (%s %s) is %v, the entries give %v", what, g, r.Activity, r.DAD, stored, rebuilt)
-	}
-	switch {
-	case s.Kind != r.Kind && !overdue:
-		differ(V10, "kind", s.Kind, r.Kind)
-	case s.Activity != r.Activity:
-		differ(V10, "activity", s.Activity, r.Activity)
-	case s.DAD != r.DAD:
-		differ(V10, "address", s.DAD, r.DAD)
-	case s.Topic != r.Topic:
-		differ(V10, "topic", s.Topic, r.Topic)
-	case s.Held != r.Held && !released:
-		differ(V10, "reason for being held", s.Held, r.Held)
-	case s.Origin != r.Origin:
-		differ(V10, "origin", s.Origin, r.Origin)
-	case s.Turn != r.Turn:
-		differ(V12, "turn", s.Turn, r.Turn)
-	case s.Try != r.Try:
-		differ(V12, "try", s.Try, r.Try)
 	}
 }
 

@@ -14,9 +14,11 @@ import (
 type Stored struct {
 	State     journal.JobState
 	Semaphore int64
-	Instances map[collation.InstanceKey]collation.ActivityLedger
+	Instances map[collation.InstanceKey]collation.ActivityLedger // those with digits
+	Open      map[collation.InstanceKey]int                      // elements that have not ended, where there are any
 	Receipts  map[journal.GUID]StoredReceipt
 	Rows      map[journal.GUID]collation.Row
+	Waits     map[journal.GUID]collation.Wait
 	Effects   []StoredEffect
 }
 
@@ -68,17 +70,18 @@ type auditor struct {
 	gone     map[journal.GUID]goneRow
 	ordinals map[collation.InstanceKey]int
 	bounds   map[journal.GUID]bound
+	numbers  map[signalNumber]int64 // of signals that repeating hooks consumed, by whom
+	repeats  int                    // waits of repeating hooks so far
+	// operators are the actions of operators, by whom.
+	operators map[journal.GUID]int64
+	// external counts interrupts, underivable withdrawn wake-ups of which nothing
+	// else is told.
+	external, underivable int
 
 	first  map[Check]*Violation
 	notes  map[Check]string
 	lead   *Violation
 	counts Counts
-}
-
-// goneRow is what is remembered of a row that ended.
-type goneRow struct {
-	seq  int64
-	turn int
 }
 
 // bound is the head of its effect chain that a terminal response accepted.
@@ -102,8 +105,11 @@ func newAuditor(h Header, stored *Stored) *auditor {
 		gone:     make(map[journal.GUID]goneRow),
 		ordinals: make(map[collation.InstanceKey]int),
 		bounds:   make(map[journal.GUID]bound),
-		first:    make(map[Check]*Violation),
-		notes:    make(map[Check]string),
+		numbers:  make(map[signalNumber]int64),
+
+		operators: make(map[journal.GUID]int64),
+		first:     make(map[Check]*Violation),
+		notes:     make(map[Check]string),
 	}
 }
 
@@ -174,17 +180,19 @@ func (a *auditor) laws(e *journal.Entry, f *facts) {
 	a.receiptLaw(e, f)
 	a.ordinalLaw(e, f)
 	a.semaphoreLaw(e, f)
+	a.openLaw(e, f)
 	a.closeLaw(e, f)
 	a.rowLaw(e, f)
 	a.originLaw(e, f)
 	a.turnLaw(e, f)
+	a.waitLaw(e, f)
 	a.afterLaw(e, f)
 	a.remember(e, f)
 }
 
 // settled judges the state that an entry of the main chain left.
 func (a *auditor) settled(e *journal.Entry, f *facts) {
-	if f.marks.has(children) || f.marks.has(closed) {
+	if f.marks.has(children) || f.marks.has(closed) || f.message == journal.MessageLeg1 { // which may move one to a pivot
 		if open := int64(len(a.job.Obligations)); open != a.job.Semaphore {
 			a.at(V6, e, "the semaphore is %d, but %d obligations are open", a.job.Semaphore, open)
 		}
@@ -192,6 +200,7 @@ func (a *auditor) settled(e *journal.Entry, f *facts) {
 	if f.marks.has(closed) {
 		a.closeTookAll(e, f)
 	}
+	a.armed(e, f)
 	if f.last {
 		if row := a.job.Rows[f.licence]; row != nil {
 			a.at(V10, e, "the message %s is done, but its %s row %s still stands", e.GUID, row.Kind, f.licence)

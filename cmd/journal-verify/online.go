@@ -101,7 +101,7 @@ func headerOf(s *store.Stored) replay.Header {
 
 func tablesOf(s *store.Stored) *replay.Stored {
 	t := &replay.Stored{
-		State: s.Job.State, Semaphore: s.Job.Semaphore, Instances: s.Instances, Rows: s.Rows,
+		State: s.Job.State, Semaphore: s.Job.Semaphore, Instances: s.Instances, Open: s.Open, Rows: s.Rows, Waits: s.Waits,
 		Receipts: make(map[journal.GUID]replay.StoredReceipt, len(s.Receipts)),
 	}
 	for g, r := range s.Receipts {

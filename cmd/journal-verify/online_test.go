@@ -23,7 +23,7 @@ func stored(j *replaytest.Journal) *store.Stored {
 			ID: j.Header.Job, Space: j.Header.Space, Key: j.Header.Key, Generation: j.Header.Generation,
 			Head: j.Header.Head, State: j.Stored.State, Semaphore: j.Stored.Semaphore,
 		},
-		FlowDigest: j.Header.Flow, Instances: j.Stored.Instances, Rows: j.Stored.Rows,
+		FlowDigest: j.Header.Flow, Instances: j.Stored.Instances, Open: j.Stored.Open, Rows: j.Stored.Rows, Waits: j.Stored.Waits,
 		Receipts: map[journal.GUID]store.StoredReceipt{},
 	}
 	for g, r := range j.Stored.Receipts {

@@ -29,6 +29,7 @@ type space struct {
 	store  store.Store
 	c      store.Committer
 	flow   *flow.Flow
+	others map[string]*flow.Flow // that awaits may start, by name
 	mode   collation.Mode
 	choose func(int) int
 }
@@ -82,6 +83,10 @@ func (s *space) message(r *collation.Row) *collation.Message {
 		}
 		m.Response, err = body.Journal()
 		require.NoError(s, err)
+	case journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
+		response, err := journal.DecodeResponse(r.Body)
+		require.NoError(s, err)
+		m.Response = response
 	case journal.MessageRequest:
 		m.Kind, m.GUID = journal.MessageResponse, collation.ResponseGUID(r.GUID, r.Turn)
 		m.Response = s.work(r)
@@ -112,7 +117,7 @@ func (s *space) work(r *collation.Row) *journal.Response {
 	case 2:
 		return &journal.Response{Kind: journal.ResponseTerminal, Code: 409, Error: failure}
 	}
-	return &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: fmt.Appendf(nil, `{"turn":%d}`, r.Turn)}
+	return &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: fmt.Appendf(nil, `{"again":%t,"turn":%d}`, s.choose(3) == 0, r.Turn)}
 }
 
 // release lets an operator retry what is held for a dead letter (E10).
@@ -142,7 +147,9 @@ func (s *space) once(m *collation.Message) (done bool) {
 	require.NoError(s, err)
 	st := l.States[m.Job]
 	require.NotNil(s, st)
-	st.Flow = s.flow
+	if st.Flow = s.others[st.Job.Flow.Name]; st.Flow == nil {
+		st.Flow = s.flow
+	}
 	for {
 		p, need := collation.Step(st, m, s.mode)
 		if need == nil {

@@ -33,6 +33,8 @@ type (
 		Instances int   `json:"instances"`
 		Messages  int   `json:"messages"`
 		Rows      int   `json:"rows"`
+		Waits     int   `json:"waits"`
+		Left      int   `json:"left"`
 	}
 	checkView struct {
 		ID      string `json:"id"`
@@ -48,6 +50,10 @@ type (
 		GUID     string `json:"guid"`
 		Activity string `json:"activity,omitempty"`
 		DAD      string `json:"dad,omitempty"`
+		Element  int    `json:"element,omitempty"`
+		Topic    string `json:"topic,omitempty"`
+		Key      string `json:"key,omitempty"`
+		Child    string `json:"child,omitempty"`
 		Turn     int    `json:"turn,omitempty"`
 		Try      int    `json:"try,omitempty"`
 		NextAt   int64  `json:"next_at,omitempty"`
@@ -71,6 +77,7 @@ func view(o outcome) jobView {
 		Head: &headView{r.Head.Seq, r.Head.Hash.String()}, Digest: r.Digest.String(), OpenCount: r.OpenCount,
 		Counts: &countView{
 			r.Counts.Entries, r.Counts.Effects, r.Counts.Bytes, r.Counts.Instances, r.Counts.Messages, r.Counts.Rows,
+			r.Counts.Waits, r.Counts.Left,
 		},
 	}
 	if r.Violated() {
@@ -80,9 +87,18 @@ func view(o outcome) jobView {
 		v.Checks = append(v.Checks, viewCheck(c))
 	}
 	for _, x := range r.Open {
-		v.Open = append(v.Open, openView{
-			x.What, x.GUID.String(), x.Activity, x.DAD, x.Turn, x.Try, x.NextAt, x.Held, x.Since,
-		})
+		v.Open = append(v.Open, viewOpen(&x))
+	}
+	return v
+}
+
+func viewOpen(x *replay.Open) openView {
+	v := openView{
+		What: x.What, GUID: x.GUID.String(), Activity: x.Activity, DAD: x.DAD, Element: x.Element, Topic: x.Topic, Key: x.Key,
+		Turn: x.Turn, Try: x.Try, NextAt: x.NextAt, Held: x.Held, Since: x.Since,
+	}
+	if !x.Job.IsZero() {
+		v.Child = x.Job.String()
 	}
 	return v
 }

@@ -3,6 +3,7 @@ package replaytest
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -12,35 +13,69 @@ import (
 )
 
 // publish puts out the message of a row; a request is answered by a worker at
-// once, so that its answer is on its way.
+// once, so that its answer is on its way. A timer's goes out when it is due.
 func (w *world) publish(r *collation.Row) {
 	m := collation.Message{
 		Kind: r.Kind, Job: r.Job, GUID: r.GUID, Row: r.GUID, Activity: r.Activity, DAD: r.DAD, Turn: r.Turn,
 	}
+	var err error
 	switch r.Kind {
 	case journal.MessageAnswer:
-		m.GUID = r.Answers()
-		m.Response = &journal.Response{
-			Kind: journal.ResponseTerminal, Code: collation.CodeInternal,
-			Error: &journal.Failure{Class: collation.ReasonExpression, Message: "no such key"},
-		}
+		m.GUID, m.Response = r.Answers(), answerOf(r)
+	case journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
+		m.Response, err = journal.DecodeResponse(r.Body)
 	case journal.MessageRequest:
 		m.Kind, m.GUID = journal.MessageResponse, collation.ResponseGUID(r.GUID, r.Turn)
 		w.work(r)
 		m.Response = w.respond(r)
 	}
-	w.inbox = append(w.inbox, m)
+	if err != nil {
+		panic(err)
+	}
+	at := collation.Never
+	if r.Publication == 0 {
+		at = r.NextAt
+	}
+	w.u.inbox = append(w.u.inbox, letter{m: m, at: at})
+	if r.Kind == journal.MessageRequest && r.WithinAt != collation.Never && w.u.o.Trouble && w.u.o.Choose(3) == 0 {
+		w.overdue(r.GUID)
+	}
+}
+
+// overdue turns a request past its bound into an answer, as a store does: without
+// an entry (E9).
+func (w *world) overdue(g journal.GUID) {
+	row := *w.state.Rows[g]
+	row.Kind, row.Held = journal.MessageAnswer, ""
+	row.Body = []byte(`{"kind":"terminal","code":408,"error":{"class":"timeout","message":"too late"}}`)
+	w.state.Rows[g] = &row
+	w.publish(&row)
+}
+
+// answerOf reads the body of an answer's row.
+func answerOf(r *collation.Row) *journal.Response {
+	var x struct {
+		Kind   journal.ResponseKind
+		Code   int
+		Output json.RawMessage
+		Error  *journal.Failure
+	}
+	if err := json.Unmarshal(r.Body, &x); err != nil {
+		panic(err)
+	}
+	return &journal.Response{Kind: x.Kind, Code: x.Code, Output: x.Output, Error: x.Error}
 }
 
 func (w *world) respond(r *collation.Row) *journal.Response {
-	if w.o.Respond != nil {
-		if resp := w.o.Respond(r.Activity, r.Turn); resp != nil {
+	o := &w.u.o
+	if o.Respond != nil {
+		if resp := o.Respond(r.Activity, r.Turn); resp != nil {
 			return resp
 		}
 	}
 	choice := 0
-	if w.o.Trouble {
-		choice = w.o.Choose(20)
+	if o.Trouble {
+		choice = o.Choose(20)
 	}
 	switch {
 	case choice >= 15 && choice < 18:
@@ -55,21 +90,25 @@ func (w *world) respond(r *collation.Row) *journal.Response {
 	case choice == 19:
 		return &journal.Response{Kind: journal.ResponseParked, Code: 500, Error: &journal.Failure{Class: "parked", Message: "unknown"}}
 	}
-	return &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: fmt.Appendf(nil, `{"turn":%d}`, r.Turn)}
+	output := fmt.Appendf(nil, `{"turn":%d}`, r.Turn)
+	if o.Every {
+		output = fmt.Appendf(nil, `{"again":%t,"turn":%d}`, o.Choose(3) == 1, r.Turn)
+	}
+	return &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: output}
 }
 
 var classes = []string{"guarded", "idempotent", "pure", "tx"}
 
 // work records the effects of one run of a request (3.1).
 func (w *world) work(r *collation.Row) {
-	if !w.o.Effects {
+	if !w.u.o.Effects {
 		return
 	}
-	for n := range 1 + w.o.Choose(2) {
+	for n := range 1 + w.u.o.Choose(2) {
 		name := fmt.Sprintf("effect-%d", n)
 		e := journal.Effect{
 			Key:  sha256.Sum256(fmt.Appendf(nil, "%s %s", r.GUID, name)),
-			Name: name, Class: classes[w.o.Choose(len(classes))], Turn: r.Turn, Fence: int64(r.Turn),
+			Name: name, Class: classes[w.u.o.Choose(len(classes))], Turn: r.Turn, Fence: int64(r.Turn),
 		}
 		known := slices.IndexFunc(w.effects, func(s replay.StoredEffect) bool { return s.Key == e.Key })
 		if known >= 0 {
@@ -82,8 +121,8 @@ func (w *world) work(r *collation.Row) {
 		if external {
 			w.record(r.GUID, journal.KindEffectStarted, e)
 		}
-		if external && w.o.Choose(4) == 0 {
-			w.late = append(w.late, lateEffect{r.GUID, e, len(w.main) + w.o.Choose(6)})
+		if external && w.u.o.Choose(4) == 0 {
+			w.late = append(w.late, lateEffect{r.GUID, e, len(w.main) + w.u.o.Choose(6)})
 			continue
 		}
 		e.Result = []byte(`{"ok":true}`)
@@ -153,28 +192,8 @@ func (w *world) journal() *Journal {
 		Header: replay.Header{
 			Space: job.Space, Job: job.ID, Key: job.Key, Generation: job.Generation, Head: job.Head, Flow: job.Flow.Digest,
 		},
-		Stored: &replay.Stored{
-			State: job.State, Semaphore: job.Semaphore, Effects: w.effects,
-			Instances: map[collation.InstanceKey]collation.ActivityLedger{},
-			Receipts:  map[journal.GUID]replay.StoredReceipt{},
-			Rows:      map[journal.GUID]collation.Row{},
-		},
+		Stored:  w.stored(),
 		Records: w.main,
-	}
-	for k, i := range w.state.Instances {
-		if i != nil {
-			out.Stored.Instances[k] = i.Ledger
-		}
-	}
-	for g, r := range w.state.Receipts {
-		if r != nil {
-			out.Stored.Receipts[g] = replay.StoredReceipt{Ledger: r.Ledger, Verdict: r.Verdict}
-		}
-	}
-	for g, r := range w.state.Rows {
-		if r != nil {
-			out.Stored.Rows[g] = *r
-		}
 	}
 	slices.SortFunc(w.order, func(a, b journal.GUID) int { return bytes.Compare(a[:], b[:]) })
 	for _, g := range w.order {

@@ -1,0 +1,116 @@
+package replay
+
+import (
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// arrival is the row of a message that no entry of this job dispatched: the
+// delivery of a signal, the outcome of a child, an interrupt. Its kind follows
+// from what the entry says; whether its id derives, the laws judge. Nil: the
+// message is none of these.
+func (j *Job) arrival(e *journal.Entry, inst *Instance) *Row {
+	row := &Row{Activity: e.Activity, DAD: collation.DAD(e.DAD), Outside: true}
+	switch e.Kind {
+	case journal.KindInterrupt:
+		row.Kind = journal.MessageInterrupt
+		return row
+	case journal.KindLeg2, journal.KindStale, journal.KindDeadLetter:
+	default:
+		return nil
+	}
+	r := e.Response
+	switch {
+	case e.Activity == "":
+		row.Kind = journal.MessageInterrupt
+		return row
+	case inst == nil:
+		return nil
+	case r != nil && r.By == journal.BySignal:
+		row.Kind = journal.MessageWakeUp
+	case r != nil && !r.Child.IsZero():
+		row.Kind, row.child, row.Turn = journal.MessageOutcome, r.Child, r.Turn
+	case e.Kind == journal.KindLeg2:
+		return nil
+	default:
+		return j.unsaid(e, inst, row)
+	}
+	if _, w := j.waitOf(inst); w != nil && row.Kind == journal.MessageWakeUp {
+		row.Origin = w.Origin
+	}
+	return row
+}
+
+// unsaid finds out what a message is whose entry does not say what it brought:
+// one that is stale, or held.
+func (j *Job) unsaid(e *journal.Entry, inst *Instance, row *Row) *Row {
+	if child, turn := inst.outcome(e.GUID); turn > 0 {
+		row.Kind, row.child, row.Turn = journal.MessageOutcome, child, turn
+		return row
+	}
+	if inst.Repeat || e.GUID == inst.waitID() {
+		row.Kind = journal.MessageWakeUp
+		if _, w := j.waitOf(inst); w != nil {
+			row.Origin = w.Origin
+		}
+		return row
+	}
+	return nil
+}
+
+// outcome finds the child of an await whose outcome has the id, and its turn;
+// 0 for none.
+func (i *Instance) outcome(g journal.GUID) (journal.JobID, int) {
+	for turn := i.Turn; turn > 0; turn-- {
+		child := collation.ChildID(i.Leg1, turn)
+		if collation.OutcomeGUID(child.Start(), turn) == g {
+			return child, turn
+		}
+	}
+	return journal.JobID{}, 0
+}
+
+// waitID is the id that a wait of the instance has.
+func (i *Instance) waitID() journal.GUID {
+	return collation.WakeUpGUID(i.Leg1, journal.BySignal, "")
+}
+
+// waitOf gives the open wait of an instance.
+func (j *Job) waitOf(i *Instance) (journal.GUID, *Wait) {
+	for _, g := range i.arms {
+		if w := j.Waits[g]; w != nil {
+			return g, w
+		}
+	}
+	return journal.GUID{}, nil
+}
+
+// sender finds the Leg1 message whose work the entry did and that matches: the
+// entry's own, or one that is folded into it (C11).
+func sender(e *journal.Entry, match func(leg1 journal.GUID) bool) (collation.InstanceKey, bool) {
+	if e.Kind == journal.KindLeg1 && match(e.GUID) {
+		return collation.InstanceKey{Activity: e.Activity, DAD: collation.DAD(e.DAD)}, true
+	}
+	for _, g := range e.Folded {
+		if !match(g) {
+			continue
+		}
+		for i := range e.Dispatched {
+			if d := &e.Dispatched[i]; d.GUID == g {
+				return collation.InstanceKey{Activity: d.Activity, DAD: collation.DAD(d.DAD)}, true
+			}
+		}
+	}
+	return collation.InstanceKey{}, false
+}
+
+// attributed is sender for the fold: without folded messages, and where nothing
+// matches, it is the entry's own.
+func attributed(e *journal.Entry, match func(leg1 journal.GUID) bool) collation.InstanceKey {
+	if len(e.Folded) > 0 {
+		if key, ok := sender(e, match); ok {
+			return key
+		}
+	}
+	return collation.InstanceKey{Activity: e.Activity, DAD: collation.DAD(e.DAD)}
+}

@@ -1,0 +1,154 @@
+package replay
+
+import (
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// foldAccepted takes away what the accepted message used up: the wait whose
+// signal it brings, the child whose outcome it is.
+func (j *Job) foldAccepted(e *journal.Entry, f *facts) {
+	if f.row != nil && f.row.Kind == journal.MessageOutcome {
+		delete(j.Children, f.row.child.Start())
+	}
+	r := e.Response
+	if e.Kind != journal.KindLeg2 || r == nil || f.inst == nil {
+		return
+	}
+	f.inst.Child = journal.JobID{}
+	if r.By != journal.BySignal {
+		return
+	}
+	if g, w := j.waitOf(f.inst); w != nil {
+		j.Signals[Consumed{g, r.Signal}] = e.Seq
+		w.Passed++
+		w.Last = max(w.Last, r.Number)
+		if f.consumes(e) {
+			delete(j.Waits, g)
+		}
+	}
+}
+
+// foldWork keeps what the Leg1 messages of the entry wrote beside rows.
+func (j *Job) foldWork(e *journal.Entry, f *facts) {
+	switch e.Kind {
+	case journal.KindCreated:
+		j.instance(f.key).Leg1 = e.GUID
+	case journal.KindLeg1:
+		i := j.instance(f.key)
+		i.Leg1 = e.GUID
+		i.Pivot = i.Pivot || f.seeds
+	}
+	for _, g := range e.Folded {
+		for i := range e.Dispatched {
+			if d := &e.Dispatched[i]; d.GUID == g {
+				j.instance(collation.InstanceKey{Activity: d.Activity, DAD: collation.DAD(d.DAD)}).Leg1 = g
+			}
+		}
+	}
+	if f.elementEnds(e) {
+		f.inst.Open--
+	}
+	for i := range e.Waits {
+		j.foldWait(e, &e.Waits[i])
+	}
+	if x := e.Elements; x != nil {
+		j.foldElements(e, f, x)
+	}
+}
+
+func (j *Job) foldWait(e *journal.Entry, w *journal.Wait) {
+	key := attributed(e, func(leg1 journal.GUID) bool {
+		return collation.WakeUpGUID(leg1, journal.BySignal, "") == w.GUID
+	})
+	i := j.instance(key)
+	i.Repeat = w.Repeat
+	i.arms = append(i.arms, w.GUID)
+	j.Waits[w.GUID] = &Wait{
+		Activity: key.Activity, DAD: key.DAD, Topic: w.Topic, Key: w.Key, Repeat: w.Repeat, Origin: e.Seq,
+	}
+}
+
+// foldElements inserts the rows that the entry does not list, since their ids
+// follow from the Leg1's (1.11): at most as many as a list may have elements,
+// whatever the entry says.
+func (j *Job) foldElements(e *journal.Entry, f *facts, x *journal.Elements) {
+	i := j.instance(f.key)
+	i.Open, i.Count, i.Parallel = x.Count, x.Count, x.Parallel
+	for n := range min(x.Count, flow.MaxElements) {
+		row := &Row{
+			Kind: journal.MessageRequest, Activity: f.key.Activity, DAD: f.key.DAD, Element: n, Turn: 1, Try: 1, Origin: e.Seq,
+		}
+		if n >= x.Parallel {
+			row.Held = collation.HeldParallel
+		}
+		j.Rows[collation.RequestGUID(e.GUID, n)] = row
+	}
+}
+
+// foldRows inserts, updates and removes dispatch rows, waits and children (T1).
+func (j *Job) foldRows(e *journal.Entry, f *facts) {
+	if f.arrives {
+		row := *f.row
+		j.Rows[f.licence] = &row
+	}
+	for i := range e.Dispatched {
+		j.foldDispatched(e, f, &e.Dispatched[i])
+	}
+	for i := range e.Updated {
+		u := &e.Updated[i]
+		if row := j.Rows[u.GUID]; row != nil {
+			row.Kind, row.Turn, row.Try, row.NextAt, row.Held = u.Kind, u.Turn, u.Try, u.NextAt, u.Held
+		}
+	}
+	for _, gone := range [...][]journal.GUID{e.Ended, e.Withdrawn, e.Folded, e.Disarmed} {
+		for _, g := range gone {
+			delete(j.Rows, g)
+			delete(j.Waits, g)
+			delete(j.Children, g)
+		}
+	}
+	if f.marks.has(closed) {
+		clear(j.Waits) // delivered ones too, whose wake-ups were withdrawn
+	}
+}
+
+func (j *Job) foldDispatched(e *journal.Entry, f *facts, d *journal.Dispatched) {
+	if !d.Job.IsZero() {
+		j.Left++
+		if d.Kind == journal.MessageStart {
+			j.foldChild(e, f, d)
+		}
+		return
+	}
+	row := &Row{
+		Kind: d.Kind, Activity: d.Activity, DAD: collation.DAD(d.DAD), Topic: d.Topic, NextAt: d.At, Origin: e.Seq,
+	}
+	switch d.Kind {
+	case journal.MessageRequest:
+		row.Turn, row.Try = 1, 1
+	case journal.MessageWakeUp, journal.MessageAnswer:
+		if d.At > 0 {
+			i := j.instance(row.key())
+			i.arms = append(i.arms, d.GUID)
+		}
+	}
+	j.Rows[d.GUID] = row
+}
+
+// foldChild takes down the start of a child: of the first one by a Leg1, of a
+// further one by the outcome of a failed one.
+func (j *Job) foldChild(e *journal.Entry, f *facts, d *journal.Dispatched) {
+	key := f.key
+	if !f.pending {
+		key = attributed(e, func(leg1 journal.GUID) bool { return collation.ChildID(leg1, 1) == d.Job })
+	}
+	i := j.instance(key)
+	i.Turn++
+	i.Try++
+	i.Child = d.Job
+	j.Children[d.GUID] = &Child{
+		Job: d.Job, Activity: key.Activity, DAD: key.DAD, Turn: i.Turn, At: d.At, Origin: e.Seq,
+	}
+}

@@ -1,0 +1,143 @@
+package replay
+
+import (
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Obligation is one open obligation of a job (C13): an instance that was
+// dispatched and has not ended, or a pass that a cycle asked for.
+type Obligation struct {
+	Activity string
+	DAD      collation.DAD
+	Since    int64 // seq of the entry that made it
+}
+
+// Recorded says where a result stands: the seq of the entry that holds it (0:
+// none yet), its code, and, with KeepOutputs, its output.
+type Recorded struct {
+	ResultSeq int64
+	Code      int
+	Output    []byte
+}
+
+// Instance is one instance: its ledger, the result of its first pass, and what
+// its Leg1 wrote.
+type Instance struct {
+	Ledger collation.ActivityLedger
+	Recorded
+	Leg1   journal.GUID // its Leg1 message, from which further ids follow; zero before it was entered
+	Pivot  bool         // cycles go back to it: it is never finalized
+	Repeat bool         // each signal of this hook is a pass
+	// Open of Count elements have not ended; the first Parallel were sent at once.
+	Open, Count, Parallel int
+	// Turn and Try are those of an await: children started so far, and failed ones
+	// plus 1. Child is the one whose outcome is due, zero for none.
+	Turn, Try int
+	Child     journal.JobID
+
+	arms []journal.GUID // timers, bounds and the wait of its Leg1
+}
+
+// Receipt is one handled message that leaves a receipt: its ledger, which has
+// its ordinal and steps, its verdict, the row that licensed it, and what it
+// brought.
+type Receipt struct {
+	Ledger  collation.GUIDLedger
+	Verdict journal.Verdict
+	Seq     int64 // of the entry that accepted it
+	Row     journal.GUID
+	Message journal.MessageKind // "" where no row told it
+	// Activity and DAD are its instance's.
+	Activity string
+	DAD      collation.DAD
+	Kind     journal.ResponseKind // "" for a message that brings no response
+	Code     int
+	By       journal.By // of a wake-up
+	Element  int        // under `each`
+
+	output []byte           // until step 1, with KeepOutputs
+	err    *journal.Failure // what it brought, until step 2
+}
+
+func (r *Receipt) key() collation.InstanceKey {
+	return collation.InstanceKey{Activity: r.Activity, DAD: r.DAD}
+}
+
+// Row is an open dispatch row, as far as entries tell: publications, leases
+// and due times of first publications are no matter of the journal.
+type Row struct {
+	Kind     journal.MessageKind
+	Activity string
+	DAD      collation.DAD
+	Topic    string
+	Element  int // under `each`
+	Turn     int
+	Try      int
+	NextAt   int64 // µs; when a timer or a bound is due, or as last set by an entry that updated the row
+	Held     string
+	Origin   int64 // seq of the entry that dispatched it, or that registered the wait which a signal woke
+	// Outside says that no entry of this job dispatched it: a signal's delivery, an
+	// outcome, an interrupt. It is known from the entry that handled it on.
+	Outside bool
+
+	child journal.JobID // whose outcome it is
+}
+
+// key is the instance that the row is addressed to.
+func (r *Row) key() collation.InstanceKey {
+	return collation.InstanceKey{Activity: r.Activity, DAD: r.DAD}
+}
+
+// Wait is an open wait for a signal. A delivered signal is consumed with the
+// entry that handles its wake-up; until then the wait counts as open here.
+type Wait struct {
+	Activity   string
+	DAD        collation.DAD
+	Topic, Key string
+	Repeat     bool
+	Passed     int   // signals consumed so far
+	Last       int   // the greatest of their numbers
+	Origin     int64 // seq of the entry that registered it
+}
+
+func (w *Wait) key() collation.InstanceKey {
+	return collation.InstanceKey{Activity: w.Activity, DAD: w.DAD}
+}
+
+// Consumed names a signal that a wait consumed.
+type Consumed struct{ Wait, Signal journal.GUID }
+
+// Child is a job that an await started, and whose outcome has not been handled.
+type Child struct {
+	Job      journal.JobID
+	Activity string // of the await
+	DAD      collation.DAD
+	Turn     int
+	At       int64 // when it is started, µs; 0: at once
+	Origin   int64 // seq of the entry that ordered it
+}
+
+func (c *Child) key() collation.InstanceKey {
+	return collation.InstanceKey{Activity: c.Activity, DAD: c.DAD}
+}
+
+// EffectState is how far an effect came.
+type EffectState string
+
+// The states of an effect (E5).
+const (
+	EffectStarted   EffectState = "started"
+	EffectCompleted EffectState = "completed"
+	EffectNotDone   EffectState = "not_done"
+)
+
+// Effect is one effect key: the cached outcome, by the digest of its result.
+type Effect struct {
+	Request journal.GUID
+	Name    string
+	Class   string
+	N       int
+	State   EffectState
+	Result  journal.Digest // of the result, or of its error; zero until then
+}

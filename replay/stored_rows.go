@@ -1,0 +1,134 @@
+package replay
+
+import (
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+func (a *auditor) compareRows(came *arrivals) {
+	for _, g := range sortedGUIDs(a.stored.Rows) {
+		s := a.stored.Rows[g]
+		if r := a.job.Rows[g]; r != nil {
+			a.compareRow(g, &s, r)
+		} else if !came.rows[g] {
+			a.whole(V10, "a %s row %s of %s %s is stored, but must not stand%s", s.Kind, g, s.Activity, s.DAD, a.fate(g))
+		}
+	}
+	for _, g := range sortedGUIDs(a.job.Rows) {
+		if _, ok := a.stored.Rows[g]; !ok {
+			r := a.job.Rows[g]
+			a.whole(V10, "no %s row %s of %s %s is stored, dispatched by entry %d and not ended", r.Kind, g, r.Activity, r.DAD, r.Origin)
+		}
+	}
+}
+
+// compareRow compares what entries tell of a row. Two moves of a row have no
+// entry of the main chain: a request past its `within` is turned into an answer
+// (E9), and one that was parked for an effect is released by that effect's end
+// (E4). Who wrote a row that came from outside, no entry of this job tells.
+func (a *auditor) compareRow(g journal.GUID, s *collation.Row, r *Row) {
+	overdue := s.Kind == journal.MessageAnswer && r.Kind == journal.MessageRequest
+	released := s.Held == "" && (overdue || r.Held == collation.HeldParked && a.job.Chains[g].Seq > 0)
+	differ := func(c Check, what string, stored, rebuilt any) {
+		a.whole(c, "the stored %s of row %s (%s %s) is %v, the entries give %v", what, g, r.Activity, r.DAD, stored, rebuilt)
+	}
+	switch {
+	case s.Kind != r.Kind && !overdue:
+		differ(V10, "kind", s.Kind, r.Kind)
+	case s.Activity != r.Activity:
+		differ(V10, "activity", s.Activity, r.Activity)
+	case s.DAD != r.DAD:
+		differ(V10, "address", s.DAD, r.DAD)
+	case s.Element != r.Element:
+		differ(V10, "element", s.Element, r.Element)
+	case s.Held != r.Held && !released:
+		differ(V10, "reason for being held", s.Held, r.Held)
+	case s.Origin != r.Origin && !r.Outside:
+		differ(V10, "origin", s.Origin, r.Origin)
+	case s.Turn != r.Turn:
+		differ(V12, "turn", s.Turn, r.Turn)
+	case s.Try != r.Try:
+		differ(V12, "try", s.Try, r.Try)
+	}
+}
+
+// arrivals is what stands in the tables and was written by others: messages on
+// their way to this job, of which no entry tells yet.
+type arrivals struct {
+	rows map[journal.GUID]bool
+	// ended are the waits whose ending signal is on its way.
+	ended map[journal.GUID]bool
+}
+
+// came finds the rows that came from outside and derive from what this job
+// waits for: a signal from its wait, an outcome from a child that was started. An
+// interrupt may come from anywhere.
+func (a *auditor) came() *arrivals {
+	came := &arrivals{make(map[journal.GUID]bool), make(map[journal.GUID]bool)}
+	for g, s := range a.stored.Rows {
+		i := a.job.Instances[collation.InstanceKey{Activity: s.Activity, DAD: s.DAD}]
+		switch {
+		case s.Kind == journal.MessageInterrupt:
+			came.rows[g] = s.Activity == ""
+		case i == nil || a.job.Rows[g] != nil:
+		case s.Kind == journal.MessageOutcome:
+			_, turn := i.outcome(g)
+			came.rows[g] = turn > 0 && turn == s.Turn
+		case s.Kind == journal.MessageWakeUp:
+			a.woken(came, g, &s, i)
+		}
+	}
+	return came
+}
+
+// woken judges the row of a signal's delivery.
+func (a *auditor) woken(came *arrivals, g journal.GUID, s *collation.Row, i *Instance) {
+	r, err := journal.DecodeResponse(s.Body)
+	if err != nil || r.By != journal.BySignal {
+		return
+	}
+	wait := i.waitID()
+	if a.job.Waits[wait] == nil && !a.gone[wait].wait {
+		return // the hook never waited
+	}
+	if i.Repeat && g == collation.SignalledGUID(wait, r.Signal) || !i.Repeat && g == wait {
+		came.rows[g] = true
+		came.ended[wait] = came.ended[wait] || r.Kind == journal.ResponseTerminal
+	}
+}
+
+// compareWaits compares the waits (V13): one is stored, or the signal that ends
+// it is on its way.
+func (a *auditor) compareWaits(came *arrivals) {
+	for _, g := range sortedGUIDs(a.stored.Waits) {
+		s := a.stored.Waits[g]
+		w := a.job.Waits[g]
+		differ := func(what string, stored, rebuilt any) {
+			a.whole(V13, "the stored %s of wait %s (%s %s) is %v, the entries give %v", what, g, s.Activity, s.DAD, stored, rebuilt)
+		}
+		switch {
+		case w == nil:
+			a.whole(V13, "wait %s of %s %s for signal %s is stored, but must not stand%s", g, s.Activity, s.DAD, s.Topic, a.fate(g))
+		case s.Activity != w.Activity || s.DAD != w.DAD:
+			differ("address", s.Activity+" "+string(s.DAD), w.Activity+" "+string(w.DAD))
+		case s.Topic != w.Topic:
+			differ("topic", s.Topic, w.Topic)
+		case s.Key != w.Key:
+			differ("key", s.Key, w.Key)
+		case s.Repeat != w.Repeat:
+			differ("repetition", s.Repeat, w.Repeat)
+		case s.Origin != w.Origin:
+			differ("origin", s.Origin, w.Origin)
+		case s.Count < w.Last:
+			differ("number of the last signal", s.Count, w.Last)
+		case came.ended[g]:
+			a.whole(V13, "wait %s of %s %s is stored, and so is the signal that ended it", g, s.Activity, s.DAD)
+		}
+	}
+	for _, g := range sortedGUIDs(a.job.Waits) {
+		if _, ok := a.stored.Waits[g]; !ok && !came.ended[g] {
+			w := a.job.Waits[g]
+			a.whole(V13, "no wait %s of %s %s for signal %s is stored, registered by entry %d and not ended", g, w.Activity, w.DAD, w.Topic, w.Origin)
+		}
+	}
+}

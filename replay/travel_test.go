@@ -1,0 +1,140 @@
+package replay_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/replay"
+	"github.com/quipu-journal/quipu/replay/replaytest"
+)
+
+// pending writes what is open as a person reads it.
+func pending(job *replay.Job) []string {
+	var out []string
+	for _, p := range job.Pending() {
+		line := p.Activity + " " + string(p.DAD) + ":"
+		for _, o := range p.For {
+			line += " [" + o.String() + "]"
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// J10: what is open at any seq, and why.
+func TestTimeTravelOverWhatIsOpen(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		j    *replaytest.Journal
+		at   int
+		want []string
+	}{
+		"a job that has begun": {raced(), 1, []string{"t ,0: [start, since entry 1]"}},
+		"successors":           {raced(), 2, []string{"h ,0,0: [leg1, since entry 2]", "tell ,0,0: [leg1, since entry 2]"}},
+		"elements": {listed(), 4, []string{
+			"w ,0,0: [request, element 1, since entry 3] [request, element 2, due 2023-11-14T22:13:20Z, since entry 3]",
+		}},
+		"a held element": {listed(), 3, []string{
+			"w ,0,0: [request, since entry 3] [request, element 1, since entry 3] [request, element 2, held: parallel, since entry 3]",
+		}},
+		"a wait and its timer": {slept(), 3, []string{
+			"o ,0,0: [leg1, since entry 2]",
+			`h ,0,0: [timer, due 2023-11-15T22:13:20Z, since entry 3] [waits for signal go with key "k1", since entry 3]`,
+		}},
+		"a cycle": {twice(), 6, []string{"p ,0,0: [cycle, since entry 6]"}},
+		"a repeating hook beside its pass": {ticked(), 4, []string{
+			`h ,0,0: [waits for signal tick with key "k", since entry 3]`, "w ,0,0,0: [leg1, since entry 4]",
+		}},
+		"the end": {listed(), 7, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			job := apply(t, c.j, c.at)
+			require.ElementsMatch(t, c.want, pending(job))
+			require.Len(t, job.Obligations, int(job.Semaphore))
+		})
+	}
+}
+
+// J10: turns, tries and children of an await.
+func TestTimeTravelOverChildren(t *testing.T) {
+	t.Parallel()
+	j := awaited()
+	for at, want := range map[int]struct{ turn, try, open int }{2: {0, 0, 0}, 3: {1, 1, 1}, 4: {2, 2, 1}, 5: {2, 2, 0}} {
+		job := apply(t, j, at)
+		var got replay.Instance
+		if i := job.Instances[instance("a", ",0,0")]; i != nil {
+			got = *i
+		}
+		require.Equal(t, []int{want.turn, want.try}, []int{got.Turn, got.Try}, "at %d", at)
+		require.Len(t, job.Children, want.open, "at %d", at)
+		for g, c := range job.Children {
+			require.Equal(t, collation.ChildID(got.Leg1, got.Turn), c.Job)
+			require.Equal(t, c.Job.Start(), g)
+			require.Equal(t, want.turn, c.Turn)
+		}
+	}
+	job := apply(t, j, 4)
+	require.Len(t, job.Pending(), 1)
+	p := job.Pending()[0]
+	require.Equal(t, []int{2, 2}, []int{p.Turn, p.Try})
+	require.Equal(t, "001100000000001", p.Ledger.String())
+	require.Len(t, p.For, 2, "the bound and the child")
+	require.Equal(t, "child", p.For[1].What)
+	require.Equal(t, 2, p.For[1].Turn)
+	require.Positive(t, p.For[1].NextAt)
+	begun := apply(t, child(), 1)
+	require.Equal(t, "a", begun.Parent.Activity)
+	require.True(t, begun.Parent.Awaited)
+}
+
+// J10: passes have their results at their own addresses, elements under names of
+// their own.
+func TestPassesAndElements(t *testing.T) {
+	t.Parallel()
+	job := apply(t, twice(), 14, replay.KeepOutputs)
+	require.JSONEq(t, `0`, string(job.Instances[instance("p", ",0,0")].Output))
+	require.Len(t, job.Passes, 2)
+	require.Equal(t, int64(7), job.Passes[instance("p", ",0,1")].ResultSeq)
+	require.Equal(t, int64(11), job.Passes[instance("p", ",0,2")].ResultSeq)
+	require.True(t, job.Instances[instance("p", ",0,0")].Pivot)
+
+	job = apply(t, listed(), 6, replay.KeepOutputs)
+	require.Equal(t, 1, job.Instances[instance("w", ",0,0")].Open)
+	require.JSONEq(t, `1`, string(job.Passes[instance("w[0]", ",0,0")].Output))
+	require.JSONEq(t, `3`, string(job.Passes[instance("w[2]", ",0,0")].Output))
+	job = apply(t, listed(), 7, replay.KeepOutputs)
+	require.JSONEq(t, `[1,4,3]`, string(job.Instances[instance("w", ",0,0")].Output))
+
+	job = apply(t, ticked(), 12, replay.KeepOutputs)
+	require.JSONEq(t, `{"signal":1}`, string(job.Instances[instance("h", ",0,0")].Output))
+	require.JSONEq(t, `{"signal":2}`, string(job.Passes[instance("h", ",0,1")].Output))
+	require.JSONEq(t, `{"signal":3}`, string(job.Passes[instance("h", ",0,2")].Output))
+	require.Len(t, job.Signals, 3)
+	require.Empty(t, job.Waits)
+}
+
+// Every result points to the entry that holds it (J7), as the store reads it.
+func TestResultsAreThoseOfTheirEntries(t *testing.T) {
+	t.Parallel()
+	for _, j := range []*replaytest.Journal{twice(), listed(), raced(), slept(), ticked(), awaited(), joined(), halted(), failing()} {
+		entries := j.Entries()
+		job := apply(t, j, len(entries), replay.KeepOutputs)
+		check := func(key collation.InstanceKey, r *replay.Recorded) {
+			if r.ResultSeq == 0 {
+				return
+			}
+			want := collation.ResultAt(entries[r.ResultSeq-1], key)
+			require.Equal(t, want.Code, r.Code, "%v", key)
+			require.Equal(t, string(want.Output), string(r.Output), "%v", key)
+		}
+		for key, i := range job.Instances {
+			check(key, &i.Recorded)
+		}
+		for key, r := range job.Passes {
+			check(key, r)
+		}
+	}
+}
