@@ -12,9 +12,9 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// maxRounds bounds the loads that one batch may ask for; a message that still
-// misses something then is broken.
-const maxRounds = 32
+// maxLoads bounds the loads that one message may ask for; one that still misses
+// something then is broken.
+const maxLoads = 32
 
 // batch is one transaction on its way: the items it decided, their plans in
 // order, and what is left for others.
@@ -27,7 +27,8 @@ type batch struct {
 	plans   []store.Chained
 	decided []*item
 	busy    []*item // another transaction holds their job (J3)
-	foreign []*item // their job was never here
+	tombs   []*item // only the tombstone of their job is left (C5)
+	orphans []*item // their job is not here
 	began   time.Time
 	took    time.Duration // load to commit
 }
@@ -39,6 +40,7 @@ func (c *committer) transact(ctx context.Context, items []*item, wait bool) (*ba
 	wants := make([]store.Want, len(items))
 	for i, it := range items {
 		wants[i] = it.want(c.flows, c.mode)
+		it.loads = 0
 	}
 	tx, err := c.connection(ctx)
 	if err != nil {
@@ -63,7 +65,7 @@ func (c *committer) transact(ctx context.Context, items []*item, wait bool) (*ba
 // decide steps every item, in order; messages of one job fold. What a decision
 // misses is loaded in the same transaction, and then the job goes on.
 func (c *committer) decide(ctx context.Context, tx store.Committer, b *batch, items []*item) error {
-	for round := 0; len(items) > 0; round++ {
+	for len(items) > 0 {
 		needs := map[journal.JobID]*collation.Need{}
 		var later []*item
 		for _, it := range items {
@@ -75,19 +77,19 @@ func (c *committer) decide(ctx context.Context, tx store.Committer, b *batch, it
 			if err != nil {
 				return err
 			}
-			if need != nil {
-				needs[it.msg.Job] = need
-				later = append(later, it)
+			if need == nil {
+				continue
 			}
+			if it.loads++; it.loads > maxLoads {
+				return fmt.Errorf("%w: message %s still misses state after %d loads", store.ErrRejected, it.msg.GUID, maxLoads)
+			}
+			needs[it.msg.Job] = need
+			later = append(later, it)
 		}
-		if len(later) == 0 {
-			return nil
-		}
-		if round == maxRounds {
-			return fmt.Errorf("%w: message %s still misses state after %d loads", store.ErrRejected, later[0].msg.GUID, round)
-		}
-		if err := tx.More(ctx, needs); err != nil {
-			return err
+		if len(needs) > 0 {
+			if err := tx.More(ctx, needs); err != nil {
+				return err
+			}
 		}
 		items = later
 	}
@@ -106,11 +108,10 @@ func (c *committer) one(ctx context.Context, b *batch, it *item) (*collation.Nee
 		b.busy = append(b.busy, it)
 		return nil, nil
 	case state == nil && b.loaded.Tombs[job]:
-		it.plan = &collation.Plan{Job: job, Message: it.msg.GUID, Outcome: collation.Unlicensed, Done: true}
-		b.decided = append(b.decided, it)
+		b.tombs = append(b.tombs, it)
 		return nil, nil
 	case state == nil:
-		b.foreign = append(b.foreign, it)
+		b.orphans = append(b.orphans, it)
 		return nil, nil
 	}
 	if state.Flow == nil {
@@ -153,11 +154,56 @@ func (c *committer) step(s *collation.State, it *item) (plan *collation.Plan, ne
 		return collation.Hold(s, &it.msg, c.mode, it.reject), nil
 	}
 	if s.Receipts[it.msg.GUID] == nil {
-		if err := it.answer(s.Rows[it.msg.Row]); err != nil {
+		if err := it.read(s.Rows[it.msg.Row]); err != nil {
 			return collation.Hold(s, &it.msg, c.mode, err), nil
 		}
 	}
 	return collation.Step(s, &it.msg, c.mode)
+}
+
+// outgoing are the rows that the batch inserted or released, sent already as
+// they say, and that still stand. A row of another job says where it goes by
+// itself.
+func (b *batch) outgoing() []store.Outgoing {
+	gone := map[journal.GUID]bool{}
+	for i := range b.plans {
+		p := b.plans[i].Plan
+		for _, g := range p.Delete {
+			gone[g] = true
+		}
+		for _, k := range p.Recall {
+			gone[k.GUID] = true
+		}
+	}
+	var out []store.Outgoing
+	for i := range b.plans {
+		p := b.plans[i].Plan
+		job := &b.loaded.States[p.Job].Job
+		send := func(row *collation.Row) {
+			o := store.Outgoing{Row: *row, Trace: job.Trace}
+			if row.Job == job.ID {
+				o.JobKey, o.Generation, o.Flow = job.Key, job.Generation, job.Flow
+			}
+			out = append(out, o)
+		}
+		for n := range p.Insert {
+			if row := &p.Insert[n]; row.Publication > 0 && !gone[row.GUID] {
+				send(row)
+			}
+		}
+		for n := range p.Update {
+			if row := &p.Update[n]; released(row, b.loaded.Now) && !gone[row.GUID] {
+				send(row)
+			}
+		}
+	}
+	return out
+}
+
+// released says that the row is an element's whose turn has just come (1.11):
+// other updates leave their row to the sweeper.
+func released(row *collation.Row, now collation.Micros) bool {
+	return row.Kind == journal.MessageRequest && row.Held == "" && row.Publication > 0 && row.PublishedAt == now
 }
 
 // connection returns the committer's connection, opening a new session after a

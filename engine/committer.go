@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -27,6 +26,11 @@ const (
 	transactTime = 30 * time.Second
 	// maxNak bounds the delay with which a message is handed back.
 	maxNak = 5 * time.Second
+	// laterNak is the least delay of a message that another one of its instance
+	// goes before; at most three times that.
+	laterNak = 50 * time.Millisecond
+	// laterTimes is the delivery from which such a message is left to its row.
+	laterTimes = 5
 )
 
 // committer carries batches on one connection, one after another (L1).
@@ -97,7 +101,7 @@ func (c *committer) gather(ctx context.Context) []transport.Delivery {
 // handle decodes a batch and carries it. What came too often is carried by
 // itself, so that one that kills its process is alone (1.6).
 func (c *committer) handle(ctx context.Context, batch []transport.Delivery) {
-	var together, alone []*item
+	var together, alone, signals []*item
 	for _, d := range batch {
 		if d.Count() > 1 {
 			c.cfg.Observer.Count(observer.MetricRedelivered, 1)
@@ -111,7 +115,9 @@ func (c *committer) handle(ctx context.Context, batch []transport.Delivery) {
 		it, err := decode(d)
 		switch {
 		case err != nil:
-			c.poison(ctx, d, journal.JobID{}, "undecodable", err)
+			c.poison(ctx, d, collation.DeadLetter{Reason: reasonUndecodable, Message: err.Error()}, nil)
+		case it.msg.Kind == journal.MessageSignal:
+			signals = append(signals, it)
 		case it.msg.Alone:
 			alone = append(alone, it)
 		default:
@@ -119,15 +125,21 @@ func (c *committer) handle(ctx context.Context, batch []transport.Delivery) {
 		}
 	}
 	c.carry(ctx, together, false)
-	c.singly(ctx, alone)
+	c.alone(ctx, alone)
+	c.deliver(ctx, signals)
 }
 
-// singly carries items one after another, each in a transaction of its own.
-// Each can wait for the database; once the engine is to stop, the first that
-// does not get through sends the others back (T10).
-func (c *committer) singly(ctx context.Context, items []*item) {
+// alone carries items one after another, each in a transaction of its own.
+func (c *committer) alone(ctx context.Context, items []*item) {
+	c.singly(items, func(one []*item) bool { return c.carry(ctx, one, true) })
+}
+
+// singly brings items to their end one after another. Each can wait for the
+// database; once the engine is to stop, the first that does not get through
+// sends the others back (T10).
+func (c *committer) singly(items []*item, end func([]*item) (through bool)) {
 	for i, it := range items {
-		if through := c.carry(ctx, []*item{it}, true); !through && c.stopping() {
+		if !end([]*item{it}) && c.stopping() {
 			if rest := items[i+1:]; len(rest) > 0 {
 				c.handBack(rest, errStopping)
 			}
@@ -151,8 +163,7 @@ func (c *committer) stopping() bool {
 // carry brings the items to their end: committed, published and acked, or
 // handed back; through says that none was.
 func (c *committer) carry(ctx context.Context, items []*item, wait bool) (through bool) {
-	lost := 0
-	since := time.Now()
+	p := patience{since: time.Now()}
 	for len(items) > 0 {
 		bounded, cancel := context.WithTimeout(ctx, transactTime)
 		b, err := c.transact(bounded, items, wait)
@@ -160,27 +171,45 @@ func (c *committer) carry(ctx context.Context, items []*item, wait bool) (throug
 		switch {
 		case err == nil:
 			items = c.settle(ctx, b)
-		case errors.Is(err, store.ErrLost) && lost < maxLost:
-			lost++
-			c.cfg.Observer.Count(observer.MetricDecidedAgain, 1)
-			pause(lost, time.Millisecond)
+		case c.again(&p, items, err):
 		case refused(err) && len(items) > 1:
-			c.singly(ctx, items)
+			c.alone(ctx, items)
 			return true
 		case refused(err) && items[0].reject == nil:
 			c.log.Error("the store refuses a message: its row is held", "message", items[0].msg.GUID.String(), "error", err)
 			items[0].reject = err
-		case time.Since(since) < holdOn && !c.stopping() && !refused(err):
-			c.log.Warn("a batch waits for the database", "messages", len(items), "error", err)
-			lost++
-			pause(lost, 50*time.Millisecond)
-			for _, it := range items {
-				_ = it.delivery.InProgress() // a hint; the message comes again otherwise
-			}
 		default:
 			c.handBack(items, err)
 			return false
 		}
+	}
+	return true
+}
+
+// patience is how long a batch has been tried.
+type patience struct {
+	lost  int
+	since time.Time
+}
+
+// again waits and says that the batch is to be tried once more: a lost
+// test-and-set is decided anew at once (C3), a database that is away is waited
+// for (C10).
+func (c *committer) again(p *patience, items []*item, err error) bool {
+	switch {
+	case errors.Is(err, store.ErrLost) && p.lost < maxLost:
+		p.lost++
+		c.cfg.Observer.Count(observer.MetricDecidedAgain, 1)
+		pause(p.lost, time.Millisecond)
+	case !refused(err) && time.Since(p.since) < holdOn && !c.stopping():
+		c.log.Warn("a batch waits for the database", "messages", len(items), "error", err)
+		p.lost++
+		pause(p.lost, 50*time.Millisecond)
+		for _, it := range items {
+			_ = it.delivery.InProgress() // a hint; the message comes again otherwise
+		}
+	default:
+		return false
 	}
 	return true
 }
@@ -208,22 +237,23 @@ func (c *committer) handBack(items []*item, err error) {
 // settle publishes and acks after the commit (T2, T3), and returns what has
 // further commits to make.
 func (c *committer) settle(ctx context.Context, b *batch) []*item {
-	c.publish(ctx, b)
+	c.publish(ctx, b.outgoing(), c.origin())
 	c.tell(b)
 	var again []*item
 	for _, it := range b.decided {
-		if it.plan.Done {
+		switch {
+		case it.plan.Outcome == collation.Later:
+			c.later(it)
+		case it.plan.Done:
 			c.ack(it.delivery)
-			continue
+		default:
+			it.msg.Entered = true
+			again = append(again, it)
 		}
-		it.msg.Entered = true
-		again = append(again, it)
 	}
-	for _, it := range b.foreign {
-		c.poison(ctx, it.delivery, it.msg.Job, "foreign",
-			fmt.Errorf("message %s names job %s, which was never in this space", it.msg.GUID, it.msg.Job))
-	}
-	c.singly(ctx, b.busy)
+	c.discard(ctx, b.tombs)
+	again = append(again, c.adopt(ctx, b.orphans, b.loaded.Now)...)
+	c.alone(ctx, b.busy)
 	// Behind those they repeat, so that they find them done.
 	return append(again, b.repeats...)
 }
@@ -234,48 +264,55 @@ func (c *committer) ack(d transport.Delivery) {
 	}
 }
 
-// poison records what can never be handled, then ends it (T3).
-func (c *committer) poison(ctx context.Context, d transport.Delivery, job journal.JobID, reason string, cause error) {
-	raw := d.Message().Body
-	err := c.cfg.Store.DeadLetter(ctx, collation.DeadLetter{Job: job, Reason: reason, Message: cause.Error()}, raw)
+// later hands a message back that another one goes before. After a few times it
+// leaves it to its row: what stays in a lane looks like a backlog to the sweeper,
+// and the message that this one waits for, if it was lost, would not be sent
+// again for as long (T2).
+func (c *committer) later(it *item) {
+	if it.delivery.Count() >= laterTimes {
+		c.ack(it.delivery)
+		return
+	}
+	_ = it.delivery.Nak(laterNak + rand.N(2*laterNak))
+}
+
+// poison records what can never be handled, then ends it (T3): its row as well,
+// where one may stand, so that it is not sent again for ever (C10).
+func (c *committer) poison(ctx context.Context, d transport.Delivery, letter collation.DeadLetter, row *collation.RowKey) {
+	err := c.cfg.Store.DeadLetter(ctx, letter, d.Message().Body)
+	if err == nil && row != nil {
+		_, err = c.cfg.Store.Discard(ctx, []collation.RowKey{*row})
+	}
 	if err != nil {
-		c.log.Error("a dead letter could not be recorded", "reason", reason, "error", err)
+		c.log.Error("a dead letter could not be recorded", "reason", letter.Reason, "error", err)
 		_ = d.Nak(maxNak)
 		return
 	}
-	c.cfg.Observer.Count(observer.MetricDead, 1, "reason", reason)
-	c.log.Warn("dead letter", "reason", reason, "cause", cause)
-	_ = d.Term(reason)
+	c.cfg.Observer.Count(observer.MetricDead, 1, "reason", letter.Reason)
+	c.log.Warn("dead letter", "reason", letter.Reason, "cause", letter.Message)
+	_ = d.Term(letter.Reason)
 }
 
-// publish sends the rows that the batch inserted and that still stand.
-func (c *committer) publish(ctx context.Context, b *batch) {
-	gone := map[journal.GUID]bool{}
-	for i := range b.plans {
-		for _, g := range b.plans[i].Plan.Delete {
-			gone[g] = true
-		}
-	}
-	var out []store.Outgoing
-	for i := range b.plans {
-		p := b.plans[i].Plan
-		for _, row := range p.Insert {
-			if row.Publication == 0 || gone[row.GUID] {
-				continue
-			}
-			job := &b.loaded.States[p.Job].Job
-			out = append(out, store.Outgoing{
-				Row: row, JobKey: job.Key, Generation: job.Generation, Flow: job.Flow, Trace: job.Trace,
-			})
-		}
-	}
+// bury is poison for a message that was read.
+func (c *committer) bury(ctx context.Context, it *item, reason string, cause error) {
+	row := it.key()
+	c.poison(ctx, it.delivery, collation.DeadLetter{Job: it.msg.Job, Reason: reason, Message: cause.Error()}, &row)
+}
+
+// publish sends rows right after the commit from which they come (T2).
+func (c *committer) publish(ctx context.Context, out []store.Outgoing, from Origin) {
 	bounded, cancel := context.WithTimeout(ctx, transactTime)
 	defer cancel()
+	if err := c.pub.Publish(bounded, out, from); err != nil {
+		c.log.Warn("messages were not published; their rows send them again", "messages", len(out), "error", err)
+	}
+}
+
+// origin is the last commit of the committer's session (L1).
+func (c *committer) origin() Origin {
 	var from Origin
 	if c.tx != nil {
 		from.Session, from.Seq = c.tx.Session()
 	}
-	if err := c.pub.Publish(bounded, out, from); err != nil {
-		c.log.Warn("messages were not published; their rows send them again", "messages", len(out), "error", err)
-	}
+	return from
 }

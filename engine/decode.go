@@ -16,6 +16,7 @@ type item struct {
 	msg      collation.Message
 	flow     flowKey // a hint; the job's header decides
 	plan     *collation.Plan
+	loads    int // what it asked for in this transaction
 	// reject is set once the store refused the message's plan for good.
 	reject error
 }
@@ -41,7 +42,7 @@ func decode(d transport.Delivery) (*item, error) {
 		return nil, fmt.Errorf("%w: row: %w", wire.ErrMalformed, err)
 	}
 	if m.DAD, err = collation.ParseDAD(h.DAD); err != nil {
-		return nil, fmt.Errorf("%w: %w", wire.ErrMalformed, err)
+		return nil, fmt.Errorf("%w: dad: %w", wire.ErrMalformed, err)
 	}
 	// Every turn before took a publication: those are no sign of trouble.
 	sent := raw.Header.Publication - max(m.Turn-1, 0)
@@ -53,7 +54,12 @@ func decode(d transport.Delivery) (*item, error) {
 func (it *item) identify(h *wire.Hint) error {
 	m := &it.msg
 	switch m.Kind {
-	case journal.MessageStart, journal.MessageLeg1:
+	case journal.MessageStart, journal.MessageLeg1, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
+		m.GUID = m.Row
+	case journal.MessageSignal, journal.MessageInterrupt:
+		if m.Activity != "" || m.DAD != collation.RootDAD {
+			return fmt.Errorf("%w: a message of kind %s is addressed to no activity: %.40q at %.40q", wire.ErrMalformed, m.Kind, m.Activity, m.DAD)
+		}
 		m.GUID = m.Row
 	case journal.MessageAnswer:
 		m.GUID = (&collation.Row{GUID: m.Row, Turn: m.Turn}).Answers()
@@ -73,32 +79,48 @@ func (it *item) identify(h *wire.Hint) error {
 	return nil
 }
 
-// want is what the message needs loaded.
+// want is what the message needs loaded. It is a hint: Step asks for what it
+// misses.
 func (it *item) want(flows *Flows, mode collation.Mode) store.Want {
 	m := &it.msg
+	w := store.Want{Job: m.Job, Row: m.Row}
+	if m.Activity != "" {
+		w.Instances = []collation.InstanceKey{{Activity: m.Activity, DAD: m.DAD}}
+	}
 	if it.reject != nil {
 		// Its row is to be held. The entries that a decision reads may be what the
 		// store refuses: they are not asked for again.
-		return store.Want{Job: m.Job, Row: m.Row, Instances: []collation.InstanceKey{{Activity: m.Activity, DAD: m.DAD}}}
+		return w
 	}
-	w := store.Want{Job: m.Job, Receipt: m.GUID, Row: m.Row}
+	w.Receipt = m.GUID
 	if f := flows.Cached(it.flow.name, it.flow.version); f != nil {
 		w.Instances, w.Results = collation.Wants(f, m, mode)
-	} else {
-		w.Instances = []collation.InstanceKey{{Activity: m.Activity, DAD: m.DAD}}
 	}
 	return w
 }
 
-// answer reads the response of an answer out of its row (T1).
-func (it *item) answer(row *collation.Row) error {
-	if it.msg.Kind != journal.MessageAnswer || row == nil || row.Kind != journal.MessageAnswer || it.msg.Response != nil {
+// read takes the response that a message brings out of its row (T1): once it is
+// accepted, its entry says what it was (1.7).
+func (it *item) read(row *collation.Row) error {
+	m := &it.msg
+	if row == nil || row.Kind != m.Kind || m.Response != nil {
 		return nil
 	}
-	r, err := wire.Decode[wire.Response](row.Body)
-	if err != nil {
+	switch m.Kind {
+	case journal.MessageAnswer:
+		r, err := wire.Decode[wire.Response](row.Body)
+		if err != nil {
+			return err
+		}
+		m.Response, err = r.Journal()
+		return err
+	case journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
+		var err error
+		m.Response, err = journal.DecodeResponse(row.Body)
 		return err
 	}
-	it.msg.Response, err = r.Journal()
-	return err
+	return nil
 }
+
+// key names the message's dispatch row.
+func (it *item) key() collation.RowKey { return collation.RowKey{Job: it.msg.Job, GUID: it.msg.Row} }

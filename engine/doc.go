@@ -8,5 +8,15 @@
 // a message that comes again meets its digits (C5), a row whose message was
 // lost is sent again.
 //
+// Signals belong to no job: they go to the store's arbitration between the waits
+// of their key, and not into a job's transaction. A start whose job is not there
+// may be the order of a child: the flow, the input and the key are checked as for
+// any start, and the child begins in a transaction of its own, or its await is
+// answered with why not.
+//
+// Beside the committers run the sweeper, which sends timers, retries and what was
+// lost, and upkeep that nobody waits for. Retain, which removes expired jobs, is
+// a loop of its own, since it needs rights that an engine does not.
+//
 // Any number of engines may share a space; none needs to be the only one (T8).
 package engine

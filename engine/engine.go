@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -73,6 +72,9 @@ func (e *Engine) Run(ctx context.Context) error {
 		})
 	})
 	g.Go(func() error { return (&sweeper{e: e}).run(ctx) })
+	for _, c := range e.chores() {
+		g.Go(func() error { return c.run(ctx) })
+	}
 	err := g.Wait()
 	e.drain(committers)
 	if errors.Is(err, context.Canceled) {
@@ -112,9 +114,6 @@ func (e *Engine) drain(committers []*committer) {
 		}
 	}
 }
-
-// pruneEvery is how often ended sessions' markers are removed (J4).
-const pruneEvery = time.Hour
 
 // sweepLimit is how many due rows one look takes.
 const sweepLimit = store.MaxSweep

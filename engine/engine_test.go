@@ -16,57 +16,10 @@ import (
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
-	storemem "github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
 	busmem "github.com/quipu-journal/quipu/transport/memory"
 	"github.com/quipu-journal/quipu/workers"
 )
-
-// rig is engine and workers over memory, in a synctest bubble: time passes only
-// when everybody waits.
-type rig struct {
-	t     *testing.T
-	store *storemem.Store
-	bus   *busmem.Bus
-	eng   *engine.Engine
-	stop  context.CancelFunc
-	done  chan error
-}
-
-// fault makes calls of the store fail; op is "commit", or "commit.done" after
-// it was done.
-type fault func(op string) error
-
-func start(t *testing.T, cfg engine.Config, busCfg busmem.Config, f fault, reg *workers.Registry) *rig {
-	t.Helper()
-	r := &rig{t: t, done: make(chan error, 2)}
-	r.store = storemem.New(storemem.Config{
-		Space: "test", Now: func() int64 { return time.Now().UnixMicro() }, Fault: f,
-	})
-	busCfg.AckWait = 2 * time.Second
-	r.bus = busmem.New(busCfg)
-	cfg.Store, cfg.Bus, cfg.Space = r.store, r.bus, "test"
-	ctx, cancel := context.WithCancel(context.Background())
-	var err error
-	r.eng, err = engine.New(ctx, cfg)
-	require.NoError(t, err)
-	w, err := workers.NewRuntime(workers.Config{
-		Registry: reg, Bus: r.bus, Store: r.store, Space: "test", Lanes: r.eng.Config().Lanes,
-		DeadLetter: r.store.DeadLetter, Lease: 4 * time.Second, AckWait: 2 * time.Second, ResponseWait: time.Second,
-	})
-	require.NoError(t, err)
-	go func() { r.done <- r.eng.Run(ctx) }()
-	go func() { r.done <- w.Run(ctx) }()
-	r.stop = cancel
-	return r
-}
-
-func (r *rig) close() {
-	r.stop()
-	require.NoError(r.t, <-r.done)
-	require.NoError(r.t, <-r.done)
-	require.NoError(r.t, r.bus.Close())
-}
 
 // begin deploys the flow and starts n jobs that nobody publishes.
 func (r *rig) begin(n, steps int) []journal.JobID {
@@ -98,25 +51,6 @@ func (r *rig) begin(n, steps int) []journal.JobID {
 	return ids
 }
 
-// ended waits until all jobs have ended.
-func (r *rig) ended(ids []journal.JobID) {
-	r.t.Helper()
-	for deadline := time.Now().Add(time.Hour); ; time.Sleep(100 * time.Millisecond) { // the bubble's clock
-		ended, err := r.store.Ended(context.Background(), ids)
-		require.NoError(r.t, err)
-		n := 0
-		for _, e := range ended {
-			if e {
-				n++
-			}
-		}
-		if n == len(ids) {
-			return
-		}
-		require.True(r.t, time.Now().Before(deadline), "%d of %d jobs ended in an hour", n, len(ids))
-	}
-}
-
 func echo(runs *atomic.Int64) *workers.Registry {
 	reg := workers.New()
 	workers.HandleRaw(reg, "work", func(_ context.Context, in json.RawMessage) (json.RawMessage, error) {
@@ -124,32 +58,6 @@ func echo(runs *atomic.Int64) *workers.Registry {
 		return in, nil
 	})
 	return reg
-}
-
-var modes = map[string]engine.Config{
-	"fold": {}, "nofold": {NoFold: true}, "stepwise": {Stepwise: true}, "one": {MaxBatch: 1, Committers: 1},
-}
-
-// each runs a scenario in every mode (C11), in a bubble of its own.
-func each(t *testing.T, scenario func(t *testing.T, cfg engine.Config)) {
-	for name, cfg := range modes {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { scenario(t, cfg) })
-		})
-	}
-}
-
-func (r *rig) completed(ids []journal.JobID, output string) {
-	r.t.Helper()
-	for _, id := range ids {
-		v, err := r.store.Job(context.Background(), id)
-		require.NoError(r.t, err)
-		require.Equal(r.t, journal.JobCompleted, v.State, "%v", v.Error)
-		require.JSONEq(r.t, output, string(v.Output))
-		require.Empty(r.t, v.Rows, "I6")
-		require.Zero(r.t, v.Semaphore, "I4")
-	}
 }
 
 func TestJobsRunToTheirEnd(t *testing.T) {

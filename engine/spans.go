@@ -40,23 +40,20 @@ func (c *committer) span(b *batch, it *item, end time.Time) observer.Span {
 	e := it.plan.Entry
 	job := &b.loaded.States[it.msg.Job].Job
 	s := observer.Span{
-		Name: observer.SpanLeg2, Start: b.began, End: end,
+		Name: spanNames[it.msg.Kind], Start: b.began, End: end,
 		Subject: observer.Subject{
 			Space: job.Space, Job: job.ID.String(), Key: job.Key, Flow: job.Flow.Name,
 			Activity: e.Activity, DAD: e.DAD, GUID: e.GUID.String(), Turn: it.msg.Turn,
 		},
 	}
-	switch it.msg.Kind {
-	case journal.MessageStart:
-		s.Name = observer.SpanTrigger
-	case journal.MessageLeg1:
-		s.Name = observer.SpanLeg1
-	}
 	if len(e.Ledgers) > 0 {
 		s.Subject.Before, s.Subject.After = e.Ledgers[0].Before.String(), e.Ledgers[0].After.String()
 	}
-	if e.Response != nil {
-		s.Subject.Code, s.Subject.Try = e.Response.Code, e.Response.Try
+	if r := e.Response; r != nil {
+		s.Subject.Code, s.Subject.Try, s.Subject.By = r.Code, r.Try, string(r.By)
+		if !r.Child.IsZero() {
+			s.Subject.Child = r.Child.String()
+		}
 	}
 	committed := b.began.Add(b.took)
 	for _, m := range e.Marks {
@@ -69,6 +66,18 @@ func (c *committer) span(b *batch, it *item, end time.Time) observer.Span {
 		s.Children = append(s.Children, observer.Span{Name: observer.SpanPublish, Start: committed, End: end})
 	}
 	return s
+}
+
+// spanNames are the names of the spans by the kinds of messages.
+var spanNames = map[journal.MessageKind]string{
+	journal.MessageStart:     observer.SpanTrigger,
+	journal.MessageLeg1:      observer.SpanLeg1,
+	journal.MessageResponse:  observer.SpanLeg2,
+	journal.MessageAnswer:    observer.SpanLeg2,
+	journal.MessageWakeUp:    observer.SpanWakeUp,
+	journal.MessageOutcome:   observer.SpanOutcome,
+	journal.MessageCycle:     observer.SpanCycle,
+	journal.MessageInterrupt: observer.SpanInterrupt,
 }
 
 var stepNames = map[journal.Mark]string{

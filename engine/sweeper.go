@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -26,8 +27,7 @@ const (
 // rows whose message was lost. Any number of sweepers share a space; a row is
 // claimed by a test-and-set on its publication.
 type sweeper struct {
-	e      *Engine
-	pruned time.Time
+	e *Engine
 }
 
 func (s *sweeper) run(ctx context.Context) error {
@@ -65,12 +65,7 @@ func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
 		return false, err
 	}
 	s.e.cfg.Observer.Observe(observer.MetricOutboxLag, lag.Seconds())
-	if time.Since(s.pruned) > pruneEvery {
-		if _, err := st.Prune(ctx, sweepLimit); err != nil {
-			return false, err
-		}
-		s.pruned = time.Now()
-	}
+	s.e.cfg.Observer.Observe(observer.MetricTimerLag, timerLag(due, lag).Seconds())
 	if len(due) == 0 {
 		return false, nil
 	}
@@ -83,7 +78,22 @@ func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
 		return false, err
 	}
 	s.e.cfg.Observer.Count(observer.MetricResent, int64(len(out)))
-	return len(due) == sweepLimit, s.e.pub.Publish(ctx, out, Origin{})
+	// A sweeper that won nothing leaves the field to those that did.
+	full = len(due) == sweepLimit && (len(out) > 0 || !sends(claims))
+	return full, s.e.pub.Publish(ctx, out, Origin{})
+}
+
+func sends(claims []store.Claim) bool {
+	return slices.ContainsFunc(claims, func(c store.Claim) bool { return c.Send })
+}
+
+// timerLag is how late a due timer is at most: the oldest due row goes before it.
+func timerLag(due []store.DueRow, lag time.Duration) time.Duration {
+	timer := func(r store.DueRow) bool { return r.Kind == journal.MessageWakeUp && r.Publication == 0 }
+	if !slices.ContainsFunc(due, timer) {
+		return 0
+	}
+	return lag
 }
 
 // decide says of each due row whether to send it now. The first publication of

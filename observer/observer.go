@@ -7,17 +7,22 @@ import (
 
 // Names of the spans (spec 5.4).
 const (
-	SpanStart   = "start"
-	SpanLeg1    = "leg1"
-	SpanLeg2    = "leg2"
-	SpanTrigger = "trigger"
-	SpanStep1   = "step1"
-	SpanStep2   = "step2"
-	SpanStep3   = "step3"
-	SpanCommit  = "commit"
-	SpanPublish = "publish"
-	SpanAttempt = "attempt"
-	SpanEffect  = "effect"
+	SpanStart     = "start"
+	SpanLeg1      = "leg1"
+	SpanLeg2      = "leg2" // a response or an answer
+	SpanTrigger   = "trigger"
+	SpanWakeUp    = "wakeup"
+	SpanOutcome   = "outcome"
+	SpanCycle     = "cycle"
+	SpanInterrupt = "interrupt"
+	SpanSignal    = "signal" // the delivery to a wait
+	SpanStep1     = "step1"
+	SpanStep2     = "step2"
+	SpanStep3     = "step3"
+	SpanCommit    = "commit"
+	SpanPublish   = "publish"
+	SpanAttempt   = "attempt"
+	SpanEffect    = "effect"
 )
 
 // Names of the metrics (spec 5.4).
@@ -34,6 +39,9 @@ const (
 	MetricHandled      = "quipu.handler.attempts"   // handler runs, by topic and outcome
 	MetricEffects      = "quipu.effects"            // by class and outcome
 	MetricOutboxLag    = "quipu.outbox.lag.seconds" // age of the oldest due row
+	MetricTimerLag     = "quipu.timers.lag.seconds" // how late a due timer is at most
+	MetricSignals      = "quipu.signals"            // by what became of them
+	MetricScheduled    = "quipu.scheduled"          // jobs started by the clock, by outcome
 )
 
 // Subject says what a span is about. Empty fields are left out.
@@ -44,6 +52,11 @@ type Subject struct {
 	Before, After         string // digits
 	Code                  int
 	Turn, Try             int
+	By                    string // what woke a hook: signal or timer
+	Child                 string // the job whose outcome it is
+	// Link is the traceparent of what caused the span from another trace: the
+	// parent of a child job, the sender of a signal.
+	Link string
 }
 
 // Span is a finished piece of work. Children are its parts, so that a span is
@@ -64,6 +77,8 @@ type Observer interface {
 	// there is one, and returns its traceparent ("" when nobody traces); end is
 	// called once.
 	Root(ctx context.Context, s Subject) (traceparent string, end func(error))
+	// Trace returns the traceparent of the caller's span in ctx, "" without one.
+	Trace(ctx context.Context) string
 	// Told hands over finished work under the span that traceparent names: the
 	// job's root. An empty traceparent drops it.
 	Told(traceparent string, spans ...Span)
@@ -83,6 +98,9 @@ var _ Observer = Nop{}
 
 // Root implements Observer.
 func (Nop) Root(context.Context, Subject) (string, func(error)) { return "", func(error) {} }
+
+// Trace implements Observer.
+func (Nop) Trace(context.Context) string { return "" }
 
 // Told implements Observer.
 func (Nop) Told(string, ...Span) {}

@@ -36,13 +36,15 @@ const (
 	keyCode     = "quipu.code"
 	keyTurn     = "quipu.turn"
 	keyTry      = "quipu.try"
+	keyBy       = "quipu.by"
+	keyChild    = "quipu.child"
 	keyDropped  = "quipu.spans.dropped"
 	keyError    = "error.type"
 )
 
 // attributes are the filled-in fields of a subject.
 func attributes(s observer.Subject) []attribute.KeyValue {
-	out := make([]attribute.KeyValue, 0, 13)
+	out := make([]attribute.KeyValue, 0, 15)
 	for _, f := range [...]struct{ key, value string }{
 		{keySpace, s.Space},
 		{keyJob, s.Job},
@@ -54,6 +56,8 @@ func attributes(s observer.Subject) []attribute.KeyValue {
 		{keyTopic, s.Topic},
 		{keyBefore, s.Before},
 		{keyAfter, s.After},
+		{keyBy, s.By},
+		{keyChild, s.Child},
 	} {
 		if f.value != "" {
 			out = append(out, attribute.String(f.key, cut(f.value, MaxText)))
@@ -90,7 +94,8 @@ func spanKind(kind string) trace.SpanKind {
 	switch kind {
 	case observer.SpanStart, observer.SpanPublish:
 		return trace.SpanKindProducer
-	case observer.SpanTrigger, observer.SpanLeg1, observer.SpanLeg2, observer.SpanAttempt:
+	case observer.SpanTrigger, observer.SpanLeg1, observer.SpanLeg2, observer.SpanWakeUp, observer.SpanOutcome,
+		observer.SpanCycle, observer.SpanInterrupt, observer.SpanSignal, observer.SpanAttempt:
 		return trace.SpanKindConsumer
 	case observer.SpanCommit, observer.SpanEffect:
 		return trace.SpanKindClient

@@ -31,6 +31,8 @@ var counters = map[string]struct{ unit, help string }{
 	observer.MetricResent:       {"{message}", "Rows sent again by the sweeper."},
 	observer.MetricHandled:      {"{attempt}", "Handler runs, by topic and outcome."},
 	observer.MetricEffects:      {"{effect}", "Effects, by class and outcome."},
+	observer.MetricSignals:      {"{signal}", "Signals, by what became of them: consumed, kept, missed, duplicate."},
+	observer.MetricScheduled:    {"{job}", "Jobs due by a schedule, by outcome: started, already, refused."},
 }
 
 // distributions are the metrics that Observe records.
@@ -48,6 +50,7 @@ var distributions = map[string]struct {
 // gauges are the metrics of which Observe sets the last value.
 var gauges = map[string]struct{ unit, help string }{
 	observer.MetricOutboxLag: {"s", "Age of the oldest due row."},
+	observer.MetricTimerLag:  {"s", "How late a due timer is at most."},
 }
 
 // instruments are made once; the maps are read only from then on.

@@ -113,6 +113,9 @@ func (t *Telemetry) Root(ctx context.Context, s observer.Subject) (string, func(
 	}
 }
 
+// Trace implements observer.Observer.
+func (t *Telemetry) Trace(ctx context.Context) string { return inject(ctx) }
+
 // Told implements observer.Observer.
 func (t *Telemetry) Told(parent string, spans ...observer.Span) {
 	ctx, ok := t.under(context.Background(), parent)
@@ -163,6 +166,9 @@ func (t *Telemetry) Attempt(ctx context.Context, parent string, s observer.Subje
 
 func (t *Telemetry) start(ctx context.Context, kind string, s observer.Subject, opts ...trace.SpanStartOption) (context.Context, trace.Span) {
 	opts = append(opts, trace.WithSpanKind(spanKind(kind)))
+	if sc := remote(s.Link); sc.IsValid() {
+		opts = append(opts, trace.WithLinks(trace.Link{SpanContext: sc}))
+	}
 	ctx, span := t.tracer.Start(ctx, spanName(kind, s), opts...)
 	if span.IsRecording() {
 		span.SetAttributes(attributes(s)...)
@@ -177,12 +183,20 @@ func (t *Telemetry) under(ctx context.Context, parent string) (context.Context, 
 	if t.spans == nil || parent == "" {
 		return ctx, false
 	}
-	remote := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{traceparent: parent})
-	sc := trace.SpanContextFromContext(remote)
+	sc := remote(parent)
 	if !sc.IsValid() {
 		return ctx, false
 	}
 	return trace.ContextWithRemoteSpanContext(ctx, sc), true
+}
+
+// remote is the span that a traceparent names; not valid where it names none.
+func remote(parent string) trace.SpanContext {
+	if parent == "" {
+		return trace.SpanContext{}
+	}
+	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{traceparent: parent})
+	return trace.SpanContextFromContext(ctx)
 }
 
 // inject is the traceparent of the span in ctx, "" without one.

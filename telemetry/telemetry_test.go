@@ -142,6 +142,29 @@ func TestCallersTraceIsHonoured(t *testing.T) {
 	require.Equal(t, remote.TraceID(), spans[0].SpanContext.TraceID())
 }
 
+// A child job has a trace of its own, linked to its parent's (5.4).
+func TestChildIsLinkedToItsParent(t *testing.T) {
+	t.Parallel()
+	out := tracetest.NewInMemoryExporter()
+	tel := process(t, out, telemetry.Config{})
+	parent, end := tel.Root(t.Context(), observer.Subject{Flow: "order"})
+	end(nil)
+	for _, link := range []string{parent, "", "nonsense"} {
+		child, end := tel.Root(t.Context(), observer.Subject{Flow: "invoice", Link: link})
+		end(nil)
+		require.NotEqual(t, parent[:36], child[:36], "another trace")
+	}
+	spans := out.GetSpans()
+	require.Len(t, spans, 4)
+	require.Len(t, spans[1].Links, 1)
+	require.Equal(t, spans[0].SpanContext.SpanID(), spans[1].Links[0].SpanContext.SpanID())
+	require.Equal(t, spans[0].SpanContext.TraceID(), spans[1].Links[0].SpanContext.TraceID())
+	require.Empty(t, spans[2].Links)
+	require.Empty(t, spans[3].Links)
+	require.Equal(t, parent[:36], tel.Trace(trace.ContextWithRemoteSpanContext(t.Context(), spans[0].SpanContext))[:36])
+	require.Empty(t, tel.Trace(t.Context()))
+}
+
 // What the caller does not sample is not sampled here, and its traceparent says
 // so to everyone else.
 func TestUnsampledStaysUnsampled(t *testing.T) {
@@ -164,6 +187,7 @@ func TestAttributesAndStatusHoldNoPayload(t *testing.T) {
 	subject := observer.Subject{
 		Space: "shop", Job: "j", Key: strings.Repeat("é", telemetry.MaxText), Flow: "order", Activity: "charge", DAD: ",0,0",
 		GUID: "g", Topic: "payments.charge", Before: "001100000000000", After: "201100000000001", Code: 402, Turn: 2, Try: 1,
+		By: "signal", Child: "c",
 	}
 	cause := fmt.Errorf("charge: %w", &declined{card: "4111"})
 	for _, text := range []bool{false, true} {
@@ -175,11 +199,12 @@ func TestAttributesAndStatusHoldNoPayload(t *testing.T) {
 		done(cause, nil)
 		span := out.GetSpans()[1]
 		attributes := attribute.NewSet(span.Attributes...)
-		require.Equal(t, 14, attributes.Len(), "%v", span.Attributes)
+		require.Equal(t, 16, attributes.Len(), "%v", span.Attributes)
 		for key, want := range map[attribute.Key]attribute.Value{
 			"quipu.space": attribute.StringValue("shop"), "quipu.ledger.before": attribute.StringValue("001100000000000"),
 			"quipu.ledger.after": attribute.StringValue("201100000000001"), "quipu.code": attribute.IntValue(402),
 			"quipu.turn": attribute.IntValue(2), "quipu.try": attribute.IntValue(1), "quipu.dad": attribute.StringValue(",0,0"),
+			"quipu.by": attribute.StringValue("signal"), "quipu.child": attribute.StringValue("c"),
 			"error.type": attribute.StringValue("*telemetry_test.declined"),
 		} {
 			got, ok := attributes.Value(key)

@@ -123,3 +123,19 @@ func TestLimits(t *testing.T) {
 		require.NoError(t, bus.Close())
 	})
 }
+
+// After Calm nothing more is lost, doubled or held back.
+func TestCalm(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		bus := memory.New(memory.Config{Loss: 1, Duplicate: 1, Reorder: 1})
+		msgs := numbered(3)
+		require.NoError(t, bus.Send(t.Context(), msgs, nil))
+		synctest.Wait()
+		require.Zero(t, bus.Len(transport.ToLane(0)))
+		bus.Calm()
+		require.NoError(t, transport.Publish(t.Context(), bus, msgs))
+		require.Equal(t, 3, bus.Len(transport.ToLane(0)))
+		require.NoError(t, bus.Close())
+	})
+}

@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// Limits of a start.
+const (
+	MaxKey   = flow.MaxJobKey // bytes of a job's key
+	MaxInput = wire.MaxResult // bytes of a job's input, in its canonical form
+)
+
+// Errors of starts, from outside and by an await.
+var (
+	// ErrInput: the input is no JSON, too large, or against the flow's schema.
+	ErrInput = errors.New("refused input")
+	// ErrKey: the key is missing, longer than MaxKey, no UTF-8, or has control
+	// characters.
+	ErrKey = errors.New("refused key")
+)
+
+// CheckStart checks what a job of the flow is started with, and returns its key:
+// under identity strict that of the input where none is given (E16). The input is
+// canonical. The error wraps ErrInput or ErrKey.
+func CheckStart(f *flow.Flow, key string, input []byte) (string, error) {
+	if len(input) > MaxInput {
+		return "", fmt.Errorf("%w for flow %s, key %.80q: the input has %d bytes in its canonical form, the limit is %d",
+			ErrInput, f.Name(), key, len(input), MaxInput)
+	}
+	if err := f.CheckInput(input); err != nil {
+		return "", fmt.Errorf("%w for flow %s, key %.80q: %w", ErrInput, f.Name(), key, err)
+	}
+	if f.Identity() == flow.Strict && key == "" {
+		key = f.StrictKey(input)
+	}
+	switch {
+	case key == "":
+		return "", fmt.Errorf("%w: flow %s takes the caller's key (identity: caller), and none was given", ErrKey, f.Name())
+	case len(key) > MaxKey:
+		return "", fmt.Errorf("%w: %d bytes, the limit is %d: %.40q…", ErrKey, len(key), MaxKey, key)
+	case !printable(key):
+		return "", fmt.Errorf("%w: %.80q: a key is UTF-8 without control characters", ErrKey, key)
+	}
+	return key, nil
+}
+
+// printable says whether the key is text that stays on its line and does nothing
+// to a terminal: keys are listed one in a line.
+func printable(key string) bool {
+	for _, r := range key {
+		if r == utf8.RuneError || unicode.IsControl(r) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// errOrder says that the row of a child's start cannot be read.
+var errOrder = errors.New("the order of a child cannot be read")
+
+// refusal is why a child is not begun: an error of the await that ordered it
+// (1.11), and not trouble of the engine.
+type refusal struct {
+	code  int
+	class string
+	cause error
+}
+
+func (r *refusal) Error() string { return r.cause.Error() }
+
+// child begins the job that the row of a start orders, or refuses it (1.11): the
+// inception is a transaction with no other job, its answer the row of an outcome.
+// Neither begun nor an error: it was refused.
+func (c *committer) child(ctx context.Context, row *collation.Row, now collation.Micros) (begun bool, err error) {
+	order, err := row.Order()
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", errOrder, err)
+	}
+	start, err := c.prepare(ctx, row.Job, order)
+	if err == nil {
+		err = c.spawn(ctx, row, order, start, now)
+	}
+	if no, ok := errors.AsType[*refusal](err); ok {
+		return false, c.refuse(ctx, row, order, no, now)
+	}
+	return err == nil, err
+}
+
+// prepare checks the order as a start from outside is checked.
+func (c *committer) prepare(ctx context.Context, child journal.JobID, order *collation.StartOrder) (store.Start, error) {
+	ref, f, err := c.flows.Resolve(ctx, order.Flow, order.Version)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return store.Start{}, &refusal{http.StatusNotFound, "not_found", err}
+	case err != nil:
+		return store.Start{}, err
+	}
+	key, err := CheckStart(f, order.Key, order.Input)
+	if err != nil {
+		return store.Start{}, &refusal{http.StatusBadRequest, "input", err}
+	}
+	return store.Start{
+		Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: order.Input, Publish: true,
+		Child: child, Parent: &order.Parent,
+	}, nil
+}
+
+// spawn commits the inception of the child. Its trace is one of its own, linked
+// to the parent's (5.4). A child that nobody waits for answers with its id.
+func (c *committer) spawn(ctx context.Context, row *collation.Row, order *collation.StartOrder, start store.Start, now collation.Micros) error {
+	trace, end := c.cfg.Observer.Root(context.Background(), observer.Subject{
+		Space: c.cfg.Space, Job: row.Job.String(), Key: start.Key, Flow: start.Flow.Name, Link: order.Trace,
+	})
+	if trace == "" {
+		trace = order.Trace // nobody traces here, but somebody may elsewhere
+	}
+	start.Trace = trace
+	var replies []store.Outgoing
+	var reply *collation.Row
+	if !order.Parent.Awaited {
+		id := append(canonical.AppendString([]byte(`{"id":`), start.Key), '}')
+		r := order.Outcome(row.Job, &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: id}, now, c.mode)
+		reply, replies = &r, []store.Outgoing{{Row: r, Trace: order.Trace}}
+	}
+	err := c.cfg.Store.Spawn(ctx, row, start, reply, c.mode)
+	end(err)
+	taken, conflict := errors.AsType[*store.AlreadyStartedError](err)
+	switch {
+	case err == nil:
+		c.publish(ctx, replies, Origin{})
+		return nil
+	case conflict:
+		return &refusal{http.StatusConflict, "conflict", fmt.Errorf("the key %.80q belongs to another job, %s", taken.Key, taken.Job)}
+	case errors.Is(err, store.ErrRejected):
+		return &refusal{http.StatusInternalServerError, "refused", err}
+	}
+	return fmt.Errorf("begin the child %s: %w", row.Job, err)
+}
+
+// refuse ends the row of a start with the error of the await that ordered it.
+func (c *committer) refuse(ctx context.Context, row *collation.Row, order *collation.StartOrder, no *refusal, now collation.Micros) error {
+	reply := order.Refusal(row.Job, no.code, no.class, wire.CutText(no.Error()), now, c.mode)
+	if err := c.cfg.Store.Refuse(ctx, row, &reply); err != nil {
+		return fmt.Errorf("refuse the child %s: %w", row.Job, err)
+	}
+	
+	return nil
+}

@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// Times of chores.
+const (
+	// pruneEvery is how often ended sessions' markers, and the records of old
+	// signals and keys, are removed (J4).
+	pruneEvery = time.Hour
+	// expireEvery is how often it is looked for signals and jobs whose time has
+	// passed.
+	expireEvery = time.Minute
+	// choreMore is the pause before the rest of a chore that one call did not end.
+	choreMore = 100 * time.Millisecond
+	// choreLimit bounds the rows of one call.
+	choreLimit = store.MaxSweep
+)
+
+// chore is upkeep that nobody waits for. It has a loop of its own, so that its
+// deletions never hold up a timer and its failure never holds up a message.
+type chore struct {
+	name  string
+	every time.Duration
+	// once does a bounded part; more says that there is more of it.
+	once func(ctx context.Context) (more bool, err error)
+	log  *slog.Logger
+}
+
+// run does the chore until ctx ends. An error is said once, not each time.
+func (c *chore) run(ctx context.Context) error {
+	failing := false
+	for ctx.Err() == nil {
+		more, err := c.once(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && !failing:
+			c.log.Warn(c.name+" fails; it is tried again from time to time", "error", err)
+		case err == nil && failing:
+			c.log.Info(c.name + " succeeds again")
+		}
+		failing = err != nil
+		wait := c.every
+		if more && err == nil {
+			wait = choreMore
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait - wait/10 + rand.N(wait/5+1)):
+		}
+	}
+	return nil
+}
+
+// chores are what every engine does.
+func (e *Engine) chores() []*chore {
+	st := e.cfg.Store
+	full := func(do func(context.Context, int) (int, error)) func(context.Context) (bool, error) {
+		return func(ctx context.Context) (bool, error) {
+			n, err := do(ctx, choreLimit)
+			return n >= choreLimit, err
+		}
+	}
+	return []*chore{
+		{name: "pruning", every: pruneEvery, once: full(st.Prune), log: e.cfg.Logger},
+		{name: "the expiry of kept signals", every: expireEvery, once: full(st.ExpireSignals), log: e.cfg.Logger},
+	}
+}
+
+// Expirer is what Retain needs.
+type Expirer interface {
+	// Expire is store.Engine's.
+	Expire(ctx context.Context, limit int) (more bool, err error)
+}
+
+// Retain removes closed jobs whose time has passed (J7), a bounded part at a time,
+// until ctx ends. It needs the rights of retention (4.5) and nothing else; without
+// them it says so once and tries again from time to time. Any number of processes
+// may do it (T8).
+func Retain(ctx context.Context, st Expirer, log *slog.Logger) error {
+	c := chore{
+		name: "the removal of expired jobs", every: expireEvery, log: log,
+		once: func(ctx context.Context) (bool, error) {
+			more, err := st.Expire(ctx, choreLimit)
+			if err != nil {
+				err = fmt.Errorf("%w (if rights are missing: it needs those of retention, or the process not to have this role)", err)
+			}
+			return more, err
+		},
+	}
+	return c.run(ctx)
+}

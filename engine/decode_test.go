@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/transport"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+type delivered struct {
+	acked
+	msg transport.Message
+}
+
+func (d *delivered) Message() *transport.Message { return &d.msg }
+
+// 1.4: the GUID of a message that has a row of its own is the row's; what is
+// addressed to no activity names none.
+func TestDecodeEveryKind(t *testing.T) {
+	t.Parallel()
+	guid := journal.GUID{7, 6: 0x80, 8: 0x80}
+	hint := func(kind journal.MessageKind, activity, dad string) *delivered {
+		h := wire.Hint{Kind: kind, Job: guid.String(), Row: guid.String(), Activity: activity, DAD: dad}
+		return &delivered{msg: transport.Message{Header: transport.Header{GUID: guid, Publication: 1}, Body: wire.Encode(&h)}}
+	}
+	for _, kind := range []journal.MessageKind{
+		journal.MessageStart, journal.MessageLeg1, journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle,
+	} {
+		it, err := decode(hint(kind, "a", ",0,1"))
+		require.NoError(t, err, kind)
+		require.Equal(t, guid, it.msg.GUID)
+		require.Equal(t, []collation.InstanceKey{{Activity: "a", DAD: ",0,1"}}, it.want(NewFlows(nil), collation.Mode{}).Instances)
+	}
+	for _, kind := range []journal.MessageKind{journal.MessageSignal, journal.MessageInterrupt} {
+		it, err := decode(hint(kind, "", ",0"))
+		require.NoError(t, err, kind)
+		require.Equal(t, guid, it.msg.GUID)
+		w := it.want(NewFlows(nil), collation.Mode{})
+		require.Empty(t, w.Instances)
+		require.Equal(t, guid, w.Receipt)
+		_, err = decode(hint(kind, "a", ",0"))
+		require.ErrorIs(t, err, wire.ErrMalformed)
+		_, err = decode(hint(kind, "", ",0,0"))
+		require.ErrorIs(t, err, wire.ErrMalformed)
+	}
+	for _, kind := range []journal.MessageKind{journal.MessageReceipt, journal.MessageRequest, journal.MessageResponse, "", "nonsense"} {
+		_, err := decode(hint(kind, "a", ",0"))
+		require.ErrorIs(t, err, wire.ErrMalformed, kind)
+	}
+}
+
+// T1: the response of a message is read from its row, and from no other.
+func TestResponseIsReadFromTheRow(t *testing.T) {
+	t.Parallel()
+	r := &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte(`{"n":1}`), By: journal.BySignal}
+	body := journal.EncodeResponse(r)
+	for _, kind := range []journal.MessageKind{journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle} {
+		it := &item{msg: collation.Message{Kind: kind}}
+		require.NoError(t, it.read(nil))
+		require.NoError(t, it.read(&collation.Row{Kind: journal.MessageLeg1, Body: body}))
+		require.Nil(t, it.msg.Response)
+		require.Error(t, it.read(&collation.Row{Kind: kind, Body: body[1:]}))
+		it.msg.Response = nil
+		require.NoError(t, it.read(&collation.Row{Kind: kind, Body: body}))
+		require.Equal(t, r, it.msg.Response)
+	}
+	it := &item{msg: collation.Message{Kind: journal.MessageAnswer}}
+	require.NoError(t, it.read(&collation.Row{Kind: journal.MessageAnswer, Body: []byte(`{"kind":"terminal","code":200,"output":{"n":1}}`)}))
+	require.Equal(t, `{"n":1}`, string(it.msg.Response.Output))
+}

@@ -1,0 +1,229 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/memory"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
+	busmem "github.com/quipu-journal/quipu/transport/memory"
+)
+
+// watched notes what is discarded, and can refuse signals and orders.
+type watched struct {
+	store.Engine
+	discarded []collation.RowKey
+	deliver   func([]collation.RowKey) error
+	order     *collation.Row
+	tomb      journal.JobID
+}
+
+func (w *watched) Discard(ctx context.Context, rows []collation.RowKey) (int, error) {
+	w.discarded = append(w.discarded, rows...)
+	return w.Engine.Discard(ctx, rows)
+}
+
+func (w *watched) Deliver(ctx context.Context, rows []collation.RowKey, mode collation.Mode) ([]store.Outgoing, error) {
+	if w.deliver != nil {
+		return nil, w.deliver(rows)
+	}
+	return w.Engine.Deliver(ctx, rows, mode)
+}
+
+func (w *watched) Order(ctx context.Context, child journal.JobID) (*collation.Row, error) {
+	if w.order != nil {
+		return w.order, nil
+	}
+	return w.Engine.Order(ctx, child)
+}
+
+func (w *watched) Committer(ctx context.Context) (store.Committer, error) {
+	c, err := w.Engine.Committer(ctx)
+	return &watchedCommitter{c, w}, err
+}
+
+type watchedCommitter struct {
+	store.Committer
+	w *watched
+}
+
+func (c *watchedCommitter) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
+	l, err := c.Committer.Load(ctx, wants, wait)
+	if err == nil && !c.w.tomb.IsZero() {
+		l.Tombs[c.w.tomb] = true
+	}
+	return l, err
+}
+
+// bench is a committer over memory, for messages that are made by hand.
+func bench(t *testing.T, w *watched) (*committer, *memory.Store) {
+	t.Helper()
+	st := memory.New(memory.Config{Space: "test"})
+	w.Engine = st
+	bus := busmem.New(busmem.Config{})
+	cfg, err := Config{Store: w, Bus: bus, Space: "test", Observer: observer.Nop{}}.withDefaults()
+	require.NoError(t, err)
+	flows := NewFlows(st)
+	c := &committer{cfg: &cfg, mode: cfg.Mode(), flows: flows, log: cfg.Logger, pub: &Publisher{Bus: bus, Flows: flows, Space: "test", Lanes: 1}}
+	t.Cleanup(func() {
+		if c.tx != nil {
+			c.tx.Close()
+		}
+		require.NoError(t, bus.Close())
+	})
+	return c, st
+}
+
+func handmade(kind journal.MessageKind, n byte) (*item, *acked) {
+	job := journal.JobID{n, 6: 0x80, 8: 0x80}
+	d := &acked{done: make(chan string, 1)}
+	return &item{delivery: d, msg: collation.Message{
+		Kind: kind, Job: job, GUID: job.Start(), Row: job.Start(), DAD: collation.RootDAD,
+	}}, d
+}
+
+// C10: the row of a message of a job that never was is ended with its dead letter.
+func TestC10RowsWithoutAJobAreEnded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &watched{}
+		c, st := bench(t, w)
+		it, d := handmade(journal.MessageInterrupt, 1)
+		c.carry(t.Context(), []*item{it}, true)
+		require.Equal(t, "term", <-d.done)
+		require.Equal(t, []collation.RowKey{it.key()}, w.discarded)
+		letters, err := st.DeadLetters(t.Context(), true, 10)
+		require.NoError(t, err)
+		require.Len(t, letters, 1)
+	})
+}
+
+// C5: the row of a message of whose job only the tombstone is left is ended,
+// counted, and nothing else.
+func TestC5RowsOfTombstonesAreEnded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		it, d := handmade(journal.MessageOutcome, 1)
+		w := &watched{tomb: it.msg.Job}
+		c, st := bench(t, w)
+		c.carry(t.Context(), []*item{it}, true)
+		require.Equal(t, "ack", <-d.done)
+		require.Equal(t, []collation.RowKey{it.key()}, w.discarded)
+		letters, err := st.DeadLetters(t.Context(), true, 10)
+		require.NoError(t, err)
+		require.Empty(t, letters)
+	})
+}
+
+// C10: of a batch of signals the one that the store refuses is dead-lettered, and
+// holds up no other; trouble of the database is a retry.
+func TestC10RefusedSignals(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		bad, _ := handmade(journal.MessageSignal, 2)
+		calls := 0
+		w := &watched{deliver: func(rows []collation.RowKey) error {
+			calls++
+			if calls == 1 {
+				return errors.Join(store.ErrUnavailable, errors.New("no route to host"))
+			}
+			for _, k := range rows {
+				if k == bad.key() {
+					return collation.ErrSignal
+				}
+			}
+			return nil
+		}}
+		c, _ := bench(t, w)
+		good, _ := handmade(journal.MessageSignal, 1)
+		last, _ := handmade(journal.MessageSignal, 3)
+		require.True(t, c.deliver(t.Context(), []*item{good, bad, last}))
+		for it, how := range map[*item]string{good: "ack", bad: "term", last: "ack"} {
+			require.Equal(t, how, <-it.delivery.(*acked).done)
+		}
+		require.Equal(t, []collation.RowKey{bad.key()}, w.discarded)
+	})
+}
+
+// T3: an order that cannot be read is dead-lettered, and its row ended.
+func TestT3UnreadableOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		it, d := handmade(journal.MessageStart, 1)
+		w := &watched{order: &collation.Row{GUID: it.msg.Row, Job: it.msg.Job, Kind: journal.MessageStart, Body: []byte("{")}}
+		c, st := bench(t, w)
+		c.carry(t.Context(), []*item{it}, true)
+		require.Equal(t, "term", <-d.done)
+		require.Equal(t, []collation.RowKey{it.key()}, w.discarded)
+		letters, err := st.DeadLetters(t.Context(), true, 10)
+		require.NoError(t, err)
+		require.Equal(t, "undecodable", letters[0].Letter.Reason)
+	})
+}
+
+// T2: a message that another of its instance goes before comes again within 50 to
+// 150 ms, a few times; then its row sends it again, so that it does not stand in
+// its lane for the one that was lost.
+func TestT2LaterComesAgainSoon(t *testing.T) {
+	t.Parallel()
+	c := &committer{}
+	for range 100 {
+		d := &delayed{count: laterTimes - 1}
+		c.later(&item{delivery: d})
+		require.GreaterOrEqual(t, d.by, 50*time.Millisecond)
+		require.Less(t, d.by, 150*time.Millisecond)
+	}
+	d := &delayed{acked: acked{make(chan string, 1)}, count: laterTimes}
+	c.later(&item{delivery: d})
+	require.Equal(t, "ack", <-d.done)
+	require.Zero(t, d.by)
+}
+
+type delayed struct {
+	acked
+	count int
+	by    time.Duration
+}
+
+func (d *delayed) Count() int { return d.count }
+
+func (d *delayed) Nak(by time.Duration) error { d.by = by; return nil }
+
+// An error of upkeep is said when it begins and when it ends, not each time.
+func TestChoresSayAnErrorOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var said lines
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		var granted atomic.Bool
+		st := expirer(func(_ context.Context, limit int) (bool, error) {
+			require.LessOrEqual(t, limit, store.MaxSweep)
+			if !granted.Load() {
+				return false, errors.New("permission denied")
+			}
+			return true, nil
+		})
+		go func() { done <- Retain(ctx, st, said.logger()) }()
+		time.Sleep(time.Hour)
+		granted.Store(true)
+		time.Sleep(time.Hour)
+		stop()
+		require.NoError(t, <-done)
+		require.Len(t, said.all, 2)
+		require.Contains(t, said.all[0], "those of retention")
+	})
+}
+
+type expirer func(context.Context, int) (bool, error)
+
+func (e expirer) Expire(ctx context.Context, limit int) (bool, error) { return e(ctx, limit) }

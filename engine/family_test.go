@@ -1,0 +1,234 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+const child = `
+flow: child
+version: "1"
+input: {type: object, required: [n]}
+output: {n: "${ work.output.n }"}
+activities:
+  start: {type: trigger}
+  work: {type: worker, topic: fail, input: {n: "${ start.output.n }", Code: "${ start.output.code }"}, retry: {attempts: 1}}
+transitions: {start: [work]}
+`
+
+// P6: an await that is redelivered, and whose child's start is, starts one child.
+func TestP6AwaitStartsOneChild(t *testing.T) {
+	t.Parallel()
+	scenario(t, func(r *rig) {
+		r.deploy(child)
+		r.deploy(`
+flow: parent
+version: "1"
+output: {n: "${ ask.output.n }", id: "${ send.output.id }"}
+activities:
+  start: {type: trigger}
+  ask: {type: await, flow: child, input: {n: 3, code: 0}}
+  send: {type: await, flow: child, id: "sent-by-${ job.id }", await: false, input: {n: 4, code: 0}}
+transitions: {start: [ask, send]}
+`)
+		var ids []journal.JobID
+		for n := range 5 {
+			ids = append(ids, r.run("parent", fmt.Sprint("p", n), `{}`))
+		}
+		for n, id := range ids {
+			r.output(id, fmt.Sprintf(`{"n":3,"id":"sent-by-p%d"}`, n))
+			sent := r.find(fmt.Sprint("sent-by-p", n))
+			r.output(sent, `{"n":4}`)
+			require.Equal(r.t, id, r.view(sent).Parent.Job)
+		}
+		counts, err := r.store.Counts(context.Background())
+		require.NoError(r.t, err)
+		require.Equal(r.t, map[journal.JobState]int64{journal.JobCompleted: 15}, counts)
+	})
+}
+
+// 1.11: a start that is refused is answered with an outcome.
+func TestAwaitOfWhatCannotBegin(t *testing.T) {
+	t.Parallel()
+	scenario(t, func(r *rig) {
+		r.deploy(child)
+		for _, await := range []bool{true, false} {
+			r.deploy(fmt.Sprintf(`
+flow: parent_%[1]t
+version: "1"
+activities:
+  start: {type: trigger}
+  ask: {type: await, await: %[1]t, flow: "${ start.output.flow }", id: "${ start.output.id }", input: "${ start.output.input }"}
+transitions: {start: [ask]}
+`, await))
+		}
+		taken := r.run("child", "taken", `{"n":1,"code":0}`)
+		for name, c := range map[string]struct {
+			input string
+			code  int
+			text  string
+		}{
+			"unknown flow":  {`{"flow":"nobody","id":"a","input":{}}`, 404, "nobody"},
+			"refused input": {`{"flow":"child","id":"b","input":{}}`, 400, "n"},
+			"foreign key":   {`{"flow":"child","id":"taken","input":{"n":1}}`, 409, "taken"},
+		} {
+			for _, parent := range []string{"parent_true", "parent_false"} {
+				id := r.run(parent, parent+name, c.input)
+				r.failed(id, journal.JobFailed, c.code, c.text)
+			}
+		}
+		r.output(taken, `{"n":1}`)
+	})
+}
+
+// A child that fails is tried again as another job, at the retry time.
+func TestAwaitRetriesAChildThatFails(t *testing.T) {
+	t.Parallel()
+	scenario(t, func(r *rig) {
+		r.deploy(child)
+		r.deploy(`
+flow: parent
+version: "1"
+activities:
+  start: {type: trigger}
+  ask: {type: await, flow: child, input: {n: 1, code: 409}, retry: {attempts: 3, backoff: 10s}}
+transitions: {start: [ask]}
+`)
+		id := r.run("parent", "p", `{}`)
+		r.failed(id, journal.JobFailed, 409, "as asked")
+		v := r.view(id)
+		require.GreaterOrEqual(r.t, v.Closed-v.Started, collation.Micros(24e6), "two backoffs of 10 and 20 s, less jitter")
+		counts, err := r.store.Counts(context.Background())
+		require.NoError(r.t, err)
+		require.Equal(r.t, map[journal.JobState]int64{journal.JobFailed: 4}, counts)
+	})
+}
+
+func TestAwaitEndsWithItsBound(t *testing.T) {
+	t.Parallel()
+	scenario(t, func(r *rig) {
+		r.deploy(review)
+		r.deploy(`
+flow: parent
+version: "1"
+activities:
+  start: {type: trigger}
+  ask: {type: await, flow: review, id: slow, within: 5s}
+transitions: {start: [ask]}
+`)
+		r.failed(r.run("parent", "p", `{}`), journal.JobFailed, 408, "within")
+		if id, err := r.store.FindJob(context.Background(), "slow"); err == nil { // it began in time
+			r.output(id, `{"by":"timer","ok":null,"code":200}`)
+		}
+	})
+}
+
+// P8: an interrupt of its own that is the only open obligation closes the job.
+func TestP8OwnInterruptCloses(t *testing.T) {
+	t.Parallel()
+	scenario(t, func(r *rig) {
+		r.deploy(`
+flow: stop
+version: "1"
+output: {n: 1}
+activities:
+  start: {type: trigger}
+  stop: {type: interrupt, code: 409, reason: "not ${ job.id }"}
+  well: {type: interrupt, throw: false}
+transitions: {start: [{to: stop, when: "start.output.throw"}, {to: well, when: "!start.output.throw"}]}
+`)
+		r.failed(r.run("stop", "k", `{"throw":true}`), journal.JobInterrupted, 409, "not k")
+		r.output(r.run("stop", "l", `{"throw":false}`), `{"n":1}`)
+	})
+}
+
+// stopped is an interrupt from outside.
+var stopped = collation.InterruptOrder{Code: 410, Reason: "enough", Throw: true}
+
+const held = `
+flow: held
+version: "1"
+output: {n: 5}
+activities:
+  start: {type: trigger}
+  wait: {type: hook, signal: never, key: "${ job.id }", sleep: 1000h}
+  ask: {type: await, flow: review, id: "child-of-${ job.id }"}
+transitions: {start: [wait, ask]}
+`
+
+// C15: an interrupt from outside or from another job takes back what is open;
+// children go on, unless it descends.
+func TestC15InterruptOfAnotherJob(t *testing.T) {
+	t.Parallel()
+	scenario(t, func(r *rig) {
+		r.deploy(review)
+		r.deploy(held)
+		r.deploy(`
+flow: stop
+version: "1"
+output: {code: "${ stop.code }", none: "${ none.code }"}
+activities:
+  start: {type: trigger}
+  stop: {type: interrupt, target: "${ start.output.target }", descend: true, reason: enough}
+  none: {type: interrupt, target: nobody}
+  on: {type: hook}
+transitions: {start: [stop, none], none: [{to: on, on: error}]}
+`)
+		asked, told, well := r.run("held", "asked", `{}`), r.run("held", "told", `{}`), r.run("held", "well", `{}`)
+		for _, id := range []journal.JobID{asked, told, well} {
+			r.waits(id)
+			r.waits(r.child(id, "ask"))
+		}
+		r.interrupt(asked, stopped, "a")
+		r.interrupt(asked, stopped, "b")
+		r.interrupt(well, collation.InterruptOrder{Code: 410}, "")
+		r.output(r.run("stop", "stop", `{"target":"told"}`), `{"code":200,"none":404}`)
+		r.failed(asked, journal.JobInterrupted, 410, "enough")
+		r.failed(told, journal.JobInterrupted, 410, "enough")
+		r.failed(r.find("child-of-told"), journal.JobInterrupted, 410, "enough")
+		r.output(well, `{"n":5}`)
+		r.output(r.find("child-of-asked"), `{"by":"timer","ok":null,"code":200}`)
+	})
+}
+
+// C15: a start that is taken back before it was handled is nobody's any more: its
+// message finds nothing, and no dead letter tells of it.
+func TestC15StartIsTakenBack(t *testing.T) {
+	t.Parallel()
+	scenario(t, func(r *rig) {
+		r.deploy(child)
+		r.deploy(`
+flow: parent
+version: "1"
+activities:
+  start: {type: trigger}
+  ask: {type: await, flow: child, id: "child-of-${ job.id }", input: {n: 1, code: 0}}
+  stop: {type: interrupt, reason: enough}
+transitions: {start: [ask, stop]}
+`)
+		var ids []journal.JobID
+		for n := range 10 {
+			ids = append(ids, r.run("parent", fmt.Sprint(n), `{}`))
+		}
+		r.ended(ids)
+		for _, id := range ids {
+			r.failed(id, journal.JobInterrupted, 410, "enough")
+		}
+		time.Sleep(10 * time.Minute) // the bubble's clock
+		began := 0
+		for n := range ids {
+			if id, err := r.store.FindJob(context.Background(), fmt.Sprint("child-of-", n)); err == nil {
+				r.output(id, `{"n":1}`)
+				began++
+			}
+		}
+		require.Less(r.t, began, len(ids), "no start was taken back")
+	})
+}

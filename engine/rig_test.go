@@ -1,0 +1,237 @@
+package engine_test
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	storemem "github.com/quipu-journal/quipu/journal/memory"
+	"github.com/quipu-journal/quipu/journal/store"
+	busmem "github.com/quipu-journal/quipu/transport/memory"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// rig is engine and workers over memory, in a synctest bubble: time passes only
+// when everybody waits.
+type rig struct {
+	t     *testing.T
+	store *storemem.Store
+	bus   *busmem.Bus
+	eng   *engine.Engine
+	stop  context.CancelFunc
+	done  chan error
+	hints int    // put on the bus by hand
+	trace string // of the jobs to start
+}
+
+// fault makes calls of the store fail; op is "commit", or "commit.done" after
+// it was done.
+type fault func(op string) error
+
+func start(t *testing.T, cfg engine.Config, busCfg busmem.Config, f fault, reg *workers.Registry) *rig {
+	t.Helper()
+	r := &rig{t: t, done: make(chan error, 2)}
+	r.store = storemem.New(storemem.Config{
+		Space: "test", Now: func() int64 { return time.Now().UnixMicro() }, Fault: f,
+	})
+	busCfg.AckWait = 2 * time.Second
+	r.bus = busmem.New(busCfg)
+	cfg.Store, cfg.Bus, cfg.Space = r.store, r.bus, "test"
+	ctx, cancel := context.WithCancel(context.Background())
+	var err error
+	r.eng, err = engine.New(ctx, cfg)
+	require.NoError(t, err)
+	w, err := workers.NewRuntime(workers.Config{
+		Registry: reg, Bus: r.bus, Store: r.store, Space: "test", Lanes: r.eng.Config().Lanes,
+		DeadLetter: r.store.DeadLetter, Lease: 4 * time.Second, AckWait: 2 * time.Second, ResponseWait: time.Second,
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	go func() { r.done <- r.eng.Run(ctx) }()
+	go func() { r.done <- w.Run(ctx) }()
+	r.stop = cancel
+	return r
+}
+
+func (r *rig) close() {
+	r.stop()
+	require.NoError(r.t, <-r.done)
+	require.NoError(r.t, <-r.done)
+	require.NoError(r.t, r.bus.Close())
+}
+
+// ended waits until all jobs have ended.
+func (r *rig) ended(ids []journal.JobID) {
+	r.t.Helper()
+	for deadline := time.Now().Add(time.Hour); ; time.Sleep(100 * time.Millisecond) { // the bubble's clock
+		ended, err := r.store.Ended(context.Background(), ids)
+		require.NoError(r.t, err)
+		n := 0
+		for _, e := range ended {
+			if e {
+				n++
+			}
+		}
+		if n == len(ids) {
+			return
+		}
+		require.True(r.t, time.Now().Before(deadline), "%d of %d jobs ended in an hour", n, len(ids))
+	}
+}
+
+var modes = map[string]engine.Config{
+	"fold": {}, "nofold": {NoFold: true}, "stepwise": {Stepwise: true}, "one": {MaxBatch: 1, Committers: 1},
+}
+
+// each runs a scenario in every mode (C11), in a bubble of its own.
+func each(t *testing.T, scenario func(t *testing.T, cfg engine.Config)) {
+	for name, cfg := range modes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { scenario(t, cfg) })
+		})
+	}
+}
+
+func (r *rig) completed(ids []journal.JobID, output string) {
+	r.t.Helper()
+	for _, id := range ids {
+		v, err := r.store.Job(context.Background(), id)
+		require.NoError(r.t, err)
+		require.Equal(r.t, journal.JobCompleted, v.State, "%v", v.Error)
+		require.JSONEq(r.t, output, string(v.Output))
+		require.Empty(r.t, v.Rows, "I6")
+		require.Zero(r.t, v.Semaphore, "I4")
+	}
+}
+
+// deploy stores a flow that is given as YAML, as its version for new jobs.
+func (r *rig) deploy(source string) *flow.Flow {
+	r.t.Helper()
+	f, err := flow.Parse("flow.yaml", []byte(source))
+	require.NoError(r.t, err)
+	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
+	_, err = r.store.Deploy(context.Background(), ref, f.Canonical())
+	require.NoError(r.t, err)
+	return f
+}
+
+// run starts a job of a deployed flow, as a client without a bus does.
+func (r *rig) run(name, key, input string) journal.JobID {
+	r.t.Helper()
+	return r.begins(name, key, input, false).Job
+}
+
+// publish starts a job as a client with a bus does.
+func (r *rig) publish(name, key, input string) journal.JobID {
+	r.t.Helper()
+	started := r.begins(name, key, input, true)
+	require.NoError(r.t, r.eng.Publisher().Publish(context.Background(), []store.Outgoing{*started.Row}, engine.Origin{}))
+	return started.Job
+}
+
+func (r *rig) begins(name, key, input string, publish bool) store.Started {
+	r.t.Helper()
+	ctx := context.Background()
+	ref, f, err := r.eng.Publisher().Flows.Resolve(ctx, name, "")
+	require.NoError(r.t, err)
+	body, err := canonical.Payload([]byte(input))
+	require.NoError(r.t, err)
+	cfg := r.eng.Config()
+	res, err := r.store.Start(ctx, []store.Start{{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: body, Trace: r.trace, Publish: publish}}, cfg.Mode())
+	require.NoError(r.t, err)
+	require.NoError(r.t, res[0].Err)
+	return res[0]
+}
+
+// signal sends a signal, as a client without a bus does.
+func (r *rig) signal(topic, key, payload string, code int, all bool, name string) store.Signalled {
+	r.t.Helper()
+	body, err := canonical.Payload([]byte(payload))
+	require.NoError(r.t, err)
+	done, err := r.store.Signal(context.Background(), &collation.Signal{
+		GUID: collation.SignalGUID("test", topic, key, name), Topic: topic, Key: key, Code: code, Payload: body, All: all,
+	}, collation.Mode{})
+	require.NoError(r.t, err)
+	return done
+}
+
+// interrupt sends an interrupt, as a client without a bus does.
+func (r *rig) interrupt(target journal.JobID, o collation.InterruptOrder, name string) {
+	r.t.Helper()
+	row, err := o.Row(collation.AskedInterruptGUID(name, target), target, 0)
+	require.NoError(r.t, err)
+	_, _, err = r.store.Interrupt(context.Background(), row, collation.Mode{})
+	require.NoError(r.t, err)
+}
+
+func (r *rig) view(id journal.JobID) *store.JobView {
+	r.t.Helper()
+	v, err := r.store.Job(context.Background(), id)
+	require.NoError(r.t, err)
+	return v
+}
+
+// child is the job that an await of id waits for, once it has begun.
+func (r *rig) child(id journal.JobID, activity string) journal.JobID {
+	r.t.Helper()
+	for range 100_000 {
+		for _, i := range r.view(id).Instances {
+			if i.Key.Activity == activity && !i.Child.IsZero() {
+				if _, err := r.store.Job(context.Background(), i.Child); err == nil {
+					return i.Child
+				}
+			}
+		}
+		time.Sleep(10 * time.Millisecond) // the bubble's clock
+	}
+	require.Fail(r.t, "no child has begun")
+	return journal.JobID{}
+}
+
+// find is the job that has the key.
+func (r *rig) find(key string) journal.JobID {
+	r.t.Helper()
+	id, err := r.store.FindJob(context.Background(), key)
+	require.NoError(r.t, err)
+	return id
+}
+
+// waits lets the job come to the point where it waits for a signal.
+func (r *rig) waits(id journal.JobID) {
+	r.t.Helper()
+	for range 100_000 {
+		if len(r.view(id).Waits) > 0 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond) // the bubble's clock
+	}
+	require.Fail(r.t, "the job never waits")
+}
+
+// entries are the job's entries, main chain first.
+func (r *rig) entries(id journal.JobID) []*journal.Entry {
+	r.t.Helper()
+	var out []*journal.Entry
+	err := r.store.Audit(context.Background(), id, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
+		for rec, err := range records {
+			require.NoError(r.t, err)
+			e, err := journal.Decode(rec.Body)
+			require.NoError(r.t, err)
+			out = append(out, e)
+		}
+		return nil
+	})
+	require.NoError(r.t, err)
+	return out
+}
