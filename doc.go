@@ -4,8 +4,10 @@
 //
 // Open connects a Runtime. Deploy stores flow versions, Start begins jobs, Run
 // takes part in the work of a space until its context ends: as an engine, as a
-// worker for the topics of a registry, or both. Wait, Job and Journal read what
-// happened.
+// worker for the topics of a registry, as the clock of flows with a schedule, as
+// the one who removes expired jobs, or all of these. Signal wakes the hooks of
+// jobs, Interrupt ends a job. StartTx and SignalTx do so in a transaction of the
+// caller's own. Wait, Job, Children and Journal read what happened.
 //
 //	reg := workers.New()
 //	workers.Handle(reg, "payments.charge", func(ctx context.Context, in Charge) (Receipt, error) { … })

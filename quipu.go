@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -26,21 +27,28 @@ const DefaultSpace = "default"
 // Role is a part that a process can play in a space (T8).
 type Role string
 
-// The roles. Any number of processes may have each of them.
+// The roles. Any number of processes may have each of them, and every space needs
+// each in some process: without schedule no job starts by the clock, without
+// retention closed jobs are kept for good.
 const (
-	RoleEngine  Role = "engine"  // decides and commits; sweeps what is due
-	RoleWorkers Role = "workers" // runs the handlers of Config.Workers
+	RoleEngine    Role = "engine"    // decides and commits; sweeps what is due
+	RoleWorkers   Role = "workers"   // runs the handlers of Config.Workers
+	RoleSchedule  Role = "schedule"  // starts the jobs of flows with a schedule; needs no NATS
+	RoleRetention Role = "retention" // removes closed jobs whose time has passed (J7); needs the rights of retention, and no NATS
 )
+
+// AllRoles are the roles of a Config that names none.
+func AllRoles() []Role { return []Role{RoleEngine, RoleWorkers, RoleSchedule, RoleRetention} }
 
 // Config configures a Runtime. The zero value of a field means the default
 // that its comment states.
 type Config struct {
 	Postgres string // connection string; required
-	NATS     string // URL; required for Run, optional for a client: the engines pick its jobs up within 250 ms
+	NATS     string // URL; required for the roles engine and workers; optional for a client: the engines pick up what it leaves within 250 ms
 	Space    string // [a-z][a-z0-9-]{0,31}; DefaultSpace
 
 	Workers *workers.Registry // handlers; none
-	Roles   []Role            // both
+	Roles   []Role            // AllRoles
 
 	Lanes       int           // of the space, equal in all its processes; 16 (T9)
 	Concurrency int           // handlers at a time, per topic; workers.DefaultConcurrency
@@ -124,11 +132,11 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("%w: space %.40q: a lower-case letter, then up to 31 of a-z, 0-9 and -", ErrConfig, c.Space)
 	}
 	if len(c.Roles) == 0 {
-		c.Roles = []Role{RoleEngine, RoleWorkers}
+		c.Roles = AllRoles()
 	}
 	for _, r := range c.Roles {
-		if r != RoleEngine && r != RoleWorkers {
-			return c, fmt.Errorf("%w: role %q: the roles are %s and %s", ErrConfig, r, RoleEngine, RoleWorkers)
+		if !slices.Contains(AllRoles(), r) {
+			return c, fmt.Errorf("%w: role %q: the roles are %v", ErrConfig, r, AllRoles())
 		}
 	}
 	if c.Observer == nil {
@@ -166,20 +174,41 @@ const laneAckWait = 10 * time.Second
 // Run takes part in the work of the space until ctx ends, then drains: no new
 // work, batches and handlers under way finish within Config.Drain (T10).
 func (rt *Runtime) Run(ctx context.Context) error {
-	if rt.bus == nil {
-		return fmt.Errorf("%w: Run needs NATS", ErrConfig)
-	}
-	g, ctx := errgroup.WithContext(ctx)
-	for _, role := range rt.cfg.Roles {
-		switch {
-		case role == RoleEngine:
-			g.Go(func() error { return rt.eng.Run(ctx) })
-		case rt.cfg.Workers != nil:
-			g.Go(func() error { return rt.workers(ctx) })
+	parts := make([]func(context.Context) error, len(rt.cfg.Roles))
+	for i, role := range rt.cfg.Roles {
+		var err error
+		if parts[i], err = rt.part(role); err != nil {
+			return err
 		}
 	}
-	g.Go(func() error { <-ctx.Done(); return nil })
+	g, ctx := errgroup.WithContext(ctx)
+	for _, part := range parts {
+		g.Go(func() error { return part(ctx) })
+	}
 	return g.Wait()
+}
+
+// part is what a role runs, until its context ends.
+func (rt *Runtime) part(role Role) (func(context.Context) error, error) {
+	switch {
+	case role == RoleSchedule:
+		return rt.scheduler().run, nil
+	case role == RoleRetention:
+		return func(ctx context.Context) error { return engine.Retain(ctx, rt.store, rt.cfg.Logger) }, nil
+	case rt.eng == nil:
+		return nil, fmt.Errorf("%w: the role %s needs NATS", ErrConfig, role)
+	case role == RoleEngine:
+		return rt.eng.Run, nil
+	case rt.cfg.Workers != nil:
+		return rt.workers, nil
+	}
+	return func(ctx context.Context) error { <-ctx.Done(); return nil }, nil // it has no handlers
+}
+
+func (rt *Runtime) scheduler() *scheduler {
+	return &scheduler{
+		store: rt.store, flows: rt.flows, begin: rt.begin, observer: rt.cfg.Observer, log: rt.cfg.Logger,
+	}
 }
 
 func (rt *Runtime) workers(ctx context.Context) error {

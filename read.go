@@ -8,6 +8,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -180,4 +181,41 @@ func (rt *Runtime) Fail(ctx context.Context, id int64, code int, message, who, r
 func (rt *Runtime) act(ctx context.Context, a store.Action) error {
 	a.Who, a.Reason = wire.CutText(a.Who), wire.CutText(a.Reason)
 	return rt.store.Act(ctx, a)
+}
+
+// Child is a job that an activity of another job waits for.
+type Child struct {
+	Activity string        // the await
+	DAD      collation.DAD // its address
+	ID       journal.JobID
+	// Turn counts the children that the await has started, Try the failed ones of
+	// them, each from 1.
+	Turn, Try int
+	// Begun says that the child has its inception, Ended that it has ended.
+	Begun, Ended bool
+}
+
+// Children lists the jobs that the job waits for, by address. Wait and Job take a
+// Job with such an ID.
+func (rt *Runtime) Children(ctx context.Context, job Job) ([]Child, error) {
+	v, err := rt.store.Job(ctx, job.ID)
+	if err != nil {
+		return nil, err
+	}
+	var out []Child
+	var ids []journal.JobID
+	for i := range v.Instances {
+		if in := &v.Instances[i]; !in.Child.IsZero() {
+			out = append(out, Child{Activity: in.Key.Activity, DAD: in.Key.DAD, ID: in.Child, Turn: in.Turn, Try: in.Try})
+			ids = append(ids, in.Child)
+		}
+	}
+	ended, err := rt.store.Ended(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for i := range out {
+		out[i].Ended, out[i].Begun = ended[out[i].ID]
+	}
+	return out, nil
 }

@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/collation"
@@ -16,13 +13,12 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
-	"github.com/quipu-journal/quipu/wire"
 )
 
 // Limits of a start.
 const (
-	MaxKey    = 512            // bytes of a job's key
-	MaxInput  = wire.MaxResult // bytes of a job's input, in its canonical form
+	MaxKey    = engine.MaxKey   // bytes of a job's key
+	MaxInput  = engine.MaxInput // bytes of a job's input, in its canonical form
 	MaxStarts = store.MaxStarts
 )
 
@@ -31,10 +27,10 @@ var (
 	// ErrNotFound: no such job, flow or dead letter.
 	ErrNotFound = store.ErrNotFound
 	// ErrInput: the input is no JSON, too large, or against the flow's schema.
-	ErrInput = errors.New("refused input")
+	ErrInput = engine.ErrInput
 	// ErrKey: the key is missing, longer than MaxKey, no UTF-8, or has control
 	// characters.
-	ErrKey = errors.New("refused key")
+	ErrKey = engine.ErrKey
 )
 
 // ErrAlreadyStarted says that the key has a job already, and whether it was
@@ -83,7 +79,6 @@ func (rt *Runtime) StartMany(ctx context.Context, reqs []StartRequest) ([]StartR
 	out := make([]StartResult, len(reqs))
 	starts := make([]store.Start, 0, len(reqs))
 	at := make([]int, 0, len(reqs))
-	ends := make([]func(error), 0, len(reqs))
 	known := map[string]activeFlow{}
 	for i, r := range reqs {
 		s, err := rt.prepare(ctx, r, known)
@@ -91,43 +86,58 @@ func (rt *Runtime) StartMany(ctx context.Context, reqs []StartRequest) ([]StartR
 			out[i].Err = err
 			continue
 		}
-		trace, end := rt.cfg.Observer.Root(ctx, observer.Subject{Space: rt.cfg.Space, Key: s.Key, Flow: s.Flow.Name})
-		s.Trace = trace
-		starts, at, ends = append(starts, s), append(at, i), append(ends, end)
+		starts, at = append(starts, s), append(at, i)
+	}
+	started, err := rt.begin(ctx, starts)
+	if err != nil {
+		return nil, err
+	}
+	for n, s := range started {
+		out[at[n]] = StartResult{Job: Job{ID: s.Job, Key: starts[n].Key}, Err: s.Err}
+	}
+	return out, nil
+}
+
+// begin starts jobs that are checked, each with a trace of its own, and publishes
+// what is new.
+func (rt *Runtime) begin(ctx context.Context, starts []store.Start) ([]store.Started, error) {
+	publish := rt.publishes()
+	ends := make([]func(error), len(starts))
+	for i := range starts {
+		s := &starts[i]
+		s.Publish = publish
+		s.Trace, ends[i] = rt.cfg.Observer.Root(ctx, observer.Subject{Space: rt.cfg.Space, Key: s.Key, Flow: s.Flow.Name})
 	}
 	started, err := rt.store.Start(ctx, starts, rt.mode())
+	var fresh []store.Outgoing
 	for i, end := range ends {
 		cause := err
 		if err == nil {
 			cause = started[i].Err
+			if row := started[i].Row; row != nil {
+				fresh = append(fresh, *row)
+			}
 		}
 		end(cause)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("start %d jobs: %w", len(starts), err)
 	}
-	rt.settle(ctx, starts, started, at, out)
-	return out, nil
+	if publish {
+		rt.publish(ctx, fresh)
+	}
+	return started, nil
 }
 
-// settle fills in the results and publishes what is new. A publication that
-// fails is made up for by the sweeper (T2).
-func (rt *Runtime) settle(ctx context.Context, starts []store.Start, started []store.Started, at []int, out []StartResult) {
-	var fresh []store.Outgoing
-	for n, s := range started {
-		out[at[n]] = StartResult{Job: Job{ID: s.Job, Key: starts[n].Key}, Err: s.Err}
-		if s.Row != nil {
-			fresh = append(fresh, *s.Row)
-		}
-	}
-	if rt.eng == nil {
-		return
-	}
-	if err := rt.eng.Publisher().Publish(ctx, fresh, engine.Origin{}); err != nil {
-		rt.cfg.Logger.Warn("starts were not published; their rows send them again", "jobs", len(fresh), "error", err)
+// publish sends rows that were committed as sent. One that gets lost is made up
+// for by the sweeper (T2).
+func (rt *Runtime) publish(ctx context.Context, out []store.Outgoing) {
+	if err := rt.eng.Publisher().Publish(ctx, out, engine.Origin{}); err != nil {
+		rt.cfg.Logger.Warn("messages were not published; their rows send them again", "messages", len(out), "error", err)
 	}
 }
 
+// mode is how this process writes plans.
 func (rt *Runtime) mode() collation.Mode {
 	if rt.eng == nil {
 		return collation.Mode{Writer: rt.cfg.Name, Build: rt.cfg.Build}
@@ -147,7 +157,7 @@ func (rt *Runtime) prepare(ctx context.Context, r StartRequest, known map[string
 	a, ok := known[r.Flow]
 	if !ok {
 		var err error
-		if a.ref, a.flow, err = rt.active(ctx, r.Flow); err != nil {
+		if a.ref, a.flow, err = rt.flows.Resolve(ctx, r.Flow, ""); err != nil {
 			return store.Start{}, err
 		}
 		known[r.Flow] = a
@@ -157,37 +167,24 @@ func (rt *Runtime) prepare(ctx context.Context, r StartRequest, known map[string
 	if err != nil {
 		return store.Start{}, fmt.Errorf("%w for flow %s, key %.80q: %w", ErrInput, r.Flow, r.Key, err)
 	}
-	if err := f.CheckInput(input); err != nil {
-		return store.Start{}, fmt.Errorf("%w for flow %s, key %.80q: %w", ErrInput, r.Flow, r.Key, err)
+	key, err := engine.CheckStart(f, r.Key, input)
+	if err != nil {
+		return store.Start{}, err
 	}
-	key := r.Key
-	if f.Identity() == flow.Strict && key == "" {
-		key = f.StrictKey(input)
-	}
-	switch {
-	case key == "":
-		return store.Start{}, fmt.Errorf("%w: flow %s takes the caller's key (identity: caller), and none was given", ErrKey, r.Flow)
-	case len(key) > MaxKey:
-		return store.Start{}, fmt.Errorf("%w: %d bytes, the limit is %d: %.40q…", ErrKey, len(key), MaxKey, key)
-	case !printable(key):
-		return store.Start{}, fmt.Errorf("%w: %.80q: a key is UTF-8 without control characters", ErrKey, key)
-	}
-	return store.Start{Flow: a.ref, Trigger: f.Trigger().Name, Key: key, Input: input, Publish: rt.publishes()}, nil
+	return store.Start{Flow: a.ref, Trigger: f.Trigger().Name, Key: key, Input: input}, nil
 }
 
-// publishes says whether what is started now is published by this process at
-// once. Otherwise it is due at once, for the engines' sweepers.
+// publishes says whether this process publishes what it commits now. Otherwise it
+// is due at once, for the engines' sweepers.
 func (rt *Runtime) publishes() bool { return rt.eng != nil && rt.bus.Connected() }
 
-// printable says whether the key is text that stays on its line and does nothing
-// to a terminal: keys are listed one in a line.
-func printable(key string) bool {
-	for _, r := range key {
-		if r == utf8.RuneError || unicode.IsControl(r) {
-			return false
-		}
+// sendMode is mode for rows that this process publishes itself, if it can.
+func (rt *Runtime) sendMode() (m collation.Mode, publish bool) {
+	m, publish = rt.mode(), rt.publishes()
+	if !publish {
+		m.Resend = 0
 	}
-	return true
+	return m, publish
 }
 
 // marshal is the canonical form of an input. JSON that is given as it is has its
@@ -211,14 +208,4 @@ func marshal(v any) ([]byte, error) {
 		return nil, fmt.Errorf("the input has %d bytes in its canonical form, the limit is %d", len(input), MaxInput)
 	}
 	return input, nil
-}
-
-// active is the compiled version for new jobs.
-func (rt *Runtime) active(ctx context.Context, name string) (journal.FlowRef, *flow.Flow, error) {
-	ref, _, err := rt.store.ActiveFlow(ctx, name)
-	if err != nil {
-		return ref, nil, fmt.Errorf("flow %q: %w", name, err)
-	}
-	f, err := rt.flows.Get(ctx, ref.Name, ref.Version)
-	return ref, f, err
 }

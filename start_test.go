@@ -2,6 +2,7 @@ package quipu
 
 import (
 	"encoding/json"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -27,13 +28,4 @@ func TestInputIsTakenAsItIs(t *testing.T) {
 	require.Equal(t, "null", string(got))
 }
 
-// TestKeysAreText: a key can be printed, and listed one in a line.
-func TestKeysAreText(t *testing.T) {
-	t.Parallel()
-	for _, key := range []string{"order-42", "ключ 🔑", " a ", "a/../b"} {
-		require.True(t, printable(key), "%q", key)
-	}
-	for _, key := range []string{"a\nb", "a\x00", "\x7f", "\u009b31m", "a\xff"} {
-		require.False(t, printable(key), "%q", key)
-	}
-}
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

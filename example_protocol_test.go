@@ -1,0 +1,152 @@
+package quipu_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/flow"
+)
+
+// A job waits for somebody's decision, which comes as a signal: before the job
+// waits for it or after, and perhaps twice.
+func ExampleRuntime_Signal() {
+	ctx := context.Background()
+	rt, _, end := example(approval)
+	defer end()
+
+	job, err := rt.Start(ctx, "approval", "order-42", nil)
+	must(err)
+	for range 2 {
+		_, err = rt.Signal(ctx, "order.reviewed", "order-42", map[string]any{"ok": true}, quipu.IdempotencyKey("click-17"))
+		must(err)
+	}
+	out, err := rt.Wait(ctx, job)
+	must(err)
+	fmt.Println(string(out))
+	// Output: {"approved":true,"by":"signal"}
+}
+
+// Every hook that waits for the key is reached; a signal of this kind is not kept.
+func ExampleRuntime_SignalAll() {
+	ctx := context.Background()
+	rt, _, end := example(approval)
+	defer end()
+
+	sent, err := rt.SignalAll(ctx, "order.reviewed", "nobody-waits", nil)
+	must(err)
+	fmt.Println(sent.State, sent.Reached)
+	// Output: missed 0
+}
+
+// An interrupt ends a job from outside; whoever waits for it is told why.
+func ExampleRuntime_Interrupt() {
+	ctx := context.Background()
+	rt, _, end := example(approval)
+	defer end()
+
+	job, err := rt.Start(ctx, "approval", "order-43", nil)
+	must(err)
+	_, err = rt.Interrupt(ctx, "order-43", quipu.Code(409), quipu.Reason("withdrawn by the customer"), quipu.Descend(true))
+	must(err)
+	_, err = rt.Wait(ctx, job)
+	if ended, ok := errors.AsType[*quipu.JobError](err); ok {
+		fmt.Println(ended.State, ended.Code, ended.Cause.Message)
+	}
+	// Output: interrupted 409 withdrawn by the customer
+}
+
+// A job starts with the row that it is about, or not at all.
+func ExampleRuntime_StartTx() {
+	ctx := context.Background()
+	rt, dsn, end := example(approval)
+	defer end()
+	conn, err := pgx.Connect(ctx, dsn)
+	must(err)
+	defer func() { must(conn.Close(ctx)) }()
+	_, err = conn.Exec(ctx, "create table orders (id text primary key)")
+	must(err)
+
+	var job quipu.Job
+	must(pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "insert into orders values ('order-44')"); err != nil {
+			return err
+		}
+		if job, err = rt.StartTx(ctx, tx, "approval", "order-44", nil); err != nil {
+			return err
+		}
+		_, err = rt.SignalTx(ctx, tx, "order.reviewed", "order-44", map[string]any{"ok": false})
+		return err
+	}))
+	out, err := rt.Wait(ctx, job)
+	must(err)
+	fmt.Println(string(out))
+	// Output: {"approved":false,"by":"signal"}
+}
+
+const approval = `
+flow: approval
+version: "1"
+output: {approved: "${ review.by == 'signal' && review.output.ok }", by: "${ review.by }"}
+activities:
+  start:  {type: trigger}
+  review: {type: hook, signal: order.reviewed, key: "${ job.id }", sleep: 72h}
+transitions: {start: [review]}
+`
+
+// example runs a space that has the flow, until end is called.
+func example(source string) (rt *quipu.Runtime, dsn string, end func()) {
+	t := &exampleT{}
+	dsn = devtest.Postgres(t)
+	ctx, stop := context.WithCancel(context.Background())
+	rt, err := quipu.Open(ctx, quipu.Config{Postgres: dsn, NATS: devtest.NATS(t).URL()})
+	must(err)
+	f, err := flow.Parse("flow.yaml", []byte(source))
+	must(err)
+	must(rt.Deploy(ctx, f))
+	done := make(chan error, 1)
+	go func() { done <- rt.Run(ctx) }()
+	return rt, dsn, func() {
+		stop()
+		must(<-done)
+		rt.Close()
+		t.end()
+	}
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// exampleT is what servers for tests need of a test, where there is none.
+type exampleT struct {
+	testing.TB
+	cleanups []func()
+}
+
+func (*exampleT) Helper()                           {}
+func (*exampleT) Context() context.Context          { return context.Background() }
+func (t *exampleT) Cleanup(f func())                { t.cleanups = append(t.cleanups, f) }
+func (*exampleT) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+func (*exampleT) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+func (t *exampleT) TempDir() string {
+	dir, err := os.MkdirTemp("", "quipu-example-")
+	must(err)
+	t.Cleanup(func() { must(os.RemoveAll(dir)) })
+	return dir
+}
+
+func (t *exampleT) end() {
+	for i := len(t.cleanups) - 1; i >= 0; i-- {
+		t.cleanups[i]()
+	}
+}

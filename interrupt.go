@@ -1,0 +1,60 @@
+package quipu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// ErrInterrupt: an option of an interrupt is malformed or over its limit. Nothing
+// was sent.
+var ErrInterrupt = errors.New("refused interrupt")
+
+// InterruptResult is what became of an interrupt.
+type InterruptResult struct {
+	// Job is the job that has the key.
+	Job Job
+	// Duplicate says that an interrupt with the same idempotency key was sent to
+	// the job before: this one did nothing.
+	Duplicate bool
+}
+
+// Interrupt ends the job that has the key, as soon as an engine has taken the
+// message: what is open of it is abandoned and withdrawn (C15), and Wait returns a
+// *JobError with the code and the reason. Children that it awaits go on, unless
+// Descend. A job that has ended stays as it is.
+//
+// The error is ErrNotFound, ErrInterrupt, or the store's: with
+// store.ErrUnavailable nothing was sent; with store.ErrUnknown it may have been,
+// and the call may be repeated: a job is interrupted once.
+func (rt *Runtime) Interrupt(ctx context.Context, jobKey string, opts ...InterruptOption) (InterruptResult, error) {
+	o := interruptOptions{order: collation.InterruptOrder{
+		Code: collation.CodeInterrupted, Reason: "interrupted", Throw: true, From: "a client",
+	}}
+	for _, opt := range opts {
+		if err := opt.toInterrupt(&o); err != nil {
+			return InterruptResult{}, fmt.Errorf("%w: %w", ErrInterrupt, err)
+		}
+	}
+	job, err := rt.Find(ctx, jobKey)
+	if err != nil {
+		return InterruptResult{}, err
+	}
+	// The store says when it is due (J5).
+	row, err := o.order.Row(collation.AskedInterruptGUID(o.id(), job.ID), job.ID, collation.Never)
+	if err != nil {
+		return InterruptResult{}, err
+	}
+	mode, publish := rt.sendMode()
+	out, fresh, err := rt.store.Interrupt(ctx, row, mode)
+	if err != nil {
+		return InterruptResult{}, fmt.Errorf("interrupt job %.80q: %w", jobKey, err)
+	}
+	if fresh && publish {
+		rt.publish(ctx, []store.Outgoing{*out})
+	}
+	return InterruptResult{Job: job, Duplicate: !fresh}, nil
+}

@@ -1,0 +1,116 @@
+package quipu
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+)
+
+// SignalOption changes a signal: IdempotencyKey, Code, Keep.
+type SignalOption interface{ toSignal(o *signalOptions) error }
+
+// InterruptOption changes an interrupt: IdempotencyKey, Code, Reason, Descend,
+// Throw.
+type InterruptOption interface {
+	toInterrupt(o *interruptOptions) error
+}
+
+type signalOptions struct {
+	identified
+	code int
+	keep time.Duration
+}
+
+type interruptOptions struct {
+	identified
+	order collation.InterruptOrder
+}
+
+// IdempotencyKey names a call: repeated under the same key (to the same topic and
+// key, or the same job) it does nothing again, for 30 days. 1…MaxIdempotencyKey
+// bytes. Without one each call is one of its own.
+type IdempotencyKey string
+
+func (k IdempotencyKey) check() error {
+	if k == "" || len(k) > MaxIdempotencyKey || !storable(string(k)) {
+		return fmt.Errorf("an idempotency key is 1 to %d bytes of UTF-8 without U+0000, this one is %.80q", MaxIdempotencyKey, string(k))
+	}
+	return nil
+}
+
+func (k IdempotencyKey) toSignal(o *signalOptions) error {
+	o.key = k
+	return k.check()
+}
+
+func (k IdempotencyKey) toInterrupt(o *interruptOptions) error {
+	o.key = k
+	return k.check()
+}
+
+// Code is the code of a signal: 200 (the default), 202 (a hook that repeats stays
+// open), or 400 to 599 (the hook ends with that error). Of an interrupt it is the
+// code with which the job ends: 400 to 599, by default 410.
+type Code int
+
+func (c Code) isError() bool { return c >= 400 && c <= 599 }
+
+func (c Code) toSignal(o *signalOptions) error {
+	o.code = int(c)
+	if c != collation.CodeOK && c != collation.CodePass && !c.isError() {
+		return fmt.Errorf("code %d: a signal has 200, 202, or 400 to 599", c)
+	}
+	return nil
+}
+
+func (c Code) toInterrupt(o *interruptOptions) error {
+	o.order.Code = int(c)
+	if !c.isError() {
+		return fmt.Errorf("code %d: an interrupt has 400 to 599", c)
+	}
+	return nil
+}
+
+// Keep is how long a signal is kept that nobody waits for, up to MaxKeep; by
+// default DefaultKeep.
+type Keep time.Duration
+
+func (k Keep) toSignal(o *signalOptions) error {
+	o.keep = time.Duration(k)
+	if o.keep < time.Microsecond || o.keep > MaxKeep {
+		return fmt.Errorf("keep %s: more than 0, and at most %s", o.keep, MaxKeep)
+	}
+	return nil
+}
+
+// Reason is why a job is interrupted: the message of its error, at most
+// flow.MaxReason bytes. By default it is "interrupted".
+type Reason string
+
+func (r Reason) toInterrupt(o *interruptOptions) error {
+	o.order.Reason = string(r)
+	if len(r) > flow.MaxReason || !storable(string(r)) {
+		return fmt.Errorf("a reason is UTF-8 without U+0000 of at most %d bytes, this one has %d", flow.MaxReason, len(r))
+	}
+	return nil
+}
+
+// Descend says that the children which the job awaits are interrupted as well, by
+// default not.
+type Descend bool
+
+func (d Descend) toInterrupt(o *interruptOptions) error {
+	o.order.Descend = bool(d)
+	return nil
+}
+
+// Throw says how the job ends: interrupted, with code and reason (the default), or
+// with false as completed, with its output.
+type Throw bool
+
+func (t Throw) toInterrupt(o *interruptOptions) error {
+	o.order.Throw = bool(t)
+	return nil
+}

@@ -1,0 +1,180 @@
+package quipu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/schedule"
+)
+
+// Bounds of the scheduler.
+const (
+	// MaxCatchUp bounds the jobs that one look starts for one flow; the next look
+	// goes on from there.
+	MaxCatchUp = 1000
+	// lookMost is the longest pause between two looks: a flow that was activated
+	// meanwhile is seen then. lookLeast is the shortest.
+	lookMost  = 5 * time.Second
+	lookLeast = 50 * time.Millisecond
+)
+
+// scheduler starts the jobs of flows with a schedule. Any number of processes do
+// it at the same time (T8): a time has one key, so that it starts one job, and
+// how far the schedule came is moved by test-and-set, after the starts.
+type scheduler struct {
+	store interface {
+		Schedules(ctx context.Context) ([]store.Schedule, error)
+		MarkSchedule(ctx context.Context, name string, before, after collation.Micros) error
+	}
+	flows    *engine.Flows
+	begin    func(ctx context.Context, starts []store.Start) ([]store.Started, error)
+	observer observer.Observer
+	log      *slog.Logger
+
+	clocks map[journal.FlowRef]*clock // of the versions that are active
+}
+
+// clock is the schedule of a flow version; without spec it has none.
+type clock struct {
+	flow.Schedule
+	spec *schedule.Spec
+}
+
+// run looks until ctx ends. What fails is tried again.
+func (s *scheduler) run(ctx context.Context) error {
+	failing := false
+	for ctx.Err() == nil {
+		wait, err := s.look(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && !failing: // said once, not at every look
+			s.log.Warn("scheduled jobs are not started; they are caught up with later", "error", err)
+		case err == nil && failing:
+			s.log.Info("scheduled jobs are started again")
+		}
+		failing = err != nil
+		wait = min(max(wait, lookLeast), lookMost)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait + rand.N(lookLeast)):
+		}
+	}
+	return nil
+}
+
+// look starts what is due by the database's clock (J5), and says how long it is
+// until the next time. A flow that fails holds up no other.
+func (s *scheduler) look(ctx context.Context) (time.Duration, error) {
+	active, err := s.store.Schedules(ctx)
+	if err != nil {
+		return lookMost, err
+	}
+	wait := lookMost
+	clocks := make(map[journal.FlowRef]*clock, len(active))
+	var faults []error
+	for i := range active {
+		ref := active[i].Ref
+		c, err := s.clock(ctx, ref)
+		if err == nil {
+			clocks[ref] = c
+			if c.spec == nil {
+				continue
+			}
+			var next time.Duration
+			if next, err = s.tick(ctx, &active[i], c); err == nil {
+				wait = min(wait, next)
+			}
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("flow %s version %s: %w", ref.Name, ref.Version, err))
+		}
+	}
+	s.clocks = clocks
+	return wait, errors.Join(faults...)
+}
+
+// clock reads the schedule of a version, once.
+func (s *scheduler) clock(ctx context.Context, ref journal.FlowRef) (*clock, error) {
+	if c := s.clocks[ref]; c != nil {
+		return c, nil
+	}
+	f, err := s.flows.Get(ctx, ref.Name, ref.Version)
+	if err != nil {
+		return nil, err
+	}
+	in := f.Schedule()
+	if in == nil {
+		return &clock{}, nil
+	}
+	spec, err := schedule.Parse(in.Cron, in.Zone)
+	return &clock{*in, spec}, err
+}
+
+// tick starts the jobs of one flow that are due, and moves its time behind them.
+func (s *scheduler) tick(ctx context.Context, at *store.Schedule, c *clock) (next time.Duration, err error) {
+	now := time.UnixMicro(int64(at.Now))
+	fire, upTo := c.spec.Missed(time.UnixMicro(int64(at.Last)), now, string(c.CatchUp), MaxCatchUp)
+	if len(fire) > 0 {
+		if err := s.start(ctx, at.Ref, c, fire); err != nil {
+			return 0, err
+		}
+		err := s.store.MarkSchedule(ctx, at.Ref.Name, at.Last, collation.Micros(upTo.UnixMicro()))
+		if err != nil && !errors.Is(err, store.ErrLost) { // lost: another process was here
+			return 0, err
+		}
+	}
+	if upTo.Before(now) {
+		return 0, nil // there is more already
+	}
+	if t := c.spec.Next(now); !t.IsZero() {
+		return t.Sub(now), nil
+	}
+	return lookMost, nil
+}
+
+// start begins the jobs of the times. One that was begun before is fine; an input
+// that the flow refuses will be refused for ever, so that it is said and passed
+// over.
+func (s *scheduler) start(ctx context.Context, ref journal.FlowRef, c *clock, times []time.Time) error {
+	f, err := s.flows.Get(ctx, ref.Name, ref.Version)
+	if err != nil {
+		return err
+	}
+	starts := make([]store.Start, len(times))
+	for i, at := range times {
+		key, err := engine.CheckStart(f, schedule.Key(ref.Name, at), c.Input)
+		if err != nil {
+			s.log.Error("a flow refuses what its schedule starts it with", "flow", ref.Name, "version", ref.Version, "times", len(times), "error", err)
+			s.observer.Count(observer.MetricScheduled, int64(len(times)), "outcome", "refused")
+			return nil
+		}
+		starts[i] = store.Start{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: c.Input}
+	}
+	for len(starts) > 0 {
+		n := min(len(starts), MaxStarts)
+		started, err := s.begin(ctx, starts[:n])
+		if err != nil {
+			return err
+		}
+		for i := range started {
+			outcome := "started"
+			if started[i].Err != nil {
+				outcome = "already"
+			}
+			s.observer.Count(observer.MetricScheduled, 1, "outcome", outcome)
+		}
+		starts = starts[n:]
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package quipu
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/memory"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
+)
+
+// clockwork is a space in memory with some schedulers, in a bubble whose clock
+// begins at 2000-01-01T00:00:00Z.
+type clockwork struct {
+	t      *testing.T
+	store  *memory.Store
+	starts atomic.Int64 // calls
+}
+
+func newClockwork(t *testing.T) *clockwork {
+	return &clockwork{t: t, store: memory.New(memory.Config{Now: func() int64 { return time.Now().UnixMicro() }})}
+}
+
+func (c *clockwork) deploy(name, schedule string) {
+	c.t.Helper()
+	f, err := flow.Parse("flow.yaml", fmt.Appendf(nil, `
+flow: %s
+version: "1"
+schedule: %s
+input: {type: object, required: [n]}
+activities: {start: {type: trigger}}
+`, name, schedule))
+	require.NoError(c.t, err)
+	_, err = c.store.Deploy(c.t.Context(), journal.FlowRef{Name: name, Version: "1", Digest: journal.Digest(f.Digest())}, f.Canonical())
+	require.NoError(c.t, err)
+}
+
+// run has n schedulers look for a time.
+func (c *clockwork) run(n int, span time.Duration) {
+	c.t.Helper()
+	ctx, stop := context.WithTimeout(c.t.Context(), span)
+	defer stop()
+	done := make(chan error, n)
+	for range n {
+		s := &scheduler{store: c.store, flows: engine.NewFlows(c.store), begin: c.begin, observer: observer.Nop{}, log: discard()}
+		go func() { done <- s.run(ctx) }()
+	}
+	for range n {
+		require.NoError(c.t, <-done)
+	}
+}
+
+func (c *clockwork) begin(ctx context.Context, starts []store.Start) ([]store.Started, error) {
+	if c.starts.Add(1)%4 == 0 {
+		return nil, store.ErrUnavailable // tried again at the next look
+	}
+	return c.store.Start(ctx, starts, collation.Mode{})
+}
+
+// jobs are the keys of the flow's jobs, and how late the latest started.
+func (c *clockwork) jobs(name string) (keys []string, late time.Duration) {
+	c.t.Helper()
+	cursor := ""
+	for {
+		page, err := c.store.Jobs(c.t.Context(), store.JobFilter{Flow: name, Limit: store.MaxPage, Before: cursor})
+		require.NoError(c.t, err)
+		for _, j := range page {
+			at, err := time.Parse(name+"@"+time.RFC3339, j.Key)
+			require.NoError(c.t, err)
+			late = max(late, time.UnixMicro(int64(j.Started)).Sub(at))
+			keys = append(keys, j.Key)
+			cursor = j.Cursor
+		}
+		if len(page) < store.MaxPage {
+			slices.Sort(keys)
+			return keys, late
+		}
+	}
+}
+
+// E16, T8: however many processes look, a time starts one job, in time.
+func TestScheduledJobsStartOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newClockwork(t)
+		c.deploy("tick", `{cron: "*/5 * * * *", input: {n: 1}}`)
+		c.deploy("never", `{cron: "0 0 29 2 *", input: {n: 1}}`)
+		c.run(3, time.Hour+time.Minute)
+		keys, late := c.jobs("tick")
+		require.Len(t, keys, 12)
+		require.Equal(t, "tick@2000-01-01T00:05:00Z", keys[0])
+		require.Equal(t, "tick@2000-01-01T01:00:00Z", keys[11])
+		require.Less(t, late, 2*lookMost, "of four starts one fails, and is tried again")
+		id, err := c.store.FindJob(t.Context(), keys[0])
+		require.NoError(t, err)
+		v, err := c.store.Job(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, journal.JobOpen, v.State)
+		keys, _ = c.jobs("never")
+		require.Empty(t, keys)
+	})
+}
+
+// What happens with the times of a day on which nobody looked is the flow's choice,
+// and a look starts a bounded number of jobs.
+func TestScheduledJobsAreCaughtUpWith(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newClockwork(t)
+		for _, policy := range []string{"none", "one", "all"} {
+			c.deploy(policy, fmt.Sprintf(`{cron: "* * * * *", catch_up: %s, input: {n: 1}}`, policy))
+		}
+		time.Sleep(24*time.Hour + 30*time.Second)
+		c.run(2, time.Second)
+		all, _ := c.jobs("all")
+		require.LessOrEqual(t, len(all), 1440)
+		c.run(2, time.Minute)
+		for policy, want := range map[string]int{"none": 2, "one": 2, "all": 1441} {
+			keys, _ := c.jobs(policy)
+			require.Len(t, keys, want, policy)
+			require.Equal(t, policy+"@2000-01-02T00:01:00Z", keys[len(keys)-1])
+		}
+	})
+}

@@ -1,0 +1,172 @@
+package quipu
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// Limits of a signal.
+const (
+	MaxSignalTopic = flow.MaxTopic // bytes
+	MaxSignalKey   = collation.MaxSignalKey
+	// MaxPayload bounds the payload of a signal, bytes in its canonical form: each
+	// wait that takes it gets one of its own.
+	MaxPayload = wire.MaxInline
+	// DefaultKeep is how long a signal is kept that nobody waits for.
+	DefaultKeep = time.Duration(collation.KeepSignal) * time.Microsecond
+	// MaxKeep is as long as a repetition of a signal is known for one.
+	MaxKeep = store.SignalAge
+	// MaxIdempotencyKey bounds an idempotency key, bytes.
+	MaxIdempotencyKey = 512
+)
+
+// ErrSignal: the topic, the key, the payload or an option of a signal is missing,
+// malformed or over its limit. Nothing was sent.
+var ErrSignal = errors.New("refused signal")
+
+// SignalState is what became of a signal: SignalConsumed, SignalKept or
+// SignalMissed.
+type SignalState = store.SignalState
+
+// What becomes of a signal.
+const (
+	SignalConsumed = store.SignalConsumed // a wait took it
+	SignalKept     = store.SignalKept     // nobody waits yet: the next wait that fits takes it
+	SignalMissed   = store.SignalMissed   // SignalAll, and nobody waited; or kept, and its time has passed
+)
+
+// SignalResult is what became of a signal.
+type SignalResult struct {
+	State SignalState
+	// Duplicate says that a signal with the same idempotency key was here before:
+	// State is what became of that one by now, and this one did nothing.
+	Duplicate bool
+	// Reached is how many waits took the signal in this call.
+	Reached int
+}
+
+// Signal sends a signal to the hook that waits longest for the topic and the key
+// (1.11): 1…MaxSignalTopic and 1…MaxSignalKey bytes. Nobody waits: it is kept, and
+// the next one that waits for it takes it at once, so that no order of the two
+// loses it (E13). payload is anything that encoding/json marshals;
+// json.RawMessage is taken as it is. It is the output of the hook.
+//
+// The error is ErrSignal, or the store's: with store.ErrUnavailable nothing was
+// sent; with store.ErrUnknown it may have been, and the call may be repeated
+// under an IdempotencyKey.
+func (rt *Runtime) Signal(ctx context.Context, topic, key string, payload any, opts ...SignalOption) (SignalResult, error) {
+	return rt.send(ctx, false, topic, key, payload, opts)
+}
+
+// SignalAll sends a signal to every hook that waits for the topic and the key, at
+// most collation.MaxReach, the longest waiting first. It is not kept. Otherwise it
+// is as Signal.
+func (rt *Runtime) SignalAll(ctx context.Context, topic, key string, payload any, opts ...SignalOption) (SignalResult, error) {
+	return rt.send(ctx, true, topic, key, payload, opts)
+}
+
+func (rt *Runtime) send(ctx context.Context, all bool, topic, key string, payload any, opts []SignalOption) (SignalResult, error) {
+	s, err := rt.signal(ctx, all, topic, key, payload, opts)
+	if err != nil {
+		return SignalResult{}, err
+	}
+	began := time.Now()
+	mode, publish := rt.sendMode()
+	done, err := rt.store.Signal(ctx, s, mode)
+	if err != nil {
+		return SignalResult{}, fmt.Errorf("signal %s: %w", topic, err)
+	}
+	if publish {
+		rt.publish(ctx, done.Out)
+	}
+	return rt.signalled(s, &done, began), nil
+}
+
+// signalled counts what became of a signal, and tells the jobs that it reached.
+func (rt *Runtime) signalled(s *collation.Signal, done *store.Signalled, began time.Time) SignalResult {
+	o, outcome := rt.cfg.Observer, string(done.State)
+	if done.Duplicate {
+		outcome = "duplicate"
+	}
+	o.Count(observer.MetricSignals, 1, "outcome", outcome)
+	for i := range done.Out {
+		if out := &done.Out[i]; out.Trace != "" {
+			subject := engine.SignalSubject(rt.cfg.Space, out)
+			subject.Topic, subject.Link = s.Topic, s.Trace
+			o.Told(out.Trace, observer.Span{Name: observer.SpanSignal, Subject: subject, Start: began, End: time.Now()})
+		}
+	}
+	return SignalResult{State: done.State, Duplicate: done.Duplicate, Reached: done.Reached}
+}
+
+// signal checks what was given and makes the signal of it. The store says when it
+// was sent (J5).
+func (rt *Runtime) signal(ctx context.Context, all bool, topic, key string, payload any, opts []SignalOption) (*collation.Signal, error) {
+	if err := checkSignal(topic, key); err != nil {
+		return nil, err
+	}
+	o := signalOptions{code: collation.CodeOK, keep: DefaultKeep}
+	for _, opt := range opts {
+		if err := opt.toSignal(&o); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrSignal, err)
+		}
+	}
+	body, err := marshal(payload)
+	if err == nil && len(body) > MaxPayload {
+		err = fmt.Errorf("it has %d bytes in its canonical form, the limit is %d", len(body), MaxPayload)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w %s, key %.80q: payload: %w", ErrSignal, topic, key, err)
+	}
+	return &collation.Signal{
+		GUID:  collation.SignalGUID(rt.cfg.Space, topic, key, o.id()),
+		Topic: topic, Key: key, Code: o.code, Payload: body, All: all,
+		Keep: collation.Micros(o.keep.Microseconds()), Trace: rt.cfg.Observer.Trace(ctx),
+	}, nil
+}
+
+// signalTopic is the text of a topic in a flow: any other is waited for by nobody.
+var signalTopic = regexp.MustCompile(`^[a-z0-9_-]+(\.[a-z0-9_-]+)*$`)
+
+func checkSignal(topic, key string) error {
+	switch {
+	case len(topic) > MaxSignalTopic:
+		return fmt.Errorf("%w: a topic of %d bytes, the limit is %d: %.40q…", ErrSignal, len(topic), MaxSignalTopic, topic)
+	case !signalTopic.MatchString(topic):
+		return fmt.Errorf("%w: topic %q: it is parts of a-z, 0-9, _ and - joined by dots, as in a flow", ErrSignal, topic)
+	case key == "":
+		return fmt.Errorf("%w %s: it has no key: the hook that waits for it says which one", ErrSignal, topic)
+	case len(key) > MaxSignalKey:
+		return fmt.Errorf("%w %s: a key of %d bytes, the limit is %d: %.40q…", ErrSignal, topic, len(key), MaxSignalKey, key)
+	case !storable(key):
+		return fmt.Errorf("%w %s: key %.80q is no UTF-8, or has U+0000", ErrSignal, topic, key)
+	}
+	return nil
+}
+
+// storable says that the text can be kept in a database.
+func storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
+
+// identified is what signals and interrupts have in common: a call that is
+// repeated under the same key does nothing again (C8).
+type identified struct{ key IdempotencyKey }
+
+func (i *identified) id() string {
+	if i.key != "" {
+		return string(i.key)
+	}
+	return rand.Text()
+}

@@ -1,0 +1,54 @@
+package quipu
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/quipu-journal/quipu/journal/postgres"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
+)
+
+// Tx is a transaction of the caller's own on the database of the space: a pgx.Tx,
+// of a connection, of a pool, or a savepoint of either (E17).
+type Tx = postgres.Tx
+
+// StartTx is Start inside the caller's own transaction: the job begins when that
+// commits, and never was if it does not (E17). Nothing needs to be published: the
+// engines pick the job up within 250 ms after the commit.
+//
+// A key that another transaction is just starting is waited for. After an error
+// the transaction can go on as if the call had not been, and nothing was retried:
+// with store.ErrUnavailable the caller retries the whole transaction. The caller's
+// database role needs the rights of the engine's role (4.5).
+func (rt *Runtime) StartTx(ctx context.Context, tx Tx, flowName, key string, input any) (Job, error) {
+	start, err := rt.prepare(ctx, StartRequest{Flow: flowName, Key: key, Input: input}, map[string]activeFlow{})
+	if err != nil {
+		return Job{}, err
+	}
+	trace, end := rt.cfg.Observer.Root(ctx, observer.Subject{Space: rt.cfg.Space, Key: start.Key, Flow: start.Flow.Name})
+	start.Trace = trace
+	started, err := rt.store.StartTx(ctx, tx, []store.Start{start}, rt.mode())
+	if err != nil {
+		end(err)
+		return Job{}, fmt.Errorf("start job %.80q in a transaction: %w", start.Key, err)
+	}
+	end(started[0].Err)
+	return Job{ID: started[0].Job, Key: start.Key}, started[0].Err
+}
+
+// SignalTx is Signal inside the caller's own transaction: the signal is sent when
+// that commits (E17), and reaches a hook within 250 ms. So its state is
+// SignalKept, or of a Duplicate what became of the first. Errors are as of
+// StartTx, or ErrSignal.
+func (rt *Runtime) SignalTx(ctx context.Context, tx Tx, topic, key string, payload any, opts ...SignalOption) (SignalResult, error) {
+	s, err := rt.signal(ctx, false, topic, key, payload, opts)
+	if err != nil {
+		return SignalResult{}, err
+	}
+	done, err := rt.store.SignalTx(ctx, tx, s)
+	if err != nil {
+		return SignalResult{}, fmt.Errorf("signal %s in a transaction: %w", topic, err)
+	}
+	return SignalResult{State: done.State, Duplicate: done.Duplicate}, nil
+}
