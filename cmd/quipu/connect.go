@@ -27,7 +27,7 @@ type need uint8
 
 const (
 	reads  need = iota // the schema is taken as it is
-	starts             // and starts are published, where NATS is known
+	starts             // and what is sent is published, where NATS is known
 	makes              // the schema is made or brought up to date
 )
 
@@ -151,7 +151,8 @@ func codeOf(err error) int {
 		return codeEnded
 	}
 	switch {
-	case errors.Is(err, quipu.ErrInput), errors.Is(err, quipu.ErrKey), errors.Is(err, store.ErrVersionTaken), errors.Is(err, store.ErrRejected):
+	case errors.Is(err, quipu.ErrInput), errors.Is(err, quipu.ErrKey), errors.Is(err, quipu.ErrSignal), errors.Is(err, quipu.ErrInterrupt),
+		errors.Is(err, store.ErrVersionTaken), errors.Is(err, store.ErrRejected):
 		return codeRefused
 	case errors.Is(err, quipu.ErrNotFound):
 		return codeNotFound

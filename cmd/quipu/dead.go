@@ -26,7 +26,11 @@ func (a *app) deadCommand() *cobra.Command {
 		Short: "List dead letters and decide on them",
 		Long: `List dead letters and decide on them. A dead letter is a message that cannot go on
 by itself; its row is held until somebody decides, or its answer comes after all.
-Every decision is an entry in the journal, with who and why.`,
+Every decision is an entry in the journal, with who and why.
+
+A request can be tried again, or ended with a result or an error. Any other message (a
+wake-up, the outcome of a job that is awaited, a cycle, the dispatch of an activity)
+has no result that somebody else could give: retry it, or interrupt its job.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(a.deadLsCommand(), a.deadRetryCommand(), a.deadResolveCommand(), a.deadFailCommand())

@@ -23,12 +23,16 @@ func stateOf(l collation.ActivityLedger) string {
 		return "finalized"
 	case l.Leg1Complete():
 		return "waiting"
+	case l.Leg1Entries() > 0:
+		return "entered"
 	}
-	return "entered"
+	return "arrivals"
 }
 
-// decoded says in words what the digits of an instance's ledger say.
-func decoded(l collation.ActivityLedger) string {
+// decoded says in words what the digits of an instance's ledger say, and what it
+// keeps beside them.
+func decoded(i *collation.Instance) string {
+	l := i.Ledger
 	if l.State() == 1 {
 		return "trigger"
 	}
@@ -37,7 +41,9 @@ func decoded(l collation.ActivityLedger) string {
 	case l.Finalized():
 		said = append(said, "finalized")
 	case l.Leg1Complete():
-		said = append(said, "waits for a response")
+		said = append(said, "Leg1 complete")
+	case l.Leg1Entries() == 0:
+		said = append(said, "not entered")
 	default:
 		said = append(said, "entered, its work is not done")
 	}
@@ -45,9 +51,20 @@ func decoded(l collation.ActivityLedger) string {
 		said = append(said, fmt.Sprintf("Leg1 entered %d times", n))
 	}
 	if l.JoinTaken() || l.Arrivals() > 0 {
-		said = append(said, counted(l.Arrivals(), "arrival"))
+		arrivals := counted(l.Arrivals(), "arrival")
+		if !l.JoinTaken() {
+			arrivals += ", none taken"
+		}
+		said = append(said, arrivals)
 	}
-	return strings.Join(append(said, counted(l.Leg2Entries(), "response")), ", ")
+	said = append(said, counted(l.Leg2Entries(), "response"))
+	if i.Count > 0 {
+		said = append(said, fmt.Sprintf("%d of %d elements ended", i.Count-i.Open, i.Count))
+	}
+	if i.Try > 1 {
+		said = append(said, fmt.Sprintf("try %d", i.Try))
+	}
+	return strings.Join(said, ", ")
 }
 
 func counted(n int, what string) string {

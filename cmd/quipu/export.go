@@ -31,6 +31,7 @@ Here -o names the file. A file appears when it is complete, not before.`,
 		Args:    cobra.MinimumNArgs(1),
 	}
 	cmd.Flags().StringVarP(&path, "output", "o", "-", "`FILE` to write; - is standard output")
+	a.completes(cmd)
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
 		keys, err := a.keys(args)
 		if err != nil {

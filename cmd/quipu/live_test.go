@@ -199,7 +199,7 @@ func TestListShowExport(t *testing.T) {
 	require.Contains(t, s.ok("", "ls"), "KEY  FLOW   VERSION  STATE")
 
 	shown := s.ok("", "show", "h1", "b1")
-	for _, said := range []string{"state    completed with code 200", `"text": "Ada"`, "  step", "2 01 1 0 00 00000001", "state    failed with code 422", "no such customer"} {
+	for _, said := range []string{"state    completed with code 200", `"text": "Ada"`, "✓ step   worker echo  done", "2 01 1 0 00 00000001", "state    failed with code 422", "no such customer", "✗ step   worker fail  failed, code 422"} {
 		require.Contains(t, shown, said)
 	}
 	o := objects(t, s.ok("b1\n", "show", "-", "-o", "json"))
@@ -258,6 +258,7 @@ func TestDeadLetters_E10(t *testing.T) {
 	ids := s.dead(3)
 	require.Contains(t, s.ok("", "dead", "ls"), "DEAD  JOB")
 	require.Contains(t, s.ok("", "show", "resolved"), "held: parked; see dead letters")
+	s.why("resolved", "step at ,0,0 waits for a person since ", "dead letter "+ids["resolved"]+" (parked): ", "    quipu dead retry "+ids["resolved"]+"\n")
 
 	require.Contains(t, s.ok(ids["resolved"]+"\n", "dead", "resolve", "-", "--result", `"charged"`, "--reason", "seen in the books"), "resolved")
 	require.Equal(t, "resolved  completed  {\"text\":\"charged\"}\n", s.ok("", "wait", "resolved", "--timeout", "1m"))

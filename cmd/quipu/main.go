@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "time/tzdata" // a schedule's zone is known on every machine
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -16,7 +17,7 @@ const (
 	codeNotFound = 4 // no such job, flow, version or dead letter
 	codeEnded    = 5 // a job failed or was interrupted
 	codeTimeout  = 6 // a job had not ended in time
-	codeStale    = 7 // the dead letter has ended already
+	codeStale    = 7 // the dead letter, or the job to be interrupted, has ended already
 )
 
 const exitCodes = `Exit codes; a command about several items ends with the least of them that is not 0:
@@ -24,11 +25,11 @@ const exitCodes = `Exit codes; a command about several items ends with the least
 - 0: everything that was asked is so
 - 1: it could not be done: the database is away, a file cannot be read
 - 2: arguments, flags or configuration
-- 3: refused: a flow has faults, an input is against its schema, a key cannot be used, or the version or key is there with other content
-- 4: not found: no such job, flow, version or dead letter
+- 3: refused: a flow has faults, an input is against its schema, a key, signal or entry cannot be used, or the version or key is there with other content
+- 4: not found: no such job, flow, version or dead letter; signal --all: nobody waits
 - 5: wait: a job failed or was interrupted
 - 6: wait: a job had not ended in time
-- 7: dead: the dead letter has ended already
+- 7: dead, interrupt: the dead letter or the job has ended already
 - 130: ended by SIGINT or SIGTERM`
 
 func main() { cli.Main(run) }
@@ -46,7 +47,8 @@ func newCommand(s cli.Streams) *cobra.Command {
 
 The database is found by --postgres, else by --dev, else by QUIPU_POSTGRES, else by
 QUIPU_DEV, else by .quipu/dev.json, which a ` + "`worker dev`" + ` in this directory writes.
---nats is optional: with it new jobs are picked up at once, without it within 250 ms.
+--nats is optional: with it jobs, signals and interrupts are picked up at once, without
+it within 250 ms.
 
 With -o json every command prints one JSON object per line. Arguments that name
 jobs or dead letters are read from standard input, one in a line, where - is given.
@@ -55,7 +57,8 @@ jobs or dead letters are read from standard input, one in a line, where - is giv
 	}
 	a.persistent(root.PersistentFlags())
 	root.AddCommand(a.migrateCommand(), a.deployCommand(), a.activateCommand(), a.flowsCommand(), a.startCommand(), a.lsCommand(),
-		a.showCommand(), a.waitCommand(), a.exportCommand(), a.deadCommand())
+		a.showCommand(), a.whyCommand(), a.waitCommand(), a.signalCommand(), a.interruptCommand(), a.deadCommand(),
+		a.exportCommand(), a.replayCommand())
 	return root
 }
 

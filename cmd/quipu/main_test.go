@@ -46,6 +46,12 @@ func TestUsage(t *testing.T) {
 		"dead code":        {some, []string{"dead", "fail", "7", "--code", "200"}, cli.CodeUsage, "400 to 599"},
 		"result":           {some, []string{"dead", "resolve", "7", "--result", "{"}, codeRefused, "no JSON"},
 		"result and ids":   {some, []string{"dead", "resolve", "-", "--result", "-"}, cli.CodeUsage, "@FILE"},
+		"payload":          {some, []string{"signal", "t", "k", "{"}, codeRefused, "no JSON"},
+		"all is not kept":  {some, []string{"signal", "t", "k", "--all", "--keep", "1h"}, cli.CodeUsage, "not kept"},
+		"no key to signal": {some, []string{"signal", "t"}, cli.CodeUsage, "accepts between 2 and 3"},
+		"why limit":        {some, []string{"why", "k", "--limit", "-1"}, cli.CodeUsage, "--limit"},
+		"show lines":       {some, []string{"show", "k", "--lines", "0"}, cli.CodeUsage, "--lines"},
+		"replay at":        {some, []string{"replay", "k", "--at", "-1"}, cli.CodeUsage, "--at"},
 		"no flow file":     {some, []string{"deploy", "/none.yaml"}, cli.CodeFailed, "/none.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -30,10 +30,17 @@ type table struct {
 	w    *tabwriter.Writer
 	head []string
 	rows int
+	most int // rows that are printed; 0: all
 }
 
 func newTable(w io.Writer, head ...string) *table {
 	return &table{w: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0), head: head}
+}
+
+// bounded cuts the table at maxRows; what is beyond is counted.
+func (t *table) bounded() *table {
+	t.most = maxRows
+	return t
 }
 
 // row prints one row; its cells are made safe for a terminal and cut.
@@ -41,7 +48,9 @@ func (t *table) row(cells ...any) {
 	if t.rows == 0 && len(t.head) > 0 {
 		fmt.Fprintln(t.w, strings.Join(t.head, "\t"))
 	}
-	t.rows++
+	if t.rows++; t.most > 0 && t.rows > t.most {
+		return
+	}
 	texts := make([]string, len(cells))
 	for i, c := range cells {
 		texts[i] = cell(fmt.Sprint(c))
@@ -49,7 +58,12 @@ func (t *table) row(cells ...any) {
 	fmt.Fprintln(t.w, strings.Join(texts, "\t"))
 }
 
-func (t *table) flush() error { return t.w.Flush() }
+func (t *table) flush() error {
+	if t.most > 0 && t.rows > t.most {
+		fmt.Fprintf(t.w, "… and %d more\n", t.rows-t.most)
+	}
+	return t.w.Flush()
+}
 
 // plain is text that stays on its line and does nothing to a terminal.
 func plain(text string) string {
@@ -76,6 +90,14 @@ func at(t collation.Micros) string {
 		return ""
 	}
 	return time.UnixMicro(int64(t)).Local().Format("2006-01-02 15:04:05.000")
+}
+
+// local is at for a stamp.
+func local(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return at(collation.Micros(t.UnixMicro()))
 }
 
 // stamp is a time for programs; null for never.

@@ -23,12 +23,16 @@ func TestDigits(t *testing.T) {
 	for digits, want := range map[int64][2]string{
 		101100000000001: {"1 01 1 0 00 00000001", "trigger"},
 		1000000000000:   {"0 01 0 0 00 00000000", "entered, its work is not done, 0 responses"},
-		3100000000002:   {"0 03 1 0 00 00000002", "waits for a response, Leg1 entered 3 times, 2 responses"},
+		3100000000002:   {"0 03 1 0 00 00000002", "Leg1 complete, Leg1 entered 3 times, 2 responses"},
 		201110200000001: {"2 01 1 1 02 00000001", "finalized, 2 arrivals, 1 response"},
+		10200000000:     {"0 00 0 1 02 00000000", "not entered, 2 arrivals, 0 responses"},
+		100000000:       {"0 00 0 0 01 00000000", "not entered, 1 arrival, none taken, 0 responses"},
 	} {
-		l := collation.ActivityLedger(digits)
-		require.Equal(t, want, [2]string{grouped(l), decoded(l)})
+		i := collation.Instance{Ledger: collation.ActivityLedger(digits)}
+		require.Equal(t, want, [2]string{grouped(i.Ledger), decoded(&i)})
 	}
+	i := collation.Instance{Ledger: 1100000000003, More: collation.More{Open: 3, Count: 7, Try: 2}}
+	require.Equal(t, "Leg1 complete, 3 responses, 4 of 7 elements ended, try 2", decoded(&i))
 }
 
 const twoWays = `flow: two
@@ -41,8 +45,8 @@ activities:
 transitions: {start: [left, right], left: [deep]}
 `
 
-// TestShowDrawsTheGraph: in the order of the graph, what was not reached too.
-func TestShowDrawsTheGraph(t *testing.T) {
+// TestShowListsInstances: in the order of the graph.
+func TestShowListsInstances(t *testing.T) {
 	t.Parallel()
 	f, err := flow.Parse("two.yaml", []byte(twoWays))
 	require.NoError(t, err)
@@ -51,27 +55,46 @@ func TestShowDrawsTheGraph(t *testing.T) {
 			Key: collation.InstanceKey{Activity: activity, DAD: dad}, Instance: collation.Instance{Ledger: ledger, Code: code},
 		}
 	}
-	v := &store.JobView{Instances: []store.InstanceView{
-		at("left", ",0,0", 201100000000001, 200), at("right", ",0,0", 1100000000000, 0), at("start", ",0", collation.TriggerBorn, 200),
-	}}
+	v := &store.JobView{
+		Instances: []store.InstanceView{
+			at("right", ",0,0", 1100000000000, 0), at("left", ",0,0", 201100000000001, 200), at("start", ",0", collation.TriggerBorn, 200),
+		},
+		Waits: []collation.Wait{{Activity: "right", DAD: ",0,0", Topic: "go", Key: "k 1", Origin: 3}},
+	}
 	var b bytes.Buffer
-	require.NoError(t, graph(&b, v, f))
+	require.NoError(t, tables(&b, v, f))
 	require.Equal(t, strings.TrimPrefix(`
 ACTIVITY  ADDRESS  LEDGER                CODE  
 start     ,0       1 01 1 0 00 00000001  200   trigger
-  left    ,0,0     2 01 1 0 00 00000001  200   finalized, 1 response
-    deep                                       not reached
-  right   ,0,0     0 01 1 0 00 00000000        waits for a response, 0 responses
+left      ,0,0     2 01 1 0 00 00000001  200   finalized, 1 response
+right     ,0,0     0 01 1 0 00 00000000        Leg1 complete, 0 responses
+
+WAITS FOR  KEY  ACTIVITY  ADDRESS  SIGNALS  SINCE
+go         k 1  right     ,0,0     0        entry 3
 `, "\n"), b.String())
 	b.Reset()
-	require.NoError(t, graph(&b, v, nil))
-	require.Equal(t, 4, strings.Count(b.String(), "\n"), "without the definition: the instances")
+	require.NoError(t, tables(&b, v, nil))
+	require.Equal(t, 7, strings.Count(b.String(), "\n"), "without the definition: as they come")
+}
+
+// TestTablesAreCut: what is beyond the limit is counted.
+func TestTablesAreCut(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	x := newTable(&b, "N").bounded()
+	for i := range maxRows + 3 {
+		x.row(i)
+	}
+	require.NoError(t, sections(&b, newTable(&b, "EMPTY"), x))
+	require.Equal(t, maxRows+2, strings.Count(b.String(), "\n"))
+	require.Contains(t, b.String(), "\n199\n… and 3 more\n")
 }
 
 func TestOpenRowsSayWhatTheyWaitFor(t *testing.T) {
 	t.Parallel()
 	for want, r := range map[string]collation.Row{
 		"held: stuck":  {Held: collation.HeldStuck, NextAt: 5},
+		"held until o": {Held: collation.HeldParallel, NextAt: 5},
 		"with w1":      {Holder: "w1", LeaseUntil: 5, NextAt: 5},
 		"waits":        {},
 		"goes out at":  {NextAt: 5},
@@ -80,8 +103,13 @@ func TestOpenRowsSayWhatTheyWaitFor(t *testing.T) {
 		require.Contains(t, standing(&r), want)
 	}
 	var b bytes.Buffer
-	require.NoError(t, openRows(&b, &store.JobView{}))
+	require.NoError(t, sections(&b, openRows(&b, &store.JobView{})))
 	require.Empty(t, b.String())
+	require.NoError(t, sections(&b, openRows(&b, &store.JobView{
+		Instances: []store.InstanceView{{Key: collation.InstanceKey{Activity: "items"}, Instance: collation.Instance{More: collation.More{Count: 4}}}},
+		Rows:      []collation.Row{{Kind: "request", Activity: "items", Element: 3}},
+	})))
+	require.Contains(t, b.String(), "items[3]")
 }
 
 // TestOpenLettersAreWhole: what can be done about an open dead letter is not cut.

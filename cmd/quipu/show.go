@@ -1,53 +1,68 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"strings"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/explain"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
+// maxRows bounds the rows of one table of show and replay.
+const maxRows = 200
+
 func (a *app) showCommand() *cobra.Command {
-	return &cobra.Command{
+	var lines int
+	cmd := &cobra.Command{
 		Use:   "show KEY... | show -",
-		Short: "Show jobs with their instances, open rows and dead letters",
-		Long: `Show jobs: state, output or error, the graph with the digits of each instance and
-what they say, the open rows (what was sent and what waits), and dead letters.
+		Short: "Show jobs with their graph, digits, open rows and dead letters",
+		Long: `Show jobs: state, output or error; the graph with the state of each activity; the
+instances with their digits and what these say; open rows (what was sent and what
+waits), waits for signals, and dead letters. Tables are cut at 200 rows, -o json is not.
+
+In the graph an activity stands below the one it follows, several are branches, and a
+join stands below the activity at which its branches parted. ✓ done, ✗ failed,
+● waiting, ▶ running, ! waits for a person, ○ not reached, ⊘ skipped, ◌ abandoned.
+Colours are used on a terminal, unless NO_COLOR is set.
 
 The digits of a ledger are, in groups: 0 active, 1 trigger or 2 finalized; Leg1
 entries; Leg1 complete; join taken; arrivals; Leg2 entries.`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: cli.Run(func(cmd *cobra.Command, args []string) error {
-			keys, err := a.keys(args)
-			if err != nil {
-				return err
-			}
-			return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
-				var code worst
-				for _, key := range keys {
-					if err := a.showOne(ctx, rt, key); err != nil {
-						if codeOf(err) != codeNotFound {
-							return err
-						}
-						fmt.Fprintf(a.streams.Err, "quipu show: %v\n", err)
-						code.add(codeNotFound)
-					}
-				}
-				return code.err()
-			})
-		}),
 	}
+	cmd.Flags().IntVar(&lines, "lines", explain.MaxLines, "at most `N` lines of the graph; what is beyond is counted")
+	a.completes(cmd)
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
+		if lines < 1 {
+			return cli.Exitf(cli.CodeUsage, "--lines %d: use 1 or more", lines)
+		}
+		keys, err := a.keys(args)
+		if err != nil {
+			return err
+		}
+		style := explain.Style{Lines: lines, Color: a.colored()}
+		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+			return a.each(cmd, keys, func(key string) error { return a.showOne(ctx, rt, key, style) })
+		})
+	})
+	return cmd
 }
 
-func (a *app) showOne(ctx context.Context, rt *quipu.Runtime, key string) error {
+// colored says that what is printed may have colours.
+func (a *app) colored() bool {
+	no, set := a.streams.Env("NO_COLOR")
+	return cli.Terminal(a.streams.Out) && (!set || no == "")
+}
+
+func (a *app) showOne(ctx context.Context, rt *quipu.Runtime, key string, style explain.Style) error {
 	job, err := rt.Find(ctx, key)
 	if err != nil {
 		return err
@@ -59,22 +74,83 @@ func (a *app) showOne(ctx context.Context, rt *quipu.Runtime, key string) error 
 	if a.json() {
 		return a.object(viewOf(v))
 	}
-	header(a.streams.Out, v)
-	if err := graph(a.streams.Out, v, definition(ctx, rt, v)); err != nil {
-		return err
+	f := definition(ctx, rt, v)
+	w := a.streams.Out
+	header(w, v, parentName(ctx, rt, v))
+	if drawn := explain.Graph(&explain.Job{View: v, Flow: f}, style); drawn != "" {
+		fmt.Fprintln(w, drawn)
 	}
-	if err := openRows(a.streams.Out, v); err != nil {
+	if err := tables(w, v, f); err != nil {
 		return err
 	}
 	if len(v.Dead) > 0 {
-		fmt.Fprintln(a.streams.Out)
+		fmt.Fprintln(w)
 		if err := a.letters(v.Dead); err != nil {
 			return err
 		}
-		openLetters(a.streams.Out, v.Dead)
+		openLetters(w, v.Dead)
 	}
-	_, err = fmt.Fprintln(a.streams.Out)
+	_, err = fmt.Fprintln(w)
 	return err
+}
+
+// tables prints instances, open rows and waits.
+func tables(w io.Writer, v *store.JobView, f *flow.Flow) error {
+	t := newTable(w, "ACTIVITY", "ADDRESS", "LEDGER", "CODE", "").bounded()
+	for _, i := range ordered(v, f) {
+		x := instanceOf(i.Key, &i.Instance)
+		instanceRow(t, &x)
+	}
+	open := make([]wait, len(v.Waits))
+	for i := range v.Waits {
+		open[i] = waitOf(&v.Waits[i])
+	}
+	return sections(w, t, openRows(w, v), waits(w, open))
+}
+
+// ordered are the instances in the order of the graph, by depth and pass.
+func ordered(v *store.JobView, f *flow.Flow) []store.InstanceView {
+	if f == nil {
+		return v.Instances
+	}
+	index := func(i store.InstanceView) int {
+		if a, ok := f.Activity(i.Key.Activity); ok {
+			return a.Index
+		}
+		return -1
+	}
+	return slices.SortedStableFunc(slices.Values(v.Instances), func(x, y store.InstanceView) int {
+		return cmp.Compare(index(x), index(y))
+	})
+}
+
+// sections prints tables with an empty line between them.
+func sections(w io.Writer, tables ...*table) error {
+	first := true
+	for _, t := range tables {
+		if t.rows == 0 {
+			continue
+		}
+		if !first {
+			fmt.Fprintln(w)
+		}
+		first = false
+		if err := t.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parentName is the key of the job that started this one, or else its id.
+func parentName(ctx context.Context, rt *quipu.Runtime, v *store.JobView) string {
+	if v.Parent == nil {
+		return ""
+	}
+	if p, err := rt.Job(ctx, quipu.Job{ID: v.Parent.Job}); err == nil {
+		return p.Key
+	}
+	return v.Parent.Job.String()
 }
 
 // openLetters prints what the table cuts: the message of an open letter ends with
@@ -87,8 +163,8 @@ func openLetters(w io.Writer, dead []store.DeadView) {
 	}
 }
 
-// definition is the job's flow, nil if this build cannot read it: then the graph
-// is the list of instances.
+// definition is the job's flow, nil if this build cannot read it: then there is no
+// graph.
 func definition(ctx context.Context, rt *quipu.Runtime, v *store.JobView) *flow.Flow {
 	text, err := rt.Store().Flow(ctx, v.Flow.Name, v.Flow.Version)
 	if err != nil {
@@ -101,7 +177,7 @@ func definition(ctx context.Context, rt *quipu.Runtime, v *store.JobView) *flow.
 	return f
 }
 
-func header(w io.Writer, v *store.JobView) {
+func header(w io.Writer, v *store.JobView, parent string) {
 	state := string(v.State)
 	if v.State.Closed() {
 		state += fmt.Sprintf(" with code %d after %s", v.Code, took(v.Started, v.Closed))
@@ -111,11 +187,17 @@ func header(w io.Writer, v *store.JobView) {
 	}
 	fmt.Fprintf(w, "job      %s (%s)\n", plain(v.Key), v.ID)
 	fmt.Fprintf(w, "flow     %s version %s\n", v.Flow.Name, v.Flow.Version)
+	if p := v.Parent; p != nil {
+		fmt.Fprintf(w, "parent   %s, by %s at %s\n", plain(parent), p.Activity, p.DAD)
+	}
 	fmt.Fprintf(w, "state    %s; open obligations: %d\n", state, v.Semaphore)
 	fmt.Fprintf(w, "started  %s\n", at(v.Started))
 	fmt.Fprintf(w, "journal  %d entries, head %s\n", v.Head.Seq, v.Head.Hash)
 	if v.Trace != "" {
 		fmt.Fprintf(w, "trace    %s\n", plain(v.Trace))
+	}
+	if v.ExpiresAt != collation.Never {
+		fmt.Fprintf(w, "removed  %s\n", at(v.ExpiresAt))
 	}
 	if len(v.Output) > 0 {
 		fmt.Fprintf(w, "output   %s\n", pretty(v.Output, "         "))
@@ -126,61 +208,48 @@ func header(w io.Writer, v *store.JobView) {
 	fmt.Fprintln(w)
 }
 
-// graph prints the instances in the order of the graph, indented by depth.
-func graph(w io.Writer, v *store.JobView, f *flow.Flow) error {
-	t := newTable(w, "ACTIVITY", "ADDRESS", "LEDGER", "CODE", "")
-	if f == nil {
-		for i := range v.Instances {
-			instanceRow(t, 0, &v.Instances[i])
-		}
-		return t.flush()
-	}
-	by := map[string][]*store.InstanceView{}
-	for i := range v.Instances {
-		name := v.Instances[i].Key.Activity
-		by[name] = append(by[name], &v.Instances[i])
-	}
-	var walk func(a *flow.Activity)
-	walk = func(a *flow.Activity) {
-		for _, i := range by[a.Name] {
-			instanceRow(t, a.Depth, i)
-		}
-		if len(by[a.Name]) == 0 {
-			t.row(strings.Repeat("  ", a.Depth)+a.Name, "", "", "", "not reached")
-		}
-		for _, tr := range a.Out {
-			if tr.To.Parent == a {
-				walk(tr.To)
-			}
-		}
-	}
-	walk(f.Trigger())
-	return t.flush()
-}
-
-func instanceRow(t *table, depth int, i *store.InstanceView) {
+func instanceRow(t *table, i *instance) {
 	code := ""
 	if i.Code != 0 {
 		code = fmt.Sprint(i.Code)
 	}
-	t.row(strings.Repeat("  ", depth)+i.Key.Activity, i.Key.DAD, grouped(i.Ledger), code, decoded(i.Ledger))
+	t.row(i.Activity, i.DAD, grouped(i.digits), code, i.Decoded)
 }
 
-func openRows(w io.Writer, v *store.JobView) error {
-	if len(v.Rows) > 0 {
-		fmt.Fprintln(w)
+func openRows(w io.Writer, v *store.JobView) *table {
+	t := newTable(w, "OPEN ROW", "ACTIVITY", "ADDRESS", "TOPIC", "TURN", "TRY", "SENT", "").bounded()
+	lists := map[collation.InstanceKey]bool{}
+	for i := range v.Instances {
+		lists[v.Instances[i].Key] = v.Instances[i].Count > 0
 	}
-	t := newTable(w, "OPEN ROW", "ACTIVITY", "ADDRESS", "TOPIC", "TURN", "TRY", "SENT", "")
 	for i := range v.Rows {
 		r := &v.Rows[i]
-		t.row(r.Kind, r.Activity, r.DAD, r.Topic, r.Turn, r.Try, counted(r.Publication, "time"), standing(r))
+		name := r.Activity
+		if lists[collation.InstanceKey{Activity: r.Activity, DAD: r.DAD}] {
+			name = fmt.Sprintf("%s[%d]", name, r.Element)
+		}
+		t.row(r.Kind, name, r.DAD, r.Topic, r.Turn, r.Try, counted(r.Publication, "time"), standing(r))
 	}
-	return t.flush()
+	return t
+}
+
+func waits(w io.Writer, open []wait) *table {
+	t := newTable(w, "WAITS FOR", "KEY", "ACTIVITY", "ADDRESS", "SIGNALS", "SINCE").bounded()
+	for _, x := range open {
+		since := local(x.Since)
+		if x.Since == nil {
+			since = fmt.Sprintf("entry %d", x.SinceEntry)
+		}
+		t.row(x.Topic, x.Key, x.Activity, x.DAD, x.Signals, since)
+	}
+	return t
 }
 
 // standing says what a row waits for.
 func standing(r *collation.Row) string {
 	switch {
+	case r.Held == collation.HeldParallel:
+		return "held until other elements end"
 	case r.Held != "":
 		return "held: " + r.Held + "; see dead letters"
 	case r.Holder != "" && r.LeaseUntil != collation.Never:

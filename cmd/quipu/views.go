@@ -35,13 +35,31 @@ func summaryOf(j *store.JobSummary) summary {
 type view struct {
 	summary
 	Trace     string          `json:"trace,omitempty"`
+	Parent    *parent         `json:"parent,omitempty"`
 	Ended     bool            `json:"ended"`
 	Code      int             `json:"code,omitempty"`
 	Output    json.RawMessage `json:"output,omitempty"`
 	Error     *failure        `json:"error,omitempty"`
+	Expires   *time.Time      `json:"expires,omitempty"`
 	Instances []instance      `json:"instances"`
 	Rows      []row           `json:"rows"`
+	Waits     []wait          `json:"waits"`
 	Dead      []letter        `json:"dead"`
+}
+
+// parent is the await that started a job.
+type parent struct {
+	Job      string `json:"job"`
+	Activity string `json:"activity"`
+	DAD      string `json:"dad"`
+	Awaited  bool   `json:"awaited"`
+}
+
+func parentOf(p *journal.Parent) *parent {
+	if p == nil {
+		return nil
+	}
+	return &parent{p.Job.String(), p.Activity, p.DAD, p.Awaited}
 }
 
 type failure struct {
@@ -57,22 +75,59 @@ func failureOf(f *journal.Failure) *failure {
 	return &failure{Class: f.Class, Message: f.Message, Data: raw(f.Data)}
 }
 
+// instance is one with its digits in words. Elements, Ended and Child are those
+// of `each` and of awaits.
 type instance struct {
 	Activity string `json:"activity"`
 	DAD      string `json:"dad"`
 	Ledger   string `json:"ledger"`
 	State    string `json:"state"`
+	Decoded  string `json:"decoded"`
 	Leg1     int    `json:"leg1_entries"`
 	Complete bool   `json:"leg1_complete"`
+	Taken    bool   `json:"join_taken,omitempty"`
+	Arrivals int    `json:"arrivals,omitempty"`
 	Leg2     int    `json:"leg2_entries"`
 	Code     int    `json:"code,omitempty"`
+	Elements int    `json:"elements,omitempty"`
+	Ended    int    `json:"ended,omitempty"`
+	Child    string `json:"child,omitempty"`
+
+	digits collation.ActivityLedger
 }
 
-func instanceOf(i *store.InstanceView) instance {
+func instanceOf(key collation.InstanceKey, i *collation.Instance) instance {
 	l := i.Ledger
-	return instance{
-		Activity: i.Key.Activity, DAD: string(i.Key.DAD), Ledger: l.String(), State: stateOf(l),
-		Leg1: l.Leg1Entries(), Complete: l.Leg1Complete(), Leg2: l.Leg2Entries(), Code: i.Code,
+	out := instance{
+		Activity: key.Activity, DAD: string(key.DAD), Ledger: l.String(), State: stateOf(l), Decoded: decoded(i),
+		Leg1: l.Leg1Entries(), Complete: l.Leg1Complete(), Taken: l.JoinTaken(), Arrivals: l.Arrivals(), Leg2: l.Leg2Entries(),
+		Code: i.Code, Elements: i.Count, digits: l,
+	}
+	if i.Count > 0 {
+		out.Ended = i.Count - i.Open
+	}
+	if !i.Child.IsZero() {
+		out.Child = i.Child.String()
+	}
+	return out
+}
+
+// wait is an open wait for a signal.
+type wait struct {
+	Activity   string     `json:"activity"`
+	DAD        string     `json:"dad"`
+	Topic      string     `json:"topic"`
+	Key        string     `json:"key"`
+	Repeat     bool       `json:"repeat,omitempty"`
+	Signals    int        `json:"signals,omitempty"` // so far
+	Since      *time.Time `json:"since,omitempty"`
+	SinceEntry int64      `json:"since_entry,omitempty"`
+}
+
+func waitOf(w *collation.Wait) wait {
+	return wait{
+		Activity: w.Activity, DAD: string(w.DAD), Topic: w.Topic, Key: w.Key, Repeat: w.Repeat, Signals: w.Count,
+		Since: stamp(w.Since), SinceEntry: w.Origin,
 	}
 }
 
@@ -82,6 +137,8 @@ type row struct {
 	Activity    string     `json:"activity"`
 	DAD         string     `json:"dad"`
 	Topic       string     `json:"topic,omitempty"`
+	Element     int        `json:"element,omitempty"`
+	Child       string     `json:"child,omitempty"` // whose start it is
 	Turn        int        `json:"turn"`
 	Try         int        `json:"try"`
 	Runs        int        `json:"runs"`
@@ -94,11 +151,15 @@ type row struct {
 }
 
 func rowOf(r *collation.Row) row {
-	return row{
-		GUID: r.GUID.String(), Kind: string(r.Kind), Activity: r.Activity, DAD: string(r.DAD), Topic: r.Topic, Turn: r.Turn, Try: r.Try,
+	out := row{
+		GUID: r.GUID.String(), Kind: string(r.Kind), Activity: r.Activity, DAD: string(r.DAD), Topic: r.Topic, Element: r.Element, Turn: r.Turn, Try: r.Try,
 		Runs: r.Runs, Publication: r.Publication, Published: stamp(r.PublishedAt), Next: stamp(r.NextAt), Held: r.Held,
 		Holder: r.Holder, LeaseUntil: stamp(r.LeaseUntil),
 	}
+	if r.Kind == journal.MessageStart && !r.Sender.IsZero() {
+		out.Child = r.Job.String()
+	}
+	return out
 }
 
 type letter struct {
@@ -131,11 +192,15 @@ func letterOf(d *store.DeadView) letter {
 
 func viewOf(j *store.JobView) view {
 	v := view{
-		summary: summaryOf(&j.JobSummary), Trace: j.Trace, Ended: j.Ended, Code: j.Code, Output: raw(j.Output), Error: failureOf(j.Error),
-		Instances: []instance{}, Rows: []row{}, Dead: []letter{},
+		summary: summaryOf(&j.JobSummary), Trace: j.Trace, Parent: parentOf(j.Parent), Ended: j.Ended, Code: j.Code,
+		Output: raw(j.Output), Error: failureOf(j.Error), Expires: stamp(j.ExpiresAt),
+		Instances: []instance{}, Rows: []row{}, Waits: []wait{}, Dead: []letter{},
 	}
 	for i := range j.Instances {
-		v.Instances = append(v.Instances, instanceOf(&j.Instances[i]))
+		v.Instances = append(v.Instances, instanceOf(j.Instances[i].Key, &j.Instances[i].Instance))
+	}
+	for i := range j.Waits {
+		v.Waits = append(v.Waits, waitOf(&j.Waits[i]))
 	}
 	for i := range j.Rows {
 		v.Rows = append(v.Rows, rowOf(&j.Rows[i]))

@@ -33,6 +33,7 @@ ends: its state with its output or its error.`,
 		Args:    cobra.MinimumNArgs(1),
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "end after this `TIME` with code 6; default: never")
+	a.completes(cmd)
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
 		if timeout < 0 {
 			return cli.Exitf(cli.CodeUsage, "--timeout %s: use a positive time such as 30s", timeout)

@@ -223,6 +223,18 @@ func TestFlowVersions(t *testing.T) {
 	require.Contains(t, r.Err, "give the changed flow a new version")
 }
 
+// TestTheClockNeedsNoNATS: a process that starts jobs by the clock, or removes
+// expired ones, does it with the database alone (T8).
+func TestTheClockNeedsNoNATS(t *testing.T) {
+	t.Parallel()
+	w := start(t, map[string]string{"QUIPU_POSTGRES": devtest.Postgres(t)}, "--roles", "schedule,retention")
+	w.until("work", func() bool { return strings.Contains(w.err.String(), `roles="[schedule retention]"`) })
+	require.Zero(t, w.end(), w.err.String())
+	r := clitest.Do(t, run, nil, "", "--postgres", "postgres://127.0.0.1:1/x", "--roles", "schedule,engine")
+	require.Equal(t, cli.CodeUsage, r.Code, r.Err)
+	require.Contains(t, r.Err, "QUIPU_NATS")
+}
+
 // TestServersAway: an error that says which one, not a hang.
 func TestServersAway(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "time/tzdata" // schedules know their zones on every machine
 
 	"github.com/spf13/cobra"
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -33,7 +34,7 @@ type options struct {
 // defineServers are the flags of a worker that finds its servers running.
 func (o *options) defineServers(f *pflag.FlagSet) {
 	f.StringVar(&o.postgres, "postgres", "", "connection string of the database, as a `DSN`; required")
-	f.StringVar(&o.nats, "nats", "", "`URL` of the NATS servers, comma-separated; required")
+	f.StringVar(&o.nats, "nats", "", "`URL` of the NATS servers, comma-separated; required for the roles engine and workers")
 	f.StringVar(&o.creds, "nats-creds", "", "`FILE` with NATS credentials")
 	f.StringVar(&o.nkey, "nats-nkey", "", "`FILE` with an NKey seed")
 	f.BoolVar(&o.noMigrate, "no-migrate", false, "leave the schema alone: another role owns it")
@@ -43,7 +44,7 @@ func (o *options) defineServers(f *pflag.FlagSet) {
 func (o *options) define(f *pflag.FlagSet) {
 	f.StringVar(&o.space, "space", quipu.DefaultSpace, "`NAME` of the space")
 	f.StringVar(&o.flows, "flows", "", "`DIR` with flows to deploy at start, searched with its subdirectories")
-	f.StringSliceVar(&o.roles, "roles", []string{string(quipu.RoleEngine), string(quipu.RoleWorkers)}, "what this process does, a `LIST` of engine and workers")
+	f.StringSliceVar(&o.roles, "roles", allRoles(), "what this process does, a `LIST` of engine, workers, schedule (starts jobs by the clock) and retention (removes closed jobs whose time has passed)")
 	f.StringVar(&o.http, "http", "", "loopback `ADDRESS` of the HTTP server, such as 127.0.0.1:8080 or :8080; port 0 is any free one; default: none")
 	f.StringVar(&o.name, "name", "", "`NAME` of this process in the journal; default: host and process id")
 	f.IntVar(&o.concurrency, "concurrency", 0, "`N` handlers at a time, per topic; default: 64")
@@ -61,6 +62,13 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.BoolVar(&o.telemetryText, "trace-errors", false, "put the text of errors into spans; it may hold users' data")
 	cli.FromEnv(f, "space", "flows", "roles", "http", "name", "concurrency", "committers", "max-batch", "lanes",
 		"resend", "lease", "ack-wait", "drain", "stepwise", "no-fold", "log", "log-level", "trace-errors")
+}
+
+func allRoles() (names []string) {
+	for _, r := range quipu.AllRoles() {
+		names = append(names, string(r))
+	}
+	return names
 }
 
 // logger writes to w as the flags say.
@@ -82,8 +90,8 @@ func (o *options) logger(w io.Writer) (*slog.Logger, error) {
 // check reports every flag that cannot be used.
 func (o *options) check() error {
 	for _, r := range o.roles {
-		if !slices.Contains([]string{string(quipu.RoleEngine), string(quipu.RoleWorkers)}, r) {
-			return cli.Exitf(cli.CodeUsage, "--roles %.40q: use engine, workers, or both", r)
+		if !slices.Contains(allRoles(), r) {
+			return cli.Exitf(cli.CodeUsage, "--roles %.40q: use some of %s", r, strings.Join(allRoles(), ", "))
 		}
 	}
 	if err := o.limits(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/quipu-journal/quipu"
@@ -71,7 +72,7 @@ func (p *process) config() quipu.Config {
 // serve runs the process until ctx ends. ready is called, if not nil, when it
 // takes work.
 func (p *process) serve(ctx context.Context, cfg quipu.Config, ready func(url string) error) (err error) {
-	if cfg.Postgres == "" || cfg.NATS == "" {
+	if cfg.Postgres == "" || cfg.NATS == "" && needsNATS(cfg.Roles) {
 		return cli.Exitf(cli.CodeUsage, "--postgres (QUIPU_POSTGRES) and --nats (QUIPU_NATS) are required; `worker dev` brings both servers itself")
 	}
 	tel, flush, err := telemetry.New(ctx, telemetry.Config{
@@ -99,6 +100,11 @@ func (p *process) serve(ctx context.Context, cfg quipu.Config, ready func(url st
 	return p.work(ctx, cfg, page, ready)
 }
 
+// needsNATS says that one of the roles takes or sends messages.
+func needsNATS(roles []quipu.Role) bool {
+	return slices.ContainsFunc(roles, func(r quipu.Role) bool { return r != quipu.RoleSchedule && r != quipu.RoleRetention })
+}
+
 func (p *process) getenv(name string) string {
 	if p.env == nil {
 		return ""
@@ -108,8 +114,10 @@ func (p *process) getenv(name string) string {
 }
 
 func (p *process) work(ctx context.Context, cfg quipu.Config, page *page, ready func(url string) error) error {
-	if err := p.preflightNATS(ctx, cfg); err != nil {
-		return err
+	if cfg.NATS != "" {
+		if err := p.preflightNATS(ctx, cfg); err != nil {
+			return err
+		}
 	}
 	rt, err := quipu.Open(ctx, cfg)
 	if errors.Is(err, quipu.ErrConfig) {

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// each does something with each key. What is about one job (it is not there, it
+// was refused, it has ended) is reported and holds up no other.
+func (a *app) each(cmd *cobra.Command, keys []string, do func(key string) error) error {
+	var code worst
+	for _, key := range keys {
+		err := do(key)
+		switch c := codeOf(err); {
+		case err == nil:
+		case c == codeNotFound || c == codeRefused || c == codeStale:
+			if !errors.Is(err, cli.ErrReported) {
+				fmt.Fprintf(a.streams.Err, "%s: %v\n", cmd.CommandPath(), err)
+			}
+			code.add(c)
+		default:
+			return err
+		}
+	}
+	return code.err()
+}
+
+// maxCompletions bounds the keys that a shell offers.
+const maxCompletions = 50
+
+// completes lets the shell complete keys of jobs, the newest first.
+func (a *app) completes(cmd *cobra.Command) {
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, begun string) (keys []string, _ cobra.ShellCompDirective) {
+		err := a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+			jobs, err := rt.Jobs(ctx, store.JobFilter{Prefix: begun, Limit: maxCompletions})
+			for i := range jobs {
+				keys = append(keys, plain(jobs[i].Key))
+			}
+			return err
+		})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return keys, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+)
+
+// errEnded says that there is nothing left to interrupt.
+var errEnded = errors.New("it has ended already")
+
+func (a *app) interruptCommand() *cobra.Command {
+	var code int
+	var reason, id string
+	var descend, noThrow bool
+	cmd := &cobra.Command{
+		Use:   "interrupt KEY... | interrupt -",
+		Short: "End jobs",
+		Long: `End jobs as interrupted, with a code and a reason: what is open of them is abandoned
+and taken back. The jobs end as soon as an engine has taken the message, which
+` + "`quipu wait`" + ` waits for. Jobs that they await go on, unless --descend.`,
+		Example: "  quipu interrupt order-42 --reason \"cancelled by the customer\"\n  quipu ls --state open --flow order --keys --limit 0 | quipu interrupt - --descend",
+		Args:    cobra.MinimumNArgs(1),
+	}
+	cmd.Flags().IntVar(&code, "code", 410, "`CODE` of the error that they end with, 400 to 599")
+	cmd.Flags().StringVar(&reason, "reason", "interrupted", "`TEXT` of the error")
+	cmd.Flags().BoolVar(&descend, "descend", false, "also the jobs that they await")
+	cmd.Flags().BoolVar(&noThrow, "no-throw", false, "end them as completed, with their output")
+	cmd.Flags().StringVar(&id, "id", "", "idempotency `KEY` of this interrupt; default: each call is one of its own")
+	a.completes(cmd)
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
+		keys, err := a.keys(args)
+		if err != nil {
+			return err
+		}
+		options := []quipu.InterruptOption{quipu.Code(code), quipu.Reason(reason), quipu.Descend(descend), quipu.Throw(!noThrow)}
+		if id != "" {
+			options = append(options, quipu.IdempotencyKey(id))
+		}
+		return a.with(cmd, starts, func(ctx context.Context, rt *quipu.Runtime) error {
+			return a.each(cmd, keys, func(key string) error { return a.interrupt(ctx, rt, key, options) })
+		})
+	})
+	return cmd
+}
+
+func (a *app) interrupt(ctx context.Context, rt *quipu.Runtime, key string, options []quipu.InterruptOption) error {
+	job, err := rt.Find(ctx, key)
+	if err != nil {
+		return err
+	}
+	v, err := rt.Job(ctx, job)
+	if err != nil {
+		return err
+	}
+	if v.State.Closed() {
+		return cli.Exit(codeStale, fmt.Errorf("job %q: %w: %s", key, errEnded, v.State))
+	}
+	done, err := rt.Interrupt(ctx, key, options...)
+	if err != nil {
+		return err
+	}
+	if a.json() {
+		return a.object(map[string]any{"key": key, "job": done.Job.ID.String(), "duplicate": done.Duplicate})
+	}
+	text := "is interrupted"
+	if done.Duplicate {
+		text = "was interrupted before with this --id"
+	}
+	_, err = fmt.Fprintf(a.streams.Out, "%s %s\n", plain(key), text)
+	return err
+}

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// open is a flow that waits in every way at once: for a worker that does not
+// exist, elements, a signal, a race, a timer, a child, and a join of them.
+const open = `flow: open
+version: "1"
+activities:
+  start:  {type: trigger}
+  charge: {type: worker, topic: nobody}
+  items:  {type: worker, topic: nobody, each: "[1, 2, 3]", parallel: 2}
+  asked:  {type: hook, signal: order.asked, key: "${ job.id }"}
+  review: {type: hook, signal: order.reviewed, key: "${ job.id }", sleep: 72h}
+  feed:   {type: hook, signal: feed.item, key: "${ job.id }", repeat: true}
+  nap:    {type: hook, sleep: 1h}
+  child:  {type: await, flow: closed, id: "${ job.id }/child"}
+  merge:  {type: worker, topic: echo}
+output: {review: "${ review.output }"}
+transitions:
+  start:  [charge, items, asked, review, feed, nap, child]
+  charge: [merge]
+  asked:  [merge]
+`
+
+// closed is a child that waits as well.
+const closed = `flow: closed
+version: "1"
+activities:
+  start: {type: trigger}
+  gate:  {type: hook, signal: gate, key: "${ job.id }"}
+output: {gate: "${ gate.output }"}
+transitions: {start: [gate]}
+`
+
+func (s *space) deployText(name, text string) {
+	s.t.Helper()
+	path := filepath.Join(s.t.TempDir(), name+".yaml")
+	require.NoError(s.t, os.WriteFile(path, []byte(text), 0o644))
+	s.ok("", "deploy", path)
+}
+
+// why waits until it says all that is wanted, and returns it.
+func (s *space) why(key string, wanted ...string) (said string) {
+	s.t.Helper()
+	missing := ""
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		said, missing = s.ok("", "why", key), ""
+		for _, w := range wanted {
+			if !strings.Contains(said, w) {
+				missing = w
+			}
+		}
+		if missing == "" {
+			return said
+		}
+	}
+	s.t.Fatalf("quipu why %s never said %q:\n%s", key, missing, said)
+	return ""
+}
+
+// 5.3: why over a real job, in each kind of waiting.
+func TestWhyOfARealJob(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.deployText("closed", closed)
+	s.deployText("open", open)
+	s.ok("", "start", "open", "o1")
+	s.why("o1",
+		"o1 (open)",
+		"charge at ,0,0 was sent to nobody", "attempt 1 of 3; it waits for the response",
+		"items at ,0,0: 0 of 3 elements have ended; 2 sent to nobody, 1 held, at most 2 are under way at once",
+		`asked at ,0,0 waits for signal order.asked with key "o1", since`, "    quipu signal order.asked o1\n",
+		`review at ,0,0 waits for signal order.reviewed with key "o1" or for its timer, which goes off in 2 d 23 h`,
+		`feed at ,0,0 waits for signal feed.item with key "o1"`, "0 signals so far, one with code 200 ends it",
+		"nap at ,0,0 sleeps and wakes in 59 min",
+		`child at ,0,0 waits for job "o1/child", which is open`,
+	)
+	s.ok("", "signal", "order.asked", "o1")
+	s.why("o1", "merge at ,0,0 has 1 of 2 arrivals; missing are those of charge")
+	s.ok("", "signal", "feed.item", "o1", "--code", "202")
+	s.why("o1", "1 signal so far")
+
+	o := objects(t, s.ok("", "why", "o1", "-o", "json", "--limit", "2"))[0]
+	require.Len(t, o["reasons"], 2)
+	require.EqualValues(t, 5, o["more"])
+	require.Equal(t, "worker", o["reasons"].([]any)[0].(map[string]any)["kind"], "what needs somebody comes first")
+	require.Contains(t, s.ok("", "why", "o1", "--limit", "2"), "… and 5 more; --limit 0 says all")
+
+	shown := s.ok("", "show", "o1", "o1/child")
+	for _, said := range []string{
+		"├─ ● items   worker nobody               waiting, 0/3 elements", "0 00 0 1 01 00000000", "not entered, 1 arrival",
+		"● merge      worker echo, join all       waiting, 1/2 arrivals", "items[0]", "held until other elements end",
+		"parent   o1, by child at ,0,0", "WAITS FOR", "feed.item       o1   feed",
+	} {
+		require.Contains(t, shown, said)
+	}
+	v := objects(t, s.ok("", "show", "o1/child", "-o", "json"))[0]
+	require.Equal(t, "child", v["parent"].(map[string]any)["activity"])
+	require.Len(t, v["waits"], 1)
+	require.Contains(t, s.fails(codeNotFound, "", "why", "none").Err, `"none"`)
+}
+
+// 1.11: signals from the command line are taken, kept, missed and known again.
+func TestSignals(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.deployText("closed", closed)
+	r := s.fails(codeNotFound, "", "signal", "gate", "s1", "--all")
+	require.Contains(t, r.Out, "reached nobody")
+	require.Contains(t, s.ok(`{"n": 1}`, "signal", "gate", "s1", "-", "--id", "one"), "is kept for 24h0m0s")
+	s.ok("", "start", "closed", "s1")
+	require.Equal(t, `s1  completed  {"gate":{"n":1}}`+"\n", s.ok("", "wait", "s1", "--timeout", "1m"))
+	require.Contains(t, s.ok("", "signal", "gate", "s1", "2", "--id", "one"), "was sent before with this --id, and was consumed")
+
+	s.ok("", "start", "closed", "s2")
+	s.why("s2", "waits for signal gate")
+	o := objects(t, s.ok("", "signal", "gate", "s2", `"yes"`, "--all", "-o", "json"))[0]
+	require.Equal(t, map[string]any{"topic": "gate", "key": "s2", "state": "consumed", "duplicate": false, "reached": 1.0}, o)
+	require.Equal(t, `s2  completed  {"gate":"yes"}`+"\n", s.ok("", "wait", "s2", "--timeout", "1m"))
+	require.Contains(t, s.ok("", "why", "s2"), `by gate at ,0,0; its output is {"gate":"yes"}`)
+
+	s.ok("", "start", "closed", "s3")
+	s.ok("", "signal", "gate", "s3", "--code", "403")
+	require.Contains(t, s.fails(codeEnded, "", "wait", "s3", "--timeout", "1m").Out, "403")
+	require.Contains(t, s.fails(codeRefused, "", "signal", "Gate!", "s3").Err, "topic")
+	require.Contains(t, s.fails(codeRefused, "", "signal", "gate", "s3", "--code", "201").Err, "code 201")
+}
+
+// C15: interrupts from the command line, of one job, of several, and of children.
+func TestInterrupts(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.deployText("closed", closed)
+	s.deployText("open", open)
+	for _, key := range []string{"i1", "i2", "i3"} {
+		s.ok("", "start", "open", key)
+		s.why(key, "which is open")
+	}
+	require.Equal(t, "i1 is interrupted\n", s.ok("", "interrupt", "i1", "--reason", "not wanted", "--code", "499", "--id", "x"))
+	require.Contains(t, s.fails(codeEnded, "", "wait", "i1", "--timeout", "1m").Out, "interrupted  499 interrupted: not wanted")
+	require.Contains(t, s.ok("", "why", "i1"), "by an interrupt that was sent to it: not wanted; 7 open obligations were abandoned")
+	require.Contains(t, s.ok("", "show", "i1"), "abandoned")
+	require.Equal(t, "open", objects(t, s.ok("", "show", "i1/child", "-o", "json"))[0]["state"], "children go on")
+	r := s.fails(codeNotFound, "i1\nnone\n", "interrupt", "-")
+	require.Contains(t, r.Err, `job "i1": it has ended already: interrupted`)
+	s.fails(codeStale, "", "interrupt", "i1")
+
+	s.ok("", "interrupt", "i2", "--descend", "-o", "json")
+	s.fails(codeEnded, "", "wait", "i2", "i2/child", "--timeout", "1m")
+	s.ok("", "interrupt", "i3", "--no-throw")
+	require.Equal(t, "i3  completed  {\"review\":null}\n", s.ok("", "wait", "i3", "--timeout", "1m"))
+}
+
+// J10: the state at each entry, and at the last one what the tables say.
+func TestReplayOfARealJob(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.deployText("closed", closed)
+	s.deployText("open", open)
+	s.ok("", "start", "open", "r1")
+	s.why("r1", "which is open", "nap at", "feed at", "review at", "asked at", "items at", "charge at")
+	s.ok("", "signal", "order.asked", "r1")
+	s.why("r1", "1 of 2 arrivals")
+
+	now := objects(t, s.ok("", "show", "r1", "-o", "json"))[0]
+	last := objects(t, s.ok("", "replay", "r1", "-o", "json"))[0]
+	require.Equal(t, now["entries"], last["at"])
+	require.ElementsMatch(t, now["instances"], last["instances"])
+	require.Equal(t, []any{now["semaphore"], now["state"]}, []any{last["semaphore"], last["state"]})
+	require.Len(t, last["waits"], 2)
+	require.Len(t, last["children"], 1)
+	first := objects(t, s.ok("", "replay", "r1", "--at", "1", "-o", "json"))[0]
+	require.Equal(t, "created", first["kind"])
+	require.Len(t, first["instances"], 1)
+	text := s.ok("", "replay", "r1")
+	for _, said := range []string{fmt.Sprintf("at       entry %.0f of", last["at"]), "OPEN OBLIGATION", "OPEN ROW", "WAITS FOR", "CHILD"} {
+		require.Contains(t, text, said)
+	}
+	require.Contains(t, s.fails(codeRefused, "", "replay", "r1", "--at", "9999").Err, "its journal has")
+	s.fails(codeNotFound, "", "replay", "none")
+}
+
+// loop goes round three times and then waits to be let go.
+const loop = `flow: loop
+version: "1"
+activities:
+  start: {type: trigger}
+  pivot: {type: hook, input: {n: 1}}
+  step:  {type: worker, topic: echo, input: {n: "${ pivot.output.n }"}}
+  again: {type: cycle, to: pivot, input: {n: "${ step.output.n + 1 }"}}
+  gate:  {type: hook, signal: gate, key: "${ job.id }"}
+transitions:
+  start: [pivot]
+  pivot: [step]
+  step:
+    - {to: again, when: "step.output.n < 3"}
+    - {to: gate, when: "step.output.n >= 3"}
+`
+
+// 1.11: passes are counted in the graph, and each has its instance in the table.
+func TestShowOfALoop_C6(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.deployText("loop", loop)
+	s.ok("", "start", "loop", "l1")
+	require.Contains(t, s.why("l1", "gate at ,0,2,0,0 waits for signal gate"), "quipu signal gate l1")
+	shown := s.ok("", "show", "l1")
+	for _, said := range []string{
+		"✓ pivot     hook, pivot    done, 3 passes", "✓ step      worker echo    done, 3 passes",
+		"├─ ✓ again  cycle ↩ pivot  done, 2 passes", "└─ ● gate   hook gate      waiting\n",
+		"pivot     ,0,0      0 01 1 0 00 00000003", "step      ,0,2,0    2 01 1 0 00 00000001",
+	} {
+		require.Contains(t, shown, said)
+	}
+	s.ok("", "signal", "gate", "l1")
+	s.ok("", "wait", "l1", "--timeout", "1m")
+	require.Contains(t, s.ok("", "why", "l1"), "by gate at ,0,2,0,0")
+	require.Contains(t, s.ok("", "replay", "l1", "--at", "2"), "at       entry 2 of ")
+}
+
+// What a shell asks when a key is begun.
+func TestKeysAreCompleted(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.deployText("closed", closed)
+	for _, key := range []string{"order-1", "order-2", "other"} {
+		s.ok("", "start", "closed", key)
+	}
+	for _, command := range []string{"show", "why", "wait", "interrupt", "replay", "export"} {
+		require.Equal(t, []string{"order-2", "order-1"}, strings.Fields(s.ok("", "__complete", command, "ord"))[:2], command)
+	}
+}

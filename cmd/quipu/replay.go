@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/replay"
+)
+
+func (a *app) replayCommand() *cobra.Command {
+	var at int64
+	cmd := &cobra.Command{
+		Use:   "replay KEY... | replay -",
+		Short: "Show jobs as they were at an entry",
+		Long: `Show the state of jobs at an entry of their journal, rebuilt from the entries alone:
+ledgers, open obligations, rows with their tries and due times, waits, and children.
+Nothing is run. Effects have journals of their own and are left out.`,
+		Example: "  quipu replay order-42 --at 7",
+		Args:    cobra.MinimumNArgs(1),
+	}
+	cmd.Flags().Int64Var(&at, "at", 0, "`SEQ` of the entry; default: the last")
+	a.completes(cmd)
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
+		if at < 0 {
+			return cli.Exitf(cli.CodeUsage, "--at %d: entries are counted from 1", at)
+		}
+		keys, err := a.keys(args)
+		if err != nil {
+			return err
+		}
+		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+			return a.each(cmd, keys, func(key string) error { return a.replay(ctx, rt, key, at) })
+		})
+	})
+	return cmd
+}
+
+func (a *app) replay(ctx context.Context, rt *quipu.Runtime, key string, at int64) error {
+	job, err := rt.Find(ctx, key)
+	if err != nil {
+		return err
+	}
+	var was *replay.Job
+	var last *journal.Entry
+	var head int64
+	err = rt.Store().Audit(ctx, job.ID, func(s *store.Stored, records iter.Seq2[journal.Record, error]) (err error) {
+		head = s.Job.Head.Seq
+		was = replay.New(replay.Header{Space: s.Job.Space, Job: s.Job.ID, Key: s.Job.Key, Generation: s.Job.Generation})
+		last, err = rewind(was, records, at)
+		return err
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("replay job %q: %w", key, err)
+	case last == nil || at > last.Seq:
+		return cli.Exitf(codeRefused, "job %q: --at %d: its journal has %s", key, at, entries(head))
+	case a.json():
+		return a.object(pastOf(was, last))
+	}
+	p := pastOf(was, last)
+	return a.printPast(&p, last, head)
+}
+
+func entries(n int64) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return fmt.Sprintf("%d entries", n)
+}
+
+// rewind applies the entries of the main chain up to the given one, 0 for all, and
+// returns the last.
+func rewind(was *replay.Job, records iter.Seq2[journal.Record, error], at int64) (*journal.Entry, error) {
+	var last journal.Record
+	for r, err := range records {
+		switch {
+		case err != nil:
+			return nil, err
+		case !r.Chain.IsZero():
+			continue // effects
+		}
+		if err := was.Apply(r); err != nil {
+			return nil, err
+		}
+		if last = r; r.Seq == at {
+			break
+		}
+	}
+	if last.Seq == 0 {
+		return nil, nil
+	}
+	return journal.Decode(last.Body)
+}
+
+// printPast prints a job as it was.
+func (a *app) printPast(p *past, e *journal.Entry, head int64) error {
+	w := a.streams.Out
+	fmt.Fprintf(w, "job      %s (%s)\n", plain(p.Key), p.Job)
+	fmt.Fprintf(w, "flow     %s version %s\n", p.Flow, p.Version)
+	fmt.Fprintf(w, "at       entry %d of %d: %s %s, %s\n", e.Seq, head, e.Kind, place(e.Activity, e.DAD), at(collation.Micros(e.Time)))
+	fmt.Fprintf(w, "state    %s; open obligations: %d\n\n", p.State, p.Semaphore)
+	t := newTable(w, "ACTIVITY", "ADDRESS", "LEDGER", "CODE", "").bounded()
+	for i := range p.Instances {
+		instanceRow(t, &p.Instances[i])
+	}
+	o := newTable(w, "OPEN OBLIGATION", "ADDRESS", "SINCE ENTRY").bounded()
+	for _, x := range p.Obligations {
+		o.row(x.Activity, x.DAD, x.Since)
+	}
+	r := newTable(w, "OPEN ROW", "ACTIVITY", "ADDRESS", "TOPIC", "TURN", "TRY", "DUE", "HELD", "SINCE ENTRY").bounded()
+	for _, x := range p.Rows {
+		r.row(x.Kind, x.Activity, x.DAD, x.Topic, x.Turn, x.Try, local(x.Next), x.Held, x.Since)
+	}
+	c := newTable(w, "CHILD", "ACTIVITY", "ADDRESS", "TURN", "STARTS", "SINCE ENTRY").bounded()
+	for _, x := range p.Children {
+		c.row(x.Job, x.Activity, x.DAD, x.Turn, local(x.Starts), x.Since)
+	}
+	return sections(w, t, o, r, waits(w, p.Waits), c)
+}
+
+func place(activity, dad string) string {
+	if activity == "" {
+		return "of the job"
+	}
+	return activity + " at " + dad
+}

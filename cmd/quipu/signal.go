@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+)
+
+// signalFlags are the options of quipu signal.
+type signalFlags struct {
+	code int
+	id   string
+	all  bool
+	keep time.Duration
+}
+
+func (a *app) signalCommand() *cobra.Command {
+	var f signalFlags
+	cmd := &cobra.Command{
+		Use:   "signal TOPIC KEY [PAYLOAD | @FILE | -]",
+		Short: "Send a signal to a hook",
+		Long: `Send a signal to the hook that waits longest for the topic and the key. If nobody
+waits, it is kept, and the next hook that waits for it takes it at once; with --all it
+goes to everybody who waits, and is not kept.
+
+The payload is JSON, null by default: itself, @FILE, or - for standard input. A signal
+that is sent again with the same --id does nothing again.`,
+		Example: `  quipu signal order.reviewed order-42 '{"ok": true}'
+  quipu signal order.reviewed order-42 --code 403 --id review-7
+  quipu signal feed.item news --code 202 - < item.json`,
+		Args: cobra.RangeArgs(2, 3),
+	}
+	cmd.Flags().IntVar(&f.code, "code", 200, "`CODE` of the signal: 200, 202 (a hook that repeats stays open), or 400 to 599 (the hook ends with that error)")
+	cmd.Flags().StringVar(&f.id, "id", "", "idempotency `KEY` of this signal; default: each call is a signal of its own")
+	cmd.Flags().BoolVar(&f.all, "all", false, "to every hook that waits, and to none that waits later")
+	cmd.Flags().DurationVar(&f.keep, "keep", quipu.DefaultKeep, "`TIME` that it is kept while nobody waits")
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
+		if f.all && cmd.Flags().Changed("keep") {
+			return cli.Exitf(cli.CodeUsage, "--all and --keep: a signal to all that wait now is not kept")
+		}
+		payload := []byte("null")
+		if len(args) == 3 {
+			var err error
+			if payload, err = a.payload("payload", args[2]); err != nil {
+				return err
+			}
+		}
+		if !json.Valid(payload) {
+			return cli.Exitf(codeRefused, "the payload is no JSON: %.80s", payload)
+		}
+		return a.with(cmd, starts, func(ctx context.Context, rt *quipu.Runtime) error {
+			return a.signal(ctx, rt, args[0], args[1], payload, &f)
+		})
+	})
+	return cmd
+}
+
+// signalled is what is printed of a signal.
+type signalled struct {
+	Topic     string `json:"topic"`
+	Key       string `json:"key"`
+	State     string `json:"state"` // consumed, kept or missed
+	Duplicate bool   `json:"duplicate"`
+	Reached   int    `json:"reached"`
+}
+
+func (a *app) signal(ctx context.Context, rt *quipu.Runtime, topic, key string, payload []byte, f *signalFlags) error {
+	send, options := rt.Signal, []quipu.SignalOption{quipu.Code(f.code)}
+	if f.all {
+		send = rt.SignalAll
+	} else {
+		options = append(options, quipu.Keep(f.keep))
+	}
+	if f.id != "" {
+		options = append(options, quipu.IdempotencyKey(f.id))
+	}
+	done, err := send(ctx, topic, key, json.RawMessage(payload), options...)
+	if err != nil {
+		return err
+	}
+	out := signalled{Topic: topic, Key: key, State: string(done.State), Duplicate: done.Duplicate, Reached: done.Reached}
+	if a.json() {
+		err = a.object(out)
+	} else {
+		_, err = fmt.Fprintf(a.streams.Out, "signal %s %s %s\n", plain(topic), plain(key), out.text(f.keep))
+	}
+	if err == nil && done.State == quipu.SignalMissed {
+		return cli.Exit(codeNotFound, cli.ErrReported)
+	}
+	return err
+}
+
+// text says what became of the signal.
+func (s *signalled) text(keep time.Duration) string {
+	switch {
+	case s.Duplicate:
+		return "was sent before with this --id, and was " + s.State
+	case s.State == string(quipu.SignalKept):
+		return fmt.Sprintf("is kept for %s: nobody waits for it yet", keep)
+	case s.State == string(quipu.SignalMissed):
+		return "reached nobody: nobody waits for it"
+	case s.Reached == 1:
+		return "was taken by 1 hook"
+	}
+	return fmt.Sprintf("was taken by %d hooks", s.Reached)
+}

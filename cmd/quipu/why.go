@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/explain"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+func (a *app) whyCommand() *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "why KEY... | why -",
+		Short: "Say what jobs wait for",
+		Long: `Say in one sentence each, from the ledgers and the open rows alone, what jobs wait
+for and what happens next; what needs a person comes first, with the commands that
+answer it. Of a job that has ended it says how, and by what.`,
+		Example: "  quipu why order-42\n  quipu ls --state open --keys | quipu why -",
+		Args:    cobra.MinimumNArgs(1),
+	}
+	cmd.Flags().IntVar(&limit, "limit", 20, "at most `N` sentences of a job; 0 is all")
+	a.completes(cmd)
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
+		if limit < 0 {
+			return cli.Exitf(cli.CodeUsage, "--limit %d: use 0 or more", limit)
+		}
+		keys, err := a.keys(args)
+		if err != nil {
+			return err
+		}
+		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+			return a.each(cmd, keys, func(key string) error { return a.why(ctx, rt, key, limit) })
+		})
+	})
+	return cmd
+}
+
+// reason is what why prints of one thing that a job waits for, in JSON.
+type reason struct {
+	Kind     string     `json:"kind"`
+	Activity string     `json:"activity,omitempty"`
+	DAD      string     `json:"dad,omitempty"`
+	Text     string     `json:"text"`
+	Due      *time.Time `json:"due,omitempty"`
+	Dead     int64      `json:"dead,omitempty"`
+	Commands []string   `json:"commands,omitempty"`
+}
+
+func (a *app) why(ctx context.Context, rt *quipu.Runtime, key string, limit int) error {
+	j, err := look(ctx, rt, key)
+	if err != nil {
+		return err
+	}
+	reasons := explain.Why(j)
+	more := 0
+	if limit > 0 && len(reasons) > limit {
+		more = len(reasons) - limit
+		reasons = reasons[:limit]
+	}
+	if a.json() {
+		out := make([]reason, len(reasons))
+		for i, r := range reasons {
+			out[i] = reason{string(r.Kind), r.Activity, string(r.DAD), r.Text, stamp(r.Due), r.Dead, r.Commands}
+		}
+		return a.object(map[string]any{"key": key, "job": j.View.ID.String(), "state": j.View.State, "reasons": out, "more": more})
+	}
+	w := a.streams.Out
+	fmt.Fprintf(w, "%s (%s)\n", plain(key), j.View.State)
+	for _, r := range reasons {
+		fmt.Fprintf(w, "  %s\n", plain(r.Text))
+		for _, c := range r.Commands {
+			fmt.Fprintf(w, "    %s\n", plain(c))
+		}
+	}
+	if more > 0 {
+		fmt.Fprintf(w, "  … and %d more; --limit 0 says all\n", more)
+	}
+	return nil
+}
+
+// look gathers what a job is explained from.
+func look(ctx context.Context, rt *quipu.Runtime, key string) (*explain.Job, error) {
+	job, err := rt.Find(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	v, err := rt.Job(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	j := &explain.Job{
+		View: v, Flow: definition(ctx, rt, v), Now: collation.Micros(time.Now().UnixMicro()), Zone: time.Local,
+		Find: func(id journal.JobID) *store.JobSummary {
+			other, err := rt.Job(ctx, quipu.Job{ID: id})
+			if err != nil {
+				return nil
+			}
+			return &other.JobSummary
+		},
+	}
+	if v.State != journal.JobOpen && v.State != journal.JobExpired {
+		j.Last, err = closing(ctx, rt, job)
+	}
+	return j, err
+}
+
+// closing is the entry that closed or quarantined the job.
+func closing(ctx context.Context, rt *quipu.Runtime, job quipu.Job) (*journal.Entry, error) {
+	for e, err := range rt.Journal(ctx, job) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Kind == journal.KindQuarantine || slices.Contains(e.Marks, journal.MarkClosed) {
+			return e, nil
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,97 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// maxOutput is how much of an output a sentence shows, bytes.
+const maxOutput = 200
+
+// ended says how a job ended, if it has.
+func (e *explainer) ended() bool {
+	switch e.v.State {
+	case journal.JobQuarantined:
+		e.quarantined()
+	case journal.JobExpired:
+		e.add(nil, KindExpired, fmt.Sprintf("the job (generation %d) ended at %s and was removed after its time: only its key, its generation and its head are kept",
+			e.v.Generation, e.clock(e.v.Closed)))
+	case journal.JobCompleted, journal.JobFailed, journal.JobInterrupted:
+		if !e.v.Ended {
+			e.add(nil, KindTasks, "its completion tasks (output, answer to its parent, expiry) are not done: the message that closed it comes again and does them")
+		}
+		e.closed()
+	default:
+		return false
+	}
+	return true
+}
+
+func (e *explainer) quarantined() {
+	why := "its stored state is against the laws"
+	if l := e.Last; l != nil && l.Trouble != nil {
+		why = fmt.Sprintf("%s (entry %d)", l.Trouble.Message, l.Seq)
+	}
+	r := e.add(nil, KindQuarantined, "the job is quarantined: ", why, "; its messages are taken and nothing of it goes on")
+	r.Commands = []string{"journal-verify --job " + e.v.ID.String()}
+}
+
+// closed says how the job ended, by whom, and with what.
+func (e *explainer) closed() {
+	var b strings.Builder
+	switch e.v.State {
+	case journal.JobCompleted:
+		fmt.Fprintf(&b, "the job completed with code %d after %s%s", e.v.Code, span(micros(e.v.Closed-e.v.Started)), e.closer())
+		if len(e.v.Output) > 0 {
+			b.WriteString("; its output is " + cut(string(e.v.Output), maxOutput))
+		}
+	default:
+		word := "failed"
+		if e.v.State == journal.JobInterrupted {
+			word = "was interrupted"
+		}
+		fmt.Fprintf(&b, "the job %s with code %d after %s%s", word, e.v.Code, span(micros(e.v.Closed-e.v.Started)), e.closer())
+		if f := e.v.Error; f != nil {
+			b.WriteString(": " + f.Message)
+		}
+	}
+	if l := e.Last; l != nil && l.Abandoned > 0 {
+		fmt.Fprintf(&b, "; %s abandoned", were(l.Abandoned, "open obligation"))
+	}
+	if e.v.ExpiresAt != collation.Never {
+		b.WriteString("; it is removed " + e.in(e.v.ExpiresAt))
+	}
+	e.add(nil, KindClosed, b.String())
+}
+
+// closer names the message that closed the job.
+func (e *explainer) closer() string {
+	switch l := e.Last; {
+	case l == nil:
+		return ""
+	case l.Kind == journal.KindInterrupt:
+		return ", by an interrupt that was sent to it"
+	case l.Activity == "":
+		return ""
+	default:
+		return fmt.Sprintf(", by %s at %s", l.Activity, l.DAD)
+	}
+}
+
+func were(n int, one string) string {
+	if n == 1 {
+		return "1 " + one + " was"
+	}
+	return counted(n, one) + " were"
+}
+
+// cut keeps the beginning of a text.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}

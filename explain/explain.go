@@ -1,0 +1,208 @@
+package explain
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// Job is what a job is explained from.
+type Job struct {
+	// View is required.
+	View *store.JobView
+	// Flow is the job's version of its flow; nil where it cannot be read: then
+	// policies, joins and the graph are left out.
+	Flow *flow.Flow
+	// Now is the time by a clock near the database's.
+	Now collation.Micros
+	// Last is the entry that closed or quarantined the job; nil: not looked up.
+	Last *journal.Entry
+	// Find looks up another job, a child; nil where there is none, or as the field:
+	// nothing is looked up.
+	Find func(journal.JobID) *store.JobSummary
+	// Zone is that of the times in sentences; nil means UTC.
+	Zone *time.Location
+}
+
+// Kind says what a Reason is about.
+type Kind string
+
+// The kinds of reasons, the one that asks most of somebody first: in this order
+// Why gives them.
+const (
+	KindQuarantined Kind = "quarantined" // its stored state breaks a law (J1)
+	KindExpired     Kind = "expired"     // only its tombstone is left
+	KindPerson      Kind = "person"      // a dead letter (E10)
+	KindTasks       Kind = "tasks"       // closed, its completion tasks are open
+	KindClosed      Kind = "closed"      // it has ended
+	KindInterrupt   Kind = "interrupt"   // an interrupt is on its way to it
+	KindUnknown     Kind = "unknown"     // open, and no row says why
+	KindUnsent      Kind = "unsent"      // due, and not published yet
+	KindWorker      Kind = "worker"      // sent to a worker
+	KindLease       Kind = "lease"       // with a worker
+	KindEach        Kind = "each"        // elements of a list
+	KindRetry       Kind = "retry"       // a failed try, until its next
+	KindEngine      Kind = "engine"      // sent to the engines
+	KindSuspended   Kind = "suspended"   // its handler waits for something
+	KindChild       Kind = "child"       // a job that an await started
+	KindSignal      Kind = "signal"
+	KindRace        Kind = "race" // a signal or a timer
+	KindTimer       Kind = "timer"
+	KindJoin        Kind = "join" // arrivals that are missing
+)
+
+var rank = []Kind{
+	KindQuarantined, KindExpired, KindPerson, KindTasks, KindClosed, KindInterrupt, KindUnknown, KindUnsent, KindWorker,
+	KindLease, KindEach, KindRetry, KindEngine, KindSuspended, KindChild, KindSignal, KindRace, KindTimer, KindJoin,
+}
+
+// Reason is one thing that a job waits for, or what became of it.
+type Reason struct {
+	Kind Kind
+	// Activity and DAD are those of the instance, empty for the job as a whole.
+	Activity string
+	DAD      collation.DAD
+	// Text is one sentence, without a full stop.
+	Text string
+	// Due is when it goes on by the clock alone, Never where it does not.
+	Due collation.Micros
+	// Dead is the dead letter that a person decides on, 0 for none.
+	Dead int64
+	// Commands are what a person can do about it.
+	Commands []string
+}
+
+// Why says what the job waits for, and what happens next; of a job that has ended,
+// how. What needs somebody comes first. There is at least one Reason.
+func Why(j *Job) []Reason {
+	e := &explainer{Job: j, v: j.View}
+	e.gather()
+	if !e.ended() {
+		for _, s := range e.spots {
+			e.explain(s)
+		}
+	}
+	if e.v.State != journal.JobQuarantined {
+		e.letters()
+	}
+	if len(e.reasons) == 0 {
+		e.add(nil, KindUnknown, "the job is open and no row says what it waits for: compare its tables with its journal").
+			Commands = []string{"journal-verify --job " + e.v.ID.String()}
+	}
+	slices.SortStableFunc(e.reasons, func(a, b Reason) int {
+		return cmp.Compare(slices.Index(rank, a.Kind), slices.Index(rank, b.Kind))
+	})
+	return e.reasons
+}
+
+// explainer gathers the reasons of one job.
+type explainer struct {
+	*Job
+	v       *store.JobView
+	spots   []*spot // in the order of the graph
+	by      map[collation.InstanceKey]*spot
+	dead    map[journal.GUID]*store.DeadView // open letters by their row
+	told    map[int64]bool                   // letters that a reason names
+	reasons []Reason
+}
+
+// spot is all that is open at one instance.
+type spot struct {
+	collation.InstanceKey
+	act      *flow.Activity // nil without a flow
+	inst     *collation.Instance
+	requests []*collation.Row // and those turned into answers
+	timer    *collation.Row   // a wake-up by the clock, due or not
+	bound    *collation.Row   // the answer of `within`
+	rows     []*collation.Row // all others: Leg1, answer, wake-up, outcome, cycle, start, interrupt
+	order    *collation.Row   // the start of its child
+	wait     *collation.Wait
+}
+
+// add appends a reason. The result may be changed until the next call.
+func (e *explainer) add(s *spot, kind Kind, sentence ...string) *Reason {
+	r := Reason{Kind: kind, Text: strings.Join(sentence, "")}
+	if s != nil {
+		r.Activity, r.DAD = s.Activity, s.DAD
+	}
+	e.reasons = append(e.reasons, r)
+	return &e.reasons[len(e.reasons)-1]
+}
+
+// gather sorts rows, waits and instances by the instance that they belong to.
+func (e *explainer) gather() {
+	e.by = map[collation.InstanceKey]*spot{}
+	e.dead, e.told = map[journal.GUID]*store.DeadView{}, map[int64]bool{}
+	for i := range e.v.Dead {
+		if d := &e.v.Dead[i]; d.State == "open" && !d.Letter.Row.IsZero() {
+			e.dead[d.Letter.Row] = d
+		}
+	}
+	for i := range e.v.Instances {
+		in := &e.v.Instances[i]
+		e.at(in.Key).inst = &in.Instance
+	}
+	awaits := map[journal.JobID]*spot{}
+	for _, s := range e.by {
+		if !s.inst.Child.IsZero() {
+			awaits[s.inst.Child] = s
+		}
+	}
+	for i := range e.v.Rows {
+		r := &e.v.Rows[i]
+		if s := awaits[r.Job]; s != nil && r.Job != e.v.ID {
+			s.order = r
+		} else if r.Job == e.v.ID {
+			e.at(collation.InstanceKey{Activity: r.Activity, DAD: r.DAD}).put(r)
+		}
+	}
+	for i := range e.v.Waits {
+		w := &e.v.Waits[i]
+		e.at(collation.InstanceKey{Activity: w.Activity, DAD: w.DAD}).wait = w
+	}
+	slices.SortFunc(e.spots, func(a, b *spot) int {
+		return cmp.Or(cmp.Compare(a.index(), b.index()), cmp.Compare(a.Activity, b.Activity), compareDAD(a.DAD, b.DAD))
+	})
+}
+
+// at is the spot of the key, making it if it is new.
+func (e *explainer) at(key collation.InstanceKey) *spot {
+	s := e.by[key]
+	if s == nil {
+		s = &spot{InstanceKey: key, inst: &collation.Instance{}}
+		if e.Flow != nil {
+			s.act, _ = e.Flow.Activity(key.Activity)
+		}
+		e.by[key] = s
+		e.spots = append(e.spots, s)
+	}
+	return s
+}
+
+// put files an own row by what it is.
+func (s *spot) put(r *collation.Row) {
+	switch by, class := nature(r); {
+	case r.Kind == journal.MessageRequest, r.Kind == journal.MessageAnswer && r.Turn > 0:
+		s.requests = append(s.requests, r)
+	case r.Kind == journal.MessageWakeUp && by == journal.ByTimer:
+		s.timer = r
+	case r.Kind == journal.MessageAnswer && class == "within":
+		s.bound = r
+	default:
+		s.rows = append(s.rows, r)
+	}
+}
+
+// index is the place of the activity in its flow.
+func (s *spot) index() int {
+	if s.act == nil {
+		return -1
+	}
+	return s.act.Index
+}

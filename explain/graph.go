@@ -1,0 +1,240 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/quipu-journal/quipu/flow"
+)
+
+// Limits of a drawn graph.
+const (
+	// MaxLines is the number of lines by default.
+	MaxLines = 200
+	// maxNesting is how many branches deep it is drawn.
+	maxNesting = 12
+)
+
+// Style is how a graph is drawn.
+type Style struct {
+	// Color uses the colours of a terminal.
+	Color bool
+	// Lines bounds the lines; 0 means MaxLines. What does not fit is counted.
+	Lines int
+}
+
+// Graph draws the flow with the state of each activity, a line each. One that
+// follows another alone stands below it, several are branches of it, and a join
+// stands below the activity at which its branches parted (its immediate
+// dominator), named where they end. It needs Job.Flow; without it there is
+// nothing.
+func Graph(j *Job, style Style) string {
+	if j.Flow == nil {
+		return ""
+	}
+	d := &drawing{all: Survey(j), style: style, most: style.Lines}
+	if d.most <= 0 {
+		d.most = MaxLines
+	}
+	d.joins = make([][]*flow.Activity, len(d.all))
+	for i := range d.all {
+		if a := d.all[i].Activity; a.Join != "" {
+			at := a.Parent.Index
+			d.joins[at] = append(d.joins[at], a)
+		}
+	}
+	d.below(j.Flow.Trigger(), "", "", 0)
+	return d.text()
+}
+
+// drawing gathers the lines of a graph.
+type drawing struct {
+	all   []Standing
+	style Style
+	most  int
+	joins [][]*flow.Activity // by the index of their dominator, by theirs
+	lines []line
+	left  []State // of the activities that have no line
+}
+
+type line struct {
+	tree  string // with the name
+	kind  string
+	state *Standing // nil for a note
+}
+
+// below draws an activity and all that it dominates. first is what stands before
+// its own line, rest before the lines below.
+func (d *drawing) below(a *flow.Activity, first, rest string, nesting int) {
+	for a != nil {
+		d.activity(a, first)
+		first = rest
+		var next *flow.Activity
+		outs, joins := a.Out, d.joins[a.Index]
+		if len(outs) == 1 && outs[0].To.Join == "" && len(joins) == 0 {
+			next = outs[0].To
+		} else {
+			d.branches(outs, rest, nesting)
+		}
+		for i, join := range joins {
+			if i == len(joins)-1 {
+				next = join
+				break
+			}
+			d.below(join, rest, rest, nesting)
+		}
+		a = next
+	}
+}
+
+// branches draws what follows an activity beside each other.
+func (d *drawing) branches(outs []*flow.Transition, rest string, nesting int) {
+	for i, t := range outs {
+		first, next := rest+"├─ ", rest+"│  "
+		if i == len(outs)-1 {
+			first, next = rest+"└─ ", rest+"   "
+		}
+		switch {
+		case t.To.Join != "":
+			d.note(first + "→ " + t.To.Name + d.taken(t))
+		case nesting == maxNesting:
+			d.fold(t.To)
+		default:
+			d.below(t.To, first, next, nesting+1)
+		}
+	}
+}
+
+// taken says whether a transition to a join is known to have been skipped: by how
+// its activity ended.
+func (d *drawing) taken(t *flow.Transition) string {
+	switch from := d.all[t.From.Index].State; {
+	case from == StateSkipped, from == StateDone && t.OnError, from == StateFailed && !t.OnError:
+		return " (skipped)"
+	case t.OnError:
+		return " (on error)"
+	}
+	return ""
+}
+
+func (d *drawing) note(text string) {
+	if len(d.lines) < d.most {
+		d.lines = append(d.lines, line{tree: text})
+	}
+}
+
+func (d *drawing) activity(a *flow.Activity, first string) {
+	st := &d.all[a.Index]
+	if len(d.lines) >= d.most {
+		d.left = append(d.left, st.State)
+		return
+	}
+	d.lines = append(d.lines, line{tree: first + symbols[st.State].text + " " + a.Name, kind: kind(a), state: st})
+}
+
+// fold counts an activity and all that it dominates without drawing them.
+func (d *drawing) fold(a *flow.Activity) {
+	for open := []*flow.Activity{a}; len(open) > 0; {
+		a, open = open[len(open)-1], open[:len(open)-1]
+		d.left = append(d.left, d.all[a.Index].State)
+		open = append(open, d.joins[a.Index]...)
+		for _, t := range a.Out {
+			if t.To.Join == "" {
+				open = append(open, t.To)
+			}
+		}
+	}
+}
+
+// kind is what an activity is, and to whom it speaks.
+func kind(a *flow.Activity) string {
+	text := string(a.Type)
+	switch {
+	case a.Type == flow.TypeCycle:
+		text += " ↩ " + a.To.Name
+	case a.PassThrough() && a.Pivot:
+		text += ", pivot"
+	case a.Topic != "":
+		text += " " + a.Topic
+	}
+	if a.HasSleep {
+		text += ", timer"
+	}
+	if a.Join != "" {
+		text += ", join " + string(a.Join)
+	}
+	if len(a.In) == 1 && a.In[0].OnError {
+		text += ", on error"
+	}
+	return text
+}
+
+// symbols stand before the names, in their colours.
+var symbols = map[State]struct{ text, color string }{
+	StateNotReached: {"○", "2"},
+	StateSkipped:    {"⊘", "2"},
+	StateRunning:    {"▶", "36"},
+	StateWaiting:    {"●", "33"},
+	StateStuck:      {"!", "1;31"},
+	StateDone:       {"✓", "32"},
+	StateFailed:     {"✗", "31"},
+	StateAbandoned:  {"◌", "31"},
+}
+
+// text puts the lines together in columns.
+func (d *drawing) text() string {
+	var tree, kinds int
+	for i := range d.lines {
+		if l := &d.lines[i]; l.state != nil {
+			tree, kinds = max(tree, utf8.RuneCountInString(l.tree)), max(kinds, utf8.RuneCountInString(l.kind))
+		}
+	}
+	var b strings.Builder
+	for i := range d.lines {
+		l := &d.lines[i]
+		b.WriteString(l.tree)
+		if l.state != nil {
+			b.WriteString(strings.Repeat(" ", tree-utf8.RuneCountInString(l.tree)+2))
+			b.WriteString(l.kind)
+			b.WriteString(strings.Repeat(" ", kinds-utf8.RuneCountInString(l.kind)+2))
+			b.WriteString(d.color(l.state.State, string(l.state.State)))
+			b.WriteString(l.state.detail())
+		}
+		b.WriteByte('\n')
+	}
+	if len(d.left) > 0 {
+		fmt.Fprintf(&b, "… and %s%s\n", activities(len(d.left)), d.leftStates())
+	}
+	return b.String()
+}
+
+func activities(n int) string {
+	if n == 1 {
+		return "1 more activity"
+	}
+	return fmt.Sprintf("%d more activities", n)
+}
+
+// leftStates counts what was not drawn by its state.
+func (d *drawing) leftStates() string {
+	count := map[State]int{}
+	for _, s := range d.left {
+		count[s]++
+	}
+	var parts []string
+	for _, s := range []State{StateStuck, StateFailed, StateWaiting, StateRunning, StateAbandoned, StateDone, StateSkipped, StateNotReached} {
+		if n := count[s]; n > 0 {
+			parts = append(parts, d.color(s, fmt.Sprintf("%d %s", n, s)))
+		}
+	}
+	return ": " + strings.Join(slices.Clip(parts), ", ")
+}
+
+func (d *drawing) color(s State, text string) string {
+	if !d.style.Color {
+		return text
+	}
+	return "\x1b[" + symbols[s].color + "m" + text + "\x1b[0m"
+}

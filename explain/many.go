@@ -1,0 +1,162 @@
+package explain
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// elements counts the open elements of an `each` by what they wait for.
+type elements struct {
+	held, sent, leased, retry, unsent, answered, dead int
+	next                                              collation.Micros // of the retries
+}
+
+// each explains the open elements of a list in one sentence. Those that wait for
+// a person have a reason of their own.
+func (e *explainer) each(s *spot) {
+	var n elements
+	for _, r := range s.requests {
+		switch {
+		case r.Held == collation.HeldParallel:
+			n.held++
+		case e.person(s, r):
+			n.dead++
+		case r.Kind == journal.MessageAnswer:
+			n.answered++
+		case r.Holder != "" && r.LeaseUntil > e.Now:
+			n.leased++
+		case sent(r):
+			n.sent++
+		case r.NextAt > e.Now && r.Try > 1:
+			if n.retry++; n.next == collation.Never || r.NextAt < n.next {
+				n.next = r.NextAt
+			}
+		default:
+			n.unsent++
+		}
+	}
+	open, count := s.inst.Open, s.inst.Count
+	if count == 0 { // not asked for
+		open, count = len(s.requests), len(s.requests)
+	}
+	text := fmt.Sprintf("%s: %d of %d elements have ended", s.name(), count-open, count)
+	if parts := n.parts(e, s); len(parts) > 0 {
+		text += "; " + strings.Join(parts, ", ")
+	}
+	e.add(s, KindEach, text).Due = n.next
+}
+
+func (n *elements) parts(e *explainer, s *spot) (out []string) {
+	say := func(n int, what ...string) {
+		if n > 0 {
+			out = append(out, strconv.Itoa(n)+" "+strings.Join(what, ""))
+		}
+	}
+	say(n.dead, "for a person")
+	say(n.sent, "sent to ", s.topic())
+	say(n.leased, "with workers")
+	say(n.retry, "failed and tried again, the next ", e.in(n.next))
+	say(n.unsent, "not published yet")
+	say(n.answered, "answered")
+	most := ""
+	if s.act != nil {
+		most = fmt.Sprintf(", at most %d are under way at once", s.act.Parallel)
+	}
+	say(n.held, "held", most)
+	return out
+}
+
+func (s *spot) topic() string { return s.requests[0].Topic }
+
+// maxMissing bounds the activities that a sentence about a join names.
+const maxMissing = 8
+
+// join explains a join that is not dispatched: which arrivals are missing.
+func (e *explainer) join(s *spot) {
+	total, arrived := len(s.act.In), s.inst.Ledger.Arrivals()
+	if arrived >= total {
+		return // all are skipped, or it is on its way
+	}
+	undecided := e.undecided(s.act, s.DAD)
+	names := make([]string, 0, len(undecided))
+	for _, a := range undecided {
+		if len(names) == maxMissing {
+			names = append(names, fmt.Sprintf("%d more", len(undecided)-maxMissing))
+			break
+		}
+		names = append(names, a.Name)
+	}
+	missing := ""
+	if len(names) > 0 {
+		missing = "; missing are those of " + strings.Join(names, ", ")
+	}
+	none := ""
+	if !s.inst.Ledger.JoinTaken() {
+		none = ", none of them taken"
+	}
+	e.add(s, KindJoin, fmt.Sprintf("%s has %d of %s%s%s", s.name(), arrived, counted(total, "arrival"), none, missing))
+}
+
+// undecided are the activities whose transitions to the join are not decided at
+// the join's address.
+func (e *explainer) undecided(join *flow.Activity, dad collation.DAD) (out []*flow.Activity) {
+	r := region{e: e, root: join.Parent, dad: dad.Prefix(join.Parent.Depth + 1), known: map[*flow.Activity]bool{}}
+	seen := map[*flow.Activity]bool{}
+	for _, t := range join.In {
+		if !seen[t.From] && r.open(t.From) {
+			out = append(out, t.From)
+		}
+		seen[t.From] = true
+	}
+	return out
+}
+
+// region is what lies between a join and its immediate dominator, root, whose
+// pass at dad decides what runs in it. There are no passes inside (1.10), so that
+// every activity has one address.
+type region struct {
+	e     *explainer
+	root  *flow.Activity
+	dad   collation.DAD
+	known map[*flow.Activity]bool
+}
+
+// open reports whether the activity may still decide its transitions.
+func (r *region) open(a *flow.Activity) bool {
+	if a == r.root {
+		return false // it has: the join has an arrival
+	}
+	if is, known := r.known[a]; known {
+		return is
+	}
+	is := r.look(a)
+	r.known[a] = is
+	return is
+}
+
+func (r *region) look(a *flow.Activity) bool {
+	dad := r.dad
+	for range a.Depth - r.root.Depth {
+		dad = dad.Child()
+	}
+	if s := r.e.by[collation.InstanceKey{Activity: a.Name, DAD: dad}]; s != nil {
+		l := s.inst.Ledger
+		if l.Leg1Entries() > 0 || len(s.rows) > 0 {
+			return !l.Finalized()
+		}
+		if a.Join != "" && l.Arrivals() == len(a.In) {
+			return l.JoinTaken() // otherwise it is skipped
+		}
+	}
+	for _, t := range a.In {
+		if r.open(t.From) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,262 @@
+package explain
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// nature says what woke a hook, or the class of the error that an answer holds.
+func nature(r *collation.Row) (by journal.By, class string) {
+	switch r.Kind {
+	case journal.MessageWakeUp:
+		if x, err := journal.DecodeResponse(r.Body); err == nil {
+			by = x.By
+		}
+	case journal.MessageAnswer:
+		if x, err := wire.Decode[wire.Response](r.Body); err == nil && x.Error != nil {
+			class = x.Error.Class
+		}
+	}
+	return by, class
+}
+
+// explain gives the reasons of one instance: its messages that are under way, and
+// if there are none, what it waits for.
+func (e *explainer) explain(s *spot) {
+	moving := slices.Clone(s.rows)
+	for _, r := range []*collation.Row{s.timer, s.bound} {
+		if r != nil && (e.due(r) || r.Held != "") {
+			moving = append(moving, r)
+		}
+	}
+	for _, r := range moving {
+		e.message(s, r)
+	}
+	switch {
+	case len(s.requests) > 1 || len(s.requests) == 1 && s.inst.Count > 0:
+		e.each(s)
+	case len(s.requests) == 1:
+		e.request(s, s.requests[0])
+	case s.inst.Ledger.Finalized():
+	case s.wait != nil && s.wait.Repeat: // also while a pass is under way
+		e.hook(s)
+	case len(moving) > 0:
+	case s.wait != nil || s.timer != nil:
+		e.hook(s)
+	case !s.inst.Child.IsZero():
+		e.child(s)
+	case s.act != nil && s.act.Join != "" && s.inst.Ledger.Leg1Entries() == 0:
+		e.join(s)
+	}
+}
+
+// due says that the time of a row has come.
+func (e *explainer) due(r *collation.Row) bool {
+	return r.Publication > 0 || r.NextAt != collation.Never && r.NextAt <= e.Now
+}
+
+// sent says that this turn of the row was published.
+func sent(r *collation.Row) bool { return r.Publication > 0 && r.TurnSent == r.Turn }
+
+// name is an instance in a sentence.
+func (s *spot) name() string { return s.Activity + " at " + string(s.DAD) }
+
+// message explains a row that is for the engines alone: it is on its way.
+func (e *explainer) message(s *spot, r *collation.Row) {
+	if e.person(s, r) {
+		return
+	}
+	what := e.what(s, r)
+	kind := KindEngine
+	if r.Kind == journal.MessageInterrupt {
+		kind = KindInterrupt
+	}
+	if !sent(r) && kind == KindEngine {
+		kind = KindUnsent
+	}
+	e.add(s, kind, what, "; the message ", e.way(r)).Due = r.NextAt
+}
+
+// way is how far the message of a row is.
+func (e *explainer) way(r *collation.Row) string {
+	if !sent(r) {
+		return "was not published yet, an engine does that"
+	}
+	return "went to the engines " + e.ago(r.PublishedAt) + " and is " + e.again(r)
+}
+
+// again says when a published row is looked at again.
+func (e *explainer) again(r *collation.Row) string {
+	if r.NextAt == collation.Never {
+		return "not looked for by itself"
+	}
+	return "looked for again " + e.in(r.NextAt)
+}
+
+// what says what a message is about.
+func (e *explainer) what(s *spot, r *collation.Row) string {
+	switch r.Kind {
+	case journal.MessageStart:
+		return "the job has begun, and its first activities are not dispatched"
+	case journal.MessageLeg1:
+		if n := s.inst.Ledger.Leg1Entries(); n > 0 {
+			return fmt.Sprintf("%s was entered %s without completing its work, and is entered again", s.name(), counted(n, "time"))
+		}
+		return s.name() + " is entered next"
+	case journal.MessageAnswer:
+		if _, class := nature(r); class == "within" {
+			return s.name() + " was not ended within its time, and gets error 408"
+		}
+		return s.name() + " has its answer"
+	case journal.MessageWakeUp:
+		by, _ := nature(r)
+		return fmt.Sprintf("%s was woken by its %s", s.name(), by)
+	case journal.MessageOutcome:
+		return s.name() + " has the outcome of its child"
+	case journal.MessageCycle:
+		return fmt.Sprintf("%s is sent into its next pass by %s", s.name(), r.Topic)
+	case journal.MessageInterrupt:
+		return "the job is interrupted next, " + order(r)
+	}
+	return fmt.Sprintf("%s gets a message of kind %s", s.name(), r.Kind)
+}
+
+// order is who interrupts, and why.
+func order(r *collation.Row) string {
+	o := collation.InterruptOrder{}
+	if json.Unmarshal(r.Body, &o) != nil {
+		return "by a message that cannot be read"
+	}
+	return fmt.Sprintf("by %s with code %d (%s)", o.From, o.Code, o.Reason)
+}
+
+// request explains the one request of a worker.
+func (e *explainer) request(s *spot, r *collation.Row) {
+	switch {
+	case e.person(s, r):
+	case r.Kind == journal.MessageAnswer:
+		e.message(s, r)
+	case r.Holder != "" && r.LeaseUntil > e.Now:
+		e.add(s, KindLease, fmt.Sprintf("%s is with %s, %s; its lease ends %s unless it is heard of%s",
+			s.name(), r.Holder, s.attempt(r), e.in(r.LeaseUntil), e.bound(s, r)))
+	case sent(r):
+		e.add(s, KindWorker, fmt.Sprintf("%s was sent to %s %s, %s; it waits for the response, and is %s%s",
+			s.name(), r.Topic, e.ago(r.PublishedAt), s.attempt(r), e.again(r), e.bound(s, r)))
+	case r.NextAt == collation.Never:
+		e.add(s, KindSuspended, s.name(), " is suspended: its handler goes on when what it waits for comes", e.bound(s, r))
+	case r.NextAt > e.Now && r.Try > 1:
+		e.add(s, KindRetry, fmt.Sprintf("%s failed and is tried again %s, %s%s", s.name(), e.in(r.NextAt), s.attempt(r), e.bound(s, r))).Due = r.NextAt
+	default:
+		e.add(s, KindUnsent, fmt.Sprintf("%s is due for %s %s, %s; the message %s%s",
+			s.name(), r.Topic, e.in(r.NextAt), s.attempt(r), e.way(r), e.bound(s, r))).Due = r.NextAt
+	}
+}
+
+// attempt is the try of how many.
+func (s *spot) attempt(r *collation.Row) string {
+	if s.act == nil || s.act.Type != flow.TypeWorker {
+		return fmt.Sprintf("attempt %d", r.Try)
+	}
+	return fmt.Sprintf("attempt %d of %d", r.Try, s.act.Retry.Attempts)
+}
+
+// bound is what `within` adds to a sentence: of a request in its row, of a hook or
+// an await in a row of its own.
+func (e *explainer) bound(s *spot, r *collation.Row) string {
+	at := collation.Never
+	switch {
+	case r != nil:
+		at = r.WithinAt
+	case s.bound != nil:
+		at = s.bound.NextAt
+	}
+	if at == collation.Never {
+		return ""
+	}
+	return "; without an end it gets error 408 " + e.in(at)
+}
+
+// hook explains what a hook waits for.
+func (e *explainer) hook(s *spot) {
+	var signal, passes string
+	if w := s.wait; w != nil {
+		signal = fmt.Sprintf("waits for signal %s with key %q", w.Topic, w.Key)
+		if w.Repeat {
+			passes = fmt.Sprintf("; %s so far, one with code 200 ends it", counted(w.Count, "signal"))
+		}
+	}
+	var r *Reason
+	switch {
+	case s.timer == nil:
+		r = e.add(s, KindSignal, s.name(), " ", signal, ", since ", e.clock(s.wait.Since), passes, e.bound(s, nil))
+	case s.wait == nil:
+		r = e.add(s, KindTimer, s.name(), " sleeps and wakes ", e.in(s.timer.NextAt), e.bound(s, nil))
+	default:
+		r = e.add(s, KindRace, s.name(), " ", signal, " or for its timer, which goes off ", e.in(s.timer.NextAt), passes, e.bound(s, nil))
+	}
+	if s.timer != nil {
+		r.Due = s.timer.NextAt
+	}
+	if w := s.wait; w != nil {
+		r.Commands = []string{"quipu signal " + word(w.Topic) + " " + word(w.Key)}
+	}
+}
+
+// child explains an await by the child that it is in the turn of.
+func (e *explainer) child(s *spot) {
+	in := s.inst
+	attempt := ""
+	if s.act != nil && s.act.Retry.Attempts > 1 {
+		attempt = fmt.Sprintf(", attempt %d of %d", in.Try, s.act.Retry.Attempts)
+	}
+	if s.order != nil {
+		e.ordered(s, attempt)
+		return
+	}
+	name, standing := "job "+in.Child.String(), "which is not known here"
+	if e.Find == nil {
+		standing = ""
+	} else if c := e.Find(in.Child); c != nil {
+		name = fmt.Sprintf("job %q", c.Key)
+		standing = "which is " + string(c.State)
+		if c.State.Closed() {
+			standing += "; its outcome is on its way"
+		}
+	}
+	does := "waits for"
+	if s.act != nil && !s.act.Awaited {
+		does = "waits for the beginning of"
+	}
+	text := fmt.Sprintf("%s %s %s", s.name(), does, name)
+	if standing != "" {
+		text += ", " + standing
+	}
+	e.add(s, KindChild, text, attempt, e.bound(s, nil))
+}
+
+// ordered explains an await whose child has not begun.
+func (e *explainer) ordered(s *spot, attempt string) {
+	r := s.order
+	name := "job " + r.Job.String()
+	if o, err := r.Order(); err == nil {
+		name = fmt.Sprintf("job %q of flow %s", o.Key, o.Flow)
+	}
+	switch {
+	case e.person(s, r):
+	case r.NextAt > e.Now && r.Publication == 0:
+		e.add(s, KindRetry, fmt.Sprintf("%s: its child failed; the next, %s, is started %s%s%s",
+			s.name(), name, e.in(r.NextAt), attempt, e.bound(s, nil))).Due = r.NextAt
+	default:
+		kind := KindChild
+		if !sent(r) {
+			kind = KindUnsent
+		}
+		e.add(s, kind, s.name(), " starts ", name, attempt, "; the message ", e.way(r), e.bound(s, nil)).Due = r.NextAt
+	}
+}

@@ -1,0 +1,70 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// person explains a row that is held for a person (E10). False: it is not.
+func (e *explainer) person(s *spot, r *collation.Row) bool {
+	d := e.dead[r.GUID]
+	if d != nil {
+		e.letter(s, d)
+		return true
+	}
+	if r.Held != collation.HeldStuck && r.Held != collation.HeldParked {
+		return false
+	}
+	e.add(s, KindPerson, s.name(), " is held (", r.Held, ") and has no open dead letter").
+		Commands = []string{"journal-verify --job " + e.v.ID.String(), e.interrupt()}
+	return true
+}
+
+// letters explains open dead letters that no row stands for.
+func (e *explainer) letters() {
+	for i := range e.v.Dead {
+		if d := &e.v.Dead[i]; d.State == "open" && !e.told[d.ID] {
+			e.letter(&spot{InstanceKey: collation.InstanceKey{Activity: d.Letter.Activity, DAD: d.Letter.DAD}}, d)
+		}
+	}
+}
+
+func (e *explainer) letter(s *spot, d *store.DeadView) {
+	e.told[d.ID] = true
+	name := "the job"
+	if s.Activity != "" {
+		name = s.name()
+	}
+	r := e.add(s, KindPerson, fmt.Sprintf("%s waits for a person since %s: dead letter %d (%s): %s",
+		name, span(micros(e.Now-d.At)), d.ID, d.Letter.Reason, d.Letter.Message))
+	r.Dead = d.ID
+	retry := fmt.Sprintf("quipu dead retry %d", d.ID)
+	answers := []string{fmt.Sprintf("quipu dead resolve %d --result JSON", d.ID), fmt.Sprintf("quipu dead fail %d", d.ID)}
+	switch {
+	case e.v.State.Closed(): // of its closer, whose last step is left
+		r.Commands = []string{retry}
+	case d.Letter.Row.IsZero(): // there is nothing to be sent again
+		r.Commands = answers
+	case d.Letter.Kind == journal.MessageRequest || d.Letter.Kind == journal.MessageAnswer || d.Letter.Kind == journal.MessageResponse:
+		r.Commands = append([]string{retry}, append(answers, e.interrupt())...)
+	default: // it has no result that somebody else could give
+		r.Commands = []string{retry, e.interrupt()}
+	}
+}
+
+func (e *explainer) interrupt() string { return "quipu interrupt " + word(e.v.Key) }
+
+// word is an argument as a shell takes it.
+func word(s string) string {
+	plain := s != "" && s != "-" && strings.IndexFunc(s, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@,+=", r)
+	}) < 0
+	if plain && s[0] != '-' {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
