@@ -1,0 +1,70 @@
+package exampletest
+
+import (
+	"context"
+	"iter"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/replay"
+)
+
+// verify proves every job of the space: its entries by themselves, and against
+// the tables (2.5). A job that has closed has nothing open.
+func (s *Space) verify() {
+	ctx := context.Background() // the test's own has ended
+	jobs := 0
+	for id, err := range s.Store().AuditJobs(ctx, nil) {
+		if err != nil {
+			s.t.Error(err)
+			return
+		}
+		jobs++
+		err = s.Store().Audit(ctx, id, func(stored *store.Stored, entries iter.Seq2[journal.Record, error]) error {
+			report, err := replay.Verify(headerOf(stored), tablesOf(stored), entries)
+			if err != nil {
+				return err
+			}
+			key := stored.Job.Key
+			for _, c := range report.Checks {
+				if c.Status != replay.Proved {
+					s.t.Errorf("job %s: %s (%s): %s: %v %s", key, c.Check, c.Check.Title(), c.Status, c.Violation, c.Note)
+				}
+			}
+			if stored.Job.State.Closed() && report.OpenCount > 0 {
+				s.t.Errorf("job %s is closed and has open: %+v", key, report.Open)
+			}
+			return nil
+		})
+		if err != nil {
+			s.t.Error(err)
+		}
+	}
+	if jobs == 0 {
+		s.t.Error("no job was verified")
+	}
+}
+
+func headerOf(s *store.Stored) replay.Header {
+	j := &s.Job
+	return replay.Header{Space: j.Space, Job: j.ID, Key: j.Key, Generation: j.Generation, Head: j.Head, Flow: s.FlowDigest}
+}
+
+func tablesOf(s *store.Stored) *replay.Stored {
+	t := &replay.Stored{
+		State: s.Job.State, Semaphore: s.Job.Semaphore, Instances: s.Instances, Open: s.Open,
+		Rows: s.Rows, Waits: s.Waits,
+		Receipts: make(map[journal.GUID]replay.StoredReceipt, len(s.Receipts)),
+	}
+	for guid, r := range s.Receipts {
+		t.Receipts[guid] = replay.StoredReceipt{Ledger: r.Ledger, Verdict: r.Verdict}
+	}
+	for i := range s.Effects {
+		e := &s.Effects[i]
+		t.Effects = append(t.Effects, replay.StoredEffect{
+			Key: e.Key, Name: e.Name, Class: e.Class, N: e.N, State: replay.EffectState(e.State),
+			Result: replay.ResultDigest(e.Result, e.Error),
+		})
+	}
+	return t
+}

@@ -1,0 +1,83 @@
+package nightly_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+	_ "time/tzdata" // for machines without it
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/examples/internal/exampletest"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/schedule"
+)
+
+// nights are how long no engine looked at the schedule.
+const nights = 5
+
+// sleepover makes the schedule of the flow as if no engine had looked at it for
+// some nights, and returns the times before and after.
+func sleepover(t *testing.T, s *exampletest.Space) (last, now time.Time) {
+	t.Helper()
+	for {
+		at := of(t, s)
+		before := at.Now - collation.Micros(nights*24*time.Hour/time.Microsecond)
+		err := s.Store().MarkSchedule(t.Context(), "nightly", at.Last, before)
+		if errors.Is(err, store.ErrLost) { // an engine looked meanwhile
+			continue
+		}
+		require.NoError(t, err)
+		return time.UnixMicro(int64(before)), time.UnixMicro(int64(at.Now))
+	}
+}
+
+func of(t *testing.T, s *exampletest.Space) store.Schedule {
+	t.Helper()
+	all, err := s.Store().Schedules(t.Context())
+	require.NoError(t, err)
+	for _, at := range all {
+		if at.Ref.Name == "nightly" {
+			return at
+		}
+	}
+	require.Fail(t, "the flow has no schedule")
+	return store.Schedule{}
+}
+
+// due is the latest time of the schedule up to now.
+func due(t *testing.T, last, now time.Time) time.Time {
+	t.Helper()
+	spec, err := schedule.Parse("0 2 * * *", "Europe/Berlin")
+	require.NoError(t, err)
+	fire, _ := spec.Missed(last, now, schedule.CatchUpOne, 1)
+	require.Len(t, fire, 1)
+	return fire[0]
+}
+
+// Of the nights that passed while nobody looked the latest is made up for.
+func TestCatchesUpOne(t *testing.T) {
+	t.Parallel()
+	s := exampletest.Open(t)
+	last, now := sleepover(t, s)
+	key := schedule.Key("nightly", due(t, last, now))
+	require.Eventually(t, func() bool { return len(s.Keys("nightly@")) > 0 }, time.Minute, 10*time.Millisecond)
+	require.JSONEq(t, `{"night": "`+key+`", "closed": "main"}`, s.Output(key))
+	require.Equal(t, []string{key}, s.Keys("nightly@"))
+}
+
+// A night that was started by hand is not started again.
+func TestStartedByHand(t *testing.T) {
+	t.Parallel()
+	s := exampletest.Open(t)
+	at := of(t, s)
+	now := time.UnixMicro(int64(at.Now))
+	key := schedule.Key("nightly", due(t, now.AddDate(0, 0, -nights), now))
+	s.Begin("nightly", key, `{"book": "main"}`)
+	require.JSONEq(t, `{"night": "`+key+`", "closed": "main"}`, s.Output(key))
+	sleepover(t, s)
+	require.Eventually(t, func() bool { return of(t, s).Last >= at.Now }, time.Minute, 10*time.Millisecond, "an engine looks at the schedule")
+	require.Equal(t, []string{key}, s.Keys("nightly@"))
+	require.EqualValues(t, 1, s.View(key).Generation)
+}

@@ -1,0 +1,146 @@
+package examples_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	// patience bounds the start of the worker, and all commands of a README.
+	patience = 2 * time.Minute
+	glance   = 20 * time.Millisecond
+	// paysvc is where the READMEs have the payment service; a test takes a port
+	// that is free.
+	paysvc = "127.0.0.1:7780"
+)
+
+// bin holds the commands.
+var bin string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "quipu-examples-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	bin = dir
+	out, err := exec.Command("go", "build", "-o", dir, "../cmd/worker", "../cmd/quipu", "../cmd/demo/paysvc").CombinedOutput()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// TestReadmes: what a README tells a reader to type works, and gives what it says.
+func TestReadmes(t *testing.T) {
+	t.Parallel()
+	for name, says := range map[string][]string{
+		"approval": {`trip-1  completed  {"decision":{"by":"Grace"},"reminders":0,"status":"approved"}`},
+		"quotes":   {`parcel-1  completed  {"best":{"carrier":"alpha","price":12.9}`, `parcel-2  completed  {"booked":{"offer":{"carrier":"beta","price":14.5}}}`},
+		"polling":  {`settle-1  completed  {"asked":`, `"amount":12.5`},
+		"family":   {`ada-1  completed  {"account":{"number":"DE-ada"},"checked_by":"Grace"`, "ada-1/survey-", "mei-1 is interrupted"},
+		"nightly":  {`nightly@2030-01-02T01:00:00Z  completed  {"closed":"main"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			worker, commands := script(t, name)
+			dir := place(t)
+			work(t, dir, worker)
+			out := sh(t, dir, commands)
+			t.Log(out)
+			for _, line := range says {
+				require.Contains(t, out, line)
+			}
+		})
+	}
+}
+
+// script takes the commands of a README apart: the worker and the rest.
+func script(t *testing.T, name string) (worker, commands string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(name, "README.md"))
+	require.NoError(t, err)
+	_, after, _ := strings.Cut(string(text), "```sh\n")
+	block, _, closed := strings.Cut(after, "```")
+	require.True(t, closed, "the README has a block of commands")
+	worker, commands, _ = strings.Cut(block, "\n")
+	require.True(t, strings.HasPrefix(worker, "bin/worker dev"), worker)
+	return worker, commands
+}
+
+// place is a directory in which bin, examples and .quipu are where a reader has
+// them. Postgres runs as a user of its own, so that others may pass.
+func place(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "quipu-examples-")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	require.NoError(t, os.Chmod(dir, 0o755))
+	here, err := filepath.Abs(".")
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(here, filepath.Join(dir, "examples")))
+	require.NoError(t, os.Symlink(bin, filepath.Join(dir, "bin")))
+	return dir
+}
+
+// work runs the worker until the test ends.
+func work(t *testing.T, dir, command string) {
+	t.Helper()
+	var log bytes.Buffer
+	cmd := exec.Command("sh", "-c", "exec "+command)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &log, &log
+	require.NoError(t, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // one that has ended is reported below
+		require.NoError(t, <-ended, "worker:\n%s", &log)
+	})
+	for began := time.Now(); ; time.Sleep(glance) {
+		if _, err := os.Stat(filepath.Join(dir, ".quipu", "dev.json")); err == nil {
+			return
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+			t.FailNow()
+		default:
+			require.Less(t, time.Since(began), patience, "the worker is not ready")
+		}
+	}
+}
+
+// sh runs commands as a reader does, one after another; each must succeed.
+func sh(t *testing.T, dir, commands string) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	free := l.Addr().String()
+	require.NoError(t, l.Close())
+	commands = strings.ReplaceAll(commands, paysvc, free)
+	commands = strings.ReplaceAll(commands, "bin/paysvc", "bin/paysvc --addr "+free)
+
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	// What a failure leaves in the background ends with the shell.
+	cmd := exec.CommandContext(ctx, "sh", "-c", "set -ex\ntrap 'kill $! 2>/dev/null || :' EXIT\n"+commands)
+	cmd.Dir, cmd.WaitDelay = dir, time.Second
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
