@@ -69,6 +69,9 @@ func (b *builder) mapped() *flow.Result {
 
 // settle makes a result of the engine's own that of the activity.
 func (b *builder) settle(r *journal.Result) *flow.Result {
+	if b.response != nil {
+		r.By = b.response.By
+	}
 	b.p.Entry.Result = r
 	b.record(b.p.Entry.Seq, r.Code)
 	b.own = ResultOf(b.p.Entry)

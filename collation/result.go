@@ -29,12 +29,9 @@ const ReasonExpression = "expression"
 func ResultOf(e *journal.Entry) *flow.Result {
 	switch {
 	case e.Result != nil:
-		r := &flow.Result{Ran: true, Code: e.Result.Code, Output: e.Result.Output}
+		r := &flow.Result{Ran: true, Code: e.Result.Code, Output: e.Result.Output, By: string(e.Result.By)}
 		if e.Result.Error != nil {
 			r.Error = ErrorJSON(r.Code, e.Result.Error)
-		}
-		if e.Response != nil {
-			r.By = string(e.Response.By)
 		}
 		return r
 	case e.Trouble != nil && e.Trouble.Reason == ReasonExpression:
