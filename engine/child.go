@@ -102,6 +102,6 @@ func (c *committer) refuse(ctx context.Context, row *collation.Row, order *colla
 	if err := c.cfg.Store.Refuse(ctx, row, &reply); err != nil {
 		return fmt.Errorf("refuse the child %s: %w", row.Job, err)
 	}
-	
+	c.publish(ctx, []store.Outgoing{{Row: reply, Trace: order.Trace}}, Origin{})
 	return nil
 }

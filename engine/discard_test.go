@@ -175,10 +175,11 @@ func TestT3UnreadableOrder(t *testing.T) {
 // its lane for the one that was lost.
 func TestT2LaterComesAgainSoon(t *testing.T) {
 	t.Parallel()
-	c := &committer{}
+	c, _ := bench(t, &watched{})
 	for range 100 {
 		d := &delayed{count: laterTimes - 1}
-		c.later(&item{delivery: d})
+		it := &item{delivery: d, plan: &collation.Plan{Outcome: collation.Later, Done: true}}
+		require.Empty(t, c.settle(t.Context(), &batch{loaded: &store.Loaded{}, decided: []*item{it}}))
 		require.GreaterOrEqual(t, d.by, 50*time.Millisecond)
 		require.Less(t, d.by, 150*time.Millisecond)
 	}

@@ -78,70 +78,79 @@ func TestEntriesRoundTrip(t *testing.T) {
 	})
 }
 
+// wrap is a lawful body with members before and after its frame.
+func wrap(before, after string) string {
+	return `{` + before + jobMember + `,"k":"leg1"` + after + `,"v":1}`
+}
+
+const jobMember = `"job":"00000000-0000-8000-8000-000000000001"`
+
+var deep = strings.Repeat("[", 400) + strings.Repeat("]", 400)
+
+// refusedBodies are near misses of a lawful body.
+var refusedBodies = []struct {
+	name, body string
+	want       error
+}{
+	{"nothing", ``, journal.ErrNotCanonical},
+	{"no object", `[]`, journal.ErrNotCanonical},
+	{"no version", `{` + jobMember + `,"k":"leg1"}`, journal.ErrUnknownVersion},
+	{"later version", `{` + jobMember + `,"k":"leg1","v":2}`, journal.ErrUnknownVersion},
+	{"no kind", `{` + jobMember + `,"v":1}`, journal.ErrUnknownKind},
+	{"unknown kind", `{` + jobMember + `,"k":"leg3","v":1}`, journal.ErrUnknownKind},
+	{"unknown field", wrap(``, `,"u":1`), journal.ErrUnknownField},
+	{"unknown field in place", wrap(``, `,"ka":1`), journal.ErrUnknownField},
+	{"unknown field of a response", wrap(``, `,"rs":{"x":1}`), journal.ErrUnknownField},
+	{"unknown field of a failure", wrap(``, `,"rs":{"e":{"x":1}}`), journal.ErrUnknownField},
+	{"unknown field of a close", wrap(`"cl":{"x":1},`, ``), journal.ErrUnknownField},
+	{"unknown field of an effect", wrap(`"eff":{"x":1},`, ``), journal.ErrUnknownField},
+	{"unknown field of a row", wrap(`"dis":[{"x":1}],`, ``), journal.ErrUnknownField},
+	{"unknown field of an update", wrap(``, `,"up":[{"x":1}]`), journal.ErrUnknownField},
+	{"unknown field of the writer", wrap(`"by":{"x":"1"},`, ``), journal.ErrUnknownField},
+	{"unknown field of the operator", wrap(``, `,"op":{"x":"1"}`), journal.ErrUnknownField},
+	{"unknown field of a bound head", wrap(`"hd":{"x":1},`, ``), journal.ErrUnknownField},
+	{"unknown field of a result", wrap(``, `,"rt":{"x":1}`), journal.ErrUnknownField},
+	{"unknown field of a parent", wrap(``, `,"pa":{"x":1}`), journal.ErrUnknownField},
+	{"unknown field of a wait", wrap(``, `,"wt":[{"x":1}]`), journal.ErrUnknownField},
+	{"unknown field of a flow", wrap(`"fl":{"x":1},`, ``), journal.ErrUnknownField},
+	{"keys out of order", `{"k":"leg1",` + jobMember + `,"v":1}`, journal.ErrNotCanonical},
+	{"key twice", wrap(``, `,"k":"leg1"`), journal.ErrNotCanonical},
+	{"white space", wrap(``, ``) + "\n", journal.ErrNotCanonical},
+	{"trailing data", wrap(``, ``) + `{}`, journal.ErrNotCanonical},
+	{"cut short", strings.TrimSuffix(wrap(``, ``), `}`), journal.ErrNotCanonical},
+	{"zero that is left out", wrap(``, `,"leg":0`), journal.ErrNotCanonical},
+	{"zero in front", wrap(``, `,"leg":01`), journal.ErrNotCanonical},
+	{"fraction", wrap(``, `,"leg":1.0`), journal.ErrNotCanonical},
+	{"number beyond 2^53", wrap(``, `,"seq":9007199254740992`), journal.ErrNotCanonical},
+	{"number beyond int64", wrap(``, `,"seq":9223372036854775808`), journal.ErrNotCanonical},
+	{"big number not as string", wrap(``, `,"t":5`), journal.ErrNotCanonical},
+	{"other escape", wrap(`"act":"\u0061",`, ``), journal.ErrNotCanonical},
+	{"raw control character", wrap("\"act\":\"\n\",", ``), journal.ErrNotCanonical},
+	{"U+0000", wrap(`"act":"\u0000",`, ``), journal.ErrNotCanonical},
+	{"half a surrogate", wrap(`"act":"\ud800",`, ``), journal.ErrNotCanonical},
+	{"invalid UTF-8", wrap("\"act\":\"\xff\",", ``), journal.ErrNotCanonical},
+	{"capital hexadecimal", `{"job":"0000000A-0000-8000-8000-000000000001","k":"leg1","v":1}`, journal.ErrNotCanonical},
+	{"short ledger", wrap(``, `,"led":[["a",",0","0","1"]]`), journal.ErrNotCanonical},
+	{"long tuple", wrap(``, `,"sem":[1,2,3]`), journal.ErrNotCanonical},
+	{"short tuple", wrap(``, `,"sem":[1]`), journal.ErrNotCanonical},
+	{"a long pair of elements", wrap(`"el":[1,2,3],`, ``), journal.ErrNotCanonical},
+	{"a short pair of open elements", wrap(``, `,"opn":[1]`), journal.ErrNotCanonical},
+	{"another truth", wrap(``, `,"pa":{"aw":2}`), journal.ErrNotCanonical},
+	{"a truth that is left out", wrap(``, `,"wt":[{"r":0}]`), journal.ErrNotCanonical},
+	{"a result's payload of another spelling", wrap(``, `,"rt":{"o":1e2}`), journal.ErrNotCanonical},
+	{"payload of another spelling", wrap(`"in":1e2,`, ``), journal.ErrNotCanonical},
+	{"payload with keys out of order", wrap(`"in":{"b":1,"a":2},`, ``), journal.ErrNotCanonical},
+	{"payload of crossed brackets", wrap(`"in":[},`, ``), journal.ErrNotCanonical},
+	{"payload that nests too deeply", wrap(`"in":`+deep+`,`, ``), journal.ErrNotCanonical},
+	{"empty payload", wrap(`"in":,`, ``), journal.ErrNotCanonical},
+	{"too large", wrap(`"in":"`+strings.Repeat("x", journal.MaxEntryBytes)+`",`, ``), journal.ErrNotCanonical},
+}
+
 // TestDecodeRefuses: a reader skips nothing that it does not know (V16) and
 // accepts one spelling.
 func TestDecodeRefuses(t *testing.T) {
 	t.Parallel()
-	job := `"job":"00000000-0000-8000-8000-000000000001"`
-	wrap := func(before, after string) string { return `{` + before + job + `,"k":"leg1"` + after + `,"v":1}` }
-	deep := strings.Repeat("[", 400) + strings.Repeat("]", 400)
-	for _, c := range []struct {
-		name, body string
-		want       error
-	}{
-		{"nothing", ``, journal.ErrNotCanonical},
-		{"no object", `[]`, journal.ErrNotCanonical},
-		{"no version", `{` + job + `,"k":"leg1"}`, journal.ErrUnknownVersion},
-		{"later version", `{` + job + `,"k":"leg1","v":2}`, journal.ErrUnknownVersion},
-		{"no kind", `{` + job + `,"v":1}`, journal.ErrUnknownKind},
-		{"unknown kind", `{` + job + `,"k":"leg3","v":1}`, journal.ErrUnknownKind},
-		{"unknown field", wrap(``, `,"u":1`), journal.ErrUnknownField},
-		{"unknown field in place", wrap(``, `,"ka":1`), journal.ErrUnknownField},
-		{"unknown field of a response", wrap(``, `,"rs":{"x":1}`), journal.ErrUnknownField},
-		{"unknown field of a failure", wrap(``, `,"rs":{"e":{"x":1}}`), journal.ErrUnknownField},
-		{"unknown field of a close", wrap(`"cl":{"x":1},`, ``), journal.ErrUnknownField},
-		{"unknown field of an effect", wrap(`"eff":{"x":1},`, ``), journal.ErrUnknownField},
-		{"unknown field of a row", wrap(`"dis":[{"x":1}],`, ``), journal.ErrUnknownField},
-		{"unknown field of an update", wrap(``, `,"up":[{"x":1}]`), journal.ErrUnknownField},
-		{"unknown field of the writer", wrap(`"by":{"x":"1"},`, ``), journal.ErrUnknownField},
-		{"unknown field of the operator", wrap(``, `,"op":{"x":"1"}`), journal.ErrUnknownField},
-		{"unknown field of a bound head", wrap(`"hd":{"x":1},`, ``), journal.ErrUnknownField},
-		{"unknown field of a result", wrap(``, `,"rt":{"x":1}`), journal.ErrUnknownField},
-		{"unknown field of a parent", wrap(``, `,"pa":{"x":1}`), journal.ErrUnknownField},
-		{"unknown field of a wait", wrap(``, `,"wt":[{"x":1}]`), journal.ErrUnknownField},
-		{"unknown field of a flow", wrap(`"fl":{"x":1},`, ``), journal.ErrUnknownField},
-		{"keys out of order", `{"k":"leg1",` + job + `,"v":1}`, journal.ErrNotCanonical},
-		{"key twice", wrap(``, `,"k":"leg1"`), journal.ErrNotCanonical},
-		{"white space", wrap(``, ``) + "\n", journal.ErrNotCanonical},
-		{"trailing data", wrap(``, ``) + `{}`, journal.ErrNotCanonical},
-		{"cut short", strings.TrimSuffix(wrap(``, ``), `}`), journal.ErrNotCanonical},
-		{"zero that is left out", wrap(``, `,"leg":0`), journal.ErrNotCanonical},
-		{"zero in front", wrap(``, `,"leg":01`), journal.ErrNotCanonical},
-		{"fraction", wrap(``, `,"leg":1.0`), journal.ErrNotCanonical},
-		{"number beyond 2^53", wrap(``, `,"seq":9007199254740992`), journal.ErrNotCanonical},
-		{"number beyond int64", wrap(``, `,"seq":9223372036854775808`), journal.ErrNotCanonical},
-		{"big number not as string", wrap(``, `,"t":5`), journal.ErrNotCanonical},
-		{"other escape", wrap(`"act":"\u0061",`, ``), journal.ErrNotCanonical},
-		{"raw control character", wrap("\"act\":\"\n\",", ``), journal.ErrNotCanonical},
-		{"U+0000", wrap(`"act":"\u0000",`, ``), journal.ErrNotCanonical},
-		{"half a surrogate", wrap(`"act":"\ud800",`, ``), journal.ErrNotCanonical},
-		{"invalid UTF-8", wrap("\"act\":\"\xff\",", ``), journal.ErrNotCanonical},
-		{"capital hexadecimal", `{"job":"0000000A-0000-8000-8000-000000000001","k":"leg1","v":1}`, journal.ErrNotCanonical},
-		{"short ledger", wrap(``, `,"led":[["a",",0","0","1"]]`), journal.ErrNotCanonical},
-		{"long tuple", wrap(``, `,"sem":[1,2,3]`), journal.ErrNotCanonical},
-		{"short tuple", wrap(``, `,"sem":[1]`), journal.ErrNotCanonical},
-		{"a long pair of elements", wrap(`"el":[1,2,3],`, ``), journal.ErrNotCanonical},
-		{"a short pair of open elements", wrap(``, `,"opn":[1]`), journal.ErrNotCanonical},
-		{"another truth", wrap(``, `,"pa":{"aw":2}`), journal.ErrNotCanonical},
-		{"a truth that is left out", wrap(``, `,"wt":[{"r":0}]`), journal.ErrNotCanonical},
-		{"a result's payload of another spelling", wrap(``, `,"rt":{"o":1e2}`), journal.ErrNotCanonical},
-		{"payload of another spelling", wrap(`"in":1e2,`, ``), journal.ErrNotCanonical},
-		{"payload with keys out of order", wrap(`"in":{"b":1,"a":2},`, ``), journal.ErrNotCanonical},
-		{"payload of crossed brackets", wrap(`"in":[},`, ``), journal.ErrNotCanonical},
-		{"payload that nests too deeply", wrap(`"in":`+deep+`,`, ``), journal.ErrNotCanonical},
-		{"empty payload", wrap(`"in":,`, ``), journal.ErrNotCanonical},
-		{"too large", wrap(`"in":"`+strings.Repeat("x", journal.MaxEntryBytes)+`",`, ``), journal.ErrNotCanonical},
-	} {
+	for _, c := range refusedBodies {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := journal.Decode([]byte(c.body))

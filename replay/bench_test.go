@@ -9,19 +9,23 @@ import (
 )
 
 // BenchmarkVerify measures entries per second on one core: chain is what V1 to
-// V3 and V16 need (hash, decode, encode again), verify is everything. The aims
-// are 200 000 and 50 000 (2.5).
+// V3 and V16 need (hash, decode, encode again), verify is everything, families is
+// everything over jobs of all types of activities. The aims are 200 000 and 50 000
+// (2.5).
 func BenchmarkVerify(b *testing.B) {
 	j := replaytest.Honest(replaytest.Options{
 		Activities: 400, Effects: true, Choose: rand.New(rand.NewPCG(1, 1)).IntN,
 	})
-	bytes := 0
-	for _, r := range j.Records {
-		bytes += len(r.Body)
-	}
-	rate := func(b *testing.B) {
-		b.ReportMetric(float64(b.N)*float64(len(j.Records))/b.Elapsed().Seconds(), "entries/s")
-		b.ReportMetric(float64(bytes)/float64(len(j.Records)), "B/entry")
+	rate := func(b *testing.B, list ...*replaytest.Journal) {
+		bytes, entries := 0, 0
+		for _, j := range list {
+			entries += len(j.Records)
+			for _, r := range j.Records {
+				bytes += len(r.Body)
+			}
+		}
+		b.ReportMetric(float64(b.N)*float64(entries)/b.Elapsed().Seconds(), "entries/s")
+		b.ReportMetric(float64(bytes)/float64(entries), "B/entry")
 	}
 	b.Run("chain", func(b *testing.B) {
 		for b.Loop() {
@@ -32,7 +36,7 @@ func BenchmarkVerify(b *testing.B) {
 				}
 			}
 		}
-		rate(b)
+		rate(b, j)
 	})
 	b.Run("verify", func(b *testing.B) {
 		for b.Loop() {
@@ -40,6 +44,22 @@ func BenchmarkVerify(b *testing.B) {
 				b.Fatal(r.First)
 			}
 		}
-		rate(b)
+		rate(b, j)
+	})
+	b.Run("families", func(b *testing.B) {
+		var list []*replaytest.Journal
+		for seed := range uint64(20) {
+			list = append(list, replaytest.Family(replaytest.Options{
+				Every: true, Activities: 40, Effects: true, Choose: rand.New(rand.NewPCG(seed, 4)).IntN,
+			})...)
+		}
+		for b.Loop() {
+			for _, j := range list {
+				if r := j.Verify(true); r.Violated() {
+					b.Fatal(r.First)
+				}
+			}
+		}
+		rate(b, list...)
 	})
 }

@@ -155,7 +155,7 @@ func (a *auditor) outside(c Check) string {
 			left = fmt.Sprintf("%d messages left for other jobs or for waits: what became of them is not told here", a.job.Left)
 		}
 		if a.underivable > 0 {
-			lost = fmt.Sprintf("%d withdrawn wake-ups of repeating hooks cannot be derived", a.underivable)
+			lost = fmt.Sprintf("%d wake-ups of repeating hooks, which nobody handled, cannot be derived", a.underivable)
 		}
 		return join(left, lost)
 	case c == V11 && a.external > 0:

@@ -191,8 +191,12 @@ func (a *auditor) remember(e *journal.Entry, f *facts) {
 	if e.Kind == journal.KindOperator {
 		a.operators[e.GUID] = e.Seq
 	}
-	if f.arrives && f.row.Kind == journal.MessageInterrupt {
+	switch {
+	case !f.arrives:
+	case f.row.Kind == journal.MessageInterrupt:
 		a.external++
+	case f.row.Kind == journal.MessageWakeUp && e.Kind == journal.KindStale && f.inst.Repeat:
+		a.underivable++ // its id holds that of the signal, which this entry does not tell
 	}
 	if f.consumes(e) {
 		g, _ := a.job.waitOf(f.inst)

@@ -197,5 +197,5 @@ func TestWithdrawnWakeUpsAreSaid(t *testing.T) {
 		return entries
 	})
 	r := requireClean(t, forged, false)
-	require.Contains(t, r.Result(replay.V10).Note, "1 withdrawn wake-ups of repeating hooks cannot be derived")
+	require.Contains(t, r.Result(replay.V10).Note, "1 wake-ups of repeating hooks, which nobody handled, cannot be derived")
 }

@@ -74,8 +74,8 @@ type auditor struct {
 	repeats  int                    // waits of repeating hooks so far
 	// operators are the actions of operators, by whom.
 	operators map[journal.GUID]int64
-	// external counts interrupts, underivable withdrawn wake-ups of which nothing
-	// else is told.
+	// external counts interrupts, underivable wake-ups of repeating hooks that were
+	// withdrawn or refused: of those nothing else is told.
 	external, underivable int
 
 	first  map[Check]*Violation

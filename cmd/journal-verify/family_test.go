@@ -160,7 +160,7 @@ func requireFamilies(t *testing.T, st store.Store, mode collation.Mode, seed uin
 		s.others[f.Name()] = f
 	}
 	s.ref(s.flow)
-	for i := range 3 {
+	for i := range 6 {
 		out, err := st.Start(t.Context(), []store.Start{{
 			Flow: s.ref(s.flow), Trigger: "t", Key: fmt.Sprint("mixed-", i), Input: []byte(`{"list":["a","b","c"],"n":1,"none":[]}`),
 		}}, mode)
@@ -172,10 +172,9 @@ func requireFamilies(t *testing.T, st store.Store, mode collation.Mode, seed uin
 	}}, mode)
 	require.NoError(t, err)
 	env := environment{open: func(context.Context, string, string) (reader, error) { return unclosed{st}, nil }}
-	for range 6 {
-		s.sweep(60, pass)
+	for range 12 {
+		s.sweep(30, pass)
 		r := command(t, env, nil, "--postgres", "x", "--space", "test")
-		t.Log(r.out)
 		require.Equal(t, exitProved, r.code, r.out+r.err)
 	}
 }

@@ -73,82 +73,83 @@ func TestJ7ExpireUnderLoad(t *testing.T) {
 		keys[i] = fmt.Sprint("key-", i)
 	}
 	old := startJobs(t, s, keys...)
-	for _, id := range old {
-		ended(t, s, c, id)
-	}
 	heads := map[journal.JobID]journal.Head{}
 	for _, id := range old {
+		ended(t, s, c, id)
 		v, err := s.Job(t.Context(), id)
 		require.NoError(t, err)
 		heads[id] = v.Head
 	}
+	watch, err := Open(t.Context(), Config{DSN: s.cfg.DSN, Space: s.cfg.Space}) // its connections are not killed
+	require.NoError(t, err)
+	defer watch.Close()
 	ctx, stop := context.WithCancel(t.Context())
 	var others, sweepers sync.WaitGroup
-	others.Go(func() { // kills whoever removes something
-		for n := 0; n < 25 && ctx.Err() == nil; n++ {
-			time.Sleep(rand.N(20 * time.Millisecond))
-			_ = s.run(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-				WHERE datname = current_database() AND pid <> pg_backend_pid() AND state = 'active' AND query LIKE '%expire_%'`)
-		}
-	})
-	others.Go(func() { // looks at what is being removed
+	others.Go(func() { killSweepers(ctx, t, watch) })
+	others.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
-			requireWholeOrTomb(t, s, old[i%len(old)], heads)
+			requireWholeOrTomb(t, watch, old[i%len(old)], heads)
 		}
 	})
-	fresh := make([]journal.JobID, len(keys))
 	others.Go(func() { // uses the keys again
-		for left := len(keys); left > 0 && ctx.Err() == nil; {
-			for i, key := range keys {
-				if out, err := s.Start(ctx, keyed(key), resend); err == nil && out[0].Err == nil {
-					fresh[i] = out[0].Job
-					left--
-				}
+		for ctx.Err() == nil {
+			for _, key := range keys {
+				_, _ = s.Start(ctx, keyed(key), resend) // most are taken still
 			}
 		}
 	})
 	for range 3 {
-		sweepers.Go(func() {
-			for range 2000 {
-				more, err := s.Expire(ctx, 5)
-				if err != nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrUnknown) {
-					t.Errorf("expire: %v", err)
-				}
-				if err == nil && !more && s.rows(t, "jobs WHERE state = 'completed'") == 0 {
-					return
-				}
-			}
-			t.Error("there is always more")
-		})
+		sweepers.Go(func() { sweepWhileKilled(ctx, t, s, watch) })
 	}
 	sweepers.Wait()
-	for more := true; more; { // what those left who were killed
-		var err error
-		more, err = s.Expire(t.Context(), 100)
-		require.NoError(t, err)
-	}
-	require.Eventually(t, func() bool { return s.rows(t, "jobs WHERE generation = 2") == len(keys) }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return watch.rows(t, "jobs WHERE generation = 2") == len(keys) }, time.Minute, 10*time.Millisecond)
 	stop()
 	others.Wait()
-	for more := true; more; { // of tombstones whose key was used again just now
-		var err error
+	for more := true; more; { // what those left who were killed
 		more, err = s.Expire(t.Context(), 100)
 		require.NoError(t, err)
 	}
 	requireGone(t, s, old)
 	require.Equal(t, len(keys), s.rows(t, "tombs WHERE expires_at IS NULL"))
-	require.Zero(t, s.rows(t, "jobs WHERE expires_at IS NOT NULL"))
+	require.Equal(t, len(keys), s.rows(t, "jobs WHERE expires_at IS NULL AND state = 'open'"))
 	l, err := c.Load(t.Context(), []store.Want{{Job: old[0]}}, true)
 	require.NoError(t, err)
 	require.True(t, l.Tombs[old[0]])
-	for _, id := range fresh {
+	for _, key := range keys {
+		id, err := s.FindJob(t.Context(), key)
+		require.NoError(t, err)
 		v, err := s.Job(t.Context(), id)
 		require.NoError(t, err)
-		require.Equal(t, journal.JobOpen, v.State)
 		require.Len(t, v.Instances, 1)
 		require.Len(t, v.Rows, 1)
 		require.Equal(t, 1, s.rows(t, fmt.Sprintf("entries WHERE job = '%s'", id)))
 	}
+}
+
+// killSweepers ends the sessions of those who remove something, at any moment.
+func killSweepers(ctx context.Context, t testing.TB, watch *Store) {
+	killed := 0
+	for n := 0; n < 25 && ctx.Err() == nil; n++ {
+		time.Sleep(rand.N(20 * time.Millisecond))
+		killed += watch.rows(t, `(SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%expire_%') AS sweepers`)
+	}
+	t.Logf("%d sweepers were killed", killed)
+}
+
+// sweepWhileKilled removes until nothing is to be removed.
+func sweepWhileKilled(ctx context.Context, t testing.TB, s, watch *Store) {
+	for range 5000 {
+		more, err := s.Expire(ctx, 5)
+		if err != nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("expire: %v", err)
+			return
+		}
+		if err == nil && !more && watch.rows(t, "jobs WHERE state = 'completed'") == 0 {
+			return
+		}
+	}
+	t.Error("there is always more")
 }
 
 // requireWholeOrTomb reads a job in one snapshot.

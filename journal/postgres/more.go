@@ -43,7 +43,6 @@ func (c *committer) More(ctx context.Context, needs map[journal.JobID]*collation
 		if st == nil {
 			return fmt.Errorf("postgres: more: job %s was not loaded", job)
 		}
-		w.jobs = append(w.jobs, job)
 		w.ask(job, st, need.Instances, need.Results)
 		w.askFurther(job, st, need)
 	}

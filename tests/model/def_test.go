@@ -64,11 +64,13 @@ func (a *act) count(k string, def int) int {
 }
 
 // length is the time of a literal duration; 0 for none.
-func (a *act) length(k string) time.Duration {
-	if a.text(k) == "" {
+func (a *act) length(k string) time.Duration { return lengthOf(a.text(k)) }
+
+func lengthOf(text string) time.Duration {
+	if text == "" {
 		return 0
 	}
-	d, err := time.ParseDuration(a.text(k))
+	d, err := time.ParseDuration(text)
 	if err != nil {
 		panic(err)
 	}

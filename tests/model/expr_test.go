@@ -101,6 +101,9 @@ func (p *parser) want(token string) {
 
 func (p *parser) ternary(live bool) any {
 	c := p.or(live)
+	if e, ok := c.(*exprError); ok {
+		panic(e)
+	}
 	if !p.have("?") {
 		return c
 	}
@@ -116,26 +119,58 @@ func (p *parser) ternary(live bool) any {
 
 func (p *parser) or(live bool) any {
 	v := p.and(live)
-	for p.have("||") {
-		done := live && truth(v)
-		w := p.and(live && !done)
-		if live && !done {
-			v = truth(w)
-		}
+	for p.token == "||" {
+		v = p.either(live, v, true, p.and)
 	}
 	return v
 }
 
 func (p *parser) and(live bool) any {
-	v := p.relation(live)
-	for p.have("&&") {
-		done := live && !truth(v)
-		w := p.relation(live && !done)
-		if live && !done {
-			v = truth(w)
-		}
+	v := p.guarded(live)
+	for p.token == "&&" {
+		v = p.either(live, v, false, p.guarded)
 	}
 	return v
+}
+
+// either goes on behind || or &&: the side that decides it does so whatever the
+// other one is, an error too.
+func (p *parser) either(live bool, left any, decides bool, side func(bool) any) any {
+	p.next()
+	right := side(live)
+	if !live {
+		return nil
+	}
+	for _, v := range []any{left, right} {
+		if v == decides {
+			return decides
+		}
+	}
+	for _, v := range []any{left, right} {
+		if e, ok := v.(*exprError); ok {
+			return e
+		}
+		truth(v)
+	}
+	return !decides
+}
+
+// guarded is a side of || or &&: its error is a value, and an error where it is
+// looked at. What follows in the text is only parsed then.
+func (p *parser) guarded(live bool) (v any) {
+	at, token := p.at, p.token
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case *exprError:
+			p.at, p.token = at, token
+			p.relation(false)
+			v = r
+		default:
+			panic(r)
+		}
+	}()
+	return p.relation(live)
 }
 
 func (p *parser) relation(live bool) any {

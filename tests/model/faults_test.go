@@ -16,6 +16,7 @@ type faults struct {
 	Loss, Duplicate, Reorder float64
 	Store                    int      // one call of the store in so many fails; 0: none
 	Wipe                     bool     // the bus loses everything, once
+	Restarts                 int      // how often a process ends and another one takes its place
 	Early                    bool     // some signals come before they are waited for
 	Engines                  []string // the modes of the engines
 }
@@ -40,6 +41,7 @@ func drawFaults(t *rapid.T, of []string) faults {
 		f.Reorder = share("reorder", 0, 0.3)
 		f.Store = []int{0, 0, 23}[evenly(t, "store", 2)]
 		f.Wipe = evenly(t, "wipe", 9) == 9
+		f.Restarts = []int{0, 0, 3}[evenly(t, "restarts", 2)]
 	}
 	f.Early = evenly(t, "early", 1) == 1
 	for range 1 + evenly(t, "engines", 1) {

@@ -7,7 +7,7 @@ func (g *gen) worker(a *act) {
 	in := map[string]any{"act": a.name, "v": g.value(a, false)}
 	a.props["input"] = in
 	f := g.more[a]
-	switch g.weighted("ends", "well", 60, "badly", 12, "either", 16, "input", 3, "nobody", 3, "effect", 6) {
+	switch g.weighted("ends", "well", 60, "badly", 12, "either", 16, "input", 3, "nobody", 3, "effect", 6, "plain", 3) {
 	case "badly":
 		in["code"], f.fails = pick(g, "code", 422, 404, 500, 503), true
 	case "either":
@@ -20,6 +20,10 @@ func (g *gen) worker(a *act) {
 		return
 	case "effect":
 		a.props["topic"] = topicEffect
+	case "plain": // the elements themselves are the inputs
+		delete(a.props, "input")
+		a.props["each"], f.shape = "start.output.list", shapeList
+		return
 	}
 	if a.text("topic") == topicWork && g.chance("tries", 25) {
 		g.tries(a, in)
@@ -59,6 +63,9 @@ func (g *gen) each(a *act, in map[string]any) {
 	}
 	a.props["each"] = list
 	in["v"], in["n"] = "${ (item + "+g.number(a, false)+") % 10 }", "${ index }"
+	if g.chance("item", 5) {
+		in["v"], g.more[a].fails = "${ item.none }", true
+	}
 	if g.chance("bad", 40) {
 		in["bad"] = []any{g.upTo("first", 2), 3}
 	}
@@ -85,7 +92,10 @@ func (g *gen) mapping(a *act) {
 	if a.text("signal") != "" && a.typ == "hook" {
 		out["s"] = "${ signal == null ? 0 : signal.payload.v }"
 	}
-	if !a.flag("repeat", false) && g.chance("output fails", 10) {
+	if a.through() {
+		out["n"] = "${ " + a.name + ".output.n }"
+	}
+	if g.chance("output fails", 8) {
 		out["v"], g.more[a].fails = "${ "+a.name+".output.none }", true
 	}
 	a.props["output"] = out
@@ -94,8 +104,12 @@ func (g *gen) mapping(a *act) {
 
 // through draws a hook that waits for nothing; any may become a pivot.
 func (g *gen) through(a *act) {
-	a.props["input"] = map[string]any{"n": g.upTo("n", 2), "v": g.value(a, false)}
-	if g.chance("mapped", 20) {
+	in := map[string]any{"n": g.upTo("n", 2), "v": g.value(a, false)}
+	a.props["input"] = in
+	if g.chance("fails", 3) {
+		in["v"], g.more[a].fails = g.raw(a), true
+	}
+	if g.chance("mapped", 30) {
 		g.mapping(a)
 	}
 }
@@ -107,9 +121,14 @@ func (g *gen) hook(a *act) {
 	wait := func(rule string) {
 		a.props["signal"], a.props["key"] = "topic."+rule, "${ job.id }/"+rule+"/"+a.name
 	}
-	switch g.weighted("waits for", "timer", 25, "signal", 25, "timer wins", 12, "signal wins", 12, "bad", 8, "late", 6, "repeat", 12) {
+	switch g.weighted("waits for", "timer", 25, "signal", 25, "timer wins", 12, "signal wins", 12, "bad", 8, "late", 6, "repeat", 12, "race", 8) {
 	case "timer":
-		a.props["sleep"] = pick(g, "sleep", "100ms", "0s", "2s")
+		a.props["sleep"] = pick(g, "sleep", "100ms", "0s", "2s", "${ "+g.number(a, false)+" }s")
+	case "race":
+		wait("race")
+		a.props["sleep"], a.props["output"] = "1s", map[string]any{"v": 5}
+		f.shape, f.any = shapeObject, true
+		return
 	case "signal":
 		wait("ok")
 		f.shape = shapeObject
@@ -160,7 +179,7 @@ func (g *gen) cycle(n int) {
 	g.refresh()
 	var pivots []*act
 	for _, x := range g.d.acts {
-		if x.through() && x.props["output"] == nil && p.doms.has(x) && !g.aboveOnce(x) {
+		if x.through() && p.doms.has(x) && !g.aboveOnce(x) {
 			x.passes, pivots = true, append(pivots, x)
 			if !g.d.legal() {
 				pivots = pivots[:len(pivots)-1]
@@ -181,7 +200,8 @@ func (g *gen) cycle(n int) {
 	}
 	to := pivots[len(pivots)-1-g.upTo("pivot", len(pivots)-1)]
 	c := g.add(name, "cycle", map[string]any{"to": to.name}, shapeNone)
-	when := to.name + ".output.n > 0"
+	guard := fmt.Sprintf("(%s.output == null ? 0 : %s.output.n) > 0", to.name, to.name)
+	when := guard
 	if g.chance("more", 30) {
 		when += " && " + g.condition(p)
 	}
@@ -192,8 +212,26 @@ func (g *gen) cycle(n int) {
 	if g.more[p].fails && g.chance("either way", 30) {
 		g.link(p, c, true, when)
 	}
-	g.refresh()
+	if others := g.below(to, c); len(others) > 0 && g.chance("join", 20) {
+		q := others[g.upTo("other", len(others)-1)]
+		g.link(q, c, false, guard)
+		if g.chance("any", 50) {
+			c.props["join"] = "any"
+		}
+	}
+	g.trim(c)
 	c.props["input"] = map[string]any{"n": "${ " + to.name + ".output.n - 1 }", "v": g.value(c, false)}
+}
+
+// below are the activities that a pivot dominates and that something may follow.
+func (g *gen) below(pivot, but *act) []*act {
+	var out []*act
+	for _, a := range g.d.acts {
+		if a != but && a.doms.has(pivot) && !a.ends() {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 // passes bounds the passes of a pivot: equally for all its cycles, since which of
@@ -231,6 +269,9 @@ func (g *gen) signal(a *act) {
 			g.sends(a, h)
 		}
 	}
+	if g.chance("fails", 5) {
+		a.props["payload"], g.more[a].fails = "${ start.output.none }", true
+	}
 	if g.chance("output", 20) {
 		a.props["output"], g.more[a].shape = map[string]any{"v": g.value(a, false)}, shapeObject
 	}
@@ -257,7 +298,7 @@ func (g *gen) interrupt(a *act) {
 			e.when = fmt.Sprintf("%s == %d", g.number(e.from, true), g.upTo("only at", 9))
 		}
 	}
-	a.props["code"] = pick(g, "code", 410, 499, 500)
+	a.props["code"] = pick[any](g, "code", 410, 499, 500, "${ 410 + "+g.number(a, false)+" }")
 	switch kind {
 	case "nobody":
 		a.props["target"], g.more[a].fails = "nobody-${ job.id }", true
@@ -268,6 +309,9 @@ func (g *gen) interrupt(a *act) {
 		a.props["target"] = "${ job.id }"
 	case "own":
 		a.props["reason"] = "refused ${ start.output.v }"
+		if g.chance("descend", 30) {
+			a.props["descend"] = true
+		}
 		if g.quiet && g.chance("no throw", 50) {
 			a.props["throw"] = false
 		}

@@ -53,7 +53,7 @@ func (g *gen) condition(a *act) string {
 	case "skipped":
 		return pick(g, "not", "!", "") + x.name + ".skipped"
 	case "by":
-		if x.typ == "hook" {
+		if x.typ == "hook" && !g.more[x].any {
 			return x.name + ".by == 'timer'"
 		}
 	case "both":

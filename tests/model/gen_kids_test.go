@@ -63,6 +63,8 @@ func (g *gen) await(a *act) {
 		}
 		if !looped && g.chance("id", 30) {
 			a.props["id"], f.once = "${ job.id }/"+a.name, true
+		} else if g.chance("again", 25) {
+			a.props["retry"] = map[string]any{"attempts": 2, "backoff": pick(g, "backoff", "100ms", "2s")}
 		}
 	case "flaky":
 		if !looped {
@@ -116,6 +118,7 @@ func (g *gen) meet(n int) {
 	from := p
 	if g.chance("later", 50) {
 		from = g.add(fmt.Sprintf("d%d", n), "hook", map[string]any{"sleep": "1s"}, shapeNone)
+		g.more[from].firm = true
 		g.link(p, from, false, "")
 	}
 	g.link(from, s, false, "")
@@ -144,7 +147,7 @@ func (g *gen) kill(n int) {
 	i := g.add(fmt.Sprintf("i%d", n), "interrupt", map[string]any{
 		"target": id, "code": pick(g, "code", 410, 444), "descend": descend,
 	}, shapeNone)
-	g.more[k].fails, g.more[k].once = true, true
+	g.more[k].fails, g.more[k].once, g.more[w].firm = true, true, true
 	g.link(p, k, false, "")
 	g.link(p, w, false, "")
 	g.link(w, i, false, "")

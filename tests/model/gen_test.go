@@ -18,7 +18,11 @@ type gen struct {
 	calm bool
 	// quiet flows have an output that does not depend on what was cut off.
 	quiet bool
-	more  map[*act]*facts
+	// kinds are the weights of the kinds of activities, window is how many of the
+	// last ones are preferred as parents: each flow has a character of its own.
+	kinds  []any
+	window int
+	more   map[*act]*facts
 }
 
 // facts are what the generator knows of an activity besides its definition.
@@ -28,6 +32,8 @@ type facts struct {
 	fails bool   // it may end with an error
 	once  bool   // it must not run twice in a job
 	max   *int   // the passes that its cycles allow
+	any   bool   // what woke it is not to be known
+	firm  bool   // its success must stand: somebody waits for what follows
 }
 
 // Shapes of outputs.
@@ -83,7 +89,12 @@ func drawFlow(t *rapid.T, name string, most int, calm bool, kids []*def) *def {
 	g := &gen{t: t, d: &def{name: name, byName: map[string]*act{}}, kids: kids, calm: calm, more: map[*act]*facts{}}
 	g.add("start", "trigger", map[string]any{}, shapeObject)
 	g.quiet = !calm && g.chance("quiet", 8)
-	for n := 1 + g.upTo("activities", most-2); len(g.d.acts) <= n; {
+	g.window = pick(g, "window", 4, 1, 8, maxActs)
+	for i := 0; i < len(kinds); i += 2 {
+		g.kinds = append(g.kinds, kinds[i], kinds[i+1].(int)*pick(g, kinds[i].(string), 2, 1, 0, 6))
+	}
+	g.kinds[1] = g.kinds[1].(int) + 1
+	for n := g.upTo("activities", most-1); len(g.d.acts) <= n; {
 		g.grow()
 	}
 	g.mend()
@@ -142,16 +153,21 @@ func (g *gen) parent() *act {
 			open = append(open, a)
 		}
 	}
-	if g.chance("recent", 60) {
-		open = open[max(0, len(open)-4):]
+	if g.chance("recent", 70) {
+		open = open[max(0, len(open)-g.window):]
 	}
 	return open[len(open)-1-g.upTo("parent", len(open)-1)]
+}
+
+// kinds are what grow adds, with their weights.
+var kinds = []any{
+	"worker", 38, "through", 14, "hook", 16, "await", 10, "cycle", 9, "signal", 4, "interrupt", 7, "meet", 4, "kill", 3,
 }
 
 // grow adds an activity, with all that it needs.
 func (g *gen) grow() {
 	n := len(g.d.acts)
-	switch g.weighted("type", "worker", 38, "through", 14, "hook", 16, "await", 10, "cycle", 9, "signal", 4, "interrupt", 7, "meet", 4, "kill", 3) {
+	switch g.weighted("type", g.kinds...) {
 	case "worker":
 		g.attach(g.add(fmt.Sprintf("w%d", n), "worker", map[string]any{"topic": topicWork}, shapeObject), g.worker)
 	case "through":
@@ -214,13 +230,16 @@ func (g *gen) trim(a *act) {
 // linkFrom adds one transition, or one for each way in which the parent ends.
 func (g *gen) linkFrom(p, a *act) {
 	g.refresh()
-	onError := g.more[p].fails && g.chance("on error", 50)
+	onError := p.typ != "trigger" && g.more[p].fails && g.chance("on error", 50)
 	when := ""
 	if g.chance("when", 35) {
 		when = g.condition(p)
 	}
+	if !onError && !g.more[p].firm && !(g.calm && p.typ == "trigger") && g.chance("when fails", 2) {
+		when, g.more[p].fails = p.name+".output.none == 1", true
+	}
 	g.link(p, a, onError, when)
-	if g.more[p].fails && g.chance("either way", 12) {
+	if p.typ != "trigger" && g.more[p].fails && g.chance("either way", 12) {
 		g.link(p, a, !onError, "")
 	}
 }
@@ -228,7 +247,7 @@ func (g *gen) linkFrom(p, a *act) {
 // mend gives most activities that may fail somewhere to go.
 func (g *gen) mend() {
 	for _, a := range slices.Clone(g.d.acts) {
-		caught := !g.more[a].fails
+		caught := !g.more[a].fails || a.typ == "trigger" // nothing takes the error of a trigger
 		for _, e := range a.out {
 			caught = caught || e.onError && e.when == ""
 		}
@@ -240,6 +259,9 @@ func (g *gen) mend() {
 	g.refresh()
 	if g.calm && g.chance("fails", 25) {
 		a := g.add("last", "worker", map[string]any{"topic": topicWork, "input": map[string]any{"code": 418}}, shapeNone)
+		if g.chance("interrupts", 40) {
+			a.typ, a.props = "interrupt", map[string]any{"type": "interrupt", "code": 418}
+		}
 		g.link(g.d.acts[0], a, false, "start.output.v % 2 == 0")
 		g.refresh()
 	}
@@ -254,7 +276,7 @@ func (g *gen) outputs() {
 		}
 		out[a.name+"_code"] = "${ " + a.name + ".code }"
 		out[a.name+"_skipped"] = "${ " + a.name + ".skipped }"
-		if a.typ == "hook" {
+		if a.typ == "hook" && !g.more[a].any {
 			out[a.name+"_by"] = "${ " + a.name + ".by }"
 		}
 		if g.more[a].shape != shapeNone {

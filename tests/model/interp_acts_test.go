@@ -8,6 +8,9 @@ import (
 // input evaluates the mapped input.
 func (j *job) in(f *frame, x *exec, more map[string]any) (any, error) {
 	v, has := x.act.props["input"]
+	if item, each := more["item"]; each && !has {
+		return item, nil
+	}
 	if !has {
 		return map[string]any{}, nil
 	}
@@ -107,7 +110,10 @@ func (j *job) hook(f *frame, a *act, after past) bool {
 		key = v.(string)
 		j.waits[key]++
 	}
-	woken, pass := j.wake(a, key)
+	woken, pass, err := j.wake(f, x, key)
+	if err != nil {
+		return j.settle(f, x, func(*frame, *exec) result { return j.broken(x) }, nil)
+	}
 	if woken == nil {
 		j.runs[a.name]++
 		j.stuck[a] = true
@@ -129,26 +135,32 @@ func (j *job) hook(f *frame, a *act, after past) bool {
 }
 
 // wake is what ends a hook's wait, and how many passes go before; nil: nothing.
-func (j *job) wake(a *act, key string) (*result, int) {
-	r := rule{}
+func (j *job) wake(f *frame, x *exec, key string) (*result, int, error) {
+	a, r := x.act, rule{}
 	if key != "" {
 		r, _ = ruleOf(key)
 	}
-	sleep, within := a.length("sleep"), a.length("within")
+	text, err := template(a.text("sleep"), j.env(f, x, nil))
+	if err != nil {
+		return nil, 0, err
+	}
+	sleep, within := lengthOf(text.(string)), a.length("within")
 	switch {
+	case r.race:
+		return &result{code: 200, output: unknown{}, by: unknown{}}, 0, nil
 	case r.code == 200:
-		return &result{code: 200, output: payloadOf(key, 0), by: "signal"}, r.passes
+		return &result{code: 200, output: payloadOf(key, 0), by: "signal"}, r.passes, nil
 	case r.code != 0:
 		e := failed(r.code)
 		e.by = "signal"
-		return &e, r.passes
+		return &e, r.passes, nil
 	case within > 0 && within < long && (sleep == 0 || within < sleep):
 		e := failed(408)
-		return &e, 0
+		return &e, 0, nil
 	case a.text("sleep") != "" && sleep < long:
-		return &result{code: 200, by: "timer"}, 0
+		return &result{code: 200, by: "timer"}, 0, nil
 	}
-	return nil, 0
+	return nil, 0, nil
 }
 
 // signalOf is what an output clause sees of the signal that woke its hook.
@@ -180,12 +192,12 @@ func (j *job) pivot(f *frame, x *exec) bool {
 	j.runs[x.act.name]++
 	j.entries[x.act.name]++ // the pre-seed
 	x.result = j.passThrough(f, x)
-	j.mapOutput(f, x, nil)
 	f.got[x.act] = x
 	l := &loop{pivot: x.act}
 	whole := true
 	for next := x; ; {
 		pass := &frame{up: f, loop: l, got: map[*act]*exec{}, edges: map[*edge]arrival{}}
+		j.mapOutput(f, next, nil)
 		whole = j.region(pass, next) && whole
 		if len(l.queue) == 0 {
 			return whole
@@ -231,20 +243,28 @@ func (j *job) signal(f *frame, x *exec) result {
 	if _, err := mapped(x.act.props["payload"], env); err != nil {
 		return j.broken(x)
 	}
-	return result{code: 200, output: unknown{}}
+	return result{code: 200, output: map[string]any{"id": unknown{}}}
 }
 
 // interrupt ends a job, its own or another.
 func (j *job) interrupt(f *frame, x *exec) bool {
 	target, err := template(x.act.text("target"), j.env(f, x, nil))
-	if err != nil {
+	code, err2 := j.code(f, x)
+	if err != nil || err2 != nil {
+		if x.act.ends() {
+			j.runs[x.act.name]++
+			f.got[x.act] = x
+			x.result = j.broken(x)
+			j.close("failed", 500)
+			return true
+		}
 		return j.settle(f, x, func(*frame, *exec) result { return j.broken(x) }, nil)
 	}
-	code := x.act.count("code", 410)
 	if x.act.text("target") == "" || target == j.id {
 		j.runs[x.act.name]++
 		f.got[x.act] = x
 		x.result = result{code: 200}
+		j.outcome.descends = j.outcome.descends || x.act.flag("descend", false)
 		if x.act.flag("throw", true) {
 			j.close("interrupted", code)
 		} else {
@@ -260,6 +280,22 @@ func (j *job) interrupt(f *frame, x *exec) bool {
 			return failed(404)
 		}
 		j.stopped[target.(string)] = code
-		return result{code: 200, output: unknown{}}
+		return result{code: 200, output: map[string]any{"id": unknown{}}}
 	}, nil)
+}
+
+// code is that of an interrupt: 400 to 599, otherwise it is an error.
+func (j *job) code(f *frame, x *exec) (int, error) {
+	clause, has := x.act.props["code"]
+	if !has {
+		return 410, nil
+	}
+	v, err := mapped(clause, j.env(f, x, nil))
+	if err != nil {
+		return 0, err
+	}
+	if n, ok := v.(int); ok && 400 <= n && n <= 599 {
+		return n, nil
+	}
+	return 0, &exprError{"no code of an interrupt"}
 }

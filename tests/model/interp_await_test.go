@@ -16,7 +16,7 @@ func (j *job) await(f *frame, a *act, after past) bool {
 			return false
 		}
 		held.child.ends = map[end]bool{{"interrupted", code}: true}
-		held.child.descend(j.descends(held.id), code)
+		held.child.descend(j.stops(held.id), code)
 		j.entries[a.name]++
 		held.x.result = failed(code)
 		return j.awaited(f, held.x)
@@ -94,8 +94,8 @@ func (j *job) children(f *frame, x *exec, flow, id string, in any) bool {
 	}
 }
 
-// descends says whether the interrupt of the job goes on to its children.
-func (j *job) descends(id string) bool {
+// stops says whether the interrupt of the job goes on to its children.
+func (j *job) stops(id string) bool {
 	for _, a := range j.d.acts {
 		if a.typ == "interrupt" && a.flag("descend", false) {
 			v, err := template(a.text("target"), func(string) any { return j.info() })

@@ -145,8 +145,9 @@ func (w *world) compareKids(
 			wrong("%s started a child %s of flow %s in turn %d with input %s, which the model does not", c.Parent.Activity, c.Key, c.Flow.Name, c.Parent.Turn, input)
 			continue
 		}
+		cut := part && o.descends
 		asleep := slices.Contains(sleepers, c.Flow.Name)
-		w.compare(left[at].outcome, c, children, asleep && (part || len(left[at].ends) == 0))
+		w.compare(left[at].outcome, c, children, cut || asleep && (part || len(left[at].ends) == 0))
 		left = slices.Delete(left, at, at+1)
 	}
 	for _, k := range left {

@@ -23,6 +23,8 @@ type outcome struct {
 	// early says that the end cuts branches off: what ran is then only a part of
 	// what is said here. loose says that not even that is known.
 	early, loose bool
+	// descends says that the end may be an interrupt of the children, too.
+	descends bool
 
 	runs    map[string]int      // how often an activity was started
 	entries map[string]int      // Leg2 messages that it accepted

@@ -117,14 +117,19 @@ func (w *world) wakeSleepers(views []*store.JobView) {
 			continue
 		}
 		w.shot[v.ID] = true
-		order := collation.InterruptOrder{Code: 410, Reason: "enough", Throw: true, From: "outside"}
-		row, err := order.Row(collation.AskedInterruptGUID("enough", v.ID), v.ID, collation.Micros(time.Now().UnixMicro()))
-		if err != nil {
-			panic(err)
-		}
-		must(func() (bool, error) {
-			_, fresh, err := w.store.Interrupt(context.Background(), row, collation.Mode{})
-			return fresh, err
-		})
+		w.interrupt(v.ID)
 	}
+}
+
+// interrupt interrupts a job from outside.
+func (w *world) interrupt(id journal.JobID) {
+	order := collation.InterruptOrder{Code: 410, Reason: "enough", Throw: true, From: "outside"}
+	row, err := order.Row(collation.AskedInterruptGUID("enough", id), id, collation.Micros(time.Now().UnixMicro()))
+	if err != nil {
+		panic(err)
+	}
+	must(func() (bool, error) {
+		_, fresh, err := w.store.Interrupt(context.Background(), row, collation.Mode{})
+		return fresh, err
+	})
 }

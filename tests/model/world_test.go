@@ -40,9 +40,13 @@ type world struct {
 	problems []string
 	quiet    atomic.Bool // the store has no more faults
 
+	processes []*process
+}
+
+// process is an engine and its workers.
+type process struct {
 	stop context.CancelFunc
-	runs int
-	done chan error
+	done chan error // of each of the two
 }
 
 // play runs the plan and returns what is wrong.
@@ -50,7 +54,7 @@ func play(t *testing.T, p *plan) (problems []string) {
 	synctest.Test(t, func(*testing.T) {
 		w := open(p)
 		w.begin()
-		if w.drive() {
+		if w.drive() && w.late() {
 			w.judge()
 		}
 		w.close()
@@ -81,7 +85,7 @@ func must[T any](call func() (T, error)) T {
 
 func open(p *plan) *world {
 	w := &world{
-		plan: p, done: make(chan error), samples: map[sample]collation.ActivityLedger{},
+		plan: p, samples: map[sample]collation.ActivityLedger{},
 		dice: rand.New(rand.NewPCG(p.world.Seed, 1)), //nolint:gosec // it must be repeatable
 		ran:  &handled{asked: map[journal.JobID]map[string]request{}, turns: map[string][]string{}},
 	}
@@ -93,32 +97,43 @@ func open(p *plan) *world {
 	w.bus = busmem.New(busmem.Config{
 		Seed: f.Seed, Loss: f.Loss, Duplicate: f.Duplicate, Reorder: f.Reorder, AckWait: 2 * time.Second,
 	})
-	ctx, cancel := context.WithCancel(context.Background())
-	w.stop = cancel
-	for i, mode := range f.Engines {
-		cfg := modes[mode]
-		cfg.Store, cfg.Bus, cfg.Space, cfg.Writer = w.store, w.bus, space, fmt.Sprint("engine-", i)
-		eng := must(func() (*engine.Engine, error) { return engine.New(ctx, cfg) })
-		rt := must(func() (*workers.Runtime, error) {
-			return workers.NewRuntime(workers.Config{
-				Registry: w.ran.registry(), Bus: w.bus, Store: w.store, Space: space, Lanes: eng.Config().Lanes,
-				DeadLetter: w.store.DeadLetter, Lease: 4 * time.Second, AckWait: 2 * time.Second,
-				ResponseWait: time.Second, Holder: fmt.Sprint("worker-", i), Logger: slog.New(slog.DiscardHandler),
-			})
-		})
-		go func() { w.done <- eng.Run(ctx) }()
-		go func() { w.done <- rt.Run(ctx) }()
-		w.runs += 2
+	for i := range f.Engines {
+		w.processes = append(w.processes, w.process(i))
 	}
 	return w
 }
 
-func (w *world) close() {
-	w.stop()
-	for range w.runs {
-		if err := <-w.done; err != nil {
+// process starts an engine and its workers.
+func (w *world) process(i int) *process {
+	ctx, cancel := context.WithCancel(context.Background())
+	cfg := modes[w.plan.world.Engines[i]]
+	cfg.Store, cfg.Bus, cfg.Space, cfg.Writer = w.store, w.bus, space, fmt.Sprint("engine-", i)
+	eng := must(func() (*engine.Engine, error) { return engine.New(ctx, cfg) })
+	rt := must(func() (*workers.Runtime, error) {
+		return workers.NewRuntime(workers.Config{
+			Registry: w.ran.registry(), Bus: w.bus, Store: w.store, Space: space, Lanes: eng.Config().Lanes,
+			DeadLetter: w.store.DeadLetter, Lease: 4 * time.Second, AckWait: 2 * time.Second,
+			ResponseWait: time.Second, Holder: fmt.Sprint("worker-", i), Logger: slog.New(slog.DiscardHandler),
+		})
+	})
+	p := &process{stop: cancel, done: make(chan error, 2)}
+	go func() { p.done <- eng.Run(ctx) }()
+	go func() { p.done <- rt.Run(ctx) }()
+	return p
+}
+
+func (w *world) end(p *process) {
+	p.stop()
+	for range cap(p.done) {
+		if err := <-p.done; err != nil {
 			w.wrong("a process ended with %v", err)
 		}
+	}
+}
+
+func (w *world) close() {
+	for _, p := range w.processes {
+		w.end(p)
 	}
 	if err := w.bus.Close(); err != nil {
 		w.wrong("the bus ended with %v", err)
@@ -145,11 +160,39 @@ func (w *world) begin() {
 	}
 	for i, in := range w.plan.inputs {
 		s := store.Start{Flow: main, Trigger: "start", Key: key(i), Input: []byte(spell(in))}
-		started := must(func() ([]store.Started, error) {
-			return w.store.Start(ctx, []store.Start{s}, collation.Mode{})
-		})
-		w.roots = append(w.roots, started[0].Job)
+		w.roots = append(w.roots, w.start(&s, true).Job)
 	}
+}
+
+// start starts a job, which may be there already: after a fault nobody knows.
+func (w *world) start(s *store.Start, fresh bool) store.Started {
+	started := must(func() ([]store.Started, error) {
+		return w.store.Start(context.Background(), []store.Start{*s}, collation.Mode{})
+	})[0]
+	var there *store.AlreadyStartedError
+	switch {
+	case started.Err == nil && fresh, fresh && w.plan.world.Store > 0:
+	case !errors.As(started.Err, &there) || fresh || !there.SameFlow || !there.SameInput:
+		w.wrong("start of %s: %v", s.Key, started.Err)
+	}
+	return started
+}
+
+// late does to the jobs that have ended what a late client may do: start them
+// again, and interrupt them. Nothing may come of it.
+func (w *world) late() bool {
+	if w.dice.IntN(3) > 0 {
+		return true
+	}
+	f := w.view(w.roots[0]).Flow
+	s := store.Start{Flow: f, Trigger: "start", Key: key(0), Input: []byte(spell(w.plan.inputs[0]))}
+	if again := w.start(&s, false); again.Job != w.roots[0] {
+		w.wrong("%s is another job when it is started again", s.Key)
+	}
+	for _, id := range w.roots {
+		w.interrupt(id)
+	}
+	return w.drive()
 }
 
 // patience is how long jobs may take on the clock of the bubble, faults
@@ -163,12 +206,18 @@ const calm = 2 * time.Minute
 // false where that does not come.
 func (w *world) drive() bool {
 	begun := time.Now()
-	wiped := !w.plan.world.Wipe
+	wiped, restarts := !w.plan.world.Wipe, w.plan.world.Restarts
 	for quiet := 0; quiet < 3; {
 		time.Sleep(time.Duration(50+w.dice.IntN(400)) * time.Millisecond)
 		if !wiped && w.dice.IntN(5) == 0 {
 			w.bus.Wipe()
 			wiped = true
+		}
+		if restarts > 0 && w.dice.IntN(5) == 0 {
+			restarts--
+			i := w.dice.IntN(len(w.processes))
+			w.end(w.processes[i])
+			w.processes[i] = w.process(i)
 		}
 		if time.Since(begun) > calm {
 			w.bus.Calm()
