@@ -45,15 +45,17 @@ var free = map[string]string{
 // a time, with all hashes anew: what no law looks at is named above.
 func TestEveryFactIsHeld(t *testing.T) {
 	t.Parallel()
+	shapes := make(map[string]int)
 	survived, unheld := make(map[string]bool), make(map[string]string)
-	for name, base := range map[string]func() *replaytest.Journal{
-		"twice": twice, "bent": bent, "listed": listed, "raced": raced, "slept": slept, "ticked": ticked,
-		"awaited": awaited, "child": child, "joined": joined, "halted": halted, "stopped": stopped, "retried": retried,
-		"stepped": stepped, "failing": failing,
+	for n, base := range []func() *replaytest.Journal{
+		twice, bent, listed, raced, slept, ticked, awaited, child, joined, halted, stopped, retried, stepped, failing,
 	} {
 		j := base()
 		for at, e := range j.Entries() {
 			get := func(e *journal.Entry) reflect.Value { return reflect.ValueOf(e).Elem() }
+			if shapes[shape(e)]++; shapes[shape(e)] > maxAlike {
+				continue
+			}
 			for _, m := range changes(get(e), "", get) {
 				forged := j.Lie(func(entries []*journal.Entry) []*journal.Entry {
 					m.do(entries[at])
@@ -64,13 +66,28 @@ func TestEveryFactIsHeld(t *testing.T) {
 				case known:
 					survived[m.path] = true
 				default:
-					unheld[m.path] = fmt.Sprintf("%s, entry %d", name, at+1)
+					unheld[m.path] = fmt.Sprintf("fixture %d, entry %d", n, at+1)
 				}
 			}
 		}
 	}
 	require.Empty(t, unheld)
 	require.ElementsMatch(t, slices.Collect(maps.Keys(free)), slices.Collect(maps.Keys(survived)), "free is not as free any more")
+}
+
+// maxAlike bounds the entries of one shape that are changed.
+const maxAlike = 4
+
+// shape names what an entry says, whatever it says there.
+func shape(e *journal.Entry) string {
+	text := fmt.Sprint(e.Kind, e.Marks)
+	v := reflect.ValueOf(e).Elem()
+	for i := range v.NumField() {
+		if !v.Field(i).IsZero() {
+			text += v.Type().Field(i).Name
+		}
+	}
+	return text
 }
 
 // TestEveryEntryIsHeld leaves out, repeats and swaps entries, with all hashes

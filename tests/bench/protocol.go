@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -82,11 +83,11 @@ func waiting(n int) protocol {
 		return p.registered(ctx, rt, jobs)
 	}
 	p.drive = func(ctx context.Context, rt *quipu.Runtime) error {
-		g, ctx := errgroup.WithContext(ctx)
+		g, sending := errgroup.WithContext(ctx)
 		g.SetLimit(32)
 		for _, job := range jobs {
 			g.Go(func() error {
-				_, err := rt.Signal(ctx, "go.on", job.Key, map[string]any{"ok": true})
+				_, err := rt.Signal(sending, "go.on", job.Key, map[string]any{"ok": true})
 				return err
 			})
 		}
@@ -207,7 +208,8 @@ func (b *bench) drive(ctx context.Context, p *protocol) (*measured, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer rt.Close()
+	closeOnce := sync.OnceFunc(rt.Close)
+	defer closeOnce()
 	warm, err := linear(10)
 	if err != nil {
 		return nil, err
@@ -232,7 +234,13 @@ func (b *bench) drive(ctx context.Context, p *protocol) (*measured, error) {
 		return nil, err
 	}
 	stop()
-	return m, <-done
+	if err := <-done; err != nil {
+		return nil, err
+	}
+	closeOnce() // sessions report their row counts at their end
+	after, err := floor.Look(ctx, b.dsn, "quipu_"+space)
+	m.wrote = after.Sub(m.before)
+	return m, err
 }
 
 // clock times the drive of a workload that is prepared and warm.
@@ -245,8 +253,8 @@ func (b *bench) clock(ctx context.Context, rt *quipu.Runtime, p *protocol, m *me
 			return err
 		}
 	}
-	before, err := floor.Look(ctx, b.dsn, "quipu_"+space)
-	if err != nil {
+	var err error
+	if m.before, err = floor.Look(ctx, b.dsn, "quipu_"+space); err != nil {
 		return err
 	}
 	resetPeak()
@@ -255,7 +263,5 @@ func (b *bench) clock(ctx context.Context, rt *quipu.Runtime, p *protocol, m *me
 		return err
 	}
 	m.took, m.cpu, m.peak = time.Since(began), b.cpu()-cpu, memory("VmHWM")
-	after, err := floor.Look(ctx, b.dsn, "quipu_"+space)
-	m.wrote = after.Sub(before)
-	return err
+	return nil
 }
