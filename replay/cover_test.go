@@ -71,8 +71,15 @@ var features = map[string]func(e *journal.Entry) bool{
 	"a stale message":   func(e *journal.Entry) bool { return e.Kind == journal.KindStale && e.Activity != "" },
 	"a stale interrupt": func(e *journal.Entry) bool { return e.Kind == journal.KindStale && e.Activity == "" },
 	"after the close":   func(e *journal.Entry) bool { return marked(e, journal.MarkAfterClose) },
-	"withdrawn":         func(e *journal.Entry) bool { return len(e.Withdrawn) > 0 },
-	"tasks apart":       func(e *journal.Entry) bool { return marked(e, journal.MarkTasks) && !marked(e, journal.MarkClosed) },
+	"a letter about a signal": func(e *journal.Entry) bool {
+		return e.Kind == journal.KindDeadLetter && strings.HasPrefix(e.Activity, "hook")
+	},
+	"a letter about a child": func(e *journal.Entry) bool {
+		return e.Kind == journal.KindDeadLetter && strings.HasPrefix(e.Activity, "await")
+	},
+	"a letter about an interrupt": func(e *journal.Entry) bool { return e.Kind == journal.KindDeadLetter && e.Activity == "" },
+	"withdrawn":                   func(e *journal.Entry) bool { return len(e.Withdrawn) > 0 },
+	"tasks apart":                 func(e *journal.Entry) bool { return marked(e, journal.MarkTasks) && !marked(e, journal.MarkClosed) },
 }
 
 func marked(e *journal.Entry, m journal.Mark) bool { return slices.Contains(e.Marks, m) }

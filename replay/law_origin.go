@@ -29,7 +29,7 @@ func (a *auditor) originLaw(e *journal.Entry, f *facts) {
 	case e.Kind == journal.KindOperator:
 		a.operatorLaw(e)
 	case f.known != nil:
-		if f.known.key() != f.key && e.GUID != (journal.GUID{}) {
+		if f.known.key() != f.key {
 			a.at(V11, e, "message %s is handled by %s %s, it was accepted by %s %s",
 				e.GUID, f.key.Activity, f.key.DAD, f.known.Activity, f.known.DAD)
 		}
@@ -62,7 +62,7 @@ func (a *auditor) messageLaw(e *journal.Entry, f *facts) {
 	case e.Kind == journal.KindLeg2 && row.Kind == journal.MessageOutcome:
 		a.outcomeLaw(e, f)
 	}
-	if row != nil && !row.Outside && row.key() != f.key && e.Kind != journal.KindDeadLetter {
+	if row != nil && row.key() != f.key && e.Kind != journal.KindDeadLetter {
 		a.at(V11, e, "the message is handled by %s %s, its %s row is addressed to %s %s",
 			f.key.Activity, f.key.DAD, row.Kind, row.Activity, row.DAD)
 	}
@@ -98,6 +98,9 @@ const maxLetters = 64
 
 // outcomeLaw checks that an outcome is that of a child which its await started.
 func (a *auditor) outcomeLaw(e *journal.Entry, f *facts) {
+	if f.inst == nil {
+		return // its row is that of another instance
+	}
 	child, turn := f.inst.outcome(e.GUID)
 	switch {
 	case turn == 0:

@@ -29,6 +29,9 @@ func (a *auditor) rowLaw(e *journal.Entry, f *facts) {
 		a.at(V10, e, "the message %s is handled, but no row licenses it%s", e.GUID, a.fate(f.licence))
 	}
 	a.endings(e, f)
+	if len(e.Withdrawn) > 0 && !f.marks.has(closed) {
+		a.at(V10, e, "%d rows and waits are withdrawn by an entry that closes nothing", len(e.Withdrawn))
+	}
 	for _, g := range e.Ended {
 		if g != f.licence || !f.last {
 			a.at(V10, e, "row %s is ended by message %s, which is not its own or is not done", g, e.GUID)

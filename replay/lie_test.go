@@ -157,7 +157,7 @@ var closeLies = map[string]lie{
 	"V10 a row updated from nowhere": {retried, replay.V10, 4, "updated, but does not stand", func(main func(int) *journal.Entry) {
 		main(4).Updated = append(main(4).Updated, journal.Updated{GUID: journal.GUID{9}, Kind: journal.MessageRequest, Turn: 1, Try: 1})
 	}},
-	"V10 a message without a row": {plain, replay.V10, 4, "no row licenses it", func(main func(int) *journal.Entry) {
+	"V10 a row withdrawn by no close": {plain, replay.V10, 3, "by an entry that closes nothing", func(main func(int) *journal.Entry) {
 		main(3).Withdrawn = []journal.GUID{main(3).Dispatched[0].GUID}
 		main(4).Ended = nil
 	}},

@@ -15,7 +15,7 @@ var waitLies = map[string]lie{
 	"V10 disarmed from nowhere": {raced, replay.V10, 5, "is disarmed, but does not stand; it was never dispatched", func(main func(int) *journal.Entry) {
 		main(5).Disarmed = append(main(5).Disarmed, journal.GUID{9})
 	}},
-	"V10 a timer fires after its end": {raced, replay.V10, 5, "it ended at entry 4", func(main func(int) *journal.Entry) {
+	"V10 a timer withdrawn by no close": {raced, replay.V10, 4, "by an entry that closes nothing", func(main func(int) *journal.Entry) {
 		main(4).Withdrawn = []journal.GUID{main(5).Disarmed[0]}
 	}},
 	"V11 another signal sent": {raced, replay.V11, 4, "does not derive from message", func(main func(int) *journal.Entry) {
@@ -52,8 +52,8 @@ var waitLies = map[string]lie{
 	"V13 disarmed by a pass": {ticked, replay.V13, 4, "a message that ends no activity", func(main func(int) *journal.Entry) {
 		main(4).Disarmed = []journal.GUID{main(3).Waits[0].GUID}
 	}},
-	"V13 a wait that has ended": {slept, replay.V13, 5, "but does not stand; it ended at entry 4", func(main func(int) *journal.Entry) {
-		main(4).Withdrawn = main(5).Disarmed
+	"V10 a wait consumed and disarmed": {raced, replay.V10, 5, "ends twice in this entry", func(main func(int) *journal.Entry) {
+		main(5).Disarmed = append(main(5).Disarmed, main(3).Waits[0].GUID)
 	}},
 	"V13 a wait registered twice": {raced, replay.V13, 3, "is registered twice", func(main func(int) *journal.Entry) {
 		main(3).Waits = append(main(3).Waits, main(3).Waits[0])

@@ -1,6 +1,8 @@
 package replaytest
 
 import (
+	"errors"
+
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
@@ -17,6 +19,7 @@ type world struct {
 	chains  map[journal.GUID][]journal.Record
 	effects []replay.StoredEffect
 	late    []lateEffect
+	acted   map[journal.GUID]int // what an operator did, by row
 }
 
 type lateEffect struct {
@@ -27,7 +30,7 @@ type lateEffect struct {
 
 func newWorld(u *universe, f *flow.Flow, id journal.JobID, in collation.Inception) *world {
 	return &world{
-		u: u, chains: make(map[journal.GUID][]journal.Record),
+		u: u, chains: make(map[journal.GUID][]journal.Record), acted: make(map[journal.GUID]int),
 		state: &collation.State{
 			Job: collation.Job{
 				ID: id, Space: in.Space, Key: in.Key, Generation: in.Generation, Flow: in.Flow,
@@ -55,6 +58,9 @@ func (w *world) turn(m collation.Message) {
 	}
 	m.Alone = o.Trouble && o.Choose(6) == 0
 	p := w.step(&m)
+	if o.Trouble && !m.Entered && o.Choose(50) == 0 {
+		p = collation.Hold(w.state, &m, o.Mode, errRefused)
+	}
 	w.commit(p)
 	if !p.Done || p.Outcome == collation.Later {
 		m.Entered = p.Outcome != collation.Later
@@ -136,7 +142,7 @@ func (w *world) commit(p *collation.Plan) {
 		w.u.route(row)
 	}
 	for i := range p.Update {
-		if row := &p.Update[i]; row.Kind == journal.MessageRequest && w.state.Rows[row.GUID] != nil {
+		if row := &p.Update[i]; w.state.Rows[row.GUID] != nil {
 			w.again(row)
 		}
 	}
@@ -145,14 +151,18 @@ func (w *world) commit(p *collation.Plan) {
 	}
 }
 
-// again asks for a request's next turn, or sends one that was held; one that a
-// person holds is retried by an operator first.
+// errRefused is why a store refuses a plan for good (C10).
+var errRefused = errors.New("refused")
+
+// again asks for a request's next turn, or sends one that was held; what a
+// person holds is retried by an operator.
 func (w *world) again(row *collation.Row) {
-	if row.Held != "" {
+	switch {
+	case row.Held != "":
 		w.operate(*row)
-		return
+	case row.Kind == journal.MessageRequest:
+		w.publish(row)
 	}
-	w.publish(row)
 }
 
 // operate is an operator's retry, as a store writes it (E10).
@@ -161,15 +171,19 @@ func (w *world) operate(row collation.Row) {
 	j := &w.state.Job
 	e := &journal.Entry{
 		Space: j.Space, Job: j.ID, Generation: j.Generation, Seq: j.Head.Seq + 1, Kind: journal.KindOperator,
-		GUID: collation.OperatorGUID(row.GUID, "retry", row.Turn), Activity: row.Activity, DAD: string(row.DAD),
+		GUID: collation.OperatorGUID(row.GUID, "retry", w.acted[row.GUID]), Activity: row.Activity, DAD: string(row.DAD),
 		Operator: &journal.Operator{Action: "retry", Who: "ann", Reason: "looked into it"},
 		Updated:  []journal.Updated{{GUID: row.GUID, Kind: row.Kind, Turn: row.Turn, Try: row.Try, NextAt: int64(w.state.Now)}},
 		Time:     int64(w.state.Now),
 	}
+	w.acted[row.GUID]++
 	w.commit(&collation.Plan{
 		Job: j.ID, Entry: e, Update: []collation.Row{row},
 		Semaphore: journal.SemaphoreMove{Before: j.Semaphore, After: j.Semaphore},
 	})
+	if row.Kind != journal.MessageRequest {
+		w.publish(&row)
+	}
 }
 
 func (w *world) chained(chain []journal.Record, e *journal.Entry) journal.Record {
