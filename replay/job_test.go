@@ -246,3 +246,48 @@ func TestCloseByFailure(t *testing.T) {
 	requireOnly(t, closing(func(e *journal.Entry) { e.Abandoned = 0 }), replay.V6, last, "0 abandoned")
 	requireOnly(t, closing(func(e *journal.Entry) { e.Semaphore.After, e.Abandoned = -1, 2 }), replay.V6, last, "negative")
 }
+
+// held is a worker whose effect is parked, then retried by an operator: 4 the
+// parked response, 5 the operator.
+func held() *replaytest.Journal {
+	n := 0
+	return replaytest.Honest(replaytest.Options{
+		Activities: 1, Choose: second,
+		Respond: func(string, int) *journal.Response {
+			if n++; n > 1 {
+				return nil
+			}
+			return &journal.Response{Kind: journal.ResponseParked, Code: 500, Error: &journal.Failure{Class: "parked", Message: "unknown"}}
+		},
+	})
+}
+
+// V10, V11: what a person does to a row is held to it (E10).
+func TestOperatorLies(t *testing.T) {
+	t.Parallel()
+	r := requireClean(t, held(), true)
+	require.Equal(t, journal.JobCompleted, r.State)
+	for name, c := range map[string]struct {
+		check  replay.Check
+		words  string
+		change func(e *journal.Entry)
+	}{
+		"on nothing":       {replay.V10, "acts on no row", func(e *journal.Entry) { e.Updated = nil }},
+		"by nobody":        {replay.V11, "does not say who", func(e *journal.Entry) { e.Operator = nil }},
+		"another action":   {replay.V11, "does not derive from row", func(e *journal.Entry) { e.Operator.Action = "resolve" }},
+		"at another place": {replay.V11, "which is addressed to w1 ,0,0", func(e *journal.Entry) { e.DAD = ",0" }},
+		"a letter without a cause": {replay.V10, "or does not say why", func(e *journal.Entry) {
+			e.Kind, e.Operator = journal.KindDeadLetter, nil
+			e.Updated[0].Held = "stuck"
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			forged := held().Lie(func(entries []*journal.Entry) []*journal.Entry {
+				c.change(entries[4])
+				return entries
+			})
+			requireOnly(t, forged.Verify(false), c.check, 5, c.words)
+		})
+	}
+}

@@ -25,6 +25,9 @@ func (a *auditor) originLaw(e *journal.Entry, f *facts) {
 		a.at(V11, e, "the entry of kind %s says what its message brought: %t; it is the one that accepts a response: %t",
 			e.Kind, e.Response != nil, accepts)
 	}
+	if e.Kind == journal.KindOperator || e.Kind == journal.KindDeadLetter {
+		a.actedOn(e)
+	}
 	switch {
 	case e.Kind == journal.KindOperator:
 		a.operatorLaw(e)
@@ -62,9 +65,20 @@ func (a *auditor) messageLaw(e *journal.Entry, f *facts) {
 	case e.Kind == journal.KindLeg2 && row.Kind == journal.MessageOutcome:
 		a.outcomeLaw(e, f)
 	}
-	if row != nil && row.key() != f.key && e.Kind != journal.KindDeadLetter {
+	if row != nil && row.key() != f.key {
 		a.at(V11, e, "the message is handled by %s %s, its %s row is addressed to %s %s",
 			f.key.Activity, f.key.DAD, row.Kind, row.Activity, row.DAD)
+	}
+}
+
+// actedOn checks that an entry which acts on a row says its address.
+func (a *auditor) actedOn(e *journal.Entry) {
+	for i := range e.Updated {
+		g := e.Updated[i].GUID
+		if row := a.job.Rows[g]; row != nil && (row.Activity != e.Activity || string(row.DAD) != e.DAD) {
+			a.at(V11, e, "an entry of kind %s about %s %s updates row %s, which is addressed to %s %s",
+				e.Kind, e.Activity, e.DAD, g, row.Activity, row.DAD)
+		}
 	}
 }
 
@@ -80,9 +94,6 @@ func (a *auditor) operatorLaw(e *journal.Entry) {
 	}
 	for i := range e.Updated {
 		g := e.Updated[i].GUID
-		if row := a.job.Rows[g]; row != nil && (row.Activity != e.Activity || string(row.DAD) != e.DAD) {
-			a.at(V11, e, "an operator acts on %s %s, row %s is addressed to %s %s", e.Activity, e.DAD, g, row.Activity, row.DAD)
-		}
 		for n := 0; e.GUID != collation.OperatorGUID(g, e.Operator.Action, n); n++ {
 			if n > len(a.operators)+maxLetters {
 				a.at(V11, e, "the id of the operator's action %s does not derive from row %s", e.GUID, g)

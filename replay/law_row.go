@@ -124,13 +124,19 @@ func (a *auditor) unheard(g journal.GUID) bool {
 }
 
 // releaseLaw checks the rows that a message updates beside its own: the end of
-// an element releases the next one that is held, and nothing else (1.11).
+// an element releases the next one that is held, and nothing else (1.11). A dead
+// letter holds a row, and an operator acts on one (E10).
 func (a *auditor) releaseLaw(e *journal.Entry, f *facts) {
-	switch {
-	case e.Kind == journal.KindOperator && len(e.Updated) == 0:
-		a.at(V10, e, "an operator acts on no row")
+	switch e.Kind {
+	case journal.KindOperator:
+		if len(e.Updated) == 0 {
+			a.at(V10, e, "an operator acts on no row")
+		}
 		return
-	case e.Kind == journal.KindOperator || e.Kind == journal.KindDeadLetter:
+	case journal.KindDeadLetter:
+		if len(e.Updated) != 1 || e.Updated[0].Held == "" || e.Trouble == nil {
+			a.at(V10, e, "a dead letter that holds no row, or does not say why")
+		}
 		return
 	}
 	for i := range e.Updated {

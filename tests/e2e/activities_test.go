@@ -317,7 +317,6 @@ transitions: {start: [hook]}
 // belonged to the first is gone.
 func TestP29Expire(t *testing.T) {
 	t.Parallel()
-	began := time.Now()
 	play(t, []string{`
 flow: short
 version: "1"
@@ -329,6 +328,7 @@ activities:
 transitions: {start: [step]}
 `}, 1, func(e *env, rt *quipu.Runtime, job quipu.Job) {
 		gives(e, rt, job, `1`)
+		began := time.Now()
 		_, err := rt.Start(e.t.Context(), "short", job.Key, 1)
 		taken := &quipu.ErrAlreadyStarted{}
 		require.ErrorAs(e.t, err, &taken)

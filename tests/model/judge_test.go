@@ -106,7 +106,7 @@ func (w *world) compare(o *outcome, v *store.JobView, children map[journal.JobID
 	if out := unspell(v.Output); got.state == "completed" && !matches(o.output, out) {
 		wrong("its output is\n  %s, the model says\n  %s", spell(out), spell(o.output))
 	}
-	if o.loose {
+	if o.loose || cut && slices.Contains(sleepers, v.Flow.Name) {
 		return
 	}
 	part := o.early || cut
