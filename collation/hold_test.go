@@ -38,3 +38,23 @@ func TestC5HoldOfWhatHasEnded(t *testing.T) {
 	require.True(t, again.Done)
 	require.Equal(t, journal.JobOpen, w.state.Job.State)
 }
+
+// C15: a message that was accepted before a close withdrew its row has only
+// markers left to set. Where even that is refused, the closed job stays as it is.
+func TestC15HoldAfterClose(t *testing.T) {
+	t.Parallel()
+	w, a := atLeg2(t, collation.Mode{Resend: 1e6, Stepwise: true})
+	m := respond(a, ok(`{"x":1}`))
+	w.forget()
+	w.commit(w.step(&m)) // entered, and no more
+	o := &collation.InterruptOrder{Code: 410, Reason: "enough", Throw: true}
+	row, err := o.Row(journal.GUID{7}, w.state.Job.ID, w.state.Now)
+	require.NoError(t, err)
+	row.Publication = 1
+	w.arrive(&row)
+	w.handle(message(&row))
+	require.Equal(t, journal.JobInterrupted, w.state.Job.State)
+	p := collation.Hold(w.state, &m, w.mode, errors.New("refused"))
+	require.Equal(t, collation.Unlicensed, p.Outcome)
+	require.Nil(t, p.Entry)
+}

@@ -335,6 +335,9 @@ func Hold(s *State, m *Message, mode Mode, cause error) *Plan {
 	if ended == "" && b.receipt == nil && b.row.Held != "" {
 		ended = HeldBack // a response to a held request, which needs no second letter
 	}
+	if ended == "" && b.row == nil && s.Job.State.Closed() {
+		ended = Unlicensed // accepted before a close that took its row back: only markers are left of it (C15)
+	}
 	if ended != "" {
 		_ = b.nothing(ended)
 		b.p.Semaphore = journal.SemaphoreMove{Before: s.Job.Semaphore, After: s.Job.Semaphore}

@@ -97,11 +97,19 @@ func TestC10RowsWithoutAJobAreEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &watched{}
 		c, st := bench(t, w)
-		it, d := handmade(journal.MessageInterrupt, 1)
+		it, d := handmade(journal.MessageOutcome, 1)
 		c.carry(t.Context(), []*item{it}, true)
 		require.Equal(t, "term", <-d.done)
 		require.Equal(t, []collation.RowKey{it.key()}, w.discarded)
 		letters, err := st.DeadLetters(t.Context(), true, 10)
+		require.NoError(t, err)
+		require.Len(t, letters, 1)
+		// A child that was refused cannot be interrupted, and nobody has to look.
+		it, d = handmade(journal.MessageInterrupt, 2)
+		c.carry(t.Context(), []*item{it}, true)
+		require.Equal(t, "ack", <-d.done)
+		require.Equal(t, it.key(), w.discarded[1])
+		letters, err = st.DeadLetters(t.Context(), true, 10)
 		require.NoError(t, err)
 		require.Len(t, letters, 1)
 	})

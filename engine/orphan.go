@@ -47,14 +47,21 @@ func (c *committer) unlicensed(it *item) {
 }
 
 // adopt deals with the messages whose job is not here, and returns those that
-// have one now. A start may order a child that is still to be begun (1.11); the
-// others are foreign.
+// have one now. A start may order a child that is still to be begun (1.11). An
+// interrupt is of a child that was refused, which its parent had not heard yet
+// when it ended: there is nothing to interrupt. The others are foreign.
 func (c *committer) adopt(ctx context.Context, orphans []*item, now collation.Micros) (again []*item) {
 	begun := make([]bool, len(orphans))
 	var g errgroup.Group
 	g.SetLimit(maxBegins)
+	var refused []*item
 	for i, it := range orphans {
-		if it.msg.Kind != journal.MessageStart {
+		switch it.msg.Kind {
+		case journal.MessageStart:
+		case journal.MessageInterrupt:
+			refused = append(refused, it)
+			continue
+		default:
 			c.foreign(ctx, it)
 			continue
 		}
@@ -64,6 +71,7 @@ func (c *committer) adopt(ctx context.Context, orphans []*item, now collation.Mi
 		})
 	}
 	_ = g.Wait() // none returns an error
+	c.discard(ctx, refused)
 	for i, it := range orphans {
 		if begun[i] {
 			again = append(again, it)
