@@ -39,7 +39,7 @@ func (b *builder) advance(own int64) error {
 		return nil
 	}
 	if failed && len(taken) == 0 {
-		return b.fail()
+		return b.fail(own)
 	}
 	n, err := b.children(taken)
 	if err != nil || !b.need.Empty() {
@@ -118,7 +118,7 @@ func (b *builder) overrun(by *flow.Activity) error {
 		Message: fmt.Sprintf("%s sent %s into pass %d, its `max` is %d: raise it, or let a condition end the loop",
 			by.Name, b.act.Name, b.receipt.Ledger.Ordinal()-1, by.Max),
 	}})
-	return b.fail()
+	return b.fail(-1)
 }
 
 // result is the result of the message's own activity, in its pass.

@@ -14,15 +14,16 @@ func (b *builder) complete() error {
 }
 
 // fail closes the job by an error that no transition takes (C15, E11): the
-// message takes over the remaining obligations and withdraws their rows.
-func (b *builder) fail() error {
+// message takes over the remaining obligations and withdraws their rows. own is
+// what becomes of the activity's own, as in advance.
+func (b *builder) fail(own int64) error {
 	if !b.s.AllRows {
 		b.need.AllRows = true
 		return nil
 	}
-	own := b.result()
-	c := &journal.Close{State: journal.JobFailed, Code: own.Code, Error: failureOf(own.Error)}
-	b.abandon(1)
+	r := b.result()
+	c := &journal.Close{State: journal.JobFailed, Code: r.Code, Error: failureOf(r.Error)}
+	b.abandon(-own)
 	return b.close(c)
 }
 

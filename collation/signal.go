@@ -62,14 +62,25 @@ func SignalOf(r *Row) (*Signal, error) {
 }
 
 // Kept is the row of a signal that nobody waits for: held until its expiry,
-// which stands in WithinAt.
+// which stands in WithinAt. PublishedAt is when it was sent: its place among
+// those that are kept.
 func (s *Signal) Kept(r Row) Row {
 	keep := s.Keep
 	if keep == 0 {
 		keep = KeepSignal
 	}
-	r.Held, r.NextAt, r.WithinAt = HeldKept, Never, s.Sent+keep
+	r.Held, r.NextAt, r.WithinAt, r.PublishedAt = HeldKept, Never, s.Sent+keep, s.Sent
 	return r
+}
+
+// Wakes is how many kept signals of its mailbox the registration of the wait
+// makes due, the oldest first: one that ends it, where any does, so that a key
+// with many kept signals costs each wait the same; otherwise up to MaxReach.
+func (w *Wait) Wakes() int {
+	if w.Repeat || w.MaxAge > 0 {
+		return MaxReach
+	}
+	return 1
 }
 
 // Takes reports whether the wait takes the signal at the time now: one that was

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -55,12 +56,10 @@ func (s *Store) moveWaits(u *undo, j *job, p *collation.Plan) error {
 			return lost("wait %s exists", w.GUID)
 		}
 		s.putWait(u, j, &w)
-		for _, r := range s.rows[s.mailbox(&w)] {
-			if r.Held == collation.HeldKept && r.WithinAt > now {
-				row := *r
-				row.Held, row.NextAt = "", now
-				s.putRow(u, &row)
-			}
+		for _, r := range s.kept(s.mailbox(&w), w.Wakes()) {
+			row := *r
+			row.Held, row.NextAt = "", now
+			s.putRow(u, &row)
 		}
 	}
 	for _, x := range p.Unwait {
@@ -71,6 +70,21 @@ func (s *Store) moveWaits(u *undo, j *job, p *collation.Plan) error {
 		s.dropWait(u, j, w)
 	}
 	return nil
+}
+
+// kept are the oldest signals that are kept in the mailbox and not past their
+// time, at most most.
+func (s *Store) kept(box journal.JobID, most int) []*collation.Row {
+	var out []*collation.Row
+	for _, r := range s.rows[box] {
+		if r.Held == collation.HeldKept && r.WithinAt > s.now() {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b *collation.Row) int {
+		return cmp.Or(cmp.Compare(a.PublishedAt, b.PublishedAt), bytes.Compare(a.GUID[:], b.GUID[:]))
+	})
+	return out[:min(most, len(out))]
 }
 
 // Deliver implements store.Engine.

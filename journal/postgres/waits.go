@@ -35,6 +35,21 @@ func (w *writes) registers() (boxes []journal.JobID) {
 	return slices.Compact(boxes)
 }
 
+// wakes are the mailboxes, and how many of their kept signals become due.
+func (w *writes) wakes(boxes []journal.JobID) [][]byte {
+	most := make(map[journal.JobID]int64, len(boxes))
+	for _, x := range w.waits {
+		if !x.stood && x.after != nil {
+			most[x.box] += int64(x.after.Wakes())
+		}
+	}
+	limits := ints(len(boxes))
+	for _, box := range boxes {
+		limits.int(most[box])
+	}
+	return [][]byte{pUUIDs(boxes), limits.value()}
+}
+
 // queueWaits adds the statements for waits that have something to do.
 func (w *writes) queueWaits(b *batch) {
 	var gone, fresh, counted []*waitWrite

@@ -43,7 +43,7 @@ func (w *writes) queue(b *batch) {
 	w.queueRows(b)
 	w.queueWaits(b)
 	if len(boxes) > 0 {
-		b.queue("write_kept_due", pUUIDs(boxes))
+		b.queue("write_kept_due", w.wakes(boxes)...)
 	}
 	if len(w.undead) > 0 {
 		b.queue("write_letters_end", rowKeys(w.undead)...)
