@@ -347,3 +347,27 @@ transitions: {start: [step]}
 		require.EqualValues(e.t, 2, jobs[0].Generation)
 	})
 }
+
+// 1.11: ten thousand elements of one list, a thousand at a time.
+func TestEachTenThousand(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, false)
+	rt, _ := e.run(obedient(), func(c *quipu.Config) { c.Concurrency = 256 })
+	e.deploy(rt, `
+flow: many
+version: "1"
+output: "${ size(items.output) }"
+activities:
+  start: {type: trigger}
+  items: {type: worker, topic: do, each: start.output, parallel: 1000, input: {give: "${ item }"}}
+transitions: {start: [items]}
+`)
+	lines := make([]int, 10_000)
+	for i := range lines {
+		lines[i] = i
+	}
+	job := e.start(rt, "many", "job-1", lines)
+	gives(e, rt, job, `10000`)
+	require.Equal(t, "201100000010000", e.ledger(rt, job, "items"))
+	e.clean(rt)
+}

@@ -52,8 +52,7 @@ func (w *world) signal(s *collation.Signal) store.Signalled {
 
 // sendEarly sends some of the signals that the jobs will wait for.
 func (w *world) sendEarly() {
-	outcomes, _ := w.plan.expect()
-	for _, o := range outcomes {
+	for _, o := range w.plan.outcomes {
 		for _, key := range sorted(o.waits) {
 			r, _ := ruleOf(key)
 			switch {

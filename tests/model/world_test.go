@@ -197,7 +197,7 @@ func (w *world) late() bool {
 
 // patience is how long jobs may take on the clock of the bubble, faults
 // included.
-const patience = 30 * time.Minute
+const patience = 12 * time.Minute
 
 // calm is after how long the faults stop: then all must end (I11).
 const calm = 2 * time.Minute
