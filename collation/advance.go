@@ -56,7 +56,7 @@ func (b *builder) advance(own int64) error {
 // mapped evaluates the activity's `output`; what it gives is the result, and an
 // expression that fails is the activity's error 500 (E11).
 func (b *builder) mapped() *flow.Result {
-	output, err := b.act.MapOutput(b.scope(b.act, b.at.DAD), b.signal())
+	output, err := b.act.MapOutput(b.scope(b.act, b.at.DAD, b.act.MapNeeds()), b.signal())
 	if !b.need.Empty() {
 		return nil
 	}

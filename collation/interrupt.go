@@ -18,7 +18,7 @@ const (
 // interrupts is the Leg1 of an interrupt: of its own job it closes the job
 // (category C), of another it sends a message (category B).
 func (b *builder) interrupts() error {
-	x, err := b.act.Interrupt(b.scope(b.act, b.key.DAD))
+	x, err := b.act.Interrupt(b.scope(b.act, b.key.DAD, b.act.InputNeeds()))
 	switch {
 	case !b.need.Empty():
 		return nil

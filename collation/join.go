@@ -48,9 +48,13 @@ func (b *builder) skip(act *flow.Activity, dad DAD, n *int) error {
 // or passes on that it is skipped.
 func (b *builder) arrive(join *flow.Activity, taken bool, from DAD, n *int) error {
 	key := InstanceKey{join.Name, from.Prefix(join.Parent.Depth + 1).Child()}
+	asked := b.asked(key)
 	inst, _ := b.instance(key)
 	if !b.need.Empty() {
-		return nil
+		if taken || asked {
+			return nil
+		}
+		return b.skip(join, key.DAD, n) // it may pass on that it is skipped: all are asked for at once
 	}
 	first := taken && !inst.Ledger.JoinTaken()
 	ledger, err := inst.Ledger.Arrive(taken)

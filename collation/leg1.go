@@ -77,7 +77,7 @@ func (b *builder) request(key InstanceKey, act *flow.Activity, leg1 journal.GUID
 	case act.Type == flow.TypeHook:
 		return b.hook(key, act, leg1)
 	}
-	input, err := act.Input(b.scope(act, key.DAD))
+	input, err := act.Input(b.scope(act, key.DAD, act.InputNeeds()))
 	if !b.need.Empty() {
 		return nil
 	}

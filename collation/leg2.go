@@ -244,7 +244,13 @@ func (b *builder) start() error {
 // without `on: error` after success, the others after an error.
 func (b *builder) taken(failed bool) (map[*flow.Transition]bool, error) {
 	out := make(map[*flow.Transition]bool, len(b.act.Out))
-	scope := b.scope(b.act, b.at.DAD)
+	var names []string
+	for _, t := range b.act.Out {
+		if t.OnError == failed {
+			names = append(names, t.Needs()...)
+		}
+	}
+	scope := b.scope(b.act, b.at.DAD, names)
 	for _, t := range b.act.Out {
 		if t.OnError != failed {
 			continue

@@ -13,11 +13,28 @@ type scope struct {
 	dad    DAD
 }
 
-// scope gives the view of the activity at the address dad.
-func (b *builder) scope(reader *flow.Activity, dad DAD) flow.Scope { return &scope{b, reader, dad} }
+// scope gives the view of the activity at the address dad, for expressions that
+// mention the names.
+func (b *builder) scope(reader *flow.Activity, dad DAD, names []string) flow.Scope {
+	s := &scope{b, reader, dad}
+	s.foresee(names)
+	return s
+}
 
 // whole gives the view of the flow's output: each name means its last pass.
-func (b *builder) whole() flow.Scope { return &scope{b: b} }
+func (b *builder) whole() flow.Scope {
+	s := &scope{b: b}
+	s.foresee(b.s.Flow.OutputNeeds())
+	return s
+}
+
+// foresee asks for everything that the names mean at once: an evaluation ends at
+// the first result that it misses, and each load is a trip.
+func (s *scope) foresee(names []string) {
+	for _, name := range names {
+		_, _ = s.Result(name)
+	}
+}
 
 // Result implements flow.Scope.
 func (s *scope) Result(name string) (flow.Result, bool) {

@@ -209,6 +209,12 @@ func (b *builder) instance(key InstanceKey) (Instance, bool) {
 	return *stored, true
 }
 
+// asked reports whether the instance was loaded, or is asked for.
+func (b *builder) asked(key InstanceKey) bool {
+	_, loaded := b.s.Instances[key]
+	return loaded || slices.Contains(b.need.Instances, key)
+}
+
 // put writes the instance; several writes of one plan are one move.
 func (b *builder) put(key InstanceKey, i Instance) {
 	for n := range b.p.Ledgers {

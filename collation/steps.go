@@ -54,7 +54,7 @@ func (b *builder) stepsWith(result *journal.Result, row *Row) error {
 // deed evaluates what an activity without a response does: its result, and the
 // row that it sends, if any.
 func (b *builder) deed() (*journal.Result, *Row, error) {
-	scope := b.scope(b.act, b.key.DAD)
+	scope := b.scope(b.act, b.key.DAD, b.act.InputNeeds())
 	switch b.act.Type {
 	case flow.TypeSignal:
 		sent, err := b.act.Signal(scope)
@@ -108,7 +108,7 @@ func (b *builder) finalize() error {
 // cycle sends its pivot into the next pass (1.11): the cycle's obligation moves
 // there, so the semaphore stays as it is.
 func (b *builder) cycle() error {
-	input, err := b.act.Input(b.scope(b.act, b.key.DAD))
+	input, err := b.act.Input(b.scope(b.act, b.key.DAD, b.act.InputNeeds()))
 	switch {
 	case !b.need.Empty():
 		return nil

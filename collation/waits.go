@@ -23,7 +23,7 @@ const classTooLarge = "too_large"
 // elements writes one request for each element of the list, those beyond
 // Parallel held (1.11). The empty list is answered at once.
 func (b *builder) elements(key InstanceKey, act *flow.Activity, leg1 journal.GUID) error {
-	scope := b.scope(act, key.DAD)
+	scope := b.scope(act, key.DAD, act.InputNeeds())
 	items, err := act.Each(scope)
 	inputs, size := make([][]byte, len(items)), 0
 	for i := 0; i < len(items) && err == nil && size <= MaxElementBytes; i++ {
@@ -59,7 +59,7 @@ func (b *builder) elements(key InstanceKey, act *flow.Activity, leg1 journal.GUI
 // hook registers what a hook waits for: a signal, a time, or whichever comes
 // first, and the bound of both.
 func (b *builder) hook(key InstanceKey, act *flow.Activity, leg1 journal.GUID) error {
-	scope := b.scope(act, key.DAD)
+	scope := b.scope(act, key.DAD, act.InputNeeds())
 	var at Micros
 	var name string
 	var err error
@@ -145,7 +145,7 @@ func (b *builder) await(key InstanceKey, act *flow.Activity, leg1 journal.GUID) 
 // order is the start of the child that the await is in the turn of; at is when
 // it begins.
 func (b *builder) order(key InstanceKey, act *flow.Activity, more More, at Micros) (Row, error) {
-	scope := b.scope(act, key.DAD)
+	scope := b.scope(act, key.DAD, act.InputNeeds())
 	child, err := act.Child(scope)
 	var input []byte
 	if err == nil {
