@@ -178,10 +178,17 @@ func activities(ps []place) [][]byte {
 
 // everything reads all that the close of jobs withdraws (C15), and the
 // instances that have children. What is known was read before, and moved on
-// since by plans of this batch.
+// since by plans of this batch. Waits come first: a signal that is delivered in
+// between ends or counts a wait that was seen here, and the close loses it; the
+// other way round its wake-up could be missed, and its wait as well.
 func (c *committer) everything(jobs []journal.JobID) []step {
 	ids := [][]byte{pUUIDs(jobs)}
 	return []step{
+		{"load_all_waits", ids, func(v row) error {
+			x := readWait(v)
+			know(c.states[x.Job].Waits, x.GUID, x)
+			return nil
+		}},
 		{"load_all_rows", ids, func(v row) error {
 			x := readRow(v, 0)
 			st := c.states[x.Job]
@@ -189,11 +196,6 @@ func (c *committer) everything(jobs []journal.JobID) []step {
 				st = c.states[x.Sender]
 			}
 			know(st.Rows, x.GUID, x)
-			return nil
-		}},
-		{"load_all_waits", ids, func(v row) error {
-			x := readWait(v)
-			know(c.states[x.Job].Waits, x.GUID, x)
 			return nil
 		}},
 		{"load_children", ids, func(v row) error {
