@@ -110,9 +110,10 @@ func (b *builder) load(key InstanceKey) (*flow.Result, bool) {
 }
 
 // latest gives the last result of an activity, or asks for it. That of the
-// message's own activity is the one that it brings.
+// message's own activity is the one that it brings, while the store does not know
+// it yet: afterwards another pass may have brought a later one.
 func (b *builder) latest(name string) (*flow.Result, bool) {
-	if b.own != nil && b.act != nil && b.act.Name == name {
+	if b.own != nil && b.act != nil && b.act.Name == name && b.brings() {
 		return b.own, true
 	}
 	r, asked := b.s.Latest[name]
@@ -124,6 +125,12 @@ func (b *builder) latest(name string) (*flow.Result, bool) {
 		r = &flow.Result{}
 	}
 	return r, true
+}
+
+// brings reports whether this plan records the result of the message's activity.
+func (b *builder) brings() bool {
+	w := b.p.Receipt
+	return w != nil && !w.Before.Step1() || b.p.Entry.Result != nil || b.p.Entry.Trouble != nil
 }
 
 // stands gives a row of the job that was loaded, or asks for it.
