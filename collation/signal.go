@@ -146,6 +146,9 @@ type StartOrder struct {
 	Input   json.RawMessage `json:"input"`
 	Parent  journal.Parent  `json:"parent"`
 	Trace   string          `json:"trace,omitempty"` // of the parent
+	// Fault is why the order names no child: an expression that failed when a
+	// further try was ordered. It is to be refused.
+	Fault string `json:"fault,omitempty"`
 }
 
 // Order reads the order out of the row of a child's start.

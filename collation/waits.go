@@ -154,17 +154,21 @@ func (b *builder) order(key InstanceKey, act *flow.Activity, more More, at Micro
 	if err != nil || !b.need.Empty() {
 		return Row{}, err
 	}
-	o := StartOrder{
-		Flow: child.Flow, Version: child.Version, Key: child.ID, Input: input, Trace: b.s.Job.Trace,
-		Parent: journal.Parent{
-			Space: b.s.Job.Space, Job: b.m.Job, Activity: key.Activity, DAD: string(key.DAD),
-			Leg1: more.Leg1, Turn: more.Turn, Awaited: act.Awaited,
-		},
+	o := &StartOrder{Flow: child.Flow, Version: child.Version, Key: child.ID, Input: input}
+	return b.ordered(key, act, more, o, at)
+}
+
+// ordered is the row of an order, whose parent and default key it sets.
+func (b *builder) ordered(key InstanceKey, act *flow.Activity, more More, o *StartOrder, at Micros) (Row, error) {
+	o.Trace = b.s.Job.Trace
+	o.Parent = journal.Parent{
+		Space: b.s.Job.Space, Job: b.m.Job, Activity: key.Activity, DAD: string(key.DAD),
+		Leg1: more.Leg1, Turn: more.Turn, Awaited: act.Awaited,
 	}
 	if o.Key == "" {
 		o.Key = childKey(b.s.Job.Key, act.Name, more.Child)
 	}
-	body, err := json.Marshal(&o)
+	body, err := json.Marshal(o)
 	if err != nil {
 		return Row{}, errBroken("the order of a child: " + err.Error())
 	}

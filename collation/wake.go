@@ -117,11 +117,11 @@ func (b *builder) retryChild() error {
 	inst.Try++
 	inst.Child = ChildID(inst.Leg1, inst.Turn)
 	row, err := b.order(b.key, b.act, inst.More, at)
-	if !b.need.Empty() {
-		return nil
+	if err != nil && b.need.Empty() { // an activity that did not run before may have run by now
+		row, err = b.ordered(b.key, b.act, inst.More, &StartOrder{Input: []byte("null"), Fault: short(err)}, at)
 	}
-	if err != nil {
-		return errBroken("what a child is started with was evaluated before, and fails now: " + err.Error())
+	if err != nil || !b.need.Empty() {
+		return err
 	}
 	b.put(b.key, inst)
 	b.insertAt(row, at)

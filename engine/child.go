@@ -47,6 +47,9 @@ func (c *committer) child(ctx context.Context, row *collation.Row, now collation
 
 // prepare checks the order as a start from outside is checked.
 func (c *committer) prepare(ctx context.Context, child journal.JobID, order *collation.StartOrder) (store.Start, error) {
+	if order.Fault != "" {
+		return store.Start{}, &refusal{http.StatusInternalServerError, collation.ReasonExpression, errors.New(order.Fault)}
+	}
 	ref, f, err := c.flows.Resolve(ctx, order.Flow, order.Version)
 	switch {
 	case errors.Is(err, store.ErrNotFound):

@@ -111,6 +111,32 @@ transitions: {start: [ask]}
 	})
 }
 
+// What a further child is started with may fail to evaluate although that of the
+// first did not: a branch that its join did not wait for has ended by now. That is
+// an error of the await and not a broken job (J1).
+func TestAwaitRetryThatCannotBeOrdered(t *testing.T) {
+	t.Parallel()
+	scenario(t, func(r *rig) {
+		r.deploy(child)
+		r.deploy(`
+flow: parent
+version: "1"
+activities:
+  start: {type: trigger}
+  fast: {type: hook, input: 1}
+  slow: {type: hook, sleep: 5s, output: {w: 1}}
+  any: {type: hook, join: any, input: 1}
+  ask: {type: await, flow: child, input: {n: "${ slow.skipped ? 1 : slow.output.v }", code: 409}, retry: {attempts: 3, backoff: 20s}}
+transitions:
+  start: [fast, slow]
+  fast: [any]
+  slow: [any]
+  any: [ask]
+`)
+		r.failed(r.run("parent", "p", `{}`), journal.JobFailed, 500, "no such key: v")
+	})
+}
+
 func TestAwaitEndsWithItsBound(t *testing.T) {
 	t.Parallel()
 	scenario(t, func(r *rig) {
