@@ -123,6 +123,9 @@ func (b *builder) descend(o *InterruptOrder) error {
 		if i == nil || i.Child == (journal.JobID{}) || i.Ledger.Finalized() || !known || !act.Awaited {
 			continue
 		}
+		if b.s.Rows[OutcomeGUID(i.Child.Start(), i.Turn)] != nil {
+			continue // it has ended, or was refused and never began
+		}
 		if row := b.s.Rows[i.Child.Start()]; row == nil || row.Sender != b.m.Job { // otherwise it is taken back
 			children = append(children, i.Child)
 		}
