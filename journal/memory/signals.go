@@ -94,6 +94,7 @@ func (s *Store) Deliver(_ context.Context, signals []collation.RowKey, mode coll
 	}
 	var out []store.Outgoing
 	err := s.write("deliver", func(u *undo) error {
+		mail := map[collation.RowKey]*collation.Signal{}
 		for _, k := range signals {
 			row := s.row(k.Job, k.GUID)
 			if row == nil || row.Held != "" || row.Kind != journal.MessageSignal {
@@ -103,22 +104,51 @@ func (s *Store) Deliver(_ context.Context, signals []collation.RowKey, mode coll
 			if err != nil {
 				return fmt.Errorf("memory: deliver: %w", err)
 			}
-			woken, state, err := s.deliver(u, k.Job, x, mode)
-			if err != nil {
-				return err
-			}
-			if out = append(out, woken...); state == store.SignalKept {
-				kept := x.Kept(*row)
-				s.putRow(u, &kept)
-				continue
-			}
-			s.dropRow(u, k.Job, k.GUID)
-			s.became(u, k.GUID, state)
+			mail[k] = x
+			s.older(mail, k.Job, x.Sent)
 		}
-		return nil
+		var err error
+		out, err = s.post(u, mail, mode)
+		return err
 	})
 	if err != nil {
 		return nil, err
+	}
+	return out, nil
+}
+
+// older adds the signals of a mailbox that are due and were sent before: they go
+// first (1.11).
+func (s *Store) older(mail map[collation.RowKey]*collation.Signal, box journal.JobID, sent collation.Micros) {
+	for g, row := range s.rows[box] {
+		if row.Kind != journal.MessageSignal || row.Held != "" {
+			continue
+		}
+		if x, err := collation.SignalOf(row); err == nil && !x.All && x.Sent < sent {
+			mail[collation.RowKey{Job: box, GUID: g}] = x
+		}
+	}
+}
+
+// post delivers signals, the oldest first.
+func (s *Store) post(u *undo, mail map[collation.RowKey]*collation.Signal, mode collation.Mode) ([]store.Outgoing, error) {
+	keys := slices.SortedFunc(maps.Keys(mail), func(a, b collation.RowKey) int {
+		return cmp.Or(cmp.Compare(mail[a].Sent, mail[b].Sent), compareIDs(a.GUID, b.GUID))
+	})
+	var out []store.Outgoing
+	for _, k := range keys {
+		x := mail[k]
+		woken, state, err := s.deliver(u, k.Job, x, mode)
+		if err != nil {
+			return nil, err
+		}
+		if out = append(out, woken...); state == store.SignalKept {
+			kept := x.Kept(*s.row(k.Job, k.GUID))
+			s.putRow(u, &kept)
+			continue
+		}
+		s.dropRow(u, k.Job, k.GUID)
+		s.became(u, k.GUID, state)
 	}
 	return out, nil
 }
@@ -183,12 +213,18 @@ func (s *Store) Signal(_ context.Context, x *collation.Signal, mode collation.Mo
 			out = store.Signalled{State: store.SignalKept, Duplicate: true}
 			return nil
 		}
+		before := map[collation.RowKey]*collation.Signal{}
+		s.older(before, row.Job, sent.Sent)
+		first, err := s.post(u, before, mode)
+		if err != nil {
+			return err
+		}
 		woken, state, err := s.deliver(u, row.Job, &sent, mode)
 		if err != nil {
 			return err
 		}
 		put(u, s.signals, x.GUID, &signal{state: state, at: sent.Sent})
-		out = store.Signalled{State: state, Reached: len(woken), Out: woken}
+		out = store.Signalled{State: state, Reached: len(woken), Out: append(first, woken...)}
 		if state == store.SignalKept {
 			return s.insertRow(u, sent.Kept(row))
 		}

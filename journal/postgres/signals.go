@@ -19,11 +19,15 @@ const maxWoken = 2 * collation.MaxReach
 // were read do not take a signal.
 const moreWaits = 32
 
+// maxDue bounds the signals of one mailbox that are delivered together because
+// they are due (T11). Where that many are, those that come later wait their turn.
+const maxDue = 256
+
 // errManyWoken asks for signals one by one.
 var errManyWoken = errors.New("the signals reach too many waits together: deliver them one by one")
 
 var mailStatements = []string{
-	"begin", "write_mailboxes", "clock", "mail_rows", "mail_waits", "signal_known", "signals_put", "signals_became",
+	"begin", "write_mailboxes", "clock", "mail_rows", "mail_due", "mail_waits", "signal_known", "signals_put", "signals_became",
 	"write_marker", "write_waits_delete", "write_waits", "write_rows_delete", "write_rows_new", "write_rows", "commit", "rollback",
 }
 
@@ -38,6 +42,7 @@ type mail struct {
 	boxes map[journal.JobID]*mailbox
 	out   []store.Outgoing
 	w     writes
+	due   []*collation.Row // signals of the mailboxes that are due, named or not
 	// became is what the signals became whose row is gone, by their GUID.
 	became map[journal.GUID]store.SignalState
 }
@@ -94,6 +99,7 @@ func (s *Store) deliver(ctx context.Context, c *conn, signals []collation.RowKey
 	}
 	var rows []*collation.Row
 	err := m.open(ctx, step{"mail_rows", rowKeys(keys), func(v row) error { rows = append(rows, readRow(v, 0)); return nil }})
+	rows = m.queue(rows)
 	if err == nil {
 		err = m.post(ctx, rows)
 	}
@@ -120,7 +126,9 @@ func (s *Store) Signal(ctx context.Context, in *collation.Signal, mode collation
 
 func (s *Store) signal(ctx context.Context, c *conn, x collation.Signal, mode collation.Mode) (out store.Signalled, err error) {
 	box := collation.Mailbox(s.cfg.Space, x.Topic, x.Key)
-	m := &mail{s: s, c: c, mode: mode, boxes: map[journal.JobID]*mailbox{box: {id: box, ask: 1}}}
+	m := &mail{
+		s: s, c: c, mode: mode, boxes: map[journal.JobID]*mailbox{box: {id: box, ask: 1}}, became: map[journal.GUID]store.SignalState{},
+	}
 	err = m.open(ctx, step{"signal_known", [][]byte{pUUID(x.GUID)}, func(v row) error {
 		out = store.Signalled{State: store.SignalState(v.text(0)), Duplicate: true}
 		return nil
@@ -134,18 +142,33 @@ func (s *Store) signal(ctx context.Context, c *conn, x collation.Signal, mode co
 	if err != nil {
 		err = rejected("signal", err)
 	} else {
-		out.State, out.Reached, err = m.hand(ctx, &x, box)
+		out.State, out.Reached, err = m.receive(ctx, &x, &r)
 	}
 	if err != nil {
 		abandon(ctx, c)
 		return out, settleRead("signal", err)
 	}
-	if out.State == store.SignalKept {
-		r = x.Kept(r)
-		m.w.rows = append(m.w.rows, inserted(&r))
-	}
 	out.Out = m.out
 	return out, m.commit(ctx, step{name: "signals_put", params: [][]byte{pUUID(x.GUID), pText(string(out.State))}})
+}
+
+// receive delivers a signal from outside behind those that are due, or keeps it.
+// Behind too many of them it is due itself.
+func (m *mail) receive(ctx context.Context, x *collation.Signal, r *collation.Row) (store.SignalState, int, error) {
+	before := slices.DeleteFunc(m.queue([]*collation.Row{r}), func(other *collation.Row) bool { return other == r })
+	if err := m.post(ctx, before); err != nil {
+		return "", 0, err
+	}
+	if m.full(r.Job) {
+		m.w.rows = append(m.w.rows, inserted(r))
+		return store.SignalKept, 0, nil
+	}
+	state, reached, err := m.hand(ctx, x, r.Job)
+	if err == nil && state == store.SignalKept {
+		*r = x.Kept(*r)
+		m.w.rows = append(m.w.rows, inserted(r))
+	}
+	return state, reached, err
 }
 
 // open begins the transaction, locks the mailboxes, and reads their waits and
@@ -163,7 +186,44 @@ func (m *mail) open(ctx context.Context, steps ...step) error {
 		{name: "write_mailboxes", params: [][]byte{lockKeys(ids)}},
 		{"clock", nil, func(v row) error { m.now = collation.Micros(v.int(0)); return nil }},
 		m.look(boxes...),
+		{"mail_due", [][]byte{pUUIDs(ids), pInt(maxDue)}, func(v row) error { m.due = append(m.due, readRow(v, 0)); return nil }},
 	}, steps...)...)
+}
+
+// queue are the signals to deliver: those that were named, and what was sent
+// before them to the same key and is due, since it was kept until a wait came: it
+// goes first (1.11). Of a key with more of them than maxDue only they are.
+func (m *mail) queue(named []*collation.Row) []*collation.Row {
+	known := make(map[journal.GUID]bool, len(named))
+	last := make(map[journal.JobID]collation.Micros, len(m.boxes))
+	for _, r := range named {
+		known[r.GUID] = true
+		if x, err := collation.SignalOf(r); err == nil {
+			last[r.Job] = max(last[r.Job], x.Sent)
+		}
+	}
+	rows := slices.DeleteFunc(slices.Clone(named), func(r *collation.Row) bool { return m.full(r.Job) && !m.isDue(r.GUID) })
+	for _, r := range m.due { // one that cannot be read is left to its own message
+		if x, err := collation.SignalOf(r); err == nil && !x.All && !known[r.GUID] && x.Sent < last[r.Job] {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// full reports whether more signals of the mailbox may be due than were read.
+func (m *mail) full(box journal.JobID) bool {
+	n := 0
+	for _, r := range m.due {
+		if r.Job == box {
+			n++
+		}
+	}
+	return n >= maxDue
+}
+
+func (m *mail) isDue(g journal.GUID) bool {
+	return slices.ContainsFunc(m.due, func(r *collation.Row) bool { return r.GUID == g })
 }
 
 // look reads the next waits of mailboxes.

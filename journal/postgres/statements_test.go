@@ -82,6 +82,7 @@ func TestPlans(t *testing.T) {
 			"load_all_rows":  {"Index Scan using dispatches_pkey", "Index Scan using dispatches_sender"},
 			"load_children":  {"Index Scan using instances_child"},
 			"load_latest":    {"Index Cond: ((job = w.job) AND (activity = w.activity))"},
+			"mail_due":       {"Index Scan using dispatches_mail"},
 			"mail_rows":      {"Index Scan using dispatches_pkey"},
 			"mail_waits":     {"Index Cond: ((mailbox = b.mailbox) AND (ROW(since, guid) > ROW(b.since, b.guid)))"},
 			"signals_expire": {"Index Scan using dispatches_within"},

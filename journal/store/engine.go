@@ -49,7 +49,9 @@ type Engine interface {
 	// its key, at most MaxBatch; all in one transaction (J3, 1.11). A row that is
 	// gone or held says that the signal was handled. Mode one: the oldest wait
 	// that takes it, otherwise the row is held (kept); mode all: every wait that
-	// takes it, at most collation.MaxReach. It returns the wake-ups to publish.
+	// takes it, at most collation.MaxReach. What is due in the mailbox and was sent
+	// before goes first: a signal that ends a hook overtakes none that was kept for
+	// it. It returns the wake-ups to publish.
 	Deliver(ctx context.Context, signals []collation.RowKey, mode collation.Mode) ([]Outgoing, error)
 	// ExpireSignals removes kept signals whose time has passed, at most limit.
 	ExpireSignals(ctx context.Context, limit int) (int, error)

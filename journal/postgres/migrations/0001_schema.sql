@@ -170,6 +170,7 @@ CREATE TABLE dispatches (
         autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000);
 CREATE INDEX dispatches_due ON dispatches (next_at) WHERE held IS NULL AND next_at IS NOT NULL;
 CREATE INDEX dispatches_within ON dispatches (within_at) WHERE within_at IS NOT NULL;
+CREATE INDEX dispatches_mail ON dispatches (job) WHERE kind = 'signal' AND held IS NULL;
 CREATE INDEX dispatches_sender ON dispatches (sender) WHERE sender IS NOT NULL;
 
 -- The open waits for signals (1.11): each is the arbiter between its signal and
