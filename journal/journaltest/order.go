@@ -46,3 +46,19 @@ func signalOrder(b *bench) {
 	require.Empty(b, b.view(id).Waits)
 	b.audit(id)
 }
+
+// signalQuarantined has a wait of a job that was taken out of service before that of
+// one in service: nothing is written for the former any more, so that a signal
+// that it took would be lost.
+func signalQuarantined(b *bench) {
+	c := b.committer()
+	ids := b.jobs(2)
+	b.altered(c, ids[0], waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k", Since: 1}))
+	b.altered(c, ids[0], func(p *collation.Plan, _ *collation.State) { p.NewState = journal.JobQuarantined })
+	require.Equal(b, store.SignalKept, b.tell(b.signal("t", "k", "early")).State)
+	b.altered(c, ids[1], waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "k", Since: 2}))
+	got := b.tell(b.signal("t", "k", "late"))
+	require.NotEmpty(b, got.Out)
+	require.Equal(b, ids[1], got.Out[0].Row.Job)
+	require.Len(b, b.view(ids[0]).Waits, 1)
+}

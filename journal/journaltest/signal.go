@@ -31,6 +31,7 @@ var signals = map[string]func(*bench){
 	"the close of a job finds every wait (C15)":                  signalAllRows,
 	"waits are loaded by their names; those of others are not":   signalLoad,
 	"a signal that an activity sent is delivered from its row":   signalSent,
+	"a quarantined job takes no signal from another (C16)":       signalQuarantined,
 	"what was kept goes before what comes later (1.11)":          signalOrder,
 	"the engine's rows of a mailbox are due like others (T1)":    signalDue,
 	"a wake-up is its job's row, and licenses its message (C15)": signalLicence,

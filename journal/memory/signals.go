@@ -162,7 +162,7 @@ func (s *Store) deliver(
 	waits := slices.SortedFunc(maps.Values(s.waits[box]), func(a, b *collation.Wait) int {
 		return cmp.Or(cmp.Compare(a.Since, b.Since), compareIDs(a.GUID, b.GUID))
 	})
-	waits = slices.DeleteFunc(waits, func(w *collation.Wait) bool { return !w.Takes(x, now) })
+	waits = slices.DeleteFunc(waits, func(w *collation.Wait) bool { return !w.Takes(x, now) || s.jobs[w.Job].State == journal.JobQuarantined })
 	reach, none := 1, store.SignalKept
 	if x.All {
 		reach, none = collation.MaxReach, store.SignalMissed
