@@ -15,7 +15,7 @@ import (
 var loadStatements = []string{
 	"begin", "load_lock", "load_lock_skip", "clock", "load_jobs", "load_tombs", "load_instances", "load_receipts",
 	"load_rows", "load_results", "load_payloads", "load_unfinished", "load_named_rows", "load_waits", "load_latest",
-	"load_keys", "load_closes", "load_all_rows", "load_all_waits", "load_children",
+	"load_keys", "load_closes", "load_all_rows", "load_row_locks", "load_wait_locks", "load_all_waits", "load_children",
 }
 
 // wanted is what one trip reads, each key once, as parallel lists.

@@ -176,17 +176,27 @@ func activities(ps []place) [][]byte {
 	return [][]byte{job.value(), activity.value()}
 }
 
+// maxWaitLocks bounds the mailboxes that a close locks: the server has room for
+// some thousands of locks in all.
+const maxWaitLocks = 100
+
 // everything reads all that the close of jobs withdraws (C15), and the
 // instances that have children. What is known was read before, and moved on
 // since by plans of this batch. Waits come first: a signal that is delivered in
 // between ends or counts a wait that was seen here, and the close loses it; the
-// other way round its wake-up could be missed, and its wait as well.
+// other way round its wake-up could be missed, and its wait as well. Where signals
+// come again and again it would lose for ever, so it locks their mailboxes first.
 func (c *committer) everything(jobs []journal.JobID) []step {
 	ids := [][]byte{pUUIDs(jobs)}
 	return []step{
+		{name: "load_row_locks", params: ids},
+		{name: "load_wait_locks", params: [][]byte{ids[0], pInt(maxWaitLocks)}},
 		{"load_all_waits", ids, func(v row) error {
 			x := readWait(v)
-			know(c.states[x.Job].Waits, x.GUID, x)
+			waits := c.states[x.Job].Waits
+			if old, known := waits[x.GUID]; !known || old != nil {
+				waits[x.GUID] = x // counted since it was read by itself
+			}
 			return nil
 		}},
 		{"load_all_rows", ids, func(v row) error {
