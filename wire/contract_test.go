@@ -3,7 +3,9 @@ package wire
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"os"
 	"reflect"
 	"regexp"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -25,7 +28,7 @@ func TestT6ContractIsTheCode(t *testing.T) {
 	require.NoError(t, err)
 	text := string(raw)
 	blocks := regexp.MustCompile("(?s)```json (\\w+)\n(.*?)```").FindAllStringSubmatch(text, -1)
-	require.GreaterOrEqual(t, len(blocks), 5)
+	require.GreaterOrEqual(t, len(blocks), 8)
 	for _, b := range blocks {
 		switch b[1] {
 		case "request":
@@ -37,6 +40,9 @@ func TestT6ContractIsTheCode(t *testing.T) {
 		case "response":
 			_, err := decodes[Response](t, b[2]).Journal()
 			require.NoError(t, err, b[2])
+		case "derived":
+			derived(t, b[2])
+		case "consumer": // transport/nats holds it
 		default:
 			t.Errorf("a block of unknown kind %s", b[1])
 		}
@@ -46,6 +52,38 @@ func TestT6ContractIsTheCode(t *testing.T) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			require.True(t, strings.Contains(text, `"`+name+`"`) || strings.Contains(text, "`"+name+"`"), "%T.%s is not in the text", v, name)
 		}
+	}
+}
+
+// derived holds the example that a worker checks its own derivations against.
+func derived(t *testing.T, text string) {
+	t.Helper()
+	var d struct {
+		Request, Response, Job string
+		Turn, Lanes, Lane      int
+	}
+	require.NoError(t, json.Unmarshal([]byte(text), &d))
+	request, err := journal.ParseGUID(d.Request)
+	require.NoError(t, err)
+	job, err := journal.ParseJobID(d.Job)
+	require.NoError(t, err)
+	want := collation.ResponseGUID(request, d.Turn)
+	require.Equal(t, hex.EncodeToString(want[:]), d.Response)
+	require.Equal(t, LaneOf(job, d.Lanes), d.Lane)
+	require.NotZero(t, d.Lane)
+}
+
+// T6: the limits that the text states are the code's.
+func TestT6LimitsAsStated(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../docs/wire.md")
+	require.NoError(t, err)
+	spaced := func(n int) string { return fmt.Sprintf("%d %03d", n/1000, n%1000) }
+	for _, stated := range []string{
+		spaced(MaxInline) + " bytes in a message", fmt.Sprintf("%d MiB in all", MaxResult>>20),
+		fmt.Sprintf("%d levels", canonical.MaxDepth), spaced(MaxText) + " bytes a text",
+	} {
+		require.Contains(t, string(raw), stated)
 	}
 }
 

@@ -1,0 +1,20 @@
+package engine
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// T6: what docs/wire.md says of the engine's spans to those who write a worker.
+func TestT6SpansAsStated(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/wire.md")
+	require.NoError(t, err)
+	require.Contains(t, string(text), fmt.Sprintf("no answer %d minutes after it was sent", int(anyway.Minutes())))
+	require.Contains(t, string(text), fmt.Sprintf("held after %d runs", store.MaxRuns))
+}

@@ -1,0 +1,60 @@
+package nats
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/transport"
+)
+
+func contract(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/wire.md")
+	require.NoError(t, err)
+	return string(text)
+}
+
+// T6: a consumer that a worker without this package makes, as docs/wire.md says, is
+// the one that a Go worker of the topic makes.
+func TestT6ConsumerAsStated(t *testing.T) {
+	t.Parallel()
+	block := regexp.MustCompile("(?s)```json consumer\n(.*?)```").FindStringSubmatch(contract(t))
+	require.NotNil(t, block)
+	d := json.NewDecoder(strings.NewReader(block[1]))
+	d.DisallowUnknownFields()
+	var stated jetstream.ConsumerConfig
+	require.NoError(t, d.Decode(&stated))
+	cfg, err := Config{Space: "shop"}.normalise()
+	require.NoError(t, err)
+	require.Equal(t, (&Bus{cfg: cfg}).consumerConfig(transport.ToWork("payments.charge")), stated)
+}
+
+// T6, T7: subjects, streams, headers and the words that finish a delivery are those
+// of docs/wire.md.
+func TestT6NamesAsStated(t *testing.T) {
+	t.Parallel()
+	text := contract(t)
+	b := &Bus{cfg: Config{Space: "SPACE"}}
+	stated := []string{
+		b.streamName(transport.Work), b.streamName(transport.Lane), b.subject(transport.ToWork("TOPIC")),
+		string(ackPayload), string(progressPayload), "+TERM",
+	}
+	transport.EncodeHeader(&transport.Message{Header: transport.Header{
+		GUID: [16]byte{1}, OriginSession: [16]byte{1}, PublishedAt: 1, Traceparent: "00",
+	}}, func(name, _ string) { stated = append(stated, name) })
+	require.Len(t, stated, 6+9)
+	for _, word := range stated {
+		require.Contains(t, text, "`"+word, word)
+	}
+	require.Equal(t, `-NAK {"delay": 10000000}`, string(nakPayload(0)))
+	require.Contains(t, text, "`-NAK {\"delay\": NANOSECONDS}`, at least "+strings.Replace(transport.MinNakDelay.String(), "ms", " ms", 1))
+	require.Contains(t, text, "30 s unless configured")
+	require.Equal(t, 30*time.Second, defaultWorkAckWait)
+}
