@@ -29,6 +29,10 @@ const root = "../.."
 // left lists directories at the root that hold no source: what .gitignore names.
 var left = []string{".git", "bin", ".quipu"}
 
+// installed is the directory, anywhere, into which npm puts packages; .gitignore
+// names it too.
+const installed = "node_modules"
+
 // file is one Go file of the repository, whatever its build tags.
 type file struct {
 	path   string // from the root, with slashes
@@ -64,7 +68,7 @@ func walk(t *testing.T, visit func(name string, content []byte)) {
 			return nil // a temporary file of somebody else that has gone
 		case err != nil:
 			return err
-		case d.IsDir() && slices.Contains(left, name):
+		case d.IsDir() && (slices.Contains(left, name) || path.Base(name) == installed):
 			return fs.SkipDir
 		case !d.Type().IsRegular():
 			return nil
