@@ -34,6 +34,8 @@ const (
 // runtime works on it until the test ends; then every job's journal is verified.
 type Space struct {
 	*quipu.Runtime
+	NATS string // URL of the server, for workers that are processes of their own
+
 	t   testing.TB
 	log bytes.Buffer // what the runtime said; read when it has stopped
 }
@@ -42,17 +44,25 @@ type Space struct {
 // built-in handlers and those that register adds.
 func Open(t testing.TB, register ...func(*workers.Registry)) *Space {
 	t.Helper()
+	return OpenWith(t, func(*quipu.Config) {}, register...)
+}
+
+// OpenWith is Open with a configuration that change has the last word on.
+func OpenWith(t testing.TB, change func(*quipu.Config), register ...func(*workers.Registry)) *Space {
+	t.Helper()
 	reg := workers.New()
 	workers.RegisterBuiltins(reg)
 	for _, add := range register {
 		add(reg)
 	}
-	s := &Space{t: t}
-	var err error
-	s.Runtime, err = quipu.Open(t.Context(), quipu.Config{
-		Postgres: devtest.Postgres(t), NATS: devtest.NATS(t).URL(), Workers: reg, Drain: drain,
+	s := &Space{t: t, NATS: devtest.NATS(t).URL()}
+	cfg := quipu.Config{
+		Postgres: devtest.Postgres(t), NATS: s.NATS, Workers: reg, Drain: drain,
 		Logger: slog.New(slog.NewTextHandler(&s.log, nil)),
-	})
+	}
+	change(&cfg)
+	var err error
+	s.Runtime, err = quipu.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,66 @@
+package javascript_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// block is the first block of a kind in docs/wire.md.
+func block(t *testing.T, kind string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/wire.md")
+	require.NoError(t, err)
+	found := regexp.MustCompile("(?s)```json " + kind + "\n(.*?)```").FindSubmatch(text)
+	require.NotNil(t, found, kind)
+	return string(found[1])
+}
+
+// T6: what wire.js derives is what docs/wire.md states.
+func TestT6DerivedAsStated(t *testing.T) {
+	t.Parallel()
+	dir := install(t)
+	consumer, derived := block(t, "consumer"), block(t, "derived")
+	cmd := exec.CommandContext(t.Context(), "node", "--input-type=module", "-e", `
+		import { consumerOf, laneOf, responseGuid } from "./wire.js";
+		const d = JSON.parse(process.argv[1]);
+		const derived = { ...d, response: responseGuid(d.request, d.turn), lane: laneOf(d.job, d.lanes) };
+		console.log(JSON.stringify([consumerOf("shop", "payments.charge", 30000), derived]));`, derived)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.JSONEq(t, "["+consumer+","+derived+"]", string(out))
+}
+
+// The packages are pinned, and the lock file is of this package.json: also where no
+// Node is there to say so.
+func TestPackagesArePinned(t *testing.T) {
+	t.Parallel()
+	read := func(name string, v any) {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(text, v))
+	}
+	var wants struct{ Dependencies map[string]string }
+	read("package.json", &wants)
+	require.Len(t, wants.Dependencies, 2)
+	var lock struct {
+		Packages map[string]struct {
+			Version, Integrity string
+			Dependencies       map[string]string
+		}
+	}
+	read("package-lock.json", &lock)
+	require.Equal(t, wants.Dependencies, lock.Packages[""].Dependencies)
+	for name, version := range wants.Dependencies {
+		require.Regexp(t, `^\d+\.\d+\.\d+$`, version, name)
+		require.Equal(t, version, lock.Packages["node_modules/"+name].Version)
+	}
+	for name, p := range lock.Packages {
+		require.True(t, name == "" || p.Integrity != "", name)
+	}
+}

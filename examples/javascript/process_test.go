@@ -1,0 +1,160 @@
+package javascript_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/examples/internal/exampletest"
+)
+
+// patience bounds every wait.
+const patience = 90 * time.Second
+
+// event is a line of the worker.
+type event struct {
+	Event, Request, Key   string
+	Turn, Try             int
+	Publication, Delivery int
+	Kind, Error           string
+	Code                  int
+}
+
+// process is one worker.
+type process struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	ended chan struct{} // its output has ended, and err is set
+	err   error
+
+	mu     sync.Mutex
+	events []event
+	more   chan struct{} // closed and made anew with each event
+}
+
+// install is a copy of the worker with its packages.
+func install(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for _, name := range []string{"package.json", "package-lock.json", "worker.js", "wire.js", "labels.js"} {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+	}
+	exampletest.Node(t, dir)
+	return dir
+}
+
+// launch runs a worker until the test ends, when it is killed if it still runs.
+func launch(t *testing.T, dir, nats string, env ...string) *process {
+	t.Helper()
+	p := &process{t: t, ended: make(chan struct{}), more: make(chan struct{})}
+	p.cmd = exec.Command("node", "worker.js")
+	p.cmd.Dir, p.cmd.Env = dir, append(append(os.Environ(), "QUIPU_NATS="+nats), env...)
+	var stderr strings.Builder
+	p.cmd.Stderr = &stderr
+	out, err := p.cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.cmd.Start())
+	go func() {
+		for s := bufio.NewScanner(out); s.Scan(); {
+			p.heard(s.Text())
+		}
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // it may have ended
+		<-p.ended
+		if t.Failed() {
+			t.Logf("the worker said: %+v\n%s", p.all(), &stderr)
+		}
+	})
+	return p
+}
+
+func (p *process) heard(line string) {
+	var e event
+	if err := json.Unmarshal([]byte(line), &e); err != nil {
+		e = event{Event: "noise", Error: line}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.events = append(p.events, e)
+	close(p.more)
+	p.more = make(chan struct{})
+}
+
+func (p *process) all() []event {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]event(nil), p.events...)
+}
+
+// of are the worker's events of a kind about a job.
+func (p *process) of(kind, key string) (out []event) {
+	for _, e := range p.all() {
+		if e.Event == kind && e.Key == key {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// until waits for an event about a job.
+func (p *process) until(kind, key string) event {
+	p.t.Helper()
+	late := time.After(patience)
+	for {
+		p.mu.Lock()
+		more := p.more
+		p.mu.Unlock()
+		if found := p.of(kind, key); len(found) > 0 {
+			return found[0]
+		}
+		select {
+		case <-more:
+		case <-p.ended:
+			require.FailNow(p.t, "the worker has ended", "%v", p.err)
+		case <-late:
+			require.FailNow(p.t, "no event", "%s of %s", kind, key)
+		}
+	}
+}
+
+// kill ends the worker where it stands.
+func (p *process) kill() {
+	p.t.Helper()
+	require.NoError(p.t, p.cmd.Process.Kill())
+	<-p.ended
+}
+
+// end asks the worker to end, and waits until it has, without an error.
+func (p *process) end() {
+	p.t.Helper()
+	require.NoError(p.t, p.cmd.Process.Signal(syscall.SIGTERM))
+	select {
+	case <-p.ended:
+		require.NoError(p.t, p.err)
+	case <-time.After(patience):
+		require.FailNow(p.t, "the worker does not end")
+	}
+}
+
+// smooth says that nothing went wrong, and nothing came while it ran already,
+// unless that is allowed.
+func (p *process) smooth(allowed ...string) {
+	p.t.Helper()
+	for _, e := range p.all() {
+		require.Contains(p.t, append(allowed, "ready", "run", "answered", "draining"), e.Event, "%+v", e)
+	}
+}
