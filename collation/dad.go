@@ -1,6 +1,7 @@
 package collation
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -68,6 +69,20 @@ func (d DAD) Depth() int {
 // more than there are returns the whole address.
 func (d DAD) Prefix(segments int) DAD { return format(cut(d.runs(), segments)) }
 
+// Compare orders addresses segment by segment: a later pass comes later, and an
+// address after those that it continues.
+func (d DAD) Compare(other DAD) int {
+	x, y := d.runs(), other.runs()
+	for len(x) > 0 && len(y) > 0 {
+		if c := cmp.Compare(x[0].value, y[0].value); c != 0 {
+			return c
+		}
+		n := min(x[0].count, y[0].count)
+		x, y = drop(x, n), drop(y, n)
+	}
+	return cmp.Compare(len(x), len(y))
+}
+
 // Key is the 16-byte hash by which tables are keyed (1.9).
 func (d DAD) Key() [16]byte {
 	sum := sha256.Sum256([]byte(d))
@@ -119,6 +134,14 @@ func cut(runs []run, n int) []run {
 		out = append(out, r)
 	}
 	return out
+}
+
+// drop leaves out the first n segments, which are of one run.
+func drop(runs []run, n int) []run {
+	if runs[0].count -= n; runs[0].count > 0 {
+		return runs
+	}
+	return runs[1:]
 }
 
 func format(runs []run) DAD {

@@ -2,6 +2,7 @@ package collation_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -114,4 +115,17 @@ func TestAddressKeys(t *testing.T) {
 	for text, want := range goldenKeys {
 		require.Equal(t, want, fmt.Sprintf("%x", collation.DAD(text).Key()), text)
 	}
+}
+
+// 1.9: addresses are in the order of their passes, whatever their text looks like.
+func TestAddressesAreInTheOrderOfPasses(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		segments := rapid.SliceOfN(rapid.IntRange(0, 11), 1, 9)
+		x, y := segments.Draw(t, "x"), segments.Draw(t, "y")
+		got := collation.DAD(spell(x)).Compare(collation.DAD(spell(y)))
+		require.Equal(t, slices.Compare(x, y), got, "%v %v", x, y)
+	})
+	want := []collation.DAD{",0^4", ",0,1,0,0", ",0,2,0,0", ",0,10,0,0"}
+	require.True(t, slices.IsSortedFunc(want, collation.DAD.Compare))
 }

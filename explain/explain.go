@@ -167,7 +167,7 @@ func (e *explainer) gather() {
 		e.at(collation.InstanceKey{Activity: w.Activity, DAD: w.DAD}).wait = w
 	}
 	slices.SortFunc(e.spots, func(a, b *spot) int {
-		return cmp.Or(cmp.Compare(a.index(), b.index()), cmp.Compare(a.Activity, b.Activity), compareDAD(a.DAD, b.DAD))
+		return cmp.Or(cmp.Compare(a.index(), b.index()), cmp.Compare(a.Activity, b.Activity), a.DAD.Compare(b.DAD))
 	})
 }
 

@@ -1,10 +1,8 @@
 package explain
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -64,41 +62,4 @@ func counted(n int, one string) string {
 		return "1 " + one
 	}
 	return strconv.Itoa(n) + " " + one + "s"
-}
-
-// compareDAD orders addresses by their passes: a later pass comes later.
-func compareDAD(a, b collation.DAD) int {
-	x, y := runs(a), runs(b)
-	for len(x) > 0 && len(y) > 0 {
-		if c := cmp.Compare(x[0].value, y[0].value); c != 0 {
-			return c
-		}
-		n := min(x[0].count, y[0].count)
-		x, y = less(x, n), less(y, n)
-	}
-	return cmp.Compare(len(x), len(y))
-}
-
-// run is a segment of an address and how often it comes (1.9).
-type run struct{ value, count int }
-
-func runs(d collation.DAD) (out []run) {
-	for part := range strings.SplitSeq(strings.TrimPrefix(string(d), ","), ",") {
-		value, count, repeated := strings.Cut(part, "^")
-		r := run{count: 1}
-		r.value, _ = strconv.Atoi(value)
-		if repeated {
-			r.count, _ = strconv.Atoi(count)
-		}
-		out = append(out, r)
-	}
-	return out
-}
-
-// less is the runs without their first n segments, which are of one run.
-func less(r []run, n int) []run {
-	if r[0].count -= n; r[0].count > 0 {
-		return r
-	}
-	return r[1:]
 }

@@ -1,23 +1,11 @@
 package explain
 
 import (
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/quipu-journal/quipu/collation"
 )
-
-// 1.9: passes are in the order of their indices, whatever an address looks like.
-func TestAddressesAreInTheOrderOfPasses(t *testing.T) {
-	t.Parallel()
-	want := []collation.DAD{",0", ",0,0", ",0,9,0", ",0,10,0", ",0^4,1,0", ",0^5,1", ",0^6", ",1,0^5"}
-	slices.SortFunc(want, compareDAD)
-	require.Equal(t, []collation.DAD{",0", ",0,0", ",0^6", ",0^5,1", ",0^4,1,0", ",0,9,0", ",0,10,0", ",1,0^5"}, want)
-	require.Zero(t, compareDAD(",0^4,3", ",0^4,3"))
-}
 
 func TestSpans(t *testing.T) {
 	t.Parallel()

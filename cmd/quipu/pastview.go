@@ -85,7 +85,7 @@ func pastOf(j *replay.Job, e *journal.Entry) past {
 
 func pastInstances(j *replay.Job) []instance {
 	keys := slices.SortedFunc(maps.Keys(j.Instances), func(a, b collation.InstanceKey) int {
-		return cmp.Or(cmp.Compare(a.DAD.Depth(), b.DAD.Depth()), cmp.Compare(a.Activity, b.Activity), cmp.Compare(a.DAD, b.DAD))
+		return cmp.Or(cmp.Compare(a.DAD.Depth(), b.DAD.Depth()), cmp.Compare(a.Activity, b.Activity), a.DAD.Compare(b.DAD))
 	})
 	out := make([]instance, 0, len(keys))
 	for _, key := range keys {

@@ -45,7 +45,7 @@ activities:
 transitions: {start: [left, right], left: [deep]}
 `
 
-// TestShowListsInstances: in the order of the graph.
+// TestShowListsInstances: in the order of the graph, each in the order of its passes.
 func TestShowListsInstances(t *testing.T) {
 	t.Parallel()
 	f, err := flow.Parse("two.yaml", []byte(twoWays))
@@ -57,6 +57,7 @@ func TestShowListsInstances(t *testing.T) {
 	}
 	v := &store.JobView{
 		Instances: []store.InstanceView{
+			at("deep", ",0,10,0", 1100000000000, 0), at("deep", ",0,2,0", 1100000000000, 0), at("deep", ",0,0,0", 1100000000000, 0),
 			at("right", ",0,0", 1100000000000, 0), at("left", ",0,0", 201100000000001, 200), at("start", ",0", collation.TriggerBorn, 200),
 		},
 		Waits: []collation.Wait{{Activity: "right", DAD: ",0,0", Topic: "go", Key: "k 1", Origin: 3}},
@@ -68,13 +69,16 @@ ACTIVITY  ADDRESS  LEDGER                CODE
 start     ,0       1 01 1 0 00 00000001  200   trigger
 left      ,0,0     2 01 1 0 00 00000001  200   finalized, 1 response
 right     ,0,0     0 01 1 0 00 00000000        Leg1 complete, 0 responses
+deep      ,0,0,0   0 01 1 0 00 00000000        Leg1 complete, 0 responses
+deep      ,0,2,0   0 01 1 0 00 00000000        Leg1 complete, 0 responses
+deep      ,0,10,0  0 01 1 0 00 00000000        Leg1 complete, 0 responses
 
 WAITS FOR  KEY  ACTIVITY  ADDRESS  SIGNALS  SINCE
 go         k 1  right     ,0,0     0        entry 3
 `, "\n"), b.String())
 	b.Reset()
 	require.NoError(t, tables(&b, v, nil))
-	require.Equal(t, 7, strings.Count(b.String(), "\n"), "without the definition: as they come")
+	require.Equal(t, 10, strings.Count(b.String(), "\n"), "without the definition: as they come")
 }
 
 // TestTablesAreCut: what is beyond the limit is counted.

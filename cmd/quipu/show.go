@@ -108,7 +108,7 @@ func tables(w io.Writer, v *store.JobView, f *flow.Flow) error {
 	return sections(w, t, openRows(w, v), waits(w, open))
 }
 
-// ordered are the instances in the order of the graph, by depth and pass.
+// ordered are the instances in the order of the graph, each by its passes.
 func ordered(v *store.JobView, f *flow.Flow) []store.InstanceView {
 	if f == nil {
 		return v.Instances
@@ -120,7 +120,7 @@ func ordered(v *store.JobView, f *flow.Flow) []store.InstanceView {
 		return -1
 	}
 	return slices.SortedStableFunc(slices.Values(v.Instances), func(x, y store.InstanceView) int {
-		return cmp.Compare(index(x), index(y))
+		return cmp.Or(cmp.Compare(index(x), index(y)), x.Key.DAD.Compare(y.Key.DAD))
 	})
 }
 
