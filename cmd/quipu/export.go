@@ -26,7 +26,8 @@ func (a *app) exportCommand() *cobra.Command {
 		Short: "Write the journal of jobs to a file",
 		Long: `Write the journal of jobs as JSON Lines, to standard output or a file, for
 journal-verify FILE: a header for each job, then its entries with the stored bytes.
-Here -o names the file. A file appears when it is complete, not before.`,
+Here -o names the file. A file appears when it is complete, not before. A job that is
+not there, or that has expired, is reported and holds up no other.`,
 		Example: "  quipu export order-42 -o order-42.jsonl && journal-verify order-42.jsonl\n  quipu ls --keys --limit 0 | quipu export - -o all.jsonl",
 		Args:    cobra.MinimumNArgs(1),
 	}
@@ -39,48 +40,61 @@ Here -o names the file. A file appears when it is complete, not before.`,
 		}
 		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
 			if path == "-" {
-				return exportJobs(ctx, rt, keys, a.streams.Out)
+				_, err := a.exportJobs(ctx, cmd, rt, keys, a.streams.Out)
+				return err
 			}
-			return exportFile(ctx, rt, keys, path)
+			return a.exportFile(ctx, cmd, rt, keys, path)
 		})
 	})
 	return cmd
 }
 
-// exportFile writes beside the file and puts it in place at the end.
-func exportFile(ctx context.Context, rt *quipu.Runtime, keys []string, path string) error {
+// exportFile writes beside the file and puts it in place at the end. Without any
+// job there is no file.
+func (a *app) exportFile(ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, keys []string, path string) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
 	buffered := bufio.NewWriter(temp)
-	err = exportJobs(ctx, rt, keys, buffered)
-	if err == nil {
-		err = errors.Join(buffered.Flush(), temp.Sync())
+	n, missing := a.exportJobs(ctx, cmd, rt, keys, buffered)
+	if missing != nil && (n == 0 || !errors.Is(missing, cli.ErrReported)) {
+		return errors.Join(missing, temp.Close(), os.Remove(temp.Name()))
 	}
-	if err = errors.Join(err, temp.Close()); err == nil {
+	err = errors.Join(buffered.Flush(), temp.Sync(), temp.Close())
+	if err == nil {
 		err = os.Rename(temp.Name(), path)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(temp.Name()))
 	}
-	return nil
+	return missing
 }
 
-func exportJobs(ctx context.Context, rt *quipu.Runtime, keys []string, w io.Writer) error {
+// exportJobs writes the jobs and counts them. One that is not there, or that
+// expires meanwhile, is reported and holds up no other (cli.ErrReported).
+func (a *app) exportJobs(ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, keys []string, w io.Writer) (n int, err error) {
 	out := export.NewWriter(w)
-	for _, key := range keys {
+	err = a.each(cmd, keys, func(key string) error {
 		job, err := rt.Find(ctx, key)
 		if err != nil {
 			return err
 		}
 		if err := rt.Store().Audit(ctx, job.ID, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
+			if s.Job.State == journal.JobExpired {
+				return fmt.Errorf("%w: it has expired meanwhile", store.ErrNotFound)
+			}
 			return exportJob(out, s, records)
 		}); err != nil {
 			return fmt.Errorf("export job %q: %w", key, err)
 		}
+		n++
+		return nil
+	})
+	if flushed := out.Flush(); flushed != nil {
+		return n, flushed
 	}
-	return out.Flush()
+	return n, err
 }
 
 func exportJob(out *export.Writer, s *store.Stored, records iter.Seq2[journal.Record, error]) error {

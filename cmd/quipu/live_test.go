@@ -20,6 +20,7 @@ import (
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/export"
+	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -218,6 +219,36 @@ func TestListShowExport(t *testing.T) {
 	left, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
 	require.Len(t, left, 1, "an export that failed leaves no file")
+}
+
+// J7: of an expired job there is a tombstone, which is in nobody's way.
+func TestExpiredJobs_J7(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.deploy("hello", "1", "echo", `"${ start.output.name }"`)
+	path := filepath.Join(t.TempDir(), "brief.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("flow: brief\nversion: \"1\"\nexpire: 1s\nactivities: {start: {type: trigger}}\n"), 0o644))
+	s.ok("", "deploy", path)
+	s.ok("", "start", "brief", "gone")
+	s.ok("", "start", "hello", "here", "--input", `{"name":"Ada"}`)
+	s.ok("", "wait", "gone", "here")
+	st, err := postgres.Open(t.Context(), postgres.Config{DSN: s.env["QUIPU_POSTGRES"], Space: "default"})
+	require.NoError(t, err)
+	defer st.Close()
+	require.Eventually(t, func() bool { // what retention does once a minute
+		_, err := st.Expire(t.Context(), 100)
+		require.NoError(t, err)
+		return s.ok("", "ls", "--state", "expired", "-k") == "gone\n"
+	}, time.Minute, 100*time.Millisecond)
+	require.Equal(t, "here\n", s.ok("", "ls", "-k"))
+	require.Equal(t, "here\n", s.ok("", "ls", "-k", "--limit", "1"))
+	require.Contains(t, s.fails(codeNotFound, "", "show", "gone").Err, "has expired")
+
+	path = filepath.Join(t.TempDir(), "e.jsonl")
+	require.Contains(t, s.fails(codeNotFound, "", "export", "gone", "here", "-o", path).Err, "has expired")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(text), export.Format), "the others are exported")
 }
 
 func TestWaitTimeout(t *testing.T) {

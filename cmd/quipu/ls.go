@@ -24,9 +24,10 @@ func (a *app) lsCommand() *cobra.Command {
 	var limit int
 	var keysOnly bool
 	cmd := &cobra.Command{
-		Use:     "ls",
-		Short:   "List jobs",
-		Long:    `List jobs, newest first.`,
+		Use:   "ls",
+		Short: "List jobs",
+		Long: `List jobs, newest first. Of expired jobs only a tombstone is left; they are listed with
+--state expired.`,
 		Example: "  quipu ls --state open --flow order\n  quipu ls --state failed --keys | quipu show -",
 		Args:    cobra.NoArgs,
 	}
@@ -61,7 +62,7 @@ func known(all []string, one string) bool {
 // list prints page after page, so that memory does not grow with the list.
 func (a *app) list(ctx context.Context, rt *quipu.Runtime, f store.JobFilter, limit int, keysOnly bool) error {
 	t := newTable(a.streams.Out, "KEY", "FLOW", "VERSION", "STATE", "OPEN", "STARTED", "TOOK")
-	for left := limit; limit == 0 || left > 0; left -= f.Limit {
+	for left := limit; limit == 0 || left > 0; {
 		f.Limit = store.MaxPage
 		if limit > 0 {
 			f.Limit = min(left, store.MaxPage)
@@ -71,6 +72,10 @@ func (a *app) list(ctx context.Context, rt *quipu.Runtime, f store.JobFilter, li
 			return err
 		}
 		for i := range page {
+			if page[i].State == journal.JobExpired && f.State == "" {
+				continue
+			}
+			left--
 			if err := a.listed(t, &page[i], keysOnly); err != nil {
 				return err
 			}

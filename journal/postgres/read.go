@@ -21,11 +21,17 @@ const jobWidth = 19
 // FindJob returns the id of the job that has the key: store.ErrNotFound.
 func (s *Store) FindJob(ctx context.Context, key string) (journal.JobID, error) {
 	var id journal.JobID
-	err := s.query(ctx, "job_by_key", nil, func(v row) error { id = v.job(0); return nil }, pText(key))
-	if err == nil && id.IsZero() {
-		err = fmt.Errorf("postgres: %w: no job has the key %.200q", store.ErrNotFound, key)
+	var state journal.JobState
+	err := s.query(ctx, "job_by_key", nil, func(v row) error { id, state = v.job(0), journal.JobState(v.text(1)); return nil }, pText(key))
+	switch {
+	case err != nil:
+		return journal.JobID{}, err
+	case id.IsZero():
+		return journal.JobID{}, fmt.Errorf("postgres: %w: no job has the key %.200q", store.ErrNotFound, key)
+	case state == journal.JobExpired:
+		return journal.JobID{}, fmt.Errorf("postgres: %w: the job with the key %.200q has expired: its journal was removed", store.ErrNotFound, key)
 	}
-	return id, err
+	return id, nil
 }
 
 // Job reads a job with its instances and open rows, on one snapshot:
