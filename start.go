@@ -28,8 +28,8 @@ var (
 	ErrNotFound = store.ErrNotFound
 	// ErrInput: the input is no JSON, too large, or against the flow's schema.
 	ErrInput = engine.ErrInput
-	// ErrKey: the key is missing, longer than MaxKey, no UTF-8, or has control
-	// characters.
+	// ErrKey: the key is missing, longer than MaxKey, no UTF-8, has control
+	// characters, or is not the one that identity strict derives (E16).
 	ErrKey = engine.ErrKey
 )
 
@@ -48,7 +48,7 @@ type Job struct {
 // marshals; json.RawMessage is taken as it is.
 type StartRequest struct {
 	Flow  string
-	Key   string // may be empty under identity: strict
+	Key   string // under identity strict empty, or the one that it derives
 	Input any
 }
 
@@ -170,6 +170,10 @@ func (rt *Runtime) prepare(ctx context.Context, r StartRequest, known map[string
 	key, err := engine.CheckStart(f, r.Key, input)
 	if err != nil {
 		return store.Start{}, err
+	}
+	if f.Identity() == flow.Strict && r.Key != "" && key != f.StrictKey(input) {
+		return store.Start{}, fmt.Errorf("%w: %.80q: flow %s derives the key of a job from its input (identity: strict): leave the key out",
+			ErrKey, key, f.Name())
 	}
 	return store.Start{Flow: a.ref, Trigger: f.Trigger().Name, Key: key, Input: input}, nil
 }

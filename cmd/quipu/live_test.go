@@ -151,6 +151,19 @@ func TestStartOne(t *testing.T) {
 
 // TestStartLines: more than a batch; refused lines are named and hold up no
 // other; the same lines again change nothing.
+// E16: under identity strict the same input is the same job, whatever key is given.
+func TestStartStrict_E16(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.deployText("once", "flow: once\nversion: \"1\"\nidentity: strict\nactivities: {start: {type: trigger}}\n")
+	started := s.ok("", "start", "once", "--input", `{"a":1}`)
+	key, _, _ := strings.Cut(started, " ")
+	require.Contains(t, s.ok("", "start", "once", "--input", `{"a": 1.0}`), "was started already")
+	require.Contains(t, s.ok("", "start", "once", key, "--input", `{"a":1}`), "was started already")
+	require.Contains(t, s.fails(codeRefused, "", "start", "once", "mine", "--input", `{"a":1}`).Err, "leave the key out")
+	require.Equal(t, key+"\n", s.ok("", "ls", "-k"))
+}
+
 func TestStartLines(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
