@@ -108,10 +108,10 @@ func (d *drawing) branches(outs []*flow.Transition, rest string, nesting int) {
 }
 
 // taken says whether a transition to a join is known to have been skipped: by how
-// its activity ended.
+// its activity ended, or since the join itself was skipped.
 func (d *drawing) taken(t *flow.Transition) string {
 	switch from := d.all[t.From.Index].State; {
-	case from == StateSkipped, from == StateDone && t.OnError, from == StateFailed && !t.OnError:
+	case from == StateSkipped, d.all[t.To.Index].State == StateSkipped, from == StateDone && t.OnError, from == StateFailed && !t.OnError:
 		return " (skipped)"
 	case t.OnError:
 		return " (on error)"

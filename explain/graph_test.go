@@ -48,6 +48,21 @@ func TestGraphOfALoopWithJoins(t *testing.T) {
 	require.True(t, strings.HasSuffix(folded, "\n└─ → merge\n… and 2 more activities: 1 waiting, 1 done\n"), folded)
 }
 
+// 1.10: what leads to a join that was skipped was not taken, whatever its activity did.
+func TestGraphOfASkippedJoin(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, diamond)
+	w.instance("pivot", ",0,0", 1100000000001)
+	for _, name := range []string{"a", "b", "c"} {
+		w.instance(name, ",0,0,0", 201100000000001).Code = 200
+	}
+	w.instance("early", ",0,0,0", 200000000)
+	w.instance("merge", ",0,0,0", 300000000)
+	drawn := explain.Graph(&w.job, explain.Style{})
+	require.Equal(t, 2, strings.Count(drawn, "→ early (skipped)"), drawn)
+	require.Equal(t, 3, strings.Count(drawn, "→ merge (skipped)"), drawn)
+}
+
 // Every state that an activity can be in is drawn.
 func TestGraphDrawsEveryState(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,7 @@ import (
 type elements struct {
 	held, sent, leased, retry, unsent, answered, dead int
 	next                                              collation.Micros // of the retries
+	since                                             collation.Micros // the oldest of those that were sent
 }
 
 // each explains the open elements of a list in one sentence. Those that wait for
@@ -31,7 +32,9 @@ func (e *explainer) each(s *spot) {
 		case r.Holder != "" && r.LeaseUntil > e.Now:
 			n.leased++
 		case sent(r):
-			n.sent++
+			if n.sent++; n.since == collation.Never || r.PublishedAt < n.since {
+				n.since = r.PublishedAt
+			}
 		case r.NextAt > e.Now && r.Try > 1:
 			if n.retry++; n.next == collation.Never || r.NextAt < n.next {
 				n.next = r.NextAt
@@ -48,7 +51,7 @@ func (e *explainer) each(s *spot) {
 	if parts := n.parts(e, s); len(parts) > 0 {
 		text += "; " + strings.Join(parts, ", ")
 	}
-	e.add(s, KindEach, text).Due = n.next
+	e.add(s, KindEach, text, e.quiet(n.since, s.topic())).Due = n.next
 }
 
 func (n *elements) parts(e *explainer, s *spot) (out []string) {
@@ -71,7 +74,13 @@ func (n *elements) parts(e *explainer, s *spot) (out []string) {
 	return out
 }
 
-func (s *spot) topic() string { return s.requests[0].Topic }
+// topic is that of the requests, empty where none is open.
+func (s *spot) topic() string {
+	if len(s.requests) == 0 {
+		return ""
+	}
+	return s.requests[0].Topic
+}
 
 // maxMissing bounds the activities that a sentence about a join names.
 const maxMissing = 8

@@ -146,8 +146,8 @@ func (e *explainer) request(s *spot, r *collation.Row) {
 		e.add(s, KindLease, fmt.Sprintf("%s is with %s, %s; its lease ends %s unless it is heard of%s",
 			s.name(), r.Holder, s.attempt(r), e.in(r.LeaseUntil), e.bound(s, r)))
 	case sent(r):
-		e.add(s, KindWorker, fmt.Sprintf("%s was sent to %s %s, %s; it waits for the response, and is %s%s",
-			s.name(), r.Topic, e.ago(r.PublishedAt), s.attempt(r), e.again(r), e.bound(s, r)))
+		e.add(s, KindWorker, fmt.Sprintf("%s was sent to %s %s, %s; it waits for the response, and is %s%s%s",
+			s.name(), r.Topic, e.ago(r.PublishedAt), s.attempt(r), e.again(r), e.bound(s, r), e.quiet(r.PublishedAt, r.Topic)))
 	case r.NextAt == collation.Never:
 		e.add(s, KindSuspended, s.name(), " is suspended: its handler goes on when what it waits for comes", e.bound(s, r))
 	case r.NextAt > e.Now && r.Try > 1:
@@ -156,6 +156,18 @@ func (e *explainer) request(s *spot, r *collation.Row) {
 		e.add(s, KindUnsent, fmt.Sprintf("%s is due for %s %s, %s; the message %s%s",
 			s.name(), r.Topic, e.in(r.NextAt), s.attempt(r), e.way(r), e.bound(s, r))).Due = r.NextAt
 	}
+}
+
+// quietAfter is how long nothing is said about a request that was sent and that
+// no worker holds a lease of. A handler without effects takes none.
+const quietAfter = collation.Micros(30e6)
+
+// quiet names the usual reason for a request that is answered by nobody.
+func (e *explainer) quiet(sent collation.Micros, topic string) string {
+	if sent == collation.Never || e.Now-sent < quietAfter {
+		return ""
+	}
+	return "; if that is long for it, look whether a worker of " + topic + " runs"
 }
 
 // attempt is the try of how many.

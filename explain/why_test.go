@@ -28,6 +28,10 @@ var workerStates = map[string]state{
 		make: func(w *world) { w.request("charge", "pay.charge", 2) }, kind: explain.KindWorker,
 		text: "charge at ,0,0 was sent to pay.charge 4 s ago, attempt 2 of 5; it waits for the response, and is looked for again in 1 s",
 	},
+	"sent long ago": {
+		make: func(w *world) { w.request("charge", "pay.charge", 1).PublishedAt = now - 30*second }, kind: explain.KindWorker,
+		text: "charge at ,0,0 was sent to pay.charge 30 s ago, attempt 1 of 5; it waits for the response, and is looked for again in 1 s; if that is long for it, look whether a worker of pay.charge runs",
+	},
 	"sent, with a bound": {
 		make: func(w *world) { w.request("charge", "pay.charge", 1).WithinAt = now + 30*second }, kind: explain.KindWorker,
 		text: "charge at ,0,0 was sent to pay.charge 4 s ago, attempt 1 of 5; it waits for the response, and is looked for again in 1 s; without an end it gets error 408 in 30 s",
@@ -117,6 +121,14 @@ var workerStates = map[string]state{
 		}, kind: explain.KindEach, due: now + 5*second,
 		text: "items at ,0,0: 3 of 10 elements have ended; 1 sent to stock.reserve, 1 with workers, " +
 			"2 failed and tried again, the next in 5 s, 1 not published yet, 1 answered, 1 held, at most 2 are under way at once",
+	},
+	"elements sent long ago": {
+		make: func(w *world) {
+			w.request("items", "stock.reserve", 1).PublishedAt = now - minute
+			i := &w.Instances[len(w.Instances)-1].Instance
+			i.Leg1, i.Open, i.Count = leg1, 1, 3
+		}, kind: explain.KindEach,
+		text: "items at ,0,0: 2 of 3 elements have ended; 1 sent to stock.reserve; if that is long for it, look whether a worker of stock.reserve runs",
 	},
 }
 

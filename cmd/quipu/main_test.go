@@ -52,6 +52,7 @@ func TestUsage(t *testing.T) {
 		"why limit":        {some, []string{"why", "k", "--limit", "-1"}, cli.CodeUsage, "--limit"},
 		"show lines":       {some, []string{"show", "k", "--lines", "0"}, cli.CodeUsage, "--lines"},
 		"replay at":        {some, []string{"replay", "k", "--at", "-1"}, cli.CodeUsage, "--at"},
+		"replay at zero":   {some, []string{"replay", "k", "--at", "0"}, cli.CodeUsage, "counted from 1"},
 		"no flow file":     {some, []string{"deploy", "/none.yaml"}, cli.CodeFailed, "/none.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,7 @@ Nothing is run. Effects have journals of their own and are left out.`,
 	cmd.Flags().Int64Var(&at, "at", 0, "`SEQ` of the entry; default: the last")
 	a.completes(cmd)
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
-		if at < 0 {
+		if at < 0 || at == 0 && cmd.Flags().Changed("at") {
 			return cli.Exitf(cli.CodeUsage, "--at %d: entries are counted from 1", at)
 		}
 		keys, err := a.keys(args)
