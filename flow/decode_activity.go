@@ -178,6 +178,9 @@ func (d decoder) await(a *activityDef, n *node, path string) {
 	d.required(n, path, "flow")
 	d.values(a, n, path, "flow", "version", "id")
 	a.awaited = d.boolean(n, path, "await", true)
+	if v := n.get("id"); v != nil && a.awaited && a.retry.Attempts > 1 {
+		d.add(v.position, path+".id", "id", "every try would start its child with this key, and the first child keeps it: leave out id, or retry")
+	}
 }
 
 func (d decoder) hook(a *activityDef, n *node, path string) {

@@ -72,7 +72,7 @@ var sections = []Section{
 		{Name: "flow", Takes: "name, or text with expressions", Default: "required", Meaning: "The flow of the child."},
 		{Name: "version", Takes: "string with expressions", Default: "the active one", Meaning: "The version of the child."},
 		{Name: "space", Refused: "this build awaits flows of its own space"},
-		{Name: "id", Takes: "string with expressions", Default: "derived from the parent's key", Meaning: "The key of the child, 1 to 512 bytes without control characters. One that belongs to another parent is error 409."},
+		{Name: "id", Takes: "string with expressions", Default: "derived from the parent's key", Meaning: "The key of the child, 1 to 512 bytes without control characters. One that belongs to another parent is error 409. Not with more than one try: the first child keeps the key."},
 		{Name: "await", Takes: "boolean", Default: "`true`", Meaning: "Whether the child's end is the response; with `false` its start is, `{id}`."},
 	}},
 	{"hook", []Key{
