@@ -1,12 +1,20 @@
 package engine
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/transport"
+	busmem "github.com/quipu-journal/quipu/transport/memory"
+	"github.com/quipu-journal/quipu/wire"
 )
 
 // T2, I11: the first publication of a turn is looked for after one Resend, however
@@ -29,5 +37,31 @@ func TestT2BackoffBeginsAnewWithATurn(t *testing.T) {
 			require.LessOrEqual(t, s.again(c.row), c.most)
 			require.GreaterOrEqual(t, s.again(c.row), 4*time.Second)
 		})
+	}
+}
+
+// T4: an input goes inside its request as far as the bus carries it, otherwise by
+// reference: a server with a small max_payload gets every request.
+func TestT4InputByReferenceOnASmallBus(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, wire.MaxInline, wire.Inline(0))
+	require.Equal(t, wire.MaxInline, wire.Inline(1<<20))
+	st := memory.New(memory.Config{Space: "test"})
+	f, err := flow.Parse("f.yaml", []byte(`{flow: f, version: "1", activities: {start: {type: trigger}, a: {type: worker, topic: t}}, transitions: {start: [a]}}`))
+	require.NoError(t, err)
+	_, err = st.Deploy(t.Context(), journal.FlowRef{Name: "f", Version: "1", Digest: journal.Digest(f.Digest())}, f.Canonical())
+	require.NoError(t, err)
+	bus := busmem.New(busmem.Config{MaxPayload: 16 << 10})
+	defer func() { require.NoError(t, bus.Close()) }()
+	p := &Publisher{Bus: bus, Flows: NewFlows(st), Space: "test", Lanes: 1}
+	for size, inside := range map[int]bool{8 << 10: true, 8<<10 + 1: false} {
+		m := transport.Message{}
+		body := []byte(`"` + strings.Repeat("x", size-2) + `"`)
+		require.NoError(t, p.request(t.Context(), &store.Outgoing{
+			Row: collation.Row{Kind: journal.MessageRequest, Activity: "a", Topic: "t", Body: body}, Flow: journal.FlowRef{Name: "f", Version: "1"},
+		}, &m))
+		q, err := wire.Decode[wire.Request](m.Body)
+		require.NoError(t, err)
+		require.Equal(t, inside, q.Input != nil, "%d bytes", size)
 	}
 }

@@ -21,6 +21,10 @@ const (
 	// anyway is after how long a row is sent again although its queue seems to
 	// hold it still.
 	anyway = 15 * time.Minute
+	// untimely is how much later, µs, a message may have been published than one
+	// behind it in the same queue: committers publish after their commits, not in
+	// the order of their clocks.
+	untimely = collation.Micros(2_000_000)
 )
 
 // sweeper sends what is due: retries and timers when their time has come, and
@@ -129,7 +133,7 @@ func (s *sweeper) waits(ctx context.Context, look *lookout, r store.DueRow) (boo
 		if err != nil {
 			return false, err
 		}
-		if oldest.found && oldest.publishedAt <= r.PublishedAt {
+		if oldest.found && oldest.publishedAt <= r.PublishedAt+untimely {
 			return true, nil
 		}
 	}

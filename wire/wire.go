@@ -22,6 +22,16 @@ const (
 	MaxText         = 16 << 10 // bytes of an error's message or stack; longer ones are cut by the worker
 )
 
+// Inline is how large a payload may be inside a message of a bus whose messages
+// have at most maxPayload bytes (0: unbounded): MaxInline, and at most half of it,
+// so that the rest of the message always fits (T4).
+func Inline(maxPayload int) int {
+	if maxPayload > 0 {
+		return min(MaxInline, maxPayload/2)
+	}
+	return MaxInline
+}
+
 // ErrMalformed is wrapped by every decoder's error: the message is poison (T3).
 var ErrMalformed = errors.New("malformed message")
 

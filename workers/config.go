@@ -13,7 +13,6 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/transport"
-	"github.com/quipu-journal/quipu/wire"
 )
 
 // Defaults of a Config.
@@ -122,13 +121,4 @@ func orDefault[T int | time.Duration](field *T, value T) {
 	if *field == 0 {
 		*field = value
 	}
-}
-
-// inline is how large an output may be inside a message: half of what the bus
-// carries at most, so that the rest of the message always fits (T4).
-func inline(bus transport.Bus) int {
-	if limit := bus.MaxPayload(); limit > 0 {
-		return min(wire.MaxInline, limit/2)
-	}
-	return wire.MaxInline
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quipu-journal/quipu/transport"
+	"github.com/quipu-journal/quipu/wire"
 )
 
 // Errors and causes of the runtime.
@@ -43,7 +44,7 @@ func NewRuntime(cfg Config) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Runtime{cfg: cfg, handlers: handlers, inline: inline(cfg.Bus)}, nil
+	return &Runtime{cfg: cfg, handlers: handlers, inline: wire.Inline(cfg.Bus.MaxPayload())}, nil
 }
 
 // Run serves until ctx ends or the bus fails for good, then drains (T10): no new
