@@ -97,7 +97,6 @@ func init() { moreHandlers = append(moreHandlers, chaosHandlers) }
 
 // chaosHandlers register the topics of chaosFlows.
 func chaosHandlers(reg *workers.Registry, receiver string) {
-	workers.RegisterBuiltins(reg)
 	workers.Handle(reg, "bulk", func(ctx context.Context, in order) (map[string]string, error) {
 		if workers.Info(ctx).Try == 1 && strings.HasSuffix(in.ID, "3") {
 			panic("just once")

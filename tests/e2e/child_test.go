@@ -101,7 +101,7 @@ func outside(receiver string) *workers.Registry {
 		}
 		return map[string]string{"receipt": in.ID}, nil
 	})
-	workers.HandleRaw(reg, "echo", func(_ context.Context, in json.RawMessage) (json.RawMessage, error) { return in, nil })
+	workers.RegisterBuiltins(reg)
 	for _, register := range moreHandlers {
 		register(reg, receiver)
 	}
