@@ -43,6 +43,9 @@ type chaos struct {
 	seed  uint64
 	round int
 	lease time.Duration
+	mode  string // of all its processes, or mixed
+
+	scenes scenes
 
 	mu     sync.Mutex
 	kids   []*kid         // by slot; nil before its first
@@ -96,11 +99,15 @@ func (c *chaos) dice(owner string) *rand.Rand {
 func (c *chaos) run() {
 	t, dice := c.e.t, c.dice("round")
 	c.lease = pick(dice, 700*time.Millisecond, time.Second, quickLease)
+	c.mode = pick(dice, mixed, mixed, "stepwise", "nofold", "fold")
 	c.r.mood = c.mood(c.dice("mood"))
 	c.rt = c.e.open(c.e.config(nil))
-	for _, f := range append(slices.Clone(chaosFlows), orderFlow("order")) {
+	for _, f := range slices.Concat(chaosFlows, sceneFlows(), []string{orderFlow("order")}) {
 		c.e.deploy(c.rt, f)
 	}
+	c.scenes.started = map[string]bool{}
+	c.scenes.ctx, c.scenes.cancel = context.WithCancel(t.Context())
+	defer c.scenes.cancel()
 	c.kids = make([]*kid, 2+dice.IntN(2))
 	stopKids := c.background(func(ctx context.Context, wg *sync.WaitGroup) {
 		for slot := range c.kids {
@@ -110,17 +117,25 @@ func (c *chaos) run() {
 	})
 	faults := c.chosen(dice)
 	stopFaults := c.background(func(ctx context.Context, wg *sync.WaitGroup) {
-		for _, f := range append(faults, fault{"a person", 200 * time.Millisecond, 600 * time.Millisecond, c.person}) {
+		for _, f := range append(slices.Clone(faults), fault{"a person", 200 * time.Millisecond, 600 * time.Millisecond, c.person},
+			fault{"chores", 50 * time.Millisecond, 300 * time.Millisecond, c.chores}) {
 			dice := c.dice(f.name)
 			wg.Go(func() { every(ctx, dice, f) })
 		}
 	})
 	want := c.load(c.dice("load"))
 	stopFaults()
+	stopChores := c.background(func(ctx context.Context, wg *sync.WaitGroup) {
+		dice := c.dice("chores after the faults")
+		wg.Go(func() { every(ctx, dice, fault{"chores", chaosLook, 2 * chaosLook, c.chores}) })
+	})
 	quiet := time.Now()
 	open := c.settle(want)
+	c.curtain()
 	took := time.Since(quiet)
 	c.stranded(open)
+	c.alone()
+	stopChores()
 	stopKids()
 	c.report(faults, len(want.jobs), took)
 	require.Empty(t, open, "I11: jobs have not ended %s after the faults", patience)
@@ -155,6 +170,10 @@ func (c *chaos) load(dice *rand.Rand) wanted {
 			flow := pick(dice, "order", "mix", "wires", "wires", "order", "order")
 			key := fmt.Sprintf("%s-%d-%d", flow, batch, i)
 			reqs[i] = c.request(flow, key)
+			scene := allScenes[dice.IntN(len(allScenes))]
+			if i%2 == 0 {
+				c.play(scene.name, batch*chaosBatch+i, scene.play)
+			}
 			once, atMost := applied(flow, key)
 			w.once, w.atMost = append(w.once, once...), append(w.atMost, atMost...)
 		}
@@ -199,6 +218,14 @@ func (c *chaos) person(ctx context.Context, _ *rand.Rand) {
 		if c.rt.Resolve(ctx, l.ID, map[string]any{"receipt": "by hand"}, "ann", "found it in their books") == nil {
 			c.count("resolve")
 		}
+	}
+}
+
+// chores remove what has expired, as the roles do in their own time.
+func (c *chaos) chores(ctx context.Context, dice *rand.Rand) {
+	st, limit := c.rt.Store(), 1+dice.IntN(20)
+	if _, err := st.Expire(ctx, limit); err == nil {
+		_, _ = st.ExpireSignals(ctx, limit) // Postgres may be away
 	}
 }
 
@@ -249,8 +276,8 @@ func (c *chaos) report(faults []fault, jobs int, quiet time.Duration) {
 	for i, f := range faults {
 		names[i] = f.name
 	}
-	c.e.t.Logf("%s; lease %s, %d workers, %d jobs; %v; all ended %s after the faults",
-		strings.Join(names, ", "), c.lease, len(c.kids), jobs, c.counts, quiet.Round(10*time.Millisecond))
+	c.e.t.Logf("%s; %s, lease %s, %d workers, %d jobs and %d of scenes; %v; all ended %s after the faults",
+		strings.Join(names, ", "), c.mode, c.lease, len(c.kids), jobs, len(c.scenes.started), c.counts, quiet.Round(10*time.Millisecond))
 	for _, o := range c.odd {
 		c.e.t.Logf("  %.500s", o)
 	}

@@ -25,6 +25,9 @@ const (
 	kidTail       = 256 << 10 // bytes: all goroutines of one that hangs
 )
 
+// mixed is a round whose processes have modes of their own (C11).
+const mixed = "mixed"
+
 // kid is a worker process that lives in one of the slots.
 type kid struct {
 	cmd    *exec.Cmd
@@ -40,7 +43,8 @@ func (c *chaos) spawn(dice *rand.Rand) (*kid, error) {
 	raw, err := json.Marshal(childConfig{
 		Postgres: c.e.dsn, NATS: c.url, Space: c.e.space, Receiver: c.r.URL,
 		Resend: quickResend, Lease: c.lease, Drain: between(dice, 500*time.Millisecond, 2*time.Second),
-		Stepwise: dice.IntN(3) == 0, NoFold: dice.IntN(3) == 0, MaxBatch: pick(dice, 1, 1, 2, 7, 500),
+		Stepwise: c.mode == "stepwise" || c.mode == mixed && dice.IntN(3) == 0,
+		NoFold:   c.mode == "nofold" || c.mode == mixed && dice.IntN(3) == 0, MaxBatch: pick(dice, 1, 1, 2, 7, 500),
 		Committers: 1 + dice.IntN(3), Concurrency: 2 + dice.IntN(8),
 	})
 	if err != nil {
