@@ -63,8 +63,8 @@ func known(all []string, one string) bool {
 func (a *app) list(ctx context.Context, rt *quipu.Runtime, f store.JobFilter, limit int, keysOnly bool) error {
 	t := newTable(a.streams.Out, "KEY", "FLOW", "VERSION", "STATE", "OPEN", "STARTED", "TOOK")
 	for left := limit; limit == 0 || left > 0; {
-		f.Limit = store.MaxPage
-		if limit > 0 {
+		f.Limit = store.MaxPage // more than is left: tombstones are passed over
+		if limit > 0 && f.State != "" {
 			f.Limit = min(left, store.MaxPage)
 		}
 		page, err := rt.Jobs(ctx, f)
@@ -75,7 +75,9 @@ func (a *app) list(ctx context.Context, rt *quipu.Runtime, f store.JobFilter, li
 			if page[i].State == journal.JobExpired && f.State == "" {
 				continue
 			}
-			left--
+			if left--; limit > 0 && left < 0 {
+				break
+			}
 			if err := a.listed(t, &page[i], keysOnly); err != nil {
 				return err
 			}
