@@ -92,7 +92,7 @@ func (c *committer) spawn(ctx context.Context, row *collation.Row, order *collat
 		c.publish(ctx, replies, Origin{})
 		return nil
 	case conflict:
-		return &refusal{http.StatusConflict, "conflict", fmt.Errorf("the key %.80q belongs to another job, %s", taken.Key, taken.Job)}
+		return &refusal{http.StatusConflict, "conflict", fmt.Errorf("the key %.80q belongs to another job, %s: give the await an `id` that no job has", taken.Key, taken.Job)}
 	case errors.Is(err, store.ErrRejected):
 		return &refusal{http.StatusInternalServerError, "refused", err}
 	}

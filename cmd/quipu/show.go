@@ -35,7 +35,8 @@ join stands below the activity at which its branches parted. ✓ done, ✗ faile
 Colours are used on a terminal, unless NO_COLOR is set.
 
 The digits of a ledger are, in groups: 0 active, 1 trigger or 2 finalized; Leg1
-entries; Leg1 complete; join taken; arrivals; Leg2 entries.`,
+entries; Leg1 complete; join taken; arrivals; Leg2 entries. An address has a number for
+each activity on the way, that of its pass, from 0; ,0^4 is short for ,0,0,0,0.`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	cmd.Flags().IntVar(&lines, "lines", explain.MaxLines, "at most `N` lines of the graph; what is beyond is counted")

@@ -39,7 +39,7 @@ that is sent again with the same --id does nothing again.`,
 	cmd.Flags().IntVar(&f.code, "code", 200, "`CODE` of the signal: 200, 202 (a hook that repeats stays open), or 400 to 599 (the hook ends with that error)")
 	cmd.Flags().StringVar(&f.id, "id", "", "idempotency `KEY` of this signal; default: each call is a signal of its own")
 	cmd.Flags().BoolVar(&f.all, "all", false, "to every hook that waits, and to none that waits later")
-	cmd.Flags().DurationVar(&f.keep, "keep", quipu.DefaultKeep, "`TIME` that it is kept while nobody waits")
+	cmd.Flags().DurationVar(&f.keep, "keep", quipu.DefaultKeep, "`TIME` that it is kept while nobody waits, up to 720h")
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
 		if f.all && cmd.Flags().Changed("keep") {
 			return cli.Exitf(cli.CodeUsage, "--all and --keep: a signal to all that wait now is not kept")

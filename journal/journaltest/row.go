@@ -266,6 +266,7 @@ func rowWithin(b *bench) {
 		v := b.view(id)
 		require.Equal(b, journal.JobFailed, v.State)
 		require.Equal(b, collation.CodeTimeout, v.Code)
+		require.Equal(b, "within", v.Error.Class, "a timeout is that of one try")
 		b.audit(id)
 	}
 }

@@ -121,7 +121,7 @@ func (s *Store) TurnOverdue(_ context.Context, limit int) (int, error) {
 			row := *r
 			answer(&row, now, &journal.Response{
 				Kind: journal.ResponseTerminal, Code: collation.CodeTimeout,
-				Error: &journal.Failure{Class: "timeout", Message: "no answer within the time that `within` allows"},
+				Error: &journal.Failure{Class: "within", Message: "no answer within the activity's `within`: look for workers of its topic"},
 			})
 			s.putRow(u, &row)
 			n++

@@ -53,7 +53,12 @@ func (s *Store) Activate(ctx context.Context, name, version string) error {
 	})
 }
 
+// noFlow is the error of a version that is not there; of no version, that a flow
+// has none.
 func (s *Store) noFlow(name, version string) error {
+	if version == "" {
+		return fmt.Errorf("postgres: %w: no version of flow %s: deploy it", store.ErrNotFound, name)
+	}
 	return fmt.Errorf("postgres: %w: flow %s, version %s: deploy it", store.ErrNotFound, name, version)
 }
 
@@ -90,7 +95,7 @@ func (s *Store) ActiveFlow(ctx context.Context, name string) (journal.FlowRef, [
 		return nil
 	}, pText(name))
 	if err == nil && definition == nil {
-		err = s.noFlow(name, "active")
+		err = s.noFlow(name, "")
 	}
 	return ref, definition, err
 }
