@@ -242,6 +242,7 @@ func TestExpiredJobs_J7(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "brief.yaml")
 	require.NoError(t, os.WriteFile(path, []byte("flow: brief\nversion: \"1\"\nexpire: 1s\nactivities: {start: {type: trigger}}\n"), 0o644))
 	s.ok("", "deploy", path)
+	s.ok("", "start", "hello", "far-away", "--input", `{"name":"Ada"}`)
 	s.ok("", "start", "brief", "gone")
 	s.ok("", "start", "hello", "here", "--input", `{"name":"Ada"}`)
 	s.ok("", "wait", "gone", "here")
@@ -253,7 +254,10 @@ func TestExpiredJobs_J7(t *testing.T) {
 		require.NoError(t, err)
 		return s.ok("", "ls", "--state", "expired", "-k") == "gone\n"
 	}, time.Minute, 100*time.Millisecond)
-	require.Equal(t, "here\n", s.ok("", "ls", "-k"))
+	require.Equal(t, "here\nfar-away\n", s.ok("", "ls", "-k"))
+	for line := range strings.Lines(s.ok("", "ls", "--limit", "2")) {
+		require.Equal(t, len("far-away  "), max(strings.Index(line, "hello"), strings.Index(line, "FLOW")), "one table: %s", line)
+	}
 	require.Equal(t, "here\n", s.ok("", "ls", "-k", "--limit", "1"))
 	require.Contains(t, s.fails(codeNotFound, "", "show", "gone").Err, "has expired")
 
