@@ -73,7 +73,9 @@ func (b *builder) gather(inst *Instance) *journal.Result {
 	}
 	results := make([]*flow.Result, inst.Count)
 	for i := range results {
-		if i == b.response.Element && !b.cutBefore() {
+		// Its own step 1 may be in this plan: the store cannot give it before the
+		// commit. One that is stored beside its entry has a step 1 apart.
+		if i == b.response.Element && b.response.Ref.IsZero() {
 			results[i] = responseResult(b.response)
 			continue
 		}
@@ -99,10 +101,6 @@ func (b *builder) gather(inst *Instance) *journal.Result {
 	}
 	return &journal.Result{Code: CodeOK, Output: text}
 }
-
-// cutBefore says that the element's own response stands in an entry of before,
-// from which it is loaded like the others.
-func (b *builder) cutBefore() bool { return b.p.Receipt == nil || !b.p.Receipt.New }
 
 func (b *builder) appendElement(text []byte, r *flow.Result) []byte {
 	output := r.Output

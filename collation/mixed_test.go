@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -38,4 +39,26 @@ func TestC11EntryStepwiseAndWorkTogether(t *testing.T) {
 			require.Equal(t, journal.JobCompleted, w.state.Job.State)
 		})
 	}
+}
+
+// C11, T8: as above, and the response is that of the last element: what is
+// gathered holds it, although its step 1 is in the same plan (1.11).
+func TestC11LastElementEnteredStepwiseAndGatheredTogether(t *testing.T) {
+	t.Parallel()
+	f, err := flow.New("items").Version("1").Output("${ items.output }").Trigger("start").
+		Worker("items", "topic", flow.Each("[1, 2, 3]")).Transition("start", "items").Build()
+	require.NoError(t, err)
+	w := newWorld(f, "k", []byte(`{}`), stepwise)
+	for len(w.asked) < 3 {
+		w.next()
+	}
+	w.handle(respond(&w.asked[0], ok(`"a"`)))
+	w.handle(respond(&w.asked[2], ok(`"c"`)))
+	m := respond(&w.asked[1], ok(`"b"`))
+	require.False(t, w.commitOnce(m).Done, "the entry alone")
+	w.mode = collation.Mode{Resend: 1e6}
+	w.handle(m)
+	require.Equal(t, journal.JobCompleted, w.state.Job.State)
+	last := w.entries[len(w.entries)-1]
+	require.Equal(t, `["a","b","c"]`, string(last.Close.Output))
 }
