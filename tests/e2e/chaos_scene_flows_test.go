@@ -228,6 +228,15 @@ activities:
   hook:  {type: hook, signal: bounds, key: "${ job.id }", within: 400ms}
 transitions: {start: [hook]}
 `, `
+flow: ward
+version: "1"
+output: {code: "${ kid.code }", why: "${ kid.error.message }"}
+activities:
+  start: {type: trigger}
+  kid:   {type: await, flow: tree, id: "${ job.id }.kid", input: {depth: 1}}
+  end:   {type: worker, topic: act, TRIES}
+transitions: {start: [kid], kid: [{to: end, on: error}]}
+`, `
 flow: guard
 version: "1"
 output: {receipt: "${ guarded.output.receipt != '' }"}

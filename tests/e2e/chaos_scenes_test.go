@@ -37,6 +37,7 @@ var allScenes = []struct {
 	{"short", sceneShort},
 	{"bound", sceneBound},
 	{"guard", sceneGuard},
+	{"ward", sceneWard},
 }
 
 // most bounds what a scene does at random moments.
@@ -404,4 +405,21 @@ func sceneGuard(s *stage) {
 	} else {
 		s.fails(job, journal.JobInterrupted, 473, "enough")
 	}
+}
+
+// sceneWard: a child is interrupted, as soon as it is there or later: its parent
+// hears why.
+func sceneWard(s *stage) {
+	job := s.start("ward", "", nil)
+	var kid quipu.Job
+	s.until("the child", &job, func() (found bool, _ error) {
+		kid, found = s.find(s.name + ".kid")
+		return found, nil
+	})
+	if s.dice.IntN(2) == 0 {
+		s.wait(most)
+	}
+	s.interrupt(kid, quipu.Descend(true), quipu.Code(474))
+	s.gives(job, `{"code":474,"why":"enough"}`)
+	s.fails(kid, journal.JobInterrupted, 474, "enough")
 }

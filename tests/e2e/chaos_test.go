@@ -170,8 +170,7 @@ func (c *chaos) load(dice *rand.Rand) wanted {
 			flow := pick(dice, "order", "mix", "wires", "wires", "order", "order")
 			key := fmt.Sprintf("%s-%d-%d", flow, batch, i)
 			reqs[i] = c.request(flow, key)
-			scene := allScenes[dice.IntN(len(allScenes))]
-			if i%2 == 0 {
+			if scene := allScenes[dice.IntN(len(allScenes))]; i%2 == 0 {
 				c.play(scene.name, batch*chaosBatch+i, scene.play)
 			}
 			once, atMost := applied(flow, key)
