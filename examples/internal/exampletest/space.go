@@ -100,6 +100,7 @@ func (s *Space) work() {
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	s.t.Cleanup(func() {
+		s.settle()
 		stop()
 		if err := <-done; err != nil {
 			s.t.Error(err)

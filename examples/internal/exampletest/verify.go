@@ -2,12 +2,38 @@ package exampletest
 
 import (
 	"context"
+	"fmt"
 	"iter"
+	"time"
 
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/replay"
 )
+
+// settle waits until no closed job has a row left: what came to it too late, as
+// the outcome of a child that outlived it, gets its verdict soon after (C15).
+func (s *Space) settle() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience) // the test's own has ended
+	defer cancel()
+	for id, err := range s.Store().AuditJobs(ctx, nil) {
+		for err == nil {
+			var view *store.JobView
+			if view, err = s.Store().Job(ctx, id); err != nil || !view.State.Closed() || len(view.Rows) == 0 {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				err = fmt.Errorf("job %s is closed and has rows: %+v", view.Key, view.Rows)
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+		if err != nil {
+			s.t.Error(err)
+			return
+		}
+	}
+}
 
 // verify proves every job of the space: its entries by themselves, and against
 // the tables (2.5). A job that has closed has nothing open.
