@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -47,7 +46,6 @@ type set uint64
 
 func (s set) has(a *act) bool       { return s>>a.index&1 == 1 }
 func (s set) with(a *act) set       { return s | 1<<a.index }
-func (s set) size() int             { return bits.OnesCount64(uint64(s)) }
 func (a *act) text(k string) string { s, _ := a.props[k].(string); return s }
 func (a *act) flag(k string, def bool) bool {
 	if v, ok := a.props[k].(bool); ok {

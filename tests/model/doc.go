@@ -15,5 +15,8 @@
 // not compared.
 //
 // QUIPU_MODEL is the number of flows for each kind of world. A failure prints the
-// smallest flow that rapid found, and the command that draws it again.
+// smallest flow that was found, with its inputs and its world, and the arguments
+// that draw it again; how its messages meet is the scheduler's, so it may need a
+// few runs. With QUIPU_MODEL_TRACE every flow is printed before it runs, for a run
+// that ends in a crash.
 package model

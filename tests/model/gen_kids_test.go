@@ -125,6 +125,23 @@ func (g *gen) meet(n int) {
 	g.refresh()
 }
 
+// gate adds a join of which one branch waits for what follows the join: it must
+// go through with the other one.
+func (g *gen) gate(n int) {
+	p := g.parent()
+	key := fmt.Sprintf("${ job.id }/only/m%d", n)
+	h := g.add(fmt.Sprintf("m%d", n), "hook", map[string]any{"signal": "topic.only", "key": key}, shapeObject)
+	j := g.add(fmt.Sprintf("t%d", n), "hook", map[string]any{"join": "any", "input": map[string]any{"n": 0, "v": 1}}, shapeObject)
+	s := g.add(fmt.Sprintf("s%d", n), "signal", map[string]any{}, shapeNone)
+	g.sends(s, h)
+	g.link(p, h, false, "")
+	g.link(p, j, false, "")
+	g.link(h, j, false, "")
+	g.link(j, s, false, "")
+	g.more[j].firm, g.more[j].once = true, true
+	g.refresh()
+}
+
 // kill adds a child that only an interrupt ends, and the interrupt.
 func (g *gen) kill(n int) {
 	p := g.parent()

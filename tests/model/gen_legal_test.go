@@ -1,7 +1,6 @@
 package model
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,7 +30,7 @@ func TestGeneratedFlows(t *testing.T) {
 		seen["vague"] += min(len(p.vague), 1)
 		for _, o := range p.outcomes {
 			require.False(t, o.forever, "%s", p.text())
-			count(seen, o, p.defs)
+			count(seen, o, p)
 		}
 	})
 	for _, k := range sorted(seen) {
@@ -39,9 +38,9 @@ func TestGeneratedFlows(t *testing.T) {
 	}
 }
 
-func count(seen map[string]int, o *outcome, defs []*def) {
+func count(seen map[string]int, o *outcome, p *plan) {
 	seen["jobs"]++
-	d := defs[slices.IndexFunc(defs, func(d *def) bool { return d.name == o.flow })]
+	d := p.def(o.flow)
 	for e := range o.ends {
 		seen["end "+e.state]++
 	}
@@ -58,6 +57,6 @@ func count(seen map[string]int, o *outcome, defs []*def) {
 	}
 	for _, k := range o.kids {
 		seen["kids"]++
-		count(seen, k.outcome, defs)
+		count(seen, k.outcome, p)
 	}
 }

@@ -88,7 +88,7 @@ func (g *gen) weighted(label string, table ...any) string {
 func drawFlow(t *rapid.T, name string, most int, calm bool, kids []*def) *def {
 	g := &gen{t: t, d: &def{name: name, byName: map[string]*act{}}, kids: kids, calm: calm, more: map[*act]*facts{}}
 	g.add("start", "trigger", map[string]any{}, shapeObject)
-	g.quiet = !calm && g.chance("quiet", 8)
+	g.quiet = !calm && g.chance("quiet", 10)
 	g.window = pick(g, "window", 4, 1, 8, maxActs)
 	for i := 0; i < len(kinds); i += 2 {
 		g.kinds = append(g.kinds, kinds[i], kinds[i+1].(int)*pick(g, kinds[i].(string), 2, 1, 0, 6))
@@ -161,7 +161,7 @@ func (g *gen) parent() *act {
 
 // kinds are what grow adds, with their weights.
 var kinds = []any{
-	"worker", 38, "through", 14, "hook", 16, "await", 10, "cycle", 9, "signal", 4, "interrupt", 7, "meet", 4, "kill", 3,
+	"worker", 38, "through", 14, "hook", 16, "await", 10, "cycle", 9, "signal", 4, "interrupt", 7, "meet", 4, "gate", 3, "kill", 3,
 }
 
 // grow adds an activity, with all that it needs.
@@ -185,6 +185,8 @@ func (g *gen) grow() {
 		g.attach(a, g.interrupt)
 	case "meet":
 		g.meet(n)
+	case "gate":
+		g.gate(n)
 	case "kill":
 		g.kill(n)
 	}
@@ -257,6 +259,11 @@ func (g *gen) mend() {
 		g.link(a, g.add("x"+a.name, "hook", map[string]any{"input": map[string]any{"v": 1, "n": 0}}, shapeObject), true, "")
 	}
 	g.refresh()
+	if g.quiet && g.chance("ends", 70) {
+		i := g.add("ends", "interrupt", map[string]any{"throw": false}, shapeNone)
+		g.link(g.parent(), i, false, "start.output.v % 2 == 0")
+		g.refresh()
+	}
 	if g.calm && g.chance("fails", 25) {
 		a := g.add("last", "worker", map[string]any{"topic": topicWork, "input": map[string]any{"code": 418}}, shapeNone)
 		if g.chance("interrupts", 40) {

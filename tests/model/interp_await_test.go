@@ -15,8 +15,7 @@ func (j *job) await(f *frame, a *act, after past) bool {
 		if !stopped {
 			return false
 		}
-		held.child.ends = map[end]bool{{"interrupted", code}: true}
-		held.child.descend(j.stops(held.id), code)
+		held.child.stop(code, j.stops(held.id))
 		j.entries[a.name]++
 		held.x.result = failed(code)
 		return j.awaited(f, held.x)
@@ -107,12 +106,13 @@ func (j *job) stops(id string) bool {
 	return false
 }
 
-// descend is the interrupt of a job on its way to the children that it awaits.
-func (o *outcome) descend(on bool, code int) {
+// stop is the interrupt of a job, and of the children that it awaits if it
+// descends.
+func (o *outcome) stop(code int, descends bool) {
+	o.ends, o.stopped = map[end]bool{{"interrupted", code}: true}, true
 	for _, k := range o.kids {
-		if on && k.forever {
-			k.ends = map[end]bool{{"interrupted", code}: true}
-			k.descend(on, code)
+		if descends && k.forever {
+			k.stop(code, true)
 		}
 	}
 }

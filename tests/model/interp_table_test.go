@@ -171,12 +171,10 @@ activities:
   w: {type: worker, topic: work, input: {v: "${ r.output.v }"}}
 transitions: {s: [a], a: [b], b: [c], c: [d], d: [{to: e, on: error}], e: [{to: r, on: error}], r: [w]}`)
 	require.Equal(t, map[end]bool{{"completed", 200}: true}, o.ends)
-	last := map[string]any{"v": mix("r", 0)}
 	require.Equal(t, map[string]any{
 		"a": "timer", "b": "signal", "c": map[string]any{"v": mix("c", 0), "w": mix("c", 0), "code": 200},
 		"d": 409, "e": 408, "r": unknown{},
 	}, o.output, "the passes of r run side by side")
-	require.NotEqual(t, last, o.output)
 	require.Equal(t, 3, o.entries["r"])
 	require.Equal(t, 1, o.runs["r"])
 	require.Equal(t, 3, o.runs["w"])

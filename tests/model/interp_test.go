@@ -63,24 +63,20 @@ func (h *host) run(flow string, input any, id string, turn int) *outcome {
 	trigger := j.d.acts[0]
 	f := &frame{got: map[*act]*exec{}, edges: map[*edge]arrival{}}
 	whole := j.region(f, j.exec(trigger, nil, result{code: 200, output: input}))
-	switch {
-	case len(j.ends) > 0:
-		j.early = true
-	case !whole:
-		j.forever, j.early = true, true
+	j.early = len(j.ends) > 0 || !whole
+	if j.forever = !whole && len(j.ends) == 0; j.forever {
 		return j.outcome
 	}
 	out, err := mapped(j.d.output, j.whole)
-	switch {
-	case j.ends[end{"completed", 200}]: // by an interrupt: what the output names is settled
-		j.output = out
-	case len(j.ends) > 0:
-	case err != nil:
-		j.ends[end{"failed", 500}] = true
-	default:
-		j.ends[end{"completed", 200}] = true
-		j.output = out
+	completed := end{"completed", 200}
+	if len(j.ends) == 0 {
+		j.ends[completed] = true
 	}
+	if j.ends[completed] && err != nil { // an interrupt may complete the job, too
+		delete(j.ends, completed)
+		j.close("failed", 500)
+	}
+	j.output = out
 	for _, asked := range j.asked {
 		slices.Sort(asked)
 	}

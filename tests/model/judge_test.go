@@ -26,6 +26,7 @@ type sample struct {
 func (w *world) look(views []*store.JobView) {
 	for _, v := range views {
 		w.explained(v)
+		w.parallel(v)
 		if v.Semaphore < 0 || v.State == journal.JobQuarantined || len(v.Dead) > 0 {
 			w.wrong("job %s of flow %s is %s with semaphore %d, dead letters %+v", v.Key, v.Flow.Name, v.State, v.Semaphore, v.Dead)
 		}
@@ -38,6 +39,22 @@ func (w *world) look(views []*store.JobView) {
 			if err := lawful(i.Ledger); err != "" {
 				w.wrong("I2: %s %s of %s: %s: %s", i.Key.Activity, i.Key.DAD, v.Key, i.Ledger, err)
 			}
+		}
+	}
+}
+
+// parallel says whether more elements of a list are under way than may be.
+func (w *world) parallel(v *store.JobView) {
+	underWay := map[collation.InstanceKey]int{}
+	d := w.plan.def(v.Flow.Name)
+	for _, r := range v.Rows {
+		a := d.byName[r.Activity]
+		if a == nil || a.props["each"] == nil || r.Held != "" {
+			continue
+		}
+		key := collation.InstanceKey{Activity: r.Activity, DAD: r.DAD}
+		if underWay[key]++; r.Kind != journal.MessageLeg1 && underWay[key] > a.count("parallel", 100) {
+			w.wrong("%d elements of %s %s of %s are under way", underWay[key], r.Activity, r.DAD, v.Key)
 		}
 	}
 }
@@ -127,13 +144,15 @@ func (w *world) compare(o *outcome, v *store.JobView, children map[journal.JobID
 			wrong("the inputs of %s are\n  %s, the model says\n  %s", name, strings.Join(asked[name], " "), strings.Join(o.asked[name], " "))
 		}
 	}
-	w.compareKids(o, v, children, part, wrong)
+	w.compareKids(o, v, children, cut, wrong)
 }
 
 // compareKids finds the model's child for each child.
 func (w *world) compareKids(
-	o *outcome, v *store.JobView, children map[journal.JobID][]*store.JobView, part bool, wrong func(string, ...any),
+	o *outcome, v *store.JobView, children map[journal.JobID][]*store.JobView, cut bool, wrong func(string, ...any),
 ) {
+	unsure := cut || o.early && !o.stopped // the script from outside may have been first
+	part := o.early || cut
 	left := slices.Clone(o.kids)
 	for _, c := range children[v.ID] {
 		input := mask(w.input(c.ID))
@@ -144,13 +163,13 @@ func (w *world) compareKids(
 			wrong("%s started a child %s of flow %s in turn %d with input %s, which the model does not", c.Parent.Activity, c.Key, c.Flow.Name, c.Parent.Turn, input)
 			continue
 		}
-		cut := part && o.descends
-		asleep := slices.Contains(sleepers, c.Flow.Name)
-		w.compare(left[at].outcome, c, children, cut || asleep && (part || len(left[at].ends) == 0))
+		k := left[at].outcome
+		asleep := slices.Contains(sleepers, c.Flow.Name) && (unsure || len(k.ends) == 0)
+		w.compare(k, c, children, asleep || part && o.descends)
 		left = slices.Delete(left, at, at+1)
 	}
 	for _, k := range left {
-		if !part && !k.maybe {
+		if !(part && !k.stopped || unsure || k.maybe) {
 			wrong("%s should have started a child of flow %s in turn %d with input %s", k.act, k.flow, k.turn, spell(k.input))
 		}
 	}

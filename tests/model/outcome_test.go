@@ -1,9 +1,6 @@
 package model
 
-import (
-	"math/bits"
-	"slices"
-)
+import "slices"
 
 // end is how a job ends.
 type end struct {
@@ -23,6 +20,9 @@ type outcome struct {
 	// early says that the end cuts branches off: what ran is then only a part of
 	// what is said here. loose says that not even that is known.
 	early, loose bool
+	// stopped says that an interrupt of the flow's own ends it: then it is early,
+	// but its end is sure.
+	stopped bool
 	// descends says that the end may be an interrupt of the children, too.
 	descends bool
 
@@ -126,14 +126,6 @@ func (p past) and(q past) past {
 		out[i] &= q[i]
 	}
 	return out
-}
-
-func (p past) size() int {
-	n := 0
-	for _, w := range p {
-		n += bits.OnesCount64(w)
-	}
-	return n
 }
 
 // latest is the last of the execs of one activity, if they have one.

@@ -112,7 +112,8 @@ func (w *world) wakeSleepers(views []*store.JobView) {
 		}
 	}
 	for _, v := range views {
-		if v.State != journal.JobOpen || w.shot[v.ID] {
+		onItsWay := slices.ContainsFunc(v.Rows, func(r collation.Row) bool { return r.Kind == journal.MessageInterrupt })
+		if v.State != journal.JobOpen || w.shot[v.ID] || onItsWay {
 			continue
 		}
 		w.shot[v.ID] = true
@@ -122,7 +123,7 @@ func (w *world) wakeSleepers(views []*store.JobView) {
 
 // interrupt interrupts a job from outside.
 func (w *world) interrupt(id journal.JobID) {
-	order := collation.InterruptOrder{Code: 410, Reason: "enough", Throw: true, From: "outside"}
+	order := collation.InterruptOrder{Code: 555, Reason: "enough", Throw: true, From: "outside"}
 	row, err := order.Row(collation.AskedInterruptGUID("enough", id), id, collation.Micros(time.Now().UnixMicro()))
 	if err != nil {
 		panic(err)

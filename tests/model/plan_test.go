@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"pgregory.net/rapid"
@@ -105,6 +106,11 @@ func (p *plan) expect() {
 		p.much = p.much || o.total() > limitTotal
 	}
 	p.vague = h.vague
+}
+
+// def is the flow of the name.
+func (p *plan) def(name string) *def {
+	return p.defs[slices.IndexFunc(p.defs, func(d *def) bool { return d.name == name })]
 }
 
 // text is the plan as a person can read it and a test can run it again.

@@ -38,7 +38,7 @@ type world struct {
 	outside
 	samples  map[sample]collation.ActivityLedger
 	problems []string
-	quiet    atomic.Bool // the store has no more faults
+	healed   atomic.Bool // the store has no more faults
 
 	processes []*process
 }
@@ -92,7 +92,7 @@ func open(p *plan) *world {
 	w.outside.init()
 	f := &p.world
 	w.store = storemem.New(storemem.Config{
-		Space: space, Now: func() int64 { return time.Now().UnixMicro() }, Fault: f.fault(&w.quiet),
+		Space: space, Now: func() int64 { return time.Now().UnixMicro() }, Fault: f.fault(&w.healed),
 	})
 	w.bus = busmem.New(busmem.Config{
 		Seed: f.Seed, Loss: f.Loss, Duplicate: f.Duplicate, Reorder: f.Reorder, AckWait: 2 * time.Second,
@@ -221,7 +221,7 @@ func (w *world) drive() bool {
 		}
 		if time.Since(begun) > calm {
 			w.bus.Calm()
-			w.quiet.Store(true)
+			w.healed.Store(true)
 		}
 		jobs := w.jobs()
 		views := make([]*store.JobView, 0, len(jobs))
