@@ -42,6 +42,7 @@ func (r *run) prepare() bool {
 	lease := store.Lease{
 		Job: r.job, Request: r.request, Space: r.req.Space, Generation: r.req.Generation,
 		Turn: r.req.Turn, Fence: r.req.Fence, Holder: r.holder(),
+		Timeout: time.Duration(r.req.TimeoutMS) * time.Millisecond,
 	}
 	if again {
 		if r.d.Count() > 1 {
@@ -125,7 +126,7 @@ func (r *run) lease(want store.Lease) (store.Lease, bool) {
 	l, err := r.rt.cfg.Store.Lease(ctx, r.job, r.request, want.Turn, want.Holder, r.rt.cfg.Lease)
 	switch {
 	case err == nil:
-		l.Space, l.Generation = want.Space, want.Generation
+		l.Space, l.Generation, l.Timeout = want.Space, want.Generation, want.Timeout
 		return l, true
 	case errors.Is(err, store.ErrLeased):
 		r.count("leased")

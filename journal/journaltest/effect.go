@@ -22,6 +22,8 @@ var effects = map[string]func(*bench){
 	"the same run finds its own start":                           effectOwn,
 	"two first runs: one starts it (P17)":                        effectTwo,
 	"a start whose lease is out is taken over (E4)":              effectTakeover,
+	"a takeover waits for the try's timeout, of its turn (E4)":   effectTimeout,
+	"when the timeout has passed, one run takes over (E4)":       effectTimeoutPasses,
 	"an older holder's completion is recorded (E4)":              effectOlder,
 	"a completion after the end is late (J8)":                    effectLate,
 	"pure and tx effects need no start":                          effectNoStart,
@@ -240,6 +242,68 @@ func effectTakeover(b *bench) {
 	require.False(b, taken, "it is taken once")
 	require.Equal(b, "w2", row.Holder)
 	b.finishEffect(l, completed(effect("pay", 0), `2`))
+	b.audit(r.Job)
+}
+
+// effectTimeout: the lease of a run is out, and its try is not over.
+func effectTimeout(b *bench) {
+	c := b.committer()
+	for _, turned := range []bool{false, true} {
+		id := b.requested(c, one, fmt.Sprint("turned ", turned))
+		r := b.row(id, journal.MessageRequest, "work")
+		l, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w1", b.span())
+		require.NoError(b, err)
+		l.Timeout = hour
+		b.startEffect(l, effect("pay", 0))
+		b.startEffect(l, effect("ship", 0))
+		b.leaseOut(r)
+		b.finishEffect(l, completed(effect("ship", 0), `1`))
+		turn := 1
+		if turned { // the try is over: its answer was accepted
+			b.answer(c, id, "work", failure(journal.ResponseFailedTry, "connection reset"))
+			turn = 2
+		}
+		next, err := b.s.Lease(b.ctx(), r.Job, r.GUID, turn, "w2", hour)
+		if turned {
+			require.NoError(b, err)
+			_, taken, err := b.s.StartEffect(b.ctx(), next, effect("pay", 0))
+			require.NoError(b, err)
+			require.True(b, taken)
+			continue
+		}
+		require.ErrorIs(b, err, store.ErrLeased)
+		require.Zero(b, b.row(id, journal.MessageRequest, "work").Runs, "to wait is no run (E9)")
+		b.finishEffect(l, completed(effect("pay", 0), `1`))
+		b.lease(r, "w2")
+	}
+}
+
+// leaseOut waits until the lease of a request's first effect is out.
+func (b *bench) leaseOut(r collation.Row) {
+	b.Helper()
+	b.eventually(func() bool {
+		list, err := b.s.Effects(b.ctx(), r.Job, r.GUID)
+		return err == nil && !list[0].Live
+	})
+}
+
+// effectTimeoutPasses: then one taker has it.
+func effectTimeoutPasses(b *bench) {
+	r := b.asked(b.committer())
+	l, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w1", b.span())
+	require.NoError(b, err)
+	l.Timeout = 2 * b.span()
+	b.startEffect(l, effect("pay", 0))
+	b.leaseOut(r)
+	var next store.Lease
+	b.eventually(func() bool {
+		next, err = b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w2", hour)
+		return err == nil
+	})
+	row, taken, err := b.s.StartEffect(b.ctx(), next, effect("pay", 0))
+	require.NoError(b, err)
+	require.True(b, taken)
+	require.Equal(b, "w2", row.Holder)
 	b.audit(r.Job)
 }
 

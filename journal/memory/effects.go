@@ -16,7 +16,9 @@ import (
 type effect struct {
 	store.EffectRow
 	request journal.GUID
-	seq     int64 // of its first entry
+	seq     int64            // of its first entry
+	turn    int              // that started it
+	until   collation.Micros // the end of the try that started it; Never: no timeout (E4)
 }
 
 // needsNoStart says which classes are recorded with their result alone (3.1).
@@ -78,9 +80,12 @@ func (s *Store) StartEffect(ctx context.Context, l store.Lease, e journal.Effect
 		if row.Holder == "" {
 			row.Holder, row.LeaseUntil = l.Holder, max(row.LeaseUntil, row.NextAt)
 		}
-		next := &effect{request: l.Request, EffectRow: store.EffectRow{
+		next := &effect{request: l.Request, turn: l.Turn, EffectRow: store.EffectRow{
 			Key: e.Key, Name: e.Name, Class: e.Class, N: e.N, State: store.EffectStarted, Fence: l.Fence, Holder: l.Holder,
 		}}
+		if l.Timeout > 0 {
+			next.until = s.now() + micros(l.Timeout)
+		}
 		if f != nil { // taken over: the chain has its start, only who finishes it changes
 			taken, next.seq = true, f.seq
 		} else {

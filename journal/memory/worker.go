@@ -41,7 +41,7 @@ func (s *Store) Lease(
 		switch {
 		case err != nil:
 			return err
-		case row.Holder != holder && row.LeaseUntil > now:
+		case row.Holder != holder && row.LeaseUntil > now, j.busy(row, now):
 			return store.ErrLeased
 		case row.Runs >= store.MaxRuns:
 			return store.ErrExhausted
@@ -57,6 +57,17 @@ func (s *Store) Lease(
 		return store.Lease{}, fmt.Errorf("memory: lease %s: %w", request, err)
 	}
 	return l, nil
+}
+
+// busy reports that an effect which the turn started is unfinished, and its try
+// may still go on (E4).
+func (j *job) busy(row *collation.Row, now collation.Micros) bool {
+	for _, f := range j.effects {
+		if f.request == row.GUID && f.State == store.EffectStarted && f.turn == row.Turn && f.until > now {
+			return true
+		}
+	}
+	return false
 }
 
 // take gives the row to a holder: one run more, under a new fence (E9).
@@ -148,7 +159,7 @@ func (s *Store) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration)
 		}
 		if row.Holder == "" { // the first of a run that began without a lease
 			s.take(u, row, l.Holder, s.now(), ttl)
-			l = j.lease(row)
+			l.Fence, l.Runs, l.Generation, l.Space = row.Fence, row.Runs, j.Generation, j.Space
 			return nil
 		}
 		extend(row, s.now()+micros(ttl))

@@ -164,10 +164,10 @@ func (d *deed) undo(ctx context.Context, a *store.Action) error {
 		d.entries = append(d.entries, h.link(e))
 	}
 	x.Effects = h.head
-	l := store.Lease{Job: x.Job, Request: x.GUID}
+	l := store.Lease{Job: x.Job, Request: x.GUID, Turn: x.Turn}
 	d.more = func(b *batch) {
 		for _, f := range open {
-			queueEffect(b, l, 0, f)
+			queueEffect(b, l, 0, f, collation.Never)
 		}
 	}
 	return nil

@@ -58,7 +58,7 @@ func (h *chain) takeOver(ctx context.Context, after *store.EffectRow) error {
 	w := &writes{rows: []*rowWrite{{key: rowKey{h.lease.Job, h.lease.Request}, stood: true, after: h.row}}}
 	return h.s.conclude(ctx, h.c, func(b *batch) {
 		w.queue(b)
-		queueEffect(b, h.lease, 0, after)
+		queueEffect(b, h.lease, 0, after, h.until(after))
 	})
 }
 

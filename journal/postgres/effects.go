@@ -140,8 +140,17 @@ func (h *chain) append(ctx context.Context, kind journal.Kind, e *journal.Effect
 	}
 	return h.s.conclude(ctx, h.c, func(b *batch) {
 		w.queue(b)
-		queueEffect(b, l, written.seq, after)
+		queueEffect(b, l, written.seq, after, h.until(after))
 	})
+}
+
+// until is when the try that the effect was started in ends, if it has a timeout
+// (E4).
+func (h *chain) until(x *store.EffectRow) collation.Micros {
+	if x.State != store.EffectStarted || h.lease.Timeout <= 0 {
+		return collation.Never
+	}
+	return h.now + collation.Micros(h.lease.Timeout.Microseconds())
 }
 
 // link gives the entry its place on the chain (J9).
@@ -155,13 +164,18 @@ func (h *chain) link(x *journal.Entry) entryWrite {
 	return entryWrite{job: x.Job, chain: x.Chain, seq: x.Seq, body: body, hash: h.head.Hash}
 }
 
-func queueEffect(b *batch, l store.Lease, seq int64, x *store.EffectRow) {
+// queueEffect writes the effect; until is when the try of a started one ends.
+func queueEffect(b *batch, l store.Lease, seq int64, x *store.EffectRow, until collation.Micros) {
 	var failure []byte
 	if x.Error != nil {
 		failure = wire.Encode(&wire.Failure{Class: x.Error.Class, Message: x.Error.Message, Data: x.Error.Data, Stack: x.Error.Stack})
 	}
+	var bound []byte
+	if until != collation.Never {
+		bound = pInt(int64(until))
+	}
 	b.queue("effect_put", pUUID(l.Job), pDigest(x.Key), pUUID(l.Request), pInt(seq), pText(x.Name), pText(x.Class),
-		pInt(int64(x.N)), pText(string(x.State)), x.Result, failure, pInt(x.Fence), pText(x.Holder))
+		pInt(int64(x.N)), pText(string(x.State)), x.Result, failure, pInt(x.Fence), pText(x.Holder), pInt(int64(l.Turn)), bound)
 }
 
 // readEffect reads the columns of an effect.

@@ -44,8 +44,8 @@ func ended(t testing.TB, s *Store, c store.Committer, id journal.JobID) {
 		GUID: id.Start(), Before: collation.StartBorn, After: 111_100_000_000, Verdict: journal.VerdictHandled, Seq: 1, Closes: true,
 	}
 	require.NoError(t, c.Commit(t.Context(), append(plans, chained(st, p))))
-	require.NoError(t, s.run(t, fmt.Sprintf(`INSERT INTO effects (job, key, request, seq, name, class, n, state, fence, holder)
-		VALUES ('%s', sha256('x'), '%s', 1, 'e', 'pure', 0, 'completed', 0, '')`, id, id)))
+	require.NoError(t, s.run(t, fmt.Sprintf(`INSERT INTO effects (job, key, request, seq, name, class, n, state, fence, holder, turn)
+		VALUES ('%s', sha256('x'), '%s', 1, 'e', 'pure', 0, 'completed', 0, '', 1)`, id, id)))
 }
 
 var ownTables = []string{"entries", "instances", "receipts", "dispatches", "waits", "effects", "payloads", "dead_letters"}

@@ -24,6 +24,7 @@ type standing struct {
 	runs    int
 	holder  string
 	live    bool
+	busy    bool // what the turn started may still go on (E4)
 }
 
 // stands reads why a write of a worker met nothing.
@@ -31,7 +32,7 @@ func (s *Store) stands(ctx context.Context, c *conn, job journal.JobID, request 
 	err = c.query(ctx, "lease_look", func(v row) error {
 		st = standing{
 			state: journal.JobState(v.text(0)), request: v.bool(1), turn: int(v.int(2)), fence: v.int(3),
-			runs: int(v.int(4)), holder: v.text(5), live: v.bool(6),
+			runs: int(v.int(4)), holder: v.text(5), live: v.bool(6), busy: v.bool(7),
 		}
 		return nil
 	}, pUUID(job), pUUID(request))
@@ -56,7 +57,7 @@ func (s *Store) Lease(ctx context.Context, job journal.JobID, request journal.GU
 			return err
 		case st.state != journal.JobOpen || !st.request || st.turn != turn:
 			return s.refuse("lease", store.ErrStale, request)
-		case st.live && st.holder != holder:
+		case st.live && st.holder != holder, st.busy:
 			return s.refuse("lease", store.ErrLeased, request)
 		case st.runs >= store.MaxRuns:
 			return s.exhaust(ctx, c, job, request, turn)

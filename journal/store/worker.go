@@ -12,7 +12,9 @@ import (
 type Worker interface {
 	// Lease takes the request before a run that is not its first delivery: sets
 	// holder and lease, raises fence and runs, in one commit (E9). ErrStale: no
-	// row, turned, or another turn. ErrLeased: another holder's lease is alive.
+	// row, turned, or another turn. ErrLeased: another holder's lease is alive, or
+	// an effect that this turn started is unfinished and the timeout of its try has
+	// not passed since then (E4).
 	// ErrExhausted: runs is over MaxRuns; the row is held now.
 	Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, ttl time.Duration) (Lease, error)
 	// Heartbeat extends the lease, taking it first if the run had none yet
@@ -53,6 +55,7 @@ type Lease struct {
 	Holder     string
 	Fence      int64
 	Runs       int
+	Timeout    time.Duration // of the try, 0: none; what the run starts is not taken over before (E4)
 }
 
 // EffectState is how far an effect came.

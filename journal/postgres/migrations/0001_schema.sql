@@ -203,7 +203,8 @@ CREATE TABLE signals (
 CREATE INDEX signals_at ON signals (at);
 
 -- Effects by their key (3.1); seq is the entry of the request's chain that
--- first named it.
+-- first named it. turn and until are of a started one: the turn of its run, and
+-- the start plus the timeout of the try, where there is one (E4).
 CREATE TABLE effects (
     job     uuid   NOT NULL,
     key     bytea  NOT NULL CHECK (octet_length(key) = 32),
@@ -217,6 +218,8 @@ CREATE TABLE effects (
     error   bytea,
     fence   bigint NOT NULL,
     holder  text   NOT NULL,
+    turn    bigint NOT NULL,
+    until   bigint,
     PRIMARY KEY (job, key)
 ) WITH (fillfactor = 80);
 CREATE INDEX effects_request ON effects (job, request, seq);
