@@ -26,7 +26,7 @@ var effects = map[string]func(*bench){
 	"when the timeout has passed, one run takes over (E4)":       effectTimeoutPasses,
 	"an older holder's completion is recorded (E4)":              effectOlder,
 	"a completion after the end is late (J8)":                    effectLate,
-	"pure and tx effects need no start":                          effectNoStart,
+	"a pure effect needs no start":                               effectNoStart,
 	"nothing is recorded without a start (J8)":                   effectUnstarted,
 	"a completion counts the runs anew (E9)":                     effectRuns,
 	"the ending response binds the head (J8)":                    effectBound,
@@ -345,15 +345,13 @@ func effectNoStart(b *bench) {
 	c := b.committer()
 	r := b.asked(c)
 	l := b.lease(r, "w1")
-	for _, class := range []string{"pure", "tx"} {
-		e := completed(effect(class, 0), `1`)
-		e.Class = class
-		row := b.finishEffect(l, e)
-		require.Equal(b, store.EffectCompleted, row.State)
-		require.Equal(b, class, row.Class)
-	}
+	e := completed(effect("pure", 0), `1`)
+	e.Class = "pure"
+	row := b.finishEffect(l, e)
+	require.Equal(b, store.EffectCompleted, row.State)
+	require.Equal(b, "pure", row.Class)
 	b.answer(c, r.Job, "work", success(`1`))
-	e := completed(effect("after", 0), `1`)
+	e = completed(effect("after", 0), `1`)
 	e.Class = "pure"
 	_, err := b.s.FinishEffect(b.ctx(), l, e, false)
 	requireOneOf(b, err, store.ErrStale, store.ErrJobClosed)

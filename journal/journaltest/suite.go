@@ -29,7 +29,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
 	groups := map[string]map[string]func(*bench){
 		"Start": starts, "Load": loads, "Commit": commits, "Lawless": lawless, "Races": races, "Rows": rows,
-		"Lease": leases, "Effects": effects, "Letters": letters, "Flows": flows, "Lists": lists, "Audit": audits,
+		"Lease": leases, "Effects": effects, "Tx": txEffects, "Letters": letters, "Flows": flows, "Lists": lists, "Audit": audits,
 		"Signals": signals, "Mailboxes": mailboxes, "Children": children,
 		"Interrupts": interrupts, "Schedules": schedules, "Extras": extras, "Expiry": expiries, "Whole": wholes(),
 	}

@@ -21,8 +21,11 @@ type effect struct {
 	until   collation.Micros // the end of the try that started it; Never: no timeout (E4)
 }
 
-// needsNoStart says which classes are recorded with their result alone (3.1).
-var needsNoStart = map[string]bool{"pure": true, "tx": true}
+// Classes of effects that have no start (3.1).
+const (
+	classPure = "pure"
+	classTx   = "tx"
+)
 
 // Effects implements store.Worker.
 func (s *Store) Effects(_ context.Context, id journal.JobID, request journal.GUID) ([]store.EffectRow, error) {
@@ -123,9 +126,11 @@ func (s *Store) record(
 
 // FinishEffect implements store.Worker.
 func (s *Store) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (out store.EffectRow, err error) {
-	if len(e.Result) > wire.MaxResult {
-		return out, fmt.Errorf("memory: finish effect %q: %w: %d bytes, the limit is %d",
-			e.Name, store.ErrRejected, len(e.Result), wire.MaxResult)
+	if err := fits(&e); err != nil {
+		return out, err
+	}
+	if e.Class == classTx {
+		return out, fmt.Errorf("memory: finish effect %q: %w: it is of class tx", e.Name, store.ErrRejected)
 	}
 	err = s.writeRow(ctx, "finish effect", l.Job, l.Request, false, func(u *undo, j *job) error {
 		if j == nil {
@@ -140,7 +145,7 @@ func (s *Store) FinishEffect(ctx context.Context, l store.Lease, e journal.Effec
 		if stale != nil && f == nil {
 			return stale
 		}
-		if f == nil && !needsNoStart[e.Class] {
+		if f == nil && e.Class != classPure {
 			return fmt.Errorf("%w: an effect of class %q has no start", store.ErrStale, e.Class)
 		}
 		e.Late = stale != nil
@@ -160,6 +165,71 @@ func (s *Store) FinishEffect(ctx context.Context, l store.Lease, e journal.Effec
 		return store.EffectRow{}, fmt.Errorf("memory: finish effect %q: %w", e.Name, err)
 	}
 	return out, nil
+}
+
+// fits checks the size of a result (E6).
+func fits(e *journal.Effect) error {
+	if len(e.Result) > wire.MaxResult {
+		return fmt.Errorf("memory: finish effect %q: %w: %d bytes, the limit is %d",
+			e.Name, store.ErrRejected, len(e.Result), wire.MaxResult)
+	}
+	return nil
+}
+
+// TxEffect implements store.Worker. There is no SQL here: the handle is nil, and
+// what is exactly once is the result.
+func (s *Store) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (out store.EffectRow, err error) {
+	if e.Class != classTx {
+		return out, fmt.Errorf("memory: tx effect %q: %w: it is of class %s", e.Name, store.ErrRejected, e.Class)
+	}
+	if stood := s.outcome(l.Job, e.Key); stood != nil {
+		return *stood, nil
+	}
+	end, err := call(ctx, nil)
+	switch {
+	case err != nil:
+		return out, &store.TxError{Err: err}
+	case ctx.Err() != nil:
+		return out, &store.TxError{Err: context.Cause(ctx)}
+	}
+	e.Result, e.Error = end.Result, end.Error
+	if err := fits(&e); err != nil {
+		return out, err
+	}
+	err = s.writeRow(ctx, "tx effect", l.Job, l.Request, false, func(u *undo, j *job) error {
+		row, err := s.fenced(j, &l)
+		if err != nil {
+			return err
+		}
+		f := j.effects[e.Key]
+		if f != nil && f.State != store.EffectStarted {
+			out = s.effectRow(j, f)
+			return nil
+		}
+		row.Runs = 0 // counted since the last recorded completion (E9)
+		next, err := s.finish(u, j, &l, e, f, row, end.NotDone)
+		if err != nil {
+			return err
+		}
+		out = s.effectRow(j, next)
+		return nil
+	})
+	if err != nil {
+		return store.EffectRow{}, fmt.Errorf("memory: tx effect %q: %w", e.Name, err)
+	}
+	return out, nil
+}
+
+// outcome is an effect that has its outcome, or nil.
+func (s *Store) outcome(id journal.JobID, key journal.Digest) *store.EffectRow {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.living(id)
+	if j == nil || j.effects[key] == nil || j.effects[key].State == store.EffectStarted {
+		return nil
+	}
+	row := s.effectRow(j, j.effects[key])
+	return &row
 }
 
 // unpark takes back the hold of a request that was parked for the effect that

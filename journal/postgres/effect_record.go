@@ -65,9 +65,11 @@ func (h *chain) takeOver(ctx context.Context, after *store.EffectRow) error {
 // FinishEffect records effect.completed or effect.failed (NotDone). Results
 // are write-once: the row that stands is returned.
 func (s *Store) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error) {
-	if len(e.Result) > wire.MaxResult {
-		return store.EffectRow{}, fmt.Errorf("postgres: finish effect: %w: the result of %q has %d bytes, the limit is %d",
-			store.ErrRejected, e.Name, len(e.Result), wire.MaxResult)
+	if err := fits(&e); err != nil {
+		return store.EffectRow{}, err
+	}
+	if e.Class == classTx {
+		return store.EffectRow{}, fmt.Errorf("postgres: finish effect: %w: %q is of class tx", store.ErrRejected, e.Name)
 	}
 	var out store.EffectRow
 	err := s.call(ctx, "finish effect", func(c *conn) error {
@@ -81,28 +83,42 @@ func (s *Store) FinishEffect(ctx context.Context, l store.Lease, e journal.Effec
 			return nil
 		}
 		started := h.stood != nil
-		free := e.Class == classPure || e.Class == classTx
-		if !started && !(free && h.current()) {
+		if !started && !(e.Class == classPure && h.current()) {
 			abandon(ctx, c)
 			return s.refuse("finish effect", store.ErrStale, l.Request)
 		}
-		out = store.EffectRow{
-			Key: e.Key, Name: e.Name, Class: e.Class, N: e.N, State: store.EffectCompleted,
-			Result: e.Result, Error: e.Error, Fence: l.Fence, Holder: l.Holder,
-		}
-		kind := journal.KindEffectCompleted
-		if notDone {
-			kind, out.State = journal.KindEffectFailed, store.EffectNotDone
-		}
-		record := e
-		record.Turn, record.Fence, record.Late = l.Turn, l.Fence, !h.current()
-		unparked := h.finished()
-		return h.append(ctx, kind, &record, &out, unparked)
+		out, err = h.finish(ctx, e, notDone)
+		return err
 	})
 	if err != nil {
 		return store.EffectRow{}, err
 	}
 	return out, nil
+}
+
+// fits checks the size of a result (E6).
+func fits(e *journal.Effect) error {
+	if len(e.Result) > wire.MaxResult {
+		return fmt.Errorf("postgres: finish effect: %w: the result of %q has %d bytes, the limit is %d",
+			store.ErrRejected, e.Name, len(e.Result), wire.MaxResult)
+	}
+	return nil
+}
+
+// finish commits the outcome of the effect.
+func (h *chain) finish(ctx context.Context, e journal.Effect, notDone bool) (store.EffectRow, error) {
+	l := h.lease
+	out := store.EffectRow{
+		Key: e.Key, Name: e.Name, Class: e.Class, N: e.N, State: store.EffectCompleted,
+		Result: e.Result, Error: e.Error, Fence: l.Fence, Holder: l.Holder,
+	}
+	kind := journal.KindEffectCompleted
+	if notDone {
+		kind, out.State = journal.KindEffectFailed, store.EffectNotDone
+	}
+	e.Turn, e.Fence, e.Late = l.Turn, l.Fence, !h.current()
+	unparked := h.finished()
+	return out, h.append(ctx, kind, &e, &out, unparked)
 }
 
 // finished notes on the row that an effect has its outcome: its runs count

@@ -11,7 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// Classes of effects that need no start: nothing happens outside before their
+// Classes of effects that have no start: nothing happens outside before their
 // result is known (E3).
 const (
 	classPure = "pure"
@@ -51,13 +51,7 @@ func (s *Store) openChain(ctx context.Context, c *conn, l store.Lease, key journ
 	b.queue("effect_read", pUUID(l.Job), pDigest(key))
 	r := b.send(ctx)
 	r.each(nil)
-	r.each(func(v row) error {
-		h.row = readRow(v, 0)
-		h.head = h.row.Effects
-		h.generation, h.state, h.trace = v.int(rowWidth), journal.JobState(v.text(rowWidth+1)), v.text(rowWidth+2)
-		return nil
-	})
-	h.readRest(r)
+	h.read(r)
 	err := r.close()
 	if err == nil && h.row == nil {
 		err = h.openGone(ctx, key)
@@ -71,6 +65,17 @@ func (s *Store) openChain(ctx context.Context, c *conn, l store.Lease, key journ
 		return nil, settleRead("effect", err)
 	}
 	return h, nil
+}
+
+// read reads the row, the clock and the effect.
+func (h *chain) read(r *results) {
+	r.each(func(v row) error {
+		h.row = readRow(v, 0)
+		h.head = h.row.Effects
+		h.generation, h.state, h.trace = v.int(rowWidth), journal.JobState(v.text(rowWidth+1)), v.text(rowWidth+2)
+		return nil
+	})
+	h.readRest(r)
 }
 
 func (h *chain) readRest(r *results) {

@@ -64,6 +64,13 @@ func kindOf(err error) error {
 	}
 }
 
+// repeatable reports an error after which a transaction is repeated as a whole
+// (J4).
+func repeatable(err error) bool {
+	pg := serverError(err)
+	return pg != nil && (pg.Code == "40001" || pg.Code == "40P01" || pg.Code == "55P03")
+}
+
 // serverError is the server's own error, nil for a lost connection.
 func serverError(err error) *pgconn.PgError {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {

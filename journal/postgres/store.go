@@ -18,6 +18,7 @@ type Store struct {
 	cfg    Config
 	schema string
 	pool   *pgxpool.Pool
+	users  *pgxpool.Pool // of Tx effects, as the user's database has it
 	log    *slog.Logger
 }
 
@@ -35,10 +36,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	pc.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
-		c.RuntimeParams["application_name"] = applicationName(newSession())
-		return nil
-	}
+	pc.BeforeConnect = christen
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
 		return nil, classify("open", err)
@@ -48,11 +46,21 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		pool.Close()
 		return nil, err
 	}
+	if s.users, err = s.userPool(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
 	return s, nil
 }
 
-// Close closes the pool. Committers are closed by their owners.
-func (s *Store) Close() { s.pool.Close() }
+// christen gives a connection a name of its own (J4).
+func christen(_ context.Context, c *pgx.ConnConfig) error {
+	c.RuntimeParams["application_name"] = applicationName(newSession())
+	return nil
+}
+
+// Close closes the pools. Committers are closed by their owners.
+func (s *Store) Close() { s.users.Close(); s.pool.Close() }
 
 // with lends a pooled connection to the call.
 func (s *Store) with(ctx context.Context, call func(*conn) error) error {

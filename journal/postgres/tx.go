@@ -127,9 +127,8 @@ func (s *Store) visit(ctx context.Context, tx Tx, call func(*guest) error) error
 		return err
 	}
 	g := &guest{
-		c: &conn{pg: savepoint.Conn().PgConn()},
-		// Without pg_temp at its end, a temporary table of the caller's would come first.
-		home: pgx.Identifier{s.schema}.Sanitize() + ", pg_temp",
+		c:    &conn{pg: savepoint.Conn().PgConn()},
+		home: s.home(),
 	}
 	if err = call(g); err == nil && g.wrote {
 		return savepoint.Commit(ctx)
@@ -138,6 +137,11 @@ func (s *Store) visit(ctx context.Context, tx Tx, call func(*guest) error) error
 	defer cancel()
 	return errors.Join(err, savepoint.Rollback(ctx))
 }
+
+// home is the search path of the space inside a transaction that others write
+// in, too: without pg_temp at its end, a temporary table of theirs would come
+// first.
+func (s *Store) home() string { return pgx.Identifier{s.schema}.Sanitize() + ", pg_temp" }
 
 // enter reads, with the tables of the space in sight.
 func (g *guest) enter(ctx context.Context, steps ...step) error {

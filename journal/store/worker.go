@@ -41,8 +41,39 @@ type Worker interface {
 	// FinishEffect records effect.completed or effect.failed (NotDone). Results
 	// are write-once: the row that stands is returned. The completion of a start
 	// that exists is recorded even when the request is gone, as Late (J8). An
-	// effect of class pure or tx needs no start.
+	// effect of class pure needs no start; one of class tx is TxEffect's.
 	FinishEffect(ctx context.Context, l Lease, e journal.Effect, notDone bool) (EffectRow, error)
+	// TxEffect is an effect of class tx (E3): call gets a handle on a transaction
+	// of the store's own database, nil where it has no SQL, and what it writes
+	// there commits together with the effect and its entry, or not at all. The
+	// row of the request is locked, and turn and fence are compared, after call
+	// (J8): ErrStale. What ends without a result is rolled back, without a trace:
+	// an error of call, writes that cannot be kept, the end of ctx before call has
+	// returned, each a *TxError, and a panic. After trouble with the database (J4)
+	// call runs again, in a new transaction. An effect that has an outcome is
+	// returned as it is, without calling.
+	TxEffect(ctx context.Context, l Lease, e journal.Effect, call TxCall) (EffectRow, error)
+}
+
+// TxError says that an effect of class tx was rolled back for a reason of its
+// own: Err is that of its body, or what was wrong with it.
+type TxError struct{ Err error }
+
+// Error is that of Err.
+func (e *TxError) Error() string { return e.Err.Error() }
+
+// Unwrap gives Err.
+func (e *TxError) Unwrap() error { return e.Err }
+
+// TxCall is the body of an effect of class tx. tx is the store's handle.
+type TxCall func(ctx context.Context, tx any) (TxEnd, error)
+
+// TxEnd is how an effect of class tx ended. With Error, or NotDone, what the
+// call wrote is rolled back and the outcome is recorded alone.
+type TxEnd struct {
+	Result  []byte
+	Error   *journal.Failure
+	NotDone bool // runs again under the next key (E5)
 }
 
 // Lease is a worker's hold on one turn of a request.

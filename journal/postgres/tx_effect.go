@@ -1,0 +1,264 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// userIdle bounds the time between two statements of a Tx effect: a process that
+// stands still must not hold the user's rows for ever (F2).
+const userIdle = "60s"
+
+// userPool is the pool of Tx effects: connections as the connection string and
+// the database have them, none of them opened before it is needed. Our own
+// statements are prepared on each, in the sight of our tables.
+func (s *Store) userPool(ctx context.Context) (*pgxpool.Pool, error) {
+	p, err := pgxpool.ParseConfig(s.cfg.DSN)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: Config.DSN: %w", err)
+	}
+	p.MaxConns, p.MinConns, p.MinIdleConns = int32(s.cfg.MaxConns), 0, 0
+	p.ConnConfig.ConnectTimeout = s.cfg.ConnectTimeout
+	if params := p.ConnConfig.RuntimeParams; params["idle_in_transaction_session_timeout"] == "" {
+		params["idle_in_transaction_session_timeout"] = userIdle
+	}
+	if p.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
+		p.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	}
+	p.BeforeConnect = christen
+	p.AfterConnect = func(ctx context.Context, raw *pgx.Conn) error {
+		c := wrap(raw)
+		if err := c.require(ctx, userStatements...); err != nil {
+			return err
+		}
+		b := c.batch()
+		b.queue("txe_home_session", pText(s.home()))
+		if err := b.send(ctx).close(); err != nil {
+			return err
+		}
+		if err := c.require(ctx, chainStatements...); err != nil {
+			return err
+		}
+		b = c.batch()
+		b.queue("txe_reset")
+		return b.send(ctx).close()
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, p)
+	if err != nil {
+		return nil, classify("open", err)
+	}
+	return pool, nil
+}
+
+// userStatements see no table of the space.
+var userStatements = []string{
+	"begin", "commit", "rollback", "txe_home", "txe_home_session", "txe_save", "txe_undo", "txe_check", "txe_keep",
+	"txe_cursors", "txe_unlock", "txe_temp", "txe_reset", "txe_user", "txe_role",
+}
+
+// txRun is one run of the body of a Tx effect, on a connection of its own.
+type txRun struct {
+	s      *Store
+	raw    *pgx.Conn
+	c      *conn
+	lease  store.Lease
+	effect journal.Effect
+	handle *handle
+	own    error // of the body: rolled back
+}
+
+// TxEffect runs an effect of class tx: what its body writes commits together with
+// the effect and its entry, or not at all (E3).
+func (s *Store) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error) {
+	if e.Class != classTx {
+		return store.EffectRow{}, fmt.Errorf("postgres: tx effect: %w: %q is of class %s", store.ErrRejected, e.Name, e.Class)
+	}
+	var out store.EffectRow
+	var own error
+	err := retry(ctx, func() (err error) {
+		out, own, err = s.txEffect(ctx, l, e, call)
+		return settle("tx effect", err)
+	})
+	switch {
+	case errors.Is(err, store.ErrUnavailable) && ctx.Err() != nil: // nothing was committed
+		return store.EffectRow{}, &store.TxError{Err: context.Cause(ctx)}
+	case err != nil:
+		return store.EffectRow{}, err
+	case own != nil:
+		return store.EffectRow{}, &store.TxError{Err: own}
+	}
+	return out, nil
+}
+
+// txEffect is one attempt. own is the error of the body.
+func (s *Store) txEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (out store.EffectRow, own, err error) {
+	pooled, err := s.users.Acquire(ctx)
+	if err != nil {
+		return out, nil, fmt.Errorf("%w: %w", errNotSent, err)
+	}
+	defer pooled.Release() // closes what is still in a transaction
+	x := &txRun{s: s, raw: pooled.Conn(), c: wrap(pooled.Conn()), lease: l, effect: e}
+	stood, err := x.open(ctx)
+	if err != nil {
+		return out, nil, err
+	}
+	if stood != nil {
+		x.leave(ctx)
+		return *stood, nil, nil
+	}
+	end, err := x.call(ctx, call)
+	if err == nil && x.own == nil {
+		out, err = x.conclude(ctx, end)
+	}
+	if err != nil || x.own != nil {
+		x.leave(ctx)
+	}
+	return out, x.own, err
+}
+
+// open begins the transaction, and looks whether the effect has an outcome.
+func (x *txRun) open(ctx context.Context) (stood *store.EffectRow, err error) {
+	err = x.c.run(
+		ctx,
+		step{"begin", nil, nil},
+		step{"txe_save", nil, nil},
+		step{"txe_home", [][]byte{pText(x.s.home())}, nil},
+		step{"effect_read", [][]byte{pUUID(x.lease.Job), pDigest(x.effect.Key)}, func(v row) error {
+			f, err := readEffect(v)
+			if err == nil && f.State != store.EffectStarted {
+				stood = f
+			}
+			return err
+		}},
+		step{"txe_undo", nil, nil}, // with the search path
+	)
+	if err != nil {
+		x.leave(ctx)
+		return nil, classify("tx effect", err) // nothing is committed here
+	}
+	return stood, nil
+}
+
+// call runs the body. Its error is that of the database, after which the whole
+// is run again (J4).
+func (x *txRun) call(ctx context.Context, call store.TxCall) (end store.TxEnd, err error) {
+	h := &handle{conn: x.raw}
+	x.handle = h
+	// A body that goes on when its context has ended loses the connection: its
+	// locks must not outlive the run.
+	wire := x.c.pg.Conn()
+	alive := context.AfterFunc(ctx, func() { _ = wire.Close() })
+	returned := false
+	defer func() {
+		if !returned { // it panicked, or ended its goroutine
+			alive()
+			_ = h.end()
+			x.leave(ctx)
+		}
+	}()
+	end, x.own = call(ctx, h)
+	returned = true
+	fault := h.end()
+	switch {
+	case !alive():
+		x.own = cmp.Or(x.own, context.Cause(ctx))
+	case fault != nil:
+		x.own = errors.Join(fault, x.own)
+	case x.own != nil && h.again != nil:
+		x.own, err = nil, fmt.Errorf("postgres: tx effect: %w: %w: %w", store.ErrUnavailable, h.again, x.own)
+	}
+	return end, err
+}
+
+// tidy takes back what the body may have left on the connection, settings and
+// all, before our own statements.
+var tidy = []string{"txe_cursors", "txe_unlock", "txe_temp", "txe_reset", "txe_user", "txe_role"}
+
+// conclude ends the body, locks the row and commits (J8).
+func (x *txRun) conclude(ctx context.Context, end store.TxEnd) (out store.EffectRow, err error) {
+	ctx = context.WithoutCancel(ctx)
+	h, err := x.lock(ctx, end.Error == nil && !end.NotDone)
+	switch {
+	case err != nil || x.own != nil:
+		return out, err
+	case !h.current():
+		return out, x.s.refuse("tx effect", store.ErrStale, x.lease.Request)
+	case h.stood != nil && h.stood.State != store.EffectStarted:
+		// Of an attempt whose answer was lost.
+		out = *h.stood
+		x.leave(ctx)
+		return out, nil
+	}
+	e := x.effect
+	e.Result, e.Error = end.Result, end.Error
+	if err := fits(&e); err != nil {
+		return out, err
+	}
+	return h.finish(ctx, e, end.NotDone)
+}
+
+// lock keeps or undoes what the body did, and then locks the chain: one trip. An
+// error of keeping is the body's own.
+func (x *txRun) lock(ctx context.Context, keep bool) (*chain, error) {
+	ctx, cancel := context.WithTimeout(ctx, x.s.cfg.CommitTimeout)
+	defer cancel()
+	h := &chain{s: x.s, c: x.c, lease: x.lease}
+	b := x.c.batch()
+	before := []string{"txe_undo"}
+	if keep {
+		before = []string{"txe_check", "txe_keep"}
+	}
+	for _, name := range before {
+		b.queue(name)
+	}
+	for _, name := range tidy {
+		b.queue(name)
+	}
+	b.queue("txe_home", pText(x.s.home()))
+	b.queue("row_lock", pUUID(x.lease.Job), pUUID(x.lease.Request))
+	b.queue("clock")
+	b.queue("effect_read", pUUID(x.lease.Job), pDigest(x.effect.Key))
+	r := b.send(ctx)
+	for range before {
+		r.each(nil)
+	}
+	if x.handle.again == nil && r.err != nil && !repeatable(r.err) && !undecided(r.err) {
+		x.own = fmt.Errorf("what effect %q wrote cannot be kept: %w", x.effect.Name, errors.Join(r.err, x.handle.failed))
+	}
+	for range len(tidy) + 1 {
+		r.each(nil)
+	}
+	h.read(r)
+	err := r.close()
+	switch {
+	case x.own != nil:
+		return nil, nil
+	case err != nil:
+		return nil, classify("tx effect", err) // nothing is committed here
+	}
+	return h, nil
+}
+
+// leave rolls back. What a ROLLBACK does not undo is the session's advisory
+// locks.
+func (x *txRun) leave(ctx context.Context) {
+	if x.raw.IsClosed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+	defer cancel()
+	b := x.c.batch()
+	b.queue("rollback")
+	b.queue("txe_unlock")
+	if err := b.send(ctx).close(); err != nil {
+		hangUp(x.raw)
+	}
+}

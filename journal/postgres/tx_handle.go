@@ -1,0 +1,271 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// EffectTx is what the body of a Tx effect works with (E3): one transaction of
+// the space's database, which commits with the effect's result or not at all. Its
+// methods are those of pgx.Tx, without its end: that is Quipu's. It is bound to
+// one goroutine at a time and ends with its effect.
+//
+// The settings are those of the connection string and of the database, so
+// unqualified tables are found by the database's search path. One statement a
+// call, never the simple protocol. What begins or ends a transaction, names a
+// savepoint or belongs to the session (LISTEN, PREPARE, DISCARD, …) is refused
+// with ErrEffectTx; SET, temporary tables, cursors and advisory locks of the
+// session end with the effect. The isolation is READ COMMITTED.
+type EffectTx interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error)
+	// Savepoint runs fn so that what it does is undone where it returns an error
+	// or panics, and the transaction can go on. They may be nested.
+	Savepoint(ctx context.Context, fn func(ctx context.Context, tx EffectTx) error) error
+}
+
+// ErrEffectTx is wrapped by errors about an EffectTx that is used as it must not
+// be, and by the failure of an effect that it was used so in.
+var ErrEffectTx = errors.New("misuse of the transaction of an effect")
+
+func misuse(format string, a ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrEffectTx}, a...)...)
+}
+
+// handle is the EffectTx of one run of one effect.
+type handle struct {
+	conn *pgx.Conn
+
+	mu     sync.Mutex // held over each call; who finds it held is a second goroutine
+	over   error      // why it cannot be used any more
+	fault  error      // the misuse that fails the effect, whatever its body returns
+	again  error      // a failure after which the whole is run again (J4)
+	failed error      // the last statement that failed
+}
+
+var _ EffectTx = (*handle)(nil)
+
+// use takes the handle for one call.
+func (h *handle) use() error {
+	if !h.mu.TryLock() {
+		return misuse("it is used by two goroutines at once")
+	}
+	if h.over != nil {
+		h.mu.Unlock()
+		return h.over
+	}
+	return nil
+}
+
+// used ends a call: it notes what its error says of the transaction.
+func (h *handle) used(err error) {
+	if err != nil {
+		h.failed = err
+	}
+	switch {
+	case h.conn.IsClosed():
+		h.again = fmt.Errorf("the connection was lost: %w", err)
+	case repeatable(err):
+		h.again = err
+	case h.conn.PgConn().TxStatus() == 'I':
+		h.fault = misuse("a statement ended the transaction")
+		h.over = h.fault
+	}
+	h.mu.Unlock()
+}
+
+// Exec implements EffectTx.
+func (h *handle) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	// pgx.Conn.Exec would send a text without arguments by the simple protocol,
+	// which takes several statements.
+	rows, err := h.Query(ctx, sql, args...)
+	if err != nil {
+		return pgconn.CommandTag{}, err
+	}
+	rows.Close()
+	return rows.CommandTag(), rows.Err()
+}
+
+// Query implements EffectTx.
+func (h *handle) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if err := allowed(sql, args); err != nil {
+		return &noRows{err: err}, err
+	}
+	return h.query(ctx, sql, args...)
+}
+
+func (h *handle) query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if err := h.use(); err != nil {
+		return &noRows{err: err}, err
+	}
+	rows, err := h.conn.Query(ctx, sql, args...)
+	h.used(err)
+	return &openRows{Rows: rows, h: h}, err
+}
+
+// QueryRow implements EffectTx.
+func (h *handle) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	rows, err := h.Query(ctx, sql, args...)
+	return &oneRow{rows: rows, err: err}
+}
+
+// CopyFrom implements EffectTx.
+func (h *handle) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error) {
+	if err := h.use(); err != nil {
+		return 0, err
+	}
+	n, err := h.conn.CopyFrom(ctx, table, columns, rows)
+	h.used(err)
+	return n, err
+}
+
+// Savepoint implements EffectTx.
+func (h *handle) Savepoint(ctx context.Context, fn func(ctx context.Context, tx EffectTx) error) (err error) {
+	// One name is enough: the last one of a name hides the others.
+	if err := h.say(ctx, "SAVEPOINT quipu_nested"); err != nil {
+		return err
+	}
+	returned := false
+	defer func() {
+		if returned && err == nil {
+			return
+		}
+		back := h.say(context.WithoutCancel(ctx), "ROLLBACK TO SAVEPOINT quipu_nested")
+		if back == nil {
+			back = h.say(context.WithoutCancel(ctx), "RELEASE SAVEPOINT quipu_nested")
+		}
+		err = errors.Join(err, back)
+	}()
+	if err = fn(ctx, h); err == nil {
+		err = h.say(ctx, "RELEASE SAVEPOINT quipu_nested")
+	}
+	returned = true
+	return err
+}
+
+// say runs a statement of our own.
+func (h *handle) say(ctx context.Context, sql string) error {
+	rows, err := h.query(ctx, sql)
+	if err != nil {
+		return err
+	}
+	rows.Close()
+	return rows.Err()
+}
+
+// errOver is what a handle says when its effect has ended.
+var errOver = misuse("its effect has ended")
+
+// end takes the handle away from the body, which has returned, and says what is
+// wrong with how it left the transaction.
+func (h *handle) end() error {
+	if !h.mu.TryLock() {
+		_ = h.conn.PgConn().Conn().Close() // ends the statement under way
+		h.mu.Lock()
+		h.fault = misuse("the body returned while another goroutine used it")
+	}
+	defer h.mu.Unlock()
+	if h.over == nil {
+		h.over = errOver
+	}
+	if h.fault == nil && !h.conn.IsClosed() && h.conn.PgConn().IsBusy() {
+		h.fault = misuse("the body returned and left rows open: read them to the end, or close them")
+	}
+	return h.fault
+}
+
+// noRows are the rows of a query that was not made: what reads rows finds the
+// error in them.
+type noRows struct {
+	pgx.Rows
+	err error
+}
+
+func (r *noRows) Next() bool                                   { return false }
+func (r *noRows) Close()                                       {}
+func (r *noRows) Err() error                                   { return r.err }
+func (r *noRows) Scan(...any) error                            { return r.err }
+func (r *noRows) Values() ([]any, error)                       { return nil, r.err }
+func (r *noRows) RawValues() [][]byte                          { return nil }
+func (r *noRows) CommandTag() pgconn.CommandTag                { return pgconn.CommandTag{} }
+func (r *noRows) FieldDescriptions() []pgconn.FieldDescription { return nil }
+func (r *noRows) Conn() *pgx.Conn                              { return nil }
+func (r *noRows) TypeMap() *pgtype.Map                         { return nil }
+
+// openRows are rows that are read under the handle.
+type openRows struct {
+	pgx.Rows
+	h *handle
+}
+
+// Next implements pgx.Rows.
+func (r *openRows) Next() bool {
+	if r.h.use() != nil {
+		return false
+	}
+	more := r.Rows.Next()
+	r.h.used(r.Rows.Err())
+	return more
+}
+
+// Close implements pgx.Rows.
+func (r *openRows) Close() {
+	if r.h.use() != nil {
+		return
+	}
+	r.Rows.Close()
+	r.h.used(r.Rows.Err())
+}
+
+// Err implements pgx.Rows.
+func (r *openRows) Err() error {
+	if err := r.Rows.Err(); err != nil {
+		return err
+	}
+	return r.h.ended()
+}
+
+// Conn implements pgx.Rows: the connection is not the body's.
+func (r *openRows) Conn() *pgx.Conn { return nil }
+
+// ended is why the handle cannot be used any more.
+func (h *handle) ended() error {
+	if err := h.use(); err != nil {
+		return err
+	}
+	h.mu.Unlock()
+	return nil
+}
+
+// oneRow is the row of a QueryRow.
+type oneRow struct {
+	rows pgx.Rows
+	err  error
+}
+
+// Scan implements pgx.Row.
+func (r *oneRow) Scan(dest ...any) error {
+	if r.err != nil {
+		return r.err
+	}
+	defer r.rows.Close()
+	if !r.rows.Next() {
+		if err := r.rows.Err(); err != nil {
+			return err
+		}
+		return pgx.ErrNoRows
+	}
+	if err := r.rows.Scan(dest...); err != nil {
+		return err
+	}
+	r.rows.Close()
+	return r.rows.Err()
+}
