@@ -31,13 +31,43 @@ func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, er
 	if s == nil {
 		return fn(ctx)
 	}
-	raw, err := s.do(ctx, newCall(name, options), func(ctx context.Context) ([]byte, error) {
+	raw, err := s.do(ctx, outside(name, options), func(ctx context.Context, _ any) ([]byte, error) {
 		v, err := fn(ctx)
 		if err != nil {
 			return nil, err
 		}
 		return encode(v)
 	})
+	return decode[T](name, raw, err)
+}
+
+// DoTx runs fn as an effect of class Tx: tx is a handle on a transaction of the
+// store, which commits with the result, once. It is what quipu.DoTx is made of,
+// which knows the handle; handlers use that.
+//
+// A result, or an error that is a Refusal, is recorded; of the latter, what fn
+// wrote is rolled back. So it is with NotDone, which is recorded as in Do. Any
+// other error, a panic and the end of ctx roll back and leave no trace: the
+// outcome is never unknown. After trouble with the database, a deadlock for
+// example, fn runs again at once, in a new transaction: it should do nothing but
+// SQL, and can have no effects of its own. Outside a job fn gets no handle (E14).
+func DoTx[T any](ctx context.Context, name string, fn func(ctx context.Context, tx any) (T, error), options ...Option) (T, error) {
+	s := from(ctx)
+	if s == nil {
+		return fn(ctx, nil)
+	}
+	raw, err := s.do(ctx, inside(name, options), func(ctx context.Context, tx any) ([]byte, error) {
+		v, err := fn(ctx, tx)
+		if err != nil {
+			return nil, err
+		}
+		return encode(v)
+	})
+	return decode[T](name, raw, err)
+}
+
+// decode reads what was recorded.
+func decode[T any](name string, raw []byte, err error) (T, error) {
 	var out T
 	if err != nil || len(raw) == 0 {
 		return out, err

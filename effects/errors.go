@@ -12,8 +12,9 @@ var (
 	// ErrUsage is wrapped by errors about a call that can never work: a bad name,
 	// key, class or argument.
 	ErrUsage = errors.New("the effect cannot be called like this")
-	// ErrTx refuses class Tx, which this build does not have.
-	ErrTx = errors.New("class tx is not available in this build: use idempotent with the effect's key as a unique column")
+	// ErrTx refuses class Tx where there is no transaction for it: Tx belongs to
+	// DoTx.
+	ErrTx = errors.New("class tx needs a transaction: use quipu.DoTx")
 	// ErrBusy says that another run's lease on the request or the effect is alive:
 	// the runtime hands the request back (E4).
 	ErrBusy = errors.New("the effect is under way in another run: the request is handed back")

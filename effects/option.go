@@ -30,7 +30,8 @@ const (
 	// Pure is computation: nothing is recorded before, the result after it; after
 	// a crash it runs again.
 	Pure Class = "pure"
-	// Tx is SQL in the journal's own Postgres. This build refuses it with ErrTx.
+	// Tx is SQL in the journal's own Postgres, on a transaction that commits with
+	// the result: exactly once. It is the class of DoTx, and of DoTx only.
 	Tx Class = "tx"
 	// Idempotent is a call to a receiver that dedupes on the key: after a crash it
 	// runs again with the same key.
@@ -124,8 +125,23 @@ func newCall(name string, options []Option) *call {
 	for _, o := range options {
 		o.apply(c)
 	}
+	return c
+}
+
+// outside is a call of Do.
+func outside(name string, options []Option) *call {
+	c := newCall(name, options)
 	if c.class == Tx && c.err == nil {
 		c.err = fmt.Errorf("effect %q: %w", c.name, ErrTx)
+	}
+	return c
+}
+
+// inside is a call of DoTx.
+func inside(name string, options []Option) *call {
+	c := newCall(name, append([]Option{Tx}, options...))
+	if c.class != Tx {
+		c.fail("class %s: DoTx is of class tx", string(c.class))
 	}
 	return c
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-type function func(context.Context) ([]byte, error)
+// function is the body of an effect; tx is the store's handle, of class Tx only.
+type function func(ctx context.Context, tx any) ([]byte, error)
 
 // errPanicked is what the other callers of a Once effect see.
 var errPanicked = errors.New("the call panicked")
@@ -24,6 +25,9 @@ var errPanicked = errors.New("the call panicked")
 func (s *Session) do(ctx context.Context, c *call, fn function) ([]byte, error) {
 	if c.err != nil {
 		return nil, c.err
+	}
+	if outer, ok := ctx.Value(withinTx{}).(string); ok {
+		return nil, fmt.Errorf("effect %q: %w: it is called inside effect %q, whose transaction may be rolled back", c.name, ErrUsage, outer)
 	}
 	if err := s.doomed(); err != nil {
 		return nil, err
@@ -101,8 +105,11 @@ func (s *Session) perform(ctx context.Context, c *call, fn function) ([]byte, er
 				return nil, err
 			}
 			// A takeover whose answer was lost reads as the run's own start when it
-			// is repeated; what was recorded before says whose it was.
-			taken = taken || known && row.State == store.EffectStarted && stood.Fence < e.Fence
+			// is repeated; what was recorded before says whose it was, and of what
+			// class, which the handler may have changed since.
+			if known && row.State == store.EffectStarted && stood.Fence < e.Fence {
+				taken, row.Class = true, stood.Class
+			}
 		}
 		switch {
 		case row.State == store.EffectCompleted:
@@ -114,7 +121,13 @@ func (s *Session) perform(ctx context.Context, c *call, fn function) ([]byte, er
 			s.count(c, "parked")
 			return nil, s.judge(&ParkedError{Name: c.name, Key: e.Key.String()})
 		}
-		return s.run(ctx, c, e, taken, fn)
+		if c.class != Tx {
+			return s.run(ctx, c, e, taken, fn)
+		}
+		result, again, err := s.runTx(ctx, c, e, fn)
+		if !again {
+			return result, err
+		}
 	}
 	return nil, fmt.Errorf("effect %q: %w: %d outcomes not done, the limit", c.name, ErrUsage, MaxAttempts)
 }
@@ -125,7 +138,7 @@ func (s *Session) effect(c *call, n int) journal.Effect {
 	}
 }
 
-// begin holds the lease and, but for Pure, commits the start alone (E4). The
+// begin holds the lease and, but for Pure and Tx, commits the start alone (E4). The
 // context's end does not cut it: a start that is recorded and not known of would
 // park a Guarded effect that never ran.
 func (s *Session) begin(ctx context.Context, c *call, e *journal.Effect) (row store.EffectRow, taken bool, err error) {
@@ -142,7 +155,7 @@ func (s *Session) begin(ctx context.Context, c *call, e *journal.Effect) (row st
 		return row, false, s.trouble(c, "take the lease", err)
 	}
 	e.Fence = l.Fence
-	if c.class == Pure {
+	if c.class == Pure || c.class == Tx {
 		return store.EffectRow{State: store.EffectStarted, Fence: l.Fence, Class: e.Class}, false, nil
 	}
 	err = insist(detached, startTries, func(ctx context.Context) error {
@@ -201,7 +214,7 @@ func (s *Session) outside(ctx context.Context, c *call, e journal.Effect, fn fun
 			_ = s.unknown(c, e.Key, errPanicked)
 		}
 	}()
-	result, err = fn(context.WithValue(ctx, keyOf{}, e.Key.String()))
+	result, err = fn(context.WithValue(ctx, keyOf{}, e.Key.String()), nil)
 	returned = true
 	return result, err
 }

@@ -26,6 +26,9 @@ type Config struct {
 	// are not looked for, and a first run costs no round trip before its first
 	// effect.
 	Replay bool
+	// Lost, if set, is told that the request is not the run's any more:
+	// store.ErrStale or ErrJobClosed (J8).
+	Lost func(error)
 	// Observer counts effects; nil is observer.Nop.
 	Observer observer.Observer
 }
@@ -189,9 +192,12 @@ func (s *Session) judge(err error) error {
 		rank = rankParked
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if rank > s.rank {
 		s.rank, s.verdict = rank, err
+	}
+	s.mu.Unlock()
+	if rank == rankLost && s.cfg.Lost != nil {
+		s.cfg.Lost(err)
 	}
 	return err
 }

@@ -53,7 +53,7 @@ type Option func(*handler) error
 func Class(c effects.Class) Option {
 	return func(h *handler) error {
 		if c == effects.Tx {
-			return effects.ErrTx
+			return fmt.Errorf("%w, or quipu.HandleTx", effects.ErrTx)
 		}
 		if !c.Valid() {
 			return fmt.Errorf("class %.40q is none of pure, idempotent, guarded", string(c))

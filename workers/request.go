@@ -55,6 +55,7 @@ func (r *run) prepare() bool {
 	}
 	r.session = effects.NewSession(effects.Config{
 		Store: r.rt.cfg.Store, Lease: lease, Held: again, TTL: r.rt.cfg.Lease, Replay: again, Observer: r.rt.cfg.Observer,
+		Lost: func(err error) { r.cancel(err) }, // effects are the handler's, which has its context
 		Identity: effects.Identity{
 			Space: r.req.Space, Job: r.job, Generation: r.req.Generation, Version: r.req.Version,
 			Activity: r.req.Activity, DAD: r.req.DAD, Element: r.req.Element,

@@ -1,0 +1,181 @@
+package effects
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// bodyOf is the counting fn as a body of DoTx.
+func (c *counting[T]) tx(ctx context.Context, _ any) (T, error) { return c.fn(ctx) }
+
+// The crash windows of 3.2 for Tx: what was not committed runs again, what was
+// does not (P18: an empty result too).
+func TestE3TxCrashWindows(t *testing.T) {
+	t.Parallel()
+	for name, w := range map[string]struct {
+		dieAt string
+		calls int
+	}{
+		"1 before the transaction": {"TxEffect", 1},
+		"2 before its commit":      {"commit", 2},
+		"3 after its commit":       {"", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			dying := w.dieAt
+			b.store.Fault = func(op string) error {
+				if op == dying {
+					dying = ""
+					panic("the process dies")
+				}
+				return nil
+			}
+			c := counting[map[string]int]{value: map[string]int{}}
+			ctx, _ := b.run()
+			if w.dieAt == "" {
+				_, err := DoTx(ctx, "move", c.tx)
+				require.NoError(t, err)
+			} else {
+				mustPanic(t, func() { _, _ = DoTx(ctx, "move", c.tx) })
+			}
+			ctx, s := b.again()
+			got, err := DoTx(ctx, "move", c.tx)
+			require.NoError(t, err)
+			require.Empty(t, got)
+			require.Equal(t, w.calls, c.calls)
+			require.NoError(t, s.Verdict())
+			rows := b.store.Rows(theRequest)
+			require.Len(t, rows, 1)
+			require.Equal(t, []any{"tx", store.EffectCompleted}, []any{rows[0].Class, rows[0].State})
+			for _, key := range c.keys {
+				require.Equal(t, rows[0].Key.String(), key)
+			}
+		})
+	}
+}
+
+// E5: an error leaves no trace and no verdict: the outcome is never unknown.
+func TestE5TxErrorsAreOrdinary(t *testing.T) {
+	b := newBench(t)
+	broken := errors.New("no such account")
+	ctx, s := b.run()
+	c := counting[int]{err: broken}
+	_, err := DoTx(ctx, "move", c.tx)
+	require.Equal(t, broken, err)
+	require.Empty(t, b.store.Rows(theRequest))
+	mustPanic(t, func() { _, _ = DoTx(ctx, "other", func(context.Context, any) (int, error) { panic("broken") }) })
+	require.NoError(t, s.Verdict())
+	require.Equal(t, []string{"Heartbeat", "TxEffect", "TxEffect"}, b.store.Calls())
+}
+
+// E5: NotDone is recorded and tried under the next key; exhausted, it is the
+// result, as a refusal is.
+func TestE5TxNotDone(t *testing.T) {
+	b := newBench(t)
+	ctx, _ := b.run()
+	c := counting[int]{err: NotDone(errors.New("locked"))}
+	for range 2 {
+		_, err := DoTx(ctx, "move", c.tx, Attempts(3))
+		require.True(t, IsNotDone(err), "%v", err)
+	}
+	ctx, _ = b.again()
+	for range 2 {
+		_, err := DoTx(ctx, "move", c.tx, Attempts(3), Once())
+		require.ErrorAs(t, err, new(*RecordedError))
+	}
+	require.Equal(t, 3, c.calls)
+	require.NotEqual(t, c.keys[0], c.keys[1])
+	rows := b.store.Rows(theRequest)
+	require.Equal(t, []store.EffectState{store.EffectNotDone, store.EffectNotDone, store.EffectCompleted},
+		[]store.EffectState{rows[0].State, rows[1].State, rows[2].State})
+}
+
+// J8: a request that is not the run's any more ends its handler's context.
+func TestJ8StaleCancelsTheHandler(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]func(context.Context) error{
+		"tx": func(ctx context.Context) error {
+			_, err := DoTx(ctx, "move", func(context.Context, any) (int, error) { return 1, nil })
+			return err
+		},
+		"guarded": func(ctx context.Context) error {
+			_, err := Do(ctx, "move", func(context.Context) (int, error) { return 1, nil })
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.run()
+			_, s := b.run()
+			var lost error
+			s.cfg.Lost = func(err error) { lost = err }
+			b.store.Answer(theRequest)
+			err := do(With(t.Context(), s))
+			require.ErrorIs(t, err, store.ErrStale)
+			require.ErrorIs(t, lost, store.ErrStale)
+			require.ErrorIs(t, s.Verdict(), store.ErrStale)
+		})
+	}
+}
+
+func TestTxIsNotCalledLikeThis(t *testing.T) {
+	b := newBench(t)
+	ctx, _ := b.run()
+	one := func(context.Context, any) (int, error) { return 1, nil }
+	_, err := DoTx(ctx, "move", one, Guarded)
+	require.ErrorIs(t, err, ErrUsage)
+	_, err = DoTx(ctx, "", one)
+	require.ErrorIs(t, err, ErrUsage)
+	_, err = Do(ctx, "move", func(context.Context) (int, error) { return 1, nil }, Tx)
+	require.ErrorIs(t, err, ErrTx)
+	for name, inner := range map[string]func(ctx context.Context) error{
+		"Do": func(ctx context.Context) error {
+			_, err := Do(ctx, "a", func(context.Context) (int, error) { return 1, nil })
+			return err
+		},
+		"DoTx": func(ctx context.Context) error { _, err := DoTx(ctx, "a", one); return err },
+	} {
+		_, err = DoTx(ctx, name, func(ctx context.Context, _ any) (int, error) { return 0, inner(ctx) })
+		require.ErrorIs(t, err, ErrUsage, "its transaction may be rolled back")
+	}
+	require.Empty(t, b.store.Rows(theRequest))
+}
+
+func TestE14TxOutsideAJob(t *testing.T) {
+	t.Parallel()
+	got, err := DoTx(t.Context(), "move", func(_ context.Context, tx any) (int, error) {
+		require.Nil(t, tx)
+		return 7, nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, 7, got)
+}
+
+// E3: an unfinished Guarded start stays one for a person, also when the handler
+// now calls it something else.
+func TestE3AGuardedStartIsParkedUnderAnyClass(t *testing.T) {
+	t.Parallel()
+	for class, do := range map[Class]func(context.Context) error{
+		Tx: func(ctx context.Context) error {
+			_, err := DoTx(ctx, "move", func(context.Context, any) (int, error) { return 1, nil })
+			return err
+		},
+		Pure: func(ctx context.Context) error {
+			_, err := Do(ctx, "move", func(context.Context) (int, error) { return 1, nil }, Pure)
+			return err
+		},
+	} {
+		t.Run(string(class), func(t *testing.T) {
+			b := newBench(t)
+			ctx, _ := b.run()
+			mustPanic(t, func() { _, _ = Do(ctx, "move", func(context.Context) (int, error) { panic("dies") }) })
+			ctx, _ = b.again()
+			require.ErrorAs(t, do(ctx), new(*ParkedError))
+		})
+	}
+}
