@@ -12,6 +12,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/workers"
 )
 
 // A job waits for somebody's decision, which comes as a signal: before the job
@@ -100,12 +101,17 @@ activities:
 transitions: {start: [review]}
 `
 
-// example runs a space that has the flow, until end is called.
-func example(source string) (rt *quipu.Runtime, dsn string, end func()) {
+// example runs a space that has the flow and the handlers, if any, until end is
+// called.
+func example(source string, reg ...*workers.Registry) (rt *quipu.Runtime, dsn string, end func()) {
 	t := &exampleT{}
 	dsn = devtest.Postgres(t)
 	ctx, stop := context.WithCancel(context.Background())
-	rt, err := quipu.Open(ctx, quipu.Config{Postgres: dsn, NATS: devtest.NATS(t).URL()})
+	cfg := quipu.Config{Postgres: dsn, NATS: devtest.NATS(t).URL()}
+	for _, r := range reg {
+		cfg.Workers = r
+	}
+	rt, err := quipu.Open(ctx, cfg)
 	must(err)
 	f, err := flow.Parse("flow.yaml", []byte(source))
 	must(err)

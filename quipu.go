@@ -58,7 +58,7 @@ type Config struct {
 	Lease       time.Duration // of a request on its worker; 30 s (E9)
 	AckWait     time.Duration // of a worker's message; 30 s; a lane's is at most 10 s (T10)
 	Drain       time.Duration // for running handlers when Run ends; 20 s (T10)
-	MaxConns    int           // pooled connections beside the committers'; 8
+	MaxConns    int           // pooled connections beside the committers'; 8. As many again for DoTx, opened when it is used
 
 	// Stepwise commits at every mark, NoFold keeps children's Leg1 apart (C11).
 	Stepwise, NoFold bool

@@ -10,7 +10,8 @@
 // the stored result and fn is not called. Before a call outside, its start is
 // committed alone (E4); so after a crash in between it is known that the outside
 // may have been reached, and the class says what follows: Pure and Idempotent
-// run again, Guarded never does by itself.
+// run again, Guarded never does by itself. SQL in the journal's own database is
+// of class Tx, by quipu.DoTx: it commits with its result.
 //
 // Outside a job Do calls fn and nothing else (E14): a handler is tested like any
 // function.

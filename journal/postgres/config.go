@@ -23,7 +23,8 @@ type Config struct {
 	// quipu_<space>, with - as _.
 	Space string
 	// MaxConns bounds the pool that clients, workers and sweepers share;
-	// committers have connections of their own. Default 8.
+	// committers have connections of their own, and Tx effects a pool of the same
+	// size, whose connections are opened when they are needed. Default 8.
 	MaxConns int
 	// ConnectTimeout bounds one attempt to connect. Default 5 s.
 	ConnectTimeout time.Duration

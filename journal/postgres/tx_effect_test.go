@@ -80,7 +80,7 @@ func TestE3TxCommitsTogether(t *testing.T) {
 		var count int
 		require.NoError(t, tx.QueryRow(ctx, "SELECT count(*) FROM orders").Scan(&count))
 		require.Equal(t, 3, count)
-		rows, err := tx.Query(ctx, "SELECT name FROM orders ORDER BY name")
+		rows, _ := tx.Query(ctx, "SELECT name FROM orders ORDER BY name")
 		names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		require.NoError(t, err)
 		require.Equal(t, []string{"a", "b", "mine"}, names)

@@ -23,9 +23,14 @@ import (
 // with ErrEffectTx; SET, temporary tables, cursors and advisory locks of the
 // session end with the effect. The isolation is READ COMMITTED.
 type EffectTx interface {
+	// Exec runs one statement.
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	// Query runs one statement; its rows are read, or closed, before the next.
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	// QueryRow is Query for one row; its errors come with Scan, pgx.ErrNoRows
+	// where there is none.
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	// CopyFrom inserts many rows at once; rows cannot use the handle meanwhile.
 	CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error)
 	// Savepoint runs fn so that what it does is undone where it returns an error
 	// or panics, and the transaction can go on. They may be nested.
@@ -268,4 +273,13 @@ func (r *oneRow) Scan(dest ...any) error {
 	}
 	r.rows.Close()
 	return r.rows.Err()
+}
+
+// Borrow runs the body of a Tx effect on a transaction of the caller's own, in a
+// savepoint of it, with what a body may do and nothing more: for tests of
+// handlers without a job (E14).
+func Borrow(ctx context.Context, tx Tx, fn func(ctx context.Context, tx EffectTx) error) error {
+	h := &handle{conn: tx.Conn()}
+	err := h.Savepoint(ctx, fn)
+	return errors.Join(err, h.end())
 }
