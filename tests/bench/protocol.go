@@ -25,6 +25,8 @@ type protocol struct {
 	// single workloads are one message after another: they compare with W10 one
 	// at a time, the others with W10 at saturation.
 	single bool
+	// register adds handlers besides noop.
+	register func(reg *workers.Registry)
 	// prepare brings the jobs to where the clock starts.
 	prepare func(ctx context.Context, rt *quipu.Runtime) error
 	drive   func(ctx context.Context, rt *quipu.Runtime) error
@@ -202,6 +204,9 @@ func (b *bench) drive(ctx context.Context, p *protocol) (*measured, error) {
 	space := fmt.Sprintf("bench%d", b.n)
 	reg := workers.New()
 	workers.HandleRaw(reg, "noop", func(_ context.Context, in json.RawMessage) (json.RawMessage, error) { return in, nil })
+	if p.register != nil {
+		p.register(reg)
+	}
 	rt, err := quipu.Open(ctx, quipu.Config{
 		Postgres: b.dsn, InProcess: b.nats, Space: space, Workers: reg, Concurrency: 1024,
 	})

@@ -58,6 +58,9 @@ func (b *bench) all(ctx context.Context) error {
 		}
 		fmt.Println()
 	}
+	if err := b.txEffects(ctx); err != nil {
+		return err
+	}
 	if err := b.protocols(ctx, rates, f.batched); err != nil {
 		return err
 	}
