@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/effects/effectstest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -224,4 +225,62 @@ func TestInfo(t *testing.T) {
 		Space: "shop", Job: q.Job, Key: "key", Generation: 1, Flow: "order", Version: "1", Activity: "charge", DAD: ",0,0",
 		Topic: "who", Request: q.Request, Turn: 1, Try: 1, Attempts: 3,
 	}, got)
+}
+
+// leaseSpy notes the leases that effects are started under.
+type leaseSpy struct {
+	*effectstest.Store
+	seen chan store.Lease
+}
+
+func (s leaseSpy) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (store.EffectRow, bool, error) {
+	s.seen <- l
+	return s.Store.StartEffect(ctx, l, e)
+}
+
+// E4: what a run starts names the timeout of its try, with and without a lease
+// from before.
+func TestE4StartsNameTheTimeout(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	spy := leaseSpy{h.store, make(chan store.Lease, 2)}
+	h.cfg.Store = spy
+	Handle(h.reg, "pay", func(context.Context, int) (int, error) { return 1, nil }, Class(effects.Idempotent))
+	h.open()
+	for i, publication := range []int{1, 2} {
+		q := ask("pay", byte(i), `1`)
+		q.TimeoutMS = 7000
+		h.store.Put(guid(t, q), nil)
+		h.send(q, publication)
+		h.answer()
+		require.Equal(t, 7*time.Second, (<-spy.seen).Timeout)
+	}
+}
+
+// J8: a handler whose request is not its own any more is told by its context.
+func TestJ8AStaleHandlerIsCancelled(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	told := make(chan error, 1)
+	Handle(h.reg, "pay", func(ctx context.Context, _ int) (int, error) {
+		h.store.Answer(mustGUID(Info(ctx).Request))
+		_, _ = effects.DoTx(ctx, "move", func(context.Context, any) (int, error) { return 1, nil })
+		told <- context.Cause(ctx)
+		return 1, nil
+	})
+	h.open()
+	q := ask("pay", 1, `1`)
+	h.store.Put(guid(t, q), nil)
+	h.send(q, 1)
+	require.ErrorIs(t, <-told, store.ErrStale)
+	h.gone("pay")
+	h.silent()
+}
+
+func mustGUID(s string) journal.GUID {
+	g, err := journal.ParseGUID(s)
+	if err != nil {
+		panic(err)
+	}
+	return g
 }

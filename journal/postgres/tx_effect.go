@@ -73,6 +73,7 @@ type txRun struct {
 	effect journal.Effect
 	handle *handle
 	own    error // of the body: rolled back
+	busy   error // of the body, which met a deadlock or a lock that it did not wait for
 }
 
 // TxEffect runs an effect of class tx: what its body writes commits together with
@@ -82,37 +83,40 @@ func (s *Store) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, c
 		return store.EffectRow{}, fmt.Errorf("postgres: tx effect: %w: %q is of class %s", store.ErrRejected, e.Name, e.Class)
 	}
 	var out store.EffectRow
-	var own error
+	var x *txRun
 	err := retry(ctx, func() (err error) {
-		out, own, err = s.txEffect(ctx, l, e, call)
+		x = &txRun{s: s, lease: l, effect: e}
+		out, err = x.attempt(ctx, call)
 		return settle("tx effect", err)
 	})
 	switch {
 	case errors.Is(err, store.ErrUnavailable) && ctx.Err() != nil: // nothing was committed
 		return store.EffectRow{}, &store.TxError{Err: context.Cause(ctx)}
+	case errors.Is(err, store.ErrUnavailable) && x.busy != nil: // five times: no trouble of ours
+		return store.EffectRow{}, &store.TxError{Err: x.busy}
 	case err != nil:
 		return store.EffectRow{}, err
-	case own != nil:
-		return store.EffectRow{}, &store.TxError{Err: own}
+	case x.own != nil:
+		return store.EffectRow{}, &store.TxError{Err: x.own}
 	}
 	return out, nil
 }
 
-// txEffect is one attempt. own is the error of the body.
-func (s *Store) txEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (out store.EffectRow, own, err error) {
-	pooled, err := s.users.Acquire(ctx)
+// attempt runs the body once. Without an error, own may be that of the body.
+func (x *txRun) attempt(ctx context.Context, call store.TxCall) (out store.EffectRow, err error) {
+	pooled, err := x.s.users.Acquire(ctx)
 	if err != nil {
-		return out, nil, fmt.Errorf("%w: %w", errNotSent, err)
+		return out, fmt.Errorf("%w: %w", errNotSent, err)
 	}
 	defer pooled.Release() // closes what is still in a transaction
-	x := &txRun{s: s, raw: pooled.Conn(), c: wrap(pooled.Conn()), lease: l, effect: e}
+	x.raw, x.c = pooled.Conn(), wrap(pooled.Conn())
 	stood, err := x.open(ctx)
 	if err != nil {
-		return out, nil, err
+		return out, err
 	}
 	if stood != nil {
 		x.leave(ctx)
-		return *stood, nil, nil
+		return *stood, nil
 	}
 	end, err := x.call(ctx, call)
 	if err == nil && x.own == nil {
@@ -121,7 +125,7 @@ func (s *Store) txEffect(ctx context.Context, l store.Lease, e journal.Effect, c
 	if err != nil || x.own != nil {
 		x.leave(ctx)
 	}
-	return out, x.own, err
+	return out, err
 }
 
 // open begins the transaction, and looks whether the effect has an outcome.
@@ -154,8 +158,8 @@ func (x *txRun) call(ctx context.Context, call store.TxCall) (end store.TxEnd, e
 	x.handle = h
 	// A body that goes on when its context has ended loses the connection: its
 	// locks must not outlive the run.
-	wire := x.c.pg.Conn()
-	alive := context.AfterFunc(ctx, func() { _ = wire.Close() })
+	link := x.c.pg.Conn()
+	alive := context.AfterFunc(ctx, func() { _ = link.Close() })
 	returned := false
 	defer func() {
 		if !returned { // it panicked, or ended its goroutine
@@ -173,7 +177,11 @@ func (x *txRun) call(ctx context.Context, call store.TxCall) (end store.TxEnd, e
 	case fault != nil:
 		x.own = errors.Join(fault, x.own)
 	case x.own != nil && h.again != nil:
-		x.own, err = nil, fmt.Errorf("postgres: tx effect: %w: %w: %w", store.ErrUnavailable, h.again, x.own)
+		err = fmt.Errorf("postgres: tx effect: %w: %w: %w", store.ErrUnavailable, h.again, x.own)
+		if !x.raw.IsClosed() {
+			x.busy = x.own
+		}
+		x.own = nil
 	}
 	return end, err
 }
@@ -230,7 +238,7 @@ func (x *txRun) lock(ctx context.Context, keep bool) (*chain, error) {
 	for range before {
 		r.each(nil)
 	}
-	if x.handle.again == nil && r.err != nil && !repeatable(r.err) && !undecided(r.err) {
+	if r.err != nil && !x.again(r.err) && !undecided(r.err) {
 		x.own = fmt.Errorf("what effect %q wrote cannot be kept: %w", x.effect.Name, errors.Join(r.err, x.handle.failed))
 	}
 	for range len(tidy) + 1 {
@@ -245,6 +253,13 @@ func (x *txRun) lock(ctx context.Context, keep bool) (*chain, error) {
 		return nil, classify("tx effect", err) // nothing is committed here
 	}
 	return h, nil
+}
+
+// again reports that keeping failed for a reason after which the whole is run
+// again (J4): its own, or one that the body met and did not tell.
+func (x *txRun) again(err error) bool {
+	pg := serverError(err)
+	return repeatable(err) || pg != nil && pg.Code == "25P02" && x.handle.again != nil
 }
 
 // leave rolls back. What a ROLLBACK does not undo is the session's advisory
