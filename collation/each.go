@@ -32,10 +32,12 @@ func (b *builder) elementEnds() (ended bool, err error) {
 	b.put(b.key, inst)
 	if inst.Open > 0 {
 		next := b.act.Parallel + inst.Count - inst.Open - 1
-		if err := b.release(RequestGUID(inst.Leg1, next), next < inst.Count); err != nil || !b.need.Empty() {
-			return false, err
+		if next < inst.Count {
+			b.release(&inst, next)
 		}
-		b.end()
+		if b.need.Empty() {
+			b.end()
+		}
 		return false, nil
 	}
 	result := b.gather(&inst)
@@ -46,22 +48,29 @@ func (b *builder) elementEnds() (ended bool, err error) {
 	return true, nil
 }
 
+// ahead is how many held elements are loaded at once: the answers that follow in
+// the same batch release the next ones.
+const ahead = 32
+
 // release sends a held element on its way. One that ended or was answered
 // while it was held has nothing to be released.
-func (b *builder) release(g journal.GUID, held bool) error {
-	if !held {
-		return nil
+func (b *builder) release(inst *Instance, next int) {
+	g := RequestGUID(inst.Leg1, next)
+	row, asked := b.s.Rows[g]
+	if !asked && !b.s.AllRows {
+		for i := next; i < min(next+ahead, inst.Count); i++ {
+			b.stands(RowKey{b.m.Job, RequestGUID(inst.Leg1, i)})
+		}
+		return
 	}
-	row := b.stands(RowKey{b.m.Job, g})
 	if row == nil || row.Held != HeldParallel {
-		return nil
+		return
 	}
-	next := *row
-	next.Held = ""
-	next.published(b.s.Now, b.mode.Resend)
-	b.p.Update = append(b.p.Update, next)
-	b.p.Entry.Updated = append(b.p.Entry.Updated, updatedOf(&next))
-	return nil
+	free := *row
+	free.Held = ""
+	free.published(b.s.Now, b.mode.Resend)
+	b.p.Update = append(b.p.Update, free)
+	b.p.Entry.Updated = append(b.p.Entry.Updated, updatedOf(&free))
 }
 
 // gather makes the activity's result of those of its elements, in order: a list
