@@ -23,6 +23,7 @@ const (
 	labelChild    = "quipu-child-v1"
 	labelOutcome  = "quipu-outcome-v1"
 	labelStop     = "quipu-interrupt-v1"
+	labelUndo     = "quipu-undo-v1"
 )
 
 // NewJobID derives the id of one generation of a key (C8). Ids of a key that
@@ -97,6 +98,22 @@ func JoinGUID(job journal.JobID, join string, dad DAD) journal.GUID {
 func ChildID(leg1 journal.GUID, turn int) journal.JobID {
 	return journal.JobID(newGUID(labelChild, id(leg1), number(int64(turn))))
 }
+
+// NamedChild derives the id of the child that a durable function starts under a
+// name.
+func NamedChild(request journal.GUID, name string) journal.JobID {
+	return journal.JobID(newGUID(labelChild, id(request), text(name)))
+}
+
+// UndoID derives the id of the job that runs the compensations of a function that
+// was ended by somebody else (3.5).
+func UndoID(request journal.GUID) journal.JobID {
+	return journal.JobID(newGUID(labelUndo, id(request)))
+}
+
+// TimeoutGUID derives the GUID of the wake-up that ends a function's wait for a
+// signal at its bound.
+func TimeoutGUID(wait journal.GUID) journal.GUID { return newGUID(labelWakeUp, id(wait)) }
 
 // OutcomeGUID derives the GUID of a child's outcome.
 func OutcomeGUID(start journal.GUID, turn int) journal.GUID {

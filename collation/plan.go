@@ -63,9 +63,19 @@ type Plan struct {
 	Unwait []Unwait       // own waits taken back, by test-and-set
 	Undead []journal.GUID // rows whose open dead letter ends with this plan
 	Dead   []DeadLetter
+	Woken  *Woken // what a function waited for, recorded by this plan (E12)
 	// ExpiresAt is when the closed job is to be removed, set with Tasks; Never:
 	// it is kept.
 	ExpiresAt Micros
+}
+
+// Woken is a pause that has come: the entry Seq of the main chain holds the
+// response that brought it.
+type Woken struct {
+	Request journal.GUID
+	GUID    journal.GUID // of the wake-up or outcome
+	journal.PauseRef
+	Seq int64
 }
 
 // Unwait is a wait that is taken back: a delivery since it was read, which

@@ -68,6 +68,8 @@ type Wait struct {
 	Count    int    // signals delivered (Repeat)
 	Since    Micros // when it was registered
 	Origin   int64  // seq of the entry that registered it
+	// Request is that of the durable function that waits; zero for a hook.
+	Request journal.GUID
 }
 
 // Receipt is the row of a message that has steps (1.3). Seq is the entry that
@@ -110,6 +112,20 @@ type Row struct {
 	// Sender is the job that awaits the child, on a start that was not handled
 	// yet: only then its close takes the row back (C15).
 	Sender journal.JobID
+	// Pauses are what a suspended function waits for, as its last suspension named
+	// it, and what of it has come since (E12); requests only.
+	Pauses []Pause
+	// Undo says that the function has registered compensations: one that is ended
+	// by somebody else is followed by a job that runs them (3.5).
+	Undo bool
+}
+
+// Pause is a pause of a request on its row.
+type Pause struct {
+	journal.PauseRef
+	GUID    journal.GUID // of the wake-up; of a child, its start
+	Timeout bool         // a signal whose wait has a bound
+	Came    bool         // recorded since the last suspension
 }
 
 // Held reasons.

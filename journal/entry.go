@@ -89,6 +89,18 @@ const (
 	ResponseSuspended ResponseKind = "suspended"
 	ResponseParked    ResponseKind = "parked"
 	ResponsePass      ResponseKind = "pass"
+	// ResponseWake records what a durable function waited for (E12).
+	ResponseWake ResponseKind = "wake"
+)
+
+// PauseKind says what a durable function waits for.
+type PauseKind string
+
+// The kinds of pauses.
+const (
+	PauseSleep  PauseKind = "sleep"
+	PauseSignal PauseKind = "signal"
+	PauseChild  PauseKind = "child"
 )
 
 // By says what woke a hook.
@@ -226,7 +238,29 @@ type Response struct {
 	Signal     GUID // the signal of a wake-up
 	Number     int  // of the signal among those of its wait, from 1
 	Child      JobID
-	Element    int // under `each`
+	Element    int       // under `each`
+	Pauses     []Pause   // all that a suspended function waits for (E12)
+	Of         *PauseRef // the pause that a wake ends
+}
+
+// Pause is one thing that a durable function waits for, as its suspension names
+// it (E12). Kind and Name tell the pauses of a request apart.
+type Pause struct {
+	PauseRef
+	For     int64  // µs: how long it sleeps; of a signal, how long it waits, 0: without a bound
+	Topic   string // of a signal
+	Key     string // of a signal; of a child, its job's key, "" for a derived one
+	Flow    string // of a child
+	Version string // of a child; "" the active one
+	Input   []byte // of a child, canonical payload
+}
+
+// PauseRef names one pause of a request. Position is the place of the call in
+// its function (E15).
+type PauseRef struct {
+	Kind     PauseKind
+	Name     string
+	Position string
 }
 
 // Failure is an error as data.
@@ -290,6 +324,9 @@ type Effect struct {
 	Result []byte // canonical payload; completed only
 	Error  *Failure
 	Late   bool // recorded after the request had ended (J8)
+	// Position is the place of the call in a durable function (E15); "" in other
+	// handlers.
+	Position string
 }
 
 // Operator is what a person did (E10).

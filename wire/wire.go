@@ -78,6 +78,20 @@ type Response struct {
 	Ref          string               `json:"ref,omitempty"` // SHA-256 of an output stored beside
 	Error        *Failure             `json:"error,omitempty"`
 	RetryAfterMS int64                `json:"retry_after_ms,omitempty"`
+	Pauses       []Pause              `json:"pauses,omitempty"` // of a suspended function
+}
+
+// Pause is one thing that a suspended function waits for (E12): Go workers only.
+type Pause struct {
+	Kind     journal.PauseKind `json:"kind"`
+	Name     string            `json:"name"`
+	Position string            `json:"position"`
+	For      int64             `json:"for_us,omitempty"` // of a sleep; of a signal its bound
+	Topic    string            `json:"topic,omitempty"`
+	Key      string            `json:"key,omitempty"`
+	Flow     string            `json:"flow,omitempty"`
+	Version  string            `json:"version,omitempty"`
+	Input    json.RawMessage   `json:"input,omitempty"`
 }
 
 // Failure is an error in a response.
@@ -106,6 +120,8 @@ func (r *Response) Journal() (*journal.Response, error) {
 	out := &journal.Response{Kind: r.Kind, Code: r.Code, RetryAfter: r.RetryAfterMS * 1000}
 	switch r.Kind {
 	case journal.ResponseTerminal, journal.ResponseFailedTry, journal.ResponseParked:
+	case journal.ResponseSuspended:
+		return r.suspended()
 	default:
 		return nil, fmt.Errorf("%w: response kind %.40q", ErrMalformed, r.Kind)
 	}

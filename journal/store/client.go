@@ -49,6 +49,12 @@ type Client interface {
 	// Ended says of each job whether it has ended and its completion tasks are
 	// done; unknown ids are absent.
 	Ended(ctx context.Context, ids []journal.JobID) (map[journal.JobID]bool, error)
+	// JobEffects lists the recorded effects of a job, of all its requests, in the order
+	// of their first entry.
+	JobEffects(ctx context.Context, job journal.JobID) ([]JobEffect, error)
+	// FindEffect finds the jobs that have the effect key: at most one, but for
+	// stores that were merged.
+	FindEffect(ctx context.Context, key journal.Digest) ([]JobEffect, error)
 	// Jobs lists jobs, newest first.
 	Jobs(ctx context.Context, f JobFilter) ([]JobSummary, error)
 	// Counts counts the jobs by state.
@@ -114,6 +120,15 @@ type JobSummary struct {
 	Cursor string
 }
 
+// JobEffect is an effect with its place.
+type JobEffect struct {
+	EffectRow
+	Job      journal.JobID
+	Request  journal.GUID
+	Activity string
+	DAD      string
+}
+
 // JobView is one job as an operator sees it.
 type JobView struct {
 	JobSummary
@@ -168,12 +183,17 @@ type FlowView struct {
 	Deployed collation.Micros
 }
 
-// Action is an operator's decision on a dead letter: Retry releases the row
-// (of a parked effect: it is recorded as not done and runs again); an answer
-// ends the request with Response.
+// Action is an operator's decision on a dead letter, one of three (E10, 3.3).
+// Retry releases the row; of a parked effect: it is recorded as not done and runs
+// again, whether it is unfinished or was completed and is in doubt. Done says that
+// the parked effect was done: an unfinished one is completed with that result, a
+// completed one is vouched for; the row is released and the handler goes on. An
+// answer ends the request with Response.
 type Action struct {
 	ID       int64
 	Retry    bool
+	Done     []byte         // canonical payload
+	Effect   journal.Digest // which effect Retry or Done means; zero: the only one in doubt
 	Response *journal.Response
 	Who      string
 	Reason   string

@@ -35,6 +35,8 @@ type Engine interface {
 	Flow(ctx context.Context, name, version string) ([]byte, error)
 	// ActiveFlow returns the version for new jobs, as for Client.
 	ActiveFlow(ctx context.Context, name string) (ref journal.FlowRef, canonical []byte, err error)
+	// Deploy is Operator's: flows of the runtime's own (3.5).
+	Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte) (fresh bool, err error)
 	// DeadLetter records a message without a row: undecodable or foreign (T3).
 	DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byte) error
 	// Epoch is the space's epoch (T4).

@@ -33,6 +33,9 @@ type Worker interface {
 	// Effects lists the recorded effects of a request, in the order of their
 	// first entry.
 	Effects(ctx context.Context, job journal.JobID, request journal.GUID) ([]EffectRow, error)
+	// Pauses lists what the durable function of a request waited or waits for, in
+	// the order of Seq, those that have not come last (E12).
+	Pauses(ctx context.Context, job journal.JobID, request journal.GUID) ([]Pause, error)
 	// StartEffect records effect.started, alone, on the request's chain (E4).
 	// An unfinished start by a run whose lease is out is taken over: the row's
 	// fence decides (the caller holds the newer fence), and taken is true. A
@@ -76,6 +79,13 @@ type TxEnd struct {
 	NotDone bool // runs again under the next key (E5)
 }
 
+// Pause is one recorded or open wait of a durable function.
+type Pause struct {
+	journal.PauseRef
+	Seq      int64             // of the entry that recorded it; 0: it has not come
+	Response *journal.Response // as recorded; nil: it has not come
+}
+
 // Lease is a worker's hold on one turn of a request.
 type Lease struct {
 	Job        journal.JobID
@@ -113,4 +123,9 @@ type EffectRow struct {
 	Holder string
 	// Live says that the holder's lease is alive on the database's clock.
 	Live bool
+	// Position is the place of the call in a durable function (E15).
+	Position string
+	// Vouched says that an operator confirmed the recorded result: it is not
+	// verified again (3.3).
+	Vouched bool
 }
