@@ -23,7 +23,7 @@ func (b *builder) fail(own int64) error {
 	}
 	r := b.result()
 	c := &journal.Close{State: journal.JobFailed, Code: r.Code, Error: failureOf(r.Error)}
-	b.abandon(-own)
+	b.abandon(-own, c)
 	return b.close(c)
 }
 

@@ -103,7 +103,7 @@ func (b *builder) halt(o *InterruptOrder, own int64) error {
 	b.write(ledger, journal.VerdictHandled)
 	b.mark(journal.MarkWork)
 	b.mark(journal.MarkChildren)
-	b.abandon(own)
+	b.abandon(own, c)
 	if o.Descend {
 		if err := b.descend(o); err != nil {
 			return err
@@ -130,6 +130,7 @@ func (b *builder) descend(o *InterruptOrder) error {
 			children = append(children, i.Child)
 		}
 	}
+	children = append(children, b.functionsChildren()...)
 	slices.SortFunc(children, func(x, y journal.JobID) int { return bytes.Compare(x[:], y[:]) })
 	order := &InterruptOrder{
 		Code: o.Code, Reason: o.Reason, Throw: true, Descend: true, From: "its parent, job " + b.s.Job.Key,
@@ -148,10 +149,11 @@ func (b *builder) descend(o *InterruptOrder) error {
 
 // abandon takes over the obligations that a close ends, own excepted, and takes
 // back what stands for them (C15).
-func (b *builder) abandon(own int64) {
+func (b *builder) abandon(own int64, cause *journal.Close) {
 	b.p.Entry.Abandoned = int(b.p.Semaphore.Before - own)
 	b.p.Semaphore.After = 0
 	var gone []journal.GUID
+	var undo []*Row
 	before := b.p.Entry.Disarmed // taken back by this plan already
 	for g, row := range b.s.Rows {
 		switch {
@@ -161,6 +163,9 @@ func (b *builder) abandon(own int64) {
 			b.p.Delete = append(b.p.Delete, g)
 			if row.Dead {
 				b.p.Undead = append(b.p.Undead, g)
+			}
+			if row.Undo {
+				undo = append(undo, row)
 			}
 		case row.Job != b.m.Job && row.Sender == b.m.Job:
 			b.p.Recall = append(b.p.Recall, RowKey{row.Job, g})
@@ -181,6 +186,17 @@ func (b *builder) abandon(own int64) {
 	slices.SortFunc(b.p.Unwait, func(x, y Unwait) int { return byBytes(x.GUID, y.GUID) })
 	slices.SortFunc(b.p.Recall, func(x, y RowKey) int { return byBytes(x.GUID, y.GUID) })
 	b.p.Entry.Withdrawn = append(b.p.Entry.Withdrawn, gone...)
+	slices.SortFunc(undo, func(x, y *Row) int { return byBytes(x.GUID, y.GUID) })
+	for _, row := range undo {
+		b.orderUndo(row, cause.Code, closeReason(cause))
+	}
+}
+
+func closeReason(c *journal.Close) string {
+	if c.Error == nil {
+		return "the job was ended as completed"
+	}
+	return c.Error.Message
 }
 
 func byBytes(x, y journal.GUID) int { return bytes.Compare(x[:], y[:]) }

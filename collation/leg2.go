@@ -72,6 +72,9 @@ func (b *builder) accept() (done bool, err error) {
 	b.response = b.classify(&inst)
 	b.p.Entry.Response = b.response
 	b.bind()
+	if b.wakes() {
+		b.take()
+	}
 	b.disarm(&inst)
 	if !b.need.Empty() {
 		return true, nil
@@ -91,13 +94,17 @@ func (b *builder) accept() (done bool, err error) {
 // which is the input of a further try. A row that is turned already is as it
 // should be.
 func (b *builder) turn() {
-	if b.row == nil || b.row.Kind != journal.MessageRequest {
+	ends := b.response.Kind == journal.ResponseTerminal
+	if b.row == nil || b.row.Kind != journal.MessageRequest && !(ends && (b.row.Undo || len(b.row.Pauses) > 0)) {
 		return
 	}
 	row := *b.row
 	row.Kind, row.Holder, row.LeaseUntil = journal.MessageAnswer, "", Never
 	row.Held = "" // the answer that it was held for is here; its letter ends with it
 	row.NextAt = b.s.Now + b.mode.Resend
+	if ends { // they were taken back, and the compensations ordered, with the entry
+		row.Pauses, row.Undo = nil, false
+	}
 	b.update(row)
 }
 
@@ -107,6 +114,10 @@ func (b *builder) classify(inst *Instance) *journal.Response {
 	r := *b.m.Response
 	switch b.m.Kind {
 	case journal.MessageOutcome:
+		if b.wakes() {
+			r.Kind = journal.ResponseWake // whatever the child came to: the function judges it
+			break
+		}
 		r.Turn, r.Try = inst.Turn, inst.Try
 	case journal.MessageResponse, journal.MessageAnswer:
 		r.Turn, r.Try, r.Element = b.row.Turn, b.row.Try, b.row.Element
@@ -137,6 +148,10 @@ func (b *builder) step1() error {
 	}
 	if b.cutAfterWork() {
 		b.turn()
+	}
+	if b.response.Kind == journal.ResponseWake {
+		b.woken()
+		return nil
 	}
 	if b.afterClose() || b.response.Kind != journal.ResponseTerminal && b.response.Kind != journal.ResponsePass {
 		return nil
@@ -189,6 +204,9 @@ func (b *builder) step2() error {
 	switch {
 	case b.response.Kind == journal.ResponsePass:
 		return b.advance(0)
+	case b.response.Kind == journal.ResponseWake:
+		b.wake()
+		return nil
 	case b.response.Kind != journal.ResponseTerminal:
 		return b.pending()
 	}

@@ -39,7 +39,9 @@ func (b *builder) pending() error {
 		}
 		b.p.Dead = append(b.p.Dead, b.deadLetter(HeldParked, reason))
 	default:
-		row.NextAt = Never
+		if err := b.suspend(&row); err != nil || !b.need.Empty() {
+			return err
+		}
 	}
 	b.update(row)
 	b.p.Done = true

@@ -107,6 +107,9 @@ func (w *Wait) Deliver(s *Signal, now Micros, mode Mode) (wake Row, ends bool) {
 	if r.Code == CodePass {
 		r.Code = CodeOK
 	}
+	if !w.Request.IsZero() {
+		r.Kind, r.Request = journal.ResponseWake, w.Request
+	}
 	if r.Code != CodeOK {
 		r.Output = nil
 		r.Error = &journal.Failure{Class: "signal", Message: fmt.Sprintf("signal %s came with code %d", w.Topic, s.Code), Data: s.Payload}
@@ -178,6 +181,9 @@ func (o *StartOrder) Outcome(child journal.JobID, r *journal.Response, now Micro
 func outcome(p *journal.Parent, child journal.JobID, r *journal.Response, now Micros, mode Mode) Row {
 	x := *r
 	x.Child = child
+	if p.Turn == 0 { // of a durable function's child
+		x.Request = p.Leg1
+	}
 	row := Row{
 		GUID: OutcomeGUID(child.Start(), p.Turn), Job: p.Job, Kind: journal.MessageOutcome,
 		Activity: p.Activity, DAD: DAD(p.DAD), Turn: p.Turn, Body: journal.EncodeResponse(&x),

@@ -118,6 +118,8 @@ type Row struct {
 	// Undo says that the function has registered compensations: one that is ended
 	// by somebody else is followed by a job that runs them (3.5).
 	Undo bool
+	// Input is what the body of a request with Undo was before it was turned.
+	Input []byte
 }
 
 // Pause is a pause of a request on its row.
@@ -125,7 +127,8 @@ type Pause struct {
 	journal.PauseRef
 	GUID    journal.GUID // of the wake-up; of a child, its start
 	Timeout bool         // a signal whose wait has a bound
-	Came    bool         // recorded since the last suspension
+	Taken   bool         // a wake was accepted for it
+	Came    bool         // the wake's step 2 is done: the next run finds it
 }
 
 // Held reasons.

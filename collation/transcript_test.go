@@ -23,7 +23,9 @@ import (
 // redeliver [n] (the last message again, n times) · ledgers · signal topic=… key=…
 // [code=…] (payload) · timer activity · bound activity · outcome activity
 // [code=…] [state=…] (output or message) · interrupt [code=…] [no-throw]
-// [descend] (reason) · forget (the next engine message is lost).
+// [descend] (reason) · suspend activity (what a durable function waits for, see
+// suspension) · wake activity sleep|timeout name · undo activity (it registered
+// compensations) · turn activity code=… (somebody answers for it) · forget (the next engine message is lost).
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := &script{mode: collation.Mode{Resend: 5_000_000}}
@@ -65,6 +67,14 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	case "respond":
 		s.last = s.response(t, d)
 		return s.deliver(d.HasArg("once"))
+	case "suspend":
+		s.last = s.suspension(t, d)
+		return s.deliver(d.HasArg("once"))
+	case "wake":
+		s.last = s.wake(t, d)
+		return s.deliver(d.HasArg("once"))
+	case "undo":
+		return s.hasUndo(t, d)
 	case "redeliver":
 		out, n := "", 1
 		d.MaybeScanArgs(t, "n", &n)
@@ -117,6 +127,7 @@ func (s *script) response(t *testing.T, d *datadriven.TestData) collation.Messag
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.Undone = d.HasArg("undone")
 	if r.Code = n; n == 200 {
 		r.Output = []byte(d.Input)
 	} else {

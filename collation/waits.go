@@ -160,23 +160,29 @@ func (b *builder) order(key InstanceKey, act *flow.Activity, more More, at Micro
 
 // ordered is the row of an order, whose parent and default key it sets.
 func (b *builder) ordered(key InstanceKey, act *flow.Activity, more More, o *StartOrder, at Micros) (Row, error) {
-	o.Trace = b.s.Job.Trace
 	o.Parent = journal.Parent{
 		Space: b.s.Job.Space, Job: b.m.Job, Activity: key.Activity, DAD: string(key.DAD),
 		Leg1: more.Leg1, Turn: more.Turn, Awaited: act.Awaited,
 	}
+	return b.startRow(o, more.Child, act.Name, at)
+}
+
+// startRow is the row of the order of a job, due at the given time. A key that
+// it lacks is made of the job's own and the name.
+func (b *builder) startRow(o *StartOrder, child journal.JobID, name string, at Micros) (Row, error) {
+	o.Trace = b.s.Job.Trace
 	if o.Key == "" {
-		o.Key = childKey(b.s.Job.Key, act.Name, more.Child)
+		o.Key = childKey(b.s.Job.Key, name, child)
 	}
 	body, err := json.Marshal(o)
 	if err != nil {
 		return Row{}, errBroken("the order of a child: " + err.Error())
 	}
 	row := Row{
-		GUID: more.Child.Start(), Job: more.Child, Kind: journal.MessageStart, DAD: RootDAD, Body: body,
+		GUID: child.Start(), Job: child, Kind: journal.MessageStart, DAD: RootDAD, Body: body,
 		Origin: b.p.Entry.Seq, NextAt: at,
 	}
-	if act.Awaited {
+	if o.Parent.Awaited {
 		row.Sender = b.m.Job
 	}
 	if at <= b.s.Now {

@@ -11,6 +11,8 @@ import (
 // won when its delivery ended the wait (1.11).
 func (b *builder) arbitrate(inst *Instance) Outcome {
 	switch {
+	case b.wakes():
+		return b.arbitrateWake()
 	case inst.Leg1.IsZero():
 		return ""
 	case awaits(b.act):
@@ -62,6 +64,10 @@ func (b *builder) arbitrateChild(inst *Instance) Outcome {
 // disarm takes back, in the commit that accepts the ending message, what else
 // could end its activity: timer, bound, wait, the next child's start (1.7).
 func (b *builder) disarm(inst *Instance) {
+	if b.act.Type == flow.TypeWorker && b.row != nil && b.response.Kind == journal.ResponseTerminal {
+		b.disarmFunction()
+		return
+	}
 	if inst.Leg1.IsZero() || b.act.HasEach {
 		return
 	}

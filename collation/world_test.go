@@ -203,6 +203,7 @@ func (w *world) describe(p *collation.Plan) string {
 		fmt.Fprintf(&b, "  semaphore %d → %d\n", s.Before, s.After)
 	}
 	describeResult(&b, e)
+	describeFunction(&b, p)
 	w.describeRows(&b, p)
 	if c := e.Close; c != nil {
 		fmt.Fprintf(&b, "  close %s %d output %s error %v\n", c.State, c.Code, c.Output, failureText(c.Error))

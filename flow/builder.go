@@ -19,6 +19,7 @@ type Builder struct {
 	transitions []entry        // by source, in the order of the first mention
 	sources     map[string]int // where a source is among them
 	wrong       []Fault
+	builtin     bool
 }
 
 // entry is a member of JSON that is being written.
@@ -186,7 +187,7 @@ func (b *Builder) Build() (*Flow, error) {
 		entries = append(entries, entry{"transitions", object(lists)})
 	}
 	src := object(entries)
-	c := &collector{faults: slices.Clone(b.wrong)}
+	c := &collector{faults: slices.Clone(b.wrong), builtin: b.builtin}
 	if len(src) > MaxDefinitionBytes {
 		c.add(position{}, "", "", "a flow has at most %d bytes, this has %d", MaxDefinitionBytes, len(src))
 		return nil, c.err()

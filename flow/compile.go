@@ -63,7 +63,7 @@ var ErrNotCanonical = errors.New("the stored flow is not in canonical form: it w
 // FromCanonical compiles a flow from its canonical form, as it is stored. It
 // gives the same flow every time. The error is Faults or ErrNotCanonical.
 func FromCanonical(src []byte) (*Flow, error) {
-	c := &collector{src: src, placed: true}
+	c := &collector{src: src, placed: true, builtin: true}
 	if len(src) > MaxDefinitionBytes {
 		c.add(position{1, 1}, "", "", "a flow has at most %d bytes, this has %d", MaxDefinitionBytes, len(src))
 		return nil, c.err()

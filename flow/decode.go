@@ -56,7 +56,12 @@ func (d decoder) flow(root *node) *definition {
 	}
 	d.knownKeys(root, "", "flow")
 	def := &definition{identity: Caller, output: root.get("output")}
-	def.name = d.name(d.required(root, "", "flow"), "flow")
+	if n := d.required(root, "", "flow"); n != nil {
+		def.name = d.name(n, "flow")
+		if IsBuiltin(def.name) && !d.builtin {
+			d.at(n, "flow", "names that begin with %s are those of built-in flows; choose another one", BuiltinPrefix)
+		}
+	}
 	if n := d.required(root, "", "version"); n != nil {
 		def.version = d.text(n, "version", versionPattern, "letters, digits, '.', '_' and '-'", MaxVersion)
 	}

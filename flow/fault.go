@@ -57,8 +57,11 @@ type collector struct {
 	src    []byte
 	lines  []string // of src, once a place within a value is asked for
 	placed bool     // false for a builder, which has no lines and columns
-	faults Faults
-	more   int
+	// builtin says that the flow may have the name of a built-in one: it is, or
+	// it was stored.
+	builtin bool
+	faults  Faults
+	more    int
 }
 
 func (c *collector) add(p position, path, text, format string, args ...any) {

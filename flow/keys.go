@@ -35,8 +35,8 @@ func Sections() []Section { return sections }
 
 var sections = []Section{
 	{"flow", []Key{
-		{Name: "flow", Takes: "name", Default: "required", Meaning: "The flow's name: `[a-z][a-z0-9_]*`, up to 64 characters."},
-		{Name: "version", Takes: "string", Default: "required", Meaning: "A label: letters, digits, `.`, `_`, `-`, up to 64. What was deployed under a name and version never changes."},
+		{Name: "flow", Takes: "name", Default: "required", Meaning: "The flow's name: `[a-z][a-z0-9_]*`, up to 64 characters. Not with `quipu_` at its beginning: those are built-in flows."},
+		{Name: "version", Takes: "string", Default: "required", Meaning: "A label: letters, digits, `.`, `_`, `-`, up to 128. What was deployed under a name and version never changes."},
 		{Name: "identity", Takes: "`caller` or `strict`", Default: "`caller`", Meaning: "Where a job's key comes from: `caller` gives it, or `strict`: the digest of flow and canonical input; then another key is refused."},
 		{Name: "input", Takes: "JSON Schema 2020-12", Default: "anything", Meaning: "Checked when a job starts. References stay within the schema; `format` is an annotation."},
 		{Name: "output", Takes: "mapped value", Default: "`null`", Meaning: "The result of a job. It sees every activity in its last pass; one that never ran has output null and `.skipped`."},

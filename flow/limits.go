@@ -17,8 +17,8 @@ const (
 	MaxNodes = 1_000_000
 	// MaxName is the length of the names of flows and activities.
 	MaxName = 64
-	// MaxVersion is the length of a version.
-	MaxVersion = 64
+	// MaxVersion is the length of a version. That of a built-in flow is a topic.
+	MaxVersion = MaxTopic
 	// MaxTopic is the length of a topic.
 	MaxTopic = 128
 	// MaxOut is the number of transitions that leave one activity.

@@ -67,6 +67,9 @@ func (e *Entry) payloads() [][]byte {
 	if r := e.Response; r != nil {
 		add(r.Output)
 		failure(r.Error)
+		for i := range r.Pauses {
+			add(r.Pauses[i].Input)
+		}
 	}
 	if c := e.Close; c != nil {
 		add(c.Output)

@@ -154,13 +154,15 @@ func (r *reader) answered(k string, s *Response) bool {
 		s.Turn = int(r.int())
 	case "ty":
 		s.Try = int(r.int())
+	case "u":
+		s.Undone = r.int() == 1
 	default:
 		return false
 	}
 	return true
 }
 
-// woken reads the members of wake-ups, outcomes and elements.
+// woken reads the members of wake-ups, outcomes, elements and suspensions.
 func (r *reader) woken(k string, s *Response) bool {
 	switch k {
 	case "by":
@@ -171,12 +173,61 @@ func (r *reader) woken(k string, s *Response) bool {
 		s.Element = int(r.int())
 	case "n":
 		s.Number = int(r.int())
+	case "of":
+		s.Of = r.pauseRef()
+	case "p":
+		r.array(func() { s.Pauses = append(s.Pauses, r.pause()) })
 	case "sg":
 		s.Signal = r.guid()
 	default:
 		return false
 	}
 	return true
+}
+
+func (r *reader) pause() (p Pause) {
+	r.object(func(k string) {
+		switch k {
+		case "f":
+			p.For = r.big()
+		case "fl":
+			p.Flow = r.str()
+		case "in":
+			p.Input = r.raw()
+		case "k":
+			p.Kind = PauseKind(r.name())
+		case "ky":
+			p.Key = r.str()
+		case "n":
+			p.Name = r.str()
+		case "p":
+			p.Position = r.str()
+		case "t":
+			p.Topic = r.str()
+		case "v":
+			p.Version = r.str()
+		default:
+			r.unknown(k)
+		}
+	})
+	return p
+}
+
+func (r *reader) pauseRef() *PauseRef {
+	p := &PauseRef{}
+	r.object(func(k string) {
+		switch k {
+		case "k":
+			p.Kind = PauseKind(r.name())
+		case "n":
+			p.Name = r.str()
+		case "p":
+			p.Position = r.str()
+		default:
+			r.unknown(k)
+		}
+	})
+	return p
 }
 
 // DecodeResponse reads what EncodeResponse wrote, and no other spelling.
@@ -335,6 +386,8 @@ func (r *reader) effect() *Effect {
 			f.N = int(r.int())
 		case "nm":
 			f.Name = r.str()
+		case "p":
+			f.Position = r.str()
 		case "r":
 			f.Result = r.raw()
 		case "tn":

@@ -148,6 +148,13 @@ func (w *writer) big(k string, n int64) *writer {
 	return w
 }
 
+func (w *writer) truth(k string, is bool) *writer {
+	if is {
+		w.key(k).int(1)
+	}
+	return w
+}
+
 func (w *writer) guid(k string, g GUID) *writer {
 	if !g.IsZero() {
 		w.key(k).uuid(g)

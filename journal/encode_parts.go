@@ -82,8 +82,29 @@ func (w *writer) response(k string, r *Response) {
 func (w *writer) responseBody(r *Response) {
 	w.open().text("by", string(r.By)).count("c", int64(r.Code)).guid("ch", GUID(r.Child)).failure("e", r.Error).
 		count("el", int64(r.Element)).text("k", string(r.Kind)).count("n", int64(r.Number)).
-		payload("o", r.Output).guid("q", r.Request).digest("r", r.Ref).big("ra", r.RetryAfter).guid("sg", r.Signal).
-		count("tn", int64(r.Turn)).count("ty", int64(r.Try)).close()
+		payload("o", r.Output).pauseRef("of", r.Of).pauses("p", r.Pauses).guid("q", r.Request).
+		digest("r", r.Ref).big("ra", r.RetryAfter).guid("sg", r.Signal).count("tn", int64(r.Turn)).count("ty", int64(r.Try)).truth("u", r.Undone).close()
+}
+
+func (w *writer) pauses(k string, ps []Pause) *writer {
+	if len(ps) == 0 {
+		return w
+	}
+	w.key(k).list()
+	for i := range ps {
+		p := &ps[i]
+		w.element().open().big("f", p.For).text("fl", p.Flow).payload("in", p.Input).text("k", string(p.Kind)).
+			text("ky", p.Key).text("n", p.Name).text("p", p.Position).text("t", p.Topic).text("v", p.Version).close()
+	}
+	w.end()
+	return w
+}
+
+func (w *writer) pauseRef(k string, p *PauseRef) *writer {
+	if p != nil {
+		w.key(k).open().text("k", string(p.Kind)).text("n", p.Name).text("p", p.Position).close()
+	}
+	return w
 }
 
 // EncodeResponse returns a response by itself, as the body of a dispatch row
@@ -104,11 +125,7 @@ func (w *writer) parent(k string, p *Parent) {
 	if p == nil {
 		return
 	}
-	w.key(k).open().text("a", p.Activity)
-	if p.Awaited {
-		w.count("aw", 1)
-	}
-	w.text("d", p.DAD).guid("g", p.Leg1).guid("j", GUID(p.Job)).text("s", p.Space).count("tn", int64(p.Turn)).close()
+	w.key(k).open().text("a", p.Activity).truth("aw", p.Awaited).text("d", p.DAD).guid("g", p.Leg1).guid("j", GUID(p.Job)).text("s", p.Space).count("tn", int64(p.Turn)).close()
 }
 
 func (w *writer) waits(k string, ws []Wait) {
@@ -117,11 +134,7 @@ func (w *writer) waits(k string, ws []Wait) {
 	}
 	w.key(k).list()
 	for _, x := range ws {
-		w.element().open().guid("g", x.GUID).text("k", x.Key)
-		if x.Repeat {
-			w.count("r", 1)
-		}
-		w.text("t", x.Topic).close()
+		w.element().open().guid("g", x.GUID).text("k", x.Key).truth("r", x.Repeat).text("t", x.Topic).close()
 	}
 	w.end()
 }
@@ -155,9 +168,6 @@ func (w *writer) effect(k string, e *Effect) {
 	if e == nil {
 		return
 	}
-	w.key(k).open().text("c", e.Class).failure("e", e.Error).big("f", e.Fence).digest("k", e.Key)
-	if e.Late {
-		w.count("l", 1)
-	}
-	w.count("n", int64(e.N)).text("nm", e.Name).payload("r", e.Result).count("tn", int64(e.Turn)).close()
+	w.key(k).open().text("c", e.Class).failure("e", e.Error).big("f", e.Fence).digest("k", e.Key).
+		truth("l", e.Late).count("n", int64(e.N)).text("nm", e.Name).text("p", e.Position).payload("r", e.Result).count("tn", int64(e.Turn)).close()
 }

@@ -241,6 +241,8 @@ type Response struct {
 	Element    int       // under `each`
 	Pauses     []Pause   // all that a suspended function waits for (E12)
 	Of         *PauseRef // the pause that a wake ends
+	// Undone says of a function's error that its compensations have run (3.5).
+	Undone bool
 }
 
 // Pause is one thing that a durable function waits for, as its suspension names

@@ -111,6 +111,7 @@ func facts(t *rapid.T, e *journal.Entry) {
 			Key: digests().Draw(t, "key"), Name: texts().Draw(t, "name"), Class: texts().Draw(t, "class"),
 			N: counts().Draw(t, "n"), Turn: counts().Draw(t, "turn"), Fence: rapid.Int64().Draw(t, "fence"),
 			Result: payloads().Draw(t, "result"), Error: failure.Draw(t, "error"), Late: rapid.Bool().Draw(t, "late"),
+			Position: texts().Draw(t, "position"),
 		}
 	})).Draw(t, "effect")
 	e.Operator = optional(rapid.Custom(func(t *rapid.T) journal.Operator {
@@ -130,6 +131,26 @@ func responses() *rapid.Generator[journal.Response] {
 			Error: optional(failures()).Draw(t, "error"), RetryAfter: rapid.Int64().Draw(t, "retry after"),
 			By: journal.By(texts().Draw(t, "by")), Signal: guids().Draw(t, "signal"), Number: counts().Draw(t, "number"),
 			Child: journal.JobID(guids().Draw(t, "child")), Element: counts().Draw(t, "element"),
+			Pauses: lists(t, "pauses", pauses()), Of: optional(pauseRefs()).Draw(t, "of"), Undone: rapid.Bool().Draw(t, "undone"),
+		}
+	})
+}
+
+func pauses() *rapid.Generator[journal.Pause] {
+	return rapid.Custom(func(t *rapid.T) journal.Pause {
+		return journal.Pause{
+			PauseRef: pauseRefs().Draw(t, "ref"), For: rapid.Int64().Draw(t, "for"), Topic: texts().Draw(t, "topic"),
+			Key: texts().Draw(t, "key"), Flow: texts().Draw(t, "flow"), Version: texts().Draw(t, "version"),
+			Input: payloads().Draw(t, "input"),
+		}
+	})
+}
+
+func pauseRefs() *rapid.Generator[journal.PauseRef] {
+	return rapid.Custom(func(t *rapid.T) journal.PauseRef {
+		return journal.PauseRef{
+			Kind: journal.PauseKind(texts().Draw(t, "kind")), Name: texts().Draw(t, "name"),
+			Position: texts().Draw(t, "position"),
 		}
 	})
 }

@@ -29,6 +29,15 @@ func full() *journal.Entry {
 			Kind: journal.ResponseTerminal, Code: 500, Request: guid(7), Turn: 2, Try: 3,
 			Output: []byte(`{"ok":true}`), Ref: digest(8), Error: failure("card \"declined\""), RetryAfter: 1_500_000,
 			By: journal.BySignal, Signal: guid(18), Number: 4, Child: journal.JobID{15: 19}, Element: 6,
+			Pauses: []journal.Pause{
+				{PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "cool-off", Position: "1"}, For: math.MaxInt64},
+				{
+					PauseRef: journal.PauseRef{Kind: journal.PauseChild, Name: "ship", Position: "2.0.1"},
+					Topic:    "reviewed", Key: "order-42", Flow: "shipping", Version: "3", Input: []byte(`{"n":1}`),
+				},
+			},
+			Undone: true,
+			Of:     &journal.PauseRef{Kind: journal.PauseSignal, Name: "review", Position: "3"},
 		},
 		Result: &journal.Result{Code: 500, Output: []byte(`[null]`), Error: failure("gathered"), By: journal.ByTimer},
 		Dispatched: []journal.Dispatched{
@@ -52,7 +61,7 @@ func full() *journal.Entry {
 		Input: []byte(`{"total":9007199254740993}`),
 		Effect: &journal.Effect{
 			Key: digest(17), Name: "pay", Class: "guarded", N: 1, Turn: 2, Fence: 7,
-			Result: []byte(`[1,2]`), Error: failure("no"), Late: true,
+			Result: []byte(`[1,2]`), Error: failure("no"), Late: true, Position: "4.1.2",
 		},
 		Operator: &journal.Operator{Action: "retry", Who: "ann", Reason: "again"},
 		Trouble:  &journal.Trouble{Reason: "stuck", Message: "90 entries"},

@@ -149,8 +149,9 @@ func (r *reader) name() string {
 // vocabulary holds the words that stand in most entries.
 var vocabulary = words(
 	"a", "ab", "act", "at", "b", "by", "c", "ch", "cl", "d", "da", "dad", "dis", "dl", "e", "eff", "el", "end", "f", "fl",
-	"fo", "g", "gen", "h", "hd", "in", "j", "job", "k", "key", "l", "led", "leg", "m", "n", "nm", "o", "op", "opn", "pa",
-	"q", "r", "ra", "rc", "rs", "rt", "s", "sem", "seq", "sg", "sp", "t", "tn", "tr", "ty", "up", "v", "w", "wd", "wt",
+	"fo", "g", "gen", "h", "hd", "in", "j", "job", "k", "key", "ky", "l", "led", "leg", "m", "n", "nm", "o", "of", "op", "opn",
+	"p", "pa",
+	"q", "r", "ra", "rc", "rs", "rt", "s", "sem", "seq", "sg", "sp", "t", "tn", "tr", "ty", "u", "up", "v", "w", "wd", "wt",
 	",0", ",0,0", ",0,0,0",
 	string(KindCreated), string(KindLeg1), string(KindLeg2), string(KindStale),
 	string(KindEffectStarted), string(KindEffectCompleted),
@@ -158,6 +159,7 @@ var vocabulary = words(
 	string(MessageStart), string(MessageRequest), string(MessageAnswer), string(MessageWakeUp), string(MessageOutcome),
 	string(MessageCycle), string(MessageSignal), string(MessageInterrupt), string(ByTimer),
 	string(ResponseTerminal), string(ResponsePass), string(ResponseFailedTry), string(VerdictHandled), string(JobCompleted),
+	string(ResponseSuspended), string(ResponseWake), string(PauseSleep), string(PauseSignal), string(PauseChild),
 )
 
 func words(list ...string) map[string]string {

@@ -17,9 +17,10 @@ func TestZeroFieldsAreLeftOut(t *testing.T) {
 	const frame = `"job":"00000000-0000-0000-0000-000000000000","k":"leg2"`
 	for want, e := range map[string]journal.Entry{
 		`{` + frame + `,"v":1}`: {},
-		`{"dis":[{}],` + frame + `,"pa":{},"rs":{},"rt":{},"up":[{}],"v":1,"wt":[{}]}`: {
+		`{"dis":[{}],` + frame + `,"pa":{},"rs":{"of":{},"p":[{}]},"rt":{},"up":[{}],"v":1,"wt":[{}]}`: {
 			Dispatched: make([]journal.Dispatched, 1), Updated: make([]journal.Updated, 1), Waits: make([]journal.Wait, 1),
-			Parent: &journal.Parent{}, Response: &journal.Response{}, Result: &journal.Result{},
+			Parent: &journal.Parent{}, Result: &journal.Result{},
+			Response: &journal.Response{Pauses: make([]journal.Pause, 1), Of: &journal.PauseRef{}},
 		},
 		`{"cl":{"e":{}},"dl":{},"eff":{"k":"` + journal.Digest{1}.String() + `"},"fl":{},"hd":{},` + frame + `,"op":{},"v":1}`: {
 			Close: &journal.Close{Error: &journal.Failure{}}, Trouble: &journal.Trouble{}, Flow: &journal.FlowRef{},
@@ -75,6 +76,8 @@ func TestDecodeResponseRefuses(t *testing.T) {
 func FuzzDecodeResponse(f *testing.F) {
 	f.Add(journal.EncodeResponse(full().Response))
 	f.Add([]byte(`{"by":"timer","c":200,"k":"terminal"}`))
+	f.Add([]byte(`{"c":200,"k":"suspended","p":[{"f":"5","k":"sleep","n":"a","p":"1"}],"tn":1}`))
+	f.Add([]byte(`{"c":200,"k":"wake","of":{"k":"child","n":"a","p":"1.0.2"}}`))
 	f.Add([]byte(`{"e":{"c":"error","d":[1,"\""]},"o":{"a":null}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r, err := journal.DecodeResponse(body)

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/quipu-journal/quipu/canonical"
@@ -98,13 +99,4 @@ func (p *Pause) journal() (journal.Pause, error) {
 	return out, err
 }
 
-func plain(s string) bool { return utf8.ValidString(s) && !hasNUL(s) }
-
-func hasNUL(s string) bool {
-	for i := range len(s) {
-		if s[i] == 0 {
-			return true
-		}
-	}
-	return false
-}
+func plain(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }

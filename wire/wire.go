@@ -79,6 +79,8 @@ type Response struct {
 	Error        *Failure             `json:"error,omitempty"`
 	RetryAfterMS int64                `json:"retry_after_ms,omitempty"`
 	Pauses       []Pause              `json:"pauses,omitempty"` // of a suspended function
+	// Undone says of a terminal error that the function's compensations have run.
+	Undone bool `json:"undone,omitempty"`
 }
 
 // Pause is one thing that a suspended function waits for (E12): Go workers only.
@@ -117,7 +119,7 @@ func FromJournal(r *journal.Response) *Response {
 // Journal checks the response and gives the form that is recorded. Turn, try
 // and request are the engine's to fill in.
 func (r *Response) Journal() (*journal.Response, error) {
-	out := &journal.Response{Kind: r.Kind, Code: r.Code, RetryAfter: r.RetryAfterMS * 1000}
+	out := &journal.Response{Kind: r.Kind, Code: r.Code, RetryAfter: r.RetryAfterMS * 1000, Undone: r.Undone}
 	switch r.Kind {
 	case journal.ResponseTerminal, journal.ResponseFailedTry, journal.ResponseParked:
 	case journal.ResponseSuspended:
@@ -133,6 +135,9 @@ func (r *Response) Journal() (*journal.Response, error) {
 	}
 	if r.RetryAfterMS < 0 || r.RetryAfterMS > MaxRetryAfterMS {
 		return nil, fmt.Errorf("%w: retry_after_ms %d is not within 0…%d", ErrMalformed, r.RetryAfterMS, MaxRetryAfterMS)
+	}
+	if r.Undone && (r.Kind != journal.ResponseTerminal || r.Error == nil) {
+		return nil, fmt.Errorf("%w: undone belongs to a terminal error", ErrMalformed)
 	}
 	if (r.Error == nil) != (r.Code == collation.CodeOK) {
 		return nil, fmt.Errorf("%w: code %d and its error do not fit together", ErrMalformed, r.Code)

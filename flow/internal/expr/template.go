@@ -110,7 +110,7 @@ func (t *Template) Eval(src Source) ([]byte, error) {
 		if err == nil && !p.within && tooDeep(out[from:], p.depth) {
 			err = errDeep
 		}
-		if err == nil && len(out) > MaxResultBytes {
+		if err == nil && len(out) > MaxResultBytes && !t.asItIs() {
 			err = fmt.Errorf("the value has more than %d bytes", MaxResultBytes)
 		}
 		if err != nil {
@@ -118,6 +118,12 @@ func (t *Template) Eval(src Source) ([]byte, error) {
 		}
 	}
 	return out, nil
+}
+
+// asItIs says that the value is one that stands elsewhere, and had its limit
+// there.
+func (t *Template) asItIs() bool {
+	return len(t.parts) == 1 && t.parts[0].program.shared == nil
 }
 
 // appendNested appends a text that was canonical by itself at a depth.

@@ -1,0 +1,309 @@
+package collation
+
+import (
+	"slices"
+
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// wakes reports a message that brings what a durable function waits for: a
+// wake-up or an outcome that is addressed to a worker (E12).
+func (b *builder) wakes() bool {
+	return b.act.Type == flow.TypeWorker && (b.m.Kind == journal.MessageWakeUp || b.m.Kind == journal.MessageOutcome)
+}
+
+// asking is the row of the request whose function the message wakes, as the plan
+// has left it so far; nil when it was answered for good.
+func (b *builder) asking(request journal.GUID) *Row {
+	for i := range b.p.Update {
+		if b.p.Update[i].GUID == request {
+			return &b.p.Update[i]
+		}
+	}
+	return b.stands(RowKey{b.m.Job, request})
+}
+
+// change writes a row of the job that is not the message's own. Several changes
+// of one plan are one.
+func (b *builder) change(row Row) {
+	for i := range b.p.Update {
+		if b.p.Update[i].GUID == row.GUID {
+			b.p.Update[i] = row
+			return
+		}
+	}
+	b.p.Update = append(b.p.Update, row)
+}
+
+// pauseOf finds the pause that the message ends.
+func (b *builder) pauseOf(row *Row) (at int, timeout bool) {
+	for i := range row.Pauses {
+		switch p := &row.Pauses[i]; {
+		case p.Kind == journal.PauseChild:
+			if b.m.Kind == journal.MessageOutcome && b.m.Response.Child.Start() == p.GUID {
+				return i, false
+			}
+		case b.m.GUID == p.GUID:
+			return i, false
+		case p.Timeout && b.m.GUID == TimeoutGUID(p.GUID):
+			return i, true
+		}
+	}
+	return -1, false
+}
+
+// arbitrateWake lets a wake in that the function still waits for, once: of a
+// signal and the bound of its wait the first, and nothing that a later suspension
+// named no more (E12, P15).
+func (b *builder) arbitrateWake() Outcome {
+	row := b.asking(b.m.Response.Request)
+	if row == nil {
+		return Stale
+	}
+	at, timeout := b.pauseOf(row)
+	if at < 0 || row.Pauses[at].Taken {
+		return Stale
+	}
+	if timeout && b.waiting(row.Pauses[at].GUID) == nil {
+		return Stale // the signal was first
+	}
+	return ""
+}
+
+// take records in the entry which pause the message ends, and takes its rival
+// away: of a signal the bound of its wait, and the other way round.
+func (b *builder) take() {
+	row := b.asking(b.response.Request)
+	if row == nil {
+		return
+	}
+	at, timeout := b.pauseOf(row)
+	next := *row
+	next.Pauses = slices.Clone(row.Pauses)
+	p := &next.Pauses[at]
+	p.Taken = true
+	ref := p.PauseRef
+	b.response.Of = &ref
+	b.change(next)
+	switch {
+	case timeout:
+		b.unwait(p.GUID)
+	case p.Timeout:
+		b.unarm(RowKey{b.m.Job, TimeoutGUID(p.GUID)})
+	}
+}
+
+// unwait takes a wait back that still stands.
+func (b *builder) unwait(g journal.GUID) {
+	if w := b.waiting(g); w != nil {
+		b.p.Unwait = append(b.p.Unwait, Unwait{w.GUID, w.Count})
+		b.disarmed(w.GUID, nil)
+	}
+}
+
+// unarm takes back a row that still stands: a timer, or the start of a child
+// that has not begun.
+func (b *builder) unarm(k RowKey) {
+	row := b.stands(k)
+	switch {
+	case row == nil:
+		return
+	case k.Job == b.m.Job:
+		b.p.Delete = append(b.p.Delete, k.GUID)
+	case row.Sender == b.m.Job:
+		b.p.Recall = append(b.p.Recall, k)
+	default:
+		return // the child has begun
+	}
+	b.disarmed(k.GUID, row)
+}
+
+// withdraw takes back what stands for a pause.
+func (b *builder) withdraw(p *Pause) {
+	switch p.Kind {
+	case journal.PauseSleep:
+		b.unarm(RowKey{b.m.Job, p.GUID})
+	case journal.PauseSignal:
+		b.unwait(p.GUID)
+		if p.Timeout {
+			b.unarm(RowKey{b.m.Job, TimeoutGUID(p.GUID)})
+		}
+	case journal.PauseChild:
+		b.unarm(RowKey{journal.JobID(p.GUID), p.GUID})
+	}
+}
+
+// woken is step 1 of a wake: where the function finds it.
+func (b *builder) woken() {
+	if b.response.Of == nil {
+		return
+	}
+	b.p.Woken = &Woken{
+		Request: b.response.Request, GUID: b.m.GUID, PauseRef: *b.response.Of, Seq: b.receipt.Seq,
+	}
+}
+
+// wake is step 2 of a wake: the request goes out again, unless it is under way,
+// waits for a retry or for a person. Then that run, or the next one, finds what
+// has come (E12, E13).
+func (b *builder) wake() {
+	if row := b.asking(b.response.Request); row != nil {
+		next := *row
+		next.Pauses = slices.Clone(row.Pauses)
+		for i := range next.Pauses {
+			if p := &next.Pauses[i]; b.response.Of != nil && p.PauseRef == *b.response.Of {
+				p.Came = true
+			}
+		}
+		if next.asleep() {
+			next.published(b.s.Now, b.mode.Resend)
+			b.p.Entry.Updated = append(b.p.Entry.Updated, updatedOf(&next))
+		}
+		b.change(next)
+	}
+	if b.need.Empty() {
+		b.end()
+	}
+}
+
+// asleep reports the row of a suspended function that nobody has sent on its way
+// again.
+func (r *Row) asleep() bool {
+	return r.Kind == journal.MessageRequest && r.Held == "" && r.NextAt == Never
+}
+
+// suspend is what a suspension does to the row of its request: what is named and
+// does not stand is registered, what stands keeps its first time, what is named no
+// more is taken back (E12). Whether something has come since the run looked
+// decides whether the request goes out again at once.
+func (b *builder) suspend(row *Row) error {
+	old := row.Pauses
+	row.Pauses = make([]Pause, 0, len(b.response.Pauses))
+	came := false
+	for i := range b.response.Pauses {
+		named := &b.response.Pauses[i]
+		at := slices.IndexFunc(old, func(p Pause) bool { return p.Kind == named.Kind && p.Name == named.Name })
+		if at >= 0 {
+			row.Pauses = append(row.Pauses, old[at])
+			came = came || old[at].Came
+			continue
+		}
+		p := Pause{PauseRef: named.PauseRef, GUID: pauseGUID(row.GUID, named), Timeout: named.Kind == journal.PauseSignal && named.For > 0}
+		row.Pauses = append(row.Pauses, p)
+		if err := b.arm(row, &p, named); err != nil {
+			return err
+		}
+	}
+	for i := range old {
+		still := slices.ContainsFunc(row.Pauses, func(p Pause) bool { return p.GUID == old[i].GUID })
+		if !still && !old[i].Taken {
+			b.withdraw(&old[i])
+		}
+	}
+	row.NextAt = Never
+	if came {
+		row.published(b.s.Now, b.mode.Resend)
+	}
+	return nil
+}
+
+// pauseGUID is how a pause is known: by its wake-up, its wait, or the start of
+// its child (1.4).
+func pauseGUID(request journal.GUID, p *journal.Pause) journal.GUID {
+	switch p.Kind {
+	case journal.PauseChild:
+		return NamedChild(request, p.Name).Start()
+	case journal.PauseSignal:
+		return WakeUpGUID(request, journal.BySignal, p.Name)
+	}
+	return WakeUpGUID(request, journal.ByTimer, p.Name)
+}
+
+// arm registers a pause: a timer, a wait and its bound, or the start of a child.
+func (b *builder) arm(row *Row, p *Pause, named *journal.Pause) error {
+	switch named.Kind {
+	case journal.PauseSleep:
+		b.alarm(p.GUID, row.GUID, named.For)
+	case journal.PauseSignal:
+		b.wait(Wait{
+			GUID: p.GUID, Job: b.m.Job, Activity: b.key.Activity, DAD: b.key.DAD, Topic: named.Topic, Key: named.Key,
+			Since: b.s.Now, Origin: b.p.Entry.Seq, Request: row.GUID,
+		})
+		if named.For > 0 {
+			b.alarm(TimeoutGUID(p.GUID), row.GUID, named.For)
+		}
+	case journal.PauseChild:
+		return b.orderNamed(row, p, named)
+	default:
+		return errBroken("a suspension that waits for " + string(named.Kind))
+	}
+	return nil
+}
+
+// alarm is the timer of a function.
+func (b *builder) alarm(guid, request journal.GUID, after int64) {
+	b.timer(Row{
+		GUID: guid, Kind: journal.MessageWakeUp, NextAt: b.s.Now + Micros(after),
+		Body: journal.EncodeResponse(&journal.Response{
+			Kind: journal.ResponseWake, Code: CodeOK, By: journal.ByTimer, Request: request,
+		}),
+	}, b.key)
+}
+
+// orderNamed orders the child of a function.
+func (b *builder) orderNamed(row *Row, p *Pause, named *journal.Pause) error {
+	child := journal.JobID(p.GUID)
+	o := &StartOrder{
+		Flow: named.Flow, Version: named.Version, Key: named.Key, Input: named.Input,
+		Parent: journal.Parent{
+			Space: b.s.Job.Space, Job: b.m.Job, Activity: b.key.Activity, DAD: string(b.key.DAD), Leg1: row.GUID, Awaited: true,
+		},
+	}
+	start, err := b.startRow(o, child, b.act.Name, b.s.Now)
+	if err != nil {
+		return err
+	}
+	b.insertAt(start, 0)
+	return nil
+}
+
+// disarmFunction takes back what an ended function still waits for (1.7), and
+// has its compensations run where it did not run them itself.
+func (b *builder) disarmFunction() {
+	for i := range b.row.Pauses {
+		if p := &b.row.Pauses[i]; !p.Taken {
+			b.withdraw(p)
+		}
+	}
+	ownEnd := b.m.Kind == journal.MessageResponse && (b.response.Code == CodeOK || b.response.Undone)
+	if !b.row.Undo || ownEnd {
+		return
+	}
+	message := ""
+	if b.response.Error != nil {
+		message = b.response.Error.Message
+	}
+	b.orderUndo(b.row, b.response.Code, message)
+}
+
+// functionsChildren are the children that functions of the job wait for and that
+// have begun.
+func (b *builder) functionsChildren() []journal.JobID {
+	var children []journal.JobID
+	for _, row := range b.s.Rows {
+		if row == nil || row.Job != b.m.Job {
+			continue
+		}
+		for i := range row.Pauses {
+			p := &row.Pauses[i]
+			start := b.s.Rows[p.GUID]
+			if p.Kind != journal.PauseChild || p.Taken || start != nil && start.Sender == b.m.Job ||
+				b.s.Rows[OutcomeGUID(p.GUID, 0)] != nil {
+				continue
+			}
+			children = append(children, journal.JobID(p.GUID))
+		}
+	}
+	return children
+}

@@ -1,0 +1,61 @@
+package collation
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// UndoOrder is the input of a job that runs the compensations of a function that
+// was ended by somebody else: an operator, its bound, the close of its job (3.5).
+type UndoOrder struct {
+	Job        string          `json:"job"`
+	Key        string          `json:"key"` // of the job
+	Generation int64           `json:"generation"`
+	Flow       string          `json:"flow"`
+	Version    string          `json:"version"`
+	Activity   string          `json:"activity"`
+	DAD        string          `json:"dad"`
+	Element    int             `json:"element"`
+	Request    string          `json:"request"`
+	Code       int             `json:"code"` // why the function was ended
+	Message    string          `json:"message"`
+	Input      json.RawMessage `json:"input"` // of the function
+}
+
+// orderUndo orders that job: nobody waits for it, and it is nobody's obligation.
+func (b *builder) orderUndo(row *Row, code int, message string) {
+	input := row.Body
+	if row.Kind == journal.MessageAnswer && row.Input != nil {
+		input = row.Input
+	}
+	job := &b.s.Job
+	raw, err := json.Marshal(&UndoOrder{
+		Job: job.ID.String(), Key: job.Key, Generation: job.Generation, Flow: job.Flow.Name, Version: job.Flow.Version,
+		Activity: row.Activity, DAD: string(row.DAD), Element: row.Element, Request: row.GUID.String(),
+		Code: code, Message: message, Input: input,
+	})
+	if err == nil {
+		raw, err = canonical.Payload(raw)
+	}
+	if err != nil {
+		// What the compensations need cannot be written: they are not run without it,
+		// and the entry says so.
+		b.p.Entry.Trouble = &journal.Trouble{Reason: reasonUndo, Message: short(fmt.Errorf("the compensations of %s are not run: %w", row.Activity, err))}
+		return
+	}
+	o := &StartOrder{
+		Flow: flow.UndoName, Version: row.Topic, Input: raw,
+		Parent: journal.Parent{Space: job.Space, Job: job.ID, Activity: row.Activity, DAD: string(row.DAD), Leg1: row.GUID},
+	}
+	start, err := b.startRow(o, UndoID(row.GUID), row.Activity+".undo", b.s.Now)
+	if err == nil {
+		b.insertAt(start, 0)
+	}
+}
+
+// reasonUndo marks an entry whose compensations could not be ordered.
+const reasonUndo = "undo"
