@@ -167,7 +167,9 @@ func (b *bench) heavy(c store.Committer, key string) *store.JobView {
 			p.Receipt = &collation.ReceiptWrite{GUID: guid(i), New: true, Verdict: journal.VerdictStale, Seq: p.Entry.Seq}
 			p.Dead = []collation.DeadLetter{{Job: id, Row: guid(i), Kind: journal.MessageLeg1, Activity: "work", DAD: ",0,0", Reason: "stuck"}}
 		})
-		l := b.lease(b.row(id, journal.MessageRequest, "work"), "w")
+		r := b.row(id, journal.MessageRequest, "work")
+		b.altered(c, id, comes(r.GUID, &collation.Pause{PauseRef: pauseRef(journal.PauseSleep, fmt.Sprint(i), ""), GUID: guid(i)}))
+		l := b.lease(r, "w")
 		b.startEffect(l, effect(fmt.Sprint(i), 0))
 		b.finishEffect(l, completed(effect(fmt.Sprint(i), 0), `1`))
 	}

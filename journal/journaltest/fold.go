@@ -25,6 +25,8 @@ type fold struct {
 	elements  map[collation.InstanceKey]int // open ones
 	closes    int
 	effects   map[journal.Digest]store.EffectState
+	wakes     map[journal.GUID]*store.Pause  // accepted, by their message
+	woken     map[journal.GUID][]store.Pause // by their request, in their order
 }
 
 func newFold(b *bench, s *store.Stored) *fold {
@@ -33,6 +35,7 @@ func newFold(b *bench, s *store.Stored) *fold {
 		instances: map[collation.InstanceKey]collation.ActivityLedger{}, receipts: map[journal.GUID]store.StoredReceipt{},
 		open: map[journal.GUID]bool{}, sent: map[journal.GUID]bool{}, received: map[journal.GUID]bool{}, waits: map[journal.GUID]journal.Wait{},
 		elements: map[collation.InstanceKey]int{}, effects: map[journal.Digest]store.EffectState{},
+		wakes: map[journal.GUID]*store.Pause{}, woken: map[journal.GUID][]store.Pause{},
 	}
 }
 
@@ -102,6 +105,7 @@ func (f *fold) entry(e *journal.Entry) {
 		}
 	}
 	f.receive(e)
+	f.wake(e)
 	for _, gone := range [][]journal.GUID{e.Ended, e.Disarmed, e.Withdrawn, e.Folded} {
 		for _, g := range gone {
 			f.ends(e, g)
@@ -152,6 +156,28 @@ func (f *fold) receive(e *journal.Entry) {
 	}
 }
 
+// wake folds what a durable function waited for: its step 1 records what the
+// entry that accepted it says (E12).
+func (f *fold) wake(e *journal.Entry) {
+	if x := e.Response; x != nil && x.Of != nil {
+		f.wakes[e.GUID] = &store.Pause{PauseRef: *x.Of, Seq: e.Seq, Response: x}
+	}
+	if p := f.wakes[e.GUID]; p != nil && slices.Contains(e.Marks, journal.MarkWork) {
+		f.woken[p.Response.Request] = append(f.woken[p.Response.Request], *p)
+	}
+}
+
+// comparePauses holds what functions find to the fold.
+func (f *fold) comparePauses() {
+	f.b.Helper()
+	if f.s.Job.State == journal.JobQuarantined {
+		return
+	}
+	for request, want := range f.woken {
+		require.Equal(f.b, want, f.b.came(f.s.Job.ID, request), "what came for %s", request)
+	}
+}
+
 // repeats reports whether a wait repeats: a close takes back wake-ups of it whose
 // signals the journal does not know.
 func (f *fold) repeats() bool {
@@ -171,6 +197,7 @@ func (f *fold) compare() {
 	require.Equal(f.b, f.receipts, f.s.Receipts)
 	require.Equal(f.b, f.semaphore, f.s.Job.Semaphore)
 	f.compareRows()
+	f.comparePauses()
 	require.Equal(f.b, f.elements, f.s.Open)
 	require.Equal(f.b, f.s.Job.State.Closed(), f.closes == 1, "state %s with %d closes", f.s.Job.State, f.closes)
 	require.Len(f.b, f.s.Effects, len(f.effects))
@@ -200,7 +227,7 @@ func (f *fold) compareRows() {
 				}
 			}
 			require.True(f.b, waited, "wake-up %s has no wait", g)
-			if x.Kind == journal.ResponseTerminal {
+			if x.Kind != journal.ResponsePass {
 				woken[w.GUID] = true
 			}
 		default:

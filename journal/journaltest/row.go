@@ -354,12 +354,14 @@ func rowFields(b *bench) {
 		r.NextAt, r.Held, r.Dead = now+5, "why", true
 		r.Publication, r.PublishedAt, r.Turn, r.TurnSent, r.Try, r.Runs = 4, now-3, 5, 4, 2, 6
 		r.Holder, r.LeaseUntil, r.Fence, r.WithinAt = "w", now+7, 8, now+9
+		r.Pauses, r.Undo, r.Input = everyPause(), true, []byte(`{"è":2}`)
 		want = *r
 	})
 	require.Equal(b, want, b.row(id, journal.MessageRequest, "work"))
 	b.rewrite(c, id, want, func(r *collation.Row, _ collation.Micros) {
 		r.NextAt, r.Held, r.Dead, r.Holder = collation.Never, "", false, ""
 		r.LeaseUntil, r.WithinAt, r.PublishedAt = collation.Never, collation.Never, 0
+		r.Pauses, r.Undo, r.Input = nil, false, nil
 		want = *r
 	})
 	require.Equal(b, want, b.row(id, journal.MessageRequest, "work"))

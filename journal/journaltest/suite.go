@@ -29,8 +29,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
 	groups := map[string]map[string]func(*bench){
 		"Start": starts, "Load": loads, "Commit": commits, "Lawless": lawless, "Races": races, "Rows": rows,
-		"Lease": leases, "Effects": effects, "Tx": txEffects, "Letters": letters, "Flows": flows, "Lists": lists, "Audit": audits,
-		"Signals": signals, "Mailboxes": mailboxes, "Children": children,
+		"Lease": leases, "Effects": effects, "Holds": holds, "Places": places, "Tx": txEffects, "Letters": letters, "Doubts": doubts, "Flows": flows, "Lists": lists, "Audit": audits,
+		"Signals": signals, "Mailboxes": mailboxes, "Children": children, "Pauses": pauses,
 		"Interrupts": interrupts, "Schedules": schedules, "Extras": extras, "Expiry": expiries, "Whole": wholes(),
 	}
 	for group, cases := range groups {
@@ -54,6 +54,8 @@ type bench struct {
 	s     store.Store
 	mode  collation.Mode
 	flows map[string]*flow.Flow // by name and version
+	// functions are what the durable functions of scenarios wait for, by topic.
+	functions map[string][]journal.Pause
 }
 
 func newBench(t *testing.T, s store.Store) *bench {

@@ -147,11 +147,15 @@ func wholes() map[string]func(*bench) {
 	out := map[string]func(*bench){
 		"an interrupt descends to a child that has begun (1.11)": wholeDescend,
 	}
+	all := map[string]func(*bench){"a durable function waits for everything (E12, E13)": wholeFunction}
 	for name, s := range scenarios {
+		all[name] = s.run
+	}
+	for name, run := range all {
 		for suffix, mode := range modes {
 			out[name+suffix] = func(b *bench) {
 				b.mode.Stepwise, b.mode.Fold = mode.Stepwise, mode.Fold
-				s.run(b)
+				run(b)
 			}
 		}
 	}
@@ -236,6 +240,10 @@ func (b *bench) settleOne(c store.Committer, r *collation.Row, answers map[strin
 			return false, err
 		}
 	case journal.MessageRequest:
+		if waits := b.functions[r.Topic]; waits != nil {
+			m = response(r, b.dream(r, waits))
+			break
+		}
 		list := answers[r.Activity]
 		if len(list) == 0 {
 			return false, nil

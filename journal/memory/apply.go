@@ -36,6 +36,9 @@ func (s *Store) apply(u *undo, c *store.Chained) error {
 	if err := s.moveWaits(u, j, p); err != nil {
 		return err
 	}
+	if err := j.wake(u, p.Woken); err != nil {
+		return err
+	}
 	s.moveLetters(u, j, p)
 	return j.append(u, journal.MainChain, c.Body, c.Hash)
 }

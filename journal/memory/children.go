@@ -30,7 +30,7 @@ func (s *Store) Order(_ context.Context, child journal.JobID) (*collation.Row, e
 	if row == nil {
 		return nil, fmt.Errorf("memory: order of job %s: %w", child, store.ErrNotFound)
 	}
-	return clone(row), nil
+	return copyRow(row), nil
 }
 
 // Spawn implements store.Engine.

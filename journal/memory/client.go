@@ -69,6 +69,7 @@ func (s *Store) start(u *undo, st *store.Start, mode collation.Mode) (store.Star
 		},
 		instances: map[collation.InstanceKey]*collation.Instance{}, receipts: map[journal.GUID]*collation.Receipt{},
 		waits: map[journal.GUID]*collation.Wait{}, chains: map[journal.GUID][]journal.Record{},
+		woken:   map[journal.GUID]*collation.Woken{},
 		effects: map[journal.Digest]*effect{}, payloads: map[journal.Digest][]byte{},
 	}
 	put(u, s.jobs, j.ID, j)
@@ -123,10 +124,10 @@ func (s *Store) Job(_ context.Context, id journal.JobID) (*store.JobView, error)
 		}
 	}
 	for _, g := range sortedIDs(s.rows[id]) {
-		v.Rows = append(v.Rows, *s.row(id, g))
+		v.Rows = append(v.Rows, *copyRow(s.row(id, g)))
 	}
 	for _, r := range s.sent(id) {
-		v.Rows = append(v.Rows, *r)
+		v.Rows = append(v.Rows, *copyRow(r))
 	}
 	for _, g := range sortedIDs(j.waits) {
 		v.Waits = append(v.Waits, *j.waits[g])

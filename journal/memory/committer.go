@@ -144,7 +144,7 @@ func (c *committer) load(w *store.Want, l *store.Loaded) {
 	}
 	if !w.Row.IsZero() {
 		c.txn.rows[w.Row] = true
-		st.Rows[w.Row] = clone(c.s.row(j.ID, w.Row))
+		st.Rows[w.Row] = copyRow(c.s.row(j.ID, w.Row))
 	}
 	j.read(st, w.Instances, w.Results)
 }
@@ -183,7 +183,7 @@ func (c *committer) more(j *job, st *collation.State, n *collation.Need) {
 		if k.Job == j.ID {
 			c.txn.rows[k.GUID] = true
 		}
-		ask(st.Rows, k.GUID, func() *collation.Row { return clone(c.s.row(k.Job, k.GUID)) })
+		ask(st.Rows, k.GUID, func() *collation.Row { return copyRow(c.s.row(k.Job, k.GUID)) })
 	}
 	for _, g := range n.Waits {
 		ask(st.Waits, g, func() *collation.Wait { return clone(j.waits[g]) })
@@ -203,10 +203,10 @@ func (c *committer) more(j *job, st *collation.State, n *collation.Need) {
 func (c *committer) everything(j *job, st *collation.State) {
 	c.txn.allRows[j.ID] = true
 	for g, row := range c.s.rows[j.ID] {
-		ask(st.Rows, g, func() *collation.Row { return clone(row) })
+		ask(st.Rows, g, func() *collation.Row { return copyRow(row) })
 	}
 	for _, row := range c.s.sent(j.ID) {
-		ask(st.Rows, row.GUID, func() *collation.Row { return clone(row) })
+		ask(st.Rows, row.GUID, func() *collation.Row { return copyRow(row) })
 	}
 	for g, w := range j.waits {
 		ask(st.Waits, g, func() *collation.Wait { return clone(w) })
@@ -290,11 +290,14 @@ func (j *job) receipt(g journal.GUID) *collation.Receipt {
 	return r
 }
 
-// entry decodes an entry of the main chain that this store wrote.
-func (j *job) entry(seq int64) *journal.Entry {
-	e, err := journal.DecodeTrusted(slices.Clone(j.chains[journal.MainChain][seq-1].Body))
+// entry decodes an entry of the main chain.
+func (j *job) entry(seq int64) *journal.Entry { return j.entryOf(journal.MainChain, seq) }
+
+// entryOf decodes an entry that this store wrote.
+func (j *job) entryOf(chain journal.GUID, seq int64) *journal.Entry {
+	e, err := journal.DecodeTrusted(slices.Clone(j.chains[chain][seq-1].Body))
 	if err != nil {
-		panic(fmt.Sprintf("memory: entry %d of job %s, which was encoded here: %v", seq, j.ID, err))
+		panic(fmt.Sprintf("memory: entry %d of chain %s of job %s, which was encoded here: %v", seq, chain, j.ID, err))
 	}
 	return e
 }
@@ -341,10 +344,10 @@ func (c *committer) commit(plans []store.Chained) error {
 	return nil
 }
 
-// unfinished reports whether an effect of the request has a start and no end.
+// unfinished reports whether an effect outside has a start and no end (E4).
 func (j *job) unfinished(request journal.GUID) bool {
 	for _, e := range j.effects {
-		if e.request == request && e.State == store.EffectStarted {
+		if e.request == request && e.State == store.EffectStarted && e.Class != store.ClassUndo {
 			return true
 		}
 	}

@@ -82,8 +82,11 @@ func (s *Store) DeadLetters(_ context.Context, all bool, limit int) ([]store.Dea
 
 // Act implements store.Operator.
 func (s *Store) Act(ctx context.Context, a store.Action) error {
-	if a.Retry == (a.Response != nil) {
-		return fmt.Errorf("memory: act: %w: either retry or answer", store.ErrRejected)
+	if err := a.Check(); err != nil {
+		return fmt.Errorf("memory: act: %w", err)
+	}
+	if err := fits(&journal.Effect{Name: "done", Result: a.Done}); err != nil {
+		return err
 	}
 	l := s.letter(a.ID)
 	if l == nil {
@@ -118,7 +121,7 @@ func (s *Store) letter(id int64) *letter {
 
 // actAlone ends the letter of a message that has no row.
 func actAlone(u *undo, l *letter, a *store.Action) error {
-	if a.Retry {
+	if a.Response == nil {
 		return fmt.Errorf("%w: there is no row that could be sent again: end it with an answer", store.ErrRejected)
 	}
 	set(u, &l.view.State, answered(a.Response))
@@ -140,11 +143,19 @@ func (s *Store) act(u *undo, j *job, l *letter, a *store.Action) error {
 	if s.row(j.ID, g) == nil || j.State != journal.JobOpen && !(a.Retry && j.State.Closed()) {
 		return store.ErrStale
 	}
-	action, state := "retry", letterRetried
-	row := clone(s.row(j.ID, g))
-	if a.Retry {
-		if err := s.notDone(u, j, row, a); err != nil {
-			return err
+	row, state := clone(s.row(j.ID, g)), letterRetried
+	entry := &journal.Entry{
+		Kind: journal.KindOperator, GUID: collation.OperatorGUID(g, a.Name(), s.acted(j.ID, g)), Activity: row.Activity,
+		DAD: string(row.DAD), Operator: &journal.Operator{Action: a.Name(), Who: a.Who, Reason: a.Reason},
+	}
+	if a.Response == nil {
+		if a.Done != nil {
+			state = letterResolved
+		}
+		if a.Done != nil || a.Effect != (journal.Digest{}) || row.Held == collation.HeldParked {
+			if err := s.judge(u, j, row, a, entry); err != nil {
+				return err
+			}
 		}
 		row.Held, row.NextAt, row.TurnSent = "", now, 0
 		if row.Kind == journal.MessageLeg1 {
@@ -157,17 +168,14 @@ func (s *Store) act(u *undo, j *job, l *letter, a *store.Action) error {
 		if row.Kind != journal.MessageRequest && row.Kind != journal.MessageAnswer {
 			return fmt.Errorf("%w: a message of kind %s cannot be answered: retry it", store.ErrRejected, row.Kind)
 		}
-		action, state = "answer", answered(a.Response)
+		state = answered(a.Response)
 		answer(row, now, a.Response)
 	}
 	row.Dead = false
-	n := s.acted(j.ID, g)
 	s.putRow(u, row)
 	s.endLetters(u, j.ID, g, state)
-	_, err := j.write(u, now, &journal.Entry{
-		Kind: journal.KindOperator, GUID: collation.OperatorGUID(g, action, n), Activity: row.Activity, DAD: string(row.DAD),
-		Operator: &journal.Operator{Action: action, Who: a.Who, Reason: a.Reason}, Updated: []journal.Updated{updated(row)},
-	})
+	entry.Updated = []journal.Updated{updated(row)}
+	_, err := j.write(u, now, entry)
 	return err
 }
 
@@ -183,26 +191,37 @@ func (s *Store) acted(id journal.JobID, row journal.GUID) int {
 	return n
 }
 
-// notDone records the unfinished effects of a parked request as not done: the
-// operator says that they run again (E5).
-func (s *Store) notDone(u *undo, j *job, row *collation.Row, a *store.Action) error {
-	if row.Held != collation.HeldParked {
+// judge records what the operator says of an effect of the request: the action's
+// entry names it, and the request's chain has its outcome (3.3).
+func (s *Store) judge(u *undo, j *job, row *collation.Row, a *store.Action, entry *journal.Entry) error {
+	decision, f, err := a.Judge(s.effectRows(j, func(f *effect) bool { return f.request == row.GUID }))
+	if err != nil || decision == store.LeaveEffects {
+		return err
+	}
+	old := j.effects[f.Key]
+	next := clone(old)
+	put(u, j.effects, f.Key, next)
+	e := journal.Effect{Key: f.Key, Name: f.Name, Class: f.Class, N: f.N, Position: f.Position, Turn: row.Turn}
+	named := e
+	entry.Effect = &named
+	e.Fence = f.Fence
+	kind := journal.KindEffectFailed
+	switch decision {
+	case store.EffectVouched:
+		next.Vouched = true
 		return nil
+	case store.EffectDone:
+		kind, next.State, e.Result = journal.KindEffectCompleted, store.EffectCompleted, slices.Clone(a.Done)
+		next.Vouched = true
+	case store.EffectUndone:
+		next.State, e.Error = store.EffectNotDone, &journal.Failure{Class: store.FailureOperator, Message: a.Reason}
+	case store.EffectVoided:
+		next.State, e.Error = store.EffectNotDone, &journal.Failure{Class: store.FailureVoided, Message: a.Reason}
+		next.Vouched = false
 	}
-	unfinished := j.effectsWhere(func(f *effect) bool {
-		return f.request == row.GUID && f.State == store.EffectStarted
+	next.Result, next.Error = e.Result, e.Error
+	row.Effects, err = j.write(u, s.now(), &journal.Entry{
+		Chain: row.GUID, Kind: kind, GUID: row.GUID, Activity: row.Activity, DAD: string(row.DAD), Effect: &e,
 	})
-	for _, f := range unfinished {
-		l := store.Lease{Job: j.ID, Request: row.GUID, Turn: row.Turn, Fence: f.Fence, Holder: a.Who}
-		e := journal.Effect{
-			Key: f.Key, Name: f.Name, Class: f.Class, N: f.N,
-			Error: &journal.Failure{Class: "operator", Message: a.Reason},
-		}
-		next := clone(s.row(j.ID, row.GUID))
-		if _, err := s.finish(u, j, &l, e, f, next, true); err != nil {
-			return err
-		}
-		row.Effects = next.Effects
-	}
-	return nil
+	return err
 }

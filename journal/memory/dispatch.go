@@ -137,6 +137,9 @@ func (s *Store) TurnOverdue(_ context.Context, limit int) (int, error) {
 // answer turns a request's row (T1): the engine is asked from now on, and no
 // lease is given.
 func answer(row *collation.Row, now collation.Micros, r *journal.Response) {
+	if row.Undo && row.Kind == journal.MessageRequest {
+		row.Input = row.Body // its compensations need it (3.5)
+	}
 	row.Kind, row.Body = journal.MessageAnswer, wire.Encode(wire.FromJournal(r))
 	row.NextAt, row.Held, row.Holder, row.LeaseUntil = now, "", "", collation.Never
 	row.WithinAt, row.TurnSent = collation.Never, 0

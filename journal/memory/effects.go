@@ -21,23 +21,6 @@ type effect struct {
 	until   collation.Micros // the end of the try that started it; Never: no timeout (E4)
 }
 
-// Classes of effects that have no start (3.1).
-const (
-	classPure = "pure"
-	classTx   = "tx"
-)
-
-// Effects implements store.Worker.
-func (s *Store) Effects(_ context.Context, id journal.JobID, request journal.GUID) ([]store.EffectRow, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	j := s.living(id)
-	if j == nil {
-		return nil, nil
-	}
-	return s.effectRows(j, func(f *effect) bool { return f.request == request }), nil
-}
-
 // effectsWhere lists effects by request and in the order of their first entry.
 func (j *job) effectsWhere(want func(*effect) bool) []*effect {
 	var all []*effect
@@ -67,45 +50,49 @@ func (s *Store) effectRow(j *job, f *effect) store.EffectRow {
 	return r
 }
 
-// StartEffect implements store.Worker. A run that has no lease yet gets one
-// that lasts until its row is due (E4).
+// StartEffect implements store.Worker. A run that has no lease yet gets one,
+// without Lease.TTL until its row is due (E4).
 func (s *Store) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (out store.EffectRow, taken bool, err error) {
-	err = s.writeRow(ctx, "start effect", l.Job, l.Request, false, func(u *undo, j *job) error {
-		row, err := s.fenced(j, &l)
-		if err != nil {
-			return err
-		}
-		f := j.effects[e.Key]
-		if f != nil && (f.State != store.EffectStarted || f.Fence >= l.Fence) {
-			out = s.effectRow(j, f)
-			return nil
-		}
-		if row.Holder == "" {
-			row.Holder, row.LeaseUntil = l.Holder, max(row.LeaseUntil, row.NextAt)
-		}
-		next := &effect{request: l.Request, turn: l.Turn, EffectRow: store.EffectRow{
-			Key: e.Key, Name: e.Name, Class: e.Class, N: e.N, State: store.EffectStarted, Fence: l.Fence, Holder: l.Holder,
-		}}
-		if l.Timeout > 0 {
-			next.until = s.now() + micros(l.Timeout)
-		}
-		if f != nil { // taken over: the chain has its start, only who finishes it changes
-			taken, next.seq = true, f.seq
-		} else {
-			if row.Effects, err = s.record(u, j, journal.KindEffectStarted, &l, e, row); err != nil {
-				return err
-			}
-			next.seq = row.Effects.Seq
-		}
-		put(u, j.effects, e.Key, next)
-		s.putRow(u, row)
-		out = s.effectRow(j, next)
-		return nil
+	err = s.writeRow(ctx, "start effect", l.Job, l.Request, false, func(u *undo, j *job) (err error) {
+		out, taken, err = s.startEffect(u, j, l, e)
+		return err
 	})
 	if err != nil {
 		return store.EffectRow{}, false, fmt.Errorf("memory: start effect %q: %w", e.Name, err)
 	}
 	return out, taken, nil
+}
+
+func (s *Store) startEffect(u *undo, j *job, l store.Lease, e journal.Effect) (out store.EffectRow, taken bool, err error) {
+	row, err := s.fenced(j, &l)
+	if err != nil {
+		return out, false, err
+	}
+	s.hold(row, &l)
+	f := j.effects[e.Key]
+	if f != nil && (f.State != store.EffectStarted || f.Class == store.ClassUndo || f.Fence >= l.Fence) {
+		return s.effectRow(j, f), false, nil
+	}
+	next := &effect{request: l.Request, turn: l.Turn}
+	if f != nil { // taken over: the chain has its start, only who finishes it changes
+		taken, next.EffectRow, next.seq = true, f.EffectRow, f.seq
+	} else {
+		next.EffectRow = store.EffectRow{
+			Key: e.Key, Name: e.Name, Class: e.Class, N: e.N, State: store.EffectStarted, Position: e.Position,
+		}
+		row.Undo = row.Undo || e.Class == store.ClassUndo
+		if row.Effects, err = s.record(u, j, journal.KindEffectStarted, &l, e, row); err != nil {
+			return out, false, err
+		}
+		next.seq = row.Effects.Seq
+	}
+	next.Fence, next.Holder = l.Fence, l.Holder
+	if l.Timeout > 0 && next.Class != store.ClassUndo {
+		next.until = s.now() + micros(l.Timeout)
+	}
+	put(u, j.effects, e.Key, next)
+	s.putRow(u, row)
+	return s.effectRow(j, next), taken, nil
 }
 
 // record appends an entry to the chain of a request's effects (J8). The row is
@@ -129,7 +116,7 @@ func (s *Store) FinishEffect(ctx context.Context, l store.Lease, e journal.Effec
 	if err := fits(&e); err != nil {
 		return out, err
 	}
-	if e.Class == classTx {
+	if e.Class == store.ClassTx {
 		return out, fmt.Errorf("memory: finish effect %q: %w: it is of class tx", e.Name, store.ErrRejected)
 	}
 	err = s.writeRow(ctx, "finish effect", l.Job, l.Request, false, func(u *undo, j *job) error {
@@ -141,15 +128,18 @@ func (s *Store) FinishEffect(ctx context.Context, l store.Lease, e journal.Effec
 			out = s.effectRow(j, f)
 			return nil
 		}
-		_, stale := s.fenced(j, &l)
-		if stale != nil && f == nil {
+		row, stale := s.fenced(j, &l)
+		switch {
+		case stale != nil && f == nil:
 			return stale
-		}
-		if f == nil && e.Class != classPure {
+		case f == nil && e.Class != store.ClassPure:
 			return fmt.Errorf("%w: an effect of class %q has no start", store.ErrStale, e.Class)
+		case stale != nil:
+			row = clone(s.row(j.ID, l.Request))
+		case l.TTL > 0:
+			s.hold(row, &l)
 		}
 		e.Late = stale != nil
-		row := clone(s.row(j.ID, l.Request))
 		if row != nil {
 			row.Runs = 0 // counted since the last recorded completion (E9)
 			s.unpark(u, row)
@@ -179,7 +169,7 @@ func fits(e *journal.Effect) error {
 // TxEffect implements store.Worker. There is no SQL here: the handle is nil, and
 // what is exactly once is the result.
 func (s *Store) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (out store.EffectRow, err error) {
-	if e.Class != classTx {
+	if e.Class != store.ClassTx {
 		return out, fmt.Errorf("memory: tx effect %q: %w: it is of class %s", e.Name, store.ErrRejected, e.Class)
 	}
 	if stood := s.outcome(l.Job, e.Key); stood != nil {
@@ -205,6 +195,9 @@ func (s *Store) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, c
 		if f != nil && f.State != store.EffectStarted {
 			out = s.effectRow(j, f)
 			return nil
+		}
+		if l.TTL > 0 {
+			s.hold(row, &l)
 		}
 		row.Runs = 0 // counted since the last recorded completion (E9)
 		next, err := s.finish(u, j, &l, e, f, row, end.NotDone)
@@ -242,13 +235,16 @@ func (s *Store) unpark(u *undo, row *collation.Row) {
 }
 
 // finish writes the end of an effect: entry, effect, and the request's row as
-// it is now, or nil when it is gone.
+// it is now, or nil when it is gone. What its start said of it stays.
 func (s *Store) finish(
 	u *undo, j *job, l *store.Lease, e journal.Effect, f *effect, row *collation.Row, notDone bool,
 ) (*effect, error) {
+	if f != nil {
+		e.Name, e.Class, e.N, e.Position = f.Name, f.Class, f.N, f.Position
+	}
 	next := &effect{request: l.Request, EffectRow: store.EffectRow{
 		Key: e.Key, Name: e.Name, Class: e.Class, N: e.N, Result: slices.Clone(e.Result), Error: e.Error,
-		Fence: l.Fence, Holder: l.Holder, State: store.EffectCompleted,
+		Fence: l.Fence, Holder: l.Holder, State: store.EffectCompleted, Position: e.Position,
 	}}
 	kind := journal.KindEffectCompleted
 	if notDone {

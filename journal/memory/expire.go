@@ -42,20 +42,20 @@ func (s *Store) Expire(_ context.Context, limit int) (more bool, err error) {
 				jobs--
 			}
 		}
-		left := limits{limit, limit, limit, limit, limit, limit, limit}
+		left := limits{limit, limit, limit, limit, limit, limit, limit, limit}
 		for _, id := range sortedIDs(s.jobs) {
 			if j := s.jobs[id]; j.State == journal.JobExpired {
 				s.remove(u, j, &left)
 			}
 		}
-		more = min(jobs, left.instances, left.receipts, left.rows, left.entries, left.effects, left.payloads, left.letters) == 0
+		more = min(jobs, left.instances, left.receipts, left.rows, left.woken, left.entries, left.effects, left.payloads, left.letters) == 0
 		return nil
 	})
 	return more && err == nil, err
 }
 
 // limits count how many rows of each table may still be removed.
-type limits struct{ instances, receipts, rows, entries, effects, payloads, letters int }
+type limits struct{ instances, receipts, rows, woken, entries, effects, payloads, letters int }
 
 // remove deletes what belonged to an expired job.
 func (s *Store) remove(u *undo, j *job, left *limits) {
@@ -67,6 +67,7 @@ func (s *Store) remove(u *undo, j *job, left *limits) {
 			left.rows--
 		}
 	}
+	purge(u, j.woken, &left.woken)
 	for _, g := range sortedIDs(j.chains) {
 		records := j.chains[g]
 		n := min(len(records), left.entries)
@@ -93,7 +94,7 @@ func (s *Store) remove(u *undo, j *job, left *limits) {
 // bare says of a tombstone that nothing else is left of its job, and that nobody
 // is looking at it.
 func (s *Store) bare(j *job) bool {
-	return len(j.instances)+len(j.receipts)+len(s.rows[j.ID])+len(j.chains)+len(j.effects)+len(j.payloads) == 0 && j.lock.owner == nil
+	return len(j.instances)+len(j.receipts)+len(s.rows[j.ID])+len(j.woken)+len(j.chains)+len(j.effects)+len(j.payloads) == 0 && j.lock.owner == nil
 }
 
 // purge deletes members of a table that nobody reads any more: which of them

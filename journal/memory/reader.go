@@ -78,6 +78,7 @@ func (s *Store) tables(j *job) *store.Stored {
 		Job: j.Job, Instances: map[collation.InstanceKey]collation.ActivityLedger{}, Open: map[collation.InstanceKey]int{},
 		Waits:    map[journal.GUID]collation.Wait{},
 		Receipts: map[journal.GUID]store.StoredReceipt{}, Rows: map[journal.GUID]collation.Row{},
+		Woken: map[journal.GUID]collation.Woken{},
 	}
 	if j.State == journal.JobExpired {
 		return out
@@ -97,7 +98,10 @@ func (s *Store) tables(j *job) *store.Stored {
 		out.Receipts[g] = store.StoredReceipt{Ledger: r.Ledger, Verdict: r.Verdict}
 	}
 	for g, r := range s.rows[j.ID] {
-		out.Rows[g] = *r
+		out.Rows[g] = *copyRow(r)
+	}
+	for g, w := range j.woken {
+		out.Woken[g] = *w
 	}
 	out.Effects = s.effectRows(j, func(*effect) bool { return true })
 	return out

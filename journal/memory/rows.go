@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -26,8 +25,7 @@ func (s *Store) insertRow(u *undo, r collation.Row) error {
 	if s.row(r.Job, r.GUID) != nil {
 		return lost("row %s of job %s exists", r.GUID, r.Job)
 	}
-	r.Body = slices.Clone(r.Body)
-	s.putRow(u, &r)
+	s.putRow(u, own(&r))
 	return nil
 }
 
@@ -47,7 +45,7 @@ func (s *Store) sent(by journal.JobID) []*collation.Row {
 // outgoing is a row with what its message carries besides; of a job that is not
 // there, nothing.
 func (s *Store) outgoing(r *collation.Row) *store.Outgoing {
-	o := &store.Outgoing{Row: *r}
+	o := &store.Outgoing{Row: *copyRow(r)}
 	if j := s.living(r.Job); j != nil {
 		o.JobKey, o.Generation, o.Flow, o.Trace = j.Key, j.Generation, j.Flow, j.Trace
 	}
@@ -63,12 +61,11 @@ func (s *Store) moveRows(u *undo, p *collation.Plan) error {
 		}
 	}
 	for i := range p.Update {
-		row := p.Update[i]
+		row := own(&p.Update[i])
 		if s.row(p.Job, row.GUID) == nil {
 			return lost("row %s is gone", row.GUID)
 		}
-		row.Body = slices.Clone(row.Body)
-		s.putRow(u, &row)
+		s.putRow(u, row)
 	}
 	for _, g := range p.Delete {
 		if s.row(p.Job, g) == nil {

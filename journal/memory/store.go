@@ -65,6 +65,7 @@ type job struct {
 	instances map[collation.InstanceKey]*collation.Instance
 	receipts  map[journal.GUID]*collation.Receipt // without responses
 	waits     map[journal.GUID]*collation.Wait
+	woken     map[journal.GUID]*collation.Woken // pauses that have come, by what brought them
 	chains    map[journal.GUID][]journal.Record
 	effects   map[journal.Digest]*effect
 	payloads  map[journal.Digest][]byte

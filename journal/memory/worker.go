@@ -135,16 +135,34 @@ func updated(r *collation.Row) journal.Updated {
 	return journal.Updated{GUID: r.GUID, Kind: r.Kind, Turn: r.Turn, Try: r.Try, NextAt: int64(r.NextAt), Held: r.Held}
 }
 
-// fenced returns the row that a lease stands for.
+// fenced returns the row that a lease stands for. A lease that its run took by a
+// call whose answer it does not know yet gets its fence here.
 func (s *Store) fenced(j *job, l *store.Lease) (*collation.Row, error) {
 	row, err := s.asked(j, l.Request, l.Turn)
 	if err != nil {
 		return nil, err
 	}
+	if l.TTL > 0 && row.Fence == l.Fence+1 && row.Holder == l.Holder {
+		l.Fence = row.Fence
+	}
 	if row.Fence != l.Fence || row.Holder != "" && row.Holder != l.Holder {
 		return nil, store.ErrStale
 	}
 	return row, nil
+}
+
+// hold gives a run that has no lease yet one on its row, which was fenced: as
+// Heartbeat would with a TTL, else until the row is due.
+func (s *Store) hold(row *collation.Row, l *store.Lease) {
+	switch {
+	case row.Holder != "":
+	case l.TTL > 0:
+		row.Holder, row.Fence, row.Runs = l.Holder, row.Fence+1, row.Runs+1
+		extend(row, s.now()+micros(l.TTL))
+	default:
+		row.Holder, row.LeaseUntil = l.Holder, max(row.LeaseUntil, row.NextAt)
+	}
+	l.Fence = row.Fence
 }
 
 // Heartbeat implements store.Worker.
@@ -160,10 +178,12 @@ func (s *Store) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration)
 		if row.Holder == "" { // the first of a run that began without a lease
 			s.take(u, row, l.Holder, s.now(), ttl)
 			l.Fence, l.Runs, l.Generation, l.Space = row.Fence, row.Runs, j.Generation, j.Space
+			l.TTL = 0
 			return nil
 		}
 		extend(row, s.now()+micros(ttl))
 		s.putRow(u, row)
+		l.TTL = 0
 		return nil
 	})
 	if err != nil {

@@ -10,12 +10,6 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// Actions of an operator, as entries name them (E10).
-const (
-	actionRetry  = "retry"
-	actionAnswer = "answer"
-)
-
 // letter is a dead letter as Act meets it.
 type letter struct {
 	job   journal.JobID
@@ -24,10 +18,14 @@ type letter struct {
 	acted int
 }
 
-// Act carries out an operator's decision on a dead letter, as one entry (E10).
+// Act carries out an operator's decision on a dead letter, as one entry, and one on
+// the chain of the effect that it is about (E10, 3.3).
 func (s *Store) Act(ctx context.Context, a store.Action) error {
-	if a.Retry == (a.Response != nil) {
-		return fmt.Errorf("postgres: act: %w: either retry or answer", store.ErrRejected)
+	if err := a.Check(); err != nil {
+		return fmt.Errorf("postgres: act: %w", err)
+	}
+	if err := fits(&journal.Effect{Name: "done", Result: a.Done}); err != nil {
+		return err
 	}
 	return s.decide(ctx, "act", func(c *conn) error { return s.act(ctx, c, &a) })
 }
@@ -46,7 +44,7 @@ func (s *Store) act(ctx context.Context, c *conn, a *store.Action) error {
 	case l.state != letterOpen:
 		return fmt.Errorf("postgres: act: %w: dead letter %d is %s", store.ErrStale, a.ID, l.state)
 	}
-	if err := c.require(ctx, "letter_end", "effects_of_request"); err != nil {
+	if err := c.require(ctx, "letter_end", "effects_of_request", "effects_put", "effect_void", "effect_vouch"); err != nil {
 		return err
 	}
 	d, err := s.openTurn(ctx, c, l.job, l.guid)
@@ -61,7 +59,11 @@ func (s *Store) act(ctx context.Context, c *conn, a *store.Action) error {
 		abandon(ctx, c)
 		return fmt.Errorf("postgres: act: %w: the message of dead letter %d has ended", store.ErrStale, a.ID)
 	}
-	state, err := d.decide(ctx, a)
+	e := d.entry(journal.KindOperator)
+	e.GUID = collation.OperatorGUID(l.guid, a.Name(), l.acted)
+	e.Activity, e.DAD = d.row.Activity, string(d.row.DAD)
+	e.Operator = &journal.Operator{Action: a.Name(), Who: a.Who, Reason: a.Reason}
+	state, err := d.decide(ctx, a, e)
 	if err != nil {
 		abandon(ctx, c)
 		return settle("act", err)
@@ -73,14 +75,6 @@ func (s *Store) act(ctx context.Context, c *conn, a *store.Action) error {
 		}
 		b.queue("letter_end", pInt(a.ID), pText(state))
 	}
-	action := actionAnswer
-	if a.Retry {
-		action = actionRetry
-	}
-	e := d.entry(journal.KindOperator)
-	e.GUID = collation.OperatorGUID(l.guid, action, l.acted)
-	e.Activity, e.DAD = d.row.Activity, string(d.row.DAD)
-	e.Operator = &journal.Operator{Action: action, Who: a.Who, Reason: a.Reason}
 	e.Updated = []journal.Updated{updated(d.row)}
 	return d.commit(ctx, e)
 }
@@ -88,7 +82,7 @@ func (s *Store) act(ctx context.Context, c *conn, a *store.Action) error {
 // actAlone ends the letter of a message that has no row: there is nothing to
 // send again, and no job whose journal could tell of it.
 func (s *Store) actAlone(ctx context.Context, c *conn, a *store.Action) error {
-	if a.Retry {
+	if a.Response == nil {
 		return fmt.Errorf("postgres: act: %w: the message of dead letter %d has no row that could be sent again: end it with an answer",
 			store.ErrRejected, a.ID)
 	}
@@ -103,22 +97,29 @@ func answered(r *journal.Response) string {
 	return letterFailed
 }
 
-// decide changes the row as the operator says and gives the letter's new
-// state.
-func (d *deed) decide(ctx context.Context, a *store.Action) (string, error) {
+// decide changes the row as the operator says, with the effect that is meant, and
+// gives the letter's new state. e is the action's entry.
+func (d *deed) decide(ctx context.Context, a *store.Action, e *journal.Entry) (string, error) {
 	x := d.row
-	if a.Retry {
-		if x.Held == collation.HeldParked {
-			if err := d.undo(ctx, a); err != nil {
+	if a.Response == nil {
+		state := letterRetried
+		if a.Done != nil {
+			state = letterResolved
+		}
+		if a.Done != nil || a.Effect != (journal.Digest{}) || x.Held == collation.HeldParked {
+			if err := d.judge(ctx, a, e); err != nil {
 				return "", err
 			}
 		}
 		x.Runs, x.Holder, x.LeaseUntil = retries(x), "", 0
 		d.release()
-		return letterRetried, nil
+		return state, nil
 	}
 	if x.Kind != journal.MessageRequest && x.Kind != journal.MessageAnswer {
 		return "", fmt.Errorf("postgres: act: %w: a message of kind %s cannot be answered: retry it", store.ErrRejected, x.Kind)
+	}
+	if x.Undo && x.Kind == journal.MessageRequest {
+		x.Input = x.Body // its compensations need it (3.5)
 	}
 	x.Kind, x.Body, x.WithinAt = journal.MessageAnswer, wire.Encode(wire.FromJournal(a.Response)), collation.Never
 	d.release()
@@ -140,34 +141,59 @@ func (d *deed) release() {
 	d.row.Held, d.row.Dead, d.row.NextAt, d.row.TurnSent = "", false, d.now, 0
 }
 
-// undo records the unfinished effects of a parked request as not done, each on
-// the request's chain: the operator says that they may run again.
-func (d *deed) undo(ctx context.Context, a *store.Action) error {
+// judge records what the operator says of an effect of the request: the action's
+// entry names it, and the request's chain has its outcome.
+func (d *deed) judge(ctx context.Context, a *store.Action, entry *journal.Entry) error {
 	x := d.row
-	var open []*store.EffectRow
+	var all []store.EffectRow
 	err := d.c.query(ctx, "effects_of_request", func(v row) error {
 		f, err := readEffect(v)
-		if err == nil && f.State == store.EffectStarted {
-			open = append(open, f)
+		if err == nil {
+			all = append(all, *f)
 		}
 		return err
 	}, pUUID(x.Job), pUUID(x.GUID))
 	if err != nil {
 		return err
 	}
-	h := &chain{s: d.s, head: x.Effects}
-	for _, f := range open {
-		f.State, f.Error = store.EffectNotDone, &journal.Failure{Class: "operator", Message: a.Reason}
-		e := d.entry(journal.KindEffectFailed)
-		e.Chain, e.Seq, e.GUID, e.Activity, e.DAD = x.GUID, h.head.Seq+1, x.GUID, x.Activity, string(x.DAD)
-		e.Effect = &journal.Effect{Key: f.Key, Name: f.Name, Class: f.Class, N: f.N, Turn: x.Turn, Fence: f.Fence, Error: f.Error}
-		d.entries = append(d.entries, h.link(e))
+	decision, f, err := a.Judge(all)
+	if err != nil {
+		return fmt.Errorf("postgres: act on dead letter %d: %w", a.ID, err)
 	}
-	x.Effects = h.head
-	l := store.Lease{Job: x.Job, Request: x.GUID, Turn: x.Turn}
+	if decision == store.LeaveEffects {
+		return nil
+	}
+	e := journal.Effect{Key: f.Key, Name: f.Name, Class: f.Class, N: f.N, Position: f.Position, Turn: x.Turn}
+	named := e
+	entry.Effect = &named
+	e.Fence = f.Fence
+	kind := journal.KindEffectFailed
+	switch decision {
+	case store.EffectUndone:
+		f.State, e.Error = store.EffectNotDone, &journal.Failure{Class: store.FailureOperator, Message: a.Reason}
+	case store.EffectVoided:
+		e.Error = &journal.Failure{Class: store.FailureVoided, Message: a.Reason}
+	case store.EffectDone:
+		kind, f.State, e.Result = journal.KindEffectCompleted, store.EffectCompleted, a.Done
+	case store.EffectVouched:
+		d.more = func(b *batch) { b.queue("effect_vouch", pUUID(x.Job), pDigest(f.Key)) }
+		return nil
+	}
+	h := &chain{
+		x: &chains{s: d.s, c: d.c, now: d.now}, key: rowKey{x.Job, x.GUID}, row: x, head: x.Effects,
+		generation: d.job.Generation, state: d.job.State, trace: d.job.Trace,
+	}
+	h.record(kind, d.s.cfg.Writer, &e)
+	d.entries, x.Effects = append(d.entries, h.entries...), h.head
+	f.Result, f.Error = e.Result, e.Error
 	d.more = func(b *batch) {
-		for _, f := range open {
-			queueEffect(b, l, 0, f, collation.Never)
+		if decision == store.EffectVoided {
+			b.queue("effect_void", pUUID(x.Job), pDigest(f.Key), encodeFailure(e.Error))
+			return
+		}
+		queueEffects(b, []placedWrite{{h.key, &effectWrite{EffectRow: *f, turn: x.Turn}}})
+		if decision == store.EffectDone {
+			b.queue("effect_vouch", pUUID(x.Job), pDigest(f.Key))
 		}
 	}
 	return nil

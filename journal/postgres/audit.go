@@ -89,6 +89,7 @@ func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (*store.S
 		Waits:     map[journal.GUID]collation.Wait{},
 		Receipts:  map[journal.GUID]store.StoredReceipt{},
 		Rows:      map[journal.GUID]collation.Row{},
+		Woken:     map[journal.GUID]collation.Woken{},
 	}
 	for _, q := range []step{
 		{"audit_job", nil, func(v row) error { x.Job, x.FlowDigest = s.readJob(v), v.digest(jobWidth); return nil }},
@@ -103,11 +104,23 @@ func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (*store.S
 			return nil
 		}},
 		{"audit_waits", nil, func(v row) error { w := readWait(v); x.Waits[w.GUID] = *w; return nil }},
+		{"audit_woken", nil, func(v row) error {
+			w := collation.Woken{Request: v.guid(0), GUID: v.guid(1), Seq: v.int(5)}
+			w.PauseRef = journal.PauseRef{Kind: journal.PauseKind(v.text(2)), Name: v.text(3), Position: v.text(4)}
+			x.Woken[w.GUID] = w
+			return nil
+		}},
 		{"audit_receipts", nil, func(v row) error {
 			x.Receipts[v.guid(0)] = store.StoredReceipt{Ledger: collation.GUIDLedger(v.int(1)), Verdict: journal.Verdict(v.text(2))}
 			return nil
 		}},
-		{"audit_rows", nil, func(v row) error { r := readRow(v, 0); x.Rows[r.GUID] = *r; return nil }},
+		{"audit_rows", nil, func(v row) error {
+			r, err := readRow(v)
+			if err == nil {
+				x.Rows[r.GUID] = *r
+			}
+			return err
+		}},
 		{"effects_of_job", nil, func(v row) error {
 			e, err := readEffect(v)
 			if err == nil {

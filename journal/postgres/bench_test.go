@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,4 +69,36 @@ func benchmarkBatch(b *testing.B, c *committer, ids []journal.JobID, rows map[jo
 		plans = append(plans, chained(st, p))
 	}
 	require.NoError(b, c.Commit(b.Context(), plans))
+}
+
+// BenchmarkIdempotent measures calls of class Idempotent, a start and an end each,
+// by so many runs at once, and how many transactions they take.
+func BenchmarkIdempotent(b *testing.B) {
+	for _, runs := range []int{1, 2, 4, 8, 16, 64} {
+		b.Run(fmt.Sprintf("runs=%d", runs), func(b *testing.B) {
+			s := open(b)
+			leases := ask(b, s, runs)
+			for i, l := range leases {
+				require.NoError(b, idempotent(b.Context(), s, l, "first"))
+				leases[i].Fence, leases[i].TTL = 1, 0
+			}
+			before := s.transactions(b)
+			var calls atomic.Int64
+			var all sync.WaitGroup
+			b.ResetTimer()
+			for _, l := range leases {
+				all.Go(func() {
+					for n := calls.Add(1); n <= int64(b.N); n = calls.Add(1) {
+						if err := idempotent(b.Context(), s, l, fmt.Sprint(n)); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			}
+			all.Wait()
+			b.StopTimer()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+			b.ReportMetric(float64(s.transactions(b)-before)/float64(b.N), "transactions/call")
+		})
+	}
 }

@@ -16,7 +16,7 @@ var orderStatements = append([]string{"order_lock", "order_read"}, startStatemen
 // store.ErrNotFound.
 func (s *Store) Order(ctx context.Context, child journal.JobID) (*collation.Row, error) {
 	var order *collation.Row
-	err := s.query(ctx, "order_read", func() { order = nil }, func(v row) error { order = readRow(v, 0); return nil }, pUUID(child))
+	err := s.query(ctx, "order_read", func() { order = nil }, func(v row) (err error) { order, err = readRow(v); return err }, pUUID(child))
 	if err == nil && order == nil {
 		err = fmt.Errorf("postgres: order: %w: no start of job %s waits for its inception", store.ErrNotFound, child)
 	}
@@ -35,7 +35,7 @@ func (s *Store) openOrder(ctx context.Context, c *conn, seen *collation.Row, ste
 	err := c.run(ctx, append([]step{
 		{name: "begin"},
 		{name: "order_lock", params: child},
-		{"order_read", child, func(v row) error { order = readRow(v, 0); return nil }},
+		{"order_read", child, func(v row) (err error) { order, err = readRow(v); return err }},
 	}, steps...)...)
 	if err == nil && (order == nil || order.Sender != seen.Sender) {
 		err = fmt.Errorf("postgres: order: %w: the start of job %s", store.ErrStale, seen.Job)

@@ -26,7 +26,7 @@ type deed struct {
 }
 
 var deedStatements = append([]string{
-	"load_lock", "clock", "load_jobs", "row_lock", "load_instances", "effect_put",
+	"load_lock", "clock", "load_jobs", "row_lock", "load_instances",
 }, recordStatements...)
 
 // openTurn begins a deed on a request's row; what it finds is the caller's to
@@ -48,7 +48,7 @@ func (s *Store) openTurn(ctx context.Context, c *conn, job journal.JobID, guid j
 	r.each(nil)
 	r.each(func(v row) error { d.now = collation.Micros(v.int(0)); return nil })
 	r.each(func(v row) error { d.job = s.readJob(v); return nil })
-	r.each(func(v row) error { d.row = readRow(v, 0); return nil })
+	r.each(func(v row) (err error) { d.row, err = readRow(v); return err })
 	err := r.close()
 	if err == nil && d.row != nil {
 		key := collation.InstanceKey{Activity: d.row.Activity, DAD: d.row.DAD}

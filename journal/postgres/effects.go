@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -11,97 +12,153 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// Classes of effects that have no start: nothing happens outside before their
-// result is known (E3).
-const (
-	classPure = "pure"
-	classTx   = "tx"
-)
+// chains is a transaction on the effect chains of requests: it holds their rows
+// or, where one has gone, the job (J8).
+type chains struct {
+	s   *Store
+	c   *conn
+	now collation.Micros
+	of  map[rowKey]*chain
+}
 
-// chain is a transaction on the effect chain of one request: it holds the
-// request's row or, where that has gone, the job (J8).
+// chain is the effect chain of one request, as the transaction leaves it.
 type chain struct {
-	s          *Store
-	c          *conn
-	lease      store.Lease
-	now        collation.Micros
+	x          *chains
+	key        rowKey
+	row        *collation.Row // what effects need of it; nil: gone
+	head       journal.Head
 	generation int64
 	state      journal.JobState
 	trace      string
-	row        *collation.Row   // nil: gone
-	stood      *store.EffectRow // nil: none
-	head       journal.Head
+	effects    map[journal.Digest]*effectWrite // those that were asked for, and new ones
+
+	entries  []entryWrite
+	released bool // the row was, and no entry says so yet
+	undead   bool // its dead letters have ended
+}
+
+// effectWrite is an effect as it stands or, changed, as it is to be written.
+type effectWrite struct {
+	store.EffectRow
+	seq     int64            // of the first entry, of a new one
+	turn    int              // that started it
+	until   collation.Micros // when its try ends, of a started one; Never: no timeout (E4)
+	changed bool
 }
 
 var chainStatements = append([]string{
-	"row_lock", "clock", "effect_read", "effect_put", "load_lock", "load_jobs", "chain_head",
+	"chains_lock", "chains_lock_skip", "chains_put", "clock", "effects_read", "effects_put",
+	"load_lock", "load_jobs", "chain_head",
 }, recordStatements...)
 
-// openChain begins a transaction on the chain, with the effect of the key as
-// it stands. The caller commits or abandons.
-func (s *Store) openChain(ctx context.Context, c *conn, l store.Lease, key journal.Digest) (*chain, error) {
+// openChains begins a transaction on the chains of the writes, with their effects
+// as they stand. lock says whether rows of others are waited for; one that is not
+// there, or is left out, has no chain. The caller commits or abandons.
+func (s *Store) openChains(ctx context.Context, c *conn, lock string, writes []*effectCall) (*chains, error) {
 	if err := c.require(ctx, chainStatements...); err != nil {
 		return nil, err
 	}
-	h := &chain{s: s, c: c, lease: l}
+	x := &chains{s: s, c: c, of: make(map[rowKey]*chain, len(writes))}
 	b := c.batch()
 	b.queue("begin")
-	b.queue("row_lock", pUUID(l.Job), pUUID(l.Request))
-	b.queue("clock")
-	b.queue("effect_read", pUUID(l.Job), pDigest(key))
+	x.ask(b, lock, writes)
 	r := b.send(ctx)
 	r.each(nil)
-	h.read(r)
-	err := r.close()
-	if err == nil && h.row == nil {
-		err = h.openGone(ctx, key)
-	}
-	if err == nil && (h.state == "" || h.state == journal.JobExpired) {
-		// The chain goes with the job: nothing can be recorded in it any more.
-		err = s.refuse("effect", store.ErrStale, l.Request)
-	}
-	if err != nil {
+	x.read(r, writes)
+	if err := r.close(); err != nil {
 		abandon(ctx, c)
-		return nil, settleRead("effect", err)
+		return nil, classify("effect", err) // nothing is committed here
 	}
-	return h, nil
+	return x, nil
 }
 
-// read reads the row, the clock and the effect.
-func (h *chain) read(r *results) {
+// ask locks the rows, in the order of their keys, and then reads: what is decided
+// on is read under the locks (J3).
+func (x *chains) ask(b *batch, lock string, writes []*effectCall) {
+	keys := make([]rowKey, len(writes))
+	for i, w := range writes {
+		keys[i] = w.row()
+	}
+	slices.SortFunc(keys, compareRows)
+	b.queue(lock, rowKeys(slices.Compact(keys))...)
+	b.queue("clock")
+	x.askEffects(b, writes)
+}
+
+func (x *chains) askEffects(b *batch, writes []*effectCall) {
+	job, key := uuids(len(writes)), byteas(len(writes))
+	for _, w := range writes {
+		job.uuid(w.lease.Job)
+		key.bytes(w.effect.Key[:])
+	}
+	b.queue("effects_read", job.value(), key.value())
+}
+
+// effectKey names one effect to effects_read.
+func effectKey(job journal.JobID, key journal.Digest) [][]byte {
+	digest := byteas(1)
+	digest.bytes(key[:])
+	return [][]byte{pUUIDs([]journal.JobID{job}), digest.value()}
+}
+
+func compareRows(a, b rowKey) int {
+	if n := slices.Compare(a.job[:], b.job[:]); n != 0 {
+		return n
+	}
+	return slices.Compare(a.guid[:], b.guid[:])
+}
+
+// read reads what ask asked for.
+func (x *chains) read(r *results, writes []*effectCall) {
 	r.each(func(v row) error {
-		h.row = readRow(v, 0)
-		h.head = h.row.Effects
-		h.generation, h.state, h.trace = v.int(rowWidth), journal.JobState(v.text(rowWidth+1)), v.text(rowWidth+2)
+		h := &chain{
+			x: x, row: readChain(v), effects: make(map[journal.Digest]*effectWrite, 1),
+			generation: v.int(18), state: journal.JobState(v.text(19)), trace: v.text(20),
+		}
+		h.key, h.head = rowKey{h.row.Job, h.row.GUID}, h.row.Effects
+		x.of[h.key] = h
 		return nil
 	})
-	h.readRest(r)
+	r.each(func(v row) error { x.now = collation.Micros(v.int(0)); return nil })
+	x.readEffects(r, writes)
 }
 
-func (h *chain) readRest(r *results) {
-	r.each(func(v row) error { h.now = collation.Micros(v.int(0)); return nil })
+func (x *chains) readEffects(r *results, writes []*effectCall) {
 	r.each(func(v row) error {
-		x, err := readEffect(v)
-		h.stood = x
+		f, err := readEffect(v)
+		if h := x.of[writes[v.int(effectWidth)-1].row()]; h != nil && err == nil {
+			h.effects[f.Key] = &effectWrite{EffectRow: *f}
+		}
 		return err
 	})
 }
 
+// readChain reads what effects need of a dispatch row.
+func readChain(v row) *collation.Row {
+	return &collation.Row{
+		Job: v.job(0), GUID: v.guid(1), Kind: journal.MessageKind(v.text(2)), Activity: v.text(3), DAD: collation.DAD(v.text(4)),
+		NextAt: collation.Micros(v.int(5)), Held: v.text(6), Dead: v.bool(7), Turn: int(v.int(8)), TurnSent: int(v.int(9)),
+		Try: int(v.int(10)), Runs: int(v.int(11)), Holder: v.text(12), LeaseUntil: collation.Micros(v.int(13)), Fence: v.int(14),
+		Effects: journal.Head{Seq: v.int(15), Hash: v.digest(16)}, Undo: v.bool(17),
+	}
+}
+
 // openGone goes on where the row has gone: the job's row is the lock then, and
 // the head is that of the last entry (J8).
-func (h *chain) openGone(ctx context.Context, key journal.Digest) error {
-	l := h.lease
-	id := pUUIDs([]journal.JobID{l.Job})
-	b := h.c.batch()
+func (x *chains) openGone(ctx context.Context, w *effectCall) error {
+	h := &chain{x: x, key: w.row(), effects: make(map[journal.Digest]*effectWrite, 1)}
+	x.of[h.key] = h
+	id := pUUIDs([]journal.JobID{h.key.job})
+	b := x.c.batch()
 	b.queue("load_lock", id)
 	b.queue("load_jobs", id)
-	b.queue("chain_head", pUUID(l.Job), pUUID(l.Request))
+	b.queue("chain_head", pUUID(h.key.job), pUUID(h.key.guid))
 	b.queue("clock")
-	b.queue("effect_read", pUUID(l.Job), pDigest(key))
+	x.askEffects(b, []*effectCall{w})
 	r := b.send(ctx)
 	r.each(nil)
 	r.each(func(v row) error {
-		job := h.s.readJob(v)
+		job := x.s.readJob(v)
 		h.generation, h.state, h.trace = job.Generation, job.State, job.Trace
 		return nil
 	})
@@ -109,85 +166,122 @@ func (h *chain) openGone(ctx context.Context, key journal.Digest) error {
 		h.head = journal.Head{Seq: v.int(0), Hash: v.digest(1)}
 		return nil
 	})
-	h.readRest(r)
+	r.each(func(v row) error { x.now = collation.Micros(v.int(0)); return nil })
+	x.readEffects(r, []*effectCall{w})
 	return r.close()
 }
 
-// current reports whether the lease is the row's: a write of this run may
-// begin something (E9).
-func (h *chain) current() bool {
-	x := h.row
-	return x != nil && h.state == journal.JobOpen && x.Kind == journal.MessageRequest && x.Held == "" &&
-		x.Turn == h.lease.Turn && x.Fence == h.lease.Fence && (x.Holder == "" || x.Holder == h.lease.Holder)
-}
-
-// append commits one entry about the effect, and the effect and the row as
-// they are after it.
-func (h *chain) append(ctx context.Context, kind journal.Kind, e *journal.Effect, after *store.EffectRow, undead bool) error {
-	l := h.lease
-	x := &journal.Entry{
-		Space: h.s.cfg.Space, Job: l.Job, Generation: h.generation, Chain: l.Request, Seq: h.head.Seq + 1,
-		Kind: kind, GUID: l.Request, Effect: e, Writer: l.Holder, Build: h.s.cfg.Build, Time: int64(h.now), Trace: h.trace,
-	}
-	if h.row != nil {
-		x.Activity, x.DAD = h.row.Activity, string(h.row.DAD)
-	}
+// commit writes what was decided on the chains, and commits. A transaction that
+// decided nothing is rolled back.
+func (x *chains) commit(ctx context.Context) error {
 	w := &writes{}
-	if undead {
-		x.Updated = []journal.Updated{updated(h.row)}
-		w.undead = []rowKey{{l.Job, l.Request}}
+	var rows []*collation.Row
+	var effects []placedWrite
+	for _, h := range x.of {
+		w.entries = append(w.entries, h.entries...)
+		if h.undead {
+			w.undead = append(w.undead, h.key)
+		}
+		before := len(effects)
+		for _, f := range h.effects {
+			if f.changed {
+				effects = append(effects, placedWrite{h.key, f})
+			}
+		}
+		if h.row != nil && len(effects) > before {
+			h.row.Effects = h.head
+			rows = append(rows, h.row)
+		}
 	}
-	written := h.link(x)
-	w.entries = []entryWrite{written}
-	if h.row != nil {
-		h.row.Effects = h.head
-		w.rows = []*rowWrite{{key: rowKey{l.Job, l.Request}, stood: true, after: h.row}}
+	if len(effects) == 0 {
+		abandon(ctx, x.c)
+		return nil
 	}
-	return h.s.conclude(ctx, h.c, func(b *batch) {
+	return x.s.conclude(ctx, x.c, func(b *batch) {
 		w.queue(b)
-		queueEffect(b, l, written.seq, after, h.until(after))
+		if len(rows) > 0 {
+			queueChains(b, rows)
+		}
+		queueEffects(b, effects)
 	})
 }
 
-// until is when the try that the effect was started in ends, if it has a timeout
-// (E4).
-func (h *chain) until(x *store.EffectRow) collation.Micros {
-	if x.State != store.EffectStarted || h.lease.Timeout <= 0 {
-		return collation.Never
+func queueChains(b *batch, rows []*collation.Row) {
+	n := len(rows)
+	job, guid, next, held, dead, sent, runs := uuids(n), uuids(n), ints(n), texts(n), bools(n), ints(n), ints(n)
+	holder, until, fence, seq, hash, undo := texts(n), ints(n), ints(n), ints(n), byteas(n), bools(n)
+	for _, x := range rows {
+		job.uuid(x.Job)
+		guid.uuid(x.GUID)
+		next.someInt(int64(x.NextAt))
+		held.someText(x.Held)
+		dead.bool(x.Dead)
+		sent.int(int64(x.TurnSent))
+		runs.int(int64(x.Runs))
+		holder.someText(x.Holder)
+		until.someInt(int64(x.LeaseUntil))
+		fence.int(x.Fence)
+		seq.int(x.Effects.Seq)
+		if x.Effects.Seq == 0 {
+			hash.null()
+		} else {
+			hash.bytes(x.Effects.Hash[:])
+		}
+		undo.bool(x.Undo)
 	}
-	return h.now + collation.Micros(h.lease.Timeout.Microseconds())
+	b.queue("chains_put", job.value(), guid.value(), next.value(), held.value(), dead.value(), sent.value(), runs.value(),
+		holder.value(), until.value(), fence.value(), seq.value(), hash.value(), undo.value())
 }
 
-// link gives the entry its place on the chain (J9).
-func (h *chain) link(x *journal.Entry) entryWrite {
-	previous := h.head.Hash
-	if h.head.Seq == 0 {
-		previous = journal.Genesis(x.Space, x.Job, x.Generation, x.Chain)
-	}
-	body := journal.Encode(x)
-	h.head = journal.Head{Seq: x.Seq, Hash: journal.Next(previous, body)}
-	return entryWrite{job: x.Job, chain: x.Chain, seq: x.Seq, body: body, hash: h.head.Hash}
+// placedWrite is an effect with its request.
+type placedWrite struct {
+	request rowKey
+	*effectWrite
 }
 
-// queueEffect writes the effect; until is when the try of a started one ends.
-func queueEffect(b *batch, l store.Lease, seq int64, x *store.EffectRow, until collation.Micros) {
-	var failure []byte
-	if x.Error != nil {
-		failure = wire.Encode(&wire.Failure{Class: x.Error.Class, Message: x.Error.Message, Data: x.Error.Data, Stack: x.Error.Stack})
+func queueEffects(b *batch, effects []placedWrite) {
+	n := len(effects)
+	job, key, request, seq, name, class := uuids(n), byteas(n), uuids(n), ints(n), texts(n), texts(n)
+	number, state, result, failure, fence := ints(n), texts(n), byteas(n), byteas(n), ints(n)
+	holder, turn, until, position := texts(n), ints(n), ints(n), texts(n)
+	for _, f := range effects {
+		job.uuid(f.request.job)
+		key.bytes(f.Key[:])
+		request.uuid(f.request.guid)
+		seq.int(f.seq)
+		name.text(f.Name)
+		class.text(f.Class)
+		number.int(int64(f.N))
+		state.text(string(f.State))
+		result.someBytes(f.Result)
+		failure.someBytes(encodeFailure(f.Error))
+		fence.int(f.Fence)
+		holder.text(f.Holder)
+		turn.int(int64(f.turn))
+		until.someInt(int64(f.until))
+		position.text(f.Position)
 	}
-	var bound []byte
-	if until != collation.Never {
-		bound = pInt(int64(until))
-	}
-	b.queue("effect_put", pUUID(l.Job), pDigest(x.Key), pUUID(l.Request), pInt(seq), pText(x.Name), pText(x.Class),
-		pInt(int64(x.N)), pText(string(x.State)), x.Result, failure, pInt(x.Fence), pText(x.Holder), pInt(int64(l.Turn)), bound)
+	b.queue("effects_put", job.value(), key.value(), request.value(), seq.value(), name.value(), class.value(), number.value(),
+		state.value(), result.value(), failure.value(), fence.value(), holder.value(), turn.value(), until.value(), position.value())
 }
+
+// encodeFailure gives the column's value of an error; nil, which is NULL, for
+// none.
+func encodeFailure(f *journal.Failure) []byte {
+	if f == nil {
+		return nil
+	}
+	return wire.Encode(&wire.Failure{Class: f.Class, Message: f.Message, Data: f.Data, Stack: f.Stack})
+}
+
+// effectWidth is the number of columns that readEffect reads.
+const effectWidth = 12
 
 // readEffect reads the columns of an effect.
 func readEffect(v row) (*store.EffectRow, error) {
 	x := &store.EffectRow{
 		Key: v.digest(0), Name: v.text(1), Class: v.text(2), N: int(v.int(3)), State: store.EffectState(v.text(4)),
-		Result: v.bytes(5), Fence: v.int(7), Holder: v.text(8), Live: v.bool(9),
+		Result: v.bytes(5), Fence: v.int(7), Holder: v.text(8), Live: v.bool(9), Position: v.text(10), Vouched: v.bool(11),
 	}
 	if !v.null(6) {
 		f := &wire.Failure{}
@@ -197,18 +291,4 @@ func readEffect(v row) (*store.EffectRow, error) {
 		x.Error = &journal.Failure{Class: f.Class, Message: f.Message, Data: f.Data, Stack: f.Stack}
 	}
 	return x, nil
-}
-
-// Effects lists the recorded effects of a request, in the order of their first
-// entry.
-func (s *Store) Effects(ctx context.Context, job journal.JobID, request journal.GUID) ([]store.EffectRow, error) {
-	var all []store.EffectRow
-	err := s.query(ctx, "effects_of_request", func() { all = nil }, func(v row) error {
-		x, err := readEffect(v)
-		if err == nil {
-			all = append(all, *x)
-		}
-		return err
-	}, pUUID(job), pUUID(request))
-	return all, err
 }

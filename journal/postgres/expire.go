@@ -10,7 +10,7 @@ import (
 // expireTables are the statements that remove what belongs to a job, each from
 // its table.
 var expireTables = []string{
-	"expire_waits", "expire_dispatches", "expire_effects", "expire_payloads", "expire_dead_letters", "expire_receipts",
+	"expire_waits", "expire_woken", "expire_dispatches", "expire_effects", "expire_payloads", "expire_dead_letters", "expire_receipts",
 	"expire_instances", "expire_entries",
 }
 

@@ -37,6 +37,7 @@ func ended(t testing.TB, s *Store, c store.Committer, id journal.JobID) {
 	w := waitOf(id, 1, id.String())
 	w.Since = st.Now
 	p.Waits = []collation.Wait{w}
+	p.Woken = &collation.Woken{Request: id.Start(), GUID: id.Start(), PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "n"}, Seq: p.Entry.Seq}
 	p.Semaphore.After = 0
 	p.NewState, p.Close, p.Tasks = journal.JobCompleted, &journal.Close{State: journal.JobCompleted}, true
 	p.ExpiresAt = st.Now
@@ -48,7 +49,7 @@ func ended(t testing.TB, s *Store, c store.Committer, id journal.JobID) {
 		VALUES ('%s', sha256('x'), '%s', 1, 'e', 'pure', 0, 'completed', 0, '', 1)`, id, id)))
 }
 
-var ownTables = []string{"entries", "instances", "receipts", "dispatches", "waits", "effects", "payloads", "dead_letters"}
+var ownTables = []string{"entries", "instances", "receipts", "dispatches", "waits", "woken", "effects", "payloads", "dead_letters"}
 
 // requireGone asks the tables for jobs of which only the tombstone is left.
 func requireGone(t testing.TB, s *Store, ids []journal.JobID) {

@@ -79,7 +79,7 @@ func (s *Store) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration)
 		err := c.query(ctx, "lease_extend", func(v row) error {
 			alive, l.Runs, l.Generation, l.Fence = true, int(v.int(0)), v.int(1), v.int(2)
 			return nil
-		}, pUUID(l.Job), pUUID(l.Request), pInt(int64(l.Turn)), pInt(l.Fence), pText(l.Holder), pInt(ttl.Microseconds()))
+		}, pUUID(l.Job), pUUID(l.Request), pInt(int64(l.Turn)), pInt(l.Fence), pText(l.Holder), pInt(ttl.Microseconds()), pBool(l.TTL > 0))
 		if err != nil || alive {
 			return err
 		}
@@ -92,6 +92,9 @@ func (s *Store) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration)
 		}
 		return s.refuse("heartbeat", store.ErrStale, l.Request)
 	})
+	if err == nil {
+		l.TTL = 0
+	}
 	return l, err
 }
 

@@ -179,9 +179,11 @@ func (c *committer) reads(w *wanted) []step {
 	}
 	if len(w.rows) > 0 {
 		steps = append(steps, step{"load_rows", rowKeys(w.rows), func(v row) error {
-			x := readRow(v, 0)
-			c.states[x.Job].Rows[x.GUID] = x
-			return nil
+			x, err := readRow(v)
+			if err == nil {
+				c.states[x.Job].Rows[x.GUID] = x
+			}
+			return err
 		}})
 	}
 	if len(w.results) > 0 {

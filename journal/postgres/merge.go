@@ -24,6 +24,7 @@ type writes struct {
 	entries   []entryWrite
 	rows      []*rowWrite
 	waits     []*waitWrite
+	woken     []wokenWrite
 	undead    []rowKey
 	letters   []letterWrite
 }
@@ -159,6 +160,9 @@ func (m *merger) plan(c *store.Chained) error {
 	}
 	if err := m.planWaits(p); err != nil {
 		return err
+	}
+	if p.Woken != nil {
+		m.woken = append(m.woken, wokenWrite{p.Job, p.Woken})
 	}
 	for _, g := range p.Undead {
 		m.endLetters(rowKey{p.Job, g})

@@ -118,9 +118,11 @@ func (c *committer) readsFurther(f *further) []step {
 			keys[i] = n.row
 		}
 		steps = append(steps, step{"load_named_rows", rowKeys(keys), func(v row) error {
-			x := readRow(v, 0)
-			c.states[f.named[v.int(rowWidth)-1].asks].Rows[x.GUID] = x
-			return nil
+			x, err := readRow(v)
+			if err == nil {
+				c.states[f.named[v.int(rowWidth)-1].asks].Rows[x.GUID] = x
+			}
+			return err
 		}})
 	}
 	if len(f.waits) > 0 {
@@ -200,7 +202,10 @@ func (c *committer) everything(jobs []journal.JobID) []step {
 			return nil
 		}},
 		{"load_all_rows", ids, func(v row) error {
-			x := readRow(v, 0)
+			x, err := readRow(v)
+			if err != nil {
+				return err
+			}
 			st := c.states[x.Job]
 			if !x.Sender.IsZero() {
 				st = c.states[x.Sender]
@@ -228,7 +233,7 @@ func readWait(v row) *collation.Wait {
 	return &collation.Wait{
 		Job: v.job(0), GUID: v.guid(1), Activity: v.text(2), DAD: collation.DAD(v.text(3)), Topic: v.text(4), Key: v.text(5),
 		Repeat: v.bool(6), MaxAge: collation.Micros(v.int(7)), Count: int(v.int(8)), Since: collation.Micros(v.int(9)),
-		Origin: v.int(10),
+		Origin: v.int(10), Request: v.guid(11),
 	}
 }
 

@@ -51,7 +51,13 @@ func (s *Store) Job(ctx context.Context, id journal.JobID) (*store.JobView, erro
 				}
 				return nil
 			}},
-			step{"view_rows", arg, func(v row) error { x.Rows = append(x.Rows, *readRow(v, 0)); return nil }},
+			step{"view_rows", arg, func(v row) error {
+				r, err := readRow(v)
+				if err == nil {
+					x.Rows = append(x.Rows, *r)
+				}
+				return err
+			}},
 			step{"audit_waits", arg, func(v row) error { x.Waits = append(x.Waits, *readWait(v)); return nil }},
 			step{"letters_of_job", arg, func(v row) error { x.Dead = append(x.Dead, readLetter(v)); return nil }},
 		)

@@ -208,6 +208,17 @@ func TestRoles(t *testing.T) {
 	_, err = worker.Lease(t.Context(), id, row.GUID, 1, "w", time.Hour)
 	require.ErrorIs(t, err, store.ErrExhausted, "it may hold a request")
 
+	c := openCommitter(t, engine)
+	st := load(t, c, store.Want{Job: id})
+	p := plan(st)
+	p.Woken = &collation.Woken{Request: row.GUID, PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "nap"}, Seq: p.Entry.Seq}
+	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
+	pauses, err := worker.Pauses(t.Context(), id, row.GUID)
+	require.NoError(t, err)
+	require.Len(t, pauses, 1)
+	requireForbidden(t, worker.run(t, "DELETE FROM woken"), "worker", "woken")
+	requireForbidden(t, engine.run(t, "UPDATE woken SET seq = 1"), "engine", "woken")
+
 	verifier := as(t, s, "verifier")
 	_, err = verifier.Job(t.Context(), id)
 	require.NoError(t, err)

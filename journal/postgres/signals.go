@@ -98,7 +98,7 @@ func (s *Store) deliver(ctx context.Context, c *conn, signals []collation.RowKey
 		m.boxes[k.Job].ask++ // each takes one, mostly
 	}
 	var rows []*collation.Row
-	err := m.open(ctx, step{"mail_rows", rowKeys(keys), func(v row) error { rows = append(rows, readRow(v, 0)); return nil }})
+	err := m.open(ctx, step{"mail_rows", rowKeys(keys), collect(&rows)})
 	rows = m.queue(rows)
 	if err == nil {
 		err = m.post(ctx, rows)
@@ -186,7 +186,7 @@ func (m *mail) open(ctx context.Context, steps ...step) error {
 		{name: "write_mailboxes", params: [][]byte{lockKeys(ids)}},
 		{"clock", nil, func(v row) error { m.now = collation.Micros(v.int(0)); return nil }},
 		m.look(boxes...),
-		{"mail_due", [][]byte{pUUIDs(ids), pInt(maxDue)}, func(v row) error { m.due = append(m.due, readRow(v, 0)); return nil }},
+		{"mail_due", [][]byte{pUUIDs(ids), pInt(maxDue)}, collect(&m.due)},
 	}, steps...)...)
 }
 
@@ -243,11 +243,11 @@ func (m *mail) look(boxes ...*mailbox) step {
 	}
 	return step{"mail_waits", [][]byte{id.value(), since.value(), guid.value(), most.value()}, func(v row) error {
 		x := &waiting{Wait: *readWait(v), header: store.Outgoing{
-			JobKey: v.text(12), Generation: v.int(13), Trace: v.text(17),
-			Flow: journal.FlowRef{Name: v.text(14), Version: v.text(15), Digest: v.digest(16)},
+			JobKey: v.text(13), Generation: v.int(14), Trace: v.text(18),
+			Flow: journal.FlowRef{Name: v.text(15), Version: v.text(16), Digest: v.digest(17)},
 		}}
 		x.seen = x.Count
-		box := m.boxes[v.job(11)]
+		box := m.boxes[v.job(12)]
 		box.waits = append(box.waits, x)
 		box.ask--
 		box.all = box.ask > 0

@@ -76,15 +76,18 @@ func TestPlans(t *testing.T) {
 	s := open(t)
 	require.NoError(t, s.with(t.Context(), func(c *conn) error {
 		for name, parts := range map[string][]string{
-			"due":            {"Index Scan using dispatches_due", "Index Scan using jobs_pkey"},
-			"claim":          {"Index Scan using dispatches_pkey", "Index Cond: ((job = w_1.job) AND (guid = w_1.guid))"},
-			"turn_overdue":   {"Index Scan using dispatches_within"},
-			"load_all_rows":  {"Index Scan using dispatches_pkey", "Index Scan using dispatches_sender"},
-			"load_children":  {"Index Scan using instances_child"},
-			"load_latest":    {"Index Cond: ((job = w.job) AND (activity = w.activity))"},
-			"mail_due":       {"Index Scan using dispatches_mail"},
-			"mail_rows":      {"Index Scan using dispatches_pkey"},
-			"mail_waits":     {"Index Cond: ((mailbox = b.mailbox) AND (ROW(since, guid) > ROW(b.since, b.guid)))"},
+			"due":           {"Index Scan using dispatches_due", "Index Scan using jobs_pkey"},
+			"claim":         {"Index Scan using dispatches_pkey", "Index Cond: ((job = w_1.job) AND (guid = w_1.guid))"},
+			"turn_overdue":  {"Index Scan using dispatches_within"},
+			"load_all_rows": {"Index Scan using dispatches_pkey", "Index Scan using dispatches_sender"},
+			"load_children": {"Index Scan using instances_child"},
+			"load_latest":   {"Index Cond: ((job = w.job) AND (activity = w.activity))"},
+			"mail_due":      {"Index Scan using dispatches_mail"},
+			"mail_rows":     {"Index Scan using dispatches_pkey"},
+			"mail_waits":    {"Index Cond: ((mailbox = b.mailbox) AND (ROW(since, guid) > ROW(b.since, b.guid)))"},
+			"pauses_of_request": {
+				"Index Scan using woken_request", "Index Scan using entries_pkey", "Index Scan using dispatches_pkey",
+			},
 			"signals_expire": {"Index Scan using dispatches_within"},
 			"expire_mark":    {"Index Scan using jobs_expires"},
 			"expire_entries": {"Index Scan using entries_pkey", "Tid Scan on entries"},

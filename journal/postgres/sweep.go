@@ -68,8 +68,13 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoi
 	var out []store.Outgoing
 	err := s.with(ctx, func(c *conn) error {
 		return c.query(ctx, "claim", func(v row) error {
+			x, err := readRow(v)
+			if err != nil { // whoever loads it has to say so; the others are claimed
+				s.log.Error("a row that cannot be read is not sent", "error", err)
+				return nil
+			}
 			out = append(out, store.Outgoing{
-				Row: *readRow(v, 0), JobKey: v.text(rowWidth), Generation: v.int(rowWidth + 1),
+				Row: *x, JobKey: v.text(rowWidth), Generation: v.int(rowWidth + 1),
 				Flow:  journal.FlowRef{Name: v.text(rowWidth + 2), Version: v.text(rowWidth + 3), Digest: v.digest(rowWidth + 4)},
 				Trace: v.text(rowWidth + 5),
 			})

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -13,6 +14,15 @@ import (
 // Tx is a transaction of the caller's own, of pgx.Conn, pgxpool or a savepoint
 // of either, on the database of the space (E17).
 type Tx = pgx.Tx
+
+// Transaction is what StartTx and SignalTx act in: a Tx, or the EffectTx of a Tx
+// effect, with which the job or the signal commits then, or not at all.
+type Transaction interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error)
+}
 
 // StartTx begins jobs inside the caller's transaction (E17): job and dispatch
 // row commit with it or not at all, also when only a savepoint is rolled back.
@@ -30,7 +40,7 @@ type Tx = pgx.Tx
 // to end: it committed, and the answer is an *AlreadyStartedError, or it did
 // not, and the job begins here. Callers who start the same keys in different
 // orders can wait for each other, which the server resolves: ErrUnavailable.
-func (s *Store) StartTx(ctx context.Context, tx Tx, starts []store.Start, mode collation.Mode) (out []store.Started, err error) {
+func (s *Store) StartTx(ctx context.Context, tx Transaction, starts []store.Start, mode collation.Mode) (out []store.Started, err error) {
 	if len(starts) > store.MaxStarts {
 		return nil, tooMany("start", len(starts), store.MaxStarts)
 	}
@@ -68,7 +78,7 @@ func (s *Store) StartTx(ctx context.Context, tx Tx, starts []store.Start, mode c
 // engine; no lock of the key is held until the caller commits. The answer is
 // SignalKept for a fresh signal; of a Duplicate, what became of the first. The
 // same GUID in a transaction that has not ended is waited for.
-func (s *Store) SignalTx(ctx context.Context, tx Tx, x *collation.Signal) (out store.Signalled, err error) {
+func (s *Store) SignalTx(ctx context.Context, tx Transaction, x *collation.Signal) (out store.Signalled, err error) {
 	err = s.within(ctx, tx, "signal", func(g *guest) error {
 		sent, state, fresh := *x, store.SignalKept, false
 		err := g.enter(
@@ -106,7 +116,7 @@ type guest struct {
 // within runs a call inside the transaction, under a savepoint of its own: what
 // it does not write it leaves no trace of. A lost test-and-set, of a key that
 // another transaction took meanwhile, is decided again (C3).
-func (s *Store) within(ctx context.Context, tx Tx, op string, call func(*guest) error) (err error) {
+func (s *Store) within(ctx context.Context, tx Transaction, op string, call func(*guest) error) (err error) {
 	for range maxTries {
 		if err = s.visit(ctx, tx, call); err != nil && !classified(err) {
 			err = classify(op, err) // nothing is committed here
@@ -118,9 +128,21 @@ func (s *Store) within(ctx context.Context, tx Tx, op string, call func(*guest) 
 	return err
 }
 
-func (s *Store) visit(ctx context.Context, tx Tx, call func(*guest) error) error {
-	savepoint, err := tx.Begin(ctx)
-	if errors.Is(err, pgx.ErrTxClosed) {
+func (s *Store) visit(ctx context.Context, tx Transaction, call func(*guest) error) (err error) {
+	var savepoint savepoint
+	switch tx := tx.(type) {
+	case Tx:
+		savepoint, err = tx.Begin(ctx)
+	case *handle:
+		if err := tx.use(); err != nil {
+			return rejected("transaction", err)
+		}
+		defer func() { tx.used(err) }()
+		savepoint, err = tx.savepoint(ctx)
+	default:
+		err = misuse("a %T is no pgx.Tx, and not the EffectTx that the body of an effect was given", tx)
+	}
+	if errors.Is(err, pgx.ErrTxClosed) || errors.Is(err, ErrEffectTx) {
 		return rejected("transaction", err)
 	}
 	if err != nil {
@@ -136,6 +158,13 @@ func (s *Store) visit(ctx context.Context, tx Tx, call func(*guest) error) error
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
 	return errors.Join(err, savepoint.Rollback(ctx))
+}
+
+// savepoint is a part of a transaction: a pgx.Tx, or one of an effect's.
+type savepoint interface {
+	Conn() *pgx.Conn
+	Commit(ctx context.Context) error
+	Rollback(ctx context.Context) error
 }
 
 // home is the search path of the space inside a transaction that others write

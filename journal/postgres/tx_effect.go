@@ -79,7 +79,7 @@ type txRun struct {
 // TxEffect runs an effect of class tx: what its body writes commits together with
 // the effect and its entry, or not at all (E3).
 func (s *Store) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error) {
-	if e.Class != classTx {
+	if e.Class != store.ClassTx {
 		return store.EffectRow{}, fmt.Errorf("postgres: tx effect: %w: %q is of class %s", store.ErrRejected, e.Name, e.Class)
 	}
 	var out store.EffectRow
@@ -135,7 +135,7 @@ func (x *txRun) open(ctx context.Context) (stood *store.EffectRow, err error) {
 		step{"begin", nil, nil},
 		step{"txe_save", nil, nil},
 		step{"txe_home", [][]byte{pText(x.s.home())}, nil},
-		step{"effect_read", [][]byte{pUUID(x.lease.Job), pDigest(x.effect.Key)}, func(v row) error {
+		step{"effects_read", effectKey(x.lease.Job, x.effect.Key), func(v row) error {
 			f, err := readEffect(v)
 			if err == nil && f.State != store.EffectStarted {
 				stood = f
@@ -193,32 +193,32 @@ var tidy = []string{"txe_cursors", "txe_unlock", "txe_temp", "txe_reset", "txe_u
 // conclude ends the body, locks the row and commits (J8).
 func (x *txRun) conclude(ctx context.Context, end store.TxEnd) (out store.EffectRow, err error) {
 	ctx = context.WithoutCancel(ctx)
-	h, err := x.lock(ctx, end.Error == nil && !end.NotDone)
-	switch {
-	case err != nil || x.own != nil:
-		return out, err
-	case !h.current():
-		return out, x.s.refuse("tx effect", store.ErrStale, x.lease.Request)
-	case h.stood != nil && h.stood.State != store.EffectStarted:
-		// Of an attempt whose answer was lost.
-		out = *h.stood
-		x.leave(ctx)
-		return out, nil
-	}
 	e := x.effect
 	e.Result, e.Error = end.Result, end.Error
+	w := &effectCall{op: "tx effect", lease: x.lease, effect: e}
+	h, err := x.lock(ctx, w, end.Error == nil && !end.NotDone)
+	if err != nil || x.own != nil {
+		return out, err
+	}
+	if h == nil {
+		return out, x.s.refuse(w.op, store.ErrStale, x.lease.Request)
+	}
+	if _, ok := h.fence(&x.lease); !ok {
+		return out, x.s.refuse(w.op, store.ErrStale, x.lease.Request)
+	}
 	if err := fits(&e); err != nil {
 		return out, err
 	}
-	return h.finish(ctx, e, end.NotDone)
+	out = h.finish(x.lease, e, end.NotDone) // or that of an attempt whose answer was lost
+	return out, h.x.commit(ctx)
 }
 
 // lock keeps or undoes what the body did, and then locks the chain: one trip. An
-// error of keeping is the body's own.
-func (x *txRun) lock(ctx context.Context, keep bool) (*chain, error) {
+// error of keeping is the body's own. There is no chain where the row has gone.
+func (x *txRun) lock(ctx context.Context, w *effectCall, keep bool) (*chain, error) {
 	ctx, cancel := context.WithTimeout(ctx, x.s.cfg.CommitTimeout)
 	defer cancel()
-	h := &chain{s: x.s, c: x.c, lease: x.lease}
+	open := &chains{s: x.s, c: x.c, of: make(map[rowKey]*chain, 1)}
 	b := x.c.batch()
 	before := []string{"txe_undo"}
 	if keep {
@@ -231,9 +231,8 @@ func (x *txRun) lock(ctx context.Context, keep bool) (*chain, error) {
 		b.queue(name)
 	}
 	b.queue("txe_home", pText(x.s.home()))
-	b.queue("row_lock", pUUID(x.lease.Job), pUUID(x.lease.Request))
-	b.queue("clock")
-	b.queue("effect_read", pUUID(x.lease.Job), pDigest(x.effect.Key))
+	writes := []*effectCall{w}
+	open.ask(b, "chains_lock", writes)
 	r := b.send(ctx)
 	for range before {
 		r.each(nil)
@@ -244,7 +243,7 @@ func (x *txRun) lock(ctx context.Context, keep bool) (*chain, error) {
 	for range len(tidy) + 1 {
 		r.each(nil)
 	}
-	h.read(r)
+	open.read(r, writes)
 	err := r.close()
 	switch {
 	case x.own != nil:
@@ -252,7 +251,7 @@ func (x *txRun) lock(ctx context.Context, keep bool) (*chain, error) {
 	case err != nil:
 		return nil, classify("tx effect", err) // nothing is committed here
 	}
-	return h, nil
+	return open.of[w.row()], nil
 }
 
 // again reports that keeping failed for a reason after which the whole is run

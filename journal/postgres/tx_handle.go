@@ -32,6 +32,11 @@ type EffectTx interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 	// CopyFrom inserts many rows at once; rows cannot use the handle meanwhile.
 	CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error)
+	// Batch sends many statements in one round trip, each held to what one alone
+	// is. What they give comes to the functions that were set on them (Exec, Query
+	// and QueryRow of pgx.QueuedQuery), which cannot use the handle. The error is
+	// that of the first statement or function that failed.
+	Batch(ctx context.Context, b *pgx.Batch) error
 	// Savepoint runs fn so that what it does is undone where it returns an error
 	// or panics, and the transaction can go on. They may be nested.
 	Savepoint(ctx context.Context, fn func(ctx context.Context, tx EffectTx) error) error
@@ -130,6 +135,51 @@ func (h *handle) CopyFrom(ctx context.Context, table pgx.Identifier, columns []s
 	n, err := h.conn.CopyFrom(ctx, table, columns, rows)
 	h.used(err)
 	return n, err
+}
+
+// Batch implements EffectTx.
+func (h *handle) Batch(ctx context.Context, b *pgx.Batch) error {
+	for _, q := range b.QueuedQueries {
+		if err := allowed(q.SQL, q.Arguments); err != nil {
+			return err
+		}
+	}
+	if err := h.use(); err != nil {
+		return err
+	}
+	err := h.conn.SendBatch(ctx, b).Close()
+	h.used(err)
+	return err
+}
+
+// nested is a savepoint of a handle that is in use.
+type nested struct{ h *handle }
+
+func (h *handle) savepoint(ctx context.Context) (savepoint, error) {
+	return nested{h}, h.each(ctx, "SAVEPOINT quipu_guest")
+}
+
+// each runs statements of our own while the handle is in use.
+func (h *handle) each(ctx context.Context, statements ...string) error {
+	for _, sql := range statements {
+		if _, err := h.conn.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Conn implements savepoint.
+func (n nested) Conn() *pgx.Conn { return n.h.conn }
+
+// Commit implements savepoint.
+func (n nested) Commit(ctx context.Context) error {
+	return n.h.each(ctx, "RELEASE SAVEPOINT quipu_guest")
+}
+
+// Rollback implements savepoint.
+func (n nested) Rollback(ctx context.Context) error {
+	return n.h.each(ctx, "ROLLBACK TO SAVEPOINT quipu_guest", "RELEASE SAVEPOINT quipu_guest")
 }
 
 // Savepoint implements EffectTx.

@@ -95,7 +95,7 @@ func waitColumns(waits []*waitWrite) [][]byte {
 	n := len(waits)
 	job, guid, box, activity, dad := uuids(n), uuids(n), uuids(n), texts(n), texts(n)
 	topic, key, repeat, age := texts(n), texts(n), bools(n), ints(n)
-	count, since, origin := ints(n), ints(n), ints(n)
+	count, since, origin, request := ints(n), ints(n), ints(n), uuids(n)
 	for _, w := range waits {
 		x := w.after
 		job.uuid(x.Job)
@@ -110,9 +110,10 @@ func waitColumns(waits []*waitWrite) [][]byte {
 		count.int(int64(x.Count))
 		since.int(int64(x.Since))
 		origin.int(x.Origin)
+		request.someUUID(x.Request)
 	}
 	return [][]byte{
 		job.value(), guid.value(), box.value(), activity.value(), dad.value(), topic.value(), key.value(), repeat.value(),
-		age.value(), count.value(), since.value(), origin.value(),
+		age.value(), count.value(), since.value(), origin.value(), request.value(),
 	}
 }

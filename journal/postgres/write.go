@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"fmt"
+
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -13,7 +15,7 @@ var writeStatements = []string{
 	"begin", "commit", "rollback", "write_marker", "write_jobs", "write_receipts_new", "write_receipts",
 	"write_instances_new", "write_instances", "write_entries", "write_rows_delete", "write_rows_new",
 	"write_rows", "write_mailboxes", "write_waits_delete", "write_waits_new", "write_waits", "write_kept_due",
-	"write_letters_end", "write_letters",
+	"write_woken", "write_letters_end", "write_letters",
 }
 
 // recordStatements are those of them that append to a chain without moving a
@@ -44,6 +46,9 @@ func (w *writes) queue(b *batch) {
 	w.queueWaits(b)
 	if len(boxes) > 0 {
 		b.queue("write_kept_due", w.wakes(boxes)...)
+	}
+	if len(w.woken) > 0 {
+		queueWoken(b, w.woken)
 	}
 	if len(w.undead) > 0 {
 		b.queue("write_letters_end", rowKeys(w.undead)...)
@@ -265,7 +270,7 @@ func rowColumns(rows []*collation.Row) [][]byte {
 	n := len(rows)
 	cs := [rowWidth]*column{
 		uuids(n), uuids(n), texts(n), texts(n), texts(n), texts(n), ints(n), byteas(n), ints(n), texts(n), bools(n),
-		ints(n), ints(n), ints(n), ints(n), ints(n), ints(n), texts(n), ints(n), ints(n), ints(n), ints(n), byteas(n), ints(n), uuids(n),
+		ints(n), ints(n), ints(n), ints(n), ints(n), ints(n), texts(n), ints(n), ints(n), ints(n), ints(n), byteas(n), ints(n), uuids(n), byteas(n), bools(n), byteas(n),
 	}
 	for _, r := range rows {
 		cs[0].uuid(r.GUID)
@@ -297,6 +302,9 @@ func rowColumns(rows []*collation.Row) [][]byte {
 		}
 		cs[23].int(r.Origin)
 		cs[24].someUUID(r.Sender)
+		cs[25].someBytes(encodePauses(r.Pauses))
+		cs[26].bool(r.Undo)
+		cs[27].someBytes(r.Input)
 	}
 	params := make([][]byte, rowWidth)
 	for i, c := range cs {
@@ -306,11 +314,15 @@ func rowColumns(rows []*collation.Row) [][]byte {
 }
 
 // rowWidth is the number of columns of a dispatch row.
-const rowWidth = 25
+const rowWidth = 28
 
-// readRow reads the columns of one dispatch row, from column at on.
-func readRow(v row, at int) *collation.Row {
-	v = v[at:]
+// readRow reads the columns of one dispatch row: errCorrupt for pauses that cannot
+// be read.
+func readRow(v row) (*collation.Row, error) {
+	pauses, err := decodePauses(v[25])
+	if err != nil {
+		return nil, fmt.Errorf("job %s: %w", v.job(1), err)
+	}
 	return &collation.Row{
 		GUID: v.guid(0), Job: v.job(1), Kind: journal.MessageKind(v.text(2)),
 		Activity: v.text(3), DAD: collation.DAD(v.text(4)), Topic: v.text(5), Element: int(v.int(6)),
@@ -319,6 +331,18 @@ func readRow(v row, at int) *collation.Row {
 		Turn: int(v.int(13)), TurnSent: int(v.int(14)), Try: int(v.int(15)), Runs: int(v.int(16)),
 		Holder: v.text(17), LeaseUntil: collation.Micros(v.int(18)), Fence: v.int(19), WithinAt: collation.Micros(v.int(20)),
 		Effects: journal.Head{Seq: v.int(21), Hash: v.digest(22)}, Origin: v.int(23), Sender: v.job(24),
+		Pauses: pauses, Undo: v.bool(26), Input: v.bytes(27),
+	}, nil
+}
+
+// collect appends rows as they are read.
+func collect(rows *[]*collation.Row) func(row) error {
+	return func(v row) error {
+		x, err := readRow(v)
+		if err == nil {
+			*rows = append(*rows, x)
+		}
+		return err
 	}
 }
 

@@ -188,7 +188,7 @@ type FlowView struct {
 // again, whether it is unfinished or was completed and is in doubt. Done says that
 // the parked effect was done: an unfinished one is completed with that result, a
 // completed one is vouched for; the row is released and the handler goes on. An
-// answer ends the request with Response.
+// answer ends the request with Response. Judge says which effect is meant.
 type Action struct {
 	ID       int64
 	Retry    bool
@@ -221,6 +221,7 @@ type Stored struct {
 	Receipts   map[journal.GUID]StoredReceipt
 	Rows       map[journal.GUID]collation.Row
 	Effects    []EffectRow
+	Woken      map[journal.GUID]collation.Woken // what functions waited for, by the message that brought it
 	FlowDigest journal.Digest
 }
 

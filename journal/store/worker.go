@@ -39,7 +39,9 @@ type Worker interface {
 	// StartEffect records effect.started, alone, on the request's chain (E4).
 	// An unfinished start by a run whose lease is out is taken over: the row's
 	// fence decides (the caller holds the newer fence), and taken is true. A
-	// finished one is returned as it is.
+	// finished one is returned as it is. Class undo registers a compensation and
+	// sets the row's Undo: it is no call outside, so an unfinished one is returned
+	// as it is, too, and stands in nobody's way.
 	StartEffect(ctx context.Context, l Lease, e journal.Effect) (row EffectRow, taken bool, err error)
 	// FinishEffect records effect.completed or effect.failed (NotDone). Results
 	// are write-once: the row that stands is returned. The completion of a start
@@ -97,6 +99,12 @@ type Lease struct {
 	Fence      int64
 	Runs       int
 	Timeout    time.Duration // of the try, 0: none; what the run starts is not taken over before (E4)
+	// TTL says that the run knows of no lease of its own yet. Its first write of an
+	// effect takes one for so long, in the same commit, as Heartbeat would, and the
+	// row that is returned has its fence. A lease one fence ahead that has the run's
+	// holder, which no other run may share, is its own then, taken by a call whose
+	// answer was lost or is still on its way; so it is for Heartbeat (E9).
+	TTL time.Duration
 }
 
 // EffectState is how far an effect came.

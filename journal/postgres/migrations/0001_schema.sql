@@ -46,12 +46,12 @@ CREATE TABLE jobs (
     closed          bigint,
     trace           text   NOT NULL,
     expires_at      bigint,
-    parent_space    text, -- parent_*: the await that started the job
+    parent_space    text, -- parent_*: the await, or the request of the function, that started the job
     parent_job      uuid,
     parent_activity text,
     parent_dad      text,
     parent_leg1     uuid,
-    parent_turn     integer,
+    parent_turn     integer, -- 0: a durable function is the parent, no await
     parent_awaited  boolean,
     CONSTRAINT jobs_key UNIQUE (key),
     CONSTRAINT jobs_parent CHECK (num_nulls(parent_space, parent_job, parent_activity, parent_dad, parent_leg1,
@@ -138,7 +138,9 @@ ALTER TABLE entries ALTER COLUMN body SET STORAGE EXTERNAL;
 
 -- The dispatch rows (T1). job is whom the message is addressed to: a job that
 -- may not have begun yet, or the mailbox of a signal. sender is the job that
--- awaits the child, on a start that was not handled yet (C15).
+-- awaits the child, on a start that was not handled yet (C15). pauses, as JSON,
+-- and undo are of requests of durable functions (3.5); with undo, input is what the
+-- body was before an answer took its place.
 CREATE TABLE dispatches (
     guid         uuid    NOT NULL,
     job          uuid    NOT NULL,
@@ -165,6 +167,9 @@ CREATE TABLE dispatches (
     effects_hash bytea,
     origin       bigint  NOT NULL,
     sender       uuid,
+    pauses       bytea,
+    undo         boolean NOT NULL,
+    input        bytea,
     PRIMARY KEY (job, guid)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
         autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000);
@@ -175,7 +180,7 @@ CREATE INDEX dispatches_sender ON dispatches (sender) WHERE sender IS NOT NULL;
 
 -- The open waits for signals (1.11): each is the arbiter between its signal and
 -- its timer. mailbox stands for (topic, key); its oldest wait is the first of
--- the index.
+-- the index. request is that of the durable function that waits, NULL of a hook.
 CREATE TABLE waits (
     job      uuid    NOT NULL,
     guid     uuid    NOT NULL,
@@ -189,9 +194,25 @@ CREATE TABLE waits (
     count    bigint  NOT NULL CHECK (count >= 0),
     since    bigint  NOT NULL,
     origin   bigint  NOT NULL,
+    request  uuid,
     PRIMARY KEY (job, guid)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX waits_mailbox ON waits (mailbox, since, guid);
+
+-- What durable functions waited for and has come (E12): insert only. guid is the
+-- message that brought it, seq the entry of the main chain that recorded it. A
+-- replay reads them by their request, whether its row is there or not.
+CREATE TABLE woken (
+    job      uuid   NOT NULL,
+    request  uuid   NOT NULL,
+    guid     uuid   NOT NULL,
+    kind     text   NOT NULL CHECK (kind IN ('sleep', 'signal', 'child')),
+    name     text   NOT NULL,
+    position text   NOT NULL,
+    seq      bigint NOT NULL,
+    PRIMARY KEY (job, guid)
+);
+CREATE INDEX woken_request ON woken (job, request, seq);
 
 -- The signals from outside, by which a repeated one is known, and what became
 -- of them.
@@ -204,7 +225,10 @@ CREATE INDEX signals_at ON signals (at);
 
 -- Effects by their key (3.1); seq is the entry of the request's chain that
 -- first named it. turn and until are of a started one: the turn of its run, and
--- the start plus the timeout of the try, where there is one (E4).
+-- the start plus the timeout of the try, where there is one (E4). The key comes
+-- first in its index: it is what the outside knows. position is
+-- the place of the call in a durable function (E15), '' elsewhere; vouched: an
+-- operator confirmed the result (3.3).
 CREATE TABLE effects (
     job     uuid   NOT NULL,
     key     bytea  NOT NULL CHECK (octet_length(key) = 32),
@@ -220,9 +244,12 @@ CREATE TABLE effects (
     holder  text   NOT NULL,
     turn    bigint NOT NULL,
     until   bigint,
-    PRIMARY KEY (job, key)
+    position text   NOT NULL DEFAULT '',
+    vouched boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (key, job)
 ) WITH (fillfactor = 80);
 CREATE INDEX effects_request ON effects (job, request, seq);
+CREATE INDEX effects_key ON effects USING hash (key);
 
 -- Outputs that are sent by digest (E6).
 CREATE TABLE payloads (

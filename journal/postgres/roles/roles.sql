@@ -15,7 +15,7 @@ GRANT SELECT ON {schema}.space TO
 
 -- engine: starts, commits, delivers signals, sweeps, deploys, acts on dead
 -- letters. Who starts or signals in a transaction of his own needs its rights.
-GRANT SELECT, INSERT ON {schema}.entries TO {role_engine};
+GRANT SELECT, INSERT ON {schema}.entries, {schema}.woken TO {role_engine};
 GRANT SELECT, INSERT, UPDATE ON
     {schema}.jobs, {schema}.instances, {schema}.receipts, {schema}.flows, {schema}.effects, {schema}.dead_letters
     TO {role_engine};
@@ -30,7 +30,7 @@ GRANT SELECT, INSERT ON {schema}.entries, {schema}.payloads TO {role_worker};
 GRANT SELECT, UPDATE (head_seq, head_hash) ON {schema}.jobs TO {role_worker};
 GRANT SELECT, UPDATE ON {schema}.dispatches TO {role_worker};
 GRANT SELECT, INSERT, UPDATE ON {schema}.effects, {schema}.dead_letters TO {role_worker};
-GRANT SELECT ON {schema}.instances, {schema}.receipts, {schema}.flows TO {role_worker};
+GRANT SELECT ON {schema}.instances, {schema}.receipts, {schema}.flows, {schema}.woken TO {role_worker};
 GRANT SELECT, INSERT ON {schema}.batches TO {role_worker};
 
 -- sealer: reads heads and hashes.
@@ -40,7 +40,7 @@ GRANT SELECT ON {schema}.jobs, {schema}.entries TO {role_sealer};
 -- tombstone (J7).
 GRANT SELECT, DELETE ON
     {schema}.entries, {schema}.instances, {schema}.receipts, {schema}.effects, {schema}.payloads,
-    {schema}.dead_letters, {schema}.dispatches, {schema}.waits, {schema}.batches TO {role_retention};
+    {schema}.dead_letters, {schema}.dispatches, {schema}.waits, {schema}.woken, {schema}.batches TO {role_retention};
 GRANT SELECT, UPDATE ON {schema}.jobs, {schema}.tombs TO {role_retention};
 
 -- verifier: reads.

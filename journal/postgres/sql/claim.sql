@@ -19,6 +19,6 @@ WITH w AS MATERIALIZED (
 )
 SELECT d.guid, d.job, d.kind, d.activity, d.dad, d.topic, d.element, d.body, d.next_at, d.held, d.dead, d.publication,
        d.published_at, d.turn, d.turn_sent, d.try, d.runs, d.holder, d.lease_until, d.fence, d.within_at,
-       d.effects_seq, d.effects_hash, d.origin, d.sender, j.key, j.generation, j.flow_name, j.flow_version, j.flow_digest, j.trace
+       d.effects_seq, d.effects_hash, d.origin, d.sender, d.pauses, d.undo, d.input, j.key, j.generation, j.flow_name, j.flow_version, j.flow_digest, j.trace
 FROM d LEFT JOIN jobs j ON j.id = d.job AND j.state <> 'expired'
 WHERE d.send

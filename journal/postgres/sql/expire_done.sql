@@ -6,6 +6,7 @@ WITH clean AS MATERIALIZED (
       AND NOT EXISTS (SELECT FROM receipts x WHERE x.job = w.id)
       AND NOT EXISTS (SELECT FROM dispatches x WHERE x.job = w.id)
       AND NOT EXISTS (SELECT FROM waits x WHERE x.job = w.id)
+      AND NOT EXISTS (SELECT FROM woken x WHERE x.job = w.id)
       AND NOT EXISTS (SELECT FROM effects x WHERE x.job = w.id)
       AND NOT EXISTS (SELECT FROM payloads x WHERE x.job = w.id)
       AND NOT EXISTS (SELECT FROM dead_letters x WHERE x.job = w.id)

@@ -6,5 +6,5 @@ WITH own AS MATERIALIZED (
 )
 SELECT d.guid, d.job, d.kind, d.activity, d.dad, d.topic, d.element, d.body, d.next_at, d.held, d.dead, d.publication,
        d.published_at, d.turn, d.turn_sent, d.try, d.runs, d.holder, d.lease_until, d.fence, d.within_at,
-       d.effects_seq, d.effects_hash, d.origin, d.sender
+       d.effects_seq, d.effects_hash, d.origin, d.sender, d.pauses, d.undo, d.input
 FROM (SELECT * FROM own UNION ALL SELECT * FROM sent) AS d

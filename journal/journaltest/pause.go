@@ -1,0 +1,441 @@
+package journaltest
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"sync/atomic"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+var pauses = map[string]func(*bench){
+	"a row has its pauses wherever it is read (E12)":                   pauseRows,
+	"a loaded row is the caller's own":                                 pauseCopies,
+	"what has come is listed in its order, behind it what stands":      pauseOrder,
+	"what is recorded does not stand, whatever its row says (1.7)":     pauseStands,
+	"what has come outlives the row of its request":                    pauseOutlives,
+	"requests and jobs have their own":                                 pauseOwn,
+	"a pause is recorded once (C3)":                                    pauseOnce,
+	"who reads while pauses come misses none, and sees no other (E13)": pauseWhile,
+	"pauses of one batch (J6)":                                         pauseBatch,
+	"lease, heartbeat and effects leave pauses alone (E9)":             pauseLease,
+	"a function's wait keeps its request, and is delivered as a wake":  pauseWait,
+	"signal and suspension at once: neither misses the other (E13)":    pauseMeets,
+	"a function's child belongs to its request (1.11)":                 pauseChild,
+	"with compensations, an answer leaves the input in its row (3.5)":  pauseUndo,
+	"the pauses of a job that expires go with it (J7)":                 pauseExpiry,
+}
+
+// ref names a pause.
+func pauseRef(kind journal.PauseKind, name, position string) journal.PauseRef {
+	return journal.PauseRef{Kind: kind, Name: name, Position: position}
+}
+
+// everyPause are pauses of every kind, with every field.
+func everyPause() []collation.Pause {
+	return []collation.Pause{
+		{PauseRef: pauseRef(journal.PauseSleep, "clé 'x' \"\\\n<&", "1"), GUID: guid(1)},
+		{PauseRef: pauseRef(journal.PauseSignal, "go", "2.0.1"), GUID: guid(2), Timeout: true},
+		{PauseRef: pauseRef(journal.PauseSignal, "late", "2.1.1"), GUID: guid(3), Timeout: true, Taken: true},
+		{PauseRef: pauseRef(journal.PauseChild, "go", "3"), GUID: guid(4), Taken: true, Came: true},
+	}
+}
+
+// sleeps are n pauses that stand.
+func sleeps(n int) []collation.Pause {
+	out := make([]collation.Pause, n)
+	for i := range out {
+		out[i] = collation.Pause{PauseRef: pauseRef(journal.PauseSleep, fmt.Sprint("s", i), fmt.Sprint(i+1)), GUID: guid(i)}
+	}
+	return out
+}
+
+// asks gives the request of a new job pauses.
+func (b *bench) asks(c store.Committer, key string, pauses []collation.Pause) collation.Row {
+	b.Helper()
+	id := b.requested(c, one, key)
+	b.rewrite(c, id, b.row(id, journal.MessageRequest, "work"), func(r *collation.Row, _ collation.Micros) {
+		r.Pauses, r.NextAt = pauses, collation.Never
+	})
+	return b.row(id, journal.MessageRequest, "work")
+}
+
+// comes gives plans the record of a pause, as step 1 of its wake makes it.
+func comes(request journal.GUID, p *collation.Pause) change {
+	return func(plan *collation.Plan, _ *collation.State) {
+		ref := p.PauseRef
+		plan.Woken = &collation.Woken{Request: request, GUID: p.GUID, PauseRef: ref, Seq: plan.Entry.Seq}
+		plan.Entry.Marks = append(plan.Entry.Marks, journal.MarkWork)
+		plan.Entry.Response = &journal.Response{
+			Kind: journal.ResponseWake, Code: collation.CodeOK, Request: request, By: journal.ByTimer, Of: &ref,
+			Output: []byte(fmt.Sprintf("%q", p.Name)),
+		}
+	}
+}
+
+// replaces gives plans a row's new value.
+func replaces(r collation.Row) change {
+	return func(p *collation.Plan, _ *collation.State) { p.Update = append(p.Update, r) }
+}
+
+// paused lists the pauses of a request.
+func (b *bench) paused(job journal.JobID, request journal.GUID) []store.Pause {
+	b.Helper()
+	list, err := b.s.Pauses(b.ctx(), job, request)
+	require.NoError(b, err)
+	return list
+}
+
+// came are those of them that have come.
+func (b *bench) came(job journal.JobID, request journal.GUID) []store.Pause {
+	b.Helper()
+	return slices.DeleteFunc(b.paused(job, request), func(p store.Pause) bool { return p.Seq == 0 })
+}
+
+func names(list []store.Pause) []string {
+	out := make([]string, len(list))
+	for i, p := range list {
+		out[i] = p.Name
+	}
+	return out
+}
+
+func pauseRows(b *bench) {
+	c := b.committer()
+	row := b.asks(c, "k", everyPause())
+	require.Equal(b, everyPause(), row.Pauses)
+	other := row
+	other.GUID, other.Kind = guid(50), journal.MessageAnswer // inserted whole, too
+	b.altered(c, row.Job, inserts(other))
+	other.Origin = b.view(row.Job).Head.Seq
+	l, err := c.Load(b.ctx(), []store.Want{{Job: row.Job, Row: row.GUID}}, true)
+	require.NoError(b, err)
+	require.NoError(b, c.Rollback(b.ctx()))
+	require.Equal(b, &row, l.States[row.Job].Rows[row.GUID])
+	helper := b.start(b.deploy(one), "helper")
+	require.Equal(b, &row, b.stored(c, helper, keyOf(&row)), "asked for by another")
+	rows := map[journal.GUID]*collation.Row{row.GUID: &row, other.GUID: &other}
+	require.Equal(b, rows, b.more(c, row.Job, collation.Need{AllRows: true}).Rows)
+	err = b.s.Audit(b.ctx(), row.Job, func(s *store.Stored, _ iter.Seq2[journal.Record, error]) error {
+		require.Equal(b, map[journal.GUID]collation.Row{row.GUID: row, other.GUID: other}, s.Rows)
+		return nil
+	})
+	require.NoError(b, err)
+	b.rewrite(c, row.Job, row, func(r *collation.Row, now collation.Micros) { r.NextAt = now })
+	due := slices.DeleteFunc(b.due(10), func(d store.DueRow) bool { return d.GUID != row.GUID })
+	out, err := b.s.Claim(b.ctx(), claims(due, true))
+	require.NoError(b, err)
+	require.Len(b, out, 1)
+	require.Equal(b, everyPause(), out[0].Row.Pauses)
+}
+
+// pauseCopies marks pauses as decisions do, on a row that is not committed.
+func pauseCopies(b *bench) {
+	c := b.committer()
+	row := b.asks(c, "k", sleeps(2))
+	mine := b.stored(c, row.Job, keyOf(&row))
+	mine.Pauses[0].Came = true
+	for _, r := range b.more(c, row.Job, collation.Need{AllRows: true}).Rows {
+		r.Pauses[1].Taken = true
+	}
+	b.view(row.Job).Rows[0].Pauses[0].Name = "x"
+	require.Equal(b, sleeps(2), b.row(row.Job, journal.MessageRequest, "work").Pauses)
+	given := sleeps(2)
+	row.Pauses = given
+	b.altered(c, row.Job, replaces(row))
+	given[0].Came = true
+	require.Equal(b, sleeps(2), b.row(row.Job, journal.MessageRequest, "work").Pauses)
+}
+
+func pauseOrder(b *bench) {
+	c := b.committer()
+	row := b.asks(c, "k", sleeps(5))
+	require.Equal(b, []string{"s0", "s1", "s2", "s3", "s4"}, names(b.paused(row.Job, row.GUID)))
+	var want []store.Pause
+	for _, i := range []int{3, 0, 4} {
+		b.altered(c, row.Job, func(*collation.Plan, *collation.State) {}) // seqs with gaps
+		row.Pauses[i].Taken, row.Pauses[i].Came = true, true
+		b.altered(c, row.Job, all(comes(row.GUID, &row.Pauses[i]), replaces(row)))
+		ref := row.Pauses[i].PauseRef
+		want = append(want, store.Pause{PauseRef: ref, Seq: b.view(row.Job).Head.Seq, Response: &journal.Response{
+			Kind: journal.ResponseWake, Code: collation.CodeOK, Request: row.GUID, By: journal.ByTimer, Of: &ref,
+			Output: []byte(fmt.Sprintf("%q", ref.Name)),
+		}})
+		stand := slices.DeleteFunc(slices.Clone(row.Pauses), func(p collation.Pause) bool { return p.Came })
+		all := slices.Clone(want)
+		for _, p := range stand {
+			all = append(all, store.Pause{PauseRef: p.PauseRef})
+		}
+		require.Equal(b, all, b.paused(row.Job, row.GUID))
+	}
+	row.Pauses = row.Pauses[1:2] // the next suspension names one
+	b.altered(c, row.Job, replaces(row))
+	require.Equal(b, []string{"s3", "s0", "s4", "s1"}, names(b.paused(row.Job, row.GUID)))
+	b.audit(row.Job)
+}
+
+// pauseStands looks between the steps of wakes.
+func pauseStands(b *bench) {
+	c := b.committer()
+	row := b.asks(c, "k", sleeps(3))
+	row.Pauses[1].Taken = true
+	b.altered(c, row.Job, replaces(row))
+	require.Equal(b, []string{"s0", "s1", "s2"}, names(b.paused(row.Job, row.GUID)), "accepted, and not recorded")
+	require.Empty(b, b.came(row.Job, row.GUID))
+	b.altered(c, row.Job, comes(row.GUID, &row.Pauses[1]))
+	require.Equal(b, []string{"s1", "s0", "s2"}, names(b.paused(row.Job, row.GUID)), "recorded, step 2 is to come")
+	require.Len(b, b.came(row.Job, row.GUID), 1)
+	child := collation.Pause{PauseRef: pauseRef(journal.PauseChild, "s1", "9"), GUID: guid(9)}
+	row.Pauses = append(row.Pauses, child)
+	b.altered(c, row.Job, replaces(row))
+	require.Equal(b, []string{"s1", "s0", "s2", "s1"}, names(b.paused(row.Job, row.GUID)), "another kind is another pause")
+	b.audit(row.Job)
+}
+
+func pauseOutlives(b *bench) {
+	c := b.committer()
+	row := b.asks(c, "k", sleeps(2))
+	b.altered(c, row.Job, comes(row.GUID, &row.Pauses[0]))
+	want := b.came(row.Job, row.GUID)
+	b.must(c, response(&row, success(`1`)))
+	require.Empty(b, b.view(row.Job).Rows)
+	require.Equal(b, want, b.paused(row.Job, row.GUID), "compensations need them (3.5)")
+	b.audit(row.Job)
+}
+
+func pauseOwn(b *bench) {
+	c := b.committer()
+	first, second := b.asks(c, "a", sleeps(1)), b.asks(c, "b", sleeps(1)) // the same GUIDs
+	p := &first.Pauses[0]
+	b.altered(c, first.Job, comes(first.GUID, p))
+	require.Len(b, b.came(first.Job, first.GUID), 1)
+	require.Equal(b, []store.Pause{{PauseRef: p.PauseRef}}, b.paused(second.Job, second.GUID))
+	b.altered(c, second.Job, comes(second.GUID, p))
+	other := guid(77)
+	q := *p
+	q.GUID = guid(78)
+	b.altered(c, first.Job, comes(other, &q))
+	require.Len(b, b.came(first.Job, first.GUID), 1)
+	require.Len(b, b.came(first.Job, other), 1)
+	for _, k := range []collation.RowKey{{Job: first.Job, GUID: guid(99)}, {Job: journal.JobID{1}, GUID: first.GUID}, {Job: second.Job, GUID: first.GUID}} {
+		require.Empty(b, b.paused(k.Job, k.GUID))
+	}
+	b.audit(first.Job, second.Job)
+}
+
+func pauseOnce(b *bench) {
+	c := b.committer()
+	row := b.asks(c, "k", sleeps(2))
+	b.altered(c, row.Job, comes(row.GUID, &row.Pauses[0]))
+	before, list := b.view(row.Job), b.paused(row.Job, row.GUID)
+	again := row.Pauses[1]
+	again.GUID = row.Pauses[0].GUID
+	row.Undo = true
+	require.ErrorIs(b, b.alter(c, row.Job, all(comes(row.GUID, &again), replaces(row))), store.ErrLost)
+	require.Equal(b, before, b.view(row.Job), "nothing is written")
+	require.Equal(b, list, b.paused(row.Job, row.GUID))
+	b.audit(row.Job)
+}
+
+// pauseWhile reads as long as pauses come: whoever looks finds each of them once,
+// either recorded or still standing.
+func pauseWhile(b *bench) {
+	const n = 60
+	c := b.committer()
+	row := b.asks(c, "k", sleeps(n))
+	var done atomic.Bool
+	together(3, func(i int) {
+		if i == 0 {
+			defer done.Store(true)
+			for k := range row.Pauses {
+				row.Pauses[k].Taken, row.Pauses[k].Came = true, true
+				if err := b.alter(c, row.Job, all(comes(row.GUID, &row.Pauses[k]), replaces(row))); err != nil {
+					b.Errorf("wake %d: %v", k, err)
+					return
+				}
+			}
+			return
+		}
+		for last := false; !last; {
+			last = done.Load()
+			list, err := b.s.Pauses(b.ctx(), row.Job, row.GUID)
+			if err != nil || len(list) != n {
+				b.Errorf("%d pauses, %v", len(list), err)
+				return
+			}
+			for k := range list {
+				if list[k].Name != fmt.Sprint("s", k) || last && list[k].Seq == 0 {
+					b.Errorf("pause %d is %+v", k, list[k])
+				}
+			}
+		}
+	})
+	b.audit(row.Job)
+}
+
+func pauseBatch(b *bench) {
+	c := b.committer()
+	first, second := b.asks(c, "a", sleeps(3)), b.asks(c, "b", sleeps(3))
+	l, err := c.Load(b.ctx(), []store.Want{{Job: first.Job}, {Job: second.Job}}, true)
+	require.NoError(b, err)
+	var plans []store.Chained
+	for i := range 3 {
+		for _, row := range []*collation.Row{&first, &second} {
+			st := l.States[row.Job]
+			row.Pauses[i].Came = true
+			next := *row
+			next.Pauses = slices.Clone(row.Pauses)
+			p := handmade(st, &collation.Message{Job: row.Job})
+			all(comes(row.GUID, &row.Pauses[i]), replaces(next))(p, st)
+			plans = append(plans, store.Chain(&st.Job, p))
+			st.Apply(p)
+		}
+	}
+	require.NoError(b, c.Commit(b.ctx(), plans))
+	for _, row := range []*collation.Row{&first, &second} {
+		require.Equal(b, row.Pauses, b.row(row.Job, journal.MessageRequest, "work").Pauses)
+		require.Equal(b, []string{"s0", "s1", "s2"}, names(b.came(row.Job, row.GUID)))
+	}
+	b.audit(first.Job, second.Job)
+}
+
+func pauseLease(b *bench) {
+	c := b.committer()
+	row := b.asks(c, "k", everyPause())
+	b.rewrite(c, row.Job, row, func(r *collation.Row, now collation.Micros) { r.NextAt, r.Input = now, []byte(`1`) })
+	l := b.lease(row, "w")
+	l, err := b.s.Heartbeat(b.ctx(), l, hour)
+	require.NoError(b, err)
+	b.startEffect(l, effect("pay", 0))
+	b.finishEffect(l, completed(effect("pay", 0), `1`))
+	require.NoError(b, b.s.HandBack(b.ctx(), l))
+	got := b.row(row.Job, journal.MessageRequest, "work")
+	require.Equal(b, everyPause(), got.Pauses)
+	require.Equal(b, []byte(`1`), got.Input)
+	b.audit(row.Job)
+}
+
+func pauseWait(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	request := guid(40)
+	for i, code := range []int{collation.CodeOK, collation.CodePass, 409} {
+		b.altered(c, id, waits(collation.Wait{GUID: guid(i), Topic: "t", Key: "k", Request: request}))
+		w := b.view(id).Waits[0]
+		require.Equal(b, request, w.Request)
+		require.Equal(b, &w, b.more(c, id, collation.Need{Waits: []journal.GUID{w.GUID}}).Waits[w.GUID])
+		require.Equal(b, &w, b.more(c, id, collation.Need{AllRows: true}).Waits[w.GUID])
+		err := b.s.Audit(b.ctx(), id, func(s *store.Stored, _ iter.Seq2[journal.Record, error]) error {
+			require.Equal(b, w, s.Waits[w.GUID])
+			return nil
+		})
+		require.NoError(b, err)
+		s := b.signal("t", "k", fmt.Sprint(i))
+		s.Code = code
+		var out []store.Outgoing
+		if i == 0 {
+			out = b.tell(s).Out
+		} else {
+			out = b.deliver(b.sent(c, id, s))
+		}
+		require.Len(b, out, 1)
+		require.Equal(b, guid(i), out[0].Row.GUID)
+		x := b.woken(&out[0].Row)
+		require.Equal(b, journal.ResponseWake, x.Kind)
+		require.Equal(b, request, x.Request)
+		require.Equal(b, s.GUID, x.Signal)
+		if code == 409 {
+			require.Equal(b, 409, x.Code)
+			continue
+		}
+		require.Equal(b, collation.CodeOK, x.Code, "202 keeps only a repeating hook open")
+		require.Equal(b, string(s.Payload), string(x.Output))
+	}
+	require.Empty(b, b.view(id).Waits)
+	b.audit(id)
+}
+
+func pauseChild(b *bench) {
+	c := b.committer()
+	id := b.requested(c, one, "parent")
+	request := b.row(id, journal.MessageRequest, "work")
+	child := collation.NamedChild(request.GUID, journal.PauseRef{Kind: journal.PauseChild, Name: "kid", Position: "1"})
+	parent := journal.Parent{Space: b.space(), Job: id, Activity: "work", DAD: ",0,0", Leg1: request.GUID, Awaited: true}
+	body, err := json.Marshal(&collation.StartOrder{Flow: "one", Key: "kid", Input: []byte(`{"n":3}`), Parent: parent})
+	require.NoError(b, err)
+	order := collation.Row{
+		GUID: child.Start(), Job: child, Kind: journal.MessageStart, DAD: collation.RootDAD, Body: body, NextAt: 1, Sender: id,
+	}
+	b.altered(c, id, inserts(order))
+	order.Origin = b.view(id).Head.Seq
+	require.NoError(b, b.spawn(&order, nil))
+	require.Equal(b, &parent, b.view(child).Parent)
+	require.Equal(b, &parent, b.chain(child, journal.MainChain)[0].Parent)
+	l, err := c.Load(b.ctx(), []store.Want{{Job: child}}, true)
+	require.NoError(b, err)
+	require.NoError(b, c.Rollback(b.ctx()))
+	require.Equal(b, &parent, l.States[child].Job.Parent)
+	b.run(c, child)
+	b.answer(c, child, "work", success(`"done"`))
+	outcome := b.stored(c, id, collation.RowKey{Job: id, GUID: collation.OutcomeGUID(child.Start(), 0)})
+	x, err := journal.DecodeResponse(outcome.Body)
+	require.NoError(b, err)
+	require.Equal(b, request.GUID, x.Request)
+	require.Equal(b, child, x.Child)
+	require.JSONEq(b, `{"got":"done"}`, string(x.Output))
+	b.audit(id, child)
+}
+
+func pauseUndo(b *bench) {
+	c := b.committer()
+	f := b.deploy(hasty)
+	var ids []journal.JobID
+	for i := range 2 {
+		id := b.start(f, fmt.Sprint(i))
+		b.run(c, id)
+		ids = append(ids, id)
+	}
+	undo := func(r *collation.Row, _ collation.Micros) { r.Undo = true }
+	b.rewrite(c, ids[1], b.row(ids[1], journal.MessageRequest, "work"), undo)
+	b.overdue(2)
+	require.Nil(b, b.row(ids[0], journal.MessageAnswer, "work").Input)
+	got := b.row(ids[1], journal.MessageAnswer, "work")
+	require.True(b, got.Undo)
+	require.Equal(b, `{}`, string(got.Input))
+	require.NotEqual(b, `{}`, string(got.Body))
+
+	id := b.requested(c, one, "k")
+	b.rewrite(c, id, b.row(id, journal.MessageRequest, "work"), undo)
+	b.answer(c, id, "work", failure(journal.ResponseParked, "unknown outcome"))
+	open, err := b.s.DeadLetters(b.ctx(), false, 10)
+	require.NoError(b, err)
+	require.Len(b, open, 1)
+	require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: open[0].ID, Who: "op", Response: failure(journal.ResponseTerminal, "no")}))
+	got = b.row(id, journal.MessageAnswer, "work")
+	require.True(b, got.Undo)
+	require.Equal(b, `{"n":7}`, string(got.Input))
+}
+
+func pauseExpiry(b *bench) {
+	c := b.committer()
+	row := b.asks(c, "k", sleeps(9))
+	for i := range row.Pauses {
+		b.altered(c, row.Job, comes(row.GUID, &row.Pauses[i]))
+	}
+	b.finish(c, row.Job, b.now(c))
+	was := b.view(row.Job)
+	require.Len(b, b.paused(row.Job, row.GUID), 9)
+	more, err := b.s.Expire(b.ctx(), 2)
+	require.NoError(b, err)
+	require.True(b, more)
+	require.Empty(b, b.paused(row.Job, row.GUID), "nobody sees half of what is being removed")
+	b.expire(2)
+	b.requireTombstone(c, was)
+	require.Empty(b, b.paused(row.Job, row.GUID))
+}

@@ -1,0 +1,274 @@
+package journaltest
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+var places = map[string]func(*bench){
+	"an effect keeps its position (E15)":                           placePosition,
+	"what the start said of an effect stays":                       placeFirst,
+	"the effects of a job come in the order of their time":         placeJob,
+	"a key is found in whichever job (E1)":                         placeKey,
+	"a tombstone has no effects":                                   placeExpired,
+	"a compensation is registered once, on its row (3.5)":          placeUndo,
+	"a registered compensation is in nobody's way (E4)":            placeUndoWay,
+	"a compensation that ran is completed, by whichever run (3.5)": placeUndoRun,
+	"many runs at once: each gets its own answer":                  placeMany,
+	"many calls of one run at once: its chain is whole (J8)":       placeOne,
+}
+
+// at is an effect of a class, at a position.
+func at(name, class, position string) journal.Effect {
+	e := effect(name, 0)
+	e.Class, e.Position = class, position
+	return e
+}
+
+func placePosition(b *bench) {
+	r := b.asked(b.committer())
+	l := b.lease(r, "w1")
+	require.Equal(b, "2.0.1", b.startEffect(l, at("pay", store.ClassGuarded, "2.0.1")).Position)
+	require.Equal(b, "2.0.1", b.finishEffect(l, completed(at("pay", store.ClassGuarded, "2.0.1"), `1`)).Position)
+	require.Equal(b, "3", b.finishEffect(l, completed(at("now", store.ClassPure, "3"), `1`)).Position)
+	calls := 0
+	row, err := b.s.TxEffect(b.ctx(), l, at("rows", store.ClassTx, "4"), ends(&calls, resulting(`1`), nil))
+	require.NoError(b, err)
+	require.Equal(b, "4", row.Position)
+	list, err := b.s.Effects(b.ctx(), r.Job, r.GUID)
+	require.NoError(b, err)
+	require.Equal(b, []string{"2.0.1", "3", "4"}, []string{list[0].Position, list[1].Position, list[2].Position})
+	var entries []string
+	for _, e := range b.chain(r.Job, r.GUID) {
+		entries = append(entries, e.Effect.Position)
+	}
+	require.Equal(b, []string{"2.0.1", "2.0.1", "3", "4"}, entries)
+	b.audit(r.Job)
+}
+
+// placeFirst: a handler may have changed between a start and its end.
+func placeFirst(b *bench) {
+	r := b.asked(b.committer())
+	_, l := b.expired(r, at("pay", store.ClassIdempotent, "1"))
+	changed := at("pay", store.ClassGuarded, "2")
+	changed.Name, changed.N = "charge", 3
+	row, taken, err := b.s.StartEffect(b.ctx(), l, changed)
+	require.NoError(b, err)
+	require.True(b, taken)
+	require.Equal(b, []any{"pay", store.ClassIdempotent, 0, "1"}, []any{row.Name, row.Class, row.N, row.Position})
+	row = b.finishEffect(l, completed(changed, `1`))
+	require.Equal(b, []any{"pay", store.ClassIdempotent, 0, "1"}, []any{row.Name, row.Class, row.N, row.Position})
+	e := b.chain(r.Job, r.GUID)[1].Effect
+	require.Equal(b, []any{"pay", store.ClassIdempotent, 0, "1"}, []any{e.Name, e.Class, e.N, e.Position})
+	b.audit(r.Job)
+}
+
+func placeJob(b *bench) {
+	c := b.committer()
+	id := b.requested(c, fork, "k")
+	leases := map[string]store.Lease{}
+	for _, activity := range []string{"left", "right"} {
+		leases[activity] = b.lease(b.row(id, journal.MessageRequest, activity), "w")
+	}
+	order := []string{"right", "left", "right", "left"}
+	var last journal.Entry
+	for i, activity := range order {
+		e := effect(fmt.Sprint(i), 0)
+		b.eventuallyLater(&last, func() *journal.Entry {
+			b.startEffect(leases[activity], e)
+			chain := b.chain(id, leases[activity].Request)
+			return chain[len(chain)-1]
+		})
+	}
+	b.finishEffect(leases["left"], completed(effect("1", 0), `1`))
+	b.answer(c, id, "right", success(`1`))
+	list, err := b.s.JobEffects(b.ctx(), id)
+	require.NoError(b, err)
+	require.Len(b, list, len(order))
+	for i, f := range list {
+		require.Equal(b, fmt.Sprint(i), f.Name)
+		require.Equal(b, []any{id, leases[order[i]].Request, order[i]}, []any{f.Job, f.Request, f.Activity})
+		require.NotEmpty(b, f.DAD)
+	}
+	require.Equal(b, []bool{false, false, false, true}, []bool{list[0].Live, list[1].Live, list[2].Live, list[3].Live})
+	require.Equal(b, `1`, string(list[1].Result))
+	none, err := b.s.JobEffects(b.ctx(), journal.JobID{1})
+	require.NoError(b, err)
+	require.Empty(b, none)
+}
+
+// eventuallyLater writes until the entry's time is after that of the last one.
+func (b *bench) eventuallyLater(last *journal.Entry, write func() *journal.Entry) {
+	b.Helper()
+	if clock, ok := b.s.(Clock); ok {
+		clock.Advance(time.Millisecond)
+	}
+	e := write()
+	require.Greater(b, e.Time, last.Time)
+	*last = *e
+}
+
+func placeKey(b *bench) {
+	c := b.committer()
+	var rows []collation.Row
+	for _, key := range []string{"k", "l"} {
+		rows = append(rows, b.row(b.requested(c, one, key), journal.MessageRequest, "work"))
+	}
+	for i, r := range rows {
+		l := b.lease(r, "w")
+		b.startEffect(l, effect("of both", 0))
+		b.startEffect(l, effect(fmt.Sprint(i), 0))
+	}
+	for i, r := range rows {
+		found, err := b.s.FindEffect(b.ctx(), effect(fmt.Sprint(i), 0).Key)
+		require.NoError(b, err)
+		require.Len(b, found, 1)
+		require.Equal(b, []any{r.Job, r.GUID, "work", string(r.DAD)}, []any{found[0].Job, found[0].Request, found[0].Activity, found[0].DAD})
+		require.True(b, found[0].Live)
+	}
+	both, err := b.s.FindEffect(b.ctx(), effect("of both", 0).Key)
+	require.NoError(b, err)
+	require.Len(b, both, 2)
+	none, err := b.s.FindEffect(b.ctx(), effect("of none", 0).Key)
+	require.NoError(b, err)
+	require.Empty(b, none)
+}
+
+func placeExpired(b *bench) {
+	c := b.committer()
+	r := b.asked(c)
+	l := b.lease(r, "w")
+	b.startEffect(l, effect("pay", 0))
+	b.finishEffect(l, completed(effect("pay", 0), `1`))
+	b.finish(c, r.Job, b.now(c))
+	_, err := b.s.Expire(b.ctx(), 1)
+	require.NoError(b, err)
+	require.Equal(b, journal.JobExpired, b.view(r.Job).State)
+	list, err := b.s.JobEffects(b.ctx(), r.Job)
+	require.NoError(b, err)
+	require.Empty(b, list)
+	list, err = b.s.FindEffect(b.ctx(), effect("pay", 0).Key)
+	require.NoError(b, err)
+	require.Empty(b, list)
+}
+
+var undone = at("refund", store.ClassUndo, "5")
+
+func placeUndo(b *bench) {
+	r := b.asked(b.committer())
+	require.False(b, r.Undo)
+	l := b.lease(r, "w1")
+	b.startEffect(l, effect("pay", 0))
+	require.False(b, b.row(r.Job, journal.MessageRequest, "work").Undo)
+	row := b.startEffect(l, undone)
+	require.Equal(b, []any{store.EffectStarted, store.ClassUndo, "5"}, []any{row.State, row.Class, row.Position})
+	after := b.row(r.Job, journal.MessageRequest, "work")
+	require.True(b, after.Undo)
+	require.Equal(b, row, b.startEffect(l, undone))
+	require.Len(b, b.chain(r.Job, r.GUID), 2)
+	b.finishEffect(l, completed(effect("pay", 0), `1`))
+	require.True(b, b.row(r.Job, journal.MessageRequest, "work").Undo)
+	b.audit(r.Job)
+}
+
+func placeUndoWay(b *bench) {
+	c := b.committer()
+	r := b.asked(c)
+	l, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w1", b.span())
+	require.NoError(b, err)
+	l.Timeout = hour
+	first := b.startEffect(l, undone)
+	b.leaseOut(r)
+	next := b.lease(r, "w2") // the timeout of the try is that of calls outside
+	row := b.startEffect(next, undone)
+	require.Equal(b, []any{first.Fence, "w1", store.EffectStarted, false}, []any{row.Fence, row.Holder, row.State, row.Live}, "it is not taken over")
+	require.Len(b, b.chain(r.Job, r.GUID), 1)
+	parked := failure(journal.ResponseParked, "unknown outcome")
+	parked.Error.Class = collation.ClassParked
+	b.answer(c, r.Job, "work", parked)
+	require.Empty(b, b.row(r.Job, journal.MessageRequest, "work").Held, "nothing outside is unfinished (E4)")
+	b.audit(r.Job)
+}
+
+func placeUndoRun(b *bench) {
+	r := b.asked(b.committer())
+	_, l := b.expired(r, undone)
+	row := b.finishEffect(l, completed(undone, `null`))
+	require.Equal(b, []any{store.EffectCompleted, "w2"}, []any{row.State, row.Holder})
+	require.Equal(b, store.EffectCompleted, b.startEffect(l, undone).State)
+	require.True(b, b.row(r.Job, journal.MessageRequest, "work").Undo)
+	b.audit(r.Job)
+}
+
+// placeMany starts and ends effects of many requests at once; those of some are
+// refused, and of none does another's refusal stand in the way.
+func placeMany(b *bench) {
+	c := b.committer()
+	const n = 24
+	rows := make([]collation.Row, n)
+	leases := make([]store.Lease, n)
+	for i := range rows {
+		rows[i] = b.row(b.requested(c, one, fmt.Sprint(i)), journal.MessageRequest, "work")
+		leases[i] = b.lease(rows[i], "w")
+		if i%3 == 0 {
+			leases[i].Fence-- // taken over
+		}
+	}
+	var mu sync.Mutex
+	refused := 0
+	together(n, func(i int) {
+		row, _, err := b.s.StartEffect(b.ctx(), leases[i], effect("pay", i))
+		if err == nil {
+			row, err = b.s.FinishEffect(b.ctx(), leases[i], completed(effect("pay", i), fmt.Sprint(i)), false)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case i%3 == 0:
+			requireOneOf(b, err, store.ErrStale)
+			refused++
+		case err != nil || row.Key != effect("pay", i).Key || string(row.Result) != fmt.Sprint(i):
+			b.Errorf("request %d got %+v, %v", i, row, err)
+		}
+	})
+	require.Equal(b, n/3, refused)
+	for i, r := range rows {
+		want := 2
+		if i%3 == 0 {
+			want = 0
+		}
+		require.Len(b, b.chain(r.Job, r.GUID), want)
+		b.audit(r.Job)
+	}
+}
+
+func placeOne(b *bench) {
+	r := b.asked(b.committer())
+	l := b.lease(r, "w")
+	const n = 24
+	together(n, func(i int) {
+		e := effect("pay", i/2) // each twice
+		_, _, err := b.s.StartEffect(b.ctx(), l, e)
+		if err == nil {
+			_, err = b.s.FinishEffect(b.ctx(), l, completed(e, fmt.Sprint(i/2)), false)
+		}
+		if err != nil {
+			b.Errorf("call %d: %v", i, err)
+		}
+	})
+	list, err := b.s.Effects(b.ctx(), r.Job, r.GUID)
+	require.NoError(b, err)
+	require.Len(b, list, n/2)
+	require.Len(b, b.chain(r.Job, r.GUID), n, "each starts and ends once")
+	for _, f := range list {
+		require.Equal(b, fmt.Sprint(f.N), string(f.Result))
+	}
+	b.audit(r.Job)
+}

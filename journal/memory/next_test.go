@@ -1,0 +1,51 @@
+package memory_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/memory"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// Next is the first time by which the clock alone moves something: a row's, or the
+// end of a signal that is kept, and never that of a row that is held.
+func TestNext(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	now := collation.Micros(1_000_000)
+	s := memory.New(memory.Config{Now: func() int64 { return int64(now) }})
+	require.Equal(t, collation.Never, s.Next())
+
+	signal := &collation.Signal{
+		GUID: collation.SignalGUID("memory", "paid", "k", "1"), Topic: "paid", Key: "k", Code: collation.CodeOK,
+		Payload: []byte(`1`), Keep: 60_000_000,
+	}
+	_, err := s.Signal(ctx, signal, collation.Mode{})
+	require.NoError(t, err)
+	require.Equal(t, now+signal.Keep, s.Next(), "the signal expires")
+
+	resend := collation.Micros((5 * time.Second).Microseconds())
+	_, err = s.Start(ctx, []store.Start{{
+		Flow: journal.FlowRef{Name: "f", Version: "1"}, Trigger: "start", Key: "k", Input: []byte(`1`), Publish: true,
+	}}, collation.Mode{Resend: resend})
+	require.NoError(t, err)
+	require.Equal(t, now+resend, s.Next(), "the start is looked for again")
+
+	now += 120_000_000
+	require.Less(t, s.Next(), now, "it is overdue")
+	n, err := s.ExpireSignals(ctx, 10)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	rows, _, err := s.Due(ctx, 10)
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
+	_, err = s.Claim(ctx, []store.Claim{{Row: rows[0], Again: time.Hour}})
+	require.NoError(t, err)
+	require.Equal(t, now+collation.Micros(time.Hour.Microseconds()), s.Next())
+}

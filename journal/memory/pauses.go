@@ -1,0 +1,68 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// copyRow copies a row with its pauses, which a decision may mark.
+func copyRow(r *collation.Row) *collation.Row {
+	c := clone(r)
+	if c != nil {
+		c.Pauses = slices.Clone(c.Pauses)
+	}
+	return c
+}
+
+// own is a row for the store to keep: the plan's stays the caller's.
+func own(r *collation.Row) *collation.Row {
+	c := copyRow(r)
+	c.Body, c.Input = slices.Clone(r.Body), slices.Clone(r.Input)
+	return c
+}
+
+// wake records a pause that has come (E12).
+func (j *job) wake(u *undo, w *collation.Woken) error {
+	if w == nil {
+		return nil
+	}
+	if j.woken[w.GUID] != nil {
+		return lost("pause %s is recorded", w.GUID)
+	}
+	put(u, j.woken, w.GUID, clone(w))
+	return nil
+}
+
+// Pauses implements store.Worker.
+func (s *Store) Pauses(_ context.Context, id journal.JobID, request journal.GUID) ([]store.Pause, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.living(id)
+	if j == nil {
+		return nil, nil
+	}
+	var all []store.Pause
+	came := map[journal.PauseRef]bool{}
+	for _, w := range j.woken {
+		if w.Request == request {
+			came[w.PauseRef] = true
+			all = append(all, store.Pause{PauseRef: w.PauseRef, Seq: w.Seq, Response: j.entry(w.Seq).Response})
+		}
+	}
+	slices.SortFunc(all, func(a, b store.Pause) int { return cmp.Compare(a.Seq, b.Seq) })
+	row := s.row(id, request)
+	if row == nil {
+		return all, nil
+	}
+	for i := range row.Pauses {
+		if p := &row.Pauses[i]; !came[p.PauseRef] { // step 2 marks what is recorded already
+			all = append(all, store.Pause{PauseRef: p.PauseRef})
+		}
+	}
+	return all, nil
+}

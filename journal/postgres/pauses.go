@@ -1,0 +1,120 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// storedPause is a pause in the column of its row, whose value is a JSON array of
+// them.
+type storedPause struct {
+	Kind     journal.PauseKind `json:"kind"`
+	Name     string            `json:"name"`
+	Position string            `json:"position"`
+	GUID     string            `json:"guid"`
+	Timeout  bool              `json:"timeout,omitempty"`
+	Taken    bool              `json:"taken,omitempty"`
+	Came     bool              `json:"came,omitempty"`
+}
+
+// encodePauses gives the column's value; nil, which is NULL, for none.
+func encodePauses(pauses []collation.Pause) []byte {
+	if len(pauses) == 0 {
+		return nil
+	}
+	out := make([]storedPause, len(pauses))
+	for i := range pauses {
+		p := &pauses[i]
+		out[i] = storedPause{p.Kind, p.Name, p.Position, p.GUID.String(), p.Timeout, p.Taken, p.Came}
+	}
+	b, err := json.Marshal(out)
+	if err != nil {
+		panic(fmt.Sprintf("postgres: encode pauses: %v", err)) // strings and booleans
+	}
+	return b
+}
+
+// decodePauses reads the column's value: errCorrupt for what was not written here.
+func decodePauses(b []byte) ([]collation.Pause, error) {
+	if b == nil {
+		return nil, nil
+	}
+	var in []storedPause
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&in); err != nil {
+		return nil, fmt.Errorf("%w: the pauses of a row: %w", errCorrupt, err)
+	}
+	out := make([]collation.Pause, len(in))
+	for i := range in {
+		p := &in[i]
+		guid, err := journal.ParseGUID(p.GUID)
+		if err != nil {
+			return nil, fmt.Errorf("%w: the pauses of a row: %w", errCorrupt, err)
+		}
+		out[i] = collation.Pause{
+			PauseRef: journal.PauseRef{Kind: p.Kind, Name: p.Name, Position: p.Position},
+			GUID:     guid, Timeout: p.Timeout, Taken: p.Taken, Came: p.Came,
+		}
+	}
+	return out, nil
+}
+
+// Pauses lists what the durable function of a request waited or waits for (E12),
+// in one trip. A pause that is recorded is not listed as open any more, though its
+// row may still say so: step 2 takes it off (1.7).
+func (s *Store) Pauses(ctx context.Context, job journal.JobID, request journal.GUID) ([]store.Pause, error) {
+	var all []store.Pause
+	came := map[journal.PauseRef]bool{}
+	err := s.query(ctx, "pauses_of_request", func() { all = nil; clear(came) }, func(v row) error {
+		if v.null(0) {
+			stand, err := decodePauses(v[5])
+			for i := range stand {
+				if p := &stand[i]; !came[p.PauseRef] {
+					all = append(all, store.Pause{PauseRef: p.PauseRef})
+				}
+			}
+			return err
+		}
+		p := store.Pause{Seq: v.int(0), PauseRef: journal.PauseRef{
+			Kind: journal.PauseKind(v.text(1)), Name: v.text(2), Position: v.text(3),
+		}}
+		e, err := decode(job, v.bytes(4))
+		if err != nil {
+			return err
+		}
+		p.Response = e.Response
+		came[p.PauseRef] = true
+		all = append(all, p)
+		return nil
+	}, pUUID(job), pUUID(request))
+	return all, err
+}
+
+// wokenWrite is a pause that has come (E12).
+type wokenWrite struct {
+	job journal.JobID
+	*collation.Woken
+}
+
+func queueWoken(b *batch, woken []wokenWrite) {
+	n := len(woken)
+	job, request, guid, kind := uuids(n), uuids(n), uuids(n), texts(n)
+	name, position, seq := texts(n), texts(n), ints(n)
+	for _, w := range woken {
+		job.uuid(w.job)
+		request.uuid(w.Request)
+		guid.uuid(w.GUID)
+		kind.text(string(w.Kind))
+		name.text(w.Name)
+		position.text(w.Position)
+		seq.int(w.Seq)
+	}
+	b.queue("write_woken", job.value(), request.value(), guid.value(), kind.value(), name.value(), position.value(), seq.value())
+}

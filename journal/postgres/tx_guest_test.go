@@ -1,0 +1,181 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// E17 in a Tx effect: jobs, signals, the user's rows and the effect's entry are
+// there together, and once.
+func TestE17StartInAnEffect(t *testing.T) {
+	t.Parallel()
+	x := newTill(t)
+	runs := 0
+	body := func(ctx context.Context, tx EffectTx) error {
+		runs++
+		require.NoError(t, order(ctx, tx))
+		out, err := x.StartTx(ctx, tx, keyed("a", "k"), resend)
+		require.NoError(t, err)
+		require.NoError(t, out[0].Err)
+		require.Nil(t, out[0].Row)
+		require.Equal(t, collation.NewJobID(x.cfg.Space, "a", 1), out[0].Job)
+		require.ErrorAs(t, out[1].Err, new(*store.AlreadyStartedError))
+		sent, err := x.SignalTx(ctx, tx, signalOf(x.Store, "s", "once"))
+		require.NoError(t, err)
+		require.Equal(t, store.SignalKept, sent.State)
+		require.NoError(t, tx.Savepoint(ctx, func(ctx context.Context, tx EffectTx) error {
+			_, err := x.StartTx(ctx, tx, keyed("b"), resend)
+			require.NoError(t, err)
+			return nil
+		}))
+		require.EqualError(t, tx.Savepoint(ctx, func(ctx context.Context, tx EffectTx) error {
+			_, err := x.StartTx(ctx, tx, keyed("c"), resend)
+			require.NoError(t, err)
+			return errors.New("back")
+		}), "back")
+		require.NoError(t, order(ctx, tx), "his tables are where they were")
+		_, err = x.FindJob(ctx, "a")
+		require.ErrorIs(t, err, store.ErrNotFound, "nobody sees it yet")
+		return nil
+	}
+	for range 2 {
+		row, err := x.do(transfer, body)
+		require.NoError(t, err)
+		require.Equal(t, store.EffectCompleted, row.State)
+	}
+	require.Equal(t, 1, runs)
+	require.Equal(t, []int{2, 3, 1}, []int{x.orders(), x.rows(t, "jobs"), x.rows(t, "signals")})
+	due, _, err := x.Due(t.Context(), 10)
+	require.NoError(t, err)
+	require.Len(t, due, 4, "two starts and a signal beside the job's own")
+}
+
+// E17, E5: what ends without a result has begun nothing and sent nothing.
+func TestE17EffectRollsTheStartBack(t *testing.T) {
+	t.Parallel()
+	x := newTill(t)
+	own := errors.New("no funds")
+	_, err := x.do(transfer, func(ctx context.Context, tx EffectTx) error {
+		_, err := x.StartTx(ctx, tx, keyed("a"), resend)
+		require.NoError(t, err)
+		_, err = x.SignalTx(ctx, tx, signalOf(x.Store, "s", ""))
+		require.NoError(t, err)
+		return own
+	})
+	require.ErrorIs(t, err, own)
+	require.Equal(t, []int{1, 0}, []int{x.rows(t, "jobs"), x.rows(t, "signals")})
+}
+
+// E17: a refused call leaves the effect as it was, and misuse is refused before
+// the server hears of it.
+func TestE17EffectGoesOnAfterARefusal(t *testing.T) {
+	t.Parallel()
+	x := newTill(t)
+	var kept EffectTx
+	_, err := x.do(transfer, func(ctx context.Context, tx EffectTx) error {
+		kept = tx
+		bad := signalOf(x.Store, "s", "")
+		bad.Payload = []byte("{")
+		_, err := x.SignalTx(ctx, tx, bad)
+		require.ErrorIs(t, err, store.ErrRejected)
+		_, err = x.StartTx(ctx, struct{ EffectTx }{tx}, keyed("a"), resend)
+		require.ErrorIs(t, err, ErrEffectTx)
+		require.ErrorIs(t, err, store.ErrRejected)
+		rows, err := tx.Query(ctx, "SELECT 1")
+		require.NoError(t, err)
+		_, err = x.StartTx(ctx, tx, keyed("a"), resend)
+		require.Error(t, err, "rows are open")
+		rows.Close()
+		return order(ctx, tx)
+	})
+	require.NoError(t, err)
+	_, err = x.StartTx(t.Context(), kept, keyed("a"), resend)
+	require.ErrorIs(t, err, ErrEffectTx)
+	require.ErrorIs(t, err, store.ErrRejected)
+	require.Equal(t, []int{1, 1}, []int{x.orders(), x.rows(t, "jobs")})
+}
+
+// J4: two effects that start the same jobs in different orders wait for each
+// other; the server ends one, and its body runs again.
+func TestJ4EffectsThatStartTheSameJobs(t *testing.T) {
+	t.Parallel()
+	x := newTill(t)
+	var met, done sync.WaitGroup
+	var all atomic.Int32
+	met.Add(2)
+	for name, keys := range map[string][]string{"one": {"a", "b"}, "two": {"b", "a"}} {
+		done.Go(func() {
+			runs := 0
+			_, err := x.do(effectNamed(name), func(ctx context.Context, tx EffectTx) error {
+				runs++
+				all.Add(1)
+				for n, key := range keys {
+					if _, err := x.StartTx(ctx, tx, keyed(key), resend); err != nil {
+						return err
+					}
+					if runs == 1 && n == 0 {
+						met.Done()
+						met.Wait()
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	done.Wait()
+	require.Greater(t, all.Load(), int32(2))
+	require.Equal(t, []int{3, 2}, []int{x.rows(t, "jobs"), x.rows(t, "effects")})
+}
+
+// A batch is many statements in one trip, each held to the rules of one.
+func TestTxBatch(t *testing.T) {
+	t.Parallel()
+	x := newTill(t)
+	_, err := x.do(transfer, func(ctx context.Context, tx EffectTx) error {
+		b := &pgx.Batch{}
+		b.Queue("INSERT INTO orders VALUES ($1)", "a")
+		b.Queue("INSERT INTO orders VALUES ($1), ($2)", "b", "c").Exec(func(tag pgconn.CommandTag) error {
+			require.EqualValues(t, 2, tag.RowsAffected())
+			return nil
+		})
+		n := 0
+		b.Queue("SELECT count(*) FROM orders").QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+		require.NoError(t, tx.Batch(ctx, b))
+		require.Equal(t, 3, n)
+		require.NoError(t, tx.Batch(ctx, &pgx.Batch{}), "of nothing")
+		for _, sql := range []string{"COMMIT", "INSERT INTO orders VALUES ('x'); COMMIT"} {
+			bad := &pgx.Batch{}
+			bad.Queue("INSERT INTO orders VALUES ('x')")
+			bad.Queue(sql)
+			err := tx.Savepoint(ctx, func(ctx context.Context, tx EffectTx) error { return tx.Batch(ctx, bad) })
+			require.Error(t, err)
+		}
+		return order(ctx, tx)
+	})
+	require.NoError(t, err)
+	require.Equal(t, 4, x.orders())
+	_, err = x.do(effectNamed("broken"), func(ctx context.Context, tx EffectTx) error {
+		b := &pgx.Batch{}
+		b.Queue("INSERT INTO orders VALUES ('x')")
+		b.Queue("SELECT 1/0")
+		bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		return tx.Batch(bounded, b)
+	})
+	require.ErrorContains(t, err, "division by zero")
+	require.Equal(t, 4, x.orders())
+}

@@ -1,0 +1,181 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Classes of effects that a store tells apart (E3). Those outside have a start
+// before their call.
+const (
+	ClassPure       = "pure"
+	ClassTx         = "tx"
+	ClassIdempotent = "idempotent"
+	ClassGuarded    = "guarded"
+	ClassUndo       = "undo" // a registered compensation: its start is no call outside
+)
+
+// Classes of the errors of effects that an operator said were not done.
+const (
+	FailureOperator = "operator" // of an unfinished one
+	FailureVoided   = "voided"   // of one that was completed
+)
+
+// Actions of an operator, as entries name them (E10).
+const (
+	ActionRetry  = "retry"
+	ActionDone   = "done"
+	ActionAnswer = "answer"
+)
+
+// Name is the action as its entry names it.
+func (a *Action) Name() string {
+	switch {
+	case a.Retry:
+		return ActionRetry
+	case a.Done != nil:
+		return ActionDone
+	}
+	return ActionAnswer
+}
+
+// Check refuses an action that is not one of the three: ErrRejected.
+func (a *Action) Check() error {
+	n := 0
+	for _, is := range []bool{a.Retry, a.Done != nil, a.Response != nil} {
+		if is {
+			n++
+		}
+	}
+	switch {
+	case n != 1:
+		return fmt.Errorf("%w: an action is one of retry, done and answer", ErrRejected)
+	case a.Response != nil && a.Effect != (journal.Digest{}):
+		return fmt.Errorf("%w: an answer ends the request: it means no effect", ErrRejected)
+	case a.Done == nil:
+		return nil
+	}
+	if same, err := canonical.Payload(a.Done); err != nil || !bytes.Equal(same, a.Done) {
+		return fmt.Errorf("%w: the result of what was done is no canonical payload: %.80q", ErrRejected, a.Done)
+	}
+	return nil
+}
+
+// Decision is what an action does to one effect.
+type Decision string
+
+// The decisions. Each but the first changes the effect that comes with it.
+const (
+	LeaveEffects  Decision = ""         // none is meant
+	EffectUndone  Decision = "not done" // an unfinished one gets the outcome not done
+	EffectDone    Decision = "done"     // an unfinished one gets the result of the action
+	EffectVoided  Decision = "voided"   // a completed one becomes not done
+	EffectVouched Decision = "vouched"  // a completed one is confirmed
+)
+
+// Judge says what a retry or done does to the effects of its request (3.3). With
+// no effect named it is the only one in doubt: an unfinished Guarded one; for
+// done, where there is none, another unfinished one or else a completed one that a
+// verifier may doubt, which is confirmed with its own result, or null for
+// whatever that is. Without one, a retry only releases the row: it never voids what
+// it was not told to. ErrRejected where several are in doubt, which it lists, or
+// where nothing can be said of the named one.
+func (a *Action) Judge(effects []EffectRow) (Decision, *EffectRow, error) {
+	if a.Effect != (journal.Digest{}) {
+		for i := range effects {
+			if effects[i].Key == a.Effect {
+				return a.decide(&effects[i])
+			}
+		}
+		return LeaveEffects, nil, fmt.Errorf("%w: the request has no effect with the key %s; it has %s",
+			ErrRejected, a.Effect, list(effects))
+	}
+	doubts := []func(*EffectRow) bool{unfinished(ClassGuarded)}
+	if a.Done != nil {
+		doubts = append(doubts, unfinished(ClassIdempotent, ClassUndo), doubtful)
+	}
+	for _, doubt := range doubts {
+		var found []EffectRow
+		for i := range effects {
+			if doubt(&effects[i]) {
+				found = append(found, effects[i])
+			}
+		}
+		switch len(found) {
+		case 0:
+		case 1:
+			return a.decide(&found[0])
+		default:
+			return LeaveEffects, nil, fmt.Errorf("%w: %d effects are in doubt, name one of them by its key: %s",
+				ErrRejected, len(found), list(found))
+		}
+	}
+	if a.Done != nil {
+		return LeaveEffects, nil, fmt.Errorf("%w: no effect of the request is in doubt; it has %s", ErrRejected, list(effects))
+	}
+	return LeaveEffects, nil, nil
+}
+
+// decide says what the action does to the effect that it means.
+func (a *Action) decide(f *EffectRow) (Decision, *EffectRow, error) {
+	started, completed := f.State == EffectStarted, f.State == EffectCompleted
+	external := f.Class == ClassGuarded || f.Class == ClassIdempotent
+	switch {
+	case a.Retry && started && external:
+		return EffectUndone, f, nil
+	case a.Retry && completed && external:
+		return EffectVoided, f, nil
+	case a.Done != nil && started:
+		return EffectDone, f, nil
+	case a.Done != nil && completed && external:
+		if string(a.Done) != "null" && !bytes.Equal(a.Done, f.Result) {
+			return LeaveEffects, nil, fmt.Errorf("%w: effect %s (%s) has another result, and results are written once: "+
+				"confirm it with the recorded one, or with null, or retry it", ErrRejected, f.Name, f.Key)
+		}
+		return EffectVouched, f, nil
+	}
+	return LeaveEffects, nil, fmt.Errorf("%w: effect %s is %s, of class %s: %s means nothing of it",
+		ErrRejected, f.Name, strings.ReplaceAll(string(f.State), "_", " "), f.Class, a.Name())
+}
+
+func unfinished(classes ...string) func(*EffectRow) bool {
+	return func(f *EffectRow) bool {
+		for _, c := range classes {
+			if f.State == EffectStarted && f.Class == c {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// doubtful are completed effects that a verifier is asked about.
+func doubtful(f *EffectRow) bool {
+	return f.State == EffectCompleted && f.Error == nil && !f.Vouched &&
+		(f.Class == ClassGuarded || f.Class == ClassIdempotent)
+}
+
+// maxListed bounds the effects that an error lists.
+const maxListed = 20
+
+func list(effects []EffectRow) string {
+	if len(effects) == 0 {
+		return "none"
+	}
+	var b strings.Builder
+	for i := range effects {
+		if i == maxListed {
+			fmt.Fprintf(&b, " and %d more", len(effects)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s (%s)", effects[i].Name, effects[i].Key)
+	}
+	return b.String()
+}
