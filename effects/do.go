@@ -27,11 +27,13 @@ import (
 // *DuplicateError unless Once is given (E2). Outside a job Do calls fn and nothing
 // else (E14).
 func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, error), options ...Option) (T, error) {
-	s := from(ctx)
+	s := From(ctx)
 	if s == nil {
 		return fn(ctx)
 	}
-	raw, err := s.do(ctx, outside(name, options), func(ctx context.Context, _ any) ([]byte, error) {
+	c := outside(name, options)
+	c.fits = fits[T]
+	raw, err := s.do(ctx, c, func(ctx context.Context, _ any) ([]byte, error) {
 		v, err := fn(ctx)
 		if err != nil {
 			return nil, err
@@ -52,7 +54,7 @@ func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, er
 // example, fn runs again at once, in a new transaction: it should do nothing but
 // SQL, and can have no effects of its own. Outside a job fn gets no handle (E14).
 func DoTx[T any](ctx context.Context, name string, fn func(ctx context.Context, tx any) (T, error), options ...Option) (T, error) {
-	s := from(ctx)
+	s := From(ctx)
 	if s == nil {
 		return fn(ctx, nil)
 	}
@@ -64,6 +66,12 @@ func DoTx[T any](ctx context.Context, name string, fn func(ctx context.Context, 
 		return encode(v)
 	})
 	return decode[T](name, raw, err)
+}
+
+// fits says whether bytes are the result of an effect of type T.
+func fits[T any](raw []byte) error {
+	var out T
+	return json.Unmarshal(raw, &out)
 }
 
 // decode reads what was recorded.

@@ -18,8 +18,9 @@ var (
 	// ErrBusy says that another run's lease on the request or the effect is alive:
 	// the runtime hands the request back (E4).
 	ErrBusy = errors.New("the effect is under way in another run: the request is handed back")
-	// ErrTooManyCalls says that a run has MaxCalls effects.
-	ErrTooManyCalls = fmt.Errorf("more than %d effects in one run: split the work into several activities", MaxCalls)
+	// ErrTooManyCalls says that a run has MaxCalls effects, or that a durable function
+	// makes as many calls.
+	ErrTooManyCalls = fmt.Errorf("more than %d calls in one run: split the work into several activities, that of a durable function with workers.Child", MaxCalls)
 )
 
 // NotDone marks err: the effect was definitely not applied. It may run again,
@@ -36,10 +37,26 @@ type notDoneError struct{ err error }
 func (e *notDoneError) Error() string { return e.err.Error() }
 func (e *notDoneError) Unwrap() error { return e.err }
 
-// IsNotDone reports whether err was marked by NotDone.
+// IsNotDone reports whether err was marked by NotDone, or is a *FailedError.
 func IsNotDone(err error) bool {
 	var marked *notDoneError
-	return errors.As(err, &marked)
+	var failed *FailedError
+	return errors.As(err, &marked) || errors.As(err, &failed)
+}
+
+// FailedError is what a durable function gets of an effect that ended with
+// NotDone: in the run that called it, and in every later one where the function
+// went on with it. Where that was its end, the next try calls the effect again.
+type FailedError struct {
+	Name    string
+	Failure journal.Failure
+	// Cause is the error of fn, in the run that called it only: nothing to decide on.
+	Cause error
+}
+
+// Error names the effect and gives the recorded message.
+func (e *FailedError) Error() string {
+	return fmt.Sprintf("effect %q was not done: %s", e.Name, e.Failure.Message)
 }
 
 // Refusal is an error that is a result: the outside answered, and will not answer
@@ -66,11 +83,18 @@ func (e *RecordedError) Error() string {
 	return fmt.Sprintf("effect %q ended with error %d (%s): %s", e.Name, e.Code, e.Failure.Class, e.Failure.Message)
 }
 
-// DuplicateError says that one run asked for the same effect twice (E2).
-type DuplicateError struct{ First, Second string }
+// DuplicateError says that one run asked for the same effect twice (E2), or for
+// the same wait or compensation.
+type DuplicateError struct {
+	First, Second string
+	Kind          string // sleep, signal, child or compensation; "" of effects
+}
 
 // Error says what to do.
 func (e *DuplicateError) Error() string {
+	if e.Kind != "" {
+		return fmt.Sprintf("%s %q was asked for twice in one run: give each its own name", e.Kind, e.First)
+	}
 	if e.First == e.Second {
 		return fmt.Sprintf("effect %q was called twice in one run: give each call its own effects.WithKey, or effects.Once if they are one", e.First)
 	}
@@ -78,14 +102,60 @@ func (e *DuplicateError) Error() string {
 }
 
 // NondeterminismError says that a replay asked for a recorded key with another
-// name or with other arguments (E2).
-type NondeterminismError struct{ Key, Recorded, Asked string }
+// name or with other arguments (E2), or that a durable function takes another path
+// than the recorded one (E15).
+type NondeterminismError struct {
+	Key string // explicit, of handlers that are no durable functions
+	// Recorded and Asked are the call that is recorded and the one that was made, ""
+	// for none.
+	Recorded, Asked string
+	// Position is where a durable function differs first. RecordedAt is where
+	// Recorded stands, "" for there.
+	Position, RecordedAt string
+}
 
-// Error shows both.
+// Error shows both, and says what to do.
 func (e *NondeterminismError) Error() string {
+	if e.Position != "" {
+		return fmt.Sprintf("the function takes another path than the recorded one: %s; "+
+			"deploy the code that fits what is recorded (a change under running jobs goes behind workers.Version), then `quipu dead retry`", e.difference())
+	}
 	return fmt.Sprintf("the handler is not deterministic: key %q was recorded for %q and is asked for %q (name[key]{digest of the arguments}): "+
 		"take what differs out of the handler's input, or use another key", e.Key, e.Recorded, e.Asked)
 }
+
+func (e *NondeterminismError) difference() string {
+	switch {
+	case e.Asked == "":
+		return fmt.Sprintf("it ends without %s, which is recorded at position %s", e.Recorded, e.Position)
+	case e.Recorded == "":
+		return fmt.Sprintf("at position %s it asks for %s, and nothing is recorded there although it went on", e.Position, e.Asked)
+	case e.Recorded == e.Asked:
+		return fmt.Sprintf("at position %s it asks for %s, which is recorded at position %q", e.Position, e.Asked, e.RecordedAt)
+	case e.RecordedAt != "":
+		return fmt.Sprintf("at position %s it asks for %s, and the record goes on with %s at position %s", e.Position, e.Asked, e.Recorded, e.RecordedAt)
+	}
+	return fmt.Sprintf("at position %s it asks for %s, and %s is recorded there", e.Position, e.Asked, e.Recorded)
+}
+
+// attemptError says why the try of a durable function has failed, whatever the
+// function makes of it.
+type attemptError struct {
+	call string
+	err  error
+}
+
+func (e *attemptError) Error() string { return fmt.Sprintf("%s: %v", e.call, e.err) }
+func (e *attemptError) Unwrap() error { return e.err }
+
+// busyError is ErrBusy of an effect.
+type busyError struct {
+	name string
+	err  error
+}
+
+func (e *busyError) Error() string   { return fmt.Sprintf("effect %q: %v: %v", e.name, ErrBusy, e.err) }
+func (e *busyError) Unwrap() []error { return []error{ErrBusy, e.err} }
 
 // UnknownError says that a call ended without a known outcome (E5): the outside
 // may or may not have been reached. Of an Idempotent effect the try fails, and
@@ -107,18 +177,24 @@ func (e *UnknownError) Unwrap() error { return e.Err }
 // ParkedError says that a Guarded effect began and its outcome is not known: it
 // never runs again by itself, the request is parked for a person (E3, E4).
 type ParkedError struct {
-	Name string
-	Key  string
-	Err  error // of fn, or nil after a crash
+	Name     string
+	Key      string
+	Err      error // of fn, or nil after a crash
+	Verifier error // why its verifier could not tell; nil without one
 }
 
-// Error says who decides now.
+// Error says who decides now, and how.
 func (e *ParkedError) Error() string {
-	why := "the run that called it died or lost its lease"
+	why := errCutOff
 	if e.Err != nil {
-		why = e.Err.Error()
+		why = e.Err
 	}
-	return fmt.Sprintf("effect %q (key %s) may have been applied: %s; look outside, then retry its dead letter if it was not, or resolve it with the result", e.Name, e.Key, why)
+	asked := ""
+	if e.Verifier != nil {
+		asked = fmt.Sprintf("; its verifier was asked: %v", e.Verifier)
+	}
+	return fmt.Sprintf("effect %q (key %s) may have been applied: %v%s; look outside, then `quipu dead done` with its result if it was done, "+
+		"`quipu dead retry` if it was not and is to run again, or `quipu dead fail`", e.Name, e.Key, why, asked)
 }
 
 // Unwrap gives the error of fn, if there is one.
@@ -127,13 +203,16 @@ func (e *ParkedError) Unwrap() error { return e.Err }
 // StoreError says that the journal could not be used: nothing is concluded, the
 // request is handed back and run again (C10).
 type StoreError struct {
-	Name string
+	Name string // of the effect, "" for none
 	Op   string
 	Err  error
 }
 
 // Error names operation and effect.
 func (e *StoreError) Error() string {
+	if e.Name == "" {
+		return fmt.Sprintf("%s: %v", e.Op, e.Err)
+	}
 	return fmt.Sprintf("effect %q: %s: %v", e.Name, e.Op, e.Err)
 }
 

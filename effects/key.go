@@ -44,9 +44,14 @@ func (id *Identity) key(c *call, n int) journal.Digest {
 	b = appendField(b, 's', id.DAD)
 	b = appendInt(b, int64(id.Element))
 	b = appendField(b, 's', c.name)
-	if c.keyed {
+	switch {
+	case c.keyed:
 		b = appendField(b, 'k', c.explicit)
-	} else {
+	case c.placed:
+		b = appendField(b, 'p', c.position)
+	case c.own != "":
+		b = appendField(b, 'o', c.own)
+	default:
 		b = appendField(b, 'a', string(c.args))
 	}
 	b = appendInt(b, int64(n))

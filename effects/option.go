@@ -15,7 +15,7 @@ const (
 	MaxKey      = 200       // bytes of an explicit key
 	MaxArgs     = 256 << 10 // bytes of the canonical arguments
 	MaxAttempts = 1000      // outcomes "not done" of one effect (E5)
-	MaxCalls    = 10_000    // effects of one run of a handler (E15)
+	MaxCalls    = 10_000    // effects of one run of a handler; of a durable function, calls and branches (E15)
 
 	// MaxFailureData bounds the data of an error, bytes of canonical JSON.
 	MaxFailureData = 64 << 10
@@ -44,7 +44,7 @@ const (
 // Valid reports whether c is one of the four classes.
 func (c Class) Valid() bool { return c == Pure || c == Tx || c == Idempotent || c == Guarded }
 
-// Option changes one call of Do: a Class, WithKey, Args, Once or Attempts.
+// Option changes one call of Do: a Class, WithKey, Args, Once, Attempts or Verify.
 type Option interface{ apply(c *call) }
 
 // call is one call of Do, as its options say.
@@ -56,7 +56,21 @@ type call struct {
 	args     []byte // canonical, nil for none
 	once     bool
 	attempts int
-	err      error // the first option that cannot be used
+	verifier Verifier           // nil for none
+	mode     Mode               // of verifier
+	fits     func([]byte) error // whether bytes can be its result
+	err      error              // the first option that cannot be used
+
+	// Of calls that are not the user's effects.
+	what     string // names it in errors; "": its label does
+	own      string // tells its key from those of effects that have the same name
+	placed   bool   // its position is its key
+	unplaced bool   // it takes no position
+	forks    bool   // it has branches
+
+	// In a durable function.
+	branch   *branch // nil elsewhere
+	position string
 }
 
 type optionFunc func(*call)
@@ -134,6 +148,9 @@ func outside(name string, options []Option) *call {
 	if c.class == Tx && c.err == nil {
 		c.err = fmt.Errorf("effect %q: %w", c.name, ErrTx)
 	}
+	if c.class == Pure && c.verifier != nil {
+		c.fail("a verifier, and class pure: there is nothing outside to be verified")
+	}
 	return c
 }
 
@@ -143,8 +160,14 @@ func inside(name string, options []Option) *call {
 	if c.class != Tx {
 		c.fail("class %s: DoTx is of class tx", string(c.class))
 	}
+	if c.verifier != nil {
+		c.fail("a verifier, and class tx: it commits with its result, there is nothing to be verified")
+	}
 	return c
 }
+
+// last says that a further outcome "not done", after n of them, is the result (E5).
+func (c *call) last(n int) bool { return c.attempts > 0 && n+1 >= c.attempts }
 
 func (c *call) fail(format string, a ...any) {
 	if c.err == nil {
@@ -177,10 +200,23 @@ func explicitOf(label string) (key string, keyed bool) {
 	return strings.TrimSuffix(rest, "]"), true
 }
 
+// String names the call, as errors show it.
+func (c *call) String() string {
+	if c.what != "" {
+		return c.what
+	}
+	return effectLabel(c.label())
+}
+
 // pass is what tells the calls of one run apart (E2).
 func (c *call) pass() string {
-	if c.keyed {
+	switch {
+	case c.keyed:
 		return "k" + c.explicit
+	case c.placed:
+		return "p" + c.position
+	case c.own != "":
+		return "o" + c.name + "\x00" + c.own
 	}
 	return "n" + c.name + "\x00" + string(c.args)
 }

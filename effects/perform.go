@@ -26,28 +26,49 @@ func (s *Session) do(ctx context.Context, c *call, fn function) ([]byte, error) 
 	if c.err != nil {
 		return nil, c.err
 	}
-	if outer, ok := ctx.Value(withinTx{}).(string); ok {
-		return nil, fmt.Errorf("effect %q: %w: it is called inside effect %q, whose transaction may be rolled back", c.name, ErrUsage, outer)
+	defer c.done()
+	if err := s.step(ctx, c); err != nil {
+		return nil, err
 	}
+	if err := s.compareEffect(c); err != nil {
+		return nil, err
+	}
+	return s.carry(ctx, c, fn)
+}
+
+// carry brings the outcome of the call, once in this run.
+func (s *Session) carry(ctx context.Context, c *call, fn function) ([]byte, error) {
 	if err := s.doomed(); err != nil {
 		return nil, err
 	}
 	p, first, err := s.enter(c)
 	if err != nil {
-		return nil, s.judge(err)
+		return nil, s.judge(c, err)
 	}
 	if !first {
-		select {
-		case <-p.done:
-			return p.result, p.err
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
+		return s.share(ctx, c, p)
+	}
+	s.arm(c)
+	if s.cfg.Frozen || c.branch != nil && c.branch.w.undoing {
+		c.verifier = nil // nothing outside is asked
 	}
 	p.err = errPanicked
 	defer close(p.done)
 	p.result, p.err = s.perform(ctx, c, fn)
 	p.notDone = IsNotDone(p.err)
+	c.back()
+	return p.result, p.err
+}
+
+// share waits for the outcome of the call that was made before, see Once.
+func (s *Session) share(ctx context.Context, c *call, p *pending) ([]byte, error) {
+	c.leave()
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		return nil, s.fails(c, context.Cause(ctx))
+	}
+	c.back()
 	return p.result, p.err
 }
 
@@ -63,7 +84,7 @@ func (s *Session) enter(c *call) (p *pending, first bool, err error) {
 		}
 		return old, false, nil
 	}
-	if len(s.calls) >= MaxCalls {
+	if c.branch == nil && len(s.calls) >= MaxCalls {
 		return nil, false, fmt.Errorf("effect %q: %w", c.name, ErrTooManyCalls)
 	}
 	if s.calls == nil {
@@ -86,20 +107,28 @@ func (p *pending) again() bool {
 
 // perform finds the effect's recorded outcome, or brings one about (E4, E5).
 func (s *Session) perform(ctx context.Context, c *call, fn function) ([]byte, error) {
-	if err := s.load(ctx); err != nil {
+	rows, err := s.load(ctx, c)
+	if err != nil {
 		return nil, s.trouble(c, "read the recorded effects", err)
 	}
 	if c.keyed {
-		if recorded, known := s.labels[c.explicit]; known && recorded != c.label() {
-			return nil, s.judge(&NondeterminismError{Key: c.explicit, Recorded: recorded, Asked: c.label()})
+		if recorded, known := rows.labels[c.explicit]; known && recorded != c.label() {
+			return nil, s.judge(c, &NondeterminismError{Position: c.position, Key: c.explicit, Recorded: recorded, Asked: c.label()})
 		}
 	}
 	for n := range MaxAttempts {
 		e := s.effect(c, n)
-		row, known := s.recorded[e.Key]
+		row, known := rows.byKey[e.Key]
+		if known {
+			if err := s.strays(c, &row); err != nil {
+				return nil, err
+			}
+		}
 		taken := false
 		if !known || row.State == store.EffectStarted {
-			var err error
+			if err := s.outwards(ctx, c, known); err != nil {
+				return nil, err
+			}
 			stood := row
 			if row, taken, err = s.begin(ctx, c, &e); err != nil {
 				return nil, err
@@ -113,13 +142,24 @@ func (s *Session) perform(ctx context.Context, c *call, fn function) ([]byte, er
 		}
 		switch {
 		case row.State == store.EffectCompleted:
+			if err := s.confirm(ctx, c, &row); err != nil {
+				return nil, err
+			}
 			s.count(c, "replayed")
 			return replay(c, row)
 		case row.State == store.EffectNotDone:
+			if known {
+				if err := s.past(c, &row); err != nil {
+					return nil, err
+				}
+			}
 			continue
 		case taken && (c.class == Guarded || row.Class == string(Guarded)):
-			s.count(c, "parked")
-			return nil, s.judge(&ParkedError{Name: c.name, Key: e.Key.String()})
+			result, err := s.settle(ctx, c, e, nil)
+			if IsNotDone(err) {
+				continue // it runs again, under the next key
+			}
+			return result, err
 		}
 		if c.class != Tx {
 			return s.run(ctx, c, e, taken, fn)
@@ -134,36 +174,31 @@ func (s *Session) perform(ctx context.Context, c *call, fn function) ([]byte, er
 
 func (s *Session) effect(c *call, n int) journal.Effect {
 	return journal.Effect{
-		Key: s.cfg.Identity.key(c, n), Name: c.label(), Class: string(c.class), N: n, Turn: s.cfg.Lease.Turn,
+		Key: s.cfg.Identity.key(c, n), Name: c.label(), Class: string(c.class), N: n, Turn: s.cfg.Lease.Turn, Position: c.position,
 	}
 }
 
-// begin holds the lease and, but for Pure and Tx, commits the start alone (E4). The
-// context's end does not cut it: a start that is recorded and not known of would
-// park a Guarded effect that never ran.
+// begin, but for Pure and Tx, commits the start alone, and with the first one of a
+// run its lease (E4). The context's end does not cut it: a start that is recorded
+// and not known of would park a Guarded effect that never ran.
 func (s *Session) begin(ctx context.Context, c *call, e *journal.Effect) (row store.EffectRow, taken bool, err error) {
 	if ctx.Err() != nil {
 		return row, false, context.Cause(ctx)
 	}
-	detached := context.WithoutCancel(ctx)
-	var l store.Lease
-	err = insist(detached, startTries, func(ctx context.Context) error {
-		l, err = s.Hold(ctx)
-		return err
-	})
-	if err != nil {
-		return row, false, s.trouble(c, "take the lease", err)
-	}
-	e.Fence = l.Fence
 	if c.class == Pure || c.class == Tx {
-		return store.EffectRow{State: store.EffectStarted, Fence: l.Fence, Class: e.Class}, false, nil
+		e.Fence = s.current().Fence
+		return store.EffectRow{State: store.EffectStarted, Fence: e.Fence, Class: e.Class}, false, nil
 	}
-	err = insist(detached, startTries, func(ctx context.Context) error {
-		row, taken, err = s.cfg.Store.StartEffect(ctx, l, *e)
+	err = insist(context.WithoutCancel(ctx), startTries, func(ctx context.Context) error {
+		row, taken, err = s.cfg.Store.StartEffect(ctx, s.current(), *e)
 		return err
 	})
-	if err == nil && row.State == store.EffectStarted && !taken && row.Fence != l.Fence {
-		err = store.ErrLeased
+	if err == nil {
+		s.adopt(&row)
+		e.Fence = s.current().Fence
+		if row.State == store.EffectStarted && !taken && row.Fence != e.Fence {
+			err = store.ErrLeased
+		}
 	}
 	if err != nil {
 		return row, false, s.trouble(c, "record its start", err)
@@ -175,14 +210,14 @@ func (s *Session) begin(ctx context.Context, c *call, e *journal.Effect) (row st
 func (s *Session) run(ctx context.Context, c *call, e journal.Effect, taken bool, fn function) (result []byte, err error) {
 	began := time.Now()
 	defer func() { s.span(c, e.Key, began, err) }()
-	last := c.attempts > 0 && e.N+1 >= c.attempts
+	last := c.last(e.N)
 	if ctx.Err() != nil && !taken {
 		// The start took longer than the run had left. That is no attempt.
 		last, err = false, NotDone(context.Cause(ctx))
 	} else {
 		result, err = s.outside(ctx, c, e, fn)
 	}
-	if c.class == Pure && err != nil {
+	if c.class == Pure && err != nil && c.branch == nil {
 		s.count(c, "failed")
 		return nil, err
 	}
@@ -196,6 +231,8 @@ func (s *Session) run(ctx context.Context, c *call, e journal.Effect, taken bool
 	case IsNotDone(err) && !taken:
 		e.Error = failure
 		return s.record(ctx, c, e, err)
+	case c.class == Guarded:
+		return s.settle(ctx, c, e, err)
 	default:
 		// After a takeover fn can vouch for its own call, and not for the one that
 		// was cut off: "not done" is unknown there, the key stays.
@@ -210,7 +247,11 @@ func (s *Session) outside(ctx context.Context, c *call, e journal.Effect, fn fun
 	s.fly(c, e.Key)
 	defer func() {
 		s.land(c)
-		if !returned && c.class != Pure {
+		switch {
+		case returned || c.class == Pure:
+		case c.class == Guarded:
+			_, _ = s.settle(ctx, c, e, errPanicked)
+		default:
 			_ = s.unknown(c, e.Key, errPanicked)
 		}
 	}()
@@ -220,25 +261,39 @@ func (s *Session) outside(ctx context.Context, c *call, e journal.Effect, fn fun
 }
 
 func (s *Session) unknown(c *call, key journal.Digest, cause error) error {
-	if c.class == Guarded {
+	switch c.class {
+	case Guarded:
 		s.count(c, "parked")
-		return s.judge(&ParkedError{Name: c.name, Key: key.String(), Err: cause})
+		return s.judge(c, &ParkedError{Name: c.name, Key: key.String(), Err: cause})
+	case Pure: // of a durable function
+		s.count(c, "failed")
+		return s.fails(c, cause)
 	}
 	s.count(c, "unknown")
-	return s.judge(&UnknownError{Name: c.name, Key: key.String(), Err: cause})
+	return s.judge(c, &UnknownError{Name: c.name, Key: key.String(), Err: cause})
+}
+
+// fails fails the try of a durable function by an error of an effect that is not
+// recorded: what the function made of it, no later run would repeat. In other
+// handlers it does nothing. It returns err as it is.
+func (s *Session) fails(c *call, err error) error {
+	if c.branch != nil {
+		_ = s.judge(c, &attemptError{c.String(), err})
+	}
+	return err
 }
 
 // record finishes the effect: as not done when notDone is set, which it then
 // returns. Results are write-once, so what stands is what the handler gets.
 func (s *Session) record(ctx context.Context, c *call, e journal.Effect, notDone error) ([]byte, error) {
-	s.leaseMu.Lock()
-	l := s.lease
-	s.leaseMu.Unlock()
 	var row store.EffectRow
 	err := insist(context.WithoutCancel(ctx), finishTries, func(ctx context.Context) (err error) {
-		row, err = s.cfg.Store.FinishEffect(ctx, l, e, notDone != nil)
+		row, err = s.cfg.Store.FinishEffect(ctx, s.current(), e, notDone != nil)
 		return err
 	})
+	if err == nil {
+		s.adopt(&row)
+	}
 	switch {
 	case err != nil:
 		return nil, s.trouble(c, "record its outcome", err)
@@ -247,7 +302,7 @@ func (s *Session) record(ctx context.Context, c *call, e journal.Effect, notDone
 		return replay(c, row)
 	case notDone != nil:
 		s.count(c, "not_done")
-		return nil, notDone
+		return nil, c.failed(e.Error, notDone)
 	}
 	// An operator said meanwhile that it was not done; this run's view is stale.
 	return nil, s.trouble(c, "record its outcome", store.ErrStale)
@@ -255,9 +310,9 @@ func (s *Session) record(ctx context.Context, c *call, e journal.Effect, notDone
 
 func (s *Session) trouble(c *call, op string, err error) error {
 	if errors.Is(err, store.ErrLeased) {
-		return s.judge(fmt.Errorf("effect %q: %w: %w", c.name, ErrBusy, err))
+		return s.judge(c, &busyError{c.name, err})
 	}
-	return s.judge(&StoreError{Name: c.name, Op: op, Err: err})
+	return s.judge(c, &StoreError{Name: c.name, Op: op, Err: err})
 }
 
 // ending says how an error of fn is recorded, and whether it is a result.

@@ -26,6 +26,26 @@ type Config struct {
 	// are not looked for, and a first run costs no round trip before its first
 	// effect.
 	Replay bool
+	// Input is the handler's, for verifiers (3.3).
+	Input []byte
+	// Verifier, if set, gives the verifier that is registered for effects of a name
+	// and class, nil for none.
+	Verifier func(name string, class Class) (Verifier, Mode)
+	// Warn, if set, logs what operators should see of effects; no payloads.
+	Warn func(message string, args ...any)
+	// Durable says that the handler is a durable function, see Load and Run.
+	Durable bool
+	// Original is the request that this one runs the compensations of, nil for none
+	// (3.5). Identity is the original's then.
+	Original *Original
+	// Frozen does nothing outside and writes nothing: the function stops where the
+	// record ends.
+	Frozen bool
+	// Room bounds what a durable function waits for at a time, bytes; default
+	// wire.MaxPauseBytes.
+	Room int
+	// Grace is how long branches that have lost may take to return.
+	Grace time.Duration
 	// Lost, if set, is told that the request is not the run's any more:
 	// store.ErrStale or ErrJobClosed (J8).
 	Lost func(error)
@@ -38,21 +58,40 @@ type Config struct {
 type Session struct {
 	cfg Config
 
-	leaseMu sync.Mutex // held over the store's calls: the fence moves under it
+	leaseMu lock // held over heartbeats: the fence moves under it
 	lease   store.Lease
 	held    bool
 
-	loadMu   sync.Mutex
-	loaded   bool
-	recorded map[journal.Digest]store.EffectRow
-	labels   map[string]string // by explicit key
+	loadMu lock
+	loaded bool
+	rows   rows
 
 	mu      sync.Mutex
+	walk    *walk // of a durable function
 	calls   map[string]*pending
+	stopped *Unrecorded
 	verdict error
 	rank    int
 	inside  map[*call]journal.Digest // calls of fn under way
 	spans   []observer.Span
+}
+
+// rows are recorded effects.
+type rows struct {
+	list   []store.EffectRow
+	byKey  map[journal.Digest]store.EffectRow
+	labels map[string]string // by explicit key
+}
+
+func newRows(list []store.EffectRow) rows {
+	r := rows{list: list, byKey: make(map[journal.Digest]store.EffectRow, len(list)), labels: make(map[string]string)}
+	for _, row := range list {
+		r.byKey[row.Key] = row
+		if key, keyed := explicitOf(row.Name); keyed {
+			r.labels[key] = row.Name
+		}
+	}
+	return r
 }
 
 // pending is one call of this run; done is closed when it has an outcome.
@@ -69,7 +108,11 @@ func NewSession(cfg Config) *Session {
 	if cfg.Observer == nil {
 		cfg.Observer = observer.Nop{}
 	}
-	return &Session{cfg: cfg, lease: cfg.Lease, held: cfg.Held}
+	s := &Session{cfg: cfg, lease: cfg.Lease, held: cfg.Held, leaseMu: newLock(), loadMu: newLock()}
+	if !s.held {
+		s.lease.TTL = cfg.TTL
+	}
+	return s
 }
 
 type sessionKey struct{}
@@ -79,8 +122,8 @@ func With(ctx context.Context, s *Session) context.Context {
 	return context.WithValue(ctx, sessionKey{}, s)
 }
 
-// from is the session of ctx, nil outside a job (E14).
-func from(ctx context.Context) *Session {
+// From is the session of ctx, nil outside a job (E14).
+func From(ctx context.Context) *Session {
 	s, _ := ctx.Value(sessionKey{}).(*Session)
 	return s
 }
@@ -109,8 +152,26 @@ func (s *Session) beat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	l.TTL = 0
 	s.lease, s.held = l, true
 	return nil
+}
+
+// current is the lease with which the run writes. The first write of an effect
+// takes one, where the run has none yet: see adopt.
+func (s *Session) current() store.Lease {
+	s.leaseMu.Lock()
+	defer s.leaseMu.Unlock()
+	return s.lease
+}
+
+// adopt notes the lease that a write of this run took (store.Lease.TTL).
+func (s *Session) adopt(row *store.EffectRow) {
+	s.leaseMu.Lock()
+	defer s.leaseMu.Unlock()
+	if !s.held && row.Holder == s.lease.Holder {
+		s.lease.Fence, s.lease.TTL, s.held = row.Fence, 0, true
+	}
 }
 
 // HandBack ends the lease of a drained run, if it has one (E9).
@@ -120,23 +181,27 @@ func (s *Session) HandBack(ctx context.Context) error {
 	if !s.held {
 		return nil
 	}
-	s.held = false
-	return s.cfg.Store.HandBack(ctx, s.lease)
+	l := s.lease
+	s.held, s.lease.TTL = false, s.cfg.TTL
+	return s.cfg.Store.HandBack(ctx, l)
 }
 
 // Ranks of verdicts: the runtime acts on the weightiest. What will show again
 // when the request is run again gives way to what is only true now.
 const (
 	rankFailed = iota + 1
+	rankRefuted
 	rankParked
+	rankDiffers
 	rankAgain
 	rankLost
 )
 
 // Verdict is what the effects say of the run, whatever the handler returned, or
 // nil. In falling weight: store.ErrStale or ErrJobClosed (no answer), ErrBusy or a
-// *StoreError (hand back), *ParkedError (park), and *UnknownError,
-// *NondeterminismError, *DuplicateError (the try failed).
+// *StoreError (hand back), the *NondeterminismError of a durable function,
+// *ParkedError or *ConfirmError (park), *VerificationError (the activity ends with
+// it), and *UnknownError, *DuplicateError or another error (the try failed).
 func (s *Session) Verdict() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,8 +213,11 @@ func (s *Session) Verdict() error {
 // recorded, late.
 func (s *Session) Abandon(cause error) {
 	s.mu.Lock()
-	flying := maps.Clone(s.inside)
+	flying, w := maps.Clone(s.inside), s.walk
 	s.mu.Unlock()
+	if w != nil {
+		w.giveUp()
+	}
 	for c, key := range flying {
 		if c.class != Pure {
 			_ = s.unknown(c, key, cause)
@@ -179,17 +247,12 @@ func (s *Session) Spans() []observer.Span {
 	return s.spans[:len(s.spans):len(s.spans)]
 }
 
-func (s *Session) judge(err error) error {
-	rank := rankFailed
-	var parked *ParkedError
-	var trouble *StoreError
-	switch {
-	case errors.Is(err, store.ErrStale), errors.Is(err, store.ErrJobClosed):
-		rank = rankLost
-	case errors.Is(err, ErrBusy), errors.As(err, &trouble):
-		rank = rankAgain
-	case errors.As(err, &parked):
-		rank = rankParked
+// judge notes what an error of the call says of the run, and returns it. That of
+// a branch that has lost says nothing, unless the request is not the run's.
+func (s *Session) judge(c *call, err error) error {
+	rank := rankOf(err)
+	if rank < rankLost && c != nil && c.branch != nil && c.branch.isLost() {
+		return err
 	}
 	s.mu.Lock()
 	if rank > s.rank {
@@ -202,38 +265,57 @@ func (s *Session) judge(err error) error {
 	return err
 }
 
-// doomed is the verdict of a run that can have no further effects.
+// rankOf goes by what err is, not by what it wraps: that can be the user's.
+func rankOf(err error) int {
+	switch e := err.(type) {
+	case *StoreError:
+		if errors.Is(e.Err, store.ErrStale) || errors.Is(e.Err, store.ErrJobClosed) {
+			return rankLost
+		}
+		return rankAgain
+	case *NondeterminismError:
+		if e.Position != "" {
+			return rankDiffers
+		}
+	case *ParkedError, *ConfirmError:
+		return rankParked
+	case *VerificationError:
+		return rankRefuted
+	case *busyError:
+		return rankAgain
+	}
+	return rankFailed
+}
+
+// doomed is the verdict of a run that can have no further effects: in a durable
+// function any, since what it made of it no later run would repeat.
 func (s *Session) doomed() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.rank > rankFailed {
+	if s.rank > rankFailed || s.cfg.Durable {
 		return s.verdict
 	}
 	return nil
 }
 
-// load reads the recorded effects, once, for a run that is not the first.
-func (s *Session) load(ctx context.Context) error {
+// load gives the recorded effects: of a run that is not the first they are read,
+// once; a durable function has them from Load.
+func (s *Session) load(ctx context.Context, c *call) (rows, error) {
+	if c.branch != nil {
+		return c.branch.w.rows, nil
+	}
 	if !s.cfg.Replay {
-		return nil
+		return rows{}, nil
 	}
 	s.loadMu.Lock()
 	defer s.loadMu.Unlock()
 	if s.loaded {
-		return nil
+		return s.rows, nil
 	}
-	rows, err := s.cfg.Store.Effects(ctx, s.cfg.Lease.Job, s.cfg.Lease.Request)
+	list, err := s.cfg.Store.Effects(ctx, s.cfg.Lease.Job, s.cfg.Lease.Request)
 	if err != nil {
-		return err
+		return rows{}, err
 	}
-	s.recorded = make(map[journal.Digest]store.EffectRow, len(rows))
-	s.labels = make(map[string]string)
-	for _, row := range rows {
-		s.recorded[row.Key] = row
-		if key, keyed := explicitOf(row.Name); keyed {
-			s.labels[key] = row.Name
-		}
-	}
-	s.loaded = true
-	return nil
+	s.rows, s.loaded = newRows(list), true
+	return s.rows, nil
 }

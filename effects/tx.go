@@ -9,26 +9,28 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// withinTx marks the context of a Tx effect's body, by the effect's name.
-type withinTx struct{}
+// within marks the context of a body that can have no calls of its own, by what it
+// is the body of: of a Tx effect, whose transaction may be rolled back, or of a
+// compensation.
+type within struct{}
 
 // runTx runs an effect of class Tx (E3). again says that it was found to have
 // ended as not done meanwhile: the next key is to be tried.
 func (s *Session) runTx(ctx context.Context, c *call, e journal.Effect, fn function) (result []byte, again bool, err error) {
 	began := time.Now()
 	defer func() { s.span(c, e.Key, began, err) }()
-	s.leaseMu.Lock()
-	l := s.lease
-	s.leaseMu.Unlock()
-	last := c.attempts > 0 && e.N+1 >= c.attempts
+	last := c.last(e.N)
 	called := false
 	var notDone error // of fn
+	var failure *journal.Failure
 	var rolledBack *store.TxError
-	row, err := s.cfg.Store.TxEffect(ctx, l, e, func(ctx context.Context, tx any) (end store.TxEnd, err error) {
+	row, err := s.cfg.Store.TxEffect(ctx, s.current(), e, func(ctx context.Context, tx any) (end store.TxEnd, err error) {
 		called, notDone = true, nil
-		ctx = context.WithValue(context.WithValue(ctx, keyOf{}, e.Key.String()), withinTx{}, c.name)
+		ctx = context.WithValue(context.WithValue(ctx, keyOf{}, e.Key.String()), within{}, c.String())
 		result, err := fn(ctx, tx)
-		switch code, failure, final := ending(err); {
+		code, how, final := ending(err)
+		failure = how
+		switch {
 		case err == nil:
 			end.Result = result
 		case final, IsNotDone(err) && last:
@@ -40,10 +42,13 @@ func (s *Session) runTx(ctx context.Context, c *call, e journal.Effect, fn funct
 		}
 		return end, nil
 	})
+	if err == nil {
+		s.adopt(&row)
+	}
 	switch {
 	case errors.As(err, &rolledBack):
 		s.count(c, "failed")
-		return nil, false, rolledBack.Err
+		return nil, false, s.fails(c, rolledBack.Err)
 	case err != nil:
 		return nil, false, s.trouble(c, "commit it", err)
 	case row.State == store.EffectCompleted:
@@ -52,7 +57,7 @@ func (s *Session) runTx(ctx context.Context, c *call, e journal.Effect, fn funct
 		return result, false, err
 	case called && notDone != nil:
 		s.count(c, "not_done")
-		return nil, false, notDone
+		return nil, false, c.failed(failure, notDone)
 	}
 	return nil, true, nil
 }

@@ -70,7 +70,7 @@ func TestE5TxErrorsAreOrdinary(t *testing.T) {
 	require.Empty(t, b.store.Rows(theRequest))
 	mustPanic(t, func() { _, _ = DoTx(ctx, "other", func(context.Context, any) (int, error) { panic("broken") }) })
 	require.NoError(t, s.Verdict())
-	require.Equal(t, []string{"Heartbeat", "TxEffect", "TxEffect"}, b.store.Calls())
+	require.Equal(t, []string{"TxEffect", "TxEffect"}, b.store.Calls())
 }
 
 // E5: NotDone is recorded and tried under the next key; exhausted, it is the

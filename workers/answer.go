@@ -39,25 +39,29 @@ func refused(code int, class, message string) *wire.Response {
 // failure is the response to an error of a handler (E8, E11). timedOut says that
 // the try's timeout passed.
 func failure(err error, timedOut bool) *wire.Response {
+	if r := doubtful(err); r != nil {
+		return r
+	}
 	code, e := describe(err, timedOut)
 	r := &wire.Response{Kind: journal.ResponseFailedTry, Code: code, Error: e}
 	var (
-		parked   *effects.ParkedError
 		recorded *effects.RecordedError
 		fatal    *fatalError
 		retry    *retryError
 		business *Error
+		failed   *effects.FailedError
+
+		recordedFact fact
 	)
 	switch {
-	case errors.As(err, &parked):
-		r.Kind, r.Code, r.Error.Class, r.Error.Data = journal.ResponseParked, collation.CodeInternal, ClassParked, nil
-		r.Error.Message = wire.CutText(parked.Error())
 	case errors.As(err, &fatal):
 		r.Kind = journal.ResponseTerminal
-	case errors.As(err, &retry):
+	case errors.As(err, &retry), errors.As(err, &failed) && errors.As(failed.Cause, &retry):
 		r.RetryAfterMS = retry.after.Milliseconds()
 	case errors.As(err, &recorded):
 		r.Kind = journal.ResponseTerminal // every further try would replay it
+	case errors.As(err, &recordedFact):
+		r.Kind = journal.ResponseTerminal // as well
 	case errors.As(err, &business) && terminalCode(business.Code):
 		r.Kind = journal.ResponseTerminal
 	}
@@ -74,8 +78,17 @@ func describe(err error, timedOut bool) (int, *wire.Failure) {
 		business *Error
 		panicked *panicError
 		fatal    *fatalError
+
+		recordedFact fact
 	)
 	switch {
+	case errors.As(err, &recordedFact):
+		var e journal.Failure
+		code, e = recordedFact.fact()
+		f.Class, f.Message = e.Class, e.Message
+		if len(e.Data) <= MaxErrorData {
+			f.Data = e.Data
+		}
 	case errors.As(err, &recorded):
 		code = recorded.Code
 		f.Class, f.Message = recorded.Failure.Class, recorded.Failure.Message
@@ -95,15 +108,17 @@ func describe(err error, timedOut bool) (int, *wire.Failure) {
 
 // overruled is the response where the effects and the handler disagree: an
 // attempt whose effect ended without a known outcome has failed, also when the
-// handler hid it; only an explicit Fatal ends the activity all the same (E5).
+// handler hid it; only an explicit Fatal ends the activity all the same (E5). What
+// is parked, or not confirmed by its verifier, goes before all that the handler
+// says (3.3).
 func overruled(r *wire.Response, err, verdict error, timedOut bool) *wire.Response {
-	var parked *effects.ParkedError
 	var fatal *fatalError
+	doubt := doubtful(verdict)
 	switch {
 	case verdict == nil:
 		return r
-	case errors.As(verdict, &parked):
-		return failure(parked, timedOut)
+	case doubt != nil:
+		return doubt
 	case r.Kind == journal.ResponseTerminal && !errors.As(err, &fatal):
 		return failure(verdict, timedOut)
 	}

@@ -39,13 +39,21 @@ func sleep(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
 	if err != nil || d < 0 {
 		return nil, badInput("sleep", fmt.Errorf("for: %.40q is no duration like 1.5s", ask.For))
 	}
+	if err := pause(ctx, d); err != nil {
+		return nil, err
+	}
+	return in, nil
+}
+
+// pause waits for d, or for the end of ctx.
+func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return in, nil
+		return nil
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 }
 

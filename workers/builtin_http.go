@@ -34,6 +34,11 @@ const (
 	MaxRetryAfter = time.Hour
 )
 
+// keyHeader carries the effect's key. Under this spelling net/http takes it as leave
+// to send a request again by itself, which a guarded one must not be: of that it
+// goes out in lower case.
+const keyHeader = "Idempotency-Key"
+
 // ClassHTTP is the class of errors that a receiver answered.
 const ClassHTTP = "http"
 
@@ -42,7 +47,8 @@ type HTTPRequest struct {
 	Method  string            `json:"method"` // default GET
 	URL     string            `json:"url"`    // http or https
 	Headers map[string]string `json:"headers"`
-	Body    json.RawMessage   `json:"body"` // a string goes as it is, everything else as JSON
+	Body    json.RawMessage   `json:"body"`   // a string goes as it is, everything else as JSON
+	Verify  *HTTPVerify       `json:"verify"` // how to find out whether it was done; not for GET and HEAD
 }
 
 // HTTPResponse is the output of the built-in http handler.
@@ -86,7 +92,7 @@ func redirect(next *http.Request, via []*http.Request) error {
 }
 
 // handle makes one call. GET and HEAD are Pure and may be sent again; every other
-// method is an Idempotent effect, whose key goes out as Idempotency-Key (E1).
+// method is an effect, whose key goes out as Idempotency-Key (E1).
 func (c *httpClient) handle(ctx context.Context, in HTTPRequest) (HTTPResponse, error) {
 	in.Method = strings.ToUpper(in.Method)
 	if in.Method == "" {
@@ -95,17 +101,31 @@ func (c *httpClient) handle(ctx context.Context, in HTTPRequest) (HTTPResponse, 
 	if err := in.check(); err != nil {
 		return HTTPResponse{}, badInput("http", err)
 	}
-	var out HTTPResponse
-	var err error
-	if in.Method == http.MethodGet || in.Method == http.MethodHead {
-		out, err = c.call(ctx, &in)
-	} else {
-		out, err = effects.Do(ctx, "http", func(ctx context.Context) (HTTPResponse, error) { return c.call(ctx, &in) }, effects.Idempotent)
-	}
+	out, err := c.do(ctx, &in)
 	if err != nil {
 		return HTTPResponse{}, err
 	}
 	return out, out.refusal()
+}
+
+func (c *httpClient) do(ctx context.Context, in *HTTPRequest) (HTTPResponse, error) {
+	if in.Method == http.MethodGet || in.Method == http.MethodHead {
+		if in.Verify != nil {
+			return HTTPResponse{}, badInput("http", fmt.Errorf("verify, and method %s: there is nothing to be verified", in.Method))
+		}
+		return c.call(ctx, in)
+	}
+	options, err := c.options(in)
+	if err != nil {
+		return HTTPResponse{}, badInput("http", err)
+	}
+	return effects.Do(ctx, "http", func(ctx context.Context) (HTTPResponse, error) {
+		out, err := c.call(ctx, in)
+		if in.Verify != nil {
+			err = unsent(err)
+		}
+		return out, err
+	}, options...)
 }
 
 func (in *HTTPRequest) check() error {
@@ -179,7 +199,12 @@ func (in *HTTPRequest) build(ctx context.Context) (*http.Request, error) {
 		q.Host = host
 	}
 	if key := effects.Key(ctx); key != "" {
-		q.Header.Set("Idempotency-Key", key)
+		q.Header.Del(keyHeader)
+		name := keyHeader
+		if in.Verify != nil {
+			name = strings.ToLower(keyHeader) // see keyHeader
+		}
+		q.Header[name] = []string{key}
 	}
 	return q, nil
 }
@@ -187,7 +212,7 @@ func (in *HTTPRequest) build(ctx context.Context) (*http.Request, error) {
 // refusal is the error of a status that is no success: a business error with the
 // status as its code, and the response as its data if that is not too large.
 func (out *HTTPResponse) refusal() error {
-	if out.Status >= 200 && out.Status < 300 {
+	if out.ok() {
 		return nil
 	}
 	code := out.Status
@@ -198,6 +223,8 @@ func (out *HTTPResponse) refusal() error {
 	Data(out)(e)
 	return Fatal(e)
 }
+
+func (out *HTTPResponse) ok() bool { return out.Status >= 200 && out.Status < 300 }
 
 func again(status int) bool { return status >= lowestErrorCode && !terminalCode(status) }
 

@@ -6,7 +6,8 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// Call says which request a handler run answers.
+// Call says which request a handler run answers. A durable function that is run for
+// its compensations sees the request that it is undone for, but for turn and try.
 type Call struct {
 	Space, Job, Key string // Key is the job's
 	Generation      int64
@@ -14,7 +15,7 @@ type Call struct {
 	Activity, DAD   string
 	Element         int // index under `each`
 	Topic, Request  string
-	Turn            int // answers so far, plus 1
+	Turn            int // answers so far, suspensions among them, plus 1
 	Try, Attempts   int // failed tries so far, plus 1; the policy's limit
 	TimeoutMS       int64
 	Trace           string // W3C traceparent of the job, or ""
@@ -22,7 +23,8 @@ type Call struct {
 
 type callKey struct{}
 
-// Info returns the call that ctx belongs to; outside a job it is zero (E14).
+// Info returns the call that ctx belongs to; outside a job it is zero (E14). A
+// durable function decides nothing on Turn and Try, which differ from run to run.
 func Info(ctx context.Context) Call {
 	q, _ := ctx.Value(callKey{}).(*wire.Request)
 	if q == nil {
@@ -32,5 +34,14 @@ func Info(ctx context.Context) Call {
 		Space: q.Space, Job: q.Job, Key: q.Key, Generation: q.Generation, Flow: q.Flow, Version: q.Version,
 		Activity: q.Activity, DAD: q.DAD, Element: q.Element, Topic: q.Topic, Request: q.Request,
 		Turn: q.Turn, Try: q.Try, Attempts: q.Attempts, TimeoutMS: q.TimeoutMS, Trace: q.Trace,
+	}
+}
+
+// request is the call as Info finds it.
+func (c *Call) request() *wire.Request {
+	return &wire.Request{
+		Space: c.Space, Job: c.Job, Key: c.Key, Generation: c.Generation, Flow: c.Flow, Version: c.Version,
+		Activity: c.Activity, DAD: c.DAD, Element: c.Element, Topic: c.Topic, Request: c.Request,
+		Turn: c.Turn, Try: c.Try, Attempts: c.Attempts, TimeoutMS: c.TimeoutMS, Trace: c.Trace,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -16,9 +17,10 @@ import (
 // Registry holds handlers by topic. It is safe for concurrent use; what is
 // registered after NewRuntime is not served.
 type Registry struct {
-	mu       sync.Mutex
-	handlers map[string]*handler
-	errs     []error
+	mu        sync.Mutex
+	handlers  map[string]*handler
+	verifiers map[string]verifier // by the effect's name
+	errs      []error
 }
 
 // handler is one registered topic.
@@ -26,11 +28,14 @@ type handler struct {
 	topic       string
 	class       effects.Class
 	concurrency int // 0: the runtime's
+	durable     bool
 	fn          func(ctx context.Context, input []byte) ([]byte, error)
 }
 
 // New returns an empty registry.
-func New() *Registry { return &Registry{handlers: make(map[string]*handler)} }
+func New() *Registry {
+	return &Registry{handlers: make(map[string]*handler), verifiers: make(map[string]verifier)}
+}
 
 // Topics lists what is registered, sorted.
 func (r *Registry) Topics() []string {
@@ -133,6 +138,13 @@ func (r *Registry) all() ([]*handler, error) {
 	}
 	slices.SortFunc(hs, func(a, b *handler) int { return strings.Compare(a.topic, b.topic) })
 	return hs, errors.Join(r.errs...)
+}
+
+// verified are the verifiers, by the effect's name.
+func (r *Registry) verified() map[string]verifier {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.verifiers)
 }
 
 // invoke runs the body, as one effect unless it is Pure (E3).

@@ -53,15 +53,36 @@ func (r *run) prepare() bool {
 			return false
 		}
 	}
+	if !r.input() {
+		return false
+	}
+	identity := effects.Identity{
+		Space: r.req.Space, Job: r.job, Generation: r.req.Generation, Version: r.req.Version,
+		Activity: r.req.Activity, DAD: r.req.DAD, Element: r.req.Element,
+	}
+	original, err := r.ordered(&identity)
+	if err != nil {
+		r.bury(reasonUndecodable, err)
+		return false
+	}
 	r.session = effects.NewSession(effects.Config{
-		Store: r.rt.cfg.Store, Lease: lease, Held: again, TTL: r.rt.cfg.Lease, Replay: again, Observer: r.rt.cfg.Observer,
-		Lost: func(err error) { r.cancel(err) }, // effects are the handler's, which has its context
-		Identity: effects.Identity{
-			Space: r.req.Space, Job: r.job, Generation: r.req.Generation, Version: r.req.Version,
-			Activity: r.req.Activity, DAD: r.req.DAD, Element: r.req.Element,
-		},
+		Store: r.rt.cfg.Store, Lease: lease, Held: again, TTL: r.rt.cfg.Lease, Observer: r.rt.cfg.Observer,
+		Replay: again || r.h.durable && r.req.Turn > 1, Durable: r.h.durable, Original: original,
+		Room: r.rt.inline, Grace: r.rt.cfg.Grace, Identity: identity,
+		Lost:  func(err error) { r.cancel(err) }, // effects are the handler's, which has its context
+		Input: r.in, Verifier: r.rt.watch.verifier, Warn: func(message string, args ...any) { r.log().Warn(message, args...) },
 	})
-	return r.input()
+	return true
+}
+
+// ordered reads what a request of the flow of compensations orders: it is run in
+// the place of another request.
+func (r *run) ordered(identity *effects.Identity) (original *effects.Original, err error) {
+	if r.order, original, err = undoOrder(r.req, r.in); r.order != nil {
+		identity.Job, identity.Generation, identity.Version = original.Job, r.order.Generation, r.order.Version
+		identity.Activity, identity.DAD, identity.Element = r.order.Activity, r.order.DAD, r.order.Element
+	}
+	return original, err
 }
 
 // decode reads the message; its error is for good.

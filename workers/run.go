@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -31,6 +32,7 @@ type run struct {
 	job     journal.JobID
 	request journal.GUID
 	in      []byte
+	order   *collation.UndoOrder // of a request for the compensations of another
 	session *effects.Session
 
 	ctx    context.Context // the handler's
@@ -44,9 +46,6 @@ type run struct {
 	response [1]transport.Message
 }
 
-// errGoexit is what a handler ends with that ends its goroutine.
-var errGoexit = errors.New("the handler ended its goroutine (runtime.Goexit) instead of returning")
-
 // serve is the goroutine of the run.
 func (r *run) serve() {
 	defer r.rt.active.add(-1)
@@ -55,19 +54,35 @@ func (r *run) serve() {
 		return
 	}
 	stop := r.open()
-	out, err := []byte(nil), errGoexit
+	e := ending{err: effects.ErrGoexit}
 	defer func() {
 		if v := recover(); v != nil {
-			err = &panicError{value: v, stack: debug.Stack()}
+			e = ending{err: &panicError{value: v, stack: debug.Stack()}}
 		}
 		if r.claimed.CompareAndSwap(false, true) {
-			r.conclude(out, err)
+			r.conclude(e)
 		} else {
 			r.log().Warn("a handler returned after its run had been given up", "after", time.Since(r.began))
 		}
 		stop()
 	}()
-	out, err = r.h.invoke(r.ctx, r.in)
+	e = r.call()
+}
+
+// call runs the handler.
+func (r *run) call() (e ending) {
+	if !r.h.durable && r.order == nil {
+		e.out, e.err = r.h.invoke(r.ctx, r.in)
+		return e
+	}
+	f := &function{h: r.h, req: r.req, in: r.in, session: r.session}
+	switch {
+	case !r.h.durable:
+		return f.parks(ClassUndo, fmt.Errorf("topic %s is registered here, and not as a durable function: deploy the one that registered the compensations, then `quipu dead retry`", r.h.topic))
+	case r.order != nil:
+		f.of(r.order)
+	}
+	return f.run(r.ctx)
 }
 
 // open makes the handler's context: it ends with the drain, with the try's
@@ -90,13 +105,13 @@ func (r *run) open() (stop func()) {
 }
 
 // conclude decides what a run that ended comes to. It is called once.
-func (r *run) conclude(out []byte, err error) {
+func (r *run) conclude(e ending) {
 	verdict := r.session.Verdict()
 	cause := context.Cause(r.ctx)
 	timedOut := errors.Is(cause, ErrTimeout)
 	var trouble *effects.StoreError
 	switch {
-	case isLost(cause), isLost(verdict):
+	case isLost(cause), errors.As(verdict, &trouble) && isLost(trouble.Err):
 		r.finished("lost", errors.Join(cause, verdict), 0)
 		r.settle(r.d.Ack)
 	case errors.Is(verdict, effects.ErrBusy):
@@ -106,17 +121,20 @@ func (r *run) conclude(out []byte, err error) {
 		r.finished("handed_back", verdict, 0)
 		r.handBack("run the effects", verdict)
 	default:
-		response := success(r.h.topic, out)
-		if err != nil {
-			response = failure(err, timedOut)
+		response := e.response
+		if response == nil {
+			response = success(r.h.topic, e.out)
+			if e.err != nil {
+				response = failure(e.err, timedOut)
+			}
+			response = overruled(response, e.err, verdict, timedOut)
 		}
-		response = overruled(response, err, verdict, timedOut)
 		if response.Kind == journal.ResponseFailedTry && errors.Is(cause, ErrDraining) {
 			r.finished("drained", cause, 0)
 			r.drained()
 			return
 		}
-		r.finished(string(response.Kind), err, response.Code)
+		r.finished(string(response.Kind), e.err, response.Code)
 		r.respond(response)
 	}
 }
@@ -134,7 +152,7 @@ func (r *run) giveUp() {
 	cause := context.Cause(r.ctx)
 	r.log().Error("a handler ignores the end of its context: its run is given up", "cause", cause, "after", time.Since(r.began))
 	r.session.Abandon(cause)
-	r.conclude(nil, fmt.Errorf("the handler ignored the end of its context: %w", cause))
+	r.conclude(ending{err: fmt.Errorf("the handler ignored the end of its context: %w", cause)})
 }
 
 // drained hands a run back that the drain cut off (E9).

@@ -27,6 +27,7 @@ var (
 type Runtime struct {
 	cfg      Config
 	handlers []*handler
+	watch    watch
 	inline   int
 	started  atomic.Bool
 	runs     atomic.Uint64 // numbers the holders
@@ -44,7 +45,10 @@ func NewRuntime(cfg Config) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Runtime{cfg: cfg, handlers: handlers, inline: wire.Inline(cfg.Bus.MaxPayload())}, nil
+	return &Runtime{
+		cfg: cfg, handlers: handlers, inline: wire.Inline(cfg.Bus.MaxPayload()),
+		watch: watch{verifiers: cfg.Registry.verified(), log: cfg.Logger, told: make(map[string]bool)},
+	}, nil
 }
 
 // Run serves until ctx ends or the bus fails for good, then drains (T10): no new
@@ -59,6 +63,7 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	base, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(ErrDraining)
 	rt.base = base
+	rt.watch.bodies(rt.handlers)
 	pulls, ctx := errgroup.WithContext(ctx)
 	for _, h := range rt.handlers {
 		slots := h.concurrency

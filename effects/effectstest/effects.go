@@ -15,6 +15,14 @@ func (s *Store) Effects(ctx context.Context, _ journal.JobID, id journal.GUID) (
 	return s.Rows(id), nil
 }
 
+// Pauses implements store.Worker.
+func (s *Store) Pauses(ctx context.Context, _ journal.JobID, id journal.GUID) ([]store.Pause, error) {
+	if err := s.begin(ctx, "Pauses"); err != nil {
+		return nil, err
+	}
+	return s.Waits(id), nil
+}
+
 // StartEffect implements store.Worker.
 func (s *Store) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (store.EffectRow, bool, error) {
 	if err := s.begin(ctx, "StartEffect"); err != nil {
@@ -26,21 +34,21 @@ func (s *Store) StartEffect(ctx context.Context, l store.Lease, e journal.Effect
 	if err != nil {
 		return store.EffectRow{}, false, err
 	}
-	if r.fence != l.Fence || r.holder != l.Holder {
-		return store.EffectRow{}, false, store.ErrStale
+	if err := r.hold(&l); err != nil {
+		return store.EffectRow{}, false, err
 	}
 	if row := r.find(e.Key); row != nil {
-		taken := row.State == store.EffectStarted && row.Fence < l.Fence
+		taken := row.State == store.EffectStarted && row.Fence < l.Fence && row.Class != store.ClassUndo
 		if taken {
 			row.Fence, row.Holder = l.Fence, l.Holder
 		}
 		return *row, taken, nil
 	}
 	row := store.EffectRow{
-		Key: e.Key, Name: e.Name, Class: e.Class, N: e.N,
+		Key: e.Key, Name: e.Name, Class: e.Class, N: e.N, Position: e.Position,
 		State: store.EffectStarted, Fence: l.Fence, Holder: l.Holder, Live: r.live,
 	}
-	r.effects = append(r.effects, row)
+	r.add(row)
 	return row, false, nil
 }
 
@@ -54,16 +62,22 @@ func (s *Store) FinishEffect(ctx context.Context, l store.Lease, e journal.Effec
 	r := s.rows[l.Request]
 	row := r.find(e.Key)
 	if row == nil {
-		if e.Class != "pure" || r.gone || r.fence != l.Fence {
+		if e.Class != "pure" || r.gone {
 			return store.EffectRow{}, store.ErrStale
 		}
-		r.effects = append(r.effects, store.EffectRow{Key: e.Key, Name: e.Name, Class: e.Class, State: store.EffectStarted})
+		if err := r.hold(&l); err != nil {
+			return store.EffectRow{}, err
+		}
+		r.add(store.EffectRow{
+			Key: e.Key, Name: e.Name, Class: e.Class, N: e.N, Position: e.Position, State: store.EffectStarted,
+		})
 		row = &r.effects[len(r.effects)-1]
 	}
 	if row.State != store.EffectStarted {
 		return *row, nil
 	}
 	row.State, row.Result, row.Error = store.EffectCompleted, e.Result, e.Error
+	row.Fence, row.Holder = l.Fence, l.Holder
 	if notDone {
 		row.State = store.EffectNotDone
 	}
@@ -94,18 +108,36 @@ func (s *Store) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, c
 	if err != nil {
 		return store.EffectRow{}, err
 	}
-	if r.fence != l.Fence || r.holder != l.Holder {
-		return store.EffectRow{}, store.ErrStale
+	if err := r.hold(&l); err != nil {
+		return store.EffectRow{}, err
 	}
 	if row := r.find(e.Key); row != nil {
 		return *row, nil
 	}
-	row := store.EffectRow{Key: e.Key, Name: e.Name, Class: e.Class, N: e.N, State: store.EffectCompleted, Result: end.Result, Error: end.Error}
+	row := store.EffectRow{
+		Key: e.Key, Name: e.Name, Class: e.Class, N: e.N, State: store.EffectCompleted, Result: end.Result, Error: end.Error,
+		Position: e.Position, Fence: l.Fence, Holder: l.Holder,
+	}
 	if end.NotDone {
 		row.State = store.EffectNotDone
 	}
-	r.effects = append(r.effects, row)
+	r.add(row)
 	return row, nil
+}
+
+// hold checks the lease of a run, and takes it for one that has none yet
+// (store.Lease.TTL); the caller holds mu.
+func (r *request) hold(l *store.Lease) error {
+	switch {
+	case r.fence == l.Fence && r.holder == l.Holder:
+	case l.TTL > 0 && r.fence == l.Fence+1 && r.holder == l.Holder:
+	case l.TTL > 0 && r.fence == l.Fence && !r.live:
+		r.fence, r.holder, r.live = r.fence+1, l.Holder, true
+	default:
+		return store.ErrStale
+	}
+	l.Fence = r.fence
+	return nil
 }
 
 // ended is an effect that has its outcome, or nil.
@@ -120,11 +152,23 @@ func (s *Store) ended(id journal.GUID, key journal.Digest) *store.EffectRow {
 	return &ended
 }
 
+func (r *request) add(row store.EffectRow) {
+	r.byKey[row.Key] = len(r.effects)
+	r.effects = append(r.effects, row)
+}
+
 func (r *request) find(key journal.Digest) *store.EffectRow {
-	for i := range r.effects {
-		if r.effects[i].Key == key {
-			return &r.effects[i]
-		}
+	if i, ok := r.byKey[key]; ok {
+		return &r.effects[i]
 	}
 	return nil
+}
+
+// Void takes the result of a completed effect back, as an operator does.
+func (s *Store) Void(id journal.GUID, key journal.Digest) {
+	s.change(id, func(r *request) {
+		row := r.find(key)
+		row.State, row.Result = store.EffectNotDone, nil
+		row.Error = &journal.Failure{Class: store.FailureVoided, Message: "voided"}
+	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/wire"
 )
 
 // Store is a store.Worker in memory. It is safe for concurrent use.
@@ -34,6 +35,9 @@ type request struct {
 	closed     bool
 	input      []byte
 	effects    []store.EffectRow
+	byKey      map[journal.Digest]int
+	pauses     []store.Pause // those that have come first
+	came       int64
 }
 
 // New is an empty store.
@@ -45,7 +49,7 @@ func New() *Store {
 func (s *Store) Put(id journal.GUID, input []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rows[id] = &request{turn: 1, input: input}
+	s.rows[id] = &request{turn: 1, input: input, byKey: make(map[journal.Digest]int)}
 }
 
 // Expire lets the lease of a request run out, as after a crash.
@@ -66,7 +70,52 @@ func (s *Store) CloseJob(id journal.GUID) { s.change(id, func(r *request) { r.cl
 func (s *Store) Rows(id journal.GUID) []store.EffectRow {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.rows[id] == nil {
+		return nil
+	}
 	return slices.Clone(s.rows[id].effects)
+}
+
+// Waits are the pauses of a request, as store.Worker lists them.
+func (s *Store) Waits(id journal.GUID) []store.Pause {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rows[id] == nil {
+		return nil
+	}
+	return slices.Clone(s.rows[id].pauses)
+}
+
+// Suspend takes the suspension of a request: it has its next turn, and waits for
+// the pauses, and no others, besides those that have come.
+func (s *Store) Suspend(id journal.GUID, pauses []wire.Pause) {
+	s.change(id, func(r *request) {
+		r.turn, r.live, r.runs = r.turn+1, false, 0
+		r.pauses = slices.DeleteFunc(r.pauses, func(p store.Pause) bool { return p.Response == nil })
+		for _, p := range pauses {
+			ref := journal.PauseRef{Kind: p.Kind, Name: p.Name, Position: p.Position}
+			if !slices.ContainsFunc(r.pauses, func(x store.Pause) bool { return x.PauseRef == ref }) {
+				r.pauses = append(r.pauses, store.Pause{PauseRef: ref})
+			}
+		}
+	})
+}
+
+// Wake brings what a pause of the request waits for; false if it waits for no such
+// thing any more.
+func (s *Store) Wake(id journal.GUID, kind journal.PauseKind, name string, response *journal.Response) (woken bool) {
+	s.change(id, func(r *request) {
+		at := slices.IndexFunc(r.pauses, func(p store.Pause) bool { return p.Kind == kind && p.Name == name && p.Response == nil })
+		if at < 0 {
+			return
+		}
+		p := r.pauses[at]
+		r.came++
+		p.Seq, p.Response = r.came, response
+		r.pauses = slices.Insert(slices.Delete(r.pauses, at, at+1), int(r.came)-1, p)
+		woken = true
+	})
+	return woken
 }
 
 // Leased reports holder and runs of a request, and whether its lease is alive.
@@ -155,6 +204,9 @@ func (s *Store) Heartbeat(ctx context.Context, l store.Lease, _ time.Duration) (
 	}
 	if r.closed {
 		return l, store.ErrJobClosed
+	}
+	if l.TTL > 0 && r.fence == l.Fence+1 && r.holder == l.Holder {
+		l.Fence = r.fence
 	}
 	if r.fence != l.Fence {
 		return l, store.ErrStale

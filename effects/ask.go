@@ -1,0 +1,203 @@
+package effects
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// Why an unfinished effect stays unknown, and what ended it.
+var (
+	errSilent   = errors.New("it does not know whether it was done")
+	errNoResult = errors.New("it says that it was done, and not with what result")
+	errGone     = errors.New("it ended its goroutine (runtime.Goexit)")
+	errLate     = errors.New("it did not answer in time")
+	errCutOff   = errors.New("the run that called it died or lost its lease")
+)
+
+// arm gives the call the verifier that is registered for its name, unless it has
+// one of its own.
+func (s *Session) arm(c *call) {
+	if c.class != Guarded && c.class != Idempotent {
+		c.verifier = nil
+		return
+	}
+	if c.verifier == nil && s.cfg.Verifier != nil {
+		c.verifier, c.mode = s.cfg.Verifier(c.name, c.class)
+	}
+}
+
+// settle finds out what became of a Guarded effect that began and has no outcome:
+// by its verifier, else it is parked (E4, E5). cause is the error of fn; nil after
+// a crash. A NotDone error says that it was not done and may be made again, under
+// the next key.
+func (s *Session) settle(ctx context.Context, c *call, e journal.Effect, cause error) ([]byte, error) {
+	a, silent := s.inquire(ctx, c, e.Key)
+	switch a.State {
+	case StateDone:
+		e.Result = a.Result
+		return s.record(ctx, c, e, nil)
+	case StateNotDone:
+	default:
+		s.count(c, "parked")
+		return nil, s.judge(c, &ParkedError{Name: c.name, Key: e.Key.String(), Err: cause, Verifier: silent})
+	}
+	if cause == nil {
+		cause = errCutOff
+	}
+	verified := fmt.Errorf("%w; its verifier says that it was not done%s", cause, noted(a.Note))
+	code, failure, _ := ending(verified)
+	e.Error = failure
+	if c.last(e.N) {
+		e.Result = codeJSON(code)
+		return s.record(ctx, c, e, nil)
+	}
+	return s.record(ctx, c, e, NotDone(verified))
+}
+
+// inquire asks about an unfinished effect; without an answer that decides it gives
+// the reason, nil without a verifier. The end of the run's context does not cut
+// it: who else would ask? Only a run that was lost leaves it to the one that has
+// the request now.
+func (s *Session) inquire(ctx context.Context, c *call, key journal.Digest) (a Answer, silent error) {
+	cause := context.Cause(ctx)
+	if c.verifier == nil || errors.Is(cause, store.ErrStale) || errors.Is(cause, store.ErrJobClosed) || errors.Is(cause, store.ErrLeased) {
+		return a, nil
+	}
+	s.fly(c, key)
+	defer s.land(c)
+	a, err := s.ask(context.WithoutCancel(ctx), c, key, nil)
+	switch {
+	case err != nil:
+		silent = err
+	case a.State == StateUnknown:
+		silent = fmt.Errorf("%w%s", errSilent, noted(a.Note))
+	case a.State == StateDone && a.Result == nil:
+		silent = fmt.Errorf("%w%s", errNoResult, noted(a.Note))
+	}
+	if silent != nil {
+		a.State = StateUnknown
+	}
+	s.tally(c, string(a.State))
+	return a, silent
+}
+
+// confirm asks whether a completed effect stands outside as it is recorded, before
+// its result is injected into a later run. A verifier that cannot tell contradicts
+// nothing.
+func (s *Session) confirm(ctx context.Context, c *call, row *store.EffectRow) error {
+	if c.verifier == nil || row.Error != nil || row.Vouched {
+		return nil
+	}
+	c.leave()
+	a, err := s.ask(ctx, c, row.Key, row.Result)
+	if err != nil || a.State == StateUnknown {
+		s.tally(c, "unconfirmed")
+		why := "unknown"
+		if errors.Is(err, errLate) {
+			why = "late"
+		} else if err != nil {
+			why = "failed"
+		}
+		s.warn("an effect could not be verified: its recorded result is used", c, row.Key, "answer", why)
+		return nil
+	}
+	if a.State == StateDone && (a.Result == nil || bytes.Equal(a.Result, row.Result)) {
+		s.tally(c, "confirmed")
+		return nil
+	}
+	s.tally(c, "contradicted")
+	d := Doubt{Name: c.name, Key: row.Key.String(), Recorded: row.Result, Note: a.Note}
+	if a.State == StateDone {
+		d.Outside = a.Result
+	}
+	switch c.mode {
+	case Strict:
+		return s.judge(c, &VerificationError{d})
+	case Human:
+		return s.judge(c, &ConfirmError{d})
+	}
+	s.warn("an effect is not what its verifier finds: its recorded result is used", c, row.Key, "answer", string(a.State))
+	return nil
+}
+
+// ask asks the verifier in a goroutine of its own, so that one that ignores its
+// context holds up nobody.
+func (s *Session) ask(ctx context.Context, c *call, key journal.Digest, recorded []byte) (Answer, error) {
+	bound := DefaultVerifyTimeout
+	if b, ok := c.verifier.(bounded); ok {
+		bound = b.bound
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, bound, errLate)
+	defer cancel()
+	q := Question{
+		Identity: s.cfg.Identity, Name: c.name, Explicit: c.explicit, Key: key.String(), Class: c.class,
+		Input: s.cfg.Input, Args: c.args, Recorded: recorded,
+	}
+	type reply struct {
+		answer Answer
+		err    error
+	}
+	replies := make(chan reply, 1)
+	// What it does is no effect of the handler's.
+	within := context.WithValue(With(ctx, nil), keyOf{}, q.Key)
+	go func() {
+		r := reply{err: errGone}
+		defer func() {
+			if v := recover(); v != nil {
+				r.err = fmt.Errorf("it panicked: %v", v)
+			}
+			replies <- r
+		}()
+		r.answer, r.err = c.verifier.Verify(within, q)
+	}()
+	select {
+	case r := <-replies:
+		return r.answer.read(c, r.err)
+	case <-ctx.Done():
+		return Answer{}, context.Cause(ctx)
+	}
+}
+
+// read checks an answer; what cannot be used is an error.
+func (a Answer) read(c *call, err error) (Answer, error) {
+	if err != nil {
+		return Answer{}, err
+	}
+	a.Note = wire.CutText(a.Note)
+	switch {
+	case a.State != StateDone && a.State != StateNotDone && a.State != StateUnknown:
+		return Answer{}, fmt.Errorf("its answer %.40q is none of done, not_done, unknown", string(a.State))
+	case a.State != StateDone || len(a.Result) == 0:
+		a.Result = nil
+		return a, nil
+	case len(a.Result) > wire.MaxResult:
+		return Answer{}, fmt.Errorf("its result has %d bytes, the limit is %d", len(a.Result), wire.MaxResult)
+	}
+	raw, err := canonical.Payload(a.Result)
+	if err == nil && c.fits != nil {
+		err = c.fits(raw)
+	}
+	if err != nil {
+		return Answer{}, fmt.Errorf("its result cannot be that of the effect: %w", err)
+	}
+	a.Result = raw
+	return a, nil
+}
+
+func (s *Session) tally(c *call, outcome string) {
+	s.cfg.Observer.Count(observer.MetricVerified, 1, "mode", string(c.mode), "outcome", outcome)
+}
+
+func (s *Session) warn(message string, c *call, key journal.Digest, more ...any) {
+	if s.cfg.Warn != nil {
+		s.cfg.Warn(message, append([]any{"effect", c.label(), "key", key.String()}, more...)...)
+	}
+}

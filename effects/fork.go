@@ -1,0 +1,198 @@
+package effects
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// All runs the bodies as branches of the durable function that ctx belongs to,
+// and returns when all have ended. Where some have suspended, so does the branch
+// around them: All does not return then.
+func (s *Session) All(ctx context.Context, bodies []func(context.Context)) error {
+	c := &call{what: "All"}
+	defer c.done()
+	k, err := s.fork(ctx, c, len(bodies))
+	if err != nil {
+		return err
+	}
+	if r := c.branch.w.recordedAt(c); r != nil {
+		return s.judge(c, &NondeterminismError{Position: c.position, Recorded: r.String(), Asked: c.String()})
+	}
+	k.run(c, func(i int) context.Context { return ctx }, bodies, nil)
+	for _, x := range k.branches {
+		if x.status == isSuspended {
+			return c.branch.halt(c.String())
+		}
+		c.branch.last = max(c.branch.last, x.last)
+	}
+	return nil
+}
+
+// First runs the bodies as branches, and returns which was the first to end. It
+// is recorded. Of several that have ended it is the one whose last wait was over
+// first, then the first in order. The contexts of the others end with ErrLost, and
+// they go on no further than their next call. Where none has ended and all have
+// suspended, First does not return.
+func (s *Session) First(ctx context.Context, bodies []func(context.Context)) (int, error) {
+	c := &call{name: "first", class: Pure, placed: true, forks: true}
+	defer c.done()
+	k, err := s.fork(ctx, c, len(bodies))
+	switch {
+	case err != nil:
+		return 0, err
+	case len(bodies) == 0:
+		return 0, s.judge(c, fmt.Errorf("First: %w: it has no branches", ErrUsage))
+	}
+	k.first = true
+	if err := s.compareEffect(c); err != nil {
+		return 0, err
+	}
+	contexts, cancels := make([]context.Context, len(bodies)), make([]context.CancelCauseFunc, len(bodies))
+	for i := range bodies {
+		contexts[i], cancels[i] = context.WithCancelCause(ctx)
+	}
+	winner := -1
+	defer func() {
+		for i, cancel := range cancels {
+			if i == winner {
+				cancel(nil)
+			} else {
+				cancel(ErrLost)
+			}
+		}
+	}()
+	of := func(i int) context.Context { return contexts[i] }
+	if r := c.branch.w.recordedAt(c); r != nil {
+		winner, err = s.winner(c, k, &r.effects[0])
+		if err != nil {
+			return 0, err
+		}
+		k.decided = true
+		k.lose(winner)
+		only := &winner
+		if c.branch.w.undoing {
+			only = nil // the others may have compensations
+		}
+		k.run(c, of, bodies, only)
+	} else {
+		k.run(c, of, bodies, nil)
+		if winner = k.fastest(); winner < 0 {
+			return 0, c.branch.halt(c.String())
+		}
+		k.lose(winner)
+		if err := s.recordFirst(ctx, c, winner); err != nil {
+			return 0, err
+		}
+	}
+	if k.branches[winner].status != isEnded {
+		return 0, c.branch.halt(c.String())
+	}
+	c.branch.last = max(c.branch.last, k.branches[winner].last)
+	return winner, nil
+}
+
+// fork begins an All or a First of n branches.
+func (s *Session) fork(ctx context.Context, c *call, n int) (*fork, error) {
+	if err := s.step(ctx, c); err != nil {
+		return nil, err
+	}
+	b := c.branch
+	if b == nil {
+		return nil, notDurable(c)
+	}
+	w := b.w
+	w.mu.Lock()
+	w.forked += n
+	many := w.forked > MaxCalls
+	w.mu.Unlock()
+	if many {
+		return nil, s.judge(c, fmt.Errorf("%s: %w: more than %d branches in one run: use workers.Child for a part of them", c, ErrUsage, MaxCalls))
+	}
+	k := &fork{by: b, position: c.position, branches: make([]*branch, n)}
+	for i := range k.branches {
+		k.branches[i] = w.branch(k, c.position+"."+strconv.Itoa(i))
+	}
+	return k, nil
+}
+
+// run runs the branches, or only one, and waits for them. A panic of one is the
+// panic of the branch around it.
+func (k *fork) run(c *call, of func(int) context.Context, bodies []func(context.Context), only *int) {
+	run := make([]*branch, 0, len(bodies))
+	for i, x := range k.branches {
+		if only == nil || *only == i {
+			x.start(of(i), bodies[i])
+			run = append(run, x)
+		}
+	}
+	if len(run) > 0 {
+		k.by.wait(k, run)
+	}
+	for _, x := range run {
+		if x.failed() {
+			panic(x.panicked)
+		}
+	}
+	k.by.w.mu.Lock()
+	stop := k.by.w.given || k.by.lostLocked()
+	k.by.w.mu.Unlock()
+	if stop {
+		_ = k.by.halt(c.String())
+	}
+}
+
+// recordedAt is what is recorded at the position of the call.
+func (w *walk) recordedAt(c *call) *record {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.history.at[c.position]
+}
+
+// winner is the recorded one.
+func (s *Session) winner(c *call, k *fork, row *store.EffectRow) (i int, err error) {
+	if err := json.Unmarshal(row.Result, &i); err != nil || i < 0 || i >= len(k.branches) {
+		return 0, s.judge(c, &NondeterminismError{
+			Position: c.position, Recorded: fmt.Sprintf("First, won by its branch %s", row.Result),
+			Asked: fmt.Sprintf("First with branches 0 to %d", len(k.branches)-1),
+		})
+	}
+	return i, nil
+}
+
+// fastest is which branch ended first, -1 for none.
+func (k *fork) fastest() int {
+	k.by.w.mu.Lock()
+	defer k.by.w.mu.Unlock()
+	winner := -1
+	for i, x := range k.branches {
+		if x.status == isEnded && (winner < 0 || x.last < k.branches[winner].last) {
+			winner = i
+		}
+	}
+	return winner
+}
+
+// lose marks all branches but the winner.
+func (k *fork) lose(winner int) {
+	w := k.by.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, x := range k.branches {
+		if i == winner {
+			continue
+		}
+		x.lost, x.slower = !w.undoing, true
+		w.lost = append(w.lost, x.path)
+	}
+}
+
+// recordFirst records which branch was the first. Only then the others are told:
+// what they are in the middle of may come to a result until then.
+func (s *Session) recordFirst(ctx context.Context, c *call, winner int) error {
+	_, err := s.carry(ctx, c, func(context.Context, any) ([]byte, error) { return encode(winner) })
+	return err
+}

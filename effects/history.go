@@ -1,0 +1,132 @@
+package effects
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// undoPosition stands in the place of a position at what an undo waits for: it is
+// no call of the function.
+const undoPosition = "undo"
+
+// history is what is recorded of a durable function, by the places of its calls
+// (E15). A place is a number of its branch; that of branch b of the fork at
+// position p is p.b.1, p.b.2 and so on.
+type history struct {
+	order  []*record
+	at     map[string]*record
+	pauses map[pauseID]*record
+	forks  map[string]bool // positions with branches that have records
+	high   map[string]int  // the highest number in a branch that something is recorded at, or within
+}
+
+type pauseID struct {
+	kind journal.PauseKind
+	name string
+}
+
+// record is one recorded call.
+type record struct {
+	position string
+	effects  []store.EffectRow // with the outcomes "not done" before the last
+	pause    *store.Pause
+	seen     bool // by this run
+}
+
+// String names the call, as errors show it.
+func (r *record) String() string {
+	if r.pause != nil {
+		return pauseLabel(r.pause.Kind, r.pause.Name)
+	}
+	return effectLabel(r.effects[0].Name)
+}
+
+func effectLabel(label string) string { return "effect " + strconv.Quote(label) }
+
+func pauseLabel(kind journal.PauseKind, name string) string {
+	return string(kind) + " " + strconv.Quote(name)
+}
+
+func newHistory(rows []store.EffectRow, pauses []store.Pause) *history {
+	h := &history{
+		at: make(map[string]*record), pauses: make(map[pauseID]*record), forks: make(map[string]bool), high: make(map[string]int),
+	}
+	for _, row := range rows {
+		if r := h.place(row.Position); r != nil {
+			r.effects = append(r.effects, row)
+		}
+	}
+	for i := range pauses {
+		p := &pauses[i]
+		if r := h.place(p.Position); r != nil {
+			r.pause = p
+			h.pauses[pauseID{p.Kind, p.Name}] = r
+		}
+	}
+	return h
+}
+
+// place is the record at a position, nil where that is none.
+func (h *history) place(position string) *record {
+	if position == "" || position == undoPosition {
+		return nil
+	}
+	if r := h.at[position]; r != nil {
+		return r
+	}
+	r := &record{position: position}
+	h.at[position] = r
+	h.order = append(h.order, r)
+	for at := position; ; {
+		branch, number := "", at
+		if i := strings.LastIndexByte(at, '.'); i >= 0 {
+			branch, number = at[:i], at[i+1:]
+		}
+		n, _ := strconv.Atoi(number) // what is no number is at no call's place
+		h.high[branch] = max(h.high[branch], n)
+		i := strings.LastIndexByte(branch, '.')
+		if i < 0 {
+			return r
+		}
+		at = branch[:i]
+		h.forks[at] = true
+	}
+}
+
+// beyond reports that the record goes on after the calls that the branch has
+// made: with calls of its own, or of those that waited for its end.
+func (h *history) beyond(b *branch) bool {
+	for ; ; b = b.parent() {
+		if h.high[b.path] > b.calls {
+			return true
+		}
+		if b.of == nil || b.slower {
+			return false
+		}
+		if b.of.decided {
+			return true
+		}
+	}
+}
+
+// unseen is the first recorded call that the run has not come by, nil for none.
+// Of a First that is decided, the branches that lost need not go on as they once
+// did.
+func (h *history) unseen(lost []string) *record {
+	for _, r := range h.order {
+		if r.seen {
+			continue
+		}
+		in := false
+		for _, path := range lost {
+			in = in || strings.HasPrefix(r.position, path+".")
+		}
+		if !in {
+			return r
+		}
+	}
+	return nil
+}

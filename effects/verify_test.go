@@ -1,0 +1,494 @@
+package effects
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// oracle is a verifier that notes what it is asked.
+type oracle struct {
+	say func(ctx context.Context) (Answer, error)
+
+	mu        sync.Mutex
+	questions []Question
+	keys      []string // Key(ctx)
+}
+
+func (o *oracle) Verify(ctx context.Context, q Question) (Answer, error) {
+	o.mu.Lock()
+	o.questions, o.keys = append(o.questions, q), append(o.keys, Key(ctx))
+	o.mu.Unlock()
+	return o.say(ctx)
+}
+
+func (o *oracle) asked() []Question {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.questions
+}
+
+func says(state State, result string) func(context.Context) (Answer, error) {
+	return func(context.Context) (Answer, error) {
+		return Answer{State: state, Result: json.RawMessage(result), Note: "looked"}, nil
+	}
+}
+
+// silence are the ways not to say whether an effect was done.
+var silence = map[string]func(context.Context) (Answer, error){
+	"unknown":     says(StateUnknown, ""),
+	"error":       func(context.Context) (Answer, error) { return Answer{State: StateDone}, errors.New("no route") },
+	"panic":       func(context.Context) (Answer, error) { panic("nil map") },
+	"goexit":      func(context.Context) (Answer, error) { runtime.Goexit(); return Answer{}, nil },
+	"late":        func(ctx context.Context) (Answer, error) { <-ctx.Done(); return Answer{}, ctx.Err() },
+	"no state":    says("", "7"),
+	"odd state":   says("maybe", "7"),
+	"no JSON":     says(StateDone, "{"),
+	"another":     says(StateDone, `"seven"`), // which is no int
+	"over limits": says(StateDone, `"`+strings.Repeat("x", wire.MaxResult)+`"`),
+}
+
+// bound gives a verifier that will be late little time to be so.
+func bound(o *oracle, late bool) Verifier {
+	if late {
+		return VerifyWithin(o, time.Millisecond)
+	}
+	return o
+}
+
+// counts is an observer that counts what verifiers answered.
+type counts struct {
+	observer.Nop
+	verified []string
+}
+
+func (c *counts) Count(metric string, _ int64, attributes ...string) {
+	if metric == observer.MetricVerified {
+		c.verified = append(c.verified, strings.Join(attributes, " "))
+	}
+}
+
+// watched has the bench's next runs counted, and their warnings noted.
+func watched(s *Session) (*counts, *[]string) {
+	c, warnings := &counts{}, &[]string{}
+	s.cfg.Observer = c
+	s.cfg.Warn = func(message string, _ ...any) { *warnings = append(*warnings, message) }
+	return c, warnings
+}
+
+// unfinished makes an effect that has no outcome: by a process that dies in the
+// call, or by a call that ends without one.
+var unfinished = map[string]func(ctx context.Context, v Option) error{
+	"crash": func(ctx context.Context, _ Option) error {
+		defer func() { _ = recover() }()
+		_, _ = Do(ctx, "charge", func(context.Context) (int, error) { panic("the process dies") })
+		return nil
+	},
+	"error": func(ctx context.Context, v Option) error {
+		_, err := Do(ctx, "charge", func(context.Context) (int, error) { return 0, errors.New("connection reset") }, v)
+		return err
+	},
+	"panic": func(ctx context.Context, v Option) (err error) {
+		defer func() { _ = recover() }()
+		_, err = Do(ctx, "charge", func(context.Context) (int, error) { panic("nil map") }, v)
+		return err
+	},
+}
+
+// 3.3: what a verifier says of an unfinished Guarded effect: done, its result is
+// recorded and fn is not called again.
+func TestVerifyUnfinishedDone(t *testing.T) {
+	t.Parallel()
+	for name, begin := range unfinished {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			o := &oracle{say: says(StateDone, " 7.0 ")}
+			v := Verify(o, Human)
+			ctx, s := b.run()
+			require.NoError(t, begin(ctx, v))
+			if name != "crash" {
+				require.NoError(t, s.Verdict())
+				require.Len(t, o.asked(), 1)
+				o.say = says(StateDone, "")
+			}
+			c := counting[int]{value: 3}
+			ctx, s = b.again()
+			got, err := Do(ctx, "charge", c.fn, v)
+			require.NoError(t, err)
+			require.Equal(t, 7, got)
+			require.NoError(t, s.Verdict())
+			require.Zero(t, c.calls)
+			row := b.store.Rows(theRequest)[0]
+			require.Equal(t, store.EffectCompleted, row.State)
+			require.Equal(t, "7", string(row.Result), "canonical")
+			require.Nil(t, o.asked()[0].Recorded)
+			require.Equal(t, row.Key.String(), o.asked()[0].Key)
+			require.Equal(t, o.asked()[0].Key, o.keys[0], "Key(ctx) of the verifier")
+		})
+	}
+}
+
+// 3.3: not done, it runs again under the next key: at once after a crash, and when
+// the try that failed is repeated.
+func TestVerifyUnfinishedNotDone(t *testing.T) {
+	t.Parallel()
+	for name, begin := range unfinished {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			o := &oracle{say: says(StateNotDone, "")}
+			v := Verify(o, Human)
+			ctx, s := b.run()
+			err := begin(ctx, v)
+			if name != "crash" {
+				require.NoError(t, s.Verdict())
+			}
+			if name == "error" {
+				require.True(t, IsNotDone(err), "%v", err)
+				require.ErrorContains(t, err, "connection reset; its verifier says that it was not done (looked)")
+			}
+			first := b.store.Rows(theRequest)[0].Key.String()
+			c := counting[int]{value: 3}
+			ctx, s = b.again()
+			got, err := Do(ctx, "charge", c.fn, v)
+			require.NoError(t, err)
+			require.Equal(t, 3, got)
+			require.NoError(t, s.Verdict())
+			require.Len(t, c.keys, 1)
+			require.NotEqual(t, first, c.keys[0])
+			rows := b.store.Rows(theRequest)
+			require.Equal(t, []store.EffectState{store.EffectNotDone, store.EffectCompleted}, []store.EffectState{rows[0].State, rows[1].State})
+			require.Len(t, o.asked(), 1, "of what is known nobody is asked")
+		})
+	}
+}
+
+// 3.3: unknown is parked, however the verifier says so, and without one.
+func TestVerifyUnfinishedUnknown(t *testing.T) {
+	t.Parallel()
+	for how, begin := range unfinished {
+		for name, say := range silence {
+			t.Run(how+" "+name, func(t *testing.T) { verifyUnknown(t, begin, say, name == "late") })
+		}
+		t.Run(how+" no result", func(t *testing.T) { verifyUnknown(t, begin, says(StateDone, ""), false) })
+	}
+}
+
+func verifyUnknown(t *testing.T, begin func(context.Context, Option) error, say func(context.Context) (Answer, error), late bool) {
+	b := newBench(t)
+	o := &oracle{say: say}
+	v := Verify(bound(o, late), Human)
+	ctx, _ := b.run()
+	_ = begin(ctx, v)
+	c := counting[int]{}
+	ctx, s := b.again()
+	counts, _ := watched(s)
+	_, err := Do(ctx, "charge", c.fn, v)
+	parked, ok := errors.AsType[*ParkedError](err)
+	require.True(t, ok, "%v", err)
+	require.ErrorAs(t, s.Verdict(), new(*ParkedError))
+	require.Error(t, parked.Verifier)
+	require.ErrorContains(t, err, "its verifier was asked: ")
+	require.ErrorContains(t, err, "`quipu dead done`")
+	require.Equal(t, store.EffectStarted, b.store.Rows(theRequest)[0].State)
+	require.Zero(t, c.calls)
+	require.Equal(t, []string{"mode human outcome unknown"}, counts.verified)
+}
+
+// A run that is given up while its verifier is asked is parked, and unparked by
+// what the verifier says after all.
+func TestVerifyAbandoned(t *testing.T) {
+	b := newBench(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ended := errors.New("the timeout of the try passed")
+	_, s := b.run()
+	o := &oracle{say: func(ctx context.Context) (Answer, error) {
+		require.NoError(t, ctx.Err(), "the end of the run does not cut the question")
+		s.Abandon(ended)
+		return Answer{State: StateDone, Result: json.RawMessage("7")}, nil
+	}}
+	got, err := Do(With(ctx, s), "charge", func(ctx context.Context) (int, error) {
+		cancel(ended)
+		return 0, context.Cause(ctx)
+	}, Verify(o, Warn))
+	require.NoError(t, err)
+	require.Equal(t, 7, got)
+	require.ErrorAs(t, s.Verdict(), new(*ParkedError))
+	require.Equal(t, store.EffectCompleted, b.store.Rows(theRequest)[0].State)
+}
+
+// Whoever has the request now asks, not the run that lost it.
+func TestVerifyALostRunDoesNotAsk(t *testing.T) {
+	t.Parallel()
+	for _, cause := range []error{store.ErrStale, store.ErrJobClosed, store.ErrLeased} {
+		t.Run(cause.Error(), func(t *testing.T) {
+			b := newBench(t)
+			_, s := b.run()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			o := &oracle{say: says(StateDone, "7")}
+			_, err := Do(With(ctx, s), "charge", func(ctx context.Context) (int, error) {
+				cancel(cause)
+				return 0, context.Cause(ctx)
+			}, Verify(o, Warn))
+			require.ErrorAs(t, err, new(*ParkedError))
+			require.Empty(t, o.asked())
+		})
+	}
+}
+
+// E5: what a verifier says was not done counts among the attempts.
+func TestE5VerifiedAttempts(t *testing.T) {
+	b := newBench(t)
+	o := &oracle{say: says(StateNotDone, "")}
+	c := counting[int]{err: refusedLater{}}
+	options := []Option{Attempts(2), Verify(o, Human)}
+	ctx, _ := b.run()
+	_, err := Do(ctx, "charge", c.fn, options...)
+	require.True(t, IsNotDone(err), "%v", err)
+	for range 2 {
+		ctx, _ = b.nextTurn()
+		_, err = Do(ctx, "charge", c.fn, options...)
+		recorded, ok := errors.AsType[*RecordedError](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, 503, recorded.Code)
+	}
+	require.Equal(t, 2, c.calls)
+	require.Len(t, o.asked(), 2)
+}
+
+// refusedLater has a code, and is no result.
+type refusedLater struct{}
+
+func (refusedLater) Error() string { return "try later" }
+
+func (refusedLater) Refusal() (int, journal.Failure, bool) {
+	return 503, journal.Failure{Class: "business", Message: "try later"}, false
+}
+
+// 3.3: a completed effect, by mode and by what its verifier finds. It is asked
+// about once in a run, and only in a later one.
+func TestVerifyCompleted(t *testing.T) {
+	t.Parallel()
+	finds := map[string]func(context.Context) (Answer, error){
+		"the same": says(StateDone, "3.0"), "done": says(StateDone, ""), "other": says(StateDone, "4"), "not done": says(StateNotDone, ""),
+	}
+	for name, say := range silence {
+		finds[name] = say
+	}
+	for _, mode := range []Mode{Strict, Warn, Human} {
+		for name, say := range finds {
+			for _, class := range []Class{Guarded, Idempotent} {
+				t.Run(string(mode)+" "+name+" "+string(class), func(t *testing.T) { verifyCompleted(t, mode, name, class, say) })
+			}
+		}
+	}
+}
+
+func verifyCompleted(t *testing.T, mode Mode, name string, class Class, say func(context.Context) (Answer, error)) {
+	b := newBench(t)
+	o := &oracle{say: say}
+	options := []Option{Verify(bound(o, name == "late"), mode), class, Once(), WithKey("order-1"), Args([]int{1})}
+	c := counting[int]{value: 3}
+	ctx, s := b.run()
+	s.cfg.Input = []byte(`{"id":1}`)
+	_, err := Do(ctx, "charge", c.fn, options...)
+	require.NoError(t, err)
+	require.Empty(t, o.asked(), "a result that this run made is not doubted")
+
+	ctx, s = b.nextTurn()
+	s.cfg.Input = []byte(`{"id":1}`)
+	counts, warnings := watched(s)
+	var got int
+	for range 2 {
+		got, err = Do(ctx, "charge", c.fn, options...)
+	}
+	require.Equal(t, 1, c.calls)
+	require.Eventually(t, func() bool { return len(o.asked()) > 0 }, time.Minute, time.Millisecond, "one that is late may not have begun")
+	require.Len(t, o.asked(), 1)
+	row := b.store.Rows(theRequest)[0]
+	require.Equal(t, Question{
+		Identity: s.cfg.Identity, Name: "charge", Explicit: "order-1", Key: row.Key.String(), Class: class,
+		Input: []byte(`{"id":1}`), Args: []byte(`[1]`), Recorded: []byte(`3`),
+	}, o.asked()[0])
+	require.Len(t, counts.verified, 1)
+	outcome := strings.TrimPrefix(counts.verified[0], "mode "+string(mode)+" outcome ")
+	switch name {
+	case "the same", "done":
+		require.Equal(t, "confirmed", outcome)
+		require.Empty(t, *warnings)
+	case "other", "not done":
+		require.Equal(t, "contradicted", outcome)
+		if mode != Warn {
+			contradicted(t, s, mode, name, err)
+			return
+		}
+		require.Len(t, *warnings, 1)
+	default:
+		require.Equal(t, "unconfirmed", outcome)
+		require.Len(t, *warnings, 1)
+	}
+	require.NoError(t, err)
+	require.Equal(t, 3, got)
+	require.NoError(t, s.Verdict())
+}
+
+// contradicted checks the error of a run whose verifier contradicts.
+func contradicted(t *testing.T, s *Session, mode Mode, name string, err error) {
+	t.Helper()
+	require.Equal(t, err, s.Verdict(), "also when the handler hides it")
+	_, again := Do(With(t.Context(), s), "other", func(context.Context) (int, error) { return 1, nil })
+	require.Equal(t, err, again, "such a run has no further effects")
+	var doubt *Doubt
+	if mode == Strict {
+		e, ok := errors.AsType[*VerificationError](err)
+		require.True(t, ok, "%v", err)
+		doubt = &e.Doubt
+	} else {
+		e, ok := errors.AsType[*ConfirmError](err)
+		require.True(t, ok, "%v", err)
+		require.ErrorContains(t, err, "`quipu dead retry`")
+		doubt = &e.Doubt
+	}
+	outside := ""
+	if name == "other" {
+		outside = `"outside":4,`
+		require.ErrorContains(t, err, "was done with another result (looked)")
+	} else {
+		require.ErrorContains(t, err, "was not done (looked)")
+	}
+	require.JSONEq(t, `{"effect":"`+doubt.Key+`","name":"charge",`+outside+`"recorded":3}`, string(doubt.Data()))
+}
+
+// What nobody claims to have been done, or a person has vouched for, is not asked
+// about.
+func TestVerifyAsksOnlyWhereItMatters(t *testing.T) {
+	t.Parallel()
+	t.Run("an error", func(t *testing.T) {
+		b := newBench(t)
+		o := &oracle{say: says(StateNotDone, "")}
+		c := counting[int]{err: declined{}}
+		for range 2 {
+			ctx, _ := b.again()
+			_, err := Do(ctx, "charge", c.fn, Verify(o, Strict))
+			require.ErrorAs(t, err, new(*RecordedError))
+		}
+		require.Empty(t, o.asked())
+	})
+	t.Run("vouched", func(t *testing.T) {
+		b := newBench(t)
+		o := &oracle{say: says(StateNotDone, "")}
+		ctx, _ := b.run()
+		_, err := Do(ctx, "charge", (&counting[int]{value: 3}).fn, Verify(o, Human))
+		require.NoError(t, err)
+		b.store.Decide(theRequest, b.store.Rows(theRequest)[0].Key, func(row *store.EffectRow) { row.Vouched = true })
+		ctx, _ = b.again()
+		got, err := Do(ctx, "charge", (&counting[int]{}).fn, Verify(o, Human))
+		require.NoError(t, err)
+		require.Equal(t, 3, got)
+		require.Empty(t, o.asked())
+	})
+	t.Run("voided", func(t *testing.T) {
+		b := newBench(t)
+		o := &oracle{say: says(StateNotDone, "")}
+		c := counting[int]{value: 3}
+		ctx, _ := b.run()
+		_, err := Do(ctx, "charge", c.fn, Verify(o, Human))
+		require.NoError(t, err)
+		b.store.Decide(theRequest, b.store.Rows(theRequest)[0].Key, func(row *store.EffectRow) { row.State = store.EffectNotDone })
+		ctx, _ = b.again()
+		_, err = Do(ctx, "charge", c.fn, Verify(o, Human))
+		require.NoError(t, err)
+		require.Len(t, c.keys, 2, "it ran again")
+		require.NotEqual(t, c.keys[0], c.keys[1])
+		require.Empty(t, o.asked())
+	})
+}
+
+// A verifier that ignores its context holds up nobody.
+func TestVerifyIgnoringItsContext(t *testing.T) {
+	b := newBench(t)
+	release := make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	o := &oracle{say: func(context.Context) (Answer, error) { <-release; return Answer{State: StateDone}, nil }}
+	ctx, _ := b.run()
+	err := unfinished["error"](ctx, Verify(bound(o, true), Warn))
+	require.ErrorAs(t, err, new(*ParkedError))
+	require.ErrorContains(t, err, "it did not answer in time")
+}
+
+// A verifier's own effects are none: it only looks.
+func TestVerifyRecordsNothing(t *testing.T) {
+	b := newBench(t)
+	o := &oracle{say: func(ctx context.Context) (Answer, error) {
+		_, err := Do(ctx, "inner", func(context.Context) (int, error) { return 1, nil })
+		return Answer{State: StateDone}, err
+	}}
+	c := counting[int]{value: 3}
+	for range 2 {
+		ctx, _ := b.again()
+		_, err := Do(ctx, "charge", c.fn, Verify(o, Strict))
+		require.NoError(t, err)
+	}
+	require.Len(t, o.asked(), 1)
+	require.Len(t, b.store.Rows(theRequest), 1)
+}
+
+// The verifier that is registered for the name stands for a call without one, of a
+// class that reaches outside.
+func TestVerifyByName(t *testing.T) {
+	b := newBench(t)
+	o, own := &oracle{say: says(StateDone, "")}, &oracle{say: says(StateDone, "")}
+	var names []string
+	run := func() {
+		ctx, s := b.again()
+		s.cfg.Verifier = func(name string, class Class) (Verifier, Mode) {
+			names = append(names, name+" "+string(class))
+			return o, Strict
+		}
+		one := (&counting[int]{}).fn
+		for name, options := range map[string][]Option{"a": nil, "b": {Idempotent}, "c": {Pure}, "d": {Verify(own, Strict)}} {
+			_, err := Do(ctx, name, one, options...)
+			require.NoError(t, err)
+		}
+		_, err := DoTx(ctx, "e", func(context.Context, any) (int, error) { return 1, nil })
+		require.NoError(t, err)
+	}
+	run()
+	run()
+	require.ElementsMatch(t, []string{"a guarded", "b idempotent", "a guarded", "b idempotent"}, names)
+	require.Len(t, o.asked(), 2)
+	require.Len(t, own.asked(), 1)
+}
+
+func TestVerifyUsage(t *testing.T) {
+	b := newBench(t)
+	ctx, _ := b.run()
+	one := (&counting[int]{}).fn
+	v := VerifierFunc(func(context.Context, Question) (Answer, error) { return Answer{}, nil })
+	for name, options := range map[string][]Option{
+		"mode": {Verify(v, "odd")}, "nil": {Verify(nil, Strict)}, "pure": {Verify(v, Strict), Pure},
+	} {
+		_, err := Do(ctx, "charge", one, options...)
+		require.ErrorIs(t, err, ErrUsage, name)
+	}
+	_, err := DoTx(ctx, "charge", func(context.Context, any) (int, error) { return 1, nil }, Verify(v, Strict))
+	require.ErrorIs(t, err, ErrUsage)
+}
+
+// A doubt whose results are large names the effect all the same.
+func TestDoubtDataIsBounded(t *testing.T) {
+	t.Parallel()
+	d := Doubt{Name: "charge", Key: "k", Recorded: []byte(`"` + strings.Repeat("x", MaxFailureData) + `"`)}
+	require.JSONEq(t, `{"effect":"k","name":"charge"}`, string(d.Data()))
+}

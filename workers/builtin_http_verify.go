@@ -1,0 +1,142 @@
+package workers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/quipu-journal/quipu/effects"
+)
+
+// Limits of the verifier of the built-in http handler.
+const (
+	// DefaultSettle is how long the verifier waits after a 404 or 410 before it
+	// asks once more, MaxSettle the longest that can be asked for.
+	DefaultSettle = 2 * time.Second
+	MaxSettle     = 30 * time.Second
+)
+
+// keyTemplate stands for the effect's key in url and headers of an HTTPVerify.
+const keyTemplate = "${key}"
+
+// HTTPVerify is how the built-in http handler finds out whether its call was done
+// (3.3): a request that changes nothing. In URL and header values ${key} stands for
+// the effect's key, which also goes out as Idempotency-Key.
+//
+// 2xx: it was done. An unfinished call then has that answer as its output; a
+// completed one keeps its own, whatever this one says. 404 and 410: it was not
+// done; of an unfinished call only when the receiver says so twice, Settle apart.
+// Everything else: unknown.
+type HTTPVerify struct {
+	Method  string            `json:"method"` // GET (the default) or HEAD
+	URL     string            `json:"url"`
+	Headers map[string]string `json:"headers"`
+	Mode    effects.Mode      `json:"mode"`   // strict, warn (the default) or human
+	Settle  string            `json:"settle"` // a duration; default DefaultSettle, at most MaxSettle
+}
+
+// options make the call of an http handler an effect: Idempotent, or with a
+// verifier Guarded, so that what the verifier finds is what counts.
+func (c *httpClient) options(in *HTTPRequest) ([]effects.Option, error) {
+	if in.Verify == nil {
+		return []effects.Option{effects.Idempotent}, nil
+	}
+	look := &httpLook{client: c, ask: *in.Verify, settle: DefaultSettle}
+	if err := look.check(); err != nil {
+		return nil, fmt.Errorf("verify: %w", err)
+	}
+	v := effects.VerifyWithin(look, effects.DefaultVerifyTimeout+look.settle)
+	return []effects.Option{effects.Guarded, effects.Verify(v, look.ask.Mode)}, nil
+}
+
+// httpLook is the verifier that an HTTPVerify describes.
+type httpLook struct {
+	client *httpClient
+	ask    HTTPVerify
+	settle time.Duration
+}
+
+// check fills in the defaults and finds what is wrong.
+func (v *httpLook) check() error {
+	v.ask.Method = strings.ToUpper(v.ask.Method)
+	if v.ask.Method == "" {
+		v.ask.Method = http.MethodGet
+	}
+	if v.ask.Mode == "" {
+		v.ask.Mode = effects.Warn
+	}
+	if v.ask.Settle != "" {
+		var err error
+		if v.settle, err = time.ParseDuration(v.ask.Settle); err != nil || v.settle < 0 || v.settle > MaxSettle {
+			return fmt.Errorf("settle %.40q: wanted is a duration of 0s to %s", v.ask.Settle, MaxSettle)
+		}
+	}
+	switch {
+	case v.ask.Method != http.MethodGet && v.ask.Method != http.MethodHead:
+		return fmt.Errorf("method %.20q: GET or HEAD, it must not change anything", v.ask.Method)
+	case !v.ask.Mode.Valid():
+		return fmt.Errorf("mode %.20q: strict, warn or human", string(v.ask.Mode))
+	}
+	q := v.request("")
+	return q.check()
+}
+
+func (v *httpLook) request(key string) HTTPRequest {
+	q := HTTPRequest{Method: v.ask.Method, URL: strings.ReplaceAll(v.ask.URL, keyTemplate, key), Headers: map[string]string{}}
+	for name, value := range v.ask.Headers {
+		q.Headers[name] = strings.ReplaceAll(value, keyTemplate, key)
+	}
+	return q
+}
+
+// Verify implements effects.Verifier.
+func (v *httpLook) Verify(ctx context.Context, q effects.Question) (effects.Answer, error) {
+	unfinished := q.Recorded == nil
+	if !unfinished {
+		var recorded HTTPResponse
+		if err := json.Unmarshal(q.Recorded, &recorded); err != nil {
+			return effects.Answer{}, err
+		}
+		if !recorded.ok() { // refused: nothing is said to have been done
+			return effects.Answer{State: effects.StateDone}, nil
+		}
+	}
+	ask := v.request(q.Key)
+	for settled := !unfinished; ; settled = true {
+		out, err := v.client.call(ctx, &ask)
+		if err != nil {
+			return effects.Answer{}, err
+		}
+		a := effects.Answer{State: effects.StateUnknown, Note: fmt.Sprintf("the receiver answered %d %s", out.Status, http.StatusText(out.Status))}
+		switch gone := out.Status == http.StatusNotFound || out.Status == http.StatusGone; {
+		case out.ok():
+			a.State = effects.StateDone
+			if unfinished {
+				a.Result, err = json.Marshal(out)
+			}
+			return a, err
+		case gone && settled:
+			a.State = effects.StateNotDone
+			return a, nil
+		case !gone:
+			return a, nil
+		}
+		if err := pause(ctx, v.settle); err != nil {
+			return effects.Answer{}, err
+		}
+	}
+}
+
+// unsent marks the error of a guarded call that never had a connection: it was
+// definitely not done (E5).
+func unsent(err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		return effects.NotDone(err)
+	}
+	return err
+}

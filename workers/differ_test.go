@@ -1,0 +1,343 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+type code func(ctx context.Context, o *outside) error
+
+// steps runs one after the other.
+func steps(list ...code) code {
+	return func(ctx context.Context, o *outside) error {
+		for _, s := range list {
+			if err := s(ctx, o); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func call(name string, options ...effects.Option) code {
+	return func(ctx context.Context, o *outside) error {
+		_, err := do(ctx, o, name, 1, options...)
+		return err
+	}
+}
+
+func rest(name string) code {
+	return func(ctx context.Context, _ *outside) error { return Sleep(ctx, name, time.Second) }
+}
+
+func both(a, b code) code {
+	return func(ctx context.Context, o *outside) error {
+		_, err := All(ctx, branchOf(a, o), branchOf(b, o))
+		return err
+	}
+}
+
+func race(a, b code) code {
+	return func(ctx context.Context, o *outside) error {
+		_, _, err := First(ctx, branchOf(a, o), branchOf(b, o))
+		return err
+	}
+}
+
+func branchOf(c code, o *outside) func(context.Context) (int, error) {
+	return func(ctx context.Context) (int, error) { return 0, c(ctx, o) }
+}
+
+func undoable(name string) code {
+	return func(ctx context.Context, o *outside) error {
+		return Compensate(ctx, name, func(ctx context.Context) error { o.called(ctx, "undo "+name); return nil })
+	}
+}
+
+func moment(ctx context.Context, _ *outside) error { _, err := Now(ctx); return err }
+
+func changed(name string) code {
+	return func(ctx context.Context, _ *outside) error { _, err := Version(ctx, name, 1); return err }
+}
+
+func function0(c code, o *outside) func(context.Context, int) (int, error) {
+	return func(ctx context.Context, _ int) (int, error) { return 0, c(ctx, o) }
+}
+
+// E15: a function that was changed under a running job is parked with the first
+// difference, and records nothing.
+func TestE15ChangedFunctionsAreParked(t *testing.T) {
+	t.Parallel()
+	a, b, end := call("a"), call("b"), rest("end")
+	for name, c := range map[string]struct {
+		before, after code
+		says          string
+	}{
+		"another call":       {steps(a, b, end), steps(a, call("c"), end), `at position 2 it asks for effect "c", and effect "b" is recorded there`},
+		"another order":      {steps(a, b, end), steps(b, a, end), `at position 1 it asks for effect "b", and effect "a" is recorded there`},
+		"one more, before":   {steps(a, b, end), steps(a, call("c"), b, end), `at position 2 it asks for effect "c", and effect "b" is recorded there`},
+		"one less, before":   {steps(a, b, end), steps(b, end), `at position 1 it asks for effect "b", and effect "a" is recorded there`},
+		"one less, last":     {steps(a, b, rest("x"), end), steps(a, b), `it ends without sleep "x", which is recorded at position 3`},
+		"other arguments":    {steps(call("a", effects.Args(1)), end), steps(call("a", effects.Args(2)), end), `effect "a" with other arguments, and effect "a" is recorded there`},
+		"another key":        {steps(call("a", effects.WithKey("1")), end), steps(call("a", effects.WithKey("2")), end), `it asks for effect "a[2]", and effect "a[1]" is recorded there`},
+		"a call for a wait":  {steps(a, rest("x"), end), steps(a, call("x"), end), `at position 2 it asks for effect "x", and sleep "x" is recorded there`},
+		"another wait":       {steps(a, rest("x"), end), steps(a, rest("y"), end), `at position 2 it asks for sleep "y", and sleep "x" is recorded there`},
+		"the last wait":      {steps(a, end), steps(a, rest("y")), `at position 2 it asks for sleep "y", and sleep "end" is recorded there`},
+		"a wait before":      {steps(a, end), steps(rest("y"), a, end), `at position 1 it asks for sleep "y", and effect "a" is recorded there`},
+		"no wait any more":   {steps(a, end), steps(a), `it ends without sleep "end", which is recorded at position 2`},
+		"All for a call":     {steps(a, b, end), steps(both(a, b), end), `at position 1 it asks for All, and effect "a" is recorded there`},
+		"a call for All":     {steps(both(a, b), end), steps(a, b, end), `at position 1 it asks for effect "a", and All or First is recorded there`},
+		"a call in All":      {steps(both(a, b), end), steps(both(a, call("c")), end), `at position 1.1.1 it asks for effect "c", and effect "b" is recorded there`},
+		"more in All":        {steps(both(a, b), end), steps(both(steps(a, call("c")), b), end), `at position 1.0.2 it asks for effect "c", and the record goes on with`},
+		"less in All":        {steps(both(a, steps(b, call("c"))), end), steps(both(a, b), end), `it ends without effect "c", which is recorded at position 1.1.2`},
+		"moved between":      {steps(both(a, steps(b, call("c"))), end), steps(both(steps(a, call("c")), b), end), `at position 1.0.2 it asks for effect "c"`},
+		"All for First":      {steps(race(a, rest("x")), end), steps(both(a, rest("x")), end), `at position 1 it asks for All, and effect "first" is recorded there`},
+		"after an empty All": {steps(both(nothing, nothing), a, end), steps(b, a, end), `at position 1 it asks for effect "b", and the record goes on with effect "a" at position 2`},
+		"in the fastest":     {steps(race(a, rest("x")), end), steps(race(steps(a, b), rest("x")), end), `at position 1.0.2 it asks for effect "b", and`},
+		"a time":             {steps(moment, end), steps(a, end), `at position 1 it asks for effect "a", and effect "now" is recorded there`},
+		"a compensation":     {steps(undoable("a"), end), steps(a, end), `at position 1 it asks for effect "a", and effect "undo:a" is recorded there`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var o outside
+			w := newWorld(t, function0(c.before, &o), `1`)
+			for r := w.next(); waits(r)[0][:9] != "sleep end"; r = w.next() {
+				w.wake(journal.PauseSleep, r.Pauses[0].Name, "")
+			}
+			before, calls := w.recorded(), len(o.names)
+			deploy(w, function0(c.after, &o))
+			r := w.next()
+			failedWith(t, r, journal.ResponseParked, 500, ClassNondeterminism)
+			require.Contains(t, r.Error.Message, c.says)
+			require.Contains(t, r.Error.Message, "quipu dead retry")
+			require.Equal(t, before, w.recorded(), "nothing is recorded")
+			require.Len(t, o.names, calls, "and nothing is done")
+			replayed := w.replay()
+			require.Equal(t, ReplayDiverged, replayed.End)
+			require.ErrorContains(t, replayed.Err, c.says)
+
+			deploy(w, function0(c.before, &o)) // the way out
+			w.wake(journal.PauseSleep, "end", "")
+			require.Equal(t, 0, result[int](t, w.next()))
+		})
+	}
+}
+
+func nothing(context.Context, *outside) error { return nil }
+
+// What a failed try did not come by, the next one does.
+func TestAFailedTryIsNoDifference(t *testing.T) {
+	t.Parallel()
+	var o outside
+	w := newWorld(t, function0(steps(call("a"), rest("x")), &o), `1`)
+	w.next()
+	deploy(w, func(context.Context, int) (int, error) { return 0, errors.New("no connection") })
+	for range 2 {
+		failedWith(t, w.next(), journal.ResponseFailedTry, 500, ClassError)
+	}
+	failedWith(t, w.next(), journal.ResponseParked, 500, ClassNondeterminism) // but for the last
+	deploy(w, func(context.Context, int) (int, error) { return 0, Fail(409, "no") })
+	failedWith(t, w.next(), journal.ResponseParked, 500, ClassNondeterminism)
+}
+
+func TestOnceIsBoundToNoPosition(t *testing.T) {
+	t.Parallel()
+	var o outside
+	once := call("rate", effects.Once())
+	w := newWorld(t, function0(steps(both(steps(rest("x"), once), once), call("b"), once, rest("end")), &o), `1`)
+	w.next()
+	require.Equal(t, []string{"1.1.1 rate completed 1"}, w.recorded())
+	w.wake(journal.PauseSleep, "x", "")
+	w.next()
+	w.wake(journal.PauseSleep, "end", "")
+	require.Equal(t, 0, result[int](t, w.next()))
+	require.Equal(t, []string{"rate", "b"}, o.names)
+}
+
+// A call outside that is made again once it is known to have failed for good.
+func TestDifferencesOfClasses(t *testing.T) {
+	t.Parallel()
+	var o outside
+	w := newWorld(t, function0(steps(call("a"), rest("end")), &o), `1`)
+	w.next()
+	deploy(w, function0(steps(call("a", effects.Guarded), rest("end")), &o))
+	require.Equal(t, journal.ResponseSuspended, w.next().Kind, "another class is the same call")
+}
+
+func TestE15VersionsUnderRunningJobs(t *testing.T) {
+	t.Parallel()
+	var o outside
+	fresh := func(ctx context.Context, o *outside) error {
+		v, err := Version(ctx, "no mail", 1)
+		if err == nil && v == 0 {
+			err = call("mail")(ctx, o)
+		}
+		return err
+	}
+	old := steps(call("a"), call("mail"), rest("x"), call("z"))
+	changed := steps(call("a"), fresh, rest("x"), fresh, call("z"))
+	finish := func(w *world) {
+		w.wake(journal.PauseSleep, "x", "")
+		require.Equal(t, 0, result[int](t, w.next()))
+	}
+	running := newWorld(t, function0(old, &o), `1`)
+	running.next()
+	deploy(running, function0(steps(call("a"), fresh, rest("x"), call("z")), &o))
+	finish(running)
+	require.Equal(t, []string{"1 a completed 1", "2 mail completed 1", "4 z completed 1"}, running.recorded(), "0 is not recorded")
+
+	started := newWorld(t, function0(changed, &o), `1`)
+	started.next()
+	require.Equal(t, []string{"1 a completed 1", " version:no mail completed 1"}, started.recorded())
+	finish(started)
+	require.Len(t, started.recorded(), 3, "one decision for both places")
+
+	// The call may go when no job needs the old code any more.
+	old = steps(call("a"), rest("x"), call("z"))
+	started = newWorld(t, function0(changed, &o), `1`)
+	started.next()
+	deploy(started, function0(old, &o))
+	finish(started)
+
+	// A process with the code from before meets a job of the new one.
+	started = newWorld(t, function0(changed, &o), `1`)
+	started.next()
+	deploy(started, func(ctx context.Context, _ int) (int, error) {
+		if _, err := do(ctx, &o, "a", 1); err != nil {
+			return 0, err
+		}
+		return Version(ctx, "no mail", 0)
+	})
+	r := started.next()
+	require.Contains(t, r.Error.Message, "1 and more are allowed")
+}
+
+func TestE15VersionsOfBranches(t *testing.T) {
+	t.Parallel()
+	var o outside
+	gate := func(ctx context.Context, o *outside) error {
+		v, err := Version(ctx, "c", 2)
+		if err != nil {
+			return err
+		}
+		return call("v", effects.WithKey(fmt.Sprint(v, Info(ctx).DAD, len(o.names))), effects.Pure)(ctx, o)
+	}
+	// Told by the branch around it.
+	w := newWorld(t, function0(steps(gate, both(gate, nothing)), &o), `1`)
+	w.next()
+	require.Equal(t, " version:c completed 2", w.recorded()[0])
+	require.Len(t, w.recorded(), 3)
+	// A recorded version that this code does not know.
+	w = newWorld(t, function0(steps(gate, rest("x")), &o), `1`)
+	w.next()
+	deploy(w, func(ctx context.Context, _ int) (int, error) { return Version(ctx, "c", 1) })
+	failedWith(t, w.next(), journal.ResponseParked, 500, ClassNondeterminism)
+	// A branch that is past its place, beside one that is not.
+	w = newWorld(t, function0(both(call("a"), rest("x")), &o), `1`)
+	w.next()
+	var told [2]int
+	deploy(w, func(ctx context.Context, _ int) (int, error) {
+		_, err := All(ctx, func(ctx context.Context) (_ int, err error) {
+			if told[0], err = Version(ctx, "c", 1); err != nil {
+				return 0, err
+			}
+			return do(ctx, &o, "a", 1)
+		}, func(ctx context.Context) (_ int, err error) {
+			if err := Sleep(ctx, "x", time.Second); err != nil {
+				return 0, err
+			}
+			told[1], err = Version(ctx, "c", 1)
+			return 0, err
+		})
+		return 0, err
+	})
+	w.wake(journal.PauseSleep, "x", "")
+	require.Equal(t, 0, result[int](t, w.next()))
+	require.Equal(t, [2]int{0, 1}, told)
+}
+
+func TestLimitsOfFunctions(t *testing.T) {
+	t.Parallel()
+	endless := func(ctx context.Context, _ int) (int, error) {
+		for i := 0; ; i++ {
+			_, _ = effects.Do(ctx, "x", func(context.Context) (int, error) { return i, nil }, effects.Pure, effects.Args(i))
+		}
+	}
+	t.Run("calls", func(t *testing.T) {
+		t.Parallel()
+		r := newWorld(t, endless, `1`).next() // it looks at no error, and ends all the same
+		require.Equal(t, journal.ResponseFailedTry, r.Kind)
+		require.Contains(t, r.Error.Message, "more than 10000 calls in one run")
+		require.Contains(t, r.Error.Message, "workers.Child")
+	})
+	waiting := func(n int, name string) func(context.Context, int) (int, error) {
+		return func(ctx context.Context, _ int) (int, error) {
+			var branches []func(context.Context) (int, error)
+			for i := range n {
+				branches = append(branches, func(ctx context.Context) (int, error) {
+					return Child[int](ctx, fmt.Sprint(i), "f", name)
+				})
+			}
+			_, err := All(ctx, branches...)
+			return 0, err
+		}
+	}
+	t.Run("pauses", func(t *testing.T) {
+		t.Parallel()
+		require.Len(t, newWorld(t, waiting(wire.MaxPauses, ""), `1`).next().Pauses, wire.MaxPauses)
+		r := newWorld(t, waiting(wire.MaxPauses+1, ""), `1`).next()
+		require.Contains(t, r.Error.Message, "more than 1000 things")
+		r = newWorld(t, waiting(10, strings.Repeat("x", 50_000)), `1`).next()
+		require.Contains(t, r.Error.Message, "over 262144 bytes")
+	})
+	t.Run("branches", func(t *testing.T) {
+		t.Parallel()
+		r := newWorld(t, func(ctx context.Context, _ int) (int, error) {
+			_, err := All(ctx, make([]func(context.Context) (int, error), effects.MaxCalls+1)...)
+			return 0, err
+		}, `1`).next()
+		require.Contains(t, r.Error.Message, "more than 10000 branches")
+	})
+	t.Run("depth", func(t *testing.T) {
+		t.Parallel()
+		var deep func(ctx context.Context) (int, error)
+		deep = func(ctx context.Context) (int, error) {
+			v, err := All(ctx, deep)
+			return len(v), err
+		}
+		r := newWorld(t, func(ctx context.Context, _ int) (int, error) { return deep(ctx) }, `1`).next()
+		require.Contains(t, r.Error.Message, "nested too deep")
+	})
+	t.Run("names", func(t *testing.T) {
+		t.Parallel()
+		for _, bad := range []code{rest(""), rest(strings.Repeat("x", 201)), rest("\x00"), undoable(strings.Repeat("x", 151)), changed("")} {
+			r := newWorld(t, function0(bad, &outside{}), `1`).next()
+			require.Equal(t, journal.ResponseFailedTry, r.Kind)
+			require.Contains(t, r.Error.Message, effects.ErrUsage.Error())
+		}
+	})
+}
+
+func TestPositionsAreInTheStore(t *testing.T) {
+	t.Parallel()
+	var o outside
+	w := newWorld(t, function0(steps(call("a"), both(call("b"), race(call("c"), rest("x"))), moment), &o), `1`)
+	w.next()
+	at := map[string]string{}
+	for _, r := range w.store.Rows(w.id()) {
+		require.Equal(t, store.EffectCompleted, r.State)
+		at[r.Name] = r.Position
+	}
+	require.Equal(t, map[string]string{"a": "1", "b": "2.0.1", "c": "2.1.1.0.1", "first": "2.1.1", "now": "3"}, at)
+}

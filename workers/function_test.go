@@ -1,0 +1,475 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+func TestE12ASleepSuspendsAndIsOverLater(t *testing.T) {
+	t.Parallel()
+	var o outside
+	unwound := 0
+	w := newWorld(t, func(ctx context.Context, in int) (int, error) {
+		a, err := do(ctx, &o, "a", in+1)
+		if err != nil {
+			return 0, err
+		}
+		defer func() {
+			_ = recover() // holds nothing up
+			unwound++
+		}()
+		if err := Sleep(ctx, "rest", time.Hour); err != nil {
+			return 0, err
+		}
+		return do(ctx, &o, "b", a+1)
+	}, `1`)
+	r := w.next()
+	require.Equal(t, []string{"sleep rest at 2"}, waits(r))
+	require.Equal(t, time.Hour.Microseconds(), r.Pauses[0].For)
+	require.Equal(t, 1, unwound, "deferred functions run")
+	require.Equal(t, []string{"sleep rest at 2"}, waits(w.next()), "and again as long as it has not come")
+	w.wake(journal.PauseSleep, "rest", "")
+	require.Equal(t, 3, result[int](t, w.next()))
+	require.Equal(t, []string{"1 a completed 2", "3 b completed 3"}, w.recorded())
+	require.Equal(t, []string{"a", "b"}, o.names, "each once")
+}
+
+func TestAFirstRunWithoutEffectsCostsNoRoundTrip(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(ctx context.Context, in int) (int, error) {
+		return in, Sleep(ctx, "rest", time.Hour)
+	}, `1`)
+	w.next()
+	require.Empty(t, w.store.Calls())
+	w.wake(journal.PauseSleep, "rest", "")
+	w.next()
+	require.ElementsMatch(t, []string{"Lease", "Effects", "Pauses"}, w.store.Calls())
+}
+
+func TestE12SignalsAndChildren(t *testing.T) {
+	t.Parallel()
+	fn := func(ctx context.Context, _ int) (string, error) {
+		s, err := Await[string](ctx, "go", time.Minute)
+		if errors.Is(err, ErrAwaitTimeout) {
+			s = "nothing"
+		} else if err != nil {
+			return "", err
+		}
+		n, err := Child[int](ctx, "kid", "count", map[string]int{"b": 2, "a": 1}, ChildKey("k"), ChildVersion("7"))
+		return fmt.Sprint(s, " ", n), err
+	}
+	t.Run("come", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, fn, `1`)
+		p := w.next().Pauses[0]
+		require.Equal(t, []any{"go", "go", "key", time.Minute.Microseconds()}, []any{p.Name, p.Topic, p.Key, p.For}, "the job's key is the default")
+		w.wake(journal.PauseSignal, "go", `"now"`)
+		p = w.next().Pauses[0]
+		require.Equal(t, []any{"kid", "count", "k", "7", `{"a":1,"b":2}`}, []any{p.Name, p.Flow, p.Key, p.Version, string(p.Input)})
+		w.wake(journal.PauseChild, "kid", `5`)
+		require.Equal(t, "now 5", result[string](t, w.next()))
+	})
+	t.Run("timeout and error", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, fn, `1`)
+		w.next()
+		w.timeout("go")
+		w.next()
+		w.wakeWith(journal.PauseChild, "kid", &journal.Response{Code: 410, Error: &journal.Failure{Class: "interrupted", Message: "stop"}})
+		r := w.next()
+		failedWith(t, r, journal.ResponseTerminal, 410, "interrupted")
+		require.Contains(t, r.Error.Message, `child "kid"`)
+	})
+	t.Run("facts end the activity", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, func(ctx context.Context, _ int) (int, error) { return Await[int](ctx, "go", time.Minute) }, `1`)
+		w.next()
+		w.timeout("go")
+		failedWith(t, w.next(), journal.ResponseTerminal, 408, ClassTimeout)
+		w = newWorld(t, func(ctx context.Context, _ int) (int, error) {
+			return Await[int](ctx, "go", 0, SignalKey("x"), As("n"))
+		}, `1`)
+		r := w.next()
+		require.Equal(t, []any{"x", "n", int64(0)}, []any{r.Pauses[0].Key, r.Pauses[0].Name, r.Pauses[0].For})
+		w.wakeWith(journal.PauseSignal, "n", &journal.Response{Code: 409, By: journal.BySignal, Error: &journal.Failure{Class: "signal", Data: []byte(`{"why":1}`)}})
+		r = w.next()
+		failedWith(t, r, journal.ResponseTerminal, 409, ClassSignal)
+		require.JSONEq(t, `{"why":1}`, string(r.Error.Data))
+		w = newWorld(t, func(ctx context.Context, _ int) (int, error) { return Await[int](ctx, "go", 0) }, `1`)
+		w.next()
+		w.wake(journal.PauseSignal, "go", `"no number"`)
+		failedWith(t, w.next(), journal.ResponseTerminal, 400, ClassInput)
+	})
+}
+
+func TestE15RecordedValues(t *testing.T) {
+	t.Parallel()
+	type values struct {
+		Now  time.Time
+		Rand uint64
+		ID   string
+	}
+	var seen []values
+	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
+		var v values
+		var errs [3]error
+		v.Now, errs[0] = Now(ctx)
+		v.Rand, errs[1] = Rand(ctx)
+		v.ID, errs[2] = UUID(ctx)
+		seen = append(seen, v)
+		return 0, errors.Join(append(errs[:], Sleep(ctx, "rest", 0))...)
+	}, `1`)
+	w.next()
+	w.next()
+	require.Len(t, seen, 2)
+	require.Equal(t, seen[0], seen[1])
+	require.Len(t, seen[0].ID, 36)
+	require.NotZero(t, seen[0].Rand)
+}
+
+func TestBranchesGoOnTogether(t *testing.T) {
+	t.Parallel()
+	var o outside
+	meet := make(chan struct{})
+	w := newWorld(t, func(ctx context.Context, _ int) ([]int, error) {
+		return All(ctx,
+			func(ctx context.Context) (int, error) {
+				return effects.Do(ctx, "a", func(context.Context) (int, error) { meet <- struct{}{}; return 1, nil })
+			},
+			func(ctx context.Context) (int, error) {
+				return effects.Do(ctx, "b", func(context.Context) (int, error) { <-meet; return 2, nil })
+			},
+			func(ctx context.Context) (int, error) {
+				if err := Sleep(ctx, "rest", time.Second); err != nil {
+					return 0, err
+				}
+				return do(ctx, &o, "c", 3)
+			},
+		)
+	}, `1`)
+	require.Equal(t, []string{"sleep rest at 1.2.1"}, waits(w.next()), "it waits for what is outside, then suspends")
+	w.wake(journal.PauseSleep, "rest", "")
+	require.Equal(t, []int{1, 2, 3}, result[[]int](t, w.next()))
+	require.ElementsMatch(t, []string{"1.0.1 a completed 1", "1.1.1 b completed 2", "1.2.2 c completed 3"}, w.recorded())
+}
+
+func TestAllSuspendsUntilAllThatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(ctx context.Context, _ int) ([]string, error) {
+		return All(ctx,
+			func(ctx context.Context) (string, error) { return "a", Sleep(ctx, "a", time.Second) },
+			func(ctx context.Context) (string, error) {
+				in, err := All(ctx,
+					func(ctx context.Context) (string, error) { return Await[string](ctx, "b", 0) },
+					func(ctx context.Context) (string, error) { return "c", errors.New("c failed") },
+				)
+				return fmt.Sprint(in), err
+			},
+			func(ctx context.Context) (string, error) { return "d", errors.New("d failed") },
+		)
+	}, `1`)
+	require.Equal(t, []string{"sleep a at 1.0.1", "signal b at 1.1.1.0.1"}, waits(w.next()), "errors wait for the others")
+	w.wake(journal.PauseSignal, "b", `"B"`)
+	require.Equal(t, []string{"sleep a at 1.0.1"}, waits(w.next()))
+	w.wake(journal.PauseSleep, "a", "")
+	r := w.next()
+	failedWith(t, r, journal.ResponseFailedTry, 500, ClassError)
+	require.Equal(t, "c failed", r.Error.Message, "the first by index")
+}
+
+func TestFirstIsRecordedAndTheOthersHaveLost(t *testing.T) {
+	t.Parallel()
+	var o outside
+	w := newWorld(t, func(ctx context.Context, _ int) (string, error) {
+		i, v, err := First(ctx,
+			func(ctx context.Context) (string, error) {
+				if err := Sleep(ctx, "long", time.Hour); err != nil {
+					return "", err
+				}
+				return "slept", nil
+			},
+			func(ctx context.Context) (string, error) {
+				v, err := Await[string](ctx, "go", 0)
+				if err != nil {
+					return "", err
+				}
+				return do(ctx, &o, "inside", v)
+			},
+		)
+		if err != nil {
+			return "", err
+		}
+		if err := Sleep(ctx, "after", time.Second); err != nil {
+			return "", err
+		}
+		return fmt.Sprint(i, v), nil
+	}, `1`)
+	require.Equal(t, []string{"sleep long at 1.0.1", "signal go at 1.1.1"}, waits(w.next()))
+	w.wake(journal.PauseSignal, "go", `"x"`)
+	require.Equal(t, []string{"sleep after at 2"}, waits(w.next()), "nothing of the lost branch is waited for")
+	require.False(t, w.store.Wake(w.id(), journal.PauseSleep, "long", &journal.Response{}))
+	w.wake(journal.PauseSleep, "after", "")
+	require.Equal(t, "1x", result[string](t, w.next()))
+	require.Equal(t, []string{"1.1.2 inside completed \"x\"", "1 first completed 1"}, w.recorded())
+}
+
+func TestFirstOfThoseThatHaveEnded(t *testing.T) {
+	t.Parallel()
+	fn := func(ctx context.Context, _ int) (int, error) {
+		i, _, err := First(ctx,
+			func(ctx context.Context) (int, error) { return 0, Sleep(ctx, "a", time.Second) },
+			func(ctx context.Context) (int, error) {
+				return All0(ctx, Sleep(ctx, "b1", time.Second), func() error { return Sleep(ctx, "b2", time.Second) })
+			},
+			func(ctx context.Context) (int, error) { return 0, Sleep(ctx, "c", time.Second) },
+		)
+		return i, err
+	}
+	for name, c := range map[string]struct {
+		come []string
+		want int
+	}{
+		"the last wait counts": {[]string{"b1", "a"}, 0},
+		"by its entry":         {[]string{"c", "a"}, 2},
+		"alone":                {[]string{"c"}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, fn, `1`)
+			w.next()
+			for _, p := range c.come {
+				w.wake(journal.PauseSleep, p, "")
+			}
+			require.Equal(t, c.want, result[int](t, w.next()))
+		})
+	}
+}
+
+// All0 is one wait after the other.
+func All0(_ context.Context, err error, then func() error) (int, error) {
+	if err != nil {
+		return 0, err
+	}
+	return 0, then()
+}
+
+func TestALostCallOutsideIsCutAndOfNoConsequence(t *testing.T) {
+	t.Parallel()
+	told := make(chan error, 1)
+	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
+		i, _, err := First(ctx,
+			func(ctx context.Context) (int, error) {
+				return effects.Do(ctx, "slow", func(ctx context.Context) (int, error) {
+					<-ctx.Done()
+					told <- context.Cause(ctx)
+					return 0, context.Cause(ctx) // of unknown outcome: it would park the request
+				})
+			},
+			func(ctx context.Context) (int, error) {
+				return effects.Do(ctx, "fast", func(context.Context) (int, error) { return 1, nil })
+			},
+		)
+		return i, err
+	}, `1`)
+	require.Equal(t, 1, result[int](t, w.next()))
+	require.ErrorIs(t, <-told, ErrLost)
+}
+
+func TestAResultOfALostCallIsRecorded(t *testing.T) {
+	t.Parallel()
+	went := false
+	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
+		_, v, err := First(ctx,
+			func(ctx context.Context) (int, error) {
+				v, err := effects.Do(ctx, "slow", func(ctx context.Context) (int, error) { <-ctx.Done(); return 7, nil })
+				went = true
+				return v, err
+			},
+			func(context.Context) (int, error) { return 1, nil },
+		)
+		return v, err
+	}, `1`)
+	require.Equal(t, 1, result[int](t, w.next()))
+	require.False(t, went, "a branch that has lost goes on no further")
+	require.ElementsMatch(t, []string{"1 first completed 1", "1.0.1 slow completed 7"}, w.recorded())
+	require.Equal(t, ReplayReturned, w.replay().End)
+}
+
+func TestPanicsOfBranchesAreTheFunctions(t *testing.T) {
+	t.Parallel()
+	for name, fn := range map[string]func(context.Context) (int, error){
+		"main":   func(context.Context) (int, error) { panic("boom") },
+		"goexit": func(context.Context) (int, error) { runtime.Goexit(); return 0, nil },
+		"recover": func(ctx context.Context) (v int, err error) {
+			defer func() { err = fmt.Errorf("again: %v", recover()) }()
+			panic("boom")
+		},
+	} {
+		for _, at := range []string{"alone", "All", "First"} {
+			t.Run(name+" "+at, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
+					rest := func(ctx context.Context) (int, error) { return 0, Sleep(ctx, "rest", time.Hour) }
+					switch at {
+					case "All":
+						v, err := All(ctx, rest, fn)
+						return len(v), err
+					case "First":
+						_, v, err := First(ctx, rest, fn)
+						return v, err
+					}
+					return fn(ctx)
+				}, `1`)
+				if name == "recover" && at == "All" {
+					require.Equal(t, journal.ResponseSuspended, w.next().Kind, "it is an error, and that waits for the others")
+					return
+				}
+				r := w.next()
+				require.Equal(t, journal.ResponseFailedTry, r.Kind)
+				switch name {
+				case "main":
+					require.Equal(t, ClassPanic, r.Error.Class)
+					require.Contains(t, r.Error.Stack, "function_test.go")
+				case "goexit":
+					require.Contains(t, r.Error.Message, "Goexit")
+				}
+			})
+		}
+	}
+}
+
+func TestDeferredCallsWaitForTheEnd(t *testing.T) {
+	t.Parallel()
+	var o outside
+	after := 0
+	w := newWorld(t, func(ctx context.Context, _ int) (out int, err error) {
+		defer func() {
+			_, err = do(ctx, &o, "unlock", 1)
+			after++
+		}()
+		if err := Sleep(ctx, "rest", time.Second); err != nil {
+			return 0, err
+		}
+		return 5, nil
+	}, `1`)
+	w.next()
+	require.Zero(t, after, "a suspended function makes no calls, and nothing after them runs")
+	require.Empty(t, w.recorded())
+	w.wake(journal.PauseSleep, "rest", "")
+	require.Equal(t, 5, result[int](t, w.next()))
+	require.Equal(t, []string{"2 unlock completed 1"}, w.recorded())
+}
+
+func TestE2DuplicatesOfWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
+		_, err := All(
+			ctx,
+			func(ctx context.Context) (int, error) { return 0, Sleep(ctx, "x", time.Second) },
+			func(ctx context.Context) (int, error) { return Await[int](ctx, "x", 0) }, // another kind
+			func(ctx context.Context) (int, error) { return 0, Sleep(ctx, "x", time.Second) },
+		)
+		return 0, err
+	}, `1`)
+	r := w.next()
+	failedWith(t, r, journal.ResponseFailedTry, 500, ClassError)
+	require.Contains(t, r.Error.Message, `sleep "x" was asked for twice`)
+}
+
+func TestNothingElseIsBegunAfterAFailure(t *testing.T) {
+	t.Parallel()
+	var o outside
+	broken := true
+	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
+		_, err := effects.Do(ctx, "a", func(context.Context) (int, error) {
+			if broken {
+				return 0, errors.New("connection reset")
+			}
+			return 1, nil
+		}, effects.Idempotent)
+		if err != nil { // another path, which no later run would take
+			v, err := do(ctx, &o, "fallback", 2)
+			_ = Sleep(ctx, "rest", time.Second)
+			if err == nil {
+				return v, nil
+			}
+		}
+		return do(ctx, &o, "b", 3)
+	}, `1`)
+	r := w.next()
+	require.Equal(t, journal.ResponseFailedTry, r.Kind)
+	require.Contains(t, r.Error.Message, "connection reset")
+	broken = false
+	require.Equal(t, 3, result[int](t, w.next()))
+	require.Equal(t, []string{"b"}, o.names)
+}
+
+func TestE5NotDoneReplaysWhereTheFunctionWentOn(t *testing.T) {
+	t.Parallel()
+	var o outside
+	calls := 0
+	charge := func(ctx context.Context) (int, error) {
+		return effects.Do(ctx, "charge", func(context.Context) (int, error) {
+			if calls++; calls == 3 {
+				return 7, nil
+			}
+			return 0, effects.NotDone(RetryAfter(time.Second, errors.New("refused")))
+		})
+	}
+	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
+		v, err := charge(ctx)
+		if effects.IsNotDone(err) {
+			if _, isRetry := errors.AsType[*retryError](err); isRetry {
+				return 0, errors.New("a run sees more than a replay of it")
+			}
+			if err := Sleep(ctx, "wait", time.Second); err != nil {
+				return 0, err
+			}
+			v, err = charge(ctx)
+		}
+		if err != nil {
+			return 0, err
+		}
+		return do(ctx, &o, "after", v)
+	}, `1`)
+	require.Equal(t, []string{"sleep wait at 2"}, waits(w.next()))
+	w.wake(journal.PauseSleep, "wait", "")
+	r := w.next()
+	require.Equal(t, journal.ResponseFailedTry, r.Kind)
+	require.EqualValues(t, 1000, r.RetryAfterMS)
+	require.Equal(t, 7, result[int](t, w.next()), "the last outcome was the end of a try: it is called again")
+	require.Equal(t, []string{"1 charge not_done ", "3 charge not_done ", "3 charge completed 7", "4 after completed 7"}, w.recorded())
+	require.Equal(t, ReplayReturned, w.replay().End)
+}
+
+func TestAnOperatorsNotDoneRunsAgain(t *testing.T) {
+	t.Parallel()
+	var o outside
+	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
+		a, err := do(ctx, &o, "a", 1)
+		if err != nil {
+			return 0, err
+		}
+		if err := Sleep(ctx, "rest", time.Second); err != nil {
+			return 0, err
+		}
+		return a, nil
+	}, `1`)
+	w.next()
+	w.store.Void(w.id(), w.store.Rows(w.id())[0].Key)
+	w.wake(journal.PauseSleep, "rest", "")
+	require.Equal(t, 1, result[int](t, w.next()))
+	n, most := o.keys()
+	require.Equal(t, []int{2, 1}, []int{n, most}, "under the next key")
+	require.Equal(t, store.EffectNotDone, w.store.Rows(w.id())[0].State)
+}

@@ -1,0 +1,298 @@
+package workers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/effects/effectstest"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// errCrash is what the store says to a process that has died.
+var errCrash = errors.New("the process is dead")
+
+// world runs a durable function as its worker does, delivery by delivery, on a
+// store in memory: without a bus, and with the engine's part played here.
+type world struct {
+	t     testing.TB
+	store *effectstest.Store
+	reg   *Registry
+	q     wire.Request
+	runs  int
+	again bool // the next delivery is not the first
+
+	// crash, if set, is asked at each operation of the store: after how many the
+	// process dies, and whether the last one is still carried out.
+	crash *crash
+}
+
+type crash struct {
+	mu    sync.Mutex
+	left  int
+	after bool // the operation that it dies in is carried out
+	dead  bool
+	ops   int
+}
+
+// dies says what becomes of an operation.
+func (c *crash) dies() (before, after bool) {
+	if c == nil {
+		return false, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.dead {
+		return true, true
+	}
+	c.ops++
+	if c.left--; c.left > 0 {
+		return false, false
+	}
+	c.dead = true
+	return !c.after, true
+}
+
+// crashing is a store whose process dies.
+type crashing struct {
+	*effectstest.Store
+	crash *crash
+}
+
+func (s crashing) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (row store.EffectRow, taken bool, err error) {
+	before, after := s.crash.dies()
+	if before {
+		return row, false, errCrash
+	}
+	if row, taken, err = s.Store.StartEffect(ctx, l, e); after {
+		err = errCrash
+	}
+	return row, taken, err
+}
+
+func (s crashing) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (row store.EffectRow, err error) {
+	before, after := s.crash.dies()
+	if before {
+		return row, errCrash
+	}
+	if row, err = s.Store.FinishEffect(ctx, l, e, notDone); after {
+		err = errCrash
+	}
+	return row, err
+}
+
+func (s crashing) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (row store.EffectRow, err error) {
+	before, after := s.crash.dies()
+	if before {
+		return row, errCrash
+	}
+	if row, err = s.Store.TxEffect(ctx, l, e, call); after {
+		err = errCrash
+	}
+	return row, err
+}
+
+func newWorld[In, Out any](t testing.TB, fn func(context.Context, In) (Out, error), input string) *world {
+	w := &world{t: t, store: effectstest.New(), reg: New(), q: ask("fn", 1, input)}
+	HandleDurable(w.reg, "fn", fn)
+	w.store.Put(w.id(), nil)
+	return w
+}
+
+func (w *world) id() journal.GUID { return mustGUID(w.q.Request) }
+
+// deploy puts other code in the function's place.
+func deploy[In, Out any](w *world, fn func(context.Context, In) (Out, error)) {
+	w.reg = New()
+	HandleDurable(w.reg, "fn", fn)
+}
+
+func (w *world) session(ctx context.Context) (*effects.Session, *function) {
+	hs, err := w.reg.all()
+	require.NoError(w.t, err)
+	w.runs++
+	job, err := journal.ParseJobID(w.q.Job)
+	require.NoError(w.t, err)
+	l := store.Lease{Job: job, Request: w.id(), Turn: w.q.Turn, Holder: "w" + string(rune('a'+w.runs))}
+	if w.again {
+		l, err = w.store.Lease(ctx, job, w.id(), w.q.Turn, l.Holder, time.Second)
+		require.NoError(w.t, err)
+	}
+	r := run{req: &w.q, in: w.q.Input}
+	identity := effects.Identity{Space: w.q.Space, Job: job, Generation: 1, Version: w.q.Version, Activity: w.q.Activity, DAD: w.q.DAD}
+	original, err := r.ordered(&identity)
+	require.NoError(w.t, err)
+	s := effects.NewSession(effects.Config{
+		Store: crashing{w.store, w.crash}, Lease: l, Held: w.again, Replay: w.again, TTL: time.Second, Durable: true, Grace: time.Second,
+		Identity: identity, Original: original,
+	})
+	w.again = true
+	f := &function{h: hs[0], req: &w.q, in: w.q.Input, session: s}
+	if r.order != nil {
+		f.of(r.order)
+	}
+	return s, f
+}
+
+// run is one delivery; nil when its process died, or it hands the request back.
+func (w *world) run() *wire.Response { return w.runIn(context.Background()) }
+
+func (w *world) runIn(ctx context.Context) *wire.Response {
+	s, f := w.session(ctx)
+	e := f.run(effects.With(ctx, s))
+	w.store.Expire(w.id())
+	if w.crash != nil && w.crash.dead {
+		w.crash = nil
+		return nil
+	}
+	if e.response != nil {
+		_, err := e.response.Journal()
+		require.NoError(w.t, err, "the engine must be able to take it")
+	}
+	return e.response
+}
+
+// heard is the engine's part: the request has its next turn.
+func (w *world) heard(r *wire.Response) {
+	switch r.Kind {
+	case journal.ResponseSuspended:
+		w.store.Suspend(w.id(), r.Pauses)
+	case journal.ResponseFailedTry:
+		w.store.Turn(w.id())
+		w.q.Try++
+	default:
+		w.store.Turn(w.id())
+	}
+	w.q.Turn++
+}
+
+// next runs until there is a response, and takes it.
+func (w *world) next() *wire.Response {
+	w.t.Helper()
+	for range 1000 {
+		if r := w.run(); r != nil {
+			w.heard(r)
+			return r
+		}
+	}
+	require.FailNow(w.t, "no response")
+	return nil
+}
+
+// wake brings what the function waits for.
+func (w *world) wake(kind journal.PauseKind, name string, output string) {
+	w.t.Helper()
+	r := &journal.Response{Kind: journal.ResponseWake, Code: collation.CodeOK, Request: w.id(), Output: []byte(output)}
+	switch kind {
+	case journal.PauseSleep:
+		r.By, r.Output = journal.ByTimer, nil
+	case journal.PauseSignal:
+		r.By = journal.BySignal
+	}
+	w.wakeWith(kind, name, r)
+}
+
+func (w *world) wakeWith(kind journal.PauseKind, name string, r *journal.Response) {
+	w.t.Helper()
+	require.True(w.t, w.store.Wake(w.id(), kind, name, r), "it does not wait for %s %s", kind, name)
+}
+
+// timeout lets the bound of a signal pass.
+func (w *world) timeout(name string) {
+	w.t.Helper()
+	w.wakeWith(journal.PauseSignal, name, &journal.Response{Kind: journal.ResponseWake, Code: collation.CodeOK, By: journal.ByTimer})
+}
+
+// waits are the names of what a response waits for.
+func waits(r *wire.Response) []string {
+	var names []string
+	for _, p := range r.Pauses {
+		names = append(names, string(p.Kind)+" "+p.Name+" at "+p.Position)
+	}
+	return names
+}
+
+// recorded are the recorded effects: position, name, state and result.
+func (w *world) recorded() []string {
+	var all []string
+	for _, r := range w.store.Rows(w.id()) {
+		all = append(all, r.Position+" "+r.Name+" "+string(r.State)+" "+string(r.Result))
+	}
+	return all
+}
+
+// replay runs the function against its record.
+func (w *world) replay() *Replayed {
+	w.t.Helper()
+	out, err := Replay(context.Background(), w.reg, w.record())
+	require.NoError(w.t, err)
+	return out
+}
+
+func (w *world) record() ReplayRequest {
+	return ReplayRequest{
+		Call: Call{
+			Space: w.q.Space, Job: w.q.Job, Key: w.q.Key, Generation: 1, Flow: w.q.Flow, Version: w.q.Version, Activity: w.q.Activity,
+			DAD: w.q.DAD, Topic: "fn", Request: w.q.Request, Turn: w.q.Turn, Try: w.q.Try, Attempts: w.q.Attempts,
+		},
+		Input: w.q.Input, Effects: w.store.Rows(w.id()), Pauses: w.store.Waits(w.id()),
+	}
+}
+
+// outside counts calls by their keys.
+type outside struct {
+	mu    sync.Mutex
+	calls map[string]int
+	names []string
+}
+
+// do is an effect that returns v.
+func do[T any](ctx context.Context, o *outside, name string, v T, options ...effects.Option) (T, error) {
+	return effects.Do(ctx, name, func(ctx context.Context) (T, error) {
+		o.called(ctx, name)
+		return v, nil
+	}, append([]effects.Option{effects.Idempotent}, options...)...)
+}
+
+func (o *outside) called(ctx context.Context, name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.calls == nil {
+		o.calls = map[string]int{}
+	}
+	o.calls[effects.Key(ctx)]++
+	o.names = append(o.names, name)
+}
+
+// keys is how many keys were called outside, and how often the one that was called
+// most.
+func (o *outside) keys() (n, most int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.calls), slices.Max(append(slices.Collect(maps.Values(o.calls)), 0))
+}
+
+func result[T any](t testing.TB, r *wire.Response) (v T) {
+	t.Helper()
+	require.Equal(t, journal.ResponseTerminal, r.Kind, "%+v", r.Error)
+	require.Nil(t, r.Error, "%+v", r.Error)
+	require.NoError(t, json.Unmarshal(r.Output, &v))
+	return v
+}
+
+func failedWith(t testing.TB, r *wire.Response, kind journal.ResponseKind, code int, class string) {
+	t.Helper()
+	require.NotNil(t, r.Error, "%+v", r)
+	require.Equal(t, []any{kind, code, class}, []any{r.Kind, r.Code, r.Error.Class}, r.Error.Message)
+}

@@ -1,0 +1,225 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+func TestCallsThatAreNotOfTheirBranch(t *testing.T) {
+	t.Parallel()
+	never := func(context.Context) (int, error) { return 0, errors.New("it is called") }
+	for name, c := range map[string]struct {
+		fn   func(ctx context.Context, o *outside) error
+		says string
+	}{
+		"a call within an effect": {func(ctx context.Context, o *outside) error {
+			_, err := effects.Do(ctx, "a", func(ctx context.Context) (int, error) { return do(ctx, o, "b", 1) }, effects.Idempotent)
+			return err
+		}, "another call of its branch is under way"},
+		"a wait within an effect": {func(ctx context.Context, _ *outside) error {
+			_, err := effects.Do(ctx, "a", func(ctx context.Context) (int, error) { return 0, Sleep(ctx, "x", 1) }, effects.Pure)
+			return err
+		}, "another call of its branch is under way"},
+		"a branch with the context around it": {func(ctx context.Context, o *outside) error {
+			_, err := All(ctx, func(context.Context) (int, error) { return do(ctx, o, "b", 1) })
+			return err
+		}, "use the context that the branch gets"},
+		"a wait in a goroutine of one's own": {func(ctx context.Context, _ *outside) error {
+			failed := make(chan error)
+			go func() { failed <- Sleep(ctx, "x", time.Second) }()
+			return <-failed
+		}, "it is called in a goroutine of your own: use workers.All"},
+		"two calls at a time": {func(ctx context.Context, o *outside) error {
+			var wg sync.WaitGroup
+			var errs [2]error
+			meet := make(chan struct{})
+			wg.Go(func() {
+				_, errs[0] = effects.Do(ctx, "a", func(context.Context) (int, error) { close(meet); <-meet; runtime.Gosched(); return 1, nil }, effects.Pure)
+			})
+			<-meet
+			wg.Go(func() {
+				for errs[1] == nil { // as long as the other one is under way
+					_, errs[1] = effects.Do(ctx, "b", never, effects.Pure, effects.Once())
+				}
+			})
+			wg.Wait()
+			return errors.Join(errs[:]...)
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, function0(c.fn, &outside{}), `1`)
+			r := w.next()
+			require.Equal(t, journal.ResponseFailedTry, r.Kind)
+			require.Contains(t, r.Error.Message, c.says)
+			require.Empty(t, w.store.Waits(w.id()))
+		})
+	}
+	t.Run("another handler", func(t *testing.T) {
+		t.Parallel()
+		reg := New()
+		HandleRaw(reg, "fn", nil)
+		for name, use := range map[string]func(ctx context.Context) error{
+			"Sleep":      func(ctx context.Context) error { return Sleep(ctx, "x", time.Hour) },
+			"Await":      func(ctx context.Context) error { _, err := Await[int](ctx, "x", 0); return err },
+			"Child":      func(ctx context.Context) error { _, err := Child[int](ctx, "x", "f", 1); return err },
+			"All":        func(ctx context.Context) error { _, err := All(ctx, never); return err },
+			"First":      func(ctx context.Context) error { _, _, err := First(ctx, never); return err },
+			"Now":        func(ctx context.Context) error { _, err := Now(ctx); return err },
+			"Version":    func(ctx context.Context) error { _, err := Version(ctx, "x", 1); return err },
+			"Compensate": func(ctx context.Context) error { return Compensate(ctx, "x", nil) },
+		} {
+			err := use(effects.With(t.Context(), effects.NewSession(effects.Config{})))
+			require.ErrorIs(t, err, effects.ErrUsage, name)
+			require.ErrorContains(t, err, "workers.HandleDurable", name)
+		}
+	})
+	t.Run("a class", func(t *testing.T) {
+		t.Parallel()
+		reg := New()
+		HandleDurable(reg, "fn", func(context.Context, int) (int, error) { return 0, nil }, Class(effects.Guarded))
+		_, err := reg.all()
+		require.ErrorContains(t, err, "a durable function names its effects itself")
+	})
+}
+
+// What a function makes of an error whose cause is gone in a later run, no later
+// run would repeat.
+func TestAnEndedContextBeginsNothing(t *testing.T) {
+	t.Parallel()
+	var o outside
+	w := newWorld(t, function0(func(ctx context.Context, o *outside) error {
+		own, cancel := context.WithCancel(ctx)
+		cancel()
+		if _, err := do(own, o, "a", 1); err != nil {
+			return call("instead")(ctx, o)
+		}
+		return nil
+	}, &o), `1`)
+	r := w.next()
+	require.Equal(t, journal.ResponseFailedTry, r.Kind)
+	require.Contains(t, r.Error.Message, `effect "a" did not begin`)
+	require.Empty(t, o.names)
+	require.Empty(t, w.recorded())
+}
+
+func TestAWaitDoesNotEndWithAContextOfTheFunction(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, function0(func(ctx context.Context, _ *outside) error {
+		own, cancel := context.WithCancel(ctx)
+		cancel()
+		return Sleep(own, "x", time.Second)
+	}, &outside{}), `1`)
+	require.Equal(t, []string{"sleep x at 1"}, waits(w.next()))
+}
+
+// A run that was given up goes no further, though its function does.
+func TestAGivenUpFunctionBeginsNothing(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	release, ended := make(chan struct{}), make(chan struct{})
+	calls := 0
+	HandleDurable(h.reg, "fn", func(ctx context.Context, _ int) (int, error) {
+		defer close(ended)
+		<-release
+		return effects.Do(context.WithoutCancel(ctx), "late", func(context.Context) (int, error) { calls++; return 0, nil })
+	})
+	h.open()
+	q := ask("fn", 1, `1`)
+	q.TimeoutMS = 20
+	r := h.one(q)
+	failedWith(t, r, journal.ResponseFailedTry, 408, ClassTimeout)
+	close(release)
+	<-ended
+	require.Empty(t, h.store.Rows(guid(t, q)))
+	require.Zero(t, calls)
+}
+
+func TestE9TimeoutOfAFunctionsTry(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	HandleDurable(h.reg, "fn", func(ctx context.Context, _ int) (int, error) {
+		_, err := All(ctx,
+			func(ctx context.Context) (int, error) { return 0, Sleep(ctx, "x", time.Hour) },
+			func(ctx context.Context) (int, error) {
+				return effects.Do(ctx, "slow", func(ctx context.Context) (int, error) {
+					<-ctx.Done()
+					return 0, effects.NotDone(context.Cause(ctx))
+				})
+			},
+		)
+		return 0, err
+	})
+	HandleDurable(h.reg, "waits", func(ctx context.Context, _ int) (int, error) {
+		<-ctx.Done()
+		return 0, Sleep(ctx, "x", time.Hour)
+	})
+	h.open()
+	q := ask("fn", 1, `1`)
+	q.TimeoutMS = 20
+	require.Equal(t, journal.ResponseSuspended, h.one(q).Kind, "an effect that is recorded as not done is an error of its branch")
+	q = ask("waits", 2, `1`)
+	q.TimeoutMS = 20
+	require.Equal(t, journal.ResponseSuspended, h.one(q).Kind, "a wait can begin at the end of a try")
+}
+
+func TestADrainHandsAFunctionBack(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.cfg.Drain = 20 * time.Millisecond
+	inside := make(chan struct{})
+	HandleDurable(h.reg, "fn", func(ctx context.Context, _ int) (int, error) {
+		if err := Compensate(ctx, "a", func(context.Context) error { return errors.New("not now") }); err != nil {
+			return 0, err
+		}
+		close(inside)
+		<-ctx.Done()
+		return effects.Do(ctx, "more", func(context.Context) (int, error) { return 1, nil })
+	})
+	h.open()
+	q := ask("fn", 1, `1`)
+	q.Try = 3 // the last
+	h.store.Put(guid(t, q), nil)
+	h.send(q, 1)
+	<-inside
+	h.stop()
+	require.NoError(t, h.closed())
+	h.silent()
+	_, runs, live := h.store.Leased(guid(t, q))
+	require.Equal(t, []any{0, false}, []any{runs, live}, "the run is taken back")
+	require.Len(t, h.store.Rows(guid(t, q)), 1)
+}
+
+func TestE9AFunctionOfAClosedJobIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	inside := make(chan struct{})
+	HandleDurable(h.reg, "fn", func(ctx context.Context, _ int) (int, error) {
+		_, err := effects.Do(ctx, "long", func(ctx context.Context) (int, error) {
+			close(inside)
+			<-ctx.Done()
+			return 1, nil
+		})
+		if err != nil {
+			return 0, err
+		}
+		return 0, Sleep(ctx, "x", time.Hour)
+	})
+	h.open()
+	q := ask("fn", 1, `1`)
+	h.store.Put(guid(t, q), nil)
+	h.send(q, 1)
+	<-inside
+	h.store.CloseJob(guid(t, q))
+	h.gone("fn")
+	h.silent()
+}

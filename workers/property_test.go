@@ -1,0 +1,228 @@
+package workers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// maxTurns bounds the turns of a random function.
+const maxTurns = 300
+
+// bring brings a pause, by kind and name; what it brings is decided by its name.
+func (w *world) bring(pause string) {
+	kind, name, _ := strings.Cut(pause, " ")
+	switch {
+	case kind == "signal" && hash(name)%3 == 0:
+		w.timeout(name)
+	case kind == "child" && hash(name)%4 == 0:
+		w.wakeWith(journal.PauseChild, name, &journal.Response{Code: 404, Error: &journal.Failure{Class: "x", Message: name}})
+	default:
+		w.wake(journal.PauseKind(kind), name, fmt.Sprint(hash(pause)))
+	}
+}
+
+func pausesOf(r *wire.Response) []string {
+	var names []string
+	for _, p := range r.Pauses {
+		names = append(names, string(p.Kind)+" "+p.Name)
+	}
+	return names
+}
+
+// end is what a function came to, with what it recorded and did.
+type end struct {
+	response string
+	recorded []string
+	turns    int
+	ops      int
+}
+
+// finish runs the function to its end; each time it waits, one of what it waits for
+// comes.
+func (w *world) finish(t *rapid.T) end {
+	counting := &crash{left: 1 << 30}
+	for turn := 1; turn < maxTurns; turn++ {
+		if w.crash == nil {
+			w.crash = counting
+		}
+		r := w.next()
+		if r.Kind == journal.ResponseSuspended {
+			require.NotEmpty(t, r.Pauses)
+			w.wakeOne(pausesOf(r), func(name string) int { return hash("order", name) })
+			continue
+		}
+		if r.Kind == journal.ResponseFailedTry && w.q.Try <= w.q.Attempts {
+			continue
+		}
+		recorded := w.recorded()
+		slices.Sort(recorded)
+		message := ""
+		if r.Error != nil {
+			message = r.Error.Message
+		}
+		return end{fmt.Sprint(r.Kind, r.Code, string(r.Output), message, r.Undone), recorded, turn, counting.ops}
+	}
+	require.FailNow(t, "it does not end")
+	return end{}
+}
+
+// comparable leaves out what differs between two runs: times.
+func comparable(e end) end {
+	var out []string
+	for _, r := range e.recorded {
+		if i := strings.Index(r, " now completed"); i >= 0 {
+			r = r[:i]
+		}
+		out = append(out, r)
+	}
+	e.recorded, e.ops = out, 0
+	return e
+}
+
+// A function whose process dies at any of its writes, before or after it, comes to
+// the same, by the same records and the same turns.
+func TestE12CrashesChangeNothing(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		p := draw(rt, false)
+		whole := newWorld(t, p.run, `1`).finish(rt)
+		for at := 1; at <= whole.ops; at++ {
+			for _, after := range []bool{false, true} {
+				p := p.fresh()
+				w := newWorld(t, p.run, `1`)
+				w.crash = &crash{left: at, after: after}
+				got := w.finish(rt)
+				require.Equal(rt, comparable(whole), comparable(got), "crash at write %d, carried out: %t, of%s", at, after, p)
+				_, most := p.outer.keys()
+				require.LessOrEqual(rt, most, 2, "a call is made again only by a crash")
+			}
+		}
+	})
+}
+
+// Whatever order things come in, however often the process dies: the record fits
+// the function at every moment, and its end is that of the record.
+func TestE13RecordsFitTheirFunctions(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		p := draw(rt, true)
+		w := newWorld(t, p.run, `1`)
+		var pending []string
+		for turn := 0; ; turn++ {
+			require.Less(rt, turn, maxTurns)
+			if rapid.IntRange(0, 3).Draw(rt, "crash") == 0 {
+				w.crash = &crash{left: rapid.IntRange(1, 6).Draw(rt, "at"), after: rapid.Bool().Draw(rt, "after")}
+			}
+			r := w.run()
+			w.crash = nil
+			if r != nil {
+				w.heard(r)
+				pending = pausesOf(r)
+			}
+			replayed := w.replay()
+			require.NotEqual(rt, ReplayDiverged, replayed.End, "%v, of%s", replayed.Err, p)
+			if r != nil && r.Kind == journal.ResponseTerminal {
+				require.Equal(rt, r.Output, replayed.Response.Output, "%s", p)
+				require.Equal(rt, r.Error, replayed.Response.Error, "%s", p)
+				return
+			}
+			if r != nil && r.Kind == journal.ResponseFailedTry {
+				require.LessOrEqual(rt, w.q.Try, w.q.Attempts+1)
+				if w.q.Try > w.q.Attempts {
+					return
+				}
+			}
+			if r != nil {
+				require.NotEqual(rt, journal.ResponseParked, r.Kind, "%+v", r.Error)
+			}
+			for i := len(pending) - 1; i >= 0; i-- { // some of them, in some order
+				if rapid.IntRange(0, 2).Draw(rt, "come") > 0 || r != nil && len(pending) == 1 {
+					w.bring(pending[i])
+					pending = slices.Delete(pending, i, i+1)
+				}
+			}
+		}
+	})
+}
+
+// mutate changes one node of the program; false if there is none.
+func mutate(t *rapid.T, p *program) *program {
+	var all []*[]*node
+	var copyOf func(list []*node) []*node
+	copyOf = func(list []*node) []*node {
+		out := make([]*node, len(list))
+		for i, x := range list {
+			c := *x
+			c.subs = make([][]*node, len(x.subs))
+			for j := range x.subs {
+				c.subs[j] = copyOf(x.subs[j])
+			}
+			out[i] = &c
+			for j := range c.subs {
+				all = append(all, &out[i].subs[j])
+			}
+		}
+		return out
+	}
+	q := &program{outer: p.outer}
+	q.body = copyOf(p.body)
+	all = append(all, &q.body)
+	list := all[rapid.IntRange(0, len(all)-1).Draw(t, "list")]
+	at := rapid.IntRange(0, len(*list)).Draw(t, "at")
+	other := &node{kind: rapid.SampledFrom([]string{"call", "sleep", "now", "args", "undo", "child"}).Draw(t, "other"), name: "other", n: 1}
+	switch how := rapid.SampledFrom([]string{"insert", "delete", "replace", "swap"}).Draw(t, "how"); {
+	case how == "insert" || at == len(*list):
+		*list = slices.Insert(*list, at, other)
+	case how == "delete":
+		*list = slices.Delete(*list, at, at+1)
+	case how == "replace":
+		(*list)[at] = other
+	case at+1 < len(*list):
+		(*list)[at], (*list)[at+1] = (*list)[at+1], (*list)[at]
+	}
+	return q
+}
+
+// A change under a running job that does not fit its record is reported, nothing
+// is recorded or done by the run that finds it, and with the old code the job goes
+// on as if nothing had been.
+func TestE15ADifferenceLeavesNoTrace(t *testing.T) {
+	t.Parallel()
+	found := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		p := draw(rt, false)
+		whole := newWorld(t, p.fresh().run, `1`).finish(rt)
+		w := newWorld(t, p.run, `1`)
+		for range rapid.IntRange(0, whole.turns-1).Draw(rt, "turns") {
+			if r := w.next(); r.Kind == journal.ResponseSuspended {
+				w.wakeOne(pausesOf(r), func(name string) int { return hash("order", name) })
+			}
+		}
+		q := mutate(rt, p)
+		before, calls := w.recorded(), len(p.outer.names)
+		deploy(w, q.run)
+		r := w.run()
+		if r.Kind != journal.ResponseParked {
+			return
+		}
+		found++
+		require.Equal(rt, ClassNondeterminism, r.Error.Class)
+		require.Equal(rt, before, w.recorded(), "%s\nbecame%s\n%s", p, q, r.Error.Message)
+		require.Len(rt, p.outer.names, calls)
+		w.heard(r)
+		deploy(w, p.run)
+		got := comparable(w.finish(rt))
+		want := comparable(whole)
+		got.turns, want.turns = 0, 0
+		require.Equal(rt, want, got)
+	})
+	require.Positive(t, found, "changes are found")
+}

@@ -1,0 +1,180 @@
+package workers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// ReplayRequest is a request whose handler is run against what is recorded of it.
+type ReplayRequest struct {
+	// Call is what Info shows the handler. Topic says which handler it is; Try and
+	// Attempts say, as in a run, whether a failed try is the last. The recorded keys
+	// are made of the place: space, job, generation, version, activity, DAD, element.
+	Call  Call
+	Input json.RawMessage
+	// Effects and Pauses are the record, as store.Worker lists them.
+	Effects []store.EffectRow
+	Pauses  []store.Pause
+}
+
+// ReplayEnd says how a replay ended.
+type ReplayEnd string
+
+// The ends of a replay.
+const (
+	// ReplayReturned: the handler returned a value.
+	ReplayReturned ReplayEnd = "returned"
+	// ReplayFailed: it returned an error, or panicked, or was parked.
+	ReplayFailed ReplayEnd = "failed"
+	// ReplaySuspended: it waits for what has not come.
+	ReplaySuspended ReplayEnd = "suspended"
+	// ReplayUnrecorded: it came to the end of the record, at a call that a run would
+	// carry out now.
+	ReplayUnrecorded ReplayEnd = "unrecorded"
+	// ReplayDiverged: it takes another path than the recorded one.
+	ReplayDiverged ReplayEnd = "diverged"
+)
+
+// Replayed is what a replay came to.
+type Replayed struct {
+	End ReplayEnd
+	// Response is what a run would answer; nil at ReplayUnrecorded.
+	Response *wire.Response
+	// Err is the handler's error at ReplayFailed, an *effects.NondeterminismError at
+	// ReplayDiverged: its first difference, which may be a recorded call that was not
+	// made.
+	Err error
+	// Waits are what it is suspended until, at ReplaySuspended.
+	Waits []wire.Pause
+	// Unrecorded is the first call without a recorded outcome, at ReplayUnrecorded:
+	// that of a compensation where Undoing.
+	Unrecorded *effects.Unrecorded
+	// Undoing says that the function has failed for good and is recorded as being
+	// undone.
+	Undoing bool
+}
+
+// Replay runs a handler of the registry against a record, without a store, a bus,
+// or anything outside: nothing is written, and no body of an effect is called. It
+// is a run that stops at the first call without a recorded outcome; branches beside
+// it go as far as they can. Handlers that are no durable functions can be replayed,
+// too: there Do returns an error where the record ends.
+//
+// The error is one of the request: an unknown topic, a bad id, a request of the
+// flow of compensations. ctx is the handler's.
+func Replay(ctx context.Context, reg *Registry, q ReplayRequest) (*Replayed, error) {
+	handlers, err := reg.all()
+	if err != nil {
+		return nil, err
+	}
+	var h *handler
+	for _, x := range handlers {
+		if x.topic == q.Call.Topic {
+			h = x
+		}
+	}
+	if h == nil {
+		return nil, fmt.Errorf("replay: topic %.80q has no handler in the registry", q.Call.Topic)
+	}
+	if q.Call.Flow == flow.UndoName {
+		return nil, fmt.Errorf("replay: a request of %s runs the compensations of another request: replay that one", flow.UndoName)
+	}
+	job, err := journal.ParseJobID(q.Call.Job)
+	if err != nil {
+		return nil, fmt.Errorf("replay: job: %w", err)
+	}
+	request, err := journal.ParseGUID(q.Call.Request)
+	if err != nil {
+		return nil, fmt.Errorf("replay: request: %w", err)
+	}
+	session := effects.NewSession(effects.Config{
+		Store: record{effects: q.Effects, pauses: q.Pauses}, Lease: store.Lease{Job: job, Request: request, Turn: q.Call.Turn},
+		Held: true, Replay: true, Durable: h.durable, Frozen: true, Input: q.Input,
+		Identity: effects.Identity{
+			Space: q.Call.Space, Job: job, Generation: q.Call.Generation, Version: q.Call.Version,
+			Activity: q.Call.Activity, DAD: q.Call.DAD, Element: q.Call.Element,
+		},
+	})
+	f := &function{h: h, req: q.Call.request(), in: q.Input, session: session, frozen: true}
+	if h.durable {
+		return f.replayed(f.run(ctx)), nil
+	}
+	return f.replayed(f.handler(ctx)), nil
+}
+
+// handler runs a handler that is no durable function.
+func (f *function) handler(ctx context.Context) ending {
+	ctx = context.WithValue(effects.With(ctx, f.session), callKey{}, f.req)
+	ends := make(chan ending, 1)
+	go func() {
+		e := ending{err: effects.ErrGoexit}
+		defer func() {
+			if v := recover(); v != nil {
+				e.err = &panicError{value: v, stack: debug.Stack()}
+			}
+			ends <- e
+		}()
+		e.out, e.err = f.h.invoke(ctx, f.in)
+	}()
+	e := <-ends
+	e.response = success(f.h.topic, e.out)
+	if e.err != nil {
+		e.response = failure(e.err, false)
+	}
+	e.response = overruled(e.response, e.err, f.session.Verdict(), false)
+	return e
+}
+
+// replayed says what the run came to.
+func (f *function) replayed(e ending) *Replayed {
+	out := &Replayed{Response: e.response, Err: e.err}
+	if f.h.durable {
+		_, out.Undoing = f.session.Undoing()
+	}
+	if e.err == nil && e.response.Error != nil { // of an effect, which the handler hid
+		out.Err = f.session.Verdict()
+	}
+	if differs, ok := errors.AsType[*effects.NondeterminismError](f.session.Verdict()); ok {
+		out.Err = differs
+	}
+	var differs *effects.NondeterminismError
+	switch {
+	case errors.As(out.Err, &differs):
+		out.End = ReplayDiverged
+	case f.session.Stopped() != nil:
+		out.End, out.Unrecorded, out.Response, out.Err = ReplayUnrecorded, f.session.Stopped(), nil, nil
+	case e.response.Kind == journal.ResponseSuspended:
+		out.End, out.Waits = ReplaySuspended, e.response.Pauses
+	case e.response.Error != nil:
+		out.End = ReplayFailed
+	default:
+		out.End = ReplayReturned
+	}
+	return out
+}
+
+// record is a store.Worker that has what is recorded, and nothing else.
+type record struct {
+	store.Worker
+	effects []store.EffectRow
+	pauses  []store.Pause
+}
+
+// Effects implements store.Worker.
+func (r record) Effects(context.Context, journal.JobID, journal.GUID) ([]store.EffectRow, error) {
+	return r.effects, nil
+}
+
+// Pauses implements store.Worker.
+func (r record) Pauses(context.Context, journal.JobID, journal.GUID) ([]store.Pause, error) {
+	return r.pauses, nil
+}

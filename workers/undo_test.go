@@ -1,0 +1,314 @@
+package workers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+func fails(err error) code { return func(context.Context, *outside) error { return err } }
+
+// trip books a flight and a hotel, and fails.
+func trip(err error) code {
+	return steps(undoable("flight"), call("flight"), undoable("hotel"), call("hotel"), fails(err))
+}
+
+func TestCompensationsRunBeforeTheErrorIsAnswered(t *testing.T) {
+	t.Parallel()
+	plain := errors.New("no car")
+	for name, c := range map[string]struct {
+		err   error
+		tries int
+		code  int
+		class string
+	}{
+		"business":   {Fail(409, "no car"), 1, 409, ClassBusiness},
+		"fatal":      {Fatal(plain), 1, 500, ClassFatal},
+		"child":      {&ChildError{Code: 404, Class: "unknown"}, 1, 404, "unknown"},
+		"last try":   {plain, 3, 500, ClassError},
+		"retryafter": {RetryAfter(time.Second, plain), 3, 500, ClassError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var o outside
+			w := newWorld(t, function0(trip(c.err), &o), `1`)
+			for range c.tries - 1 {
+				require.Equal(t, journal.ResponseFailedTry, w.next().Kind)
+			}
+			r := w.next()
+			failedWith(t, r, journal.ResponseTerminal, c.code, c.class)
+			require.True(t, r.Undone)
+			require.Zero(t, r.RetryAfterMS)
+			require.Equal(t, []string{"flight", "hotel", "undo hotel", "undo flight"}, o.names, "the latest first")
+			n, most := o.keys()
+			require.Equal(t, []int{4, 1}, []int{n, most})
+			for _, row := range w.store.Rows(w.id()) {
+				require.Equal(t, store.EffectCompleted, row.State, row.Name)
+			}
+		})
+	}
+	t.Run("panic", func(t *testing.T) {
+		t.Parallel()
+		var o outside
+		w := newWorld(t, function0(steps(undoable("a"), func(context.Context, *outside) error { panic("boom") }), &o), `1`)
+		w.q.Try = 3
+		r := w.next()
+		failedWith(t, r, journal.ResponseTerminal, 500, ClassPanic)
+		require.True(t, r.Undone)
+		require.Equal(t, []string{"undo a"}, o.names)
+	})
+	t.Run("unknown outcome", func(t *testing.T) {
+		t.Parallel()
+		var o outside
+		broken := func(ctx context.Context, _ *outside) error {
+			_, err := effects.Do(ctx, "b", func(context.Context) (int, error) { return 0, errors.New("reset") }, effects.Idempotent)
+			return err
+		}
+		w := newWorld(t, function0(steps(undoable("a"), broken), &o), `1`)
+		w.q.Try = 3
+		require.True(t, w.next().Undone)
+		require.Equal(t, []string{"undo a"}, o.names)
+	})
+	t.Run("success", func(t *testing.T) {
+		t.Parallel()
+		var o outside
+		w := newWorld(t, function0(trip(nil), &o), `1`)
+		require.Equal(t, 0, result[int](t, w.next()))
+		require.Equal(t, []string{"flight", "hotel"}, o.names)
+	})
+}
+
+func TestAParkedFunctionIsNotUndone(t *testing.T) {
+	t.Parallel()
+	var o outside
+	broken := func(ctx context.Context, _ *outside) error {
+		_, err := effects.Do(ctx, "b", func(context.Context) (int, error) { return 0, errors.New("reset") })
+		return err
+	}
+	w := newWorld(t, function0(steps(undoable("a"), broken), &o), `1`)
+	w.q.Try = 3
+	failedWith(t, w.next(), journal.ResponseParked, 500, ClassParked)
+	require.Empty(t, o.names)
+}
+
+func TestUndoIsARecordedMode(t *testing.T) {
+	t.Parallel()
+	var o outside
+	var seen []error
+	ok := true
+	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
+		if err := undoable("a")(ctx, &o); err != nil {
+			return 0, err
+		}
+		if ok {
+			return 0, Fail(409, "no car")
+		}
+		// A run that would go on now: it does not begin anything.
+		_, err := do(ctx, &o, "more", 1)
+		_, errAwait := Await[int](ctx, "s", 0)
+		_, errNow := Now(ctx)
+		_, errFirst, _ := First(ctx, func(ctx context.Context) (int, error) { return do(ctx, &o, "branch", 1) })
+		seen = append(seen, err, Sleep(ctx, "x", 1), errAwait, errNow, Compensate(ctx, "b", nil))
+		_ = errFirst
+		return 1, nil
+	}, `1`)
+	w.crash = &crash{left: 2, after: true} // right after the cause was recorded
+	require.Nil(t, w.run())
+	ok = false
+	r := w.next()
+	failedWith(t, r, journal.ResponseTerminal, 409, ClassBusiness)
+	require.Equal(t, []string{"undo a"}, o.names)
+	require.Len(t, seen, 5)
+	for _, err := range seen {
+		require.ErrorIs(t, err, ErrUndoing)
+	}
+}
+
+func TestACompensationThatFailsIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	var keys []string
+	failures := effects.MaxUndoTries
+	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
+		err := Compensate(ctx, "a", func(ctx context.Context) error {
+			keys = append(keys, effects.Key(ctx))
+			if _, err := effects.Do(ctx, "no", func(context.Context) (int, error) { return 0, nil }); !errors.Is(err, effects.ErrUsage) {
+				return fmt.Errorf("a call in a compensation: %w", err)
+			}
+			if err := Sleep(ctx, "no", 1); !errors.Is(err, effects.ErrUsage) {
+				return fmt.Errorf("a wait in a compensation: %w", err)
+			}
+			if len(keys) <= failures {
+				panic("boom")
+			}
+			return nil
+		})
+		return 0, errors.Join(err, Fatal(errors.New("no car")))
+	}, `1`)
+	want := time.Second
+	for k := 1; k < effects.MaxUndoTries; k++ {
+		r := w.next()
+		require.Equal(t, []string{fmt.Sprintf("sleep undo:a:%d at undo", k)}, waits(r))
+		require.Equal(t, want.Microseconds(), r.Pauses[0].For)
+		want = min(2*want, time.Minute)
+		w.wake(journal.PauseSleep, r.Pauses[0].Name, "")
+	}
+	r := w.next()
+	failedWith(t, r, journal.ResponseParked, 500, ClassUndo)
+	require.Contains(t, r.Error.Message, `compensation "a" has failed 10 times`)
+	require.True(t, w.next().Undone, "a person had it run again")
+	require.Len(t, keys, failures+1)
+	for _, k := range keys {
+		require.Equal(t, keys[0], k)
+	}
+}
+
+// A branch that lost has something to take back, too, though a replay does not run
+// it.
+func TestCompensationsOfLostBranches(t *testing.T) {
+	t.Parallel()
+	var o outside
+	w := newWorld(t, function0(steps(
+		race(steps(undoable("a"), call("a"), rest("long")), steps(undoable("b"), rest("short"))),
+		rest("then"), fails(Fail(409, "no")),
+	), &o), `1`)
+	w.next()
+	w.wake(journal.PauseSleep, "short", "")
+	w.next()
+	w.wake(journal.PauseSleep, "then", "")
+	r := w.next()
+	require.True(t, r.Undone, "%+v", r.Error)
+	require.Equal(t, []string{"a", "undo b", "undo a"}, o.names)
+}
+
+// undoJob is the request of the flow of compensations for a world's request.
+func undoJob(w *world) *world {
+	o := collation.UndoOrder{
+		Job: w.q.Job, Key: w.q.Key, Generation: 1, Flow: w.q.Flow, Version: w.q.Version, Activity: w.q.Activity, DAD: w.q.DAD,
+		Request: w.q.Request, Code: 410, Message: "interrupted", Input: w.q.Input,
+	}
+	raw, _ := json.Marshal(o)
+	j := &world{t: w.t, store: w.store, reg: w.reg, q: ask("fn", 2, string(raw))}
+	j.q.Flow, j.q.Version = flow.UndoName, "fn"
+	j.store.Put(j.id(), nil)
+	return j
+}
+
+func TestAJobRunsTheCompensationsOfAnother(t *testing.T) {
+	t.Parallel()
+	var o outside
+	broken := true
+	var infos []Call
+	w := newWorld(t, function0(steps(trip(nil), func(ctx context.Context, o *outside) error {
+		infos = append(infos, Info(ctx))
+		return Compensate(ctx, "car", func(ctx context.Context) error {
+			o.called(ctx, "undo car")
+			if broken {
+				return errors.New("no line")
+			}
+			return nil
+		})
+	}, rest("x"), call("more")), &o), `{"n":1}`)
+	deploy(w, func(ctx context.Context, in map[string]int) (int, error) {
+		if in["n"] != 1 {
+			return 0, Fail(400, "another input")
+		}
+		return function0(steps(trip(nil), func(ctx context.Context, o *outside) error {
+			infos = append(infos, Info(ctx))
+			return Compensate(ctx, "car", func(ctx context.Context) error {
+				o.called(ctx, "undo car")
+				if broken {
+					return errors.New("no line")
+				}
+				return nil
+			})
+		}, rest("x"), call("more")), &o)(ctx, 0)
+	})
+	w.next()
+	before := w.store.Rows(w.id())
+	w.store.Answer(w.id()) // somebody else ends it
+
+	j := undoJob(w)
+	require.Equal(t, []string{"sleep undo:car:1 at undo"}, waits(j.next()))
+	broken = false
+	j.crash = &crash{left: 4} // in the middle of them
+	j.wake(journal.PauseSleep, "undo:car:1", "")
+	require.Nil(t, j.run())
+	require.Nil(t, j.next().Error)
+	require.Equal(t, []string{"flight", "hotel", "undo car", "undo car", "undo hotel", "undo hotel", "undo flight"}, o.names)
+	require.Equal(t, before, w.store.Rows(w.id()), "nothing is recorded of the original")
+	keys := map[string]string{}
+	for _, row := range before {
+		keys[row.Name] = row.Key.String()
+	}
+	for _, row := range j.store.Rows(j.id()) {
+		require.Equal(t, []any{store.EffectCompleted, "idempotent"}, []any{row.State, row.Class})
+		require.Equal(t, keys[row.Name], row.Key.String(), "the outside sees the key of the function's own")
+	}
+	for _, info := range infos {
+		info.Turn, info.Try = 1, 1
+		require.Equal(t, infos[0], info, "it sees the place of the original")
+	}
+
+	require.Nil(t, undoJob(w).next().Error, "again, from the record of that job's own: what is applied twice has one key")
+	n, _ := o.keys()
+	require.Equal(t, 5, n)
+}
+
+func TestAJobSkipsWhatTheFunctionTookBackItself(t *testing.T) {
+	t.Parallel()
+	var o outside
+	w := newWorld(t, function0(steps(trip(nil), fails(Fail(409, "no"))), &o), `1`)
+	w.crash = &crash{left: 6, after: true} // flight, hotel: two each of start and end; the cause; the first undo
+	w.crash.left = 8
+	require.Nil(t, w.run())
+	require.Equal(t, []string{"flight", "hotel", "undo hotel"}, o.names)
+	w.store.Answer(w.id())
+	require.Nil(t, undoJob(w).next().Error)
+	require.Equal(t, []string{"flight", "hotel", "undo hotel", "undo flight"}, o.names)
+}
+
+func TestAJobWithoutARecordIsParked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, function0(trip(nil), &outside{}), `1`)
+	failedWith(t, undoJob(w).next(), journal.ResponseParked, 500, ClassUndo)
+	_, _, err := undoOrder(&wire.Request{Flow: flow.UndoName}, []byte(`{"job":"x"}`))
+	require.ErrorIs(t, err, journal.ErrMalformedID)
+}
+
+// What a registered compensation of a changed function comes to.
+func TestACompensationThatIsNoneAnyMoreIsADifference(t *testing.T) {
+	t.Parallel()
+	var o outside
+	w := newWorld(t, function0(steps(undoable("a"), rest("x")), &o), `1`)
+	w.next()
+	w.store.Answer(w.id())
+	deploy(w, function0(rest("x"), &o))
+	failedWith(t, undoJob(w).next(), journal.ResponseParked, 500, ClassNondeterminism)
+	require.Empty(t, o.names)
+}
+
+func TestCompensationsWaitForAContext(t *testing.T) {
+	t.Parallel()
+	var o outside
+	ctx, cancel := context.WithCancelCause(t.Context())
+	w := newWorld(t, function0(steps(undoable("a"), func(context.Context, *outside) error {
+		cancel(ErrTimeout)
+		return Fail(409, "no")
+	}), &o), `1`)
+	r := w.runIn(ctx)
+	failedWith(t, r, journal.ResponseTerminal, 409, ClassBusiness)
+	require.False(t, r.Undone, "its time is over: a job of their own runs them")
+	require.Empty(t, o.names)
+}

@@ -1,0 +1,119 @@
+package workers
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// Verify registers a verifier for every effect of that name in the handlers of the
+// registry, by effects.Do as well as the body of a handler with a Class, whose
+// name is its topic (3.3); see effects.Verify. An effect with an effects.Verify of
+// its own keeps that. Mistakes are returned by NewRuntime, with all others.
+func Verify(r *Registry, effectName string, v effects.Verifier, mode effects.Mode) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fail := func(format string, a ...any) {
+		r.errs = append(r.errs, fmt.Errorf("verifier of effect %.80q: "+format, append([]any{effectName}, a...)...))
+	}
+	_, twice := r.verifiers[effectName]
+	switch {
+	case effectName == "" || len(effectName) > effects.MaxName:
+		fail("its name has %d bytes: 1 to %d are allowed", len(effectName), effects.MaxName)
+	case v == nil:
+		fail("it is nil")
+	case !mode.Valid():
+		fail("mode %.40q is none of strict, warn, human", string(mode))
+	case twice:
+		fail("it is registered twice")
+	default:
+		r.verifiers[effectName] = verifier{v, mode}
+	}
+}
+
+type verifier struct {
+	effects.Verifier
+	mode effects.Mode
+}
+
+// maxTold bounds the effects without a verifier that a process tells of.
+const maxTold = 1000
+
+// watch knows the verifiers of a runtime, and tells of each Guarded effect that is
+// met without one, once (4.4).
+type watch struct {
+	verifiers map[string]verifier
+	log       *slog.Logger
+
+	mu   sync.RWMutex
+	told map[string]bool // by name
+}
+
+// verifier is effects.Config.Verifier.
+func (w *watch) verifier(name string, class effects.Class) (effects.Verifier, effects.Mode) {
+	if v, ok := w.verifiers[name]; ok {
+		return v.Verifier, v.mode
+	}
+	if class == effects.Guarded {
+		w.tell(name)
+	}
+	return nil, ""
+}
+
+// bodies tells of the bodies of handlers at the start; effects within handlers are
+// known when they are met.
+func (w *watch) bodies(handlers []*handler) {
+	for _, h := range handlers {
+		_, _ = w.verifier(h.topic, h.class)
+	}
+}
+
+func (w *watch) tell(name string) {
+	w.mu.RLock()
+	quiet := w.told[name] || len(w.told) >= maxTold
+	w.mu.RUnlock()
+	if quiet {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.told[name] {
+		w.told[name] = true
+		w.log.Warn("preflight warns", "effect", name, "warning",
+			"it is guarded and has no verifier: where its outcome is unknown, it waits for a person (workers.Verify)")
+	}
+}
+
+// doubtful is the response to an effect that only a person or a verifier can
+// decide on, nil where err is none: parked, or ended by a verifier that
+// contradicts (3.3).
+func doubtful(err error) *wire.Response {
+	var (
+		parked  *effects.ParkedError
+		confirm *effects.ConfirmError
+		refuted *effects.VerificationError
+		differs *effects.NondeterminismError
+	)
+	r := &wire.Response{Kind: journal.ResponseParked, Code: collation.CodeInternal}
+	switch {
+	case errors.As(err, &parked):
+		r.Error = &wire.Failure{Class: ClassParked, Message: parked.Error()}
+	case errors.As(err, &confirm):
+		r.Error = &wire.Failure{Class: ClassConfirm, Message: confirm.Error(), Data: confirm.Data()}
+	case errors.As(err, &refuted):
+		r.Kind = journal.ResponseTerminal
+		r.Error = &wire.Failure{Class: ClassVerification, Message: refuted.Error(), Data: refuted.Data()}
+	case errors.As(err, &differs) && differs.Position != "":
+		r.Error = &wire.Failure{Class: ClassNondeterminism, Message: differs.Error()}
+	default:
+		return nil
+	}
+	r.Error.Message = wire.CutText(r.Error.Message)
+	return r
+}

@@ -1,0 +1,225 @@
+package workers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// finds is a verifier that always answers the same, and tells what it was asked.
+func finds(state effects.State, result string, asked chan<- effects.Question) effects.Verifier {
+	return effects.VerifierFunc(func(_ context.Context, q effects.Question) (effects.Answer, error) {
+		if asked != nil {
+			asked <- q
+		}
+		return effects.Answer{State: state, Result: json.RawMessage(result), Note: "looked"}, nil
+	})
+}
+
+// 3.3: the verifier that is registered for an effect's name settles what a call
+// left unfinished, of a body as of a Do within one; it is told the input.
+func TestVerifyUnfinished(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	broken := func(context.Context) (int, error) { return 0, errors.New("connection reset") }
+	Handle(h.reg, "body", func(ctx context.Context, _ int) (int, error) { return broken(ctx) }, Class(effects.Guarded))
+	Handle(h.reg, "inside", func(ctx context.Context, _ int) (int, error) { return effects.Do(ctx, "charge", broken) })
+	Handle(h.reg, "lost", func(ctx context.Context, _ int) (int, error) { return effects.Do(ctx, "ship", broken) })
+	Handle(h.reg, "silent", func(ctx context.Context, _ int) (int, error) { return effects.Do(ctx, "mail", broken) })
+	asked := make(chan effects.Question, 2)
+	Verify(h.reg, "body", finds(effects.StateDone, "7", asked), effects.Human)
+	Verify(h.reg, "charge", finds(effects.StateDone, "8", asked), effects.Human)
+	Verify(h.reg, "ship", finds(effects.StateNotDone, "", nil), effects.Human)
+	Verify(h.reg, "mail", finds(effects.StateUnknown, "", nil), effects.Human)
+	h.open()
+	require.Equal(t, "7", string(h.one(ask("body", 1, `41`)).Output))
+	require.Equal(t, "41", string((<-asked).Input))
+	require.Equal(t, "8", string(h.one(ask("inside", 2, `42`)).Output))
+	q := <-asked
+	require.Equal(t, []any{"charge", "42", effects.Guarded, ",0,0"}, []any{q.Name, string(q.Input), q.Class, q.DAD})
+
+	r := h.one(ask("lost", 3, `1`))
+	require.Equal(t, []any{journal.ResponseFailedTry, 500, ClassError}, []any{r.Kind, r.Code, r.Error.Class}, "the next try does it under the next key")
+	require.Contains(t, r.Error.Message, "connection reset; its verifier says that it was not done (looked)")
+	r = h.one(ask("silent", 4, `1`))
+	require.Equal(t, []any{journal.ResponseParked, 500, ClassParked}, []any{r.Kind, r.Code, r.Error.Class})
+	require.Contains(t, r.Error.Message, "its verifier was asked: it does not know whether it was done (looked)")
+}
+
+// 3.3: what a contradiction comes to, by mode, and whatever the handler makes of
+// it.
+func TestVerifyCompleted(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	for _, mode := range []effects.Mode{effects.Strict, effects.Warn, effects.Human} {
+		name := string(mode)
+		Verify(h.reg, name, finds(effects.StateNotDone, "", nil), mode)
+		for how, end := range map[string]func(int, error) (int, error){
+			"returned": func(v int, err error) (int, error) { return v, err },
+			"hidden":   func(int, error) (int, error) { return 9, nil },
+			"replaced": func(int, error) (int, error) { return 0, errors.New("charging failed") },
+			"business": func(int, error) (int, error) { return 0, Fail(402, "declined") },
+			"fatal":    func(_ int, err error) (int, error) { return 0, Fatal(err) },
+		} {
+			Handle(h.reg, name+"."+how, func(ctx context.Context, _ int) (int, error) {
+				v, err := effects.Do(ctx, name, func(context.Context) (int, error) { return 3, nil })
+				if Info(ctx).Turn == 1 {
+					return 0, errors.New("fails after its effect")
+				}
+				return end(v, err)
+			})
+		}
+	}
+	h.open()
+	var n byte
+	second := func(topic string) (kind journal.ResponseKind, code int, class, text string) {
+		n++
+		q := ask(topic, n, `1`)
+		require.Equal(t, journal.ResponseFailedTry, h.one(q).Kind)
+		h.store.Turn(guid(t, q))
+		q.Turn, q.Try = 2, 2
+		h.send(q, 2)
+		_, hint := h.answer()
+		if e := hint.Response.Error; e != nil {
+			return hint.Response.Kind, hint.Response.Code, e.Class, e.Message + " " + string(e.Data)
+		}
+		return hint.Response.Kind, hint.Response.Code, "", string(hint.Response.Output)
+	}
+	for _, how := range []string{"returned", "hidden", "replaced", "business", "fatal"} {
+		kind, code, class, text := second("strict." + how)
+		require.Equal(t, []any{journal.ResponseTerminal, 500, ClassVerification}, []any{kind, code, class}, how)
+		require.Contains(t, text, `"name":"strict","recorded":3`)
+		kind, code, class, text = second("human." + how)
+		require.Equal(t, []any{journal.ResponseParked, 500, ClassConfirm}, []any{kind, code, class}, how)
+		require.Contains(t, text, `"name":"human","recorded":3`)
+		require.Contains(t, text, "was not done (looked)")
+	}
+	_, code, _, text := second("warn.returned")
+	require.Equal(t, []any{200, "3"}, []any{code, text}, "the recorded result is used")
+}
+
+// 4.4: guarded effects without a verifier are named: bodies at the start, others
+// when they are met, each once.
+func TestEffectsWithoutAVerifierAreNamed(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	var log lines
+	h.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	do := func(name string, class effects.Class) func(context.Context, int) (int, error) {
+		return func(ctx context.Context, _ int) (int, error) {
+			return effects.Do(ctx, name, func(context.Context) (int, error) { return 1, nil }, class)
+		}
+	}
+	Handle(h.reg, "body", do("inner", effects.Pure), Class(effects.Guarded))
+	Handle(h.reg, "known", do("inner", effects.Pure), Class(effects.Guarded))
+	Handle(h.reg, "pure", do("met", effects.Guarded))
+	Handle(h.reg, "safe", do("idem", effects.Idempotent))
+	Verify(h.reg, "known", finds(effects.StateUnknown, "", nil), effects.Warn)
+	h.open()
+	for i, topic := range []string{"body", "known", "pure", "pure", "safe", "body"} {
+		h.one(ask(topic, byte(i), `1`))
+	}
+	named := []string{}
+	for line := range strings.Lines(log.String()) {
+		if strings.Contains(line, "has no verifier") {
+			_, rest, _ := strings.Cut(line, "effect=")
+			name, _, _ := strings.Cut(rest, " ")
+			named = append(named, name)
+		}
+	}
+	require.Equal(t, []string{"body", "met"}, named)
+}
+
+// lines is a log for several goroutines.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func TestVerifyMistakes(t *testing.T) {
+	t.Parallel()
+	reg := New()
+	v := finds(effects.StateUnknown, "", nil)
+	Verify(reg, "", v, effects.Warn)
+	Verify(reg, "nil", nil, effects.Warn)
+	Verify(reg, "mode", v, "odd")
+	Verify(reg, "twice", v, effects.Warn)
+	Verify(reg, "twice", v, effects.Strict)
+	_, err := reg.all()
+	for _, part := range []string{"1 to 200", `"nil": it is nil`, `"odd"`, `"twice": it is registered twice`} {
+		require.ErrorContains(t, err, part)
+	}
+}
+
+// A takeover by another process asks, too: the window in which the first died.
+func TestE4VerifiedTakeover(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		state effects.State
+		kind  journal.ResponseKind
+		out   string
+		calls int
+	}{
+		"done":     {effects.StateDone, journal.ResponseTerminal, "7", 0},
+		"not done": {effects.StateNotDone, journal.ResponseTerminal, "3", 1},
+		"unknown":  {effects.StateUnknown, journal.ResponseParked, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t)
+			calls := 0
+			Handle(h.reg, "charge", func(context.Context, int) (int, error) { calls++; return 3, nil }, Class(effects.Guarded))
+			Verify(h.reg, "charge", finds(c.state, "7", nil), effects.Human)
+			q := ask("charge", 1, `1`)
+			h.store.Put(guid(t, q), nil)
+			died(t, h, q.Topic, guid(t, q), q.Job)
+			h.open()
+			h.send(q, 2)
+			_, hint := h.answer()
+			require.Equal(t, c.kind, hint.Response.Kind)
+			require.Equal(t, c.out, string(hint.Response.Output))
+			require.Equal(t, c.calls, calls)
+		})
+	}
+}
+
+// died leaves the effect of a body as a process that was killed in the call.
+func died(t *testing.T, h *house, topic string, request journal.GUID, id string) {
+	t.Helper()
+	job, err := journal.ParseJobID(id)
+	require.NoError(t, err)
+	l, err := h.store.Lease(t.Context(), job, request, 1, "dead", h.cfg.Lease)
+	require.NoError(t, err)
+	s := effects.NewSession(effects.Config{Store: h.store, Lease: l, Held: true, TTL: h.cfg.Lease, Identity: effects.Identity{
+		Space: "shop", Job: job, Generation: 1, Version: "1", Activity: "charge", DAD: ",0,0",
+	}})
+	require.Panics(t, func() {
+		_, _ = effects.Do(effects.With(t.Context(), s), topic, func(context.Context) (int, error) { panic(fmt.Sprint(topic, " dies")) })
+	})
+	h.store.Expire(request)
+	require.Equal(t, store.EffectStarted, h.store.Rows(request)[0].State)
+}

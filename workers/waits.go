@@ -1,0 +1,216 @@
+package workers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// fact is an error that is recorded: a further try would come to it again, so it
+// ends the activity where the function returns it.
+type fact interface {
+	error
+	fact() (code int, failure journal.Failure)
+}
+
+// ErrAwaitTimeout says that no signal came in time. It ends the activity with code
+// 408 where the function returns it.
+var ErrAwaitTimeout error = timeoutError{}
+
+type timeoutError struct{}
+
+func (timeoutError) Error() string { return "no signal came in time" }
+
+func (e timeoutError) fact() (int, journal.Failure) {
+	return collation.CodeTimeout, journal.Failure{Class: ClassTimeout, Message: e.Error()}
+}
+
+// SignalError is a signal that came with the code of an error.
+type SignalError struct {
+	Topic, Name string          // Name is that of the wait
+	Code        int             // 400…599
+	Payload     json.RawMessage // canonical
+}
+
+// Error names the signal.
+func (e *SignalError) Error() string {
+	return fmt.Sprintf("signal %q came with code %d", e.Topic, e.Code)
+}
+
+func (e *SignalError) fact() (int, journal.Failure) {
+	return e.Code, journal.Failure{Class: ClassSignal, Message: e.Error(), Data: e.Payload}
+}
+
+// ChildError is how a child ended that did not complete, or could not be started.
+type ChildError struct {
+	Name, Flow string // Name is that of the call
+	Job        string // "" where there is none
+	Code       int    // 400…599: 410 interrupted, 404 unknown flow, …
+	Class      string
+	Message    string
+	Data       json.RawMessage // canonical
+}
+
+// Error names the child and gives its message.
+func (e *ChildError) Error() string {
+	return fmt.Sprintf("child %q of flow %s ended with error %d (%s): %s", e.Name, e.Flow, e.Code, e.Class, e.Message)
+}
+
+func (e *ChildError) fact() (int, journal.Failure) {
+	return e.Code, journal.Failure{Class: e.Class, Message: e.Error(), Data: e.Data}
+}
+
+// Sleep returns when d has passed on the database's clock since the function first
+// came to it. The name tells it from every other sleep of the run; 1 to
+// wire.MaxPauseName bytes. A duration that is not positive is over at once, and at
+// most ten years are allowed. Contexts that the function made do not end it: use
+// First. The error is one of use, or effects.ErrUndoing. Outside a job it sleeps.
+func Sleep(ctx context.Context, name string, d time.Duration) error {
+	s := effects.From(ctx)
+	if s == nil {
+		return pause(ctx, d)
+	}
+	_, err := s.Wait(ctx, wire.Pause{Kind: journal.PauseSleep, Name: name, For: micros(d)})
+	return err
+}
+
+// micros rounds up: a short time is not none.
+func micros(d time.Duration) int64 {
+	return int64((max(d, 0) + time.Microsecond - 1) / time.Microsecond)
+}
+
+// AwaitOption changes an Await: SignalKey or As.
+type AwaitOption func(*awaiting)
+
+type awaiting struct{ topic, name, key string }
+
+// SignalKey is the key of the signal that is waited for. Default: the job's key.
+func SignalKey(key string) AwaitOption { return func(a *awaiting) { a.key = key } }
+
+// As names the wait, which tells it from every other one of the run. Default: the
+// signal's topic.
+func As(name string) AwaitOption { return func(a *awaiting) { a.name = name } }
+
+// Await returns the payload of the next signal of the topic that nobody else takes;
+// one that came before is kept for it (1.11). timeout bounds the wait from when the
+// function first came to it, with ErrAwaitTimeout; 0 is no bound, less than 0 the
+// shortest. A signal with the code of an error is a *SignalError. A payload that
+// does not fit T is an error 400 that ends the activity where it is returned.
+//
+// Outside a job the signals are those of WithSignals.
+func Await[T any](ctx context.Context, topic string, timeout time.Duration, options ...AwaitOption) (T, error) {
+	a := awaiting{topic: topic, name: topic, key: Info(ctx).Key}
+	for _, o := range options {
+		o(&a)
+	}
+	var out T
+	if timeout < 0 {
+		timeout = time.Microsecond
+	}
+	s := effects.From(ctx)
+	if s == nil {
+		raw, err := plainAwait(ctx, a, timeout)
+		return fit[T](raw, err, "the payload of signal", topic)
+	}
+	r, err := s.Wait(ctx, wire.Pause{Kind: journal.PauseSignal, Name: a.name, Topic: topic, Key: a.key, For: micros(timeout)})
+	switch {
+	case err != nil:
+		return out, err
+	case r.By == journal.ByTimer:
+		return out, ErrAwaitTimeout
+	case r.Code != collation.CodeOK:
+		e := &SignalError{Topic: topic, Name: a.name, Code: errorCode(r.Code)}
+		if r.Error != nil {
+			e.Payload = r.Error.Data
+		}
+		return out, e
+	}
+	return fit[T](r.Output, nil, "the payload of signal", topic)
+}
+
+// fit reads what was recorded. Where it does not fit, it never will.
+func fit[T any](raw []byte, err error, what, name string) (out T, _ error) {
+	if err != nil || len(raw) == 0 {
+		return out, err
+	}
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return out, &Error{Code: codeBadInput, Class: ClassInput, Message: fmt.Sprintf("%s %s does not fit into %T: %v", what, name, out, err)}
+	}
+	return out, nil
+}
+
+func errorCode(code int) int {
+	if code < lowestErrorCode || code > lastErrorCode {
+		return collation.CodeInternal
+	}
+	return code
+}
+
+// ChildOption changes a Child: ChildKey or ChildVersion.
+type ChildOption func(*wire.Pause)
+
+// ChildKey is the key of the child's job. Default: one that is made of the job's
+// and the activity's. A key that another job has is an error 409.
+func ChildKey(key string) ChildOption { return func(p *wire.Pause) { p.Key = key } }
+
+// ChildVersion is the version of the child's flow. Default: the active one, when
+// the child starts.
+func ChildVersion(version string) ChildOption { return func(p *wire.Pause) { p.Version = version } }
+
+// Child starts a job of another flow of the space and returns its output when it
+// has completed; otherwise a *ChildError. The name tells it from every other child
+// of the run. input is what marshals to JSON; what the function waits for at a time
+// has up to wire.MaxPauseBytes. A child outlives a function that fails, unless the
+// job is interrupted with descend. Outside a job children are those of
+// WithChildren.
+func Child[Out any](ctx context.Context, name, flow string, input any, options ...ChildOption) (Out, error) {
+	var out Out
+	raw, err := json.Marshal(input)
+	if err == nil {
+		raw, err = canonical.Payload(raw)
+	}
+	if err != nil {
+		return out, fmt.Errorf("child %q: %w: its input cannot be written as JSON: %w", name, effects.ErrUsage, err)
+	}
+	p := wire.Pause{Kind: journal.PauseChild, Name: name, Flow: flow, Input: raw}
+	for _, o := range options {
+		o(&p)
+	}
+	s := effects.From(ctx)
+	if s == nil {
+		raw, err := plainChild(ctx, p)
+		return fit[Out](raw, err, "the output of flow", flow)
+	}
+	r, err := s.Wait(ctx, p)
+	switch {
+	case err != nil:
+		return out, err
+	case r.Code != collation.CodeOK:
+		return out, childError(&p, r)
+	case r.Output == nil && !r.Ref.IsZero():
+		return out, errRef
+	}
+	return fit[Out](r.Output, nil, "the output of flow", flow)
+}
+
+// errRef refuses an output that the store should have read.
+var errRef = errors.New("the output of the child is stored beside its entry, and was not read")
+
+func childError(p *wire.Pause, r *journal.Response) *ChildError {
+	e := &ChildError{Name: p.Name, Flow: p.Flow, Code: errorCode(r.Code), Class: ClassError}
+	if !r.Child.IsZero() {
+		e.Job = r.Child.String()
+	}
+	if r.Error != nil {
+		e.Class, e.Message, e.Data = r.Error.Class, r.Error.Message, r.Error.Data
+	}
+	return e
+}
