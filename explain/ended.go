@@ -61,6 +61,7 @@ func (e *explainer) closed() {
 	if l := e.Last; l != nil && l.Abandoned > 0 {
 		fmt.Fprintf(&b, "; %s abandoned", were(l.Abandoned, "open obligation"))
 	}
+	b.WriteString(e.compensated())
 	if e.v.ExpiresAt != collation.Never {
 		b.WriteString("; it is removed " + e.in(e.v.ExpiresAt))
 	}

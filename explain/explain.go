@@ -109,6 +109,8 @@ type explainer struct {
 	by      map[collation.InstanceKey]*spot
 	dead    map[journal.GUID]*store.DeadView // open letters by their row
 	told    map[int64]bool                   // letters that a reason names
+	rows    map[journal.GUID]*collation.Row  // all of them, starts of children too
+	waits   map[journal.GUID]*collation.Wait
 	reasons []Reason
 }
 
@@ -123,6 +125,7 @@ type spot struct {
 	rows     []*collation.Row // all others: Leg1, answer, wake-up, outcome, cycle, start, interrupt
 	order    *collation.Row   // the start of its child
 	wait     *collation.Wait
+	alarms   []*collation.Row // of durable functions: timers, bounds, and other wakes
 }
 
 // add appends a reason. The result may be changed until the next call.
@@ -139,6 +142,7 @@ func (e *explainer) add(s *spot, kind Kind, sentence ...string) *Reason {
 func (e *explainer) gather() {
 	e.by = map[collation.InstanceKey]*spot{}
 	e.dead, e.told = map[journal.GUID]*store.DeadView{}, map[int64]bool{}
+	e.rows, e.waits = map[journal.GUID]*collation.Row{}, map[journal.GUID]*collation.Wait{}
 	for i := range e.v.Dead {
 		if d := &e.v.Dead[i]; d.State == "open" && !d.Letter.Row.IsZero() {
 			e.dead[d.Letter.Row] = d
@@ -156,6 +160,7 @@ func (e *explainer) gather() {
 	}
 	for i := range e.v.Rows {
 		r := &e.v.Rows[i]
+		e.rows[r.GUID] = r
 		if s := awaits[r.Job]; s != nil && r.Job != e.v.ID {
 			s.order = r
 		} else if r.Job == e.v.ID {
@@ -164,7 +169,10 @@ func (e *explainer) gather() {
 	}
 	for i := range e.v.Waits {
 		w := &e.v.Waits[i]
-		e.at(collation.InstanceKey{Activity: w.Activity, DAD: w.DAD}).wait = w
+		e.waits[w.GUID] = w
+		if s := e.at(collation.InstanceKey{Activity: w.Activity, DAD: w.DAD}); w.Request.IsZero() {
+			s.wait = w
+		}
 	}
 	slices.SortFunc(e.spots, func(a, b *spot) int {
 		return cmp.Or(cmp.Compare(a.index(), b.index()), cmp.Compare(a.Activity, b.Activity), a.DAD.Compare(b.DAD))
@@ -190,6 +198,8 @@ func (s *spot) put(r *collation.Row) {
 	switch by, class := nature(r); {
 	case r.Kind == journal.MessageRequest, r.Kind == journal.MessageAnswer && r.Turn > 0:
 		s.requests = append(s.requests, r)
+	case wakes(r):
+		s.alarms = append(s.alarms, r)
 	case r.Kind == journal.MessageWakeUp && by == journal.ByTimer:
 		s.timer = r
 	case r.Kind == journal.MessageAnswer && class == "within":

@@ -12,9 +12,9 @@ import (
 
 // elements counts the open elements of an `each` by what they wait for.
 type elements struct {
-	held, sent, leased, retry, unsent, answered, dead int
-	next                                              collation.Micros // of the retries
-	since                                             collation.Micros // the oldest of those that were sent
+	held, sent, leased, retry, unsent, answered, asleep, dead int
+	next                                                      collation.Micros // of the retries
+	since                                                     collation.Micros // the oldest of those that were sent
 }
 
 // each explains the open elements of a list in one sentence. Those that wait for
@@ -31,6 +31,8 @@ func (e *explainer) each(s *spot) {
 			n.answered++
 		case r.Holder != "" && r.LeaseUntil > e.Now:
 			n.leased++
+		case r.NextAt == collation.Never:
+			n.asleep++
 		case sent(r):
 			if n.sent++; n.since == collation.Never || r.PublishedAt < n.since {
 				n.since = r.PublishedAt
@@ -63,6 +65,7 @@ func (n *elements) parts(e *explainer, s *spot) (out []string) {
 	say(n.dead, "for a person")
 	say(n.sent, "sent to ", s.topic())
 	say(n.leased, "with workers")
+	say(n.asleep, "suspended")
 	say(n.retry, "failed and tried again, the next ", e.in(n.next))
 	say(n.unsent, "not published yet")
 	say(n.answered, "answered")

@@ -30,7 +30,7 @@ func nature(r *collation.Row) (by journal.By, class string) {
 // if there are none, what it waits for.
 func (e *explainer) explain(s *spot) {
 	moving := slices.Clone(s.rows)
-	for _, r := range []*collation.Row{s.timer, s.bound} {
+	for _, r := range append([]*collation.Row{s.timer, s.bound}, s.alarms...) {
 		if r != nil && (e.due(r) || r.Held != "") {
 			moving = append(moving, r)
 		}
@@ -114,11 +114,15 @@ func (e *explainer) what(s *spot, r *collation.Row) string {
 			return s.name() + " was not ended within its time, and gets error 408"
 		}
 		return s.name() + " has its answer"
-	case journal.MessageWakeUp:
+	case journal.MessageWakeUp, journal.MessageOutcome:
+		if x := wakeOf(r); x != nil {
+			return e.came(s, r, x)
+		}
+		if r.Kind == journal.MessageOutcome {
+			return s.name() + " has the outcome of its child"
+		}
 		by, _ := nature(r)
 		return fmt.Sprintf("%s was woken by its %s", s.name(), by)
-	case journal.MessageOutcome:
-		return s.name() + " has the outcome of its child"
 	case journal.MessageCycle:
 		return fmt.Sprintf("%s is sent into its next pass by %s", s.name(), r.Topic)
 	case journal.MessageInterrupt:
@@ -144,17 +148,17 @@ func (e *explainer) request(s *spot, r *collation.Row) {
 		e.message(s, r)
 	case r.Holder != "" && r.LeaseUntil > e.Now:
 		e.add(s, KindLease, fmt.Sprintf("%s is with %s, %s; its lease ends %s unless it is heard of%s",
-			s.name(), r.Holder, s.attempt(r), e.in(r.LeaseUntil), e.bound(s, r)))
+			e.asked(s, r), r.Holder, s.attempt(r), e.in(r.LeaseUntil), e.bound(s, r)))
+	case r.NextAt == collation.Never:
+		e.suspended(s, r)
 	case sent(r):
 		e.add(s, KindWorker, fmt.Sprintf("%s was sent to %s %s, %s; it waits for the response, and is %s%s%s",
-			s.name(), r.Topic, e.ago(r.PublishedAt), s.attempt(r), e.again(r), e.bound(s, r), e.quiet(r.PublishedAt, r.Topic)))
-	case r.NextAt == collation.Never:
-		e.add(s, KindSuspended, s.name(), " is suspended: its handler goes on when what it waits for comes", e.bound(s, r))
+			e.asked(s, r), r.Topic, e.ago(r.PublishedAt), s.attempt(r), e.again(r), e.bound(s, r), e.quiet(r.PublishedAt, r.Topic)))
 	case r.NextAt > e.Now && r.Try > 1:
-		e.add(s, KindRetry, fmt.Sprintf("%s failed and is tried again %s, %s%s", s.name(), e.in(r.NextAt), s.attempt(r), e.bound(s, r))).Due = r.NextAt
+		e.add(s, KindRetry, fmt.Sprintf("%s failed and is tried again %s, %s%s", e.asked(s, r), e.in(r.NextAt), s.attempt(r), e.bound(s, r))).Due = r.NextAt
 	default:
 		e.add(s, KindUnsent, fmt.Sprintf("%s is due for %s %s, %s; the message %s%s",
-			s.name(), r.Topic, e.in(r.NextAt), s.attempt(r), e.way(r), e.bound(s, r))).Due = r.NextAt
+			e.asked(s, r), r.Topic, e.in(r.NextAt), s.attempt(r), e.way(r), e.bound(s, r))).Due = r.NextAt
 	}
 }
 
@@ -170,12 +174,16 @@ func (e *explainer) quiet(sent collation.Micros, topic string) string {
 	return "; if that is long for it, look whether a worker of " + topic + " runs"
 }
 
-// attempt is the try of how many.
+// attempt is the try of how many, and the turn of a function that suspended before.
 func (s *spot) attempt(r *collation.Row) string {
-	if s.act == nil || s.act.Type != flow.TypeWorker {
-		return fmt.Sprintf("attempt %d", r.Try)
+	turn := ""
+	if r.Turn > r.Try {
+		turn = fmt.Sprintf("turn %d, ", r.Turn)
 	}
-	return fmt.Sprintf("attempt %d of %d", r.Try, s.act.Retry.Attempts)
+	if s.act == nil || s.act.Type != flow.TypeWorker {
+		return fmt.Sprintf("%sattempt %d", turn, r.Try)
+	}
+	return fmt.Sprintf("%sattempt %d of %d", turn, r.Try, s.act.Retry.Attempts)
 }
 
 // bound is what `within` adds to a sentence: of a request in its row, of a hook or

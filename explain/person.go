@@ -50,7 +50,11 @@ func (e *explainer) letter(s *spot, d *store.DeadView) {
 	case d.Letter.Row.IsZero(): // there is nothing to be sent again
 		r.Commands = answers
 	case d.Letter.Kind == journal.MessageRequest || d.Letter.Kind == journal.MessageAnswer || d.Letter.Kind == journal.MessageResponse:
-		r.Commands = append([]string{retry}, append(answers, e.interrupt())...)
+		r.Commands = []string{retry}
+		if strings.Contains(d.Letter.Message, "`quipu dead done`") { // it is about an effect
+			r.Commands = append(r.Commands, fmt.Sprintf("quipu dead done %d --result JSON", d.ID))
+		}
+		r.Commands = append(append(r.Commands, answers...), e.interrupt())
 	default: // it has no result that somebody else could give
 		r.Commands = []string{retry, e.interrupt()}
 	}

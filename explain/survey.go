@@ -5,6 +5,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
 )
 
 // State is how far an activity is.
@@ -40,6 +41,8 @@ type Standing struct {
 	Ended, Elements int
 	// Arrived counts the arrivals of a join.
 	Arrived int
+	// Suspended counts the durable functions that wait for something (E12).
+	Suspended int
 }
 
 // Survey says of each activity how far it is, in the order of Activity.Index. It
@@ -81,6 +84,11 @@ func (e *explainer) stand(st *Standing, s *spot) {
 	if st.Elements = s.inst.Count; st.Elements > 0 {
 		st.Ended = st.Elements - s.inst.Open
 	}
+	for _, r := range s.requests {
+		if r.Kind == journal.MessageRequest && r.Held == "" && r.NextAt == collation.Never {
+			st.Suspended++
+		}
+	}
 	switch {
 	case l.State() == 1 && len(s.rows) > 0:
 		st.State = StateRunning
@@ -117,6 +125,7 @@ func passesOn(a *flow.Activity) bool {
 
 func (e *explainer) isStuck(s *spot) bool {
 	rows := append([]*collation.Row{s.timer, s.bound, s.order}, s.rows...)
+	rows = append(rows, s.alarms...)
 	for _, r := range append(rows, s.requests...) {
 		if r != nil && (r.Held == collation.HeldStuck || r.Held == collation.HeldParked) {
 			return true
@@ -149,6 +158,11 @@ func (st *Standing) detail() string {
 	}
 	if st.Elements > 0 {
 		say("%d/%d elements", st.Ended, st.Elements)
+	}
+	if st.Suspended == 1 && st.Elements == 0 {
+		say("suspended")
+	} else if st.Suspended > 0 {
+		say("%d suspended", st.Suspended)
 	}
 	if a.Join != "" && st.State != StateNotReached {
 		say("%d/%d arrivals", st.Arrived, len(a.In))

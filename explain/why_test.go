@@ -96,6 +96,16 @@ var workerStates = map[string]state{
 		text: "charge at ,0,0 waits for a person since 2 min: dead letter 7 (parked): the outcome of an effect is unknown",
 		do:   []string{"quipu dead retry 7", "quipu dead resolve 7 --result JSON", "quipu dead fail 7", "quipu interrupt order-42"},
 	},
+	"parked for an effect": {
+		make: func(w *world) {
+			w.letter(w.request("charge", "pay.charge", 2), "parked", "look outside, then `quipu dead done` with its result")
+		}, kind: explain.KindPerson,
+		text: "charge at ,0,0 waits for a person since 2 min: dead letter 7 (parked): look outside, then `quipu dead done` with its result",
+		do: []string{
+			"quipu dead retry 7", "quipu dead done 7 --result JSON", "quipu dead resolve 7 --result JSON", "quipu dead fail 7",
+			"quipu interrupt order-42",
+		},
+	},
 	"held without a letter": {
 		make: func(w *world) { w.request("charge", "pay.charge", 2).Held = collation.HeldParked }, kind: explain.KindPerson,
 		text: "charge at ,0,0 is held (parked) and has no open dead letter",

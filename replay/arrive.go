@@ -35,10 +35,21 @@ func (j *Job) arrival(e *journal.Entry, inst *Instance) *Row {
 	default:
 		return j.unsaid(e, inst, row)
 	}
-	if _, w := j.waitOf(inst); w != nil && row.Kind == journal.MessageWakeUp {
+	j.waited(e, inst, row)
+	return row
+}
+
+// waited says which entry registered the wait whose signal the row of a wake-up
+// brings.
+func (j *Job) waited(e *journal.Entry, inst *Instance, row *Row) {
+	if row.Kind != journal.MessageWakeUp {
+		return
+	}
+	if w := j.Waits[e.GUID]; w != nil && !w.Request.IsZero() {
+		row.Origin = w.Origin
+	} else if _, w := j.waitOf(inst); w != nil {
 		row.Origin = w.Origin
 	}
-	return row
 }
 
 // unsaid finds out what a message is whose entry does not say what it brought:
@@ -48,14 +59,17 @@ func (j *Job) unsaid(e *journal.Entry, inst *Instance, row *Row) *Row {
 		row.Kind, row.child, row.Turn = journal.MessageOutcome, child, turn
 		return row
 	}
-	if inst.Repeat || e.GUID == inst.waitID() {
+	g, p := j.woken(e.GUID)
+	switch {
+	case p != nil && p.Kind == journal.PauseChild:
+		row.Kind, row.child = journal.MessageOutcome, journal.JobID(g)
+	case p != nil && p.Kind == journal.PauseSignal && e.GUID == g, inst.Repeat, e.GUID == inst.waitID():
 		row.Kind = journal.MessageWakeUp
-		if _, w := j.waitOf(inst); w != nil {
-			row.Origin = w.Origin
-		}
-		return row
+		j.waited(e, inst, row)
+	default:
+		return nil
 	}
-	return nil
+	return row
 }
 
 // outcome finds the child of an await whose outcome has the id, and its turn;

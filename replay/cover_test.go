@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -105,6 +106,8 @@ func arrives(e *journal.Entry, taken bool) bool {
 func TestHonestFamiliesHaveEveryFeature(t *testing.T) {
 	t.Parallel()
 	missing := make(map[string]bool)
+	features := maps.Clone(features)
+	maps.Copy(features, functionFeatures)
 	for name := range features {
 		missing[name] = true
 	}
@@ -112,6 +115,7 @@ func TestHonestFamiliesHaveEveryFeature(t *testing.T) {
 		for _, mode := range modes {
 			for _, j := range replaytest.Family(replaytest.Options{
 				Every: true, Mode: mode, Activities: 25, Trouble: seed%4 > 0, Choose: rand.New(rand.NewPCG(seed, 3)).IntN,
+				Functions: seed%2 > 0, Effects: seed%2 > 0,
 			}) {
 				for _, e := range j.Entries() {
 					for name := range missing {

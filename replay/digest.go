@@ -39,6 +39,7 @@ func (j *Job) Digest() journal.Digest {
 	j.digestInstances(h)
 	j.digestMessages(h)
 	j.digestOpen(h)
+	j.digestPauses(h)
 	return h.sum()
 }
 
@@ -86,6 +87,8 @@ func (j *Job) digestMessages(h hasher) {
 		h.bytes(k[:])
 		h.bytes(f.Request[:])
 		h.text(f.Name)
+		h.text(f.Position)
+		h.bool(f.Voided)
 		h.text(f.Class)
 		h.number(int64(f.N))
 		h.text(string(f.State))
@@ -98,6 +101,30 @@ func (j *Job) digestMessages(h hasher) {
 		h.bytes(c.Wait[:])
 		h.bytes(c.Signal[:])
 		h.number(j.Signals[c])
+	}
+}
+
+// digestPauses covers what durable functions wait for, and what of it has come.
+func (j *Job) digestPauses(h hasher) {
+	h.number(int64(len(j.Pauses)))
+	for _, g := range sortedGUIDs(j.Pauses) {
+		p := j.Pauses[g]
+		h.bytes(g[:])
+		h.bytes(p.Request[:])
+		h.text(string(p.Kind))
+		h.text(p.Name)
+		h.text(p.Position)
+		h.bool(p.Named)
+		h.bool(p.Came)
+		h.bool(p.ByTimeout)
+		for _, n := range [...]int64{p.Since, p.Taken, p.Due} {
+			h.number(n)
+		}
+	}
+	h.number(int64(len(j.Undos)))
+	for _, g := range sortedGUIDs(j.Undos) {
+		h.bytes(g[:])
+		h.number(j.Undos[g])
 	}
 }
 
@@ -124,6 +151,10 @@ func (j *Job) digestOpen(h hasher) {
 		h.text(r.Held)
 		h.number(r.Origin)
 		h.bool(r.Outside)
+		h.number(int64(len(r.Pauses)))
+		for _, p := range r.Pauses {
+			h.bytes(p[:])
+		}
 	}
 	h.number(int64(len(j.Waits)))
 	for _, g := range sortedGUIDs(j.Waits) {
@@ -135,6 +166,7 @@ func (j *Job) digestOpen(h hasher) {
 		h.bool(w.Repeat)
 		h.number(int64(w.Passed))
 		h.number(int64(w.Last))
+		h.bytes(w.Request[:])
 		h.number(w.Origin)
 	}
 	h.number(int64(len(j.Children)))
@@ -142,6 +174,7 @@ func (j *Job) digestOpen(h hasher) {
 		c := j.Children[g]
 		h.bytes(g[:])
 		h.key(c.key())
+		h.bytes(c.Request[:])
 		h.number(int64(c.Turn))
 		h.number(c.At)
 		h.number(c.Origin)

@@ -53,6 +53,14 @@ type facts struct {
 	arrives bool         // it came from outside, and is first heard of here
 	message journal.MessageKind
 
+	// named is what a suspension waits for, from its step 2 on, and arms what stands
+	// for it: timers, waits and bounds, starts of children, by their ids.
+	named []namedPause
+	arms  map[journal.GUID]*namedPause
+	// undoes are the jobs that run compensations of what the entry ends, with the
+	// requests of those (3.5).
+	undoes map[journal.JobID]journal.GUID
+
 	n int // Leg1 messages dispatched (N of C13)
 	// What step 2 does. decides: transitions. minus: one obligation ends.
 	// finalizes: +200T. partial: an element ended that was not the last. pending:
@@ -90,16 +98,18 @@ func (j *Job) read(e *journal.Entry) facts {
 	f.address()
 	f.step2(e)
 	f.last = f.lastMarker(e)
+	f.undoes = j.undoes(e, &f)
 	return f
 }
 
 // licence names the row that stands for the entry's message (C5): its own, for
-// a response its request's.
+// a response its request's. A wake names the request that it is for, and has a row
+// of its own.
 func (j *Job) licence(e *journal.Entry, known *Receipt) journal.GUID {
 	switch {
 	case known != nil:
 		return known.Row
-	case j.Rows[e.GUID] != nil:
+	case j.Rows[e.GUID] != nil, e.Response != nil && e.Response.Kind == journal.ResponseWake:
 		return e.GUID
 	case e.Response != nil && !e.Response.Request.IsZero():
 		return e.Response.Request
@@ -181,6 +191,9 @@ func (f *facts) step2(e *journal.Entry) {
 	case f.kind != journal.ResponseTerminal:
 		f.pending = true
 		f.stays = f.message == journal.MessageResponse || f.message == journal.MessageAnswer
+		if f.suspends() {
+			f.names(e)
+		}
 	case f.inst != nil && f.inst.Count > 0 && f.inst.Open != 1:
 		f.partial = true
 	default:

@@ -25,6 +25,10 @@ func (a *auditor) finish() *Report {
 	if a.blind == "" && a.blindEffects == "" {
 		a.missingChains()
 	}
+	if a.blind == "" && a.blindEffects == "" {
+		a.undosLaw()
+		a.judgedLaw()
+	}
 	if a.blind == "" {
 		a.openEnds()
 		a.compare()
@@ -38,7 +42,8 @@ func (a *auditor) finish() *Report {
 		r.First = a.lead
 	}
 	r.Counts.Instances, r.Counts.Messages, r.Counts.Rows = len(a.job.Instances), len(a.job.Receipts), len(a.job.Rows)
-	r.Counts.Waits, r.Counts.Left = len(a.job.Waits), a.job.Left
+	r.Counts.Waits, r.Counts.Left, r.Counts.Chains = len(a.job.Waits), a.job.Left, len(a.job.Chains)
+	r.Counts.Functions, r.Counts.Wakes = a.job.functions()
 	for _, c := range Checks {
 		r.Checks = append(r.Checks, a.result(c))
 	}

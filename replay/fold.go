@@ -22,6 +22,7 @@ func (j *Job) fold(e *journal.Entry, f facts, hash journal.Digest) {
 	j.foldDigits(e, &f)
 	j.foldResult(e, &f)
 	j.foldAccepted(e, &f)
+	j.foldPauses(e, &f)
 	j.foldWork(e, &f)
 	j.foldRows(e, &f)
 	j.foldObligations(e, &f)
@@ -47,11 +48,11 @@ func (j *Job) foldDigits(e *journal.Entry, f *facts) {
 			continue
 		}
 		r.Kind, r.Code, r.By, r.err = f.kind, f.code, f.by, f.err
-		if r.Ledger.Step2() {
-			r.err = nil
-		}
 		if e.Response != nil {
-			r.Element = e.Response.Element
+			r.Element, r.pauses = e.Response.Element, e.Response.Pauses
+		}
+		if r.Ledger.Step2() {
+			r.err, r.pauses = nil, nil
 		}
 	}
 }
@@ -181,8 +182,14 @@ func (j *Job) foldEffect(e *journal.Entry) {
 	}
 	f := j.Effects[e.Effect.Key]
 	if f == nil {
-		f = &Effect{Request: e.Chain, Name: e.Effect.Name, Class: e.Effect.Class, N: e.Effect.N}
+		f = &Effect{
+			Request: e.Chain, Name: e.Effect.Name, Class: e.Effect.Class, N: e.Effect.N, Position: e.Effect.Position,
+		}
 		j.Effects[e.Effect.Key] = f
+	}
+	if voids(e) && f.State == EffectCompleted {
+		f.State, f.Result, f.Voided = EffectNotDone, ResultDigest(nil, e.Effect.Error), true
+		return
 	}
 	if f.State == EffectCompleted || f.State == EffectNotDone {
 		return
@@ -195,6 +202,19 @@ func (j *Job) foldEffect(e *journal.Entry) {
 	case journal.KindEffectFailed:
 		f.State, f.Result = EffectNotDone, ResultDigest(e.Effect.Result, e.Effect.Error)
 	}
+}
+
+// ClassVoided is the class of the error by which an operator takes a recorded
+// result back, so that the call runs again under the next key (3.3).
+const ClassVoided = "voided"
+
+// ClassUndo is the class of the effect that stands for a registered compensation:
+// it is started when it is registered, and completed when it has run (3.5).
+const ClassUndo = "undo"
+
+// voids reports whether the entry takes a recorded result back.
+func voids(e *journal.Entry) bool {
+	return e.Kind == journal.KindEffectFailed && e.Effect.Error != nil && e.Effect.Error.Class == ClassVoided
 }
 
 // ResultDigest is the digest by which results of effects are compared (V9):

@@ -59,6 +59,12 @@ func (j *Job) foldWork(e *journal.Entry, f *facts) {
 }
 
 func (j *Job) foldWait(e *journal.Entry, w *journal.Wait) {
+	if p := j.Pauses[w.GUID]; p != nil {
+		j.Waits[w.GUID] = &Wait{
+			Activity: e.Activity, DAD: collation.DAD(e.DAD), Topic: w.Topic, Key: w.Key, Origin: e.Seq, Request: p.Request,
+		}
+		return
+	}
 	key := attributed(e, func(leg1 journal.GUID) bool {
 		return collation.WakeUpGUID(leg1, journal.BySignal, "") == w.GUID
 	})
@@ -117,7 +123,7 @@ func (j *Job) foldRows(e *journal.Entry, f *facts) {
 func (j *Job) foldDispatched(e *journal.Entry, f *facts, d *journal.Dispatched) {
 	if !d.Job.IsZero() {
 		j.Left++
-		if d.Kind == journal.MessageStart {
+		if d.Kind == journal.MessageStart && !j.foldUndo(e, f, d) {
 			j.foldChild(e, f, d)
 		}
 		return
@@ -129,7 +135,7 @@ func (j *Job) foldDispatched(e *journal.Entry, f *facts, d *journal.Dispatched) 
 	case journal.MessageRequest:
 		row.Turn, row.Try = 1, 1
 	case journal.MessageWakeUp, journal.MessageAnswer:
-		if d.At > 0 {
+		if _, p := j.woken(d.GUID); d.At > 0 && p == nil {
 			i := j.instance(row.key())
 			i.arms = append(i.arms, d.GUID)
 		}
@@ -137,10 +143,14 @@ func (j *Job) foldDispatched(e *journal.Entry, f *facts, d *journal.Dispatched) 
 	j.Rows[d.GUID] = row
 }
 
-// foldChild takes down the start of a child: of the first one by a Leg1, of a
-// further one by the outcome of a failed one.
+// foldChild takes down the start of a child: of a function by its suspension, of
+// an await the first one by a Leg1, a further one by the outcome of a failed one.
 func (j *Job) foldChild(e *journal.Entry, f *facts, d *journal.Dispatched) {
 	key := f.key
+	if p := j.Pauses[d.GUID]; p != nil {
+		j.Children[d.GUID] = &Child{Job: d.Job, Activity: key.Activity, DAD: key.DAD, Request: p.Request, Origin: e.Seq}
+		return
+	}
 	if !f.pending {
 		key = attributed(e, func(leg1 journal.GUID) bool { return collation.ChildID(leg1, 1) == d.Job })
 	}

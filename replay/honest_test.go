@@ -66,7 +66,7 @@ func TestHonestFamiliesVerifyClean(t *testing.T) {
 				seed := rapid.Uint64().Draw(t, "seed")
 				for _, j := range replaytest.Family(replaytest.Options{
 					Every: true, Mode: mode, Activities: rapid.IntRange(1, 25).Draw(t, "activities"),
-					Choose:  rand.New(rand.NewPCG(seed, 2)).IntN,
+					Choose: rand.New(rand.NewPCG(seed, 2)).IntN, Functions: rapid.Bool().Draw(t, "functions"),
 					Trouble: rapid.Bool().Draw(t, "trouble"), Effects: rapid.Bool().Draw(t, "effects"),
 					Steps: rapid.IntRange(0, 400).Draw(t, "steps"),
 				}) {

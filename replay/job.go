@@ -24,7 +24,7 @@ type Header struct {
 type Job struct {
 	Header Header
 	Flow   journal.FlowRef
-	Parent *journal.Parent // the await that started the job; nil for none
+	Parent *journal.Parent // the await, or the durable function, that started the job; nil for none
 	State  journal.JobState
 	// Semaphore is the count of open obligations as the entries moved it;
 	// Obligations lists them, recounted from what was dispatched and ended, by the
@@ -45,8 +45,14 @@ type Job struct {
 	Rows     map[journal.GUID]*Row   // open ones of this job only
 	Waits    map[journal.GUID]*Wait  // open ones only
 	Children map[journal.GUID]*Child // started, and not answered yet; by their start
-	Signals  map[Consumed]int64      // signals that hooks consumed, and the entry that did
-	Effects  map[journal.Digest]*Effect
+	Signals  map[Consumed]int64      // signals that waits consumed, and the entry that did
+	// Pauses are what durable functions wait and waited for, by their wake-up, their
+	// wait, or the start of their child (E12).
+	Pauses map[journal.GUID]*Pause
+	// Undos are the requests whose compensations a job was ordered for, and the
+	// entry that did (3.5).
+	Undos   map[journal.GUID]int64
+	Effects map[journal.Digest]*Effect
 	// Left counts the messages that were sent to other jobs and to waits: what
 	// became of them is not told by this journal.
 	Left int
@@ -59,6 +65,7 @@ type Job struct {
 	Close    Outcome
 
 	outputs bool
+	wakers  map[journal.GUID]journal.GUID // the pause that a message wakes
 }
 
 // Outcome is how a job ended.
@@ -88,6 +95,9 @@ func New(h Header, options ...Option) *Job {
 		Children:    make(map[journal.GUID]*Child),
 		Signals:     make(map[Consumed]int64),
 		Effects:     make(map[journal.Digest]*Effect),
+		Pauses:      make(map[journal.GUID]*Pause),
+		Undos:       make(map[journal.GUID]int64),
+		wakers:      make(map[journal.GUID]journal.GUID),
 	}
 	for _, o := range options {
 		o(j)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -127,11 +128,29 @@ func (a *auditor) created(e *journal.Entry) {
 		a.at(V1, e, "the job's flow %s %s has digest %s, the stored one %s", e.Flow.Name, e.Flow.Version, e.Flow.Digest, a.h.Flow)
 	}
 	if p := e.Parent; p != nil {
-		if id := collation.ChildID(p.Leg1, p.Turn); id != e.Job {
-			a.at(V11, e, "the child of turn %d of Leg1 %s has job id %s, not %s", p.Turn, p.Leg1, id, e.Job)
-		}
+		a.bornOf(e, p)
 	} else if id := collation.NewJobID(e.Space, e.Key, e.Generation); id != e.Job {
 		a.at(V11, e, "generation %d of key %q has job id %s, not %s", e.Generation, e.Key, id, e.Job)
+	}
+}
+
+// bornOf checks that the job's id is that of a child of its parent (V11): of an
+// await in its turn, or of a durable function, under a name that only its parent's
+// journal tells; or that of the job that runs the compensations of one, for which
+// nobody waits.
+func (a *auditor) bornOf(e *journal.Entry, p *journal.Parent) {
+	id := collation.ChildID(p.Leg1, p.Turn)
+	switch {
+	case p.Turn == 0 && p.Awaited:
+		a.note(V11, "the id of the job derives from the name under which a function started it, which its parent's journal tells")
+		return
+	case p.Turn == 0:
+		if id = collation.UndoID(p.Leg1); e.Flow != nil && e.Flow.Name != flow.UndoName {
+			a.at(V11, e, "the job of flow %s is for the compensations of request %s", e.Flow.Name, p.Leg1)
+		}
+	}
+	if id != e.Job {
+		a.at(V11, e, "the child of turn %d of %s has job id %s, not %s", p.Turn, p.Leg1, id, e.Job)
 	}
 }
 
@@ -140,12 +159,13 @@ var (
 		journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle,
 		journal.MessageSignal, journal.MessageInterrupt, journal.MessageReceipt)
 	knownResponses = set(journal.ResponseTerminal, journal.ResponseFailedTry, journal.ResponseSuspended,
-		journal.ResponseParked, journal.ResponsePass)
+		journal.ResponseParked, journal.ResponsePass, journal.ResponseWake)
+	knownPauses   = set(journal.PauseSleep, journal.PauseSignal, journal.PauseChild)
 	knownWakers   = set("", journal.BySignal, journal.ByTimer)
 	knownHolds    = set("", collation.HeldStuck, collation.HeldParked, collation.HeldParallel)
 	knownVerdicts = set(journal.VerdictHandled, journal.VerdictStale)
 	knownEnds     = set(journal.JobCompleted, journal.JobFailed, journal.JobInterrupted)
-	knownClasses  = set("pure", "tx", "idempotent", "guarded")
+	knownClasses  = set("pure", "tx", "idempotent", "guarded", ClassUndo)
 )
 
 func set[T comparable](list ...T) map[T]bool {
@@ -188,11 +208,8 @@ func (a *auditor) vocabulary(e *journal.Entry) {
 			a.at(V16, e, "unknown verdict %q", v)
 		}
 	}
-	if r := e.Response; r != nil && !knownResponses[r.Kind] {
-		a.at(V16, e, "unknown kind of response %q", r.Kind)
-	}
-	if r := e.Response; r != nil && !knownWakers[r.By] {
-		a.at(V16, e, "unknown waker %q", r.By)
+	if r := e.Response; r != nil {
+		a.responseWords(e, r)
 	}
 	if r := e.Result; r != nil && !knownWakers[r.By] {
 		a.at(V16, e, "unknown waker %q", r.By)
@@ -207,6 +224,20 @@ func (a *auditor) vocabulary(e *journal.Entry) {
 		a.at(V16, e, "unknown leg %d", e.Leg)
 	} else if e.Leg != legOf(e) {
 		a.at(V16, e, "an entry of kind %s with leg %d", e.Kind, e.Leg)
+	}
+}
+
+func (a *auditor) responseWords(e *journal.Entry, r *journal.Response) {
+	if !knownResponses[r.Kind] {
+		a.at(V16, e, "unknown kind of response %q", r.Kind)
+	}
+	if !knownWakers[r.By] {
+		a.at(V16, e, "unknown waker %q", r.By)
+	}
+	for i := range r.Pauses {
+		if k := r.Pauses[i].Kind; !knownPauses[k] {
+			a.at(V16, e, "unknown kind of pause %q", k)
+		}
 	}
 }
 

@@ -142,10 +142,14 @@ func (a *auditor) afterLaw(e *journal.Entry, f *facts) {
 }
 
 // closeTookAll checks that a close leaves no row that was an obligation of the
-// job, the closer's own excepted (C15, V10).
+// job, the closer's own excepted (C15, V10), and, where the job completes, wakes of
+// functions that ended before they were handled.
 func (a *auditor) closeTookAll(e *journal.Entry, f *facts) {
 	for _, g := range sortedGUIDs(a.job.Rows) {
 		row := a.job.Rows[g]
+		if _, p := a.job.woken(g); p != nil && completes(e, f) {
+			continue
+		}
 		switch row.Kind {
 		case journal.MessageLeg1, journal.MessageRequest, journal.MessageAnswer, journal.MessageWakeUp, journal.MessageCycle:
 			if g != f.licence {
@@ -154,6 +158,19 @@ func (a *auditor) closeTookAll(e *journal.Entry, f *facts) {
 			}
 		}
 	}
+}
+
+// completes reports whether the entry closes the job since nothing is left to do:
+// nothing is withdrawn then.
+func completes(e *journal.Entry, f *facts) bool {
+	return !f.halts && e.Close != nil && e.Close.State == journal.JobCompleted
+}
+
+// delivered reports whether the row is that of a signal to the wait, as a dead
+// letter told of it.
+func (a *auditor) delivered(g journal.GUID, w *Wait) bool {
+	row := a.job.Rows[g]
+	return row != nil && row.Outside && row.Kind == journal.MessageWakeUp && row.key() == w.key()
 }
 
 // closeWaits checks that a close ends every wait (V13, C15): it is withdrawn,
@@ -171,9 +188,12 @@ func (a *auditor) closeWaits(e *journal.Entry, f *facts) {
 		g, _ := a.job.waitOf(f.inst)
 		ended[g] = true
 	}
+	for _, g := range a.dropped(e, f) {
+		ended[g] = true
+	}
 	for _, g := range sortedGUIDs(a.job.Waits) {
 		w := a.job.Waits[g]
-		if ended[g] || w.Repeat && slices.ContainsFunc(e.Withdrawn, a.unheard) {
+		if ended[g] || w.Repeat && slices.ContainsFunc(e.Withdrawn, func(g journal.GUID) bool { return a.unheard(g) || a.delivered(g, w) }) {
 			continue
 		}
 		a.at(V13, e, "the close leaves the wait %s of %s %s for signal %s", g, w.Activity, w.DAD, w.Topic)

@@ -15,6 +15,9 @@ func (a *auditor) originLaw(e *journal.Entry, f *facts) {
 	}
 	for i := range e.Waits {
 		w := &e.Waits[i]
+		if n := f.arms[w.GUID]; n != nil && n.id == w.GUID && n.Kind == journal.PauseSignal {
+			continue
+		}
 		if _, ok := sender(e, func(leg1 journal.GUID) bool {
 			return collation.WakeUpGUID(leg1, journal.BySignal, "") == w.GUID
 		}); !ok {
@@ -45,7 +48,11 @@ func (a *auditor) originLaw(e *journal.Entry, f *facts) {
 // not derived with its dispatch.
 func (a *auditor) messageLaw(e *journal.Entry, f *facts) {
 	r, row := e.Response, f.row
+	if r != nil && r.Element != 0 && (r.Request.IsZero() || f.wakes(e)) {
+		a.at(V11, e, "the response is that of element %d, but answers no request", r.Element)
+	}
 	switch {
+	case f.wakes(e): // for pauseLaw
 	case r != nil && !r.Request.IsZero():
 		if want := collation.ResponseGUID(r.Request, r.Turn); e.GUID != want {
 			a.at(V11, e, "the response to turn %d of request %s has id %s, not %s", r.Turn, r.Request, want, e.GUID)
@@ -53,8 +60,6 @@ func (a *auditor) messageLaw(e *journal.Entry, f *facts) {
 		if row != nil && row.Element != r.Element {
 			a.at(V11, e, "the response is that of element %d, its request %s is element %d", r.Element, r.Request, row.Element)
 		}
-	case r != nil && r.Element != 0:
-		a.at(V11, e, "the response is that of element %d, but answers no request", r.Element)
 	case row == nil:
 	case row.Kind == journal.MessageInterrupt && f.key != (collation.InstanceKey{DAD: collation.RootDAD}):
 		a.at(V11, e, "an interrupt is addressed to %s %s", f.key.Activity, f.key.DAD)
@@ -206,6 +211,9 @@ func (a *auditor) derives(e *journal.Entry, f *facts, d *journal.Dispatched) boo
 	case journal.MessageAnswer:
 		return own(func(leg1 journal.GUID) bool { return d.GUID == collation.ResponseGUID(leg1, 0) })
 	case journal.MessageWakeUp:
+		if n := f.arms[d.GUID]; n != nil {
+			return d.Activity == f.key.Activity && d.DAD == string(f.key.DAD) && (n.bounded() || n.Kind == journal.PauseSleep)
+		}
 		return own(func(leg1 journal.GUID) bool { return d.GUID == collation.WakeUpGUID(leg1, journal.ByTimer, "") })
 	case journal.MessageCycle:
 		return e.Kind == journal.KindLeg1 && d.GUID == collation.CycleGUID(e.GUID)
@@ -222,13 +230,20 @@ func (a *auditor) derives(e *journal.Entry, f *facts, d *journal.Dispatched) boo
 }
 
 // startDerives checks the start of this job by its first entry, of a child by
-// the Leg1 of its await, or, after a failed one, by the outcome of that.
+// the Leg1 of its await, or, after a failed one, by the outcome of that, of a
+// function's child by a suspension that names it, and of a job for compensations
+// by what ends their function.
 func (a *auditor) startDerives(e *journal.Entry, f *facts, d *journal.Dispatched) bool {
 	switch {
 	case e.Kind == journal.KindCreated:
 		return d.GUID == e.Job.Start() && d.Job.IsZero() && d.Activity == e.Activity && d.DAD == e.DAD
 	case d.GUID != d.Job.Start():
 		return false
+	case f.suspends():
+		n := f.arms[d.GUID]
+		return n != nil && n.Kind == journal.PauseChild
+	case f.undoes[d.Job] != journal.GUID{}:
+		return true
 	case f.pending:
 		return f.inst != nil && d.Job == collation.ChildID(f.inst.Leg1, f.inst.Turn+1)
 	}

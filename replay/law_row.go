@@ -15,7 +15,7 @@ func (a *auditor) rowLaw(e *journal.Entry, f *facts) {
 		d := &e.Dispatched[i]
 		if row := a.job.Rows[d.GUID]; row != nil {
 			a.at(V10, e, "%s row %s is dispatched again, it stands since entry %d", d.Kind, d.GUID, row.Origin)
-		} else if gone, ok := a.gone[d.GUID]; ok {
+		} else if gone, ok := a.gone[d.GUID]; ok && !a.renews(f, d.GUID) {
 			a.at(V10, e, "%s row %s is dispatched again%s", d.Kind, d.GUID, gone.fate())
 		}
 	}
@@ -106,6 +106,9 @@ func (a *auditor) ends(e *journal.Entry, f *facts, g journal.GUID, how string) {
 	if a.job.Children[g] != nil && how != "ended" {
 		return
 	}
+	if _, ok := a.adrift[g]; ok && how == "withdrawn" {
+		return
+	}
 	if gone := a.gone[g]; gone.wait {
 		a.at(V13, e, "wait %s is %s, but does not stand%s", g, how, gone.fate())
 		return
@@ -142,7 +145,7 @@ func (a *auditor) releaseLaw(e *journal.Entry, f *facts) {
 	for i := range e.Updated {
 		u := &e.Updated[i]
 		row := a.job.Rows[u.GUID]
-		if row == nil || u.GUID == f.licence {
+		if row == nil || u.GUID == f.licence || a.sendsOut(e, f, u, row) {
 			continue
 		}
 		due := -1
@@ -199,6 +202,7 @@ func (a *auditor) remember(e *journal.Entry, f *facts) {
 	}
 	if e.Kind == journal.KindOperator {
 		a.operators[e.GUID] = e.Seq
+		a.judge(e)
 	}
 	switch {
 	case !f.arrives:
@@ -210,7 +214,10 @@ func (a *auditor) remember(e *journal.Entry, f *facts) {
 	if f.consumes(e) {
 		g, _ := a.job.waitOf(f.inst)
 		a.gone[g] = goneRow{seq: e.Seq, wait: true}
+	} else if f.wakes(e) && a.job.Waits[e.GUID] != nil {
+		a.gone[e.GUID] = goneRow{seq: e.Seq, wait: true}
 	}
+	a.foundAdrift(e, f)
 	if b := e.Bound; b != nil {
 		if _, twice := a.bounds[b.Chain]; twice || b.Chain != f.licence {
 			a.at(V12, e, "the entry binds the effect chain %s, its request is %s, bound already: %t", b.Chain, f.licence, twice)

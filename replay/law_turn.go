@@ -3,6 +3,7 @@ package replay
 import (
 	"strconv"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -50,6 +51,10 @@ func (a *auditor) inTurn(e *journal.Entry, f *facts) {
 	if r == nil || f.row == nil {
 		return
 	}
+	overdue := r.Kind == journal.ResponseTerminal && r.Code == collation.CodeTimeout // without an entry (E9)
+	if f.row.asleep() && f.message == journal.MessageResponse && !overdue {
+		a.at(V12, e, "request %s is answered in turn %d by a response of kind %s while it sleeps", f.licence, f.row.Turn, r.Kind)
+	}
 	turn, try, of := f.row.Turn, f.row.Try, "the row "+f.licence.String()
 	if f.row.Kind == journal.MessageOutcome && f.inst != nil {
 		turn, try, of = f.inst.Turn, f.inst.Try, "the await"
@@ -75,73 +80,10 @@ func (a *auditor) nextChild(e *journal.Entry, f *facts) {
 		}
 	}
 	want := 0
-	if f.message == journal.MessageOutcome {
+	if f.message == journal.MessageOutcome && f.kind != journal.ResponseWake {
 		want = 1
 	}
-	if starts != want {
+	if starts != want && !f.suspends() {
 		a.at(V12, e, "a pending %s of kind %s starts %d children, it has to start %d", f.message, f.kind, starts, want)
-	}
-}
-
-// effect judges an entry of a chain of effects by the state before it (V8,
-// V10, V12).
-func (a *auditor) effect(e *journal.Entry) {
-	switch e.Kind {
-	case journal.KindEffectStarted, journal.KindEffectCompleted, journal.KindEffectFailed:
-	default:
-		a.at(V8, e, "an entry of kind %s in a chain of effects", e.Kind)
-		return
-	}
-	if e.Effect == nil {
-		a.at(V8, e, "an entry of kind %s without an effect", e.Kind)
-		return
-	}
-	a.effectOnce(e)
-	a.effectInTurn(e)
-}
-
-// effectOnce checks starts and results of one key (V8, E3–E5).
-func (a *auditor) effectOnce(e *journal.Entry) {
-	x := e.Effect
-	known := a.job.Effects[x.Key]
-	if known == nil {
-		external := x.Class == "idempotent" || x.Class == "guarded"
-		if e.Kind != journal.KindEffectStarted && external {
-			a.at(V8, e, "effect %q of class %s ends without a start, key %s", x.Name, x.Class, x.Key)
-		}
-		return
-	}
-	if known.State != EffectStarted {
-		a.at(V8, e, "effect %q has a result already (%s), key %s", x.Name, known.State, x.Key)
-	}
-	if known.Name != x.Name || known.Class != x.Class || known.N != x.N || known.Request != e.Chain {
-		a.at(V8, e, "effect %q of class %s, n %d began as %q of class %s, n %d in chain %s, key %s",
-			x.Name, x.Class, x.N, known.Name, known.Class, known.N, known.Request, x.Key)
-	}
-}
-
-// effectInTurn checks an effect against its request (V12, J8): of a turn that
-// the request had, and late behind the head that its terminal response bound.
-// Before it, late marks the end of an effect whose holder was taken over.
-func (a *auditor) effectInTurn(e *journal.Entry) {
-	x := e.Effect
-	row, gone := a.job.Rows[e.Chain], a.gone[e.Chain]
-	turn := gone.turn
-	if row != nil {
-		turn = row.Turn
-	}
-	if row == nil && gone.seq == 0 {
-		a.at(V10, e, "effects of request %s, which was never dispatched", e.Chain)
-		return
-	}
-	if x.Turn < 1 || x.Turn > turn {
-		a.at(V12, e, "effect %q belongs to turn %d, the request had turns 1 to %d", x.Name, x.Turn, turn)
-	}
-	if b, ok := a.bounds[e.Chain]; ok && e.Seq > b.head.Seq && !x.Late {
-		a.at(V12, e, "effect %q stands behind the head %d that entry %d of the main chain binds, and is not late",
-			x.Name, b.head.Seq, b.seq)
-	}
-	if x.Late && e.Kind == journal.KindEffectStarted {
-		a.at(V12, e, "effect %q starts late: only the end of one that had started may be", x.Name)
 	}
 }

@@ -15,7 +15,7 @@ func (a *auditor) waitLaw(e *journal.Entry, f *facts) {
 		w := &e.Waits[i]
 		if known := a.job.Waits[w.GUID]; known != nil {
 			a.at(V13, e, "wait %s is registered again, it stands since entry %d", w.GUID, known.Origin)
-		} else if gone, ok := a.gone[w.GUID]; ok {
+		} else if gone, ok := a.gone[w.GUID]; ok && !a.renews(f, w.GUID) {
 			a.at(V13, e, "wait %s is registered again%s", w.GUID, gone.fate())
 		} else if slices.ContainsFunc(e.Waits[:i], func(o journal.Wait) bool { return o.GUID == w.GUID }) {
 			a.at(V13, e, "wait %s is registered twice", w.GUID)
@@ -24,7 +24,7 @@ func (a *auditor) waitLaw(e *journal.Entry, f *facts) {
 			a.repeats++
 		}
 	}
-	if e.Kind == journal.KindLeg2 && f.known == nil && f.row != nil {
+	if e.Kind == journal.KindLeg2 && f.known == nil && f.row != nil && !f.wakes(e) {
 		a.wokenLaw(e, f)
 	}
 	for _, g := range e.Disarmed {
@@ -133,8 +133,14 @@ type signalNumber struct {
 }
 
 // disarmLaw checks one thing that the end of an activity takes back: it stood
-// for that activity.
+// for that activity; or that a durable function does not wait for any more.
 func (a *auditor) disarmLaw(e *journal.Entry, f *facts, g journal.GUID) {
+	if id, p := a.job.standsFor(g); p != nil {
+		if !a.takesBack(e, f, g, id, p) {
+			a.at(V13, e, "%s stands for %s %q of request %s and is disarmed by an entry that does not end it", g, p.Kind, p.Name, p.Request)
+		}
+		return
+	}
 	if e.Kind != journal.KindLeg2 || !f.marks.has(entered) || f.kind != journal.ResponseTerminal {
 		a.at(V13, e, "%s is disarmed by a message that ends no activity", g)
 		return

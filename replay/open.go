@@ -28,21 +28,28 @@ type Open struct {
 	Key      string        // of a wait
 	Job      journal.JobID // the child
 	Since    int64         // seq of the entry that made it
+	// Request is that of the durable function that a timer, a wait or a child is
+	// for, and Name what it calls it (E12).
+	Request journal.GUID
+	Name    string
+	// Suspended says of a request that its function waits; Pauses counts what for,
+	// and Came what of it has come since.
+	Suspended    bool
+	Pauses, Came int
 }
 
 // Open lists what is still to be done, oldest first.
 func (j *Job) Open() []Open {
 	out := make([]Open, 0, len(j.Rows)+len(j.Waits)+len(j.Children)+1)
 	for g, r := range j.Rows {
-		out = append(out, Open{
-			What: string(r.Kind), GUID: g, Activity: r.Activity, DAD: string(r.DAD), Element: r.Element,
-			Turn: r.Turn, Try: r.Try, NextAt: r.NextAt, Held: r.Held, Topic: r.Topic, Since: r.Origin,
-		})
+		out = append(out, j.openRow(g, r))
 	}
 	for g, w := range j.Waits {
-		out = append(out, Open{
+		open := Open{
 			What: "wait", GUID: g, Activity: w.Activity, DAD: string(w.DAD), Topic: w.Topic, Key: w.Key, Since: w.Origin,
-		})
+		}
+		j.openFor(&open, g)
+		out = append(out, open)
 	}
 	for g, c := range j.Children {
 		open := Open{
@@ -51,6 +58,7 @@ func (j *Job) Open() []Open {
 		if i := j.Instances[c.key()]; i != nil && i.Child == c.Job {
 			open.Try = i.Try
 		}
+		j.openFor(&open, g)
 		out = append(out, open)
 	}
 	slices.SortFunc(out, func(a, b Open) int {
@@ -62,9 +70,34 @@ func (j *Job) Open() []Open {
 	return out
 }
 
+func (j *Job) openRow(g journal.GUID, r *Row) Open {
+	open := Open{
+		What: string(r.Kind), GUID: g, Activity: r.Activity, DAD: string(r.DAD), Element: r.Element,
+		Turn: r.Turn, Try: r.Try, NextAt: r.NextAt, Held: r.Held, Topic: r.Topic, Since: r.Origin,
+		Suspended: r.asleep(),
+	}
+	for _, g := range r.Pauses {
+		open.Pauses++
+		if p := j.Pauses[g]; p != nil && p.Taken > 0 {
+			open.Came++
+		}
+	}
+	if r.Kind == journal.MessageWakeUp || r.Kind == journal.MessageOutcome {
+		j.openFor(&open, g)
+	}
+	return open
+}
+
+// openFor says which function something stands for, and what it calls it.
+func (j *Job) openFor(o *Open, g journal.GUID) {
+	if _, p := j.standsFor(g); p != nil {
+		o.Request, o.Name = p.Request, p.Name
+	}
+}
+
 // String says in a line what is to be done, for people.
 func (o Open) String() string {
-	parts := make([]string, 0, 6)
+	parts := make([]string, 0, 8)
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	kind := journal.MessageKind(o.What)
 	switch timed := o.NextAt > 0; {
@@ -82,6 +115,15 @@ func (o Open) String() string {
 		add("bound")
 	default:
 		add("%s", o.What)
+	}
+	if o.Name != "" {
+		add("%q of a function", o.Name)
+	}
+	if o.Suspended {
+		add("suspended")
+	}
+	if o.Pauses > 0 {
+		add("waits for %d, of which %d came", o.Pauses, o.Came)
 	}
 	if o.Element > 0 {
 		add("element %d", o.Element)

@@ -58,6 +58,8 @@ type Receipt struct {
 
 	output []byte           // until step 1, with KeepOutputs
 	err    *journal.Failure // what it brought, until step 2
+	pauses []journal.Pause  // what a suspension names, until step 2
+	of     journal.GUID     // the pause that a wake ends
 }
 
 func (r *Receipt) key() collation.InstanceKey {
@@ -80,8 +82,17 @@ type Row struct {
 	// Outside says that no entry of this job dispatched it: a signal's delivery, an
 	// outcome, an interrupt. It is known from the entry that handled it on.
 	Outside bool
+	// Pauses are what the durable function of the request waits for, as its last
+	// suspension named it; they stand in Job.Pauses (E12).
+	Pauses []journal.GUID
 
 	child journal.JobID // whose outcome it is
+}
+
+// asleep reports the row of a suspended function that no entry has sent on its
+// way again.
+func (r *Row) asleep() bool {
+	return r.Kind == journal.MessageRequest && r.Held == "" && r.NextAt == 0 && len(r.Pauses) > 0
 }
 
 // key is the instance that the row is addressed to.
@@ -99,6 +110,8 @@ type Wait struct {
 	Passed     int   // signals consumed so far
 	Last       int   // the greatest of their numbers
 	Origin     int64 // seq of the entry that registered it
+	// Request is that of the durable function that waits; zero for a hook.
+	Request journal.GUID
 }
 
 func (w *Wait) key() collation.InstanceKey {
@@ -108,14 +121,16 @@ func (w *Wait) key() collation.InstanceKey {
 // Consumed names a signal that a wait consumed.
 type Consumed struct{ Wait, Signal journal.GUID }
 
-// Child is a job that an await started, and whose outcome has not been handled.
+// Child is a job that an await, or a durable function, started, and whose outcome
+// has not been handled.
 type Child struct {
 	Job      journal.JobID
-	Activity string // of the await
+	Activity string // of the await or the function
 	DAD      collation.DAD
-	Turn     int
-	At       int64 // when it is started, µs; 0: at once
-	Origin   int64 // seq of the entry that ordered it
+	Request  journal.GUID // of the function; zero for an await
+	Turn     int          // of the await; 0 for a function
+	At       int64        // when it is started, µs; 0: at once
+	Origin   int64        // seq of the entry that ordered it
 }
 
 func (c *Child) key() collation.InstanceKey {
@@ -140,4 +155,9 @@ type Effect struct {
 	N       int
 	State   EffectState
 	Result  journal.Digest // of the result, or of its error; zero until then
+	// Position is the place of the call in a durable function (E15).
+	Position string
+	// Voided says that an operator took a recorded result back (3.3); State is then
+	// EffectNotDone.
+	Voided bool
 }

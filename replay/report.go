@@ -91,6 +91,9 @@ type Counts struct {
 	Rows      int // open dispatch rows
 	Waits     int // open waits for signals
 	Left      int // messages that left for other jobs or for waits
+	Chains    int // of effects: requests that recorded any
+	Functions int // requests of durable functions that suspended
+	Wakes     int // what those waited for, and has come
 }
 
 // MaxOpen bounds what is open that a report lists; OpenCount has it all.

@@ -23,8 +23,11 @@ func (a *auditor) compare() {
 	came := a.came()
 	a.compareRows(came)
 	a.compareWaits(came)
+	a.leftAdrift()
+	a.compareWoken()
 	if a.blindEffects == "" {
 		a.compareEffects()
+		a.compareUndo()
 	}
 }
 
@@ -107,9 +110,9 @@ func (a *auditor) compareEffects() {
 			a.whole(V9, "two rows are stored of effect %q, key %s", s.Name, s.Key)
 		case r == nil:
 			a.whole(V9, "a row is stored of effect %q, key %s, no entry speaks of it", s.Name, s.Key)
-		case s.Name != r.Name || s.Class != r.Class || s.N != r.N || s.State != r.State:
-			a.whole(V9, "effect %q, key %s: stored as %q of class %s, n %d, %s; the entries give %q of class %s, n %d, %s",
-				r.Name, s.Key, s.Name, s.Class, s.N, s.State, r.Name, r.Class, r.N, r.State)
+		case s.Name != r.Name || s.Class != r.Class || s.N != r.N || s.State != r.State || s.Position != r.Position:
+			a.whole(V9, "effect %q, key %s: stored as %q of class %s, n %d, at %q, %s; the entries give %q of class %s, n %d, at %q, %s",
+				r.Name, s.Key, s.Name, s.Class, s.N, s.Position, s.State, r.Name, r.Class, r.N, r.Position, r.State)
 		case s.Result != r.Result:
 			a.whole(V9, "effect %q, key %s: the stored result has digest %s, the recorded one %s", r.Name, s.Key, s.Result, r.Result)
 		}

@@ -49,6 +49,8 @@ func (a *auditor) compareRow(g journal.GUID, s *collation.Row, r *Row) {
 		differ(V12, "turn", s.Turn, r.Turn)
 	case s.Try != r.Try:
 		differ(V12, "try", s.Try, r.Try)
+	default:
+		a.comparePauses(g, s, r)
 	}
 }
 
@@ -66,11 +68,16 @@ type arrivals struct {
 func (a *auditor) came() *arrivals {
 	came := &arrivals{make(map[journal.GUID]bool), make(map[journal.GUID]bool)}
 	for g, s := range a.stored.Rows {
+		pause, p := a.job.woken(g)
 		i := a.job.Instances[collation.InstanceKey{Activity: s.Activity, DAD: s.DAD}]
 		switch {
 		case s.Kind == journal.MessageInterrupt:
 			came.rows[g] = s.Activity == ""
-		case i == nil || a.job.Rows[g] != nil:
+		case i == nil || a.job.Rows[g] != nil && !a.job.Rows[g].Outside: // a letter may have told of one that came
+		case p != nil && p.Taken == 0 && pause == g && s.Kind == journal.MessageWakeUp && p.Kind == journal.PauseSignal:
+			came.rows[g], came.ended[g] = true, true
+		case p != nil && p.Taken == 0 && s.Kind == journal.MessageOutcome && p.Kind == journal.PauseChild:
+			came.rows[g] = true
 		case s.Kind == journal.MessageOutcome:
 			_, turn := i.outcome(g)
 			came.rows[g] = turn > 0 && turn == s.Turn
@@ -117,6 +124,8 @@ func (a *auditor) compareWaits(came *arrivals) {
 			differ("key", s.Key, w.Key)
 		case s.Repeat != w.Repeat:
 			differ("repetition", s.Repeat, w.Repeat)
+		case s.Request != w.Request:
+			differ("request", s.Request, w.Request)
 		case s.Origin != w.Origin:
 			differ("origin", s.Origin, w.Origin)
 		case s.Count < w.Last:

@@ -20,6 +20,9 @@ type Stored struct {
 	Rows      map[journal.GUID]collation.Row
 	Waits     map[journal.GUID]collation.Wait
 	Effects   []StoredEffect
+	// Woken are the rows of what durable functions waited for, by the message that
+	// brought it; nil: they were not read.
+	Woken map[journal.GUID]collation.Woken
 }
 
 // StoredReceipt is a receipt's row.
@@ -30,12 +33,13 @@ type StoredReceipt struct {
 
 // StoredEffect is an effect's row; Result is its ResultDigest.
 type StoredEffect struct {
-	Key    journal.Digest
-	Name   string
-	Class  string
-	N      int
-	State  EffectState
-	Result journal.Digest
+	Key      journal.Digest
+	Name     string
+	Class    string
+	N        int
+	State    EffectState
+	Result   journal.Digest
+	Position string
 }
 
 // Verify reads the entries of one job, main chain first, then the others, each
@@ -74,6 +78,17 @@ type auditor struct {
 	repeats  int                    // waits of repeating hooks so far
 	// operators are the actions of operators, by whom.
 	operators map[journal.GUID]int64
+	// adrift are waits of functions that nobody waits for any more and that no entry
+	// took back, by the entry that left them: their signals are on their way.
+	adrift map[journal.GUID]int64
+	// foreign are the requests that their functions did not end.
+	foreign map[journal.GUID]requestEnd
+	// calls are the names of effects by the place of their call (E15), judged what
+	// operators said of effects (3.3), undone the requests whose compensations have
+	// run, by the entries that say so.
+	calls  map[place]string
+	judged map[journal.Digest]judgement
+	undone map[journal.GUID]int64
 	// external counts interrupts, underivable wake-ups of repeating hooks that were
 	// withdrawn or refused: of those nothing else is told.
 	external, underivable int
@@ -108,6 +123,11 @@ func newAuditor(h Header, stored *Stored) *auditor {
 		numbers:  make(map[signalNumber]int64),
 
 		operators: make(map[journal.GUID]int64),
+		adrift:    make(map[journal.GUID]int64),
+		foreign:   make(map[journal.GUID]requestEnd),
+		calls:     make(map[place]string),
+		judged:    make(map[journal.Digest]judgement),
+		undone:    make(map[journal.GUID]int64),
 		first:     make(map[Check]*Violation),
 		notes:     make(map[Check]string),
 	}
@@ -186,6 +206,8 @@ func (a *auditor) laws(e *journal.Entry, f *facts) {
 	a.originLaw(e, f)
 	a.turnLaw(e, f)
 	a.waitLaw(e, f)
+	a.pauseLaw(e, f)
+	a.undoLaw(e, f)
 	a.afterLaw(e, f)
 	a.remember(e, f)
 }

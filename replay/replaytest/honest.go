@@ -14,6 +14,7 @@ type Choose func(n int) int
 // Options say which journal to make.
 type Options struct {
 	Key        string // default "job"
+	Input      string // canonical; default {"n":1}, with Every some lists beside it
 	Mode       collation.Mode
 	Choose     Choose // default: always 0
 	Activities int    // workers in the tree; their order and parents are chosen
@@ -31,6 +32,10 @@ type Options struct {
 	Trouble bool
 	// Effects lets workers record effects.
 	Effects bool
+	// Functions makes some workers of Every durable functions: they suspend until
+	// timers, signals and children have come, and, with Effects, register
+	// compensations.
+	Functions bool
 	// Steps stops after that many plans; 0 goes on until nothing is left to do.
 	Steps int
 	// Respond, if set, gives the response instead of choice; nil: choose.
@@ -38,6 +43,8 @@ type Options struct {
 	// Signal, if set, gives the code of a signal to a hook that nothing else would
 	// wake; 0, and without it: choose.
 	Signal func(activity string, number int) int
+
+	silent bool // no worker answers: somebody else does
 }
 
 // Honest makes the journal of one job as the protocol writes it.
@@ -97,11 +104,10 @@ func Tree(o Options) *flow.Flow {
 		}
 		names = append(names, name)
 	}
-	return built(b)
+	return built(b.Build())
 }
 
-func built(b *flow.Builder) *flow.Flow {
-	f, err := b.Build()
+func built(f *flow.Flow, err error) *flow.Flow {
 	if err != nil {
 		panic(err) // valid by construction
 	}

@@ -22,11 +22,11 @@ func Children(o Options) []*flow.Flow {
 	return []*flow.Flow{
 		built(flow.New("child").Version("1").Trigger("t").
 			Worker("w", "work", flow.Retry{Attempts: 1 + o.Choose(2), Backoff: 1e9}).Transition("t", "w").
-			Output("${ w.output }")),
+			Output("${ w.output }").Build()),
 		built(flow.New("patient").Version("1").Trigger("t").
-			Hook("h", flow.WaitFor(topics[0], keys[0]), flow.Sleep("24h")).Transition("t", "h")),
+			Hook("h", flow.WaitFor(topics[0], keys[0]), flow.Sleep("24h")).Transition("t", "h").Build()),
 		built(flow.New("parent").Version("1").Trigger("t").
-			Await("a", "child", flow.Retry{Attempts: 2, Backoff: 1e9}, flow.Within(time.Hour)).Transition("t", "a")),
+			Await("a", "child", flow.Retry{Attempts: 2, Backoff: 1e9}, flow.Within(time.Hour)).Transition("t", "a").Build()),
 	}
 }
 
@@ -40,7 +40,7 @@ func Mixed(o Options) *flow.Flow {
 		end = m.block(end, false)
 	}
 	m.b.Output("${ {'all': true} }")
-	return built(m.b)
+	return built(m.b.Build())
 }
 
 // maker adds activities to a flow until none is left.
@@ -206,8 +206,11 @@ func (m *maker) leaf() string {
 		m.b.Worker(name, "work", retry, flow.Output(map[string]string{"turn": "${ " + turn + " }"}))
 		return name
 	}
-	name := m.name("work")
-	m.b.Worker(name, "work", retry, flow.Within(time.Minute))
+	name, topic := m.name("work"), "work"
+	if m.o.Functions {
+		topic = functionTopic
+	}
+	m.b.Worker(name, topic, retry, flow.Within(time.Minute))
 	return name
 }
 
@@ -223,7 +226,11 @@ func (m *maker) each(retry flow.Retry) string {
 	if m.o.Choose(3) == 0 {
 		options = append(options, flow.Within(time.Minute))
 	}
-	m.b.Worker(name, "work", options...)
+	topic := "work"
+	if m.o.Functions && m.o.Choose(2) == 0 {
+		topic = functionTopic
+	}
+	m.b.Worker(name, topic, options...)
 	return name
 }
 

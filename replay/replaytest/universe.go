@@ -41,7 +41,10 @@ func newUniverse(o Options) *universe {
 		u.flows[f.Name()] = f
 	}
 	in := collation.Inception{Key: o.Key, Input: []byte(`{"n":1}`)}
-	if o.Every {
+	switch {
+	case o.Input != "":
+		in.Input = []byte(o.Input)
+	case o.Every:
 		in.Input = []byte(`{"list":["a","b","c"],"n":1,"none":[]}`)
 	}
 	u.begin(o.Flow, in)
@@ -120,6 +123,9 @@ func (u *universe) spawn(row *collation.Row) {
 	}
 	answer := func(r collation.Row) { u.route(&r) }
 	f := u.flows[o.Flow]
+	if o.Flow == flow.UndoName {
+		f = built(flow.Undo(o.Version))
+	}
 	switch _, taken := u.keys[o.Key]; {
 	case f == nil:
 		answer(o.Refusal(row.Job, 404, "not_found", "no such flow", u.now, u.o.Mode))
@@ -127,12 +133,12 @@ func (u *universe) spawn(row *collation.Row) {
 	case taken:
 		answer(o.Refusal(row.Job, 409, "conflict", "the key is taken", u.now, u.o.Mode))
 		return
-	case u.o.Trouble && u.o.Choose(8) == 0:
+	case u.o.Trouble && o.Flow != flow.UndoName && u.o.Choose(8) == 0:
 		answer(o.Refusal(row.Job, 400, "input", "refused", u.now, u.o.Mode))
 		return
 	}
 	u.begin(f, collation.Inception{Key: o.Key, Input: o.Input, Trace: o.Trace, Child: row.Job, Parent: &o.Parent})
-	if !o.Parent.Awaited {
+	if !o.Parent.Awaited && o.Parent.Turn > 0 {
 		answer(o.Outcome(row.Job, &journal.Response{
 			Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: fmt.Appendf(nil, `{"id":%q}`, o.Key),
 		}, u.now, u.o.Mode))

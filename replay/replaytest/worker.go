@@ -25,6 +25,10 @@ func (w *world) publish(r *collation.Row) {
 	case journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
 		m.Response, err = journal.DecodeResponse(r.Body)
 	case journal.MessageRequest:
+		w.asked[r.GUID] = r.Turn
+		if w.u.o.silent {
+			return
+		}
 		m.Kind, m.GUID = journal.MessageResponse, collation.ResponseGUID(r.GUID, r.Turn)
 		w.work(r)
 		m.Response = w.respond(r)
@@ -46,7 +50,7 @@ func (w *world) publish(r *collation.Row) {
 // an entry (E9).
 func (w *world) overdue(g journal.GUID) {
 	row := *w.state.Rows[g]
-	row.Kind, row.Held = journal.MessageAnswer, ""
+	row.Kind, row.Held, row.Input = journal.MessageAnswer, "", row.Body
 	row.Body = []byte(`{"kind":"terminal","code":408,"error":{"class":"timeout","message":"too late"}}`)
 	w.state.Rows[g] = &row
 	w.publish(&row)
@@ -73,6 +77,19 @@ func (w *world) respond(r *collation.Row) *journal.Response {
 			return resp
 		}
 	}
+	if r.Topic == functionTopic {
+		if resp := w.suspend(r); resp != nil {
+			return resp
+		}
+	}
+	resp := w.answer(r)
+	w.compensate(r, resp)
+	return resp
+}
+
+// answer chooses how a request is answered.
+func (w *world) answer(r *collation.Row) *journal.Response {
+	o := &w.u.o
 	choice := 0
 	if o.Trouble {
 		choice = o.Choose(20)
@@ -109,6 +126,9 @@ func (w *world) work(r *collation.Row) {
 		e := journal.Effect{
 			Key:  sha256.Sum256(fmt.Appendf(nil, "%s %s", r.GUID, name)),
 			Name: name, Class: classes[w.u.o.Choose(len(classes))], Turn: r.Turn, Fence: int64(r.Turn),
+		}
+		if r.Topic == functionTopic {
+			e.Position = fmt.Sprint(n + 1)
 		}
 		known := slices.IndexFunc(w.effects, func(s replay.StoredEffect) bool { return s.Key == e.Key })
 		if known >= 0 {
@@ -166,15 +186,21 @@ func (w *world) record(request journal.GUID, kind journal.Kind, e journal.Effect
 	if row := w.state.Rows[request]; row != nil {
 		next := *row
 		next.Effects = journal.Head{Seq: rec.Seq, Hash: rec.Hash}
+		next.Undo = next.Undo || e.Class == replay.ClassUndo
 		w.state.Rows[request] = &next
 	}
 	w.store(kind, &e)
 }
 
 func (w *world) store(kind journal.Kind, e *journal.Effect) {
-	s := replay.StoredEffect{Key: e.Key, Name: e.Name, Class: e.Class, N: e.N, State: replay.EffectStarted}
-	if kind == journal.KindEffectCompleted {
+	s := replay.StoredEffect{
+		Key: e.Key, Name: e.Name, Class: e.Class, N: e.N, Position: e.Position, State: replay.EffectStarted,
+	}
+	switch kind {
+	case journal.KindEffectCompleted:
 		s.State, s.Result = replay.EffectCompleted, replay.ResultDigest(e.Result, e.Error)
+	case journal.KindEffectFailed:
+		s.State, s.Result = replay.EffectNotDone, replay.ResultDigest(e.Result, e.Error)
 	}
 	for i := range w.effects {
 		if w.effects[i].Key == e.Key {

@@ -2,6 +2,7 @@ package replaytest
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
@@ -20,6 +21,10 @@ type world struct {
 	effects []replay.StoredEffect
 	late    []lateEffect
 	acted   map[journal.GUID]int // what an operator did, by row
+	asked   map[journal.GUID]int // the turn in which a request went out last
+	woken   map[journal.GUID]collation.Woken
+	// functions are those of requests that suspend.
+	functions map[journal.GUID]*function
 }
 
 type lateEffect struct {
@@ -31,6 +36,8 @@ type lateEffect struct {
 func newWorld(u *universe, f *flow.Flow, id journal.JobID, in collation.Inception) *world {
 	return &world{
 		u: u, chains: make(map[journal.GUID][]journal.Record), acted: make(map[journal.GUID]int),
+		asked: make(map[journal.GUID]int), woken: make(map[journal.GUID]collation.Woken),
+		functions: make(map[journal.GUID]*function),
 		state: &collation.State{
 			Job: collation.Job{
 				ID: id, Space: in.Space, Key: in.Key, Generation: in.Generation, Flow: in.Flow,
@@ -149,40 +156,78 @@ func (w *world) commit(p *collation.Plan) {
 	for i := range p.Waits {
 		w.u.registered(&p.Waits[i])
 	}
+	if p.Woken != nil {
+		w.woken[p.Woken.GUID] = *p.Woken
+	}
 }
 
 // errRefused is why a store refuses a plan for good (C10).
 var errRefused = errors.New("refused")
 
-// again asks for a request's next turn, or sends one that was held; what a
-// person holds is retried by an operator.
+// again asks for a request's next turn, unless it sleeps, or sends one that was
+// held; what a person holds is retried by an operator.
 func (w *world) again(row *collation.Row) {
 	switch {
-	case row.Held != "":
+	case row.Held != "" && !w.u.o.silent:
 		w.operate(*row)
-	case row.Kind == journal.MessageRequest:
+	case row.Kind == journal.MessageRequest && row.NextAt != collation.Never && w.asked[row.GUID] != row.Turn:
 		w.publish(row)
 	}
 }
 
-// operate is an operator's retry, as a store writes it (E10).
+// operate is an operator's retry; now and then he takes back what an effect of the
+// request is recorded to have done.
 func (w *world) operate(row collation.Row) {
-	row.Held, row.Dead = "", false
+	w.acts(row, "retry", w.doubted(&row))
+}
+
+// acts is an operator's action on a row, as a store writes it (E10): it is
+// released; of an effect that is named, a retry takes the result back and done gives
+// it one.
+func (w *world) acts(row collation.Row, action string, x *journal.Effect) {
+	row.Held, row.Dead, row.NextAt = "", false, w.state.Now
+	delete(w.asked, row.GUID)
 	j := &w.state.Job
 	e := &journal.Entry{
 		Space: j.Space, Job: j.ID, Generation: j.Generation, Seq: j.Head.Seq + 1, Kind: journal.KindOperator,
-		GUID: collation.OperatorGUID(row.GUID, "retry", w.acted[row.GUID]), Activity: row.Activity, DAD: string(row.DAD),
-		Operator: &journal.Operator{Action: "retry", Who: "ann", Reason: "looked into it"},
+		GUID: collation.OperatorGUID(row.GUID, action, w.acted[row.GUID]), Activity: row.Activity, DAD: string(row.DAD),
+		Operator: &journal.Operator{Action: action, Who: "ann", Reason: "looked into it"},
 		Updated:  []journal.Updated{{GUID: row.GUID, Kind: row.Kind, Turn: row.Turn, Try: row.Try, NextAt: int64(w.state.Now)}},
 		Time:     int64(w.state.Now),
 	}
 	w.acted[row.GUID]++
+	if x != nil {
+		named := *x
+		named.Fence, named.Result, named.Error, e.Effect = 0, nil, nil, &named
+		w.judge(row.GUID, action, *x)
+		row.Effects = w.state.Rows[row.GUID].Effects
+	}
 	w.commit(&collation.Plan{
 		Job: j.ID, Entry: e, Update: []collation.Row{row},
 		Semaphore: journal.SemaphoreMove{Before: j.Semaphore, After: j.Semaphore},
 	})
 	if row.Kind != journal.MessageRequest {
 		w.publish(&row)
+	}
+}
+
+// judge records what an operator says of an effect: a retry takes back a result,
+// or says that a start came to nothing, done gives a start its result.
+func (w *world) judge(request journal.GUID, action string, x journal.Effect) {
+	i := slices.IndexFunc(w.effects, func(s replay.StoredEffect) bool { return s.Key == x.Key })
+	if i < 0 {
+		panic("there is no such effect")
+	}
+	started := w.effects[i].State == replay.EffectStarted
+	switch {
+	case action == "retry" && started:
+		x.Error = &journal.Failure{Class: "operator", Message: "looked into it"}
+		w.record(request, journal.KindEffectFailed, x)
+	case action == "retry":
+		x.Error = &journal.Failure{Class: replay.ClassVoided, Message: "the provider has no record of it"}
+		w.record(request, journal.KindEffectFailed, x)
+	case started:
+		w.record(request, journal.KindEffectCompleted, x)
 	}
 }
 
@@ -199,7 +244,7 @@ func (w *world) chained(chain []journal.Record, e *journal.Entry) journal.Record
 func (w *world) stored() *replay.Stored {
 	job := &w.state.Job
 	out := &replay.Stored{
-		State: job.State, Semaphore: job.Semaphore, Effects: w.effects,
+		State: job.State, Semaphore: job.Semaphore, Effects: w.effects, Woken: w.woken,
 		Instances: map[collation.InstanceKey]collation.ActivityLedger{},
 		Open:      map[collation.InstanceKey]int{},
 		Receipts:  map[journal.GUID]replay.StoredReceipt{},

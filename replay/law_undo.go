@@ -1,0 +1,88 @@
+package replay
+
+import (
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// requestEnd is how a request ended that its own function did not end.
+type requestEnd struct {
+	seq  int64
+	undo bool // a job was ordered that runs its compensations
+	free bool // it may have been, or not
+}
+
+// reasonUndo marks an entry that could not order compensations.
+const reasonUndo = "undo"
+
+// undoLaw checks that compensations are ordered by what ends their function, and
+// never where the function ended by itself (V8, 3.5). Which functions have any,
+// the chains of effects tell later.
+func (a *auditor) undoLaw(e *journal.Entry, f *facts) {
+	for _, request := range a.job.ending(e, f) {
+		undo := false
+		if len(f.undoes) > 0 {
+			id := collation.UndoID(request)
+			for i := range e.Dispatched {
+				undo = undo || e.Dispatched[i].Job == id
+			}
+		}
+		_, before := a.bounds[request]
+		end := requestEnd{seq: e.Seq, undo: undo, free: e.Trouble != nil && e.Trouble.Reason == reasonUndo}
+		own := before
+		if f.endsRequest(e) && request == f.licence {
+			success := e.Response.Code == collation.CodeOK
+			own = e.Response.Undone || success && f.message == journal.MessageResponse
+			// At a row that an operator answered, a success may be his, or the
+			// function's that came after all.
+			end.free = end.free || success
+		}
+		switch {
+		case own && undo:
+			a.at(V8, e, "the compensations of request %s are ordered, its function has ended by itself", request)
+		case !own:
+			a.foreign[request] = end
+		}
+	}
+	if r := e.Response; r != nil && r.Undone && !r.Request.IsZero() {
+		a.undone[r.Request] = e.Seq
+	}
+	if r := e.Response; r != nil && r.Undone && (r.Kind != journal.ResponseTerminal || r.Code == collation.CodeOK) {
+		a.at(V8, e, "a response of kind %s with code %d says that its compensations have run", r.Kind, r.Code)
+	}
+}
+
+// undosLaw holds what was said of compensations against the chains of effects
+// (V8): which functions registered any, and what became of them.
+func (a *auditor) undosLaw() {
+	registered := a.job.compensates()
+	for _, request := range sortedGUIDs(a.foreign) {
+		end := a.foreign[request]
+		switch {
+		case end.undo && !registered[request]:
+			a.report(V8, journal.MainChain, end.seq, "the compensations of request %s are ordered, it registered none", request)
+		case !end.undo && !end.free && registered[request]:
+			a.report(V8, journal.MainChain, end.seq, "request %s is ended, its function registered compensations, and no job is ordered that runs them", request)
+		}
+	}
+	if len(a.undone) == 0 {
+		return
+	}
+	for _, key := range sortedDigests(a.job.Effects) {
+		f := a.job.Effects[key]
+		if seq := a.undone[f.Request]; seq > 0 && f.Class == ClassUndo && f.State != EffectCompleted {
+			a.report(V8, journal.MainChain, seq, "the response says that the compensations of request %s have run, %q has not", f.Request, f.Name)
+		}
+	}
+}
+
+// compensates tells the requests whose functions registered compensations.
+func (j *Job) compensates() map[journal.GUID]bool {
+	out := make(map[journal.GUID]bool)
+	for _, f := range j.Effects {
+		if f.Class == ClassUndo {
+			out[f.Request] = true
+		}
+	}
+	return out
+}

@@ -1,0 +1,301 @@
+package replaytest
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Function builds the journal of a job with one durable function, step by step, as
+// the protocol writes it. Its flow is t → fn, a worker on the topic orders.fn, and
+// beside it the worker aside. The methods that let something happen panic where
+// the protocol does not let it.
+type Function struct {
+	u       *universe
+	w       *world
+	request journal.GUID
+	aside   journal.GUID
+}
+
+// FunctionOptions say which function to build.
+type FunctionOptions struct {
+	Key      string // default "order-42"
+	Mode     collation.Mode
+	Input    string // canonical; default {"total":5}
+	Attempts int    // of the function; default 3
+	// Aside adds a second branch, so that the job stays open when the function has
+	// ended, and something else can close it.
+	Aside bool
+}
+
+// NewFunction begins the job and gives it up to where the function is asked in its
+// first turn.
+func NewFunction(o FunctionOptions) *Function {
+	if o.Key == "" {
+		o.Key = "order-42"
+	}
+	if o.Input == "" {
+		o.Input = `{"total":5}`
+	}
+	if o.Attempts == 0 {
+		o.Attempts = 3
+	}
+	b := flow.New("order").Version("1").Trigger("t").
+		Worker("fn", "orders.fn", flow.Input("${ t.output }"), flow.Retry{Attempts: o.Attempts, Backoff: 1e9}).Transition("t", "fn")
+	if o.Aside {
+		b.Worker("aside", "orders.aside", flow.Retry{Attempts: 1}).Transition("t", "aside")
+	} else {
+		b.Output("${ fn.output }")
+	}
+	u := newUniverse(Options{
+		Key: o.Key, Mode: o.Mode, Flow: built(b.Build()), Input: o.Input, Choose: func(int) int { return 0 }, silent: true,
+	})
+	f := &Function{u: u, w: u.born[0]}
+	f.settle()
+	for g, r := range f.w.state.Rows {
+		switch {
+		case r == nil || r.Kind != journal.MessageRequest:
+		case r.Activity == "fn":
+			f.request = g
+		default:
+			f.aside = g
+		}
+	}
+	return f
+}
+
+// Request is the id of the function's request.
+func (f *Function) Request() journal.GUID { return f.request }
+
+// Job is the id of its job.
+func (f *Function) Job() journal.JobID { return f.w.state.Job.ID }
+
+// Turn is the turn in which the function is asked.
+func (f *Function) Turn() int { return f.row().Turn }
+
+// Pass lets the clock of the database go on.
+func (f *Function) Pass(micros int64) *Function {
+	f.u.now += collation.Micros(micros)
+	return f
+}
+
+// Sleep is a pause for Suspend; due after so many µs.
+func Sleep(name, position string, after int64) journal.Pause {
+	return journal.Pause{PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: name, Position: position}, For: after}
+}
+
+// Signal is a pause for Suspend; with a bound of so many µs, if any.
+func Signal(name, position, topic, key string, bound int64) journal.Pause {
+	return journal.Pause{
+		PauseRef: journal.PauseRef{Kind: journal.PauseSignal, Name: name, Position: position}, Topic: topic, Key: key, For: bound,
+	}
+}
+
+// Child is a pause for Suspend; input is canonical.
+func Child(name, position, flowName, input string) journal.Pause {
+	return journal.Pause{
+		PauseRef: journal.PauseRef{Kind: journal.PauseChild, Name: name, Position: position}, Flow: flowName, Input: []byte(input),
+	}
+}
+
+// Suspend answers with all that the function waits for.
+func (f *Function) Suspend(pauses ...journal.Pause) *Function {
+	return f.Answer(&journal.Response{Kind: journal.ResponseSuspended, Code: collation.CodeOK, Pauses: pauses})
+}
+
+// Succeed answers with the output, which ends the function.
+func (f *Function) Succeed(output string) *Function {
+	return f.Answer(&journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: []byte(output)})
+}
+
+// Fail answers with an error of the class, terminal or a failed try; undone says
+// that its compensations have run.
+func (f *Function) Fail(kind journal.ResponseKind, code int, class, message string, undone bool) *Function {
+	return f.Answer(&journal.Response{
+		Kind: kind, Code: code, Error: &journal.Failure{Class: class, Message: message}, Undone: undone,
+	})
+}
+
+// Answer answers the function's request in its turn.
+func (f *Function) Answer(r *journal.Response) *Function { return f.answer(f.request, r) }
+
+// AnswerAside answers the request of the second branch.
+func (f *Function) AnswerAside(r *journal.Response) *Function { return f.answer(f.aside, r) }
+
+func (f *Function) answer(request journal.GUID, r *journal.Response) *Function {
+	row := f.w.state.Rows[request]
+	if row == nil {
+		panic("the request has ended")
+	}
+	return f.handle(collation.Message{
+		Kind: journal.MessageResponse, Job: f.Job(), GUID: collation.ResponseGUID(request, row.Turn), Row: request,
+		Activity: row.Activity, DAD: row.DAD, Turn: row.Turn, Response: r,
+	})
+}
+
+// Start records the start of an effect.
+func (f *Function) Start(position, name, class string) *Function {
+	return f.record(journal.KindEffectStarted, journal.Effect{Name: name, Class: class, Position: position})
+}
+
+// Complete records the result of an effect.
+func (f *Function) Complete(position, name, class, result string) *Function {
+	return f.record(journal.KindEffectCompleted, journal.Effect{Name: name, Class: class, Position: position, Result: []byte(result)})
+}
+
+// Effect records an effect with its result, and its start where the class has one.
+func (f *Function) Effect(position, name, class, result string) *Function {
+	if class == "guarded" || class == "idempotent" {
+		f.Start(position, name, class)
+	}
+	return f.Complete(position, name, class, result)
+}
+
+// Record appends an entry to the chain of the function's effects: Key, Turn and
+// Fence are filled in.
+func (f *Function) Record(kind journal.Kind, e journal.Effect) *Function { return f.record(kind, e) }
+
+func (f *Function) record(kind journal.Kind, e journal.Effect) *Function {
+	e.Key, e.Turn = EffectKey(f.request, e.Name, e.N), f.Turn()
+	e.Fence = int64(e.Turn)
+	f.w.record(f.request, kind, e)
+	return f
+}
+
+// EffectKey is the key of an effect of a built function. Package effects derives
+// the real ones.
+func EffectKey(request journal.GUID, name string, n int) journal.Digest {
+	return sha256.Sum256(fmt.Appendf(nil, "%s %s %d", request, name, n))
+}
+
+// Wake lets the timer of a sleep go off.
+func (f *Function) Wake(name string) *Function {
+	return f.alarm(f.pause(journal.PauseSleep, name))
+}
+
+// TimeOut lets the bound of a signal's wait go off.
+func (f *Function) TimeOut(name string) *Function {
+	return f.alarm(collation.TimeoutGUID(f.pause(journal.PauseSignal, name)))
+}
+
+func (f *Function) alarm(g journal.GUID) *Function {
+	i := slices.IndexFunc(f.u.inbox, func(l letter) bool { return l.m.GUID == g })
+	if i < 0 {
+		panic("there is no such timer")
+	}
+	l := f.u.inbox[i]
+	f.u.inbox = slices.Delete(f.u.inbox, i, i+1)
+	f.u.now = max(f.u.now, l.at)
+	return f.handle(l.m)
+}
+
+// Deliver sends a signal to whoever waits for it; its wake-up is handled.
+func (f *Function) Deliver(topic, key string, code int, payload string) *Function {
+	return f.Send(topic, key, code, payload).settle()
+}
+
+// Send sends a signal; its wake-up stays on its way until Settle.
+func (f *Function) Send(topic, key string, code int, payload string) *Function {
+	f.u.fresh++
+	f.u.signal(&collation.Signal{
+		GUID: collation.SignalGUID("test", topic, key, fmt.Sprint(f.u.fresh)), Topic: topic, Key: key, Code: code,
+		Payload: []byte(payload), Sent: f.u.now,
+	})
+	return f
+}
+
+// pause is how the pause of that name is known, that the function waits for.
+func (f *Function) pause(kind journal.PauseKind, name string) journal.GUID {
+	row := f.w.state.Rows[f.request]
+	i := slices.IndexFunc(row.Pauses, func(p collation.Pause) bool { return p.Kind == kind && p.Name == name })
+	if i < 0 {
+		panic("the function does not wait for it")
+	}
+	return row.Pauses[i].GUID
+}
+
+// Begin lets the child begin: it can no longer be taken back.
+func (f *Function) Begin(name string) *Function {
+	f.w.state.Rows[f.pause(journal.PauseChild, name)] = nil
+	return f
+}
+
+// Outcome lets the child begin and end with the response.
+func (f *Function) Outcome(name string, r *journal.Response) *Function {
+	g := f.pause(journal.PauseChild, name)
+	i := slices.IndexFunc(f.u.inbox, func(l letter) bool { return l.row != nil && l.row.GUID == g })
+	if i < 0 {
+		panic("there is no such child")
+	}
+	order, err := f.u.inbox[i].row.Order()
+	if err != nil {
+		panic(err)
+	}
+	f.Begin(name)
+	row := order.Outcome(journal.JobID(g), r, f.u.now, f.u.o.Mode)
+	f.u.route(&row)
+	return f.settle()
+}
+
+// Operate lets an operator release the function's row: an entry of the action,
+// about the effect if one is named.
+func (f *Function) Operate(action string, e *journal.Effect) *Function {
+	row := f.row()
+	if e != nil {
+		e.Key, e.Turn = EffectKey(f.request, e.Name, e.N), row.Turn
+	}
+	f.w.acts(*row, action, e)
+	return f
+}
+
+// Interrupt closes the job from outside.
+func (f *Function) Interrupt(reason string) *Function {
+	o := &collation.InterruptOrder{Code: 410, Reason: reason, Throw: true, Descend: true, From: "ann"}
+	f.u.fresh++
+	row, err := o.Row(collation.AskedInterruptGUID(fmt.Sprint(f.u.fresh), f.Job()), f.Job(), f.u.now)
+	if err != nil {
+		panic(err)
+	}
+	f.u.route(&row)
+	return f.settle()
+}
+
+// Settle lets the engines handle what is on its way; timers stand, and children do
+// not begin.
+func (f *Function) Settle() *Function { return f.settle() }
+
+// Journal takes down what is stored of the job now.
+func (f *Function) Journal() *Journal { return f.w.journal() }
+
+func (f *Function) row() *collation.Row {
+	row := f.w.state.Rows[f.request]
+	if row == nil {
+		panic("the request has ended")
+	}
+	return row
+}
+
+func (f *Function) handle(m collation.Message) *Function {
+	f.u.now += 1000
+	f.w.turn(m)
+	return f.settle()
+}
+
+func (f *Function) settle() *Function {
+	for {
+		i := slices.IndexFunc(f.u.inbox, func(l letter) bool {
+			return l.row == nil && (l.at == collation.Never || l.m.Kind != journal.MessageWakeUp)
+		})
+		if i < 0 {
+			return f
+		}
+		l := f.u.inbox[i]
+		f.u.inbox = slices.Delete(f.u.inbox, i, i+1)
+		f.u.now += 1000
+		f.w.turn(l.m)
+	}
+}

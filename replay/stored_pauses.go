@@ -1,0 +1,81 @@
+package replay
+
+import (
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// comparePauses compares what the row of a request says that its function waits
+// for (V13), and that it goes out again once something of it has come (E13). A row
+// that was turned past its `within` has no further turn.
+func (a *auditor) comparePauses(g journal.GUID, s *collation.Row, r *Row) {
+	if len(s.Pauses) != len(r.Pauses) {
+		a.whole(V13, "row %s (%s %s) is stored with %d things that it waits for, the entries give %d",
+			g, r.Activity, r.DAD, len(s.Pauses), len(r.Pauses))
+		return
+	}
+	came := ""
+	for i, id := range r.Pauses {
+		p := a.job.Pauses[id]
+		want := collation.Pause{
+			PauseRef: p.PauseRef, GUID: id, Timeout: p.Kind == journal.PauseSignal && p.Due > 0, Taken: p.Taken > 0, Came: p.Came,
+		}
+		if s.Pauses[i] != want {
+			a.whole(V13, "row %s (%s %s) is stored to wait for %+v, the entries give %+v", g, r.Activity, r.DAD, s.Pauses[i], want)
+			return
+		}
+		if p.Came {
+			came = p.Name
+		}
+	}
+	if came != "" && r.asleep() && s.Kind == journal.MessageRequest {
+		a.whole(V10, "request %s of %s %s sleeps, though %q has come", g, r.Activity, r.DAD, came)
+	}
+}
+
+// compareWoken compares the rows of what functions waited for (V13).
+func (a *auditor) compareWoken() {
+	if a.stored.Woken == nil {
+		a.note(V13, "the rows of what functions waited for are not in this input")
+		return
+	}
+	came := make(map[journal.GUID]collation.Woken)
+	for message, id := range a.job.wakers {
+		r := a.job.Receipts[message]
+		if p := a.job.Pauses[id]; p != nil && r != nil && r.of == id && r.Ledger.Step1() {
+			came[message] = collation.Woken{Request: p.Request, GUID: message, PauseRef: p.PauseRef, Seq: r.Seq}
+		}
+	}
+	for _, g := range sortedGUIDs(a.stored.Woken) {
+		if s := a.stored.Woken[g]; s != came[g] {
+			a.whole(V13, "what came to a function by message %s is stored as %+v, the entries give %+v", g, s, came[g])
+		}
+	}
+	for _, g := range sortedGUIDs(came) {
+		if _, ok := a.stored.Woken[g]; !ok {
+			a.whole(V13, "no row is stored of %s %q, which came to a function by message %s", came[g].Kind, came[g].Name, g)
+		}
+	}
+}
+
+// compareUndo compares the mark of functions that registered compensations (V9). It
+// goes with the answer that ends them.
+func (a *auditor) compareUndo() {
+	registered := a.job.compensates()
+	for _, g := range sortedGUIDs(a.stored.Rows) {
+		_, ended := a.bounds[g]
+		if s := a.stored.Rows[g]; s.Undo != (registered[g] && !ended) {
+			a.whole(V9, "row %s of %s %s says that compensations are registered: %t, the entries: %t", g, s.Activity, s.DAD, s.Undo, registered[g])
+		}
+	}
+}
+
+// leftAdrift reports waits of functions that were neither taken back nor is their
+// signal on its way (V13).
+func (a *auditor) leftAdrift() {
+	for _, g := range sortedGUIDs(a.adrift) {
+		if s, ok := a.stored.Rows[g]; !ok || s.Kind != journal.MessageWakeUp {
+			a.report(V13, journal.MainChain, a.adrift[g], "the wait %s is left, neither taken back nor is there a signal on its way to it", g)
+		}
+	}
+}
