@@ -38,7 +38,7 @@ func run(ctx context.Context) error {
 	flag.IntVar(&o.backlog, "backlog", 100_000, "jobs of the backlog run; 0 leaves it out")
 	flag.IntVar(&o.long, "long", 10_000, "steps of the long job; 0 leaves it out")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of W10 here")
-	flag.StringVar(&o.only, "only", "", "run only this part: floors, w1, w10, w100, tx, protocol, long or backlog")
+	flag.StringVar(&o.only, "only", "", "run only this part: floors, w1, w10, w100, tx, function, protocol, long or backlog")
 	flag.Parse()
 	dir, err := os.MkdirTemp("", "quipu-bench-")
 	if err != nil {

@@ -61,6 +61,9 @@ func (b *bench) all(ctx context.Context) error {
 	if err := b.txEffects(ctx); err != nil {
 		return err
 	}
+	if err := b.functions(ctx); err != nil {
+		return err
+	}
 	if err := b.protocols(ctx, rates, f.batched); err != nil {
 		return err
 	}

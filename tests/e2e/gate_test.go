@@ -5,15 +5,16 @@ import (
 	"net/url"
 	"regexp"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
 // holdAcks leads a worker process to NATS through a gate that stops everything
-// it says from the first ack of a request on: what it said before, its response
-// among it, has arrived. The channel is closed then.
-func holdAcks(t *testing.T, c *childConfig, space string) <-chan struct{} {
+// it says from an ack of a request on, the first but for so many that pass: what
+// it said before, its response among it, has arrived. The channel is closed then.
+func holdAcks(t *testing.T, c *childConfig, space string, pass int32) <-chan struct{} {
 	t.Helper()
 	u, err := url.Parse(c.NATS)
 	require.NoError(t, err)
@@ -24,8 +25,10 @@ func holdAcks(t *testing.T, c *childConfig, space string) <-chan struct{} {
 	c.NATS = u.String()
 	g := &gate{
 		held: make(chan struct{}), over: make(chan struct{}),
-		ack: regexp.MustCompile(`\$JS\.ACK\.\S*QUIPU_` + space + `_WORK\.[^\r]*\r\n\+ACK`),
+		pass: &atomic.Int32{},
+		ack:  regexp.MustCompile(`\$JS\.ACK\.\S*QUIPU_` + space + `_WORK\.[^\r]*\r\n\+ACK`),
 	}
+	g.pass.Store(pass)
 	var group sync.WaitGroup
 	group.Go(func() {
 		for {
@@ -46,6 +49,7 @@ func holdAcks(t *testing.T, c *childConfig, space string) <-chan struct{} {
 
 type gate struct {
 	ack  *regexp.Regexp
+	pass *atomic.Int32 // acks that go through
 	once sync.Once
 	held chan struct{} // closed at the first ack
 	over chan struct{} // closed at the test's end
@@ -59,8 +63,8 @@ func (g *gate) link(client net.Conn, address string) {
 		return
 	}
 	var both sync.WaitGroup
-	both.Go(func() { g.pass(client, server, nil) })   // what the server says
-	both.Go(func() { g.pass(server, client, g.ack) }) // what the process says
+	both.Go(func() { g.copy(client, server, nil) })   // what the server says
+	both.Go(func() { g.copy(server, client, g.ack) }) // what the process says
 	ended := make(chan struct{})
 	go func() { both.Wait(); close(ended) }()
 	select {
@@ -72,7 +76,7 @@ func (g *gate) link(client net.Conn, address string) {
 	both.Wait()
 }
 
-func (g *gate) pass(to, from net.Conn, stop *regexp.Regexp) {
+func (g *gate) copy(to, from net.Conn, stop *regexp.Regexp) {
 	defer to.Close()
 	b := make([]byte, 1<<20)
 	for {
@@ -80,7 +84,7 @@ func (g *gate) pass(to, from net.Conn, stop *regexp.Regexp) {
 		if err != nil {
 			return
 		}
-		if stop != nil && stop.Match(b[:n]) {
+		if stop != nil && stop.Match(b[:n]) && g.pass.Add(-1) < 0 {
 			g.once.Do(func() { close(g.held) })
 			<-g.over
 			return

@@ -119,7 +119,7 @@ func TestE3TxCrashWindows(t *testing.T) {
 				rt := e.open(e.config(nil))
 				e.deploy(rt, oneStep("note"))
 				config := e.child(r)
-				gate := holdAcks(t, &config, e.space)
+				gate := holdAcks(t, &config, e.space, 0)
 				h := r.hold(t, w.point+" order-1")
 				if i >= 3 {
 					h.free()

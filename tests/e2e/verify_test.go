@@ -1,0 +1,444 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+func init() { moreHandlers = append(moreHandlers, verifiedHandlers) }
+
+// verifiedHandlers make a Guarded call whose verifier asks the books of the one
+// that was called.
+func verifiedHandlers(reg *workers.Registry, receiver string) {
+	workers.Handle(reg, "verified", func(ctx context.Context, in order) (map[string]string, error) {
+		return effects.Do(ctx, "verified", func(ctx context.Context) (map[string]string, error) {
+			return call(ctx, receiver, effects.Key(ctx), "verified "+in.ID)
+		})
+	})
+	workers.Verify(reg, "verified", effects.VerifierFunc(func(ctx context.Context, q effects.Question) (a effects.Answer, err error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, receiver+"/books?key="+url.QueryEscape(q.Key), nil)
+		if err != nil {
+			return a, err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return a, err
+		}
+		defer resp.Body.Close()
+		return a, json.NewDecoder(resp.Body).Decode(&a)
+	}), effects.Human)
+}
+
+// books are a receiver that can be asked what it did.
+type books struct {
+	*receiver
+	front *httptest.Server
+	say   func(key string) effects.Answer
+
+	mu    sync.Mutex
+	asked []string
+}
+
+func newBooks(t *testing.T, say func(key string) effects.Answer) *books {
+	b := &books{receiver: newReceiver(t), say: say}
+	b.front = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if q.Method != http.MethodGet {
+			b.serve(w, q)
+			return
+		}
+		key := q.URL.Query().Get("key")
+		b.mu.Lock()
+		b.asked = append(b.asked, key)
+		b.mu.Unlock()
+		_ = json.NewEncoder(w).Encode(b.say(key))
+	}))
+	t.Cleanup(b.front.Close)
+	return b
+}
+
+// forget ends a hold: calls for what are answered from now on, under other keys, too.
+func (b *books) forget(what string, h *hold) {
+	b.receiver.mu.Lock()
+	delete(b.holds, what)
+	b.receiver.mu.Unlock()
+	h.free()
+}
+
+func (b *books) keys() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.asked
+}
+
+func (e *env) bookChild(b *books) *child {
+	config := e.child(b.receiver)
+	config.Receiver = b.front.URL
+	return startChild(e.t, config)
+}
+
+// letter waits for the one open dead letter of a job.
+func (e *env) letter(rt *quipu.Runtime, job quipu.Job) (found store.DeadView) {
+	e.t.Helper()
+	e.eventually("a dead letter of "+job.Key, func() bool {
+		letters, err := rt.DeadLetters(e.t.Context(), false, 100)
+		require.NoError(e.t, err)
+		for _, l := range letters {
+			if l.Key == job.Key {
+				found = l
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// P16, 3.2 row 2, 3.3: the process dies after the outside call and before
+// anything is recorded; another takes over and asks the verifier.
+func TestP16VerifiedTakeover(t *testing.T) {
+	t.Parallel()
+	done := func(string) effects.Answer {
+		return effects.Answer{State: effects.StateDone, Result: json.RawMessage(`{"receipt":"from the books"}`)}
+	}
+	for name, say := range map[string]func(string) effects.Answer{
+		"done":     done,
+		"not done": func(string) effects.Answer { return effects.Answer{State: effects.StateNotDone} },
+		"unknown": func(string) effects.Answer {
+			return effects.Answer{State: effects.StateUnknown, Note: "the books are closed"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bothModes(t, func(t *testing.T, e *env) {
+				b := newBooks(t, say)
+				rt := e.open(e.config(nil))
+				e.deploy(rt, oneStep("verified"))
+				h := b.hold(t, "verified order-1")
+				first := e.bookChild(b)
+				job := e.start(rt, "one", "order-1", order{ID: "order-1"})
+				<-h.arrived
+				first.kill()
+				b.forget("verified order-1", h)
+				e.bookChild(b)
+				if name == "unknown" {
+					l := e.letter(rt, job)
+					require.Contains(t, l.Letter.Message, "its verifier was asked: it does not know whether it was done (the books are closed)")
+					require.NoError(t, rt.Done(t.Context(), l.ID, map[string]string{"receipt": "by hand"}, "ann", "it is in their books"))
+				}
+				out, err := e.wait(rt, job)
+				require.NoError(t, err)
+				calls, keys := b.askedFor("verified order-1")
+				switch name {
+				case "done":
+					require.JSONEq(t, `{"receipt":"from the books"}`, string(out))
+					require.Equal(t, []int{1, 1}, []int{calls, keys}, "it is not called again")
+				case "not done":
+					require.Equal(t, []int{2, 2}, []int{calls, keys}, "it is called again, under the next key")
+				case "unknown":
+					require.JSONEq(t, `{"receipt":"by hand"}`, string(out))
+					require.Equal(t, []int{1, 1}, []int{calls, keys}, "the handler goes on without the call")
+				}
+				require.Len(t, b.keys(), 1)
+				f, err := rt.Effect(t.Context(), mustDigest(t, b.keys()[0]))
+				require.NoError(t, err)
+				require.Equal(t, name == "not done", f.State == store.EffectNotDone)
+				e.clean(rt)
+			})
+		})
+	}
+}
+
+func mustDigest(t *testing.T, text string) journal.Digest {
+	t.Helper()
+	d, err := journal.ParseDigest(text)
+	require.NoError(t, err)
+	return d
+}
+
+// ledger is an outside that is told what it says of each order.
+type ledger struct {
+	mu    sync.Mutex
+	calls map[string][]string // keys, by order
+	says  map[string]effects.State
+	asked map[string]int
+}
+
+func newLedger() *ledger {
+	return &ledger{calls: map[string][]string{}, says: map[string]effects.State{}, asked: map[string]int{}}
+}
+
+func (l *ledger) set(id string, s effects.State) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.says[id] = s
+}
+
+// key is that of the n-th call for an order.
+func (l *ledger) key(t *testing.T, id string, n int) journal.Digest {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return mustDigest(t, l.calls[id][n])
+}
+
+func (l *ledger) count(id string) (calls, asked int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.calls[id]), l.asked[id]
+}
+
+// doubted registers a handler whose first try fails after its effect, so that the
+// second has it verified.
+func (l *ledger) doubted(mode effects.Mode) *workers.Registry {
+	reg := workers.New()
+	workers.Handle(reg, "charge", func(ctx context.Context, in order) (map[string]string, error) {
+		out, err := effects.Do(ctx, "charge", func(ctx context.Context) (map[string]string, error) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.calls[in.ID] = append(l.calls[in.ID], effects.Key(ctx))
+			return map[string]string{"receipt": fmt.Sprint(in.ID, "-", len(l.calls[in.ID]))}, nil
+		})
+		if err == nil && workers.Info(ctx).Turn == 1 {
+			err = errors.New("fails after its effect")
+		}
+		return out, err
+	})
+	workers.Verify(reg, "charge", effects.VerifierFunc(func(_ context.Context, q effects.Question) (effects.Answer, error) {
+		var in order
+		if err := json.Unmarshal(q.Input, &in); err != nil {
+			return effects.Answer{}, err
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.asked[in.ID]++
+		if len(l.calls[in.ID]) > 1 && l.calls[in.ID][1] == q.Key {
+			return effects.Answer{State: effects.StateDone}, nil // the second call reached it
+		}
+		return effects.Answer{State: l.says[in.ID], Note: "looked"}, nil
+	}), mode)
+	return reg
+}
+
+// 3.3, E10: an effect that its verifier contradicts waits for a person, who
+// confirms it, voids it, has the verifier asked again, or gives it up.
+func TestE10VerifyAsksAPerson(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, e *env) {
+		l := newLedger()
+		rt, _ := e.run(l.doubted(effects.Human))
+		e.deploy(rt, oneStep("charge"))
+		jobs := map[string]quipu.Job{}
+		for _, id := range []string{"confirmed", "voided", "again", "failed"} {
+			l.set(id, effects.StateNotDone)
+			jobs[id] = e.start(rt, "one", id, order{ID: id})
+		}
+		letters := map[string]store.DeadView{}
+		for id, job := range jobs {
+			letters[id] = e.letter(rt, job)
+			require.Contains(t, letters[id].Letter.Message, "was not done (looked)")
+			require.Equal(t, "confirm", e.parkedClass(rt, job))
+		}
+		ctx := t.Context()
+		key := l.key(t, "voided", 0)
+		require.ErrorIs(t, rt.Retry(ctx, letters["voided"].ID, "ann", "", key, key), quipu.ErrInput)
+		require.NoError(t, rt.Done(ctx, letters["confirmed"].ID, nil, "ann", "it is in their books"))
+		require.NoError(t, rt.Retry(ctx, letters["voided"].ID, "ann", "it is not in their books", key))
+		require.NoError(t, rt.Fail(ctx, letters["failed"].ID, 502, "it is lost", "ann", ""))
+		l.set("again", effects.StateDone)
+		require.NoError(t, rt.Retry(ctx, letters["again"].ID, "ann", "they were late"))
+
+		for id, want := range map[string]string{"confirmed": "confirmed-1", "voided": "voided-2", "again": "again-1"} {
+			out, err := e.wait(rt, jobs[id])
+			require.NoError(t, err, id)
+			require.JSONEq(t, `{"receipt":"`+want+`"}`, string(out))
+		}
+		_, err := e.wait(rt, jobs["failed"])
+		failed, ok := errors.AsType[*quipu.JobError](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, 502, failed.Code)
+
+		for id, want := range map[string][2]int{"confirmed": {1, 1}, "voided": {2, 1}, "again": {1, 2}, "failed": {1, 1}} {
+			calls, asked := l.count(id)
+			require.Equal(t, want, [2]int{calls, asked}, id)
+		}
+		require.NotEqual(t, key, l.key(t, "voided", 1), "under the next key")
+		f, err := rt.Effect(ctx, key)
+		require.NoError(t, err)
+		require.Equal(t, store.EffectNotDone, f.State)
+		require.Equal(t, store.FailureVoided, f.Error.Class)
+		f, err = rt.Effect(ctx, l.key(t, "confirmed", 0))
+		require.NoError(t, err)
+		require.True(t, f.Vouched)
+		require.Equal(t, journal.Operator{Action: store.ActionDone, Who: "ann", Reason: "it is in their books"}, *f.Entries[len(f.Entries)-1].Operator)
+		e.clean(rt)
+	})
+}
+
+// parkedClass is the class of the parked response of a job.
+func (e *env) parkedClass(rt *quipu.Runtime, job quipu.Job) (class string) {
+	e.t.Helper()
+	for _, entry := range e.entries(rt, job) {
+		if r := entry.Response; r != nil && r.Kind == journal.ResponseParked {
+			class = r.Error.Class
+		}
+	}
+	return class
+}
+
+// 3.3: strict ends the activity, warn uses what is recorded.
+func TestVerifyStrictAndWarn(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []effects.Mode{effects.Strict, effects.Warn} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t, false)
+			l := newLedger()
+			rt, _ := e.run(l.doubted(mode))
+			e.deploy(rt, oneStep("charge"))
+			l.set("order-1", effects.StateNotDone)
+			job := e.start(rt, "one", "order-1", order{ID: "order-1"})
+			out, err := e.wait(rt, job)
+			if mode == effects.Warn {
+				require.NoError(t, err)
+				require.JSONEq(t, `{"receipt":"order-1-1"}`, string(out))
+				require.Contains(t, e.log.String(), "an effect is not what its verifier finds")
+			} else {
+				failed, ok := errors.AsType[*quipu.JobError](err)
+				require.True(t, ok, "%v", err)
+				require.Equal(t, []any{500, "verification"}, []any{failed.Code, failed.Cause.Class})
+				require.Contains(t, string(failed.Cause.Data), `"recorded":{"receipt":"order-1-1"}`)
+			}
+			calls, asked := l.count("order-1")
+			require.Equal(t, []int{1, 1}, []int{calls, asked})
+			e.clean(rt)
+		})
+	}
+}
+
+// J8: that an effect did not happen is proved by the journal of its job once that
+// is closed; before, it has not happened so far.
+func TestJ8AnEffectThatDidNotHappen(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, e *env) {
+		reg := workers.New()
+		reached, release := make(chan struct{}), make(chan struct{})
+		workers.Handle(reg, "charge", func(ctx context.Context, in order) (map[string]string, error) {
+			return effects.Do(ctx, "charge", func(context.Context) (map[string]string, error) {
+				close(reached)
+				<-release
+				return map[string]string{"receipt": in.ID}, nil
+			}, effects.WithKey("line-1"))
+		})
+		rt, _ := e.run(reg)
+		e.deploy(rt, oneStep("charge"))
+		job := e.start(rt, "one", "order-1", order{ID: "order-1"})
+		<-reached
+		ev, err := rt.Evidence(t.Context(), job, "charge[line-2]")
+		require.NoError(t, err)
+		require.Empty(t, ev.Effects)
+		require.False(t, ev.Final, "it can still happen")
+		close(release)
+		_, err = e.wait(rt, job)
+		require.NoError(t, err)
+		e.settled(rt)
+
+		for _, absent := range []string{"refund", "charge[line-2]", "charg", strings.Repeat("0", 64)} {
+			ev, err = rt.Evidence(t.Context(), job, absent)
+			require.NoError(t, err)
+			require.Empty(t, ev.Effects, absent)
+			require.True(t, ev.Final)
+			require.False(t, ev.Report.Violated(), "%v", ev.Report.First)
+			require.Equal(t, 1, ev.Chains)
+			require.Equal(t, journal.JobCompleted, ev.State)
+		}
+		for _, present := range []string{"charge", "charge[line-1]", ""} {
+			ev, err = rt.Evidence(t.Context(), job, present)
+			require.NoError(t, err)
+			require.Len(t, ev.Effects, 1)
+		}
+		f := ev.Effects[0]
+		require.Equal(t, []any{"step", ",0,0", store.EffectCompleted, "guarded"}, []any{f.Activity, f.DAD, f.State, f.Class})
+		require.JSONEq(t, `{"receipt":"order-1"}`, string(f.Result))
+		var kinds []journal.Kind
+		for _, entry := range f.Entries {
+			kinds = append(kinds, entry.Kind)
+		}
+		require.Equal(t, []journal.Kind{journal.KindEffectStarted, journal.KindEffectCompleted}, kinds)
+		byKey, err := rt.Effect(t.Context(), f.Key)
+		require.NoError(t, err)
+		require.Equal(t, f, *byKey)
+		_, err = rt.Effect(t.Context(), journal.Digest{1})
+		require.ErrorIs(t, err, quipu.ErrNotFound)
+	})
+}
+
+const verifiedHTTPFlow = `
+flow: one
+version: "1"
+output: {receipt: "${ step.output.body.found }", status: "${ step.output.status }"}
+activities:
+  start: {type: trigger}
+  step:
+    type: worker
+    topic: http
+    input:
+      method: POST
+      url: "${ start.output.url }/charges"
+      body: {order: "${ job.id }"}
+      verify: {url: "${ start.output.url }/charges/$${key}", mode: human, settle: 10ms}
+    retry: {attempts: 3, backoff: 50ms}
+transitions:
+  start: [step]
+`
+
+// 3.3: the built-in http handler, by a flow file alone: the first call never
+// arrives, the second is applied and not answered.
+func TestVerifyHTTPByFlow(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, e *env) {
+		var mu sync.Mutex
+		var posted []string
+		outside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			w.Header().Set("Content-Type", "application/json")
+			if q.Method == http.MethodPost {
+				posted = append(posted, q.Header.Get("Idempotency-Key"))
+				if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
+					_ = c.Close()
+				}
+				return
+			}
+			key := strings.TrimPrefix(q.URL.Path, "/charges/")
+			if len(posted) < 2 || posted[1] != key {
+				w.WriteHeader(http.StatusNotFound)
+			}
+			_, _ = fmt.Fprintf(w, `{"found":%q}`, key)
+		}))
+		t.Cleanup(outside.Close)
+		reg := workers.New()
+		workers.RegisterBuiltins(reg)
+		rt, _ := e.run(reg)
+		e.deploy(rt, verifiedHTTPFlow)
+		out, err := e.wait(rt, e.start(rt, "one", "order-1", map[string]string{"url": outside.URL}))
+		require.NoError(t, err)
+		require.Len(t, posted, 2)
+		require.JSONEq(t, `{"receipt":"`+posted[1]+`","status":200}`, string(out))
+		e.clean(rt)
+	})
+}

@@ -1,0 +1,271 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+func init() { moreHandlers = append(moreHandlers, windowHandlers) }
+
+// windowHandlers register, for each class, a handler and a durable function that
+// call the receiver before, inside and after one effect: places for a kill.
+func windowHandlers(reg *workers.Registry, receiver string) {
+	for _, class := range []effects.Class{effects.Pure, effects.Idempotent, effects.Guarded} {
+		body := func(ctx context.Context, in order) (map[string]string, error) {
+			reach := func(ctx context.Context, point, key string) error {
+				_, err := call(ctx, receiver, key, point+" "+in.ID)
+				return err
+			}
+			if err := reach(ctx, "before", "before "+in.ID); err != nil {
+				return nil, err
+			}
+			receipt, err := effects.Do(ctx, "inside", func(ctx context.Context) (string, error) {
+				return "done " + in.ID, reach(ctx, "inside", effects.Key(ctx))
+			}, class)
+			if err != nil {
+				return nil, err
+			}
+			return map[string]string{"receipt": receipt}, reach(ctx, "after", "after "+in.ID)
+		}
+		workers.Handle(reg, "window."+string(class), body)
+		workers.HandleDurable(reg, "fnwindow."+string(class), func(ctx context.Context, in order) (map[string]string, error) {
+			if err := workers.Sleep(ctx, "nap", time.Millisecond); err != nil {
+				return nil, err
+			}
+			return body(ctx, in)
+		})
+	}
+	workers.HandleDurable(reg, "long", func(ctx context.Context, in struct {
+		ID string `json:"id"`
+		N  int    `json:"n"`
+	}) (map[string]int, error) {
+		sum := 0
+		for i := range in.N {
+			n, err := effects.Do(ctx, "step", func(ctx context.Context) (int, error) {
+				_, err := call(ctx, receiver, effects.Key(ctx), fmt.Sprintf("%s/%d", in.ID, i))
+				return i, err
+			}, effects.Idempotent, effects.WithKey(fmt.Sprint("step-", i)))
+			if err != nil {
+				return nil, err
+			}
+			if sum += n; i%100 == 99 {
+				if err := workers.Sleep(ctx, fmt.Sprint("nap-", i), time.Millisecond); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return map[string]int{"receipt": sum}, nil
+	})
+	workers.HandleDurable(reg, "reviewed", func(ctx context.Context, in struct {
+		For string `json:"for"`
+	}) (any, error) {
+		d, err := time.ParseDuration(in.For)
+		if err != nil {
+			return nil, workers.Fail(400, err.Error())
+		}
+		got, err := workers.Await[json.RawMessage](ctx, "reviewed", d)
+		if err != nil {
+			if !errors.Is(err, workers.ErrAwaitTimeout) {
+				return nil, err
+			}
+			return map[string]any{"by": "timer", "got": nil}, nil
+		}
+		return map[string]any{"by": "signal", "got": got}, nil
+	})
+}
+
+// 3.2: the process dies in each window of an effect of each class, in a handler
+// and in a durable function. (For Tx see TestE3TxCrashWindows.)
+func TestE3CrashWindows(t *testing.T) {
+	t.Parallel()
+	for _, class := range []effects.Class{effects.Pure, effects.Idempotent, effects.Guarded} {
+		for _, kind := range []string{"window.", "fnwindow."} {
+			for i, point := range []string{"before", "inside", "after", "acking", "ended"} {
+				t.Run(fmt.Sprint(kind, class, "/", i+1, " ", point), func(t *testing.T) {
+					t.Parallel()
+					dieInWindow(t, class, kind+string(class), point)
+				})
+			}
+		}
+	}
+}
+
+func dieInWindow(t *testing.T, class effects.Class, topic, point string) {
+	e := newEnv(t, rand.N(2) == 0)
+	r := newReceiver(t)
+	rt := e.open(e.config(nil))
+	e.deploy(rt, oneStep(topic))
+	config := e.child(r)
+	h := r.hold(t, point+" order-1")
+	var gate <-chan struct{}
+	if point == "acking" || point == "ended" {
+		h.free()
+		before := int32(0)
+		if strings.HasPrefix(topic, "fn") {
+			before = 1 // the ack of its suspension
+		}
+		gate = holdAcks(t, &config, e.space, before)
+	}
+	dying := startChild(t, config)
+	job := e.start(rt, "one", "order-1", order{ID: "order-1"})
+	switch point {
+	case "acking":
+		<-gate
+	case "ended":
+		<-gate
+		_, err := e.wait(rt, job)
+		require.NoError(t, err)
+	default:
+		<-h.arrived
+	}
+	dying.kill()
+	h.free()
+	startChild(t, e.child(r))
+	wantCalls := 1
+	switch {
+	case point != "inside":
+	case class == effects.Guarded:
+		letter := e.letter(rt, job)
+		require.NoError(t, rt.Done(t.Context(), letter.ID, "by hand", "ann", "found it in their books"))
+	default:
+		wantCalls = 2
+	}
+	out, err := e.wait(rt, job)
+	require.NoError(t, err)
+	receipt := "done order-1"
+	if class == effects.Guarded && point == "inside" {
+		receipt = "by hand"
+	}
+	require.JSONEq(t, `{"receipt":"`+receipt+`"}`, string(out))
+	calls, keys := r.askedFor("inside order-1")
+	require.Equal(t, 1, keys, "one key, on every run")
+	require.Equal(t, wantCalls, calls)
+	e.clean(rt)
+}
+
+// A function with 1 000 effects under 200 random kills: each is applied once
+// outside, under one key, and the result is what it would have been.
+func TestF1FunctionOfAThousandEffects(t *testing.T) {
+	t.Parallel()
+	const n, kills = 1000, 200
+	e := newEnv(t, false)
+	r := newReceiver(t)
+	rt := e.open(e.config(nil))
+	e.deploy(rt, `
+flow: long
+version: "1"
+output: "${ long.output.receipt }"
+activities:
+  start: {type: trigger}
+  long:  {type: worker, topic: long, input: {id: "${ start.output.id }", n: "${ start.output.n }"}, retry: {attempts: 500, backoff: 10ms, max: 50ms}}
+transitions: {start: [long]}
+`)
+	config := e.child(r)
+	config.Lease, config.Resend = 250*time.Millisecond, 100*time.Millisecond
+	w := startChild(t, config)
+	job := e.start(rt, "long", "long-1", map[string]any{"id": "long-1", "n": n})
+	var applied atomic.Int64
+	progress := func() int64 {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		applied.Store(int64(len(r.applied)))
+		return applied.Load()
+	}
+	for kill := range kills {
+		at := progress()
+		e.eventually("progress before the next kill", func() bool {
+			now := progress()
+			return now >= int64((kill+1)*(n-1)/kills) || now > at+int64(rand.N(6))
+		})
+		w.kill()
+		w = startChild(t, config)
+	}
+	out, err := e.wait(rt, job)
+	require.NoError(t, err)
+	require.Equal(t, fmt.Sprint(n*(n-1)/2), string(out))
+	want := map[string]bool{}
+	for i := range n {
+		want[fmt.Sprintf("long-1/%d", i)] = true
+	}
+	t.Logf("the receiver was asked %d times for %d calls", r.appliedOnce(t, want), n)
+	e.clean(rt)
+}
+
+// P17, P22, P32, P30: a worker that runs a function stands still in a call; another
+// takes the request over, suspends and ends; the first comes back late.
+func TestP22StoppedWorkerOfAFunction(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, e *env) {
+		r := newReceiver(t)
+		rt := e.open(e.config(nil))
+		e.deploy(rt, oneStep("fnwindow.idempotent"))
+		h := r.hold(t, "inside order-1")
+		stopped := startChild(t, e.child(r))
+		job := e.start(rt, "one", "order-1", order{ID: "order-1"})
+		<-h.arrived
+		stopped.signal(syscall.SIGSTOP)
+		h.free()
+		startChild(t, e.child(r))
+		_, err := e.wait(rt, job)
+		require.NoError(t, err)
+		stopped.signal(syscall.SIGCONT)
+		stopped.terminate()
+		_, keys := r.askedFor("inside order-1")
+		require.Equal(t, 1, keys)
+		e.clean(rt)
+	})
+}
+
+const reviewFunction = `
+flow: review
+version: "1"
+output: {by: "${ review.output.by }", got: "${ review.output.got }"}
+activities:
+  start:  {type: trigger}
+  review: {type: worker, topic: reviewed, input: {for: "${ start.output.for }"}}
+transitions: {start: [review]}
+`
+
+// P13, E13: a signal before, during and after the suspension of a function.
+func TestP13RaceSignalFunction(t *testing.T) {
+	t.Parallel()
+	race(t, reviewFunction, raceSpread, func() any { return map[string]any{"for": "1h"} },
+		func(ctx context.Context, rt *quipu.Runtime, job quipu.Job) error {
+			_, err := rt.Signal(ctx, "reviewed", job.Key, job.Key)
+			return err
+		}, func(e *env, out []byte, err error) {
+			require.NoError(e.t, err)
+			require.Contains(e.t, string(out), `"by":"signal"`)
+		})
+}
+
+// P15: a signal and the bound of its wait at the same moment, in a function.
+func TestP15RaceSignalTimeoutFunction(t *testing.T) {
+	t.Parallel()
+	won := map[string]int{}
+	race(t, reviewFunction, raceSpread, func() any {
+		return map[string]any{"for": (raceSpread/2 + rand.N(raceSpread)).String()}
+	}, func(ctx context.Context, rt *quipu.Runtime, job quipu.Job) error {
+		_, err := rt.Signal(ctx, "reviewed", job.Key, "signal")
+		return err
+	}, func(e *env, out []byte, err error) {
+		require.NoError(e.t, err)
+		won[string(out)]++
+	})
+	require.Equal(t, raceTimes, won[`{"by":"signal","got":"signal"}`]+won[`{"by":"timer","got":null}`], "%v", won)
+	t.Logf("won: %v", won)
+}
