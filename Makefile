@@ -3,10 +3,12 @@
 # make check   what a change must pass before it is handed in
 # make bench   the figures of this machine, beside their floors
 # make chaos   all faults at once for a while: QUIPU_CHAOS (2m), QUIPU_CHAOS_SEED
+# make sim     an hour of simulated worlds: DURING (1h), FROM (the first seed)
+# make mutants a guard removed at a time: the simulator has to notice
 # make build   the commands, into bin/
 # make fmt     gofumpt on everything
 
-.PHONY: demo test check bench chaos build fmt postgres
+.PHONY: demo test check bench chaos sim mutants build fmt postgres
 
 # One test binary may run this long; the slowest is tests/e2e.
 TIMEOUT ?= 20m
@@ -34,9 +36,18 @@ bench: postgres build
 chaos: postgres
 	go test -tags chaos -run TestChaos -timeout 30m -v ./tests/e2e
 
+DURING ?= 1h
+FROM ?= 1000000
+
+sim:
+	go test ./engine/sim -run TestSimulation -v -count=1 -timeout 0 -during $(DURING) -from $(FROM)
+
+mutants:
+	scripts/mutants
+
 build:
 	mkdir -p bin
-	go build -o bin/ ./cmd/...
+	go build -o bin/ ./cmd/... ./examples/saga/trips
 
 fmt:
 	go tool gofumpt -w .

@@ -183,13 +183,13 @@ func (b *builder) suspend(row *Row) error {
 	came := false
 	for i := range b.response.Pauses {
 		named := &b.response.Pauses[i]
-		at := slices.IndexFunc(old, func(p Pause) bool { return p.Kind == named.Kind && p.Name == named.Name })
+		at := slices.IndexFunc(old, func(p Pause) bool { return p.PauseRef == named.PauseRef })
 		if at >= 0 {
 			row.Pauses = append(row.Pauses, old[at])
 			came = came || old[at].Came
 			continue
 		}
-		p := Pause{PauseRef: named.PauseRef, GUID: pauseGUID(row.GUID, named), Timeout: named.Kind == journal.PauseSignal && named.For > 0}
+		p := Pause{PauseRef: named.PauseRef, GUID: PauseGUID(row.GUID, named.PauseRef), Timeout: named.Kind == journal.PauseSignal && named.For > 0}
 		row.Pauses = append(row.Pauses, p)
 		if err := b.arm(row, &p, named); err != nil {
 			return err
@@ -206,18 +206,6 @@ func (b *builder) suspend(row *Row) error {
 		row.published(b.s.Now, b.mode.Resend)
 	}
 	return nil
-}
-
-// pauseGUID is how a pause is known: by its wake-up, its wait, or the start of
-// its child (1.4).
-func pauseGUID(request journal.GUID, p *journal.Pause) journal.GUID {
-	switch p.Kind {
-	case journal.PauseChild:
-		return NamedChild(request, p.Name).Start()
-	case journal.PauseSignal:
-		return WakeUpGUID(request, journal.BySignal, p.Name)
-	}
-	return WakeUpGUID(request, journal.ByTimer, p.Name)
 }
 
 // arm registers a pause: a timer, a wait and its bound, or the start of a child.

@@ -23,9 +23,9 @@ func (s *script) suspension(t *testing.T, d *datadriven.TestData) collation.Mess
 		t.Fatalf("nobody asked %s", d.CmdArgs[0].Key)
 	}
 	r := &journal.Response{Kind: journal.ResponseSuspended, Code: 200}
-	for i, line := range strings.Split(strings.TrimSpace(d.Input), "\n") {
+	for _, line := range strings.Split(strings.TrimSpace(d.Input), "\n") {
 		w := strings.SplitN(line, " ", 5)
-		p := journal.Pause{PauseRef: journal.PauseRef{Kind: journal.PauseKind(w[0]), Name: w[1], Position: strconv.Itoa(i + 1)}}
+		p := journal.Pause{PauseRef: journal.PauseRef{Kind: journal.PauseKind(w[0]), Name: w[1], Position: "1"}}
 		ms := func(text string) int64 {
 			n, err := strconv.ParseInt(text, 10, 64)
 			if err != nil {
@@ -50,11 +50,16 @@ func (s *script) suspension(t *testing.T, d *datadriven.TestData) collation.Mess
 func (s *script) wake(t *testing.T, d *datadriven.TestData) collation.Message {
 	request := s.w.due(d.CmdArgs[0].Key, 0)
 	name := d.CmdArgs[2].Key
-	g := collation.WakeUpGUID(request.GUID, journal.ByTimer, name)
-	if d.CmdArgs[1].Key == "timeout" {
-		g = collation.TimeoutGUID(collation.WakeUpGUID(request.GUID, journal.BySignal, name))
+	var row *collation.Row
+	for _, p := range request.Pauses {
+		switch {
+		case p.Name != name:
+		case d.CmdArgs[1].Key == "timeout" && p.Kind == journal.PauseSignal:
+			row = s.w.state.Rows[collation.TimeoutGUID(p.GUID)]
+		case string(p.Kind) == d.CmdArgs[1].Key:
+			row = s.w.state.Rows[p.GUID]
+		}
 	}
-	row := s.w.state.Rows[g]
 	if row == nil {
 		t.Fatalf("no %s %s of %s", d.CmdArgs[1].Key, name, d.CmdArgs[0].Key)
 	}

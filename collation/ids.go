@@ -99,11 +99,26 @@ func ChildID(leg1 journal.GUID, turn int) journal.JobID {
 	return journal.JobID(newGUID(labelChild, id(leg1), number(int64(turn))))
 }
 
-// NamedChild derives the id of the child that a durable function starts under a
-// name.
-func NamedChild(request journal.GUID, name string) journal.JobID {
-	return journal.JobID(newGUID(labelChild, id(request), text(name)))
+// PauseGUID derives how a pause of a durable function is known: a sleep by its
+// wake-up, a signal by its wait, a child by its start (1.4). The position is part
+// of it, so that a name which a branch that lost has used can be used again.
+func PauseGUID(request journal.GUID, p journal.PauseRef) journal.GUID {
+	switch p.Kind {
+	case journal.PauseChild:
+		return NamedChild(request, p).Start()
+	case journal.PauseSignal:
+		return WakeUpGUID(request, journal.BySignal, placed(p))
+	}
+	return WakeUpGUID(request, journal.ByTimer, placed(p))
 }
+
+// NamedChild derives the id of the child that a durable function starts.
+func NamedChild(request journal.GUID, p journal.PauseRef) journal.JobID {
+	return journal.JobID(newGUID(labelChild, id(request), text(placed(p))))
+}
+
+// placed tells equal names apart: positions have no '@'.
+func placed(p journal.PauseRef) string { return p.Name + "@" + p.Position }
 
 // UndoID derives the id of the job that runs the compensations of a function that
 // was ended by somebody else (3.5).

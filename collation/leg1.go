@@ -37,6 +37,9 @@ func (b *builder) leg1() error {
 		b.put(b.key, inst)
 		b.mark(journal.MarkEntered)
 		if b.cut() || b.m.Alone {
+			if !guardRow {
+				b.end()
+			}
 			return nil
 		}
 	}

@@ -37,7 +37,12 @@ func (b *builder) leg2() error {
 // resolved is the address of the pass that the message makes: its index is its
 // ordinal − 1, from its own GUID ledger (C6).
 func (b *builder) resolved() InstanceKey {
-	if index := b.receipt.Ledger.Ordinal() - 1; b.act.Passes() && index > 0 {
+	index := b.receipt.Ledger.Ordinal() - 1
+	if !guardOrdinal {
+		inst, _ := b.instance(b.key)
+		index = inst.Ledger.Leg2Entries() - 1
+	}
+	if b.act.Passes() && index > 0 {
 		return InstanceKey{b.key.Activity, b.key.DAD.WithIndex(index)}
 	}
 	return b.key

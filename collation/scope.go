@@ -96,6 +96,10 @@ func addressOf(act, reader *flow.Activity, dad DAD) InstanceKey {
 	return InstanceKey{act.Name, dad}
 }
 
+// AddressOf is where an expression of the reader at the address dad finds the
+// output of act, which leads to it (1.9).
+func AddressOf(act, reader *flow.Activity, dad DAD) InstanceKey { return addressOf(act, reader, dad) }
+
 // load gives a result that was loaded, or asks for it.
 func (b *builder) load(key InstanceKey) (*flow.Result, bool) {
 	r, asked := b.s.Results[key]

@@ -51,15 +51,14 @@ type branch struct {
 	// Guarded by walk.mu.
 	status   status
 	waits    *fork // what it waits for
-	lost     bool // another one was faster: it goes no further
-	slower   bool // another one is recorded as faster: nobody waited for its end
+	lost     bool  // another one was faster: it goes no further
+	slower   bool  // another one is recorded as faster: nobody waited for its end
 	panicked *PanicError
 }
 
 // fork is the branches of one All or First.
 type fork struct {
 	by       *branch
-	position string
 	first    bool
 	decided  bool // by the record: which branch of a First was the first
 	branches []*branch
@@ -154,10 +153,30 @@ func (b *branch) leave() {
 		return
 	}
 	b.out = true
-	b.w.mu.Lock()
-	defer b.w.mu.Unlock()
-	b.w.moved(b, isOutside)
-	b.w.next()
+	w := b.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.abroad++
+	w.moved(b, isOutside)
+	w.next()
+}
+
+// hold gives the baton away as leave does, and waits until no other branch goes on
+// without going outside: so all that is recorded has been come by before anything
+// new is begun. It returns the first recorded call that was not come by all the
+// same, though nothing is under way that could lead there.
+func (b *branch) hold() *record {
+	b.out = true
+	w := b.w
+	w.mu.Lock()
+	w.moved(b, isOutside)
+	w.held = append(w.held, b)
+	w.next()
+	w.mu.Unlock()
+	<-b.grant
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.missed
 }
 
 // enter takes the baton again.
@@ -165,10 +184,13 @@ func (b *branch) enter() {
 	if !b.out {
 		return
 	}
-	b.w.mu.Lock()
-	b.w.moved(b, isBusy)
-	b.w.ready(b)
-	b.w.mu.Unlock()
+	w := b.w
+	w.mu.Lock()
+	w.abroad--
+	w.moved(b, isBusy)
+	w.line = append(w.line, b)
+	w.idles()
+	w.mu.Unlock()
 	<-b.grant
 	b.out = false
 }
@@ -181,9 +203,7 @@ func (b *branch) wait(k *fork, run []*branch) {
 	k.count[isBusy] = len(run)
 	b.waits = k
 	w.live += len(run)
-	for _, x := range run {
-		w.ready(x)
-	}
+	w.line = append(run[:len(run):len(run)], w.line...)
 	w.next()
 	w.mu.Unlock()
 	<-b.grant
@@ -220,21 +240,30 @@ func (b *branch) parent() *branch {
 	return b.of.by
 }
 
-// ready puts the branch into the line for the baton. The caller holds mu.
-func (w *walk) ready(b *branch) {
-	w.line = append(w.line, b)
+// idles gives the baton to the next in line if nobody has it. The caller holds mu.
+func (w *walk) idles() {
 	if w.holder == nil {
 		w.next()
 	}
 }
 
-// next gives the baton to the next in line. The caller holds mu.
+// next gives the baton to the next in line. Where there is none, those go outside
+// that were held. The caller holds mu.
 func (w *walk) next() {
 	w.holder = nil
 	if len(w.line) > 0 {
 		w.holder, w.line = w.line[0], w.line[1:]
 		w.holder.grant <- struct{}{}
+		return
 	}
+	if len(w.held) > 0 && w.abroad == 0 {
+		w.missed = w.history.unseen(w.lost)
+	}
+	w.abroad += len(w.held)
+	for _, b := range w.held {
+		b.grant <- struct{}{}
+	}
+	w.held = nil
 }
 
 // moved changes what a branch is about, and what those are about that wait for
@@ -252,7 +281,8 @@ func (w *walk) moved(b *branch, to status) {
 		}
 		if b = k.by; k.over() {
 			b.waits, to = nil, isBusy
-			w.ready(b)
+			w.line = append([]*branch{b}, w.line...) // before branches beside it begin
+			w.idles()
 		} else {
 			to = k.status()
 		}

@@ -40,7 +40,7 @@ func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, er
 		}
 		return encode(v)
 	})
-	return decode[T](name, raw, err)
+	return decode[T](s, c, raw, err)
 }
 
 // DoTx runs fn as an effect of class Tx: tx is a handle on a transaction of the
@@ -58,14 +58,15 @@ func DoTx[T any](ctx context.Context, name string, fn func(ctx context.Context, 
 	if s == nil {
 		return fn(ctx, nil)
 	}
-	raw, err := s.do(ctx, inside(name, options), func(ctx context.Context, tx any) ([]byte, error) {
+	c := inside(name, options)
+	raw, err := s.do(ctx, c, func(ctx context.Context, tx any) ([]byte, error) {
 		v, err := fn(ctx, tx)
 		if err != nil {
 			return nil, err
 		}
 		return encode(v)
 	})
-	return decode[T](name, raw, err)
+	return decode[T](s, c, raw, err)
 }
 
 // fits says whether bytes are the result of an effect of type T.
@@ -75,17 +76,23 @@ func fits[T any](raw []byte) error {
 }
 
 // decode reads what was recorded.
-func decode[T any](name string, raw []byte, err error) (T, error) {
+func decode[T any](s *Session, c *call, raw []byte, err error) (T, error) {
 	var out T
 	if err != nil || len(raw) == 0 {
 		return out, err
 	}
 	// The first run, too, returns what was recorded and not what fn returned: a
 	// handler sees the same value on every run.
-	if err := json.Unmarshal(raw, &out); err != nil {
-		return out, fmt.Errorf("effect %q: its recorded result does not fit into %T: %w", name, out, err)
+	err = json.Unmarshal(raw, &out)
+	switch {
+	case err == nil:
+		return out, nil
+	case c.branch == nil:
+		return out, fmt.Errorf("effect %q: its recorded result does not fit into %T: %w", c.name, out, err)
 	}
-	return out, nil
+	return out, s.judge(c, &NondeterminismError{
+		Position: c.position, Asked: fmt.Sprintf("%s with a result of type %T", c, out), Recorded: fmt.Sprintf("one that does not fit it (%v)", err),
+	})
 }
 
 // encode gives the canonical bytes of a result. What cannot be recorded is an

@@ -112,7 +112,7 @@ func (s *Session) fork(ctx context.Context, c *call, n int) (*fork, error) {
 	if many {
 		return nil, s.judge(c, fmt.Errorf("%s: %w: more than %d branches in one run: use workers.Child for a part of them", c, ErrUsage, MaxCalls))
 	}
-	k := &fork{by: b, position: c.position, branches: make([]*branch, n)}
+	k := &fork{by: b, branches: make([]*branch, n)}
 	for i := range k.branches {
 		k.branches[i] = w.branch(k, c.position+"."+strconv.Itoa(i))
 	}
@@ -134,6 +134,7 @@ func (k *fork) run(c *call, of func(int) context.Context, bodies []func(context.
 	}
 	for _, x := range run {
 		if x.failed() {
+			k.lose(-1)
 			panic(x.panicked)
 		}
 	}
@@ -176,7 +177,7 @@ func (k *fork) fastest() int {
 	return winner
 }
 
-// lose marks all branches but the winner.
+// lose marks all branches but the winner, -1 for none.
 func (k *fork) lose(winner int) {
 	w := k.by.w
 	w.mu.Lock()

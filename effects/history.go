@@ -17,6 +17,7 @@ const undoPosition = "undo"
 // position p is p.b.1, p.b.2 and so on.
 type history struct {
 	order  []*record
+	first  int // none before it in order is missed
 	at     map[string]*record
 	pauses map[pauseID]*record
 	forks  map[string]bool // positions with branches that have records
@@ -116,11 +117,9 @@ func (h *history) beyond(b *branch) bool {
 // Of a First that is decided, the branches that lost need not go on as they once
 // did.
 func (h *history) unseen(lost []string) *record {
-	for _, r := range h.order {
-		if r.seen {
-			continue
-		}
-		in := false
+	for ; h.first < len(h.order); h.first++ {
+		r := h.order[h.first]
+		in := r.seen
 		for _, path := range lost {
 			in = in || strings.HasPrefix(r.position, path+".")
 		}

@@ -46,14 +46,14 @@ func (s *Session) carry(ctx context.Context, c *call, fn function) ([]byte, erro
 		return nil, s.judge(c, err)
 	}
 	if !first {
-		return s.share(ctx, c, p)
+		return s.share(ctx, c, p, fn)
 	}
 	s.arm(c)
 	if s.cfg.Frozen || c.branch != nil && c.branch.w.undoing {
 		c.verifier = nil // nothing outside is asked
 	}
 	p.err = errPanicked
-	defer close(p.done)
+	defer s.leave(c, p)
 	p.result, p.err = s.perform(ctx, c, fn)
 	p.notDone = IsNotDone(p.err)
 	c.back()
@@ -61,7 +61,7 @@ func (s *Session) carry(ctx context.Context, c *call, fn function) ([]byte, erro
 }
 
 // share waits for the outcome of the call that was made before, see Once.
-func (s *Session) share(ctx context.Context, c *call, p *pending) ([]byte, error) {
+func (s *Session) share(ctx context.Context, c *call, p *pending, fn function) ([]byte, error) {
 	c.leave()
 	select {
 	case <-p.done:
@@ -69,7 +69,25 @@ func (s *Session) share(ctx context.Context, c *call, p *pending) ([]byte, error
 		return nil, s.fails(c, context.Cause(ctx))
 	}
 	c.back()
+	var recorded *RecordedError
+	switch {
+	case p.skipped:
+		return s.carry(ctx, c, fn)
+	case p.err != nil && !p.notDone && !errors.As(p.err, &recorded):
+		return nil, s.fails(c, p.err) // that of a branch that has lost fails nothing yet
+	}
 	return p.result, p.err
+}
+
+// leave ends the call for those that share it. Of a branch that was stopped before
+// it had an outcome, it is as if it had not been made.
+func (s *Session) leave(c *call, p *pending) {
+	if p.skipped = c.branch != nil && p.err == errPanicked && c.branch.stopping.Load(); p.skipped {
+		s.mu.Lock()
+		delete(s.calls, c.pass())
+		s.mu.Unlock()
+	}
+	close(p.done)
 }
 
 // enter registers the call in this run (E2). first is false where an earlier
@@ -185,7 +203,7 @@ func (s *Session) begin(ctx context.Context, c *call, e *journal.Effect) (row st
 	if ctx.Err() != nil {
 		return row, false, context.Cause(ctx)
 	}
-	if c.class == Pure || c.class == Tx {
+	if c.class == Pure || c.class == Tx || !guardStarted {
 		e.Fence = s.current().Fence
 		return store.EffectRow{State: store.EffectStarted, Fence: e.Fence, Class: e.Class}, false, nil
 	}
@@ -288,6 +306,11 @@ func (s *Session) fails(c *call, err error) error {
 func (s *Session) record(ctx context.Context, c *call, e journal.Effect, notDone error) ([]byte, error) {
 	var row store.EffectRow
 	err := insist(context.WithoutCancel(ctx), finishTries, func(ctx context.Context) (err error) {
+		if !guardStarted && c.class != Pure {
+			if _, _, err = s.cfg.Store.StartEffect(ctx, s.current(), e); err != nil {
+				return err
+			}
+		}
 		row, err = s.cfg.Store.FinishEffect(ctx, s.current(), e, notDone != nil)
 		return err
 	})

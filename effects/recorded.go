@@ -26,7 +26,7 @@ func Recorded[T any](ctx context.Context, name string, fn func() (T, error)) (T,
 		}
 		return encode(v)
 	})
-	return decode[T](name, raw, err)
+	return decode[T](s, c, raw, err)
 }
 
 // Version returns which version of a change the run of the durable function is to

@@ -41,6 +41,8 @@ type Config struct {
 	// Frozen does nothing outside and writes nothing: the function stops where the
 	// record ends.
 	Frozen bool
+	// Ended says of a frozen run that the record is whole: no effect is called again.
+	Ended bool
 	// Room bounds what a durable function waits for at a time, bytes; default
 	// wire.MaxPauseBytes.
 	Room int
@@ -101,6 +103,7 @@ type pending struct {
 	result  []byte
 	err     error
 	notDone bool // may be called again in this run, under the next key
+	skipped bool // its branch went no further before it began
 }
 
 // NewSession returns the Session of one run.
@@ -126,17 +129,6 @@ func With(ctx context.Context, s *Session) context.Context {
 func From(ctx context.Context) *Session {
 	s, _ := ctx.Value(sessionKey{}).(*Session)
 	return s
-}
-
-// Hold returns the run's lease and takes it if there is none yet. Errors are the
-// store's.
-func (s *Session) Hold(ctx context.Context) (store.Lease, error) {
-	s.leaseMu.Lock()
-	defer s.leaseMu.Unlock()
-	if s.held {
-		return s.lease, nil
-	}
-	return s.lease, s.beat(ctx)
 }
 
 // Beat extends the run's lease, and takes it if there is none yet (E9). Errors

@@ -1,6 +1,7 @@
 package effects
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,22 +97,29 @@ func (c *call) done() {
 // back comes back from outside. It does not return where the branch has lost, or
 // the run was given up.
 func (c *call) back() {
-	b := c.branch
-	if b == nil || !b.out {
-		return
+	if c.branch != nil && c.branch.out {
+		c.branch.enter()
+		c.goOn()
 	}
-	b.enter()
+}
+
+// goOn does not return where the branch has lost, or the run was given up.
+func (c *call) goOn() {
+	b := c.branch
 	b.w.mu.Lock()
 	stop := b.w.given || b.lostLocked()
 	b.w.mu.Unlock()
 	if stop {
+		b.enter()
 		_ = b.halt(c.String()) // it is the branch's own goroutine that went outside
 	}
 }
 
 // outwards is asked before a call does anything that is not recorded: a function
 // that is undone, or only looked at, does not, and one whose context has ended
-// begins nothing. Then other branches go on while the call is outside.
+// begins nothing. Something new waits until all that is recorded has been come by,
+// as far as that can be: so a difference shows before anything is recorded beside
+// it. Then other branches go on while the call is outside.
 func (s *Session) outwards(ctx context.Context, c *call, started bool) error {
 	b := c.branch
 	switch {
@@ -129,8 +137,25 @@ func (s *Session) outwards(ctx context.Context, c *call, started bool) error {
 		// What the function makes of this error, no later run would repeat.
 		return s.judge(c, &attemptError{c.String() + " did not begin", context.Cause(ctx)})
 	}
-	b.leave()
-	return nil
+	if !b.w.waits(c) {
+		b.leave()
+		return nil
+	}
+	if r := b.hold(); r != nil {
+		return s.judge(c, &NondeterminismError{
+			Position: cmp.Or(c.position, b.place(b.calls+1)), Asked: c.String(), Recorded: r.String(), RecordedAt: r.position,
+		})
+	}
+	c.goOn()
+	return s.doomed()
+}
+
+// waits reports that the call is new, and that there are recorded ones which have
+// not been come by yet. One that is made again is not new.
+func (w *walk) waits(c *call) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.history.at[c.position] == nil && w.history.unseen(w.lost) != nil
 }
 
 // errStopped is what other handlers get where a replay stops.
@@ -226,7 +251,7 @@ func (s *Session) past(c *call, row *store.EffectRow) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if known || w.history.beyond(c.branch) {
+	if known || s.cfg.Ended || w.history.beyond(c.branch) {
 		return &FailedError{Name: c.name, Failure: *row.Error}
 	}
 	return nil

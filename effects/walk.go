@@ -1,6 +1,7 @@
 package effects
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -17,6 +18,9 @@ import (
 // that has failed and is run once more, for its compensations only.
 var ErrUndoing = errors.New("the function is being undone: nothing new is begun")
 
+// errHalted is the end of a run that was made to stop, and waits for nothing.
+var errHalted = errors.New("the function was stopped at a call")
+
 // walk is one run of a durable function, from its top.
 type walk struct {
 	rows    rows   // of the function
@@ -28,6 +32,9 @@ type walk struct {
 	mu      sync.Mutex
 	holder  *branch   // of the baton
 	line    []*branch // for the baton
+	held    []*branch // go outside when nothing else goes on
+	abroad  int       // branches that are outside
+	missed  *record   // see hold
 	live    int       // branches that have not ended
 	idle    chan struct{}
 	history *history
@@ -130,8 +137,11 @@ func (s *Session) Run(ctx context.Context, fn func(context.Context) ([]byte, err
 	w := s.walking()
 	main := w.branch(nil, "")
 	var end Ending
+	w.mu.Lock()
 	w.live = 1
-	w.ready(main)
+	w.line = append(w.line, main)
+	w.next()
+	w.mu.Unlock()
 	main.start(With(ctx, s), func(ctx context.Context) { end.Result, end.Err = fn(ctx) })
 	<-main.over
 	w.quiet(s.cfg.Grace)
@@ -143,11 +153,13 @@ func (s *Session) Run(ctx context.Context, fn func(context.Context) ([]byte, err
 			end.Err = goexit
 		}
 	}
-	end.Suspended = main.status == isSuspended
 	for i := range w.named {
 		if !w.named[i].by.lostLocked() {
 			end.Pauses = append(end.Pauses, w.named[i].Pause)
 		}
+	}
+	if end.Suspended = main.status == isSuspended && len(end.Pauses) > 0; main.status == isSuspended && !end.Suspended {
+		end.Err = cmp.Or(s.Verdict(), errHalted)
 	}
 	return end
 }

@@ -34,6 +34,14 @@ func handlers() *workers.Registry {
 		}
 		return nil, workers.Fail(x.Code, "as asked")
 	})
+	workers.HandleDurable(reg, "trip.book", func(ctx context.Context, _ any) (any, error) {
+		for _, name := range []string{"flight", "hotel"} {
+			if err := workers.Compensate(ctx, name, func(context.Context) error { return nil }); err != nil {
+				return nil, err
+			}
+		}
+		return workers.Await[any](ctx, "confirmed", 0)
+	})
 	return reg
 }
 

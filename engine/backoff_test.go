@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ import (
 // many tries, each with publications of its own, went before.
 func TestT2BackoffBeginsAnewWithATurn(t *testing.T) {
 	t.Parallel()
-	s := &sweeper{e: &Engine{cfg: Config{Resend: 5 * time.Second}}}
+	s := &sweeper{e: &Engine{cfg: Config{Resend: 5 * time.Second, Jitter: rand.N[time.Duration]}}}
 	const second = 1_000_000
 	for name, c := range map[string]struct {
 		row  store.DueRow

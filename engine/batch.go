@@ -166,8 +166,12 @@ func (c *committer) step(s *collation.State, it *item) (plan *collation.Plan, ne
 // itself.
 func (b *batch) outgoing() []store.Outgoing {
 	gone := map[journal.GUID]bool{}
+	last := map[journal.GUID]*collation.Row{} // what the batch leaves of the rows that it changed
 	for i := range b.plans {
 		p := b.plans[i].Plan
+		for n := range p.Update {
+			last[p.Update[n].GUID] = &p.Update[n]
+		}
 		for _, g := range p.Delete {
 			gone[g] = true
 		}
@@ -192,7 +196,7 @@ func (b *batch) outgoing() []store.Outgoing {
 			}
 		}
 		for n := range p.Update {
-			if row := &p.Update[n]; released(row, b.loaded.Now) && !gone[row.GUID] {
+			if row := &p.Update[n]; row == last[row.GUID] && released(row, b.loaded.Now) && !gone[row.GUID] {
 				send(row)
 			}
 		}
@@ -200,10 +204,12 @@ func (b *batch) outgoing() []store.Outgoing {
 	return out
 }
 
-// released says that the row is an element's whose turn has just come (1.11):
-// other updates leave their row to the sweeper.
+// released says that the row is an element's whose turn has just come (1.11), or
+// that of a function that was woken (E12): other updates leave their row to the
+// sweeper.
 func released(row *collation.Row, now collation.Micros) bool {
-	return row.Kind == journal.MessageRequest && row.Held == "" && row.Publication > 0 && row.PublishedAt == now
+	return row.Kind == journal.MessageRequest && row.Held == "" && row.NextAt != collation.Never && // one that sleeps may have been claimed just now
+		row.Publication > 0 && row.PublishedAt == now
 }
 
 // connection returns the committer's connection, opening a new session after a

@@ -39,15 +39,19 @@ func CheckStart(f *flow.Flow, key string, input []byte) (string, error) {
 	if f.Identity() == flow.Strict && key == "" {
 		key = f.StrictKey(input)
 	}
+	return key, checkKey(f, key)
+}
+
+func checkKey(f *flow.Flow, key string) error {
 	switch {
 	case key == "":
-		return "", fmt.Errorf("%w: flow %s takes the caller's key (identity: caller), and none was given", ErrKey, f.Name())
+		return fmt.Errorf("%w: flow %s takes the caller's key (identity: caller), and none was given", ErrKey, f.Name())
 	case len(key) > MaxKey:
-		return "", fmt.Errorf("%w: %d bytes, the limit is %d: %.40q…", ErrKey, len(key), MaxKey, key)
+		return fmt.Errorf("%w: %d bytes, the limit is %d: %.40q…", ErrKey, len(key), MaxKey, key)
 	case !printable(key):
-		return "", fmt.Errorf("%w: %.80q: a key is UTF-8 without control characters", ErrKey, key)
+		return fmt.Errorf("%w: %.80q: a key is UTF-8 without control characters", ErrKey, key)
 	}
-	return key, nil
+	return nil
 }
 
 // printable says whether the key is text that stays on its line and does nothing

@@ -14,8 +14,12 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// errOrder says that the row of a child's start cannot be read.
-var errOrder = errors.New("the order of a child cannot be read")
+var (
+	// errOrder says that the row of a child's start cannot be read.
+	errOrder = errors.New("the order of a child cannot be read")
+	// errUnheard says that a child is refused and nobody waits to hear of it.
+	errUnheard = errors.New("a job that nobody waits for cannot begin")
+)
 
 // refusal is why a child is not begun: an error of the await that ordered it
 // (1.11), and not trouble of the engine.
@@ -39,13 +43,23 @@ func (c *committer) child(ctx context.Context, row *collation.Row, now collation
 	if err == nil {
 		err = c.spawn(ctx, row, order, start, now)
 	}
-	if no, ok := errors.AsType[*refusal](err); ok {
+	no, refused := errors.AsType[*refusal](err)
+	switch {
+	case refused && !heard(order):
+		return false, fmt.Errorf("%w: %w", errUnheard, no)
+	case refused:
 		return false, c.refuse(ctx, row, order, no, now)
 	}
 	return err == nil, err
 }
 
-// prepare checks the order as a start from outside is checked.
+// heard says that somebody hears how the order ends: an await, at least of the
+// child's begin, or a durable function. Nobody does of compensations, whose
+// function has ended (3.5).
+func heard(o *collation.StartOrder) bool { return o.Parent.Awaited || o.Parent.Turn > 0 }
+
+// prepare checks the order as a start from outside is checked. The input of
+// compensations, which holds that of their function, has no limit of its own.
 func (c *committer) prepare(ctx context.Context, child journal.JobID, order *collation.StartOrder) (store.Start, error) {
 	if order.Fault != "" {
 		return store.Start{}, &refusal{http.StatusInternalServerError, collation.ReasonExpression, errors.New(order.Fault)}
@@ -57,18 +71,27 @@ func (c *committer) prepare(ctx context.Context, child journal.JobID, order *col
 	case err != nil:
 		return store.Start{}, err
 	}
-	key, err := CheckStart(f, order.Key, order.Input)
+	// The order's JSON may spell a text otherwise than its canonical form does.
+	input, err := canonical.Payload(order.Input)
+	key := order.Key
+	switch {
+	case err != nil:
+	case heard(order):
+		key, err = CheckStart(f, key, input)
+	default:
+		err = checkKey(f, key)
+	}
 	if err != nil {
 		return store.Start{}, &refusal{http.StatusBadRequest, "input", err}
 	}
 	return store.Start{
-		Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: order.Input, Publish: true,
+		Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: input, Publish: true,
 		Child: child, Parent: &order.Parent,
 	}, nil
 }
 
 // spawn commits the inception of the child. Its trace is one of its own, linked
-// to the parent's (5.4). A child that nobody waits for answers with its id.
+// to the parent's (5.4). A child whose end nobody waits for answers with its id.
 func (c *committer) spawn(ctx context.Context, row *collation.Row, order *collation.StartOrder, start store.Start, now collation.Micros) error {
 	trace, end := c.cfg.Observer.Root(context.Background(), observer.Subject{
 		Space: c.cfg.Space, Job: row.Job.String(), Key: start.Key, Flow: start.Flow.Name, Link: order.Trace,
@@ -79,7 +102,7 @@ func (c *committer) spawn(ctx context.Context, row *collation.Row, order *collat
 	start.Trace = trace
 	var replies []store.Outgoing
 	var reply *collation.Row
-	if !order.Parent.Awaited {
+	if !order.Parent.Awaited && heard(order) {
 		id := append(canonical.AppendString([]byte(`{"id":`), start.Key), '}')
 		r := order.Outcome(row.Job, &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: id}, now, c.mode)
 		reply, replies = &r, []store.Outgoing{{Row: r, Trace: order.Trace}}

@@ -30,8 +30,9 @@ type chore struct {
 	name  string
 	every time.Duration
 	// once does a bounded part; more says that there is more of it.
-	once func(ctx context.Context) (more bool, err error)
-	log  *slog.Logger
+	once   func(ctx context.Context) (more bool, err error)
+	log    *slog.Logger
+	jitter func(below time.Duration) time.Duration
 }
 
 // run does the chore until ctx ends. An error is said once, not each time.
@@ -54,7 +55,7 @@ func (c *chore) run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(wait - wait/10 + rand.N(wait/5+1)):
+		case <-time.After(wait - wait/10 + c.jitter(wait/5+1)):
 		}
 	}
 	return nil
@@ -70,8 +71,8 @@ func (e *Engine) chores() []*chore {
 		}
 	}
 	return []*chore{
-		{name: "pruning", every: pruneEvery, once: full(st.Prune), log: e.cfg.Logger},
-		{name: "the expiry of kept signals", every: expireEvery, once: full(st.ExpireSignals), log: e.cfg.Logger},
+		{name: "pruning", every: pruneEvery, once: full(st.Prune), log: e.cfg.Logger, jitter: e.cfg.Jitter},
+		{name: "the expiry of kept signals", every: expireEvery, once: full(st.ExpireSignals), log: e.cfg.Logger, jitter: e.cfg.Jitter},
 	}
 }
 
@@ -87,7 +88,7 @@ type Expirer interface {
 // may do it (T8).
 func Retain(ctx context.Context, st Expirer, log *slog.Logger) error {
 	c := chore{
-		name: "the removal of expired jobs", every: expireEvery, log: log,
+		name: "the removal of expired jobs", every: expireEvery, log: log, jitter: rand.N[time.Duration],
 		once: func(ctx context.Context) (bool, error) {
 			more, err := st.Expire(ctx, choreLimit)
 			if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -200,11 +199,11 @@ func (c *committer) again(p *patience, items []*item, err error) bool {
 	case errors.Is(err, store.ErrLost) && p.lost < maxLost:
 		p.lost++
 		c.cfg.Observer.Count(observer.MetricDecidedAgain, 1)
-		pause(p.lost, time.Millisecond)
+		c.pause(p.lost, time.Millisecond)
 	case !refused(err) && time.Since(p.since) < holdOn && !c.stopping():
 		c.log.Warn("a batch waits for the database", "messages", len(items), "error", err)
 		p.lost++
-		pause(p.lost, 50*time.Millisecond)
+		c.pause(p.lost, 50*time.Millisecond)
 		for _, it := range items {
 			_ = it.delivery.InProgress() // a hint; the message comes again otherwise
 		}
@@ -222,15 +221,15 @@ func refused(err error) bool {
 }
 
 // pause waits with exponential backoff and jitter, at most two seconds.
-func pause(n int, unit time.Duration) {
+func (c *committer) pause(n int, unit time.Duration) {
 	d := min(unit<<min(n, 10), 2*time.Second)
-	time.Sleep(d/2 + rand.N(d/2+1))
+	time.Sleep(d/2 + c.cfg.Jitter(d/2+1))
 }
 
 func (c *committer) handBack(items []*item, err error) {
 	c.log.Error("messages are handed back", "messages", len(items), "error", err)
 	for _, it := range items {
-		_ = it.delivery.Nak(maxNak/2 + rand.N(maxNak/2))
+		_ = it.delivery.Nak(maxNak/2 + c.cfg.Jitter(maxNak/2))
 	}
 }
 
@@ -273,7 +272,7 @@ func (c *committer) later(it *item) {
 		c.ack(it.delivery)
 		return
 	}
-	_ = it.delivery.Nak(laterNak + rand.N(2*laterNak))
+	_ = it.delivery.Nak(laterNak + c.cfg.Jitter(2*laterNak))
 }
 
 // poison records what can never be handled, then ends it (T3): its row as well,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"strconv"
@@ -48,6 +49,9 @@ type Config struct {
 	Resend time.Duration
 	// Sweep is the pause between two looks for due rows; 200 ms.
 	Sweep time.Duration
+	// Jitter draws the random part of a wait, 0 to below its argument;
+	// math/rand/v2. A simulation gives its own.
+	Jitter func(below time.Duration) time.Duration
 
 	Writer   string // names this process in entries (audit only); host and pid
 	Build    string // audit only
@@ -69,6 +73,9 @@ func (c Config) withDefaults() (Config, error) {
 	setInt(&c.StartSlots, DefaultStartSlots)
 	setDuration(&c.Resend, DefaultResend)
 	setDuration(&c.Sweep, DefaultSweep)
+	if c.Jitter == nil {
+		c.Jitter = rand.N[time.Duration]
+	}
 	if c.MaxBatch > store.MaxBatch || c.Lanes > transport.MaxLanes || c.LaneSlots > transport.MaxSlots || c.StartSlots > transport.MaxSlots {
 		return c, fmt.Errorf("%w: at most %d messages per batch, %d lanes, %d slots",
 			ErrConfig, store.MaxBatch, transport.MaxLanes, transport.MaxSlots)

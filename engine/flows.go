@@ -2,11 +2,13 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // maxFlows bounds the compiled flows that are kept.
@@ -18,6 +20,8 @@ type Source interface {
 	Flow(ctx context.Context, name, version string) ([]byte, error)
 	// ActiveFlow returns the version for new jobs: store.ErrNotFound.
 	ActiveFlow(ctx context.Context, name string) (ref journal.FlowRef, canonical []byte, err error)
+	// Deploy stores a built-in flow: store.ErrVersionTaken.
+	Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte) (fresh bool, err error)
 }
 
 // Flows compiles deployed flow versions once; a version never changes, so
@@ -53,14 +57,21 @@ func (f *Flows) Get(ctx context.Context, name, version string) (*flow.Flow, erro
 }
 
 // Resolve returns the version that a new job takes: the one that is asked for,
-// or, for "", the active one.
+// or, for "", the active one. Versions of a built-in flow have no order, so one is
+// asked for, and deployed when it is not there.
 func (f *Flows) Resolve(ctx context.Context, name, version string) (journal.FlowRef, *flow.Flow, error) {
 	if version != "" {
 		compiled, err := f.Get(ctx, name, version)
+		if flow.IsBuiltin(name) && errors.Is(err, store.ErrNotFound) {
+			compiled, err = f.install(ctx, name, version)
+		}
 		if err != nil {
 			return journal.FlowRef{}, nil, err
 		}
-		return journal.FlowRef{Name: name, Version: version, Digest: journal.Digest(compiled.Digest())}, compiled, nil
+		return refOf(compiled), compiled, nil
+	}
+	if flow.IsBuiltin(name) {
+		return journal.FlowRef{}, nil, fmt.Errorf("flow %s is built in: %w: without a version; its version is the topic", name, store.ErrNotFound)
 	}
 	ref, canonical, err := f.source.ActiveFlow(ctx, name)
 	if err != nil {
@@ -71,6 +82,24 @@ func (f *Flows) Resolve(ctx context.Context, name, version string) (journal.Flow
 	}
 	compiled, err := f.compile(ref.Name, ref.Version, canonical)
 	return ref, compiled, err
+}
+
+// install deploys a built-in flow. What another build has stored under the name
+// and the version stays, and is the answer.
+func (f *Flows) install(ctx context.Context, name, version string) (*flow.Flow, error) {
+	built, err := flow.Builtin(name, version)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", store.ErrNotFound, err)
+	}
+	_, err = f.source.Deploy(ctx, refOf(built), built.Canonical())
+	if err != nil && !errors.Is(err, store.ErrVersionTaken) {
+		return nil, fmt.Errorf("deploy the built-in flow %s version %s: %w", name, version, err)
+	}
+	return f.Get(ctx, name, version)
+}
+
+func refOf(f *flow.Flow) journal.FlowRef {
+	return journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
 }
 
 func (f *Flows) compile(name, version string, canonical []byte) (*flow.Flow, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"golang.org/x/sync/errgroup"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/wire"
 )
 
 // Reasons of dead letters of messages that no job can hold.
@@ -18,6 +20,7 @@ const (
 	reasonForeign     = "foreign"     // its job was never here
 	reasonUndecodable = "undecodable" // it, or its row, cannot be read
 	reasonRefused     = "refused"     // the store does not take what it brings
+	reasonUnheard     = "undo"        // compensations that cannot begin; they are tried again
 )
 
 // maxBegins bounds the children of one batch that are begun at a time.
@@ -104,12 +107,34 @@ func (c *committer) begin(ctx context.Context, it *item, now collation.Micros) (
 		c.ack(it.delivery)
 	case errors.Is(err, errOrder):
 		c.bury(ctx, it, reasonUndecodable, err)
+	case errors.Is(err, errUnheard):
+		c.unheard(ctx, it, row, err)
 	case errors.Is(err, store.ErrStale), errors.Is(err, store.ErrLost): // another engine was first: look again
 		c.later(it)
 	default:
 		c.handBack([]*item{it}, err)
 	}
 	return false
+}
+
+// unheard deals with compensations that cannot begin: there is nobody to refuse
+// them to, and what they take back stands outside. The row sends them again, ever
+// more rarely (T2), until they can; dead letters tell of it at the publications 1,
+// 2, 4, 8 ….
+func (c *committer) unheard(ctx context.Context, it *item, row *collation.Row, cause error) {
+	c.log.Error("compensations cannot begin; they are tried again", "job", row.Job.String(), "publication", row.Publication, "error", cause)
+	if bits.OnesCount(uint(row.Publication)) == 1 && it.delivery.Count() == 1 {
+		err := c.cfg.Store.DeadLetter(ctx, collation.DeadLetter{
+			Kind: row.Kind, Reason: reasonUnheard,
+			Message: wire.CutText(fmt.Sprintf("job %s is tried again, until it begins: %v", row.Job, cause)),
+		}, row.Body)
+		if err != nil {
+			c.handBack([]*item{it}, err)
+			return
+		}
+		c.cfg.Observer.Count(observer.MetricDead, 1, "reason", reasonUnheard)
+	}
+	c.ack(it.delivery)
 }
 
 // unordered ends a start without a job and without an order. A message that names

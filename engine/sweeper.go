@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -52,7 +51,7 @@ func (s *sweeper) run(ctx context.Context) error {
 		wait := s.e.cfg.Sweep
 		select {
 		case <-ctx.Done():
-		case <-time.After(wait - wait/10 + rand.N(wait/5+1)):
+		case <-time.After(wait - wait/10 + s.e.cfg.Jitter(wait/5+1)):
 		}
 	}
 	return nil
@@ -145,12 +144,15 @@ func (s *sweeper) waits(ctx context.Context, look *lookout, r store.DueRow) (boo
 // first publication of a turn begins anew: what earlier tries took says nothing
 // of this one's message.
 func (s *sweeper) again(r store.DueRow) time.Duration {
+	if !guardBackoff {
+		return s.e.cfg.Resend
+	}
 	since := time.Duration(0)
 	if r.TurnSent == r.Turn {
 		since = time.Duration(r.Now-r.PublishedAt) * time.Microsecond
 	}
 	d := min(s.e.cfg.Resend<<min(r.Publication, 8), max(2*since, s.e.cfg.Resend), maxAgain)
-	return d - d/10 + rand.N(d/5+1)
+	return d - d/10 + s.e.cfg.Jitter(d/5+1)
 }
 
 // lookout asks each queue once per sweep.

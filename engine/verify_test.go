@@ -28,33 +28,13 @@ func (r *rig) verify() {
 		require.Empty(r.t, v.Waits)
 		require.Zero(r.t, v.Semaphore)
 		err = r.store.Audit(ctx, id, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
-			j := &s.Job
-			report, err := replay.Verify(replay.Header{
-				Space: j.Space, Job: j.ID, Key: j.Key, Generation: j.Generation, Head: j.Head, Flow: s.FlowDigest,
-			}, stored(s), records)
+			header, tables := s.Replay()
+			report, err := replay.Verify(header, tables, records)
 			if err == nil {
-				require.False(r.t, report.Violated(), "job %s: %+v", j.Key, report.First)
+				require.False(r.t, report.Violated(), "job %s: %+v", header.Key, report.First)
 			}
 			return err
 		})
 		require.NoError(r.t, err)
 	}
-}
-
-func stored(s *store.Stored) *replay.Stored {
-	t := &replay.Stored{
-		State: s.Job.State, Semaphore: s.Job.Semaphore, Instances: s.Instances, Open: s.Open,
-		Receipts: make(map[journal.GUID]replay.StoredReceipt, len(s.Receipts)), Rows: s.Rows, Waits: s.Waits,
-	}
-	for g, x := range s.Receipts {
-		t.Receipts[g] = replay.StoredReceipt{Ledger: x.Ledger, Verdict: x.Verdict}
-	}
-	for i := range s.Effects {
-		e := &s.Effects[i]
-		t.Effects = append(t.Effects, replay.StoredEffect{
-			Key: e.Key, Name: e.Name, Class: e.Class, N: e.N, State: replay.EffectState(e.State),
-			Result: replay.ResultDigest(e.Result, e.Error),
-		})
-	}
-	return t
 }

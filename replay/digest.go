@@ -111,6 +111,7 @@ func (j *Job) digestPauses(h hasher) {
 		p := j.Pauses[g]
 		h.bytes(g[:])
 		h.bytes(p.Request[:])
+		h.key(collation.InstanceKey{Activity: p.Activity, DAD: p.DAD})
 		h.text(string(p.Kind))
 		h.text(p.Name)
 		h.text(p.Position)

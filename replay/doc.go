@@ -2,8 +2,9 @@
 // refutes that they, and the tables beside them, keep the laws (spec 2.4, 2.5).
 //
 // There are two ways in. Job is the fold: New, then Apply for each entry, gives
-// the ledgers, receipts, results, dispatch rows, waits, children, effects and
-// open obligations of the job at that entry (J10); stopping early is time travel.
+// the ledgers, receipts, results, dispatch rows, waits, children, effects, pauses
+// of functions and open obligations of the job at that entry (J10); stopping early
+// is time travel.
 // Open and Pending say what is still to be done there, and why. Verify reads all
 // entries of a job once, checks each against the state before it, compares the
 // state at the end with what the tables hold, and returns a Report: for every
@@ -14,7 +15,8 @@
 // fold and laws follow them. Messages that no entry of the job dispatched, a
 // signal's wake-up, a child's outcome, an interrupt, arrive: their rows are made up
 // from the entry that handles them, and the laws hold them against the waits and
-// children that the job had.
+// children that the job had. What a durable function waits for stands in Pauses:
+// suspensions name it, wakes end it (E12).
 //
 // The package is pure: entries in, state out; no clock, network or SQL, and no
 // handler is ever called (J12). Memory grows with the instances and messages of

@@ -93,9 +93,3 @@ func doubted() *replaytest.Journal {
 		Record(journal.KindEffectCompleted, journal.Effect{Name: "pay", Class: "guarded", Position: "1", N: 1, Result: []byte(`{"id":8}`)}).
 		Succeed(`{"ok":true}`).Journal()
 }
-
-var functionFixtures = map[string]func() *replaytest.Journal{
-	"suspended": suspended, "rested": rested, "signalled": signalled, "timedOut": timedOut, "invoiced": invoiced,
-	"moved": moved, "running": running, "crossed": crossed, "steps": steps, "refused": refused, "failed": failed,
-	"undone": undone, "doubted": doubted,
-}

@@ -19,16 +19,15 @@ const reasonUndo = "undo"
 // never where the function ended by itself (V8, 3.5). Which functions have any,
 // the chains of effects tell later.
 func (a *auditor) undoLaw(e *journal.Entry, f *facts) {
-	for _, request := range a.job.ending(e, f) {
-		undo := false
-		if len(f.undoes) > 0 {
-			id := collation.UndoID(request)
-			for i := range e.Dispatched {
-				undo = undo || e.Dispatched[i].Job == id
-			}
+	ordered := make(map[journal.GUID]bool)
+	for i := range e.Dispatched {
+		if request, ok := f.undoes[e.Dispatched[i].Job]; ok {
+			ordered[request] = true
 		}
+	}
+	for _, request := range a.job.ending(e, f) {
 		_, before := a.bounds[request]
-		end := requestEnd{seq: e.Seq, undo: undo, free: e.Trouble != nil && e.Trouble.Reason == reasonUndo}
+		end := requestEnd{seq: e.Seq, undo: ordered[request], free: e.Trouble != nil && e.Trouble.Reason == reasonUndo}
 		own := before
 		if f.endsRequest(e) && request == f.licence {
 			success := e.Response.Code == collation.CodeOK
@@ -38,7 +37,7 @@ func (a *auditor) undoLaw(e *journal.Entry, f *facts) {
 			end.free = end.free || success
 		}
 		switch {
-		case own && undo:
+		case own && end.undo:
 			a.at(V8, e, "the compensations of request %s are ordered, its function has ended by itself", request)
 		case !own:
 			a.foreign[request] = end

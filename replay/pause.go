@@ -9,7 +9,9 @@ import (
 
 // Pause is one thing that a durable function waits for, or waited for (E12).
 type Pause struct {
-	Request journal.GUID
+	Request  journal.GUID
+	Activity string
+	DAD      collation.DAD
 	journal.PauseRef
 	// Named says that the last suspension of the request names it, and that the
 	// request has not ended since.
@@ -96,8 +98,8 @@ func (j *Job) functions() (requests, wakes int) {
 	return len(seen), wakes
 }
 
-// suspends reports whether the entry is step 2 of a suspension, and names what
-// the function waits for from then on.
+// suspends reports whether the entry is step 2 of a suspension: what it names is
+// what the function waits for from then on.
 func (f *facts) suspends() bool { return f.stays && f.kind == journal.ResponseSuspended }
 
 // wakes reports whether the entry accepts a wake.
@@ -151,7 +153,7 @@ func (j *Job) foldSuspension(e *journal.Entry, f *facts) {
 		if p := j.Pauses[n.id]; p != nil && p.Named {
 			continue
 		}
-		p := &Pause{Request: f.licence, PauseRef: n.PauseRef, Named: true, Since: e.Seq}
+		p := &Pause{Request: f.licence, Activity: f.key.Activity, DAD: f.key.DAD, PauseRef: n.PauseRef, Named: true, Since: e.Seq}
 		switch {
 		case n.Kind == journal.PauseSignal:
 			p.Topic, p.Key = n.Topic, n.Key
@@ -200,11 +202,12 @@ func (j *Job) foldWake(e *journal.Entry, f *facts) {
 	if p == nil {
 		return
 	}
-	p.Taken, p.ByTimeout = e.Seq, e.GUID != g && p.Kind == journal.PauseSignal
-	if p.Kind == journal.PauseSignal && !p.ByTimeout {
-		j.Signals[Consumed{g, e.Response.Signal}] = e.Seq
+	p.Taken = e.Seq
+	if p.Kind != journal.PauseSignal {
+		return
 	}
-	if p.Kind == journal.PauseSignal {
-		delete(j.Waits, g)
+	delete(j.Waits, g)
+	if p.ByTimeout = e.GUID != g; !p.ByTimeout {
+		j.Signals[Consumed{g, e.Response.Signal}] = e.Seq
 	}
 }

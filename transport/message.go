@@ -167,7 +167,9 @@ func (m *Message) ID() string {
 	b = append(b, '.')
 	b = strconv.AppendInt(b, m.Header.Epoch, 10)
 	b = append(b, '.')
-	b = strconv.AppendInt(b, int64(m.Header.Publication), 10)
+	if guardPublication {
+		b = strconv.AppendInt(b, int64(m.Header.Publication), 10)
+	}
 	return string(b)
 }
 

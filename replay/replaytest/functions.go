@@ -10,8 +10,8 @@ import (
 	"github.com/quipu-journal/quipu/replay"
 )
 
-// functionTopic is that of workers which are durable functions.
-const functionTopic = "fn"
+// FunctionTopic is that of the workers of Mixed which are durable functions.
+const FunctionTopic = "fn"
 
 // function is one durable function under way: what it named so far, and how often
 // it suspends yet.

@@ -208,7 +208,7 @@ func (m *maker) leaf() string {
 	}
 	name, topic := m.name("work"), "work"
 	if m.o.Functions {
-		topic = functionTopic
+		topic = FunctionTopic
 	}
 	m.b.Worker(name, topic, retry, flow.Within(time.Minute))
 	return name
@@ -228,7 +228,7 @@ func (m *maker) each(retry flow.Retry) string {
 	}
 	topic := "work"
 	if m.o.Functions && m.o.Choose(2) == 0 {
-		topic = functionTopic
+		topic = FunctionTopic
 	}
 	m.b.Worker(name, topic, options...)
 	return name

@@ -77,7 +77,7 @@ func (w *world) respond(r *collation.Row) *journal.Response {
 			return resp
 		}
 	}
-	if r.Topic == functionTopic {
+	if r.Topic == FunctionTopic {
 		if resp := w.suspend(r); resp != nil {
 			return resp
 		}
@@ -127,7 +127,7 @@ func (w *world) work(r *collation.Row) {
 			Key:  sha256.Sum256(fmt.Appendf(nil, "%s %s", r.GUID, name)),
 			Name: name, Class: classes[w.u.o.Choose(len(classes))], Turn: r.Turn, Fence: int64(r.Turn),
 		}
-		if r.Topic == functionTopic {
+		if r.Topic == FunctionTopic {
 			e.Position = fmt.Sprint(n + 1)
 		}
 		known := slices.IndexFunc(w.effects, func(s replay.StoredEffect) bool { return s.Key == e.Key })

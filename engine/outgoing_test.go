@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// T2, E12: what a batch publishes is what it leaves: a function that many wakes of
+// one batch found asleep goes out once, one that was answered or parked behind its
+// wake does not, and neither does one that was only told that something came.
+func TestE12OneBatchSendsAFunctionOnce(t *testing.T) {
+	t.Parallel()
+	const now = collation.Micros(1000)
+	job := journal.JobID{1}
+	request := func(g byte, publication int, at collation.Micros, change ...func(*collation.Row)) collation.Row {
+		r := collation.Row{
+			Job: job, GUID: journal.GUID{g}, Kind: journal.MessageRequest, DAD: ",0",
+			Publication: publication, PublishedAt: at, NextAt: at + 5,
+		}
+		for _, f := range change {
+			f(&r)
+		}
+		return r
+	}
+	parked := func(r *collation.Row) { r.Held = collation.HeldParked }
+	turned := func(r *collation.Row) { r.Kind = journal.MessageAnswer }
+	two := func(r *collation.Row) { r.Pauses = make([]collation.Pause, 2) }
+	plans := []*collation.Plan{
+		{Job: job, Update: []collation.Row{request(1, 2, now), request(2, 2, now), request(3, 2, now), request(4, 2, now)}},
+		{Job: job, Update: []collation.Row{request(1, 2, now, two), request(2, 2, now, parked), request(5, 1, now-9)}},
+		{Job: job, Update: []collation.Row{request(3, 2, now, turned)}, Delete: []journal.GUID{{4}}},
+		{Job: job, Insert: []collation.Row{request(6, 1, now)}},
+	}
+	b := &batch{loaded: &store.Loaded{Now: now, States: map[journal.JobID]*collation.State{
+		job: {Job: collation.Job{ID: job, Key: "k", Generation: 3}},
+	}}}
+	for _, p := range plans {
+		b.plans = append(b.plans, store.Chained{Plan: p})
+	}
+	out := b.outgoing()
+	require.Len(t, out, 2)
+	require.Equal(t, store.Outgoing{Row: request(1, 2, now, two), JobKey: "k", Generation: 3}, out[0])
+	require.Equal(t, request(6, 1, now), out[1].Row)
+}

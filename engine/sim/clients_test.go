@@ -1,0 +1,180 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// clients start the jobs, send the signals for which they wait, interrupt one now
+// and then, and decide on dead letters.
+type clients struct {
+	plan     *plan
+	starting atomic.Int32 // clients that have no answer yet
+	acked    map[string]journal.JobID
+	tries    map[string]int // of signals, by wait
+	shot     map[journal.JobID]bool
+}
+
+func (w *world) clientsBegin() {
+	w.plan = drawPlan(w.seed)
+	w.acked, w.tries, w.shot = map[string]journal.JobID{}, map[string]int{}, map[journal.JobID]bool{}
+	deployed := []string{w.plan.kid, w.plan.main}
+	if !w.weather.ownFlows {
+		deployed = append(deployed, flow.UndoName) // otherwise the engine does it
+	}
+	for _, name := range deployed {
+		if _, err := w.store.Deploy(context.Background(), w.plan.refs[name], w.plan.canonical[name]); err != nil {
+			panic(err)
+		}
+	}
+	for i := range 1 + w.dice.IntN(3) {
+		clients := 1 + w.dice.IntN(3)/2 // sometimes two want the same job
+		for n := range clients {
+			wait, publish := w.between(0, 3*time.Second), w.dice.IntN(3) > 0
+			input := fmt.Sprintf(`{"list":[%s],"v":%d}`, strings.Join(strings.Split("12345"[:w.dice.IntN(5)], ""), ","), w.dice.IntN(6))
+			w.starting.Add(1)
+			w.running.Go(func() { w.starter(fmt.Sprint("job-", i+1), n, wait, publish, []byte(input)) })
+		}
+	}
+	w.running.Go(w.outsider)
+}
+
+// starter starts one job and does not rest until it knows that it is there.
+func (w *world) starter(key string, n int, wait time.Duration, publish bool, input []byte) {
+	defer w.starting.Add(-1)
+	ctx := context.Background()
+	st := &port{w.store, w.processes[0]}
+	time.Sleep(wait + time.Duration(n)*time.Microsecond)
+	s := store.Start{Flow: w.plan.refs[w.plan.main], Trigger: "start", Key: key, Input: input, Publish: publish}
+	for {
+		started, err := st.Start(ctx, []store.Start{s}, collation.Mode{Resend: collation.Micros(resend.Microseconds())})
+		var there *store.AlreadyStartedError
+		switch {
+		case errors.Is(err, errOver):
+			return
+		case err != nil:
+			time.Sleep(20 * time.Millisecond)
+			continue
+		case started[0].Err != nil && !errors.As(started[0].Err, &there):
+			w.wrong("I9: start of %s: %v", key, started[0].Err)
+			return
+		}
+		w.ack(key, started[0].Job)
+		if row := started[0].Row; row != nil && publish {
+			pub := &engine.Publisher{Bus: &bus{w.bus, w.processes[0]}, Flows: w.plan.compiled, Space: space, Lanes: w.lanes, Epoch: w.epoch()}
+			_ = pub.Publish(ctx, []store.Outgoing{*row}, engine.Origin{}) // its row sends it again
+		}
+		return
+	}
+}
+
+func (w *world) epoch() int64 {
+	epoch, err := w.store.Epoch(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	return epoch
+}
+
+// ack notes an acknowledged start (I9).
+func (w *world) ack(key string, id journal.JobID) {
+	w.guard.mu.Lock()
+	defer w.guard.mu.Unlock()
+	if was, ok := w.acked[key]; ok && was != id {
+		w.wrongs = append(w.wrongs, fmt.Sprintf("I9: %s was acknowledged as job %s and as job %s", key, was, id))
+	}
+	w.acked[key] = id
+}
+
+// outsider looks at the jobs from time to time.
+func (w *world) outsider() {
+	dice := rand.New(rand.NewPCG(w.seed, 2)) //nolint:gosec // it must be repeatable
+	for {
+		select {
+		case <-w.gate.over:
+			return
+		case <-time.After(time.Duration(300+dice.IntN(900)) * time.Millisecond):
+		}
+		for _, v := range w.views() {
+			if v.State != journal.JobOpen {
+				continue
+			}
+			for i := range v.Waits {
+				if dice.IntN(2) == 0 {
+					w.tell(&v.Waits[i], dice)
+				}
+			}
+			if w.plan.interrupts && !w.shot[v.ID] && dice.IntN(12) == 0 {
+				w.shot[v.ID] = true
+				w.interrupt(v.ID)
+			}
+		}
+		w.operate(dice)
+	}
+}
+
+// tell sends the signal for which a job waits. Until one is acknowledged it is the
+// same signal.
+func (w *world) tell(x *collation.Wait, dice *rand.Rand) {
+	code := collation.CodeOK
+	if x.Repeat && x.Count < 2 {
+		code = collation.CodePass
+	}
+	if dice.IntN(8) == 0 && !x.Repeat {
+		code = 409
+	}
+	name := fmt.Sprint(short(x.GUID), w.tries[short(x.GUID)])
+	s := &collation.Signal{
+		GUID: collation.SignalGUID(space, x.Topic, x.Key, name), Topic: x.Topic, Key: x.Key, Code: code,
+		Payload: json.RawMessage(`{"ok":true}`), All: dice.IntN(4) == 0,
+	}
+	st := &port{w.store, w.processes[0]}
+	if _, err := st.Signal(context.Background(), s, collation.Mode{}); err == nil {
+		w.tries[short(x.GUID)]++
+	}
+}
+
+func (w *world) interrupt(id journal.JobID) {
+	order := collation.InterruptOrder{Code: 555, Reason: "enough", Throw: true, From: "outside"}
+	row, err := order.Row(collation.AskedInterruptGUID("enough", id), id, collation.Micros(time.Now().UnixMicro()))
+	if err != nil {
+		panic(err)
+	}
+	st := &port{w.store, w.processes[0]}
+	_, _, _ = st.Interrupt(context.Background(), row, collation.Mode{}) // it is no matter whether it comes
+}
+
+// operate decides on dead letters: what was applied outside is answered, anything
+// else is tried again.
+func (w *world) operate(dice *rand.Rand) {
+	letters, err := w.store.DeadLetters(context.Background(), false, store.MaxPage)
+	if err != nil {
+		panic(err)
+	}
+	st := &port{w.store, w.processes[0]}
+	for _, d := range letters {
+		if dice.IntN(2) == 0 {
+			continue
+		}
+		a := store.Action{ID: d.ID, Retry: true, Who: "operator", Reason: "looked outside"}
+		if d.Letter.Kind == journal.MessageRequest && (w.receiver.reached(d.Letter.Row) || dice.IntN(4) == 0) {
+			a.Retry, a.Response = false, answer
+		}
+		_ = st.Act(context.Background(), a) // it is looked at again
+	}
+}
+
+var answer = &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: wire.Encode(map[string]int{"n": 7})}

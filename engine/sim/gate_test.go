@@ -1,0 +1,158 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// kind says what a call is, and so what may befall it.
+type kind uint8
+
+const (
+	kindRead    kind = iota // of the store: done, or not
+	kindWrite               // of the store: also done and reported as failed
+	kindCommit              // of a batch: its context does not cancel it
+	kindSend                // to the bus
+	kindFinish              // of a delivery: Ack, Nak, Term
+	kindKeep                // of a delivery: InProgress
+	kindBody                // a handler is about to begin
+	kindOutside             // a call outside, from a handler
+)
+
+// call is one call at the gate.
+type call struct {
+	p    *process
+	kind kind
+	id   string // the same in every run of a seed
+	say  chan verdict
+	// stalled calls wait on while others go.
+	stalled bool
+}
+
+// verdict is what becomes of a call. It is either carried out or not; with err its
+// caller hears of a failure, whatever was done.
+type verdict struct {
+	do  bool
+	err error
+}
+
+// errOver ends what still waits when the run is over.
+var errOver = errors.New("the simulation is over")
+
+// gate holds the calls that wait.
+type gate struct {
+	mu      sync.Mutex
+	waiting []*call // by process and id
+	kick    chan struct{}
+	over    chan struct{} // closed at the end: every call fails at once
+}
+
+func newGate() *gate {
+	return &gate{kick: make(chan struct{}, 1), over: make(chan struct{})}
+}
+
+func compareCalls(a, b *call) int {
+	return cmp.Or(cmp.Compare(a.p.number, b.p.number), cmp.Compare(a.id, b.id))
+}
+
+// pass waits at the gate for a verdict. A process that died never gets one.
+func (g *gate) pass(ctx context.Context, p *process, k kind, id string) verdict {
+	if p.gone() {
+		return verdict{err: p.park()}
+	}
+	if run, ok := ctx.Value(runKey{}).(string); ok {
+		id += " in " + run
+	}
+	c := &call{p: p, kind: k, id: id, say: make(chan verdict, 1)}
+	g.mu.Lock()
+	at, _ := slices.BinarySearchFunc(g.waiting, c, compareCalls)
+	g.waiting = slices.Insert(g.waiting, at, c)
+	g.mu.Unlock()
+	g.wake()
+	var ended <-chan struct{}
+	if k == kindRead || k == kindWrite || k == kindSend {
+		ended = ctx.Done()
+	}
+	for {
+		select {
+		case v := <-c.say:
+			return v
+		case <-g.over:
+			return verdict{err: errOver}
+		case <-ended:
+			if g.withdraw(c) {
+				return verdict{err: fmt.Errorf("%s: %w: %w", id, store.ErrUnavailable, context.Cause(ctx))}
+			}
+			ended = nil // of a process that is dead or stands still, or it has its verdict
+		}
+	}
+}
+
+// withdraw takes a call back whose context has ended. One of a process that is
+// dead or stands still does not notice.
+func (g *gate) withdraw(c *call) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c.p.gone() || c.p.paused.Load() {
+		return false
+	}
+	at := slices.Index(g.waiting, c)
+	if at < 0 {
+		return false
+	}
+	g.waiting = slices.Delete(g.waiting, at, at+1)
+	return true
+}
+
+// wake tells the simulator that something waits.
+func (g *gate) wake() {
+	select {
+	case g.kick <- struct{}{}:
+	default:
+	}
+}
+
+// take removes a call that is to go.
+func (g *gate) take(c *call) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if at := slices.Index(g.waiting, c); at >= 0 {
+		g.waiting = slices.Delete(g.waiting, at, at+1)
+	}
+}
+
+// bury removes the calls of a process that died: they wait for ever.
+func (g *gate) bury(p *process) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting = slices.DeleteFunc(g.waiting, func(c *call) bool { return c.p == p })
+}
+
+// through carries a call of p through the gate.
+func through[T any](ctx context.Context, p *process, k kind, id string, do func() (T, error)) (T, error) {
+	var none T
+	v := p.world.gate.pass(ctx, p, k, id)
+	if !v.do {
+		return none, v.err
+	}
+	out, err := do()
+	if p.gone() {
+		return none, p.park()
+	}
+	if v.err != nil {
+		return none, v.err
+	}
+	return out, err
+}
+
+// action is through for calls without a result.
+func action(ctx context.Context, p *process, k kind, id string, do func() error) error {
+	_, err := through(ctx, p, k, id, func() (struct{}, error) { return struct{}{}, do() })
+	return err
+}

@@ -1,0 +1,293 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/replay"
+)
+
+// guard holds what is seen to the invariants.
+type guard struct {
+	mu      sync.Mutex
+	wrongs  []string
+	touched map[journal.JobID]bool // by commits since the last look
+	samples map[sample]collation.ActivityLedger
+	marks   map[mark]collation.GUIDLedger
+	gaps    map[sending]collation.Micros // between the last two sends of one turn
+	commits int
+	open    []string // what jobs had open that had ended, at the last judgement
+}
+
+// sample names a ledger that is looked at again and again.
+type sample struct {
+	job journal.JobID
+	key collation.InstanceKey
+}
+
+// sending names one turn of a row.
+type sending struct {
+	guid journal.GUID
+	kind journal.MessageKind
+	turn int
+}
+
+// mark names a receipt that is.
+type mark struct {
+	job  journal.JobID
+	guid journal.GUID
+}
+
+func (g *guard) init() {
+	g.gaps = map[sending]collation.Micros{}
+	g.touched = map[journal.JobID]bool{}
+	g.samples, g.marks = map[sample]collation.ActivityLedger{}, map[mark]collation.GUIDLedger{}
+}
+
+func (g *guard) wrong(format string, args ...any) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.wrongs = append(g.wrongs, fmt.Sprintf(format, args...))
+}
+
+// committed notes whose state a commit moved.
+func (g *guard) committed(plans []store.Chained) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.commits++
+	for i := range plans {
+		g.touched[plans[i].Plan.Job] = true
+	}
+}
+
+// resent holds the sends of one turn of a row to their backoff: the time between
+// two of them doubles (T2). out are the rows that were won.
+func (g *guard) resent(claims []store.Claim, out []store.Outgoing) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	won := map[journal.GUID]bool{}
+	for i := range out {
+		won[out[i].Row.GUID] = true
+	}
+	for i := range claims {
+		r := &claims[i].Row
+		turn := sending{r.GUID, r.Kind, r.Turn}
+		switch {
+		case !claims[i].Send || !won[r.GUID]:
+		case r.Publication == 0, r.TurnSent != r.Turn: // its first, or somebody made it due
+			delete(g.gaps, turn)
+		default:
+			gap := r.Now - r.PublishedAt
+			least := min(2*g.gaps[turn], collation.Micros(resend.Microseconds())<<min(r.Publication-1, 8), 300_000_000)
+			if gap < least*8/10 {
+				g.wrongs = append(g.wrongs, fmt.Sprintf("T2: row %s %s was sent the %d. time after %d µs, the time before after %d",
+					r.Kind, r.GUID, r.Publication+1, gap, g.gaps[turn]))
+			}
+			g.gaps[turn] = gap
+		}
+	}
+}
+
+// forget says that a row was made due by somebody else.
+func (g *guard) forget() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	clear(g.gaps)
+}
+
+// look holds the jobs of the last commit to what is true at any time.
+func (w *world) look() {
+	w.guard.mu.Lock()
+	touched := w.touched
+	if len(touched) > 0 {
+		w.touched = map[journal.JobID]bool{}
+	}
+	w.guard.mu.Unlock()
+	for id := range touched {
+		w.audit(id, func(s *store.Stored, _ iter.Seq2[journal.Record, error]) error {
+			w.digits(s)
+			w.licensed(s)
+			return nil
+		})
+	}
+}
+
+func (w *world) audit(id journal.JobID, visit func(*store.Stored, iter.Seq2[journal.Record, error]) error) {
+	if err := w.store.Audit(context.Background(), id, visit); err != nil {
+		w.wrong("the audit of job %s failed: %v", id, err)
+	}
+}
+
+// digits looks at ledgers and receipts (I2, I5, I10).
+func (w *world) digits(s *store.Stored) {
+	for key, l := range s.Instances {
+		at := sample{s.Job.ID, key}
+		if before := w.samples[at]; !before.Grows(l) {
+			w.wrong("I10: %s %s of %s went from %s to %s", key.Activity, key.DAD, s.Job.Key, before, l)
+		}
+		w.samples[at] = l
+		if err := l.Valid(true); err != nil {
+			w.wrong("I2: %s %s of %s: %v", key.Activity, key.DAD, s.Job.Key, err)
+		}
+	}
+	closes, tasks := 0, 0
+	for g, r := range s.Receipts {
+		at := mark{s.Job.ID, g}
+		if before, known := w.marks[at]; known && !before.Grows(r.Ledger) {
+			w.wrong("I10: receipt %s of %s went from %s to %s", g, s.Job.Key, before, r.Ledger)
+		}
+		w.marks[at] = r.Ledger
+		if err := r.Ledger.Valid(); err != nil {
+			w.wrong("I2: receipt %s of %s: %v", g, s.Job.Key, err)
+		}
+		if r.Ledger.Closed() {
+			closes++
+		}
+		if r.Ledger.Step3() {
+			tasks++
+		}
+	}
+	closed := s.Job.State.Closed()
+	if closes > 1 || tasks > closes || closed != (closes == 1) {
+		w.wrong("I5: job %s is %s with %d snapshots and %d runs of completion tasks", s.Job.Key, s.Job.State, closes, tasks)
+	}
+	if s.Job.Semaphore < 0 || closed != (s.Job.Semaphore == 0) {
+		w.wrong("I4: job %s is %s with semaphore %d", s.Job.Key, s.Job.State, s.Job.Semaphore)
+	}
+	if s.Job.State == journal.JobQuarantined {
+		w.wrong("J1: job %s is quarantined", s.Job.Key)
+	}
+}
+
+// licensed says whether something stands for what an open job waits for, and
+// where its rows come from (I6).
+func (w *world) licensed(s *store.Stored) {
+	for g, r := range s.Rows {
+		own := r.Kind == journal.MessageLeg1 || r.Kind == journal.MessageRequest || r.Kind == journal.MessageCycle
+		if own && r.Origin > s.Job.Head.Seq {
+			w.wrong("I6: row %s of %s is of entry %d, the chain ends at %d", g, s.Job.Key, r.Origin, s.Job.Head.Seq)
+		}
+	}
+	if s.Job.State != journal.JobOpen || len(s.Rows) > 0 || len(s.Waits) > 0 {
+		return
+	}
+	v, err := w.store.Job(context.Background(), s.Job.ID)
+	if err != nil {
+		w.wrong("the view of job %s failed: %v", s.Job.Key, err)
+		return
+	}
+	for i := range v.Instances {
+		if !v.Instances[i].Child.IsZero() {
+			return
+		}
+	}
+	w.wrong("I6: job %s is open with semaphore %d, and has neither row nor wait nor child", s.Job.Key, s.Job.Semaphore)
+}
+
+// judge is the end: every job is proved (I3, I7), and what the outside received
+// is what was recorded (I1). It reports false where a job that has ended still has
+// something open, which is to come to its end, too (I6).
+func (w *world) judge() bool {
+	known := map[journal.JobID]bool{}
+	w.open = w.open[:0]
+	for _, v := range w.views() {
+		known[v.ID] = true
+		w.audit(v.ID, func(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
+			w.digits(s)
+			w.received(s)
+			return w.proved(s, entries)
+		})
+	}
+	for key, id := range w.acked {
+		if !known[id] {
+			w.wrong("I9: the start of %s was acknowledged, and there is no job %s", key, id)
+		}
+	}
+	letters, err := w.store.DeadLetters(context.Background(), true, store.MaxPage)
+	if err != nil {
+		panic(err)
+	}
+	for _, d := range letters {
+		if late := strings.Contains(d.Letter.Message, "timeout of the try"); w.weather.mild && !late {
+			w.wrong("P31: no process died and no call failed, and there is a dead letter: %s: %s", d.Letter.Reason, d.Letter.Message)
+		}
+		if r := d.Letter.Reason; r == "foreign" || r == "undecodable" {
+			w.wrong("C5: a message of this space became a dead letter: %s: %s", r, d.Letter.Message)
+		}
+	}
+	return len(w.open) == 0
+}
+
+// proved verifies the journal of a job against its tables.
+func (w *world) proved(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
+	report, err := replay.Verify(headerOf(s), tablesOf(s), entries)
+	if err != nil {
+		return err
+	}
+	for _, c := range report.Checks {
+		if c.Status != replay.Proved {
+			w.wrong("I3: job %s: %s (%s) is %s: %v %s", s.Job.Key, c.Check, c.Check.Title(), c.Status, c.Violation, c.Note)
+		}
+	}
+	// A close before the end takes rows back, of messages whose steps go no further.
+	whole := s.Job.State == journal.JobCompleted && !strings.Contains(strings.Join(w.plan.texts, ""), "throw: false")
+	for g, r := range s.Receipts {
+		if whole && r.Verdict == journal.VerdictHandled && !r.Ledger.Complete() {
+			w.wrong("C5: job %s has ended, and steps are left of message %s: %s", s.Job.Key, g, r.Ledger)
+		}
+	}
+	if report.OpenCount > 0 || len(s.Rows) > 0 || len(s.Waits) > 0 {
+		w.open = append(w.open, fmt.Sprintf("I6: job %s has ended and has open: %+v", s.Job.Key, report.Open))
+	}
+	return nil
+}
+
+// received compares the effects of a job with what the outside knows (I1).
+func (w *world) received(s *store.Stored) {
+	for i := range s.Effects {
+		e := &s.Effects[i]
+		k := w.receiver.keys[e.Key.String()]
+		class := effects.Class(e.Class)
+		outside := class == effects.Idempotent || class == effects.Guarded
+		switch {
+		case outside && e.State == store.EffectCompleted && e.Error == nil:
+			if k == nil || k.applied != 1 {
+				w.wrong("I1: effect %s of %s is completed with key %s, the outside knows %+v", e.Name, s.Job.Key, e.Key, k)
+			} else if undo := strings.HasPrefix(e.Name, "undo:"); !undo && string(e.Result) != string(resultOf(e.Key.String())) {
+				w.wrong("I1: the result of effect %s of %s is %s, that of key %s", e.Name, s.Job.Key, e.Result, e.Key)
+			}
+		case outside && k != nil && k.applied > 1:
+			w.wrong("I1: effect %s of %s was applied %d times with key %s", e.Name, s.Job.Key, k.applied, e.Key)
+		}
+	}
+}
+
+func headerOf(s *store.Stored) replay.Header {
+	j := &s.Job
+	return replay.Header{Space: j.Space, Job: j.ID, Key: j.Key, Generation: j.Generation, Head: j.Head, Flow: s.FlowDigest}
+}
+
+func tablesOf(s *store.Stored) *replay.Stored {
+	t := &replay.Stored{
+		State: s.Job.State, Semaphore: s.Job.Semaphore, Instances: s.Instances, Open: s.Open, Rows: s.Rows, Waits: s.Waits, Woken: s.Woken,
+		Receipts: make(map[journal.GUID]replay.StoredReceipt, len(s.Receipts)),
+	}
+	for g, r := range s.Receipts {
+		t.Receipts[g] = replay.StoredReceipt{Ledger: r.Ledger, Verdict: r.Verdict}
+	}
+	for i := range s.Effects {
+		f := &s.Effects[i]
+		t.Effects = append(t.Effects, replay.StoredEffect{
+			Key: f.Key, Name: f.Name, Class: f.Class, N: f.N, State: replay.EffectState(f.State),
+			Result: replay.ResultDigest(f.Result, f.Error), Position: f.Position,
+		})
+	}
+	return t
+}

@@ -1,0 +1,178 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// Topics of the workers: the body is pure, or one effect.
+const (
+	topicWork       = "work"
+	topicIdempotent = "idempotent"
+	topicGuarded    = "guarded"
+)
+
+var topics = []string{topicDurable, topicGuarded, topicIdempotent, topicWork}
+
+// order is the input of a handler: what it is to do.
+type order struct {
+	N       int      `json:"n"`
+	Fail    int      `json:"fail"` // so many tries fail
+	How     string   `json:"how"`
+	Effects []effect `json:"effects"`
+	Strides []stride `json:"strides"` // of a durable function
+}
+
+// effect is one effect of a handler.
+type effect struct {
+	Name  string        `json:"name"`
+	Class effects.Class `json:"class"`
+	How   string        `json:"how"` // "", slow, refused, or notdone: the first key is not applied
+}
+
+// receiver is the outside: it counts by key.
+type receiver struct {
+	rmu     sync.Mutex
+	keys    map[string]*received
+	refused map[string]int // outcomes not done, by request and effect
+}
+
+// received is what the outside knows of one key.
+type received struct {
+	request   string
+	name      string
+	class     effects.Class
+	requested int
+	applied   int
+	notDone   bool
+}
+
+func (r *receiver) init() {
+	r.keys, r.refused = map[string]*received{}, map[string]int{}
+}
+
+// reached says whether an effect of the request was applied for which nobody may
+// know.
+func (r *receiver) reached(request journal.GUID) bool {
+	r.rmu.Lock()
+	defer r.rmu.Unlock()
+	for _, k := range r.keys {
+		if k.request == request.String() && k.class == effects.Guarded && k.applied > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// receive is one request to the outside; wrong says that it should not have come.
+func (r *receiver) receive(key, request string, e *effect) (notDone bool, wrong string) {
+	r.rmu.Lock()
+	defer r.rmu.Unlock()
+	k := r.keys[key]
+	if k == nil {
+		k = &received{request: request, name: e.Name, class: e.Class}
+		r.keys[key] = k
+		if place := request + e.Name; e.How == "notdone" && r.refused[place] == 0 {
+			r.refused[place]++
+			k.notDone = true
+		}
+	}
+	k.requested++
+	if k.class == effects.Guarded && k.requested > 1 {
+		wrong = fmt.Sprintf("E4: the guarded effect %s of request %s was called %d times with key %s", e.Name, request, k.requested, key)
+	}
+	if !k.notDone && (k.applied == 0 || k.class != effects.Idempotent) {
+		k.applied++
+	}
+	return k.notDone, wrong
+}
+
+func (p *process) registry() *workers.Registry {
+	reg := workers.New()
+	workers.HandleRaw(reg, topicWork, p.handle)
+	workers.HandleDurable(reg, topicDurable, p.function)
+	body := func(class effects.Class) func(context.Context, json.RawMessage) (json.RawMessage, error) {
+		return func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
+			return p.outside(ctx, &effect{Name: "body", Class: class})
+		}
+	}
+	workers.HandleRaw(reg, topicIdempotent, body(effects.Idempotent), workers.Class(effects.Idempotent))
+	workers.HandleRaw(reg, topicGuarded, body(effects.Guarded), workers.Class(effects.Guarded))
+	return reg
+}
+
+// handle does what its input says.
+func (p *process) handle(ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
+	var in order
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return nil, workers.Fatal(err)
+	}
+	call := workers.Info(ctx)
+	if v := p.world.gate.pass(ctx, p, kindBody, "body "+call.Request+fmt.Sprint(" ", call.Turn)); v.err != nil {
+		return nil, v.err
+	}
+	for i := range in.Effects {
+		e := &in.Effects[i]
+		_, err := effects.Do(ctx, e.Name, func(ctx context.Context) (json.RawMessage, error) { return p.outside(ctx, e) }, e.Class)
+		var refused *effects.RecordedError
+		if err != nil && !errors.As(err, &refused) {
+			return nil, err
+		}
+	}
+	if call.Try <= in.Fail {
+		switch in.How {
+		case "retry":
+			return nil, workers.RetryAfter(50*time.Millisecond, errors.New("as told"))
+		case "panic":
+			panic("as told")
+		case "fatal":
+			return nil, workers.Fatal(workers.Fail(422, "as told"))
+		case "hang":
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return nil, errors.New("as told")
+	}
+	return fmt.Appendf(nil, `{"n":%d}`, in.N), nil
+}
+
+// outside is a call outside. Its result says for which key it is.
+func (p *process) outside(ctx context.Context, e *effect) (json.RawMessage, error) {
+	w := p.world
+	key, request := effects.Key(ctx), workers.Info(ctx).Request
+	if e.How == "slow" { // past ack wait and lease
+		select {
+		case <-time.After(ackWait + lease):
+		case <-w.gate.over:
+		}
+	}
+	v := w.gate.pass(ctx, p, kindOutside, "outside "+e.Name+" "+key[:min(len(key), 12)]+" "+request)
+	notDone := false
+	if v.do {
+		var wrong string
+		if notDone, wrong = w.receiver.receive(key, request, e); wrong != "" {
+			w.wrong("%s", wrong)
+		}
+	}
+	switch {
+	case p.gone():
+		return nil, p.park()
+	case v.err != nil:
+		return nil, v.err
+	case notDone:
+		return nil, effects.NotDone(errors.New("as told"))
+	case e.How == "refused":
+		return nil, workers.Fail(402, "as told")
+	}
+	return resultOf(key), nil
+}
+
+func resultOf(key string) json.RawMessage { return fmt.Appendf(nil, `{"key":%q}`, key) }

@@ -1,0 +1,248 @@
+package sim
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	storemem "github.com/quipu-journal/quipu/journal/memory"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// port is the store as one process sees it. Every call goes through the gate; a
+// method that is missing here is one that no process calls.
+type port struct {
+	*storemem.Store
+	p *process
+}
+
+var _ store.Store = (*port)(nil)
+
+// short is enough of an id to tell it from others.
+func short[T ~[16]byte](id T) string {
+	b := [16]byte(id)
+	return hex.EncodeToString(b[:5])
+}
+
+func keys(rows []collation.RowKey) string {
+	out := make([]string, 0, len(rows))
+	for _, k := range rows {
+		out = append(out, short(k.GUID))
+	}
+	return strings.Join(out, ",")
+}
+
+// Committer opens its connection with the first call: what it loads tells it from
+// the others of its process.
+func (s *port) Committer(context.Context) (store.Committer, error) {
+	return &committer{port: s, name: "new"}, nil
+}
+
+func (s *port) Due(ctx context.Context, limit int) (rows []store.DueRow, lag time.Duration, err error) {
+	err = action(ctx, s.p, kindRead, "due", func() error {
+		rows, lag, err = s.Store.Due(ctx, limit)
+		return err
+	})
+	return rows, lag, err
+}
+
+func (s *port) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoing, error) {
+	var id strings.Builder
+	id.WriteString("claim")
+	for _, c := range claims {
+		id.WriteString(" " + short(c.Row.GUID) + ":" + strconv.Itoa(c.Row.Publication))
+		if c.Send {
+			id.WriteString("!")
+		}
+	}
+	return through(ctx, s.p, kindWrite, id.String(), func() ([]store.Outgoing, error) {
+		out, err := s.Store.Claim(ctx, claims)
+		s.p.world.resent(claims, out)
+		return out, err
+	})
+}
+
+func (s *port) TurnOverdue(ctx context.Context, limit int) (int, error) {
+	return through(ctx, s.p, kindWrite, "turn overdue", func() (int, error) { return s.Store.TurnOverdue(ctx, limit) })
+}
+
+func (s *port) Flow(ctx context.Context, name, version string) ([]byte, error) {
+	return through(ctx, s.p, kindRead, "flow "+name, func() ([]byte, error) { return s.Store.Flow(ctx, name, version) })
+}
+
+func (s *port) ActiveFlow(ctx context.Context, name string) (ref journal.FlowRef, body []byte, err error) {
+	err = action(ctx, s.p, kindRead, "active flow "+name, func() error {
+		ref, body, err = s.Store.ActiveFlow(ctx, name)
+		return err
+	})
+	return ref, body, err
+}
+
+func (s *port) DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byte) error {
+	return action(ctx, s.p, kindWrite, "dead letter "+d.Reason+" "+short(d.Row), func() error { return s.Store.DeadLetter(ctx, d, raw) })
+}
+
+func (s *port) Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte) (bool, error) {
+	return through(ctx, s.p, kindWrite, "deploy "+ref.Name, func() (bool, error) { return s.Store.Deploy(ctx, ref, canonical) })
+}
+
+func (s *port) Epoch(ctx context.Context) (int64, error) {
+	return through(ctx, s.p, kindRead, "epoch", func() (int64, error) { return s.Store.Epoch(ctx) })
+}
+
+func (s *port) Prune(ctx context.Context, limit int) (int, error) {
+	return through(ctx, s.p, kindWrite, "prune", func() (int, error) { return s.Store.Prune(ctx, limit) })
+}
+
+func (s *port) Deliver(ctx context.Context, rows []collation.RowKey, mode collation.Mode) ([]store.Outgoing, error) {
+	return through(ctx, s.p, kindWrite, "deliver "+keys(rows), func() ([]store.Outgoing, error) { return s.Store.Deliver(ctx, rows, mode) })
+}
+
+func (s *port) ExpireSignals(ctx context.Context, limit int) (int, error) {
+	return through(ctx, s.p, kindWrite, "expire signals", func() (int, error) { return s.Store.ExpireSignals(ctx, limit) })
+}
+
+func (s *port) Order(ctx context.Context, child journal.JobID) (*collation.Row, error) {
+	return through(ctx, s.p, kindRead, "order "+short(child), func() (*collation.Row, error) { return s.Store.Order(ctx, child) })
+}
+
+func (s *port) Spawn(ctx context.Context, row *collation.Row, start store.Start, reply *collation.Row, mode collation.Mode) error {
+	return action(ctx, s.p, kindWrite, "spawn "+short(row.GUID), func() error { return s.Store.Spawn(ctx, row, start, reply, mode) })
+}
+
+func (s *port) Refuse(ctx context.Context, row *collation.Row, reply *collation.Row) error {
+	return action(ctx, s.p, kindWrite, "refuse "+short(row.GUID), func() error { return s.Store.Refuse(ctx, row, reply) })
+}
+
+func (s *port) Discard(ctx context.Context, rows []collation.RowKey) (int, error) {
+	return through(ctx, s.p, kindWrite, "discard "+keys(rows), func() (int, error) { return s.Store.Discard(ctx, rows) })
+}
+
+// committer is one connection of a process.
+type committer struct {
+	port *port
+	tx   store.Committer // nil before the first Load
+	name string
+	busy atomic.Bool // a call is under way in the store
+}
+
+// inside does a call that the process may not outlive.
+func (c *committer) inside(do func() error) error {
+	c.busy.Store(true)
+	err := do()
+	c.busy.Store(false)
+	if c.port.p.gone() && c.tx != nil {
+		c.tx.Close()
+	}
+	return err
+}
+
+// cut breaks the connection of a process that died: what it has open is undone.
+func (c *committer) cut() {
+	if c.tx != nil && !c.busy.Load() {
+		c.tx.Close()
+	}
+}
+
+func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
+	var id strings.Builder
+	id.WriteString("load " + c.name)
+	for i := range wants {
+		id.WriteString(" " + short(wants[i].Job) + "/" + short(wants[i].Receipt) + "/" + short(wants[i].Row))
+	}
+	return through(ctx, c.port.p, kindRead, id.String(), func() (l *store.Loaded, err error) {
+		err = c.inside(func() error {
+			if c.tx == nil {
+				if c.tx, err = c.port.Store.Committer(ctx); err != nil {
+					return err
+				}
+				session, _ := c.tx.Session()
+				c.name = fmt.Sprint(session[15])
+				c.port.p.mu.Lock()
+				c.port.p.txs = append(c.port.p.txs, c)
+				c.port.p.mu.Unlock()
+			}
+			l, err = c.tx.Load(ctx, wants, wait)
+			return err
+		})
+		return l, err
+	})
+}
+
+func (c *committer) More(ctx context.Context, needs map[journal.JobID]*collation.Need) error {
+	jobs := make([]string, 0, len(needs))
+	for id := range needs {
+		jobs = append(jobs, short(id))
+	}
+	slices.Sort(jobs)
+	return action(ctx, c.port.p, kindRead, "more "+c.name+" "+strings.Join(jobs, " "), func() error {
+		return c.inside(func() error { return c.tx.More(ctx, needs) })
+	})
+}
+
+func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
+	var id strings.Builder
+	id.WriteString("commit " + c.name)
+	for i := range plans {
+		id.WriteString(" " + short(plans[i].Plan.Job) + gist(plans[i].Plan))
+	}
+	err := action(ctx, c.port.p, kindCommit, id.String(), func() error {
+		return c.inside(func() error {
+			err := c.tx.Commit(ctx, plans)
+			if err == nil {
+				c.port.p.world.committed(plans)
+			}
+			return err
+		})
+	})
+	return err
+}
+
+// gist is what a plan does. The bytes of its entry may hold a stack.
+func gist(p *collation.Plan) string {
+	e := p.Entry
+	if e == nil {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, ":%d %s %s", e.Seq, e.Kind, short(e.GUID))
+	for _, m := range e.Marks {
+		b.WriteString(" " + string(m))
+	}
+	for i := range p.Insert {
+		b.WriteString(" +" + short(p.Insert[i].GUID))
+	}
+	for _, g := range p.Delete {
+		b.WriteString(" -" + short(g))
+	}
+	return b.String()
+}
+
+// Rollback needs no gate: it changes nothing that others cannot see change by
+// itself when the process dies.
+func (c *committer) Rollback(ctx context.Context) error {
+	if c.tx == nil || c.port.p.gone() {
+		return nil
+	}
+	return c.inside(func() error { return c.tx.Rollback(ctx) })
+}
+
+func (c *committer) Session() (journal.GUID, int64) {
+	if c.tx == nil {
+		return journal.GUID{}, 0
+	}
+	return c.tx.Session()
+}
+
+func (c *committer) Close() {
+	if c.tx != nil && !c.port.p.gone() {
+		c.tx.Close()
+	}
+}

@@ -1,0 +1,169 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// Times of all processes. They are short, so that a run is.
+const (
+	ackWait = 2 * time.Second
+	lease   = 3 * time.Second
+	resend  = 1500 * time.Millisecond
+)
+
+// process is one life of an engine, of workers, of both, or of the clients.
+type process struct {
+	world  *world
+	slot   int
+	number int // of this life, in the order of births within the slot
+	name   string
+	role   role
+
+	dead   atomic.Bool
+	paused atomic.Bool
+	stop   context.CancelFunc
+
+	mu  sync.Mutex
+	txs []*committer
+}
+
+// role is what the processes of a slot are.
+type role struct {
+	engine  bool
+	workers bool
+	cfg     engine.Config // modes and limits
+	slots   int           // of each topic
+}
+
+// lives is more than a slot can have.
+const lives = 1000
+
+// born starts the next life of a slot.
+func (w *world) born(slot int) {
+	old := w.processes[slot]
+	p := &process{world: w, slot: slot, number: slot * lives, role: old.role}
+	if old.world != nil {
+		p.number = old.number + 1
+	}
+	p.name = fmt.Sprintf("p%d.%d", slot, p.number%lives)
+	w.processes[slot] = p
+	var ctx context.Context
+	ctx, p.stop = context.WithCancel(context.Background())
+	if slot > 0 { // the first are the clients
+		w.running.Go(func() { p.run(ctx) })
+	}
+}
+
+// gone says that the process died: nothing it does takes effect any more.
+func (p *process) gone() bool { return p.dead.Load() }
+
+// park holds a goroutine of a dead process until the run is over.
+func (p *process) park() error {
+	<-p.world.gate.over
+	return errOver
+}
+
+// run starts engine and workers, again and again if they end.
+func (p *process) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := p.serve(ctx); err != nil {
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+}
+
+func (p *process) serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 2)
+	n := 0
+	if p.role.engine {
+		cfg := p.role.cfg
+		cfg.Store, cfg.Bus, cfg.Space, cfg.Lanes, cfg.Writer, cfg.Jitter = &port{p.world.store, p}, &bus{p.world.bus, p}, space, p.world.lanes, p.name, p.jitter
+		eng, err := engine.New(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		if !p.world.weather.ownFlows {
+			eng.Publisher().Flows = p.world.plan.compiled
+		}
+		n++
+		go func() { done <- eng.Run(ctx) }()
+	}
+	if p.role.workers {
+		st := &port{p.world.store, p}
+		rt, err := workers.NewRuntime(workers.Config{
+			Registry: p.registry(), Bus: &bus{p.world.bus, p}, Store: st, Space: space, Lanes: p.world.lanes,
+			DeadLetter: st.DeadLetter, Lease: lease, AckWait: ackWait, ResponseWait: time.Second, Drain: 100 * time.Millisecond,
+			Grace: 500 * time.Millisecond, Holder: p.name, Concurrency: p.role.slots, Logger: quiet, Observer: watcher{},
+		})
+		if err != nil {
+			panic(err)
+		}
+		n++
+		go func() { done <- rt.Run(ctx) }()
+	}
+	var first error
+	for range n {
+		if err := <-done; err != nil && first == nil {
+			first = err
+		}
+		cancel()
+	}
+	return first
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// watcher tells the calls of one run of a handler from those of another run of the
+// same request: the delivery's name travels as its traceparent.
+type watcher struct{ observer.Nop }
+
+type runKey struct{}
+
+// Attempt implements observer.Observer.
+func (watcher) Attempt(ctx context.Context, trace string, _ observer.Subject) (context.Context, func(error, []observer.Span)) {
+	return context.WithValue(ctx, runKey{}, trace), func(error, []observer.Span) {}
+}
+
+// jitter is random from process to process and from moment to moment, and the same
+// in every run of a seed whoever asks first.
+func (p *process) jitter(below time.Duration) time.Duration {
+	h := fnv.New64a()
+	_, _ = fmt.Fprint(h, p.world.seed, p.name, time.Now().UnixNano(), int64(below))
+	return time.Duration(h.Sum64() % uint64(below))
+}
+
+// die ends a process: its connections break, and none of its calls gets through
+// any more.
+func (w *world) die(p *process) {
+	w.note("dies", p.name)
+	p.dead.Store(true)
+	p.paused.Store(false)
+	w.gate.bury(p)
+	p.stop()
+	p.mu.Lock()
+	txs := p.txs
+	p.mu.Unlock()
+	for _, tx := range txs {
+		tx.cut()
+	}
+	w.after(w.between(10*time.Millisecond, 6*time.Second), func() { w.born(p.slot) })
+}
+
+// halt stops a process for longer than ack wait and lease, mostly (F2).
+func (w *world) halt(p *process) {
+	w.note("stands still", p.name)
+	p.paused.Store(true)
+	w.after(w.between(100*time.Millisecond, 10*time.Second), func() { p.paused.Store(false) })
+}

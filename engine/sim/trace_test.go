@@ -1,0 +1,99 @@
+package sim
+
+import (
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/export"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// trace is what happened: its hash, and for a run that failed its lines.
+type trace struct {
+	hash uint64
+	keep bool
+	text strings.Builder
+}
+
+// note adds something to the trace. It is called by the simulator only, never by
+// a process.
+func (w *world) note(words ...string) {
+	const prime = 1099511628211
+	h := w.trace.hash*prime + uint64(time.Since(w.begun))
+	for _, word := range words {
+		for i := range len(word) {
+			h = (h ^ uint64(word[i])) * prime
+		}
+		h = h*prime + 1
+	}
+	w.trace.hash = h
+	if w.trace.keep {
+		fmt.Fprintf(&w.trace.text, "%6d %9.3fs %s\n", w.steps, time.Since(w.begun).Seconds(), strings.Join(words, " "))
+	}
+}
+
+// report runs a seed again, with its log, and keeps what it did. bad is what was
+// wrong when it ran first.
+func report(t *testing.T, seed uint64, bad []string) {
+	t.Helper()
+	w := play(t, seed, true)
+	dir, err := os.MkdirTemp("", fmt.Sprintf("quipu-sim-%d-", seed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"messages.log": w.trace.text.String(), "flows.yaml": strings.Join(w.plan.texts, "---\n"),
+		"wrong.txt": fmt.Sprintf("%s\nweather %+v\n", strings.Join(w.wrongs, "\n"), w.weather),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.export(filepath.Join(dir, "journal.jsonl")); err != nil {
+		t.Error(err)
+	}
+	if len(w.wrongs) != len(bad) {
+		t.Errorf("seed %d is not deterministic: first was wrong %q, then %q", seed, bad, w.wrongs)
+	}
+	if len(w.wrongs) == 0 {
+		t.Logf("seed %d is well; its log, flows and journals are in %s", seed, dir)
+		return
+	}
+	t.Errorf("seed %d: %s\nlog, flows and journals are in %s\nreplay: go test ./engine/sim -seed=%d", seed, strings.Join(w.wrongs, "\n"), dir, seed)
+}
+
+// export writes the journals of all jobs, for journal-verify.
+func (w *world) export(name string) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	out := export.NewWriter(file)
+	for _, v := range w.views() {
+		w.audit(v.ID, func(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
+			h := headerOf(s)
+			if err := out.Begin(export.Header{Space: h.Space, Job: h.Job, Generation: h.Generation, Key: h.Key, Head: h.Head, Flow: h.Flow}); err != nil {
+				return err
+			}
+			for rec, err := range entries {
+				if err != nil {
+					return err
+				}
+				if err := out.Write(rec); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	return file.Close()
+}

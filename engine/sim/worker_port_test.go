@@ -1,0 +1,97 @@
+package sim
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// What workers ask of the store.
+
+func leased(op string, l *store.Lease) string {
+	return fmt.Sprintf("%s %s %d %s", op, short(l.Request), l.Fence, l.Holder)
+}
+
+func (s *port) Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, ttl time.Duration) (store.Lease, error) {
+	return through(ctx, s.p, kindWrite, "lease "+short(request)+" "+holder, func() (store.Lease, error) {
+		return s.Store.Lease(ctx, job, request, turn, holder, ttl)
+	})
+}
+
+func (s *port) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
+	return through(ctx, s.p, kindWrite, leased("heartbeat", &l), func() (store.Lease, error) { return s.Store.Heartbeat(ctx, l, ttl) })
+}
+
+func (s *port) HandBack(ctx context.Context, l store.Lease) error {
+	return action(ctx, s.p, kindWrite, leased("hand back", &l), func() error { return s.Store.HandBack(ctx, l) })
+}
+
+func (s *port) Input(ctx context.Context, job journal.JobID, request journal.GUID) ([]byte, error) {
+	return through(ctx, s.p, kindRead, "input "+short(request), func() ([]byte, error) { return s.Store.Input(ctx, job, request) })
+}
+
+func (s *port) PutPayload(ctx context.Context, job journal.JobID, digest journal.Digest, body []byte) error {
+	return action(ctx, s.p, kindWrite, "payload "+short(job)+" "+hex.EncodeToString(digest[:5]), func() error {
+		return s.Store.PutPayload(ctx, job, digest, body)
+	})
+}
+
+func (s *port) Effects(ctx context.Context, job journal.JobID, request journal.GUID) ([]store.EffectRow, error) {
+	return through(ctx, s.p, kindRead, "effects "+short(request), func() ([]store.EffectRow, error) { return s.Store.Effects(ctx, job, request) })
+}
+
+func (s *port) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (row store.EffectRow, taken bool, err error) {
+	err = action(ctx, s.p, kindWrite, leased("start effect "+e.Name+" "+hex.EncodeToString(e.Key[:5]), &l), func() error {
+		row, taken, err = s.Store.StartEffect(ctx, l, e)
+		return err
+	})
+	return row, taken, err
+}
+
+func (s *port) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error) {
+	id := leased("finish effect "+e.Name+" "+hex.EncodeToString(e.Key[:5]), &l)
+	return through(ctx, s.p, kindWrite, id, func() (store.EffectRow, error) { return s.Store.FinishEffect(ctx, l, e, notDone) })
+}
+
+func (s *port) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error) {
+	id := leased("tx effect "+e.Name+" "+hex.EncodeToString(e.Key[:5]), &l)
+	return through(ctx, s.p, kindWrite, id, func() (store.EffectRow, error) { return s.Store.TxEffect(ctx, l, e, call) })
+}
+
+// What clients and operators ask of it.
+
+func (s *port) Start(ctx context.Context, starts []store.Start, mode collation.Mode) ([]store.Started, error) {
+	id := "start"
+	for i := range starts {
+		id += " " + starts[i].Key
+	}
+	return through(ctx, s.p, kindWrite, id, func() ([]store.Started, error) { return s.Store.Start(ctx, starts, mode) })
+}
+
+func (s *port) Signal(ctx context.Context, sig *collation.Signal, mode collation.Mode) (store.Signalled, error) {
+	return through(ctx, s.p, kindWrite, "signal "+short(sig.GUID), func() (store.Signalled, error) { return s.Store.Signal(ctx, sig, mode) })
+}
+
+func (s *port) Interrupt(ctx context.Context, row collation.Row, mode collation.Mode) (out *store.Outgoing, fresh bool, err error) {
+	err = action(ctx, s.p, kindWrite, "interrupt "+short(row.GUID), func() error {
+		out, fresh, err = s.Store.Interrupt(ctx, row, mode)
+		return err
+	})
+	return out, fresh, err
+}
+
+func (s *port) Act(ctx context.Context, a store.Action) error {
+	return action(ctx, s.p, kindWrite, fmt.Sprintf("act %d retry %t", a.ID, a.Retry), func() error {
+		s.p.world.forget() // it makes a row due
+		return s.Store.Act(ctx, a)
+	})
+}
+
+func (s *port) Pauses(ctx context.Context, job journal.JobID, request journal.GUID) ([]store.Pause, error) {
+	return through(ctx, s.p, kindRead, "pauses "+short(request), func() ([]store.Pause, error) { return s.Store.Pauses(ctx, job, request) })
+}

@@ -1,0 +1,254 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	busmem "github.com/quipu-journal/quipu/transport/memory"
+	"github.com/quipu-journal/quipu/wire"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// undoes lets a job order the compensations of a function, as its end by somebody
+// else does (3.5), and gives their job.
+func (r *rig) undoes(parent journal.JobID, key, input string) journal.JobID {
+	r.t.Helper()
+	ctx := context.Background()
+	c, err := r.store.Committer(ctx)
+	require.NoError(r.t, err)
+	defer c.Close()
+	l, err := c.Load(ctx, []store.Want{{Job: parent}}, true)
+	require.NoError(r.t, err)
+	st := l.States[parent]
+	request := collation.RequestGUID(parent.Start(), 1)
+	child := collation.UndoID(request)
+	body, err := json.Marshal(&collation.StartOrder{
+		Flow: flow.UndoName, Version: "trip.book", Key: key, Input: json.RawMessage(input),
+		Parent: journal.Parent{Space: "test", Job: parent, Activity: "work", DAD: ",0,0", Leg1: request},
+	})
+	require.NoError(r.t, err)
+	p := &collation.Plan{
+		Job: parent, Message: request, Outcome: collation.Handled, Done: true,
+		Semaphore: journal.SemaphoreMove{Before: st.Job.Semaphore, After: st.Job.Semaphore},
+		Entry: &journal.Entry{
+			Space: "test", Job: parent, Generation: 1, Seq: st.Job.Head.Seq + 1, Kind: journal.KindOperator, GUID: request,
+			Operator: &journal.Operator{Action: "test", Who: "test"}, Time: int64(st.Now),
+		},
+		Insert: []collation.Row{{
+			GUID: child.Start(), Job: child, Kind: journal.MessageStart, DAD: collation.RootDAD, Body: body,
+			NextAt: st.Now, Origin: st.Job.Head.Seq + 1,
+		}},
+	}
+	require.NoError(r.t, c.Commit(ctx, []store.Chained{store.Chain(&st.Job, p)}))
+	return child
+}
+
+// undoing is a rig in which nobody serves the function, and a job that sleeps.
+func undoing(t *testing.T) (r *rig, parent journal.JobID) {
+	r = start(t, engine.Config{}, busmem.Config{Seed: 1}, nil, workers.New())
+	r.deploy(`
+flow: nap
+version: "1"
+activities:
+  start: {type: trigger}
+  nap: {type: hook, sleep: 1000h}
+transitions: {start: [nap]}
+`)
+	return r, r.run("nap", "k", `{}`)
+}
+
+// asking is the request of the only worker of a job, which has begun.
+func (r *rig) asking(id journal.JobID) collation.Row {
+	r.t.Helper()
+	v := r.view(id)
+	require.Len(r.t, v.Rows, 1)
+	require.Equal(r.t, journal.MessageRequest, v.Rows[0].Kind)
+	return v.Rows[0]
+}
+
+// entered counts the entries of a job, once nothing happens any more.
+func (r *rig) entered(id journal.JobID) int {
+	time.Sleep(time.Minute) // the bubble's clock
+	return len(r.entries(id))
+}
+
+// 3.5: the engine deploys the flow of compensations when it is first needed; their
+// input may be as large as that of a function and what stands around it; and their
+// parent hears neither of their begin nor of their end.
+func TestUndoBegins(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, parent := undoing(t)
+		defer r.close()
+		before := r.entered(parent)
+		input := `{"input":"` + strings.Repeat("<", wire.MaxResult) + `"}`
+		child := r.undoes(parent, "k/work.undo", input)
+		require.Equal(t, before+1, r.entered(parent), "the order, and nothing else")
+		require.Equal(t, input, string(r.asking(child).Body))
+		require.Equal(t, "trip.book", r.asking(child).Topic)
+		v := r.view(child)
+		require.Equal(t, []string{flow.UndoName, "trip.book", "k/work.undo"}, []string{v.Flow.Name, v.Flow.Version, v.Key})
+		require.Equal(t, parent, v.Parent.Job)
+		require.Equal(t, input, string(r.entries(child)[0].Input), "in its canonical form")
+		r.interrupt(child, stopped, "")
+		r.ended([]journal.JobID{child})
+		require.Equal(t, before+1, r.entered(parent))
+		require.Empty(t, r.letters())
+		stored, err := r.store.Flow(context.Background(), flow.UndoName, "trip.book")
+		require.NoError(t, err)
+		built, err := flow.Undo("trip.book")
+		require.NoError(t, err)
+		require.Equal(t, string(built.Canonical()), string(stored))
+	})
+}
+
+// Compensations that cannot begin are told of and tried again; nothing is lost.
+func TestUndoThatCannotBeginIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, parent := undoing(t)
+		defer r.close()
+		r.deploy(strings.Replace(strings.Replace(review, "flow: review", "flow: brief", 1), "version:", "expire: 1s\nversion:", 1))
+		ctx, stop := context.WithCancel(context.Background())
+		defer stop()
+		taken := r.run("brief", "taken", `{}`)
+		child := r.undoes(parent, "taken", `{}`)
+		time.Sleep(10 * time.Minute) // the bubble's clock
+		letters := r.letters()
+		require.NotEmpty(t, letters)
+		require.Less(t, len(letters), 8, "ever more rarely")
+		require.Equal(t, "undo", letters[0].Letter.Reason)
+		require.Contains(t, letters[0].Letter.Message, child.String())
+		require.Contains(t, letters[0].Letter.Message, "taken")
+		require.NoError(t, r.store.Act(ctx, store.Action{
+			ID: letters[0].ID, Who: "me", Response: &journal.Response{Kind: journal.ResponseTerminal, Code: 410, Error: &journal.Failure{Class: "operator"}},
+		}), "it can be ended")
+		r.interrupt(taken, stopped, "")
+		r.ended([]journal.JobID{taken})
+		go func() { _ = engine.Retain(ctx, r.store, r.eng.Config().Logger) }()
+		time.Sleep(time.Hour)
+		r.asking(child)
+		require.Equal(t, "taken", r.view(child).Key)
+	})
+}
+
+// undone waits for the one job of compensations that there is, and gives the names
+// of the effects that it completed, in their order.
+func (r *rig) undone() (names []string) {
+	r.t.Helper()
+	var jobs []store.JobSummary
+	for range 10_000 {
+		var err error
+		jobs, err = r.store.Jobs(context.Background(), store.JobFilter{Flow: flow.UndoName})
+		require.NoError(r.t, err)
+		if len(jobs) > 0 {
+			break
+		}
+		time.Sleep(100 * time.Millisecond) // the bubble's clock
+	}
+	require.Len(r.t, jobs, 1)
+	r.ended([]journal.JobID{jobs[0].ID})
+	require.Equal(r.t, journal.JobCompleted, r.view(jobs[0].ID).State)
+	for _, e := range r.entries(jobs[0].ID) {
+		if e.Kind == journal.KindEffectCompleted {
+			names = append(names, e.Effect.Name)
+		}
+	}
+	return names
+}
+
+// 3.5: a function that somebody else ends is undone by a job of its own, once, the
+// last first.
+func TestUndoOfAFunction(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(r *rig, id journal.JobID){
+		"interrupted": func(r *rig, id journal.JobID) {
+			r.interrupt(id, stopped, "")
+			r.failed(id, journal.JobInterrupted, 410, "enough")
+		},
+		"completed by others": func(r *rig, id journal.JobID) {
+			r.interrupt(id, collation.InterruptOrder{Code: 410}, "")
+			r.output(id, "null")
+		},
+		"over its bound": func(r *rig, id journal.JobID) { r.failed(id, journal.JobFailed, 408, "within") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scenario(t, func(r *rig) {
+				r.deploy(`
+flow: trip
+version: "1"
+activities:
+  start: {type: trigger}
+  book: {type: worker, topic: trip.book, within: 10m}
+transitions: {start: [book]}
+`)
+				id := r.run("trip", "k", `{"to":"<Lima>"}`)
+				r.waits(id)
+				end(r, id)
+				require.Equal(r.t, []string{"undo:hotel", "undo:flight"}, r.undone())
+			})
+		})
+	}
+}
+
+// What another build has stored as a built-in flow stays, and is used.
+func TestBuiltinFlowOfAnotherBuild(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := undoing(t)
+		defer r.close()
+		ctx := context.Background()
+		f, err := flow.Call("trip.book")
+		require.NoError(t, err)
+		older, err := flow.FromCanonical([]byte(strings.Replace(string(f.Canonical()), `"attempts":3`, `"attempts":4`, 1)))
+		require.NoError(t, err)
+		ref := journal.FlowRef{Name: flow.CallName, Version: "trip.book", Digest: journal.Digest(older.Digest())}
+		_, err = r.store.Deploy(ctx, ref, older.Canonical())
+		require.NoError(t, err)
+		flows := r.eng.Publisher().Flows
+		got, _, err := flows.Resolve(ctx, flow.CallName, "trip.book")
+		require.NoError(t, err)
+		require.Equal(t, ref, got)
+		for name, version := range map[string]string{flow.CallName: "", flow.UndoName: "No Topic", "quipu_new": "a"} {
+			_, _, err = flows.Resolve(ctx, name, version)
+			require.ErrorIs(t, err, store.ErrNotFound, name)
+		}
+	})
+}
+
+// 2.2: what a child is started with is journaled in its canonical form, whatever
+// the JSON of its order made of it.
+func TestAwaitInputIsCanonical(t *testing.T) {
+	t.Parallel()
+	scenario(t, func(r *rig) {
+		r.deploy(`
+flow: hear
+version: "1"
+output: "${ start.output.text }"
+activities: {start: {type: trigger}}
+`)
+		r.deploy(`
+flow: parent
+version: "1"
+output: "${ ask.output }"
+activities:
+  start: {type: trigger}
+  ask: {type: await, flow: hear, id: "child-${ job.id }", input: {text: "${ start.output.text }"}}
+transitions: {start: [ask]}
+`)
+		r.output(r.run("parent", "p", `{"text":"<&>"}`), `"<&>"`)
+		require.Equal(r.t, `{"text":"<&>"}`, string(r.entries(r.find("child-p"))[0].Input))
+	})
+}
