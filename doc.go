@@ -7,7 +7,8 @@
 // worker for the topics of a registry, as the clock of flows with a schedule, as
 // the one who removes expired jobs, or all of these. Signal wakes the hooks of
 // jobs, Interrupt ends a job. StartTx and SignalTx do so in a transaction of the
-// caller's own. Wait, Job, Children and Journal read what happened.
+// caller's own, or of a DoTx. Call runs one handler, without a flow of one's own.
+// Wait, Job, Children and Journal read what happened.
 //
 //	reg := workers.New()
 //	workers.Handle(reg, "payments.charge", func(ctx context.Context, in Charge) (Receipt, error) { … })

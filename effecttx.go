@@ -10,8 +10,9 @@ import (
 )
 
 // EffectTx is what the body of a Tx effect writes with: Exec, Query, QueryRow and
-// CopyFrom of pgx, and Savepoint, on one transaction of the space's database. It
-// cannot end its transaction, and ends with its effect.
+// CopyFrom of pgx, Batch and Savepoint, on one transaction of the space's database;
+// StartTx and SignalTx take it, too. It cannot end its transaction, and ends with
+// its effect.
 type EffectTx = postgres.EffectTx
 
 // ErrEffectTx is wrapped by errors about an EffectTx that is used as it must not

@@ -26,8 +26,13 @@ type space struct {
 
 func newSpace(t *testing.T, flows ...string) *space {
 	t.Helper()
+	return newSpaceOf(t, workers.New(), flows...)
+}
+
+// newSpaceOf is newSpace with handlers beside the built-in ones.
+func newSpaceOf(t *testing.T, reg *workers.Registry, flows ...string) *space {
+	t.Helper()
 	dsn := devtest.Postgres(t)
-	reg := workers.New()
 	workers.RegisterBuiltins(reg)
 	rt, err := quipu.Open(t.Context(), quipu.Config{
 		Postgres: dsn, NATS: devtest.NATS(t).URL(), Workers: reg,

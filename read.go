@@ -123,9 +123,13 @@ func (rt *Runtime) Journal(ctx context.Context, job Job) iter.Seq2[*journal.Entr
 
 // Deploy stores flow versions. A version that is there with the same content
 // stays as it is; with other content it is refused (store.ErrVersionTaken). The
-// first version of a flow becomes active; later ones by Activate.
+// first version of a flow becomes active; later ones by Activate. Built-in flows
+// are refused (flow.Faults): the runtime deploys them itself.
 func (rt *Runtime) Deploy(ctx context.Context, flows ...*flow.Flow) error {
 	for _, f := range flows {
+		if flow.IsBuiltin(f.Name()) {
+			return flow.Faults{{Path: "flow", Text: f.Name(), Message: "a built-in flow: it is deployed when it is first needed"}}
+		}
 		ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
 		if _, err := rt.store.Deploy(ctx, ref, f.Canonical()); err != nil {
 			return fmt.Errorf("deploy flow %s version %s: %w", ref.Name, ref.Version, err)
@@ -149,13 +153,48 @@ func (rt *Runtime) DeadLetters(ctx context.Context, all bool, limit int) ([]stor
 	return rt.store.DeadLetters(ctx, all, limit)
 }
 
-// Retry releases the message of a dead letter: it is tried again. For a parked
-// effect this says that it was not done.
-func (rt *Runtime) Retry(ctx context.Context, id int64, who, reason string) error {
-	return rt.act(ctx, store.Action{ID: id, Retry: true, Who: who, Reason: reason})
+// Retry releases the message of a dead letter: it is tried again. Of a parked
+// Guarded effect that is unfinished this says that it was not done; of another one,
+// or of a completed one that its verifier doubts, only where its key is given: it
+// then runs again, under the next key. Without, such a verifier is asked again.
+func (rt *Runtime) Retry(ctx context.Context, id int64, who, reason string, effect ...journal.Digest) error {
+	key, err := only(effect)
+	if err != nil {
+		return err
+	}
+	return rt.act(ctx, store.Action{ID: id, Retry: true, Effect: key, Who: who, Reason: reason})
 }
 
-// Resolve ends the request of a dead letter with a result.
+// Done says of the effect that a dead letter is about that it was done, with this
+// result of its function: it is recorded, and the handler goes on. A completed
+// effect that its verifier doubts is confirmed by its recorded result, or by nil
+// for whatever that is; it is not verified again. The effect's key is needed where
+// several are in doubt.
+func (rt *Runtime) Done(ctx context.Context, id int64, result any, who, reason string, effect ...journal.Digest) error {
+	key, err := only(effect)
+	if err != nil {
+		return err
+	}
+	out, err := marshal(result)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	return rt.act(ctx, store.Action{ID: id, Done: out, Effect: key, Who: who, Reason: reason})
+}
+
+// only is the key of the one effect that an action names, zero for none.
+func only(effect []journal.Digest) (key journal.Digest, err error) {
+	switch len(effect) {
+	case 0:
+		return key, nil
+	case 1:
+		return effect[0], nil
+	}
+	return key, fmt.Errorf("%w: an action is about one effect, these are %d", ErrInput, len(effect))
+}
+
+// Resolve ends the request of a dead letter with a result: that of its whole
+// handler, which does not run again.
 func (rt *Runtime) Resolve(ctx context.Context, id int64, output any, who, reason string) error {
 	out, err := marshal(output)
 	if err != nil {

@@ -13,15 +13,24 @@ import (
 // of a connection, of a pool, or a savepoint of either (E17).
 type Tx = postgres.Tx
 
+// Transaction is what StartTx and SignalTx act in: a Tx, or the EffectTx that the
+// body of a DoTx was given.
+type Transaction = postgres.Transaction
+
 // StartTx is Start inside the caller's own transaction: the job begins when that
 // commits, and never was if it does not (E17). Nothing needs to be published: the
 // engines pick the job up within 250 ms after the commit.
 //
+// In the body of a DoTx it begins with the effect, or not at all, and a run of the
+// handler that finds the effect done begins nothing: exactly one job, without a
+// key that has to be remembered.
+//
 // A key that another transaction is just starting is waited for. After an error
 // the transaction can go on as if the call had not been, and nothing was retried:
-// with store.ErrUnavailable the caller retries the whole transaction. The caller's
-// database role needs the rights of the engine's role (4.5).
-func (rt *Runtime) StartTx(ctx context.Context, tx Tx, flowName, key string, input any) (Job, error) {
+// with store.ErrUnavailable the caller retries the whole transaction (a DoTx does so
+// itself where it returns the error). The caller's database role, or that of the
+// worker, needs the rights of the engine's role (4.5).
+func (rt *Runtime) StartTx(ctx context.Context, tx Transaction, flowName, key string, input any) (Job, error) {
 	start, err := rt.prepare(ctx, StartRequest{Flow: flowName, Key: key, Input: input}, map[string]activeFlow{})
 	if err != nil {
 		return Job{}, err
@@ -41,7 +50,7 @@ func (rt *Runtime) StartTx(ctx context.Context, tx Tx, flowName, key string, inp
 // that commits (E17), and reaches a hook within 250 ms. So its state is
 // SignalKept, or of a Duplicate what became of the first. Errors are as of
 // StartTx, or ErrSignal.
-func (rt *Runtime) SignalTx(ctx context.Context, tx Tx, topic, key string, payload any, opts ...SignalOption) (SignalResult, error) {
+func (rt *Runtime) SignalTx(ctx context.Context, tx Transaction, topic, key string, payload any, opts ...SignalOption) (SignalResult, error) {
 	s, err := rt.signal(ctx, false, topic, key, payload, opts)
 	if err != nil {
 		return SignalResult{}, err

@@ -40,7 +40,7 @@ func run(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	bin = dir
-	out, err := exec.Command("go", "build", "-o", dir, "../cmd/worker", "../cmd/quipu", "../cmd/demo/paysvc").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", dir, "../cmd/worker", "../cmd/quipu", "../cmd/demo/paysvc", "./saga/trips").CombinedOutput()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
 		return 1
@@ -57,6 +57,7 @@ func TestReadmes(t *testing.T) {
 		"polling":    {`settle-1  completed  {"asked":`, `"amount":12.5`},
 		"family":     {`ada-1  completed  {"account":{"number":"DE-ada"},"checked_by":"Grace"`, "ada-1/survey-", "mei-1 is interrupted"},
 		"javascript": {`"label":"Lima / 1200 g"`, `"why":"40000 g is too heavy"`},
+		"saga":       {`"policy":"Ada-Lima"`, "failed with code 402: the card is declined", "waits for signal trip.confirmed", "cancel flight", "trip-3/call.undo-"},
 		"nightly":    {`nightly@2030-01-02T01:00:00Z  completed  {"closed":"main"`},
 	} {
 		t.Run(name, func(t *testing.T) {

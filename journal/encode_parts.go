@@ -83,7 +83,8 @@ func (w *writer) responseBody(r *Response) {
 	w.open().text("by", string(r.By)).count("c", int64(r.Code)).guid("ch", GUID(r.Child)).failure("e", r.Error).
 		count("el", int64(r.Element)).text("k", string(r.Kind)).count("n", int64(r.Number)).
 		payload("o", r.Output).pauseRef("of", r.Of).pauses("p", r.Pauses).guid("q", r.Request).
-		digest("r", r.Ref).big("ra", r.RetryAfter).guid("sg", r.Signal).count("tn", int64(r.Turn)).count("ty", int64(r.Try)).truth("u", r.Undone).close()
+		digest("r", r.Ref).big("ra", r.RetryAfter).guid("sg", r.Signal).
+		count("tn", int64(r.Turn)).count("ty", int64(r.Try)).truth("u", r.Undone).close()
 }
 
 func (w *writer) pauses(k string, ps []Pause) *writer {

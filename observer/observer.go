@@ -38,6 +38,7 @@ const (
 	MetricResent       = "quipu.resent"             // rows sent again by the sweeper
 	MetricHandled      = "quipu.handler.attempts"   // handler runs, by topic and outcome
 	MetricEffects      = "quipu.effects"            // by class and outcome
+	MetricVerified     = "quipu.effects.verified"   // answers of verifiers, by mode and outcome
 	MetricOutboxLag    = "quipu.outbox.lag.seconds" // age of the oldest due row
 	MetricTimerLag     = "quipu.timers.lag.seconds" // how late a due timer is at most
 	MetricSignals      = "quipu.signals"            // by what became of them

@@ -126,6 +126,7 @@ func TestMetricsHaveBoundedAttributes(t *testing.T) {
 	counters := []string{
 		observer.MetricTransitions, observer.MetricRedelivered, observer.MetricStale, observer.MetricUnlicensed,
 		observer.MetricDecidedAgain, observer.MetricDead, observer.MetricResent, observer.MetricHandled, observer.MetricEffects,
+		observer.MetricVerified,
 	}
 	for _, name := range counters {
 		tel.Count(name, 2, "reason", "poison", "job", "of high cardinality", "odd")

@@ -18,7 +18,7 @@ const MaxLabel = 64
 
 // labels are the attributes that a metric may carry: kinds of things, never
 // jobs, keys or addresses.
-var labels = map[string]bool{"reason": true, "topic": true, "outcome": true, "class": true}
+var labels = map[string]bool{"reason": true, "topic": true, "outcome": true, "class": true, "mode": true}
 
 // counters are the metrics that Count adds to.
 var counters = map[string]struct{ unit, help string }{
@@ -31,6 +31,7 @@ var counters = map[string]struct{ unit, help string }{
 	observer.MetricResent:       {"{message}", "Rows sent again by the sweeper."},
 	observer.MetricHandled:      {"{attempt}", "Handler runs, by topic and outcome."},
 	observer.MetricEffects:      {"{effect}", "Effects, by class and outcome."},
+	observer.MetricVerified:     {"{answer}", "Answers of verifiers, by mode and outcome: done, not_done, unknown; of completed effects confirmed, contradicted, unconfirmed."},
 	observer.MetricSignals:      {"{signal}", "Signals, by what became of them: consumed, kept, missed, duplicate."},
 	observer.MetricScheduled:    {"{job}", "Jobs due by a schedule, by outcome: started, already, refused."},
 }

@@ -134,6 +134,40 @@ func TestE15ChangedFunctionsAreParked(t *testing.T) {
 	}
 }
 
+// A difference in one branch shows before another one begins anything: with the
+// code from before, the job goes on.
+func TestADifferenceShowsBeforeAnythingIsBegun(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]code{
+		"recorded otherwise": both(steps(call("a"), rest("x"), call("new")), steps(call("c"), rest("y"))),
+		"not asked for":      both(steps(call("a"), rest("x"), call("new")), nothing),
+		"nested":             both(both(steps(call("a"), rest("x"), call("new")), nothing), both(nothing, steps(call("c"), rest("y")))),
+		"a version":          both(steps(call("a"), rest("x"), changed("v")), nothing),
+		"a wait":             both(steps(call("a"), rest("x"), rest("new")), nothing),
+		"a compensation":     both(steps(call("a"), rest("x"), undoable("new")), nothing),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var o outside
+			old := both(steps(call("a"), rest("x"), call("old")), steps(call("b"), rest("y")))
+			if name == "nested" {
+				old = both(both(steps(call("a"), rest("x"), call("old")), nothing), both(nothing, steps(call("b"), rest("y"))))
+			}
+			w := newWorld(t, function0(old, &o), `1`)
+			w.next()
+			w.wake(journal.PauseSleep, "x", "")
+			before := w.recorded()
+			deploy(w, function0(after, &o))
+			failedWith(t, w.next(), journal.ResponseParked, 500, ClassNondeterminism)
+			require.Equal(t, before, w.recorded())
+			deploy(w, function0(old, &o))
+			w.next()
+			w.wake(journal.PauseSleep, "y", "")
+			require.Equal(t, 0, result[int](t, w.next()))
+		})
+	}
+}
+
 func nothing(context.Context, *outside) error { return nil }
 
 // What a failed try did not come by, the next one does.
@@ -163,6 +197,22 @@ func TestOnceIsBoundToNoPosition(t *testing.T) {
 	w.wake(journal.PauseSleep, "end", "")
 	require.Equal(t, 0, result[int](t, w.next()))
 	require.Equal(t, []string{"rate", "b"}, o.names)
+}
+
+func TestARecordedResultThatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	var o outside
+	w := newWorld(t, function0(steps(call("a"), rest("end")), &o), `1`)
+	w.next()
+	deploy(w, func(ctx context.Context, _ int) (int, error) {
+		if _, err := do(ctx, &o, "a", "text"); err != nil {
+			return 0, Fatal(err)
+		}
+		return 0, Sleep(ctx, "end", 1)
+	})
+	r := w.next()
+	failedWith(t, r, journal.ResponseParked, 500, ClassNondeterminism)
+	require.Contains(t, r.Error.Message, "with a result of type string")
 }
 
 // A call outside that is made again once it is known to have failed for good.

@@ -8,6 +8,11 @@
 // Fatal, RetryAfter, any other error, a panic, a timeout; spec 3.4). What it does
 // outside it does under effects.Do; a handler can run twice (C9).
 //
+// A durable function (HandleDurable) may also wait: Sleep, Await, Child. It is run
+// from its top again when what it waits for has come, and gets what is recorded of
+// the runs before (spec 3.5); docs/functions.md is the guide. Its run is
+// function.run, which Replay gives a record instead of a store.
+//
 // Runtime takes requests from the bus, one goroutine for each, never more of a
 // topic than its concurrency (T11). A first delivery costs no round trip to the
 // store; a request that was delivered or published before is leased first, so

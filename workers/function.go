@@ -150,6 +150,8 @@ func (f *function) undo(ctx context.Context) ending {
 	f.pass(ctx)
 	if err := f.session.Verdict(); isTrouble(err) {
 		return ending{err: err}
+	} else if ctx.Err() != nil {
+		return f.cut(context.Cause(ctx))
 	} else if differs, ok := errors.AsType[*effects.NondeterminismError](err); ok {
 		return ending{err: differs, response: failure(differs, false)}
 	}
@@ -163,12 +165,21 @@ func (f *function) undo(ctx context.Context) ending {
 		return f.undone()
 	case !ok:
 		return ending{err: err, response: failure(err, false)}
-	case ctx.Err() != nil && errors.Is(context.Cause(ctx), ErrDraining):
-		return ending{err: failed, response: failure(failed.Err, false)}
+	case errors.Is(context.Cause(ctx), ErrDraining):
+		return f.cut(ErrDraining)
 	case failed.Failures >= effects.MaxUndoTries:
 		return f.parks(ClassUndo, fmt.Errorf("%w; see to it outside, then `quipu dead retry` runs it again, and `quipu dead done` takes it for done", failed))
 	}
 	return ending{response: wire.SuspendedUntil([]wire.Pause{failed.Pause()})}
+}
+
+// cut is the response of a run that was cut off before its compensations: a drained
+// one is handed back, others leave them to a job of their own.
+func (f *function) cut(cause error) ending {
+	if f.order != nil || errors.Is(cause, ErrDraining) {
+		return ending{err: cause, response: failure(cause, errors.Is(cause, ErrTimeout))}
+	}
+	return f.caused(false)
 }
 
 // undone is the response of a function whose compensations have run.
@@ -176,12 +187,17 @@ func (f *function) undone() ending {
 	if f.order != nil {
 		return ending{response: success(f.h.topic, []byte("null"))}
 	}
+	return f.caused(true)
+}
+
+// caused is the response with the error for which the function is undone.
+func (f *function) caused(undone bool) ending {
 	raw, _ := f.session.Undoing()
 	r := &wire.Response{}
 	if err := json.Unmarshal(raw, r); err != nil || r.Error == nil {
 		r = refused(collation.CodeInternal, ClassUndo, "the function was undone; why, cannot be read from its record")
 	}
-	r.Undone = true
+	r.Undone = undone
 	return ending{err: errors.New(r.Error.Message), response: r}
 }
 

@@ -305,6 +305,60 @@ func TestAResultOfALostCallIsRecorded(t *testing.T) {
 	require.Equal(t, ReplayReturned, w.replay().End)
 }
 
+// A call that a branch was about to make when it lost, and that another shares.
+func TestOnceOfALostBranch(t *testing.T) {
+	t.Parallel()
+	var o outside
+	cut := false
+	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
+		return 0, steps(
+			race(func(ctx context.Context, o *outside) error {
+				_, err := effects.Do(ctx, "rate", func(ctx context.Context) (int, error) {
+					<-ctx.Done()
+					cut = true
+					return 0, context.Cause(ctx)
+				}, effects.Idempotent, effects.Once())
+				return err
+			}, nothing),
+			call("rate", effects.Once()),
+		)(ctx, &o)
+	}, `1`)
+	r := w.next()
+	require.Equal(t, journal.ResponseFailedTry, r.Kind, "its outcome is unknown, for whoever asks for it")
+	require.True(t, cut)
+	require.Equal(t, 0, result[int](t, w.next()))
+	require.Equal(t, []string{"rate"}, o.names)
+}
+
+// A call of a branch that lost before it began is another one's to make.
+func TestOnceOfABranchThatLostBeforeItBegan(t *testing.T) {
+	t.Parallel()
+	var o outside
+	rate := call("rate", effects.Once())
+	w := newWorld(t, function0(both(nothing, steps(call("a"), rest("z"))), &o), `1`)
+	w.next()
+	deploy(w, function0(both(steps(race(rate, nothing), rate), steps(call("a"), rest("z"))), &o))
+	require.Equal(t, []string{"sleep z at 1.1.2"}, waits(w.next()))
+	require.Equal(t, []string{"a", "rate"}, o.names)
+	require.Equal(t, []string{"1.1.1 a completed 1", "1.0.1 first completed 1", "1.0.2 rate completed 1"}, w.recorded())
+}
+
+func TestAPanicEndsTheBranchesBesideIt(t *testing.T) {
+	t.Parallel()
+	var o outside
+	w := newWorld(t, function0(race(
+		func(ctx context.Context, o *outside) error {
+			_, err := effects.Do(ctx, "slow", func(ctx context.Context) (int, error) { <-ctx.Done(); return 1, nil })
+			o.called(ctx, "went on")
+			return errors.Join(err, call("more")(ctx, o))
+		},
+		func(context.Context, *outside) error { panic("boom") },
+	), &o), `1`)
+	failedWith(t, w.next(), journal.ResponseFailedTry, 500, ClassPanic)
+	require.Empty(t, o.names)
+	require.Equal(t, []string{"1.0.1 slow completed 1"}, w.recorded())
+}
+
 func TestPanicsOfBranchesAreTheFunctions(t *testing.T) {
 	t.Parallel()
 	for name, fn := range map[string]func(context.Context) (int, error){

@@ -233,9 +233,11 @@ func (w *world) recorded() []string {
 }
 
 // replay runs the function against its record.
-func (w *world) replay() *Replayed {
+func (w *world) replay(ended ...bool) *Replayed {
 	w.t.Helper()
-	out, err := Replay(context.Background(), w.reg, w.record())
+	q := w.record()
+	q.Ended = len(ended) > 0
+	out, err := Replay(context.Background(), w.reg, q)
 	require.NoError(w.t, err)
 	return out
 }

@@ -96,8 +96,9 @@ func (o *office) handle(m *collation.Message) {
 }
 
 // request is the message of the request's row.
-func (o *office) request() wire.Request {
-	r := o.row()
+func (o *office) request() wire.Request { return o.requestOf(o.row()) }
+
+func (o *office) requestOf(r collation.Row) wire.Request {
 	return wire.Request{
 		Space: "shop", Job: o.job.String(), Key: "k", Generation: 1, Flow: "order", Version: "1", Activity: r.Activity,
 		DAD: string(r.DAD), Element: r.Element, Topic: r.Topic, Request: r.GUID.String(), Turn: r.Turn, Try: r.Try,

@@ -73,7 +73,7 @@ func (p *program) node(ctx context.Context, x *node, acc int, loop string) (int,
 		}
 		return v, err
 	case "decline":
-		_, err := effects.Do(ctx, name, func(context.Context) (int, error) { return 0, Fail(402, name) })
+		_, err := effects.Do(ctx, name, func(context.Context) (int, error) { return 0, Fail(402, name) }, effects.Idempotent)
 		return hash(err.Error()), nil
 	case "sleep":
 		return 1, Sleep(ctx, name, time.Duration(x.n)*time.Second)

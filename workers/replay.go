@@ -24,6 +24,9 @@ type ReplayRequest struct {
 	// Effects and Pauses are the record, as store.Worker lists them.
 	Effects []store.EffectRow
 	Pauses  []store.Pause
+	// Ended says that the request has been answered for good: its record is whole. An
+	// effect whose last outcome is "not done" is not called again then.
+	Ended bool
 }
 
 // ReplayEnd says how a replay ended.
@@ -98,7 +101,7 @@ func Replay(ctx context.Context, reg *Registry, q ReplayRequest) (*Replayed, err
 	}
 	session := effects.NewSession(effects.Config{
 		Store: record{effects: q.Effects, pauses: q.Pauses}, Lease: store.Lease{Job: job, Request: request, Turn: q.Call.Turn},
-		Held: true, Replay: true, Durable: h.durable, Frozen: true, Input: q.Input,
+		Held: true, Replay: true, Durable: h.durable, Frozen: true, Ended: q.Ended, Input: q.Input,
 		Identity: effects.Identity{
 			Space: q.Call.Space, Job: job, Generation: q.Call.Generation, Version: q.Call.Version,
 			Activity: q.Call.Activity, DAD: q.Call.DAD, Element: q.Call.Element,

@@ -299,6 +299,30 @@ func TestACompensationThatIsNoneAnyMoreIsADifference(t *testing.T) {
 	require.Empty(t, o.names)
 }
 
+func TestAnUndoThatIsCutOff(t *testing.T) {
+	t.Parallel()
+	for _, cause := range []error{ErrTimeout, ErrDraining} {
+		var o outside
+		ctx, cancel := context.WithCancelCause(t.Context())
+		passes := 0
+		w := newWorld(t, function0(steps(undoable("a"), func(context.Context, *outside) error {
+			if passes++; passes == 2 { // the one for the compensations
+				cancel(cause)
+			}
+			return Fail(409, "no")
+		}, undoable("b")), &o), `1`)
+		r := w.runIn(ctx)
+		require.Empty(t, o.names)
+		if cause == ErrDraining {
+			require.Equal(t, journal.ResponseFailedTry, r.Kind, "it is handed back")
+			require.True(t, w.next().Undone)
+			continue
+		}
+		failedWith(t, r, journal.ResponseTerminal, 409, ClassBusiness)
+		require.False(t, r.Undone)
+	}
+}
+
 func TestCompensationsWaitForAContext(t *testing.T) {
 	t.Parallel()
 	var o outside

@@ -80,7 +80,8 @@ func jobUnit(r reader, id journal.JobID) unit {
 		bar := progressOf(ctx)
 		var report *replay.Report
 		err := r.Audit(ctx, id, func(s *store.Stored, entries iter.Seq2[journal.Record, error]) (err error) {
-			report, err = replay.Verify(headerOf(s), tablesOf(s), watched(ctx, bar, entries))
+			header, tables := s.Replay()
+			report, err = replay.Verify(header, tables, watched(ctx, bar, entries))
 			return err
 		})
 		bar.job()
@@ -90,29 +91,4 @@ func jobUnit(r reader, id journal.JobID) unit {
 		}
 		emit(outcome{job: id, report: report})
 	}
-}
-
-func headerOf(s *store.Stored) replay.Header {
-	j := &s.Job
-	return replay.Header{
-		Space: j.Space, Job: j.ID, Key: j.Key, Generation: j.Generation, Head: j.Head, Flow: s.FlowDigest,
-	}
-}
-
-func tablesOf(s *store.Stored) *replay.Stored {
-	t := &replay.Stored{
-		State: s.Job.State, Semaphore: s.Job.Semaphore, Instances: s.Instances, Open: s.Open, Rows: s.Rows, Waits: s.Waits,
-		Receipts: make(map[journal.GUID]replay.StoredReceipt, len(s.Receipts)),
-	}
-	for g, r := range s.Receipts {
-		t.Receipts[g] = replay.StoredReceipt{Ledger: r.Ledger, Verdict: r.Verdict}
-	}
-	for i := range s.Effects {
-		f := &s.Effects[i]
-		t.Effects = append(t.Effects, replay.StoredEffect{
-			Key: f.Key, Name: f.Name, Class: f.Class, N: f.N, State: replay.EffectState(f.State),
-			Result: replay.ResultDigest(f.Result, f.Error),
-		})
-	}
-	return t
 }

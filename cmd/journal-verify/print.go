@@ -38,6 +38,10 @@ type table struct {
 	failed  int
 	entries int64
 	open    int
+	chains  int
+	effects int64
+	waiting int // functions
+	wakes   int
 	tally   map[replay.Check]*tally
 }
 
@@ -90,6 +94,10 @@ func (t *table) print(o outcome) error {
 	}
 	t.entries += r.Counts.Entries
 	t.open += r.OpenCount
+	t.chains += r.Counts.Chains
+	t.effects += r.Counts.Effects
+	t.waiting += r.Counts.Functions
+	t.wakes += r.Counts.Wakes
 	return t.write(b.String())
 }
 
@@ -137,6 +145,10 @@ func (t *table) finish() error {
 	}
 	fmt.Fprintf(&b, "\n%d jobs, %d entries, %d open obligations: %d proved, %d violated, %d unreadable.\n",
 		t.jobs, t.entries, t.open, t.jobs-t.bad-t.failed, t.bad, t.failed)
+	if t.chains > 0 || t.waiting > 0 {
+		fmt.Fprintf(&b, "Of the entries %d are of effects, in %d chains; %d requests of functions suspended, %d wakes came to them.\n",
+			t.effects, t.chains, t.waiting, t.wakes)
+	}
 	b.WriteString("Not proved by any input without a seal: that entries, hashes, heads and tables were not all written anew together.\n")
 	return t.write(b.String())
 }

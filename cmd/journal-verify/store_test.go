@@ -101,6 +101,11 @@ func (s *space) work(r *collation.Row) *journal.Response {
 	e := journal.Effect{Key: journal.Digest(append(r.GUID[:], r.GUID[:]...)), Name: "charge", Class: "guarded"}
 	row, _, err := s.store.StartEffect(s.Context(), l, e)
 	require.NoError(s, err)
+	if r.Topic == replaytest.FunctionTopic {
+		if suspended := s.suspend(r, l); suspended != nil {
+			return suspended
+		}
+	}
 	failure := &journal.Failure{Class: "error", Message: "no luck"}
 	choice := s.choose(12)
 	if choice == 0 { // the handler died between start and end

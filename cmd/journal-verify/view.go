@@ -35,6 +35,9 @@ type (
 		Rows      int   `json:"rows"`
 		Waits     int   `json:"waits"`
 		Left      int   `json:"left"`
+		Chains    int   `json:"chains"`
+		Functions int   `json:"functions"`
+		Wakes     int   `json:"wakes"`
 	}
 	checkView struct {
 		ID      string `json:"id"`
@@ -59,6 +62,13 @@ type (
 		NextAt   int64  `json:"next_at,omitempty"`
 		Held     string `json:"held,omitempty"`
 		Since    int64  `json:"since"`
+		// Of a durable function: its request, what it calls what stands for it, and of
+		// the request itself whether it sleeps, what it waits for, and what of it came.
+		Request   string `json:"request,omitempty"`
+		Name      string `json:"name,omitempty"`
+		Suspended bool   `json:"suspended,omitempty"`
+		Pauses    int    `json:"pauses,omitempty"`
+		Came      int    `json:"came,omitempty"`
 	}
 )
 
@@ -77,7 +87,7 @@ func view(o outcome) jobView {
 		Head: &headView{r.Head.Seq, r.Head.Hash.String()}, Digest: r.Digest.String(), OpenCount: r.OpenCount,
 		Counts: &countView{
 			r.Counts.Entries, r.Counts.Effects, r.Counts.Bytes, r.Counts.Instances, r.Counts.Messages, r.Counts.Rows,
-			r.Counts.Waits, r.Counts.Left,
+			r.Counts.Waits, r.Counts.Left, r.Counts.Chains, r.Counts.Functions, r.Counts.Wakes,
 		},
 	}
 	if r.Violated() {
@@ -96,6 +106,10 @@ func viewOpen(x *replay.Open) openView {
 	v := openView{
 		What: x.What, GUID: x.GUID.String(), Activity: x.Activity, DAD: x.DAD, Element: x.Element, Topic: x.Topic, Key: x.Key,
 		Turn: x.Turn, Try: x.Try, NextAt: x.NextAt, Held: x.Held, Since: x.Since,
+		Name: x.Name, Suspended: x.Suspended, Pauses: x.Pauses, Came: x.Came,
+	}
+	if !x.Request.IsZero() {
+		v.Request = x.Request.String()
 	}
 	if !x.Job.IsZero() {
 		v.Child = x.Job.String()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -28,12 +29,14 @@ func (a *app) deadCommand() *cobra.Command {
 by itself; its row is held until somebody decides, or its answer comes after all.
 Every decision is an entry in the journal, with who and why.
 
-A request can be tried again, or ended with a result or an error. Any other message (a
-wake-up, the outcome of a job that is awaited, a cycle, the dispatch of an activity)
-has no result that somebody else could give: retry it, or interrupt its job.`,
+A request can be tried again, or ended with a result or an error. One that is parked
+for an effect (a call outside whose outcome nobody knows, or that its verifier doubts)
+can also go on: done says that the effect was done, retry that it was not. Any other
+message (a wake-up, the outcome of a job that is awaited, a cycle, the dispatch of an
+activity) has no result that somebody else could give: retry it, or interrupt its job.`,
 		Args: cobra.NoArgs,
 	}
-	cmd.AddCommand(a.deadLsCommand(), a.deadRetryCommand(), a.deadResolveCommand(), a.deadFailCommand())
+	cmd.AddCommand(a.deadLsCommand(), a.deadRetryCommand(), a.deadDoneCommand(), a.deadResolveCommand(), a.deadFailCommand())
 	return cmd
 }
 
@@ -81,47 +84,123 @@ func (a *app) letters(letters []store.DeadView) error {
 
 func (a *app) deadRetryCommand() *cobra.Command {
 	var d decision
+	var effect string
 	cmd := &cobra.Command{
 		Use:   "retry ID... | retry -",
 		Short: "Try again",
-		Long: `Release the messages of dead letters: they are tried again. For an effect of which it
-is unknown whether it was done this says that it was not: look outside first.`,
+		Long: `Release the messages of dead letters: they are tried again. Of a guarded effect of
+which it is unknown whether it was done this says that it was not, and it runs again
+under the next key: look outside first. With --effect it says so of that effect, also
+of one that is recorded as done and that its verifier doubts; without, that verifier
+is asked again.`,
 		Args: cobra.MinimumNArgs(1),
 	}
+	a.aboutEffect(cmd, &effect)
 	d.define(a, cmd)
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
+		keys, err := effectKeys(effect, args)
+		if err != nil {
+			return err
+		}
 		return a.decide(cmd, args, "retried", func(ctx context.Context, rt *quipu.Runtime, id int64) error {
-			return rt.Retry(ctx, id, a.whoOf(d), d.reason)
+			return rt.Retry(ctx, id, a.whoOf(d), d.reason, keys...)
 		})
 	})
 	return cmd
+}
+
+func (a *app) deadDoneCommand() *cobra.Command {
+	var d decision
+	var result, effect string
+	cmd := &cobra.Command{
+		Use:   "done ID... | done -",
+		Short: "Say that a parked effect was done",
+		Long: `Say of the effects that dead letters are about that they were done: their handlers run
+again and go on with the result, without the call. It is the result of the effect's
+function; resolve ends the whole request instead. An effect that is recorded as done and
+that its verifier doubts is confirmed by its recorded result, or by null for whatever
+that is, and is not verified again. The dead letter and ` + "`quipu show --effect`" + ` say which
+effect it is.`,
+		Example: `  quipu dead done 7 --result '{"id": "ch_81"}' --reason "it is in the provider's books"`,
+		Args:    cobra.MinimumNArgs(1),
+	}
+	cmd.Flags().StringVar(&result, "result", "", "`JSON` of the effect's result, required; @FILE reads a file")
+	a.aboutEffect(cmd, &effect)
+	d.define(a, cmd)
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
+		if result == "" {
+			return cli.Exitf(cli.CodeUsage, "--result is missing: what the effect's function would have returned")
+		}
+		output, err := a.result(result)
+		if err != nil {
+			return err
+		}
+		keys, err := effectKeys(effect, args)
+		if err != nil {
+			return err
+		}
+		return a.decide(cmd, args, "done", func(ctx context.Context, rt *quipu.Runtime, id int64) error {
+			return rt.Done(ctx, id, output, a.whoOf(d), d.reason, keys...)
+		})
+	})
+	return cmd
+}
+
+// aboutEffect is the flag that says which effect of a request is meant.
+func (a *app) aboutEffect(cmd *cobra.Command, effect *string) {
+	cmd.Flags().StringVar(effect, "effect", "", "`KEY` of the effect that is meant, 64 digits; default: the only one in doubt")
+}
+
+// effectKeys reads --effect, none for none. A key belongs to one dead letter.
+func effectKeys(effect string, args []string) ([]journal.Digest, error) {
+	if effect == "" {
+		return nil, nil
+	}
+	key, err := journal.ParseDigest(effect)
+	if err != nil {
+		return nil, cli.Exitf(cli.CodeUsage, "--effect %.80q: its key has 64 hexadecimal digits, `quipu show --effect NAME JOB` shows it", effect)
+	}
+	if len(args) > 1 {
+		return nil, cli.Exitf(cli.CodeUsage, "--effect names an effect of one dead letter, these are %d", len(args))
+	}
+	return []journal.Digest{key}, nil
+}
+
+// result is the --result of a decision.
+func (a *app) result(flag string) (json.RawMessage, error) {
+	if flag == "-" {
+		return nil, cli.Exitf(cli.CodeUsage, "--result -: standard input is for ids: use @FILE")
+	}
+	output, err := a.payload("result", flag)
+	if err != nil {
+		return nil, err
+	}
+	if !json.Valid(output) {
+		return nil, cli.Exitf(codeRefused, "--result is no JSON: %.80s", output)
+	}
+	return output, nil
 }
 
 func (a *app) deadResolveCommand() *cobra.Command {
 	var d decision
 	var result string
 	cmd := &cobra.Command{
-		Use:     "resolve ID... | resolve -",
-		Short:   "End with a result",
-		Long:    `End the requests of dead letters with a result, as if a worker had answered with it.`,
+		Use:   "resolve ID... | resolve -",
+		Short: "End with a result",
+		Long: `End the requests of dead letters with a result, as if a worker had answered with it: the
+handler does not run again. To answer for one effect of it, see done.`,
 		Example: `  quipu dead resolve 7 --result '{"id": "ch_81"}' --reason "charged, see ticket 1312"`,
 		Args:    cobra.MinimumNArgs(1),
 	}
 	cmd.Flags().StringVar(&result, "result", "null", "`JSON` of the result; @FILE reads a file")
 	d.define(a, cmd)
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
-		if result == "-" {
-			return cli.Exitf(cli.CodeUsage, "--result -: standard input is for ids: use @FILE")
-		}
-		output, err := a.payload("result", result)
+		output, err := a.result(result)
 		if err != nil {
 			return err
 		}
-		if !json.Valid(output) {
-			return cli.Exitf(codeRefused, "--result is no JSON: %.80s", output)
-		}
 		return a.decide(cmd, args, "resolved", func(ctx context.Context, rt *quipu.Runtime, id int64) error {
-			return rt.Resolve(ctx, id, json.RawMessage(output), a.whoOf(d), d.reason)
+			return rt.Resolve(ctx, id, output, a.whoOf(d), d.reason)
 		})
 	})
 	return cmd

@@ -18,6 +18,7 @@ const (
 	codeEnded    = 5 // a job failed or was interrupted
 	codeTimeout  = 6 // a job had not ended in time
 	codeStale    = 7 // the dead letter, or the job to be interrupted, has ended already
+	codeUndone   = 8 // show --effect: not done, not known, or not yet
 )
 
 const exitCodes = `Exit codes; a command about several items ends with the least of them that is not 0:
@@ -26,10 +27,11 @@ const exitCodes = `Exit codes; a command about several items ends with the least
 - 1: it could not be done: the database is away, a file cannot be read
 - 2: arguments, flags or configuration
 - 3: refused: a flow has faults, an input is against its schema, a key, signal or entry cannot be used, or the version or key is there with other content
-- 4: not found: no such job, flow, version or dead letter; signal --all: nobody waits
-- 5: wait: a job failed or was interrupted
-- 6: wait: a job had not ended in time
+- 4: not found: no such job, flow, version, dead letter or effect; signal --all: nobody waits
+- 5: wait, call: a job failed or was interrupted
+- 6: wait, call: a job had not ended in time
 - 7: dead, interrupt: the dead letter or the job has ended already
+- 8: show --effect: the effect is not done, its outcome is not known, or it has not begun in a job that is open
 - 130: ended by SIGINT or SIGTERM`
 
 func main() { cli.Main(run) }
@@ -56,7 +58,7 @@ jobs or dead letters are read from standard input, one in a line, where - is giv
 ` + exitCodes,
 	}
 	a.persistent(root.PersistentFlags())
-	root.AddCommand(a.migrateCommand(), a.deployCommand(), a.activateCommand(), a.flowsCommand(), a.startCommand(), a.lsCommand(),
+	root.AddCommand(a.migrateCommand(), a.deployCommand(), a.activateCommand(), a.flowsCommand(), a.startCommand(), a.callCommand(), a.lsCommand(),
 		a.showCommand(), a.whyCommand(), a.waitCommand(), a.signalCommand(), a.interruptCommand(), a.deadCommand(),
 		a.exportCommand(), a.replayCommand())
 	return root

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,6 +47,11 @@ func TestUsage(t *testing.T) {
 		"dead code":        {some, []string{"dead", "fail", "7", "--code", "200"}, cli.CodeUsage, "400 to 599"},
 		"result":           {some, []string{"dead", "resolve", "7", "--result", "{"}, codeRefused, "no JSON"},
 		"result and ids":   {some, []string{"dead", "resolve", "-", "--result", "-"}, cli.CodeUsage, "@FILE"},
+		"done, no result":  {some, []string{"dead", "done", "7"}, cli.CodeUsage, "--result"},
+		"done, result":     {some, []string{"dead", "done", "7", "--result", "{"}, codeRefused, "no JSON"},
+		"done, effect":     {some, []string{"dead", "done", "7", "--result", "1", "--effect", "charge"}, cli.CodeUsage, "64 hexadecimal digits"},
+		"retry, effect":    {some, []string{"dead", "retry", "7", "8", "--effect", strings.Repeat("0", 64)}, cli.CodeUsage, "of one dead letter"},
+		"effect of two":    {some, []string{"show", "a", "b", "--effect", "charge"}, cli.CodeUsage, "at most 1"},
 		"payload":          {some, []string{"signal", "t", "k", "{"}, codeRefused, "no JSON"},
 		"all is not kept":  {some, []string{"signal", "t", "k", "--all", "--keep", "1h"}, cli.CodeUsage, "not kept"},
 		"no key to signal": {some, []string{"signal", "t"}, cli.CodeUsage, "accepts between 2 and 3"},

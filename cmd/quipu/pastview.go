@@ -27,6 +27,20 @@ type past struct {
 	Rows        []pastRow    `json:"rows"`
 	Waits       []wait       `json:"waits"`
 	Children    []child      `json:"children"`
+	Pauses      []pause      `json:"pauses"`
+}
+
+// pause is what a durable function waits or waited for.
+type pause struct {
+	Kind     string     `json:"kind"`
+	Name     string     `json:"name"`
+	Position string     `json:"position"`
+	Activity string     `json:"activity"`
+	DAD      string     `json:"dad"`
+	Waits    bool       `json:"waits"` // its last suspension names it
+	Due      *time.Time `json:"due,omitempty"`
+	Since    int64      `json:"since"`          // entry
+	Came     int64      `json:"came,omitempty"` // entry
 }
 
 type obligation struct {
@@ -61,7 +75,7 @@ func pastOf(j *replay.Job, e *journal.Entry) past {
 	p := past{
 		Key: j.Header.Key, Job: j.Header.Job.String(), Flow: j.Flow.Name, Version: j.Flow.Version,
 		At: e.Seq, Kind: string(e.Kind), Time: stamp(collation.Micros(e.Time)), State: string(j.State), Semaphore: j.Semaphore,
-		Instances: pastInstances(j), Obligations: []obligation{}, Rows: []pastRow{}, Waits: []wait{}, Children: []child{},
+		Instances: pastInstances(j), Obligations: []obligation{}, Rows: []pastRow{}, Waits: []wait{}, Children: []child{}, Pauses: []pause{},
 	}
 	for _, o := range oldest(j.Obligations, func(o replay.Obligation) (int64, string) { return o.Since, o.Activity + string(o.DAD) }) {
 		p.Obligations = append(p.Obligations, obligation{o.Activity, string(o.DAD), o.Since})
@@ -79,6 +93,12 @@ func pastOf(j *replay.Job, e *journal.Entry) past {
 	}
 	for _, c := range oldest(j.Children, func(c *replay.Child) (int64, string) { return c.Origin, c.Activity + string(c.DAD) }) {
 		p.Children = append(p.Children, child{c.Job.String(), c.Activity, string(c.DAD), c.Turn, stamp(collation.Micros(c.At)), c.Origin})
+	}
+	for _, x := range oldest(j.Pauses, func(x *replay.Pause) (int64, string) { return x.Since, x.Position + x.Name }) {
+		p.Pauses = append(p.Pauses, pause{
+			Kind: string(x.Kind), Name: x.Name, Position: x.Position, Activity: x.Activity, DAD: string(x.DAD),
+			Waits: x.Named, Due: stamp(collation.Micros(x.Due)), Since: x.Since, Came: x.Taken,
+		})
 	}
 	return p
 }

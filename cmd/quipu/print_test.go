@@ -97,12 +97,13 @@ func TestTablesAreCut(t *testing.T) {
 func TestOpenRowsSayWhatTheyWaitFor(t *testing.T) {
 	t.Parallel()
 	for want, r := range map[string]collation.Row{
-		"held: stuck":  {Held: collation.HeldStuck, NextAt: 5},
-		"held until o": {Held: collation.HeldParallel, NextAt: 5},
-		"with w1":      {Holder: "w1", LeaseUntil: 5, NextAt: 5},
-		"waits":        {},
-		"goes out at":  {NextAt: 5},
-		"looked at ag": {NextAt: 5, Publication: 1, PublishedAt: 4},
+		"held: stuck":                   {Held: collation.HeldStuck, NextAt: 5},
+		"held until o":                  {Held: collation.HeldParallel, NextAt: 5},
+		"with w1":                       {Holder: "w1", LeaseUntil: 5, NextAt: 5},
+		"waits":                         {},
+		"suspended: waits for 2 things": {Pauses: make([]collation.Pause, 2)},
+		"goes out at":                   {NextAt: 5},
+		"looked at ag":                  {NextAt: 5, Publication: 1, PublishedAt: 4},
 	} {
 		require.Contains(t, standing(&r), want)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"iter"
 
 	"github.com/spf13/cobra"
@@ -123,7 +124,23 @@ func (a *app) printPast(p *past, e *journal.Entry, head int64) error {
 	for _, x := range p.Children {
 		c.row(x.Job, x.Activity, x.DAD, x.Turn, local(x.Starts), x.Since)
 	}
-	return sections(w, t, o, r, waits(w, p.Waits), c)
+	return sections(w, t, o, r, waits(w, p.Waits), c, pauses(w, p.Pauses))
+}
+
+// pauses lists what durable functions wait and waited for.
+func pauses(w io.Writer, all []pause) *table {
+	t := newTable(w, "FUNCTION", "ADDRESS", "WAITS FOR", "POSITION", "DUE", "SINCE ENTRY", "").bounded()
+	for _, x := range all {
+		how := "waits"
+		switch {
+		case x.Came > 0:
+			how = fmt.Sprintf("came with entry %d", x.Came)
+		case !x.Waits:
+			how = "taken back"
+		}
+		t.row(x.Activity, x.DAD, fmt.Sprintf("%s %q", x.Kind, x.Name), x.Position, local(x.Due), x.Since, how)
+	}
+	return t
 }
 
 func place(activity, dad string) string {

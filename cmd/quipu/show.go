@@ -22,9 +22,10 @@ const maxRows = 200
 
 func (a *app) showCommand() *cobra.Command {
 	var lines int
+	var effect string
 	cmd := &cobra.Command{
-		Use:   "show KEY... | show -",
-		Short: "Show jobs with their graph, digits, open rows and dead letters",
+		Use:   "show KEY... | show - | show --effect EFFECT [KEY]",
+		Short: "Show jobs with their graph, digits, open rows and dead letters; or an effect",
 		Long: `Show jobs: state, output or error; the graph with the state of each activity; the
 instances with their digits and what these say; open rows (what was sent and what
 waits), waits for signals, and dead letters. Tables are cut at 200 rows, -o json is not.
@@ -36,9 +37,26 @@ Colours are used on a terminal, unless NO_COLOR is set.
 
 The digits of a ledger are, in groups: 0 active, 1 trigger or 2 finalized; Leg1
 entries; Leg1 complete; join taken; arrivals; Leg2 entries. An address has a number for
-each activity on the way, that of its pass, from 0; ,0^4 is short for ,0,0,0,0.`,
-		Args: cobra.MinimumNArgs(1),
+each activity on the way, that of its pass, from 0; ,0^4 is short for ,0,0,0,0.
+
+With --effect one effect is shown, found by its key among all jobs, or by its key or
+name (charge, charge[order-1]) in one: place, class, state, result, and the entries that
+tell of it. If the job does not have it, its whole journal is verified, and if it is closed
+this proves that the effect did not happen and cannot any more. Exit code 0: all that was
+found has its result; 4: it did not happen, proved (of a key alone: no job has it);
+8: it is not done, its outcome is not known, or the job is open and it can still happen;
+1: nothing is proved, the journal breaks a law.`,
+		Example: `  quipu show order-42
+  quipu show --effect 'charge[line-3]' order-42
+  quipu show --effect 9f2c…`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if effect != "" {
+				return cobra.MaximumNArgs(1)(cmd, args)
+			}
+			return cobra.MinimumNArgs(1)(cmd, args)
+		},
 	}
+	cmd.Flags().StringVar(&effect, "effect", "", "show the `EFFECT` with this key or name, of a job")
 	cmd.Flags().IntVar(&lines, "lines", explain.MaxLines, "at most `N` lines of the graph; what is beyond is counted")
 	a.completes(cmd)
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
@@ -48,6 +66,9 @@ each activity on the way, that of its pass, from 0; ,0^4 is short for ,0,0,0,0.`
 		keys, err := a.keys(args)
 		if err != nil {
 			return err
+		}
+		if effect != "" {
+			return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error { return a.showEffect(ctx, rt, effect, keys) })
 		}
 		style := explain.Style{Lines: lines, Color: a.colored()}
 		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
@@ -188,7 +209,11 @@ func header(w io.Writer, v *store.JobView, parent string) {
 	}
 	fmt.Fprintf(w, "job      %s (%s)\n", plain(v.Key), v.ID)
 	fmt.Fprintf(w, "flow     %s version %s\n", v.Flow.Name, v.Flow.Version)
-	if p := v.Parent; p != nil {
+	switch p := v.Parent; {
+	case p == nil:
+	case p.Turn == 0 && !p.Awaited:
+		fmt.Fprintf(w, "undoes   %s at %s of %s\n", p.Activity, p.DAD, plain(parent))
+	default:
 		fmt.Fprintf(w, "parent   %s, by %s at %s\n", plain(parent), p.Activity, p.DAD)
 	}
 	fmt.Fprintf(w, "state    %s; open obligations: %d\n", state, v.Semaphore)
@@ -255,6 +280,8 @@ func standing(r *collation.Row) string {
 		return "held: " + r.Held + "; see dead letters"
 	case r.Holder != "" && r.LeaseUntil != collation.Never:
 		return "with " + r.Holder + ", lease until " + at(r.LeaseUntil)
+	case r.NextAt == collation.Never && len(r.Pauses) > 0:
+		return "suspended: waits for " + counted(len(r.Pauses), "thing") + ", see why"
 	case r.NextAt == collation.Never:
 		return "waits"
 	case r.Publication == 0:

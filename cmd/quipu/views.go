@@ -148,6 +148,15 @@ type row struct {
 	Held        string     `json:"held,omitempty"`
 	Holder      string     `json:"holder,omitempty"`
 	LeaseUntil  *time.Time `json:"lease_until,omitempty"`
+	Pauses      []paused   `json:"pauses,omitempty"`
+}
+
+// paused is what the durable function of a request waits for.
+type paused struct {
+	Kind     string `json:"kind"`
+	Name     string `json:"name"`
+	Position string `json:"position"`
+	Came     bool   `json:"came,omitempty"`
 }
 
 func rowOf(r *collation.Row) row {
@@ -158,6 +167,10 @@ func rowOf(r *collation.Row) row {
 	}
 	if r.Kind == journal.MessageStart && !r.Sender.IsZero() {
 		out.Child = r.Job.String()
+	}
+	for i := range r.Pauses {
+		p := &r.Pauses[i]
+		out.Pauses = append(out.Pauses, paused{string(p.Kind), p.Name, p.Position, p.Came})
 	}
 	return out
 }

@@ -236,7 +236,9 @@ func doubtAction(b *bench) {
 	require.NoError(b, b.s.DeadLetter(b.ctx(), d, nil))
 	id := b.letters(false)[0].ID
 	for _, a := range []store.Action{
-		{}, {Retry: true, Done: []byte(`1`)}, {Done: []byte(`1`), Response: success(`1`)},
+		{},
+		{Retry: true, Done: []byte(`1`)},
+		{Done: []byte(`1`), Response: success(`1`)},
 		{Done: []byte(`1`)}, // there is no row
 	} {
 		a.ID = id

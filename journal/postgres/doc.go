@@ -19,6 +19,10 @@
 // caller's own transaction (tx.go, E17). Expire removes closed jobs and leaves
 // their tombstones (expire.go, J7).
 //
+// Starts and ends of effects that are under way at the same time in one process
+// share transactions (effect_group.go, E4), each with its own outcome; the row of a
+// request is the lock of its chain (effects.go, J8).
+//
 // Failures are classified in one place (errors.go) into the sentinel errors of
 // package store. A commit whose outcome is unknown is resolved through its
 // batch marker (resolve.go, J4).

@@ -14,7 +14,7 @@ import (
 const (
 	groupWrites  = 64      // in one transaction
 	groupBytes   = 4 << 20 // of their results, unless one is larger
-	groupsAtOnce = 4       // transactions
+	groupsAtOnce = 3       // transactions
 	groupQueue   = 4096    // writes that wait for one
 )
 
@@ -37,6 +37,9 @@ type group struct {
 // join has the write committed with others. A write that waits is given up when
 // ctx ends; one that is being committed is not (J4).
 func (g *group) join(ctx context.Context, w *effectCall) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", errNotSent, context.Cause(ctx))
+	}
 	w.lead, w.done = make(chan []*effectCall, 1), make(chan struct{})
 	if !g.enter(w) {
 		return errAlone

@@ -16,11 +16,16 @@ import (
 type Tx = pgx.Tx
 
 // Transaction is what StartTx and SignalTx act in: a Tx, or the EffectTx of a Tx
-// effect, with which the job or the signal commits then, or not at all.
+// effect, with which the job or the signal commits then, or not at all. These
+// methods are those that the two share.
 type Transaction interface {
+	// Exec is that of pgx.Tx.
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	// Query is that of pgx.Tx.
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	// QueryRow is that of pgx.Tx.
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	// CopyFrom is that of pgx.Tx.
 	CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error)
 }
 

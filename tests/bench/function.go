@@ -64,7 +64,7 @@ func (b *bench) functions(ctx context.Context) error {
 			calls := float64(jobs * functionCalls)
 			slices.Sort(laps)
 			aim := "< 0.5"
-			if single {
+			if single || k.aim == 1 { // one commits with the row
 				aim = fmt.Sprintf("≤ %.0f", k.aim)
 			}
 			fmt.Printf("    %.0f jobs/s, p50 per call %.2f ms, beside the function: %.2f commits (aim %s) and %.1f rows per call\n",

@@ -60,7 +60,7 @@ func run(ctx context.Context) error {
 func newBench(ctx context.Context, dir string, o options) (*bench, error) {
 	pg, err := dev.StartPostgres(ctx, dir+"/postgres", dev.PostgresOptions{
 		Install: true, Databases: []string{"quipu"},
-		Settings: map[string]string{"shared_buffers": "512MB", "max_wal_size": "4GB", "max_connections": "100"},
+		Settings: map[string]string{"shared_buffers": "512MB", "max_wal_size": "4GB", "wal_keep_size": "2GB", "max_connections": "100"},
 	})
 	if err != nil {
 		return nil, err

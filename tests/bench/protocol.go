@@ -243,8 +243,7 @@ func (b *bench) drive(ctx context.Context, p *protocol) (*measured, error) {
 		return nil, err
 	}
 	closeOnce() // sessions report their row counts at their end
-	after, err := floor.Look(ctx, b.dsn, "quipu_"+space)
-	m.wrote = after.Sub(m.before)
+	m.wrote, err = floor.Wrote(ctx, b.dsn, "quipu_"+space, m.before)
 	return m, err
 }
 

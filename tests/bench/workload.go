@@ -147,8 +147,7 @@ func (b *bench) workload(ctx context.Context, name string, jobs, steps int, p pa
 		return nil, err
 	}
 	closeOnce() // sessions report their row counts at their end
-	after, err := floor.Look(ctx, b.dsn, "quipu_"+space)
-	m.wrote = after.Sub(m.before)
+	m.wrote, err = floor.Wrote(ctx, b.dsn, "quipu_"+space, m.before)
 	return m, err
 }
 

@@ -24,7 +24,7 @@ var layers = [][]string{
 	{"engine", "workers"},
 	{"journal/postgres", "journal/memory", "journal/journaltest", "transport/nats", "transport/memory", "transport/transporttest", "telemetry"},
 	{"."},
-	{"dev", "web"},
+	{"dev", "web", "quiputest"},
 	{"cmd/internal", "examples"},
 	{"cmd", "tests"},
 }

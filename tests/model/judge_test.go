@@ -258,8 +258,9 @@ func (w *world) sound(id journal.JobID) {
 		if closes != 1 || tasks != 1 {
 			w.wrong("I5: job %s has %d closes and %d runs of completion tasks", s.Job.Key, closes, tasks)
 		}
-		for _, stored := range []*replay.Stored{tablesOf(s), nil} {
-			report, err := replay.Verify(headerOf(s), stored, entries)
+		header, tables := s.Replay()
+		for _, stored := range []*replay.Stored{tables, nil} {
+			report, err := replay.Verify(header, stored, entries)
 			if err != nil {
 				return err
 			}
@@ -271,29 +272,4 @@ func (w *world) sound(id journal.JobID) {
 		}
 		return nil
 	})
-}
-
-func headerOf(s *store.Stored) replay.Header {
-	j := &s.Job
-	return replay.Header{
-		Space: j.Space, Job: j.ID, Key: j.Key, Generation: j.Generation, Head: j.Head, Flow: s.FlowDigest,
-	}
-}
-
-func tablesOf(s *store.Stored) *replay.Stored {
-	t := &replay.Stored{
-		State: s.Job.State, Semaphore: s.Job.Semaphore, Instances: s.Instances, Open: s.Open, Rows: s.Rows,
-		Waits: s.Waits, Receipts: make(map[journal.GUID]replay.StoredReceipt, len(s.Receipts)),
-	}
-	for g, r := range s.Receipts {
-		t.Receipts[g] = replay.StoredReceipt{Ledger: r.Ledger, Verdict: r.Verdict}
-	}
-	for i := range s.Effects {
-		f := &s.Effects[i]
-		t.Effects = append(t.Effects, replay.StoredEffect{
-			Key: f.Key, Name: f.Name, Class: f.Class, N: f.N, State: replay.EffectState(f.State),
-			Result: replay.ResultDigest(f.Result, f.Error),
-		})
-	}
-	return t
 }

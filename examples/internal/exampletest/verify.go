@@ -47,7 +47,8 @@ func (s *Space) verify() {
 		}
 		jobs++
 		err = s.Store().Audit(ctx, id, func(stored *store.Stored, entries iter.Seq2[journal.Record, error]) error {
-			report, err := replay.Verify(headerOf(stored), tablesOf(stored), entries)
+			header, tables := stored.Replay()
+			report, err := replay.Verify(header, tables, entries)
 			if err != nil {
 				return err
 			}
@@ -69,28 +70,4 @@ func (s *Space) verify() {
 	if jobs == 0 {
 		s.t.Error("no job was verified")
 	}
-}
-
-func headerOf(s *store.Stored) replay.Header {
-	j := &s.Job
-	return replay.Header{Space: j.Space, Job: j.ID, Key: j.Key, Generation: j.Generation, Head: j.Head, Flow: s.FlowDigest}
-}
-
-func tablesOf(s *store.Stored) *replay.Stored {
-	t := &replay.Stored{
-		State: s.Job.State, Semaphore: s.Job.Semaphore, Instances: s.Instances, Open: s.Open,
-		Rows: s.Rows, Waits: s.Waits,
-		Receipts: make(map[journal.GUID]replay.StoredReceipt, len(s.Receipts)),
-	}
-	for guid, r := range s.Receipts {
-		t.Receipts[guid] = replay.StoredReceipt{Ledger: r.Ledger, Verdict: r.Verdict}
-	}
-	for i := range s.Effects {
-		e := &s.Effects[i]
-		t.Effects = append(t.Effects, replay.StoredEffect{
-			Key: e.Key, Name: e.Name, Class: e.Class, N: e.N, State: replay.EffectState(e.State),
-			Result: replay.ResultDigest(e.Result, e.Error),
-		})
-	}
-	return t
 }

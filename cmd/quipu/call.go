@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+)
+
+func (a *app) callCommand() *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "call TOPIC KEY [INPUT | @FILE | -]",
+		Short: "Call a handler and wait for its result",
+		Long: `Call one handler, without a flow of one's own, and print its result: a job of the
+built-in flow quipu_call, whose version is the topic. The input is JSON, {} by default:
+itself, @FILE, or - for standard input.
+
+KEY is the job's. A call that is repeated under it calls nothing again: it waits for
+the job that is there, or prints its result. With another topic or input it is refused.`,
+		Example: `  quipu call payments.charge invoice-42 '{"amount": 10}'
+  quipu call trip.book trip-7 @trip.json --timeout 1m`,
+		Args: cobra.RangeArgs(2, 3),
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "end after this `TIME` with code 6, the job goes on; default: never")
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
+		if timeout < 0 {
+			return cli.Exitf(cli.CodeUsage, "--timeout %s: use a positive time such as 30s", timeout)
+		}
+		input := []byte("{}")
+		if len(args) == 3 {
+			var err error
+			if input, err = a.payload("input", args[2]); err != nil {
+				return err
+			}
+		}
+		return a.with(cmd, starts, func(ctx context.Context, rt *quipu.Runtime) error {
+			if timeout > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeoutCause(ctx, timeout, errTimeout)
+				defer cancel()
+			}
+			return a.call(ctx, rt, args[0], args[1], input)
+		})
+	})
+	return cmd
+}
+
+func (a *app) call(ctx context.Context, rt *quipu.Runtime, topic, key string, input []byte) error {
+	output, err := rt.Call(ctx, topic, key, json.RawMessage(input))
+	ended, failed := errors.AsType[*quipu.JobError](err)
+	switch {
+	case err != nil && errors.Is(context.Cause(ctx), errTimeout):
+		return cli.Exitf(codeTimeout, "the call has not ended in time; `quipu wait %s` waits on", key)
+	case a.json() && err == nil:
+		return a.object(ending{Key: key, State: "completed", Output: output})
+	case a.json() && failed:
+		end := ending{Key: key, Job: ended.Job.ID.String(), State: string(ended.State), Code: ended.Code, Error: failureOf(ended.Cause)}
+		if err := a.object(end); err != nil {
+			return err
+		}
+		return cli.Exit(codeEnded, cli.ErrReported)
+	case err != nil:
+		return err
+	}
+	_, err = fmt.Fprintf(a.streams.Out, "%s\n", output)
+	return err
+}

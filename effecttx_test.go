@@ -1,0 +1,74 @@
+package quipu_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+const reserve = `
+flow: reserve
+version: "1"
+activities:
+  start: {type: trigger}
+  work: {type: worker, topic: stock.reserve, retry: {attempts: 3, backoff: 10ms}}
+transitions: {start: [work]}
+`
+
+// E17, E3: a job and a signal of a Tx effect are there with its rows, once, also
+// when the handler runs again behind it; those of one that failed never were.
+func TestE17StartInAnEffectOfAHandler(t *testing.T) {
+	t.Parallel()
+	var s *space
+	var tries atomic.Int32
+	reg := workers.New()
+	workers.Handle(reg, "stock.reserve", func(ctx context.Context, _ any) (string, error) {
+		try := tries.Add(1)
+		key, err := quipu.DoTx(ctx, "place", func(ctx context.Context, tx quipu.EffectTx) (string, error) {
+			key := "shipping-of-" + workers.Info(ctx).Key
+			if _, err := tx.Exec(ctx, "INSERT INTO placed VALUES ($1)", key); err != nil {
+				return "", err
+			}
+			if _, err := s.StartTx(ctx, tx, "listen", key, nil); err != nil {
+				return "", err
+			}
+			if _, err := s.SignalTx(ctx, tx, "news.told", key, "shipped"); err != nil {
+				return "", err
+			}
+			if try == 1 {
+				return "", errors.New("not yet")
+			}
+			return key, nil
+		})
+		if err == nil && try == 2 {
+			err = errors.New("behind the effect")
+		}
+		return key, err
+	})
+	s = newSpaceOf(t, reg, reserve, listen)
+	ctx := t.Context()
+	db, err := pgx.Connect(ctx, s.dsn)
+	require.NoError(t, err)
+	defer func() { _ = db.Close(context.Background()) }()
+	_, err = db.Exec(ctx, "CREATE TABLE placed (key text)")
+	require.NoError(t, err)
+	s.output(s.begin("reserve", "order-1", nil), `null`)
+	require.EqualValues(t, 3, tries.Load())
+	shipping, err := s.Find(ctx, "shipping-of-order-1")
+	require.NoError(t, err)
+	s.output(shipping, `{"got":"shipped","code":200}`)
+	var rows int
+	require.NoError(t, db.QueryRow(ctx, "SELECT count(*) FROM placed").Scan(&rows))
+	require.Equal(t, 1, rows)
+	counts, err := s.Store().Counts(ctx)
+	require.NoError(t, err)
+	require.Equal(t, map[journal.JobState]int64{journal.JobCompleted: 2}, counts)
+}

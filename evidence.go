@@ -1,0 +1,202 @@
+package quipu
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/replay"
+)
+
+// Effect is an effect of a job with the entries that tell of it.
+type Effect struct {
+	store.JobEffect
+	JobKey string
+	// Entries are those of the request's chain in its order, then those of the main
+	// chain in which an operator names the effect.
+	Entries []*journal.Entry
+}
+
+// Evidence is what the journal of a job says of an effect, from one snapshot.
+type Evidence struct {
+	Job    Job
+	State  journal.JobState
+	Head   journal.Head     // of the main chain
+	Closed collation.Micros // Never: it is open
+	// Effects are those that are meant, in the order of their first entries; none:
+	// the effect did not happen.
+	Effects []Effect
+	// Final says that none of them can begin any more: the job is closed, and the
+	// rows of its requests are gone, without which nothing begins (J8). With it, and
+	// a Report that violates nothing, no Effects are a proof.
+	Final bool
+	// Chains counts the effect chains of the job, Entries the entries that were read.
+	Chains, Entries int
+	// Report is what verifying the whole journal of the job gave, as journal-verify
+	// does it.
+	Report *replay.Report
+}
+
+// ErrTombstone says that the job has expired: its journal was removed, and says
+// nothing any more.
+var ErrTombstone = errors.New("the job has expired: its journal was removed")
+
+// Effect finds an effect by its key (effects.Key), among all jobs of the space:
+// ErrNotFound.
+func (rt *Runtime) Effect(ctx context.Context, key journal.Digest) (*Effect, error) {
+	found, err := rt.store.FindEffect(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		ev, err := rt.Evidence(ctx, Job{ID: found[i].Job}, key.String())
+		if err != nil {
+			return nil, err
+		}
+		if len(ev.Effects) > 0 {
+			return &ev.Effects[0], nil
+		}
+	}
+	return nil, fmt.Errorf("effect %s: %w: no job of the space has it", key, ErrNotFound)
+}
+
+// Evidence reads and verifies the journal of a job and says what it knows of an
+// effect: of the one with that key (64 hexadecimal digits), or of all with that
+// name, such as charge, or charge[order-1] with its explicit key. An effect that
+// was recorded as not done has one key for each time. ErrNotFound, ErrTombstone.
+func (rt *Runtime) Evidence(ctx context.Context, job Job, effect string) (*Evidence, error) {
+	var s sift
+	err := rt.store.Audit(ctx, job.ID, func(stored *store.Stored, records iter.Seq2[journal.Record, error]) (err error) {
+		if stored.Job.State == journal.JobExpired {
+			return ErrTombstone
+		}
+		s = sift{stored: stored, wanted: meaning(effect), at: map[journal.Digest]int{}, chains: map[journal.GUID]bool{}}
+		s.out = Evidence{
+			Job: Job{ID: job.ID, Key: stored.Job.Key}, State: stored.Job.State, Head: stored.Job.Head,
+			Closed: collation.Never, Final: final(stored),
+		}
+		header, tables := stored.Replay()
+		s.out.Report, err = replay.Verify(header, tables, s.through(records))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the journal of job %s: %w", nameOf(job), err)
+	}
+	s.finish()
+	return &s.out, nil
+}
+
+func nameOf(job Job) string {
+	if job.Key == "" {
+		return job.ID.String()
+	}
+	return fmt.Sprintf("%q", job.Key)
+}
+
+// final says that no effect of the job can begin any more.
+func final(s *store.Stored) bool {
+	for _, row := range s.Rows {
+		if row.Kind == journal.MessageRequest || row.Kind == journal.MessageAnswer {
+			return false
+		}
+	}
+	return s.Job.State.Closed()
+}
+
+// meaning says which effects a person means by a key or a name.
+func meaning(effect string) func(*journal.Effect) bool {
+	if key, err := journal.ParseDigest(effect); err == nil {
+		return func(f *journal.Effect) bool { return f.Key == key }
+	}
+	return func(f *journal.Effect) bool {
+		bare, _, _ := strings.Cut(f.Name, "[")
+		return effect == "" || f.Name == effect || bare == effect || strings.HasPrefix(f.Name, effect+"{") && strings.HasSuffix(effect, "]")
+	}
+}
+
+// sift picks the entries of the wanted effects out of a job's.
+type sift struct {
+	stored *store.Stored
+	wanted func(*journal.Effect) bool
+	at     map[journal.Digest]int // place in out.Effects
+	chains map[journal.GUID]bool
+	spoken []*journal.Entry // operators' entries, which come before those of effects
+	out    Evidence
+}
+
+// through yields the records, and looks at each on its way.
+func (s *sift) through(records iter.Seq2[journal.Record, error]) iter.Seq2[journal.Record, error] {
+	return func(yield func(journal.Record, error) bool) {
+		for r, err := range records {
+			if err == nil {
+				s.look(r)
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+func (s *sift) look(r journal.Record) {
+	s.out.Entries++
+	if !r.Chain.IsZero() {
+		s.chains[r.Chain] = true
+	}
+	e, err := journal.Decode(r.Body)
+	if err != nil {
+		return // the report says so
+	}
+	if slices.Contains(e.Marks, journal.MarkClosed) {
+		s.out.Closed = collation.Micros(e.Time)
+	}
+	switch {
+	case e.Effect == nil || !s.wanted(e.Effect):
+	case r.Chain.IsZero():
+		s.spoken = append(s.spoken, e)
+	default:
+		s.take(e)
+	}
+}
+
+// take adds an entry of an effect's chain.
+func (s *sift) take(e *journal.Entry) {
+	i, known := s.at[e.Effect.Key]
+	if !known {
+		i = len(s.out.Effects)
+		s.at[e.Effect.Key] = i
+		s.out.Effects = append(s.out.Effects, Effect{JobKey: s.stored.Job.Key, JobEffect: store.JobEffect{
+			EffectRow: store.EffectRow{Key: e.Effect.Key, Name: e.Effect.Name, Class: e.Effect.Class, N: e.Effect.N},
+			Job:       s.stored.Job.ID, Request: e.Chain, Activity: e.Activity, DAD: e.DAD,
+		}})
+	}
+	f := &s.out.Effects[i]
+	f.Entries = append(f.Entries, e)
+	if f.Activity == "" { // a late entry does not say
+		f.Activity, f.DAD = e.Activity, e.DAD
+	}
+}
+
+// finish adds what the tables hold, and what operators said.
+func (s *sift) finish() {
+	s.out.Chains = len(s.chains)
+	for i := range s.stored.Effects {
+		row := &s.stored.Effects[i]
+		if at, ok := s.at[row.Key]; ok {
+			s.out.Effects[at].EffectRow = *row
+		}
+	}
+	for _, e := range s.spoken {
+		if at, ok := s.at[e.Effect.Key]; ok {
+			s.out.Effects[at].Entries = append(s.out.Effects[at].Entries, e)
+		}
+	}
+	slices.SortStableFunc(s.out.Effects, func(a, b Effect) int { return cmp.Compare(a.Entries[0].Time, b.Entries[0].Time) })
+}

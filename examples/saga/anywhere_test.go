@@ -1,0 +1,79 @@
+package saga_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/examples/saga"
+	"github.com/quipu-journal/quipu/quiputest"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// agency applies what it is asked once, by the reference or key.
+type agency struct{ *quiputest.Receiver }
+
+func (a agency) Book(ctx context.Context, what, reference string) error {
+	a.Apply(ctx, "book "+what+" "+reference)
+	return nil
+}
+
+func (a agency) Cancel(ctx context.Context, what, reference string) error {
+	a.Apply(ctx, "cancel "+what+" "+reference)
+	return nil
+}
+
+func (a agency) Charge(ctx context.Context, key, card string) (string, error) {
+	if card == "declined" {
+		return "", workers.Fail(402, "the card is declined")
+	}
+	a.Apply(ctx, "charge "+key)
+	return "receipt of " + card, nil
+}
+
+// trips is a scenario: days pass at once in it.
+func trips(end func(testing.TB, *quiputest.World)) quiputest.Scenario {
+	return func(t testing.TB, w *quiputest.World) {
+		w.DeployFiles("insurance.yaml")
+		desk := saga.Desk{Agency: agency{w.Receiver("agency")}, Patience: 7 * 24 * time.Hour, Cooling: 24 * time.Hour}
+		w.Serve(workers.RegisterBuiltins, desk.Register)
+		end(t, w)
+	}
+}
+
+// Wherever the process dies, a trip is booked and paid once, or cancelled. The
+// reference is another one each time.
+func TestTripWhereverAProcessDies(t *testing.T) {
+	t.Parallel()
+	for name, scenario := range map[string]quiputest.Scenario{
+		"booked": trips(func(t testing.TB, w *quiputest.World) {
+			trip := w.Call("trip.book", "trip-1", saga.Trip{Traveller: "Ada", To: "Lima", Card: "visa"})
+			w.Advance(6 * 24 * time.Hour)
+			w.Signal("trip.confirmed", "trip-1", saga.Confirmation{By: "Ada"})
+			var out saga.Itinerary
+			trip.Output(&out)
+			require.Equal(t, "receipt of visa", out.Receipt)
+		}),
+		"declined": trips(func(t testing.TB, w *quiputest.World) {
+			w.Signal("trip.confirmed", "trip-2", saga.Confirmation{By: "Mei"})
+			trip := w.Call("trip.book", "trip-2", saga.Trip{Traveller: "Mei", To: "Oslo", Card: "declined"})
+			require.Equal(t, "the card is declined", trip.Fails(402).Message)
+		}),
+		"forgotten": trips(func(_ testing.TB, w *quiputest.World) {
+			w.Call("trip.book", "trip-3", saga.Trip{Traveller: "Zoe", To: "Rome", Card: "visa"}).Fails(408)
+		}),
+		"interrupted": trips(func(_ testing.TB, w *quiputest.World) {
+			trip := w.Call("trip.book", "trip-4", saga.Trip{Traveller: "Zoe", To: "Rome", Card: "visa"})
+			w.Advance(time.Hour)
+			trip.Interrupt(quiputest.Interrupt{Reason: "she is ill"})
+			trip.Fails(410)
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			quiputest.CrashEverywhere(t, scenario, quiputest.Ignore("reference"))
+		})
+	}
+}

@@ -1,0 +1,95 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// What an operator says of one effect that he names, by its class and state (3.3).
+func TestJudgeNamed(t *testing.T) {
+	t.Parallel()
+	const refused = Decision("refused")
+	type said struct{ retry, done Decision }
+	for class, states := range map[string]map[EffectState]said{
+		ClassGuarded: {
+			EffectStarted: {EffectUndone, EffectDone}, EffectCompleted: {EffectVoided, EffectVouched}, EffectNotDone: {refused, refused},
+		},
+		ClassIdempotent: {
+			EffectStarted: {EffectUndone, EffectDone}, EffectCompleted: {EffectVoided, EffectVouched}, EffectNotDone: {refused, refused},
+		},
+		ClassUndo: {EffectStarted: {refused, EffectDone}, EffectCompleted: {refused, refused}},
+		ClassPure: {EffectCompleted: {refused, refused}},
+		ClassTx:   {EffectCompleted: {refused, refused}, EffectNotDone: {refused, refused}},
+	} {
+		for state, want := range states {
+			f := EffectRow{Key: journal.Digest{7}, Name: "pay", Class: class, State: state, Result: []byte(`1`)}
+			for _, c := range []struct {
+				action Action
+				want   Decision
+			}{{Action{Retry: true}, want.retry}, {Action{Done: []byte(`1`)}, want.done}} {
+				a := c.action
+				a.Effect = f.Key
+				require.NoError(t, a.Check())
+				got, about, err := a.Judge([]EffectRow{{Key: journal.Digest{1}, Class: ClassGuarded, State: EffectStarted}, f})
+				if c.want == refused {
+					require.ErrorIs(t, err, ErrRejected, "%s, %s: %s", class, state, a.Name())
+					continue
+				}
+				require.NoError(t, err, "%s, %s: %s", class, state, a.Name())
+				require.Equal(t, c.want, got, "%s, %s: %s", class, state, a.Name())
+				require.Equal(t, f, *about)
+			}
+		}
+	}
+}
+
+// Where nobody names an effect, an unfinished Guarded one goes before the others,
+// and a retry touches nothing else.
+func TestJudgeUnnamed(t *testing.T) {
+	t.Parallel()
+	guarded := EffectRow{Key: journal.Digest{1}, Name: "pay", Class: ClassGuarded, State: EffectStarted}
+	log := EffectRow{Key: journal.Digest{2}, Name: "log", Class: ClassIdempotent, State: EffectStarted}
+	sent := EffectRow{Key: journal.Digest{3}, Name: "send", Class: ClassGuarded, State: EffectCompleted, Result: []byte(`1`)}
+	seen := EffectRow{Key: journal.Digest{4}, Name: "seen", Class: ClassGuarded, State: EffectCompleted, Vouched: true}
+	declined := EffectRow{Key: journal.Digest{5}, Name: "card", Class: ClassGuarded, State: EffectCompleted, Error: &journal.Failure{}}
+	for name, c := range map[string]struct {
+		effects     []EffectRow
+		retry, done string // the effect that is meant; "-" none, "?" refused
+	}{
+		"nothing":                 {nil, "-", "?"},
+		"an unfinished one":       {[]EffectRow{sent, log, guarded, seen}, "pay", "pay"},
+		"one that runs by itself": {[]EffectRow{sent, log}, "-", "log"},
+		"completed ones":          {[]EffectRow{declined, sent, seen}, "-", "send"},
+		"vouched for":             {[]EffectRow{declined, seen}, "-", "?"},
+	} {
+		for _, a := range []Action{{Retry: true}, {Done: []byte(`null`)}} {
+			want := c.retry
+			if a.Done != nil {
+				want = c.done
+			}
+			decision, f, err := a.Judge(c.effects)
+			switch want {
+			case "?":
+				require.ErrorIs(t, err, ErrRejected, name)
+			case "-":
+				require.NoError(t, err, name)
+				require.Equal(t, LeaveEffects, decision, name)
+			default:
+				require.NoError(t, err, name)
+				require.Equal(t, want, f.Name, name)
+			}
+		}
+	}
+	many := make([]EffectRow, 30)
+	for i := range many {
+		many[i] = guarded
+		many[i].Key[0] = byte(i)
+	}
+	_, _, err := (&Action{Retry: true}).Judge(many)
+	require.ErrorContains(t, err, "30 effects are in doubt")
+	require.ErrorContains(t, err, many[19].Key.String())
+	require.ErrorContains(t, err, "and 10 more")
+}

@@ -1,0 +1,135 @@
+package workers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/effects"
+)
+
+// E14: a function that is called directly runs plainly.
+func TestE14AFunctionRunsPlainly(t *testing.T) {
+	t.Parallel()
+	fn := func(ctx context.Context, in int) (string, error) {
+		a, err := effects.Do(ctx, "a", func(context.Context) (int, error) { return in + 1, nil })
+		if err != nil {
+			return "", err
+		}
+		began, _ := Now(ctx)
+		if err := Sleep(ctx, "rest", time.Hour); err != nil {
+			return "", err
+		}
+		ended, err := Now(ctx)
+		if err != nil {
+			return "", err
+		}
+		vs, err := All(ctx,
+			func(ctx context.Context) (string, error) {
+				return Await[string](ctx, "go", time.Minute, SignalKey("k"))
+			},
+			func(ctx context.Context) (string, error) {
+				v, err := Child[map[string]int](ctx, "kid", "count", map[string]int{"n": a})
+				return fmt.Sprint(v["n"]), err
+			},
+		)
+		if err != nil {
+			return "", err
+		}
+		i, _, err := First(ctx,
+			func(ctx context.Context) (int, error) { return 0, Sleep(ctx, "long", time.Hour) },
+			func(ctx context.Context) (int, error) { return 0, Sleep(ctx, "short", time.Second) },
+		)
+		if err != nil {
+			return "", err
+		}
+		version, err := Version(ctx, "c", 3)
+		id, _ := UUID(ctx)
+		n, _ := Rand(ctx)
+		return fmt.Sprint(a, ended.Sub(began), vs, i, version, len(id), n > 0), err
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx := WithSignals(t.Context(), func(_ context.Context, topic, key string) (any, error) { return topic + key, nil })
+		ctx = WithChildren(ctx, func(_ context.Context, name, flow string, input json.RawMessage) (any, error) { return input, nil })
+		out, err := fn(ctx, 1)
+		require.NoError(t, err)
+		require.Equal(t, "2 1h0m0s [gok 2] 1 3 36 true", out)
+	})
+}
+
+func TestE14WhatAPlainFunctionIsNotGiven(t *testing.T) {
+	t.Parallel()
+	_, err := Await[int](t.Context(), "go", 0)
+	require.ErrorIs(t, err, errNoSignals)
+	_, err = Child[int](t.Context(), "kid", "f", 1)
+	require.ErrorIs(t, err, errNoChildren)
+	_, _, err = First[int](t.Context())
+	require.ErrorIs(t, err, effects.ErrUsage)
+	synctest.Test(t, func(t *testing.T) {
+		ctx := WithSignals(t.Context(), func(ctx context.Context, _, _ string) (any, error) { <-ctx.Done(); return nil, context.Cause(ctx) })
+		_, err := Await[int](ctx, "go", time.Second)
+		require.ErrorIs(t, err, ErrAwaitTimeout)
+		ctx, cancel := context.WithCancel(ctx)
+		cancel()
+		_, err = Await[int](ctx, "go", time.Second)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, Sleep(ctx, "x", time.Hour), context.Canceled)
+	})
+}
+
+func TestE14PlainBranchesPanicInTheirCaller(t *testing.T) {
+	t.Parallel()
+	boom := func(context.Context) (int, error) { panic("boom") }
+	fine := func(context.Context) (int, error) { return 1, nil }
+	for _, run := range []func(){
+		func() { _, _ = All(t.Context(), fine, boom) },
+		func() { _, _, _ = First(t.Context(), boom) },
+	} {
+		func() {
+			defer func() {
+				failed, ok := recover().(*effects.PanicError)
+				require.True(t, ok)
+				require.Equal(t, "boom", failed.Value)
+				require.Contains(t, string(failed.Stack), "plain_test.go")
+			}()
+			run()
+		}()
+	}
+	told := make(chan error, 1)
+	i, v, err := First(t.Context(), func(ctx context.Context) (int, error) {
+		<-ctx.Done()
+		told <- context.Cause(ctx)
+		return 0, nil
+	}, fine)
+	require.NoError(t, err)
+	require.Equal(t, []int{1, 1}, []int{i, v})
+	require.ErrorIs(t, <-told, ErrLost)
+}
+
+func TestE14PlainCompensations(t *testing.T) {
+	t.Parallel()
+	var o outside
+	failed, stuck := errors.New("no car"), errors.New("no line")
+	fn := func(ctx context.Context, err error) (int, error) {
+		_ = undoable("a")(ctx, &o)
+		_ = Compensate(ctx, "b", func(context.Context) error { return stuck })
+		_ = undoable("c")(ctx, &o)
+		return 7, err
+	}
+	out, err := Plain(t.Context(), fn, nil)
+	require.NoError(t, err)
+	require.Equal(t, 7, out)
+	_, err = fn(t.Context(), failed)
+	require.ErrorIs(t, err, failed)
+	require.Empty(t, o.names, "called directly, it is a function like any other")
+	_, err = Plain(t.Context(), fn, failed)
+	require.ErrorIs(t, err, failed)
+	require.ErrorIs(t, err, stuck)
+	require.Equal(t, []string{"undo c", "undo a"}, o.names)
+}
