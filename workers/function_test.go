@@ -265,18 +265,19 @@ func All0(_ context.Context, err error, then func() error) (int, error) {
 
 func TestALostCallOutsideIsCutAndOfNoConsequence(t *testing.T) {
 	t.Parallel()
-	told := make(chan error, 1)
+	told, inside := make(chan error, 1), make(chan struct{})
 	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
 		i, _, err := First(ctx,
 			func(ctx context.Context) (int, error) {
 				return effects.Do(ctx, "slow", func(ctx context.Context) (int, error) {
+					close(inside)
 					<-ctx.Done()
 					told <- context.Cause(ctx)
 					return 0, context.Cause(ctx) // of unknown outcome: it would park the request
 				})
 			},
 			func(ctx context.Context) (int, error) {
-				return effects.Do(ctx, "fast", func(context.Context) (int, error) { return 1, nil })
+				return effects.Do(ctx, "fast", func(context.Context) (int, error) { <-inside; return 1, nil })
 			},
 		)
 		return i, err
@@ -287,21 +288,23 @@ func TestALostCallOutsideIsCutAndOfNoConsequence(t *testing.T) {
 
 func TestAResultOfALostCallIsRecorded(t *testing.T) {
 	t.Parallel()
-	went := false
+	went, inside := false, make(chan struct{})
 	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
 		_, v, err := First(ctx,
 			func(ctx context.Context) (int, error) {
-				v, err := effects.Do(ctx, "slow", func(ctx context.Context) (int, error) { <-ctx.Done(); return 7, nil })
+				v, err := effects.Do(ctx, "slow", func(ctx context.Context) (int, error) { close(inside); <-ctx.Done(); return 7, nil })
 				went = true
 				return v, err
 			},
-			func(context.Context) (int, error) { return 1, nil },
+			func(ctx context.Context) (int, error) {
+				return effects.Do(ctx, "fast", func(context.Context) (int, error) { <-inside; return 1, nil })
+			},
 		)
 		return v, err
 	}, `1`)
 	require.Equal(t, 1, result[int](t, w.next()))
 	require.False(t, went, "a branch that has lost goes on no further")
-	require.ElementsMatch(t, []string{"1 first completed 1", "1.0.1 slow completed 7"}, w.recorded())
+	require.ElementsMatch(t, []string{"1 first completed 1", "1.0.1 slow completed 7", "1.1.1 fast completed 1"}, w.recorded())
 	require.Equal(t, ReplayReturned, w.replay().End)
 }
 
@@ -309,23 +312,22 @@ func TestAResultOfALostCallIsRecorded(t *testing.T) {
 func TestOnceOfALostBranch(t *testing.T) {
 	t.Parallel()
 	var o outside
-	cut := false
+	inside := make(chan struct{})
 	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
 		return 0, steps(
 			race(func(ctx context.Context, o *outside) error {
 				_, err := effects.Do(ctx, "rate", func(ctx context.Context) (int, error) {
+					close(inside)
 					<-ctx.Done()
-					cut = true
 					return 0, context.Cause(ctx)
 				}, effects.Idempotent, effects.Once())
 				return err
-			}, nothing),
+			}, until(inside)),
 			call("rate", effects.Once()),
 		)(ctx, &o)
 	}, `1`)
 	r := w.next()
 	require.Equal(t, journal.ResponseFailedTry, r.Kind, "its outcome is unknown, for whoever asks for it")
-	require.True(t, cut)
 	require.Equal(t, 0, result[int](t, w.next()))
 	require.Equal(t, []string{"rate"}, o.names)
 }
@@ -346,17 +348,26 @@ func TestOnceOfABranchThatLostBeforeItBegan(t *testing.T) {
 func TestAPanicEndsTheBranchesBesideIt(t *testing.T) {
 	t.Parallel()
 	var o outside
+	inside := make(chan struct{})
 	w := newWorld(t, function0(race(
 		func(ctx context.Context, o *outside) error {
-			_, err := effects.Do(ctx, "slow", func(ctx context.Context) (int, error) { <-ctx.Done(); return 1, nil })
+			_, err := effects.Do(ctx, "slow", func(ctx context.Context) (int, error) { close(inside); <-ctx.Done(); return 1, nil })
 			o.called(ctx, "went on")
 			return errors.Join(err, call("more")(ctx, o))
 		},
-		func(context.Context, *outside) error { panic("boom") },
+		steps(until(inside), func(context.Context, *outside) error { panic("boom") }),
 	), &o), `1`)
 	failedWith(t, w.next(), journal.ResponseFailedTry, 500, ClassPanic)
 	require.Empty(t, o.names)
-	require.Equal(t, []string{"1.0.1 slow completed 1"}, w.recorded())
+	require.ElementsMatch(t, []string{"1.0.1 slow completed 1", "1.1.1 until completed 1"}, w.recorded())
+}
+
+// until is a call that lasts until c is closed.
+func until(c <-chan struct{}) code {
+	return func(ctx context.Context, _ *outside) error {
+		_, err := effects.Do(ctx, "until", func(context.Context) (int, error) { <-c; return 1, nil }, effects.Idempotent)
+		return err
+	}
 }
 
 func TestPanicsOfBranchesAreTheFunctions(t *testing.T) {

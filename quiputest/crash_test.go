@@ -1,0 +1,181 @@
+package quiputest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/quiputest"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// A job with one effect, a month after its start.
+func TestCrashEverywhere(t *testing.T) {
+	t.Parallel()
+	quiputest.CrashEverywhere(t, func(t testing.TB, w *quiputest.World) {
+		w.DeployYAML(reminder)
+		w.Serve(mailer(w))
+		var out reminded
+		w.Start("reminder", "r-1", ada).Output(&out)
+		require.Equal(t, "sent to Ada", *out.Mail)
+	})
+}
+
+// order packs its lines in parallel, after a charge that fails at first, and asks a
+// child flow to ship them; a refusal on the way is an output too.
+const order = `
+flow: order
+version: "1"
+output: {packed: "${ pack.output }", parcel: "${ ship.output.parcel }", gift: "${ gift.error.message }"}
+activities:
+  start: {type: trigger}
+  charge: {type: worker, topic: order.charge, retry: {attempts: 3, backoff: 1h}}
+  pack: {type: worker, topic: order.pack, each: "${ start.output.lines }", input: "${ item }", parallel: 2}
+  gift: {type: worker, topic: order.gift}
+  thank: {type: worker, topic: echo}
+  ship: {type: await, flow: shipping, id: "${ job.id + '-ship' }", input: {lines: "${ pack.output }"}}
+  done: {type: hook, join: all}
+transitions:
+  start: [charge]
+  charge: [pack, gift]
+  pack: [ship]
+  gift: [{to: thank, on: error}]
+  ship: [done]
+  thank: [done]
+`
+
+const shipping = `
+flow: shipping
+version: "1"
+output: {parcel: "${ label.output }"}
+activities:
+  start: {type: trigger}
+  weigh: {type: hook, sleep: 24h}
+  label: {type: worker, topic: order.label, input: "${ start.output.lines }"}
+transitions:
+  start: [weigh]
+  weigh: [label]
+`
+
+// shop has the handlers of the two flows.
+func shop(w outside) func(*workers.Registry) {
+	bank, store := w.Receiver("bank"), w.Receiver("store")
+	return func(reg *workers.Registry) {
+		workers.RegisterBuiltins(reg)
+		workers.Handle(reg, "order.charge", func(ctx context.Context, _ any) (string, error) {
+			quote, err := effects.Do(ctx, "quote", func(context.Context) (int, error) { return 7, nil }, effects.Pure)
+			if err != nil {
+				return "", err
+			}
+			if workers.Info(ctx).Try == 1 {
+				return "", errors.New("the bank is closed")
+			}
+			return effects.Do(ctx, "charge", func(ctx context.Context) (string, error) {
+				bank.Apply(ctx, effects.Key(ctx))
+				return fmt.Sprintf("receipt of %d", quote), nil
+			}, effects.Idempotent)
+		})
+		workers.Handle(reg, "order.pack", func(ctx context.Context, line string) (string, error) {
+			store.Apply(ctx, workers.Info(ctx).Request) // a key of its own
+			return "packed " + line, nil
+		})
+		workers.Handle(reg, "order.gift", func(ctx context.Context, _ any) (any, error) {
+			return effects.Do(ctx, "gift", func(context.Context) (any, error) {
+				return nil, workers.Fail(404, "no gifts left")
+			}, effects.Idempotent)
+		})
+		workers.Handle(reg, "order.label", func(ctx context.Context, lines []string) (string, error) {
+			return effects.Do(ctx, "label", func(ctx context.Context) (string, error) {
+				store.Apply(ctx, effects.Key(ctx))
+				return fmt.Sprint("parcel of ", len(lines)), nil
+			}, effects.Idempotent, effects.Args(lines))
+		})
+	}
+}
+
+// Failed tries, elements, children and refusals come to the same end wherever a
+// process dies (C9).
+func TestC9CrashOfAWholeOrder(t *testing.T) {
+	t.Parallel()
+	quiputest.CrashEverywhere(t, func(t testing.TB, w *quiputest.World) {
+		w.DeployYAML(order, shipping)
+		w.Serve(shop(w))
+		var out struct {
+			Packed       []string
+			Parcel, Gift string
+		}
+		job := w.Start("order", "o-1", map[string]any{"lines": []string{"a", "b", "c"}})
+		job.Output(&out)
+		require.Equal(t, []string{"packed a", "packed b", "packed c"}, out.Packed)
+		require.Equal(t, "parcel of 3", out.Parcel)
+		require.Equal(t, "no gifts left", out.Gift)
+		require.Len(t, job.Children(), 1)
+		require.Equal(t, "o-1-ship", job.Children()[0].Key)
+		require.Equal(t, "o-1-ship", w.Job("o-1-ship").Key)
+		require.Len(t, w.Jobs(), 2)
+	})
+}
+
+// ledger is a table with transactions.
+type ledger struct{ rows, pending []string }
+
+// E3: what a Tx effect wrote is rolled back with the process that dies before the
+// commit, and is written once.
+func TestE3CrashOfTx(t *testing.T) {
+	t.Parallel()
+	var table *ledger
+	begin := func(context.Context) (any, func(bool)) {
+		tx := &ledger{}
+		return tx, func(commit bool) {
+			if commit {
+				table.rows = append(table.rows, tx.pending...)
+			}
+		}
+	}
+	quiputest.CrashEverywhere(t, func(t testing.TB, w *quiputest.World) {
+		table = &ledger{}
+		w.Serve(func(reg *workers.Registry) {
+			workers.Handle(reg, "transfer", func(ctx context.Context, in string) (int, error) {
+				_, err := effects.DoTx(ctx, "refused", func(_ context.Context, tx any) (int, error) {
+					tx.(*ledger).pending = []string{"refused"}
+					return 0, workers.Fail(409, "refused")
+				})
+				var refused *effects.RecordedError
+				if !errors.As(err, &refused) {
+					return 0, err
+				}
+				return effects.DoTx(ctx, "transfer", func(_ context.Context, tx any) (int, error) {
+					tx.(*ledger).pending = []string{in}
+					return 1, nil
+				})
+			})
+		})
+		w.Call("transfer", "t-1", "10").Output(nil)
+		require.Equal(t, []string{"10"}, table.rows)
+	}, quiputest.WithTx(begin))
+}
+
+// A request that is under way in a process that dies for another one's sake is
+// done again as well.
+func TestCrashTakesTheWholeProcess(t *testing.T) {
+	t.Parallel()
+	quiputest.CrashEverywhere(t, func(t testing.TB, w *quiputest.World) {
+		w.Serve(func(reg *workers.Registry) {
+			workers.Handle(reg, "slow", func(ctx context.Context, d time.Duration) (string, error) {
+				return effects.Do(ctx, "wait", func(ctx context.Context) (string, error) {
+					time.Sleep(d)
+					w.Receiver("clock").Apply(ctx, effects.Key(ctx))
+					return d.String(), nil
+				}, effects.Idempotent)
+			})
+		})
+		long, short := w.Call("slow", "long", 5*time.Minute), w.Call("slow", "short", time.Minute)
+		short.Output(nil)
+		long.Output(nil)
+	})
+}

@@ -1,0 +1,147 @@
+package quiputest
+
+import (
+	"context"
+	"slices"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// DeadLetter is something that cannot go on without a person (E10).
+type DeadLetter struct {
+	store.DeadView
+	w      *World
+	effect journal.Digest // that is meant; zero: the only one in doubt
+}
+
+// who answers dead letters, in the journal.
+const who = "quiputest"
+
+// DeadLetters are the open ones, the oldest first.
+func (w *World) DeadLetters() []*DeadLetter {
+	w.t.Helper()
+	views, err := w.tables.DeadLetters(context.Background(), false, store.MaxPage)
+	if err != nil {
+		w.t.Fatalf("list the dead letters: %v", err)
+	}
+	slices.Reverse(views)
+	out := make([]*DeadLetter, len(views))
+	for i, v := range views {
+		out[i] = &DeadLetter{DeadView: v, w: w}
+	}
+	return out
+}
+
+// DeadLetter waits until the job has an open dead letter, and returns the oldest.
+func (j *Job) DeadLetter() *DeadLetter {
+	j.w.t.Helper()
+	var found *DeadLetter
+	err := j.w.until(func() bool {
+		for _, d := range j.w.DeadLetters() {
+			if d.Letter.Job == j.ID {
+				found = d
+				return true
+			}
+		}
+		return false
+	})
+	if err != nil {
+		j.w.t.Fatalf("the job gets no dead letter\n%s", j.Why())
+	}
+	return found
+}
+
+// Retry releases what the letter holds: it is tried again. Of a parked effect it
+// says that it was not done.
+func (d *DeadLetter) Retry() {
+	d.w.t.Helper()
+	d.act("retry", store.Action{Retry: true, Effect: d.effect, Reason: "it was not done"})
+}
+
+// Done says that the parked effect was done, with that result: the handler goes on
+// with it.
+func (d *DeadLetter) Done(result any) {
+	d.w.t.Helper()
+	body, err := marshal(result)
+	if err != nil {
+		d.w.t.Fatalf("done with %T: %v", result, err)
+	}
+	d.act("done", store.Action{Done: body, Effect: d.effect, Reason: "it was done"})
+}
+
+// Resolve ends the request of the letter with an output, in the handler's place.
+func (d *DeadLetter) Resolve(output any) {
+	d.w.t.Helper()
+	body, err := marshal(output)
+	if err != nil {
+		d.w.t.Fatalf("resolve with %T: %v", output, err)
+	}
+	d.act("resolve", store.Action{Reason: "resolved", Response: &journal.Response{
+		Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: body,
+	}})
+}
+
+// Fail ends the request of the letter with an error, code 400 to 599.
+func (d *DeadLetter) Fail(code int, message string) {
+	d.w.t.Helper()
+	d.act("fail", store.Action{Reason: "failed", Response: &journal.Response{
+		Kind: journal.ResponseTerminal, Code: code,
+		Error: &journal.Failure{Class: "operator", Message: wire.CutText(message)},
+	}})
+}
+
+// Effect is the effect in doubt, which Retry and Done mean: the one that was begun
+// and not recorded as ended, or, where a verifier does not confirm one, that one.
+// The test fails unless there is exactly one.
+func (d *DeadLetter) Effect() store.JobEffect {
+	d.w.t.Helper()
+	var of []store.JobEffect
+	var rows []store.EffectRow
+	for _, e := range (&Job{ID: d.Letter.Job, Key: d.Key, w: d.w}).Effects() {
+		if e.Request == d.Letter.Row {
+			of, rows = append(of, e), append(rows, e.EffectRow)
+		}
+	}
+	asked := store.Action{Done: []byte("null"), Effect: d.effect}
+	_, doubted, err := asked.Judge(rows)
+	if err != nil {
+		d.w.t.Fatalf("dead letter %d of job %q: %v", d.ID, d.Key, err)
+	}
+	return of[slices.IndexFunc(rows, func(f store.EffectRow) bool { return f.Key == doubted.Key })]
+}
+
+// Class is why the request of the letter is parked: workers.ClassParked (an effect of
+// unknown outcome), workers.ClassConfirm, workers.ClassNondeterminism, …; "" where it
+// is not parked.
+func (d *DeadLetter) Class() string {
+	d.w.t.Helper()
+	class := ""
+	if d.Letter.Job.IsZero() {
+		return class
+	}
+	for _, e := range d.w.entries(d.Letter.Job) {
+		if x := e.Response; x != nil && x.Request == d.Letter.Row && x.Kind == journal.ResponseParked && x.Error != nil {
+			class = x.Error.Class
+		}
+	}
+	return class
+}
+
+// About is the letter with which Retry and Done mean that effect: where several are
+// in doubt, or one is that was completed.
+func (d *DeadLetter) About(e store.JobEffect) *DeadLetter {
+	about := *d
+	about.effect = e.EffectRow.Key
+	return &about
+}
+
+func (d *DeadLetter) act(what string, a store.Action) {
+	d.w.t.Helper()
+	a.ID, a.Who = d.ID, who
+	if err := d.w.tables.Act(context.Background(), a); err != nil {
+		d.w.t.Fatalf("%s dead letter %d of job %q (%s): %v", what, d.ID, d.Key, d.Letter.Message, err)
+	}
+}

@@ -1,0 +1,88 @@
+package quiputest
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
+)
+
+// Effects are the recorded effects of the job, of all its requests, in the order
+// of their first entry.
+func (j *Job) Effects() []store.JobEffect {
+	j.w.t.Helper()
+	out, err := j.w.tables.JobEffects(context.Background(), j.ID)
+	if err != nil {
+		j.w.t.Fatalf("effects of job %q: %v", j.Key, err)
+	}
+	return out
+}
+
+// Effect is the recorded effect of the name; the test fails unless there is
+// exactly one.
+func (j *Job) Effect(name string) store.JobEffect {
+	j.w.t.Helper()
+	var found []store.JobEffect
+	var names []string
+	for _, e := range j.Effects() {
+		names = append(names, e.Name)
+		if nameOf(e.Name) == name {
+			found = append(found, e)
+		}
+	}
+	if len(found) != 1 {
+		j.w.t.Fatalf("job %q has %d effects %q: its effects are %q", j.Key, len(found), name, names)
+	}
+	return found[0]
+}
+
+// nameOf is the name in a recorded one, which may have an explicit key behind it.
+func nameOf(recorded string) string {
+	name, _, _ := strings.Cut(recorded, "[")
+	return name
+}
+
+// Bodies is how often the body of an effect ran, in all jobs, counted when the run
+// of its handler ended: a result that was recorded before is not the body's.
+func (w *World) Bodies(effect string) int { return w.bodies.of(effect) }
+
+// Runs is how often the handler of a topic ran to its end, or was given up, in all
+// jobs.
+func (w *World) Runs(topic string) int { return w.bodies.runsOf(topic) }
+
+// bodies counts what ran. The runtime tells it of every run of a handler.
+type bodies struct {
+	observer.Nop
+	mu     sync.Mutex
+	bodies map[string]int // by the effect's name
+	runs   map[string]int // by topic
+}
+
+// Attempt implements observer.Observer.
+func (b *bodies) Attempt(ctx context.Context, _ string, s observer.Subject) (context.Context, func(error, []observer.Span)) {
+	return ctx, func(_ error, ran []observer.Span) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.runs == nil {
+			b.runs, b.bodies = map[string]int{}, map[string]int{}
+		}
+		b.runs[s.Topic]++
+		for i := range ran {
+			b.bodies[nameOf(ran[i].Subject.Topic)]++
+		}
+	}
+}
+
+func (b *bodies) of(effect string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.bodies[effect]
+}
+
+func (b *bodies) runsOf(topic string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.runs[topic]
+}

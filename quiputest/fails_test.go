@@ -1,0 +1,353 @@
+package quiputest
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// paying is a scenario of one job of one handler.
+func paying(handler func(*World) func(context.Context, json.RawMessage) (json.RawMessage, error)) Scenario {
+	return func(_ testing.TB, w *World) {
+		fn := handler(w)
+		w.Serve(func(reg *workers.Registry) { workers.HandleRaw(reg, "pay", fn) })
+		w.Call("pay", "p-1", nil).Output(nil)
+	}
+}
+
+// charging is paying with one effect, whose body asks the bank.
+func charging(class effects.Class, ask func(ctx context.Context, bank *Receiver)) Scenario {
+	return paying(func(w *World) func(context.Context, json.RawMessage) (json.RawMessage, error) {
+		return func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
+			return effects.Do(ctx, "charge", func(ctx context.Context) (json.RawMessage, error) {
+				ask(ctx, w.Receiver("bank"))
+				return json.RawMessage(`"receipt"`), nil
+			}, class)
+		}
+	})
+}
+
+func byKey(ctx context.Context, bank *Receiver) { bank.Apply(ctx, effects.Key(ctx)) }
+
+func blindly(ctx context.Context, bank *Receiver) { bank.Do(ctx, "a charge") }
+
+// The eight boundaries of a handler with one effect.
+var all = []string{"001", "002", "003", "004", "005", "006", "007", "008"}
+
+// C9: what is done outside of effects is done again by the next run.
+func TestC9CrashCatchesWorkOutsideOfEffects(t *testing.T) {
+	t.Parallel()
+	r := recordCrashes(t, paying(func(w *World) func(context.Context, json.RawMessage) (json.RawMessage, error) {
+		return func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
+			w.Receiver("bank").Do(ctx, "a charge")
+			return nil, nil
+		}
+	}))
+	require.True(t, r.failed)
+	require.Equal(t, []string{"002", "003"}, r.failures(), r.text()) // after it, and before the response is sent
+	require.Contains(t, r.text(), `003: the process dies for job "p-1", call at ,0,0: before its response (terminal) was sent`)
+	require.Contains(t, r.text(), `003: receiver bank did: "a charge" 2 times
+  undisturbed: "a charge" 1 times`)
+}
+
+// E3: Idempotent is a promise of the receiver, and this one does not keep it.
+func TestE3CrashCatchesAReceiverThatDoesNotDedupe(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, recordCrashes(t, charging(effects.Idempotent, byKey)).failures())
+	r := recordCrashes(t, charging(effects.Idempotent, blindly))
+	require.Equal(t, []string{"004", "005"}, r.failures(), r.text())
+}
+
+// A handler that remembers in memory what it did forgets it with its process.
+func TestCrashForgetsMemory(t *testing.T) {
+	t.Parallel()
+	r := recordCrashes(t, func(_ testing.TB, w *World) {
+		w.Serve(func(reg *workers.Registry) {
+			charged := false
+			workers.Handle(reg, "pay", func(ctx context.Context, _ any) (any, error) {
+				if !charged {
+					w.Receiver("bank").Do(ctx, "a charge")
+				}
+				charged = true
+				return nil, nil
+			})
+		})
+		w.Call("pay", "p-1", nil).Output(nil)
+	})
+	require.Equal(t, []string{"002", "003"}, r.failures(), r.text())
+}
+
+// E3: where a Guarded effect is cut off, a person is needed, unless the test
+// answers. It has to look at the receiver for that.
+func TestE3CrashOfGuardedNeedsAPerson(t *testing.T) {
+	t.Parallel()
+	guarded := charging(effects.Guarded, blindly)
+	doubt := []string{"003", "004", "005"}
+
+	r := recordCrashes(t, guarded)
+	require.Equal(t, doubt, r.failures(), r.text())
+	require.Contains(t, r.text(), `a person is needed: effect "charge"`)
+	require.Contains(t, r.text(), "died at 8 of 8 boundaries: 3 failed, at 3 a person is needed")
+
+	r = recordCrashes(t, guarded, AllowParked())
+	require.Empty(t, r.failures(), r.text())
+	for _, p := range r.parts {
+		require.Equal(t, p.name >= doubt[0] && p.name <= doubt[2], p.skipped, p.name)
+	}
+
+	answered := 0
+	right := func(w *World, d *DeadLetter) {
+		answered++
+		if w.Receiver("bank").Applied("a charge") > 0 {
+			d.Done("receipt")
+		} else {
+			d.Retry()
+		}
+	}
+	r = recordCrashes(t, guarded, OnParked(right))
+	require.Empty(t, r.failures(), r.text())
+	require.Equal(t, len(doubt), answered)
+
+	r = recordCrashes(t, guarded, OnParked(func(_ *World, d *DeadLetter) { d.Retry() }))
+	require.Equal(t, []string{"004", "005"}, r.failures(), "it was done, and is done again\n%s", r.text())
+
+	r = recordCrashes(t, guarded, OnParked(func(*World, *DeadLetter) {}))
+	require.Equal(t, doubt, r.failures(), r.text())
+}
+
+// E15: a function that decides by something that is not recorded takes another path
+// in the next process, and no option makes that right.
+func TestE15CrashCatchesOtherPaths(t *testing.T) {
+	t.Parallel()
+	r := recordCrashes(t, func(_ testing.TB, w *World) {
+		calls := 0
+		w.Serve(func(reg *workers.Registry) {
+			workers.HandleDurable(reg, "counts", func(ctx context.Context, _ any) (string, error) {
+				calls++
+				call := func(name string) error {
+					_, err := effects.Do(ctx, name, func(context.Context) (int, error) { return 1, nil })
+					return err
+				}
+				if calls > 1 {
+					return "again", call("once more")
+				}
+				if err := call("first of all"); err != nil {
+					return "", err
+				}
+				return "", workers.Sleep(ctx, "a while", time.Hour)
+			})
+		})
+		w.Call("counts", "r-1", nil)
+		w.Settle()
+	}, AllowParked())
+	require.Equal(t, []string{"002", "003", "004", "005", "006"}, r.failures(), r.text())
+	require.Contains(t, r.text(), "003: its request cannot go on: the function takes another path than the recorded one")
+}
+
+// 3.3: a verifier answers in a person's place.
+func TestCrashOfAVerifiedEffect(t *testing.T) {
+	t.Parallel()
+	r := recordCrashes(t, paying(func(w *World) func(context.Context, json.RawMessage) (json.RawMessage, error) {
+		bank := w.Receiver("bank")
+		looks := bank.Verifier(func(string) any { return "receipt" })
+		return func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
+			return effects.Do(ctx, "charge", func(ctx context.Context) (json.RawMessage, error) {
+				bank.Apply(ctx, effects.Key(ctx))
+				return json.RawMessage(`"receipt"`), nil
+			}, effects.Verify(looks, effects.Strict))
+		}
+	}))
+	require.False(t, r.failed, r.text())
+	require.Contains(t, r.text(), "died at 8 of 8 boundaries: 0 failed, at 0 a person is needed")
+}
+
+// A result that depends on when it was made is another one after a death.
+func TestCrashComparesOutputs(t *testing.T) {
+	t.Parallel()
+	stamped := paying(func(*World) func(context.Context, json.RawMessage) (json.RawMessage, error) {
+		return func(context.Context, json.RawMessage) (json.RawMessage, error) {
+			return json.Marshal(map[string]any{"receipt": 7, "lines": []any{map[string]any{"at": time.Now()}}})
+		}
+	})
+	r := recordCrashes(t, stamped)
+	require.NotEmpty(t, r.failures())
+	require.Contains(t, r.text(), `job "p-1": its output: {"lines":[{"at":"2000-01-01T00:00:`)
+	require.Empty(t, recordCrashes(t, stamped, Ignore("at")).failures())
+	require.NotEmpty(t, recordCrashes(t, stamped, Ignore("receipt")).failures())
+}
+
+// What the scenario itself checks has to hold in every run.
+func TestCrashHoldsWhatTheScenarioChecks(t *testing.T) {
+	t.Parallel()
+	r := recordCrashes(t, func(t testing.TB, w *World) {
+		charging(effects.Idempotent, byKey)(t, w)
+		require.Equal(t, 1, w.Bodies("charge"))
+	})
+	require.Equal(t, []string{"004", "005"}, r.failures(), r.text())
+}
+
+// A scenario that takes another way each time proves nothing.
+func TestCrashWantsTheSameWay(t *testing.T) {
+	t.Parallel()
+	plays := 0
+	r := recordCrashes(t, func(t testing.TB, w *World) {
+		if plays++; plays == 1 {
+			charging(effects.Idempotent, byKey)(t, w)
+		}
+	})
+	require.Equal(t, all[:maxFailed], r.failures())
+	require.Contains(t, r.text(), "no other run came by there: the scenario does not take the same way")
+	require.Contains(t, r.text(), "5 boundaries failed, the 3 after them were not tried")
+
+	r = recordCrashes(t, func(testing.TB, *World) {})
+	require.True(t, r.failed)
+	require.Contains(t, r.text(), "no handler ran")
+
+	r = recordCrashes(t, func(t testing.TB, _ *World) { t.Skip("not today") })
+	require.True(t, r.skipped)
+	require.False(t, r.failed)
+
+	r = recordCrashes(t, func(t testing.TB, _ *World) { t.Fatal("broken") })
+	require.True(t, r.failed)
+	require.Empty(t, r.parts)
+}
+
+// More boundaries than the limit are drawn by a seed that is told.
+func TestCrashDrawsBoundaries(t *testing.T) {
+	t.Parallel()
+	drawn := func(options ...Option) []string {
+		r := recordCrashes(t, charging(effects.Idempotent, byKey), options...)
+		require.False(t, r.failed, r.text())
+		var names []string
+		for _, p := range r.parts {
+			names = append(names, p.name)
+		}
+		require.Subset(t, all, names)
+		return names
+	}
+	require.Equal(t, all, drawn())
+	three := drawn(Boundaries(3), Seed(7))
+	require.Len(t, three, 3)
+	require.IsIncreasing(t, three)
+	require.Equal(t, three, drawn(Boundaries(3), Seed(7)))
+	others := map[string]bool{}
+	for seed := range uint64(8) {
+		others[drawn(Boundaries(1), Seed(seed))[0]] = true
+	}
+	require.Greater(t, len(others), 1)
+	require.Contains(t, recordCrashes(t, charging(effects.Idempotent, byKey), Boundaries(2)).text(), "2 of 8 boundaries, drawn by quiputest.Seed(")
+}
+
+// failing are scenarios that fail, and what the failure says.
+var failing = map[string]struct {
+	scenario Scenario
+	says     []string
+}{
+	"nobody serves": {
+		func(_ testing.TB, w *World) { w.Call("pay", "p-1", nil).Output(nil) },
+		[]string{"the job does not end", "p-1 (open)", "nobody serves topic pay in this world"},
+	},
+	"nobody signals": {
+		func(_ testing.TB, w *World) {
+			w.DeployYAML("flow: f\nversion: '1'\nactivities:\n  start: {type: trigger}\n  hook: {type: hook, signal: s, key: k}\ntransitions: {start: [hook]}\n")
+			w.Start("f", "f-1", nil).End()
+		},
+		[]string{"the job does not end", `hook at ,0,0 waits for signal s with key "k"`},
+	},
+	"another end": {
+		func(_ testing.TB, w *World) {
+			w.Serve(workers.RegisterBuiltins)
+			w.Call("fail", "f-1", map[string]any{"code": 402, "message": "no"}).Output(nil)
+		},
+		[]string{`the job did not complete: job "f-1" failed with code 402 (business): no`},
+	},
+	"another code": {
+		func(_ testing.TB, w *World) {
+			w.Serve(workers.RegisterBuiltins)
+			w.Call("echo", "e-1", 1).Fails(402)
+		},
+		[]string{`the job did not end with code 402: job "e-1" completed with code 200 and output 1`},
+	},
+	"another type": {
+		func(_ testing.TB, w *World) {
+			w.Serve(workers.RegisterBuiltins)
+			var out string
+			w.Call("echo", "e-1", 1).Output(&out)
+		},
+		[]string{`the output of job "e-1" does not fit into *string`},
+	},
+	"no dead letter": {
+		func(_ testing.TB, w *World) {
+			w.Serve(workers.RegisterBuiltins)
+			w.Call("echo", "e-1", 1).DeadLetter()
+		},
+		[]string{"the job gets no dead letter", "e-1 (completed)"},
+	},
+	"no such job":    {func(_ testing.TB, w *World) { w.Job("x") }, []string{"not found"}},
+	"no such effect": {func(_ testing.TB, w *World) { w.Call("pay", "p-1", 1).Effect("charge") }, []string{`has 0 effects "charge"`}},
+	"no such flow":   {func(_ testing.TB, w *World) { w.Start("x", "x-1", nil) }, []string{`start job "x-1"`, "not found"}},
+	"no such file":   {func(_ testing.TB, w *World) { w.DeployFiles("*.none") }, []string{"deploy *.none: no such file"}},
+	"a broken flow":  {func(_ testing.TB, w *World) { w.DeployYAML("flow: f") }, []string{"deploy: ", "flow 1"}},
+	"never true":     {func(_ testing.TB, w *World) { w.Until("the end of days", func() bool { return false }) }, []string{"the end of days: it does not come to that"}},
+	"a bad topic": {func(_ testing.TB, w *World) {
+		w.Serve(func(reg *workers.Registry) { workers.HandleRaw(reg, "*", nil) })
+	}, []string{"serve: "}},
+	"a letter twice":          {answeredTwice, []string{"retry dead letter", "stale"}},
+	"a bad code":              {func(_ testing.TB, w *World) { w.Call("pay", "p-1", 1).Interrupt(Interrupt{Code: 200}) }, []string{"interrupt job"}},
+	"a bad topic of a signal": {func(_ testing.TB, w *World) { w.Signal("S", "k", 1) }, []string{`signal "S", key "k"`}},
+	"a bad signal":            {func(_ testing.TB, w *World) { w.Send(Signal{Topic: "s", Key: "k", Code: 99}) }, []string{"signal s: code 99"}},
+	"a bad payload":           {func(_ testing.TB, w *World) { w.Signal("s", "k", func() {}) }, []string{"signal s: payload"}},
+	"a bad call":              {func(_ testing.TB, w *World) { w.Call("*", "k", nil) }, []string{"call *"}},
+	"a job two times":         {func(_ testing.TB, w *World) { w.Call("pay", "p-1", 1); w.Call("pay", "p-1", 1) }, []string{"already started"}},
+}
+
+// What fails says why, and a wait says what the job waits for.
+func TestFailuresSayWhy(t *testing.T) {
+	t.Parallel()
+	for name, c := range failing {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := recordRun(t, c.scenario)
+			require.True(t, r.failed)
+			for _, text := range c.says {
+				require.Contains(t, r.text(), text)
+			}
+		})
+	}
+}
+
+func answeredTwice(t testing.TB, w *World) {
+	w.Serve(func(reg *workers.Registry) {
+		workers.HandleRaw(reg, "pay", func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
+			return effects.Do(ctx, "charge", func(context.Context) (json.RawMessage, error) { return nil, context.Canceled })
+		})
+	})
+	d := w.Call("pay", "p-1", nil).DeadLetter()
+	d.Retry()
+	d.Retry()
+}
+
+// 2.5: a journal that breaks a law fails the test at its end.
+func TestVerifyCatchesWhatBreaksALaw(t *testing.T) {
+	t.Parallel()
+	lawless := func(t testing.TB, w *World) {
+		job := w.Call("pay", "p-1", nil)
+		order := collation.InterruptOrder{Code: collation.CodeOK, Throw: true} // no client could send that
+		row, err := order.Row(collation.AskedInterruptGUID("x", job.ID), job.ID, now())
+		require.NoError(t, err)
+		_, _, err = w.Store().Interrupt(t.Context(), row, collation.Mode{})
+		require.NoError(t, err)
+		job.End()
+	}
+	r := recordRun(t, lawless)
+	require.True(t, r.failed)
+	require.Contains(t, r.text(), `the journal of job "p-1": V7`)
+	require.False(t, recordRun(t, lawless, NoVerify()).failed)
+}

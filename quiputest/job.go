@@ -1,0 +1,330 @@
+package quiputest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// Job is one job of a world.
+type Job struct {
+	ID  journal.JobID
+	Key string
+	w   *World
+}
+
+// End is how a job ended.
+type End struct {
+	State  journal.JobState
+	Code   int
+	Output json.RawMessage  // canonical
+	Error  *journal.Failure // nil of a job that completed
+}
+
+// Start begins a job on the active version of a flow. The input is anything that
+// encoding/json marshals; json.RawMessage is taken as it is.
+func (w *World) Start(flowName, key string, input any) *Job {
+	w.t.Helper()
+	j, err := w.TryStart(flowName, key, input)
+	if err != nil {
+		w.t.Fatalf("start job %q: %v", key, err)
+	}
+	return j
+}
+
+// TryStart is Start for starts that may be refused. The error is
+// *store.AlreadyStartedError, with which the job that is there is returned, or
+// wraps store.ErrNotFound, engine.ErrInput or engine.ErrKey.
+func (w *World) TryStart(flowName, key string, input any) (*Job, error) {
+	ctx := context.Background()
+	ref, f, err := w.eng.Publisher().Flows.Resolve(ctx, flowName, "")
+	if err != nil {
+		return nil, err
+	}
+	return w.start(ref, f, key, input)
+}
+
+// Call starts a job that runs one handler: its input is the handler's, and its
+// output the job's. No flow is needed.
+func (w *World) Call(topic, key string, input any) *Job {
+	w.t.Helper()
+	f, err := flow.Call(topic)
+	if err != nil {
+		w.t.Fatalf("call %s: %v", topic, err)
+	}
+	w.Deploy(f)
+	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
+	j, err := w.start(ref, f, key, input)
+	if err != nil {
+		w.t.Fatalf("call %s, job %q: %v", topic, key, err)
+	}
+	return j
+}
+
+func (w *World) start(ref journal.FlowRef, f *flow.Flow, key string, input any) (*Job, error) {
+	ctx := context.Background()
+	body, err := marshal(input)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", engine.ErrInput, err)
+	}
+	if key, err = engine.CheckStart(f, key, body); err != nil {
+		return nil, err
+	}
+	cfg := w.eng.Config()
+	started, err := w.tables.Start(ctx, []store.Start{{
+		Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: body, Publish: true,
+	}}, cfg.Mode())
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{ID: started[0].Job, Key: key, w: w}
+	if started[0].Row != nil {
+		err = w.eng.Publisher().Publish(ctx, []store.Outgoing{*started[0].Row}, engine.Origin{})
+	} else {
+		err = started[0].Err
+	}
+	return j, err
+}
+
+// marshal is the canonical form of a payload.
+func marshal(v any) ([]byte, error) {
+	raw, ok := v.(json.RawMessage)
+	if !ok || raw == nil {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(v); err != nil {
+			return nil, err
+		}
+		raw = b.Bytes()
+	}
+	return canonical.Payload(raw)
+}
+
+// Job is the job that has the key.
+func (w *World) Job(key string) *Job {
+	w.t.Helper()
+	id, err := w.tables.FindJob(context.Background(), key)
+	if err != nil {
+		w.t.Fatalf("%v\n%s", err, w.sentences())
+	}
+	return &Job{ID: id, Key: key, w: w}
+}
+
+// Jobs are all jobs, children too, the oldest first.
+func (w *World) Jobs() []*Job {
+	w.t.Helper()
+	return w.jobs(func(*store.JobView) bool { return true })
+}
+
+func (w *World) jobs(want func(*store.JobView) bool) []*Job {
+	w.t.Helper()
+	var views []*store.JobView
+	for v, err := range w.views() {
+		if err != nil {
+			w.t.Fatalf("list the jobs: %v", err)
+		}
+		if want(v) {
+			views = append(views, v)
+		}
+	}
+	slices.SortStableFunc(views, func(a, b *store.JobView) int {
+		return cmp.Or(cmp.Compare(a.Started, b.Started), cmp.Compare(a.Key, b.Key))
+	})
+	out := make([]*Job, len(views))
+	for i, v := range views {
+		out[i] = &Job{ID: v.ID, Key: v.Key, w: w}
+	}
+	return out
+}
+
+// View reads the job as it is now, with its ledgers and what it waits for.
+func (j *Job) View() *store.JobView {
+	j.w.t.Helper()
+	v, err := j.w.tables.Job(context.Background(), j.ID)
+	if err != nil {
+		j.w.t.Fatalf("job %q: %v", j.Key, err)
+	}
+	return v
+}
+
+// State is that of the job now.
+func (j *Job) State() journal.JobState {
+	j.w.t.Helper()
+	return j.View().State
+}
+
+// Why says what the job waits for, or how it ended, as `quipu why` does.
+func (j *Job) Why() string {
+	j.w.t.Helper()
+	return j.w.why(j.View())
+}
+
+// Journal are the entries of the job, its main chain first.
+func (j *Job) Journal() []*journal.Entry {
+	j.w.t.Helper()
+	return j.w.entries(j.ID)
+}
+
+// Children are the jobs that this one started and that have begun, the oldest
+// first.
+func (j *Job) Children() []*Job {
+	j.w.t.Helper()
+	return j.w.jobs(func(v *store.JobView) bool { return v.Parent != nil && v.Parent.Job == j.ID })
+}
+
+// End waits until the job has ended, however much time that takes, and says how.
+func (j *Job) End() End {
+	j.w.t.Helper()
+	var v *store.JobView
+	err := j.w.until(func() bool {
+		v = j.View()
+		return v.Ended || v.State == journal.JobQuarantined
+	})
+	switch {
+	case v.State == journal.JobQuarantined:
+		j.w.t.Fatalf("the job is quarantined\n%s", j.Why())
+	case err != nil:
+		j.w.t.Fatalf("the job does not end\n%s", j.Why())
+	}
+	return End{State: v.State, Code: v.Code, Output: v.Output, Error: v.Error}
+}
+
+// Output waits until the job has completed, and reads its output into the value
+// that into points to, as encoding/json does; nil leaves it out.
+func (j *Job) Output(into any) {
+	j.w.t.Helper()
+	end := j.End()
+	if end.State != journal.JobCompleted {
+		j.w.t.Fatalf("the job did not complete: %s", end.text(j.Key))
+	}
+	if into == nil {
+		return
+	}
+	if err := json.Unmarshal(end.Output, into); err != nil {
+		j.w.t.Fatalf("the output of job %q does not fit into %T: %v\n%s", j.Key, into, err, end.Output)
+	}
+}
+
+// Fails waits until the job has ended with an error of the code, failed or
+// interrupted, and returns the error.
+func (j *Job) Fails(code int) *journal.Failure {
+	j.w.t.Helper()
+	end := j.End()
+	if end.State == journal.JobCompleted || end.Code != code || end.Error == nil {
+		j.w.t.Fatalf("the job did not end with code %d: %s", code, end.text(j.Key))
+	}
+	return end.Error
+}
+
+func (e *End) text(key string) string {
+	if e.Error == nil {
+		return fmt.Sprintf("job %q %s with code %d and output %s", key, e.State, e.Code, e.Output)
+	}
+	return fmt.Sprintf("job %q %s with code %d (%s): %s", key, e.State, e.Code, e.Error.Class, e.Error.Message)
+}
+
+// Signal is a signal with all that can be said of it.
+type Signal struct {
+	Topic, Key string
+	Payload    any
+	Code       int    // 200 if 0; 202 keeps a repeating hook open; 400 to 599 is an error
+	All        bool   // to every open wait, not kept
+	ID         string // a repetition under the same ID does nothing; "" is one of its own
+}
+
+// Signal sends a signal to the wait that is open longest for the topic and the
+// key, or keeps it until there is one (1.11): no order of the two loses it.
+func (w *World) Signal(topic, key string, payload any) store.Signalled {
+	w.t.Helper()
+	return w.Send(Signal{Topic: topic, Key: key, Payload: payload})
+}
+
+// Send is Signal with all that can be said of a signal.
+func (w *World) Send(s Signal) store.Signalled {
+	w.t.Helper()
+	done, err := w.TrySend(s)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return done
+}
+
+// TrySend is Send for signals that may be refused.
+func (w *World) TrySend(s Signal) (store.Signalled, error) {
+	ctx := context.Background()
+	s.Code = cmp.Or(s.Code, collation.CodeOK)
+	body, err := marshal(s.Payload)
+	switch {
+	case err != nil:
+		return store.Signalled{}, fmt.Errorf("signal %s: payload: %w", s.Topic, err)
+	case !signalTopic.MatchString(s.Topic) || s.Key == "":
+		return store.Signalled{}, fmt.Errorf("signal %q, key %q: the topic is parts of a-z, 0-9, _ and - joined by dots, as in a flow; the key is not empty", s.Topic, s.Key)
+	case s.Code != collation.CodeOK && s.Code != collation.CodePass && !isError(s.Code):
+		return store.Signalled{}, fmt.Errorf("signal %s: code %d: a signal has 200, 202, or 400 to 599", s.Topic, s.Code)
+	}
+	if s.ID == "" {
+		s.ID = fmt.Sprintf("signal %d", w.signals.Add(1))
+	}
+	cfg := w.eng.Config()
+	done, err := w.tables.Signal(ctx, &collation.Signal{
+		GUID: collation.SignalGUID(space, s.Topic, s.Key, s.ID), Topic: s.Topic, Key: s.Key,
+		Code: s.Code, Payload: body, All: s.All, Keep: collation.KeepSignal,
+	}, cfg.Mode())
+	if err == nil {
+		err = w.eng.Publisher().Publish(ctx, done.Out, engine.Origin{})
+	}
+	if err != nil {
+		err = fmt.Errorf("signal %s, key %q: %w", s.Topic, s.Key, err)
+	}
+	return done, err
+}
+
+var signalTopic = regexp.MustCompile(`^[a-z0-9_-]+(\.[a-z0-9_-]+)*$`)
+
+func isError(code int) bool { return code >= 400 && code <= 599 }
+
+// Interrupt is how a job is interrupted.
+type Interrupt struct {
+	Code     int    // 410 if 0; 400 to 599
+	Reason   string // "interrupted" if empty
+	Descend  bool   // the children that it awaits too
+	Complete bool   // it ends as completed, with its output
+}
+
+// Interrupt ends the job (C15), as soon as the engine has taken the message.
+func (j *Job) Interrupt(i Interrupt) {
+	j.w.t.Helper()
+	ctx := context.Background()
+	order := collation.InterruptOrder{
+		Code: cmp.Or(i.Code, collation.CodeInterrupted), Reason: cmp.Or(i.Reason, "interrupted"),
+		Descend: i.Descend, Throw: !i.Complete, From: "a test",
+	}
+	if !isError(order.Code) {
+		j.w.t.Fatalf("interrupt job %q: code %d: an interrupt has 400 to 599", j.Key, order.Code)
+	}
+	id := fmt.Sprintf("interrupt %d", j.w.signals.Add(1))
+	row, err := order.Row(collation.AskedInterruptGUID(id, j.ID), j.ID, collation.Never)
+	if err != nil {
+		j.w.t.Fatalf("interrupt job %q: %v", j.Key, err)
+	}
+	cfg := j.w.eng.Config()
+	out, fresh, err := j.w.tables.Interrupt(ctx, row, cfg.Mode())
+	if err == nil && fresh {
+		err = j.w.eng.Publisher().Publish(ctx, []store.Outgoing{*out}, engine.Origin{})
+	}
+	if err != nil {
+		j.w.t.Fatalf("interrupt job %q: %v", j.Key, err)
+	}
+}

@@ -1,0 +1,188 @@
+package quiputest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/transport"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// process is a worker process: a registry of its own, and ports that end with it.
+// When it dies, nothing that it says is heard any more: calls of the store fail,
+// messages are not sent, deliveries are not finished, and code of handlers ends at
+// its next call.
+type process struct {
+	w        *World
+	register []func(*workers.Registry)
+	topics   []string
+	dead     atomic.Bool
+	stop     context.CancelFunc
+	done     chan error // gets the error of Run
+}
+
+// errDead is what the ports of a dead process answer.
+var errDead = fmt.Errorf("%w: the process is dead", store.ErrUnavailable)
+
+type processKey struct{}
+
+// begin starts a process that runs the handlers.
+func (w *World) begin(register []func(*workers.Registry)) (*process, error) {
+	reg := workers.New()
+	for _, add := range register {
+		add(reg)
+	}
+	p := &process{w: w, register: register, topics: reg.Topics(), done: make(chan error, 1)}
+	rt, err := workers.NewRuntime(workers.Config{
+		Registry: reg, Bus: &bus{Bus: w.bus, w: w, p: p}, Store: &desk{Worker: w.tables, p: p},
+		Space: space, Epoch: w.eng.Publisher().Epoch, Lanes: lanes,
+		Lease: lease, AckWait: ackWait, ResponseWait: ackWait / 2,
+		Holder: fmt.Sprintf("worker-%d", w.processes.Add(1)), Observer: &w.bodies, Logger: w.log,
+		DeadLetter: func(ctx context.Context, d collation.DeadLetter, raw []byte) error {
+			if err := p.alive(ctx); err != nil {
+				return err
+			}
+			return w.tables.DeadLetter(ctx, d, raw)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), processKey{}, p))
+	p.stop = cancel
+	go func() { p.done <- rt.Run(ctx) }()
+	return p, nil
+}
+
+// drain ends the process as SIGTERM does. The error says that handlers still run.
+func (p *process) drain() error {
+	p.stop()
+	return <-p.done
+}
+
+// die kills the process. Another one with the same handlers takes its place.
+func (p *process) die() {
+	if p.dead.Swap(true) {
+		return
+	}
+	p.stop()
+	p.w.replace(p)
+}
+
+// alive returns an error once the process is dead. Where ctx is a handler's, the
+// goroutine ends instead: what stands behind the call never happens.
+func (p *process) alive(ctx context.Context) error {
+	if !p.dead.Load() {
+		return nil
+	}
+	if workers.Info(ctx).Request != "" {
+		runtime.Goexit()
+	}
+	return errDead
+}
+
+// pass goes by a boundary: the process may die there.
+func (p *process) pass(ctx context.Context, at func(*crash) boundary) error {
+	if c := p.w.crash; c != nil {
+		p.reach(at(c))
+	}
+	return p.alive(ctx)
+}
+
+// reach says that a boundary is reached. The process may be dead afterwards.
+func (p *process) reach(b boundary) {
+	if !p.dead.Load() && p.w.crash.reach(b) {
+		p.die()
+	}
+}
+
+// bus is the bus as the engine sees it, or a worker process p.
+type bus struct {
+	transport.Bus
+	w *World
+	p *process // nil: the engine
+}
+
+// Consume implements transport.Bus.
+func (b *bus) Consume(ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery)) error {
+	return b.Bus.Consume(ctx, from, slots, func(d transport.Delivery) {
+		if c := b.w.crash; c != nil && b.p != nil {
+			if where, ok := c.requested(b.w, d); ok {
+				b.p.reach(where)
+			}
+			if b.p.dead.Load() {
+				return
+			}
+		}
+		handle(&delivery{Delivery: d, b: b})
+	})
+}
+
+// Send implements transport.Bus. A worker sends its response, one at a time.
+func (b *bus) Send(ctx context.Context, msgs []transport.Message, done func(i int, err error)) error {
+	c := b.w.crash
+	if c == nil || b.p == nil {
+		return b.Bus.Send(ctx, msgs, done)
+	}
+	where, known := c.answering(msgs)
+	if known {
+		b.p.reach(where)
+	}
+	if b.p.dead.Load() {
+		go func() {
+			for i := range msgs {
+				done(i, errDead)
+			}
+		}()
+		return errDead
+	}
+	return b.Bus.Send(ctx, msgs, func(i int, err error) {
+		if known && err == nil {
+			b.p.reach(where.at(pointAnswered))
+		}
+		if b.p.dead.Load() {
+			err = errDead
+		}
+		done(i, err)
+	})
+}
+
+// delivery is one delivery to a consumer of the bus.
+type delivery struct {
+	transport.Delivery
+	b *bus
+}
+
+func (d *delivery) finish(say func() error) error {
+	if d.b.p != nil && d.b.p.dead.Load() {
+		return errDead
+	}
+	defer d.b.w.hub.tell()
+	return say()
+}
+
+// Ack implements transport.Delivery.
+func (d *delivery) Ack() error { return d.finish(d.Delivery.Ack) }
+
+// Term implements transport.Delivery.
+func (d *delivery) Term(reason string) error {
+	return d.finish(func() error { return d.Delivery.Term(reason) })
+}
+
+// Nak implements transport.Delivery.
+func (d *delivery) Nak(delay time.Duration) error {
+	return d.finish(func() error { return d.Delivery.Nak(delay) })
+}
+
+// InProgress implements transport.Delivery.
+func (d *delivery) InProgress() error {
+	if d.b.p != nil && d.b.p.dead.Load() {
+		return errDead
+	}
+	return d.Delivery.InProgress()
+}

@@ -1,0 +1,217 @@
+package quiputest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/quiputest"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// How many random functions are tried, and from which seed; QUIPU_FUNCTIONS and
+// QUIPU_FUNCTIONS_SEED say otherwise.
+const defaultFunctions = 12
+
+// E12–E15: random functions come to the same end wherever their process dies.
+func TestE15CrashOfRandomFunctions(t *testing.T) {
+	t.Parallel()
+	number := func(name string, otherwise uint64) uint64 {
+		text := os.Getenv(name)
+		if text == "" {
+			return otherwise
+		}
+		n, err := strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err, name)
+		return n
+	}
+	from := number("QUIPU_FUNCTIONS_SEED", rand.Uint64N(1_000_000))
+	for seed := from; seed < from+number("QUIPU_FUNCTIONS", defaultFunctions); seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			g := &generator{dice: rand.New(rand.NewPCG(seed, 0))}
+			ops := g.ops(0)
+			t.Logf("QUIPU_FUNCTIONS_SEED=%d\n%s", seed, listing(ops, ""))
+			quiputest.CrashEverywhere(t, g.scenario(ops), quiputest.Boundaries(25), quiputest.Seed(seed))
+		})
+	}
+}
+
+// op is a call of a random function.
+type op struct {
+	kind     string
+	name     string
+	n        int
+	branches [][]op
+}
+
+// The kinds of calls; fork is All, race is First.
+const (
+	kindDo         = "do"
+	kindPure       = "pure"
+	kindSleep      = "sleep"
+	kindAwait      = "await"
+	kindChild      = "child"
+	kindCompensate = "compensate"
+	kindNow        = "now"
+	kindVersion    = "version"
+	kindFlaky      = "flaky"
+	kindFail       = "fail"
+	kindAll        = "all"
+	kindFirst      = "first"
+)
+
+// generator draws functions.
+type generator struct {
+	dice  *rand.Rand
+	names int
+}
+
+// ops draws the calls of the function, or of a branch in it.
+func (g *generator) ops(depth int) []op {
+	kinds := []string{
+		kindDo, kindDo, kindDo, kindPure, kindSleep, kindAwait, kindChild, kindCompensate, kindCompensate, kindNow, kindVersion,
+	}
+	if depth < 2 {
+		kinds = append(kinds, kindAll, kindAll, kindFirst)
+	}
+	if depth == 0 { // a branch that won has won, also in the next try
+		kinds = append(kinds, kindFlaky, kindFail)
+	}
+	out := make([]op, 1+g.dice.IntN(4))
+	for i := range out {
+		out[i] = g.op(kinds[g.dice.IntN(len(kinds))])
+		for b := range g.dice.IntN(3) + 1 {
+			switch out[i].kind {
+			case kindAll:
+				out[i].branches = append(out[i].branches, g.ops(depth+1))
+			case kindFirst: // no two end together
+				late := g.op(kindSleep)
+				late.n = 10 + 100*b + g.dice.IntN(5)
+				out[i].branches = append(out[i].branches, append([]op{late}, g.ops(depth+1)...))
+			}
+		}
+	}
+	return out
+}
+
+func (g *generator) op(kind string) op {
+	g.names++
+	return op{kind: kind, name: fmt.Sprint("x", g.names), n: g.dice.IntN(100)}
+}
+
+func listing(ops []op, indent string) string {
+	var b strings.Builder
+	for _, o := range ops {
+		fmt.Fprintf(&b, "%s%s %s %d\n", indent, o.kind, o.name, o.n)
+		for _, branch := range o.branches {
+			b.WriteString(listing(branch, indent+"  | "))
+		}
+	}
+	return b.String()
+}
+
+const echoing = `
+flow: echoing
+version: "1"
+output: "${ say.output }"
+activities:
+  start: {type: trigger}
+  say: {type: worker, topic: echo, input: "${ start.output }"}
+transitions: {start: [say]}
+`
+
+// scenario runs the function. Of the signals that it waits for, some come.
+func (g *generator) scenario(ops []op) quiputest.Scenario {
+	return func(_ testing.TB, w *quiputest.World) {
+		w.DeployYAML(echoing)
+		receiver := w.Receiver("outside")
+		w.Serve(workers.RegisterBuiltins, func(reg *workers.Registry) {
+			workers.HandleDurable(reg, "random", func(ctx context.Context, _ any) (string, error) { return perform(ctx, receiver, ops) })
+		})
+		job := w.Call("random", "r-1", nil)
+		var signal func(ops []op)
+		signal = func(ops []op) {
+			for _, o := range ops {
+				if o.kind == kindAwait && o.n%2 == 0 {
+					w.Signal("random", o.name, o.name)
+				}
+				for _, branch := range o.branches {
+					signal(branch)
+				}
+			}
+		}
+		signal(ops)
+		job.End()
+	}
+}
+
+// perform makes the calls, and gives an account of what they came to.
+func perform(ctx context.Context, receiver *quiputest.Receiver, ops []op) (string, error) {
+	var account strings.Builder
+	for i := range ops {
+		said, err := ops[i].call(ctx, receiver)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&account, "%s %s: %s; ", ops[i].kind, ops[i].name, said)
+	}
+	return account.String(), nil
+}
+
+// call makes one call.
+func (o *op) call(ctx context.Context, receiver *quiputest.Receiver) (said string, err error) {
+	apply := func(ctx context.Context) error {
+		receiver.Apply(ctx, effects.Key(ctx))
+		return nil
+	}
+	branches := make([]func(context.Context) (string, error), len(o.branches))
+	for i, branch := range o.branches {
+		branches[i] = func(ctx context.Context) (string, error) { return perform(ctx, receiver, branch) }
+	}
+	switch o.kind {
+	case kindDo:
+		return effects.Do(ctx, o.name, func(ctx context.Context) (string, error) { return o.name, apply(ctx) }, effects.Idempotent)
+	case kindPure:
+		return effects.Do(ctx, o.name, func(context.Context) (string, error) { return o.name, nil }, effects.Pure)
+	case kindSleep:
+		return "", workers.Sleep(ctx, o.name, time.Duration(o.n)*time.Minute)
+	case kindAwait:
+		said, err = workers.Await[string](ctx, "random", time.Duration(o.n+1)*time.Hour, workers.As(o.name), workers.SignalKey(o.name))
+		if errors.Is(err, workers.ErrAwaitTimeout) && o.n%3 > 0 {
+			return "nobody", nil
+		}
+	case kindChild:
+		return workers.Child[string](ctx, o.name, "echoing", o.name)
+	case kindCompensate:
+		return "", workers.Compensate(ctx, o.name, apply)
+	case kindNow:
+		_, err = workers.Now(ctx)
+	case kindVersion:
+		version, err := workers.Version(ctx, o.name, 3)
+		return fmt.Sprint(version), err
+	case kindFlaky:
+		if o.n < 30 && workers.Info(ctx).Try == 1 {
+			err = errors.New("not now")
+		}
+	case kindFail:
+		if o.n < 40 {
+			err = workers.Fail(409, o.name)
+		}
+	case kindAll:
+		all, err := workers.All(ctx, branches...)
+		return fmt.Sprint(all), err
+	case kindFirst:
+		winner, said, err := workers.First(ctx, branches...)
+		return fmt.Sprint(winner, " ", said), err
+	}
+	return said, err
+}

@@ -1,0 +1,102 @@
+package quiputest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal/memory"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// glance is the shortest pause between two looks at the tables.
+const glance = 10 * time.Millisecond
+
+// tables are the store as the engine sees it. Its sweeper looks for what is due
+// every few milliseconds; here it is held until something is, so that days pass
+// at once.
+type tables struct {
+	*memory.Store
+	writes hub          // told of every change of the tables
+	moved  atomic.Int64 // when the last one was
+	asleep atomic.Bool  // the sweeper has nothing to do
+	world  *hub         // told of that too, and of every change
+}
+
+// upkeep are the calls that come by the clock, whether there is anything to do or
+// not, and those of the sweeper, which looks again when it has made them.
+var upkeep = []string{"turn overdue", "expire signals", "prune", "claim"}
+
+func newTables(world *hub) *tables {
+	s := &tables{world: world}
+	s.moved.Store(int64(now()))
+	s.Store = memory.New(memory.Config{
+		Space: space,
+		Now:   func() int64 { return time.Now().UnixMicro() },
+		Fault: func(op string) error {
+			if done, ok := strings.CutSuffix(op, ".done"); ok && !slices.Contains(upkeep, done) {
+				s.moved.Store(int64(now()))
+				s.writes.tell()
+				s.world.tell()
+			}
+			return nil
+		},
+	})
+	return s
+}
+
+// now is the time in the tables.
+func now() collation.Micros { return collation.Micros(time.Now().UnixMicro()) }
+
+// Due implements store.Engine: it waits until there is something to do, a request
+// past its `within` included, which only the next sweep finds.
+func (s *tables) Due(ctx context.Context, limit int) ([]store.DueRow, time.Duration, error) {
+	defer s.asleep.Store(false)
+	for {
+		changed := s.writes.changed()
+		rows, lag, err := s.Store.Due(ctx, limit)
+		if err != nil || len(rows) > 0 || s.over() {
+			return rows, lag, err
+		}
+		s.asleep.Store(true)
+		s.world.tell()
+		if !s.sleep(ctx, changed) {
+			return nil, 0, nil
+		}
+		s.asleep.Store(false)
+	}
+}
+
+// ExpireSignals implements store.Engine: as Due, for kept signals.
+func (s *tables) ExpireSignals(ctx context.Context, limit int) (int, error) {
+	for {
+		changed := s.writes.changed()
+		n, err := s.Store.ExpireSignals(ctx, limit)
+		if err != nil || n > 0 || !s.sleep(ctx, changed) {
+			return n, err
+		}
+	}
+}
+
+// quiet is for how long nothing has changed.
+func (s *tables) quiet() time.Duration {
+	return time.Duration(int64(now())-s.moved.Load()) * time.Microsecond
+}
+
+// over says that the time of something has come.
+func (s *tables) over() bool {
+	next := s.Next()
+	return next != collation.Never && next <= now()
+}
+
+// sleep waits for a change, or for the time of what comes next by the clock.
+func (s *tables) sleep(ctx context.Context, changed <-chan struct{}) bool {
+	wait := forever
+	if next := s.Next(); next != collation.Never {
+		wait = max(time.Duration(next-now())*time.Microsecond, glance)
+	}
+	return rest(ctx, changed, wait)
+}

@@ -1,0 +1,85 @@
+package quiputest
+
+import (
+	"context"
+	"iter"
+	"os"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/export"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/replay"
+)
+
+// Verify proves the journal of every job: its entries by themselves, and against
+// the tables (2.5). What breaks a law fails the test, with the first entry that
+// does. Run and CrashEverywhere call it at the end.
+func (w *World) Verify() {
+	w.t.Helper()
+	err := w.audit(func(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
+		header, tables := s.Replay()
+		report, err := replay.Verify(header, tables, entries)
+		if err != nil {
+			return err
+		}
+		for _, c := range report.Checks {
+			if c.Status != replay.Proved {
+				w.t.Errorf("the journal of job %q: %s (%s) is %s: %v %s", s.Job.Key, c.Check, c.Check.Title(), c.Status, c.Violation, c.Note)
+			}
+		}
+		if s.Job.State.Closed() && report.OpenCount > 0 {
+			w.t.Errorf("job %q is %s and has %d open: %+v", s.Job.Key, s.Job.State, report.OpenCount, report.Open)
+		}
+		return nil
+	})
+	if err != nil {
+		w.t.Errorf("verify: %v", err)
+	}
+}
+
+// Export writes the journals of all jobs to a file, as `quipu export` does: what
+// ReplayJournal reads.
+func (w *World) Export(name string) {
+	w.t.Helper()
+	file, err := os.Create(name)
+	if err != nil {
+		w.t.Fatalf("export: %v", err)
+	}
+	out := export.NewWriter(file)
+	err = w.audit(func(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
+		h, _ := s.Replay()
+		err := out.Begin(export.Header{Space: h.Space, Job: h.Job, Generation: h.Generation, Key: h.Key, Head: h.Head, Flow: h.Flow})
+		for r, broken := range entries {
+			if err == nil {
+				err = broken
+			}
+			if err == nil {
+				err = out.Write(r)
+			}
+		}
+		return err
+	})
+	if err == nil {
+		err = out.Flush()
+	}
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		w.t.Fatalf("export to %s: %v", name, err)
+	}
+}
+
+// audit visits what is stored of every job.
+func (w *World) audit(visit func(*store.Stored, iter.Seq2[journal.Record, error]) error) error {
+	ctx := context.Background()
+	for id, err := range w.tables.AuditJobs(ctx, nil) {
+		if err == nil {
+			err = w.tables.Audit(ctx, id, visit)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,265 @@
+package quiputest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	busmem "github.com/quipu-journal/quipu/transport/memory"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// Names and sizes of a world. A space of one test has no need for more, and a dead
+// process is given up sooner than outside.
+const (
+	space   = "test"
+	lanes   = 4
+	lease   = 6 * time.Second
+	ackWait = 6 * time.Second
+)
+
+// World is a space in memory, with an engine, and worker processes as Serve starts
+// them. A method that cannot do what it says fails the test at once, but for those
+// called Try…, which return an error. Methods are for the goroutine of the
+// scenario; handlers may call those called Try…, and Receiver.
+type World struct {
+	t      testing.TB
+	cfg    *config
+	crash  *crash // nil: nobody dies
+	hub    hub    // told of everything that the scenario may wait for
+	tables *tables
+	bus    *busmem.Bus
+	eng    *engine.Engine
+	bodies bodies
+	log    *slog.Logger
+	said   journalOfLogs
+	ended  context.CancelFunc // of the engine
+	done   chan error         // gets the error of the engine's Run
+
+	stragglers bool // handlers ignore that their process has ended
+
+	processes atomic.Int64 // begun so far
+	signals   atomic.Int64 // sent so far, and interrupts
+
+	mu        sync.Mutex // held for moments only: who waits for it stops the time
+	process   *process   // nil: none runs
+	gone      []*process // dead, or without a place
+	served    int        // calls of Stop, and so of Serve
+	receivers map[string]*Receiver
+}
+
+// open makes a world in the bubble that it is called in.
+func open(t testing.TB, cfg *config, c *crash) *World {
+	t.Helper()
+	w := &World{
+		t: t, cfg: cfg, crash: c, done: make(chan error, 1),
+		receivers: map[string]*Receiver{},
+	}
+	w.log = slog.New(slog.NewTextHandler(&w.said, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	w.tables = newTables(&w.hub)
+	b := busmem.Config{Seed: cfg.seed, AckWait: ackWait}
+	if cfg.lossy {
+		b.Loss, b.Duplicate, b.Reorder = 0.1, 0.2, 0.3
+	}
+	w.bus = busmem.New(b)
+	ctx, cancel := context.WithCancel(context.Background())
+	w.ended = cancel
+	eng, err := engine.New(ctx, engine.Config{
+		Store: w.tables, Bus: &bus{Bus: w.bus, w: w}, Space: space, Lanes: lanes, Committers: 1, Sweep: glance,
+		Writer: "quiputest", Logger: w.log,
+	})
+	if err != nil {
+		t.Fatalf("quiputest: %v", err)
+	}
+	w.eng = eng
+	go func() { w.done <- eng.Run(ctx) }()
+	return w
+}
+
+// close brings everything to its end and proves the journals. It is called when
+// the scenario has ended, in whatever way.
+func (w *World) close() {
+	w.t.Helper()
+	if !w.t.Failed() && !w.t.Skipped() {
+		w.finish()
+	}
+	w.Stop()
+	w.mu.Lock()
+	gone := w.gone
+	w.mu.Unlock()
+	for _, p := range gone {
+		if p.drain() != nil {
+			w.stragglers = true
+		}
+	}
+	w.ended()
+	if err := <-w.done; err != nil {
+		w.t.Errorf("quiputest: the engine ended: %v", err)
+	}
+	_ = w.bus.Close()
+	if w.stragglers { // once this function has returned, time stands still
+		time.Sleep(w.cfg.patience)
+	}
+	if !w.t.Failed() && !w.t.Skipped() && !w.cfg.unproved {
+		w.Verify()
+	}
+	if w.t.Failed() {
+		if text := w.said.String(); text != "" {
+			w.t.Logf("the runtime warned:\n%s", text)
+		}
+	}
+}
+
+// Serve starts a worker process with the handlers that register adds. One that
+// runs is drained first: so a scenario deploys new code under running jobs. Each
+// process, also one that takes the place of a dead one, gets a registry of its
+// own: register is called for it anew, at any time.
+func (w *World) Serve(register ...func(*workers.Registry)) {
+	w.t.Helper()
+	w.Stop()
+	p, err := w.begin(register)
+	if err != nil {
+		w.t.Fatalf("quiputest: serve: %v", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.process = p
+}
+
+// Stop drains the worker process: what its handlers are doing is finished, or
+// handed back after workers.DefaultDrain. Requests wait for the next Serve.
+func (w *World) Stop() {
+	w.t.Helper()
+	w.mu.Lock()
+	p := w.process
+	w.process = nil
+	w.served++
+	w.mu.Unlock()
+	if p == nil {
+		return
+	}
+	if err := p.drain(); err != nil {
+		w.t.Logf("quiputest: the worker process ended: %v", err)
+		w.stragglers = true
+	}
+}
+
+// replace starts a process in the place of one that died, unless the scenario has
+// done something about it meanwhile. It is called from a goroutine of the dead one.
+func (w *World) replace(dead *process) {
+	w.mu.Lock()
+	w.gone = append(w.gone, dead)
+	serves, current := w.served, w.process == dead
+	w.mu.Unlock()
+	if !current {
+		return
+	}
+	p, err := w.begin(dead.register)
+	if err != nil { // it began before
+		w.t.Errorf("quiputest: serve again: %v", err)
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.served == serves {
+		w.process = p
+		return
+	}
+	p.stop()
+	w.gone = append(w.gone, p)
+}
+
+// Deploy stores flow versions. The first version of a flow is the active one.
+func (w *World) Deploy(flows ...*flow.Flow) {
+	w.t.Helper()
+	for _, f := range flows {
+		ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
+		if _, err := w.tables.Deploy(context.Background(), ref, f.Canonical()); err != nil {
+			w.t.Fatalf("deploy flow %s version %s: %v", ref.Name, ref.Version, err)
+		}
+	}
+}
+
+// DeployYAML is Deploy for flows as text, one in each.
+func (w *World) DeployYAML(sources ...string) {
+	w.t.Helper()
+	for i, source := range sources {
+		w.deploy(fmt.Sprintf("flow %d", i+1), []byte(source))
+	}
+}
+
+// DeployFiles is Deploy for the files that the patterns (filepath.Glob) match, at
+// least one each.
+func (w *World) DeployFiles(patterns ...string) {
+	w.t.Helper()
+	for _, pattern := range patterns {
+		names, err := filepath.Glob(pattern)
+		if err != nil || len(names) == 0 {
+			w.t.Fatalf("deploy %s: no such file (%v)", pattern, err)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				w.t.Fatalf("deploy: %v", err)
+			}
+			w.deploy(name, text)
+		}
+	}
+}
+
+func (w *World) deploy(name string, source []byte) {
+	w.t.Helper()
+	f, err := flow.Parse(name, source)
+	if err != nil {
+		w.t.Fatalf("deploy: %v", err)
+	}
+	w.Deploy(f)
+}
+
+// Activate sets the version that new jobs of a flow take.
+func (w *World) Activate(name, version string) {
+	w.t.Helper()
+	if err := w.tables.Activate(context.Background(), name, version); err != nil {
+		w.t.Fatalf("activate flow %s version %s: %v", name, version, err)
+	}
+}
+
+// Store is the store of the world, for what has no method here.
+func (w *World) Store() store.Store { return w.tables.Store }
+
+// journalOfLogs keeps what the runtime says.
+type journalOfLogs struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// maxLogs bounds what is kept, bytes.
+const maxLogs = 64 << 10
+
+// Write implements io.Writer.
+func (l *journalOfLogs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.buf.Len() < maxLogs {
+		_, _ = l.buf.Write(p)
+	}
+	return len(p), nil
+}
+
+// String gives what was said.
+func (l *journalOfLogs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}

@@ -1,0 +1,301 @@
+package quiputest_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/quiputest"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// reminder waits for a signal or a month, and then calls a handler.
+const reminder = `
+flow: reminder
+version: "1"
+input: {type: object, required: [who], properties: {who: {type: string}}}
+output: {mail: "${ remind.output }", by: "${ paid.by }"}
+activities:
+  start: {type: trigger}
+  paid: {type: hook, signal: invoice.paid, key: "${ job.id }", sleep: 720h}
+  remind: {type: worker, topic: mail.send, input: {to: "${ start.output.who }"}}
+transitions:
+  start: [paid]
+  paid: [{to: remind, when: "paid.by == 'timer'"}]
+`
+
+type mail struct {
+	To string `json:"to"`
+}
+
+// mailer is a handler with one effect.
+func mailer(w outside) func(*workers.Registry) {
+	return func(reg *workers.Registry) {
+		workers.Handle(reg, "mail.send", func(ctx context.Context, in mail) (string, error) {
+			return effects.Do(ctx, "send", func(ctx context.Context) (string, error) {
+				w.Receiver("smtp").Apply(ctx, effects.Key(ctx))
+				return "sent to " + in.To, nil
+			}, effects.Idempotent)
+		})
+	}
+}
+
+var ada = map[string]string{"who": "Ada"}
+
+type reminded struct {
+	Mail *string
+	By   string
+}
+
+// Hours of timers pass in no time, by the bubble's clock.
+func TestTimePassesAtOnce(t *testing.T) {
+	t.Parallel()
+	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
+		w.DeployYAML(reminder)
+		w.Serve(mailer(w))
+		from := time.Now()
+		var out reminded
+		job := w.Start("reminder", "r-1", ada)
+		job.Output(&out)
+		require.Equal(t, "timer", out.By)
+		require.Equal(t, "sent to Ada", *out.Mail)
+		require.WithinDuration(t, from.Add(720*time.Hour), time.Now(), time.Second)
+		require.Equal(t, 1, w.Bodies("send"))
+		require.Equal(t, 1, w.Runs("mail.send"))
+		requested, applied := w.Receiver("smtp").Total()
+		require.Equal(t, [2]int{1, 1}, [2]int{requested, applied})
+		f := job.Effect("send")
+		require.Equal(t, store.EffectCompleted, f.State)
+		require.JSONEq(t, `"sent to Ada"`, string(f.Result))
+		require.Contains(t, job.Why(), "completed")
+	})
+}
+
+// A signal ends the wait, in whatever order the two come (E13).
+func TestE13Signals(t *testing.T) {
+	t.Parallel()
+	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
+		w.DeployYAML(reminder)
+		require.Equal(t, store.SignalKept, w.Signal("invoice.paid", "r-1", nil).State)
+		early := w.Start("reminder", "r-1", ada)
+		late := w.Start("reminder", "r-2", ada)
+		var out reminded
+		early.Output(&out)
+		require.Equal(t, reminded{By: "signal"}, out)
+
+		w.Advance(500 * time.Hour)
+		require.Equal(t, journal.JobOpen, late.State())
+		require.Contains(t, late.Why(), `waits for signal invoice.paid with key "r-2" or for its timer`)
+		require.Equal(t, store.SignalConsumed, w.Send(quiputest.Signal{Topic: "invoice.paid", Key: "r-2", ID: "x"}).State)
+		require.True(t, w.Send(quiputest.Signal{Topic: "invoice.paid", Key: "r-2", ID: "x"}).Duplicate)
+		late.Output(&out)
+		require.Equal(t, reminded{By: "signal"}, out)
+	})
+}
+
+// Advance lets happen what falls due by then, and nothing else.
+func TestAdvance(t *testing.T) {
+	t.Parallel()
+	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
+		w.DeployYAML(reminder)
+		w.Serve(mailer(w))
+		job := w.Start("reminder", "r-1", ada)
+		w.Advance(719 * time.Hour)
+		require.Equal(t, 0, w.Runs("mail.send"))
+		w.Advance(2 * time.Hour)
+		require.Equal(t, 1, w.Runs("mail.send"))
+		require.Equal(t, journal.JobCompleted, job.State())
+	})
+}
+
+func TestInterrupt(t *testing.T) {
+	t.Parallel()
+	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
+		w.DeployYAML(reminder)
+		job := w.Start("reminder", "r-1", ada)
+		w.Settle()
+		job.Interrupt(quiputest.Interrupt{Code: 409, Reason: "written off"})
+		require.Equal(t, "written off", job.Fails(409).Message)
+		require.Equal(t, journal.JobInterrupted, job.End().State)
+
+		other := w.Start("reminder", "r-2", ada)
+		other.Interrupt(quiputest.Interrupt{Complete: true})
+		require.Equal(t, journal.JobCompleted, other.End().State)
+	})
+}
+
+func TestRefusedStarts(t *testing.T) {
+	t.Parallel()
+	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
+		w.DeployYAML(reminder)
+		_, err := w.TryStart("reminder", "r-1", map[string]int{"who": 1})
+		require.ErrorIs(t, err, engine.ErrInput)
+		_, err = w.TryStart("reminder", "", ada)
+		require.ErrorIs(t, err, engine.ErrKey)
+		_, err = w.TryStart("nobody", "r-1", ada)
+		require.ErrorIs(t, err, store.ErrNotFound)
+		first := w.Start("reminder", "r-1", ada)
+		again, err := w.TryStart("reminder", "r-1", ada)
+		var taken *store.AlreadyStartedError
+		require.ErrorAs(t, err, &taken)
+		require.True(t, taken.SameInput)
+		require.Equal(t, first.ID, again.ID)
+	})
+}
+
+// A job of one handler needs no flow, and retries take their backoff.
+func TestE8CallRetries(t *testing.T) {
+	t.Parallel()
+	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
+		tries := 0
+		w.Serve(func(reg *workers.Registry) {
+			workers.Handle(reg, "flaky", func(_ context.Context, in int) (int, error) {
+				if tries++; tries < 3 {
+					return 0, workers.RetryAfter(time.Hour, context.DeadlineExceeded)
+				}
+				return in + tries, nil
+			})
+		})
+		var out int
+		from := time.Now()
+		w.Call("flaky", "f-1", 39).Output(&out)
+		require.Equal(t, 42, out)
+		require.GreaterOrEqual(t, time.Since(from), 2*time.Hour)
+		require.Equal(t, 3, w.Runs("flaky"))
+	})
+}
+
+// A Guarded effect of unknown outcome is answered as an operator does (E5, E10).
+func TestE10DeadLetters(t *testing.T) {
+	t.Parallel()
+	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
+		fails := true
+		w.Serve(func(reg *workers.Registry) {
+			workers.Handle(reg, "pay", func(ctx context.Context, _ any) (string, error) {
+				return effects.Do(ctx, "charge", func(context.Context) (string, error) {
+					if fails {
+						return "", context.DeadlineExceeded
+					}
+					return "receipt", nil
+				})
+			})
+		})
+		retried, resolved, failed := w.Call("pay", "p-1", nil), w.Call("pay", "p-2", nil), w.Call("pay", "p-3", nil)
+		d := retried.DeadLetter()
+		require.Equal(t, "charge", d.Effect().Name)
+		require.Equal(t, workers.ClassParked, d.Class())
+		require.Contains(t, d.Letter.Message, "may have been applied")
+		resolved.DeadLetter().Resolve("by hand")
+		failed.DeadLetter().Fail(402, "declined")
+		fails = false
+		d.Retry()
+		var out string
+		retried.Output(&out)
+		require.Equal(t, "receipt", out)
+		resolved.Output(&out)
+		require.Equal(t, "by hand", out)
+		require.Equal(t, "declined", failed.Fails(402).Message)
+		require.Empty(t, w.DeadLetters())
+		require.Equal(t, 4, w.Bodies("charge"))
+	})
+}
+
+// 3.3: a person says what of a completed effect is right that the outside denies.
+func TestDeadLettersOfDoubtedEffects(t *testing.T) {
+	t.Parallel()
+	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
+		w.Serve(func(reg *workers.Registry) {
+			denies := effects.VerifierFunc(func(context.Context, effects.Question) (effects.Answer, error) {
+				return effects.Answer{State: effects.StateNotDone}, nil
+			})
+			workers.HandleDurable(reg, "pay", func(ctx context.Context, _ any) (string, error) {
+				receipt, err := effects.Do(ctx, "charge", func(context.Context) (string, error) { return "receipt", nil },
+					effects.Verify(denies, effects.Human))
+				if err != nil {
+					return "", err
+				}
+				return receipt, workers.Sleep(ctx, "a while", time.Hour)
+			})
+		})
+		confirmed, voided := w.Call("pay", "p-1", nil), w.Call("pay", "p-2", nil)
+		d := confirmed.DeadLetter()
+		require.Equal(t, store.EffectCompleted, d.Effect().State)
+		require.Equal(t, workers.ClassConfirm, d.Class())
+		d.Done(nil)
+		confirmed.Output(nil)
+		d = voided.DeadLetter()
+		d.About(voided.Effect("charge")).Retry()
+		voided.Output(nil)
+		require.Equal(t, 3, w.Bodies("charge"))
+	})
+}
+
+// A flow that nobody can serve waits until somebody does, also with new code.
+func TestServeAgain(t *testing.T) {
+	t.Parallel()
+	version := func(n int) func(*workers.Registry) {
+		return func(reg *workers.Registry) {
+			workers.Handle(reg, "version", func(context.Context, any) (int, error) { return n, nil })
+		}
+	}
+	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
+		job := w.Call("version", "v-1", nil)
+		w.Advance(48 * time.Hour)
+		require.Contains(t, job.Why(), "nobody serves topic version in this world")
+		w.Serve(version(1))
+		var out int
+		job.Output(&out)
+		require.Equal(t, 1, out)
+		w.Serve(version(2))
+		w.Call("version", "v-2", nil).Output(&out)
+		require.Equal(t, 2, out)
+		w.Stop()
+		idle := w.Call("version", "v-3", nil)
+		w.Settle()
+		require.Equal(t, journal.JobOpen, idle.State())
+	})
+}
+
+// A handler that is asleep when the test has ended holds nobody up, and is no
+// goroutine that was left behind.
+func TestStragglers(t *testing.T) {
+	t.Parallel()
+	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
+		w.Serve(func(reg *workers.Registry) {
+			workers.Handle(reg, "slow", func(context.Context, any) (any, error) {
+				time.Sleep(time.Hour)
+				return nil, nil
+			})
+		})
+		job := w.Call("slow", "s-1", nil)
+		time.Sleep(time.Second)
+		w.Stop()
+		require.Equal(t, journal.JobOpen, job.State())
+	})
+}
+
+// On a bus that loses, doubles and reorders, effects are applied once (T1, C9).
+func TestT1Lossy(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(5) {
+		quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
+			w.DeployYAML(reminder)
+			w.Serve(mailer(w))
+			jobs := make([]*quiputest.Job, 10)
+			for i := range jobs {
+				jobs[i] = w.Start("reminder", string(rune('a'+i)), ada)
+			}
+			for _, j := range jobs {
+				j.Output(nil)
+			}
+			_, applied := w.Receiver("smtp").Total()
+			require.Equal(t, len(jobs), applied)
+		}, quiputest.Lossy(seed))
+	}
+}
