@@ -19,9 +19,9 @@ type history struct {
 	order  []*record
 	first  int // none before it in order is missed
 	at     map[string]*record
-	pauses map[pauseID]*record
-	forks  map[string]bool // positions with branches that have records
-	high   map[string]int  // the highest number in a branch that something is recorded at, or within
+	pauses map[pauseID][]*record // a name that a branch has used which lost can be used again
+	forks  map[string]bool       // positions with branches that have records
+	high   map[string]int        // the highest number in a branch that something is recorded at, or within
 }
 
 type pauseID struct {
@@ -53,7 +53,7 @@ func pauseLabel(kind journal.PauseKind, name string) string {
 
 func newHistory(rows []store.EffectRow, pauses []store.Pause) *history {
 	h := &history{
-		at: make(map[string]*record), pauses: make(map[pauseID]*record), forks: make(map[string]bool), high: make(map[string]int),
+		at: make(map[string]*record), pauses: make(map[pauseID][]*record), forks: make(map[string]bool), high: make(map[string]int),
 	}
 	for _, row := range rows {
 		if r := h.place(row.Position); r != nil {
@@ -64,7 +64,8 @@ func newHistory(rows []store.EffectRow, pauses []store.Pause) *history {
 		p := &pauses[i]
 		if r := h.place(p.Position); r != nil {
 			r.pause = p
-			h.pauses[pauseID{p.Kind, p.Name}] = r
+			id := pauseID{p.Kind, p.Name}
+			h.pauses[id] = append(h.pauses[id], r)
 		}
 	}
 	return h
@@ -119,13 +120,20 @@ func (h *history) beyond(b *branch) bool {
 func (h *history) unseen(lost []string) *record {
 	for ; h.first < len(h.order); h.first++ {
 		r := h.order[h.first]
-		in := r.seen
-		for _, path := range lost {
-			in = in || strings.HasPrefix(r.position, path+".")
-		}
-		if !in {
+		if !r.seen && !under(r.position, lost) {
 			return r
 		}
 	}
 	return nil
+}
+
+// under reports whether the position is one of the branches at the paths, or of
+// one within them.
+func under(position string, paths []string) bool {
+	for _, path := range paths {
+		if strings.HasPrefix(position, path+".") {
+			return true
+		}
+	}
+	return false
 }

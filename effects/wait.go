@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/wire"
@@ -26,7 +27,7 @@ func (s *Session) Wait(ctx context.Context, p wire.Pause) (*journal.Response, er
 		return nil, fmt.Errorf("%s: %w: %w", c, ErrUsage, err)
 	}
 	w, id := c.branch.w, pauseID{p.Kind, p.Name}
-	if w.again(id) {
+	if w.again(id, c.position) {
 		return nil, s.judge(c, &DuplicateError{First: p.Name, Second: p.Name, Kind: string(p.Kind)})
 	}
 	if err := s.movedPause(c, id); err != nil {
@@ -55,24 +56,29 @@ func notDurable(c *call) error {
 	return fmt.Errorf("%s: %w: it is for durable functions, register the handler with workers.HandleDurable", c, ErrUsage)
 }
 
-// again notes the pause, and reports that this run has come by it before.
-func (w *walk) again(id pauseID) bool {
+// again notes the pause, and reports that this run has come by it before. What a
+// branch has asked for that lost does not count: runs that begin later do not see
+// it.
+func (w *walk) again(id pauseID, position string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	before := w.asked[id]
-	w.asked[id] = true
-	return before
+	before, asked := w.asked[id]
+	w.asked[id] = position
+	return asked && !under(before, w.lost)
 }
 
-// movedPause refuses a pause that is recorded at another position.
+// movedPause refuses a pause that is recorded at another position, but for those of
+// branches that have lost.
 func (s *Session) movedPause(c *call, id pauseID) error {
 	w := c.branch.w
 	w.mu.Lock()
-	r, here := w.history.pauses[id], w.history.at[c.position]
+	here := w.history.at[c.position]
+	i := slices.IndexFunc(w.history.pauses[id], func(r *record) bool { return !under(r.position, w.lost) })
 	w.mu.Unlock()
-	if r == nil || r.position == c.position || here != nil {
-		return nil
+	if here != nil || i < 0 {
+		return nil // what is recorded here is compared
 	}
+	r := w.history.pauses[id][i]
 	return s.judge(c, &NondeterminismError{Position: c.position, Asked: c.String(), Recorded: c.String(), RecordedAt: r.position})
 }
 

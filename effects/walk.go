@@ -41,7 +41,7 @@ type walk struct {
 	calls   int // positions taken, refused ones too
 	forked  int // branches
 	lost    []string
-	asked   map[pauseID]bool
+	asked   map[pauseID]string // the position where it was asked for last
 	named   []named
 	size    int                      // of named, bytes
 	version map[versionID]int        // told in this run
@@ -120,7 +120,7 @@ func (s *Session) Load(ctx context.Context) error {
 	}
 	w := &walk{
 		rows: newRows(effects), history: newHistory(effects, pauses), undone: newRows(undone), waited: waits,
-		asked: make(map[pauseID]bool), version: make(map[versionID]int), undos: make(map[journal.Digest]*undo),
+		asked: make(map[pauseID]string), version: make(map[versionID]int), undos: make(map[journal.Digest]*undo),
 	}
 	cause, failed := w.rows.byKey[s.cfg.Identity.key(theCause(), 0)]
 	w.cause, w.undoing = cause.Result, failed || s.cfg.Original != nil
