@@ -10,6 +10,26 @@ import (
 // unknown outcome.
 const ClassParked = "parked"
 
+// Classes of parked responses with other reasons. The letter has the class for its
+// reason, so that what an operator says to it is not taken for an answer about an
+// effect that it does not ask about (E10).
+const (
+	ClassNondeterminism = "nondeterminism" // another path than the recorded one (E15)
+	ClassUndo           = "undo"           // a compensation that fails (3.5)
+	ClassConfirm        = "confirm"        // an effect that its verifier does not confirm (3.3)
+)
+
+// parkedFor is the reason of the letter of a parked response.
+func parkedFor(r *journal.Response) string {
+	if r.Error != nil {
+		switch r.Error.Class {
+		case ClassNondeterminism, ClassUndo, ClassConfirm:
+			return r.Error.Class
+		}
+	}
+	return HeldParked
+}
+
 // pending leaves the activity open: the request's row gets its next turn (C12,
 // E7). A parked one waits for a person, with a dead letter (C16).
 func (b *builder) pending() error {
@@ -37,7 +57,7 @@ func (b *builder) pending() error {
 		if b.response.Error != nil {
 			reason = b.response.Error.Message
 		}
-		b.p.Dead = append(b.p.Dead, b.deadLetter(HeldParked, reason))
+		b.p.Dead = append(b.p.Dead, b.deadLetter(parkedFor(b.response), reason))
 	default:
 		if err := b.suspend(&row); err != nil || !b.need.Empty() {
 			return err

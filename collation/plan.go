@@ -117,7 +117,7 @@ type DeadLetter struct {
 	Kind     journal.MessageKind
 	Activity string
 	DAD      DAD
-	Reason   string // a short name: stuck, parked, runs, undecodable, foreign
+	Reason   string // a short name: stuck, parked, nondeterminism, undo, confirm, runs, undecodable, foreign
 	Message  string
 	Ledger   ActivityLedger
 }

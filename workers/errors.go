@@ -25,12 +25,12 @@ const (
 	ClassInvalid  = "result_invalid"      // no JSON that can be recorded
 	ClassParked   = collation.ClassParked // an effect of unknown outcome
 
-	ClassSignal         = "signal"         // a signal that came with the code of an error
-	ClassNondeterminism = "nondeterminism" // a durable function that takes another path than the recorded one (E15)
-	ClassUndo           = "undo"           // a compensation that fails (3.5)
+	ClassSignal         = "signal"                      // a signal that came with the code of an error
+	ClassNondeterminism = collation.ClassNondeterminism // a durable function that takes another path than the recorded one (E15)
+	ClassUndo           = collation.ClassUndo           // a compensation that fails (3.5)
 
-	ClassVerification = "verification" // an effect that its verifier does not confirm (3.3)
-	ClassConfirm      = "confirm"      // the same, and a person says what is right
+	ClassVerification = "verification"         // an effect that its verifier does not confirm (3.3)
+	ClassConfirm      = collation.ClassConfirm // the same, and a person says what is right
 )
 
 // MaxErrorData bounds the data of an error, in bytes of canonical JSON. Data

@@ -194,17 +194,20 @@ func doubtVouch(b *bench) {
 func doubtLeft(b *bench) {
 	c := b.committer()
 	pay := completed(at("pay", store.ClassGuarded, ""), `1`)
-	r := b.doubtful(c, "nondeterminism", pay, at("log", store.ClassIdempotent, ""), undone)
+	ship := at("ship", store.ClassGuarded, "") // begun, and nothing was asked about it
+	r := b.doubtful(c, collation.ClassNondeterminism, pay, ship, at("log", store.ClassIdempotent, ""), undone)
 	head := b.row(r.Job, journal.MessageRequest, "work").Effects
 	require.Nil(b, b.judge(r, store.Action{Retry: true}).Effect)
 	after := b.row(r.Job, journal.MessageRequest, "work")
 	require.Equal(b, head, after.Effects)
 	require.True(b, after.Undo)
 	require.Equal(b, store.EffectCompleted, b.effectOf(r, pay.Key).State)
+	require.Equal(b, store.EffectStarted, b.effectOf(r, ship.Key).State, "the letter does not ask about it")
 }
 
 func doubtUndo(b *bench) {
-	r := b.doubtful(b.committer(), "undo", undone)
+	ship := at("ship", store.ClassGuarded, "") // of a branch that has lost
+	r := b.doubtful(b.committer(), collation.ClassUndo, ship, undone)
 	about(b, b.judge(r, store.Action{Done: []byte(`null`)}), undone, 2)
 	require.Equal(b, store.EffectCompleted, b.effectOf(r, undone.Key).State)
 }

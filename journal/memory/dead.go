@@ -153,7 +153,7 @@ func (s *Store) act(u *undo, j *job, l *letter, a *store.Action) error {
 			state = letterResolved
 		}
 		if a.Done != nil || a.Effect != (journal.Digest{}) || row.Held == collation.HeldParked {
-			if err := s.judge(u, j, row, a, entry); err != nil {
+			if err := s.judge(u, j, row, l.view.Letter.Reason, a, entry); err != nil {
 				return err
 			}
 		}
@@ -193,8 +193,8 @@ func (s *Store) acted(id journal.JobID, row journal.GUID) int {
 
 // judge records what the operator says of an effect of the request: the action's
 // entry names it, and the request's chain has its outcome (3.3).
-func (s *Store) judge(u *undo, j *job, row *collation.Row, a *store.Action, entry *journal.Entry) error {
-	decision, f, err := a.Judge(s.effectRows(j, func(f *effect) bool { return f.request == row.GUID }))
+func (s *Store) judge(u *undo, j *job, row *collation.Row, reason string, a *store.Action, entry *journal.Entry) error {
+	decision, f, err := a.Judge(reason, s.effectRows(j, func(f *effect) bool { return f.request == row.GUID }))
 	if err != nil || decision == store.LeaveEffects {
 		return err
 	}

@@ -12,10 +12,11 @@ import (
 
 // letter is a dead letter as Act meets it.
 type letter struct {
-	job   journal.JobID
-	guid  journal.GUID
-	state string
-	acted int
+	job    journal.JobID
+	guid   journal.GUID
+	state  string
+	acted  int
+	reason string
 }
 
 // Act carries out an operator's decision on a dead letter, as one entry, and one on
@@ -33,7 +34,7 @@ func (s *Store) Act(ctx context.Context, a store.Action) error {
 func (s *Store) act(ctx context.Context, c *conn, a *store.Action) error {
 	l := letter{}
 	err := c.query(ctx, "letter_read", func(v row) error {
-		l = letter{job: v.job(0), guid: v.guid(1), state: v.text(2), acted: int(v.int(3))}
+		l = letter{job: v.job(0), guid: v.guid(1), state: v.text(2), acted: int(v.int(3)), reason: v.text(4)}
 		return nil
 	}, pInt(a.ID))
 	switch {
@@ -63,7 +64,7 @@ func (s *Store) act(ctx context.Context, c *conn, a *store.Action) error {
 	e.GUID = collation.OperatorGUID(l.guid, a.Name(), l.acted)
 	e.Activity, e.DAD = d.row.Activity, string(d.row.DAD)
 	e.Operator = &journal.Operator{Action: a.Name(), Who: a.Who, Reason: a.Reason}
-	state, err := d.decide(ctx, a, e)
+	state, err := d.decide(ctx, a, l.reason, e)
 	if err != nil {
 		abandon(ctx, c)
 		return settle("act", err)
@@ -98,8 +99,8 @@ func answered(r *journal.Response) string {
 }
 
 // decide changes the row as the operator says, with the effect that is meant, and
-// gives the letter's new state. e is the action's entry.
-func (d *deed) decide(ctx context.Context, a *store.Action, e *journal.Entry) (string, error) {
+// gives the letter's new state. reason is the letter's, e the action's entry.
+func (d *deed) decide(ctx context.Context, a *store.Action, reason string, e *journal.Entry) (string, error) {
 	x := d.row
 	if a.Response == nil {
 		state := letterRetried
@@ -107,7 +108,7 @@ func (d *deed) decide(ctx context.Context, a *store.Action, e *journal.Entry) (s
 			state = letterResolved
 		}
 		if a.Done != nil || a.Effect != (journal.Digest{}) || x.Held == collation.HeldParked {
-			if err := d.judge(ctx, a, e); err != nil {
+			if err := d.judge(ctx, a, reason, e); err != nil {
 				return "", err
 			}
 		}
@@ -143,7 +144,7 @@ func (d *deed) release() {
 
 // judge records what the operator says of an effect of the request: the action's
 // entry names it, and the request's chain has its outcome.
-func (d *deed) judge(ctx context.Context, a *store.Action, entry *journal.Entry) error {
+func (d *deed) judge(ctx context.Context, a *store.Action, reason string, entry *journal.Entry) error {
 	x := d.row
 	var all []store.EffectRow
 	err := d.c.query(ctx, "effects_of_request", func(v row) error {
@@ -156,7 +157,7 @@ func (d *deed) judge(ctx context.Context, a *store.Action, entry *journal.Entry)
 	if err != nil {
 		return err
 	}
-	decision, f, err := a.Judge(all)
+	decision, f, err := a.Judge(reason, all)
 	if err != nil {
 		return fmt.Errorf("postgres: act on dead letter %d: %w", a.ID, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -84,7 +85,11 @@ const (
 // whatever that is. Without one, a retry only releases the row: it never voids what
 // it was not told to. ErrRejected where several are in doubt, which it lists, or
 // where nothing can be said of the named one.
-func (a *Action) Judge(effects []EffectRow) (Decision, *EffectRow, error) {
+//
+// reason is that of the letter. One that asks about something else than an effect
+// of unknown outcome is no answer about one: its retry only releases the row, and
+// its done means what it asks about.
+func (a *Action) Judge(reason string, effects []EffectRow) (Decision, *EffectRow, error) {
 	if a.Effect != (journal.Digest{}) {
 		for i := range effects {
 			if effects[i].Key == a.Effect {
@@ -94,11 +99,7 @@ func (a *Action) Judge(effects []EffectRow) (Decision, *EffectRow, error) {
 		return LeaveEffects, nil, fmt.Errorf("%w: the request has no effect with the key %s; it has %s",
 			ErrRejected, a.Effect, list(effects))
 	}
-	doubts := []func(*EffectRow) bool{unfinished(ClassGuarded)}
-	if a.Done != nil {
-		doubts = append(doubts, unfinished(ClassIdempotent, ClassUndo), doubtful)
-	}
-	for _, doubt := range doubts {
+	for _, doubt := range a.doubts(reason) {
 		var found []EffectRow
 		for i := range effects {
 			if doubt(&effects[i]) {
@@ -118,6 +119,21 @@ func (a *Action) Judge(effects []EffectRow) (Decision, *EffectRow, error) {
 		return LeaveEffects, nil, fmt.Errorf("%w: no effect of the request is in doubt; it has %s", ErrRejected, list(effects))
 	}
 	return LeaveEffects, nil, nil
+}
+
+// doubts are what the action means of effects without a name, the first first.
+func (a *Action) doubts(reason string) []func(*EffectRow) bool {
+	switch {
+	case a.Done != nil && reason == collation.ClassUndo: // Idempotent ones are those of a job of compensations
+		return []func(*EffectRow) bool{unfinished(ClassUndo), unfinished(ClassIdempotent)}
+	case a.Done != nil && reason == collation.ClassConfirm:
+		return []func(*EffectRow) bool{doubtful}
+	case a.Done != nil:
+		return []func(*EffectRow) bool{unfinished(ClassGuarded), unfinished(ClassIdempotent, ClassUndo), doubtful}
+	case reason == collation.HeldParked:
+		return []func(*EffectRow) bool{unfinished(ClassGuarded)}
+	}
+	return nil
 }
 
 // decide says what the action does to the effect that it means.

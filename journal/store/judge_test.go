@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -33,7 +34,7 @@ func TestJudgeNamed(t *testing.T) {
 				a := c.action
 				a.Effect = f.Key
 				require.NoError(t, a.Check())
-				got, about, err := a.Judge([]EffectRow{{Key: journal.Digest{1}, Class: ClassGuarded, State: EffectStarted}, f})
+				got, about, err := a.Judge(collation.HeldParked, []EffectRow{{Key: journal.Digest{1}, Class: ClassGuarded, State: EffectStarted}, f})
 				if c.want == refused {
 					require.ErrorIs(t, err, ErrRejected, "%s, %s: %s", class, state, a.Name())
 					continue
@@ -70,7 +71,7 @@ func TestJudgeUnnamed(t *testing.T) {
 			if a.Done != nil {
 				want = c.done
 			}
-			decision, f, err := a.Judge(c.effects)
+			decision, f, err := a.Judge(collation.HeldParked, c.effects)
 			switch want {
 			case "?":
 				require.ErrorIs(t, err, ErrRejected, name)
@@ -88,8 +89,36 @@ func TestJudgeUnnamed(t *testing.T) {
 		many[i] = guarded
 		many[i].Key[0] = byte(i)
 	}
-	_, _, err := (&Action{Retry: true}).Judge(many)
+	_, _, err := (&Action{Retry: true}).Judge(collation.HeldParked, many)
 	require.ErrorContains(t, err, "30 effects are in doubt")
 	require.ErrorContains(t, err, many[19].Key.String())
 	require.ErrorContains(t, err, "and 10 more")
+}
+
+// TestE10ALetterIsAskedWhatItAsks: an operator who answers a letter about
+// something else says nothing of a Guarded effect that is unfinished, too.
+func TestE10ALetterIsAskedWhatItAsks(t *testing.T) {
+	t.Parallel()
+	pay := EffectRow{Key: journal.Digest{1}, Name: "pay", Class: ClassGuarded, State: EffectStarted}
+	refund := EffectRow{Key: journal.Digest{2}, Name: "refund", Class: ClassUndo, State: EffectStarted}
+	ran := EffectRow{Key: journal.Digest{3}, Name: "ran", Class: ClassIdempotent, State: EffectStarted}
+	sent := EffectRow{Key: journal.Digest{4}, Name: "sent", Class: ClassGuarded, State: EffectCompleted, Result: []byte(`1`)}
+	all := []EffectRow{pay, refund, ran, sent}
+	for reason, want := range map[string][2]string{
+		collation.ClassNondeterminism: {"", "pay"}, collation.ClassUndo: {"", "refund"}, collation.ClassConfirm: {"", "sent"},
+		collation.HeldParked: {"pay", "pay"},
+	} {
+		for i, a := range []Action{{Retry: true}, {Done: []byte(`null`)}} {
+			_, f, err := a.Judge(reason, all)
+			require.NoError(t, err, reason)
+			if want[i] == "" {
+				require.Nil(t, f, reason)
+			} else {
+				require.Equal(t, want[i], f.Name, reason)
+			}
+		}
+	}
+	_, f, err := (&Action{Done: []byte(`null`)}).Judge(collation.ClassUndo, []EffectRow{pay, ran})
+	require.NoError(t, err)
+	require.Equal(t, "ran", f.Name, "in a job of compensations they are effects")
 }
