@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/quipu-journal/quipu/journal/store"
@@ -177,7 +178,8 @@ func (k *fork) fastest() int {
 	return winner
 }
 
-// lose marks all branches but the winner, -1 for none.
+// lose marks all branches but the winner, -1 for none. What they waited for is
+// waited for no more.
 func (k *fork) lose(winner int) {
 	w := k.by.w
 	w.mu.Lock()
@@ -189,6 +191,13 @@ func (k *fork) lose(winner int) {
 		x.lost, x.slower = !w.undoing, true
 		w.lost = append(w.lost, x.path)
 	}
+	w.named = slices.DeleteFunc(w.named, func(n named) bool {
+		lost := n.by.lostLocked()
+		if lost {
+			w.size -= n.Size()
+		}
+		return lost
+	})
 }
 
 // recordFirst records which branch was the first. Only then the others are told:
