@@ -106,7 +106,7 @@ func (d *DeadLetter) Effect() store.JobEffect {
 		}
 	}
 	asked := store.Action{Done: []byte("null"), Effect: d.effect}
-	_, doubted, err := asked.Judge(rows)
+	_, doubted, err := asked.Judge(d.Letter.Reason, rows)
 	if err != nil {
 		d.w.t.Fatalf("dead letter %d of job %q: %v", d.ID, d.Key, err)
 	}
