@@ -124,7 +124,7 @@ type ConfirmError struct{ Doubt }
 
 // Error names the effect and the commands that answer.
 func (e *ConfirmError) Error() string {
-	return e.text() + "; look outside, then `quipu dead done` if it was done as recorded, `quipu dead retry --effect " + e.Key +
+	return e.text() + "; look outside, then `quipu dead done` with --result null if it was done as recorded, `quipu dead retry --effect " + e.Key +
 		"` if it was not and is to run again, `quipu dead retry` to have its verifier asked again, or `quipu dead fail`"
 }
 

@@ -168,7 +168,7 @@ func (f *function) undo(ctx context.Context) ending {
 	case errors.Is(context.Cause(ctx), ErrDraining):
 		return f.cut(ErrDraining)
 	case failed.Failures >= effects.MaxUndoTries:
-		return f.parks(ClassUndo, fmt.Errorf("%w; see to it outside, then `quipu dead retry` runs it again, and `quipu dead done` takes it for done", failed))
+		return f.parks(ClassUndo, fmt.Errorf("%w; see to it outside, then `quipu dead retry` runs it again, and `quipu dead done` with --result null takes it for done", failed))
 	}
 	return ending{response: wire.SuspendedUntil([]wire.Pause{failed.Pause()})}
 }

@@ -117,10 +117,13 @@ func (a *app) deadDoneCommand() *cobra.Command {
 		Short: "Say that a parked effect was done",
 		Long: `Say of the effects that dead letters are about that they were done: their handlers run
 again and go on with the result, without the call. It is the result of the effect's
-function; resolve ends the whole request instead. An effect that is recorded as done and
-that its verifier doubts is confirmed by its recorded result, or by null for whatever
-that is, and is not verified again. The dead letter and ` + "`quipu show --effect`" + ` say which
-effect it is.`,
+function, and has to fit its type, which only the handler knows: it is written once, and
+one that does not fit fails every try. resolve ends the whole request instead.
+
+An effect that is recorded as done and that its verifier doubts is confirmed by its
+recorded result, or by null for whatever that is, and is not verified again. null also
+takes a compensation that failed too often for done. The dead letter and
+` + "`quipu show --effect`" + ` say which effect it is.`,
 		Example: `  quipu dead done 7 --result '{"id": "ch_81"}' --reason "it is in the provider's books"`,
 		Args:    cobra.MinimumNArgs(1),
 	}
