@@ -36,7 +36,7 @@ the job that is there, or prints its result. With another topic or input it is r
 		input := []byte("{}")
 		if len(args) == 3 {
 			var err error
-			if input, err = a.payload("input", args[2]); err != nil {
+			if input, err = a.payload("INPUT", args[2]); err != nil {
 				return err
 			}
 		}

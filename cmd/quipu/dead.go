@@ -174,7 +174,7 @@ func (a *app) result(flag string) (json.RawMessage, error) {
 	if flag == "-" {
 		return nil, cli.Exitf(cli.CodeUsage, "--result -: standard input is for ids: use @FILE")
 	}
-	output, err := a.payload("result", flag)
+	output, err := a.payload("--result", flag)
 	if err != nil {
 		return nil, err
 	}

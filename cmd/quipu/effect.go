@@ -132,6 +132,9 @@ func effectText(w io.Writer, f *quipu.Effect) error {
 	fmt.Fprintf(w, "effect   %s (%s)\n", plain(f.Name), f.Key)
 	fmt.Fprintf(w, "job      %s (%s)\n", plain(f.JobKey), f.Job)
 	fmt.Fprintf(w, "request  %s, of %s\n", f.Request, plain(place(f.Activity, f.DAD)))
+	if f.Position != "" {
+		fmt.Fprintf(w, "position %s\n", plain(f.Position))
+	}
 	fmt.Fprintf(w, "class    %s\n", f.Class)
 	fmt.Fprintf(w, "state    %s\n", outcome(f))
 	if f.Error != nil {

@@ -64,15 +64,15 @@ func (a *app) numbers(args []string) ([]int64, error) {
 // which counts its canonical form.
 const maxPayload = 2 * quipu.MaxInput
 
-// payload is a flag's JSON: itself, @FILE, or - for standard input.
-func (a *app) payload(flag, value string) ([]byte, error) {
+// payload is the JSON of a flag or an argument, which name says: itself, @FILE, or - for standard input.
+func (a *app) payload(name, value string) ([]byte, error) {
 	path, isFile := strings.CutPrefix(value, "@")
 	if !isFile && value != "-" {
 		return []byte(value), nil
 	}
 	text, err := a.read(path, maxPayload)
 	if err != nil {
-		return nil, fmt.Errorf("--%s: %w", flag, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return text, nil
 }

@@ -24,10 +24,10 @@ func (a *app) signalCommand() *cobra.Command {
 	var f signalFlags
 	cmd := &cobra.Command{
 		Use:   "signal TOPIC KEY [PAYLOAD | @FILE | -]",
-		Short: "Send a signal to a hook",
-		Long: `Send a signal to the hook that waits longest for the topic and the key. If nobody
-waits, it is kept, and the next hook that waits for it takes it at once; with --all it
-goes to everybody who waits, and is not kept.
+		Short: "Send a signal to a hook or function",
+		Long: `Send a signal to the hook, or the Await of a function, that waits longest for the topic
+and the key. If nobody waits, it is kept, and the next that waits for it takes it at
+once; with --all it goes to everybody who waits, and is not kept.
 
 The payload is JSON, null by default: itself, @FILE, or - for standard input. A signal
 that is sent again with the same --id does nothing again.`,
@@ -36,9 +36,9 @@ that is sent again with the same --id does nothing again.`,
   quipu signal feed.item news --code 202 - < item.json`,
 		Args: cobra.RangeArgs(2, 3),
 	}
-	cmd.Flags().IntVar(&f.code, "code", 200, "`CODE` of the signal: 200, 202 (a hook that repeats stays open), or 400 to 599 (the hook ends with that error)")
+	cmd.Flags().IntVar(&f.code, "code", 200, "`CODE` of the signal: 200, 202 (a hook that repeats stays open), or 400 to 599 (the wait ends with that error)")
 	cmd.Flags().StringVar(&f.id, "id", "", "idempotency `KEY` of this signal; default: each call is a signal of its own")
-	cmd.Flags().BoolVar(&f.all, "all", false, "to every hook that waits, and to none that waits later")
+	cmd.Flags().BoolVar(&f.all, "all", false, "to all that wait now, and to none that waits later")
 	cmd.Flags().DurationVar(&f.keep, "keep", quipu.DefaultKeep, "`TIME` that it is kept while nobody waits, up to 720h")
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
 		if f.all && cmd.Flags().Changed("keep") {
@@ -47,7 +47,7 @@ that is sent again with the same --id does nothing again.`,
 		payload := []byte("null")
 		if len(args) == 3 {
 			var err error
-			if payload, err = a.payload("payload", args[2]); err != nil {
+			if payload, err = a.payload("PAYLOAD", args[2]); err != nil {
 				return err
 			}
 		}
@@ -106,7 +106,7 @@ func (s *signalled) text(keep time.Duration) string {
 	case s.State == string(quipu.SignalMissed):
 		return "reached nobody: nobody waits for it"
 	case s.Reached == 1:
-		return "was taken by 1 hook"
+		return "was taken by 1 wait"
 	}
-	return fmt.Sprintf("was taken by %d hooks", s.Reached)
+	return fmt.Sprintf("was taken by %d waits", s.Reached)
 }

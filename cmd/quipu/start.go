@@ -39,7 +39,7 @@ A line that is refused is reported with its number and holds up no other line.`,
 			}
 			return a.with(cmd, starts, a.startMany)
 		}
-		body, err := a.payload("input", input)
+		body, err := a.payload("--input", input)
 		if err != nil {
 			return err
 		}
