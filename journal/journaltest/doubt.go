@@ -207,9 +207,11 @@ func doubtLeft(b *bench) {
 
 func doubtUndo(b *bench) {
 	ship := at("ship", store.ClassGuarded, "") // of a branch that has lost
-	r := b.doubtful(b.committer(), collation.ClassUndo, ship, undone)
+	earlier := at("cancel", store.ClassUndo, "3")
+	r := b.doubtful(b.committer(), collation.ClassUndo, ship, earlier, undone)
 	about(b, b.judge(r, store.Action{Done: []byte(`null`)}), undone, 2)
 	require.Equal(b, store.EffectCompleted, b.effectOf(r, undone.Key).State)
+	require.Equal(b, store.EffectStarted, b.effectOf(r, earlier.Key).State, "it runs in its turn")
 }
 
 func doubtRefused(b *bench) {
@@ -218,6 +220,7 @@ func doubtRefused(b *bench) {
 	before, entries := b.letters(false), len(b.chain(r.Job, r.GUID))
 	for name, a := range map[string]store.Action{
 		"another's effect":                           {Retry: true, Effect: effect("of none", 0).Key},
+		"a compensation that may never have to run":  {Done: []byte(`2`)},
 		"a compensation is run by releasing its row": {Retry: true, Effect: undone.Key},
 		"several":      {Done: []byte(`1`), Effect: effect("of none", 0).Key},
 		"no payload":   {Done: []byte(`{"b":1, "a":2}`)},

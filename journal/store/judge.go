@@ -79,16 +79,14 @@ const (
 )
 
 // Judge says what a retry or done does to the effects of its request (3.3). With
-// no effect named it is the only one in doubt: an unfinished Guarded one; for
-// done, where there is none, another unfinished one or else a completed one that a
-// verifier may doubt, which is confirmed with its own result, or null for
-// whatever that is. Without one, a retry only releases the row: it never voids what
-// it was not told to. ErrRejected where several are in doubt, which it lists, or
-// where nothing can be said of the named one.
-//
-// reason is that of the letter. One that asks about something else than an effect
-// of unknown outcome is no answer about one: its retry only releases the row, and
-// its done means what it asks about.
+// no effect named it is the only one in doubt, of which the letter's reason says
+// what it can be: of one about an unknown outcome an unfinished Guarded effect, for
+// done also an Idempotent one or else a completed one that a verifier may doubt; of
+// one about a doubt that; of one about a compensation the one that is run now. What
+// is confirmed has its own result, or null for whatever that is. A letter about
+// something else is no answer about an effect: its retry only releases the row. A
+// retry never voids what it was not told to. ErrRejected where several are in doubt,
+// which it lists, or where nothing can be said of the named one.
 func (a *Action) Judge(reason string, effects []EffectRow) (Decision, *EffectRow, error) {
 	if a.Effect != (journal.Digest{}) {
 		for i := range effects {
@@ -99,7 +97,7 @@ func (a *Action) Judge(reason string, effects []EffectRow) (Decision, *EffectRow
 		return LeaveEffects, nil, fmt.Errorf("%w: the request has no effect with the key %s; it has %s",
 			ErrRejected, a.Effect, list(effects))
 	}
-	for _, doubt := range a.doubts(reason) {
+	for _, doubt := range a.doubts(reason, effects) {
 		var found []EffectRow
 		for i := range effects {
 			if doubt(&effects[i]) {
@@ -116,20 +114,20 @@ func (a *Action) Judge(reason string, effects []EffectRow) (Decision, *EffectRow
 		}
 	}
 	if a.Done != nil {
-		return LeaveEffects, nil, fmt.Errorf("%w: no effect of the request is in doubt; it has %s", ErrRejected, list(effects))
+		return LeaveEffects, nil, fmt.Errorf("%w: its letter asks about no effect, name the one that is meant; the request has %s", ErrRejected, list(effects))
 	}
 	return LeaveEffects, nil, nil
 }
 
 // doubts are what the action means of effects without a name, the first first.
-func (a *Action) doubts(reason string) []func(*EffectRow) bool {
+func (a *Action) doubts(reason string, effects []EffectRow) []func(*EffectRow) bool {
 	switch {
 	case a.Done != nil && reason == collation.ClassUndo: // Idempotent ones are those of a job of compensations
-		return []func(*EffectRow) bool{unfinished(ClassUndo), unfinished(ClassIdempotent)}
+		return []func(*EffectRow) bool{running(effects), unfinished(ClassIdempotent)}
 	case a.Done != nil && reason == collation.ClassConfirm:
 		return []func(*EffectRow) bool{doubtful}
-	case a.Done != nil:
-		return []func(*EffectRow) bool{unfinished(ClassGuarded), unfinished(ClassIdempotent, ClassUndo), doubtful}
+	case a.Done != nil && reason == collation.HeldParked:
+		return []func(*EffectRow) bool{unfinished(ClassGuarded), unfinished(ClassIdempotent), doubtful}
 	case reason == collation.HeldParked:
 		return []func(*EffectRow) bool{unfinished(ClassGuarded)}
 	}
@@ -158,15 +156,20 @@ func (a *Action) decide(f *EffectRow) (Decision, *EffectRow, error) {
 		ErrRejected, f.Name, strings.ReplaceAll(string(f.State), "_", " "), f.Class, a.Name())
 }
 
-func unfinished(classes ...string) func(*EffectRow) bool {
-	return func(f *EffectRow) bool {
-		for _, c := range classes {
-			if f.State == EffectStarted && f.Class == c {
-				return true
-			}
+func unfinished(class string) func(*EffectRow) bool {
+	return func(f *EffectRow) bool { return f.State == EffectStarted && f.Class == class }
+}
+
+// running is the compensation that is run now: the latest registered of those that
+// have not run. The others run in their turn.
+func running(effects []EffectRow) func(*EffectRow) bool {
+	last := journal.Digest{}
+	for i := range effects {
+		if f := &effects[i]; f.Class == ClassUndo && f.State == EffectStarted {
+			last = f.Key
 		}
-		return false
 	}
+	return func(f *EffectRow) bool { return f.Class == ClassUndo && f.Key == last }
 }
 
 // doubtful are completed effects that a verifier is asked about.

@@ -56,6 +56,8 @@ func TestJudgeUnnamed(t *testing.T) {
 	sent := EffectRow{Key: journal.Digest{3}, Name: "send", Class: ClassGuarded, State: EffectCompleted, Result: []byte(`1`)}
 	seen := EffectRow{Key: journal.Digest{4}, Name: "seen", Class: ClassGuarded, State: EffectCompleted, Vouched: true}
 	declined := EffectRow{Key: journal.Digest{5}, Name: "card", Class: ClassGuarded, State: EffectCompleted, Error: &journal.Failure{}}
+	hotel := EffectRow{Key: journal.Digest{6}, Name: "undo:hotel", Class: ClassUndo, State: EffectStarted}
+	flight := EffectRow{Key: journal.Digest{7}, Name: "undo:flight", Class: ClassUndo, State: EffectStarted}
 	for name, c := range map[string]struct {
 		effects     []EffectRow
 		retry, done string // the effect that is meant; "-" none, "?" refused
@@ -64,6 +66,8 @@ func TestJudgeUnnamed(t *testing.T) {
 		"an unfinished one":       {[]EffectRow{sent, log, guarded, seen}, "pay", "pay"},
 		"one that runs by itself": {[]EffectRow{sent, log}, "-", "log"},
 		"completed ones":          {[]EffectRow{declined, sent, seen}, "-", "send"},
+		"registered to undo":      {[]EffectRow{hotel, sent, flight}, "-", "send"},
+		"only registered to undo": {[]EffectRow{hotel, flight}, "-", "?"},
 		"vouched for":             {[]EffectRow{declined, seen}, "-", "?"},
 	} {
 		for _, a := range []Action{{Retry: true}, {Done: []byte(`null`)}} {
@@ -103,13 +107,18 @@ func TestE10ALetterIsAskedWhatItAsks(t *testing.T) {
 	refund := EffectRow{Key: journal.Digest{2}, Name: "refund", Class: ClassUndo, State: EffectStarted}
 	ran := EffectRow{Key: journal.Digest{3}, Name: "ran", Class: ClassIdempotent, State: EffectStarted}
 	sent := EffectRow{Key: journal.Digest{4}, Name: "sent", Class: ClassGuarded, State: EffectCompleted, Result: []byte(`1`)}
-	all := []EffectRow{pay, refund, ran, sent}
+	first := EffectRow{Key: journal.Digest{5}, Name: "first", Class: ClassUndo, State: EffectStarted}
+	all := []EffectRow{first, pay, refund, ran, sent}
 	for reason, want := range map[string][2]string{
-		collation.ClassNondeterminism: {"", "pay"}, collation.ClassUndo: {"", "refund"}, collation.ClassConfirm: {"", "sent"},
+		collation.ClassNondeterminism: {"", "?"}, collation.ClassUndo: {"", "refund"}, collation.ClassConfirm: {"", "sent"},
 		collation.HeldParked: {"pay", "pay"},
 	} {
 		for i, a := range []Action{{Retry: true}, {Done: []byte(`null`)}} {
 			_, f, err := a.Judge(reason, all)
+			if want[i] == "?" {
+				require.ErrorIs(t, err, ErrRejected, reason)
+				continue
+			}
 			require.NoError(t, err, reason)
 			if want[i] == "" {
 				require.Nil(t, f, reason)
