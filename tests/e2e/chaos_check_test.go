@@ -19,6 +19,7 @@ import (
 func (c *chaos) check(w wanted) {
 	w.once, w.atMost = append(w.once, c.scenes.once...), append(w.atMost, c.scenes.atMost...)
 	c.checkOutside(w)
+	c.checkBank()
 	t := c.e.t
 	conn := c.tables()
 	defer conn.Close(t.Context())
@@ -35,7 +36,8 @@ func (c *chaos) check(w wanted) {
 		{"I4: closed jobs with obligations", "jobs where semaphore <> 0", 0},
 		{"I5: closed jobs without completion tasks", "jobs where tasks_seq is null and state <> 'expired'", 0},
 		{"I9: jobs that were started", "jobs where parent_job is null", len(w.jobs) + len(c.scenes.started)},
-		{"I1: unfinished effects that nobody parked", "effects where state = 'started' and class <> 'guarded'", 0},
+		{"I1: unfinished effects that nobody parked", "effects f where state = 'started' and class not in ('guarded', 'undo') and position not like '%.%' " +
+			"and (select state from jobs where id = f.job) = 'completed'", 0},
 	} {
 		var n int
 		require.NoError(t, conn.QueryRow(t.Context(), "select count(*) from "+q.from).Scan(&n))
@@ -96,8 +98,21 @@ func (c *chaos) checkOutside(w wanted) {
 		calls, _ := c.r.askedFor(what)
 		assert.LessOrEqual(t, calls, 1, "E5: calls of %s", what)
 	}
+	for _, what := range c.scenes.perhaps {
+		_, keys := c.r.askedFor(what)
+		assert.LessOrEqual(t, keys, 1, "I1: keys of %s", what)
+	}
+	undone := 0
+	for _, u := range c.scenes.undone {
+		if _, booked := c.r.askedFor(u[0]); booked > 0 {
+			_, keys := c.r.askedFor(u[1])
+			assert.Equal(t, 1, keys, "3.5: keys of %s", u[1])
+			undone++
+		}
+	}
+	t.Logf("%d bookings undone after an interrupt or a bound", undone)
 	known := map[string]bool{}
-	for _, what := range slices.Concat(w.once, w.atMost) {
+	for _, what := range slices.Concat(w.once, w.atMost, c.scenes.perhaps) {
 		known[what] = true
 	}
 	c.r.mu.Lock()

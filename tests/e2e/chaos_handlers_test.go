@@ -76,13 +76,15 @@ func (c *chaos) request(flow, key string) quipu.StartRequest {
 }
 
 // mood makes the receiver's answers take from nothing to twice delay. A fourth
-// of the wires hears that it is unavailable although it applied the call.
+// of the wires, and some of the bookings and cancellations, hear that it is
+// unavailable although it applied the call.
 func (c *chaos) mood(dice *rand.Rand) func(string) (wait time.Duration, status int) {
 	var mu sync.Mutex
 	return func(what string) (time.Duration, int) {
 		mu.Lock()
 		defer mu.Unlock()
-		if strings.HasPrefix(what, "wire ") && dice.IntN(4) == 0 {
+		kind, _, _ := strings.Cut(what, " ")
+		if flaky := map[string]int{"wire": 4, "book": 8, "cancel": 6}[kind]; flaky > 0 && dice.IntN(flaky) == 0 {
 			return between(dice, 0, chaosDelay), http.StatusServiceUnavailable
 		}
 		return between(dice, 0, 2*chaosDelay), http.StatusOK

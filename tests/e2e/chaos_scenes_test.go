@@ -5,6 +5,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -15,11 +16,14 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// allScenes play the whole protocol, each in jobs of its own.
-var allScenes = []struct {
+// scene is what one stage plays.
+type scene struct {
 	name string
 	play func(*stage)
-}{
+}
+
+// allScenes play the whole protocol, each in jobs of its own.
+var allScenes = []scene{
 	{"race", sceneRace},
 	{"feed", sceneFeed},
 	{"cut", sceneCutFeed},
@@ -38,6 +42,13 @@ var allScenes = []struct {
 	{"bound", sceneBound},
 	{"guard", sceneGuard},
 	{"ward", sceneWard},
+}
+
+// chosenScenes are those whose names begin as is asked for.
+func chosenScenes() []scene {
+	return slices.DeleteFunc(slices.Clone(allScenes), func(s scene) bool {
+		return !strings.HasPrefix(s.name, os.Getenv("QUIPU_CHAOS_SCENES"))
+	})
 }
 
 // most bounds what a scene does at random moments.

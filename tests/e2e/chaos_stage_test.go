@@ -40,7 +40,10 @@ type scenes struct {
 	mu      sync.Mutex
 	started map[string]bool // keys of jobs without a parent
 	once    []string        // what must have been applied outside, once
-	atMost  []string        // what may have been
+	atMost  []string        // what may have been asked for, once
+	perhaps []string        // what may have been applied, once
+	undone  [][2]string     // a booking, and what must have been applied if it was
+	moves   []string        // ids of the bank's moves that must have been made
 	kept    int             // signals that nobody was there to take
 }
 
@@ -95,9 +98,7 @@ func (s *stage) start(flow, more string, input any) (job quipu.Job) {
 		}
 		return true, err
 	})
-	s.c.scenes.mu.Lock()
-	defer s.c.scenes.mu.Unlock()
-	s.c.scenes.started[key] = true
+	s.also(key)
 	return job
 }
 
@@ -113,6 +114,27 @@ func (s *stage) atMost(what string) {
 	s.c.scenes.mu.Lock()
 	defer s.c.scenes.mu.Unlock()
 	s.c.scenes.atMost = append(s.c.scenes.atMost, what)
+}
+
+// perhaps says that what may have been applied outside, once.
+func (s *stage) perhaps(what string) {
+	s.c.scenes.mu.Lock()
+	defer s.c.scenes.mu.Unlock()
+	s.c.scenes.perhaps = append(s.c.scenes.perhaps, what)
+}
+
+// cancelled says that a booking that was made must have been cancelled, once.
+func (s *stage) cancelled(book, cancel string) {
+	s.c.scenes.mu.Lock()
+	defer s.c.scenes.mu.Unlock()
+	s.c.scenes.undone = append(s.c.scenes.undone, [2]string{book, cancel})
+}
+
+// also says that a job with the key was started.
+func (s *stage) also(key string) {
+	s.c.scenes.mu.Lock()
+	defer s.c.scenes.mu.Unlock()
+	s.c.scenes.started[key] = true
 }
 
 // kept says that n signals are left which nobody takes.

@@ -59,7 +59,8 @@ type chaos struct {
 //
 // QUIPU_CHAOS is how long it begins new rounds. QUIPU_CHAOS_SEED repeats the
 // choices of a run: faults, pauses, limits and load; which of them meet is up to
-// the machine.
+// the machine. QUIPU_CHAOS_SCENES is how the names of the scenes begin that are
+// played, such as "fn"; all by default.
 func TestChaos(t *testing.T) {
 	span, seed := chaosSpan, rand.Uint64()
 	var err error
@@ -105,6 +106,7 @@ func (c *chaos) run() {
 	for _, f := range slices.Concat(chaosFlows, sceneFlows(), []string{orderFlow("order")}) {
 		c.e.deploy(c.rt, f)
 	}
+	c.openBank()
 	c.scenes.started = map[string]bool{}
 	c.scenes.ctx, c.scenes.cancel = context.WithCancel(t.Context())
 	defer c.scenes.cancel()
@@ -163,6 +165,8 @@ type wanted struct {
 // load starts batches of jobs until the round's time is over.
 func (c *chaos) load(dice *rand.Rand) wanted {
 	w := wanted{jobs: map[string]quipu.Job{}}
+	scenes := chosenScenes()
+	require.NotEmpty(c.e.t, scenes, "QUIPU_CHAOS_SCENES is the beginning of a scene's name")
 	until := time.Now().Add(chaosLoad)
 	for batch := 0; time.Now().Before(until); batch++ {
 		reqs := make([]quipu.StartRequest, chaosBatch)
@@ -170,7 +174,7 @@ func (c *chaos) load(dice *rand.Rand) wanted {
 			flow := pick(dice, "order", "mix", "wires", "wires", "order", "order")
 			key := fmt.Sprintf("%s-%d-%d", flow, batch, i)
 			reqs[i] = c.request(flow, key)
-			if scene := allScenes[dice.IntN(len(allScenes))]; i%2 == 0 {
+			if scene := scenes[dice.IntN(len(scenes))]; i%2 == 0 {
 				c.play(scene.name, batch*chaosBatch+i, scene.play)
 			}
 			once, atMost := applied(flow, key)

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -39,6 +40,10 @@ type childConfig struct {
 // every worker process of a binary with that tag.
 var moreHandlers []func(reg *workers.Registry, receiver string)
 
+// childRuntime is that of a worker process, for handlers that use it in a
+// transaction.
+var childRuntime atomic.Pointer[quipu.Runtime]
+
 // childMain is a worker process: engine and handlers until it is stopped.
 func childMain(config string) int {
 	var c childConfig
@@ -59,6 +64,7 @@ func childMain(config string) int {
 		return 1
 	}
 	defer rt.Close()
+	childRuntime.Store(rt)
 	if err := rt.Run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
