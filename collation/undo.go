@@ -26,7 +26,10 @@ type UndoOrder struct {
 	Input      json.RawMessage `json:"input"` // of the function
 }
 
-// orderUndo orders that job: nobody waits for it, and it is nobody's obligation.
+// orderUndo orders that job: nobody waits for it, and it is nobody's obligation. A
+// run of the function may still be outside: what it does there can be taken back
+// only after it, so the job begins when the run's lease is out, as another run of
+// the request would (E4).
 func (b *builder) orderUndo(row *Row, code int, message string) {
 	input := row.Body
 	if row.Kind == journal.MessageAnswer && row.Input != nil {
@@ -51,9 +54,13 @@ func (b *builder) orderUndo(row *Row, code int, message string) {
 		Flow: flow.UndoName, Version: row.Topic, Input: raw,
 		Parent: journal.Parent{Space: job.Space, Job: job.ID, Activity: row.Activity, DAD: string(row.DAD), Leg1: row.GUID},
 	}
-	start, err := b.startRow(o, UndoID(row.GUID), row.Activity+".undo", b.s.Now)
+	at := Micros(0) // at once
+	if row.LeaseUntil > b.s.Now {
+		at = row.LeaseUntil
+	}
+	start, err := b.startRow(o, UndoID(row.GUID), row.Activity+".undo", max(at, b.s.Now))
 	if err == nil {
-		b.insertAt(start, 0)
+		b.insertAt(start, at)
 	}
 }
 

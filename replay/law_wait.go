@@ -39,7 +39,8 @@ func (a *auditor) waitLaw(e *journal.Entry, f *facts) {
 }
 
 // dueLaw checks that a timer says when it is due, and what is no timer does not:
-// a bound is one, and the start of a child after one that failed.
+// a bound is one, the start of a child after one that failed, and that of a job
+// which runs compensations: it waits for the end of a lease (3.5).
 func (a *auditor) dueLaw(e *journal.Entry, f *facts, d *journal.Dispatched) {
 	switch d.Kind {
 	case journal.MessageAnswer:
@@ -48,7 +49,8 @@ func (a *auditor) dueLaw(e *journal.Entry, f *facts, d *journal.Dispatched) {
 			a.at(V13, e, "timer %s of %s %s is never due", d.GUID, d.Activity, d.DAD)
 		}
 	default:
-		if d.At != 0 && !(d.Kind == journal.MessageStart && f.pending) {
+		_, undoes := f.undoes[d.Job]
+		if d.At != 0 && !(d.Kind == journal.MessageStart && (f.pending || undoes)) {
 			a.at(V13, e, "%s %s for %s %s says when it is due", d.Kind, d.GUID, d.Activity, d.DAD)
 		}
 	}

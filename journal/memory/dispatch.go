@@ -138,9 +138,12 @@ func (s *Store) TurnOverdue(_ context.Context, limit int) (int, error) {
 // lease is given.
 func answer(row *collation.Row, now collation.Micros, r *journal.Response) {
 	if row.Undo && row.Kind == journal.MessageRequest {
-		row.Input = row.Body // its compensations need it (3.5)
+		row.Input = row.Body // its compensations need it, and wait for the end of the lease (3.5)
+	}
+	if !row.Undo {
+		row.LeaseUntil = collation.Never
 	}
 	row.Kind, row.Body = journal.MessageAnswer, wire.Encode(wire.FromJournal(r))
-	row.NextAt, row.Held, row.Holder, row.LeaseUntil = now, "", "", collation.Never
+	row.NextAt, row.Held, row.Holder = now, "", ""
 	row.WithinAt, row.TurnSent = collation.Never, 0
 }

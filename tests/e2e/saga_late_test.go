@@ -1,0 +1,81 @@
+package e2e
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// 3.5, E4: a function is ended by somebody else while a call of its is outside.
+// What that call does can only be taken back after it: the compensations begin when
+// the run has ended or its lease is out, as another run of the call would.
+func TestSagaUndoneAfterTheCallUnderWay(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*env, *quipu.Runtime, quipu.Job){
+		"interrupt": func(e *env, rt *quipu.Runtime, job quipu.Job) {
+			_, err := rt.Interrupt(e.t.Context(), job.Key)
+			require.NoError(e.t, err)
+		},
+		"within": func(*env, *quipu.Runtime, quipu.Job) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bothModes(t, func(t *testing.T, e *env) {
+				var mu sync.Mutex
+				var happened []string
+				happens := func(what string) {
+					mu.Lock()
+					defer mu.Unlock()
+					happened = append(happened, what)
+				}
+				outside := make(chan struct{})
+				reg := workers.New()
+				workers.HandleDurable(reg, "fn", func(ctx context.Context, in order) (map[string]string, error) {
+					err := workers.Compensate(ctx, "room", func(context.Context) error { happens("cancel"); return nil })
+					if err != nil {
+						return nil, err
+					}
+					return effects.Do(ctx, "room", func(ctx context.Context) (map[string]string, error) {
+						close(outside)
+						<-ctx.Done()    // the run learns that it is lost
+						happens("book") // what was asked for is done all the same
+						return nil, context.Cause(ctx)
+					}, effects.Idempotent)
+				})
+				rt, _ := e.run(reg)
+				text := oneStep("fn")
+				if name == "within" {
+					text = replaced(text, "retry:", "within: 1s, retry:")
+				}
+				e.deploy(rt, text)
+				job := e.start(rt, "one", "order-1", order{ID: "order-1"})
+				<-outside
+				end(e, rt, job)
+				_, err := e.wait(rt, job)
+				require.Error(t, err)
+				e.eventually("the end of the job that undoes", func() bool {
+					jobs, err := rt.Jobs(t.Context(), store.JobFilter{})
+					return err == nil && len(jobs) == 2 && jobs[0].State.Closed() && jobs[1].State.Closed()
+				})
+				e.eventually("the end of the call", func() bool {
+					mu.Lock()
+					defer mu.Unlock()
+					return slices.Contains(happened, "book")
+				})
+				mu.Lock()
+				defer mu.Unlock()
+				require.Equal(t, []string{"book", "cancel"}, happened)
+				e.clean(rt)
+			})
+		})
+	}
+}
+
