@@ -102,15 +102,7 @@ func (c *chaos) checkOutside(w wanted) {
 		_, keys := c.r.askedFor(what)
 		assert.LessOrEqual(t, keys, 1, "I1: keys of %s", what)
 	}
-	undone := 0
-	for _, u := range c.scenes.undone {
-		if _, booked := c.r.askedFor(u[0]); booked > 0 {
-			_, keys := c.r.askedFor(u[1])
-			assert.Equal(t, 1, keys, "3.5: keys of %s", u[1])
-			undone++
-		}
-	}
-	t.Logf("%d bookings undone after an interrupt or a bound", undone)
+	c.checkOrder()
 	known := map[string]bool{}
 	for _, what := range slices.Concat(w.once, w.atMost, c.scenes.perhaps) {
 		known[what] = true
@@ -122,6 +114,29 @@ func (c *chaos) checkOutside(w wanted) {
 	}
 }
 
+// checkOrder holds what was taken back to what it took back. A call of a process
+// that stood still past its lease can come after its cancellation: no more than a
+// note is made of that.
+func (c *chaos) checkOrder() {
+	t := c.e.t
+	at := func(what string) int { return slices.Index(c.r.order, what) }
+	for _, o := range c.scenes.orders {
+		assert.True(t, slices.IsSortedFunc(o, func(a, b string) int { return at(a) - at(b) }), "3.5: not one after the other: %v", o)
+	}
+	undone, late := 0, 0
+	for _, u := range c.scenes.undone {
+		if _, booked := c.r.askedFor(u[0]); booked > 0 {
+			_, keys := c.r.askedFor(u[1])
+			assert.Equal(t, 1, keys, "3.5: keys of %s", u[1])
+			undone++
+			if at(u[0]) > at(u[1]) {
+				late++
+			}
+		}
+	}
+	t.Logf("%d bookings undone after an interrupt or a bound, %d of them booked after that", undone, late)
+}
+
 // stranded says of each job that has not ended where it stands, and what the
 // workers said last.
 func (c *chaos) stranded(open map[string]quipu.Job) {
@@ -129,6 +144,7 @@ func (c *chaos) stranded(open map[string]quipu.Job) {
 		return
 	}
 	t := c.e.t
+	c.queues()
 	for key, job := range open {
 		v, err := c.rt.Job(t.Context(), job)
 		t.Logf("stranded: %s: %+v %v", key, v, err)

@@ -230,6 +230,11 @@ func sceneSaga(s *stage) {
 	case 1:
 		s.fails(job, journal.JobFailed, 402, "not paid")
 	}
+	if cancel := "cancel %s " + s.name; how == 1 && len(in.Parts) == 3 {
+		for _, both := range []string{"hotel-a", "hotel-b"} {
+			s.inOrder(fmt.Sprintf(cancel, "car"), fmt.Sprintf(cancel, both), fmt.Sprintf(cancel, "flight"))
+		}
+	}
 	for _, part := range parts {
 		book, cancel := "book "+part+" "+s.name, "cancel "+part+" "+s.name
 		switch how {
@@ -238,6 +243,7 @@ func sceneSaga(s *stage) {
 		case 1:
 			s.applied(book)
 			s.applied(cancel)
+			s.inOrder(book, cancel)
 		default:
 			s.perhaps(book)
 			s.perhaps(cancel)

@@ -43,6 +43,7 @@ type scenes struct {
 	atMost  []string        // what may have been asked for, once
 	perhaps []string        // what may have been applied, once
 	undone  [][2]string     // a booking, and what must have been applied if it was
+	orders  [][]string      // what must have been applied one after the other
 	moves   []string        // ids of the bank's moves that must have been made
 	kept    int             // signals that nobody was there to take
 }
@@ -128,6 +129,13 @@ func (s *stage) cancelled(book, cancel string) {
 	s.c.scenes.mu.Lock()
 	defer s.c.scenes.mu.Unlock()
 	s.c.scenes.undone = append(s.c.scenes.undone, [2]string{book, cancel})
+}
+
+// inOrder says that these must have been applied one after the other.
+func (s *stage) inOrder(what ...string) {
+	s.c.scenes.mu.Lock()
+	defer s.c.scenes.mu.Unlock()
+	s.c.scenes.orders = append(s.c.scenes.orders, what)
 }
 
 // also says that a job with the key was started.

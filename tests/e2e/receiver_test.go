@@ -20,6 +20,7 @@ type receiver struct {
 	mu      sync.Mutex
 	asked   map[string]int
 	applied map[string]string // key → what was asked for
+	order   []string          // what was applied, in this order
 	refused map[string]bool   // keys that the books had not, and never will
 	delay   time.Duration
 	mood    func(what string) (time.Duration, int) // the delay and status of one answer; nil is delay and 200
@@ -69,6 +70,7 @@ func (r *receiver) serve(w http.ResponseWriter, q *http.Request) {
 	r.asked[key]++
 	if _, again := r.applied[key]; !again {
 		r.applied[key] = what
+		r.order = append(r.order, what)
 	}
 	delay, mood, h := r.delay, r.mood, r.holds[what]
 	first := r.asked[key] == 1

@@ -78,4 +78,3 @@ func TestSagaUndoneAfterTheCallUnderWay(t *testing.T) {
 		})
 	}
 }
-
