@@ -14,9 +14,10 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
+func never(context.Context) (int, error) { return 0, errors.New("it is called") }
+
 func TestCallsThatAreNotOfTheirBranch(t *testing.T) {
 	t.Parallel()
-	never := func(context.Context) (int, error) { return 0, errors.New("it is called") }
 	for name, c := range map[string]struct {
 		fn   func(ctx context.Context, o *outside) error
 		says string
@@ -64,32 +65,32 @@ func TestCallsThatAreNotOfTheirBranch(t *testing.T) {
 			require.Empty(t, w.store.Waits(w.id()))
 		})
 	}
-	t.Run("another handler", func(t *testing.T) {
-		t.Parallel()
-		reg := New()
-		HandleRaw(reg, "fn", nil)
-		for name, use := range map[string]func(ctx context.Context) error{
-			"Sleep":      func(ctx context.Context) error { return Sleep(ctx, "x", time.Hour) },
-			"Await":      func(ctx context.Context) error { _, err := Await[int](ctx, "x", 0); return err },
-			"Child":      func(ctx context.Context) error { _, err := Child[int](ctx, "x", "f", 1); return err },
-			"All":        func(ctx context.Context) error { _, err := All(ctx, never); return err },
-			"First":      func(ctx context.Context) error { _, _, err := First(ctx, never); return err },
-			"Now":        func(ctx context.Context) error { _, err := Now(ctx); return err },
-			"Version":    func(ctx context.Context) error { _, err := Version(ctx, "x", 1); return err },
-			"Compensate": func(ctx context.Context) error { return Compensate(ctx, "x", nil) },
-		} {
-			err := use(effects.With(t.Context(), effects.NewSession(effects.Config{})))
-			require.ErrorIs(t, err, effects.ErrUsage, name)
-			require.ErrorContains(t, err, "workers.HandleDurable", name)
-		}
-	})
-	t.Run("a class", func(t *testing.T) {
-		t.Parallel()
-		reg := New()
-		HandleDurable(reg, "fn", func(context.Context, int) (int, error) { return 0, nil }, Class(effects.Guarded))
-		_, err := reg.all()
-		require.ErrorContains(t, err, "a durable function names its effects itself")
-	})
+}
+
+func TestCallsOfFunctionsInOtherHandlers(t *testing.T) {
+	t.Parallel()
+	for name, use := range map[string]func(ctx context.Context) error{
+		"Sleep":      func(ctx context.Context) error { return Sleep(ctx, "x", time.Hour) },
+		"Await":      func(ctx context.Context) error { _, err := Await[int](ctx, "x", 0); return err },
+		"Child":      func(ctx context.Context) error { _, err := Child[int](ctx, "x", "f", 1); return err },
+		"All":        func(ctx context.Context) error { _, err := All(ctx, never); return err },
+		"First":      func(ctx context.Context) error { _, _, err := First(ctx, never); return err },
+		"Now":        func(ctx context.Context) error { _, err := Now(ctx); return err },
+		"Version":    func(ctx context.Context) error { _, err := Version(ctx, "x", 1); return err },
+		"Compensate": func(ctx context.Context) error { return Compensate(ctx, "x", nil) },
+	} {
+		err := use(effects.With(t.Context(), effects.NewSession(effects.Config{})))
+		require.ErrorIs(t, err, effects.ErrUsage, name)
+		require.ErrorContains(t, err, "workers.HandleDurable", name)
+	}
+}
+
+func TestAFunctionHasNoClass(t *testing.T) {
+	t.Parallel()
+	reg := New()
+	HandleDurable(reg, "fn", func(context.Context, int) (int, error) { return 0, nil }, Class(effects.Guarded))
+	_, err := reg.all()
+	require.ErrorContains(t, err, "a durable function names its effects itself")
 }
 
 // What a function makes of an error whose cause is gone in a later run, no later

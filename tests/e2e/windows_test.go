@@ -52,7 +52,8 @@ func windowHandlers(reg *workers.Registry, receiver string) {
 	workers.HandleDurable(reg, "long", func(ctx context.Context, in struct {
 		ID string `json:"id"`
 		N  int    `json:"n"`
-	}) (map[string]int, error) {
+	},
+	) (map[string]int, error) {
 		sum := 0
 		for i := range in.N {
 			n, err := effects.Do(ctx, "step", func(ctx context.Context) (int, error) {
@@ -72,7 +73,8 @@ func windowHandlers(reg *workers.Registry, receiver string) {
 	})
 	workers.HandleDurable(reg, "reviewed", func(ctx context.Context, in struct {
 		For string `json:"for"`
-	}) (any, error) {
+	},
+	) (any, error) {
 		d, err := time.ParseDuration(in.For)
 		if err != nil {
 			return nil, workers.Fail(400, err.Error())
