@@ -25,6 +25,7 @@ var effects = map[string]func(*bench){
 	"a takeover waits for the try's timeout, of its turn (E4)":   effectTimeout,
 	"when the timeout has passed, one run takes over (E4)":       effectTimeoutPasses,
 	"an older holder's completion is recorded (E4)":              effectOlder,
+	"an older holder says nothing of the call of a newer (E5)":   effectOlderNotDone,
 	"a completion after the end is late (J8)":                    effectLate,
 	"a pure effect needs no start":                               effectNoStart,
 	"nothing is recorded without a start (J8)":                   effectUnstarted,
@@ -304,6 +305,23 @@ func effectTimeoutPasses(b *bench) {
 	require.NoError(b, err)
 	require.True(b, taken)
 	require.Equal(b, "w2", row.Holder)
+	b.audit(r.Job)
+}
+
+// effectOlderNotDone: what a run says of its own call is not what the run did that
+// took it over. A second key would be a second call (I1).
+func effectOlderNotDone(b *bench) {
+	r := b.asked(b.committer())
+	e := effect("pay", 0)
+	e.Class = store.ClassIdempotent
+	old, l := b.expired(r, e)
+	_, taken, err := b.s.StartEffect(b.ctx(), l, e)
+	require.NoError(b, err)
+	require.True(b, taken)
+	_, err = b.s.FinishEffect(b.ctx(), old, e, true)
+	require.ErrorIs(b, err, store.ErrStale)
+	row := b.finishEffect(l, completed(e, `"of the newer"`))
+	require.Equal(b, store.EffectCompleted, row.State)
 	b.audit(r.Job)
 }
 

@@ -132,6 +132,8 @@ func (s *Store) FinishEffect(ctx context.Context, l store.Lease, e journal.Effec
 		switch {
 		case stale != nil && f == nil:
 			return stale
+		case stale != nil && notDone && f.Again(l.Fence):
+			return stale
 		case f == nil && e.Class != store.ClassPure:
 			return fmt.Errorf("%w: an effect of class %q has no start", store.ErrStale, e.Class)
 		case stale != nil:

@@ -177,7 +177,8 @@ func (s *Store) FinishEffect(ctx context.Context, l store.Lease, e journal.Effec
 	}
 	return s.write(ctx, &effectCall{op: "finish effect", lease: l, effect: e, decide: func(h *chain) (store.EffectRow, error) {
 		_, current := h.fence(&l)
-		if f := h.effects[e.Key]; f == nil && !(e.Class == store.ClassPure && current) {
+		f := h.effects[e.Key]
+		if f == nil && !(e.Class == store.ClassPure && current) || f != nil && notDone && !current && f.Again(l.Fence) {
 			return store.EffectRow{}, store.ErrStale
 		}
 		return h.finish(l, e, notDone), nil

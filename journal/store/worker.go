@@ -45,7 +45,8 @@ type Worker interface {
 	StartEffect(ctx context.Context, l Lease, e journal.Effect) (row EffectRow, taken bool, err error)
 	// FinishEffect records effect.completed or effect.failed (NotDone). Results
 	// are write-once: the row that stands is returned. The completion of a start
-	// that exists is recorded even when the request is gone, as Late (J8). An
+	// that exists is recorded even when the request is gone, as Late (J8); NotDone
+	// of one that another run has taken over to call again is ErrStale. An
 	// effect of class pure needs no start; one of class tx is TxEffect's.
 	FinishEffect(ctx context.Context, l Lease, e journal.Effect, notDone bool) (EffectRow, error)
 	// TxEffect is an effect of class tx (E3): call gets a handle on a transaction
@@ -136,4 +137,11 @@ type EffectRow struct {
 	// Vouched says that an operator confirmed the recorded result: it is not
 	// verified again (3.3).
 	Vouched bool
+}
+
+// Again reports that a run with a higher fence took the unfinished effect over, to
+// make its call again under the same key (E4): that the call of the older run was
+// not done is then no outcome of the effect (E5).
+func (r *EffectRow) Again(fence int64) bool {
+	return r.Class == ClassIdempotent && r.State == EffectStarted && r.Fence > fence
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/journal"
 )
 
 // check holds the round to what was asked for: outside, and in the tables that
@@ -92,7 +93,9 @@ func (c *chaos) checkOutside(w wanted) {
 	t := c.e.t
 	for _, what := range w.once {
 		_, keys := c.r.askedFor(what)
-		assert.Equal(t, 1, keys, "I1: keys of %s", what)
+		if !assert.Equal(t, 1, keys, "I1: keys of %s", what) {
+			c.explain(what)
+		}
 	}
 	for _, what := range w.atMost {
 		calls, _ := c.r.askedFor(what)
@@ -111,6 +114,41 @@ func (c *chaos) checkOutside(w wanted) {
 	defer c.r.mu.Unlock()
 	for _, what := range c.r.applied {
 		assert.True(t, known[what], "%s was applied and nobody asked for it", what)
+	}
+}
+
+// explain says under which keys what was applied, and what the journal of the job
+// has of it.
+func (c *chaos) explain(what string) {
+	t := c.e.t
+	c.r.mu.Lock()
+	asked := map[string]int{}
+	for key, w := range c.r.applied {
+		if w == what {
+			asked[key] = c.r.asked[key]
+		}
+	}
+	c.r.mu.Unlock()
+	for key, n := range asked {
+		d, err := journal.ParseDigest(key)
+		if err != nil {
+			t.Logf("  %s was asked for %d times under %q", what, n, key)
+			continue
+		}
+		f, err := c.rt.Effect(t.Context(), d)
+		t.Logf("  %s was asked for %d times under %s: %+v %v", what, n, key, f, err)
+	}
+	_, key, _ := strings.Cut(what, " ")
+	job, err := c.rt.Find(t.Context(), key)
+	if err != nil {
+		return
+	}
+	for x, err := range c.rt.Journal(t.Context(), job) {
+		if err != nil {
+			t.Logf("  its journal: %v", err)
+			return
+		}
+		t.Logf("  %s %s %d %s %s %s by %s at %d: effect %+v, response %+v", job.ID, x.Chain, x.Seq, x.Kind, x.Activity, x.DAD, x.Writer, x.Time, x.Effect, x.Response)
 	}
 }
 
