@@ -124,7 +124,6 @@ func (s *Session) BeginUndo(ctx context.Context, cause []byte) error {
 	if _, err := s.record(ctx, c, e, nil); err != nil {
 		return err
 	}
-	s.walking().giveUp()
 	s.mu.Lock()
 	s.calls, s.verdict, s.rank = nil, nil, 0
 	s.mu.Unlock()
