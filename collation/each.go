@@ -53,9 +53,13 @@ func (b *builder) elementEnds() (ended bool, err error) {
 const ahead = 32
 
 // release sends a held element on its way. One that ended or was answered
-// while it was held has nothing to be released.
+// while it was held has nothing to be released, nor has the one that is ended by
+// this very message.
 func (b *builder) release(inst *Instance, next int) {
 	g := RequestGUID(inst.Leg1, next)
+	if g == b.m.Row {
+		return
+	}
 	row, asked := b.s.Rows[g]
 	if !asked && !b.s.AllRows {
 		for i := next; i < min(next+ahead, inst.Count); i++ {

@@ -443,6 +443,6 @@ func generationPrune(b *bench) {
 	clock.Advance(store.TombAge + time.Second)
 	n, err = b.s.Prune(b.ctx(), 10)
 	require.NoError(b, err)
-	require.Equal(b, 1, n)
+	require.Positive(b, n) // old markers go, too
 	require.Empty(b, tombs())
 }

@@ -90,6 +90,5 @@ func (s *Store) reply(u *undo, reply *collation.Row) error {
 func licensed(standing, born *collation.Row) collation.Row {
 	row := *standing
 	row.Activity, row.DAD, row.Origin, row.Sender = born.Activity, born.DAD, born.Origin, journal.JobID{}
-	row.NextAt = max(row.NextAt, born.NextAt)
 	return row
 }

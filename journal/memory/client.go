@@ -123,15 +123,21 @@ func (s *Store) Job(_ context.Context, id journal.JobID) (*store.JobView, error)
 			v.Instances = append(v.Instances, store.InstanceView{Key: key, Instance: *i})
 		}
 	}
-	for _, g := range sortedIDs(s.rows[id]) {
-		v.Rows = append(v.Rows, *copyRow(s.row(id, g)))
+	for _, r := range s.rows[id] {
+		v.Rows = append(v.Rows, *copyRow(r))
 	}
 	for _, r := range s.sent(id) {
 		v.Rows = append(v.Rows, *copyRow(r))
 	}
-	for _, g := range sortedIDs(j.waits) {
-		v.Waits = append(v.Waits, *j.waits[g])
+	slices.SortFunc(v.Rows, func(a, b collation.Row) int {
+		return cmp.Or(cmp.Compare(a.Origin, b.Origin), compareIDs(a.GUID, b.GUID))
+	})
+	for _, w := range j.waits {
+		v.Waits = append(v.Waits, *w)
 	}
+	slices.SortFunc(v.Waits, func(a, b collation.Wait) int {
+		return cmp.Or(cmp.Compare(a.Since, b.Since), compareIDs(a.GUID, b.GUID))
+	})
 	for _, l := range s.letters {
 		if l.view.Letter.Job == id {
 			v.Dead = append(v.Dead, s.letterView(l))

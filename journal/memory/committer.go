@@ -40,14 +40,11 @@ func (s *Store) Committer(context.Context) (store.Committer, error) {
 // Session implements store.Committer.
 func (c *committer) Session() (journal.GUID, int64) { return c.session, c.seq }
 
-// Close ends the session: its markers may be pruned a day from now.
+// Close ends the session.
 func (c *committer) Close() {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	c.rollback()
-	if _, again := c.s.ended[c.session]; !again {
-		c.s.ended[c.session] = c.s.now()
-	}
 }
 
 // Rollback implements store.Committer.
@@ -89,6 +86,12 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 	}
 	l.Now = c.s.now()
 	for i := range wants {
+		if j := c.s.living(wants[i].Job); j != nil {
+			if err := j.whole(wants[i].Results, nil); err != nil {
+				c.rollback()
+				return nil, err
+			}
+		}
 		c.load(&wants[i], l)
 	}
 	restore()
@@ -188,6 +191,9 @@ func (c *committer) More(_ context.Context, needs map[journal.JobID]*collation.N
 		if j == nil || st == nil {
 			return fmt.Errorf("memory: more of job %s, which was not loaded", id)
 		}
+		if err := j.whole(n.Results, n.Latest); err != nil {
+			return err
+		}
 		j.read(st, n.Instances, n.Results)
 		c.more(j, st, n)
 		if n.AllRows {
@@ -278,15 +284,38 @@ func (j *job) close() *journal.Close {
 
 // latest reads the result of an activity that was recorded last, at whatever
 // address.
-func (j *job) latest(activity string) *flow.Result {
-	var last collation.InstanceKey
+func (j *job) latest(activity string) *flow.Result { return j.result(j.last(activity)) }
+
+func (j *job) last(activity string) (last collation.InstanceKey) {
 	seq := int64(0)
 	for key, i := range j.instances {
 		if key.Activity == activity && i.ResultSeq > seq {
 			last, seq = key, i.ResultSeq
 		}
 	}
-	return j.result(last)
+	return last
+}
+
+// whole refuses results whose response names an output that is not stored (E6).
+func (j *job) whole(results []collation.InstanceKey, latest []string) error {
+	keys := slices.Clone(results)
+	for _, activity := range latest {
+		keys = append(keys, j.last(activity))
+	}
+	for _, key := range keys {
+		i := j.instances[key]
+		if i == nil || i.ResultSeq == 0 {
+			continue
+		}
+		e := j.entry(i.ResultSeq)
+		if e.Response == nil || e.Response.Ref.IsZero() || j.payloads[e.Response.Ref] != nil {
+			continue
+		}
+		if r := collation.ResultAt(e, key); r.Output == nil && r.Error == nil {
+			return fmt.Errorf("memory: job %s: %w: the output %s, which a response names, is not stored", j.ID, store.ErrRejected, e.Response.Ref)
+		}
+	}
+	return nil
 }
 
 // result reads the output of an instance out of its entry (J7); an output that

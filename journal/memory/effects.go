@@ -75,7 +75,7 @@ func (s *Store) startEffect(u *undo, j *job, l store.Lease, e journal.Effect) (o
 	}
 	next := &effect{request: l.Request, turn: l.Turn}
 	if f != nil { // taken over: the chain has its start, only who finishes it changes
-		taken, next.EffectRow, next.seq = true, f.EffectRow, f.seq
+		taken, next.EffectRow, next.request, next.seq = true, f.EffectRow, f.request, f.seq
 	} else {
 		next.EffectRow = store.EffectRow{
 			Key: e.Key, Name: e.Name, Class: e.Class, N: e.N, State: store.EffectStarted, Position: e.Position,
@@ -257,7 +257,7 @@ func (s *Store) finish(
 		return nil, err
 	}
 	if next.seq = head.Seq; f != nil {
-		next.seq = f.seq
+		next.request, next.seq = f.request, f.seq
 	}
 	put(u, j.effects, e.Key, next)
 	if row != nil {

@@ -117,7 +117,7 @@ func (s *Store) Prune(_ context.Context, limit int) (int, error) {
 		oldest := s.now() - micros(store.SignalAge)
 		left := limit
 		for _, g := range sortedIDs(s.signals) {
-			if left > 0 && s.signals[g].at < oldest {
+			if x := s.signals[g]; left > 0 && x.at < oldest && x.state != store.SignalKept {
 				drop(u, s.signals, g)
 				left--
 			}
@@ -140,16 +140,15 @@ func (s *Store) Prune(_ context.Context, limit int) (int, error) {
 	return n, nil
 }
 
-// pruneMarkers removes the markers of sessions that ended more than a day ago
-// (J4).
+// pruneMarkers removes markers that are older than a day (J4).
 func (s *Store) pruneMarkers(u *undo, limit int) int {
 	n := 0
-	yesterday := s.now() - 24*3600*1e6
+	oldest := s.now() - micros(store.MarkerAge)
 	markers := slices.SortedFunc(maps.Keys(s.markers), func(a, b marker) int {
-		return cmp.Or(compareIDs(a.session, b.session), cmp.Compare(a.seq, b.seq))
+		return cmp.Or(cmp.Compare(s.markers[a], s.markers[b]), compareIDs(a.session, b.session), cmp.Compare(a.seq, b.seq))
 	})
-	for _, m := range markers {
-		if end, ended := s.ended[m.session]; ended && end < yesterday && n < limit {
+	for _, m := range markers[:min(len(markers), limit)] {
+		if s.markers[m] < oldest {
 			drop(u, s.markers, m)
 			n++
 		}

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -55,6 +56,9 @@ func (s *Store) outgoing(r *collation.Row) *store.Outgoing {
 // moveRows inserts, replaces and deletes dispatch rows (T1), and takes back
 // starts that were not handled yet (C15).
 func (s *Store) moveRows(u *undo, p *collation.Plan) error {
+	if err := once(p); err != nil {
+		return err
+	}
 	for i := range p.Insert {
 		if err := s.insertRow(u, p.Insert[i]); err != nil {
 			return err
@@ -78,6 +82,35 @@ func (s *Store) moveRows(u *undo, p *collation.Plan) error {
 			return lost("start %s was handled", k.GUID)
 		}
 		s.dropRow(u, k.Job, k.GUID)
+	}
+	return nil
+}
+
+// once refuses a plan that names a row or a wait twice: what it means by that is
+// not said.
+func once(p *collation.Plan) error {
+	rows, waits := map[collation.RowKey]bool{}, map[journal.GUID]bool{}
+	names := len(p.Insert) + len(p.Update) + len(p.Delete) + len(p.Recall)
+	for i := range p.Insert {
+		rows[collation.RowKey{Job: p.Insert[i].Job, GUID: p.Insert[i].GUID}] = true
+	}
+	for i := range p.Update {
+		rows[collation.RowKey{Job: p.Job, GUID: p.Update[i].GUID}] = true
+	}
+	for _, g := range p.Delete {
+		rows[collation.RowKey{Job: p.Job, GUID: g}] = true
+	}
+	for _, k := range p.Recall {
+		rows[k] = true
+	}
+	for i := range p.Waits {
+		waits[p.Waits[i].GUID] = true
+	}
+	for _, w := range p.Unwait {
+		waits[w.GUID] = true
+	}
+	if len(rows) < names || len(waits) < len(p.Waits)+len(p.Unwait) {
+		return fmt.Errorf("%w: the plan of message %s names a row or a wait twice", store.ErrRejected, p.Message)
 	}
 	return nil
 }

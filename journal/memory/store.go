@@ -47,7 +47,6 @@ type Store struct {
 	letterID int64     // the last one given
 	sessions uint64
 	markers  map[marker]collation.Micros
-	ended    map[journal.GUID]collation.Micros // sessions
 }
 
 var _ store.Store = (*Store)(nil)
@@ -89,7 +88,7 @@ func New(cfg Config) *Store {
 		cfg: cfg, jobs: map[journal.JobID]*job{}, keys: map[string]journal.JobID{}, flows: map[string]*flowVersions{},
 		rows:  map[journal.JobID]map[journal.GUID]*collation.Row{},
 		waits: map[journal.JobID]map[journal.GUID]*collation.Wait{}, signals: map[journal.GUID]*signal{},
-		markers: map[marker]collation.Micros{}, ended: map[journal.GUID]collation.Micros{},
+		markers: map[marker]collation.Micros{},
 	}
 }
 

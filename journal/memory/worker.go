@@ -168,7 +168,7 @@ func (s *Store) hold(row *collation.Row, l *store.Lease) {
 // Heartbeat implements store.Worker.
 func (s *Store) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
 	err := s.writeRow(ctx, "heartbeat", l.Job, l.Request, false, func(u *undo, j *job) error {
-		if j != nil && j.State.Closed() {
+		if k := s.known(l.Job); k != nil && k.State.Closed() { // a tombstone, too
 			return store.ErrJobClosed
 		}
 		row, err := s.fenced(j, &l)
@@ -177,13 +177,11 @@ func (s *Store) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration)
 		}
 		if row.Holder == "" { // the first of a run that began without a lease
 			s.take(u, row, l.Holder, s.now(), ttl)
-			l.Fence, l.Runs, l.Generation, l.Space = row.Fence, row.Runs, j.Generation, j.Space
-			l.TTL = 0
-			return nil
+		} else {
+			extend(row, s.now()+micros(ttl))
+			s.putRow(u, row)
 		}
-		extend(row, s.now()+micros(ttl))
-		s.putRow(u, row)
-		l.TTL = 0
+		l.Fence, l.Runs, l.Generation, l.Space, l.TTL = row.Fence, row.Runs, j.Generation, j.Space, 0
 		return nil
 	})
 	if err != nil {

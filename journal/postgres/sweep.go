@@ -16,9 +16,6 @@ func tooMany(op string, n, limit int) error {
 	return fmt.Errorf("postgres: %s: %w: %d in one call, the limit is %d", op, store.ErrRejected, n, limit)
 }
 
-// markerAge is how long batch markers are kept (J4).
-const markerAge = 24 * time.Hour
-
 // classWithin is the error class of a request that nobody answered in time.
 const classWithin = "within"
 
@@ -113,7 +110,7 @@ func (s *Store) Discard(ctx context.Context, rows []collation.RowKey) (int, erro
 // Prune removes what only guards against repetition, once it is old: batch
 // markers (J4), records of signals, tombstones of keys used again.
 func (s *Store) Prune(ctx context.Context, limit int) (int, error) {
-	return s.change(ctx, "prune", pInt(markerAge.Microseconds()), pInt(store.SignalAge.Microseconds()),
+	return s.change(ctx, "prune", pInt(store.MarkerAge.Microseconds()), pInt(store.SignalAge.Microseconds()),
 		pInt(store.TombAge.Microseconds()), pInt(int64(limit)))
 }
 

@@ -137,8 +137,8 @@ type JobView struct {
 	Error     *journal.Failure
 	Ended     bool // closed, and its completion tasks are done
 	Instances []InstanceView
-	Rows      []collation.Row // own rows, and starts that the job sent and awaits
-	Waits     []collation.Wait
+	Rows      []collation.Row  // own rows, and starts that the job sent and awaits; by Origin, then GUID
+	Waits     []collation.Wait // by Since, then GUID
 	Dead      []DeadView
 	ExpiresAt collation.Micros // Never: kept
 }

@@ -41,10 +41,10 @@ type Engine interface {
 	DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byte) error
 	// Epoch is the space's epoch (T4).
 	Epoch(ctx context.Context) (int64, error)
-	// Prune removes the batch markers of sessions that ended more than a day
-	// ago (J4), the records of signals that are older than SignalAge, and the
-	// tombstones of keys used again that are older than TombAge; at most limit of
-	// each.
+	// Prune removes batch markers that are older than MarkerAge (J4), whose
+	// outcome was found out long ago; the records of signals that are older than
+	// SignalAge and not kept any more; and the tombstones of keys used again that
+	// are older than TombAge, of which nothing else is left; at most limit of each.
 	Prune(ctx context.Context, limit int) (int, error)
 
 	// Deliver hands signals to the waits of their keys, each under the lock of
@@ -81,6 +81,7 @@ type Engine interface {
 
 // Ages at which Prune removes what only guards against repetition.
 const (
+	MarkerAge = 24 * time.Hour
 	SignalAge = 30 * 24 * time.Hour
 	TombAge   = 30 * 24 * time.Hour
 )

@@ -1,0 +1,200 @@
+package journaltest
+
+import (
+	"slices"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// agreements are cases in which stores once gave different answers.
+var agreements = map[string]func(*bench){
+	"a job's rows come by their entries, its waits by their age":   agreeOrder,
+	"inception leaves the due time of the start's row (1.11)":      agreeDue,
+	"an effect stays with the request that started it (J8)":        agreeEffect,
+	"a plan names a row and a wait once":                           agreeOnce,
+	"an element answered while it is held does not release itself": agreeHeld,
+	"the marker of a living session goes with its age (J4)":        agreeMarkers,
+	"a heartbeat of a job that has expired says that it ended":     agreeExpired,
+	"a result whose output is not stored is refused (E6)":          agreePayload,
+	"a heartbeat says how often the request was run (E9)":          agreeRuns,
+	"the record of a kept signal stays as long as its row":         agreeKept,
+}
+
+func agreeOrder(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	for _, n := range []int{9, 3, 7, 1, 5} {
+		w := collation.Wait{GUID: guid(n), Topic: "t", Key: "k", Since: collation.Micros(100 - n)}
+		row := collation.Row{GUID: guid(20 + n), Job: id, Kind: journal.MessageCycle, Activity: "work", DAD: ",0,0"}
+		b.altered(c, id, all(waits(w), inserts(row)))
+		b.order(c, id, n, true)
+	}
+	v := b.view(id)
+	require.Len(b, v.Rows, 11)
+	require.True(b, slices.IsSortedFunc(v.Rows, func(x, y collation.Row) int { return int(x.Origin - y.Origin) }))
+	require.Len(b, v.Waits, 5)
+	require.True(b, slices.IsSortedFunc(v.Waits, func(x, y collation.Wait) int { return int(x.Since - y.Since) }))
+}
+
+func agreeDue(b *bench) {
+	c := b.committer()
+	row := b.order(c, b.jobs(1)[0], 1, true)
+	st := b.spawning(b.deploy(one), &row)
+	st.Publish = true
+	require.Positive(b, b.mode.Resend)
+	require.NoError(b, b.s.Spawn(b.ctx(), &row, st, nil, b.mode))
+	require.Equal(b, row.NextAt, b.row(row.Job, journal.MessageStart, st.Trigger).NextAt)
+}
+
+func agreeEffect(b *bench) {
+	c := b.committer()
+	id := b.requested(c, fork, "k")
+	left := b.lease(b.row(id, journal.MessageRequest, "left"), "w")
+	right := b.lease(b.lone(id, "right", 1), "w")
+	b.startEffect(left, effect("other", 0))
+	for _, name := range []string{"pay", "log"} {
+		b.startEffect(left, effect(name, 0))
+	}
+	_, taken, err := b.s.StartEffect(b.ctx(), right, effect("log", 0))
+	require.NoError(b, err)
+	require.True(b, taken, "its fence is newer")
+	b.finishEffect(right, completed(effect("pay", 0), `1`))
+	for request, n := range map[journal.GUID]int{left.Request: 3, right.Request: 0} {
+		list, err := b.s.Effects(b.ctx(), id, request)
+		require.NoError(b, err)
+		require.Len(b, list, n)
+	}
+	all, err := b.s.JobEffects(b.ctx(), id)
+	require.NoError(b, err)
+	require.Len(b, all, 3)
+	for _, f := range all {
+		require.Equal(b, left.Request, f.Request)
+	}
+}
+
+// lone leases a request n times, so that its fence is ahead of others'.
+func (b *bench) lone(id journal.JobID, activity string, n int) collation.Row {
+	b.Helper()
+	for range n {
+		b.lease(b.row(id, journal.MessageRequest, activity), "w")
+	}
+	return b.row(id, journal.MessageRequest, activity)
+}
+
+func agreeOnce(b *bench) {
+	c := b.committer()
+	id := b.requested(c, one, "k")
+	b.altered(c, id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
+	row := b.row(id, journal.MessageRequest, "work")
+	deletes := func(p *collation.Plan, _ *collation.State) { p.Delete = append(p.Delete, row.GUID) }
+	before := b.view(id)
+	for name, add := range map[string]change{
+		"updated and deleted": all(replaces(row), deletes),
+		"deleted twice":       all(deletes, deletes),
+		"updated twice":       all(replaces(row), replaces(row)),
+		"inserted twice":      all(inserts(collation.Row{GUID: guid(2), Job: id}), inserts(collation.Row{GUID: guid(2), Job: id})),
+		"taken back twice":    all(unwaits(guid(1), 0), unwaits(guid(1), 0)),
+	} {
+		require.ErrorIs(b, b.alter(c, id, add), store.ErrRejected, name)
+		require.Equal(b, before, b.view(id), name)
+	}
+}
+
+func agreeHeld(b *bench) {
+	c := b.committer()
+	id := b.start(b.deploy(`
+flow: items
+version: "1"
+output: "${ items.output }"
+activities:
+  start: {type: trigger}
+  items: {type: worker, topic: stock, each: "[1, 2, 3]", parallel: 2}
+transitions:
+  start: [items]
+`), "k")
+	b.run(c, id)
+	rows := b.view(id).Rows
+	slices.SortFunc(rows, func(x, y collation.Row) int { return y.Element - x.Element })
+	require.Equal(b, collation.HeldParallel, rows[0].Held)
+	for i := range rows {
+		b.must(c, response(&rows[i], success(`1`)))
+	}
+	require.Equal(b, journal.JobCompleted, b.view(id).State)
+	b.audit(id)
+}
+
+func agreeExpired(b *bench) {
+	c := b.committer()
+	id := b.requested(c, one, "k")
+	l := b.lease(b.row(id, journal.MessageRequest, "work"), "w")
+	b.finish(c, id, 1)
+	b.expire(100)
+	_, err := b.s.Heartbeat(b.ctx(), l, hour)
+	require.ErrorIs(b, err, store.ErrJobClosed)
+}
+
+func agreePayload(b *bench) {
+	c := b.committer()
+	id := b.requested(c, fork, "k")
+	r := b.row(id, journal.MessageRequest, "left")
+	b.altered(c, id, func(p *collation.Plan, _ *collation.State) {
+		key := collation.InstanceKey{Activity: r.Activity, DAD: r.DAD}
+		i := b.view(id).Instances[slices.IndexFunc(b.view(id).Instances, func(i store.InstanceView) bool { return i.Key == key })]
+		p.Ledgers = append(p.Ledgers, collation.LedgerWrite{
+			Key: key, Before: i.Ledger, After: i.Ledger, ResultSeq: p.Entry.Seq, Code: collation.CodeOK, More: i.More,
+		})
+		p.Entry.Activity, p.Entry.DAD = r.Activity, string(r.DAD)
+		p.Entry.Response = &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Ref: digest(7)}
+	})
+	key := collation.InstanceKey{Activity: r.Activity, DAD: r.DAD}
+	for _, need := range []collation.Need{{Results: []collation.InstanceKey{key}}, {Latest: []string{r.Activity}}} {
+		_, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
+		require.NoError(b, err)
+		require.ErrorIs(b, c.More(b.ctx(), map[journal.JobID]*collation.Need{id: &need}), store.ErrRejected)
+		require.NoError(b, c.Rollback(b.ctx()))
+	}
+	_, err := c.Load(b.ctx(), []store.Want{{Job: id, Results: []collation.InstanceKey{key}}}, true)
+	require.ErrorIs(b, err, store.ErrRejected)
+	require.NoError(b, c.Rollback(b.ctx()))
+}
+
+func agreeRuns(b *bench) {
+	c := b.committer()
+	l := b.lease(b.lone(b.requested(c, one, "k"), "work", 2), "w")
+	l.Runs = 0
+	l, err := b.s.Heartbeat(b.ctx(), l, hour)
+	require.NoError(b, err)
+	require.Equal(b, 3, l.Runs)
+}
+
+func agreeMarkers(b *bench) {
+	clock, ok := b.s.(Clock)
+	if !ok {
+		return // MarkerAge is too long to be waited for
+	}
+	c := b.committer()
+	b.requested(c, one, "k")
+	clock.Advance(store.MarkerAge + 1000)
+	n, err := b.s.Prune(b.ctx(), 100)
+	require.NoError(b, err)
+	require.Positive(b, n)
+}
+
+func agreeKept(b *bench) {
+	clock, ok := b.s.(Clock)
+	if !ok {
+		return // SignalAge is too long to be waited for
+	}
+	s := b.signal("t", "k", "x")
+	s.Keep = 2 * micros(store.SignalAge)
+	require.Equal(b, store.SignalKept, b.tell(s).State)
+	clock.Advance(store.SignalAge + 1000)
+	n, err := b.s.Prune(b.ctx(), 10)
+	require.NoError(b, err)
+	require.Zero(b, n)
+	require.True(b, b.tell(s).Duplicate, "it is still there")
+}
