@@ -21,6 +21,7 @@ var agreements = map[string]func(*bench){
 	"a heartbeat of a job that has expired says that it ended":     agreeExpired,
 	"a result whose output is not stored is refused (E6)":          agreePayload,
 	"a heartbeat says how often the request was run (E9)":          agreeRuns,
+	"a hand-back of a held request leaves its due time (E9)":       agreeHandBack,
 	"the record of a kept signal stays as long as its row":         agreeKept,
 }
 
@@ -169,6 +170,19 @@ func agreeRuns(b *bench) {
 	l, err := b.s.Heartbeat(b.ctx(), l, hour)
 	require.NoError(b, err)
 	require.Equal(b, 3, l.Runs)
+}
+
+func agreeHandBack(b *bench) {
+	c := b.committer()
+	id := b.requested(c, one, "k")
+	l := b.lease(b.row(id, journal.MessageRequest, "work"), "w")
+	b.rewrite(c, id, b.row(id, journal.MessageRequest, "work"), func(r *collation.Row, _ collation.Micros) { r.Held = collation.HeldParked })
+	at := b.row(id, journal.MessageRequest, "work").NextAt
+	require.NoError(b, b.s.HandBack(b.ctx(), l))
+	row := b.row(id, journal.MessageRequest, "work")
+	require.Equal(b, at, row.NextAt)
+	require.Zero(b, row.Runs)
+	require.Empty(b, row.Holder)
 }
 
 func agreeMarkers(b *bench) {

@@ -108,7 +108,7 @@ func (s *Store) exhaust(ctx context.Context, id journal.JobID, request journal.G
 		row.Held, row.Dead, row.NextAt = collation.HeldStuck, true, collation.Never
 		row.Holder, row.LeaseUntil = "", collation.Never
 		s.putRow(u, row)
-		message := fmt.Sprintf("run %d times without an answer; the handler may kill its process", row.Runs)
+		message := fmt.Sprintf("the request ran %d times without an answer: its handler may kill its process", row.Runs)
 		d := collation.DeadLetter{
 			Job: id, Row: request, Kind: row.Kind, Activity: row.Activity, DAD: row.DAD, Reason: ReasonRuns, Message: message,
 		}
@@ -193,14 +193,20 @@ func (s *Store) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration)
 // HandBack implements store.Worker.
 func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
 	err := s.writeRow(ctx, "hand back", l.Job, l.Request, false, func(u *undo, j *job) error {
-		row, err := s.fenced(j, &l)
-		if err != nil {
-			return err
+		if j == nil {
+			return store.ErrStale
+		}
+		row := clone(s.row(j.ID, l.Request))
+		if row == nil || row.Kind != journal.MessageRequest || row.Turn != l.Turn || row.Fence != l.Fence ||
+			row.Holder != "" && row.Holder != l.Holder {
+			return store.ErrStale
 		}
 		if row.Holder != "" {
-			row.Runs--
+			row.Runs = max(row.Runs-1, 0)
 		}
-		row.Holder, row.LeaseUntil, row.NextAt = "", collation.Never, s.now()
+		if row.Holder, row.LeaseUntil = "", collation.Never; row.Held == "" {
+			row.NextAt = s.now()
+		}
 		s.putRow(u, row)
 		return nil
 	})
