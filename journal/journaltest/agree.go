@@ -22,6 +22,7 @@ var agreements = map[string]func(*bench){
 	"a result whose output is not stored is refused (E6)":          agreePayload,
 	"a heartbeat says how often the request was run (E9)":          agreeRuns,
 	"a hand-back of a held request leaves its due time (E9)":       agreeHandBack,
+	"a late completion answers the letter of its request (E4)":     agreeUnparked,
 	"the record of a kept signal stays as long as its row":         agreeKept,
 }
 
@@ -183,6 +184,16 @@ func agreeHandBack(b *bench) {
 	require.Equal(b, at, row.NextAt)
 	require.Zero(b, row.Runs)
 	require.Empty(b, row.Holder)
+}
+
+func agreeUnparked(b *bench) {
+	c := b.committer()
+	r := b.asked(c)
+	l := b.lease(r, "w")
+	b.startEffect(l, effect("pay", 0))
+	b.answer(c, r.Job, "work", failure(journal.ResponseParked, "was it paid?"))
+	b.finishEffect(l, completed(effect("pay", 0), `1`))
+	require.Equal(b, "answered", b.letters(true)[0].State)
 }
 
 func agreeMarkers(b *bench) {

@@ -232,7 +232,7 @@ func (s *Store) outcome(id journal.JobID, key journal.Digest) *store.EffectRow {
 func (s *Store) unpark(u *undo, row *collation.Row) {
 	if row.Kind == journal.MessageRequest && row.Held == collation.HeldParked {
 		row.Held, row.Dead, row.NextAt, row.TurnSent = "", false, s.now(), 0
-		s.endLetters(u, row.Job, row.GUID, letterResolved)
+		s.endLetters(u, row.Job, row.GUID, letterAnswered)
 	}
 }
 
