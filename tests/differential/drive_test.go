@@ -192,7 +192,7 @@ func (p *pair) decide(sides [2]*side, m *collation.Message, spoil string) (done 
 func (p *pair) plan(s *side, m collation.Message) (*collation.Plan, error) {
 	st := s.loaded.States[m.Job]
 	st.Flow = p.flows[st.Job.Flow.Name+" "+st.Job.Flow.Version]
-	if row := st.Rows[m.Row]; row != nil && m.Response == nil {
+	if row := st.Rows[m.Row]; row != nil && m.Response == nil && st.Receipts[m.GUID] == nil {
 		var err error
 		if m.Response, err = journaltest.Carried(row); err != nil {
 			return nil, err
