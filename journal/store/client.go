@@ -52,8 +52,8 @@ type Client interface {
 	// JobEffects lists the recorded effects of a job, of all its requests, in the order
 	// of their first entry.
 	JobEffects(ctx context.Context, job journal.JobID) ([]JobEffect, error)
-	// FindEffect finds the jobs that have the effect key: at most one, but for
-	// stores that were merged.
+	// FindEffect finds the jobs that have the effect key, in the order of their ids:
+	// at most one, but for stores that were merged.
 	FindEffect(ctx context.Context, key journal.Digest) ([]JobEffect, error)
 	// Jobs lists jobs, newest first.
 	Jobs(ctx context.Context, f JobFilter) ([]JobSummary, error)
