@@ -40,6 +40,21 @@ func TestBranchesGoOnTogether(t *testing.T) {
 	require.ElementsMatch(t, []string{"1.0.1 a completed 1", "1.1.1 b completed 2", "1.2.2 c completed 3"}, w.recorded())
 }
 
+// A branch goes as far as it can before the next one begins.
+func TestBranchesBeginInTheirOrder(t *testing.T) {
+	t.Parallel()
+	var order []string
+	note := func(name string) code {
+		return func(context.Context, *outside) error { order = append(order, name); return nil }
+	}
+	w := newWorld(t, function0(both(
+		steps(note("a1"), both(note("a2"), note("a3")), note("a4"), rest("x"), note("no")),
+		both(steps(note("b1"), rest("y")), note("b2")),
+	), &outside{}), `1`)
+	w.next()
+	require.Equal(t, []string{"a1", "a2", "a3", "a4", "b1", "b2"}, order)
+}
+
 func TestAllSuspendsUntilAllThatItWaitsFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(ctx context.Context, _ int) ([]string, error) {
@@ -109,6 +124,7 @@ func TestFirstOfThoseThatHaveEnded(t *testing.T) {
 				return All0(ctx, Sleep(ctx, "b1", time.Second), func() error { return Sleep(ctx, "b2", time.Second) })
 			},
 			func(ctx context.Context) (int, error) { return 0, Sleep(ctx, "c", time.Second) },
+			branchOf(both(rest("d1"), rest("d2")), nil),
 		)
 		return i, err
 	}
@@ -119,6 +135,8 @@ func TestFirstOfThoseThatHaveEnded(t *testing.T) {
 		"the last wait counts": {[]string{"b1", "a"}, 0},
 		"by its entry":         {[]string{"c", "a"}, 2},
 		"alone":                {[]string{"c"}, 2},
+		"of All the last":      {[]string{"d1", "c", "d2"}, 2},
+		"of All, and first":    {[]string{"d1", "d2", "c"}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -200,13 +218,17 @@ func TestOnceOfALostBranch(t *testing.T) {
 				}, effects.Idempotent, effects.Once())
 				return err
 			}, until(inside)),
-			call("rate", effects.Once()),
+			func(ctx context.Context, o *outside) error {
+				_ = call("rate", effects.Once())(ctx, o) // whose outcome is unknown
+				return call("more")(ctx, o)
+			},
 		)(ctx, &o)
 	}, `1`)
 	r := w.next()
 	require.Equal(t, journal.ResponseFailedTry, r.Kind, "its outcome is unknown, for whoever asks for it")
+	require.Empty(t, o.names)
 	require.Equal(t, 0, result[int](t, w.next()))
-	require.Equal(t, []string{"rate"}, o.names)
+	require.Equal(t, []string{"rate", "more"}, o.names)
 }
 
 // A call of a branch that lost before it began is another one's to make.

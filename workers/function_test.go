@@ -240,6 +240,34 @@ func TestE5NotDoneReplaysWhereTheFunctionWentOn(t *testing.T) {
 	require.Equal(t, ReplayReturned, w.replay().End)
 }
 
+// A call that is made again is outside while another branch begins something new:
+// what is recorded after it is no difference yet.
+func TestACallThatIsMadeAgainHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	meet := make(chan struct{})
+	times := 0
+	w := newWorld(t, function0(both(
+		steps(func(ctx context.Context, _ *outside) error {
+			_, err := effects.Do(ctx, "a", func(context.Context) (int, error) {
+				if times++; times == 2 {
+					<-meet
+				}
+				return 1, nil
+			}, effects.Idempotent)
+			return err
+		}, rest("x")),
+		steps(rest("y"), func(ctx context.Context, _ *outside) error {
+			_, err := effects.Do(ctx, "b", func(context.Context) (int, error) { close(meet); return 1, nil }, effects.Idempotent)
+			return err
+		}),
+	), &outside{}), `1`)
+	w.next()
+	w.store.Void(w.id(), w.store.Rows(w.id())[0].Key)
+	w.wake(journal.PauseSleep, "y", "")
+	require.Equal(t, []string{"sleep x at 1.0.2"}, waits(w.next()))
+	require.Equal(t, 2, times)
+}
+
 func TestAnOperatorsNotDoneRunsAgain(t *testing.T) {
 	t.Parallel()
 	var o outside

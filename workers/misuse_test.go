@@ -154,8 +154,8 @@ func TestE9TimeoutOfAFunctionsTry(t *testing.T) {
 			func(ctx context.Context) (int, error) {
 				return effects.Do(ctx, "slow", func(ctx context.Context) (int, error) {
 					<-ctx.Done()
-					return 0, effects.NotDone(context.Cause(ctx))
-				})
+					return 0, context.Cause(ctx)
+				}, effects.Idempotent)
 			},
 		)
 		return 0, err
@@ -167,7 +167,7 @@ func TestE9TimeoutOfAFunctionsTry(t *testing.T) {
 	h.open()
 	q := ask("fn", 1, `1`)
 	q.TimeoutMS = 20
-	require.Equal(t, journal.ResponseSuspended, h.one(q).Kind, "an effect that is recorded as not done is an error of its branch")
+	failedWith(t, h.one(q), journal.ResponseFailedTry, 408, ClassTimeout)
 	q = ask("waits", 2, `1`)
 	q.TimeoutMS = 20
 	require.Equal(t, journal.ResponseSuspended, h.one(q).Kind, "a wait can begin at the end of a try")

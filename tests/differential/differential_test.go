@@ -1,6 +1,7 @@
 package differential
 
 import (
+	"cmp"
 	"flag"
 	"iter"
 	"os"
@@ -17,8 +18,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// sequences is how many are drawn, unless QUIPU_DIFFERENTIAL says otherwise.
-const sequences = "30"
+// sequences names the variable that says how many are drawn.
+const sequences = "QUIPU_DIFFERENTIAL"
 
 // steps is how many calls a sequence has on the average, not counting those that
 // follow from another.
@@ -26,10 +27,7 @@ const steps = "60"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	n := sequences
-	if v := os.Getenv("QUIPU_DIFFERENTIAL"); v != "" {
-		n = v
-	}
+	n := cmp.Or(os.Getenv(sequences), "1")
 	given := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	for name, value := range map[string]string{"rapid.checks": n, "rapid.steps": steps} {
@@ -47,6 +45,9 @@ func TestMain(m *testing.M) {
 // asked for (the contract of journal/store).
 func TestStoresAgree(t *testing.T) {
 	t.Parallel()
+	if os.Getenv(sequences) == "" {
+		t.Skipf("%s is how many sequences of calls are drawn; it is not set", sequences)
+	}
 	db := openDatabase(t)
 	rapid.Check(t, func(r *rapid.T) {
 		p := newPair(t.Context(), r, db)

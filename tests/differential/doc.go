@@ -10,6 +10,6 @@
 // flows. Both stores have the same clock, which only the test moves, so that times
 // are compared as they are.
 //
-// QUIPU_DIFFERENTIAL is the number of sequences. A failure prints the smallest
+// QUIPU_DIFFERENTIAL is the number of sequences; without it the test is skipped. A failure prints the smallest
 // sequence that was found, and the arguments that draw it again.
 package differential
