@@ -68,14 +68,15 @@ func (w *walk) again(id pauseID, position string) bool {
 }
 
 // movedPause refuses a pause that is recorded at another position, but for those of
-// branches that have lost.
+// branches that have lost, which come by again when the function is undone.
 func (s *Session) movedPause(c *call, id pauseID) error {
 	w := c.branch.w
 	w.mu.Lock()
 	here := w.history.at[c.position]
-	i := slices.IndexFunc(w.history.pauses[id], func(r *record) bool { return !under(r.position, w.lost) })
+	lost := w.lost
+	i := slices.IndexFunc(w.history.pauses[id], func(r *record) bool { return !under(r.position, lost) })
 	w.mu.Unlock()
-	if here != nil || i < 0 {
+	if here != nil || i < 0 || under(c.position, lost) {
 		return nil // what is recorded here is compared
 	}
 	r := w.history.pauses[id][i]

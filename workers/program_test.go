@@ -83,6 +83,8 @@ func (p *program) node(ctx context.Context, x *node, acc int, loop string) (int,
 			return 2, nil
 		}
 		return v, err
+	case "again": // the same name in each pass of a loop: it has to lose
+		return Await[int](ctx, x.name, 0)
 	case "child":
 		return Child[int](ctx, name, "flow", acc)
 	case "now":
@@ -161,6 +163,10 @@ func (d *drawing) node(depth int) *node {
 	case "first":
 		for range rapid.IntRange(1, 3).Draw(d.t, "branches") {
 			list := d.list(depth-1, 0, 2)
+			if rapid.IntRange(0, 3).Draw(d.t, "again") == 0 {
+				d.names++
+				list = append([]*node{{kind: "again", name: fmt.Sprint("n", d.names)}}, list...)
+			}
 			if !d.wild { // that outside calls race is their own matter
 				d.names++
 				list = append([]*node{{kind: "sleep", name: fmt.Sprint("n", d.names), n: 1}}, list...)

@@ -192,6 +192,37 @@ func TestCompensationsOfLostBranches(t *testing.T) {
 	require.Equal(t, []string{"a", "undo b", "undo a"}, o.names)
 }
 
+// The run for the compensations comes by what branches asked for that lost, too: a
+// name that was used again after them is no difference.
+func TestUndoOfALoopOfFirsts(t *testing.T) {
+	t.Parallel()
+	var o outside
+	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
+		for i := range 2 {
+			_, _, err := First(ctx,
+				func(ctx context.Context) (string, error) {
+					if err := undoable(fmt.Sprint("u", i))(ctx, &o); err != nil {
+						return "", err
+					}
+					return Await[string](ctx, "stop", 0)
+				},
+				func(ctx context.Context) (string, error) { return "", Sleep(ctx, fmt.Sprint("tick", i), time.Second) },
+			)
+			if err != nil {
+				return 0, err
+			}
+		}
+		return 0, Fail(409, "stopped")
+	}, `1`)
+	w.next()
+	w.wake(journal.PauseSleep, "tick0", "")
+	w.next()
+	w.wake(journal.PauseSignal, "stop", `"x"`)
+	r := w.next()
+	require.True(t, r.Undone, "%+v", r.Error)
+	require.Equal(t, []string{"undo u1", "undo u0"}, o.names)
+}
+
 // undoJob is the request of the flow of compensations for a world's request.
 func undoJob(w *world) *world {
 	o := collation.UndoOrder{
