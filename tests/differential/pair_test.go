@@ -223,5 +223,3 @@ func (p *pair) rows(kind journal.MessageKind) []collation.Row {
 }
 
 func keyOf(r *collation.Row) collation.RowKey { return collation.RowKey{Job: r.Job, GUID: r.GUID} }
-
-func short(g fmt.Stringer) string { return g.String()[:8] }
