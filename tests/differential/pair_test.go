@@ -3,7 +3,6 @@ package differential
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"math/bits"
 	"slices"
