@@ -84,23 +84,16 @@ func (b *builder) disarm(inst *Instance) {
 		rivals = rivals[:len(rivals)-1]
 	}
 	for _, g := range rivals {
-		if row := b.stands(RowKey{b.m.Job, g}); row != nil && g != b.m.Row {
-			b.p.Delete = append(b.p.Delete, g)
-			b.disarmed(g, row)
+		if g != b.m.Row {
+			b.unarm(RowKey{b.m.Job, g})
 		}
 	}
 	// A signal that ends the hook took the wait with its delivery.
 	if b.act.Topic != "" && b.response.By != journal.BySignal {
-		if w := b.waiting(WakeUpGUID(inst.Leg1, journal.BySignal, "")); w != nil {
-			b.p.Unwait = append(b.p.Unwait, Unwait{w.GUID, w.Count})
-			b.disarmed(w.GUID, nil)
-		}
+		b.unwait(WakeUpGUID(inst.Leg1, journal.BySignal, ""))
 	}
 	if awaits(b.act) && b.m.Kind != journal.MessageOutcome {
-		if row := b.stands(RowKey{child, child.Start()}); row != nil && row.Sender == b.m.Job {
-			b.p.Recall = append(b.p.Recall, RowKey{child, row.GUID})
-			b.disarmed(row.GUID, row)
-		}
+		b.unarm(RowKey{child, child.Start()})
 	}
 }
 
