@@ -9,6 +9,7 @@ import (
 
 	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/fault"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
@@ -234,6 +235,7 @@ func (s *Session) run(ctx context.Context, c *call, e journal.Effect, taken bool
 		last, err = false, NotDone(context.Cause(ctx))
 	} else {
 		result, err = s.outside(ctx, c, e, fn)
+		fault.At(fault.K7, c.name)
 	}
 	if c.class == Pure && err != nil && c.branch == nil {
 		s.count(c, "failed")

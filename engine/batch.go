@@ -55,6 +55,7 @@ func (c *committer) transact(ctx context.Context, items []*item, wait bool) (*ba
 	if len(b.plans) == 0 {
 		return b, c.abandon(ctx, nil)
 	}
+	entering(b)
 	if err := tx.Commit(ctx, b.plans); err != nil {
 		return nil, c.abandon(ctx, err)
 	}

@@ -236,7 +236,9 @@ func (c *committer) handBack(items []*item, err error) {
 // settle publishes and acks after the commit (T2, T3), and returns what has
 // further commits to make.
 func (c *committer) settle(ctx context.Context, b *batch) []*item {
+	committed(b)
 	c.publish(ctx, b.outgoing(), c.origin())
+	published(b)
 	c.tell(b)
 	var again []*item
 	for _, it := range b.decided {
@@ -244,6 +246,7 @@ func (c *committer) settle(ctx context.Context, b *batch) []*item {
 		case it.plan.Outcome == collation.Later:
 			c.later(it)
 		case it.plan.Done:
+			acking(it)
 			c.ack(it.delivery)
 		default:
 			it.msg.Entered = true
@@ -258,6 +261,7 @@ func (c *committer) settle(ctx context.Context, b *batch) []*item {
 }
 
 func (c *committer) ack(d transport.Delivery) {
+	losing(d)
 	if err := d.Ack(); err != nil {
 		c.log.Debug("ack not sent; the message comes again and meets its digits", "error", err)
 	}

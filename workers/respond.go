@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/fault"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/wire"
@@ -40,6 +41,7 @@ func (r *run) respond(response *wire.Response) {
 			Turn: r.req.Turn, Flow: r.req.Flow, Version: r.req.Version, Response: response,
 		}),
 	}
+	fault.At(fault.K9, r.h.topic)
 	r.pulse.answering()
 	// Not the base context: what a drained run answers still goes out. The bound
 	// keeps runs from piling up behind a bus without room (T11).

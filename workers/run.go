@@ -12,6 +12,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/fault"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
@@ -66,7 +67,9 @@ func (r *run) serve() {
 		}
 		stop()
 	}()
+	fault.At(fault.K6, r.h.topic)
 	e = r.call()
+	fault.At(fault.K8, r.h.topic)
 }
 
 // call runs the handler.

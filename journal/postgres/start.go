@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/fault"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -51,6 +52,7 @@ func (s *Store) Start(ctx context.Context, starts []store.Start, mode collation.
 		if err != nil {
 			return err
 		}
+		fault.At(fault.K0, "start")
 		return s.conclude(ctx, c, w.queue)
 	})
 	return out, err

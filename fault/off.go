@@ -1,0 +1,9 @@
+//go:build !faults
+
+package fault
+
+// Enabled says whether this build has fault points.
+const Enabled = false
+
+// At does nothing in this build.
+func At(Point, string) {}
