@@ -135,8 +135,17 @@ func (b *binding) watch(ctx context.Context, breaks <-chan struct{}) error {
 }
 
 // drain takes back the interest, which ends the open pull requests, and hands
-// back the messages that were on their way.
-func (b *binding) drain() {
+// back the messages that were on their way. After a break nothing comes any more,
+// and the subscription must be gone before a reconnect makes it again: what drains
+// over a reconnect is made again and never taken back, and its pulls with it, which
+// then take messages that nobody hears of (F11).
+func (b *binding) drain(breaks <-chan struct{}) {
+	select {
+	case <-breaks:
+		_ = b.sub.Unsubscribe()
+		return
+	default:
+	}
 	if err := b.sub.Drain(); err != nil {
 		return // the connection is closed, and the subscription with it
 	}
@@ -144,7 +153,9 @@ func (b *binding) drain() {
 	defer timer.Stop()
 	select {
 	case <-b.drained:
+	case <-breaks:
+		_ = b.sub.Unsubscribe()
 	case <-timer.C:
-		_ = b.sub.Unsubscribe() // not connected: nothing comes any more
+		_ = b.sub.Unsubscribe()
 	}
 }

@@ -212,6 +212,6 @@ func (c *consumer) session(ctx context.Context) error {
 	c.mu.Lock()
 	c.binding, c.requested = nil, 0
 	c.mu.Unlock()
-	bound.drain()
+	bound.drain(breaks)
 	return err
 }
