@@ -1,0 +1,308 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net/url"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/fault"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/tests/cut"
+	"github.com/quipu-journal/quipu/tests/faults/play"
+)
+
+const (
+	resend = 400 * time.Millisecond
+	lease  = time.Second // and the ack wait
+
+	// patience bounds every wait of a cell; a job that has not ended so long
+	// after the fault is stranded (I11).
+	patience = 60 * time.Second
+	// look is between two looks at what is waited for.
+	look = 20 * time.Millisecond
+	// jobs of a cell: enough that batches form, and few, for there are many cells.
+	jobs = 4
+)
+
+// cell is a fault, done to a process that stands at a point.
+type cell struct {
+	point    fault.Point
+	kind     *kind
+	stepwise bool
+	round    int // other choices in each
+
+	t       *testing.T
+	lane    *lane
+	dsn     string
+	space   string
+	outside *outside
+	control *control
+	pg, bus *cut.Proxy     // between the victim and its servers
+	rt      *quipu.Runtime // the caller's: it starts, looks and signals, and runs nothing
+	started map[string]quipu.Job
+	victim  *process
+	others  []*process
+	at      play.At
+	kills   int
+	note    string        // what the fault came to
+	ended   time.Duration // from the fault to the end of the last job
+	left    string        // why it is not played
+	done    bool          // it has passed
+}
+
+func (c *cell) String() string {
+	mode := "normal"
+	if c.stepwise {
+		mode = "stepwise"
+	}
+	return fmt.Sprintf("%s/%s/%s", c.point, c.kind.name, mode)
+}
+
+// choice is a number below n, of the cell's own.
+func (c *cell) choice(of string, n int) int {
+	h := fnv.New32a()
+	fmt.Fprint(h, c, c.round, of)
+	return int(h.Sum32() % uint32(n)) //nolint:gosec // a few
+}
+
+// run plays the cell: jobs, a process at its point, the fault, and the end of
+// every job.
+func (c *cell) run(t *testing.T, l *lane) {
+	c.t, c.lane, c.started = t, l, map[string]quipu.Job{}
+	c.setUp()
+	watch := c.watch()
+	config := c.config()
+	config.Postgres, config.NATS = through(t, c.dsn, c.pg), through(t, l.nats.URL(), c.bus)
+	config.Point, config.Nth, config.Control = c.point, 1+c.choice("nth", nths(c.point)), c.control.URL
+	if c.kind.least {
+		config.MaxBatch, config.Committers, config.Concurrency = 1, 1, 1
+	}
+	if c.point == fault.K0 {
+		config.Start = c.ids()
+	}
+	c.victim = startProcess(t, l.program, config)
+	if c.point != fault.K0 {
+		c.startJobs()
+	}
+	c.arrive()
+	c.lose()
+	c.kind.do(c)
+	c.control.release()
+	c.heal()
+	if c.point == fault.K0 {
+		c.startJobs() // what the victim does not get to
+	}
+	c.end()
+	c.t.Logf("at %.60s, and %s from the fault's end to the end of every job; %s", c.at.About, c.ended.Round(time.Millisecond), c.note)
+	c.drain()
+	watch()
+	c.check()
+	c.done = true
+}
+
+// setUp makes the cell's own world on the lane's servers.
+func (c *cell) setUp() {
+	t := c.t
+	c.space = fmt.Sprintf("c%d", c.lane.cells)
+	db := fmt.Sprintf("cell%d", c.lane.cells)
+	c.lane.cells++
+	require.NoError(t, c.lane.pg.CreateDatabase(t.Context(), db))
+	t.Cleanup(func() { require.NoError(t, c.lane.pg.DropDatabase(context.Background(), db)) })
+	t.Cleanup(c.deleteStreams)
+	c.dsn = c.lane.pg.DSN(db)
+	c.outside, c.control = newOutside(t), newControl(t)
+	c.pg, c.bus = cut.New(t, hostOf(t, c.dsn)), cut.New(t, hostOf(t, c.lane.nats.URL()))
+	var err error
+	c.rt, err = quipu.Open(t.Context(), quipu.Config{Postgres: c.dsn, NATS: c.lane.nats.URL(), Space: c.space, Resend: resend, Lease: lease, AckWait: lease})
+	require.NoError(t, err)
+	t.Cleanup(c.rt.Close)
+	for _, text := range []string{play.Leaf, play.Flow} {
+		f, err := flow.Parse("cell.yaml", []byte(text))
+		require.NoError(t, err)
+		require.NoError(t, c.rt.Deploy(t.Context(), f))
+	}
+	db1, err := pgx.Connect(t.Context(), c.dsn)
+	require.NoError(t, err)
+	defer db1.Close(context.Background())
+	_, err = db1.Exec(t.Context(), play.Bank)
+	require.NoError(t, err)
+}
+
+// config is that of a process that stands nowhere.
+func (c *cell) config() play.Config {
+	return play.Config{
+		Postgres: c.dsn, NATS: c.lane.nats.URL(), Space: c.space, Outside: c.outside.URL, Stepwise: c.stepwise,
+		NoFold: leg1[c.point] || c.choice("fold", 3) == 0, Resend: resend, Lease: lease, Build: "faults", Control: c.control.URL, Acks: true,
+	}
+}
+
+// another starts a process that takes over, or works beside the victim.
+func (c *cell) another() {
+	config := c.config()
+	if c.choice("modes", 3) == 0 {
+		config.Stepwise = !config.Stepwise // modes mix (C11)
+	}
+	if c.point == fault.K0 {
+		config.Start = c.ids()
+	}
+	c.others = append(c.others, startProcess(c.t, c.lane.program, config))
+}
+
+// ids are the ids of the cell's jobs.
+func (c *cell) ids() []string {
+	ids := make([]string, jobs)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("order-%d", i)
+		if c.kind.small {
+			ids[i] += play.Big
+		}
+	}
+	return ids
+}
+
+// startJobs starts the jobs, and gives each its signal.
+func (c *cell) startJobs() {
+	for _, id := range c.ids() {
+		c.startJob(id)
+	}
+}
+
+// startJob starts a job, and gives it its signal.
+func (c *cell) startJob(id string) {
+	c.eventually("the start of "+id, func() error {
+		job, err := c.rt.Start(c.t.Context(), "cell", id, play.OrderOf(id))
+		if already := (*quipu.ErrAlreadyStarted)(nil); errors.As(err, &already) {
+			err = nil
+		}
+		c.started[id] = job
+		return err
+	})
+	c.eventually("the signal to "+id, func() error {
+		_, err := c.rt.Signal(c.t.Context(), "traveller", id, id, quipu.IdempotencyKey("s-"+id))
+		return err
+	})
+}
+
+// arrive waits until the victim stands at its point.
+func (c *cell) arrive() {
+	c.t.Helper()
+	select {
+	case c.at = <-c.control.arrived:
+	case <-c.victim.gone:
+		require.FailNow(c.t, "the process ended before its point", "%v\n%s", c.victim.err, c.victim.log)
+	case <-time.After(patience):
+		require.FailNow(c.t, "the process never came to its point", "%s", c.victim.log)
+	}
+}
+
+// lose takes the reply to a COMMIT away, or an ack, where the point is that it is
+// lost: the wire is cut, and the process goes on.
+func (c *cell) lose() {
+	switch c.point {
+	case fault.K0:
+		c.pg.Down()
+		c.control.release()
+		c.eventually("the start is committed, and its reply lost", func() error {
+			_, err := c.rt.Find(c.t.Context(), c.ids()[0])
+			return err
+		})
+	case fault.K16:
+		c.bus.Up()
+		c.control.release()
+	}
+}
+
+// heal makes the victim's wires whole.
+func (c *cell) heal() {
+	c.pg.Heal()
+	c.bus.Heal()
+}
+
+// end waits for the end of every job (I11).
+func (c *cell) end() {
+	began := time.Now()
+	for id, job := range c.started {
+		c.eventually("I11: the end of "+id, func() error {
+			v, err := c.rt.Job(c.t.Context(), job)
+			if err == nil && !v.Ended {
+				err = fmt.Errorf("it is %s: %+v", v.State, v)
+			}
+			return err
+		})
+	}
+	c.ended = time.Since(began)
+}
+
+// drain ends every process that lives: each must end well (T10).
+func (c *cell) drain() {
+	for _, p := range append(c.others, c.victim) {
+		select {
+		case <-p.gone:
+			continue
+		default:
+		}
+		p.signal(syscall.SIGTERM)
+		select {
+		case <-p.gone:
+			require.NoError(c.t, p.err, "T10: a process that drains: %s", p.log)
+		case <-time.After(patience):
+			require.FailNow(c.t, "T10: a process does not drain", "%s", p.log)
+		}
+	}
+}
+
+// eventually repeats what a fault may refuse, within patience.
+func (c *cell) eventually(what string, do func() error) {
+	c.t.Helper()
+	end := time.Now().Add(patience)
+	for {
+		err := do()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			c.t.Logf("the victim stood at %+v and said:\n%s", c.at, c.victim.log)
+			for _, p := range c.others {
+				c.t.Logf("another said:\n%s", p.log)
+			}
+			require.FailNow(c.t, what, "after %s: %v", patience, err)
+		}
+		time.Sleep(look)
+	}
+}
+
+// leg1 are the points of Leg1 messages, of which there are few where children's
+// Leg1 is folded into their parent's Leg2 (C11).
+var leg1 = map[fault.Point]bool{fault.K1: true, fault.K2: true, fault.K3: true, fault.K4: true, fault.K5: true}
+
+// nths bounds for which passing of the point a process stands still.
+func nths(p fault.Point) int {
+	if p == fault.K0 {
+		return 1 // it starts the first job
+	}
+	return jobs
+}
+
+// hostOf is the address in a URL.
+func hostOf(t testing.TB, address string) string {
+	u, err := url.Parse(address)
+	require.NoError(t, err)
+	return u.Host
+}
+
+// through leads a URL through the proxy.
+func through(t testing.TB, address string, p *cut.Proxy) string {
+	u, err := url.Parse(address)
+	require.NoError(t, err)
+	u.Host = p.Addr()
+	return u.String()
+}

@@ -1,0 +1,9 @@
+// Package faults drives real worker processes, with real Postgres and NATS,
+// through the cells of 6.2 × 6.3: a process is brought to a fault point and held
+// there, the fault is done to it or to its servers, it goes on or another takes
+// its place, every job must end (I11), and then the invariants of 6.1 are looked
+// at in the database and by journal-verify.
+//
+// `go test ./tests/faults` runs a sample: F1 at every point, and some cells that a
+// seed chooses. `make faults` runs all cells and prints the table.
+package faults

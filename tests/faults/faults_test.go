@@ -1,0 +1,74 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/dev"
+	"github.com/quipu-journal/quipu/dev/devtest"
+)
+
+// The programs under test, built once.
+var programs struct{ worker, verifier string }
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "quipu-faults-")
+	if err == nil {
+		programs.worker, programs.verifier = filepath.Join(dir, "worker"), filepath.Join(dir, "journal-verify")
+		err = build(programs.worker, "./worker", "-tags", "faults")
+	}
+	if err == nil {
+		err = build(programs.verifier, "../../cmd/journal-verify")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := devtest.Run(m)
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// build builds a command; its processes look for races where this one does.
+func build(program, of string, args ...string) error {
+	args = append(append([]string{"build", "-o", program}, args...), race...)
+	out, err := exec.Command("go", append(args, of)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("build %s: %w\n%s", of, err, out)
+	}
+	return nil
+}
+
+// lane has servers of its own, on which cells play one after another.
+type lane struct {
+	pg      *dev.Postgres
+	nats    *dev.NATS
+	program string
+	other   string // the worker of another build, if there is one
+	disk    string // where the cluster is, if that can be filled
+	cells   int    // played so far
+}
+
+func newLane(t *testing.T) *lane {
+	dir, err := os.MkdirTemp("", "quipu-faults-pg-")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return newLaneIn(t, dir, nil)
+}
+
+func newLaneIn(t *testing.T, dir string, settings map[string]string) *lane {
+	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // the database's user passes it
+	all := map[string]string{"shared_buffers": "64MB"}
+	maps.Copy(all, settings)
+	pg, err := dev.StartPostgres(context.Background(), dir, dev.PostgresOptions{Settings: all})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, pg.Stop(dev.StopImmediate)) })
+	return &lane{pg: pg, nats: devtest.NATS(t), program: programs.worker}
+}

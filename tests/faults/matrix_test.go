@@ -1,0 +1,193 @@
+package faults
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/fault"
+)
+
+const (
+	// sampled is how many cells are played beside those of F1.
+	sampled = 12
+	// lanes is how many cells play at the same time: they mostly wait.
+	lanes = 3
+)
+
+// onlyStepwise are the points that the normal mode does not have: its steps share
+// a commit (C11).
+var onlyStepwise = map[fault.Point]bool{fault.K2: true, fault.K11: true, fault.K12: true, fault.K14: true}
+
+// matrix is every cell.
+func matrix(round int) (cells []*cell) {
+	for _, k := range kinds {
+		for _, p := range fault.Points {
+			for _, stepwise := range []bool{false, true} {
+				if stepwise || !onlyStepwise[p] {
+					cells = append(cells, &cell{point: p, kind: k, stepwise: stepwise, round: round})
+				}
+			}
+		}
+	}
+	return cells
+}
+
+// TestFaults plays F1 at every point in both modes (6.2), and a sample of the other
+// cells.
+//
+// QUIPU_FAULTS=all plays every cell, another value those whose names have it in
+// them, such as K7/F1 or F10. QUIPU_FAULTS_SEED repeats a sample, and the choices
+// that every cell makes: for which passing of its point a process stands still, in
+// what modes the others work.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64() >> 1
+	if s := os.Getenv("QUIPU_FAULTS_SEED"); s != "" {
+		var err error
+		seed, err = strconv.ParseUint(s, 10, 64)
+		require.NoError(t, err, "QUIPU_FAULTS_SEED is a number that an earlier run printed")
+	}
+	want := os.Getenv("QUIPU_FAULTS")
+	t.Logf("QUIPU_FAULTS_SEED=%d", seed)
+	cells := matrix(int(seed % 1000)) //nolint:gosec // small
+	switch want {
+	case "all":
+	case "":
+		cells = sample(cells, rand.New(rand.NewPCG(seed, 0))) //nolint:gosec // choices, no secret
+	default:
+		cells = slices.DeleteFunc(cells, func(c *cell) bool { return !strings.Contains(c.String(), want) })
+		require.NotEmpty(t, cells, "QUIPU_FAULTS is a part of a cell's name: K0…K16/fault/mode")
+	}
+	began := time.Now()
+	playAll(t, cells)
+	report(t, cells, time.Since(began))
+}
+
+// sample is F1 everywhere, and a few others that need no more than every machine
+// has.
+func sample(cells []*cell, dice *rand.Rand) (out []*cell) {
+	var others []*cell
+	for _, c := range cells {
+		switch {
+		case c.kind == kinds[0]:
+			out = append(out, c)
+		case !c.kind.small && !c.kind.other:
+			others = append(others, c)
+		}
+	}
+	dice.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
+	return append(out, others[:sampled]...)
+}
+
+// playAll plays the cells in a few lanes, those of a small disk in one of their
+// own.
+func playAll(t *testing.T, cells []*cell) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	other := ""
+	if others(cells, func(k *kind) bool { return k.other }) != nil {
+		var err error
+		if other, err = buildOther(t); err != nil {
+			leave(cells, func(k *kind) bool { return k.other }, err)
+		}
+	}
+	small := others(cells, func(k *kind) bool { return k.small })
+	if len(small) > 0 {
+		if l, err := newSmallLane(t); err != nil {
+			leave(cells, func(k *kind) bool { return k.small }, err)
+		} else {
+			group.Go(func() { l.play(t, queue(small)) })
+		}
+	}
+	rest := queue(others(cells, func(k *kind) bool { return !k.small }))
+	for range min(lanes, len(rest)) {
+		l := newLane(t)
+		l.other = other
+		group.Go(func() { l.play(t, rest) })
+	}
+}
+
+// others are the cells of some kinds.
+func others(cells []*cell, of func(*kind) bool) []*cell {
+	return slices.DeleteFunc(slices.Clone(cells), func(c *cell) bool { return !of(c.kind) })
+}
+
+// leave says why the cells of some kinds are not played.
+func leave(cells []*cell, of func(*kind) bool, why error) {
+	for _, c := range others(cells, of) {
+		c.left = why.Error()
+	}
+}
+
+func queue(cells []*cell) chan *cell {
+	q := make(chan *cell, len(cells))
+	for _, c := range cells {
+		q <- c
+	}
+	close(q)
+	return q
+}
+
+func (l *lane) play(t *testing.T, cells chan *cell) {
+	for c := range cells {
+		if c.left == "" {
+			t.Run(c.String(), func(t *testing.T) { c.run(t, l) })
+		}
+	}
+}
+
+// report prints the table: faults by points, for each the modes that passed.
+func report(t *testing.T, cells []*cell, took time.Duration) {
+	marks := map[string]string{}
+	passed, failed, left, kills := 0, 0, 0, 0
+	for _, c := range cells {
+		mark := "."
+		switch kills += c.kills; {
+		case c.left != "":
+			mark = "-"
+			left++
+		case c.done:
+			passed++
+		default:
+			mark = "F"
+			failed++
+		}
+		marks[c.kind.name+string(c.point)] += mark
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 1, ' ', 0)
+	for _, p := range fault.Points {
+		fmt.Fprintf(w, "\t%s", p)
+	}
+	fmt.Fprintln(w)
+	for _, k := range kinds {
+		line := ""
+		for _, p := range fault.Points {
+			line += "\t" + marks[k.name+string(p)]
+		}
+		if strings.TrimSpace(line) != "" {
+			fmt.Fprintf(w, "%s%s\n", k.name, line)
+		}
+	}
+	_ = w.Flush() // into memory
+	t.Logf("%d cells in %s: %d passed, %d failed, %d not run; %d kills\n"+
+		"a mark for each mode (normal, stepwise; one where only stepwise has the point): . passed, F failed, - not run\n%s",
+		len(cells), took.Round(time.Second), passed, failed, left, kills, &b)
+	why := map[string]bool{}
+	for _, c := range cells {
+		if c.left != "" && !why[c.kind.name] {
+			why[c.kind.name] = true
+			t.Logf("not run: %s: %s", c.kind.name, c.left)
+		}
+	}
+}

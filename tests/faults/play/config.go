@@ -1,0 +1,106 @@
+package play
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/quipu-journal/quipu/fault"
+)
+
+// Env holds the Config of a worker process, as JSON.
+const Env = "QUIPU_FAULTS_WORKER"
+
+// Config is that of a worker process.
+type Config struct {
+	Postgres, NATS, Space string
+	Outside               string        // URL of the service outside
+	Stepwise, NoFold      bool          // as in quipu.Config
+	Resend, Lease         time.Duration // Lease is the ack wait as well
+	MaxBatch, Committers  int           // 0: their defaults
+	Concurrency           int           // 0: its default
+	Start                 []string      // ids of jobs that the process starts itself
+	Build                 string        // its name in the journal
+
+	// Where the process stands still: at the point, passed for the Nth time, from
+	// 1; it tells Control and goes on when that answers. "" is nowhere.
+	Point   fault.Point
+	Nth     int
+	Control string // URL
+	// Acks has the process tell Control what it acks, before it does (I8).
+	Acks bool
+}
+
+// At is what a process tells Control at its point.
+type At struct {
+	PID   int
+	Point fault.Point
+	About string
+}
+
+// Order is the input of a job.
+type Order struct {
+	ID       string `json:"id"`
+	From, To int    // accounts
+	Amount   int
+	Ballast  string `json:",omitempty"`
+}
+
+// Big ends the ids of jobs whose input takes room on a disk.
+const Big = "-big"
+
+// Flow has an activity of each kind of step: workers with an Idempotent and a Tx
+// effect beside each other, a join, a durable function that sleeps and waits for
+// a signal, a child that is awaited, and a timer.
+const Flow = `
+flow: cell
+version: "1"
+output: {receipt: "${ charge.output.receipt }", trip: "${ trip.output.got }", leaf: "${ child.output }"}
+activities:
+  start:  {type: trigger}
+  charge: {type: worker, topic: charge, input: "${ start.output }", retry: {attempts: 50, backoff: 100ms, max: 500ms}}
+  move:   {type: worker, topic: move, input: "${ start.output }", retry: {attempts: 50, backoff: 100ms, max: 500ms}}
+  trip:   {type: worker, topic: trip, input: "${ start.output }", retry: {attempts: 50, backoff: 100ms, max: 500ms}}
+  child:  {type: await, flow: leaf, input: {id: "${ start.output.id }"}}
+  ship:   {type: worker, topic: ship, input: "${ start.output }", retry: {attempts: 50, backoff: 100ms, max: 500ms}}
+transitions:
+  start:  [charge, move]
+  charge: [trip]
+  move:   [child]
+  trip:   [ship]
+  child:  [ship]
+`
+
+// Leaf is the flow of the child.
+const Leaf = `
+flow: leaf
+version: "1"
+output: "${ rest.output }"
+activities:
+  start: {type: trigger}
+  rest:  {type: worker, topic: rest, input: "${ start.output }", retry: {attempts: 50, backoff: 100ms, max: 500ms}}
+transitions: {start: [rest]}
+`
+
+// Called are the calls outside of one job: what is applied, once each.
+func Called(id string) []string {
+	return []string{"charge " + id, "trip " + id, "ship " + id, "rest " + id}
+}
+
+// OrderOf is the input of the job with the id, the same in every process that
+// starts it.
+func OrderOf(id string) Order {
+	n := 0
+	for _, b := range []byte(id) {
+		n += int(b)
+	}
+	o := Order{ID: id, From: n % 4, To: (n + 1) % 4, Amount: 1 + n%7}
+	if strings.HasSuffix(id, Big) {
+		noise := make([]byte, 12<<10)
+		_, _ = rand.NewChaCha8(sha256.Sum256([]byte(id))).Read(noise) // never fails
+		o.Ballast = base64.StdEncoding.EncodeToString(noise)
+	}
+	return o
+}

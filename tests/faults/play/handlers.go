@@ -1,0 +1,95 @@
+package play
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// Bank makes the accounts, whose total no transfer changes (I13), and a table
+// without any constraint that would hide a transfer made twice.
+const Bank = `
+CREATE TABLE IF NOT EXISTS accounts (id int PRIMARY KEY, balance bigint NOT NULL);
+CREATE TABLE IF NOT EXISTS transfers (id text NOT NULL);
+INSERT INTO accounts SELECT n, 1000 FROM generate_series(0, 3) n ON CONFLICT DO NOTHING;
+`
+
+// Total is what all accounts have together.
+const Total = 4000
+
+// Handlers registers the handlers of Flow.
+func Handlers(outside string) *workers.Registry {
+	reg := workers.New()
+	for _, topic := range []string{"charge", "ship", "rest"} {
+		workers.Handle(reg, topic, func(ctx context.Context, in Order) (map[string]string, error) {
+			return effects.Do(ctx, topic, func(ctx context.Context) (map[string]string, error) {
+				return call(ctx, outside, effects.Key(ctx), topic+" "+in.ID)
+			}, effects.Idempotent)
+		})
+	}
+	workers.Handle(reg, "move", func(ctx context.Context, in Order) (map[string]bool, error) {
+		moved, err := quipu.DoTx(ctx, "move", func(ctx context.Context, tx quipu.EffectTx) (bool, error) {
+			return transfer(ctx, tx, in)
+		})
+		return map[string]bool{"moved": moved}, err
+	})
+	workers.HandleDurable(reg, "trip", trip(outside))
+	return reg
+}
+
+// trip sleeps, calls outside, and waits for the traveller.
+func trip(outside string) func(context.Context, Order) (map[string]json.RawMessage, error) {
+	return func(ctx context.Context, in Order) (map[string]json.RawMessage, error) {
+		if err := workers.Sleep(ctx, "nap", 20*time.Millisecond); err != nil {
+			return nil, err
+		}
+		_, err := effects.Do(ctx, "trip", func(ctx context.Context) (map[string]string, error) {
+			return call(ctx, outside, effects.Key(ctx), "trip "+in.ID)
+		}, effects.Idempotent)
+		if err != nil {
+			return nil, err
+		}
+		got, err := workers.Await[json.RawMessage](ctx, "traveller", time.Hour)
+		return map[string]json.RawMessage{"got": got}, err
+	}
+}
+
+// transfer moves the amount, if the account has it, and notes that it was asked
+// to.
+func transfer(ctx context.Context, tx quipu.EffectTx, in Order) (bool, error) {
+	if _, err := tx.Exec(ctx, "INSERT INTO transfers VALUES ($1)", in.ID); err != nil {
+		return false, err
+	}
+	tag, err := tx.Exec(ctx, "UPDATE accounts SET balance = balance - $2 WHERE id = $1 AND balance >= $2", in.From, in.Amount)
+	if err != nil || tag.RowsAffected() == 0 {
+		return false, err
+	}
+	_, err = tx.Exec(ctx, "UPDATE accounts SET balance = balance + $2 WHERE id = $1", in.To, in.Amount)
+	return err == nil, err
+}
+
+// call asks the service outside to do what, once under the key.
+func call(ctx context.Context, outside, key, what string) (map[string]string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, outside+"/?what="+url.QueryEscape(what), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Idempotency-Key", key)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the service outside answers %s", resp.Status)
+	}
+	out := map[string]string{}
+	return out, json.NewDecoder(resp.Body).Decode(&out)
+}

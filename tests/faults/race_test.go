@@ -1,0 +1,5 @@
+//go:build race
+
+package faults
+
+var race = []string{"-race"}

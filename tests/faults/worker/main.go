@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/fault"
+	"github.com/quipu-journal/quipu/tests/faults/play"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	var c play.Config
+	if err := json.Unmarshal([]byte(os.Getenv(play.Env)), &c); err != nil {
+		return fmt.Errorf("%s: %w", play.Env, err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	arm(&c)
+	rt, err := quipu.Open(ctx, quipu.Config{
+		Postgres: c.Postgres, NATS: c.NATS, Space: c.Space, Workers: play.Handlers(c.Outside),
+		Stepwise: c.Stepwise, NoFold: c.NoFold, Resend: c.Resend, Lease: c.Lease, AckWait: c.Lease, Drain: 5 * time.Second,
+		MaxBatch: c.MaxBatch, Committers: c.Committers, Concurrency: c.Concurrency, NoMigrate: true, Build: c.Build,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	if err != nil {
+		return err
+	}
+	defer rt.Close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		starts(ctx, rt, c.Start)
+	}()
+	err = rt.Run(ctx)
+	<-done
+	return err
+}
+
+// starts starts the jobs, again and again until it hears that they exist (E17).
+func starts(ctx context.Context, rt *quipu.Runtime, ids []string) {
+	for _, id := range ids {
+		for ctx.Err() == nil {
+			_, err := rt.Start(ctx, "cell", id, play.OrderOf(id))
+			already := (*quipu.ErrAlreadyStarted)(nil)
+			if err == nil || errors.As(err, &already) {
+				break
+			}
+			slog.Warn("a start is repeated", "job", id, "error", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}
+}
+
+// arm has the process stand still at its point, once.
+func arm(c *play.Config) {
+	var passed atomic.Int64
+	set(func(p fault.Point, about string) {
+		if p == fault.K16 && c.Acks {
+			tell(c.Control+"/ack", json.RawMessage(about))
+		}
+		if p != c.Point || passed.Add(1) != int64(c.Nth) {
+			return
+		}
+		slog.Info("stands at a fault point", "point", p, "about", about)
+		tell(c.Control+"/at", play.At{PID: os.Getpid(), Point: p, About: about})
+		slog.Info("goes on", "point", p)
+	})
+}
+
+// tell returns when the harness has answered, which is how it holds a process.
+func tell(url string, what any) {
+	raw, err := json.Marshal(what)
+	if err != nil {
+		panic(err)
+	}
+	resp, err := http.Post(url, "application/json", bytes.NewReader(raw)) //nolint:gosec,noctx // the harness, for as long as it takes
+	if err != nil {
+		slog.Error("the harness is gone", "error", err)
+		os.Exit(3)
+	}
+	_ = resp.Body.Close()
+}

@@ -1,0 +1,7 @@
+//go:build faults
+
+package main
+
+import "github.com/quipu-journal/quipu/fault"
+
+func set(f func(fault.Point, string)) { fault.Set(f) }
