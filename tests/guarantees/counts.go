@@ -1,0 +1,141 @@
+package guarantees
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Names of the files below counts/, without their ending.
+const (
+	NameSim          = "sim"
+	NameMutants      = "mutants"
+	NameFaults       = "faults"
+	NameChaos        = "chaos"
+	NameFuzz         = "fuzz"
+	NameDifferential = "differential"
+)
+
+// Run is what every file of counts says of the run that made it. [Begin] makes
+// one.
+type Run struct {
+	Date    string  `json:"date"`                  // UTC, such as 2006-01-02
+	Commit  string  `json:"commit"`                // what was checked out; a + behind it where files were changed
+	Seconds float64 `json:"seconds"`               // from begin to end
+	CPU     float64 `json:"cpu_seconds,omitempty"` // of the process itself
+}
+
+// Sim is a run of the simulator.
+type Sim struct {
+	Run
+	From    uint64 `json:"from"` // the first seed; they follow one another
+	Seeds   uint64 `json:"seeds"`
+	Failed  uint64 `json:"failed"`
+	Calls   uint64 `json:"calls"`   // of all seeds together
+	Commits uint64 `json:"commits"` // of all seeds together
+}
+
+// Mutants is a run of all guard mutants.
+type Mutants struct {
+	Run
+	Limit  uint64   `json:"limit"` // seeds that were played before a mutant was said to have survived
+	Guards []Mutant `json:"guards"`
+}
+
+// Mutant is one guard that was taken away.
+type Mutant struct {
+	Guard string `json:"guard"`
+	Seeds uint64 `json:"seeds"` // how many it took; 0 where it survived, or the process itself died
+	Broke string `json:"broke"` // what broke first; empty where it survived
+}
+
+// Results of a cell.
+const (
+	Passed = "passed"
+	Failed = "failed"
+	NotRun = "not run" // Note says why
+)
+
+// Faults is a run of the matrix of crash points and faults (6.2, 6.3), or of a
+// part of it: recorded, it replaces its own cells and keeps the others.
+type Faults struct {
+	Run
+	Cells []Cell `json:"cells"`
+}
+
+// Cell is one fault at one point in one mode of the engine. The three name it.
+type Cell struct {
+	Point  string `json:"point"` // K0…K17, or what else it strikes at
+	Fault  string `json:"fault"` // F1…F18
+	Mode   string `json:"mode"`  // how the engine commits: normal, stepwise, …
+	Result string `json:"result"`
+	MS     int64  `json:"ms"`
+	Kills  int    `json:"kills"` // processes killed or stopped in it
+	Note   string `json:"note,omitempty"`
+	Date   string `json:"date,omitempty"`   // of the run; Record sets it
+	Commit string `json:"commit,omitempty"` // of the run; Record sets it
+}
+
+// Chaos is a run of all faults at once.
+type Chaos struct {
+	Run
+	Seed     uint64         `json:"seed"`
+	Rounds   int            `json:"rounds"`
+	Failed   int            `json:"failed"` // rounds
+	Jobs     int            `json:"jobs"`
+	Events   map[string]int `json:"events"`            // faults and answers by name, of all rounds: kill, stop, restart, …
+	LatestMS int64          `json:"latest_ms"`         // the longest that jobs took to end once the faults were over
+	Workers  int            `json:"workers,omitempty"` // processes at a time, at most
+}
+
+// Fuzz is a run of all fuzz targets.
+type Fuzz struct {
+	Run
+	Targets []FuzzTarget `json:"targets"`
+}
+
+// FuzzTarget is the run of one target.
+type FuzzTarget struct {
+	Package    string `json:"package"` // directory
+	Target     string `json:"target"`
+	Executions uint64 `json:"executions"`
+	New        uint64 `json:"new"`    // inputs that reached something no earlier one had
+	Corpus     uint64 `json:"corpus"` // inputs committed
+	Failed     bool   `json:"failed,omitempty"`
+}
+
+// Differential is a run of the two stores side by side.
+type Differential struct {
+	Run
+	Sequences int  `json:"sequences"` // of calls
+	Steps     int  `json:"steps"`     // calls of a sequence, on average
+	Failed    bool `json:"failed"`
+}
+
+// merger is a file of counts that keeps what another run has written.
+type merger interface{ merge(old []byte) (any, error) }
+
+// merge puts the cells of the run among those that were run before.
+func (f Faults) merge(raw []byte) (any, error) {
+	var old Faults
+	if err := decode(raw, &old); err != nil {
+		return nil, err
+	}
+	for i := range f.Cells {
+		c := &f.Cells[i]
+		c.Date, c.Commit = cmp.Or(c.Date, f.Date), cmp.Or(c.Commit, f.Commit)
+	}
+	for _, c := range old.Cells {
+		if !slices.ContainsFunc(f.Cells, c.same) {
+			f.Cells = append(f.Cells, c)
+		}
+	}
+	slices.SortFunc(f.Cells, func(a, b Cell) int {
+		return cmp.Or(natural(a.Point, b.Point), natural(a.Fault, b.Fault), cmp.Compare(a.Mode, b.Mode))
+	})
+	return f, nil
+}
+
+// same says that o has the name of c.
+func (c Cell) same(o Cell) bool {
+	return c.Point == o.Point && c.Fault == o.Fault && c.Mode == o.Mode
+}
