@@ -178,10 +178,11 @@ func (a Answer) read(c *call, err error) (Answer, error) {
 	case a.State != StateDone || len(a.Result) == 0:
 		a.Result = nil
 		return a, nil
-	case len(a.Result) > wire.MaxResult:
-		return Answer{}, fmt.Errorf("its result has %d bytes, the limit is %d", len(a.Result), wire.MaxResult)
 	}
 	raw, err := canonical.Payload(a.Result)
+	if len(raw) > wire.MaxResult {
+		return Answer{}, fmt.Errorf("its result has %d bytes in its canonical form, the limit is %d", len(raw), wire.MaxResult)
+	}
 	if err == nil && c.fits != nil {
 		err = c.fits(raw)
 	}

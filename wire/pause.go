@@ -36,10 +36,15 @@ func (r *Response) suspended() (*journal.Response, error) {
 	}
 	out := &journal.Response{Kind: r.Kind, Code: r.Code, Pauses: make([]journal.Pause, len(r.Pauses))}
 	seen := make(map[journal.PauseRef]bool, len(r.Pauses))
+	size := 0
 	for i := range r.Pauses {
 		p, err := r.Pauses[i].journal()
 		if err != nil {
 			return nil, fmt.Errorf("%w: pause %d: %w", ErrMalformed, i, err)
+		}
+		// What is recorded counts: an input may be longer in its canonical form.
+		if size += r.Pauses[i].Size() - len(r.Pauses[i].Input) + len(p.Input); size > MaxPauseBytes {
+			return nil, fmt.Errorf("%w: pause %d: with it they have %d bytes, the limit of a suspension is %d", ErrMalformed, i, size, MaxPauseBytes)
 		}
 		id := journal.PauseRef{Kind: p.Kind, Name: p.Name}
 		if seen[id] {
@@ -92,9 +97,6 @@ func (p *Pause) journal() (journal.Pause, error) {
 		return out, nil
 	}
 	var err error
-	if len(p.Input) > MaxPauseBytes {
-		return out, fmt.Errorf("its input has %d bytes, the limit is %d", len(p.Input), MaxPauseBytes)
-	}
 	out.Input, err = canonical.Payload(p.Input)
 	return out, err
 }

@@ -61,7 +61,7 @@ func TestE12SuspensionRefused(t *testing.T) {
 		"child of nothing": {change(child, func(p *wire.Pause) { p.Flow = "" }), "neither a sleep"},
 		"child, no input":  {change(child, func(p *wire.Pause) { p.Input = nil }), "neither a sleep"},
 		"no JSON":          {change(child, func(p *wire.Pause) { p.Input = []byte("{") }), "pause 0"},
-		"large input":      {change(child, func(p *wire.Pause) { p.Input = make([]byte, wire.MaxPauseBytes+1) }), "the limit is"},
+		"large input":      {change(child, func(p *wire.Pause) { p.Input = []byte(`"` + strings.Repeat("x", wire.MaxPauseBytes) + `"`) }), "the limit of a suspension is"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

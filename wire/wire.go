@@ -173,12 +173,12 @@ func payload(what string, p []byte) ([]byte, error) {
 	if p == nil {
 		return nil, nil
 	}
-	if len(p) > MaxResult {
-		return nil, fmt.Errorf("%w: %s has %d bytes, the limit is %d", ErrMalformed, what, len(p), MaxResult)
-	}
 	c, err := canonical.Payload(p)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrMalformed, what, err)
+	}
+	if len(c) > MaxResult { // which may be longer than p: 1e20 is spelled out
+		return nil, fmt.Errorf("%w: %s has %d bytes in its canonical form, the limit is %d", ErrMalformed, what, len(c), MaxResult)
 	}
 	return c, nil
 }
