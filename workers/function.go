@@ -58,6 +58,9 @@ func undoOrder(q *wire.Request, in []byte) (*collation.UndoOrder, *effects.Origi
 	if err != nil {
 		return nil, nil, fmt.Errorf("its input is no order of compensations: request: %w", err)
 	}
+	if _, err := collation.ParseDAD(o.DAD); err != nil {
+		return nil, nil, fmt.Errorf("its input is no order of compensations: %w", err)
+	}
 	return o, &effects.Original{Job: job, Request: request}, nil
 }
 

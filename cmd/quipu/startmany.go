@@ -118,7 +118,7 @@ func (s *starter) take(ctx context.Context, text []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	err := dec.Decode(&l)
-	if err == nil && dec.More() {
+	if _, rest := dec.Token(); err == nil && !errors.Is(rest, io.EOF) { // More would take a bracket for the end
 		err = errors.New("more than one JSON value")
 	}
 	if err == nil && l.Flow == "" {

@@ -157,7 +157,7 @@ func TestExportWriterRefuses(t *testing.T) {
 }
 
 // FuzzRead: whatever is read is written back to the same bytes; nothing else is
-// read, and nothing panics.
+// read, nothing panics, and an error names its line.
 func FuzzRead(f *testing.F) {
 	f.Add(file(f, 1)[:600])
 	var small bytes.Buffer
@@ -170,6 +170,9 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		headers, recs, err := readAll(export.NewReader(bytes.NewReader(in)))
 		if err != nil {
+			var place *export.LineError
+			require.ErrorAs(t, err, &place)
+			require.True(t, place.Line >= 1 && place.Line <= 1+bytes.Count(in, []byte("\n")), "line %d", place.Line)
 			return
 		}
 		var out bytes.Buffer

@@ -63,6 +63,9 @@ func decodePauses(b []byte) ([]collation.Pause, error) {
 			GUID:     guid, Timeout: p.Timeout, Taken: p.Taken, Came: p.Came,
 		}
 	}
+	if !bytes.Equal(encodePauses(out), b) {
+		return nil, fmt.Errorf("%w: the pauses of a row: in another spelling", errCorrupt)
+	}
 	return out, nil
 }
 
