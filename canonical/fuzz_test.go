@@ -1,0 +1,107 @@
+package canonical_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/canonical"
+)
+
+// FuzzStrict: what the strict profile takes has one spelling, which is that of
+// the payload profile, too; what it refuses is refused with the place (2.2).
+func FuzzStrict(f *testing.F) {
+	for _, seed := range []string{`{"a":[1,-2,9007199254740991],"b":"x","c":null,"d":true}`, `{"a":1.5}`, `{"a":-0}`, `{"é":1}`, `9007199254740992`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, src []byte) {
+		got, err := canonical.Strict(src)
+		if err != nil {
+			var refusal *canonical.Error
+			require.ErrorAs(t, err, &refusal)
+			require.LessOrEqual(t, refusal.Offset, len(src))
+			require.Equal(t, byte('$'), refusal.Path[0])
+			require.NotEmpty(t, refusal.Reason)
+			return
+		}
+		again, err := canonical.Strict(got)
+		require.NoError(t, err)
+		require.Equal(t, string(got), string(again))
+		payload, err := canonical.Payload(got)
+		require.NoError(t, err)
+		require.Equal(t, string(got), string(payload))
+	})
+}
+
+// FuzzTakeApart: a canonical value that is taken apart and put together again
+// gives its bytes, and its strings say what encoding/json reads in them.
+func FuzzTakeApart(f *testing.F) {
+	for _, seed := range []string{`{"a":{"":[1,"x\"y\\"]},"b,}":[],"ü":"\u0001"}`, `[[],[{}],"]",1e400,null]`, `"é\ud83d\ude00\u0000"`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, src []byte) {
+		value, err := canonical.Payload(src)
+		if err != nil {
+			return
+		}
+		require.Equal(t, string(value), string(rebuild(t, value)))
+	})
+}
+
+// rebuild puts a value together from its parts.
+func rebuild(t *testing.T, value []byte) []byte {
+	switch value[0] {
+	case '{':
+		var parts [][]byte
+		for key, inner := range canonical.Members(value) {
+			parts = append(parts, append(append(rebuild(t, key), ':'), rebuild(t, inner)...))
+		}
+		return append(append([]byte{'{'}, bytes.Join(parts, []byte{','})...), '}')
+	case '[':
+		var parts [][]byte
+		for inner := range canonical.Elements(value) {
+			parts = append(parts, rebuild(t, inner))
+		}
+		return append(append([]byte{'['}, bytes.Join(parts, []byte{','})...), ']')
+	case '"':
+		var want string
+		require.NoError(t, json.Unmarshal(value, &want))
+		require.Equal(t, want, canonical.Unquote(value))
+		return canonical.AppendString(nil, want)
+	}
+	return value
+}
+
+// FuzzString: text that may be in a payload is written as a canonical string and
+// read back as it was.
+func FuzzString(f *testing.F) {
+	for _, seed := range []string{"", "plain", "a\"b\\c", "\x01\x1f\x7f\u2028", "\u00e9\U0001F600"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if !utf8.ValidString(s) || bytes.IndexByte([]byte(s), 0) >= 0 {
+			return // callers keep those out
+		}
+		text := canonical.AppendString([]byte("x"), s)[1:]
+		got, err := canonical.Payload(text)
+		require.NoError(t, err)
+		require.Equal(t, string(text), string(got))
+		require.Equal(t, s, canonical.Unquote(text))
+	})
+}
+
+// FuzzInt: an integer is written as a payload spells it.
+func FuzzInt(f *testing.F) {
+	for _, seed := range []int64{0, -1, 100, 1e15, 9007199254740993, -9223372036854775808, 9223372036854775807} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, n int64) {
+		text := canonical.AppendInt(nil, n)
+		got, err := canonical.Payload(text)
+		require.NoError(t, err)
+		require.Equal(t, string(text), string(got))
+	})
+}

@@ -1,0 +1,225 @@
+package collation_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// segments writes an address out, one number for each segment; nil where that
+// are too many to be looked at one by one.
+func segments(s string) (out []int) {
+	for part := range strings.SplitSeq(s[1:], ",") {
+		value, count, repeated := strings.Cut(part, "^")
+		v, _ := strconv.Atoi(value) // it was accepted
+		n := 1
+		if repeated {
+			n, _ = strconv.Atoi(count)
+		}
+		if len(out)+n > 300 {
+			return nil
+		}
+		out = append(out, slices.Repeat([]int{v}, n)...)
+	}
+	return out
+}
+
+// FuzzDAD: an address has one spelling, and what is computed on its runs is what
+// the list of its segments gives (1.9).
+func FuzzDAD(f *testing.F) {
+	for _, seed := range []string{",0", ",0^57,3,0", ",0,0,0", ",1^4", ",99999999^100000", ",0^3", ",00", ",0^4,0"} {
+		f.Add(seed, ",0,1", 3, 7)
+	}
+	f.Fuzz(func(t *testing.T, s, other string, cut, index int) {
+		d, err := collation.ParseDAD(s)
+		if err != nil {
+			require.ErrorIs(t, err, collation.ErrAddress)
+			require.Empty(t, d)
+			require.Less(t, len(err.Error()), 1000)
+			return
+		}
+		require.Equal(t, s, string(d))
+		require.LessOrEqual(t, d.Depth(), collation.MaxSegments)
+		list := segments(s)
+		if list == nil {
+			return
+		}
+		require.Equal(t, len(list), d.Depth())
+		cut, index = min(max(cut, 1), 300), min(max(index, 0), collation.MaxIndex)
+		same := func(want []int, got collation.DAD) {
+			again, err := collation.ParseDAD(string(got))
+			require.NoError(t, err, "what is computed is canonical")
+			require.Equal(t, want, segments(string(again)))
+		}
+		if len(list) < 300 {
+			same(append(slices.Clone(list), 0), d.Child())
+			require.Equal(t, d, d.Child().Prefix(len(list)))
+		}
+		same(append(slices.Clone(list[:len(list)-1]), index), d.WithIndex(index))
+		same(list[:min(cut, len(list))], d.Prefix(cut))
+		if e, err := collation.ParseDAD(other); err == nil && segments(other) != nil {
+			require.Equal(t, slices.Compare(list, segments(other)), d.Compare(e))
+			require.Equal(t, d == e, d.Key() == e.Key())
+		}
+	})
+}
+
+// FuzzActivityLedger: whatever stands in a table is refused, or every change of it
+// is an error or lawful (C1, C4), and moves the digits that it is about.
+func FuzzActivityLedger(f *testing.F) {
+	for _, seed := range []int64{0, int64(collation.TriggerBorn), 1_100_000_000_000, 90_000_000_000_000, 99_000_000_000_000, 1_119_999_999_999, 200_000_000_000_000, -1, 1 << 62} {
+		f.Add(seed, false)
+	}
+	f.Fuzz(func(t *testing.T, n int64, join bool) {
+		l := collation.ActivityLedger(n)
+		if err := l.Valid(join); err != nil {
+			require.ErrorIs(t, err, collation.ErrDigit)
+			return
+		}
+		text := l.String()
+		require.Len(t, text, journal.LedgerDigits)
+		again, err := journal.ParseLedger(text)
+		require.NoError(t, err)
+		require.Equal(t, l, collation.ActivityLedger(again))
+		require.Equal(t, text, digits(l.State(), 1)+digits(l.Leg1Entries(), 2)+digit(l.Leg1Complete())+digit(l.JoinTaken())+digits(l.Arrivals(), 2)+digits(l.Leg2Entries(), 8))
+		for name, change := range map[string]func() (collation.ActivityLedger, error){
+			"enter": l.EnterLeg1, "complete": l.CompleteLeg1, "seed": l.PreSeed, "accept": l.AcceptLeg2, "finalize": l.Finalize,
+			"arrive": func() (collation.ActivityLedger, error) { return l.Arrive(false) }, "taken": func() (collation.ActivityLedger, error) { return l.Arrive(true) },
+		} {
+			after, err := change()
+			if err != nil {
+				require.Equal(t, l, after, name)
+				continue
+			}
+			require.True(t, l.Grows(after) && !after.Grows(l), "%s: %s to %s", name, l, after)
+			require.NoError(t, after.Valid(join || name == "arrive" || name == "taken"), "%s of %s", name, l)
+		}
+	})
+}
+
+func digits(n, width int) string {
+	s := strconv.Itoa(n)
+	return strings.Repeat("0", max(0, width-len(s))) + s
+}
+
+func digit(set bool) string {
+	if set {
+		return "1"
+	}
+	return "0"
+}
+
+// FuzzGUIDLedger is the same for the ledger of a message (1.3).
+func FuzzGUIDLedger(f *testing.F) {
+	for _, seed := range []int64{0, int64(collation.StartBorn), 11_000_000_007, 111_100_000_001, 100_000_000_000, 99_999_999, -5} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, n int64) {
+		l := collation.GUIDLedger(n)
+		if err := l.Valid(); err != nil {
+			require.ErrorIs(t, err, collation.ErrDigit)
+			return
+		}
+		require.Equal(t, l.String(), "000"+digit(l.Closed())+digit(l.Step1())+digit(l.Step2())+digit(l.Step3())+digits(l.Ordinal(), 8))
+		for name, change := range map[string]func() (collation.GUIDLedger, error){
+			"step 1": l.SetStep1, "step 2": l.SetStep2, "closed": l.SetClosed, "step 3": l.SetStep3,
+		} {
+			after, err := change()
+			if err != nil {
+				require.Equal(t, l, after, name)
+				continue
+			}
+			require.True(t, l.Grows(after) && !after.Grows(l), "%s: %s to %s", name, l, after)
+			require.NoError(t, after.Valid(), "%s of %s", name, l)
+		}
+	})
+}
+
+// FuzzSignalOf: the row of a signal is a signal or an error; what was read is
+// written again, and read as the same.
+func FuzzSignalOf(f *testing.F) {
+	row, err := (&collation.Signal{Topic: "paid", Key: "o-1", Code: 200, Payload: []byte(`{"a":1}`), Keep: 5, Sent: 7}).Row("s")
+	require.NoError(f, err)
+	f.Add(row.Body)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		guid := journal.GUID{1, 6: 0x80}
+		s, err := collation.SignalOf(&collation.Row{GUID: guid, Body: body})
+		if err != nil {
+			require.ErrorIs(t, err, collation.ErrSignal)
+			require.ErrorContains(t, err, guid.String(), "the error names the row")
+			return
+		}
+		require.Equal(t, guid, s.GUID)
+		row, err := s.Row("s")
+		require.NoError(t, err)
+		require.Equal(t, journal.MessageSignal, row.Kind)
+		again, err := collation.SignalOf(&row)
+		require.NoError(t, err)
+		once, err := again.Row("s")
+		require.NoError(t, err)
+		require.Equal(t, row, once)
+	})
+}
+
+// FuzzOrder: the order of a child is one, or an error that names the row; what
+// was read is the same when it is written again.
+func FuzzOrder(f *testing.F) {
+	o, err := json.Marshal(collation.StartOrder{
+		Flow: "invoice", Version: "2", Key: "o-1", Input: []byte(`{"a":1}`),
+		Parent: journal.Parent{Space: "s", Job: journal.JobID{1}, Activity: "bill", DAD: ",0,0", Leg1: journal.GUID{2}, Turn: 1},
+	})
+	require.NoError(f, err)
+	f.Add(o)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		guid := journal.GUID{3, 6: 0x80}
+		o, err := (&collation.Row{GUID: guid, Body: body}).Order()
+		if err != nil {
+			require.ErrorContains(t, err, guid.String())
+			return
+		}
+		text, err := json.Marshal(o)
+		require.NoError(t, err)
+		again, err := (&collation.Row{GUID: guid, Body: text}).Order()
+		require.NoError(t, err)
+		once, err := json.Marshal(again)
+		require.NoError(t, err)
+		require.Equal(t, string(text), string(once))
+		// A refusal of it is a message that can be read.
+		row := o.Refusal(journal.JobID{9}, collation.CodeNotFound, "unknown", "no such flow", 1, collation.Mode{})
+		_, err = journal.DecodeResponse(row.Body)
+		require.NoError(t, err)
+	})
+}
+
+// FuzzErrorJSON: an error is canonical as expressions see it, whatever its texts
+// and its data are (E11).
+func FuzzErrorJSON(f *testing.F) {
+	f.Add(402, "business", "no \"money\"\n", []byte(`{"a":[1.50]}`))
+	f.Add(500, "", "", []byte(nil))
+	f.Fuzz(func(t *testing.T, code int, class, message string, data []byte) {
+		failure := &journal.Failure{Class: strings.ToValidUTF8(strings.ReplaceAll(class, "\x00", ""), ""), Message: strings.ToValidUTF8(strings.ReplaceAll(message, "\x00", ""), "")}
+		if data, err := canonical.Payload(data); err == nil && bytes.Count(data, []byte("["))+bytes.Count(data, []byte("{")) < canonical.MaxDepth {
+			failure.Data = data
+		}
+		text := collation.ErrorJSON(code, failure)
+		got, err := canonical.Payload(text)
+		require.NoError(t, err)
+		require.Equal(t, string(text), string(got))
+		var seen struct {
+			Code           int
+			Class, Message string
+			Data           json.RawMessage
+		}
+		require.NoError(t, json.Unmarshal(text, &seen))
+		require.Equal(t, []any{code, failure.Class, failure.Message, string(failure.Data)}, []any{seen.Code, seen.Class, seen.Message, string(seen.Data)})
+	})
+}

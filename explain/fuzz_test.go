@@ -1,0 +1,26 @@
+package explain
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// FuzzRowBody: a row says what it is about, whatever its body holds: nobody asks
+// why a job stands still and gets nothing.
+func FuzzRowBody(f *testing.F) {
+	f.Add(string(journal.MessageInterrupt), []byte(`{"code":410,"reason":"r","from":"ann"}`))
+	f.Add(string(journal.MessageAnswer), []byte(`{"kind":"terminal","code":408,"error":{"class":"within","message":""}}`))
+	f.Add(string(journal.MessageWakeUp), journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: 200, By: journal.ByTimer}))
+	f.Add("", []byte(`{`))
+	f.Fuzz(func(t *testing.T, kind string, body []byte) {
+		r := &collation.Row{Kind: journal.MessageKind(kind), Body: body, Activity: "a", DAD: ",0,0"}
+		e := &explainer{}
+		s := &spot{InstanceKey: collation.InstanceKey{Activity: "a", DAD: ",0,0"}, inst: &collation.Instance{}}
+		require.NotEmpty(t, e.what(s, r))
+		require.NotEmpty(t, order(r))
+	})
+}

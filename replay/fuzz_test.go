@@ -1,0 +1,76 @@
+package replay_test
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/replay"
+	"github.com/quipu-journal/quipu/replay/replaytest"
+)
+
+// bodies are the entries of a journal, one in a line: no body has a line break.
+func bodies(j *replaytest.Journal) []byte {
+	var all [][]byte
+	for i := range j.Records {
+		all = append(all, j.Records[i].Body)
+	}
+	return bytes.Join(all, []byte("\n"))
+}
+
+// FuzzVerify: entries that anybody wrote, with seqs and hashes that fit, are a
+// journal or a report of what is wrong. Nothing panics, two replays never differ
+// (V14), each violation has its text and none is beyond the entries.
+func FuzzVerify(f *testing.F) {
+	for n, base := range []func() *replaytest.Journal{twice, raced, joined, suspended, undone} {
+		f.Add(bodies(base()), n%2 == 0)
+	}
+	f.Fuzz(func(t *testing.T, text []byte, decodeAnew bool) {
+		j := forged(text, decodeAnew)
+		if j == nil {
+			return
+		}
+		r := j.Verify(false)
+		again := j.Verify(false)
+		require.Equal(t, r, again)
+		for _, c := range r.Checks {
+			require.False(t, c.Check == replay.V14 && c.Status == replay.Violated, "two replays differ: %v", c.Violation)
+			if c.Violation != nil {
+				require.NotEmpty(t, c.Violation.Message)
+				require.True(t, c.Violation.Seq >= 0 && c.Violation.Seq <= int64(len(j.Records))+1)
+			}
+			require.Equal(t, c.Status == replay.Violated, c.Violation != nil, "%s", c.Check)
+		}
+		require.LessOrEqual(t, len(r.Open), r.OpenCount)
+	})
+}
+
+// forged makes a journal of the lines, in the chains that they name, with hashes
+// that fit; nil of too many. With anew what can be decoded is of the journal's job,
+// numbered as it stands and encoded again, so that changes get past the spelling.
+func forged(text []byte, anew bool) *replaytest.Journal {
+	j := &replaytest.Journal{Header: twice().Header}
+	seqs := map[journal.GUID]int64{}
+	for line := range bytes.SplitSeq(text, []byte("\n")) {
+		if len(j.Records) == 300 {
+			return nil
+		}
+		rec := journal.Record{Job: j.Header.Job, Body: line}
+		e, err := journal.Decode(line)
+		if err == nil {
+			rec.Chain = e.Chain
+		}
+		seqs[rec.Chain]++
+		rec.Seq = seqs[rec.Chain]
+		if err == nil && anew {
+			e.Space, e.Job, e.Generation, e.Seq = j.Header.Space, j.Header.Job, j.Header.Generation, rec.Seq
+			rec.Body = journal.Encode(e)
+		}
+		j.Records = append(j.Records, rec)
+	}
+	slices.SortStableFunc(j.Records, func(a, b journal.Record) int { return bytes.Compare(a.Chain[:], b.Chain[:]) })
+	return j.Reseal()
+}

@@ -1,0 +1,121 @@
+package wire
+
+import (
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// FuzzRequest: what a worker reads is written again as a request that says the
+// same (T6).
+func FuzzRequest(f *testing.F) {
+	f.Add(Encode(&Request{
+		Space: "shop", Job: "7a31c5f0-1b2c-8d3e-9f40-0123456789ab", Key: "o-1", Generation: 1, Flow: "order", Version: "1", Activity: "charge",
+		DAD: ",0,0", Topic: "pay", Request: "7a31c5f0-1b2c-8d3e-9f40-0123456789ac", Turn: 1, Try: 1, Attempts: 3, Fence: 7, TimeoutMS: 1000, Input: []byte(`{"a":1}`),
+	}))
+	f.Fuzz(func(t *testing.T, b []byte) { same[Request](t, b) })
+}
+
+// FuzzHint is the same for the messages of the engine.
+func FuzzHint(f *testing.F) {
+	f.Add(Encode(&Hint{
+		Kind: journal.MessageResponse, Job: "7a31c5f0-1b2c-8d3e-9f40-0123456789ab", Row: "7a31c5f0-1b2c-8d3e-9f40-0123456789ac",
+		Activity: "charge", DAD: ",0,0", Turn: 1, Flow: "order", Version: "1",
+		Response: &Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte(`{"a":1}`)},
+	}))
+	f.Fuzz(func(t *testing.T, b []byte) { same[Hint](t, b) })
+}
+
+// same holds that reading and writing come to rest: what was written is read as
+// what was read.
+func same[T Hint | Request | Response](t *testing.T, b []byte) {
+	v, err := Decode[T](b)
+	if err != nil {
+		require.ErrorIs(t, err, ErrMalformed)
+		require.Nil(t, v)
+		return
+	}
+	text := Encode(v)
+	again, err := Decode[T](text)
+	require.NoError(t, err)
+	require.Equal(t, string(text), string(Encode(again)))
+}
+
+// FuzzRecorded: a response that was recorded goes out as it came: what FromJournal
+// makes of it is recorded as the same.
+func FuzzRecorded(f *testing.F) {
+	f.Add([]byte(`{"kind":"terminal","code":200,"output":{"a":1e2}}`))
+	f.Add([]byte(`{"kind":"failed","code":503,"error":{"class":"x","message":"m","data":[1.0],"stack":"s"}}`))
+	f.Add([]byte(`{"kind":"terminal","code":200,"ref":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := Decode[Response](b)
+		if err != nil {
+			return
+		}
+		recorded, err := r.Journal()
+		if err != nil || recorded.Kind == journal.ResponseSuspended {
+			return // what a function waits for does not go out again
+		}
+		out := FromJournal(recorded)
+		out.RetryAfterMS, out.Undone = r.RetryAfterMS, r.Undone // of the request, not of its outcome
+		again, err := out.Journal()
+		require.NoError(t, err)
+		require.Equal(t, recorded, again)
+	})
+}
+
+// FuzzSuspension: what a function waits for is refused, or every limit of it is
+// kept, no two have one name, and an entry holds it (E12).
+func FuzzSuspension(f *testing.F) {
+	f.Add([]byte(`{"kind":"suspended","code":200,"pauses":[{"kind":"sleep","name":"nap","position":"1","for_us":5},{"kind":"signal","name":"ok","position":"2","topic":"t","key":"k"}]}`))
+	f.Add([]byte(`{"kind":"suspended","code":200,"pauses":[{"kind":"child","name":"bill","position":"3.0.1","flow":"invoice","key":"b","input":{"b":1.0,"a":2}}]}`))
+	f.Add([]byte(`{"kind":"suspended","code":200,"pauses":[{"kind":"sleep","name":"n","position":"1"},{"kind":"sleep","name":"n","position":"2"}]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := Decode[Response](b)
+		if err != nil {
+			return
+		}
+		r.Kind = journal.ResponseSuspended
+		recorded, err := r.Journal()
+		if err != nil {
+			require.ErrorIs(t, err, ErrMalformed)
+			return
+		}
+		require.Equal(t, collation.CodeOK, recorded.Code)
+		require.LessOrEqual(t, len(recorded.Pauses), MaxPauses)
+		seen := map[journal.PauseRef]bool{}
+		for i := range recorded.Pauses {
+			p := &recorded.Pauses[i]
+			id := journal.PauseRef{Kind: p.Kind, Name: p.Name}
+			require.False(t, seen[id])
+			seen[id] = true
+			require.NotEmpty(t, p.Name)
+			require.True(t, len(p.Name) <= MaxPauseName && len(p.Position) <= MaxPosition && p.For >= 0)
+		}
+		again, err := journal.DecodeResponse(journal.EncodeResponse(recorded))
+		require.NoError(t, err)
+		require.Equal(t, recorded, again)
+	})
+}
+
+// FuzzCutText: whatever a handler says fits into an error's text, and what fits
+// stays as it is.
+func FuzzCutText(f *testing.F) {
+	f.Add("plain ü")
+	f.Add("a\x00b\xff")
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, long := range []string{s, s + string(make([]byte, MaxText)), string(make([]byte, MaxText-1)) + s} {
+			cut := CutText(long)
+			require.LessOrEqual(t, len(cut), MaxText)
+			require.True(t, plain(cut))
+			require.Equal(t, cut, CutText(cut))
+		}
+		if len(s) <= MaxText && utf8.ValidString(s) && plain(s) {
+			require.Equal(t, s, CutText(s))
+		}
+	})
+}
