@@ -5,15 +5,24 @@
 # make chaos   all faults at once for a while: QUIPU_CHAOS (2m), QUIPU_CHAOS_SEED
 # make sim     an hour of simulated worlds: DURING (1h), FROM (the first seed)
 # make mutants a guard removed at a time: the simulator has to notice
+# make fuzz    every fuzz target for FUZZTIME (1m), one after another
+# make differential  both stores side by side: QUIPU_DIFFERENTIAL sequences (100)
+#              chaos, sim, mutants, fuzz and differential write what they counted to
+#              tests/guarantees/counts with RECORD=1; make guarantees renders them
+# make guarantees  GUARANTEES.md, from its template and those counts
 # make build   the commands, into bin/
 # make fmt     gofumpt on everything
 
-.PHONY: demo test check bench chaos sim mutants build fmt postgres
+.PHONY: demo test check bench chaos sim mutants fuzz differential guarantees build fmt postgres
 
 # One test binary may run this long; the slowest is tests/e2e.
 TIMEOUT ?= 20m
 # Arguments of the demo and of the benchmark.
 ARGS ?=
+# RECORD=1 writes what long runs count into the tree.
+ifdef RECORD
+export QUIPU_RECORD = $(CURDIR)/tests/guarantees/counts
+endif
 
 demo: postgres build
 	bin/demo $(ARGS)
@@ -44,6 +53,19 @@ sim:
 
 mutants:
 	scripts/mutants
+
+FUZZTIME ?= 1m
+
+fuzz:
+	FUZZTIME=$(FUZZTIME) scripts/fuzz
+
+QUIPU_DIFFERENTIAL ?= 100
+
+differential: postgres
+	QUIPU_DIFFERENTIAL=$(QUIPU_DIFFERENTIAL) go test ./tests/differential -run TestStoresAgree -v -count=1 -timeout 0
+
+guarantees:
+	go test ./tests/guarantees -run TestGuarantees -count=1 -update
 
 build:
 	mkdir -p bin

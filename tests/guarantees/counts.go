@@ -87,7 +87,8 @@ type Chaos struct {
 	Workers  int            `json:"workers,omitempty"` // processes at a time, at most
 }
 
-// Fuzz is a run of all fuzz targets.
+// Fuzz is a run of the fuzz targets, or of some: recorded, it replaces those and
+// keeps the others.
 type Fuzz struct {
 	Run
 	Targets []FuzzTarget `json:"targets"`
@@ -101,6 +102,8 @@ type FuzzTarget struct {
 	New        uint64 `json:"new"`    // inputs that reached something no earlier one had
 	Corpus     uint64 `json:"corpus"` // inputs committed
 	Failed     bool   `json:"failed,omitempty"`
+	Date       string `json:"date,omitempty"`   // of the run; Record sets it
+	Commit     string `json:"commit,omitempty"` // of the run; Record sets it
 }
 
 // Differential is a run of the two stores side by side.
@@ -117,25 +120,37 @@ type merger interface{ merge(old []byte) (any, error) }
 // merge puts the cells of the run among those that were run before.
 func (f Faults) merge(raw []byte) (any, error) {
 	var old Faults
-	if err := decode(raw, &old); err != nil {
-		return nil, err
-	}
-	for i := range f.Cells {
-		c := &f.Cells[i]
+	err := decode(raw, &old)
+	f.Cells = joined(f.Cells, old.Cells, func(c Cell) [3]string { return [3]string{c.Point, c.Fault, c.Mode} }, func(c *Cell) {
 		c.Date, c.Commit = cmp.Or(c.Date, f.Date), cmp.Or(c.Commit, f.Commit)
-	}
-	for _, c := range old.Cells {
-		if !slices.ContainsFunc(f.Cells, c.same) {
-			f.Cells = append(f.Cells, c)
-		}
-	}
-	slices.SortFunc(f.Cells, func(a, b Cell) int {
-		return cmp.Or(natural(a.Point, b.Point), natural(a.Fault, b.Fault), cmp.Compare(a.Mode, b.Mode))
 	})
-	return f, nil
+	return f, err
 }
 
-// same says that o has the name of c.
-func (c Cell) same(o Cell) bool {
-	return c.Point == o.Point && c.Fault == o.Fault && c.Mode == o.Mode
+// merge puts the targets of the run among those that were run before.
+func (f Fuzz) merge(raw []byte) (any, error) {
+	var old Fuzz
+	err := decode(raw, &old)
+	f.Targets = joined(f.Targets, old.Targets, func(t FuzzTarget) [3]string { return [3]string{t.Package, t.Target} }, func(t *FuzzTarget) {
+		t.Date, t.Commit = cmp.Or(t.Date, f.Date), cmp.Or(t.Commit, f.Commit)
+	})
+	return f, err
 }
+
+// joined are the stamped results of a run and those of runs before that it has no
+// other for, in the order of their names.
+func joined[T any](run, before []T, name func(T) [3]string, stamp func(*T)) []T {
+	out := slices.Clone(run)
+	for i := range out {
+		stamp(&out[i])
+	}
+	for _, b := range before {
+		if !slices.ContainsFunc(run, func(r T) bool { return name(r) == name(b) }) {
+			out = append(out, b)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b T) int { return slices.CompareFunc(parts(name(a)), parts(name(b)), natural) })
+	return out
+}
+
+func parts(name [3]string) []string { return name[:] }
