@@ -6,6 +6,7 @@ import (
 	"iter"
 	"os"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/tests/guarantees"
 )
 
 // sequences names the variable that says how many are drawn.
@@ -49,7 +51,14 @@ func TestStoresAgree(t *testing.T) {
 		t.Skipf("%s is how many sequences of calls are drawn; it is not set", sequences)
 	}
 	db := openDatabase(t)
+	end, played := guarantees.Begin(), 0
+	t.Cleanup(func() {
+		d := guarantees.Differential{Run: end(), Sequences: played, Failed: t.Failed()}
+		d.Steps, _ = strconv.Atoi(steps)
+		require.NoError(t, guarantees.Record(guarantees.NameDifferential, d))
+	})
 	rapid.Check(t, func(r *rapid.T) {
+		played++
 		p := newPair(t.Context(), r, db)
 		defer p.close()
 		p.builtins()

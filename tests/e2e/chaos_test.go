@@ -22,6 +22,7 @@ import (
 	"github.com/quipu-journal/quipu/dev"
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/tests/guarantees"
 )
 
 // A round is load under faults, then quiet until every job has ended.
@@ -51,6 +52,7 @@ type chaos struct {
 	kids   []*kid         // by slot; nil before its first
 	counts map[string]int // what happened, for the report
 	odd    []string       // what is allowed to happen and worth knowing
+	sum    *total
 }
 
 // TestChaos runs all fault kinds that one machine has at the same time, over and
@@ -77,14 +79,17 @@ func TestChaos(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, pg.Stop(dev.StopImmediate)) })
 	end := time.Now().Add(span)
+	sum := &total{Chaos: guarantees.Chaos{Seed: seed, Events: map[string]int{}}, end: guarantees.Begin()}
+	defer sum.record(t)
 	for round := 0; time.Now().Before(end) && !t.Failed(); round++ {
-		t.Run(fmt.Sprintf("round-%d", round), func(t *testing.T) {
+		ok := t.Run(fmt.Sprintf("round-%d", round), func(t *testing.T) {
 			db := fmt.Sprintf("quipu%d", round)
 			require.NoError(t, pg.CreateDatabase(t.Context(), db))
 			e := &env{t: t, dsn: pg.DSN(db), nats: devtest.NATS(t), space: "shop", log: &tail{}}
-			c := &chaos{e: e, pg: pg, r: newReceiver(t), url: e.nats.URL(), seed: seed, round: round, counts: map[string]int{}}
+			c := &chaos{e: e, pg: pg, r: newReceiver(t), url: e.nats.URL(), seed: seed, round: round, counts: map[string]int{}, sum: sum}
 			c.run()
 		})
+		sum.add(ok)
 	}
 }
 
@@ -284,4 +289,5 @@ func (c *chaos) report(faults []fault, jobs int, quiet time.Duration) {
 	for _, o := range c.odd {
 		c.e.t.Logf("  %.500s", o)
 	}
+	c.sum.round(c, jobs, quiet)
 }
