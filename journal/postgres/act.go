@@ -32,18 +32,9 @@ func (s *Store) Act(ctx context.Context, a store.Action) error {
 }
 
 func (s *Store) act(ctx context.Context, c *conn, a *store.Action) error {
-	l := letter{}
-	err := c.query(ctx, "letter_read", func(v row) error {
-		l = letter{job: v.job(0), guid: v.guid(1), state: v.text(2), acted: int(v.int(3)), reason: v.text(4)}
-		return nil
-	}, pInt(a.ID))
-	switch {
-	case err != nil:
+	l, err := openLetter(ctx, c, a.ID)
+	if err != nil {
 		return err
-	case l.state == "":
-		return fmt.Errorf("postgres: act: %w: dead letter %d", store.ErrNotFound, a.ID)
-	case l.state != letterOpen:
-		return fmt.Errorf("postgres: act: %w: dead letter %d is %s", store.ErrStale, a.ID, l.state)
 	}
 	if err := c.require(ctx, "letter_end", "effects_of_request", "effects_put", "effect_void", "effect_vouch"); err != nil {
 		return err
@@ -59,6 +50,10 @@ func (s *Store) act(ctx context.Context, c *conn, a *store.Action) error {
 	case d.row == nil || d.job.State != journal.JobOpen && !(a.Retry && d.job.State.Closed()):
 		abandon(ctx, c)
 		return fmt.Errorf("postgres: act: %w: the message of dead letter %d has ended", store.ErrStale, a.ID)
+	}
+	if l, err = openLetter(ctx, c, a.ID); err != nil { // it may have ended before the row was locked; now it cannot
+		abandon(ctx, c)
+		return err
 	}
 	e := d.entry(journal.KindOperator)
 	e.GUID = collation.OperatorGUID(l.guid, a.Name(), l.acted)
@@ -78,6 +73,23 @@ func (s *Store) act(ctx context.Context, c *conn, a *store.Action) error {
 	}
 	e.Updated = []journal.Updated{updated(d.row)}
 	return d.commit(ctx, e)
+}
+
+// openLetter reads a dead letter that has not ended: store.ErrStale.
+func openLetter(ctx context.Context, c *conn, id int64) (l letter, err error) {
+	err = c.query(ctx, "letter_read", func(v row) error {
+		l = letter{job: v.job(0), guid: v.guid(1), state: v.text(2), acted: int(v.int(3)), reason: v.text(4)}
+		return nil
+	}, pInt(id))
+	switch {
+	case err != nil:
+		return l, err
+	case l.state == "":
+		return l, fmt.Errorf("postgres: act: %w: dead letter %d", store.ErrNotFound, id)
+	case l.state != letterOpen:
+		return l, fmt.Errorf("postgres: act: %w: dead letter %d is %s", store.ErrStale, id, l.state)
+	}
+	return l, nil
 }
 
 // actAlone ends the letter of a message that has no row: there is nothing to
