@@ -24,6 +24,8 @@ var agreements = map[string]func(*bench){
 	"a hand-back of a held request leaves its due time (E9)":       agreeHandBack,
 	"a late completion answers the letter of its request (E4)":     agreeUnparked,
 	"the record of a kept signal stays as long as its row":         agreeKept,
+	"a request that ran too often keeps its due time (C16)":        agreeExhausted,
+	"a row that comes to a tombstone is not expired (C5)":          agreeToTombstone,
 }
 
 func agreeOrder(b *bench) {
@@ -222,4 +224,33 @@ func agreeKept(b *bench) {
 	require.NoError(b, err)
 	require.Zero(b, n)
 	require.True(b, b.tell(s).Duplicate, "it is still there")
+}
+
+func agreeExhausted(b *bench) {
+	c := b.committer()
+	r := b.asked(c)
+	for range store.MaxRuns {
+		b.lease(r, "w")
+	}
+	before := b.row(r.Job, journal.MessageRequest, "work")
+	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w", hour)
+	require.ErrorIs(b, err, store.ErrExhausted)
+	after := b.row(r.Job, journal.MessageRequest, "work")
+	require.Equal(b, collation.HeldStuck, after.Held)
+	require.Equal(b, before.NextAt, after.NextAt, "held stands beside it")
+	entries := b.chain(r.Job, journal.MainChain)
+	require.Equal(b, int64(before.NextAt), entries[len(entries)-1].Updated[0].NextAt)
+}
+
+// agreeToTombstone: what comes late ends when it is handled; Expire only removes
+// what the job left.
+func agreeToTombstone(b *bench) {
+	c := b.committer()
+	was := b.tombstone(c, "k")
+	other := b.jobs(1)[0]
+	late := b.interruptOf(was.ID, "x")
+	b.altered(c, other, inserts(late))
+	b.expire(100)
+	require.NotNil(b, b.stored(c, other, keyOf(&late)))
+	require.Equal(b, 1, b.discard(keyOf(&late)))
 }

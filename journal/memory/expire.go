@@ -28,23 +28,36 @@ func (s *Store) known(id journal.JobID) *job {
 	return nil
 }
 
+// late lists the jobs, and the tombstones with something left, whose time has
+// passed, the oldest first.
+func (s *Store) late() []*job {
+	now := s.now()
+	var out []*job
+	for _, id := range sortedIDs(s.jobs) {
+		if j := s.jobs[id]; j.expires != collation.Never && j.expires <= now {
+			out = append(out, j)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *job) int { return cmp.Compare(a.expires, b.expires) })
+	return out
+}
+
 // Expire implements store.Engine. A job becomes a tombstone first, so that
-// nobody reads half of what belonged to it; what did goes after it.
+// nobody reads half of what belonged to it; what did goes after it, and its time
+// stands until nothing is left. What comes to a tombstone later is not its own (C5).
 func (s *Store) Expire(_ context.Context, limit int) (more bool, err error) {
 	err = s.write("expire", func(u *undo) error {
-		now := s.now()
 		jobs := limit
-		for _, id := range sortedIDs(s.jobs) {
-			j := s.jobs[id]
-			if jobs > 0 && j.State.Closed() && j.expires != collation.Never && j.expires <= now && j.lock.owner == nil {
+		late := s.late()
+		for _, j := range late {
+			if jobs > 0 && j.State.Closed() && j.lock.owner == nil {
 				set(u, &j.State, journal.JobExpired)
-				set(u, &j.expires, collation.Never)
 				jobs--
 			}
 		}
 		left := limits{limit, limit, limit, limit, limit, limit, limit, limit}
-		for _, id := range sortedIDs(s.jobs) {
-			if j := s.jobs[id]; j.State == journal.JobExpired {
+		for _, j := range late {
+			if j.State == journal.JobExpired {
 				s.remove(u, j, &left)
 			}
 		}
@@ -89,12 +102,16 @@ func (s *Store) remove(u *undo, j *job, left *limits) {
 	if len(kept) < len(s.letters) {
 		set(u, &s.letters, kept)
 	}
+	lettered := slices.ContainsFunc(kept, func(l *letter) bool { return l.view.Letter.Job == j.ID })
+	if !lettered && len(j.instances)+len(j.receipts)+len(s.rows[j.ID])+len(j.woken)+len(j.chains)+len(j.effects)+len(j.payloads) == 0 {
+		set(u, &j.expires, collation.Never)
+	}
 }
 
 // bare says of a tombstone that nothing else is left of its job, and that nobody
 // is looking at it.
 func (s *Store) bare(j *job) bool {
-	return len(j.instances)+len(j.receipts)+len(s.rows[j.ID])+len(j.woken)+len(j.chains)+len(j.effects)+len(j.payloads) == 0 && j.lock.owner == nil
+	return j.expires == collation.Never && len(s.rows[j.ID]) == 0 && j.lock.owner == nil
 }
 
 // purge deletes members of a table that nobody reads any more: which of them

@@ -59,7 +59,7 @@ type job struct {
 	closed    collation.Micros
 	tasksSeq  int64
 	closedSeq int64
-	expires   collation.Micros // Never: kept
+	expires   collation.Micros // Never: kept; of a tombstone: nothing is left of it
 	replaced  collation.Micros // of a tombstone: when its key was used again
 	instances map[collation.InstanceKey]*collation.Instance
 	receipts  map[journal.GUID]*collation.Receipt // without responses

@@ -105,7 +105,7 @@ func (s *Store) exhaust(ctx context.Context, id journal.JobID, request journal.G
 		if row.Runs < store.MaxRuns {
 			return store.ErrLeased // an effect has ended meanwhile: the message comes again
 		}
-		row.Held, row.Dead, row.NextAt = collation.HeldStuck, true, collation.Never
+		row.Held, row.Dead = collation.HeldStuck, true // beside its due time, which is kept (C16)
 		row.Holder, row.LeaseUntil = "", collation.Never
 		s.putRow(u, row)
 		message := fmt.Sprintf("the request ran %d times without an answer: its handler may kill its process", row.Runs)

@@ -4,7 +4,9 @@ WITH markers AS MATERIALIZED (
 ), records AS MATERIALIZED (
     SELECT guid FROM signals WHERE at < (SELECT micros() - $2::int8) AND state <> 'kept' ORDER BY at LIMIT $4::int8
 ), old AS MATERIALIZED (
-    SELECT id FROM tombs WHERE at < (SELECT micros() - $3::int8) AND expires_at IS NULL ORDER BY at LIMIT $4::int8
+    SELECT t.id FROM tombs t
+    WHERE t.at < (SELECT micros() - $3::int8) AND t.expires_at IS NULL AND NOT EXISTS (SELECT FROM dispatches d WHERE d.job = t.id)
+    ORDER BY t.at LIMIT $4::int8
 ), m AS (
     DELETE FROM batches b USING markers WHERE b.session = markers.session AND b.seq = markers.seq RETURNING 1
 ), s AS (
