@@ -30,6 +30,8 @@ type database struct {
 	store  *postgres.Store
 	raw    *pgx.Conn
 	tables []string
+	// columns are the names of those that are compared, by table.
+	columns map[string][]string
 }
 
 func openDatabase(t *testing.T) *database {
@@ -52,7 +54,17 @@ func openDatabase(t *testing.T) *database {
 	require.NoError(t, err)
 	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
-	return &database{store: s, raw: raw, tables: tables}
+	db := &database{store: s, raw: raw, tables: tables, columns: map[string][]string{}}
+	require.ElementsMatch(t, tables, append(sorted(columns), uncompared), "every table is compared")
+	for name, list := range columns {
+		rows, err := raw.Query(ctx, "SELECT "+list+" FROM "+name+" LIMIT 0")
+		require.NoError(t, err)
+		for _, f := range rows.FieldDescriptions() {
+			db.columns[name] = append(db.columns[name], f.Name)
+		}
+		rows.Close()
+	}
+	return db
 }
 
 // pair are the two stores in one sequence, and what the sequence has made so far.
@@ -62,6 +74,7 @@ type pair struct {
 	db     *database
 	clock  int64
 	stores [2]store.Store // Postgres, memory
+	memory *memory.Store
 	mode   collation.Mode
 	hands  []*hand
 	flows  map[string]*flow.Flow // by name and version
@@ -87,7 +100,8 @@ func newPair(ctx context.Context, t *rapid.T, db *database) *pair {
 	}
 	batch.Queue("ALTER SEQUENCE dead_letters_id_seq RESTART")
 	require.NoError(t, db.raw.SendBatch(ctx, batch).Close())
-	p.stores = [2]store.Store{db.store, memory.New(memory.Config{Space: space, Now: func() int64 { return p.clock }})}
+	p.memory = memory.New(memory.Config{Space: space, Now: func() int64 { return p.clock }})
+	p.stores = [2]store.Store{db.store, p.memory}
 	p.advance(0)
 	p.mode = collation.Mode{Stepwise: p.chance("stepwise", 30), Fold: p.chance("fold", 40)}
 	if p.chance("resend", 50) {
@@ -139,6 +153,7 @@ func both[T any](p *pair, what string, call func(i int, s store.Store) (T, error
 	if errs[1] == nil {
 		p.same(what, out[0], out[1])
 	}
+	p.tables(what)
 	return out[1], errs[1]
 }
 

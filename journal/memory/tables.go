@@ -1,0 +1,85 @@
+package memory
+
+import (
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// Tables gives every row that the store holds, whatever a port shows of it: the
+// table and the columns, in the order that visit's caller and the tables of
+// journal/postgres agree on. It is for tests that hold two stores to each other.
+// What is zero is given as it is; rows come in no order.
+func (s *Store) Tables(visit func(table string, columns ...any)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, j := range s.jobs {
+		s.jobTables(j, visit)
+	}
+	for _, rows := range s.rows {
+		for _, r := range rows {
+			visit("dispatches", r.GUID, r.Job, r.Kind, r.Activity, r.DAD, r.Topic, r.Element, r.Body, r.NextAt, r.Held, r.Dead,
+				r.Publication, r.PublishedAt, r.Turn, r.TurnSent, r.Try, r.Runs, r.Holder, r.LeaseUntil, r.Fence, r.WithinAt,
+				r.Effects.Seq, r.Effects.Hash, r.Origin, r.Sender, r.Pauses, r.Undo, r.Input)
+		}
+	}
+	for g, x := range s.signals {
+		visit("signals", g, x.state, x.at)
+	}
+	for _, l := range s.letters {
+		d := &l.view.Letter
+		visit("dead_letters", d.Job, d.Row, d.Kind, d.Activity, d.DAD, d.Reason, d.Message, d.Ledger, l.view.At, l.view.State)
+	}
+	for name, f := range s.flows {
+		for version, d := range f.versions {
+			last := collation.Never
+			if version == f.active {
+				last = f.last
+			}
+			visit("flows", name, version, d.ref.Digest, d.canonical, version == f.active, d.at, last)
+		}
+	}
+}
+
+// jobTables gives the rows of one job, or of a tombstone.
+func (s *Store) jobTables(j *job, visit func(table string, columns ...any)) {
+	if j.replaced != collation.Never {
+		visit("tombs", j.ID, j.Key, j.Generation, j.Head.Seq, j.Head.Hash, j.closed, j.expires, j.replaced)
+	} else {
+		p := j.Parent
+		if p == nil {
+			p = &journal.Parent{}
+		}
+		visit("jobs", j.ID, j.Key, j.Generation, j.Flow.Name, j.Flow.Version, j.Flow.Digest, j.State, j.Semaphore, j.Head.Seq,
+			j.Head.Hash, j.closedSeq, j.tasksSeq, j.Started, j.closed, j.Trace, j.expires,
+			p.Space, p.Job, p.Activity, p.DAD, p.Leg1, p.Turn, p.Awaited)
+	}
+	for k, i := range j.instances {
+		visit("instances", j.ID, k.Activity, k.DAD, i.Ledger, i.ResultSeq, i.Code, i.Leg1, i.Open, i.Count, i.Size, i.Turn, i.Try, i.Child)
+	}
+	for g, r := range j.receipts {
+		visit("receipts", j.ID, g, r.Ledger, r.Verdict, r.Seq)
+	}
+	for _, w := range j.waits {
+		visit("waits", w.Job, w.GUID, s.mailbox(w), w.Activity, w.DAD, w.Topic, w.Key, w.Repeat, w.MaxAge, w.Count, w.Since, w.Origin, w.Request)
+	}
+	for _, w := range j.woken {
+		visit("woken", j.ID, w.Request, w.GUID, w.Kind, w.Name, w.Position, w.Seq)
+	}
+	for _, records := range j.chains {
+		for i := range records {
+			visit("entries", j.ID, records[i].Chain, records[i].Seq, records[i].Hash)
+		}
+	}
+	for _, f := range j.effects {
+		turn, until := f.turn, f.until
+		if f.State != store.EffectStarted { // of a started one only
+			turn, until = 0, collation.Never
+		}
+		visit("effects", j.ID, f.Key, f.request, f.seq, f.Name, f.Class, f.N, f.State, f.Result, f.Error, f.Fence, f.Holder,
+			turn, until, f.Position, f.Vouched)
+	}
+	for digest, body := range j.payloads {
+		visit("payloads", j.ID, digest, body)
+	}
+}
