@@ -26,6 +26,7 @@ var agreements = map[string]func(*bench){
 	"the record of a kept signal stays as long as its row":         agreeKept,
 	"a request that ran too often keeps its due time (C16)":        agreeExhausted,
 	"a row that comes to a tombstone is not expired (C5)":          agreeToTombstone,
+	"a wait that is taken back at once meets no kept signal (J3)":  agreeNotMet,
 }
 
 func agreeOrder(b *bench) {
@@ -253,4 +254,28 @@ func agreeToTombstone(b *bench) {
 	b.expire(100)
 	require.NotNil(b, b.stored(c, other, keyOf(&late)))
 	require.Equal(b, 1, b.discard(keyOf(&late)))
+}
+
+// agreeNotMet: two plans of one transaction, of which the second takes back the wait
+// of the first. Nobody waits then: what was kept stays so.
+func agreeNotMet(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	s := b.signal("t", "k", "x")
+	require.Equal(b, store.SignalKept, b.tell(s).State)
+	before := b.stored(c, id, b.box(s))
+	l, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
+	require.NoError(b, err)
+	st := l.States[id]
+	var plans []store.Chained
+	for _, add := range []change{waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}), unwaits(guid(1), 0)} {
+		p := handmade(st, &collation.Message{Job: id})
+		add(p, st)
+		plans = append(plans, store.Chain(&st.Job, p))
+		st.Apply(p)
+	}
+	require.NoError(b, c.Commit(b.ctx(), plans))
+	require.Empty(b, b.view(id).Waits)
+	require.Equal(b, before, b.stored(c, id, b.box(s)))
+	b.audit(id)
 }

@@ -392,6 +392,11 @@ func (c *committer) commit(plans []store.Chained) error {
 			return fmt.Errorf("memory: commit message %s of job %s: %w", p.Plan.Message, p.Plan.Job, err)
 		}
 	}
+	for i := range plans {
+		for n := range plans[i].Plan.Waits {
+			c.s.meet(&u, &plans[i].Plan.Waits[n])
+		}
+	}
 	c.seq++
 	c.s.markers[marker{c.session, c.seq}] = c.s.now()
 	return nil

@@ -46,21 +46,14 @@ func (s *Store) dropWait(u *undo, j *job, w *collation.Wait) {
 	}
 }
 
-// moveWaits registers waits, and makes due what was kept for them and is not past
-// its time (J3); it takes others back by test-and-set.
+// moveWaits registers waits, and takes others back by test-and-set.
 func (s *Store) moveWaits(u *undo, j *job, p *collation.Plan) error {
-	now := s.now()
 	for i := range p.Waits {
 		w := p.Waits[i]
 		if j.waits[w.GUID] != nil {
 			return lost("wait %s exists", w.GUID)
 		}
 		s.putWait(u, j, &w)
-		for _, r := range s.kept(s.mailbox(&w), w.Wakes()) {
-			row := *r
-			row.Held, row.NextAt = "", now
-			s.putRow(u, &row)
-		}
 	}
 	for _, x := range p.Unwait {
 		w := j.waits[x.GUID]
@@ -70,6 +63,20 @@ func (s *Store) moveWaits(u *undo, j *job, p *collation.Plan) error {
 		s.dropWait(u, j, w)
 	}
 	return nil
+}
+
+// meet makes due what was kept for a wait that the transaction has registered, and
+// is not past its time (J3). One that it took back again wakes nobody.
+func (s *Store) meet(u *undo, registered *collation.Wait) {
+	w := s.waits[s.mailbox(registered)][registered.GUID]
+	if w == nil {
+		return
+	}
+	for _, r := range s.kept(s.mailbox(w), w.Wakes()) {
+		row := *r
+		row.Held, row.NextAt = "", s.now()
+		s.putRow(u, &row)
+	}
 }
 
 // kept are the oldest signals that are kept in the mailbox and not past their
