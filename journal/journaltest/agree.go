@@ -64,9 +64,10 @@ func agreeEffect(b *bench) {
 	for _, name := range []string{"pay", "log"} {
 		b.startEffect(left, effect(name, 0))
 	}
-	_, taken, err := b.s.StartEffect(b.ctx(), right, effect("log", 0))
+	row, taken, err := b.s.StartEffect(b.ctx(), right, effect("log", 0))
 	require.NoError(b, err)
 	require.True(b, taken, "its fence is newer")
+	require.False(b, row.Live, "the lease that counts is that of the request which started it")
 	b.finishEffect(right, completed(effect("pay", 0), `1`))
 	for request, n := range map[journal.GUID]int{left.Request: 3, right.Request: 0} {
 		list, err := b.s.Effects(b.ctx(), id, request)

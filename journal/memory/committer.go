@@ -15,7 +15,7 @@ import (
 var (
 	errOpen   = errors.New("memory: a transaction is open already: Commit or Rollback first")
 	errNone   = errors.New("memory: no transaction is open: Load first")
-	errLimits = errors.New("memory: over the limit")
+	errLimits = fmt.Errorf("memory: over the limit: %w", store.ErrRejected)
 )
 
 type committer struct {

@@ -128,7 +128,8 @@ func (h *chain) start(l store.Lease, e journal.Effect) (out store.EffectRow, tak
 	} else {
 		taken = true // the chain has its start already, only who finishes it changes
 	}
-	f.changed, f.turn, f.Fence, f.Holder, f.Live = true, l.Turn, l.Fence, l.Holder, h.row.LeaseUntil > h.x.now
+	f.changed, f.turn, f.Fence, f.Holder = true, l.Turn, l.Fence, l.Holder
+	f.Live = !f.foreign && h.row.LeaseUntil > h.x.now
 	if f.until = collation.Never; l.Timeout > 0 && f.Class != store.ClassUndo {
 		f.until = h.x.now + collation.Micros(l.Timeout.Microseconds())
 	}

@@ -44,6 +44,9 @@ type effectWrite struct {
 	turn    int              // that started it
 	until   collation.Micros // when its try ends, of a started one; Never: no timeout (E4)
 	changed bool
+	// foreign says that another request of the job started it, whose lease is that of
+	// its holder.
+	foreign bool
 }
 
 var chainStatements = append([]string{
@@ -127,7 +130,7 @@ func (x *chains) readEffects(r *results, writes []*effectCall) {
 	r.each(func(v row) error {
 		f, err := readEffect(v)
 		if h := x.of[writes[v.int(effectWidth)-1].row()]; h != nil && err == nil {
-			h.effects[f.Key] = &effectWrite{EffectRow: *f}
+			h.effects[f.Key] = &effectWrite{EffectRow: *f, foreign: v.guid(effectWidth+1) != h.key.guid}
 		}
 		return err
 	})
