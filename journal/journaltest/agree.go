@@ -26,6 +26,7 @@ var agreements = map[string]func(*bench){
 	"the record of a kept signal stays as long as its row":         agreeKept,
 	"a request that ran too often keeps its due time (C16)":        agreeExhausted,
 	"a row that comes to a tombstone is not expired (C5)":          agreeToTombstone,
+	"what is over a limit is refused (T11)":                        agreeLimits,
 	"a wait that is taken back at once meets no kept signal (J3)":  agreeNotMet,
 }
 
@@ -279,4 +280,31 @@ func agreeNotMet(b *bench) {
 	require.Empty(b, b.view(id).Waits)
 	require.Equal(b, before, b.stored(c, id, b.box(s)))
 	b.audit(id)
+}
+
+func agreeLimits(b *bench) {
+	require.NoError(b, b.s.DeadLetter(b.ctx(), collation.DeadLetter{Kind: journal.MessageLeg1, Reason: "foreign"}, nil))
+	b.jobs(1)
+	for _, limit := range []int{0, -1} { // the default
+		letters, err := b.s.DeadLetters(b.ctx(), false, limit)
+		require.NoError(b, err)
+		require.Len(b, letters, 1)
+		jobs, err := b.s.Jobs(b.ctx(), store.JobFilter{Limit: limit})
+		require.NoError(b, err)
+		require.Len(b, jobs, 1)
+	}
+	_, err := b.s.DeadLetters(b.ctx(), false, store.MaxPage+1)
+	require.ErrorIs(b, err, store.ErrRejected)
+	_, err = b.s.Jobs(b.ctx(), store.JobFilter{Limit: store.MaxPage + 1})
+	require.ErrorIs(b, err, store.ErrRejected)
+	_, err = b.s.Start(b.ctx(), make([]store.Start, store.MaxStarts+1), b.mode)
+	require.ErrorIs(b, err, store.ErrRejected)
+	_, _, err = b.s.Due(b.ctx(), store.MaxSweep+1)
+	require.ErrorIs(b, err, store.ErrRejected)
+	_, err = b.s.Claim(b.ctx(), make([]store.Claim, store.MaxSweep+1))
+	require.ErrorIs(b, err, store.ErrRejected)
+	_, err = b.s.Deliver(b.ctx(), make([]collation.RowKey, store.MaxBatch+1), b.mode)
+	require.ErrorIs(b, err, store.ErrRejected)
+	_, err = b.s.Discard(b.ctx(), make([]collation.RowKey, store.MaxSweep+1))
+	require.ErrorIs(b, err, store.ErrRejected)
 }

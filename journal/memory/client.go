@@ -164,12 +164,15 @@ func (j *job) summary() store.JobSummary {
 	return store.JobSummary{Job: j.Job, Closed: j.closed, Cursor: base64.RawURLEncoding.EncodeToString([]byte(text))}
 }
 
+// defaultPage is the limit of lists where none is given.
+const defaultPage = 100
+
 // Jobs implements store.Client.
 func (s *Store) Jobs(_ context.Context, f store.JobFilter) ([]store.JobSummary, error) {
-	if f.Limit == 0 {
-		f.Limit = 100
+	if f.Limit <= 0 {
+		f.Limit = defaultPage
 	}
-	if f.Limit < 0 || f.Limit > store.MaxPage {
+	if f.Limit > store.MaxPage {
 		return nil, fmt.Errorf("%w: a page of %d jobs, at most %d", errLimits, f.Limit, store.MaxPage)
 	}
 	before, id, err := readCursor(f.Before)

@@ -66,7 +66,10 @@ func (s *Store) letterView(l *letter) store.DeadView {
 
 // DeadLetters implements store.Operator.
 func (s *Store) DeadLetters(_ context.Context, all bool, limit int) ([]store.DeadView, error) {
-	if limit < 0 || limit > store.MaxPage {
+	if limit <= 0 {
+		limit = defaultPage
+	}
+	if limit > store.MaxPage {
 		return nil, fmt.Errorf("%w: a page of %d dead letters, at most %d", errLimits, limit, store.MaxPage)
 	}
 	s.mu.Lock()

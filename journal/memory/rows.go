@@ -117,6 +117,9 @@ func once(p *collation.Plan) error {
 
 // Discard implements store.Engine.
 func (s *Store) Discard(_ context.Context, rows []collation.RowKey) (int, error) {
+	if len(rows) > store.MaxSweep {
+		return 0, fmt.Errorf("%w: Discard of %d rows, at most %d", errLimits, len(rows), store.MaxSweep)
+	}
 	n := 0
 	err := s.write("discard", func(u *undo) error {
 		for _, k := range rows {

@@ -169,7 +169,8 @@ type Operator interface {
 	Activate(ctx context.Context, name, version string) error
 	// Flows lists the deployed versions.
 	Flows(ctx context.Context) ([]FlowView, error)
-	// DeadLetters lists dead letters, newest first; all includes ended ones.
+	// DeadLetters lists dead letters, newest first, at most limit (default 100, at
+	// most MaxPage); all includes ended ones.
 	DeadLetters(ctx context.Context, all bool, limit int) ([]DeadView, error)
 	// Act carries out an operator's decision on a dead letter, as one entry
 	// (E10): ErrNotFound, or ErrStale where it has ended already.
