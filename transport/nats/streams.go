@@ -162,7 +162,7 @@ func (b *Bus) createStream(ctx context.Context, kind transport.Kind, want jetstr
 func (b *Bus) ensureConsumer(ctx context.Context, d transport.Destination) error {
 	stream := b.streamName(d.Kind)
 	cfg := b.consumerConfig(d)
-	_, err := b.js.CreateOrUpdateConsumer(ctx, stream, cfg)
+	consumer, err := b.js.CreateOrUpdateConsumer(ctx, stream, cfg)
 	lost := hollow(err)
 	if lost {
 		b.remove(ctx, d.Kind)
@@ -171,13 +171,16 @@ func (b *Bus) ensureConsumer(ctx context.Context, d transport.Destination) error
 		if err := b.ensureStream(ctx, d.Kind); err != nil {
 			return err
 		}
-		_, err = b.js.CreateOrUpdateConsumer(ctx, stream, cfg)
+		consumer, err = b.js.CreateOrUpdateConsumer(ctx, stream, cfg)
 	}
 	if err != nil {
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			b.forget(d.Kind)
 		}
 		return ioError("ensure consumer "+cfg.Durable+" of stream "+stream, err)
+	}
+	if err := b.removeAcked(ctx, consumer, d); err != nil { // the next to bind tries again
+		b.cfg.Log.Warn("messages that were acked stay in the stream", "stream", stream, "from", d.String(), "error", err)
 	}
 	return nil
 }
