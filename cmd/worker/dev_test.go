@@ -238,7 +238,32 @@ func TestTheClockNeedsNoNATS(t *testing.T) {
 // TestServersAway: an error that says which one, not a hang.
 func TestServersAway(t *testing.T) {
 	t.Parallel()
-	r := clitest.Do(t, run, nil, "", "--postgres", "postgres://127.0.0.1:1/x", "--nats", devtest.NATS(t).URL())
+	r := clitest.Do(t, run, nil, "", "--postgres", "postgres://127.0.0.1:1/x", "--nats", devtest.NATS(t).URL(), "--wait", "400ms")
 	require.Equal(t, cli.CodeFailed, r.Code, r.Err)
 	require.Contains(t, r.Err, "postgres")
+	require.Contains(t, r.Err, "waits for it")
+	require.Contains(t, r.Err, "--wait")
+}
+
+// TestServersComeLater: a worker that was started before its servers takes work
+// when they are there, and ends at once when it is told to before that.
+func TestServersComeLater(t *testing.T) {
+	t.Parallel()
+	data := dataDir(t)
+	servers := start(t, nil, "dev", "--data", data, "--servers-only")
+	file := servers.ready(data)
+	require.Zero(t, servers.end(), servers.err.String())
+	env := map[string]string{"QUIPU_POSTGRES": file.Postgres, "QUIPU_NATS": file.NATS}
+	worker, impatient := start(t, env), start(t, env)
+	for _, w := range []*running{worker, impatient} {
+		w.until("the wait", func() bool {
+			return strings.Contains(w.err.String(), "a server is away") || strings.Contains(w.err.String(), "nats")
+		})
+	}
+	require.Equal(t, cli.CodeInterrupted, impatient.end(), impatient.err.String())
+	again := start(t, nil, "dev", "--data", data, "--servers-only")
+	require.Equal(t, file.Postgres, again.ready(data).Postgres, "the same port")
+	worker.until("work", func() bool { return strings.Contains(worker.err.String(), "takes work") })
+	require.Zero(t, worker.end(), worker.err.String())
+	require.Zero(t, again.end(), again.err.String())
 }

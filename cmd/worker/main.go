@@ -20,7 +20,7 @@ const (
 const exitCodes = `Exit codes:
 
 - 0: ended by SIGTERM or SIGINT, drained
-- 1: a server is away, or the runtime failed
+- 1: a server is away and did not come within --wait, or the runtime failed
 - 2: flags or configuration
 - 3: a flow has faults, or its version is deployed with other content; every fault of every file is printed with its place, and then nothing is deployed
 - 4: preflight: a setting of Postgres or NATS would break the promise; each is named
@@ -45,8 +45,8 @@ func newCommand(s cli.Streams) *cobra.Command {
 decides and commits, as a worker with the built-in handlers http, echo, sleep and
 fail, or as both.
 
-Before it starts it checks the servers and prints what it found; what would break
-the promise is refused. Flows below the flows directory (.yaml, .yml, .json) are
+Before it starts it waits for its servers (--wait), checks them and prints what it
+found; what would break the promise is refused. Flows below the flows directory (.yaml, .yml, .json) are
 deployed; a version that is new to the space becomes the one for new jobs, a
 version that was there already changes nothing.
 

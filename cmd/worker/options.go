@@ -27,7 +27,7 @@ type options struct {
 	space, flows, http, log, level, name       string
 	roles                                      []string
 	lanes, concurrency, committers, maxBatch   int
-	resend, lease, ackWait, drain              time.Duration
+	resend, lease, ackWait, drain, wait        time.Duration
 	stepwise, noFold, noMigrate, telemetryText bool
 }
 
@@ -38,7 +38,8 @@ func (o *options) defineServers(f *pflag.FlagSet) {
 	f.StringVar(&o.creds, "nats-creds", "", "`FILE` with NATS credentials")
 	f.StringVar(&o.nkey, "nats-nkey", "", "`FILE` with an NKey seed")
 	f.BoolVar(&o.noMigrate, "no-migrate", false, "leave the schema alone: another role owns it")
-	cli.FromEnv(f, "postgres", "nats", "nats-creds", "nats-nkey", "no-migrate")
+	f.DurationVar(&o.wait, "wait", defaultWait, "`TIME` that the servers may take to be there at start; 0: none")
+	cli.FromEnv(f, "postgres", "nats", "nats-creds", "nats-nkey", "no-migrate", "wait")
 }
 
 func (o *options) define(f *pflag.FlagSet) {
@@ -130,7 +131,7 @@ func (o *options) limits() error {
 			return cli.Exitf(cli.CodeUsage, "--%s %d: the limit is %d", f.name, f.n, f.most)
 		}
 	}
-	for name, d := range map[string]time.Duration{"resend": o.resend, "lease": o.lease, "ack-wait": o.ackWait, "drain": o.drain} {
+	for name, d := range map[string]time.Duration{"resend": o.resend, "lease": o.lease, "ack-wait": o.ackWait, "drain": o.drain, "wait": o.wait} {
 		if d < 0 {
 			return cli.Exitf(cli.CodeUsage, "--%s %s: use a positive time such as 10s", name, d)
 		}

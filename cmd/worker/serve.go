@@ -114,25 +114,11 @@ func (p *process) getenv(name string) string {
 }
 
 func (p *process) work(ctx context.Context, cfg quipu.Config, page *page, ready func(url string) error) error {
-	if cfg.NATS != "" {
-		if err := p.preflightNATS(ctx, cfg); err != nil {
-			return err
-		}
-	}
-	rt, err := quipu.Open(ctx, cfg)
-	if errors.Is(err, quipu.ErrConfig) {
-		return cli.Exit(cli.CodeUsage, err)
-	}
+	rt, err := p.open(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	defer rt.Close()
-	if err := p.preflightPostgres(ctx, rt); err != nil {
-		return err
-	}
-	if err := deployFlows(ctx, rt.Store(), p.flows, p.log); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	running := make(chan error, 1)
