@@ -43,10 +43,13 @@ func (e *Engine) Config() Config { return e.cfg }
 // Run handles messages until ctx ends, then finishes the batches under way and
 // hands back what was fetched beyond them. It returns nil when it was drained.
 func (e *Engine) Run(ctx context.Context) error {
-	if err := e.cfg.Bus.Ensure(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil // ended while it started
-		}
+	switch err := e.cfg.Bus.Ensure(ctx); {
+	case err == nil:
+	case ctx.Err() != nil:
+		return nil // ended while it started
+	case errors.Is(err, transport.ErrUnavailable):
+		e.cfg.Logger.Warn("the streams cannot be made yet; whoever fetches from one makes it", "error", err)
+	default:
 		return fmt.Errorf("ensure the streams of space %s: %w", e.cfg.Space, err)
 	}
 	committers := make([]*committer, e.cfg.Committers)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -247,4 +248,27 @@ func TestT2StartWhileNATSIsAway(t *testing.T) {
 		v := e.view(client, e.start(client, "one", key, order{ID: key}))
 		return v.Rows[0].Publication == 0 && v.Rows[0].NextAt <= v.Started
 	})
+}
+
+// T5, F9: a process that starts while NATS is away does not give up: it takes work
+// when NATS is there.
+func TestF9ProcessStartsWhileNATSIsAway(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, false)
+	client := e.open(e.config(nil))
+	e.deploy(client, oneStep("charge"))
+	require.NoError(t, e.nats.Shutdown())
+	job := e.start(client, "one", "order-1", order{ID: "1"})
+	reg := workers.New()
+	workers.Handle(reg, "charge", func(_ context.Context, in order) (map[string]string, error) {
+		return map[string]string{"receipt": in.ID}, nil
+	})
+	e.run(reg)
+	e.eventually("the process has looked for its streams", func() bool {
+		return strings.Contains(e.log.String(), "the streams cannot be made yet")
+	})
+	require.NoError(t, e.nats.Restart(t.Context()))
+	_, err := e.wait(client, job)
+	require.NoError(t, err)
+	e.clean(client)
 }

@@ -302,13 +302,14 @@ func (b *Bus) consumerConfig(d transport.Destination) jetstream.ConsumerConfig {
 }
 
 // ioError wraps an error of the client once, with the operation. What a retry
-// may mend is transport.ErrUnavailable.
+// may mend is transport.ErrUnavailable: also a request that was not answered in
+// time, and a consumer that another took away just then.
 func ioError(op string, err error) error {
 	var api *jetstream.APIError
 	switch {
-	case errors.As(err, &api) && api.Code < 500 && api.Code != 404:
+	case errors.As(err, &api) && api.Code < 500 && api.Code != 404 && !errors.Is(err, jetstream.ErrConsumerDoesNotExist):
 		return fmt.Errorf("%s: %w", op, err)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("%s: %w", op, err)
 	case errors.Is(err, natsgo.ErrConnectionClosed):
 		return fmt.Errorf("%s: %w", op, transport.ErrClosed)
