@@ -175,8 +175,8 @@ func (c *chaos) checkOrder() {
 	t.Logf("%d bookings undone after an interrupt or a bound, %d of them booked after that", undone, late)
 }
 
-// stranded says of each job that has not ended where it stands, and what the
-// workers said last.
+// stranded says of each job that has not ended where it stands, and once what the
+// workers said and did last.
 func (c *chaos) stranded(open map[string]quipu.Job) {
 	if len(open) == 0 {
 		return
@@ -194,9 +194,5 @@ func (c *chaos) stranded(open map[string]quipu.Job) {
 			t.Logf("  %s %d %s %s %s by %s at %d, trouble %v", x.Chain, x.Seq, x.Kind, x.Activity, x.DAD, x.Writer, x.Time, x.Trouble)
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, k := range c.kids {
-		t.Logf("worker %d, %s, said:\n%s", k.cmd.Process.Pid, k.config, k.log)
-	}
+	c.dumped.Do(c.dump)
 }

@@ -53,6 +53,7 @@ type chaos struct {
 	counts map[string]int // what happened, for the report
 	odd    []string       // what is allowed to happen and worth knowing
 	sum    *total
+	dumped sync.Once
 }
 
 // TestChaos runs all fault kinds that one machine has at the same time, over and

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -113,6 +114,26 @@ func (c *chaos) drain(k *kid) {
 		<-k.done
 	}
 	c.e.t.Errorf("T10: worker %d (%s) had not drained after %s and said:\n%s", k.cmd.Process.Pid, k.config, drainPatience, k.log)
+}
+
+// dump makes the workers say what each of their goroutines does. That ends them;
+// others take their places.
+func (c *chaos) dump() {
+	c.mu.Lock()
+	kids := slices.Clone(c.kids)
+	c.mu.Unlock()
+	for _, k := range kids {
+		if k == nil {
+			continue
+		}
+		k.ours.Store(true)
+		_ = k.cmd.Process.Signal(syscall.SIGQUIT) // gone already is as good
+		select {
+		case <-k.done:
+		case <-time.After(dumpPatience):
+		}
+		c.e.t.Logf("worker %d, %s, said:\n%s", k.cmd.Process.Pid, k.config, k.log)
+	}
 }
 
 // lastLine is why a process ended, as it says itself.
