@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -72,9 +73,9 @@ func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
 	if len(due) == 0 {
 		return false, nil
 	}
-	claims, err := s.decide(ctx, due)
-	if err != nil {
-		return false, err
+	claims, blind := s.decide(ctx, due)
+	if len(claims) == 0 {
+		return false, blind
 	}
 	out, err := st.Claim(ctx, claims)
 	if err != nil {
@@ -83,7 +84,7 @@ func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
 	s.e.cfg.Observer.Count(observer.MetricResent, int64(len(out)))
 	// A sweeper that won nothing leaves the field to those that did.
 	full = len(due) == sweepLimit && (len(out) > 0 || !sends(claims))
-	return full, s.e.pub.Publish(ctx, out, Origin{})
+	return full, errors.Join(blind, s.e.pub.Publish(ctx, out, Origin{}))
 }
 
 func sends(claims []store.Claim) bool {
@@ -101,23 +102,24 @@ func timerLag(due []store.DueRow, lag time.Duration) time.Duration {
 
 // decide says of each due row whether to send it now. The first publication of
 // a turn goes out when due; a re-send looks first whether its queue may still
-// hold the one before, so that a backlog that merely waits is not doubled.
-func (s *sweeper) decide(ctx context.Context, due []store.DueRow) ([]store.Claim, error) {
-	look := lookout{bus: s.e.cfg.Bus, seen: map[transport.Destination]sight{}}
-	claims := make([]store.Claim, 0, len(due))
+// hold the one before, so that a backlog that merely waits is not doubled. A row
+// whose queue cannot be looked at stays due and holds up no other; blind is why.
+func (s *sweeper) decide(ctx context.Context, due []store.DueRow) (claims []store.Claim, blind error) {
+	look := lookout{bus: s.e.cfg.Bus, seen: map[transport.Destination]sight{}, blind: map[transport.Kind]error{}}
+	claims = make([]store.Claim, 0, len(due))
 	for _, r := range due {
 		again := s.again(r)
 		c := store.Claim{Row: r, Send: true, Again: again}
 		if r.Publication > 0 && r.TurnSent == r.Turn && r.Now-r.PublishedAt < collation.Micros(anyway.Microseconds()) {
 			waits, err := s.waits(ctx, &look, r)
 			if err != nil {
-				return nil, err
+				continue
 			}
 			c.Send = !waits
 		}
 		claims = append(claims, c)
 	}
-	return claims, nil
+	return claims, look.why
 }
 
 // waits reports whether a queue on the row's way holds a message as old as the
@@ -155,10 +157,13 @@ func (s *sweeper) again(r store.DueRow) time.Duration {
 	return d - d/10 + s.e.cfg.Jitter(d/5+1)
 }
 
-// lookout asks each queue once per sweep.
+// lookout asks each queue once per sweep, and no queue of a stream that did not
+// answer: that can take seconds.
 type lookout struct {
-	bus  transport.Bus
-	seen map[transport.Destination]sight
+	bus   transport.Bus
+	seen  map[transport.Destination]sight
+	blind map[transport.Kind]error
+	why   error // all of blind
 }
 
 type sight struct {
@@ -170,8 +175,12 @@ func (l *lookout) at(ctx context.Context, d transport.Destination) (sight, error
 	if known, ok := l.seen[d]; ok {
 		return known, nil
 	}
+	if err := l.blind[d.Kind]; err != nil {
+		return sight{}, err
+	}
 	at, found, err := l.bus.Oldest(ctx, d)
 	if err != nil {
+		l.blind[d.Kind], l.why = err, errors.Join(l.why, err)
 		return sight{}, err
 	}
 	s := sight{collation.Micros(at), found}

@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/transport"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// dim is a bus on which some streams do not answer.
+type dim struct {
+	transport.Bus
+	away  map[transport.Kind]bool
+	asked []transport.Kind
+}
+
+func (b *dim) Oldest(_ context.Context, d transport.Destination) (int64, bool, error) {
+	b.asked = append(b.asked, d.Kind)
+	if b.away[d.Kind] {
+		return 0, false, transport.ErrUnavailable
+	}
+	return 0, false, nil
+}
+
+// T2: a stream that cannot be looked at keeps back the messages that it may hold
+// and no others, and is asked once.
+func TestT2BlindLookHoldsUpNoOthers(t *testing.T) {
+	t.Parallel()
+	row := func(g byte, kind journal.MessageKind, publication int) store.DueRow {
+		return store.DueRow{Job: journal.JobID{3: g}, GUID: journal.GUID{g}, Kind: kind, Topic: "t", Publication: publication, PublishedAt: 1, Now: 1_000_000}
+	}
+	due := []store.DueRow{
+		row(1, journal.MessageStart, 1), row(2, journal.MessageStart, 1), row(3, journal.MessageLeg1, 1),
+		row(4, journal.MessageWakeUp, 0), row(5, journal.MessageRequest, 1), row(6, journal.MessageStart, 0),
+	}
+	require.NotEqual(t, wire.LaneOf(due[2].Job, DefaultLanes), wire.LaneOf(due[4].Job, DefaultLanes))
+	for _, c := range []struct {
+		away  []transport.Kind
+		sent  []byte
+		asked int
+	}{
+		{nil, []byte{1, 2, 3, 4, 5, 6}, 4},
+		{[]transport.Kind{transport.Start}, []byte{3, 4, 5, 6}, 4},
+		{[]transport.Kind{transport.Work}, []byte{1, 2, 3, 4, 6}, 3},
+		{[]transport.Kind{transport.Lane}, []byte{1, 2, 4, 6}, 3},
+		{[]transport.Kind{transport.Start, transport.Lane, transport.Work}, []byte{4, 6}, 3},
+	} {
+		bus := &dim{away: map[transport.Kind]bool{}}
+		for _, k := range c.away {
+			bus.away[k] = true
+		}
+		cfg, err := Config{Bus: bus, Store: unused{}, Space: "test"}.withDefaults()
+		require.NoError(t, err)
+		s := &sweeper{e: &Engine{cfg: cfg, pub: &Publisher{Lanes: cfg.Lanes}}}
+		claims, err := s.decide(t.Context(), due)
+		require.Equal(t, len(c.away) > 0, err != nil)
+		var sent []byte
+		for _, claim := range claims {
+			require.True(t, claim.Send)
+			sent = append(sent, claim.Row.GUID[0])
+		}
+		require.Equal(t, c.sent, sent, "%v away", c.away)
+		require.Len(t, bus.asked, c.asked, "%v away", c.away)
+	}
+}
+
+// unused is a store that nobody asks.
+type unused struct{ store.Engine }
