@@ -91,14 +91,22 @@ func (b *Bus) removeAcked(ctx context.Context, consumer jetstream.Consumer, d tr
 	if err != nil {
 		return notFound(err)
 	}
+	removed := 0
+	defer func() {
+		if removed > 0 {
+			b.cfg.Log.Info("removed messages that were acked and still there", "space", b.cfg.Space, "from", d.String(), "messages", removed)
+		}
+	}()
 	for seq := uint64(1); seq <= floor; seq++ {
 		msg, err := b.next(ctx, stream, d, seq)
 		if err != nil || msg == nil || msg.Sequence > floor {
 			return err
 		}
 		seq = msg.Sequence
-		err = stream.DeleteMsg(ctx, seq)
-		if err != nil && !errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) { // another process was faster
+		switch err := stream.DeleteMsg(ctx, seq); {
+		case err == nil:
+			removed++
+		case !errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful): // another process was faster
 			return err
 		}
 	}
