@@ -27,6 +27,7 @@ var (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	debug.SetGCPercent(1000)
+	runtime.MemProfileRate = 0
 	runtime.GOMAXPROCS(1)
 	m.Run()
 }

@@ -146,7 +146,7 @@ func (j *job) append(u *undo, chain journal.GUID, body []byte, hash journal.Dige
 		return fmt.Errorf("%w: entry %d of chain %s does not continue it", store.ErrRejected, seq, chain)
 	}
 	body = slices.Clone(body)
-	put(u, j.chains, chain, append(records, journal.Record{Job: j.ID, Chain: chain, Seq: seq, Body: body, Hash: hash}))
+	put(u, j.chains, chain, append(records, &record{Record: journal.Record{Job: j.ID, Chain: chain, Seq: seq, Body: body, Hash: hash}}))
 	if chain == journal.MainChain {
 		set(u, &j.Head, journal.Head{Seq: seq, Hash: hash})
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -68,7 +67,7 @@ func (s *Store) start(u *undo, st *store.Start, mode collation.Mode) (store.Star
 			State: journal.JobOpen, Started: now, Trace: st.Trace, Parent: st.Parent,
 		},
 		instances: map[collation.InstanceKey]*collation.Instance{}, receipts: map[journal.GUID]*collation.Receipt{},
-		waits: map[journal.GUID]*collation.Wait{}, chains: map[journal.GUID][]journal.Record{},
+		waits: map[journal.GUID]*collation.Wait{}, chains: map[journal.GUID][]*record{},
 		woken:   map[journal.GUID]*collation.Woken{},
 		effects: map[journal.Digest]*effect{}, payloads: map[journal.Digest][]byte{},
 	}
@@ -113,16 +112,18 @@ func (s *Store) Job(_ context.Context, id journal.JobID) (*store.JobView, error)
 		return v, nil
 	}
 	if c := j.close(); c != nil {
-		v.Code, v.Error = c.Code, c.Error
+		v.Code, v.Error = c.Code, clone(c.Error)
 	}
 	if j.tasksSeq != 0 {
-		v.Output = j.entry(j.tasksSeq).Close.Output
+		v.Output = slices.Clone(j.entry(j.tasksSeq).Close.Output)
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(j.instances), compareKeys) {
-		if i := j.instances[key]; i.Ledger != 0 { // others only hold the output of a pass or an element
+	v.Instances = slices.Grow(v.Instances, len(j.instances))
+	for key, i := range j.instances {
+		if i.Ledger != 0 { // others only hold the output of a pass or an element
 			v.Instances = append(v.Instances, store.InstanceView{Key: key, Instance: *i})
 		}
 	}
+	slices.SortFunc(v.Instances, func(a, b store.InstanceView) int { return compareKeys(a.Key, b.Key) })
 	for _, r := range s.rows[id] {
 		v.Rows = append(v.Rows, *copyRow(r))
 	}

@@ -338,7 +338,7 @@ func (j *job) result(key collation.InstanceKey) *flow.Result {
 func (j *job) receipt(g journal.GUID) *collation.Receipt {
 	r := clone(j.receipts[g])
 	if r != nil && r.Verdict == journal.VerdictHandled && !r.Ledger.Complete() {
-		r.Response = j.entry(r.Seq).Response
+		r.Response = clone(j.entry(r.Seq).Response)
 	}
 	return r
 }
@@ -346,12 +346,18 @@ func (j *job) receipt(g journal.GUID) *collation.Receipt {
 // entry decodes an entry of the main chain.
 func (j *job) entry(seq int64) *journal.Entry { return j.entryOf(journal.MainChain, seq) }
 
-// entryOf decodes an entry that this store wrote.
+// entryOf decodes an entry that this store wrote, once: nobody may change what it
+// returns.
 func (j *job) entryOf(chain journal.GUID, seq int64) *journal.Entry {
-	e, err := journal.DecodeTrusted(slices.Clone(j.chains[chain][seq-1].Body))
+	r := j.chains[chain][seq-1]
+	if r.read != nil {
+		return r.read
+	}
+	e, err := journal.DecodeTrusted(r.Body)
 	if err != nil {
 		panic(fmt.Sprintf("memory: entry %d of chain %s of job %s, which was encoded here: %v", seq, chain, j.ID, err))
 	}
+	r.read = e
 	return e
 }
 

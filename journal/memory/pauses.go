@@ -51,7 +51,7 @@ func (s *Store) Pauses(_ context.Context, id journal.JobID, request journal.GUID
 	for _, w := range j.woken {
 		if w.Request == request {
 			came[w.PauseRef] = true
-			all = append(all, store.Pause{PauseRef: w.PauseRef, Seq: w.Seq, Response: j.entry(w.Seq).Response})
+			all = append(all, store.Pause{PauseRef: w.PauseRef, Seq: w.Seq, Response: clone(j.entry(w.Seq).Response)})
 		}
 	}
 	slices.SortFunc(all, func(a, b store.Pause) int { return cmp.Compare(a.Seq, b.Seq) })

@@ -40,15 +40,18 @@ func (s *Store) Audit(
 	}
 	return visit(stored, func(yield func(journal.Record, error) bool) {
 		for _, r := range records {
-			if !yield(r, nil) {
+			rec := r.Record
+			rec.Body = slices.Clone(r.Body)
+			if !yield(rec, nil) {
 				return
 			}
 		}
 	})
 }
 
-// snapshot copies what is stored of a job.
-func (s *Store) snapshot(id journal.JobID) (*store.Stored, []journal.Record, error) {
+// snapshot copies what is stored of a job. Records never change: who reads one
+// copies its bytes.
+func (s *Store) snapshot(id journal.JobID) (*store.Stored, []*record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j := s.known(id)
@@ -59,15 +62,16 @@ func (s *Store) snapshot(id journal.JobID) (*store.Stored, []journal.Record, err
 	if d, err := s.version(j.Flow.Name, j.Flow.Version); err == nil {
 		out.FlowDigest = d.ref.Digest
 	}
-	var records []journal.Record
 	if j.State == journal.JobExpired {
 		return out, nil, nil
 	}
+	n := 0
+	for _, chain := range j.chains {
+		n += len(chain)
+	}
+	records := make([]*record, 0, n)
 	for _, chain := range sortedIDs(j.chains) { // the main chain is the zero GUID: first
-		for _, r := range j.chains[chain] {
-			r.Body = slices.Clone(r.Body)
-			records = append(records, r)
-		}
+		records = append(records, j.chains[chain]...)
 	}
 	return out, records, nil
 }
@@ -75,10 +79,10 @@ func (s *Store) snapshot(id journal.JobID) (*store.Stored, []journal.Record, err
 // tables copies what the tables hold of a job; of a tombstone, nothing more.
 func (s *Store) tables(j *job) *store.Stored {
 	out := &store.Stored{
-		Job: j.Job, Instances: map[collation.InstanceKey]collation.ActivityLedger{}, Open: map[collation.InstanceKey]int{},
-		Waits:    map[journal.GUID]collation.Wait{},
-		Receipts: map[journal.GUID]store.StoredReceipt{}, Rows: map[journal.GUID]collation.Row{},
-		Woken: map[journal.GUID]collation.Woken{},
+		Job: j.Job, Instances: make(map[collation.InstanceKey]collation.ActivityLedger, len(j.instances)),
+		Open: map[collation.InstanceKey]int{}, Waits: make(map[journal.GUID]collation.Wait, len(j.waits)),
+		Receipts: make(map[journal.GUID]store.StoredReceipt, len(j.receipts)),
+		Rows:     make(map[journal.GUID]collation.Row, len(s.rows[j.ID])), Woken: make(map[journal.GUID]collation.Woken, len(j.woken)),
 	}
 	if j.State == journal.JobExpired {
 		return out

@@ -65,9 +65,15 @@ type job struct {
 	receipts  map[journal.GUID]*collation.Receipt // without responses
 	waits     map[journal.GUID]*collation.Wait
 	woken     map[journal.GUID]*collation.Woken // pauses that have come, by what brought them
-	chains    map[journal.GUID][]journal.Record
+	chains    map[journal.GUID][]*record
 	effects   map[journal.Digest]*effect
 	payloads  map[journal.Digest][]byte
+}
+
+// record is one entry. Its bytes never change.
+type record struct {
+	journal.Record
+	read *journal.Entry // by the first who asked
 }
 
 // marker identifies one batch (J4).
