@@ -199,6 +199,10 @@ func Encode(v any) []byte {
 // Decode unmarshals a Hint, Request or Response.
 func Decode[T Hint | Request | Response](b []byte) (*T, error) {
 	v := new(T)
+	if quickly(b, v) {
+		return v, nil
+	}
+	*v = *new(T)
 	if err := json.Unmarshal(b, v); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
