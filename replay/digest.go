@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"crypto/sha256"
@@ -16,7 +17,7 @@ import (
 // Digest is a deterministic digest over everything that was rebuilt, outputs
 // excepted (V14): two replays of the same entries give the same.
 func (j *Job) Digest() journal.Digest {
-	h := hasher{sha256.New()}
+	h := newHasher()
 	h.text("quipu-state-v1")
 	h.text(j.Header.Space)
 	h.bytes(j.Header.Job[:])
@@ -197,19 +198,28 @@ func sortedKeys[V any](m map[collation.InstanceKey]V) []collation.InstanceKey {
 }
 
 // hasher writes length-prefixed fields, so that no two states read the same.
-type hasher struct{ hash.Hash }
+type hasher struct {
+	*bufio.Writer
+	sha hash.Hash
+}
+
+func newHasher() hasher {
+	sha := sha256.New()
+	return hasher{bufio.NewWriterSize(sha, 256), sha}
+}
 
 func (h hasher) bytes(b []byte) {
 	h.number(int64(len(b)))
-	h.Write(b)
+	_, _ = h.Write(b) // a hash takes everything
 }
 
-func (h hasher) text(s string) { h.bytes([]byte(s)) }
+func (h hasher) text(s string) {
+	h.number(int64(len(s)))
+	_, _ = h.WriteString(s)
+}
 
 func (h hasher) number(n int64) {
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], uint64(n))
-	h.Write(b[:])
+	_, _ = h.Write(binary.BigEndian.AppendUint64(h.AvailableBuffer(), uint64(n)))
 }
 
 func (h hasher) bool(b bool) {
@@ -235,4 +245,7 @@ func (h hasher) head(d journal.Head) {
 	h.bytes(d.Hash[:])
 }
 
-func (h hasher) sum() journal.Digest { return journal.Digest(h.Sum(nil)) }
+func (h hasher) sum() journal.Digest {
+	_ = h.Flush()
+	return journal.Digest(h.sha.Sum(nil))
+}

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"strconv"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -224,7 +223,7 @@ func ResultDigest(result []byte, f *journal.Failure) journal.Digest {
 	if result == nil && f == nil {
 		return journal.Digest{}
 	}
-	h := hasher{sha256.New()}
+	h := newHasher()
 	h.bool(result != nil)
 	h.bytes(result)
 	if f != nil {
