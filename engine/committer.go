@@ -41,7 +41,8 @@ type committer struct {
 	log    *slog.Logger
 	lanes  chan transport.Delivery
 	starts chan transport.Delivery
-	tx     store.Committer // nil until it is needed, and after a loss
+	tx     store.Committer      // nil until it is needed, and after a loss
+	batch  []transport.Delivery // of gather, used again and again
 	// draining is closed when the engine is to stop: what is not under way is
 	// handed back (T10).
 	draining <-chan struct{}
@@ -68,7 +69,9 @@ func (c *committer) run(ctx context.Context) error {
 // gather waits for one delivery and takes what else is there, up to a batch.
 // Messages of running jobs go before new jobs (T5).
 func (c *committer) gather(ctx context.Context) []transport.Delivery {
-	batch := make([]transport.Delivery, 0, 64)
+	clear(c.batch)
+	batch := c.batch[:0]
+	defer func() { c.batch = batch }()
 	select {
 	case <-ctx.Done():
 		return nil
@@ -304,6 +307,9 @@ func (c *committer) bury(ctx context.Context, it *item, reason string, cause err
 
 // publish sends rows right after the commit from which they come (T2).
 func (c *committer) publish(ctx context.Context, out []store.Outgoing, from Origin) {
+	if len(out) == 0 {
+		return
+	}
 	bounded, cancel := context.WithTimeout(ctx, transactTime)
 	defer cancel()
 	if err := c.pub.Publish(bounded, out, from); err != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -161,8 +162,9 @@ func (s *Store) Ended(_ context.Context, ids []journal.JobID) (map[journal.JobID
 }
 
 func (j *job) summary() store.JobSummary {
-	text := fmt.Sprintf("%d %s", j.Started, j.ID)
-	return store.JobSummary{Job: j.Job, Closed: j.closed, Cursor: base64.RawURLEncoding.EncodeToString([]byte(text))}
+	text := strconv.AppendInt(make([]byte, 0, 64), int64(j.Started), 10)
+	text = append(append(text, ' '), j.ID.String()...)
+	return store.JobSummary{Job: j.Job, Closed: j.closed, Cursor: base64.RawURLEncoding.EncodeToString(text)}
 }
 
 // defaultPage is the limit of lists where none is given.

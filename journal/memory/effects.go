@@ -36,8 +36,9 @@ func (j *job) effectsWhere(want func(*effect) bool) []*effect {
 }
 
 func (s *Store) effectRows(j *job, want func(*effect) bool) []store.EffectRow {
-	var out []store.EffectRow
-	for _, f := range j.effectsWhere(want) {
+	found := j.effectsWhere(want)
+	out := slices.Grow([]store.EffectRow(nil), len(found))
+	for _, f := range found {
 		out = append(out, s.effectRow(j, f))
 	}
 	return out

@@ -46,6 +46,7 @@ type consumer struct {
 	wake  chan struct{}
 	slots int
 	held  int
+	timer *time.Timer // stopped while nobody waits; nil before the first wait
 }
 
 // take is the next delivery; nil when ctx has ended, ErrClosed when the bus has.
@@ -87,9 +88,13 @@ func (c *consumer) try(now time.Time) (*delivery, time.Time) {
 func (c *consumer) wait(ctx context.Context, until time.Time) {
 	var due <-chan time.Time
 	if !until.IsZero() {
-		timer := time.NewTimer(time.Until(until))
-		defer timer.Stop()
-		due = timer.C
+		if wait := time.Until(until); c.timer == nil {
+			c.timer = time.NewTimer(wait)
+		} else {
+			c.timer.Reset(wait)
+		}
+		defer c.timer.Stop()
+		due = c.timer.C
 	}
 	select {
 	case <-ctx.Done():

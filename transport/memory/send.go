@@ -21,6 +21,9 @@ func (b *Bus) Send(ctx context.Context, msgs []transport.Message, done func(i in
 	if len(msgs) == 0 {
 		return nil
 	}
+	if done == nil && b.cfg.PubAckDelay == 0 {
+		return b.sendUnheard(ctx, msgs)
+	}
 	outcomes := make(chan outcome, len(msgs))
 	defer close(outcomes)
 	b.mu.Lock()
@@ -43,6 +46,22 @@ func (b *Bus) Send(ctx context.Context, msgs []transport.Message, done func(i in
 			return fmt.Errorf("send: %d of %d messages handed over: %w", i, len(msgs), err)
 		}
 		outcomes <- outcome{index: i, err: b.publish(&msgs[i]), due: time.Now().Add(b.cfg.PubAckDelay), flying: true}
+	}
+	return nil
+}
+
+// sendUnheard is Send for nobody who listens to PubAcks that come at once: there is
+// nothing to report.
+func (b *Bus) sendUnheard(ctx context.Context, msgs []transport.Message) error {
+	for i := range msgs {
+		if msgs[i].Validate(b.cfg.MaxPayload) != nil {
+			continue
+		}
+		if err := b.acquire(ctx); err != nil {
+			return fmt.Errorf("send: %d of %d messages handed over: %w", i, len(msgs), err)
+		}
+		_ = b.publish(&msgs[i])
+		<-b.inFlight
 	}
 	return nil
 }
