@@ -3,17 +3,18 @@
 # make check   what a change must pass before it is handed in
 # make bench   the figures of this machine, beside their floors
 # make chaos   all faults at once for a while: QUIPU_CHAOS (2m), QUIPU_CHAOS_SEED
+# make faults  every fault at every point, by real processes; prints the table
 # make sim     an hour of simulated worlds: DURING (1h), FROM (the first seed)
 # make mutants a guard removed at a time: the simulator has to notice
 # make fuzz    every fuzz target for FUZZTIME (1m), one after another
 # make differential  both stores side by side: QUIPU_DIFFERENTIAL sequences (100)
-#              chaos, sim, mutants, fuzz and differential write what they counted to
+#              chaos, faults, sim, mutants, fuzz and differential write what they counted to
 #              tests/guarantees/counts with RECORD=1; make guarantees renders them
 # make guarantees  GUARANTEES.md, from its template and those counts
 # make build   the commands, into bin/
 # make fmt     gofumpt on everything
 
-.PHONY: demo test check bench chaos sim mutants fuzz differential guarantees build fmt postgres
+.PHONY: demo test check bench chaos faults sim mutants fuzz differential guarantees build fmt postgres
 
 # One test binary may run this long; the slowest is tests/e2e.
 TIMEOUT ?= 20m
@@ -44,6 +45,9 @@ bench: postgres build
 
 chaos: postgres
 	go test -tags chaos -run TestChaos -timeout 30m -v ./tests/e2e
+
+faults: postgres
+	QUIPU_FAULTS=$(or $(QUIPU_FAULTS),all) go test ./tests/faults -race -run TestFaults -count=1 -timeout 0 -v
 
 DURING ?= 1h
 FROM ?= 1000000

@@ -59,12 +59,14 @@ type cell struct {
 	done    bool          // it has passed
 }
 
-func (c *cell) String() string {
-	mode := "normal"
+func (c *cell) String() string { return fmt.Sprintf("%s/%s/%s", c.point, c.kind.name, c.mode()) }
+
+// mode is how the victim commits.
+func (c *cell) mode() string {
 	if c.stepwise {
-		mode = "stepwise"
+		return "stepwise"
 	}
-	return fmt.Sprintf("%s/%s/%s", c.point, c.kind.name, mode)
+	return "normal"
 }
 
 // choice is a number below n, of the cell's own.

@@ -10,11 +10,11 @@ import (
 	"sync"
 	"testing"
 	"text/tabwriter"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/fault"
+	"github.com/quipu-journal/quipu/tests/guarantees"
 )
 
 const (
@@ -68,9 +68,13 @@ func TestFaults(t *testing.T) {
 		cells = slices.DeleteFunc(cells, func(c *cell) bool { return !strings.Contains(c.String(), want) })
 		require.NotEmpty(t, cells, "QUIPU_FAULTS is a part of a cell's name: K0…K16/fault/mode")
 	}
-	began := time.Now()
+	end := guarantees.Begin()
+	t.Cleanup(func() { // when every cell is over
+		run := end()
+		report(t, cells, run)
+		require.NoError(t, guarantees.Record(guarantees.NameFaults, counts(cells, run)))
+	})
 	playAll(t, cells)
-	report(t, cells, time.Since(began))
 }
 
 // sample is F1 everywhere, and a few others that need no more than every machine
@@ -146,23 +150,41 @@ func (l *lane) play(t *testing.T, cells chan *cell) {
 	}
 }
 
-// report prints the table: faults by points, for each the modes that passed.
-func report(t *testing.T, cells []*cell, took time.Duration) {
-	marks := map[string]string{}
-	passed, failed, left, kills := 0, 0, 0, 0
+// counts are what the run came to.
+func counts(cells []*cell, run guarantees.Run) guarantees.Faults {
+	f := guarantees.Faults{Run: run}
 	for _, c := range cells {
-		mark := "."
-		switch kills += c.kills; {
-		case c.left != "":
-			mark = "-"
-			left++
-		case c.done:
-			passed++
-		default:
-			mark = "F"
-			failed++
+		name, note := c.kind.name, c.note
+		if c.left != "" {
+			note = c.left
 		}
-		marks[c.kind.name+string(c.point)] += mark
+		f.Cells = append(f.Cells, guarantees.Cell{
+			Point: string(c.point), Fault: name, Mode: c.mode(), Result: c.result(),
+			MS: c.ended.Milliseconds(), Kills: c.kills, Note: note,
+		})
+	}
+	return f
+}
+
+// result is how the cell ended.
+func (c *cell) result() string {
+	switch {
+	case c.left != "":
+		return guarantees.NotRun
+	case c.done:
+		return guarantees.Passed
+	}
+	return guarantees.Failed
+}
+
+// report prints the table: faults by points, for each the modes that passed.
+func report(t *testing.T, cells []*cell, run guarantees.Run) {
+	marks, results, kills := map[string]string{}, map[string]int{}, 0
+	for _, c := range cells {
+		result := c.result()
+		results[result]++
+		kills += c.kills
+		marks[c.kind.name+string(c.point)] += map[string]string{guarantees.Passed: ".", guarantees.Failed: "F", guarantees.NotRun: "-"}[result]
 	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 1, ' ', 0)
@@ -180,9 +202,9 @@ func report(t *testing.T, cells []*cell, took time.Duration) {
 		}
 	}
 	_ = w.Flush() // into memory
-	t.Logf("%d cells in %s: %d passed, %d failed, %d not run; %d kills\n"+
+	t.Logf("%d cells in %.0f s: %d passed, %d failed, %d not run; %d kills\n"+
 		"a mark for each mode (normal, stepwise; one where only stepwise has the point): . passed, F failed, - not run\n%s",
-		len(cells), took.Round(time.Second), passed, failed, left, kills, &b)
+		len(cells), run.Seconds, results[guarantees.Passed], results[guarantees.Failed], results[guarantees.NotRun], kills, &b)
 	why := map[string]bool{}
 	for _, c := range cells {
 		if c.left != "" && !why[c.kind.name] {
