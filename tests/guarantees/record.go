@@ -27,6 +27,9 @@ func Record(name string, v any) error {
 	if dir == "" {
 		return nil
 	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("record %s: %w", name, err)
+	}
 	file := filepath.Join(dir, name+".json")
 	if m, ok := v.(merger); ok {
 		old, err := os.ReadFile(file)
