@@ -16,11 +16,6 @@ import (
 // decoding are the names of functions that turn bytes or text into values.
 var decoding = regexp.MustCompile(`^(Parse|Decode|Read|Unmarshal|FromCanonical)`)
 
-// unfuzzed are decoders that no fuzz target calls, with the reason.
-var unfuzzed = map[string]string{
-	"cmd/internal/cli.ReadEnv": "it looks variables up; what they say is read by the flags' package",
-}
-
 // outer are the directories whose decoders are not the product's: tests, examples
 // and what starts servers for them.
 var outer = []string{"tests", "examples", "dev", "quiputest", "cmd/demo"}
@@ -113,13 +108,8 @@ func TestEveryDecoderIsFuzzed(t *testing.T) {
 	}
 	require.Greater(t, len(all), 10)
 	for _, name := range all {
-		if !called[name] && unfuzzed[name] == "" {
+		if !called[name] {
 			broken = append(broken, name)
-		}
-	}
-	for name := range unfuzzed {
-		if called[name] || !slices.Contains(all, name) {
-			broken = append(broken, name+": it needs no exception any more")
 		}
 	}
 	none(t, broken, "decoders that no fuzz target calls")

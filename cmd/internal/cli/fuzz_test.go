@@ -2,8 +2,11 @@ package cli
 
 import (
 	"os"
+	"strconv"
 	"testing"
+	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 )
 
@@ -25,5 +28,41 @@ func FuzzDevFile(f *testing.F) {
 		again, err := ReadDevFile(dir)
 		require.NoError(t, err)
 		require.Equal(t, d, again)
+	})
+}
+
+// FuzzReadEnv: a variable is read as its flag would be, or refused by its name;
+// what was given on the command line wins.
+func FuzzReadEnv(f *testing.F) {
+	f.Add("shop", "1024", "1m30s")
+	f.Add("", "1_000", "-5")
+	f.Add("\x00", "0x10", "9223372036854775808ns")
+	f.Fuzz(func(t *testing.T, space, batch, wait string) {
+		cmd := &cobra.Command{Use: "x"}
+		cmd.Flags().String("space", "default", "")
+		given := cmd.Flags().Int("given", 1, "")
+		n, d := cmd.Flags().Int("max-batch", 7, ""), cmd.Flags().Duration("wait", time.Second, "")
+		FromEnv(cmd.Flags(), "space", "given", "max-batch", "wait")
+		require.NoError(t, cmd.Flags().Set("given", "3"))
+		vars := map[string]string{"QUIPU_SPACE": space, "QUIPU_GIVEN": batch, "QUIPU_MAX_BATCH": batch, "QUIPU_WAIT": wait}
+		set, err := ReadEnv(cmd, func(name string) (string, bool) { v, ok := vars[name]; return v, ok })
+		require.Equal(t, 3, *given)
+		if err != nil {
+			require.ErrorContains(t, err, "environment variable QUIPU_")
+			return
+		}
+		for name, value := range map[string]string{"space": space, "max-batch": batch, "wait": wait} {
+			require.Equal(t, value != "", set[name], name)
+		}
+		if batch != "" {
+			want, err := strconv.ParseInt(batch, 0, 64)
+			require.NoError(t, err)
+			require.EqualValues(t, want, *n)
+		}
+		if wait != "" {
+			want, err := time.ParseDuration(wait)
+			require.NoError(t, err)
+			require.Equal(t, want, *d)
+		}
 	})
 }
