@@ -26,6 +26,7 @@ var agreements = map[string]func(*bench){
 	"the record of a kept signal stays as long as its row":         agreeKept,
 	"a request that ran too often keeps its due time (C16)":        agreeExhausted,
 	"a row that comes to a tombstone is not expired (C5)":          agreeToTombstone,
+	"nobody holds the tombstone of a key that was used again (J7)": agreeTombs,
 	"what is over a limit is refused (T11)":                        agreeLimits,
 	"a wait that is taken back at once meets no kept signal (J3)":  agreeNotMet,
 }
@@ -307,4 +308,18 @@ func agreeLimits(b *bench) {
 	require.ErrorIs(b, err, store.ErrRejected)
 	_, err = b.s.Discard(b.ctx(), make([]collation.RowKey, store.MaxSweep+1))
 	require.ErrorIs(b, err, store.ErrRejected)
+}
+
+func agreeTombs(b *bench) {
+	c, d := b.committer(), b.committer()
+	was := b.tombstone(c, "k")
+	b.start(b.deploy(one), "k")
+	for _, c := range []store.Committer{c, d} {
+		l, err := c.Load(b.ctx(), []store.Want{{Job: was.ID}}, false)
+		require.NoError(b, err)
+		require.Equal(b, map[journal.JobID]bool{was.ID: true}, l.Tombs)
+		require.Empty(b, l.Busy)
+	}
+	require.NoError(b, c.Rollback(b.ctx()))
+	require.NoError(b, d.Rollback(b.ctx()))
 }

@@ -126,7 +126,7 @@ func (c *committer) lock(ctx context.Context, wants []store.Want, wait bool) err
 	for _, id := range sortedIDs(ids) {
 		j := c.s.jobs[id]
 		switch {
-		case j == nil:
+		case j == nil || j.replaced != collation.Never: // nothing moves a tombstone whose key was used again
 			continue
 		case j.lock.owner != nil && !wait:
 			continue // load finds it busy
@@ -147,6 +147,9 @@ func (c *committer) load(w *store.Want, l *store.Loaded) {
 	j := c.s.jobs[w.Job]
 	switch {
 	case j == nil:
+		return
+	case j.replaced != collation.Never:
+		l.Tombs[w.Job] = true
 		return
 	case guardTestset && j.lock.owner != c.txn: // also one that was born while others were waited for
 		l.Busy[w.Job] = true
