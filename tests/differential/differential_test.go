@@ -20,19 +20,21 @@ import (
 	"github.com/quipu-journal/quipu/tests/guarantees"
 )
 
-// sequences names the variable that says how many are drawn.
+// sequences names the variable that says how many are drawn instead of few.
 const sequences = "QUIPU_DIFFERENTIAL"
 
-// steps is how many calls a sequence has on the average, not counting those that
-// follow from another.
-const steps = "60"
+// few is how many sequences are drawn where nobody says; steps is how many calls a
+// sequence has on the average, not counting those that follow from another.
+const (
+	few   = "25"
+	steps = "60"
+)
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	n := cmp.Or(os.Getenv(sequences), "1")
 	given := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	for name, value := range map[string]string{"rapid.checks": n, "rapid.steps": steps} {
+	for name, value := range map[string]string{"rapid.checks": cmp.Or(os.Getenv(sequences), few), "rapid.steps": steps} {
 		if given[name] {
 			continue
 		}
@@ -47,28 +49,36 @@ func TestMain(m *testing.M) {
 // asked for (the contract of journal/store).
 func TestStoresAgree(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(sequences) == "" {
-		t.Skipf("%s is how many sequences of calls are drawn; it is not set", sequences)
-	}
 	db := openDatabase(t)
 	end, played := guarantees.Begin(), 0
 	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("replay it, with the seed that is printed above: go test ./tests/differential -run '^%s$' -rapid.seed=<seed>", t.Name())
+		}
 		d := guarantees.Differential{Run: end(), Sequences: played, Failed: t.Failed()}
 		d.Steps, _ = strconv.Atoi(steps)
 		require.NoError(t, guarantees.Record(guarantees.NameDifferential, d))
 	})
+	all := drawn{}
 	rapid.Check(t, func(r *rapid.T) {
 		played++
-		p := newPair(t.Context(), r, db)
+		p := newPair(t.Context(), r, db, nil)
 		defer p.close()
-		p.builtins()
-		for _, name := range []string{"first", "second"} {
-			p.define(name)
-		}
-		p.start()
-		r.Repeat(map[string]func(*rapid.T){"step": p.step})
-		p.compare()
+		p.drawn = all
+		p.sequence()
 	})
+	all.report(t)
+}
+
+// sequence draws calls, and holds the stores to each other.
+func (p *pair) sequence() {
+	p.builtins()
+	for _, name := range []string{"first", "second"} {
+		p.define(name)
+	}
+	p.start()
+	p.Repeat(map[string]func(*rapid.T){"step": p.step})
+	p.compare()
 }
 
 // step makes one call, or those that belong together.
@@ -76,6 +86,10 @@ func (p *pair) step(t *rapid.T) {
 	defer func(outer *rapid.T) { p.T = outer }(p.T)
 	p.T = t
 	p.advance(pick[time.Duration](p, "passes", 1, 1, 1000, 1_000_000) * time.Microsecond)
+	if p.often != nil && p.chance("often", 50) {
+		p.often(p)
+		return
+	}
 	calls := []struct {
 		weight int
 		call   func()
@@ -168,7 +182,7 @@ func (p *pair) compare() {
 	require.NoError(p, err)
 	for i := range jobs {
 		if !slices.Contains(ids, jobs[i].ID) {
-			p.Fatalf("job %s is listed, and not audited", jobs[i].ID)
+			p.differ("job %s is listed, and not audited", jobs[i].ID)
 		}
 	}
 	for _, id := range ids {
@@ -228,14 +242,14 @@ func (p *pair) ask() {
 		return
 	}
 	v := jobs[p.upTo("job", len(jobs)-1)]
-	switch p.upTo("ask", 5) {
+	switch p.upTo("ask", 7) {
 	case 0:
 		key := pick(p, "key", v.Key, "nobody")
 		_, _ = both(p, "find", func(_ int, s store.Store) (journal.JobID, error) { return s.FindJob(p.ctx, key) })
 	case 1:
 		f := store.JobFilter{
 			State: pick(p, "state", "", journal.JobOpen, journal.JobFailed), Flow: pick(p, "flow", "", "first", "kid"),
-			Prefix: pick(p, "prefix", "", "k", "k0/"), Limit: pick(p, "limit", 0, 1, 2),
+			Prefix: pick(p, "prefix", "", "k", "k0/"), Limit: pick(p, "limit", 0, 1, 2, -1, store.MaxPage+1),
 		}
 		_, _ = both(p, "list", func(_ int, s store.Store) ([]store.JobSummary, error) {
 			first, err := s.Jobs(p.ctx, f)
@@ -259,6 +273,17 @@ func (p *pair) ask() {
 		p.compareJob(v.ID)
 	case 5:
 		_, _ = both(p, "order", func(_ int, s store.Store) (*collation.Row, error) { return s.Order(p.ctx, v.ID) })
+	case 6:
+		p.compareJob(journal.JobID{8: 9})
+	case 7:
+		limit := pick(p, "limit", 0, 1, 2, -1, store.MaxPage+1)
+		_, _ = both(p, "open letters", func(_ int, s store.Store) ([]store.DeadView, error) {
+			out, err := s.DeadLetters(p.ctx, false, limit)
+			for i := range out {
+				out[i].ID = 0
+			}
+			return out, err
+		})
 	}
 }
 

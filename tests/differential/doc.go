@@ -5,11 +5,16 @@
 // plans of collation over those flows, with suspensions and wakes of durable
 // functions, children, signals and interrupts; the calls of workers, sweepers and
 // operators; and calls that are stale, repeated, malformed or against the laws.
-// After every call the answers and the kinds of the errors are compared, at the
-// end all that can be observed: jobs, entries byte by byte, tables, letters,
-// flows. Both stores have the same clock, which only the test moves, so that times
-// are compared as they are.
+// After every call the answers, the kinds of the errors and every row of every
+// table are compared, at the end all that can be observed: jobs, entries byte by
+// byte, tables, letters, flows. Both stores have the same clock, which only the test
+// moves, so that times are compared as they are. Another test falsifies the memory
+// store in one thing at a time, and wants each to be noticed.
 //
-// QUIPU_DIFFERENTIAL is the number of sequences; without it the test is skipped. A failure prints the smallest
-// sequence that was found, and the arguments that draw it again.
+// Not drawn: calls at the same time, transactions of the caller's own, lost
+// connections and unknown outcomes, small limits of Expire and TurnOverdue (which
+// rows go first is open), results over their limit, counters at their ceiling.
+//
+// QUIPU_DIFFERENTIAL is the number of sequences instead of a few. A failure prints
+// the smallest sequence that was found, and the arguments that draw it again.
 package differential

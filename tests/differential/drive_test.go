@@ -146,7 +146,11 @@ func (p *pair) transaction(h *hand, ms []*collation.Message, spoil string) (done
 	if p.chance("roll back", 2) {
 		return true, p.done("rollback", func(i int, _ store.Store) error { return h[i].Rollback(p.ctx) })
 	}
-	return done, p.done("commit "+spoil, func(i int, _ store.Store) error {
+	return done, p.commit(h, sides, spoil)
+}
+
+func (p *pair) commit(h *hand, sides [2]*side, spoil string) error {
+	return p.done("commit "+spoil, func(i int, _ store.Store) error {
 		err := h[i].Commit(p.ctx, sides[i].plans)
 		if spoil != "" && (errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrRejected)) {
 			return errRefused // which of the two is not part of the contract for plans against the laws
@@ -172,14 +176,18 @@ func (p *pair) decide(sides [2]*side, m *collation.Message, spoil string) (done 
 		return true, nil
 	}
 	var plans [2]*collation.Plan
+	trouble := p.trouble()
 	_, err = both(p, fmt.Sprintf("plan of %s to %s", m.Kind, m.Activity), func(i int, _ store.Store) (*collation.Plan, error) {
 		var err error
-		plans[i], err = p.plan(sides[i], *m)
+		if plans[i], err = p.plan(sides[i], *m); err == nil && trouble != nil {
+			plans[i] = trouble(sides[i].loaded.States[m.Job], m, p.mode, errBody)
+		}
 		return plans[i], err
 	})
 	if err != nil {
 		return true, err
 	}
+	p.drawn.plan(plans[1])
 	for i, s := range sides {
 		st := s.loaded.States[m.Job]
 		spoils[spoil](plans[i], st)
@@ -187,6 +195,17 @@ func (p *pair) decide(sides [2]*side, m *collation.Message, spoil string) (done 
 		st.Apply(plans[i])
 	}
 	return plans[1].Done, nil
+}
+
+// trouble draws what an engine makes of a message that it cannot handle: mostly nothing.
+func (p *pair) trouble() func(*collation.State, *collation.Message, collation.Mode, error) *collation.Plan {
+	switch {
+	case p.chance("hold", 2):
+		return collation.Hold
+	case p.chance("quarantine", 1):
+		return collation.Quarantine
+	}
+	return nil
 }
 
 func (p *pair) plan(s *side, m collation.Message) (*collation.Plan, error) {

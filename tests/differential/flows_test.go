@@ -61,11 +61,16 @@ func (p *pair) text(name string) string {
 	out := map[string][]string{}
 	for i := range 1 + p.upTo("activities", 4) {
 		act, a := pick(p, "activity", activities...), fmt.Sprint("a", i)
+		if p.chance("join any", 20) {
+			act = strings.TrimSuffix(act, "}") + ", join: any}"
+		}
 		fmt.Fprintf(&acts, "  %s: %s\n", a, act)
 		for range 1 + p.upTo("parents", 3)/3 {
 			to := a
 			if p.chance("on error", 20) {
 				to = "{to: " + a + ", on: error}"
+			} else if p.chance("never", 10) {
+				to = "{to: " + a + ", when: \"false\"}"
 			}
 			parent := pick(p, "parent", parents...)
 			if !strings.Contains(strings.Join(out[parent], " "), a) {

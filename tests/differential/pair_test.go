@@ -3,6 +3,7 @@ package differential
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"math/bits"
 	"slices"
@@ -75,11 +76,16 @@ type pair struct {
 	clock  int64
 	stores [2]store.Store // Postgres, memory
 	memory *memory.Store
-	mode   collation.Mode
-	hands  []*hand
-	flows  map[string]*flow.Flow // by name and version
-	main   []*flow.Flow          // that jobs are started of
+	// spoiled says that the second store was falsified: a difference has to come.
+	spoiled bool
+	// often, if any, is every second call.
+	often func(*pair)
+	mode  collation.Mode
+	hands []*hand
+	flows map[string]*flow.Flow // by name and version
+	main  []*flow.Flow          // that jobs are started of
 
+	drawn    drawn
 	messages []*collation.Message // that were handled, to be handled again
 	leases   []store.Lease
 	claims   []store.Claim
@@ -92,8 +98,22 @@ type pair struct {
 // hand is a committer of each store.
 type hand [2]store.Committer
 
-func newPair(ctx context.Context, t *rapid.T, db *database) *pair {
-	p := &pair{T: t, ctx: ctx, db: db, clock: 1_700_000_000_000_000, flows: map[string]*flow.Flow{}}
+// difference is what the two stores do not agree on; the sequence ends with it.
+type difference string
+
+// differ ends the sequence.
+func (p *pair) differ(format string, args ...any) {
+	p.Helper()
+	if p.spoiled {
+		panic(difference(fmt.Sprintf(format, args...)))
+	}
+	p.Fatalf(format, args...)
+}
+
+// newPair empties the database and draws the stores' mode. spoil, if any, takes the
+// place of the memory store.
+func newPair(ctx context.Context, t *rapid.T, db *database, spoil func(store.Store) store.Store) *pair {
+	p := &pair{T: t, ctx: ctx, db: db, clock: 1_700_000_000_000_000, flows: map[string]*flow.Flow{}, drawn: drawn{}}
 	batch := &pgx.Batch{}
 	for _, name := range db.tables {
 		batch.Queue("DELETE FROM " + name)
@@ -102,6 +122,9 @@ func newPair(ctx context.Context, t *rapid.T, db *database) *pair {
 	require.NoError(t, db.raw.SendBatch(ctx, batch).Close())
 	p.memory = memory.New(memory.Config{Space: space, Now: func() int64 { return p.clock }})
 	p.stores = [2]store.Store{db.store, p.memory}
+	if spoil != nil {
+		p.spoiled, p.stores[1] = true, spoil(p.memory)
+	}
 	p.advance(0)
 	p.mode = collation.Mode{Stepwise: p.chance("stepwise", 30), Fold: p.chance("fold", 40)}
 	if p.chance("resend", 50) {
@@ -148,7 +171,7 @@ func both[T any](p *pair, what string, call func(i int, s store.Store) (T, error
 	}
 	p.Logf("%s: %v", what, errs[1])
 	if kind(errs[0]) != kind(errs[1]) {
-		p.Fatalf("%s: the errors differ:\n  postgres %v\n  memory   %v", what, errs[0], errs[1])
+		p.differ("%s: the errors differ:\n  postgres %v\n  memory   %v", what, errs[0], errs[1])
 	}
 	if errs[1] == nil {
 		p.same(what, out[0], out[1])
@@ -161,7 +184,7 @@ func both[T any](p *pair, what string, call func(i int, s store.Store) (T, error
 func (p *pair) same(what string, pg, mem any) {
 	p.Helper()
 	if a, b := describe(pg), describe(mem); !slices.Equal(a, b) {
-		p.Fatalf("%s: the answers differ:%s", what, differences(a, b))
+		p.differ("%s: the answers differ:%s", what, differences(a, b))
 	}
 }
 

@@ -69,7 +69,7 @@ func (p *pair) tables(after string) {
 	slices.Sort(pg)
 	slices.Sort(mem)
 	if !slices.Equal(pg, mem) {
-		p.Fatalf("after %s the rows differ:%s", after, differences(pg, mem))
+		p.differ("after %s the rows differ:%s", after, differences(pg, mem))
 	}
 }
 

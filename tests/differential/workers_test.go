@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/journaltest"
@@ -44,7 +46,10 @@ func (p *pair) response(r *collation.Row) *journal.Response {
 	case 0, 1, 2, 3:
 		return success(fmt.Sprintf(`{"v":%d}`, p.upTo("v", 2)))
 	case 4:
-		return failure(journal.ResponseFailedTry, "error")
+		out := failure(journal.ResponseFailedTry, "error")
+		out.RetryAfter = pick[int64](p, "retry after", 0, 90_000_000)
+		out.Error.Data, out.Error.Stack = pick(p, "data", nil, []byte(`{"n":1}`)), pick(p, "stack", "", "at a:1")
+		return out
 	case 5:
 		return failure(journal.ResponseTerminal, "fatal")
 	case 6:
@@ -132,12 +137,15 @@ func (p *pair) took(l store.Lease, err error) {
 
 // lease is one that was taken, or one that a worker would begin with.
 func (p *pair) lease(r *collation.Row) store.Lease {
-	if l, ok := recent(p, "lease", p.leases); ok && p.chance("taken", 60) {
+	if l, ok := recent(p, "lease", p.leases); ok && p.chance("taken", 40) {
 		return l
 	}
 	l := store.Lease{
 		Job: r.Job, Request: r.GUID, Space: space, Generation: 1, Turn: r.Turn, Fence: r.Fence,
 		Holder: pick(p, "holder", "ann", "bob"),
+	}
+	if r.Holder != "" && p.chance("its holder", 80) {
+		l.Holder = r.Holder
 	}
 	if p.chance("fresh", 50) {
 		l.TTL = pick[time.Duration](p, "first ttl", 5, 60) * second
@@ -204,7 +212,10 @@ func (p *pair) end(e *journal.Effect) (store.TxEnd, error) {
 // drawEffect draws an effect, or one that was drawn before; some are of no lawful
 // worker.
 func (p *pair) drawEffect(l *store.Lease) journal.Effect {
-	if e, ok := recent(p, "an effect", p.effects); ok && p.chance("again", 50) {
+	if e, ok := recent(p, "one of the request", p.stand(l)); ok && p.chance("of the request", 50) {
+		return e
+	}
+	if e, ok := recent(p, "an effect", p.effects); ok && p.chance("again", 20) {
 		return e
 	}
 	e := journal.Effect{
@@ -222,4 +233,19 @@ func (p *pair) drawEffect(l *store.Lease) journal.Effect {
 		e.Result, e.Error = nil, &journal.Failure{Class: "declined", Message: "no"}
 	}
 	return e
+}
+
+// stand are the effects of a request as they are, to be ended or met again.
+func (p *pair) stand(l *store.Lease) []journal.Effect {
+	list, err := p.memory.Effects(p.ctx, l.Job, l.Request)
+	require.NoError(p, err)
+	var out []journal.Effect
+	for i := range list {
+		f := &list[i]
+		out = append(out, journal.Effect{
+			Key: f.Key, Name: f.Name, N: f.N, Class: f.Class, Position: f.Position, Turn: l.Turn, Fence: l.Fence,
+			Result: []byte(fmt.Sprint(p.upTo("result", 2))),
+		})
+	}
+	return out
 }
