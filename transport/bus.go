@@ -72,6 +72,7 @@ type Bus interface {
 	// Oldest is the PublishedAt of the oldest message for d that is still in its
 	// stream, undelivered or unfinished: T2's look before a re-send. found is
 	// false when there is none. A message without PublishedAt gives 0 and true.
+	// What was finished does not count, even if the server still has it.
 	Oldest(ctx context.Context, d Destination) (publishedAt int64, found bool, err error)
 
 	// MaxPayload is the largest message in bytes, headers included (T4).

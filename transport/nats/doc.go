@@ -31,6 +31,10 @@
 // 409 or 503 status, or when heartbeats stop; the loop then ensures stream and
 // consumer and binds again, with backoff and jitter.
 //
+// A server that is shut down, or crashes, between an ack and the removal of its
+// message may keep the message, below the ack floor of its consumer, where it is
+// delivered to nobody. Whoever binds next removes it, and Oldest does not see it.
+//
 // # Publishing
 //
 // Messages go out without waiting; one inbox collects the PubAcks. The number in
