@@ -31,6 +31,7 @@ type Proxy struct {
 
 	mu       sync.Mutex
 	ended    bool
+	trigger  []byte // what a client says that cuts Down, nil for nothing
 	listener net.Listener               // nil while refusing
 	swallows [stream.NumDirections]bool // the direction is cut
 	links    map[*link]struct{}         // what lives
@@ -65,6 +66,14 @@ func (p *Proxy) Up() { p.swallow(stream.Upstream) }
 
 // Down cuts what the server sends: it hears the clients, who hear nothing.
 func (p *Proxy) Down() { p.swallow(stream.Downstream) }
+
+// DownAt is Down from the moment on at which a client has sent the text, within
+// one piece: the server hears it, and nobody hears what it says to that.
+func (p *Proxy) DownAt(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.trigger = []byte(text)
+}
 
 // Reset resets every connection, at both ends. New ones are taken.
 func (p *Proxy) Reset() { p.reset(func(*link) bool { return true }) }
@@ -101,7 +110,7 @@ func (p *Proxy) Heal() {
 	defer p.change.Unlock()
 	p.mu.Lock()
 	refused := p.listener == nil && !p.ended
-	p.swallows = [stream.NumDirections]bool{}
+	p.swallows, p.trigger = [stream.NumDirections]bool{}, nil
 	p.mu.Unlock()
 	p.reset(func(l *link) bool { return l.lost })
 	p.toxics.ResetToxics(context.Background())

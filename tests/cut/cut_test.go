@@ -179,6 +179,25 @@ func TestF11DownOnALiveConnection(t *testing.T) {
 	idle.hears("c")
 }
 
+// F11: the answer to one request is what is lost.
+func TestF11DownAtARequest(t *testing.T) {
+	t.Parallel()
+	e := newEcho(t)
+	p := cut.New(t, e.addr)
+	c := dial(t, p)
+	p.DownAt("commit")
+	c.say("begin")
+	c.hears("begin")
+	c.say("commit now")
+	e.heard(t, "begincommit now")
+	c.quiet()
+	p.Heal()
+	c.isReset()
+	next := dial(t, p)
+	next.say("commit")
+	next.hears("commit")
+}
+
 // F11: the client speaks and is not heard.
 func TestF11UpOnALiveConnection(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package cut
 
 import (
+	"bytes"
 	"net"
 	"strconv"
 	"sync"
@@ -55,6 +56,16 @@ func (l *link) reset() {
 	}
 }
 
+// triggered cuts what the server says if these bytes of a client are those that
+// it waits for.
+func (p *Proxy) triggered(b []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.trigger != nil && bytes.Contains(b, p.trigger) {
+		p.swallows[stream.Downstream], p.trigger = true, nil
+	}
+}
+
 // swallowed says whether the direction is cut, and remembers what that loses.
 func (l *link) swallowed(d stream.Direction) bool {
 	l.p.mu.Lock()
@@ -77,6 +88,9 @@ type end struct {
 func (e *end) Write(b []byte) (int, error) {
 	if e.broken || e.swallowed(e.direction) {
 		return len(b), nil
+	}
+	if e.direction == stream.Upstream {
+		e.p.triggered(b)
 	}
 	if _, err := e.to.Write(b); err != nil {
 		e.broken = true
