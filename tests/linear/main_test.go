@@ -1,0 +1,117 @@
+package linear
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/quipu-journal/quipu"
+)
+
+// engineEnv holds the configuration of an engine process, as JSON.
+const engineEnv = "QUIPU_LINEAR_ENGINE"
+
+// TestMain runs the tests, or with engineEnv is one of their engine processes.
+func TestMain(m *testing.M) {
+	if config := os.Getenv(engineEnv); config != "" {
+		os.Exit(engineMain(config))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// engineConfig is what an engine process is given.
+type engineConfig struct {
+	Postgres, NATS, Space string
+	Stepwise              bool
+	MaxBatch              int
+}
+
+// Spans short enough that a killed engine's work goes on within a round.
+const (
+	resend  = 300 * time.Millisecond
+	ackWait = time.Second
+)
+
+// engineMain is an engine until it is stopped.
+func engineMain(config string) int {
+	var c engineConfig
+	if err := json.Unmarshal([]byte(config), &c); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	rt, err := quipu.Open(ctx, quipu.Config{
+		Postgres: c.Postgres, NATS: c.NATS, Space: c.Space, Roles: []quipu.Role{quipu.RoleEngine}, NoMigrate: true,
+		Resend: resend, AckWait: ackWait, Stepwise: c.Stepwise, MaxBatch: c.MaxBatch,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer rt.Close()
+	if err := rt.Run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// engine is an engine process, which the test ends by its pid.
+type engine struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended and was waited for
+}
+
+func startEngine(c engineConfig, log *tail) (*engine, error) {
+	raw, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	e := &engine{cmd: exec.Command(os.Args[0]), done: make(chan struct{})}
+	e.cmd.Env = append(os.Environ(), engineEnv+"="+string(raw))
+	e.cmd.Stdout, e.cmd.Stderr = log, log
+	if err := e.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		_ = e.cmd.Wait() // it was killed, or it ended during a fault
+		close(e.done)
+	}()
+	return e, nil
+}
+
+// tail keeps the end of what processes said.
+type tail struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+const tailBytes = 32 << 10
+
+// Write implements io.Writer.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.b = append(t.b, p...)
+	t.b = t.b[max(0, len(t.b)-tailBytes):]
+	return len(p), nil
+}
+
+// String is the end of the output.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.b)
+}
