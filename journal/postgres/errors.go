@@ -143,10 +143,27 @@ const (
 // retry repeats a call whose transaction can be repeated as a whole: after
 // 40001, 40P01, 55P03 and lost connections. Calls that write are guarded, so
 // that a repetition finds its own work (C8).
-func retry(ctx context.Context, call func() error) error {
+func retry(ctx context.Context, call func() error) error { return new(doubt).retry(ctx, call) }
+
+// doubt is what the tries of one call leave open: once the outcome of one is
+// unknown, a later one that could not be made does not say that nothing was
+// committed (J4).
+type doubt struct{ cause error }
+
+// of is what an error of a try says of all of them so far.
+func (d *doubt) of(err error) error {
+	if errors.Is(err, store.ErrUnknown) {
+		d.cause = err
+	} else if d.cause != nil && errors.Is(err, store.ErrUnavailable) {
+		return fmt.Errorf("%w; tried again: %v", d.cause, err) //nolint:errorlint // it is not unavailable: something may have been committed
+	}
+	return err
+}
+
+func (d *doubt) retry(ctx context.Context, call func() error) error {
 	delay := firstDelay
 	for try := 1; ; try++ {
-		err := call()
+		err := d.of(call())
 		again := errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown)
 		if !again || try == maxTries || ctx.Err() != nil {
 			return err

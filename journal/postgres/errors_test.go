@@ -1,14 +1,19 @@
 package postgres
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -69,4 +74,63 @@ func TestRetry(t *testing.T) {
 		require.ErrorIs(t, retry(t.Context(), func() error { calls++; return c.err }), c.err)
 		require.Equal(t, c.want, calls, "%v", c.err)
 	}
+}
+
+// J4: what one try left open no later try closes, unless it finds the work
+// done: a caller who is told store.ErrUnavailable relies on that nothing was
+// committed (I9).
+func TestRetryKeepsAnUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	answers := []error{store.ErrUnknown, store.ErrUnavailable, store.ErrUnavailable, store.ErrUnavailable, store.ErrUnavailable}
+	try := 0
+	err := retry(t.Context(), func() error { try++; return answers[try-1] })
+	require.ErrorIs(t, err, store.ErrUnknown)
+	require.NotErrorIs(t, err, store.ErrUnavailable)
+	require.Equal(t, maxTries, try)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	try = 0
+	err = retry(ctx, func() error {
+		if try++; try == 2 {
+			cancel()
+		}
+		return answers[try-1]
+	})
+	require.ErrorIs(t, err, store.ErrUnknown)
+
+	d, try := &doubt{}, 0 // over a test-and-set that was lost in between
+	require.ErrorIs(t, d.of(store.ErrUnknown), store.ErrUnknown)
+	require.ErrorIs(t, d.of(store.ErrLost), store.ErrLost)
+	require.ErrorIs(t, d.of(store.ErrUnavailable), store.ErrUnknown)
+
+	require.NoError(t, retry(t.Context(), func() error {
+		if try++; try == 1 {
+			return store.ErrUnknown
+		}
+		return nil
+	}))
+}
+
+// J4, I9: a start is committed, its answer is lost, and the database cannot be
+// reached any more: neither for the outcome nor for another try. The caller is
+// not told that nothing was committed.
+func TestI9StartOfUnknownOutcomeSaysSo(t *testing.T) {
+	t.Parallel()
+	dsn := devtest.Postgres(t)
+	direct := open(t, func(c *Config) { c.DSN = dsn })
+	p, through := through(t, dsn)
+	s := open(t, func(c *Config) { c.DSN, c.ResolveTimeout, c.ConnectTimeout = through, 50*time.Millisecond, time.Second })
+	startJobs(t, s, "before")
+	p.cutWhen(func(b []byte) bool {
+		if bytes.Contains(b, []byte("COMMIT\x00")) {
+			_ = p.listener.Close()
+			go p.cutAll()
+			return true
+		}
+		return false
+	})
+	_, err := s.Start(t.Context(), []store.Start{{Flow: testFlow, Trigger: "start", Key: "k", Input: []byte(`{}`)}}, collation.Mode{})
+	require.ErrorIs(t, err, store.ErrUnknown)
+	_, err = direct.FindJob(t.Context(), "k")
+	require.NoError(t, err, "it was committed")
 }

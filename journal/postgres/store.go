@@ -84,8 +84,9 @@ func (s *Store) call(ctx context.Context, op string, call func(*conn) error) err
 // decide is call for what decides on what it reads: when it lost a test-and-set
 // it is decided again (C3).
 func (s *Store) decide(ctx context.Context, op string, call func(*conn) error) (err error) {
+	d := &doubt{}
 	for range maxTries {
-		if err = s.call(ctx, op, call); !errors.Is(err, store.ErrLost) {
+		if err = d.retry(ctx, func() error { return settle(op, s.with(ctx, call)) }); !errors.Is(err, store.ErrLost) {
 			break
 		}
 	}
