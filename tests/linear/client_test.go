@@ -19,8 +19,8 @@ import (
 // How long things may take.
 const (
 	waitSpan  = 300 * time.Millisecond // of a read that waits for an end
-	patience  = 5 * time.Second        // of most calls; then the client is taken for dead
-	impatient = 300 * time.Millisecond // of some calls
+	patience  = 2 * time.Second        // of most calls; then the client is taken for dead
+	impatient = 100 * time.Millisecond // of some calls
 )
 
 // errNothing says that a read learned nothing.
@@ -165,23 +165,23 @@ func output(raw []byte) string {
 func (w *world) choose(dice *rand.Rand) call {
 	c := call{key: w.key(dice)}
 	switch n := dice.IntN(100); {
-	case n < 18:
+	case n < 20:
 		c.verb, c.what = doStart, start{flow: dice.IntN(len(kinds)), value: dice.IntN(2)}
-	case n < 48:
+	case n < 54:
 		c.verb = doSignal
-	case n < 52:
+	case n < 58:
 		c.verb = doSignalAll
-	case n < 60:
+	case n < 62:
 		c.verb = doInterrupt
 	case n < 68:
 		c.verb = doFind
-	case n < 88:
+	case n < 90:
 		c.verb = doJob
 	default:
 		c.verb = doWait
 	}
 	if !c.verb.reads() {
-		c.id = w.id(c.verb != doInterrupt && dice.IntN(12) == 0)
+		c.id = w.id(c.verb != doInterrupt && dice.IntN(20) == 0)
 	}
 	if (c.verb == doSignal || c.verb == doInterrupt) && dice.IntN(2) == 0 {
 		c.once = 1 + dice.Int32N(3)

@@ -25,7 +25,7 @@ func (w *world) faults() (stop func()) {
 	for i, c := range w.clients {
 		dice := w.dice("network " + string(rune('0'+i)))
 		wg.Go(func() {
-			for pause(ctx, between(dice, 50*time.Millisecond, 700*time.Millisecond)) {
+			for pause(ctx, between(dice, 100*time.Millisecond, time.Second)) {
 				c.cut(ctx, dice)
 			}
 		})
@@ -37,7 +37,7 @@ func (w *world) faults() (stop func()) {
 	}{
 		{"F1 kills", 700 * time.Millisecond, 2 * time.Second, w.kill},
 		{"F2 stops", time.Second, 3 * time.Second, w.stop},
-		{"F3 backends ended", 100 * time.Millisecond, 700 * time.Millisecond, w.terminate},
+		{"F3 backends ended", 200 * time.Millisecond, 1200 * time.Millisecond, w.terminate},
 		{"F4 Postgres restarts", 3 * time.Second, 6 * time.Second, w.restartPostgres},
 		{"F9 NATS restarts", 2 * time.Second, 4 * time.Second, w.restartNATS},
 		{"removals of the expired", 50 * time.Millisecond, 400 * time.Millisecond, w.expire},
@@ -68,16 +68,25 @@ func (w *world) run() (stop func()) {
 func (c *client) cut(ctx context.Context, dice *rand.Rand) {
 	c.mu.Lock()
 	p, server := c.pg, "Postgres"
-	if dice.IntN(4) == 0 {
+	if dice.IntN(5) == 0 {
 		p, server = c.nats, "NATS"
 	}
 	c.mu.Unlock()
+	hold := between(dice, 20*time.Millisecond, 600*time.Millisecond)
+	if dice.IntN(20) == 0 {
+		hold = patience + time.Second
+	}
+	if server == "Postgres" && dice.IntN(5) < 2 {
+		p.DownAt(commitStatement)
+		pause(ctx, hold)
+		p.Heal()
+		c.w.count("F3 commits without an answer")
+		return
+	}
 	kinds := []struct {
 		name string
 		do   func()
 	}{
-		{"F3 commits without an answer", func() { p.DownAt(commitStatement) }},
-		{"F3 commits without an answer", func() { p.DownAt(commitStatement) }},
 		{"F11 down", p.Down},
 		{"F11 up", p.Up},
 		{"F11 both", p.Both},
@@ -88,10 +97,6 @@ func (c *client) cut(ctx context.Context, dice *rand.Rand) {
 	}
 	k := kinds[dice.IntN(len(kinds))]
 	k.do()
-	hold := between(dice, 20*time.Millisecond, 900*time.Millisecond)
-	if dice.IntN(12) == 0 {
-		hold = patience + time.Second
-	}
 	pause(ctx, hold)
 	p.Heal()
 	c.w.count(k.name + " of " + server)

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	runSpan = 16 * time.Second // in which rounds begin, where QUIPU_LINEAR says nothing
+	runSpan = 12 * time.Second // in which rounds begin, where QUIPU_LINEAR says nothing
 	// endSpan bounds the end of every job after the faults (I11).
 	endSpan = time.Minute
 	// checkSpan bounds the check of one key.

@@ -50,7 +50,7 @@ var kinds = []struct {
 	name    string
 	hooks   int
 	expires bool
-}{{"two", 2, false}, {"three", 3, false}, {"brief", 1, true}}
+}{{"two", 2, false}, {"three", 3, false}, {"brief", 1, true}, {"short", 2, true}}
 
 // failing says that the signal ends its hook, and so the job, with an error.
 func failing(signal rune) bool { return signal%2 == 1 }

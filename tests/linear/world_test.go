@@ -32,7 +32,7 @@ const (
 	clients    = 5
 	engines    = 2
 	hotKeys    = 3
-	keyCalls   = 60
+	keyCalls   = 40
 	keyUnknown = 4
 )
 
@@ -142,6 +142,12 @@ func (w *world) record(client int, c call, from int64, said answer, err error) {
 		return
 	}
 	w.counts["operations"]++
+	if p := said.seen.phase; p != "" {
+		w.counts["saw "+string(p)]++
+	}
+	if said.gen > 1 {
+		w.counts["later generations"]++
+	}
 	w.calls[c.key]++
 	w.history = append(w.history, porcupine.Operation{ClientId: client, Input: c, Call: from, Output: said, Return: to})
 }
@@ -254,7 +260,7 @@ func (c *client) do(x call, patience time.Duration) {
 			rt.Close()
 		})
 		for c.open() != nil { // a server is away just now
-			time.Sleep(impatient / 3)
+			time.Sleep(impatient)
 		}
 	}
 }
@@ -263,10 +269,14 @@ func (c *client) do(x call, patience time.Duration) {
 func (c *client) load(ctx context.Context, dice *rand.Rand) {
 	for ctx.Err() == nil {
 		limit := patience
-		if dice.IntN(5) == 0 {
+		if dice.IntN(2) == 0 {
 			limit = impatient
 		}
-		c.do(c.w.choose(dice), limit)
-		pause(ctx, between(dice, 0, 25*time.Millisecond))
+		x := c.w.choose(dice)
+		c.do(x, limit)
+		if gen := c.w.newest(x.key); gen > 0 && !x.verb.reads() && dice.IntN(2) == 0 { // what it did must be seen
+			c.do(call{verb: doJob, key: x.key, gen: gen}, limit)
+		}
+		pause(ctx, between(dice, 0, 20*time.Millisecond))
 	}
 }
