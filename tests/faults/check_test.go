@@ -1,16 +1,248 @@
 package faults
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
 	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 )
 
-// watch looks at the database while the cell plays, until it is stopped.
-func (c *cell) watch() (stop func()) { return func() {} }
+// looker reads the database of a cell: a connection, or a transaction.
+type looker interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
 
-// check holds the cell to the invariants.
+// once is a connection whose queries are asked once: none is prepared.
+type once struct{ *pgx.Conn }
+
+func (o once) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	return o.Conn.Query(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...)
+}
+
+// world is what the checks look at.
+type world struct {
+	db      looker
+	dsn     string // for journal-verify
+	space   string
+	jobs    []string          // ids of the jobs of flow cell
+	applied map[string]string // the books of the service outside: key → what for
+	asked   int
+}
+
+// wrong is an invariant that does not hold, and how.
+type wrong struct {
+	id    string
+	lines []string
+}
+
+func (w *wrong) Error() string {
+	lines := w.lines
+	if more := len(lines) - shownRows; more > 0 {
+		lines = append(slices.Clone(lines[:shownRows]), fmt.Sprintf("and %d more", more))
+	}
+	return w.id + ":\n  " + strings.Join(lines, "\n  ")
+}
+
+// wrongIf gives the error of an invariant, nil where there is nothing to say.
+func wrongIf(id string, lines []string) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	return &wrong{id, lines}
+}
+
+// law is an invariant as queries: each selects a line of text for whatever breaks
+// it.
+type law struct {
+	id      string
+	queries []string
+}
+
+// hold runs the queries.
+func (l law) hold(ctx context.Context, db looker, args ...any) error {
+	var lines []string
+	for _, q := range l.queries {
+		got, err := column(ctx, db, q, args...)
+		if err != nil {
+			return fmt.Errorf("%s: %w", l.id, err)
+		}
+		lines = append(lines, got...)
+	}
+	return wrongIf(l.id, lines)
+}
+
+// column is the one column of a query.
+func column(ctx context.Context, db looker, sql string, args ...any) ([]string, error) {
+	rows, err := db.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// check is an invariant of 6.1 that is looked at when all jobs of a cell have
+// ended. Its error is a *wrong, or says why it could not look.
+type check struct {
+	id  string
+	run func(ctx context.Context, w *world) error
+}
+
+var checks = []check{
+	{"I1", effectsOnce},
+	{"I2", func(ctx context.Context, w *world) error { return digitsLaw.hold(ctx, w.db) }},
+	{"I3", proved},
+	{"I4", func(ctx context.Context, w *world) error { return semaphoreLaw.hold(ctx, w.db) }},
+	{"I5", func(ctx context.Context, w *world) error { return closeLaw.hold(ctx, w.db) }},
+	{"I6", func(ctx context.Context, w *world) error { return nothingLeftLaw.hold(ctx, w.db) }},
+	{"I7", func(ctx context.Context, w *world) error { return chainsLaw.hold(ctx, w.db) }},
+	{"I13", moneyKept},
+	{"C9", outputs},
+}
+
+// connect opens a connection that finds the tables of the cell's space, and those
+// of its bank. It is not led through the cell's wires.
+func connect(ctx context.Context, dsn, space string) (*pgx.Conn, error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	config.RuntimeParams["search_path"] = "quipu_" + space + ", public"
+	return pgx.ConnectConfig(ctx, config)
+}
+
+// world is the cell's, as it is now.
+func (c *cell) world(db looker) *world {
+	w := &world{db: db, dsn: c.dsn, space: c.space, jobs: slices.Sorted(maps.Keys(c.started))}
+	w.applied, w.asked = c.outside.books()
+	return w
+}
+
+// check holds the cell, whose jobs have all ended, to the invariants.
 func (c *cell) check() {
-	out, err := exec.Command(programs.verifier, "--postgres", c.dsn, "--space", c.space, "--json").CombinedOutput()
-	require.NoError(c.t, err, "journal-verify:\n%s", out)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	db, err := connect(ctx, c.dsn, c.space)
+	require.NoError(c.t, err)
+	defer db.Close(context.Background())
+	w := c.world(once{db})
+	var broken []error
+	began, verifying := time.Now(), time.Duration(0)
+	for _, k := range checks {
+		before := time.Now()
+		err := k.run(ctx, w)
+		if k.id == "I3" {
+			verifying = time.Since(before)
+		}
+		if err != nil {
+			broken = append(broken, err)
+		}
+	}
+	c.t.Logf("checked in %s, and %s of journal-verify", (time.Since(began) - verifying).Round(time.Millisecond), verifying.Round(time.Millisecond))
+	if len(broken) > 0 {
+		require.FailNow(c.t, "after the cell", "%s", c.explain(ctx, db, broken))
+	}
+}
+
+// proved has journal-verify replay every job (I3): each is proved by every check.
+func proved(ctx context.Context, w *world) error {
+	all, err := column(ctx, w.db, "SELECT id::text FROM jobs")
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, programs.verifier, "--postgres", w.dsn, "--space", w.space, "--json")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		return fmt.Errorf("journal-verify: %w", err)
+	}
+	var lines []string
+	if err != nil {
+		lines = append(lines, fmt.Sprintf("journal-verify: %v %s", err, stderr.String()))
+	}
+	seen := map[string]bool{}
+	for line := range bytes.Lines(out) {
+		var job struct {
+			Job, Key, Result, Error string
+			Checks                  []struct{ ID, Result, Message, Note string }
+			Open                    int `json:"open_count"`
+		}
+		if err := json.Unmarshal(line, &job); err != nil {
+			return fmt.Errorf("journal-verify says %q: %w", line, err)
+		}
+		seen[job.Job] = true
+		if job.Result != "proved" || job.Open > 0 || len(job.Checks) == 0 {
+			lines = append(lines, fmt.Sprintf("job %s (%s) is %s, with %d open: %s", job.Job, job.Key, job.Result, job.Open, job.Error))
+		}
+		for _, k := range job.Checks {
+			if k.Result != "proved" {
+				lines = append(lines, fmt.Sprintf("job %s (%s): %s is %s: %s %s", job.Job, job.Key, k.ID, k.Result, k.Message, k.Note))
+			}
+		}
+	}
+	for _, id := range all {
+		if !seen[id] {
+			lines = append(lines, "job "+id+" was skipped")
+		}
+	}
+	return wrongIf("I3", lines)
+}
+
+const (
+	shownRows  = 20      // of what breaks one invariant
+	shownJobs  = 2       // journals that an explanation shows
+	shownBytes = 6 << 10 // of what a process said last
+)
+
+var jobID = regexp.MustCompile(`job ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})`)
+
+// explain says what is wrong as a person needs it: the rows, the journals of
+// their jobs, what the processes said last, and how to play the cell again.
+func (c *cell) explain(ctx context.Context, db looker, broken []error) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "cell %s, where the victim stood at %+v:\n", c, c.at)
+	var jobs []string
+	for _, err := range broken {
+		fmt.Fprintf(&b, "%v\n", err)
+		for _, m := range jobID.FindAllStringSubmatch(err.Error(), -1) {
+			if !slices.Contains(jobs, m[1]) && len(jobs) < shownJobs {
+				jobs = append(jobs, m[1])
+			}
+		}
+	}
+	for _, id := range jobs {
+		fmt.Fprintf(&b, "the journal of job %s:\n", id)
+		lines, err := column(ctx, db, `SELECT format('  %s%s at %s %s', CASE WHEN e ? 'ch' THEN (e ->> 'ch') || ' ' END, seq,
+			to_char(to_timestamp((e ->> 't')::bigint / 1e6) AT TIME ZONE 'UTC', 'HH24:MI:SS.MS'),
+			left((e - ARRAY['ch', 'sp', 'job', 'gen', 'seq', 't', 'v', 'tr', 'in'])::text, 900))
+			FROM entries, LATERAL (SELECT convert_from(body, 'UTF8')::jsonb AS e) x WHERE job = $1::uuid ORDER BY chain, seq`, id)
+		if err != nil {
+			lines = append(lines, err.Error())
+		}
+		b.WriteString(strings.Join(lines, "\n") + "\n")
+	}
+	for i, p := range c.processes() {
+		said := p.log.String()
+		fmt.Fprintf(&b, "process %d of %d said last:\n%s\n", i+1, len(c.processes()), said[max(0, len(said)-shownBytes):])
+	}
+	fmt.Fprintf(&b, "again: go test ./tests/faults -count=1 -run '^%s$'\n", strings.ReplaceAll(c.t.Name(), "/", "$/^"))
+	return b.String()
+}
+
+// processes are all that the cell started, the victim first.
+func (c *cell) processes() []*process {
+	if c.victim == nil {
+		return nil
+	}
+	return append([]*process{c.victim}, c.others...)
 }
