@@ -26,7 +26,7 @@ const sequences = "QUIPU_DIFFERENTIAL"
 // few is how many sequences are drawn where nobody says; steps is how many calls a
 // sequence has on the average, not counting those that follow from another.
 const (
-	few   = "25"
+	few   = "12"
 	steps = "60"
 )
 

@@ -13,7 +13,8 @@
 //
 // Not drawn: calls at the same time, transactions of the caller's own, lost
 // connections and unknown outcomes, small limits of Expire and TurnOverdue (which
-// rows go first is open), results over their limit, counters at their ceiling.
+// rows go first is open), results over their limit, counters at their ceiling; hardly ever what comes later
+// because another message of its instance goes first.
 //
 // QUIPU_DIFFERENTIAL is the number of sequences instead of a few. A failure prints
 // the smallest sequence that was found, and the arguments that draw it again.

@@ -50,6 +50,10 @@ func (p *pair) spoilt() {
 	}
 }
 
+// patience is how often as many sequences are drawn as in a run, until a wrong is
+// noticed: most are in the first sequence.
+const patience = 20
+
 // A difference does not go unnoticed.
 func TestDifferencesAreNoticed(t *testing.T) {
 	t.Parallel()
@@ -57,11 +61,13 @@ func TestDifferencesAreNoticed(t *testing.T) {
 	for _, name := range sorted(wrongs) {
 		t.Run(name, func(t *testing.T) { // one after the other: they share the database
 			found := ""
-			rapid.Check(t, func(r *rapid.T) {
-				if found == "" {
-					found = noticed(t.Context(), r, db, wrongs[name])
-				}
-			})
+			for range patience {
+				rapid.Check(t, func(r *rapid.T) {
+					if found == "" {
+						found = noticed(t.Context(), r, db, wrongs[name])
+					}
+				})
+			}
 			require.NotEmpty(t, found)
 			t.Log(found)
 		})
