@@ -167,7 +167,7 @@ func (b *builder) abandon(own int64, cause *journal.Close) {
 			if row.Undo {
 				undo = append(undo, row)
 			}
-		case row.Job != b.m.Job && row.Sender == b.m.Job:
+		case row.Job != b.m.Job && row.Sender == b.m.Job && !row.Undo:
 			b.p.Recall = append(b.p.Recall, RowKey{row.Job, g})
 		default:
 			continue

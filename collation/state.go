@@ -110,13 +110,15 @@ type Row struct {
 	Effects     journal.Head
 	Origin      int64 // seq of the entry that inserted it
 	// Sender is the job that awaits the child, on a start that was not handled
-	// yet: only then its close takes the row back (C15).
+	// yet: only then its close takes the row back (C15). With Undo it is the job
+	// whose function is undone, and nobody takes the row back.
 	Sender journal.JobID
 	// Pauses are what a suspended function waits for, as its last suspension named
 	// it, and what of it has come since (E12); requests only.
 	Pauses []Pause
 	// Undo says that the function has registered compensations: one that is ended
-	// by somebody else is followed by a job that runs them (3.5).
+	// by somebody else is followed by a job that runs them (3.5). On a start it
+	// says that it is that of such a job.
 	Undo bool
 	// Input is what the body of a request with Undo was before it was turned.
 	Input []byte

@@ -25,7 +25,7 @@ import (
 // [code=…] [state=…] (output or message) · interrupt [code=…] [no-throw]
 // [descend] (reason) · suspend activity (what a durable function waits for, see
 // suspension) · wake activity sleep|timeout name · undo activity (it registered
-// compensations) · turn activity code=… (somebody answers for it) · forget (the next engine message is lost).
+// compensations) · forget (the next engine message is lost).
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := &script{mode: collation.Mode{Resend: 5_000_000}}

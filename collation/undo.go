@@ -29,7 +29,8 @@ type UndoOrder struct {
 // orderUndo orders that job: nobody waits for it, and it is nobody's obligation. A
 // run of the function may still be outside: what it does there can be taken back
 // only after it, so the job begins when the run's lease is out, as another run of
-// the request would (E4).
+// the request would (E4). What it reads is the record of this job, which so long
+// is not expired.
 func (b *builder) orderUndo(row *Row, code int, message string) {
 	input := row.Body
 	if row.Kind == journal.MessageAnswer && row.Input != nil {
@@ -60,6 +61,7 @@ func (b *builder) orderUndo(row *Row, code int, message string) {
 	}
 	start, err := b.startRow(o, UndoID(row.GUID), row.Activity+".undo", max(at, b.s.Now))
 	if err == nil {
+		start.Sender, start.Undo = job.ID, true
 		b.insertAt(start, at)
 	}
 }

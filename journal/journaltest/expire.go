@@ -23,6 +23,7 @@ var expiries = map[string]func(*bench){
 	"many sweepers of one job leave one tombstone (T8)":               expireMany,
 	"lists know the tombstone (J7)":                                   expireLists,
 	"workers of an expired job are told that it is over (E9)":         expireWorkers,
+	"a job stays while its compensations are ordered or run (3.5)":    expireUndo,
 	"a key is used again: the next generation (1.11, P29)":            generationNext,
 	"late messages of the first meet nothing of the second (P29)":     generationLate,
 	"the second stays when the rest of the first is removed (P29)":    generationRest,

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -49,8 +50,12 @@ func (s *Store) Expire(_ context.Context, limit int) (more bool, err error) {
 	err = s.write("expire", func(u *undo) error {
 		jobs := limit
 		late := s.late()
+		if len(late) == 0 {
+			return nil
+		}
+		read := s.undone()
 		for _, j := range late {
-			if jobs > 0 && j.State.Closed() && j.lock.owner == nil {
+			if jobs > 0 && j.State.Closed() && j.lock.owner == nil && !read[j.ID] {
 				set(u, &j.State, journal.JobExpired)
 				jobs--
 			}
@@ -65,6 +70,25 @@ func (s *Store) Expire(_ context.Context, limit int) (more bool, err error) {
 		return nil
 	})
 	return more && err == nil, err
+}
+
+// undone are the jobs whose record is still read: a job of their compensations is
+// ordered or not closed (3.5).
+func (s *Store) undone() map[journal.JobID]bool {
+	out := map[journal.JobID]bool{}
+	for _, j := range s.jobs {
+		if j.Flow.Name == flow.UndoName && j.Parent != nil && !j.State.Closed() && j.State != journal.JobExpired {
+			out[j.Parent.Job] = true
+		}
+	}
+	for _, rows := range s.rows {
+		for _, r := range rows {
+			if r.Undo && !r.Sender.IsZero() {
+				out[r.Sender] = true
+			}
+		}
+	}
+	return out
 }
 
 // limits count how many rows of each table may still be removed.

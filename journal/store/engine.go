@@ -75,7 +75,8 @@ type Engine interface {
 	Discard(ctx context.Context, rows []collation.RowKey) (int, error)
 	// Expire removes closed jobs whose time has passed, with all that belongs to
 	// them, and leaves their tombstones (J7): at most limit rows of each table,
-	// so that more says that there is more to do. Needs the rights of retention.
+	// so that more says that there is more to do. A job stays while a job of its
+	// compensations is ordered or not closed (3.5). Needs the rights of retention.
 	Expire(ctx context.Context, limit int) (more bool, err error)
 }
 

@@ -59,6 +59,7 @@ CREATE TABLE jobs (
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 CREATE INDEX jobs_started ON jobs (started, id);
 CREATE INDEX jobs_expires ON jobs (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX jobs_undo ON jobs (parent_job) WHERE flow_name = 'quipu_undo'; -- what is undone of a job keeps it
 
 -- Tombstones whose key was used again: late messages of the job are still
 -- known by them (C5). expires_at as in jobs.
@@ -140,7 +141,8 @@ ALTER TABLE entries ALTER COLUMN body SET STORAGE EXTERNAL;
 -- may not have begun yet, or the mailbox of a signal. sender is the job that
 -- awaits the child, on a start that was not handled yet (C15). pauses, as JSON,
 -- and undo are of requests of durable functions (3.5); with undo, input is what the
--- body was before an answer took its place.
+-- body was before an answer took its place. A start with undo is that of a job of
+-- compensations, and its sender the job whose function they are of.
 CREATE TABLE dispatches (
     guid         uuid    NOT NULL,
     job          uuid    NOT NULL,

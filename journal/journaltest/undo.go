@@ -1,0 +1,75 @@
+package journaltest
+
+import (
+	"encoding/json"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// orderUndo lets a job order the compensations of its request, as the end of a
+// function by somebody else does, and gives the row.
+func (b *bench) orderUndo(c store.Committer, parent journal.JobID, request journal.GUID, key string) collation.Row {
+	b.Helper()
+	child := collation.UndoID(request)
+	body, err := json.Marshal(&collation.StartOrder{
+		Flow: flow.UndoName, Version: "work", Key: key, Input: []byte(`{}`),
+		Parent: journal.Parent{Space: b.space(), Job: parent, Activity: "work", DAD: ",0,0", Leg1: request},
+	})
+	require.NoError(b, err)
+	row := collation.Row{
+		GUID: child.Start(), Job: child, Kind: journal.MessageStart, DAD: collation.RootDAD, Body: body, NextAt: 1,
+		Sender: parent, Undo: true,
+	}
+	b.altered(c, parent, func(p *collation.Plan, st *collation.State) {
+		row.Origin = p.Entry.Seq
+		inserts(row)(p, st)
+	})
+	return row
+}
+
+// undoFlow is the stored flow of compensations.
+func (b *bench) undoFlow() *flow.Flow {
+	b.Helper()
+	f, err := flow.Undo("work")
+	require.NoError(b, err)
+	_, err = b.s.Deploy(b.ctx(), ref(f), f.Canonical())
+	require.NoError(b, err)
+	b.flows[f.Name()+" "+f.Version()] = f
+	return f
+}
+
+// expireUndo expires a job that has two jobs of compensations: one that ends, and
+// one that is refused. What they read of it stays until both are over, and holds up
+// no other job.
+func expireUndo(b *bench) {
+	c := b.committer()
+	id := b.requested(c, one, "k")
+	request := b.row(id, journal.MessageRequest, "work").GUID
+	row, refused := b.orderUndo(c, id, request, "k/undo"), b.orderUndo(c, id, guid(7), "k/other")
+	b.finish(c, id, b.now(c))
+	other := b.finished(c, "other", b.now(c))
+	was := b.view(id)
+	stays := func(why string) {
+		b.Helper()
+		require.Zero(b, b.expire(100), why)
+		require.Equal(b, journal.JobCompleted, b.view(id).State, why)
+		require.NotEmpty(b, b.chain(id, journal.MainChain), why)
+	}
+	stays("neither has begun")
+	require.Equal(b, journal.JobExpired, b.view(other).State)
+	require.NoError(b, b.s.Spawn(b.ctx(), &row, b.spawning(b.undoFlow(), &row), nil, b.mode))
+	stays("one has begun")
+	require.NoError(b, b.s.Refuse(b.ctx(), &refused, nil))
+	b.run(c, row.Job)
+	stays("the other one was refused")
+	b.answer(c, row.Job, "call", success(`null`))
+	require.Equal(b, journal.JobCompleted, b.view(row.Job).State)
+	b.expire(100)
+	b.requireTombstone(c, was)
+	b.audit(row.Job)
+}
