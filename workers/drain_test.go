@@ -85,6 +85,7 @@ func TestT10DrainHandsBackWhatDoesNotFinish(t *testing.T) {
 func TestT10DrainIsBounded(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
+	h.cfg.ResponseWait = 200 * time.Millisecond
 	h.cfg.Drain = 20 * time.Millisecond
 	inside, release := make(chan struct{}), make(chan struct{})
 	Handle(h.reg, "stuck", func(context.Context, int) (int, error) {
@@ -132,6 +133,7 @@ func TestE7WithoutPubAckTheRequestComesAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHouse(t)
+			h.cfg.ResponseWait = 200 * time.Millisecond // for the PubAck that never comes
 			bus := &quiet{Bus: h.bus, silence: silence}
 			h.cfg.Bus = bus
 			var calls atomic.Int32

@@ -108,6 +108,7 @@ func TestP31ALiveGuardedCallIsNeitherRepeatedNorParked(t *testing.T) {
 func TestP21ALongHandlerKeepsDeliveryAndLease(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
+	h.hasty()
 	var calls atomic.Int32
 	release := make(chan struct{})
 	Handle(h.reg, "long", func(ctx context.Context, _ int) (int, error) {
