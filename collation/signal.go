@@ -140,6 +140,19 @@ func (o *InterruptOrder) Row(guid journal.GUID, target journal.JobID, now Micros
 	return Row{GUID: guid, Job: target, Kind: journal.MessageInterrupt, DAD: RootDAD, Body: body, NextAt: now}, nil
 }
 
+// CheckInterrupt says what is wrong with the row of an interrupt from outside: its
+// code is that of an error, 400 to 599, so that a job which it ends did not succeed.
+func CheckInterrupt(r *Row) error {
+	var o InterruptOrder
+	if err := json.Unmarshal(r.Body, &o); err != nil {
+		return fmt.Errorf("unreadable interrupt %s: %w", r.GUID, err)
+	}
+	if o.Code < 400 || o.Code > 599 {
+		return fmt.Errorf("code %d: an interrupt has 400 to 599", o.Code)
+	}
+	return nil
+}
+
 // StartOrder is the body of the dispatch row of a child's start, until the
 // child has its inception.
 type StartOrder struct {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -339,11 +341,25 @@ func TestVerifyCatchesWhatBreaksALaw(t *testing.T) {
 	t.Parallel()
 	lawless := func(t testing.TB, w *World) {
 		job := w.Call("pay", "p-1", nil)
-		order := collation.InterruptOrder{Code: collation.CodeOK, Throw: true} // no client could send that
+		order := collation.InterruptOrder{Code: collation.CodeOK, Throw: true} // no store takes that of a client
 		row, err := order.Row(collation.AskedInterruptGUID("x", job.ID), job.ID, now())
 		require.NoError(t, err)
-		_, _, err = w.Store().Interrupt(t.Context(), row, collation.Mode{})
+		c, err := w.Store().Committer(t.Context())
 		require.NoError(t, err)
+		defer c.Close()
+		w.Settle()
+		l, err := c.Load(t.Context(), []store.Want{{Job: job.ID}}, true)
+		require.NoError(t, err)
+		st := l.States[job.ID]
+		row.Origin = st.Job.Head.Seq + 1
+		require.NoError(t, c.Commit(t.Context(), []store.Chained{store.Chain(&st.Job, &collation.Plan{
+			Job: job.ID, Message: row.GUID, Outcome: collation.Handled, Done: true, Insert: []collation.Row{row},
+			Semaphore: journal.SemaphoreMove{Before: st.Job.Semaphore, After: st.Job.Semaphore},
+			Entry: &journal.Entry{
+				Space: st.Job.Space, Job: job.ID, Generation: 1, Seq: row.Origin, Kind: journal.KindOperator, GUID: row.GUID,
+				Operator: &journal.Operator{Action: "test", Who: "test"}, Time: int64(st.Now),
+			},
+		})}))
 		job.End()
 	}
 	r := recordRun(t, lawless)

@@ -21,6 +21,7 @@ var interrupts = map[string]func(*bench){
 	"a repetition while it is handled leaves nothing behind":          interruptHandled,
 	"a job that is not there is not found":                            interruptUnknown,
 	"it closes the job and takes back what is open (C15)":             interruptCloses,
+	"its code is an error's: no other is taken (V7)":                  interruptCodes,
 }
 
 var schedules = map[string]func(*bench){
@@ -44,6 +45,28 @@ func interruptRow(b *bench) {
 	require.Equal(b, row, got)
 	require.Equal(b, journal.JobOpen, v.State, "a row, not yet a close")
 	b.audit(id)
+}
+
+func interruptCodes(b *bench) {
+	id := b.jobs(1)[0]
+	for _, code := range []int{0, 200, 202, 399, 400, 599, 600} {
+		o := collation.InterruptOrder{Code: code, Throw: true}
+		row, err := o.Row(collation.AskedInterruptGUID(fmt.Sprint(code), id), id, 1)
+		require.NoError(b, err)
+		_, fresh, err := b.s.Interrupt(b.ctx(), row, b.mode)
+		if code >= 400 && code <= 599 {
+			require.NoError(b, err, code)
+			require.True(b, fresh)
+			continue
+		}
+		require.ErrorIs(b, err, store.ErrRejected, code)
+		require.False(b, fresh)
+	}
+	row := b.interruptOf(id, "x")
+	row.Body = []byte(`{"code":`)
+	_, _, err := b.s.Interrupt(b.ctx(), row, b.mode)
+	require.ErrorIs(b, err, store.ErrRejected)
+	require.Len(b, b.view(id).Rows, 3, "the start, and two interrupts")
 }
 
 func interruptDue(b *bench) {

@@ -237,6 +237,9 @@ func (s *Store) Interrupt(
 	_ context.Context, row collation.Row, mode collation.Mode,
 ) (out *store.Outgoing, fresh bool, err error) {
 	err = s.write("interrupt", func(u *undo) error {
+		if err := collation.CheckInterrupt(&row); err != nil {
+			return fmt.Errorf("memory: interrupt job %s: %w: %w", row.Job, store.ErrRejected, err)
+		}
 		j := s.living(row.Job)
 		switch {
 		case j == nil:

@@ -145,7 +145,7 @@ func calls(t *testing.T, s *memory.Store, id journal.JobID) map[string]func() er
 		"discard":        func() error { _, err := s.Discard(ctx, nil); return err },
 		"expire":         func() error { _, err := s.Expire(ctx, 1); return err },
 		"interrupt": func() error {
-			_, _, err := s.Interrupt(ctx, collation.Row{Job: id, GUID: journal.GUID{8}, Kind: journal.MessageInterrupt}, collation.Mode{})
+			_, _, err := s.Interrupt(ctx, collation.Row{Job: id, GUID: journal.GUID{8}, Kind: journal.MessageInterrupt, Body: []byte(`{"code":410}`)}, collation.Mode{})
 			return err
 		},
 		"schedules":     func() error { _, err := s.Schedules(ctx); return err },

@@ -16,6 +16,9 @@ var interruptStatements = []string{
 // Interrupt inserts an interrupt addressed to the job, under its lock: what was
 // handled meanwhile is known by its receipt.
 func (s *Store) Interrupt(ctx context.Context, in collation.Row, mode collation.Mode) (*store.Outgoing, bool, error) {
+	if err := collation.CheckInterrupt(&in); err != nil {
+		return nil, false, rejected("interrupt", err)
+	}
 	var out *store.Outgoing
 	err := s.decide(ctx, "interrupt", func(c *conn) error {
 		out = nil
