@@ -87,6 +87,8 @@ func decode[T any](s *Session, c *call, raw []byte, err error) (T, error) {
 	switch {
 	case err == nil:
 		return out, nil
+	case c.branch == nil && (c.class == Guarded || c.class == Idempotent):
+		return out, s.judge(c, &MisfitError{Name: c.name, Key: c.key.String(), Type: fmt.Sprintf("%T", out), Err: err})
 	case c.branch == nil:
 		return out, fmt.Errorf("effect %q: its recorded result does not fit into %T: %w", c.name, out, err)
 	}

@@ -200,6 +200,26 @@ func (e *ParkedError) Error() string {
 // Unwrap gives the error of fn, if there is one.
 func (e *ParkedError) Unwrap() error { return e.Err }
 
+// MisfitError says that the recorded result of an effect, that an operator gave
+// perhaps, does not fit the type that the handler wants: every run would meet it, so
+// the request is parked.
+type MisfitError struct {
+	Name string // of the effect
+	Key  string
+	Type string // that the handler wants
+	Err  error
+}
+
+// Error names the effect, and the commands that answer.
+func (e *MisfitError) Error() string {
+	return fmt.Sprintf("effect %q (key %s) has a recorded result that does not fit into %s: %v; `quipu dead resolve` ends the request "+
+		"with a result, `quipu dead fail` with an error, `quipu dead retry --effect %s` makes the call again under the next key, "+
+		"and `quipu dead retry` tries a handler that can read it", e.Name, e.Key, e.Type, e.Err, e.Key)
+}
+
+// Unwrap gives the decoder's error.
+func (e *MisfitError) Unwrap() error { return e.Err }
+
 // StoreError says that the journal could not be used: nothing is concluded, the
 // request is handed back and run again (C10).
 type StoreError struct {

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/journal"
 )
 
 // Limits of a call of Do.
@@ -60,6 +61,7 @@ type call struct {
 	mode     Mode               // of verifier
 	fits     func([]byte) error // whether bytes can be its result
 	err      error              // the first option that cannot be used
+	key      journal.Digest     // of the effect that replayed, once it did
 
 	// Of calls that are not the user's effects.
 	what     string // names it in errors; "": its label does

@@ -366,6 +366,7 @@ func ending(err error) (code int, failure *journal.Failure, final bool) {
 func codeJSON(code int) []byte { return fmt.Appendf(nil, `{"code":%d}`, code) }
 
 func replay(c *call, row store.EffectRow) ([]byte, error) {
+	c.key = row.Key
 	if row.Error == nil {
 		return row.Result, nil
 	}

@@ -192,7 +192,7 @@ const (
 // Verdict is what the effects say of the run, whatever the handler returned, or
 // nil. In falling weight: store.ErrStale or ErrJobClosed (no answer), ErrBusy or a
 // *StoreError (hand back), the *NondeterminismError of a durable function,
-// *ParkedError or *ConfirmError (park), *VerificationError (the activity ends with
+// *ParkedError, *ConfirmError or *MisfitError (park), *VerificationError (the activity ends with
 // it), and *UnknownError, *DuplicateError or another error (the try failed).
 func (s *Session) Verdict() error {
 	s.mu.Lock()
@@ -269,7 +269,7 @@ func rankOf(err error) int {
 		if e.Position != "" {
 			return rankDiffers
 		}
-	case *ParkedError, *ConfirmError:
+	case *ParkedError, *ConfirmError, *MisfitError:
 		return rankParked
 	case *VerificationError:
 		return rankRefuted

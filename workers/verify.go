@@ -97,6 +97,7 @@ func doubtful(err error) *wire.Response {
 	var (
 		parked  *effects.ParkedError
 		confirm *effects.ConfirmError
+		misfit  *effects.MisfitError
 		refuted *effects.VerificationError
 		differs *effects.NondeterminismError
 	)
@@ -106,6 +107,8 @@ func doubtful(err error) *wire.Response {
 		r.Error = &wire.Failure{Class: ClassParked, Message: parked.Error()}
 	case errors.As(err, &confirm):
 		r.Error = &wire.Failure{Class: ClassConfirm, Message: confirm.Error(), Data: confirm.Data()}
+	case errors.As(err, &misfit):
+		r.Error = &wire.Failure{Class: ClassMisfit, Message: misfit.Error()}
 	case errors.As(err, &refuted):
 		r.Kind = journal.ResponseTerminal
 		r.Error = &wire.Failure{Class: ClassVerification, Message: refuted.Error(), Data: refuted.Data()}

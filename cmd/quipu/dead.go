@@ -118,7 +118,8 @@ func (a *app) deadDoneCommand() *cobra.Command {
 		Long: `Say of the effects that dead letters are about that they were done: their handlers run
 again and go on with the result, without the call. It is the result of the effect's
 function, and has to fit its type, which only the handler knows: it is written once, and
-one that does not fit fails every try. resolve ends the whole request instead.
+with one that does not fit the request is parked again. resolve ends the whole request
+instead.
 
 An effect that is recorded as done and that its verifier doubts is confirmed by its
 recorded result, or by null for whatever that is, and is not verified again. null also
