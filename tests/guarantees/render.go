@@ -78,13 +78,7 @@ func load[T any](dir, name string, into **T) error {
 }
 
 // ran says when, of what and how long a run was.
-func (r Run) ran() string {
-	text := fmt.Sprintf("%s, commit %s, %s", r.Date, r.Commit, took(r.Seconds))
-	if r.CPU > 0 {
-		text += fmt.Sprintf(" (%s of processor time)", took(r.CPU))
-	}
-	return text
-}
+func (r Run) ran() string { return fmt.Sprintf("%s, commit %s, %s", r.Date, r.Commit, took(r.Seconds)) }
 
 func took(seconds float64) string {
 	switch {
@@ -110,8 +104,8 @@ func (c counts) simulated() string {
 	if s == nil || s.Seeds == 0 {
 		return none
 	}
-	return fmt.Sprintf("%s worlds from seed %d on, **%s failed**; %.0f worlds/s, %s calls and %s commits in all. %s.\n",
-		grouped(s.Seeds), s.From, grouped(s.Failed), float64(s.Seeds)/max(s.Seconds, 1), grouped(s.Calls), grouped(s.Commits), s.ran())
+	return fmt.Sprintf("%s worlds from seed %d on, **%s failed**; %.0f worlds/s, %s calls and %s commits in all. %s (%s of processor time).\n",
+		grouped(s.Seeds), s.From, grouped(s.Failed), float64(s.Seeds)/max(s.Seconds, 1), grouped(s.Calls), grouped(s.Commits), s.ran(), took(s.CPU))
 }
 
 func (c counts) mutated() string {
@@ -156,7 +150,7 @@ func (c counts) faulted() string {
 		kills += x.Kills
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s ms | %d | %s | %s |\n", x.Point, x.Fault, x.Mode, x.Result, grouped(x.MS), x.Kills, cell(x.Note), x.Commit)
 	}
-	fmt.Fprintf(&b, "\n%d cells: %d passed, **%d failed**, %d not run; %d processes killed or stopped. The last run: %s.\n",
+	fmt.Fprintf(&b, "\n%d cells: %d passed, **%d failed**, %d not run; %d processes killed or stopped. The last part: %s.\n",
 		len(f.Cells), results[Passed], results[Failed], results[NotRun], kills, f.ran())
 	return b.String()
 }
@@ -167,11 +161,16 @@ func (c counts) played() string {
 		return none
 	}
 	var events []string
+	scenes := 0
 	for _, what := range slices.Sorted(maps.Keys(s.Events)) {
+		if strings.HasPrefix(what, "scene ") {
+			scenes += s.Events[what]
+			continue
+		}
 		events = append(events, fmt.Sprintf("%s %s", what, grouped(s.Events[what])))
 	}
-	return fmt.Sprintf("%d rounds, **%d failed**; %s jobs, up to %d worker processes at a time; all had ended at the latest %.1f s after the faults. What happened: %s. Seed %d. %s.\n",
-		s.Rounds, s.Failed, grouped(s.Jobs), s.Workers, float64(s.LatestMS)/1000, strings.Join(events, ", "), s.Seed, s.ran())
+	return fmt.Sprintf("%d rounds, **%d failed**; %s jobs, %s of them in scenes, up to %d worker processes at a time; all had ended at the latest %.1f s after the faults. What happened: %s. Seed %d. %s.\n",
+		s.Rounds, s.Failed, grouped(s.Jobs), grouped(scenes), s.Workers, float64(s.LatestMS)/1000, strings.Join(events, ", "), s.Seed, s.ran())
 }
 
 // fuzzed has a row for each target that is there, with what it last did.
@@ -201,7 +200,7 @@ func (c counts) fuzzed(targets []FuzzTarget) string {
 	}
 	fmt.Fprintf(&b, "\n%d targets, %d of them run for some time, %s executions.", len(targets), run, grouped(sum))
 	if c.fuzz != nil {
-		fmt.Fprintf(&b, " The last run: %s.", c.fuzz.ran())
+		fmt.Fprintf(&b, " The last part was run on %s.", c.fuzz.Date)
 	}
 	return b.String() + "\n"
 }
