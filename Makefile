@@ -5,6 +5,7 @@
 # make chaos   all faults at once for a while: QUIPU_CHAOS (2m), QUIPU_CHAOS_SEED
 # make faults  every fault at every point, by real processes; prints the table
 # make sim     an hour of simulated worlds: DURING (1h), FROM (the first seed)
+# make linear  what clients see under faults, checked for linearizability: QUIPU_LINEAR (10m), QUIPU_LINEAR_SEED
 # make mutants a guard removed at a time: the simulator has to notice
 # make fuzz    every fuzz target for FUZZTIME (1m), one after another
 # make differential  both stores side by side: QUIPU_DIFFERENTIAL sequences (100)
@@ -14,7 +15,7 @@
 # make build   the commands, into bin/
 # make fmt     gofumpt on everything
 
-.PHONY: demo test check bench chaos faults sim mutants fuzz differential guarantees build fmt postgres
+.PHONY: demo test check bench chaos faults sim linear mutants fuzz differential guarantees build fmt postgres
 
 # One test binary may run this long; the slowest is tests/e2e.
 TIMEOUT ?= 20m
@@ -54,6 +55,9 @@ FROM ?= 1000000
 
 sim:
 	go test ./engine/sim -run TestSimulation -v -count=1 -timeout 0 -during $(DURING) -from $(FROM)
+
+linear: postgres
+	QUIPU_LINEAR=$${QUIPU_LINEAR:-10m} go test ./tests/linear -run TestI9Linearizable -v -count=1 -timeout 0
 
 mutants:
 	scripts/mutants

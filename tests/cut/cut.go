@@ -31,7 +31,7 @@ type Proxy struct {
 
 	mu       sync.Mutex
 	ended    bool
-	trigger  []byte // what a client says that cuts Down, nil for nothing
+	trigger  []byte                     // what a client says that cuts Down, nil for nothing
 	listener net.Listener               // nil while refusing
 	swallows [stream.NumDirections]bool // the direction is cut
 	links    map[*link]struct{}         // what lives

@@ -25,7 +25,7 @@ func (w *world) faults() (stop func()) {
 	for i, c := range w.clients {
 		dice := w.dice("network " + string(rune('0'+i)))
 		wg.Go(func() {
-			for pause(ctx, between(dice, 100*time.Millisecond, time.Second)) {
+			for pause(ctx, between(dice, 200*time.Millisecond, 1500*time.Millisecond)) {
 				c.cut(ctx, dice)
 			}
 		})
@@ -35,11 +35,11 @@ func (w *world) faults() (stop func()) {
 		low, high time.Duration
 		do        func(context.Context, *rand.Rand)
 	}{
-		{"F1 kills", 700 * time.Millisecond, 2 * time.Second, w.kill},
-		{"F2 stops", time.Second, 3 * time.Second, w.stop},
-		{"F3 backends ended", 200 * time.Millisecond, 1200 * time.Millisecond, w.terminate},
+		{"F1 kills", time.Second, 3 * time.Second, w.kill},
+		{"F2 stops", time.Second, 4 * time.Second, w.stop},
+		{"F3 backends ended", 300 * time.Millisecond, 1500 * time.Millisecond, w.terminate},
 		{"F4 Postgres restarts", 3 * time.Second, 6 * time.Second, w.restartPostgres},
-		{"F9 NATS restarts", 2 * time.Second, 4 * time.Second, w.restartNATS},
+		{"F9 NATS restarts", 2 * time.Second, 5 * time.Second, w.restartNATS},
 		{"removals of the expired", 50 * time.Millisecond, 400 * time.Millisecond, w.expire},
 	} {
 		dice := w.dice(f.name)

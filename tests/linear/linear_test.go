@@ -51,7 +51,10 @@ func TestI9Linearizable(t *testing.T) {
 		})
 	}
 	t.Logf("%d histories: %v", histories, total)
-	require.NotZero(t, total["unknown"], "no operation of unknown outcome: the faults miss")
+	require.NotZero(t, total["operations"])
+	if span >= time.Minute {
+		require.NotZero(t, total["unknown"], "no operation of unknown outcome: the faults miss")
+	}
 }
 
 func settings(t *testing.T) (span time.Duration, seed uint64) {

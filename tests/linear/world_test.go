@@ -32,7 +32,7 @@ const (
 	clients    = 5
 	engines    = 2
 	hotKeys    = 3
-	keyCalls   = 40
+	keyCalls   = 50
 	keyUnknown = 4
 )
 
@@ -273,10 +273,15 @@ func (c *client) load(ctx context.Context, dice *rand.Rand) {
 			limit = impatient
 		}
 		x := c.w.choose(dice)
-		c.do(x, limit)
-		if gen := c.w.newest(x.key); gen > 0 && !x.verb.reads() && dice.IntN(2) == 0 { // what it did must be seen
-			c.do(call{verb: doJob, key: x.key, gen: gen}, limit)
+		look := call{verb: doJob, key: x.key, gen: c.w.newest(x.key)}
+		around := !x.verb.reads() && look.gen > 0 && dice.IntN(2) == 0
+		if around { // what was there before, and what it did
+			c.do(look, limit)
 		}
-		pause(ctx, between(dice, 0, 20*time.Millisecond))
+		c.do(x, limit)
+		if around {
+			c.do(look, limit)
+		}
+		pause(ctx, between(dice, 0, 10*time.Millisecond))
 	}
 }
