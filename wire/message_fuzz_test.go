@@ -17,7 +17,7 @@ func FuzzRequest(f *testing.F) {
 		Space: "shop", Job: "7a31c5f0-1b2c-8d3e-9f40-0123456789ab", Key: "o-1", Generation: 1, Flow: "order", Version: "1", Activity: "charge",
 		DAD: ",0,0", Topic: "pay", Request: "7a31c5f0-1b2c-8d3e-9f40-0123456789ac", Turn: 1, Try: 1, Attempts: 3, Fence: 7, TimeoutMS: 1000, Input: []byte(`{"a":1}`),
 	}))
-	f.Fuzz(func(t *testing.T, b []byte) { same[Request](t, b) })
+	f.Fuzz(func(t *testing.T, b []byte) { settles[Request](t, b) })
 }
 
 // FuzzHint is the same for the messages of the engine.
@@ -27,12 +27,12 @@ func FuzzHint(f *testing.F) {
 		Activity: "charge", DAD: ",0,0", Turn: 1, Flow: "order", Version: "1",
 		Response: &Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte(`{"a":1}`)},
 	}))
-	f.Fuzz(func(t *testing.T, b []byte) { same[Hint](t, b) })
+	f.Fuzz(func(t *testing.T, b []byte) { settles[Hint](t, b) })
 }
 
-// same holds that reading and writing come to rest: what was written is read as
+// settles holds that reading and writing come to rest: what was written is read as
 // what was read.
-func same[T Hint | Request | Response](t *testing.T, b []byte) {
+func settles[T Hint | Request | Response](t *testing.T, b []byte) {
 	v, err := Decode[T](b)
 	if err != nil {
 		require.ErrorIs(t, err, ErrMalformed)
