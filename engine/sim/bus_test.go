@@ -142,7 +142,7 @@ func (b *bus) Send(ctx context.Context, msgs []transport.Message, done func(int,
 		fail(v.err)
 		return nil
 	}
-	err := b.Bus.Send(ctx, msgs, done)
+	err := b.Bus.Send(ctx, msgs, b.p.world.acks.tells(msgs, done))
 	if b.p.gone() {
 		return b.p.park()
 	}
@@ -211,6 +211,7 @@ func (d *delivery) InProgress() error {
 // finish says a word that may be lost, and frees the slot.
 func (d *delivery) finish(word string, say func() error) error {
 	p := d.c.p
+	p.world.ends(d, word)
 	v := p.world.gate.pass(context.Background(), p, kindFinish, word+" "+d.name)
 	if v.err == errOver { //nolint:errorlint // it is this one
 		return v.err

@@ -173,6 +173,7 @@ func (w *world) operate(dice *rand.Rand) {
 		if d.Letter.Kind == journal.MessageRequest && (w.receiver.reached(d.Letter.Row) || dice.IntN(4) == 0) {
 			a.Retry, a.Response = false, answer
 		}
+		w.frees(d.Letter.Row)
 		_ = st.Act(context.Background(), a) // it is looked at again
 	}
 }

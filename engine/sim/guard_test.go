@@ -215,7 +215,7 @@ func (w *world) judge() bool {
 		panic(err)
 	}
 	for _, d := range letters {
-		if late := strings.Contains(d.Letter.Message, "timeout of the try"); w.weather.mild && !late {
+		if w.weather.mild && !w.cutByTimeout(d.Letter.Message) {
 			w.wrong("P31: no process died and no call failed, and there is a dead letter: %s: %s", d.Letter.Reason, d.Letter.Message)
 		}
 		if r := d.Letter.Reason; r == "foreign" || r == "undecodable" {

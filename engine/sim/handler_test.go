@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,7 +43,8 @@ type effect struct {
 type receiver struct {
 	rmu     sync.Mutex
 	keys    map[string]*received
-	refused map[string]int // outcomes not done, by request and effect
+	refused map[string]int  // outcomes not done, by request and effect
+	cut     map[string]bool // keys whose call was under way as the timeout of its try passed
 }
 
 // received is what the outside knows of one key.
@@ -56,7 +58,7 @@ type received struct {
 }
 
 func (r *receiver) init() {
-	r.keys, r.refused = map[string]*received{}, map[string]int{}
+	r.keys, r.refused, r.cut = map[string]*received{}, map[string]int{}, map[string]bool{}
 }
 
 // reached says whether an effect of the request was applied for which nobody may
@@ -93,6 +95,30 @@ func (r *receiver) receive(key, request string, e *effect) (notDone bool, wrong 
 		k.applied++
 	}
 	return k.notDone, wrong
+}
+
+// cutOff notes that the timeout of a try ended the call with the key.
+func (r *receiver) cutOff(key string) {
+	r.rmu.Lock()
+	defer r.rmu.Unlock()
+	r.cut[key] = true
+}
+
+// cutByTimeout says of the message of a dead letter that a try's own timeout is why
+// its effect was parked: the run that was cut says so, or, where its answer was
+// lost, the next one finds a call that was begun and has no outcome.
+func (r *receiver) cutByTimeout(message string) bool {
+	if strings.Contains(message, "timeout of the try") {
+		return true
+	}
+	r.rmu.Lock()
+	defer r.rmu.Unlock()
+	for key := range r.cut {
+		if strings.Contains(message, "(key "+key+") may have been applied: the run that called it died or lost its lease") {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *process) registry() *workers.Registry {
@@ -148,6 +174,11 @@ func (p *process) handle(ctx context.Context, raw json.RawMessage) (json.RawMess
 func (p *process) outside(ctx context.Context, e *effect) (json.RawMessage, error) {
 	w := p.world
 	key, request := effects.Key(ctx), workers.Info(ctx).Request
+	defer context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), workers.ErrTimeout) {
+			w.receiver.cutOff(key)
+		}
+	})()
 	if e.How == "slow" { // past ack wait and lease
 		select {
 		case <-time.After(ackWait + lease):

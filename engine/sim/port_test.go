@@ -86,7 +86,10 @@ func (s *port) ActiveFlow(ctx context.Context, name string) (ref journal.FlowRef
 }
 
 func (s *port) DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byte) error {
-	return action(ctx, s.p, kindWrite, "dead letter "+d.Reason+" "+short(d.Row), func() error { return s.Store.DeadLetter(ctx, d, raw) })
+	return action(ctx, s.p, kindWrite, "dead letter "+d.Reason+" "+short(d.Row), func() error {
+		s.p.world.lettered(raw)
+		return s.Store.DeadLetter(ctx, d, raw)
+	})
 }
 
 func (s *port) Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte) (bool, error) {

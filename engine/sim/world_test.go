@@ -50,6 +50,8 @@ type world struct {
 	clients
 	receiver
 	guard
+	acks
+	features
 	trace
 }
 
@@ -96,6 +98,7 @@ func (w *world) build() {
 	w.begun = time.Now()
 	w.gate = newGate()
 	w.weather = w.drawWeather()
+	w.drawFeatures()
 	w.lanes = 1 + w.dice.IntN(2)
 	f := &w.weather
 	w.store = storemem.New(storemem.Config{
@@ -111,6 +114,7 @@ func (w *world) build() {
 	}
 	w.receiver.init()
 	w.guard.init()
+	w.acks.init()
 	w.born(0)
 	for range f.wipes {
 		w.after(w.between(100*time.Millisecond, 8*time.Second), func() {

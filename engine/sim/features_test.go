@@ -1,0 +1,48 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// features are what a world has beside what all have. Each is in few seeds, so
+// that worlds stay cheap and the features meet each other in many ways. They have
+// dice of their own.
+type features struct {
+	verify    bool          // effects have verifiers
+	storm     int           // so many messages are sent a hundred times (F12)
+	flips     int           // so many messages come again with one bit flipped (F17)
+	least     bool          // batch, pool and prefetch are at their minimum (F16)
+	partition int           // so often a process is cut off from the store or the bus (F11)
+	late      bool          // calls of a delivery fail, and acks are done and said to have failed
+	hold      time.Duration // of a partition, at most
+}
+
+// topics of a book of flows: what their workers do beside the common.
+type topicsOf struct {
+	bank   bool // effects of class Tx, with what follows them
+	expire bool // jobs end for good, and their keys are used again (P29)
+	large  bool // inputs and outputs that are too large for a message (E6)
+}
+
+func (w *world) drawFeatures() {
+	if isPlain(w.seed) {
+		return
+	}
+	dice := rand.New(rand.NewPCG(w.seed, 3)) //nolint:gosec // it must be repeatable
+	one := func(in int) bool { return dice.IntN(in) == 0 }
+	f := &w.features
+	f.verify = one(4)
+	if one(16) {
+		f.storm = 1 + dice.IntN(2)
+	}
+	if one(8) {
+		f.flips = 1 + dice.IntN(12)
+	}
+	f.least = one(16)
+	if one(5) {
+		f.partition = 1 + dice.IntN(3)
+		f.hold = time.Duration(1+dice.IntN(10)) * time.Second
+	}
+	f.late = one(4)
+}

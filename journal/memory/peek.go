@@ -1,0 +1,25 @@
+package memory
+
+import (
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Peeked is what the store says of one message at a moment.
+type Peeked struct {
+	State   journal.JobState   // of its job, "" where that is not here
+	Row     *collation.Row     // that licenses it, nil when it is gone
+	Receipt *collation.Receipt // without a response, nil where there is none
+}
+
+// Peek reads what stands of a message, whoever holds locks: for checks of a
+// simulator.
+func (s *Store) Peek(id journal.JobID, row, receipt journal.GUID) Peeked {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := Peeked{Row: copyRow(s.row(id, row))}
+	if j := s.jobs[id]; j != nil {
+		p.State, p.Receipt = j.State, clone(j.receipts[receipt])
+	}
+	return p
+}
