@@ -81,7 +81,8 @@ func (g *guard) resent(claims []store.Claim, out []store.Outgoing) {
 		turn := sending{r.GUID, r.Kind, r.Turn}
 		switch {
 		case !claims[i].Send || !won[r.GUID]:
-		case r.Publication == 0, r.TurnSent != r.Turn: // its first, or somebody made it due
+		case r.Publication == 0, r.TurnSent != r.Turn, r.Kind == journal.MessageSignal:
+			// Its first, or somebody made it due; a wait does that with a kept signal.
 			delete(g.gaps, turn)
 		default:
 			gap := r.Now - r.PublishedAt

@@ -23,6 +23,7 @@ var kept = []keptSeed{
 	{1550, true, "found with the first simulator"},
 	{2636, true, "found with the first simulator"},
 	{2860, true, "found with the first simulator"},
+	{5641, true, "T2: a wait that began made a kept signal due again, long before its row would have been: as it should"},
 	{3004573, true, "P31: the timeout of a try cut a Guarded call, its answer was lost, and the next run parked it: as it should"},
 }
 

@@ -169,53 +169,6 @@ func fits(e *journal.Effect) error {
 	return nil
 }
 
-// TxEffect implements store.Worker. There is no SQL here: the handle is nil, and
-// what is exactly once is the result.
-func (s *Store) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (out store.EffectRow, err error) {
-	if e.Class != store.ClassTx {
-		return out, fmt.Errorf("memory: tx effect %q: %w: it is of class %s", e.Name, store.ErrRejected, e.Class)
-	}
-	if stood := s.outcome(l.Job, e.Key); stood != nil {
-		return *stood, nil
-	}
-	end, err := call(ctx, nil)
-	switch {
-	case err != nil:
-		return out, &store.TxError{Err: err}
-	case ctx.Err() != nil:
-		return out, &store.TxError{Err: context.Cause(ctx)}
-	}
-	e.Result, e.Error = end.Result, end.Error
-	if err := fits(&e); err != nil {
-		return out, err
-	}
-	err = s.writeRow(ctx, "tx effect", l.Job, l.Request, false, func(u *undo, j *job) error {
-		row, err := s.fenced(j, &l)
-		if err != nil {
-			return err
-		}
-		f := j.effects[e.Key]
-		if f != nil && f.State != store.EffectStarted {
-			out = s.effectRow(j, f)
-			return nil
-		}
-		if l.TTL > 0 {
-			s.hold(row, &l)
-		}
-		row.Runs = 0 // counted since the last recorded completion (E9)
-		next, err := s.finish(u, j, &l, e, f, row, end.NotDone)
-		if err != nil {
-			return err
-		}
-		out = s.effectRow(j, next)
-		return nil
-	})
-	if err != nil {
-		return store.EffectRow{}, fmt.Errorf("memory: tx effect %q: %w", e.Name, err)
-	}
-	return out, nil
-}
-
 // outcome is an effect that has its outcome, or nil.
 func (s *Store) outcome(id journal.JobID, key journal.Digest) *store.EffectRow {
 	s.mu.Lock()

@@ -47,6 +47,7 @@ type Store struct {
 	letterID int64     // the last one given
 	sessions uint64
 	markers  map[marker]collation.Micros
+	values   map[string]string // of Tx effects
 }
 
 var _ store.Store = (*Store)(nil)
@@ -94,7 +95,7 @@ func New(cfg Config) *Store {
 		cfg: cfg, jobs: map[journal.JobID]*job{}, keys: map[string]journal.JobID{}, flows: map[string]*flowVersions{},
 		rows:  map[journal.JobID]map[journal.GUID]*collation.Row{},
 		waits: map[journal.JobID]map[journal.GUID]*collation.Wait{}, signals: map[journal.GUID]*signal{},
-		markers: map[marker]collation.Micros{},
+		markers: map[marker]collation.Micros{}, values: map[string]string{},
 	}
 }
 
