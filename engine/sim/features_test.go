@@ -18,11 +18,23 @@ type features struct {
 	hold      time.Duration // of a partition, at most
 }
 
-// topics of a book of flows: what their workers do beside the common.
-type topicsOf struct {
+// content is what the flows of a book have beside what all have.
+type content struct {
 	bank   bool // effects of class Tx, with what follows them
 	expire bool // jobs end for good, and their keys are used again (P29)
 	large  bool // inputs and outputs that are too large for a message (E6)
+}
+
+// drawContent draws it for the n-th book; plain has none.
+func drawContent(n uint64, plain bool) (c content) {
+	if plain {
+		return c
+	}
+	dice := rand.New(rand.NewPCG(n, 4)) //nolint:gosec // it must be repeatable
+	c.bank = dice.IntN(5) == 0
+	c.expire = dice.IntN(6) == 0
+	c.large = dice.IntN(12) == 0
+	return c
 }
 
 func (w *world) drawFeatures() {

@@ -22,6 +22,8 @@ type plan struct {
 // book holds flows, compiled. It is the source of engines, too.
 type book struct {
 	number    uint64
+	plain     bool // of seeds that have no features
+	content   content
 	canonical map[string][]byte
 	texts     []string
 	refs      map[string]journal.FlowRef
@@ -41,8 +43,8 @@ var last *book
 func drawPlan(seed uint64) *plan {
 	n := seed / share
 	p := &plan{main: fmt.Sprintf("m%d", n), kid: fmt.Sprintf("k%d", n), interrupts: seed%5 == 0}
-	if last == nil || last.number != n {
-		last = &book{number: n, canonical: map[string][]byte{}, refs: map[string]journal.FlowRef{}}
+	if plain := isPlain(seed); last == nil || last.number != n || last.plain != plain {
+		last = &book{number: n, plain: plain, content: drawContent(n, plain), canonical: map[string][]byte{}, refs: map[string]journal.FlowRef{}}
 		last.compiled = engine.NewFlows(last)
 		dice := rand.New(rand.NewPCG(n, 1)) //nolint:gosec // it must be repeatable
 		most := []int{3, 6, 9}[dice.IntN(3)]
@@ -57,7 +59,7 @@ func drawPlan(seed uint64) *plan {
 // draw draws a flow until it is legal.
 func (b *book) draw(dice *rand.Rand, name string, most int, kid string) {
 	for {
-		g := &gen{dice: dice, kid: kid}
+		g := &gen{dice: dice, kid: kid, content: b.content}
 		text := g.flow(name, 1+dice.IntN(most))
 		f, err := flow.Parse(name+".yaml", []byte(text))
 		if err != nil {
@@ -107,8 +109,9 @@ func (b *book) Deploy(_ context.Context, ref journal.FlowRef, _ []byte) (bool, e
 
 // gen draws one flow.
 type gen struct {
-	dice  *rand.Rand
-	kid   string
+	dice *rand.Rand
+	kid  string
+	content
 	acts  []string // lines
 	open  []parent // that something may follow
 	moves map[string][]string
@@ -143,7 +146,11 @@ func (g *gen) flow(name string, n int) string {
 		g.grow(fmt.Sprintf("a%d", i+1))
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "flow: %s\nversion: %q\noutput: {v: \"${ start.output.v }\"}\nactivities:\n%s\ntransitions:\n", name, version, strings.Join(g.acts, "\n"))
+	fmt.Fprintf(&b, "flow: %s\nversion: %q\n", name, version)
+	if g.expire {
+		fmt.Fprintf(&b, "expire: %s\n", g.pick("1s", "2s", "9s"))
+	}
+	fmt.Fprintf(&b, "output: {v: \"${ start.output.v }\"}\nactivities:\n%s\ntransitions:\n", strings.Join(g.acts, "\n"))
 	for _, from := range g.order {
 		fmt.Fprintf(&b, "  %s: [%s]\n", from, strings.Join(g.moves[from], ", "))
 	}
@@ -216,7 +223,7 @@ func (g *gen) worker(name string) {
 	}
 	var list []string
 	for i := range g.dice.IntN(4) {
-		list = append(list, fmt.Sprintf("{name: e%d, class: %s, how: %q}", i, g.pick("idempotent", "guarded", "pure"), g.pick("", "", "", "notdone", "refused", "slow")))
+		list = append(list, fmt.Sprintf("{name: e%d, class: %s, how: %q}", i, g.pick(g.classes()...), g.pick("", "", "", "notdone", "refused", "slow")))
 	}
 	n := "1"
 	if g.chance(25) {
@@ -231,6 +238,14 @@ func (g *gen) worker(name string) {
 	}
 	g.attach(name, fmt.Sprintf("type: worker, topic: %s, input: {n: %s, fail: %d, how: %s, effects: [%s]}, retry: {attempts: %d, backoff: %s}%s",
 		topicWork, n, fail, how, strings.Join(list, ", "), 1+g.dice.IntN(4), g.pick("10ms", "400ms", "2s"), extra), true, true)
+}
+
+// classes are those of the effects of workers.
+func (g *gen) classes() []string {
+	if g.bank {
+		return []string{"idempotent", "guarded", "tx", "tx", "pure"}
+	}
+	return []string{"idempotent", "guarded", "pure"}
 }
 
 // bodies adds a worker whose body is one effect.

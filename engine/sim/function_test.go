@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,6 +76,8 @@ func (p *process) stride(ctx context.Context, name string, s stride) error {
 		_, err = outside(effects.Idempotent)(ctx)
 	case "guarded":
 		_, err = outside(effects.Guarded)(ctx)
+	case "transfer":
+		err = p.effect(ctx, &effect{Name: name, Class: effects.Tx})
 	case "sleep":
 		_, err = sleep(ctx)
 	case "await":
@@ -98,6 +101,22 @@ func (p *process) stride(ctx context.Context, name string, s stride) error {
 	return err
 }
 
+// strides are what the functions of the flow may do. What a job that has expired
+// has registered to undo, nobody can undo any more.
+func (g *gen) strides() []string {
+	if !g.bank && !g.expire {
+		return strides
+	}
+	all := slices.Clone(strides)
+	if g.bank {
+		all = append(all, "transfer")
+	}
+	if g.expire {
+		all = slices.DeleteFunc(all, func(do string) bool { return do == "undo" })
+	}
+	return all
+}
+
 // function adds a worker with a durable function.
 func (g *gen) function(name string) {
 	fail, how := 0, "error"
@@ -106,7 +125,7 @@ func (g *gen) function(name string) {
 	}
 	var list []string
 	for range 1 + g.dice.IntN(5) {
-		do := g.pick(strides...)
+		do := g.pick(g.strides()...)
 		if do == "child" && g.kid == "" {
 			do = "sleep" // children have no children of their flow
 		}

@@ -111,6 +111,7 @@ func (w *world) look() {
 		w.touched = map[journal.JobID]bool{}
 	}
 	w.guard.mu.Unlock()
+	w.conserved()
 	for id := range touched {
 		w.audit(id, func(s *store.Stored, _ iter.Seq2[journal.Record, error]) error {
 			w.digits(s)
@@ -198,11 +199,13 @@ func (w *world) licensed(s *store.Stored) {
 func (w *world) judge() bool {
 	known := map[journal.JobID]bool{}
 	w.open = w.open[:0]
-	for _, v := range w.views() {
+	views := w.views()
+	for _, v := range views {
 		known[v.ID] = true
 		w.audit(v.ID, func(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
 			w.digits(s)
 			w.received(s)
+			w.transferred(s)
 			return w.proved(s, entries)
 		})
 	}
@@ -222,6 +225,9 @@ func (w *world) judge() bool {
 		if r := d.Letter.Reason; r == "foreign" || r == "undecodable" {
 			w.wrong("C5: a message of this space became a dead letter: %s: %s", r, d.Letter.Message)
 		}
+	}
+	if len(w.open) == 0 {
+		w.followed(views)
 	}
 	return len(w.open) == 0
 }

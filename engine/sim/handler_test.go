@@ -11,6 +11,7 @@ import (
 
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
+	storemem "github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -147,7 +148,7 @@ func (p *process) handle(ctx context.Context, raw json.RawMessage) (json.RawMess
 	}
 	for i := range in.Effects {
 		e := &in.Effects[i]
-		_, err := effects.Do(ctx, e.Name, func(ctx context.Context) (json.RawMessage, error) { return p.outside(ctx, e) }, e.Class)
+		err := p.effect(ctx, e)
 		var refused *effects.RecordedError
 		if err != nil && !errors.As(err, &refused) {
 			return nil, err
@@ -168,6 +169,18 @@ func (p *process) handle(ctx context.Context, raw json.RawMessage) (json.RawMess
 		return nil, errors.New("as told")
 	}
 	return fmt.Appendf(nil, `{"n":%d}`, in.N), nil
+}
+
+// effect is one effect of a handler.
+func (p *process) effect(ctx context.Context, e *effect) (err error) {
+	if e.Class == effects.Tx {
+		_, err = effects.DoTx(ctx, e.Name, func(ctx context.Context, tx any) (json.RawMessage, error) {
+			return p.transfer(ctx, e, tx.(*storemem.EffectTx))
+		})
+		return err
+	}
+	_, err = effects.Do(ctx, e.Name, func(ctx context.Context) (json.RawMessage, error) { return p.outside(ctx, e) }, e.Class)
+	return err
 }
 
 // outside is a call outside. Its result says for which key it is.

@@ -60,7 +60,10 @@ func (s *port) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect
 
 func (s *port) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error) {
 	id := leased("tx effect "+e.Name+" "+hex.EncodeToString(e.Key[:5]), &l)
-	return through(ctx, s.p, kindWrite, id, func() (store.EffectRow, error) { return s.Store.TxEffect(ctx, l, e, call) })
+	return through(ctx, s.p, kindWrite, id, func() (store.EffectRow, error) {
+		defer s.p.world.stir()
+		return s.Store.TxEffect(ctx, l, e, call)
+	})
 }
 
 // What clients and operators ask of it.

@@ -51,6 +51,7 @@ type world struct {
 	receiver
 	guard
 	acks
+	bank
 	features
 	trace
 }
@@ -115,6 +116,7 @@ func (w *world) build() {
 	w.receiver.init()
 	w.guard.init()
 	w.acks.init()
+	w.bank.init()
 	w.born(0)
 	for range f.wipes {
 		w.after(w.between(100*time.Millisecond, 8*time.Second), func() {
