@@ -84,6 +84,9 @@ func (s *Session) inquire(ctx context.Context, c *call, key journal.Digest) (a A
 	}
 	if silent != nil {
 		a.State = StateUnknown
+		if !guardVerifier {
+			a.State = StateNotDone
+		}
 	}
 	s.tally(c, string(a.State))
 	return a, silent

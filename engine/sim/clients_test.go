@@ -170,12 +170,43 @@ func (w *world) operate(dice *rand.Rand) {
 			continue
 		}
 		a := store.Action{ID: d.ID, Retry: true, Who: "operator", Reason: "looked outside"}
-		if d.Letter.Kind == journal.MessageRequest && (w.receiver.reached(d.Letter.Row) || dice.IntN(4) == 0) {
+		switch {
+		case !isPlain(w.seed):
+			if !w.looked(&d, &a, dice) {
+				continue
+			}
+		case d.Letter.Kind == journal.MessageRequest && (w.receiver.reached(d.Letter.Row) || dice.IntN(4) == 0):
 			a.Retry, a.Response = false, answer
 		}
 		w.frees(d.Letter.Row)
 		_ = st.Act(context.Background(), a) // it is looked at again
 	}
+}
+
+// looked decides by what the outside knows of an unfinished Guarded effect: done,
+// with its result, or not done; or it ends the request without either. It reports
+// false where the outside may yet change its mind.
+func (w *world) looked(d *store.DeadView, a *store.Action, dice *rand.Rand) bool {
+	if w.receiver.awaits(d.Letter.Row) {
+		return false
+	}
+	if dice.IntN(4) == 0 {
+		a.Retry, a.Response = false, answer // of what cannot be answered it is refused
+		return true
+	}
+	rows, err := w.store.Effects(context.Background(), d.Letter.Job, d.Letter.Row)
+	if err != nil {
+		panic(err)
+	}
+	for i := range rows {
+		if f := &rows[i]; f.Class == store.ClassGuarded && f.State == store.EffectStarted {
+			if a.Effect = f.Key; w.receiver.applied(f.Key.String()) {
+				a.Retry, a.Done = false, resultOf(f.Key.String())
+			}
+			break
+		}
+	}
+	return true
 }
 
 var answer = &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: wire.Encode(map[string]int{"n": 7})}

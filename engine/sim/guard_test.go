@@ -270,6 +270,8 @@ func (w *world) received(s *store.Stored) {
 			} else if undo := strings.HasPrefix(e.Name, "undo:"); !undo && string(e.Result) != string(resultOf(e.Key.String())) {
 				w.wrong("I1: the result of effect %s of %s is %s, that of key %s", e.Name, s.Job.Key, e.Result, e.Key)
 			}
+		case outside && e.State == store.EffectNotDone && k != nil && k.applied > 0 && !isPlain(w.seed):
+			w.wrong("I1: effect %s of %s is recorded as not done, and was applied with key %s", e.Name, s.Job.Key, e.Key)
 		case outside && k != nil && k.applied > 1:
 			w.wrong("I1: effect %s of %s was applied %d times with key %s", e.Name, s.Job.Key, k.applied, e.Key)
 		}

@@ -44,8 +44,10 @@ type effect struct {
 type receiver struct {
 	rmu     sync.Mutex
 	keys    map[string]*received
-	refused map[string]int  // outcomes not done, by request and effect
-	cut     map[string]bool // keys whose call was under way as the timeout of its try passed
+	refused map[string]int              // outcomes not done, by request and effect
+	cut     map[string]bool             // keys whose call was under way as the timeout of its try passed
+	asked   map[string]int              // questions of verifiers, by key
+	flights map[string]map[*flight]bool // calls that have not arrived, by key
 }
 
 // received is what the outside knows of one key.
@@ -60,6 +62,7 @@ type received struct {
 
 func (r *receiver) init() {
 	r.keys, r.refused, r.cut = map[string]*received{}, map[string]int{}, map[string]bool{}
+	r.asked, r.flights = map[string]int{}, map[string]map[*flight]bool{}
 }
 
 // reached says whether an effect of the request was applied for which nobody may
@@ -133,6 +136,7 @@ func (p *process) registry() *workers.Registry {
 	}
 	workers.HandleRaw(reg, topicIdempotent, body(effects.Idempotent), workers.Class(effects.Idempotent))
 	workers.HandleRaw(reg, topicGuarded, body(effects.Guarded), workers.Class(effects.Guarded))
+	p.verifiers(reg)
 	return reg
 }
 
@@ -187,6 +191,7 @@ func (p *process) effect(ctx context.Context, e *effect) (err error) {
 func (p *process) outside(ctx context.Context, e *effect) (json.RawMessage, error) {
 	w := p.world
 	key, request := effects.Key(ctx), workers.Info(ctx).Request
+	land := w.receiver.fly(p, key, request)
 	defer context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), workers.ErrTimeout) {
 			w.receiver.cutOff(key)
@@ -206,6 +211,7 @@ func (p *process) outside(ctx context.Context, e *effect) (json.RawMessage, erro
 			w.wrong("%s", wrong)
 		}
 	}
+	land()
 	switch {
 	case p.gone():
 		return nil, p.park()
