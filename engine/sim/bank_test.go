@@ -170,7 +170,7 @@ func (r *receipt) misses(key, written string) string {
 func (w *world) followed(views []*store.JobView) {
 	began := map[string]bool{}
 	for _, v := range views {
-		if strings.HasPrefix(v.Key, "after-") {
+		if strings.HasPrefix(v.Key, "after-") && !strings.Contains(v.Key, "/") { // and no compensations of one
 			began[v.Key] = true
 		}
 	}

@@ -41,6 +41,10 @@ func (w *world) clientsBegin() {
 		}
 	}
 	for i := range 1 + w.dice.IntN(3) {
+		if w.plan.content.expire {
+			w.starting.Add(1)
+			w.running.Go(func() { w.restarter(fmt.Sprint("job-", i+1)) })
+		}
 		clients := 1 + w.dice.IntN(3)/2 // sometimes two want the same job
 		for n := range clients {
 			wait, publish := w.between(0, 3*time.Second), w.dice.IntN(3) > 0
@@ -50,6 +54,9 @@ func (w *world) clientsBegin() {
 		}
 	}
 	w.running.Go(w.outsider)
+	if w.plan.content.expire {
+		w.running.Go(w.retain)
+	}
 }
 
 // starter starts one job and does not rest until it knows that it is there.
@@ -93,8 +100,8 @@ func (w *world) epoch() int64 {
 func (w *world) ack(key string, id journal.JobID) {
 	w.guard.mu.Lock()
 	defer w.guard.mu.Unlock()
-	if was, ok := w.acked[key]; ok && was != id {
-		w.wrongs = append(w.wrongs, fmt.Sprintf("I9: %s was acknowledged as job %s and as job %s", key, was, id))
+	if wrong := w.reborn(key, id); wrong != "" {
+		w.wrongs = append(w.wrongs, wrong)
 	}
 	w.acked[key] = id
 }

@@ -32,7 +32,7 @@ func drawContent(n uint64, plain bool) (c content) {
 	}
 	dice := rand.New(rand.NewPCG(n, 4)) //nolint:gosec // it must be repeatable
 	c.bank = dice.IntN(5) == 0
-	c.expire = dice.IntN(6) == 0
+	c.expire = dice.IntN(10) == 0
 	c.large = dice.IntN(12) == 0
 	return c
 }

@@ -92,6 +92,9 @@ func (r *receiver) receive(key, request string, e *effect) (notDone bool, wrong 
 		}
 	}
 	k.requested++
+	if k.request != request {
+		wrong = fmt.Sprintf("E1: key %s of effect %s went outside for request %s, and for request %s", key, e.Name, k.request, request)
+	}
 	if k.class == effects.Guarded && k.requested > 1 {
 		wrong = fmt.Sprintf("E4: the guarded effect %s of request %s was called %d times with key %s", e.Name, request, k.requested, key)
 	}

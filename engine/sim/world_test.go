@@ -52,6 +52,7 @@ type world struct {
 	guard
 	acks
 	bank
+	keyLives
 	features
 	trace
 }
@@ -117,6 +118,7 @@ func (w *world) build() {
 	w.guard.init()
 	w.acks.init()
 	w.bank.init()
+	w.keyLives.init()
 	w.born(0)
 	for range f.wipes {
 		w.after(w.between(100*time.Millisecond, 8*time.Second), func() {
@@ -297,7 +299,7 @@ func (w *world) finished() bool {
 		return false
 	}
 	for _, v := range w.views() {
-		if !v.Ended || len(v.Rows) > 0 {
+		if v.State != journal.JobExpired && (!v.Ended || len(v.Rows) > 0) {
 			return false
 		}
 	}
