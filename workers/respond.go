@@ -3,6 +3,8 @@ package workers
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
+	"strings"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/fault"
@@ -25,8 +27,23 @@ func (r *run) respond(response *wire.Response) {
 		}
 		response.Output, response.Ref = nil, digest.String()
 	}
+	r.response[0] = r.message(response)
+	for response.Error != nil && errors.Is(r.response[0].Validate(r.rt.cfg.Bus.MaxPayload()), transport.ErrTooLarge) && shrink(response.Error) {
+		r.response[0] = r.message(response)
+	}
+	fault.At(fault.K9, r.h.topic)
+	r.pulse.answering()
+	// Not the base context: what a drained run answers still goes out. The bound
+	// keeps runs from piling up behind a bus without room (T11).
+	ctx, cancel := context.WithTimeout(context.Background(), r.rt.cfg.ResponseWait)
+	defer cancel()
+	_ = r.rt.cfg.Bus.Send(ctx, r.response[:], r.sent) // sent is told the outcome in any case
+}
+
+// message is the message with the response.
+func (r *run) message(response *wire.Response) transport.Message {
 	asked := &r.d.Message().Header
-	r.response[0] = transport.Message{
+	return transport.Message{
 		To: transport.ToLane(wire.LaneOf(r.job, r.rt.cfg.Lanes)),
 		Header: transport.Header{
 			GUID: collation.ResponseGUID(r.request, r.req.Turn), Turn: r.req.Turn,
@@ -41,14 +58,31 @@ func (r *run) respond(response *wire.Response) {
 			Turn: r.req.Turn, Flow: r.req.Flow, Version: r.req.Version, Response: response,
 		}),
 	}
-	fault.At(fault.K9, r.h.topic)
-	r.pulse.answering()
-	// Not the base context: what a drained run answers still goes out. The bound
-	// keeps runs from piling up behind a bus without room (T11).
-	ctx, cancel := context.WithTimeout(context.Background(), r.rt.cfg.ResponseWait)
-	defer cancel()
-	_ = r.rt.cfg.Bus.Send(ctx, r.response[:], r.sent) // sent is told the outcome in any case
 }
+
+// shrink makes an error smaller, where a bus of small messages would keep its
+// request from ever being answered (T4, C10): its stack goes first, then the end of
+// a long message; its data, which flows may read, only when nothing else helps. It
+// reports false when nothing is left.
+func shrink(f *wire.Failure) bool {
+	const enough = 512 // bytes of a message that says what happened
+	switch {
+	case f.Stack != "":
+		f.Stack = half(f.Stack)
+	case len(f.Message) > enough:
+		f.Message = half(f.Message)
+	case f.Data != nil:
+		f.Data = nil
+	case f.Message != "":
+		f.Message = half(f.Message)
+	default:
+		return false
+	}
+	return true
+}
+
+// half is the first half of a text, at most.
+func half(s string) string { return strings.ToValidUTF8(s[:len(s)/2], "") }
 
 // sent is the bus's word on the response.
 func (r *run) sent(_ int, err error) {

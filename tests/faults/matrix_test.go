@@ -63,7 +63,7 @@ func TestFaults(t *testing.T) {
 	switch want {
 	case "all":
 	case "":
-		cells = sample(cells, rand.New(rand.NewPCG(seed, 0))) //nolint:gosec // choices, no secret
+		cells = choose(cells, rand.New(rand.NewPCG(seed, 0))) //nolint:gosec // choices, no secret
 	default:
 		cells = slices.DeleteFunc(cells, func(c *cell) bool { return !strings.Contains(c.String(), want) })
 		require.NotEmpty(t, cells, "QUIPU_FAULTS is a part of a cell's name: K0…K16/fault/mode")
@@ -77,9 +77,9 @@ func TestFaults(t *testing.T) {
 	playAll(t, cells)
 }
 
-// sample is F1 everywhere, and a few others that need no more than every machine
+// choose is F1 everywhere, and a few others that need no more than every machine
 // has.
-func sample(cells []*cell, dice *rand.Rand) (out []*cell) {
+func choose(cells []*cell, dice *rand.Rand) (out []*cell) {
 	var others []*cell
 	for _, c := range cells {
 		switch {
