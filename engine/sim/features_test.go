@@ -25,6 +25,12 @@ type content struct {
 	large  bool // inputs and outputs that are too large for a message (E6)
 }
 
+// A bus of the smallest messages that are allowed, and a payload that does not fit.
+const (
+	smallest = 8 << 10
+	large    = smallest/2 + 100
+)
+
 // drawContent draws it for the n-th book; plain has none.
 func drawContent(n uint64, plain bool) (c content) {
 	if plain {
@@ -35,6 +41,13 @@ func drawContent(n uint64, plain bool) (c content) {
 	c.expire = dice.IntN(10) == 0
 	c.large = dice.IntN(12) == 0
 	return c
+}
+
+func (w *world) maxPayload() int {
+	if drawContent(w.seed/share, isPlain(w.seed)).large {
+		return smallest
+	}
+	return 0 // the bus's own
 }
 
 func (w *world) drawFeatures() {

@@ -220,6 +220,9 @@ func (g *gen) worker(name string) {
 	fail, how, extra := 0, "error", ""
 	if g.chance(35) {
 		fail, how = 1+g.dice.IntN(4), g.pick("error", "retry", "panic", "fatal", "hang")
+		if g.large && g.chance(30) {
+			how = "verbose"
+		}
 	}
 	var list []string
 	for i := range g.dice.IntN(4) {
@@ -236,8 +239,19 @@ func (g *gen) worker(name string) {
 	if g.chance(15) {
 		extra += ", within: " + g.pick("1s", "6s")
 	}
-	g.attach(name, fmt.Sprintf("type: worker, topic: %s, input: {n: %s, fail: %d, how: %s, effects: [%s]}, retry: {attempts: %d, backoff: %s}%s",
-		topicWork, n, fail, how, strings.Join(list, ", "), 1+g.dice.IntN(4), g.pick("10ms", "400ms", "2s"), extra), true, true)
+	g.attach(name, fmt.Sprintf("type: worker, topic: %s, input: {n: %s, fail: %d, how: %s, effects: [%s]%s}, retry: {attempts: %d, backoff: %s}%s",
+		topicWork, n, fail, how, strings.Join(list, ", "), g.pads(), 1+g.dice.IntN(4), g.pick("10ms", "400ms", "2s"), extra), true, true)
+}
+
+// pads makes the input of a worker, or its output, larger than a message can have it.
+func (g *gen) pads() (more string) {
+	if g.large && g.chance(40) {
+		more += `, pad: "` + strings.Repeat("i", large) + `"`
+	}
+	if g.large && g.chance(40) {
+		more += fmt.Sprintf(", big: %d", large)
+	}
+	return more
 }
 
 // classes are those of the effects of workers.

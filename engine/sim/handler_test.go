@@ -31,6 +31,7 @@ type order struct {
 	How     string   `json:"how"`
 	Effects []effect `json:"effects"`
 	Strides []stride `json:"strides"` // of a durable function
+	Big     int      `json:"big"`     // bytes of the output
 }
 
 // effect is one effect of a handler.
@@ -173,9 +174,19 @@ func (p *process) handle(ctx context.Context, raw json.RawMessage) (json.RawMess
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
-		return nil, errors.New("as told")
+		return nil, errors.New(strings.Repeat("as told ", verbose[in.How]))
 	}
-	return fmt.Appendf(nil, `{"n":%d}`, in.N), nil
+	return fmt.Appendf(nil, `{"n":%d%s}`, in.N, padding(in.Big)), nil
+}
+
+// verbose is how often an error says what it says: once, or more than a message holds.
+var verbose = map[string]int{"error": 1, "verbose": smallest}
+
+func padding(bytes int) string {
+	if bytes == 0 {
+		return ""
+	}
+	return `,"pad":"` + strings.Repeat("o", bytes) + `"`
 }
 
 // effect is one effect of a handler.

@@ -107,7 +107,8 @@ func (w *world) build() {
 		Space: space, Now: func() int64 { return time.Now().Add(f.skew).UnixMicro() },
 	})
 	w.bus = busmem.New(busmem.Config{
-		Seed: w.seed, Loss: f.loss, Duplicate: f.duplicate, Reorder: f.reorder, MaxDelay: f.delay, AckWait: ackWait,
+		MaxPayload: w.maxPayload(),
+		Seed:       w.seed, Loss: f.loss, Duplicate: f.duplicate, Reorder: f.reorder, MaxDelay: f.delay, AckWait: ackWait,
 	})
 	w.processes = make([]*process, 1, 4)
 	w.processes[0] = &process{}
