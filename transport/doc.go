@@ -30,6 +30,6 @@
 // # Wire form
 //
 // The header names below are the documented wire contract (T6, T7); a worker in
-// any language can read and write them. EncodeHeader and DecodeHeader are the
+// any language can read and write them. EncodeHeader and Decode are the
 // one place that spells them.
 package transport

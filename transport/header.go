@@ -20,9 +20,14 @@ const (
 	HeaderTraceparent   = "traceparent"
 )
 
-// EncodeHeader calls set once per wire header of m, Nats-Msg-Id included. What
-// is unknown (no origin, no publishing time, no trace) is left out.
+// EncodeHeader calls set once per wire header of m, Nats-Msg-Id and the sum
+// included. What is unknown (no origin, no publishing time, no trace) is left out.
 func EncodeHeader(m *Message, set func(name, value string)) {
+	encodeFields(m, set)
+	set(HeaderSum, sum(m))
+}
+
+func encodeFields(m *Message, set func(name, value string)) {
 	h := &m.Header
 	set(HeaderMsgID, m.ID())
 	set(HeaderGUID, hex.EncodeToString(h.GUID[:]))
@@ -45,8 +50,8 @@ func EncodeHeader(m *Message, set func(name, value string)) {
 // max_payload counts besides the body.
 func HeaderSize(m *Message) int {
 	const version, line, end = len("NATS/1.0\r\n"), len(": \r\n"), len("\r\n")
-	size := version + end
-	EncodeHeader(m, func(name, value string) { size += len(name) + len(value) + line })
+	size := version + end + len(HeaderSum) + sumDigits + line
+	encodeFields(m, func(name, value string) { size += len(name) + len(value) + line })
 	return size
 }
 

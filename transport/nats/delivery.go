@@ -34,14 +34,12 @@ var _ transport.Delivery = (*delivery)(nil)
 
 func newDelivery(c *consumer, msg *natsgo.Msg) *delivery {
 	d := &delivery{c: c, reply: msg.Reply, count: 1}
-	d.msg.To = c.from
-	d.msg.Body = msg.Data
-	d.msg.Header, d.err = transport.DecodeHeader(func(name string) string {
+	d.msg, d.err = transport.Decode(c.from, func(name string) string {
 		if values := msg.Header[name]; len(values) > 0 {
 			return values[0]
 		}
 		return ""
-	})
+	}, msg.Data)
 	if meta, err := msg.Metadata(); err == nil {
 		d.count = int(meta.NumDelivered) //nolint:gosec // a count
 	}

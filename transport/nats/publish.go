@@ -105,8 +105,8 @@ func (b *Bus) Send(ctx context.Context, msgs []transport.Message, done func(i in
 }
 
 func (b *Bus) wire(m *transport.Message) *natsgo.Msg {
-	header := make(natsgo.Header, 9)
-	values := make([]string, 0, 9) // one backing array for all values
+	header := make(natsgo.Header, 10)
+	values := make([]string, 0, 10) // one backing array for all values
 	transport.EncodeHeader(m, func(name, value string) {
 		values = append(values, value)
 		header[name] = values[len(values)-1 : len(values) : len(values)]

@@ -1,0 +1,75 @@
+package transport_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/quipu-journal/quipu/transport"
+)
+
+func onWire(m *transport.Message) map[string]string {
+	headers := map[string]string{}
+	transport.EncodeHeader(m, func(name, value string) { headers[name] = value })
+	return headers
+}
+
+func read(headers map[string]string, body []byte) (transport.Message, error) {
+	return transport.Decode(transport.ToStart(), func(name string) string { return headers[name] }, body)
+}
+
+// F17: whichever bit flips, of a header's name, of its value or of the body: the
+// message is refused, or says what it said. The message id, which only the bus
+// reads, may be another.
+func TestF17FlippedBit(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := transport.Message{To: transport.ToStart(), Header: headerOf(t), Body: []byte(rapid.String().Draw(t, "body"))}
+		headers, body := onWire(&m), slices.Clone(m.Body)
+		whole, err := read(headers, body)
+		require.NoError(t, err)
+		require.Equal(t, m.Header, whole.Header)
+		names := slices.Sorted(maps.Keys(headers))
+		at := rapid.IntRange(0, len(names)).Draw(t, "header")
+		flip := func(s string, label string) string {
+			b := []byte(s)
+			n := rapid.IntRange(0, 8*len(b)-1).Draw(t, label)
+			b[n/8] ^= 1 << (n % 8)
+			return string(b)
+		}
+		switch {
+		case at < len(names) && rapid.Bool().Draw(t, "name"):
+			value := headers[names[at]]
+			delete(headers, names[at])
+			headers[flip(names[at], "bit")] = value
+		case at < len(names):
+			headers[names[at]] = flip(headers[names[at]], "bit")
+		case len(body) > 0:
+			body = []byte(flip(string(body), "bit"))
+		}
+		got, err := read(headers, body)
+		if err == nil {
+			require.Equal(t, m.Header, got.Header)
+			require.Equal(t, string(m.Body), string(got.Body))
+			return
+		}
+		require.ErrorIs(t, err, transport.ErrMalformed)
+		require.Zero(t, got.Header, "nothing of it is believed")
+	})
+}
+
+// F18, T6: a message without a sum is taken: of a build before it, or of a worker in
+// another language.
+func TestF18NoSum(t *testing.T) {
+	t.Parallel()
+	m, err := read(map[string]string{transport.HeaderGUID: strings.Repeat("0a", 16)}, []byte("body"))
+	require.NoError(t, err)
+	require.Equal(t, "body", string(m.Body))
+	// Two builds have to agree on it.
+	golden := onWire(&transport.Message{Header: transport.Header{GUID: [16]byte{15: 1}, Turn: 1}, Body: []byte("{}")})
+	require.Equal(t, "8132794d", golden[transport.HeaderSum])
+}
