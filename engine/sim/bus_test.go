@@ -132,6 +132,7 @@ func (b *bus) Send(ctx context.Context, msgs []transport.Message, done func(int,
 		fail(v.err)
 		return v.err
 	}
+	b.p.world.spoil(msgs)
 	if v.err != nil { // all PubAcks are lost
 		if err := b.Bus.Send(ctx, msgs, nil); err != nil {
 			v.err = err
@@ -231,6 +232,9 @@ func (d *delivery) finish(word string, say func() error) error {
 	}
 	if p.gone() {
 		return p.park()
+	}
+	if err == nil {
+		err = v.err // it is done, and said to have failed
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/quipu-journal/quipu/engine"
@@ -89,6 +90,54 @@ func (w *world) drawRoles() []role {
 	return roles
 }
 
+// leastRole sets a process to the minimum of all that can be set (F16).
+func leastRole(r role) role {
+	r.slots, r.cfg.Committers, r.cfg.MaxBatch, r.cfg.LaneSlots, r.cfg.StartSlots = 1, 1, 1, 1, 1
+	return r
+}
+
+// cut is a partition: a process does not reach the store, or the bus. With deaf its
+// calls arrive, and the answers do not (F11).
+type cut struct {
+	store, bus, deaf bool
+}
+
+func (c cut) severs(k kind) bool {
+	switch k {
+	case kindRead, kindWrite, kindCommit:
+		return c.store
+	case kindSend, kindFinish, kindKeep:
+		return c.bus
+	}
+	return false
+}
+
+func (c cut) fate(k kind) fate {
+	switch {
+	case k == kindRead:
+		return fate{verdict: verdict{err: errStore}, word: "is cut off at"}
+	case (k == kindWrite || k == kindCommit) && c.deaf:
+		return fate{verdict: verdict{do: true, err: errLie}, word: "is cut off after"}
+	case k == kindWrite || k == kindCommit:
+		return fate{verdict: verdict{err: errStore}, word: "is cut off at"}
+	}
+	return fate{verdict: verdict{do: c.deaf, err: errBus}, word: "is cut off at"}
+}
+
+// partitions cuts processes off for a while each. The clients are among them.
+func (w *world) partitions(dice *rand.Rand) {
+	for range w.features.partition {
+		slot := dice.IntN(len(w.processes))
+		c := cut{deaf: dice.IntN(2) == 0}
+		if c.store = dice.IntN(2) == 0; !c.store || dice.IntN(4) == 0 {
+			c.bus = true
+		}
+		begin := time.Duration(dice.Int64N(int64(6 * time.Second)))
+		w.after(begin, func() { w.cuts[slot] = c })
+		w.after(begin+time.Duration(dice.Int64N(int64(w.features.hold))), func() { delete(w.cuts, slot) })
+	}
+}
+
 // fate is a verdict with what befalls the process.
 type fate struct {
 	verdict
@@ -110,6 +159,9 @@ var (
 func (w *world) fate(c *call) fate {
 	if w.calm {
 		return done
+	}
+	if cut := w.cuts[c.p.slot]; cut.severs(c.kind) {
+		return cut.fate(c.kind)
 	}
 	f := &w.weather
 	x := w.dice.Float64()
@@ -153,6 +205,13 @@ func (w *world) failure(c *call, hit func(float64) bool) fate {
 	case kindFinish:
 		if hit(f.loseAck) {
 			return fate{word: "is lost"}
+		}
+		if w.features.late {
+			after = errBus
+		}
+	case kindKeep:
+		if w.features.late {
+			before, after = errBus, errBus
 		}
 	}
 	switch {

@@ -12,10 +12,12 @@ type features struct {
 	verify    bool          // effects have verifiers
 	storm     int           // so many messages are sent a hundred times (F12)
 	flips     int           // so many messages come again with one bit flipped (F17)
+	flipped   int           // so many have
 	least     bool          // batch, pool and prefetch are at their minimum (F16)
 	partition int           // so often a process is cut off from the store or the bus (F11)
 	late      bool          // calls of a delivery fail, and acks are done and said to have failed
 	hold      time.Duration // of a partition, at most
+	cuts      map[int]cut   // that are now, by slot
 }
 
 // content is what the flows of a book have beside what all have.
@@ -51,6 +53,7 @@ func (w *world) maxPayload() int {
 }
 
 func (w *world) drawFeatures() {
+	w.cuts = map[int]cut{}
 	if isPlain(w.seed) {
 		return
 	}
@@ -70,4 +73,17 @@ func (w *world) drawFeatures() {
 		f.hold = time.Duration(1+dice.IntN(10)) * time.Second
 	}
 	f.late = one(4)
+	if w.weather.mild {
+		f.partition, f.late = 0, false
+	}
+}
+
+// feature gives the processes what concerns them.
+func (w *world) feature() {
+	if w.features.least {
+		for _, p := range w.processes {
+			p.role = leastRole(p.role)
+		}
+	}
+	w.partitions(rand.New(rand.NewPCG(w.seed, 6))) //nolint:gosec // it must be repeatable
 }

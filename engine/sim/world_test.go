@@ -115,6 +115,7 @@ func (w *world) build() {
 	for _, r := range w.drawRoles() {
 		w.processes = append(w.processes, &process{role: r})
 	}
+	w.feature()
 	w.receiver.init()
 	w.guard.init()
 	w.acks.init()
