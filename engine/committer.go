@@ -166,8 +166,8 @@ func (c *committer) stopping() bool {
 // handed back; through says that none was.
 func (c *committer) carry(ctx context.Context, items []*item, wait bool) (through bool) {
 	p := patience{since: time.Now()}
-	for _, it := range items {
-		if !guardAck {
+	if !guardAck {
+		for _, it := range items {
 			c.ack(it.delivery)
 		}
 	}

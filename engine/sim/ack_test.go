@@ -193,6 +193,7 @@ func TestI8SaysWhatIsLost(t *testing.T) {
 		"leg1 left to a dead row":  {left{kind: journal.MessageLeg1, turn: 1, count: 5, Peeked: storemem.Peeked{Row: row(journal.MessageLeg1, func(r *collation.Row) { r.NextAt = collation.Never })}}, true},
 		"leg1 held":                {left{kind: journal.MessageLeg1, turn: 1, Peeked: storemem.Peeked{Row: row(journal.MessageLeg1, func(r *collation.Row) { r.Held = collation.HeldStuck })}}, false},
 		"of a quarantined job":     {left{kind: journal.MessageLeg1, turn: 1, Peeked: storemem.Peeked{State: journal.JobQuarantined, Row: leg1}}, false},
+		"leg1 that was held":       {left{kind: journal.MessageLeg1, turn: 1, freed: true, Peeked: storemem.Peeked{Row: leg1}}, false},
 		"response accepted":        {left{kind: journal.MessageResponse, turn: 1, Peeked: storemem.Peeked{Row: request, Receipt: whole}}, false},
 		"response stale":           {left{kind: journal.MessageResponse, turn: 1, Peeked: storemem.Peeked{Row: request, Receipt: &collation.Receipt{Verdict: journal.VerdictStale}}}, false},
 		"response half done":       {left{kind: journal.MessageResponse, turn: 1, Peeked: storemem.Peeked{Row: request, Receipt: half}}, true},

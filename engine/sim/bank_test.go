@@ -186,7 +186,7 @@ func (w *world) followed(views []*store.JobView) {
 			if err != nil {
 				panic(err)
 			}
-			if began[name] != (n == follows) || sent.Duplicate != (n == follows) {
+			if astray(n, follows, began[name], sent.Duplicate) {
 				w.wrong("P24: of the body with key %s run %d was committed; of run %d the job began: %t, the signal was sent: %t",
 					key, follows, n, began[name], sent.Duplicate)
 			}
@@ -196,6 +196,12 @@ func (w *world) followed(views []*store.JobView) {
 	for key := range began {
 		w.wrong("P25: no body ran that began %s", key)
 	}
+}
+
+// astray says that what follows the n-th run of a body is not as the committed run,
+// 0 for none, has it.
+func astray(n, committed int, began, sent bool) bool {
+	return began != (n == committed) || sent != (n == committed)
 }
 
 // inBank says whether the effect with the key is completed.

@@ -76,6 +76,9 @@ func (w *world) export(name string) error {
 	}
 	out := export.NewWriter(file)
 	for _, v := range w.views() {
+		if v.State == journal.JobExpired {
+			continue // its journal is gone
+		}
 		w.audit(v.ID, func(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
 			h := headerOf(s)
 			if err := out.Begin(export.Header{Space: h.Space, Job: h.Job, Generation: h.Generation, Key: h.Key, Head: h.Head, Flow: h.Flow}); err != nil {
