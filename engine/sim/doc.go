@@ -12,11 +12,18 @@
 // says how it ends: done, not done, done and reported as failed, failed because its
 // process died before or after it. Only when no call waits does time pass.
 //
+// Beside what all worlds have, a seed may draw a bank of Tx effects with follow-ups,
+// verifiers, jobs that expire and whose keys are used again, payloads that are too
+// large for a message, partitions, storms of one message, flipped bits, all limits at
+// their minimum. So each world stays small, and they meet in many ways.
+//
 // A run has two phases. In the first the faults are on, and after every commit
 // what can be seen of the jobs at any time is held to the invariants (I2, I4, I5,
-// I6, I10). In the second they are off, all processes run, and every job has to
-// end within a stated time (I11). Then every journal is verified against its tables
-// (I3, I7) and what the outside received against what was recorded (I1).
+// I6, I10, I13), and every ack to what stands of its message (I8). In the second
+// they are off, all processes run, and every job has to end within a stated time
+// (I11). Then every journal is verified against its tables (I3, I7), what the
+// outside received against what was recorded (I1), and what follows Tx effects
+// against the committed runs of their bodies (P24, P25).
 //
 //	go test ./engine/sim             some thousand seeds
 //	go test ./engine/sim -seed=N     one seed, with its log
