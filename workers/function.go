@@ -67,6 +67,7 @@ func undoOrder(q *wire.Request, in []byte) (*collation.UndoOrder, *effects.Origi
 // run runs the function. Where the journal could not be used, or the request is
 // not the run's any more, it gives no response: the session's verdict says so.
 func (f *function) run(ctx context.Context) ending {
+	ctx = context.WithValue(ctx, callKey{}, f.req) // for compensations, too
 	if err := f.session.Load(ctx); err != nil {
 		return ending{err: err}
 	}
@@ -94,7 +95,6 @@ func (f *function) run(ctx context.Context) ending {
 
 // pass runs the function from its top.
 func (f *function) pass(ctx context.Context) effects.Ending {
-	ctx = context.WithValue(ctx, callKey{}, f.req)
 	end := f.session.Run(ctx, func(ctx context.Context) ([]byte, error) { return f.h.fn(ctx, f.in) })
 	if p, ok := errors.AsType[*effects.PanicError](end.Err); ok {
 		end.Err = &panicError{value: p.Value, stack: p.Stack}

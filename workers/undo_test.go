@@ -297,6 +297,28 @@ func TestAJobRunsTheCompensationsOfAnother(t *testing.T) {
 	require.Equal(t, 5, n)
 }
 
+// What Info says of its place, a compensation may need to know what to take back:
+// it is that of the function, whoever runs it.
+func TestACompensationSeesThePlaceOfItsFunction(t *testing.T) {
+	t.Parallel()
+	var infos []Call
+	w := newWorld(t, function0(steps(func(ctx context.Context, _ *outside) error {
+		infos = append(infos, Info(ctx))
+		return Compensate(ctx, "car", func(ctx context.Context) error {
+			infos = append(infos, Info(ctx))
+			return nil
+		})
+	}, rest("x")), &outside{}), `1`)
+	w.next()
+	w.store.Answer(w.id()) // somebody else ends it
+	require.Nil(t, undoJob(w).next().Error)
+	require.Len(t, infos, 3, "the function, once more for its compensations, and the compensation")
+	for _, info := range infos {
+		info.Turn, info.Try = 1, 1
+		require.Equal(t, infos[0], info)
+	}
+}
+
 func TestAJobSkipsWhatTheFunctionTookBackItself(t *testing.T) {
 	t.Parallel()
 	var o outside
