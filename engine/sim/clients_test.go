@@ -115,10 +115,7 @@ func (w *world) outsider() {
 			return
 		case <-time.After(time.Duration(300+dice.IntN(900)) * time.Millisecond):
 		}
-		for _, v := range w.views() {
-			if v.State != journal.JobOpen {
-				continue
-			}
+		for _, v := range w.views(journal.JobOpen) {
 			for i := range v.Waits {
 				if dice.IntN(2) == 0 {
 					w.tell(&v.Waits[i], dice)

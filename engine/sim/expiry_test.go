@@ -49,7 +49,7 @@ func (w *world) retain() {
 // lastWords proves the jobs that are to be removed: later nobody can.
 func (w *world) lastWords() {
 	now := collation.Micros(time.Now().Add(w.weather.skew).UnixMicro())
-	for _, v := range w.views() {
+	for _, v := range w.views("") {
 		if !v.State.Closed() || v.ExpiresAt == collation.Never || v.ExpiresAt > now {
 			continue
 		}

@@ -49,6 +49,7 @@ var errOver = errors.New("the simulation is over")
 type gate struct {
 	mu      sync.Mutex
 	waiting []*call // by process and id
+	idle    []chan verdict // of calls that had theirs
 	kick    chan struct{}
 	over    chan struct{} // closed at the end: every call fails at once
 }
@@ -69,8 +70,8 @@ func (g *gate) pass(ctx context.Context, p *process, k kind, id string) verdict 
 	if run, ok := ctx.Value(runKey{}).(string); ok {
 		id += " in " + run
 	}
-	c := &call{p: p, kind: k, id: id, say: make(chan verdict, 1)}
 	g.mu.Lock()
+	c := &call{p: p, kind: k, id: id, say: g.channel()}
 	at, _ := slices.BinarySearchFunc(g.waiting, c, compareCalls)
 	g.waiting = slices.Insert(g.waiting, at, c)
 	g.mu.Unlock()
@@ -82,6 +83,9 @@ func (g *gate) pass(ctx context.Context, p *process, k kind, id string) verdict 
 	for {
 		select {
 		case v := <-c.say:
+			g.mu.Lock()
+			g.idle = append(g.idle, c.say)
+			g.mu.Unlock()
 			return v
 		case <-g.over:
 			return verdict{err: errOver}
@@ -92,6 +96,17 @@ func (g *gate) pass(ctx context.Context, p *process, k kind, id string) verdict 
 			ended = nil // of a process that is dead or stands still, or it has its verdict
 		}
 	}
+}
+
+// channel is one for a verdict.
+func (g *gate) channel() chan verdict {
+	last := len(g.idle) - 1
+	if last < 0 {
+		return make(chan verdict, 1)
+	}
+	say := g.idle[last]
+	g.idle = g.idle[:last]
+	return say
 }
 
 // withdraw takes a call back whose context has ended. One of a process that is

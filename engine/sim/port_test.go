@@ -27,8 +27,9 @@ var _ store.Store = (*port)(nil)
 
 // short is enough of an id to tell it from others.
 func short[T ~[16]byte](id T) string {
-	b := [16]byte(id)
-	return hex.EncodeToString(b[:5])
+	b, out := [16]byte(id), [10]byte{}
+	hex.Encode(out[:], b[:5])
+	return string(out[:])
 }
 
 func keys(rows []collation.RowKey) string {

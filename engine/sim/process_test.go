@@ -3,8 +3,8 @@ package sim
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"log/slog"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -139,9 +139,14 @@ func (watcher) Attempt(ctx context.Context, trace string, _ observer.Subject) (c
 // jitter is random from process to process and from moment to moment, and the same
 // in every run of a seed whoever asks first.
 func (p *process) jitter(below time.Duration) time.Duration {
-	h := fnv.New64a()
-	_, _ = fmt.Fprint(h, p.world.seed, p.name, time.Now().UnixNano(), int64(below))
-	return time.Duration(h.Sum64() % uint64(below))
+	h := uint64(14695981039346656037)
+	var text [80]byte
+	b := append(strconv.AppendUint(text[:0], p.world.seed, 10), p.name...)
+	b = append(strconv.AppendInt(b, time.Now().UnixNano(), 10), ' ')
+	for _, c := range strconv.AppendInt(b, int64(below), 10) {
+		h = (h ^ uint64(c)) * prime
+	}
+	return time.Duration(h % uint64(below))
 }
 
 // die ends a process: its connections break, and none of its calls gets through

@@ -14,6 +14,9 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
+// prime is FNV's, of 64 bits.
+const prime = 1099511628211
+
 // trace is what happened: its hash, and for a run that failed its lines.
 type trace struct {
 	hash uint64
@@ -24,7 +27,6 @@ type trace struct {
 // note adds something to the trace. It is called by the simulator only, never by
 // a process.
 func (w *world) note(words ...string) {
-	const prime = 1099511628211
 	h := w.trace.hash*prime + uint64(time.Since(w.begun))
 	for _, word := range words {
 		for i := range len(word) {
@@ -75,7 +77,7 @@ func (w *world) export(name string) error {
 		return err
 	}
 	out := export.NewWriter(file)
-	for _, v := range w.views() {
+	for _, v := range w.views("") {
 		if v.State == journal.JobExpired {
 			continue // its journal is gone
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -14,7 +15,7 @@ import (
 // What workers ask of the store.
 
 func leased(op string, l *store.Lease) string {
-	return fmt.Sprintf("%s %s %d %s", op, short(l.Request), l.Fence, l.Holder)
+	return op + " " + short(l.Request) + " " + strconv.FormatInt(l.Fence, 10) + " " + l.Holder
 }
 
 func (s *port) Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, ttl time.Duration) (store.Lease, error) {

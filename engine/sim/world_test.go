@@ -46,6 +46,7 @@ type world struct {
 	calmed    time.Time
 	ended     time.Time
 	steps     int
+	timer     *time.Timer // of idle
 
 	clients
 	receiver
@@ -237,11 +238,15 @@ func (w *world) idle() {
 			next = e.at
 		}
 	}
-	timer := time.NewTimer(time.Until(next))
-	defer timer.Stop()
+	if w.timer == nil {
+		w.timer = time.NewTimer(time.Until(next))
+	} else {
+		w.timer.Reset(time.Until(next))
+	}
+	defer w.timer.Stop()
 	select {
 	case <-w.gate.kick:
-	case <-timer.C:
+	case <-w.timer.C:
 	}
 }
 
@@ -300,7 +305,7 @@ func (w *world) finished() bool {
 	if counts[journal.JobOpen] > 0 {
 		return false
 	}
-	for _, v := range w.views() {
+	for _, v := range w.views("") {
 		if v.State != journal.JobExpired && (!v.Ended || len(v.Rows) > 0) {
 			return false
 		}
@@ -308,10 +313,10 @@ func (w *world) finished() bool {
 	return true
 }
 
-// views are all jobs as they are now.
-func (w *world) views() []*store.JobView {
+// views are all jobs in that state, or in any, as they are now.
+func (w *world) views(in journal.JobState) []*store.JobView {
 	ctx := context.Background()
-	jobs, err := w.store.Jobs(ctx, store.JobFilter{Limit: store.MaxPage})
+	jobs, err := w.store.Jobs(ctx, store.JobFilter{State: in, Limit: store.MaxPage})
 	if err != nil {
 		panic(err)
 	}
@@ -330,7 +335,7 @@ func (w *world) views() []*store.JobView {
 func (w *world) hang() {
 	w.wrongs = append(w.wrongs, w.guard.open...)
 	w.wrong("I11: %v after the faults, after %d calls, not all has ended", time.Since(w.calmed), w.steps)
-	for _, v := range w.views() {
+	for _, v := range w.views("") {
 		if v.Ended && len(v.Rows) == 0 {
 			continue
 		}
