@@ -102,9 +102,12 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 // early reads the semaphores before the jobs are locked, for the mutant that
 // decides by them; otherwise it does nothing.
 func (c *committer) early(wants []store.Want, l *store.Loaded) (restore func()) {
+	if guardSemaphore {
+		return func() {}
+	}
 	read := map[journal.JobID]int64{}
 	for i := range wants {
-		if j := c.s.jobs[wants[i].Job]; !guardSemaphore && j != nil {
+		if j := c.s.jobs[wants[i].Job]; j != nil {
 			read[j.ID] = j.Semaphore
 		}
 	}
@@ -119,11 +122,12 @@ func (c *committer) early(wants []store.Want, l *store.Loaded) (restore func()) 
 
 // lock takes the jobs of the wants in the order of their ids.
 func (c *committer) lock(ctx context.Context, wants []store.Want, wait bool) error {
-	ids := map[journal.JobID]bool{}
+	ids := make([]journal.JobID, len(wants))
 	for i := range wants {
-		ids[wants[i].Job] = true
+		ids[i] = wants[i].Job
 	}
-	for _, id := range sortedIDs(ids) {
+	slices.SortFunc(ids, compareIDs)
+	for _, id := range slices.Compact(ids) {
 		j := c.s.jobs[id]
 		switch {
 		case j == nil || j.replaced != collation.Never: // nothing moves a tombstone whose key was used again
