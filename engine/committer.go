@@ -290,6 +290,8 @@ func (c *committer) later(it *item) {
 // poison records what can never be handled, then ends it (T3): its row as well,
 // where one may stand, so that it is not sent again for ever (C10).
 func (c *committer) poison(ctx context.Context, d transport.Delivery, letter collation.DeadLetter, row *collation.RowKey) {
+	ctx, cancel := context.WithTimeout(ctx, transactTime)
+	defer cancel()
 	err := c.cfg.Store.DeadLetter(ctx, letter, d.Message().Body)
 	if err == nil && row != nil {
 		_, err = c.cfg.Store.Discard(ctx, []collation.RowKey{*row})

@@ -25,6 +25,9 @@ const (
 	// behind it in the same queue: committers publish after their commits, not in
 	// the order of their clocks.
 	untimely = collation.Micros(2_000_000)
+	// sweepTime bounds one sweep: a server that is cut off without a word is no
+	// reason to stand still until the network gives up.
+	sweepTime = time.Minute
 )
 
 // sweeper sends what is due: retries and timers when their time has come, and
@@ -60,6 +63,8 @@ func (s *sweeper) run(ctx context.Context) error {
 
 // sweep looks once; full says that there is more than one look takes.
 func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, sweepTime)
+	defer cancel()
 	st := s.e.cfg.Store
 	if _, err := st.TurnOverdue(ctx, sweepLimit); err != nil {
 		return false, err

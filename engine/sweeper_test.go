@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -67,6 +69,44 @@ func TestT2BlindLookHoldsUpNoOthers(t *testing.T) {
 		require.Equal(t, c.sent, sent, "%v away", c.away)
 		require.Len(t, bus.asked, c.asked, "%v away", c.away)
 	}
+}
+
+// T2: a sweeper whose database is cut off without a word sweeps again.
+func TestT2SweepIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		st := &cutOff{again: make(chan struct{})}
+		cfg, err := Config{Bus: &dim{}, Store: st, Space: "test"}.withDefaults()
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- (&sweeper{e: &Engine{cfg: cfg}}).run(ctx) }()
+		began := time.Now()
+		<-st.again
+		require.Less(t, time.Since(began), 2*sweepTime)
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
+// cutOff is a store that does not answer the first time.
+type cutOff struct {
+	store.Engine
+	asked int
+	again chan struct{}
+}
+
+func (s *cutOff) TurnOverdue(context.Context, int) (int, error) { return 0, nil }
+
+func (s *cutOff) Due(ctx context.Context, _ int) ([]store.DueRow, time.Duration, error) {
+	if s.asked++; s.asked == 1 {
+		<-ctx.Done()
+		return nil, 0, ctx.Err()
+	}
+	if s.asked == 2 {
+		close(s.again)
+	}
+	return nil, 0, nil
 }
 
 // unused is a store that nobody asks.
