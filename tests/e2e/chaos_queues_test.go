@@ -4,9 +4,12 @@ package e2e
 
 import (
 	"context"
+	"strings"
 
+	"github.com/jackc/pgx/v5"
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
 )
 
 // queues says what the streams hold and what their consumers think of it: a job
@@ -53,4 +56,19 @@ func (c *chaos) queues() {
 			}
 		}
 	}
+}
+
+// rows says what the first due rows wait for.
+func (c *chaos) rows() {
+	t := c.e.t
+	conn := c.tables()
+	defer conn.Close(t.Context())
+	rows, err := conn.Query(t.Context(), `
+		select format('%s of %s %s%s, %s, publication %s of turn %s, try %s, held by %s until %s ms, due in %s ms, published %s ms ago',
+			kind, job, activity, dad, held, publication, turn, try, holder, (lease_until - micros()) / 1000, (next_at - micros()) / 1000, (micros() - published_at) / 1000)
+		from dispatches where next_at is not null order by next_at limit 50`)
+	require.NoError(t, err)
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	t.Logf("rows:\n%s", strings.Join(all, "\n"))
 }

@@ -139,6 +139,10 @@ func (c *chaos) run() {
 	})
 	quiet := time.Now()
 	open := c.settle(want)
+	if len(open) > 0 { // they may go on while the scenes end
+		c.queues()
+		c.rows()
+	}
 	c.curtain()
 	took := time.Since(quiet)
 	c.stranded(open)

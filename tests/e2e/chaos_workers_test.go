@@ -126,13 +126,14 @@ func (c *chaos) dump() {
 		if k == nil {
 			continue
 		}
+		c.e.t.Logf("worker %d, %s, said:\n%s", k.cmd.Process.Pid, k.config, k.log) // what it does pushes it out
 		k.ours.Store(true)
 		_ = k.cmd.Process.Signal(syscall.SIGQUIT) // gone already is as good
 		select {
 		case <-k.done:
 		case <-time.After(dumpPatience):
 		}
-		c.e.t.Logf("worker %d, %s, said:\n%s", k.cmd.Process.Pid, k.config, k.log)
+		c.e.t.Logf("worker %d does:\n%s", k.cmd.Process.Pid, k.log)
 	}
 }
 
