@@ -50,8 +50,8 @@ func (w *world) retain() {
 func (w *world) lastWords() {
 	now := collation.Micros(time.Now().Add(w.weather.skew).UnixMicro())
 	for _, v := range w.views("") {
-		if !v.State.Closed() || v.ExpiresAt == collation.Never || v.ExpiresAt > now {
-			continue
+		if !v.State.Closed() || v.State == journal.JobExpired || v.ExpiresAt == collation.Never || v.ExpiresAt > now {
+			continue // a tombstone's time stands until nothing is left of its job
 		}
 		w.audit(v.ID, func(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
 			w.digits(s)
