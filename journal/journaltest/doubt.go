@@ -1,6 +1,8 @@
 package journaltest
 
 import (
+	"errors"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -19,6 +21,7 @@ var doubts = map[string]func(*bench){
 	"what nothing can be said of is refused, and nothing moves": doubtRefused,
 	"an action is one of three":                                 doubtAction,
 	"who is too late changes nothing":                           doubtLate,
+	"nothing is said of effects once the answer is accepted":    doubtAccepted,
 }
 
 // doubtful starts effects, ends those that have a result, and parks their request.
@@ -289,5 +292,39 @@ func doubtLate(b *bench) {
 	}
 	require.Len(b, b.chain(r.Job, r.GUID), 2, "one outcome")
 	require.Empty(b, b.letters(false))
+	b.audit(r.Job)
+}
+
+// doubtAccepted: the entry of the answer has bound the head of the effects (J8);
+// what an operator said of one after it would stand behind that.
+func doubtAccepted(b *bench) {
+	b.mode.Stepwise = true
+	c := b.committer()
+	r := b.asked(c)
+	e := effect("pay", 0)
+	b.startEffect(b.lease(r, "w"), e)
+	r = b.row(r.Job, journal.MessageRequest, "work")
+	m := response(&r, success(`1`))
+	_, err := b.once(c, m)
+	require.NoError(b, err)
+	l, err := b.load(c, m)
+	require.NoError(b, err)
+	st := l.States[r.Job]
+	p := collation.Hold(st, m, b.mode, errors.New("refused for good"))
+	require.NoError(b, c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)}))
+	a := store.Action{ID: b.letters(false)[0].ID, Effect: e.Key, Who: "ann", Reason: "looked it up"}
+	for _, says := range []func(*store.Action){
+		func(a *store.Action) { a.Done = []byte(`2`) },
+		func(a *store.Action) { a.Retry = true },
+	} {
+		says := func(a store.Action) store.Action { says(&a); return a }(a)
+		require.ErrorIs(b, b.s.Act(b.ctx(), says), store.ErrRejected)
+	}
+	require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: a.ID, Retry: true, Who: "ann"}), "it goes on")
+	for range 3 {
+		_, err := b.once(c, m)
+		require.NoError(b, err)
+	}
+	require.Equal(b, journal.JobCompleted, b.view(r.Job).State)
 	b.audit(r.Job)
 }
