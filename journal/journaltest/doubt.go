@@ -11,17 +11,18 @@ import (
 )
 
 var doubts = map[string]func(*bench){
-	"done completes the unfinished effect, as entries (3.3)":    doubtDone,
-	"a retry records it as not done, and names it (E5)":         doubtRetry,
-	"several in doubt are listed, and one is named (3.3)":       doubtSeveral,
-	"a retry of a completed one takes its result back (3.3)":    doubtVoid,
-	"done vouches for a completed one (3.3)":                    doubtVouch,
-	"a retry leaves alone what nobody named":                    doubtLeft,
-	"a compensation that was done by hand is completed (3.5)":   doubtUndo,
-	"what nothing can be said of is refused, and nothing moves": doubtRefused,
-	"an action is one of three":                                 doubtAction,
-	"who is too late changes nothing":                           doubtLate,
-	"nothing is said of effects once the answer is accepted":    doubtAccepted,
+	"done completes the unfinished effect, as entries (3.3)":         doubtDone,
+	"a retry records it as not done, and names it (E5)":              doubtRetry,
+	"several in doubt are listed, and one is named (3.3)":            doubtSeveral,
+	"a retry of a completed one takes its result back (3.3)":         doubtVoid,
+	"done vouches for a completed one (3.3)":                         doubtVouch,
+	"a retry leaves alone what nobody named":                         doubtLeft,
+	"a compensation that was done by hand is completed (3.5)":        doubtUndo,
+	"what nothing can be said of is refused, and nothing moves":      doubtRefused,
+	"an action is one of three":                                      doubtAction,
+	"who is too late changes nothing":                                doubtLate,
+	"nothing is said of an effect once its request is answered (J8)": doubtAnswered,
+	"nothing is said of effects once the answer is accepted":         doubtAccepted,
 }
 
 // doubtful starts effects, ends those that have a result, and parks their request.
@@ -327,4 +328,42 @@ func doubtAccepted(b *bench) {
 	}
 	require.Equal(b, journal.JobCompleted, b.view(r.Job).State)
 	b.audit(r.Job)
+}
+
+// doubtAnswered: the within of a parked request passes, and its letter is open until
+// that is done. What was said of an effect then would stand behind the head that the
+// answer binds.
+func doubtAnswered(b *bench) {
+	b.mode.Stepwise = true
+	c := b.committer()
+	id := b.start(b.deploy(hasty), "k")
+	b.run(c, id)
+	r := b.row(id, journal.MessageRequest, "work")
+	pay := at("pay", store.ClassGuarded, "")
+	b.startEffect(b.lease(r, "w"), pay)
+	parked := failure(journal.ResponseParked, "was it paid?")
+	parked.Error.Class = collation.ClassParked
+	b.answer(c, id, "work", parked)
+	b.overdue(1)
+	letter := b.letters(false)[0].ID
+	entries := len(b.chain(id, r.GUID))
+	refused := func() {
+		b.Helper()
+		for _, a := range []store.Action{{Retry: true, Effect: pay.Key}, {Done: []byte(`1`), Effect: pay.Key}, {Done: []byte(`1`)}} {
+			a.ID, a.Who = letter, "ann"
+			require.ErrorIs(b, b.s.Act(b.ctx(), a), store.ErrStale)
+		}
+		require.Len(b, b.chain(id, r.GUID), entries)
+	}
+	refused()
+	answer := b.row(id, journal.MessageAnswer, "work")
+	for range 3 { // entry, step 1, step 2, which closes the job
+		_, err := b.once(c, message(&answer))
+		require.NoError(b, err)
+		refused()
+	}
+	require.True(b, b.view(id).State.Closed())
+	b.run(c, id)
+	require.True(b, b.view(id).Ended)
+	b.audit(id)
 }

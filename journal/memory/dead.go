@@ -156,6 +156,9 @@ func (s *Store) act(u *undo, j *job, l *letter, a *store.Action) error {
 			state = letterResolved
 		}
 		if a.Done != nil || a.Effect != (journal.Digest{}) || row.Held == collation.HeldParked {
+			if row.Kind == journal.MessageAnswer { // its chain is bound, or is about to be (J8)
+				return store.ErrStale
+			}
 			if err := s.judge(u, j, row, l.view.Letter.Reason, a, entry); err != nil {
 				return err
 			}
