@@ -19,7 +19,7 @@ type acks struct {
 	amu     sync.Mutex
 	told    map[journal.GUID]bool // responses that the bus said it has
 	letters map[string]bool       // bodies of messages with a dead letter of their own
-	freed   map[journal.GUID]bool // rows that were held, and that an operator released
+	freed   map[journal.GUID]bool // rows that were held, and that an operator released, or a wait
 }
 
 func (a *acks) init() {
@@ -45,6 +45,14 @@ func (a *acks) tells(msgs []transport.Message, done func(int, error)) func(int, 
 			a.amu.Unlock()
 		}
 		done(i, err)
+	}
+}
+
+// delivers notes signals that a commit has delivered or kept: a wait may make one
+// that is kept due again at any time.
+func (a *acks) delivers(rows []collation.RowKey) {
+	for _, k := range rows {
+		a.frees(k.GUID)
 	}
 }
 
@@ -87,7 +95,7 @@ type left struct {
 	count   int   // of deliveries
 	told    bool  // of a request: the bus has a response to this turn
 	unnamed bool  // a start that was sent before its job began
-	freed   bool  // its row was held, and released by an operator
+	freed   bool  // its row was held, and released by an operator, or by a wait
 }
 
 func (w *world) leftOf(d *delivery) (*left, error) {
@@ -150,7 +158,7 @@ func (l *left) lost() string {
 	case r.NextAt == collation.Never:
 		return "its row stands, and nothing sends it again"
 	case l.freed, l.kind == journal.MessageRequest && (l.told || r.Fence > l.fence):
-		return "" // a letter stood for it; the bus has the response, or another run has the request
+		return "" // a letter stood for it, or a mailbox; the bus has the response, or another run has the request
 	case l.count >= leftTimes && l.kind != journal.MessageRequest, l.kind == journal.MessageStart && l.unnamed && l.State != "":
 		return ""
 	case l.kind == journal.MessageRequest:

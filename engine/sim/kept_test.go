@@ -27,6 +27,7 @@ var kept = []keptSeed{
 	{2866, false, "C10: an error too large for a message of the bus was never answered; held by TestC10ErrorsFitTheSmallestMessages"},
 	{2001377, false, "E1: a compensation in a job of its own saw that job's request, not its function's; held by TestACompensationSeesThePlaceOfItsFunction"},
 	{2004890, false, "V12: an operator said that an effect was not done after its request had been answered; held by journaltest, Doubts"},
+	{3001793, false, "I8: a wait made a signal due that was kept and not acked yet: as it should"},
 	{3004573, true, "P31: the timeout of a try cut a Guarded call, its answer was lost, and the next run parked it: as it should"},
 }
 

@@ -106,7 +106,13 @@ func (s *port) Prune(ctx context.Context, limit int) (int, error) {
 }
 
 func (s *port) Deliver(ctx context.Context, rows []collation.RowKey, mode collation.Mode) ([]store.Outgoing, error) {
-	return through(ctx, s.p, kindWrite, "deliver "+keys(rows), func() ([]store.Outgoing, error) { return s.Store.Deliver(ctx, rows, mode) })
+	return through(ctx, s.p, kindWrite, "deliver "+keys(rows), func() ([]store.Outgoing, error) {
+		out, err := s.Store.Deliver(ctx, rows, mode)
+		if err == nil {
+			s.p.world.delivers(rows)
+		}
+		return out, err
+	})
 }
 
 func (s *port) ExpireSignals(ctx context.Context, limit int) (int, error) {

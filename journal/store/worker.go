@@ -50,7 +50,7 @@ type Worker interface {
 	// effect of class pure needs no start; one of class tx is TxEffect's.
 	FinishEffect(ctx context.Context, l Lease, e journal.Effect, notDone bool) (EffectRow, error)
 	// TxEffect is an effect of class tx (E3): call gets a handle on a transaction
-	// of the store's own database, nil where it has no SQL, and what it writes
+	// of the store's own database, or of what it has in the place of one, and what it writes
 	// there commits together with the effect and its entry, or not at all. The
 	// row of the request is locked, and turn and fence are compared, after call
 	// (J8): ErrStale. What ends without a result is rolled back, without a trace:
