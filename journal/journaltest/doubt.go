@@ -319,7 +319,7 @@ func doubtAccepted(b *bench) {
 		func(a *store.Action) { a.Retry = true },
 	} {
 		says := func(a store.Action) store.Action { says(&a); return a }(a)
-		require.ErrorIs(b, b.s.Act(b.ctx(), says), store.ErrRejected)
+		require.ErrorIs(b, b.s.Act(b.ctx(), says), store.ErrStale)
 	}
 	require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: a.ID, Retry: true, Who: "ann"}), "it goes on")
 	for range 3 {

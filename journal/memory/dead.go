@@ -200,9 +200,6 @@ func (s *Store) acted(id journal.JobID, row journal.GUID) int {
 // judge records what the operator says of an effect of the request: the action's
 // entry names it, and the request's chain has its outcome (3.3).
 func (s *Store) judge(u *undo, j *job, row *collation.Row, reason string, a *store.Action, entry *journal.Entry) error {
-	if j.receipts[row.Answers()] != nil {
-		return store.ErrAnswered
-	}
 	decision, f, err := a.Judge(reason, s.effectRows(j, func(f *effect) bool { return f.request == row.GUID }))
 	if err != nil || decision == store.LeaveEffects {
 		return err

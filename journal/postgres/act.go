@@ -36,7 +36,7 @@ func (s *Store) act(ctx context.Context, c *conn, a *store.Action) error {
 	if err != nil {
 		return err
 	}
-	if err := c.require(ctx, "letter_end", "receipt_stands", "effects_of_request", "effects_put", "effect_void", "effect_vouch"); err != nil {
+	if err := c.require(ctx, "letter_end", "effects_of_request", "effects_put", "effect_void", "effect_vouch"); err != nil {
 		return err
 	}
 	d, err := s.openTurn(ctx, c, l.job, l.guid)
@@ -162,16 +162,8 @@ func (d *deed) release() {
 // entry names it, and the request's chain has its outcome.
 func (d *deed) judge(ctx context.Context, a *store.Action, reason string, entry *journal.Entry) error {
 	x := d.row
-	accepted := false
-	err := d.c.query(ctx, "receipt_stands", func(row) error { accepted = true; return nil }, pUUID(x.Job), pUUID(x.Answers()))
-	if err != nil {
-		return err
-	}
-	if accepted {
-		return fmt.Errorf("postgres: act on dead letter %d: %w", a.ID, store.ErrAnswered)
-	}
 	var all []store.EffectRow
-	err = d.c.query(ctx, "effects_of_request", func(v row) error {
+	err := d.c.query(ctx, "effects_of_request", func(v row) error {
 		f, err := readEffect(v)
 		if err == nil {
 			all = append(all, *f)

@@ -44,12 +44,6 @@ func (a *Action) Name() string {
 	return ActionAnswer
 }
 
-// ErrAnswered is the error of an action about an effect whose request was answered
-// already, and the answer accepted: its entry has bound what the effects came to
-// (J8), and nothing is said of them any more.
-var ErrAnswered = fmt.Errorf("%w: its request was answered and the answer is accepted, nothing can be said of its effects any more: "+
-	"`quipu dead retry`, without an effect, lets it go on", ErrRejected)
-
 // Check refuses an action that is not one of the three: ErrRejected.
 func (a *Action) Check() error {
 	n := 0
