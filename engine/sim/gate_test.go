@@ -48,7 +48,7 @@ var errOver = errors.New("the simulation is over")
 // gate holds the calls that wait.
 type gate struct {
 	mu      sync.Mutex
-	waiting []*call // by process and id
+	waiting []*call        // by process and id
 	idle    []chan verdict // of calls that had theirs
 	kick    chan struct{}
 	over    chan struct{} // closed at the end: every call fails at once
