@@ -141,10 +141,15 @@ func (b *branch) halt(what string) error {
 	if err := b.ours(what); err != nil {
 		return err
 	}
+	b.exit()
+	return nil
+}
+
+// exit is halt where it is known that the goroutine is the branch's.
+func (b *branch) exit() {
 	b.stopping.Store(true)
 	b.calling.Store(false)
 	runtime.Goexit()
-	return nil
 }
 
 // leave gives the baton away while the branch is outside.

@@ -49,7 +49,8 @@ func (s *Session) Wait(ctx context.Context, p wire.Pause) (*journal.Response, er
 	if err := w.name(c, p, cmp.Or(s.cfg.Room, wire.MaxPauseBytes)); err != nil {
 		return nil, s.judge(c, err)
 	}
-	return nil, c.branch.halt(c.String())
+	c.branch.exit()
+	return nil, nil
 }
 
 func notDurable(c *call) error {
