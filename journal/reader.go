@@ -140,18 +140,22 @@ func (r *reader) text() []byte {
 // common ones cost no allocation.
 func (r *reader) name() string {
 	b := r.text()
+	if len(b) == 1 && 'a' <= b[0] && b[0] <= 'z' {
+		return letters[b[0]-'a' : b[0]-'a'+1]
+	}
 	if s, ok := vocabulary[string(b)]; ok {
 		return s
 	}
 	return string(b)
 }
 
-// vocabulary holds the words that stand in most entries.
+const letters = "abcdefghijklmnopqrstuvwxyz"
+
+// vocabulary holds the words that stand in most entries, but for single letters.
 var vocabulary = words(
-	"a", "ab", "act", "at", "b", "by", "c", "ch", "cl", "d", "da", "dad", "dis", "dl", "e", "eff", "el", "end", "f", "fl",
-	"fo", "g", "gen", "h", "hd", "in", "j", "job", "k", "key", "ky", "l", "led", "leg", "m", "n", "nm", "o", "of", "op", "opn",
-	"p", "pa",
-	"q", "r", "ra", "rc", "rs", "rt", "s", "sem", "seq", "sg", "sp", "t", "tn", "tr", "ty", "u", "up", "v", "w", "wd", "wt",
+	"ab", "act", "at", "by", "ch", "cl", "da", "dad", "dis", "dl", "eff", "el", "end", "fl",
+	"fo", "gen", "hd", "in", "job", "key", "ky", "led", "leg", "nm", "of", "op", "opn",
+	"pa", "ra", "rc", "rs", "rt", "sem", "seq", "sg", "sp", "tn", "tr", "ty", "up", "wd", "wt",
 	",0", ",0,0", ",0,0,0",
 	string(KindCreated), string(KindLeg1), string(KindLeg2), string(KindStale),
 	string(KindEffectStarted), string(KindEffectCompleted),
