@@ -131,7 +131,11 @@ func (w *world) audit(id journal.JobID, visit func(*store.Stored, iter.Seq2[jour
 func (w *world) digits(s *store.Stored) {
 	for key, l := range s.Instances {
 		at := sample{s.Job.ID, key}
-		if before := w.samples[at]; !before.Grows(l) {
+		before := w.samples[at]
+		if before == l {
+			continue // it was looked at when it came
+		}
+		if !before.Grows(l) {
 			w.wrong("I10: %s %s of %s went from %s to %s", key.Activity, key.DAD, s.Job.Key, before, l)
 		}
 		w.samples[at] = l
@@ -143,12 +147,14 @@ func (w *world) digits(s *store.Stored) {
 	closes, tasks := 0, 0
 	for g, r := range s.Receipts {
 		at := mark{s.Job.ID, g}
-		if before, known := w.marks[at]; known && !before.Grows(r.Ledger) {
-			w.wrong("I10: receipt %s of %s went from %s to %s", g, s.Job.Key, before, r.Ledger)
-		}
-		w.marks[at] = r.Ledger
-		if err := r.Ledger.Valid(); err != nil {
-			w.wrong("I2: receipt %s of %s: %v", g, s.Job.Key, err)
+		if before, known := w.marks[at]; !known || before != r.Ledger {
+			if known && !before.Grows(r.Ledger) {
+				w.wrong("I10: receipt %s of %s went from %s to %s", g, s.Job.Key, before, r.Ledger)
+			}
+			if err := r.Ledger.Valid(); err != nil {
+				w.wrong("I2: receipt %s of %s: %v", g, s.Job.Key, err)
+			}
+			w.marks[at] = r.Ledger
 		}
 		if r.Ledger.Closed() {
 			closes++
