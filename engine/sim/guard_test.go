@@ -228,7 +228,7 @@ func (w *world) judge() bool {
 		panic(err)
 	}
 	for _, d := range letters {
-		if w.weather.mild && d.Letter.Reason != "undecodable" && !w.cutByTimeout(d.Letter.Message) {
+		if w.weather.mild && d.Letter.Reason != "undecodable" && !w.excused(d.Letter.Message) {
 			w.wrong("P31: no process died and no call failed, and there is a dead letter: %s: %s", d.Letter.Reason, d.Letter.Message)
 		}
 		if r := d.Letter.Reason; r == "foreign" || r == "undecodable" && w.flipped == 0 {

@@ -46,7 +46,7 @@ type receiver struct {
 	rmu     sync.Mutex
 	keys    map[string]*received
 	refused map[string]int              // outcomes not done, by request and effect
-	cut     map[string]bool             // keys whose call was under way as the timeout of its try passed
+	cut     map[string]bool             // keys whose call outlasted its try, see watched
 	asked   map[string]int              // questions of verifiers, by key
 	flights map[string]map[*flight]bool // calls that have not arrived, by key
 }
@@ -103,30 +103,6 @@ func (r *receiver) receive(key, request string, e *effect) (notDone bool, wrong 
 		k.applied++
 	}
 	return k.notDone, wrong
-}
-
-// cutOff notes that the timeout of a try ended the call with the key.
-func (r *receiver) cutOff(key string) {
-	r.rmu.Lock()
-	defer r.rmu.Unlock()
-	r.cut[key] = true
-}
-
-// cutByTimeout says of the message of a dead letter that a try's own timeout is why
-// its effect was parked: the run that was cut says so, or, where its answer was
-// lost, the next one finds a call that was begun and has no outcome.
-func (r *receiver) cutByTimeout(message string) bool {
-	if strings.Contains(message, "timeout of the try") {
-		return true
-	}
-	r.rmu.Lock()
-	defer r.rmu.Unlock()
-	for key := range r.cut {
-		if strings.Contains(message, "(key "+key+") may have been applied: the run that called it died or lost its lease") {
-			return true
-		}
-	}
-	return false
 }
 
 func (p *process) registry() *workers.Registry {
@@ -206,11 +182,7 @@ func (p *process) outside(ctx context.Context, e *effect) (json.RawMessage, erro
 	w := p.world
 	key, request := effects.Key(ctx), workers.Info(ctx).Request
 	land := w.receiver.fly(p, key, request)
-	defer context.AfterFunc(ctx, func() {
-		if errors.Is(context.Cause(ctx), workers.ErrTimeout) {
-			w.receiver.cutOff(key)
-		}
-	})()
+	defer w.watched(ctx, key)()
 	if e.How == "slow" { // past ack wait and lease
 		select {
 		case <-time.After(ackWait + lease):
