@@ -79,7 +79,7 @@ func (c *cell) choice(of string, n int) int {
 // run plays the cell: jobs, a process at its point, the fault, and the end of
 // every job.
 func (c *cell) run(t *testing.T, l *lane) {
-	c.t, c.lane, c.started = t, l, map[string]quipu.Job{}
+	c.t, c.lane = t, l
 	c.setUp()
 	watch := c.watch()
 	config := c.config()
@@ -114,6 +114,7 @@ func (c *cell) run(t *testing.T, l *lane) {
 // setUp makes the cell's own world on the lane's servers.
 func (c *cell) setUp() {
 	t := c.t
+	c.started = map[string]quipu.Job{}
 	c.space = fmt.Sprintf("c%d", c.lane.cells)
 	db := fmt.Sprintf("cell%d", c.lane.cells)
 	c.lane.cells++

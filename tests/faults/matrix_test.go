@@ -21,7 +21,7 @@ const (
 	// sampled is how many cells are played beside those of F1.
 	sampled = 12
 	// lanes is how many cells play at the same time: they mostly wait.
-	lanes = 3
+	lanes = 4
 )
 
 // onlyStepwise are the points that the normal mode does not have: its steps share
