@@ -49,7 +49,7 @@ func TestT6NamesAsStated(t *testing.T) {
 	transport.EncodeHeader(&transport.Message{Header: transport.Header{
 		GUID: [16]byte{1}, OriginSession: [16]byte{1}, PublishedAt: 1, Traceparent: "00",
 	}}, func(name, _ string) { stated = append(stated, name) })
-	require.Len(t, stated, 6+9)
+	require.Len(t, stated, 6+10)
 	for _, word := range stated {
 		require.Contains(t, text, "`"+word, word)
 	}
