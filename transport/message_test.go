@@ -1,6 +1,7 @@
 package transport_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -178,4 +179,31 @@ func TestPublishCountsTheUndecided(t *testing.T) {
 	err = transport.Publish(t.Context(), silent{err: cause}, make([]transport.Message, 1))
 	require.ErrorIs(t, err, cause)
 	require.ErrorContains(t, err, "1 of 1")
+}
+
+// FuzzDecode: a message with a sum is taken as it was sent or not at all (F17).
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(`{"kind":"start"}`), uint16(3), byte(1))
+	f.Add([]byte(nil), uint16(0), byte(0))
+	f.Fuzz(func(t *testing.T, body []byte, at uint16, flip byte) {
+		m := transport.Message{
+			To: transport.ToLane(1), Body: body,
+			Header: transport.Header{GUID: [16]byte{1, 2}, Publication: 3, Turn: 1, Epoch: 2, PublishedAt: 4},
+		}
+		wire := map[string]string{}
+		transport.EncodeHeader(&m, func(name, value string) { wire[name] = value })
+		changed := bytes.Clone(body)
+		if len(changed) > 0 {
+			changed[int(at)%len(changed)] ^= flip
+		}
+		got, err := transport.Decode(m.To, func(name string) string { return wire[name] }, changed)
+		if bytes.Equal(body, changed) {
+			require.NoError(t, err)
+			require.Equal(t, m.Header, got.Header)
+			return
+		}
+		require.ErrorIs(t, err, transport.ErrMalformed)
+		require.Zero(t, got.Header)
+		require.Equal(t, changed, got.Body)
+	})
 }
