@@ -48,7 +48,7 @@ chaos: postgres
 	go test -tags chaos -run TestChaos -timeout 30m -v ./tests/e2e
 
 faults: postgres
-	QUIPU_FAULTS=$(or $(QUIPU_FAULTS),all) go test ./tests/faults -race -run TestFaults -count=1 -timeout 0 -v
+	QUIPU_FAULTS=$(or $(QUIPU_FAULTS),all) go test ./tests/faults -race -run TestFaultCells -count=1 -timeout 0 -v
 
 DURING ?= 1h
 FROM ?= 1000000

@@ -42,14 +42,14 @@ func matrix(round int) (cells []*cell) {
 	return cells
 }
 
-// TestFaults plays F1 at every point in both modes (6.2), and a sample of the other
+// TestFaultCells plays F1 at every point in both modes (6.2), and a sample of the other
 // cells.
 //
 // QUIPU_FAULTS=all plays every cell, another value those whose names have it in
 // them, such as K7/F1 or F10. QUIPU_FAULTS_SEED repeats a sample, and the choices
 // that every cell makes: for which passing of its point a process stands still, in
 // what modes the others work.
-func TestFaults(t *testing.T) {
+func TestFaultCells(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64() >> 1
 	if s := os.Getenv("QUIPU_FAULTS_SEED"); s != "" {

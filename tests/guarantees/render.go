@@ -136,24 +136,51 @@ func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;").Replace(text)
 }
 
+// faulted is the matrix of faults by points; in each field a mark for each mode.
 func (c counts) faulted() string {
 	f := c.faults
 	if f == nil {
 		return none
 	}
-	var b strings.Builder
-	results := map[string]int{}
-	kills := 0
-	fmt.Fprintf(&b, "| point | fault | mode | result | took | kills | note | commit |\n|---|---|---|---|---|---|---|---|\n")
+	var points, faults []string
+	fields, results, kills := map[[2]string]string{}, map[string]int{}, 0
+	var odd strings.Builder
 	for _, x := range f.Cells {
 		results[x.Result]++
 		kills += x.Kills
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s ms | %d | %s | %s |\n", x.Point, x.Fault, x.Mode, x.Result, grouped(x.MS), x.Kills, cell(x.Note), x.Commit)
+		if !slices.Contains(points, x.Point) {
+			points = append(points, x.Point)
+		}
+		if !slices.Contains(faults, x.Fault) {
+			faults = append(faults, x.Fault)
+		}
+		fields[[2]string{x.Fault, x.Point}] += marks[x.Result]
+		if x.Result != Passed {
+			fmt.Fprintf(&odd, "- %s, %s, %s: %s. %s\n", x.Point, x.Fault, x.Mode, x.Result, cell(x.Note))
+		}
 	}
-	fmt.Fprintf(&b, "\n%d cells: %d passed, **%d failed**, %d not run; %d processes killed or stopped. The last part: %s.\n",
+	slices.SortFunc(points, natural)
+	slices.SortFunc(faults, natural)
+	var b strings.Builder
+	fmt.Fprintf(&b, "| | %s |\n|---|%s\n", strings.Join(points, " | "), strings.Repeat("---|", len(points)))
+	for _, name := range faults {
+		fmt.Fprintf(&b, "| %s |", name)
+		for _, point := range points {
+			fmt.Fprintf(&b, " %s |", fields[[2]string{name, point}])
+		}
+		fmt.Fprintln(&b)
+	}
+	fmt.Fprintf(&b, "\nA mark for each mode of the process at its point, normal and stepwise, or for stepwise alone, where only that has the point: ✓ passed, ✗ failed, – not run.\n"+
+		"\n%d cells: %d passed, **%d failed**, %d not run; %d processes killed. The last run: %s.\n",
 		len(f.Cells), results[Passed], results[Failed], results[NotRun], kills, f.ran())
+	if odd.Len() > 0 {
+		fmt.Fprintf(&b, "\n%s", &odd)
+	}
 	return b.String()
 }
+
+// marks are the results of cells in the matrix.
+var marks = map[string]string{Passed: "✓", Failed: "✗", NotRun: "–"}
 
 func (c counts) played() string {
 	s := c.chaos
