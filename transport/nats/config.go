@@ -81,7 +81,8 @@ type Config struct {
 	// MaxInFlight is how many messages may wait for their PubAck before Send
 	// blocks, default DefaultMaxInFlight, at most MaxInFlightLimit (T11).
 	MaxInFlight int
-	// PubAckWait is how long a PubAck may take, default 5 s.
+	// PubAckWait is how long a PubAck may take, and the look before a re-send,
+	// default 5 s.
 	PubAckWait time.Duration
 	// Heartbeat is the idle heartbeat of open pull requests, default 2 s; a
 	// binding that hears nothing for two and a half of them is made anew.

@@ -22,6 +22,10 @@ func (b *Bus) Oldest(ctx context.Context, d transport.Destination) (publishedAt 
 	if !b.nc.IsConnected() {
 		return 0, false, fmt.Errorf("oldest of %s: %w: not connected", d, transport.ErrUnavailable)
 	}
+	// An answer that is lost with its connection would be waited for as long as the
+	// sweep may take, which sends nothing meanwhile.
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.PubAckWait)
+	defer cancel()
 	msg, err := b.first(ctx, d)
 	if err != nil {
 		return 0, false, ioError("oldest of "+d.String(), err)
