@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	storemem "github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
 	busmem "github.com/quipu-journal/quipu/transport/memory"
 	"github.com/quipu-journal/quipu/wire"
@@ -47,7 +49,7 @@ func (r *rig) undoes(parent journal.JobID, key, input string) journal.JobID {
 		},
 		Insert: []collation.Row{{
 			GUID: child.Start(), Job: child, Kind: journal.MessageStart, DAD: collation.RootDAD, Body: body,
-			NextAt: st.Now, Origin: st.Job.Head.Seq + 1,
+			NextAt: st.Now, Origin: st.Job.Head.Seq + 1, Sender: parent, Undo: true,
 		}},
 	}
 	require.NoError(r.t, c.Commit(ctx, []store.Chained{store.Chain(&st.Job, p)}))
@@ -66,6 +68,33 @@ activities:
 transitions: {start: [nap]}
 `)
 	return r, r.run("nap", "k", `{}`)
+}
+
+// V9: what marks the order of compensations goes when their job begins: of its own
+// functions it would say what no entry does.
+func TestUndoVerifiesFromItsBegin(t *testing.T) {
+	t.Parallel()
+	r := &rig{t: t, store: storemem.New(storemem.Config{Space: "test"})}
+	start := func(f *flow.Flow, key string) store.Start {
+		ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
+		_, err := r.store.Deploy(t.Context(), ref, f.Canonical())
+		require.NoError(t, err)
+		return store.Start{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: []byte(`{}`)}
+	}
+	parent, err := r.store.Start(t.Context(), []store.Start{start(r.deploy(review), "k")}, collation.Mode{})
+	require.NoError(t, err)
+	undo, err := flow.Undo("trip.book")
+	require.NoError(t, err)
+	child := r.undoes(parent[0].Job, "k/work.undo", `{}`)
+	due, _, err := r.store.Due(t.Context(), 10)
+	require.NoError(t, err)
+	at := slices.IndexFunc(due, func(d store.DueRow) bool { return d.Job == child })
+	out, err := r.store.Claim(t.Context(), []store.Claim{{Row: due[at], Send: true, Again: time.Hour}})
+	require.NoError(t, err)
+	row := out[0].Row
+	require.NoError(t, r.store.Spawn(t.Context(), &row, start(undo, "k/work.undo"), nil, collation.Mode{}))
+	require.NotEmpty(t, r.view(child).Rows, "the start is not handled yet")
+	r.proved(child)
 }
 
 // asking is the request of the only worker of a job, which has begun.

@@ -63,6 +63,9 @@ func expireUndo(b *bench) {
 	stays("neither has begun")
 	require.Equal(b, journal.JobExpired, b.view(other).State)
 	require.NoError(b, b.s.Spawn(b.ctx(), &row, b.spawning(b.undoFlow(), &row), nil, b.mode))
+	begun := b.view(row.Job).Rows
+	require.Len(b, begun, 1)
+	require.False(b, begun[0].Undo, "its own function has no compensations (V9)")
 	stays("one has begun")
 	require.NoError(b, b.s.Refuse(b.ctx(), &refused, nil))
 	b.run(c, row.Job)

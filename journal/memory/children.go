@@ -86,9 +86,10 @@ func (s *Store) reply(u *undo, reply *collation.Row) error {
 }
 
 // licensed is the row of a child's start after its inception: the one that
-// stands, addressed to the trigger and without its sender.
+// stands, addressed to the trigger, and without what was of its order.
 func licensed(standing, born *collation.Row) collation.Row {
 	row := *standing
-	row.Activity, row.DAD, row.Origin, row.Sender = born.Activity, born.DAD, born.Origin, journal.JobID{}
+	row.Activity, row.DAD, row.Origin = born.Activity, born.DAD, born.Origin
+	row.Sender, row.Undo = journal.JobID{}, false
 	return row
 }

@@ -76,7 +76,8 @@ func (s *Store) Spawn(
 			abandon(ctx, c)
 			return err
 		}
-		row.Activity, row.DAD, row.Origin, row.Sender = start.Trigger, collation.RootDAD, fresh[0].Plan.Entry.Seq, journal.JobID{}
+		row.Activity, row.DAD, row.Origin = start.Trigger, collation.RootDAD, fresh[0].Plan.Entry.Seq
+		row.Sender, row.Undo = journal.JobID{}, false
 		w.rows = append(w.rows, replaced(row))
 		if reply != nil {
 			w.rows = append(w.rows, inserted(reply))
