@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"strings"
 )
 
 // HeaderSum is the header with the sum of a message: CRC-32C of what its headers
@@ -18,9 +19,14 @@ const sumDigits = 8
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // sum is the message's sum, as it stands on the wire. It takes the values and not
-// their spelling, of which each has one.
+// their spelling, of which each has one, and of those only what the wire carries. It
+// is of just these fields for good: builds before and after have to agree on it (F18).
 func sum(m *Message) string {
-	h := &m.Header
+	h := m.Header
+	h.Traceparent = strings.TrimSpace(h.Traceparent) // as NATS does
+	if h.OriginSession == [16]byte{} {
+		h.OriginSeq = 0
+	}
 	b := make([]byte, 0, 192)
 	b = append(b, h.GUID[:]...)
 	for _, n := range [...]int64{int64(h.Publication), int64(h.Turn), h.Epoch, h.OriginSeq, h.PublishedAt, int64(len(h.Traceparent))} {

@@ -51,6 +51,16 @@ func testHeaders(t *testing.T, s Setup) {
 		require.NoError(t, d.Ack())
 		in.stop()
 	}
+	// What the wire leaves out is no reason to refuse the rest: space around a
+	// value, and the number of a commit that nobody made.
+	loose := messages(full.To, 1)[0]
+	loose.Header.Traceparent, loose.Header.OriginSeq = " "+full.Header.Traceparent+"\t", 5
+	publish(t, s, []transport.Message{loose})
+	in := consume(t, s, loose.To, 1)
+	d := in.next()
+	require.NoError(t, d.Err())
+	require.NoError(t, d.Ack())
+	in.stop()
 }
 
 func testMessageID(t *testing.T, s Setup) {
