@@ -108,7 +108,8 @@ func timerLag(due []store.DueRow, lag time.Duration) time.Duration {
 // decide says of each due row whether to send it now. The first publication of
 // a turn goes out when due; a re-send looks first whether its queue may still
 // hold the one before, so that a backlog that merely waits is not doubled. A row
-// whose queue cannot be looked at stays due and holds up no other; blind is why.
+// whose queue cannot be looked at stays due; blind is why. Where such rows may fill
+// every look they give way, so that they hold up no other.
 func (s *sweeper) decide(ctx context.Context, due []store.DueRow) (claims []store.Claim, blind error) {
 	look := lookout{bus: s.e.cfg.Bus, seen: map[transport.Destination]sight{}, blind: map[transport.Kind]error{}}
 	claims = make([]store.Claim, 0, len(due))
@@ -117,10 +118,14 @@ func (s *sweeper) decide(ctx context.Context, due []store.DueRow) (claims []stor
 		c := store.Claim{Row: r, Send: true, Again: again}
 		if r.Publication > 0 && r.TurnSent == r.Turn && r.Now-r.PublishedAt < collation.Micros(anyway.Microseconds()) {
 			waits, err := s.waits(ctx, &look, r)
-			if err != nil {
+			switch {
+			case err == nil:
+				c.Send = !waits
+			case len(due) < sweepLimit:
 				continue
+			default:
+				c.Send, c.Again = false, s.e.cfg.Resend
 			}
-			c.Send = !waits
 		}
 		claims = append(claims, c)
 	}

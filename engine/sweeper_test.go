@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,6 +70,60 @@ func TestT2BlindLookHoldsUpNoOthers(t *testing.T) {
 		require.Equal(t, c.sent, sent, "%v away", c.away)
 		require.Len(t, bus.asked, c.asked, "%v away", c.away)
 	}
+}
+
+// T2: more rows than one look takes, all of a stream that cannot be looked at, hold up
+// no timer behind them.
+func TestT2BlindRowsDoNotFillEveryLook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		st := &queue{next: map[store.DueRow]time.Time{}}
+		for n := range sweepLimit + 1 {
+			r := store.DueRow{Kind: journal.MessageRequest, Topic: "t", Publication: 1, GUID: journal.GUID{byte(n), byte(n >> 8)}}
+			st.next[r] = time.Now()
+		}
+		timer := store.DueRow{Kind: journal.MessageWakeUp, Job: journal.JobID{1}}
+		st.next[timer] = time.Now().Add(time.Second)
+		cfg, err := Config{Bus: &dim{away: map[transport.Kind]bool{transport.Work: true}}, Store: st, Space: "test"}.withDefaults()
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- (&sweeper{e: &Engine{cfg: cfg, pub: &Publisher{Lanes: cfg.Lanes}}}).run(ctx) }()
+		time.Sleep(4 * time.Second) // the bubble's clock
+		cancel()
+		require.NoError(t, <-ended)
+		require.Equal(t, []store.DueRow{timer}, st.sent)
+	})
+}
+
+// queue is a store of due rows.
+type queue struct {
+	store.Engine
+	next map[store.DueRow]time.Time
+	sent []store.DueRow
+}
+
+func (s *queue) TurnOverdue(context.Context, int) (int, error) { return 0, nil }
+
+func (s *queue) Due(_ context.Context, limit int) ([]store.DueRow, time.Duration, error) {
+	var due []store.DueRow
+	for r, at := range s.next {
+		if !at.After(time.Now()) {
+			due = append(due, r)
+		}
+	}
+	slices.SortFunc(due, func(a, b store.DueRow) int { return s.next[a].Compare(s.next[b]) })
+	return due[:min(len(due), limit)], 0, nil
+}
+
+func (s *queue) Claim(_ context.Context, claims []store.Claim) ([]store.Outgoing, error) {
+	for _, c := range claims {
+		s.next[c.Row] = time.Now().Add(c.Again)
+		if c.Send {
+			s.sent = append(s.sent, c.Row)
+		}
+	}
+	return nil, nil
 }
 
 // T2: a sweeper whose database is cut off without a word sweeps again.
