@@ -17,13 +17,14 @@ const (
 	ClassNondeterminism = "nondeterminism" // another path than the recorded one (E15)
 	ClassUndo           = "undo"           // a compensation that fails (3.5)
 	ClassConfirm        = "confirm"        // an effect that its verifier does not confirm (3.3)
+	ClassMisfit         = "result_misfit"  // a recorded result that its handler cannot read
 )
 
 // parkedFor is the reason of the letter of a parked response.
 func parkedFor(r *journal.Response) string {
 	if r.Error != nil {
 		switch r.Error.Class {
-		case ClassNondeterminism, ClassUndo, ClassConfirm:
+		case ClassNondeterminism, ClassUndo, ClassConfirm, ClassMisfit:
 			return r.Error.Class
 		}
 	}

@@ -31,7 +31,7 @@ const (
 
 	ClassVerification = "verification"         // an effect that its verifier does not confirm (3.3)
 	ClassConfirm      = collation.ClassConfirm // the same, and a person says what is right
-	ClassMisfit       = "result_misfit"        // a recorded result that its handler cannot read; parked
+	ClassMisfit       = collation.ClassMisfit  // a recorded result that its handler cannot read; parked
 )
 
 // MaxErrorData bounds the data of an error, in bytes of canonical JSON. Data

@@ -17,6 +17,7 @@ var doubts = map[string]func(*bench){
 	"a retry of a completed one takes its result back (3.3)":         doubtVoid,
 	"done vouches for a completed one (3.3)":                         doubtVouch,
 	"a retry leaves alone what nobody named":                         doubtLeft,
+	"a retry of what cannot be read says nothing of other effects":   doubtMisfit,
 	"a compensation that was done by hand is completed (3.5)":        doubtUndo,
 	"what nothing can be said of is refused, and nothing moves":      doubtRefused,
 	"an action is one of three":                                      doubtAction,
@@ -195,11 +196,18 @@ func doubtVouch(b *bench) {
 	require.True(b, b.effectOf(r, ship.Key).Vouched)
 }
 
-func doubtLeft(b *bench) {
+func doubtLeft(b *bench) { leftAlone(b, collation.ClassNondeterminism) }
+
+func doubtMisfit(b *bench) { leftAlone(b, collation.ClassMisfit) }
+
+// leftAlone retries a request that is parked for something else than an unknown
+// outcome.
+func leftAlone(b *bench, class string) {
+	b.Helper()
 	c := b.committer()
 	pay := completed(at("pay", store.ClassGuarded, ""), `1`)
 	ship := at("ship", store.ClassGuarded, "") // begun, and nothing was asked about it
-	r := b.doubtful(c, collation.ClassNondeterminism, pay, ship, at("log", store.ClassIdempotent, ""), undone)
+	r := b.doubtful(c, class, pay, ship, at("log", store.ClassIdempotent, ""), undone)
 	head := b.row(r.Job, journal.MessageRequest, "work").Effects
 	require.Nil(b, b.judge(r, store.Action{Retry: true}).Effect)
 	after := b.row(r.Job, journal.MessageRequest, "work")
