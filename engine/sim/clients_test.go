@@ -118,7 +118,7 @@ func (w *world) outsider() {
 		for _, v := range w.views(journal.JobOpen) {
 			for i := range v.Waits {
 				if dice.IntN(2) == 0 {
-					w.tell(&v.Waits[i], dice)
+					w.tells(&v.Waits[i], dice)
 				}
 			}
 			if w.plan.interrupts && !w.shot[v.ID] && dice.IntN(12) == 0 {
@@ -128,6 +128,18 @@ func (w *world) outsider() {
 		}
 		w.operate(dice)
 	}
+}
+
+// tells sends what a job waits for: one signal, or, to a hook that repeats, in some
+// worlds several at once, the last of which may be the one that ends it.
+func (w *world) tells(x *collation.Wait, dice *rand.Rand) {
+	if w.plan.content.flurry && x.Repeat && x.Count < 2 {
+		for range 1 + dice.IntN(3) {
+			w.tell(x, dice)
+		}
+		x.Count += dice.IntN(3)
+	}
+	w.tell(x, dice)
 }
 
 // tell sends the signal for which a job waits. Until one is acknowledged it is the

@@ -14,8 +14,9 @@
 //
 // Beside what all worlds have, a seed may draw a bank of Tx effects with follow-ups,
 // verifiers, jobs that expire and whose keys are used again, payloads that are too
-// large for a message, partitions, storms of one message, flipped bits, all limits at
-// their minimum. So each world stays small, and they meet in many ways.
+// large for a message, partitions, storms of one message, flurries of signals to one
+// hook, an outside whose answers get lost, flipped bits, all limits at their minimum. So
+// each world stays small, and they meet in many ways.
 //
 // A run has two phases. In the first the faults are on, and after every commit
 // what can be seen of the jobs at any time is held to the invariants (I2, I4, I5,

@@ -96,6 +96,14 @@ func leastRole(r role) role {
 	return r
 }
 
+// racingRole lets an engine work on several messages at once, and commit each of
+// their steps apart: between two steps of one there is room for another.
+func racingRole(r role) role {
+	r.cfg.NoFold, r.cfg.Stepwise = false, true
+	r.cfg.Committers, r.cfg.LaneSlots = 2, max(r.cfg.LaneSlots, 4)
+	return r
+}
+
 // cut is a partition: a process does not reach the store, or the bus. With deaf its
 // calls arrive, and the answers do not (F11).
 type cut struct {
@@ -145,6 +153,13 @@ type fate struct {
 	stall     time.Duration
 	word      string // for the log
 }
+
+// lies is the word for what is done and reported as failed.
+const lies = "does and says it failed"
+
+// unanswered is the share of the calls outside whose answer is lost where there is
+// doubt.
+const unanswered = 0.2
 
 var (
 	done     = fate{verdict: verdict{do: true}, word: "does"}
@@ -202,6 +217,9 @@ func (w *world) failure(c *call, hit func(float64) bool) fate {
 		before, after = errBus, errBus
 	case kindOutside:
 		before, after = errThere, errThere
+		if w.features.doubt && hit(unanswered) {
+			return fate{verdict: verdict{do: true, err: after}, word: lies}
+		}
 	case kindFinish:
 		if hit(f.loseAck) {
 			return fate{word: "is lost"}
@@ -218,7 +236,7 @@ func (w *world) failure(c *call, hit func(float64) bool) fate {
 	case before != nil && hit(f.refuse):
 		return fate{verdict: verdict{err: before}, word: "fails"}
 	case after != nil && hit(f.lie):
-		return fate{verdict: verdict{do: true, err: after}, word: "does and says it failed"}
+		return fate{verdict: verdict{do: true, err: after}, word: lies}
 	}
 	return done
 }

@@ -15,6 +15,7 @@ type features struct {
 	flipped   int           // so many have
 	least     bool          // batch, pool and prefetch are at their minimum (F16)
 	partition int           // so often a process is cut off from the store or the bus (F11)
+	doubt     bool          // effects have verifiers, and the outside often does not answer
 	late      bool          // calls of a delivery fail, and acks are done and said to have failed
 	hold      time.Duration // of a partition, at most
 	cuts      map[int]cut   // that are now, by slot
@@ -25,6 +26,7 @@ type content struct {
 	bank   bool // effects of class Tx, with what follows them
 	expire bool // jobs end for good, and their keys are used again (P29)
 	large  bool // inputs and outputs that are too large for a message (E6)
+	flurry bool // signals come close together to a hook that repeats (C6, P2)
 }
 
 // A bus of the smallest messages that are allowed, and a payload that does not fit.
@@ -42,7 +44,15 @@ func drawContent(n uint64, plain bool) (c content) {
 	c.bank = dice.IntN(5) == 0
 	c.expire = dice.IntN(10) == 0
 	c.large = dice.IntN(12) == 0
+	c.flurry = flurried(n)
 	return c
+}
+
+// flurried picks one of every ten books in a row: what goes wrong between two passes
+// shows nowhere else, and so no long stretch of seeds is to be without.
+func flurried(n uint64) bool {
+	dice := rand.New(rand.NewPCG(n/10, 7)) //nolint:gosec // it must be repeatable
+	return dice.Uint64N(10) == n%10
 }
 
 func (w *world) maxPayload() int {
@@ -73,17 +83,33 @@ func (w *world) drawFeatures() {
 		f.hold = time.Duration(1+dice.IntN(10)) * time.Second
 	}
 	f.late = one(4)
+	if f.doubt = one(10); f.doubt {
+		f.verify = true
+	}
 	if w.weather.mild {
-		f.partition, f.late = 0, false
+		f.partition, f.late, f.doubt = 0, false, false
 	}
 }
 
 // feature gives the processes what concerns them.
 func (w *world) feature() {
+	if drawContent(w.seed/share, isPlain(w.seed)).flurry {
+		w.race(rand.New(rand.NewPCG(w.seed, 8))) //nolint:gosec // it must be repeatable
+	}
 	if w.features.least {
 		for _, p := range w.processes {
 			p.role = leastRole(p.role)
 		}
 	}
 	w.partitions(rand.New(rand.NewPCG(w.seed, 6))) //nolint:gosec // it must be repeatable
+}
+
+// race makes most processes race; the others meet what they leave half done with
+// whole plans.
+func (w *world) race(dice *rand.Rand) {
+	for _, p := range w.processes {
+		if dice.IntN(4) > 0 {
+			p.role = racingRole(p.role)
+		}
+	}
 }

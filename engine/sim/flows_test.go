@@ -142,6 +142,10 @@ func (g *gen) flow(name string, n int) string {
 	g.moves = map[string][]string{}
 	g.add("start", "type: trigger")
 	g.open = []parent{{name: "start"}}
+	if g.flurry && g.kid != "" {
+		g.attach("f", `type: hook, signal: tell, key: "${ job.id }-f", repeat: true`, false, false)
+		g.open = []parent{{name: "f"}} // what follows makes a pass's address seen
+	}
 	for i := range n {
 		g.grow(fmt.Sprintf("a%d", i+1))
 	}
