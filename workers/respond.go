@@ -62,8 +62,8 @@ func (r *run) message(response *wire.Response) transport.Message {
 
 // shrink makes an error smaller, where a bus of small messages would keep its
 // request from ever being answered (T4, C10): its stack goes first, then the end of
-// a long message; its data, which flows may read, only when nothing else helps. It
-// reports false when nothing is left.
+// a long message; its data, which flows may read, only when nothing else helps, and
+// then the message says so. It reports false when nothing is left.
 func shrink(f *wire.Failure) bool {
 	const enough = 512 // bytes of a message that says what happened
 	switch {
@@ -72,7 +72,7 @@ func shrink(f *wire.Failure) bool {
 	case len(f.Message) > enough:
 		f.Message = half(f.Message)
 	case f.Data != nil:
-		f.Data = nil
+		f.Data, f.Message = nil, f.Message+" (its data is left out: it does not fit into a message)"
 	case f.Message != "":
 		f.Message = half(f.Message)
 	default:

@@ -41,6 +41,7 @@ func TestC10ErrorsFitTheSmallestMessages(t *testing.T) {
 			require.NotNil(t, r.Error)
 			require.NotEmpty(t, r.Error.Message)
 			require.Equal(t, c.data, r.Error.Data != nil)
+			require.Equal(t, name == "data that does not fit", strings.Contains(r.Error.Message, "its data is left out"))
 		})
 	}
 }

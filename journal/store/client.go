@@ -138,7 +138,7 @@ type JobView struct {
 	Error     *journal.Failure
 	Ended     bool // closed, and its completion tasks are done
 	Instances []InstanceView
-	Rows      []collation.Row  // own rows, and starts that the job sent and awaits; by Origin, then GUID
+	Rows      []collation.Row  // own rows, and starts that the job ordered and that have not begun; by Origin, then GUID
 	Waits     []collation.Wait // by Since, then GUID
 	Dead      []DeadView
 	ExpiresAt collation.Micros // Never: kept
