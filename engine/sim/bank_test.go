@@ -27,11 +27,12 @@ const accounts = 3
 // bank is what the effects of class Tx write (I13), and how often their bodies ran.
 type bank struct {
 	tmu    sync.Mutex
-	bodies map[string]int // by key
-	dirty  bool           // something may have been committed since the last look
+	bodies map[string]int    // by key
+	stood  map[string]string // what a run of a removed job's body found written, by key
+	dirty  bool              // something may have been committed since the last look
 }
 
-func (b *bank) init() { b.bodies = map[string]int{} }
+func (b *bank) init() { b.bodies, b.stood = map[string]int{}, map[string]string{} }
 
 // stir notes that a Tx effect has ended.
 func (b *bank) stir() {
@@ -68,8 +69,8 @@ func (p *process) transfer(ctx context.Context, e *effect, tx *storemem.EffectTx
 	w.tmu.Unlock()
 	from := int(key[0])
 	amount := 1 + int(key[1])%7
-	if tx.Get("transfer-"+key) != "" && w.remembers(workers.Info(ctx).Job) {
-		w.wrong("E3: the body of Tx effect %s with key %s runs again, and its writes are there", e.Name, key)
+	if stood := tx.Get("transfer-" + key); stood != "" {
+		w.rerun(workers.Info(ctx).Job, e.Name, key, stood)
 	}
 	tx.Put(account(from), strconv.Itoa(amountOf(tx.Get(account(from)))-amount))
 	v := w.gate.pass(ctx, p, kindOutside, fmt.Sprint("transfer ", key[:12], " ", n))
@@ -95,16 +96,24 @@ func (p *process) transfer(ctx context.Context, e *effect, tx *storemem.EffectTx
 	return json.Marshal(receipt{key, n})
 }
 
-// remembers says that the record of the job's effects is there. A message of a job
-// that was removed can still reach a handler, whose effects nobody knows any more;
-// what they write is refused (C5).
-func (w *world) remembers(job string) bool {
+// rerun judges a run of a body whose writes are there. It may be only of a job that
+// was removed, its effects with it, while its request was on its way (P29): nothing
+// that the run writes is committed then, for it has no row (J8), which followed
+// looks at.
+func (w *world) rerun(job, name, key, stood string) {
 	id, err := journal.ParseJobID(job)
 	if err != nil {
 		panic(err)
 	}
-	v, err := w.store.Job(context.Background(), id)
-	return err == nil && v.State != journal.JobExpired
+	if v, err := w.store.Job(context.Background(), id); err == nil && v.State != journal.JobExpired {
+		w.wrong("E3: the body of Tx effect %s with key %s runs again, and its writes are there", name, key)
+		return
+	} else if err != nil && !errors.Is(err, store.ErrNotFound) {
+		panic(err)
+	}
+	w.tmu.Lock()
+	defer w.tmu.Unlock()
+	w.stood[key] = stood
 }
 
 // news is the signal that a run of a body sends.
@@ -203,6 +212,11 @@ func (w *world) followed(views []*store.JobView) {
 					key, follows, n, began[name], sent.Duplicate)
 			}
 			delete(began, name)
+		}
+	}
+	for key, stood := range w.stood {
+		if written := w.store.Value("transfer-" + key); written != stood {
+			w.wrong("J8: run %s of the body with key %s was committed when its job was removed; run %s had been before", written, key, stood)
 		}
 	}
 	for key := range began {

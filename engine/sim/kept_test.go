@@ -31,6 +31,7 @@ var kept = []keptSeed{
 	{5002892, false, "P31: of two runs of one request one failed while the other had a Guarded call outside, which the next try parked until it ended: as it should"},
 	{1017555, false, "E3: a late message of a removed job ran the body of a Tx effect again, whose writes were refused: as it should"},
 	{2542, false, "V12: an operator judged an effect whose request's answer was stuck; held by journaltest Doubts"},
+	{4991, false, "E3: a request came after its job was removed, and the body ran of a Tx effect that had been committed; its own commit is refused: as it should"},
 	{3004573, true, "P31: the timeout of a try cut a Guarded call, its answer was lost, and the next run parked it: as it should"},
 }
 
