@@ -195,7 +195,11 @@ func (w *world) operate(dice *rand.Rand) {
 			a.Retry, a.Response = false, answer
 		}
 		w.frees(d.Letter.Row)
-		_ = st.Act(context.Background(), a) // it is looked at again
+		if err := st.Act(context.Background(), a); errors.Is(err, store.ErrStale) && a.Effect != (journal.Digest{}) {
+			// Nothing is said of effects once the request is answered; what holds its
+			// answer up is retried.
+			_ = st.Act(context.Background(), store.Action{ID: d.ID, Retry: true, Who: a.Who, Reason: a.Reason})
+		} // else it is looked at again
 	}
 }
 

@@ -32,6 +32,7 @@ var kept = []keptSeed{
 	{1017555, false, "E3: a late message of a removed job ran the body of a Tx effect again, whose writes were refused: as it should"},
 	{2542, false, "V12: an operator judged an effect whose request's answer was stuck; held by journaltest Doubts"},
 	{4991, false, "E3: a request came after its job was removed, and the body ran of a Tx effect that had been committed; its own commit is refused: as it should"},
+	{1109113, false, "I11: the operator went on to name an effect of a request whose answer was stuck, which is refused: as it should"},
 	{3004573, true, "P31: the timeout of a try cut a Guarded call, its answer was lost, and the next run parked it: as it should"},
 }
 

@@ -121,7 +121,7 @@ func (d *deed) decide(ctx context.Context, a *store.Action, reason string, e *jo
 		}
 		if a.Done != nil || a.Effect != (journal.Digest{}) || x.Held == collation.HeldParked {
 			if x.Kind == journal.MessageAnswer { // its chain is bound, or is about to be (J8)
-				return "", fmt.Errorf("postgres: act: %w: the request of dead letter %d has been answered: nothing is said of its effects any more",
+				return "", fmt.Errorf("postgres: act: %w: the request of dead letter %d has been answered: nothing is said of its effects any more; retry it without an effect",
 					store.ErrStale, a.ID)
 			}
 			if err := d.judge(ctx, a, reason, e); err != nil {
