@@ -33,6 +33,7 @@ var kept = []keptSeed{
 	{2542, false, "V12: an operator judged an effect whose request's answer was stuck; held by journaltest Doubts"},
 	{4991, false, "E3: a request came after its job was removed, and the body ran of a Tx effect that had been committed; its own commit is refused: as it should"},
 	{1109113, false, "I11: the operator went on to name an effect of a request whose answer was stuck, which is refused: as it should"},
+	{1162186, false, "nothing: its last handlers outlived their processes, and with that the world"},
 	{3004573, true, "P31: the timeout of a try cut a Guarded call, its answer was lost, and the next run parked it: as it should"},
 }
 

@@ -94,7 +94,13 @@ func (w *world) run() {
 	if err := w.bus.Close(); err != nil {
 		w.wrong("the bus ended with %v", err)
 	}
+	// A handler whose run was given up insists on the record of what it did a while
+	// longer than its process waits for it.
+	time.Sleep(lastInsistence)
 }
+
+// lastInsistence is longer than all tries of the last write of an effect.
+const lastInsistence = 5 * time.Minute
 
 func (w *world) build() {
 	w.dice = rand.New(rand.NewPCG(w.seed, 0)) //nolint:gosec // it must be repeatable
