@@ -148,10 +148,20 @@ func startChild(t *testing.T, c childConfig) *child {
 	return p
 }
 
-// signal sends a signal to the process, by its pid.
+// signal sends a signal to the process, by its pid. One that is stopped stands when
+// it returns: the kernel takes its time, in which the process could go on.
 func (p *child) signal(s syscall.Signal) {
 	p.t.Helper()
 	require.NoError(p.t, p.cmd.Process.Signal(s))
+	if s == syscall.SIGSTOP {
+		require.Eventually(p.t, p.stands, patience, time.Millisecond)
+	}
+}
+
+// stands says that the process is stopped; where nobody can tell, that it may be.
+func (p *child) stands() bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	return err != nil || strings.Contains(string(stat), ") T ")
 }
 
 // terminate asks the process to drain and waits until it has ended well (T10).
