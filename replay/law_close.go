@@ -72,11 +72,15 @@ func arrivesLate(e *journal.Entry) bool {
 // brought, or with that of its output's expression.
 func failsAs(e *journal.Entry, f *facts) bool {
 	c := e.Close
-	switch {
-	case c.Error == nil || c.Code < 400:
+	if c.Error == nil || c.Code < 400 {
 		return false
+	}
+	spoiled := c.Code == collation.CodeInternal && c.Error.Class == collation.ReasonExpression
+	switch {
 	case f.start && e.Trouble == nil, f.halts, f.code == collation.CodeOK:
-		return c.Code == collation.CodeInternal && c.Error.Class == collation.ReasonExpression
+		return spoiled
+	case spoiled && arrivesLate(e): // its error was taken, and nothing dispatched
+		return true
 	}
 	want := f.err
 	if want == nil {

@@ -19,6 +19,14 @@ activities:
   b: {type: worker, topic: work, input: {code: 404, fail: 1}}
   j: {type: worker, topic: work, join: any}
 transitions: {start: [a, b], a: [j], b: [{to: j, on: error}]}`,
+	"1.10: such a join's job fails where its output does": head + `
+output: {broken: "${ start.output.none }"}
+activities:
+  start: {type: trigger}
+  a: {type: worker, topic: work}
+  b: {type: worker, topic: work, input: {code: 404, fail: 1}}
+  j: {type: worker, topic: work, join: any}
+transitions: {start: [a, b], a: [j], b: [{to: j, on: error}]}`,
 	"C15: a pass that fails the job ends no obligation of its own": head + `
 activities:
   start: {type: trigger}
