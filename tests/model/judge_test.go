@@ -136,7 +136,7 @@ func (w *world) compare(o *outcome, v *store.JobView, children map[journal.JobID
 	sameCounts(wrong, "runs", o.runs, runs, part)
 	sameCounts(wrong, "Leg2 entries", o.entries, entries, part)
 	asked := map[string][]string{}
-	for _, r := range w.ran.asked[v.ID] {
+	for _, r := range w.ran.requests(v.ID) {
 		asked[r.activity] = append(asked[r.activity], mask(r.input))
 	}
 	for _, name := range sorted(merged(o.asked, asked)) {

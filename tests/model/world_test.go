@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -329,6 +330,14 @@ func (h *handled) handle(ctx context.Context, raw json.RawMessage) (json.RawMess
 		return nil, workers.Fatal(workers.Fail(code, "as told"))
 	}
 	return json.RawMessage(spell(out)), nil
+}
+
+// requests are those of a job that were heard of until now: a copy's handler may
+// still run when the job has ended.
+func (h *handled) requests(id journal.JobID) []request {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Collect(maps.Values(h.asked[id]))
 }
 
 func (h *handled) note(call *workers.Call, input, who string) (turn int) {
