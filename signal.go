@@ -51,8 +51,9 @@ const (
 // SignalResult is what became of a signal.
 type SignalResult struct {
 	State SignalState
-	// Duplicate says that a signal with the same idempotency key was here before:
-	// State is what became of that one by now, and this one did nothing.
+	// Duplicate says that a signal with the same idempotency key was here before,
+	// or an earlier try of this call, whose answer was lost: State is what became
+	// of that one by now, and this one did nothing.
 	Duplicate bool
 	// Reached is how many waits took the signal in this call.
 	Reached int

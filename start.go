@@ -35,7 +35,8 @@ var (
 
 // ErrAlreadyStarted says that the key has a job already, and whether it was
 // started from the same flow with the same input (1.11). The job is returned
-// beside it.
+// beside it. It need not have been another caller: a call that loses the answer
+// to its own commit asks again, and finds what it has started.
 type ErrAlreadyStarted = store.AlreadyStartedError
 
 // Job names one job of the space.
