@@ -17,6 +17,9 @@ const (
 	natsReadyWait = 20 * time.Second
 	// natsSlice is how long one look for readiness waits before it looks at ctx.
 	natsSlice = 100 * time.Millisecond
+	// natsPoll is between two looks at what a server that ends has to do.
+	natsPoll       = time.Millisecond
+	natsMaxClients = 1 << 16 // that are asked to go
 	loopback  = "127.0.0.1"
 )
 
@@ -156,8 +159,28 @@ func (n *NATS) stop() {
 	n.server = nil
 	n.mu.Unlock()
 	if s != nil {
+		quiesce(s)
 		s.Shutdown()
 		s.WaitForShutdown()
+	}
+}
+
+// quiesce takes the server's clients away and lets it end what they have asked
+// for, for at most natsReadyWait. A stream that is being made while the server ends
+// would be left open, and would go on to write to a directory that may be another
+// server's by then.
+func quiesce(s *server.Server) {
+	conns, err := s.Connz(&server.ConnzOptions{Limit: natsMaxClients})
+	if err != nil {
+		return // there are none to ask for anything
+	}
+	for _, c := range conns.Conns {
+		_ = s.DisconnectClientByID(c.Cid) // it has gone by itself
+	}
+	for end := time.Now().Add(natsReadyWait); time.Now().Before(end); time.Sleep(natsPoll) {
+		if info, err := s.Jsz(nil); err != nil || info.API.Inflight == 0 {
+			return
+		}
 	}
 }
 

@@ -1,11 +1,13 @@
 package dev_test
 
 import (
+	"fmt"
 	"testing"
 
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/quipu-journal/quipu/dev"
 )
@@ -44,6 +46,26 @@ func TestNATSKeepsItsStreams(t *testing.T) {
 	require.NoError(t, err)
 	defer nc.Close()
 	requireKept(t, nc)
+}
+
+// A server that is asked for streams while it ends leaves nobody behind who writes
+// to the directory that is another server's next. It is alone, for the others have
+// servers of their own.
+func TestNATSEndsWhatItIsAskedFor(t *testing.T) {
+	for range 5 {
+		before := goleak.IgnoreCurrent()
+		n, err := dev.StartNATS(t.Context(), t.TempDir(), dev.NATSOptions{})
+		require.NoError(t, err)
+		nc := connect(t, natsgo.InProcessServer(n))
+		for i := range 40 {
+			body := fmt.Sprintf(`{"name":"S%d","subjects":["s%d"],"storage":"file","retention":"limits"}`, i, i)
+			require.NoError(t, nc.PublishRequest(fmt.Sprintf("$JS.API.STREAM.CREATE.S%d", i), nc.NewInbox(), []byte(body)))
+		}
+		require.NoError(t, nc.Flush())
+		require.NoError(t, n.Shutdown())
+		nc.Close()
+		goleak.VerifyNone(t, before)
+	}
 }
 
 func connect(t *testing.T, opt natsgo.Option) *natsgo.Conn {
