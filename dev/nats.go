@@ -20,7 +20,7 @@ const (
 	// natsPoll is between two looks at what a server that ends has to do.
 	natsPoll       = time.Millisecond
 	natsMaxClients = 1 << 16 // that are asked to go
-	loopback  = "127.0.0.1"
+	loopback       = "127.0.0.1"
 )
 
 // NATSOptions of an embedded server; the zero value is right.

@@ -40,7 +40,11 @@ func (w *world) clientsBegin() {
 			panic(err)
 		}
 	}
-	for i := range 1 + w.dice.IntN(3) {
+	jobs := 3
+	if w.plan.content.small {
+		jobs = 2
+	}
+	for i := range 1 + w.dice.IntN(jobs) {
 		if w.plan.content.expire {
 			w.starting.Add(1)
 			w.running.Go(func() { w.restarter(fmt.Sprint("job-", i+1)) })

@@ -21,8 +21,9 @@ type features struct {
 	cuts      map[int]cut   // that are now, by slot
 }
 
-// content is what the flows of a book have beside what all have.
+// content is what the flows of a book are like, and have beside what all have.
 type content struct {
+	small  bool // few jobs of few activities: more worlds are played in the time
 	bank   bool // effects of class Tx, with what follows them
 	expire bool // jobs end for good, and their keys are used again (P29)
 	large  bool // inputs and outputs that are too large for a message (E6)
@@ -35,10 +36,16 @@ const (
 	large    = smallest/2 + 100
 )
 
-// drawContent draws it for the n-th book; plain has none.
-func drawContent(n uint64, plain bool) (c content) {
-	if plain {
+// drawContent draws it for the book of a seed. A seed that is kept is of the size
+// that it had when it found something, and one that is plain has nothing.
+func drawContent(seed uint64) (c content) {
+	if isPlain(seed) {
 		return c
+	}
+	n := seed / share
+	if !isKept(seed) {
+		dice := rand.New(rand.NewPCG(n, 9)) //nolint:gosec // it must be repeatable
+		c.small = dice.IntN(3) > 0
 	}
 	dice := rand.New(rand.NewPCG(n, 4)) //nolint:gosec // it must be repeatable
 	c.bank = dice.IntN(5) == 0
@@ -56,7 +63,7 @@ func flurried(n uint64) bool {
 }
 
 func (w *world) maxPayload() int {
-	if drawContent(w.seed/share, isPlain(w.seed)).large {
+	if drawContent(w.seed).large {
 		return smallest
 	}
 	return 0 // the bus's own
@@ -93,7 +100,7 @@ func (w *world) drawFeatures() {
 
 // feature gives the processes what concerns them.
 func (w *world) feature() {
-	if drawContent(w.seed/share, isPlain(w.seed)).flurry {
+	if drawContent(w.seed).flurry {
 		w.race(rand.New(rand.NewPCG(w.seed, 8))) //nolint:gosec // it must be repeatable
 	}
 	if w.features.least {

@@ -22,7 +22,6 @@ type plan struct {
 // book holds flows, compiled. It is the source of engines, too.
 type book struct {
 	number    uint64
-	plain     bool // of seeds that have no features
 	content   content
 	canonical map[string][]byte
 	texts     []string
@@ -43,11 +42,14 @@ var last *book
 func drawPlan(seed uint64) *plan {
 	n := seed / share
 	p := &plan{main: fmt.Sprintf("m%d", n), kid: fmt.Sprintf("k%d", n), interrupts: seed%5 == 0}
-	if plain := isPlain(seed); last == nil || last.number != n || last.plain != plain {
-		last = &book{number: n, plain: plain, content: drawContent(n, plain), canonical: map[string][]byte{}, refs: map[string]journal.FlowRef{}}
+	if c := drawContent(seed); last == nil || last.number != n || last.content != c {
+		last = &book{number: n, content: c, canonical: map[string][]byte{}, refs: map[string]journal.FlowRef{}}
 		last.compiled = engine.NewFlows(last)
 		dice := rand.New(rand.NewPCG(n, 1)) //nolint:gosec // it must be repeatable
 		most := []int{3, 6, 9}[dice.IntN(3)]
+		if c.small {
+			most = 2 + dice.IntN(3)
+		}
 		last.draw(dice, p.kid, 2, "")
 		last.draw(dice, p.main, most, p.kid)
 		last.builtin()

@@ -42,6 +42,10 @@ func isPlain(seed uint64) bool {
 	return slices.ContainsFunc(kept, func(k keptSeed) bool { return k.seed == seed && k.plain })
 }
 
+func isKept(seed uint64) bool {
+	return slices.ContainsFunc(kept, func(k keptSeed) bool { return k.seed == seed })
+}
+
 // What was found once is not there any more (6.4).
 func TestKeptSeeds(t *testing.T) {
 	if *oneSeed != 0 {
