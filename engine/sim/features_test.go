@@ -45,7 +45,7 @@ func drawContent(seed uint64) (c content) {
 	n := seed / share
 	if !isKept(seed) {
 		dice := rand.New(rand.NewPCG(n, 9)) //nolint:gosec // it must be repeatable
-		c.small = dice.IntN(3) > 0
+		c.small = dice.IntN(10) > 0
 	}
 	dice := rand.New(rand.NewPCG(n, 4)) //nolint:gosec // it must be repeatable
 	c.bank = dice.IntN(5) == 0

@@ -48,7 +48,7 @@ func drawPlan(seed uint64) *plan {
 		dice := rand.New(rand.NewPCG(n, 1)) //nolint:gosec // it must be repeatable
 		most := []int{3, 6, 9}[dice.IntN(3)]
 		if c.small {
-			most = 2 + dice.IntN(3)
+			most = 1 + dice.IntN(3)
 		}
 		last.draw(dice, p.kid, 2, "")
 		last.draw(dice, p.main, most, p.kid)
