@@ -158,6 +158,29 @@ func effectText(w io.Writer, f *quipu.Effect) error {
 	return t.flush()
 }
 
+// effectTable lists the effects of a job.
+func effectTable(w io.Writer, all []store.JobEffect) *table {
+	t := newTable(w, "EFFECT", "CLASS", "ACTIVITY", "ADDRESS", "STATE", "KEY").bounded()
+	for i := range all {
+		f := &all[i]
+		t.row(f.Name, f.Class, f.Activity, f.DAD, briefly(&f.EffectRow), f.Key)
+	}
+	return t
+}
+
+// briefly is the state of an effect in a table.
+func briefly(f *store.EffectRow) string {
+	switch {
+	case f.State == store.EffectNotDone:
+		return "not done"
+	case f.State == store.EffectStarted && f.Class == store.ClassUndo:
+		return "registered"
+	case f.State == store.EffectCompleted && f.Error != nil:
+		return "completed: error"
+	}
+	return string(f.State)
+}
+
 // outcome is the state of an effect in words.
 func outcome(f *quipu.Effect) string {
 	switch {

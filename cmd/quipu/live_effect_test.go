@@ -28,6 +28,7 @@ func TestDeadDone_E10(t *testing.T) {
 	effect := objects(t, r.Out)[0]
 	require.Equal(t, []any{"started", "guarded", "step", "done"}, []any{effect["state"], effect["class"], effect["activity"], effect["job_key"]})
 	key := effect["effect"].(string)
+	require.Contains(t, s.ok("", "show", "done"), "call    guarded  step      ,0,0     started  "+key+"\n")
 	require.Contains(t, s.fails(codeUndone, "", "show", "--effect", key).Out, "its outcome is unknown")
 
 	require.Contains(t, s.fails(codeRefused, "", "dead", "done", ids["done"], "--result", "1", "--effect", strings.Repeat("1", 64)).Err, "call ("+key+")")
@@ -40,6 +41,9 @@ func TestDeadDone_E10(t *testing.T) {
 		require.Contains(t, shown, said)
 	}
 	require.Equal(t, shown, s.ok("", "show", "--effect", key))
+	listed := objects(t, s.ok("", "show", "done", "-o", "json"))[0]["effects"].([]any)
+	require.Len(t, listed, 1)
+	require.Subset(t, listed[0], map[string]any{"effect": key, "name": "call", "state": "completed", "activity": "step"})
 
 	s.ok("", "dead", "retry", ids["again"])
 	require.Equal(t, "again  completed  {\"text\":\"called again\"}\n", s.ok("", "wait", "again", "--timeout", "1m"))

@@ -14,6 +14,7 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -63,7 +64,14 @@ func TestShowListsInstances(t *testing.T) {
 		Waits: []collation.Wait{{Activity: "right", DAD: ",0,0", Topic: "go", Key: "k 1", Origin: 3}},
 	}
 	var b bytes.Buffer
-	require.NoError(t, tables(&b, v, f))
+	effects := []store.JobEffect{
+		{EffectRow: store.EffectRow{Name: "charge[1]", Class: "guarded", State: store.EffectCompleted, Key: journal.Digest{1}}, Activity: "left", DAD: ",0,0"},
+		{EffectRow: store.EffectRow{Name: "mail", Class: "idempotent", State: store.EffectStarted}, Activity: "left", DAD: ",0,0"},
+		{EffectRow: store.EffectRow{Name: "mail", Class: "idempotent", State: store.EffectNotDone}, Activity: "right", DAD: ",0,0"},
+		{EffectRow: store.EffectRow{Name: "book", Class: "guarded", State: store.EffectCompleted, Error: &journal.Failure{}}, Activity: "right", DAD: ",0,0"},
+		{EffectRow: store.EffectRow{Name: "refund", Class: store.ClassUndo, State: store.EffectStarted}, Activity: "right", DAD: ",0,0"},
+	}
+	require.NoError(t, tables(&b, v, f, effects))
 	require.Equal(t, strings.TrimPrefix(`
 ACTIVITY  ADDRESS  LEDGER                CODE  
 start     ,0       1 01 1 0 00 00000001  200   trigger
@@ -73,13 +81,22 @@ deep      ,0,0,0   0 01 1 0 00 00000000        Leg1 complete, 0 responses
 deep      ,0,2,0   0 01 1 0 00 00000000        Leg1 complete, 0 responses
 deep      ,0,10,0  0 01 1 0 00 00000000        Leg1 complete, 0 responses
 
+EFFECT     CLASS       ACTIVITY  ADDRESS  STATE             KEY
+charge[1]  guarded     left      ,0,0     completed         01`+zeros(62)+`
+mail       idempotent  left      ,0,0     started           `+zeros(64)+`
+mail       idempotent  right     ,0,0     not done          `+zeros(64)+`
+book       guarded     right     ,0,0     completed: error  `+zeros(64)+`
+refund     undo        right     ,0,0     registered        `+zeros(64)+`
+
 WAITS FOR  KEY  ACTIVITY  ADDRESS  SIGNALS  SINCE
 go         k 1  right     ,0,0     0        entry 3
 `, "\n"), b.String())
 	b.Reset()
-	require.NoError(t, tables(&b, v, nil))
+	require.NoError(t, tables(&b, v, nil, nil))
 	require.Equal(t, 10, strings.Count(b.String(), "\n"), "without the definition: as they come")
 }
+
+func zeros(n int) string { return strings.Repeat("0", n) }
 
 // TestTablesAreCut: what is beyond the limit is counted.
 func TestTablesAreCut(t *testing.T) {

@@ -27,8 +27,9 @@ func (a *app) showCommand() *cobra.Command {
 		Use:   "show KEY... | show - | show --effect EFFECT [KEY]",
 		Short: "Show jobs with their graph, digits, open rows and dead letters; or an effect",
 		Long: `Show jobs: state, output or error; the graph with the state of each activity; the
-instances with their digits and what these say; open rows (what was sent and what
-waits), waits for signals, and dead letters. Tables are cut at 200 rows, -o json is not.
+instances with their digits and what these say; effects, with their keys; open rows
+(what was sent and what waits), waits for signals, and dead letters. Tables are cut at
+200 rows, -o json is not. Results of effects are with --effect.
 
 In the graph an activity stands below the one it follows, several are branches, and a
 join stands below the activity at which its branches parted. ✓ done, ✗ failed,
@@ -93,8 +94,12 @@ func (a *app) showOne(ctx context.Context, rt *quipu.Runtime, key string, style 
 	if err != nil {
 		return err
 	}
+	effects, err := rt.Store().JobEffects(ctx, job.ID)
+	if err != nil {
+		return err
+	}
 	if a.json() {
-		return a.object(viewOf(v))
+		return a.object(viewOf(v, effects))
 	}
 	f := definition(ctx, rt, v)
 	w := a.streams.Out
@@ -102,7 +107,7 @@ func (a *app) showOne(ctx context.Context, rt *quipu.Runtime, key string, style 
 	if drawn := explain.Graph(&explain.Job{View: v, Flow: f}, style); drawn != "" {
 		fmt.Fprintln(w, drawn)
 	}
-	if err := tables(w, v, f); err != nil {
+	if err := tables(w, v, f, effects); err != nil {
 		return err
 	}
 	if len(v.Dead) > 0 {
@@ -116,8 +121,8 @@ func (a *app) showOne(ctx context.Context, rt *quipu.Runtime, key string, style 
 	return err
 }
 
-// tables prints instances, open rows and waits.
-func tables(w io.Writer, v *store.JobView, f *flow.Flow) error {
+// tables prints instances, effects, open rows and waits.
+func tables(w io.Writer, v *store.JobView, f *flow.Flow, effects []store.JobEffect) error {
 	t := newTable(w, "ACTIVITY", "ADDRESS", "LEDGER", "CODE", "").bounded()
 	for _, i := range ordered(v, f) {
 		x := instanceOf(i.Key, &i.Instance)
@@ -127,7 +132,7 @@ func tables(w io.Writer, v *store.JobView, f *flow.Flow) error {
 	for i := range v.Waits {
 		open[i] = waitOf(&v.Waits[i])
 	}
-	return sections(w, t, openRows(w, v), waits(w, open))
+	return sections(w, t, effectTable(w, effects), openRows(w, v), waits(w, open))
 }
 
 // ordered are the instances in the order of the graph, each by its passes.

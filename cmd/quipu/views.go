@@ -42,9 +42,32 @@ type view struct {
 	Error     *failure        `json:"error,omitempty"`
 	Expires   *time.Time      `json:"expires,omitempty"`
 	Instances []instance      `json:"instances"`
+	Effects   []jobEffect     `json:"effects"`
 	Rows      []row           `json:"rows"`
 	Waits     []wait          `json:"waits"`
 	Dead      []letter        `json:"dead"`
+}
+
+// jobEffect is an effect without its result and its entries, which show --effect has.
+type jobEffect struct {
+	Effect   string `json:"effect"` // its key
+	Name     string `json:"name"`
+	State    string `json:"state"` // started, completed, not_done
+	Class    string `json:"class"`
+	N        int    `json:"n"` // outcomes "not done" before it
+	Failed   bool   `json:"failed,omitempty"`
+	Vouched  bool   `json:"vouched,omitempty"`
+	Request  string `json:"request"`
+	Activity string `json:"activity"`
+	DAD      string `json:"dad"`
+	Position string `json:"position,omitempty"`
+}
+
+func jobEffectOf(f *store.JobEffect) jobEffect {
+	return jobEffect{
+		Effect: f.Key.String(), Name: f.Name, State: string(f.State), Class: f.Class, N: f.N, Failed: f.Error != nil, Vouched: f.Vouched,
+		Request: f.Request.String(), Activity: f.Activity, DAD: f.DAD, Position: f.Position,
+	}
 }
 
 // parent is the await that started a job.
@@ -203,14 +226,17 @@ func letterOf(d *store.DeadView) letter {
 	return l
 }
 
-func viewOf(j *store.JobView) view {
+func viewOf(j *store.JobView, effects []store.JobEffect) view {
 	v := view{
 		summary: summaryOf(&j.JobSummary), Trace: j.Trace, Parent: parentOf(j.Parent), Ended: j.Ended, Code: j.Code,
 		Output: raw(j.Output), Error: failureOf(j.Error), Expires: stamp(j.ExpiresAt),
-		Instances: []instance{}, Rows: []row{}, Waits: []wait{}, Dead: []letter{},
+		Instances: []instance{}, Effects: []jobEffect{}, Rows: []row{}, Waits: []wait{}, Dead: []letter{},
 	}
 	for i := range j.Instances {
 		v.Instances = append(v.Instances, instanceOf(j.Instances[i].Key, &j.Instances[i].Instance))
+	}
+	for i := range effects {
+		v.Effects = append(v.Effects, jobEffectOf(&effects[i]))
 	}
 	for i := range j.Waits {
 		v.Waits = append(v.Waits, waitOf(&j.Waits[i]))
