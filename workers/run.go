@@ -115,8 +115,7 @@ func (r *run) conclude(e ending) {
 	var trouble *effects.StoreError
 	switch {
 	case isLost(cause), errors.As(verdict, &trouble) && isLost(trouble.Err):
-		r.finished("lost", errors.Join(cause, verdict), 0)
-		r.settle(r.d.Ack)
+		r.lost(errors.Join(cause, verdict))
 	case errors.Is(verdict, effects.ErrBusy):
 		r.finished("busy", verdict, 0)
 		r.nak(r.busyDelay())
@@ -145,6 +144,18 @@ func (r *run) conclude(e ending) {
 // isLost reports that the run's request is not its own any more: no answer (E9).
 func isLost(err error) bool {
 	return errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrJobClosed) || errors.Is(err, store.ErrLeased) && !errors.Is(err, effects.ErrBusy)
+}
+
+// lost ends a run whose request is not its own any more. That of a closed job is
+// over. Otherwise another run may have this very message, and die: it is handed back,
+// and its row says what it is worth when it comes again (I8).
+func (r *run) lost(why error) {
+	r.finished("lost", why, 0)
+	if errors.Is(why, store.ErrJobClosed) {
+		r.settle(r.d.Ack)
+		return
+	}
+	r.nak(r.busyDelay())
 }
 
 // giveUp concludes a run whose handler ignores the end of its context.

@@ -91,11 +91,10 @@ type left struct {
 	storemem.Peeked
 	kind    journal.MessageKind
 	turn    int
-	fence   int64 // of a request, when it was sent
-	count   int   // of deliveries
-	told    bool  // of a request: the bus has a response to this turn
-	unnamed bool  // a start that was sent before its job began
-	freed   bool  // its row was held, and released by an operator, or by a wait
+	count   int  // of deliveries
+	told    bool // of a request: the bus has a response to this turn
+	unnamed bool // a start that was sent before its job began
+	freed   bool // its row was held, and released by an operator, or by a wait
 }
 
 func (w *world) leftOf(d *delivery) (*left, error) {
@@ -114,7 +113,7 @@ func (w *world) leftOf(d *delivery) (*left, error) {
 			return nil, err
 		}
 		row = journal.GUID(d.msg.Header.GUID)
-		l.kind, l.turn, l.fence, l.told = journal.MessageRequest, q.Turn, q.Fence, w.told[collation.ResponseGUID(row, q.Turn)]
+		l.kind, l.turn, l.told = journal.MessageRequest, q.Turn, w.told[collation.ResponseGUID(row, q.Turn)]
 	} else {
 		h, err := wire.Decode[wire.Hint](d.msg.Body)
 		if err != nil {
@@ -157,8 +156,8 @@ func (l *left) lost() string {
 		return ""
 	case r.NextAt == collation.Never:
 		return "its row stands, and nothing sends it again"
-	case l.freed, l.kind == journal.MessageRequest && (l.told || r.Fence > l.fence):
-		return "" // a letter stood for it, or a mailbox; the bus has the response, or another run has the request
+	case l.freed, l.kind == journal.MessageRequest && l.told:
+		return "" // a letter stood for it, or a mailbox; the bus has the response
 	case l.count >= leftTimes && l.kind != journal.MessageRequest, l.kind == journal.MessageStart && l.unnamed && l.State != "":
 		return ""
 	case l.kind == journal.MessageRequest:
@@ -182,7 +181,7 @@ func (l *left) licence() journal.MessageKind {
 func TestI8SaysWhatIsLost(t *testing.T) {
 	t.Parallel()
 	row := func(kind journal.MessageKind, change func(*collation.Row)) *collation.Row {
-		r := &collation.Row{Kind: kind, Turn: 1, NextAt: 5, Fence: 2}
+		r := &collation.Row{Kind: kind, Turn: 1, NextAt: 5}
 		if change != nil {
 			change(r)
 		}
@@ -208,9 +207,8 @@ func TestI8SaysWhatIsLost(t *testing.T) {
 		"response turned the row":  {left{kind: journal.MessageResponse, turn: 1, Peeked: storemem.Peeked{Row: row(journal.MessageAnswer, nil), Receipt: half}}, false},
 		"response not accepted":    {left{kind: journal.MessageResponse, turn: 1, Peeked: storemem.Peeked{Row: request}}, true},
 		"response of another turn": {left{kind: journal.MessageResponse, turn: 2, Peeked: storemem.Peeked{Row: request}}, false},
-		"request answered":         {left{kind: journal.MessageRequest, turn: 1, fence: 2, told: true, Peeked: storemem.Peeked{Row: request}}, false},
-		"request not answered":     {left{kind: journal.MessageRequest, turn: 1, fence: 2, count: 9, Peeked: storemem.Peeked{Row: request}}, true},
-		"request of another run":   {left{kind: journal.MessageRequest, turn: 1, fence: 1, Peeked: storemem.Peeked{Row: request}}, false},
+		"request answered":         {left{kind: journal.MessageRequest, turn: 1, told: true, Peeked: storemem.Peeked{Row: request}}, false},
+		"request not answered":     {left{kind: journal.MessageRequest, turn: 1, count: 9, Peeked: storemem.Peeked{Row: request}}, true},
 		"answered, and no timer":   {left{kind: journal.MessageRequest, turn: 1, told: true, Peeked: storemem.Peeked{Row: row(journal.MessageRequest, func(r *collation.Row) { r.NextAt = collation.Never })}}, true},
 		"start, begun elsewhere":   {left{kind: journal.MessageStart, turn: 1, unnamed: true, Peeked: storemem.Peeked{State: journal.JobOpen, Row: row(journal.MessageStart, nil)}}, false},
 		"start, not begun":         {left{kind: journal.MessageStart, turn: 1, unnamed: true, Peeked: storemem.Peeked{Row: row(journal.MessageStart, nil)}}, true},
