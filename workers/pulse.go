@@ -40,16 +40,24 @@ func (p *pulse) answering() {
 	}
 }
 
+// hurry says that the handler's context has ended: the handler has its grace from
+// now on, and not from the next tick.
+func (p *pulse) hurry() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped || !p.answered.IsZero() {
+		return
+	}
+	p.ended = time.Now()
+	p.timer.Reset(p.interval())
+}
+
 // interval is how long the pulse may sleep.
 func (p *pulse) interval() time.Duration {
 	cfg := &p.r.rt.cfg
 	every := min(cfg.AckWait, cfg.Lease) / 3
-	if p.running {
-		if p.r.ctx.Err() != nil {
-			every = min(every, cfg.Grace/2)
-		} else if deadline, ok := p.r.ctx.Deadline(); ok {
-			every = min(every, time.Until(deadline)+cfg.Grace/2)
-		}
+	if p.running && p.r.ctx.Err() != nil {
+		every = min(every, cfg.Grace/2)
 	}
 	return max(every, fastest)
 }
@@ -104,10 +112,7 @@ func (p *pulse) look(now time.Time) (what due) {
 		what.beat = now.Sub(p.beat) >= cfg.Lease/3
 		return what
 	}
-	if p.ended.IsZero() {
-		p.ended = now
-	}
-	what.giveUp = now.Sub(p.ended) >= cfg.Grace
+	what.giveUp = !p.ended.IsZero() && now.Sub(p.ended) >= cfg.Grace
 	// The lease is kept as long as the handler may still be outside.
 	what.beat = !what.giveUp && now.Sub(p.beat) >= cfg.Lease/3
 	return what

@@ -93,12 +93,12 @@ func (r *run) call() (e ending) {
 func (r *run) open() (stop func()) {
 	ctx, end := r.rt.cfg.Observer.Attempt(r.rt.base, r.trace(), r.subject(0))
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop = func() { cancel(context.Canceled) }
+	leave := func() {}
 	if ms := r.req.TimeoutMS; ms > 0 {
-		var release context.CancelFunc
-		ctx, release = context.WithTimeoutCause(ctx, time.Duration(ms)*time.Millisecond, ErrTimeout)
-		stop = func() { release(); cancel(context.Canceled) }
+		ctx, leave = context.WithTimeoutCause(ctx, time.Duration(ms)*time.Millisecond, ErrTimeout)
 	}
+	unwatch := context.AfterFunc(ctx, r.pulse.hurry)
+	stop = func() { unwatch(); leave(); cancel(context.Canceled) }
 	ctx = effects.With(ctx, r.session)
 	r.pulse.mu.Lock()
 	defer r.pulse.mu.Unlock()
@@ -261,6 +261,6 @@ type pulse struct {
 	running  bool      // the handler's context exists
 	kept     time.Time // last InProgress
 	beat     time.Time // last heartbeat, or the beginning
-	ended    time.Time // when the context's end was first seen
+	ended    time.Time // when the handler's context ended; zero before
 	answered time.Time // when the response was handed to the bus
 }
