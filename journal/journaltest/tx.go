@@ -22,6 +22,7 @@ var txEffects = map[string]func(*bench){
 	"a refusal is a result; not done ends a key (E5)":           txRecorded,
 	"answered, turned or taken over: stale (J8)":                txStale,
 	"a body that lost its request meanwhile is stale (J8)":      txOvertaken,
+	"of a removed job: stale, and nothing stands (P29)":         txRemoved,
 	"two at once: one stands (P17)":                             txTwo,
 	"an empty result is a result (P18)":                         txEmpty,
 	"a result over the limit is refused (E6)":                   txLimit,
@@ -262,4 +263,25 @@ func txClass(b *bench) {
 	require.ErrorIs(b, err, store.ErrRejected)
 	require.Zero(b, calls)
 	b.untouched(r)
+}
+
+// txRemoved is a run that comes back after its job was removed: whether its body
+// runs again or not, what it writes is refused.
+func txRemoved(b *bench) {
+	c := b.committer()
+	r := b.asked(c)
+	l := b.lease(r, "w1")
+	calls := 0
+	_, err := b.s.TxEffect(b.ctx(), l, txEffect("pay"), ends(&calls, resulting("1"), nil))
+	require.NoError(b, err)
+	b.finish(c, r.Job, b.now(c))
+	b.expire(100)
+	for _, name := range []string{"pay", "book"} {
+		_, err := b.s.TxEffect(b.ctx(), l, txEffect(name), ends(&calls, resulting("2"), nil))
+		require.ErrorIs(b, err, store.ErrStale, name)
+	}
+	list, err := b.s.JobEffects(b.ctx(), r.Job)
+	require.NoError(b, err)
+	require.Empty(b, list)
+	require.Empty(b, b.chain(r.Job, r.GUID))
 }
