@@ -145,8 +145,12 @@ var openLies = []lie{
 	{name: "a response acked and not recorded", want: []string{"I8"}, ack: `SELECT json_build_object('kind', 'response', 'job', job, 'row', guid, 'turn', turn)::text
 		FROM dispatches WHERE kind = 'request' AND job = ` + ofLate},
 	{
-		name: "a message acked with steps left", want: []string{"I5", "I8"}, ack: `SELECT json_build_object('kind', 'start', 'job', id, 'row', id)::text FROM jobs WHERE id = ` + ofLate,
-		sql: `ALTER TABLE receipts DROP CONSTRAINT receipt_steps; UPDATE receipts SET ledger = ledger + 100000000000 WHERE guid = job AND job = ` + ofLate,
+		name: "a message acked with steps left", want: []string{"I5", "I8"}, ack: `SELECT json_build_object('kind', 'start', 'job', id, 'row', id, 'flow', 'cell')::text FROM jobs WHERE id = ` + ofLate,
+		sql: stepsLeft,
+	},
+	{ // I5 finds what makes steps of it
+		name: "the order of a job that has begun, acked", want: []string{"I5"}, ack: `SELECT json_build_object('kind', 'start', 'job', id, 'row', id, 'flow', '')::text FROM jobs WHERE id = ` + ofLate,
+		sql: stepsLeft,
 	},
 	{name: "a row that was acked and stands", want: []string{"I8"}, ack: `SELECT json_build_object('kind', kind, 'job', job, 'row', guid)::text
 		FROM dispatches WHERE kind = 'wakeup' AND job = ` + ofLate},
@@ -155,6 +159,9 @@ var openLies = []lie{
 		FROM dispatches WHERE kind = 'request' AND job = ` + ofLate},
 	{name: "a message whose row is gone, acked", ack: `SELECT json_build_object('kind', 'leg1', 'job', id, 'row', gen_random_uuid())::text FROM jobs WHERE id = ` + ofLate},
 }
+
+// stepsLeft has the start of the late job close it, without its completion tasks.
+const stepsLeft = `ALTER TABLE receipts DROP CONSTRAINT receipt_steps; UPDATE receipts SET ledger = ledger + 100000000000 WHERE guid = job AND job = ` + ofLate
 
 const ofLate = `(SELECT id FROM jobs WHERE key = '` + late + `')`
 

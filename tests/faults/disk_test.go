@@ -38,13 +38,15 @@ func newSmallLane(t *testing.T) (*lane, error) {
 // server may have died of it: then it is started again.
 func (c *cell) fillDisk() {
 	filler := filepath.Join(c.lane.disk, "filler")
+	db, err := pgx.Connect(c.t.Context(), c.dsn) // there may be no room for a new one
+	require.NoError(c.t, err)
+	c.t.Cleanup(func() { _ = os.Remove(filler) }) // a cell that fails leaves room to the next
 	fill(c.t, filler)
-	c.refused()
+	c.refused(db)
 	c.control.release()
 	time.Sleep(away) // the fault itself: so long there is no room
 	require.NoError(c.t, os.Remove(filler))
-	db, err := pgx.Connect(c.t.Context(), c.dsn)
-	if err == nil {
+	if db, err = pgx.Connect(c.t.Context(), c.dsn); err == nil {
 		require.NoError(c.t, db.Close(c.t.Context()))
 		return
 	}
@@ -52,12 +54,11 @@ func (c *cell) fillDisk() {
 	require.NoError(c.t, c.lane.pg.Restart(c.t.Context(), dev.StopImmediate))
 }
 
-// refused sees that the database has no room for a write: the fault is there.
-func (c *cell) refused() {
-	db, err := pgx.Connect(c.t.Context(), c.dsn)
-	require.NoError(c.t, err)
+// refused sees that the database has no room for a write: the fault is there. The
+// connection is closed.
+func (c *cell) refused(db *pgx.Conn) {
 	defer db.Close(context.Background())
-	_, err = db.Exec(c.t.Context(), `CREATE TABLE room AS SELECT repeat(n::text, 100) FROM generate_series(1, 100000) n`)
+	_, err := db.Exec(c.t.Context(), `CREATE TABLE room AS SELECT repeat(n::text, 100) FROM generate_series(1, 100000) n`)
 	require.Error(c.t, err, "there is room")
 }
 

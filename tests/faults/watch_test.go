@@ -271,16 +271,18 @@ var licenceLaw = law{"I6", []string{
 
 // answeredLaw is I8, of messages that were about to be acked: each is settled, or
 // its row is gone, held, or waits for another message. A signal's row may have
-// been kept, and be due again by now.
+// been kept, and be due again by now. The order of a job is settled when that has
+// begun, which has its own start to handle.
 var answeredLaw = law{"I8", []string{
 	`SELECT format('job %s: %s %s of row %s, turn %s, was acked; its receipt: %s; its row: %s', a.job, a.kind, a.guid, a.row, a.turn,
 		CASE WHEN r.guid IS NULL THEN 'none' ELSE lpad(r.ledger::text, 15, '0') END,
 		CASE WHEN d.guid IS NULL THEN 'none' ELSE format('%s, turn %s, publication %s, due %s', d.kind, d.turn, d.publication, d.next_at) END)
-	FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::bigint[]) a(job, row, guid, kind, turn)
+	FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::bigint[], $6::bool[]) a(job, row, guid, kind, turn, orders)
 		LEFT JOIN receipts r ON r.job = a.job AND r.guid = a.guid
 		LEFT JOIN dispatches d ON d.job = a.job AND d.guid = a.row
 	WHERE CASE
 		WHEN r.verdict = 'stale' THEN false
+		WHEN a.orders AND EXISTS (SELECT FROM jobs j WHERE j.id = a.job) THEN false
 		WHEN r.guid IS NOT NULL THEN r.ledger / 1000000000 % 10 = 0 OR r.ledger / 100000000000 % 10 = 1 AND r.ledger / 100000000 % 10 = 0
 		WHEN d.guid IS NULL OR d.held IS NOT NULL OR d.dead THEN false
 		WHEN a.kind = 'signal' THEN d.next_at IS NULL
@@ -294,6 +296,7 @@ var answeredLaw = law{"I8", []string{
 func answered(ctx context.Context, db looker, acked []json.RawMessage) error {
 	var job, row, guid, kind []string
 	var turn []int64
+	var orders []bool
 	for _, raw := range acked {
 		h, err := wire.Decode[wire.Hint](raw)
 		if err != nil {
@@ -308,6 +311,7 @@ func answered(ctx context.Context, db looker, acked []json.RawMessage) error {
 		}
 		job, row, guid = append(job, h.Job), append(row, h.Row), append(guid, g.String())
 		kind, turn = append(kind, string(h.Kind)), append(turn, int64(h.Turn))
+		orders = append(orders, h.Kind == journal.MessageStart && h.Flow == "") // the job has no flow before it begins
 	}
-	return answeredLaw.hold(ctx, db, job, row, guid, kind, turn)
+	return answeredLaw.hold(ctx, db, job, row, guid, kind, turn, orders)
 }
