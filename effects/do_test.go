@@ -431,8 +431,11 @@ func TestHandBackEndsTheLease(t *testing.T) {
 	_, s := b.run()
 	require.NoError(t, s.HandBack(t.Context()))
 	require.Empty(t, b.store.Calls(), "a run without a lease has none to end")
+	require.ErrorIs(t, s.Beat(t.Context()), store.ErrStale, "a run that was handed back takes no lease any more")
+	_, s = b.run()
 	require.NoError(t, s.Beat(t.Context()))
 	require.NoError(t, s.HandBack(t.Context()))
+	require.ErrorIs(t, s.Beat(t.Context()), store.ErrStale)
 	_, _, live := b.store.Leased(theRequest)
 	require.False(t, live)
 }

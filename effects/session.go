@@ -63,6 +63,7 @@ type Session struct {
 	leaseMu lock // held over heartbeats: the fence moves under it
 	lease   store.Lease
 	held    bool
+	over    bool // handed back: the run takes no lease any more
 
 	loadMu lock
 	loaded bool
@@ -140,6 +141,9 @@ func (s *Session) Beat(ctx context.Context) error {
 }
 
 func (s *Session) beat(ctx context.Context) error {
+	if s.over {
+		return store.ErrStale
+	}
 	l, err := s.cfg.Store.Heartbeat(ctx, s.lease, s.cfg.TTL)
 	if err != nil {
 		return err
@@ -166,15 +170,17 @@ func (s *Session) adopt(row *store.EffectRow) {
 	}
 }
 
-// HandBack ends the lease of a drained run, if it has one (E9).
+// HandBack ends the lease of a drained run, if it has one (E9). Neither a heartbeat
+// that waited for it nor a late completion takes it again.
 func (s *Session) HandBack(ctx context.Context) error {
 	s.leaseMu.Lock()
 	defer s.leaseMu.Unlock()
+	s.over = true
 	if !s.held {
 		return nil
 	}
 	l := s.lease
-	s.held, s.lease.TTL = false, s.cfg.TTL
+	s.held = false
 	return s.cfg.Store.HandBack(ctx, l)
 }
 

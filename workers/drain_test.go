@@ -155,6 +155,48 @@ func TestE7WithoutPubAckTheRequestComesAgain(t *testing.T) {
 	}
 }
 
+// Full lanes are backpressure, and no handler that kills its process: a run whose
+// response nobody takes is not counted, and its lease ends (T5, E9).
+func TestT5ARunThatIsNotHeardIsNotCounted(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	bus := &quiet{Bus: h.bus}
+	bus.lost.Store(1)
+	h.cfg.Bus = bus
+	var calls atomic.Int32
+	Handle(h.reg, "count", func(context.Context, int) (int32, error) { return calls.Add(1), nil })
+	h.open()
+	q := ask("count", 1, `1`)
+	h.store.Put(guid(t, q), nil)
+	h.send(q, 2) // leased
+	_, hint := h.answer()
+	require.Equal(t, "2", string(hint.Response.Output))
+	_, runs, _ := h.store.Leased(guid(t, q))
+	require.Equal(t, 1, runs, "of two")
+	h.gone("count")
+}
+
+// The grace begins with the end of the context also where that comes before the
+// pulse knows of the handler.
+func TestTheGraceOfAContextThatEndedAtOnce(t *testing.T) {
+	t.Parallel()
+	r := &run{rt: &Runtime{cfg: Config{AckWait: calm, Lease: calm, Grace: 20 * time.Millisecond}}, began: time.Now()}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p, ticked := &r.pulse, make(chan struct{}, 1)
+	p.r, p.timer = r, time.AfterFunc(calm/3, func() { ticked <- struct{}{} })
+	defer p.stop()
+	p.hurry()
+	p.mu.Lock()
+	r.ctx, p.running = ctx, true
+	p.mu.Unlock()
+	select {
+	case <-ticked:
+	case <-time.After(calm / 6):
+		require.Fail(t, "no tick: the grace is a third of the lease")
+	}
+}
+
 func TestRunReturnsWhenTheBusIsClosed(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

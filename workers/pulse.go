@@ -56,7 +56,7 @@ func (p *pulse) hurry() {
 func (p *pulse) interval() time.Duration {
 	cfg := &p.r.rt.cfg
 	every := min(cfg.AckWait, cfg.Lease) / 3
-	if p.running && p.r.ctx.Err() != nil {
+	if !p.ended.IsZero() { // also where the context ended before open was done
 		every = min(every, cfg.Grace/2)
 	}
 	return max(every, fastest)
@@ -86,7 +86,7 @@ func (p *pulse) tick() {
 		r.giveUp()
 	}
 	if what.late {
-		r.handBack("wait for the PubAck of the response", transport.ErrUnavailable)
+		r.unheard("wait for the PubAck of the response", transport.ErrUnavailable)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

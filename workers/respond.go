@@ -87,7 +87,7 @@ func half(s string) string { return strings.ToValidUTF8(s[:len(s)/2], "") }
 // sent is the bus's word on the response.
 func (r *run) sent(_ int, err error) {
 	if err != nil {
-		r.handBack("publish the response", err)
+		go r.unheard("publish the response", err) // not in the bus's callback: it asks the store
 		return
 	}
 	r.settle(r.d.Ack)

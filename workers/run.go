@@ -185,6 +185,18 @@ func (r *run) handBack(op string, err error) {
 	r.nak(backoff(r.d.Count()))
 }
 
+// unheard hands back a run whose response nobody took. Its lease ends and it is not
+// counted: full lanes are backpressure (T5), and no handler that kills its process
+// (E9).
+func (r *run) unheard(op string, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), storeWait)
+	defer cancel()
+	if failed := r.session.HandBack(ctx); failed != nil {
+		r.log().Debug("the lease of an unheard run runs out by itself", "error", failed)
+	}
+	r.handBack(op, err)
+}
+
 func (r *run) nak(delay time.Duration) {
 	r.settle(func() error { return r.d.Nak(delay) })
 }
