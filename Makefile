@@ -3,10 +3,11 @@
 # make check   what a change must pass before it is handed in
 # make bench   the figures of this machine, beside their floors
 # make chaos   all faults at once for a while: QUIPU_CHAOS (2m), QUIPU_CHAOS_SEED
-# make faults  every fault at every point, by real processes; prints the table
-# make sim     an hour of simulated worlds: DURING (1h), FROM (the first seed)
+# make faults  every fault at every point, by real processes; prints the table: QUIPU_FAULTS='K7/F1 kill'
+#              plays the cells whose names have that in them
+# make sim     an hour of simulated worlds: DURING (1h), FROM (the first seed; others each time)
 # make linear  what clients see under faults, checked for linearizability: QUIPU_LINEAR (10m), QUIPU_LINEAR_SEED
-# make mutants a guard removed at a time: the simulator has to notice
+# make mutants a guard removed at a time: the simulator has to notice; scripts/mutants NAME... for some
 # make fuzz    every fuzz target for FUZZTIME (1m), one after another
 # make differential  both stores side by side: QUIPU_DIFFERENTIAL sequences (100)
 #              chaos, faults, sim, mutants, fuzz and differential write what they counted to
@@ -48,10 +49,10 @@ chaos: postgres
 	go test -tags chaos -run TestChaos -timeout 30m -v ./tests/e2e
 
 faults: postgres
-	QUIPU_FAULTS=$(or $(QUIPU_FAULTS),all) go test ./tests/faults -race -run TestFaultCells -count=1 -timeout 0 -v
+	QUIPU_FAULTS='$(or $(QUIPU_FAULTS),all)' go test ./tests/faults -race -run TestFaultCells -count=1 -timeout 0 -v
 
 DURING ?= 1h
-FROM ?= 1000000
+FROM ?= $(shell date +%s)000
 
 sim:
 	go test ./engine/sim -run TestSimulation -v -count=1 -timeout 0 -during $(DURING) -from $(FROM)

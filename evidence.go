@@ -49,12 +49,14 @@ type Evidence struct {
 var ErrTombstone = errors.New("the job has expired: its journal was removed")
 
 // Effect finds an effect by its key (effects.Key), among all jobs of the space:
-// ErrNotFound.
+// ErrNotFound. A compensation that a job of its own ran stands in that job and in the
+// one that registered it, under one key: it is the one that ran.
 func (rt *Runtime) Effect(ctx context.Context, key journal.Digest) (*Effect, error) {
 	found, err := rt.store.FindEffect(ctx, key)
 	if err != nil {
 		return nil, err
 	}
+	slices.SortStableFunc(found, func(a, b store.JobEffect) int { return cmp.Compare(unknown(&a), unknown(&b)) })
 	for i := range found {
 		ev, err := rt.Evidence(ctx, Job{ID: found[i].Job}, key.String())
 		if err != nil {
@@ -65,6 +67,14 @@ func (rt *Runtime) Effect(ctx context.Context, key journal.Digest) (*Effect, err
 		}
 	}
 	return nil, fmt.Errorf("effect %s: %w: no job of the space has it", key, ErrNotFound)
+}
+
+// unknown is 1 where an effect has begun and no more is recorded of it, otherwise 0.
+func unknown(f *store.JobEffect) int {
+	if f.State == store.EffectStarted {
+		return 1
+	}
+	return 0
 }
 
 // Evidence reads and verifies the journal of a job and says what it knows of an

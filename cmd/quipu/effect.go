@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/quipu-journal/quipu"
@@ -46,7 +48,21 @@ func (a *app) showEffect(ctx context.Context, rt *quipu.Runtime, effect string, 
 	if len(ev.Effects) > 0 {
 		return a.effects(ev.Effects)
 	}
-	return a.absence(effect, ev)
+	has, err := rt.Store().JobEffects(ctx, ev.Job.ID)
+	if err != nil {
+		return err
+	}
+	return a.absence(effect, ev, names(has))
+}
+
+// names are those of effects, each once, in order.
+func names(all []store.JobEffect) []string {
+	out := make([]string, 0, len(all))
+	for i := range all {
+		out = append(out, all[i].Name)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // effects prints effects; the code is that of the least certain one.
@@ -187,7 +203,7 @@ func outcome(f *quipu.Effect) string {
 	case f.State == store.EffectNotDone:
 		return "not done: it definitely did not happen under this key, and may run again under the next"
 	case f.State == store.EffectStarted && f.Class == store.ClassUndo:
-		return "registered, and has not run"
+		return "registered, and has not run here: it runs if the function fails; for a job that others end, in a job of its own, which is found by the key alone"
 	case f.State == store.EffectStarted:
 		return "started: its call outside is under way, or its outcome is unknown"
 	case f.Error != nil:
@@ -211,14 +227,15 @@ type absenceView struct {
 	Chains   int        `json:"chains"`
 	Head     string     `json:"head"`
 	Violated string     `json:"violated,omitempty"`
+	Has      []string   `json:"has"` // the names of the effects of the job
 }
 
 // absence says what it means that a job's journal has no such effect.
-func (a *app) absence(effect string, ev *quipu.Evidence) error {
+func (a *app) absence(effect string, ev *quipu.Evidence, has []string) error {
 	first := ev.Report.First
 	v := absenceView{
 		Effect: effect, State: "absent", Proved: ev.Final && first == nil, Job: ev.Job.ID.String(), JobKey: ev.Job.Key,
-		JobState: string(ev.State), Closed: stamp(ev.Closed), Entries: ev.Entries, Chains: ev.Chains, Head: ev.Head.Hash.String(),
+		JobState: string(ev.State), Closed: stamp(ev.Closed), Entries: ev.Entries, Chains: ev.Chains, Head: ev.Head.Hash.String(), Has: has,
 	}
 	if first != nil {
 		v.Violated = first.String()
@@ -229,6 +246,7 @@ func (a *app) absence(effect string, ev *quipu.Evidence) error {
 		}
 	} else {
 		fmt.Fprintln(a.streams.Out, plain(proof(effect, ev, first)))
+		fmt.Fprintln(a.streams.Out, cell(others(has)))
 	}
 	switch {
 	case first != nil:
@@ -256,6 +274,14 @@ func proof(effect string, ev *quipu.Evidence, first *replay.Violation) string {
 		"an effect begins and ends under the row of its request, and this job has no such row left (J8). (As for every journal: that entries, hashes and "+
 		"tables were not all written anew together is not proved by them.)",
 		effect, ev.Job.Key, ev.State, at(ev.Closed), read, ev.Head.Hash)
+}
+
+// others says what a job has instead: a name that was mistyped did not happen either.
+func others(has []string) string {
+	if len(has) == 0 {
+		return "The job has no effects."
+	}
+	return "This is about exactly the name or key that was given. The job has: " + strings.Join(has, ", ") + "."
 }
 
 func standingOf(ev *quipu.Evidence) string {

@@ -41,6 +41,7 @@ func TestDeadDone_E10(t *testing.T) {
 		require.Contains(t, shown, said)
 	}
 	require.Equal(t, shown, s.ok("", "show", "--effect", key))
+	require.Contains(t, s.fails(codeNotFound, "", "show", "--effect", "cal", "done").Out, "exactly the name or key that was given. The job has: call.")
 	listed := objects(t, s.ok("", "show", "done", "-o", "json"))[0]["effects"].([]any)
 	require.Len(t, listed, 1)
 	require.Subset(t, listed[0], map[string]any{"effect": key, "name": "call", "state": "completed", "activity": "step"})
@@ -71,6 +72,7 @@ func TestShowEffectThatIsNone_J8(t *testing.T) {
 	}, time.Minute, 20*time.Millisecond)
 	require.Contains(t, proved, `Effect charge[line-3] did not happen in job "closed". The job is completed since `)
 	require.Contains(t, proved, "It cannot happen any more either")
+	require.Contains(t, proved, "\nThe job has no effects.\n")
 	require.Contains(t, s.fails(codeUndone, "", "show", "--effect", "charge", "open").Out, "The job is open, so it can still happen.")
 
 	o := objects(t, s.fails(codeNotFound, "", "show", "--effect", "charge", "closed", "-o", "json").Out)[0]

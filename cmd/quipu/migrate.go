@@ -20,9 +20,10 @@ Workers do it at their start unless they are told not to (--no-migrate).
 
 With --roles it also makes the group roles quipu_SPACE_owner, _engine, _worker,
 _sealer, _retention and _verifier with the least rights that each needs: none of
-the runtime's roles can change or remove an entry of the journal. Grant them to the
-users that your processes log in as, and repeat it after each migration. It needs
-the right CREATEROLE.`,
+them but the owner can change an entry of the journal, and only retention, which
+removes jobs that have expired, can delete one. Grant them to the users that your
+processes log in as; what you do not grant, a process that logs in as the owner has.
+Repeat it after each migration. It needs the right CREATEROLE.`,
 		Example: "  quipu migrate --roles\n  journal-verify --postgres postgres://auditor@db/quipu   # auditor is in quipu_default_verifier",
 		Args:    cobra.NoArgs,
 	}

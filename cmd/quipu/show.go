@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -54,7 +55,10 @@ found has its result; 4: it did not happen, proved (of a key alone: no job has i
 			if effect != "" {
 				return cobra.MaximumNArgs(1)(cmd, args)
 			}
-			return cobra.MinimumNArgs(1)(cmd, args)
+			if len(args) == 0 {
+				return errors.New("give the KEY of a job, - to read keys from standard input, or --effect")
+			}
+			return nil
 		},
 	}
 	cmd.Flags().StringVar(&effect, "effect", "", "show the `EFFECT` with this key or name, of a job")

@@ -26,9 +26,9 @@
 // outside received against what was recorded (I1), and what follows Tx effects
 // against the committed runs of their bodies (P24, P25).
 //
-//	go test ./engine/sim             some thousand seeds
-//	go test ./engine/sim -seed=N     one seed, with its log
-//	make sim                         an hour of them
+//	go test ./engine/sim                                  some thousand seeds
+//	go test ./engine/sim -run TestSimulation -v -seed=N   one seed; says where its log is
+//	make sim                                              an hour of them
 //
 // A failure prints the second line, and the directory with the log of the calls and
 // the export of the journals.

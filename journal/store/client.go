@@ -53,7 +53,8 @@ type Client interface {
 	// of their first entry.
 	JobEffects(ctx context.Context, job journal.JobID) ([]JobEffect, error)
 	// FindEffect finds the jobs that have the effect key, in the order of their ids:
-	// at most one, but for stores that were merged.
+	// at most one, but for stores that were merged, and for a compensation, which also
+	// the job of its own that ran it has.
 	FindEffect(ctx context.Context, key journal.Digest) ([]JobEffect, error)
 	// Jobs lists jobs, newest first.
 	Jobs(ctx context.Context, f JobFilter) ([]JobSummary, error)

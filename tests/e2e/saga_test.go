@@ -128,8 +128,29 @@ func TestSagaUndoneAfterInterrupt(t *testing.T) {
 			return err == nil && len(jobs) == 2 && jobs[0].State.Closed() && jobs[1].State.Closed()
 		})
 		undone(t, r, order, mu, "order-1")
+		foundWhereTheyRan(t, rt, job)
 		e.clean(rt)
 	})
+}
+
+// foundWhereTheyRan finds the compensations of a job by their keys: both it and the
+// job that undid it have them, and only the other ran them.
+func foundWhereTheyRan(t *testing.T, rt *quipu.Runtime, job quipu.Job) {
+	t.Helper()
+	all, err := rt.Store().JobEffects(t.Context(), job.ID)
+	require.NoError(t, err)
+	compensations := 0
+	for i := range all {
+		if all[i].Class != store.ClassUndo {
+			continue
+		}
+		compensations++
+		f, err := rt.Effect(t.Context(), all[i].Key)
+		require.NoError(t, err)
+		require.Equal(t, store.EffectCompleted, f.State, f.Name)
+		require.NotEqual(t, job.ID, f.Job)
+	}
+	require.Equal(t, 3, compensations)
 }
 
 // 3.5: an operator who ends a function by hand leaves its undo to a job, too.

@@ -46,7 +46,7 @@ func matrix(round int) (cells []*cell) {
 // cells.
 //
 // QUIPU_FAULTS=all plays every cell, another value those whose names have it in
-// them, such as K7/F1 or F10. QUIPU_FAULTS_SEED repeats a sample, and the choices
+// them, such as "K7/F1 kill" or F10; a space may be written _. QUIPU_FAULTS_SEED repeats a sample, and the choices
 // that every cell makes: for which passing of its point a process stands still, in
 // what modes the others work.
 func TestFaultCells(t *testing.T) {
@@ -65,8 +65,8 @@ func TestFaultCells(t *testing.T) {
 	case "":
 		cells = choose(cells, rand.New(rand.NewPCG(seed, 0))) //nolint:gosec // choices, no secret
 	default:
-		cells = slices.DeleteFunc(cells, func(c *cell) bool { return !strings.Contains(c.String(), want) })
-		require.NotEmpty(t, cells, "QUIPU_FAULTS is a part of a cell's name: K0…K16/fault/mode")
+		cells = slices.DeleteFunc(cells, func(c *cell) bool { return !strings.Contains(c.String(), strings.ReplaceAll(want, "_", " ")) })
+		require.NotEmpty(t, cells, "no cell has %q in its name, which is K0…K16/fault/mode; faults are %s", want, kindNames())
 	}
 	end := guarantees.Begin()
 	t.Cleanup(func() { // when every cell is over
@@ -75,6 +75,14 @@ func TestFaultCells(t *testing.T) {
 		require.NoError(t, guarantees.Record(guarantees.NameFaults, counts(cells, run)))
 	})
 	playAll(t, cells)
+}
+
+func kindNames() string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.name
+	}
+	return strings.Join(names, ", ")
 }
 
 // choose is F1 everywhere, and a few others that need no more than every machine
@@ -99,7 +107,7 @@ func playAll(t *testing.T, cells []*cell) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	other := ""
-	if others(cells, func(k *kind) bool { return k.other }) != nil {
+	if len(others(cells, func(k *kind) bool { return k.other })) > 0 {
 		var err error
 		if other, err = buildOther(t); err != nil {
 			leave(cells, func(k *kind) bool { return k.other }, err)

@@ -218,14 +218,17 @@ func (c counts) fuzzed(targets []FuzzTarget) string {
 			continue
 		}
 		o := c.fuzz.Targets[i]
-		sum, run = sum+o.Executions, run+1
+		sum += o.Executions
+		if o.Executions > 0 {
+			run++
+		}
 		failed := "no"
 		if o.Failed {
 			failed = "**yes**"
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s | %s |\n", o.Package, o.Target, grouped(o.Executions), o.Corpus, failed, o.Commit)
 	}
-	fmt.Fprintf(&b, "\n%d targets, %d of them run for some time, %s executions.", len(targets), run, grouped(sum))
+	fmt.Fprintf(&b, "\n%d targets, %d of them run beyond their inputs, %s executions.", len(targets), run, grouped(sum))
 	if c.fuzz != nil {
 		fmt.Fprintf(&b, " The last part was run on %s.", c.fuzz.Date)
 	}
