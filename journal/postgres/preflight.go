@@ -23,22 +23,9 @@ func (s *Store) Preflight(ctx context.Context) (*Preflight, error) {
 	p := &Preflight{}
 	var faults []string
 	err := s.query(ctx, "preflight", func() { *p, faults = Preflight{}, nil }, func(v row) error {
-		p.Server = v.text(6)
-		must := func(ok bool, what, is, do string) {
-			p.Facts = append(p.Facts, what+" = "+is)
-			if !ok {
-				faults = append(faults, fmt.Sprintf("%s is %s: %s", what, is, do))
-			}
-		}
-		must(v.int(0) >= minServer, "server version", p.Server, "use PostgreSQL 15 or newer")
-		must(v.text(1) == "on", "fsync", v.text(1), "switch it on, or a crash loses what was committed")
-		must(v.text(2) == "on", "full_page_writes", v.text(2), "switch it on, or a crash tears pages")
-		must(durable(v.text(3)), "synchronous_commit", v.text(3), "set it to on or stricter, or a crash loses what was acknowledged")
-		must(!v.bool(4), "role", role(v.bool(4)), "connect to the primary")
-		p.Facts = append(p.Facts, "data_checksums = "+v.text(5))
-		if v.text(5) != "on" {
-			p.Warnings = append(p.Warnings, "data checksums are off: the database does not notice pages that its disk corrupted")
-		}
+		faults = p.judge(&serverSettings{
+			version: v.int(0), fsync: v.text(1), fullPages: v.text(2), commit: v.text(3), standby: v.bool(4), checksums: v.text(5), server: v.text(6),
+		})
 		return nil
 	})
 	if err != nil {
@@ -52,6 +39,38 @@ func (s *Store) Preflight(ctx context.Context) (*Preflight, error) {
 	}
 	p.Facts = append(p.Facts, fmt.Sprintf("schema %s = version %d", s.schema, len(migrations)))
 	return p, nil
+}
+
+// serverSettings are those of the server on which the promise rests, as it spells them.
+type serverSettings struct {
+	version   int64
+	server    string // the version in words
+	fsync     string
+	fullPages string
+	commit    string
+	checksums string
+	standby   bool
+}
+
+// judge notes what the settings are, and returns what breaks the promise.
+func (p *Preflight) judge(is *serverSettings) (faults []string) {
+	p.Server = is.server
+	must := func(ok bool, what, value, do string) {
+		p.Facts = append(p.Facts, what+" = "+value)
+		if !ok {
+			faults = append(faults, fmt.Sprintf("%s is %s: %s", what, value, do))
+		}
+	}
+	must(is.version >= minServer, "server version", is.server, "use PostgreSQL 15 or newer")
+	must(is.fsync == "on", "fsync", is.fsync, "switch it on, or a crash loses what was committed")
+	must(is.fullPages == "on", "full_page_writes", is.fullPages, "switch it on, or a crash tears pages")
+	must(durable(is.commit), "synchronous_commit", is.commit, "set it to on or stricter, or a crash loses what was acknowledged")
+	must(!is.standby, "role", role(is.standby), "connect to the primary")
+	p.Facts = append(p.Facts, "data_checksums = "+is.checksums)
+	if is.checksums != "on" {
+		p.Warnings = append(p.Warnings, "data checksums are off: the database does not notice pages that its disk corrupted")
+	}
+	return faults
 }
 
 // durable reports whether a commit is on disk before it is acknowledged.

@@ -166,6 +166,35 @@ func TestPreflight(t *testing.T) {
 	require.ErrorContains(t, err, "synchronous_commit is off")
 }
 
+// Each setting that breaks the promise is refused by its name, and no other.
+func TestPreflightRefusesEachWeakness(t *testing.T) {
+	t.Parallel()
+	sound := serverSettings{version: 150004, server: "15.4", fsync: "on", fullPages: "on", commit: "on", checksums: "on"}
+	for want, weaken := range map[string]func(*serverSettings){
+		"":                            func(x *serverSettings) { x.commit = "remote_apply" },
+		"server version is 14.9":      func(x *serverSettings) { x.version, x.server = 140009, "14.9" },
+		"fsync is off":                func(x *serverSettings) { x.fsync = "off" },
+		"full_page_writes is off":     func(x *serverSettings) { x.fullPages = "off" },
+		"synchronous_commit is local": func(x *serverSettings) { x.commit = "local" },
+		"role is standby":             func(x *serverSettings) { x.standby = true },
+	} {
+		x, p := sound, Preflight{}
+		weaken(&x)
+		faults := p.judge(&x)
+		require.Empty(t, p.Warnings)
+		if want == "" {
+			require.Empty(t, faults)
+			continue
+		}
+		require.Len(t, faults, 1)
+		require.Contains(t, faults[0], want)
+	}
+	x, p := sound, Preflight{}
+	x.checksums = "off"
+	require.Empty(t, p.judge(&x))
+	require.Len(t, p.Warnings, 1)
+}
+
 // as opens the space under one of its roles.
 func as(t *testing.T, s *Store, name string) *Store {
 	t.Helper()
