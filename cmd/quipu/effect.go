@@ -246,7 +246,7 @@ func (a *app) absence(effect string, ev *quipu.Evidence, has []string) error {
 		}
 	} else {
 		fmt.Fprintln(a.streams.Out, plain(proof(effect, ev, first)))
-		fmt.Fprintln(a.streams.Out, cell(others(has)))
+		fmt.Fprintln(a.streams.Out, plain(others(has)))
 	}
 	switch {
 	case first != nil:
@@ -281,7 +281,12 @@ func others(has []string) string {
 	if len(has) == 0 {
 		return "The job has no effects."
 	}
-	return "This is about exactly the name or key that was given. The job has: " + strings.Join(has, ", ") + "."
+	const most = 20 // names that are printed
+	more := ""
+	if len(has) > most {
+		has, more = has[:most], fmt.Sprintf(" and %d more, see `quipu show`", len(has)-most)
+	}
+	return "This is about exactly the name or key that was given. The job has: " + strings.Join(has, ", ") + more + "."
 }
 
 func standingOf(ev *quipu.Evidence) string {
