@@ -1,8 +1,10 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -118,6 +120,7 @@ type quiet struct {
 	transport.Bus
 	lost    atomic.Int32 // how many sends are lost
 	silence bool         // done is not called for them
+	err     error        // why they are; nil: the bus is away
 }
 
 func (q *quiet) Send(ctx context.Context, msgs []transport.Message, done func(int, error)) error {
@@ -125,7 +128,7 @@ func (q *quiet) Send(ctx context.Context, msgs []transport.Message, done func(in
 		return q.Bus.Send(ctx, msgs, done)
 	}
 	if !q.silence {
-		done(0, transport.ErrUnavailable)
+		done(0, cmp.Or(q.err, transport.ErrUnavailable))
 	}
 	return nil
 }
@@ -160,7 +163,7 @@ func TestE7WithoutPubAckTheRequestComesAgain(t *testing.T) {
 func TestT5ARunThatIsNotHeardIsNotCounted(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	bus := &quiet{Bus: h.bus}
+	bus := &quiet{Bus: h.bus, err: transport.ErrFull}
 	bus.lost.Store(1)
 	h.cfg.Bus = bus
 	var calls atomic.Int32
@@ -174,6 +177,28 @@ func TestT5ARunThatIsNotHeardIsNotCounted(t *testing.T) {
 	_, runs, _ := h.store.Leased(guid(t, q))
 	require.Equal(t, 1, runs, "of two")
 	h.gone("count")
+}
+
+// A response that no bus will ever take is not an outage: its runs are counted, so
+// that its request becomes stuck, with a letter (E9).
+func TestE9AResponseThatNobodyCanTakeIsCounted(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	bus := &quiet{Bus: h.bus, err: transport.ErrTooLarge}
+	bus.lost.Store(1)
+	h.cfg.Bus = bus
+	Handle(h.reg, "large", func(context.Context, int) (int, error) { return 1, nil })
+	h.open()
+	q := ask("large", 1, `1`)
+	h.store.Put(guid(t, q), nil)
+	h.send(q, 2)
+	require.Eventually(t, func() bool { // it comes again, and meets its own lease
+		return strings.Count(strings.Join(h.store.Calls(), " "), "Lease") == 2
+	}, patience, time.Millisecond)
+	require.NotContains(t, h.store.Calls(), "HandBack")
+	_, runs, live := h.store.Leased(guid(t, q))
+	require.True(t, live)
+	require.Equal(t, 1, runs)
 }
 
 // The grace begins with the end of the context also where that comes before the

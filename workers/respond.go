@@ -86,9 +86,13 @@ func half(s string) string { return strings.ToValidUTF8(s[:len(s)/2], "") }
 
 // sent is the bus's word on the response.
 func (r *run) sent(_ int, err error) {
-	if err != nil {
-		go r.unheard("publish the response", err) // not in the bus's callback: it asks the store
-		return
+	const op = "publish the response"
+	switch {
+	case err == nil:
+		r.settle(r.d.Ack)
+	case errors.Is(err, transport.ErrTooLarge), errors.Is(err, transport.ErrInvalid):
+		r.handBack(op, err) // no later run will be heard either: they are counted until the request is stuck (E9)
+	default:
+		go r.unheard(op, err) // not in the bus's callback: it asks the store
 	}
-	r.settle(r.d.Ack)
 }
