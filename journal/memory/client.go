@@ -214,7 +214,7 @@ func readCursor(s string) (at collation.Micros, id journal.JobID, err error) {
 		}
 	}
 	if err != nil {
-		return 0, id, fmt.Errorf("memory: %.80q is no cursor of a list of jobs: %w", s, err)
+		return 0, journal.JobID{}, fmt.Errorf("memory: %.80q is no cursor of a list of jobs: %w", s, err)
 	}
 	return at, id, nil
 }
