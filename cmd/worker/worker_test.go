@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
@@ -15,13 +14,7 @@ import (
 	"github.com/quipu-journal/quipu/observer"
 )
 
-// A worker that is ended while it makes its streams leaves the request with the
-// server; one that shuts down just then forgets the file of such a stream, with its
-// goroutine and the clock of all files. A server that was left running has others.
-func TestMain(m *testing.M) {
-	const nats = "github.com/nats-io/nats-server/v2/server"
-	devtest.Main(m, goleak.IgnoreTopFunction(nats+".(*fileStore).flushStreamStateLoop"), goleak.IgnoreTopFunction(nats+"/ats.Register.func1"))
-}
+func TestMain(m *testing.M) { devtest.Main(m) }
 
 func TestDocumented(t *testing.T) { clitest.Documented(t, newCommand(cli.Streams{})) }
 

@@ -46,9 +46,9 @@ func matrix(round int) (cells []*cell) {
 // cells.
 //
 // QUIPU_FAULTS=all plays every cell, another value those whose names have it in
-// them, such as "K7/F1 kill" or F10; a space may be written _. QUIPU_FAULTS_SEED repeats a sample, and the choices
-// that every cell makes: for which passing of its point a process stands still, in
-// what modes the others work.
+// them, such as "K7/F1 kill" or F10; a space may be written _. QUIPU_FAULTS_SEED
+// repeats a sample, and the choices that every cell makes: for which passing of its
+// point a process stands still, in what modes the others work.
 func TestFaultCells(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64() >> 1
