@@ -6,9 +6,11 @@
 // each Committer has a connection of its own, whose Load and Commit are one
 // pipelined round trip each (J6).
 //
-// SQL stands in sql/*.sql, one statement per file, taking arrays; its first
-// line is its contract. Statements are prepared once per connection under the
-// name of their file. A test-and-set compares inside its statement and raises
+// SQL stands in sql/*.sql, one topic per file, each statement below its name and
+// its contract, taking arrays (statements.go). The columns of a table stand in one
+// list, which its statements and the code that writes and reads them share
+// (columns.go). Statements are prepared once per connection under their name. A
+// test-and-set compares inside its statement and raises
 // an error when it lost (C3): no trip is spent on looking at row counts. Plans
 // of one batch are merged in Go first (merge.go), so that each row is written
 // once.

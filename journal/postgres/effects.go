@@ -2,14 +2,11 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/wire"
 )
 
 // chains is a transaction on the effect chains of requests: it holds their rows
@@ -115,8 +112,11 @@ func compareRows(a, b rowKey) int {
 func (x *chains) read(r *results, writes []*effectCall) {
 	r.each(func(v row) error {
 		h := &chain{
-			x: x, row: readChain(v), effects: make(map[journal.Digest]*effectWrite, 1),
-			generation: v.int(18), state: journal.JobState(v.text(19)), trace: v.text(20),
+			x: x, row: &collation.Row{}, effects: make(map[journal.Digest]*effectWrite, 1),
+			generation: v.int(chainWidth), state: journal.JobState(v.text(chainWidth + 1)), trace: v.text(chainWidth + 2),
+		}
+		if err := chainColumns.read(v, h.row); err != nil {
+			return err
 		}
 		h.key, h.head = rowKey{h.row.Job, h.row.GUID}, h.row.Effects
 		x.of[h.key] = h
@@ -134,16 +134,6 @@ func (x *chains) readEffects(r *results, writes []*effectCall) {
 		}
 		return err
 	})
-}
-
-// readChain reads what effects need of a dispatch row.
-func readChain(v row) *collation.Row {
-	return &collation.Row{
-		Job: v.job(0), GUID: v.guid(1), Kind: journal.MessageKind(v.text(2)), Activity: v.text(3), DAD: collation.DAD(v.text(4)),
-		NextAt: collation.Micros(v.int(5)), Held: v.text(6), Dead: v.bool(7), Turn: int(v.int(8)), TurnSent: int(v.int(9)),
-		Try: int(v.int(10)), Runs: int(v.int(11)), Holder: v.text(12), LeaseUntil: collation.Micros(v.int(13)), Fence: v.int(14),
-		Effects: journal.Head{Seq: v.int(15), Hash: v.digest(16)}, Undo: v.bool(17),
-	}
 }
 
 // openGone goes on where the row has gone: the job's row is the lock then, and
@@ -203,37 +193,10 @@ func (x *chains) commit(ctx context.Context) error {
 	return x.s.conclude(ctx, x.c, func(b *batch) {
 		w.queue(b)
 		if len(rows) > 0 {
-			queueChains(b, rows)
+			b.queue("chains_put", movedColumns.params(rows)...)
 		}
 		queueEffects(b, effects)
 	})
-}
-
-func queueChains(b *batch, rows []*collation.Row) {
-	n := len(rows)
-	job, guid, next, held, dead, sent, runs := uuids(n), uuids(n), ints(n), texts(n), bools(n), ints(n), ints(n)
-	holder, until, fence, seq, hash, undo := texts(n), ints(n), ints(n), ints(n), byteas(n), bools(n)
-	for _, x := range rows {
-		job.uuid(x.Job)
-		guid.uuid(x.GUID)
-		next.someInt(int64(x.NextAt))
-		held.someText(x.Held)
-		dead.bool(x.Dead)
-		sent.int(int64(x.TurnSent))
-		runs.int(int64(x.Runs))
-		holder.someText(x.Holder)
-		until.someInt(int64(x.LeaseUntil))
-		fence.int(x.Fence)
-		seq.int(x.Effects.Seq)
-		if x.Effects.Seq == 0 {
-			hash.null()
-		} else {
-			hash.bytes(x.Effects.Hash[:])
-		}
-		undo.bool(x.Undo)
-	}
-	b.queue("chains_put", job.value(), guid.value(), next.value(), held.value(), dead.value(), sent.value(), runs.value(),
-		holder.value(), until.value(), fence.value(), seq.value(), hash.value(), undo.value())
 }
 
 // placedWrite is an effect with its request.
@@ -244,54 +207,16 @@ type placedWrite struct {
 
 func queueEffects(b *batch, effects []placedWrite) {
 	n := len(effects)
-	job, key, request, seq, name, class := uuids(n), byteas(n), uuids(n), ints(n), texts(n), texts(n)
-	number, state, result, failure, fence := ints(n), texts(n), byteas(n), byteas(n), ints(n)
-	holder, turn, until, position := texts(n), ints(n), ints(n), texts(n)
-	for _, f := range effects {
+	job, request, seq, turn, until := uuids(n), uuids(n), ints(n), ints(n), ints(n)
+	all := make([]*store.EffectRow, n)
+	for i, f := range effects {
 		job.uuid(f.request.job)
-		key.bytes(f.Key[:])
 		request.uuid(f.request.guid)
 		seq.int(f.seq)
-		name.text(f.Name)
-		class.text(f.Class)
-		number.int(int64(f.N))
-		state.text(string(f.State))
-		result.someBytes(f.Result)
-		failure.someBytes(encodeFailure(f.Error))
-		fence.int(f.Fence)
-		holder.text(f.Holder)
 		turn.int(int64(f.turn))
 		until.someInt(int64(f.until))
-		position.text(f.Position)
+		all[i] = &f.EffectRow
 	}
-	b.queue("effects_put", job.value(), key.value(), request.value(), seq.value(), name.value(), class.value(), number.value(),
-		state.value(), result.value(), failure.value(), fence.value(), holder.value(), turn.value(), until.value(), position.value())
-}
-
-// encodeFailure gives the column's value of an error; nil, which is NULL, for
-// none.
-func encodeFailure(f *journal.Failure) []byte {
-	if f == nil {
-		return nil
-	}
-	return wire.Encode(&wire.Failure{Class: f.Class, Message: f.Message, Data: f.Data, Stack: f.Stack})
-}
-
-// effectWidth is the number of columns that readEffect reads.
-const effectWidth = 12
-
-// readEffect reads the columns of an effect.
-func readEffect(v row) (*store.EffectRow, error) {
-	x := &store.EffectRow{
-		Key: v.digest(0), Name: v.text(1), Class: v.text(2), N: int(v.int(3)), State: store.EffectState(v.text(4)),
-		Result: v.bytes(5), Fence: v.int(7), Holder: v.text(8), Live: v.bool(9), Position: v.text(10), Vouched: v.bool(11),
-	}
-	if !v.null(6) {
-		f := &wire.Failure{}
-		if err := json.Unmarshal(v[6], f); err != nil {
-			return nil, fmt.Errorf("%w: effect %s: %w", errCorrupt, x.Key, err)
-		}
-		x.Error = &journal.Failure{Class: f.Class, Message: f.Message, Data: f.Data, Stack: f.Stack}
-	}
-	return x, nil
+	place := [][]byte{job.value(), request.value(), seq.value(), turn.value(), until.value()}
+	b.queue("effects_put", append(place, effectColumns.params(all)...)...)
 }

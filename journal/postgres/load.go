@@ -145,23 +145,6 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 	return loaded, err
 }
 
-// readJob reads the columns of load_jobs.
-func (s *Store) readJob(v row) collation.Job {
-	job := collation.Job{
-		ID: v.job(0), Space: s.cfg.Space, Key: v.text(1), Generation: v.int(2),
-		Flow:  journal.FlowRef{Name: v.text(3), Version: v.text(4), Digest: v.digest(5)},
-		State: journal.JobState(v.text(6)), Semaphore: v.int(7),
-		Head: journal.Head{Seq: v.int(8), Hash: v.digest(9)}, Started: collation.Micros(v.int(10)), Trace: v.text(11),
-	}
-	if !v.null(12) {
-		job.Parent = &journal.Parent{
-			Space: v.text(12), Job: v.job(13), Activity: v.text(14), DAD: v.text(15), Leg1: v.guid(16),
-			Turn: int(v.int(17)), Awaited: v.bool(18),
-		}
-	}
-	return job
-}
-
 // reads are the statements that read what is wanted into the states.
 func (c *committer) reads(w *wanted) []step {
 	steps := make([]step, 0, 16)
@@ -208,18 +191,6 @@ func places(ps []place) [][]byte {
 		dad.uuid(p.key.DAD.Key())
 	}
 	return [][]byte{job.value(), activity.value(), dad.value()}
-}
-
-// readInstance reads the columns of an instance, from column at on.
-func readInstance(v row, at int) *collation.Instance {
-	v = v[at:]
-	return &collation.Instance{
-		Ledger: collation.ActivityLedger(v.int(0)), ResultSeq: v.int(1), Code: int(v.int(2)),
-		More: collation.More{
-			Leg1: v.guid(3), Open: int(v.int(4)), Count: int(v.int(5)), Size: int(v.int(6)),
-			Turn: int(v.int(7)), Try: int(v.int(8)), Child: v.job(9),
-		},
-	}
 }
 
 // readResult reads a result out of the entry in a column, nil for none. An

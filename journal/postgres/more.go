@@ -228,15 +228,6 @@ func know[K comparable, V any](m map[K]V, k K, v V) {
 	}
 }
 
-// readWait reads the columns of a wait.
-func readWait(v row) *collation.Wait {
-	return &collation.Wait{
-		Job: v.job(0), GUID: v.guid(1), Activity: v.text(2), DAD: collation.DAD(v.text(3)), Topic: v.text(4), Key: v.text(5),
-		Repeat: v.bool(6), MaxAge: collation.Micros(v.int(7)), Count: int(v.int(8)), Since: collation.Micros(v.int(9)),
-		Origin: v.int(10), Request: v.guid(11),
-	}
-}
-
 // ref is a result whose output is stored beside its entry (E6).
 type ref struct {
 	job    journal.JobID

@@ -15,9 +15,6 @@ import (
 // defaultPage is the number of jobs on a page that names no limit.
 const defaultPage = 100
 
-// jobWidth is the number of columns of a job's header.
-const jobWidth = 19
-
 // FindJob returns the id of the job that has the key: store.ErrNotFound.
 func (s *Store) FindJob(ctx context.Context, key string) (journal.JobID, error) {
 	var id journal.JobID

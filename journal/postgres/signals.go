@@ -243,11 +243,11 @@ func (m *mail) look(boxes ...*mailbox) step {
 	}
 	return step{"mail_waits", [][]byte{id.value(), since.value(), guid.value(), most.value()}, func(v row) error {
 		x := &waiting{Wait: *readWait(v), header: store.Outgoing{
-			JobKey: v.text(13), Generation: v.int(14), Trace: v.text(18),
-			Flow: journal.FlowRef{Name: v.text(15), Version: v.text(16), Digest: v.digest(17)},
+			JobKey: v.text(waitWidth + 1), Generation: v.int(waitWidth + 2), Trace: v.text(waitWidth + 6),
+			Flow: journal.FlowRef{Name: v.text(waitWidth + 3), Version: v.text(waitWidth + 4), Digest: v.digest(waitWidth + 5)},
 		}}
 		x.seen = x.Count
-		box := m.boxes[v.job(12)]
+		box := m.boxes[v.job(waitWidth)]
 		box.waits = append(box.waits, x)
 		box.ask--
 		box.all = box.ask > 0

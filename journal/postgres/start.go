@@ -154,39 +154,16 @@ func abandon(ctx context.Context, c *conn) {
 }
 
 func queueBirths(b *batch, fresh []store.Chained) {
-	n := len(fresh)
-	id, key, generation, name, version, digest := uuids(n), texts(n), ints(n), texts(n), texts(n), byteas(n)
-	trigger, hash, at, trace := texts(n), byteas(n), ints(n), texts(n)
-	space, parent, activity, dad := texts(n), uuids(n), texts(n), texts(n)
-	leg1, turn, awaited := uuids(n), ints(n), bools(n)
+	triggers, jobs := texts(len(fresh)), make([]*collation.Job, len(fresh))
 	for i := range fresh {
-		e := fresh[i].Plan.Entry
-		id.uuid(e.Job)
-		key.text(e.Key)
-		generation.int(e.Generation)
-		name.text(e.Flow.Name)
-		version.text(e.Flow.Version)
-		digest.bytes(e.Flow.Digest[:])
-		trigger.text(e.Activity)
-		hash.bytes(fresh[i].Hash[:])
-		at.int(e.Time)
-		trace.text(e.Trace)
-		p := e.Parent
-		if p == nil {
-			for _, c := range []*column{space, parent, activity, dad, leg1, turn, awaited} {
-				c.null()
-			}
-			continue
+		p := fresh[i].Plan
+		e := p.Entry
+		triggers.text(e.Activity)
+		jobs[i] = &collation.Job{
+			ID: e.Job, Key: e.Key, Generation: e.Generation, Flow: *e.Flow,
+			State: p.NewState, Semaphore: p.Semaphore.After, Head: journal.Head{Seq: e.Seq, Hash: fresh[i].Hash},
+			Started: collation.Micros(e.Time), Trace: e.Trace, Parent: e.Parent,
 		}
-		space.text(p.Space)
-		parent.uuid(p.Job)
-		activity.text(p.Activity)
-		dad.text(p.DAD)
-		leg1.uuid(p.Leg1)
-		turn.int(int64(p.Turn))
-		awaited.bool(p.Awaited)
 	}
-	b.queue("write_jobs_new", id.value(), key.value(), generation.value(), name.value(), version.value(),
-		digest.value(), trigger.value(), hash.value(), at.value(), trace.value(), space.value(), parent.value(),
-		activity.value(), dad.value(), leg1.value(), turn.value(), awaited.value())
+	b.queue("write_jobs_new", append([][]byte{triggers.value()}, jobColumns.params(jobs)...)...)
 }

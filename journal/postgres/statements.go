@@ -3,27 +3,110 @@ package postgres
 import (
 	"embed"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 )
 
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// statements are the embedded statements by the name of their file.
+// statements are the embedded statements by their names.
+//
+// A file of sql has those of one topic. A statement begins with the line
+// "-- name: NAME"; the comment lines behind it are its contract, and then comes
+// its text. It is sent with "-- NAME: CONTRACT" as its first line, so that the
+// server's views say what runs. Where a text says {…}, a list of columns stands
+// (columns.go); LIST is its name:
+//
+//	{LIST}           the names of the columns
+//	{LIST:a}         what is read of them, by the alias a
+//	{LIST params 3}  the parameters that list.params gives, $3 the first, each with its type
+//	{LIST set w}     NAME = w.NAME, for all but the keys
+//
+// Columns that only some statements have stand before a list: who adds one to the
+// list then has no number to change.
 var statements = readStatements()
+
+// nameLine begins a statement in a file.
+const nameLine = "-- name: "
 
 func readStatements() map[string]string {
 	files, err := sqlFiles.ReadDir("sql")
 	if err != nil {
 		panic(fmt.Sprintf("postgres: embedded statements: %v", err))
 	}
-	all := make(map[string]string, len(files))
+	all := make(map[string]string)
 	for _, f := range files {
 		text, err := sqlFiles.ReadFile("sql/" + f.Name())
-		if err != nil {
-			panic(fmt.Sprintf("postgres: embedded statement %s: %v", f.Name(), err))
+		if err == nil {
+			err = split(string(text), all)
 		}
-		all[strings.TrimSuffix(f.Name(), ".sql")] = string(text)
+		if err != nil {
+			panic(fmt.Sprintf("postgres: embedded statements: %s: %v", f.Name(), err))
+		}
 	}
 	return all
+}
+
+// split adds the statements of a file.
+func split(file string, all map[string]string) error {
+	first, rest, _ := strings.Cut("\n"+file, "\n"+nameLine)
+	if strings.TrimSpace(first) != "" {
+		return fmt.Errorf("what stands before the first name: %.80q", first)
+	}
+	for part := range strings.SplitSeq(rest, "\n"+nameLine) {
+		name, text, _ := strings.Cut(part, "\n")
+		if _, twice := all[name]; twice {
+			return fmt.Errorf("a second statement %s", name)
+		}
+		contract := "-- " + name + ":"
+		for strings.HasPrefix(text, "-- ") {
+			var line string
+			line, text, _ = strings.Cut(text, "\n")
+			contract += line[2:]
+		}
+		body, err := expand(strings.TrimSpace(text))
+		if err != nil {
+			return fmt.Errorf("statement %s: %w", name, err)
+		}
+		all[name] = contract + "\n" + body + "\n"
+	}
+	return nil
+}
+
+var placeholder = regexp.MustCompile(`\{[^}]*\}`)
+
+// expand puts the lists of columns into a text.
+func expand(text string) (string, error) {
+	var broken error
+	text = placeholder.ReplaceAllStringFunc(text, func(s string) string {
+		out, err := listed(s[1 : len(s)-1])
+		if err != nil {
+			broken = fmt.Errorf("%s: %w", s, err)
+		}
+		return out
+	})
+	return text, broken
+}
+
+func listed(s string) (string, error) {
+	name, alias, read := strings.Cut(s, ":")
+	words := strings.Fields(name)
+	if len(words) == 0 || lists[words[0]] == nil {
+		return "", fmt.Errorf("there is no such list of columns")
+	}
+	l := lists[words[0]]
+	switch {
+	case len(words) == 1 && read:
+		return l.reads(alias), nil
+	case len(words) == 1:
+		return l.names(), nil
+	case len(words) == 3 && !read && words[1] == "set":
+		return l.sets(words[2]), nil
+	case len(words) == 3 && !read && words[1] == "params":
+		first, err := strconv.Atoi(words[2])
+		return l.placeholders(first), err
+	}
+	return "", fmt.Errorf("neither names, nor what is read, nor params, nor set")
 }

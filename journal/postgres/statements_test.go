@@ -7,9 +7,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Every file prepares against a fresh schema, and says what it is for.
+// Every statement prepares against a fresh schema, and says what it is for.
 func TestStatementsPrepare(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -24,7 +27,47 @@ func TestStatementsPrepare(t *testing.T) {
 	}))
 }
 
-// plan is how the server would run a statement, whatever its parameters. The
+// A file of statements that is not understood stops the process.
+func TestStatementFiles(t *testing.T) {
+	t.Parallel()
+	all := map[string]string{}
+	require.NoError(t, split("-- name: a\n-- reads,\n-- by key.\nSELECT {wait:w}, {row params 3}\nFROM waits w\n\n-- name: b\nSELECT 1 -- not the contract\n", all))
+	require.Equal(t, map[string]string{
+		"a": "-- a: reads, by key.\nSELECT " + waitColumns.reads("w") + ", " + rowColumns.placeholders(3) + "\nFROM waits w\n",
+		"b": "-- b:\nSELECT 1 -- not the contract\n",
+	}, all)
+	for text, why := range map[string]string{
+		"SELECT 1":                          "before the first name",
+		"-- name: a\nSELECT 2":              "a second statement a",
+		"-- name: c\nSELECT {nothing}":      "no such list",
+		"-- name: c\nSELECT {}":             "no such list",
+		"-- name: c\nSELECT {row params}":   "neither names",
+		"-- name: c\nSELECT {row params x}": "invalid syntax",
+		"-- name: c\nSELECT {row set:d}":    "neither names",
+	} {
+		require.ErrorContains(t, split(text, all), why, text)
+	}
+}
+
+// The forms in which a statement names a list of columns.
+func TestLists(t *testing.T) {
+	t.Parallel()
+	l := list[store.EffectRow]{
+		digestOf("key", func(x *store.EffectRow) *journal.Digest { return &x.Key }).asKey(),
+		boolOf("live", func(x *store.EffectRow) *bool { return &x.Live }).readAs("now()"),
+		intOf("n", func(x *store.EffectRow) *int { return &x.N }),
+		boolOf("vouched", func(x *store.EffectRow) *bool { return &x.Vouched }).readAs(""),
+	}
+	require.Equal(t, "key, n", l.names())
+	require.Equal(t, "e.key, now(), e.n, e.vouched", l.reads("e"))
+	require.Equal(t, "$3::bytea[], $4::int8[]", l.placeholders(3))
+	require.Equal(t, "n = w.n", l.sets("w"))
+	require.Len(t, l.params(nil), 2)
+	require.Equal(t, "e.n, now()", l.pick("n", "live").reads("e"))
+	require.Panics(t, func() { l.pick("nothing") })
+}
+
+// explain is how the server would run a statement, whatever its parameters. The
 // tables are empty, so that nothing but the statement leads to an index.
 func explain(t *testing.T, c *conn, name string) []string {
 	t.Helper()

@@ -75,14 +75,6 @@ func (c *column) someUUID(v [16]byte) {
 	}
 }
 
-func (c *column) someText(v string) {
-	if v == "" {
-		c.null()
-	} else {
-		c.text(v)
-	}
-}
-
 func (c *column) someBytes(v []byte) {
 	if v == nil {
 		c.null()

@@ -5,6 +5,7 @@ import (
 	bin "encoding/binary"
 	"slices"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -67,7 +68,7 @@ func (w *writes) queueWaits(b *batch) {
 		b.queue("write_waits_delete", seenColumns(gone)...)
 	}
 	if len(fresh) > 0 {
-		b.queue("write_waits_new", waitColumns(fresh)...)
+		b.queue("write_waits_new", waitParams(fresh)...)
 	}
 	if len(counted) > 0 {
 		after := ints(len(counted))
@@ -90,30 +91,12 @@ func seenColumns(waits []*waitWrite) [][]byte {
 	return [][]byte{job.value(), guid.value(), count.value()}
 }
 
-// waitColumns gives the columns of waits in the order of the table.
-func waitColumns(waits []*waitWrite) [][]byte {
-	n := len(waits)
-	job, guid, box, activity, dad := uuids(n), uuids(n), uuids(n), texts(n), texts(n)
-	topic, key, repeat, age := texts(n), texts(n), bools(n), ints(n)
-	count, since, origin, request := ints(n), ints(n), ints(n), uuids(n)
-	for _, w := range waits {
-		x := w.after
-		job.uuid(x.Job)
-		guid.uuid(x.GUID)
-		box.uuid(w.box)
-		activity.text(x.Activity)
-		dad.text(string(x.DAD))
-		topic.text(x.Topic)
-		key.text(x.Key)
-		repeat.bool(x.Repeat)
-		age.int(int64(x.MaxAge))
-		count.int(int64(x.Count))
-		since.int(int64(x.Since))
-		origin.int(x.Origin)
-		request.someUUID(x.Request)
+// waitParams gives the columns of waits after those of their mailboxes.
+func waitParams(waits []*waitWrite) [][]byte {
+	boxes, all := uuids(len(waits)), make([]*collation.Wait, len(waits))
+	for i, w := range waits {
+		boxes.uuid(w.box)
+		all[i] = w.after
 	}
-	return [][]byte{
-		job.value(), guid.value(), box.value(), activity.value(), dad.value(), topic.value(), key.value(), repeat.value(),
-		age.value(), count.value(), since.value(), origin.value(), request.value(),
-	}
+	return append([][]byte{boxes.value()}, waitColumns.params(all)...)
 }

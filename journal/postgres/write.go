@@ -1,11 +1,6 @@
 package postgres
 
-import (
-	"fmt"
-
-	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/journal"
-)
+import "github.com/quipu-journal/quipu/collation"
 
 // threshold is the semaphore at which a job closes (C14).
 const threshold = 0
@@ -106,49 +101,37 @@ func (w *writes) queueInstances(b *batch) {
 			moved = append(moved, i)
 		}
 	}
-	if len(fresh) > 0 {
-		addresses := texts(len(fresh))
+	if n := len(fresh); n > 0 {
+		addresses := texts(n)
 		for _, i := range fresh {
 			addresses.text(string(i.Key.DAD))
 		}
-		b.queue("write_instances_new", append(instanceColumns(fresh), addresses.value())...)
+		b.queue("write_instances_new", instanceParams(fresh, addresses)...)
 	}
-	if len(moved) > 0 {
-		before := ints(len(moved))
+	if n := len(moved); n > 0 {
+		before := ints(n)
 		for _, i := range moved {
 			before.int(int64(i.Before))
 		}
-		b.queue("write_instances", append(instanceColumns(moved), before.value())...)
+		b.queue("write_instances", instanceParams(moved, before)...)
 	}
 }
 
-// instanceColumns gives the columns that a new instance and one that moves have
-// in common.
-func instanceColumns(instances []*instanceWrite) [][]byte {
+// instanceParams gives the columns that a new instance and one that moves have
+// in common, and after the keys the one that they have not.
+func instanceParams(instances []*instanceWrite, other *column) [][]byte {
 	n := len(instances)
 	job, activity, dad, join := uuids(n), texts(n), uuids(n), bools(n)
-	after, result, code, leg1 := ints(n), ints(n), ints(n), uuids(n)
-	open, count, size, turn, try, child := ints(n), ints(n), ints(n), ints(n), ints(n), uuids(n)
-	for _, i := range instances {
+	after := make([]*collation.Instance, n)
+	for at, i := range instances {
 		job.uuid(i.job)
 		activity.text(i.Key.Activity)
 		dad.uuid(i.Key.DAD.Key())
 		join.bool(i.Join)
-		after.int(int64(i.After))
-		result.int(i.ResultSeq)
-		code.int(int64(i.Code))
-		leg1.someUUID(i.Leg1)
-		open.int(int64(i.Open))
-		count.int(int64(i.Count))
-		size.int(int64(i.Size))
-		turn.int(int64(i.Turn))
-		try.int(int64(i.Try))
-		child.someUUID(i.Child)
+		after[at] = &collation.Instance{Ledger: i.After, ResultSeq: i.ResultSeq, Code: i.Code, More: i.More}
 	}
-	return [][]byte{
-		job.value(), activity.value(), dad.value(), join.value(), after.value(), result.value(), code.value(), leg1.value(),
-		open.value(), count.value(), size.value(), turn.value(), try.value(), child.value(),
-	}
+	keys := [][]byte{job.value(), activity.value(), dad.value(), join.value(), other.value()}
+	return append(keys, instanceColumns.params(after)...)
 }
 
 // queueReceipts writes all receipts but the closing ones, which the compound
@@ -227,10 +210,10 @@ func (w *writes) queueRows(b *batch) {
 		b.queue("write_rows_delete", job.value(), guid.value(), sender.value())
 	}
 	if len(fresh) > 0 {
-		b.queue("write_rows_new", rowColumns(fresh)...)
+		b.queue("write_rows_new", rowColumns.params(fresh)...)
 	}
 	if len(moved) > 0 {
-		b.queue("write_rows", rowColumns(moved)...)
+		b.queue("write_rows", rowColumns.params(moved)...)
 	}
 }
 
@@ -263,76 +246,6 @@ func rowKeys(keys []rowKey) [][]byte {
 		guid.uuid(k.guid)
 	}
 	return [][]byte{job.value(), guid.value()}
-}
-
-// rowColumns gives the columns of dispatch rows in the order of the table.
-func rowColumns(rows []*collation.Row) [][]byte {
-	n := len(rows)
-	cs := [rowWidth]*column{
-		uuids(n), uuids(n), texts(n), texts(n), texts(n), texts(n), ints(n), byteas(n), ints(n), texts(n), bools(n),
-		ints(n), ints(n), ints(n), ints(n), ints(n), ints(n), texts(n), ints(n), ints(n), ints(n), ints(n), byteas(n), ints(n), uuids(n), byteas(n), bools(n), byteas(n),
-	}
-	for _, r := range rows {
-		cs[0].uuid(r.GUID)
-		cs[1].uuid(r.Job)
-		cs[2].text(string(r.Kind))
-		cs[3].text(r.Activity)
-		cs[4].text(string(r.DAD))
-		cs[5].text(r.Topic)
-		cs[6].int(int64(r.Element))
-		cs[7].someBytes(r.Body)
-		cs[8].someInt(int64(r.NextAt))
-		cs[9].someText(r.Held)
-		cs[10].bool(r.Dead)
-		cs[11].int(int64(r.Publication))
-		cs[12].someInt(int64(r.PublishedAt))
-		cs[13].int(int64(r.Turn))
-		cs[14].int(int64(r.TurnSent))
-		cs[15].int(int64(r.Try))
-		cs[16].int(int64(r.Runs))
-		cs[17].someText(r.Holder)
-		cs[18].someInt(int64(r.LeaseUntil))
-		cs[19].int(r.Fence)
-		cs[20].someInt(int64(r.WithinAt))
-		cs[21].int(r.Effects.Seq)
-		if r.Effects.Seq == 0 {
-			cs[22].null()
-		} else {
-			cs[22].bytes(r.Effects.Hash[:])
-		}
-		cs[23].int(r.Origin)
-		cs[24].someUUID(r.Sender)
-		cs[25].someBytes(encodePauses(r.Pauses))
-		cs[26].bool(r.Undo)
-		cs[27].someBytes(r.Input)
-	}
-	params := make([][]byte, rowWidth)
-	for i, c := range cs {
-		params[i] = c.value()
-	}
-	return params
-}
-
-// rowWidth is the number of columns of a dispatch row.
-const rowWidth = 28
-
-// readRow reads the columns of one dispatch row: errCorrupt for pauses that cannot
-// be read.
-func readRow(v row) (*collation.Row, error) {
-	pauses, err := decodePauses(v[25])
-	if err != nil {
-		return nil, fmt.Errorf("job %s: %w", v.job(1), err)
-	}
-	return &collation.Row{
-		GUID: v.guid(0), Job: v.job(1), Kind: journal.MessageKind(v.text(2)),
-		Activity: v.text(3), DAD: collation.DAD(v.text(4)), Topic: v.text(5), Element: int(v.int(6)),
-		Body: v.bytes(7), NextAt: collation.Micros(v.int(8)), Held: v.text(9), Dead: v.bool(10),
-		Publication: int(v.int(11)), PublishedAt: collation.Micros(v.int(12)),
-		Turn: int(v.int(13)), TurnSent: int(v.int(14)), Try: int(v.int(15)), Runs: int(v.int(16)),
-		Holder: v.text(17), LeaseUntil: collation.Micros(v.int(18)), Fence: v.int(19), WithinAt: collation.Micros(v.int(20)),
-		Effects: journal.Head{Seq: v.int(21), Hash: v.digest(22)}, Origin: v.int(23), Sender: v.job(24),
-		Pauses: pauses, Undo: v.bool(26), Input: v.bytes(27),
-	}, nil
 }
 
 // collect appends rows as they are read.

@@ -1,0 +1,257 @@
+package postgres
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// lists are the lists of columns by the names that statements call them. A
+// column that is added to one stands in all its statements, and is written and
+// read.
+var lists = map[string]interface {
+	names() string
+	reads(alias string) string
+	placeholders(first int) string
+	sets(from string) string
+}{
+	"row": rowColumns, "chain": chainColumns, "moved": movedColumns,
+	"job": jobColumns, "instance": instanceColumns, "wait": waitColumns, "effect": effectColumns,
+}
+
+// rowColumns are the columns of a dispatch row.
+var rowColumns = list[collation.Row]{
+	uuidOf("guid", func(x *collation.Row) *journal.GUID { return &x.GUID }).asKey(),
+	uuidOf("job", func(x *collation.Row) *journal.JobID { return &x.Job }).asKey(),
+	textOf("kind", func(x *collation.Row) *journal.MessageKind { return &x.Kind }),
+	textOf("activity", func(x *collation.Row) *string { return &x.Activity }),
+	textOf("dad", func(x *collation.Row) *collation.DAD { return &x.DAD }),
+	textOf("topic", func(x *collation.Row) *string { return &x.Topic }),
+	intOf("element", func(x *collation.Row) *int { return &x.Element }),
+	bytesOf("body", func(x *collation.Row) *[]byte { return &x.Body }).orNull(),
+	intOf("next_at", func(x *collation.Row) *collation.Micros { return &x.NextAt }).orNull(),
+	textOf("held", func(x *collation.Row) *string { return &x.Held }).orNull(),
+	boolOf("dead", func(x *collation.Row) *bool { return &x.Dead }),
+	intOf("publication", func(x *collation.Row) *int { return &x.Publication }),
+	intOf("published_at", func(x *collation.Row) *collation.Micros { return &x.PublishedAt }).orNull(),
+	intOf("turn", func(x *collation.Row) *int { return &x.Turn }),
+	intOf("turn_sent", func(x *collation.Row) *int { return &x.TurnSent }),
+	intOf("try", func(x *collation.Row) *int { return &x.Try }),
+	intOf("runs", func(x *collation.Row) *int { return &x.Runs }),
+	textOf("holder", func(x *collation.Row) *string { return &x.Holder }).orNull(),
+	intOf("lease_until", func(x *collation.Row) *collation.Micros { return &x.LeaseUntil }).orNull(),
+	intOf("fence", func(x *collation.Row) *int64 { return &x.Fence }),
+	intOf("within_at", func(x *collation.Row) *collation.Micros { return &x.WithinAt }).orNull(),
+	intOf("effects_seq", func(x *collation.Row) *int64 { return &x.Effects.Seq }),
+	digestOf("effects_hash", func(x *collation.Row) *journal.Digest { return &x.Effects.Hash }).
+		nullIf(func(x *collation.Row) bool { return x.Effects.Seq == 0 }),
+	intOf("origin", func(x *collation.Row) *int64 { return &x.Origin }),
+	uuidOf("sender", func(x *collation.Row) *journal.JobID { return &x.Sender }).orNull(),
+	pausesColumn,
+	boolOf("undo", func(x *collation.Row) *bool { return &x.Undo }),
+	bytesOf("input", func(x *collation.Row) *[]byte { return &x.Input }).orNull(),
+}
+
+// pausesColumn is the column of what a suspended function waits for.
+var pausesColumn = field[collation.Row]{
+	name: "pauses", make: byteas,
+	put: func(c *column, x *collation.Row) { c.someBytes(encodePauses(x.Pauses)) },
+	get: func(v row, i int, x *collation.Row) (err error) {
+		x.Pauses, err = decodePauses(v[i])
+		return err
+	},
+}
+
+// rowWidth is the number of columns that readRow reads.
+var rowWidth = len(rowColumns)
+
+// readRow reads the columns of one dispatch row: errCorrupt for pauses that cannot
+// be read.
+func readRow(v row) (*collation.Row, error) {
+	x := &collation.Row{}
+	if err := rowColumns.read(v, x); err != nil {
+		return nil, fmt.Errorf("job %s: %w", x.Job, err)
+	}
+	return x, nil
+}
+
+// chainColumns are what effects need of a dispatch row, movedColumns what they
+// change of it.
+var (
+	chainColumns = rowColumns.pick(
+		"job", "guid", "kind", "activity", "dad", "next_at", "held", "dead", "turn", "turn_sent", "try", "runs",
+		"holder", "lease_until", "fence", "effects_seq", "effects_hash", "undo")
+	movedColumns = rowColumns.pick(
+		"job", "guid", "next_at", "held", "dead", "turn_sent", "runs", "holder", "lease_until", "fence",
+		"effects_seq", "effects_hash", "undo")
+)
+
+// chainWidth is the number of columns of chainColumns.
+var chainWidth = len(chainColumns)
+
+// jobColumns are the columns of a job's header.
+var jobColumns = list[collation.Job]{
+	uuidOf("id", func(x *collation.Job) *journal.JobID { return &x.ID }),
+	textOf("key", func(x *collation.Job) *string { return &x.Key }).asKey(),
+	intOf("generation", func(x *collation.Job) *int64 { return &x.Generation }),
+	textOf("flow_name", func(x *collation.Job) *string { return &x.Flow.Name }),
+	textOf("flow_version", func(x *collation.Job) *string { return &x.Flow.Version }),
+	digestOf("flow_digest", func(x *collation.Job) *journal.Digest { return &x.Flow.Digest }),
+	textOf("state", func(x *collation.Job) *journal.JobState { return &x.State }),
+	intOf("semaphore", func(x *collation.Job) *int64 { return &x.Semaphore }),
+	intOf("head_seq", func(x *collation.Job) *int64 { return &x.Head.Seq }),
+	digestOf("head_hash", func(x *collation.Job) *journal.Digest { return &x.Head.Hash }),
+	intOf("started", func(x *collation.Job) *collation.Micros { return &x.Started }),
+	textOf("trace", func(x *collation.Job) *string { return &x.Trace }),
+	ofParent(textOf("parent_space", func(x *journal.Parent) *string { return &x.Space })),
+	ofParent(uuidOf("parent_job", func(x *journal.Parent) *journal.JobID { return &x.Job })),
+	ofParent(textOf("parent_activity", func(x *journal.Parent) *string { return &x.Activity })),
+	ofParent(textOf("parent_dad", func(x *journal.Parent) *string { return &x.DAD })),
+	ofParent(uuidOf("parent_leg1", func(x *journal.Parent) *journal.GUID { return &x.Leg1 })),
+	ofParent(intOf("parent_turn", func(x *journal.Parent) *int { return &x.Turn })),
+	ofParent(boolOf("parent_awaited", func(x *journal.Parent) *bool { return &x.Awaited })),
+}
+
+// ofParent is a column of the parent, NULL of a job that has none.
+func ofParent(f field[journal.Parent]) field[collation.Job] {
+	return field[collation.Job]{
+		name: f.name, make: f.make,
+		put: func(c *column, x *collation.Job) {
+			if x.Parent == nil {
+				c.null()
+			} else {
+				f.put(c, x.Parent)
+			}
+		},
+		get: func(v row, i int, x *collation.Job) error {
+			if v.null(i) {
+				return nil
+			}
+			if x.Parent == nil {
+				x.Parent = &journal.Parent{}
+			}
+			return f.get(v, i, x.Parent)
+		},
+	}
+}
+
+// jobWidth is the number of columns that readJob reads.
+var jobWidth = len(jobColumns)
+
+// readJob reads the columns of a job's header.
+func (s *Store) readJob(v row) collation.Job {
+	job := collation.Job{Space: s.cfg.Space}
+	_ = jobColumns.read(v, &job) // each column reads whatever stands there
+	return job
+}
+
+// instanceColumns are the columns of an instance but for its keys.
+var instanceColumns = list[collation.Instance]{
+	intOf("ledger", func(x *collation.Instance) *collation.ActivityLedger { return &x.Ledger }),
+	intOf("result_seq", func(x *collation.Instance) *int64 { return &x.ResultSeq }),
+	intOf("code", func(x *collation.Instance) *int { return &x.Code }),
+	uuidOf("leg1", func(x *collation.Instance) *journal.GUID { return &x.Leg1 }).orNull(),
+	intOf("open", func(x *collation.Instance) *int { return &x.Open }),
+	intOf("count", func(x *collation.Instance) *int { return &x.Count }),
+	intOf("size", func(x *collation.Instance) *int { return &x.Size }),
+	intOf("turn", func(x *collation.Instance) *int { return &x.Turn }),
+	intOf("try", func(x *collation.Instance) *int { return &x.Try }),
+	uuidOf("child", func(x *collation.Instance) *journal.JobID { return &x.Child }).orNull(),
+}
+
+// readInstance reads the columns of an instance, from column at on.
+func readInstance(v row, at int) *collation.Instance {
+	x := &collation.Instance{}
+	_ = instanceColumns.read(v[at:], x) // each column reads whatever stands there
+	return x
+}
+
+// waitColumns are the columns of a wait but for its mailbox, which follows from
+// topic and key.
+var waitColumns = list[collation.Wait]{
+	uuidOf("job", func(x *collation.Wait) *journal.JobID { return &x.Job }).asKey(),
+	uuidOf("guid", func(x *collation.Wait) *journal.GUID { return &x.GUID }).asKey(),
+	textOf("activity", func(x *collation.Wait) *string { return &x.Activity }),
+	textOf("dad", func(x *collation.Wait) *collation.DAD { return &x.DAD }),
+	textOf("topic", func(x *collation.Wait) *string { return &x.Topic }),
+	textOf("key", func(x *collation.Wait) *string { return &x.Key }),
+	boolOf("repeat", func(x *collation.Wait) *bool { return &x.Repeat }),
+	intOf("max_age", func(x *collation.Wait) *collation.Micros { return &x.MaxAge }),
+	intOf("count", func(x *collation.Wait) *int { return &x.Count }),
+	intOf("since", func(x *collation.Wait) *collation.Micros { return &x.Since }),
+	intOf("origin", func(x *collation.Wait) *int64 { return &x.Origin }),
+	uuidOf("request", func(x *collation.Wait) *journal.GUID { return &x.Request }).orNull(),
+}
+
+// waitWidth is the number of columns that readWait reads.
+var waitWidth = len(waitColumns)
+
+// readWait reads the columns of a wait.
+func readWait(v row) *collation.Wait {
+	x := &collation.Wait{}
+	_ = waitColumns.read(v, x) // each column reads whatever stands there
+	return x
+}
+
+// liveEffect says whether the lease of the run that started the effect e is alive on
+// the dispatch row d of its request.
+const liveEffect = "coalesce(e.state = 'started' AND d.fence = e.fence AND d.holder = e.holder AND d.lease_until > micros(), false)"
+
+// effectColumns are the columns of an effect but for its place.
+var effectColumns = list[store.EffectRow]{
+	digestOf("key", func(x *store.EffectRow) *journal.Digest { return &x.Key }).asKey(),
+	textOf("name", func(x *store.EffectRow) *string { return &x.Name }),
+	textOf("class", func(x *store.EffectRow) *string { return &x.Class }),
+	intOf("n", func(x *store.EffectRow) *int { return &x.N }),
+	textOf("state", func(x *store.EffectRow) *store.EffectState { return &x.State }),
+	bytesOf("result", func(x *store.EffectRow) *[]byte { return &x.Result }).orNull(),
+	errorColumn,
+	intOf("fence", func(x *store.EffectRow) *int64 { return &x.Fence }),
+	textOf("holder", func(x *store.EffectRow) *string { return &x.Holder }),
+	boolOf("live", func(x *store.EffectRow) *bool { return &x.Live }).readAs(liveEffect),
+	textOf("position", func(x *store.EffectRow) *string { return &x.Position }),
+	boolOf("vouched", func(x *store.EffectRow) *bool { return &x.Vouched }).readAs(""),
+}
+
+// errorColumn is the column of an effect's error.
+var errorColumn = field[store.EffectRow]{
+	name: "error", make: byteas,
+	put: func(c *column, x *store.EffectRow) { c.someBytes(encodeFailure(x.Error)) },
+	get: func(v row, i int, x *store.EffectRow) error {
+		if v.null(i) {
+			return nil
+		}
+		f := &wire.Failure{}
+		if err := json.Unmarshal(v[i], f); err != nil {
+			return fmt.Errorf("%w: effect %s: %w", errCorrupt, x.Key, err)
+		}
+		x.Error = &journal.Failure{Class: f.Class, Message: f.Message, Data: f.Data, Stack: f.Stack}
+		return nil
+	},
+}
+
+// encodeFailure gives the column's value of an error; nil, which is NULL, for
+// none.
+func encodeFailure(f *journal.Failure) []byte {
+	if f == nil {
+		return nil
+	}
+	return wire.Encode(&wire.Failure{Class: f.Class, Message: f.Message, Data: f.Data, Stack: f.Stack})
+}
+
+// effectWidth is the number of columns that readEffect reads.
+var effectWidth = len(effectColumns)
+
+// readEffect reads the columns of an effect: errCorrupt for an error that cannot
+// be read.
+func readEffect(v row) (*store.EffectRow, error) {
+	x := &store.EffectRow{}
+	if err := effectColumns.read(v, x); err != nil {
+		return nil, err
+	}
+	return x, nil
+}

@@ -1,0 +1,208 @@
+package postgres
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// field is one column of a table and where it stands in a T: the one place that
+// knows both.
+type field[T any] struct {
+	name string
+	// make builds an array of its type.
+	make func(rows int) *column
+	// put appends the value; nil: the column is only read here.
+	put func(*column, *T)
+	// get reads the value from a column of a result; NULL is the zero value.
+	get func(v row, i int, x *T) error
+	// zero says whether the value is the zero one.
+	zero func(*T) bool
+	// key: it says which row it is, and is not set.
+	key bool
+	// sql is what is read in place of the column, where that is not itself.
+	sql string
+}
+
+// list is a list of columns in the order in which statements write and read
+// them. Statements name it (statements.go), Go code loops over it.
+type list[T any] []field[T]
+
+// params gives one array per column that is written.
+func (l list[T]) params(xs []*T) [][]byte {
+	params := make([][]byte, 0, len(l))
+	for i := range l {
+		f := &l[i]
+		if f.put == nil {
+			continue
+		}
+		c := f.make(len(xs))
+		for _, x := range xs {
+			f.put(c, x)
+		}
+		params = append(params, c.value())
+	}
+	return params
+}
+
+// read reads the first columns of a row into x; what else the statement returns
+// stands behind them.
+func (l list[T]) read(v row, x *T) error {
+	for i := range l {
+		if err := l[i].get(v, i, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pick gives the list of some of the columns, in the order of the names.
+func (l list[T]) pick(names ...string) list[T] {
+	picked := make(list[T], len(names))
+	for i, name := range names {
+		at := slices.IndexFunc(l, func(f field[T]) bool { return f.name == name })
+		if at < 0 {
+			panic("postgres: no column " + name)
+		}
+		picked[i] = l[at]
+	}
+	return picked
+}
+
+// The forms in which statements name a list.
+
+func (l list[T]) names() string {
+	return l.join(func(f *field[T]) string { return f.name })
+}
+
+func (l list[T]) placeholders(first int) string {
+	n := first - 1
+	return l.join(func(f *field[T]) string {
+		n++
+		return fmt.Sprintf("$%d::%s", n, arrayTypes[f.make(0).oid])
+	})
+}
+
+func (l list[T]) sets(from string) string {
+	return l.join(func(f *field[T]) string {
+		if f.key {
+			return ""
+		}
+		return f.name + " = " + from + "." + f.name
+	})
+}
+
+func (l list[T]) reads(alias string) string {
+	all := make([]string, len(l))
+	for i := range l {
+		if all[i] = l[i].sql; all[i] == "" {
+			all[i] = alias + "." + l[i].name
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// join joins what is said of each column that is written.
+func (l list[T]) join(say func(*field[T]) string) string {
+	var all []string
+	for i := range l {
+		if l[i].put == nil {
+			continue
+		}
+		if s := say(&l[i]); s != "" {
+			all = append(all, s)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+var arrayTypes = map[uint32]string{
+	oidBool: "bool[]", oidBytea: "bytea[]", oidInt8: "int8[]", oidText: "text[]", oidUUID: "uuid[]",
+}
+
+// The kinds of columns. at gives the place of the value in a T.
+
+func uuidOf[T any, V ~[16]byte](name string, at func(*T) *V) field[T] {
+	return field[T]{
+		name: name, make: uuids,
+		put:  func(c *column, x *T) { c.uuid(*at(x)) },
+		get:  func(v row, i int, x *T) error { *at(x) = V(v.guid(i)); return nil },
+		zero: func(x *T) bool { return *at(x) == V{} },
+	}
+}
+
+func intOf[T any, V ~int | ~int64](name string, at func(*T) *V) field[T] {
+	return field[T]{
+		name: name, make: ints,
+		put:  func(c *column, x *T) { c.int(int64(*at(x))) },
+		get:  func(v row, i int, x *T) error { *at(x) = V(v.int(i)); return nil },
+		zero: func(x *T) bool { return *at(x) == 0 },
+	}
+}
+
+func textOf[T any, V ~string](name string, at func(*T) *V) field[T] {
+	return field[T]{
+		name: name, make: texts,
+		put:  func(c *column, x *T) { c.text(string(*at(x))) },
+		get:  func(v row, i int, x *T) error { *at(x) = V(v.text(i)); return nil },
+		zero: func(x *T) bool { return *at(x) == "" },
+	}
+}
+
+func boolOf[T any](name string, at func(*T) *bool) field[T] {
+	return field[T]{
+		name: name, make: bools,
+		put:  func(c *column, x *T) { c.bool(*at(x)) },
+		get:  func(v row, i int, x *T) error { *at(x) = v.bool(i); return nil },
+		zero: func(x *T) bool { return !*at(x) },
+	}
+}
+
+func bytesOf[T any](name string, at func(*T) *[]byte) field[T] {
+	return field[T]{
+		name: name, make: byteas,
+		put:  func(c *column, x *T) { c.bytes(*at(x)) },
+		get:  func(v row, i int, x *T) error { *at(x) = v.bytes(i); return nil },
+		zero: func(x *T) bool { return *at(x) == nil },
+	}
+}
+
+func digestOf[T any](name string, at func(*T) *journal.Digest) field[T] {
+	return field[T]{
+		name: name, make: byteas,
+		put:  func(c *column, x *T) { c.bytes(at(x)[:]) },
+		get:  func(v row, i int, x *T) error { *at(x) = v.digest(i); return nil },
+		zero: func(x *T) bool { return at(x).IsZero() },
+	}
+}
+
+// orNull writes NULL for the zero value.
+func (f field[T]) orNull() field[T] { return f.nullIf(f.zero) }
+
+// nullIf writes NULL where unset says so.
+func (f field[T]) nullIf(unset func(*T) bool) field[T] {
+	put := f.put
+	f.put = func(c *column, x *T) {
+		if unset(x) {
+			c.null()
+		} else {
+			put(c, x)
+		}
+	}
+	return f
+}
+
+// asKey marks a column that says which row it is.
+func (f field[T]) asKey() field[T] {
+	f.key = true
+	return f
+}
+
+// readAs marks a column that is only read, as an expression where that is not
+// the column itself.
+func (f field[T]) readAs(sql string) field[T] {
+	f.put, f.sql = nil, sql
+	return f
+}

@@ -1,2 +1,0 @@
--- clock: the database's clock in microseconds (J5).
-SELECT micros()

@@ -1,0 +1,136 @@
+-- name: chains_lock
+-- locks dispatch rows, each the lock of its effect chain (J8), in the order of the arrays, waiting for each, and
+-- reads what effects need of them and of their jobs. $1 jobs, $2 GUIDs.
+SELECT {chain:d}, j.generation, j.state, j.trace
+FROM unnest($1::uuid[], $2::uuid[]) AS w (job, guid)
+JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
+JOIN jobs j ON j.id = d.job
+FOR UPDATE OF d
+
+-- name: chains_lock_skip
+-- chains_lock for those that nobody holds: a batch of effects waits for no row (J8). $1 jobs, $2 GUIDs.
+SELECT {chain:d}, j.generation, j.state, j.trace
+FROM unnest($1::uuid[], $2::uuid[]) AS w (job, guid)
+JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
+JOIN jobs j ON j.id = d.job
+FOR UPDATE OF d SKIP LOCKED
+
+-- name: chains_put
+-- writes what effects change of dispatch rows that this transaction locked (J8). A row that is gone means: decide
+-- again.
+WITH moved AS (
+    UPDATE dispatches d
+    SET {moved set w}
+    FROM unnest({moved params 1}) AS w ({moved})
+    WHERE d.job = w.job AND d.guid = w.guid
+    RETURNING 1
+)
+SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
+            ELSE CAST('quipu: lost rows, updated ' || count(*) AS int) END
+FROM moved
+
+-- name: chain_head
+-- the last entry of a chain whose row has gone, under the job's lock (J8). $1 job, $2 chain.
+SELECT seq, hash FROM entries WHERE job = $1::uuid AND chain = $2::uuid ORDER BY seq DESC LIMIT 1
+
+-- name: effects_read
+-- effects by their keys (E1); live compares with the lease on the request's row. $1 jobs, $2 keys. Returns the place
+-- in the arrays from 1 behind the effect, and its request.
+SELECT {effect:e}, w.n, e.request
+FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS w (job, key, n)
+JOIN effects e ON e.key = w.key AND e.job = w.job
+LEFT JOIN dispatches d ON d.job = e.job AND d.guid = e.request
+
+-- name: effects_put
+-- writes effects, each once; a result is written once (E5): what has one is an error. $1 jobs, $2 requests, $3 seqs
+-- of the first entries, $4 turns, $5 ends of tries.
+WITH put AS (
+    INSERT INTO effects AS e (job, request, seq, turn, until, {effect})
+    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[], $5::int8[], {effect params 6})
+    ON CONFLICT (key, job) DO UPDATE
+    SET state = excluded.state, result = excluded.result, error = excluded.error,
+        fence = excluded.fence, holder = excluded.holder, turn = excluded.turn, until = excluded.until
+    WHERE e.state = 'started'
+    RETURNING 1
+)
+SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
+            ELSE CAST('quipu: lost effects, put ' || count(*) AS int) END
+FROM put
+
+-- name: effects_of_request
+-- the effects of one request, in the order of their first entry; none of a tombstone. $1 job, $2 request.
+SELECT {effect:e}
+FROM effects e LEFT JOIN dispatches d ON d.job = e.job AND d.guid = e.request
+WHERE e.job = $1::uuid AND e.request = $2::uuid AND EXISTS (SELECT FROM jobs j WHERE j.id = $1::uuid AND j.state <> 'expired')
+ORDER BY e.seq
+
+-- name: effects_of_job
+-- all effects of a job, for verification (V9). $1 job.
+SELECT {effect:e}
+FROM effects e LEFT JOIN dispatches d ON d.job = e.job AND d.guid = e.request
+WHERE e.job = $1::uuid
+ORDER BY e.request, e.seq
+
+-- name: effects_placed
+-- all effects of a job, each with its first entry; none of a tombstone. $1 job.
+SELECT {effect:e},
+       e.job, e.request, x.body
+FROM effects e
+JOIN jobs j ON j.id = e.job AND j.state <> 'expired'
+JOIN entries x ON x.job = e.job AND x.chain = e.request AND x.seq = e.seq
+LEFT JOIN dispatches d ON d.job = e.job AND d.guid = e.request
+WHERE e.job = $1::uuid
+ORDER BY e.request, e.seq
+
+-- name: effects_by_key
+-- the effects of a key, with the entries that first named them, by job; none of tombstones. $1 key.
+SELECT {effect:e},
+       e.job, e.request, x.body
+FROM effects e
+JOIN jobs j ON j.id = e.job AND j.state <> 'expired'
+JOIN entries x ON x.job = e.job AND x.chain = e.request AND x.seq = e.seq
+LEFT JOIN dispatches d ON d.job = e.job AND d.guid = e.request
+WHERE e.key = $1::bytea
+ORDER BY e.job
+
+-- name: effect_void
+-- an operator says that a completed effect was not done (3.3), by test-and-set. $1 job, $2 key, $3 error.
+WITH put AS (
+    UPDATE effects SET state = 'not_done', result = NULL, error = $3::bytea, vouched = false
+    WHERE key = $2::bytea AND job = $1::uuid AND state = 'completed' RETURNING 1
+)
+SELECT CASE WHEN count(*) = 1 THEN 0 ELSE CAST('quipu: lost effects, voided ' || count(*) AS int) END FROM put
+
+-- name: effect_vouch
+-- an operator confirms the result of a completed effect (3.3). $1 job, $2 key.
+WITH put AS (
+    UPDATE effects SET vouched = true WHERE key = $2::bytea AND job = $1::uuid AND state = 'completed' RETURNING 1
+)
+SELECT CASE WHEN count(*) = 1 THEN 0 ELSE CAST('quipu: lost effects, vouched ' || count(*) AS int) END FROM put
+
+-- name: pauses_of_request
+-- what a durable function waited for, each with the entry that recorded it, in the order of their coming; behind them
+-- what stands on its row, with neither seq nor entry, on the same snapshot (E12). None of a tombstone. $1 job, $2
+-- request.
+SELECT w.seq, w.kind, w.name, w.position, e.body, NULL::bytea
+FROM woken w JOIN entries e ON e.job = w.job AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = w.seq
+WHERE w.job = $1::uuid AND w.request = $2::uuid AND EXISTS (SELECT FROM jobs j WHERE j.id = $1::uuid AND j.state <> 'expired')
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, d.pauses
+FROM dispatches d
+WHERE d.job = $1::uuid AND d.guid = $2::uuid AND EXISTS (SELECT FROM jobs j WHERE j.id = $1::uuid AND j.state <> 'expired')
+ORDER BY seq NULLS LAST
+
+-- name: payload_put
+-- stores an output that is sent by digest, once (E6). The job is locked against its expiry. $1 job, $2 digest, $3
+-- bytes. Returns the number of jobs of that id.
+WITH j AS MATERIALIZED (
+    SELECT id FROM jobs WHERE id = $1::uuid AND state <> 'expired' FOR KEY SHARE
+), put AS (
+    INSERT INTO payloads (job, digest, body) SELECT id, $2::bytea, $3::bytea FROM j ON CONFLICT DO NOTHING
+)
+SELECT count(*) FROM j
+
+-- name: row_input
+-- the input of a request from its row (T4). $1 job, $2 request.
+SELECT body FROM dispatches WHERE job = $1::uuid AND guid = $2::uuid AND kind = 'request'

@@ -1,5 +1,0 @@
--- expire_waits: removes waits of tombstones. $1 jobs, $2 limit. Returns their number.
-WITH gone AS (
-    DELETE FROM waits WHERE ctid = ANY (ARRAY(SELECT ctid FROM waits WHERE job = ANY ($1::uuid[]) LIMIT $2::int8)) RETURNING 1
-)
-SELECT count(*) FROM gone

@@ -1,0 +1,156 @@
+-- name: load_lock
+-- locks jobs in the order of their ids, waiting for each (J3). $1 ids. Returns the ids that exist.
+SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE
+
+-- name: load_lock_skip
+-- locks the jobs that nobody holds, in the order of their ids (J3). $1 ids. Returns the ids that were locked.
+SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+
+-- name: load_jobs
+-- the headers of jobs (J2). $1 ids.
+SELECT {job}
+FROM jobs WHERE id = ANY ($1::uuid[])
+
+-- name: load_tombs
+-- which of the ids are those of tombstones whose key was used again (C5). $1 ids.
+SELECT id FROM tombs WHERE id = ANY ($1::uuid[])
+
+-- name: load_instances
+-- activity ledgers by primary key (J2). $1 jobs, $2 activities, $3 address keys. Returns the place in the arrays from
+-- 1, and the row.
+SELECT w.n, {instance:i}
+FROM unnest($1::uuid[], $2::text[], $3::uuid[]) WITH ORDINALITY AS w (job, activity, dad, n)
+JOIN instances i ON i.job = w.job AND i.activity = w.activity AND i.dad = w.dad
+
+-- name: load_receipts
+-- receipts by primary key; while steps are open also the entry that accepted the message, a start's excepted (1.7).
+-- $1 jobs, $2 GUIDs. Returns the place in the arrays from 1, and the row.
+SELECT w.n, r.ledger, r.verdict, r.seq,
+       CASE WHEN r.verdict = 'handled' AND r.guid <> r.job
+                 AND NOT (r.ledger / 1000000000 % 10 = 1
+                          AND (r.ledger / 100000000000 = 0 OR r.ledger / 100000000 % 10 = 1))
+            THEN (SELECT e.body FROM entries e
+                  WHERE e.job = r.job AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = r.seq)
+       END
+FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, guid, n)
+JOIN receipts r ON r.job = w.job AND r.guid = w.guid
+
+-- name: load_rows
+-- dispatch rows by primary key, locked (J8), of the jobs that this transaction holds: their rows are locked again
+-- first, at no cost, and the others' are skipped, so that nobody waits for a row of a job that is left out (J3). $1
+-- jobs, $2 GUIDs.
+SELECT {row:d}
+FROM unnest($1::uuid[], $2::uuid[]) AS w (job, guid)
+JOIN jobs j ON j.id = w.job
+JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
+FOR NO KEY UPDATE OF j SKIP LOCKED
+FOR UPDATE OF d
+
+-- name: load_results
+-- the entries that hold outputs (J7). $1 jobs, $2 activities, $3 address keys. Returns the place in the arrays from
+-- 1, and the body, null where there is no result. The subquery keeps the order of the joins: an instance, then its
+-- one entry.
+SELECT w.n,
+       (SELECT e.body FROM entries e
+        WHERE e.job = i.job AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = i.result_seq)
+FROM unnest($1::uuid[], $2::text[], $3::uuid[]) WITH ORDINALITY AS w (job, activity, dad, n)
+JOIN instances i ON i.job = w.job AND i.activity = w.activity AND i.dad = w.dad
+WHERE i.result_seq > 0
+
+-- name: load_payloads
+-- outputs that are stored beside their entry (E6). $1 jobs, $2 digests. Returns the place in the arrays from 1, and
+-- the bytes.
+SELECT w.n, p.body
+FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS w (job, digest, n)
+JOIN payloads p ON p.job = w.job AND p.digest = w.digest
+
+-- name: load_unfinished
+-- whether requests have an effect outside with a start and no end (E4). $1 jobs, $2 requests. Returns the place in
+-- the arrays from 1, and the answer.
+SELECT w.n, EXISTS (SELECT FROM effects e WHERE e.job = w.job AND e.request = w.request AND e.state = 'started' AND e.class <> 'undo')
+FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, request, n)
+
+-- name: load_named_rows
+-- dispatch rows by primary key, whoever they are addressed to, locked (J8). $1 jobs, $2 GUIDs. Returns the row, and
+-- its place in the arrays from 1.
+SELECT {row:d}, w.n
+FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, guid, n)
+JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
+FOR UPDATE OF d
+
+-- name: load_waits
+-- open waits by primary key. $1 jobs, $2 GUIDs.
+SELECT {wait:w}
+FROM unnest($1::uuid[], $2::uuid[]) AS a (job, guid)
+JOIN waits w ON w.job = a.job AND w.guid = a.guid
+
+-- name: load_latest
+-- the entry that holds the latest result of an activity, whatever its address (5.1). $1 jobs, $2 activities. Returns
+-- the place in the arrays from 1, and the body, null where there is no result.
+SELECT w.n,
+       (SELECT e.body FROM entries e
+        WHERE e.job = w.job AND e.chain = '00000000-0000-0000-0000-000000000000'
+          AND e.seq = (SELECT max(i.result_seq) FROM instances i WHERE i.job = w.job AND i.activity = w.activity))
+FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS w (job, activity, n)
+
+-- name: load_keys
+-- the jobs that have the keys; a tombstone is no job. $1 keys. Returns the place in the array from 1, and the id.
+SELECT w.n, j.id
+FROM unnest($1::text[]) WITH ORDINALITY AS w (key, n)
+JOIN jobs j ON j.key = w.key AND j.state <> 'expired'
+
+-- name: load_closes
+-- the entries that closed jobs (C15). $1 jobs. Returns the id, and the body, null while the job is open. The subquery
+-- keeps the order of the joins: a job, then its one entry.
+SELECT j.id,
+       (SELECT e.body FROM entries e
+        WHERE e.job = j.id AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = j.closed_seq)
+FROM jobs j WHERE j.id = ANY ($1::uuid[])
+
+-- name: load_row_locks
+-- locks what load_all_rows reads, so that nobody waits for a worker with the mailboxes in his hands. $1 jobs.
+WITH own AS MATERIALIZED (
+    SELECT FROM dispatches WHERE job = ANY ($1::uuid[]) ORDER BY job, guid FOR UPDATE
+), sent AS MATERIALIZED (
+    SELECT FROM dispatches WHERE sender = ANY ($1::uuid[]) ORDER BY job, guid FOR UPDATE
+)
+SELECT (SELECT count(*) FROM own) + (SELECT count(*) FROM sent)
+
+-- name: load_wait_locks
+-- locks the mailboxes in which jobs wait for signals again and again, some of them at most, in the order of their
+-- lock keys: what is read of these waits is still so when the transaction writes (J3). $1 jobs, $2 how many.
+SELECT count(pg_advisory_xact_lock(k)) FROM (
+    SELECT DISTINCT ('x' || left(replace(w.mailbox::text, '-', ''), 16))::bit(64)::int8 AS k
+    FROM waits w
+    WHERE w.job = ANY ($1::uuid[]) AND w.repeat
+    ORDER BY k
+    LIMIT $2::int8
+) AS w
+
+-- name: load_all_waits
+-- every open wait of jobs (C15). $1 jobs.
+SELECT {wait:w}
+FROM waits w WHERE w.job = ANY ($1::uuid[])
+
+-- name: load_all_rows
+-- every dispatch row of jobs that this transaction holds, and the starts that they sent and await, locked (C15, J8).
+-- $1 jobs.
+WITH own AS MATERIALIZED (
+    SELECT * FROM dispatches WHERE job = ANY ($1::uuid[]) ORDER BY job, guid FOR UPDATE
+), sent AS MATERIALIZED (
+    SELECT * FROM dispatches WHERE sender = ANY ($1::uuid[]) ORDER BY job, guid FOR UPDATE
+)
+SELECT {row:d}
+FROM (SELECT * FROM own UNION ALL SELECT * FROM sent) AS d
+
+-- name: load_children
+-- the instances of jobs that have a child (C15). $1 jobs.
+SELECT i.job, i.activity, i.dad_text, {instance:i}
+FROM instances i WHERE i.job = ANY ($1::uuid[]) AND i.child IS NOT NULL
+
+-- name: row_lock
+-- locks one dispatch row, which is the lock of its effect chain (J8), and reads it with its job. $1 job, $2 GUID.
+SELECT {row:d}, j.generation, j.state, j.trace
+FROM dispatches d JOIN jobs j ON j.id = d.job
+WHERE d.job = $1::uuid AND d.guid = $2::uuid
+FOR UPDATE OF d

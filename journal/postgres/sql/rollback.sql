@@ -1,2 +1,0 @@
--- rollback: ends a transaction without a trace.
-ROLLBACK

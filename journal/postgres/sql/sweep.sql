@@ -1,0 +1,75 @@
+-- name: due
+-- rows that are due and not held, oldest first, without locking them (T2); of jobs that are not there (yet), too;
+-- those of quarantined jobs stay where they are (C16). $1 limit.
+SELECT d.job, d.guid, d.kind, d.topic, d.publication, d.turn, d.turn_sent, d.published_at, d.next_at, (SELECT micros())
+FROM dispatches d
+LEFT JOIN jobs j ON j.id = d.job
+WHERE d.held IS NULL AND d.next_at IS NOT NULL AND d.next_at <= (SELECT micros()) AND j.state IS DISTINCT FROM 'quarantined'
+ORDER BY d.next_at
+LIMIT $1::int8
+
+-- name: claim
+-- takes due rows for sending, by test-and-set on publication and turn; rows that somebody else holds are left to him
+-- (T2). $1 jobs, $2 GUIDs, $3 publications, $4 turns, $5 send, $6 microseconds until due again. Returns the rows to
+-- send, with what publishing needs of their jobs, null where a job is not there. The conditions are such that no
+-- index on due rows serves them: each row is looked up by its key, however many are due.
+WITH w AS MATERIALIZED (
+    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[], $5::bool[], $6::int8[])
+        AS w (job, guid, publication, turn, send, again)
+), won AS MATERIALIZED (
+    SELECT d.job, d.guid, w.send, w.again, (SELECT micros()) AS now
+    FROM w JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
+    WHERE d.publication = w.publication AND d.turn = w.turn AND coalesce(d.held, '') = '' AND d.next_at - (SELECT micros()) <= 0
+    FOR UPDATE OF d SKIP LOCKED
+), d AS (
+    UPDATE dispatches d
+    SET publication = d.publication + CASE WHEN won.send THEN 1 ELSE 0 END,
+        turn_sent = CASE WHEN won.send THEN d.turn ELSE d.turn_sent END,
+        published_at = CASE WHEN won.send THEN won.now ELSE d.published_at END,
+        next_at = won.now + won.again
+    FROM won
+    WHERE d.job = won.job AND d.guid = won.guid
+    RETURNING d.*, won.send
+)
+SELECT {row:d}, j.key, j.generation, j.flow_name, j.flow_version, j.flow_digest, j.trace
+FROM d LEFT JOIN jobs j ON j.id = d.job AND j.state <> 'expired'
+WHERE d.send
+
+-- name: discard
+-- ends rows whose job is only a tombstone, or was taken back before it began: neither the job nor its start is there
+-- (C5). A signal has no job. $1 jobs, $2 GUIDs. Returns their number.
+WITH w AS MATERIALIZED (
+    SELECT w.job, w.guid, j.state = 'expired' OR t.id IS NOT NULL AS tomb, j.id IS NULL AND s.guid IS NULL AS never
+    FROM unnest($1::uuid[], $2::uuid[]) AS w (job, guid)
+    LEFT JOIN jobs j ON j.id = w.job
+    LEFT JOIN tombs t ON t.id = w.job
+    LEFT JOIN dispatches s ON s.job = w.job AND s.guid = w.job
+), gone AS (
+    DELETE FROM dispatches d
+    USING w
+    WHERE d.job = w.job AND d.guid = w.guid AND (w.tomb OR w.never)
+    RETURNING 1
+)
+SELECT count(*) FROM gone
+
+-- name: turn_overdue
+-- turns requests that nobody answered within their time into answers of their own (E9): due now, to the engine,
+-- released. Where compensations are registered the input stays, and so does the end of the lease, which they wait for
+-- (3.5). $1 limit, $2 the answer. Returns their number.
+WITH late AS MATERIALIZED (
+    SELECT d.job, d.guid
+    FROM dispatches d
+    WHERE d.within_at IS NOT NULL AND d.within_at <= (SELECT micros()) AND d.kind = 'request'
+      AND (SELECT j.state FROM jobs j WHERE j.id = d.job) = 'open'
+    ORDER BY d.within_at
+    LIMIT $1::int8
+    FOR UPDATE OF d SKIP LOCKED
+), turned AS (
+    UPDATE dispatches d
+    SET kind = 'answer', input = CASE WHEN d.undo THEN d.body END, body = $2::bytea, held = NULL, next_at = micros(), turn_sent = 0, within_at = NULL,
+        holder = NULL, lease_until = CASE WHEN d.undo THEN d.lease_until END
+    FROM late
+    WHERE d.job = late.job AND d.guid = late.guid
+    RETURNING 1
+)
+SELECT count(*) FROM turned

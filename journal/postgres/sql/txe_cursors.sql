@@ -1,2 +1,0 @@
--- txe_cursors: closes the cursors that a Tx effect left on its connection.
-CLOSE ALL

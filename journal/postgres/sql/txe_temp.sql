@@ -1,2 +1,0 @@
--- txe_temp: drops the temporary tables that a Tx effect left on its connection.
-DISCARD TEMP

@@ -1,0 +1,46 @@
+-- name: job_by_key
+-- the job that has a key and its state; a tombstone is no job, and says so. $1 key.
+SELECT id, state FROM jobs WHERE key = $1::text
+
+-- name: job_counts
+-- the number of jobs by state.
+SELECT state, count(*) FROM jobs GROUP BY state
+
+-- name: job_list
+-- a page of jobs, newest first. $1 state or '', $2 flow or '', $3 prefix of the key, $4 and $5 start time and id of
+-- the last job of the page before, $6 limit.
+SELECT {job:j},
+       j.closed
+FROM jobs j
+WHERE ($1::text = '' OR j.state = $1::text) AND ($2::text = '' OR j.flow_name = $2::text)
+  AND starts_with(j.key, $3::text) AND (j.started, j.id) < ($4::int8, $5::uuid)
+ORDER BY j.started DESC, j.id DESC
+LIMIT $6::int8
+
+-- name: job_view
+-- a job with the entries that closed it and that ran its completion tasks. $1 id.
+SELECT {job:j},
+       j.closed, j.tasks_seq IS NOT NULL, j.expires_at,
+       (SELECT e.body FROM entries e WHERE e.job = j.id AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = j.closed_seq),
+       (SELECT e.body FROM entries e WHERE e.job = j.id AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = j.tasks_seq)
+FROM jobs j WHERE j.id = $1::uuid
+
+-- name: jobs_after
+-- a page of job ids in their order. $1 the last of the page before, $2 limit.
+SELECT id FROM jobs WHERE id > $1::uuid ORDER BY id LIMIT $2::int8
+
+-- name: jobs_ended
+-- which jobs have ended, completion tasks included; tombstones have, also those of keys used again. $1 ids.
+SELECT id, state = 'expired' OR closed_seq IS NOT NULL AND tasks_seq IS NOT NULL FROM jobs WHERE id = ANY ($1::uuid[])
+UNION ALL
+SELECT id, true FROM tombs WHERE id = ANY ($1::uuid[])
+
+-- name: jobs_known
+-- which of the ids are jobs, in their order. $1 ids.
+SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id
+
+-- name: view_rows
+-- all dispatch rows of a job, and the starts that it ordered and that have not begun. $1 job.
+SELECT {row:d}
+FROM (SELECT * FROM dispatches WHERE job = $1::uuid UNION ALL SELECT * FROM dispatches WHERE sender = $1::uuid) AS d
+ORDER BY d.origin, d.guid

@@ -1,0 +1,244 @@
+-- name: write_marker
+-- the marker of a batch (J4). $1 session, $2 seq. A second one is 23505.
+INSERT INTO batches (session, seq, at) VALUES ($1::uuid, $2::int8, micros())
+
+-- name: write_mailboxes
+-- locks mailboxes until the end of the transaction, in the order given: who registers a wait and who delivers a
+-- signal cannot miss each other (J3). $1 lock keys, sorted.
+SELECT count(pg_advisory_xact_lock(k)) FROM unnest($1::int8[]) AS w (k)
+
+-- name: write_jobs_new
+-- inception (1.11): new jobs, or the next generation of a key of which only the tombstone is left, which goes to
+-- those of keys used again. In the order of keys, so that two starters cannot wait for each other. A key that is
+-- taken is an error. $1 triggers.
+WITH w AS MATERIALIZED (
+    SELECT * FROM unnest($1::text[], {job params 2}) AS w (trigger, {job})
+), buried AS (
+    INSERT INTO tombs (id, key, generation, head_seq, head_hash, closed, expires_at, at)
+    SELECT j.id, j.key, j.generation, j.head_seq, j.head_hash, j.closed, j.expires_at, micros()
+    FROM w JOIN jobs j ON j.key = w.key AND j.state = 'expired' AND j.generation = w.generation - 1
+), born AS (
+    INSERT INTO jobs (trigger, {job})
+    SELECT * FROM w
+    ORDER BY w.key
+    ON CONFLICT ON CONSTRAINT jobs_key DO UPDATE
+    SET {job set excluded},
+        trigger = excluded.trigger, closed_seq = NULL, tasks_seq = NULL, closed = NULL, expires_at = NULL
+    WHERE jobs.state = 'expired' AND jobs.generation = excluded.generation - 1
+    RETURNING 1
+)
+SELECT CASE WHEN count(*) = cardinality($1::text[]) THEN 0
+            ELSE CAST('quipu: lost keys, born ' || count(*) AS int) END
+FROM born
+
+-- name: write_jobs
+-- the compound statement (C14): moves semaphore and head by test-and-set, compares with the threshold $17, and gives
+-- the closing receipt its snapshot digit. A job that moved otherwise than its plan predicted is an error. Arrays by
+-- job; $11 is null where no receipt closes, $16 is 0 where the job is kept.
+WITH w AS MATERIALIZED (
+    SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int8[], $5::int8[], $6::bytea[], $7::text[],
+                         $8::bool[], $9::int8[], $10::int8[], $11::uuid[], $12::bool[], $13::int8[], $14::int8[], $15::int8[],
+                         $16::int8[])
+        AS w (job, sem_before, sem_after, seq_before, seq_after, hash, state,
+              closes, close_seq, tasks_seq, guid, fresh, before, after, seq, expires)
+), moved AS (
+    UPDATE jobs j
+    SET semaphore = j.semaphore + (w.sem_after - w.sem_before),
+        head_seq = w.seq_after,
+        head_hash = w.hash,
+        state = CASE WHEN w.state = '' THEN j.state ELSE w.state END,
+        closed_seq = CASE WHEN j.state = 'open' AND w.sem_after <> w.sem_before AND j.semaphore + (w.sem_after - w.sem_before) = $17::int8
+                          THEN w.close_seq ELSE j.closed_seq END,
+        closed = CASE WHEN j.state = 'open' AND w.sem_after <> w.sem_before AND j.semaphore + (w.sem_after - w.sem_before) = $17::int8
+                      THEN micros() ELSE j.closed END,
+        tasks_seq = CASE WHEN w.tasks_seq = 0 THEN j.tasks_seq ELSE w.tasks_seq END,
+        expires_at = CASE WHEN w.expires = 0 THEN j.expires_at ELSE w.expires END
+    FROM w
+    WHERE j.id = w.job AND j.semaphore = w.sem_before AND j.head_seq = w.seq_before
+    RETURNING w.job, w.closes, w.guid, w.fresh, w.before, w.after, w.seq,
+              coalesce(j.closed_seq > w.seq_before, false) AS hit
+), fresh AS (
+    INSERT INTO receipts (job, guid, ledger, verdict, seq)
+    SELECT job, guid, after - 100000000000 + CASE WHEN hit THEN 100000000000 ELSE 0 END, 'handled', seq
+    FROM moved WHERE closes AND fresh
+    RETURNING 1
+), grown AS (
+    UPDATE receipts r
+    SET ledger = m.after - 100000000000 + CASE WHEN m.hit THEN 100000000000 ELSE 0 END
+    FROM moved m
+    WHERE m.closes AND NOT m.fresh AND r.job = m.job AND r.guid = m.guid AND r.ledger = m.before
+      AND m.after % 100000000 = r.ledger % 100000000
+      AND m.after / 10000000000 % 10 >= r.ledger / 10000000000 % 10
+      AND m.after / 1000000000 % 10 >= r.ledger / 1000000000 % 10
+      AND m.after / 100000000 % 10 >= r.ledger / 100000000 % 10
+    RETURNING 1
+), tally AS MATERIALIZED (
+    SELECT (SELECT count(*) FROM moved WHERE hit = closes) AS jobs,
+           (SELECT count(*) FROM fresh) + (SELECT count(*) FROM grown) AS receipts
+)
+SELECT CASE WHEN jobs = cardinality($1::uuid[]) AND receipts = (SELECT count(*) FROM w WHERE closes) THEN 0
+            ELSE CAST('quipu: lost jobs, moved ' || jobs || ' with ' || receipts || ' closing receipts' AS int) END
+FROM tally
+
+-- name: write_head
+-- moves the head of one job's main chain by test-and-set, and nothing else (J8). $1 job, $2 seq before, $3 seq after,
+-- $4 hash.
+WITH moved AS (
+    UPDATE jobs SET head_seq = $3::int8, head_hash = $4::bytea WHERE id = $1::uuid AND head_seq = $2::int8 RETURNING 1
+)
+SELECT CASE WHEN count(*) = 1 THEN 0 ELSE CAST('quipu: lost jobs, moved ' || count(*) AS int) END FROM moved
+
+-- name: write_instances_new
+-- creates instances. $1 jobs, $2 activities, $3 address keys, $4 joins, $5 addresses. A second one is 23505.
+INSERT INTO instances (job, activity, dad, is_join, dad_text, {instance})
+SELECT * FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::bool[], $5::text[], {instance params 6})
+
+-- name: write_instances
+-- moves activity ledgers by test-and-set of the whole value, digit group by digit group, since a carry can look legal
+-- (C3, C4). $1 jobs, $2 activities, $3 address keys, $4 joins, $5 before.
+WITH moved AS (
+    UPDATE instances i
+    SET is_join = i.is_join OR w.is_join, {instance set w}
+    FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::bool[], $5::int8[], {instance params 6})
+        AS w (job, activity, dad, is_join, before, {instance})
+    WHERE i.job = w.job AND i.activity = w.activity AND i.dad = w.dad AND i.ledger = w.before
+      AND (w.ledger / 100000000000000 = i.ledger / 100000000000000
+           OR i.ledger / 100000000000000 = 0 AND w.ledger / 100000000000000 = 2)
+      AND w.ledger / 1000000000000 % 100 >= i.ledger / 1000000000000 % 100
+      AND w.ledger / 100000000000 % 10 >= i.ledger / 100000000000 % 10
+      AND w.ledger / 10000000000 % 10 >= i.ledger / 10000000000 % 10
+      AND w.ledger / 100000000 % 100 >= i.ledger / 100000000 % 100
+      AND w.ledger % 100000000 >= i.ledger % 100000000
+    RETURNING 1
+)
+SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
+            ELSE CAST('quipu: lost instances, moved ' || count(*) AS int) END
+FROM moved
+
+-- name: write_receipts_new
+-- creates receipts (C7). $1 jobs, $2 GUIDs, $3 ledgers, $4 verdicts, $5 seqs. A second one is 23505.
+INSERT INTO receipts (job, guid, ledger, verdict, seq)
+SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::text[], $5::int8[])
+
+-- name: write_receipts
+-- sets markers of GUID ledgers by test-and-set of the whole value, digit by digit, the ordinal unchanged (C3, C4). $1
+-- jobs, $2 GUIDs, $3 before, $4 after.
+WITH moved AS (
+    UPDATE receipts r
+    SET ledger = w.after
+    FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[]) AS w (job, guid, before, after)
+    WHERE r.job = w.job AND r.guid = w.guid AND r.ledger = w.before AND r.verdict = 'handled'
+      AND w.after % 100000000 = r.ledger % 100000000
+      AND w.after / 100000000000 = r.ledger / 100000000000
+      AND w.after / 10000000000 % 10 >= r.ledger / 10000000000 % 10
+      AND w.after / 1000000000 % 10 >= r.ledger / 1000000000 % 10
+      AND w.after / 100000000 % 10 >= r.ledger / 100000000 % 10
+    RETURNING 1
+)
+SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
+            ELSE CAST('quipu: lost receipts, moved ' || count(*) AS int) END
+FROM moved
+
+-- name: write_entries
+-- appends to chains (J8). $1 jobs, $2 chains, $3 seqs, $4 bodies, $5 hashes. A seq that is taken is 23505.
+INSERT INTO entries (job, chain, seq, body, hash)
+SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::bytea[], $5::bytea[])
+
+-- name: write_rows_delete
+-- ends licences (T1), and takes starts back that their sender awaits and nobody has handled. A row that is gone, or
+-- has no such sender any more, means: decide again (C15). $1 jobs, $2 GUIDs, $3 senders, null for own rows.
+WITH gone AS (
+    DELETE FROM dispatches d
+    USING unnest($1::uuid[], $2::uuid[], $3::uuid[]) AS w (job, guid, sender)
+    WHERE d.job = w.job AND d.guid = w.guid AND (w.sender IS NULL OR d.sender = w.sender)
+    RETURNING 1
+)
+SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
+            ELSE CAST('quipu: lost rows, deleted ' || count(*) AS int) END
+FROM gone
+
+-- name: write_rows_new
+-- inserts dispatch rows (T1). A second one is 23505.
+INSERT INTO dispatches ({row})
+SELECT * FROM unnest({row params 1})
+
+-- name: write_rows
+-- replaces dispatch rows that this transaction locked when it loaded them (J8). A row that is gone means: decide
+-- again.
+WITH moved AS (
+    UPDATE dispatches d
+    SET {row set w}
+    FROM unnest({row params 1}) AS w ({row})
+    WHERE d.job = w.job AND d.guid = w.guid
+    RETURNING 1
+)
+SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
+            ELSE CAST('quipu: lost rows, updated ' || count(*) AS int) END
+FROM moved
+
+-- name: write_waits_delete
+-- ends waits; whoever deletes one has decided between its signal and its timer (1.11). A wait that is gone means:
+-- decide again. $1 jobs, $2 GUIDs, $3 counts of signals: a delivery since it was read means decide again, too.
+WITH gone AS (
+    DELETE FROM waits w
+    USING unnest($1::uuid[], $2::uuid[], $3::int8[]) AS a (job, guid, count)
+    WHERE w.job = a.job AND w.guid = a.guid AND w.count = a.count
+    RETURNING 1
+)
+SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
+            ELSE CAST('quipu: lost waits, deleted ' || count(*) AS int) END
+FROM gone
+
+-- name: write_waits_new
+-- registers waits, under the locks of their mailboxes (J3). $1 mailboxes. A second one is 23505.
+INSERT INTO waits (mailbox, {wait})
+SELECT * FROM unnest($1::uuid[], {wait params 2})
+
+-- name: write_waits
+-- counts signals delivered to waits that stay, under the locks of their mailboxes, by test-and-set. $1 jobs, $2
+-- GUIDs, $3 counts before, $4 after. A wait that is gone means: decide again.
+WITH moved AS (
+    UPDATE waits w
+    SET count = a.after
+    FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[]) AS a (job, guid, before, after)
+    WHERE w.job = a.job AND w.guid = a.guid AND w.count = a.before
+    RETURNING 1
+)
+SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
+            ELSE CAST('quipu: lost waits, counted ' || count(*) AS int) END
+FROM moved
+
+-- name: write_kept_due
+-- makes the oldest signals due that were kept, and not past their time, in mailboxes where waits were registered,
+-- under their locks (J3). $1 mailboxes, $2 how many of each.
+UPDATE dispatches d
+SET held = NULL, next_at = micros()
+FROM unnest($1::uuid[], $2::int8[]) AS w (mailbox, most)
+CROSS JOIN LATERAL (
+    SELECT k.guid FROM dispatches k
+    WHERE k.job = w.mailbox AND k.kind = 'signal' AND k.held = 'kept' AND coalesce(k.within_at > micros(), true)
+    ORDER BY k.published_at, k.guid
+    LIMIT w.most
+) AS k
+WHERE d.job = w.mailbox AND d.guid = k.guid
+
+-- name: write_woken
+-- records pauses of durable functions that have come (E12). $1 jobs, $2 requests, $3 GUIDs, $4 kinds, $5 names, $6
+-- positions, $7 seqs. A second one is 23505.
+INSERT INTO woken (job, request, guid, kind, name, position, seq)
+SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::int8[])
+
+-- name: write_letters_end
+-- ends the open dead letters of rows whose answer came after all (E10). $1 jobs, $2 GUIDs.
+UPDATE dead_letters l
+SET state = 'answered'
+FROM unnest($1::uuid[], $2::uuid[]) AS w (job, guid)
+WHERE l.job = w.job AND l.guid = w.guid AND l.state = 'open'
+
+-- name: write_letters
+-- inserts dead letters (E10). $1 jobs, $2 GUIDs, $3 kinds, $4 activities, $5 addresses, $6 reasons, $7 messages, $8
+-- ledgers, $9 states, $10 raw messages.
+INSERT INTO dead_letters (job, guid, kind, activity, dad, reason, message, ledger, state, raw, at)
+SELECT w.*, micros()
+FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int8[],
+            $9::text[], $10::bytea[]) AS w
