@@ -6,9 +6,9 @@ import (
 
 // complete closes the job with the semaphore at its threshold (C14).
 func (b *builder) complete() error {
-	c := b.completion()
-	if c == nil {
-		return nil
+	c, err := b.completion()
+	if err != nil {
+		return err
 	}
 	return b.close(c)
 }
@@ -17,11 +17,13 @@ func (b *builder) complete() error {
 // message takes over the remaining obligations and withdraws their rows. own is
 // what becomes of the activity's own, as in advance.
 func (b *builder) fail(own int64) error {
-	if !b.s.AllRows {
-		b.need.AllRows = true
-		return nil
+	if err := b.everything(); err != nil {
+		return err
 	}
-	r := b.result()
+	r, err := b.result()
+	if err != nil {
+		return err
+	}
 	c := &journal.Close{State: journal.JobFailed, Code: r.Code, Error: failureOf(r.Error)}
 	b.abandon(-own, c)
 	return b.close(c)
@@ -44,9 +46,6 @@ func (b *builder) close(c *journal.Close) error {
 // step3 runs the completion tasks, once, by the message that has the snapshot
 // (1.7): the job's output, the answer to its parent, its expiry.
 func (b *builder) step3() error {
-	if !b.need.Empty() {
-		return nil
-	}
 	ledger, err := b.receipt.Ledger.SetStep3()
 	if err != nil {
 		return err
@@ -56,16 +55,15 @@ func (b *builder) step3() error {
 		b.p.Entry.Close = &journal.Close{State: b.s.Job.State}
 	}
 	if b.p.Entry.Close.State == journal.JobCompleted {
-		out, err := b.s.Flow.Output(b.whole())
-		if !b.need.Empty() {
-			return nil
-		}
+		scope, err := b.whole()
 		if err != nil {
+			return err
+		}
+		if b.p.Entry.Close.Output, err = b.s.Flow.Output(scope); err != nil {
 			return errBroken("the job's output failed after it was decided: " + err.Error())
 		}
-		b.p.Entry.Close.Output = out
 	}
-	if err := b.reply(); err != nil || !b.need.Empty() {
+	if err := b.reply(); err != nil {
 		return err
 	}
 	b.write(ledger, journal.VerdictHandled)
@@ -84,12 +82,9 @@ func (b *builder) reply() error {
 	if parent == nil || !parent.Awaited {
 		return nil
 	}
-	c := b.p.Close
-	if c == nil {
-		if c = b.s.Close; c == nil {
-			b.need.Close = true
-			return nil
-		}
+	c, err := b.closed()
+	if err != nil {
+		return err
 	}
 	r := &journal.Response{Kind: journal.ResponseTerminal, Code: c.Code, Error: c.Error}
 	switch c.State {

@@ -16,7 +16,10 @@ const unknownSize = 256 << 10
 // ends the activity, with what was gathered; another releases the next that is
 // held (1.11).
 func (b *builder) elementEnds() (ended bool, err error) {
-	inst, _ := b.instance(b.key)
+	inst, err := b.instance(b.key)
+	if err != nil {
+		return false, err
+	}
 	if inst.Count == 0 {
 		return true, nil // the empty list, or an expression that failed: its answer is the result
 	}
@@ -33,19 +36,19 @@ func (b *builder) elementEnds() (ended bool, err error) {
 	if inst.Open > 0 {
 		next := b.act.Parallel + inst.Count - inst.Open - 1
 		if next < inst.Count {
-			b.release(&inst, next)
+			err = b.release(&inst, next)
 		}
-		if b.need.Empty() {
+		if err == nil {
 			b.end()
 		}
-		return false, nil
+		return false, err
 	}
-	result := b.gather(&inst)
-	if !b.need.Empty() {
-		return false, nil
+	result, err := b.gather(&inst)
+	if err != nil {
+		return false, err
 	}
-	b.settle(result)
-	return true, nil
+	_, err = b.settle(result)
+	return true, err
 }
 
 // ahead is how many held elements are loaded at once: the answers that follow in
@@ -55,34 +58,35 @@ const ahead = 32
 // release sends a held element on its way. One that ended or was answered
 // while it was held has nothing to be released, nor has the one that is ended by
 // this very message.
-func (b *builder) release(inst *Instance, next int) {
+func (b *builder) release(inst *Instance, next int) error {
 	g := RequestGUID(inst.Leg1, next)
 	if g == b.m.Row {
-		return
+		return nil
 	}
-	row, asked := b.s.Rows[g]
-	if !asked && !b.s.AllRows {
-		for i := next; i < min(next+ahead, inst.Count); i++ {
-			b.stands(RowKey{b.m.Job, RequestGUID(inst.Leg1, i)})
+	row, err := b.stands(RowKey{b.m.Job, g})
+	if err != nil {
+		for i := next + 1; i < min(next+ahead, inst.Count); i++ {
+			_, _ = b.stands(RowKey{b.m.Job, RequestGUID(inst.Leg1, i)})
 		}
-		return
+		return err
 	}
 	if row == nil || row.Held != HeldParallel {
-		return
+		return nil
 	}
 	free := *row
 	free.Held = ""
 	free.published(b.s.Now, b.mode.Resend)
 	b.p.Update = append(b.p.Update, free)
 	b.p.Entry.Updated = append(b.p.Entry.Updated, updatedOf(&free))
+	return nil
 }
 
 // gather makes the activity's result of those of its elements, in order: a list
 // of outputs, the error of the first that failed, or with Collect a list of
 // both.
-func (b *builder) gather(inst *Instance) *journal.Result {
+func (b *builder) gather(inst *Instance) (*journal.Result, error) {
 	if inst.Size > MaxGathered {
-		return tooLarge(inst.Size, b.act.Name)
+		return tooLarge(inst.Size, b.act.Name), nil
 	}
 	results := make([]*flow.Result, inst.Count)
 	for i := range results {
@@ -92,17 +96,17 @@ func (b *builder) gather(inst *Instance) *journal.Result {
 			results[i] = responseResult(b.response)
 			continue
 		}
-		results[i], _ = b.load(elementKey(b.key, i))
+		results[i], _ = b.load(elementKey(b.key, i)) // all at once
 	}
-	if !b.need.Empty() {
-		return nil
+	if err := b.missing(); err != nil {
+		return nil, err
 	}
 	text := []byte{'['}
 	for i, r := range results {
 		if r.Code != CodeOK && !b.act.Collect {
 			f := failureOf(r.Error)
 			f.Message = fmt.Sprintf("element %d of %s: %s", i, b.act.Name, f.Message)
-			return &journal.Result{Code: r.Code, Error: f}
+			return &journal.Result{Code: r.Code, Error: f}, nil
 		}
 		if i > 0 {
 			text = append(text, ',')
@@ -110,9 +114,9 @@ func (b *builder) gather(inst *Instance) *journal.Result {
 		text = b.appendElement(text, r)
 	}
 	if text = append(text, ']'); len(text) > MaxGathered {
-		return tooLarge(len(text), b.act.Name)
+		return tooLarge(len(text), b.act.Name), nil
 	}
-	return &journal.Result{Code: CodeOK, Output: text}
+	return &journal.Result{Code: CodeOK, Output: text}, nil
 }
 
 func (b *builder) appendElement(text []byte, r *flow.Result) []byte {

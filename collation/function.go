@@ -15,10 +15,10 @@ func (b *builder) wakes() bool {
 
 // asking is the row of the request whose function the message wakes, as the plan
 // has left it so far; nil when it was answered for good.
-func (b *builder) asking(request journal.GUID) *Row {
+func (b *builder) asking(request journal.GUID) (*Row, error) {
 	for i := range b.p.Update {
 		if b.p.Update[i].GUID == request {
-			return &b.p.Update[i]
+			return &b.p.Update[i], nil
 		}
 	}
 	return b.stands(RowKey{b.m.Job, request})
@@ -56,27 +56,27 @@ func (b *builder) pauseOf(row *Row) (at int, timeout bool) {
 // arbitrateWake lets a wake in that the function still waits for, once: of a
 // signal and the bound of its wait the first, and nothing that a later suspension
 // named no more (E12, P15).
-func (b *builder) arbitrateWake() Outcome {
-	row := b.asking(b.m.Response.Request)
-	if row == nil {
-		return Stale
+func (b *builder) arbitrateWake() (Outcome, error) {
+	row, err := b.asking(b.m.Response.Request)
+	if row == nil || err != nil {
+		return Stale, err
 	}
 	at, timeout := b.pauseOf(row)
 	if at < 0 || row.Pauses[at].Taken {
-		return Stale
+		return Stale, nil
 	}
-	if timeout && b.waiting(row.Pauses[at].GUID) == nil {
-		return Stale // the signal was first
+	if timeout {
+		return b.still(row.Pauses[at].GUID)
 	}
-	return ""
+	return "", nil
 }
 
 // take records in the entry which pause the message ends, and takes its rival
 // away: of a signal the bound of its wait, and the other way round.
-func (b *builder) take() {
-	row := b.asking(b.response.Request)
-	if row == nil {
-		return
+func (b *builder) take() error {
+	row, err := b.asking(b.response.Request)
+	if row == nil || err != nil {
+		return err
 	}
 	at, timeout := b.pauseOf(row)
 	next := *row
@@ -92,20 +92,22 @@ func (b *builder) take() {
 	case p.Timeout:
 		b.unarm(RowKey{b.m.Job, TimeoutGUID(p.GUID)})
 	}
+	return b.missing()
 }
 
-// unwait takes a wait back that still stands.
+// unwait takes a wait back that still stands. Like unarm it puts its need off.
 func (b *builder) unwait(g journal.GUID) {
-	if w := b.waiting(g); w != nil {
+	if w, _ := b.waiting(g); w != nil {
 		b.p.Unwait = append(b.p.Unwait, Unwait{w.GUID, w.Count})
 		b.disarmed(w.GUID, nil)
 	}
 }
 
 // unarm takes back a row that still stands: a timer, or the start of a child
-// that has not begun.
+// that has not begun. A need is put off: what else can end the activity is looked
+// at too, and the caller ends with missing.
 func (b *builder) unarm(k RowKey) {
-	row := b.stands(k)
+	row, _ := b.stands(k)
 	switch {
 	case row == nil:
 		return
@@ -147,8 +149,12 @@ func (b *builder) woken() {
 // wake is step 2 of a wake: the request goes out again, unless it is under way,
 // waits for a retry or for a person. Then that run, or the next one, finds what
 // has come (E12, E13).
-func (b *builder) wake() {
-	if row := b.asking(b.response.Request); row != nil {
+func (b *builder) wake() error {
+	row, err := b.asking(b.response.Request)
+	if err != nil {
+		return err
+	}
+	if row != nil {
 		next := *row
 		next.Pauses = slices.Clone(row.Pauses)
 		for i := range next.Pauses {
@@ -162,9 +168,8 @@ func (b *builder) wake() {
 		}
 		b.change(next)
 	}
-	if b.need.Empty() {
-		b.end()
-	}
+	b.end()
+	return nil
 }
 
 // asleep reports the row of a suspended function that nobody has sent on its way
@@ -205,7 +210,7 @@ func (b *builder) suspend(row *Row) error {
 	if came {
 		row.published(b.s.Now, b.mode.Resend)
 	}
-	return nil
+	return b.missing()
 }
 
 // arm registers a pause: a timer, a wait and its bound, or the start of a child.
@@ -258,7 +263,7 @@ func (b *builder) orderNamed(row *Row, p *Pause, named *journal.Pause) error {
 
 // disarmFunction takes back what an ended function still waits for (1.7), and
 // has its compensations run where it did not run them itself.
-func (b *builder) disarmFunction() {
+func (b *builder) disarmFunction() error {
 	for i := range b.row.Pauses {
 		if p := &b.row.Pauses[i]; !p.Taken {
 			b.withdraw(p)
@@ -266,13 +271,14 @@ func (b *builder) disarmFunction() {
 	}
 	ownEnd := b.m.Kind == journal.MessageResponse && (b.response.Code == CodeOK || b.response.Undone)
 	if !b.row.Undo || ownEnd {
-		return
+		return b.missing()
 	}
 	message := ""
 	if b.response.Error != nil {
 		message = b.response.Error.Message
 	}
 	b.orderUndo(b.row, b.response.Code, message)
+	return b.missing()
 }
 
 // functionsChildren are the children that functions of the job wait for and that

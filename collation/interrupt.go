@@ -18,11 +18,12 @@ const (
 // interrupts is the Leg1 of an interrupt: of its own job it closes the job
 // (category C), of another it sends a message (category B).
 func (b *builder) interrupts() error {
-	x, err := b.act.Interrupt(b.scope(b.act, b.key.DAD, b.act.InputNeeds()))
-	switch {
-	case !b.need.Empty():
-		return nil
-	case err != nil:
+	scope, err := b.inputs(b.act, b.key.DAD)
+	if err != nil {
+		return err
+	}
+	x, err := b.act.Interrupt(scope)
+	if err != nil {
 		return b.sent(b.answer(b.key, b.m.GUID, expressionAnswer(err)))
 	}
 	o := &InterruptOrder{
@@ -32,10 +33,9 @@ func (b *builder) interrupts() error {
 	if x.Target == "" || x.Target == b.s.Job.Key {
 		return b.interruptOwn(o)
 	}
-	target, asked := b.s.Keys[x.Target]
-	if !asked {
-		b.need.Keys = append(b.need.Keys, x.Target)
-		return nil
+	target, err := b.named(x.Target)
+	if err != nil {
+		return err
 	}
 	if target == (journal.JobID{}) {
 		return b.stepsWith(&journal.Result{Code: CodeNotFound, Error: &journal.Failure{
@@ -52,9 +52,8 @@ func (b *builder) interrupts() error {
 // interruptOwn closes the job by its own interrupt: the Leg1's GUID has the
 // snapshot and step 3 (1.11).
 func (b *builder) interruptOwn(o *InterruptOrder) error {
-	if !b.s.AllRows {
-		b.need.AllRows = true
-		return nil
+	if err := b.everything(); err != nil {
+		return err
 	}
 	if err := b.completeLeg1(b.key, More{}); err != nil {
 		return err
@@ -70,9 +69,9 @@ func (b *builder) interrupted() error {
 		return b.step3()
 	case b.s.Job.State.Closed():
 		return b.stale()
-	case !b.s.AllRows:
-		b.need.AllRows = true
-		return nil
+	}
+	if err := b.everything(); err != nil {
+		return err
 	}
 	o := &InterruptOrder{}
 	if err := json.Unmarshal(b.row.Body, o); err != nil {
@@ -96,8 +95,8 @@ func (b *builder) halt(o *InterruptOrder, own int64) error {
 		State: journal.JobInterrupted, Code: o.Code, Error: &journal.Failure{Class: classInterrupted, Message: o.Reason},
 	}
 	if !o.Throw {
-		if c = b.completion(); c == nil {
-			return nil
+		if c, err = b.completion(); err != nil {
+			return err
 		}
 	}
 	b.write(ledger, journal.VerdictHandled)
@@ -212,16 +211,16 @@ func obligation(k journal.MessageKind) bool {
 }
 
 // completion is how the job ends well: an output that fails ends it as failed
-// (E11). Nil: state is missing.
-func (b *builder) completion() *journal.Close {
-	_, err := b.s.Flow.Output(b.whole())
-	switch {
-	case !b.need.Empty():
-		return nil
-	case err != nil:
+// (E11).
+func (b *builder) completion() (*journal.Close, error) {
+	scope, err := b.whole()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := b.s.Flow.Output(scope); err != nil {
 		return &journal.Close{
 			State: journal.JobFailed, Code: CodeInternal, Error: &journal.Failure{Class: ReasonExpression, Message: short(err)},
-		}
+		}, nil
 	}
-	return &journal.Close{State: journal.JobCompleted, Code: CodeOK}
+	return &journal.Close{State: journal.JobCompleted, Code: CodeOK}, nil
 }

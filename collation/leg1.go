@@ -22,7 +22,10 @@ func (b *builder) leg1() error {
 	if b.s.Job.State.Closed() {
 		return b.stale()
 	}
-	inst, _ := b.instance(b.key)
+	inst, err := b.instance(b.key)
+	if err != nil {
+		return err
+	}
 	b.entry(journal.KindLeg1).Leg = 1
 	if !b.m.Entered {
 		if inst.Ledger.Leg1Entries() >= StuckLeg1+b.row.Runs { // an entry more for each retry by an operator (C4)
@@ -61,7 +64,7 @@ func (b *builder) work() error {
 
 // sent ends a Leg1 whose work is a dispatch.
 func (b *builder) sent(err error) error {
-	if err != nil || !b.need.Empty() {
+	if err != nil {
 		return err
 	}
 	b.mark(journal.MarkWork)
@@ -80,10 +83,11 @@ func (b *builder) request(key InstanceKey, act *flow.Activity, leg1 journal.GUID
 	case act.Type == flow.TypeHook:
 		return b.hook(key, act, leg1)
 	}
-	input, err := act.Input(b.scope(act, key.DAD, act.InputNeeds()))
-	if !b.need.Empty() {
-		return nil
+	scope, err := b.inputs(act, key.DAD)
+	if err != nil {
+		return err
 	}
+	input, err := act.Input(scope)
 	if err != nil {
 		return b.answer(key, leg1, expressionAnswer(err))
 	}
@@ -96,7 +100,10 @@ func (b *builder) request(key InstanceKey, act *flow.Activity, leg1 journal.GUID
 
 // completeLeg1 sets +100B, and what the instance keeps beside its digits.
 func (b *builder) completeLeg1(key InstanceKey, more More) error {
-	inst, _ := b.instance(key)
+	inst, err := b.instance(key)
+	if err != nil {
+		return err
+	}
 	ledger, err := inst.Ledger.CompleteLeg1()
 	if err != nil {
 		return err
@@ -197,7 +204,10 @@ func (b *builder) fold(row Row, act *flow.Activity) error {
 	key := InstanceKey{row.Activity, row.DAD}
 	inst := Instance{} // a child of one parent is new; a join has its arrivals
 	if act.Join != "" {
-		inst, _ = b.instance(key)
+		var err error
+		if inst, err = b.instance(key); err != nil {
+			return err
+		}
 	}
 	ledger, err := inst.Ledger.EnterLeg1()
 	if err != nil {

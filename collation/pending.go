@@ -49,9 +49,15 @@ func (b *builder) pending() error {
 	case b.response.Kind == journal.ResponseFailedTry:
 		row.NextAt = b.s.Now + retryDelay(b.act.Retry, row.Try, b.response.RetryAfter, b.m.GUID)
 		row.Try++
-	case b.response.Kind == journal.ResponseParked && !b.parks():
-		row.NextAt = b.s.Now // the outcome is known by now: run again and find it
 	case b.response.Kind == journal.ResponseParked:
+		parks, err := b.parks()
+		if err != nil {
+			return err
+		}
+		if !parks {
+			row.NextAt = b.s.Now // the outcome is known by now: run again and find it
+			break
+		}
 		row.NextAt = Never
 		row.Held, row.Dead = HeldParked, true
 		reason := "the outcome of an effect is unknown"
@@ -60,7 +66,7 @@ func (b *builder) pending() error {
 		}
 		b.p.Dead = append(b.p.Dead, b.deadLetter(parkedFor(b.response), reason))
 	default:
-		if err := b.suspend(&row); err != nil || !b.need.Empty() {
+		if err := b.suspend(&row); err != nil {
 			return err
 		}
 	}
@@ -72,15 +78,11 @@ func (b *builder) pending() error {
 // parks reports whether the effect that the response is parked for is still
 // unfinished. Its late completion may have been recorded while the response was
 // on its way, and then nothing else would ever unpark the row (E4).
-func (b *builder) parks() bool {
+func (b *builder) parks() (bool, error) {
 	if b.row.Effects.Seq == 0 || b.response.Error == nil || b.response.Error.Class != ClassParked {
-		return true
+		return true, nil
 	}
-	unfinished, asked := b.s.Unfinished[b.row.GUID]
-	if !asked {
-		b.need.Effects = append(b.need.Effects, b.row.GUID)
-	}
-	return unfinished
+	return b.unfinished(b.row.GUID)
 }
 
 // elementKey is where the result of one element stands.

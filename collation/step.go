@@ -23,7 +23,7 @@ func Step(s *State, m *Message, mode Mode) (*Plan, *Need) {
 	}}
 	err := b.decide()
 	if !b.need.Empty() {
-		return nil, &b.need // also with an error: what was not read looks like what is not there
+		return nil, &b.need.Need // also with another error: what was not read looks like what is not there
 	}
 	if err != nil {
 		b.trouble(err)
@@ -38,7 +38,7 @@ type builder struct {
 	m    *Message
 	mode Mode
 	p    *Plan
-	need Need
+	need needError
 
 	key InstanceKey // of the message's instance, at its base address
 	// at is the address of the pass that the message makes: key, but for the
@@ -208,29 +208,6 @@ func (b *builder) entry(kind journal.Kind) *journal.Entry {
 }
 
 func (b *builder) mark(m journal.Mark) { b.p.Entry.Marks = append(b.p.Entry.Marks, m) }
-
-// instance reads the instance as the plan has left it so far.
-func (b *builder) instance(key InstanceKey) (Instance, bool) {
-	for i := range b.p.Ledgers {
-		if w := &b.p.Ledgers[i]; w.Key == key {
-			return Instance{Ledger: w.After, ResultSeq: w.ResultSeq, Code: w.Code, More: w.More}, true
-		}
-	}
-	stored, asked := b.s.Instances[key]
-	if !asked && !slices.Contains(b.need.Instances, key) {
-		b.need.Instances = append(b.need.Instances, key)
-	}
-	if stored == nil {
-		return Instance{}, false
-	}
-	return *stored, true
-}
-
-// asked reports whether the instance was loaded, or is asked for.
-func (b *builder) asked(key InstanceKey) bool {
-	_, loaded := b.s.Instances[key]
-	return loaded || slices.Contains(b.need.Instances, key)
-}
 
 // put writes the instance; several writes of one plan are one move.
 func (b *builder) put(key InstanceKey, i Instance) {

@@ -8,11 +8,12 @@ import (
 // stepsFrom is the work of an activity without a response (category B): the
 // same three steps, on the Leg1's own GUID (1.11). Step 1 is what it does.
 func (b *builder) stepsFrom() error {
-	result, row, err := b.deed()
-	switch {
-	case !b.need.Empty():
-		return nil
-	case err != nil:
+	scope, err := b.inputs(b.act, b.key.DAD)
+	if err != nil {
+		return err
+	}
+	result, row, err := b.deed(scope)
+	if err != nil {
 		return b.sent(b.answer(b.key, b.m.GUID, expressionAnswer(err)))
 	}
 	return b.stepsWith(result, row)
@@ -23,8 +24,10 @@ func (b *builder) stepsWith(result *journal.Result, row *Row) error {
 	if err := b.completeLeg1(b.key, More{}); err != nil {
 		return err
 	}
-	inst, _ := b.instance(b.key)
-	var err error
+	inst, err := b.instance(b.key)
+	if err != nil {
+		return err
+	}
 	if b.act.Pivot {
 		if inst.Ledger, err = inst.Ledger.PreSeed(); err != nil {
 			return err
@@ -53,12 +56,11 @@ func (b *builder) stepsWith(result *journal.Result, row *Row) error {
 
 // deed evaluates what an activity without a response does: its result, and the
 // row that it sends, if any.
-func (b *builder) deed() (*journal.Result, *Row, error) {
-	scope := b.scope(b.act, b.key.DAD, b.act.InputNeeds())
+func (b *builder) deed(scope flow.Scope) (*journal.Result, *Row, error) {
 	switch b.act.Type {
 	case flow.TypeSignal:
 		sent, err := b.act.Signal(scope)
-		if err != nil || !b.need.Empty() {
+		if err != nil {
 			return nil, nil, err
 		}
 		s := &Signal{
@@ -95,7 +97,10 @@ func (b *builder) finalize() error {
 	if b.act.Pivot {
 		return nil
 	}
-	inst, _ := b.instance(b.key)
+	inst, err := b.instance(b.key)
+	if err != nil {
+		return err
+	}
 	ledger, err := inst.Ledger.Finalize()
 	if err != nil {
 		return err
@@ -108,11 +113,12 @@ func (b *builder) finalize() error {
 // cycle sends its pivot into the next pass (1.11): the cycle's obligation moves
 // there, so the semaphore stays as it is.
 func (b *builder) cycle() error {
-	input, err := b.act.Input(b.scope(b.act, b.key.DAD, b.act.InputNeeds()))
-	switch {
-	case !b.need.Empty():
-		return nil
-	case err != nil:
+	scope, err := b.inputs(b.act, b.key.DAD)
+	if err != nil {
+		return err
+	}
+	input, err := b.act.Input(scope)
+	if err != nil {
 		return b.sent(b.answer(b.key, b.m.GUID, expressionAnswer(err)))
 	}
 	if err := b.completeLeg1(b.key, More{}); err != nil {

@@ -23,7 +23,10 @@ const classTooLarge = "too_large"
 // elements writes one request for each element of the list, those beyond
 // Parallel held (1.11). The empty list is answered at once.
 func (b *builder) elements(key InstanceKey, act *flow.Activity, leg1 journal.GUID) error {
-	scope := b.scope(act, key.DAD, act.InputNeeds())
+	scope, err := b.inputs(act, key.DAD)
+	if err != nil {
+		return err
+	}
 	items, err := act.Each(scope)
 	inputs, size := make([][]byte, len(items)), 0
 	for i := 0; i < len(items) && err == nil && size <= MaxElementBytes; i++ {
@@ -31,8 +34,6 @@ func (b *builder) elements(key InstanceKey, act *flow.Activity, leg1 journal.GUI
 		size += len(inputs[i])
 	}
 	switch {
-	case !b.need.Empty():
-		return nil
 	case err != nil:
 		return b.answer(key, leg1, expressionAnswer(err))
 	case size > MaxElementBytes:
@@ -59,10 +60,12 @@ func (b *builder) elements(key InstanceKey, act *flow.Activity, leg1 journal.GUI
 // hook registers what a hook waits for: a signal, a time, or whichever comes
 // first, and the bound of both.
 func (b *builder) hook(key InstanceKey, act *flow.Activity, leg1 journal.GUID) error {
-	scope := b.scope(act, key.DAD, act.InputNeeds())
+	scope, err := b.inputs(act, key.DAD)
+	if err != nil {
+		return err
+	}
 	var at Micros
 	var name string
-	var err error
 	if act.HasSleep {
 		sleep, failed := act.Sleep(scope)
 		at, err = b.s.Now+Micros(sleep.Microseconds()), failed
@@ -70,10 +73,7 @@ func (b *builder) hook(key InstanceKey, act *flow.Activity, leg1 journal.GUID) e
 	if act.Topic != "" && err == nil {
 		name, err = act.Key(scope)
 	}
-	switch {
-	case !b.need.Empty():
-		return nil
-	case err != nil:
+	if err != nil {
 		return b.answer(key, leg1, expressionAnswer(err))
 	}
 	if err := b.completeLeg1(key, More{Leg1: leg1}); err != nil {
@@ -127,11 +127,12 @@ func (b *builder) bound(key InstanceKey, act *flow.Activity, leg1 journal.GUID) 
 // await orders the first child (1.11).
 func (b *builder) await(key InstanceKey, act *flow.Activity, leg1 journal.GUID) error {
 	more := More{Leg1: leg1, Turn: 1, Try: 1, Child: ChildID(leg1, 1)}
-	row, err := b.order(key, act, more, b.s.Now)
-	switch {
-	case !b.need.Empty():
-		return nil
-	case err != nil:
+	scope, err := b.inputs(act, key.DAD)
+	if err != nil {
+		return err
+	}
+	row, err := b.order(scope, key, act, more, b.s.Now)
+	if err != nil {
 		return b.answer(key, leg1, expressionAnswer(err))
 	}
 	if err := b.completeLeg1(key, more); err != nil {
@@ -144,14 +145,13 @@ func (b *builder) await(key InstanceKey, act *flow.Activity, leg1 journal.GUID) 
 
 // order is the start of the child that the await is in the turn of; at is when
 // it begins.
-func (b *builder) order(key InstanceKey, act *flow.Activity, more More, at Micros) (Row, error) {
-	scope := b.scope(act, key.DAD, act.InputNeeds())
+func (b *builder) order(scope flow.Scope, key InstanceKey, act *flow.Activity, more More, at Micros) (Row, error) {
 	child, err := act.Child(scope)
 	var input []byte
 	if err == nil {
 		input, err = act.Input(scope)
 	}
-	if err != nil || !b.need.Empty() {
+	if err != nil {
 		return Row{}, err
 	}
 	o := &StartOrder{Flow: child.Flow, Version: child.Version, Key: child.ID, Input: input}

@@ -9,33 +9,44 @@ import (
 // waits for a signal, a timer or a child: "" if it may. Whoever is accepted first
 // takes the others' licences away in the same commit, see disarm; a signal has
 // won when its delivery ended the wait (1.11).
-func (b *builder) arbitrate(inst *Instance) Outcome {
+func (b *builder) arbitrate(inst *Instance) (Outcome, error) {
 	switch {
 	case b.wakes():
 		return b.arbitrateWake()
 	case inst.Leg1.IsZero():
-		return ""
+		return "", nil
 	case awaits(b.act):
-		return b.arbitrateChild(inst)
+		return b.arbitrateChild(inst), nil
 	case b.act.Type != flow.TypeHook || b.act.Topic == "":
-		return ""
+		return "", nil
 	}
 	bySignal := b.m.Kind == journal.MessageWakeUp && b.m.Response.By == journal.BySignal
-	if !bySignal && b.waiting(WakeUpGUID(inst.Leg1, journal.BySignal, "")) == nil {
-		return Stale // the signal was first
+	if !bySignal {
+		verdict, err := b.still(WakeUpGUID(inst.Leg1, journal.BySignal, ""))
+		if verdict != "" || err != nil {
+			return verdict, err
+		}
 	}
 	if b.act.Repeat && b.m.Response.Kind == journal.ResponseTerminal {
 		return b.afterPasses(bySignal)
 	}
-	return ""
+	return "", nil
+}
+
+// still lets a rival of a signal in while the wait stands.
+func (b *builder) still(wait journal.GUID) (Outcome, error) {
+	w, err := b.waiting(wait)
+	if w == nil {
+		return Stale, err // the signal was first
+	}
+	return "", nil
 }
 
 // afterPasses lets the message that ends a repeating hook wait for the passes
 // before it.
-func (b *builder) afterPasses(bySignal bool) Outcome {
-	if !b.s.AllRows {
-		b.need.AllRows = true
-		return ""
+func (b *builder) afterPasses(bySignal bool) (Outcome, error) {
+	if err := b.everything(); err != nil {
+		return "", err
 	}
 	for g, row := range b.s.Rows {
 		if row == nil || g == b.m.Row || row.Kind != journal.MessageWakeUp || (InstanceKey{row.Activity, row.DAD}) != b.key {
@@ -43,10 +54,10 @@ func (b *builder) afterPasses(bySignal bool) Outcome {
 		}
 		r, err := journal.DecodeResponse(row.Body)
 		if err == nil && r.By == journal.BySignal && (!bySignal || r.Number < b.m.Response.Number) {
-			return Later
+			return Later, nil
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // arbitrateChild lets an outcome answer for the child that the await is in the
@@ -63,18 +74,17 @@ func (b *builder) arbitrateChild(inst *Instance) Outcome {
 
 // disarm takes back, in the commit that accepts the ending message, what else
 // could end its activity: timer, bound, wait, the next child's start (1.7).
-func (b *builder) disarm(inst *Instance) {
+func (b *builder) disarm(inst *Instance) error {
 	if b.act.Type == flow.TypeWorker && b.row != nil && b.response.Kind == journal.ResponseTerminal {
-		b.disarmFunction()
-		return
+		return b.disarmFunction()
 	}
 	if inst.Leg1.IsZero() || b.act.HasEach {
-		return
+		return nil
 	}
 	child := inst.Child
 	inst.Child = journal.JobID{}
 	if b.response.Kind != journal.ResponseTerminal {
-		return
+		return nil
 	}
 	rivals := []journal.GUID{WakeUpGUID(inst.Leg1, journal.ByTimer, ""), ResponseGUID(inst.Leg1, 0)}
 	if !b.act.HasSleep {
@@ -95,6 +105,7 @@ func (b *builder) disarm(inst *Instance) {
 	if awaits(b.act) && b.m.Kind != journal.MessageOutcome {
 		b.unarm(RowKey{child, child.Start()})
 	}
+	return b.missing()
 }
 
 func (b *builder) disarmed(g journal.GUID, row *Row) {
@@ -110,16 +121,23 @@ func awaits(a *flow.Activity) bool { return a.Type == flow.TypeAwait }
 // retryChild orders the next child after one that failed, due at the retry time
 // (1.11).
 func (b *builder) retryChild() error {
-	inst, _ := b.instance(b.key)
+	inst, err := b.instance(b.key)
+	if err != nil {
+		return err
+	}
 	at := b.s.Now + retryDelay(b.act.Retry, inst.Try, 0, b.m.GUID)
 	inst.Turn++
 	inst.Try++
 	inst.Child = ChildID(inst.Leg1, inst.Turn)
-	row, err := b.order(b.key, b.act, inst.More, at)
-	if err != nil && b.need.Empty() { // an activity that did not run before may have run by now
+	scope, err := b.inputs(b.act, b.key.DAD)
+	if err != nil {
+		return err
+	}
+	row, err := b.order(scope, b.key, b.act, inst.More, at)
+	if err != nil { // an activity that did not run before may have run by now
 		row, err = b.ordered(b.key, b.act, inst.More, &StartOrder{Input: []byte("null"), Fault: short(err)}, at)
 	}
-	if err != nil || !b.need.Empty() {
+	if err != nil {
 		return err
 	}
 	b.put(b.key, inst)
