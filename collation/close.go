@@ -31,43 +31,34 @@ func (b *builder) fail(own int64) error {
 
 // close sets the snapshot with step 2 (C14). Its completion tasks are step 3.
 func (b *builder) close(c *journal.Close) error {
-	ledger, err := b.receipt.Ledger.SetClosed()
-	if err != nil {
-		return err
-	}
-	b.write(ledger, journal.VerdictHandled)
-	b.p.Receipt.Closes = true
-	b.p.Close, b.p.NewState = c, c.State
-	b.p.Entry.Close = c
-	b.mark(journal.MarkClosed)
-	return nil
+	b.p.Close = c
+	return b.set(GUIDLedger.SetClosed)
 }
 
 // step3 runs the completion tasks, once, by the message that has the snapshot
 // (1.7): the job's output, the answer to its parent, its expiry.
 func (b *builder) step3() error {
-	ledger, err := b.receipt.Ledger.SetStep3()
-	if err != nil {
-		return err
+	b.entry(journal.KindLeg2)
+	c := b.p.Close
+	if c == nil { // the job was closed by a plan before
+		c = &journal.Close{State: b.s.Job.State}
+		b.p.Entry.Close = c
 	}
-	if b.p.Close == nil {
-		b.entry(journal.KindLeg2)
-		b.p.Entry.Close = &journal.Close{State: b.s.Job.State}
-	}
-	if b.p.Entry.Close.State == journal.JobCompleted {
+	if c.State == journal.JobCompleted {
 		scope, err := b.whole()
 		if err != nil {
 			return err
 		}
-		if b.p.Entry.Close.Output, err = b.s.Flow.Output(scope); err != nil {
+		if c.Output, err = b.s.Flow.Output(scope); err != nil {
 			return errBroken("the job's output failed after it was decided: " + err.Error())
 		}
 	}
-	if err := b.reply(); err != nil {
+	if err := b.reply(c.Output); err != nil {
 		return err
 	}
-	b.write(ledger, journal.VerdictHandled)
-	b.mark(journal.MarkTasks)
+	if err := b.set(GUIDLedger.SetStep3); err != nil {
+		return err
+	}
 	b.p.Tasks = true
 	if keep := b.s.Flow.Expire(); keep > 0 {
 		b.p.ExpiresAt = b.s.Now + Micros(keep.Microseconds())
@@ -77,7 +68,7 @@ func (b *builder) step3() error {
 }
 
 // reply tells the parent that awaits the job how it ended (1.11).
-func (b *builder) reply() error {
+func (b *builder) reply(output []byte) error {
 	parent := b.s.Job.Parent
 	if parent == nil || !parent.Awaited {
 		return nil
@@ -89,12 +80,12 @@ func (b *builder) reply() error {
 	r := &journal.Response{Kind: journal.ResponseTerminal, Code: c.Code, Error: c.Error}
 	switch c.State {
 	case journal.JobCompleted:
-		r.Output = b.p.Entry.Close.Output
+		r.Output = output
 	case journal.JobFailed:
 		r.Kind = journal.ResponseFailedTry
 	}
 	row := outcome(parent, b.m.Job, r, b.s.Now, b.mode)
 	row.Origin = b.p.Entry.Seq
-	b.insert(row)
+	b.send(row)
 	return nil
 }

@@ -26,7 +26,6 @@ func (b *builder) elementEnds() (ended bool, err error) {
 	if inst.Open <= 0 {
 		return false, errBroken("an element of " + b.m.Activity + " ends after all have ended")
 	}
-	b.p.Entry.Open = &journal.OpenMove{Before: inst.Open, After: inst.Open - 1}
 	inst.Open--
 	inst.Size += len(b.response.Output)
 	if !b.response.Ref.IsZero() {
@@ -76,8 +75,7 @@ func (b *builder) release(inst *Instance, next int) error {
 	free := *row
 	free.Held = ""
 	free.published(b.s.Now, b.mode.Resend)
-	b.p.Update = append(b.p.Update, free)
-	b.p.Entry.Updated = append(b.p.Entry.Updated, updatedOf(&free))
+	b.change(free, true)
 	return nil
 }
 

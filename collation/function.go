@@ -16,24 +16,12 @@ func (b *builder) wakes() bool {
 // asking is the row of the request whose function the message wakes, as the plan
 // has left it so far; nil when it was answered for good.
 func (b *builder) asking(request journal.GUID) (*Row, error) {
-	for i := range b.p.Update {
-		if b.p.Update[i].GUID == request {
-			return &b.p.Update[i], nil
+	for i := range b.changed {
+		if row := &b.changed[i].row; row.GUID == request {
+			return row, nil
 		}
 	}
 	return b.stands(RowKey{b.m.Job, request})
-}
-
-// change writes a row of the job that is not the message's own. Several changes
-// of one plan are one.
-func (b *builder) change(row Row) {
-	for i := range b.p.Update {
-		if b.p.Update[i].GUID == row.GUID {
-			b.p.Update[i] = row
-			return
-		}
-	}
-	b.p.Update = append(b.p.Update, row)
 }
 
 // pauseOf finds the pause that the message ends.
@@ -85,55 +73,14 @@ func (b *builder) take() error {
 	p.Taken = true
 	ref := p.PauseRef
 	b.response.Of = &ref
-	b.change(next)
+	b.change(next, false)
 	switch {
 	case timeout:
-		b.unwait(p.GUID)
+		b.cancelWait(p.GUID)
 	case p.Timeout:
-		b.unarm(RowKey{b.m.Job, TimeoutGUID(p.GUID)})
+		b.cancelRow(RowKey{b.m.Job, TimeoutGUID(p.GUID)})
 	}
 	return b.missing()
-}
-
-// unwait takes a wait back that still stands. Like unarm it puts its need off.
-func (b *builder) unwait(g journal.GUID) {
-	if w, _ := b.waiting(g); w != nil {
-		b.p.Unwait = append(b.p.Unwait, Unwait{w.GUID, w.Count})
-		b.disarmed(w.GUID, nil)
-	}
-}
-
-// unarm takes back a row that still stands: a timer, or the start of a child
-// that has not begun. A need is put off: what else can end the activity is looked
-// at too, and the caller ends with missing.
-func (b *builder) unarm(k RowKey) {
-	row, _ := b.stands(k)
-	switch {
-	case row == nil:
-		return
-	case k.Job == b.m.Job:
-		b.p.Delete = append(b.p.Delete, k.GUID)
-	case row.Sender == b.m.Job:
-		b.p.Recall = append(b.p.Recall, k)
-	default:
-		return // the child has begun
-	}
-	b.disarmed(k.GUID, row)
-}
-
-// withdraw takes back what stands for a pause.
-func (b *builder) withdraw(p *Pause) {
-	switch p.Kind {
-	case journal.PauseSleep:
-		b.unarm(RowKey{b.m.Job, p.GUID})
-	case journal.PauseSignal:
-		b.unwait(p.GUID)
-		if p.Timeout {
-			b.unarm(RowKey{b.m.Job, TimeoutGUID(p.GUID)})
-		}
-	case journal.PauseChild:
-		b.unarm(RowKey{journal.JobID(p.GUID), p.GUID})
-	}
 }
 
 // woken is step 1 of a wake: where the function finds it.
@@ -162,11 +109,11 @@ func (b *builder) wake() error {
 				p.Came = true
 			}
 		}
-		if next.asleep() {
+		again := next.asleep()
+		if again {
 			next.published(b.s.Now, b.mode.Resend)
-			b.p.Entry.Updated = append(b.p.Entry.Updated, updatedOf(&next))
 		}
-		b.change(next)
+		b.change(next, again)
 	}
 	b.end()
 	return nil
@@ -203,7 +150,7 @@ func (b *builder) suspend(row *Row) error {
 	for i := range old {
 		still := slices.ContainsFunc(row.Pauses, func(p Pause) bool { return p.GUID == old[i].GUID })
 		if !still && !old[i].Taken {
-			b.withdraw(&old[i])
+			b.cancelPause(&old[i])
 		}
 	}
 	row.NextAt = Never
@@ -257,28 +204,8 @@ func (b *builder) orderNamed(row *Row, p *Pause, named *journal.Pause) error {
 	if err != nil {
 		return err
 	}
-	b.insertAt(start, 0)
+	b.send(start)
 	return nil
-}
-
-// disarmFunction takes back what an ended function still waits for (1.7), and
-// has its compensations run where it did not run them itself.
-func (b *builder) disarmFunction() error {
-	for i := range b.row.Pauses {
-		if p := &b.row.Pauses[i]; !p.Taken {
-			b.withdraw(p)
-		}
-	}
-	ownEnd := b.m.Kind == journal.MessageResponse && (b.response.Code == CodeOK || b.response.Undone)
-	if !b.row.Undo || ownEnd {
-		return b.missing()
-	}
-	message := ""
-	if b.response.Error != nil {
-		message = b.response.Error.Message
-	}
-	b.orderUndo(b.row, b.response.Code, message)
-	return b.missing()
 }
 
 // functionsChildren are the children that functions of the job wait for and that

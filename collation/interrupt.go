@@ -24,7 +24,7 @@ func (b *builder) interrupts() error {
 	}
 	x, err := b.act.Interrupt(scope)
 	if err != nil {
-		return b.sent(b.answer(b.key, b.m.GUID, expressionAnswer(err)))
+		return b.dispatched(b.answer(b.key, b.m.GUID, expressionAnswer(err)))
 	}
 	o := &InterruptOrder{
 		Code: x.Code, Reason: x.Reason, Throw: b.act.Throw, Descend: b.act.Descend,
@@ -68,7 +68,8 @@ func (b *builder) interrupted() error {
 		b.entry(journal.KindInterrupt)
 		return b.step3()
 	case b.s.Job.State.Closed():
-		return b.stale()
+		b.stale()
+		return nil
 	}
 	if err := b.everything(); err != nil {
 		return err
@@ -141,73 +142,9 @@ func (b *builder) descend(o *InterruptOrder) error {
 		}
 		row.Origin = b.p.Entry.Seq
 		row.published(b.s.Now, b.mode.Resend)
-		b.insert(row)
+		b.send(row)
 	}
 	return nil
-}
-
-// abandon takes over the obligations that a close ends, own excepted, and takes
-// back what stands for them (C15).
-func (b *builder) abandon(own int64, cause *journal.Close) {
-	b.p.Entry.Abandoned = int(b.p.Semaphore.Before - own)
-	b.p.Semaphore.After = 0
-	var gone []journal.GUID
-	var undo []*Row
-	before := b.p.Entry.Disarmed // taken back by this plan already
-	for g, row := range b.s.Rows {
-		switch {
-		case row == nil || g == b.m.Row || slices.Contains(before, g):
-			continue
-		case row.Job == b.m.Job && obligation(row.Kind):
-			b.p.Delete = append(b.p.Delete, g)
-			if row.Dead {
-				b.p.Undead = append(b.p.Undead, g)
-			}
-			if row.Undo {
-				undo = append(undo, row)
-			}
-		case row.Job != b.m.Job && row.Sender == b.m.Job && !row.Undo:
-			b.p.Recall = append(b.p.Recall, RowKey{row.Job, g})
-		default:
-			continue
-		}
-		gone = append(gone, g)
-	}
-	for g, w := range b.s.Waits {
-		if w != nil && w.Job == b.m.Job && !slices.Contains(before, g) {
-			b.p.Unwait = append(b.p.Unwait, Unwait{g, w.Count})
-			gone = append(gone, g)
-		}
-	}
-	for _, list := range [][]journal.GUID{b.p.Delete, b.p.Undead, gone} {
-		slices.SortFunc(list, byBytes)
-	}
-	slices.SortFunc(b.p.Unwait, func(x, y Unwait) int { return byBytes(x.GUID, y.GUID) })
-	slices.SortFunc(b.p.Recall, func(x, y RowKey) int { return byBytes(x.GUID, y.GUID) })
-	b.p.Entry.Withdrawn = append(b.p.Entry.Withdrawn, gone...)
-	slices.SortFunc(undo, func(x, y *Row) int { return byBytes(x.GUID, y.GUID) })
-	for _, row := range undo {
-		b.orderUndo(row, cause.Code, closeReason(cause))
-	}
-}
-
-func closeReason(c *journal.Close) string {
-	if c.Error == nil {
-		return "the job was ended as completed"
-	}
-	return c.Error.Message
-}
-
-func byBytes(x, y journal.GUID) int { return bytes.Compare(x[:], y[:]) }
-
-// obligation reports the kinds of rows that a close takes back; signals,
-// interrupts, outcomes and the job's own start are nobody's obligation (C15).
-func obligation(k journal.MessageKind) bool {
-	switch k {
-	case journal.MessageLeg1, journal.MessageRequest, journal.MessageAnswer, journal.MessageWakeUp, journal.MessageCycle:
-		return true
-	}
-	return false
 }
 
 // completion is how the job ends well: an output that fails ends it as failed

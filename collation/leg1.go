@@ -20,7 +20,8 @@ func (b *builder) leg1() error {
 		return b.steps()
 	}
 	if b.s.Job.State.Closed() {
-		return b.stale()
+		b.stale()
+		return nil
 	}
 	inst, err := b.instance(b.key)
 	if err != nil {
@@ -59,11 +60,11 @@ func (b *builder) work() error {
 	case b.act.Type == flow.TypeSignal || b.act.PassThrough():
 		return b.stepsFrom()
 	}
-	return b.sent(b.request(b.key, b.act, b.m.GUID))
+	return b.dispatched(b.request(b.key, b.act, b.m.GUID))
 }
 
-// sent ends a Leg1 whose work is a dispatch.
-func (b *builder) sent(err error) error {
+// dispatched ends a Leg1 whose work is a dispatch.
+func (b *builder) dispatched(err error) error {
 	if err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ func (b *builder) request(key InstanceKey, act *flow.Activity, leg1 journal.GUID
 	if err := b.completeLeg1(key, More{}); err != nil {
 		return err
 	}
-	b.insert(b.element(key, act, leg1, 0, input))
+	b.send(b.element(key, act, leg1, 0, input))
 	return nil
 }
 
@@ -124,7 +125,7 @@ func (b *builder) answer(key InstanceKey, leg1 journal.GUID, body []byte) error 
 		Body: body, Origin: b.p.Entry.Seq,
 	}
 	row.published(b.s.Now, b.mode.Resend)
-	b.insert(row)
+	b.send(row)
 	return nil
 }
 
@@ -176,7 +177,7 @@ func (b *builder) dispatch(guid journal.GUID, to *flow.Activity, dad DAD) error 
 		return b.fold(row, to)
 	}
 	row.published(b.s.Now, b.mode.Resend)
-	b.insert(row)
+	b.send(row)
 	return nil
 }
 
@@ -196,11 +197,7 @@ func foldable(a *flow.Activity) bool {
 // the entry names it as folded.
 func (b *builder) fold(row Row, act *flow.Activity) error {
 	b.folded++
-	e := b.p.Entry
-	e.Dispatched = append(e.Dispatched, journal.Dispatched{
-		GUID: row.GUID, Kind: row.Kind, Activity: row.Activity, DAD: string(row.DAD),
-	})
-	e.Folded = append(e.Folded, row.GUID)
+	b.sent = append(b.sent, sent{row: row, folded: true})
 	key := InstanceKey{row.Activity, row.DAD}
 	inst := Instance{} // a child of one parent is new; a join has its arrivals
 	if act.Join != "" {

@@ -61,16 +61,20 @@ func (b *builder) accept() (done bool, err error) {
 	if b.m.Response == nil {
 		return false, errBroken("a message to " + b.m.Activity + " without a response in it or in its row")
 	}
-	if inst.Ledger.Finalized() || b.s.Job.State.Closed() {
-		return true, b.stale()
+	verdict := Stale
+	if !inst.Ledger.Finalized() && !b.s.Job.State.Closed() {
+		if verdict, err = b.arbitrate(&inst); err != nil {
+			return false, err
+		}
 	}
-	switch verdict, err := b.arbitrate(&inst); {
-	case err != nil:
-		return false, err
-	case verdict == Stale:
-		return true, b.stale()
-	case verdict != "":
-		return true, b.nothing(verdict)
+	switch verdict {
+	case "":
+	case Stale:
+		b.stale()
+		return true, nil
+	default:
+		b.nothing(verdict)
+		return true, nil
 	}
 	if inst.Ledger, err = inst.Ledger.AcceptLeg2(); err != nil {
 		return false, err
@@ -84,7 +88,7 @@ func (b *builder) accept() (done bool, err error) {
 			return false, err
 		}
 	}
-	if err := b.disarm(&inst); err != nil {
+	if err := b.cancelRivals(&inst); err != nil {
 		return false, err
 	}
 	b.put(b.key, inst)
@@ -113,7 +117,7 @@ func (b *builder) turn() {
 	if ends { // they were taken back, and the compensations ordered, with the entry
 		row.Pauses, row.Undo = nil, false
 	}
-	b.update(row)
+	b.change(row, true)
 }
 
 // classify completes the response by what its row or its instance knows, and
@@ -145,11 +149,9 @@ func (b *builder) classify(inst *Instance) *journal.Response {
 // step1 marks the recorded response as the activity's result (1.7). Where it
 // commits apart from step 2, the request's row is turned by then.
 func (b *builder) step1() error {
-	ledger, err := b.receipt.Ledger.SetStep1()
-	if err != nil {
+	if err := b.set(GUIDLedger.SetStep1); err != nil {
 		return err
 	}
-	b.write(ledger, journal.VerdictHandled)
 	b.mark(journal.MarkWork)
 	if b.afterClose() && b.cutAfterWork() { // step 2 marks the entry that it shares
 		b.mark(journal.MarkAfterClose)
@@ -244,12 +246,10 @@ func (b *builder) step2() error {
 // enterStep2 sets the marker of step 2. Done: the job was closed before by
 // another message, so there is nothing else to do (C15).
 func (b *builder) enterStep2() (done bool, err error) {
-	ledger, err := b.receipt.Ledger.SetStep2()
-	if err != nil {
+	if err := b.set(GUIDLedger.SetStep2); err != nil {
 		return false, err
 	}
 	b.mark(journal.MarkChildren)
-	b.write(ledger, journal.VerdictHandled)
 	if !b.afterClose() {
 		return false, nil
 	}

@@ -59,18 +59,17 @@ func (b *builder) pending() error {
 			break
 		}
 		row.NextAt = Never
-		row.Held, row.Dead = HeldParked, true
 		reason := "the outcome of an effect is unknown"
 		if b.response.Error != nil {
 			reason = b.response.Error.Message
 		}
-		b.p.Dead = append(b.p.Dead, b.deadLetter(parkedFor(b.response), reason))
+		b.hold(&row, HeldParked, parkedFor(b.response), reason)
 	default:
 		if err := b.suspend(&row); err != nil {
 			return err
 		}
 	}
-	b.update(row)
+	b.change(row, true)
 	b.p.Done = true
 	return nil
 }

@@ -14,7 +14,7 @@ func (b *builder) stepsFrom() error {
 	}
 	result, row, err := b.deed(scope)
 	if err != nil {
-		return b.sent(b.answer(b.key, b.m.GUID, expressionAnswer(err)))
+		return b.dispatched(b.answer(b.key, b.m.GUID, expressionAnswer(err)))
 	}
 	return b.stepsWith(result, row)
 }
@@ -45,7 +45,7 @@ func (b *builder) stepsWith(result *journal.Result, row *Row) error {
 	if row != nil {
 		row.Origin = b.p.Entry.Seq
 		row.published(b.s.Now, b.mode.Resend)
-		b.insert(*row)
+		b.send(*row)
 	}
 	b.mark(journal.MarkWork)
 	if b.cut() {
@@ -119,7 +119,7 @@ func (b *builder) cycle() error {
 	}
 	input, err := b.act.Input(scope)
 	if err != nil {
-		return b.sent(b.answer(b.key, b.m.GUID, expressionAnswer(err)))
+		return b.dispatched(b.answer(b.key, b.m.GUID, expressionAnswer(err)))
 	}
 	if err := b.completeLeg1(b.key, More{}); err != nil {
 		return err
@@ -131,8 +131,8 @@ func (b *builder) cycle() error {
 		Body: journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: CodeOK, Output: input}),
 	}
 	row.published(b.s.Now, b.mode.Resend)
-	b.insert(row)
-	return b.sent(nil)
+	b.send(row)
+	return b.dispatched(nil)
 }
 
 // tooMany reports whether the pass that a cycle's message makes is past the

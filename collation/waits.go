@@ -50,10 +50,9 @@ func (b *builder) elements(key InstanceKey, act *flow.Activity, leg1 journal.GUI
 		if i >= act.Parallel {
 			row.Held, row.Publication, row.PublishedAt, row.TurnSent, row.NextAt = HeldParallel, 0, Never, 0, b.s.Now
 		}
-		b.p.Insert = append(b.p.Insert, row)
+		b.send(row)
 	}
 	b.p.Entry.Elements = &journal.Elements{Count: len(items), Parallel: min(act.Parallel, len(items))}
-	b.p.Entry.Open = &journal.OpenMove{After: len(items)}
 	return nil
 }
 
@@ -96,21 +95,6 @@ func (b *builder) hook(key InstanceKey, act *flow.Activity, leg1 journal.GUID) e
 	return nil
 }
 
-func (b *builder) wait(w Wait) {
-	b.p.Waits = append(b.p.Waits, w)
-	b.p.Entry.Waits = append(b.p.Entry.Waits, journal.Wait{GUID: w.GUID, Topic: w.Topic, Key: w.Key, Repeat: w.Repeat})
-}
-
-// timer inserts a row of the instance that is due later; it is the timer (T1).
-func (b *builder) timer(row Row, key InstanceKey) {
-	row.Job, row.Activity, row.DAD, row.Origin = b.m.Job, key.Activity, key.DAD, b.p.Entry.Seq
-	at := row.NextAt
-	if at <= b.s.Now {
-		row.published(b.s.Now, b.mode.Resend)
-	}
-	b.insertAt(row, at)
-}
-
 // bound is the answer that ends an activity which nobody ends within its time
 // (E9).
 func (b *builder) bound(key InstanceKey, act *flow.Activity, leg1 journal.GUID) {
@@ -138,7 +122,7 @@ func (b *builder) await(key InstanceKey, act *flow.Activity, leg1 journal.GUID) 
 	if err := b.completeLeg1(key, more); err != nil {
 		return err
 	}
-	b.insertAt(row, 0)
+	b.send(row)
 	b.bound(key, act, leg1)
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 
 // arbitrate says whether a message may still end, or pass, an activity that
 // waits for a signal, a timer or a child: "" if it may. Whoever is accepted first
-// takes the others' licences away in the same commit, see disarm; a signal has
+// takes the others' licences away in the same commit, see cancelRivals; a signal has
 // won when its delivery ended the wait (1.11).
 func (b *builder) arbitrate(inst *Instance) (Outcome, error) {
 	switch {
@@ -72,49 +72,6 @@ func (b *builder) arbitrateChild(inst *Instance) Outcome {
 	return ""
 }
 
-// disarm takes back, in the commit that accepts the ending message, what else
-// could end its activity: timer, bound, wait, the next child's start (1.7).
-func (b *builder) disarm(inst *Instance) error {
-	if b.act.Type == flow.TypeWorker && b.row != nil && b.response.Kind == journal.ResponseTerminal {
-		return b.disarmFunction()
-	}
-	if inst.Leg1.IsZero() || b.act.HasEach {
-		return nil
-	}
-	child := inst.Child
-	inst.Child = journal.JobID{}
-	if b.response.Kind != journal.ResponseTerminal {
-		return nil
-	}
-	rivals := []journal.GUID{WakeUpGUID(inst.Leg1, journal.ByTimer, ""), ResponseGUID(inst.Leg1, 0)}
-	if !b.act.HasSleep {
-		rivals = rivals[1:]
-	}
-	if b.act.Within <= 0 {
-		rivals = rivals[:len(rivals)-1]
-	}
-	for _, g := range rivals {
-		if g != b.m.Row {
-			b.unarm(RowKey{b.m.Job, g})
-		}
-	}
-	// A signal that ends the hook took the wait with its delivery.
-	if b.act.Topic != "" && b.response.By != journal.BySignal {
-		b.unwait(WakeUpGUID(inst.Leg1, journal.BySignal, ""))
-	}
-	if awaits(b.act) && b.m.Kind != journal.MessageOutcome {
-		b.unarm(RowKey{child, child.Start()})
-	}
-	return b.missing()
-}
-
-func (b *builder) disarmed(g journal.GUID, row *Row) {
-	b.p.Entry.Disarmed = append(b.p.Entry.Disarmed, g)
-	if row != nil && row.Dead {
-		b.p.Undead = append(b.p.Undead, g)
-	}
-}
-
 // awaits reports an activity that a child answers.
 func awaits(a *flow.Activity) bool { return a.Type == flow.TypeAwait }
 
@@ -141,7 +98,7 @@ func (b *builder) retryChild() error {
 		return err
 	}
 	b.put(b.key, inst)
-	b.insertAt(row, at)
+	b.sendAt(row, at)
 	b.end()
 	return nil
 }
