@@ -33,12 +33,9 @@ func (b *builder) leg1() error {
 			return fmt.Errorf("%w: %s entered its Leg1 %d times without completing it; an operator must retry or end it",
 				ErrCeiling, b.m.Activity, inst.Ledger.Leg1Entries())
 		}
-		ledger, err := inst.Ledger.EnterLeg1()
-		if err != nil {
+		if err := b.move(b.key, ActivityLedger.EnterLeg1); err != nil {
 			return err
 		}
-		inst.Ledger = ledger
-		b.put(b.key, inst)
 		b.mark(journal.MarkEntered)
 		if b.cut() || b.m.Alone {
 			if !guardRow {
@@ -101,17 +98,13 @@ func (b *builder) request(key InstanceKey, act *flow.Activity, leg1 journal.GUID
 
 // completeLeg1 sets +100B, and what the instance keeps beside its digits.
 func (b *builder) completeLeg1(key InstanceKey, more More) error {
+	if err := b.move(key, ActivityLedger.CompleteLeg1); err != nil {
+		return err
+	}
 	inst, err := b.instance(key)
-	if err != nil {
-		return err
-	}
-	ledger, err := inst.Ledger.CompleteLeg1()
-	if err != nil {
-		return err
-	}
-	inst.Ledger, inst.More = ledger, more
+	inst.More = more
 	b.put(key, inst)
-	return nil
+	return err
 }
 
 // answer completes a Leg1 that asks nobody: its answer goes to its own activity
@@ -199,20 +192,13 @@ func (b *builder) fold(row Row, act *flow.Activity) error {
 	b.folded++
 	b.sent = append(b.sent, sent{row: row, folded: true})
 	key := InstanceKey{row.Activity, row.DAD}
-	inst := Instance{} // a child of one parent is new; a join has its arrivals
-	if act.Join != "" {
-		var err error
-		if inst, err = b.instance(key); err != nil {
-			return err
-		}
+	if act.Join == "" {
+		b.put(key, Instance{}) // a child of one parent is new; a join has its arrivals
 	}
-	ledger, err := inst.Ledger.EnterLeg1()
-	if err != nil {
+	if err := b.move(key, ActivityLedger.EnterLeg1); err != nil {
 		return err
 	}
-	inst.Ledger = ledger
-	b.put(key, inst)
-	err = b.request(key, act, row.GUID)
+	err := b.request(key, act, row.GUID)
 	if broken := (brokenError{}); errors.As(err, &broken) {
 		return fmt.Errorf("fold of %s: %w", row.Activity, err)
 	}

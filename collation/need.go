@@ -32,6 +32,16 @@ func putOff(err error) error {
 	return err
 }
 
+// read gives what was loaded for the key, or asks for it.
+func read[K comparable, V any](b *builder, loaded map[K]V, k K, want *[]K) (V, error) {
+	v, asked := loaded[k]
+	if !asked {
+		*want = append(*want, k)
+		return v, &b.need
+	}
+	return v, nil
+}
+
 // instance reads the instance as the plan has left it so far; one that does not
 // exist is zero.
 func (b *builder) instance(key InstanceKey) (Instance, error) {
@@ -40,15 +50,12 @@ func (b *builder) instance(key InstanceKey) (Instance, error) {
 			return Instance{Ledger: w.After, ResultSeq: w.ResultSeq, Code: w.Code, More: w.More}, nil
 		}
 	}
-	stored, asked := b.s.Instances[key]
-	switch {
-	case !asked && !slices.Contains(b.need.Instances, key):
-		b.need.Instances = append(b.need.Instances, key)
+	if slices.Contains(b.need.Instances, key) {
 		return Instance{}, &b.need
-	case !asked:
-		return Instance{}, &b.need
-	case stored == nil:
-		return Instance{}, nil
+	}
+	stored, err := read(b, b.s.Instances, key, &b.need.Instances)
+	if stored == nil {
+		return Instance{}, err
 	}
 	return *stored, nil
 }
@@ -59,13 +66,25 @@ func (b *builder) asked(key InstanceKey) bool {
 	return loaded || slices.Contains(b.need.Instances, key)
 }
 
+// move changes the ledger of an instance.
+func (b *builder) move(key InstanceKey, change func(ActivityLedger) (ActivityLedger, error)) error {
+	inst, err := b.instance(key)
+	if err == nil {
+		inst.Ledger, err = change(inst.Ledger)
+	}
+	if err == nil {
+		b.put(key, inst)
+	}
+	return err
+}
+
 // everything needs every row and wait of the job, and what they order (C15).
 func (b *builder) everything() error {
-	if !b.s.AllRows {
-		b.need.AllRows = true
-		return &b.need
+	if b.s.AllRows {
+		return nil
 	}
-	return nil
+	b.need.AllRows = true
+	return &b.need
 }
 
 // stands gives a row of the job, or the start of a child; nil where none stands.
@@ -80,22 +99,15 @@ func (b *builder) stands(k RowKey) (*Row, error) {
 
 // waiting gives an open wait of the job; nil where none stands.
 func (b *builder) waiting(g journal.GUID) (*Wait, error) {
-	w, asked := b.s.Waits[g]
-	if !asked && !b.s.AllRows {
-		b.need.Waits = append(b.need.Waits, g)
-		return nil, &b.need
+	if b.s.AllRows {
+		return b.s.Waits[g], nil
 	}
-	return w, nil
+	return read(b, b.s.Waits, g, &b.need.Waits)
 }
 
 // load gives a result; of what has none, one that did not run.
 func (b *builder) load(key InstanceKey) (*flow.Result, error) {
-	r, asked := b.s.Results[key]
-	if !asked {
-		b.need.Results = append(b.need.Results, key)
-		return nil, &b.need
-	}
-	return orNone(r), nil
+	return orNone(read(b, b.s.Results, key, &b.need.Results))
 }
 
 // latest gives the last result of an activity. That of the message's own activity
@@ -105,19 +117,14 @@ func (b *builder) latest(name string) (*flow.Result, error) {
 	if b.own != nil && b.act != nil && b.act.Name == name && b.brings() {
 		return b.own, nil
 	}
-	r, asked := b.s.Latest[name]
-	if !asked {
-		b.need.Latest = append(b.need.Latest, name)
-		return nil, &b.need
-	}
-	return orNone(r), nil
+	return orNone(read(b, b.s.Latest, name, &b.need.Latest))
 }
 
-func orNone(r *flow.Result) *flow.Result {
-	if r == nil {
-		return &flow.Result{}
+func orNone(r *flow.Result, err error) (*flow.Result, error) {
+	if r == nil && err == nil {
+		r = &flow.Result{}
 	}
-	return r
+	return r, err
 }
 
 // brings reports whether this plan records the result of the message's activity.
@@ -126,35 +133,14 @@ func (b *builder) brings() bool {
 	return w != nil && !w.Before.Step1() || b.p.Entry.Result != nil || b.p.Entry.Trouble != nil
 }
 
-// unfinished says whether an effect of the request has a start and no end.
-func (b *builder) unfinished(request journal.GUID) (bool, error) {
-	open, asked := b.s.Unfinished[request]
-	if !asked {
-		b.need.Effects = append(b.need.Effects, request)
-		return false, &b.need
-	}
-	return open, nil
-}
-
-// named gives the job that has the key, zero where none has it.
-func (b *builder) named(key string) (journal.JobID, error) {
-	job, asked := b.s.Keys[key]
-	if !asked {
-		b.need.Keys = append(b.need.Keys, key)
-		return journal.JobID{}, &b.need
-	}
-	return job, nil
-}
-
 // closed is how the job was closed, by this plan or by one before.
 func (b *builder) closed() (*journal.Close, error) {
-	c := b.p.Close
-	if c == nil {
-		c = b.s.Close
+	switch {
+	case b.p.Close != nil:
+		return b.p.Close, nil
+	case b.s.Close != nil:
+		return b.s.Close, nil
 	}
-	if c == nil {
-		b.need.Close = true
-		return nil, &b.need
-	}
-	return c, nil
+	b.need.Close = true
+	return nil, &b.need
 }

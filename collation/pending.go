@@ -81,7 +81,7 @@ func (b *builder) parks() (bool, error) {
 	if b.row.Effects.Seq == 0 || b.response.Error == nil || b.response.Error.Class != ClassParked {
 		return true, nil
 	}
-	return b.unfinished(b.row.GUID)
+	return read(b, b.s.Unfinished, b.row.GUID, &b.need.Effects)
 }
 
 // elementKey is where the result of one element stands.

@@ -24,19 +24,14 @@ func (b *builder) stepsWith(result *journal.Result, row *Row) error {
 	if err := b.completeLeg1(b.key, More{}); err != nil {
 		return err
 	}
-	inst, err := b.instance(b.key)
-	if err != nil {
-		return err
-	}
 	if b.act.Pivot {
-		if inst.Ledger, err = inst.Ledger.PreSeed(); err != nil {
+		if err := b.move(b.key, ActivityLedger.PreSeed); err != nil {
 			return err
 		}
 	}
-	inst.ResultSeq, inst.Code = b.p.Entry.Seq, result.Code
-	b.put(b.key, inst)
-	b.p.Entry.Result = result
-	b.own = ResultOf(b.p.Entry)
+	if _, err := b.settle(result); err != nil {
+		return err
+	}
 	ledger, err := GUIDLedger(0).SetStep1()
 	if err != nil {
 		return err
@@ -97,17 +92,7 @@ func (b *builder) finalize() error {
 	if b.act.Pivot {
 		return nil
 	}
-	inst, err := b.instance(b.key)
-	if err != nil {
-		return err
-	}
-	ledger, err := inst.Ledger.Finalize()
-	if err != nil {
-		return err
-	}
-	inst.Ledger = ledger
-	b.put(b.key, inst)
-	return nil
+	return b.move(b.key, ActivityLedger.Finalize)
 }
 
 // cycle sends its pivot into the next pass (1.11): the cycle's obligation moves
