@@ -2,9 +2,7 @@ package collation
 
 import (
 	"errors"
-	"fmt"
 
-	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -79,24 +77,6 @@ func (b *builder) settle(r *journal.Result) (*flow.Result, error) {
 	return b.own, b.record(b.p.Entry.Seq, r.Code)
 }
 
-// signal is what a hook's `output` sees as signal, nil when a timer woke it.
-func (b *builder) signal() []byte {
-	if b.response == nil || b.response.By != journal.BySignal {
-		return nil
-	}
-	payload := b.response.Output
-	if payload == nil {
-		payload = []byte("null")
-	}
-	code := CodeOK
-	if b.response.Kind == journal.ResponsePass {
-		code = CodePass
-	}
-	text := fmt.Appendf(nil, `{"code":%d,"id":`, code)
-	text = canonical.AppendString(text, b.response.Signal.String())
-	return append(append(append(text, `,"payload":`...), payload...), '}')
-}
-
 // failExpression makes a `when` that failed the activity's error 500 (E11) and
 // decides the transitions for errors. One that fails there too takes none.
 func (b *builder) failExpression(when *whenError) (map[*flow.Transition]bool, error) {
@@ -112,19 +92,6 @@ func (b *builder) failExpression(when *whenError) (map[*flow.Transition]bool, er
 		return nil, nil
 	}
 	return taken, err
-}
-
-// overrun fails the job because a cycle goes round more often than it may.
-func (b *builder) overrun(by *flow.Activity) error {
-	_, err := b.settle(&journal.Result{Code: CodeInternal, Error: &journal.Failure{
-		Class: "cycle",
-		Message: fmt.Sprintf("%s sent %s into pass %d, its `max` is %d: raise it, or let a condition end the loop",
-			by.Name, b.act.Name, b.receipt.Ledger.Ordinal()-1, by.Max),
-	}})
-	if err != nil {
-		return err
-	}
-	return b.fail(-1)
 }
 
 // result is the result of the message's own activity, in its pass.

@@ -1,6 +1,9 @@
 package collation
 
 import (
+	"bytes"
+	"slices"
+
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -88,4 +91,71 @@ func (b *builder) reply(output []byte) error {
 	row.Origin = b.p.Entry.Seq
 	b.send(row)
 	return nil
+}
+
+// abandon takes over the obligations that a close ends, own excepted, and takes
+// back what stands for them (C15).
+func (b *builder) abandon(own int64, cause *journal.Close) {
+	b.p.Entry.Abandoned = int(b.p.Semaphore.Before - own)
+	b.p.Semaphore.After = 0
+	var all []gone
+	var undo []*Row
+	for g, row := range b.s.Rows {
+		switch {
+		case row == nil || g == b.m.Row || b.cancelled(g):
+			continue
+		case row.Job == b.m.Job && obligation(row.Kind):
+			all = append(all, gone{key: RowKey{row.Job, g}, dead: row.Dead, why: withdrawn})
+			if row.Undo {
+				undo = append(undo, row)
+			}
+		case row.Job != b.m.Job && row.Sender == b.m.Job && !row.Undo:
+			all = append(all, gone{key: RowKey{row.Job, g}, why: withdrawn})
+		}
+	}
+	for g, w := range b.s.Waits {
+		if w != nil && w.Job == b.m.Job && !b.cancelled(g) {
+			all = append(all, gone{key: RowKey{w.Job, g}, wait: w, why: withdrawn})
+		}
+	}
+	slices.SortFunc(all, func(x, y gone) int { return byBytes(x.key.GUID, y.key.GUID) })
+	b.gone = append(b.gone, all...)
+	slices.SortFunc(undo, func(x, y *Row) int { return byBytes(x.GUID, y.GUID) })
+	for _, row := range undo {
+		b.orderUndo(row, cause.Code, closeReason(cause))
+	}
+}
+
+func closeReason(c *journal.Close) string {
+	if c.Error == nil {
+		return "the job was ended as completed"
+	}
+	return c.Error.Message
+}
+
+func byBytes(x, y journal.GUID) int { return bytes.Compare(x[:], y[:]) }
+
+// obligation reports the kinds of rows that a close takes back; signals,
+// interrupts, outcomes and the job's own start are nobody's obligation (C15).
+func obligation(k journal.MessageKind) bool {
+	switch k {
+	case journal.MessageLeg1, journal.MessageRequest, journal.MessageAnswer, journal.MessageWakeUp, journal.MessageCycle:
+		return true
+	}
+	return false
+}
+
+// completion is how the job ends well: an output that fails ends it as failed
+// (E11).
+func (b *builder) completion() (*journal.Close, error) {
+	scope, err := b.whole()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := b.s.Flow.Output(scope); err != nil {
+		return &journal.Close{
+			State: journal.JobFailed, Code: CodeInternal, Error: &journal.Failure{Class: ReasonExpression, Message: short(err)},
+		}, nil
+	}
+	return &journal.Close{State: journal.JobCompleted, Code: CodeOK}, nil
 }

@@ -1,5 +1,10 @@
 package collation
 
+// A list asks one request for each of its elements. It reads the results that list
+// and inputs mention, later the held elements and what the ended ones gave; decides
+// which one goes next and what the whole list comes to; writes the requests, and
+// how many are open.
+
 import (
 	"fmt"
 	"strconv"
@@ -7,6 +12,49 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 )
+
+// Limits of `each`.
+const (
+	// MaxElementBytes bounds the inputs of all elements of one list together.
+	MaxElementBytes = 32 << 20
+	// MaxGathered bounds the gathered outputs of one list.
+	MaxGathered = 1 << 20
+)
+
+// classTooLarge is the class of an error about a limit of size.
+const classTooLarge = "too_large"
+
+// elements writes one request for each element of the list, those beyond
+// Parallel held (1.11). The empty list is answered at once.
+func (b *builder) elements(t *task) error {
+	items, err := t.act.Each(t)
+	inputs, size := make([][]byte, len(items)), 0
+	for i := 0; i < len(items) && err == nil && size <= MaxElementBytes; i++ {
+		inputs[i], err = t.act.ElementInput(t, items[i], i)
+		size += len(inputs[i])
+	}
+	switch {
+	case err != nil:
+		return b.answer(t, expressionAnswer(err))
+	case size > MaxElementBytes:
+		message := fmt.Sprintf("the inputs of the %d elements of %s are over the limit of %d bytes together", len(items), t.act.Name, MaxElementBytes)
+		return b.answer(t, errorAnswer(CodeInternal, classTooLarge, message))
+	case len(items) == 0:
+		return b.answer(t, []byte(`{"kind":"terminal","code":200,"output":[]}`))
+	}
+	if err := b.completeLeg1(t.key, More{Leg1: t.leg1, Open: len(items), Count: len(items)}); err != nil {
+		return err
+	}
+	for i, input := range inputs {
+		row := b.element(t, i, input)
+		if i >= t.act.Parallel {
+			row.Held, row.Publication, row.PublishedAt, row.TurnSent, row.NextAt = HeldParallel, 0, Never, 0, b.s.Now
+		}
+		b.send(row)
+	}
+	b.p.Entry.Elements = &journal.Elements{Count: len(items), Parallel: min(t.act.Parallel, len(items))}
+	return nil
+}
 
 // unknownSize stands for the size of an output that is stored beside its entry
 // (E6): larger than what a message may carry.
@@ -136,4 +184,9 @@ func tooLarge(size int, name string) *journal.Result {
 	return &journal.Result{Code: CodeInternal, Error: &journal.Failure{Class: classTooLarge, Message: fmt.Sprintf(
 		"the gathered outputs of %s have %d bytes or more, the limit is %d: let the elements return less, or store it elsewhere",
 		name, size, MaxGathered)}}
+}
+
+// elementKey is where the result of one element stands.
+func elementKey(key InstanceKey, element int) InstanceKey {
+	return InstanceKey{fmt.Sprintf("%s[%d]", key.Activity, element), key.DAD}
 }

@@ -1,5 +1,10 @@
 package collation
 
+// A durable function suspends itself and is woken by what it waits for. It reads
+// the row of its request, with the pauses; decides whether a wake is still waited
+// for and whether the request goes out again; writes that row, and the timers, waits
+// and children of new pauses.
+
 import (
 	"slices"
 

@@ -1,5 +1,9 @@
 package collation
 
+// An interrupt closes a job from inside or outside. It reads every row and wait of
+// the job, or which job has a key; decides whom it ends, and who of its children
+// goes with it; writes the close, or an interrupt to another job.
+
 import (
 	"bytes"
 	"encoding/json"
@@ -17,14 +21,10 @@ const (
 
 // interrupts is the Leg1 of an interrupt: of its own job it closes the job
 // (category C), of another it sends a message (category B).
-func (b *builder) interrupts() error {
-	scope, err := b.inputs(b.act, b.key.DAD)
+func (b *builder) interrupts(t *task) error {
+	x, err := b.act.Interrupt(t)
 	if err != nil {
-		return err
-	}
-	x, err := b.act.Interrupt(scope)
-	if err != nil {
-		return b.dispatched(b.answer(b.key, b.m.GUID, expressionAnswer(err)))
+		return b.dispatched(b.answer(t, expressionAnswer(err)))
 	}
 	o := &InterruptOrder{
 		Code: x.Code, Reason: x.Reason, Throw: b.act.Throw, Descend: b.act.Descend,
@@ -145,19 +145,4 @@ func (b *builder) descend(o *InterruptOrder) error {
 		b.send(row)
 	}
 	return nil
-}
-
-// completion is how the job ends well: an output that fails ends it as failed
-// (E11).
-func (b *builder) completion() (*journal.Close, error) {
-	scope, err := b.whole()
-	if err != nil {
-		return nil, err
-	}
-	if _, err := b.s.Flow.Output(scope); err != nil {
-		return &journal.Close{
-			State: journal.JobFailed, Code: CodeInternal, Error: &journal.Failure{Class: ReasonExpression, Message: short(err)},
-		}, nil
-	}
-	return &journal.Close{State: journal.JobCompleted, Code: CodeOK}, nil
 }

@@ -1,5 +1,9 @@
 package collation
 
+// A join counts the decided transitions that lead to it. It reads the instances of
+// joins, decides which arrival settles one, and writes their ledgers and the Leg1
+// messages that follow.
+
 import "github.com/quipu-journal/quipu/flow"
 
 // children decides every transition of the message's activity: dispatches those

@@ -3,10 +3,7 @@ package collation
 import (
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
-	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -47,17 +44,34 @@ func (b *builder) leg1() error {
 	return b.work()
 }
 
+// task is a Leg1 whose work is done: the message's own, or that of a child which is
+// folded (C11).
+type task struct {
+	flow.Scope // of its expressions
+	key        InstanceKey
+	act        *flow.Activity
+	leg1       journal.GUID
+}
+
+func (b *builder) task(key InstanceKey, act *flow.Activity, leg1 journal.GUID) (*task, error) {
+	scope, err := b.scope(act, key.DAD, act.InputNeeds())
+	return &task{scope, key, act, leg1}, err
+}
+
 // work does what the activity's category asks of its Leg1 (1.11).
 func (b *builder) work() error {
+	t, err := b.task(b.key, b.act, b.m.GUID)
 	switch {
+	case err != nil:
+		return err
 	case b.act.Type == flow.TypeCycle:
-		return b.cycle()
+		return b.dispatched(b.cycle(t))
 	case b.act.Type == flow.TypeInterrupt:
-		return b.interrupts()
+		return b.interrupts(t)
 	case b.act.Type == flow.TypeSignal || b.act.PassThrough():
-		return b.stepsFrom()
+		return b.stepsFrom(t)
 	}
-	return b.dispatched(b.request(b.key, b.act, b.m.GUID))
+	return b.dispatched(b.request(t))
 }
 
 // dispatched ends a Leg1 whose work is a dispatch.
@@ -72,49 +86,45 @@ func (b *builder) dispatched(err error) error {
 
 // request is Leg1's work for category A: what is asked, and +100B. An
 // expression that fails is an error that Leg1 addresses to its own activity.
-func (b *builder) request(key InstanceKey, act *flow.Activity, leg1 journal.GUID) error {
+func (b *builder) request(t *task) error {
 	switch {
-	case act.HasEach:
-		return b.elements(key, act, leg1)
-	case act.Type == flow.TypeAwait:
-		return b.await(key, act, leg1)
-	case act.Type == flow.TypeHook:
-		return b.hook(key, act, leg1)
+	case t.act.HasEach:
+		return b.elements(t)
+	case t.act.Type == flow.TypeAwait:
+		return b.await(t)
+	case t.act.Type == flow.TypeHook:
+		return b.hook(t)
 	}
-	scope, err := b.inputs(act, key.DAD)
+	input, err := t.act.Input(t)
 	if err != nil {
+		return b.answer(t, expressionAnswer(err))
+	}
+	if err := b.completeLeg1(t.key, More{}); err != nil {
 		return err
 	}
-	input, err := act.Input(scope)
-	if err != nil {
-		return b.answer(key, leg1, expressionAnswer(err))
-	}
-	if err := b.completeLeg1(key, More{}); err != nil {
-		return err
-	}
-	b.send(b.element(key, act, leg1, 0, input))
+	b.send(b.element(t, 0, input))
 	return nil
 }
 
 // completeLeg1 sets +100B, and what the instance keeps beside its digits.
 func (b *builder) completeLeg1(key InstanceKey, more More) error {
-	if err := b.move(key, ActivityLedger.CompleteLeg1); err != nil {
+	inst, err := b.instance(key)
+	if err != nil {
 		return err
 	}
-	inst, err := b.instance(key)
 	inst.More = more
 	b.put(key, inst)
-	return err
+	return b.move(key, ActivityLedger.CompleteLeg1)
 }
 
 // answer completes a Leg1 that asks nobody: its answer goes to its own activity
 // (1.4).
-func (b *builder) answer(key InstanceKey, leg1 journal.GUID, body []byte) error {
-	if err := b.completeLeg1(key, More{}); err != nil {
+func (b *builder) answer(t *task, body []byte) error {
+	if err := b.completeLeg1(t.key, More{}); err != nil {
 		return err
 	}
 	row := Row{
-		GUID: ResponseGUID(leg1, 0), Job: b.m.Job, Kind: journal.MessageAnswer, Activity: key.Activity, DAD: key.DAD,
+		GUID: ResponseGUID(t.leg1, 0), Job: b.m.Job, Kind: journal.MessageAnswer, Activity: t.key.Activity, DAD: t.key.DAD,
 		Body: body, Origin: b.p.Entry.Seq,
 	}
 	row.published(b.s.Now, b.mode.Resend)
@@ -124,40 +134,16 @@ func (b *builder) answer(key InstanceKey, leg1 journal.GUID, body []byte) error 
 
 // element is the request's row of one element; an activity without `each` has
 // element 0.
-func (b *builder) element(key InstanceKey, act *flow.Activity, leg1 journal.GUID, element int, input []byte) Row {
+func (b *builder) element(t *task, element int, input []byte) Row {
 	row := Row{
-		GUID: RequestGUID(leg1, element), Job: b.m.Job, Kind: journal.MessageRequest, Activity: key.Activity, DAD: key.DAD,
-		Topic: act.Topic, Element: element, Body: input, Turn: 1, Try: 1, Origin: b.p.Entry.Seq,
+		GUID: RequestGUID(t.leg1, element), Job: b.m.Job, Kind: journal.MessageRequest, Activity: t.key.Activity, DAD: t.key.DAD,
+		Topic: t.act.Topic, Element: element, Body: input, Turn: 1, Try: 1, Origin: b.p.Entry.Seq,
 	}
-	if act.Within > 0 {
-		row.WithinAt = b.s.Now + Micros(act.Within.Microseconds())
+	if t.act.Within > 0 {
+		row.WithinAt = b.s.Now + Micros(t.act.Within.Microseconds())
 	}
 	row.published(b.s.Now, b.mode.Resend)
 	return row
-}
-
-// errorAnswer is the wire form of an error response that the engine gives.
-func errorAnswer(code int, class, message string) []byte {
-	b := []byte(`{"kind":"terminal","code":` + strconv.Itoa(code) + `,"error":{"class":"` + class + `","message":`)
-	b = canonical.AppendString(b, message)
-	return append(b, "}}"...)
-}
-
-// expressionAnswer is the error response 500 that a failed expression gives
-// (E11).
-func expressionAnswer(err error) []byte {
-	return errorAnswer(CodeInternal, ReasonExpression, short(err))
-}
-
-// maxMessage bounds the text of an error that the engine itself records.
-const maxMessage = 4 << 10
-
-func short(err error) string {
-	s := err.Error()
-	if len(s) > maxMessage {
-		s = s[:maxMessage]
-	}
-	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", "\uFFFD"), "\uFFFD")
 }
 
 // dispatch sends the Leg1 of a successor. Under fold, the Leg1 of one that
@@ -198,7 +184,10 @@ func (b *builder) fold(row Row, act *flow.Activity) error {
 	if err := b.move(key, ActivityLedger.EnterLeg1); err != nil {
 		return err
 	}
-	err := b.request(key, act, row.GUID)
+	t, err := b.task(key, act, row.GUID)
+	if err == nil {
+		err = b.request(t)
+	}
 	if broken := (brokenError{}); errors.As(err, &broken) {
 		return fmt.Errorf("fold of %s: %w", row.Activity, err)
 	}

@@ -67,12 +67,11 @@ func (b *builder) accept() (done bool, err error) {
 			return false, err
 		}
 	}
-	switch verdict {
-	case "":
-	case Stale:
+	switch {
+	case verdict == Stale:
 		b.stale()
 		return true, nil
-	default:
+	case verdict != "":
 		b.nothing(verdict)
 		return true, nil
 	}
@@ -302,4 +301,12 @@ func (b *builder) taken(failed bool) (map[*flow.Transition]bool, error) {
 		}
 	}
 	return out, nil
+}
+
+// finalize sets +200T, except on a pivot: it is entered again (1.7).
+func (b *builder) finalize() error {
+	if b.act.Pivot {
+		return nil
+	}
+	return b.move(b.key, ActivityLedger.Finalize)
 }

@@ -1,10 +1,6 @@
 package collation
 
-import (
-	"fmt"
-
-	"github.com/quipu-journal/quipu/journal"
-)
+import "github.com/quipu-journal/quipu/journal"
 
 // ClassParked is the class of a parked response whose reason is an effect of
 // unknown outcome.
@@ -82,9 +78,4 @@ func (b *builder) parks() (bool, error) {
 		return true, nil
 	}
 	return read(b, b.s.Unfinished, b.row.GUID, &b.need.Effects)
-}
-
-// elementKey is where the result of one element stands.
-func elementKey(key InstanceKey, element int) InstanceKey {
-	return InstanceKey{fmt.Sprintf("%s[%d]", key.Activity, element), key.DAD}
 }

@@ -21,11 +21,6 @@ func (b *builder) scope(reader *flow.Activity, dad DAD, names []string) (flow.Sc
 	return s, b.missing()
 }
 
-// inputs is the scope of an activity's input, and of all that it is asked with.
-func (b *builder) inputs(act *flow.Activity, dad DAD) (flow.Scope, error) {
-	return b.scope(act, dad, act.InputNeeds())
-}
-
 // whole gives the view of the flow's output: each name means its last pass.
 func (b *builder) whole() (flow.Scope, error) {
 	return b.scope(nil, "", b.s.Flow.OutputNeeds())

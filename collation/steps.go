@@ -1,5 +1,9 @@
 package collation
 
+// Activities without a response (category B) answer themselves: signals and hooks
+// that pass through. They read the results that their input mentions, decide what
+// they give, and write it as the result of their own Leg1.
+
 import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
@@ -7,14 +11,10 @@ import (
 
 // stepsFrom is the work of an activity without a response (category B): the
 // same three steps, on the Leg1's own GUID (1.11). Step 1 is what it does.
-func (b *builder) stepsFrom() error {
-	scope, err := b.inputs(b.act, b.key.DAD)
+func (b *builder) stepsFrom(t *task) error {
+	result, row, err := b.deed(t)
 	if err != nil {
-		return err
-	}
-	result, row, err := b.deed(scope)
-	if err != nil {
-		return b.dispatched(b.answer(b.key, b.m.GUID, expressionAnswer(err)))
+		return b.dispatched(b.answer(t, expressionAnswer(err)))
 	}
 	return b.stepsWith(result, row)
 }
@@ -85,47 +85,4 @@ func (b *builder) steps() error {
 		}
 	}
 	return b.step3()
-}
-
-// finalize sets +200T, except on a pivot: it is entered again (1.7).
-func (b *builder) finalize() error {
-	if b.act.Pivot {
-		return nil
-	}
-	return b.move(b.key, ActivityLedger.Finalize)
-}
-
-// cycle sends its pivot into the next pass (1.11): the cycle's obligation moves
-// there, so the semaphore stays as it is.
-func (b *builder) cycle() error {
-	scope, err := b.inputs(b.act, b.key.DAD)
-	if err != nil {
-		return err
-	}
-	input, err := b.act.Input(scope)
-	if err != nil {
-		return b.dispatched(b.answer(b.key, b.m.GUID, expressionAnswer(err)))
-	}
-	if err := b.completeLeg1(b.key, More{}); err != nil {
-		return err
-	}
-	pivot := b.act.To
-	row := Row{
-		GUID: CycleGUID(b.m.GUID), Job: b.m.Job, Kind: journal.MessageCycle, Activity: pivot.Name,
-		DAD: b.key.DAD.Prefix(pivot.Depth + 1).Base(), Topic: b.act.Name, Origin: b.p.Entry.Seq,
-		Body: journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: CodeOK, Output: input}),
-	}
-	row.published(b.s.Now, b.mode.Resend)
-	b.send(row)
-	return b.dispatched(nil)
-}
-
-// tooMany reports whether the pass that a cycle's message makes is past the
-// cycle's `max`.
-func (b *builder) tooMany() (*flow.Activity, bool) {
-	if b.m.Kind != journal.MessageCycle || b.row == nil {
-		return nil, false
-	}
-	by, ok := b.s.Flow.Activity(b.row.Topic)
-	return by, ok && b.receipt.Ledger.Ordinal()-1 > by.Max
 }

@@ -1,12 +1,41 @@
 package collation
 
-import (
-	"bytes"
-	"slices"
+// Rivals can end the same activity: the first one that is accepted cancels the
+// others. They read what the others stand as, decide who was first, and write that
+// rows and waits are gone.
 
+import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 )
+
+// arbitrate says whether a message may still end, or pass, an activity that
+// waits for a signal, a timer or a child: "" if it may. Whoever is accepted first
+// takes the others' licences away in the same commit, see cancelRivals; a signal has
+// won when its delivery ended the wait (1.11).
+func (b *builder) arbitrate(inst *Instance) (Outcome, error) {
+	switch {
+	case b.wakes():
+		return b.arbitrateWake()
+	case inst.Leg1.IsZero():
+		return "", nil
+	case awaits(b.act):
+		return b.arbitrateChild(inst), nil
+	case b.act.Type != flow.TypeHook || b.act.Topic == "":
+		return "", nil
+	}
+	bySignal := b.m.Kind == journal.MessageWakeUp && b.m.Response.By == journal.BySignal
+	if !bySignal {
+		verdict, err := b.still(WakeUpGUID(inst.Leg1, journal.BySignal, ""))
+		if verdict != "" || err != nil {
+			return verdict, err
+		}
+	}
+	if b.act.Repeat && b.m.Response.Kind == journal.ResponseTerminal {
+		return b.afterPasses(bySignal)
+	}
+	return "", nil
+}
 
 // cancelRivals takes back, in the commit that accepts the ending message, what else
 // could end its activity: timer, bound, wait, the next child's start (1.7).
@@ -90,56 +119,4 @@ func (b *builder) cancelWait(g journal.GUID) {
 	if w, _ := b.waiting(g); w != nil {
 		b.gone = append(b.gone, gone{key: RowKey{b.m.Job, g}, wait: w, why: disarmed})
 	}
-}
-
-// abandon takes over the obligations that a close ends, own excepted, and takes
-// back what stands for them (C15).
-func (b *builder) abandon(own int64, cause *journal.Close) {
-	b.p.Entry.Abandoned = int(b.p.Semaphore.Before - own)
-	b.p.Semaphore.After = 0
-	var all []gone
-	var undo []*Row
-	for g, row := range b.s.Rows {
-		switch {
-		case row == nil || g == b.m.Row || b.cancelled(g):
-			continue
-		case row.Job == b.m.Job && obligation(row.Kind):
-			all = append(all, gone{key: RowKey{row.Job, g}, dead: row.Dead, why: withdrawn})
-			if row.Undo {
-				undo = append(undo, row)
-			}
-		case row.Job != b.m.Job && row.Sender == b.m.Job && !row.Undo:
-			all = append(all, gone{key: RowKey{row.Job, g}, why: withdrawn})
-		}
-	}
-	for g, w := range b.s.Waits {
-		if w != nil && w.Job == b.m.Job && !b.cancelled(g) {
-			all = append(all, gone{key: RowKey{w.Job, g}, wait: w, why: withdrawn})
-		}
-	}
-	slices.SortFunc(all, func(x, y gone) int { return byBytes(x.key.GUID, y.key.GUID) })
-	b.gone = append(b.gone, all...)
-	slices.SortFunc(undo, func(x, y *Row) int { return byBytes(x.GUID, y.GUID) })
-	for _, row := range undo {
-		b.orderUndo(row, cause.Code, closeReason(cause))
-	}
-}
-
-func closeReason(c *journal.Close) string {
-	if c.Error == nil {
-		return "the job was ended as completed"
-	}
-	return c.Error.Message
-}
-
-func byBytes(x, y journal.GUID) int { return bytes.Compare(x[:], y[:]) }
-
-// obligation reports the kinds of rows that a close takes back; signals,
-// interrupts, outcomes and the job's own start are nobody's obligation (C15).
-func obligation(k journal.MessageKind) bool {
-	switch k {
-	case journal.MessageLeg1, journal.MessageRequest, journal.MessageAnswer, journal.MessageWakeUp, journal.MessageCycle:
-		return true
-	}
-	return false
 }
