@@ -5,6 +5,7 @@ package collation
 // the pivot.
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/quipu-journal/quipu/flow"
@@ -49,7 +50,7 @@ func (b *builder) overrun(by *flow.Activity) error {
 		Message: fmt.Sprintf("%s sent %s into pass %d, its `max` is %d: raise it, or let a condition end the loop",
 			by.Name, b.act.Name, b.receipt.Ledger.Ordinal()-1, by.Max),
 	}})
-	if err != nil {
+	if err := cmp.Or(err, b.everything()); err != nil { // in one trip
 		return err
 	}
 	return b.fail(-1)

@@ -22,6 +22,7 @@ func (b *builder) leg1() error {
 	}
 	inst, err := b.instance(b.key)
 	if err != nil {
+		_, _ = b.task(b.key, b.act, b.m.GUID) // what its work needs, in the same trip
 		return err
 	}
 	b.entry(journal.KindLeg1).Leg = 1
