@@ -1,14 +1,17 @@
 package collation
 
 import (
+	"bytes"
+	"slices"
+
 	"github.com/quipu-journal/quipu/journal"
 )
 
 // complete closes the job with the semaphore at its threshold (C14).
 func (b *builder) complete() error {
-	c := b.completion()
-	if c == nil {
-		return nil
+	c, err := b.completion()
+	if err != nil {
+		return err
 	}
 	return b.close(c)
 }
@@ -17,11 +20,13 @@ func (b *builder) complete() error {
 // message takes over the remaining obligations and withdraws their rows. own is
 // what becomes of the activity's own, as in advance.
 func (b *builder) fail(own int64) error {
-	if !b.s.AllRows {
-		b.need.AllRows = true
-		return nil
+	if err := b.everything(); err != nil {
+		return err
 	}
-	r := b.result()
+	r, err := b.result()
+	if err != nil {
+		return err
+	}
 	c := &journal.Close{State: journal.JobFailed, Code: r.Code, Error: failureOf(r.Error)}
 	b.abandon(-own, c)
 	return b.close(c)
@@ -29,47 +34,34 @@ func (b *builder) fail(own int64) error {
 
 // close sets the snapshot with step 2 (C14). Its completion tasks are step 3.
 func (b *builder) close(c *journal.Close) error {
-	ledger, err := b.receipt.Ledger.SetClosed()
-	if err != nil {
-		return err
-	}
-	b.write(ledger, journal.VerdictHandled)
-	b.p.Receipt.Closes = true
-	b.p.Close, b.p.NewState = c, c.State
-	b.p.Entry.Close = c
-	b.mark(journal.MarkClosed)
-	return nil
+	b.p.Close = c
+	return b.set(GUIDLedger.SetClosed)
 }
 
 // step3 runs the completion tasks, once, by the message that has the snapshot
 // (1.7): the job's output, the answer to its parent, its expiry.
 func (b *builder) step3() error {
-	if !b.need.Empty() {
-		return nil
+	b.entry(journal.KindLeg2)
+	c := b.p.Close
+	if c == nil { // the job was closed by a plan before
+		c = &journal.Close{State: b.s.Job.State}
+		b.p.Entry.Close = c
 	}
-	ledger, err := b.receipt.Ledger.SetStep3()
-	if err != nil {
-		return err
-	}
-	if b.p.Close == nil {
-		b.entry(journal.KindLeg2)
-		b.p.Entry.Close = &journal.Close{State: b.s.Job.State}
-	}
-	if b.p.Entry.Close.State == journal.JobCompleted {
-		out, err := b.s.Flow.Output(b.whole())
-		if !b.need.Empty() {
-			return nil
-		}
+	if c.State == journal.JobCompleted {
+		scope, err := b.whole()
 		if err != nil {
+			return err
+		}
+		if c.Output, err = b.s.Flow.Output(scope); err != nil {
 			return errBroken("the job's output failed after it was decided: " + err.Error())
 		}
-		b.p.Entry.Close.Output = out
 	}
-	if err := b.reply(); err != nil || !b.need.Empty() {
+	if err := b.reply(c.Output); err != nil {
 		return err
 	}
-	b.write(ledger, journal.VerdictHandled)
-	b.mark(journal.MarkTasks)
+	if err := b.set(GUIDLedger.SetStep3); err != nil {
+		return err
+	}
 	b.p.Tasks = true
 	if keep := b.s.Flow.Expire(); keep > 0 {
 		b.p.ExpiresAt = b.s.Now + Micros(keep.Microseconds())
@@ -79,27 +71,91 @@ func (b *builder) step3() error {
 }
 
 // reply tells the parent that awaits the job how it ended (1.11).
-func (b *builder) reply() error {
+func (b *builder) reply(output []byte) error {
 	parent := b.s.Job.Parent
 	if parent == nil || !parent.Awaited {
 		return nil
 	}
-	c := b.p.Close
-	if c == nil {
-		if c = b.s.Close; c == nil {
-			b.need.Close = true
-			return nil
-		}
+	c, err := b.closed()
+	if err != nil {
+		return err
 	}
 	r := &journal.Response{Kind: journal.ResponseTerminal, Code: c.Code, Error: c.Error}
 	switch c.State {
 	case journal.JobCompleted:
-		r.Output = b.p.Entry.Close.Output
+		r.Output = output
 	case journal.JobFailed:
 		r.Kind = journal.ResponseFailedTry
 	}
 	row := outcome(parent, b.m.Job, r, b.s.Now, b.mode)
 	row.Origin = b.p.Entry.Seq
-	b.insert(row)
+	b.send(row)
 	return nil
+}
+
+// abandon takes over the obligations that a close ends, own excepted, and takes
+// back what stands for them (C15).
+func (b *builder) abandon(own int64, cause *journal.Close) {
+	b.p.Entry.Abandoned = int(b.p.Semaphore.Before - own)
+	b.p.Semaphore.After = 0
+	var all []gone
+	var undo []*Row
+	for g, row := range b.s.Rows {
+		switch {
+		case row == nil || g == b.m.Row || b.cancelled(g):
+			continue
+		case row.Job == b.m.Job && obligation(row.Kind):
+			all = append(all, gone{key: RowKey{row.Job, g}, dead: row.Dead, why: withdrawn})
+			if row.Undo {
+				undo = append(undo, row)
+			}
+		case row.Job != b.m.Job && row.Sender == b.m.Job && !row.Undo:
+			all = append(all, gone{key: RowKey{row.Job, g}, why: withdrawn})
+		}
+	}
+	for g, w := range b.s.Waits {
+		if w != nil && w.Job == b.m.Job && !b.cancelled(g) {
+			all = append(all, gone{key: RowKey{w.Job, g}, wait: w, why: withdrawn})
+		}
+	}
+	slices.SortFunc(all, func(x, y gone) int { return byBytes(x.key.GUID, y.key.GUID) })
+	b.gone = append(b.gone, all...)
+	slices.SortFunc(undo, func(x, y *Row) int { return byBytes(x.GUID, y.GUID) })
+	for _, row := range undo {
+		b.orderUndo(row, cause.Code, closeReason(cause))
+	}
+}
+
+func closeReason(c *journal.Close) string {
+	if c.Error == nil {
+		return "the job was ended as completed"
+	}
+	return c.Error.Message
+}
+
+func byBytes(x, y journal.GUID) int { return bytes.Compare(x[:], y[:]) }
+
+// obligation reports the kinds of rows that a close takes back; signals,
+// interrupts, outcomes and the job's own start are nobody's obligation (C15).
+func obligation(k journal.MessageKind) bool {
+	switch k {
+	case journal.MessageLeg1, journal.MessageRequest, journal.MessageAnswer, journal.MessageWakeUp, journal.MessageCycle:
+		return true
+	}
+	return false
+}
+
+// completion is how the job ends well: an output that fails ends it as failed
+// (E11).
+func (b *builder) completion() (*journal.Close, error) {
+	scope, err := b.whole()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := b.s.Flow.Output(scope); err != nil {
+		return &journal.Close{
+			State: journal.JobFailed, Code: CodeInternal, Error: &journal.Failure{Class: ReasonExpression, Message: short(err)},
+		}, nil
+	}
+	return &journal.Close{State: journal.JobCompleted, Code: CodeOK}, nil
 }

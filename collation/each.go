@@ -1,5 +1,10 @@
 package collation
 
+// A list asks one request for each of its elements. It reads the results that list
+// and inputs mention, later the held elements and what the ended ones gave; decides
+// which one goes next and what the whole list comes to; writes the requests, and
+// how many are open.
+
 import (
 	"fmt"
 	"strconv"
@@ -7,6 +12,49 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 )
+
+// Limits of `each`.
+const (
+	// MaxElementBytes bounds the inputs of all elements of one list together.
+	MaxElementBytes = 32 << 20
+	// MaxGathered bounds the gathered outputs of one list.
+	MaxGathered = 1 << 20
+)
+
+// classTooLarge is the class of an error about a limit of size.
+const classTooLarge = "too_large"
+
+// elements writes one request for each element of the list, those beyond
+// Parallel held (1.11). The empty list is answered at once.
+func (b *builder) elements(t *task) error {
+	items, err := t.act.Each(t)
+	inputs, size := make([][]byte, len(items)), 0
+	for i := 0; i < len(items) && err == nil && size <= MaxElementBytes; i++ {
+		inputs[i], err = t.act.ElementInput(t, items[i], i)
+		size += len(inputs[i])
+	}
+	switch {
+	case err != nil:
+		return b.answer(t, expressionAnswer(err))
+	case size > MaxElementBytes:
+		message := fmt.Sprintf("the inputs of the %d elements of %s are over the limit of %d bytes together", len(items), t.act.Name, MaxElementBytes)
+		return b.answer(t, errorAnswer(CodeInternal, classTooLarge, message))
+	case len(items) == 0:
+		return b.answer(t, []byte(`{"kind":"terminal","code":200,"output":[]}`))
+	}
+	if err := b.completeLeg1(t.key, More{Leg1: t.leg1, Open: len(items), Count: len(items)}); err != nil {
+		return err
+	}
+	for i, input := range inputs {
+		row := b.element(t, i, input)
+		if i >= t.act.Parallel {
+			row.Held, row.Publication, row.PublishedAt, row.TurnSent, row.NextAt = HeldParallel, 0, Never, 0, b.s.Now
+		}
+		b.send(row)
+	}
+	b.p.Entry.Elements = &journal.Elements{Count: len(items), Parallel: min(t.act.Parallel, len(items))}
+	return nil
+}
 
 // unknownSize stands for the size of an output that is stored beside its entry
 // (E6): larger than what a message may carry.
@@ -16,14 +64,16 @@ const unknownSize = 256 << 10
 // ends the activity, with what was gathered; another releases the next that is
 // held (1.11).
 func (b *builder) elementEnds() (ended bool, err error) {
-	inst, _ := b.instance(b.key)
+	inst, err := b.instance(b.key)
+	if err != nil {
+		return false, err
+	}
 	if inst.Count == 0 {
 		return true, nil // the empty list, or an expression that failed: its answer is the result
 	}
 	if inst.Open <= 0 {
 		return false, errBroken("an element of " + b.m.Activity + " ends after all have ended")
 	}
-	b.p.Entry.Open = &journal.OpenMove{Before: inst.Open, After: inst.Open - 1}
 	inst.Open--
 	inst.Size += len(b.response.Output)
 	if !b.response.Ref.IsZero() {
@@ -33,19 +83,19 @@ func (b *builder) elementEnds() (ended bool, err error) {
 	if inst.Open > 0 {
 		next := b.act.Parallel + inst.Count - inst.Open - 1
 		if next < inst.Count {
-			b.release(&inst, next)
+			err = b.release(&inst, next)
 		}
-		if b.need.Empty() {
+		if err == nil {
 			b.end()
 		}
-		return false, nil
+		return false, err
 	}
-	result := b.gather(&inst)
-	if !b.need.Empty() {
-		return false, nil
+	result, err := b.gather(&inst)
+	if err != nil {
+		return false, err
 	}
-	b.settle(result)
-	return true, nil
+	_, err = b.settle(result)
+	return true, err
 }
 
 // ahead is how many held elements are loaded at once: the answers that follow in
@@ -55,34 +105,34 @@ const ahead = 32
 // release sends a held element on its way. One that ended or was answered
 // while it was held has nothing to be released, nor has the one that is ended by
 // this very message.
-func (b *builder) release(inst *Instance, next int) {
+func (b *builder) release(inst *Instance, next int) error {
 	g := RequestGUID(inst.Leg1, next)
 	if g == b.m.Row {
-		return
+		return nil
 	}
-	row, asked := b.s.Rows[g]
-	if !asked && !b.s.AllRows {
-		for i := next; i < min(next+ahead, inst.Count); i++ {
-			b.stands(RowKey{b.m.Job, RequestGUID(inst.Leg1, i)})
+	row, err := b.stands(RowKey{b.m.Job, g})
+	if err != nil {
+		for i := next + 1; i < min(next+ahead, inst.Count); i++ {
+			_, _ = b.stands(RowKey{b.m.Job, RequestGUID(inst.Leg1, i)})
 		}
-		return
+		return err
 	}
 	if row == nil || row.Held != HeldParallel {
-		return
+		return nil
 	}
 	free := *row
 	free.Held = ""
 	free.published(b.s.Now, b.mode.Resend)
-	b.p.Update = append(b.p.Update, free)
-	b.p.Entry.Updated = append(b.p.Entry.Updated, updatedOf(&free))
+	b.change(free, true)
+	return nil
 }
 
 // gather makes the activity's result of those of its elements, in order: a list
 // of outputs, the error of the first that failed, or with Collect a list of
 // both.
-func (b *builder) gather(inst *Instance) *journal.Result {
+func (b *builder) gather(inst *Instance) (*journal.Result, error) {
 	if inst.Size > MaxGathered {
-		return tooLarge(inst.Size, b.act.Name)
+		return tooLarge(inst.Size, b.act.Name), nil
 	}
 	results := make([]*flow.Result, inst.Count)
 	for i := range results {
@@ -92,17 +142,17 @@ func (b *builder) gather(inst *Instance) *journal.Result {
 			results[i] = responseResult(b.response)
 			continue
 		}
-		results[i], _ = b.load(elementKey(b.key, i))
+		results[i], _ = b.load(elementKey(b.key, i)) // all at once
 	}
-	if !b.need.Empty() {
-		return nil
+	if err := b.missing(); err != nil {
+		return nil, err
 	}
 	text := []byte{'['}
 	for i, r := range results {
 		if r.Code != CodeOK && !b.act.Collect {
 			f := failureOf(r.Error)
 			f.Message = fmt.Sprintf("element %d of %s: %s", i, b.act.Name, f.Message)
-			return &journal.Result{Code: r.Code, Error: f}
+			return &journal.Result{Code: r.Code, Error: f}, nil
 		}
 		if i > 0 {
 			text = append(text, ',')
@@ -110,9 +160,9 @@ func (b *builder) gather(inst *Instance) *journal.Result {
 		text = b.appendElement(text, r)
 	}
 	if text = append(text, ']'); len(text) > MaxGathered {
-		return tooLarge(len(text), b.act.Name)
+		return tooLarge(len(text), b.act.Name), nil
 	}
-	return &journal.Result{Code: CodeOK, Output: text}
+	return &journal.Result{Code: CodeOK, Output: text}, nil
 }
 
 func (b *builder) appendElement(text []byte, r *flow.Result) []byte {
@@ -134,4 +184,9 @@ func tooLarge(size int, name string) *journal.Result {
 	return &journal.Result{Code: CodeInternal, Error: &journal.Failure{Class: classTooLarge, Message: fmt.Sprintf(
 		"the gathered outputs of %s have %d bytes or more, the limit is %d: let the elements return less, or store it elsewhere",
 		name, size, MaxGathered)}}
+}
+
+// elementKey is where the result of one element stands.
+func elementKey(key InstanceKey, element int) InstanceKey {
+	return InstanceKey{fmt.Sprintf("%s[%d]", key.Activity, element), key.DAD}
 }

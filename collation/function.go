@@ -1,5 +1,10 @@
 package collation
 
+// A durable function suspends itself and is woken by what it waits for. It reads
+// the row of its request, with the pauses; decides whether a wake is still waited
+// for and whether the request goes out again; writes that row, and the timers, waits
+// and children of new pauses.
+
 import (
 	"slices"
 
@@ -15,25 +20,13 @@ func (b *builder) wakes() bool {
 
 // asking is the row of the request whose function the message wakes, as the plan
 // has left it so far; nil when it was answered for good.
-func (b *builder) asking(request journal.GUID) *Row {
-	for i := range b.p.Update {
-		if b.p.Update[i].GUID == request {
-			return &b.p.Update[i]
+func (b *builder) asking(request journal.GUID) (*Row, error) {
+	for i := range b.changed {
+		if row := &b.changed[i].row; row.GUID == request {
+			return row, nil
 		}
 	}
 	return b.stands(RowKey{b.m.Job, request})
-}
-
-// change writes a row of the job that is not the message's own. Several changes
-// of one plan are one.
-func (b *builder) change(row Row) {
-	for i := range b.p.Update {
-		if b.p.Update[i].GUID == row.GUID {
-			b.p.Update[i] = row
-			return
-		}
-	}
-	b.p.Update = append(b.p.Update, row)
 }
 
 // pauseOf finds the pause that the message ends.
@@ -56,27 +49,27 @@ func (b *builder) pauseOf(row *Row) (at int, timeout bool) {
 // arbitrateWake lets a wake in that the function still waits for, once: of a
 // signal and the bound of its wait the first, and nothing that a later suspension
 // named no more (E12, P15).
-func (b *builder) arbitrateWake() Outcome {
-	row := b.asking(b.m.Response.Request)
-	if row == nil {
-		return Stale
+func (b *builder) arbitrateWake() (Outcome, error) {
+	row, err := b.asking(b.m.Response.Request)
+	if row == nil || err != nil {
+		return Stale, err
 	}
 	at, timeout := b.pauseOf(row)
 	if at < 0 || row.Pauses[at].Taken {
-		return Stale
+		return Stale, nil
 	}
-	if timeout && b.waiting(row.Pauses[at].GUID) == nil {
-		return Stale // the signal was first
+	if timeout {
+		return b.still(row.Pauses[at].GUID)
 	}
-	return ""
+	return "", nil
 }
 
 // take records in the entry which pause the message ends, and takes its rival
 // away: of a signal the bound of its wait, and the other way round.
-func (b *builder) take() {
-	row := b.asking(b.response.Request)
-	if row == nil {
-		return
+func (b *builder) take() error {
+	row, err := b.asking(b.response.Request)
+	if row == nil || err != nil {
+		return err
 	}
 	at, timeout := b.pauseOf(row)
 	next := *row
@@ -85,53 +78,14 @@ func (b *builder) take() {
 	p.Taken = true
 	ref := p.PauseRef
 	b.response.Of = &ref
-	b.change(next)
+	b.change(next, false)
 	switch {
 	case timeout:
-		b.unwait(p.GUID)
+		b.cancelWait(p.GUID)
 	case p.Timeout:
-		b.unarm(RowKey{b.m.Job, TimeoutGUID(p.GUID)})
+		b.cancelRow(RowKey{b.m.Job, TimeoutGUID(p.GUID)})
 	}
-}
-
-// unwait takes a wait back that still stands.
-func (b *builder) unwait(g journal.GUID) {
-	if w := b.waiting(g); w != nil {
-		b.p.Unwait = append(b.p.Unwait, Unwait{w.GUID, w.Count})
-		b.disarmed(w.GUID, nil)
-	}
-}
-
-// unarm takes back a row that still stands: a timer, or the start of a child
-// that has not begun.
-func (b *builder) unarm(k RowKey) {
-	row := b.stands(k)
-	switch {
-	case row == nil:
-		return
-	case k.Job == b.m.Job:
-		b.p.Delete = append(b.p.Delete, k.GUID)
-	case row.Sender == b.m.Job:
-		b.p.Recall = append(b.p.Recall, k)
-	default:
-		return // the child has begun
-	}
-	b.disarmed(k.GUID, row)
-}
-
-// withdraw takes back what stands for a pause.
-func (b *builder) withdraw(p *Pause) {
-	switch p.Kind {
-	case journal.PauseSleep:
-		b.unarm(RowKey{b.m.Job, p.GUID})
-	case journal.PauseSignal:
-		b.unwait(p.GUID)
-		if p.Timeout {
-			b.unarm(RowKey{b.m.Job, TimeoutGUID(p.GUID)})
-		}
-	case journal.PauseChild:
-		b.unarm(RowKey{journal.JobID(p.GUID), p.GUID})
-	}
+	return b.missing()
 }
 
 // woken is step 1 of a wake: where the function finds it.
@@ -147,8 +101,12 @@ func (b *builder) woken() {
 // wake is step 2 of a wake: the request goes out again, unless it is under way,
 // waits for a retry or for a person. Then that run, or the next one, finds what
 // has come (E12, E13).
-func (b *builder) wake() {
-	if row := b.asking(b.response.Request); row != nil {
+func (b *builder) wake() error {
+	row, err := b.asking(b.response.Request)
+	if err != nil {
+		return err
+	}
+	if row != nil {
 		next := *row
 		next.Pauses = slices.Clone(row.Pauses)
 		for i := range next.Pauses {
@@ -156,15 +114,14 @@ func (b *builder) wake() {
 				p.Came = true
 			}
 		}
-		if next.asleep() {
+		again := next.asleep()
+		if again {
 			next.published(b.s.Now, b.mode.Resend)
-			b.p.Entry.Updated = append(b.p.Entry.Updated, updatedOf(&next))
 		}
-		b.change(next)
+		b.change(next, again)
 	}
-	if b.need.Empty() {
-		b.end()
-	}
+	b.end()
+	return nil
 }
 
 // asleep reports the row of a suspended function that nobody has sent on its way
@@ -198,14 +155,14 @@ func (b *builder) suspend(row *Row) error {
 	for i := range old {
 		still := slices.ContainsFunc(row.Pauses, func(p Pause) bool { return p.GUID == old[i].GUID })
 		if !still && !old[i].Taken {
-			b.withdraw(&old[i])
+			b.cancelPause(&old[i])
 		}
 	}
 	row.NextAt = Never
 	if came {
 		row.published(b.s.Now, b.mode.Resend)
 	}
-	return nil
+	return b.missing()
 }
 
 // arm registers a pause: a timer, a wait and its bound, or the start of a child.
@@ -252,27 +209,8 @@ func (b *builder) orderNamed(row *Row, p *Pause, named *journal.Pause) error {
 	if err != nil {
 		return err
 	}
-	b.insertAt(start, 0)
+	b.send(start)
 	return nil
-}
-
-// disarmFunction takes back what an ended function still waits for (1.7), and
-// has its compensations run where it did not run them itself.
-func (b *builder) disarmFunction() {
-	for i := range b.row.Pauses {
-		if p := &b.row.Pauses[i]; !p.Taken {
-			b.withdraw(p)
-		}
-	}
-	ownEnd := b.m.Kind == journal.MessageResponse && (b.response.Code == CodeOK || b.response.Undone)
-	if !b.row.Undo || ownEnd {
-		return
-	}
-	message := ""
-	if b.response.Error != nil {
-		message = b.response.Error.Message
-	}
-	b.orderUndo(b.row, b.response.Code, message)
 }
 
 // functionsChildren are the children that functions of the job wait for and that

@@ -1,5 +1,9 @@
 package collation
 
+// An interrupt closes a job from inside or outside. It reads every row and wait of
+// the job, or which job has a key; decides whom it ends, and who of its children
+// goes with it; writes the close, or an interrupt to another job.
+
 import (
 	"bytes"
 	"encoding/json"
@@ -17,13 +21,10 @@ const (
 
 // interrupts is the Leg1 of an interrupt: of its own job it closes the job
 // (category C), of another it sends a message (category B).
-func (b *builder) interrupts() error {
-	x, err := b.act.Interrupt(b.scope(b.act, b.key.DAD, b.act.InputNeeds()))
-	switch {
-	case !b.need.Empty():
-		return nil
-	case err != nil:
-		return b.sent(b.answer(b.key, b.m.GUID, expressionAnswer(err)))
+func (b *builder) interrupts(t *task) error {
+	x, err := b.act.Interrupt(t)
+	if err != nil {
+		return b.dispatched(b.answer(t, expressionAnswer(err)))
 	}
 	o := &InterruptOrder{
 		Code: x.Code, Reason: x.Reason, Throw: b.act.Throw, Descend: b.act.Descend,
@@ -32,10 +33,9 @@ func (b *builder) interrupts() error {
 	if x.Target == "" || x.Target == b.s.Job.Key {
 		return b.interruptOwn(o)
 	}
-	target, asked := b.s.Keys[x.Target]
-	if !asked {
-		b.need.Keys = append(b.need.Keys, x.Target)
-		return nil
+	target, err := read(b, b.s.Keys, x.Target, &b.need.Keys)
+	if err != nil {
+		return err
 	}
 	if target == (journal.JobID{}) {
 		return b.stepsWith(&journal.Result{Code: CodeNotFound, Error: &journal.Failure{
@@ -52,9 +52,8 @@ func (b *builder) interrupts() error {
 // interruptOwn closes the job by its own interrupt: the Leg1's GUID has the
 // snapshot and step 3 (1.11).
 func (b *builder) interruptOwn(o *InterruptOrder) error {
-	if !b.s.AllRows {
-		b.need.AllRows = true
-		return nil
+	if err := b.everything(); err != nil {
+		return err
 	}
 	if err := b.completeLeg1(b.key, More{}); err != nil {
 		return err
@@ -69,10 +68,11 @@ func (b *builder) interrupted() error {
 		b.entry(journal.KindInterrupt)
 		return b.step3()
 	case b.s.Job.State.Closed():
-		return b.stale()
-	case !b.s.AllRows:
-		b.need.AllRows = true
+		b.stale()
 		return nil
+	}
+	if err := b.everything(); err != nil {
+		return err
 	}
 	o := &InterruptOrder{}
 	if err := json.Unmarshal(b.row.Body, o); err != nil {
@@ -96,8 +96,8 @@ func (b *builder) halt(o *InterruptOrder, own int64) error {
 		State: journal.JobInterrupted, Code: o.Code, Error: &journal.Failure{Class: classInterrupted, Message: o.Reason},
 	}
 	if !o.Throw {
-		if c = b.completion(); c == nil {
-			return nil
+		if c, err = b.completion(); err != nil {
+			return err
 		}
 	}
 	b.write(ledger, journal.VerdictHandled)
@@ -142,86 +142,7 @@ func (b *builder) descend(o *InterruptOrder) error {
 		}
 		row.Origin = b.p.Entry.Seq
 		row.published(b.s.Now, b.mode.Resend)
-		b.insert(row)
+		b.send(row)
 	}
 	return nil
-}
-
-// abandon takes over the obligations that a close ends, own excepted, and takes
-// back what stands for them (C15).
-func (b *builder) abandon(own int64, cause *journal.Close) {
-	b.p.Entry.Abandoned = int(b.p.Semaphore.Before - own)
-	b.p.Semaphore.After = 0
-	var gone []journal.GUID
-	var undo []*Row
-	before := b.p.Entry.Disarmed // taken back by this plan already
-	for g, row := range b.s.Rows {
-		switch {
-		case row == nil || g == b.m.Row || slices.Contains(before, g):
-			continue
-		case row.Job == b.m.Job && obligation(row.Kind):
-			b.p.Delete = append(b.p.Delete, g)
-			if row.Dead {
-				b.p.Undead = append(b.p.Undead, g)
-			}
-			if row.Undo {
-				undo = append(undo, row)
-			}
-		case row.Job != b.m.Job && row.Sender == b.m.Job && !row.Undo:
-			b.p.Recall = append(b.p.Recall, RowKey{row.Job, g})
-		default:
-			continue
-		}
-		gone = append(gone, g)
-	}
-	for g, w := range b.s.Waits {
-		if w != nil && w.Job == b.m.Job && !slices.Contains(before, g) {
-			b.p.Unwait = append(b.p.Unwait, Unwait{g, w.Count})
-			gone = append(gone, g)
-		}
-	}
-	for _, list := range [][]journal.GUID{b.p.Delete, b.p.Undead, gone} {
-		slices.SortFunc(list, byBytes)
-	}
-	slices.SortFunc(b.p.Unwait, func(x, y Unwait) int { return byBytes(x.GUID, y.GUID) })
-	slices.SortFunc(b.p.Recall, func(x, y RowKey) int { return byBytes(x.GUID, y.GUID) })
-	b.p.Entry.Withdrawn = append(b.p.Entry.Withdrawn, gone...)
-	slices.SortFunc(undo, func(x, y *Row) int { return byBytes(x.GUID, y.GUID) })
-	for _, row := range undo {
-		b.orderUndo(row, cause.Code, closeReason(cause))
-	}
-}
-
-func closeReason(c *journal.Close) string {
-	if c.Error == nil {
-		return "the job was ended as completed"
-	}
-	return c.Error.Message
-}
-
-func byBytes(x, y journal.GUID) int { return bytes.Compare(x[:], y[:]) }
-
-// obligation reports the kinds of rows that a close takes back; signals,
-// interrupts, outcomes and the job's own start are nobody's obligation (C15).
-func obligation(k journal.MessageKind) bool {
-	switch k {
-	case journal.MessageLeg1, journal.MessageRequest, journal.MessageAnswer, journal.MessageWakeUp, journal.MessageCycle:
-		return true
-	}
-	return false
-}
-
-// completion is how the job ends well: an output that fails ends it as failed
-// (E11). Nil: state is missing.
-func (b *builder) completion() *journal.Close {
-	_, err := b.s.Flow.Output(b.whole())
-	switch {
-	case !b.need.Empty():
-		return nil
-	case err != nil:
-		return &journal.Close{
-			State: journal.JobFailed, Code: CodeInternal, Error: &journal.Failure{Class: ReasonExpression, Message: short(err)},
-		}
-	}
-	return &journal.Close{State: journal.JobCompleted, Code: CodeOK}
 }

@@ -1,10 +1,15 @@
 package collation
 
+// A join counts the decided transitions that lead to it. It reads the instances of
+// joins, decides which arrival settles one, and writes their ledgers and the Leg1
+// messages that follow.
+
 import "github.com/quipu-journal/quipu/flow"
 
 // children decides every transition of the message's activity: dispatches those
 // that are taken, and tells joins of the others (1.10). It returns how many
-// Leg1 messages were dispatched: N of rule C13.
+// Leg1 messages were dispatched: N of rule C13. What one of them misses is put
+// off: one trip loads what all of them miss.
 func (b *builder) children(taken map[*flow.Transition]bool) (n int, err error) {
 	for _, t := range b.act.Out {
 		switch {
@@ -17,11 +22,11 @@ func (b *builder) children(taken map[*flow.Transition]bool) (n int, err error) {
 		case t.To.LeadsToJoin:
 			err = b.skip(t.To, b.at.DAD.Child(), &n)
 		}
-		if err != nil {
+		if err = putOff(err); err != nil {
 			return n, err
 		}
 	}
-	return n, nil
+	return n, b.missing()
 }
 
 // skip passes on that an activity is skipped at its address: all its
@@ -35,11 +40,11 @@ func (b *builder) skip(act *flow.Activity, dad DAD, n *int) error {
 		case t.To.LeadsToJoin:
 			err = b.skip(t.To, dad.Child(), n)
 		}
-		if err != nil {
+		if err = putOff(err); err != nil {
 			return err
 		}
 	}
-	return nil
+	return b.missing()
 }
 
 // arrive counts one decided transition at a join, whose address is that of its
@@ -49,12 +54,12 @@ func (b *builder) skip(act *flow.Activity, dad DAD, n *int) error {
 func (b *builder) arrive(join *flow.Activity, taken bool, from DAD, n *int) error {
 	key := InstanceKey{join.Name, from.Prefix(join.Parent.Depth + 1).Child()}
 	asked := b.asked(key)
-	inst, _ := b.instance(key)
-	if !b.need.Empty() {
-		if taken || asked {
-			return nil
-		}
+	inst, err := b.instance(key)
+	if err != nil && !taken && !asked {
 		return b.skip(join, key.DAD, n) // it may pass on that it is skipped: all are asked for at once
+	}
+	if err != nil {
+		return err
 	}
 	first := taken && !inst.Ledger.JoinTaken()
 	ledger, err := inst.Ledger.Arrive(taken)

@@ -3,10 +3,7 @@ package collation
 import (
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
-	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -20,21 +17,23 @@ func (b *builder) leg1() error {
 		return b.steps()
 	}
 	if b.s.Job.State.Closed() {
-		return b.stale()
+		b.stale()
+		return nil
 	}
-	inst, _ := b.instance(b.key)
+	inst, err := b.instance(b.key)
+	if err != nil {
+		_, _ = b.task(b.key, b.act, b.m.GUID) // what its work needs, in the same trip
+		return err
+	}
 	b.entry(journal.KindLeg1).Leg = 1
 	if !b.m.Entered {
 		if inst.Ledger.Leg1Entries() >= StuckLeg1+b.row.Runs { // an entry more for each retry by an operator (C4)
 			return fmt.Errorf("%w: %s entered its Leg1 %d times without completing it; an operator must retry or end it",
 				ErrCeiling, b.m.Activity, inst.Ledger.Leg1Entries())
 		}
-		ledger, err := inst.Ledger.EnterLeg1()
-		if err != nil {
+		if err := b.move(b.key, ActivityLedger.EnterLeg1); err != nil {
 			return err
 		}
-		inst.Ledger = ledger
-		b.put(b.key, inst)
 		b.mark(journal.MarkEntered)
 		if b.cut() || b.m.Alone {
 			if !guardRow {
@@ -46,22 +45,39 @@ func (b *builder) leg1() error {
 	return b.work()
 }
 
-// work does what the activity's category asks of its Leg1 (1.11).
-func (b *builder) work() error {
-	switch {
-	case b.act.Type == flow.TypeCycle:
-		return b.cycle()
-	case b.act.Type == flow.TypeInterrupt:
-		return b.interrupts()
-	case b.act.Type == flow.TypeSignal || b.act.PassThrough():
-		return b.stepsFrom()
-	}
-	return b.sent(b.request(b.key, b.act, b.m.GUID))
+// task is a Leg1 whose work is done: the message's own, or that of a child which is
+// folded (C11).
+type task struct {
+	flow.Scope // of its expressions
+	key        InstanceKey
+	act        *flow.Activity
+	leg1       journal.GUID
 }
 
-// sent ends a Leg1 whose work is a dispatch.
-func (b *builder) sent(err error) error {
-	if err != nil || !b.need.Empty() {
+func (b *builder) task(key InstanceKey, act *flow.Activity, leg1 journal.GUID) (*task, error) {
+	scope, err := b.scope(act, key.DAD, act.InputNeeds())
+	return &task{scope, key, act, leg1}, err
+}
+
+// work does what the activity's category asks of its Leg1 (1.11).
+func (b *builder) work() error {
+	t, err := b.task(b.key, b.act, b.m.GUID)
+	switch {
+	case err != nil:
+		return err
+	case b.act.Type == flow.TypeCycle:
+		return b.dispatched(b.cycle(t))
+	case b.act.Type == flow.TypeInterrupt:
+		return b.interrupts(t)
+	case b.act.Type == flow.TypeSignal || b.act.PassThrough():
+		return b.stepsFrom(t)
+	}
+	return b.dispatched(b.request(t))
+}
+
+// dispatched ends a Leg1 whose work is a dispatch.
+func (b *builder) dispatched(err error) error {
+	if err != nil {
 		return err
 	}
 	b.mark(journal.MarkWork)
@@ -71,92 +87,64 @@ func (b *builder) sent(err error) error {
 
 // request is Leg1's work for category A: what is asked, and +100B. An
 // expression that fails is an error that Leg1 addresses to its own activity.
-func (b *builder) request(key InstanceKey, act *flow.Activity, leg1 journal.GUID) error {
+func (b *builder) request(t *task) error {
 	switch {
-	case act.HasEach:
-		return b.elements(key, act, leg1)
-	case act.Type == flow.TypeAwait:
-		return b.await(key, act, leg1)
-	case act.Type == flow.TypeHook:
-		return b.hook(key, act, leg1)
+	case t.act.HasEach:
+		return b.elements(t)
+	case t.act.Type == flow.TypeAwait:
+		return b.await(t)
+	case t.act.Type == flow.TypeHook:
+		return b.hook(t)
 	}
-	input, err := act.Input(b.scope(act, key.DAD, act.InputNeeds()))
-	if !b.need.Empty() {
-		return nil
-	}
+	input, err := t.act.Input(t)
 	if err != nil {
-		return b.answer(key, leg1, expressionAnswer(err))
+		return b.answer(t, expressionAnswer(err))
 	}
-	if err := b.completeLeg1(key, More{}); err != nil {
+	if err := b.completeLeg1(t.key, More{}); err != nil {
 		return err
 	}
-	b.insert(b.element(key, act, leg1, 0, input))
+	b.send(b.element(t, 0, input))
 	return nil
 }
 
 // completeLeg1 sets +100B, and what the instance keeps beside its digits.
 func (b *builder) completeLeg1(key InstanceKey, more More) error {
-	inst, _ := b.instance(key)
-	ledger, err := inst.Ledger.CompleteLeg1()
+	inst, err := b.instance(key)
 	if err != nil {
 		return err
 	}
-	inst.Ledger, inst.More = ledger, more
+	inst.More = more
 	b.put(key, inst)
-	return nil
+	return b.move(key, ActivityLedger.CompleteLeg1)
 }
 
 // answer completes a Leg1 that asks nobody: its answer goes to its own activity
 // (1.4).
-func (b *builder) answer(key InstanceKey, leg1 journal.GUID, body []byte) error {
-	if err := b.completeLeg1(key, More{}); err != nil {
+func (b *builder) answer(t *task, body []byte) error {
+	if err := b.completeLeg1(t.key, More{}); err != nil {
 		return err
 	}
 	row := Row{
-		GUID: ResponseGUID(leg1, 0), Job: b.m.Job, Kind: journal.MessageAnswer, Activity: key.Activity, DAD: key.DAD,
+		GUID: ResponseGUID(t.leg1, 0), Job: b.m.Job, Kind: journal.MessageAnswer, Activity: t.key.Activity, DAD: t.key.DAD,
 		Body: body, Origin: b.p.Entry.Seq,
 	}
 	row.published(b.s.Now, b.mode.Resend)
-	b.insert(row)
+	b.send(row)
 	return nil
 }
 
 // element is the request's row of one element; an activity without `each` has
 // element 0.
-func (b *builder) element(key InstanceKey, act *flow.Activity, leg1 journal.GUID, element int, input []byte) Row {
+func (b *builder) element(t *task, element int, input []byte) Row {
 	row := Row{
-		GUID: RequestGUID(leg1, element), Job: b.m.Job, Kind: journal.MessageRequest, Activity: key.Activity, DAD: key.DAD,
-		Topic: act.Topic, Element: element, Body: input, Turn: 1, Try: 1, Origin: b.p.Entry.Seq,
+		GUID: RequestGUID(t.leg1, element), Job: b.m.Job, Kind: journal.MessageRequest, Activity: t.key.Activity, DAD: t.key.DAD,
+		Topic: t.act.Topic, Element: element, Body: input, Turn: 1, Try: 1, Origin: b.p.Entry.Seq,
 	}
-	if act.Within > 0 {
-		row.WithinAt = b.s.Now + Micros(act.Within.Microseconds())
+	if t.act.Within > 0 {
+		row.WithinAt = b.s.Now + Micros(t.act.Within.Microseconds())
 	}
 	row.published(b.s.Now, b.mode.Resend)
 	return row
-}
-
-// errorAnswer is the wire form of an error response that the engine gives.
-func errorAnswer(code int, class, message string) []byte {
-	b := []byte(`{"kind":"terminal","code":` + strconv.Itoa(code) + `,"error":{"class":"` + class + `","message":`)
-	b = canonical.AppendString(b, message)
-	return append(b, "}}"...)
-}
-
-// expressionAnswer is the error response 500 that a failed expression gives
-// (E11).
-func expressionAnswer(err error) []byte {
-	return errorAnswer(CodeInternal, ReasonExpression, short(err))
-}
-
-// maxMessage bounds the text of an error that the engine itself records.
-const maxMessage = 4 << 10
-
-func short(err error) string {
-	s := err.Error()
-	if len(s) > maxMessage {
-		s = s[:maxMessage]
-	}
-	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", "\uFFFD"), "\uFFFD")
 }
 
 // dispatch sends the Leg1 of a successor. Under fold, the Leg1 of one that
@@ -169,7 +157,7 @@ func (b *builder) dispatch(guid journal.GUID, to *flow.Activity, dad DAD) error 
 		return b.fold(row, to)
 	}
 	row.published(b.s.Now, b.mode.Resend)
-	b.insert(row)
+	b.send(row)
 	return nil
 }
 
@@ -189,23 +177,18 @@ func foldable(a *flow.Activity) bool {
 // the entry names it as folded.
 func (b *builder) fold(row Row, act *flow.Activity) error {
 	b.folded++
-	e := b.p.Entry
-	e.Dispatched = append(e.Dispatched, journal.Dispatched{
-		GUID: row.GUID, Kind: row.Kind, Activity: row.Activity, DAD: string(row.DAD),
-	})
-	e.Folded = append(e.Folded, row.GUID)
+	b.sent = append(b.sent, sent{row: row, folded: true})
 	key := InstanceKey{row.Activity, row.DAD}
-	inst := Instance{} // a child of one parent is new; a join has its arrivals
-	if act.Join != "" {
-		inst, _ = b.instance(key)
+	if act.Join == "" {
+		b.put(key, Instance{}) // a child of one parent is new; a join has its arrivals
 	}
-	ledger, err := inst.Ledger.EnterLeg1()
-	if err != nil {
+	if err := b.move(key, ActivityLedger.EnterLeg1); err != nil {
 		return err
 	}
-	inst.Ledger = ledger
-	b.put(key, inst)
-	err = b.request(key, act, row.GUID)
+	t, err := b.task(key, act, row.GUID)
+	if err == nil {
+		err = b.request(t)
+	}
 	if broken := (brokenError{}); errors.As(err, &broken) {
 		return fmt.Errorf("fold of %s: %w", row.Activity, err)
 	}

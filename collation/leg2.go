@@ -51,24 +51,29 @@ func (b *builder) resolved() InstanceKey {
 // accept is the entry of Leg2: +1 on the activity, a GUID ledger with that
 // count as its ordinal, and the response as it is recorded for ever (C7).
 func (b *builder) accept() (done bool, err error) {
-	inst, ok := b.instance(b.key)
-	if !b.need.Empty() {
-		return true, nil
+	inst, err := b.instance(b.key)
+	if err != nil {
+		return false, err
 	}
-	if !ok || !inst.Ledger.Leg1Complete() {
+	if !inst.Ledger.Leg1Complete() {
 		return false, errBroken("a licensed response to " + b.m.Activity + " before its Leg1 is complete")
 	}
 	if b.m.Response == nil {
 		return false, errBroken("a message to " + b.m.Activity + " without a response in it or in its row")
 	}
-	if inst.Ledger.Finalized() || b.s.Job.State.Closed() {
-		return true, b.stale()
-	}
-	if verdict := b.arbitrate(&inst); verdict != "" || !b.need.Empty() {
-		if verdict == Stale {
-			return true, b.stale()
+	verdict := Stale
+	if !inst.Ledger.Finalized() && !b.s.Job.State.Closed() {
+		if verdict, err = b.arbitrate(&inst); err != nil {
+			return false, err
 		}
-		return true, b.nothing(verdict)
+	}
+	switch {
+	case verdict == Stale:
+		b.stale()
+		return true, nil
+	case verdict != "":
+		b.nothing(verdict)
+		return true, nil
 	}
 	if inst.Ledger, err = inst.Ledger.AcceptLeg2(); err != nil {
 		return false, err
@@ -78,11 +83,12 @@ func (b *builder) accept() (done bool, err error) {
 	b.p.Entry.Response = b.response
 	b.bind()
 	if b.wakes() {
-		b.take()
+		if err := b.take(); err != nil {
+			return false, err
+		}
 	}
-	b.disarm(&inst)
-	if !b.need.Empty() {
-		return true, nil
+	if err := b.cancelRivals(&inst); err != nil {
+		return false, err
 	}
 	b.put(b.key, inst)
 	b.write(Accepted(inst.Ledger.Leg2Entries()), journal.VerdictHandled)
@@ -110,7 +116,7 @@ func (b *builder) turn() {
 	if ends { // they were taken back, and the compensations ordered, with the entry
 		row.Pauses, row.Undo = nil, false
 	}
-	b.update(row)
+	b.change(row, true)
 }
 
 // classify completes the response by what its row or its instance knows, and
@@ -142,11 +148,9 @@ func (b *builder) classify(inst *Instance) *journal.Response {
 // step1 marks the recorded response as the activity's result (1.7). Where it
 // commits apart from step 2, the request's row is turned by then.
 func (b *builder) step1() error {
-	ledger, err := b.receipt.Ledger.SetStep1()
-	if err != nil {
+	if err := b.set(GUIDLedger.SetStep1); err != nil {
 		return err
 	}
-	b.write(ledger, journal.VerdictHandled)
 	b.mark(journal.MarkWork)
 	if b.afterClose() && b.cutAfterWork() { // step 2 marks the entry that it shares
 		b.mark(journal.MarkAfterClose)
@@ -161,12 +165,18 @@ func (b *builder) step1() error {
 	if b.afterClose() || b.response.Kind != journal.ResponseTerminal && b.response.Kind != journal.ResponsePass {
 		return nil
 	}
-	if inst, _ := b.instance(b.key); b.act.HasEach && inst.Count > 0 {
+	inst, err := b.instance(b.key)
+	if err != nil {
+		return err
+	}
+	if b.act.HasEach && inst.Count > 0 {
 		key := elementKey(b.key, b.response.Element)
 		b.put(key, Instance{ResultSeq: b.receipt.Seq, Code: b.response.Code})
 		return nil
 	}
-	b.record(b.receipt.Seq, b.response.Code)
+	if err := b.record(b.receipt.Seq, b.response.Code); err != nil {
+		return err
+	}
 	if !b.cutAfterWork() { // step 2 follows in this plan, and cannot load what is not yet written
 		b.own = responseResult(b.response)
 	}
@@ -175,13 +185,17 @@ func (b *builder) step1() error {
 
 // record lets the address of the message's pass point to the entry that holds
 // its result (J7).
-func (b *builder) record(seq int64, code int) {
+func (b *builder) record(seq int64, code int) error {
 	inst := Instance{}
 	if fresh := b.p.Receipt != nil && b.p.Receipt.New; b.at == b.key || !fresh { // a new message's pass has no row yet
-		inst, _ = b.instance(b.at)
+		var err error
+		if inst, err = b.instance(b.at); err != nil {
+			return err
+		}
 	}
 	inst.ResultSeq, inst.Code = seq, code
 	b.put(b.at, inst)
+	return nil
 }
 
 // bind names the head of the request's effect chain that a terminal response
@@ -210,8 +224,7 @@ func (b *builder) step2() error {
 	case b.response.Kind == journal.ResponsePass:
 		return b.advance(0)
 	case b.response.Kind == journal.ResponseWake:
-		b.wake()
-		return nil
+		return b.wake()
 	case b.response.Kind != journal.ResponseTerminal:
 		return b.pending()
 	}
@@ -232,12 +245,10 @@ func (b *builder) step2() error {
 // enterStep2 sets the marker of step 2. Done: the job was closed before by
 // another message, so there is nothing else to do (C15).
 func (b *builder) enterStep2() (done bool, err error) {
-	ledger, err := b.receipt.Ledger.SetStep2()
-	if err != nil {
+	if err := b.set(GUIDLedger.SetStep2); err != nil {
 		return false, err
 	}
 	b.mark(journal.MarkChildren)
-	b.write(ledger, journal.VerdictHandled)
 	if !b.afterClose() {
 		return false, nil
 	}
@@ -273,15 +284,15 @@ func (b *builder) taken(failed bool) (map[*flow.Transition]bool, error) {
 			names = append(names, t.Needs()...)
 		}
 	}
-	scope := b.scope(b.act, b.at.DAD, names)
+	scope, err := b.scope(b.act, b.at.DAD, names)
+	if err != nil {
+		return nil, err
+	}
 	for _, t := range b.act.Out {
 		if t.OnError != failed {
 			continue
 		}
 		ok, err := t.Taken(scope)
-		if !b.need.Empty() {
-			return nil, nil
-		}
 		if err != nil {
 			return nil, &whenError{err}
 		}
@@ -290,4 +301,12 @@ func (b *builder) taken(failed bool) (map[*flow.Transition]bool, error) {
 		}
 	}
 	return out, nil
+}
+
+// finalize sets +200T, except on a pivot: it is entered again (1.7).
+func (b *builder) finalize() error {
+	if b.act.Pivot {
+		return nil
+	}
+	return b.move(b.key, ActivityLedger.Finalize)
 }

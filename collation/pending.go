@@ -1,10 +1,6 @@
 package collation
 
-import (
-	"fmt"
-
-	"github.com/quipu-journal/quipu/journal"
-)
+import "github.com/quipu-journal/quipu/journal"
 
 // ClassParked is the class of a parked response whose reason is an effect of
 // unknown outcome.
@@ -49,22 +45,27 @@ func (b *builder) pending() error {
 	case b.response.Kind == journal.ResponseFailedTry:
 		row.NextAt = b.s.Now + retryDelay(b.act.Retry, row.Try, b.response.RetryAfter, b.m.GUID)
 		row.Try++
-	case b.response.Kind == journal.ResponseParked && !b.parks():
-		row.NextAt = b.s.Now // the outcome is known by now: run again and find it
 	case b.response.Kind == journal.ResponseParked:
+		parks, err := b.parks()
+		if err != nil {
+			return err
+		}
+		if !parks {
+			row.NextAt = b.s.Now // the outcome is known by now: run again and find it
+			break
+		}
 		row.NextAt = Never
-		row.Held, row.Dead = HeldParked, true
 		reason := "the outcome of an effect is unknown"
 		if b.response.Error != nil {
 			reason = b.response.Error.Message
 		}
-		b.p.Dead = append(b.p.Dead, b.deadLetter(parkedFor(b.response), reason))
+		b.hold(&row, HeldParked, parkedFor(b.response), reason)
 	default:
-		if err := b.suspend(&row); err != nil || !b.need.Empty() {
+		if err := b.suspend(&row); err != nil {
 			return err
 		}
 	}
-	b.update(row)
+	b.change(row, true)
 	b.p.Done = true
 	return nil
 }
@@ -72,18 +73,9 @@ func (b *builder) pending() error {
 // parks reports whether the effect that the response is parked for is still
 // unfinished. Its late completion may have been recorded while the response was
 // on its way, and then nothing else would ever unpark the row (E4).
-func (b *builder) parks() bool {
+func (b *builder) parks() (bool, error) {
 	if b.row.Effects.Seq == 0 || b.response.Error == nil || b.response.Error.Class != ClassParked {
-		return true
+		return true, nil
 	}
-	unfinished, asked := b.s.Unfinished[b.row.GUID]
-	if !asked {
-		b.need.Effects = append(b.need.Effects, b.row.GUID)
-	}
-	return unfinished
-}
-
-// elementKey is where the result of one element stands.
-func elementKey(key InstanceKey, element int) InstanceKey {
-	return InstanceKey{fmt.Sprintf("%s[%d]", key.Activity, element), key.DAD}
+	return read(b, b.s.Unfinished, b.row.GUID, &b.need.Effects)
 }

@@ -3,6 +3,7 @@ package collation
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/flow"
@@ -77,4 +78,28 @@ func ErrorJSON(code int, f *journal.Failure) []byte {
 	}
 	b = canonical.AppendString(append(b, `,"message":`...), f.Message)
 	return append(b, '}')
+}
+
+// errorAnswer is the wire form of an error response that the engine gives.
+func errorAnswer(code int, class, message string) []byte {
+	b := []byte(`{"kind":"terminal","code":` + strconv.Itoa(code) + `,"error":{"class":"` + class + `","message":`)
+	b = canonical.AppendString(b, message)
+	return append(b, "}}"...)
+}
+
+// expressionAnswer is the error response 500 that a failed expression gives
+// (E11).
+func expressionAnswer(err error) []byte {
+	return errorAnswer(CodeInternal, ReasonExpression, short(err))
+}
+
+// maxMessage bounds the text of an error that the engine itself records.
+const maxMessage = 4 << 10
+
+func short(err error) string {
+	s := err.Error()
+	if len(s) > maxMessage {
+		s = s[:maxMessage]
+	}
+	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", "\uFFFD"), "\uFFFD")
 }

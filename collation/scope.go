@@ -1,9 +1,6 @@
 package collation
 
-import (
-	"github.com/quipu-journal/quipu/flow"
-	"github.com/quipu-journal/quipu/journal"
-)
+import "github.com/quipu-journal/quipu/flow"
 
 // scope is what an expression of one activity sees: results along its own
 // address (1.9).
@@ -14,26 +11,19 @@ type scope struct {
 }
 
 // scope gives the view of the activity at the address dad, for expressions that
-// mention the names.
-func (b *builder) scope(reader *flow.Activity, dad DAD, names []string) flow.Scope {
-	s := &scope{b, reader, dad}
-	s.foresee(names)
-	return s
-}
-
-// whole gives the view of the flow's output: each name means its last pass.
-func (b *builder) whole() flow.Scope {
-	s := &scope{b: b}
-	s.foresee(b.s.Flow.OutputNeeds())
-	return s
-}
-
-// foresee asks for everything that the names mean at once: an evaluation ends at
+// mention the names. All of them are asked for at once: an evaluation would end at
 // the first result that it misses, and each load is a trip.
-func (s *scope) foresee(names []string) {
+func (b *builder) scope(reader *flow.Activity, dad DAD, names []string) (flow.Scope, error) {
+	s := &scope{b, reader, dad}
 	for _, name := range names {
 		_, _ = s.Result(name)
 	}
+	return s, b.missing()
+}
+
+// whole gives the view of the flow's output: each name means its last pass.
+func (b *builder) whole() (flow.Scope, error) {
+	return b.scope(nil, "", b.s.Flow.OutputNeeds())
 }
 
 // Result implements flow.Scope.
@@ -43,16 +33,17 @@ func (s *scope) Result(name string) (flow.Result, bool) {
 		return flow.Result{}, false
 	}
 	var r *flow.Result
+	var err error
 	if s.reader == nil && passes(act) {
-		r, ok = s.b.latest(name)
+		r, err = s.b.latest(name)
 	} else {
 		key := addressOf(act, s.reader, s.dad)
 		if s.b.own != nil && key == s.b.at {
 			return *s.b.own, true
 		}
-		r, ok = s.b.load(key)
+		r, err = s.b.load(key)
 	}
-	if !ok {
+	if err != nil {
 		return flow.Result{}, false
 	}
 	return *r, true
@@ -99,58 +90,3 @@ func addressOf(act, reader *flow.Activity, dad DAD) InstanceKey {
 // AddressOf is where an expression of the reader at the address dad finds the
 // output of act, which leads to it (1.9).
 func AddressOf(act, reader *flow.Activity, dad DAD) InstanceKey { return addressOf(act, reader, dad) }
-
-// load gives a result that was loaded, or asks for it.
-func (b *builder) load(key InstanceKey) (*flow.Result, bool) {
-	r, asked := b.s.Results[key]
-	if !asked {
-		b.need.Results = append(b.need.Results, key)
-		return nil, false
-	}
-	if r == nil {
-		r = &flow.Result{}
-	}
-	return r, true
-}
-
-// latest gives the last result of an activity, or asks for it. That of the
-// message's own activity is the one that it brings, while the store does not know
-// it yet: afterwards another pass may have brought a later one.
-func (b *builder) latest(name string) (*flow.Result, bool) {
-	if b.own != nil && b.act != nil && b.act.Name == name && b.brings() {
-		return b.own, true
-	}
-	r, asked := b.s.Latest[name]
-	if !asked {
-		b.need.Latest = append(b.need.Latest, name)
-		return nil, false
-	}
-	if r == nil {
-		r = &flow.Result{}
-	}
-	return r, true
-}
-
-// brings reports whether this plan records the result of the message's activity.
-func (b *builder) brings() bool {
-	w := b.p.Receipt
-	return w != nil && !w.Before.Step1() || b.p.Entry.Result != nil || b.p.Entry.Trouble != nil
-}
-
-// stands gives a row of the job that was loaded, or asks for it.
-func (b *builder) stands(k RowKey) *Row {
-	row, asked := b.s.Rows[k.GUID]
-	if !asked && !b.s.AllRows {
-		b.need.Rows = append(b.need.Rows, k)
-	}
-	return row
-}
-
-// waiting gives an open wait of the job that was loaded, or asks for it.
-func (b *builder) waiting(g journal.GUID) *Wait {
-	w, asked := b.s.Waits[g]
-	if !asked && !b.s.AllRows {
-		b.need.Waits = append(b.need.Waits, g)
-	}
-	return w
-}

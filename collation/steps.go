@@ -1,5 +1,9 @@
 package collation
 
+// Activities without a response (category B) answer themselves: signals and hooks
+// that pass through. They read the results that their input mentions, decide what
+// they give, and write it as the result of their own Leg1.
+
 import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
@@ -7,13 +11,10 @@ import (
 
 // stepsFrom is the work of an activity without a response (category B): the
 // same three steps, on the Leg1's own GUID (1.11). Step 1 is what it does.
-func (b *builder) stepsFrom() error {
-	result, row, err := b.deed()
-	switch {
-	case !b.need.Empty():
-		return nil
-	case err != nil:
-		return b.sent(b.answer(b.key, b.m.GUID, expressionAnswer(err)))
+func (b *builder) stepsFrom(t *task) error {
+	result, row, err := b.deed(t)
+	if err != nil {
+		return b.dispatched(b.answer(t, expressionAnswer(err)))
 	}
 	return b.stepsWith(result, row)
 }
@@ -23,17 +24,14 @@ func (b *builder) stepsWith(result *journal.Result, row *Row) error {
 	if err := b.completeLeg1(b.key, More{}); err != nil {
 		return err
 	}
-	inst, _ := b.instance(b.key)
-	var err error
 	if b.act.Pivot {
-		if inst.Ledger, err = inst.Ledger.PreSeed(); err != nil {
+		if err := b.move(b.key, ActivityLedger.PreSeed); err != nil {
 			return err
 		}
 	}
-	inst.ResultSeq, inst.Code = b.p.Entry.Seq, result.Code
-	b.put(b.key, inst)
-	b.p.Entry.Result = result
-	b.own = ResultOf(b.p.Entry)
+	if _, err := b.settle(result); err != nil {
+		return err
+	}
 	ledger, err := GUIDLedger(0).SetStep1()
 	if err != nil {
 		return err
@@ -42,7 +40,7 @@ func (b *builder) stepsWith(result *journal.Result, row *Row) error {
 	if row != nil {
 		row.Origin = b.p.Entry.Seq
 		row.published(b.s.Now, b.mode.Resend)
-		b.insert(*row)
+		b.send(*row)
 	}
 	b.mark(journal.MarkWork)
 	if b.cut() {
@@ -53,12 +51,11 @@ func (b *builder) stepsWith(result *journal.Result, row *Row) error {
 
 // deed evaluates what an activity without a response does: its result, and the
 // row that it sends, if any.
-func (b *builder) deed() (*journal.Result, *Row, error) {
-	scope := b.scope(b.act, b.key.DAD, b.act.InputNeeds())
+func (b *builder) deed(scope flow.Scope) (*journal.Result, *Row, error) {
 	switch b.act.Type {
 	case flow.TypeSignal:
 		sent, err := b.act.Signal(scope)
-		if err != nil || !b.need.Empty() {
+		if err != nil {
 			return nil, nil, err
 		}
 		s := &Signal{
@@ -88,53 +85,4 @@ func (b *builder) steps() error {
 		}
 	}
 	return b.step3()
-}
-
-// finalize sets +200T, except on a pivot: it is entered again (1.7).
-func (b *builder) finalize() error {
-	if b.act.Pivot {
-		return nil
-	}
-	inst, _ := b.instance(b.key)
-	ledger, err := inst.Ledger.Finalize()
-	if err != nil {
-		return err
-	}
-	inst.Ledger = ledger
-	b.put(b.key, inst)
-	return nil
-}
-
-// cycle sends its pivot into the next pass (1.11): the cycle's obligation moves
-// there, so the semaphore stays as it is.
-func (b *builder) cycle() error {
-	input, err := b.act.Input(b.scope(b.act, b.key.DAD, b.act.InputNeeds()))
-	switch {
-	case !b.need.Empty():
-		return nil
-	case err != nil:
-		return b.sent(b.answer(b.key, b.m.GUID, expressionAnswer(err)))
-	}
-	if err := b.completeLeg1(b.key, More{}); err != nil {
-		return err
-	}
-	pivot := b.act.To
-	row := Row{
-		GUID: CycleGUID(b.m.GUID), Job: b.m.Job, Kind: journal.MessageCycle, Activity: pivot.Name,
-		DAD: b.key.DAD.Prefix(pivot.Depth + 1).Base(), Topic: b.act.Name, Origin: b.p.Entry.Seq,
-		Body: journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: CodeOK, Output: input}),
-	}
-	row.published(b.s.Now, b.mode.Resend)
-	b.insert(row)
-	return b.sent(nil)
-}
-
-// tooMany reports whether the pass that a cycle's message makes is past the
-// cycle's `max`.
-func (b *builder) tooMany() (*flow.Activity, bool) {
-	if b.m.Kind != journal.MessageCycle || b.row == nil {
-		return nil, false
-	}
-	by, ok := b.s.Flow.Activity(b.row.Topic)
-	return by, ok && b.receipt.Ledger.Ordinal()-1 > by.Max
 }

@@ -62,7 +62,7 @@ func (b *builder) orderUndo(row *Row, code int, message string) {
 	start, err := b.startRow(o, UndoID(row.GUID), row.Activity+".undo", max(at, b.s.Now))
 	if err == nil {
 		start.Sender, start.Undo = job.ID, true
-		b.insertAt(start, at)
+		b.sendAt(start, at)
 	}
 }
 

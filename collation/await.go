@@ -1,0 +1,133 @@
+package collation
+
+// An await is answered by a child job. It reads the results that the order of the
+// child mentions; decides which child an outcome speaks for and whether a failed
+// one is tried again; writes the child's start, and its own bound.
+
+import (
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// await orders the first child (1.11).
+func (b *builder) await(t *task) error {
+	more := More{Leg1: t.leg1, Turn: 1, Try: 1, Child: ChildID(t.leg1, 1)}
+	row, err := b.order(t, more, b.s.Now)
+	if err != nil {
+		return b.answer(t, expressionAnswer(err))
+	}
+	if err := b.completeLeg1(t.key, more); err != nil {
+		return err
+	}
+	b.send(row)
+	b.bound(t)
+	return nil
+}
+
+// order is the start of the child that the await is in the turn of; at is when
+// it begins.
+func (b *builder) order(t *task, more More, at Micros) (Row, error) {
+	child, err := t.act.Child(t)
+	var input []byte
+	if err == nil {
+		input, err = t.act.Input(t)
+	}
+	if err != nil {
+		return Row{}, err
+	}
+	o := &StartOrder{Flow: child.Flow, Version: child.Version, Key: child.ID, Input: input}
+	return b.ordered(t, more, o, at)
+}
+
+// ordered is the row of an order, whose parent and default key it sets.
+func (b *builder) ordered(t *task, more More, o *StartOrder, at Micros) (Row, error) {
+	o.Parent = journal.Parent{
+		Space: b.s.Job.Space, Job: b.m.Job, Activity: t.key.Activity, DAD: string(t.key.DAD),
+		Leg1: more.Leg1, Turn: more.Turn, Awaited: t.act.Awaited,
+	}
+	return b.startRow(o, more.Child, t.act.Name, at)
+}
+
+// startRow is the row of the order of a job, due at the given time. A key that
+// it lacks is made of the job's own and the name.
+func (b *builder) startRow(o *StartOrder, child journal.JobID, name string, at Micros) (Row, error) {
+	o.Trace = b.s.Job.Trace
+	if o.Key == "" {
+		o.Key = childKey(b.s.Job.Key, name, child)
+	}
+	body, err := json.Marshal(o)
+	if err != nil {
+		return Row{}, errBroken("the order of a child: " + err.Error())
+	}
+	row := Row{
+		GUID: child.Start(), Job: child, Kind: journal.MessageStart, DAD: RootDAD, Body: body,
+		Origin: b.p.Entry.Seq, NextAt: at,
+	}
+	if o.Parent.Awaited {
+		row.Sender = b.m.Job
+	}
+	if at <= b.s.Now {
+		row.published(b.s.Now, b.mode.Resend)
+	}
+	return row, nil
+}
+
+// maxChildKey bounds the key that is derived for a child, bytes.
+const maxChildKey = 512
+
+// childKey is the key of a child whose await names none: readable, and never
+// that of another child.
+func childKey(parent, activity string, child journal.JobID) string {
+	end := "/" + activity + "-" + hex.EncodeToString(child[:6])
+	keep := min(len(parent), maxChildKey-len(end))
+	for keep > 0 && keep < len(parent) && parent[keep]&0xC0 == 0x80 { // not within a character
+		keep--
+	}
+	return parent[:keep] + end
+}
+
+// arbitrateChild lets an outcome answer for the child that the await is in the
+// turn of, and the await's bound end it where no outcome is being handled.
+func (b *builder) arbitrateChild(inst *Instance) Outcome {
+	switch {
+	case b.m.Kind == journal.MessageOutcome && b.m.Response.Child != inst.Child:
+		return Stale
+	case b.m.Kind != journal.MessageOutcome && inst.Child == (journal.JobID{}):
+		return Later
+	}
+	return ""
+}
+
+// awaits reports an activity that a child answers.
+func awaits(a *flow.Activity) bool { return a.Type == flow.TypeAwait }
+
+// retryChild orders the next child after one that failed, due at the retry time
+// (1.11).
+func (b *builder) retryChild() error {
+	inst, err := b.instance(b.key)
+	if err != nil {
+		return err
+	}
+	at := b.s.Now + retryDelay(b.act.Retry, inst.Try, 0, b.m.GUID)
+	inst.Turn++
+	inst.Try++
+	inst.Child = ChildID(inst.Leg1, inst.Turn)
+	t, err := b.task(b.key, b.act, inst.Leg1)
+	if err != nil {
+		return err
+	}
+	row, err := b.order(t, inst.More, at)
+	if err != nil { // an activity that did not run before may have run by now
+		row, err = b.ordered(t, inst.More, &StartOrder{Input: []byte("null"), Fault: short(err)}, at)
+	}
+	if err != nil {
+		return err
+	}
+	b.put(b.key, inst)
+	b.sendAt(row, at)
+	b.end()
+	return nil
+}

@@ -1,0 +1,70 @@
+package collation
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// brokenError is state that no lawful history leads to: the job is quarantined
+// (J1).
+type brokenError struct{ what string }
+
+func (e brokenError) Error() string { return e.what }
+
+func errBroken(what string) error { return brokenError{what} }
+
+// trouble makes of an error the plan for it: at a ceiling the row is held with a
+// dead letter (C4), anything else quarantines the job (J1). What was gathered
+// before is dropped.
+func (w *writer) trouble(err error) {
+	w.again()
+	w.p.Done = true
+	w.row = w.s.Rows[w.m.Row]
+	if errors.Is(err, ErrCeiling) && w.row != nil {
+		w.p.Outcome = Stuck
+		w.entry(journal.KindDeadLetter)
+		row := *w.row // beside its due time, which is kept (C16)
+		w.hold(&row, HeldStuck, HeldStuck, short(err))
+		w.change(row, true)
+		return
+	}
+	w.p.Outcome, w.p.NewState = Quarantined, journal.JobQuarantined
+	w.entry(journal.KindQuarantine).Trouble = &journal.Trouble{Reason: "law", Message: short(err)}
+}
+
+// Hold gives the plan that holds a message's row for an operator, with a dead
+// letter: for a message that the store refuses for good (C10, E10). Without a
+// row there is nothing to hold, and the job is quarantined (J1). A message that
+// has ended or is held already (C5) changes nothing, whatever is wrong with it.
+func Hold(s *State, m *Message, mode Mode, cause error) *Plan {
+	b := &builder{writer: newWriter(s, m, mode)}
+	ended := b.ended()
+	if ended == "" && b.receipt == nil && b.row.Held != "" {
+		ended = HeldBack // a response to a held request, which needs no second letter
+	}
+	if ended == "" && b.row == nil && s.Job.State.Closed() {
+		ended = Unlicensed // accepted before a close that took its row back: only markers are left of it (C15)
+	}
+	if ended != "" {
+		b.nothing(ended)
+		return b.p
+	}
+	return troubled(s, m, mode, fmt.Errorf("%w: %w", ErrCeiling, cause))
+}
+
+// Quarantine gives the plan that takes the job out of service (J1).
+func Quarantine(s *State, m *Message, mode Mode, cause error) *Plan {
+	return troubled(s, m, mode, cause)
+}
+
+func troubled(s *State, m *Message, mode Mode, cause error) *Plan {
+	w := newWriter(s, m, mode)
+	w.key = InstanceKey{m.Activity, m.DAD}
+	if row := s.Rows[m.Row]; row != nil && m.Kind == journal.MessageStart {
+		w.key = InstanceKey{row.Activity, row.DAD} // whoever starts a child does not know its trigger
+	}
+	w.trouble(cause)
+	return w.seal()
+}
