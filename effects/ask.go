@@ -23,9 +23,12 @@ var (
 )
 
 // arm gives the call the verifier that is registered for its name, unless it has
-// one of its own.
-func (s *Session) arm(c *call) {
-	if c.class != Guarded && c.class != Idempotent {
+// one of its own. In a run that does nothing outside, nothing outside is asked.
+func (s *Session) arm(c *Call) {
+	s.mu.Lock()
+	undone := s.undone
+	s.mu.Unlock()
+	if c.class != Guarded && c.class != Idempotent || s.cfg.Frozen || undone {
 		c.verifier = nil
 		return
 	}
@@ -38,7 +41,7 @@ func (s *Session) arm(c *call) {
 // by its verifier, else it is parked (E4, E5). cause is the error of fn; nil after
 // a crash. A NotDone error says that it was not done and may be made again, under
 // the next key.
-func (s *Session) settle(ctx context.Context, c *call, e journal.Effect, cause error) ([]byte, error) {
+func (s *Session) settle(ctx context.Context, c *Call, e journal.Effect, cause error) ([]byte, error) {
 	a, silent := s.inquire(ctx, c, e.Key)
 	switch a.State {
 	case StateDone:
@@ -66,7 +69,7 @@ func (s *Session) settle(ctx context.Context, c *call, e journal.Effect, cause e
 // the reason, nil without a verifier. The end of the run's context does not cut
 // it: who else would ask? Only a run that was lost leaves it to the one that has
 // the request now.
-func (s *Session) inquire(ctx context.Context, c *call, key journal.Digest) (a Answer, silent error) {
+func (s *Session) inquire(ctx context.Context, c *Call, key journal.Digest) (a Answer, silent error) {
 	cause := context.Cause(ctx)
 	if c.verifier == nil || errors.Is(cause, store.ErrStale) || errors.Is(cause, store.ErrJobClosed) || errors.Is(cause, store.ErrLeased) {
 		return a, nil
@@ -95,7 +98,7 @@ func (s *Session) inquire(ctx context.Context, c *call, key journal.Digest) (a A
 // confirm asks whether a completed effect stands outside as it is recorded, before
 // its result is injected into a later run. A verifier that cannot tell contradicts
 // nothing.
-func (s *Session) confirm(ctx context.Context, c *call, row *store.EffectRow) error {
+func (s *Session) confirm(ctx context.Context, c *Call, row *store.EffectRow) error {
 	if c.verifier == nil || row.Error != nil || row.Vouched {
 		return nil
 	}
@@ -133,7 +136,7 @@ func (s *Session) confirm(ctx context.Context, c *call, row *store.EffectRow) er
 
 // ask asks the verifier in a goroutine of its own, so that one that ignores its
 // context holds up nobody.
-func (s *Session) ask(ctx context.Context, c *call, key journal.Digest, recorded []byte) (Answer, error) {
+func (s *Session) ask(ctx context.Context, c *Call, key journal.Digest, recorded []byte) (Answer, error) {
 	bound := DefaultVerifyTimeout
 	if b, ok := c.verifier.(bounded); ok {
 		bound = b.bound
@@ -170,7 +173,7 @@ func (s *Session) ask(ctx context.Context, c *call, key journal.Digest, recorded
 }
 
 // read checks an answer; what cannot be used is an error.
-func (a Answer) read(c *call, err error) (Answer, error) {
+func (a Answer) read(c *Call, err error) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
@@ -196,11 +199,11 @@ func (a Answer) read(c *call, err error) (Answer, error) {
 	return a, nil
 }
 
-func (s *Session) tally(c *call, outcome string) {
+func (s *Session) tally(c *Call, outcome string) {
 	s.cfg.Observer.Count(observer.MetricVerified, 1, "mode", string(c.mode), "outcome", outcome)
 }
 
-func (s *Session) warn(message string, c *call, key journal.Digest, more ...any) {
+func (s *Session) warn(message string, c *Call, key journal.Digest, more ...any) {
 	if s.cfg.Warn != nil {
 		s.cfg.Warn(message, append([]any{"effect", c.label(), "key", key.String()}, more...)...)
 	}

@@ -76,7 +76,7 @@ func fits[T any](raw []byte) error {
 }
 
 // decode reads what was recorded.
-func decode[T any](s *Session, c *call, raw []byte, err error) (T, error) {
+func decode[T any](s *Session, c *Call, raw []byte, err error) (T, error) {
 	var out T
 	if err != nil || len(raw) == 0 {
 		return out, err
@@ -87,9 +87,9 @@ func decode[T any](s *Session, c *call, raw []byte, err error) (T, error) {
 	switch {
 	case err == nil:
 		return out, nil
-	case c.branch == nil && (c.class == Guarded || c.class == Idempotent):
+	case c.place == nil && (c.class == Guarded || c.class == Idempotent):
 		return out, s.judge(c, &MisfitError{Name: c.name, Key: c.key.String(), Type: fmt.Sprintf("%T", out), Err: err})
-	case c.branch == nil:
+	case c.place == nil:
 		return out, fmt.Errorf("effect %q: its recorded result does not fit into %T: %w", c.name, out, err)
 	}
 	return out, s.judge(c, &NondeterminismError{

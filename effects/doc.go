@@ -16,10 +16,9 @@
 // Outside a job Do calls fn and nothing else (E14): a handler is tested like any
 // function.
 //
-// In a durable function each call has a position (E15), and its effects are
-// compared with what is recorded there: see Session.Load, Run, Wait, All, First,
-// Compensate. Its calls for handlers are in package workers. A walk is one run of
-// it, a branch a line of calls in it, history the record that it is compared with.
+// In a durable function each call has a place (E15), which is asked before the call
+// goes outside: Placer and Place are the port for it, which package durable
+// implements. OwnCall and what takes it is for effects that are that package's own.
 //
 // The runtime of package workers gives each run of a handler a Session. Handlers
 // need Do, Key, NotDone, the options and the errors.

@@ -138,16 +138,6 @@ func (e *NondeterminismError) difference() string {
 	return fmt.Sprintf("at position %s it asks for %s, and %s is recorded there", e.Position, e.Asked, e.Recorded)
 }
 
-// attemptError says why the try of a durable function has failed, whatever the
-// function makes of it.
-type attemptError struct {
-	call string
-	err  error
-}
-
-func (e *attemptError) Error() string { return fmt.Sprintf("%s: %v", e.call, e.err) }
-func (e *attemptError) Unwrap() error { return e.err }
-
 // busyError is ErrBusy of an effect.
 type busyError struct {
 	name string

@@ -8,8 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/canonical"
-	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/wire"
 )
 
@@ -23,7 +21,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add("done", []byte(`{"a":1,"a":2}`), "twice")
 	f.Fuzz(func(t *testing.T, state string, result []byte, note string) {
 		for _, fits := range []func([]byte) error{nil, func([]byte) error { return errors.New("no") }} {
-			a, err := Answer{State: State(state), Result: result, Note: note}.read(&call{fits: fits}, nil)
+			a, err := Answer{State: State(state), Result: result, Note: note}.read(&Call{fits: fits}, nil)
 			if err != nil {
 				require.Zero(t, a)
 				continue
@@ -70,55 +68,12 @@ func FuzzLabel(f *testing.F) {
 	})
 }
 
-// FuzzHistory: positions of recorded calls, whatever they are, are taken in once
-// each, and nothing before the first of them is missed by a run that made none.
-func FuzzHistory(f *testing.F) {
-	f.Add("1", "2.0.1", "2", "undo")
-	f.Add("", "x", "1.", "-1.9223372036854775808.1")
-	f.Fuzz(func(t *testing.T, a, b, c, d string) {
-		positions := []string{a, b, c, d}
-		var rows []store.EffectRow
-		for i, p := range positions {
-			rows = append(rows, store.EffectRow{Key: journal.Digest{byte(i + 1)}, Name: "n", Class: string(Pure), State: store.EffectCompleted, Position: p})
-		}
-		h := newHistory(rows, []store.Pause{{PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "nap", Position: d}}})
-		seen := map[string]bool{}
-		for _, r := range h.order {
-			require.False(t, seen[r.position])
-			seen[r.position] = true
-		}
-		for _, p := range positions {
-			require.Equal(t, p != "" && p != undoPosition, seen[p], "%q", p)
-		}
-	})
-}
-
-// FuzzRecordedInt: a recorded number is read or refused, with the call's name.
-func FuzzRecordedInt(f *testing.F) {
-	for _, seed := range []string{"1", "-0", "1e3", "1.5", "null", "9223372036854775808", `"1"`, ""} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		v, err := decodeInt(newCall("change", nil), raw, nil)
-		if err != nil {
-			require.Zero(t, v)
-			require.ErrorContains(t, err, "change")
-			return
-		}
-		again, err := encode(v)
-		require.NoError(t, err)
-		n, err := decodeInt(newCall("change", nil), again, nil)
-		require.NoError(t, err)
-		require.Equal(t, v, n)
-	})
-}
-
 // E6: the result that a verifier gives counts in its canonical form, in which 1e20
 // is spelled out.
 func TestE6AnswersLimitIsOfTheCanonicalForm(t *testing.T) {
 	t.Parallel()
 	large := []byte("[" + strings.Repeat("1e20,", wire.MaxResult/5-1) + "1e20]")
 	require.LessOrEqual(t, len(large), wire.MaxResult)
-	_, err := Answer{State: StateDone, Result: large}.read(&call{}, nil)
+	_, err := Answer{State: StateDone, Result: large}.read(&Call{}, nil)
 	require.ErrorContains(t, err, "canonical form")
 }

@@ -33,7 +33,7 @@ type Identity struct {
 
 // key is SHA-256 over typed, length-prefixed fields (E1). n is the number of
 // recorded outcomes "not done" (E5).
-func (id *Identity) key(c *call, n int) journal.Digest {
+func (id *Identity) key(c *Call, n int) journal.Digest {
 	b := make([]byte, 0, 256)
 	b = appendField(b, 'l', keyLabel)
 	b = appendField(b, 's', id.Space)

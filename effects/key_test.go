@@ -21,7 +21,7 @@ func TestE1KeyGolden(t *testing.T) {
 	other.Generation, other.Element = 2, 7
 	for name, c := range map[string]struct {
 		id   Identity
-		call *call
+		call *Call
 		n    int
 		want string
 	}{
@@ -60,7 +60,7 @@ func TestE1FieldsDoNotRunTogether(t *testing.T) {
 func TestE2LabelsKeepTheExplicitKey(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"a", "a]", "[a]", "a]{0123456789abcdef}", "}", "{}"} {
-		for _, c := range []*call{newCall("n", []Option{WithKey(key)}), newCall("n", []Option{WithKey(key), Args("x")})} {
+		for _, c := range []*Call{newCall("n", []Option{WithKey(key)}), newCall("n", []Option{WithKey(key), Args("x")})} {
 			got, keyed := explicitOf(c.label())
 			require.True(t, keyed, c.label())
 			require.Equal(t, key, got, c.label())

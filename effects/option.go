@@ -3,6 +3,7 @@ package effects
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -46,10 +47,11 @@ const (
 func (c Class) Valid() bool { return c == Pure || c == Tx || c == Idempotent || c == Guarded }
 
 // Option changes one call of Do: a Class, WithKey, Args, Once, Attempts or Verify.
-type Option interface{ apply(c *call) }
+type Option interface{ apply(c *Call) }
 
-// call is one call of Do, as its options say.
-type call struct {
+// Call is one call of Do, as its options say. Handlers do not see it: it is what
+// package durable places.
+type Call struct {
 	name     string
 	class    Class
 	explicit string
@@ -64,22 +66,19 @@ type call struct {
 	key      journal.Digest     // of the effect that replayed, once it did
 
 	// Of calls that are not the user's effects.
-	what     string // names it in errors; "": its label does
-	own      string // tells its key from those of effects that have the same name
-	placed   bool   // its position is its key
-	unplaced bool   // it takes no position
-	forks    bool   // it has branches
+	own    string // tells its key from those of effects that have the same name
+	placed bool   // its position is its key
 
 	// In a durable function.
-	branch   *branch // nil elsewhere
+	place    Place // nil elsewhere
 	position string
 }
 
-type optionFunc func(*call)
+type optionFunc func(*Call)
 
-func (f optionFunc) apply(c *call) { f(c) }
+func (f optionFunc) apply(c *Call) { f(c) }
 
-func (c Class) apply(to *call) {
+func (c Class) apply(to *Call) {
 	to.class = c
 	if !c.Valid() {
 		to.fail("class %.40q is none of pure, tx, idempotent, guarded", string(c))
@@ -91,7 +90,7 @@ func (c Class) apply(to *call) {
 // of UTF-8. With it, the arguments are no part of the key; a replay that comes
 // with others is refused.
 func WithKey(key string) Option {
-	return optionFunc(func(c *call) {
+	return optionFunc(func(c *Call) {
 		c.explicit, c.keyed = key, true
 		if key == "" || len(key) > MaxKey || !plain(key) {
 			c.fail("explicit key %.40q has %d bytes: 1 to %d bytes of UTF-8 without U+0000 are allowed", key, len(key), MaxKey)
@@ -103,7 +102,7 @@ func WithKey(key string) Option {
 // Without an explicit key they are part of the key, so that calls with different
 // arguments are different effects.
 func Args(v any) Option {
-	return optionFunc(func(c *call) {
+	return optionFunc(func(c *Call) {
 		raw, err := json.Marshal(v)
 		if err == nil {
 			raw, err = canonical.Payload(raw)
@@ -120,12 +119,12 @@ func Args(v any) Option {
 
 // Once allows the same key again within one run: the later calls get the outcome
 // of the first (E2).
-func Once() Option { return optionFunc(func(c *call) { c.once = true }) }
+func Once() Option { return optionFunc(func(c *Call) { c.once = true }) }
 
 // Attempts ends the effect after n outcomes NotDone (1 to MaxAttempts): the last
 // of them becomes its result, and replays as that error (E5). Default: no end.
 func Attempts(n int) Option {
-	return optionFunc(func(c *call) {
+	return optionFunc(func(c *Call) {
 		c.attempts = n
 		if n < 1 || n > MaxAttempts {
 			c.fail("%d attempts: 1 to %d are allowed", n, MaxAttempts)
@@ -133,8 +132,8 @@ func Attempts(n int) Option {
 	})
 }
 
-func newCall(name string, options []Option) *call {
-	c := &call{name: name, class: Guarded}
+func newCall(name string, options []Option) *Call {
+	c := &Call{name: name, class: Guarded}
 	if name == "" || len(name) > MaxName || !plain(name) || strings.Contains(name, "[") {
 		c.fail("its name has %d bytes: 1 to %d bytes of UTF-8 without U+0000 and '[' are allowed", len(name), MaxName)
 	}
@@ -145,7 +144,7 @@ func newCall(name string, options []Option) *call {
 }
 
 // outside is a call of Do.
-func outside(name string, options []Option) *call {
+func outside(name string, options []Option) *Call {
 	c := newCall(name, options)
 	if c.class == Tx && c.err == nil {
 		c.err = fmt.Errorf("effect %q: %w", c.name, ErrTx)
@@ -157,7 +156,7 @@ func outside(name string, options []Option) *call {
 }
 
 // inside is a call of DoTx.
-func inside(name string, options []Option) *call {
+func inside(name string, options []Option) *Call {
 	c := newCall(name, append([]Option{Tx}, options...))
 	if c.class != Tx {
 		c.fail("class %s: DoTx is of class tx", string(c.class))
@@ -169,9 +168,9 @@ func inside(name string, options []Option) *call {
 }
 
 // last says that a further outcome "not done", after n of them, is the result (E5).
-func (c *call) last(n int) bool { return c.attempts > 0 && n+1 >= c.attempts }
+func (c *Call) last(n int) bool { return c.attempts > 0 && n+1 >= c.attempts }
 
-func (c *call) fail(format string, a ...any) {
+func (c *Call) fail(format string, a ...any) {
 	if c.err == nil {
 		c.err = fmt.Errorf("effect %.80q: %w: "+format, append([]any{c.name, ErrUsage}, a...)...)
 	}
@@ -179,7 +178,7 @@ func (c *call) fail(format string, a ...any) {
 
 // label is the name under which the effect is recorded: with its explicit key
 // and the digest of its arguments, so that a replay can be compared with it (E2).
-func (c *call) label() string {
+func (c *Call) label() string {
 	switch {
 	case !c.keyed:
 		return c.name
@@ -203,15 +202,10 @@ func explicitOf(label string) (key string, keyed bool) {
 }
 
 // String names the call, as errors show it.
-func (c *call) String() string {
-	if c.what != "" {
-		return c.what
-	}
-	return effectLabel(c.label())
-}
+func (c *Call) String() string { return "effect " + strconv.Quote(c.label()) }
 
 // pass is what tells the calls of one run apart (E2).
-func (c *call) pass() string {
+func (c *Call) pass() string {
 	switch {
 	case c.keyed:
 		return "k" + c.explicit

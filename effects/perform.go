@@ -23,7 +23,7 @@ type function func(ctx context.Context, tx any) ([]byte, error)
 var errPanicked = errors.New("the call panicked")
 
 // do is one call of Do within a job.
-func (s *Session) do(ctx context.Context, c *call, fn function) ([]byte, error) {
+func (s *Session) do(ctx context.Context, c *Call, fn function) ([]byte, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -31,15 +31,12 @@ func (s *Session) do(ctx context.Context, c *call, fn function) ([]byte, error) 
 	if err := s.step(ctx, c); err != nil {
 		return nil, err
 	}
-	if err := s.compareEffect(c); err != nil {
-		return nil, err
-	}
 	return s.carry(ctx, c, fn)
 }
 
 // carry brings the outcome of the call, once in this run.
-func (s *Session) carry(ctx context.Context, c *call, fn function) ([]byte, error) {
-	if err := s.doomed(); err != nil {
+func (s *Session) carry(ctx context.Context, c *Call, fn function) ([]byte, error) {
+	if err := s.Doomed(); err != nil {
 		return nil, err
 	}
 	p, first, err := s.enter(c)
@@ -50,9 +47,6 @@ func (s *Session) carry(ctx context.Context, c *call, fn function) ([]byte, erro
 		return s.share(ctx, c, p, fn)
 	}
 	s.arm(c)
-	if s.cfg.Frozen || c.branch != nil && c.branch.w.undoing {
-		c.verifier = nil // nothing outside is asked
-	}
 	p.err = errPanicked
 	defer s.leave(c, p)
 	p.result, p.err = s.perform(ctx, c, fn)
@@ -62,7 +56,7 @@ func (s *Session) carry(ctx context.Context, c *call, fn function) ([]byte, erro
 }
 
 // share waits for the outcome of the call that was made before, see Once.
-func (s *Session) share(ctx context.Context, c *call, p *pending, fn function) ([]byte, error) {
+func (s *Session) share(ctx context.Context, c *Call, p *pending, fn function) ([]byte, error) {
 	c.leave()
 	select {
 	case <-p.done:
@@ -82,8 +76,8 @@ func (s *Session) share(ctx context.Context, c *call, p *pending, fn function) (
 
 // leave ends the call for those that share it. Of a branch that was stopped before
 // it had an outcome, it is as if it had not been made.
-func (s *Session) leave(c *call, p *pending) {
-	if p.skipped = c.branch != nil && p.err == errPanicked && c.branch.stopping.Load(); p.skipped {
+func (s *Session) leave(c *Call, p *pending) {
+	if p.skipped = c.place != nil && p.err == errPanicked && c.place.Stopping(); p.skipped {
 		s.mu.Lock()
 		delete(s.calls, c.pass())
 		s.mu.Unlock()
@@ -93,7 +87,7 @@ func (s *Session) leave(c *call, p *pending) {
 
 // enter registers the call in this run (E2). first is false where an earlier
 // call of the run stands for it.
-func (s *Session) enter(c *call) (p *pending, first bool, err error) {
+func (s *Session) enter(c *Call) (p *pending, first bool, err error) {
 	label, pass := c.label(), c.pass()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +97,7 @@ func (s *Session) enter(c *call) (p *pending, first bool, err error) {
 		}
 		return old, false, nil
 	}
-	if c.branch == nil && len(s.calls) >= MaxCalls {
+	if c.place == nil && len(s.calls) >= MaxCalls {
 		return nil, false, fmt.Errorf("effect %q: %w", c.name, ErrTooManyCalls)
 	}
 	if s.calls == nil {
@@ -125,8 +119,8 @@ func (p *pending) again() bool {
 }
 
 // perform finds the effect's recorded outcome, or brings one about (E4, E5).
-func (s *Session) perform(ctx context.Context, c *call, fn function) ([]byte, error) {
-	rows, err := s.load(ctx, c)
+func (s *Session) perform(ctx context.Context, c *Call, fn function) ([]byte, error) {
+	rows, err := s.load(ctx)
 	if err != nil {
 		return nil, s.trouble(c, "read the recorded effects", err)
 	}
@@ -136,10 +130,10 @@ func (s *Session) perform(ctx context.Context, c *call, fn function) ([]byte, er
 		}
 	}
 	for n := range MaxAttempts {
-		e := s.effect(c, n)
-		row, known := rows.byKey[e.Key]
+		e := s.Effect(c, n)
+		row, known := rows.ByKey[e.Key]
 		if known {
-			if err := s.strays(c, &row); err != nil {
+			if err := c.strays(&row); err != nil {
 				return nil, err
 			}
 		}
@@ -149,7 +143,7 @@ func (s *Session) perform(ctx context.Context, c *call, fn function) ([]byte, er
 				return nil, err
 			}
 			stood := row
-			if row, taken, err = s.begin(ctx, c, &e); err != nil {
+			if row, taken, err = s.Begin(ctx, c, &e); err != nil {
 				return nil, err
 			}
 			// A takeover whose answer was lost reads as the run's own start when it
@@ -168,7 +162,7 @@ func (s *Session) perform(ctx context.Context, c *call, fn function) ([]byte, er
 			return replay(c, row)
 		case row.State == store.EffectNotDone:
 			if known {
-				if err := s.past(c, &row); err != nil {
+				if err := c.past(&row); err != nil {
 					return nil, err
 				}
 			}
@@ -191,16 +185,26 @@ func (s *Session) perform(ctx context.Context, c *call, fn function) ([]byte, er
 	return nil, fmt.Errorf("effect %q: %w: %d outcomes not done, the limit", c.name, ErrUsage, MaxAttempts)
 }
 
-func (s *Session) effect(c *call, n int) journal.Effect {
+// Effect is the call as it is recorded after n outcomes "not done" (E5).
+func (s *Session) Effect(c *Call, n int) journal.Effect {
 	return journal.Effect{
 		Key: s.cfg.Identity.key(c, n), Name: c.label(), Class: string(c.class), N: n, Turn: s.cfg.Lease.Turn, Position: c.position,
 	}
 }
 
-// begin, but for Pure and Tx, commits the start alone, and with the first one of a
+// start commits the start of an effect, whatever becomes of ctx.
+func (s *Session) start(ctx context.Context, e journal.Effect) (row store.EffectRow, taken bool, err error) {
+	err = insist(context.WithoutCancel(ctx), startTries, func(ctx context.Context) (err error) {
+		row, taken, err = s.cfg.Store.StartEffect(ctx, s.current(), e)
+		return err
+	})
+	return row, taken, err
+}
+
+// Begin, but for Pure and Tx, commits the start alone, and with the first one of a
 // run its lease (E4). The context's end does not cut it: a start that is recorded
 // and not known of would park a Guarded effect that never ran.
-func (s *Session) begin(ctx context.Context, c *call, e *journal.Effect) (row store.EffectRow, taken bool, err error) {
+func (s *Session) Begin(ctx context.Context, c *Call, e *journal.Effect) (row store.EffectRow, taken bool, err error) {
 	if ctx.Err() != nil {
 		return row, false, context.Cause(ctx)
 	}
@@ -208,11 +212,7 @@ func (s *Session) begin(ctx context.Context, c *call, e *journal.Effect) (row st
 		e.Fence = s.current().Fence
 		return store.EffectRow{State: store.EffectStarted, Fence: e.Fence, Class: e.Class}, false, nil
 	}
-	err = insist(context.WithoutCancel(ctx), startTries, func(ctx context.Context) error {
-		row, taken, err = s.cfg.Store.StartEffect(ctx, s.current(), *e)
-		return err
-	})
-	if err == nil {
+	if row, taken, err = s.start(ctx, *e); err == nil {
 		s.adopt(&row)
 		e.Fence = s.current().Fence
 		if row.State == store.EffectStarted && !taken && row.Fence != e.Fence {
@@ -226,7 +226,7 @@ func (s *Session) begin(ctx context.Context, c *call, e *journal.Effect) (row st
 }
 
 // run calls fn and records how it ended (E5).
-func (s *Session) run(ctx context.Context, c *call, e journal.Effect, taken bool, fn function) (result []byte, err error) {
+func (s *Session) run(ctx context.Context, c *Call, e journal.Effect, taken bool, fn function) (result []byte, err error) {
 	began := time.Now()
 	defer func() { s.span(c, e.Key, began, err) }()
 	last := c.last(e.N)
@@ -237,7 +237,7 @@ func (s *Session) run(ctx context.Context, c *call, e journal.Effect, taken bool
 		result, err = s.outside(ctx, c, e, fn)
 		fault.At(fault.K7, c.name)
 	}
-	if c.class == Pure && err != nil && c.branch == nil {
+	if c.class == Pure && err != nil && c.place == nil {
 		s.count(c, "failed")
 		return nil, err
 	}
@@ -262,7 +262,7 @@ func (s *Session) run(ctx context.Context, c *call, e journal.Effect, taken bool
 }
 
 // outside calls fn; a panic goes on, after the outcome was noted as unknown.
-func (s *Session) outside(ctx context.Context, c *call, e journal.Effect, fn function) (result []byte, err error) {
+func (s *Session) outside(ctx context.Context, c *Call, e journal.Effect, fn function) (result []byte, err error) {
 	returned := false
 	s.fly(c, e.Key)
 	defer func() {
@@ -280,7 +280,7 @@ func (s *Session) outside(ctx context.Context, c *call, e journal.Effect, fn fun
 	return result, err
 }
 
-func (s *Session) unknown(c *call, key journal.Digest, cause error) error {
+func (s *Session) unknown(c *Call, key journal.Digest, cause error) error {
 	switch c.class {
 	case Guarded:
 		s.count(c, "parked")
@@ -296,16 +296,16 @@ func (s *Session) unknown(c *call, key journal.Digest, cause error) error {
 // fails fails the try of a durable function by an error of an effect that is not
 // recorded: what the function made of it, no later run would repeat. In other
 // handlers it does nothing. It returns err as it is.
-func (s *Session) fails(c *call, err error) error {
-	if c.branch != nil {
-		_ = s.judge(c, &attemptError{c.String(), err})
+func (s *Session) fails(c *Call, err error) error {
+	if c.place != nil {
+		_ = s.judge(c, fmt.Errorf("%s: %w", c, err))
 	}
 	return err
 }
 
 // record finishes the effect: as not done when notDone is set, which it then
 // returns. Results are write-once, so what stands is what the handler gets.
-func (s *Session) record(ctx context.Context, c *call, e journal.Effect, notDone error) ([]byte, error) {
+func (s *Session) record(ctx context.Context, c *Call, e journal.Effect, notDone error) ([]byte, error) {
 	var row store.EffectRow
 	err := insist(context.WithoutCancel(ctx), finishTries, func(ctx context.Context) (err error) {
 		if !guardStarted && c.class != Pure {
@@ -333,7 +333,7 @@ func (s *Session) record(ctx context.Context, c *call, e journal.Effect, notDone
 	return nil, s.trouble(c, "record its outcome", store.ErrStale)
 }
 
-func (s *Session) trouble(c *call, op string, err error) error {
+func (s *Session) trouble(c *Call, op string, err error) error {
 	if errors.Is(err, store.ErrLeased) {
 		return s.judge(c, &busyError{c.name, err})
 	}
@@ -365,7 +365,7 @@ func ending(err error) (code int, failure *journal.Failure, final bool) {
 // An effect that ended with an error has the error's code as its result.
 func codeJSON(code int) []byte { return fmt.Appendf(nil, `{"code":%d}`, code) }
 
-func replay(c *call, row store.EffectRow) ([]byte, error) {
+func replay(c *Call, row store.EffectRow) ([]byte, error) {
 	c.key = row.Key
 	if row.Error == nil {
 		return row.Result, nil
@@ -381,11 +381,11 @@ func replay(c *call, row store.EffectRow) ([]byte, error) {
 	return nil, &RecordedError{Name: c.name, Code: recorded.Code, Failure: *row.Error}
 }
 
-func (s *Session) count(c *call, outcome string) {
+func (s *Session) count(c *Call, outcome string) {
 	s.cfg.Observer.Count(observer.MetricEffects, 1, "class", string(c.class), "outcome", outcome)
 }
 
-func (s *Session) span(c *call, key journal.Digest, began time.Time, err error) {
+func (s *Session) span(c *Call, key journal.Digest, began time.Time, err error) {
 	id := &s.cfg.Identity
 	span := observer.Span{
 		Name: observer.SpanEffect, Start: began, End: time.Now(), Err: err,
@@ -397,4 +397,13 @@ func (s *Session) span(c *call, key journal.Digest, began time.Time, err error) 
 	s.mu.Lock()
 	s.spans = append(s.spans, span)
 	s.mu.Unlock()
+}
+
+// failed is what the handler gets of an outcome "not done": in a durable function
+// the same in the run that it comes from and in those that replay it.
+func (c *Call) failed(recorded *journal.Failure, err error) error {
+	if c.place == nil || recorded == nil {
+		return err
+	}
+	return &FailedError{Name: c.name, Failure: *recorded, Cause: err}
 }

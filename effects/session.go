@@ -33,21 +33,11 @@ type Config struct {
 	Verifier func(name string, class Class) (Verifier, Mode)
 	// Warn, if set, logs what operators should see of effects; no payloads.
 	Warn func(message string, args ...any)
-	// Durable says that the handler is a durable function, see Load and Run.
-	Durable bool
-	// Original is the request that this one runs the compensations of, nil for none
-	// (3.5). Identity is the original's then.
-	Original *Original
-	// Frozen does nothing outside and writes nothing: the function stops where the
+	// Placer says that the handler is a durable function; nil of others.
+	Placer Placer
+	// Frozen does nothing outside and writes nothing: the handler stops where the
 	// record ends.
 	Frozen bool
-	// Ended says of a frozen run that the record is whole: no effect is called again.
-	Ended bool
-	// Room bounds what a durable function waits for at a time, bytes; default
-	// wire.MaxPauseBytes.
-	Room int
-	// Grace is how long branches that have lost may take to return.
-	Grace time.Duration
 	// Lost, if set, is told that the request is not the run's any more:
 	// store.ErrStale or ErrJobClosed (J8).
 	Lost func(error)
@@ -67,34 +57,23 @@ type Session struct {
 
 	loadMu lock
 	loaded bool
-	rows   rows
+	rows   Rows
 
 	mu      sync.Mutex
-	walk    *walk // of a durable function
+	undone  bool // see Recall
 	calls   map[string]*pending
 	stopped *Unrecorded
 	verdict error
 	rank    int
-	inside  map[*call]journal.Digest // calls of fn under way
+	inside  map[*Call]journal.Digest // calls of fn under way
 	spans   []observer.Span
 }
 
-// rows are recorded effects.
-type rows struct {
-	list   []store.EffectRow
-	byKey  map[journal.Digest]store.EffectRow
-	labels map[string]string // by explicit key
-}
-
-func newRows(list []store.EffectRow) rows {
-	r := rows{list: list, byKey: make(map[journal.Digest]store.EffectRow, len(list)), labels: make(map[string]string)}
-	for _, row := range list {
-		r.byKey[row.Key] = row
-		if key, keyed := explicitOf(row.Name); keyed {
-			r.labels[key] = row.Name
-		}
-	}
-	return r
+// Unrecorded is a call without a recorded outcome, at which a replay stops.
+type Unrecorded struct {
+	Call     string
+	Position string
+	Started  bool // its start is recorded
 }
 
 // pending is one call of this run; done is closed when it has an outcome.
@@ -131,6 +110,9 @@ func From(ctx context.Context) *Session {
 	s, _ := ctx.Value(sessionKey{}).(*Session)
 	return s
 }
+
+// Placer is that of the Config: the durable function, nil for none.
+func (s *Session) Placer() Placer { return s.cfg.Placer }
 
 // Beat extends the run's lease, and takes it if there is none yet (E9). Errors
 // are the store's: ErrStale, ErrJobClosed, ErrLeased end the run.
@@ -211,10 +193,10 @@ func (s *Session) Verdict() error {
 // recorded, late.
 func (s *Session) Abandon(cause error) {
 	s.mu.Lock()
-	flying, w := maps.Clone(s.inside), s.walk
+	flying := maps.Clone(s.inside)
 	s.mu.Unlock()
-	if w != nil {
-		w.giveUp()
+	if s.cfg.Placer != nil {
+		s.cfg.Placer.GiveUp()
 	}
 	for c, key := range flying {
 		if c.class != Pure {
@@ -223,16 +205,16 @@ func (s *Session) Abandon(cause error) {
 	}
 }
 
-func (s *Session) fly(c *call, key journal.Digest) {
+func (s *Session) fly(c *Call, key journal.Digest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.inside == nil {
-		s.inside = make(map[*call]journal.Digest)
+		s.inside = make(map[*Call]journal.Digest)
 	}
 	s.inside[c] = key
 }
 
-func (s *Session) land(c *call) {
+func (s *Session) land(c *Call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.inside, c)
@@ -245,11 +227,14 @@ func (s *Session) Spans() []observer.Span {
 	return s.spans[:len(s.spans):len(s.spans)]
 }
 
-// judge notes what an error of the call says of the run, and returns it. That of
-// a branch that has lost says nothing, unless the request is not the run's.
-func (s *Session) judge(c *call, err error) error {
+func (s *Session) judge(c *Call, err error) error { return s.Judge(c.place, err) }
+
+// Judge notes what an error of the call at a place, nil for none, says of the run,
+// and returns it. That of a call that has lost says nothing, unless the request is
+// not the run's.
+func (s *Session) Judge(p Place, err error) error {
 	rank := rankOf(err)
-	if rank < rankLost && c != nil && c.branch != nil && c.branch.isLost() {
+	if rank < rankLost && p != nil && p.Lost() {
 		return err
 	}
 	s.mu.Lock()
@@ -285,25 +270,22 @@ func rankOf(err error) int {
 	return rankFailed
 }
 
-// doomed is the verdict of a run that can have no further effects: in a durable
+// Doomed is the verdict of a run that can have no further effects: in a durable
 // function any, since what it made of it no later run would repeat.
-func (s *Session) doomed() error {
+func (s *Session) Doomed() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.rank > rankFailed || s.cfg.Durable {
+	if s.rank > rankFailed || s.cfg.Placer != nil {
 		return s.verdict
 	}
 	return nil
 }
 
 // load gives the recorded effects: of a run that is not the first they are read,
-// once; a durable function has them from Load.
-func (s *Session) load(ctx context.Context, c *call) (rows, error) {
-	if c.branch != nil {
-		return c.branch.w.rows, nil
-	}
-	if !s.cfg.Replay {
-		return rows{}, nil
+// once; a durable function has them from Recall.
+func (s *Session) load(ctx context.Context) (Rows, error) {
+	if !s.cfg.Replay && s.cfg.Placer == nil {
+		return Rows{}, nil
 	}
 	s.loadMu.Lock()
 	defer s.loadMu.Unlock()
@@ -312,8 +294,24 @@ func (s *Session) load(ctx context.Context, c *call) (rows, error) {
 	}
 	list, err := s.cfg.Store.Effects(ctx, s.cfg.Lease.Job, s.cfg.Lease.Request)
 	if err != nil {
-		return rows{}, err
+		return Rows{}, err
 	}
-	s.rows, s.loaded = newRows(list), true
+	s.rows, s.loaded = NewRows(list), true
 	return s.rows, nil
+}
+
+// Stopped is where a replay stopped (Config.Frozen), nil where it did not.
+func (s *Session) Stopped() *Unrecorded {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopped
+}
+
+// StopAt notes the first call that a replay stops at.
+func (s *Session) StopAt(u Unrecorded) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped == nil {
+		s.stopped = &u
+	}
 }

@@ -9,14 +9,9 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// within marks the context of a body that can have no calls of its own, by what it
-// is the body of: of a Tx effect, whose transaction may be rolled back, or of a
-// compensation.
-type within struct{}
-
 // runTx runs an effect of class Tx (E3). again says that it was found to have
 // ended as not done meanwhile: the next key is to be tried.
-func (s *Session) runTx(ctx context.Context, c *call, e journal.Effect, fn function) (result []byte, again bool, err error) {
+func (s *Session) runTx(ctx context.Context, c *Call, e journal.Effect, fn function) (result []byte, again bool, err error) {
 	began := time.Now()
 	defer func() { s.span(c, e.Key, began, err) }()
 	last := c.last(e.N)
@@ -26,8 +21,7 @@ func (s *Session) runTx(ctx context.Context, c *call, e journal.Effect, fn funct
 	var rolledBack *store.TxError
 	row, err := s.cfg.Store.TxEffect(ctx, s.current(), e, func(ctx context.Context, tx any) (end store.TxEnd, err error) {
 		called, notDone = true, nil
-		ctx = context.WithValue(context.WithValue(ctx, keyOf{}, e.Key.String()), within{}, c.String())
-		result, err := fn(ctx, tx)
+		result, err := fn(Body(ctx, e.Key.String(), c.String()), tx)
 		code, how, final := ending(err)
 		failure = how
 		switch {

@@ -95,7 +95,7 @@ func (m Mode) Valid() bool { return m == Strict || m == Warn || m == Human }
 // disagreement comes to. What ended with an error is not asked about: nothing is
 // said to have been done.
 func Verify(v Verifier, mode Mode) Option {
-	return optionFunc(func(c *call) {
+	return optionFunc(func(c *Call) {
 		c.verifier, c.mode = v, mode
 		if v == nil || !mode.Valid() {
 			c.fail("a verifier %T in mode %.40q: wanted is one in mode strict, warn or human", v, string(mode))

@@ -10,8 +10,9 @@
 //
 // A durable function (HandleDurable) may also wait: Sleep, Await, Child. It is run
 // from its top again when what it waits for has come, and gets what is recorded of
-// the runs before (spec 3.5); docs/functions.md is the guide. Its run is
-// function.run, which Replay gives a record instead of a store.
+// the runs before (spec 3.5); docs/functions.md is the guide. Package durable runs
+// it, function.run makes a response of what that came to, and Replay gives it a
+// record instead of a store.
 //
 // Runtime takes requests from the bus, one goroutine for each, never more of a
 // topic than its concurrency (T11). A first delivery costs no round trip to the

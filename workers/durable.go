@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/quipu-journal/quipu/durable"
 	"github.com/quipu-journal/quipu/effects"
 )
 
@@ -22,10 +23,10 @@ import (
 // Input, output, errors and options are as for Handle, but for Class: the body
 // is no effect.
 func HandleDurable[In, Out any](r *Registry, topic string, fn func(context.Context, In) (Out, error), options ...Option) {
-	Handle(r, topic, fn, append(options[:len(options):len(options)], durable)...)
+	Handle(r, topic, fn, append(options[:len(options):len(options)], isDurable)...)
 }
 
-func durable(h *handler) error {
+func isDurable(h *handler) error {
 	if h.class != effects.Pure {
 		return errors.New("a durable function names its effects itself: it has no class")
 	}
@@ -47,13 +48,7 @@ func All[T any](ctx context.Context, branches ...func(context.Context) (T, error
 	for i, branch := range branches {
 		bodies[i] = func(ctx context.Context) { values[i], errs[i] = branch(ctx) }
 	}
-	var err error
-	if s := effects.From(ctx); s != nil {
-		err = s.All(ctx, bodies)
-	} else {
-		plainAll(ctx, bodies)
-	}
-	if err != nil {
+	if err := durable.All(ctx, bodies); err != nil {
 		return nil, err
 	}
 	for _, err := range errs {
@@ -76,16 +71,7 @@ func First[T any](ctx context.Context, branches ...func(context.Context) (T, err
 	for i, branch := range branches {
 		bodies[i] = func(ctx context.Context) { values[i], errs[i] = branch(ctx) }
 	}
-	s := effects.From(ctx)
-	switch {
-	case s != nil:
-		index, err = s.First(ctx, bodies)
-	case len(branches) == 0:
-		err = errNoBranches
-	default:
-		index = plainFirst(ctx, bodies)
-	}
-	if err != nil {
+	if index, err = durable.First(ctx, bodies); err != nil {
 		return 0, value, err
 	}
 	return index, values[index], errs[index]

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/durable"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
@@ -27,6 +28,7 @@ type function struct {
 	req     *wire.Request // as the function sees it
 	in      []byte
 	session *effects.Session
+	durable *durable.Function    // nil of other handlers
 	order   *collation.UndoOrder // of a run for the compensations of another request
 	frozen  bool                 // a replay: nothing is begun
 }
@@ -42,7 +44,7 @@ func (f *function) of(o *collation.UndoOrder) {
 
 // undoOrder reads the order out of a request of the flow of compensations; nil of
 // another flow.
-func undoOrder(q *wire.Request, in []byte) (*collation.UndoOrder, *effects.Original, error) {
+func undoOrder(q *wire.Request, in []byte) (*collation.UndoOrder, *durable.Original, error) {
 	if q.Flow != flow.UndoName {
 		return nil, nil, nil
 	}
@@ -61,24 +63,24 @@ func undoOrder(q *wire.Request, in []byte) (*collation.UndoOrder, *effects.Origi
 	if _, err := collation.ParseDAD(o.DAD); err != nil {
 		return nil, nil, fmt.Errorf("its input is no order of compensations: %w", err)
 	}
-	return o, &effects.Original{Job: job, Request: request}, nil
+	return o, &durable.Original{Job: job, Request: request}, nil
 }
 
 // run runs the function. Where the journal could not be used, or the request is
 // not the run's any more, it gives no response: the session's verdict says so.
 func (f *function) run(ctx context.Context) ending {
 	ctx = context.WithValue(ctx, callKey{}, f.req) // for compensations, too
-	if err := f.session.Load(ctx); err != nil {
+	if err := f.durable.Load(ctx); err != nil {
 		return ending{err: err}
 	}
-	if f.order != nil && !f.session.Undoable() {
+	if f.order != nil && !f.durable.Undoable() {
 		return f.parks(ClassUndo, fmt.Errorf("nothing is recorded of request %s of job %s any more: see by hand what it left outside", f.order.Request, f.order.Job))
 	}
-	if _, undoing := f.session.Undoing(); undoing {
+	if _, undoing := f.durable.Undoing(); undoing {
 		return f.undo(ctx)
 	}
 	e := f.answer(ctx, f.pass(ctx))
-	if f.frozen || !f.fails(e.response) || ctx.Err() != nil || !f.session.Undoable() {
+	if f.frozen || !f.fails(e.response) || ctx.Err() != nil || !f.durable.Undoable() {
 		return e
 	}
 	cause := *e.response
@@ -87,23 +89,23 @@ func (f *function) run(ctx context.Context) ending {
 	if err != nil {
 		return ending{err: fmt.Errorf("record why the function is undone: %w", err)}
 	}
-	if err := f.session.BeginUndo(ctx, raw); err != nil {
+	if err := f.durable.BeginUndo(ctx, raw); err != nil {
 		return ending{err: err}
 	}
 	return f.undo(ctx)
 }
 
 // pass runs the function from its top.
-func (f *function) pass(ctx context.Context) effects.Ending {
-	end := f.session.Run(ctx, func(ctx context.Context) ([]byte, error) { return f.h.fn(ctx, f.in) })
-	if p, ok := errors.AsType[*effects.PanicError](end.Err); ok {
+func (f *function) pass(ctx context.Context) durable.Ending {
+	end := f.durable.Run(ctx, func(ctx context.Context) ([]byte, error) { return f.h.fn(ctx, f.in) })
+	if p, ok := errors.AsType[*durable.PanicError](end.Err); ok {
 		end.Err = &panicError{value: p.Value, stack: p.Stack}
 	}
 	return end
 }
 
 // answer is what a pass comes to.
-func (f *function) answer(ctx context.Context, end effects.Ending) ending {
+func (f *function) answer(ctx context.Context, end durable.Ending) ending {
 	verdict := f.session.Verdict()
 	timedOut := errors.Is(context.Cause(ctx), ErrTimeout)
 	if isTrouble(verdict) {
@@ -137,7 +139,7 @@ func (f *function) unasked() error {
 	if f.frozen && f.session.Stopped() != nil {
 		return nil
 	}
-	return f.session.Unasked()
+	return f.durable.Unasked()
 }
 
 // fails reports a response that ends the activity with an error.
@@ -158,11 +160,11 @@ func (f *function) undo(ctx context.Context) ending {
 	} else if differs, ok := errors.AsType[*effects.NondeterminismError](err); ok {
 		return ending{err: differs, response: failure(differs, false)}
 	}
-	if err := f.session.Unasked(); err != nil {
+	if err := f.durable.Unasked(); err != nil {
 		return ending{err: err, response: failure(err, false)}
 	}
-	err := f.session.Undo(ctx)
-	failed, ok := errors.AsType[*effects.UndoError](err)
+	err := f.durable.Undo(ctx)
+	failed, ok := errors.AsType[*durable.UndoError](err)
 	switch {
 	case err == nil:
 		return f.undone()
@@ -170,7 +172,7 @@ func (f *function) undo(ctx context.Context) ending {
 		return ending{err: err, response: failure(err, false)}
 	case errors.Is(context.Cause(ctx), ErrDraining):
 		return f.cut(ErrDraining)
-	case failed.Failures >= effects.MaxUndoTries:
+	case failed.Failures >= durable.MaxUndoTries:
 		return f.parks(ClassUndo, fmt.Errorf("%w; see to it outside, then `quipu dead retry` runs it again, and `quipu dead done` with --result null takes it for done", failed))
 	}
 	return ending{response: wire.SuspendedUntil([]wire.Pause{failed.Pause()})}
@@ -195,7 +197,7 @@ func (f *function) undone() ending {
 
 // caused is the response with the error for which the function is undone.
 func (f *function) caused(undone bool) ending {
-	raw, _ := f.session.Undoing()
+	raw, _ := f.durable.Undoing()
 	r := &wire.Response{}
 	if err := json.Unmarshal(raw, r); err != nil || r.Error == nil {
 		r = refused(collation.CodeInternal, ClassUndo, "the function was undone; why, cannot be read from its record")

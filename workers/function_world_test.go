@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/durable"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/effects/effectstest"
 	"github.com/quipu-journal/quipu/journal"
@@ -118,7 +119,7 @@ func deploy[In, Out any](w *world, fn func(context.Context, In) (Out, error)) {
 	HandleDurable(w.reg, "fn", fn)
 }
 
-func (w *world) session(ctx context.Context) (*effects.Session, *function) {
+func (w *world) function(ctx context.Context) *function {
 	hs, err := w.reg.all()
 	require.NoError(w.t, err)
 	w.runs++
@@ -133,24 +134,22 @@ func (w *world) session(ctx context.Context) (*effects.Session, *function) {
 	identity := effects.Identity{Space: w.q.Space, Job: job, Generation: 1, Version: w.q.Version, Activity: w.q.Activity, DAD: w.q.DAD}
 	original, err := r.ordered(&identity)
 	require.NoError(w.t, err)
-	s := effects.NewSession(effects.Config{
-		Store: crashing{w.store, w.crash}, Lease: l, Held: w.again, Replay: w.again, TTL: time.Second, Durable: true, Grace: time.Second,
-		Identity: identity, Original: original,
-	})
+	d := durable.New(durable.Config{Original: original, Grace: time.Second, Config: effects.Config{
+		Store: crashing{w.store, w.crash}, Lease: l, Held: w.again, Replay: w.again, TTL: time.Second, Identity: identity,
+	}})
 	w.again = true
-	f := &function{h: hs[0], req: &w.q, in: w.q.Input, session: s}
+	f := &function{h: hs[0], req: &w.q, in: w.q.Input, session: d.Session(), durable: d}
 	if r.order != nil {
 		f.of(r.order)
 	}
-	return s, f
+	return f
 }
 
 // run is one delivery; nil when its process died, or it hands the request back.
 func (w *world) run() *wire.Response { return w.runIn(context.Background()) }
 
 func (w *world) runIn(ctx context.Context) *wire.Response {
-	s, f := w.session(ctx)
-	e := f.run(effects.With(ctx, s))
+	e := w.function(ctx).run(ctx)
 	w.store.Expire(w.id())
 	if w.crash != nil && w.crash.dead {
 		w.crash = nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/durable"
 	"github.com/quipu-journal/quipu/effects"
 )
 
@@ -93,7 +94,7 @@ func TestE14PlainBranchesPanicInTheirCaller(t *testing.T) {
 	} {
 		func() {
 			defer func() {
-				failed, ok := recover().(*effects.PanicError)
+				failed, ok := recover().(*durable.PanicError)
 				require.True(t, ok)
 				require.Equal(t, "boom", failed.Value)
 				require.Contains(t, string(failed.Stack), "plain_test.go")

@@ -9,27 +9,27 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/durable"
 )
 
 // ErrLost is the cause of the context of a branch of First that another branch
 // was faster than.
-var ErrLost = effects.ErrLost
+var ErrLost = durable.ErrLost
 
 // ErrUndoing is what calls return that are not recorded, in a function that has
 // failed and is run once more, for its compensations only.
-var ErrUndoing = effects.ErrUndoing
+var ErrUndoing = durable.ErrUndoing
 
 // Now is the time, UTC, when the function first came by: it is recorded, and every
 // later run gets the same.
 func Now(ctx context.Context) (time.Time, error) {
-	return effects.Recorded(ctx, "now", func() (time.Time, error) { return time.Now().UTC().Round(0), nil })
+	return durable.Recorded(ctx, "now", func() (time.Time, error) { return time.Now().UTC().Round(0), nil })
 }
 
 // Rand is a random number, recorded as Now is.
 func Rand(ctx context.Context) (uint64, error) {
 	// Decimal digits: a JSON number would lose some.
-	text, err := effects.Recorded(ctx, "rand", func() (string, error) {
+	text, err := durable.Recorded(ctx, "rand", func() (string, error) {
 		var b [8]byte
 		_, err := rand.Read(b[:])
 		return strconv.FormatUint(binary.BigEndian.Uint64(b[:]), 10), err
@@ -42,7 +42,7 @@ func Rand(ctx context.Context) (uint64, error) {
 
 // UUID is a random UUID (version 4), recorded as Now is.
 func UUID(ctx context.Context) (string, error) {
-	return effects.Recorded(ctx, "uuid", func() (string, error) {
+	return durable.Recorded(ctx, "uuid", func() (string, error) {
 		id, err := uuid.NewRandom()
 		return id.String(), err
 	})
@@ -55,10 +55,7 @@ func UUID(ctx context.Context) (string, error) {
 // Old code, and then the call, can go when no job needs them any more:
 // docs/functions.md has the recipe. Outside a job it is latest.
 func Version(ctx context.Context, change string, latest int) (int, error) {
-	if s := effects.From(ctx); s != nil {
-		return s.Version(ctx, change, latest)
-	}
-	return latest, nil
+	return durable.Version(ctx, change, latest)
 }
 
 // Compensate registers fn as what takes back a part of what the function does. Call
@@ -69,15 +66,11 @@ func Version(ctx context.Context, change string, latest int) (int, error) {
 // ends it: an interrupt, an operator, the activity's within, a failure elsewhere in
 // the flow. The latest registered runs first. Each runs as an effect of class
 // Idempotent with effects.Key(ctx) for its key: a crash runs it again. One that
-// fails runs again, after 1 s, 2 s … at most 1 min; after effects.MaxUndoTries
+// fails runs again, after 1 s, 2 s … at most 1 min; after durable.MaxUndoTries
 // failures the request is parked with class "undo". fn makes no calls of functions
 // or effects of its own, and sees what the replayed function gave it.
 //
 // Outside a job it does nothing, but for a function that is called by Plain.
 func Compensate(ctx context.Context, name string, fn func(context.Context) error) error {
-	if s := effects.From(ctx); s != nil {
-		return s.Compensate(ctx, name, fn)
-	}
-	plainCompensate(ctx, fn)
-	return nil
+	return durable.Compensate(ctx, name, fn)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/quipu-journal/quipu/durable"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
@@ -99,18 +100,21 @@ func Replay(ctx context.Context, reg *Registry, q ReplayRequest) (*Replayed, err
 	if err != nil {
 		return nil, fmt.Errorf("replay: request: %w", err)
 	}
-	session := effects.NewSession(effects.Config{
+	cfg := effects.Config{
 		Store: record{effects: q.Effects, pauses: q.Pauses}, Lease: store.Lease{Job: job, Request: request, Turn: q.Call.Turn},
-		Held: true, Replay: true, Durable: h.durable, Frozen: true, Ended: q.Ended, Input: q.Input,
+		Held: true, Replay: true, Frozen: true, Input: q.Input,
 		Identity: effects.Identity{
 			Space: q.Call.Space, Job: job, Generation: q.Call.Generation, Version: q.Call.Version,
 			Activity: q.Call.Activity, DAD: q.Call.DAD, Element: q.Call.Element,
 		},
-	})
-	f := &function{h: h, req: q.Call.request(), in: q.Input, session: session, frozen: true}
+	}
+	f := &function{h: h, req: q.Call.request(), in: q.Input, frozen: true}
 	if h.durable {
+		f.durable = durable.New(durable.Config{Config: cfg, Ended: q.Ended})
+		f.session = f.durable.Session()
 		return f.replayed(f.run(ctx)), nil
 	}
+	f.session = effects.NewSession(cfg)
 	return f.replayed(f.handler(ctx)), nil
 }
 
@@ -119,7 +123,7 @@ func (f *function) handler(ctx context.Context) ending {
 	ctx = context.WithValue(effects.With(ctx, f.session), callKey{}, f.req)
 	ends := make(chan ending, 1)
 	go func() {
-		e := ending{err: effects.ErrGoexit}
+		e := ending{err: durable.ErrGoexit}
 		defer func() {
 			if v := recover(); v != nil {
 				e.err = &panicError{value: v, stack: debug.Stack()}
@@ -140,8 +144,8 @@ func (f *function) handler(ctx context.Context) ending {
 // replayed says what the run came to.
 func (f *function) replayed(e ending) *Replayed {
 	out := &Replayed{Response: e.response, Err: e.err}
-	if f.h.durable {
-		_, out.Undoing = f.session.Undoing()
+	if f.durable != nil {
+		_, out.Undoing = f.durable.Undoing()
 	}
 	if e.err == nil && e.response.Error != nil { // of an effect, which the handler hid
 		out.Err = f.session.Verdict()

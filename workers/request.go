@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/durable"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -65,19 +66,24 @@ func (r *run) prepare() bool {
 		r.bury(reasonUndecodable, err)
 		return false
 	}
-	r.session = effects.NewSession(effects.Config{
+	cfg := effects.Config{
 		Store: r.rt.cfg.Store, Lease: lease, Held: again, TTL: r.rt.cfg.Lease, Observer: r.rt.cfg.Observer,
-		Replay: again || r.h.durable && r.req.Turn > 1, Durable: r.h.durable, Original: original,
-		Room: r.rt.inline, Grace: r.rt.cfg.Grace, Identity: identity,
+		Replay: again || r.h.durable && r.req.Turn > 1, Identity: identity,
 		Lost:  func(err error) { r.cancel(err) }, // effects are the handler's, which has its context
 		Input: r.in, Verifier: r.rt.watch.verifier, Warn: func(message string, args ...any) { r.log().Warn(message, args...) },
-	})
+	}
+	if r.h.durable {
+		r.durable = durable.New(durable.Config{Config: cfg, Original: original, Room: r.rt.inline, Grace: r.rt.cfg.Grace})
+		r.session = r.durable.Session()
+	} else {
+		r.session = effects.NewSession(cfg)
+	}
 	return true
 }
 
 // ordered reads what a request of the flow of compensations orders: it is run in
 // the place of another request.
-func (r *run) ordered(identity *effects.Identity) (original *effects.Original, err error) {
+func (r *run) ordered(identity *effects.Identity) (original *durable.Original, err error) {
 	if r.order, original, err = undoOrder(r.req, r.in); r.order != nil {
 		identity.Job, identity.Generation, identity.Version = original.Job, r.order.Generation, r.order.Version
 		identity.Activity, identity.DAD, identity.Element = r.order.Activity, r.order.DAD, r.order.Element

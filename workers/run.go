@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/durable"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/fault"
 	"github.com/quipu-journal/quipu/journal"
@@ -35,6 +36,7 @@ type run struct {
 	in      []byte
 	order   *collation.UndoOrder // of a request for the compensations of another
 	session *effects.Session
+	durable *durable.Function // nil of other handlers
 
 	ctx    context.Context // the handler's
 	cancel context.CancelCauseFunc
@@ -55,7 +57,7 @@ func (r *run) serve() {
 		return
 	}
 	stop := r.open()
-	e := ending{err: effects.ErrGoexit}
+	e := ending{err: durable.ErrGoexit}
 	defer func() {
 		if v := recover(); v != nil {
 			e = ending{err: &panicError{value: v, stack: debug.Stack()}}
@@ -78,7 +80,7 @@ func (r *run) call() (e ending) {
 		e.out, e.err = r.h.invoke(r.ctx, r.in)
 		return e
 	}
-	f := &function{h: r.h, req: r.req, in: r.in, session: r.session}
+	f := &function{h: r.h, req: r.req, in: r.in, session: r.session, durable: r.durable}
 	switch {
 	case !r.h.durable:
 		return f.parks(ClassUndo, fmt.Errorf("topic %s is registered here, and not as a durable function: deploy the one that registered the compensations, then `quipu dead retry`", r.h.topic))

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/durable"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
@@ -139,7 +140,7 @@ func TestUndoIsARecordedMode(t *testing.T) {
 func TestACompensationThatFailsIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	var keys []string
-	failures := effects.MaxUndoTries
+	failures := durable.MaxUndoTries
 	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
 		err := Compensate(ctx, "a", func(ctx context.Context) error {
 			keys = append(keys, effects.Key(ctx))
@@ -157,7 +158,7 @@ func TestACompensationThatFailsIsTriedAgain(t *testing.T) {
 		return 0, errors.Join(err, Fatal(errors.New("no car")))
 	}, `1`)
 	want := time.Second
-	for k := 1; k < effects.MaxUndoTries; k++ {
+	for k := 1; k < durable.MaxUndoTries; k++ {
 		r := w.next()
 		require.Equal(t, []string{fmt.Sprintf("sleep undo:a:%d at undo", k)}, waits(r))
 		require.Equal(t, want.Microseconds(), r.Pauses[0].For)

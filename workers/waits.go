@@ -9,6 +9,7 @@ import (
 
 	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/durable"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/wire"
@@ -74,11 +75,10 @@ func (e *ChildError) fact() (int, journal.Failure) {
 // most ten years are allowed. Contexts that the function made do not end it: use
 // First. The error is one of use, or effects.ErrUndoing. Outside a job it sleeps.
 func Sleep(ctx context.Context, name string, d time.Duration) error {
-	s := effects.From(ctx)
-	if s == nil {
+	if effects.From(ctx) == nil {
 		return pause(ctx, d)
 	}
-	_, err := s.Wait(ctx, wire.Pause{Kind: journal.PauseSleep, Name: name, For: micros(d)})
+	_, err := durable.Wait(ctx, wire.Pause{Kind: journal.PauseSleep, Name: name, For: micros(d)})
 	return err
 }
 
@@ -115,12 +115,11 @@ func Await[T any](ctx context.Context, topic string, timeout time.Duration, opti
 	if timeout < 0 {
 		timeout = time.Microsecond
 	}
-	s := effects.From(ctx)
-	if s == nil {
+	if effects.From(ctx) == nil {
 		raw, err := plainAwait(ctx, a, timeout)
 		return fit[T](raw, err, "the payload of signal", topic)
 	}
-	r, err := s.Wait(ctx, wire.Pause{Kind: journal.PauseSignal, Name: a.name, Topic: topic, Key: a.key, For: micros(timeout)})
+	r, err := durable.Wait(ctx, wire.Pause{Kind: journal.PauseSignal, Name: a.name, Topic: topic, Key: a.key, For: micros(timeout)})
 	switch {
 	case err != nil:
 		return out, err
@@ -184,12 +183,11 @@ func Child[Out any](ctx context.Context, name, flow string, input any, options .
 	for _, o := range options {
 		o(&p)
 	}
-	s := effects.From(ctx)
-	if s == nil {
+	if effects.From(ctx) == nil {
 		raw, err := plainChild(ctx, p)
 		return fit[Out](raw, err, "the output of flow", flow)
 	}
-	r, err := s.Wait(ctx, p)
+	r, err := durable.Wait(ctx, p)
 	switch {
 	case err != nil:
 		return out, err

@@ -1,4 +1,4 @@
-package effects
+package durable
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync/atomic"
+
+	"github.com/quipu-journal/quipu/effects"
 )
 
 // ErrLost is the cause of the context of a branch of First that another branch
@@ -131,7 +133,7 @@ func (b *branch) end(returned bool, panicked any) {
 // ours refuses a call from a goroutine that is not the branch's.
 func (b *branch) ours(what string) error {
 	if goroutine() != b.self {
-		return fmt.Errorf("%s: %w: it is called in a goroutine of your own: use workers.All for what is to go on at the same time", what, ErrUsage)
+		return fmt.Errorf("%s: %w: it is called in a goroutine of your own: use workers.All for what is to go on at the same time", what, effects.ErrUsage)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package effects
+package durable
 
 import (
 	"context"
@@ -7,26 +7,35 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // All runs the bodies as branches of the durable function that ctx belongs to,
 // and returns when all have ended. Where some have suspended, so does the branch
-// around them: All does not return then.
-func (s *Session) All(ctx context.Context, bodies []func(context.Context)) error {
+// around them: All does not return then. Outside a job the branches are goroutines
+// (E14).
+func All(ctx context.Context, bodies []func(context.Context)) error {
 	c := &call{what: "All"}
-	defer c.done()
-	k, err := s.fork(ctx, c, len(bodies))
+	var err error
+	if c.f, err = of(ctx, c.what); err != nil {
+		return err
+	} else if c.f == nil {
+		plainAll(ctx, bodies)
+		return nil
+	}
+	defer c.End()
+	k, err := c.fork(ctx, len(bodies))
 	if err != nil {
 		return err
 	}
 	if r := c.branch.w.recordedAt(c); r != nil {
-		return s.judge(c, &NondeterminismError{Position: c.position, Recorded: r.String(), Asked: c.String()})
+		return c.judge(&effects.NondeterminismError{Position: c.position, Recorded: r.String(), Asked: c.what})
 	}
 	k.run(c, func(i int) context.Context { return ctx }, bodies, nil)
 	for _, x := range k.branches {
 		if x.status == isSuspended {
-			return c.branch.halt(c.String())
+			return c.branch.halt(c.what)
 		}
 		c.branch.last = max(c.branch.last, x.last)
 	}
@@ -37,21 +46,39 @@ func (s *Session) All(ctx context.Context, bodies []func(context.Context)) error
 // is recorded. Of several that have ended it is the one whose last wait was over
 // first, then the first in order. The contexts of the others end with ErrLost, and
 // they go on no further than their next call. Where none has ended and all have
-// suspended, First does not return.
-func (s *Session) First(ctx context.Context, bodies []func(context.Context)) (int, error) {
-	c := &call{name: "first", class: Pure, placed: true, forks: true}
-	defer c.done()
-	k, err := s.fork(ctx, c, len(bodies))
+// suspended, First does not return. Outside a job the branches are goroutines (E14).
+func First(ctx context.Context, bodies []func(context.Context)) (int, error) {
+	own, err := effects.OwnCall("", "first", "", effects.Pure)
+	if err != nil {
+		return 0, err
+	}
+	c := &call{what: own.String(), effect: own, forks: true}
+	noBranches := fmt.Errorf("First: %w: it has no branches", effects.ErrUsage)
+	switch c.f, err = of(ctx, c.what); {
+	case err != nil:
+		return 0, err
+	case c.f == nil && len(bodies) == 0:
+		return 0, noBranches
+	case c.f == nil:
+		return plainFirst(ctx, bodies), nil
+	}
+	defer c.End()
+	k, err := c.fork(ctx, len(bodies))
 	switch {
 	case err != nil:
 		return 0, err
 	case len(bodies) == 0:
-		return 0, s.judge(c, fmt.Errorf("First: %w: it has no branches", ErrUsage))
+		return 0, c.judge(noBranches)
 	}
 	k.first = true
-	if err := s.compareEffect(c); err != nil {
+	if err := c.compareEffect(); err != nil {
 		return 0, err
 	}
+	return c.race(ctx, k, bodies)
+}
+
+// race runs the branches of a First.
+func (c *call) race(ctx context.Context, k *fork, bodies []func(context.Context)) (int, error) {
 	contexts, cancels := make([]context.Context, len(bodies)), make([]context.CancelCauseFunc, len(bodies))
 	for i := range bodies {
 		contexts[i], cancels[i] = context.WithCancelCause(ctx)
@@ -68,8 +95,8 @@ func (s *Session) First(ctx context.Context, bodies []func(context.Context)) (in
 	}()
 	of := func(i int) context.Context { return contexts[i] }
 	if r := c.branch.w.recordedAt(c); r != nil {
-		winner, err = s.winner(c, k, &r.effects[0])
-		if err != nil {
+		var err error
+		if winner, err = c.winner(k, &r.effects[0]); err != nil {
 			return 0, err
 		}
 		k.decided = true
@@ -82,36 +109,35 @@ func (s *Session) First(ctx context.Context, bodies []func(context.Context)) (in
 	} else {
 		k.run(c, of, bodies, nil)
 		if winner = k.fastest(); winner < 0 {
-			return 0, c.branch.halt(c.String())
+			return 0, c.branch.halt(c.what)
 		}
 		k.lose(winner)
-		if err := s.recordFirst(ctx, c, winner); err != nil {
+		// Only then the others are told: what they are in the middle of may come to a
+		// result until then.
+		if _, err := c.carry(ctx, winner); err != nil {
 			return 0, err
 		}
 	}
 	if k.branches[winner].status != isEnded {
-		return 0, c.branch.halt(c.String())
+		return 0, c.branch.halt(c.what)
 	}
 	c.branch.last = max(c.branch.last, k.branches[winner].last)
 	return winner, nil
 }
 
 // fork begins an All or a First of n branches.
-func (s *Session) fork(ctx context.Context, c *call, n int) (*fork, error) {
-	if err := s.step(ctx, c); err != nil {
+func (c *call) fork(ctx context.Context, n int) (*fork, error) {
+	if err := c.begin(ctx); err != nil {
 		return nil, err
 	}
 	b := c.branch
-	if b == nil {
-		return nil, notDurable(c)
-	}
 	w := b.w
 	w.mu.Lock()
 	w.forked += n
-	many := w.forked > MaxCalls
+	many := w.forked > effects.MaxCalls
 	w.mu.Unlock()
 	if many {
-		return nil, s.judge(c, fmt.Errorf("%s: %w: more than %d branches in one run: use workers.Child for a part of them", c, ErrUsage, MaxCalls))
+		return nil, c.judge(fmt.Errorf("%s: %w: more than %d branches in one run: use workers.Child for a part of them", c, effects.ErrUsage, effects.MaxCalls))
 	}
 	k := &fork{by: b, branches: make([]*branch, n)}
 	for i := range k.branches {
@@ -143,7 +169,7 @@ func (k *fork) run(c *call, of func(int) context.Context, bodies []func(context.
 	stop := k.by.w.given || k.by.lostLocked()
 	k.by.w.mu.Unlock()
 	if stop {
-		_ = k.by.halt(c.String())
+		_ = k.by.halt(c.what)
 	}
 }
 
@@ -155,9 +181,9 @@ func (w *walk) recordedAt(c *call) *record {
 }
 
 // winner is the recorded one.
-func (s *Session) winner(c *call, k *fork, row *store.EffectRow) (i int, err error) {
+func (c *call) winner(k *fork, row *store.EffectRow) (i int, err error) {
 	if err := json.Unmarshal(row.Result, &i); err != nil || i < 0 || i >= len(k.branches) {
-		return 0, s.judge(c, &NondeterminismError{
+		return 0, c.judge(&effects.NondeterminismError{
 			Position: c.position, Recorded: fmt.Sprintf("First, won by its branch %s", row.Result),
 			Asked: fmt.Sprintf("First with branches 0 to %d", len(k.branches)-1),
 		})
@@ -198,11 +224,4 @@ func (k *fork) lose(winner int) {
 		}
 		return lost
 	})
-}
-
-// recordFirst records which branch was the first. Only then the others are told:
-// what they are in the middle of may come to a result until then.
-func (s *Session) recordFirst(ctx context.Context, c *call, winner int) error {
-	_, err := s.carry(ctx, c, func(context.Context, any) ([]byte, error) { return encode(winner) })
-	return err
 }

@@ -1,0 +1,280 @@
+package durable
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// ErrUndoing is what calls return that are not recorded, in a durable function
+// that has failed and is run once more, for its compensations only.
+var ErrUndoing = errors.New("the function is being undone: nothing new is begun")
+
+// call is one call of a durable function. It is the effects.Place of its effect.
+type call struct {
+	f        *Function
+	what     string        // names it in errors
+	effect   *effects.Call // nil of a call that is none
+	unplaced bool          // it takes no position
+	forks    bool          // it has branches
+
+	branch   *branch // nil until it was found
+	position string
+}
+
+// Place implements effects.Placer.
+func (f *Function) Place(ctx context.Context, e *effects.Call) error {
+	c := &call{f: f, what: e.String(), effect: e}
+	if err := c.begin(ctx); err != nil {
+		return err
+	}
+	return c.compareEffect()
+}
+
+// begin finds the branch of the call, and takes its next position (E15). The call
+// ends with End, also where begin fails. It does not return where the branch is to
+// go no further.
+func (c *call) begin(ctx context.Context) error {
+	if err := effects.Callable(ctx, c); err != nil {
+		return err
+	}
+	b, err := enterCall(ctx, c.what)
+	if err != nil {
+		return c.f.session.Judge(nil, err) // no later run would fail so
+	}
+	c.branch = b
+	if c.effect != nil {
+		c.effect.At(c, "")
+	}
+	if err := c.f.session.Doomed(); err != nil || c.unplaced {
+		return err
+	}
+	b.calls++
+	c.position = b.place(b.calls)
+	if c.effect != nil {
+		c.effect.At(c, c.position)
+	}
+	switch {
+	case b.w.count() > effects.MaxCalls:
+		return c.judge(fmt.Errorf("%s: %w", c, effects.ErrTooManyCalls))
+	case len(c.position) > wire.MaxPosition:
+		return c.judge(fmt.Errorf("%s: %w: All and First are nested too deep, its position has %d bytes, the limit is %d",
+			c, effects.ErrUsage, len(c.position), wire.MaxPosition))
+	}
+	return nil
+}
+
+// String names the call, as errors show it.
+func (c *call) String() string { return c.what }
+
+func (c *call) judge(err error) error { return c.f.session.Judge(c, err) }
+
+// place is the position of the branch's call of that number.
+func (b *branch) place(number int) string {
+	if b.path == "" {
+		return strconv.Itoa(number)
+	}
+	return b.path + "." + strconv.Itoa(number)
+}
+
+// branchOf is the branch that ctx belongs to, nil for none.
+func branchOf(ctx context.Context) *branch {
+	b, _ := ctx.Value(branchKey{}).(*branch)
+	return b
+}
+
+// enterCall finds the branch that a call is made in.
+func enterCall(ctx context.Context, what string) (*branch, error) {
+	b := branchOf(ctx)
+	if b == nil {
+		return nil, fmt.Errorf("%s: %w: its context is not one of the function's", what, effects.ErrUsage)
+	}
+	if !b.calling.CompareAndSwap(false, true) {
+		return nil, fmt.Errorf("%s: %w: another call of its branch is under way: it is made inside an effect, in a goroutine of your own, "+
+			"or in a branch with the context of the branch around it; use the context that the branch gets, and workers.All for what is to go on at the same time", what, effects.ErrUsage)
+	}
+	if b.stopping.Load() || b.w.stops(b) {
+		err := b.halt(what)
+		b.calling.Store(false)
+		return nil, err
+	}
+	return b, nil
+}
+
+// stops counts the call, and reports that the branch is to make no more: it has
+// lost, the run is given up, or the function calls on and on whatever it is told.
+func (w *walk) stops(b *branch) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls++
+	return w.given || b.lostLocked() || w.calls > 2*effects.MaxCalls
+}
+
+func (w *walk) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.calls
+}
+
+// End implements effects.Place.
+func (c *call) End() {
+	if b := c.branch; b != nil {
+		b.enter()
+		b.calling.Store(false)
+	}
+}
+
+// Leave implements effects.Place.
+func (c *call) Leave() { c.branch.leave() }
+
+// Back implements effects.Place. It does not return where the branch has lost, or
+// the run was given up.
+func (c *call) Back() {
+	if c.branch.out {
+		c.branch.enter()
+		c.goOn()
+	}
+}
+
+// Lost implements effects.Place.
+func (c *call) Lost() bool { return c.branch.isLost() }
+
+// Stopping implements effects.Place.
+func (c *call) Stopping() bool { return c.branch.stopping.Load() }
+
+// goOn does not return where the branch has lost, or the run was given up.
+func (c *call) goOn() {
+	b := c.branch
+	b.w.mu.Lock()
+	stop := b.w.given || b.lostLocked()
+	b.w.mu.Unlock()
+	if stop {
+		b.enter()
+		_ = b.halt(c.what) // it is the branch's own goroutine that went outside
+	}
+}
+
+// Begins implements effects.Place. A function that is undone, or only looked at,
+// does nothing that is not recorded, and one whose context has ended begins nothing.
+// Something new waits until all that is recorded has been come by, as far as that can
+// be: so a difference shows before anything is recorded beside it.
+func (c *call) Begins(ctx context.Context, started bool) error {
+	b := c.branch
+	switch {
+	case b.w.undoing:
+		return fmt.Errorf("%s: %w", c, ErrUndoing)
+	case c.f.cfg.Frozen:
+		c.f.session.StopAt(effects.Unrecorded{Call: c.what, Position: c.position, Started: started})
+		return b.halt(c.what)
+	case ctx.Err() != nil:
+		// What the function makes of this error, no later run would repeat.
+		return c.judge(fmt.Errorf("%s did not begin: %w", c, context.Cause(ctx)))
+	}
+	if !b.w.waits(c) {
+		b.leave()
+		return nil
+	}
+	if r := b.hold(); r != nil {
+		return c.judge(&effects.NondeterminismError{
+			Position: cmp.Or(c.position, b.place(b.calls+1)), Asked: c.what, Recorded: r.String(), RecordedAt: r.position,
+		})
+	}
+	c.goOn()
+	return c.f.session.Doomed()
+}
+
+// waits reports that the call is new, and that there are recorded ones which have
+// not been come by yet. One that is made again is not new.
+func (w *walk) waits(c *call) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.history.at[c.position] == nil && w.history.unseen(w.lost) != nil
+}
+
+// compare holds a call against what is recorded at its position, which it returns,
+// nil for nothing; is says whether that is the same call. The first difference is an
+// error (E15).
+func (c *call) compare(is func(*record) bool) (*record, error) {
+	r, differs := c.branch.w.compare(c, is)
+	if differs != nil {
+		return nil, c.judge(differs)
+	}
+	return r, nil
+}
+
+func (w *walk) compare(c *call, is func(*record) bool) (*record, *effects.NondeterminismError) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h := w.history
+	r := h.at[c.position]
+	if r != nil && is(r) {
+		r.seen = true
+		return r, nil
+	}
+	differs := &effects.NondeterminismError{Position: c.position, Asked: c.what}
+	switch {
+	case r != nil:
+		differs.Recorded = r.String()
+		if differs.Recorded == differs.Asked {
+			differs.Asked += " with other arguments"
+		}
+	case h.forks[c.position] && !c.forks:
+		differs.Recorded = "All or First"
+	case c.once() || !h.beyond(c.branch):
+		return nil, nil
+	default:
+		if next := h.unseen(w.lost); next != nil {
+			differs.Recorded, differs.RecordedAt = next.String(), next.position
+		}
+	}
+	return nil, differs
+}
+
+// compareEffect is compare for effects.
+func (c *call) compareEffect() error {
+	_, err := c.compare(func(r *record) bool { return len(r.effects) > 0 && r.effects[0].Key == c.key(r.effects[0].N) })
+	return err
+}
+
+// key is that of the call's effect after n outcomes "not done".
+func (c *call) key(n int) journal.Digest { return c.f.session.Effect(c.effect, n).Key }
+
+func (c *call) once() bool { return c.effect != nil && c.effect.IsOnce() }
+
+// Strays implements effects.Place. An outcome "not done" may be recorded at another
+// position: of a call that this run has come by, and makes again.
+func (c *call) Strays(row *store.EffectRow) error {
+	if row.Position == c.position || c.branch.w.meets(c, row) {
+		return nil
+	}
+	return c.judge(&effects.NondeterminismError{Position: c.position, Asked: c.what, Recorded: effectLabel(row.Name), RecordedAt: row.Position})
+}
+
+func (w *walk) meets(c *call, row *store.EffectRow) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.history.at[row.Position]
+	if r != nil && c.once() {
+		r.seen = true
+	}
+	return r != nil && r.seen && (c.once() || row.State == store.EffectNotDone)
+}
+
+// WentOn implements effects.Place.
+func (c *call) WentOn(row *store.EffectRow) bool {
+	w := c.branch.w
+	next, known := w.rows.ByKey[c.key(row.N+1)]
+	if known && next.Position == c.position {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return known || c.f.cfg.Ended || w.history.beyond(c.branch)
+}

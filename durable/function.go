@@ -1,0 +1,196 @@
+package durable
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// loadTimeout bounds Load.
+const loadTimeout = 10 * time.Second
+
+// errHalted is the end of a run that was made to stop, and waits for nothing.
+var errHalted = errors.New("the function was stopped at a call")
+
+// Config of a Function. That of its session is complete but for Placer.
+type Config struct {
+	effects.Config
+	// Original is the request that this one runs the compensations of, nil for none
+	// (3.5). Identity is the original's then.
+	Original *Original
+	// Ended says of a frozen run that the record is whole: no effect is called again.
+	Ended bool
+	// Room bounds what the function waits for at a time, bytes; default
+	// wire.MaxPauseBytes.
+	Room int
+	// Grace is how long branches that have lost may take to return.
+	Grace time.Duration
+}
+
+// Original is the request whose compensations another request runs.
+type Original struct {
+	Job     journal.JobID
+	Request journal.GUID
+}
+
+// Function is one delivery of a request to a durable function: a run of it, and
+// another one where it is undone then.
+type Function struct {
+	cfg     Config
+	session *effects.Session
+
+	mu   sync.Mutex
+	walk *walk // the latest, nil before Load
+}
+
+// New returns the function of one delivery. It costs no round trip.
+func New(cfg Config) *Function {
+	f := &Function{cfg: cfg}
+	f.cfg.Placer = f
+	f.session = effects.NewSession(f.cfg.Config)
+	return f
+}
+
+// Session has the effects of the function.
+func (f *Function) Session() *effects.Session { return f.session }
+
+// of is the durable function that ctx belongs to; outside a job it is nil, in another
+// handler that is an error. call names what is called.
+func of(ctx context.Context, call string) (*Function, error) {
+	s := effects.From(ctx)
+	if s == nil {
+		return nil, nil
+	}
+	f, ok := s.Placer().(*Function)
+	if !ok {
+		return nil, effects.NotDurable(call)
+	}
+	return f, nil
+}
+
+// GiveUp implements effects.Placer: every branch goes no further than its next call.
+func (f *Function) GiveUp() {
+	if w := f.walking(); w != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.given = true
+	}
+}
+
+func (f *Function) walking() *walk {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.walk
+}
+
+// Load reads what was recorded of the function, at once and before Run: its effects
+// and what it waited for, one round trip each, at the same time. Its error is in the
+// session's verdict.
+func (f *Function) Load(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	var recorded, undone []store.EffectRow
+	var pauses, waits []store.Pause
+	g, ctx := errgroup.WithContext(ctx)
+	read := func(of Original, effects *[]store.EffectRow, pauses *[]store.Pause) {
+		g.Go(func() (err error) {
+			*effects, err = f.cfg.Store.Effects(ctx, of.Job, of.Request)
+			return err
+		})
+		g.Go(func() (err error) {
+			*pauses, err = f.cfg.Store.Pauses(ctx, of.Job, of.Request)
+			return err
+		})
+	}
+	own := Original{f.cfg.Lease.Job, f.cfg.Lease.Request}
+	switch {
+	case f.cfg.Original != nil && f.cfg.Replay:
+		read(own, &undone, &waits)
+		fallthrough
+	case f.cfg.Original != nil:
+		read(*f.cfg.Original, &recorded, &pauses)
+	case f.cfg.Replay:
+		read(own, &recorded, &pauses)
+	}
+	if err := g.Wait(); err != nil {
+		return f.session.Judge(nil, &effects.StoreError{Op: "read what is recorded of the function", Err: err})
+	}
+	w := newWalk(recorded, pauses)
+	w.waited = pauses
+	if f.cfg.Original != nil {
+		w.undone, w.waited = effects.NewRows(undone), waits
+	}
+	cause, failed := w.rows.ByKey[f.session.Effect(theCause(), 0).Key]
+	w.cause, w.undoing = cause.Result, failed || f.cfg.Original != nil
+	f.session.Recall(w.rows, w.undoing)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.walk = w
+	return nil
+}
+
+// Ending is how a run of a durable function ended.
+type Ending struct {
+	Result []byte
+	Err    error // a panic is a *PanicError
+	// Suspended says that it waits for Pauses, in the order in which it came by them.
+	Suspended bool
+	Pauses    []wire.Pause
+}
+
+// Run runs fn, after Load, in goroutines of its own, and returns when it has returned
+// or suspended. Branches that have lost and are still in a call get Config.Grace to
+// return from it.
+func (f *Function) Run(ctx context.Context, fn func(context.Context) ([]byte, error)) Ending {
+	w := f.walking()
+	main := w.branch(nil, "")
+	var end Ending
+	w.mu.Lock()
+	w.live = 1
+	w.line = append(w.line, main)
+	w.next()
+	w.mu.Unlock()
+	main.start(effects.With(ctx, f.session), func(ctx context.Context) { end.Result, end.Err = fn(ctx) })
+	<-main.over
+	w.quiet(f.cfg.Grace)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if main.panicked != nil {
+		end.Err = main.panicked
+		if goexit, ok := main.panicked.Value.(error); ok && errors.Is(goexit, ErrGoexit) {
+			end.Err = goexit
+		}
+	}
+	for i := range w.named {
+		if !w.named[i].by.lostLocked() {
+			end.Pauses = append(end.Pauses, w.named[i].Pause)
+		}
+	}
+	if end.Suspended = main.status == isSuspended && len(end.Pauses) > 0; main.status == isSuspended && !end.Suspended {
+		end.Err = cmp.Or(f.session.Verdict(), errHalted)
+	}
+	return end
+}
+
+// Unasked compares the end of the run with the record: a recorded call that was
+// not made is a difference (E15). It is for a run that has come to its end, not
+// for one that was cut off or that is tried again.
+func (f *Function) Unasked() error {
+	w := f.walking()
+	w.mu.Lock()
+	r := w.history.unseen(w.lost)
+	w.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	return f.session.Judge(nil, &effects.NondeterminismError{Position: r.position, Recorded: r.String()})
+}

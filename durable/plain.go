@@ -1,0 +1,98 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"slices"
+	"sync"
+)
+
+// What a durable function does outside a job (E14).
+
+type plainKey struct{}
+
+// plain is a function that is called outside a job.
+type plain struct {
+	mu    sync.Mutex
+	undos []func(context.Context) error
+}
+
+// Plain is the context of a durable function that is called outside a job. undo runs
+// the compensations that it registered, once each, the latest first, and joins their
+// errors to err, that of the function.
+func Plain(ctx context.Context) (of context.Context, undo func(err error) error) {
+	p := &plain{}
+	return context.WithValue(ctx, plainKey{}, p), func(err error) error {
+		for _, undo := range slices.Backward(p.undos) {
+			err = errors.Join(err, undo(context.WithoutCancel(ctx)))
+		}
+		return err
+	}
+}
+
+func plainCompensate(ctx context.Context, fn func(context.Context) error) {
+	if p, ok := ctx.Value(plainKey{}).(*plain); ok {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.undos = append(p.undos, fn)
+	}
+}
+
+// plainAll runs the bodies at the same time. A panic of one is that of the caller.
+func plainAll(ctx context.Context, bodies []func(context.Context)) {
+	var wg sync.WaitGroup
+	panics := make([]error, len(bodies))
+	for i, body := range bodies {
+		wg.Go(func() { panics[i] = caught(ctx, body) })
+	}
+	wg.Wait()
+	raise(panics)
+}
+
+// plainFirst runs the bodies at the same time and says which ended first. It waits
+// for the others, whose contexts have ended then.
+func plainFirst(ctx context.Context, bodies []func(context.Context)) int {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(ErrLost)
+	var wg sync.WaitGroup
+	panics := make([]error, len(bodies))
+	ended := make(chan int, len(bodies))
+	for i, body := range bodies {
+		wg.Go(func() {
+			panics[i] = caught(ctx, body)
+			ended <- i
+		})
+	}
+	first := <-ended
+	cancel(ErrLost)
+	wg.Wait()
+	raise(panics)
+	return first
+}
+
+// caught runs a body, and returns its panic.
+func caught(ctx context.Context, body func(context.Context)) error {
+	var failed error = &PanicError{Value: ErrGoexit, Stack: debug.Stack()}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if v := recover(); v != nil {
+				failed = &PanicError{Value: v, Stack: debug.Stack()}
+			}
+		}()
+		body(ctx)
+		failed = nil
+	}()
+	<-done
+	return failed
+}
+
+func raise(panics []error) {
+	for _, p := range panics {
+		if p != nil {
+			panic(p)
+		}
+	}
+}

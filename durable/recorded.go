@@ -1,0 +1,112 @@
+package durable
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/quipu-journal/quipu/effects"
+)
+
+// Recorded returns what fn returned when the durable function that ctx belongs to
+// first came by: a Pure effect that is known by its position (E15). Outside a job
+// fn is called (E14).
+func Recorded[T any](ctx context.Context, name string, fn func() (T, error)) (T, error) {
+	return effects.Do(ctx, name, func(context.Context) (T, error) { return fn() }, effects.Pure, effects.ByPosition())
+}
+
+// Version returns which version of a change the run of the durable function is to
+// take, 0 to latest, and records it. A function that is past the place where it
+// asks takes 0, the code from before the change; one that is not, latest. A branch
+// asks once for a change, and takes what the branch around it was told before. It
+// has no position (E15). Outside a job it is latest (E14).
+func Version(ctx context.Context, change string, latest int) (int, error) {
+	c := &call{what: effectLabel("version:" + change), unplaced: true}
+	var err error
+	switch c.f, err = of(ctx, c.what); {
+	case err != nil:
+		return 0, err
+	case c.f == nil:
+		return latest, nil
+	case latest < 1:
+		return 0, fmt.Errorf("%s: %w: version %d: 1 and more are allowed, 0 is the code without the change", c, effects.ErrUsage, latest)
+	}
+	defer c.End()
+	if err := c.begin(ctx); err != nil {
+		return 0, err
+	}
+	b := c.branch
+	if c.effect, err = effects.OwnCall("version:", change, "version "+b.path, effects.Pure); err != nil {
+		return 0, err
+	}
+	c.effect.At(c, "")
+	v, known := b.w.told(b, change)
+	if !known {
+		if v, err = c.decideVersion(ctx, latest); err != nil {
+			return 0, err
+		}
+		b.w.tell(b, change, v)
+	}
+	if v > latest {
+		return 0, c.judge(&effects.NondeterminismError{
+			Position: b.place(b.calls + 1), Recorded: fmt.Sprintf("version %d of the change %q", v, change),
+			Asked: fmt.Sprintf("version %d at most", latest),
+		})
+	}
+	return v, nil
+}
+
+// decideVersion reads the recorded version, or takes one.
+func (c *call) decideVersion(ctx context.Context, latest int) (int, error) {
+	w := c.branch.w
+	w.mu.Lock()
+	_, recorded := w.rows.ByKey[c.key(0)]
+	past := !recorded && w.history.beyond(c.branch)
+	w.mu.Unlock()
+	if past {
+		return 0, nil
+	}
+	raw, err := c.carry(ctx, latest)
+	return c.number(raw, err)
+}
+
+// carry records a number as the result of the call's own effect, and returns what is
+// recorded.
+func (c *call) carry(ctx context.Context, n int) ([]byte, error) {
+	return c.f.session.Carry(ctx, c.effect, func() ([]byte, error) { return strconv.AppendInt(nil, int64(n), 10), nil })
+}
+
+// number reads what carry returned.
+func (c *call) number(raw []byte, err error) (n int, _ error) {
+	if err != nil {
+		return 0, err
+	}
+	if err := json.Unmarshal(raw, &n); err != nil {
+		return 0, fmt.Errorf("%s: its recorded result is no number: %w", c, err)
+	}
+	return n, nil
+}
+
+// told is the version that the branch, or one around it, was told in this run.
+func (w *walk) told(b *branch, change string) (int, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for ; b != nil; b = b.parent() {
+		if v, ok := w.version[versionID{b, change}]; ok {
+			return v, true
+		}
+	}
+	return 0, false
+}
+
+func (w *walk) tell(b *branch, change string, v int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.version[versionID{b, change}] = v
+}
+
+type versionID struct {
+	branch *branch
+	change string
+}

@@ -1,0 +1,242 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// Limits of compensations.
+const (
+	MaxUndoName  = 150 // bytes
+	MaxUndoTries = 10  // failures, until a person is asked
+
+	firstUndoWait   = time.Second
+	longestUndoWait = time.Minute
+)
+
+// classUndo is the class of a registered compensation. Its start is its
+// registration; it has a result when it was run.
+const classUndo effects.Class = store.ClassUndo
+
+// undo is a registered compensation.
+type undo struct {
+	name string
+	fn   func(context.Context) error
+}
+
+// compensation is the effect of a compensation.
+func compensation(name string, class effects.Class) (*effects.Call, error) {
+	return effects.OwnCall("undo:", name, "undo", class)
+}
+
+// theCause is where the cause is recorded for which a function is undone.
+func theCause() *effects.Call {
+	c, _ := effects.OwnCall("", "undo", "cause", effects.Pure) // it is a good name
+	return c
+}
+
+// Compensate registers fn as what takes back what the durable function is about to
+// do: it is recorded, and run when the function fails for good or is ended by
+// somebody else (3.5). Outside a job it is kept for Plain.
+func Compensate(ctx context.Context, name string, fn func(context.Context) error) error {
+	c := &call{what: effectLabel("undo:" + name)}
+	var err error
+	switch c.f, err = of(ctx, c.what); {
+	case err != nil:
+		return err
+	case c.f == nil:
+		plainCompensate(ctx, fn)
+		return nil
+	case len(name) > MaxUndoName:
+		return fmt.Errorf("%.80s: %w: its name has %d bytes, the limit is %d", c, effects.ErrUsage, len(name), MaxUndoName)
+	}
+	if c.effect, err = compensation(name, classUndo); err != nil {
+		return err
+	}
+	defer c.End()
+	if err := c.begin(ctx); err != nil {
+		return err
+	}
+	if err := c.compareEffect(); err != nil {
+		return err
+	}
+	w, key := c.branch.w, c.key(0)
+	if w.registered(key) {
+		return c.judge(&effects.DuplicateError{First: name, Second: name, Kind: "compensation"})
+	}
+	if row, known := w.rows.ByKey[key]; known {
+		if err := c.Strays(&row); err != nil {
+			return err
+		}
+	} else {
+		if err := c.Begins(ctx, false); err != nil {
+			return err
+		}
+		if err := c.f.session.Register(ctx, c.effect); err != nil {
+			return err
+		}
+		c.Back()
+	}
+	w.mu.Lock()
+	w.undos[key] = &undo{name, fn}
+	w.mu.Unlock()
+	return nil
+}
+
+func (w *walk) registered(key journal.Digest) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.undos[key] != nil
+}
+
+// Undoable reports that the function has compensations, of this run or recorded.
+func (f *Function) Undoable() bool {
+	w := f.walking()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.undos) > 0 || slices.ContainsFunc(w.rows.List, func(r store.EffectRow) bool { return r.Class == string(classUndo) })
+}
+
+// Undoing reports that the run is for the compensations only: nothing that is not
+// recorded is begun (ErrUndoing). cause is what was recorded with BeginUndo, nil in
+// a run for another request.
+func (f *Function) Undoing() (cause []byte, is bool) {
+	w := f.walking()
+	return w.cause, w.undoing
+}
+
+// BeginUndo records the cause, canonical JSON, for which the function is undone,
+// and loads what is recorded anew: the function is to be run once more, and then
+// Undo. What this run came to is forgotten.
+func (f *Function) BeginUndo(ctx context.Context, cause []byte) error {
+	c := theCause()
+	if err := f.session.Record(ctx, c, f.session.Effect(c, 0), cause); err != nil {
+		return err
+	}
+	f.cfg.Replay = true
+	return f.Load(ctx)
+}
+
+// UndoError says that a compensation has failed.
+type UndoError struct {
+	Name     string
+	Failures int // so far
+	Err      error
+}
+
+// Error names the compensation.
+func (e *UndoError) Error() string {
+	return fmt.Sprintf("compensation %q has failed %d times: %v", e.Name, e.Failures, e.Err)
+}
+
+// Unwrap gives the error of the last time.
+func (e *UndoError) Unwrap() error { return e.Err }
+
+// Pause is what to wait for before it is tried again.
+func (e *UndoError) Pause() wire.Pause {
+	wait := min(firstUndoWait<<min(e.Failures-1, MaxUndoTries), longestUndoWait)
+	return wire.Pause{Kind: journal.PauseSleep, Name: undoPause(e.Name, e.Failures), Position: undoPosition, For: wait.Microseconds()}
+}
+
+func undoPause(name string, failures int) string { return fmt.Sprintf("undo:%s:%d", name, failures) }
+
+// Undo runs the compensations that have not run, the latest registered first, each
+// with the key of its own (effects.Key). It ends with the first that fails, an
+// *UndoError; other errors are in the session's verdict.
+func (f *Function) Undo(ctx context.Context) error {
+	w := f.walking()
+	for _, row := range slices.Backward(w.rows.List) {
+		if row.Class != string(classUndo) || row.State != store.EffectStarted {
+			continue
+		}
+		u := w.undos[row.Key]
+		if u == nil { // of a branch that had lost
+			return f.session.Judge(nil, &effects.NondeterminismError{Position: row.Position, Recorded: effectLabel(row.Name)})
+		}
+		if err := f.undo(ctx, w, u, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// undo runs one compensation.
+func (f *Function) undo(ctx context.Context, w *walk, u *undo, row store.EffectRow) error {
+	c, e, done, err := f.toUndo(ctx, w, u, row)
+	if err != nil || done {
+		return err
+	}
+	if f.cfg.Frozen {
+		f.session.StopAt(effects.Unrecorded{Call: c.String(), Position: row.Position, Started: true})
+		return ErrUndoing
+	}
+	began := time.Now()
+	err = alone(effects.Body(effects.With(ctx, f.session), e.Key.String(), "compensation "+u.name), u.fn)
+	f.session.Ran(c, e.Key, began, err)
+	if err != nil {
+		return &UndoError{Name: u.name, Failures: w.failures(u.name) + 1, Err: err}
+	}
+	return f.session.Record(ctx, c, e, []byte("null"))
+}
+
+// toUndo is the effect as which a compensation runs. Another request than the
+// function's own runs it as an Idempotent effect of its own, with the same key, unless
+// that was done.
+func (f *Function) toUndo(ctx context.Context, w *walk, u *undo, row store.EffectRow) (c *effects.Call, e journal.Effect, done bool, err error) {
+	class, other := classUndo, f.cfg.Original != nil && !f.cfg.Frozen
+	if other {
+		class = effects.Idempotent
+	}
+	if c, err = compensation(u.name, class); err != nil {
+		return c, e, false, err
+	}
+	c.At(nil, row.Position)
+	if e = f.session.Effect(c, row.N); !other {
+		return c, e, false, nil
+	}
+	for n := row.N; ; n++ {
+		e = f.session.Effect(c, n)
+		if known, ok := w.undone.ByKey[e.Key]; !ok || known.State == store.EffectStarted {
+			break
+		} else if known.State == store.EffectCompleted {
+			return c, e, true, nil
+		}
+	}
+	stands, _, err := f.session.Begin(ctx, c, &e)
+	return c, e, stands.State == store.EffectCompleted, err
+}
+
+// failures is how often a compensation has failed before.
+func (w *walk) failures(name string) int {
+	n := 0
+	for _, p := range w.waited {
+		if p.Position == undoPosition && p.Response != nil && p.Name == undoPause(name, n+1) {
+			n++
+		}
+	}
+	return n
+}
+
+// alone runs fn; a panic, or the end of its goroutine, is an error.
+func alone(ctx context.Context, fn func(context.Context) error) error {
+	ends := make(chan error, 1)
+	go func() {
+		err := ErrGoexit
+		defer func() {
+			if v := recover(); v != nil {
+				err = &PanicError{v, debug.Stack()}
+			}
+			ends <- err
+		}()
+		err = fn(ctx)
+	}()
+	return <-ends
+}

@@ -1,0 +1,90 @@
+package effects
+
+import (
+	"context"
+	"time"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// What package durable records of its own accord: versions, compensations, which
+// branch was the first.
+
+// OwnCall is a call for an effect that package durable makes of its own accord. The
+// effect is recorded under prefix and name; name is one as for Do. own tells its key
+// from those of effects of the same name; where it is "", the position does.
+func OwnCall(prefix, name, own string, class Class) (*Call, error) {
+	c := newCall(name, nil)
+	c.name, c.own, c.placed, c.class = prefix+name, own, own == "", class
+	return c, c.err
+}
+
+// At gives the call its place, nil for none, and the position that is recorded with
+// it, "" for none.
+func (c *Call) At(p Place, position string) { c.place, c.position = p, position }
+
+// IsOnce reports that the call may be made again, see Once.
+func (c *Call) IsOnce() bool { return c.once }
+
+// Carry brings the outcome of an own call, once in this run; fn makes it.
+func (s *Session) Carry(ctx context.Context, c *Call, fn func() ([]byte, error)) ([]byte, error) {
+	return s.carry(ctx, c, func(context.Context, any) ([]byte, error) { return fn() })
+}
+
+// Register records the start of an own call, and nothing else of it.
+func (s *Session) Register(ctx context.Context, c *Call) error {
+	row, _, err := s.start(ctx, s.Effect(c, 0))
+	if err != nil {
+		return s.trouble(c, "record it", err)
+	}
+	s.adopt(&row)
+	s.count(c, "registered")
+	return nil
+}
+
+// Record records the result of an own call.
+func (s *Session) Record(ctx context.Context, c *Call, e journal.Effect, result []byte) error {
+	e.Result = result
+	_, err := s.record(ctx, c, e, nil)
+	return err
+}
+
+// Ran counts an own call that ran, and keeps its span.
+func (s *Session) Ran(c *Call, key journal.Digest, began time.Time, err error) {
+	s.span(c, key, began, err)
+	if err != nil {
+		s.count(c, "failed")
+	}
+}
+
+// Rows are the recorded effects of a request.
+type Rows struct {
+	List   []store.EffectRow
+	ByKey  map[journal.Digest]store.EffectRow
+	labels map[string]string // by explicit key
+}
+
+// NewRows are the rows as the store lists them.
+func NewRows(list []store.EffectRow) Rows {
+	r := Rows{List: list, ByKey: make(map[journal.Digest]store.EffectRow, len(list)), labels: make(map[string]string)}
+	for _, row := range list {
+		r.ByKey[row.Key] = row
+		if key, keyed := explicitOf(row.Name); keyed {
+			r.labels[key] = row.Name
+		}
+	}
+	return r
+}
+
+// Recall gives the run of a durable function what is recorded of it, before the
+// function is run from its top: what came of it before in this run is forgotten.
+// Where it is undone, no verifier is asked.
+func (s *Session) Recall(recorded Rows, undone bool) {
+	s.loadMu.Lock()
+	s.rows, s.loaded = recorded, true
+	s.loadMu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls, s.verdict, s.rank, s.undone = nil, nil, 0, undone
+}
