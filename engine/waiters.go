@@ -299,7 +299,7 @@ func (w *Waiters) look() {
 	defer w.mu.Unlock()
 	for _, id := range ids {
 		done, known := ended[id]
-		if j := w.jobs[id]; j != nil && (done || !known) { // an error, too, is his who waits
+		if j := w.jobs[id]; j != nil && (done || !known || err != nil) { // an error is told to those who wait
 			w.ask(id, j)
 		}
 	}
