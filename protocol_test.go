@@ -32,12 +32,15 @@ func newSpace(t *testing.T, flows ...string) *space {
 // newSpaceOf is newSpace with handlers beside the built-in ones.
 func newSpaceOf(t *testing.T, reg *workers.Registry, flows ...string) *space {
 	t.Helper()
-	dsn := devtest.Postgres(t)
+	return newSpaceWith(t, quipu.Config{Postgres: devtest.Postgres(t), NATS: devtest.NATS(t).URL()}, reg, flows...)
+}
+
+// newSpaceWith is newSpaceOf with servers and settings of the test's own.
+func newSpaceWith(t *testing.T, cfg quipu.Config, reg *workers.Registry, flows ...string) *space {
+	t.Helper()
 	workers.RegisterBuiltins(reg)
-	rt, err := quipu.Open(t.Context(), quipu.Config{
-		Postgres: dsn, NATS: devtest.NATS(t).URL(), Workers: reg,
-		Roles: []quipu.Role{quipu.RoleEngine, quipu.RoleWorkers},
-	})
+	cfg.Workers, cfg.Roles = reg, []quipu.Role{quipu.RoleEngine, quipu.RoleWorkers}
+	rt, err := quipu.Open(t.Context(), cfg)
 	require.NoError(t, err)
 	for _, source := range flows {
 		f, err := flow.Parse("flow.yaml", []byte(source))
@@ -54,7 +57,7 @@ func newSpaceOf(t *testing.T, reg *workers.Registry, flows ...string) *space {
 		}
 		rt.Close()
 	})
-	return &space{rt, t, dsn}
+	return &space{rt, t, cfg.Postgres}
 }
 
 // begin starts a job.

@@ -44,7 +44,7 @@ func AllRoles() []Role { return []Role{RoleEngine, RoleWorkers, RoleSchedule, Ro
 // that its comment states.
 type Config struct {
 	Postgres string // connection string; required
-	NATS     string // URL; required for the roles engine and workers; optional for a client: the engines pick up what it leaves within 250 ms
+	NATS     string // URL; required for the roles engine and workers; optional for a client: the engines pick up what it leaves within 250 ms, and Wait looks
 	Space    string // [a-z][a-z0-9-]{0,31}; DefaultSpace
 
 	Workers *workers.Registry // handlers; none
@@ -58,6 +58,7 @@ type Config struct {
 	Lease       time.Duration // of a request on its worker; 30 s (E9)
 	AckWait     time.Duration // of a worker's message; 30 s; a lane's is at most 10 s (T10)
 	Drain       time.Duration // for running handlers when Run ends; 20 s (T10)
+	WaitLook    time.Duration // between two looks of all Waits for ends that nobody told them; 1 s (W5)
 	MaxConns    int           // pooled connections beside the committers'; 8. As many again for DoTx, opened when it is used
 
 	// Stepwise commits at every mark, NoFold keeps children's Leg1 apart (C11).
@@ -75,6 +76,10 @@ type Config struct {
 	Logger   *slog.Logger
 }
 
+// ErrClosed says that a Runtime was closed while somebody waited for a job, which
+// goes on.
+var ErrClosed = engine.ErrClosed
+
 // ErrConfig is wrapped by errors about a Config.
 var ErrConfig = errors.New("quipu configuration")
 
@@ -88,6 +93,8 @@ type Runtime struct {
 	bus   *nats.Bus      // nil without NATS
 	eng   *engine.Engine // nil without NATS
 	flows *engine.Flows
+	// waiters are the calls of Wait.
+	waiters *engine.Waiters
 }
 
 // Open connects to Postgres, brings the schema up to date (unless NoMigrate),
@@ -105,6 +112,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		return nil, err
 	}
 	rt := &Runtime{cfg: cfg, store: st, flows: engine.NewFlows(st)}
+	rt.waiters = engine.NewWaiters(engine.WaitersConfig{Store: st, Listen: rt.listen, Look: cfg.WaitLook, Logger: cfg.Logger})
 	if !cfg.NoMigrate {
 		if err := st.Migrate(ctx); err != nil {
 			st.Close()
@@ -162,9 +170,17 @@ func (rt *Runtime) connect(ctx context.Context) error {
 	rt.eng, err = engine.New(ctx, engine.Config{
 		Store: rt.store, Bus: bus, Space: c.Space, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch,
 		Stepwise: c.Stepwise, NoFold: c.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build,
-		Observer: c.Observer, Logger: c.Logger,
+		Ended: rt.waiters.Told, Observer: c.Observer, Logger: c.Logger,
 	})
 	return err
+}
+
+// listen is the bus's, if there is one.
+func (rt *Runtime) listen(job [16]byte, told func()) (stop func(), err error) {
+	if rt.bus == nil {
+		return func() {}, nil
+	}
+	return rt.bus.Listen(job, told)
 }
 
 // laneAckWait bounds the ack wait of engine messages, so that a dead process's
@@ -241,8 +257,9 @@ func responseWait(ackWait time.Duration) time.Duration {
 // Store gives operators' tools the ports below the runtime.
 func (rt *Runtime) Store() store.Store { return rt.store }
 
-// Close ends the connections. Call it after Run has returned.
+// Close ends the connections, and what still Waits. Call it after Run has returned.
 func (rt *Runtime) Close() {
+	rt.waiters.Close()
 	if rt.bus != nil {
 		_ = rt.bus.Close()
 	}

@@ -3,10 +3,8 @@ package quipu
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
-	"time"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
@@ -39,43 +37,21 @@ var quarantined = &journal.Failure{
 	Class: "quarantined", Message: "its stored state is against the laws: verify its journal (journal-verify --job)",
 }
 
-// Bounds of Wait's polling.
-const (
-	waitFirst = 5 * time.Millisecond
-	waitMost  = 200 * time.Millisecond
-)
-
-// Wait waits for the job's end and returns its output, or *JobError.
+// Wait waits for the job's end and returns its output, or *JobError. It is told of
+// the end by this process's engine or, where NATS is known, by another's; what
+// nobody tells it finds at its next look (Config.WaitLook). A database that is away
+// is waited for. ErrClosed: the Runtime was closed meanwhile.
 func (rt *Runtime) Wait(ctx context.Context, job Job) (json.RawMessage, error) {
-	for pause := waitFirst; ; pause = min(2*pause, waitMost) {
-		ended, err := rt.store.Ended(ctx, []journal.JobID{job.ID})
-		if err != nil && !errors.Is(err, store.ErrUnavailable) {
-			return nil, err
-		}
-		if done, known := ended[job.ID]; err == nil && !known {
-			return nil, fmt.Errorf("job %q: %w", job.Key, ErrNotFound)
-		} else if done {
-			break
-		}
-		if pause == waitMost && err == nil {
-			if v, err := rt.store.Job(ctx, job.ID); err == nil && v.State == journal.JobQuarantined {
-				return nil, &JobError{Job: job, State: v.State, Cause: quarantined}
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for job %q: %w", job.Key, context.Cause(ctx))
-		case <-time.After(pause):
-		}
+	o, err := rt.waiters.Wait(ctx, job.ID)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("wait for job %q: %w", job.Key, err)
+	case o.State == journal.JobQuarantined:
+		return nil, &JobError{Job: job, State: o.State, Cause: quarantined}
+	case o.State != journal.JobCompleted:
+		return nil, &JobError{Job: Job{ID: job.ID, Key: o.Key}, State: o.State, Code: o.Code, Cause: o.Error}
 	}
-	v, err := rt.store.Job(ctx, job.ID)
-	if err != nil {
-		return nil, err
-	}
-	if v.State != journal.JobCompleted {
-		return nil, &JobError{Job: Job{ID: v.ID, Key: v.Key}, State: v.State, Code: v.Code, Cause: v.Error}
-	}
-	return v.Output, nil
+	return o.Output, nil
 }
 
 // Find returns the job that has the key.
@@ -230,7 +206,8 @@ type Child struct {
 	// Turn counts the children that the await has started, Try the failed ones of
 	// them, each from 1.
 	Turn, Try int
-	// Begun says that the child has its inception, Ended that it has ended.
+	// Begun says that the child has its inception, Ended that it has ended, or is
+	// quarantined.
 	Begun, Ended bool
 }
 

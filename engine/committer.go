@@ -245,6 +245,7 @@ func (c *committer) handBack(items []*item, err error) {
 // further commits to make.
 func (c *committer) settle(ctx context.Context, b *batch) []*item {
 	committed(b)
+	c.ended(b)
 	c.publish(ctx, b.outgoing(), c.origin())
 	published(b)
 	c.tell(b)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/transport"
@@ -52,6 +53,9 @@ type Config struct {
 	// Jitter draws the random part of a wait, 0 to below its argument;
 	// math/rand/v2. A simulation gives its own.
 	Jitter func(below time.Duration) time.Duration
+	// Ended is called after the commits with which jobs ended, completion tasks
+	// included, as Waiters.Told (W5). It must not block; nil: nobody waits here.
+	Ended func(jobs []journal.JobID)
 
 	Writer   string // names this process in entries (audit only); host and pid
 	Build    string // audit only

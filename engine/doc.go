@@ -18,5 +18,8 @@
 // lost, and upkeep that nobody waits for. Retain, which removes expired jobs, is
 // a loop of its own, since it needs rights that an engine does not.
 //
+// Waiters are the clients' side: they sleep until an engine tells them, after its
+// commit, that a job has ended (W5).
+//
 // Any number of engines may share a space; none needs to be the only one (T8).
 package engine

@@ -75,11 +75,24 @@ type Bus interface {
 	// What was finished does not count, even if the server still has it.
 	Oldest(ctx context.Context, d Destination) (publishedAt int64, found bool, err error)
 
+	// Tell says that the jobs have ended to those who Listen for them, in whatever
+	// process (W5). It is a hint, which may be lost, and nobody waits for it; where
+	// nobody listens it ends at once.
+	Tell(jobs ...[16]byte)
+
+	// Listen calls told when it is told that the job has ended, until stop is
+	// called; it may be called more often than that. What another process tells
+	// while Listen is called may be lost. told is called from any goroutine, also
+	// from within Tell, and must not block. stop is idempotent. The error is
+	// ErrClosed or wraps ErrUnavailable.
+	Listen(job [16]byte, told func()) (stop func(), err error)
+
 	// MaxPayload is the largest message in bytes, headers included (T4).
 	MaxPayload() int
 
 	// Close ends the bus: running Consume calls return ErrClosed, outstanding
-	// sends get their outcome or ErrClosed. It is idempotent.
+	// sends get their outcome or ErrClosed, nobody is told any more. It is
+	// idempotent.
 	Close() error
 }
 

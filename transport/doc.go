@@ -27,6 +27,11 @@
 // committed), T3. A message whose delivery is not finished comes again after the
 // ack wait, with a higher count, if a slot is free.
 //
+// # Telling
+//
+// Tell and Listen carry that a job has ended, past all streams, to who waits for it
+// (W5). Nothing depends on it but how soon he looks.
+//
 // # Wire form
 //
 // The header names below are the documented wire contract (T6, T7); a worker in

@@ -26,9 +26,10 @@ type app struct {
 type need uint8
 
 const (
-	reads  need = iota // the schema is taken as it is
-	starts             // and what is sent is published, where NATS is known
-	makes              // the schema is made or brought up to date
+	reads   need = iota // the schema is taken as it is
+	watches             // and the ends of jobs are told, where NATS is known
+	starts              // and what is sent is published, and traced
+	makes               // the schema is made or brought up to date
 )
 
 // configure settles the flags of cmd, with the environment and dev.json.
@@ -75,8 +76,10 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 		return err
 	}
 	cfg := quipu.Config{Postgres: a.postgres, Space: a.space, NoMigrate: what != makes, Build: cli.Build(), Name: a.who()}
-	if what == starts {
+	if what == watches || what == starts {
 		cfg.NATS = a.nats
+	}
+	if what == starts {
 		tel, flush, err := telemetry.New(cmd.Context(), telemetry.Config{Service: "quipu", Version: cfg.Build, Space: a.spaceName(), Getenv: a.getenv})
 		if err != nil {
 			return cli.Exit(cli.CodeUsage, err)

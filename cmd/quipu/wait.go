@@ -5,21 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
-)
-
-// Bounds of wait's polling, and how many jobs one question is about.
-const (
-	pollFirst = 10 * time.Millisecond
-	pollMost  = 500 * time.Millisecond
-	pollJobs  = 1000
 )
 
 func (a *app) waitCommand() *cobra.Command {
@@ -28,7 +22,8 @@ func (a *app) waitCommand() *cobra.Command {
 		Use:   "wait KEY... | wait -",
 		Short: "Wait for the end of jobs",
 		Long: `Wait until all jobs have ended, completion tasks included, and print each as it
-ends: its state with its output or its error.`,
+ends: its state with its output or its error. Where NATS is known, the engines tell
+of it at once; otherwise it is looked for once a second.`,
 		Example: "  quipu wait order-42 --timeout 1m\n  quipu ls --state open --keys --limit 0 | quipu wait -",
 		Args:    cobra.MinimumNArgs(1),
 	}
@@ -42,7 +37,7 @@ ends: its state with its output or its error.`,
 		if err != nil {
 			return err
 		}
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+		return a.with(cmd, watches, func(ctx context.Context, rt *quipu.Runtime) error {
 			if timeout > 0 {
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeoutCause(ctx, timeout, errTimeout)
@@ -57,7 +52,7 @@ ends: its state with its output or its error.`,
 
 var errTimeout = errors.New("the timeout has passed")
 
-// waiter waits for many jobs with a few questions.
+// waiter waits for many jobs.
 type waiter struct {
 	*app
 	rt   *quipu.Runtime
@@ -66,29 +61,43 @@ type waiter struct {
 	code worst
 }
 
+// waited is how a job ended.
+type waited struct {
+	job    quipu.Job
+	output json.RawMessage
+	err    error
+}
+
 func (w *waiter) wait(ctx context.Context, keys []string) error {
 	if err := w.find(ctx, keys); err != nil {
 		return w.cut(ctx, err)
 	}
-	for pause := pollFirst; ; pause = min(2*pause, pollMost) {
-		before := len(w.open)
-		if err := w.poll(ctx); err != nil && !errors.Is(err, store.ErrUnavailable) {
-			return w.cut(ctx, err)
-		}
-		if len(w.open) == 0 {
-			w.progress(true)
-			return w.code.err()
-		}
-		if len(w.open) < before {
-			pause = pollFirst
-		}
+	waiting, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	ends := make(chan waited, len(w.open))
+	for id, key := range w.open {
+		all.Go(func() {
+			job := quipu.Job{ID: id, Key: key}
+			output, err := w.rt.Wait(waiting, job)
+			ends <- waited{job, output, err}
+		})
+	}
+	for len(w.open) > 0 {
 		w.progress(false)
 		select {
 		case <-ctx.Done():
 			return w.cut(ctx, ctx.Err())
-		case <-time.After(pause):
+		case e := <-ends:
+			if err := w.end(e); err != nil {
+				return w.cut(ctx, err)
+			}
+			delete(w.open, e.job.ID)
 		}
 	}
+	w.progress(true)
+	return w.code.err()
 }
 
 // find resolves the keys; unknown ones are reported and hold up nothing.
@@ -131,31 +140,6 @@ func (w *waiter) cut(ctx context.Context, err error) error {
 	return w.code.err()
 }
 
-func (w *waiter) poll(ctx context.Context) error {
-	ids := make([]journal.JobID, 0, len(w.open))
-	for id := range w.open {
-		ids = append(ids, id)
-	}
-	for len(ids) > 0 {
-		n := min(len(ids), pollJobs)
-		ended, err := w.rt.Store().Ended(ctx, ids[:n])
-		if err != nil {
-			return err
-		}
-		for _, id := range ids[:n] {
-			if done, known := ended[id]; known && !done {
-				continue
-			}
-			if err := w.end(ctx, id); err != nil {
-				return err
-			}
-			delete(w.open, id)
-		}
-		ids = ids[n:]
-	}
-	return nil
-}
-
 // ending is a job that has ended, as wait prints it.
 type ending struct {
 	Key    string          `json:"key"`
@@ -166,30 +150,30 @@ type ending struct {
 	Error  *failure        `json:"error,omitempty"`
 }
 
-func (w *waiter) end(ctx context.Context, id journal.JobID) error {
-	v, err := w.rt.Store().Job(ctx, id)
-	if errors.Is(err, store.ErrNotFound) { // its generation has gone meanwhile
-		fmt.Fprintf(w.streams.Err, "quipu wait: %v\n", err)
+// end prints how a job ended; any other error than the job's own is returned.
+func (w *waiter) end(e waited) error {
+	end := ending{Key: e.job.Key, Job: e.job.ID.String(), State: string(journal.JobCompleted), Code: collation.CodeOK, Output: e.output}
+	failed, ended := errors.AsType[*quipu.JobError](e.err)
+	switch {
+	case ended:
+		end.State, end.Code, end.Error = string(failed.State), failed.Code, failureOf(failed.Cause)
+		w.code.add(codeEnded)
+	case errors.Is(e.err, quipu.ErrNotFound): // it was removed meanwhile
+		fmt.Fprintf(w.streams.Err, "quipu wait: %v\n", e.err)
 		w.code.add(codeNotFound)
 		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if v.State != journal.JobCompleted {
-		w.code.add(codeEnded)
+	case e.err != nil:
+		return e.err
 	}
 	if w.json() {
-		return w.object(ending{
-			Key: v.Key, Job: v.ID.String(), State: string(v.State), Code: v.Code, Output: raw(v.Output), Error: failureOf(v.Error),
-		})
+		return w.object(end)
 	}
 	w.progress(true)
-	text := string(v.Output)
-	if v.Error != nil {
-		text = plain(fmt.Sprintf("%d %s: %s", v.Code, v.Error.Class, v.Error.Message))
+	text := string(end.Output)
+	if end.Error != nil {
+		text = plain(fmt.Sprintf("%d %s: %s", end.Code, end.Error.Class, end.Error.Message))
 	}
-	_, err = fmt.Fprintf(w.streams.Out, "%s  %s  %s\n", plain(v.Key), v.State, text)
+	_, err := fmt.Fprintf(w.streams.Out, "%s  %s  %s\n", plain(end.Key), end.State, text)
 	return err
 }
 

@@ -155,8 +155,31 @@ func (s *Store) Ended(_ context.Context, ids []journal.JobID) (map[journal.JobID
 	out := map[journal.JobID]bool{}
 	for _, id := range ids {
 		if j := s.jobs[id]; j != nil {
-			out[id] = j.tasksSeq != 0
+			out[id] = j.tasksSeq != 0 || j.State == journal.JobQuarantined
 		}
+	}
+	return out, nil
+}
+
+// Outcomes implements store.Client.
+func (s *Store) Outcomes(_ context.Context, ids []journal.JobID) (map[journal.JobID]store.Outcome, error) {
+	if len(ids) > store.MaxOutcomes {
+		return nil, fmt.Errorf("%w: Outcomes of %d jobs, at most %d", errLimits, len(ids), store.MaxOutcomes)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[journal.JobID]store.Outcome{}
+	for _, id := range ids {
+		j := s.jobs[id]
+		if j == nil {
+			continue
+		}
+		o := store.Outcome{Key: j.Key, State: j.State, Ended: j.tasksSeq != 0}
+		if o.Ended && j.State != journal.JobExpired {
+			c := j.close()
+			o.Code, o.Error, o.Output = c.Code, clone(c.Error), slices.Clone(j.entry(j.tasksSeq).Close.Output)
+		}
+		out[id] = o
 	}
 	return out, nil
 }

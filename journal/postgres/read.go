@@ -141,11 +141,42 @@ func (s *Store) Counts(ctx context.Context) (map[journal.JobState]int64, error) 
 	return counts, err
 }
 
-// Ended says of each job whether it has ended, completion tasks included.
+// Ended says of each job whether it has ended, completion tasks included, or is
+// quarantined.
 func (s *Store) Ended(ctx context.Context, ids []journal.JobID) (map[journal.JobID]bool, error) {
 	ended := make(map[journal.JobID]bool, len(ids))
 	err := s.query(ctx, "jobs_ended", nil, func(v row) error { ended[v.job(0)] = v.bool(1); return nil }, pUUIDs(ids))
 	return ended, err
+}
+
+// Outcomes says of jobs, at most store.MaxOutcomes, how they ended.
+func (s *Store) Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.JobID]store.Outcome, error) {
+	if len(ids) > store.MaxOutcomes {
+		return nil, tooMany("outcomes", len(ids), store.MaxOutcomes)
+	}
+	outcomes := make(map[journal.JobID]store.Outcome, len(ids))
+	err := s.query(ctx, "jobs_outcome", nil, func(v row) error {
+		id, o := v.job(0), store.Outcome{Key: v.text(1), State: journal.JobState(v.text(2)), Ended: v.bool(3)}
+		for body := 4; body <= 5; body++ { // the latter says the output
+			if v.null(body) || o.State == journal.JobExpired { // nobody sees half of what is being removed
+				continue
+			}
+			e, err := decode(id, v.bytes(body))
+			if err != nil {
+				return err
+			}
+			if e.Close == nil {
+				continue
+			}
+			if body == 4 {
+				o.Code, o.Error = e.Close.Code, e.Close.Error
+			}
+			o.Output = e.Close.Output
+		}
+		outcomes[id] = o
+		return nil
+	}, pUUIDs(ids))
+	return outcomes, err
 }
 
 // DeadLetters lists dead letters, newest first.

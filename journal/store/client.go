@@ -10,8 +10,9 @@ import (
 
 // Limits of Client and Operator.
 const (
-	MaxStarts = 500 // jobs per Start call
-	MaxPage   = 1000
+	MaxStarts   = 500 // jobs per Start call
+	MaxOutcomes = 500 // jobs per Outcomes call
+	MaxPage     = 1000
 )
 
 // Start is the request to begin one job. Input is canonical and checked
@@ -46,9 +47,12 @@ type Client interface {
 	FindJob(ctx context.Context, key string) (journal.JobID, error)
 	// Job reads a job with its instances and open rows: ErrNotFound.
 	Job(ctx context.Context, id journal.JobID) (*JobView, error)
-	// Ended says of each job whether it has ended and its completion tasks are
-	// done; unknown ids are absent.
+	// Ended says of each job whether there is nothing to wait for: it has ended and
+	// its completion tasks are done, or it is quarantined. Unknown ids are absent.
 	Ended(ctx context.Context, ids []journal.JobID) (map[journal.JobID]bool, error)
+	// Outcomes says of jobs, at most MaxOutcomes, how they ended, tombstones among
+	// them (W5); unknown ids are absent.
+	Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.JobID]Outcome, error)
 	// JobEffects lists the recorded effects of a job, of all its requests, in the order
 	// of their first entry.
 	JobEffects(ctx context.Context, job journal.JobID) ([]JobEffect, error)
@@ -121,6 +125,21 @@ type JobSummary struct {
 	Closed collation.Micros // Never while open
 	Cursor string
 }
+
+// Outcome is what those are told who wait for the end of a job. What follows Ended
+// is zero before that, and of a tombstone.
+type Outcome struct {
+	Key    string
+	State  journal.JobState
+	Ended  bool // closed, and its completion tasks are done
+	Code   int
+	Error  *journal.Failure
+	Output []byte // canonical
+}
+
+// Over says that there is nothing to wait for: the job has ended, or it is
+// quarantined, and nothing of it goes on by itself (J1).
+func (o *Outcome) Over() bool { return o.Ended || o.State == journal.JobQuarantined }
 
 // JobEffect is an effect with its place.
 type JobEffect struct {

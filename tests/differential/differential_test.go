@@ -197,6 +197,9 @@ func (p *pair) compareJob(id journal.JobID) {
 	_, _ = both(p, "ended", func(_ int, s store.Store) (map[journal.JobID]bool, error) {
 		return s.Ended(p.ctx, []journal.JobID{id, {8: 9}})
 	})
+	_, _ = both(p, "outcomes", func(_ int, s store.Store) (map[journal.JobID]store.Outcome, error) {
+		return s.Outcomes(p.ctx, []journal.JobID{id, {8: 9}})
+	})
 	if err != nil {
 		return
 	}

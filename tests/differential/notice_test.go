@@ -41,6 +41,7 @@ var wrongs = map[string]wrong{
 	"an expired job stays":                 {func(s store.Store) store.Store { return stays{s} }, (*pair).sweep},
 	"a byte of an entry is another":        {func(s store.Store) store.Store { return flipped{s} }, (*pair).ask},
 	"what has ended has not, for a client": {func(s store.Store) store.Store { return ended{s} }, (*pair).ask},
+	"a job ended without its output":       {func(s store.Store) store.Store { return silent{s} }, (*pair).work},
 }
 
 // spoilt gives a response with a plan against the laws.
@@ -235,6 +236,17 @@ func (s ended) Ended(ctx context.Context, ids []journal.JobID) (map[journal.JobI
 	out, err := s.Store.Ended(ctx, ids)
 	for id := range out {
 		out[id] = false
+	}
+	return out, err
+}
+
+type silent struct{ store.Store }
+
+func (s silent) Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.JobID]store.Outcome, error) {
+	out, err := s.Store.Outcomes(ctx, ids)
+	for id, o := range out {
+		o.Output = nil
+		out[id] = o
 	}
 	return out, err
 }

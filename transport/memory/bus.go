@@ -29,7 +29,8 @@ type Config struct {
 	Seed uint64
 	// Loss is the probability, each on its own, that a message is lost though
 	// handed over (its PubAck then says yes or no by turns of the seed), that a
-	// PubAck is lost, and that an Ack, Nak or Term is lost.
+	// PubAck is lost, that an Ack, Nak or Term is lost, and that nobody is told of a
+	// job.
 	Loss float64
 	// Duplicate is the probability that a message is there twice.
 	Duplicate float64
@@ -61,6 +62,7 @@ type Bus struct {
 	next   uint64
 	queues map[transport.Destination]*queue
 	seen   window
+	told   map[[16]byte]map[*func()]struct{} // by the job that is listened for
 }
 
 var _ transport.Bus = (*Bus)(nil)
@@ -78,6 +80,7 @@ func New(cfg Config) *Bus {
 		closed:   make(chan struct{}),
 		queues:   make(map[transport.Destination]*queue),
 		seen:     window{ids: make(map[string]*sighting)},
+		told:     make(map[[16]byte]map[*func()]struct{}),
 	}
 }
 
@@ -101,6 +104,7 @@ func (b *Bus) Close() error {
 		return nil
 	}
 	b.ending = true
+	clear(b.told)
 	b.mu.Unlock()
 	close(b.closed)
 	b.owned.Wait()

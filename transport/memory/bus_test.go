@@ -18,7 +18,7 @@ func TestBus(t *testing.T) {
 		bus := memory.New(memory.Config{AckWait: ackWait, MaxInFlight: inFlight})
 		t.Cleanup(func() { require.NoError(t, bus.Close()) })
 		return transporttest.Setup{
-			Bus: bus, AckWait: ackWait, MaxInFlight: inFlight,
+			Bus: bus, Other: bus, AckWait: ackWait, MaxInFlight: inFlight,
 			Wipe: func(*testing.T) { bus.Wipe() },
 			Inject: func(_ *testing.T, to transport.Destination, headers map[string]string, body []byte) {
 				bus.Inject(to, headers, body)

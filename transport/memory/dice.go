@@ -17,6 +17,7 @@ const (
 	loseAck
 	delayFirst
 	delaySecond
+	loseTold
 	// howLong is added to a delay's decision to draw its length.
 	howLong decision = 100
 )

@@ -30,6 +30,7 @@ type Bus struct {
 
 	link      *link
 	pub       *publisher
+	ears      *ears
 	streams   ensured
 	ctx       context.Context //nolint:containedctx // the bus's lifetime, ended by Close
 	cancel    context.CancelFunc
@@ -86,7 +87,7 @@ func newBus(nc *natsgo.Conn, cfg Config, owns bool) (*Bus, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bus{cfg: cfg, nc: nc, owns: owns, js: js, api: api, link: newLink(nc)}
+	b := &Bus{cfg: cfg, nc: nc, owns: owns, js: js, api: api, link: newLink(nc), ears: newEars()}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.pub, err = newPublisher(nc, cfg.MaxInFlight, cfg.PubAckWait, b.repair)
 	if err != nil {
@@ -94,6 +95,7 @@ func newBus(nc *natsgo.Conn, cfg Config, owns bool) (*Bus, error) {
 		return nil, err
 	}
 	b.owned.Go(b.keepHouse)
+	b.owned.Go(b.listen)
 	return b, nil
 }
 

@@ -66,7 +66,7 @@ func TestBus(t *testing.T) {
 		cfg := config(server)
 		_, js := client(t, server)
 		return transporttest.Setup{
-			Bus: open(t, cfg), AckWait: cfg.LaneAckWait, MaxInFlight: cfg.MaxInFlight,
+			Bus: open(t, cfg), Other: open(t, cfg), AckWait: cfg.LaneAckWait, MaxInFlight: cfg.MaxInFlight,
 			Wipe: func(t *testing.T) {
 				for _, name := range streams(cfg) {
 					if err := js.DeleteStream(t.Context(), name); !errors.Is(err, jetstream.ErrStreamNotFound) {

@@ -50,6 +50,7 @@ func TestT6NamesAsStated(t *testing.T) {
 		GUID: [16]byte{1}, OriginSession: [16]byte{1}, PublishedAt: 1, Traceparent: "00",
 	}}, func(name, _ string) { stated = append(stated, name) })
 	require.Len(t, stated, 6+10)
+	stated = append(stated, strings.TrimRight(b.endedSubject([16]byte{}), "0")+"JOB")
 	for _, word := range stated {
 		require.Contains(t, text, "`"+word, word)
 	}

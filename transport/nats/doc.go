@@ -40,4 +40,10 @@
 // Messages go out without waiting; one inbox collects the PubAcks. The number in
 // flight is bounded. A PubAck that does not come in time, or a connection that
 // breaks, is ErrUnavailable for that message: it may be there or not.
+//
+// # Telling (W5)
+//
+// That a job has ended is said by a message without a stream, on
+// quipu.<space>.ended.<job>. Each that listens subscribes to the one job; without
+// a subscription the server drops the message.
 package nats

@@ -27,6 +27,8 @@ type Setup struct {
 	// Wipe deletes all streams and consumers behind the bus's back (F10); nil if
 	// the bus has none.
 	Wipe func(t *testing.T)
+	// Other is the same bus as another process has it.
+	Other transport.Bus
 	// Inject puts a message with raw headers on the bus, as a foreign client.
 	Inject func(t *testing.T, to transport.Destination, headers map[string]string, body []byte)
 }
@@ -59,6 +61,8 @@ func Run(t *testing.T, open func(t *testing.T) Setup) {
 		{"Backpressure_T11", testBackpressure},
 		{"ConcurrentSenders", testSenders},
 		{"RefusesWhatCannotBe", testRefuses},
+		{"TellsWhoListens_W5", testTell},
+		{"TellsAllThatListen_W5", testTellAll},
 		{"Close", testClose},
 	} {
 		t.Run(test.name, func(t *testing.T) {

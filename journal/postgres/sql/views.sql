@@ -30,10 +30,21 @@ FROM jobs j WHERE j.id = $1::uuid
 SELECT id FROM jobs WHERE id > $1::uuid ORDER BY id LIMIT $2::int8
 
 -- name: jobs_ended
--- which jobs have ended, completion tasks included; tombstones have, also those of keys used again. $1 ids.
-SELECT id, state = 'expired' OR closed_seq IS NOT NULL AND tasks_seq IS NOT NULL FROM jobs WHERE id = ANY ($1::uuid[])
+-- of which jobs nobody waits for an end any more: those that have ended, completion tasks included, tombstones, also those of keys used again, and quarantined ones. $1 ids.
+SELECT id, state IN ('expired', 'quarantined') OR closed_seq IS NOT NULL AND tasks_seq IS NOT NULL FROM jobs WHERE id = ANY ($1::uuid[])
 UNION ALL
 SELECT id, true FROM tombs WHERE id = ANY ($1::uuid[])
+
+-- name: jobs_outcome
+-- how jobs ended, with the entry that closed each, and the one that ran its completion tasks where that is another. $1 ids.
+SELECT j.id, j.key, j.state, j.state = 'expired' OR j.tasks_seq IS NOT NULL,
+       (SELECT e.body FROM entries e WHERE e.job = j.id AND e.chain = '00000000-0000-0000-0000-000000000000'
+        AND e.seq = CASE WHEN j.tasks_seq IS NOT NULL THEN j.closed_seq END),
+       (SELECT e.body FROM entries e WHERE e.job = j.id AND e.chain = '00000000-0000-0000-0000-000000000000'
+        AND e.seq = NULLIF(j.tasks_seq, j.closed_seq))
+FROM jobs j WHERE j.id = ANY ($1::uuid[])
+UNION ALL
+SELECT t.id, t.key, 'expired', true, NULL, NULL FROM tombs t WHERE t.id = ANY ($1::uuid[])
 
 -- name: jobs_known
 -- which of the ids are jobs, in their order. $1 ids.

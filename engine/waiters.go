@@ -1,0 +1,306 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// DefaultLook is the pause between two looks of Waiters for all their jobs.
+const DefaultLook = time.Second
+
+// ErrClosed says that Waiters were closed while somebody waited. It says nothing
+// about the job.
+var ErrClosed = errors.New("closed while it was waited for the end of a job")
+
+// Ends is what Waiters ask a store.
+type Ends interface {
+	// Ended is that of store.Client.
+	Ended(ctx context.Context, ids []journal.JobID) (map[journal.JobID]bool, error)
+	// Outcomes is that of store.Client.
+	Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.JobID]store.Outcome, error)
+}
+
+// WaitersConfig configures Waiters.
+type WaitersConfig struct {
+	Store Ends // required
+	// Listen is that of the bus; nil without one.
+	Listen func(job [16]byte, told func()) (stop func(), err error)
+	// Look is the pause between two looks for ends that nobody told; DefaultLook.
+	Look   time.Duration
+	Logger *slog.Logger
+}
+
+// Waiters are those in this process who wait for the end of jobs (W5). Each
+// registers, and its job is looked at once; then it sleeps until it is told. Who
+// waits costs no query: one query for all of them, in every Config.Look, finds what
+// nobody told. Questions that come while another is under way are asked together.
+type Waiters struct {
+	cfg WaitersConfig
+	ctx context.Context //nolint:containedctx // the lifetime, ended by Close
+	end context.CancelFunc
+
+	mu      sync.Mutex
+	jobs    map[journal.JobID]*awaited
+	asked   []journal.JobID // to be read; those that nobody waits for any more may be among them
+	running bool            // the loop, while somebody waits
+	wake    chan struct{}   // something is asked, or nobody waits any more
+	loop    sync.WaitGroup
+}
+
+// awaited is a job that somebody waits for.
+type awaited struct {
+	by    map[chan ending]struct{}
+	asked bool // it is in Waiters.asked
+}
+
+// ending is how it ended for one who waited.
+type ending struct {
+	out store.Outcome
+	err error
+}
+
+// NewWaiters has nobody wait yet. Close it.
+func NewWaiters(cfg WaitersConfig) *Waiters {
+	setDuration(&cfg.Look, DefaultLook)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	w := &Waiters{cfg: cfg, jobs: map[journal.JobID]*awaited{}, wake: make(chan struct{}, 1)}
+	w.ctx, w.end = context.WithCancel(context.Background())
+	return w
+}
+
+// Wait waits until nothing is to be waited for of the job (store.Outcome.Over). The
+// error is store.ErrNotFound, ErrClosed, the cause of ctx's end, or of the store; a
+// store that is away is waited for.
+func (w *Waiters) Wait(ctx context.Context, job journal.JobID) (store.Outcome, error) {
+	if w.cfg.Listen != nil {
+		stop, err := w.cfg.Listen(job, func() { w.Told([]journal.JobID{job}) })
+		if err != nil {
+			w.cfg.Logger.Debug("nobody of another process tells of a job; it is looked for", "job", job.String(), "error", err)
+		} else {
+			defer stop()
+		}
+	}
+	end := make(chan ending, 1)
+	if err := w.enter(job, end); err != nil {
+		return store.Outcome{}, err
+	}
+	select {
+	case e := <-end:
+		return e.out, e.err
+	case <-ctx.Done():
+		w.leave(job, end)
+		return store.Outcome{}, context.Cause(ctx)
+	}
+}
+
+// Told makes those who wait for the jobs look: they may have ended. It does not
+// block.
+func (w *Waiters) Told(jobs []journal.JobID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range jobs {
+		if j := w.jobs[id]; j != nil {
+			w.ask(id, j)
+		}
+	}
+}
+
+// Close ends all waiting with ErrClosed.
+func (w *Waiters) Close() {
+	w.end()
+	w.mu.Lock()
+	for id := range w.jobs {
+		w.tell(id, ending{err: ErrClosed})
+	}
+	w.stir()
+	w.mu.Unlock()
+	w.loop.Wait()
+}
+
+// enter registers one who waits, before his job is looked at, and starts the loop
+// for the first one.
+func (w *Waiters) enter(job journal.JobID, end chan ending) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ctx.Err() != nil {
+		return ErrClosed
+	}
+	j := w.jobs[job]
+	if j == nil {
+		j = &awaited{by: map[chan ending]struct{}{}}
+		w.jobs[job] = j
+	}
+	j.by[end] = struct{}{}
+	w.ask(job, j)
+	if !w.running {
+		w.running = true
+		w.loop.Go(w.run)
+	}
+	return nil
+}
+
+// leave takes back one who waits no more.
+func (w *Waiters) leave(job journal.JobID, end chan ending) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	j := w.jobs[job]
+	if j == nil {
+		return
+	}
+	if delete(j.by, end); len(j.by) == 0 {
+		delete(w.jobs, job)
+	}
+	if len(w.jobs) == 0 {
+		w.stir()
+	}
+}
+
+// ask has the job read next. The caller holds mu, as for the following.
+func (w *Waiters) ask(id journal.JobID, j *awaited) {
+	if !j.asked {
+		j.asked = true
+		w.asked = append(w.asked, id)
+		w.stir()
+	}
+}
+
+func (w *Waiters) stir() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// tell ends the waiting for a job. Each gets an output of its own.
+func (w *Waiters) tell(id journal.JobID, e ending) {
+	j := w.jobs[id]
+	if j == nil {
+		return
+	}
+	delete(w.jobs, id)
+	for end := range j.by {
+		own := e
+		own.out.Output = slices.Clone(e.out.Output)
+		end <- own
+	}
+}
+
+// run asks the store until nobody waits any more.
+func (w *Waiters) run() {
+	pause := time.NewTimer(w.cfg.Look)
+	defer pause.Stop()
+	for !w.idle() {
+		select {
+		case <-w.wake:
+			w.read(w.take())
+		case <-pause.C:
+			w.look()
+			pause.Reset(w.cfg.Look)
+		}
+	}
+}
+
+// idle says that the loop ends: nobody waits.
+func (w *Waiters) idle() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.jobs) > 0 {
+		return false
+	}
+	w.running, w.asked = false, nil
+	return true
+}
+
+// take gives what is to be read, as much as one question may be about.
+func (w *Waiters) take() []journal.JobID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var ids []journal.JobID
+	for len(w.asked) > 0 && len(ids) < store.MaxOutcomes {
+		id := w.asked[0]
+		w.asked = w.asked[1:]
+		if j := w.jobs[id]; j != nil && j.asked {
+			j.asked = false
+			ids = append(ids, id)
+		}
+	}
+	if len(w.asked) > 0 {
+		w.stir()
+	}
+	return ids
+}
+
+// read asks how jobs stand, with one query, and ends the waiting for those that
+// have ended. What was told too early is waited for still.
+func (w *Waiters) read(ids []journal.JobID) {
+	if len(ids) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, transactTime)
+	defer cancel()
+	out, err := w.cfg.Store.Outcomes(ctx, ids)
+	switch {
+	case err == nil:
+	case away(ctx, err):
+		w.cfg.Logger.Debug("the database is away; it is looked again for the end of jobs", "jobs", len(ids), "error", err)
+		return
+	case len(ids) > 1: // what is wrong with one is not the others' trouble
+		for i := range ids {
+			w.read(ids[i : i+1])
+		}
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range ids {
+		o, known := out[id]
+		switch {
+		case err != nil:
+			w.tell(id, ending{err: err})
+		case !known:
+			w.tell(id, ending{err: fmt.Errorf("job %s: %w", id, store.ErrNotFound)})
+		case o.Over():
+			w.tell(id, ending{out: o})
+		}
+	}
+}
+
+// away says that a question may be asked again.
+func away(ctx context.Context, err error) bool {
+	return errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil
+}
+
+// look asks for all jobs at once which have ended: what was told was lost, or
+// nobody is there who tells. Those are read next.
+func (w *Waiters) look() {
+	w.mu.Lock()
+	ids := make([]journal.JobID, 0, len(w.jobs))
+	for id := range w.jobs {
+		ids = append(ids, id)
+	}
+	w.mu.Unlock()
+	ctx, cancel := context.WithTimeout(w.ctx, transactTime)
+	defer cancel()
+	ended, err := w.cfg.Store.Ended(ctx, ids)
+	if err != nil && away(ctx, err) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range ids {
+		done, known := ended[id]
+		if j := w.jobs[id]; j != nil && (done || !known || err != nil) { // an error is told to those who wait
+			w.ask(id, j)
+		}
+	}
+}

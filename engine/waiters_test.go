@@ -1,0 +1,334 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/journal"
+	storemem "github.com/quipu-journal/quipu/journal/memory"
+	"github.com/quipu-journal/quipu/journal/store"
+	busmem "github.com/quipu-journal/quipu/transport/memory"
+)
+
+// asked is a store that counts what Waiters ask it, and lets a test do something
+// with each answer.
+type asked struct {
+	engine.Ends
+	mu     sync.Mutex
+	looks  []int // jobs of each Ended
+	reads  []int // and of each Outcomes
+	answer func(ids []journal.JobID, err error) error
+}
+
+func (a *asked) note(of *[]int, ids []journal.JobID, err error) error {
+	a.mu.Lock()
+	*of = append(*of, len(ids))
+	answer := a.answer
+	a.mu.Unlock()
+	if answer != nil {
+		return answer(ids, err)
+	}
+	return err
+}
+
+func (a *asked) Ended(ctx context.Context, ids []journal.JobID) (map[journal.JobID]bool, error) {
+	out, err := a.Ends.Ended(ctx, ids)
+	return out, a.note(&a.looks, ids, err)
+}
+
+func (a *asked) Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.JobID]store.Outcome, error) {
+	out, err := a.Ends.Outcomes(ctx, ids)
+	return out, a.note(&a.reads, ids, err)
+}
+
+// counts are the numbers of looks and of jobs that were read.
+func (a *asked) counts() (looks, read int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, n := range a.reads {
+		read += n
+	}
+	return len(a.looks), read
+}
+
+// hall is Waiters over a store of jobs that nobody works on.
+type hall struct {
+	*engine.Waiters
+	t     *testing.T
+	store *storemem.Store
+	asked *asked
+}
+
+func newHall(t *testing.T) *hall {
+	t.Helper()
+	h := &hall{t: t, store: storemem.New(storemem.Config{Space: "test", Now: func() int64 { return time.Now().UnixMicro() }})}
+	h.asked = &asked{Ends: h.store}
+	h.Waiters = engine.NewWaiters(engine.WaitersConfig{Store: h.asked})
+	return h
+}
+
+func (h *hall) start(key string) journal.JobID {
+	h.t.Helper()
+	res, err := h.store.Start(context.Background(), []store.Start{{
+		Flow: journal.FlowRef{Name: "f", Version: "1"}, Trigger: "start", Key: key, Input: []byte(`{}`),
+	}}, collation.Mode{})
+	require.NoError(h.t, err)
+	return res[0].Job
+}
+
+// quarantine ends the waiting for a job in the shortest way.
+func (h *hall) quarantine(id journal.JobID) {
+	h.t.Helper()
+	ctx := context.Background()
+	c, err := h.store.Committer(ctx)
+	require.NoError(h.t, err)
+	defer c.Close()
+	l, err := c.Load(ctx, []store.Want{{Job: id}}, true)
+	require.NoError(h.t, err)
+	st := l.States[id]
+	p := collation.Quarantine(st, &collation.Message{Job: id, GUID: id.Start(), Kind: journal.MessageStart}, collation.Mode{}, errors.New("a digit is wrong"))
+	require.NoError(h.t, c.Commit(ctx, []store.Chained{store.Chain(&st.Job, p)}))
+}
+
+// waiting is one call of Wait.
+type waiting struct {
+	out  store.Outcome
+	err  error
+	done chan struct{}
+}
+
+func (h *hall) wait(ctx context.Context, id journal.JobID) *waiting {
+	w := &waiting{done: make(chan struct{})}
+	go func() {
+		w.out, w.err = h.Wait(ctx, id)
+		close(w.done)
+	}()
+	return w
+}
+
+func (w *waiting) over() bool {
+	synctest.Wait()
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// W5, in every mode: who waits is told by the engine of his process, or by the bus,
+// and needs no look of his own.
+func TestW5WaitIsTold(t *testing.T) {
+	t.Parallel()
+	const jobs = 20
+	for _, byBus := range []bool{false, true} {
+		t.Run(fmt.Sprintf("by the bus %v", byBus), func(t *testing.T) {
+			t.Parallel()
+			each(t, func(t *testing.T, cfg engine.Config) {
+				var runs atomic.Int64
+				var w *engine.Waiters
+				waiters := engine.WaitersConfig{Look: time.Hour}
+				if !byBus {
+					cfg.Ended = func(ended []journal.JobID) { w.Told(ended) }
+				}
+				r := start(t, cfg, busmem.Config{}, nil, echo(&runs))
+				defer r.close()
+				if byBus {
+					waiters.Listen = r.bus.Listen
+				}
+				a := &asked{Ends: r.store}
+				waiters.Store = a
+				w = engine.NewWaiters(waiters)
+				defer w.Close()
+				began := time.Now()
+				var wg sync.WaitGroup
+				for _, id := range r.begin(jobs, 2) {
+					wg.Go(func() {
+						o, err := w.Wait(context.Background(), id)
+						if err != nil || o.State != journal.JobCompleted || !o.Ended || string(o.Output) != `{"last":1}` {
+							t.Errorf("%+v, %v", o, err)
+						}
+					})
+				}
+				wg.Wait()
+				require.Less(t, time.Since(began), time.Minute)
+				looks, read := a.counts()
+				require.Zero(t, looks)
+				require.LessOrEqual(t, read, 2*jobs, "at first, and when it was told")
+			})
+		})
+	}
+}
+
+// W5: a thousand that wait cost one query in a second, and none when they have gone.
+func TestW5WaitersCostNoQuery(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const n = 1000
+		h := newHall(t)
+		defer h.Close()
+		ctx, cancel := context.WithCancelCause(context.Background())
+		var all []*waiting
+		for i := range n {
+			all = append(all, h.wait(ctx, h.start(fmt.Sprint(i))))
+		}
+		time.Sleep(10*time.Second + engine.DefaultLook/2)
+		looks, read := h.asked.counts()
+		require.Equal(t, []int{10, n}, []int{looks, read})
+		require.Equal(t, slices.Repeat([]int{n}, 10), h.asked.looks)
+		gone := errors.New("gone")
+		cancel(gone)
+		for _, w := range all {
+			<-w.done
+			require.ErrorIs(t, w.err, gone)
+		}
+		time.Sleep(time.Hour)
+		after, read := h.asked.counts()
+		require.Equal(t, []int{looks, n}, []int{after, read})
+	})
+}
+
+// W5: what nobody tells is found at the next look, also of a job that is
+// quarantined, and for each that waits for it.
+func TestW5LooksForWhatNobodyTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall(t)
+		defer h.Close()
+		ctx, cancel := context.WithCancel(context.Background())
+		id := h.start("k")
+		leaves, one, two, other := h.wait(ctx, id), h.wait(t.Context(), id), h.wait(t.Context(), id), h.wait(t.Context(), h.start("other"))
+		require.False(t, one.over())
+		cancel()
+		require.True(t, leaves.over())
+		require.ErrorIs(t, leaves.err, context.Canceled)
+		h.quarantine(id)
+		require.False(t, one.over())
+		time.Sleep(engine.DefaultLook)
+		for _, w := range []*waiting{one, two} {
+			require.True(t, w.over())
+			require.NoError(t, w.err)
+			require.Equal(t, store.Outcome{Key: "k", State: journal.JobQuarantined}, w.out)
+		}
+		require.False(t, other.over())
+	})
+}
+
+// Who registers, then looks, misses nothing that is told while he looks; what is
+// told too early is waited for still.
+func TestW5ToldWhileLooking(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall(t)
+		defer h.Close()
+		id := h.start("k")
+		early := h.wait(t.Context(), id)
+		require.False(t, early.over())
+		h.Told([]journal.JobID{id, {1}})
+		require.False(t, early.over())
+		_, read := h.asked.counts()
+		require.Equal(t, 2, read)
+
+		second := h.start("second")
+		h.asked.answer = func(ids []journal.JobID, err error) error {
+			if slices.Contains(ids, second) && !h.over(second) { // behind the answer that it is open
+				h.quarantine(second)
+				h.Told([]journal.JobID{second})
+			}
+			return err
+		}
+		began := time.Now()
+		w := h.wait(t.Context(), second)
+		require.True(t, w.over())
+		require.NoError(t, w.err)
+		require.Zero(t, time.Since(began))
+		require.False(t, early.over())
+	})
+}
+
+func (h *hall) over(id journal.JobID) bool {
+	ended, err := h.store.Ended(context.Background(), []journal.JobID{id})
+	require.NoError(h.t, err)
+	return ended[id]
+}
+
+// A database that is away is waited for. Another error is that of the job that it is
+// about.
+func TestW5WaitAndTheStoresErrors(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall(t)
+		defer h.Close()
+		fails := func(err error, of ...journal.JobID) {
+			h.asked.mu.Lock()
+			defer h.asked.mu.Unlock()
+			h.asked.answer = func(ids []journal.JobID, was error) error {
+				if len(of) == 0 || slices.ContainsFunc(ids, func(id journal.JobID) bool { return slices.Contains(of, id) }) {
+					return err
+				}
+				return was
+			}
+		}
+		fails(store.ErrUnavailable)
+		one, two := h.start("one"), h.start("two")
+		a, b, none := h.wait(t.Context(), one), h.wait(t.Context(), two), h.wait(t.Context(), journal.JobID{1})
+		time.Sleep(10 * time.Second)
+		require.False(t, a.over() || b.over() || none.over())
+		fails(nil)
+		time.Sleep(2 * engine.DefaultLook)
+		require.True(t, none.over())
+		require.ErrorIs(t, none.err, store.ErrNotFound)
+		require.False(t, a.over() || b.over())
+
+		corrupt := errors.New("it cannot be read")
+		fails(corrupt, one)
+		h.Told([]journal.JobID{one, two})
+		require.True(t, a.over())
+		require.ErrorIs(t, a.err, corrupt)
+		require.False(t, b.over())
+		h.quarantine(two)
+		h.Told([]journal.JobID{two})
+		require.True(t, b.over())
+		require.NoError(t, b.err)
+
+		fails(corrupt, one)
+		c := h.wait(t.Context(), h.start("three"))
+		require.False(t, c.over())
+		fails(corrupt) // also of the look for all
+		time.Sleep(engine.DefaultLook)
+		require.True(t, c.over())
+		require.ErrorIs(t, c.err, corrupt)
+	})
+}
+
+// Close ends all that waits, and nobody waits afterwards.
+func TestW5CloseEndsWaiting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall(t)
+		id := h.start("k")
+		a, b := h.wait(t.Context(), id), h.wait(t.Context(), id)
+		require.False(t, a.over() || b.over())
+		_, before := h.asked.counts()
+		h.Close()
+		for _, w := range []*waiting{a, b, h.wait(t.Context(), id)} {
+			require.True(t, w.over())
+			require.ErrorIs(t, w.err, engine.ErrClosed)
+		}
+		h.Told([]journal.JobID{id})
+		h.Close()
+		_, after := h.asked.counts()
+		require.Equal(t, before, after)
+	})
+}
