@@ -51,10 +51,7 @@ func (rt *Runtime) call(ctx context.Context, topic, key string, in any) (Job, er
 	if key, err = engine.CheckStart(f, key, input); err != nil {
 		return Job{}, err
 	}
-	started, err := rt.begin(ctx, []store.Start{{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: input}})
-	if err != nil {
-		return Job{}, err
-	}
+	started := rt.begin(ctx, []store.Start{{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: input}})
 	job := Job{ID: started[0].Job, Key: key}
 	again, is := errors.AsType[*ErrAlreadyStarted](started[0].Err)
 	if !is {

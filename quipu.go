@@ -95,6 +95,10 @@ type Runtime struct {
 	flows *engine.Flows
 	// waiters are the calls of Wait.
 	waiters *engine.Waiters
+
+	committer *engine.Committer
+	stop      context.CancelFunc // of the committer
+	stopped   chan error
 }
 
 // Open connects to Postgres, brings the schema up to date (unless NoMigrate),
@@ -111,16 +115,13 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	rt := &Runtime{cfg: cfg, store: st, flows: engine.NewFlows(st)}
+	rt := &Runtime{cfg: cfg, store: st}
 	rt.waiters = engine.NewWaiters(engine.WaitersConfig{Store: st, Listen: rt.listen, Look: cfg.WaitLook, Logger: cfg.Logger})
 	if !cfg.NoMigrate {
 		if err := st.Migrate(ctx); err != nil {
 			st.Close()
 			return nil, err
 		}
-	}
-	if cfg.NATS == "" && cfg.InProcess == nil {
-		return rt, nil
 	}
 	if err := rt.connect(ctx); err != nil {
 		rt.Close()
@@ -156,23 +157,38 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-func (rt *Runtime) connect(ctx context.Context) error {
+// connect connects to NATS, where it is configured, and begins to commit.
+func (rt *Runtime) connect(ctx context.Context) (err error) {
 	c := rt.cfg
-	bus, err := nats.Open(ctx, nats.Config{
-		URL: c.NATS, Space: c.Space, Lanes: c.Lanes, InProcess: c.InProcess,
-		Credentials: c.Credentials, NKeySeed: c.NKeySeed, LaneAckWait: min(c.AckWait, laneAckWait),
-		WorkAckWait: c.AckWait, Log: c.Logger,
-	})
-	if err != nil {
-		return err
-	}
-	rt.bus = bus
-	rt.eng, err = engine.New(ctx, engine.Config{
-		Store: rt.store, Bus: bus, Space: c.Space, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch,
+	cfg := engine.Config{
+		Store: rt.store, Space: c.Space, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch,
 		Stepwise: c.Stepwise, NoFold: c.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build,
 		Ended: rt.waiters.Told, Observer: c.Observer, Logger: c.Logger,
-	})
-	return err
+	}
+	if c.NATS != "" || c.InProcess != nil {
+		rt.bus, err = nats.Open(ctx, nats.Config{
+			URL: c.NATS, Space: c.Space, Lanes: c.Lanes, InProcess: c.InProcess,
+			Credentials: c.Credentials, NKeySeed: c.NKeySeed, LaneAckWait: min(c.AckWait, laneAckWait),
+			WorkAckWait: c.AckWait, Log: c.Logger,
+		})
+		if err != nil {
+			return err
+		}
+		cfg.Bus = rt.bus
+	}
+	if rt.committer, err = engine.NewCommitter(ctx, cfg); err != nil {
+		return err
+	}
+	rt.flows = rt.committer.Flows()
+	if rt.bus != nil {
+		if rt.eng, err = engine.Over(rt.committer); err != nil {
+			return err
+		}
+	}
+	committing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	rt.stop, rt.stopped = stop, make(chan error, 1)
+	go func() { rt.stopped <- rt.committer.Run(committing) }()
+	return nil
 }
 
 // listen is the bus's, if there is one.
@@ -260,6 +276,13 @@ func (rt *Runtime) Store() store.Store { return rt.store }
 // Close ends the connections, and what still Waits. Call it after Run has returned.
 func (rt *Runtime) Close() {
 	rt.waiters.Close()
+	if rt.stop != nil {
+		rt.stop()
+		if err := <-rt.stopped; err != nil {
+			rt.cfg.Logger.Warn("the committer ended with an error", "error", err)
+		}
+		rt.stop = nil
+	}
 	if rt.bus != nil {
 		_ = rt.bus.Close()
 	}

@@ -37,7 +37,7 @@ type scheduler struct {
 		MarkSchedule(ctx context.Context, name string, before, after collation.Micros) error
 	}
 	flows    *engine.Flows
-	begin    func(ctx context.Context, starts []store.Start) ([]store.Started, error)
+	begin    func(ctx context.Context, starts []store.Start) []store.Started
 	observer observer.Observer
 	log      *slog.Logger
 
@@ -163,14 +163,12 @@ func (s *scheduler) start(ctx context.Context, ref journal.FlowRef, c *clock, ti
 	}
 	for len(starts) > 0 {
 		n := min(len(starts), MaxStarts)
-		started, err := s.begin(ctx, starts[:n])
-		if err != nil {
-			return err
-		}
-		for i := range started {
+		for _, x := range s.begin(ctx, starts[:n]) {
 			outcome := "started"
-			if started[i].Err != nil {
+			if _, again := errors.AsType[*ErrAlreadyStarted](x.Err); again {
 				outcome = "already"
+			} else if x.Err != nil {
+				return x.Err
 			}
 			s.observer.Count(observer.MetricScheduled, 1, "outcome", outcome)
 		}

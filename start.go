@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/quipu-journal/quipu/canonical"
@@ -19,7 +20,7 @@ import (
 const (
 	MaxKey    = engine.MaxKey   // bytes of a job's key
 	MaxInput  = engine.MaxInput // bytes of a job's input, in its canonical form
-	MaxStarts = store.MaxStarts
+	MaxStarts = engine.MaxStarts
 )
 
 // Errors of starts and reads.
@@ -69,65 +70,61 @@ func (rt *Runtime) Start(ctx context.Context, flowName, key string, input any) (
 	return res[0].Job, res[0].Err
 }
 
-// StartMany begins up to MaxStarts jobs in one transaction; the results are in
-// the order of the requests. A refused request does not hold up the others.
-// The error is about the whole call: nothing was started, or, wrapping
-// store.ErrUnknown, the call may simply be repeated.
+// StartMany begins up to MaxStarts jobs; the results are in the order of the
+// requests. Each job is begun, or refused, by itself: with store.ErrUnavailable it
+// was not, with store.ErrUnknown it may have been, and the request may be repeated.
+// They share transactions with one another, and with what else the process commits.
+// The error is about the whole call: it has too many requests.
 func (rt *Runtime) StartMany(ctx context.Context, reqs []StartRequest) ([]StartResult, error) {
 	if len(reqs) > MaxStarts {
 		return nil, fmt.Errorf("%w: %d jobs in one call, the limit is %d", ErrInput, len(reqs), MaxStarts)
 	}
 	out := make([]StartResult, len(reqs))
-	starts := make([]store.Start, 0, len(reqs))
-	at := make([]int, 0, len(reqs))
-	known := map[string]activeFlow{}
-	for i, r := range reqs {
-		s, err := rt.prepare(ctx, r, known)
-		if err != nil {
-			out[i].Err = err
-			continue
+	todo := make([]int, len(reqs))
+	for i := range reqs {
+		todo[i] = i
+	}
+	for try := 0; len(todo) > 0; try++ {
+		starts := make([]store.Start, 0, len(todo))
+		at := make([]int, 0, len(todo))
+		for _, i := range todo {
+			s, err := rt.prepare(ctx, reqs[i])
+			if err != nil {
+				out[i].Err = err
+				continue
+			}
+			starts, at = append(starts, s), append(at, i)
 		}
-		starts, at = append(starts, s), append(at, i)
-	}
-	started, err := rt.begin(ctx, starts)
-	if err != nil {
-		return nil, err
-	}
-	for n, s := range started {
-		out[at[n]] = StartResult{Job: Job{ID: s.Job, Key: starts[n].Key}, Err: s.Err}
+		todo = todo[:0]
+		for n, s := range rt.begin(ctx, starts) {
+			if errors.Is(s.Err, engine.ErrFlowMoved) && try < maxFlowMoves {
+				todo = append(todo, at[n])
+				continue
+			}
+			out[at[n]] = StartResult{Job: Job{ID: s.Job, Key: starts[n].Key}, Err: s.Err}
+		}
 	}
 	return out, nil
 }
 
-// begin starts jobs that are checked, each with a trace of its own, and publishes
-// what is new.
-func (rt *Runtime) begin(ctx context.Context, starts []store.Start) ([]store.Started, error) {
-	publish := rt.publishes()
+// maxFlowMoves bounds how often a start is prepared anew because its flow got
+// another active version meanwhile.
+const maxFlowMoves = 5
+
+// begin starts jobs that are checked, at most MaxStarts, each with a trace of its
+// own. One whose flow has another active version by now is refused with
+// engine.ErrFlowMoved.
+func (rt *Runtime) begin(ctx context.Context, starts []store.Start) []store.Started {
 	ends := make([]func(error), len(starts))
 	for i := range starts {
 		s := &starts[i]
-		s.Publish = publish
 		s.Trace, ends[i] = rt.cfg.Observer.Root(ctx, observer.Subject{Space: rt.cfg.Space, Key: s.Key, Flow: s.Flow.Name})
 	}
-	started, err := rt.store.Start(ctx, starts, rt.mode())
-	var fresh []store.Outgoing
+	started := rt.committer.Start(ctx, starts)
 	for i, end := range ends {
-		cause := err
-		if err == nil {
-			cause = started[i].Err
-			if row := started[i].Row; row != nil {
-				fresh = append(fresh, *row)
-			}
-		}
-		end(cause)
+		end(started[i].Err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("start %d jobs: %w", len(starts), err)
-	}
-	if publish {
-		rt.publish(ctx, fresh)
-	}
-	return started, nil
+	return started
 }
 
 // publish sends rows that were committed as sent. One that gets lost is made up
@@ -147,23 +144,12 @@ func (rt *Runtime) mode() collation.Mode {
 	return c.Mode()
 }
 
-// activeFlow is a flow's version for new jobs, read once per call.
-type activeFlow struct {
-	ref  journal.FlowRef
-	flow *flow.Flow
-}
-
 // prepare checks one request against its flow.
-func (rt *Runtime) prepare(ctx context.Context, r StartRequest, known map[string]activeFlow) (store.Start, error) {
-	a, ok := known[r.Flow]
-	if !ok {
-		var err error
-		if a.ref, a.flow, err = rt.flows.Resolve(ctx, r.Flow, ""); err != nil {
-			return store.Start{}, err
-		}
-		known[r.Flow] = a
+func (rt *Runtime) prepare(ctx context.Context, r StartRequest) (store.Start, error) {
+	ref, f, err := rt.flows.Resolve(ctx, r.Flow, "")
+	if err != nil {
+		return store.Start{}, err
 	}
-	f := a.flow
 	input, err := marshal(r.Input)
 	if err != nil {
 		return store.Start{}, fmt.Errorf("%w for flow %s, key %.80q: %w", ErrInput, r.Flow, r.Key, err)
@@ -176,7 +162,7 @@ func (rt *Runtime) prepare(ctx context.Context, r StartRequest, known map[string
 		return store.Start{}, fmt.Errorf("%w: %.80q: flow %s derives the key of a job from its input (identity: strict): leave the key out",
 			ErrKey, key, f.Name())
 	}
-	return store.Start{Flow: a.ref, Trigger: f.Trigger().Name, Key: key, Input: input}, nil
+	return store.Start{Flow: ref, Active: true, Trigger: f.Trigger().Name, Key: key, Input: input}, nil
 }
 
 // publishes says whether this process publishes what it commits now. Otherwise it

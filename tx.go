@@ -2,10 +2,11 @@ package quipu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/journal/postgres"
-	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
 )
 
@@ -31,19 +32,23 @@ type Transaction = postgres.Transaction
 // itself where it returns the error). The caller's database role, or that of the
 // worker, needs the rights of the engine's role (4.5).
 func (rt *Runtime) StartTx(ctx context.Context, tx Transaction, flowName, key string, input any) (Job, error) {
-	start, err := rt.prepare(ctx, StartRequest{Flow: flowName, Key: key, Input: input}, map[string]activeFlow{})
-	if err != nil {
-		return Job{}, err
+	for try := 0; ; try++ {
+		start, err := rt.prepare(ctx, StartRequest{Flow: flowName, Key: key, Input: input})
+		if err != nil {
+			return Job{}, err
+		}
+		trace, end := rt.cfg.Observer.Root(ctx, observer.Subject{Space: rt.cfg.Space, Key: start.Key, Flow: start.Flow.Name})
+		start.Trace = trace
+		started, err := rt.committer.StartTx(ctx, tx, start)
+		end(errors.Join(err, started.Err))
+		switch {
+		case errors.Is(err, engine.ErrFlowMoved) && try < maxFlowMoves:
+			continue
+		case err != nil:
+			return Job{}, fmt.Errorf("start job %.80q in a transaction: %w", start.Key, err)
+		}
+		return Job{ID: started.Job, Key: start.Key}, started.Err
 	}
-	trace, end := rt.cfg.Observer.Root(ctx, observer.Subject{Space: rt.cfg.Space, Key: start.Key, Flow: start.Flow.Name})
-	start.Trace = trace
-	started, err := rt.store.StartTx(ctx, tx, []store.Start{start}, rt.mode())
-	if err != nil {
-		end(err)
-		return Job{}, fmt.Errorf("start job %.80q in a transaction: %w", start.Key, err)
-	}
-	end(started[0].Err)
-	return Job{ID: started[0].Job, Key: start.Key}, started[0].Err
 }
 
 // SignalTx is Signal inside the caller's own transaction: the signal is sent when

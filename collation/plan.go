@@ -53,9 +53,12 @@ type Plan struct {
 	Close     *journal.Close   // this plan closes the job
 	Tasks     bool             // this plan ran the completion tasks
 	NewState  journal.JobState // "" unchanged
-	Insert    []Row            // Row.Job may be another job
-	Update    []Row            // whole new values of own rows that stay
-	Delete    []journal.GUID   // own rows
+	// Active says of an inception that its flow's version has to be the one for new
+	// jobs when it commits.
+	Active bool
+	Insert []Row          // Row.Job may be another job
+	Update []Row          // whole new values of own rows that stay
+	Delete []journal.GUID // own rows
 	// Recall takes back starts of children that were not handled yet: rows of
 	// other jobs whose Sender is this one, by test-and-set (C15).
 	Recall []RowKey

@@ -16,9 +16,25 @@ import (
 // something then is broken.
 const maxLoads = 32
 
-// batch is one transaction on its way: the items it decided, their plans in
-// order, and what is left for others.
+// clockAge bounds how old the reading of the database's clock may be from which a
+// transaction without a load goes on (J5).
+const clockAge = time.Second
+
+// work is what one transaction is to carry.
+type work struct {
+	items []*item
+	calls []*call
+}
+
+func (w work) empty() bool { return len(w.items)+len(w.calls) == 0 }
+func (w work) size() int   { return len(w.items) + len(w.calls) }
+
+// batch is one transaction on its way: what it decided, the plans in order, and
+// what is left for others.
 type batch struct {
+	space  string
+	mode   collation.Mode
+	sends  bool // what it inserts is published right after its commit
 	loaded *store.Loaded
 	// open holds the messages that have steps left after this transaction: what
 	// the next step reads is written by this one's commit.
@@ -26,46 +42,106 @@ type batch struct {
 	repeats []*item // deliveries of such a message; they wait for its end
 	plans   []store.Chained
 	decided []*item
-	busy    []*item // another transaction holds their job (J3)
-	tombs   []*item // only the tombstone of their job is left (C5)
-	orphans []*item // their job is not here
+	calls   []*call
+	// begun are the keys of the jobs that begin in this batch, and folded the first
+	// steps that were taken with their inceptions.
+	begun   map[string]*collation.Holder
+	folded  []*collation.Plan
+	busy    work                    // another transaction holds what they need (J3)
+	tombs   []*item                 // only the tombstone of their job is left (C5)
+	ended   []*item                 // nothing is left to do for them; they are acked
+	orphans []*item                 // their job is not here
+	after   []func(context.Context) // what follows the commit besides
+	extra   []store.Outgoing        // to publish besides what the plans of jobs say
 	began   time.Time
 	took    time.Duration // load to commit
 }
 
-// transact carries the items through one transaction: load, decide, commit.
-// Nothing is acked here.
-func (c *committer) transact(ctx context.Context, items []*item, wait bool) (*batch, error) {
-	b := &batch{began: time.Now(), open: map[journal.GUID]bool{}}
-	wants := make([]store.Want, len(items))
-	for i, it := range items {
-		wants[i] = it.want(c.flows, c.mode)
+func (c *Committer) batch(loaded *store.Loaded, sends bool) *batch {
+	b := &batch{
+		space: c.cfg.Space, mode: c.mode, sends: sends, loaded: loaded, began: time.Now(),
+		open: map[journal.GUID]bool{}, begun: map[string]*collation.Holder{},
+	}
+	if !sends {
+		b.mode.Resend, b.mode.Fold = 0, false
+	}
+	if loaded.States == nil {
+		loaded.States = map[journal.JobID]*collation.State{}
+	}
+	return b
+}
+
+// transact carries the work through one transaction: load, decide, commit.
+// Nothing is acked or answered here.
+func (l *loop) transact(ctx context.Context, w work) (*batch, error) {
+	began := time.Now()
+	var wants []store.Want
+	for _, it := range w.items {
+		wants = append(wants, it.want(l.flows, l.mode))
 		it.loads = 0
 	}
-	tx, err := c.connection(ctx)
+	for _, x := range w.calls {
+		if x.want != nil {
+			wants = append(wants, x.want()...)
+		}
+	}
+	tx, err := l.connection(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if b.loaded, err = tx.Load(ctx, wants, wait); err != nil {
-		return nil, c.abandon(ctx, err)
+	loaded, err := l.load(ctx, tx, wants)
+	if err != nil {
+		return nil, l.abandon(ctx, err)
 	}
-	if err := c.decide(ctx, tx, b, items); err != nil {
-		return nil, c.abandon(ctx, err)
+	b := l.batch(loaded, l.publishes())
+	b.began = began
+	for _, x := range w.calls {
+		l.ask(b, x)
+	}
+	if err := l.decide(ctx, tx, b, w.items); err != nil {
+		return nil, l.abandon(ctx, err)
 	}
 	if len(b.plans) == 0 {
-		return b, c.abandon(ctx, nil)
+		return b, l.abandon(ctx, nil)
 	}
 	entering(b)
 	if err := tx.Commit(ctx, b.plans); err != nil {
-		return nil, c.abandon(ctx, err)
+		return nil, l.abandon(ctx, err)
 	}
-	b.took = time.Since(b.began)
+	b.took = time.Since(began)
 	return b, nil
+}
+
+// load reads what is wanted. Where that is nothing and the database's clock is
+// known well enough, there is no trip.
+func (l *loop) load(ctx context.Context, tx store.Committer, wants []store.Want) (*store.Loaded, error) {
+	if age := time.Since(l.clockAt); len(wants) == 0 && l.clock != collation.Never && age < clockAge {
+		return &store.Loaded{Now: l.clock + collation.Micros(age.Microseconds())}, nil
+	}
+	loaded, err := tx.Load(ctx, wants, l.patient)
+	if err == nil {
+		l.clock, l.clockAt = loaded.Now, time.Now()
+	}
+	return loaded, err
+}
+
+// ask lets a call decide. What it refuses ends it alone.
+func (l *loop) ask(b *batch, x *call) {
+	plans := len(b.plans)
+	switch err := x.decide(b); {
+	case errors.Is(err, store.ErrBusy) && !l.patient:
+		b.busy.calls = append(b.busy.calls, x)
+	case err != nil:
+		b.plans = b.plans[:plans]
+		b.after = append(b.after, func(context.Context) { x.end(err) })
+	default:
+		b.calls = append(b.calls, x)
+	}
 }
 
 // decide steps every item, in order; messages of one job fold. What a decision
 // misses is loaded in the same transaction, and then the job goes on.
-func (c *committer) decide(ctx context.Context, tx store.Committer, b *batch, items []*item) error {
+func (l *loop) decide(ctx context.Context, tx store.Committer, b *batch, items []*item) error {
 	for len(items) > 0 {
 		needs := map[journal.JobID]*collation.Need{}
 		var later []*item
@@ -74,7 +150,7 @@ func (c *committer) decide(ctx context.Context, tx store.Committer, b *batch, it
 				later = append(later, it)
 				continue
 			}
-			need, err := c.one(ctx, b, it)
+			need, err := l.one(ctx, b, it)
 			if err != nil {
 				return err
 			}
@@ -98,7 +174,7 @@ func (c *committer) decide(ctx context.Context, tx store.Committer, b *batch, it
 }
 
 // one steps one item.
-func (c *committer) one(ctx context.Context, b *batch, it *item) (*collation.Need, error) {
+func (l *loop) one(ctx context.Context, b *batch, it *item) (*collation.Need, error) {
 	job := it.msg.Job
 	state := b.loaded.States[job]
 	switch {
@@ -106,8 +182,10 @@ func (c *committer) one(ctx context.Context, b *batch, it *item) (*collation.Nee
 		b.repeats = append(b.repeats, it)
 		return nil, nil
 	case state == nil && b.loaded.Busy[job]:
-		b.busy = append(b.busy, it)
+		b.busy.items = append(b.busy.items, it)
 		return nil, nil
+	case state == nil && b.loaded.Orders[job] != nil:
+		return nil, l.order(ctx, b, it, b.loaded.Orders[job])
 	case state == nil && b.loaded.Tombs[job]:
 		b.tombs = append(b.tombs, it)
 		return nil, nil
@@ -116,7 +194,7 @@ func (c *committer) one(ctx context.Context, b *batch, it *item) (*collation.Nee
 		return nil, nil
 	}
 	if state.Flow == nil {
-		f, err := c.flows.Get(ctx, state.Job.Flow.Name, state.Job.Flow.Version)
+		f, err := l.flows.Get(ctx, state.Job.Flow.Name, state.Job.Flow.Version)
 		switch {
 		case err == nil:
 			state.Flow = f
@@ -126,13 +204,11 @@ func (c *committer) one(ctx context.Context, b *batch, it *item) (*collation.Nee
 			it.reject = err
 		}
 	}
-	plan, need := c.step(state, it)
+	plan, need := l.step(state, it)
 	if need != nil {
 		return need, nil
 	}
-	it.plan = plan
-	b.decided = append(b.decided, it)
-	b.open[it.msg.GUID] = !plan.Done
+	b.decide(it, plan)
 	if plan.Entry != nil {
 		chained := store.Chain(&state.Job, plan)
 		state.Apply(plan)
@@ -141,25 +217,32 @@ func (c *committer) one(ctx context.Context, b *batch, it *item) (*collation.Nee
 	return nil, nil
 }
 
+// decide notes what became of an item.
+func (b *batch) decide(it *item, p *collation.Plan) {
+	it.plan = p
+	b.decided = append(b.decided, it)
+	b.open[it.msg.GUID] = !p.Done
+}
+
 // step runs the pure step. A panic in it is a broken invariant: it quarantines
 // the job instead of taking the process down (J1).
-func (c *committer) step(s *collation.State, it *item) (plan *collation.Plan, need *collation.Need) {
+func (l *loop) step(s *collation.State, it *item) (plan *collation.Plan, need *collation.Need) {
 	defer func() {
 		if r := recover(); r != nil {
-			c.log.Error("a broken invariant: the job is quarantined",
+			l.log.Error("a broken invariant: the job is quarantined",
 				"job", s.Job.Key, "message", it.msg.GUID.String(), "panic", r, "stack", string(debug.Stack()))
-			plan, need = collation.Quarantine(s, &it.msg, c.mode, fmt.Errorf("panic: %v", r)), nil
+			plan, need = collation.Quarantine(s, &it.msg, l.mode, fmt.Errorf("panic: %v", r)), nil
 		}
 	}()
 	if it.reject != nil {
-		return collation.Hold(s, &it.msg, c.mode, it.reject), nil
+		return collation.Hold(s, &it.msg, l.mode, it.reject), nil
 	}
 	if s.Receipts[it.msg.GUID] == nil {
 		if err := it.read(s.Rows[it.msg.Row]); err != nil {
-			return collation.Hold(s, &it.msg, c.mode, err), nil
+			return collation.Hold(s, &it.msg, l.mode, err), nil
 		}
 	}
-	return collation.Step(s, &it.msg, c.mode)
+	return collation.Step(s, &it.msg, l.mode)
 }
 
 // outgoing are the rows that the batch inserted or released, sent already as
@@ -180,10 +263,14 @@ func (b *batch) outgoing() []store.Outgoing {
 			gone[k.GUID] = true
 		}
 	}
-	var out []store.Outgoing
+	out := b.extra
 	for i := range b.plans {
 		p := b.plans[i].Plan
-		job := &b.loaded.States[p.Job].Job
+		st := b.loaded.States[p.Job]
+		if st == nil {
+			continue // it is of no job, and says in extra what it sends
+		}
+		job := &st.Job
 		send := func(row *collation.Row) {
 			o := store.Outgoing{Row: *row, Trace: job.Trace}
 			if row.Job == job.ID {
@@ -211,34 +298,4 @@ func (b *batch) outgoing() []store.Outgoing {
 func released(row *collation.Row, now collation.Micros) bool {
 	return row.Kind == journal.MessageRequest && row.Held == "" && row.NextAt != collation.Never && // one that sleeps may have been claimed just now
 		row.Publication > 0 && row.PublishedAt == now
-}
-
-// connection returns the committer's connection, opening a new session after a
-// loss (L1).
-func (c *committer) connection(ctx context.Context) (store.Committer, error) {
-	if c.tx == nil {
-		tx, err := c.cfg.Store.Committer(ctx)
-		if err != nil {
-			return nil, err
-		}
-		c.tx = tx
-	}
-	return c.tx, nil
-}
-
-// abandon ends the transaction without a trace and passes the error on. A
-// connection that cannot even roll back is given up, its session with it.
-func (c *committer) abandon(ctx context.Context, cause error) error {
-	if c.tx == nil {
-		return cause
-	}
-	err := c.tx.Rollback(ctx)
-	if err != nil || errors.Is(cause, store.ErrUnavailable) || errors.Is(cause, store.ErrUnknown) {
-		c.tx.Close()
-		c.tx = nil
-	}
-	if cause == nil && err != nil {
-		c.log.Debug("rollback of an empty batch", "error", err)
-	}
-	return cause
 }

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
@@ -31,26 +33,109 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.cause.Error() }
 
-// child begins the job that the row of a start orders, or refuses it (1.11): the
-// inception is a transaction with no other job, its answer the row of an outcome.
-// Neither begun nor an error: it was refused.
-func (c *committer) child(ctx context.Context, row *collation.Row, now collation.Micros) (begun bool, err error) {
+// begun is what an item that begins a child keeps from one try to the next.
+type begun struct {
+	asks  string // the key that its order asks for
+	key   string // the same, once whoever has it has to be looked for
+	trace string
+	end   func(error) // of the child's trace; nil: it has none yet
+}
+
+// lose hears what the inception of a child was lost to.
+func (it *item) lose(e *store.LostError) {
+	if slices.Contains(e.Keys, it.child.asks) {
+		it.child.key = it.child.asks
+	}
+}
+
+// order begins the child that the row of a start orders, or refuses it (1.11). It
+// reads the row, which is locked, and who has its key, once that was lost to
+// another; it decides: inception and the first steps, or the refusal; it writes
+// those, and for a child whose end nobody waits for the answer that it began.
+func (l *loop) order(ctx context.Context, b *batch, it *item, row *collation.Row) error {
 	order, err := row.Order()
 	if err != nil {
-		return false, fmt.Errorf("%w: %w", errOrder, err)
+		b.after = append(b.after, func(ctx context.Context) {
+			l.bury(ctx, it, reasonUndecodable, fmt.Errorf("%w: %w", errOrder, err))
+		})
+		return nil
 	}
-	start, err := c.prepare(ctx, row.Job, order)
+	in, f, err := l.prepare(ctx, it, row, order)
 	if err == nil {
-		err = c.spawn(ctx, row, order, start, now)
+		if err = l.begin(b, it, in, f, order); err == nil {
+			return nil
+		}
 	}
 	no, refused := errors.AsType[*refusal](err)
 	switch {
-	case refused && !heard(order):
-		return false, fmt.Errorf("%w: %w", errUnheard, no)
-	case refused:
-		return false, c.refuse(ctx, row, order, no, now)
+	case !refused:
+		return err
+	case !heard(order):
+		b.after = append(b.after, func(ctx context.Context) {
+			l.unheard(ctx, it, row, fmt.Errorf("%w: %w", errUnheard, no))
+		})
+	default:
+		l.refuse(b, it, row, order, no)
 	}
-	return err == nil, err
+	return nil
+}
+
+// begin adds the inception of a child to the batch: *refusal where a job has its
+// key.
+func (l *loop) begin(b *batch, it *item, in collation.Inception, f *flow.Flow, order *collation.StartOrder) error {
+	held := b.loaded.Holders[in.Key]
+	if twin := b.begun[in.Key]; twin != nil {
+		held = twin
+	}
+	l.root(it, in.Key, in.Flow.Name, order)
+	in.Space, in.Now, in.Trace = b.space, b.loaded.Now, it.child.trace
+	p := collation.Begin(in, held, b.mode)
+	if p == nil {
+		return &refusal{http.StatusConflict, "conflict", fmt.Errorf(
+			"the key %.80q belongs to another job, %s: give the await an `id` that no job has", in.Key, held.ID)}
+	}
+	if !order.Parent.Awaited && heard(order) {
+		id := append(canonical.AppendString([]byte(`{"id":`), in.Key), '}')
+		r := order.Outcome(p.Job, &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: id}, b.loaded.Now, b.mode)
+		p.Insert = append(p.Insert, r)
+	}
+	if first := b.begin(p, f); first != nil {
+		p = first
+	} else {
+		p.Done = false
+	}
+	b.decide(it, p)
+	b.after = append(b.after, func(context.Context) { it.child.end(nil) })
+	return nil
+}
+
+// root begins the trace of a child, once: one of its own, linked to the parent's
+// (5.4).
+func (l *loop) root(it *item, key, flowName string, order *collation.StartOrder) {
+	if it.child.end != nil {
+		return
+	}
+	it.child.trace, it.child.end = l.cfg.Observer.Root(context.Background(), observer.Subject{
+		Space: l.cfg.Space, Job: it.msg.Job.String(), Key: key, Flow: flowName, Link: order.Trace,
+	})
+	if it.child.trace == "" {
+		it.child.trace = order.Trace // nobody traces here, but somebody may elsewhere
+	}
+}
+
+// refuse ends the row of a start with the error of the await that ordered it.
+func (l *loop) refuse(b *batch, it *item, row *collation.Row, order *collation.StartOrder, no *refusal) {
+	if it.child.end != nil {
+		it.child.end(no)
+		it.child.end = nil
+	}
+	reply := order.Refusal(row.Job, no.code, no.class, wire.CutText(no.Error()), b.loaded.Now, b.mode)
+	b.plans = append(b.plans, store.Chained{Plan: &collation.Plan{
+		Job: row.Job, Message: row.GUID, Outcome: collation.Handled, Done: true,
+		Delete: []journal.GUID{row.GUID}, Insert: []collation.Row{reply},
+	}})
+	b.extra = append(b.extra, store.Outgoing{Row: reply, Trace: order.Trace})
+	b.ended = append(b.ended, it)
 }
 
 // heard says that somebody hears how the order ends: an await, at least of the
@@ -60,16 +145,20 @@ func heard(o *collation.StartOrder) bool { return o.Parent.Awaited || o.Parent.T
 
 // prepare checks the order as a start from outside is checked. The input of
 // compensations, which holds that of their function, has no limit of its own.
-func (c *committer) prepare(ctx context.Context, child journal.JobID, order *collation.StartOrder) (store.Start, error) {
-	if order.Fault != "" {
-		return store.Start{}, &refusal{http.StatusInternalServerError, collation.ReasonExpression, errors.New(order.Fault)}
+func (l *loop) prepare(ctx context.Context, it *item, row *collation.Row, order *collation.StartOrder) (collation.Inception, *flow.Flow, error) {
+	var none collation.Inception
+	switch {
+	case order.Fault != "":
+		return none, nil, &refusal{http.StatusInternalServerError, collation.ReasonExpression, errors.New(order.Fault)}
+	case it.reject != nil:
+		return none, nil, &refusal{http.StatusInternalServerError, "refused", it.reject}
 	}
-	ref, f, err := c.flows.Resolve(ctx, order.Flow, order.Version)
+	ref, f, err := l.flows.Resolve(ctx, order.Flow, order.Version)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return store.Start{}, &refusal{http.StatusNotFound, "not_found", err}
+		return none, nil, &refusal{http.StatusNotFound, "not_found", err}
 	case err != nil:
-		return store.Start{}, err
+		return none, nil, err
 	}
 	// The order's JSON may spell a text otherwise than its canonical form does.
 	input, err := canonical.Payload(order.Input)
@@ -82,52 +171,11 @@ func (c *committer) prepare(ctx context.Context, child journal.JobID, order *col
 		err = checkKey(f, key)
 	}
 	if err != nil {
-		return store.Start{}, &refusal{http.StatusBadRequest, "input", err}
+		return none, nil, &refusal{http.StatusBadRequest, "input", err}
 	}
-	return store.Start{
-		Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: input, Publish: true,
-		Child: child, Parent: &order.Parent,
-	}, nil
-}
-
-// spawn commits the inception of the child. Its trace is one of its own, linked
-// to the parent's (5.4). A child whose end nobody waits for answers with its id.
-func (c *committer) spawn(ctx context.Context, row *collation.Row, order *collation.StartOrder, start store.Start, now collation.Micros) error {
-	trace, end := c.cfg.Observer.Root(context.Background(), observer.Subject{
-		Space: c.cfg.Space, Job: row.Job.String(), Key: start.Key, Flow: start.Flow.Name, Link: order.Trace,
-	})
-	if trace == "" {
-		trace = order.Trace // nobody traces here, but somebody may elsewhere
-	}
-	start.Trace = trace
-	var replies []store.Outgoing
-	var reply *collation.Row
-	if !order.Parent.Awaited && heard(order) {
-		id := append(canonical.AppendString([]byte(`{"id":`), start.Key), '}')
-		r := order.Outcome(row.Job, &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: id}, now, c.mode)
-		reply, replies = &r, []store.Outgoing{{Row: r, Trace: order.Trace}}
-	}
-	err := c.cfg.Store.Spawn(ctx, row, start, reply, c.mode)
-	end(err)
-	taken, conflict := errors.AsType[*store.AlreadyStartedError](err)
-	switch {
-	case err == nil:
-		c.publish(ctx, replies, Origin{})
-		return nil
-	case conflict:
-		return &refusal{http.StatusConflict, "conflict", fmt.Errorf("the key %.80q belongs to another job, %s: give the await an `id` that no job has", taken.Key, taken.Job)}
-	case errors.Is(err, store.ErrRejected):
-		return &refusal{http.StatusInternalServerError, "refused", err}
-	}
-	return fmt.Errorf("begin the child %s: %w", row.Job, err)
-}
-
-// refuse ends the row of a start with the error of the await that ordered it.
-func (c *committer) refuse(ctx context.Context, row *collation.Row, order *collation.StartOrder, no *refusal, now collation.Micros) error {
-	reply := order.Refusal(row.Job, no.code, no.class, wire.CutText(no.Error()), now, c.mode)
-	if err := c.cfg.Store.Refuse(ctx, row, &reply); err != nil {
-		return fmt.Errorf("refuse the child %s: %w", row.Job, err)
-	}
-	c.publish(ctx, []store.Outgoing{{Row: reply, Trace: order.Trace}}, Origin{})
-	return nil
+	it.child.asks = key
+	return collation.Inception{
+		Key: key, Flow: ref, Trigger: f.Trigger().Name, Input: input, Order: row, Parent: &order.Parent,
+		Active: order.Version == "",
+	}, f, nil
 }

@@ -31,7 +31,8 @@ const (
 // that its comment states.
 type Config struct {
 	Store store.Engine  // required
-	Bus   transport.Bus // required
+	Bus   transport.Bus // required of an engine
+	Flows *Flows        // compiled flows that are shared with others; its own
 	Space string        // required, for names and logs
 
 	Lanes      int // of the space; 16; equal in all processes of a space
@@ -67,8 +68,8 @@ type Config struct {
 var ErrConfig = errors.New("engine configuration")
 
 func (c Config) withDefaults() (Config, error) {
-	if c.Store == nil || c.Bus == nil || c.Space == "" {
-		return c, fmt.Errorf("%w: Store, Bus and Space are required", ErrConfig)
+	if c.Store == nil || c.Space == "" {
+		return c, fmt.Errorf("%w: Store and Space are required", ErrConfig)
 	}
 	setInt(&c.Lanes, DefaultLanes)
 	setInt(&c.Committers, min(DefaultCommitters, max(1, runtime.NumCPU())))

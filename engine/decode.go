@@ -19,6 +19,8 @@ type item struct {
 	loads    int // what it asked for in this transaction
 	// reject is set once the store refused the message's plan for good.
 	reject error
+	stop   <-chan struct{} // closed when the engine that fetched it is to stop (T10)
+	child  begun           // of the start of a child
 }
 
 // decode reads a delivery into a message. Its error wraps wire.ErrMalformed:
@@ -86,6 +88,9 @@ func (it *item) want(flows *Flows, mode collation.Mode) store.Want {
 	w := store.Want{Job: m.Job, Row: m.Row}
 	if m.Activity != "" {
 		w.Instances = []collation.InstanceKey{{Activity: m.Activity, DAD: m.DAD}}
+	}
+	if m.Kind == journal.MessageStart && it.flow == (flowKey{}) { // sent for a child before it began
+		w.Order, w.Key = m.Job, it.child.key
 	}
 	if it.reject != nil {
 		// Its row is to be held. The entries that a decision reads may be what the

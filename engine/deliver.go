@@ -15,7 +15,7 @@ import (
 // deliver hands signals to the waits of their keys (1.11). They belong to no
 // job, so that they have no part in a job's transaction (J3): the store arbitrates
 // under the lock of each key. through is as for carry.
-func (c *committer) deliver(ctx context.Context, items []*item) (through bool) {
+func (l *loop) deliver(ctx context.Context, items []*item) (through bool) {
 	if len(items) == 0 {
 		return true
 	}
@@ -23,25 +23,25 @@ func (c *committer) deliver(ctx context.Context, items []*item) (through bool) {
 	for {
 		began := time.Now()
 		bounded, cancel := context.WithTimeout(ctx, transactTime)
-		out, err := c.cfg.Store.Deliver(bounded, keysOf(items), c.mode)
+		out, err := l.cfg.Store.Deliver(bounded, keysOf(items), l.mode)
 		cancel()
 		if errors.Is(err, collation.ErrSignal) {
 			err = fmt.Errorf("%w: %w", store.ErrRejected, err)
 		}
 		switch {
 		case err == nil:
-			c.publish(ctx, out, Origin{})
-			c.delivered(items, out, began)
+			l.publish(ctx, out, Origin{})
+			l.delivered(items, out, began)
 			return true
-		case c.again(&p, items, err):
+		case l.again(&p, &work{items: items}, err):
 		case refused(err) && len(items) > 1:
-			c.singly(items, func(one []*item) bool { return c.deliver(ctx, one) })
+			l.singly(items, func(one []*item) bool { return l.deliver(ctx, one) })
 			return true
 		case refused(err):
-			c.bury(ctx, items[0], reasonRefused, err)
+			l.bury(ctx, items[0], reasonRefused, err)
 			return true
 		default:
-			c.handBack(items, err)
+			l.handBack(items, err)
 			return false
 		}
 	}
@@ -62,7 +62,7 @@ func keysOf(items []*item) []collation.RowKey {
 
 // delivered acks the signals, counts what became of them, and tells each job that
 // was reached.
-func (c *committer) delivered(items []*item, out []store.Outgoing, began time.Time) {
+func (l *loop) delivered(items []*item, out []store.Outgoing, began time.Time) {
 	end := time.Now()
 	consumed := map[journal.GUID]bool{}
 	for i := range out {
@@ -71,8 +71,8 @@ func (c *committer) delivered(items []*item, out []store.Outgoing, began time.Ti
 			consumed[r.Signal] = true
 		}
 		if o.Trace != "" {
-			c.cfg.Observer.Told(o.Trace, observer.Span{
-				Name: observer.SpanSignal, Start: began, End: end, Subject: SignalSubject(c.cfg.Space, o),
+			l.cfg.Observer.Told(o.Trace, observer.Span{
+				Name: observer.SpanSignal, Start: began, End: end, Subject: SignalSubject(l.cfg.Space, o),
 			})
 		}
 	}
@@ -81,8 +81,8 @@ func (c *committer) delivered(items []*item, out []store.Outgoing, began time.Ti
 		if consumed[it.msg.GUID] {
 			outcome = string(store.SignalConsumed)
 		}
-		c.cfg.Observer.Count(observer.MetricSignals, 1, "outcome", outcome)
-		c.ack(it.delivery)
+		l.cfg.Observer.Count(observer.MetricSignals, 1, "outcome", outcome)
+		l.ack(it.delivery)
 	}
 }
 

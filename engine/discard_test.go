@@ -14,7 +14,6 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/observer"
 	busmem "github.com/quipu-journal/quipu/transport/memory"
 )
 
@@ -39,15 +38,8 @@ func (w *watched) Deliver(ctx context.Context, rows []collation.RowKey, mode col
 	return w.Engine.Deliver(ctx, rows, mode)
 }
 
-func (w *watched) Order(ctx context.Context, child journal.JobID) (*collation.Row, error) {
-	if w.order != nil {
-		return w.order, nil
-	}
-	return w.Engine.Order(ctx, child)
-}
-
-func (w *watched) Committer(ctx context.Context) (store.Committer, error) {
-	c, err := w.Engine.Committer(ctx)
+func (w *watched) Committer(ctx context.Context, patient bool) (store.Committer, error) {
+	c, err := w.Engine.Committer(ctx, true)
 	return &watchedCommitter{c, w}, err
 }
 
@@ -58,6 +50,9 @@ type watchedCommitter struct {
 
 func (c *watchedCommitter) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
 	l, err := c.Committer.Load(ctx, wants, wait)
+	if err == nil && c.w.order != nil {
+		l.Orders[c.w.order.Job] = c.w.order
+	}
 	if err == nil && !c.w.tomb.IsZero() {
 		l.Tombs[c.w.tomb] = true
 	}
@@ -65,19 +60,16 @@ func (c *watchedCommitter) Load(ctx context.Context, wants []store.Want, wait bo
 }
 
 // bench is a committer over memory, for messages that are made by hand.
-func bench(t *testing.T, w *watched) (*committer, *memory.Store) {
+func bench(t *testing.T, w *watched) (*loop, *memory.Store) {
 	t.Helper()
 	st := memory.New(memory.Config{Space: "test"})
 	w.Engine = st
 	bus := busmem.New(busmem.Config{})
-	cfg, err := Config{Store: w, Bus: bus, Space: "test", Observer: observer.Nop{}}.withDefaults()
+	all, err := NewCommitter(t.Context(), Config{Store: w, Bus: bus, Space: "test"})
 	require.NoError(t, err)
-	flows := NewFlows(st)
-	c := &committer{cfg: &cfg, mode: cfg.Mode(), flows: flows, log: cfg.Logger, pub: &Publisher{Bus: bus, Flows: flows, Space: "test", Lanes: 1}}
+	c := &loop{Committer: all, patient: true}
 	t.Cleanup(func() {
-		if c.tx != nil {
-			c.tx.Close()
-		}
+		c.close()
 		require.NoError(t, bus.Close())
 	})
 	return c, st
@@ -98,7 +90,7 @@ func TestC10RowsWithoutAJobAreEnded(t *testing.T) {
 		w := &watched{}
 		c, st := bench(t, w)
 		it, d := handmade(journal.MessageOutcome, 1)
-		c.carry(t.Context(), []*item{it}, true)
+		c.carry(t.Context(), work{items: []*item{it}})
 		require.Equal(t, "term", <-d.done)
 		require.Equal(t, []collation.RowKey{it.key()}, w.discarded)
 		letters, err := st.DeadLetters(t.Context(), true, 10)
@@ -106,7 +98,7 @@ func TestC10RowsWithoutAJobAreEnded(t *testing.T) {
 		require.Len(t, letters, 1)
 		// A child that was refused cannot be interrupted, and nobody has to look.
 		it, d = handmade(journal.MessageInterrupt, 2)
-		c.carry(t.Context(), []*item{it}, true)
+		c.carry(t.Context(), work{items: []*item{it}})
 		require.Equal(t, "ack", <-d.done)
 		require.Equal(t, it.key(), w.discarded[1])
 		letters, err = st.DeadLetters(t.Context(), true, 10)
@@ -123,7 +115,7 @@ func TestC5RowsOfTombstonesAreEnded(t *testing.T) {
 		it, d := handmade(journal.MessageOutcome, 1)
 		w := &watched{tomb: it.msg.Job}
 		c, st := bench(t, w)
-		c.carry(t.Context(), []*item{it}, true)
+		c.carry(t.Context(), work{items: []*item{it}})
 		require.Equal(t, "ack", <-d.done)
 		require.Equal(t, []collation.RowKey{it.key()}, w.discarded)
 		letters, err := st.DeadLetters(t.Context(), true, 10)
@@ -169,7 +161,7 @@ func TestT3UnreadableOrder(t *testing.T) {
 		it, d := handmade(journal.MessageStart, 1)
 		w := &watched{order: &collation.Row{GUID: it.msg.Row, Job: it.msg.Job, Kind: journal.MessageStart, Body: []byte("{")}}
 		c, st := bench(t, w)
-		c.carry(t.Context(), []*item{it}, true)
+		c.carry(t.Context(), work{items: []*item{it}})
 		require.Equal(t, "term", <-d.done)
 		require.Equal(t, []collation.RowKey{it.key()}, w.discarded)
 		letters, err := st.DeadLetters(t.Context(), true, 10)

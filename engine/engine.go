@@ -15,24 +15,36 @@ import (
 
 // Engine decides and commits the messages of a space.
 type Engine struct {
-	cfg Config
-	pub *Publisher
+	cfg       Config
+	pub       *Publisher
+	committer *Committer
+	owns      bool // nobody else runs the committer
 }
 
 // New checks the configuration and reads the space's epoch.
 func New(ctx context.Context, cfg Config) (*Engine, error) {
-	cfg, err := cfg.withDefaults()
+	c, err := NewCommitter(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	epoch, err := cfg.Store.Epoch(ctx)
+	e, err := Over(c)
 	if err != nil {
-		return nil, fmt.Errorf("read the epoch of space %s: %w", cfg.Space, err)
+		return nil, err
 	}
-	return &Engine{cfg: cfg, pub: &Publisher{
-		Bus: cfg.Bus, Flows: NewFlows(cfg.Store), Space: cfg.Space, Lanes: cfg.Lanes, Epoch: epoch,
-	}}, nil
+	e.owns = true
+	return e, nil
 }
+
+// Over is an engine over the committer of its process, which somebody else runs.
+func Over(c *Committer) (*Engine, error) {
+	if c.pub == nil {
+		return nil, fmt.Errorf("%w: an engine needs a Bus", ErrConfig)
+	}
+	return &Engine{cfg: c.cfg, pub: c.pub, committer: c}, nil
+}
+
+// Committer is what the engine commits with.
+func (e *Engine) Committer() *Committer { return e.committer }
 
 // Publisher is what the engine publishes with; a starter shares it.
 func (e *Engine) Publisher() *Publisher { return e.pub }
@@ -40,8 +52,9 @@ func (e *Engine) Publisher() *Publisher { return e.pub }
 // Config returns the configuration with its defaults filled in.
 func (e *Engine) Config() Config { return e.cfg }
 
-// Run handles messages until ctx ends, then finishes the batches under way and
-// hands back what was fetched beyond them. It returns nil when it was drained.
+// Run handles messages until ctx ends, and hands back what was fetched and not begun.
+// The batches under way are the committer's: they are finished when its Run returns,
+// which is before this one does where nobody else runs it.
 func (e *Engine) Run(ctx context.Context) error {
 	switch err := e.cfg.Bus.Ensure(ctx); {
 	case err == nil:
@@ -52,67 +65,83 @@ func (e *Engine) Run(ctx context.Context) error {
 	default:
 		return fmt.Errorf("ensure the streams of space %s: %w", e.cfg.Space, err)
 	}
-	committers := make([]*committer, e.cfg.Committers)
-	g, ctx := errgroup.WithContext(ctx)
-	for i := range committers {
-		c := &committer{
-			cfg: &e.cfg, mode: e.cfg.Mode(), flows: e.pub.Flows, pub: e.pub, log: e.cfg.Logger,
-			lanes:  make(chan transport.Delivery, e.cfg.MaxBatch),
-			starts: make(chan transport.Delivery, e.cfg.MaxBatch/2+1),
-		}
-		committers[i] = c
-		g.Go(func() error { return c.run(ctx) })
+	committing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	committed := make(chan error, 1)
+	if e.owns {
+		go func() { committed <- e.committer.Run(committing) }()
+	} else {
+		committed <- nil
 	}
+	err := e.fetch(ctx)
+	e.drain()
+	stop()
+	return errors.Join(err, <-committed)
+}
+
+// fetch feeds the committer, and sweeps, until ctx ends.
+func (e *Engine) fetch(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	loops := e.committer.loops
 	for lane := range e.cfg.Lanes {
-		into := committers[lane%len(committers)].lanes
+		into := loops[lane%len(loops)].lanes
 		g.Go(func() error {
-			return e.consume(ctx, transport.ToLane(lane), e.cfg.LaneSlots, func(transport.Delivery) chan transport.Delivery { return into })
+			return e.consume(ctx, transport.ToLane(lane), e.cfg.LaneSlots, func(transport.Delivery) chan fetched { return into })
 		})
 	}
 	g.Go(func() error {
-		return e.consume(ctx, transport.ToStart(), e.cfg.StartSlots, func(d transport.Delivery) chan transport.Delivery {
-			return committers[e.ownerOf(d, len(committers))].starts
+		return e.consume(ctx, transport.ToStart(), e.cfg.StartSlots, func(d transport.Delivery) chan fetched {
+			return loops[e.ownerOf(d, len(loops))].starts
 		})
 	})
 	g.Go(func() error { return (&sweeper{e: e}).run(ctx) })
 	for _, c := range e.chores() {
 		g.Go(func() error { return c.run(ctx) })
 	}
-	err := g.Wait()
-	e.drain(committers)
-	if errors.Is(err, context.Canceled) {
-		return nil
+	if err := g.Wait(); !errors.Is(err, context.Canceled) {
+		return err
 	}
-	return err
+	return nil
 }
 
-// consume feeds the deliveries of one destination to their committer, which
-// holds the consumer back when it is busy (T11).
-func (e *Engine) consume(ctx context.Context, from transport.Destination, slots int, to func(transport.Delivery) chan transport.Delivery) error {
+// fetched is a delivery on its way to the committer.
+type fetched struct {
+	transport.Delivery
+	stop <-chan struct{} // closed when its engine is to stop (T10)
+}
+
+// consume feeds the deliveries of one destination to their loop, which holds the
+// consumer back when it is busy (T11).
+func (e *Engine) consume(ctx context.Context, from transport.Destination, slots int, to func(transport.Delivery) chan fetched) error {
 	return e.cfg.Bus.Consume(ctx, from, slots, func(d transport.Delivery) {
 		select {
-		case to(d) <- d:
+		case to(d) <- fetched{d, ctx.Done()}:
 		case <-ctx.Done():
 			_ = d.Nak(transport.MinNakDelay)
 		}
 	})
 }
 
-// ownerOf is the committer that serves the job's lane, so that a job's messages
-// meet in one committer from the first on.
-func (e *Engine) ownerOf(d transport.Delivery, committers int) int {
+// ownerOf is the loop that serves the job's lane, so that a job's messages meet in
+// one loop from the first on.
+func (e *Engine) ownerOf(d transport.Delivery, loops int) int {
 	if d.Err() != nil {
 		return 0
 	}
-	return wire.LaneOf(journal.JobID(d.Message().Header.GUID), e.cfg.Lanes) % committers
+	return wire.LaneOf(journal.JobID(d.Message().Header.GUID), e.cfg.Lanes) % loops
 }
 
-// drain hands back what the committers did not take any more.
-func (e *Engine) drain(committers []*committer) {
-	for _, c := range committers {
-		for _, ch := range []chan transport.Delivery{c.lanes, c.starts} {
-			for len(ch) > 0 {
-				_ = (<-ch).Nak(transport.MinNakDelay)
+// drain hands back what the loops did not take any more.
+func (e *Engine) drain() {
+	for _, l := range e.committer.loops {
+		for _, ch := range []chan fetched{l.lanes, l.starts} {
+			for more := true; more; {
+				select {
+				case d := <-ch:
+					_ = d.Nak(transport.MinNakDelay)
+				default:
+					more = false
+				}
 			}
 		}
 	}

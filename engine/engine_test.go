@@ -41,12 +41,11 @@ func (r *rig) begin(n, steps int) []journal.JobID {
 	for i := range starts {
 		starts[i] = store.Start{Flow: ref, Trigger: "start", Key: fmt.Sprintf("k%d", i), Input: []byte(`{"x":1}`)}
 	}
-	cfg := r.eng.Config()
-	res, err := r.store.Start(ctx, starts, cfg.Mode())
-	require.NoError(r.t, err)
 	ids := make([]journal.JobID, n)
-	for i := range res {
-		ids[i] = res[i].Job
+	for i, st := range starts {
+		for ids[i].IsZero() { // until it is acknowledged
+			ids[i] = r.eng.Committer().Start(ctx, []store.Start{st})[0].Job
+		}
 	}
 	return ids
 }

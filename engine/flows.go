@@ -30,12 +30,15 @@ type Flows struct {
 	source Source
 	mu     sync.Mutex
 	known  map[flowKey]*flow.Flow
+	active map[string]journal.FlowRef // as last read: an inception finds out whether it still is (W9)
 }
 
 type flowKey struct{ name, version string }
 
 // NewFlows returns an empty cache over the source.
-func NewFlows(s Source) *Flows { return &Flows{source: s, known: map[flowKey]*flow.Flow{}} }
+func NewFlows(s Source) *Flows {
+	return &Flows{source: s, known: map[flowKey]*flow.Flow{}, active: map[string]journal.FlowRef{}}
+}
 
 // Cached returns a flow that is compiled already, or nil.
 func (f *Flows) Cached(name, version string) *flow.Flow {
@@ -57,7 +60,8 @@ func (f *Flows) Get(ctx context.Context, name, version string) (*flow.Flow, erro
 }
 
 // Resolve returns the version that a new job takes: the one that is asked for,
-// or, for "", the active one. Versions of a built-in flow have no order, so one is
+// or, for "", the active one as this process last read it, which the inception has to
+// hold to (store.Start.Active). Versions of a built-in flow have no order, so one is
 // asked for, and deployed when it is not there.
 func (f *Flows) Resolve(ctx context.Context, name, version string) (journal.FlowRef, *flow.Flow, error) {
 	if version != "" {
@@ -73,15 +77,34 @@ func (f *Flows) Resolve(ctx context.Context, name, version string) (journal.Flow
 	if flow.IsBuiltin(name) {
 		return journal.FlowRef{}, nil, fmt.Errorf("flow %s is built in: %w: without a version; its version is the topic", name, store.ErrNotFound)
 	}
+	f.mu.Lock()
+	last := f.active[name]
+	known := f.known[flowKey{last.Name, last.Version}]
+	f.mu.Unlock()
+	if known != nil {
+		return last, known, nil
+	}
 	ref, canonical, err := f.source.ActiveFlow(ctx, name)
 	if err != nil {
 		return ref, nil, fmt.Errorf("flow %q: %w", name, err)
 	}
-	if known := f.Cached(ref.Name, ref.Version); known != nil {
-		return ref, known, nil
+	compiled := f.Cached(ref.Name, ref.Version)
+	if compiled == nil {
+		if compiled, err = f.compile(ref.Name, ref.Version, canonical); err != nil {
+			return ref, nil, err
+		}
 	}
-	compiled, err := f.compile(ref.Name, ref.Version, canonical)
-	return ref, compiled, err
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.active[name] = ref
+	return ref, compiled, nil
+}
+
+// Forget has the active version of a flow read anew: an inception found another.
+func (f *Flows) Forget(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.active, name)
 }
 
 // install deploys a built-in flow. What another build has stored under the name

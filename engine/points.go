@@ -16,6 +16,11 @@ func entering(b *batch) {
 	if !fault.Enabled {
 		return
 	}
+	for _, x := range b.calls {
+		if x.name == callStart {
+			fault.At(fault.K0, callStart)
+		}
+	}
 	for _, it := range b.decided {
 		e := it.plan.Entry
 		switch {

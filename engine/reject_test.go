@@ -12,9 +12,9 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/transport"
 	busmem "github.com/quipu-journal/quipu/transport/memory"
 )
@@ -23,8 +23,8 @@ import (
 // as an adapter reports it: every load that asks for results is refused.
 type unreadable struct{ store.Engine }
 
-func (u unreadable) Committer(ctx context.Context) (store.Committer, error) {
-	c, err := u.Engine.Committer(ctx)
+func (u unreadable) Committer(ctx context.Context, patient bool) (store.Committer, error) {
+	c, err := u.Engine.Committer(ctx, true)
 	return unreadableCommitter{c}, err
 }
 
@@ -58,28 +58,27 @@ func TestC10UnreadableStateHoldsTheRow(t *testing.T) {
 		_, err = st.Deploy(ctx, ref, f.Canonical())
 		require.NoError(t, err)
 		mode := collation.Mode{Resend: 1e6, Fold: true}
-		started, err := st.Start(ctx, []store.Start{{Flow: ref, Trigger: "start", Key: "k", Input: []byte(`{}`)}}, mode)
+		started, err := journaltest.Driven{Store: st}.Start(ctx, []store.Start{{Flow: ref, Trigger: "start", Key: "k", Input: []byte(`{}`)}}, mode)
 		require.NoError(t, err)
 		bus := busmem.New(busmem.Config{})
 		defer bus.Close()
-		cfg, err := Config{Store: unreadable{st}, Bus: bus, Space: "test", Observer: observer.Nop{}}.withDefaults()
+		all, err := NewCommitter(ctx, Config{Store: unreadable{st}, Bus: bus, Space: "test"})
 		require.NoError(t, err)
-		flows := NewFlows(st)
-		_, err = flows.Get(ctx, "one", "1")
+		_, err = all.flows.Get(ctx, "one", "1")
 		require.NoError(t, err)
-		c := &committer{cfg: &cfg, mode: mode, flows: flows, log: cfg.Logger, pub: &Publisher{Bus: bus, Flows: flows, Space: "test", Lanes: 1}}
+		c := &loop{Committer: all, patient: true}
 		job := started[0].Job
 		d := &acked{done: make(chan string, 1)}
-		c.carry(ctx, []*item{{
+		c.carry(ctx, work{items: []*item{{
 			delivery: d, flow: flowKey{"one", "1"},
 			msg: collation.Message{Kind: journal.MessageStart, Job: job, GUID: job.Start(), Row: job.Start(), Activity: "start", DAD: collation.RootDAD},
-		}}, true)
+		}}})
 		require.Equal(t, "ack", <-d.done)
 		v, err := st.Job(ctx, job)
 		require.NoError(t, err)
 		require.Equal(t, collation.HeldStuck, v.Rows[0].Held)
 		require.Len(t, v.Dead, 1)
-		c.tx.Close()
+		c.close()
 	})
 }
 

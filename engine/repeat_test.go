@@ -9,6 +9,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -25,22 +26,23 @@ func TestOneStepPerTransaction(t *testing.T) {
 	_, err = st.Deploy(ctx, ref, f.Canonical())
 	require.NoError(t, err)
 	mode := collation.Mode{Stepwise: true, Resend: 1e6}
-	started, err := st.Start(ctx, []store.Start{{Flow: ref, Trigger: "start", Key: "k", Input: []byte(`{}`)}}, mode)
+	started, err := journaltest.Driven{Store: st}.Start(ctx, []store.Start{{Flow: ref, Trigger: "start", Key: "k", Input: []byte(`{}`)}}, mode)
 	require.NoError(t, err)
-	cfg := Config{Store: st}
-	c := &committer{cfg: &cfg, mode: mode, flows: NewFlows(st)}
-	t.Cleanup(func() { c.tx.Close() })
+	all, err := NewCommitter(ctx, Config{Store: st, Space: "test", Stepwise: true})
+	require.NoError(t, err)
+	c := &loop{Committer: all, patient: true}
+	t.Cleanup(c.close)
 	twice := func(m collation.Message) (*item, *item) {
 		return &item{msg: m, flow: flowKey{"one", "1"}}, &item{msg: m, flow: flowKey{"one", "1"}}
 	}
 	job := started[0].Job
 	a, again := twice(collation.Message{Kind: journal.MessageStart, Job: job, GUID: job.Start(), Row: job.Start(), Activity: "start", DAD: collation.RootDAD})
-	b, err := c.transact(ctx, []*item{a, again}, true)
+	b, err := c.transact(ctx, work{items: []*item{a, again}})
 	require.NoError(t, err)
 	require.Len(t, b.decided, 2, "done in one step: the second finds it settled")
 	leg1 := b.plans[0].Plan.Insert[0]
 	a, again = twice(collation.Message{Kind: journal.MessageLeg1, Job: job, GUID: leg1.GUID, Row: leg1.GUID, Activity: "a", DAD: leg1.DAD})
-	b, err = c.transact(ctx, []*item{a, again}, true)
+	b, err = c.transact(ctx, work{items: []*item{a, again}})
 	require.NoError(t, err)
 	require.Equal(t, []*item{a}, b.decided)
 	require.Equal(t, []*item{again}, b.repeats)

@@ -15,6 +15,7 @@ import (
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	storemem "github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
 	busmem "github.com/quipu-journal/quipu/transport/memory"
@@ -129,29 +130,35 @@ func (r *rig) deploy(source string) *flow.Flow {
 // run starts a job of a deployed flow, as a client without a bus does.
 func (r *rig) run(name, key, input string) journal.JobID {
 	r.t.Helper()
-	return r.begins(name, key, input, false).Job
+	for { // until it is acknowledged
+		out, err := journaltest.Driven{Store: r.store}.Start(context.Background(), []store.Start{r.asks(name, key, input)}, r.mode())
+		if err == nil {
+			return out[0].Job
+		}
+	}
 }
 
 // publish starts a job as a client with a bus does.
 func (r *rig) publish(name, key, input string) journal.JobID {
 	r.t.Helper()
-	started := r.begins(name, key, input, true)
-	require.NoError(r.t, r.eng.Publisher().Publish(context.Background(), []store.Outgoing{*started.Row}, engine.Origin{}))
-	return started.Job
+	out := r.eng.Committer().Start(context.Background(), []store.Start{r.asks(name, key, input)})
+	require.NoError(r.t, out[0].Err)
+	return out[0].Job
 }
 
-func (r *rig) begins(name, key, input string, publish bool) store.Started {
+func (r *rig) mode() collation.Mode {
+	cfg := r.eng.Config()
+	return cfg.Mode()
+}
+
+func (r *rig) asks(name, key, input string) store.Start {
 	r.t.Helper()
 	ctx := context.Background()
 	ref, f, err := r.eng.Publisher().Flows.Resolve(ctx, name, "")
 	require.NoError(r.t, err)
 	body, err := canonical.Payload([]byte(input))
 	require.NoError(r.t, err)
-	cfg := r.eng.Config()
-	res, err := r.store.Start(ctx, []store.Start{{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: body, Trace: r.trace, Publish: publish}}, cfg.Mode())
-	require.NoError(r.t, err)
-	require.NoError(r.t, res[0].Err)
-	return res[0]
+	return store.Start{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: body, Trace: r.trace}
 }
 
 // signal sends a signal, as a client without a bus does.

@@ -10,15 +10,22 @@ import (
 
 // tell hands the finished batch to the observer: counters, and one span with
 // its parts for each plan of a job that is traced (5.4).
-func (c *committer) tell(b *batch) {
-	o := c.cfg.Observer
+func (l *loop) tell(b *batch) {
+	o := l.cfg.Observer
 	o.Observe(observer.MetricBatch, float64(len(b.decided)))
 	if len(b.plans) > 0 {
 		o.Observe(observer.MetricCommit, b.took.Seconds())
 	}
 	end := time.Now()
-	for _, it := range b.decided {
+	all := b.decided
+	for _, p := range b.folded {
+		all = append(all, &item{plan: p, msg: collation.Message{Kind: journal.MessageStart, Job: p.Job}})
+	}
+	for _, it := range all {
 		p := it.plan
+		if p.Entry != nil && p.Entry.Kind == journal.KindCreated {
+			continue // whose span is the root of its trace
+		}
 		switch p.Outcome {
 		case collation.Handled:
 			o.Count(observer.MetricTransitions, 1)
@@ -31,12 +38,12 @@ func (c *committer) tell(b *batch) {
 			o.Count(observer.MetricDead, int64(len(p.Dead)), "reason", p.Dead[0].Reason)
 		}
 		if p.Entry != nil && p.Entry.Trace != "" {
-			o.Told(p.Entry.Trace, c.span(b, it, end))
+			o.Told(p.Entry.Trace, l.span(b, it, end))
 		}
 	}
 }
 
-func (c *committer) span(b *batch, it *item, end time.Time) observer.Span {
+func (l *loop) span(b *batch, it *item, end time.Time) observer.Span {
 	e := it.plan.Entry
 	job := &b.loaded.States[it.msg.Job].Job
 	s := observer.Span{

@@ -15,6 +15,7 @@ import (
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	storemem "github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
 	busmem "github.com/quipu-journal/quipu/transport/memory"
@@ -27,7 +28,7 @@ import (
 func (r *rig) undoes(parent journal.JobID, key, input string) journal.JobID {
 	r.t.Helper()
 	ctx := context.Background()
-	c, err := r.store.Committer(ctx)
+	c, err := r.store.Committer(ctx, true)
 	require.NoError(r.t, err)
 	defer c.Close()
 	l, err := c.Load(ctx, []store.Want{{Job: parent}}, true)
@@ -81,7 +82,8 @@ func TestUndoVerifiesFromItsBegin(t *testing.T) {
 		require.NoError(t, err)
 		return store.Start{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: []byte(`{}`)}
 	}
-	parent, err := r.store.Start(t.Context(), []store.Start{start(r.deploy(review), "k")}, collation.Mode{})
+	st := journaltest.Driven{Store: r.store}
+	parent, err := st.Start(t.Context(), []store.Start{start(r.deploy(review), "k")}, collation.Mode{})
 	require.NoError(t, err)
 	undo, err := flow.Undo("trip.book")
 	require.NoError(t, err)
@@ -92,7 +94,7 @@ func TestUndoVerifiesFromItsBegin(t *testing.T) {
 	out, err := r.store.Claim(t.Context(), []store.Claim{{Row: due[at], Send: true, Again: time.Hour}})
 	require.NoError(t, err)
 	row := out[0].Row
-	require.NoError(t, r.store.Spawn(t.Context(), &row, start(undo, "k/work.undo"), nil, collation.Mode{}))
+	require.NoError(t, st.Spawn(t.Context(), &row, start(undo, "k/work.undo"), nil, collation.Mode{}))
 	require.NotEmpty(t, r.view(child).Rows, "the start is not handled yet")
 	r.proved(child)
 }

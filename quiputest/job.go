@@ -73,7 +73,6 @@ func (w *World) Call(topic, key string, input any) *Job {
 }
 
 func (w *World) start(ref journal.FlowRef, f *flow.Flow, key string, input any) (*Job, error) {
-	ctx := context.Background()
 	body, err := marshal(input)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", engine.ErrInput, err)
@@ -81,20 +80,8 @@ func (w *World) start(ref journal.FlowRef, f *flow.Flow, key string, input any) 
 	if key, err = engine.CheckStart(f, key, body); err != nil {
 		return nil, err
 	}
-	cfg := w.eng.Config()
-	started, err := w.tables.Start(ctx, []store.Start{{
-		Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: body, Publish: true,
-	}}, cfg.Mode())
-	if err != nil {
-		return nil, err
-	}
-	j := &Job{ID: started[0].Job, Key: key, w: w}
-	if started[0].Row != nil {
-		err = w.eng.Publisher().Publish(ctx, []store.Outgoing{*started[0].Row}, engine.Origin{})
-	} else {
-		err = started[0].Err
-	}
-	return j, err
+	started := w.eng.Committer().Start(context.Background(), []store.Start{{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: body}})
+	return &Job{ID: started[0].Job, Key: key, w: w}, started[0].Err
 }
 
 // marshal is the canonical form of a payload.

@@ -90,6 +90,10 @@ type Bus interface {
 	// MaxPayload is the largest message in bytes, headers included (T4).
 	MaxPayload() int
 
+	// Connected says whether the servers are reachable now. It is a hint: what is
+	// sent while they are not is sent again by its row.
+	Connected() bool
+
 	// Close ends the bus: running Consume calls return ErrClosed, outstanding
 	// sends get their outcome or ErrClosed, nobody is told any more. It is
 	// idempotent.

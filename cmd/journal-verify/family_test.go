@@ -154,7 +154,7 @@ func (s *space) releaseAll() {
 // jobs that they start, and verifies the store at several points. pass lets time
 // pass.
 func requireFamilies(t *testing.T, st store.Store, mode collation.Mode, seed uint64, wakes *atomic.Int64, pass func()) {
-	c, err := st.Committer(t.Context())
+	c, err := st.Committer(t.Context(), true)
 	require.NoError(t, err)
 	defer c.Close()
 	choose := rand.New(rand.NewPCG(seed, 6)).IntN

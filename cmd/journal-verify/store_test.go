@@ -169,7 +169,7 @@ func (s *space) once(m *collation.Message) (done bool) {
 // requireVerified runs jobs in a store, some to their end and some not, and
 // verifies them there.
 func requireVerified(t *testing.T, st store.Store, mode collation.Mode) {
-	c, err := st.Committer(t.Context())
+	c, err := st.Committer(t.Context(), true)
 	require.NoError(t, err)
 	defer c.Close()
 	s := &space{

@@ -78,7 +78,12 @@ func (p *process) transfer(ctx context.Context, e *effect, tx *storemem.EffectTx
 	tx.Put("transfer-"+key, strconv.Itoa(n))
 	if workers.Info(ctx).Flow == w.plan.main { // what follows is a job of the other flow
 		tx.Put("follows-"+key, strconv.Itoa(n))
-		tx.Start(store.Start{Flow: w.plan.refs[w.plan.kid], Trigger: "start", Key: follower(key, n), Input: []byte(`{"list":[1],"v":1}`)})
+		_, err := p.committer.StartTx(ctx, tx, store.Start{
+			Flow: w.plan.refs[w.plan.kid], Trigger: "start", Key: follower(key, n), Input: []byte(`{"list":[1],"v":1}`),
+		})
+		if err != nil {
+			return nil, err
+		}
 		tx.Signal(w.news(key, n))
 	}
 	switch {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -67,37 +66,29 @@ func (w *world) clientsBegin() {
 func (w *world) starter(key string, n int, wait time.Duration, publish bool, input []byte) {
 	defer w.starting.Add(-1)
 	ctx := context.Background()
-	st := &port{w.store, w.processes[0]}
 	time.Sleep(wait + time.Duration(n)*time.Microsecond)
-	s := store.Start{Flow: w.plan.refs[w.plan.main], Trigger: "start", Key: key, Input: input, Publish: publish}
-	for {
-		started, err := st.Start(ctx, []store.Start{s}, collation.Mode{Resend: collation.Micros(resend.Microseconds())})
-		var there *store.AlreadyStartedError
-		switch {
-		case errors.Is(err, errOver):
-			return
-		case err != nil:
-			time.Sleep(20 * time.Millisecond)
-			continue
-		case started[0].Err != nil && !errors.As(started[0].Err, &there):
-			w.wrong("I9: start of %s: %v", key, started[0].Err)
-			return
-		}
-		w.ack(key, started[0].Job)
-		if row := started[0].Row; row != nil && publish {
-			pub := &engine.Publisher{Bus: &bus{w.bus, w.processes[0]}, Flows: w.plan.compiled, Space: space, Lanes: w.lanes, Epoch: w.epoch()}
-			_ = pub.Publish(ctx, []store.Outgoing{*row}, engine.Origin{}) // its row sends it again
-		}
+	c := w.client(fmt.Sprint(key, "/", n, " "), publish)
+	if c == nil {
 		return
 	}
-}
-
-func (w *world) epoch() int64 {
-	epoch, err := w.store.Epoch(context.Background())
-	if err != nil {
-		panic(err)
+	s := store.Start{Flow: w.plan.refs[w.plan.main], Trigger: "start", Key: key, Input: input}
+	for {
+		started := c.Start(ctx, []store.Start{s})[0]
+		var there *store.AlreadyStartedError
+		switch {
+		case errors.Is(started.Err, errOver):
+			return
+		case errors.Is(started.Err, store.ErrUnavailable), errors.Is(started.Err, store.ErrUnknown),
+			errors.Is(started.Err, store.ErrRejected): // as simulated
+			time.Sleep(20 * time.Millisecond)
+			continue
+		case started.Err != nil && !errors.As(started.Err, &there):
+			w.wrong("I9: start of %s: %v", key, started.Err)
+			return
+		}
+		w.ack(key, started.Job)
+		return
 	}
-	return epoch
 }
 
 // ack notes an acknowledged start (I9).
@@ -161,7 +152,7 @@ func (w *world) tell(x *collation.Wait, dice *rand.Rand) {
 		GUID: collation.SignalGUID(space, x.Topic, x.Key, name), Topic: x.Topic, Key: x.Key, Code: code,
 		Payload: json.RawMessage(`{"ok":true}`), All: dice.IntN(4) == 0,
 	}
-	st := &port{w.store, w.processes[0]}
+	st := &port{Store: w.store, p: w.processes[0]}
 	if _, err := st.Signal(context.Background(), s, collation.Mode{}); err == nil {
 		w.tries[short(x.GUID)]++
 	}
@@ -173,7 +164,7 @@ func (w *world) interrupt(id journal.JobID) {
 	if err != nil {
 		panic(err)
 	}
-	st := &port{w.store, w.processes[0]}
+	st := &port{Store: w.store, p: w.processes[0]}
 	_, _, _ = st.Interrupt(context.Background(), row, collation.Mode{}) // it is no matter whether it comes
 }
 
@@ -184,7 +175,7 @@ func (w *world) operate(dice *rand.Rand) {
 	if err != nil {
 		panic(err)
 	}
-	st := &port{w.store, w.processes[0]}
+	st := &port{Store: w.store, p: w.processes[0]}
 	for _, d := range letters {
 		if dice.IntN(2) == 0 {
 			continue

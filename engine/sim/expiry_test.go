@@ -35,7 +35,7 @@ func (s *port) Expire(ctx context.Context, limit int) (bool, error) {
 // retain removes jobs whose time has passed, a part at a time.
 func (w *world) retain() {
 	dice := rand.New(rand.NewPCG(w.seed, 5)) //nolint:gosec // it must be repeatable
-	st := &port{w.store, w.processes[0]}
+	st := &port{Store: w.store, p: w.processes[0]}
 	for {
 		select {
 		case <-w.gate.over:

@@ -63,7 +63,9 @@ func (g *guard) committed(plans []store.Chained) {
 	defer g.mu.Unlock()
 	g.commits++
 	for i := range plans {
-		g.touched[plans[i].Plan.Job] = true
+		if plans[i].Plan.Entry != nil {
+			g.touched[plans[i].Plan.Job] = true
+		}
 	}
 }
 

@@ -21,6 +21,8 @@ import (
 type port struct {
 	*storemem.Store
 	p *process
+	// label tells what is asked by one client from what others ask.
+	label string
 }
 
 var _ store.Store = (*port)(nil)
@@ -42,8 +44,8 @@ func keys(rows []collation.RowKey) string {
 
 // Committer opens its connection with the first call: what it loads tells it from
 // the others of its process.
-func (s *port) Committer(context.Context) (store.Committer, error) {
-	return &committer{port: s, name: "new"}, nil
+func (s *port) Committer(_ context.Context, patient bool) (store.Committer, error) {
+	return &committer{port: s, name: s.label + "new", patient: patient}, nil
 }
 
 func (s *port) Due(ctx context.Context, limit int) (rows []store.DueRow, lag time.Duration, err error) {
@@ -98,7 +100,7 @@ func (s *port) Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte
 }
 
 func (s *port) Epoch(ctx context.Context) (int64, error) {
-	return through(ctx, s.p, kindRead, "epoch", func() (int64, error) { return s.Store.Epoch(ctx) })
+	return through(ctx, s.p, kindRead, s.label+"epoch", func() (int64, error) { return s.Store.Epoch(ctx) })
 }
 
 func (s *port) Prune(ctx context.Context, limit int) (int, error) {
@@ -119,28 +121,17 @@ func (s *port) ExpireSignals(ctx context.Context, limit int) (int, error) {
 	return through(ctx, s.p, kindWrite, "expire signals", func() (int, error) { return s.Store.ExpireSignals(ctx, limit) })
 }
 
-func (s *port) Order(ctx context.Context, child journal.JobID) (*collation.Row, error) {
-	return through(ctx, s.p, kindRead, "order "+short(child), func() (*collation.Row, error) { return s.Store.Order(ctx, child) })
-}
-
-func (s *port) Spawn(ctx context.Context, row *collation.Row, start store.Start, reply *collation.Row, mode collation.Mode) error {
-	return action(ctx, s.p, kindWrite, "spawn "+short(row.GUID), func() error { return s.Store.Spawn(ctx, row, start, reply, mode) })
-}
-
-func (s *port) Refuse(ctx context.Context, row *collation.Row, reply *collation.Row) error {
-	return action(ctx, s.p, kindWrite, "refuse "+short(row.GUID), func() error { return s.Store.Refuse(ctx, row, reply) })
-}
-
 func (s *port) Discard(ctx context.Context, rows []collation.RowKey) (int, error) {
 	return through(ctx, s.p, kindWrite, "discard "+keys(rows), func() (int, error) { return s.Store.Discard(ctx, rows) })
 }
 
 // committer is one connection of a process.
 type committer struct {
-	port *port
-	tx   store.Committer // nil before the first Load
-	name string
-	busy atomic.Bool // a call is under way in the store
+	port    *port
+	tx      store.Committer // nil before the first Load
+	name    string
+	patient bool
+	busy    atomic.Bool // a call is under way in the store
 }
 
 // inside does a call that the process may not outlive.
@@ -165,25 +156,34 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 	var id strings.Builder
 	id.WriteString("load " + c.name)
 	for i := range wants {
-		id.WriteString(" " + short(wants[i].Job) + "/" + short(wants[i].Receipt) + "/" + short(wants[i].Row))
+		id.WriteString(" " + short(wants[i].Job) + "/" + short(wants[i].Receipt) + "/" + short(wants[i].Row) + wants[i].Key)
 	}
 	return through(ctx, c.port.p, kindRead, id.String(), func() (l *store.Loaded, err error) {
 		err = c.inside(func() error {
-			if c.tx == nil {
-				if c.tx, err = c.port.Store.Committer(ctx); err != nil {
-					return err
-				}
-				session, _ := c.tx.Session()
-				c.name = fmt.Sprint(session[15])
-				c.port.p.mu.Lock()
-				c.port.p.txs = append(c.port.p.txs, c)
-				c.port.p.mu.Unlock()
+			if err := c.dial(ctx); err != nil {
+				return err
 			}
 			l, err = c.tx.Load(ctx, wants, wait)
 			return err
 		})
 		return l, err
 	})
+}
+
+// dial opens the connection, once.
+func (c *committer) dial(ctx context.Context) (err error) {
+	if c.tx != nil {
+		return nil
+	}
+	if c.tx, err = c.port.Store.Committer(ctx, c.patient); err != nil {
+		return err
+	}
+	session, _ := c.tx.Session()
+	c.name = fmt.Sprint(session[15])
+	c.port.p.mu.Lock()
+	c.port.p.txs = append(c.port.p.txs, c)
+	c.port.p.mu.Unlock()
+	return nil
 }
 
 func (c *committer) More(ctx context.Context, needs map[journal.JobID]*collation.Need) error {
@@ -205,6 +205,9 @@ func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
 	}
 	err := action(ctx, c.port.p, kindCommit, id.String(), func() error {
 		return c.inside(func() error {
+			if err := c.dial(ctx); err != nil {
+				return err
+			}
 			err := c.tx.Commit(ctx, plans)
 			if err == nil {
 				c.port.p.world.committed(plans)

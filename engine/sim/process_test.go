@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -32,6 +33,8 @@ type process struct {
 	dead   atomic.Bool
 	paused atomic.Bool
 	stop   context.CancelFunc
+
+	committer *engine.Committer // of this life
 
 	mu  sync.Mutex
 	txs []*committer
@@ -82,26 +85,67 @@ func (p *process) run(ctx context.Context) {
 	}
 }
 
+// config is that of the process's committer, without a bus.
+func (p *process) config() engine.Config {
+	cfg := p.role.cfg
+	cfg.Store, cfg.Space, cfg.Lanes, cfg.Writer, cfg.Jitter = &port{Store: p.world.store, p: p}, space, p.world.lanes, p.name, p.jitter
+	if !p.world.weather.ownFlows {
+		cfg.Flows = p.world.plan.compiled
+	}
+	return cfg
+}
+
+// client is a committer for the clients: with a bus it publishes what they start.
+func (w *world) client(label string, publish bool) *engine.Committer {
+	p := w.processes[0]
+	cfg := p.config()
+	cfg.Store = &port{Store: w.store, p: p, label: label}
+	cfg.Resend, cfg.Committers, cfg.NoFold = resend, 1, !publish
+	if publish {
+		cfg.Bus = &bus{w.bus, p}
+	}
+	ctx := context.Background()
+	for {
+		c, err := engine.NewCommitter(ctx, cfg)
+		if err == nil {
+			go func() {
+				ctx, stop := context.WithCancel(ctx)
+				defer stop()
+				go func() { <-w.gate.over; stop() }()
+				_ = c.Run(ctx)
+			}()
+			return c
+		}
+		if errors.Is(err, errOver) {
+			return nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
 func (p *process) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	done := make(chan error, 2)
-	n := 0
+	done := make(chan error, 3)
+	n := 1
+	cfg := p.config()
+	cfg.Bus = &bus{p.world.bus, p}
+	c, err := engine.NewCommitter(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	p.committer = c
+	go func() { done <- c.Run(ctx) }()
 	if p.role.engine {
-		cfg := p.role.cfg
-		cfg.Store, cfg.Bus, cfg.Space, cfg.Lanes, cfg.Writer, cfg.Jitter = &port{p.world.store, p}, &bus{p.world.bus, p}, space, p.world.lanes, p.name, p.jitter
-		eng, err := engine.New(ctx, cfg)
+		eng, err := engine.Over(c)
 		if err != nil {
-			return err
-		}
-		if !p.world.weather.ownFlows {
-			eng.Publisher().Flows = p.world.plan.compiled
+			panic(err)
 		}
 		n++
 		go func() { done <- eng.Run(ctx) }()
 	}
 	if p.role.workers {
-		st := &port{p.world.store, p}
+		st := &port{Store: p.world.store, p: p}
 		rt, err := workers.NewRuntime(workers.Config{
 			Registry: p.registry(), Bus: &bus{p.world.bus, p}, Store: st, Space: space, Lanes: p.world.lanes,
 			DeadLetter: st.DeadLetter, Lease: lease, AckWait: ackWait, ResponseWait: time.Second, Drain: 100 * time.Millisecond,

@@ -69,14 +69,6 @@ func (s *port) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, ca
 
 // What clients and operators ask of it.
 
-func (s *port) Start(ctx context.Context, starts []store.Start, mode collation.Mode) ([]store.Started, error) {
-	id := "start"
-	for i := range starts {
-		id += " " + starts[i].Key
-	}
-	return through(ctx, s.p, kindWrite, id, func() ([]store.Started, error) { return s.Store.Start(ctx, starts, mode) })
-}
-
 func (s *port) Signal(ctx context.Context, sig *collation.Signal, mode collation.Mode) (store.Signalled, error) {
 	return through(ctx, s.p, kindWrite, "signal "+short(sig.GUID), func() (store.Signalled, error) { return s.Store.Signal(ctx, sig, mode) })
 }

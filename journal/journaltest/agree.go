@@ -51,7 +51,6 @@ func agreeDue(b *bench) {
 	c := b.committer()
 	row := b.order(c, b.jobs(1)[0], 1, true)
 	st := b.spawning(b.deploy(one), &row)
-	st.Publish = true
 	require.Positive(b, b.mode.Resend)
 	require.NoError(b, b.s.Spawn(b.ctx(), &row, st, nil, b.mode))
 	require.Equal(b, row.NextAt, b.row(row.Job, journal.MessageStart, st.Trigger).NextAt)
@@ -203,7 +202,7 @@ func agreeUnparked(b *bench) {
 }
 
 func agreeMarkers(b *bench) {
-	clock, ok := b.s.(Clock)
+	clock, ok := b.s.Store.(Clock)
 	if !ok {
 		return // MarkerAge is too long to be waited for
 	}
@@ -216,7 +215,7 @@ func agreeMarkers(b *bench) {
 }
 
 func agreeKept(b *bench) {
-	clock, ok := b.s.(Clock)
+	clock, ok := b.s.Store.(Clock)
 	if !ok {
 		return // SignalAge is too long to be waited for
 	}
@@ -297,8 +296,6 @@ func agreeLimits(b *bench) {
 	_, err := b.s.DeadLetters(b.ctx(), false, store.MaxPage+1)
 	require.ErrorIs(b, err, store.ErrRejected)
 	_, err = b.s.Jobs(b.ctx(), store.JobFilter{Limit: store.MaxPage + 1})
-	require.ErrorIs(b, err, store.ErrRejected)
-	_, err = b.s.Start(b.ctx(), make([]store.Start, store.MaxStarts+1), b.mode)
 	require.ErrorIs(b, err, store.ErrRejected)
 	_, _, err = b.s.Due(b.ctx(), store.MaxSweep+1)
 	require.ErrorIs(b, err, store.ErrRejected)

@@ -61,9 +61,7 @@ func (b *bench) spawning(f *flow.Flow, row *collation.Row) store.Start {
 	b.Helper()
 	order, err := row.Order()
 	require.NoError(b, err)
-	st := request(f, order.Key, string(order.Input))
-	st.Child, st.Parent = row.Job, &order.Parent
-	return st
+	return request(f, order.Key, string(order.Input))
 }
 
 // spawn begins the child of an order.

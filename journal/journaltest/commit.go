@@ -151,7 +151,9 @@ func commitBatches(b *bench) {
 		require.NoError(b, err)
 		var ms []*collation.Message
 		for _, o := range out {
-			ms = append(ms, message(&o.Row.Row))
+			ms = append(ms, &collation.Message{
+				Kind: journal.MessageStart, Job: o.Job, GUID: o.Job.Start(), Row: o.Job.Start(), Activity: "start", DAD: collation.RootDAD,
+			})
 		}
 		for len(ms) > 0 {
 			ms = b.batch(c, ms)

@@ -437,7 +437,7 @@ func generationPrune(b *bench) {
 	require.NoError(b, err)
 	require.Zero(b, n)
 	require.Len(b, tombs(), 1)
-	clock, ok := b.s.(Clock)
+	clock, ok := b.s.Store.(Clock)
 	if !ok {
 		return // TombAge is too long to be waited for
 	}

@@ -264,7 +264,7 @@ func keepPrune(b *bench) {
 	require.NoError(b, err)
 	require.Zero(b, n)
 	require.True(b, b.tell(s).Duplicate)
-	clock, ok := b.s.(Clock)
+	clock, ok := b.s.Store.(Clock)
 	if !ok {
 		return // SignalAge is too long to be waited for
 	}

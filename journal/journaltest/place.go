@@ -107,7 +107,7 @@ func placeJob(b *bench) {
 // eventuallyLater writes until the entry's time is after that of the last one.
 func (b *bench) eventuallyLater(last *journal.Entry, write func() *journal.Entry) {
 	b.Helper()
-	if clock, ok := b.s.(Clock); ok {
+	if clock, ok := b.s.Store.(Clock); ok {
 		clock.Advance(time.Millisecond)
 	}
 	e := write()

@@ -16,6 +16,9 @@ func lost(format string, args ...any) error {
 // apply writes one plan, each part by its own test-and-set (C3).
 func (s *Store) apply(u *undo, c *store.Chained) error {
 	p := c.Plan
+	if p.Entry == nil {
+		return s.moveRows(u, p)
+	}
 	j := s.jobs[p.Job]
 	for i := range p.Ledgers {
 		if err := j.moveLedger(u, &p.Ledgers[i]); err != nil {

@@ -1,8 +1,7 @@
 package memory
 
 import (
-	"context"
-	"fmt"
+	"errors"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -19,77 +18,49 @@ func (s *Store) ordered(child journal.JobID) *collation.Row {
 	return row
 }
 
-// Order implements store.Engine.
-func (s *Store) Order(_ context.Context, child journal.JobID) (*collation.Row, error) {
-	if err := s.before("order"); err != nil {
-		return nil, err
+// birth makes the job of an inception (1.11): its key is free, or that of the
+// tombstone of the generation before.
+func (s *Store) birth(u *undo, e *journal.Entry, active bool) error {
+	if id, taken := s.keys[e.Key]; taken {
+		j := s.jobs[id]
+		if j.State != journal.JobExpired || j.Generation != e.Generation-1 {
+			return &store.LostError{Keys: []string{e.Key}, Err: errTaken}
+		}
+		set(u, &j.replaced, s.now())
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	row := s.ordered(child)
-	if row == nil {
-		return nil, fmt.Errorf("memory: order of job %s: %w", child, store.ErrNotFound)
+	if f := s.flows[e.Flow.Name]; active && (f == nil || f.active != e.Flow.Version) {
+		return &store.LostError{Flows: []string{e.Flow.Name}, Err: errInactive}
 	}
-	return copyRow(row), nil
-}
-
-// Spawn implements store.Engine.
-func (s *Store) Spawn(
-	_ context.Context, seen *collation.Row, st store.Start, reply *collation.Row, mode collation.Mode,
-) error {
-	err := s.write("spawn", func(u *undo) error {
-		row := s.ordered(seen.Job)
-		if row == nil {
-			return store.ErrStale
-		}
-		order, err := row.Order()
-		if err != nil {
-			return err
-		}
-		st.Child, st.Parent = row.Job, &order.Parent
-		started, err := s.start(u, &st, mode)
-		if err != nil {
-			return err
-		}
-		if started.Err != nil {
-			return started.Err
-		}
-		return s.reply(u, reply)
-	})
-	if err != nil {
-		return fmt.Errorf("memory: spawn job %s: %w", seen.Job, err)
+	j := &job{
+		Job: collation.Job{
+			ID: e.Job, Space: s.cfg.Space, Key: e.Key, Generation: e.Generation, Flow: *e.Flow,
+			State: journal.JobOpen, Started: collation.Micros(e.Time), Trace: e.Trace, Parent: e.Parent,
+		},
+		instances: map[collation.InstanceKey]*collation.Instance{}, receipts: map[journal.GUID]*collation.Receipt{},
+		waits: map[journal.GUID]*collation.Wait{}, chains: map[journal.GUID][]*record{},
+		woken:   map[journal.GUID]*collation.Woken{},
+		effects: map[journal.Digest]*effect{}, payloads: map[journal.Digest][]byte{},
 	}
+	put(u, s.jobs, j.ID, j)
+	put(u, s.keys, e.Key, j.ID)
 	return nil
 }
 
-// Refuse implements store.Engine.
-func (s *Store) Refuse(_ context.Context, seen *collation.Row, reply *collation.Row) error {
-	err := s.write("refuse", func(u *undo) error {
-		row := s.ordered(seen.Job)
-		if row == nil {
-			return store.ErrStale
-		}
-		s.dropRow(u, row.Job, row.GUID)
-		return s.reply(u, reply)
-	})
-	if err != nil {
-		return fmt.Errorf("memory: refuse job %s: %w", seen.Job, err)
-	}
-	return nil
-}
+var (
+	errTaken    = errors.New("memory: the key is taken")
+	errInactive = errors.New("memory: another version of the flow is the active one")
+)
 
-func (s *Store) reply(u *undo, reply *collation.Row) error {
-	if reply == nil {
-		return nil
+// holders reads what has keys, with the input that a job was started with.
+func (s *Store) holders(l *store.Loaded, key string) {
+	id, taken := s.keys[key]
+	if !taken {
+		return
 	}
-	return s.insertRow(u, *reply)
-}
-
-// licensed is the row of a child's start after its inception: the one that
-// stands, addressed to the trigger, and without what was of its order.
-func licensed(standing, born *collation.Row) collation.Row {
-	row := *standing
-	row.Activity, row.DAD, row.Origin = born.Activity, born.DAD, born.Origin
-	row.Sender, row.Undo = journal.JobID{}, false
-	return row
+	j := s.jobs[id]
+	h := &collation.Holder{ID: id, Generation: j.Generation, State: j.State, Flow: j.Flow}
+	if j.State != journal.JobExpired {
+		h.Input = j.entry(1).Input
+	}
+	l.Holders[key] = h
 }

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/base64"
@@ -14,73 +13,6 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
-
-// Start implements store.Client.
-func (s *Store) Start(_ context.Context, starts []store.Start, mode collation.Mode) ([]store.Started, error) {
-	if len(starts) > store.MaxStarts {
-		return nil, fmt.Errorf("%w: Start of %d jobs, at most %d", errLimits, len(starts), store.MaxStarts)
-	}
-	out := make([]store.Started, len(starts))
-	err := s.write("start", func(u *undo) error {
-		for i := range starts {
-			st := starts[i]
-			st.Child, st.Parent = journal.JobID{}, nil
-			started, err := s.start(u, &st, mode)
-			if err != nil {
-				return err
-			}
-			out[i] = started
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-// start is one inception (1.11), of a job or of a child.
-func (s *Store) start(u *undo, st *store.Start, mode collation.Mode) (store.Started, error) {
-	generation := int64(1)
-	if id, taken := s.keys[st.Key]; taken {
-		j := s.jobs[id]
-		if j.State != journal.JobExpired {
-			same := bytes.Equal(j.entry(1).Input, st.Input)
-			return store.Started{Job: id, Err: &store.AlreadyStartedError{
-				Job: id, Key: st.Key, SameFlow: j.Flow.Name == st.Flow.Name, SameInput: same,
-			}}, nil
-		}
-		generation = j.Generation + 1
-		set(u, &j.replaced, s.now())
-	}
-	now := s.now()
-	p := collation.Incept(collation.Inception{
-		Space: s.cfg.Space, Key: st.Key, Generation: generation, Flow: st.Flow, Trigger: st.Trigger,
-		Input: st.Input, Trace: st.Trace, Now: now, Publish: st.Publish, Child: st.Child, Parent: st.Parent,
-	}, mode)
-	if st.Parent != nil {
-		born := licensed(s.ordered(st.Child), &p.Insert[0])
-		p.Insert, p.Update = nil, []collation.Row{born}
-	}
-	j := &job{
-		Job: collation.Job{
-			ID: p.Job, Space: s.cfg.Space, Key: st.Key, Generation: generation, Flow: st.Flow,
-			State: journal.JobOpen, Started: now, Trace: st.Trace, Parent: st.Parent,
-		},
-		instances: map[collation.InstanceKey]*collation.Instance{}, receipts: map[journal.GUID]*collation.Receipt{},
-		waits: map[journal.GUID]*collation.Wait{}, chains: map[journal.GUID][]*record{},
-		woken:   map[journal.GUID]*collation.Woken{},
-		effects: map[journal.Digest]*effect{}, payloads: map[journal.Digest][]byte{},
-	}
-	put(u, s.jobs, j.ID, j)
-	put(u, s.keys, st.Key, j.ID)
-	header := j.Job
-	chained := store.Chain(&header, p)
-	if err := s.apply(u, &chained); err != nil {
-		return store.Started{}, err
-	}
-	return store.Started{Job: j.ID, Row: s.outgoing(s.row(j.ID, j.ID.Start()))}, nil
-}
 
 // FindJob implements store.Client.
 func (s *Store) FindJob(_ context.Context, key string) (journal.JobID, error) {

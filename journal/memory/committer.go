@@ -27,7 +27,7 @@ type committer struct {
 }
 
 // Committer opens a committer with a new session number (L1).
-func (s *Store) Committer(context.Context) (store.Committer, error) {
+func (s *Store) Committer(context.Context, bool) (store.Committer, error) {
 	if err := s.before("committer"); err != nil {
 		return nil, err
 	}
@@ -78,6 +78,7 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 	c.txn = newTxn()
 	l := &store.Loaded{
 		States: map[journal.JobID]*collation.State{}, Busy: map[journal.JobID]bool{}, Tombs: map[journal.JobID]bool{},
+		Holders: map[string]*collation.Holder{}, Orders: map[journal.JobID]*collation.Row{},
 	}
 	restore := c.early(wants, l)
 	if err := c.lock(ctx, wants, wait); err != nil {
@@ -93,6 +94,10 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 			}
 		}
 		c.load(&wants[i], l)
+		if wants[i].Key != "" {
+			c.s.holders(l, wants[i].Key)
+		}
+		c.order(l, wants[i].Order)
 	}
 	restore()
 	c.states = l.States
@@ -120,30 +125,44 @@ func (c *committer) early(wants []store.Want, l *store.Loaded) (restore func()) 
 	}
 }
 
-// lock takes the jobs of the wants in the order of their ids.
+// lock takes the jobs, and the starts of children, of the wants in the order of
+// their ids.
 func (c *committer) lock(ctx context.Context, wants []store.Want, wait bool) error {
-	ids := make([]journal.JobID, len(wants))
+	var ids []journal.JobID
 	for i := range wants {
-		ids[i] = wants[i].Job
+		ids = append(ids, wants[i].Job, wants[i].Order)
 	}
 	slices.SortFunc(ids, compareIDs)
 	for _, id := range slices.Compact(ids) {
 		j := c.s.jobs[id]
 		switch {
-		case j == nil || j.replaced != collation.Never: // nothing moves a tombstone whose key was used again
+		case j == nil && c.s.ordered(id) == nil || j != nil && j.replaced != collation.Never: // nothing moves a tombstone whose key was used again
 			continue
-		case j.lock.owner != nil && !wait:
+		case c.s.owner(id) != nil && !wait:
 			continue // load finds it busy
 		}
 		if !guardTestset {
 			c.txn.jobs = append(c.txn.jobs, id)
 			continue
 		}
-		if err := c.s.acquire(ctx, j, c.txn); err != nil {
+		if err := c.s.acquire(ctx, id, c.txn); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// order reads the row of the start of a child that has not begun.
+func (c *committer) order(l *store.Loaded, child journal.JobID) {
+	row := c.s.ordered(child)
+	switch {
+	case row == nil:
+	case c.s.owner(child) != c.txn:
+		l.Busy[child] = true
+	default:
+		c.txn.orders[child] = true
+		l.Orders[child] = copyRow(row)
+	}
 }
 
 // load reads one want into the job's state.
@@ -155,7 +174,7 @@ func (c *committer) load(w *store.Want, l *store.Loaded) {
 	case j.replaced != collation.Never:
 		l.Tombs[w.Job] = true
 		return
-	case guardTestset && j.lock.owner != c.txn: // also one that was born while others were waited for
+	case guardTestset && c.s.owner(j.ID) != c.txn: // also one that was born while others were waited for
 		l.Busy[w.Job] = true
 		return
 	}
@@ -371,7 +390,7 @@ func (j *job) entryOf(chain journal.GUID, seq int64) *journal.Entry {
 // Commit implements store.Committer.
 func (c *committer) Commit(_ context.Context, plans []store.Chained) error {
 	if c.txn == nil {
-		return errNone
+		c.txn = newTxn()
 	}
 	if err := c.s.before("commit"); err != nil {
 		_ = c.Rollback(context.Background())
@@ -387,16 +406,22 @@ func (c *committer) commit(plans []store.Chained) error {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	defer c.rollback()
-	if len(plans) > store.MaxBatch {
-		return fmt.Errorf("%w: Commit of %d plans, at most %d", errLimits, len(plans), store.MaxBatch)
+	if len(plans) > store.MaxPlans {
+		return fmt.Errorf("%w: Commit of %d plans, at most %d", errLimits, len(plans), store.MaxPlans)
 	}
 	var u undo
+	born := map[journal.JobID]bool{}
 	for i := range plans {
 		p := &plans[i]
-		if p.Plan.Entry == nil {
-			continue
+		e := p.Plan.Entry
+		if e != nil && e.Kind == journal.KindCreated {
+			born[e.Job] = true
+			if err := c.s.birth(&u, e, p.Plan.Active); err != nil {
+				u.revert()
+				return err
+			}
 		}
-		if !slices.Contains(c.txn.jobs, p.Plan.Job) {
+		if e != nil && !born[e.Job] && !slices.Contains(c.txn.jobs, e.Job) {
 			u.revert()
 			return fmt.Errorf("memory: commit: job %s was not loaded in this transaction", p.Plan.Job)
 		}

@@ -87,7 +87,7 @@ func (s *Store) Claim(_ context.Context, claims []store.Claim) ([]store.Outgoing
 
 func (s *Store) claim(u *undo, c *store.Claim, now collation.Micros) *store.Outgoing {
 	stored := s.row(c.Row.Job, c.Row.GUID)
-	if stored == nil || s.rowLocked(stored) {
+	if stored == nil || s.rowLocked(stored.Job, stored.GUID) {
 		return nil
 	}
 	row := *stored
@@ -115,7 +115,7 @@ func (s *Store) TurnOverdue(_ context.Context, limit int) (int, error) {
 		now := s.now()
 		rows := s.collect(func(j *job, r *collation.Row) bool {
 			return r.Kind == journal.MessageRequest && r.WithinAt != collation.Never && r.WithinAt <= now &&
-				j != nil && j.State == journal.JobOpen && !s.rowLocked(r)
+				j != nil && j.State == journal.JobOpen && !s.rowLocked(r.Job, r.GUID)
 		}, func(r *collation.Row) collation.Micros { return r.WithinAt })
 		for _, r := range rows[:min(len(rows), limit)] {
 			row := *r

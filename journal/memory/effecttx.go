@@ -26,7 +26,7 @@ type EffectTx struct {
 	s       *Store
 	read    map[string]string
 	written map[string]string
-	starts  []store.Start
+	plans   []store.Chained // of those who joined
 	signals []collation.Signal
 }
 
@@ -53,11 +53,40 @@ func (t *EffectTx) Put(key, value string) {
 	}
 }
 
-// Start begins a job with the commit, which Store.Start would; where the key is
-// taken it begins nothing. Its row is due at once, and sent by a sweeper.
-func (t *EffectTx) Start(start store.Start) {
-	start.Child, start.Parent, start.Publish = journal.JobID{}, nil, false
-	t.starts = append(t.starts, start)
+// Join implements store.Joiner: tx is an *EffectTx.
+func (s *Store) Join(_ context.Context, tx any, do func(store.Tx) error) error {
+	t, ok := tx.(*EffectTx)
+	if !ok {
+		return fmt.Errorf("memory: join: %w: a %T is no transaction of this store", store.ErrRejected, tx)
+	}
+	return do(joined{t})
+}
+
+// joined is a transaction in which somebody takes part: what it commits, commits
+// with the effect.
+type joined struct{ *EffectTx }
+
+// Load implements store.Tx, for starts.
+func (j joined) Load(_ context.Context, wants []store.Want, _ bool) (*store.Loaded, error) {
+	s := j.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &store.Loaded{Now: s.now(), Holders: map[string]*collation.Holder{}}
+	for i := range wants {
+		s.holders(l, wants[i].Key)
+	}
+	for i := range j.plans {
+		if e := j.plans[i].Plan.Entry; e != nil && e.Kind == journal.KindCreated {
+			l.Holders[e.Key] = &collation.Holder{ID: e.Job, Generation: e.Generation, State: journal.JobOpen, Flow: *e.Flow, Input: e.Input}
+		}
+	}
+	return l, nil
+}
+
+// Commit implements store.Tx.
+func (j joined) Commit(_ context.Context, plans []store.Chained) error {
+	j.plans = append(j.plans, plans...)
+	return nil
 }
 
 // Signal sends a signal with the commit; one whose GUID is known is not sent again.
@@ -80,8 +109,14 @@ func (t *EffectTx) commit(u *undo) error {
 	for key, v := range t.written {
 		put(u, t.s.values, key, v)
 	}
-	for i := range t.starts {
-		if _, err := t.s.start(u, &t.starts[i], collation.Mode{}); err != nil {
+	for i := range t.plans {
+		p := &t.plans[i]
+		if e := p.Plan.Entry; e != nil && e.Kind == journal.KindCreated {
+			if err := t.s.birth(u, e, p.Plan.Active); err != nil {
+				return errors.Join(errConflict, err)
+			}
+		}
+		if err := t.s.apply(u, p); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -38,12 +39,16 @@ func pay(key byte) journal.Effect {
 
 // begins is what a body does: it adds 1 to a value, and begins a job, which has
 // the number of the attempt in its input.
-func begins(tx any, attempt int) store.TxEnd {
+func begins(s *memory.Store, tx any, attempt int) store.TxEnd {
 	x := tx.(*memory.EffectTx)
 	n, _ := strconv.Atoi(x.Get("n"))
 	x.Put("n", strconv.Itoa(n+1))
 	text := strconv.Itoa(attempt)
-	x.Start(store.Start{Flow: flowRef, Trigger: "start", Key: "after-" + text, Input: []byte(text)})
+	if _, err := (journaltest.Driven{Store: s}).StartTx(context.Background(), x, []store.Start{
+		{Flow: flowRef, Trigger: "start", Key: "after-" + text, Input: []byte(text)},
+	}, collation.Mode{}); err != nil {
+		panic(err)
+	}
 	x.Signal(collation.Signal{GUID: journal.GUID{9, byte(attempt)}, Topic: "t", Key: "k", Code: 200, Payload: []byte(text)})
 	return store.TxEnd{Result: []byte(text)}
 }
@@ -56,9 +61,9 @@ func TestP24TxConflict(t *testing.T) {
 	attempts := 0
 	row, err := s.TxEffect(t.Context(), l, pay(1), func(ctx context.Context, tx any) (store.TxEnd, error) {
 		attempts++
-		end := begins(tx, attempts)
+		end := begins(s, tx, attempts)
 		if attempts == 1 { // another commits in between
-			_, err := s.TxEffect(ctx, l, pay(2), func(_ context.Context, tx any) (store.TxEnd, error) { return begins(tx, 100), nil })
+			_, err := s.TxEffect(ctx, l, pay(2), func(_ context.Context, tx any) (store.TxEnd, error) { return begins(s, tx, 100), nil })
 			require.NoError(t, err)
 		}
 		return end, nil
@@ -94,7 +99,7 @@ func TestP25TxFails(t *testing.T) {
 	} {
 		s, l := asked(t)
 		_, _ = s.TxEffect(t.Context(), l, pay(1), func(_ context.Context, tx any) (store.TxEnd, error) {
-			begins(tx, 1)
+			begins(s, tx, 1)
 			return end()
 		})
 		require.Empty(t, s.Value("n"), name)
@@ -103,7 +108,7 @@ func TestP25TxFails(t *testing.T) {
 	s, l := asked(t)
 	stale := l
 	stale.Fence++
-	_, err := s.TxEffect(t.Context(), stale, pay(1), func(_ context.Context, tx any) (store.TxEnd, error) { return begins(tx, 1), nil })
+	_, err := s.TxEffect(t.Context(), stale, pay(1), func(_ context.Context, tx any) (store.TxEnd, error) { return begins(s, tx, 1), nil })
 	require.ErrorIs(t, err, store.ErrStale)
 	require.Empty(t, s.Value("n"))
 	follows(t, s, 1, false)
@@ -115,9 +120,9 @@ func TestTxConflictsForEver(t *testing.T) {
 	s, l := asked(t)
 	n := byte(1)
 	_, err := s.TxEffect(t.Context(), l, pay(1), func(ctx context.Context, tx any) (store.TxEnd, error) {
-		end := begins(tx, 1)
+		end := begins(s, tx, 1)
 		n++
-		_, err := s.TxEffect(ctx, l, pay(n), func(_ context.Context, tx any) (store.TxEnd, error) { return begins(tx, 100+int(n)), nil })
+		_, err := s.TxEffect(ctx, l, pay(n), func(_ context.Context, tx any) (store.TxEnd, error) { return begins(s, tx, 100+int(n)), nil })
 		require.NoError(t, err)
 		return end, nil
 	})

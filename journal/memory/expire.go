@@ -55,7 +55,7 @@ func (s *Store) Expire(_ context.Context, limit int) (more bool, err error) {
 		}
 		read := s.undone()
 		for _, j := range late {
-			if jobs > 0 && j.State.Closed() && j.lock.owner == nil && !read[j.ID] {
+			if jobs > 0 && j.State.Closed() && s.owner(j.ID) == nil && !read[j.ID] {
 				set(u, &j.State, journal.JobExpired)
 				jobs--
 			}
@@ -135,7 +135,7 @@ func (s *Store) remove(u *undo, j *job, left *limits) {
 // bare says of a tombstone that nothing else is left of its job, and that nobody
 // is looking at it.
 func (s *Store) bare(j *job) bool {
-	return j.expires == collation.Never && len(s.rows[j.ID]) == 0 && j.lock.owner == nil
+	return j.expires == collation.Never && len(s.rows[j.ID]) == 0 && s.owner(j.ID) == nil
 }
 
 // purge deletes members of a table that nobody reads any more: which of them

@@ -116,12 +116,7 @@ func TestFaultPausesACommitter(t *testing.T) {
 func calls(t *testing.T, s *memory.Store, id journal.JobID) map[string]func() error {
 	ctx := t.Context()
 	x := collation.Signal{GUID: journal.GUID{7}, Topic: "t", Key: "k", Code: collation.CodeOK, Payload: []byte(`1`)}
-	order := collation.Row{Job: id, GUID: id.Start()}
 	return map[string]func() error{
-		"start": func() error {
-			_, err := s.Start(ctx, []store.Start{{Flow: flowRef, Key: "new", Input: []byte(`{}`)}}, collation.Mode{})
-			return err
-		},
 		"deploy":         func() error { _, err := s.Deploy(ctx, flowRef, []byte(`{}`)); return err },
 		"activate":       func() error { return s.Activate(ctx, flowRef.Name, flowRef.Version) },
 		"dead letter":    func() error { return s.DeadLetter(ctx, collation.DeadLetter{Reason: "foreign"}, nil) },
@@ -129,7 +124,7 @@ func calls(t *testing.T, s *memory.Store, id journal.JobID) map[string]func() er
 		"turn overdue":   func() error { _, err := s.TurnOverdue(ctx, 1); return err },
 		"prune":          func() error { _, err := s.Prune(ctx, 1); return err },
 		"payload":        func() error { return s.PutPayload(ctx, id, emptyDigest, nil) },
-		"committer":      func() error { _, err := s.Committer(ctx); return err },
+		"committer":      func() error { _, err := s.Committer(ctx, true); return err },
 		"due":            func() error { _, _, err := s.Due(ctx, 1); return err },
 		"lease":          func() error { _, err := s.Lease(ctx, id, id.Start(), 1, "w", time.Hour); return err },
 		"heartbeat":      func() error { _, err := s.Heartbeat(ctx, store.Lease{Job: id}, time.Hour); return err },
@@ -139,9 +134,6 @@ func calls(t *testing.T, s *memory.Store, id journal.JobID) map[string]func() er
 		"signal":         func() error { _, err := s.Signal(ctx, &x, collation.Mode{}); return err },
 		"deliver":        func() error { _, err := s.Deliver(ctx, nil, collation.Mode{}); return err },
 		"expire signals": func() error { _, err := s.ExpireSignals(ctx, 1); return err },
-		"order":          func() error { _, err := s.Order(ctx, id); return err },
-		"spawn":          func() error { return s.Spawn(ctx, &order, store.Start{}, nil, collation.Mode{}) },
-		"refuse":         func() error { return s.Refuse(ctx, &order, nil) },
 		"discard":        func() error { _, err := s.Discard(ctx, nil); return err },
 		"expire":         func() error { _, err := s.Expire(ctx, 1); return err },
 		"interrupt": func() error {
@@ -183,14 +175,12 @@ func TestFaultsOfEveryCall(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, v.Rows, 1)
 	for _, op := range []string{
-		"start", "deploy", "activate", "dead letter", "claim", "turn overdue", "prune", "payload", "signal", "deliver",
+		"deploy", "activate", "dead letter", "claim", "turn overdue", "prune", "payload", "signal", "deliver",
 		"expire signals", "discard", "expire", "interrupt", "mark schedule",
 	} {
 		f.on(op + ".done")
 		require.ErrorIs(t, calls[op](), store.ErrUnknown, op)
 	}
-	_, err = s.FindJob(ctx, "new")
-	require.NoError(t, err)
 	letters, err = s.DeadLetters(ctx, true, 10)
 	require.NoError(t, err)
 	require.Len(t, letters, 1)

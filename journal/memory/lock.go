@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// lock is the row lock of one job (J3). Those who wait get it in the order in
-// which they came.
+// lock is that of one job (J3), or of what will be one: the start of a child that
+// has not begun. Those who wait get it in the order in which they came.
 type lock struct {
 	owner *txn
 	queue []*waiter
@@ -21,12 +20,13 @@ type lock struct {
 // rows that it loaded.
 type txn struct {
 	jobs    []journal.JobID // locked, in order
+	orders  map[journal.JobID]bool
 	rows    map[journal.GUID]bool
 	allRows map[journal.JobID]bool
 }
 
 func newTxn() *txn {
-	return &txn{rows: map[journal.GUID]bool{}, allRows: map[journal.JobID]bool{}}
+	return &txn{rows: map[journal.GUID]bool{}, allRows: map[journal.JobID]bool{}, orders: map[journal.JobID]bool{}}
 }
 
 type waiter struct {
@@ -34,24 +34,30 @@ type waiter struct {
 	got chan struct{}
 }
 
-// rowLocked reports whether a committer has the row of its job locked (J8).
-func (s *Store) rowLocked(r *collation.Row) bool {
-	j := s.jobs[r.Job]
-	return j != nil && j.holdsRow(r.GUID)
+// owner is who has the lock, nil if nobody has.
+func (s *Store) owner(id journal.JobID) *txn {
+	if l := s.locks[id]; l != nil {
+		return l.owner
+	}
+	return nil
 }
 
-func (j *job) holdsRow(g journal.GUID) bool {
-	o := j.lock.owner
-	return o != nil && (o.rows[g] || o.allRows[j.ID])
+// rowLocked reports whether a committer has the row locked (J8).
+func (s *Store) rowLocked(id journal.JobID, g journal.GUID) bool {
+	o := s.owner(id)
+	return o != nil && (o.rows[g] || o.allRows[id] || o.orders[id])
 }
 
-// acquire waits for the lock of the job. It is called with the store locked
-// and returns so; meanwhile the store is open to others.
-func (s *Store) acquire(ctx context.Context, j *job, t *txn) error {
-	l := &j.lock
-	if l.owner == nil {
-		l.owner = t
-		t.jobs = append(t.jobs, j.ID)
+// acquire waits for the lock. It is called with the store locked and returns so;
+// meanwhile the store is open to others.
+func (s *Store) acquire(ctx context.Context, id journal.JobID, t *txn) error {
+	l := s.locks[id]
+	switch {
+	case l == nil:
+		s.locks[id] = &lock{owner: t}
+		t.jobs = append(t.jobs, id)
+		return nil
+	case l.owner == t:
 		return nil
 	}
 	w := &waiter{txn: t, got: make(chan struct{})}
@@ -63,26 +69,26 @@ func (s *Store) acquire(ctx context.Context, j *job, t *txn) error {
 	}
 	s.mu.Lock()
 	if l.owner == t {
-		t.jobs = append(t.jobs, j.ID)
+		t.jobs = append(t.jobs, id)
 		return nil
 	}
 	l.queue = slices.DeleteFunc(l.queue, func(o *waiter) bool { return o == w })
-	return fmt.Errorf("memory: wait for job %s: %w: %w", j.ID, store.ErrUnavailable, context.Cause(ctx))
+	return fmt.Errorf("memory: wait for job %s: %w: %w", id, store.ErrUnavailable, context.Cause(ctx))
 }
 
 // release gives all locks of t to those who wait first.
 func (s *Store) release(t *txn) {
 	for _, id := range t.jobs {
-		l := &s.jobs[id].lock
-		l.owner = nil
-		if len(l.queue) > 0 {
-			next := l.queue[0]
-			l.queue = l.queue[1:]
-			l.owner = next.txn
-			close(next.got)
+		l := s.locks[id]
+		if len(l.queue) == 0 {
+			delete(s.locks, id)
+			continue
 		}
+		next := l.queue[0]
+		l.owner, l.queue = next.txn, l.queue[1:]
+		close(next.got)
 	}
-	t.jobs, t.rows, t.allRows = nil, nil, nil
+	t.jobs, t.rows, t.allRows, t.orders = nil, nil, nil, nil
 }
 
 // writeRow runs one writing transaction on a row of a job: it waits for a
@@ -106,9 +112,9 @@ func (s *Store) changeRow(
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j := s.living(id)
-	if j != nil && (whole && j.lock.owner != nil || j.holdsRow(row)) {
+	if j != nil && (whole && s.owner(id) != nil || s.rowLocked(id, row)) {
 		t := newTxn()
-		if err := s.acquire(ctx, j, t); err != nil {
+		if err := s.acquire(ctx, id, t); err != nil {
 			return err
 		}
 		defer s.release(t)

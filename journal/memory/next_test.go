@@ -9,6 +9,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -30,12 +31,11 @@ func TestNext(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, now+signal.Keep, s.Next(), "the signal expires")
 
-	resend := collation.Micros((5 * time.Second).Microseconds())
-	_, err = s.Start(ctx, []store.Start{{
-		Flow: journal.FlowRef{Name: "f", Version: "1"}, Trigger: "start", Key: "k", Input: []byte(`1`), Publish: true,
-	}}, collation.Mode{Resend: resend})
+	_, err = journaltest.Driven{Store: s}.Start(ctx, []store.Start{{
+		Flow: journal.FlowRef{Name: "f", Version: "1"}, Trigger: "start", Key: "k", Input: []byte(`1`),
+	}}, collation.Mode{})
 	require.NoError(t, err)
-	require.Equal(t, now+resend, s.Next(), "the start is looked for again")
+	require.Equal(t, now, s.Next(), "the start is due")
 
 	now += 120_000_000
 	require.Less(t, s.Next(), now, "it is overdue")

@@ -38,6 +38,7 @@ type Store struct {
 	mu       sync.Mutex
 	ahead    collation.Micros                                   // by Advance
 	jobs     map[journal.JobID]*job                             // tombstones too, also those of keys used again
+	locks    map[journal.JobID]*lock                            // those that somebody has
 	keys     map[string]journal.JobID                           // the last generation of each key
 	rows     map[journal.JobID]map[journal.GUID]*collation.Row  // by whom they are addressed to: a job, not begun perhaps, or a mailbox
 	waits    map[journal.JobID]map[journal.GUID]*collation.Wait // by mailbox, the same values as in their jobs
@@ -56,7 +57,6 @@ var _ store.Store = (*Store)(nil)
 // changed, so that an undo only puts pointers back.
 type job struct {
 	collation.Job
-	lock      lock
 	closed    collation.Micros
 	tasksSeq  int64
 	closedSeq int64
@@ -92,7 +92,7 @@ func New(cfg Config) *Store {
 		cfg.Now = func() int64 { return time.Now().UnixMicro() }
 	}
 	return &Store{
-		cfg: cfg, jobs: map[journal.JobID]*job{}, keys: map[string]journal.JobID{}, flows: map[string]*flowVersions{},
+		cfg: cfg, jobs: map[journal.JobID]*job{}, locks: map[journal.JobID]*lock{}, keys: map[string]journal.JobID{}, flows: map[string]*flowVersions{},
 		rows:  map[journal.JobID]map[journal.GUID]*collation.Row{},
 		waits: map[journal.JobID]map[journal.GUID]*collation.Wait{}, signals: map[journal.GUID]*signal{},
 		markers: map[marker]collation.Micros{}, values: map[string]string{},

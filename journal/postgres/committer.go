@@ -17,6 +17,10 @@ import (
 // rolls back too.
 const rollbackTimeout = 5 * time.Second
 
+// lockTimeout is how long a batch waits for what another transaction holds (W3):
+// longer than one of ours takes, mostly, and short for who is held up.
+const lockTimeout = "100ms"
+
 // errNoTransaction says that a committer was used out of turn.
 var errNoTransaction = errors.New("postgres: no transaction: Load opens it")
 
@@ -27,14 +31,15 @@ type committer struct {
 	raw     *pgx.Conn
 	session journal.GUID
 	seq     int64
+	patient bool // it waits for what others hold
 	open    bool
 	states  map[journal.JobID]*collation.State
 	refs    []ref // outputs to be read from beside their entries
 }
 
 // Committer opens a committer on a connection of its own.
-func (s *Store) Committer(ctx context.Context) (store.Committer, error) {
-	c := &committer{s: s}
+func (s *Store) Committer(ctx context.Context, patient bool) (store.Committer, error) {
+	c := &committer{s: s, patient: patient}
 	if err := c.connect(ctx); err != nil {
 		return nil, classify("committer", err)
 	}
@@ -48,12 +53,27 @@ func (c *committer) connect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotSent, err)
 	}
+	if !c.patient {
+		if err := w.query(ctx, "lock_timeout", nil, pText(lockTimeout)); err != nil {
+			hangUp(raw)
+			return fmt.Errorf("%w: %w", errNotSent, err)
+		}
+	}
 	if err := w.require(ctx, append(loadStatements, writeStatements...)...); err != nil {
 		hangUp(raw)
 		return fmt.Errorf("%w: %w", errNotSent, err)
 	}
 	c.conn, c.raw, c.session, c.seq = w, raw, session, 0
 	return nil
+}
+
+// ready connects where there is no connection.
+func (c *committer) ready(ctx context.Context) error {
+	if c.conn != nil && !c.conn.pg.IsClosed() {
+		return nil
+	}
+	c.drop()
+	return c.connect(ctx)
 }
 
 // dial opens a connection outside the pool.
@@ -108,16 +128,19 @@ func (c *committer) Rollback(ctx context.Context) error {
 // answer, the transaction has ended. No context ends a COMMIT under way (J4).
 func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
 	if !c.open {
-		return errNoTransaction
+		if err := c.ready(ctx); err != nil {
+			return classify("commit", err)
+		}
 	}
 	w, err := merge(plans)
 	if err != nil {
 		_ = c.Rollback(ctx)
 		return fmt.Errorf("postgres: commit: %w: %w", store.ErrRejected, err)
 	}
-	if len(w.entries) == 0 {
+	if w.empty() {
 		return c.Rollback(ctx)
 	}
+	c.open = true
 	marker := marker{session: c.session, seq: c.seq + 1, pid: c.conn.pg.PID(), name: c.conn.name}
 	ctx = context.WithoutCancel(ctx)
 	err = c.s.commit(ctx, c.conn, marker, func(b *batch) { w.queue(b) })
@@ -128,7 +151,7 @@ func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
 		return nil
 	case !undecided(err):
 		_ = c.Rollback(ctx)
-		return classify("commit", err)
+		return w.lost(classify("commit", err))
 	}
 	c.drop()
 	if err := c.s.resolve(ctx, marker, err); err != nil {

@@ -55,6 +55,8 @@ func kindOf(err error) error {
 		pg.Code == "23505",
 		pg.Code == "23514" && ledger:
 		return store.ErrLost
+	case pg.Code == "55P03":
+		return store.ErrBusy
 	case class == "22", class == "23", class == "54":
 		return store.ErrRejected
 	case pg.Code == "42P01", pg.Code == "42703", pg.Code == "3F000", pg.Code == "42883":
@@ -104,7 +106,7 @@ func classifyWrite(op string, err error) error {
 // decisions are the errors of package store: an error that wraps one is
 // classified already.
 var decisions = []error{
-	store.ErrLost, store.ErrUnavailable, store.ErrUnknown, store.ErrRejected, store.ErrStale, store.ErrLeased,
+	store.ErrLost, store.ErrBusy, store.ErrUnavailable, store.ErrUnknown, store.ErrRejected, store.ErrStale, store.ErrLeased,
 	store.ErrJobClosed, store.ErrExhausted, store.ErrNotFound, store.ErrVersionTaken, store.ErrSchema,
 }
 
@@ -164,7 +166,7 @@ func (d *doubt) retry(ctx context.Context, call func() error) error {
 	delay := firstDelay
 	for try := 1; ; try++ {
 		err := d.of(call())
-		again := errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown)
+		again := errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrBusy)
 		if !again || try == maxTries || ctx.Err() != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ func TestClassify(t *testing.T) {
 		{&pgconn.PgError{Code: "54000"}, store.ErrRejected},
 		{&pgconn.PgError{Code: "40001"}, store.ErrUnavailable},
 		{&pgconn.PgError{Code: "40P01"}, store.ErrUnavailable},
-		{&pgconn.PgError{Code: "55P03"}, store.ErrUnavailable},
+		{&pgconn.PgError{Code: "55P03"}, store.ErrBusy},
 		{&pgconn.PgError{Code: "53100"}, store.ErrUnavailable},
 		{&pgconn.PgError{Code: "42P01"}, store.ErrSchema},
 		{io.ErrUnexpectedEOF, store.ErrUnavailable},

@@ -16,6 +16,7 @@ var loadStatements = []string{
 	"begin", "load_lock", "load_lock_skip", "clock", "load_jobs", "load_tombs", "load_instances", "load_receipts",
 	"load_rows", "load_results", "load_payloads", "load_unfinished", "load_named_rows", "load_waits", "load_latest",
 	"load_keys", "load_closes", "load_all_rows", "load_row_locks", "load_wait_locks", "load_all_waits", "load_children",
+	"load_holders", "load_order_locks", "load_order_locks_skip", "load_orders",
 }
 
 // wanted is what one trip reads, each key once, as parallel lists.
@@ -25,7 +26,9 @@ type wanted struct {
 	receipts  []rowKey
 	rows      []rowKey
 	results   []place
-	further   // what only decisions ask for
+	holders   []string        // keys of starts
+	orders    []journal.JobID // children that may have to be begun
+	further                   // what only decisions ask for
 }
 
 // place is an instance, or an output, of a job.
@@ -38,11 +41,8 @@ type place struct {
 // one round trip (J3, J6).
 func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
 	_ = c.Rollback(ctx)
-	if c.conn == nil || c.conn.pg.IsClosed() {
-		c.drop()
-		if err := c.connect(ctx); err != nil {
-			return nil, classify("load", err)
-		}
+	if err := c.ready(ctx); err != nil {
+		return nil, classify("load", err)
 	}
 	c.open = true
 	w, states := gather(wants)
@@ -68,6 +68,15 @@ func gather(wants []store.Want) (*wanted, map[journal.JobID]*collation.State) {
 	states := make(map[journal.JobID]*collation.State, len(wants))
 	for i := range wants {
 		want := &wants[i]
+		if want.Key != "" {
+			w.holders = append(w.holders, want.Key)
+		}
+		if !want.Order.IsZero() {
+			w.orders = append(w.orders, want.Order)
+		}
+		if want.Job.IsZero() {
+			continue
+		}
 		st := states[want.Job]
 		if st == nil {
 			st = &collation.State{
@@ -91,7 +100,10 @@ func gather(wants []store.Want) (*wanted, map[journal.JobID]*collation.State) {
 			w.rows = append(w.rows, rowKey{want.Job, want.Row})
 		}
 	}
-	slices.SortFunc(w.jobs, func(a, b journal.JobID) int { return bytes.Compare(a[:], b[:]) })
+	for _, ids := range [][]journal.JobID{w.jobs, w.orders} {
+		slices.SortFunc(ids, func(a, b journal.JobID) int { return bytes.Compare(a[:], b[:]) })
+	}
+	w.orders = slices.Compact(w.orders)
 	return w, states
 }
 
@@ -121,6 +133,7 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 	loaded := &store.Loaded{
 		States: make(map[journal.JobID]*collation.State, len(w.jobs)),
 		Busy:   map[journal.JobID]bool{}, Tombs: map[journal.JobID]bool{},
+		Holders: map[string]*collation.Holder{}, Orders: map[journal.JobID]*collation.Row{},
 	}
 	err := c.conn.run(ctx, append([]step{
 		{"begin", nil, nil},
@@ -140,9 +153,50 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 			return nil
 		}},
 		{"load_tombs", [][]byte{jobs}, func(v row) error { loaded.Tombs[v.job(0)] = true; return nil }},
-	}, c.reads(w)...)...)
+	}, append(w.readStarts(loaded, wait), c.reads(w)...)...)...)
 	c.states = loaded.States
 	return loaded, err
+}
+
+// readStarts are the statements that read what starts need: who has a key, and the
+// rows of the starts of children, locked.
+func (w *wanted) readStarts(loaded *store.Loaded, wait bool) (steps []step) {
+	if len(w.orders) > 0 {
+		lock := "load_order_locks"
+		if !wait {
+			lock = "load_order_locks_skip"
+		}
+		ids, locked := [][]byte{pUUIDs(w.orders)}, make(map[journal.JobID]bool, len(w.orders))
+		steps = append(
+			steps, step{lock, ids, func(v row) error { locked[v.job(0)] = true; return nil }},
+			step{"load_orders", ids, func(v row) error {
+				x, err := readRow(v)
+				switch {
+				case err != nil:
+					return err
+				case locked[x.Job]:
+					loaded.Orders[x.Job] = x
+				default:
+					loaded.Busy[x.Job] = true
+				}
+				return nil
+			}},
+		)
+	}
+	if len(w.holders) > 0 {
+		keys := texts(len(w.holders))
+		for _, k := range w.holders {
+			keys.text(k)
+		}
+		steps = append(steps, step{"load_holders", [][]byte{keys.value()}, func(v row) error {
+			h, err := readHolder(v)
+			if err == nil {
+				loaded.Holders[w.holders[v.int(0)-1]] = h
+			}
+			return err
+		}})
+	}
+	return steps
 }
 
 // reads are the statements that read what is wanted into the states.

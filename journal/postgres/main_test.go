@@ -9,6 +9,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -32,6 +33,20 @@ func open(t testing.TB, change ...func(*Config)) *Store {
 func (s *Store) run(t testing.TB, text string) error {
 	t.Helper()
 	return s.with(context.WithoutCancel(t.Context()), func(c *conn) error { return c.exec(t.Context(), text) })
+}
+
+// What drives a store in tests.
+
+func (s *Store) Start(ctx context.Context, starts []store.Start, mode collation.Mode) ([]store.Started, error) {
+	return journaltest.Driven{Store: s}.Start(ctx, starts, mode)
+}
+
+func (s *Store) StartTx(ctx context.Context, tx any, starts []store.Start, mode collation.Mode) ([]store.Started, error) {
+	return journaltest.Driven{Store: s}.StartTx(ctx, tx, starts, mode)
+}
+
+func (s *Store) Spawn(ctx context.Context, row *collation.Row, in store.Start, reply *collation.Row, mode collation.Mode) error {
+	return journaltest.Driven{Store: s}.Spawn(ctx, row, in, reply, mode)
 }
 
 // begin starts jobs with the keys and gives their ids.
@@ -77,7 +92,7 @@ func chained(st *collation.State, p *collation.Plan) store.Chained {
 // committer opens one for the test.
 func openCommitter(t testing.TB, s *Store) *committer {
 	t.Helper()
-	c, err := s.Committer(t.Context())
+	c, err := s.Committer(t.Context(), true)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c.(*committer)

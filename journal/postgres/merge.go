@@ -17,7 +17,8 @@ var errMerge = errors.New("plans of one batch do not follow one another")
 // writes is what the plans of one batch come to: each row once, from what it
 // was before the batch to what it is after.
 type writes struct {
-	births    []store.Chained // inceptions: their jobs are inserted and not moved
+	births    []store.Chained   // inceptions, whose jobs are inserted
+	flows     []journal.FlowRef // of births: those that have to be active
 	jobs      []*jobWrite
 	instances []*instanceWrite
 	receipts  []*receiptWrite
@@ -28,6 +29,8 @@ type writes struct {
 	undead    []rowKey
 	letters   []letterWrite
 }
+
+func (w *writes) empty() bool { return len(w.entries)+len(w.rows) == 0 }
 
 type jobWrite struct {
 	job                 journal.JobID
@@ -115,8 +118,8 @@ type merger struct {
 	waitOf     map[rowKey]*waitWrite // nil until there is one
 }
 
-// merge joins the plans of one batch, in their order. Plans without an entry
-// write nothing.
+// merge joins the plans of one batch, in their order. Those without an entry move
+// no ledger and no chain.
 func merge(plans []store.Chained) (*writes, error) {
 	m := &merger{
 		jobOf:      make(map[journal.JobID]*jobWrite, len(plans)),
@@ -126,11 +129,18 @@ func merge(plans []store.Chained) (*writes, error) {
 	}
 	for i := range plans {
 		c := &plans[i]
-		if c.Plan.Entry == nil {
-			continue
+		var err error
+		switch e := c.Plan.Entry; {
+		case e == nil:
+			err = m.planRows(c.Plan)
+		case e.Kind == journal.KindCreated:
+			m.births = append(m.births, *c)
+			err = m.plan(c)
+		default:
+			err = m.plan(c)
 		}
-		if err := m.plan(c); err != nil {
-			return nil, fmt.Errorf("%w: job %s, seq %d: %w", errMerge, c.Plan.Job, c.Plan.Entry.Seq, err)
+		if err != nil {
+			return nil, fmt.Errorf("%w: job %s, message %s: %w", errMerge, c.Plan.Job, c.Plan.Message, err)
 		}
 	}
 	slices.SortFunc(m.jobs, func(a, b *jobWrite) int { return slices.Compare(a.job[:], b.job[:]) })
@@ -175,10 +185,18 @@ func (m *merger) plan(c *store.Chained) error {
 
 func (m *merger) job(c *store.Chained) error {
 	p := c.Plan
+	if p.Entry.Kind == journal.KindCreated { // its row is inserted as its inception leaves it
+		m.jobOf[p.Job] = &jobWrite{
+			job: p.Job, semBefore: p.Semaphore.After, semAfter: p.Semaphore.After, seqBefore: p.Entry.Seq, seqAfter: p.Entry.Seq,
+		}
+		return nil
+	}
 	j := m.jobOf[p.Job]
 	if j == nil {
 		j = &jobWrite{job: p.Job, semBefore: p.Semaphore.Before, semAfter: p.Semaphore.Before, seqBefore: p.Entry.Seq - 1, seqAfter: p.Entry.Seq - 1}
 		m.jobOf[p.Job] = j
+	}
+	if j.seqBefore == j.seqAfter { // the first plan that moves it
 		m.jobs = append(m.jobs, j)
 	}
 	if j.semAfter != p.Semaphore.Before {

@@ -13,6 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -295,7 +296,7 @@ func TestRolesOfSignalsAndExpiry(t *testing.T) {
 	child := orderChild(t, c, id)
 	require.NoError(t, engine.Spawn(t.Context(), &child, spawnOf(&child), nil, collation.Mode{}))
 	refused := orderChild(t, c, id)
-	require.NoError(t, engine.Refuse(t.Context(), &refused, nil))
+	require.NoError(t, journaltest.Driven{Store: engine}.Refuse(t.Context(), &refused, nil))
 	_, _, err = engine.Interrupt(t.Context(), collation.Row{GUID: journal.GUID{1}, Job: id, Kind: journal.MessageInterrupt, DAD: ",0", Body: []byte(`{"code":410}`)}, resend)
 	require.NoError(t, err)
 

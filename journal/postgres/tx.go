@@ -29,53 +29,48 @@ type Transaction interface {
 	CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error)
 }
 
-// StartTx begins jobs inside the caller's transaction (E17): job and dispatch
-// row commit with it or not at all, also when only a savepoint is rolled back.
-// The rows are due at once and found by the sweeper after the commit; nothing is
-// to be published by the caller, so Started.Row stays nil and Start.Publish
-// counts for nothing. The caller's role needs the rights of the engine's.
+// Join implements store.Joiner: tx is a Transaction.
 //
 // Afterwards the transaction's settings are as before, and nothing is prepared
-// on its connection. After an error what the call did is rolled back, to a
-// savepoint of its own, and the transaction can go on. Nothing is retried, since
-// the transaction is the caller's: store.ErrUnavailable asks to retry it as a
-// whole, as 40001 under REPEATABLE READ does.
+// on its connection. After an error what do did is rolled back, to a savepoint of
+// its own, and the transaction can go on. Nothing else is retried, since the
+// transaction is the caller's: store.ErrUnavailable asks to retry it as a whole, as
+// 40001 under REPEATABLE READ does. The caller's role needs the rights of the
+// engine's.
 //
-// A start of a key that another transaction is just starting waits for that one
-// to end: it committed, and the answer is an *AlreadyStartedError, or it did
-// not, and the job begins here. Callers who start the same keys in different
-// orders can wait for each other, which the server resolves: ErrUnavailable.
-func (s *Store) StartTx(ctx context.Context, tx Transaction, starts []store.Start, mode collation.Mode) (out []store.Started, err error) {
-	if len(starts) > store.MaxStarts {
-		return nil, tooMany("start", len(starts), store.MaxStarts)
+// A start of a key that another transaction is just starting waits for that one to
+// end. Callers who start the same keys in different orders can wait for each other,
+// which the server resolves: store.ErrUnavailable.
+func (s *Store) Join(ctx context.Context, tx any, do func(store.Tx) error) error {
+	t, ok := tx.(Transaction)
+	if !ok {
+		return rejected("transaction", misuse("a %T is no pgx.Tx, and not the EffectTx that the body of an effect was given", tx))
 	}
-	quiet := make([]store.Start, len(starts))
-	for i := range starts {
-		quiet[i] = starts[i]
-		quiet[i].Publish = false
-	}
-	err = s.within(ctx, tx, "start", func(g *guest) error {
-		x := &starting{s: s, mode: mode}
-		if err := g.enter(ctx, x.lookup(quiet)...); err != nil {
-			return err
-		}
-		var fresh []store.Chained
-		if out, fresh = x.incept(quiet); len(fresh) == 0 {
-			return nil
-		}
-		w, err := births(fresh)
-		if err != nil {
-			return err
-		}
-		return g.write(ctx, w)
-	})
+	return s.within(ctx, t, "join", func(g *guest) error { return do(joined{s, g}) })
+}
+
+// joined is a transaction of somebody else's, as those see it who take part.
+type joined struct {
+	s *Store
+	g *guest
+}
+
+// Load implements store.Tx, for starts.
+func (j joined) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
+	w, _ := gather(wants)
+	loaded := &store.Loaded{Holders: map[string]*collation.Holder{}}
+	clock := step{"clock", nil, func(v row) error { loaded.Now = collation.Micros(v.int(0)); return nil }}
+	err := j.g.enter(ctx, append([]step{clock}, w.readStarts(loaded, wait)...)...)
+	return loaded, err
+}
+
+// Commit implements store.Tx.
+func (j joined) Commit(ctx context.Context, plans []store.Chained) error {
+	w, err := merge(plans)
 	if err != nil {
-		return nil, err
+		return rejected("join", err)
 	}
-	for i := range out {
-		out[i].Row = nil
-	}
-	return out, nil
+	return w.lost(classify("join", j.g.write(ctx, w)))
 }
 
 // SignalTx sends a signal inside the caller's transaction (E17), as StartTx

@@ -28,7 +28,6 @@ func TestE17StartInAnEffect(t *testing.T) {
 		out, err := x.StartTx(ctx, tx, keyed("a", "k"), resend)
 		require.NoError(t, err)
 		require.NoError(t, out[0].Err)
-		require.Nil(t, out[0].Row)
 		require.Equal(t, collation.NewJobID(x.cfg.Space, "a", 1), out[0].Job)
 		require.ErrorAs(t, out[1].Err, new(*store.AlreadyStartedError))
 		sent, err := x.SignalTx(ctx, tx, signalOf(x.Store, "s", "once"))

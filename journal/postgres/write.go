@@ -7,7 +7,7 @@ const threshold = 0
 
 // writeStatements are the statements that queue may add.
 var writeStatements = []string{
-	"begin", "commit", "rollback", "write_marker", "write_jobs", "write_receipts_new", "write_receipts",
+	"begin", "commit", "rollback", "write_marker", "write_flows_active", "write_jobs_new", "write_jobs", "write_receipts_new", "write_receipts",
 	"write_instances_new", "write_instances", "write_entries", "write_rows_delete", "write_rows_new",
 	"write_rows", "write_mailboxes", "write_waits_delete", "write_waits_new", "write_waits", "write_kept_due",
 	"write_woken", "write_letters_end", "write_letters",
@@ -27,6 +27,7 @@ func (w *writes) queue(b *batch) {
 		b.queue("write_mailboxes", lockKeys(boxes))
 	}
 	if len(w.births) > 0 {
+		w.queueActive(b)
 		queueBirths(b, w.births)
 	}
 	if len(w.jobs) > 0 {

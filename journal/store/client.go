@@ -10,39 +10,30 @@ import (
 
 // Limits of Client and Operator.
 const (
-	MaxStarts   = 500 // jobs per Start call
 	MaxOutcomes = 500 // jobs per Outcomes call
 	MaxPage     = 1000
 )
 
-// Start is the request to begin one job. Input is canonical and checked
-// against the flow's schema by the caller.
+// Start is the request to begin one job. Input is canonical and checked against
+// the flow's schema by the caller.
 type Start struct {
 	Flow    journal.FlowRef
+	Active  bool   // Flow was not asked for: it holds while it is the version for new jobs
 	Trigger string // name of the flow's trigger
 	Key     string
 	Input   []byte
 	Trace   string
-	Publish bool // the caller publishes the row at once: due again later
-	// Child and Parent are set by Spawn only.
-	Child  journal.JobID
-	Parent *journal.Parent
 }
 
-// Started is the answer to one Start: Row is set for a new job, Err is an
-// *AlreadyStartedError where the key exists.
+// Started is the answer to one Start: Err is an *AlreadyStartedError where the key
+// exists.
 type Started struct {
 	Job journal.JobID
-	Row *Outgoing
 	Err error
 }
 
-// Client is what starting and reading needs.
+// Client is what reading needs, and the writes that are not yet the committer's.
 type Client interface {
-	// Start begins jobs, all in one transaction (inception, 1.11), at most
-	// MaxStarts; the results are in the order of the starts. Equal keys within
-	// one call are one job.
-	Start(ctx context.Context, starts []Start, mode collation.Mode) ([]Started, error)
 	// FindJob returns the id of the job that has the key: ErrNotFound.
 	FindJob(ctx context.Context, key string) (journal.JobID, error)
 	// Job reads a job with its instances and open rows: ErrNotFound.

@@ -10,7 +10,8 @@ import (
 
 // Limits of the ports.
 const (
-	MaxBatch = 500 // messages per transaction (T11)
+	MaxBatch = 500          // messages per transaction (T11)
+	MaxPlans = 2 * MaxBatch // of a transaction: a start has an inception and its first steps
 	MaxSweep = 1000
 	MaxRuns  = 20 // runs of a request without an answer before it is stuck (E9)
 )
@@ -18,8 +19,11 @@ const (
 // Engine is what the loop needs: committers, the sweeper's claims, flows.
 type Engine interface {
 	// Committer opens a committer on a connection of its own, with a new
-	// session number (L1). It is not safe for concurrent use.
-	Committer(ctx context.Context) (Committer, error)
+	// session number (L1). It is not safe for concurrent use. A patient one waits
+	// for what others hold, as long as a commit may take; the others give up soon,
+	// with ErrBusy, so that nobody's transaction stalls a batch (W3).
+	Committer(ctx context.Context, patient bool) (Committer, error)
+	Joiner
 	// Due lists rows that are due and not held, oldest first, without locking
 	// them, at most limit (≤ MaxSweep); and how long the first is overdue.
 	Due(ctx context.Context, limit int) ([]DueRow, time.Duration, error)
@@ -58,18 +62,6 @@ type Engine interface {
 	// ExpireSignals removes kept signals whose time has passed, at most limit.
 	ExpireSignals(ctx context.Context, limit int) (int, error)
 
-	// Order reads the row of a child's start that has no inception yet:
-	// ErrNotFound where there is no such row, or the job is there.
-	Order(ctx context.Context, child journal.JobID) (*collation.Row, error)
-	// Spawn begins the child that the row orders, in one transaction with no
-	// other job (1.11): inception, the row loses its Sender, and reply (if not
-	// nil) is inserted. ErrStale: the row is gone or has no Sender any more.
-	// *AlreadyStartedError: the key belongs to another job.
-	Spawn(ctx context.Context, row *collation.Row, start Start, reply *collation.Row, mode collation.Mode) error
-	// Refuse ends the row of a child's start that is refused: it is deleted, and
-	// reply (nil where nobody awaits it) inserted. ErrStale as for Spawn.
-	Refuse(ctx context.Context, row *collation.Row, reply *collation.Row) error
-
 	// Discard ends rows whose job is only a tombstone (C5), or was taken back
 	// before it began; it returns how many. Rows of jobs that are there stay.
 	Discard(ctx context.Context, rows []collation.RowKey) (int, error)
@@ -87,22 +79,45 @@ const (
 	TombAge   = 30 * 24 * time.Hour
 )
 
-// Want is what one message needs loaded. Results are addresses of outputs
-// that its expressions mention.
+// Want is what one item needs locked and read. What is zero is not wanted.
 type Want struct {
+	// Job is to be locked, and read with what else a message needs of it. Results
+	// are addresses of outputs that its expressions mention.
 	Job       journal.JobID
 	Instances []collation.InstanceKey
 	Receipt   journal.GUID
 	Row       journal.GUID
 	Results   []collation.InstanceKey
+	// Key asks who has the key of a start.
+	Key string
+	// Order is a child that may have to be begun: the row of its start is locked.
+	Order journal.JobID
+}
+
+// Joiner lets a transaction of somebody else's take part (E17).
+type Joiner interface {
+	// Join runs do inside a transaction of the caller's own, tx, which is the
+	// store's handle, so that what do commits is committed or rolled back by the
+	// caller. Load waits for what others hold. After an error of do nothing of it
+	// is left. do is asked again after a lost test-and-set (C3).
+	Join(ctx context.Context, tx any, do func(Tx) error) error
+}
+
+// Tx is one transaction: what a decision meets is loaded, what it changes is
+// committed.
+type Tx interface {
+	// Load is that of Committer.
+	Load(ctx context.Context, wants []Want, wait bool) (*Loaded, error)
+	// Commit is that of Committer.
+	Commit(ctx context.Context, plans []Chained) error
 }
 
 // Committer carries batches, one transaction each: Load opens it, Commit or
 // Rollback ends it (J6).
 type Committer interface {
 	// Load locks the jobs of the wants in the order of their ids, in a
-	// statement of its own, then reads (J3). With wait false, jobs that another
-	// transaction holds are left out of the result (SKIP LOCKED); with wait
+	// statement of its own, then reads (J3). With wait false, what another
+	// transaction holds is left out of the result (SKIP LOCKED); with wait
 	// true it waits for them. States are keyed by job; a job that does not
 	// exist is absent from both. One round trip.
 	Load(ctx context.Context, wants []Want, wait bool) (*Loaded, error)
@@ -113,7 +128,9 @@ type Committer interface {
 	// with a batch marker (session, seq). The context's end does not cancel a
 	// COMMIT under way (J4). A commit of unknown outcome is resolved through
 	// its marker before Commit returns. Plans of one job must be in the order
-	// in which they were decided, their entries chained.
+	// in which they were decided, their entries chained. Without a Load before
+	// it, it is a transaction of its own, of plans that need none: inceptions.
+	// A test-and-set that names what it lost to is a *LostError.
 	Commit(ctx context.Context, plans []Chained) error
 	// Rollback ends the transaction without a trace. It is harmless without
 	// one.
@@ -132,6 +149,11 @@ type Loaded struct {
 	Busy   map[journal.JobID]bool             // left out by SKIP LOCKED
 	// Tombs names jobs of which only the tombstone is left.
 	Tombs map[journal.JobID]bool
+	// Holders are what has the keys that were wanted; a free key is absent.
+	Holders map[string]*collation.Holder
+	// Orders are the rows of the starts of children that have not begun; Busy names
+	// those that another transaction holds.
+	Orders map[journal.JobID]*collation.Row
 }
 
 // Chained is a plan whose entry got its bytes and its hash.

@@ -12,6 +12,9 @@ var (
 	// ErrLost says that a test-and-set met another value than the decision saw:
 	// roll back, load, decide again (C3).
 	ErrLost = errors.New("lost a test-and-set: decide again")
+	// ErrBusy says that another transaction held something for longer than a batch
+	// waits for it (W3); nothing was committed.
+	ErrBusy = errors.New("another transaction holds it")
 	// ErrUnavailable says that the database could not be used just now; nothing
 	// was committed; retry with backoff (C10).
 	ErrUnavailable = errors.New("the database is unavailable: retry")
@@ -53,3 +56,21 @@ type AlreadyStartedError struct {
 func (e *AlreadyStartedError) Error() string {
 	return fmt.Sprintf("job %q was already started (same flow: %t, same input: %t)", e.Key, e.SameFlow, e.SameInput)
 }
+
+// LostError is an ErrLost that names what it was lost to.
+type LostError struct {
+	Keys  []string // of inceptions: they are taken by now
+	Flows []string // of inceptions: another version is the active one by now
+	Err   error
+}
+
+// Error says what was lost.
+func (e *LostError) Error() string {
+	return fmt.Sprintf("%v: keys %.200q, flows %.200q: %v", ErrLost, e.Keys, e.Flows, e.Err)
+}
+
+// Is makes it an ErrLost.
+func (e *LostError) Is(target error) bool { return target == ErrLost }
+
+// Unwrap gives its cause.
+func (e *LostError) Unwrap() error { return e.Err }

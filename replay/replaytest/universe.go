@@ -137,7 +137,7 @@ func (u *universe) spawn(row *collation.Row) {
 		answer(o.Refusal(row.Job, 400, "input", "refused", u.now, u.o.Mode))
 		return
 	}
-	u.begin(f, collation.Inception{Key: o.Key, Input: o.Input, Trace: o.Trace, Child: row.Job, Parent: &o.Parent})
+	u.begin(f, collation.Inception{Key: o.Key, Input: o.Input, Trace: o.Trace, Order: row, Parent: &o.Parent})
 	if !o.Parent.Awaited && o.Parent.Turn > 0 {
 		answer(o.Outcome(row.Job, &journal.Response{
 			Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: fmt.Appendf(nil, `{"id":%q}`, o.Key),

@@ -22,7 +22,7 @@ func (p *pair) start() {
 		list = append(list, p.request(f, pick(p, "key", "k0", "k1", "k2", "fixed"), fmt.Sprintf(`{"n":%d}`, p.upTo("n", 1))))
 	}
 	_, _ = both(p, fmt.Sprint("start of ", list[0].Key), func(_ int, s store.Store) ([]store.Started, error) {
-		out, err := s.Start(p.ctx, list, p.mode)
+		out, err := journaltest.Driven{Store: s}.Start(p.ctx, list, p.mode)
 		for i := range out {
 			if out[i].Err != nil {
 				out[i].Err = fmt.Errorf("%s", kind(out[i].Err)) //nolint:err113 // its kind is what is compared

@@ -16,6 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/tests/guarantees"
 )
@@ -275,7 +276,9 @@ func (p *pair) ask() {
 	case 4:
 		p.compareJob(v.ID)
 	case 5:
-		_, _ = both(p, "order", func(_ int, s store.Store) (*collation.Row, error) { return s.Order(p.ctx, v.ID) })
+		_, _ = both(p, "order", func(_ int, s store.Store) (*collation.Row, error) {
+			return journaltest.Driven{Store: s}.Order(p.ctx, v.ID)
+		})
 	case 6:
 		p.compareJob(journal.JobID{8: 9})
 	case 7:

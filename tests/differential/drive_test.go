@@ -46,7 +46,9 @@ func (p *pair) carry(r *collation.Row) {
 
 // begin begins or refuses the child of an order, where there is one.
 func (p *pair) begin(child journal.JobID) bool {
-	row, err := both(p, "order", func(_ int, s store.Store) (*collation.Row, error) { return s.Order(p.ctx, child) })
+	row, err := both(p, "order", func(_ int, s store.Store) (*collation.Row, error) {
+		return journaltest.Driven{Store: s}.Order(p.ctx, child)
+	})
 	if err != nil {
 		return false
 	}
@@ -68,7 +70,7 @@ func (p *pair) spawn(row *collation.Row) {
 			r := order.Refusal(row.Job, 404, "not_found", "no such flow", collation.Micros(p.clock), p.mode)
 			reply = &r
 		}
-		_ = p.done("refuse "+order.Key, func(_ int, s store.Store) error { return s.Refuse(p.ctx, row, reply) })
+		_ = p.done("refuse "+order.Key, func(_ int, s store.Store) error { return journaltest.Driven{Store: s}.Refuse(p.ctx, row, reply) })
 		return
 	}
 	var reply *collation.Row
@@ -77,12 +79,13 @@ func (p *pair) spawn(row *collation.Row) {
 		reply = &r
 	}
 	st := p.request(f, order.Key, string(order.Input))
-	st.Child, st.Parent = row.Job, &order.Parent
-	_ = p.done("spawn "+order.Key, func(_ int, s store.Store) error { return s.Spawn(p.ctx, row, st, reply, p.mode) })
+	_ = p.done("spawn "+order.Key, func(_ int, s store.Store) error {
+		return journaltest.Driven{Store: s}.Spawn(p.ctx, row, st, reply, p.mode)
+	})
 }
 
 func (p *pair) request(f *flow.Flow, key, input string) store.Start {
-	return store.Start{Flow: ref(f), Trigger: f.Trigger().Name, Key: key, Input: []byte(input), Publish: p.mode.Resend > 0}
+	return store.Start{Flow: ref(f), Trigger: f.Trigger().Name, Key: key, Input: []byte(input)}
 }
 
 var errRefused = errors.New("refused")

@@ -106,14 +106,10 @@ func (s claim) Claim(context.Context, []store.Claim) ([]store.Outgoing, error) {
 
 type taken struct{ store.Store }
 
-func (s taken) Start(ctx context.Context, starts []store.Start, mode collation.Mode) ([]store.Started, error) {
-	out, err := s.Store.Start(ctx, starts, mode)
-	for i := range out {
-		if out[i].Err != nil {
-			out[i].Job[0]++
-		}
-	}
-	return out, err
+func (s taken) FindJob(ctx context.Context, key string) (journal.JobID, error) {
+	id, err := s.Store.FindJob(ctx, key)
+	id[0]++
+	return id, err
 }
 
 // committers gives committers that do something wrong.
@@ -122,8 +118,8 @@ type committers struct {
 	wrong func(store.Committer) store.Committer
 }
 
-func (s committers) Committer(ctx context.Context) (store.Committer, error) {
-	c, err := s.Store.Committer(ctx)
+func (s committers) Committer(ctx context.Context, patient bool) (store.Committer, error) {
+	c, err := s.Store.Committer(ctx, true)
 	return s.wrong(c), err
 }
 

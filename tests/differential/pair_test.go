@@ -139,7 +139,7 @@ func newPair(ctx context.Context, t *rapid.T, db *database, spoil func(store.Sto
 func (p *pair) open() *hand {
 	h := &hand{}
 	for i, s := range p.stores {
-		c, err := s.Committer(p.ctx)
+		c, err := s.Committer(p.ctx, true)
 		require.NoError(p, err)
 		h[i] = c
 	}

@@ -96,6 +96,9 @@ func (b *Bus) Ensure(ctx context.Context) error { return ctx.Err() }
 // MaxPayload implements transport.Bus.
 func (b *Bus) MaxPayload() int { return b.cfg.MaxPayload }
 
+// Connected implements transport.Bus.
+func (b *Bus) Connected() bool { return true }
+
 // Close implements transport.Bus. A handle that blocks does not hold it up.
 func (b *Bus) Close() error {
 	b.mu.Lock()

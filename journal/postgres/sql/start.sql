@@ -1,6 +1,6 @@
--- name: start_lookup
--- what has the keys, with the input that a job was started with (1.11), to be compared. $1 keys. Returns the place in
--- the array from 1, and the row.
+-- name: load_holders
+-- what has keys, with the input that a job was started with (1.11), to be compared. $1 keys. Returns the place in the
+-- array from 1, and the row.
 SELECT w.n, j.id, j.generation, j.state, j.flow_name, j.flow_version, j.flow_digest,
        CASE WHEN j.state <> 'expired' THEN
            (SELECT e.body FROM entries e
@@ -9,12 +9,28 @@ SELECT w.n, j.id, j.generation, j.state, j.flow_name, j.flow_version, j.flow_dig
 FROM unnest($1::text[]) WITH ORDINALITY AS w (key, n)
 JOIN jobs j ON j.key = w.key
 
--- name: order_lock
--- locks the row of a child's start: what is read after it holds until the end of the transaction. $1 child.
-SELECT guid FROM dispatches WHERE job = $1::uuid AND guid = $1::uuid FOR UPDATE
+-- name: load_order_locks
+-- locks the rows of the starts of children, in the order of their ids, waiting for each (J3): whoever begins a child,
+-- refuses it or takes it back holds this lock. $1 children.
+SELECT job FROM dispatches WHERE job = ANY ($1::uuid[]) AND guid = job ORDER BY job FOR UPDATE
 
--- name: order_read
--- the row of a child's start that has no inception yet (1.11). $1 child.
+-- name: load_order_locks_skip
+-- locks those rows of the starts of children that nobody holds, in the order of their ids (J3). $1 children.
+SELECT job FROM dispatches WHERE job = ANY ($1::uuid[]) AND guid = job ORDER BY job FOR UPDATE SKIP LOCKED
+
+-- name: load_orders
+-- the rows of the starts of children that have no inception yet (1.11). $1 children.
 SELECT {row:d}
 FROM dispatches d
-WHERE d.job = $1::uuid AND d.guid = $1::uuid AND d.kind = 'start' AND NOT EXISTS (SELECT FROM jobs j WHERE j.id = $1::uuid)
+WHERE d.job = ANY ($1::uuid[]) AND d.guid = d.job AND d.kind = 'start' AND NOT EXISTS (SELECT FROM jobs j WHERE j.id = d.job)
+
+-- name: write_flows_active
+-- holds the versions of new jobs to those that are active (W9). $1 names, $2 versions. One that is not is an error,
+-- which says the places in the arrays from 1.
+SELECT CASE WHEN count(*) = 0 THEN 0 ELSE CAST('quipu: lost flows ' || string_agg(w.n::text, ',') AS int) END
+FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS w (name, version, n)
+WHERE NOT EXISTS (SELECT FROM flows f WHERE f.name = w.name AND f.version = w.version AND f.active)
+
+-- name: lock_timeout
+-- bounds how long statements of this connection wait for a lock (W3). $1 the setting.
+SELECT set_config('lock_timeout', $1::text, false)

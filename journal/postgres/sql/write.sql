@@ -10,26 +10,26 @@ SELECT count(pg_advisory_xact_lock(k)) FROM unnest($1::int8[]) AS w (k)
 -- name: write_jobs_new
 -- inception (1.11): new jobs, or the next generation of a key of which only the tombstone is left, which goes to
 -- those of keys used again. In the order of keys, so that two starters cannot wait for each other. A key that is
--- taken is an error. $1 triggers.
+-- taken is an error, which says the places in the arrays from 1. $1 triggers.
 WITH w AS MATERIALIZED (
-    SELECT * FROM unnest($1::text[], {job params 2}) AS w (trigger, {job})
+    SELECT * FROM unnest($1::text[], {job params 2}) WITH ORDINALITY AS w (trigger, {job}, n)
 ), buried AS (
     INSERT INTO tombs (id, key, generation, head_seq, head_hash, closed, expires_at, at)
     SELECT j.id, j.key, j.generation, j.head_seq, j.head_hash, j.closed, j.expires_at, micros()
     FROM w JOIN jobs j ON j.key = w.key AND j.state = 'expired' AND j.generation = w.generation - 1
 ), born AS (
     INSERT INTO jobs (trigger, {job})
-    SELECT * FROM w
+    SELECT w.trigger, {job:w} FROM w
     ORDER BY w.key
     ON CONFLICT ON CONSTRAINT jobs_key DO UPDATE
     SET {job set excluded},
         trigger = excluded.trigger, closed_seq = NULL, tasks_seq = NULL, closed = NULL, expires_at = NULL
     WHERE jobs.state = 'expired' AND jobs.generation = excluded.generation - 1
-    RETURNING 1
+    RETURNING id
 )
-SELECT CASE WHEN count(*) = cardinality($1::text[]) THEN 0
-            ELSE CAST('quipu: lost keys, born ' || count(*) AS int) END
-FROM born
+SELECT CASE WHEN count(*) = 0 THEN 0 ELSE CAST('quipu: lost keys ' || string_agg(w.n::text, ',') AS int) END
+FROM w
+WHERE NOT EXISTS (SELECT FROM born WHERE born.id = w.id)
 
 -- name: write_jobs
 -- the compound statement (C14): moves semaphore and head by test-and-set, compares with the threshold $17, and gives

@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// call is what a caller of this process wants committed: one item of a batch, like
+// a delivery (W3).
+type call struct {
+	name string // of the operation, for errors
+	// want is what the decision needs loaded, asked for each try; nil: nothing.
+	want func() []store.Want
+	// decide decides on what was loaded, and adds its plans to the batch. An error
+	// ends the call alone; nothing of it is committed then. It is asked for each try.
+	decide func(b *batch) error
+	// lost hears what a test-and-set of its batch was lost to, before the next try.
+	lost func(*store.LostError)
+
+	place  atomic.Int32 // where it is: waiting, under way, left
+	tries  int          // that found the database away
+	done   chan struct{}
+	answer error // of the batch, once done is closed
+	err    error // for the caller, when do has returned
+}
+
+// Places of a call.
+const (
+	callWaits int32 = iota
+	callUnderWay
+	callLeft // its caller does not wait any more
+)
+
+// take begins the call, unless its caller has gone.
+func (x *call) take() bool { return x.place.CompareAndSwap(callWaits, callUnderWay) }
+
+// end answers the call.
+func (x *call) end(err error) {
+	x.answer = err
+	close(x.done)
+}
+
+// do brings calls about, and waits for all of them. The end of ctx ends the
+// waiting, never a batch: a call that no batch has taken is given up, with
+// ErrUnavailable; of one that is under way the outcome is not known then, and it
+// may be repeated, ErrUnknown.
+func (c *Committer) do(ctx context.Context, calls ...*call) {
+	for i, x := range calls {
+		x.done = make(chan struct{})
+		select {
+		case c.calls <- x:
+			continue
+		default:
+		}
+		select {
+		case c.calls <- x:
+		case <-ctx.Done():
+			for _, late := range calls[i:] {
+				late.err = notSent(late, context.Cause(ctx))
+			}
+			c.await(ctx, calls[:i])
+			return
+		case <-c.gone:
+			for _, late := range calls[i:] {
+				late.err = errEnded
+			}
+			c.await(ctx, calls[:i])
+			return
+		}
+	}
+	c.await(ctx, calls)
+}
+
+func (c *Committer) await(ctx context.Context, calls []*call) {
+	for _, x := range calls {
+		x.err = c.answer(ctx, x)
+	}
+}
+
+// answer waits for the answer of one call.
+func (c *Committer) answer(ctx context.Context, x *call) error {
+	ended, gone := ctx.Done(), c.gone
+	for {
+		select {
+		case <-x.done:
+			return x.answer
+		default:
+		}
+		select {
+		case <-x.done:
+		case <-gone: // nobody takes what is in the queue still
+			gone = nil
+			if x.place.CompareAndSwap(callWaits, callLeft) {
+				return errEnded
+			}
+		case <-ended:
+			if x.place.CompareAndSwap(callWaits, callLeft) {
+				return notSent(x, context.Cause(ctx))
+			}
+			return fmt.Errorf("%s: %w: %w", x.name, store.ErrUnknown, context.Cause(ctx))
+		}
+	}
+}
+
+func notSent(x *call, cause error) error {
+	return fmt.Errorf("%s: %w: nothing was sent: %w", x.name, store.ErrUnavailable, cause)
+}
+
+// maxAway is how many tries a call makes while the database is away (J4).
+const maxAway = 5
+
+// away counts a try that met no database, and says whether the call is given up.
+func (x *call) away(err error) bool {
+	x.tries++
+	return errors.Is(err, store.ErrUnknown) || x.tries >= maxAway
+}

@@ -1,0 +1,351 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
+)
+
+// Bounds of a loop's patience.
+const (
+	// maxLost bounds how often a batch is decided again after a lost
+	// test-and-set before it is carried one by one, and then handed back (C3).
+	maxLost = 8
+	// holdOn bounds how long a batch waits in memory for a database that is
+	// away; then it is handed back (C10).
+	holdOn = 20 * time.Second
+	// transactTime bounds one transaction.
+	transactTime = 30 * time.Second
+	// maxNak bounds the delay with which a message is handed back.
+	maxNak = 5 * time.Second
+	// laterNak is the least delay of a message that another one of its instance
+	// goes before; at most three times that.
+	laterNak = 50 * time.Millisecond
+	// laterTimes is the delivery from which such a message is left to its row.
+	laterTimes = 5
+)
+
+// loop carries batches on one connection, one after another (L1). A patient one
+// waits for what others hold.
+type loop struct {
+	*Committer
+	patient bool
+	lanes   chan fetched
+	starts  chan fetched
+	tx      store.Committer  // nil until it is needed, and after a loss
+	taken   gathered         // of gather, used again and again
+	clock   collation.Micros // the database's, at clockAt by ours
+	clockAt time.Time
+}
+
+// gathered is what a loop takes at once.
+type gathered struct {
+	deliveries []fetched
+	calls      []*call
+}
+
+// run takes what there is until ctx ends; a batch under way is finished.
+func (l *loop) run(ctx context.Context) error {
+	defer l.close()
+	working := context.WithoutCancel(ctx)
+	for l.gather(ctx) {
+		l.handle(working, l.taken)
+	}
+	return nil
+}
+
+func (l *loop) close() {
+	if l.tx != nil {
+		l.tx.Close()
+	}
+}
+
+// gather waits for one delivery or call and takes what else is there, up to a
+// batch. Deliveries and calls each have half of it for themselves, so that neither
+// starves (W3). Messages of running jobs go before new jobs (T5).
+func (l *loop) gather(ctx context.Context) bool {
+	g := &l.taken
+	clear(g.deliveries)
+	clear(g.calls)
+	g.deliveries, g.calls = g.deliveries[:0], g.calls[:0]
+	half := (l.cfg.MaxBatch + 1) / 2
+	l.fill(half, half)
+	for len(g.deliveries)+len(g.calls) == 0 {
+		if ctx.Err() != nil {
+			return false
+		}
+		select {
+		case <-ctx.Done():
+		case d := <-l.lanes:
+			g.deliveries = append(g.deliveries, d)
+		case x := <-l.calls:
+			g.call(x)
+		case d := <-l.starts:
+			g.deliveries = append(g.deliveries, d)
+		}
+		l.fill(half, half)
+	}
+	l.fill(l.cfg.MaxBatch, l.cfg.MaxBatch)
+	return true
+}
+
+// fill takes what is there, up to so many deliveries and calls, and to a batch in
+// all.
+func (l *loop) fill(deliveries, calls int) {
+	g := &l.taken
+	room := func() bool { return len(g.deliveries)+len(g.calls) < l.cfg.MaxBatch }
+	for _, from := range []chan fetched{l.lanes, l.starts} {
+		for more := true; more && len(g.deliveries) < deliveries && room(); {
+			select {
+			case d := <-from:
+				g.deliveries = append(g.deliveries, d)
+			default:
+				more = false
+			}
+		}
+	}
+	for more := true; more && len(g.calls) < calls && room(); {
+		select {
+		case x := <-l.calls:
+			g.call(x)
+		default:
+			more = false
+		}
+	}
+}
+
+func (g *gathered) call(x *call) {
+	if x.take() {
+		g.calls = append(g.calls, x)
+	}
+}
+
+// handle decodes what was gathered and carries it. What came too often is carried
+// by itself, so that one that kills its process is alone (1.6).
+func (l *loop) handle(ctx context.Context, g gathered) {
+	together := work{calls: append([]*call(nil), g.calls...)}
+	var alone, signals []*item
+	for _, d := range g.deliveries {
+		if d.Count() > 1 {
+			l.cfg.Observer.Count(observer.MetricRedelivered, 1)
+		}
+		if d.Err() == nil && d.Message().Header.Epoch != l.pub.Epoch {
+			// Another epoch's message: what is open of it is sent again by its row (T4).
+			l.cfg.Observer.Count(observer.MetricUnlicensed, 1)
+			l.ack(d)
+			continue
+		}
+		it, err := decode(d.Delivery)
+		if it != nil {
+			it.stop = d.stop
+		}
+		switch {
+		case err != nil:
+			l.poison(ctx, d, collation.DeadLetter{Reason: reasonUndecodable, Message: err.Error()}, nil)
+		case it.msg.Kind == journal.MessageSignal:
+			signals = append(signals, it)
+		case it.msg.Alone:
+			alone = append(alone, it)
+		default:
+			together.items = append(together.items, it)
+		}
+	}
+	l.carry(ctx, together)
+	l.alone(ctx, work{items: alone})
+	l.deliver(ctx, signals)
+}
+
+// alone carries the work one by one, each in a transaction of its own.
+func (l *loop) alone(ctx context.Context, w work) {
+	for _, x := range w.calls {
+		l.carry(ctx, work{calls: []*call{x}})
+	}
+	l.singly(w.items, func(one []*item) bool { return l.carry(ctx, work{items: one}) })
+}
+
+// singly brings items to their end one after another. Each can wait for the
+// database; once the engine is to stop, the first that does not get through
+// sends the others back (T10).
+func (l *loop) singly(items []*item, end func([]*item) (through bool)) {
+	for i, it := range items {
+		if !end([]*item{it}) && stopping(items) {
+			if rest := items[i+1:]; len(rest) > 0 {
+				l.handBack(rest, errStopping)
+			}
+			return
+		}
+	}
+}
+
+// errStopping is why messages go back that were not tried.
+var errStopping = errors.New("the engine stops and the database is away")
+
+// carry brings the work to its end: committed, published, answered and acked, or
+// handed back; through says that nothing was.
+func (l *loop) carry(ctx context.Context, w work) (through bool) {
+	p := patience{since: time.Now()}
+	for !w.empty() {
+		bounded, cancel := context.WithTimeout(ctx, transactTime)
+		b, err := l.transact(bounded, w)
+		cancel()
+		if err == nil {
+			w = work{items: l.settle(ctx, b)}
+			continue
+		}
+		l.hear(w, err)
+		switch {
+		case errors.Is(err, store.ErrBusy) && !l.patient:
+			if w = l.stepAside(ctx, w); !w.empty() {
+				l.pause(1, time.Millisecond)
+			}
+		case l.again(&p, &w, err):
+		case refused(err) && w.size() > 1:
+			l.alone(ctx, w)
+			return true
+		case refused(err) && len(w.items) > 0 && w.items[0].reject == nil:
+			l.log.Error("the store refuses a message: its row is held", "message", w.items[0].msg.GUID.String(), "error", err)
+			w.items[0].reject = err
+		default:
+			l.giveUp(w, err)
+			return false
+		}
+	}
+	return true
+}
+
+// hear tells the work what a test-and-set was lost to.
+func (l *loop) hear(w work, err error) {
+	lost, named := errors.AsType[*store.LostError](err)
+	if !named {
+		return
+	}
+	for _, name := range lost.Flows {
+		l.flows.Forget(name)
+	}
+	for _, x := range w.calls {
+		if x.lost != nil {
+			x.lost(lost)
+		}
+	}
+	for _, it := range w.items {
+		it.lose(lost)
+	}
+}
+
+// stepAside leaves to patient loops what may wait for others; what stays is tried
+// again without it.
+func (l *loop) stepAside(ctx context.Context, w work) work {
+	if len(w.calls) == 0 || len(w.items) == 0 {
+		l.aside.take(ctx, w)
+		return work{}
+	}
+	l.aside.take(ctx, work{calls: w.calls}) // mostly a key that a caller's transaction is just starting
+	return work{items: w.items}
+}
+
+// patience is how long a batch has been tried.
+type patience struct {
+	lost  int
+	since time.Time
+}
+
+// again waits and says that the batch is to be tried once more: a lost
+// test-and-set is decided anew at once (C3), a database that is away is waited
+// for (C10), by calls for a few tries only.
+func (l *loop) again(p *patience, w *work, err error) bool {
+	switch {
+	case errors.Is(err, store.ErrLost) && p.lost < maxLost:
+		p.lost++
+		l.cfg.Observer.Count(observer.MetricDecidedAgain, 1)
+		if _, named := errors.AsType[*store.LostError](err); !named {
+			l.pause(p.lost, time.Millisecond)
+		}
+		return true
+	case refused(err):
+		return false
+	}
+	w.calls = w.away(err)
+	if len(w.items) > 0 && (time.Since(p.since) >= holdOn || stopping(w.items)) {
+		return false
+	}
+	if w.empty() {
+		return true
+	}
+	l.log.Warn("a batch waits for the database", "messages", len(w.items), "calls", len(w.calls), "error", err)
+	p.lost++
+	l.pause(p.lost, 50*time.Millisecond)
+	for _, it := range w.items {
+		_ = it.delivery.InProgress() // a hint; the message comes again otherwise
+	}
+	return true
+}
+
+// away gives up the calls that have met no database too often.
+func (w *work) away(err error) (stay []*call) {
+	for _, x := range w.calls {
+		if x.away(err) {
+			x.end(err)
+		} else {
+			stay = append(stay, x)
+		}
+	}
+	return stay
+}
+
+// pause waits with exponential backoff and jitter, at most two seconds.
+func (l *loop) pause(n int, unit time.Duration) {
+	d := min(unit<<min(n, 10), 2*time.Second)
+	time.Sleep(d/2 + l.cfg.Jitter(d/2+1))
+}
+
+// giveUp ends what cannot be carried.
+func (l *loop) giveUp(w work, err error) {
+	for _, x := range w.calls {
+		x.end(err)
+	}
+	if len(w.items) > 0 {
+		l.handBack(w.items, err)
+	}
+}
+
+func (l *loop) handBack(items []*item, err error) {
+	l.log.Error("messages are handed back", "messages", len(items), "error", err)
+	for _, it := range items {
+		_ = it.delivery.Nak(maxNak/2 + l.cfg.Jitter(maxNak/2))
+	}
+}
+
+// connection returns the loop's connection, opening a new session after a loss
+// (L1).
+func (l *loop) connection(ctx context.Context) (store.Committer, error) {
+	if l.tx == nil {
+		tx, err := l.cfg.Store.Committer(ctx, l.patient)
+		if err != nil {
+			return nil, err
+		}
+		l.tx = tx
+	}
+	return l.tx, nil
+}
+
+// abandon ends the transaction without a trace and passes the error on. A
+// connection that cannot even roll back is given up, its session with it.
+func (l *loop) abandon(ctx context.Context, cause error) error {
+	if l.tx == nil {
+		return cause
+	}
+	err := l.tx.Rollback(ctx)
+	if err != nil || errors.Is(cause, store.ErrUnavailable) || errors.Is(cause, store.ErrUnknown) {
+		l.tx.Close()
+		l.tx = nil
+	}
+	if cause == nil && err != nil {
+		l.log.Debug("rollback of an empty batch", "error", err)
+	}
+	return cause
+}

@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/transport"
+)
+
+// settle publishes, answers and acks after the commit (T2, T3), and returns what
+// has further commits to make.
+func (l *loop) settle(ctx context.Context, b *batch) []*item {
+	committed(b)
+	l.tellEnded(b)
+	l.publish(ctx, b.outgoing(), l.origin())
+	for _, x := range b.calls {
+		x.end(nil)
+	}
+	for _, follow := range b.after {
+		follow(ctx)
+	}
+	published(b)
+	l.tell(b)
+	var again []*item
+	for _, it := range b.decided {
+		switch {
+		case it.plan.Outcome == collation.Later:
+			l.later(it)
+		case it.plan.Done:
+			acking(it)
+			l.ack(it.delivery)
+		default:
+			it.msg.Entered = true
+			again = append(again, it)
+		}
+	}
+	for _, it := range b.ended {
+		l.ack(it.delivery)
+	}
+	l.discard(ctx, b.tombs)
+	l.orphans(ctx, b.orphans)
+	if !b.busy.empty() {
+		l.aside.take(ctx, b.busy)
+	}
+	// Behind those they repeat, so that they find them done.
+	return append(again, b.repeats...)
+}
+
+func (l *loop) ack(d transport.Delivery) {
+	losing(d)
+	if err := d.Ack(); err != nil {
+		l.log.Debug("ack not sent; the message comes again and meets its digits", "error", err)
+	}
+}
+
+// later hands a message back that another one goes before. After a few times it
+// leaves it to its row: what stays in a lane looks like a backlog to the sweeper,
+// and the message that this one waits for, if it was lost, would not be sent
+// again for as long (T2).
+func (l *loop) later(it *item) {
+	if it.delivery.Count() >= laterTimes {
+		l.ack(it.delivery)
+		return
+	}
+	_ = it.delivery.Nak(laterNak + l.cfg.Jitter(2*laterNak))
+}
+
+// poison records what can never be handled, then ends it (T3): its row as well,
+// where one may stand, so that it is not sent again for ever (C10).
+func (l *loop) poison(ctx context.Context, d transport.Delivery, letter collation.DeadLetter, row *collation.RowKey) {
+	ctx, cancel := context.WithTimeout(ctx, transactTime)
+	defer cancel()
+	err := l.cfg.Store.DeadLetter(ctx, letter, d.Message().Body)
+	if err == nil && row != nil {
+		_, err = l.cfg.Store.Discard(ctx, []collation.RowKey{*row})
+	}
+	if err != nil {
+		l.log.Error("a dead letter could not be recorded", "reason", letter.Reason, "error", err)
+		_ = d.Nak(maxNak)
+		return
+	}
+	l.cfg.Observer.Count(observer.MetricDead, 1, "reason", letter.Reason)
+	l.log.Warn("dead letter", "reason", letter.Reason, "cause", letter.Message)
+	_ = d.Term(letter.Reason)
+}
+
+// bury is poison for a message that was read.
+func (l *loop) bury(ctx context.Context, it *item, reason string, cause error) {
+	row := it.key()
+	l.poison(ctx, it.delivery, collation.DeadLetter{Job: it.msg.Job, Reason: reason, Message: cause.Error()}, &row)
+}
+
+// publish sends rows right after the commit from which they come (T2).
+func (c *Committer) publish(ctx context.Context, out []store.Outgoing, from Origin) {
+	if len(out) == 0 || c.pub == nil {
+		return
+	}
+	bounded, cancel := context.WithTimeout(ctx, transactTime)
+	defer cancel()
+	if err := c.pub.Publish(bounded, out, from); err != nil {
+		c.log.Warn("messages were not published; their rows send them again", "messages", len(out), "error", err)
+	}
+}
+
+// origin is the last commit of the loop's session (L1).
+func (l *loop) origin() Origin {
+	var from Origin
+	if l.tx != nil {
+		from.Session, from.Seq = l.tx.Session()
+	}
+	return from
+}
+
+// stopping says that the engine whose messages these are is to stop.
+func stopping(items []*item) bool {
+	for _, it := range items {
+		select {
+		case <-it.stop:
+			return true
+		default:
+		}
+	}
+	return false
+}
