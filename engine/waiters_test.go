@@ -16,6 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	storemem "github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
 	busmem "github.com/quipu-journal/quipu/transport/memory"
@@ -80,7 +81,7 @@ func newHall(t *testing.T) *hall {
 
 func (h *hall) start(key string) journal.JobID {
 	h.t.Helper()
-	res, err := h.store.Start(context.Background(), []store.Start{{
+	res, err := journaltest.Driven{Store: h.store}.Start(context.Background(), []store.Start{{
 		Flow: journal.FlowRef{Name: "f", Version: "1"}, Trigger: "start", Key: key, Input: []byte(`{}`),
 	}}, collation.Mode{})
 	require.NoError(h.t, err)
@@ -91,7 +92,7 @@ func (h *hall) start(key string) journal.JobID {
 func (h *hall) quarantine(id journal.JobID) {
 	h.t.Helper()
 	ctx := context.Background()
-	c, err := h.store.Committer(ctx)
+	c, err := h.store.Committer(ctx, true)
 	require.NoError(h.t, err)
 	defer c.Close()
 	l, err := c.Load(ctx, []store.Want{{Job: id}}, true)

@@ -13,6 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/wire"
@@ -46,10 +47,10 @@ func newOffice(t *testing.T) *office {
 	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
 	_, err = o.journal.Deploy(t.Context(), ref, f.Canonical())
 	require.NoError(t, err)
-	started, err := o.journal.Start(t.Context(), []store.Start{{Flow: ref, Trigger: "start", Key: "k", Input: []byte(`{}`)}}, collation.Mode{})
+	started, err := journaltest.Driven{Store: o.journal}.Start(t.Context(), []store.Start{{Flow: ref, Trigger: "start", Key: "k", Input: []byte(`{}`)}}, collation.Mode{})
 	require.NoError(t, err)
 	o.job = started[0].Job
-	o.engine, err = o.journal.Committer(t.Context())
+	o.engine, err = o.journal.Committer(t.Context(), true)
 	require.NoError(t, err)
 	t.Cleanup(o.engine.Close)
 	for range 2 { // start, leg1

@@ -17,6 +17,7 @@ import (
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -68,7 +69,7 @@ func (s *space) handleDue(d *store.DueRow) {
 // ordered is an interrupt of one that was refused.
 func (s *space) child(id journal.JobID) {
 	s.Helper()
-	row, err := s.store.Order(s.Context(), id)
+	row, err := journaltest.Driven{Store: s.store}.Order(s.Context(), id)
 	if errors.Is(err, store.ErrNotFound) {
 		_, err = s.store.Discard(s.Context(), []collation.RowKey{{Job: id, GUID: id.Start()}})
 		require.NoError(s, err)
@@ -86,7 +87,7 @@ func (s *space) child(id journal.JobID) {
 	}
 	if f == nil {
 		reply := o.Refusal(id, http.StatusNotFound, "not_found", "no such flow", now, s.mode)
-		require.NoError(s, s.store.Refuse(s.Context(), row, &reply))
+		require.NoError(s, journaltest.Driven{Store: s.store}.Refuse(s.Context(), row, &reply))
 		return
 	}
 	var reply *collation.Row
@@ -96,12 +97,12 @@ func (s *space) child(id journal.JobID) {
 		}, now, s.mode)
 		reply = &r
 	}
-	err = s.store.Spawn(s.Context(), row, store.Start{
-		Flow: s.ref(f), Trigger: f.Trigger().Name, Key: o.Key, Input: o.Input, Child: id, Parent: &o.Parent,
+	err = journaltest.Driven{Store: s.store}.Spawn(s.Context(), row, store.Start{
+		Flow: s.ref(f), Trigger: f.Trigger().Name, Key: o.Key, Input: o.Input,
 	}, reply, s.mode)
 	if taken := (*store.AlreadyStartedError)(nil); errors.As(err, &taken) {
 		no := o.Refusal(id, http.StatusConflict, "conflict", "the key is taken", now, s.mode)
-		err = s.store.Refuse(s.Context(), row, &no)
+		err = journaltest.Driven{Store: s.store}.Refuse(s.Context(), row, &no)
 	}
 	require.NoError(s, err)
 }
@@ -167,13 +168,13 @@ func requireFamilies(t *testing.T, st store.Store, mode collation.Mode, seed uin
 	}
 	s.ref(s.flow)
 	for i := range 6 {
-		out, err := st.Start(t.Context(), []store.Start{{
+		out, err := journaltest.Driven{Store: st}.Start(t.Context(), []store.Start{{
 			Flow: s.ref(s.flow), Trigger: "t", Key: fmt.Sprint("mixed-", i), Input: []byte(`{"list":["a","b","c"],"n":1,"none":[]}`),
 		}}, mode)
 		require.NoError(t, err)
 		require.NoError(t, out[0].Err)
 	}
-	_, err = st.Start(t.Context(), []store.Start{{
+	_, err = journaltest.Driven{Store: st}.Start(t.Context(), []store.Start{{
 		Flow: s.ref(s.others["patient"]), Trigger: "t", Key: "victim", Input: []byte(`{}`),
 	}}, mode)
 	require.NoError(t, err)

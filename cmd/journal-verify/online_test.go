@@ -11,6 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/replay/replaytest"
@@ -138,7 +139,7 @@ func TestMemoryStore(t *testing.T) {
 	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
 	_, err = s.Deploy(t.Context(), ref, f.Canonical())
 	require.NoError(t, err)
-	started, err := s.Start(t.Context(), []store.Start{{Flow: ref, Trigger: "t", Key: "o-1", Input: []byte(`{}`)}}, collation.Mode{})
+	started, err := journaltest.Driven{Store: s}.Start(t.Context(), []store.Start{{Flow: ref, Trigger: "t", Key: "o-1", Input: []byte(`{}`)}}, collation.Mode{})
 	require.NoError(t, err)
 	require.NoError(t, started[0].Err)
 	env := environment{open: func(context.Context, string, string) (reader, error) { return s, nil }}

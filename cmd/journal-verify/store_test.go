@@ -15,6 +15,7 @@ import (
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -41,7 +42,7 @@ func (s *space) start(keys ...string) []journal.JobID {
 	require.NoError(s, err)
 	var ids []journal.JobID
 	for _, k := range keys {
-		out, err := s.store.Start(s.Context(), []store.Start{{Flow: ref, Trigger: "t", Key: k, Input: []byte(`{"n":1}`)}}, s.mode)
+		out, err := journaltest.Driven{Store: s.store}.Start(s.Context(), []store.Start{{Flow: ref, Trigger: "t", Key: k, Input: []byte(`{"n":1}`)}}, s.mode)
 		require.NoError(s, err)
 		require.NoError(s, out[0].Err)
 		ids = append(ids, out[0].Job)

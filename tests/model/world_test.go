@@ -20,6 +20,7 @@ import (
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	storemem "github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
 	busmem "github.com/quipu-journal/quipu/transport/memory"
@@ -168,7 +169,7 @@ func (w *world) begin() {
 // start starts a job, which may be there already: after a fault nobody knows.
 func (w *world) start(s *store.Start, fresh bool) store.Started {
 	started := must(func() ([]store.Started, error) {
-		return w.store.Start(context.Background(), []store.Start{*s}, collation.Mode{})
+		return journaltest.Driven{Store: w.store}.Start(context.Background(), []store.Start{*s}, collation.Mode{})
 	})[0]
 	var there *store.AlreadyStartedError
 	switch {
