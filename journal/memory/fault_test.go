@@ -89,9 +89,9 @@ func TestFaultAfterCommit(t *testing.T) {
 func TestFaultPausesACommitter(t *testing.T) {
 	t.Parallel()
 	gate, reached := make(chan struct{}), make(chan struct{})
-	var stopped atomic.Bool
+	var stops atomic.Bool
 	s := memory.New(memory.Config{Fault: func(op string) error {
-		if op == "commit" && stopped.CompareAndSwap(false, true) {
+		if op == "commit" && stops.CompareAndSwap(true, false) {
 			close(reached)
 			<-gate
 		}
@@ -102,6 +102,7 @@ func TestFaultPausesACommitter(t *testing.T) {
 	l, err := c.Load(t.Context(), []store.Want{{Job: id}}, true)
 	require.NoError(t, err)
 	done := make(chan error)
+	stops.Store(true)
 	go func() { done <- c.Commit(t.Context(), []store.Chained{touch(l.States[id])}) }()
 	<-reached
 	l2, err := d.Load(t.Context(), []store.Want{{Job: id}, {Job: other}}, false)
@@ -190,5 +191,5 @@ func TestFaultsOfEveryCall(t *testing.T) {
 	got, err := s.Signal(ctx, &collation.Signal{GUID: journal.GUID{7}, Topic: "t", Key: "k"}, collation.Mode{})
 	require.NoError(t, err)
 	require.Equal(t, store.Signalled{State: store.SignalKept, Duplicate: true}, got)
-	require.Contains(t, strings.Join(f.seen, " "), "start start.done")
+	require.Contains(t, strings.Join(f.seen, " "), "signal signal.done")
 }

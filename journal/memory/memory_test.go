@@ -164,7 +164,7 @@ func TestMarkersGo(t *testing.T) {
 	for _, step := range []struct {
 		ahead       time.Duration
 		limit, gone int
-	}{{23 * time.Hour, 10, 0}, {2 * time.Hour, 4, 4}, {0, 10, 2}, {0, 10, 0}} {
+	}{{23 * time.Hour, 10, 0}, {2 * time.Hour, 4, 4}, {0, 10, 3}, {0, 10, 0}} {
 		s.Advance(step.ahead)
 		n, err := s.Prune(t.Context(), step.limit)
 		require.NoError(t, err)

@@ -59,6 +59,9 @@ func (u *universe) begin(f *flow.Flow, in collation.Inception) *world {
 	in.Space, in.Generation, in.Trigger, in.Now, in.Publish = "test", 1, f.Trigger().Name, u.now, true
 	in.Flow = journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
 	p := collation.Incept(in, u.o.Mode)
+	if in.Order != nil { // a row that stands is no new one: here it is sent again
+		p.Insert, p.Update = p.Update, nil
+	}
 	w := newWorld(u, f, p.Job, in)
 	u.jobs[p.Job], u.keys[in.Key] = w, p.Job
 	u.born = append(u.born, w)
