@@ -44,12 +44,23 @@ func sagaHandlers(reg *workers.Registry, receiver string) {
 	})
 }
 
+// trip is what the function books for an id, and what it cancels when undone.
+func trip(id string, undone bool) (calls []string) {
+	for _, what := range []string{"flight", "hotel", "car"} {
+		calls = append(calls, "book "+what+" "+id)
+		if undone {
+			calls = append(calls, "cancel "+what+" "+id)
+		}
+	}
+	return calls
+}
+
 // undone checks that every booking was cancelled once, the last one first.
 func undone(t *testing.T, r *receiver, order *[]string, mu *sync.Mutex, id string) {
 	t.Helper()
 	want := map[string]bool{}
-	for _, what := range []string{"flight", "hotel", "car"} {
-		want["book "+what+" "+id], want["cancel "+what+" "+id] = true, true
+	for _, call := range trip(id, true) {
+		want[call] = true
 	}
 	r.appliedOnce(t, want)
 	mu.Lock()

@@ -86,13 +86,20 @@ func transfer(ctx context.Context, tx quipu.EffectTx, in move) (bool, error) {
 	return true, err
 }
 
-// tables makes the user's tables, and looks at them.
-func (e *env) tables() *pgx.Conn {
+// connect looks at the database beside the runtime.
+func (e *env) connect() *pgx.Conn {
 	e.t.Helper()
 	c, err := pgx.Connect(e.t.Context(), e.dsn)
 	require.NoError(e.t, err)
-	e.t.Cleanup(func() { require.NoError(e.t, c.Close(context.Background())) })
-	_, err = c.Exec(e.t.Context(), `CREATE TABLE notes (id text); CREATE TABLE transfers (id text);
+	e.t.Cleanup(func() { _ = c.Close(context.Background()) }) // its server may have been restarted
+	return c
+}
+
+// tables makes the user's tables, and looks at them.
+func (e *env) tables() *pgx.Conn {
+	e.t.Helper()
+	c := e.connect()
+	_, err := c.Exec(e.t.Context(), `CREATE TABLE notes (id text); CREATE TABLE transfers (id text);
 		CREATE TABLE accounts (id int PRIMARY KEY, balance int NOT NULL)`)
 	require.NoError(e.t, err)
 	return c
@@ -207,37 +214,71 @@ flow: bank
 version: "1"
 activities:
   start: {type: trigger}
-  move:  {type: worker, topic: move, each: start.output.moves, input: {id: "${ item.id }", From: "${ item.From }", To: "${ item.To }", Amount: "${ item.Amount }"}, retry: {attempts: 10, backoff: 100ms, max: 1s}}
+  move:  {type: worker, topic: move, each: start.output.moves, input: {id: "${ item.id }", From: "${ item.From }", To: "${ item.To }", Amount: "${ item.Amount }"}, retry: {attempts: 40, backoff: 100ms, max: 1s}}
 transitions:
   start: [move]
 `
+
+// What a bank has, and a job of it does.
+const (
+	bankAccounts = 8
+	movesEach    = 3
+)
+
+// openBank makes the tables of the user's, with money in the accounts.
+func (e *env) openBank() *pgx.Conn {
+	e.t.Helper()
+	db := e.tables()
+	_, err := db.Exec(e.t.Context(), "INSERT INTO accounts SELECT n, 100 FROM generate_series(1, $1::int) n", bankAccounts)
+	require.NoError(e.t, err)
+	return db
+}
+
+// moves are those of one job.
+func moves(dice *rand.Rand, key string) (out []move) {
+	for n := range movesEach {
+		out = append(out, move{
+			ID: fmt.Sprintf("%s-%d", key, n), From: 1 + dice.IntN(bankAccounts), To: 1 + dice.IntN(bankAccounts), Amount: 1 + dice.IntN(60),
+		})
+	}
+	return out
+}
+
+// checkBank holds the bank to I13: nothing is gained or lost, and of so many moves
+// each was made once, with its two notes.
+func (e *env) checkBank(moves int) {
+	e.t.Helper()
+	db := e.connect()
+	var total, lowest int
+	require.NoError(e.t, db.QueryRow(e.t.Context(), "SELECT sum(balance), min(balance) FROM accounts").Scan(&total, &lowest))
+	require.Equal(e.t, bankAccounts*100, total, "I13")
+	require.GreaterOrEqual(e.t, lowest, 0)
+	require.Equal(e.t, moves, e.count(db, "transfers"))
+	require.Equal(e.t, moves, e.count(db, "(SELECT DISTINCT id FROM transfers) x"), "each once")
+	require.Equal(e.t, 2*moves, e.count(db, "notes"))
+	require.Equal(e.t, 2*moves, e.count(db, "(SELECT DISTINCT id FROM notes) x"), "each once")
+}
 
 // I13: transfers between accounts while worker processes are killed at random:
 // each is applied once, and the total is what it was.
 func TestI13TransfersUnderRandomKills(t *testing.T) {
 	t.Parallel()
-	const accounts, jobs, each, kills = 8, 60, 3, 6
+	const jobs, kills = 60, 6
 	bothModes(t, func(t *testing.T, e *env) {
-		db, r := e.tables(), newReceiver(t)
-		_, err := db.Exec(t.Context(), "INSERT INTO accounts SELECT n, 100 FROM generate_series(1, $1) n", accounts)
-		require.NoError(t, err)
+		db, r := e.openBank(), newReceiver(t)
 		rt := e.open(e.config(nil))
 		e.deploy(rt, bankFlow)
+		dice := rand.New(rand.NewPCG(rand.Uint64(), 0)) //nolint:gosec // choices, no secret
 		reqs := make([]quipu.StartRequest, jobs)
 		for i := range reqs {
-			var moves []move
-			for n := range each {
-				moves = append(moves, move{
-					ID: fmt.Sprintf("%d-%d", i, n), From: 1 + rand.N(accounts), To: 1 + rand.N(accounts), Amount: 1 + rand.N(60),
-				})
-			}
-			reqs[i] = quipu.StartRequest{Flow: "bank", Key: fmt.Sprint("bank-", i), Input: map[string]any{"moves": moves}}
+			key := fmt.Sprint("bank-", i)
+			reqs[i] = quipu.StartRequest{Flow: "bank", Key: key, Input: map[string]any{"moves": moves(dice, key)}}
 		}
 		started, err := rt.StartMany(t.Context(), reqs)
 		require.NoError(t, err)
 		workers := []*child{startChild(t, e.child(r)), startChild(t, e.child(r))}
 		for kill := range kills {
-			e.eventually("progress before the next kill", func() bool { return e.count(db, "transfers") >= kill*jobs*each/(kills+1) })
+			e.eventually("progress before the next kill", func() bool { return e.count(db, "transfers") >= kill*jobs*movesEach/(kills+1) })
 			victim := rand.N(len(workers))
 			workers[victim].kill()
 			workers[victim] = startChild(t, e.child(r))
@@ -247,14 +288,7 @@ func TestI13TransfersUnderRandomKills(t *testing.T) {
 			_, err := e.wait(rt, s.Job)
 			require.NoError(t, err)
 		}
-		var total, lowest int
-		require.NoError(t, db.QueryRow(t.Context(), "SELECT sum(balance), min(balance) FROM accounts").Scan(&total, &lowest))
-		require.Equal(t, accounts*100, total, "I13")
-		require.GreaterOrEqual(t, lowest, 0)
-		require.Equal(t, jobs*each, e.count(db, "transfers"))
-		require.Equal(t, jobs*each, e.count(db, "(SELECT DISTINCT id FROM transfers) x"), "each once")
-		require.Equal(t, 2*jobs*each, e.count(db, "notes"))
-		require.Equal(t, 2*jobs*each, e.count(db, "(SELECT DISTINCT id FROM notes) x"), "each once")
+		e.checkBank(jobs * movesEach)
 		e.clean(rt)
 	})
 }
