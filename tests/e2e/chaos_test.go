@@ -124,18 +124,21 @@ func (c *chaos) run() {
 		for _, f := range append(slices.Clone(faults), fault{"a person", 200 * time.Millisecond, 600 * time.Millisecond, c.person},
 			fault{"chores", 50 * time.Millisecond, 300 * time.Millisecond, c.chores}) {
 			dice := c.dice(f.name)
-			wg.Go(func() { every(ctx, dice, f) })
+			wg.Go(func() { often(ctx, dice, f) })
 		}
 	})
 	want := c.load(c.dice("load"))
 	stopFaults()
 	stopChores := c.background(func(ctx context.Context, wg *sync.WaitGroup) {
 		dice := c.dice("chores after the faults")
-		wg.Go(func() { every(ctx, dice, fault{"chores", chaosLook, 2 * chaosLook, c.chores}) })
+		wg.Go(func() { often(ctx, dice, fault{"chores", chaosLook, 2 * chaosLook, c.chores}) })
 	})
 	quiet := time.Now()
 	open := c.settle(want)
 	took := time.Since(quiet)
+	if len(open) > 0 {
+		c.rows()
+	}
 	c.stranded(open)
 	c.alone()
 	stopChores()

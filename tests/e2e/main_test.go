@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/quipu-journal/quipu/dev/devtest"
@@ -13,11 +16,19 @@ import (
 // verifier is the journal-verify binary under test.
 var verifier string
 
+// parallel is how many tests run at the same time: they mostly wait, for a lease to
+// run out or for a process to start.
+const parallel = 6
+
 // TestMain builds journal-verify once. The test binary is also the worker
 // process of the kill tests: with childEnv set it works until it is stopped.
 func TestMain(m *testing.M) {
 	if config := os.Getenv(childEnv); config != "" {
 		os.Exit(childMain(config))
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", strconv.Itoa(max(parallel, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err)
 	}
 	dir, err := os.MkdirTemp("", "quipu-e2e-")
 	if err != nil {

@@ -87,7 +87,7 @@ func watched(r *receiver) (order *[]string, mu *sync.Mutex) {
 // process that undoes is killed in the middle.
 func TestSagaUndoneUnderKills(t *testing.T) {
 	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
+	inAMode(t, func(t *testing.T, e *env) {
 		r := newReceiver(t)
 		order, mu := watched(r)
 		rt := e.open(e.config(nil))
@@ -115,7 +115,7 @@ func TestSagaUndoneUnderKills(t *testing.T) {
 // a job of its own undoes what the function did.
 func TestSagaUndoneAfterInterrupt(t *testing.T) {
 	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
+	inAMode(t, func(t *testing.T, e *env) {
 		r := newReceiver(t)
 		order, mu := watched(r)
 		rt := e.open(e.config(nil))
@@ -162,27 +162,4 @@ func foundWhereTheyRan(t *testing.T, rt *quipu.Runtime, job quipu.Job) {
 		require.NotEqual(t, job.ID, f.Job)
 	}
 	require.Equal(t, 3, compensations)
-}
-
-// 3.5: an operator who ends a function by hand leaves its undo to a job, too.
-func TestSagaUndoneAfterWithin(t *testing.T) {
-	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		r := newReceiver(t)
-		order, mu := watched(r)
-		rt := e.open(e.config(nil))
-		e.deploy(rt, replaced(oneStep("trip"), "retry:", "within: 2s, retry:"))
-		startChild(t, e.child(r))
-		job := e.start(rt, "one", "order-1", map[string]string{"id": "order-1"})
-		_, err := e.wait(rt, job)
-		var failed *quipu.JobError
-		require.ErrorAs(t, err, &failed)
-		require.Equal(t, 408, failed.Code)
-		e.eventually("the end of the job that undoes", func() bool {
-			jobs, err := rt.Jobs(t.Context(), store.JobFilter{})
-			return err == nil && len(jobs) == 2 && jobs[0].State.Closed() && jobs[1].State.Closed()
-		})
-		undone(t, r, order, mu, "order-1")
-		e.clean(rt)
-	})
 }

@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev/soak"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -47,7 +46,7 @@ func txHandlers(reg *workers.Registry, receiver string) {
 		if err != nil {
 			return nil, err
 		}
-		return map[string]string{"receipt": in.ID}, reach(ctx, "after")
+		return map[string]string{"receipt": "done " + in.ID}, reach(ctx, "after")
 	})
 	workers.Handle(reg, "move", func(ctx context.Context, in move) (map[string]bool, error) {
 		applied, err := quipu.DoTx(ctx, "move", func(ctx context.Context, tx quipu.EffectTx) (bool, error) {
@@ -111,104 +110,6 @@ func (e *env) count(c *pgx.Conn, from string, args ...any) (n int) {
 	return n
 }
 
-// 3.2 for Tx: the process dies in each window. The user's row is there once, and
-// the body runs again only where it was not committed.
-func TestE3TxCrashWindows(t *testing.T) {
-	t.Parallel()
-	for i, w := range []struct {
-		point string // where it stands when it is killed
-		calls int    // of the body
-	}{{"before", 1}, {"inside", 2}, {"after", 1}, {"acking", 1}, {"ended", 1}} {
-		t.Run(fmt.Sprint(i+1, " ", w.point), func(t *testing.T) {
-			t.Parallel()
-			bothModes(t, func(t *testing.T, e *env) {
-				db, r := e.tables(), newReceiver(t)
-				rt := e.open(e.config(nil))
-				e.deploy(rt, oneStep("note"))
-				config := e.child(r)
-				gate := holdAcks(t, &config, e.space, 0)
-				h := r.hold(t, w.point+" order-1")
-				if i >= 3 {
-					h.free()
-				}
-				dying := startChild(t, config)
-				job := e.start(rt, "one", "order-1", order{ID: "order-1"})
-				switch w.point {
-				case "acking":
-					<-gate
-				case "ended":
-					<-gate
-					_, err := e.wait(rt, job)
-					require.NoError(t, err)
-				default:
-					<-h.arrived
-				}
-				dying.kill()
-				h.free()
-				startChild(t, e.child(r))
-				out, err := e.wait(rt, job)
-				require.NoError(t, err)
-				require.JSONEq(t, `{"receipt":"order-1"}`, string(out))
-				require.Equal(t, 1, e.count(db, "notes"))
-				calls, _ := r.askedFor("inside order-1")
-				require.Equal(t, w.calls, calls)
-				require.Equal(t, "201100000000001", e.ledger(rt, job, "step"), "one answer was accepted")
-				e.clean(rt)
-			})
-		})
-	}
-}
-
-// P17, J8, F2: a worker stands still in the body past its lease; another takes
-// the request over and commits; the first wakes up and is refused as a whole.
-func TestP17TxOfAStoppedWorker(t *testing.T) {
-	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		db, r := e.tables(), newReceiver(t)
-		rt := e.open(e.config(nil))
-		e.deploy(rt, oneStep("note"))
-		h := r.hold(t, "inside order-1")
-		stopped := startChild(t, e.child(r))
-		job := e.start(rt, "one", "order-1", order{ID: "order-1"})
-		<-h.arrived
-		stopped.signal(syscall.SIGSTOP)
-		h.free()
-		startChild(t, e.child(r))
-		_, err := e.wait(rt, job)
-		require.NoError(t, err)
-		stopped.signal(syscall.SIGCONT)
-		stopped.terminate()
-		require.Equal(t, 1, e.count(db, "notes"))
-		calls, _ := r.askedFor("inside order-1")
-		require.Equal(t, 2, calls, "both ran the body, one stands")
-		e.clean(rt)
-	})
-}
-
-// P18: an empty result of a Tx effect is a result.
-func TestP18TxEmptyResultIsCached(t *testing.T) {
-	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		db := e.tables()
-		var calls atomic.Int64
-		rt, _, _, err := single(e, "", func(ctx context.Context, _ charge) (map[string]any, error) {
-			_, err := quipu.DoTx(ctx, "note", func(ctx context.Context, tx quipu.EffectTx) (any, error) {
-				calls.Add(1)
-				_, err := tx.Exec(ctx, "INSERT INTO notes VALUES ('x')")
-				return nil, err
-			})
-			if err == nil && workers.Info(ctx).Try < 3 {
-				err = errors.New("fails after the effect")
-			}
-			return map[string]any{"receipt": "r"}, err
-		})
-		require.NoError(t, err)
-		require.Equal(t, int64(1), calls.Load())
-		require.Equal(t, 1, e.count(db, "notes"))
-		e.clean(rt)
-	})
-}
-
 const bankFlow = `
 flow: bank
 version: "1"
@@ -263,8 +164,8 @@ func (e *env) checkBank(moves int) {
 // each is applied once, and the total is what it was.
 func TestI13TransfersUnderRandomKills(t *testing.T) {
 	t.Parallel()
-	const jobs, kills = 60, 6
-	bothModes(t, func(t *testing.T, e *env) {
+	jobs, kills := soak.Times(20, 60), soak.Times(3, 6)
+	inAMode(t, func(t *testing.T, e *env) {
 		db, r := e.openBank(), newReceiver(t)
 		rt := e.open(e.config(nil))
 		e.deploy(rt, bankFlow)
