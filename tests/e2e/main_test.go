@@ -4,13 +4,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"testing"
 
 	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/dev/gobuild"
 )
 
 // verifier is the journal-verify binary under test.
@@ -36,9 +36,8 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	verifier = filepath.Join(dir, "journal-verify")
-	build := exec.Command("go", "build", "-o", verifier, "../../cmd/journal-verify")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build journal-verify: %v\n%s", err, out)
+	if err := gobuild.Build("", verifier, "../../cmd/journal-verify"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	code := devtest.Run(m)
