@@ -22,7 +22,7 @@ const (
 	// sampled is how many cells are played beside those of F1, each of another fault.
 	sampled = 9
 	// lanes is how many cells play at the same time: they mostly wait.
-	lanes = 4
+	lanes = 3
 )
 
 // onlyStepwise are the points that the normal mode does not have: its steps share
