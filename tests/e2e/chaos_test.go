@@ -176,7 +176,7 @@ func (c *chaos) load(dice *rand.Rand) wanted {
 	for batch := 0; time.Now().Before(until); batch++ {
 		reqs := make([]quipu.StartRequest, chaosBatch)
 		for i := range reqs {
-			flow := pick(dice, "order", "mix", "wires", "wires", "bank", "one", "one")
+			flow := pick(dice, "order", "order", "order", "mix", "wires", "wires", "bank", "one")
 			key := fmt.Sprintf("%s-%d-%d", flow, batch, i)
 			reqs[i] = c.request(flow, key)
 			switch flow {
