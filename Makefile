@@ -1,6 +1,8 @@
 # make demo    orders through two workers, one of them killed; then verified
 # make test    all tests; installs Postgres where it is missing (root, apt-get)
 # make check   what a change must pass before it is handed in
+# make soak    all tests, and what make test repeats a few times for luck as often as it
+#              takes to find what is rare
 # make bench   the figures of this machine, beside their floors
 # make chaos   all faults at once for a while: QUIPU_CHAOS (2m), QUIPU_CHAOS_SEED
 # make faults  every fault at every point, by real processes; prints the table: QUIPU_FAULTS='K7/F1 kill'
@@ -16,9 +18,11 @@
 # make build   the commands, into bin/
 # make fmt     gofumpt on everything
 
-.PHONY: demo test check bench chaos faults sim linear mutants fuzz differential guarantees build fmt postgres
+.PHONY: demo test check soak bench chaos faults sim linear mutants fuzz differential guarantees build fmt postgres
 
-# One test binary may run this long; the slowest is tests/e2e.
+# One test binary may run this long; the slowest is tests/e2e. All of make test takes
+# less than 8 minutes on two cores, most of it in tests/e2e, tests/faults and the
+# compiler.
 TIMEOUT ?= 20m
 # Arguments of the demo and of the benchmark.
 ARGS ?=
@@ -40,6 +44,9 @@ check: postgres
 	go mod tidy -diff
 	scripts/vulnerabilities
 	go test -race -shuffle=on -timeout $(TIMEOUT) ./...
+
+soak: postgres
+	QUIPU_SOAK=1 go test -race -shuffle=on -count=1 -timeout 0 ./...
 
 bench: postgres build
 	go build -o bin/bench ./tests/bench

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/dev/gobuild"
 	"github.com/quipu-journal/quipu/examples/internal/exampletest"
 )
 
@@ -40,9 +41,8 @@ func run(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	bin = dir
-	out, err := exec.Command("go", "build", "-o", dir, "../cmd/worker", "../cmd/quipu", "../cmd/demo/paysvc", "./saga/trips").CombinedOutput()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+	if err := gobuild.Build("", dir, "../cmd/worker", "../cmd/quipu", "../cmd/demo/paysvc", "./saga/trips"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()

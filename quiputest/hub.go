@@ -1,7 +1,6 @@
 package quiputest
 
 import (
-	"context"
 	"sync"
 	"time"
 )
@@ -34,8 +33,9 @@ func (h *hub) tell() {
 // forever is no bound.
 const forever = time.Duration(-1)
 
-// rest waits for a change, but no longer than d. It reports whether ctx goes on.
-func rest(ctx context.Context, changed <-chan struct{}, d time.Duration) bool {
+// rest waits for a change, but no longer than d, nor than until ended is closed. It
+// reports whether it is not.
+func rest(ended, changed <-chan struct{}, d time.Duration) bool {
 	var over <-chan time.Time
 	if d != forever {
 		timer := time.NewTimer(d)
@@ -43,7 +43,7 @@ func rest(ctx context.Context, changed <-chan struct{}, d time.Duration) bool {
 		over = timer.C
 	}
 	select {
-	case <-ctx.Done():
+	case <-ended:
 		return false
 	case <-changed:
 	case <-over:

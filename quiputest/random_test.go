@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/dev/soak"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/quiputest"
 	"github.com/quipu-journal/quipu/workers"
@@ -20,7 +21,7 @@ import (
 
 // How many random functions are tried, and from which seed; QUIPU_FUNCTIONS and
 // QUIPU_FUNCTIONS_SEED say otherwise.
-const defaultFunctions = 12
+var defaultFunctions = uint64(soak.Times(6, 12)) //nolint:gosec // a few
 
 // E12–E15: random functions come to the same end wherever their process dies.
 func TestE15CrashOfRandomFunctions(t *testing.T) {

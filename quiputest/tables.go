@@ -20,18 +20,19 @@ const glance = 10 * time.Millisecond
 // at once.
 type tables struct {
 	*memory.Store
-	writes hub          // told of every change of the tables
-	moved  atomic.Int64 // when the last one was
-	asleep atomic.Bool  // the sweeper has nothing to do
-	world  *hub         // told of that too, and of every change
+	ended  <-chan struct{} // closed when the engine is to end
+	writes hub             // told of every change of the tables
+	moved  atomic.Int64    // when the last one was
+	asleep atomic.Bool     // the sweeper has nothing to do
+	world  *hub            // told of that too, and of every change
 }
 
 // upkeep are the calls that come by the clock, whether there is anything to do or
 // not, and those of the sweeper, which looks again when it has made them.
 var upkeep = []string{"turn overdue", "expire signals", "prune", "claim"}
 
-func newTables(world *hub) *tables {
-	s := &tables{world: world}
+func newTables(world *hub, ended <-chan struct{}) *tables {
+	s := &tables{world: world, ended: ended}
 	s.moved.Store(int64(now()))
 	s.Store = memory.New(memory.Config{
 		Space: space,
@@ -63,7 +64,7 @@ func (s *tables) Due(ctx context.Context, limit int) ([]store.DueRow, time.Durat
 		}
 		s.asleep.Store(true)
 		s.world.tell()
-		if !s.sleep(ctx, changed) {
+		if !s.sleep(changed) || ctx.Err() != nil { // the next sweep has time of its own
 			return nil, 0, nil
 		}
 		s.asleep.Store(false)
@@ -75,7 +76,7 @@ func (s *tables) ExpireSignals(ctx context.Context, limit int) (int, error) {
 	for {
 		changed := s.writes.changed()
 		n, err := s.Store.ExpireSignals(ctx, limit)
-		if err != nil || n > 0 || !s.sleep(ctx, changed) {
+		if err != nil || n > 0 || !s.sleep(changed) {
 			return n, err
 		}
 	}
@@ -92,11 +93,13 @@ func (s *tables) over() bool {
 	return next != collation.Never && next <= now()
 }
 
-// sleep waits for a change, or for the time of what comes next by the clock.
-func (s *tables) sleep(ctx context.Context, changed <-chan struct{}) bool {
+// sleep waits for a change, or for the time of what comes next by the clock. It
+// takes no notice of the bound of a sweep: there are many in a year. It reports
+// whether the engine goes on.
+func (s *tables) sleep(changed <-chan struct{}) bool {
 	wait := forever
 	if next := s.Next(); next != collation.Never {
 		wait = max(time.Duration(next-now())*time.Microsecond, glance)
 	}
-	return rest(ctx, changed, wait)
+	return rest(s.ended, changed, wait)
 }

@@ -41,7 +41,7 @@ func (w *World) until(cond func() bool) error {
 		if quiet < lonely {
 			left = min(left, lonely-quiet)
 		}
-		rest(context.Background(), changed, left)
+		rest(nil, changed, left)
 	}
 }
 
@@ -110,7 +110,7 @@ func (w *World) Advance(d time.Duration) {
 	for left := d; left > 0; left = time.Until(end) {
 		changed := w.hub.changed()
 		w.attend()
-		rest(context.Background(), changed, left)
+		rest(nil, changed, left)
 	}
 	w.Settle()
 }

@@ -67,14 +67,14 @@ func open(t testing.TB, cfg *config, c *crash) *World {
 		receivers: map[string]*Receiver{},
 	}
 	w.log = slog.New(slog.NewTextHandler(&w.said, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	w.tables = newTables(&w.hub)
+	ctx, cancel := context.WithCancel(context.Background())
+	w.ended = cancel
+	w.tables = newTables(&w.hub, ctx.Done())
 	b := busmem.Config{Seed: cfg.seed, AckWait: ackWait}
 	if cfg.lossy {
 		b.Loss, b.Duplicate, b.Reorder = 0.1, 0.2, 0.3
 	}
 	w.bus = busmem.New(b)
-	ctx, cancel := context.WithCancel(context.Background())
-	w.ended = cancel
 	eng, err := engine.New(ctx, engine.Config{
 		Store: w.tables, Bus: &bus{Bus: w.bus, w: w}, Space: space, Lanes: lanes, Committers: 1, Sweep: glance,
 		Writer: "quiputest", Logger: w.log,

@@ -2,13 +2,13 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
+	"github.com/quipu-journal/quipu/dev/gobuild"
 )
 
 // TestSmallDemo runs the whole demo with few orders: the built binaries, the real
@@ -16,10 +16,7 @@ import (
 func TestSmallDemo(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./cmd/worker", "./cmd/quipu", "./cmd/journal-verify", "./cmd/demo/paysvc")
-	build.Dir = filepath.Join("..", "..")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, string(out))
+	require.NoError(t, gobuild.Build("../..", bin, "./cmd/worker", "./cmd/quipu", "./cmd/journal-verify", "./cmd/demo/paysvc"))
 	lines := clitest.Do(t, run, nil, "", "gen", "--count", "120")
 	require.Zero(t, lines.Code, lines.Err)
 	file := filepath.Join(t.TempDir(), "orders.jsonl")

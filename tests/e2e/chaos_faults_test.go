@@ -5,12 +5,15 @@ package e2e
 import (
 	"context"
 	"math/rand/v2"
+	"os"
 	"syscall"
+	"testing"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/dev"
 )
@@ -58,8 +61,8 @@ func (c *chaos) chosen(dice *rand.Rand) []fault {
 	return out
 }
 
-// every does f after each pause until ctx ends.
-func every(ctx context.Context, dice *rand.Rand, f fault) {
+// often does f after each pause until ctx ends.
+func often(ctx context.Context, dice *rand.Rand, f fault) {
 	for pause(ctx, between(dice, f.low, f.high)) {
 		f.do(ctx, dice)
 	}
@@ -154,6 +157,16 @@ func (c *chaos) breakConsumers(ctx context.Context, dice *rand.Rand, s jetstream
 			c.count("consumer")
 		}
 	}
+}
+
+// postgresDir is a directory that the database's user can reach.
+func postgresDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "quipu-e2e-pg-")
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // the database's user passes it
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
 }
 
 // between is a span from low up to high.

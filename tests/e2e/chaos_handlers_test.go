@@ -18,9 +18,9 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// chaosFlows are what runs beside orderFlow: mix carries a payload that no
-// message holds (T4), wires forks and has each way to call outside. They try
-// often, because a fault must not use up what a job is allowed.
+// chaosFlows are what runs beside orderFlow and bankFlow: mix carries a payload
+// that no message holds (T4), wires forks and has each way to call outside, a
+// function books and takes back what is not paid for. They try often, because a fault must not use up what a job is allowed.
 var chaosFlows = []string{`
 flow: mix
 version: "1"
@@ -47,7 +47,7 @@ transitions:
   start: [reserve]
   reserve: [guarded, notdone]
   guarded: [wire]
-`}
+`, replaced(oneStep("trip"), "attempts: 5", "attempts: 40")}
 
 // parks says that an activity's effect is Guarded: a fault may park it for a
 // person (E4), and no other dead letter is right.
@@ -55,7 +55,10 @@ func parks(activity string) bool { return activity == "guarded" || activity == "
 
 // applied is what a flow's job must have applied outside, each once, and what
 // it may have asked for at most once: a person can have answered instead.
-func applied(flow, key string) (once, atMost []string) {
+func applied(flow, key string, paid bool) (once, atMost []string) {
+	if flow == "one" {
+		return trip(key, !paid), nil
+	}
 	topics := map[string][]string{
 		"order": {"charge", "reserve", "ship"},
 		"mix":   {"charge", "bulk", "weigh"},
@@ -76,15 +79,13 @@ func (c *chaos) request(flow, key string) quipu.StartRequest {
 }
 
 // mood makes the receiver's answers take from nothing to twice delay. A fourth
-// of the wires, and some of the bookings and cancellations, hear that it is
-// unavailable although it applied the call.
+// of the wires hear that it is unavailable although it applied the call.
 func (c *chaos) mood(dice *rand.Rand) func(string) (wait time.Duration, status int) {
 	var mu sync.Mutex
 	return func(what string) (time.Duration, int) {
 		mu.Lock()
 		defer mu.Unlock()
-		kind, _, _ := strings.Cut(what, " ")
-		if flaky := map[string]int{"wire": 4, "book": 8, "cancel": 6}[kind]; flaky > 0 && dice.IntN(flaky) == 0 {
+		if strings.HasPrefix(what, "wire ") && dice.IntN(4) == 0 {
 			return between(dice, 0, chaosDelay), http.StatusServiceUnavailable
 		}
 		return between(dice, 0, 2*chaosDelay), http.StatusOK

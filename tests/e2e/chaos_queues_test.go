@@ -62,7 +62,6 @@ func (c *chaos) queues() {
 func (c *chaos) rows() {
 	t := c.e.t
 	conn := c.tables()
-	defer conn.Close(t.Context())
 	rows, err := conn.Query(t.Context(), `
 		select format('%s of %s %s%s, %s, publication %s of turn %s, try %s, held by %s until %s ms, due in %s ms, published %s ms ago',
 			kind, job, activity, dad, held, publication, turn, try, holder, (lease_until - micros()) / 1000, (next_at - micros()) / 1000, (micros() - published_at) / 1000)

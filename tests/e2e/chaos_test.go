@@ -46,8 +46,6 @@ type chaos struct {
 	lease time.Duration
 	mode  string // of all its processes, or mixed
 
-	scenes scenes
-
 	mu     sync.Mutex
 	kids   []*kid         // by slot; nil before its first
 	counts map[string]int // what happened, for the report
@@ -58,12 +56,13 @@ type chaos struct {
 
 // TestChaos runs all fault kinds that one machine has at the same time, over and
 // over, and holds each round to the invariants (6.1). What single faults do is
-// in the tests beside it; this one is for what only their coincidence finds.
+// in the fault cells, and every kind of activity under faults is in the simulator
+// and the model; this one is for what only the coincidence of faults finds on real
+// servers.
 //
 // QUIPU_CHAOS is how long it begins new rounds. QUIPU_CHAOS_SEED repeats the
 // choices of a run: faults, pauses, limits and load; which of them meet is up to
-// the machine. QUIPU_CHAOS_SCENES is how the names of the scenes begin that are
-// played, such as "fn"; all by default.
+// the machine.
 func TestChaos(t *testing.T) {
 	span, seed := chaosSpan, rand.Uint64()
 	var err error
@@ -109,13 +108,10 @@ func (c *chaos) run() {
 	c.mode = pick(dice, mixed, mixed, "stepwise", "nofold", "fold")
 	c.r.mood = c.mood(c.dice("mood"))
 	c.rt = c.e.open(c.e.config(nil))
-	for _, f := range slices.Concat(chaosFlows, sceneFlows(), []string{orderFlow("order")}) {
+	for _, f := range append(slices.Clone(chaosFlows), orderFlow("order"), bankFlow) {
 		c.e.deploy(c.rt, f)
 	}
-	c.openBank()
-	c.scenes.started = map[string]bool{}
-	c.scenes.ctx, c.scenes.cancel = context.WithCancel(t.Context())
-	defer c.scenes.cancel()
+	c.e.openBank()
 	c.kids = make([]*kid, 2+dice.IntN(2))
 	stopKids := c.background(func(ctx context.Context, wg *sync.WaitGroup) {
 		for slot := range c.kids {
@@ -128,23 +124,21 @@ func (c *chaos) run() {
 		for _, f := range append(slices.Clone(faults), fault{"a person", 200 * time.Millisecond, 600 * time.Millisecond, c.person},
 			fault{"chores", 50 * time.Millisecond, 300 * time.Millisecond, c.chores}) {
 			dice := c.dice(f.name)
-			wg.Go(func() { every(ctx, dice, f) })
+			wg.Go(func() { often(ctx, dice, f) })
 		}
 	})
 	want := c.load(c.dice("load"))
 	stopFaults()
 	stopChores := c.background(func(ctx context.Context, wg *sync.WaitGroup) {
 		dice := c.dice("chores after the faults")
-		wg.Go(func() { every(ctx, dice, fault{"chores", chaosLook, 2 * chaosLook, c.chores}) })
+		wg.Go(func() { often(ctx, dice, fault{"chores", chaosLook, 2 * chaosLook, c.chores}) })
 	})
 	quiet := time.Now()
 	open := c.settle(want)
-	if len(open) > 0 { // they may go on while the scenes end
-		c.queues()
+	took := time.Since(quiet)
+	if len(open) > 0 {
 		c.rows()
 	}
-	c.curtain()
-	took := time.Since(quiet)
 	c.stranded(open)
 	c.alone()
 	stopChores()
@@ -152,6 +146,7 @@ func (c *chaos) run() {
 	c.report(faults, len(want.jobs), took)
 	require.Empty(t, open, "I11: jobs have not ended %s after the faults", patience)
 	c.check(want)
+	c.e.checkBank(want.moves)
 	c.e.clean(c.rt)
 }
 
@@ -170,27 +165,32 @@ func (c *chaos) background(start func(context.Context, *sync.WaitGroup)) (stop f
 type wanted struct {
 	jobs         map[string]quipu.Job // by key
 	once, atMost []string
+	trips        map[string]bool // by key: whether it is paid for
+	moves        int             // of money
 }
 
 // load starts batches of jobs until the round's time is over.
 func (c *chaos) load(dice *rand.Rand) wanted {
-	w := wanted{jobs: map[string]quipu.Job{}}
-	scenes := chosenScenes()
-	require.NotEmpty(c.e.t, scenes, "QUIPU_CHAOS_SCENES is the beginning of a scene's name")
+	w := wanted{jobs: map[string]quipu.Job{}, trips: map[string]bool{}}
 	until := time.Now().Add(chaosLoad)
 	for batch := 0; time.Now().Before(until); batch++ {
 		reqs := make([]quipu.StartRequest, chaosBatch)
 		for i := range reqs {
-			flow := pick(dice, "order", "mix", "wires", "wires", "order", "order")
+			flow := pick(dice, "order", "order", "order", "mix", "wires", "wires", "bank", "one")
 			key := fmt.Sprintf("%s-%d-%d", flow, batch, i)
 			reqs[i] = c.request(flow, key)
-			if scene := scenes[dice.IntN(len(scenes))]; i%2 == 0 {
-				c.play(scene.name, batch*chaosBatch+i, scene.play)
+			switch flow {
+			case "bank":
+				reqs[i].Input = map[string]any{"moves": moves(dice, key)}
+				w.moves += movesEach
+			case "one":
+				w.trips[key] = dice.IntN(2) == 0
 			}
-			once, atMost := applied(flow, key)
+			once, atMost := applied(flow, key, w.trips[key])
 			w.once, w.atMost = append(w.once, once...), append(w.atMost, atMost...)
 		}
 		c.e.eventually("the batch is started", func() bool { return c.start(reqs, w.jobs) })
+		c.e.eventually("the trips of the batch are paid for, or not", func() bool { return c.pay(reqs, w.trips) })
 		pause(c.e.t.Context(), between(dice, 0, 900*time.Millisecond))
 	}
 	return w
@@ -211,6 +211,18 @@ func (c *chaos) start(reqs []quipu.StartRequest, jobs map[string]quipu.Job) (all
 			continue
 		}
 		jobs[reqs[i].Key] = r.Job
+	}
+	return all
+}
+
+// pay tells each trip of a batch, once, whether it is paid for.
+func (c *chaos) pay(reqs []quipu.StartRequest, trips map[string]bool) (all bool) {
+	all = true
+	for _, r := range reqs {
+		if paid, trip := trips[r.Key]; trip {
+			_, err := c.rt.Signal(c.e.t.Context(), "paid", r.Key, paid, quipu.IdempotencyKey("pay"))
+			all = all && err == nil
+		}
 	}
 	return all
 }
@@ -256,7 +268,8 @@ func (c *chaos) settle(w wanted) (open map[string]quipu.Job) {
 				continue
 			}
 			delete(open, key)
-			if v.State != journal.JobCompleted {
+			paid, trip := w.trips[key]
+			if refused := trip && !paid && v.State == journal.JobFailed && v.Code == 402; v.State != journal.JobCompleted && !refused {
 				c.e.t.Errorf("job %s ended %s: %+v", key, v.State, v)
 			}
 		}
@@ -289,8 +302,8 @@ func (c *chaos) report(faults []fault, jobs int, quiet time.Duration) {
 	for i, f := range faults {
 		names[i] = f.name
 	}
-	c.e.t.Logf("%s; %s, lease %s, %d workers, %d jobs and %d of scenes; %v; all ended %s after the faults",
-		strings.Join(names, ", "), c.mode, c.lease, len(c.kids), jobs, len(c.scenes.started), c.counts, quiet.Round(10*time.Millisecond))
+	c.e.t.Logf("%s; %s, lease %s, %d workers, %d jobs; %v; all ended %s after the faults",
+		strings.Join(names, ", "), c.mode, c.lease, len(c.kids), jobs, c.counts, quiet.Round(10*time.Millisecond))
 	for _, o := range c.odd {
 		c.e.t.Logf("  %.500s", o)
 	}

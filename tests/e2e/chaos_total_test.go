@@ -19,7 +19,7 @@ type total struct {
 
 // round adds what a round that has come to its end did.
 func (s *total) round(c *chaos, jobs int, quiet time.Duration) {
-	s.Jobs += jobs + len(c.scenes.started)
+	s.Jobs += jobs
 	s.LatestMS = max(s.LatestMS, quiet.Milliseconds())
 	s.Workers = max(s.Workers, len(c.kids))
 	for what, n := range c.counts {

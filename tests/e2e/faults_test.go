@@ -35,7 +35,7 @@ transitions:
 // the engine, not by the caller's retry; the retry says what is there.
 func TestP7StartWithoutPublication(t *testing.T) {
 	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
+	inAMode(t, func(t *testing.T, e *env) {
 		cfg := e.config(nil)
 		cfg.NATS = "" // a starter that commits and never publishes
 		client := e.open(cfg)
@@ -53,148 +53,102 @@ func TestP7StartWithoutPublication(t *testing.T) {
 	})
 }
 
-// P18: an effect with an empty result is a result: a replay does not run it.
+// P18: an effect with an empty result is a result, in a transaction too: a replay does
+// not run it.
 func TestP18EmptyResultIsCached(t *testing.T) {
 	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		var effectRuns atomic.Int64
-		rt, _, _, err := single(e, "", func(ctx context.Context, _ charge) (map[string]any, error) {
+	inAMode(t, func(t *testing.T, e *env) {
+		db := e.tables()
+		var runs atomic.Int64
+		rt, _ := e.run(oneHandler(func(ctx context.Context, _ charge) (map[string]any, error) {
 			_, err := effects.Do(ctx, "touch", func(context.Context) (any, error) {
-				effectRuns.Add(1)
+				runs.Add(1)
 				return nil, nil //nolint:nilnil // the empty result is the point
 			})
-			if err != nil {
-				return nil, err
+			if err == nil {
+				_, err = quipu.DoTx(ctx, "note", func(ctx context.Context, tx quipu.EffectTx) (any, error) {
+					runs.Add(1)
+					_, err := tx.Exec(ctx, "INSERT INTO notes VALUES ('x')")
+					return nil, err
+				})
 			}
-			if workers.Info(ctx).Try < 3 {
-				return nil, errors.New("fails after the effect")
+			if err == nil && workers.Info(ctx).Try < 3 {
+				err = errors.New("fails after its effects")
 			}
-			return map[string]any{"receipt": "r"}, nil
-		})
+			return map[string]any{"receipt": "r"}, err
+		}))
+		e.deploy(rt, fmt.Sprintf(chargeFlow, ""))
+		_, err := e.wait(rt, e.start(rt, "order", "order-1", map[string]any{"total": 1}))
 		require.NoError(t, err)
-		require.Equal(t, int64(1), effectRuns.Load())
+		require.Equal(t, int64(2), runs.Load())
+		require.Equal(t, 1, e.count(db, "notes"))
 		e.clean(rt)
 	})
 }
 
-// P31: a live Guarded call that outlives its ack wait is neither called again
-// nor parked.
-func TestP31LiveGuardedCallKeepsItsLease(t *testing.T) {
-	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		var calls atomic.Int64
-		rt, _, _, err := single(e, "", func(ctx context.Context, _ charge) (map[string]any, error) {
-			return effects.Do(ctx, "slow", func(ctx context.Context) (map[string]any, error) {
-				calls.Add(1)
-				select {
-				case <-time.After(3 * quickLease): // the call itself
-				case <-ctx.Done():
-				}
-				return map[string]any{"receipt": "r"}, ctx.Err()
-			})
-		})
-		require.NoError(t, err)
-		require.Equal(t, int64(1), calls.Load())
-		letters, err := rt.DeadLetters(t.Context(), true, 10)
-		require.NoError(t, err)
-		require.Empty(t, letters)
-		e.clean(rt)
-	})
-}
-
-// dieInCall starts job order-1 of one step, kills the worker after its call for
-// what was applied outside and before it was answered, and starts another.
-func (e *env) dieInCall(topic, what string) (*receiver, *quipu.Runtime, quipu.Job) {
+// held starts job order-1 of one step on a worker process that is held in its call
+// for what, which was applied outside and is not answered.
+func (e *env) held(topic, what string) (*receiver, *quipu.Runtime, quipu.Job, *child, *hold) {
 	e.t.Helper()
 	r := newReceiver(e.t)
 	rt := e.open(e.config(nil))
 	e.deploy(rt, oneStep(topic))
 	h := r.hold(e.t, what)
-	first := startChild(e.t, e.child(r))
+	w := startChild(e.t, e.child(r))
 	job := e.start(rt, "one", "order-1", order{ID: "order-1"})
 	<-h.arrived
-	first.kill()
-	h.free()
-	startChild(e.t, e.child(r))
-	return r, rt, job
+	return r, rt, job, w, h
 }
 
-// P16, 3.2 row 2, Guarded: the process dies after the outside call and before
-// anything is recorded. It is never called again by itself; a person answers.
-func TestP16GuardedCrashParksForAPerson(t *testing.T) {
-	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		r, rt, job := e.dieInCall("guarded", "touch order-1")
-		var id int64
-		e.eventually("the parked effect's dead letter", func() bool {
-			letters, err := rt.DeadLetters(t.Context(), false, 10)
-			require.NoError(t, err)
-			if len(letters) == 1 {
-				id = letters[0].ID
-			}
-			return id != 0
-		})
-		require.NoError(t, rt.Resolve(t.Context(), id, map[string]any{"receipt": "by hand"}, "ann", "found it in their books"))
-		out, err := e.wait(rt, job)
-		require.NoError(t, err)
-		require.JSONEq(t, `{"receipt":"by hand"}`, string(out))
-		calls, _ := r.askedFor("touch order-1")
-		require.Equal(t, 1, calls, "Guarded never runs again by itself")
-		e.clean(rt)
-	})
-}
-
-// P16, 3.2 row 2, Idempotent: it runs again under the same key, applied once.
-func TestP16IdempotentCrashRunsAgainUnderTheSameKey(t *testing.T) {
-	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		r, rt, job := e.dieInCall("charge", "charge order-1")
-		_, err := e.wait(rt, job)
-		require.NoError(t, err)
-		calls, keys := r.askedFor("charge order-1")
-		require.Equal(t, 1, keys, "one Idempotency-Key")
-		require.GreaterOrEqual(t, calls, 2)
-		e.clean(rt)
-	})
-}
-
-// P17, P22, P32, F2: a worker stands still past ack wait and lease in the
-// middle of a call; another takes the request over and answers; the first wakes
-// up, finishes its call and goes on to its next effect. One of them started
-// each effect at a time, the first accepted answer stands, and what the late one
-// appends does not touch what the answer bound.
+// P17, P22, P30, P32, F2: a worker stands still past ack wait and lease in the middle
+// of a call; another takes the request over and answers; the first wakes up, finishes
+// its call and goes on. One of them started each effect at a time, the first accepted
+// answer stands, and what the late one appends does not touch what the answer bound.
 func TestP22P32StoppedWorkerComesBackLate(t *testing.T) {
 	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		r := newReceiver(t)
-		rt := e.open(e.config(nil))
-		e.deploy(rt, oneStep("twostep"))
-		h := r.hold(t, "first order-1")
-		stopped := startChild(t, e.child(r))
-		job := e.start(rt, "one", "order-1", order{ID: "order-1"})
-		<-h.arrived
-		stopped.signal(syscall.SIGSTOP)
-		h.free()
-		startChild(t, e.child(r))
-		out, err := e.wait(rt, job)
-		require.NoError(t, err)
-		require.JSONEq(t, `{"receipt":"order-1"}`, string(out))
-		stopped.signal(syscall.SIGCONT)
-		stopped.terminate() // drained: the late handler has come to its end
-		require.Equal(t, "201100000000001", e.ledger(rt, job, "step"))
-		for _, what := range []string{"first order-1", "second order-1"} {
-			_, keys := r.askedFor(what)
-			require.Equal(t, 1, keys, "%s under one key", what)
-		}
-		e.clean(rt)
-	})
+	for name, x := range map[string]struct {
+		topic, held string
+		once        []string // under one key
+	}{
+		"handler":  {"twostep", "first order-1", []string{"first order-1", "second order-1"}},
+		"function": {"fnwindow.idempotent", "inside order-1", []string{"inside order-1"}},
+		"tx":       {"note", "inside order-1", nil}, // J8: the first is refused as a whole
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inAMode(t, func(t *testing.T, e *env) {
+				db := e.tables()
+				r, rt, job, stopped, h := e.held(x.topic, x.held)
+				stopped.signal(syscall.SIGSTOP)
+				h.free()
+				startChild(t, e.child(r))
+				_, err := e.wait(rt, job)
+				require.NoError(t, err)
+				stopped.signal(syscall.SIGCONT)
+				stopped.terminate() // drained: the late handler has come to its end
+				for _, what := range x.once {
+					_, keys := r.askedFor(what)
+					require.Equal(t, 1, keys, "%s under one key", what)
+				}
+				if name != "function" {
+					require.Equal(t, "201100000000001", e.ledger(rt, job, "step"), "one answer was accepted")
+				}
+				if name == "tx" {
+					calls, _ := r.askedFor("inside order-1")
+					require.Equal(t, 2, calls, "both ran the body, one stands")
+					require.Equal(t, 1, e.count(db, "notes"))
+				}
+				e.clean(rt)
+			})
+		})
+	}
 }
 
 // P23, C15: a branch fails while another is open: the job closes with it, the
 // other's worker learns of it, and its late answer finds no licence.
 func TestP23FailureWithdrawsTheOtherBranch(t *testing.T) {
 	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
+	inAMode(t, func(t *testing.T, e *env) {
 		reg := workers.New()
 		running, told := make(chan struct{}), make(chan error, 1)
 		workers.Handle(reg, "slow", func(ctx context.Context, _ any) (any, error) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os/exec"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev"
 	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/dev/soak"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -40,16 +42,18 @@ func newEnv(t *testing.T, stepwise bool) *env {
 	return &env{t: t, dsn: devtest.Postgres(t), nats: devtest.NATS(t), space: "shop", stepwise: stepwise, log: &tail{}}
 }
 
-// bothModes runs a scenario in the normal mode and stepwise: all modes pass the
-// same tests (C11).
-func bothModes(t *testing.T, scenario func(t *testing.T, e *env)) {
-	for _, m := range []struct {
-		name     string
-		stepwise bool
-	}{{"normal", false}, {"stepwise", true}} {
-		t.Run(m.name, func(t *testing.T) {
+// inAMode runs a scenario in the normal mode or stepwise, as the dice say, and in
+// both in a soak. That the modes give the same is held by the model, the simulator
+// and the fault cells, which have each of them (C11).
+func inAMode(t *testing.T, scenario func(t *testing.T, e *env)) {
+	modes := []bool{false, true}
+	if !soak.On() {
+		modes = []bool{rand.N(2) == 0}
+	}
+	for _, stepwise := range modes {
+		t.Run(map[bool]string{false: "normal", true: "stepwise"}[stepwise], func(t *testing.T) {
 			t.Parallel()
-			scenario(t, newEnv(t, m.stepwise))
+			scenario(t, newEnv(t, stepwise))
 		})
 	}
 }
@@ -246,6 +250,3 @@ transitions:
   reserve: [ship]
 `, "NAME", name)
 }
-
-// jsonRaw passes bytes on as they are.
-func jsonRaw(b []byte) json.RawMessage { return json.RawMessage(b) }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,9 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/wire"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -40,171 +40,107 @@ transitions:
 // oneHandler registers a handler for charge, and one for refund that echoes.
 func oneHandler(fn func(context.Context, charge) (map[string]any, error)) *workers.Registry {
 	reg := workers.New()
-	workers.Handle(reg, "charge", fn)
+	if fn != nil {
+		workers.Handle(reg, "charge", fn)
+	}
 	workers.Handle(reg, "refund", func(_ context.Context, in map[string]any) (map[string]any, error) { return in, nil })
 	return reg
 }
 
-// single runs one job of chargeFlow to its end.
-func single(e *env, extra string, fn func(context.Context, charge) (map[string]any, error)) (*quipu.Runtime, quipu.Job, string, error) {
-	rt, _ := e.run(oneHandler(fn))
-	e.deploy(rt, fmt.Sprintf(chargeFlow, extra))
-	job := e.start(rt, "order", "order-1", map[string]any{"total": 12.5})
-	out, err := e.wait(rt, job)
-	return rt, job, string(out), err
+// end is how a job of one activity ends: its handler, and what comes of it.
+type end struct {
+	extra   string // of the activity
+	handler func(ctx context.Context, in charge) (map[string]any, error)
+	gives   string // JSON; "" for a job that fails
+	code    int    // of a job that fails
+	says    string
+	ledger  string
+	refund  string // the ledger of the activity behind it
 }
 
-func TestHappyPath(t *testing.T) {
-	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		rt, job, out, err := single(e, "", func(_ context.Context, in charge) (map[string]any, error) {
-			return map[string]any{"receipt": fmt.Sprintf("r-%v", in.Amount)}, nil
-		})
-		require.NoError(t, err)
-		require.JSONEq(t, `{"receipt":"r-12.5"}`, out)
-		require.Equal(t, "201100000000001", e.ledger(rt, job, "charge"), "1.12")
-		require.Equal(t, "101100000000001", e.ledger(rt, job, "start"), "1.12")
-		e.clean(rt)
-	})
+func receipt(text string) func(context.Context, charge) (map[string]any, error) {
+	return func(context.Context, charge) (map[string]any, error) { return map[string]any{"receipt": text}, nil }
 }
 
-func TestE11BusinessErrorWithMatchingTransition(t *testing.T) {
-	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		rt, job, _, err := single(e, "", func(context.Context, charge) (map[string]any, error) {
-			return nil, workers.Fail(402, "card refused")
-		})
-		require.NoError(t, err, "refund took the error")
-		require.Equal(t, "201100000000001", e.ledger(rt, job, "refund"))
-		e.clean(rt)
-	})
+func failing(err error) func(context.Context, charge) (map[string]any, error) {
+	return func(context.Context, charge) (map[string]any, error) { return nil, err }
 }
 
-// P12: a successor without a condition does not run after an error.
-func TestP12BusinessErrorWithoutTransitionFailsTheJob(t *testing.T) {
-	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		rt, job, _, err := single(e, "", func(context.Context, charge) (map[string]any, error) {
-			return nil, workers.Fail(409, "stolen card")
-		})
-		failed := (*quipu.JobError)(nil)
-		require.ErrorAs(t, err, &failed)
-		require.Equal(t, 409, failed.Code)
-		require.Contains(t, failed.Error(), "stolen card")
-		require.Empty(t, e.ledger(rt, job, "refund"), "refund never ran")
-		e.clean(rt)
-	})
+var big = strings.Repeat("x", wire.MaxInline+1000)
+
+// ends are by name.
+var ends = map[string]end{
+	"happy": {handler: receipt("r"), gives: `{"receipt":"r"}`, ledger: "201100000000001"},
+	// E11: refund takes the error.
+	"refunded": {handler: failing(workers.Fail(402, "card refused")), gives: `{"receipt":null}`, refund: "201100000000001"},
+	// P12: a successor without a condition that fits does not run after an error.
+	"refused": {handler: failing(workers.Fail(409, "stolen card")), code: 409, says: "stolen card"},
+	// E8: two failed tries are entries, not passes (C6).
+	"retried": {handler: func(ctx context.Context, _ charge) (map[string]any, error) {
+		if try := workers.Info(ctx).Try; try < 3 {
+			return nil, fmt.Errorf("unreachable in try %d", try)
+		}
+		return map[string]any{"receipt": "r"}, nil
+	}, gives: `{"receipt":"r"}`, ledger: "201100000000003"},
+	"exhausted": {handler: failing(errors.New("unreachable")), code: 500, says: "unreachable", ledger: "201100000000003"},
+	// E9.
+	"panicking": {handler: func(ctx context.Context, _ charge) (map[string]any, error) {
+		if workers.Info(ctx).Try == 1 {
+			panic("nil map")
+		}
+		return map[string]any{"receipt": "r"}, nil
+	}, gives: `{"receipt":"r"}`},
+	"late": {extra: ", timeout: 150ms", handler: func(ctx context.Context, _ charge) (map[string]any, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}, gives: `{"receipt":null}`, ledger: "201100000000003", refund: "201100000000001"},
+	"unserved": {extra: ", within: 300ms", gives: `{"receipt":null}`, refund: "201100000000001"},
+	// E6: the error names the limit; what is too large for a message goes by its digest.
+	"oversized": {handler: receipt(strings.Repeat("x", wire.MaxResult)), code: 500, says: fmt.Sprint(wire.MaxResult)},
+	"large":     {handler: receipt(big), gives: `{"receipt":"` + big + `"}`},
 }
 
-func TestE8RetriesToSuccess(t *testing.T) {
+// E6, E8, E9, E11, P12: how one activity ends.
+func TestEndsOfAnActivity(t *testing.T) {
 	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		rt, job, _, err := single(e, "", func(ctx context.Context, _ charge) (map[string]any, error) {
-			if try := workers.Info(ctx).Try; try < 3 {
-				return nil, fmt.Errorf("unreachable in try %d", try)
-			}
-			return map[string]any{"receipt": "r"}, nil
-		})
-		require.NoError(t, err)
-		require.Equal(t, "201100000000003", e.ledger(rt, job, "charge"), "two failed tries are entries, not passes (C6)")
-		e.clean(rt)
-	})
-}
-
-func TestE8RetriesToExhaustion(t *testing.T) {
-	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		var runs atomic.Int64
-		rt, _, _, err := single(e, "", func(context.Context, charge) (map[string]any, error) {
-			runs.Add(1)
-			return nil, errors.New("unreachable")
-		})
-		failed := (*quipu.JobError)(nil)
-		require.ErrorAs(t, err, &failed)
-		require.Equal(t, 500, failed.Code)
-		require.GreaterOrEqual(t, runs.Load(), int64(3), "at least once executed (C9)")
-		e.clean(rt)
-	})
-}
-
-func TestE9PanicIsAFailedTry(t *testing.T) {
-	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		rt, job, _, err := single(e, "", func(ctx context.Context, _ charge) (map[string]any, error) {
-			if workers.Info(ctx).Try == 1 {
-				panic("nil map")
-			}
-			return map[string]any{"receipt": "r"}, nil
-		})
-		require.NoError(t, err)
-		var classes, stacks []string
-		for _, entry := range e.entries(rt, job) {
-			if r := entry.Response; r != nil && r.Error != nil {
-				classes, stacks = append(classes, r.Error.Class), append(stacks, r.Error.Stack)
+	inAMode(t, func(t *testing.T, e *env) {
+		reg := oneHandler(nil)
+		for name, x := range ends {
+			if x.handler != nil {
+				workers.Handle(reg, name, x.handler)
 			}
 		}
-		require.Equal(t, []string{"panic"}, classes)
+		rt, _ := e.run(reg)
+		jobs := map[string]quipu.Job{}
+		for name, x := range ends {
+			text := replaced(fmt.Sprintf(chargeFlow, x.extra), "topic: charge", "topic: "+name)
+			e.deploy(rt, replaced(text, "flow: order", "flow: "+name))
+			jobs[name] = e.start(rt, name, name, map[string]any{"total": 12.5})
+		}
+		for name, x := range ends {
+			out, err := e.wait(rt, jobs[name])
+			if x.code == 0 {
+				require.NoError(t, err, name)
+				require.JSONEq(t, x.gives, string(out), name)
+			} else {
+				failed, ok := errors.AsType[*quipu.JobError](err)
+				require.True(t, ok, "%s: %v", name, err)
+				require.Equal(t, x.code, failed.Code, name)
+				require.Contains(t, failed.Error(), x.says, name)
+			}
+			if x.ledger != "" {
+				require.Equal(t, x.ledger, e.ledger(rt, jobs[name], "charge"), name)
+			}
+			require.Equal(t, x.refund, e.ledger(rt, jobs[name], "refund"), name)
+		}
+		var stacks []string
+		for _, entry := range e.entries(rt, jobs["panicking"]) {
+			if r := entry.Response; r != nil && r.Error != nil && r.Error.Class == "panic" {
+				stacks = append(stacks, r.Error.Stack)
+			}
+		}
+		require.Len(t, stacks, 1)
 		require.Contains(t, stacks[0], "jobs_test.go", "the stack is in the journal")
-		e.clean(rt)
-	})
-}
-
-func TestE9TimeoutPerTry(t *testing.T) {
-	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		var cancelled atomic.Int64
-		rt, job, _, err := single(e, ", timeout: 150ms", func(ctx context.Context, _ charge) (map[string]any, error) {
-			<-ctx.Done()
-			cancelled.Add(1)
-			return nil, ctx.Err()
-		})
-		require.NoError(t, err, "408 goes to refund after the tries are exhausted")
-		require.GreaterOrEqual(t, cancelled.Load(), int64(3))
-		require.Equal(t, "201100000000003", e.ledger(rt, job, "charge"))
-		e.clean(rt)
-	})
-}
-
-// E9: `within` bounds an activity that no worker ever takes.
-func TestE9WithinWithoutAWorker(t *testing.T) {
-	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		rt, _ := e.run(nil)
-		e.deploy(rt, strings.Replace(fmt.Sprintf(chargeFlow, ", within: 300ms"),
-			`when: "charge.code == 402 || charge.code == 408"`, `when: "charge.code == 402"`, 1))
-		job := e.start(rt, "order", "order-1", map[string]any{"total": 1})
-		_, err := e.wait(rt, job)
-		failed := (*quipu.JobError)(nil)
-		require.ErrorAs(t, err, &failed)
-		require.Equal(t, 408, failed.Code)
-		e.clean(rt)
-	})
-}
-
-func TestE6OversizedResult(t *testing.T) {
-	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		rt, _, _, err := single(e, "", func(context.Context, charge) (map[string]any, error) {
-			return map[string]any{"receipt": strings.Repeat("x", wire.MaxResult)}, nil
-		})
-		failed := (*quipu.JobError)(nil)
-		require.ErrorAs(t, err, &failed)
-		require.Contains(t, failed.Error(), fmt.Sprint(wire.MaxResult), "the error names the limit")
-		e.clean(rt)
-	})
-}
-
-// E6: a result too large for a message is sent by its digest and is there for
-// the expressions that follow.
-func TestE6LargeResultByDigest(t *testing.T) {
-	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		big := strings.Repeat("x", wire.MaxInline+1000)
-		rt, _, out, err := single(e, "", func(context.Context, charge) (map[string]any, error) {
-			return map[string]any{"receipt": big}, nil
-		})
-		require.NoError(t, err)
-		require.JSONEq(t, `{"receipt":"`+big+`"}`, out)
 		e.clean(rt)
 	})
 }
@@ -212,7 +148,7 @@ func TestE6LargeResultByDigest(t *testing.T) {
 // P11: a version activated under running jobs leaves them on theirs.
 func TestP11RunningJobsKeepTheirVersion(t *testing.T) {
 	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
+	inAMode(t, func(t *testing.T, e *env) {
 		gate := make(chan struct{})
 		rt, _ := e.run(oneHandler(func(context.Context, charge) (map[string]any, error) {
 			<-gate
@@ -234,50 +170,6 @@ func TestP11RunningJobsKeepTheirVersion(t *testing.T) {
 		require.JSONEq(t, `{"v":2}`, string(out))
 		e.clean(rt)
 	})
-}
-
-func TestTwoDeploysOfOneVersion(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t, false)
-	rt := e.open(e.config(nil))
-	e.deploy(rt, fmt.Sprintf(chargeFlow, ""))
-	e.deploy(rt, fmt.Sprintf(chargeFlow, "")) // the same content again is fine
-	other, err := flow.Parse("test.yaml", []byte(fmt.Sprintf(chargeFlow, ", timeout: 1s")))
-	require.NoError(t, err)
-	require.ErrorIs(t, rt.Deploy(t.Context(), other), store.ErrVersionTaken)
-	flows, err := rt.Store().Flows(t.Context())
-	require.NoError(t, err)
-	require.Len(t, flows, 1)
-}
-
-// A flow with ten faults: all are reported at once with their places, and
-// nothing of it is stored (5.1).
-func TestFlowWithTenFaults(t *testing.T) {
-	t.Parallel()
-	_, err := flow.Parse("bad.yaml", []byte(`
-flow: Bad Name
-version: "1"
-colour: red
-activities:
-  start:  {type: trigger}
-  start2: {type: trigger}
-  a: {type: worker}
-  b: {type: worker, topic: "no spaces", timeout: soon}
-  c: {type: wurker, topic: c}
-  d: {type: worker, topic: d, input: "${ nobody.output }", retry: {attempts: -1}}
-  e: {type: worker, topic: e}
-transitions:
-  start: [a, {to: b, when: "1 +"}, nowhere]
-  a: [d]
-`))
-	var faults flow.Faults
-	require.ErrorAs(t, err, &faults)
-	require.GreaterOrEqual(t, len(faults), 10, "%v", err)
-	for _, f := range faults {
-		require.Equal(t, "bad.yaml", f.File)
-		require.Positive(t, f.Line, "%s", f.Message)
-		require.Positive(t, f.Column, "%s", f.Message)
-	}
 }
 
 func TestStartRefusesAndRepeats(t *testing.T) {
@@ -307,13 +199,13 @@ func TestStartRefusesAndRepeats(t *testing.T) {
 // of JSON a client chose.
 func TestP19OddSpellingsVerify(t *testing.T) {
 	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
+	inAMode(t, func(t *testing.T, e *env) {
 		rt, _ := e.run(oneHandler(func(_ context.Context, in charge) (map[string]any, error) {
 			return map[string]any{"receipt": "<&> ü 😀 \u2028", "z": 1e2, "a": []any{nil, 0.10}}, nil
 		}))
 		e.deploy(rt, fmt.Sprintf(chargeFlow, ""))
 		raw := []byte(`{ "z\u00e9": 1e2, "total" : 100.00, "big": 9007199254740993, "n": {"b":-0, "a":[ ] } }`)
-		job := e.start(rt, "order", "odd", jsonRaw(raw))
+		job := e.start(rt, "order", "odd", json.RawMessage(raw))
 		_, err := e.wait(rt, job)
 		require.NoError(t, err)
 		created := e.entries(rt, job)[0]
@@ -323,23 +215,45 @@ func TestP19OddSpellingsVerify(t *testing.T) {
 	})
 }
 
-// P21, P31's plain case: a handler that outlives ack wait and lease by far runs
-// once as long as its process lives.
-func TestP21LongHandlerKeepsItsLease(t *testing.T) {
+// P21, P31: a handler, a Guarded call, and a Guarded call of a function, each of which
+// outlives ack wait and lease by far, run once as long as their process lives, and
+// are not parked.
+func TestP21P31LongCallsKeepTheirLease(t *testing.T) {
 	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
+	inAMode(t, func(t *testing.T, e *env) {
 		var runs atomic.Int64
-		rt, _, _, err := single(e, "", func(ctx context.Context, _ charge) (map[string]any, error) {
+		long := func(ctx context.Context) (map[string]string, error) {
 			runs.Add(1)
 			select {
 			case <-time.After(3 * quickLease): // the work itself
+				return map[string]string{"receipt": "r"}, nil
 			case <-ctx.Done():
 				return nil, context.Cause(ctx)
 			}
-			return map[string]any{"receipt": "r"}, nil
+		}
+		reg := workers.New()
+		workers.Handle(reg, "handler", func(ctx context.Context, _ any) (map[string]string, error) { return long(ctx) })
+		workers.Handle(reg, "guarded", func(ctx context.Context, _ any) (map[string]string, error) { return effects.Do(ctx, "slow", long) })
+		workers.HandleDurable(reg, "function", func(ctx context.Context, _ any) (map[string]string, error) {
+			if err := workers.Sleep(ctx, "nap", time.Millisecond); err != nil {
+				return nil, err
+			}
+			return effects.Do(ctx, "slow", long)
 		})
+		rt, _ := e.run(reg)
+		var jobs []quipu.Job
+		for _, topic := range []string{"handler", "guarded", "function"} {
+			e.deploy(rt, replaced(oneStep(topic), "flow: one", "flow: "+topic))
+			jobs = append(jobs, e.start(rt, topic, topic, order{ID: topic}))
+		}
+		for _, job := range jobs {
+			_, err := e.wait(rt, job)
+			require.NoError(t, err, job.Key)
+		}
+		require.Equal(t, int64(len(jobs)), runs.Load())
+		letters, err := rt.DeadLetters(t.Context(), true, 10)
 		require.NoError(t, err)
-		require.Equal(t, int64(1), runs.Load())
+		require.Empty(t, letters)
 		e.clean(rt)
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/dev"
+	"github.com/quipu-journal/quipu/dev/soak"
 )
 
 func (e *env) child(r *receiver) childConfig {
@@ -36,15 +36,16 @@ func outageScenario(e *env, jobs int, trouble func(rt *quipu.Runtime, r *receive
 	e.clean(rt)
 }
 
-// F1: 200 jobs while worker processes are killed at random.
+// F1: jobs, 200 in a soak, while worker processes are killed at random.
 func TestF1RandomKills(t *testing.T) {
 	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		outageScenario(e, 200, func(rt *quipu.Runtime, r *receiver) {
+	inAMode(t, func(t *testing.T, e *env) {
+		jobs, kills := soak.Times(60, 200), soak.Times(4, 6)
+		outageScenario(e, jobs, func(rt *quipu.Runtime, r *receiver) {
 			r.delay = 2 * time.Millisecond
 			workers := []*child{startChild(t, e.child(r)), startChild(t, e.child(r))}
-			for kill := range 6 {
-				applied := kill * 80
+			for kill := range kills {
+				applied := kill * 3 * jobs / (kills + 1)
 				e.eventually("progress before the next kill", func() bool {
 					r.mu.Lock()
 					defer r.mu.Unlock()
@@ -58,47 +59,15 @@ func TestF1RandomKills(t *testing.T) {
 	})
 }
 
-// F4: Postgres is stopped at once and started again under load.
-func TestF4PostgresRestarted(t *testing.T) {
-	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		pg, err := dev.StartPostgres(t.Context(), postgresDir(t), dev.PostgresOptions{Databases: []string{"quipu"}})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, pg.Stop(dev.StopImmediate)) })
-		e.dsn = pg.DSN("quipu")
-		outageScenario(e, 100, func(rt *quipu.Runtime, r *receiver) {
-			e.work(e.open(e.config(outside(r.URL))))
-			for _, mode := range []dev.StopMode{dev.StopImmediate, dev.StopFast} {
-				e.progress(r, 20)
-				require.NoError(t, pg.Restart(t.Context(), mode))
-			}
-		})
-	})
-}
-
-// F9: NATS is stopped and started again under load.
-func TestF9NATSRestarted(t *testing.T) {
-	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		outageScenario(e, 100, func(rt *quipu.Runtime, r *receiver) {
-			e.work(e.open(e.config(outside(r.URL))))
-			for range 2 {
-				e.progress(r, 20)
-				require.NoError(t, e.nats.Restart(t.Context()))
-			}
-		})
-	})
-}
-
 // P20, F10: the streams are deleted in mid-flow, with everything in them; the
 // rows send again what is open (T1).
 func TestP20StreamsDeleted(t *testing.T) {
 	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		outageScenario(e, 100, func(rt *quipu.Runtime, r *receiver) {
+	inAMode(t, func(t *testing.T, e *env) {
+		outageScenario(e, soak.Times(40, 100), func(rt *quipu.Runtime, r *receiver) {
 			e.work(e.open(e.config(outside(r.URL))))
 			for range 3 {
-				e.progress(r, 20)
+				e.progress(r, 10)
 				e.deleteStreams()
 			}
 		})

@@ -13,11 +13,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev/soak"
 	"github.com/quipu-journal/quipu/journal"
 )
 
 // raceTimes is how often each race is run.
-const raceTimes = 1000
+var raceTimes = soak.Times(100, 1000)
 
 // raceSpread is the width of the random delays on both sides of a race.
 const raceSpread = 60 * time.Millisecond

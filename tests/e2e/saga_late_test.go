@@ -28,7 +28,7 @@ func TestSagaUndoneAfterTheCallUnderWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bothModes(t, func(t *testing.T, e *env) {
+			inAMode(t, func(t *testing.T, e *env) {
 				var mu sync.Mutex
 				var happened []string
 				happens := func(what string) {

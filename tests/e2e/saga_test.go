@@ -44,12 +44,23 @@ func sagaHandlers(reg *workers.Registry, receiver string) {
 	})
 }
 
+// trip is what the function books for an id, and what it cancels when undone.
+func trip(id string, undone bool) (calls []string) {
+	for _, what := range []string{"flight", "hotel", "car"} {
+		calls = append(calls, "book "+what+" "+id)
+		if undone {
+			calls = append(calls, "cancel "+what+" "+id)
+		}
+	}
+	return calls
+}
+
 // undone checks that every booking was cancelled once, the last one first.
 func undone(t *testing.T, r *receiver, order *[]string, mu *sync.Mutex, id string) {
 	t.Helper()
 	want := map[string]bool{}
-	for _, what := range []string{"flight", "hotel", "car"} {
-		want["book "+what+" "+id], want["cancel "+what+" "+id] = true, true
+	for _, call := range trip(id, true) {
+		want[call] = true
 	}
 	r.appliedOnce(t, want)
 	mu.Lock()
@@ -76,7 +87,7 @@ func watched(r *receiver) (order *[]string, mu *sync.Mutex) {
 // process that undoes is killed in the middle.
 func TestSagaUndoneUnderKills(t *testing.T) {
 	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
+	inAMode(t, func(t *testing.T, e *env) {
 		r := newReceiver(t)
 		order, mu := watched(r)
 		rt := e.open(e.config(nil))
@@ -104,7 +115,7 @@ func TestSagaUndoneUnderKills(t *testing.T) {
 // a job of its own undoes what the function did.
 func TestSagaUndoneAfterInterrupt(t *testing.T) {
 	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
+	inAMode(t, func(t *testing.T, e *env) {
 		r := newReceiver(t)
 		order, mu := watched(r)
 		rt := e.open(e.config(nil))
@@ -151,27 +162,4 @@ func foundWhereTheyRan(t *testing.T, rt *quipu.Runtime, job quipu.Job) {
 		require.NotEqual(t, job.ID, f.Job)
 	}
 	require.Equal(t, 3, compensations)
-}
-
-// 3.5: an operator who ends a function by hand leaves its undo to a job, too.
-func TestSagaUndoneAfterWithin(t *testing.T) {
-	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		r := newReceiver(t)
-		order, mu := watched(r)
-		rt := e.open(e.config(nil))
-		e.deploy(rt, replaced(oneStep("trip"), "retry:", "within: 2s, retry:"))
-		startChild(t, e.child(r))
-		job := e.start(rt, "one", "order-1", map[string]string{"id": "order-1"})
-		_, err := e.wait(rt, job)
-		var failed *quipu.JobError
-		require.ErrorAs(t, err, &failed)
-		require.Equal(t, 408, failed.Code)
-		e.eventually("the end of the job that undoes", func() bool {
-			jobs, err := rt.Jobs(t.Context(), store.JobFilter{})
-			return err == nil && len(jobs) == 2 && jobs[0].State.Closed() && jobs[1].State.Closed()
-		})
-		undone(t, r, order, mu, "order-1")
-		e.clean(rt)
-	})
 }

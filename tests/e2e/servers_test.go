@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"os"
 	"strings"
-	"testing"
 
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -36,14 +34,4 @@ func (e *env) deleteStreams() {
 		require.NoError(e.t, names.Err())
 		return n > 0
 	})
-}
-
-// postgresDir is a directory that the database's user can reach.
-func postgresDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "quipu-e2e-pg-")
-	require.NoError(t, err)
-	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // the database's user passes it
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	return dir
 }

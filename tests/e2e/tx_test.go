@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev/soak"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -47,7 +46,7 @@ func txHandlers(reg *workers.Registry, receiver string) {
 		if err != nil {
 			return nil, err
 		}
-		return map[string]string{"receipt": in.ID}, reach(ctx, "after")
+		return map[string]string{"receipt": "done " + in.ID}, reach(ctx, "after")
 	})
 	workers.Handle(reg, "move", func(ctx context.Context, in move) (map[string]bool, error) {
 		applied, err := quipu.DoTx(ctx, "move", func(ctx context.Context, tx quipu.EffectTx) (bool, error) {
@@ -86,13 +85,20 @@ func transfer(ctx context.Context, tx quipu.EffectTx, in move) (bool, error) {
 	return true, err
 }
 
-// tables makes the user's tables, and looks at them.
-func (e *env) tables() *pgx.Conn {
+// connect looks at the database beside the runtime.
+func (e *env) connect() *pgx.Conn {
 	e.t.Helper()
 	c, err := pgx.Connect(e.t.Context(), e.dsn)
 	require.NoError(e.t, err)
-	e.t.Cleanup(func() { require.NoError(e.t, c.Close(context.Background())) })
-	_, err = c.Exec(e.t.Context(), `CREATE TABLE notes (id text); CREATE TABLE transfers (id text);
+	e.t.Cleanup(func() { _ = c.Close(context.Background()) }) // its server may have been restarted
+	return c
+}
+
+// tables makes the user's tables, and looks at them.
+func (e *env) tables() *pgx.Conn {
+	e.t.Helper()
+	c := e.connect()
+	_, err := c.Exec(e.t.Context(), `CREATE TABLE notes (id text); CREATE TABLE transfers (id text);
 		CREATE TABLE accounts (id int PRIMARY KEY, balance int NOT NULL)`)
 	require.NoError(e.t, err)
 	return c
@@ -104,140 +110,76 @@ func (e *env) count(c *pgx.Conn, from string, args ...any) (n int) {
 	return n
 }
 
-// 3.2 for Tx: the process dies in each window. The user's row is there once, and
-// the body runs again only where it was not committed.
-func TestE3TxCrashWindows(t *testing.T) {
-	t.Parallel()
-	for i, w := range []struct {
-		point string // where it stands when it is killed
-		calls int    // of the body
-	}{{"before", 1}, {"inside", 2}, {"after", 1}, {"acking", 1}, {"ended", 1}} {
-		t.Run(fmt.Sprint(i+1, " ", w.point), func(t *testing.T) {
-			t.Parallel()
-			bothModes(t, func(t *testing.T, e *env) {
-				db, r := e.tables(), newReceiver(t)
-				rt := e.open(e.config(nil))
-				e.deploy(rt, oneStep("note"))
-				config := e.child(r)
-				gate := holdAcks(t, &config, e.space, 0)
-				h := r.hold(t, w.point+" order-1")
-				if i >= 3 {
-					h.free()
-				}
-				dying := startChild(t, config)
-				job := e.start(rt, "one", "order-1", order{ID: "order-1"})
-				switch w.point {
-				case "acking":
-					<-gate
-				case "ended":
-					<-gate
-					_, err := e.wait(rt, job)
-					require.NoError(t, err)
-				default:
-					<-h.arrived
-				}
-				dying.kill()
-				h.free()
-				startChild(t, e.child(r))
-				out, err := e.wait(rt, job)
-				require.NoError(t, err)
-				require.JSONEq(t, `{"receipt":"order-1"}`, string(out))
-				require.Equal(t, 1, e.count(db, "notes"))
-				calls, _ := r.askedFor("inside order-1")
-				require.Equal(t, w.calls, calls)
-				require.Equal(t, "201100000000001", e.ledger(rt, job, "step"), "one answer was accepted")
-				e.clean(rt)
-			})
-		})
-	}
-}
-
-// P17, J8, F2: a worker stands still in the body past its lease; another takes
-// the request over and commits; the first wakes up and is refused as a whole.
-func TestP17TxOfAStoppedWorker(t *testing.T) {
-	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		db, r := e.tables(), newReceiver(t)
-		rt := e.open(e.config(nil))
-		e.deploy(rt, oneStep("note"))
-		h := r.hold(t, "inside order-1")
-		stopped := startChild(t, e.child(r))
-		job := e.start(rt, "one", "order-1", order{ID: "order-1"})
-		<-h.arrived
-		stopped.signal(syscall.SIGSTOP)
-		h.free()
-		startChild(t, e.child(r))
-		_, err := e.wait(rt, job)
-		require.NoError(t, err)
-		stopped.signal(syscall.SIGCONT)
-		stopped.terminate()
-		require.Equal(t, 1, e.count(db, "notes"))
-		calls, _ := r.askedFor("inside order-1")
-		require.Equal(t, 2, calls, "both ran the body, one stands")
-		e.clean(rt)
-	})
-}
-
-// P18: an empty result of a Tx effect is a result.
-func TestP18TxEmptyResultIsCached(t *testing.T) {
-	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		db := e.tables()
-		var calls atomic.Int64
-		rt, _, _, err := single(e, "", func(ctx context.Context, _ charge) (map[string]any, error) {
-			_, err := quipu.DoTx(ctx, "note", func(ctx context.Context, tx quipu.EffectTx) (any, error) {
-				calls.Add(1)
-				_, err := tx.Exec(ctx, "INSERT INTO notes VALUES ('x')")
-				return nil, err
-			})
-			if err == nil && workers.Info(ctx).Try < 3 {
-				err = errors.New("fails after the effect")
-			}
-			return map[string]any{"receipt": "r"}, err
-		})
-		require.NoError(t, err)
-		require.Equal(t, int64(1), calls.Load())
-		require.Equal(t, 1, e.count(db, "notes"))
-		e.clean(rt)
-	})
-}
-
 const bankFlow = `
 flow: bank
 version: "1"
 activities:
   start: {type: trigger}
-  move:  {type: worker, topic: move, each: start.output.moves, input: {id: "${ item.id }", From: "${ item.From }", To: "${ item.To }", Amount: "${ item.Amount }"}, retry: {attempts: 10, backoff: 100ms, max: 1s}}
+  move:  {type: worker, topic: move, each: start.output.moves, input: {id: "${ item.id }", From: "${ item.From }", To: "${ item.To }", Amount: "${ item.Amount }"}, retry: {attempts: 40, backoff: 100ms, max: 1s}}
 transitions:
   start: [move]
 `
+
+// What a bank has, and a job of it does.
+const (
+	bankAccounts = 8
+	movesEach    = 3
+)
+
+// openBank makes the tables of the user's, with money in the accounts.
+func (e *env) openBank() *pgx.Conn {
+	e.t.Helper()
+	db := e.tables()
+	_, err := db.Exec(e.t.Context(), "INSERT INTO accounts SELECT n, 100 FROM generate_series(1, $1::int) n", bankAccounts)
+	require.NoError(e.t, err)
+	return db
+}
+
+// moves are those of one job.
+func moves(dice *rand.Rand, key string) (out []move) {
+	for n := range movesEach {
+		out = append(out, move{
+			ID: fmt.Sprintf("%s-%d", key, n), From: 1 + dice.IntN(bankAccounts), To: 1 + dice.IntN(bankAccounts), Amount: 1 + dice.IntN(60),
+		})
+	}
+	return out
+}
+
+// checkBank holds the bank to I13: nothing is gained or lost, and of so many moves
+// each was made once, with its two notes.
+func (e *env) checkBank(moves int) {
+	e.t.Helper()
+	db := e.connect()
+	var total, lowest int
+	require.NoError(e.t, db.QueryRow(e.t.Context(), "SELECT sum(balance), min(balance) FROM accounts").Scan(&total, &lowest))
+	require.Equal(e.t, bankAccounts*100, total, "I13")
+	require.GreaterOrEqual(e.t, lowest, 0)
+	require.Equal(e.t, moves, e.count(db, "transfers"))
+	require.Equal(e.t, moves, e.count(db, "(SELECT DISTINCT id FROM transfers) x"), "each once")
+	require.Equal(e.t, 2*moves, e.count(db, "notes"))
+	require.Equal(e.t, 2*moves, e.count(db, "(SELECT DISTINCT id FROM notes) x"), "each once")
+}
 
 // I13: transfers between accounts while worker processes are killed at random:
 // each is applied once, and the total is what it was.
 func TestI13TransfersUnderRandomKills(t *testing.T) {
 	t.Parallel()
-	const accounts, jobs, each, kills = 8, 60, 3, 6
-	bothModes(t, func(t *testing.T, e *env) {
-		db, r := e.tables(), newReceiver(t)
-		_, err := db.Exec(t.Context(), "INSERT INTO accounts SELECT n, 100 FROM generate_series(1, $1) n", accounts)
-		require.NoError(t, err)
+	jobs, kills := soak.Times(20, 60), soak.Times(3, 6)
+	inAMode(t, func(t *testing.T, e *env) {
+		db, r := e.openBank(), newReceiver(t)
 		rt := e.open(e.config(nil))
 		e.deploy(rt, bankFlow)
+		dice := rand.New(rand.NewPCG(rand.Uint64(), 0)) //nolint:gosec // choices, no secret
 		reqs := make([]quipu.StartRequest, jobs)
 		for i := range reqs {
-			var moves []move
-			for n := range each {
-				moves = append(moves, move{
-					ID: fmt.Sprintf("%d-%d", i, n), From: 1 + rand.N(accounts), To: 1 + rand.N(accounts), Amount: 1 + rand.N(60),
-				})
-			}
-			reqs[i] = quipu.StartRequest{Flow: "bank", Key: fmt.Sprint("bank-", i), Input: map[string]any{"moves": moves}}
+			key := fmt.Sprint("bank-", i)
+			reqs[i] = quipu.StartRequest{Flow: "bank", Key: key, Input: map[string]any{"moves": moves(dice, key)}}
 		}
 		started, err := rt.StartMany(t.Context(), reqs)
 		require.NoError(t, err)
 		workers := []*child{startChild(t, e.child(r)), startChild(t, e.child(r))}
 		for kill := range kills {
-			e.eventually("progress before the next kill", func() bool { return e.count(db, "transfers") >= kill*jobs*each/(kills+1) })
+			e.eventually("progress before the next kill", func() bool { return e.count(db, "transfers") >= kill*jobs*movesEach/(kills+1) })
 			victim := rand.N(len(workers))
 			workers[victim].kill()
 			workers[victim] = startChild(t, e.child(r))
@@ -247,14 +189,7 @@ func TestI13TransfersUnderRandomKills(t *testing.T) {
 			_, err := e.wait(rt, s.Job)
 			require.NoError(t, err)
 		}
-		var total, lowest int
-		require.NoError(t, db.QueryRow(t.Context(), "SELECT sum(balance), min(balance) FROM accounts").Scan(&total, &lowest))
-		require.Equal(t, accounts*100, total, "I13")
-		require.GreaterOrEqual(t, lowest, 0)
-		require.Equal(t, jobs*each, e.count(db, "transfers"))
-		require.Equal(t, jobs*each, e.count(db, "(SELECT DISTINCT id FROM transfers) x"), "each once")
-		require.Equal(t, 2*jobs*each, e.count(db, "notes"))
-		require.Equal(t, 2*jobs*each, e.count(db, "(SELECT DISTINCT id FROM notes) x"), "each once")
+		e.checkBank(jobs * movesEach)
 		e.clean(rt)
 	})
 }

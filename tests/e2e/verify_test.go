@@ -125,7 +125,7 @@ func TestP16VerifiedTakeover(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bothModes(t, func(t *testing.T, e *env) {
+			inAMode(t, func(t *testing.T, e *env) {
 				b := newBooks(t, say)
 				rt := e.open(e.config(nil))
 				e.deploy(rt, oneStep("verified"))
@@ -238,7 +238,7 @@ func (l *ledger) doubted(mode effects.Mode) *workers.Registry {
 // confirms it, voids it, has the verifier asked again, or gives it up.
 func TestE10VerifyAsksAPerson(t *testing.T) {
 	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
+	inAMode(t, func(t *testing.T, e *env) {
 		l := newLedger()
 		rt, _ := e.run(l.doubted(effects.Human))
 		e.deploy(rt, oneStep("charge"))
@@ -300,41 +300,11 @@ func (e *env) parkedClass(rt *quipu.Runtime, job quipu.Job) (class string) {
 	return class
 }
 
-// 3.3: strict ends the activity, warn uses what is recorded.
-func TestVerifyStrictAndWarn(t *testing.T) {
-	t.Parallel()
-	for _, mode := range []effects.Mode{effects.Strict, effects.Warn} {
-		t.Run(string(mode), func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t, false)
-			l := newLedger()
-			rt, _ := e.run(l.doubted(mode))
-			e.deploy(rt, oneStep("charge"))
-			l.set("order-1", effects.StateNotDone)
-			job := e.start(rt, "one", "order-1", order{ID: "order-1"})
-			out, err := e.wait(rt, job)
-			if mode == effects.Warn {
-				require.NoError(t, err)
-				require.JSONEq(t, `{"receipt":"order-1-1"}`, string(out))
-				require.Contains(t, e.log.String(), "an effect is not what its verifier finds")
-			} else {
-				failed, ok := errors.AsType[*quipu.JobError](err)
-				require.True(t, ok, "%v", err)
-				require.Equal(t, []any{500, "verification"}, []any{failed.Code, failed.Cause.Class})
-				require.Contains(t, string(failed.Cause.Data), `"recorded":{"receipt":"order-1-1"}`)
-			}
-			calls, asked := l.count("order-1")
-			require.Equal(t, []int{1, 1}, []int{calls, asked})
-			e.clean(rt)
-		})
-	}
-}
-
 // J8: that an effect did not happen is proved by the journal of its job once that
 // is closed; before, it has not happened so far.
 func TestJ8AnEffectThatDidNotHappen(t *testing.T) {
 	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
+	inAMode(t, func(t *testing.T, e *env) {
 		reg := workers.New()
 		reached, release := make(chan struct{}), make(chan struct{})
 		workers.Handle(reg, "charge", func(ctx context.Context, in order) (map[string]string, error) {
@@ -384,61 +354,5 @@ func TestJ8AnEffectThatDidNotHappen(t *testing.T) {
 		require.Equal(t, f, *byKey)
 		_, err = rt.Effect(t.Context(), journal.Digest{1})
 		require.ErrorIs(t, err, quipu.ErrNotFound)
-	})
-}
-
-const verifiedHTTPFlow = `
-flow: one
-version: "1"
-output: {receipt: "${ step.output.body.found }", status: "${ step.output.status }"}
-activities:
-  start: {type: trigger}
-  step:
-    type: worker
-    topic: http
-    input:
-      method: POST
-      url: "${ start.output.url }/charges"
-      body: {order: "${ job.id }"}
-      verify: {url: "${ start.output.url }/charges/$${key}", mode: human, settle: 10ms}
-    retry: {attempts: 3, backoff: 50ms}
-transitions:
-  start: [step]
-`
-
-// 3.3: the built-in http handler, by a flow file alone: the first call never
-// arrives, the second is applied and not answered.
-func TestVerifyHTTPByFlow(t *testing.T) {
-	t.Parallel()
-	bothModes(t, func(t *testing.T, e *env) {
-		var mu sync.Mutex
-		var posted []string
-		outside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-			mu.Lock()
-			defer mu.Unlock()
-			w.Header().Set("Content-Type", "application/json")
-			if q.Method == http.MethodPost {
-				posted = append(posted, q.Header.Get("Idempotency-Key"))
-				if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
-					_ = c.Close()
-				}
-				return
-			}
-			key := strings.TrimPrefix(q.URL.Path, "/charges/")
-			if len(posted) < 2 || posted[1] != key {
-				w.WriteHeader(http.StatusNotFound)
-			}
-			_, _ = fmt.Fprintf(w, `{"found":%q}`, key)
-		}))
-		t.Cleanup(outside.Close)
-		reg := workers.New()
-		workers.RegisterBuiltins(reg)
-		rt, _ := e.run(reg)
-		e.deploy(rt, verifiedHTTPFlow)
-		out, err := e.wait(rt, e.start(rt, "one", "order-1", map[string]string{"url": outside.URL}))
-		require.NoError(t, err)
-		require.Len(t, posted, 2)
-		require.JSONEq(t, `{"receipt":"`+posted[1]+`","status":200}`, string(out))
-		e.clean(rt)
 	})
 }

@@ -26,7 +26,7 @@ const (
 
 	// patience bounds every wait of a cell; a job that has not ended so long
 	// after the fault is stranded (I11).
-	patience = 60 * time.Second
+	patience = 2 * time.Minute
 	// look is between two looks at what is waited for.
 	look = 20 * time.Millisecond
 	// jobs of a cell: enough that batches form, and few, for there are many cells.

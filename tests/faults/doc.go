@@ -5,5 +5,5 @@
 // at in the database and by journal-verify.
 //
 // `go test ./tests/faults` runs a sample: F1 at every point, and some cells that a
-// seed chooses. `make faults` runs all cells and prints the table.
+// seed chooses, as the mode. `make faults` runs all cells and prints the table.
 package faults

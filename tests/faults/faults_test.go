@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/quipu-journal/quipu/dev"
 	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/dev/gobuild"
 )
 
 // The programs under test, built once.
@@ -22,10 +22,10 @@ func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "quipu-faults-")
 	if err == nil {
 		programs.worker, programs.verifier = filepath.Join(dir, "worker"), filepath.Join(dir, "journal-verify")
-		err = build(programs.worker, "./worker", "-tags", "faults")
+		err = gobuild.Build("", programs.worker, "-tags", "faults", "./worker")
 	}
 	if err == nil {
-		err = build(programs.verifier, "../../cmd/journal-verify")
+		err = gobuild.Build("", programs.verifier, "../../cmd/journal-verify")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -34,16 +34,6 @@ func TestMain(m *testing.M) {
 	code := devtest.Run(m)
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
-}
-
-// build builds a command; its processes look for races where this one does.
-func build(program, of string, args ...string) error {
-	args = append(append([]string{"build", "-o", program}, args...), race...)
-	out, err := exec.Command("go", append(args, of)...).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("build %s: %w\n%s", of, err, out)
-	}
-	return nil
 }
 
 // lane has servers of its own, on which cells play one after another.

@@ -13,15 +13,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/dev/soak"
 	"github.com/quipu-journal/quipu/fault"
 	"github.com/quipu-journal/quipu/tests/guarantees"
 )
 
 const (
-	// sampled is how many cells are played beside those of F1.
-	sampled = 12
+	// sampled is how many cells are played beside those of F1, each of another fault.
+	sampled = 9
 	// lanes is how many cells play at the same time: they mostly wait.
-	lanes = 4
+	lanes = 3
 )
 
 // onlyStepwise are the points that the normal mode does not have: its steps share
@@ -42,8 +43,8 @@ func matrix(round int) (cells []*cell) {
 	return cells
 }
 
-// TestFaultCells plays F1 at every point in both modes (6.2), and a sample of the other
-// cells.
+// TestFaultCells plays F1 at every point (6.2), in one of the modes, and a sample of the
+// other cells; in a soak F1 in both modes, and every other fault at some point.
 //
 // QUIPU_FAULTS=all plays every cell, another value those whose names have it in
 // them, such as "K7/F1 kill" or F10; a space may be written _. QUIPU_FAULTS_SEED
@@ -86,19 +87,23 @@ func kindNames() string {
 }
 
 // choose is F1 everywhere, and a few others that need no more than every machine
-// has.
+// has, each of another fault.
 func choose(cells []*cell, dice *rand.Rand) (out []*cell) {
-	var others []*cell
+	cells = slices.Clone(cells)
+	dice.Shuffle(len(cells), func(i, j int) { cells[i], cells[j] = cells[j], cells[i] })
+	points, faults := map[fault.Point]bool{}, map[*kind]bool{}
 	for _, c := range cells {
 		switch {
-		case c.kind == kinds[0]:
+		case c.kind.small || c.kind.other:
+		case c.kind == kinds[0] && (soak.On() || !points[c.point]):
+			points[c.point] = true
 			out = append(out, c)
-		case !c.kind.small && !c.kind.other:
-			others = append(others, c)
+		case c.kind != kinds[0] && !faults[c.kind] && len(faults) < soak.Times(sampled, len(kinds)):
+			faults[c.kind] = true
+			out = append(out, c)
 		}
 	}
-	dice.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
-	return append(out, others[:sampled]...)
+	return out
 }
 
 // playAll plays the cells in a few lanes, those of a small disk in one of their

@@ -188,16 +188,11 @@ func (c counts) played() string {
 		return none
 	}
 	var events []string
-	scenes := 0
 	for _, what := range slices.Sorted(maps.Keys(s.Events)) {
-		if strings.HasPrefix(what, "scene ") {
-			scenes += s.Events[what]
-			continue
-		}
 		events = append(events, fmt.Sprintf("%s %s", what, grouped(s.Events[what])))
 	}
-	return fmt.Sprintf("%d rounds, **%d failed**; %s jobs, %s of them in scenes, up to %d worker processes at a time; all had ended at the latest %.1f s after the faults. What happened: %s. Seed %d. %s.\n",
-		s.Rounds, s.Failed, grouped(s.Jobs), grouped(scenes), s.Workers, float64(s.LatestMS)/1000, strings.Join(events, ", "), s.Seed, s.ran())
+	return fmt.Sprintf("%d rounds, **%d failed**; %s jobs, up to %d worker processes at a time; all had ended at the latest %.1f s after the faults. What happened: %s. Seed %d. %s.\n",
+		s.Rounds, s.Failed, grouped(s.Jobs), s.Workers, float64(s.LatestMS)/1000, strings.Join(events, ", "), s.Seed, s.ran())
 }
 
 // fuzzed has a row for each target that is there, with what it last did.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/dev/gobuild"
 	"github.com/quipu-journal/quipu/fault"
 )
 
@@ -51,10 +52,7 @@ func TestFaultPointsNotInNormalBuild(t *testing.T) {
 	t.Parallel()
 	for tag, want := range map[string]bool{"faults": true, "": false} {
 		program := filepath.Join(t.TempDir(), "worker")
-		build := exec.Command("go", "build", "-tags", tag, "-o", program, "./cmd/worker")
-		build.Dir = root
-		out, err := build.CombinedOutput()
-		require.NoError(t, err, "%s", out)
+		require.NoError(t, gobuild.Build(root, program, "-tags", tag, "./cmd/worker"))
 		symbols, err := exec.Command("go", "tool", "nm", program).Output()
 		require.NoError(t, err)
 		assert.Equal(t, want, strings.Contains(string(symbols), module+"/fault."), "symbols of package fault, with the tags %q", tag)

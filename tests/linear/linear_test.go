@@ -18,10 +18,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/dev"
+	"github.com/quipu-journal/quipu/dev/soak"
 )
 
+// runSpan is in which rounds begin, where QUIPU_LINEAR says nothing.
+var runSpan = time.Duration(soak.Times(1, 12)) * time.Second
+
 const (
-	runSpan = 12 * time.Second // in which rounds begin, where QUIPU_LINEAR says nothing
 	// endSpan bounds the end of every job after the faults (I11).
 	endSpan = time.Minute
 	// checkSpan bounds the check of one key.

@@ -9,11 +9,13 @@ import (
 
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
+
+	"github.com/quipu-journal/quipu/dev/soak"
 )
 
 // flows is how many flows are run in each kind of world, unless QUIPU_MODEL says
 // otherwise.
-const flows = 75
+var flows = soak.Times(30, 75)
 
 func TestMain(m *testing.M) {
 	flag.Parse()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/quipu-journal/quipu/dev"
 	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/dev/soak"
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/transport/nats"
 )
@@ -48,7 +49,7 @@ type storm struct {
 // how many are played.
 func TestF10AnySequenceOfFaultsEndsInEmptyQueues(t *testing.T) {
 	t.Parallel()
-	storms, first := 2, rand.Uint64()
+	storms, first := soak.Times(1, 2), rand.Uint64()
 	if s := os.Getenv("QUIPU_STORM_SEED"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)
 		require.NoError(t, err)

@@ -1,0 +1,28 @@
+package quiputest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A year in which nothing happens passes with a few looks, not with one for each
+// sweep that would have been.
+func TestAnIdleYearIsQuiet(t *testing.T) {
+	t.Parallel()
+	Run(t, func(t testing.TB, w *World) {
+		w.Settle()
+		told, stop, done := 0, make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			for rest(stop, w.hub.changed(), forever) {
+				told++
+			}
+		}()
+		w.Advance(365 * 24 * time.Hour)
+		close(stop)
+		<-done
+		require.Less(t, told, 10)
+	})
+}
