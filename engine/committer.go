@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/quipu-journal/quipu/backoff"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -230,8 +231,7 @@ func refused(err error) bool {
 
 // pause waits with exponential backoff and jitter, at most two seconds.
 func (c *committer) pause(n int, unit time.Duration) {
-	d := min(unit<<min(n, 10), 2*time.Second)
-	time.Sleep(d/2 + c.cfg.Jitter(d/2+1))
+	time.Sleep(backoff.Delay(n, unit, 2*time.Second, c.cfg.Jitter))
 }
 
 func (c *committer) handBack(items []*item, err error) {
