@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quipu-journal/quipu/backoff"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -142,7 +143,7 @@ func (e *UndoError) Unwrap() error { return e.Err }
 
 // Pause is what to wait for before it is tried again.
 func (e *UndoError) Pause() wire.Pause {
-	wait := min(firstUndoWait<<min(e.Failures-1, MaxUndoTries), longestUndoWait)
+	wait := backoff.Delay(e.Failures-1, firstUndoWait, longestUndoWait, nil)
 	return wire.Pause{Kind: journal.PauseSleep, Name: undoPause(e.Name, e.Failures), Position: undoPosition, For: wait.Microseconds()}
 }
 

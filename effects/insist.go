@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/quipu-journal/quipu/backoff"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -21,7 +22,6 @@ const (
 // insist repeats op while the database is away or the outcome of its commit is
 // unknown: every write of the port may be repeated.
 func insist(ctx context.Context, tries int, op func(context.Context) error) error {
-	wait := firstWait
 	for try := 1; ; try++ {
 		bounded, cancel := context.WithTimeout(ctx, storeTimeout)
 		err := op(bounded)
@@ -30,13 +30,13 @@ func insist(ctx context.Context, tries int, op func(context.Context) error) erro
 		if !again || try >= tries {
 			return err
 		}
-		timer := time.NewTimer(wait)
+		// Without chance: a simulated world plays the same way again.
+		timer := time.NewTimer(backoff.Delay(try-1, firstWait, longestWait, nil))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
 			return err
 		}
-		wait = min(2*wait, longestWait)
 	}
 }

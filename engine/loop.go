@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/quipu-journal/quipu/backoff"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -299,8 +300,7 @@ func (w *work) away(err error) (stay []*call) {
 
 // pause waits with exponential backoff and jitter, at most two seconds.
 func (l *loop) pause(n int, unit time.Duration) {
-	d := min(unit<<min(n, 10), 2*time.Second)
-	time.Sleep(d/2 + l.cfg.Jitter(d/2+1))
+	time.Sleep(backoff.Delay(n, unit, 2*time.Second, l.cfg.Jitter))
 }
 
 // giveUp ends what cannot be carried.

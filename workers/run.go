@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quipu-journal/quipu/backoff"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/durable"
 	"github.com/quipu-journal/quipu/effects"
@@ -184,7 +185,7 @@ func (r *run) drained() {
 // handBack is for trouble with the infrastructure: never a response (C10).
 func (r *run) handBack(op string, err error) {
 	r.log().Warn("a request is handed back", "op", op, "delivery", r.d.Count(), "error", err)
-	r.nak(backoff(r.d.Count()))
+	r.nak(backoff.Delay(r.d.Count()-1, firstBackoff, maxBackoff, nil))
 }
 
 // unheard hands back a run whose response nobody took. Its lease ends and it is not
@@ -222,10 +223,6 @@ const (
 	maxBackoff   = 30 * time.Second
 	maxBusyDelay = 5 * time.Second
 )
-
-func backoff(deliveries int) time.Duration {
-	return min(firstBackoff<<min(max(deliveries-1, 0), 10), maxBackoff)
-}
 
 // busyDelay is the wait for another run: a part of what its lease has left at
 // most.

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"time"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/backoff"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -20,9 +22,10 @@ const (
 	// it.
 	maxLine = maxPayload + 64<<10
 	// startTries bounds the tries of a batch while the database is away, and
-	// startPause is the first wait between them; it doubles.
-	startTries = 8
-	startPause = 250 * time.Millisecond
+	// startPause is the first wait between them; it doubles, up to startPauseMost.
+	startTries     = 8
+	startPause     = 250 * time.Millisecond
+	startPauseMost = 30 * time.Second
 )
 
 // line is one job to start.
@@ -184,7 +187,6 @@ func retryable(err error) bool {
 
 // start starts the batch, again while the database is away.
 func (s *starter) start(ctx context.Context) ([]quipu.StartResult, error) {
-	pause := startPause
 	for try := 1; ; try++ {
 		results, err := s.rt.StartMany(ctx, s.requests)
 		if err == nil || !retryable(err) || try == startTries {
@@ -193,8 +195,7 @@ func (s *starter) start(ctx context.Context) ([]quipu.StartResult, error) {
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-time.After(pause):
-			pause *= 2
+		case <-time.After(backoff.Delay(try-1, startPause, startPauseMost, rand.N[time.Duration])):
 		}
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/backoff"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/transport"
@@ -25,7 +27,7 @@ const (
 // keep.
 func (p *process) open(ctx context.Context, cfg quipu.Config) (*quipu.Runtime, error) {
 	began := time.Now()
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	for tries := 0; ; tries++ {
 		rt, err := p.connect(ctx, cfg)
 		if err == nil || p.opts.wait == 0 || !away(err) || ctx.Err() != nil {
 			return rt, err
@@ -34,7 +36,7 @@ func (p *process) open(ctx context.Context, cfg quipu.Config) (*quipu.Runtime, e
 		if left <= 0 {
 			return nil, fmt.Errorf("a server was away for %s (--wait): %w", time.Since(began).Round(time.Millisecond), err)
 		}
-		pause = min(pause, left)
+		pause := min(backoff.Delay(tries, firstPause, longestPause, rand.N[time.Duration]), left)
 		p.log.Warn("a server is away: waits for it", "again_in", pause, "at_most", left.Round(time.Millisecond), "error", err)
 		select {
 		case <-ctx.Done():

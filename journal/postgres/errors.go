@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/quipu-journal/quipu/backoff"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -138,8 +139,9 @@ func classified(err error) bool {
 
 // Retries of one call of the pool (J4).
 const (
-	maxTries   = 5
-	firstDelay = 10 * time.Millisecond
+	maxTries     = 5
+	firstDelay   = 10 * time.Millisecond
+	longestDelay = time.Second
 )
 
 // retry repeats a call whose transaction can be repeated as a whole: after
@@ -163,20 +165,18 @@ func (d *doubt) of(err error) error {
 }
 
 func (d *doubt) retry(ctx context.Context, call func() error) error {
-	delay := firstDelay
 	for try := 1; ; try++ {
 		err := d.of(call())
 		again := errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrBusy)
 		if !again || try == maxTries || ctx.Err() != nil {
 			return err
 		}
-		timer := time.NewTimer(delay/2 + rand.N(delay))
+		timer := time.NewTimer(backoff.Delay(try-1, firstDelay, longestDelay, rand.N[time.Duration]))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return err
 		case <-timer.C:
 		}
-		delay *= 2
 	}
 }

@@ -15,7 +15,7 @@ import (
 // the longest prefix of its directory and may import what stands below it, and
 // what is inside its own directory.
 var layers = [][]string{
-	{"canonical", "schedule", "fault"},
+	{"backoff", "canonical", "schedule", "fault"},
 	{"journal", "flow"},
 	{"collation"},
 	{"replay"},
@@ -32,7 +32,7 @@ var layers = [][]string{
 
 // pure are the packages that know no context, clock, randomness, network, SQL
 // or log; those inside their directories included, other layers excepted.
-var pure = []string{"canonical", "schedule", "journal", "flow", "collation", "replay"}
+var pure = []string{"backoff", "canonical", "schedule", "journal", "flow", "collation", "replay"}
 
 // careful are packages that are pure themselves and read the views of a port.
 var careful = []string{"explain"}

@@ -3,11 +3,13 @@ package nats
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
 
+	"github.com/quipu-journal/quipu/backoff"
 	"github.com/quipu-journal/quipu/transport"
 )
 
@@ -174,17 +176,16 @@ func (c *consumer) waiting(from *binding) bool {
 
 // supervise binds, and binds again after every trouble, until ctx ends (T5).
 func (c *consumer) supervise(ctx context.Context) {
-	var wait backoff
-	for ctx.Err() == nil {
+	for losses := 0; ctx.Err() == nil; losses++ {
 		began := time.Now()
 		err := c.session(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if time.Since(began) > steady {
-			wait.reset()
+			losses = 0
 		}
-		pause := wait.next()
+		pause := backoff.Delay(losses, backoffFirst, backoffMax, rand.N[time.Duration])
 		c.bus.cfg.Log.Warn("consumer lost, binding again",
 			"space", c.bus.cfg.Space, "from", c.from.String(), "wait", pause, "error", err)
 		sleep(ctx, pause)

@@ -2,7 +2,6 @@ package nats
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"github.com/quipu-journal/quipu/transport"
@@ -38,17 +37,6 @@ func (b *Bus) repair(kind transport.Kind) {
 			b.cfg.Log.Warn("stream cannot be made again yet", "stream", b.streamName(kind), "error", err)
 		}
 	})
-}
-
-// backoff doubles from backoffFirst to backoffMax with full jitter on the upper
-// half, so that the loops of many processes do not come back in step.
-type backoff struct{ wait time.Duration }
-
-func (w *backoff) reset() { w.wait = 0 }
-
-func (w *backoff) next() time.Duration {
-	w.wait = min(max(2*w.wait, backoffFirst), backoffMax)
-	return w.wait/2 + rand.N(w.wait/2+1)
 }
 
 // sleep waits or returns early when ctx ends.
