@@ -1,0 +1,282 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/memory"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/transport"
+)
+
+// counter has a committer over memory, whose store counts commits and can be told
+// to fail: op is "commit", or "commit.done" after it was done.
+type counter struct {
+	*Committer
+	t       *testing.T
+	store   *memory.Store
+	ref     journal.FlowRef
+	commits atomic.Int64
+	fault   atomic.Pointer[func(op string) error]
+	refuse  string // a key that the database refuses
+}
+
+// committing gives a counter in the bubble of the test, with a flow deployed.
+func committing(t *testing.T, cfg Config) *counter {
+	t.Helper()
+	c := &counter{t: t}
+	c.store = memory.New(memory.Config{Space: "test", Fault: func(op string) error {
+		if op == "commit" {
+			c.commits.Add(1)
+		}
+		if f := c.fault.Load(); f != nil {
+			return (*f)(op)
+		}
+		return nil
+	}})
+	f, err := flow.New("one").Version("1").Trigger("start").Worker("a", "topic").Transition("start", "a").Build()
+	require.NoError(t, err)
+	c.ref = refOf(f)
+	_, err = c.store.Deploy(t.Context(), c.ref, f.Canonical())
+	require.NoError(t, err)
+	cfg.Store, cfg.Space = refusing{c.store, c}, "test"
+	c.Committer, err = NewCommitter(t.Context(), cfg)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-done)
+	})
+	return c
+}
+
+// refusing is a store whose database refuses one key.
+type refusing struct {
+	*memory.Store
+	c *counter
+}
+
+func (r refusing) Committer(ctx context.Context, patient bool) (store.Committer, error) {
+	tx, err := r.Store.Committer(ctx, patient)
+	return refusingCommitter{tx, r.c}, err
+}
+
+type refusingCommitter struct {
+	store.Committer
+	c *counter
+}
+
+func (r refusingCommitter) Commit(ctx context.Context, plans []store.Chained) error {
+	for i := range plans {
+		if e := plans[i].Plan.Entry; e != nil && e.Key != "" && e.Key == r.c.refuse {
+			return errors.Join(store.ErrRejected, errors.New("22P05"), r.Rollback(ctx))
+		}
+	}
+	return r.Committer.Commit(ctx, plans)
+}
+
+func (c *counter) requests(n int) []store.Start {
+	out := make([]store.Start, n)
+	for i := range out {
+		out[i] = store.Start{Flow: c.ref, Active: true, Trigger: "start", Key: fmt.Sprint("k", i), Input: []byte(`{}`)}
+	}
+	return out
+}
+
+// begin starts jobs, each by a caller of its own.
+func (c *counter) begin(ctx context.Context, starts []store.Start) []store.Started {
+	out := make([]store.Started, len(starts))
+	var all sync.WaitGroup
+	for i := range starts {
+		all.Go(func() { out[i] = c.Start(ctx, starts[i:i+1])[0] })
+	}
+	all.Wait()
+	return out
+}
+
+// W3: of five hundred callers one is refused, by the database or since its key is
+// taken; the others share commits and get what they came for.
+func TestW3OneRefusedAmongFiveHundred(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := committing(t, Config{})
+		require.NoError(t, c.begin(t.Context(), c.requests(1))[0].Err)
+		c.commits.Store(0)
+		out := c.begin(t.Context(), c.requests(500))
+		for i, o := range out {
+			if i == 0 {
+				require.ErrorAs(t, o.Err, new(*store.AlreadyStartedError))
+				continue
+			}
+			require.NoError(t, o.Err, "%d", i)
+		}
+		require.Less(t, c.commits.Load(), int64(50), "they share commits")
+
+		c.refuse = "k7"
+		starts := c.requests(500)
+		for i := range starts {
+			starts[i].Key = fmt.Sprint("x", i)
+		}
+		starts[300].Key = c.refuse + "x"
+		c.refuse = starts[300].Key
+		for i, o := range c.begin(t.Context(), starts) {
+			if i == 300 {
+				require.ErrorIs(t, o.Err, store.ErrRejected)
+				continue
+			}
+			require.NoError(t, o.Err, "%d", i)
+		}
+	})
+}
+
+// W3: the end of a caller's context ends its waiting and no batch. What no batch
+// had taken is not committed; of what was under way the outcome is not known to it.
+func TestW3ACallerGoesAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := committing(t, Config{Committers: 1})
+		gate := make(chan struct{})
+		block := func(op string) error {
+			if op == "commit" {
+				<-gate
+			}
+			return nil
+		}
+		c.fault.Store(&block)
+		starts := c.requests(3)
+		ctx, cancel := context.WithCancel(t.Context())
+		under, waits, stays := make(chan store.Started, 1), make(chan store.Started, 1), make(chan store.Started, 1)
+		go func() { under <- c.Start(ctx, starts[:1])[0] }()
+		synctest.Wait() // it is under way
+		go func() { waits <- c.Start(ctx, starts[1:2])[0] }()
+		go func() { stays <- c.Start(t.Context(), starts[2:3])[0] }()
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(t, (<-under).Err, store.ErrUnknown)
+		left := (<-waits).Err
+		require.ErrorIs(t, left, store.ErrUnavailable)
+		require.ErrorContains(t, left, "nothing was sent")
+		close(gate)
+		require.NoError(t, (<-stays).Err)
+		_, err := c.store.FindJob(t.Context(), "k0")
+		require.NoError(t, err, "its batch went on")
+		_, err = c.store.FindJob(t.Context(), "k1")
+		require.ErrorIs(t, err, store.ErrNotFound)
+	})
+}
+
+// W3, J4: a commit of unknown outcome reaches all callers of its batch, and who
+// repeats the call finds what it has started.
+func TestW3UnknownCommit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := committing(t, Config{})
+		lose := func(op string) error {
+			if op == "commit.done" {
+				return errors.New("the answer was lost")
+			}
+			return nil
+		}
+		c.fault.Store(&lose)
+		for i, o := range c.begin(t.Context(), c.requests(100)) {
+			require.ErrorIs(t, o.Err, store.ErrUnknown, "%d", i)
+		}
+		c.fault.Store(nil)
+		for _, o := range c.begin(t.Context(), c.requests(100)) {
+			var again *store.AlreadyStartedError
+			require.ErrorAs(t, o.Err, &again)
+			require.True(t, again.SameFlow && again.SameInput)
+		}
+	})
+}
+
+// C10: while the database is away a call makes a few tries, and says then that
+// nothing was begun; it is not held for as long as a message.
+func TestC10CallsDoNotWaitForLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := committing(t, Config{})
+		away := func(string) error { return errors.New("no route to host") }
+		c.fault.Store(&away)
+		began := time.Now()
+		require.ErrorIs(t, c.begin(t.Context(), c.requests(1))[0].Err, store.ErrUnavailable)
+		require.Less(t, time.Since(began), 10*time.Second)
+		c.fault.Store(nil)
+		require.NoError(t, c.begin(t.Context(), c.requests(1))[0].Err)
+	})
+}
+
+// W9: a version that is not the active one any more begins nothing; who asks again
+// begins on the new one.
+func TestW9TheActiveVersionIsHeldTo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := committing(t, Config{})
+		_, _, err := c.Flows().Resolve(t.Context(), "one", "")
+		require.NoError(t, err)
+		f, err := flow.New("one").Version("2").Trigger("start").Worker("a", "topic").Transition("start", "a").Build()
+		require.NoError(t, err)
+		_, err = c.store.Deploy(t.Context(), refOf(f), f.Canonical())
+		require.NoError(t, err)
+		require.NoError(t, c.store.Activate(t.Context(), "one", "2"))
+		require.ErrorIs(t, c.begin(t.Context(), c.requests(1))[0].Err, ErrFlowMoved)
+		ref, _, err := c.Flows().Resolve(t.Context(), "one", "")
+		require.NoError(t, err)
+		require.Equal(t, "2", ref.Version)
+		old := c.requests(1)
+		old[0].Active = false // it was asked for
+		require.NoError(t, c.begin(t.Context(), old)[0].Err)
+	})
+}
+
+// W3: a batch takes half of what it takes from each, whatever waits: neither a flood
+// of starts nor one of messages starves the other.
+func TestW3LanesAndCallersEachHaveTheirShare(t *testing.T) {
+	t.Parallel()
+	const batch = 20
+	all, err := NewCommitter(t.Context(), Config{Store: memory.New(memory.Config{}), Space: "test", MaxBatch: batch})
+	require.NoError(t, err)
+	l := all.loops[0]
+	fill := func(lanes, starts, calls int) {
+		for range lanes {
+			l.lanes <- fetched{Delivery: &acked{}}
+		}
+		for range starts {
+			l.starts <- fetched{Delivery: &acked{}}
+		}
+		for range calls {
+			l.calls <- &call{}
+		}
+	}
+	var none transport.Delivery
+	for _, c := range []struct{ lanes, starts, calls, deliveries, took int }{
+		{batch, 10, 100, 10, 10}, // both flood
+		{3, 0, 100, 3, 17},       // what one does not need is the other's
+		{batch, 0, 2, 18, 2},
+		{0, 10, 100, 10, 10},
+		{1, 0, 0, 1, 0},
+	} {
+		fill(c.lanes, c.starts, c.calls)
+		require.True(t, l.gather(t.Context()))
+		require.Len(t, l.taken.deliveries, c.deliveries, "%v", c)
+		require.Len(t, l.taken.calls, c.took, "%v", c)
+		for _, d := range l.taken.deliveries {
+			require.NotEqual(t, none, d.Delivery)
+		}
+		for len(l.lanes)+len(l.starts)+len(l.calls) > 0 {
+			require.True(t, l.gather(t.Context()))
+		}
+	}
+}
