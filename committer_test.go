@@ -1,0 +1,87 @@
+package quipu_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// W3: a caller's transaction that is starting a job stalls nobody but those who
+// start the same: other starts of this process, and its messages, go on while it is
+// open, and who wants its key hears how it ended.
+func TestW3ACallersTransactionStallsNobody(t *testing.T) {
+	t.Parallel()
+	s := newSpaceOf(t, workers.New(), `
+flow: short
+version: "1"
+activities:
+  start: {type: trigger}
+  work: {type: worker, topic: echo, input: {n: 1}}
+transitions: {start: [work]}
+`)
+	ctx := t.Context()
+	conn, err := pgx.Connect(ctx, s.dsn)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	for _, commits := range []bool{true, false} {
+		key := fmt.Sprint("wanted-", commits)
+		tx, err := conn.Begin(ctx)
+		require.NoError(t, err)
+		_, err = s.StartTx(ctx, tx, "short", key, map[string]int{})
+		require.NoError(t, err)
+		wanted := make(chan error, 3)
+		for range cap(wanted) {
+			go func() {
+				_, err := s.Start(ctx, "short", key, map[string]int{})
+				wanted <- err
+			}()
+		}
+		var others sync.WaitGroup
+		for i := range 50 { // to their ends, while the transaction is open
+			others.Go(func() {
+				job, err := s.Start(ctx, "short", fmt.Sprint("other-", commits, i), map[string]int{})
+				if err == nil {
+					_, err = s.Wait(ctx, job)
+				}
+				if err != nil {
+					t.Errorf("another job: %v", err)
+				}
+			})
+		}
+		others.Wait()
+		select {
+		case err := <-wanted:
+			t.Fatalf("a start of its key did not wait for it: %v", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+		if commits {
+			require.NoError(t, tx.Commit(ctx))
+		} else {
+			require.NoError(t, tx.Rollback(ctx))
+		}
+		begun := 0
+		for range cap(wanted) {
+			switch err := <-wanted; {
+			case err == nil:
+				begun++
+			default:
+				_, is := errors.AsType[*quipu.ErrAlreadyStarted](err)
+				require.True(t, is, "%v", err)
+			}
+		}
+		if commits {
+			require.Zero(t, begun)
+		} else {
+			require.Equal(t, 1, begun, "the key was free again")
+		}
+	}
+}
