@@ -15,7 +15,7 @@ import (
 
 // Limits.
 const (
-	MaxInline = 256 << 10 // bytes of a payload inside a message (T4, E6)
+	MaxInline = 256 << 10           // bytes of a payload inside a message (T4, E6)
 	MaxResult = collation.MaxResult // bytes of a result or a response (E6)
 	// MaxRetryAfterMS bounds the delay that a failed try can ask for: a week.
 	MaxRetryAfterMS = 7 * 24 * 3600 * 1000
