@@ -192,7 +192,7 @@ func (c *Chain) record(w *ChainWrite, kind journal.Kind, writer string, e *journ
 		x.Activity, x.DAD = w.Row.Activity, string(w.Row.DAD)
 	}
 	if w.Undead {
-		x.Updated = []journal.Updated{updatedOf(w.Row)}
+		x.Updated = []journal.Updated{w.Row.updated()}
 	}
 	previous := c.Head.Hash
 	if c.Head.Seq == 0 {
@@ -227,26 +227,18 @@ func Exhaust(s *State, request journal.GUID, turn int, mode Mode) (*Plan, *Need,
 	case x.Runs < MaxRuns:
 		return nil, nil, ErrLeased
 	}
-	m := &Message{Kind: x.Kind, Job: s.Job.ID, GUID: request, Row: request, Activity: x.Activity, DAD: x.DAD}
-	b := &builder{s: s, m: m, mode: mode, key: InstanceKey{x.Activity, x.DAD}, row: x, p: &Plan{
-		Job: s.Job.ID, Message: request, Outcome: Stuck, Done: true,
-		Semaphore: journal.SemaphoreMove{Before: s.Job.Semaphore, After: s.Job.Semaphore},
-	}}
-	i, _ := b.instance(b.key)
-	if !b.need.Empty() {
-		return nil, &b.need, nil
+	key := InstanceKey{x.Activity, x.DAD}
+	if _, loaded := s.Instances[key]; !loaded {
+		return nil, &Need{Instances: []InstanceKey{key}}, nil
 	}
-	message := fmt.Sprintf("the request ran %d times without an answer: its handler may kill its process", x.Runs)
-	b.entry(journal.KindDeadLetter).Trouble = &journal.Trouble{Reason: ReasonRuns, Message: message}
-	held := *x
-	held.Held, held.Dead = HeldStuck, true // beside its due time, which is kept (C16)
+	w := newWriter(s, &Message{Kind: x.Kind, Job: s.Job.ID, GUID: request, Row: request}, mode)
+	w.key, w.p.Outcome, w.p.Done = key, Stuck, true
+	w.entry(journal.KindDeadLetter)
+	held := *x // beside its due time, which is kept (C16)
 	held.Holder, held.LeaseUntil = "", Never
-	b.update(held)
-	b.p.Dead = []DeadLetter{{
-		Job: s.Job.ID, Row: request, Kind: x.Kind, Activity: x.Activity, DAD: x.DAD, Reason: ReasonRuns, Message: message, Ledger: i.Ledger,
-	}}
-	b.seal()
-	return b.p, nil, nil
+	w.hold(&held, HeldStuck, ReasonRuns, fmt.Sprintf("the request ran %d times without an answer: its handler may kill its process", x.Runs))
+	w.change(held, true)
+	return w.seal(), nil, nil
 }
 
 // ReasonRuns is that of the dead letter of a request that ran too often.
