@@ -246,7 +246,7 @@ func (rt *Runtime) scheduler() *scheduler {
 func (rt *Runtime) workers(ctx context.Context) error {
 	c, eng := rt.cfg, rt.eng.Config()
 	w, err := workers.NewRuntime(workers.Config{
-		Registry: c.Workers, Bus: rt.bus, Store: rt.store, Space: c.Space, Lanes: eng.Lanes, Holder: holder(eng.Writer),
+		Registry: c.Workers, Bus: rt.bus, Store: rt.committer.Worker(), Space: c.Space, Lanes: eng.Lanes, Holder: holder(eng.Writer),
 		Concurrency: c.Concurrency, Lease: c.Lease, Drain: c.Drain, AckWait: c.AckWait,
 		ResponseWait: responseWait(c.AckWait),
 		DeadLetter:   rt.store.DeadLetter, Epoch: rt.eng.Publisher().Epoch, Observer: c.Observer, Logger: c.Logger,

@@ -37,7 +37,7 @@ const (
 // Plan is everything that one message changes, as one value. The order is
 // fixed: it is committed whole, then its Insert rows that are due are
 // published, then its message is acked (spec 4, T2 and T3). A plan without an
-// Entry writes nothing.
+// Entry moves no ledger and not the main chain.
 type Plan struct {
 	Job     journal.JobID
 	Message journal.GUID
@@ -67,6 +67,9 @@ type Plan struct {
 	Undead []journal.GUID // rows whose open dead letter ends with this plan
 	Dead   []DeadLetter
 	Woken  *Woken // what a function waited for, recorded by this plan (E12)
+	// Chain is what the plan writes on the effect chain of a request (J8). It may
+	// stand without an Entry.
+	Chain *ChainWrite
 	// ExpiresAt is when the closed job is to be removed, set with Tasks; Never:
 	// it is kept.
 	ExpiresAt Micros

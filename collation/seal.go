@@ -18,10 +18,8 @@ func (w *writer) seal() *Plan {
 	for i := range w.changed {
 		c := &w.changed[i]
 		p.Update = append(p.Update, c.row)
-		if r := &c.row; c.told {
-			p.Entry.Updated = append(p.Entry.Updated, journal.Updated{
-				GUID: r.GUID, Kind: r.Kind, Turn: r.Turn, Try: r.Try, NextAt: int64(r.NextAt), Held: r.Held,
-			})
+		if c.told {
+			p.Entry.Updated = append(p.Entry.Updated, c.row.updated())
 		}
 	}
 	for i := range p.Waits {
@@ -33,6 +31,11 @@ func (w *writer) seal() *Plan {
 		p.Entry.Trouble = &journal.Trouble{Reason: p.Dead[0].Reason, Message: p.Dead[0].Message}
 	}
 	return p
+}
+
+// updated is the row as an entry leaves it.
+func (r *Row) updated() journal.Updated {
+	return journal.Updated{GUID: r.GUID, Kind: r.Kind, Turn: r.Turn, Try: r.Try, NextAt: int64(r.NextAt), Held: r.Held}
 }
 
 // sealClose tells of the job's close, and of its completion tasks.

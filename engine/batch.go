@@ -43,6 +43,7 @@ type batch struct {
 	plans   []store.Chained
 	decided []*item
 	calls   []*call
+	later   []*call // for the next batch: they would change rows that messages of this one may change
 	// begun are the keys of the jobs that begin in this batch, and folded the first
 	// steps that were taken with their inceptions.
 	begun   map[string]*collation.Holder
@@ -75,16 +76,7 @@ func (c *Committer) batch(loaded *store.Loaded, sends bool) *batch {
 // Nothing is acked or answered here.
 func (l *loop) transact(ctx context.Context, w work) (*batch, error) {
 	began := time.Now()
-	var wants []store.Want
-	for _, it := range w.items {
-		wants = append(wants, it.want(l.flows, l.mode))
-		it.loads = 0
-	}
-	for _, x := range w.calls {
-		if x.want != nil {
-			wants = append(wants, x.want()...)
-		}
-	}
+	wants, calls, later := l.wants(w)
 	tx, err := l.connection(ctx)
 	if err != nil {
 		return nil, err
@@ -94,9 +86,9 @@ func (l *loop) transact(ctx context.Context, w work) (*batch, error) {
 		return nil, l.abandon(ctx, err)
 	}
 	b := l.batch(loaded, l.publishes())
-	b.began = began
-	for _, x := range w.calls {
-		l.ask(b, x)
+	b.began, b.later = began, later
+	if err := l.askAll(ctx, tx, b, calls); err != nil {
+		return nil, l.abandon(ctx, err)
 	}
 	if err := l.decide(ctx, tx, b, w.items); err != nil {
 		return nil, l.abandon(ctx, err)
@@ -112,6 +104,43 @@ func (l *loop) transact(ctx context.Context, w work) (*batch, error) {
 	return b, nil
 }
 
+// wants is what the work needs loaded. Calls on effect chains of a job of which
+// anything else is wanted come later: a row has one way to be changed in a batch.
+func (l *loop) wants(w work) (wants []store.Want, calls, later []*call) {
+	chains := 0
+	for _, it := range w.items {
+		wants = append(wants, it.want(l.flows, l.mode))
+		it.loads = 0
+	}
+	for _, x := range w.calls {
+		switch {
+		case x.chain != nil:
+			chains++
+			continue
+		case x.want != nil:
+			wants = append(wants, x.want()...)
+		}
+		calls = append(calls, x)
+	}
+	if chains == 0 {
+		return wants, calls, nil
+	}
+	jobs := make(map[journal.JobID]bool, len(wants))
+	for i := range wants {
+		jobs[wants[i].Job] = true
+	}
+	for _, x := range w.calls {
+		switch {
+		case x.chain == nil:
+		case jobs[*x.chain]:
+			later = append(later, x)
+		default:
+			wants, calls = append(wants, x.want()...), append(calls, x)
+		}
+	}
+	return wants, calls, later
+}
+
 // load reads what is wanted. Where that is nothing and the database's clock is
 // known well enough, there is no trip.
 func (l *loop) load(ctx context.Context, tx store.Committer, wants []store.Want) (*store.Loaded, error) {
@@ -125,10 +154,43 @@ func (l *loop) load(ctx context.Context, tx store.Committer, wants []store.Want)
 	return loaded, err
 }
 
-// ask lets a call decide. What it refuses ends it alone.
-func (l *loop) ask(b *batch, x *call) {
+// askAll lets calls decide. What they miss is loaded in the same transaction, and
+// then they are asked again.
+func (l *loop) askAll(ctx context.Context, tx store.Committer, b *batch, calls []*call) error {
+	for range maxLoads {
+		missing := needs{}
+		var again []*call
+		for _, x := range calls {
+			n := l.ask(b, x)
+			if n == nil {
+				continue
+			}
+			again = append(again, x)
+			for job, need := range n {
+				if missing[job] == nil {
+					missing[job] = need
+				}
+			}
+		}
+		if len(again) == 0 {
+			return nil
+		}
+		if err := tx.More(ctx, missing); err != nil {
+			return err
+		}
+		calls = again
+	}
+	return fmt.Errorf("%w: %d calls still miss state after %d loads", store.ErrRejected, len(calls), maxLoads)
+}
+
+// ask lets a call decide, and gives what it misses. What it refuses ends it alone.
+func (l *loop) ask(b *batch, x *call) needs {
 	plans := len(b.plans)
-	switch err := x.decide(b); {
+	err := x.decide(b)
+	missing, misses := errors.AsType[needs](err)
+	switch {
+	case misses:
+		return missing
 	case errors.Is(err, store.ErrBusy) && !l.patient:
 		b.busy.calls = append(b.busy.calls, x)
 	case err != nil:
@@ -137,6 +199,7 @@ func (l *loop) ask(b *batch, x *call) {
 	default:
 		b.calls = append(b.calls, x)
 	}
+	return nil
 }
 
 // decide steps every item, in order; messages of one job fold. What a decision

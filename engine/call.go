@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -20,6 +22,11 @@ type call struct {
 	decide func(b *batch) error
 	// lost hears what a test-and-set of its batch was lost to, before the next try.
 	lost func(*store.LostError)
+	// chain is the job on the effect chain of whose request it writes. Such calls of
+	// one job go through one loop, so that no two of them meet a locked row, and
+	// never together with messages of the job, which may change that row, too.
+	chain *journal.JobID
+	size  int // bytes that it adds to a batch, if they are many
 
 	place  atomic.Int32 // where it is: waiting, under way, left
 	tries  int          // that found the database away
@@ -34,6 +41,12 @@ const (
 	callUnderWay
 	callLeft // its caller does not wait any more
 )
+
+// needs is what a call misses that decides: it is loaded, and the call asked again.
+type needs map[journal.JobID]*collation.Need
+
+// Error is for a call that misses something for ever.
+func (n needs) Error() string { return fmt.Sprintf("it misses state of %d jobs", len(n)) }
 
 // take begins the call, unless its caller has gone.
 func (x *call) take() bool { return x.place.CompareAndSwap(callWaits, callUnderWay) }
@@ -51,13 +64,17 @@ func (x *call) end(err error) {
 func (c *Committer) do(ctx context.Context, calls ...*call) {
 	for i, x := range calls {
 		x.done = make(chan struct{})
+		queue := c.calls
+		if x.chain != nil {
+			queue = c.loops[int(x.chain[len(x.chain)-1])%len(c.loops)].chains
+		}
 		select {
-		case c.calls <- x:
+		case queue <- x:
 			continue
 		default:
 		}
 		select {
-		case c.calls <- x:
+		case queue <- x:
 		case <-ctx.Done():
 			for _, late := range calls[i:] {
 				late.err = notSent(late, context.Cause(ctx))

@@ -59,6 +59,7 @@ func NewCommitter(ctx context.Context, cfg Config) (*Committer, error) {
 			Committer: c,
 			lanes:     make(chan fetched, cfg.MaxBatch),
 			starts:    make(chan fetched, cfg.MaxBatch/2+1),
+			chains:    make(chan *call, maxCalls),
 		})
 	}
 	c.aside = newAside(c)
@@ -84,12 +85,21 @@ func (c *Committer) Run(ctx context.Context) error {
 	}
 	err := g.Wait()
 	c.aside.close()
+	refuse(c.calls)
+	for _, l := range c.loops {
+		refuse(l.chains)
+	}
+	return err
+}
+
+// refuse ends the calls that nobody takes any more.
+func refuse(calls chan *call) {
 	for {
 		select {
-		case x := <-c.calls:
+		case x := <-calls:
 			x.end(errEnded)
 		default:
-			return err
+			return
 		}
 	}
 }

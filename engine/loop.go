@@ -38,6 +38,7 @@ type loop struct {
 	patient bool
 	lanes   chan fetched
 	starts  chan fetched
+	chains  chan *call       // those on effect chains of its share of the jobs
 	tx      store.Committer  // nil until it is needed, and after a loss
 	taken   gathered         // of gather, used again and again
 	clock   collation.Micros // the database's, at clockAt by ours
@@ -48,7 +49,11 @@ type loop struct {
 type gathered struct {
 	deliveries []fetched
 	calls      []*call
+	bytes      int // of calls
 }
+
+// maxBytes bounds what large calls add to one batch, unless one is larger.
+const maxBytes = 4 << 20
 
 // run takes what there is until ctx ends; a batch under way is finished.
 func (l *loop) run(ctx context.Context) error {
@@ -73,7 +78,7 @@ func (l *loop) gather(ctx context.Context) bool {
 	g := &l.taken
 	clear(g.deliveries)
 	clear(g.calls)
-	g.deliveries, g.calls = g.deliveries[:0], g.calls[:0]
+	g.deliveries, g.calls, g.bytes = g.deliveries[:0], g.calls[:0], 0
 	half := (l.cfg.MaxBatch + 1) / 2
 	l.fill(half, half)
 	for len(g.deliveries)+len(g.calls) == 0 {
@@ -85,6 +90,8 @@ func (l *loop) gather(ctx context.Context) bool {
 		case d := <-l.lanes:
 			g.deliveries = append(g.deliveries, d)
 		case x := <-l.calls:
+			g.call(x)
+		case x := <-l.chains:
 			g.call(x)
 		case d := <-l.starts:
 			g.deliveries = append(g.deliveries, d)
@@ -110,12 +117,14 @@ func (l *loop) fill(deliveries, calls int) {
 			}
 		}
 	}
-	for more := true; more && len(g.calls) < calls && room(); {
-		select {
-		case x := <-l.calls:
-			g.call(x)
-		default:
-			more = false
+	for _, from := range []chan *call{l.chains, l.calls} {
+		for more := true; more && len(g.calls) < calls && room() && g.bytes < maxBytes; {
+			select {
+			case x := <-from:
+				g.call(x)
+			default:
+				more = false
+			}
 		}
 	}
 }
@@ -123,6 +132,7 @@ func (l *loop) fill(deliveries, calls int) {
 func (g *gathered) call(x *call) {
 	if x.take() {
 		g.calls = append(g.calls, x)
+		g.bytes += x.size
 	}
 }
 
@@ -195,7 +205,7 @@ func (l *loop) carry(ctx context.Context, w work) (through bool) {
 		b, err := l.transact(bounded, w)
 		cancel()
 		if err == nil {
-			w = work{items: l.settle(ctx, b)}
+			w = l.settle(ctx, b)
 			continue
 		}
 		l.hear(w, err)
@@ -239,14 +249,27 @@ func (l *loop) hear(w work, err error) {
 }
 
 // stepAside leaves to patient loops what may wait for others; what stays is tried
-// again without it.
+// again without it. What only writes on effect chains stays longest: it waits for
+// nobody.
 func (l *loop) stepAside(ctx context.Context, w work) work {
-	if len(w.calls) == 0 || len(w.items) == 0 {
-		l.aside.take(ctx, w)
-		return work{}
+	var chains, others []*call
+	for _, x := range w.calls {
+		if x.chain != nil {
+			chains = append(chains, x)
+		} else {
+			others = append(others, x)
+		}
 	}
-	l.aside.take(ctx, work{calls: w.calls}) // mostly a key that a caller's transaction is just starting
-	return work{items: w.items}
+	switch {
+	case len(others) > 0 && w.size() > len(others):
+		l.aside.take(ctx, work{calls: others}) // mostly a key that a caller's transaction is just starting
+		return work{items: w.items, calls: chains}
+	case len(w.items) > 0 && len(chains) > 0:
+		l.aside.take(ctx, work{items: w.items})
+		return work{calls: chains}
+	}
+	l.aside.take(ctx, w)
+	return work{}
 }
 
 // patience is how long a batch has been tried.

@@ -53,7 +53,7 @@ func start(t *testing.T, cfg engine.Config, busCfg busmem.Config, f fault, reg *
 	r.eng, err = engine.New(ctx, cfg)
 	require.NoError(t, err)
 	w, err := workers.NewRuntime(workers.Config{
-		Registry: reg, Bus: r.bus, Store: r.store, Space: "test", Lanes: r.eng.Config().Lanes,
+		Registry: reg, Bus: r.bus, Store: r.eng.Committer().Worker(), Space: "test", Lanes: r.eng.Config().Lanes,
 		DeadLetter: r.store.DeadLetter, Lease: 4 * time.Second, AckWait: 2 * time.Second, ResponseWait: time.Second,
 		Logger: slog.New(slog.DiscardHandler),
 	})

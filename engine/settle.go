@@ -10,8 +10,8 @@ import (
 )
 
 // settle publishes, answers and acks after the commit (T2, T3), and returns what
-// has further commits to make.
-func (l *loop) settle(ctx context.Context, b *batch) []*item {
+// has further commits to make, or was left for the next one.
+func (l *loop) settle(ctx context.Context, b *batch) work {
 	committed(b)
 	l.tellEnded(b)
 	l.publish(ctx, b.outgoing(), l.origin())
@@ -45,7 +45,7 @@ func (l *loop) settle(ctx context.Context, b *batch) []*item {
 		l.aside.take(ctx, b.busy)
 	}
 	// Behind those they repeat, so that they find them done.
-	return append(again, b.repeats...)
+	return work{items: append(again, b.repeats...), calls: b.later}
 }
 
 func (l *loop) ack(d transport.Delivery) {

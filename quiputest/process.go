@@ -39,7 +39,7 @@ func (w *World) begin(register []func(*workers.Registry)) (*process, error) {
 	}
 	p := &process{w: w, register: register, topics: reg.Topics(), done: make(chan error, 1)}
 	rt, err := workers.NewRuntime(workers.Config{
-		Registry: reg, Bus: &bus{Bus: w.bus, w: w, p: p}, Store: &desk{Worker: w.tables, p: p},
+		Registry: reg, Bus: &bus{Bus: w.bus, w: w, p: p}, Store: &desk{Worker: w.eng.Committer().Worker(), p: p},
 		Space: space, Epoch: w.eng.Publisher().Epoch, Lanes: lanes,
 		Lease: lease, AckWait: ackWait, ResponseWait: ackWait / 2,
 		Holder: fmt.Sprintf("worker-%d", w.processes.Add(1)), Observer: &w.bodies, Logger: w.log,

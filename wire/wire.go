@@ -15,8 +15,8 @@ import (
 
 // Limits.
 const (
-	MaxInline = 256 << 10 // bytes of a payload inside a message (T4, E6)
-	MaxResult = 1 << 20   // bytes of a result or a response (E6)
+	MaxInline = 256 << 10           // bytes of a payload inside a message (T4, E6)
+	MaxResult = collation.MaxResult // bytes of a result or a response (E6)
 	// MaxRetryAfterMS bounds the delay that a failed try can ask for: a week.
 	MaxRetryAfterMS = 7 * 24 * 3600 * 1000
 	MaxText         = 16 << 10 // bytes of an error's message or stack; longer ones are cut by the worker

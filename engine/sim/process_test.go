@@ -147,7 +147,7 @@ func (p *process) serve(ctx context.Context) error {
 	if p.role.workers {
 		st := &port{Store: p.world.store, p: p}
 		rt, err := workers.NewRuntime(workers.Config{
-			Registry: p.registry(), Bus: &bus{p.world.bus, p}, Store: st, Space: space, Lanes: p.world.lanes,
+			Registry: p.registry(), Bus: &bus{p.world.bus, p}, Store: hands{c.Worker(), p}, Space: space, Lanes: p.world.lanes,
 			DeadLetter: st.DeadLetter, Lease: lease, AckWait: ackWait, ResponseWait: time.Second, Drain: 100 * time.Millisecond,
 			Grace: 500 * time.Millisecond, Holder: p.name, Concurrency: p.role.slots, Logger: quiet, Observer: watcher{},
 		})

@@ -46,24 +46,31 @@ func (s *port) Effects(ctx context.Context, job journal.JobID, request journal.G
 	return through(ctx, s.p, kindRead, "effects "+short(request), func() ([]store.EffectRow, error) { return s.Store.Effects(ctx, job, request) })
 }
 
-func (s *port) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (row store.EffectRow, taken bool, err error) {
-	err = action(ctx, s.p, kindWrite, leased("start effect "+e.Name+" "+hex.EncodeToString(e.Key[:5]), &l), func() error {
-		row, taken, err = s.Store.StartEffect(ctx, l, e)
+// hands write the effects of a process's handlers. Its calls go through the gate
+// before they come to the committer, so that they come in one order.
+type hands struct {
+	store.Worker
+	p *process
+}
+
+func (h hands) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (row store.EffectRow, taken bool, err error) {
+	err = action(ctx, h.p, kindWrite, leased("start effect "+e.Name+" "+hex.EncodeToString(e.Key[:5]), &l), func() error {
+		row, taken, err = h.Worker.StartEffect(ctx, l, e)
 		return err
 	})
 	return row, taken, err
 }
 
-func (s *port) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error) {
+func (h hands) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error) {
 	id := leased("finish effect "+e.Name+" "+hex.EncodeToString(e.Key[:5]), &l)
-	return through(ctx, s.p, kindWrite, id, func() (store.EffectRow, error) { return s.Store.FinishEffect(ctx, l, e, notDone) })
+	return through(ctx, h.p, kindWrite, id, func() (store.EffectRow, error) { return h.Worker.FinishEffect(ctx, l, e, notDone) })
 }
 
-func (s *port) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error) {
+func (h hands) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error) {
 	id := leased("tx effect "+e.Name+" "+hex.EncodeToString(e.Key[:5]), &l)
-	return through(ctx, s.p, kindWrite, id, func() (store.EffectRow, error) {
-		defer s.p.world.stir()
-		return s.Store.TxEffect(ctx, l, e, call)
+	return through(ctx, h.p, kindWrite, id, func() (store.EffectRow, error) {
+		defer h.p.world.stir()
+		return h.Worker.TxEffect(ctx, l, e, call)
 	})
 }
 

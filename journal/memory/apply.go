@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -16,8 +17,8 @@ func lost(format string, args ...any) error {
 // apply writes one plan, each part by its own test-and-set (C3).
 func (s *Store) apply(u *undo, c *store.Chained) error {
 	p := c.Plan
-	if p.Entry == nil {
-		return s.moveRows(u, p)
+	if err := s.moveChain(u, p); err != nil || p.Entry == nil {
+		return errors.Join(err, s.moveRows(u, p))
 	}
 	j := s.jobs[p.Job]
 	for i := range p.Ledgers {

@@ -79,6 +79,7 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 	l := &store.Loaded{
 		States: map[journal.JobID]*collation.State{}, Busy: map[journal.JobID]bool{}, Tombs: map[journal.JobID]bool{},
 		Holders: map[string]*collation.Holder{}, Orders: map[journal.JobID]*collation.Row{},
+		Chains: map[collation.RowKey]*collation.Chain{},
 	}
 	restore := c.early(wants, l)
 	if err := c.lock(ctx, wants, wait); err != nil {
@@ -98,6 +99,7 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 			c.s.holders(l, wants[i].Key)
 		}
 		c.order(l, wants[i].Order)
+		c.chain(&wants[i], l)
 	}
 	restore()
 	c.states = l.States
@@ -130,7 +132,7 @@ func (c *committer) early(wants []store.Want, l *store.Loaded) (restore func()) 
 func (c *committer) lock(ctx context.Context, wants []store.Want, wait bool) error {
 	var ids []journal.JobID
 	for i := range wants {
-		ids = append(ids, wants[i].Job, wants[i].Order)
+		ids = append(ids, wants[i].Job, wants[i].Order, wants[i].Chain.Job)
 	}
 	slices.SortFunc(ids, compareIDs)
 	for _, id := range slices.Compact(ids) {
@@ -396,13 +398,14 @@ func (c *committer) Commit(_ context.Context, plans []store.Chained) error {
 		_ = c.Rollback(context.Background())
 		return err
 	}
-	if err := c.commit(plans); err != nil {
+	if err := c.commit(plans, func(*undo) error { return nil }); err != nil {
 		return err
 	}
 	return c.s.after("commit")
 }
 
-func (c *committer) commit(plans []store.Chained) error {
+// commit writes the plans, after what goes before them in the same transaction.
+func (c *committer) commit(plans []store.Chained, before func(*undo) error) error {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	defer c.rollback()
@@ -410,6 +413,10 @@ func (c *committer) commit(plans []store.Chained) error {
 		return fmt.Errorf("%w: Commit of %d plans, at most %d", errLimits, len(plans), store.MaxPlans)
 	}
 	var u undo
+	if err := before(&u); err != nil {
+		u.revert()
+		return err
+	}
 	born := map[journal.JobID]bool{}
 	for i := range plans {
 		p := &plans[i]
@@ -421,7 +428,7 @@ func (c *committer) commit(plans []store.Chained) error {
 				return err
 			}
 		}
-		if e != nil && !born[e.Job] && !slices.Contains(c.txn.jobs, e.Job) {
+		if (e != nil || p.Plan.Chain != nil) && !born[p.Plan.Job] && !slices.Contains(c.txn.jobs, p.Plan.Job) {
 			u.revert()
 			return fmt.Errorf("memory: commit: job %s was not loaded in this transaction", p.Plan.Job)
 		}
@@ -443,7 +450,7 @@ func (c *committer) commit(plans []store.Chained) error {
 // unfinished reports whether an effect outside has a start and no end (E4).
 func (j *job) unfinished(request journal.GUID) bool {
 	for _, e := range j.effects {
-		if e.request == request && e.State == store.EffectStarted && e.Class != store.ClassUndo {
+		if e.Request == request && e.State == store.EffectStarted && e.Class != store.ClassUndo {
 			return true
 		}
 	}

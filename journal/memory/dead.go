@@ -88,9 +88,6 @@ func (s *Store) Act(ctx context.Context, a store.Action) error {
 	if err := a.Check(); err != nil {
 		return fmt.Errorf("memory: act: %w", err)
 	}
-	if err := fits(&journal.Effect{Name: "done", Result: a.Done}); err != nil {
-		return err
-	}
 	l := s.letter(a.ID)
 	if l == nil {
 		return fmt.Errorf("memory: dead letter %d: %w", a.ID, store.ErrNotFound)
@@ -200,7 +197,7 @@ func (s *Store) acted(id journal.JobID, row journal.GUID) int {
 // judge records what the operator says of an effect of the request: the action's
 // entry names it, and the request's chain has its outcome (3.3).
 func (s *Store) judge(u *undo, j *job, row *collation.Row, reason string, a *store.Action, entry *journal.Entry) error {
-	decision, f, err := a.Judge(reason, s.effectRows(j, func(f *effect) bool { return f.request == row.GUID }))
+	decision, f, err := a.Judge(reason, s.effectRows(j, func(f *collation.Effect) bool { return f.Request == row.GUID }))
 	if err != nil || decision == store.LeaveEffects {
 		return err
 	}

@@ -5,11 +5,12 @@ import (
 	"context"
 	"slices"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Effects implements store.Worker.
+// Effects implements store.Requests.
 func (s *Store) Effects(_ context.Context, id journal.JobID, request journal.GUID) ([]store.EffectRow, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -17,7 +18,7 @@ func (s *Store) Effects(_ context.Context, id journal.JobID, request journal.GUI
 	if j == nil {
 		return nil, nil
 	}
-	return s.effectRows(j, func(f *effect) bool { return f.request == request }), nil
+	return s.effectRows(j, func(f *collation.Effect) bool { return f.Request == request }), nil
 }
 
 // JobEffects implements store.Client.
@@ -28,7 +29,7 @@ func (s *Store) JobEffects(_ context.Context, id journal.JobID) ([]store.JobEffe
 	if j == nil {
 		return nil, nil
 	}
-	return s.placed(j, func(*effect) bool { return true }), nil
+	return s.placed(j, func(*collation.Effect) bool { return true }), nil
 }
 
 // FindEffect implements store.Client.
@@ -38,7 +39,7 @@ func (s *Store) FindEffect(_ context.Context, key journal.Digest) ([]store.JobEf
 	var all []store.JobEffect
 	for _, id := range sortedIDs(s.jobs) {
 		if j := s.living(id); j != nil {
-			all = append(all, s.placed(j, func(f *effect) bool { return f.Key == key })...)
+			all = append(all, s.placed(j, func(f *collation.Effect) bool { return f.Key == key })...)
 		}
 	}
 	return all, nil
@@ -46,15 +47,15 @@ func (s *Store) FindEffect(_ context.Context, key journal.Digest) ([]store.JobEf
 
 // placed lists effects with their places, in the order of their first entries,
 // which say them.
-func (s *Store) placed(j *job, want func(*effect) bool) []store.JobEffect {
+func (s *Store) placed(j *job, want func(*collation.Effect) bool) []store.JobEffect {
 	found := j.effectsWhere(want)
-	first := func(f *effect) *journal.Entry { return j.entryOf(f.request, f.seq) }
-	slices.SortStableFunc(found, func(a, b *effect) int { return cmp.Compare(first(a).Time, first(b).Time) })
+	first := func(f *collation.Effect) *journal.Entry { return j.entryOf(f.Request, f.Seq) }
+	slices.SortStableFunc(found, func(a, b *collation.Effect) int { return cmp.Compare(first(a).Time, first(b).Time) })
 	var all []store.JobEffect
 	for _, f := range found {
 		e := first(f)
 		all = append(all, store.JobEffect{
-			EffectRow: s.effectRow(j, f), Job: j.ID, Request: f.request, Activity: e.Activity, DAD: e.DAD,
+			EffectRow: s.effectRow(j, f), Job: j.ID, Request: f.Request, Activity: e.Activity, DAD: e.DAD,
 		})
 	}
 	return all

@@ -139,64 +139,52 @@ func (s *Store) send(u *undo, x collation.Signal) error {
 	return s.insertRow(u, row)
 }
 
-// TxEffect implements store.Worker. There is no SQL here: the handle is an *EffectTx.
-func (s *Store) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (out store.EffectRow, err error) {
-	if e.Class != store.ClassTx {
-		return out, fmt.Errorf("memory: tx effect %q: %w: it is of class %s", e.Name, store.ErrRejected, e.Class)
+// Body implements store.Bodies. There is no SQL here: the handle is an *EffectTx.
+func (s *Store) Body(
+	ctx context.Context, id journal.JobID, key journal.Digest, call store.TxCall, end func(context.Context, store.Tx, store.TxEnd) error,
+) (stood *store.EffectRow, err error) {
+	if err := s.before("body"); err != nil {
+		return nil, err
 	}
 	for range maxTries {
-		if stood := s.outcome(l.Job, e.Key); stood != nil {
-			return *stood, nil
+		if stood := s.outcome(id, key); stood != nil {
+			return stood, nil
 		}
-		if out, err = s.tryTx(ctx, l, e, call); !errors.Is(err, errConflict) {
-			return out, err
+		if err = s.body(ctx, call, end); !errors.Is(err, errConflict) {
+			return nil, err
 		}
 	}
-	return out, &store.TxError{Err: err}
+	return nil, &store.TxError{Err: err}
 }
 
-// tryTx runs the body once: errConflict.
-func (s *Store) tryTx(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (out store.EffectRow, err error) {
-	tx := &EffectTx{s: s, read: map[string]string{}, written: map[string]string{}}
-	end, err := call(ctx, tx)
+// body runs a body once: errConflict.
+func (s *Store) body(ctx context.Context, call store.TxCall, end func(context.Context, store.Tx, store.TxEnd) error) error {
+	t := &EffectTx{s: s, read: map[string]string{}, written: map[string]string{}}
+	with, err := call(ctx, t)
 	switch {
 	case err != nil:
-		return out, &store.TxError{Err: err}
+		return &store.TxError{Err: err}
 	case ctx.Err() != nil:
-		return out, &store.TxError{Err: context.Cause(ctx)}
+		return &store.TxError{Err: context.Cause(ctx)}
 	}
-	e.Result, e.Error = end.Result, end.Error
-	if err := fits(&e); err != nil {
-		return out, err
+	x := ending{committer: &committer{s: s}, before: t.commit}
+	if with.Error != nil || with.NotDone { // its outcome is recorded alone
+		x.before = func(*undo) error { return nil }
 	}
-	err = s.writeRow(ctx, "tx effect", l.Job, l.Request, false, func(u *undo, j *job) error {
-		row, err := s.fenced(j, &l)
-		if err != nil {
-			return err
-		}
-		f := j.effects[e.Key]
-		if f != nil && f.State != store.EffectStarted {
-			out = s.effectRow(j, f)
-			return nil
-		}
-		if end.Error == nil && !end.NotDone { // otherwise its outcome is recorded alone
-			if err := tx.commit(u); err != nil {
-				return err
-			}
-		}
-		if l.TTL > 0 {
-			s.hold(row, &l)
-		}
-		row.Runs = 0 // counted since the last recorded completion (E9)
-		next, err := s.finish(u, j, &l, e, f, row, end.NotDone)
-		if err != nil {
-			return err
-		}
-		out = s.effectRow(j, next)
-		return nil
-	})
-	if err != nil {
-		return store.EffectRow{}, fmt.Errorf("memory: tx effect %q: %w", e.Name, err)
+	defer x.Close()
+	return end(context.WithoutCancel(ctx), x, with)
+}
+
+// ending is the end of a body's transaction: what it wrote goes before the plans.
+type ending struct {
+	*committer
+	before func(*undo) error
+}
+
+// Commit implements store.Tx.
+func (x ending) Commit(_ context.Context, plans []store.Chained) error {
+	if err := x.commit(plans, x.before); err != nil {
+		return err
 	}
-	return out, nil
+	return x.s.after("body")
 }

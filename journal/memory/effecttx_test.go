@@ -59,11 +59,11 @@ func TestP24TxConflict(t *testing.T) {
 	t.Parallel()
 	s, l := asked(t)
 	attempts := 0
-	row, err := s.TxEffect(t.Context(), l, pay(1), func(ctx context.Context, tx any) (store.TxEnd, error) {
+	row, err := journaltest.Driven{Store: s}.TxEffect(t.Context(), l, pay(1), func(ctx context.Context, tx any) (store.TxEnd, error) {
 		attempts++
 		end := begins(s, tx, attempts)
 		if attempts == 1 { // another commits in between
-			_, err := s.TxEffect(ctx, l, pay(2), func(_ context.Context, tx any) (store.TxEnd, error) { return begins(s, tx, 100), nil })
+			_, err := journaltest.Driven{Store: s}.TxEffect(ctx, l, pay(2), func(_ context.Context, tx any) (store.TxEnd, error) { return begins(s, tx, 100), nil })
 			require.NoError(t, err)
 		}
 		return end, nil
@@ -74,7 +74,7 @@ func TestP24TxConflict(t *testing.T) {
 	follows(t, s, 1, false)
 	follows(t, s, 2, true)
 	follows(t, s, 100, true)
-	_, err = s.TxEffect(t.Context(), l, pay(1), func(context.Context, any) (store.TxEnd, error) { panic("it has an outcome") })
+	_, err = journaltest.Driven{Store: s}.TxEffect(t.Context(), l, pay(1), func(context.Context, any) (store.TxEnd, error) { panic("it has an outcome") })
 	require.NoError(t, err)
 }
 
@@ -98,7 +98,7 @@ func TestP25TxFails(t *testing.T) {
 		"not done": func() (store.TxEnd, error) { return store.TxEnd{Error: &journal.Failure{}, NotDone: true}, nil },
 	} {
 		s, l := asked(t)
-		_, _ = s.TxEffect(t.Context(), l, pay(1), func(_ context.Context, tx any) (store.TxEnd, error) {
+		_, _ = journaltest.Driven{Store: s}.TxEffect(t.Context(), l, pay(1), func(_ context.Context, tx any) (store.TxEnd, error) {
 			begins(s, tx, 1)
 			return end()
 		})
@@ -108,7 +108,7 @@ func TestP25TxFails(t *testing.T) {
 	s, l := asked(t)
 	stale := l
 	stale.Fence++
-	_, err := s.TxEffect(t.Context(), stale, pay(1), func(_ context.Context, tx any) (store.TxEnd, error) { return begins(s, tx, 1), nil })
+	_, err := journaltest.Driven{Store: s}.TxEffect(t.Context(), stale, pay(1), func(_ context.Context, tx any) (store.TxEnd, error) { return begins(s, tx, 1), nil })
 	require.ErrorIs(t, err, store.ErrStale)
 	require.Empty(t, s.Value("n"))
 	follows(t, s, 1, false)
@@ -119,10 +119,10 @@ func TestTxConflictsForEver(t *testing.T) {
 	t.Parallel()
 	s, l := asked(t)
 	n := byte(1)
-	_, err := s.TxEffect(t.Context(), l, pay(1), func(ctx context.Context, tx any) (store.TxEnd, error) {
+	_, err := journaltest.Driven{Store: s}.TxEffect(t.Context(), l, pay(1), func(ctx context.Context, tx any) (store.TxEnd, error) {
 		end := begins(s, tx, 1)
 		n++
-		_, err := s.TxEffect(ctx, l, pay(n), func(_ context.Context, tx any) (store.TxEnd, error) { return begins(s, tx, 100+int(n)), nil })
+		_, err := journaltest.Driven{Store: s}.TxEffect(ctx, l, pay(n), func(_ context.Context, tx any) (store.TxEnd, error) { return begins(s, tx, 100+int(n)), nil })
 		require.NoError(t, err)
 		return end, nil
 	})

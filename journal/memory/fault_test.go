@@ -130,8 +130,6 @@ func calls(t *testing.T, s *memory.Store, id journal.JobID) map[string]func() er
 		"lease":          func() error { _, err := s.Lease(ctx, id, id.Start(), 1, "w", time.Hour); return err },
 		"heartbeat":      func() error { _, err := s.Heartbeat(ctx, store.Lease{Job: id}, time.Hour); return err },
 		"hand back":      func() error { return s.HandBack(ctx, store.Lease{Job: id}) },
-		"start effect":   func() error { _, _, err := s.StartEffect(ctx, store.Lease{Job: id}, journal.Effect{}); return err },
-		"finish effect":  func() error { _, err := s.FinishEffect(ctx, store.Lease{Job: id}, journal.Effect{}, false); return err },
 		"signal":         func() error { _, err := s.Signal(ctx, &x, collation.Mode{}); return err },
 		"deliver":        func() error { _, err := s.Deliver(ctx, nil, collation.Mode{}); return err },
 		"expire signals": func() error { _, err := s.ExpireSignals(ctx, 1); return err },

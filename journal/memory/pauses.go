@@ -38,7 +38,7 @@ func (j *job) wake(u *undo, w *collation.Woken) error {
 	return nil
 }
 
-// Pauses implements store.Worker.
+// Pauses implements store.Requests.
 func (s *Store) Pauses(_ context.Context, id journal.JobID, request journal.GUID) ([]store.Pause, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

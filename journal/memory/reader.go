@@ -107,6 +107,6 @@ func (s *Store) tables(j *job) *store.Stored {
 	for g, w := range j.woken {
 		out.Woken[g] = *w
 	}
-	out.Effects = s.effectRows(j, func(*effect) bool { return true })
+	out.Effects = s.effectRows(j, func(*collation.Effect) bool { return true })
 	return out
 }

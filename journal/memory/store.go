@@ -67,7 +67,7 @@ type job struct {
 	waits     map[journal.GUID]*collation.Wait
 	woken     map[journal.GUID]*collation.Woken // pauses that have come, by what brought them
 	chains    map[journal.GUID][]*record
-	effects   map[journal.Digest]*effect
+	effects   map[journal.Digest]*collation.Effect
 	payloads  map[journal.Digest][]byte
 }
 

@@ -72,11 +72,11 @@ func (s *Store) jobTables(j *job, visit func(table string, columns ...any)) {
 		}
 	}
 	for _, f := range j.effects {
-		turn, until := f.turn, f.until
+		turn, until := f.Turn, f.Until
 		if f.State != store.EffectStarted { // of a started one only
 			turn, until = 0, collation.Never
 		}
-		visit("effects", j.ID, f.Key, f.request, f.seq, f.Name, f.Class, f.N, f.State, f.Result, f.Error, f.Fence, f.Holder,
+		visit("effects", j.ID, f.Key, f.Request, f.Seq, f.Name, f.Class, f.N, f.State, f.Result, f.Error, f.Fence, f.Holder,
 			turn, until, f.Position, f.Vouched)
 	}
 	for digest, body := range j.payloads {

@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,9 +12,6 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/wire"
 )
-
-// ReasonRuns names the dead letter of a request that was run too often (E9).
-const ReasonRuns = "runs"
 
 // asked returns the row of a request that may run in the turn that a worker
 // names.
@@ -30,7 +26,7 @@ func (s *Store) asked(j *job, request journal.GUID, turn int) (*collation.Row, e
 	return clone(row), nil
 }
 
-// Lease implements store.Worker.
+// Lease implements store.Requests.
 func (s *Store) Lease(
 	ctx context.Context, id journal.JobID, request journal.GUID, turn int, holder string, ttl time.Duration,
 ) (store.Lease, error) {
@@ -50,10 +46,7 @@ func (s *Store) Lease(
 		l = j.lease(row)
 		return nil
 	})
-	switch {
-	case errors.Is(err, store.ErrExhausted):
-		return store.Lease{}, s.exhaust(ctx, id, request, turn)
-	case err != nil:
+	if err != nil {
 		return store.Lease{}, fmt.Errorf("memory: lease %s: %w", request, err)
 	}
 	return l, nil
@@ -63,7 +56,7 @@ func (s *Store) Lease(
 // may still go on (E4).
 func (j *job) busy(row *collation.Row, now collation.Micros) bool {
 	for _, f := range j.effects {
-		if f.request == row.GUID && f.State == store.EffectStarted && f.turn == row.Turn && f.until > now {
+		if f.Request == row.GUID && f.State == store.EffectStarted && f.Turn == row.Turn && f.Until > now {
 			return true
 		}
 	}
@@ -93,44 +86,6 @@ func (j *job) lease(row *collation.Row) store.Lease {
 	}
 }
 
-// exhaust holds a request that was run too often, under the lock of its job,
-// with an entry and a dead letter (E9, E10). It returns ErrExhausted when the
-// row is held so.
-func (s *Store) exhaust(ctx context.Context, id journal.JobID, request journal.GUID, turn int) error {
-	err := s.changeRow(ctx, id, request, true, func(u *undo, j *job) error {
-		row, err := s.asked(j, request, turn)
-		if err != nil {
-			return err
-		}
-		if row.Runs < store.MaxRuns {
-			return store.ErrLeased // an effect has ended meanwhile: the message comes again
-		}
-		row.Held, row.Dead = collation.HeldStuck, true // beside its due time, which is kept (C16)
-		row.Holder, row.LeaseUntil = "", collation.Never
-		s.putRow(u, row)
-		message := fmt.Sprintf("the request ran %d times without an answer: its handler may kill its process", row.Runs)
-		d := collation.DeadLetter{
-			Job: id, Row: request, Kind: row.Kind, Activity: row.Activity, DAD: row.DAD, Reason: ReasonRuns, Message: message,
-		}
-		if i := j.instances[collation.InstanceKey{Activity: row.Activity, DAD: row.DAD}]; i != nil {
-			d.Ledger = i.Ledger
-		}
-		s.addLetter(u, d)
-		_, err = j.write(u, s.now(), &journal.Entry{
-			Kind: journal.KindDeadLetter, GUID: request, Activity: row.Activity, DAD: string(row.DAD),
-			Trouble: &journal.Trouble{Reason: ReasonRuns, Message: message}, Updated: []journal.Updated{updated(row)},
-		})
-		return err
-	})
-	if err == nil {
-		err = store.ErrExhausted
-	}
-	if after := s.after("lease"); after != nil {
-		return after
-	}
-	return fmt.Errorf("memory: lease %s: %w", request, err)
-}
-
 func updated(r *collation.Row) journal.Updated {
 	return journal.Updated{GUID: r.GUID, Kind: r.Kind, Turn: r.Turn, Try: r.Try, NextAt: int64(r.NextAt), Held: r.Held}
 }
@@ -151,21 +106,7 @@ func (s *Store) fenced(j *job, l *store.Lease) (*collation.Row, error) {
 	return row, nil
 }
 
-// hold gives a run that has no lease yet one on its row, which was fenced: as
-// Heartbeat would with a TTL, else until the row is due.
-func (s *Store) hold(row *collation.Row, l *store.Lease) {
-	switch {
-	case row.Holder != "":
-	case l.TTL > 0:
-		row.Holder, row.Fence, row.Runs = l.Holder, row.Fence+1, row.Runs+1
-		extend(row, s.now()+micros(l.TTL))
-	default:
-		row.Holder, row.LeaseUntil = l.Holder, max(row.LeaseUntil, row.NextAt)
-	}
-	l.Fence = row.Fence
-}
-
-// Heartbeat implements store.Worker.
+// Heartbeat implements store.Requests.
 func (s *Store) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
 	err := s.writeRow(ctx, "heartbeat", l.Job, l.Request, false, func(u *undo, j *job) error {
 		if k := s.known(l.Job); k != nil && k.State.Closed() { // a tombstone, too
@@ -190,7 +131,7 @@ func (s *Store) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration)
 	return l, nil
 }
 
-// HandBack implements store.Worker.
+// HandBack implements store.Requests.
 func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
 	err := s.writeRow(ctx, "hand back", l.Job, l.Request, false, func(u *undo, j *job) error {
 		if j == nil {
@@ -216,7 +157,7 @@ func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
 	return nil
 }
 
-// Input implements store.Worker.
+// Input implements store.Requests.
 func (s *Store) Input(_ context.Context, id journal.JobID, request journal.GUID) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,7 +168,7 @@ func (s *Store) Input(_ context.Context, id journal.JobID, request journal.GUID)
 	return slices.Clone(row.Body), nil
 }
 
-// PutPayload implements store.Worker.
+// PutPayload implements store.Requests.
 func (s *Store) PutPayload(_ context.Context, id journal.JobID, digest journal.Digest, body []byte) error {
 	if len(body) > wire.MaxResult {
 		return fmt.Errorf("memory: payload %s: %w: %d bytes, the limit is %d", digest, store.ErrRejected, len(body), wire.MaxResult)

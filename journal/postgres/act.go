@@ -25,9 +25,6 @@ func (s *Store) Act(ctx context.Context, a store.Action) error {
 	if err := a.Check(); err != nil {
 		return fmt.Errorf("postgres: act: %w", err)
 	}
-	if err := fits(&journal.Effect{Name: "done", Result: a.Done}); err != nil {
-		return err
-	}
 	return s.decide(ctx, "act", func(c *conn) error { return s.act(ctx, c, &a) })
 }
 
@@ -196,22 +193,31 @@ func (d *deed) judge(ctx context.Context, a *store.Action, reason string, entry 
 		d.more = func(b *batch) { b.queue("effect_vouch", pUUID(x.Job), pDigest(f.Key)) }
 		return nil
 	}
-	h := &chain{
-		x: &chains{s: d.s, c: d.c, now: d.now}, key: rowKey{x.Job, x.GUID}, row: x, head: x.Effects,
-		generation: d.job.Generation, state: d.job.State, trace: d.job.Trace,
-	}
-	h.record(kind, d.s.cfg.Writer, &e)
-	d.entries, x.Effects = append(d.entries, h.entries...), h.head
+	d.append(kind, &e)
 	f.Result, f.Error = e.Result, e.Error
 	d.more = func(b *batch) {
 		if decision == store.EffectVoided {
 			b.queue("effect_void", pUUID(x.Job), pDigest(f.Key), encodeFailure(e.Error))
 			return
 		}
-		queueEffects(b, []placedWrite{{h.key, &effectWrite{EffectRow: *f, turn: x.Turn}}})
+		queueEffects(b, []effectWrite{{x.Job, &collation.Effect{EffectRow: *f, Request: x.GUID, Turn: x.Turn}}})
 		if decision == store.EffectDone {
 			b.queue("effect_vouch", pUUID(x.Job), pDigest(f.Key))
 		}
 	}
 	return nil
+}
+
+// append appends an entry about an effect to the chain of the request.
+func (d *deed) append(kind journal.Kind, effect *journal.Effect) {
+	x := d.row
+	e := d.entry(kind)
+	e.Chain, e.Seq, e.GUID, e.Activity, e.DAD, e.Effect = x.GUID, x.Effects.Seq+1, x.GUID, x.Activity, string(x.DAD), effect
+	previous := x.Effects.Hash
+	if x.Effects.Seq == 0 {
+		previous = journal.Genesis(e.Space, e.Job, e.Generation, e.Chain)
+	}
+	body := journal.Encode(e)
+	x.Effects = journal.Head{Seq: e.Seq, Hash: journal.Next(previous, body)}
+	d.entries = append(d.entries, entryWrite{job: e.Job, chain: e.Chain, seq: e.Seq, body: body, hash: x.Effects.Hash})
 }

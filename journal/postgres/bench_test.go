@@ -77,9 +77,10 @@ func BenchmarkIdempotent(b *testing.B) {
 	for _, runs := range []int{1, 2, 4, 8, 16, 64} {
 		b.Run(fmt.Sprintf("runs=%d", runs), func(b *testing.B) {
 			s := open(b)
+			w := worker(b, s)
 			leases := ask(b, s, runs)
 			for i, l := range leases {
-				require.NoError(b, idempotent(b.Context(), s, l, "first"))
+				require.NoError(b, idempotent(b.Context(), w, l, "first"))
 				leases[i].Fence, leases[i].TTL = 1, 0
 			}
 			before := s.transactions(b)
@@ -89,7 +90,7 @@ func BenchmarkIdempotent(b *testing.B) {
 			for _, l := range leases {
 				all.Go(func() {
 					for n := calls.Add(1); n <= int64(b.N); n = calls.Add(1) {
-						if err := idempotent(b.Context(), s, l, fmt.Sprint(n)); err != nil {
+						if err := idempotent(b.Context(), w, l, fmt.Sprint(n)); err != nil {
 							b.Error(err)
 						}
 					}

@@ -12,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -55,8 +57,23 @@ func (s *Store) transactions(t testing.TB) int {
 	return s.rows(t, "(SELECT DISTINCT xid FROM entries WHERE chain <> '00000000-0000-0000-0000-000000000000') AS x")
 }
 
+// worker is what handlers of a process on the store write with, whose committer runs.
+func worker(t testing.TB, s *Store) store.Worker {
+	t.Helper()
+	c, err := engine.NewCommitter(t.Context(), engine.Config{Store: s, Space: s.cfg.Space, Committers: 2})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+	})
+	return c.Worker()
+}
+
 // idempotent is one call: its start and its end.
-func idempotent(ctx context.Context, s *Store, l store.Lease, name string) error {
+func idempotent(ctx context.Context, s store.Worker, l store.Lease, name string) error {
 	e := effectNamed(name)
 	e.Class = store.ClassIdempotent
 	row, _, err := s.StartEffect(ctx, l, e)
@@ -75,11 +92,12 @@ func idempotent(ctx context.Context, s *Store, l store.Lease, name string) error
 func TestE4WritesShareTransactions(t *testing.T) {
 	t.Parallel()
 	s := open(t)
+	w := worker(t, s)
 	leases := ask(t, s, 200)
 	var all sync.WaitGroup
 	for _, l := range leases[10:] {
 		all.Go(func() {
-			if err := idempotent(t.Context(), s, l, "charge"); err != nil {
+			if err := idempotent(t.Context(), w, l, "charge"); err != nil {
 				t.Error(err)
 			}
 		})
@@ -89,60 +107,74 @@ func TestE4WritesShareTransactions(t *testing.T) {
 	t.Logf("%d calls at once, %d transactions", len(leases)-10, shared)
 	require.Less(t, 2*shared, len(leases)-10)
 	for i, l := range leases[:10] {
-		require.NoError(t, idempotent(t.Context(), s, l, "charge"))
+		require.NoError(t, idempotent(t.Context(), w, l, "charge"))
 		require.Equal(t, shared+2*(i+1), s.transactions(t))
 	}
 	require.Equal(t, 200, s.rows(t, "effects WHERE state = 'completed'"))
+}
+
+// W3: 64 handlers, a few of them of one request, share commits with each other and
+// with the messages of their jobs; each effect is recorded once.
+func TestW3ManyHandlers(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	w := worker(t, s)
+	leases := ask(t, s, 16)
+	var all sync.WaitGroup
+	for i := range 64 {
+		all.Go(func() {
+			l := leases[i%16]
+			for n := range 4 {
+				if err := idempotent(t.Context(), w, l, fmt.Sprint("branch ", i/16, " call ", n)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, 256, s.rows(t, "effects WHERE state = 'completed'"))
+	require.Equal(t, 512, s.rows(t, "entries WHERE chain <> '00000000-0000-0000-0000-000000000000'"), "each once")
+	t.Logf("256 calls, %d transactions", s.transactions(t))
+	require.Less(t, s.transactions(t), 256)
 }
 
 // J6: a write by itself costs two round trips, the run's lease included.
 func TestJ6EffectRoundTrips(t *testing.T) {
 	t.Parallel()
 	var p *proxy
-	s := open(t, func(c *Config) { p, c.DSN = through(t, c.DSN); c.MaxConns = 1 })
-	for _, l := range ask(t, s, 3) {
+	s := open(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
+	w := worker(t, s)
+	for _, l := range ask(t, s, 9) {
 		before := p.trips.Load()
-		require.NoError(t, idempotent(t.Context(), s, l, "charge"))
-		if l.Holder == "w2" { // the ones before prepare
+		require.NoError(t, idempotent(t.Context(), w, l, "charge"))
+		if l.Holder == "w8" { // the ones before connect
 			require.EqualValues(t, 4, p.trips.Load()-before)
 		}
 	}
 }
 
-// J4: what the database refuses of one write fails no other: each is committed
-// alone.
+// J4: what is refused of one write, by the database or as stale, fails no other.
 func TestJ4OneRefusedWrite(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	leases := ask(t, s, 6)
-	writes := make([]*effectCall, len(leases))
-	for i, l := range leases {
-		e := effectNamed("charge")
-		e.Class = store.ClassGuarded
-		switch i {
-		case 2:
-			e.Class = "\x00" // no text of PostgreSQL
-		case 3:
-			l.Turn = 7
-		}
-		writes[i] = &effectCall{op: "start effect", lease: l, effect: e, decide: func(h *chain) (store.EffectRow, error) {
-			out, _, err := h.start(l, e)
-			return out, err
-		}}
-	}
-	s.commitGroup(t.Context(), writes)
-	for _, w := range writes {
-		require.ErrorIs(t, w.err, errAlone)
-	}
-	require.Zero(t, s.transactions(t))
+	w := worker(t, s)
+	leases := ask(t, s, 60)
 	var all sync.WaitGroup
-	for i, w := range writes {
+	for i, l := range leases {
 		all.Go(func() {
-			row, err := s.write(t.Context(), w)
+			e := effectNamed("charge")
+			e.Class = store.ClassGuarded
 			switch i {
-			case 2:
+			case 20:
+				e.Class = "\x00" // no text of PostgreSQL
+			case 30:
+				l.Turn = 7
+			}
+			row, _, err := w.StartEffect(t.Context(), l, e)
+			switch i {
+			case 20:
 				require.ErrorIs(t, err, store.ErrRejected)
-			case 3:
+			case 30:
 				require.ErrorIs(t, err, store.ErrStale)
 			default:
 				require.NoError(t, err)
@@ -151,34 +183,14 @@ func TestJ4OneRefusedWrite(t *testing.T) {
 		})
 	}
 	all.Wait()
-	require.Equal(t, 4, s.rows(t, "effects"))
-}
-
-// J8: a refused write fails no other of its group, either.
-func TestJ8OneStaleWrite(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	leases := ask(t, s, 3)
-	leases[1].Turn = 2
-	var writes []*effectCall
-	for _, l := range leases {
-		e := effectNamed("charge")
-		writes = append(writes, &effectCall{op: "start effect", lease: l, effect: e, decide: func(h *chain) (store.EffectRow, error) {
-			out, _, err := h.start(l, e)
-			return out, err
-		}})
-	}
-	s.commitGroup(t.Context(), writes)
-	require.NoError(t, writes[0].err)
-	require.ErrorIs(t, writes[1].err, store.ErrStale)
-	require.NoError(t, writes[2].err)
-	require.Equal(t, []int{2, 1}, []int{s.rows(t, "effects"), s.transactions(t)})
+	require.Equal(t, 58, s.rows(t, "effects"))
 }
 
 // J8: a row that somebody else holds keeps its own write waiting, and no other.
 func TestJ8LockedRowHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	s := open(t)
+	w := worker(t, s)
 	leases := ask(t, s, 20)
 	other := user(t, s)
 	tx, err := other.Begin(t.Context())
@@ -190,7 +202,7 @@ func TestJ8LockedRowHoldsNobodyUp(t *testing.T) {
 	var all sync.WaitGroup
 	for i, l := range leases {
 		all.Go(func() {
-			if err := idempotent(t.Context(), s, l, "charge"); err != nil {
+			if err := idempotent(t.Context(), w, l, "charge"); err != nil {
 				t.Error(err)
 			}
 			ended <- i
@@ -207,8 +219,8 @@ func TestJ8LockedRowHoldsNobodyUp(t *testing.T) {
 }
 
 // J4: the connection is lost just before the answer of COMMIT, or before it was
-// committed: the writes of the group find their own work, or do it.
-func TestJ4GroupUnknownCommit(t *testing.T) {
+// committed: the writes of the batch find their own work, or do it.
+func TestJ4EffectUnknownCommit(t *testing.T) {
 	t.Parallel()
 	for name, cutAt := range map[string]string{"it was committed": "COMMIT\x00", "it was not": "INSERT 0 1\x00"} {
 		t.Run(name, func(t *testing.T) {
@@ -216,6 +228,7 @@ func TestJ4GroupUnknownCommit(t *testing.T) {
 			var p *proxy
 			s := open(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
 			leases := ask(t, s, 30)
+			w := worker(t, s)
 			cut := 0
 			p.cutWhen(func(b []byte) bool {
 				if cut == 3 || !bytes.Contains(b, []byte(cutAt)) {
@@ -227,7 +240,7 @@ func TestJ4GroupUnknownCommit(t *testing.T) {
 			var all sync.WaitGroup
 			for _, l := range leases {
 				all.Go(func() {
-					if err := idempotent(t.Context(), s, l, "charge"); err != nil {
+					if err := idempotent(t.Context(), w, l, "charge"); err != nil {
 						t.Error(err)
 					}
 				})
@@ -258,7 +271,7 @@ func TestEffectsLeaveTheInputAlone(t *testing.T) {
 	}
 	before := size()
 	for i := range 10 {
-		require.NoError(t, idempotent(t.Context(), s, l, fmt.Sprint(i)))
+		require.NoError(t, idempotent(t.Context(), journaltest.Driven{Store: s}, l, fmt.Sprint(i)))
 	}
 	require.Less(t, size()-before, len(input))
 	require.Equal(t, input, rowOf(t, s, id, row.GUID).Body)

@@ -12,9 +12,6 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// reasonRuns is the dead letter's reason for a request that ran too often.
-const reasonRuns = "runs"
-
 // standing is what a write of a worker met instead of its own row.
 type standing struct {
 	state   journal.JobState
@@ -60,7 +57,7 @@ func (s *Store) Lease(ctx context.Context, job journal.JobID, request journal.GU
 		case st.live && st.holder != holder, st.busy:
 			return s.refuse("lease", store.ErrLeased, request)
 		case st.runs >= store.MaxRuns:
-			return s.exhaust(ctx, c, job, request, turn)
+			return s.refuse("lease", store.ErrExhausted, request)
 		}
 		// What stood in the way has gone in between: the message will come again.
 		return s.refuse("lease", store.ErrLeased, request)
@@ -134,34 +131,6 @@ func (s *Store) PutPayload(ctx context.Context, job journal.JobID, digest journa
 		return fmt.Errorf("postgres: payload: %w: job %s", store.ErrNotFound, job)
 	}
 	return err
-}
-
-// exhaust holds a request that ran too often, with a dead letter and its entry
-// (E9, E10), under the job's lock; what it met before may have changed.
-func (s *Store) exhaust(ctx context.Context, c *conn, job journal.JobID, request journal.GUID, turn int) error {
-	t, err := s.openTurn(ctx, c, job, request)
-	if err != nil {
-		return err
-	}
-	x := t.row
-	if x == nil || t.job.State != journal.JobOpen || x.Kind != journal.MessageRequest || x.Turn != turn || x.Held != "" {
-		abandon(ctx, c)
-		return s.refuse("lease", store.ErrStale, request)
-	}
-	message := fmt.Sprintf("the request ran %d times without an answer: its handler may kill its process", x.Runs)
-	x.Held, x.Dead, x.Holder, x.LeaseUntil = collation.HeldStuck, true, "", collation.Never
-	e := t.entry(journal.KindDeadLetter)
-	e.GUID, e.Activity, e.DAD = request, x.Activity, string(x.DAD)
-	e.Trouble = &journal.Trouble{Reason: reasonRuns, Message: message}
-	e.Updated = []journal.Updated{updated(x)}
-	t.letters = append(t.letters, letterWrite{state: letterOpen, DeadLetter: collation.DeadLetter{
-		Job: job, Row: request, Kind: x.Kind, Activity: x.Activity, DAD: x.DAD,
-		Reason: reasonRuns, Message: message, Ledger: t.ledger,
-	}})
-	if err := t.commit(ctx, e); err != nil {
-		return err
-	}
-	return s.refuse("lease", store.ErrExhausted, request)
 }
 
 // updated is a row as an entry leaves it.

@@ -17,18 +17,21 @@ var loadStatements = []string{
 	"load_rows", "load_results", "load_payloads", "load_unfinished", "load_named_rows", "load_waits", "load_latest",
 	"load_keys", "load_closes", "load_all_rows", "load_row_locks", "load_wait_locks", "load_all_waits", "load_children",
 	"load_holders", "load_order_locks", "load_order_locks_skip", "load_orders",
+	"chains_lock", "chains_lock_skip", "effects_read", "chain_head",
 }
 
 // wanted is what one trip reads, each key once, as parallel lists.
 type wanted struct {
-	jobs      []journal.JobID
-	instances []place
-	receipts  []rowKey
-	rows      []rowKey
-	results   []place
-	holders   []string        // keys of starts
-	orders    []journal.JobID // children that may have to be begun
-	further                   // what only decisions ask for
+	jobs       []journal.JobID
+	instances  []place
+	receipts   []rowKey
+	rows       []rowKey
+	results    []place
+	holders    []string        // keys of starts
+	orders     []journal.JobID // children that may have to be begun
+	chains     []rowKey        // requests whose effects are written
+	effectKeys []effectKey
+	further    // what only decisions ask for
 }
 
 // place is an instance, or an output, of a job.
@@ -48,6 +51,9 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 	w, states := gather(wants)
 	c.states = states
 	loaded, err := c.load(ctx, w, wait)
+	if err == nil && wait {
+		err = c.goneChains(ctx, w, loaded)
+	}
 	if err == nil {
 		err = c.payloads(ctx)
 	}
@@ -74,6 +80,7 @@ func gather(wants []store.Want) (*wanted, map[journal.JobID]*collation.State) {
 		if !want.Order.IsZero() {
 			w.orders = append(w.orders, want.Order)
 		}
+		w.askChain(want)
 		if want.Job.IsZero() {
 			continue
 		}
@@ -134,10 +141,17 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 		States: make(map[journal.JobID]*collation.State, len(w.jobs)),
 		Busy:   map[journal.JobID]bool{}, Tombs: map[journal.JobID]bool{},
 		Holders: map[string]*collation.Holder{}, Orders: map[journal.JobID]*collation.Row{},
+		Chains: make(map[collation.RowKey]*collation.Chain, len(w.chains)),
 	}
-	err := c.conn.run(ctx, append([]step{
+	before, after := c.s.readChains(w, loaded, wait), []step(nil)
+	if !wait { // what may wait for a row of its job holds no chain meanwhile
+		before, after = nil, before
+	}
+	steps := []step{
 		{"begin", nil, nil},
 		{lock, [][]byte{jobs}, func(v row) error { locked[v.job(0)] = true; return nil }},
+	}
+	steps = append(append(steps, before...), []step{
 		{"clock", nil, func(v row) error { loaded.Now = collation.Micros(v.int(0)); return nil }},
 		{"load_jobs", [][]byte{jobs}, func(v row) error {
 			job := c.s.readJob(v)
@@ -153,8 +167,13 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 			return nil
 		}},
 		{"load_tombs", [][]byte{jobs}, func(v row) error { loaded.Tombs[v.job(0)] = true; return nil }},
-	}, append(w.readStarts(loaded, wait), c.reads(w)...)...)...)
+	}...)
+	steps = append(append(append(steps, w.readStarts(loaded, wait)...), c.reads(w)...), after...)
+	err := c.conn.run(ctx, steps...)
 	c.states = loaded.States
+	for _, h := range loaded.Chains {
+		h.Now = loaded.Now
+	}
 	return loaded, err
 }
 

@@ -28,9 +28,11 @@ type writes struct {
 	woken     []wokenWrite
 	undead    []rowKey
 	letters   []letterWrite
+	chains    []*collation.Row // of requests, as their effects leave them
+	effects   []effectWrite
 }
 
-func (w *writes) empty() bool { return len(w.entries)+len(w.rows) == 0 }
+func (w *writes) empty() bool { return len(w.entries)+len(w.rows)+len(w.effects) == 0 }
 
 type jobWrite struct {
 	job                 journal.JobID
@@ -116,6 +118,8 @@ type merger struct {
 	receiptOf  map[rowKey]*receiptWrite
 	rowOf      map[rowKey]*rowWrite
 	waitOf     map[rowKey]*waitWrite // nil until there is one
+	chainOf    map[rowKey]int        // nil until there is one
+	effectOf   map[effectKey]int
 }
 
 // merge joins the plans of one batch, in their order. Those without an entry move
@@ -138,6 +142,9 @@ func merge(plans []store.Chained) (*writes, error) {
 			err = m.plan(c)
 		default:
 			err = m.plan(c)
+		}
+		if err == nil {
+			err = m.chain(c.Plan)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%w: job %s, message %s: %w", errMerge, c.Plan.Job, c.Plan.Message, err)
@@ -289,7 +296,10 @@ func (m *merger) planRows(p *collation.Plan) error {
 // says whether the table has it; standing is what the plan takes it for.
 func (m *merger) row(p *collation.Plan, k rowKey, standing bool, after *collation.Row) (*rowWrite, error) {
 	w := m.rowOf[k]
+	_, chained := m.chainOf[k]
 	switch {
+	case chained:
+		return nil, fmt.Errorf("row %s is changed by an effect, too", k.guid)
 	case w == nil:
 		w = &rowWrite{key: k, stood: standing}
 		m.rowOf[k] = w

@@ -233,9 +233,9 @@ func TestRoles(t *testing.T) {
 		require.NoError(t, err)
 	}
 	effect := journal.Effect{Key: journal.Digest{1}, Name: "charge", Class: "guarded"}
-	_, _, err = worker.StartEffect(t.Context(), l, effect)
+	_, _, err = journaltest.Driven{Store: worker}.StartEffect(t.Context(), l, effect)
 	require.NoError(t, err)
-	_, err = worker.Lease(t.Context(), id, row.GUID, 1, "w", time.Hour)
+	_, err = journaltest.Driven{Store: worker}.Lease(t.Context(), id, row.GUID, 1, "w", time.Hour)
 	require.ErrorIs(t, err, store.ErrExhausted, "it may hold a request")
 
 	c := openCommitter(t, engine)

@@ -19,7 +19,6 @@ type Store struct {
 	schema string
 	pool   *pgxpool.Pool
 	users  *pgxpool.Pool // of Tx effects, as the user's database has it
-	group  group         // of writes of effects
 	log    *slog.Logger
 }
 
@@ -43,7 +42,6 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, classify("open", err)
 	}
 	s := &Store{cfg: cfg, schema: schemaOf(cfg.Space), pool: pool, log: cfg.Logger}
-	s.group = group{commit: s.commitGroup, rows: make(map[rowKey]bool)}
 	if err := s.checkSchema(ctx, cfg.Migrating); err != nil {
 		pool.Close()
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -69,63 +70,60 @@ type txRun struct {
 	s      *Store
 	raw    *pgx.Conn
 	c      *conn
-	lease  store.Lease
-	effect journal.Effect
+	job    journal.JobID
+	key    journal.Digest
 	handle *handle
 	own    error // of the body: rolled back
 	busy   error // of the body, which met a deadlock or a lock that it did not wait for
 }
 
-// TxEffect runs an effect of class tx: what its body writes commits together with
-// the effect and its entry, or not at all (E3).
-func (s *Store) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error) {
-	if e.Class != store.ClassTx {
-		return store.EffectRow{}, fmt.Errorf("postgres: tx effect: %w: %q is of class %s", store.ErrRejected, e.Name, e.Class)
-	}
-	var out store.EffectRow
+// Body implements store.Bodies: the handle is an EffectTx.
+func (s *Store) Body(
+	ctx context.Context, job journal.JobID, key journal.Digest, call store.TxCall, end func(context.Context, store.Tx, store.TxEnd) error,
+) (stood *store.EffectRow, err error) {
 	var x *txRun
-	err := retry(ctx, func() (err error) {
-		x = &txRun{s: s, lease: l, effect: e}
-		out, err = x.attempt(ctx, call)
+	err = retry(ctx, func() (err error) {
+		x = &txRun{s: s, job: job, key: key}
+		stood, err = x.attempt(ctx, call, end)
 		return settle("tx effect", err)
 	})
 	switch {
-	case errors.Is(err, store.ErrUnavailable) && ctx.Err() != nil: // nothing was committed
-		return store.EffectRow{}, &store.TxError{Err: context.Cause(ctx)}
-	case errors.Is(err, store.ErrUnavailable) && x.busy != nil: // five times: no trouble of ours
-		return store.EffectRow{}, &store.TxError{Err: x.busy}
-	case err != nil:
-		return store.EffectRow{}, err
 	case x.own != nil:
-		return store.EffectRow{}, &store.TxError{Err: x.own}
+		return nil, &store.TxError{Err: x.own}
+	case errors.Is(err, store.ErrUnavailable) && ctx.Err() != nil: // nothing was committed
+		return nil, &store.TxError{Err: context.Cause(ctx)}
+	case errors.Is(err, store.ErrUnavailable) && x.busy != nil: // five times: no trouble of ours
+		return nil, &store.TxError{Err: x.busy}
 	}
-	return out, nil
+	return stood, err
 }
 
-// attempt runs the body once. Without an error, own may be that of the body.
-func (x *txRun) attempt(ctx context.Context, call store.TxCall) (out store.EffectRow, err error) {
+// attempt runs the body once. own may be its error, instead of err.
+func (x *txRun) attempt(
+	ctx context.Context, call store.TxCall, end func(context.Context, store.Tx, store.TxEnd) error,
+) (stood *store.EffectRow, err error) {
 	pooled, err := x.s.users.Acquire(ctx)
 	if err != nil {
-		return out, fmt.Errorf("%w: %w", errNotSent, err)
+		return nil, fmt.Errorf("%w: %w", errNotSent, err)
 	}
 	defer pooled.Release() // closes what is still in a transaction
 	x.raw, x.c = pooled.Conn(), wrap(pooled.Conn())
-	stood, err := x.open(ctx)
-	if err != nil {
-		return out, err
+	if stood, err = x.open(ctx); err != nil {
+		return nil, err
 	}
-	if stood != nil {
-		x.leave(ctx)
-		return *stood, nil
+	if stood == nil {
+		var with store.TxEnd
+		if with, err = x.call(ctx, call); err == nil && x.own == nil {
+			err = end(context.WithoutCancel(ctx), ending{x, with.Error == nil && !with.NotDone}, with)
+		}
 	}
-	end, err := x.call(ctx, call)
-	if err == nil && x.own == nil {
-		out, err = x.conclude(ctx, end)
-	}
-	if err != nil || x.own != nil {
+	if !x.c.idle() {
 		x.leave(ctx)
 	}
-	return out, err
+	if x.own != nil {
+		return nil, nil
+	}
+	return stood, err
 }
 
 // open begins the transaction, and looks whether the effect has an outcome.
@@ -135,7 +133,7 @@ func (x *txRun) open(ctx context.Context) (stood *store.EffectRow, err error) {
 		step{"begin", nil, nil},
 		step{"txe_save", nil, nil},
 		step{"txe_home", [][]byte{pText(x.s.home())}, nil},
-		step{"effects_read", effectKey(x.lease.Job, x.effect.Key), func(v row) error {
+		step{"effects_read", oneEffect(x.job, x.key), func(v row) error {
 			f, err := readEffect(v)
 			if err == nil && f.State != store.EffectStarted {
 				stood = f
@@ -186,72 +184,83 @@ func (x *txRun) call(ctx context.Context, call store.TxCall) (end store.TxEnd, e
 	return end, err
 }
 
+// oneEffect names one effect to effects_read.
+func oneEffect(job journal.JobID, key journal.Digest) [][]byte {
+	digest := byteas(1)
+	digest.bytes(key[:])
+	return [][]byte{pUUIDs([]journal.JobID{job}), digest.value()}
+}
+
 // tidy takes back what the body may have left on the connection, settings and
 // all, before our own statements.
 var tidy = []string{"txe_cursors", "txe_unlock", "txe_temp", "txe_reset", "txe_user", "txe_role"}
 
-// conclude ends the body, locks the row and commits (J8).
-func (x *txRun) conclude(ctx context.Context, end store.TxEnd) (out store.EffectRow, err error) {
-	ctx = context.WithoutCancel(ctx)
-	e := x.effect
-	e.Result, e.Error = end.Result, end.Error
-	w := &effectCall{op: "tx effect", lease: x.lease, effect: e}
-	h, err := x.lock(ctx, w, end.Error == nil && !end.NotDone)
-	if err != nil || x.own != nil {
-		return out, err
-	}
-	if h == nil {
-		return out, x.s.refuse(w.op, store.ErrStale, x.lease.Request)
-	}
-	if _, ok := h.fence(&x.lease); !ok {
-		return out, x.s.refuse(w.op, store.ErrStale, x.lease.Request)
-	}
-	if err := fits(&e); err != nil {
-		return out, err
-	}
-	out = h.finish(x.lease, e, end.NotDone) // or that of an attempt whose answer was lost
-	return out, h.x.commit(ctx)
+// ending is the transaction of a body that has ended: its first statements keep or
+// undo what the body did, and then lock the chain: one trip (J8).
+type ending struct {
+	*txRun
+	keep bool
 }
 
-// lock keeps or undoes what the body did, and then locks the chain: one trip. An
-// error of keeping is the body's own. There is no chain where the row has gone.
-func (x *txRun) lock(ctx context.Context, w *effectCall, keep bool) (*chain, error) {
+// errKept says that what the body wrote cannot be kept: its own error.
+var errKept = errors.New("what the body wrote cannot be kept")
+
+// Load implements store.Tx, for one chain; there is none where the row has gone.
+func (x ending) Load(ctx context.Context, wants []store.Want, _ bool) (*store.Loaded, error) {
 	ctx, cancel := context.WithTimeout(ctx, x.s.cfg.CommitTimeout)
 	defer cancel()
-	open := &chains{s: x.s, c: x.c, of: make(map[rowKey]*chain, 1)}
-	b := x.c.batch()
 	before := []string{"txe_undo"}
-	if keep {
+	if x.keep {
 		before = []string{"txe_check", "txe_keep"}
 	}
-	for _, name := range before {
-		b.queue(name)
-	}
-	for _, name := range tidy {
+	b := x.c.batch()
+	for _, name := range append(before, tidy...) {
 		b.queue(name)
 	}
 	b.queue("txe_home", pText(x.s.home()))
-	writes := []*effectCall{w}
-	open.ask(b, "chains_lock", writes)
+	w, _ := gather(wants)
+	l := &store.Loaded{Chains: make(map[collation.RowKey]*collation.Chain, 1)}
+	steps := append(x.s.readChains(w, l, true), step{"clock", nil, func(v row) error {
+		l.Now = collation.Micros(v.int(0))
+		return nil
+	}})
+	for _, s := range steps {
+		b.queue(s.name, s.params...)
+	}
 	r := b.send(ctx)
 	for range before {
 		r.each(nil)
 	}
 	if r.err != nil && !x.again(r.err) && !undecided(r.err) {
-		x.own = fmt.Errorf("what effect %q wrote cannot be kept: %w", x.effect.Name, errors.Join(r.err, x.handle.failed))
+		x.own = fmt.Errorf("%w: %w", errKept, errors.Join(r.err, x.handle.failed))
 	}
 	for range len(tidy) + 1 {
 		r.each(nil)
 	}
-	open.read(r, writes)
-	err := r.close()
-	switch {
-	case x.own != nil:
-		return nil, nil
-	case err != nil:
+	for _, s := range steps {
+		r.each(s.visit)
+	}
+	if err := r.close(); err != nil {
 		return nil, classify("tx effect", err) // nothing is committed here
 	}
-	return open.of[w.row()], nil
+	for i := range wants {
+		h := l.Chains[wants[i].Chain]
+		if h == nil {
+			h = &collation.Chain{Request: wants[i].Chain.GUID}
+			l.Chains[wants[i].Chain] = h
+		}
+		h.Now = l.Now
+	}
+	return l, nil
+}
+
+// Commit implements store.Tx.
+func (x ending) Commit(ctx context.Context, plans []store.Chained) error {
+	w, err := merge(plans)
+	if err != nil {
+		return rejected("tx effect", err)
+	}
+	return x.s.conclude(ctx, x.c, func(b *batch) { w.queue(b) })
 }
 
 // again reports that keeping failed for a reason after which the whole is run

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -43,7 +44,7 @@ func newTill(t testing.TB, change ...func(*Config)) *till {
 // do runs the body as the effect.
 func (x *till) do(e journal.Effect, body func(ctx context.Context, tx EffectTx) error) (store.EffectRow, error) {
 	x.Helper()
-	return x.TxEffect(x.Context(), x.l, e, func(ctx context.Context, tx any) (store.TxEnd, error) {
+	return journaltest.Driven{Store: x.Store}.TxEffect(x.Context(), x.l, e, func(ctx context.Context, tx any) (store.TxEnd, error) {
 		err := body(ctx, tx.(EffectTx))
 		return store.TxEnd{Result: []byte(`"done"`)}, err
 	})
@@ -117,7 +118,7 @@ func TestE5TxRollsBack(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, own)
 	defer cancel()
-	_, err = x.TxEffect(ctx, x.l, transfer, func(ctx context.Context, tx any) (store.TxEnd, error) {
+	_, err = journaltest.Driven{Store: x.Store}.TxEffect(ctx, x.l, transfer, func(ctx context.Context, tx any) (store.TxEnd, error) {
 		require.NoError(t, order(ctx, tx.(EffectTx)))
 		// A body that ignores its context loses the connection.
 		_, err := tx.(EffectTx).Exec(context.WithoutCancel(ctx), "SELECT pg_sleep(60)")
@@ -129,7 +130,7 @@ func TestE5TxRollsBack(t *testing.T) {
 		"refused":  {Result: []byte(`{"code":402}`), Error: &journal.Failure{Class: "business", Message: "declined"}},
 		"not done": {Error: &journal.Failure{Class: "error", Message: "locked"}, NotDone: true},
 	} {
-		_, err = x.TxEffect(t.Context(), x.l, effectNamed(name), func(ctx context.Context, tx any) (store.TxEnd, error) {
+		_, err = journaltest.Driven{Store: x.Store}.TxEffect(t.Context(), x.l, effectNamed(name), func(ctx context.Context, tx any) (store.TxEnd, error) {
 			require.NoError(t, order(ctx, tx.(EffectTx)))
 			_, err := tx.(EffectTx).Exec(ctx, "SELECT 1/0") // and the transaction is broken
 			require.Error(t, err)

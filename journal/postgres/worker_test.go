@@ -10,6 +10,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/wire"
 )
@@ -37,13 +38,13 @@ func TestStartEffectLeases(t *testing.T) {
 	id := startJobs(t, s, "k")[0]
 	row := request(t, s, id, func(r *collation.Row) { r.NextAt += 60_000_000 })
 	l := store.Lease{Job: id, Request: row.GUID, Turn: 1, Holder: "first"}
-	x, taken, err := s.StartEffect(t.Context(), l, charge)
+	x, taken, err := journaltest.Driven{Store: s}.StartEffect(t.Context(), l, charge)
 	require.NoError(t, err)
 	require.False(t, taken)
 	require.True(t, x.Live)
 	_, err = s.Lease(t.Context(), id, row.GUID, 1, "second", time.Minute)
 	require.ErrorIs(t, err, store.ErrLeased)
-	again, _, err := s.StartEffect(t.Context(), l, charge)
+	again, _, err := journaltest.Driven{Store: s}.StartEffect(t.Context(), l, charge)
 	require.NoError(t, err)
 	require.Equal(t, x, again, "a repetition finds its own start")
 	require.Equal(t, int64(1), rowOf(t, s, id, row.GUID).Effects.Seq)
@@ -58,12 +59,12 @@ func TestLateCompletionUnparks(t *testing.T) {
 	row := request(t, s, id)
 	l, err := s.Lease(t.Context(), id, row.GUID, 1, "w", time.Minute)
 	require.NoError(t, err)
-	_, _, err = s.StartEffect(t.Context(), l, charge)
+	_, _, err = journaltest.Driven{Store: s}.StartEffect(t.Context(), l, charge)
 	require.NoError(t, err)
 	park(t, s, id, row.GUID)
 	done := charge
 	done.Result = []byte(`{"ok":true}`)
-	x, err := s.FinishEffect(t.Context(), l, done, false)
+	x, err := journaltest.Driven{Store: s}.FinishEffect(t.Context(), l, done, false)
 	require.NoError(t, err)
 	require.Equal(t, store.EffectCompleted, x.State)
 	after := rowOf(t, s, id, row.GUID)
@@ -124,7 +125,7 @@ func TestActRetriesParked(t *testing.T) {
 	row := request(t, s, id)
 	l, err := s.Lease(t.Context(), id, row.GUID, 1, "w", time.Minute)
 	require.NoError(t, err)
-	_, _, err = s.StartEffect(t.Context(), l, charge)
+	_, _, err = journaltest.Driven{Store: s}.StartEffect(t.Context(), l, charge)
 	require.NoError(t, err)
 	park(t, s, id, row.GUID)
 	letters, err := s.DeadLetters(t.Context(), false, 10)

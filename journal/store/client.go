@@ -247,7 +247,6 @@ type StoredReceipt struct {
 // Store is everything; adapters implement it whole.
 type Store interface {
 	Engine
-	Worker
 	Client
 	Operator
 	Reader

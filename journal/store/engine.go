@@ -13,7 +13,7 @@ const (
 	MaxBatch = 500          // messages per transaction (T11)
 	MaxPlans = 2 * MaxBatch // of a transaction: a start has an inception and its first steps
 	MaxSweep = 1000
-	MaxRuns  = 20 // runs of a request without an answer before it is stuck (E9)
+	MaxRuns  = collation.MaxRuns
 )
 
 // Engine is what the loop needs: committers, the sweeper's claims, flows.
@@ -24,6 +24,8 @@ type Engine interface {
 	// with ErrBusy, so that nobody's transaction stalls a batch (W3).
 	Committer(ctx context.Context, patient bool) (Committer, error)
 	Joiner
+	Requests
+	Bodies
 	// Due lists rows that are due and not held, oldest first, without locking
 	// them, at most limit (≤ MaxSweep); and how long the first is overdue.
 	Due(ctx context.Context, limit int) ([]DueRow, time.Duration, error)
@@ -92,6 +94,10 @@ type Want struct {
 	Key string
 	// Order is a child that may have to be begun: the row of its start is locked.
 	Order journal.JobID
+	// Chain is a request of which Effects are to begin or to end: its row is locked,
+	// and its job is not. Where the row has gone, a Load that waits locks the job.
+	Chain   collation.RowKey
+	Effects []journal.Digest
 }
 
 // Joiner lets a transaction of somebody else's take part (E17).
@@ -154,6 +160,9 @@ type Loaded struct {
 	// Orders are the rows of the starts of children that have not begun; Busy names
 	// those that another transaction holds.
 	Orders map[journal.JobID]*collation.Row
+	// Chains are those of the requests that were wanted. After a Load that does not
+	// wait, one is absent whose row another transaction holds, or has gone.
+	Chains map[collation.RowKey]*collation.Chain
 }
 
 // Chained is a plan whose entry got its bytes and its hash.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -20,16 +21,12 @@ var (
 	ErrUnavailable = errors.New("the database is unavailable: retry")
 	// ErrUnknown says that the outcome of a commit could not be found out (J4).
 	ErrUnknown = errors.New("the outcome of a commit is unknown")
-	// ErrRejected says that the database refused the data of a batch (22xxx,
-	// 23xxx, 54xxx): commit message by message, so that one poisoned job holds
-	// up nobody (J4).
-	ErrRejected = errors.New("the database refused the data")
-	// ErrStale says that a request was answered, withdrawn or taken over: the
-	// worker stops (E9, J8).
-	ErrStale = errors.New("stale: the request was answered, withdrawn or taken over")
-	// ErrLeased says that another worker's lease on the request, or on an
-	// effect, is alive: hand the request back (E4, E9).
-	ErrLeased = errors.New("leased by another worker")
+	// ErrRejected is that of package collation.
+	ErrRejected = collation.ErrRejected
+	// ErrStale is that of package collation.
+	ErrStale = collation.ErrStale
+	// ErrLeased is that of package collation.
+	ErrLeased = collation.ErrLeased
 	// ErrJobClosed says that the job of the request has ended (E9).
 	ErrJobClosed = errors.New("the job is closed")
 	// ErrExhausted says that a request was run more than MaxRuns times without

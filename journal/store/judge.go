@@ -10,14 +10,13 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Classes of effects that a store tells apart (E3). Those outside have a start
-// before their call.
+// Classes of effects: those of package collation.
 const (
-	ClassPure       = "pure"
-	ClassTx         = "tx"
-	ClassIdempotent = "idempotent"
-	ClassGuarded    = "guarded"
-	ClassUndo       = "undo" // a registered compensation: its start is no call outside
+	ClassPure       = collation.ClassPure
+	ClassTx         = collation.ClassTx
+	ClassIdempotent = collation.ClassIdempotent
+	ClassGuarded    = collation.ClassGuarded
+	ClassUndo       = collation.ClassUndo
 )
 
 // Classes of the errors of effects that an operator said were not done.
@@ -59,6 +58,8 @@ func (a *Action) Check() error {
 		return fmt.Errorf("%w: an answer ends the request: it means no effect", ErrRejected)
 	case a.Done == nil:
 		return nil
+	case len(a.Done) > collation.MaxResult:
+		return fmt.Errorf("%w: the result of what was done has %d bytes, the limit is %d", ErrRejected, len(a.Done), collation.MaxResult)
 	}
 	if same, err := canonical.Payload(a.Done); err != nil || !bytes.Equal(same, a.Done) {
 		return fmt.Errorf("%w: the result of what was done is no canonical payload: %.80q", ErrRejected, a.Done)

@@ -4,18 +4,20 @@ import (
 	"context"
 	"time"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Worker is what a handler runtime needs. Every write names turn and fence of
-// the request's row; no match is ErrStale (E9, J8).
-type Worker interface {
+// Requests is what a store does for workers by itself. Every write names turn and
+// fence of the request's row; no match is ErrStale (E9, J8).
+type Requests interface {
 	// Lease takes the request before a run that is not its first delivery: sets
 	// holder and lease, raises fence and runs, in one commit (E9). ErrStale: no
 	// row, turned, or another turn. ErrLeased: another holder's lease is alive, or
 	// an effect that this turn started is unfinished and the timeout of its try has
 	// not passed since then (E4).
-	// ErrExhausted: runs is over MaxRuns; the row is held now.
+	// ErrExhausted: runs is over MaxRuns. A store only says so; a Worker holds the
+	// row then.
 	Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, ttl time.Duration) (Lease, error)
 	// Heartbeat extends the lease, taking it first if the run had none yet
 	// (lease.Fence 0 is then compared as the row's present fence 0), and moves
@@ -36,6 +38,27 @@ type Worker interface {
 	// Pauses lists what the durable function of a request waited or waits for, in
 	// the order of Seq, those that have not come last (E12).
 	Pauses(ctx context.Context, job journal.JobID, request journal.GUID) ([]Pause, error)
+}
+
+// Bodies runs the bodies of effects of class tx.
+type Bodies interface {
+	// Body gives call a handle on a transaction of the store's own database, or of
+	// what it has in the place of one, and then has end decide and commit in it, once
+	// call has ended: Load locks the request's row now, and Commit commits what call
+	// wrote with the plans; with an error, or NotDone, what call wrote is undone
+	// before. An effect of the key that has an outcome is returned, without calling.
+	// What ends without a Commit is rolled back, without a trace: an error of call,
+	// writes that cannot be kept, the end of ctx before call has returned, each a
+	// *TxError, an error of end, and a panic. After trouble with the database (J4)
+	// call runs again, in a new transaction.
+	Body(ctx context.Context, job journal.JobID, key journal.Digest, call TxCall,
+		end func(ctx context.Context, tx Tx, with TxEnd) error) (stood *EffectRow, err error)
+}
+
+// Worker is what a handler runtime needs: Requests, and effects, which are committed
+// with whatever else its process commits.
+type Worker interface {
+	Requests
 	// StartEffect records effect.started, alone, on the request's chain (E4).
 	// An unfinished start by a run whose lease is out is taken over: the row's
 	// fence decides (the caller holds the newer fence), and taken is true. A
@@ -89,59 +112,16 @@ type Pause struct {
 	Response *journal.Response // as recorded; nil: it has not come
 }
 
-// Lease is a worker's hold on one turn of a request.
-type Lease struct {
-	Job        journal.JobID
-	Request    journal.GUID
-	Space      string
-	Generation int64
-	Turn       int
-	Holder     string
-	Fence      int64
-	Runs       int
-	Timeout    time.Duration // of the try, 0: none; what the run starts is not taken over before (E4)
-	// TTL says that the run knows of no lease of its own yet. Its first write of an
-	// effect takes one for so long, in the same commit, as Heartbeat would, and the
-	// row that is returned has its fence. A lease one fence ahead that has the run's
-	// holder, which no other run may share, is its own then, taken by a call whose
-	// answer was lost or is still on its way; so it is for Heartbeat (E9).
-	TTL time.Duration
-}
-
-// EffectState is how far an effect came.
-type EffectState string
-
-// The states of an effect. NotDone: definitely not applied, runs again under
-// the next key (E5).
-const (
-	EffectStarted   EffectState = "started"
-	EffectCompleted EffectState = "completed"
-	EffectNotDone   EffectState = "not_done"
+// What a worker reads and names of a request: the types of package collation.
+type (
+	Lease       = collation.Lease
+	EffectState = collation.EffectState
+	EffectRow   = collation.EffectRow
 )
 
-// EffectRow is the stored state of one effect key.
-type EffectRow struct {
-	Key    journal.Digest
-	Name   string
-	Class  string
-	N      int
-	State  EffectState
-	Result []byte
-	Error  *journal.Failure
-	Fence  int64
-	Holder string
-	// Live says that the holder's lease is alive on the database's clock.
-	Live bool
-	// Position is the place of the call in a durable function (E15).
-	Position string
-	// Vouched says that an operator confirmed the recorded result: it is not
-	// verified again (3.3).
-	Vouched bool
-}
-
-// Again reports that a run with a higher fence took the unfinished effect over, to
-// make its call again under the same key (E4): that the call of the older run was
-// not done is then no outcome of the effect (E5).
-func (r *EffectRow) Again(fence int64) bool {
-	return r.Class == ClassIdempotent && r.State == EffectStarted && r.Fence > fence
-}
+// The states of an effect.
+const (
+	EffectStarted   = collation.EffectStarted
+	EffectCompleted = collation.EffectCompleted
+	EffectNotDone   = collation.EffectNotDone
+)

@@ -113,7 +113,7 @@ func (w *world) process(i int) *process {
 	eng := must(func() (*engine.Engine, error) { return engine.New(ctx, cfg) })
 	rt := must(func() (*workers.Runtime, error) {
 		return workers.NewRuntime(workers.Config{
-			Registry: w.ran.registry(), Bus: w.bus, Store: w.store, Space: space, Lanes: eng.Config().Lanes,
+			Registry: w.ran.registry(), Bus: w.bus, Store: eng.Committer().Worker(), Space: space, Lanes: eng.Config().Lanes,
 			DeadLetter: w.store.DeadLetter, Lease: 4 * time.Second, AckWait: 2 * time.Second,
 			ResponseWait: time.Second, Holder: fmt.Sprint("worker-", i), Logger: slog.New(slog.DiscardHandler),
 		})

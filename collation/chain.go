@@ -1,0 +1,245 @@
+package collation
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Chain is the effect chain of one request (J8), locked by its dispatch row or,
+// where that has gone, by its job. Start and Finish read the row, the state of the
+// job, and the effect that is meant; they decide whether the run may write, whether
+// it takes the lease, and what becomes of the effect; they write the effect, at most
+// one entry of the chain, and a few columns of the row. Both move the chain on, so
+// that the next write of the same transaction meets it; what they refuse changes
+// nothing.
+type Chain struct {
+	// Job needs ID, Space, Generation, State and Trace. Without a state there is no
+	// job, or only a tombstone.
+	Job     Job
+	Request journal.GUID
+	Row     *Row // nil: gone
+	Head    journal.Head
+	Now     Micros
+	Effects map[journal.Digest]*Effect // those that were asked for and are there
+}
+
+// ChainWrite is what a plan writes on the chain of a request.
+type ChainWrite struct {
+	Request journal.GUID
+	Entry   *journal.Entry // nil: the chain stays as it is
+	Body    []byte         // of Entry
+	Hash    journal.Digest // of Entry
+	Effect  Effect         // as it is then
+	// Row is the request's row as it is then, of which the columns that SetEffects
+	// sets are written; nil: it has gone.
+	Row    *Row
+	Undead bool // the row was parked for the effect: its open dead letter ends
+}
+
+// Effected is how a decision on an effect ended: the effect as it stands then.
+type Effected struct {
+	EffectRow
+	Taken bool  // an unfinished start was taken over (E4)
+	Plan  *Plan // nil: nothing is to be written
+}
+
+// Start decides on the start of an effect, or takes over an unfinished one (E4). A
+// run that has no lease yet gets one: for Lease.TTL, or else until its row is due.
+// ErrStale.
+func (c *Chain) Start(l Lease, e journal.Effect, mode Mode) (Effected, error) {
+	fence, current := c.fence(&l)
+	f := c.Effects[e.Key]
+	switch {
+	case !current:
+		return Effected{}, ErrStale
+	case f != nil && (f.State != EffectStarted || f.Class == ClassUndo || f.Fence >= fence):
+		return Effected{EffectRow: f.EffectRow}, nil
+	}
+	row := *c.Row
+	row.hold(&l, c.Now)
+	w := &ChainWrite{Request: c.Request, Row: &row}
+	out := Effected{Taken: f != nil}
+	if f != nil { // the chain has its start already, only who finishes it changes
+		w.Effect = *f
+	} else {
+		w.Effect = c.first(&e)
+		w.Effect.State = EffectStarted
+		row.Undo = row.Undo || e.Class == ClassUndo
+		e.Turn, e.Fence, e.Late = l.Turn, l.Fence, false
+		c.record(w, journal.KindEffectStarted, l.Holder, &e, mode)
+	}
+	f = &w.Effect
+	f.Turn, f.Fence, f.Holder, f.Until = l.Turn, l.Fence, l.Holder, Never
+	f.Live = f.Request == c.Request && row.LeaseUntil > c.Now
+	if l.Timeout > 0 && f.Class != ClassUndo {
+		f.Until = c.Now + Micros(l.Timeout.Microseconds())
+	}
+	out.Plan, out.EffectRow = c.move(w), f.EffectRow
+	return out, nil
+}
+
+// Finish decides on the outcome of an effect (E5): completed, or not done. Results
+// are write-once: what stands is returned. The end of a start that exists is recorded
+// whoever tells of it, as late where that is not the run that has the request (J8),
+// but for NotDone of one that another run has taken over to call again. What has no
+// start is recorded for the run that has the request, if it is of class pure or tx;
+// of the latter, which is committed with rows of the user's own, nothing else is.
+// Whatever was parked for the effect goes on (E4), and the runs count anew (E9).
+// ErrStale, ErrRejected.
+func (c *Chain) Finish(l Lease, e journal.Effect, notDone bool, mode Mode) (Effected, error) {
+	_, current := c.fence(&l)
+	f := c.Effects[e.Key]
+	switch {
+	case len(e.Result) > MaxResult:
+		return Effected{}, fmt.Errorf("%w: that of %q has %d bytes, the limit is %d", ErrRejected, e.Name, len(e.Result), MaxResult)
+	case c.Job.State == "" || c.Job.State == journal.JobExpired, e.Class == ClassTx && !current,
+		f == nil && !(current && (e.Class == ClassPure || e.Class == ClassTx)),
+		f != nil && notDone && !current && f.Again(l.Fence):
+		return Effected{}, ErrStale
+	case f != nil && f.State != EffectStarted:
+		return Effected{EffectRow: f.EffectRow}, nil
+	}
+	w := &ChainWrite{Request: c.Request}
+	if c.Row != nil {
+		row := *c.Row
+		w.Row = &row
+		if current && l.TTL > 0 {
+			row.hold(&l, c.Now)
+		}
+		row.Runs = 0
+		if row.Kind == journal.MessageRequest && row.Held == HeldParked {
+			row.Held, row.Dead, row.NextAt, row.TurnSent = "", false, c.Now, 0
+			w.Undead = true
+		}
+	}
+	if f != nil { // what its start said of it stays
+		w.Effect = *f
+		e.Name, e.Class, e.N, e.Position = f.Name, f.Class, f.N, f.Position
+	} else {
+		w.Effect = c.first(&e)
+	}
+	kind, state := journal.KindEffectCompleted, EffectCompleted
+	if notDone {
+		kind, state = journal.KindEffectFailed, EffectNotDone
+	}
+	e.Turn, e.Fence, e.Late = l.Turn, l.Fence, !current
+	c.record(w, kind, l.Holder, &e, mode)
+	f = &w.Effect
+	f.State, f.Result, f.Error, f.Fence, f.Holder = state, slices.Clone(e.Result), e.Error, l.Fence, l.Holder
+	f.Live, f.Turn, f.Until = false, l.Turn, Never
+	return Effected{Plan: c.move(w), EffectRow: f.EffectRow}, nil
+}
+
+// first is an effect whose first entry is the next of the chain.
+func (c *Chain) first(e *journal.Effect) Effect {
+	return Effect{Request: c.Request, Seq: c.Head.Seq + 1, EffectRow: EffectRow{
+		Key: e.Key, Name: e.Name, Class: e.Class, N: e.N, Position: e.Position,
+	}}
+}
+
+// fence is that of the lease when its run writes, and whether the lease is the
+// row's: a write of this run may begin something (E9).
+func (c *Chain) fence(l *Lease) (int64, bool) {
+	x := c.Row
+	switch {
+	case x == nil || c.Job.State != journal.JobOpen || !x.runs(l.Turn):
+	case x.Fence == l.Fence && x.Holder == "" && l.TTL > 0:
+		return l.Fence + 1, true // by hold
+	case x.Fence == l.Fence && (x.Holder == "" || x.Holder == l.Holder):
+		return l.Fence, true
+	case x.Fence == l.Fence+1 && x.Holder == l.Holder && l.TTL > 0:
+		return x.Fence, true // taken by a call whose answer is not known yet
+	}
+	return l.Fence, false
+}
+
+// runs says that the row is a request's that may run in the turn.
+func (r *Row) runs(turn int) bool {
+	return r.Kind == journal.MessageRequest && r.Held == "" && r.Turn == turn
+}
+
+// hold gives the run the lease on its row, if that has none, and the lease its
+// fence.
+func (r *Row) hold(l *Lease, now Micros) {
+	switch {
+	case r.Holder != "":
+	case l.TTL > 0:
+		r.Holder, r.Fence, r.Runs = l.Holder, r.Fence+1, r.Runs+1
+		r.LeaseUntil = now + Micros(l.TTL.Microseconds())
+		r.NextAt = max(r.NextAt, r.LeaseUntil) // nobody else is asked as long as it lasts (P21)
+	default:
+		r.Holder, r.LeaseUntil = l.Holder, max(r.LeaseUntil, r.NextAt)
+	}
+	l.Fence = r.Fence
+}
+
+// SetEffects takes over from a row what effects change of it.
+func (r *Row) SetEffects(from *Row) {
+	r.NextAt, r.Held, r.Dead, r.TurnSent, r.Runs = from.NextAt, from.Held, from.Dead, from.TurnSent, from.Runs
+	r.Holder, r.LeaseUntil, r.Fence, r.Effects, r.Undo = from.Holder, from.LeaseUntil, from.Fence, from.Effects, from.Undo
+}
+
+// record makes the write's entry, the next of the chain (J9). The one that releases
+// the row says so.
+func (c *Chain) record(w *ChainWrite, kind journal.Kind, writer string, e *journal.Effect, mode Mode) {
+	x := &journal.Entry{
+		Space: c.Job.Space, Job: c.Job.ID, Generation: c.Job.Generation, Chain: c.Request, Seq: c.Head.Seq + 1, Kind: kind,
+		GUID: c.Request, Effect: e, Writer: writer, Build: mode.Build, Time: int64(c.Now), Trace: c.Job.Trace,
+	}
+	if w.Row != nil {
+		x.Activity, x.DAD = w.Row.Activity, string(w.Row.DAD)
+	}
+	if w.Undead {
+		x.Updated = []journal.Updated{w.Row.updated()}
+	}
+	previous := c.Head.Hash
+	if c.Head.Seq == 0 {
+		previous = journal.Genesis(x.Space, x.Job, x.Generation, x.Chain)
+	}
+	w.Entry, w.Body = x, journal.Encode(x)
+	w.Hash = journal.Next(previous, w.Body)
+	if w.Row != nil {
+		w.Row.Effects = journal.Head{Seq: x.Seq, Hash: w.Hash}
+	}
+}
+
+// move takes the chain to what the write leaves, and gives its plan.
+func (c *Chain) move(w *ChainWrite) *Plan {
+	c.Row = w.Row
+	if w.Entry != nil {
+		c.Head = journal.Head{Seq: w.Entry.Seq, Hash: w.Hash}
+	}
+	f := w.Effect
+	c.Effects[f.Key] = &f
+	return &Plan{Job: c.Job.ID, Message: c.Request, Outcome: Handled, Done: true, Chain: w}
+}
+
+// Exhaust holds a request that ran too often, with a dead letter (E9, E10). It reads
+// the job, the request's row and its instance. ErrStale: it is not this turn's any
+// more; ErrLeased: an effect has ended meanwhile, so that it may run again.
+func Exhaust(s *State, request journal.GUID, turn int, mode Mode) (*Plan, *Need, error) {
+	x := s.Rows[request]
+	switch {
+	case s.Job.State != journal.JobOpen || x == nil || !x.runs(turn):
+		return nil, nil, ErrStale
+	case x.Runs < MaxRuns:
+		return nil, nil, ErrLeased
+	}
+	key := InstanceKey{x.Activity, x.DAD}
+	if _, loaded := s.Instances[key]; !loaded {
+		return nil, &Need{Instances: []InstanceKey{key}}, nil
+	}
+	w := newWriter(s, &Message{Kind: x.Kind, Job: s.Job.ID, GUID: request, Row: request}, mode)
+	w.key, w.p.Outcome, w.p.Done = key, Stuck, true
+	w.entry(journal.KindDeadLetter)
+	held := *x // beside its due time, which is kept (C16)
+	held.Holder, held.LeaseUntil = "", Never
+	w.hold(&held, HeldStuck, ReasonRuns, fmt.Sprintf("the request ran %d times without an answer: its handler may kill its process", x.Runs))
+	w.change(held, true)
+	return w.seal(), nil, nil
+}
+
+// ReasonRuns is that of the dead letter of a request that ran too often.
+const ReasonRuns = "runs"

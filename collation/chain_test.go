@@ -1,0 +1,192 @@
+package collation_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// TestEffects drives the decisions on the effects of one request by a history that
+// a person can read: what was asked, what was decided, and what is left of the row.
+//
+// Commands: request [held=…] (a fresh row, turn 1, in an open job) · start name run …
+// · finish name run [not-done] [result=…] · handed-back (the lease ends) · answered
+// (the row goes) · turned (the next turn) · parked · closed (the job, with its rows)
+// · removed (only a tombstone is left) · exhaust turn=… [runs=…].
+//
+// A run is holder=… fence=… [turn=…] [ttl=…] [timeout=…] [class=…], in minutes.
+func TestEffects(t *testing.T) {
+	x := &effectScript{}
+	datadriven.RunTest(t, "testdata/effects/effects.txt", x.run)
+}
+
+type effectScript struct {
+	c *collation.Chain
+}
+
+func (x *effectScript) run(t *testing.T, d *datadriven.TestData) string {
+	row := func() *collation.Row { return x.c.Row }
+	switch d.Cmd {
+	case "request":
+		x.c = &collation.Chain{
+			Job: collation.Job{ID: journal.JobID{1}, Space: "s", Generation: 1, State: journal.JobOpen}, Request: journal.GUID{2},
+			Row: &collation.Row{
+				GUID: journal.GUID{2}, Job: journal.JobID{1}, Kind: journal.MessageRequest, Activity: "work", Turn: 1, Try: 1, NextAt: minute,
+			},
+			Effects: map[journal.Digest]*collation.Effect{},
+		}
+	case "handed-back":
+		row().Holder, row().LeaseUntil = "", collation.Never
+	case "answered":
+		x.c.Row = nil
+	case "turned":
+		row().Turn++
+		row().Holder, row().LeaseUntil = "", collation.Never
+	case "parked":
+		row().Turn++
+		row().Held, row().Dead, row().NextAt, row().Holder, row().LeaseUntil = collation.HeldParked, true, collation.Never, "", collation.Never
+	case "closed":
+		x.c.Job.State, x.c.Row = journal.JobFailed, nil
+	case "removed":
+		x.c.Job.State, x.c.Row = journal.JobExpired, nil
+	case "exhaust":
+		return x.exhaust(t, d)
+	default:
+		return x.write(t, d)
+	}
+	return x.stands()
+}
+
+const minute = collation.Micros(60_000_000)
+
+// write starts or finishes an effect.
+func (x *effectScript) write(t *testing.T, d *datadriven.TestData) string {
+	l := collation.Lease{Job: x.c.Job.ID, Request: x.c.Request, Turn: 1}
+	e := journal.Effect{Name: d.CmdArgs[0].Key, Class: collation.ClassGuarded}
+	copy(e.Key[:], e.Name)
+	var fence, ttl, timeout int
+	var result string
+	d.ScanArgs(t, "holder", &l.Holder)
+	d.ScanArgs(t, "fence", &fence)
+	d.MaybeScanArgs(t, "turn", &l.Turn)
+	d.MaybeScanArgs(t, "ttl", &ttl)
+	d.MaybeScanArgs(t, "timeout", &timeout)
+	d.MaybeScanArgs(t, "class", &e.Class)
+	d.MaybeScanArgs(t, "result", &result)
+	l.Fence, l.TTL, l.Timeout = int64(fence), time.Duration(ttl)*time.Minute, time.Duration(timeout)*time.Minute
+	before := fmt.Sprintf("%+v %+v %+v", x.c.Row, x.c.Head, x.c.Effects)
+	var out collation.Effected
+	var err error
+	if d.Cmd == "start" {
+		out, err = x.c.Start(l, e, collation.Mode{})
+	} else {
+		e.Result = []byte(result)
+		out, err = x.c.Finish(l, e, d.HasArg("not-done"), collation.Mode{})
+	}
+	if err != nil || out.Plan == nil {
+		require.Equal(t, before, fmt.Sprintf("%+v %+v %+v", x.c.Row, x.c.Head, x.c.Effects), "nothing is changed")
+	}
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	return x.describe(t, &out)
+}
+
+// describe says what was decided. What is written is what is left.
+func (x *effectScript) describe(t *testing.T, out *collation.Effected) string {
+	var b strings.Builder
+	f := &out.EffectRow
+	fmt.Fprintf(&b, "%s %s by %s, fence %d", f.Name, f.State, f.Holder, f.Fence)
+	for _, x := range []struct {
+		say string
+		is  bool
+	}{{", live", f.Live}, {", taken over", out.Taken}, {", nothing written", out.Plan == nil}} {
+		if x.is {
+			b.WriteString(x.say)
+		}
+	}
+	if len(f.Result) > 0 {
+		fmt.Fprintf(&b, ", result %s", f.Result)
+	}
+	b.WriteString("\n")
+	if out.Plan == nil {
+		return b.String()
+	}
+	w := out.Plan.Chain
+	require.Equal(t, w.Effect.EffectRow, *f)
+	if w.Effect.Until != collation.Never {
+		fmt.Fprintf(&b, "its try ends at minute %d\n", w.Effect.Until/minute)
+	}
+	if e := w.Entry; e != nil {
+		fmt.Fprintf(&b, "entry %d %s", e.Seq, e.Kind)
+		if e.Effect.Late {
+			b.WriteString(", late")
+		}
+		for i := range e.Updated {
+			fmt.Fprintf(&b, ", the row goes on in turn %d", e.Updated[i].Turn)
+		}
+		b.WriteString("\n")
+		require.Equal(t, journal.Encode(e), w.Body)
+		require.Equal(t, journal.Head{Seq: e.Seq, Hash: w.Hash}, x.c.Head)
+	}
+	if w.Undead {
+		b.WriteString("its dead letter ends\n")
+	}
+	if w.Row != nil {
+		require.Equal(t, x.c.Head, w.Row.Effects)
+	}
+	return b.String() + x.stands()
+}
+
+// stands is what is left of the request's row.
+func (x *effectScript) stands() string {
+	r := x.c.Row
+	if r == nil {
+		return "no row\n"
+	}
+	s := fmt.Sprintf("row: turn %d, runs %d, fence %d, due at minute %d", r.Turn, r.Runs, r.Fence, r.NextAt/minute)
+	if r.Holder != "" {
+		s += fmt.Sprintf(", held by %s till minute %d", r.Holder, r.LeaseUntil/minute)
+	}
+	if r.Held != "" {
+		s += ", " + r.Held
+	}
+	if r.Undo {
+		s += ", has compensations"
+	}
+	return s + "\n"
+}
+
+// exhaust holds the request.
+func (x *effectScript) exhaust(t *testing.T, d *datadriven.TestData) string {
+	turn, runs := 1, collation.MaxRuns
+	d.MaybeScanArgs(t, "turn", &turn)
+	d.MaybeScanArgs(t, "runs", &runs)
+	row := *x.c.Row
+	row.Runs = runs
+	s := &collation.State{
+		Job: x.c.Job, Rows: map[journal.GUID]*collation.Row{row.GUID: &row}, Instances: map[collation.InstanceKey]*collation.Instance{},
+	}
+	p, need, err := collation.Exhaust(s, row.GUID, turn, collation.Mode{})
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	require.Nil(t, p)
+	require.Equal(t, []collation.InstanceKey{{Activity: "work"}}, need.Instances)
+	s.Instances[need.Instances[0]] = &collation.Instance{Ledger: 1_100_000_000_000}
+	p, need, err = collation.Exhaust(s, row.GUID, turn, collation.Mode{})
+	require.NoError(t, err)
+	require.Nil(t, need)
+	letter := &p.Dead[0]
+	require.Equal(t, journal.Trouble{Reason: letter.Reason, Message: letter.Message}, *p.Entry.Trouble)
+	require.Equal(t, []journal.Updated{{GUID: row.GUID, Kind: row.Kind, Turn: 1, Try: 1, NextAt: int64(row.NextAt), Held: collation.HeldStuck}}, p.Entry.Updated)
+	x.c.Row = &p.Update[0]
+	return fmt.Sprintf("entry %d %s\nletter %s at %s: %s\n%s", p.Entry.Seq, p.Entry.Kind, letter.Reason, letter.Ledger, letter.Message, x.stands())
+}

@@ -1,0 +1,161 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// effect is the begin or the end of one effect. It reads the chain of its request,
+// with the effect as it stands; it decides by Start or Finish; it writes the effect,
+// at most one entry of the chain, and what follows for the request's row (E4, J8).
+type effect struct {
+	of     *store.Lease
+	key    journal.Digest
+	decide func(*collation.Chain, collation.Mode) (collation.Effected, error)
+	out    collation.Effected
+}
+
+func (x *effect) want() []store.Want {
+	return []store.Want{{Chain: x.of.Key(), Effects: []journal.Digest{x.key}}}
+}
+
+func (x *effect) ask(b *batch) error {
+	chain := b.loaded.Chains[x.of.Key()]
+	if chain == nil {
+		return store.ErrBusy // or it has gone: a patient load finds out
+	}
+	out, err := x.decide(chain, b.mode)
+	if err != nil {
+		return fmt.Errorf("request %s: %w", x.of.Request, err)
+	}
+	if x.out = out; out.Plan != nil {
+		b.plans = append(b.plans, store.Chained{Plan: out.Plan})
+	}
+	return nil
+}
+
+// Worker is what handlers of this process write their effects with: they share
+// commits with whatever else is to be committed (W3). It works while Run runs.
+func (c *Committer) Worker() store.Worker { return worker{c.cfg.Store, c} }
+
+// worker is a store.Worker.
+type worker struct {
+	store.Requests
+	c *Committer
+}
+
+// effect brings the begin or the end of an effect about.
+func (w worker) effect(ctx context.Context, name string, x *effect, size int) (collation.Effected, error) {
+	job := x.of.Job
+	one := &call{name: name, want: x.want, decide: x.ask, chain: &job, size: size}
+	if w.c.do(ctx, one); one.err != nil {
+		return collation.Effected{}, one.err
+	}
+	return x.out, nil
+}
+
+// StartEffect implements store.Worker.
+func (w worker) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (store.EffectRow, bool, error) {
+	x := &effect{of: &l, key: e.Key, decide: func(h *collation.Chain, mode collation.Mode) (collation.Effected, error) {
+		return h.Start(l, e, mode)
+	}}
+	out, err := w.effect(ctx, "start effect "+e.Name, x, 0)
+	return out.EffectRow, out.Taken, err
+}
+
+// FinishEffect implements store.Worker.
+func (w worker) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error) {
+	if e.Class == store.ClassTx {
+		return store.EffectRow{}, fmt.Errorf("finish effect %s: %w: it is of class tx", e.Name, store.ErrRejected)
+	}
+	out, err := w.effect(ctx, "finish effect "+e.Name, finish(&l, e, notDone), len(e.Result))
+	return out.EffectRow, err
+}
+
+func finish(l *store.Lease, e journal.Effect, notDone bool) *effect {
+	return &effect{of: l, key: e.Key, decide: func(h *collation.Chain, mode collation.Mode) (collation.Effected, error) {
+		return h.Finish(*l, e, notDone, mode)
+	}}
+}
+
+// TxEffect implements store.Worker: the outcome is committed in the transaction of
+// its body.
+func (w worker) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, body store.TxCall) (store.EffectRow, error) {
+	if e.Class != store.ClassTx {
+		return store.EffectRow{}, fmt.Errorf("tx effect %s: %w: it is of class %s", e.Name, store.ErrRejected, e.Class)
+	}
+	var x *effect
+	stood, err := w.c.cfg.Store.Body(ctx, l.Job, e.Key, body, func(ctx context.Context, tx store.Tx, with store.TxEnd) error {
+		e.Result, e.Error = with.Result, with.Error
+		x = finish(&l, e, with.NotDone)
+		loaded, err := tx.Load(ctx, x.want(), true)
+		if err != nil {
+			return err
+		}
+		b := w.c.batch(loaded, false)
+		if err := x.ask(b); err != nil || len(b.plans) == 0 {
+			return err
+		}
+		return tx.Commit(ctx, b.plans)
+	})
+	switch {
+	case err != nil:
+		return store.EffectRow{}, err
+	case stood != nil:
+		return *stood, nil
+	}
+	return x.out.EffectRow, nil
+}
+
+// Lease implements store.Worker: a request that ran too often is held.
+func (w worker) Lease(
+	ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, ttl time.Duration,
+) (store.Lease, error) {
+	l, err := w.Requests.Lease(ctx, job, request, turn, holder, ttl)
+	if !errors.Is(err, store.ErrExhausted) {
+		return l, err
+	}
+	x := &exhaust{job: job, request: request, turn: turn}
+	one := &call{name: "exhaust", want: x.want, decide: x.ask}
+	if w.c.do(ctx, one); one.err != nil {
+		return l, one.err
+	}
+	return l, err
+}
+
+// exhaust is a request that ran too often. It reads its job, its row and its
+// instance; it decides by collation.Exhaust; it writes a dead letter, with its entry,
+// and holds the row (E9, E10).
+type exhaust struct {
+	job     journal.JobID
+	request journal.GUID
+	turn    int
+}
+
+func (x *exhaust) want() []store.Want { return []store.Want{{Job: x.job, Row: x.request}} }
+
+func (x *exhaust) ask(b *batch) error {
+	st := b.loaded.States[x.job]
+	switch {
+	case b.loaded.Busy[x.job]:
+		return store.ErrBusy
+	case st == nil:
+		return fmt.Errorf("request %s: %w", x.request, store.ErrStale)
+	}
+	p, need, err := collation.Exhaust(st, x.request, x.turn, b.mode)
+	switch {
+	case need != nil:
+		return needs{x.job: need}
+	case err != nil:
+		return fmt.Errorf("request %s: %w", x.request, err)
+	}
+	b.plans = append(b.plans, store.Chain(&st.Job, p))
+	st.Apply(p)
+	return nil
+}

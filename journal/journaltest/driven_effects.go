@@ -1,0 +1,132 @@
+package journaltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+var _ store.Worker = Driven{}
+
+// effectMode is that of what workers write.
+var effectMode = collation.Mode{Writer: "suite", Build: "test"}
+
+// onChain decides on the effect of a request.
+type onChain func(*collation.Chain) (collation.Effected, error)
+
+func chainWant(l *store.Lease, e *journal.Effect) []store.Want {
+	return []store.Want{{Chain: l.Key(), Effects: []journal.Digest{e.Key}}}
+}
+
+// decideEffect gives the plan of a decision, none to write nothing, and the effect
+// as it is then.
+func decideEffect(l *store.Loaded, of store.Lease, decide onChain) (plans []store.Chained, out collation.Effected, err error) {
+	h := l.Chains[of.Key()]
+	if h == nil {
+		return nil, out, fmt.Errorf("%w: the chain of request %s was not loaded", store.ErrBusy, of.Request)
+	}
+	if out, err = decide(h); err == nil && out.Plan != nil {
+		plans = []store.Chained{{Plan: out.Plan}}
+	}
+	return plans, out, err
+}
+
+func (d Driven) effect(ctx context.Context, of store.Lease, e *journal.Effect, decide onChain) (out collation.Effected, err error) {
+	err = d.transact(ctx, chainWant(&of, e), func(l *store.Loaded) (plans []store.Chained, err error) {
+		plans, out, err = decideEffect(l, of, decide)
+		return plans, err
+	})
+	if err != nil {
+		return collation.Effected{}, err
+	}
+	return out, nil
+}
+
+// StartEffect implements store.Worker.
+func (d Driven) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (store.EffectRow, bool, error) {
+	out, err := d.effect(ctx, l, &e, func(h *collation.Chain) (collation.Effected, error) { return h.Start(l, e, effectMode) })
+	return out.EffectRow, out.Taken, err
+}
+
+// FinishEffect implements store.Worker.
+func (d Driven) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error) {
+	if e.Class == store.ClassTx {
+		return store.EffectRow{}, store.ErrRejected
+	}
+	out, err := d.effect(ctx, l, &e, func(h *collation.Chain) (collation.Effected, error) { return h.Finish(l, e, notDone, effectMode) })
+	return out.EffectRow, err
+}
+
+// TxEffect implements store.Worker.
+func (d Driven) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error) {
+	if e.Class != store.ClassTx {
+		return store.EffectRow{}, store.ErrRejected
+	}
+	var out collation.Effected
+	stood, err := d.Body(ctx, l.Job, e.Key, call, func(ctx context.Context, tx store.Tx, with store.TxEnd) error {
+		e.Result, e.Error = with.Result, with.Error
+		loaded, err := tx.Load(ctx, chainWant(&l, &e), true)
+		if err != nil {
+			return err
+		}
+		plans, met, err := decideEffect(loaded, l, func(h *collation.Chain) (collation.Effected, error) {
+			return h.Finish(l, e, with.NotDone, effectMode)
+		})
+		if out = met; err != nil || len(plans) == 0 {
+			return err
+		}
+		return tx.Commit(ctx, plans)
+	})
+	switch {
+	case err != nil:
+		return store.EffectRow{}, err
+	case stood != nil:
+		return *stood, nil
+	}
+	return out.EffectRow, nil
+}
+
+// Lease implements store.Worker: a request that ran too often is held.
+func (d Driven) Lease(
+	ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, ttl time.Duration,
+) (store.Lease, error) {
+	l, err := d.Store.Lease(ctx, job, request, turn, holder, ttl)
+	if !errors.Is(err, store.ErrExhausted) {
+		return l, err
+	}
+	c, opened := d.Committer(ctx, true)
+	if opened != nil {
+		return l, opened
+	}
+	defer c.Close()
+	if failed := exhaust(ctx, c, job, request, turn); failed != nil {
+		return l, failed
+	}
+	return l, err
+}
+
+func exhaust(ctx context.Context, c store.Committer, job journal.JobID, request journal.GUID, turn int) error {
+	loaded, err := c.Load(ctx, []store.Want{{Job: job, Row: request}}, true)
+	if err != nil {
+		return err
+	}
+	st := loaded.States[job]
+	if st == nil {
+		return store.ErrStale
+	}
+	p, need, err := collation.Exhaust(st, request, turn, effectMode)
+	if need != nil {
+		if err = c.More(ctx, map[journal.JobID]*collation.Need{job: need}); err == nil {
+			p, _, err = collation.Exhaust(st, request, turn, effectMode)
+		}
+	}
+	if err != nil {
+		return errors.Join(err, c.Rollback(ctx))
+	}
+	return c.Commit(ctx, []store.Chained{store.Chain(&st.Job, p)})
+}
