@@ -161,7 +161,7 @@ activities:
 transitions: {start: [long]}
 `)
 	config := e.child(r)
-	config.Lease, config.Resend = 250*time.Millisecond, 100*time.Millisecond
+	config.Lease, config.Resend = time.Duration(soak.Times(1000, 250))*time.Millisecond, 100*time.Millisecond
 	w := startChild(t, config)
 	job := e.start(rt, "long", "long-1", map[string]any{"id": "long-1", "n": n})
 	var applied atomic.Int64
