@@ -40,7 +40,7 @@ type office struct {
 func newOffice(t *testing.T) *office {
 	h := newHouse(t)
 	o := &office{house: h, journal: memory.New(memory.Config{Space: "shop"})}
-	h.cfg.Store = o.journal
+	h.cfg.Store = journaltest.Driven{Store: o.journal}
 	f, err := flow.Parse("pay.yaml", []byte(payFlow))
 	require.NoError(t, err)
 	o.flow = f
@@ -125,7 +125,7 @@ func (o *office) heard() *wire.Response {
 func (o *office) dies(class effects.Class) {
 	q := o.request()
 	s := effects.NewSession(effects.Config{
-		Store: o.journal, TTL: time.Minute,
+		Store: journaltest.Driven{Store: o.journal}, TTL: time.Minute,
 		Lease:    store.Lease{Job: o.job, Request: guid(o.t, q), Space: "shop", Generation: 1, Turn: q.Turn, Fence: q.Fence, Holder: "dead"},
 		Identity: effects.Identity{Space: "shop", Job: o.job, Generation: 1, Version: "1", Activity: "pay", DAD: q.DAD},
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/replay"
 	"github.com/quipu-journal/quipu/replay/replaytest"
@@ -28,7 +29,7 @@ func (s *space) suspend(r *collation.Row, l store.Lease) *journal.Response {
 			Key: sha256.Sum256(fmt.Appendf(nil, "%s undo %d", r.GUID, r.Turn)), Name: fmt.Sprint("undo-", r.Turn),
 			Class: replay.ClassUndo, Position: fmt.Sprintf("%d.0.1", r.Turn),
 		}
-		_, _, err := s.store.StartEffect(s.Context(), l, e)
+		_, _, err := journaltest.Driven{Store: s.store}.StartEffect(s.Context(), l, e)
 		require.NoError(s, err)
 	}
 	if r.Turn >= maxTurns {

@@ -100,7 +100,7 @@ func (s *space) work(r *collation.Row) *journal.Response {
 	l, err := s.store.Lease(s.Context(), r.Job, r.GUID, r.Turn, "w", time.Minute)
 	require.NoError(s, err)
 	e := journal.Effect{Key: journal.Digest(append(r.GUID[:], r.GUID[:]...)), Name: "charge", Class: "guarded"}
-	row, _, err := s.store.StartEffect(s.Context(), l, e)
+	row, _, err := journaltest.Driven{Store: s.store}.StartEffect(s.Context(), l, e)
 	require.NoError(s, err)
 	if r.Topic == replaytest.FunctionTopic {
 		if suspended := s.suspend(r, l); suspended != nil {
@@ -114,7 +114,7 @@ func (s *space) work(r *collation.Row) *journal.Response {
 	}
 	if row.State == store.EffectStarted {
 		e.Result = []byte(`{"ok":true}`)
-		_, err = s.store.FinishEffect(s.Context(), l, e, false)
+		_, err = journaltest.Driven{Store: s.store}.FinishEffect(s.Context(), l, e, false)
 		require.NoError(s, err)
 	}
 	switch choice {

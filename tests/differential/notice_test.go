@@ -34,8 +34,8 @@ var wrongs = map[string]wrong{
 	"a signal is new each time":            {func(s store.Store) store.Store { return again{s} }, (*pair).signal},
 	"a signal stays a little longer":       {func(s store.Store) store.Store { return longer{s} }, (*pair).signal},
 	"an interrupt is of another entry":     {func(s store.Store) store.Store { return late{s} }, (*pair).stop},
-	"an effect is of another number":       {func(s store.Store) store.Store { return effects{s} }, (*pair).worker},
-	"an outcome is refused":                {func(s store.Store) store.Store { return outcome{s} }, (*pair).worker},
+	"an effect is of another number":       {func(s store.Store) store.Store { return committers{s, renumber} }, (*pair).worker},
+	"an outcome is refused":                {func(s store.Store) store.Store { return committers{s, refuse} }, (*pair).worker},
 	"a payload is not stored":              {func(s store.Store) store.Store { return payload{s} }, (*pair).worker},
 	"an operator's action does nothing":    {func(s store.Store) store.Store { return act{s} }, (*pair).operate},
 	"an expired job stays":                 {func(s store.Store) store.Store { return stays{s} }, (*pair).sweep},
@@ -186,17 +186,30 @@ func (s late) Interrupt(ctx context.Context, row collation.Row, mode collation.M
 	return s.Store.Interrupt(ctx, row, mode)
 }
 
-type effects struct{ store.Store }
+type renumberer struct{ store.Committer }
 
-func (s effects) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (store.EffectRow, bool, error) {
-	e.N++
-	return s.Store.StartEffect(ctx, l, e)
+func renumber(c store.Committer) store.Committer { return renumberer{c} }
+
+func (c renumberer) Commit(ctx context.Context, plans []store.Chained) error {
+	for i := range plans {
+		if w := plans[i].Plan.Chain; w != nil {
+			w.Effect.N++
+		}
+	}
+	return c.Committer.Commit(ctx, plans)
 }
 
-type outcome struct{ store.Store }
+type refuser struct{ store.Committer }
 
-func (s outcome) FinishEffect(context.Context, store.Lease, journal.Effect, bool) (store.EffectRow, error) {
-	return store.EffectRow{}, store.ErrStale
+func refuse(c store.Committer) store.Committer { return refuser{c} }
+
+func (c refuser) Commit(ctx context.Context, plans []store.Chained) error {
+	for i := range plans {
+		if w := plans[i].Plan.Chain; w != nil && w.Effect.State != store.EffectStarted {
+			return errors.Join(store.ErrStale, c.Rollback(ctx))
+		}
+	}
+	return c.Committer.Commit(ctx, plans)
 }
 
 type payload struct{ store.Store }

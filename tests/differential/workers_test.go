@@ -107,7 +107,7 @@ func (p *pair) worker() {
 	switch p.upTo("call", 12) {
 	case 0, 1, 2:
 		p.took(both(p, "lease", func(_ int, s store.Store) (store.Lease, error) {
-			return s.Lease(p.ctx, r.Job, r.GUID, l.Turn, l.Holder, ttl)
+			return journaltest.Driven{Store: s}.Lease(p.ctx, r.Job, r.GUID, l.Turn, l.Holder, ttl)
 		}))
 	case 3:
 		p.took(both(p, "heartbeat", func(_ int, s store.Store) (store.Lease, error) { return s.Heartbeat(p.ctx, l, ttl) }))
@@ -120,7 +120,7 @@ func (p *pair) worker() {
 		if p.chance("exhaust", 10) {
 			for range store.MaxRuns + 1 {
 				p.took(both(p, "lease", func(_ int, s store.Store) (store.Lease, error) {
-					return s.Lease(p.ctx, r.Job, r.GUID, l.Turn, l.Holder, ttl)
+					return journaltest.Driven{Store: s}.Lease(p.ctx, r.Job, r.GUID, l.Turn, l.Holder, ttl)
 				}))
 			}
 		}
@@ -172,7 +172,7 @@ func (p *pair) effect(l store.Lease) {
 	case 0, 1, 2:
 		e.Result, e.Error = nil, nil
 		_, _ = both(p, "start of "+e.Class+" "+e.Name, func(_ int, s store.Store) (started, error) {
-			row, taken, err := s.StartEffect(p.ctx, l, e)
+			row, taken, err := journaltest.Driven{Store: s}.StartEffect(p.ctx, l, e)
 			return started{row, taken}, err
 		})
 	case 6:
@@ -180,7 +180,7 @@ func (p *pair) effect(l store.Lease) {
 		end, err := p.end(&e)
 		calls := [2]int{}
 		_, _ = both(p, "tx "+e.Name, func(i int, s store.Store) (store.EffectRow, error) {
-			return s.TxEffect(p.ctx, l, e, func(context.Context, any) (store.TxEnd, error) {
+			return journaltest.Driven{Store: s}.TxEffect(p.ctx, l, e, func(context.Context, any) (store.TxEnd, error) {
 				calls[i]++
 				return end, err
 			})
@@ -192,7 +192,7 @@ func (p *pair) effect(l store.Lease) {
 			e.Result, e.Error = nil, &journal.Failure{Class: "refused", Message: "not done"}
 		}
 		_, _ = both(p, fmt.Sprintf("finish of %s %s, not done: %t", e.Class, e.Name, notDone), func(_ int, s store.Store) (store.EffectRow, error) {
-			return s.FinishEffect(p.ctx, l, e, notDone)
+			return journaltest.Driven{Store: s}.FinishEffect(p.ctx, l, e, notDone)
 		})
 	}
 }
