@@ -111,16 +111,6 @@ var errEnded = fmt.Errorf("%w: the runtime has been closed", store.ErrUnavailabl
 // is due at once, for the engines' sweepers.
 func (c *Committer) publishes() bool { return c.pub != nil && c.pub.Bus.Connected() }
 
-// sending is the mode of what is committed now: rows are written as published
-// where this process publishes them.
-func (c *Committer) sending() collation.Mode {
-	m := c.mode
-	if !c.publishes() {
-		m.Resend, m.Fold = 0, false
-	}
-	return m
-}
-
 // refused reports that the store has answered and would answer so again: data
 // that it does not take, or a test-and-set that is lost however often it is
 // decided anew. One message by itself is then held (J4, C10).
