@@ -166,11 +166,6 @@ func (c *committer) stopping() bool {
 // handed back; through says that none was.
 func (c *committer) carry(ctx context.Context, items []*item, wait bool) (through bool) {
 	p := patience{since: time.Now()}
-	if !guardAck {
-		for _, it := range items {
-			c.ack(it.delivery)
-		}
-	}
 	for len(items) > 0 {
 		bounded, cancel := context.WithTimeout(ctx, transactTime)
 		b, err := c.transact(bounded, items, wait)

@@ -79,7 +79,6 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 	l := &store.Loaded{
 		States: map[journal.JobID]*collation.State{}, Busy: map[journal.JobID]bool{}, Tombs: map[journal.JobID]bool{},
 	}
-	restore := c.early(wants, l)
 	if err := c.lock(ctx, wants, wait); err != nil {
 		c.rollback()
 		return nil, err
@@ -94,30 +93,8 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 		}
 		c.load(&wants[i], l)
 	}
-	restore()
 	c.states = l.States
 	return l, nil
-}
-
-// early reads the semaphores before the jobs are locked, for the mutant that
-// decides by them; otherwise it does nothing.
-func (c *committer) early(wants []store.Want, l *store.Loaded) (restore func()) {
-	if guardSemaphore {
-		return func() {}
-	}
-	read := map[journal.JobID]int64{}
-	for i := range wants {
-		if j := c.s.jobs[wants[i].Job]; j != nil {
-			read[j.ID] = j.Semaphore
-		}
-	}
-	return func() {
-		for id, semaphore := range read {
-			if st := l.States[id]; st != nil {
-				st.Job.Semaphore = semaphore
-			}
-		}
-	}
 }
 
 // lock takes the jobs of the wants in the order of their ids.
@@ -135,10 +112,6 @@ func (c *committer) lock(ctx context.Context, wants []store.Want, wait bool) err
 		case j.lock.owner != nil && !wait:
 			continue // load finds it busy
 		}
-		if !guardTestset {
-			c.txn.jobs = append(c.txn.jobs, id)
-			continue
-		}
 		if err := c.s.acquire(ctx, j, c.txn); err != nil {
 			return err
 		}
@@ -155,7 +128,7 @@ func (c *committer) load(w *store.Want, l *store.Loaded) {
 	case j.replaced != collation.Never:
 		l.Tombs[w.Job] = true
 		return
-	case guardTestset && j.lock.owner != c.txn: // also one that was born while others were waited for
+	case j.lock.owner != c.txn: // also one that was born while others were waited for
 		l.Busy[w.Job] = true
 		return
 	}
