@@ -9,7 +9,7 @@
 #              plays the cells whose names have that in them
 # make sim     an hour of simulated worlds: DURING (1h), FROM (the first seed; others each time)
 # make linear  what clients see under faults, checked for linearizability: QUIPU_LINEAR (10m), QUIPU_LINEAR_SEED
-# make mutants a guard removed at a time: the simulator has to notice; scripts/mutants NAME... for some
+# make mutants a guard removed at a time: the simulator or a test has to notice; scripts/mutants NAME... for some
 # make fuzz    every fuzz target for FUZZTIME (1m), one after another
 # make differential  both stores side by side: QUIPU_DIFFERENTIAL sequences (100)
 #              chaos, faults, sim, mutants, fuzz and differential write what they counted to
@@ -67,7 +67,7 @@ sim:
 linear: postgres
 	QUIPU_LINEAR=$${QUIPU_LINEAR:-10m} go test ./tests/linear -run TestI9Linearizable -v -count=1 -timeout 0
 
-mutants:
+mutants: postgres
 	scripts/mutants
 
 FUZZTIME ?= 1m

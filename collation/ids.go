@@ -29,9 +29,6 @@ const (
 // NewJobID derives the id of one generation of a key (C8). Ids of a key that
 // is used again share nothing with those of its predecessor.
 func NewJobID(space, key string, generation int64) journal.JobID {
-	if !guardGeneration {
-		generation = 1
-	}
 	return journal.JobID(newGUID(labelStart, text(space), text(key), number(generation)))
 }
 

@@ -36,9 +36,6 @@ func (b *builder) leg1() error {
 		}
 		b.mark(journal.MarkEntered)
 		if b.cut() || b.m.Alone {
-			if !guardRow {
-				b.end()
-			}
 			return nil
 		}
 	}

@@ -38,10 +38,6 @@ func (b *builder) leg2() error {
 // ordinal − 1, from its own GUID ledger (C6).
 func (b *builder) resolved() InstanceKey {
 	index := b.receipt.Ledger.Ordinal() - 1
-	if !guardOrdinal {
-		inst, _ := b.instance(b.key)
-		index = inst.Ledger.Leg2Entries() - 1
-	}
 	if b.act.Passes() && index > 0 {
 		return InstanceKey{b.key.Activity, b.key.DAD.WithIndex(index)}
 	}

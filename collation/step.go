@@ -80,34 +80,17 @@ func (b *builder) ended() Outcome {
 	b.key = InstanceKey{b.m.Activity, b.m.DAD}
 	b.at = b.key
 	b.row, b.receipt = b.s.Rows[b.m.Row], b.s.Receipts[b.m.GUID]
-	if forgotten(b.m.Kind) {
-		b.receipt = nil
-	}
 	switch r := b.receipt; {
-	case !guardSnapshot && b.s.Job.State.Closed():
-		return Settled
 	case r != nil && (r.Verdict == journal.VerdictStale || r.Ledger.Complete()):
 		return Settled
 	case r != nil:
 		return ""
-	case guardLicence && (b.row == nil || !b.licensed()):
+	case b.row == nil || !b.licensed():
 		return Unlicensed
-	case b.row != nil && b.row.Held != "" && b.m.Kind != journal.MessageResponse:
+	case b.row.Held != "" && b.m.Kind != journal.MessageResponse:
 		return HeldBack
 	}
 	return ""
-}
-
-// forgotten is false, but for mutants that take a message with a receipt for a new
-// one.
-func forgotten(kind journal.MessageKind) bool {
-	switch kind {
-	case journal.MessageResponse:
-		return !guardAccept
-	case journal.MessageStart: // its receipt is of its job's inception
-		return false
-	}
-	return !guardReceipt
 }
 
 // licensed reports whether the row is this message's licence (C5). A worker's

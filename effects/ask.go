@@ -87,9 +87,6 @@ func (s *Session) inquire(ctx context.Context, c *Call, key journal.Digest) (a A
 	}
 	if silent != nil {
 		a.State = StateUnknown
-		if !guardVerifier {
-			a.State = StateNotDone
-		}
 	}
 	s.tally(c, string(a.State))
 	return a, silent

@@ -208,7 +208,7 @@ func (s *Session) Begin(ctx context.Context, c *Call, e *journal.Effect) (row st
 	if ctx.Err() != nil {
 		return row, false, context.Cause(ctx)
 	}
-	if c.class == Pure || c.class == Tx || !guardStarted {
+	if c.class == Pure || c.class == Tx {
 		e.Fence = s.current().Fence
 		return store.EffectRow{State: store.EffectStarted, Fence: e.Fence, Class: e.Class}, false, nil
 	}
@@ -308,11 +308,6 @@ func (s *Session) fails(c *Call, err error) error {
 func (s *Session) record(ctx context.Context, c *Call, e journal.Effect, notDone error) ([]byte, error) {
 	var row store.EffectRow
 	err := insist(context.WithoutCancel(ctx), finishTries, func(ctx context.Context) (err error) {
-		if !guardStarted && c.class != Pure {
-			if _, _, err = s.cfg.Store.StartEffect(ctx, s.current(), e); err != nil {
-				return err
-			}
-		}
 		row, err = s.cfg.Store.FinishEffect(ctx, s.current(), e, notDone != nil)
 		return err
 	})

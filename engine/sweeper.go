@@ -156,9 +156,6 @@ func (s *sweeper) waits(ctx context.Context, look *lookout, r store.DueRow) (boo
 // first publication of a turn begins anew: what earlier tries took says nothing
 // of this one's message.
 func (s *sweeper) again(r store.DueRow) time.Duration {
-	if !guardBackoff {
-		return s.e.cfg.Resend
-	}
 	since := time.Duration(0)
 	if r.TurnSent == r.Turn {
 		since = time.Duration(r.Now-r.PublishedAt) * time.Microsecond

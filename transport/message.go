@@ -167,9 +167,7 @@ func (m *Message) ID() string {
 	b = append(b, '.')
 	b = strconv.AppendInt(b, m.Header.Epoch, 10)
 	b = append(b, '.')
-	if guardPublication {
-		b = strconv.AppendInt(b, int64(m.Header.Publication), 10)
-	}
+	b = strconv.AppendInt(b, int64(m.Header.Publication), 10)
 	return string(b)
 }
 

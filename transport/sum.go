@@ -46,7 +46,7 @@ func Decode(from Destination, get func(name string) string, body []byte) (Messag
 	if m.Header, err = DecodeHeader(get); err != nil {
 		return m, err
 	}
-	if said := get(HeaderSum); guardSum && said != "" && said != sum(&m) {
+	if said := get(HeaderSum); said != "" && said != sum(&m) {
 		m.Header = Header{}
 		return m, fmt.Errorf("%w: it is not as it was sent: header %s is %q", ErrMalformed, HeaderSum, said[:min(len(said), maxShown)])
 	}

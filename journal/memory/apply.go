@@ -54,7 +54,6 @@ func (j *job) moveLedger(u *undo, w *collation.LedgerWrite) error {
 	switch {
 	case w.New && old != nil:
 		return lost("instance %v exists", w.Key)
-	case !guardTestset:
 	case !w.New && (old == nil || old.Ledger != w.Before):
 		return lost("instance %v is not at %s", w.Key, w.Before)
 	case old != nil:
@@ -80,7 +79,6 @@ func (j *job) moveLedger(u *undo, w *collation.LedgerWrite) error {
 func (j *job) moveReceipt(u *undo, w *collation.ReceiptWrite) error {
 	old := j.receipts[w.GUID]
 	switch {
-	case !guardTestset || !guardAccept:
 	case w.New && old != nil:
 		return lost("receipt %s exists", w.GUID)
 	case !w.New && (old == nil || old.Ledger != w.Before || old.Verdict != journal.VerdictHandled):
@@ -109,9 +107,6 @@ func (s *Store) moveJob(u *undo, j *job, p *collation.Plan) error {
 	hit := j.State == journal.JobOpen && after == 0 && after != p.Semaphore.Before
 	snapshot := p.Receipt != nil && p.Receipt.After.Closed() && (p.Receipt.New || !p.Receipt.Before.Closed())
 	switch {
-	case !guardTestset:
-		after = p.Semaphore.After
-	case !guardSemaphore:
 	case j.Semaphore != p.Semaphore.Before:
 		return lost("semaphore is %d, not %d", j.Semaphore, p.Semaphore.Before)
 	case after < 0:
@@ -146,7 +141,7 @@ func (j *job) append(u *undo, chain journal.GUID, body []byte, hash journal.Dige
 	if len(records) > 0 {
 		previous = records[len(records)-1].Hash
 	}
-	if guardTestset && journal.Next(previous, body) != hash {
+	if journal.Next(previous, body) != hash {
 		return fmt.Errorf("%w: entry %d of chain %s does not continue it", store.ErrRejected, seq, chain)
 	}
 	body = slices.Clone(body)

@@ -81,7 +81,6 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 		Holders: map[string]*collation.Holder{}, Orders: map[journal.JobID]*collation.Row{},
 		Chains: map[collation.RowKey]*collation.Chain{},
 	}
-	restore := c.early(wants, l)
 	if err := c.lock(ctx, wants, wait); err != nil {
 		c.rollback()
 		return nil, err
@@ -101,30 +100,8 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 		c.order(l, wants[i].Order)
 		c.chain(&wants[i], l)
 	}
-	restore()
 	c.states = l.States
 	return l, nil
-}
-
-// early reads the semaphores before the jobs are locked, for the mutant that
-// decides by them; otherwise it does nothing.
-func (c *committer) early(wants []store.Want, l *store.Loaded) (restore func()) {
-	if guardSemaphore {
-		return func() {}
-	}
-	read := map[journal.JobID]int64{}
-	for i := range wants {
-		if j := c.s.jobs[wants[i].Job]; j != nil {
-			read[j.ID] = j.Semaphore
-		}
-	}
-	return func() {
-		for id, semaphore := range read {
-			if st := l.States[id]; st != nil {
-				st.Job.Semaphore = semaphore
-			}
-		}
-	}
 }
 
 // lock takes the jobs, and the starts of children, of the wants in the order of
@@ -142,10 +119,6 @@ func (c *committer) lock(ctx context.Context, wants []store.Want, wait bool) err
 			continue
 		case c.s.owner(id) != nil && !wait:
 			continue // load finds it busy
-		}
-		if !guardTestset {
-			c.txn.jobs = append(c.txn.jobs, id)
-			continue
 		}
 		if err := c.s.acquire(ctx, id, c.txn); err != nil {
 			return err
@@ -176,7 +149,7 @@ func (c *committer) load(w *store.Want, l *store.Loaded) {
 	case j.replaced != collation.Never:
 		l.Tombs[w.Job] = true
 		return
-	case guardTestset && c.s.owner(j.ID) != c.txn: // also one that was born while others were waited for
+	case c.s.owner(j.ID) != c.txn: // also one that was born while others were waited for
 		l.Busy[w.Job] = true
 		return
 	}

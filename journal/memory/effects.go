@@ -51,7 +51,7 @@ func (c *committer) chain(w *store.Want, l *store.Loaded) {
 	switch {
 	case k == collation.RowKey{}:
 		return
-	case j != nil && guardTestset && c.s.owner(k.Job) != c.txn:
+	case j != nil && c.s.owner(k.Job) != c.txn:
 		return
 	case j != nil:
 		c.txn.rows[k.GUID] = true

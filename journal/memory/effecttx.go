@@ -46,11 +46,6 @@ func (t *EffectTx) Get(key string) string {
 // Put writes a value.
 func (t *EffectTx) Put(key, value string) {
 	t.written[key] = value
-	if !guardTx {
-		t.s.mu.Lock()
-		t.s.values[key] = value
-		t.s.mu.Unlock()
-	}
 }
 
 // Join implements store.Joiner: tx is an *EffectTx.
@@ -102,7 +97,7 @@ func (s *Store) Value(key string) string {
 // commit writes what the transaction wrote: errConflict.
 func (t *EffectTx) commit(u *undo) error {
 	for key, v := range t.read {
-		if guardTx && t.s.values[key] != v {
+		if t.s.values[key] != v {
 			return errConflict
 		}
 	}

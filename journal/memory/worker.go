@@ -37,7 +37,7 @@ func (s *Store) Lease(
 		switch {
 		case err != nil:
 			return err
-		case guardLease && (row.Holder != holder && row.LeaseUntil > now || j.busy(row, now)):
+		case row.Holder != holder && row.LeaseUntil > now || j.busy(row, now):
 			return store.ErrLeased
 		case row.Runs >= store.MaxRuns:
 			return store.ErrExhausted
@@ -100,7 +100,7 @@ func (s *Store) fenced(j *job, l *store.Lease) (*collation.Row, error) {
 	if l.TTL > 0 && row.Fence == l.Fence+1 && row.Holder == l.Holder {
 		l.Fence = row.Fence
 	}
-	if guardLease && (row.Fence != l.Fence || row.Holder != "" && row.Holder != l.Holder) {
+	if row.Fence != l.Fence || row.Holder != "" && row.Holder != l.Holder {
 		return nil, store.ErrStale
 	}
 	return row, nil

@@ -44,8 +44,9 @@ type Mutants struct {
 // Mutant is one guard that was taken away.
 type Mutant struct {
 	Guard string `json:"guard"`
-	Seeds uint64 `json:"seeds"` // how many it took; 0 where it survived, or the process itself died
-	Broke string `json:"broke"` // what broke first; empty where it survived
+	Seeds uint64 `json:"seeds"`          // how many it took; 0 where it survived, the process itself died, or for a Test
+	Broke string `json:"broke"`          // what broke first; empty where it survived
+	Test  bool   `json:"test,omitempty"` // a test was to notice, Broke names it, and no world was played
 }
 
 // Results of a cell.

@@ -121,7 +121,12 @@ func (c counts) mutated() string {
 		switch {
 		case g.Broke == "":
 			survived++
-			seeds = fmt.Sprintf("**not noticed** in %s", grouped(m.Limit))
+			seeds = "**not noticed**"
+			if !g.Test {
+				seeds += " in " + grouped(m.Limit)
+			}
+		case g.Test:
+			seeds = "a test"
 		case g.Seeds == 0:
 			seeds = "the process died"
 		}

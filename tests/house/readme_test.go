@@ -126,7 +126,7 @@ func cited(text string) map[string]bool {
 	return out
 }
 
-// A rule that a comment cites is one that docs/rules.md states.
+// A rule that a comment or a mutant cites is one that docs/rules.md states.
 func TestCitedRulesAreStated(t *testing.T) {
 	t.Parallel()
 	stated := cited(read(t, "docs/rules.md"))
@@ -140,6 +140,16 @@ func TestCitedRulesAreStated(t *testing.T) {
 			}
 		}
 	}
+	walk(t, func(name string, content []byte) {
+		guard, _, _ := strings.Cut(string(content), "\n")
+		if path.Ext(name) == ".mutant" {
+			for id := range cited(guard) {
+				if !stated[id] {
+					broken = append(broken, fmt.Sprintf("%s: %s", name, id))
+				}
+			}
+		}
+	})
 	none(t, broken, "rules that docs/rules.md does not state")
 	require.Equal(t, map[string]bool{"C1": true, "C2": true, "C3": true, "J12": true}, cited("C1–C3, J12; C0 and XC4"))
 }

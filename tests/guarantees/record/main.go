@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
-	"strings"
 
 	"github.com/quipu-journal/quipu/tests/guarantees"
 )
@@ -23,7 +21,6 @@ func record(args []string, in io.Reader, out io.Writer) error {
 	flags := flag.NewFlagSet("record", flag.ContinueOnError)
 	commit := flags.String("commit", "", "what record begin printed")
 	seconds := flags.Float64("seconds", 0, "how long the run took")
-	limit := flags.Uint64("limit", 0, "seeds of a mutant")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -32,18 +29,15 @@ func record(args []string, in io.Reader, out io.Writer) error {
 	case "begin":
 		_, err := fmt.Fprintln(out, run.Commit)
 		return err
-	case guarantees.NameFuzz, guarantees.NameMutants:
+	case guarantees.NameFuzz:
 		run.Commit, run.Seconds, run.CPU = *commit, *seconds, 0
 		lines, err := rows(in)
 		if err != nil {
 			return err
 		}
-		if name == guarantees.NameFuzz {
-			return fuzz(run, lines)
-		}
-		return mutants(run, *limit, lines)
+		return fuzz(run, lines)
 	default:
-		return fmt.Errorf("%q: begin, fuzz or mutants", name)
+		return fmt.Errorf("%q: begin or fuzz", name)
 	}
 }
 
@@ -71,24 +65,4 @@ func fuzz(run guarantees.Run, lines []string) error {
 		f.Targets = append(f.Targets, t)
 	}
 	return guarantees.Record(guarantees.NameFuzz, f)
-}
-
-func mutants(run guarantees.Run, limit uint64, lines []string) error {
-	m := guarantees.Mutants{Run: run, Limit: limit}
-	for _, line := range lines {
-		guard, rest, _ := strings.Cut(line, " ")
-		seeds, broke, ok := strings.Cut(strings.TrimSpace(rest), " ")
-		n, err := strconv.ParseUint(seeds, 10, 64)
-		switch {
-		case !ok || guard == "":
-			return fmt.Errorf("%q is no line of a guard", line)
-		case seeds == "-": // it survived
-			m.Guards = append(m.Guards, guarantees.Mutant{Guard: guard})
-		case err != nil && seeds != "crash":
-			return fmt.Errorf("%q: %w", line, err)
-		default:
-			m.Guards = append(m.Guards, guarantees.Mutant{Guard: guard, Seeds: n, Broke: strings.TrimSpace(broke)})
-		}
-	}
-	return guarantees.Record(guarantees.NameMutants, m)
 }

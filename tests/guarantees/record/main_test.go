@@ -24,12 +24,8 @@ func TestTablesAreRecorded(t *testing.T) {
 		"package target executions new corpus result\nflow  FuzzParse  120  3  7  passed\nwire  FuzzHint  1  0  2  FAILED\n"), io.Discard))
 	require.Contains(t, read("fuzz.json"), `"commit":"abc","seconds":60,"targets":[{"package":"flow","target":"FuzzParse","executions":120,"new":3,"corpus":7,`)
 	require.Contains(t, read("fuzz.json"), `"failed":true`)
-	require.NoError(t, record([]string{"-commit", "abc", "-limit", "2000", "mutants"}, strings.NewReader(
-		"guard seeds what broke\nlicence  13  I6: a row is left\nreceipt  crash  panic: x\nlease  -  SURVIVED 2000 seeds\n"), io.Discard))
-	require.Contains(t, read("mutants.json"), `"limit":2000,"guards":[{"guard":"licence","seeds":13,"broke":"I6:arowisleft"},{"guard":"receipt","seeds":0,"broke":"panic:x"},{"guard":"lease","seeds":0,"broke":""}]`)
 	for _, table := range []string{"", "heading\n", "heading\nnonsense\n"} {
 		require.Error(t, record([]string{"fuzz"}, strings.NewReader(table), io.Discard))
-		require.Error(t, record([]string{"mutants"}, strings.NewReader(table), io.Discard))
 	}
 	require.Error(t, record([]string{"colour"}, strings.NewReader(""), io.Discard))
 }

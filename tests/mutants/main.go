@@ -1,0 +1,175 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quipu-journal/quipu/tests/guarantees"
+)
+
+const (
+	worlds  = "engine/sim" // its tests are played by seeds
+	timeout = "-test.timeout=15m"
+	prepare = "TestStatementsPrepare" // that SQL is SQL still
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+// run takes the guards away that are named, or all, and prints what noticed.
+func run(names []string) error {
+	all, err := mutants()
+	if err != nil {
+		return err
+	}
+	limit, err := strconv.ParseUint(cmp.Or(os.Getenv("SEEDS"), "2000"), 10, 64)
+	if err != nil {
+		return fmt.Errorf("SEEDS: %w", err)
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(m *mutant) bool { return m.name == name }) {
+			return fmt.Errorf("no mutant is called %s", name)
+		}
+	}
+	end, sum := guarantees.Begin(), guarantees.Mutants{Limit: limit}
+	fmt.Printf("%-16s  %-6s  %s\n", "guard", "seeds", "what broke")
+	survived := 0
+	for _, m := range all {
+		if len(names) > 0 && !slices.Contains(names, m.name) {
+			continue
+		}
+		g, bad := m.play(limit)
+		if bad != nil {
+			err = errors.Join(err, bad)
+			continue
+		}
+		seeds, broke := strconv.FormatUint(g.Seeds, 10), g.Broke
+		switch {
+		case broke == "":
+			seeds, broke, survived = "-", "SURVIVED "+m.pkg+" "+m.tests, survived+1
+		case g.Test:
+			seeds = "test"
+		case g.Seeds == 0:
+			seeds = "crash"
+		}
+		fmt.Printf("%-16s  %-6s  %s\n", m.name, seeds, broke)
+		sum.Guards = append(sum.Guards, g)
+	}
+	if sum.Run = end(); len(names) == 0 && err == nil {
+		sum.CPU = 0 // that of this process says nothing
+		err = guarantees.Record(guarantees.NameMutants, sum)
+	}
+	if survived > 0 {
+		err = errors.Join(err, fmt.Errorf("%d survived", survived))
+	}
+	return err
+}
+
+// play builds the tests with the mutant in the product's place, and runs them.
+func (m *mutant) play(limit uint64) (g guarantees.Mutant, err error) {
+	dir, err := os.MkdirTemp("", "mutant-")
+	if err != nil {
+		return g, err
+	}
+	defer os.RemoveAll(dir)
+	overlay, err := m.overlay(dir)
+	if err != nil {
+		return g, err
+	}
+	tests := filepath.Join(dir, "tests")
+	if out, err := exec.Command("go", "test", "-overlay", overlay, "-c", "-o", tests, "./"+m.pkg).CombinedOutput(); err != nil {
+		return g, fmt.Errorf("mutant %s does not build: %w\n%s", m.name, err, out)
+	}
+	for _, e := range m.edits {
+		if strings.HasSuffix(e.file, ".sql") {
+			if out, err := m.test(tests, prepare); err != nil {
+				return g, fmt.Errorf("mutant %s is no SQL: %w\n%s", m.name, err, out)
+			}
+			break
+		}
+	}
+	g = guarantees.Mutant{Guard: m.name, Test: m.pkg != worlds}
+	var args []string
+	if !g.Test {
+		args = []string{"-seeds", strconv.FormatUint(limit, 10), "-until"}
+	}
+	out, failed := m.test(tests, m.tests, args...)
+	if failed == nil {
+		return g, nil
+	}
+	if g.Seeds, g.Broke = broken(out); g.Broke == "" {
+		return g, fmt.Errorf("mutant %s: its tests did not run: %w\n%s", m.name, failed, out)
+	}
+	return g, nil
+}
+
+// overlay writes the files that the mutant changes, and for go build what they
+// stand for.
+func (m *mutant) overlay(dir string) (string, error) {
+	changed, err := m.apply(os.DirFS("."))
+	if err != nil {
+		return "", err
+	}
+	replace := map[string]string{}
+	for file, source := range changed {
+		of, err := filepath.Abs(filepath.FromSlash(file))
+		if err != nil {
+			return "", err
+		}
+		replace[of] = filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
+		if err := os.WriteFile(replace[of], []byte(source), 0o600); err != nil {
+			return "", err
+		}
+	}
+	raw, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	return overlay, os.WriteFile(overlay, raw, 0o600)
+}
+
+// test runs some of the built tests where go test would.
+func (m *mutant) test(binary, pattern string, args ...string) (out string, err error) {
+	cmd := exec.Command(binary, append([]string{"-test.run", pattern, timeout}, args...)...)
+	cmd.Dir = filepath.FromSlash(m.pkg)
+	cmd.Env = append(os.Environ(), guarantees.Directory+"=")
+	raw, err := cmd.CombinedOutput()
+	return string(raw), err
+}
+
+var (
+	killed  = regexp.MustCompile(`killed after (\d+) seeds by seed \d+: (.*)`)
+	crashed = regexp.MustCompile(`(?m)^(?:panic|fatal error): .*`)
+	red     = regexp.MustCompile(`(?m)^ *--- FAIL: (\S+)`)
+)
+
+// broken is what tests that failed say first: after how many seeds, and what; a
+// crash, or the names of the first test that is red and of those within it.
+func broken(out string) (seeds uint64, what string) {
+	if m := killed.FindStringSubmatch(out); m != nil {
+		seeds, _ = strconv.ParseUint(m[1], 10, 64)
+		what = m[2]
+	} else if what = crashed.FindString(out); what == "" {
+		for _, m := range red.FindAllStringSubmatch(out, -1) {
+			if what != "" && !strings.HasPrefix(m[1], what+"/") {
+				break
+			}
+			what = m[1]
+		}
+	}
+	return seeds, strings.ToValidUTF8(what[:min(len(what), 100)], "")
+}
