@@ -86,7 +86,7 @@ func (d *deed) commit(ctx context.Context, e *journal.Entry) error {
 		w.rows = []*rowWrite{{key: rowKey{d.job.ID, d.row.GUID}, stood: true, after: d.row}}
 	}
 	return d.s.conclude(ctx, d.c, func(b *batch) {
-		b.queue("write_head", pUUID(d.job.ID), pInt(before), pInt(e.Seq), pDigest(chained.Hash))
+		queueHeads(b, []*jobWrite{{job: d.job.ID, semBefore: d.job.Semaphore, seqBefore: before, seqAfter: e.Seq, hash: chained.Hash}})
 		w.queue(b)
 		if d.more != nil {
 			d.more(b)

@@ -7,7 +7,7 @@ const threshold = 0
 
 // writeStatements are the statements that queue may add.
 var writeStatements = []string{
-	"begin", "commit", "rollback", "write_marker", "write_flows_active", "write_jobs_new", "write_jobs", "write_receipts_new", "write_receipts",
+	"begin", "commit", "rollback", "write_marker", "write_flows_active", "write_jobs_new", "write_jobs", "write_head", "write_receipts_new", "write_receipts",
 	"write_instances_new", "write_instances", "write_entries", "write_rows_delete", "write_rows_new",
 	"write_rows", "write_mailboxes", "write_waits_delete", "write_waits_new", "write_waits", "write_kept_due",
 	"write_woken", "write_letters_end", "write_letters", "chains_put", "effects_put",
@@ -30,9 +30,7 @@ func (w *writes) queue(b *batch) {
 		w.queueActive(b)
 		queueBirths(b, w.births)
 	}
-	if len(w.jobs) > 0 {
-		queueJobs(b, w.jobs)
-	}
+	w.queueJobs(b)
 	w.queueInstances(b)
 	w.queueReceipts(b)
 	if len(w.entries) > 0 {
@@ -55,7 +53,39 @@ func (w *writes) queue(b *batch) {
 	}
 }
 
-func queueJobs(b *batch, jobs []*jobWrite) {
+// queueJobs moves what a plan moves of its job: mostly the semaphore, sometimes no
+// more than the head, which is all that a worker may.
+func (w *writes) queueJobs(b *batch) {
+	var heads, jobs []*jobWrite
+	for _, j := range w.jobs {
+		if j.semAfter == j.semBefore && j.state == "" && j.closer == nil && j.tasksSeq == 0 {
+			heads = append(heads, j)
+		} else {
+			jobs = append(jobs, j)
+		}
+	}
+	if len(heads) > 0 {
+		queueHeads(b, heads)
+	}
+	if len(jobs) > 0 {
+		queueMoves(b, jobs)
+	}
+}
+
+func queueHeads(b *batch, jobs []*jobWrite) {
+	n := len(jobs)
+	id, semaphore, before, after, hash := uuids(n), ints(n), ints(n), ints(n), byteas(n)
+	for _, j := range jobs {
+		id.uuid(j.job)
+		semaphore.int(j.semBefore)
+		before.int(j.seqBefore)
+		after.int(j.seqAfter)
+		hash.bytes(j.hash[:])
+	}
+	b.queue("write_head", id.value(), semaphore.value(), before.value(), after.value(), hash.value())
+}
+
+func queueMoves(b *batch, jobs []*jobWrite) {
 	n := len(jobs)
 	id, guid, hash, state := uuids(n), uuids(n), byteas(n), texts(n)
 	semBefore, semAfter, seqBefore, seqAfter := ints(n), ints(n), ints(n), ints(n)

@@ -81,12 +81,15 @@ SELECT CASE WHEN jobs = cardinality($1::uuid[]) AND receipts = (SELECT count(*) 
 FROM tally
 
 -- name: write_head
--- moves the head of one job's main chain by test-and-set, and nothing else (J8). $1 job, $2 seq before, $3 seq after,
--- $4 hash.
+-- moves the heads of main chains by test-and-set, and nothing else of their jobs (J8). $1 jobs, $2 semaphores, $3 seqs
+-- before, $4 seqs after, $5 hashes.
 WITH moved AS (
-    UPDATE jobs SET head_seq = $3::int8, head_hash = $4::bytea WHERE id = $1::uuid AND head_seq = $2::int8 RETURNING 1
+    UPDATE jobs j SET head_seq = w.after, head_hash = w.hash
+    FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int8[], $5::bytea[]) AS w (job, semaphore, before, after, hash)
+    WHERE j.id = w.job AND j.semaphore = w.semaphore AND j.head_seq = w.before
+    RETURNING 1
 )
-SELECT CASE WHEN count(*) = 1 THEN 0 ELSE CAST('quipu: lost jobs, moved ' || count(*) AS int) END FROM moved
+SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0 ELSE CAST('quipu: lost jobs, moved ' || count(*) AS int) END FROM moved
 
 -- name: write_instances_new
 -- creates instances. $1 jobs, $2 activities, $3 address keys, $4 joins, $5 addresses. A second one is 23505.
