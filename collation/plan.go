@@ -29,9 +29,6 @@ const (
 	// Quarantined: the stored state is against the laws (J1), or its job is
 	// quarantined already.
 	Quarantined Outcome = "quarantined"
-	// Foreign: it names a job that does not exist and never did here; dead
-	// letter (T3). A tombstone's message is Unlicensed.
-	Foreign Outcome = "foreign"
 )
 
 // Plan is everything that one message changes, as one value. The order is

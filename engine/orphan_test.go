@@ -16,6 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/transport"
 	busmem "github.com/quipu-journal/quipu/transport/memory"
+	"github.com/quipu-journal/quipu/transport/transporttest"
 	"github.com/quipu-journal/quipu/wire"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -99,9 +100,9 @@ func (r *rig) hint(to transport.Destination, h wire.Hint) {
 	r.hints++
 	g, err := journal.ParseGUID(h.Row)
 	require.NoError(r.t, err)
-	require.NoError(r.t, transport.Publish(context.Background(), r.bus, []transport.Message{{
+	require.NoError(r.t, transporttest.Publish(context.Background(), r.bus, transport.Message{
 		To: to, Header: transport.Header{GUID: g, Publication: r.hints, Epoch: r.eng.Publisher().Epoch}, Body: wire.Encode(&h),
-	}}))
+	}))
 }
 
 // T3, C5: a message of a job that never was is dead-lettered. A start of a child whose order was taken

@@ -18,7 +18,7 @@ type Receiver struct {
 	name string
 
 	mu        sync.Mutex
-	requested map[string]int
+	requested int
 	applied   map[string]int // under keys, each at most once
 	done      map[string]int // without
 }
@@ -59,10 +59,10 @@ func (r *Receiver) ask(ctx context.Context, what string, apply func()) {
 		runtime.Goexit()
 	}
 	r.mu.Lock()
-	if r.requested == nil {
-		r.requested, r.applied, r.done = map[string]int{}, map[string]int{}, map[string]int{}
+	if r.applied == nil {
+		r.applied, r.done = map[string]int{}, map[string]int{}
 	}
-	r.requested[what]++
+	r.requested++
 	apply()
 	r.mu.Unlock()
 	if p == nil || r.w == nil || r.w.crash == nil {
@@ -72,13 +72,6 @@ func (r *Receiver) ask(ctx context.Context, what string, apply func()) {
 		p.reach(where)
 		_ = p.alive(ctx) // ends the goroutine
 	}
-}
-
-// Requested is how often Apply or Do was called with the key.
-func (r *Receiver) Requested(key string) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.requested[key]
 }
 
 // Applied is how often what was asked under the key was done: by Apply at most
@@ -93,14 +86,11 @@ func (r *Receiver) Applied(key string) int {
 func (r *Receiver) Total() (requested, applied int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, n := range r.requested {
-		requested += n
-	}
 	for _, n := range r.done {
 		applied += n
 	}
 	applied += len(r.applied)
-	return requested, applied
+	return r.requested, applied
 }
 
 // Verifier finds out for the runtime whether an effect was done (3.3): whether Apply

@@ -5,7 +5,7 @@
 // the ledgers, receipts, results, dispatch rows, waits, children, effects, pauses
 // of functions and open obligations of the job at that entry (J10); stopping early
 // is time travel.
-// Open and Pending say what is still to be done there, and why. Verify reads all
+// Open says what is still to be done there, and Obligations why. Verify reads all
 // entries of a job once, checks each against the state before it, compares the
 // state at the end with what the tables hold, and returns a Report: for every
 // check whether it was proved, violated (with the first entry that breaks the law

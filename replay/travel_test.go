@@ -1,26 +1,64 @@
 package replay_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
-// pending writes what is open as a person reads it.
+// pending writes the open obligations, each with what it waits for.
 func pending(job *replay.Job) []string {
+	waits := map[string]string{}
+	for _, o := range job.Open() {
+		waits[o.Activity+" "+o.DAD] += " [" + says(o) + "]"
+	}
 	var out []string
-	for _, p := range job.Pending() {
-		line := p.Activity + " " + string(p.DAD) + ":"
-		for _, o := range p.For {
-			line += " [" + o.String() + "]"
-		}
-		out = append(out, line)
+	for _, o := range job.Obligations {
+		at := o.Activity + " " + string(o.DAD)
+		out = append(out, at+":"+waits[at])
 	}
 	return out
+}
+
+func says(o replay.Open) string {
+	out := o.What
+	switch {
+	case o.What == "wait":
+		out = fmt.Sprintf("waits for signal %s with key %q", o.Topic, o.Key)
+	case o.What == string(journal.MessageRequest) && o.Topic != "":
+		out = "request to " + o.Topic
+	case o.What == string(journal.MessageWakeUp) && o.NextAt > 0:
+		out = "timer"
+	}
+	if o.Name != "" {
+		out += fmt.Sprintf(", %q of a function", o.Name)
+	}
+	if o.Suspended {
+		out += ", suspended"
+	}
+	if o.Pauses > 0 {
+		out += fmt.Sprintf(", waits for %d, of which %d came", o.Pauses, o.Came)
+	}
+	if o.Turn > 1 || o.Try > 1 {
+		out += fmt.Sprintf(", turn %d, try %d", o.Turn, o.Try)
+	}
+	if o.Element > 0 {
+		out += fmt.Sprintf(", element %d", o.Element)
+	}
+	if o.NextAt > 0 {
+		out += ", due " + time.UnixMicro(o.NextAt).UTC().Format(time.RFC3339)
+	}
+	if o.Held != "" {
+		out += ", held: " + o.Held
+	}
+	return out + fmt.Sprintf(", since entry %d", o.Since)
 }
 
 // J10: what is open at any seq, and why.
@@ -77,14 +115,13 @@ func TestTimeTravelOverChildren(t *testing.T) {
 		}
 	}
 	job := apply(t, j, 4)
-	require.Len(t, job.Pending(), 1)
-	p := job.Pending()[0]
-	require.Equal(t, []int{2, 2}, []int{p.Turn, p.Try})
-	require.Equal(t, "001100000000001", p.Ledger.String())
-	require.Len(t, p.For, 2, "the bound and the child")
-	require.Equal(t, "child", p.For[1].What)
-	require.Equal(t, 2, p.For[1].Turn)
-	require.Positive(t, p.For[1].NextAt)
+	require.Len(t, job.Obligations, 1)
+	require.Equal(t, "001100000000001", job.Instances[instance("a", ",0,0")].Ledger.String())
+	open := job.Open()
+	require.Len(t, open, 2, "the bound and the child")
+	require.Equal(t, "child", open[1].What)
+	require.Equal(t, 2, open[1].Turn)
+	require.Positive(t, open[1].NextAt)
 	begun := apply(t, child(), 1)
 	require.Equal(t, "a", begun.Parent.Activity)
 	require.True(t, begun.Parent.Awaited)

@@ -2,9 +2,6 @@ package transport
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"sync"
 	"time"
 )
 
@@ -98,80 +95,4 @@ type Bus interface {
 	// sends get their outcome or ErrClosed, nobody is told any more. It is
 	// idempotent.
 	Close() error
-}
-
-// PublishError says how many messages of a Publish did not get through. Which
-// ones does not matter: each has its row, and the sweeper sends it again (T2).
-type PublishError struct {
-	// Total is the number of messages, Failed how many have no PubAck.
-	Total, Failed int
-	// First is the error of the first of them that failed.
-	First error
-}
-
-// Error implements error.
-func (e *PublishError) Error() string {
-	return fmt.Sprintf("publish: %d of %d messages have no PubAck, their rows re-send them: %v", e.Failed, e.Total, e.First)
-}
-
-// Unwrap gives the first message's error, so that errors.Is finds ErrFull etc.
-func (e *PublishError) Unwrap() error { return e.First }
-
-// Publish sends msgs and waits for all PubAcks or the end of ctx. The error, if
-// any, is a *PublishError; messages undecided when ctx ends count as failed.
-func Publish(ctx context.Context, bus Bus, msgs []Message) error {
-	if len(msgs) == 0 {
-		return nil
-	}
-	t := tally{left: len(msgs), finished: make(chan struct{})}
-	sendErr := bus.Send(ctx, msgs, t.settle)
-	select {
-	case <-t.finished:
-	case <-ctx.Done():
-		if sendErr == nil {
-			sendErr = ctx.Err()
-		}
-	}
-	return t.result(len(msgs), sendErr)
-}
-
-// tally counts PubAck outcomes of one Publish.
-type tally struct {
-	mu       sync.Mutex
-	left     int
-	failed   int
-	first    error
-	finished chan struct{}
-}
-
-func (t *tally) settle(_ int, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err != nil {
-		t.failed++
-		if t.first == nil {
-			t.first = err
-		}
-	}
-	t.left--
-	if t.left == 0 {
-		close(t.finished)
-	}
-}
-
-func (t *tally) result(total int, sendErr error) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	failed := t.failed + t.left
-	if failed == 0 {
-		return nil
-	}
-	first := t.first
-	if first == nil {
-		first = sendErr
-	}
-	if first == nil {
-		first = errors.New("no outcome reported")
-	}
-	return &PublishError{Total: total, Failed: failed, First: first}
 }

@@ -2,8 +2,6 @@ package transport_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"strings"
 	"testing"
 
@@ -144,41 +142,6 @@ func FuzzDecodeHeader(f *testing.F) {
 			}
 		})
 	})
-}
-
-// silent is a Bus whose PubAcks never come for odd messages.
-type silent struct {
-	transport.Bus
-	err error
-}
-
-func (s silent) Send(_ context.Context, msgs []transport.Message, done func(int, error)) error {
-	go func() {
-		for i := range msgs {
-			if i%2 == 0 {
-				done(i, s.err)
-			}
-		}
-	}()
-	return nil
-}
-
-func TestPublishCountsTheUndecided(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 1)
-	defer cancel()
-	<-ctx.Done()
-	err := transport.Publish(ctx, silent{}, make([]transport.Message, 5))
-	var failed *transport.PublishError
-	require.ErrorAs(t, err, &failed)
-	require.Equal(t, 5, failed.Total)
-	require.GreaterOrEqual(t, failed.Failed, 2)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-
-	cause := errors.New("full")
-	err = transport.Publish(t.Context(), silent{err: cause}, make([]transport.Message, 1))
-	require.ErrorIs(t, err, cause)
-	require.ErrorContains(t, err, "1 of 1")
 }
 
 // FuzzDecode: a message with a sum is taken as it was sent or not at all (F17).

@@ -148,7 +148,6 @@ func TestE7WithoutPubAckTheRequestComesAgain(t *testing.T) {
 			q := ask("count", 1, `1`)
 			h.store.Put(guid(t, q), nil)
 			bus.lost.Store(1)
-			require.NoError(t, transport.Publish(t.Context(), h.bus, nil))
 			h.send(q, 1)
 			m, hint := h.answer()
 			require.Equal(t, "2", string(hint.Response.Output))

@@ -19,6 +19,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/transport/memory"
+	"github.com/quipu-journal/quipu/transport/transporttest"
 	"github.com/quipu-journal/quipu/wire"
 )
 
@@ -139,7 +140,7 @@ func (h *house) send(q wire.Request, publication int) {
 		Header: transport.Header{GUID: guid(h.t, q), Publication: publication, Turn: q.Turn, PublishedAt: 77, Epoch: 1},
 		Body:   wire.Encode(q),
 	}
-	require.NoError(h.t, transport.Publish(h.t.Context(), h.bus, []transport.Message{m}))
+	require.NoError(h.t, transporttest.Publish(h.t.Context(), h.bus, m))
 }
 
 // answer is the next response that reaches the engine.

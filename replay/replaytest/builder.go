@@ -11,14 +11,12 @@ import (
 )
 
 // Function builds the journal of a job with one durable function, step by step, as
-// the protocol writes it. Its flow is t → fn, a worker on the topic orders.fn, and
-// beside it the worker aside. The methods that let something happen panic where
-// the protocol does not let it.
+// the protocol writes it. Its flow is t → fn, a worker on the topic orders.fn. The
+// methods that let something happen panic where the protocol does not let it.
 type Function struct {
 	u       *universe
 	w       *world
 	request journal.GUID
-	aside   journal.GUID
 }
 
 // FunctionOptions say which function to build.
@@ -27,9 +25,6 @@ type FunctionOptions struct {
 	Mode     collation.Mode
 	Input    string // canonical; default {"total":5}
 	Attempts int    // of the function; default 3
-	// Aside adds a second branch, so that the job stays open when the function has
-	// ended, and something else can close it.
-	Aside bool
 }
 
 // NewFunction begins the job and gives it up to where the function is asked in its
@@ -45,24 +40,16 @@ func NewFunction(o FunctionOptions) *Function {
 		o.Attempts = 3
 	}
 	b := flow.New("order").Version("1").Trigger("t").
-		Worker("fn", "orders.fn", flow.Input("${ t.output }"), flow.Retry{Attempts: o.Attempts, Backoff: 1e9}).Transition("t", "fn")
-	if o.Aside {
-		b.Worker("aside", "orders.aside", flow.Retry{Attempts: 1}).Transition("t", "aside")
-	} else {
-		b.Output("${ fn.output }")
-	}
+		Worker("fn", "orders.fn", flow.Input("${ t.output }"), flow.Retry{Attempts: o.Attempts, Backoff: 1e9}).Transition("t", "fn").
+		Output("${ fn.output }")
 	u := newUniverse(Options{
 		Key: o.Key, Mode: o.Mode, Flow: built(b.Build()), Input: o.Input, Choose: func(int) int { return 0 }, silent: true,
 	})
 	f := &Function{u: u, w: u.born[0]}
 	f.settle()
 	for g, r := range f.w.state.Rows {
-		switch {
-		case r == nil || r.Kind != journal.MessageRequest:
-		case r.Activity == "fn":
+		if r != nil && r.Kind == journal.MessageRequest {
 			f.request = g
-		default:
-			f.aside = g
 		}
 	}
 	return f
@@ -76,12 +63,6 @@ func (f *Function) Job() journal.JobID { return f.w.state.Job.ID }
 
 // Turn is the turn in which the function is asked.
 func (f *Function) Turn() int { return f.row().Turn }
-
-// Pass lets the clock of the database go on.
-func (f *Function) Pass(micros int64) *Function {
-	f.u.now += collation.Micros(micros)
-	return f
-}
 
 // Sleep is a pause for Suspend; due after so many µs.
 func Sleep(name, position string, after int64) journal.Pause {
@@ -121,18 +102,10 @@ func (f *Function) Fail(kind journal.ResponseKind, code int, class, message stri
 }
 
 // Answer answers the function's request in its turn.
-func (f *Function) Answer(r *journal.Response) *Function { return f.answer(f.request, r) }
-
-// AnswerAside answers the request of the second branch.
-func (f *Function) AnswerAside(r *journal.Response) *Function { return f.answer(f.aside, r) }
-
-func (f *Function) answer(request journal.GUID, r *journal.Response) *Function {
-	row := f.w.state.Rows[request]
-	if row == nil {
-		panic("the request has ended")
-	}
+func (f *Function) Answer(r *journal.Response) *Function {
+	row := f.row()
 	return f.handle(collation.Message{
-		Kind: journal.MessageResponse, Job: f.Job(), GUID: collation.ResponseGUID(request, row.Turn), Row: request,
+		Kind: journal.MessageResponse, Job: f.Job(), GUID: collation.ResponseGUID(f.request, row.Turn), Row: f.request,
 		Activity: row.Activity, DAD: row.DAD, Turn: row.Turn, Response: r,
 	})
 }
@@ -263,10 +236,6 @@ func (f *Function) Interrupt(reason string) *Function {
 	f.u.route(&row)
 	return f.settle()
 }
-
-// Settle lets the engines handle what is on its way; timers stand, and children do
-// not begin.
-func (f *Function) Settle() *Function { return f.settle() }
 
 // Journal takes down what is stored of the job now.
 func (f *Function) Journal() *Journal { return f.w.journal() }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/transport/nats"
+	"github.com/quipu-journal/quipu/transport/transporttest"
 )
 
 const (
@@ -66,9 +67,9 @@ func TestT6RightsAsStated(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, bus.Close()) }()
 	require.Eventually(t, func() bool { return bus.Ensure(t.Context()) == nil }, patience, 10*time.Millisecond)
-	require.NoError(t, transport.Publish(t.Context(), bus, []transport.Message{{
+	require.NoError(t, transporttest.Publish(t.Context(), bus, transport.Message{
 		To: transport.ToWork(topic), Header: transport.Header{GUID: [16]byte{1}, Turn: 1, Publication: 1},
-	}}))
+	}))
 
 	nc, err := natsgo.Connect(url, natsgo.UserInfo("worker", "w"), natsgo.ErrorHandler(func(*natsgo.Conn, *natsgo.Subscription, error) {}))
 	require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/transport/memory"
+	"github.com/quipu-journal/quipu/transport/transporttest"
 )
 
 func numbered(n int) []transport.Message {
@@ -109,16 +110,15 @@ func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bus := memory.New(memory.Config{MaxMessages: 2, PubAckDelay: time.Millisecond})
 		msgs := numbered(3)
-		err := transport.Publish(t.Context(), bus, msgs)
+		err := transporttest.Publish(t.Context(), bus, msgs...)
 		require.ErrorIs(t, err, transport.ErrFull)
-		require.ErrorContains(t, err, "1 of 3")
 		require.Equal(t, 2, bus.Len(transport.ToLane(0)))
 		bus.Wipe()
-		require.NoError(t, transport.Publish(t.Context(), bus, msgs[2:]), "a refused message is no duplicate")
-		require.NoError(t, transport.Publish(t.Context(), bus, msgs[2:]))
+		require.NoError(t, transporttest.Publish(t.Context(), bus, msgs[2:]...), "a refused message is no duplicate")
+		require.NoError(t, transporttest.Publish(t.Context(), bus, msgs[2:]...))
 		require.Equal(t, 1, bus.Len(transport.ToLane(0)))
 		time.Sleep(memory.DuplicateWindow) // the bubble's time
-		require.NoError(t, transport.Publish(t.Context(), bus, msgs[2:]))
+		require.NoError(t, transporttest.Publish(t.Context(), bus, msgs[2:]...))
 		require.Equal(t, 2, bus.Len(transport.ToLane(0)))
 		require.NoError(t, bus.Close())
 	})
@@ -134,7 +134,7 @@ func TestCalm(t *testing.T) {
 		synctest.Wait()
 		require.Zero(t, bus.Len(transport.ToLane(0)))
 		bus.Calm()
-		require.NoError(t, transport.Publish(t.Context(), bus, msgs))
+		require.NoError(t, transporttest.Publish(t.Context(), bus, msgs...))
 		require.Equal(t, 3, bus.Len(transport.ToLane(0)))
 		require.NoError(t, bus.Close())
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/transport/nats"
+	"github.com/quipu-journal/quipu/transport/transporttest"
 )
 
 const patience = 30 * time.Second
@@ -59,7 +60,7 @@ func requireArrival(t *testing.T, came <-chan byte, want byte) {
 func requirePublish(t *testing.T, bus *nats.Bus, m transport.Message) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		return transport.Publish(t.Context(), bus, []transport.Message{m}) == nil
+		return transporttest.Publish(t.Context(), bus, m) == nil
 	}, patience, 20*time.Millisecond)
 }
 
@@ -102,7 +103,7 @@ func TestOpenBeforeTheServer(t *testing.T) {
 	bus := open(t, cfg)
 	require.Positive(t, bus.MaxPayload())
 	to := transport.ToLane(0)
-	err := transport.Publish(t.Context(), bus, []transport.Message{message(to, 1)})
+	err := transporttest.Publish(t.Context(), bus, message(to, 1))
 	require.ErrorIs(t, err, transport.ErrUnavailable)
 	_, _, err = bus.Oldest(t.Context(), to)
 	require.ErrorIs(t, err, transport.ErrUnavailable)
@@ -149,7 +150,7 @@ func TestPublishMakesItsStreamAgain_T5(t *testing.T) {
 	cfg := config(server)
 	bus := open(t, cfg)
 	_, js := client(t, server)
-	require.NoError(t, transport.Publish(t.Context(), bus, []transport.Message{message(transport.ToStart(), 1)}),
+	require.NoError(t, transporttest.Publish(t.Context(), bus, message(transport.ToStart(), 1)),
 		"not even Ensure was called")
 	require.NoError(t, js.DeleteStream(t.Context(), streams(cfg)[1]))
 	requirePublish(t, bus, message(transport.ToStart(), 2))
@@ -170,10 +171,10 @@ func TestFullStream_T5(t *testing.T) {
 	for n := byte(0); n < 100 && err == nil; n++ {
 		m := message(to, n)
 		m.Body = make([]byte, 100<<10)
-		err = transport.Publish(t.Context(), bus, []transport.Message{m})
+		err = transporttest.Publish(t.Context(), bus, m)
 	}
 	require.ErrorIs(t, err, transport.ErrFull)
-	require.NoError(t, transport.Publish(t.Context(), bus, []transport.Message{message(transport.ToLane(0), 1)}), "other streams have room")
+	require.NoError(t, transporttest.Publish(t.Context(), bus, message(transport.ToLane(0), 1)), "other streams have room")
 	came := arrivals(t, bus, to)
 	requireArrival(t, came, 0)
 	m := message(to, 200)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/transport"
+	"github.com/quipu-journal/quipu/transport/transporttest"
 )
 
 // T5, F11: after a reconnect nothing is left of the bindings before it. A pull of
@@ -51,7 +52,7 @@ func TestF11ReconnectLeavesNoPull(t *testing.T) {
 	again := 0
 	for n := range byte(messages) {
 		m := transport.Message{To: lane, Header: transport.Header{GUID: [16]byte{0xbb, n}, Publication: 1}}
-		require.NoError(t, transport.Publish(t.Context(), bus, []transport.Message{m}))
+		require.NoError(t, transporttest.Publish(t.Context(), bus, m))
 		if <-counts > 1 {
 			again++
 		}

@@ -65,12 +65,6 @@ func testDone(t *testing.T, s Setup) {
 	}
 	require.NoError(t, s.Bus.Send(t.Context(), messages(transport.ToLane(0), 3), nil), "done may be nil")
 	require.NoError(t, s.Bus.Send(t.Context(), nil, nil))
-	require.NoError(t, transport.Publish(t.Context(), s.Bus, nil))
-
-	var failed *transport.PublishError
-	require.ErrorAs(t, transport.Publish(t.Context(), s.Bus, msgs), &failed)
-	require.Equal(t, len(want), failed.Failed)
-	require.Equal(t, len(msgs), failed.Total)
 }
 
 func testSendContext(t *testing.T, s Setup) {
@@ -82,7 +76,6 @@ func testSendContext(t *testing.T, s Setup) {
 	for i, err := range o.wait() {
 		require.ErrorIs(t, err, context.Canceled, "message %d was not handed over", i)
 	}
-	require.ErrorIs(t, transport.Publish(ctx, s.Bus, msgs), context.Canceled)
 }
 
 // testBackpressure blocks the outcomes, so that messages stay in flight.
@@ -137,7 +130,7 @@ func testSenders(t *testing.T, s Setup) {
 	for range senders {
 		msgs := messages(to, each)
 		all = append(all, ids(msgs)...)
-		group.Go(func() { errs <- transport.Publish(t.Context(), s.Bus, msgs) })
+		group.Go(func() { errs <- Publish(t.Context(), s.Bus, msgs...) })
 	}
 	in := consume(t, s, to, 50)
 	require.ElementsMatch(t, all, in.acked(senders*each))

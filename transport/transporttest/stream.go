@@ -168,6 +168,6 @@ func untilPublished(t *testing.T, s Setup, msgs []transport.Message) {
 	require.Eventually(t, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		return transport.Publish(ctx, s.Bus, msgs) == nil
+		return Publish(ctx, s.Bus, msgs...) == nil
 	}, patience, 20*time.Millisecond)
 }

@@ -100,7 +100,7 @@ func publish(t *testing.T, s Setup, msgs []transport.Message) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	require.NoError(t, transport.Publish(ctx, s.Bus, msgs))
+	require.NoError(t, Publish(ctx, s.Bus, msgs...))
 }
 
 // inbox is one running Consume; its deliveries come out of next.
