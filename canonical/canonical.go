@@ -56,12 +56,10 @@ func Strict(src []byte) ([]byte, error) {
 }
 
 func canonicalize(src []byte, strict bool) ([]byte, error) {
-	s := scanner{src: src, strict: strict}
-	if f := s.document(); f != nil {
-		return nil, &Error{Offset: f.offset, Path: pathTo(src, f.offset), Reason: f.reason}
+	s := Scanner{src: src, strict: strict}
+	form := s.Form()
+	if f := s.End(); f != nil {
+		return nil, f
 	}
-	if s.copied {
-		return s.out, nil
-	}
-	return src, nil
+	return form, nil
 }

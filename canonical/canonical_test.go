@@ -212,13 +212,16 @@ func FuzzPayload(f *testing.F) {
 	f.Fuzz(func(t *testing.T, src []byte) {
 		before := bytes.Clone(src)
 		got, err := canonical.Payload(src)
+		within, alone := only(append(append([]byte(" [ "), src...), ']'))
 		require.Equal(t, before, src, "the input was changed")
+		require.Equal(t, err == nil, alone, "a value within others is a value")
 		if err != nil {
 			var refusal *canonical.Error
 			require.ErrorAs(t, err, &refusal)
 			require.LessOrEqual(t, refusal.Offset, len(src))
 			return
 		}
+		require.Equal(t, string(got), string(within))
 		require.True(t, json.Valid(src))
 		require.True(t, json.Valid(got))
 		again, err := canonical.Payload(got)
@@ -228,6 +231,15 @@ func FuzzPayload(f *testing.F) {
 			require.Equal(t, string(got), string(strict))
 		}
 	})
+}
+
+// only is the canonical form of the element of a list, if it has but one.
+func only(list []byte) ([]byte, bool) {
+	s := canonical.Scan(list)
+	s.Enter('[')
+	s.Next(']')
+	form := s.Form()
+	return form, !s.Next(']') && s.End() == nil
 }
 
 func BenchmarkPayload(b *testing.B) {

@@ -12,7 +12,11 @@
 // pair, invalid UTF-8, numbers and nesting beyond the limits, anything behind
 // the value.
 //
-// The scanner passes once over its input and copies only from the first byte
-// that is not canonical on. Input that already is canonical, the common case
-// on the engine's way, is returned as it is, without an allocation.
+// A [Scanner] reads JSON in any spelling, part by part, and says where the first
+// fault is. It is what all of Quipu reads JSON with that it takes apart itself:
+// entries, messages, flows.
+//
+// It passes once over its input, and a canonical form is copied only from the
+// first byte on that is not canonical. Input that already is canonical, the
+// common case on the engine's way, is returned as it is, without an allocation.
 package canonical

@@ -5,45 +5,52 @@ import (
 	"strconv"
 )
 
-// number reads a JSON number and writes its one spelling.
-func (s *scanner) number() *fault {
-	from := s.pos
-	n, f := s.readNumber()
-	if f != nil {
-		return f
+// Int takes an integer of 64 bits, spelled plainly: no point, no exponent.
+func (s *Scanner) Int() int64 {
+	from := s.At()
+	if from < len(s.src) && s.src[from] == '-' {
+		s.pos++
 	}
-	if s.strict {
-		return s.strictNumber(from)
+	s.whole()
+	n, err := strconv.ParseInt(string(s.since(from)), 10, 64)
+	if next := s.Peek(); err != nil || next == '.' || next|0x20 == 'e' {
+		s.fail(from, "not an integer of 64 bits, without point and exponent")
 	}
-	if n.plain() && s.pos-from <= MaxZeros { // the common case needs no second look
-		s.keep(from)
-		return nil
-	}
-	if reason := n.reduce(); reason != "" {
-		return s.fail(from, "%s", reason)
-	}
-	var buffer [64]byte
-	text := n.append(buffer[:0])
-	if bytes.Equal(text, s.src[from:s.pos]) {
-		s.keep(from)
-		return nil
-	}
-	s.diverge(from)
-	s.out = append(s.out, text...)
-	return nil
+	return n
 }
 
-func (s *scanner) strictNumber(from int) *fault {
+// number takes the number at pos and gives it its one spelling.
+func (s *Scanner) number() {
+	from := s.pos
+	n := s.decimal()
+	switch {
+	case s.fault != nil || !s.spell:
+		return
+	case s.strict:
+		s.strictNumber(from)
+		return
+	case n.plain() && s.pos-from <= MaxZeros: // the common case needs no second look
+		return
+	}
+	if reason := n.reduce(); reason != "" {
+		s.fail(from, "%s", reason)
+		return
+	}
+	var buffer [64]byte
+	if text := n.append(buffer[:0]); !bytes.Equal(text, s.src[from:s.pos]) {
+		s.respell(from, text)
+	}
+}
+
+func (s *Scanner) strictNumber(from int) {
 	text := s.src[from:s.pos]
 	n, err := strconv.ParseInt(string(text), 10, 64)
 	switch {
 	case err != nil || n > MaxStrictInt || n < -MaxStrictInt:
-		return s.fail(from, "not an integer of at most ±(2^53−1)")
+		s.fail(from, "not an integer of at most ±(2^53−1)")
 	case n == 0 && len(text) > 1:
-		return s.fail(from, "-0 is not an integer's spelling")
+		s.fail(from, "-0 is not an integer's spelling")
 	}
-	s.keep(from)
-	return nil
 }
 
 // decimal is a number as it was read: (-)whole.fraction × 10^exponent; after
@@ -66,64 +73,65 @@ func (n *decimal) plain() bool {
 	return !n.powered && (!n.negative || n.whole[0] != '0')
 }
 
-// readNumber takes what the grammar of JSON allows.
-func (s *scanner) readNumber() (n decimal, f *fault) {
+// decimal takes what the grammar of JSON allows.
+func (s *Scanner) decimal() (n decimal) {
 	if s.src[s.pos] == '-' {
 		n.negative = true
 		s.pos++
 	}
-	n.whole = s.digits()
-	switch {
-	case len(n.whole) == 0:
-		return n, s.unexpected("a digit")
-	case len(n.whole) > 1 && n.whole[0] == '0':
-		return n, s.fail(s.pos-len(n.whole), "a number with a zero in front")
-	}
+	n.whole = s.whole()
 	if s.pos < len(s.src) && s.src[s.pos] == '.' {
 		s.pos++
-		if n.fraction = s.digits(); len(n.fraction) == 0 {
-			return n, s.unexpected("a digit")
-		}
+		n.fraction = s.digits()
 	}
 	if s.pos < len(s.src) && s.src[s.pos]|0x20 == 'e' {
 		s.pos++
 		n.powered = true
-		if f := s.exponent(&n); f != nil {
-			return n, f
-		}
+		n.exponent = s.exponent()
 	}
-	return n, nil
+	return n
 }
 
-func (s *scanner) digits() []byte {
+// whole takes the digits before a point.
+func (s *Scanner) whole() []byte {
+	text := s.digits()
+	if len(text) > 1 && text[0] == '0' {
+		s.fail(s.pos-len(text), "a number with a zero in front")
+	}
+	return text
+}
+
+// digits takes one digit or more.
+func (s *Scanner) digits() []byte {
 	from := s.pos
 	for s.pos < len(s.src) && isDigit(s.src[s.pos]) {
 		s.pos++
 	}
-	return s.src[from:s.pos]
+	if s.pos == from {
+		s.unexpected("a digit")
+	}
+	return s.since(from)
 }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // exponentCap stands for every exponent that no number of digits within an
 // input brings back into the limits; adding to it does not overflow.
 const exponentCap = 1 << 40
 
-func (s *scanner) exponent(n *decimal) *fault {
+func (s *Scanner) exponent() (n int) {
 	negative := false
 	if s.pos < len(s.src) && (s.src[s.pos] == '+' || s.src[s.pos] == '-') {
 		negative = s.src[s.pos] == '-'
 		s.pos++
 	}
-	text := s.digits()
-	if len(text) == 0 {
-		return s.unexpected("a digit")
-	}
-	for _, c := range text {
-		n.exponent = min(n.exponent*10+int(c-'0'), exponentCap)
+	for _, c := range s.digits() {
+		n = min(n*10+int(c-'0'), exponentCap)
 	}
 	if negative {
-		n.exponent = -n.exponent
+		return -n
 	}
-	return nil
+	return n
 }
 
 // reduce brings the number to its digits and checks the limits; it returns the

@@ -1,10 +1,22 @@
 package canonical
 
-import "iter"
+import (
+	"bytes"
+	"iter"
+)
 
 // Unquote returns what a canonical JSON string says. text, with its quotes,
 // must come from this package; the result is undefined otherwise.
-func Unquote(text []byte) string { return string(decodeKey(text)) }
+func Unquote(text []byte) string { return string(says(text)) }
+
+// says is what a string that was read before says.
+func says(text []byte) []byte {
+	inside := text[1 : len(text)-1]
+	if bytes.IndexByte(inside, '\\') < 0 {
+		return inside
+	}
+	return unescape(inside)
+}
 
 // Members yields the keys and values of a canonical object, in their order,
 // as texts that lie in object: a key with its quotes. object must come from
@@ -12,13 +24,15 @@ func Unquote(text []byte) string { return string(decodeKey(text)) }
 // for no other.
 func Members(object []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
-		for pos := 1; pos+1 < len(object); pos++ {
-			keyEnd := skipString(object, pos)
-			end := skipValue(object, keyEnd+1)
-			if !yield(object[pos:keyEnd], object[keyEnd+1:end]) {
+		s := Scan(object)
+		for s.Enter('{'); s.Next('}'); {
+			from := s.pos
+			s.pos = stringEnd(object, from)
+			key := object[from:s.pos]
+			s.pos++ // the colon
+			if !yield(key, s.Skip()) {
 				return
 			}
-			pos = end
 		}
 	}
 }
@@ -27,12 +41,11 @@ func Members(object []byte) iter.Seq2[[]byte, []byte] {
 // which must come from this package.
 func Elements(array []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		for pos := 1; pos+1 < len(array); pos++ {
-			end := skipValue(array, pos)
-			if !yield(array[pos:end]) {
+		s := Scan(array)
+		for s.Enter('['); s.Next(']'); {
+			if !yield(s.Skip()) {
 				return
 			}
-			pos = end
 		}
 	}
 }

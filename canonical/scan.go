@@ -1,232 +1,284 @@
 package canonical
 
-import "fmt"
+import (
+	"fmt"
+	"unicode/utf8"
+)
 
-// fault is an error without its path, which is found only when it is asked for.
-type fault struct {
-	offset int
-	reason string
-}
+// Scanner reads a JSON text from its start to its end, by calls that say what
+// comes next:
+//
+//	for s.Enter('{'); s.Next('}'); {
+//		switch string(s.Key()) {
+//		case "amount":
+//			amount = s.Int()
+//		default:
+//			s.Form()
+//		}
+//	}
+//	err := s.End()
+//
+// It knows objects and arrays only by their brackets: '{' and '}', '[' and ']'.
+//
+// The first fault stays. Behind it there is nothing to read: loops end and values
+// are zero, so that a caller reads straight on and looks at End alone. Bytes that
+// are returned lie in the text, as long as that is spelled as they are; then
+// nothing is allocated.
+type Scanner struct {
+	// Loose has half a surrogate pair, and bytes that are no UTF-8, read as
+	// U+FFFD, as encoding/json does. Otherwise they are faults.
+	Loose bool
 
-// scanner walks src once. As long as everything read is canonical, nothing is
-// written and positions in src are positions in the result; from the first
-// difference on out holds the result.
-type scanner struct {
+	first  bool // behind an opening bracket: no comma comes
+	strict bool // the profile of Quipu's own fields
+	spell  bool // the canonical form is made: see respell
 	src    []byte
 	pos    int
-	out    []byte
-	copied bool
-	strict bool
 	depth  int
+	fault  *Error
+	out    []byte
+	kept   int
 }
 
-// mark is the position in the result.
-func (s *scanner) mark() int {
-	if s.copied {
-		return len(s.out)
+// Scan makes a scanner of src, which must not change while it is read.
+func Scan(src []byte) Scanner { return Scanner{src: src} }
+
+// Peek returns the first byte of what comes next, white space left out; 0 where
+// nothing comes.
+func (s *Scanner) Peek() byte {
+	if s.pos < len(s.src) {
+		if c := s.src[s.pos]; c > ' ' {
+			return c
+		}
 	}
+	return s.space()
+}
+
+// comes reports whether c comes next. Unlike Peek it is small enough to be inlined.
+func (s *Scanner) comes(c byte) bool {
+	return s.pos < len(s.src) && s.src[s.pos] == c || s.space() == c
+}
+
+func (s *Scanner) space() byte {
+	from := s.pos
+	for s.pos < len(s.src) && isSpace(s.src[s.pos]) {
+		s.pos++
+	}
+	if s.spell && s.pos > from {
+		s.respell(from, nil)
+	}
+	if s.pos >= len(s.src) {
+		return 0
+	}
+	return s.src[s.pos]
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
+// At is the offset of what comes next.
+func (s *Scanner) At() int {
+	s.Peek()
 	return s.pos
 }
 
-// result is the canonical text so far.
-func (s *scanner) result() []byte {
-	if s.copied {
-		return s.out
-	}
-	return s.src[:s.pos]
-}
-
-// diverge starts the copy: the result is src up to end and goes on in out.
-func (s *scanner) diverge(end int) {
-	if s.copied {
-		return
-	}
-	s.copied = true
-	s.out = append(make([]byte, 0, len(s.src)+64), s.src[:end]...)
-}
-
-// keep takes src[from:pos] into the result as it is.
-func (s *scanner) keep(from int) {
-	if s.copied {
-		s.out = append(s.out, s.src[from:s.pos]...)
+// Enter takes the bracket that begins an object or an array, up to MaxDepth in
+// each other.
+func (s *Scanner) Enter(bracket byte) {
+	switch {
+	case !s.comes(bracket):
+		s.unexpected("'" + string(bracket) + "'")
+	case s.depth == MaxDepth:
+		s.fail(s.pos, "nested deeper than %d", MaxDepth)
+	default:
+		s.pos++
+		s.depth++
+		s.first = true
 	}
 }
 
-func (s *scanner) fail(offset int, format string, args ...any) *fault {
-	return &fault{offset: offset, reason: fmt.Sprintf(format, args...)}
+// Next reports whether a member or an element comes, and takes the comma before
+// it, or the bracket that ends the object or the array.
+func (s *Scanner) Next(bracket byte) bool {
+	c, first := s.Peek(), s.first
+	s.first = false
+	switch {
+	case c == bracket:
+		s.pos++
+		s.depth--
+		return false
+	case first:
+		return s.fault == nil
+	case c == ',':
+		s.pos++
+		return true
+	}
+	s.unexpected("',' or '" + string(bracket) + "'")
+	return false
 }
 
-// unexpected names the byte at pos, or the end.
-func (s *scanner) unexpected(want string) *fault {
-	if s.pos >= len(s.src) {
-		return s.fail(s.pos, "the text ends where %s should be", want)
-	}
-	return s.fail(s.pos, "%q where %s should be", rune(s.src[s.pos]), want)
-}
-
-func (s *scanner) space() {
-	from := s.pos
-	for s.pos < len(s.src) {
-		switch s.src[s.pos] {
-		case ' ', '\t', '\n', '\r':
-			s.pos++
-			continue
-		}
-		break
-	}
-	if s.pos > from {
-		s.diverge(from)
-	}
-}
-
-func (s *scanner) document() *fault {
-	if f := s.value(); f != nil {
-		return f
-	}
-	s.space()
-	if s.pos < len(s.src) {
-		return s.fail(s.pos, "more text behind the value")
-	}
-	return nil
-}
-
-func (s *scanner) value() *fault {
-	s.space()
-	if s.pos >= len(s.src) {
-		return s.unexpected("a value")
-	}
-	switch c := s.src[s.pos]; {
-	case c == '{':
-		return s.nested((*scanner).object)
-	case c == '[':
-		return s.nested((*scanner).array)
-	case c == '"':
-		return s.str()
-	case c == '-' || isDigit(c):
-		return s.number()
-	case c == 't':
-		return s.word("true")
-	case c == 'f':
-		return s.word("false")
-	case c == 'n':
-		return s.word("null")
-	}
-	return s.unexpected("a value")
-}
-
-func (s *scanner) word(w string) *fault {
-	if len(s.src)-s.pos < len(w) || string(s.src[s.pos:s.pos+len(w)]) != w {
-		return s.unexpected("a value")
+// Key takes a member's key and the colon, and returns what the key says.
+func (s *Scanner) Key() []byte {
+	if !s.comes('"') {
+		s.unexpected("a key")
+		return nil
 	}
 	from := s.pos
-	s.pos += len(w)
-	s.keep(from)
-	return nil
-}
-
-func (s *scanner) nested(read func(*scanner) *fault) *fault {
-	if s.depth == MaxDepth {
-		return s.fail(s.pos, "nested deeper than %d", MaxDepth)
+	key := s.text()
+	if s.strict && s.fault == nil {
+		s.strictKey(from)
 	}
-	s.depth++
-	f := read(s)
-	s.depth--
-	return f
-}
-
-// punct takes one byte of punctuation.
-func (s *scanner) punct() {
+	if !s.comes(':') {
+		s.unexpected("':'")
+		return key
+	}
 	s.pos++
-	s.keep(s.pos - 1)
+	return key
 }
 
-func (s *scanner) array() *fault {
-	s.punct()
-	s.space()
-	if s.pos < len(s.src) && s.src[s.pos] == ']' {
-		s.punct()
-		return nil
-	}
-	for {
-		if f := s.value(); f != nil {
-			return f
-		}
-		s.space()
-		if s.pos >= len(s.src) || (s.src[s.pos] != ',' && s.src[s.pos] != ']') {
-			return s.unexpected("',' or ']'")
-		}
-		end := s.src[s.pos] == ']'
-		s.punct()
-		if end {
-			return nil
-		}
-	}
-}
-
-func (s *scanner) object() *fault {
-	start, from := s.pos, s.mark()
-	s.punct()
-	s.space()
-	if s.pos < len(s.src) && s.src[s.pos] == '}' {
-		s.punct()
-		return nil
-	}
-	sorted, first, prevFrom, prevTo := true, true, 0, 0
-	for {
-		s.space()
-		keyFrom := s.mark()
-		if f := s.key(); f != nil {
-			return f
-		}
-		keyTo := s.mark()
-		if text := s.result(); sorted && !first {
-			sorted = compareKeys(text[prevFrom:prevTo], text[keyFrom:keyTo]) < 0
-		}
-		first, prevFrom, prevTo = false, keyFrom, keyTo
-		s.space()
-		if s.pos >= len(s.src) || s.src[s.pos] != ':' {
-			return s.unexpected("':'")
-		}
-		s.punct()
-		if f := s.value(); f != nil {
-			return f
-		}
-		s.space()
-		if s.pos >= len(s.src) || (s.src[s.pos] != ',' && s.src[s.pos] != '}') {
-			return s.unexpected("',' or '}'")
-		}
-		end := s.src[s.pos] == '}'
-		s.punct()
-		if !end {
-			continue
-		}
-		if sorted {
-			return nil
-		}
-		return s.sortObject(start, from)
-	}
-}
-
-func (s *scanner) key() *fault {
-	if s.pos >= len(s.src) || s.src[s.pos] != '"' {
-		return s.unexpected("a key")
-	}
-	from := s.pos
-	if f := s.str(); f != nil {
-		return f
-	}
-	if !s.strict {
-		return nil
-	}
+func (s *Scanner) strictKey(from int) {
 	if s.pos-from-2 > MaxStrictKey {
-		return s.fail(from, "a key of more than %d bytes", MaxStrictKey)
+		s.fail(from, "a key of more than %d bytes", MaxStrictKey)
 	}
 	for _, c := range s.src[from+1 : s.pos-1] {
-		if c < ' ' || c > '~' || c == '\\' {
-			return s.fail(from, "a key of other than plain ASCII characters")
+		if !plain[c] {
+			s.fail(from, "a key of other than plain ASCII characters")
 		}
 	}
-	return nil
 }
 
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+// Text takes a string and returns what it says.
+func (s *Scanner) Text() []byte {
+	if !s.comes('"') {
+		s.unexpected("a string")
+		return nil
+	}
+	return s.text()
+}
+
+// Null takes null, if that comes next.
+func (s *Scanner) Null() bool {
+	if s.Peek() != 'n' {
+		return false
+	}
+	s.word("null")
+	return true
+}
+
+// Bool takes true or false.
+func (s *Scanner) Bool() bool {
+	switch s.Peek() {
+	case 't':
+		s.word("true")
+		return s.fault == nil
+	case 'f':
+		s.word("false")
+	default:
+		s.unexpected("true or false")
+	}
+	return false
+}
+
+func (s *Scanner) word(w string) {
+	if len(s.src)-s.pos < len(w) || string(s.src[s.pos:s.pos+len(w)]) != w {
+		s.unexpected("a value")
+		return
+	}
+	s.pos += len(w)
+}
+
+// Skip takes any value of a canonical text, and returns its text without a look
+// into it.
+func (s *Scanner) Skip() []byte {
+	from := s.At()
+	switch s.Peek() {
+	case '"':
+		s.pos = stringEnd(s.src, from)
+	case '{', '[':
+		s.pos = bracketEnd(s.src, from)
+	default:
+		for s.pos < len(s.src) && s.src[s.pos] != ',' && s.src[s.pos] != '}' && s.src[s.pos] != ']' {
+			s.pos++
+		}
+	}
+	if s.pos == from {
+		s.unexpected("a value")
+	}
+	return s.since(from)
+}
+
+// bracketEnd is behind the bracket that closes the one at pos.
+func bracketEnd(src []byte, pos int) int {
+	for depth := 0; pos < len(src); pos++ {
+		switch src[pos] {
+		case '"':
+			pos = stringEnd(src, pos) - 1
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return pos + 1
+			}
+		}
+	}
+	return len(src)
+}
+
+// stringEnd is behind the quote that ends the string at pos.
+func stringEnd(src []byte, pos int) int {
+	for pos++; pos < len(src); pos++ {
+		switch src[pos] {
+		case '"':
+			return pos + 1
+		case '\\':
+			pos++
+		}
+	}
+	return len(src)
+}
+
+// since is the text from there to here, nil behind a fault.
+func (s *Scanner) since(from int) []byte {
+	if s.fault != nil {
+		return nil
+	}
+	return s.src[from:s.pos:s.pos]
+}
+
+// End holds that nothing comes any more, and returns the first fault, nil if
+// there was none.
+func (s *Scanner) End() *Error {
+	if s.Peek(); s.pos < len(s.src) {
+		s.fail(s.pos, "more text behind the value")
+	}
+	if s.fault != nil {
+		s.fault.Path = pathTo(s.src, s.fault.Offset)
+	}
+	return s.fault
+}
+
+// Fail makes what was read last a fault, for the given reason. It reports
+// whether that is the first one.
+func (s *Scanner) Fail(reason string) bool {
+	if s.fault != nil {
+		return false
+	}
+	s.fault = &Error{Offset: s.pos, Reason: reason}
+	s.pos = len(s.src)
+	return true
+}
+
+func (s *Scanner) fail(offset int, format string, args ...any) {
+	if s.Fail(fmt.Sprintf(format, args...)) {
+		s.fault.Offset = offset
+	}
+}
+
+// unexpected names what stands at pos, or the end.
+func (s *Scanner) unexpected(want string) {
+	if s.pos >= len(s.src) {
+		s.fail(s.pos, "the text ends where %s should be", want)
+		return
+	}
+	r, _ := utf8.DecodeRune(s.src[s.pos:])
+	s.fail(s.pos, "%q where %s should be", r, want)
+}

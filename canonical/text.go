@@ -2,6 +2,7 @@ package canonical
 
 import (
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -20,82 +21,101 @@ func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	from := 0
 	for i := range len(s) {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' {
-			dst = append(dst, s[from:i]...)
-			dst = appendEscape(dst, c)
+		if c := s[i]; !plain[c] && (c < ' ' || c == '"' || c == '\\') {
+			dst = appendEscape(append(dst, s[from:i]...), c)
 			from = i + 1
 		}
 	}
-	dst = append(dst, s[from:]...)
-	return append(dst, '"')
+	return append(append(dst, s[from:]...), '"')
 }
 
-// appendEscape writes the one escape of a byte that needs one.
+// escaped are the characters that have a short escape, shorts what stands for
+// them behind the backslash.
+const (
+	escaped = "\"\\/\b\f\n\r\t"
+	shorts  = `"\/bfnrt`
+)
+
+// appendEscape writes the one escape of a byte that needs one, as the slash does
+// not.
 func appendEscape(dst []byte, c byte) []byte {
-	if short := shortEscape(c); short != 0 {
-		return append(dst, '\\', short)
+	if i := strings.IndexByte(escaped, c); i >= 0 {
+		return append(dst, '\\', shorts[i])
 	}
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
 
-func shortEscape(c byte) byte {
-	switch c {
-	case '"', '\\':
-		return c
-	case '\b':
-		return 'b'
-	case '\t':
-		return 't'
-	case '\n':
-		return 'n'
-	case '\f':
-		return 'f'
-	case '\r':
-		return 'r'
+// plain are the characters that stand in a string as they are: printable ASCII.
+var plain = func() (is [256]bool) {
+	for c := ' '; c <= '~'; c++ {
+		is[c] = c != '"' && c != '\\'
 	}
-	return 0
+	return is
+}()
+
+// text takes the string at pos and returns what it says.
+func (s *Scanner) text() []byte {
+	src, from := s.src, s.pos+1
+	i := from
+	for i < len(src) && plain[src[i]] {
+		i++
+	}
+	if i < len(src) && src[i] == '"' { // the common case
+		s.pos = i + 1
+		return src[from:i:i]
+	}
+	asIs := s.str()
+	switch {
+	case s.fault != nil:
+		return nil
+	case asIs:
+		return src[from : s.pos-1 : s.pos-1]
+	}
+	return unescape(src[from : s.pos-1])
 }
 
-// str reads a string and writes it with the fewest escapes.
-func (s *scanner) str() *fault {
-	start := s.pos
-	from := s.pos // what is not yet in the result
-	s.pos++
-	for s.pos < len(s.src) {
-		switch c := s.src[s.pos]; {
+// str takes the string at pos. It says whether the string says what stands there.
+func (s *Scanner) str() bool {
+	src, i, asIs := s.src, s.pos+1, true
+	for i < len(src) {
+		switch c := src[i]; {
+		case plain[c]:
+			i++
 		case c == '"':
-			s.pos++
-			s.keep(from)
-			return nil
+			s.pos = i + 1
+			return asIs
 		case c == '\\':
-			next, f := s.escape(from)
-			if f != nil {
-				return f
+			start := s.pos
+			s.pos, asIs = i, false
+			r := s.escape()
+			if s.fault != nil {
+				return false
 			}
-			from = next
+			if s.spell {
+				s.respellEscape(i, r)
+			}
+			i, s.pos = s.pos, start
 		case c < ' ':
-			return s.fail(s.pos, "control character U+%04X must be escaped", c)
+			s.fail(i, "control character U+%04X must be escaped", c)
+			return false
 		case c < utf8.RuneSelf:
-			s.pos++
+			i++
 		default:
-			_, size := utf8.DecodeRune(s.src[s.pos:])
-			if size == 1 {
-				return s.fail(s.pos, "invalid UTF-8")
+			_, size := utf8.DecodeRune(src[i:])
+			if size == 1 && !s.Loose {
+				s.fail(i, "invalid UTF-8")
+				return false
 			}
-			s.pos += size
+			asIs = asIs && size > 1
+			i += size
 		}
 	}
-	return s.fail(start, "a string without its end")
+	s.fail(s.pos, "a string without its end")
+	return false
 }
 
-// escape reads the escape at pos and writes its one spelling; from is the start
-// of what is not yet in the result, its new value is returned.
-func (s *scanner) escape(from int) (int, *fault) {
-	at := s.pos
-	r, f := s.readEscape()
-	if f != nil {
-		return 0, f
-	}
+// respellEscape gives the escape between from and pos its one spelling.
+func (s *Scanner) respellEscape(from int, r rune) {
 	var buffer [8]byte
 	var spelled []byte
 	if r < ' ' || r == '"' || r == '\\' {
@@ -103,59 +123,50 @@ func (s *scanner) escape(from int) (int, *fault) {
 	} else {
 		spelled = utf8.AppendRune(buffer[:0], r)
 	}
-	if string(spelled) == string(s.src[at:s.pos]) {
-		return from, nil
+	if string(spelled) != string(s.src[from:s.pos]) {
+		s.respell(from, spelled)
 	}
-	if s.copied {
-		s.out = append(s.out, s.src[from:at]...)
-	}
-	s.diverge(at)
-	s.out = append(s.out, spelled...)
-	return s.pos, nil
 }
 
-// readEscape takes the escape at pos and returns what it stands for.
-func (s *scanner) readEscape() (rune, *fault) {
+// escape takes the escape at pos and returns what it stands for.
+func (s *Scanner) escape() rune {
 	at := s.pos
 	if at+1 >= len(s.src) {
-		return 0, s.fail(at, "a string without its end")
+		s.fail(at, "a string without its end")
+		return 0
 	}
 	s.pos += 2
-	switch c := s.src[at+1]; c {
-	case '"', '\\', '/':
-		return rune(c), nil
-	case 'b':
-		return '\b', nil
-	case 't':
-		return '\t', nil
-	case 'n':
-		return '\n', nil
-	case 'f':
-		return '\f', nil
-	case 'r':
-		return '\r', nil
-	case 'u':
-	default:
-		return 0, s.fail(at, "an escape that JSON does not know")
+	c := s.src[at+1]
+	if i := strings.IndexByte(shorts, c); i >= 0 {
+		return rune(escaped[i])
+	}
+	if c != 'u' {
+		s.fail(at, "an escape that JSON does not know")
+		return 0
 	}
 	r, ok := hex4(s.src, s.pos)
 	switch {
 	case !ok:
-		return 0, s.fail(at, "\\u without four hexadecimal digits")
+		s.fail(at, "\\u without four hexadecimal digits")
+		return 0
 	case r == 0:
-		return 0, s.fail(at, "U+0000 is not allowed in a string")
+		s.fail(at, "U+0000 is not allowed in a string")
+		return 0
 	}
 	s.pos += 4
 	if !utf16.IsSurrogate(r) {
-		return r, nil
+		return r
 	}
 	if low, ok := lowSurrogate(s.src, s.pos); ok {
 		if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
 			s.pos += 6
-			return pair, nil
+			return pair
 		}
 	}
-	return 0, s.fail(at, "half a surrogate pair")
+	if !s.Loose {
+		s.fail(at, "half a surrogate pair")
+	}
+	return utf8.RuneError
 }
 
 func lowSurrogate(src []byte, pos int) (rune, bool) {
@@ -173,27 +184,18 @@ func hex4(src []byte, pos int) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// unescape returns what the inside of a valid JSON string says; without an
-// escape that is text itself.
-func unescape(text []byte) []byte {
-	s := scanner{src: text}
-	var plain []byte
-	from := 0
-	for s.pos < len(text) {
-		if text[s.pos] != '\\' {
-			s.pos++
-			continue
+// unescape returns what the inside of a string says, which was read before.
+func unescape(inside []byte) []byte {
+	s := Scanner{src: inside, Loose: true}
+	said := make([]byte, 0, len(inside))
+	for s.pos < len(inside) {
+		r, size := utf8.DecodeRune(inside[s.pos:])
+		if r == '\\' {
+			r = s.escape()
+		} else {
+			s.pos += size
 		}
-		plain = append(plain, text[from:s.pos]...)
-		r, f := s.readEscape()
-		if f != nil { // text was read before; an escape cannot become wrong
-			panic("canonical: " + f.reason)
-		}
-		plain = utf8.AppendRune(plain, r)
-		from = s.pos
+		said = utf8.AppendRune(said, r)
 	}
-	if from == 0 {
-		return text
-	}
-	return append(plain, text[from:]...)
+	return said
 }

@@ -116,13 +116,13 @@ func TestFaults(t *testing.T) {
 func TestFaultsOfJSON(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ src, want string }{
-		"syntax":    {"{\n  \"flow\": \"é\" x}", `f.json:2:15: not JSON: ',' or '}' expected`},
+		"syntax":    {"{\n  \"flow\": \"é\" x}", `f.json:2:15: not JSON: 'x' where ',' or '}' should be`},
 		"string":    {`{"flow": "\ud800"}`, "f.json:1:11: not JSON: half a surrogate pair"},
 		"number":    {`{"flow": 01}`, "f.json:1:10: not JSON: a number with a zero in front"},
 		"end":       {`{"flow": `, "not JSON: the text ends"},
 		"trailing":  {`{} {}`, "f.json:1:4: not JSON: more text behind the value"},
 		"yaml":      {`flow: a`, "not JSON"},
-		"deep":      {strings.Repeat("[", 300), "nested too deep"},
+		"deep":      {strings.Repeat("[", 300), "f.json:1:201: not JSON: nested deeper than 200"},
 		"duplicate": {"{\"flow\": \"a\",\n \"flow\": \"b\"}", "f.json:2:2: the key comes twice, first in line 1: flow"},
 		"place":     {"{\"version\": \"1\", \"activities\": {\"s\": {\"type\": \"trigger\"}},\n\"output\": {\"é\": \"ü ${ a.output }\"}, \"flow\": \"x\"}", "f.json:2:23: unknown name a: a.output"},
 	} {

@@ -4,8 +4,9 @@
 //
 // An Entry says what one plan did, with every digit it moved. Its body is the
 // exact byte string that is hashed and stored (rule J9): Encode produces the
-// only spelling there is, Decode refuses every other one. A Link is an entry's
-// position in a chain; Next computes it.
+// only spelling there is, Decode refuses every other one. Both walk the same
+// tables of fields, in which a field has one line. Genesis and Next compute the
+// hashes of a chain.
 //
 // The package is pure: it knows no clock, randomness, network or SQL. Laws over
 // the digits live in package collation, folding of entries in package replay.

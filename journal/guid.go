@@ -63,7 +63,7 @@ func parseDigest[T string | []byte](s T) (Digest, error) {
 		return d, badDigest(s)
 	}
 	for i := range d {
-		hi, lo := nibble(s[2*i]), nibble(s[2*i+1])
+		hi, lo := nibbles[s[2*i]], nibbles[s[2*i+1]]
 		if hi|lo > 15 {
 			return d, badDigest(s)
 		}
@@ -82,13 +82,15 @@ func uuidText(b [16]byte) string {
 	return string(appendUUID(make([]byte, 0, uuidLen), b))
 }
 
+// uuidPlaces are the places of the bytes in the text of a UUID.
+var uuidPlaces = [16]int{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34}
+
 func appendUUID(dst []byte, b [16]byte) []byte {
-	dst = hex.AppendEncode(dst, b[0:4])
-	for _, cut := range [...][2]int{{4, 6}, {6, 8}, {8, 10}, {10, 16}} {
-		dst = append(dst, '-')
-		dst = hex.AppendEncode(dst, b[cut[0]:cut[1]])
+	text := [uuidLen]byte{8: '-', 13: '-', 18: '-', 23: '-'}
+	for i, at := range uuidPlaces {
+		text[at], text[at+1] = hexDigits[b[i]>>4], hexDigits[b[i]&15]
 	}
-	return dst
+	return append(dst, text[:]...)
 }
 
 func parseUUID[T string | []byte](s T) ([16]byte, error) {
@@ -96,17 +98,12 @@ func parseUUID[T string | []byte](s T) ([16]byte, error) {
 	if len(s) != uuidLen || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return b, badUUID(s)
 	}
-	at := 0
-	for i := range b {
-		if at == 8 || at == 13 || at == 18 || at == 23 {
-			at++
-		}
-		hi, lo := nibble(s[at]), nibble(s[at+1])
+	for i, at := range uuidPlaces {
+		hi, lo := nibbles[s[at]], nibbles[s[at+1]]
 		if hi|lo > 15 {
 			return b, badUUID(s)
 		}
 		b[i] = hi<<4 | lo
-		at += 2
 	}
 	return b, nil
 }
@@ -115,15 +112,17 @@ func badUUID[T string | []byte](s T) error {
 	return fmt.Errorf("%w: %.50q is not a UUID of the form 8-4-4-4-12", ErrMalformedID, string(s))
 }
 
-// nibble is the value of a lower-case hexadecimal digit, 255 for anything
+const hexDigits = "0123456789abcdef"
+
+// nibbles are the values of the lower-case hexadecimal digits, 255 for anything
 // else: identifiers are held to one spelling, since entries are compared as
 // bytes.
-func nibble(c byte) byte {
-	switch {
-	case c >= '0' && c <= '9':
-		return c - '0'
-	case c >= 'a' && c <= 'f':
-		return c - 'a' + 10
+var nibbles = func() (values [256]byte) {
+	for i := range values {
+		values[i] = 255
 	}
-	return 255
-}
+	for i := range hexDigits {
+		values[hexDigits[i]] = byte(i)
+	}
+	return values
+}()

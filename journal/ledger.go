@@ -23,9 +23,10 @@ func (l Ledger) String() string { return string(l.append(make([]byte, 0, LedgerD
 
 func (l Ledger) append(dst []byte) []byte {
 	var b [LedgerDigits]byte
+	n := uint64(l)
 	for i := LedgerDigits - 1; i >= 0; i-- {
-		b[i] = byte('0' + l%10)
-		l /= 10
+		b[i] = byte('0' + n%10)
+		n /= 10
 	}
 	return append(dst, b[:]...)
 }

@@ -196,15 +196,23 @@ func Encode(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// Decode unmarshals a Hint, Request or Response.
+// Decode reads a Hint, Request or Response in any spelling. Members that it does
+// not know are passed over, null is what is absent, and payloads get their
+// canonical form. Its error wraps ErrMalformed and names the place.
 func Decode[T Hint | Request | Response](b []byte) (*T, error) {
 	v := new(T)
-	if quickly(b, v) {
-		return v, nil
+	r := reader{canonical.Scan(b)}
+	r.Loose = true // an error's text may be cut within a character
+	switch v := any(v).(type) {
+	case *Hint:
+		r.hint(v)
+	case *Request:
+		r.request(v)
+	case *Response:
+		r.response(v)
 	}
-	*v = *new(T)
-	if err := json.Unmarshal(b, v); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	if f := r.End(); f != nil {
+		return nil, fmt.Errorf("%w: %s (byte %d): %s", ErrMalformed, f.Path, f.Offset, f.Reason)
 	}
 	return v, nil
 }

@@ -1,0 +1,175 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+func examples() []any {
+	hint := Hint{Kind: "answer", Job: "j", Row: "r", Activity: "a", DAD: ",0", Turn: 2, Flow: "f", Version: "1"}
+	response := Response{Kind: "terminal", Code: 200, Output: json.RawMessage(`{"a":[1,"x\"}",{"b":null}]}`)}
+	failed := Response{
+		Kind: "failed", Code: 503, RetryAfterMS: -5, Undone: true, Ref: "00",
+		Error: &Failure{Class: "x", Message: "no", Data: json.RawMessage(`1.5`), Stack: "s"},
+	}
+	answered := hint
+	answered.Response = &failed
+	return []any{
+		&hint, &answered, &response, &failed,
+		&Request{
+			Space: "s", Job: "j", Key: "k", Generation: 1 << 60, Flow: "f", Version: "1", Activity: "a", DAD: ",0", Element: -1,
+			Topic: "t", Request: "r", Turn: 1, Try: 2, Attempts: 3, Fence: 4, TimeoutMS: 5, Input: json.RawMessage(`"x"`), Trace: "t",
+		},
+		&Request{},
+		SuspendedUntil([]Pause{
+			{Kind: journal.PauseSleep, Name: "n", Position: "p", For: 7},
+			{Kind: journal.PauseChild, Name: "m", Position: "q", Flow: "f", Version: "1", Input: json.RawMessage(`{}`)},
+		}),
+	}
+}
+
+// spellings are other ways to write what Encode wrote.
+func spellings(t *testing.T, b []byte) map[string][]byte {
+	var indented bytes.Buffer
+	require.NoError(t, json.Indent(&indented, b, "", "\t"))
+	var members map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(b, &members))
+	sorted, err := json.Marshal(members)
+	require.NoError(t, err)
+	return map[string][]byte{
+		"ours": b, "with space": append(indented.Bytes(), '\n'), "sorted": sorted,
+		"with unknown members": append([]byte(`{"unknown":{"kind":1},"Kind":"x",`), b[1:]...),
+		"with escapes":         bytes.ReplaceAll(b, []byte(`"kind"`), []byte(`"\u006bind"`)),
+	}
+}
+
+// T6: a message is what it says, however it is spelled.
+func TestDecodeReadsEverySpelling(t *testing.T) {
+	t.Parallel()
+	for _, v := range examples() {
+		for name, b := range spellings(t, Encode(v)) {
+			var got any
+			var err error
+			switch v.(type) {
+			case *Hint:
+				got, err = Decode[Hint](b)
+			case *Request:
+				got, err = Decode[Request](b)
+			case *Response:
+				got, err = Decode[Response](b)
+			}
+			require.NoError(t, err, "%s: %s", name, b)
+			require.Equal(t, v, got, "%s: %s", name, b)
+		}
+	}
+}
+
+func TestDecodeOfOddMessages(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Hint{
+		`{}`:                              {},
+		`{"kind":null,"response":null}`:   {},
+		`{"kind":"x\ud800","job":"\/"}`:   {Kind: "x\uFFFD", Job: "/"},
+		"{\"job\":\"a\xffb\"}":            {Job: "a\uFFFDb"},
+		`{"response":{"output":null}}`:    {Response: &Response{Output: json.RawMessage(`null`)}},
+		`{"response":{"output":[ 1e2 ]}}`: {Response: &Response{Output: json.RawMessage(`[100]`)}},
+	} {
+		got, err := Decode[Hint]([]byte(text))
+		require.NoError(t, err, text)
+		require.Equal(t, &want, got, text)
+	}
+	deep := strings.Repeat("[", canonical.MaxDepth) + strings.Repeat("]", canonical.MaxDepth)
+	got, err := Decode[Hint]([]byte(`{"response":{"output":` + deep + `}}`))
+	require.NoError(t, err, "the depth of a payload is its own")
+	require.Equal(t, deep, string(got.Response.Output))
+	for text, want := range map[string]string{
+		``:                                       "$ (byte 0): the text ends where '{' should be",
+		`null`:                                   "$ (byte 0): 'n' where '{' should be",
+		`{} {}`:                                  "$ (byte 3): more text behind the value",
+		`{"kind":1}`:                             "$.kind (byte 8): '1' where a string should be",
+		`{"turn":"1"}`:                           "$.turn (byte 8): '\"' where a digit should be",
+		`{"turn":1.0}`:                           "$.turn (byte 8): not an integer of 64 bits",
+		`{"turn":9223372036854775808}`:           "$.turn (byte 8): not an integer of 64 bits",
+		`{"kind":"a","kind":"b"}`:                "the key comes twice",
+		`{"response":{"output":["\ud800"]}}`:     "$.response.output[0] (byte 24): half a surrogate pair",
+		`{"response":{"output":{"a":1,"a":1}}}`:  `key "a" comes twice`,
+		`{"response":{"output":[` + deep + `]}}`: "nested deeper than 200",
+		`{"response":{"undone":1}}`:              "$.response.undone (byte 22): '1' where true or false should be",
+		`{"response":{"pauses":[{"for_us":{}}]}}`: "$.response.pauses[0].for_us (byte 33): '{' where a digit should be",
+	} {
+		_, err := Decode[Hint]([]byte(text))
+		require.ErrorIs(t, err, ErrMalformed, text)
+		require.ErrorContains(t, err, want, text)
+	}
+}
+
+// FuzzQuick: what Decode reads is what encoding/json reads, payloads in their
+// canonical form.
+func FuzzQuick(f *testing.F) {
+	for _, v := range examples() {
+		b := Encode(v)
+		f.Add(b)
+		f.Add(bytes.ReplaceAll(b, []byte(":"), []byte(": ")))
+		f.Add(bytes.ReplaceAll(b, []byte(`"kind"`), []byte(`"Kind"`)))
+		f.Add(append(bytes.TrimSuffix(b, []byte("}")), `,"kind":"x","unknown":1}`...))
+	}
+	for _, s := range []string{
+		`{}`, `null`, `{"kind":null}`, `{"code":01}`, `{"code":-0}`, `{"code":1e2}`, `{"output":null}`, `{"output": {} }`,
+		`{"output":{}} `, `{"output":[}]}`, `{"kind":"é"}`, `{"kind":"\u0041"}`, `{"turn":9223372036854775808}`, `{"kind":"a",}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		compare[Hint](t, b)
+		compare[Request](t, b)
+		compare[Response](t, b)
+	})
+}
+
+func compare[T Hint | Request | Response](t *testing.T, b []byte) {
+	got, err := Decode[T](b)
+	if err != nil {
+		require.ErrorIs(t, err, ErrMalformed)
+		return
+	}
+	var all any
+	require.NoError(t, json.Unmarshal(b, &all))
+	if folds(all) {
+		return // encoding/json takes Kind for kind
+	}
+	want := new(T)
+	require.NoError(t, json.Unmarshal(b, want))
+	a, err := canonical.Payload(Encode(want))
+	if err != nil {
+		return // too deep by what lies around the payload
+	}
+	same, err := canonical.Payload(Encode(got))
+	require.NoError(t, err)
+	require.Equal(t, string(a), string(same))
+}
+
+// folds says that a key has other characters than our names.
+func folds(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			if strings.Trim(key, "abcdefghijklmnopqrstuvwxyz_") != "" || folds(value) {
+				return true
+			}
+		}
+	case []any:
+		for _, value := range v {
+			if folds(value) {
+				return true
+			}
+		}
+	}
+	return false
+}
