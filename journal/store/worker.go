@@ -114,9 +114,12 @@ type Pause struct {
 
 // What a worker reads and names of a request: the types of package collation.
 type (
-	Lease       = collation.Lease
+	// Lease is a worker's hold on one turn of a request.
+	Lease = collation.Lease
+	// EffectState is how far an effect came.
 	EffectState = collation.EffectState
-	EffectRow   = collation.EffectRow
+	// EffectRow is the stored state of one effect key.
+	EffectRow = collation.EffectRow
 )
 
 // The states of an effect.
