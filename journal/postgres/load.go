@@ -23,6 +23,7 @@ var loadStatements = []string{
 // wanted is what one trip reads, each key once, as parallel lists.
 type wanted struct {
 	jobs       []journal.JobID
+	tombs      []journal.JobID // those that may be tombstones of keys used again
 	instances  []place
 	receipts   []rowKey
 	rows       []rowKey
@@ -97,6 +98,9 @@ func gather(wants []store.Want) (*wanted, map[journal.JobID]*collation.State) {
 			states[want.Job] = st
 			w.jobs = append(w.jobs, want.Job)
 		}
+		if !want.Receipt.IsZero() || want.Row.IsZero() { // who asks for a row alone has seen it: a worker, that may read no tombstone (4.5)
+			w.tombs = append(w.tombs, want.Job)
+		}
 		w.ask(want.Job, st, want.Instances, want.Results)
 		if _, asked := st.Receipts[want.Receipt]; !asked && !want.Receipt.IsZero() {
 			st.Receipts[want.Receipt] = nil
@@ -131,50 +135,61 @@ func (w *wanted) ask(job journal.JobID, st *collation.State, instances, results 
 }
 
 func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Loaded, error) {
-	lock := "load_lock"
-	if !wait {
-		lock = "load_lock_skip"
-	}
-	jobs := pUUIDs(w.jobs)
-	locked := make(map[journal.JobID]bool, len(w.jobs))
 	loaded := &store.Loaded{
 		States: make(map[journal.JobID]*collation.State, len(w.jobs)),
 		Busy:   map[journal.JobID]bool{}, Tombs: map[journal.JobID]bool{},
 		Holders: map[string]*collation.Holder{}, Orders: map[journal.JobID]*collation.Row{},
 		Chains: make(map[collation.RowKey]*collation.Chain, len(w.chains)),
 	}
-	before, after := c.s.readChains(w, loaded, wait), []step(nil)
-	if !wait { // what may wait for a row of its job holds no chain meanwhile
-		before, after = nil, before
+	locks, reads := c.readJobs(w, loaded, wait)
+	chains := c.s.readChains(w, loaded, wait)
+	steps := append([]step{{"begin", nil, nil}}, locks...)
+	if wait {
+		steps, chains = append(steps, chains...), nil
 	}
-	steps := []step{
-		{"begin", nil, nil},
-		{lock, [][]byte{jobs}, func(v row) error { locked[v.job(0)] = true; return nil }},
-	}
-	steps = append(append(steps, before...), []step{
-		{"clock", nil, func(v row) error { loaded.Now = collation.Micros(v.int(0)); return nil }},
-		{"load_jobs", [][]byte{jobs}, func(v row) error {
-			job := c.s.readJob(v)
-			switch st := c.states[job.ID]; {
-			case !locked[job.ID]:
-				loaded.Busy[job.ID] = true
-			case job.State == journal.JobExpired:
-				loaded.Tombs[job.ID] = true
-			default:
-				st.Job, st.Now = job, loaded.Now
-				loaded.States[job.ID] = st
-			}
-			return nil
-		}},
-		{"load_tombs", [][]byte{jobs}, func(v row) error { loaded.Tombs[v.job(0)] = true; return nil }},
-	}...)
-	steps = append(append(append(steps, w.readStarts(loaded, wait)...), c.reads(w)...), after...)
-	err := c.conn.run(ctx, steps...)
+	steps = append(steps, step{"clock", nil, func(v row) error { loaded.Now = collation.Micros(v.int(0)); return nil }})
+	steps = append(append(append(steps, reads...), w.readStarts(loaded, wait)...), c.reads(w)...)
+	// What may wait for a row of its job holds no chain meanwhile.
+	err := c.conn.run(ctx, append(steps, chains...)...)
 	c.states = loaded.States
 	for _, h := range loaded.Chains {
 		h.Now = loaded.Now
 	}
 	return loaded, err
+}
+
+// readJobs are the statements that lock jobs, and those that then read their headers.
+func (c *committer) readJobs(w *wanted, loaded *store.Loaded, wait bool) (locks, reads []step) {
+	if len(w.jobs) == 0 {
+		return nil, nil
+	}
+	lock := "load_lock"
+	if !wait {
+		lock = "load_lock_skip"
+	}
+	jobs := [][]byte{pUUIDs(w.jobs)}
+	locked := make(map[journal.JobID]bool, len(w.jobs))
+	locks = []step{{lock, jobs, func(v row) error { locked[v.job(0)] = true; return nil }}}
+	reads = []step{{"load_jobs", jobs, func(v row) error {
+		job := c.s.readJob(v)
+		switch st := c.states[job.ID]; {
+		case !locked[job.ID]:
+			loaded.Busy[job.ID] = true
+		case job.State == journal.JobExpired:
+			loaded.Tombs[job.ID] = true
+		default:
+			st.Job, st.Now = job, loaded.Now
+			loaded.States[job.ID] = st
+		}
+		return nil
+	}}}
+	if len(w.tombs) > 0 {
+		reads = append(reads, step{"load_tombs", [][]byte{pUUIDs(w.tombs)}, func(v row) error {
+			loaded.Tombs[v.job(0)] = true
+			return nil
+		}})
+	}
+	return locks, reads
 }
 
 // readStarts are the statements that read what starts need: who has a key, and the

@@ -30,7 +30,7 @@ GRANT SELECT, INSERT ON {schema}.entries, {schema}.payloads TO {role_worker};
 GRANT SELECT, UPDATE (head_seq, head_hash) ON {schema}.jobs TO {role_worker};
 GRANT SELECT, UPDATE ON {schema}.dispatches TO {role_worker};
 GRANT SELECT, INSERT, UPDATE ON {schema}.effects, {schema}.dead_letters TO {role_worker};
-GRANT SELECT ON {schema}.instances, {schema}.receipts, {schema}.flows, {schema}.woken, {schema}.tombs TO {role_worker};
+GRANT SELECT ON {schema}.instances, {schema}.receipts, {schema}.flows, {schema}.woken TO {role_worker};
 GRANT SELECT, INSERT ON {schema}.batches TO {role_worker};
 
 -- sealer: reads heads and hashes.
