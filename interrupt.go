@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // ErrInterrupt: an option of an interrupt is malformed or over its limit. Nothing
@@ -48,13 +47,9 @@ func (rt *Runtime) Interrupt(ctx context.Context, jobKey string, opts ...Interru
 	if err != nil {
 		return InterruptResult{}, err
 	}
-	mode, publish := rt.sendMode()
-	out, fresh, err := rt.store.Interrupt(ctx, row, mode)
+	fresh, err := rt.committer.Interrupt(ctx, row)
 	if err != nil {
 		return InterruptResult{}, fmt.Errorf("interrupt job %.80q: %w", jobKey, err)
-	}
-	if fresh && publish {
-		rt.publish(ctx, []store.Outgoing{*out})
 	}
 	return InterruptResult{Job: job, Duplicate: !fresh}, nil
 }

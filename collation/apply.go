@@ -11,6 +11,7 @@ import (
 // that the next message of the job in the same batch meets it.
 func (s *State) Apply(p *Plan) {
 	if p.Entry == nil {
+		s.applyRows(p)
 		return
 	}
 	for _, w := range p.Ledgers {

@@ -178,7 +178,7 @@ func (r *rig) interrupt(target journal.JobID, o collation.InterruptOrder, name s
 	r.t.Helper()
 	row, err := o.Row(collation.AskedInterruptGUID(name, target), target, 0)
 	require.NoError(r.t, err)
-	_, _, err = r.store.Interrupt(context.Background(), row, collation.Mode{})
+	_, _, err = journaltest.Driven{Store: r.store}.Interrupt(context.Background(), row, collation.Mode{})
 	require.NoError(r.t, err)
 }
 

@@ -293,7 +293,6 @@ type Interrupt struct {
 // Interrupt ends the job (C15), as soon as the engine has taken the message.
 func (j *Job) Interrupt(i Interrupt) {
 	j.w.t.Helper()
-	ctx := context.Background()
 	order := collation.InterruptOrder{
 		Code: cmp.Or(i.Code, collation.CodeInterrupted), Reason: cmp.Or(i.Reason, "interrupted"),
 		Descend: i.Descend, Throw: !i.Complete, From: "a test",
@@ -306,12 +305,7 @@ func (j *Job) Interrupt(i Interrupt) {
 	if err != nil {
 		j.w.t.Fatalf("interrupt job %q: %v", j.Key, err)
 	}
-	cfg := j.w.eng.Config()
-	out, fresh, err := j.w.tables.Interrupt(ctx, row, cfg.Mode())
-	if err == nil && fresh {
-		err = j.w.eng.Publisher().Publish(ctx, []store.Outgoing{*out}, engine.Origin{})
-	}
-	if err != nil {
+	if _, err := j.w.eng.Committer().Interrupt(context.Background(), row); err != nil {
 		j.w.t.Fatalf("interrupt job %q: %v", j.Key, err)
 	}
 }

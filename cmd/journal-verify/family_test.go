@@ -134,7 +134,7 @@ func (s *space) interrupt(d *store.DueRow) {
 	o := &collation.InterruptOrder{Code: 410, Reason: "enough", Throw: s.choose(4) > 0, Descend: s.choose(2) > 0}
 	row, err := o.Row(collation.AskedInterruptGUID(fmt.Sprint(s.choose(1<<30)), d.Job), d.Job, d.Now)
 	require.NoError(s, err)
-	_, _, err = s.store.Interrupt(s.Context(), row, s.mode)
+	_, _, err = journaltest.Driven{Store: s.store}.Interrupt(s.Context(), row, s.mode)
 	require.NoError(s, err)
 }
 

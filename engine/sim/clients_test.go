@@ -13,6 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/wire"
 )
@@ -164,7 +165,7 @@ func (w *world) interrupt(id journal.JobID) {
 	if err != nil {
 		panic(err)
 	}
-	st := &port{Store: w.store, p: w.processes[0]}
+	st := journaltest.Driven{Store: &port{Store: w.store, p: w.processes[0], label: "interrupt "}}
 	_, _, _ = st.Interrupt(context.Background(), row, collation.Mode{}) // it is no matter whether it comes
 }
 

@@ -221,13 +221,12 @@ func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
 // gist is what a plan does. The bytes of its entry may hold a stack.
 func gist(p *collation.Plan) string {
 	e := p.Entry
-	if e == nil {
-		return ""
-	}
 	var b strings.Builder
-	fmt.Fprintf(&b, ":%d %s %s", e.Seq, e.Kind, short(e.GUID))
-	for _, m := range e.Marks {
-		b.WriteString(" " + string(m))
+	if e != nil {
+		fmt.Fprintf(&b, ":%d %s %s", e.Seq, e.Kind, short(e.GUID))
+		for _, m := range e.Marks {
+			b.WriteString(" " + string(m))
+		}
 	}
 	for i := range p.Insert {
 		b.WriteString(" +" + short(p.Insert[i].GUID))

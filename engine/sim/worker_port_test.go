@@ -80,14 +80,6 @@ func (s *port) Signal(ctx context.Context, sig *collation.Signal, mode collation
 	return through(ctx, s.p, kindWrite, "signal "+short(sig.GUID), func() (store.Signalled, error) { return s.Store.Signal(ctx, sig, mode) })
 }
 
-func (s *port) Interrupt(ctx context.Context, row collation.Row, mode collation.Mode) (out *store.Outgoing, fresh bool, err error) {
-	err = action(ctx, s.p, kindWrite, "interrupt "+short(row.GUID), func() error {
-		out, fresh, err = s.Store.Interrupt(ctx, row, mode)
-		return err
-	})
-	return out, fresh, err
-}
-
 func (s *port) Act(ctx context.Context, a store.Action) error {
 	return action(ctx, s.p, kindWrite, fmt.Sprintf("act %d retry %t", a.ID, a.Retry), func() error {
 		s.p.world.forget() // it makes a row due

@@ -186,32 +186,3 @@ func (s *Store) Counts(context.Context) (map[journal.JobState]int64, error) {
 	}
 	return out, nil
 }
-
-// Interrupt implements store.Client.
-func (s *Store) Interrupt(
-	_ context.Context, row collation.Row, mode collation.Mode,
-) (out *store.Outgoing, fresh bool, err error) {
-	err = s.write("interrupt", func(u *undo) error {
-		if err := collation.CheckInterrupt(&row); err != nil {
-			return fmt.Errorf("memory: interrupt job %s: %w: %w", row.Job, store.ErrRejected, err)
-		}
-		j := s.living(row.Job)
-		switch {
-		case j == nil:
-			return fmt.Errorf("memory: interrupt job %s: %w", row.Job, store.ErrNotFound)
-		case s.row(row.Job, row.GUID) != nil || j.receipts[row.GUID] != nil:
-			return nil
-		}
-		row.NextAt = s.now()
-		if mode.Resend > 0 {
-			row.Publication, row.PublishedAt, row.TurnSent = 1, row.NextAt, row.Turn
-			row.NextAt += mode.Resend
-		}
-		fresh, out = true, s.outgoing(&row)
-		return s.insertRow(u, row)
-	})
-	if err != nil {
-		return nil, false, err
-	}
-	return out, fresh, nil
-}

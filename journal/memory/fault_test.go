@@ -135,12 +135,8 @@ func calls(t *testing.T, s *memory.Store, id journal.JobID) map[string]func() er
 		"expire signals": func() error { _, err := s.ExpireSignals(ctx, 1); return err },
 		"discard":        func() error { _, err := s.Discard(ctx, nil); return err },
 		"expire":         func() error { _, err := s.Expire(ctx, 1); return err },
-		"interrupt": func() error {
-			_, _, err := s.Interrupt(ctx, collation.Row{Job: id, GUID: journal.GUID{8}, Kind: journal.MessageInterrupt, Body: []byte(`{"code":410}`)}, collation.Mode{})
-			return err
-		},
-		"schedules":     func() error { _, err := s.Schedules(ctx); return err },
-		"mark schedule": func() error { return markSchedule(t, s) },
+		"schedules":      func() error { _, err := s.Schedules(ctx); return err },
+		"mark schedule":  func() error { return markSchedule(t, s) },
 	}
 }
 

@@ -63,11 +63,6 @@ type Client interface {
 	// Signal takes a signal from outside and delivers it at once, in one
 	// transaction with the record of its GUID (1.11, E13).
 	Signal(ctx context.Context, s *collation.Signal, mode collation.Mode) (Signalled, error)
-	// Interrupt inserts an interrupt addressed to the job: ErrNotFound, and
-	// ErrRejected for an order that cannot be read or whose code is no error's. fresh is
-	// false where its GUID is known already, as a row or a receipt. The row is
-	// due at once; with mode.Resend > 0 the caller publishes it.
-	Interrupt(ctx context.Context, row collation.Row, mode collation.Mode) (out *Outgoing, fresh bool, err error)
 	// Schedules lists the active flow versions, by name, with the time up to which
 	// scheduled starts were made: at first that of the version's activation.
 	Schedules(ctx context.Context) ([]Schedule, error)

@@ -211,7 +211,7 @@ func (p *pair) interrupt(row collation.Row) {
 		Fresh bool
 	}
 	_, _ = both(p, "interrupt", func(_ int, s store.Store) (answer, error) {
-		out, fresh, err := s.Interrupt(p.ctx, row, p.mode)
+		out, fresh, err := journaltest.Driven{Store: s}.Interrupt(p.ctx, row, p.mode)
 		return answer{out, fresh}, err
 	})
 }

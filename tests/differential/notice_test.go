@@ -33,7 +33,7 @@ var wrongs = map[string]wrong{
 	"a lease has another fence":            {func(s store.Store) store.Store { return fence{s} }, (*pair).worker},
 	"a signal is new each time":            {func(s store.Store) store.Store { return again{s} }, (*pair).signal},
 	"a signal stays a little longer":       {func(s store.Store) store.Store { return longer{s} }, (*pair).signal},
-	"an interrupt is of another entry":     {func(s store.Store) store.Store { return late{s} }, (*pair).stop},
+	"an interrupt is of another entry":     {func(s store.Store) store.Store { return committers{s, elsewhere} }, (*pair).stop},
 	"an effect is of another number":       {func(s store.Store) store.Store { return committers{s, renumber} }, (*pair).worker},
 	"an outcome is refused":                {func(s store.Store) store.Store { return committers{s, refuse} }, (*pair).worker},
 	"a payload is not stored":              {func(s store.Store) store.Store { return payload{s} }, (*pair).worker},
@@ -179,11 +179,19 @@ func (s longer) Signal(ctx context.Context, x *collation.Signal, mode collation.
 	return s.Store.Signal(ctx, x, mode)
 }
 
-type late struct{ store.Store }
+type wanderer struct{ store.Committer }
 
-func (s late) Interrupt(ctx context.Context, row collation.Row, mode collation.Mode) (*store.Outgoing, bool, error) {
-	row.Origin++
-	return s.Store.Interrupt(ctx, row, mode)
+func elsewhere(c store.Committer) store.Committer { return wanderer{c} }
+
+func (c wanderer) Commit(ctx context.Context, plans []store.Chained) error {
+	for i := range plans {
+		for n := range plans[i].Plan.Insert {
+			if row := &plans[i].Plan.Insert[n]; row.Kind == journal.MessageInterrupt {
+				row.Origin++
+			}
+		}
+	}
+	return c.Committer.Commit(ctx, plans)
 }
 
 type renumberer struct{ store.Committer }

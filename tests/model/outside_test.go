@@ -11,6 +11,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -129,7 +130,7 @@ func (w *world) interrupt(id journal.JobID) {
 		panic(err)
 	}
 	must(func() (bool, error) {
-		_, fresh, err := w.store.Interrupt(context.Background(), row, collation.Mode{})
+		_, fresh, err := journaltest.Driven{Store: w.store}.Interrupt(context.Background(), row, collation.Mode{})
 		return fresh, err
 	})
 }

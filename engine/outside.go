@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// Interrupt inserts the row of an interrupt, addressed to its job, under the job's
+// lock; fresh is false where the job knew it already, and then nothing was written
+// (1.11). The error is store.ErrNotFound where the job is not there, or only as a
+// tombstone; store.ErrRejected for a row that is none; and that of the store: with
+// store.ErrUnavailable nothing was sent, with store.ErrUnknown it may have been.
+func (c *Committer) Interrupt(ctx context.Context, row collation.Row) (fresh bool, err error) {
+	x := &call{
+		name: "interrupt",
+		want: func() []store.Want { return []store.Want{{Job: row.Job, Row: row.GUID, Receipt: row.GUID}} },
+		decide: func(b *batch) error {
+			fresh, err = b.interrupt(row)
+			return err
+		},
+	}
+	if c.do(ctx, x); x.err != nil {
+		return false, x.err
+	}
+	return fresh, nil
+}
+
+func (b *batch) interrupt(row collation.Row) (fresh bool, err error) {
+	st := b.loaded.States[row.Job]
+	switch {
+	case st == nil && b.loaded.Busy[row.Job]:
+		return false, store.ErrBusy
+	case st == nil:
+		return false, fmt.Errorf("%w: job %s", store.ErrNotFound, row.Job)
+	}
+	p, err := collation.Interrupt(st, row, b.mode)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", store.ErrRejected, err)
+	}
+	if p == nil {
+		return false, nil
+	}
+	st.Apply(p)
+	b.plans = append(b.plans, store.Chained{Plan: p})
+	return true, nil
+}
