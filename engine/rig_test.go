@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"log/slog"
 	"testing"
@@ -178,7 +179,12 @@ func (r *rig) interrupt(target journal.JobID, o collation.InterruptOrder, name s
 	r.t.Helper()
 	row, err := o.Row(collation.AskedInterruptGUID(name, target), target, 0)
 	require.NoError(r.t, err)
-	_, _, err = journaltest.Driven{Store: r.store}.Interrupt(context.Background(), row, collation.Mode{})
+	for { // until it is acknowledged
+		_, _, err = journaltest.Driven{Store: r.store}.Interrupt(context.Background(), row, collation.Mode{})
+		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrUnknown) {
+			break
+		}
+	}
 	require.NoError(r.t, err)
 }
 
