@@ -59,11 +59,15 @@ type Plan struct {
 	// Recall takes back starts of children that were not handled yet: rows of
 	// other jobs whose Sender is this one, by test-and-set (C15).
 	Recall []RowKey
-	Waits  []Wait         // registered: under the lock of its key, and held signals of the key become due (J3)
-	Unwait []Unwait       // own waits taken back, by test-and-set
-	Undead []journal.GUID // rows whose open dead letter ends with this plan
-	Dead   []DeadLetter
-	Woken  *Woken // what a function waited for, recorded by this plan (E12)
+	Waits  []Wait   // registered: under the lock of its key, and held signals of the key become due (J3)
+	Unwait []Unwait // own waits taken back, by test-and-set
+	// Taken and Signals are of a mailbox's plan, which names no job: waits of any
+	// jobs, and what became of its signals.
+	Taken   []Taken
+	Signals []SignalWrite
+	Undead  []journal.GUID // rows whose open dead letter ends with this plan
+	Dead    []DeadLetter
+	Woken   *Woken // what a function waited for, recorded by this plan (E12)
 	// Chain is what the plan writes on the effect chain of a request (J8). It may
 	// stand without an Entry.
 	Chain *ChainWrite

@@ -18,7 +18,7 @@ func lost(format string, args ...any) error {
 func (s *Store) apply(u *undo, c *store.Chained) error {
 	p := c.Plan
 	if err := s.moveChain(u, p); err != nil || p.Entry == nil {
-		return errors.Join(err, s.moveRows(u, p))
+		return errors.Join(err, s.moveRows(u, p), s.moveMail(u, p))
 	}
 	j := s.jobs[p.Job]
 	for i := range p.Ledgers {

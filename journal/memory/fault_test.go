@@ -171,7 +171,7 @@ func TestFaultsOfEveryCall(t *testing.T) {
 	require.Len(t, v.Rows, 1)
 	for _, op := range []string{
 		"deploy", "activate", "dead letter", "claim", "turn overdue", "prune", "payload", "signal", "deliver",
-		"expire signals", "discard", "expire", "interrupt", "mark schedule",
+		"expire signals", "discard", "expire", "mark schedule",
 	} {
 		f.on(op + ".done")
 		require.ErrorIs(t, calls[op](), store.ErrUnknown, op)
@@ -179,9 +179,6 @@ func TestFaultsOfEveryCall(t *testing.T) {
 	letters, err = s.DeadLetters(ctx, true, 10)
 	require.NoError(t, err)
 	require.Len(t, letters, 1)
-	v, err = s.Job(ctx, id)
-	require.NoError(t, err)
-	require.Len(t, v.Rows, 2, "the interrupt")
 	got, err := s.Signal(ctx, &collation.Signal{GUID: journal.GUID{7}, Topic: "t", Key: "k"}, collation.Mode{})
 	require.NoError(t, err)
 	require.Equal(t, store.Signalled{State: store.SignalKept, Duplicate: true}, got)

@@ -101,22 +101,29 @@ func (s *Store) Deliver(_ context.Context, signals []collation.RowKey, mode coll
 	}
 	var out []store.Outgoing
 	err := s.write("deliver", func(u *undo) error {
-		mail := map[collation.RowKey]*collation.Signal{}
+		named := map[journal.JobID]map[journal.GUID]*collation.Row{}
 		for _, k := range signals {
-			row := s.row(k.Job, k.GUID)
-			if row == nil || row.Held != "" || row.Kind != journal.MessageSignal {
-				continue
+			if row := s.row(k.Job, k.GUID); row != nil && row.Held == "" && row.Kind == journal.MessageSignal {
+				if named[k.Job] == nil {
+					named[k.Job] = map[journal.GUID]*collation.Row{}
+				}
+				named[k.Job][k.GUID] = row
 			}
-			x, err := collation.SignalOf(row)
+		}
+		for _, id := range slices.SortedFunc(maps.Keys(named), compareIDs) {
+			box := s.box(id)
+			box.Named = slices.Collect(maps.Values(named[id]))
+			m, _, err := collation.Deliver(box, mode)
 			if err != nil {
 				return fmt.Errorf("memory: deliver: %w", err)
 			}
-			mail[k] = x
-			s.older(mail, k.Job, x.Sent)
+			woken, err := s.post(u, m)
+			if err != nil {
+				return err
+			}
+			out = append(out, woken...)
 		}
-		var err error
-		out, err = s.post(u, mail, mode)
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -124,75 +131,67 @@ func (s *Store) Deliver(_ context.Context, signals []collation.RowKey, mode coll
 	return out, nil
 }
 
-// older adds the signals of a mailbox that are due and were sent before: they go
-// first (1.11).
-func (s *Store) older(mail map[collation.RowKey]*collation.Signal, box journal.JobID, sent collation.Micros) {
-	for g, row := range s.rows[box] {
-		if row.Kind != journal.MessageSignal || row.Held != "" {
-			continue
-		}
-		if x, err := collation.SignalOf(row); err == nil && !x.All && x.Sent < sent {
-			mail[collation.RowKey{Job: box, GUID: g}] = x
+// box reads a mailbox whole.
+func (s *Store) box(id journal.JobID) *collation.Box {
+	box := &collation.Box{ID: id, Now: s.now(), All: true}
+	for _, w := range s.waits[id] {
+		if j := s.jobs[w.Job]; j.State != journal.JobQuarantined {
+			box.Waits = append(box.Waits, collation.BoxWait{Wait: *w, JobKey: j.Key, Generation: j.Generation, Flow: j.Flow, Trace: j.Trace})
 		}
 	}
+	slices.SortFunc(box.Waits, func(a, b collation.BoxWait) int {
+		return cmp.Or(cmp.Compare(a.Since, b.Since), compareIDs(a.GUID, b.GUID))
+	})
+	for _, r := range s.rows[id] {
+		if r.Kind == journal.MessageSignal && r.Held == "" {
+			box.Due = append(box.Due, r)
+		}
+	}
+	kept := func(r *collation.Row) uint64 { return uint64(r.WithinAt) - 1 } // Never comes last
+	slices.SortFunc(box.Due, func(a, b *collation.Row) int {
+		return cmp.Or(cmp.Compare(kept(a), kept(b)), cmp.Compare(a.PublishedAt, b.PublishedAt), compareIDs(a.GUID, b.GUID))
+	})
+	box.Due = box.Due[:min(len(box.Due), collation.MaxDue)]
+	return box
 }
 
-// post delivers signals, the oldest first.
-func (s *Store) post(u *undo, mail map[collation.RowKey]*collation.Signal, mode collation.Mode) ([]store.Outgoing, error) {
-	keys := slices.SortedFunc(maps.Keys(mail), func(a, b collation.RowKey) int {
-		return cmp.Or(cmp.Compare(mail[a].Sent, mail[b].Sent), compareIDs(a.GUID, b.GUID))
-	})
+// post writes what signals did to a mailbox, and gives the wake-ups.
+func (s *Store) post(u *undo, m *collation.Mail) ([]store.Outgoing, error) {
+	if err := s.apply(u, &store.Chained{Plan: m.Plan}); err != nil {
+		return nil, err
+	}
 	var out []store.Outgoing
-	for _, k := range keys {
-		x := mail[k]
-		woken, state, err := s.deliver(u, k.Job, x, mode)
-		if err != nil {
-			return nil, err
-		}
-		if out = append(out, woken...); state == store.SignalKept {
-			kept := x.Kept(*s.row(k.Job, k.GUID))
-			s.putRow(u, &kept)
-			continue
-		}
-		s.dropRow(u, k.Job, k.GUID)
-		s.became(u, k.GUID, state)
+	for i := range m.Woken {
+		out = append(out, *s.outgoing(&m.Plan.Insert[i]))
 	}
 	return out, nil
 }
 
-// deliver hands a signal to the waits of its mailbox that take it: the oldest,
-// or all of them (1.11).
-func (s *Store) deliver(
-	u *undo, box journal.JobID, x *collation.Signal, mode collation.Mode,
-) ([]store.Outgoing, store.SignalState, error) {
-	now := s.now()
-	waits := slices.SortedFunc(maps.Values(s.waits[box]), func(a, b *collation.Wait) int {
-		return cmp.Or(cmp.Compare(a.Since, b.Since), compareIDs(a.GUID, b.GUID))
-	})
-	waits = slices.DeleteFunc(waits, func(w *collation.Wait) bool { return !w.Takes(x, now) || s.jobs[w.Job].State == journal.JobQuarantined })
-	reach, none := 1, store.SignalKept
-	if x.All {
-		reach, none = collation.MaxReach, store.SignalMissed
-	}
-	var out []store.Outgoing
-	for _, w := range waits[:min(len(waits), reach)] {
-		wake, ends := w.Deliver(x, now, mode)
-		if err := s.insertRow(u, wake); err != nil {
-			return nil, "", err
+// moveMail writes what signals did: to waits of any jobs, by test-and-set, and to
+// their records.
+func (s *Store) moveMail(u *undo, p *collation.Plan) error {
+	for _, t := range p.Taken {
+		j := s.jobs[t.Job]
+		if j == nil || j.waits[t.GUID] == nil || j.waits[t.GUID].Count != t.Seen {
+			return lost("wait %s is gone, or was counted", t.GUID)
 		}
-		out = append(out, *s.outgoing(&wake))
-		if ends {
-			s.dropWait(u, s.jobs[w.Job], w)
+		w := j.waits[t.GUID]
+		if t.Ended {
+			s.dropWait(u, j, w)
 			continue
 		}
 		next := *w
-		next.Count++
-		s.putWait(u, s.jobs[w.Job], &next)
+		next.Count = t.Count
+		s.putWait(u, j, &next)
 	}
-	if len(out) == 0 {
-		return nil, none, nil
+	for _, x := range p.Signals {
+		if x.New {
+			put(u, s.signals, x.GUID, &signal{state: x.State, at: s.now()})
+		} else {
+			s.became(u, x.GUID, x.State)
+		}
 	}
-	return out, store.SignalConsumed, nil
+	return nil
 }
 
 // became notes what became of a signal, where it came from outside.
@@ -220,22 +219,13 @@ func (s *Store) Signal(_ context.Context, x *collation.Signal, mode collation.Mo
 			out = store.Signalled{State: store.SignalKept, Duplicate: true}
 			return nil
 		}
-		before := map[collation.RowKey]*collation.Signal{}
-		s.older(before, row.Job, sent.Sent)
-		first, err := s.post(u, before, mode)
+		m, _, err := collation.Receive(s.box(row.Job), &sent, row, mode)
 		if err != nil {
 			return err
 		}
-		woken, state, err := s.deliver(u, row.Job, &sent, mode)
-		if err != nil {
-			return err
-		}
-		put(u, s.signals, x.GUID, &signal{state: state, at: sent.Sent})
-		out = store.Signalled{State: state, Reached: len(woken), Out: append(first, woken...)}
-		if state == store.SignalKept {
-			return s.insertRow(u, sent.Kept(row))
-		}
-		return nil
+		out = store.Signalled{State: m.State, Reached: m.Reached}
+		out.Out, err = s.post(u, m)
+		return err
 	})
 	if err != nil {
 		return store.Signalled{}, err

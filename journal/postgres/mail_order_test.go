@@ -16,7 +16,7 @@ import (
 // whichever of their messages comes first.
 func TestKeptSignalsAreNotOvertaken(t *testing.T) {
 	t.Parallel()
-	const many = 2*maxDue + 40
+	const many = 2*collation.MaxDue + 40
 	s := open(t)
 	id := startJobs(t, s, "k")[0]
 	var keys []collation.RowKey
@@ -35,7 +35,7 @@ func TestKeptSignalsAreNotOvertaken(t *testing.T) {
 	got, err := s.Signal(t.Context(), last, resend)
 	require.NoError(t, err)
 	require.Equal(t, store.SignalKept, got.State, "it waits its turn")
-	require.Len(t, got.Out, maxDue)
+	require.Len(t, got.Out, collation.MaxDue)
 	woken := got.Out
 	for _, k := range []collation.RowKey{mailOf(s, last), keys[many-1], mailOf(s, last)} {
 		out, err := s.Deliver(t.Context(), []collation.RowKey{k}, resend)

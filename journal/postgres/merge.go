@@ -30,9 +30,12 @@ type writes struct {
 	letters   []letterWrite
 	chains    []*collation.Row // of requests, as their effects leave them
 	effects   []effectWrite
+	signals   []collation.SignalWrite
 }
 
-func (w *writes) empty() bool { return len(w.entries)+len(w.rows)+len(w.effects) == 0 }
+func (w *writes) empty() bool {
+	return len(w.entries)+len(w.rows)+len(w.effects)+len(w.signals) == 0
+}
 
 type jobWrite struct {
 	job                 journal.JobID
@@ -84,8 +87,8 @@ type rowWrite struct {
 	by     *collation.Plan // the last one that named it
 }
 
-// waitWrite is one wait, as rowWrite. A plan only registers and takes back: who
-// delivers counts those that stay.
+// waitWrite is one wait, as rowWrite. A job's plan registers and takes back; that
+// of a mailbox ends waits, or counts those that stay.
 type waitWrite struct {
 	key   rowKey
 	box   journal.JobID // its mailbox, of one that is registered
@@ -136,7 +139,9 @@ func merge(plans []store.Chained) (*writes, error) {
 		var err error
 		switch e := c.Plan.Entry; {
 		case e == nil:
-			err = m.planRows(c.Plan)
+			if err = m.planRows(c.Plan); err == nil {
+				err = m.planMail(c.Plan)
+			}
 		case e.Kind == journal.KindCreated:
 			m.births = append(m.births, *c)
 			err = m.plan(c)
@@ -329,18 +334,40 @@ func (m *merger) planWaits(p *collation.Plan) error {
 	return nil
 }
 
+// planMail notes what signals did: to waits of any jobs, and to their records.
+func (m *merger) planMail(p *collation.Plan) error {
+	for i := range p.Taken {
+		t := &p.Taken[i]
+		k := rowKey{t.Job, t.GUID}
+		if m.waitOf[k] != nil {
+			return fmt.Errorf("wait %s is named twice", t.GUID)
+		}
+		w := &waitWrite{key: k, stood: true, seen: t.Seen}
+		if !t.Ended {
+			w.after = &collation.Wait{Count: t.Count}
+		}
+		m.noteWait(w)
+	}
+	m.signals = append(m.signals, p.Signals...)
+	return nil
+}
+
+func (m *merger) noteWait(w *waitWrite) {
+	if m.waitOf == nil {
+		m.waitOf = make(map[rowKey]*waitWrite)
+	}
+	m.waitOf[w.key] = w
+	m.waits = append(m.waits, w)
+}
+
 // wait notes what becomes of a wait, as row does.
 func (m *merger) wait(p *collation.Plan, guid journal.GUID, standing bool, after *collation.Wait) (*waitWrite, error) {
 	k := rowKey{p.Job, guid}
 	w := m.waitOf[k]
 	switch {
 	case w == nil:
-		if m.waitOf == nil {
-			m.waitOf = make(map[rowKey]*waitWrite)
-		}
 		w = &waitWrite{key: k, stood: standing}
-		m.waitOf[k] = w
-		m.waits = append(m.waits, w)
+		m.noteWait(w)
 	case w.by == p:
 		return nil, fmt.Errorf("wait %s is named twice", guid)
 	case standing != (w.after != nil):

@@ -1,30 +1,12 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
-
-// maxWoken bounds the wake-ups of one transaction that delivers several signals
-// (T11); past it each is to be delivered alone.
-const maxWoken = 2 * collation.MaxReach
-
-// moreWaits is how many times more waits of a mailbox are read when those that
-// were read do not take a signal.
-const moreWaits = 32
-
-// maxDue bounds the signals of one mailbox that are delivered together because
-// they are due (T11). Where that many are, those that come later wait their turn.
-const maxDue = 256
-
-// errManyWoken asks for signals one by one.
-var errManyWoken = errors.New("the signals reach too many waits together: deliver them one by one")
 
 var mailStatements = []string{
 	"begin", "write_mailboxes", "clock", "mail_rows", "mail_due", "mail_waits", "signal_known", "signals_put", "signals_became",
@@ -37,30 +19,32 @@ var mailStatements = []string{
 type mail struct {
 	s     *Store
 	c     *conn
-	mode  collation.Mode
 	now   collation.Micros
-	boxes map[journal.JobID]*mailbox
+	boxes []*mailbox // each once
+	of    map[journal.JobID]*mailbox
+	plans []store.Chained
 	out   []store.Outgoing
-	w     writes
-	due   []*collation.Row // signals of the mailboxes that are due, named or not
-	// became is what the signals became whose row is gone, by their GUID.
-	became map[journal.GUID]store.SignalState
+	rows  int // of signals that were delivered
 }
 
-// mailbox is one topic and key, with its oldest waits.
+// mailbox is one that is read.
 type mailbox struct {
-	id    journal.JobID
-	ask   int // waits to be read next
-	waits []*waiting
-	all   bool // there are no more than these
+	collation.Box
+	ask int // waits to be read next
 }
 
-// waiting is an open wait, with the header of its job for the wake-up's message.
-type waiting struct {
-	collation.Wait
-	header store.Outgoing
-	seen   int // its count when it was read
-	ended  bool
+func (s *Store) mail(c *conn) *mail { return &mail{s: s, c: c, of: map[journal.JobID]*mailbox{}} }
+
+// box adds a mailbox from which one signal more, mostly, takes one wait.
+func (m *mail) box(id journal.JobID) *mailbox {
+	box := m.of[id]
+	if box == nil {
+		box = &mailbox{Box: collation.Box{ID: id}}
+		m.of[id] = box
+		m.boxes = append(m.boxes, box)
+	}
+	box.ask++
+	return box
 }
 
 // Deliver hands signals to the waits of their keys (1.11), oldest signal first.
@@ -83,27 +67,24 @@ func (s *Store) Deliver(ctx context.Context, signals []collation.RowKey, mode co
 }
 
 func (s *Store) deliver(ctx context.Context, c *conn, signals []collation.RowKey, mode collation.Mode) ([]store.Outgoing, error) {
-	m := &mail{s: s, c: c, mode: mode, boxes: map[journal.JobID]*mailbox{}, became: map[journal.GUID]store.SignalState{}}
-	keys := make([]rowKey, 0, len(signals))
-	named := make(map[collation.RowKey]bool, len(signals))
+	m := s.mail(c)
+	keys, named := make([]rowKey, 0, len(signals)), make(map[collation.RowKey]bool, len(signals))
 	for _, k := range signals {
-		if named[k] {
+		if !named[k] {
+			named[k] = true
+			keys = append(keys, rowKey{k.Job, k.GUID})
+			m.box(k.Job)
+		}
+	}
+	err := m.open(ctx, step{"mail_rows", rowKeys(keys), m.collect(func(b *mailbox) *[]*collation.Row { return &b.Named })})
+	for i := 0; i < len(m.boxes) && err == nil; i++ {
+		box := m.boxes[i]
+		if len(box.Named) == 0 {
 			continue
 		}
-		named[k] = true
-		keys = append(keys, rowKey{k.Job, k.GUID})
-		if m.boxes[k.Job] == nil {
-			m.boxes[k.Job] = &mailbox{id: k.Job}
-		}
-		m.boxes[k.Job].ask++ // each takes one, mostly
+		err = m.decide(ctx, "deliver", box, func() (*collation.Mail, int, error) { return collation.Deliver(&box.Box, mode) })
 	}
-	var rows []*collation.Row
-	err := m.open(ctx, step{"mail_rows", rowKeys(keys), collect(&rows)})
-	rows = m.queue(rows)
-	if err == nil {
-		err = m.post(ctx, rows)
-	}
-	if err != nil || len(rows) == 0 {
+	if err != nil || m.rows == 0 {
 		abandon(ctx, c)
 		return nil, settleRead("deliver", err)
 	}
@@ -125,10 +106,8 @@ func (s *Store) Signal(ctx context.Context, in *collation.Signal, mode collation
 }
 
 func (s *Store) signal(ctx context.Context, c *conn, x collation.Signal, mode collation.Mode) (out store.Signalled, err error) {
-	box := collation.Mailbox(s.cfg.Space, x.Topic, x.Key)
-	m := &mail{
-		s: s, c: c, mode: mode, boxes: map[journal.JobID]*mailbox{box: {id: box, ask: 1}}, became: map[journal.GUID]store.SignalState{},
-	}
+	m := s.mail(c)
+	box := m.box(collation.Mailbox(s.cfg.Space, x.Topic, x.Key))
 	err = m.open(ctx, step{"signal_known", [][]byte{pUUID(x.GUID)}, func(v row) error {
 		out = store.Signalled{State: store.SignalState(v.text(0)), Duplicate: true}
 		return nil
@@ -142,33 +121,48 @@ func (s *Store) signal(ctx context.Context, c *conn, x collation.Signal, mode co
 	if err != nil {
 		err = rejected("signal", err)
 	} else {
-		out.State, out.Reached, err = m.receive(ctx, &x, &r)
+		err = m.decide(ctx, "signal", box, func() (*collation.Mail, int, error) {
+			done, more, err := collation.Receive(&box.Box, &x, r, mode)
+			if done != nil {
+				out.State, out.Reached = done.State, done.Reached
+			}
+			return done, more, err
+		})
 	}
 	if err != nil {
 		abandon(ctx, c)
 		return out, settleRead("signal", err)
 	}
 	out.Out = m.out
-	return out, m.commit(ctx, step{name: "signals_put", params: [][]byte{pUUID(x.GUID), pText(string(out.State))}})
+	return out, m.commit(ctx)
 }
 
-// receive delivers a signal from outside behind those that are due, or keeps it.
-// Behind too many of them it is due itself.
-func (m *mail) receive(ctx context.Context, x *collation.Signal, r *collation.Row) (store.SignalState, int, error) {
-	before := slices.DeleteFunc(m.queue([]*collation.Row{r}), func(other *collation.Row) bool { return other == r })
-	if err := m.post(ctx, before); err != nil {
-		return "", 0, err
+// decide has what signals do to a mailbox decided, reads the waits that it misses,
+// and notes what is to be written and sent.
+func (m *mail) decide(ctx context.Context, op string, box *mailbox, decide func() (*collation.Mail, int, error)) error {
+	for {
+		done, more, err := decide()
+		switch {
+		case err != nil:
+			return rejected(op, err)
+		case more > 0:
+			box.ask = more
+			if err := m.c.run(ctx, m.look(box)); err != nil {
+				return err
+			}
+			continue
+		}
+		m.plans = append(m.plans, store.Chained{Plan: done.Plan})
+		for i, w := range done.Woken {
+			m.out = append(m.out, store.Outgoing{
+				Row: done.Plan.Insert[i], JobKey: w.JobKey, Generation: w.Generation, Flow: w.Flow, Trace: w.Trace,
+			})
+		}
+		if m.rows += len(done.Plan.Update) + len(done.Plan.Delete); len(m.out) > collation.MaxWoken && m.rows > 1 {
+			return rejected(op, collation.ErrManyWoken)
+		}
+		return nil
 	}
-	if m.full(r.Job) {
-		m.w.rows = append(m.w.rows, inserted(r))
-		return store.SignalKept, 0, nil
-	}
-	state, reached, err := m.hand(ctx, x, r.Job)
-	if err == nil && state == store.SignalKept {
-		*r = x.Kept(*r)
-		m.w.rows = append(m.w.rows, inserted(r))
-	}
-	return state, reached, err
 }
 
 // open begins the transaction, locks the mailboxes, and reads their waits and
@@ -177,53 +171,37 @@ func (m *mail) open(ctx context.Context, steps ...step) error {
 	if err := m.c.require(ctx, mailStatements...); err != nil {
 		return err
 	}
-	ids, boxes := make([]journal.JobID, 0, len(m.boxes)), make([]*mailbox, 0, len(m.boxes))
-	for id, box := range m.boxes {
-		ids, boxes = append(ids, id), append(boxes, box)
+	ids := make([]journal.JobID, len(m.boxes))
+	for i, box := range m.boxes {
+		ids[i] = box.ID
 	}
-	return m.c.run(ctx, append([]step{
+	err := m.c.run(ctx, append([]step{
 		{name: "begin"},
 		{name: "write_mailboxes", params: [][]byte{lockKeys(ids)}},
 		{"clock", nil, func(v row) error { m.now = collation.Micros(v.int(0)); return nil }},
-		m.look(boxes...),
-		{"mail_due", [][]byte{pUUIDs(ids), pInt(maxDue)}, collect(&m.due)},
+		m.look(m.boxes...),
+		{
+			"mail_due",
+			[][]byte{pUUIDs(ids), pInt(collation.MaxDue)},
+			m.collect(func(b *mailbox) *[]*collation.Row { return &b.Due }),
+		},
 	}, steps...)...)
+	for _, box := range m.boxes {
+		box.Now = m.now
+	}
+	return err
 }
 
-// queue are the signals to deliver: those that were named, and what was sent
-// before them to the same key and is due, since it was kept until a wait came: it
-// goes first (1.11). Of a key with more of them than maxDue only they are.
-func (m *mail) queue(named []*collation.Row) []*collation.Row {
-	known := make(map[journal.GUID]bool, len(named))
-	last := make(map[journal.JobID]collation.Micros, len(m.boxes))
-	for _, r := range named {
-		known[r.GUID] = true
-		if x, err := collation.SignalOf(r); err == nil {
-			last[r.Job] = max(last[r.Job], x.Sent)
+// collect appends rows to those of their mailboxes.
+func (m *mail) collect(to func(*mailbox) *[]*collation.Row) func(row) error {
+	return func(v row) error {
+		x, err := readRow(v)
+		if err == nil {
+			rows := to(m.of[x.Job])
+			*rows = append(*rows, x)
 		}
+		return err
 	}
-	rows := slices.DeleteFunc(slices.Clone(named), func(r *collation.Row) bool { return m.full(r.Job) && !m.isDue(r.GUID) })
-	for _, r := range m.due { // one that cannot be read is left to its own message
-		if x, err := collation.SignalOf(r); err == nil && !x.All && !known[r.GUID] && x.Sent < last[r.Job] {
-			rows = append(rows, r)
-		}
-	}
-	return rows
-}
-
-// full reports whether more signals of the mailbox may be due than were read.
-func (m *mail) full(box journal.JobID) bool {
-	n := 0
-	for _, r := range m.due {
-		if r.Job == box {
-			n++
-		}
-	}
-	return n >= maxDue
-}
-
-func (m *mail) isDue(g journal.GUID) bool {
-	return slices.ContainsFunc(m.due, func(r *collation.Row) bool { return r.GUID == g })
 }
 
 // look reads the next waits of mailboxes.
@@ -231,135 +209,36 @@ func (m *mail) look(boxes ...*mailbox) step {
 	n := len(boxes)
 	id, since, guid, most := uuids(n), ints(n), uuids(n), ints(n)
 	for _, box := range boxes {
-		last := &waiting{}
-		if read := len(box.waits); read > 0 {
-			last = box.waits[read-1]
+		last := &collation.BoxWait{}
+		if read := len(box.Waits); read > 0 {
+			last = &box.Waits[read-1]
 		}
-		id.uuid(box.id)
+		id.uuid(box.ID)
 		since.int(int64(last.Since))
 		guid.uuid(last.GUID)
 		most.int(int64(box.ask))
-		box.all = true // until as many come as were asked for
+		box.All = true // until as many come as were asked for
 	}
 	return step{"mail_waits", [][]byte{id.value(), since.value(), guid.value(), most.value()}, func(v row) error {
-		x := &waiting{Wait: *readWait(v), header: store.Outgoing{
-			JobKey: v.text(waitWidth + 1), Generation: v.int(waitWidth + 2), Trace: v.text(waitWidth + 6),
+		box := m.of[v.job(waitWidth)]
+		box.Waits = append(box.Waits, collation.BoxWait{
+			Wait: *readWait(v), JobKey: v.text(waitWidth + 1), Generation: v.int(waitWidth + 2), Trace: v.text(waitWidth + 6),
 			Flow: journal.FlowRef{Name: v.text(waitWidth + 3), Version: v.text(waitWidth + 4), Digest: v.digest(waitWidth + 5)},
-		}}
-		x.seen = x.Count
-		box := m.boxes[v.job(waitWidth)]
-		box.waits = append(box.waits, x)
+		})
 		box.ask--
-		box.all = box.ask > 0
+		box.All = box.ask > 0
 		return nil
 	}}
 }
 
-// post hands the signals of rows over.
-func (m *mail) post(ctx context.Context, rows []*collation.Row) error {
-	signals := make([]*collation.Signal, len(rows))
-	for i, r := range rows {
-		x, err := collation.SignalOf(r)
-		if err != nil {
-			return rejected("deliver", err)
-		}
-		signals[i] = x
+// commit writes what the signals did.
+func (m *mail) commit(ctx context.Context) error {
+	w, err := merge(m.plans)
+	if err != nil {
+		abandon(ctx, m.c)
+		return rejected("deliver", err)
 	}
-	order := make([]int, len(rows))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(signals[a].Sent, signals[b].Sent) })
-	for _, i := range order {
-		r, x := rows[i], signals[i]
-		state, _, err := m.hand(ctx, x, r.Job)
-		if err != nil {
-			return err
-		}
-		if state == store.SignalKept {
-			kept := x.Kept(*r)
-			m.w.rows = append(m.w.rows, replaced(&kept))
-		} else {
-			m.became[x.GUID] = state
-			m.w.rows = append(m.w.rows, deleted(r))
-		}
-		if len(m.out) > maxWoken && len(rows) > 1 {
-			return rejected("deliver", errManyWoken)
-		}
-	}
-	return nil
-}
-
-// hand gives the signal to the oldest wait of its mailbox that takes it, or to
-// all that do (1.11).
-func (m *mail) hand(ctx context.Context, x *collation.Signal, id journal.JobID) (store.SignalState, int, error) {
-	box, reach, none := m.boxes[id], 1, store.SignalKept
-	if x.All {
-		reach, none = collation.MaxReach, store.SignalMissed
-	}
-	reached := 0
-	for i := 0; reached < reach; i++ {
-		if i == len(box.waits) {
-			if box.all {
-				break
-			}
-			box.ask = min(max(reach-reached, moreWaits*i), collation.MaxReach)
-			if err := m.c.run(ctx, m.look(box)); err != nil {
-				return "", 0, err
-			}
-			if i == len(box.waits) {
-				break
-			}
-		}
-		if w := box.waits[i]; !w.ended && w.Takes(x, m.now) {
-			m.wake(w, x)
-			reached++
-		}
-	}
-	if reached == 0 {
-		return none, 0, nil
-	}
-	return store.SignalConsumed, reached, nil
-}
-
-// wake is what a signal does to a wait that takes it.
-func (m *mail) wake(w *waiting, x *collation.Signal) {
-	out := w.header
-	out.Row, w.ended = w.Deliver(x, m.now, m.mode)
-	if !w.ended {
-		w.Count++
-	}
-	m.w.rows = append(m.w.rows, inserted(&out.Row))
-	m.out = append(m.out, out)
-}
-
-// commit writes what was handed over.
-func (m *mail) commit(ctx context.Context, steps ...step) error {
-	for _, box := range m.boxes {
-		for _, w := range box.waits {
-			switch x := (&waitWrite{key: rowKey{w.Job, w.GUID}, stood: true, seen: w.seen}); {
-			case w.ended:
-				m.w.waits = append(m.w.waits, x)
-			case w.Count != w.seen:
-				x.after = &w.Wait
-				m.w.waits = append(m.w.waits, x)
-			}
-		}
-	}
-	return m.s.conclude(ctx, m.c, func(b *batch) {
-		m.w.queue(b)
-		if n := len(m.became); n > 0 {
-			guid, state := uuids(n), texts(n)
-			for g, became := range m.became {
-				guid.uuid(g)
-				state.text(string(became))
-			}
-			b.queue("signals_became", guid.value(), state.value())
-		}
-		for _, s := range steps {
-			b.queue(s.name, s.params...)
-		}
-	})
+	return m.s.conclude(ctx, m.c, w.queue)
 }
 
 // ExpireSignals removes kept signals whose time has passed.

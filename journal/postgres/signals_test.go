@@ -258,7 +258,7 @@ func TestT11DeliverIsBounded(t *testing.T) {
 		id, keys[0].Job, collation.MaxReach+5)))
 	_, err := s.Deliver(t.Context(), keys, resend)
 	require.ErrorIs(t, err, store.ErrRejected)
-	require.ErrorIs(t, err, errManyWoken)
+	require.ErrorIs(t, err, collation.ErrManyWoken)
 	require.NoError(t, s.run(t, "SELECT 1 / (count(*) = 0)::int FROM dispatches WHERE kind = 'wakeup'"))
 	out, err := s.Deliver(t.Context(), keys[:1], resend)
 	require.NoError(t, err)

@@ -100,3 +100,20 @@ func waitParams(waits []*waitWrite) [][]byte {
 	}
 	return append([][]byte{boxes.value()}, waitColumns.params(all)...)
 }
+
+// queueSignals adds the statements for the records of signals.
+func (w *writes) queueSignals(b *batch) {
+	guid, state, n := uuids(len(w.signals)), texts(len(w.signals)), 0
+	for _, x := range w.signals {
+		if x.New {
+			b.queue("signals_put", pUUID(x.GUID), pText(string(x.State)))
+			continue
+		}
+		guid.uuid(x.GUID)
+		state.text(string(x.State))
+		n++
+	}
+	if n > 0 {
+		b.queue("signals_became", guid.value(), state.value())
+	}
+}

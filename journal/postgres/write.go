@@ -10,7 +10,7 @@ var writeStatements = []string{
 	"begin", "commit", "rollback", "write_marker", "write_flows_active", "write_jobs_new", "write_jobs", "write_head", "write_receipts_new", "write_receipts",
 	"write_instances_new", "write_instances", "write_entries", "write_rows_delete", "write_rows_new",
 	"write_rows", "write_mailboxes", "write_waits_delete", "write_waits_new", "write_waits", "write_kept_due",
-	"write_woken", "write_letters_end", "write_letters", "chains_put", "effects_put",
+	"write_woken", "write_letters_end", "write_letters", "chains_put", "effects_put", "signals_put", "signals_became",
 }
 
 // recordStatements are those of them that append to a chain without moving a
@@ -51,6 +51,7 @@ func (w *writes) queue(b *batch) {
 	if len(w.letters) > 0 {
 		queueLetters(b, w.letters)
 	}
+	w.queueSignals(b)
 }
 
 // queueJobs moves what a plan moves of its job: mostly the semaphore, sometimes no

@@ -71,13 +71,13 @@ type Client interface {
 }
 
 // SignalState is what became of a signal.
-type SignalState string
+type SignalState = collation.SignalState
 
 // The states of a signal.
 const (
-	SignalConsumed SignalState = "consumed" // a wait took it
-	SignalKept     SignalState = "kept"     // nobody waits yet
-	SignalMissed   SignalState = "missed"   // mode all, and nobody waits
+	SignalConsumed = collation.SignalConsumed
+	SignalKept     = collation.SignalKept
+	SignalMissed   = collation.SignalMissed
 )
 
 // Signalled is the answer to a signal. Duplicate says that its GUID was known:

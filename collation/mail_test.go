@@ -1,0 +1,141 @@
+package collation_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// mailbox is one with waits that opened at the times 1, 2, …, of jobs of their own.
+func mailbox(all bool, waits ...collation.Wait) *collation.Box {
+	box := &collation.Box{ID: journal.JobID{7}, Now: 100, All: all}
+	for i := range waits {
+		w := waits[i]
+		w.GUID, w.Job, w.Since, w.Topic = journal.GUID{byte(i + 1)}, journal.JobID{byte(i + 1)}, collation.Micros(i+1), "t"
+		box.Waits = append(box.Waits, collation.BoxWait{Wait: w, JobKey: "job"})
+	}
+	return box
+}
+
+// mailed is the row of a signal, sent at a time.
+func mailed(t *testing.T, n byte, sent collation.Micros, code int, all bool) *collation.Row {
+	t.Helper()
+	x := collation.Signal{GUID: journal.GUID{0xf0, n}, Topic: "t", Key: "k", Code: code, Payload: []byte(`1`), All: all, Sent: sent}
+	row, err := x.Row("test")
+	require.NoError(t, err)
+	return &row
+}
+
+// 1.11: the oldest signal goes to the oldest wait that takes it; what is due and was
+// sent before goes first, and what nobody takes is kept.
+func TestDeliverOldestFirst(t *testing.T) {
+	t.Parallel()
+	older, named, late := mailed(t, 1, 10, 200, false), mailed(t, 2, 20, 200, false), mailed(t, 3, 30, 200, false)
+	box := mailbox(true, collation.Wait{})
+	box.Named, box.Due = []*collation.Row{named}, []*collation.Row{late, named, older}
+	m, more, err := collation.Deliver(box, collation.Mode{})
+	require.NoError(t, err)
+	require.Zero(t, more)
+	require.Equal(t, []journal.GUID{older.GUID}, m.Plan.Delete)
+	require.Equal(t, []collation.SignalWrite{{GUID: older.GUID, State: collation.SignalConsumed}}, m.Plan.Signals)
+	require.Len(t, m.Plan.Update, 1, "what was sent later is not touched")
+	require.Equal(t, []any{named.GUID, collation.HeldKept}, []any{m.Plan.Update[0].GUID, m.Plan.Update[0].Held})
+	require.Equal(t, []collation.Taken{{Job: journal.JobID{1}, GUID: journal.GUID{1}, Ended: true}}, m.Plan.Taken)
+	require.Equal(t, "job", m.Woken[0].JobKey)
+	require.Equal(t, journal.JobID{1}, m.Plan.Insert[0].Job)
+	require.Equal(t, 0, box.Waits[0].Count, "the box stays as it was read")
+}
+
+// 1.11: mode all reaches every wait that is open and is not kept; one that repeats
+// is counted, each time by its number.
+func TestDeliverToAll(t *testing.T) {
+	t.Parallel()
+	first, second := mailed(t, 1, 10, collation.CodePass, true), mailed(t, 2, 20, collation.CodePass, true)
+	box := mailbox(true, collation.Wait{}, collation.Wait{Repeat: true, Count: 3})
+	box.Named = []*collation.Row{second, first}
+	m, _, err := collation.Deliver(box, collation.Mode{})
+	require.NoError(t, err)
+	require.Equal(t, []collation.Taken{
+		{Job: journal.JobID{1}, GUID: journal.GUID{1}, Ended: true},
+		{Job: journal.JobID{2}, GUID: journal.GUID{2}, Seen: 3, Count: 5},
+	}, m.Plan.Taken)
+	require.Len(t, m.Plan.Insert, 3)
+	require.Equal(t, []journal.GUID{first.GUID, second.GUID}, m.Plan.Delete)
+}
+
+// A decision asks for more waits while those that were read do not do.
+func TestDeliverAsksForMore(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		row  *collation.Row
+		box  *collation.Box
+		more int
+	}{
+		"none was read":            {mailed(t, 1, 10, 200, false), mailbox(false), 1},
+		"the one read is too new":  {mailed(t, 1, 0, 200, false), mailbox(false, collation.Wait{MaxAge: 1}), 32},
+		"one is enough":            {mailed(t, 1, 10, 200, false), mailbox(false, collation.Wait{}), 0},
+		"all want all":             {mailed(t, 1, 10, 200, true), mailbox(false, collation.Wait{}), collation.MaxReach - 1},
+		"there are no more to ask": {mailed(t, 1, 10, 200, true), mailbox(true, collation.Wait{}), 0},
+	} {
+		c.box.Named = []*collation.Row{c.row}
+		m, more, err := collation.Deliver(c.box, collation.Mode{})
+		require.NoError(t, err, name)
+		require.Equal(t, c.more, more, name)
+		require.Equal(t, more > 0, m == nil, name)
+	}
+}
+
+// 1.11: a signal from outside goes behind what is due; with nobody left it is kept,
+// and of mode all missed. Behind more than are delivered together it is due itself.
+func TestReceive(t *testing.T) {
+	t.Parallel()
+	receive := func(box *collation.Box, all bool) *collation.Mail {
+		x := &collation.Signal{GUID: journal.GUID{9}, Topic: "t", Key: "k", Code: 200, Payload: []byte(`1`), Sent: 100, All: all}
+		row, err := x.Row("test")
+		require.NoError(t, err)
+		m, more, err := collation.Receive(box, x, row, collation.Mode{})
+		require.NoError(t, err)
+		require.Zero(t, more)
+		last := len(m.Plan.Signals) - 1
+		require.Equal(t, collation.SignalWrite{GUID: x.GUID, State: m.State, New: true}, m.Plan.Signals[last])
+		return m
+	}
+	taken := receive(mailbox(true, collation.Wait{}), false)
+	require.Equal(t, []any{collation.SignalConsumed, 1, 1}, []any{taken.State, taken.Reached, len(taken.Plan.Insert)})
+	missed := receive(mailbox(true), true)
+	require.Equal(t, []any{collation.SignalMissed, 0, 0}, []any{missed.State, missed.Reached, len(missed.Plan.Insert)})
+
+	behind := mailbox(true, collation.Wait{})
+	behind.Due = []*collation.Row{mailed(t, 1, 10, 200, false)}
+	kept := receive(behind, false)
+	require.Equal(t, []any{collation.SignalKept, 0, 1}, []any{kept.State, kept.Reached, len(kept.Woken)})
+	require.Equal(t, collation.HeldKept, kept.Plan.Insert[1].Held)
+
+	full := mailbox(true)
+	for i := range collation.MaxDue {
+		full.Due = append(full.Due, mailed(t, byte(i), collation.Micros(i), 200, true))
+	}
+	due := receive(full, false)
+	require.Equal(t, collation.SignalKept, due.State)
+	require.Equal(t, "", due.Plan.Insert[0].Held, "it waits its turn, and is not held")
+}
+
+// 1.11: a job is interrupted once, by an order that is one.
+func TestInterruptOnce(t *testing.T) {
+	t.Parallel()
+	row := collation.Row{Job: journal.JobID{1}, GUID: journal.GUID{1}, Kind: journal.MessageInterrupt, Body: []byte(`{"code":410}`)}
+	s := &collation.State{Now: 5, Rows: map[journal.GUID]*collation.Row{}, Receipts: map[journal.GUID]*collation.Receipt{}}
+	p, err := collation.Interrupt(s, row, collation.Mode{Resend: 10})
+	require.NoError(t, err)
+	require.Equal(t, []any{1, collation.Micros(5), collation.Micros(15)}, []any{p.Insert[0].Publication, p.Insert[0].PublishedAt, p.Insert[0].NextAt})
+	s.Apply(p)
+	p, err = collation.Interrupt(s, row, collation.Mode{})
+	require.NoError(t, err)
+	require.Nil(t, p)
+	row.GUID, row.Body = journal.GUID{2}, []byte(`{"code":200}`)
+	_, err = collation.Interrupt(s, row, collation.Mode{})
+	require.ErrorContains(t, err, "400 to 599")
+}
