@@ -3,16 +3,14 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Bounds of what is carried aside.
-const (
-	maxAside   = 4   // transactions at a time
-	maxWaiting = 512 // items that wait for one of them
-)
+// maxWaiting bounds the items that wait to be carried aside.
+const maxWaiting = 512
 
 // aside carries singly what a batch would have to wait for, on connections of its
 // own: a job, a key or a row that another transaction holds, a caller's own perhaps.
@@ -21,15 +19,16 @@ type aside struct {
 	c *Committer
 
 	mu      sync.Mutex
-	free    []*loop // patient ones that carry nothing
-	waiting []work  // each of one item
+	loops   []*loop // patient ones
+	carries []bool
+	waiting []work // each of one item
 	busy    sync.WaitGroup
 }
 
 func newAside(c *Committer) *aside {
 	a := &aside{c: c}
-	for range maxAside {
-		a.free = append(a.free, &loop{Committer: c, patient: true})
+	for range c.cfg.Aside {
+		a.loops, a.carries = append(a.loops, &loop{Committer: c, patient: true}), append(a.carries, false)
 	}
 	return a
 }
@@ -48,27 +47,27 @@ func (a *aside) take(ctx context.Context, w work) {
 func (a *aside) one(ctx context.Context, w work) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	switch n := len(a.free); {
-	case n > 0:
-		l := a.free[n-1]
-		a.free = a.free[:n-1]
-		a.busy.Go(func() { a.carry(ctx, l, w) })
-	case len(a.waiting) < maxWaiting:
-		a.waiting = append(a.waiting, w)
-	default:
-		(&loop{Committer: a.c}).giveUp(w, errCrowded)
+	if i := slices.Index(a.carries, false); i >= 0 {
+		a.carries[i] = true
+		a.busy.Go(func() { a.carry(ctx, i, w) })
+		return
 	}
+	if len(a.waiting) >= maxWaiting {
+		(&loop{Committer: a.c}).giveUp(w, errCrowded)
+		return
+	}
+	a.waiting = append(a.waiting, w)
 }
 
-// carry carries the work, and what waits by then.
-func (a *aside) carry(ctx context.Context, l *loop, w work) {
+// carry carries the work, and what waits by then, on one of the loops.
+func (a *aside) carry(ctx context.Context, i int, w work) {
 	for more := true; more; {
-		l.carry(ctx, w)
+		a.loops[i].carry(ctx, w)
 		a.mu.Lock()
 		if more = len(a.waiting) > 0; more {
 			w, a.waiting = a.waiting[0], a.waiting[1:]
 		} else {
-			a.free = append(a.free, l)
+			a.carries[i] = false
 		}
 		a.mu.Unlock()
 	}
@@ -80,7 +79,7 @@ var errCrowded = fmt.Errorf("%w: %w: more than %d items wait for other transacti
 // close ends the connections, when nothing is carried any more.
 func (a *aside) close() {
 	a.busy.Wait()
-	for _, l := range a.free {
+	for _, l := range a.loops {
 		l.close()
 	}
 }

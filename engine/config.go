@@ -21,6 +21,7 @@ import (
 const (
 	DefaultLanes      = 16
 	DefaultCommitters = 2
+	DefaultAside      = 4
 	DefaultLaneSlots  = 256
 	DefaultStartSlots = 512
 	DefaultResend     = 5 * time.Second
@@ -37,6 +38,7 @@ type Config struct {
 
 	Lanes      int // of the space; 16; equal in all processes of a space
 	Committers int // transactions under way; 2; more only cost
+	Aside      int // transactions at a time of what has to wait for others; 4
 	MaxBatch   int // messages per transaction; 500 (store.MaxBatch)
 	LaneSlots  int // unfinished deliveries per lane; 256
 	StartSlots int // unfinished deliveries of new jobs; 512
@@ -73,6 +75,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	setInt(&c.Lanes, DefaultLanes)
 	setInt(&c.Committers, min(DefaultCommitters, max(1, runtime.NumCPU())))
+	setInt(&c.Aside, DefaultAside)
 	setInt(&c.MaxBatch, store.MaxBatch)
 	setInt(&c.LaneSlots, DefaultLaneSlots)
 	setInt(&c.StartSlots, DefaultStartSlots)

@@ -156,7 +156,14 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 	var id strings.Builder
 	id.WriteString("load " + c.name)
 	for i := range wants {
-		id.WriteString(" " + short(wants[i].Job) + "/" + short(wants[i].Receipt) + "/" + short(wants[i].Row) + wants[i].Key)
+		w := &wants[i]
+		id.WriteString(" " + short(w.Job) + "/" + short(w.Receipt) + "/" + short(w.Row) + w.Key)
+		if !w.Chain.GUID.IsZero() {
+			id.WriteString(" of " + short(w.Chain.GUID))
+		}
+		for _, key := range w.Effects {
+			id.WriteString(" " + hex.EncodeToString(key[:5]))
+		}
 	}
 	return through(ctx, c.port.p, kindRead, id.String(), func() (l *store.Loaded, err error) {
 		err = c.inside(func() error {

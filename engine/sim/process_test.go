@@ -88,6 +88,7 @@ func (p *process) run(ctx context.Context) {
 // config is that of the process's committer, without a bus.
 func (p *process) config() engine.Config {
 	cfg := p.role.cfg
+	cfg.Committers, cfg.Aside = 1, 1 // whichever of several loops is free takes a call: nothing that a seed could decide
 	cfg.Store, cfg.Space, cfg.Lanes, cfg.Writer, cfg.Jitter = &port{Store: p.world.store, p: p}, space, p.world.lanes, p.name, p.jitter
 	if !p.world.weather.ownFlows {
 		cfg.Flows = p.world.plan.compiled
