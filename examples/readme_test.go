@@ -147,7 +147,7 @@ func sh(t *testing.T, dir, commands string) string {
 	defer cancel()
 	// What a failure leaves in the background ends with the shell.
 	cmd := exec.CommandContext(ctx, "sh", "-c", "set -ex\ntrap 'kill $! 2>/dev/null || :' EXIT\n"+commands)
-	cmd.Dir, cmd.WaitDelay = dir, time.Second
+	cmd.Dir, cmd.WaitDelay = dir, 15*time.Second // a program built with the race detector takes a second to end
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return string(out)
