@@ -281,27 +281,7 @@ func rowKeys(keys []rowKey) [][]byte {
 	return [][]byte{job.value(), guid.value()}
 }
 
-// collect appends rows as they are read.
-func collect(rows *[]*collation.Row) func(row) error {
-	return func(v row) error {
-		x, err := readRow(v)
-		if err == nil {
-			*rows = append(*rows, x)
-		}
-		return err
-	}
-}
-
-// The writes of single rows, for transactions that no plan decided.
-
+// inserted writes a row that no plan names.
 func inserted(x *collation.Row) *rowWrite {
 	return &rowWrite{key: rowKey{x.Job, x.GUID}, after: x}
-}
-
-func replaced(x *collation.Row) *rowWrite {
-	return &rowWrite{key: rowKey{x.Job, x.GUID}, stood: true, after: x}
-}
-
-func deleted(x *collation.Row) *rowWrite {
-	return &rowWrite{key: rowKey{x.Job, x.GUID}, stood: true}
 }
