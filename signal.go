@@ -85,13 +85,9 @@ func (rt *Runtime) send(ctx context.Context, all bool, topic, key string, payloa
 		return SignalResult{}, err
 	}
 	began := time.Now()
-	mode, publish := rt.sendMode()
-	done, err := rt.store.Signal(ctx, s, mode)
+	done, err := rt.committer.Signal(ctx, *s)
 	if err != nil {
 		return SignalResult{}, fmt.Errorf("signal %s: %w", topic, err)
-	}
-	if publish {
-		rt.publish(ctx, done.Out)
 	}
 	return rt.signalled(s, &done, began), nil
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"github.com/quipu-journal/quipu/canonical"
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
@@ -127,23 +126,6 @@ func (rt *Runtime) begin(ctx context.Context, starts []store.Start) []store.Star
 	return started
 }
 
-// publish sends rows that were committed as sent. One that gets lost is made up
-// for by the sweeper (T2).
-func (rt *Runtime) publish(ctx context.Context, out []store.Outgoing) {
-	if err := rt.eng.Publisher().Publish(ctx, out, engine.Origin{}); err != nil {
-		rt.cfg.Logger.Warn("messages were not published; their rows send them again", "messages", len(out), "error", err)
-	}
-}
-
-// mode is how this process writes plans.
-func (rt *Runtime) mode() collation.Mode {
-	if rt.eng == nil {
-		return collation.Mode{Writer: rt.cfg.Name, Build: rt.cfg.Build}
-	}
-	c := rt.eng.Config()
-	return c.Mode()
-}
-
 // prepare checks one request against its flow.
 func (rt *Runtime) prepare(ctx context.Context, r StartRequest) (store.Start, error) {
 	ref, f, err := rt.flows.Resolve(ctx, r.Flow, "")
@@ -163,19 +145,6 @@ func (rt *Runtime) prepare(ctx context.Context, r StartRequest) (store.Start, er
 			ErrKey, key, f.Name())
 	}
 	return store.Start{Flow: ref, Active: true, Trigger: f.Trigger().Name, Key: key, Input: input}, nil
-}
-
-// publishes says whether this process publishes what it commits now. Otherwise it
-// is due at once, for the engines' sweepers.
-func (rt *Runtime) publishes() bool { return rt.eng != nil && rt.bus.Connected() }
-
-// sendMode is mode for rows that this process publishes itself, if it can.
-func (rt *Runtime) sendMode() (m collation.Mode, publish bool) {
-	m, publish = rt.mode(), rt.publishes()
-	if !publish {
-		m.Resend = 0
-	}
-	return m, publish
 }
 
 // marshal is the canonical form of an input. JSON that is given as it is has its

@@ -60,7 +60,7 @@ func (rt *Runtime) SignalTx(ctx context.Context, tx Transaction, topic, key stri
 	if err != nil {
 		return SignalResult{}, err
 	}
-	done, err := rt.store.SignalTx(ctx, tx, s)
+	done, err := rt.committer.SignalTx(ctx, tx, *s)
 	if err != nil {
 		return SignalResult{}, fmt.Errorf("signal %s in a transaction: %w", topic, err)
 	}

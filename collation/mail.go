@@ -3,7 +3,6 @@ package collation
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"slices"
 
 	"github.com/quipu-journal/quipu/journal"
@@ -14,16 +13,13 @@ const (
 	// MaxDue bounds the signals of one mailbox that are delivered together because
 	// they are due. Where that many are, those that come later wait their turn.
 	MaxDue = 256
-	// MaxWoken bounds the wake-ups of one transaction that delivers several
-	// signals; past it each is to be delivered alone.
+	// MaxWoken bounds the wake-ups of one transaction; what would wake more comes in
+	// the next one.
 	MaxWoken = 2 * MaxReach
 	// moreWaits is how many times more waits are asked for when those that were
 	// read do not take a signal.
 	moreWaits = 32
 )
-
-// ErrManyWoken asks for signals one by one.
-var ErrManyWoken = errors.New("the signals reach too many waits together: deliver them one by one")
 
 // SignalState is what became of a signal.
 type SignalState string
@@ -35,14 +31,17 @@ const (
 	SignalMissed   SignalState = "missed"   // mode all, and nobody waits
 )
 
-// Box is a mailbox, one topic and key, as it was read under its lock (J3).
+// Box is a mailbox, one topic and key, as it was read under its lock (J3), and as
+// the decisions on it since then leave it.
 type Box struct {
 	ID    journal.JobID
 	Now   Micros
-	Waits []BoxWait // open, of jobs that take signals, the oldest first
-	All   bool      // there are no more than these
-	Named []*Row    // the signals that are to be delivered and were not yet
-	Due   []*Row    // those that are due, named or not, what was kept first, at most MaxDue
+	Waits []BoxWait             // open, of jobs that take signals, the oldest first
+	All   bool                  // there are no more than these
+	Named map[journal.GUID]*Row // signals that were asked for; one that is not there has gone
+	Due   []*Row                // those that are due, named or not, what was kept first, at most MaxDue
+
+	signals map[journal.GUID]*Signal // of rows that were read
 }
 
 // BoxWait is an open wait of any job, with what the message of its wake-up carries.
@@ -77,48 +76,134 @@ type Mail struct {
 	Plan *Plan
 	// Woken are the waits of Plan.Insert, as they were read, in its order; rows of
 	// the mailbox itself come behind them.
-	Woken []*BoxWait
-	// State and Reached are what became of the signal from outside.
+	Woken []BoxWait
+	// State and Reached are what became of the signal that was asked about.
 	State   SignalState
 	Reached int
 }
 
-// Deliver hands the signals that were named to the waits of their mailbox, the
-// oldest signal first (1.11). It reads the box. What is due in it and was sent before
-// goes first: a signal that ends a hook overtakes none that was kept for it. Mode
-// one: the oldest wait that takes it, otherwise its row is kept; mode all: every wait
-// that takes it, at most MaxReach. It writes wake-ups, the waits that were taken, and
-// the rows of the signals. more is how many further waits are needed: read them and
-// ask again. The error is ErrSignal, or ErrManyWoken.
-func Deliver(box *Box, mode Mode) (m *Mail, more int, err error) {
+// Deliver hands the signal of a row to the waits of its mailbox (1.11). It reads the
+// box. What is due in it and was sent before goes first: a signal that ends a hook
+// overtakes none that was kept for it. Mode one: the oldest wait that takes it,
+// otherwise its row is kept; mode all: every wait that takes it, at most MaxReach. It
+// writes wake-ups, the waits that were taken, and the rows of the signals. Behind
+// more of them than are delivered together it waits its turn. Nil: its row has gone or
+// is held, so that it was handled before. The error is ErrSignal.
+func Deliver(box *Box, signal journal.GUID, mode Mode) (*Mail, *Need, error) {
+	row := box.Named[signal]
+	if row == nil || row.Held != "" || row.Kind != journal.MessageSignal {
+		return nil, nil, nil
+	}
+	x, err := box.signal(row)
+	if err != nil {
+		return nil, nil, err
+	}
+	rows := box.before(x)
+	if !box.full() || slices.ContainsFunc(box.Due, func(d *Row) bool { return d.GUID == signal }) {
+		rows = append(rows, row)
+	}
 	p := post(box, mode)
-	return p.end(p.all(box.queue(box.Named)))
+	for _, r := range rows {
+		if more := p.pass(r); more > 0 {
+			return nil, &Need{Further: more}, nil
+		}
+	}
+	return p.end(), nil, nil
 }
 
 // Receive decides on a signal from outside, sent now: it is delivered behind those
 // that are due, or kept. Behind too many of them it is due itself. It is as Deliver,
 // and writes the record of its GUID.
-func Receive(box *Box, x *Signal, row Row, mode Mode) (m *Mail, more int, err error) {
-	p := post(box, mode)
-	before := slices.DeleteFunc(box.queue([]*Row{&row}), func(r *Row) bool { return r == &row })
-	more, err = p.all(before)
-	if more > 0 || err != nil {
-		return p.end(more, err)
+func Receive(box *Box, space string, in Signal, mode Mode) (*Mail, *Need, error) {
+	in.Sent = box.Now // its time decides how long it is kept, and for whom (J5)
+	row, err := in.Row(space)
+	if err != nil {
+		return nil, nil, err
 	}
-	p.State = SignalKept
-	if !box.full() {
-		if p.State, p.Reached, more = p.hand(x); p.State == SignalKept {
-			row = x.Kept(row)
+	p := post(box, mode)
+	for _, r := range box.before(&in) {
+		if more := p.pass(r); more > 0 {
+			return nil, &Need{Further: more}, nil
 		}
+	}
+	p.State, p.Reached = SignalKept, 0
+	if !box.full() {
+		state, reached, more := p.hand(&in)
+		switch {
+		case more > 0:
+			return nil, &Need{Further: more}, nil
+		case state == SignalKept:
+			row = in.Kept(row)
+		}
+		p.State, p.Reached = state, reached
 	}
 	if p.State == SignalKept {
 		p.kept = append(p.kept, row)
 	}
-	p.Plan.Signals = append(p.Plan.Signals, SignalWrite{GUID: x.GUID, State: p.State, New: true})
-	return p.end(more, nil)
+	p.Plan.Signals = append(p.Plan.Signals, SignalWrite{GUID: in.GUID, State: p.State, New: true})
+	return p.end(), nil, nil
 }
 
-// posting is a delivery under way. The box stays as it was read.
+// Send decides on a signal that a caller's transaction sends (E17): its row is due
+// with the commit, and no lock of the key is held until then.
+func Send(space string, in Signal, now Micros) (*Plan, error) {
+	in.Sent = now
+	row, err := in.Row(space)
+	if err != nil {
+		return nil, err
+	}
+	return &Plan{
+		Job: row.Job, Outcome: Handled, Done: true, Insert: []Row{row},
+		Signals: []SignalWrite{{GUID: in.GUID, State: SignalKept, New: true}},
+	}, nil
+}
+
+// Lapse ends a signal that was kept and whose time has passed: nobody waited for it.
+// Nil: it is not so.
+func Lapse(box *Box, signal journal.GUID) *Plan {
+	row := box.Named[signal]
+	if row == nil || row.Held != HeldKept || row.WithinAt == Never || row.WithinAt > box.Now {
+		return nil
+	}
+	return &Plan{
+		Job: box.ID, Outcome: Handled, Done: true, Delete: []journal.GUID{signal},
+		Signals: []SignalWrite{{GUID: signal, State: SignalMissed}},
+	}
+}
+
+// Apply moves the box on by a plan that was decided on it.
+func (box *Box) Apply(p *Plan) {
+	taken := make(map[journal.GUID]*Taken, len(p.Taken))
+	for i := range p.Taken {
+		taken[p.Taken[i].GUID] = &p.Taken[i]
+	}
+	box.Waits = slices.DeleteFunc(box.Waits, func(w BoxWait) bool { t := taken[w.GUID]; return t != nil && t.Ended })
+	for i := range box.Waits {
+		if t := taken[box.Waits[i].GUID]; t != nil {
+			box.Waits[i].Count = t.Count
+		}
+	}
+	gone := make(map[journal.GUID]bool, len(p.Delete)+len(p.Update))
+	for _, g := range p.Delete {
+		gone[g] = true
+		delete(box.Named, g)
+	}
+	for i := range p.Update {
+		r := &p.Update[i]
+		gone[r.GUID] = true
+		if box.Named[r.GUID] != nil {
+			box.Named[r.GUID] = r
+		}
+	}
+	box.Due = slices.DeleteFunc(box.Due, func(r *Row) bool { return gone[r.GUID] })
+	for i := range p.Insert {
+		if r := &p.Insert[i]; r.Job == box.ID && r.Held == "" {
+			box.Due = append(box.Due, r)
+		}
+	}
+}
+
+// posting is a delivery under way. The box stays as it was.
 type posting struct {
 	*Box
 	Mail
@@ -137,79 +222,68 @@ func post(box *Box, mode Mode) *posting {
 	return p
 }
 
-func (p *posting) end(more int, err error) (*Mail, int, error) {
-	if more > 0 || err != nil {
-		return nil, more, err
-	}
+func (p *posting) end() *Mail {
 	for _, w := range p.waits {
 		if w.Ended || w.Count != w.Seen {
 			p.Plan.Taken = append(p.Plan.Taken, w)
 		}
 	}
 	p.Plan.Insert = append(p.Plan.Insert, p.kept...)
-	return &p.Mail, 0, nil
+	return &p.Mail
 }
 
-// queue are the signals to deliver: those that were named, and what is due and was
-// sent before them. Of a mailbox with more of them than MaxDue only they are.
-func (box *Box) queue(named []*Row) []*Row {
-	known, last := make(map[journal.GUID]bool, len(named)), Micros(0)
-	for _, r := range named {
-		known[r.GUID] = true
-		if x, err := SignalOf(r); err == nil {
-			last = max(last, x.Sent)
-		}
+// signal reads the signal of a row, once.
+func (box *Box) signal(r *Row) (*Signal, error) {
+	if x := box.signals[r.GUID]; x != nil {
+		return x, nil
 	}
-	rows := slices.DeleteFunc(slices.Clone(named), func(r *Row) bool {
-		return box.full() && !slices.ContainsFunc(box.Due, func(d *Row) bool { return d.GUID == r.GUID })
+	x, err := SignalOf(r)
+	if err != nil {
+		return nil, err
+	}
+	if box.signals == nil {
+		box.signals = map[journal.GUID]*Signal{}
+	}
+	box.signals[r.GUID] = x
+	return x, nil
+}
+
+// before are the rows that are due and go before the signal, in their order: by the
+// time that they were sent, those of one time by their GUIDs. One that cannot be
+// read, or is for all, is left to its own message.
+func (box *Box) before(x *Signal) []*Row {
+	sent := func(r *Row) Micros { return box.signals[r.GUID].Sent }
+	rows := slices.DeleteFunc(slices.Clone(box.Due), func(r *Row) bool {
+		d, err := box.signal(r)
+		return err != nil || d.All || r.GUID == x.GUID || d.Sent >= x.Sent
 	})
-	for _, r := range box.Due { // one that cannot be read is left to its own message
-		if x, err := SignalOf(r); err == nil && !x.All && !known[r.GUID] && x.Sent < last {
-			rows = append(rows, r)
-		}
-	}
+	slices.SortFunc(rows, func(a, b *Row) int { return cmp.Or(cmp.Compare(sent(a), sent(b)), bytes.Compare(a.GUID[:], b.GUID[:])) })
 	return rows
 }
 
 // full reports whether more signals of the mailbox may be due than were read.
 func (box *Box) full() bool { return len(box.Due) >= MaxDue }
 
-// all hands the signals of rows over, those of one time in the order of their GUIDs.
-func (p *posting) all(rows []*Row) (more int, err error) {
-	signals := make([]*Signal, len(rows))
-	for i, r := range rows {
-		if signals[i], err = SignalOf(r); err != nil {
-			return 0, err
-		}
+// pass hands the signal of a row of the mailbox over, or keeps it. more is as of
+// hand.
+func (p *posting) pass(r *Row) (more int) {
+	x := p.signals[r.GUID]
+	state, reached, more := p.hand(x)
+	switch {
+	case more > 0:
+		return more
+	case state == SignalKept:
+		p.Plan.Update = append(p.Plan.Update, x.Kept(*r))
+	default:
+		p.Plan.Delete = append(p.Plan.Delete, x.GUID)
+		p.Plan.Signals = append(p.Plan.Signals, SignalWrite{GUID: x.GUID, State: state})
 	}
-	order := make([]int, len(rows))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(signals[a].Sent, signals[b].Sent), bytes.Compare(rows[a].GUID[:], rows[b].GUID[:]))
-	})
-	for _, i := range order {
-		x := signals[i]
-		state, _, more := p.hand(x)
-		switch {
-		case more > 0:
-			return more, nil
-		case state == SignalKept:
-			p.Plan.Update = append(p.Plan.Update, x.Kept(*rows[i]))
-		default:
-			p.Plan.Delete = append(p.Plan.Delete, x.GUID)
-			p.Plan.Signals = append(p.Plan.Signals, SignalWrite{GUID: x.GUID, State: state})
-		}
-		if len(p.Woken) > MaxWoken && len(rows) > 1 {
-			return 0, ErrManyWoken
-		}
-	}
-	return 0, nil
+	p.State, p.Reached = state, reached
+	return 0
 }
 
 // hand gives the signal to the oldest wait of the mailbox that takes it, or to all
-// that do (1.11).
+// that do (1.11). more is how many further waits are needed: read them and ask again.
 func (p *posting) hand(x *Signal) (state SignalState, reached, more int) {
 	reach, none := 1, SignalKept
 	if x.All {
@@ -242,5 +316,5 @@ func (p *posting) wake(i int, x *Signal) {
 		at.Count++
 	}
 	p.Plan.Insert = append(p.Plan.Insert, row)
-	p.Woken = append(p.Woken, &p.Waits[i])
+	p.Woken = append(p.Woken, p.Waits[i])
 }

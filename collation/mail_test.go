@@ -29,24 +29,46 @@ func mailed(t *testing.T, n byte, sent collation.Micros, code int, all bool) *co
 	return &row
 }
 
+// deliver hands a signal over that nothing is missing for, and moves the box on.
+func deliver(t *testing.T, box *collation.Box, row *collation.Row) *collation.Mail {
+	t.Helper()
+	m, need, err := collation.Deliver(box, row.GUID, collation.Mode{})
+	require.NoError(t, err)
+	require.Nil(t, need)
+	if m != nil {
+		box.Apply(m.Plan)
+	}
+	return m
+}
+
+func named(box *collation.Box, rows ...*collation.Row) {
+	box.Named = map[journal.GUID]*collation.Row{}
+	for _, r := range rows {
+		box.Named[r.GUID] = r
+	}
+}
+
 // 1.11: the oldest signal goes to the oldest wait that takes it; what is due and was
-// sent before goes first, and what nobody takes is kept.
+// sent before goes first, and what nobody takes is kept. What was handled is not
+// handled again.
 func TestDeliverOldestFirst(t *testing.T) {
 	t.Parallel()
-	older, named, late := mailed(t, 1, 10, 200, false), mailed(t, 2, 20, 200, false), mailed(t, 3, 30, 200, false)
+	older, one, late := mailed(t, 1, 10, 200, false), mailed(t, 2, 20, 200, false), mailed(t, 3, 30, 200, false)
 	box := mailbox(true, collation.Wait{})
-	box.Named, box.Due = []*collation.Row{named}, []*collation.Row{late, named, older}
-	m, more, err := collation.Deliver(box, collation.Mode{})
-	require.NoError(t, err)
-	require.Zero(t, more)
+	named(box, one, older)
+	box.Due = []*collation.Row{late, one, older}
+	m := deliver(t, box, one)
 	require.Equal(t, []journal.GUID{older.GUID}, m.Plan.Delete)
 	require.Equal(t, []collation.SignalWrite{{GUID: older.GUID, State: collation.SignalConsumed}}, m.Plan.Signals)
 	require.Len(t, m.Plan.Update, 1, "what was sent later is not touched")
-	require.Equal(t, []any{named.GUID, collation.HeldKept}, []any{m.Plan.Update[0].GUID, m.Plan.Update[0].Held})
+	require.Equal(t, []any{one.GUID, collation.HeldKept}, []any{m.Plan.Update[0].GUID, m.Plan.Update[0].Held})
 	require.Equal(t, []collation.Taken{{Job: journal.JobID{1}, GUID: journal.GUID{1}, Ended: true}}, m.Plan.Taken)
-	require.Equal(t, "job", m.Woken[0].JobKey)
+	require.Equal(t, []any{"job", collation.SignalKept}, []any{m.Woken[0].JobKey, m.State})
 	require.Equal(t, journal.JobID{1}, m.Plan.Insert[0].Job)
-	require.Equal(t, 0, box.Waits[0].Count, "the box stays as it was read")
+	require.Nil(t, deliver(t, box, one), "it is kept")
+	require.Nil(t, deliver(t, box, older), "it has gone")
+	require.Equal(t, []*collation.Row{late}, box.Due)
+	require.Empty(t, box.Waits)
 }
 
 // 1.11: mode all reaches every wait that is open and is not kept; one that repeats
@@ -55,15 +77,19 @@ func TestDeliverToAll(t *testing.T) {
 	t.Parallel()
 	first, second := mailed(t, 1, 10, collation.CodePass, true), mailed(t, 2, 20, collation.CodePass, true)
 	box := mailbox(true, collation.Wait{}, collation.Wait{Repeat: true, Count: 3})
-	box.Named = []*collation.Row{second, first}
-	m, _, err := collation.Deliver(box, collation.Mode{})
-	require.NoError(t, err)
+	named(box, first, second)
+	m := deliver(t, box, first)
 	require.Equal(t, []collation.Taken{
 		{Job: journal.JobID{1}, GUID: journal.GUID{1}, Ended: true},
-		{Job: journal.JobID{2}, GUID: journal.GUID{2}, Seen: 3, Count: 5},
+		{Job: journal.JobID{2}, GUID: journal.GUID{2}, Seen: 3, Count: 4},
 	}, m.Plan.Taken)
-	require.Len(t, m.Plan.Insert, 3)
-	require.Equal(t, []journal.GUID{first.GUID, second.GUID}, m.Plan.Delete)
+	require.Equal(t, []any{2, 2, collation.SignalConsumed}, []any{len(m.Plan.Insert), m.Reached, m.State})
+	require.Equal(t, []journal.GUID{first.GUID}, m.Plan.Delete)
+	m = deliver(t, box, second)
+	require.Equal(t, []collation.Taken{{Job: journal.JobID{2}, GUID: journal.GUID{2}, Seen: 4, Count: 5}}, m.Plan.Taken)
+	x, err := journal.DecodeResponse(m.Plan.Insert[0].Body)
+	require.NoError(t, err)
+	require.Equal(t, 5, x.Number)
 }
 
 // A decision asks for more waits while those that were read do not do.
@@ -80,12 +106,46 @@ func TestDeliverAsksForMore(t *testing.T) {
 		"all want all":             {mailed(t, 1, 10, 200, true), mailbox(false, collation.Wait{}), collation.MaxReach - 1},
 		"there are no more to ask": {mailed(t, 1, 10, 200, true), mailbox(true, collation.Wait{}), 0},
 	} {
-		c.box.Named = []*collation.Row{c.row}
-		m, more, err := collation.Deliver(c.box, collation.Mode{})
+		named(c.box, c.row)
+		m, need, err := collation.Deliver(c.box, c.row.GUID, collation.Mode{})
 		require.NoError(t, err, name)
-		require.Equal(t, c.more, more, name)
-		require.Equal(t, more > 0, m == nil, name)
+		require.Equal(t, c.more > 0, m == nil, name)
+		if c.more > 0 {
+			require.Equal(t, c.more, need.Further, name)
+			require.Len(t, c.box.Named, 1, "the box stays as it was")
+		}
 	}
+}
+
+// A row that is no signal is refused, by itself.
+func TestDeliverUnreadable(t *testing.T) {
+	t.Parallel()
+	row := mailed(t, 1, 10, 200, false)
+	row.Body = []byte("{")
+	box := mailbox(true, collation.Wait{})
+	named(box, row)
+	_, _, err := collation.Deliver(box, row.GUID, collation.Mode{})
+	require.ErrorIs(t, err, collation.ErrSignal)
+}
+
+// 1.11: a signal that was kept ends when its time has passed, and not before.
+func TestLapse(t *testing.T) {
+	t.Parallel()
+	x := &collation.Signal{GUID: journal.GUID{9}, Topic: "t", Key: "k", Keep: 10, Sent: 90}
+	row, err := x.Row("test")
+	require.NoError(t, err)
+	row = x.Kept(row)
+	box := mailbox(true)
+	named(box, &row)
+	p := collation.Lapse(box, x.GUID)
+	require.Equal(t, []journal.GUID{x.GUID}, p.Delete)
+	require.Equal(t, []collation.SignalWrite{{GUID: x.GUID, State: collation.SignalMissed}}, p.Signals)
+	box.Now--
+	require.Nil(t, collation.Lapse(box, x.GUID), "its time has not passed")
+	box.Now++
+	row.Held = ""
+	require.Nil(t, collation.Lapse(box, x.GUID), "a wait has made it due")
+	require.Nil(t, collation.Lapse(box, journal.GUID{8}), "it has gone")
 }
 
 // 1.11: a signal from outside goes behind what is due; with nobody left it is kept,
@@ -93,12 +153,10 @@ func TestDeliverAsksForMore(t *testing.T) {
 func TestReceive(t *testing.T) {
 	t.Parallel()
 	receive := func(box *collation.Box, all bool) *collation.Mail {
-		x := &collation.Signal{GUID: journal.GUID{9}, Topic: "t", Key: "k", Code: 200, Payload: []byte(`1`), Sent: 100, All: all}
-		row, err := x.Row("test")
+		x := collation.Signal{GUID: journal.GUID{9}, Topic: "t", Key: "k", Code: 200, Payload: []byte(`1`), All: all}
+		m, need, err := collation.Receive(box, "test", x, collation.Mode{})
 		require.NoError(t, err)
-		m, more, err := collation.Receive(box, x, row, collation.Mode{})
-		require.NoError(t, err)
-		require.Zero(t, more)
+		require.Nil(t, need)
 		last := len(m.Plan.Signals) - 1
 		require.Equal(t, collation.SignalWrite{GUID: x.GUID, State: m.State, New: true}, m.Plan.Signals[last])
 		return m
@@ -121,6 +179,8 @@ func TestReceive(t *testing.T) {
 	due := receive(full, false)
 	require.Equal(t, collation.SignalKept, due.State)
 	require.Equal(t, "", due.Plan.Insert[0].Held, "it waits its turn, and is not held")
+	full.Apply(due.Plan)
+	require.Len(t, full.Due, collation.MaxDue+1, "and the next one comes behind it")
 }
 
 // 1.11: a job is interrupted once, by an order that is one.

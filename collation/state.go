@@ -216,6 +216,7 @@ type Need struct {
 	Keys      []string
 	Close     bool
 	AllRows   bool
+	Further   int // waits of a mailbox
 }
 
 // RowKey names a dispatch row.
@@ -227,7 +228,7 @@ type RowKey struct {
 // Empty reports whether nothing is missing.
 func (n *Need) Empty() bool {
 	return len(n.Instances) == 0 && len(n.Results) == 0 && len(n.Effects) == 0 && len(n.Rows) == 0 &&
-		len(n.Waits) == 0 && len(n.Latest) == 0 && len(n.Keys) == 0 && !n.Close && !n.AllRows
+		len(n.Waits) == 0 && len(n.Latest) == 0 && len(n.Keys) == 0 && !n.Close && !n.AllRows && n.Further == 0
 }
 
 // Mode says how plans are cut and joined; digits, ids, outputs and marks are

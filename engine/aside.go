@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -13,7 +14,7 @@ import (
 const maxWaiting = 512
 
 // aside carries singly what a batch would have to wait for, on connections of its
-// own: a job, a key or a row that another transaction holds, a caller's own perhaps.
+// own: a job, a key, a mailbox or a row that another transaction holds, a caller's own perhaps.
 // So that one stalls neither lanes nor other callers (W3).
 type aside struct {
 	c *Committer
@@ -21,7 +22,7 @@ type aside struct {
 	mu      sync.Mutex
 	loops   []*loop // patient ones
 	carries []bool
-	waiting []work // each of one item
+	waiting []work // each of one item, or of one mailbox
 	busy    sync.WaitGroup
 }
 
@@ -33,14 +34,35 @@ func newAside(c *Committer) *aside {
 	return a
 }
 
-// take carries the work, each item by itself; it returns at once. What is too much
-// is handed back.
+// take carries the work, each item by itself, the signals of one mailbox together; it
+// returns at once. What is too much is handed back.
 func (a *aside) take(ctx context.Context, w work) {
+	boxes := map[journal.JobID]*work{}
+	var order []journal.JobID
+	box := func(id journal.JobID) *work {
+		if boxes[id] == nil {
+			boxes[id], order = &work{}, append(order, id)
+		}
+		return boxes[id]
+	}
 	for _, it := range w.items {
+		if it.msg.Kind == journal.MessageSignal {
+			of := box(it.msg.Job)
+			of.items = append(of.items, it)
+			continue
+		}
 		a.one(ctx, work{items: []*item{it}})
 	}
 	for _, x := range w.calls {
+		if x.box != nil {
+			of := box(*x.box)
+			of.calls = append(of.calls, x)
+			continue
+		}
 		a.one(ctx, work{calls: []*call{x}})
+	}
+	for _, id := range order {
+		a.one(ctx, *boxes[id])
 	}
 }
 

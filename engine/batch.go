@@ -48,6 +48,9 @@ type batch struct {
 	// steps that were taken with their inceptions.
 	begun   map[string]*collation.Holder
 	folded  []*collation.Plan
+	handed  []handed                // messages of signals
+	unfit   []*item                 // of signals: what they bring is not taken
+	woken   int                     // waits that signals have reached
 	busy    work                    // another transaction holds what they need (J3)
 	tombs   []*item                 // only the tombstone of their job is left (C5)
 	ended   []*item                 // nothing is left to do for them; they are acked
@@ -193,6 +196,8 @@ func (l *loop) ask(b *batch, x *call) needs {
 		return missing
 	case errors.Is(err, store.ErrBusy) && !l.patient:
 		b.busy.calls = append(b.busy.calls, x)
+	case errors.Is(err, errLater):
+		b.later = append(b.later, x)
 	case err != nil:
 		b.plans = b.plans[:plans]
 		b.after = append(b.after, func(context.Context) { x.end(err) })
@@ -239,6 +244,9 @@ func (l *loop) decide(ctx context.Context, tx store.Committer, b *batch, items [
 // one steps one item.
 func (l *loop) one(ctx context.Context, b *batch, it *item) (*collation.Need, error) {
 	job := it.msg.Job
+	if it.msg.Kind == journal.MessageSignal {
+		return b.hand(it)
+	}
 	state := b.loaded.States[job]
 	switch {
 	case b.open[it.msg.GUID]:

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,8 @@ type call struct {
 	// one job go through one loop, so that no two of them meet a locked row, and
 	// never together with messages of the job, which may change that row, too.
 	chain *journal.JobID
-	size  int // bytes that it adds to a batch, if they are many
+	box   *journal.JobID // the mailbox of a signal; those of one go through one loop, too
+	size  int            // bytes that it adds to a batch, if they are many
 
 	place  atomic.Int32 // where it is: waiting, under way, left
 	tries  int          // that found the database away
@@ -65,8 +67,8 @@ func (c *Committer) do(ctx context.Context, calls ...*call) {
 	for i, x := range calls {
 		x.done = make(chan struct{})
 		queue := c.calls
-		if x.chain != nil {
-			queue = c.loops[int(x.chain[len(x.chain)-1])%len(c.loops)].chains
+		if id := cmp.Or(x.chain, x.box); id != nil {
+			queue = c.loops[c.loopOf(*id)].own
 		}
 		select {
 		case queue <- x:

@@ -72,8 +72,18 @@ func (e *Engine) chores() []*chore {
 	}
 	return []*chore{
 		{name: "pruning", every: pruneEvery, once: full(st.Prune), log: e.cfg.Logger, jitter: e.cfg.Jitter},
-		{name: "the expiry of kept signals", every: expireEvery, once: full(st.ExpireSignals), log: e.cfg.Logger, jitter: e.cfg.Jitter},
+		{name: "the expiry of kept signals", every: expireEvery, once: full(e.expireSignals), log: e.cfg.Logger, jitter: e.cfg.Jitter},
 	}
+}
+
+// expireSignals ends kept signals whose time has passed, at most limit; it returns how
+// many there were.
+func (e *Engine) expireSignals(ctx context.Context, limit int) (int, error) {
+	late, err := e.cfg.Store.LateSignals(ctx, limit)
+	if err != nil {
+		return 0, err
+	}
+	return len(late), e.committer.lapse(ctx, late)
 }
 
 // Expirer is what Retain needs.

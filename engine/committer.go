@@ -9,7 +9,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/wire"
 )
 
 // maxCalls bounds the calls of this process that wait for a transaction; past it
@@ -59,7 +61,7 @@ func NewCommitter(ctx context.Context, cfg Config) (*Committer, error) {
 			Committer: c,
 			lanes:     make(chan fetched, cfg.MaxBatch),
 			starts:    make(chan fetched, cfg.MaxBatch/2+1),
-			chains:    make(chan *call, maxCalls),
+			own:       make(chan *call, maxCalls),
 		})
 	}
 	c.aside = newAside(c)
@@ -87,10 +89,14 @@ func (c *Committer) Run(ctx context.Context) error {
 	c.aside.close()
 	refuse(c.calls)
 	for _, l := range c.loops {
-		refuse(l.chains)
+		refuse(l.own)
 	}
 	return err
 }
+
+// loopOf is the loop that serves the lane of a job, or of a mailbox: what concerns
+// one of them meets there, and not a lock that the other loop holds.
+func (c *Committer) loopOf(id journal.JobID) int { return wire.LaneOf(id, c.cfg.Lanes) % len(c.loops) }
 
 // refuse ends the calls that nobody takes any more.
 func refuse(calls chan *call) {

@@ -85,6 +85,9 @@ func (it *item) identify(h *wire.Hint) error {
 // misses.
 func (it *item) want(flows *Flows, mode collation.Mode) store.Want {
 	m := &it.msg
+	if m.Kind == journal.MessageSignal {
+		return store.Want{Box: m.Job, Signal: m.Row}
+	}
 	w := store.Want{Job: m.Job, Row: m.Row}
 	if m.Activity != "" {
 		w.Instances = []collation.InstanceKey{{Activity: m.Activity, DAD: m.DAD}}

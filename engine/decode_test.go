@@ -7,6 +7,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/wire"
 )
@@ -40,8 +41,12 @@ func TestDecodeEveryKind(t *testing.T) {
 		require.NoError(t, err, kind)
 		require.Equal(t, guid, it.msg.GUID)
 		w := it.want(NewFlows(nil), collation.Mode{})
-		require.Empty(t, w.Instances)
-		require.Equal(t, guid, w.Receipt)
+		if kind == journal.MessageSignal {
+			require.Equal(t, store.Want{Box: it.msg.Job, Signal: guid}, w)
+		} else {
+			require.Empty(t, w.Instances)
+			require.Equal(t, guid, w.Receipt)
+		}
 		_, err = decode(hint(kind, "a", ",0"))
 		require.ErrorIs(t, err, wire.ErrMalformed)
 		_, err = decode(hint(kind, "", ",0,0"))

@@ -12,39 +12,168 @@ import (
 	"github.com/quipu-journal/quipu/observer"
 )
 
-// deliver hands signals to the waits of their keys (1.11). They belong to no
-// job, so that they have no part in a job's transaction (J3): the store arbitrates
-// under the lock of each key. through is as for carry.
-func (l *loop) deliver(ctx context.Context, items []*item) (through bool) {
-	if len(items) == 0 {
-		return true
+// Signals belong to no job, so that they have no part in a job's transaction (J3):
+// those of a batch are carried together, each under the lock of its mailbox. All of
+// one mailbox go through one loop of the process.
+
+// Signal takes a signal from outside and delivers it at once, in one transaction with
+// the record of its GUID (1.11, E13). The error is store.ErrRejected, or that of the
+// store: with store.ErrUnavailable nothing was sent, with store.ErrUnknown it may have
+// been, and the call may be repeated.
+func (c *Committer) Signal(ctx context.Context, in collation.Signal) (out store.Signalled, err error) {
+	box := collation.Mailbox(c.cfg.Space, in.Topic, in.Key)
+	x := &call{
+		name: "signal", box: &box, size: len(in.Payload),
+		want: func() []store.Want { return []store.Want{{Box: box, Known: in.GUID}} },
+		decide: func(b *batch) error {
+			out, err = b.signal(box, in)
+			return err
+		},
 	}
-	p := patience{since: time.Now()}
-	for {
-		began := time.Now()
-		bounded, cancel := context.WithTimeout(ctx, transactTime)
-		out, err := l.cfg.Store.Deliver(bounded, keysOf(items), l.mode)
-		cancel()
-		if errors.Is(err, collation.ErrSignal) {
-			err = fmt.Errorf("%w: %w", store.ErrRejected, err)
+	if c.do(ctx, x); x.err != nil {
+		return store.Signalled{}, x.err
+	}
+	return out, nil
+}
+
+// SignalTx sends a signal inside the caller's transaction tx, the store's handle
+// (E17): its row commits with it or not at all, and is then delivered by an engine.
+// The same signal in a transaction that has not ended is waited for. The error is
+// that of Joiner.
+func (c *Committer) SignalTx(ctx context.Context, tx any, in collation.Signal) (out store.Signalled, err error) {
+	err = c.cfg.Store.Join(ctx, tx, func(t store.Tx) error {
+		loaded, err := t.Load(ctx, []store.Want{{Known: in.GUID}}, true)
+		if err != nil {
+			return err
 		}
-		switch {
-		case err == nil:
-			l.publish(ctx, out, Origin{})
-			l.delivered(items, out, began)
-			return true
-		case l.again(&p, &work{items: items}, err):
-		case refused(err) && len(items) > 1:
-			l.singly(items, func(one []*item) bool { return l.deliver(ctx, one) })
-			return true
-		case refused(err):
-			l.bury(ctx, items[0], reasonRefused, err)
-			return true
-		default:
-			l.handBack(items, err)
-			return false
+		state, known := loaded.Known[in.GUID]
+		if out = (store.Signalled{State: state, Duplicate: known}); known {
+			return nil
+		}
+		p, err := collation.Send(c.cfg.Space, in, loaded.Now)
+		if err != nil {
+			return fmt.Errorf("%w: %w", store.ErrRejected, err)
+		}
+		out.State = store.SignalKept
+		return t.Commit(ctx, []store.Chained{{Plan: p}})
+	})
+	if err != nil {
+		return store.Signalled{}, err
+	}
+	return out, nil
+}
+
+// lapse ends kept signals whose time has passed.
+func (c *Committer) lapse(ctx context.Context, signals []collation.RowKey) error {
+	calls := make([]*call, len(signals))
+	for i, k := range signals {
+		calls[i] = &call{
+			name: "expire signal", box: &k.Job,
+			want: func() []store.Want { return []store.Want{{Box: k.Job, Signal: k.GUID}} },
+			decide: func(b *batch) error {
+				box := b.loaded.Boxes[k.Job]
+				if box == nil {
+					return store.ErrBusy
+				}
+				if p := collation.Lapse(box, k.GUID); p != nil {
+					b.plans = append(b.plans, store.Chained{Plan: p})
+					box.Apply(p)
+				}
+				return nil
+			},
 		}
 	}
+	c.do(ctx, calls...)
+	errs := make([]error, len(calls))
+	for i, x := range calls {
+		errs[i] = x.err
+	}
+	return errors.Join(errs...)
+}
+
+// errLater puts off to the next batch what would wake too many for this one.
+var errLater = errors.New("this batch wakes enough")
+
+// signal decides on a signal from outside.
+func (b *batch) signal(id journal.JobID, in collation.Signal) (store.Signalled, error) {
+	if state, known := b.loaded.Known[in.GUID]; known {
+		return store.Signalled{State: state, Duplicate: true}, nil
+	}
+	box := b.loaded.Boxes[id]
+	if box == nil {
+		return store.Signalled{}, store.ErrBusy
+	}
+	m, need, err := collation.Receive(box, b.space, in, b.mode)
+	switch {
+	case err != nil:
+		return store.Signalled{}, fmt.Errorf("%w: %w", store.ErrRejected, err)
+	case need != nil:
+		return store.Signalled{}, needs{id: need}
+	}
+	out, err := b.mail(box, m)
+	if err != nil {
+		return store.Signalled{}, err
+	}
+	b.loaded.Known[in.GUID] = m.State
+	return store.Signalled{State: m.State, Reached: m.Reached, Out: out}, nil
+}
+
+// mail adds what signals did to a mailbox, and gives the wake-ups: errLater.
+func (b *batch) mail(box *collation.Box, m *collation.Mail) ([]store.Outgoing, error) {
+	if b.woken > 0 && b.woken+len(m.Woken) > collation.MaxWoken {
+		return nil, errLater
+	}
+	b.woken += len(m.Woken)
+	out := make([]store.Outgoing, len(m.Woken))
+	for i := range m.Woken {
+		w := &m.Woken[i]
+		out[i] = store.Outgoing{Row: m.Plan.Insert[i], JobKey: w.JobKey, Generation: w.Generation, Flow: w.Flow, Trace: w.Trace}
+	}
+	if b.sends {
+		b.extra = append(b.extra, out...)
+	}
+	b.plans = append(b.plans, store.Chained{Plan: m.Plan})
+	box.Apply(m.Plan)
+	return out, nil
+}
+
+// handed is a signal's message, with what came of it.
+type handed struct {
+	*item
+	state store.SignalState
+	out   []store.Outgoing
+}
+
+// hand decides on a signal's message.
+func (b *batch) hand(it *item) (*collation.Need, error) {
+	box := b.loaded.Boxes[it.msg.Job]
+	switch {
+	case it.reject != nil:
+		b.unfit = append(b.unfit, it)
+		return nil, nil
+	case box == nil:
+		b.busy.items = append(b.busy.items, it)
+		return nil, nil
+	}
+	m, need, err := collation.Deliver(box, it.msg.GUID, b.mode)
+	switch {
+	case errors.Is(err, collation.ErrSignal):
+		it.reject = err
+		b.unfit = append(b.unfit, it)
+		return nil, nil
+	case err != nil || need != nil:
+		return need, err
+	case m == nil: // it was handled before, or waits its turn
+		b.handed = append(b.handed, handed{item: it, state: store.SignalKept})
+		return nil, nil
+	}
+	out, err := b.mail(box, m)
+	if errors.Is(err, errLater) {
+		b.repeats = append(b.repeats, it)
+		return nil, nil
+	}
+	b.handed = append(b.handed, handed{it, m.State, out})
+	return nil, err
 }
 
 // keysOf names the rows of the items, each once.
@@ -62,27 +191,21 @@ func keysOf(items []*item) []collation.RowKey {
 
 // delivered acks the signals, counts what became of them, and tells each job that
 // was reached.
-func (l *loop) delivered(items []*item, out []store.Outgoing, began time.Time) {
-	end := time.Now()
-	consumed := map[journal.GUID]bool{}
-	for i := range out {
-		o := &out[i]
-		if r, err := journal.DecodeResponse(o.Row.Body); err == nil {
-			consumed[r.Signal] = true
-		}
-		if o.Trace != "" {
-			l.cfg.Observer.Told(o.Trace, observer.Span{
-				Name: observer.SpanSignal, Start: began, End: end, Subject: SignalSubject(l.cfg.Space, o),
-			})
-		}
+func (l *loop) delivered(ctx context.Context, b *batch) {
+	for _, it := range b.unfit {
+		l.bury(ctx, it, reasonRefused, it.reject)
 	}
-	for _, it := range items {
-		outcome := string(store.SignalKept)
-		if consumed[it.msg.GUID] {
-			outcome = string(store.SignalConsumed)
+	end := time.Now()
+	for _, h := range b.handed {
+		for i := range h.out {
+			if o := &h.out[i]; o.Trace != "" {
+				l.cfg.Observer.Told(o.Trace, observer.Span{
+					Name: observer.SpanSignal, Start: b.began, End: end, Subject: SignalSubject(l.cfg.Space, o),
+				})
+			}
 		}
-		l.cfg.Observer.Count(observer.MetricSignals, 1, "outcome", outcome)
-		l.ack(it.delivery)
+		l.cfg.Observer.Count(observer.MetricSignals, 1, "outcome", string(h.state))
+		l.ack(h.delivery)
 	}
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -21,7 +22,7 @@ import (
 type watched struct {
 	store.Engine
 	discarded []collation.RowKey
-	deliver   func([]collation.RowKey) error
+	refuse    func([]store.Chained) error // of commits
 	order     *collation.Row
 	tomb      journal.JobID
 }
@@ -29,13 +30,6 @@ type watched struct {
 func (w *watched) Discard(ctx context.Context, rows []collation.RowKey) (int, error) {
 	w.discarded = append(w.discarded, rows...)
 	return w.Engine.Discard(ctx, rows)
-}
-
-func (w *watched) Deliver(ctx context.Context, rows []collation.RowKey, mode collation.Mode) ([]store.Outgoing, error) {
-	if w.deliver != nil {
-		return nil, w.deliver(rows)
-	}
-	return w.Engine.Deliver(ctx, rows, mode)
 }
 
 func (w *watched) Committer(ctx context.Context, patient bool) (store.Committer, error) {
@@ -46,6 +40,16 @@ func (w *watched) Committer(ctx context.Context, patient bool) (store.Committer,
 type watchedCommitter struct {
 	store.Committer
 	w *watched
+}
+
+func (c *watchedCommitter) Commit(ctx context.Context, plans []store.Chained) error {
+	if c.w.refuse != nil {
+		if err := c.w.refuse(plans); err != nil {
+			_ = c.Rollback(ctx)
+			return err
+		}
+	}
+	return c.Committer.Commit(ctx, plans)
 }
 
 func (c *watchedCommitter) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
@@ -129,28 +133,44 @@ func TestC5RowsOfTombstonesAreEnded(t *testing.T) {
 func TestC10RefusedSignals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		bad, _ := handmade(journal.MessageSignal, 2)
-		calls := 0
-		w := &watched{deliver: func(rows []collation.RowKey) error {
-			calls++
-			if calls == 1 {
-				return errors.Join(store.ErrUnavailable, errors.New("no route to host"))
+		w := &watched{}
+		c, st := bench(t, w)
+		items := make([]*item, 4)
+		for i := range items {
+			items[i], _ = handmade(journal.MessageSignal, byte(i+1))
+			x := collation.Signal{GUID: items[i].msg.GUID, Topic: "t", Key: strconv.Itoa(i), Code: 200, Payload: []byte(`1`)}
+			row, err := x.Row("test")
+			require.NoError(t, err)
+			items[i].msg.Job = row.Job
+			if i == 1 {
+				row.Body = []byte("{")
 			}
-			for _, k := range rows {
-				if k == bad.key() {
-					return collation.ErrSignal
+			tx, err := st.Committer(t.Context(), true)
+			require.NoError(t, err)
+			require.NoError(t, tx.Commit(t.Context(), []store.Chained{{Plan: &collation.Plan{Job: row.Job, Insert: []collation.Row{row}}}}))
+		}
+		unreadable, untaken, calls := items[1], items[2], 0
+		w.refuse = func(plans []store.Chained) error {
+			calls++
+			for _, p := range plans {
+				switch {
+				case calls == 1:
+					return errors.Join(store.ErrUnavailable, errors.New("no route to host"))
+				case p.Plan.Job == untaken.msg.Job && len(p.Plan.Update) > 0:
+					return store.ErrRejected
 				}
 			}
 			return nil
-		}}
-		c, _ := bench(t, w)
-		good, _ := handmade(journal.MessageSignal, 1)
-		last, _ := handmade(journal.MessageSignal, 3)
-		require.True(t, c.deliver(t.Context(), []*item{good, bad, last}))
-		for it, how := range map[*item]string{good: "ack", bad: "term", last: "ack"} {
-			require.Equal(t, how, <-it.delivery.(*acked).done)
 		}
-		require.Equal(t, []collation.RowKey{bad.key()}, w.discarded)
+		require.True(t, c.carry(t.Context(), work{items: items}))
+		for i, it := range items {
+			how := "ack"
+			if it == unreadable || it == untaken {
+				how = "term"
+			}
+			require.Equal(t, how, <-it.delivery.(*acked).done, i)
+		}
+		require.ElementsMatch(t, []collation.RowKey{unreadable.key(), untaken.key()}, w.discarded)
 	})
 }
 

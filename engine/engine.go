@@ -10,7 +10,6 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/transport"
-	"github.com/quipu-journal/quipu/wire"
 )
 
 // Engine decides and commits the messages of a space.
@@ -91,7 +90,7 @@ func (e *Engine) fetch(ctx context.Context) error {
 	}
 	g.Go(func() error {
 		return e.consume(ctx, transport.ToStart(), e.cfg.StartSlots, func(d transport.Delivery) chan fetched {
-			return loops[e.ownerOf(d, len(loops))].starts
+			return loops[e.ownerOf(d)].starts
 		})
 	})
 	g.Go(func() error { return (&sweeper{e: e}).run(ctx) })
@@ -124,11 +123,11 @@ func (e *Engine) consume(ctx context.Context, from transport.Destination, slots 
 
 // ownerOf is the loop that serves the job's lane, so that a job's messages meet in
 // one loop from the first on.
-func (e *Engine) ownerOf(d transport.Delivery, loops int) int {
+func (e *Engine) ownerOf(d transport.Delivery) int {
 	if d.Err() != nil {
 		return 0
 	}
-	return wire.LaneOf(journal.JobID(d.Message().Header.GUID), e.cfg.Lanes) % loops
+	return e.committer.loopOf(journal.JobID(d.Message().Header.GUID))
 }
 
 // drain hands back what the loops did not take any more.

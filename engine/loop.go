@@ -38,7 +38,7 @@ type loop struct {
 	patient bool
 	lanes   chan fetched
 	starts  chan fetched
-	chains  chan *call       // those on effect chains of its share of the jobs
+	own     chan *call       // on effect chains of its share of the jobs, and signals of its share of the mailboxes
 	tx      store.Committer  // nil until it is needed, and after a loss
 	taken   gathered         // of gather, used again and again
 	clock   collation.Micros // the database's, at clockAt by ours
@@ -91,7 +91,7 @@ func (l *loop) gather(ctx context.Context) bool {
 			g.deliveries = append(g.deliveries, d)
 		case x := <-l.calls:
 			g.call(x)
-		case x := <-l.chains:
+		case x := <-l.own:
 			g.call(x)
 		case d := <-l.starts:
 			g.deliveries = append(g.deliveries, d)
@@ -117,7 +117,7 @@ func (l *loop) fill(deliveries, calls int) {
 			}
 		}
 	}
-	for _, from := range []chan *call{l.chains, l.calls} {
+	for _, from := range []chan *call{l.own, l.calls} {
 		for more := true; more && len(g.calls) < calls && room() && g.bytes < maxBytes; {
 			select {
 			case x := <-from:
@@ -139,8 +139,15 @@ func (g *gathered) call(x *call) {
 // handle decodes what was gathered and carries it. What came too often is carried
 // by itself, so that one that kills its process is alone (1.6).
 func (l *loop) handle(ctx context.Context, g gathered) {
-	together := work{calls: append([]*call(nil), g.calls...)}
-	var alone, signals []*item
+	var together, signals work
+	for _, x := range g.calls {
+		if x.box != nil {
+			signals.calls = append(signals.calls, x)
+		} else {
+			together.calls = append(together.calls, x)
+		}
+	}
+	var alone []*item
 	for _, d := range g.deliveries {
 		if d.Count() > 1 {
 			l.cfg.Observer.Count(observer.MetricRedelivered, 1)
@@ -159,7 +166,7 @@ func (l *loop) handle(ctx context.Context, g gathered) {
 		case err != nil:
 			l.poison(ctx, d, collation.DeadLetter{Reason: reasonUndecodable, Message: err.Error()}, nil)
 		case it.msg.Kind == journal.MessageSignal:
-			signals = append(signals, it)
+			signals.items = append(signals.items, it)
 		case it.msg.Alone:
 			alone = append(alone, it)
 		default:
@@ -168,7 +175,7 @@ func (l *loop) handle(ctx context.Context, g gathered) {
 	}
 	l.carry(ctx, together)
 	l.alone(ctx, work{items: alone})
-	l.deliver(ctx, signals)
+	l.carry(ctx, signals)
 }
 
 // alone carries the work one by one, each in a transaction of its own.

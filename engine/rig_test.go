@@ -167,11 +167,16 @@ func (r *rig) signal(topic, key, payload string, code int, all bool, name string
 	r.t.Helper()
 	body, err := canonical.Payload([]byte(payload))
 	require.NoError(r.t, err)
-	done, err := r.store.Signal(context.Background(), &collation.Signal{
-		GUID: collation.SignalGUID("test", topic, key, name), Topic: topic, Key: key, Code: code, Payload: body, All: all,
-	}, collation.Mode{})
-	require.NoError(r.t, err)
-	return done
+	for { // until it is acknowledged
+		done, err := journaltest.Driven{Store: r.store}.Signal(context.Background(), &collation.Signal{
+			GUID: collation.SignalGUID("test", topic, key, name), Topic: topic, Key: key, Code: code, Payload: body, All: all,
+		}, collation.Mode{})
+		if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
+			continue
+		}
+		require.NoError(r.t, err)
+		return done
+	}
 }
 
 // interrupt sends an interrupt, as a client without a bus does.

@@ -39,6 +39,7 @@ func (l *loop) settle(ctx context.Context, b *batch) work {
 	for _, it := range b.ended {
 		l.ack(it.delivery)
 	}
+	l.delivered(ctx, b)
 	l.discard(ctx, b.tombs)
 	l.orphans(ctx, b.orphans)
 	if !b.busy.empty() {

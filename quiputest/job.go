@@ -264,14 +264,10 @@ func (w *World) TrySend(s Signal) (store.Signalled, error) {
 	if s.ID == "" {
 		s.ID = fmt.Sprintf("signal %d", w.signals.Add(1))
 	}
-	cfg := w.eng.Config()
-	done, err := w.tables.Signal(ctx, &collation.Signal{
+	done, err := w.eng.Committer().Signal(ctx, collation.Signal{
 		GUID: collation.SignalGUID(space, s.Topic, s.Key, s.ID), Topic: s.Topic, Key: s.Key,
 		Code: s.Code, Payload: body, All: s.All, Keep: collation.KeepSignal,
-	}, cfg.Mode())
-	if err == nil {
-		err = w.eng.Publisher().Publish(ctx, done.Out, engine.Origin{})
-	}
+	})
 	if err != nil {
 		err = fmt.Errorf("signal %s, key %q: %w", s.Topic, s.Key, err)
 	}

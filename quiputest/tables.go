@@ -71,13 +71,13 @@ func (s *tables) Due(ctx context.Context, limit int) ([]store.DueRow, time.Durat
 	}
 }
 
-// ExpireSignals implements store.Engine: as Due, for kept signals.
-func (s *tables) ExpireSignals(ctx context.Context, limit int) (int, error) {
+// LateSignals implements store.Engine: as Due, for kept signals.
+func (s *tables) LateSignals(ctx context.Context, limit int) ([]collation.RowKey, error) {
 	for {
 		changed := s.writes.changed()
-		n, err := s.Store.ExpireSignals(ctx, limit)
-		if err != nil || n > 0 || !s.sleep(changed) {
-			return n, err
+		late, err := s.Store.LateSignals(ctx, limit)
+		if err != nil || len(late) > 0 || !s.sleep(changed) {
+			return late, err
 		}
 	}
 }

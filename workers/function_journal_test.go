@@ -11,6 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/wire"
 )
 
@@ -88,7 +89,7 @@ func TestJournalAFunctionSleepsAndWaits(t *testing.T) {
 	})
 	o.open()
 	signal := func(caller, payload string) {
-		_, err := o.journal.Signal(t.Context(), &collation.Signal{
+		_, err := journaltest.Driven{Store: o.journal}.Signal(t.Context(), &collation.Signal{
 			GUID: collation.SignalGUID("shop", "paid", "k", caller), Topic: "paid", Key: "k", Code: 200, Payload: []byte(payload),
 		}, collation.Mode{})
 		require.NoError(t, err)
@@ -126,7 +127,7 @@ func TestJournalAFunctionSleepsAndWaits(t *testing.T) {
 // deliver hands a kept signal to the wait that was registered for it.
 func (o *office) deliver(caller string) {
 	o.t.Helper()
-	_, err := o.journal.Deliver(o.t.Context(), []collation.RowKey{{
+	_, err := journaltest.Driven{Store: o.journal}.Deliver(o.t.Context(), []collation.RowKey{{
 		Job: collation.Mailbox("shop", "paid", "k"), GUID: collation.SignalGUID("shop", "paid", "k", caller),
 	}}, collation.Mode{})
 	require.NoError(o.t, err)

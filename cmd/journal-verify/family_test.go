@@ -50,7 +50,7 @@ func (s *space) sweep(steps int, pass func()) {
 func (s *space) handleDue(d *store.DueRow) {
 	s.Helper()
 	if d.Kind == journal.MessageSignal {
-		_, err := s.store.Deliver(s.Context(), []collation.RowKey{{Job: d.Job, GUID: d.GUID}}, s.mode)
+		_, err := journaltest.Driven{Store: s.store}.Deliver(s.Context(), []collation.RowKey{{Job: d.Job, GUID: d.GUID}}, s.mode)
 		require.NoError(s, err)
 		return
 	}
@@ -119,7 +119,7 @@ func (s *space) ref(f *flow.Flow) journal.FlowRef {
 func (s *space) signal() {
 	s.Helper()
 	topic, key := []string{"go", "paid"}[s.choose(2)], []string{"k1", "k2"}[s.choose(2)]
-	_, err := s.store.Signal(s.Context(), &collation.Signal{
+	_, err := journaltest.Driven{Store: s.store}.Signal(s.Context(), &collation.Signal{
 		GUID:  journal.GUID{0: 0x51, 1: byte(s.choose(256)), 2: byte(s.choose(256)), 3: byte(s.choose(256))},
 		Topic: topic, Key: key, Code: []int{200, 202, 200, 409}[s.choose(4)], Payload: []byte(`{"s":1}`), All: s.choose(4) == 0,
 	}, s.mode)

@@ -48,11 +48,13 @@ func (a *acks) tells(msgs []transport.Message, done func(int, error)) func(int, 
 	}
 }
 
-// delivers notes signals that a commit has delivered or kept: a wait may make one
-// that is kept due again at any time.
-func (a *acks) delivers(rows []collation.RowKey) {
-	for _, k := range rows {
-		a.frees(k.GUID)
+// keeps notes signals that a commit has kept: a wait may make one due again at any
+// time.
+func (a *acks) keeps(p *collation.Plan) {
+	for i := range p.Update {
+		if r := &p.Update[i]; r.Held == collation.HeldKept {
+			a.frees(r.GUID)
+		}
 	}
 }
 

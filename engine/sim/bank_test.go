@@ -16,6 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	storemem "github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/workers"
@@ -84,7 +85,9 @@ func (p *process) transfer(ctx context.Context, e *effect, tx *storemem.EffectTx
 		if err != nil {
 			return nil, err
 		}
-		tx.Signal(w.news(key, n))
+		if _, err := p.committer.SignalTx(ctx, tx, w.news(key, n)); err != nil {
+			return nil, err
+		}
 	}
 	switch {
 	case p.gone():
@@ -208,7 +211,7 @@ func (w *world) followed(views []*store.JobView) {
 		for n := 1; n <= runs; n++ {
 			name := follower(key, n)
 			news := w.news(key, n)
-			sent, err := w.store.Signal(context.Background(), &news, collation.Mode{})
+			sent, err := journaltest.Driven{Store: w.store}.Signal(context.Background(), &news, collation.Mode{})
 			if err != nil {
 				panic(err)
 			}

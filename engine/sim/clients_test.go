@@ -153,7 +153,7 @@ func (w *world) tell(x *collation.Wait, dice *rand.Rand) {
 		GUID: collation.SignalGUID(space, x.Topic, x.Key, name), Topic: x.Topic, Key: x.Key, Code: code,
 		Payload: json.RawMessage(`{"ok":true}`), All: dice.IntN(4) == 0,
 	}
-	st := &port{Store: w.store, p: w.processes[0]}
+	st := journaltest.Driven{Store: &port{Store: w.store, p: w.processes[0], label: "signal "}}
 	if _, err := st.Signal(context.Background(), s, collation.Mode{}); err == nil {
 		w.tries[short(x.GUID)]++
 	}

@@ -107,18 +107,8 @@ func (s *port) Prune(ctx context.Context, limit int) (int, error) {
 	return through(ctx, s.p, kindWrite, "prune", func() (int, error) { return s.Store.Prune(ctx, limit) })
 }
 
-func (s *port) Deliver(ctx context.Context, rows []collation.RowKey, mode collation.Mode) ([]store.Outgoing, error) {
-	return through(ctx, s.p, kindWrite, "deliver "+keys(rows), func() ([]store.Outgoing, error) {
-		out, err := s.Store.Deliver(ctx, rows, mode)
-		if err == nil {
-			s.p.world.delivers(rows)
-		}
-		return out, err
-	})
-}
-
-func (s *port) ExpireSignals(ctx context.Context, limit int) (int, error) {
-	return through(ctx, s.p, kindWrite, "expire signals", func() (int, error) { return s.Store.ExpireSignals(ctx, limit) })
+func (s *port) LateSignals(ctx context.Context, limit int) ([]collation.RowKey, error) {
+	return through(ctx, s.p, kindRead, "late signals", func() ([]collation.RowKey, error) { return s.Store.LateSignals(ctx, limit) })
 }
 
 func (s *port) Discard(ctx context.Context, rows []collation.RowKey) (int, error) {
@@ -160,6 +150,9 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 		id.WriteString(" " + short(w.Job) + "/" + short(w.Receipt) + "/" + short(w.Row) + w.Key)
 		if !w.Chain.GUID.IsZero() {
 			id.WriteString(" of " + short(w.Chain.GUID))
+		}
+		if !w.Box.IsZero() {
+			id.WriteString(" box " + short(w.Box) + "/" + short(w.Signal) + "/" + short(w.Known))
 		}
 		for _, key := range w.Effects {
 			id.WriteString(" " + hex.EncodeToString(key[:5]))
@@ -218,6 +211,9 @@ func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
 			err := c.tx.Commit(ctx, plans)
 			if err == nil {
 				c.port.p.world.committed(plans)
+				for i := range plans {
+					c.port.p.world.keeps(plans[i].Plan)
+				}
 			}
 			return err
 		})

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -75,10 +74,6 @@ func (h hands) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, ca
 }
 
 // What clients and operators ask of it.
-
-func (s *port) Signal(ctx context.Context, sig *collation.Signal, mode collation.Mode) (store.Signalled, error) {
-	return through(ctx, s.p, kindWrite, "signal "+short(sig.GUID), func() (store.Signalled, error) { return s.Store.Signal(ctx, sig, mode) })
-}
 
 func (s *port) Act(ctx context.Context, a store.Action) error {
 	return action(ctx, s.p, kindWrite, fmt.Sprintf("act %d retry %t", a.ID, a.Retry), func() error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,18 +17,70 @@ import (
 
 // Driven is a store with one who drives it: each operation is one transaction, that
 // loads, has collation decide, and commits. Engines do the same for many at once.
-type Driven struct{ store.Store }
+//
+// As a literal it opens a committer for each operation; Drive keeps those that it
+// opened.
+type Driven struct {
+	store.Store
+	idle *idle
+}
+
+// idle are committers that nobody uses just now.
+type idle struct {
+	mu  sync.Mutex
+	all []store.Committer
+}
+
+// Drive gives the store one who drives it, until the test ends.
+func Drive(t testing.TB, s store.Store) Driven {
+	d := Driven{Store: s, idle: &idle{}}
+	t.Cleanup(func() {
+		d.idle.mu.Lock()
+		defer d.idle.mu.Unlock()
+		for _, c := range d.idle.all {
+			c.Close()
+		}
+		d.idle.all = nil
+	})
+	return d
+}
+
+// committer lends a committer; done gives it back.
+func (d Driven) committer(ctx context.Context) (c store.Committer, done func(), err error) {
+	if d.idle != nil {
+		d.idle.mu.Lock()
+		if last := len(d.idle.all) - 1; last >= 0 {
+			c, d.idle.all = d.idle.all[last], d.idle.all[:last]
+		}
+		d.idle.mu.Unlock()
+	}
+	if c == nil {
+		if c, err = d.Committer(ctx, true); err != nil {
+			return nil, nil, err
+		}
+	}
+	return c, func() {
+		if d.idle == nil {
+			c.Close()
+			return
+		}
+		_ = c.Rollback(context.WithoutCancel(ctx))
+		d.idle.mu.Lock()
+		defer d.idle.mu.Unlock()
+		d.idle.all = append(d.idle.all, c)
+	}, nil
+}
 
 // maxAgain bounds how often an operation is decided again (C3).
 const maxAgain = 10
 
 // transact runs one operation: decide gives its plans, none to write nothing.
 func (d Driven) transact(ctx context.Context, wants []store.Want, decide func(*store.Loaded) ([]store.Chained, error)) error {
-	c, err := d.Committer(ctx, true)
+	c, done, err := d.committer(ctx)
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer done()
 	for try := 0; ; try++ {
 		loaded, err := c.Load(ctx, wants, true)
 		if err != nil {
@@ -37,11 +90,14 @@ func (d Driven) transact(ctx context.Context, wants []store.Want, decide func(*s
 		if err != nil || len(plans) == 0 {
 			return errors.Join(err, c.Rollback(ctx))
 		}
-		if err = c.Commit(ctx, plans); !errors.Is(err, store.ErrLost) || try == maxAgain {
+		if err = c.Commit(ctx, plans); !again(err, try) {
 			return err
 		}
 	}
 }
+
+// again reports that an operation is to be decided again.
+func again(err error, try int) bool { return errors.Is(err, store.ErrLost) && try < maxAgain }
 
 // Start begins jobs in one transaction; the results are in the order of the starts.
 func (d Driven) Start(ctx context.Context, starts []store.Start, mode collation.Mode) ([]store.Started, error) {
@@ -215,7 +271,7 @@ func (d Driven) Interrupt(ctx context.Context, row collation.Row, mode collation
 // Begin starts jobs for a test that is about something else, and gives their ids.
 func Begin(t testing.TB, s store.Store, mode collation.Mode, starts ...store.Start) []journal.JobID {
 	t.Helper()
-	out, err := Driven{s}.Start(t.Context(), starts, mode)
+	out, err := Driven{Store: s}.Start(t.Context(), starts, mode)
 	require.NoError(t, err)
 	ids := make([]journal.JobID, len(out))
 	for i := range out {

@@ -99,11 +99,11 @@ func (d Driven) Lease(
 	if !errors.Is(err, store.ErrExhausted) {
 		return l, err
 	}
-	c, opened := d.Committer(ctx, true)
+	c, done, opened := d.committer(ctx)
 	if opened != nil {
 		return l, opened
 	}
-	defer c.Close()
+	defer done()
 	if failed := exhaust(ctx, c, job, request, turn); failed != nil {
 		return l, failed
 	}

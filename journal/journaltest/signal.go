@@ -22,7 +22,6 @@ var signals = map[string]func(*bench){
 	"mode all wakes every wait that is open":                     signalAll,
 	"mode all reaches at most MaxReach waits (T11)":              signalReach,
 	"many signals to many waits in one call (J6)":                signalBatch,
-	"more signals than the limit are refused (T11)":              signalLimit,
 	"a row that is gone or held says that it was handled":        signalHandled,
 	"a wait is taken back by test-and-set (C3)":                  signalUnwait,
 	"a wait that a signal reached meanwhile is not taken back":   signalUnwaitCount,
@@ -292,12 +291,6 @@ func signalBatch(b *bench) {
 		require.Equal(b, i%2 == 0, row == nil, "signal %d", i)
 	}
 	b.audit(ids...)
-}
-
-func signalLimit(b *bench) {
-	_, err := b.s.Deliver(b.ctx(), make([]collation.RowKey, store.MaxBatch+1), b.mode)
-	require.Error(b, err)
-	require.Empty(b, b.deliver())
 }
 
 func signalHandled(b *bench) {

@@ -80,6 +80,7 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 		States: map[journal.JobID]*collation.State{}, Busy: map[journal.JobID]bool{}, Tombs: map[journal.JobID]bool{},
 		Holders: map[string]*collation.Holder{}, Orders: map[journal.JobID]*collation.Row{},
 		Chains: map[collation.RowKey]*collation.Chain{},
+		Boxes:  map[journal.JobID]*collation.Box{}, Known: map[journal.GUID]store.SignalState{},
 	}
 	if err := c.lock(ctx, wants, wait); err != nil {
 		c.rollback()
@@ -99,19 +100,24 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 		}
 		c.order(l, wants[i].Order)
 		c.chain(&wants[i], l)
+		c.mailboxOf(&wants[i], l)
 	}
 	c.states = l.States
 	return l, nil
 }
 
-// lock takes the jobs, and the starts of children, of the wants in the order of
-// their ids.
+// lock takes the jobs, the starts of children, and the mailboxes of the wants, each
+// in the order of their ids.
 func (c *committer) lock(ctx context.Context, wants []store.Want, wait bool) error {
-	var ids []journal.JobID
+	var ids, boxes []journal.JobID
 	for i := range wants {
+		if !wants[i].Box.IsZero() {
+			boxes = append(boxes, wants[i].Box)
+		}
 		ids = append(ids, wants[i].Job, wants[i].Order, wants[i].Chain.Job)
 	}
 	slices.SortFunc(ids, compareIDs)
+	slices.SortFunc(boxes, compareIDs)
 	for _, id := range slices.Compact(ids) {
 		j := c.s.jobs[id]
 		switch {
@@ -119,6 +125,14 @@ func (c *committer) lock(ctx context.Context, wants []store.Want, wait bool) err
 			continue
 		case c.s.owner(id) != nil && !wait:
 			continue // load finds it busy
+		}
+		if err := c.s.acquire(ctx, id, c.txn); err != nil {
+			return err
+		}
+	}
+	for _, id := range slices.Compact(boxes) {
+		if c.s.owner(id) != nil && !wait {
+			continue
 		}
 		if err := c.s.acquire(ctx, id, c.txn); err != nil {
 			return err
@@ -188,6 +202,9 @@ func (c *committer) More(_ context.Context, needs map[journal.JobID]*collation.N
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	for id, n := range needs {
+		if n.Further > 0 {
+			continue // a mailbox was read whole
+		}
 		j, st := c.s.jobs[id], c.states[id]
 		if j == nil || st == nil {
 			return fmt.Errorf("memory: more of job %s, which was not loaded", id)
@@ -384,6 +401,9 @@ func (c *committer) commit(plans []store.Chained, before func(*undo) error) erro
 	defer c.rollback()
 	if len(plans) > store.MaxPlans {
 		return fmt.Errorf("%w: Commit of %d plans, at most %d", errLimits, len(plans), store.MaxPlans)
+	}
+	if err := c.lockBoxes(plans); err != nil {
+		return err
 	}
 	var u undo
 	if err := before(&u); err != nil {

@@ -27,7 +27,6 @@ type EffectTx struct {
 	read    map[string]string
 	written map[string]string
 	plans   []store.Chained // of those who joined
-	signals []collation.Signal
 }
 
 // Get reads a value, "" where there is none: the transaction's own, or the committed.
@@ -61,16 +60,22 @@ func (s *Store) Join(_ context.Context, tx any, do func(store.Tx) error) error {
 // with the effect.
 type joined struct{ *EffectTx }
 
-// Load implements store.Tx, for starts.
+// Load implements store.Tx, for starts and signals.
 func (j joined) Load(_ context.Context, wants []store.Want, _ bool) (*store.Loaded, error) {
 	s := j.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := &store.Loaded{Now: s.now(), Holders: map[string]*collation.Holder{}}
+	l := &store.Loaded{Now: s.now(), Holders: map[string]*collation.Holder{}, Known: map[journal.GUID]store.SignalState{}}
 	for i := range wants {
 		s.holders(l, wants[i].Key)
+		if known := s.signals[wants[i].Known]; known != nil {
+			l.Known[wants[i].Known] = known.state
+		}
 	}
 	for i := range j.plans {
+		for _, x := range j.plans[i].Plan.Signals {
+			l.Known[x.GUID] = x.State
+		}
 		if e := j.plans[i].Plan.Entry; e != nil && e.Kind == journal.KindCreated {
 			l.Holders[e.Key] = &collation.Holder{ID: e.Job, Generation: e.Generation, State: journal.JobOpen, Flow: *e.Flow, Input: e.Input}
 		}
@@ -83,9 +88,6 @@ func (j joined) Commit(_ context.Context, plans []store.Chained) error {
 	j.plans = append(j.plans, plans...)
 	return nil
 }
-
-// Signal sends a signal with the commit; one whose GUID is known is not sent again.
-func (t *EffectTx) Signal(x collation.Signal) { t.signals = append(t.signals, x) }
 
 // Value reads a committed value that a Tx effect wrote, "" where there is none.
 func (s *Store) Value(key string) string {
@@ -112,26 +114,10 @@ func (t *EffectTx) commit(u *undo) error {
 			}
 		}
 		if err := t.s.apply(u, p); err != nil {
-			return err
-		}
-	}
-	for i := range t.signals {
-		if err := t.s.send(u, t.signals[i]); err != nil {
-			return err
+			return errors.Join(errConflict, err)
 		}
 	}
 	return nil
-}
-
-// send is a signal without its delivery, which is the engine's.
-func (s *Store) send(u *undo, x collation.Signal) error {
-	x.Sent = s.now()
-	row, err := x.Row(s.cfg.Space)
-	if err != nil || s.signals[x.GUID] != nil || s.row(row.Job, row.GUID) != nil {
-		return err
-	}
-	put(u, s.signals, x.GUID, &signal{state: store.SignalKept, at: x.Sent})
-	return s.insertRow(u, row)
 }
 
 // Body implements store.Bodies. There is no SQL here: the handle is an *EffectTx.

@@ -49,7 +49,11 @@ func begins(s *memory.Store, tx any, attempt int) store.TxEnd {
 	}, collation.Mode{}); err != nil {
 		panic(err)
 	}
-	x.Signal(collation.Signal{GUID: journal.GUID{9, byte(attempt)}, Topic: "t", Key: "k", Code: 200, Payload: []byte(text)})
+	if _, err := (journaltest.Driven{Store: s}).SignalTx(context.Background(), x, &collation.Signal{
+		GUID: journal.GUID{9, byte(attempt)}, Topic: "t", Key: "k", Code: 200, Payload: []byte(text),
+	}); err != nil {
+		panic(err)
+	}
 	return store.TxEnd{Result: []byte(text)}
 }
 
@@ -83,7 +87,7 @@ func follows(t *testing.T, s *memory.Store, attempt int, there bool) {
 	t.Helper()
 	_, err := s.FindJob(t.Context(), "after-"+strconv.Itoa(attempt))
 	require.Equal(t, there, err == nil)
-	told, err := s.Signal(t.Context(), &collation.Signal{GUID: journal.GUID{9, byte(attempt)}, Topic: "t", Key: "k", Payload: []byte(`1`)}, collation.Mode{})
+	told, err := journaltest.Driven{Store: s}.Signal(t.Context(), &collation.Signal{GUID: journal.GUID{9, byte(attempt)}, Topic: "t", Key: "k", Payload: []byte(`1`)}, collation.Mode{})
 	require.NoError(t, err)
 	require.Equal(t, there, told.Duplicate)
 }

@@ -116,27 +116,23 @@ func TestFaultPausesACommitter(t *testing.T) {
 // calls are the calls that write, and those that the engine reads by.
 func calls(t *testing.T, s *memory.Store, id journal.JobID) map[string]func() error {
 	ctx := t.Context()
-	x := collation.Signal{GUID: journal.GUID{7}, Topic: "t", Key: "k", Code: collation.CodeOK, Payload: []byte(`1`)}
 	return map[string]func() error{
-		"deploy":         func() error { _, err := s.Deploy(ctx, flowRef, []byte(`{}`)); return err },
-		"activate":       func() error { return s.Activate(ctx, flowRef.Name, flowRef.Version) },
-		"dead letter":    func() error { return s.DeadLetter(ctx, collation.DeadLetter{Reason: "foreign"}, nil) },
-		"claim":          func() error { _, err := s.Claim(ctx, nil); return err },
-		"turn overdue":   func() error { _, err := s.TurnOverdue(ctx, 1); return err },
-		"prune":          func() error { _, err := s.Prune(ctx, 1); return err },
-		"payload":        func() error { return s.PutPayload(ctx, id, emptyDigest, nil) },
-		"committer":      func() error { _, err := s.Committer(ctx, true); return err },
-		"due":            func() error { _, _, err := s.Due(ctx, 1); return err },
-		"lease":          func() error { _, err := s.Lease(ctx, id, id.Start(), 1, "w", time.Hour); return err },
-		"heartbeat":      func() error { _, err := s.Heartbeat(ctx, store.Lease{Job: id}, time.Hour); return err },
-		"hand back":      func() error { return s.HandBack(ctx, store.Lease{Job: id}) },
-		"signal":         func() error { _, err := s.Signal(ctx, &x, collation.Mode{}); return err },
-		"deliver":        func() error { _, err := s.Deliver(ctx, nil, collation.Mode{}); return err },
-		"expire signals": func() error { _, err := s.ExpireSignals(ctx, 1); return err },
-		"discard":        func() error { _, err := s.Discard(ctx, nil); return err },
-		"expire":         func() error { _, err := s.Expire(ctx, 1); return err },
-		"schedules":      func() error { _, err := s.Schedules(ctx); return err },
-		"mark schedule":  func() error { return markSchedule(t, s) },
+		"deploy":        func() error { _, err := s.Deploy(ctx, flowRef, []byte(`{}`)); return err },
+		"activate":      func() error { return s.Activate(ctx, flowRef.Name, flowRef.Version) },
+		"dead letter":   func() error { return s.DeadLetter(ctx, collation.DeadLetter{Reason: "foreign"}, nil) },
+		"claim":         func() error { _, err := s.Claim(ctx, nil); return err },
+		"turn overdue":  func() error { _, err := s.TurnOverdue(ctx, 1); return err },
+		"prune":         func() error { _, err := s.Prune(ctx, 1); return err },
+		"payload":       func() error { return s.PutPayload(ctx, id, emptyDigest, nil) },
+		"committer":     func() error { _, err := s.Committer(ctx, true); return err },
+		"due":           func() error { _, _, err := s.Due(ctx, 1); return err },
+		"lease":         func() error { _, err := s.Lease(ctx, id, id.Start(), 1, "w", time.Hour); return err },
+		"heartbeat":     func() error { _, err := s.Heartbeat(ctx, store.Lease{Job: id}, time.Hour); return err },
+		"hand back":     func() error { return s.HandBack(ctx, store.Lease{Job: id}) },
+		"discard":       func() error { _, err := s.Discard(ctx, nil); return err },
+		"expire":        func() error { _, err := s.Expire(ctx, 1); return err },
+		"schedules":     func() error { _, err := s.Schedules(ctx); return err },
+		"mark schedule": func() error { return markSchedule(t, s) },
 	}
 }
 
@@ -170,8 +166,7 @@ func TestFaultsOfEveryCall(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, v.Rows, 1)
 	for _, op := range []string{
-		"deploy", "activate", "dead letter", "claim", "turn overdue", "prune", "payload", "signal", "deliver",
-		"expire signals", "discard", "expire", "mark schedule",
+		"deploy", "activate", "dead letter", "claim", "turn overdue", "prune", "payload", "discard", "expire", "mark schedule",
 	} {
 		f.on(op + ".done")
 		require.ErrorIs(t, calls[op](), store.ErrUnknown, op)
@@ -179,8 +174,5 @@ func TestFaultsOfEveryCall(t *testing.T) {
 	letters, err = s.DeadLetters(ctx, true, 10)
 	require.NoError(t, err)
 	require.Len(t, letters, 1)
-	got, err := s.Signal(ctx, &collation.Signal{GUID: journal.GUID{7}, Topic: "t", Key: "k"}, collation.Mode{})
-	require.NoError(t, err)
-	require.Equal(t, store.Signalled{State: store.SignalKept, Duplicate: true}, got)
-	require.Contains(t, strings.Join(f.seen, " "), "signal signal.done")
+	require.Contains(t, strings.Join(f.seen, " "), "claim claim.done")
 }

@@ -27,7 +27,7 @@ func TestNext(t *testing.T) {
 		GUID: collation.SignalGUID("memory", "paid", "k", "1"), Topic: "paid", Key: "k", Code: collation.CodeOK,
 		Payload: []byte(`1`), Keep: 60_000_000,
 	}
-	_, err := s.Signal(ctx, signal, collation.Mode{})
+	_, err := journaltest.Driven{Store: s}.Signal(ctx, signal, collation.Mode{})
 	require.NoError(t, err)
 	require.Equal(t, now+signal.Keep, s.Next(), "the signal expires")
 
@@ -39,7 +39,7 @@ func TestNext(t *testing.T) {
 
 	now += 120_000_000
 	require.Less(t, s.Next(), now, "it is overdue")
-	n, err := s.ExpireSignals(ctx, 10)
+	n, err := journaltest.Driven{Store: s}.ExpireSignals(ctx, 10)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	rows, _, err := s.Due(ctx, 10)

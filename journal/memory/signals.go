@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -94,46 +92,47 @@ func (s *Store) kept(box journal.JobID, most int) []*collation.Row {
 	return out[:min(most, len(out))]
 }
 
-// Deliver implements store.Engine.
-func (s *Store) Deliver(_ context.Context, signals []collation.RowKey, mode collation.Mode) ([]store.Outgoing, error) {
-	if len(signals) > store.MaxBatch {
-		return nil, fmt.Errorf("%w: Deliver of %d signals, at most %d", errLimits, len(signals), store.MaxBatch)
+// mailboxOf reads the mailbox of a want, and the record of a signal from outside.
+func (c *committer) mailboxOf(w *store.Want, l *store.Loaded) {
+	if known := c.s.signals[w.Known]; known != nil {
+		l.Known[w.Known] = known.state
 	}
-	var out []store.Outgoing
-	err := s.write("deliver", func(u *undo) error {
-		named := map[journal.JobID]map[journal.GUID]*collation.Row{}
-		for _, k := range signals {
-			if row := s.row(k.Job, k.GUID); row != nil && row.Held == "" && row.Kind == journal.MessageSignal {
-				if named[k.Job] == nil {
-					named[k.Job] = map[journal.GUID]*collation.Row{}
-				}
-				named[k.Job][k.GUID] = row
-			}
+	switch {
+	case w.Box.IsZero() || c.s.owner(w.Box) != c.txn:
+		return
+	case l.Boxes[w.Box] == nil:
+		l.Boxes[w.Box] = c.s.box(w.Box)
+		for _, r := range l.Boxes[w.Box].Due {
+			c.txn.rows[r.GUID] = true
 		}
-		for _, id := range slices.SortedFunc(maps.Keys(named), compareIDs) {
-			box := s.box(id)
-			box.Named = slices.Collect(maps.Values(named[id]))
-			m, _, err := collation.Deliver(box, mode)
-			if err != nil {
-				return fmt.Errorf("memory: deliver: %w", err)
-			}
-			woken, err := s.post(u, m)
-			if err != nil {
-				return err
-			}
-			out = append(out, woken...)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
-	return out, nil
+	if row := c.s.row(w.Box, w.Signal); row != nil {
+		c.txn.rows[w.Signal] = true
+		l.Boxes[w.Box].Named[w.Signal] = copyRow(row)
+	}
+}
+
+// lockBoxes locks the mailboxes in which the plans register waits: who delivers to
+// one of them cannot miss the wait (J3).
+func (c *committer) lockBoxes(plans []store.Chained) error {
+	var boxes []journal.JobID
+	for i := range plans {
+		for n := range plans[i].Plan.Waits {
+			boxes = append(boxes, c.s.mailbox(&plans[i].Plan.Waits[n]))
+		}
+	}
+	slices.SortFunc(boxes, compareIDs)
+	for _, id := range slices.Compact(boxes) {
+		if err := c.s.acquire(context.Background(), id, c.txn); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // box reads a mailbox whole.
 func (s *Store) box(id journal.JobID) *collation.Box {
-	box := &collation.Box{ID: id, Now: s.now(), All: true}
+	box := &collation.Box{ID: id, Now: s.now(), All: true, Named: map[journal.GUID]*collation.Row{}}
 	for _, w := range s.waits[id] {
 		if j := s.jobs[w.Job]; j.State != journal.JobQuarantined {
 			box.Waits = append(box.Waits, collation.BoxWait{Wait: *w, JobKey: j.Key, Generation: j.Generation, Flow: j.Flow, Trace: j.Trace})
@@ -144,7 +143,7 @@ func (s *Store) box(id journal.JobID) *collation.Box {
 	})
 	for _, r := range s.rows[id] {
 		if r.Kind == journal.MessageSignal && r.Held == "" {
-			box.Due = append(box.Due, r)
+			box.Due = append(box.Due, copyRow(r))
 		}
 	}
 	kept := func(r *collation.Row) uint64 { return uint64(r.WithinAt) - 1 } // Never comes last
@@ -153,18 +152,6 @@ func (s *Store) box(id journal.JobID) *collation.Box {
 	})
 	box.Due = box.Due[:min(len(box.Due), collation.MaxDue)]
 	return box
-}
-
-// post writes what signals did to a mailbox, and gives the wake-ups.
-func (s *Store) post(u *undo, m *collation.Mail) ([]store.Outgoing, error) {
-	if err := s.apply(u, &store.Chained{Plan: m.Plan}); err != nil {
-		return nil, err
-	}
-	var out []store.Outgoing
-	for i := range m.Woken {
-		out = append(out, *s.outgoing(&m.Plan.Insert[i]))
-	}
-	return out, nil
 }
 
 // moveMail writes what signals did: to waits of any jobs, by test-and-set, and to
@@ -186,6 +173,9 @@ func (s *Store) moveMail(u *undo, p *collation.Plan) error {
 	}
 	for _, x := range p.Signals {
 		if x.New {
+			if s.signals[x.GUID] != nil {
+				return lost("signal %s was here before", x.GUID)
+			}
 			put(u, s.signals, x.GUID, &signal{state: x.State, at: s.now()})
 		} else {
 			s.became(u, x.GUID, x.State)
@@ -201,56 +191,17 @@ func (s *Store) became(u *undo, g journal.GUID, state store.SignalState) {
 	}
 }
 
-// Signal implements store.Client.
-func (s *Store) Signal(_ context.Context, x *collation.Signal, mode collation.Mode) (store.Signalled, error) {
-	var out store.Signalled
-	err := s.write("signal", func(u *undo) error {
-		sent := *x
-		sent.Sent = s.now()
-		row, err := sent.Row(s.cfg.Space)
-		if err != nil {
-			return err
-		}
-		if known := s.signals[x.GUID]; known != nil {
-			out = store.Signalled{State: known.state, Duplicate: true}
-			return nil
-		}
-		if s.row(row.Job, row.GUID) != nil { // longer than its record
-			out = store.Signalled{State: store.SignalKept, Duplicate: true}
-			return nil
-		}
-		m, _, err := collation.Receive(s.box(row.Job), &sent, row, mode)
-		if err != nil {
-			return err
-		}
-		out = store.Signalled{State: m.State, Reached: m.Reached}
-		out.Out, err = s.post(u, m)
-		return err
-	})
-	if err != nil {
-		return store.Signalled{}, err
+// LateSignals implements store.Engine.
+func (s *Store) LateSignals(_ context.Context, limit int) ([]collation.RowKey, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	late := s.collect(func(_ *job, r *collation.Row) bool {
+		return r.Held == collation.HeldKept && r.WithinAt <= now
+	}, func(r *collation.Row) collation.Micros { return r.WithinAt })
+	keys := make([]collation.RowKey, 0, min(len(late), limit))
+	for _, r := range late[:min(len(late), limit)] {
+		keys = append(keys, collation.RowKey{Job: r.Job, GUID: r.GUID})
 	}
-	return out, nil
-}
-
-// ExpireSignals implements store.Engine. A signal that nobody waited for in its
-// time was missed.
-func (s *Store) ExpireSignals(_ context.Context, limit int) (int, error) {
-	n := 0
-	err := s.write("expire signals", func(u *undo) error {
-		now := s.now()
-		late := s.collect(func(_ *job, r *collation.Row) bool {
-			return r.Held == collation.HeldKept && r.WithinAt <= now
-		}, func(r *collation.Row) collation.Micros { return r.WithinAt })
-		for _, r := range late[:min(len(late), limit)] {
-			s.dropRow(u, r.Job, r.GUID)
-			s.became(u, r.GUID, store.SignalMissed)
-			n++
-		}
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	return n, nil
+	return keys, nil
 }

@@ -34,6 +34,7 @@ type committer struct {
 	patient bool // it waits for what others hold
 	open    bool
 	states  map[journal.JobID]*collation.State
+	mail    *mail // mailboxes of the open transaction
 	refs    []ref // outputs to be read from beside their entries
 }
 
@@ -99,7 +100,7 @@ func (c *committer) drop() {
 	if c.raw != nil {
 		hangUp(c.raw)
 	}
-	c.conn, c.raw, c.open, c.states, c.refs = nil, nil, false, nil, nil
+	c.conn, c.raw, c.open, c.states, c.mail, c.refs = nil, nil, false, nil, nil, nil
 }
 
 // Session is the session number and the seq of its last commit.
@@ -113,7 +114,7 @@ func (c *committer) Rollback(ctx context.Context) error {
 	if !c.open {
 		return nil
 	}
-	c.open, c.states, c.refs = false, nil, nil
+	c.open, c.states, c.mail, c.refs = false, nil, nil, nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
 	b := c.conn.batch()
@@ -147,7 +148,7 @@ func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
 	switch {
 	case err == nil:
 		c.seq = marker.seq
-		c.open, c.states = false, nil
+		c.open, c.states, c.mail = false, nil, nil
 		return nil
 	case !undecided(err):
 		_ = c.Rollback(ctx)

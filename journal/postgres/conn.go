@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -47,21 +48,37 @@ func wrap(c *pgx.Conn) *conn {
 // idle reports whether no transaction is open.
 func (c *conn) idle() bool { return c.pg.TxStatus() == 'I' }
 
-// require prepares what this connection has not prepared yet.
+// require prepares what this connection has not prepared yet, all in one round trip.
 func (c *conn) require(ctx context.Context, names ...string) error {
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return c.known[name] != nil })
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	p := c.pg.StartPipeline(ctx)
 	for _, name := range names {
-		if c.known[name] != nil {
-			continue
-		}
 		text, ok := statements[name]
 		if !ok {
 			panic("postgres: no statement " + name)
 		}
-		sd, err := c.pg.Prepare(ctx, name, text, nil)
-		if err != nil {
-			return fmt.Errorf("%w: prepare %s: %w", errNotSent, name, err)
+		p.SendPrepare(name, text, nil)
+	}
+	err := p.Sync()
+	for i := 0; i < len(names) && err == nil; i++ {
+		var got any
+		if got, err = p.GetResults(); err != nil {
+			err = fmt.Errorf("%s: %w", names[i], err)
+		} else if sd, ok := got.(*pgconn.StatementDescription); ok {
+			sd.Name = names[i] // the answer does not say it
+			c.known[names[i]] = sd
 		}
-		c.known[name] = sd
+	}
+	if closed := p.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return fmt.Errorf("%w: prepare %w", errNotSent, err)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ var loadStatements = []string{
 	"load_keys", "load_closes", "load_all_rows", "load_row_locks", "load_wait_locks", "load_all_waits", "load_children",
 	"load_holders", "load_order_locks", "load_order_locks_skip", "load_orders",
 	"chains_lock", "chains_lock_skip", "effects_read", "chain_head",
+	"write_mailboxes", "mail_lock_skip", "mail_waits", "mail_due", "mail_rows", "signals_known",
 }
 
 // wanted is what one trip reads, each key once, as parallel lists.
@@ -32,7 +33,8 @@ type wanted struct {
 	orders     []journal.JobID // children that may have to be begun
 	chains     []rowKey        // requests whose effects are written
 	effectKeys []effectKey
-	further    // what only decisions ask for
+	mail
+	further // what only decisions ask for
 }
 
 // place is an instance, or an output, of a job.
@@ -50,7 +52,7 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 	}
 	c.open = true
 	w, states := gather(wants)
-	c.states = states
+	c.states, c.mail = states, &w.mail
 	loaded, err := c.load(ctx, w, wait)
 	if err == nil && wait {
 		err = c.goneChains(ctx, w, loaded)
@@ -82,6 +84,7 @@ func gather(wants []store.Want) (*wanted, map[journal.JobID]*collation.State) {
 			w.orders = append(w.orders, want.Order)
 		}
 		w.askChain(want)
+		w.askMail(want)
 		if want.Job.IsZero() {
 			continue
 		}
@@ -140,20 +143,25 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 		Busy:   map[journal.JobID]bool{}, Tombs: map[journal.JobID]bool{},
 		Holders: map[string]*collation.Holder{}, Orders: map[journal.JobID]*collation.Row{},
 		Chains: make(map[collation.RowKey]*collation.Chain, len(w.chains)),
+		Boxes:  make(map[journal.JobID]*collation.Box, len(w.boxes)), Known: make(map[journal.GUID]store.SignalState, len(w.known)),
 	}
 	locks, reads := c.readJobs(w, loaded, wait)
 	chains := c.s.readChains(w, loaded, wait)
-	steps := append([]step{{"begin", nil, nil}}, locks...)
+	steps := append(append([]step{{"begin", nil, nil}}, locks...), w.lockMail(loaded, wait)...)
 	if wait {
 		steps, chains = append(steps, chains...), nil
 	}
 	steps = append(steps, step{"clock", nil, func(v row) error { loaded.Now = collation.Micros(v.int(0)); return nil }})
-	steps = append(append(append(steps, reads...), w.readStarts(loaded, wait)...), c.reads(w)...)
+	steps = append(append(append(steps, reads...), w.readStarts(loaded, wait)...), w.readMail(loaded)...)
+	steps = append(steps, c.reads(w)...)
 	// What may wait for a row of its job holds no chain meanwhile.
 	err := c.conn.run(ctx, append(steps, chains...)...)
 	c.states = loaded.States
 	for _, h := range loaded.Chains {
 		h.Now = loaded.Now
+	}
+	for _, box := range loaded.Boxes {
+		box.Now = loaded.Now
 	}
 	return loaded, err
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,6 +27,8 @@ func open(t testing.TB, change ...func(*Config)) *Store {
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	require.NoError(t, s.Migrate(t.Context()))
+	drivers.Store(s, journaltest.Drive(t, s))
+	t.Cleanup(func() { drivers.Delete(s) })
 	return s
 }
 
@@ -37,16 +40,25 @@ func (s *Store) run(t testing.TB, text string) error {
 
 // What drives a store in tests.
 
+var drivers sync.Map // of open
+
+func (s *Store) driven() journaltest.Driven {
+	if d, ok := drivers.Load(s); ok {
+		return d.(journaltest.Driven)
+	}
+	return journaltest.Driven{Store: s}
+}
+
 func (s *Store) Start(ctx context.Context, starts []store.Start, mode collation.Mode) ([]store.Started, error) {
-	return journaltest.Driven{Store: s}.Start(ctx, starts, mode)
+	return s.driven().Start(ctx, starts, mode)
 }
 
 func (s *Store) StartTx(ctx context.Context, tx any, starts []store.Start, mode collation.Mode) ([]store.Started, error) {
-	return journaltest.Driven{Store: s}.StartTx(ctx, tx, starts, mode)
+	return s.driven().StartTx(ctx, tx, starts, mode)
 }
 
 func (s *Store) Spawn(ctx context.Context, row *collation.Row, in store.Start, reply *collation.Row, mode collation.Mode) error {
-	return journaltest.Driven{Store: s}.Spawn(ctx, row, in, reply, mode)
+	return s.driven().Spawn(ctx, row, in, reply, mode)
 }
 
 // begin starts jobs with the keys and gives their ids.
@@ -123,4 +135,16 @@ func request(t testing.TB, s *Store, job journal.JobID, change ...func(*collatio
 	p.Insert = []collation.Row{row}
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
 	return row
+}
+
+func (s *Store) Signal(ctx context.Context, x *collation.Signal, mode collation.Mode) (store.Signalled, error) {
+	return s.driven().Signal(ctx, x, mode)
+}
+
+func (s *Store) SignalTx(ctx context.Context, tx Transaction, x *collation.Signal) (store.Signalled, error) {
+	return s.driven().SignalTx(ctx, tx, x)
+}
+
+func (s *Store) Deliver(ctx context.Context, signals []collation.RowKey, mode collation.Mode) ([]store.Outgoing, error) {
+	return s.driven().Deliver(ctx, signals, mode)
 }

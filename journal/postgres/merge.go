@@ -339,14 +339,17 @@ func (m *merger) planMail(p *collation.Plan) error {
 	for i := range p.Taken {
 		t := &p.Taken[i]
 		k := rowKey{t.Job, t.GUID}
-		if m.waitOf[k] != nil {
-			return fmt.Errorf("wait %s is named twice", t.GUID)
+		w := m.waitOf[k]
+		switch {
+		case w == nil:
+			w = &waitWrite{key: k, stood: true, seen: t.Seen}
+			m.noteWait(w)
+		case !w.stood || w.after == nil || w.after.Count != t.Seen:
+			return fmt.Errorf("wait %s is not as the plan before left it", t.GUID)
 		}
-		w := &waitWrite{key: k, stood: true, seen: t.Seen}
-		if !t.Ended {
+		if w.after = nil; !t.Ended {
 			w.after = &collation.Wait{Count: t.Count}
 		}
-		m.noteWait(w)
 	}
 	m.signals = append(m.signals, p.Signals...)
 	return nil

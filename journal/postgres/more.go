@@ -38,7 +38,14 @@ func (c *committer) More(ctx context.Context, needs map[journal.JobID]*collation
 		return errNoTransaction
 	}
 	w := &wanted{}
+	var boxes []*mailbox
 	for job, need := range needs {
+		if need.Further > 0 {
+			box := c.mail.of[job]
+			box.ask = need.Further
+			boxes = append(boxes, box)
+			continue
+		}
 		st := c.states[job]
 		if st == nil {
 			return fmt.Errorf("postgres: more: job %s was not loaded", job)
@@ -47,6 +54,9 @@ func (c *committer) More(ctx context.Context, needs map[journal.JobID]*collation
 		w.askFurther(job, st, need)
 	}
 	steps := c.reads(w)
+	if len(boxes) > 0 {
+		steps = append(steps, c.mail.look(boxes...))
+	}
 	if len(steps) == 0 {
 		return nil
 	}

@@ -320,7 +320,7 @@ func TestRolesOfSignalsAndExpiry(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, n)
 	for _, sweep := range []func() error{
-		func() error { _, err := engine.ExpireSignals(t.Context(), 10); return err },
+		func() error { _, err := engine.LateSignals(t.Context(), 10); return err },
 		func() error { _, err := engine.Prune(t.Context(), 10); return err },
 		func() error { _, err := engine.Schedules(t.Context()); return err },
 	} {

@@ -131,7 +131,7 @@ func TestPlans(t *testing.T) {
 			"pauses_of_request": {
 				"Index Scan using woken_request", "Index Scan using entries_pkey", "Index Scan using dispatches_pkey",
 			},
-			"signals_expire": {"Index Scan using dispatches_within"},
+			"signals_late":   {"Index Scan using dispatches_within"},
 			"expire_mark":    {"Index Scan using jobs_expires"},
 			"expire_entries": {"Index Scan using entries_pkey", "Tid Scan on entries"},
 			"prune":          {"Index Scan using batches_at", "Index Scan using signals_at", "Index Scan using tombs_at"},

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -55,12 +56,12 @@ type joined struct {
 	g *guest
 }
 
-// Load implements store.Tx, for starts.
+// Load implements store.Tx, for starts and signals.
 func (j joined) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
 	w, _ := gather(wants)
-	loaded := &store.Loaded{Holders: map[string]*collation.Holder{}}
+	loaded := &store.Loaded{Holders: map[string]*collation.Holder{}, Known: map[journal.GUID]store.SignalState{}}
 	clock := step{"clock", nil, func(v row) error { loaded.Now = collation.Micros(v.int(0)); return nil }}
-	err := j.g.enter(ctx, append([]step{clock}, w.readStarts(loaded, wait)...)...)
+	err := j.g.enter(ctx, append(append([]step{clock}, w.readStarts(loaded, wait)...), w.readMail(loaded)...)...)
 	return loaded, err
 }
 
@@ -71,38 +72,6 @@ func (j joined) Commit(ctx context.Context, plans []store.Chained) error {
 		return rejected("join", err)
 	}
 	return w.lost(classify("join", j.g.write(ctx, w)))
-}
-
-// SignalTx sends a signal inside the caller's transaction (E17), as StartTx
-// starts: its row commits with it or not at all, and is then delivered by the
-// engine; no lock of the key is held until the caller commits. The answer is
-// SignalKept for a fresh signal; of a Duplicate, what became of the first. The
-// same GUID in a transaction that has not ended is waited for.
-func (s *Store) SignalTx(ctx context.Context, tx Transaction, x *collation.Signal) (out store.Signalled, err error) {
-	err = s.within(ctx, tx, "signal", func(g *guest) error {
-		sent, state, fresh := *x, store.SignalKept, false
-		err := g.enter(
-			ctx,
-			step{"clock", nil, func(v row) error { sent.Sent = collation.Micros(v.int(0)); return nil }},
-			step{"signals_send", [][]byte{pUUID(x.GUID)}, func(row) error { fresh = true; return nil }},
-			step{"signal_known", [][]byte{pUUID(x.GUID)}, func(v row) error { state = store.SignalState(v.text(0)); return nil }},
-		)
-		if err != nil {
-			return err
-		}
-		if out = (store.Signalled{State: state, Duplicate: !fresh}); !fresh {
-			return nil
-		}
-		row, err := sent.Row(s.cfg.Space)
-		if err != nil {
-			return rejected("signal", err)
-		}
-		return g.write(ctx, &writes{rows: []*rowWrite{inserted(&row)}})
-	})
-	if err != nil {
-		return store.Signalled{}, err
-	}
-	return out, nil
 }
 
 // guest is a call inside a transaction that is not ours.

@@ -15,7 +15,7 @@ import (
 func lockKeys(boxes []journal.JobID) []byte {
 	keys := make([]int64, len(boxes))
 	for i, m := range boxes {
-		keys[i] = int64(bin.BigEndian.Uint64(m[:8]))
+		keys[i] = lockKey(m)
 	}
 	slices.Sort(keys)
 	column := ints(len(keys))
@@ -24,6 +24,9 @@ func lockKeys(boxes []journal.JobID) []byte {
 	}
 	return column.value()
 }
+
+// lockKey is the key of the advisory lock of one mailbox.
+func lockKey(box journal.JobID) int64 { return int64(bin.BigEndian.Uint64(box[:8])) }
 
 // registers are the mailboxes in which the batch registers waits, each once.
 func (w *writes) registers() (boxes []journal.JobID) {
@@ -103,17 +106,20 @@ func waitParams(waits []*waitWrite) [][]byte {
 
 // queueSignals adds the statements for the records of signals.
 func (w *writes) queueSignals(b *batch) {
-	guid, state, n := uuids(len(w.signals)), texts(len(w.signals)), 0
-	for _, x := range w.signals {
-		if x.New {
-			b.queue("signals_put", pUUID(x.GUID), pText(string(x.State)))
-			continue
+	for _, fresh := range []bool{true, false} { // one that is recorded may have become something in the same batch
+		guid, state, n := uuids(len(w.signals)), texts(len(w.signals)), 0
+		for _, x := range w.signals {
+			if x.New == fresh {
+				guid.uuid(x.GUID)
+				state.text(string(x.State))
+				n++
+			}
 		}
-		guid.uuid(x.GUID)
-		state.text(string(x.State))
-		n++
-	}
-	if n > 0 {
-		b.queue("signals_became", guid.value(), state.value())
+		switch {
+		case n > 0 && fresh:
+			b.queue("signals_put", guid.value(), state.value())
+		case n > 0:
+			b.queue("signals_became", guid.value(), state.value())
+		}
 	}
 }

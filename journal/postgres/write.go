@@ -280,8 +280,3 @@ func rowKeys(keys []rowKey) [][]byte {
 	}
 	return [][]byte{job.value(), guid.value()}
 }
-
-// inserted writes a row that no plan names.
-func inserted(x *collation.Row) *rowWrite {
-	return &rowWrite{key: rowKey{x.Job, x.GUID}, after: x}
-}

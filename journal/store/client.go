@@ -60,9 +60,6 @@ type Client interface {
 	// Flow returns the canonical definition of one version: ErrNotFound.
 	Flow(ctx context.Context, name, version string) ([]byte, error)
 
-	// Signal takes a signal from outside and delivers it at once, in one
-	// transaction with the record of its GUID (1.11, E13).
-	Signal(ctx context.Context, s *collation.Signal, mode collation.Mode) (Signalled, error)
 	// Schedules lists the active flow versions, by name, with the time up to which
 	// scheduled starts were made: at first that of the version's activation.
 	Schedules(ctx context.Context) ([]Schedule, error)
@@ -85,8 +82,8 @@ const (
 type Signalled struct {
 	State     SignalState
 	Duplicate bool
-	Reached   int // waits, by this call
-	Out       []Outgoing
+	Reached   int        // waits, by this call
+	Out       []Outgoing // the wake-ups; they are on their way
 }
 
 // Schedule is an active flow version and the database's time up to which its

@@ -53,16 +53,9 @@ type Engine interface {
 	// are older than TombAge, of which nothing else is left; at most limit of each.
 	Prune(ctx context.Context, limit int) (int, error)
 
-	// Deliver hands signals to the waits of their keys, each under the lock of
-	// its key, at most MaxBatch; all in one transaction (J3, 1.11). A row that is
-	// gone or held says that the signal was handled. Mode one: the oldest wait
-	// that takes it, otherwise the row is held (kept); mode all: every wait that
-	// takes it, at most collation.MaxReach. What is due in the mailbox and was sent
-	// before goes first: a signal that ends a hook overtakes none that was kept for
-	// it. It returns the wake-ups to publish.
-	Deliver(ctx context.Context, signals []collation.RowKey, mode collation.Mode) ([]Outgoing, error)
-	// ExpireSignals removes kept signals whose time has passed, at most limit.
-	ExpireSignals(ctx context.Context, limit int) (int, error)
+	// LateSignals lists kept signals whose time has passed, the oldest first, at most
+	// limit (≤ MaxSweep). It locks nothing.
+	LateSignals(ctx context.Context, limit int) ([]collation.RowKey, error)
 
 	// Discard ends rows whose job is only a tombstone (C5), or was taken back
 	// before it began; it returns how many. Rows of jobs that are there stay.
@@ -98,6 +91,12 @@ type Want struct {
 	// and its job is not. Where the row has gone, a Load that waits locks the job.
 	Chain   collation.RowKey
 	Effects []journal.Digest
+	// Box is a mailbox: it is locked, and read with what is due in it, as many of its
+	// waits as there are wants of it, and the row of Signal, zero for none.
+	Box    journal.JobID
+	Signal journal.GUID
+	// Known is a signal from outside: what became of it, if it was here before.
+	Known journal.GUID
 }
 
 // Joiner lets a transaction of somebody else's take part (E17).
@@ -127,7 +126,7 @@ type Committer interface {
 	// true it waits for them. States are keyed by job; a job that does not
 	// exist is absent from both. One round trip.
 	Load(ctx context.Context, wants []Want, wait bool) (*Loaded, error)
-	// More loads what decisions missed, into the states of the same
+	// More loads what decisions missed, into the states and the boxes of the same
 	// transaction.
 	More(ctx context.Context, needs map[journal.JobID]*collation.Need) error
 	// Commit writes the plans, in their order, and commits: one round trip,
@@ -163,6 +162,11 @@ type Loaded struct {
 	// Chains are those of the requests that were wanted. After a Load that does not
 	// wait, one is absent whose row another transaction holds, or has gone.
 	Chains map[collation.RowKey]*collation.Chain
+	// Boxes are the mailboxes that were wanted; after a Load that does not wait, one
+	// is absent that another transaction holds.
+	Boxes map[journal.JobID]*collation.Box
+	// Known is what became of the signals that were wanted; of others, nothing.
+	Known map[journal.GUID]SignalState
 }
 
 // Chained is a plan whose entry got its bytes and its hash.

@@ -44,7 +44,7 @@ func (p *pair) signal() {
 	}
 	_, _ = both(p, "signal "+x.Key, func(_ int, s store.Store) (store.Signalled, error) {
 		mine := x
-		out, err := s.Signal(p.ctx, &mine, p.mode)
+		out, err := journaltest.Driven{Store: s}.Signal(p.ctx, &mine, p.mode)
 		slices.SortFunc(out.Out, byRow)
 		return out, err
 	})
@@ -56,7 +56,7 @@ func byRow(a, b store.Outgoing) int {
 
 func (p *pair) deliver(keys []collation.RowKey) {
 	_, _ = both(p, "deliver", func(_ int, s store.Store) ([]store.Outgoing, error) {
-		out, err := s.Deliver(p.ctx, keys, p.mode)
+		out, err := journaltest.Driven{Store: s}.Deliver(p.ctx, keys, p.mode)
 		slices.SortFunc(out, byRow)
 		return out, err
 	})
@@ -99,7 +99,7 @@ func (p *pair) sweep() {
 	case 0, 1:
 		count("turn overdue", func(s store.Store) (int, error) { return s.TurnOverdue(p.ctx, 1000) })
 	case 2:
-		count("expire signals", func(s store.Store) (int, error) { return s.ExpireSignals(p.ctx, 1000) })
+		count("expire signals", func(s store.Store) (int, error) { return journaltest.Driven{Store: s}.ExpireSignals(p.ctx, 1000) })
 	case 3:
 		_ = p.done("prune", func(_ int, s store.Store) error { // how many markers a store needs is its own affair
 			_, err := s.Prune(p.ctx, 1000)

@@ -31,8 +31,8 @@ var wrongs = map[string]wrong{
 	"a commit is forgotten":                {func(s store.Store) store.Store { return committers{s, forget} }, (*pair).work},
 	"a load sees another semaphore":        {func(s store.Store) store.Store { return committers{s, miscount} }, (*pair).work},
 	"a lease has another fence":            {func(s store.Store) store.Store { return fence{s} }, (*pair).worker},
-	"a signal is new each time":            {func(s store.Store) store.Store { return again{s} }, (*pair).signal},
-	"a signal stays a little longer":       {func(s store.Store) store.Store { return longer{s} }, (*pair).signal},
+	"a signal is new each time":            {func(s store.Store) store.Store { return committers{s, forgetful} }, (*pair).signal},
+	"a signal stays a little longer":       {func(s store.Store) store.Store { return committers{s, lengthen} }, (*pair).signal},
 	"an interrupt is of another entry":     {func(s store.Store) store.Store { return committers{s, elsewhere} }, (*pair).stop},
 	"an effect is of another number":       {func(s store.Store) store.Store { return committers{s, renumber} }, (*pair).worker},
 	"an outcome is refused":                {func(s store.Store) store.Store { return committers{s, refuse} }, (*pair).worker},
@@ -162,21 +162,31 @@ func (s fence) Lease(ctx context.Context, job journal.JobID, request journal.GUI
 	return l, err
 }
 
-type again struct{ store.Store }
+type unknown struct{ store.Committer }
 
-func (s again) Signal(ctx context.Context, x *collation.Signal, mode collation.Mode) (store.Signalled, error) {
-	out, err := s.Store.Signal(ctx, x, mode)
-	out.Duplicate = false
-	return out, err
+func forgetful(c store.Committer) store.Committer { return unknown{c} }
+
+func (c unknown) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
+	l, err := c.Committer.Load(ctx, wants, wait)
+	if err == nil {
+		clear(l.Known)
+	}
+	return l, err
 }
 
-type longer struct{ store.Store }
+type longer struct{ store.Committer }
 
-func (s longer) Signal(ctx context.Context, x *collation.Signal, mode collation.Mode) (store.Signalled, error) {
-	if x.Keep > 0 {
-		x.Keep++
+func lengthen(c store.Committer) store.Committer { return longer{c} }
+
+func (c longer) Commit(ctx context.Context, plans []store.Chained) error {
+	for _, p := range plans {
+		for i := range p.Plan.Insert {
+			if r := &p.Plan.Insert[i]; r.Held == collation.HeldKept {
+				r.WithinAt++
+			}
+		}
 	}
-	return s.Store.Signal(ctx, x, mode)
+	return c.Committer.Commit(ctx, plans)
 }
 
 type wanderer struct{ store.Committer }

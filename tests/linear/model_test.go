@@ -148,6 +148,8 @@ func (s state) interrupt(c call) result {
 func (s state) read(c call) []result {
 	v := view{phase: s.phase, done: s.done, waits: s.waits, handled: s.handled, by: s.by}
 	switch {
+	case s.gen > c.gen && c.verb == doWait: // its tombstone may be there still
+		return []result{{answer{notFound: true}, s}, {answer{seen: view{phase: expired, done: true}}, s}}
 	case s.phase == absent || s.gen != c.gen: // what had the key before is gone
 		return []result{{answer{notFound: true}, s}}
 	case s.phase == expired:

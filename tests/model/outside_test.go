@@ -47,7 +47,7 @@ func (w *world) send(key string, code, pass int, all bool) store.Signalled {
 
 func (w *world) signal(s *collation.Signal) store.Signalled {
 	return must(func() (store.Signalled, error) {
-		return w.store.Signal(context.Background(), s, collation.Mode{})
+		return journaltest.Driven{Store: w.store}.Signal(context.Background(), s, collation.Mode{})
 	})
 }
 

@@ -1,55 +1,46 @@
 -- name: signals_put
--- records a signal from outside. $1 GUID, $2 state. A second one is 23505.
-INSERT INTO signals (guid, state, at) VALUES ($1::uuid, $2::text, micros())
-
--- name: signals_send
--- records a signal from outside that is still to be delivered. $1 GUID. Returns a row when it is new; a transaction
--- that sends the same is waited for.
-INSERT INTO signals (guid, state, at) VALUES ($1::uuid, 'kept', micros()) ON CONFLICT DO NOTHING RETURNING 1
+-- records signals from outside. $1 GUIDs, $2 states. A second one is 23505.
+INSERT INTO signals (guid, state, at) SELECT w.*, micros() FROM unnest($1::uuid[], $2::text[]) AS w (guid, state)
 
 -- name: signals_became
 -- what became of signals, where they came from outside. $1 GUIDs, $2 states.
 UPDATE signals s SET state = w.state FROM unnest($1::uuid[], $2::text[]) AS w (guid, state) WHERE s.guid = w.guid
 
--- name: signals_expire
--- removes kept signals whose time has passed: nobody waited for them. $1 limit. Returns their number.
-WITH late AS MATERIALIZED (
-    SELECT d.job, d.guid
-    FROM dispatches d
-    WHERE d.within_at IS NOT NULL AND d.within_at <= (SELECT micros()) AND d.kind = 'signal' AND d.held = 'kept'
-    ORDER BY d.within_at
-    LIMIT $1::int8
-    FOR UPDATE OF d SKIP LOCKED
-), gone AS (
-    DELETE FROM dispatches d USING late WHERE d.job = late.job AND d.guid = late.guid RETURNING d.guid
-), missed AS (
-    UPDATE signals s SET state = 'missed' FROM gone WHERE s.guid = gone.guid
-)
-SELECT count(*) FROM gone
+-- name: signals_late
+-- kept signals whose time has passed, the oldest first, without locking them. $1 limit.
+SELECT d.job, d.guid
+FROM dispatches d
+WHERE d.within_at IS NOT NULL AND d.within_at <= (SELECT micros()) AND d.kind = 'signal' AND d.held = 'kept'
+ORDER BY d.within_at
+LIMIT $1::int8
 
--- name: signal_known
--- what became of a signal from outside (1.4). $1 GUID.
-SELECT state FROM signals WHERE guid = $1::uuid
+-- name: signals_known
+-- what became of signals from outside (1.4). $1 GUIDs.
+SELECT guid, state FROM signals WHERE guid = ANY ($1::uuid[])
+
+-- name: mail_lock_skip
+-- locks the mailboxes that nobody holds (J3). $1 lock keys. Returns those that were locked.
+SELECT k FROM unnest($1::int8[]) AS w (k) WHERE pg_try_advisory_xact_lock(k)
 
 -- name: mail_due
--- signals of mailboxes that this transaction holds that are due, whether their message is named or not, those that
--- were kept first, locked. What was kept is in the order of its expiry, which no claim moves. $1 mailboxes, $2 how
--- many of each at most.
+-- signals of mailboxes that are due, whether their message is named or not, those that were kept first, locked. What
+-- was kept is in the order of its expiry, which no claim moves. A mailbox that this transaction could not lock is left
+-- out: trying again costs nothing where it has the lock. $1 mailboxes, $2 how many of each at most.
 SELECT {row:d}
 FROM unnest($1::uuid[]) AS b (mailbox)
 CROSS JOIN LATERAL (
     SELECT * FROM dispatches d WHERE d.job = b.mailbox AND d.kind = 'signal' AND d.held IS NULL
     ORDER BY d.within_at, d.published_at, d.guid LIMIT $2::int8 FOR UPDATE
 ) AS d
+WHERE pg_try_advisory_xact_lock(('x' || left(replace(b.mailbox::text, '-', ''), 16))::bit(64)::int8)
 
 -- name: mail_rows
--- the signals of mailboxes that this transaction holds, locked; a row that is gone or held says that the signal was
--- handled (1.11). $1 mailboxes, $2 GUIDs. Returns the place in the arrays from 1 behind the row. Each is looked up by
--- its key, as claim does.
-SELECT {row:d}, w.n
-FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, guid, n)
+-- the rows of signals, locked, of mailboxes as in mail_due. $1 mailboxes, $2 GUIDs. Each is looked up by its key, as
+-- claim does.
+SELECT {row:d}
+FROM unnest($1::uuid[], $2::uuid[]) AS w (job, guid)
 JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
-WHERE d.kind = 'signal' AND coalesce(d.held, '') = ''
+WHERE pg_try_advisory_xact_lock(('x' || left(replace(w.job::text, '-', ''), 16))::bit(64)::int8)
 FOR UPDATE OF d
 
 -- name: mail_waits
