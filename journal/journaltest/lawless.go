@@ -12,6 +12,7 @@ var lawless = map[string]func(*bench){
 	"a plan against the laws is refused whole (C3, C4, C14)": lawlessPlans,
 	"a carry is no increment (C4)":                           lawlessCarry,
 	"a finished instance does not go back (C1)":              lawlessBack,
+	"a result that stands is not replaced (E5)":              lawlessResult,
 }
 
 const (
@@ -150,4 +151,25 @@ func lawlessBack(b *bench) {
 		requireOneOf(b, err, store.ErrLost, store.ErrRejected)
 	}
 	b.audit(id)
+}
+
+// lawlessResult ends an effect a second time, as if its outcome had not been read.
+func lawlessResult(b *bench) {
+	c := b.committer()
+	r := b.asked(c)
+	l, e := b.lease(r, "w1"), effect("pay", 0)
+	b.startEffect(l, e)
+	stands := b.finishEffect(l, completed(e, `1`))
+	loaded, err := c.Load(b.ctx(), chainWant(&l, &e), true)
+	require.NoError(b, err)
+	loaded.Chains[l.Key()].Effects[e.Key].State = store.EffectStarted
+	plans, _, err := decideEffect(loaded, l, func(h *collation.Chain) (collation.Effected, error) {
+		return h.Finish(l, completed(e, `2`), false, effectMode)
+	})
+	require.NoError(b, err)
+	require.ErrorIs(b, c.Commit(b.ctx(), plans), store.ErrLost)
+	rows, err := b.s.Effects(b.ctx(), r.Job, r.GUID)
+	require.NoError(b, err)
+	require.Equal(b, []store.EffectRow{stands}, rows)
+	b.audit(r.Job)
 }
