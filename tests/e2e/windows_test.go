@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev/soak"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/workers"
@@ -189,44 +188,4 @@ transitions: {start: [long]}
 	}
 	t.Logf("the receiver was asked %d times for %d calls", r.appliedOnce(t, want), n)
 	e.clean(rt)
-}
-
-const reviewFunction = `
-flow: review
-version: "1"
-output: {by: "${ review.output.by }", got: "${ review.output.got }"}
-activities:
-  start:  {type: trigger}
-  review: {type: worker, topic: reviewed, input: {for: "${ start.output.for }"}}
-transitions: {start: [review]}
-`
-
-// P13, E13: a signal before, during and after the suspension of a function.
-func TestP13RaceSignalFunction(t *testing.T) {
-	t.Parallel()
-	race(t, reviewFunction, raceSpread, func() any { return map[string]any{"for": "1h"} },
-		func(ctx context.Context, rt *quipu.Runtime, job quipu.Job) error {
-			_, err := rt.Signal(ctx, "reviewed", job.Key, job.Key)
-			return err
-		}, func(e *env, out []byte, err error) {
-			require.NoError(e.t, err)
-			require.Contains(e.t, string(out), `"by":"signal"`)
-		})
-}
-
-// P15: a signal and the bound of its wait at the same moment, in a function.
-func TestP15RaceSignalTimeoutFunction(t *testing.T) {
-	t.Parallel()
-	won := map[string]int{}
-	race(t, reviewFunction, raceSpread, func() any {
-		return map[string]any{"for": (raceSpread/2 + rand.N(raceSpread)).String()}
-	}, func(ctx context.Context, rt *quipu.Runtime, job quipu.Job) error {
-		_, err := rt.Signal(ctx, "reviewed", job.Key, "signal")
-		return err
-	}, func(e *env, out []byte, err error) {
-		require.NoError(e.t, err)
-		won[string(out)]++
-	})
-	require.Equal(t, raceTimes, won[`{"by":"signal","got":"signal"}`]+won[`{"by":"timer","got":null}`], "%v", won)
-	t.Logf("won: %v", won)
 }
