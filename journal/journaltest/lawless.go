@@ -23,8 +23,12 @@ const (
 // unlawful are changes of a lawful plan: the start message of a job, with
 // semaphore 1 → 1, receipt 000010000000000 → 000011000000000.
 var unlawful = map[string]func(p *collation.Plan){
-	"head behind (J8)":              func(p *collation.Plan) { p.Entry.Seq-- },
-	"head ahead (J8)":               func(p *collation.Plan) { p.Entry.Seq++ },
+	"head behind (J8)": func(p *collation.Plan) { p.Entry.Seq-- },
+	"head ahead (J8)":  func(p *collation.Plan) { p.Entry.Seq++ },
+	"head ahead, and the semaphore moves (J8)": func(p *collation.Plan) {
+		p.Entry.Seq++
+		p.Semaphore.After++
+	},
 	"receipt from another value":    func(p *collation.Plan) { p.Receipt.Before = 0 },
 	"receipt that exists, as new":   func(p *collation.Plan) { p.Receipt.New = true },
 	"receipt that does not exist":   func(p *collation.Plan) { p.Receipt.GUID = journal.GUID{1} },

@@ -101,13 +101,13 @@ func disturbByInterrupt(ctx context.Context, rt *quipu.Runtime, key string) erro
 // contests are by the names of their flows.
 var contests = map[string]contest{
 	// P13, E13: before, during and after the suspension.
-	"hook-signal":     {hookRace, patient, disturbBySignal, []string{signalled("one")}},
-	"function-signal": {functionRace, patient, disturbBySignal, []string{signalled("one")}},
+	"hook_signal":     {hookRace, patient, disturbBySignal, []string{signalled("one")}},
+	"function_signal": {functionRace, patient, disturbBySignal, []string{signalled("one")}},
 	// P15: at the same moment: one is accepted, whichever.
-	"hook-timer":     {hookRace, hasty, disturbBySignal, []string{signalled("one"), timedOut}},
-	"function-timer": {functionRace, hasty, disturbBySignal, []string{signalled("one"), timedOut}},
+	"hook_timer":     {hookRace, hasty, disturbBySignal, []string{signalled("one"), timedOut}},
+	"function_timer": {functionRace, hasty, disturbBySignal, []string{signalled("one"), timedOut}},
 	// 1.11: one is consumed, the other is kept.
-	"two-signals": {hookRace, patient, disturbByTwo, []string{signalled("one"), signalled("two")}},
+	"two_signals": {hookRace, patient, disturbByTwo, []string{signalled("one"), signalled("two")}},
 	// C15: completed or interrupted, never both.
 	"interrupt": {`
 flow: NAME
