@@ -38,6 +38,7 @@ var unlawful = map[string]func(p *collation.Plan){
 	"step 3 without snapshot":       func(p *collation.Plan) { p.Receipt.After = 11_100_000_000 },
 	"positions 1–3 of a receipt":    func(p *collation.Plan) { p.Receipt.After += 1_000_000_000_000 },
 	"semaphore from another value":  func(p *collation.Plan) { p.Semaphore = journal.SemaphoreMove{Before: 2, After: 2} },
+	"semaphore moved from another":  func(p *collation.Plan) { p.Semaphore = journal.SemaphoreMove{Before: 2, After: 3} },
 	"semaphore below zero (C13)":    func(p *collation.Plan) { p.Semaphore.After = -1 },
 	"a close that is not predicted": func(p *collation.Plan) { p.Semaphore.After = 0 },
 	"a predicted close that is none": func(p *collation.Plan) {
