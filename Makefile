@@ -24,6 +24,11 @@
 # less than 8 minutes on two cores, most of it in tests/e2e, tests/faults and the
 # compiler.
 TIMEOUT ?= 20m
+# Packages that are tested at the same time: more than there are cores, for those
+# with servers and processes wait a lot.
+PARALLEL ?= 4
+# A program with the race detector sleeps a second before it ends; tests start hundreds.
+export GORACE ?= atexit_sleep_ms=0
 # Arguments of the demo and of the benchmark.
 ARGS ?=
 # RECORD=1 writes what long runs count into the tree.
@@ -35,7 +40,7 @@ demo: postgres build
 	bin/demo $(ARGS)
 
 test: postgres
-	go test -race -shuffle=on -timeout $(TIMEOUT) ./...
+	go test -race -shuffle=on -p $(PARALLEL) -timeout $(TIMEOUT) ./...
 
 check: postgres
 	scripts/format
@@ -43,7 +48,7 @@ check: postgres
 	go tool staticcheck ./...
 	go mod tidy -diff
 	scripts/vulnerabilities
-	go test -race -shuffle=on -timeout $(TIMEOUT) ./...
+	go test -race -shuffle=on -p $(PARALLEL) -timeout $(TIMEOUT) ./...
 
 soak: postgres
 	QUIPU_SOAK=1 go test -race -shuffle=on -count=1 -timeout 0 ./...

@@ -15,25 +15,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/dev/gobuild"
-	"github.com/quipu-journal/quipu/examples/internal/exampletest"
 )
 
-const (
-	// patience bounds the start of the worker, and all commands of a README.
-	patience = 2 * time.Minute
-	glance   = 20 * time.Millisecond
-	// paysvc is where the READMEs have the payment service; a test takes a port
-	// that is free.
-	paysvc = "127.0.0.1:7780"
-)
+// paysvc is where the READMEs have the payment service; a test takes a port that is
+// free.
+const paysvc = "127.0.0.1:7780"
 
 // bin holds the commands.
 var bin string
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) { os.Exit(build(m)) }
 
-func run(m *testing.M) int {
+func build(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "quipu-examples-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -45,7 +40,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return m.Run()
+	return devtest.Run(m)
 }
 
 // TestReadmes: what a README tells a reader to type works, and gives what it says.
@@ -65,7 +60,7 @@ func TestReadmes(t *testing.T) {
 			worker, commands := script(t, name)
 			dir := place(t)
 			if name == "javascript" {
-				exampletest.Node(t, filepath.Join(dir, "examples", name))
+				installPackages(t, filepath.Join(dir, "examples", name))
 			}
 			work(t, dir, worker)
 			out := sh(t, dir, commands)

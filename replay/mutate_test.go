@@ -97,7 +97,7 @@ func TestEveryFactIsHeld(t *testing.T) {
 }
 
 // maxAlike bounds the entries of one shape that are changed.
-const maxAlike = 4
+const maxAlike = 3
 
 // shape names what an entry says, whatever it says there.
 func shape(e *journal.Entry) string {

@@ -77,32 +77,33 @@ func TestE5WhatUnknownOutcomesComeTo(t *testing.T) {
 }
 
 func TestP31ALiveGuardedCallIsNeitherRepeatedNorParked(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t)
-	var calls atomic.Int32
-	inside, release := make(chan struct{}), make(chan struct{})
-	Handle(h.reg, "pay", func(context.Context, int) (int, error) {
-		calls.Add(1)
-		close(inside)
-		<-release
-		return 7, nil
-	}, Class(effects.Guarded))
-	h.open()
-	q := ask("pay", 1, `1`)
-	h.store.Put(guid(t, q), nil)
-	h.send(q, 1)
-	<-inside
-	h.send(q, 2) // the ack wait was lost: the same request again, in the same process
-	require.Eventually(t, func() bool { return strings.Count(strings.Join(h.store.Calls(), " "), "Lease") >= 2 }, patience, time.Millisecond)
-	h.silent()
-	close(release)
-	_, hint := h.answer()
-	require.Equal(t, "7", string(hint.Response.Output))
-	require.EqualValues(t, 1, calls.Load())
-	h.store.Answer(guid(t, q)) // the engine took it: the second finds no row
-	h.gone("pay")
-	h.silent()
-	require.Equal(t, store.EffectCompleted, h.store.Rows(guid(t, q))[0].State)
+	inBubble(t, func(t *testing.T) {
+		h := newHouse(t)
+		var calls atomic.Int32
+		inside, release := make(chan struct{}), make(chan struct{})
+		Handle(h.reg, "pay", func(context.Context, int) (int, error) {
+			calls.Add(1)
+			close(inside)
+			<-release
+			return 7, nil
+		}, Class(effects.Guarded))
+		h.open()
+		q := ask("pay", 1, `1`)
+		h.store.Put(guid(t, q), nil)
+		h.send(q, 1)
+		<-inside
+		h.send(q, 2) // the ack wait was lost: the same request again, in the same process
+		require.Eventually(t, func() bool { return strings.Count(strings.Join(h.store.Calls(), " "), "Lease") >= 2 }, patience, time.Millisecond)
+		h.silent()
+		close(release)
+		_, hint := h.answer()
+		require.Equal(t, "7", string(hint.Response.Output))
+		require.EqualValues(t, 1, calls.Load())
+		h.store.Answer(guid(t, q)) // the engine took it: the second finds no row
+		h.gone("pay")
+		h.silent()
+		require.Equal(t, store.EffectCompleted, h.store.Rows(guid(t, q))[0].State)
+	})
 }
 
 func TestP21ALongHandlerKeepsDeliveryAndLease(t *testing.T) {
@@ -145,24 +146,25 @@ func TestE9AHeartbeatLearnsThatTheRunIsLost(t *testing.T) {
 		"answered":   {func(h *house, id journal.GUID) { h.store.Answer(id) }, store.ErrStale},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := newHouse(t)
-			inside, causes := make(chan struct{}), make(chan error, 1)
-			Handle(h.reg, "long", func(ctx context.Context, _ int) (int, error) {
-				close(inside)
-				<-ctx.Done()
-				causes <- context.Cause(ctx)
-				return 1, nil
+			inBubble(t, func(t *testing.T) {
+				h := newHouse(t)
+				inside, causes := make(chan struct{}), make(chan error, 1)
+				Handle(h.reg, "long", func(ctx context.Context, _ int) (int, error) {
+					close(inside)
+					<-ctx.Done()
+					causes <- context.Cause(ctx)
+					return 1, nil
+				})
+				h.open()
+				q := ask("long", 1, `1`)
+				h.store.Put(guid(t, q), nil)
+				h.send(q, 1)
+				<-inside
+				c.lose(h, guid(t, q))
+				require.ErrorIs(t, <-causes, c.want)
+				h.gone("long")
+				h.silent()
 			})
-			h.open()
-			q := ask("long", 1, `1`)
-			h.store.Put(guid(t, q), nil)
-			h.send(q, 1)
-			<-inside
-			c.lose(h, guid(t, q))
-			require.ErrorIs(t, <-causes, c.want)
-			h.gone("long")
-			h.silent()
 		})
 	}
 }
@@ -296,22 +298,23 @@ func TestE4StartsNameTheTimeout(t *testing.T) {
 
 // J8: a handler whose request is not its own any more is told by its context.
 func TestJ8AStaleHandlerIsCancelled(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t)
-	told := make(chan error, 1)
-	Handle(h.reg, "pay", func(ctx context.Context, _ int) (int, error) {
-		h.store.Answer(mustGUID(Info(ctx).Request))
-		_, _ = effects.DoTx(ctx, "move", func(context.Context, any) (int, error) { return 1, nil })
-		told <- context.Cause(ctx)
-		return 1, nil
+	inBubble(t, func(t *testing.T) {
+		h := newHouse(t)
+		told := make(chan error, 1)
+		Handle(h.reg, "pay", func(ctx context.Context, _ int) (int, error) {
+			h.store.Answer(mustGUID(Info(ctx).Request))
+			_, _ = effects.DoTx(ctx, "move", func(context.Context, any) (int, error) { return 1, nil })
+			told <- context.Cause(ctx)
+			return 1, nil
+		})
+		h.open()
+		q := ask("pay", 1, `1`)
+		h.store.Put(guid(t, q), nil)
+		h.send(q, 1)
+		require.ErrorIs(t, <-told, store.ErrStale)
+		h.gone("pay")
+		h.silent()
 	})
-	h.open()
-	q := ask("pay", 1, `1`)
-	h.store.Put(guid(t, q), nil)
-	h.send(q, 1)
-	require.ErrorIs(t, <-told, store.ErrStale)
-	h.gone("pay")
-	h.silent()
 }
 
 func mustGUID(s string) journal.GUID {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -66,6 +67,12 @@ func newHouse(t *testing.T) *house {
 		},
 	}
 	return h
+}
+
+// inBubble runs a test on a clock that moves when everybody waits (testing/synctest).
+func inBubble(t *testing.T, run func(t *testing.T)) {
+	t.Parallel()
+	synctest.Test(t, run)
 }
 
 // hasty makes the waits so short that a test can see them pass. It is called before

@@ -201,26 +201,27 @@ func TestADrainHandsAFunctionBack(t *testing.T) {
 }
 
 func TestE9AFunctionOfAClosedJobIsNotAnswered(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t)
-	inside := make(chan struct{})
-	HandleDurable(h.reg, "fn", func(ctx context.Context, _ int) (int, error) {
-		_, err := effects.Do(ctx, "long", func(ctx context.Context) (int, error) {
-			close(inside)
-			<-ctx.Done()
-			return 1, nil
+	inBubble(t, func(t *testing.T) {
+		h := newHouse(t)
+		inside := make(chan struct{})
+		HandleDurable(h.reg, "fn", func(ctx context.Context, _ int) (int, error) {
+			_, err := effects.Do(ctx, "long", func(ctx context.Context) (int, error) {
+				close(inside)
+				<-ctx.Done()
+				return 1, nil
+			})
+			if err != nil {
+				return 0, err
+			}
+			return 0, Sleep(ctx, "x", time.Hour)
 		})
-		if err != nil {
-			return 0, err
-		}
-		return 0, Sleep(ctx, "x", time.Hour)
+		h.open()
+		q := ask("fn", 1, `1`)
+		h.store.Put(guid(t, q), nil)
+		h.send(q, 1)
+		<-inside
+		h.store.CloseJob(guid(t, q))
+		h.gone("fn")
+		h.silent()
 	})
-	h.open()
-	q := ask("fn", 1, `1`)
-	h.store.Put(guid(t, q), nil)
-	h.send(q, 1)
-	<-inside
-	h.store.CloseJob(guid(t, q))
-	h.gone("fn")
-	h.silent()
 }

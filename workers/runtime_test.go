@@ -219,21 +219,22 @@ func TestE9LaterDeliveriesAreLeasedFirst(t *testing.T) {
 }
 
 func TestE9LeasedByAnotherIsHandedBack(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t)
-	HandleRaw(h.reg, "echo", echo)
-	q := ask("echo", 1, `1`)
-	h.store.Put(guid(t, q), nil)
-	_, err := h.store.Lease(t.Context(), journal.JobID{}, guid(t, q), 1, "another", time.Minute)
-	require.NoError(t, err)
-	h.open()
-	h.send(q, 2)
-	require.Eventually(t, func() bool { return len(h.store.Calls()) > 2 }, patience, time.Millisecond, "it comes again")
-	h.silent()
-	h.store.Expire(guid(t, q))
-	_, hint := h.answer()
-	require.Equal(t, 200, hint.Response.Code)
-	h.gone("echo")
+	inBubble(t, func(t *testing.T) {
+		h := newHouse(t)
+		HandleRaw(h.reg, "echo", echo)
+		q := ask("echo", 1, `1`)
+		h.store.Put(guid(t, q), nil)
+		_, err := h.store.Lease(t.Context(), journal.JobID{}, guid(t, q), 1, "another", time.Minute)
+		require.NoError(t, err)
+		h.open()
+		h.send(q, 2)
+		require.Eventually(t, func() bool { return len(h.store.Calls()) > 2 }, patience, time.Millisecond, "it comes again")
+		h.silent()
+		h.store.Expire(guid(t, q))
+		_, hint := h.answer()
+		require.Equal(t, 200, hint.Response.Code)
+		h.gone("echo")
+	})
 }
 
 func TestE9ARequestThatRanTooOftenIsAcked(t *testing.T) {

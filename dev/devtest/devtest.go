@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,6 +23,9 @@ const (
 	startWait = 2 * time.Minute
 	// dirPattern names the directories of test clusters below os.TempDir.
 	dirPattern = "quipu-devtest-"
+	// memory is a file system in memory, room is what it must have free.
+	memory = "/dev/shm"
+	room   = 2 << 30
 )
 
 // cluster is the test binary's one Postgres.
@@ -40,6 +44,9 @@ func Main(m *testing.M, opts ...goleak.Option) { os.Exit(Run(m, opts...)) }
 // Run is Main for a TestMain that has something to clean up itself: it returns
 // the exit code.
 func Run(m *testing.M, opts ...goleak.Option) int {
+	if os.Getenv("TMPDIR") == "" && roomy(memory) {
+		_ = os.Setenv("TMPDIR", memory) // the name is a right one
+	}
 	code := m.Run()
 	if err := stop(); err != nil {
 		fmt.Fprintln(os.Stderr, "devtest:", err)
@@ -50,6 +57,13 @@ func Run(m *testing.M, opts ...goleak.Option) int {
 		code = 1
 	}
 	return code
+}
+
+// roomy says that a directory is there and has room. What a test writes need not
+// outlive the machine: in memory the servers write as ever, and their disk is fast.
+func roomy(dir string) bool {
+	var fs syscall.Statfs_t
+	return syscall.Statfs(dir, &fs) == nil && fs.Bavail > room/uint64(fs.Bsize) //nolint:gosec // the size of a block
 }
 
 func stop() error {

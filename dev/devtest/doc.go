@@ -6,6 +6,7 @@
 //
 //	func TestMain(m *testing.M) { devtest.Main(m) }
 //
-// which stops the Postgres by its pid, removes its directory, and fails the
+// which puts temporary files in memory where there is room, unless TMPDIR says
+// otherwise, stops the Postgres by its pid, removes its directory, and fails the
 // binary when goroutines are left (goleak).
 package devtest

@@ -1,18 +1,79 @@
 package gobuild
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 )
 
-// Build runs go build in a directory, with more arguments: packages, flags before
-// them. to is the program, or the directory of several. The error has what go said.
+// shared is where the programs of all test binaries are: go build links a program
+// again only where it is not what it would make.
+var shared = filepath.Join(os.TempDir(), fmt.Sprintf("quipu-gobuild-%d", os.Getuid()))
+
+// Build runs go build in a directory, with more arguments: flags, and behind them
+// packages by their paths (./x). to is the program, or a directory of several that
+// exists. The error has what go said.
 func Build(dir, to string, args ...string) error {
-	build := exec.Command("go", append(append([]string{"build", "-o", to}, race...), args...)...) //nolint:gosec // of a test
+	at := max(0, slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, ".") }))
+	flags := append(slices.Clone(race), args[:at]...)
+	made := filepath.Join(shared, "bin"+strings.Join(flags, ""))
+	if err := os.MkdirAll(made, 0o700); err != nil {
+		return fmt.Errorf("go build: %w", err)
+	}
+	release, err := lock(made)
+	if err != nil {
+		return fmt.Errorf("go build: %w", err)
+	}
+	defer release()
+	// Without what a debugger reads it is linked sooner.
+	build := exec.Command("go", slices.Concat([]string{"build", "-ldflags=-s -w", "-o", made + "/"}, flags, args[at:])...) //nolint:gosec // of a test
 	build.Dir = dir
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
+	for _, pkg := range args[at:] {
+		name, target := path.Base(pkg), to
+		if info, err := os.Stat(to); err == nil && info.IsDir() {
+			target = filepath.Join(to, name)
+		}
+		if err := take(filepath.Join(made, name), target); err != nil {
+			return fmt.Errorf("go build %s: %w", pkg, err)
+		}
+	}
 	return nil
+}
+
+// lock waits until no other process builds in dir.
+func lock(dir string) (release func(), err error) {
+	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return func() { _ = file.Close() }, nil // which gives the lock back
+}
+
+// take copies a program: the one in the shared place may be made anew while this one
+// runs.
+func take(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }

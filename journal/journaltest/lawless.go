@@ -12,6 +12,7 @@ var lawless = map[string]func(*bench){
 	"a plan against the laws is refused whole (C3, C4, C14)": lawlessPlans,
 	"a carry is no increment (C4)":                           lawlessCarry,
 	"a finished instance does not go back (C1)":              lawlessBack,
+	"a result that stands is not replaced (E5)":              lawlessResult,
 }
 
 const (
@@ -22,8 +23,12 @@ const (
 // unlawful are changes of a lawful plan: the start message of a job, with
 // semaphore 1 → 1, receipt 000010000000000 → 000011000000000.
 var unlawful = map[string]func(p *collation.Plan){
-	"head behind (J8)":              func(p *collation.Plan) { p.Entry.Seq-- },
-	"head ahead (J8)":               func(p *collation.Plan) { p.Entry.Seq++ },
+	"head behind (J8)": func(p *collation.Plan) { p.Entry.Seq-- },
+	"head ahead (J8)":  func(p *collation.Plan) { p.Entry.Seq++ },
+	"head ahead, and the semaphore moves (J8)": func(p *collation.Plan) {
+		p.Entry.Seq++
+		p.Semaphore.After++
+	},
 	"receipt from another value":    func(p *collation.Plan) { p.Receipt.Before = 0 },
 	"receipt that exists, as new":   func(p *collation.Plan) { p.Receipt.New = true },
 	"receipt that does not exist":   func(p *collation.Plan) { p.Receipt.GUID = journal.GUID{1} },
@@ -33,6 +38,7 @@ var unlawful = map[string]func(p *collation.Plan){
 	"step 3 without snapshot":       func(p *collation.Plan) { p.Receipt.After = 11_100_000_000 },
 	"positions 1–3 of a receipt":    func(p *collation.Plan) { p.Receipt.After += 1_000_000_000_000 },
 	"semaphore from another value":  func(p *collation.Plan) { p.Semaphore = journal.SemaphoreMove{Before: 2, After: 2} },
+	"semaphore moved from another":  func(p *collation.Plan) { p.Semaphore = journal.SemaphoreMove{Before: 2, After: 3} },
 	"semaphore below zero (C13)":    func(p *collation.Plan) { p.Semaphore.After = -1 },
 	"a close that is not predicted": func(p *collation.Plan) { p.Semaphore.After = 0 },
 	"a predicted close that is none": func(p *collation.Plan) {
@@ -150,4 +156,25 @@ func lawlessBack(b *bench) {
 		requireOneOf(b, err, store.ErrLost, store.ErrRejected)
 	}
 	b.audit(id)
+}
+
+// lawlessResult ends an effect a second time, as if its outcome had not been read.
+func lawlessResult(b *bench) {
+	c := b.committer()
+	r := b.asked(c)
+	l, e := b.lease(r, "w1"), effect("pay", 0)
+	b.startEffect(l, e)
+	stands := b.finishEffect(l, completed(e, `1`))
+	loaded, err := c.Load(b.ctx(), chainWant(&l, &e), true)
+	require.NoError(b, err)
+	loaded.Chains[l.Key()].Effects[e.Key].State = store.EffectStarted
+	plans, _, err := decideEffect(loaded, l, func(h *collation.Chain) (collation.Effected, error) {
+		return h.Finish(l, completed(e, `2`), false, effectMode)
+	})
+	require.NoError(b, err)
+	require.ErrorIs(b, c.Commit(b.ctx(), plans), store.ErrLost)
+	rows, err := b.s.Effects(b.ctx(), r.Job, r.GUID)
+	require.NoError(b, err)
+	require.Equal(b, []store.EffectRow{stands}, rows)
+	b.audit(r.Job)
 }

@@ -117,9 +117,9 @@ func TestRetryKeepsAnUnknownOutcome(t *testing.T) {
 func TestI9StartOfUnknownOutcomeSaysSo(t *testing.T) {
 	t.Parallel()
 	dsn := devtest.Postgres(t)
-	direct := open(t, func(c *Config) { c.DSN = dsn })
+	direct := openIn(t, dsn)
 	p, through := through(t, dsn)
-	s := open(t, func(c *Config) { c.DSN, c.ResolveTimeout, c.ConnectTimeout = through, 50*time.Millisecond, time.Second })
+	s := openIn(t, through, func(c *Config) { c.ResolveTimeout, c.ConnectTimeout = 50*time.Millisecond, time.Second })
 	startJobs(t, s, "before")
 	p.cutWhen(func(b []byte) bool {
 		if bytes.Contains(b, []byte("COMMIT\x00")) {

@@ -19,7 +19,13 @@ func TestMain(m *testing.M) { devtest.Main(m) }
 // open gives a migrated space in a database of its own.
 func open(t testing.TB, change ...func(*Config)) *Store {
 	t.Helper()
-	cfg := Config{DSN: devtest.Postgres(t), Space: "test-1", Migrating: true, Writer: "test"}
+	return openIn(t, devtest.Postgres(t), change...)
+}
+
+// openIn is open in a database that may have other spaces.
+func openIn(t testing.TB, dsn string, change ...func(*Config)) *Store {
+	t.Helper()
+	cfg := Config{DSN: dsn, Space: "test-1", Migrating: true, Writer: "test"}
 	for _, c := range change {
 		c(&cfg)
 	}

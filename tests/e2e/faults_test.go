@@ -86,62 +86,50 @@ func TestP18EmptyResultIsCached(t *testing.T) {
 	})
 }
 
-// held starts job order-1 of one step on a worker process that is held in its call
-// for what, which was applied outside and is not answered.
-func (e *env) held(topic, what string) (*receiver, *quipu.Runtime, quipu.Job, *child, *hold) {
-	e.t.Helper()
-	r := newReceiver(e.t)
-	rt := e.open(e.config(nil))
-	e.deploy(rt, oneStep(topic))
-	h := r.hold(e.t, what)
-	w := startChild(e.t, e.child(r))
-	job := e.start(rt, "one", "order-1", order{ID: "order-1"})
-	<-h.arrived
-	return r, rt, job, w, h
-}
-
 // P17, P22, P30, P32, F2: a worker stands still past ack wait and lease in the middle
 // of a call; another takes the request over and answers; the first wakes up, finishes
 // its call and goes on. One of them started each effect at a time, the first accepted
 // answer stands, and what the late one appends does not touch what the answer bound.
 func TestP22P32StoppedWorkerComesBackLate(t *testing.T) {
 	t.Parallel()
-	for name, x := range map[string]struct {
-		topic, held string
-		once        []string // under one key
-	}{
-		"handler":  {"twostep", "first order-1", []string{"first order-1", "second order-1"}},
-		"function": {"fnwindow.idempotent", "inside order-1", []string{"inside order-1"}},
-		"tx":       {"note", "inside order-1", nil}, // J8: the first is refused as a whole
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inAMode(t, func(t *testing.T, e *env) {
-				db := e.tables()
-				r, rt, job, stopped, h := e.held(x.topic, x.held)
-				stopped.signal(syscall.SIGSTOP)
-				h.free()
-				startChild(t, e.child(r))
-				_, err := e.wait(rt, job)
-				require.NoError(t, err)
-				stopped.signal(syscall.SIGCONT)
-				stopped.terminate() // drained: the late handler has come to its end
-				for _, what := range x.once {
-					_, keys := r.askedFor(what)
-					require.Equal(t, 1, keys, "%s under one key", what)
-				}
-				if name != "function" {
-					require.Equal(t, "201100000000001", e.ledger(rt, job, "step"), "one answer was accepted")
-				}
-				if name == "tx" {
-					calls, _ := r.askedFor("inside order-1")
-					require.Equal(t, 2, calls, "both ran the body, one stands")
-					require.Equal(t, 1, e.count(db, "notes"))
-				}
-				e.clean(rt)
-			})
-		})
-	}
+	inAMode(t, func(t *testing.T, e *env) {
+		db, r, rt := e.tables(), newReceiver(t), e.open(e.config(nil))
+		started := map[string]quipu.Job{}
+		var holds []*hold
+		for topic, held := range map[string]string{ // order and topic are one word
+			"twostep": "first twostep", "fnwindow.idempotent": "inside fnwindow.idempotent", "note": "inside note",
+		} {
+			holds = append(holds, r.hold(t, held))
+			f := e.deploy(rt, replaced(oneStep(topic), "flow: one", "flow: "+strings.ReplaceAll(topic, ".", "_")))
+			started[topic] = e.start(rt, f.Name(), topic, order{ID: topic})
+		}
+		stopped := startChild(t, e.child(r))
+		for _, h := range holds {
+			<-h.arrived
+		}
+		stopped.signal(syscall.SIGSTOP)
+		for _, h := range holds {
+			h.free()
+		}
+		startChild(t, e.child(r))
+		for _, job := range started {
+			_, err := e.wait(rt, job)
+			require.NoError(t, err)
+		}
+		stopped.signal(syscall.SIGCONT)
+		stopped.terminate() // drained: the late handlers have come to their end
+		for _, what := range []string{"first twostep", "second twostep", "inside fnwindow.idempotent"} {
+			_, keys := r.askedFor(what)
+			require.Equal(t, 1, keys, "%s under one key", what)
+		}
+		for _, topic := range []string{"twostep", "note"} {
+			require.Equal(t, "201100000000001", e.ledger(rt, started[topic], "step"), "one answer was accepted")
+		}
+		calls, _ := r.askedFor("inside note") // J8: the first is refused as a whole
+		require.Equal(t, 2, calls, "both ran the body, one stands")
+		require.Equal(t, 1, e.count(db, "notes"))
+		e.clean(rt)
+	})
 }
 
 // P23, C15: a branch fails while another is open: the job closes with it, the

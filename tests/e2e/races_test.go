@@ -18,74 +18,23 @@ import (
 )
 
 // raceTimes is how often each race is run.
-var raceTimes = soak.Times(100, 1000)
+var raceTimes = soak.Times(50, 1000)
 
 // raceSpread is the width of the random delays on both sides of a race.
 const raceSpread = 60 * time.Millisecond
 
-// race runs many jobs of one flow in two worker processes, and for each what
-// disturbs it, after a random delay; then every job must have ended and verify.
-func race(t *testing.T, yaml string, spread time.Duration, input func() any, disturb func(ctx context.Context, rt *quipu.Runtime, job quipu.Job) error,
-	check func(e *env, out []byte, err error),
-) {
-	t.Helper()
-	e := newEnv(t, false)
-	rt := e.open(e.config(nil)) // starts, signals and waits; the work is done elsewhere
-	f := e.deploy(rt, yaml)
-	for i := range 2 {
-		startChild(t, childConfig{
-			Postgres: e.dsn, NATS: e.nats.URL(), Space: e.space, Resend: quickResend, Lease: quickLease,
-			Stepwise: i == 1, MaxBatch: 1 + 49*i,
-		})
-	}
-	var mu sync.Mutex
-	g, ctx := errgroup.WithContext(t.Context())
-	g.SetLimit(64)
-	for i := range raceTimes {
-		g.Go(func() error {
-			job, err := rt.Start(ctx, f.Name(), fmt.Sprintf("race-%d", i), input())
-			if err != nil {
-				return err
-			}
-			time.Sleep(rand.N(spread + 1))
-			if err := disturb(ctx, rt, job); err != nil {
-				return err
-			}
-			bounded, cancel := context.WithTimeout(ctx, patience)
-			defer cancel()
-			out, err := rt.Wait(bounded, job)
-			if bounded.Err() != nil {
-				return fmt.Errorf("job %s is stranded", job.Key)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			check(e, out, err)
-			return nil
-		})
-	}
-	require.NoError(t, g.Wait())
-	e.clean(rt)
+// contest is a job that meets what disturbs it after a random delay.
+type contest struct {
+	flow    string
+	input   func() any
+	disturb func(ctx context.Context, rt *quipu.Runtime, key string) error
+	ends    []string // in one of these ways: the output, or the state of a job that fails
 }
 
-// P15: timer and signal at the same moment: one is accepted, whichever.
-func TestP15RaceSignalTimer(t *testing.T) {
-	t.Parallel()
-	won := map[string]int{}
-	race(t, raceFlow2, raceSpread, func() any {
-		return map[string]any{"for": (raceSpread/2 + rand.N(raceSpread)).String()}
-	}, func(ctx context.Context, rt *quipu.Runtime, job quipu.Job) error {
-		_, err := rt.Signal(ctx, "reviewed", job.Key, "signal")
-		return err
-	}, func(e *env, out []byte, err error) {
-		require.NoError(e.t, err)
-		won[string(out)]++
-	})
-	require.Equal(t, raceTimes, won[`{"by":"signal","got":"signal"}`]+won[`{"by":"timer","got":null}`], "%v", won)
-	t.Logf("won: %v", won)
-}
-
-const raceFlow2 = `
-flow: review
+// The flow of a hook, and of a durable function, that wait for a signal.
+const (
+	hookRace = `
+flow: NAME
 version: "1"
 output: {by: "${ review.by }", got: "${ review.output }"}
 activities:
@@ -93,47 +42,75 @@ activities:
   review: {type: hook, signal: reviewed, key: "${ job.id }", sleep: "${ start.output.for }"}
 transitions: {start: [review]}
 `
+	functionRace = `
+flow: NAME
+version: "1"
+output: {by: "${ review.output.by }", got: "${ review.output.got }"}
+activities:
+  start:  {type: trigger}
+  review: {type: worker, topic: reviewed, input: {for: "${ start.output.for }"}}
+transitions: {start: [review]}
+`
+)
 
-// P13, E13: a signal before, during and after the suspension is never lost.
-func TestP13RaceSignalSuspension(t *testing.T) {
-	t.Parallel()
-	race(t, replaced(raceFlow2, `sleep: "${ start.output.for }"`, "within: 1h"), raceSpread, func() any { return nil },
-		func(ctx context.Context, rt *quipu.Runtime, job quipu.Job) error {
-			_, err := rt.Signal(ctx, "reviewed", job.Key, job.Key)
+func signalled(payload string) string { return `{"by":"signal","got":"` + payload + `"}` }
+
+const timedOut = `{"by":"timer","got":null}`
+
+func patient() any { return map[string]any{"for": "1h"} }
+
+func hasty() any { return map[string]any{"for": (raceSpread/2 + rand.N(raceSpread)).String()} }
+
+func disturbBySignal(ctx context.Context, rt *quipu.Runtime, key string) error {
+	time.Sleep(rand.N(raceSpread + 1))
+	_, err := rt.Signal(ctx, "reviewed", key, "one")
+	return err
+}
+
+// disturbByTwo sends two signals at once for one wait: the other one is kept.
+func disturbByTwo(ctx context.Context, rt *quipu.Runtime, key string) error {
+	time.Sleep(rand.N(raceSpread + 1))
+	var g errgroup.Group
+	for _, payload := range []string{"one", "two"} {
+		g.Go(func() error {
+			time.Sleep(rand.N(5 * time.Millisecond))
+			_, err := rt.Signal(ctx, "reviewed", key, payload)
 			return err
-		}, func(e *env, out []byte, err error) {
-			require.NoError(e.t, err)
-			require.Contains(e.t, string(out), `"by":"signal","got":"race-`)
 		})
+	}
+	return g.Wait()
 }
 
-// 1.11: two signals for one wait: one is consumed by it, the other is kept.
-func TestRaceTwoSignals(t *testing.T) {
-	t.Parallel()
-	race(t, replaced(raceFlow2, `sleep: "${ start.output.for }"`, "within: 1h"), raceSpread, func() any { return nil },
-		func(ctx context.Context, rt *quipu.Runtime, job quipu.Job) error {
-			var g errgroup.Group
-			for _, payload := range []string{"one", "two"} {
-				g.Go(func() error {
-					time.Sleep(rand.N(5 * time.Millisecond))
-					_, err := rt.Signal(ctx, "reviewed", job.Key, payload)
-					return err
-				})
-			}
-			return g.Wait()
-		}, func(e *env, out []byte, err error) {
-			require.NoError(e.t, err)
-			require.Contains(e.t, []string{`{"by":"signal","got":"one"}`, `{"by":"signal","got":"two"}`}, string(out))
-		})
+// disturbByInterrupt interrupts a job anywhere in its life, whatever the machine's
+// speed.
+func disturbByInterrupt(ctx context.Context, rt *quipu.Runtime, key string) error {
+	job, err := rt.Find(ctx, key)
+	for seq := rand.Int64N(16); err == nil; {
+		view, bad := rt.Job(ctx, job)
+		if bad != nil || view.State.Closed() || view.Head.Seq >= seq {
+			err = bad
+			break
+		}
+	}
+	if err == nil {
+		_, err = rt.Interrupt(ctx, key)
+	}
+	return err
 }
 
-// C15: an interrupt and a response at the same moment: the job completes or is
-// interrupted, never both.
-func TestRaceInterruptResponse(t *testing.T) {
-	t.Parallel()
-	ended := map[journal.JobState]int{}
-	race(t, `
-flow: race
+// contests are by the names of their flows.
+var contests = map[string]contest{
+	// P13, E13: before, during and after the suspension.
+	"hook_signal":     {hookRace, patient, disturbBySignal, []string{signalled("one")}},
+	"function_signal": {functionRace, patient, disturbBySignal, []string{signalled("one")}},
+	// P15: at the same moment: one is accepted, whichever.
+	"hook_timer":     {hookRace, hasty, disturbBySignal, []string{signalled("one"), timedOut}},
+	"function_timer": {functionRace, hasty, disturbBySignal, []string{signalled("one"), timedOut}},
+	// 1.11: one is consumed, the other is kept.
+	"two_signals": {hookRace, patient, disturbByTwo, []string{signalled("one"), signalled("two")}},
+	// C15: completed or interrupted, never both.
+	"interrupt": {`
+flow: NAME
 version: "1"
 output: "${ d.output.n }"
 activities:
@@ -143,29 +120,68 @@ activities:
   c: {type: worker, topic: echo}
   d: {type: worker, topic: echo, input: {n: 1}}
 transitions: {start: [a], a: [b], b: [c], c: [d]}
-`, 0, func() any { return nil }, func(ctx context.Context, rt *quipu.Runtime, job quipu.Job) error {
-		for seq := rand.Int64N(16); ; { // anywhere in its life, whatever the machine's speed
-			view, err := rt.Job(ctx, job)
-			if err != nil {
+`, func() any { return nil }, disturbByInterrupt, []string{"1", string(journal.JobInterrupted)}},
+}
+
+// P13, P15, E13, C15: many jobs in two worker processes, one of them stepwise, and for
+// each what disturbs it: it ends in a way that it may, and verifies.
+func TestP13P15Races(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, false)
+	rt := e.open(e.config(nil)) // starts, signals and waits; the work is done elsewhere
+	for name := range contests {
+		e.deploy(rt, replaced(contests[name].flow, "NAME", name))
+	}
+	for i := range 2 {
+		startChild(t, childConfig{
+			Postgres: e.dsn, NATS: e.nats.URL(), Space: e.space, Resend: quickResend, Lease: quickLease,
+			Stepwise: i == 1, MaxBatch: 1 + 49*i,
+		})
+	}
+	var mu sync.Mutex
+	won := map[string]int{}
+	g, ctx := errgroup.WithContext(t.Context())
+	g.SetLimit(64)
+	for i := range raceTimes {
+		for name, c := range contests {
+			g.Go(func() error {
+				how, err := c.run(ctx, rt, name, fmt.Sprintf("%s-%d", name, i))
+				mu.Lock()
+				defer mu.Unlock()
+				won[name+" "+how]++
 				return err
-			}
-			if view.State.Closed() || view.Head.Seq >= seq {
-				break
-			}
+			})
 		}
-		_, err := rt.Interrupt(ctx, job.Key)
-		return err
-	}, func(e *env, _ []byte, err error) {
-		failed := &quipu.JobError{}
-		switch {
-		case err == nil:
-			ended[journal.JobCompleted]++
-		case errors.As(err, &failed):
-			ended[failed.State]++
-		default:
-			require.NoError(e.t, err)
+	}
+	require.NoError(t, g.Wait())
+	t.Logf("won: %v", won)
+	for name, c := range contests {
+		all := 0
+		for _, end := range c.ends {
+			all += won[name+" "+end]
 		}
-	})
-	require.Equal(t, raceTimes, ended[journal.JobCompleted]+ended[journal.JobInterrupted], "%v", ended)
-	t.Logf("ended: %v", ended)
+		require.Equal(t, raceTimes, all, "%s: %v", name, won)
+	}
+	e.clean(rt)
+}
+
+// run starts a job, disturbs it and says how it ended.
+func (c *contest) run(ctx context.Context, rt *quipu.Runtime, flow, key string) (how string, err error) {
+	job, err := rt.Start(ctx, flow, key, c.input())
+	if err != nil {
+		return "", err
+	}
+	if err := c.disturb(ctx, rt, key); err != nil {
+		return "", err
+	}
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	out, err := rt.Wait(bounded, job)
+	if bounded.Err() != nil {
+		return "", fmt.Errorf("job %s is stranded", key)
+	}
+	if failed := (*quipu.JobError)(nil); errors.As(err, &failed) {
+		return string(failed.State), nil
+	}
+	return string(out), err
 }

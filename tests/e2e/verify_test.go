@@ -49,24 +49,27 @@ func verifiedHandlers(reg *workers.Registry, receiver string) {
 type books struct {
 	*receiver
 	front *httptest.Server
-	say   func(key string) effects.Answer
+	says  map[string]effects.Answer // by what was asked for
 
 	mu    sync.Mutex
-	asked []string
+	asked map[string][]string // keys, by what was asked for
 }
 
-func newBooks(t *testing.T, say func(key string) effects.Answer) *books {
-	b := &books{receiver: newReceiver(t), say: say}
+func newBooks(t *testing.T, says map[string]effects.Answer) *books {
+	b := &books{receiver: newReceiver(t), says: says, asked: map[string][]string{}}
 	b.front = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if q.Method != http.MethodGet {
 			b.serve(w, q)
 			return
 		}
 		key := q.URL.Query().Get("key")
+		b.receiver.mu.Lock()
+		what := b.applied[key]
+		b.receiver.mu.Unlock()
 		b.mu.Lock()
-		b.asked = append(b.asked, key)
+		b.asked[what] = append(b.asked[what], key)
 		b.mu.Unlock()
-		_ = json.NewEncoder(w).Encode(b.say(key))
+		_ = json.NewEncoder(w).Encode(b.says[what])
 	}))
 	t.Cleanup(b.front.Close)
 	return b
@@ -80,10 +83,10 @@ func (b *books) forget(what string, h *hold) {
 	h.free()
 }
 
-func (b *books) keys() []string {
+func (b *books) keys(what string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.asked
+	return b.asked[what]
 }
 
 func (e *env) bookChild(b *books) *child {
@@ -109,59 +112,53 @@ func (e *env) letter(rt *quipu.Runtime, job quipu.Job) (found store.DeadView) {
 	return found
 }
 
-// P16, 3.2 row 2, 3.3: the process dies after the outside call and before
+// P16, 3.2 row 2, 3.3: the process dies after the outside calls and before
 // anything is recorded; another takes over and asks the verifier.
 func TestP16VerifiedTakeover(t *testing.T) {
 	t.Parallel()
-	done := func(string) effects.Answer {
-		return effects.Answer{State: effects.StateDone, Result: json.RawMessage(`{"receipt":"from the books"}`)}
-	}
-	for name, say := range map[string]func(string) effects.Answer{
-		"done":     done,
-		"not done": func(string) effects.Answer { return effects.Answer{State: effects.StateNotDone} },
-		"unknown": func(string) effects.Answer {
-			return effects.Answer{State: effects.StateUnknown, Note: "the books are closed"}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inAMode(t, func(t *testing.T, e *env) {
-				b := newBooks(t, say)
-				rt := e.open(e.config(nil))
-				e.deploy(rt, oneStep("verified"))
-				h := b.hold(t, "verified order-1")
-				first := e.bookChild(b)
-				job := e.start(rt, "one", "order-1", order{ID: "order-1"})
-				<-h.arrived
-				first.kill()
-				b.forget("verified order-1", h)
-				e.bookChild(b)
-				if name == "unknown" {
-					l := e.letter(rt, job)
-					require.Contains(t, l.Letter.Message, "its verifier was asked: it does not know whether it was done (the books are closed)")
-					require.NoError(t, rt.Done(t.Context(), l.ID, map[string]string{"receipt": "by hand"}, "ann", "it is in their books"))
-				}
-				out, err := e.wait(rt, job)
-				require.NoError(t, err)
-				calls, keys := b.askedFor("verified order-1")
-				switch name {
-				case "done":
-					require.JSONEq(t, `{"receipt":"from the books"}`, string(out))
-					require.Equal(t, []int{1, 1}, []int{calls, keys}, "it is not called again")
-				case "not done":
-					require.Equal(t, []int{2, 2}, []int{calls, keys}, "it is called again, under the next key")
-				case "unknown":
-					require.JSONEq(t, `{"receipt":"by hand"}`, string(out))
-					require.Equal(t, []int{1, 1}, []int{calls, keys}, "the handler goes on without the call")
-				}
-				require.Len(t, b.keys(), 1)
-				f, err := rt.Effect(t.Context(), mustDigest(t, b.keys()[0]))
-				require.NoError(t, err)
-				require.Equal(t, name == "not done", f.State == store.EffectNotDone)
-				e.clean(rt)
-			})
+	inAMode(t, func(t *testing.T, e *env) {
+		b := newBooks(t, map[string]effects.Answer{
+			"verified done":     {State: effects.StateDone, Result: json.RawMessage(`{"receipt":"from the books"}`)},
+			"verified not-done": {State: effects.StateNotDone},
+			"verified unknown":  {State: effects.StateUnknown, Note: "the books are closed"},
 		})
-	}
+		rt := e.open(e.config(nil))
+		e.deploy(rt, oneStep("verified"))
+		jobs, holds := map[string]quipu.Job{}, map[string]*hold{}
+		for what := range b.says {
+			id := strings.TrimPrefix(what, "verified ")
+			holds[what], jobs[id] = b.hold(t, what), e.start(rt, "one", id, order{ID: id})
+		}
+		first := e.bookChild(b)
+		for _, h := range holds {
+			<-h.arrived
+		}
+		first.kill()
+		for what, h := range holds {
+			b.forget(what, h)
+		}
+		e.bookChild(b)
+		l := e.letter(rt, jobs["unknown"])
+		require.Contains(t, l.Letter.Message, "its verifier was asked: it does not know whether it was done (the books are closed)")
+		require.NoError(t, rt.Done(t.Context(), l.ID, map[string]string{"receipt": "by hand"}, "ann", "it is in their books"))
+		for id, receipt := range map[string]string{"done": "from the books", "not-done": "", "unknown": "by hand"} {
+			out, err := e.wait(rt, jobs[id])
+			require.NoError(t, err, id)
+			calls, keys := b.askedFor("verified " + id)
+			if receipt == "" {
+				require.Equal(t, []int{2, 2}, []int{calls, keys}, "it is called again, under the next key")
+			} else {
+				require.JSONEq(t, `{"receipt":"`+receipt+`"}`, string(out))
+				require.Equal(t, []int{1, 1}, []int{calls, keys}, "%s: the handler goes on without the call", id)
+			}
+			asked := b.keys("verified " + id)
+			require.Len(t, asked, 1, id)
+			f, err := rt.Effect(t.Context(), mustDigest(t, asked[0]))
+			require.NoError(t, err)
+			require.Equal(t, id == "not-done", f.State == store.EffectNotDone)
+		}
+		e.clean(rt)
+	})
 }
 
 func mustDigest(t *testing.T, text string) journal.Digest {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -95,50 +96,76 @@ func windowHandlers(reg *workers.Registry, receiver string) {
 // behind the answer, and at all boundaries, see TestE15CrashOfRandomFunctions.)
 func TestE3CrashWindows(t *testing.T) {
 	t.Parallel()
+	inAMode(t, func(_ *testing.T, e *env) { e.dieInWindows(windows()) })
+}
+
+// window is a job whose process dies at a point of it.
+type window struct {
+	class            effects.Class
+	topic, point, id string
+
+	hold *hold
+	job  quipu.Job
+}
+
+// windows are a job for each class and point, in a handler or in a function; in a soak
+// in both.
+func windows() (all []*window) {
 	for _, class := range []effects.Class{effects.Pure, effects.Idempotent, effects.Guarded, effects.Tx} {
-		for _, point := range []string{"before", "inside", "after"} {
-			topics := []string{"window." + string(class), "fnwindow." + string(class)}
-			switch {
-			case class == effects.Tx:
-				topics = []string{"note"}
-			case !soak.On():
-				topics = topics[rand.N(2):][:1]
-			}
-			for _, topic := range topics {
-				t.Run(topic+"/"+point, func(t *testing.T) {
-					t.Parallel()
-					inAMode(t, func(_ *testing.T, e *env) { e.dieInWindow(class, topic, point) })
-				})
+		topics := []string{"window." + string(class), "fnwindow." + string(class)}
+		switch {
+		case class == effects.Tx:
+			topics = []string{"note"}
+		case !soak.On():
+			topics = topics[rand.N(2):][:1]
+		}
+		for _, topic := range topics {
+			for _, point := range []string{"before", "inside", "after"} {
+				all = append(all, &window{class: class, topic: topic, point: point, id: topic + "-" + point})
 			}
 		}
 	}
+	return all
 }
 
-func (e *env) dieInWindow(class effects.Class, topic, point string) {
+// dieInWindows has one process die in all windows at once.
+func (e *env) dieInWindows(all []*window) {
 	t := e.t
-	db := e.tables()
-	r, rt, job, dying, h := e.held(topic, point+" order-1")
-	dying.kill()
-	h.free()
-	startChild(t, e.child(r))
-	wantCalls, receipt := 1, "done order-1"
-	switch {
-	case point != "inside":
-	case class == effects.Guarded:
-		letter := e.letter(rt, job)
-		require.NoError(t, rt.Done(t.Context(), letter.ID, "by hand", "ann", "found it in their books"))
-		receipt = "by hand"
-	default:
-		wantCalls = 2
+	db, r, rt := e.tables(), newReceiver(t), e.open(e.config(nil))
+	for _, w := range all {
+		w.hold = r.hold(t, w.point+" "+w.id)
+		f := e.deploy(rt, replaced(oneStep(w.topic), "flow: one", "flow: "+strings.ReplaceAll(w.topic, ".", "_")))
+		w.job = e.start(rt, f.Name(), w.id, order{ID: w.id})
 	}
-	out, err := e.wait(rt, job)
-	require.NoError(t, err)
-	require.JSONEq(t, `{"receipt":"`+receipt+`"}`, string(out))
-	calls, keys := r.askedFor("inside order-1")
-	require.Equal(t, 1, keys, "one key, on every run")
-	require.Equal(t, wantCalls, calls)
-	if class == effects.Tx {
-		require.Equal(t, 1, e.count(db, "notes"))
+	dying := startChild(t, e.child(r))
+	for _, w := range all {
+		<-w.hold.arrived
+	}
+	dying.kill()
+	for _, w := range all {
+		w.hold.free()
+	}
+	startChild(t, e.child(r))
+	for _, w := range all {
+		wantCalls, receipt := 1, "done "+w.id
+		switch {
+		case w.point != "inside":
+		case w.class == effects.Guarded:
+			letter := e.letter(rt, w.job)
+			require.NoError(t, rt.Done(t.Context(), letter.ID, "by hand", "ann", "found it in their books"))
+			receipt = "by hand"
+		default:
+			wantCalls = 2
+		}
+		out, err := e.wait(rt, w.job)
+		require.NoError(t, err, w.id)
+		require.JSONEq(t, `{"receipt":"`+receipt+`"}`, string(out))
+		calls, keys := r.askedFor("inside " + w.id)
+		require.Equal(t, 1, keys, "%s: one key, on every run", w.id)
+		require.Equal(t, wantCalls, calls, w.id)
+		if w.class == effects.Tx {
+			require.Equal(t, 1, e.count(db, "notes WHERE id = $1", w.id))
+		}
 	}
 	e.clean(rt)
 }
@@ -189,44 +216,4 @@ transitions: {start: [long]}
 	}
 	t.Logf("the receiver was asked %d times for %d calls", r.appliedOnce(t, want), n)
 	e.clean(rt)
-}
-
-const reviewFunction = `
-flow: review
-version: "1"
-output: {by: "${ review.output.by }", got: "${ review.output.got }"}
-activities:
-  start:  {type: trigger}
-  review: {type: worker, topic: reviewed, input: {for: "${ start.output.for }"}}
-transitions: {start: [review]}
-`
-
-// P13, E13: a signal before, during and after the suspension of a function.
-func TestP13RaceSignalFunction(t *testing.T) {
-	t.Parallel()
-	race(t, reviewFunction, raceSpread, func() any { return map[string]any{"for": "1h"} },
-		func(ctx context.Context, rt *quipu.Runtime, job quipu.Job) error {
-			_, err := rt.Signal(ctx, "reviewed", job.Key, job.Key)
-			return err
-		}, func(e *env, out []byte, err error) {
-			require.NoError(e.t, err)
-			require.Contains(e.t, string(out), `"by":"signal"`)
-		})
-}
-
-// P15: a signal and the bound of its wait at the same moment, in a function.
-func TestP15RaceSignalTimeoutFunction(t *testing.T) {
-	t.Parallel()
-	won := map[string]int{}
-	race(t, reviewFunction, raceSpread, func() any {
-		return map[string]any{"for": (raceSpread/2 + rand.N(raceSpread)).String()}
-	}, func(ctx context.Context, rt *quipu.Runtime, job quipu.Job) error {
-		_, err := rt.Signal(ctx, "reviewed", job.Key, "signal")
-		return err
-	}, func(e *env, out []byte, err error) {
-		require.NoError(e.t, err)
-		won[string(out)]++
-	})
-	require.Equal(t, raceTimes, won[`{"by":"signal","got":"signal"}`]+won[`{"by":"timer","got":null}`], "%v", won)
-	t.Logf("won: %v", won)
 }

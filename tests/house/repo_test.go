@@ -9,12 +9,14 @@ import (
 	"go/token"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,11 +60,25 @@ func parse(t *testing.T, name, source string) *file {
 	return f
 }
 
+// contents are all regular files of the repository, by their names; read once.
+var contents = sync.OnceValues(func() (map[string][]byte, error) {
+	out := map[string][]byte{}
+	return out, readAll(func(name string, content []byte) { out[name] = content })
+})
+
 // walk calls visit with every regular file of the repository.
 func walk(t *testing.T, visit func(name string, content []byte)) {
 	t.Helper()
+	all, err := contents()
+	require.NoError(t, err)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		visit(name, all[name])
+	}
+}
+
+func readAll(visit func(name string, content []byte)) error {
 	top := os.DirFS(root)
-	err := fs.WalkDir(top, ".", func(name string, d fs.DirEntry, err error) error {
+	return fs.WalkDir(top, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil // a temporary file of somebody else that has gone
@@ -82,21 +98,27 @@ func walk(t *testing.T, visit func(name string, content []byte)) {
 		}
 		return err
 	})
-	require.NoError(t, err)
 }
 
-// sources are all Go files of the repository, parsed.
+// sources are all Go files of the repository, parsed; once for all tests, which read
+// them.
 func sources(t *testing.T) []*file {
 	t.Helper()
-	var out []*file
-	walk(t, func(name string, content []byte) {
-		if strings.HasSuffix(name, ".go") && !strings.Contains("/"+name, "/testdata/") {
-			out = append(out, parse(t, name, string(content)))
-		}
+	parsed.Do(func() {
+		walk(t, func(name string, content []byte) {
+			if strings.HasSuffix(name, ".go") && !strings.Contains("/"+name, "/testdata/") {
+				all = append(all, parse(t, name, string(content)))
+			}
+		})
 	})
-	require.NotEmpty(t, out)
-	return out
+	require.NotEmpty(t, all)
+	return all
 }
+
+var (
+	parsed sync.Once
+	all    []*file
+)
 
 // listed is what `go list` says of a package.
 type listed struct {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -17,9 +18,9 @@ import (
 )
 
 const (
-	worlds  = "engine/sim" // its tests are played by seeds
-	timeout = "-test.timeout=15m"
-	prepare = "TestStatementsPrepare" // that SQL is SQL still
+	worlds  = "engine/sim"            // its tests are played by seeds
+	prepare = "TestStatementsPrepare" // runs along: a mutant of SQL is SQL still
+	most    = 160                     // bytes of what broke
 )
 
 func main() {
@@ -93,25 +94,20 @@ func (m *mutant) play(limit uint64) (g guarantees.Mutant, err error) {
 	if out, err := exec.Command("go", "test", "-overlay", overlay, "-c", "-o", tests, "./"+m.pkg).CombinedOutput(); err != nil {
 		return g, fmt.Errorf("mutant %s does not build: %w\n%s", m.name, err, out)
 	}
-	for _, e := range m.edits {
-		if strings.HasSuffix(e.file, ".sql") {
-			if out, err := m.test(tests, prepare); err != nil {
-				return g, fmt.Errorf("mutant %s is no SQL: %w\n%s", m.name, err, out)
-			}
-			break
-		}
-	}
 	g = guarantees.Mutant{Guard: m.name, Test: m.pkg != worlds}
-	var args []string
+	args := []string{"-test.timeout=15m", "-test.run", m.tests + "|" + prepare}
 	if !g.Test {
-		args = []string{"-seeds", strconv.FormatUint(limit, 10), "-until"}
+		args = append(args, "-seeds", strconv.FormatUint(limit, 10), "-until")
 	}
-	out, failed := m.test(tests, m.tests, args...)
+	cmd := exec.Command(tests, args...)
+	cmd.Dir = filepath.FromSlash(m.pkg)
+	cmd.Env = append(os.Environ(), guarantees.Directory+"=")
+	out, failed := cmd.CombinedOutput()
 	if failed == nil {
 		return g, nil
 	}
-	if g.Seeds, g.Broke = broken(out); g.Broke == "" {
-		return g, fmt.Errorf("mutant %s: its tests did not run: %w\n%s", m.name, failed, out)
+	if g.Seeds, g.Broke = broken(string(out)); g.Broke == "" || bytes.Contains(out, []byte("FAIL: "+prepare)) {
+		return g, fmt.Errorf("mutant %s: its tests cannot run: %w\n%s", m.name, failed, out)
 	}
 	return g, nil
 }
@@ -142,23 +138,15 @@ func (m *mutant) overlay(dir string) (string, error) {
 	return overlay, os.WriteFile(overlay, raw, 0o600)
 }
 
-// test runs some of the built tests where go test would.
-func (m *mutant) test(binary, pattern string, args ...string) (out string, err error) {
-	cmd := exec.Command(binary, append([]string{"-test.run", pattern, timeout}, args...)...)
-	cmd.Dir = filepath.FromSlash(m.pkg)
-	cmd.Env = append(os.Environ(), guarantees.Directory+"=")
-	raw, err := cmd.CombinedOutput()
-	return string(raw), err
-}
-
 var (
 	killed  = regexp.MustCompile(`killed after (\d+) seeds by seed \d+: (.*)`)
 	crashed = regexp.MustCompile(`(?m)^(?:panic|fatal error): .*`)
 	red     = regexp.MustCompile(`(?m)^ *--- FAIL: (\S+)`)
+	reason  = regexp.MustCompile(`(?m)^\s*(?:Error|Messages): +\t(.*)`) // of testify
 )
 
 // broken is what tests that failed say first: after how many seeds, and what; a
-// crash, or the names of the first test that is red and of those within it.
+// crash; or the first test that is red, and the last that it says of why.
 func broken(out string) (seeds uint64, what string) {
 	if m := killed.FindStringSubmatch(out); m != nil {
 		seeds, _ = strconv.ParseUint(m[1], 10, 64)
@@ -170,6 +158,11 @@ func broken(out string) (seeds uint64, what string) {
 			}
 			what = m[1]
 		}
+		_, why, _ := strings.Cut(out, "FAIL: "+what+" ")
+		why, _, _ = strings.Cut(why, "FAIL: ")
+		if r := reason.FindAllStringSubmatch(why, -1); what != "" && r != nil {
+			what += ": " + r[len(r)-1][1]
+		}
 	}
-	return seeds, strings.ToValidUTF8(what[:min(len(what), 100)], "")
+	return seeds, strings.ToValidUTF8(what[:min(len(what), most)], "")
 }

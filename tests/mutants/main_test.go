@@ -65,9 +65,10 @@ func TestEdits(t *testing.T) {
 func TestWhatBrokeIsRead(t *testing.T) {
 	t.Parallel()
 	for out, want := range map[string]string{
-		"--- FAIL: TestSimulation\n main_test.go:7: killed after 13 seeds by seed 13: I6: a row\n": "I6: a row",
-		"--- FAIL: TestX (0.1s)\npanic: no\n":                                                      "panic: no",
-		"--- FAIL: TestX (0.1s)\n    --- FAIL: TestX/a (0.1s)\n    --- FAIL: TestX/b (0s)\nFAIL\n": "TestX/a",
+		"--- FAIL: TestSimulation\n main_test.go:7: killed after 13 seeds by seed 13: I6: a row\n":                                        "I6: a row",
+		"--- FAIL: TestX (0.1s)\npanic: no\n":                                                                                             "panic: no",
+		"--- FAIL: TestX (0.1s)\n    --- FAIL: TestX/a (0.1s)\n    --- FAIL: TestX/b (0s)\nFAIL\n":                                        "TestX/a",
+		"--- FAIL: TestX (0.1s)\n  x_test.go:7:\n  \tError:      \tno\n  \tMessages:   \tb (C5)\n--- FAIL: TestY (0s)\n  \tError:  \ty\n": "TestX: b (C5)",
 		"no server": "",
 	} {
 		seeds, what := broken(out)

@@ -1,4 +1,4 @@
-package javascript_test
+package examples_test
 
 import (
 	"strconv"
@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/examples/internal/exampletest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/wire"
 )
@@ -18,9 +17,9 @@ const ackWait = 2 * time.Second
 
 // open is a space that looks for lost messages often: a request that is kept by
 // heartbeats alone must not look lost.
-func open(t *testing.T) *exampletest.Space {
+func openLabels(t *testing.T) *Space {
 	t.Helper()
-	return exampletest.OpenWith(t, func(c *quipu.Config) { c.Resend, c.Lease = ackWait/4, ackWait })
+	return openWith(t, "javascript", func(c *quipu.Config) { c.Resend, c.Lease = ackWait/4, ackWait })
 }
 
 func millis(name string, d time.Duration) string {
@@ -28,7 +27,7 @@ func millis(name string, d time.Duration) string {
 }
 
 // answers are the responses about the label that the job's journal holds.
-func answers(t *testing.T, s *exampletest.Space, key string) (out []*journal.Response) {
+func answers(t *testing.T, s *Space, key string) (out []*journal.Response) {
 	t.Helper()
 	job, err := s.Find(t.Context(), key)
 	require.NoError(t, err)
@@ -46,7 +45,7 @@ func answers(t *testing.T, s *exampletest.Space, key string) (out []*journal.Res
 func TestT6Answers(t *testing.T) {
 	t.Parallel()
 	dir := install(t)
-	s := open(t)
+	s := openLabels(t)
 	p := launch(t, dir, s.NATS, millis("QUIPU_ACK_WAIT_MS", ackWait))
 	s.Begin("label", "good", `{"address": "Lima", "grams": 1200}`)
 	s.Begin("label", "jammed", `{"address": "Lima", "grams": 1200, "jams": 2}`)
@@ -91,7 +90,7 @@ func dashless(s string) string { return strings.ReplaceAll(s, "-", "") }
 func TestT6LongRunIsKept(t *testing.T) {
 	t.Parallel()
 	dir := install(t)
-	s := open(t)
+	s := openLabels(t)
 	full := launch(t, dir, s.NATS, millis("QUIPU_ACK_WAIT_MS", ackWait), millis("LABEL_COPY_MS", ackWait/10), "QUIPU_CONCURRENCY=1")
 	s.Begin("label", "parcel", `{"address": "Rome", "grams": 1, "copies": 30}`)
 	full.until("run", "parcel")
@@ -111,7 +110,7 @@ func TestT6LongRunIsKept(t *testing.T) {
 func TestC9KilledInTheMiddle(t *testing.T) {
 	t.Parallel()
 	dir := install(t)
-	s := open(t)
+	s := openLabels(t)
 	first := launch(t, dir, s.NATS, millis("QUIPU_ACK_WAIT_MS", ackWait), millis("LABEL_COPY_MS", time.Hour))
 	s.Begin("label", "parcel", `{"address": "Lima", "grams": 1200}`)
 	before := first.until("run", "parcel")
@@ -131,7 +130,7 @@ func TestC9KilledInTheMiddle(t *testing.T) {
 func TestT10Drain(t *testing.T) {
 	t.Parallel()
 	dir := install(t)
-	s := open(t)
+	s := openLabels(t)
 	slow := launch(t, dir, s.NATS, millis("QUIPU_ACK_WAIT_MS", time.Hour), millis("LABEL_COPY_MS", time.Second), millis("QUIPU_DRAIN_MS", 4*time.Second))
 	s.Begin("label", "long", `{"address": "Rome", "grams": 1, "copies": 20}`)
 	slow.until("run", "long")

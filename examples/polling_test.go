@@ -1,4 +1,4 @@
-package polling_test
+package examples_test
 
 import (
 	"io"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/examples/internal/exampletest"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -36,7 +35,7 @@ func input(url string) string {
 // ends with the charge; every question has an address of its own.
 func TestPollsUntilItIsThere(t *testing.T) {
 	t.Parallel()
-	s := exampletest.Open(t)
+	s := open(t, "polling")
 	url, asked := service(t, func(n int64) (int, string) {
 		switch n {
 		case 1:
@@ -62,7 +61,7 @@ func TestPollsUntilItIsThere(t *testing.T) {
 // What never comes ends with an error that names the limit.
 func TestGivesUpAfterMax(t *testing.T) {
 	t.Parallel()
-	s := exampletest.Open(t)
+	s := open(t, "polling")
 	url, _ := service(t, func(int64) (int, string) { return http.StatusOK, `[]` })
 	s.Begin("polling", "settle-2", `{"order": "order-1", "every": "0s", "url": `+strconv.Quote(url)+`}`)
 	end := s.Failure("settle-2")

@@ -1,4 +1,4 @@
-package exampletest
+package examples_test
 
 import (
 	"context"
@@ -16,10 +16,10 @@ const oldestNode = 20
 // about the way to the registry.
 var faulty = regexp.MustCompile(`(?m)^npm (error|ERR!) code (EUSAGE|EINTEGRITY|EJSONPARSE|ETARGET|E404)$`)
 
-// Node installs the packages that the lock file in dir names, so that Node can run
+// installPackages installs the packages that the lock file in dir names, so that Node can run
 // what is there. Where Node or npm is missing or too old, or the registry cannot
 // be reached, the test is skipped with the reason.
-func Node(t testing.TB, dir string) {
+func installPackages(t testing.TB, dir string) {
 	t.Helper()
 	for _, name := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(name); err != nil {

@@ -1,4 +1,4 @@
-package exampletest
+package examples_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package nightly_test
+package examples_test
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/examples/internal/exampletest"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/schedule"
 )
@@ -19,7 +18,7 @@ const nights = 5
 
 // sleepover makes the schedule of the flow as if no engine had looked at it for
 // some nights, and returns the times before and after.
-func sleepover(t *testing.T, s *exampletest.Space) (last, now time.Time) {
+func sleepover(t *testing.T, s *Space) (last, now time.Time) {
 	t.Helper()
 	for {
 		at := of(t, s)
@@ -33,7 +32,7 @@ func sleepover(t *testing.T, s *exampletest.Space) (last, now time.Time) {
 	}
 }
 
-func of(t *testing.T, s *exampletest.Space) store.Schedule {
+func of(t *testing.T, s *Space) store.Schedule {
 	t.Helper()
 	all, err := s.Store().Schedules(t.Context())
 	require.NoError(t, err)
@@ -59,7 +58,7 @@ func due(t *testing.T, last, now time.Time) time.Time {
 // Of the nights that passed while nobody looked the latest is made up for.
 func TestCatchesUpOne(t *testing.T) {
 	t.Parallel()
-	s := exampletest.Open(t)
+	s := open(t, "nightly")
 	last, now := sleepover(t, s)
 	key := schedule.Key("nightly", due(t, last, now))
 	require.Eventually(t, func() bool { return len(s.Keys("nightly@")) > 0 }, time.Minute, 10*time.Millisecond)
@@ -70,7 +69,7 @@ func TestCatchesUpOne(t *testing.T) {
 // A night that was started by hand is not started again.
 func TestStartedByHand(t *testing.T) {
 	t.Parallel()
-	s := exampletest.Open(t)
+	s := open(t, "nightly")
 	at := of(t, s)
 	now := time.UnixMicro(int64(at.Now))
 	key := schedule.Key("nightly", due(t, now.AddDate(0, 0, -nights), now))

@@ -1,4 +1,4 @@
-package javascript_test
+package examples_test
 
 import (
 	"bufio"
@@ -13,12 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/quipu-journal/quipu/examples/internal/exampletest"
 )
-
-// patience bounds every wait.
-const patience = 90 * time.Second
 
 // event is a line of the worker.
 type event struct {
@@ -46,11 +41,11 @@ func install(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	for _, name := range []string{"package.json", "package-lock.json", "worker.js", "wire.js", "labels.js"} {
-		text, err := os.ReadFile(name)
+		text, err := os.ReadFile(filepath.Join("javascript", name))
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
-	exampletest.Node(t, dir)
+	installPackages(t, dir)
 	return dir
 }
 

@@ -1,4 +1,4 @@
-package saga_test
+package examples_test
 
 import (
 	"context"
@@ -36,7 +36,7 @@ func (a agency) Charge(ctx context.Context, key, card string) (string, error) {
 // trips is a scenario: days pass at once in it.
 func trips(end func(testing.TB, *quiputest.World)) quiputest.Scenario {
 	return func(t testing.TB, w *quiputest.World) {
-		w.DeployFiles("insurance.yaml")
+		w.DeployFiles("saga/insurance.yaml")
 		desk := saga.Desk{Agency: agency{w.Receiver("agency")}, Patience: 7 * 24 * time.Hour, Cooling: 24 * time.Hour}
 		w.Serve(workers.RegisterBuiltins, desk.Register)
 		end(t, w)

@@ -1,4 +1,4 @@
-package saga_test
+package examples_test
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/examples/internal/exampletest"
 	"github.com/quipu-journal/quipu/examples/saga"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
@@ -22,16 +21,16 @@ import (
 
 // office is a space with a desk, whose agency's books can be read.
 type office struct {
-	*exampletest.Space
+	*Space
 	t     *testing.T
 	books *saga.File
 }
 
-func open(t *testing.T, patience time.Duration) *office {
+func openOffice(t *testing.T, patience time.Duration) *office {
 	t.Helper()
 	books := &saga.File{Path: filepath.Join(t.TempDir(), "books")}
 	desk := saga.Desk{Agency: books, Patience: patience, Cooling: 20 * time.Millisecond}
-	return &office{exampletest.Open(t, desk.Register), t, books}
+	return &office{open(t, "saga", desk.Register), t, books}
 }
 
 func (o *office) call(key, card string) (json.RawMessage, error) {
@@ -60,7 +59,7 @@ var (
 // A trip goes its way from top to bottom, and each call outside is applied once.
 func TestTrip(t *testing.T) {
 	t.Parallel()
-	o := open(t, time.Minute)
+	o := openOffice(t, time.Minute)
 	_, err := o.Signal(t.Context(), "trip.confirmed", "trip-1", saga.Confirmation{By: "Ada"})
 	require.NoError(t, err)
 	out, err := o.call("trip-1", "visa")
@@ -92,7 +91,7 @@ func TestTripThatCannotGoOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := open(t, c.patience)
+			o := openOffice(t, c.patience)
 			if c.signal {
 				_, err := o.Signal(t.Context(), "trip.confirmed", "trip-2", saga.Confirmation{By: "Ada"})
 				require.NoError(t, err)
@@ -109,7 +108,7 @@ func TestTripThatCannotGoOn(t *testing.T) {
 // A trip that is interrupted while it waits is taken back by a job of its own.
 func TestTripThatIsInterrupted(t *testing.T) {
 	t.Parallel()
-	o := open(t, time.Minute)
+	o := openOffice(t, time.Minute)
 	ended := make(chan error, 1)
 	go func() {
 		_, err := o.Call(context.WithoutCancel(t.Context()), "trip.book", "trip-3", saga.Trip{Traveller: "Ada", To: "Lima"})

@@ -1,4 +1,4 @@
-package javascript_test
+package examples_test
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 // block is the first block of a kind in docs/wire.md.
 func block(t *testing.T, kind string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/wire.md")
+	text, err := os.ReadFile("../docs/wire.md")
 	require.NoError(t, err)
 	found := regexp.MustCompile("(?s)```json " + kind + "\n(.*?)```").FindSubmatch(text)
 	require.NotNil(t, found, kind)
@@ -41,7 +41,7 @@ func TestT6DerivedAsStated(t *testing.T) {
 func TestPackagesArePinned(t *testing.T) {
 	t.Parallel()
 	read := func(name string, v any) {
-		text, err := os.ReadFile(name)
+		text, err := os.ReadFile("javascript/" + name)
 		require.NoError(t, err)
 		require.NoError(t, json.Unmarshal(text, v))
 	}

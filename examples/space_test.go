@@ -1,4 +1,4 @@
-package exampletest
+package examples_test
 
 import (
 	"bytes"
@@ -23,8 +23,8 @@ import (
 
 const (
 	// patience bounds every wait: what has not come by then does not come (I11).
-	patience = 90 * time.Second
-	// glance is how often Until looks.
+	patience = 2 * time.Minute
+	// glance is how often is looked.
 	glance = 10 * time.Millisecond
 	// drain bounds the end of a test.
 	drain = 5 * time.Second
@@ -40,15 +40,15 @@ type Space struct {
 	log bytes.Buffer // what the runtime said; read when it has stopped
 }
 
-// Open deploys the flow files of the package under test, and works with the
-// built-in handlers and those that register adds.
-func Open(t testing.TB, register ...func(*workers.Registry)) *Space {
+// open deploys the flow files of an example, and works with the built-in handlers and
+// those that register adds: on real servers, as `worker dev` has them.
+func open(t testing.TB, example string, register ...func(*workers.Registry)) *Space {
 	t.Helper()
-	return OpenWith(t, func(*quipu.Config) {}, register...)
+	return openWith(t, example, func(*quipu.Config) {}, register...)
 }
 
-// OpenWith is Open with a configuration that change has the last word on.
-func OpenWith(t testing.TB, change func(*quipu.Config), register ...func(*workers.Registry)) *Space {
+// openWith is open with a configuration that change has the last word on.
+func openWith(t testing.TB, example string, change func(*quipu.Config), register ...func(*workers.Registry)) *Space {
 	t.Helper()
 	reg := workers.New()
 	workers.RegisterBuiltins(reg)
@@ -67,14 +67,14 @@ func OpenWith(t testing.TB, change func(*quipu.Config), register ...func(*worker
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	s.deploy()
+	s.deploy(example)
 	s.work()
 	return s
 }
 
-func (s *Space) deploy() {
+func (s *Space) deploy(example string) {
 	s.t.Helper()
-	files, err := filepath.Glob("*.yaml")
+	files, err := filepath.Glob(filepath.Join(example, "*.yaml"))
 	if err != nil || len(files) == 0 {
 		s.t.Fatalf("no flow files: %v", err)
 	}

@@ -1,4 +1,4 @@
-package approval_test
+package examples_test
 
 import (
 	"encoding/json"
@@ -7,13 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/examples/internal/exampletest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // decide sends the approver's decision.
-func decide(t *testing.T, s *exampletest.Space, key string, opts ...quipu.SignalOption) quipu.SignalResult {
+func decide(t *testing.T, s *Space, key string, opts ...quipu.SignalOption) quipu.SignalResult {
 	t.Helper()
 	res, err := s.Signal(t.Context(), "approval.decided", key, map[string]string{"by": "Grace"}, opts...)
 	require.NoError(t, err)
@@ -26,7 +25,7 @@ func waits(v *store.JobView) bool { return len(v.Waits) == 1 }
 // A decision in time takes the timer away: there is no reminder (P15).
 func TestApproved(t *testing.T) {
 	t.Parallel()
-	s := exampletest.Open(t)
+	s := open(t, "approval")
 	s.Begin("approval", "trip-1", `{"request": "trip to Lima", "approver": "Grace"}`)
 	s.Until("trip-1", "the wait", waits)
 	require.Equal(t, quipu.SignalConsumed, decide(t, s, "trip-1").State)
@@ -38,7 +37,7 @@ func TestApproved(t *testing.T) {
 // A code of an error is a decision as well, and its payload is the error's data.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	s := exampletest.Open(t)
+	s := open(t, "approval")
 	s.Begin("approval", "trip-2", `{"request": "trip to Lima", "approver": "Grace"}`)
 	decide(t, s, "trip-2", quipu.Code(403))
 	require.JSONEq(t, `{"status": "refused", "decision": {"by": "Grace"}, "reminders": 0}`, s.Output("trip-2"))
@@ -48,7 +47,7 @@ func TestRefused(t *testing.T) {
 // A decision before the job is there is kept for it (P13).
 func TestDecidedBeforeItWasAsked(t *testing.T) {
 	t.Parallel()
-	s := exampletest.Open(t)
+	s := open(t, "approval")
 	require.Equal(t, quipu.SignalKept, decide(t, s, "trip-3").State)
 	s.Begin("approval", "trip-3", `{"request": "trip to Lima", "approver": "Grace"}`)
 	require.Contains(t, s.Output("trip-3"), `"approved"`)
@@ -57,7 +56,7 @@ func TestDecidedBeforeItWasAsked(t *testing.T) {
 // A decision after a reminder, in whatever moment of the loop it comes, ends it.
 func TestApprovedAfterReminders(t *testing.T) {
 	t.Parallel()
-	s := exampletest.Open(t)
+	s := open(t, "approval")
 	s.Begin("approval", "trip-4", `{"request": "trip to Lima", "approver": "Grace", "remind_after": "100ms", "reminders": 9999}`)
 	s.Until("trip-4", "a reminder", func(*store.JobView) bool { return len(s.Addresses("trip-4", "remind")) > 0 })
 	decide(t, s, "trip-4")
@@ -75,7 +74,7 @@ func TestApprovedAfterReminders(t *testing.T) {
 // as interrupted.
 func TestNobodyDecides(t *testing.T) {
 	t.Parallel()
-	s := exampletest.Open(t)
+	s := open(t, "approval")
 	s.Begin("approval", "trip-5", `{"request": "trip to Lima", "approver": "Grace", "remind_after": "50ms", "reminders": 2}`)
 	end := s.Failure("trip-5")
 	require.Equal(t, journal.JobInterrupted, end.State)

@@ -1,4 +1,4 @@
-package quotes_test
+package examples_test
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/examples/internal/exampletest"
 	"github.com/quipu-journal/quipu/examples/quotes"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -17,7 +16,7 @@ import (
 // The join runs once, when all three are decided, with the offers of two (P10).
 func TestQuotes(t *testing.T) {
 	t.Parallel()
-	s := exampletest.Open(t)
+	s := open(t, "quotes")
 	s.Begin("quotes", "parcel-1", `{"kilograms": 10}`)
 	s.Begin("quotes", "parcel-2", `{"kilograms": 0.1}`)
 	require.JSONEq(t, `{
@@ -40,7 +39,7 @@ func TestQuotes(t *testing.T) {
 // The first answer ends the job, and takes the wait for the other one with it.
 func TestFirst(t *testing.T) {
 	t.Parallel()
-	s := exampletest.Open(t)
+	s := open(t, "quotes")
 	s.Begin("first", "parcel-3", `{}`)
 	s.Until("parcel-3", "both waits", func(v *store.JobView) bool { return len(v.Waits) == 2 })
 	res, err := s.Signal(t.Context(), "quotes.beta", "parcel-3", map[string]any{"carrier": "beta", "price": 14.5})
@@ -58,7 +57,7 @@ func TestFirst(t *testing.T) {
 // One request for each carrier; the one that declines does not hold up the others.
 func TestTender(t *testing.T) {
 	t.Parallel()
-	s := exampletest.Open(t, quotes.Tariffs{"alpha": 80, "beta": 70}.Register)
+	s := open(t, "quotes", quotes.Tariffs{"alpha": 80, "beta": 70}.Register)
 	s.Begin("tender", "tender-1", `{"carriers": ["alpha", "beta", "gamma"], "kilograms": 10}`)
 	require.JSONEq(t, `{"best": {"carrier": "beta", "cents": 700}, "declined": ["gamma does not go there"]}`, s.Output("tender-1"))
 }
@@ -66,7 +65,7 @@ func TestTender(t *testing.T) {
 // When all decline there is no best; of no carrier there are no requests.
 func TestTenderOfNone(t *testing.T) {
 	t.Parallel()
-	s := exampletest.Open(t, quotes.Tariffs{}.Register)
+	s := open(t, "quotes", quotes.Tariffs{}.Register)
 	s.Begin("tender", "tender-2", `{"carriers": ["gamma"], "kilograms": 10}`)
 	s.Begin("tender", "tender-3", `{"carriers": [], "kilograms": 10}`)
 	require.JSONEq(t, `{"best": null, "declined": ["gamma does not go there"]}`, s.Output("tender-2"))

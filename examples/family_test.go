@@ -1,4 +1,4 @@
-package family_test
+package examples_test
 
 import (
 	"strings"
@@ -7,20 +7,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/examples/internal/exampletest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // check signals the result of an identity check.
-func check(t *testing.T, s *exampletest.Space, merchant string, opts ...quipu.SignalOption) {
+func check(t *testing.T, s *Space, merchant string, opts ...quipu.SignalOption) {
 	t.Helper()
 	_, err := s.Signal(t.Context(), "identity.checked", merchant, map[string]string{"by": "Grace"}, opts...)
 	require.NoError(t, err)
 }
 
 // child waits for the n-th child, from 1, that the activity of the parent starts.
-func child(s *exampletest.Space, parent, activity string, n int) (key string) {
+func child(s *Space, parent, activity string, n int) (key string) {
 	s.Until(parent, activity, func(*store.JobView) bool {
 		keys := s.Keys(parent + "/" + activity + "-")
 		if len(keys) < n {
@@ -36,7 +35,7 @@ func child(s *exampletest.Space, parent, activity string, n int) (key string) {
 // children gave, and the one that it does not await goes on (P6).
 func TestOnboarding(t *testing.T) {
 	t.Parallel()
-	s := exampletest.Open(t)
+	s := open(t, "family")
 	s.Begin("onboarding", "ada-1", `{"merchant": "ada", "country": "DE"}`)
 	check(t, s, "ada", quipu.Code(422))
 	first := child(s, "ada-1", "identity", 1)
@@ -62,7 +61,7 @@ func TestOnboarding(t *testing.T) {
 // reached.
 func TestAccountRefused(t *testing.T) {
 	t.Parallel()
-	s := exampletest.Open(t)
+	s := open(t, "family")
 	s.Begin("onboarding", "luis-1", `{"merchant": "luis", "country": "BR"}`)
 	check(t, s, "luis")
 	require.JSONEq(t, `{"merchant": "luis", "checked_by": "Grace", "account": null, "survey": null}`, s.Output("luis-1"))
@@ -74,7 +73,7 @@ func TestAccountRefused(t *testing.T) {
 // An interrupt that descends ends the children that the parent awaits.
 func TestInterruptDescends(t *testing.T) {
 	t.Parallel()
-	s := exampletest.Open(t)
+	s := open(t, "family")
 	s.Begin("onboarding", "mei-1", `{"merchant": "mei", "country": "NL"}`)
 	key := child(s, "mei-1", "identity", 1)
 	_, err := s.Interrupt(t.Context(), "mei-1", quipu.Reason("withdrawn"), quipu.Descend(true))
@@ -91,7 +90,7 @@ func TestInterruptDescends(t *testing.T) {
 // One that does not descend leaves them alone: they go on for nobody.
 func TestInterruptAlone(t *testing.T) {
 	t.Parallel()
-	s := exampletest.Open(t)
+	s := open(t, "family")
 	s.Begin("onboarding", "zoe-1", `{"merchant": "zoe", "country": "NL"}`)
 	key := child(s, "zoe-1", "identity", 1)
 	require.True(t, strings.HasPrefix(key, "zoe-1/identity-"))
