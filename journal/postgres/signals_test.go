@@ -265,3 +265,30 @@ func TestT11DeliverIsBounded(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrRejected)
 	require.ErrorIs(t, err, collation.ErrSignal)
 }
+
+// J3, W3: a mailbox that another transaction holds is left out of a Load that does
+// not wait, and holds up no other; the rows of its signals stay free.
+func TestLoadLeavesBusyMailboxesOut(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	id := startJobs(t, s, "k")[0]
+	holder, batch := openCommitter(t, s), openCommitter(t, s)
+	held := putSignal(t, holder, id, signalOf(s, "held", ""))
+	free := putSignal(t, holder, id, signalOf(s, "free", ""))
+	wants := []store.Want{{Box: held.Job, Signal: held.GUID}, {Box: free.Job, Signal: free.GUID}}
+	l, err := holder.Load(t.Context(), wants[:1], true)
+	require.NoError(t, err)
+	require.NotNil(t, l.Boxes[held.Job].Named[held.GUID])
+
+	l, err = batch.Load(t.Context(), wants, false)
+	require.NoError(t, err)
+	require.Nil(t, l.Boxes[held.Job])
+	require.NotNil(t, l.Boxes[free.Job].Named[free.GUID])
+	require.NoError(t, holder.Rollback(t.Context()))
+	require.NoError(t, batch.Rollback(t.Context()))
+
+	l, err = batch.Load(t.Context(), wants, false)
+	require.NoError(t, err)
+	require.Len(t, l.Boxes, 2)
+	require.NoError(t, batch.Rollback(t.Context()))
+}
