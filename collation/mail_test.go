@@ -173,6 +173,7 @@ func TestReceive(t *testing.T) {
 	require.Equal(t, collation.HeldKept, kept.Plan.Insert[1].Held)
 
 	full := mailbox(true)
+	full.ID = collation.Mailbox("test", "t", "k")
 	for i := range collation.MaxDue {
 		full.Due = append(full.Due, mailed(t, byte(i), collation.Micros(i), 200, true))
 	}
