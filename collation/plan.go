@@ -67,7 +67,8 @@ type Plan struct {
 	Signals []SignalWrite
 	Undead  []journal.GUID // rows whose open dead letter ends with this plan
 	Dead    []DeadLetter
-	Woken   *Woken // what a function waited for, recorded by this plan (E12)
+	Letters []LetterEnd // ended by an operator, by test-and-set
+	Woken   *Woken      // what a function waited for, recorded by this plan (E12)
 	// Chain is what the plan writes on the effect chain of a request (J8). It may
 	// stand without an Entry.
 	Chain *ChainWrite

@@ -80,11 +80,8 @@ func (s *port) Signal(ctx context.Context, sig *collation.Signal, mode collation
 	return through(ctx, s.p, kindWrite, "signal "+short(sig.GUID), func() (store.Signalled, error) { return s.Store.Signal(ctx, sig, mode) })
 }
 
-func (s *port) Act(ctx context.Context, a store.Action) error {
-	return action(ctx, s.p, kindWrite, fmt.Sprintf("act %d retry %t", a.ID, a.Retry), func() error {
-		s.p.world.forget() // it makes a row due
-		return s.Store.Act(ctx, a)
-	})
+func (s *port) Letter(ctx context.Context, id int64) (*collation.Letter, error) {
+	return through(ctx, s.p, kindRead, fmt.Sprintf("letter %d", id), func() (*collation.Letter, error) { return s.Store.Letter(ctx, id) })
 }
 
 func (s *port) Pauses(ctx context.Context, job journal.JobID, request journal.GUID) ([]store.Pause, error) {

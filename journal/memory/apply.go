@@ -18,7 +18,7 @@ func lost(format string, args ...any) error {
 func (s *Store) apply(u *undo, c *store.Chained) error {
 	p := c.Plan
 	if err := s.moveChain(u, p); err != nil || p.Entry == nil {
-		return errors.Join(err, s.moveRows(u, p), s.moveMail(u, p))
+		return errors.Join(err, s.moveRows(u, p), s.moveMail(u, p), s.moveLetters(u, p))
 	}
 	j := s.jobs[p.Job]
 	for i := range p.Ledgers {
@@ -43,7 +43,9 @@ func (s *Store) apply(u *undo, c *store.Chained) error {
 	if err := j.wake(u, p.Woken); err != nil {
 		return err
 	}
-	s.moveLetters(u, j, p)
+	if err := s.moveLetters(u, p); err != nil {
+		return err
+	}
 	return j.append(u, journal.MainChain, c.Body, c.Hash)
 }
 
@@ -150,19 +152,4 @@ func (j *job) append(u *undo, chain journal.GUID, body []byte, hash journal.Dige
 		set(u, &j.Head, journal.Head{Seq: seq, Hash: hash})
 	}
 	return nil
-}
-
-// write appends an entry that the store itself makes, in the name of its own
-// transaction, and returns the new head of the chain.
-func (j *job) write(u *undo, now collation.Micros, e *journal.Entry) (journal.Head, error) {
-	records := j.chains[e.Chain]
-	previous := journal.Genesis(j.Space, j.ID, j.Generation, e.Chain)
-	if len(records) > 0 {
-		previous = records[len(records)-1].Hash
-	}
-	e.Space, e.Job, e.Generation, e.Seq = j.Space, j.ID, j.Generation, int64(len(records))+1
-	e.Time, e.Trace = int64(now), j.Trace
-	body := journal.Encode(e)
-	head := journal.Head{Seq: e.Seq, Hash: journal.Next(previous, body)}
-	return head, j.append(u, e.Chain, body, head.Hash)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/wire"
@@ -131,9 +130,4 @@ func (s *Store) PutPayload(ctx context.Context, job journal.JobID, digest journa
 		return fmt.Errorf("postgres: payload: %w: job %s", store.ErrNotFound, job)
 	}
 	return err
-}
-
-// updated is a row as an entry leaves it.
-func updated(x *collation.Row) journal.Updated {
-	return journal.Updated{GUID: x.GUID, Kind: x.Kind, Turn: x.Turn, Try: x.Try, NextAt: int64(x.NextAt), Held: x.Held}
 }

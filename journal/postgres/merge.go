@@ -28,13 +28,15 @@ type writes struct {
 	woken     []wokenWrite
 	undead    []rowKey
 	letters   []letterWrite
-	chains    []*collation.Row // of requests, as their effects leave them
+	acted     []collation.LetterEnd // by an operator
+	chains    []*collation.Row      // of requests, as their effects leave them
 	effects   []effectWrite
+	judged    []effectWrite // by an operator, after their outcome
 	signals   []collation.SignalWrite
 }
 
 func (w *writes) empty() bool {
-	return len(w.entries)+len(w.rows)+len(w.effects)+len(w.signals) == 0
+	return len(w.entries)+len(w.rows)+len(w.effects)+len(w.signals)+len(w.acted) == 0
 }
 
 type jobWrite struct {
@@ -104,15 +106,6 @@ type letterWrite struct {
 	raw   []byte
 }
 
-// States of a dead letter (E10).
-const (
-	letterOpen     = "open"
-	letterRetried  = "retried"
-	letterResolved = "resolved"
-	letterFailed   = "failed"
-	letterAnswered = "answered"
-)
-
 // merger indexes the writes by their keys.
 type merger struct {
 	writes
@@ -142,6 +135,7 @@ func merge(plans []store.Chained) (*writes, error) {
 			if err = m.planRows(c.Plan); err == nil {
 				err = m.planMail(c.Plan)
 			}
+			m.planLetters(c.Plan)
 		case e.Kind == journal.KindCreated:
 			m.births = append(m.births, *c)
 			err = m.plan(c)
@@ -186,13 +180,19 @@ func (m *merger) plan(c *store.Chained) error {
 	if p.Woken != nil {
 		m.woken = append(m.woken, wokenWrite{p.Job, p.Woken})
 	}
+	m.planLetters(p)
+	return nil
+}
+
+// planLetters notes what becomes of dead letters.
+func (m *merger) planLetters(p *collation.Plan) {
+	m.acted = append(m.acted, p.Letters...)
 	for _, g := range p.Undead {
 		m.endLetters(rowKey{p.Job, g})
 	}
 	for i := range p.Dead {
-		m.letters = append(m.letters, letterWrite{DeadLetter: p.Dead[i], state: letterOpen})
+		m.letters = append(m.letters, letterWrite{DeadLetter: p.Dead[i], state: collation.LetterOpen})
 	}
-	return nil
 }
 
 func (m *merger) job(c *store.Chained) error {
@@ -386,8 +386,8 @@ func (m *merger) wait(p *collation.Plan, guid journal.GUID, standing bool, after
 // the table by the statement.
 func (m *merger) endLetters(k rowKey) {
 	for i := range m.letters {
-		if l := &m.letters[i]; l.Job == k.job && l.Row == k.guid && l.state == letterOpen {
-			l.state = letterAnswered
+		if l := &m.letters[i]; l.Job == k.job && l.Row == k.guid && l.state == collation.LetterOpen {
+			l.state = collation.LetterAnswered
 		}
 	}
 	m.undead = append(m.undead, k)

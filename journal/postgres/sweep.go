@@ -128,7 +128,7 @@ func (s *Store) DeadLetter(ctx context.Context, d collation.DeadLetter, raw []by
 			return err
 		}
 		return s.conclude(ctx, c, func(b *batch) {
-			queueLetters(b, []letterWrite{{DeadLetter: d, state: letterOpen, raw: raw}})
+			queueLetters(b, []letterWrite{{DeadLetter: d, state: collation.LetterOpen, raw: raw}})
 		})
 	})
 }

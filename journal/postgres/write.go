@@ -10,7 +10,7 @@ var writeStatements = []string{
 	"begin", "commit", "rollback", "write_marker", "write_flows_active", "write_jobs_new", "write_jobs", "write_head", "write_receipts_new", "write_receipts",
 	"write_instances_new", "write_instances", "write_entries", "write_rows_delete", "write_rows_new",
 	"write_rows", "write_mailboxes", "write_waits_delete", "write_waits_new", "write_waits", "write_kept_due",
-	"write_woken", "write_letters_end", "write_letters", "chains_put", "effects_put", "signals_put", "signals_became",
+	"write_woken", "write_letters_end", "write_letters", "chains_put", "effects_put", "effects_judged", "letters_act", "signals_put", "signals_became",
 }
 
 // recordStatements are those of them that append to a chain without moving a
@@ -44,6 +44,9 @@ func (w *writes) queue(b *batch) {
 	}
 	if len(w.woken) > 0 {
 		queueWoken(b, w.woken)
+	}
+	if len(w.acted) > 0 {
+		queueActed(b, w.acted)
 	}
 	if len(w.undead) > 0 {
 		b.queue("write_letters_end", rowKeys(w.undead)...)
@@ -269,6 +272,15 @@ func queueLetters(b *batch, letters []letterWrite) {
 	}
 	b.queue("write_letters", job.value(), guid.value(), kind.value(), activity.value(), dad.value(),
 		reason.value(), message.value(), ledger.value(), state.value(), raw.value())
+}
+
+func queueActed(b *batch, ends []collation.LetterEnd) {
+	id, state := ints(len(ends)), texts(len(ends))
+	for i := range ends {
+		id.int(ends[i].ID)
+		state.text(ends[i].State)
+	}
+	b.queue("letters_act", id.value(), state.value())
 }
 
 // rowKeys gives the columns of keys of rows.

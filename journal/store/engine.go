@@ -45,6 +45,8 @@ type Engine interface {
 	Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte) (fresh bool, err error)
 	// DeadLetter records a message without a row: undecodable or foreign (T3).
 	DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byte) error
+	// Letter reads a dead letter, without a lock: ErrNotFound.
+	Letter(ctx context.Context, id int64) (*collation.Letter, error)
 	// Epoch is the space's epoch (T4).
 	Epoch(ctx context.Context) (int64, error)
 	// Prune removes batch markers that are older than MarkerAge (J4), whose
@@ -98,6 +100,8 @@ type Want struct {
 	// and its job is not. Where the row has gone, a Load that waits locks the job.
 	Chain   collation.RowKey
 	Effects []journal.Digest
+	// Letter is the id of a dead letter, read once the rows are locked.
+	Letter int64
 }
 
 // Joiner lets a transaction of somebody else's take part (E17).
@@ -163,6 +167,8 @@ type Loaded struct {
 	// Chains are those of the requests that were wanted. After a Load that does not
 	// wait, one is absent whose row another transaction holds, or has gone.
 	Chains map[collation.RowKey]*collation.Chain
+	// Letters are the dead letters that were wanted and are there.
+	Letters map[int64]*collation.Letter
 }
 
 // Chained is a plan whose entry got its bytes and its hash.

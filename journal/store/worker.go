@@ -128,3 +128,18 @@ const (
 	EffectCompleted = collation.EffectCompleted
 	EffectNotDone   = collation.EffectNotDone
 )
+
+// Classes of effects: those of package collation.
+const (
+	ClassPure       = collation.ClassPure
+	ClassTx         = collation.ClassTx
+	ClassIdempotent = collation.ClassIdempotent
+	ClassGuarded    = collation.ClassGuarded
+	ClassUndo       = collation.ClassUndo
+)
+
+// Classes of the errors of effects that an operator said were not done.
+const (
+	FailureOperator = collation.FailureOperator
+	FailureVoided   = collation.FailureVoided
+)

@@ -263,6 +263,6 @@ func (p *pair) operate() {
 		if at >= 0 {
 			mine.ID = ids[i][at]
 		}
-		return s.Act(p.ctx, mine)
+		return journaltest.Driven{Store: s}.Act(p.ctx, mine)
 	})
 }

@@ -49,7 +49,7 @@ WITH put AS (
     SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[], $5::int8[], {effect params 6})
     ON CONFLICT (key, job) DO UPDATE
     SET state = excluded.state, result = excluded.result, error = excluded.error,
-        fence = excluded.fence, holder = excluded.holder, turn = excluded.turn, until = excluded.until
+        fence = excluded.fence, holder = excluded.holder, turn = excluded.turn, until = excluded.until, vouched = excluded.vouched
     WHERE e.state = 'started'
     RETURNING 1
 )
@@ -93,20 +93,19 @@ LEFT JOIN dispatches d ON d.job = e.job AND d.guid = e.request
 WHERE e.key = $1::bytea
 ORDER BY e.job
 
--- name: effect_void
--- an operator says that a completed effect was not done (3.3), by test-and-set. $1 job, $2 key, $3 error.
+-- name: effects_judged
+-- what an operator says of effects that were completed (3.3), by test-and-set: that one was not done, which takes its
+-- result back, or that its result is right. $1 jobs, $2 keys, $3 states, $4 errors, $5 vouched.
 WITH put AS (
-    UPDATE effects SET state = 'not_done', result = NULL, error = $3::bytea, vouched = false
-    WHERE key = $2::bytea AND job = $1::uuid AND state = 'completed' RETURNING 1
+    UPDATE effects e
+    SET state = w.state, result = CASE WHEN w.state = 'completed' THEN e.result END, error = w.error, vouched = w.vouched
+    FROM unnest($1::uuid[], $2::bytea[], $3::text[], $4::bytea[], $5::bool[]) AS w (job, key, state, error, vouched)
+    WHERE e.job = w.job AND e.key = w.key AND e.state = 'completed'
+    RETURNING 1
 )
-SELECT CASE WHEN count(*) = 1 THEN 0 ELSE CAST('quipu: lost effects, voided ' || count(*) AS int) END FROM put
-
--- name: effect_vouch
--- an operator confirms the result of a completed effect (3.3). $1 job, $2 key.
-WITH put AS (
-    UPDATE effects SET vouched = true WHERE key = $2::bytea AND job = $1::uuid AND state = 'completed' RETURNING 1
-)
-SELECT CASE WHEN count(*) = 1 THEN 0 ELSE CAST('quipu: lost effects, vouched ' || count(*) AS int) END FROM put
+SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
+            ELSE CAST('quipu: lost effects, judged ' || count(*) AS int) END
+FROM put
 
 -- name: pauses_of_request
 -- what a durable function waited for, each with the entry that recorded it, in the order of their coming; behind them

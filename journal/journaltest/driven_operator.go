@@ -1,0 +1,42 @@
+package journaltest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// Act carries out an operator's action on a dead letter (E10).
+func (d Driven) Act(ctx context.Context, a store.Action) error {
+	if err := a.Check(); err != nil {
+		return err
+	}
+	seen, err := d.Letter(ctx, a.ID)
+	if err != nil {
+		return err
+	}
+	wants := []store.Want{{Job: seen.Job, Row: seen.Row, Letter: a.ID}}
+	return d.carry(ctx, wants, func(c store.Committer, l *store.Loaded) ([]store.Chained, error) {
+		letter, st := l.Letters[a.ID], l.States[seen.Job]
+		if letter == nil {
+			return nil, fmt.Errorf("%w: dead letter %d", store.ErrNotFound, a.ID)
+		}
+		p, need, err := collation.Act(st, letter, &a, effectMode)
+		if need != nil {
+			if err := c.More(ctx, map[journal.JobID]*collation.Need{seen.Job: need}); err != nil {
+				return nil, err
+			}
+			p, _, err = collation.Act(st, letter, &a, effectMode)
+		}
+		switch {
+		case err != nil:
+			return nil, err
+		case st == nil:
+			return []store.Chained{{Plan: p}}, nil
+		}
+		return []store.Chained{store.Chain(&st.Job, p)}, nil
+	})
+}
