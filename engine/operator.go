@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -67,4 +68,36 @@ func (x *action) decide(b *batch) error {
 		}
 	}
 	return nil
+}
+
+// overdue ends the requests that nobody answered within their time, each by a call
+// of its own: it reads the job and the row, decides by collation.Overdue, and writes
+// the row (E9). What somebody else holds is left to the next look.
+func (s *sweeper) overdue(ctx context.Context) error {
+	late, err := s.e.cfg.Store.Late(ctx, sweepLimit)
+	if err != nil || len(late) == 0 {
+		return err
+	}
+	calls := make([]*call, len(late))
+	for i, k := range late {
+		calls[i] = &call{
+			name: "overdue", want: func() []store.Want { return []store.Want{{Job: k.Job, Row: k.GUID}} },
+			decide: func(b *batch) error {
+				st := b.loaded.States[k.Job]
+				if st == nil {
+					return nil
+				}
+				if p := collation.Overdue(st, k.GUID); p != nil {
+					st.Apply(p)
+					b.plans = append(b.plans, store.Chained{Plan: p})
+				}
+				return nil
+			},
+		}
+	}
+	s.e.committer.do(ctx, calls...)
+	for _, x := range calls {
+		err = errors.Join(err, x.err)
+	}
+	return err
 }

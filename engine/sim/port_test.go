@@ -72,8 +72,8 @@ func (s *port) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoin
 	})
 }
 
-func (s *port) TurnOverdue(ctx context.Context, limit int) (int, error) {
-	return through(ctx, s.p, kindWrite, "turn overdue", func() (int, error) { return s.Store.TurnOverdue(ctx, limit) })
+func (s *port) Late(ctx context.Context, limit int) ([]collation.RowKey, error) {
+	return through(ctx, s.p, kindRead, "late", func() ([]collation.RowKey, error) { return s.Store.Late(ctx, limit) })
 }
 
 func (s *port) Flow(ctx context.Context, name, version string) ([]byte, error) {

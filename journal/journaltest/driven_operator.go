@@ -40,3 +40,27 @@ func (d Driven) Act(ctx context.Context, a store.Action) error {
 		return []store.Chained{store.Chain(&st.Job, p)}, nil
 	})
 }
+
+// TurnOverdue ends requests that nobody answered within their time (E9), and says how
+// many.
+func (d Driven) TurnOverdue(ctx context.Context, limit int) (n int, err error) {
+	late, err := d.Late(ctx, limit)
+	for i := 0; i < len(late) && err == nil; i++ {
+		k, turned := late[i], false
+		err = d.transact(ctx, []store.Want{{Job: k.Job, Row: k.GUID}}, func(l *store.Loaded) ([]store.Chained, error) {
+			st := l.States[k.Job]
+			if st == nil {
+				return nil, nil
+			}
+			p := collation.Overdue(st, k.GUID)
+			if turned = p != nil; !turned {
+				return nil, nil
+			}
+			return []store.Chained{{Plan: p}}, nil
+		})
+		if turned && err == nil {
+			n++
+		}
+	}
+	return n, err
+}

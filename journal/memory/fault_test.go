@@ -122,7 +122,7 @@ func calls(t *testing.T, s *memory.Store, id journal.JobID) map[string]func() er
 		"activate":       func() error { return s.Activate(ctx, flowRef.Name, flowRef.Version) },
 		"dead letter":    func() error { return s.DeadLetter(ctx, collation.DeadLetter{Reason: "foreign"}, nil) },
 		"claim":          func() error { _, err := s.Claim(ctx, nil); return err },
-		"turn overdue":   func() error { _, err := s.TurnOverdue(ctx, 1); return err },
+		"late":           func() error { _, err := s.Late(ctx, 1); return err },
 		"prune":          func() error { _, err := s.Prune(ctx, 1); return err },
 		"payload":        func() error { return s.PutPayload(ctx, id, emptyDigest, nil) },
 		"committer":      func() error { _, err := s.Committer(ctx, true); return err },
@@ -170,7 +170,7 @@ func TestFaultsOfEveryCall(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, v.Rows, 1)
 	for _, op := range []string{
-		"deploy", "activate", "dead letter", "claim", "turn overdue", "prune", "payload", "signal", "deliver",
+		"deploy", "activate", "dead letter", "claim", "prune", "payload", "signal", "deliver",
 		"expire signals", "discard", "expire", "mark schedule",
 	} {
 		f.on(op + ".done")

@@ -31,7 +31,7 @@ func (s *Store) Lease(
 	ctx context.Context, id journal.JobID, request journal.GUID, turn int, holder string, ttl time.Duration,
 ) (store.Lease, error) {
 	var l store.Lease
-	err := s.writeRow(ctx, "lease", id, request, false, func(u *undo, j *job) error {
+	err := s.writeRow(ctx, "lease", id, request, func(u *undo, j *job) error {
 		row, err := s.asked(j, request, turn)
 		now := s.now()
 		switch {
@@ -86,10 +86,6 @@ func (j *job) lease(row *collation.Row) store.Lease {
 	}
 }
 
-func updated(r *collation.Row) journal.Updated {
-	return journal.Updated{GUID: r.GUID, Kind: r.Kind, Turn: r.Turn, Try: r.Try, NextAt: int64(r.NextAt), Held: r.Held}
-}
-
 // fenced returns the row that a lease stands for. A lease that its run took by a
 // call whose answer it does not know yet gets its fence here.
 func (s *Store) fenced(j *job, l *store.Lease) (*collation.Row, error) {
@@ -108,7 +104,7 @@ func (s *Store) fenced(j *job, l *store.Lease) (*collation.Row, error) {
 
 // Heartbeat implements store.Requests.
 func (s *Store) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
-	err := s.writeRow(ctx, "heartbeat", l.Job, l.Request, false, func(u *undo, j *job) error {
+	err := s.writeRow(ctx, "heartbeat", l.Job, l.Request, func(u *undo, j *job) error {
 		if k := s.known(l.Job); k != nil && k.State.Closed() { // a tombstone, too
 			return store.ErrJobClosed
 		}
@@ -133,7 +129,7 @@ func (s *Store) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration)
 
 // HandBack implements store.Requests.
 func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
-	err := s.writeRow(ctx, "hand back", l.Job, l.Request, false, func(u *undo, j *job) error {
+	err := s.writeRow(ctx, "hand back", l.Job, l.Request, func(u *undo, j *job) error {
 		if j == nil {
 			return store.ErrStale
 		}

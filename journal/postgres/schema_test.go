@@ -223,7 +223,7 @@ func TestRoles(t *testing.T) {
 	row := request(t, engine, id)
 	_, _, err := engine.Due(t.Context(), 10)
 	require.NoError(t, err)
-	_, err = engine.TurnOverdue(t.Context(), 10)
+	_, err = journaltest.Driven{Store: engine}.TurnOverdue(t.Context(), 10)
 	require.NoError(t, err)
 
 	worker := as(t, s, "worker")

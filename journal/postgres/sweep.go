@@ -8,16 +8,12 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/wire"
 )
 
 // tooMany refuses a call over its limit (T11).
 func tooMany(op string, n, limit int) error {
 	return fmt.Errorf("postgres: %s: %w: %d in one call, the limit is %d", op, store.ErrRejected, n, limit)
 }
-
-// classWithin is the error class of a request that nobody answered in time.
-const classWithin = "within"
 
 // Due lists rows that are due and not held, oldest first, and how long the
 // first is overdue.
@@ -84,13 +80,16 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoi
 	return out, nil
 }
 
-// TurnOverdue turns requests past their within_at into 408 answers (E9).
-func (s *Store) TurnOverdue(ctx context.Context, limit int) (int, error) {
-	answer := wire.Encode(&wire.Response{
-		Kind: journal.ResponseTerminal, Code: collation.CodeTimeout,
-		Error: &wire.Failure{Class: classWithin, Message: "no answer within the activity's `within`: look for workers of its topic"},
-	})
-	return s.change(ctx, "turn_overdue", pInt(int64(min(limit, store.MaxSweep))), answer)
+// Late lists requests of open jobs that nobody answered within their time (E9).
+func (s *Store) Late(ctx context.Context, limit int) (late []collation.RowKey, err error) {
+	if limit > store.MaxSweep {
+		return nil, tooMany("late", limit, store.MaxSweep)
+	}
+	err = s.query(ctx, "late", func() { late = nil }, func(v row) error {
+		late = append(late, collation.RowKey{Job: v.job(0), GUID: v.guid(1)})
+		return nil
+	}, pInt(int64(limit)))
+	return late, err
 }
 
 // Discard ends rows whose job is only a tombstone (C5), or was taken back before

@@ -34,9 +34,10 @@ type Engine interface {
 	// time and their next due time; the others only the next due time. It
 	// returns the rows to send that were won, with what publishing needs (T2).
 	Claim(ctx context.Context, claims []Claim) ([]Outgoing, error)
-	// TurnOverdue turns requests past their within_at into 408 answers (E9), at
-	// most limit; it returns how many.
-	TurnOverdue(ctx context.Context, limit int) (int, error)
+	// Late lists rows of open jobs whose time has passed, those that passed it first before the others, without
+	// locking them, at most limit (≤ MaxSweep): requests past their within_at (E9).
+	// What becomes of each, collation.Overdue says.
+	Late(ctx context.Context, limit int) ([]collation.RowKey, error)
 	// Flow returns the canonical definition of a deployed flow version.
 	Flow(ctx context.Context, name, version string) ([]byte, error)
 	// ActiveFlow returns the version for new jobs, as for Client.

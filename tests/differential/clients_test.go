@@ -97,7 +97,7 @@ func (p *pair) sweep() {
 	}
 	switch p.upTo("sweep", 7) {
 	case 0, 1:
-		count("turn overdue", func(s store.Store) (int, error) { return s.TurnOverdue(p.ctx, 1000) })
+		count("turn overdue", func(s store.Store) (int, error) { return journaltest.Driven{Store: s}.TurnOverdue(p.ctx, 1000) })
 	case 2:
 		count("expire signals", func(s store.Store) (int, error) { return s.ExpireSignals(p.ctx, 1000) })
 	case 3:
