@@ -59,8 +59,10 @@ type Plan struct {
 	// Recall takes back starts of children that were not handled yet: rows of
 	// other jobs whose Sender is this one, by test-and-set (C15).
 	Recall []RowKey
-	Waits  []Wait   // registered: under the lock of its key, and held signals of the key become due (J3)
-	Unwait []Unwait // own waits taken back, by test-and-set
+	// Discard ends rows of any jobs that can come to nothing, if they are there.
+	Discard []RowKey
+	Waits   []Wait   // registered: under the lock of its key, and held signals of the key become due (J3)
+	Unwait  []Unwait // own waits taken back, by test-and-set
 	// Taken and Signals are of a mailbox's plan, which names no job: waits of any
 	// jobs, and what became of its signals.
 	Taken   []Taken
@@ -128,4 +130,5 @@ type DeadLetter struct {
 	Reason   string // a short name: stuck, parked, nondeterminism, undo, confirm, runs, undecodable, foreign
 	Message  string
 	Ledger   ActivityLedger
+	Raw      []byte // the message of one without a row, for a person; it is never read back
 }

@@ -27,6 +27,8 @@ type call struct {
 	// never together with messages of the job, which may change that row, too.
 	chain *journal.JobID
 	size  int // bytes that it adds to a batch, if they are many
+	// ended hears the answer of a call that nobody waits for; nil: somebody does.
+	ended func(error)
 
 	place  atomic.Int32 // where it is: waiting, under way, left
 	tries  int          // that found the database away
@@ -55,6 +57,9 @@ func (x *call) take() bool { return x.place.CompareAndSwap(callWaits, callUnderW
 func (x *call) end(err error) {
 	x.answer = err
 	close(x.done)
+	if x.ended != nil {
+		x.ended(err)
+	}
 }
 
 // do brings calls about, and waits for all of them. The end of ctx ends the

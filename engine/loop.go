@@ -157,7 +157,7 @@ func (l *loop) handle(ctx context.Context, g gathered) {
 		}
 		switch {
 		case err != nil:
-			l.poison(ctx, d, collation.DeadLetter{Reason: reasonUndecodable, Message: err.Error()}, nil)
+			together.calls = append(together.calls, l.poison(d, collation.DeadLetter{Reason: reasonUndecodable, Message: err.Error()}, nil))
 		case it.msg.Kind == journal.MessageSignal:
 			signals = append(signals, it)
 		case it.msg.Alone:

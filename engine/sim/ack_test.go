@@ -10,6 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	storemem "github.com/quipu-journal/quipu/journal/memory"
+	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/wire"
 )
@@ -56,11 +57,17 @@ func (a *acks) delivers(rows []collation.RowKey) {
 	}
 }
 
-// lettered notes the dead letter of a message that has no row.
-func (a *acks) lettered(raw []byte) {
+// lettered notes the dead letters of messages that have no row.
+func (a *acks) lettered(plans []store.Chained) {
 	a.amu.Lock()
 	defer a.amu.Unlock()
-	a.letters[string(raw)] = true
+	for i := range plans {
+		for _, d := range plans[i].Plan.Dead {
+			if d.Raw != nil {
+				a.letters[string(d.Raw)] = true
+			}
+		}
+	}
 }
 
 // ends is called when a word on a delivery is to be said: what it needs has

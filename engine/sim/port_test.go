@@ -88,13 +88,6 @@ func (s *port) ActiveFlow(ctx context.Context, name string) (ref journal.FlowRef
 	return ref, body, err
 }
 
-func (s *port) DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byte) error {
-	return action(ctx, s.p, kindWrite, "dead letter "+d.Reason+" "+short(d.Row), func() error {
-		s.p.world.lettered(raw)
-		return s.Store.DeadLetter(ctx, d, raw)
-	})
-}
-
 func (s *port) Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte) (bool, error) {
 	return through(ctx, s.p, kindWrite, "deploy "+ref.Name, func() (bool, error) { return s.Store.Deploy(ctx, ref, canonical) })
 }
@@ -119,10 +112,6 @@ func (s *port) Deliver(ctx context.Context, rows []collation.RowKey, mode collat
 
 func (s *port) ExpireSignals(ctx context.Context, limit int) (int, error) {
 	return through(ctx, s.p, kindWrite, "expire signals", func() (int, error) { return s.Store.ExpireSignals(ctx, limit) })
-}
-
-func (s *port) Discard(ctx context.Context, rows []collation.RowKey) (int, error) {
-	return through(ctx, s.p, kindWrite, "discard "+keys(rows), func() (int, error) { return s.Store.Discard(ctx, rows) })
 }
 
 // committer is one connection of a process.
@@ -218,6 +207,7 @@ func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
 			err := c.tx.Commit(ctx, plans)
 			if err == nil {
 				c.port.p.world.committed(plans)
+				c.port.p.world.lettered(plans)
 			}
 			return err
 		})
@@ -240,6 +230,12 @@ func gist(p *collation.Plan) string {
 	}
 	for _, g := range p.Delete {
 		b.WriteString(" -" + short(g))
+	}
+	for _, k := range p.Discard {
+		b.WriteString(" -" + short(k.GUID))
+	}
+	for i := range p.Dead {
+		b.WriteString(" dead " + p.Dead[i].Reason)
 	}
 	return b.String()
 }

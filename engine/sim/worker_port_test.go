@@ -74,6 +74,12 @@ func (h hands) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, ca
 	})
 }
 
+func (h hands) DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byte) error {
+	return action(ctx, h.p, kindWrite, "dead letter "+d.Reason+" "+short(d.Row), func() error {
+		return h.p.committer.DeadLetter(ctx, d, raw)
+	})
+}
+
 // What clients and operators ask of it.
 
 func (s *port) Signal(ctx context.Context, sig *collation.Signal, mode collation.Mode) (store.Signalled, error) {

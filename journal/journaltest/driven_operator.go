@@ -64,3 +64,28 @@ func (d Driven) TurnOverdue(ctx context.Context, limit int) (n int, err error) {
 	}
 	return n, err
 }
+
+// DeadLetter records a message without a row (T3).
+func (d Driven) DeadLetter(ctx context.Context, letter collation.DeadLetter, raw []byte) error {
+	letter.Raw = raw
+	return d.transact(ctx, nil, func(*store.Loaded) ([]store.Chained, error) {
+		return []store.Chained{{Plan: collation.Bury(letter)}}, nil
+	})
+}
+
+// Discard ends rows whose job is only a tombstone (C5), or was taken back before it
+// began. Rows of jobs that are there stay.
+func (d Driven) Discard(ctx context.Context, rows []collation.RowKey) error {
+	wants := make([]store.Want, len(rows))
+	for i, k := range rows {
+		wants[i] = store.Want{Job: k.Job, Order: k.Job}
+	}
+	return d.transact(ctx, wants, func(l *store.Loaded) (plans []store.Chained, err error) {
+		for _, k := range rows {
+			if p := collation.Discard(k, l.Tombs[k.Job], l.States[k.Job], l.Orders[k.Job]); p != nil {
+				plans = append(plans, store.Chained{Plan: p})
+			}
+		}
+		return plans, nil
+	})
+}

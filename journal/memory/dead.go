@@ -13,19 +13,12 @@ import (
 
 type letter struct{ view store.DeadView }
 
+// addLetter drops the raw message: it is for a person who looks into a database.
 func (s *Store) addLetter(u *undo, d collation.DeadLetter) {
+	d.Raw = nil
 	set(u, &s.letterID, s.letterID+1)
 	v := store.DeadView{ID: s.letterID, At: s.now(), Letter: d, State: collation.LetterOpen}
 	set(u, &s.letters, append(s.letters, &letter{view: v}))
-}
-
-// DeadLetter implements store.Engine. The raw message is for a person who looks
-// into a database; nothing reads it here.
-func (s *Store) DeadLetter(_ context.Context, d collation.DeadLetter, _ []byte) error {
-	return s.write("dead letter", func(u *undo) error {
-		s.addLetter(u, d)
-		return nil
-	})
 }
 
 // moveLetters writes a plan's dead letters, and ends those on which an operator

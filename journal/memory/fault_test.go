@@ -120,7 +120,6 @@ func calls(t *testing.T, s *memory.Store, id journal.JobID) map[string]func() er
 	return map[string]func() error{
 		"deploy":         func() error { _, err := s.Deploy(ctx, flowRef, []byte(`{}`)); return err },
 		"activate":       func() error { return s.Activate(ctx, flowRef.Name, flowRef.Version) },
-		"dead letter":    func() error { return s.DeadLetter(ctx, collation.DeadLetter{Reason: "foreign"}, nil) },
 		"claim":          func() error { _, err := s.Claim(ctx, nil); return err },
 		"late":           func() error { _, err := s.Late(ctx, 1); return err },
 		"prune":          func() error { _, err := s.Prune(ctx, 1); return err },
@@ -133,7 +132,6 @@ func calls(t *testing.T, s *memory.Store, id journal.JobID) map[string]func() er
 		"signal":         func() error { _, err := s.Signal(ctx, &x, collation.Mode{}); return err },
 		"deliver":        func() error { _, err := s.Deliver(ctx, nil, collation.Mode{}); return err },
 		"expire signals": func() error { _, err := s.ExpireSignals(ctx, 1); return err },
-		"discard":        func() error { _, err := s.Discard(ctx, nil); return err },
 		"expire":         func() error { _, err := s.Expire(ctx, 1); return err },
 		"schedules":      func() error { _, err := s.Schedules(ctx); return err },
 		"mark schedule":  func() error { return markSchedule(t, s) },
@@ -170,15 +168,12 @@ func TestFaultsOfEveryCall(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, v.Rows, 1)
 	for _, op := range []string{
-		"deploy", "activate", "dead letter", "claim", "prune", "payload", "signal", "deliver",
-		"expire signals", "discard", "expire", "mark schedule",
+		"deploy", "activate", "claim", "prune", "payload", "signal", "deliver",
+		"expire signals", "expire", "mark schedule",
 	} {
 		f.on(op + ".done")
 		require.ErrorIs(t, calls[op](), store.ErrUnknown, op)
 	}
-	letters, err = s.DeadLetters(ctx, true, 10)
-	require.NoError(t, err)
-	require.Len(t, letters, 1)
 	got, err := s.Signal(ctx, &collation.Signal{GUID: journal.GUID{7}, Topic: "t", Key: "k"}, collation.Mode{})
 	require.NoError(t, err)
 	require.Equal(t, store.Signalled{State: store.SignalKept, Duplicate: true}, got)

@@ -24,6 +24,7 @@ type writes struct {
 	receipts  []*receiptWrite
 	entries   []entryWrite
 	rows      []*rowWrite
+	discards  []rowKey
 	waits     []*waitWrite
 	woken     []wokenWrite
 	undead    []rowKey
@@ -36,7 +37,7 @@ type writes struct {
 }
 
 func (w *writes) empty() bool {
-	return len(w.entries)+len(w.rows)+len(w.effects)+len(w.signals)+len(w.acted) == 0
+	return len(w.entries)+len(w.rows)+len(w.effects)+len(w.signals)+len(w.acted)+len(w.letters)+len(w.discards) == 0
 }
 
 type jobWrite struct {
@@ -103,7 +104,6 @@ type waitWrite struct {
 type letterWrite struct {
 	collation.DeadLetter
 	state string
-	raw   []byte
 }
 
 // merger indexes the writes by their keys.
@@ -293,6 +293,9 @@ func (m *merger) planRows(p *collation.Plan) error {
 			return err
 		}
 		w.sender = p.Job
+	}
+	for _, k := range p.Discard {
+		m.discards = append(m.discards, rowKey{k.Job, k.GUID})
 	}
 	return nil
 }

@@ -92,20 +92,6 @@ func (s *Store) Late(ctx context.Context, limit int) (late []collation.RowKey, e
 	return late, err
 }
 
-// Discard ends rows whose job is only a tombstone (C5), or was taken back before
-// it began.
-func (s *Store) Discard(ctx context.Context, rows []collation.RowKey) (int, error) {
-	if len(rows) > store.MaxSweep {
-		return 0, tooMany("discard", len(rows), store.MaxSweep)
-	}
-	job, guid := uuids(len(rows)), uuids(len(rows))
-	for _, k := range rows {
-		job.uuid(k.Job)
-		guid.uuid(k.GUID)
-	}
-	return s.change(ctx, "discard", job.value(), guid.value())
-}
-
 // Prune removes what only guards against repetition, once it is old: batch
 // markers (J4), records of signals, tombstones of keys used again.
 func (s *Store) Prune(ctx context.Context, limit int) (int, error) {
@@ -118,16 +104,4 @@ func (s *Store) Epoch(ctx context.Context) (int64, error) {
 	n := int64(0)
 	err := s.query(ctx, "epoch", nil, func(v row) error { n = v.int(0); return nil })
 	return n, err
-}
-
-// DeadLetter records a message without a row: undecodable or foreign (T3).
-func (s *Store) DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byte) error {
-	return s.call(ctx, "dead letter", func(c *conn) error {
-		if err := c.require(ctx, recordStatements...); err != nil {
-			return err
-		}
-		return s.conclude(ctx, c, func(b *batch) {
-			queueLetters(b, []letterWrite{{DeadLetter: d, state: collation.LetterOpen, raw: raw}})
-		})
-	})
 }

@@ -44,8 +44,6 @@ type Engine interface {
 	ActiveFlow(ctx context.Context, name string) (ref journal.FlowRef, canonical []byte, err error)
 	// Deploy is Operator's: flows of the runtime's own (3.5).
 	Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte) (fresh bool, err error)
-	// DeadLetter records a message without a row: undecodable or foreign (T3).
-	DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byte) error
 	// Letter reads a dead letter, without a lock: ErrNotFound.
 	Letter(ctx context.Context, id int64) (*collation.Letter, error)
 	// Epoch is the space's epoch (T4).
@@ -67,9 +65,6 @@ type Engine interface {
 	// ExpireSignals removes kept signals whose time has passed, at most limit.
 	ExpireSignals(ctx context.Context, limit int) (int, error)
 
-	// Discard ends rows whose job is only a tombstone (C5), or was taken back
-	// before it began; it returns how many. Rows of jobs that are there stay.
-	Discard(ctx context.Context, rows []collation.RowKey) (int, error)
 	// Expire removes closed jobs whose time has passed, with all that belongs to
 	// them, and leaves their tombstones (J7): at most limit rows of each table,
 	// so that more says that there is more to do. A job stays while a job of its
