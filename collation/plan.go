@@ -74,6 +74,9 @@ type Plan struct {
 	// Chain is what the plan writes on the effect chain of a request (J8). It may
 	// stand without an Entry.
 	Chain *ChainWrite
+	// Payload is an output that is stored beside the entries of its job, if that is
+	// there.
+	Payload *Payload
 	// ExpiresAt is when the closed job is to be removed, set with Tasks; Never:
 	// it is kept.
 	ExpiresAt Micros

@@ -36,12 +36,6 @@ func (s *port) Input(ctx context.Context, job journal.JobID, request journal.GUI
 	return through(ctx, s.p, kindRead, "input "+short(request), func() ([]byte, error) { return s.Store.Input(ctx, job, request) })
 }
 
-func (s *port) PutPayload(ctx context.Context, job journal.JobID, digest journal.Digest, body []byte) error {
-	return action(ctx, s.p, kindWrite, "payload "+short(job)+" "+hex.EncodeToString(digest[:5]), func() error {
-		return s.Store.PutPayload(ctx, job, digest, body)
-	})
-}
-
 func (s *port) Effects(ctx context.Context, job journal.JobID, request journal.GUID) ([]store.EffectRow, error) {
 	return through(ctx, s.p, kindRead, "effects "+short(request), func() ([]store.EffectRow, error) { return s.Store.Effects(ctx, job, request) })
 }
@@ -71,6 +65,12 @@ func (h hands) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, ca
 	return through(ctx, h.p, kindWrite, id, func() (store.EffectRow, error) {
 		defer h.p.world.stir()
 		return h.Worker.TxEffect(ctx, l, e, call)
+	})
+}
+
+func (h hands) PutPayload(ctx context.Context, job journal.JobID, digest journal.Digest, body []byte) error {
+	return action(ctx, h.p, kindWrite, "payload "+short(job)+" "+hex.EncodeToString(digest[:5]), func() error {
+		return h.Worker.PutPayload(ctx, job, digest, body)
 	})
 }
 

@@ -18,7 +18,7 @@ func lost(format string, args ...any) error {
 func (s *Store) apply(u *undo, c *store.Chained) error {
 	p := c.Plan
 	if err := s.moveChain(u, p); err != nil || p.Entry == nil {
-		return errors.Join(err, s.moveRows(u, p), s.moveMail(u, p), s.moveLetters(u, p))
+		return errors.Join(err, s.moveRows(u, p), s.moveMail(u, p), s.moveLetters(u, p), s.keep(u, p))
 	}
 	j := s.jobs[p.Job]
 	for i := range p.Ledgers {
@@ -153,3 +153,21 @@ func (j *job) append(u *undo, chain journal.GUID, body []byte, hash journal.Dige
 	}
 	return nil
 }
+
+// keep stores an output beside the entries of its job (E6).
+func (s *Store) keep(u *undo, p *collation.Plan) error {
+	x := p.Payload
+	if x == nil {
+		return nil
+	}
+	j := s.living(p.Job)
+	if j == nil {
+		return &store.LostError{Jobs: []journal.JobID{p.Job}, Err: errNoJob}
+	}
+	if _, stored := j.payloads[x.Digest]; !stored {
+		put(u, j.payloads, x.Digest, slices.Clone(x.Body))
+	}
+	return nil
+}
+
+var errNoJob = errors.New("memory: the job of an output is not there")

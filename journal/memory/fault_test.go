@@ -123,7 +123,6 @@ func calls(t *testing.T, s *memory.Store, id journal.JobID) map[string]func() er
 		"claim":          func() error { _, err := s.Claim(ctx, nil); return err },
 		"late":           func() error { _, err := s.Late(ctx, 1); return err },
 		"prune":          func() error { _, err := s.Prune(ctx, 1); return err },
-		"payload":        func() error { return s.PutPayload(ctx, id, emptyDigest, nil) },
 		"committer":      func() error { _, err := s.Committer(ctx, true); return err },
 		"due":            func() error { _, _, err := s.Due(ctx, 1); return err },
 		"lease":          func() error { _, err := s.Lease(ctx, id, id.Start(), 1, "w", time.Hour); return err },
@@ -168,7 +167,7 @@ func TestFaultsOfEveryCall(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, v.Rows, 1)
 	for _, op := range []string{
-		"deploy", "activate", "claim", "prune", "payload", "signal", "deliver",
+		"deploy", "activate", "claim", "prune", "signal", "deliver",
 		"expire signals", "expire", "mark schedule",
 	} {
 		f.on(op + ".done")

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"slices"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/wire"
 )
 
 // asked returns the row of a request that may run in the turn that a worker
@@ -162,24 +160,4 @@ func (s *Store) Input(_ context.Context, id journal.JobID, request journal.GUID)
 		return nil, fmt.Errorf("memory: input of %s: %w", request, store.ErrStale)
 	}
 	return slices.Clone(row.Body), nil
-}
-
-// PutPayload implements store.Requests.
-func (s *Store) PutPayload(_ context.Context, id journal.JobID, digest journal.Digest, body []byte) error {
-	if len(body) > wire.MaxResult {
-		return fmt.Errorf("memory: payload %s: %w: %d bytes, the limit is %d", digest, store.ErrRejected, len(body), wire.MaxResult)
-	}
-	if sha256.Sum256(body) != digest {
-		return fmt.Errorf("memory: payload %s: %w: its bytes have another digest", digest, store.ErrRejected)
-	}
-	return s.write("payload", func(u *undo) error {
-		j := s.living(id)
-		if j == nil {
-			return fmt.Errorf("memory: payload of job %s: %w", id, store.ErrNotFound)
-		}
-		if _, stored := j.payloads[digest]; !stored {
-			put(u, j.payloads, digest, slices.Clone(body))
-		}
-		return nil
-	})
 }

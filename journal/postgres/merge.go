@@ -32,12 +32,18 @@ type writes struct {
 	acted     []collation.LetterEnd // by an operator
 	chains    []*collation.Row      // of requests, as their effects leave them
 	effects   []effectWrite
+	payloads  []payloadWrite
 	judged    []effectWrite // by an operator, after their outcome
 	signals   []collation.SignalWrite
 }
 
 func (w *writes) empty() bool {
-	return len(w.entries)+len(w.rows)+len(w.effects)+len(w.signals)+len(w.acted)+len(w.letters)+len(w.discards) == 0
+	return len(w.entries)+len(w.rows)+len(w.effects)+len(w.signals)+len(w.acted)+len(w.letters)+len(w.discards)+len(w.payloads) == 0
+}
+
+type payloadWrite struct {
+	job journal.JobID
+	*collation.Payload
 }
 
 type jobWrite struct {
@@ -293,6 +299,9 @@ func (m *merger) planRows(p *collation.Plan) error {
 			return err
 		}
 		w.sender = p.Job
+	}
+	if p.Payload != nil {
+		m.payloads = append(m.payloads, payloadWrite{p.Job, p.Payload})
 	}
 	for _, k := range p.Discard {
 		m.discards = append(m.discards, rowKey{k.Job, k.GUID})

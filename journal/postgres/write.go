@@ -10,7 +10,7 @@ var writeStatements = []string{
 	"begin", "commit", "rollback", "write_marker", "write_flows_active", "write_jobs_new", "write_jobs", "write_head", "write_receipts_new", "write_receipts",
 	"write_instances_new", "write_instances", "write_entries", "write_rows_delete", "write_rows_discard", "write_rows_new",
 	"write_rows", "write_mailboxes", "write_waits_delete", "write_waits_new", "write_waits", "write_kept_due",
-	"write_woken", "write_letters_end", "write_letters", "chains_put", "effects_put", "effects_judged", "letters_act", "signals_put", "signals_became",
+	"write_woken", "write_letters_end", "write_letters", "chains_put", "effects_put", "effects_judged", "payloads_put", "letters_act", "signals_put", "signals_became",
 }
 
 // queue adds the statements that have something to do, in the lock order of
@@ -41,6 +41,9 @@ func (w *writes) queue(b *batch) {
 	}
 	if len(w.woken) > 0 {
 		queueWoken(b, w.woken)
+	}
+	if len(w.payloads) > 0 {
+		queuePayloads(b, w.payloads)
 	}
 	if len(w.acted) > 0 {
 		queueActed(b, w.acted)
@@ -269,6 +272,17 @@ func queueLetters(b *batch, letters []letterWrite) {
 	}
 	b.queue("write_letters", job.value(), guid.value(), kind.value(), activity.value(), dad.value(),
 		reason.value(), message.value(), ledger.value(), state.value(), raw.value())
+}
+
+func queuePayloads(b *batch, payloads []payloadWrite) {
+	n := len(payloads)
+	job, digest, body := uuids(n), byteas(n), byteas(n)
+	for i := range payloads {
+		job.uuid(payloads[i].job)
+		digest.bytes(payloads[i].Digest[:])
+		body.bytes(payloads[i].Body)
+	}
+	b.queue("payloads_put", job.value(), digest.value(), body.value())
 }
 
 func queueActed(b *batch, ends []collation.LetterEnd) {

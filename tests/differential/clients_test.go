@@ -234,7 +234,9 @@ func (p *pair) letters() (ids [2][]int64, list []store.DeadView) {
 func (p *pair) operate() {
 	if p.chance("foreign", 15) {
 		d := collation.DeadLetter{Kind: journal.MessageLeg1, Reason: "undecodable", Message: "drawn"}
-		_ = p.done("dead letter", func(_ int, s store.Store) error { return journaltest.Driven{Store: s}.DeadLetter(p.ctx, d, []byte{0, 0xff}) })
+		_ = p.done("dead letter", func(_ int, s store.Store) error {
+			return journaltest.Driven{Store: s}.DeadLetter(p.ctx, d, []byte{0, 0xff})
+		})
 	}
 	ids, list := p.letters()
 	a := store.Action{Who: "ann", Reason: "drawn"}

@@ -120,15 +120,21 @@ FROM dispatches d
 WHERE d.job = $1::uuid AND d.guid = $2::uuid AND EXISTS (SELECT FROM jobs j WHERE j.id = $1::uuid AND j.state <> 'expired')
 ORDER BY seq NULLS LAST
 
--- name: payload_put
--- stores an output that is sent by digest, once (E6). The job is locked against its expiry. $1 job, $2 digest, $3
--- bytes. Returns the number of jobs of that id.
-WITH j AS MATERIALIZED (
-    SELECT id FROM jobs WHERE id = $1::uuid AND state <> 'expired' FOR KEY SHARE
+-- name: payloads_put
+-- stores outputs that are sent by digest, each once (E6). Their jobs are locked against their expiry; one that is not
+-- there is an error, which says the places in the arrays from 1. $1 jobs, $2 digests, $3 bytes.
+WITH w AS MATERIALIZED (
+    SELECT * FROM unnest($1::uuid[], $2::bytea[], $3::bytea[]) WITH ORDINALITY AS w (job, digest, body, n)
+), j AS MATERIALIZED (
+    SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) AND state <> 'expired' ORDER BY id FOR KEY SHARE
 ), put AS (
-    INSERT INTO payloads (job, digest, body) SELECT id, $2::bytea, $3::bytea FROM j ON CONFLICT DO NOTHING
+    INSERT INTO payloads (job, digest, body)
+    SELECT w.job, w.digest, w.body FROM w JOIN j ON j.id = w.job ORDER BY w.job, w.digest
+    ON CONFLICT DO NOTHING
 )
-SELECT count(*) FROM j
+SELECT CASE WHEN count(*) = 0 THEN 0 ELSE CAST('quipu: lost payloads ' || string_agg(w.n::text, ',') AS int) END
+FROM w
+WHERE NOT EXISTS (SELECT FROM j WHERE j.id = w.job)
 
 -- name: row_input
 -- the input of a request from its row (T4). $1 job, $2 request.
