@@ -249,7 +249,7 @@ func (rt *Runtime) workers(ctx context.Context) error {
 		Registry: c.Workers, Bus: rt.bus, Store: rt.committer.Worker(), Space: c.Space, Lanes: eng.Lanes, Holder: holder(eng.Writer),
 		Concurrency: c.Concurrency, Lease: c.Lease, Drain: c.Drain, AckWait: c.AckWait,
 		ResponseWait: responseWait(c.AckWait),
-		DeadLetter:   rt.store.DeadLetter, Epoch: rt.eng.Publisher().Epoch, Observer: c.Observer, Logger: c.Logger,
+		DeadLetter:   rt.committer.DeadLetter, Epoch: rt.eng.Publisher().Epoch, Observer: c.Observer, Logger: c.Logger,
 	})
 	if err != nil {
 		return err

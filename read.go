@@ -195,7 +195,7 @@ func (rt *Runtime) Fail(ctx context.Context, id int64, code int, message, who, r
 // act keeps what a person wrote within the limits of an entry's texts.
 func (rt *Runtime) act(ctx context.Context, a store.Action) error {
 	a.Who, a.Reason = wire.CutText(a.Who), wire.CutText(a.Reason)
-	return rt.store.Act(ctx, a)
+	return rt.committer.Act(ctx, a)
 }
 
 // Child is a job that an activity of another job waits for.

@@ -1,6 +1,7 @@
 package collation
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/quipu-journal/quipu/flow"
@@ -31,6 +32,7 @@ func (s *State) Apply(p *Plan) {
 		s.Receipts[w.GUID] = r
 	}
 	s.applyRows(p)
+	s.applyEffect(p.Chain)
 	s.Job.Semaphore = p.Semaphore.After
 	s.Job.Head.Seq = p.Entry.Seq
 	if p.NewState != "" {
@@ -66,6 +68,23 @@ func (s *State) applyRows(p *Plan) {
 	for _, w := range p.Unwait {
 		set(&s.Waits, w.GUID, nil)
 	}
+}
+
+// applyEffect moves on what was loaded of the effects of a request.
+func (s *State) applyEffect(w *ChainWrite) {
+	if w == nil {
+		return
+	}
+	record := slices.Clone(s.Record[w.Request])
+	unfinished := false
+	for i := range record {
+		if record[i].Key == w.Effect.Key {
+			record[i] = w.Effect.EffectRow
+		}
+		unfinished = unfinished || record[i].State == EffectStarted && record[i].Class != ClassUndo
+	}
+	set(&s.Record, w.Request, record)
+	set(&s.Unfinished, w.Request, unfinished)
 }
 
 // set writes into a map that may not be there yet.

@@ -33,9 +33,12 @@ type ChainWrite struct {
 	Hash    journal.Digest // of Entry
 	Effect  Effect         // as it is then
 	// Row is the request's row as it is then, of which the columns that SetEffects
-	// sets are written; nil: it has gone.
+	// sets are written; nil: it has gone, or the plan has it.
 	Row    *Row
 	Undead bool // the row was parked for the effect: its open dead letter ends
+	// Completed says that the effect has a result before, on which an operator
+	// decides; what others write it has none.
+	Completed bool
 }
 
 // Effected is how a decision on an effect ended: the effect as it stands then.

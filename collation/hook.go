@@ -56,7 +56,7 @@ func (b *builder) bound(t *task) {
 	message := fmt.Sprintf("%s was not ended within %s", t.act.Name, t.act.Within)
 	b.timer(Row{
 		GUID: ResponseGUID(t.leg1, 0), Kind: journal.MessageAnswer, NextAt: b.s.Now + Micros(t.act.Within.Microseconds()),
-		Body: errorAnswer(CodeTimeout, "within", message),
+		Body: errorAnswer(CodeTimeout, classWithin, message),
 	}, t.key)
 }
 

@@ -59,18 +59,24 @@ type Plan struct {
 	// Recall takes back starts of children that were not handled yet: rows of
 	// other jobs whose Sender is this one, by test-and-set (C15).
 	Recall []RowKey
-	Waits  []Wait   // registered: under the lock of its key, and held signals of the key become due (J3)
-	Unwait []Unwait // own waits taken back, by test-and-set
+	// Discard ends rows of any jobs that can come to nothing, if they are there.
+	Discard []RowKey
+	Waits   []Wait   // registered: under the lock of its key, and held signals of the key become due (J3)
+	Unwait  []Unwait // own waits taken back, by test-and-set
 	// Taken and Signals are of a mailbox's plan, which names no job: waits of any
 	// jobs, and what became of its signals.
 	Taken   []Taken
 	Signals []SignalWrite
 	Undead  []journal.GUID // rows whose open dead letter ends with this plan
 	Dead    []DeadLetter
-	Woken   *Woken // what a function waited for, recorded by this plan (E12)
+	Letters []LetterEnd // ended by an operator, by test-and-set
+	Woken   *Woken      // what a function waited for, recorded by this plan (E12)
 	// Chain is what the plan writes on the effect chain of a request (J8). It may
 	// stand without an Entry.
 	Chain *ChainWrite
+	// Payload is an output that is stored beside the entries of its job, if that is
+	// there.
+	Payload *Payload
 	// ExpiresAt is when the closed job is to be removed, set with Tasks; Never:
 	// it is kept.
 	ExpiresAt Micros
@@ -127,4 +133,5 @@ type DeadLetter struct {
 	Reason   string // a short name: stuck, parked, nondeterminism, undo, confirm, runs, undecodable, foreign
 	Message  string
 	Ledger   ActivityLedger
+	Raw      []byte // the message of one without a row, for a person; it is never read back
 }

@@ -82,9 +82,31 @@ func ErrorJSON(code int, f *journal.Failure) []byte {
 
 // errorAnswer is the wire form of an error response that the engine gives.
 func errorAnswer(code int, class, message string) []byte {
-	b := []byte(`{"kind":"terminal","code":` + strconv.Itoa(code) + `,"error":{"class":"` + class + `","message":`)
-	b = canonical.AppendString(b, message)
-	return append(b, "}}"...)
+	return answerBody(&journal.Response{Kind: journal.ResponseTerminal, Code: code, Error: &journal.Failure{Class: class, Message: message}})
+}
+
+// answerBody is the wire form of a terminal response, as the body of an answer's row.
+func answerBody(r *journal.Response) []byte {
+	b := append([]byte(`{"kind":"`), r.Kind...)
+	b = strconv.AppendInt(append(b, `","code":`...), int64(r.Code), 10)
+	if len(r.Output) > 0 {
+		b = append(append(b, `,"output":`...), r.Output...)
+	}
+	if !r.Ref.IsZero() {
+		b = append(append(b, `,"ref":"`...), r.Ref.String()+`"`...)
+	}
+	if f := r.Error; f != nil {
+		b = canonical.AppendString(append(b, `,"error":{"class":`...), f.Class)
+		b = canonical.AppendString(append(b, `,"message":`...), f.Message)
+		if len(f.Data) > 0 {
+			b = append(append(b, `,"data":`...), f.Data...)
+		}
+		if f.Stack != "" {
+			b = canonical.AppendString(append(b, `,"stack":`...), f.Stack)
+		}
+		b = append(b, '}')
+	}
+	return append(b, '}')
 }
 
 // expressionAnswer is the error response 500 that a failed expression gives

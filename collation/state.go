@@ -164,6 +164,9 @@ type State struct {
 	// Unfinished says of requests that were asked for whether one of their effects
 	// has a start and no end.
 	Unfinished map[journal.GUID]bool
+	// Record holds all effects of requests that were asked for, in the order of their
+	// first entry.
+	Record map[journal.GUID][]EffectRow
 	// Waits are open waits of the job, by their GUID.
 	Waits map[journal.GUID]*Wait
 	// Latest are the latest results of activities, whatever their address: what
@@ -210,6 +213,7 @@ type Need struct {
 	Instances []InstanceKey
 	Results   []InstanceKey
 	Effects   []journal.GUID // requests, for State.Unfinished
+	Record    []journal.GUID // requests, for State.Record
 	Rows      []RowKey
 	Waits     []journal.GUID
 	Latest    []string // activities
@@ -227,7 +231,7 @@ type RowKey struct {
 
 // Empty reports whether nothing is missing.
 func (n *Need) Empty() bool {
-	return len(n.Instances) == 0 && len(n.Results) == 0 && len(n.Effects) == 0 && len(n.Rows) == 0 &&
+	return len(n.Instances) == 0 && len(n.Results) == 0 && len(n.Effects) == 0 && len(n.Record) == 0 && len(n.Rows) == 0 &&
 		len(n.Waits) == 0 && len(n.Latest) == 0 && len(n.Keys) == 0 && !n.Close && !n.AllRows && n.Further == 0
 }
 

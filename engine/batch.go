@@ -49,7 +49,6 @@ type batch struct {
 	begun   map[string]*collation.Holder
 	folded  []*collation.Plan
 	handed  []handed                // messages of signals
-	unfit   []*item                 // of signals: what they bring is not taken
 	woken   int                     // waits that signals have reached
 	busy    work                    // another transaction holds what they need (J3)
 	tombs   []*item                 // only the tombstone of their job is left (C5)
@@ -245,7 +244,7 @@ func (l *loop) decide(ctx context.Context, tx store.Committer, b *batch, items [
 func (l *loop) one(ctx context.Context, b *batch, it *item) (*collation.Need, error) {
 	job := it.msg.Job
 	if it.msg.Kind == journal.MessageSignal {
-		return b.hand(it)
+		return l.hand(b, it)
 	}
 	state := b.loaded.States[job]
 	switch {
@@ -257,11 +256,8 @@ func (l *loop) one(ctx context.Context, b *batch, it *item) (*collation.Need, er
 		return nil, nil
 	case state == nil && b.loaded.Orders[job] != nil:
 		return nil, l.order(ctx, b, it, b.loaded.Orders[job])
-	case state == nil && b.loaded.Tombs[job]:
-		b.tombs = append(b.tombs, it)
-		return nil, nil
 	case state == nil:
-		b.orphans = append(b.orphans, it)
+		l.orphan(b, it)
 		return nil, nil
 	}
 	if state.Flow == nil {

@@ -29,6 +29,8 @@ type call struct {
 	chain *journal.JobID
 	box   *journal.JobID // the mailbox of a signal; those of one go through one loop, too
 	size  int            // bytes that it adds to a batch, if they are many
+	// ended hears the answer of a call that nobody waits for; nil: somebody does.
+	ended func(error)
 
 	place  atomic.Int32 // where it is: waiting, under way, left
 	tries  int          // that found the database away
@@ -57,6 +59,9 @@ func (x *call) take() bool { return x.place.CompareAndSwap(callWaits, callUnderW
 func (x *call) end(err error) {
 	x.answer = err
 	close(x.done)
+	if x.ended != nil {
+		x.ended(err)
+	}
 }
 
 // do brings calls about, and waits for all of them. The end of ctx ends the

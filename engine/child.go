@@ -55,9 +55,7 @@ func (it *item) lose(e *store.LostError) {
 func (l *loop) order(ctx context.Context, b *batch, it *item, row *collation.Row) error {
 	order, err := row.Order()
 	if err != nil {
-		b.after = append(b.after, func(ctx context.Context) {
-			l.bury(ctx, it, reasonUndecodable, fmt.Errorf("%w: %w", errOrder, err))
-		})
+		b.later = append(b.later, l.burial(it, reasonUndecodable, fmt.Errorf("%w: %w", errOrder, err)))
 		return nil
 	}
 	in, f, err := l.prepare(ctx, it, row, order)
@@ -71,9 +69,7 @@ func (l *loop) order(ctx context.Context, b *batch, it *item, row *collation.Row
 	case !refused:
 		return err
 	case !heard(order):
-		b.after = append(b.after, func(ctx context.Context) {
-			l.unheard(ctx, it, row, fmt.Errorf("%w: %w", errUnheard, no))
-		})
+		l.unheard(b, it, row, fmt.Errorf("%w: %w", errUnheard, no))
 	default:
 		l.refuse(b, it, row, order, no)
 	}

@@ -144,12 +144,12 @@ type handed struct {
 	out   []store.Outgoing
 }
 
-// hand decides on a signal's message.
-func (b *batch) hand(it *item) (*collation.Need, error) {
+// hand decides on a signal's message. What it brings and nobody takes is buried.
+func (l *loop) hand(b *batch, it *item) (*collation.Need, error) {
 	box := b.loaded.Boxes[it.msg.Job]
 	switch {
 	case it.reject != nil:
-		b.unfit = append(b.unfit, it)
+		b.later = append(b.later, l.burial(it, reasonRefused, it.reject))
 		return nil, nil
 	case box == nil:
 		b.busy.items = append(b.busy.items, it)
@@ -158,8 +158,7 @@ func (b *batch) hand(it *item) (*collation.Need, error) {
 	m, need, err := collation.Deliver(box, it.msg.GUID, b.mode)
 	switch {
 	case errors.Is(err, collation.ErrSignal):
-		it.reject = err
-		b.unfit = append(b.unfit, it)
+		b.later = append(b.later, l.burial(it, reasonRefused, err))
 		return nil, nil
 	case err != nil || need != nil:
 		return need, err
@@ -176,25 +175,9 @@ func (b *batch) hand(it *item) (*collation.Need, error) {
 	return nil, err
 }
 
-// keysOf names the rows of the items, each once.
-func keysOf(items []*item) []collation.RowKey {
-	keys := make([]collation.RowKey, 0, len(items))
-	seen := make(map[collation.RowKey]bool, len(items))
-	for _, it := range items {
-		if k := it.key(); !seen[k] {
-			seen[k] = true
-			keys = append(keys, k)
-		}
-	}
-	return keys
-}
-
 // delivered acks the signals, counts what became of them, and tells each job that
 // was reached.
-func (l *loop) delivered(ctx context.Context, b *batch) {
-	for _, it := range b.unfit {
-		l.bury(ctx, it, reasonRefused, it.reject)
-	}
+func (l *loop) delivered(b *batch) {
 	end := time.Now()
 	for _, h := range b.handed {
 		for i := range h.out {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -111,6 +112,29 @@ func (w worker) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, b
 		return *stood, nil
 	}
 	return x.out.EffectRow, nil
+}
+
+// PutPayload implements store.Worker: that its job is not there is what the write may
+// be lost to.
+func (w worker) PutPayload(ctx context.Context, job journal.JobID, digest journal.Digest, body []byte) error {
+	p, err := collation.PutPayload(job, digest, body)
+	if err != nil {
+		return fmt.Errorf("payload: %w", err)
+	}
+	gone := false
+	x := &call{
+		name: "payload", size: len(body),
+		lost: func(e *store.LostError) { gone = gone || slices.Contains(e.Jobs, job) },
+		decide: func(b *batch) error {
+			if gone {
+				return fmt.Errorf("payload: %w: job %s", store.ErrNotFound, job)
+			}
+			b.plans = append(b.plans, store.Chained{Plan: p})
+			return nil
+		},
+	}
+	w.c.do(ctx, x)
+	return x.err
 }
 
 // Lease implements store.Worker: a request that ran too often is held.

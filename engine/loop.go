@@ -164,7 +164,7 @@ func (l *loop) handle(ctx context.Context, g gathered) {
 		}
 		switch {
 		case err != nil:
-			l.poison(ctx, d, collation.DeadLetter{Reason: reasonUndecodable, Message: err.Error()}, nil)
+			together.calls = append(together.calls, l.poison(d, collation.DeadLetter{Reason: reasonUndecodable, Message: err.Error()}, nil))
 		case it.msg.Kind == journal.MessageSignal:
 			signals.items = append(signals.items, it)
 		case it.msg.Alone:

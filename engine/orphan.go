@@ -7,7 +7,9 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/wire"
 )
 
@@ -19,65 +21,128 @@ const (
 	reasonUnheard     = "undo"        // compensations that cannot begin; they are tried again
 )
 
-// discard ends the rows of messages of whose job only the tombstone is left:
-// nothing can come of them any more (C5, P29).
-func (l *loop) discard(ctx context.Context, items []*item) {
-	if len(items) == 0 {
-		return
-	}
-	bounded, cancel := context.WithTimeout(ctx, transactTime)
-	defer cancel()
-	if _, err := l.cfg.Store.Discard(bounded, keysOf(items)); err != nil {
-		l.handBack(items, err)
-		return
-	}
-	for _, it := range items {
-		l.unlicensed(it)
-	}
-}
-
 // unlicensed acks a message for which there is nothing to do (C5).
 func (l *loop) unlicensed(it *item) {
 	l.cfg.Observer.Count(observer.MetricUnlicensed, 1)
 	l.ack(it.delivery)
 }
 
-// orphans deals with the messages whose job is not here. A start without a job and
-// without an order, that names no flow, was sent for a child before it began: its
-// order was taken back, or another engine has begun the child just now. An interrupt
-// is of a child that was refused, which its parent had not heard yet when it ended:
-// there is nothing to interrupt. The others are foreign.
-func (l *loop) orphans(ctx context.Context, orphans []*item) {
-	var refused []*item
-	for _, it := range orphans {
-		switch {
-		case it.msg.Kind == journal.MessageInterrupt:
-			refused = append(refused, it)
-		case it.msg.Kind == journal.MessageStart && it.flow == (flowKey{}):
-			l.unlicensed(it)
-		default:
-			l.bury(ctx, it, reasonForeign, fmt.Errorf("message %s names job %s, which was never in this space", it.msg.GUID, it.msg.Job))
+// orphan deals with a message whose job is not here. Of one of which only the
+// tombstone is left nothing can come any more: its row ends (C5, P29). A start
+// without a job and without an order, that names no flow, was sent for a child before
+// it began: its order was taken back, or another engine has begun the child just now.
+// An interrupt is of a child that was refused, which its parent had not heard yet
+// when it ended: there is nothing to interrupt. The others are foreign. Whether a row
+// without a job goes is decided on a look for the job's start, too.
+func (l *loop) orphan(b *batch, it *item) {
+	row := it.key()
+	switch {
+	case b.loaded.Tombs[row.Job]:
+		b.plans = append(b.plans, store.Chained{Plan: collation.Discard(row, true, nil, nil)})
+		b.after = append(b.after, func(context.Context) { l.unlicensed(it) })
+	case it.msg.Kind == journal.MessageInterrupt:
+		b.later = append(b.later, l.end(&burial{row: &row}, it.delivery, "discard", func() { l.unlicensed(it) }))
+	case it.msg.Kind == journal.MessageStart && it.flow == (flowKey{}):
+		b.after = append(b.after, func(context.Context) { l.unlicensed(it) })
+	default:
+		b.later = append(b.later, l.burial(it, reasonForeign,
+			fmt.Errorf("message %s names job %s, which was never in this space", it.msg.GUID, it.msg.Job)))
+	}
+}
+
+// burial is the end of a message that no job can take. It reads the job of its row,
+// and the start of one that may begin yet; it decides by Bury and Discard; it writes a
+// dead letter, and the end of the row (T3, C10).
+type burial struct {
+	letter *collation.DeadLetter // nil: nobody has to look
+	row    *collation.RowKey     // where one may stand
+}
+
+func (x *burial) want() []store.Want {
+	if x.row == nil {
+		return nil
+	}
+	return []store.Want{{Job: x.row.Job, Order: x.row.Job}}
+}
+
+func (x *burial) decide(b *batch) error {
+	if x.row != nil && b.loaded.Busy[x.row.Job] {
+		return store.ErrBusy
+	}
+	if x.letter != nil {
+		b.plans = append(b.plans, store.Chained{Plan: collation.Bury(*x.letter)})
+	}
+	if k := x.row; k != nil {
+		if p := collation.Discard(*k, b.loaded.Tombs[k.Job], b.loaded.States[k.Job], b.loaded.Orders[k.Job]); p != nil {
+			b.plans = append(b.plans, store.Chained{Plan: p})
 		}
 	}
-	l.discard(ctx, refused)
+	return nil
+}
+
+// end is a call that ends a message. Where it fails the message is handed back.
+func (l *loop) end(x *burial, d transport.Delivery, name string, ended func()) *call {
+	c := &call{name: name, want: x.want, decide: x.decide, done: make(chan struct{})}
+	if x.letter != nil {
+		c.size = len(x.letter.Raw)
+	}
+	c.ended = func(err error) {
+		if err != nil {
+			l.log.Error("a message without a job is handed back", "error", err)
+			_ = d.Nak(maxNak)
+			return
+		}
+		ended()
+	}
+	return c
+}
+
+// poison records what can never be handled, then ends it (T3): its row as well,
+// where one may stand, so that it is not sent again for ever (C10).
+func (l *loop) poison(d transport.Delivery, letter collation.DeadLetter, row *collation.RowKey) *call {
+	letter.Raw = d.Message().Body
+	return l.end(&burial{&letter, row}, d, callDeadLetter, func() {
+		l.cfg.Observer.Count(observer.MetricDead, 1, "reason", letter.Reason)
+		l.log.Warn("dead letter", "reason", letter.Reason, "cause", letter.Message)
+		_ = d.Term(letter.Reason)
+	})
+}
+
+// callDeadLetter names the calls that record dead letters.
+const callDeadLetter = "dead letter"
+
+// burial is poison for a message that was read.
+func (l *loop) burial(it *item, reason string, cause error) *call {
+	row := it.key()
+	return l.poison(it.delivery, collation.DeadLetter{Job: it.msg.Job, Reason: reason, Message: cause.Error()}, &row)
 }
 
 // unheard deals with compensations that cannot begin: there is nobody to refuse
 // them to, and what they take back stands outside. The row sends them again, ever
 // more rarely (T2), until they can; dead letters tell of it at the publications 1,
 // 2, 4, 8 ….
-func (l *loop) unheard(ctx context.Context, it *item, row *collation.Row, cause error) {
+func (l *loop) unheard(b *batch, it *item, row *collation.Row, cause error) {
 	l.log.Error("compensations cannot begin; they are tried again", "job", row.Job.String(), "publication", row.Publication, "error", cause)
-	if bits.OnesCount(uint(row.Publication)) == 1 && it.delivery.Count() == 1 {
-		err := l.cfg.Store.DeadLetter(ctx, collation.DeadLetter{
-			Kind: row.Kind, Reason: reasonUnheard,
-			Message: wire.CutText(fmt.Sprintf("job %s is tried again, until it begins: %v", row.Job, cause)),
-		}, row.Body)
-		if err != nil {
-			l.handBack([]*item{it}, err)
-			return
-		}
-		l.cfg.Observer.Count(observer.MetricDead, 1, "reason", reasonUnheard)
+	if bits.OnesCount(uint(row.Publication)) != 1 || it.delivery.Count() != 1 {
+		b.ended = append(b.ended, it)
+		return
 	}
-	l.ack(it.delivery)
+	letter := &collation.DeadLetter{
+		Kind: row.Kind, Reason: reasonUnheard, Raw: row.Body,
+		Message: wire.CutText(fmt.Sprintf("job %s is tried again, until it begins: %v", row.Job, cause)),
+	}
+	b.later = append(b.later, l.end(&burial{letter: letter}, it.delivery, callDeadLetter, func() {
+		l.cfg.Observer.Count(observer.MetricDead, 1, "reason", reasonUnheard)
+		l.ack(it.delivery)
+	}))
+}
+
+// DeadLetter records a message without a row, undecodable or foreign, with its bytes
+// (T3). The error is that of the store: with store.ErrUnavailable nothing was
+// recorded, with store.ErrUnknown it may have been.
+func (c *Committer) DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byte) error {
+	d.Raw = raw
+	one := &call{name: callDeadLetter, decide: (&burial{letter: &d}).decide, size: len(raw)}
+	c.do(ctx, one)
+	return one.err
 }

@@ -55,7 +55,7 @@ func start(t *testing.T, cfg engine.Config, busCfg busmem.Config, f fault, reg *
 	require.NoError(t, err)
 	w, err := workers.NewRuntime(workers.Config{
 		Registry: reg, Bus: r.bus, Store: r.eng.Committer().Worker(), Space: "test", Lanes: r.eng.Config().Lanes,
-		DeadLetter: r.store.DeadLetter, Lease: 4 * time.Second, AckWait: 2 * time.Second, ResponseWait: time.Second,
+		DeadLetter: r.eng.Committer().DeadLetter, Lease: 4 * time.Second, AckWait: 2 * time.Second, ResponseWait: time.Second,
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/transport"
 )
 
@@ -39,9 +38,7 @@ func (l *loop) settle(ctx context.Context, b *batch) work {
 	for _, it := range b.ended {
 		l.ack(it.delivery)
 	}
-	l.delivered(ctx, b)
-	l.discard(ctx, b.tombs)
-	l.orphans(ctx, b.orphans)
+	l.delivered(b)
 	if !b.busy.empty() {
 		l.aside.take(ctx, b.busy)
 	}
@@ -66,31 +63,6 @@ func (l *loop) later(it *item) {
 		return
 	}
 	_ = it.delivery.Nak(laterNak + l.cfg.Jitter(2*laterNak))
-}
-
-// poison records what can never be handled, then ends it (T3): its row as well,
-// where one may stand, so that it is not sent again for ever (C10).
-func (l *loop) poison(ctx context.Context, d transport.Delivery, letter collation.DeadLetter, row *collation.RowKey) {
-	ctx, cancel := context.WithTimeout(ctx, transactTime)
-	defer cancel()
-	err := l.cfg.Store.DeadLetter(ctx, letter, d.Message().Body)
-	if err == nil && row != nil {
-		_, err = l.cfg.Store.Discard(ctx, []collation.RowKey{*row})
-	}
-	if err != nil {
-		l.log.Error("a dead letter could not be recorded", "reason", letter.Reason, "error", err)
-		_ = d.Nak(maxNak)
-		return
-	}
-	l.cfg.Observer.Count(observer.MetricDead, 1, "reason", letter.Reason)
-	l.log.Warn("dead letter", "reason", letter.Reason, "cause", letter.Message)
-	_ = d.Term(letter.Reason)
-}
-
-// bury is poison for a message that was read.
-func (l *loop) bury(ctx context.Context, it *item, reason string, cause error) {
-	row := it.key()
-	l.poison(ctx, it.delivery, collation.DeadLetter{Job: it.msg.Job, Reason: reason, Message: cause.Error()}, &row)
 }
 
 // publish sends rows right after the commit from which they come (T2).

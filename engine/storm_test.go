@@ -27,7 +27,7 @@ type timers struct {
 	beside bool         // another call was under way
 }
 
-func (s *timers) TurnOverdue(context.Context, int) (int, error) { return 0, nil }
+func (s *timers) Late(context.Context, int) ([]collation.RowKey, error) { return nil, nil }
 
 func (s *timers) Due(_ context.Context, limit int) ([]store.DueRow, time.Duration, error) {
 	defer s.enter()()

@@ -66,9 +66,8 @@ func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, sweepTime)
 	defer cancel()
 	st := s.e.cfg.Store
-	if _, err := st.TurnOverdue(ctx, sweepLimit); err != nil {
-		return false, err
-	}
+	late := s.overdue(ctx) // a row that cannot be turned holds up no other
+	defer func() { err = errors.Join(late, err) }()
 	due, lag, err := st.Due(ctx, sweepLimit)
 	if err != nil {
 		return false, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/transport"
@@ -103,7 +104,7 @@ type queue struct {
 	sent []store.DueRow
 }
 
-func (s *queue) TurnOverdue(context.Context, int) (int, error) { return 0, nil }
+func (s *queue) Late(context.Context, int) ([]collation.RowKey, error) { return nil, nil }
 
 func (s *queue) Due(_ context.Context, limit int) ([]store.DueRow, time.Duration, error) {
 	var due []store.DueRow
@@ -151,7 +152,7 @@ type cutOff struct {
 	again chan struct{}
 }
 
-func (s *cutOff) TurnOverdue(context.Context, int) (int, error) { return 0, nil }
+func (s *cutOff) Late(context.Context, int) ([]collation.RowKey, error) { return nil, nil }
 
 func (s *cutOff) Due(ctx context.Context, _ int) ([]store.DueRow, time.Duration, error) {
 	if s.asked++; s.asked == 1 {

@@ -162,7 +162,7 @@ func TestUndoThatCannotBeginIsTriedAgain(t *testing.T) {
 		require.Equal(t, "undo", letters[0].Letter.Reason)
 		require.Contains(t, letters[0].Letter.Message, child.String())
 		require.Contains(t, letters[0].Letter.Message, "taken")
-		require.NoError(t, r.store.Act(ctx, store.Action{
+		require.NoError(t, r.eng.Committer().Act(ctx, store.Action{
 			ID: letters[0].ID, Who: "me", Response: &journal.Response{Kind: journal.ResponseTerminal, Code: 410, Error: &journal.Failure{Class: "operator"}},
 		}), "it can be ended")
 		r.interrupt(taken, stopped, "")

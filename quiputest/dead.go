@@ -141,7 +141,7 @@ func (d *DeadLetter) About(e store.JobEffect) *DeadLetter {
 func (d *DeadLetter) act(what string, a store.Action) {
 	d.w.t.Helper()
 	a.ID, a.Who = d.ID, who
-	if err := d.w.tables.Act(context.Background(), a); err != nil {
+	if err := d.w.eng.Committer().Act(context.Background(), a); err != nil {
 		d.w.t.Fatalf("%s dead letter %d of job %q (%s): %v", what, d.ID, d.Key, d.Letter.Message, err)
 	}
 }

@@ -47,7 +47,7 @@ func (w *World) begin(register []func(*workers.Registry)) (*process, error) {
 			if err := p.alive(ctx); err != nil {
 				return err
 			}
-			return w.tables.DeadLetter(ctx, d, raw)
+			return w.eng.Committer().DeadLetter(ctx, d, raw)
 		},
 	})
 	if err != nil {

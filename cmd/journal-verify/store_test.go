@@ -133,7 +133,7 @@ func (s *space) release(row journal.GUID) {
 	require.NoError(s, err)
 	i := slices.IndexFunc(letters, func(d store.DeadView) bool { return d.Letter.Row == row })
 	require.GreaterOrEqual(s, i, 0)
-	require.NoError(s, s.store.Act(s.Context(), store.Action{ID: letters[i].ID, Retry: true, Who: "ann", Reason: "looked"}))
+	require.NoError(s, journaltest.Driven{Store: s.store}.Act(s.Context(), store.Action{ID: letters[i].ID, Retry: true, Who: "ann", Reason: "looked"}))
 }
 
 // handle carries a message to its end, or dies between two of its commits.

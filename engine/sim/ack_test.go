@@ -10,6 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	storemem "github.com/quipu-journal/quipu/journal/memory"
+	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/wire"
 )
@@ -58,11 +59,17 @@ func (a *acks) keeps(p *collation.Plan) {
 	}
 }
 
-// lettered notes the dead letter of a message that has no row.
-func (a *acks) lettered(raw []byte) {
+// lettered notes the dead letters of messages that have no row.
+func (a *acks) lettered(plans []store.Chained) {
 	a.amu.Lock()
 	defer a.amu.Unlock()
-	a.letters[string(raw)] = true
+	for i := range plans {
+		for _, d := range plans[i].Plan.Dead {
+			if d.Raw != nil {
+				a.letters[string(d.Raw)] = true
+			}
+		}
+	}
 }
 
 // ends is called when a word on a delivery is to be said: what it needs has
@@ -81,6 +88,9 @@ func (w *world) ends(d *delivery, word string) {
 		l, err := w.leftOf(d)
 		if why = fmt.Sprint(err); err == nil {
 			why = l.lost()
+		}
+		if err == nil && l.Row != nil && w.letters[string(l.Row.Body)] {
+			why = "" // compensations that cannot begin: their row sends them again, however often
 		}
 	}
 	if why != "" {

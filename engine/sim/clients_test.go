@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/journaltest"
@@ -26,6 +27,7 @@ type clients struct {
 	acked    map[string]journal.JobID
 	tries    map[string]int // of signals, by wait
 	shot     map[journal.JobID]bool
+	operator *engine.Committer // nil until there is something to decide
 }
 
 func (w *world) clientsBegin() {
@@ -176,7 +178,12 @@ func (w *world) operate(dice *rand.Rand) {
 	if err != nil {
 		panic(err)
 	}
-	st := &port{Store: w.store, p: w.processes[0]}
+	if len(letters) > 0 && w.operator == nil {
+		w.operator = w.client("operator ", false)
+	}
+	if w.operator == nil {
+		return
+	}
 	for _, d := range letters {
 		if dice.IntN(2) == 0 {
 			continue
@@ -191,10 +198,10 @@ func (w *world) operate(dice *rand.Rand) {
 			a.Retry, a.Response = false, answer
 		}
 		w.frees(d.Letter.Row)
-		if err := st.Act(context.Background(), a); errors.Is(err, store.ErrStale) && a.Effect != (journal.Digest{}) {
+		if err := w.operator.Act(context.Background(), a); errors.Is(err, store.ErrStale) && a.Effect != (journal.Digest{}) {
 			// Nothing is said of effects once the request is answered; what holds its
 			// answer up is retried.
-			_ = st.Act(context.Background(), store.Action{ID: d.ID, Retry: true, Who: a.Who, Reason: a.Reason})
+			_ = w.operator.Act(context.Background(), store.Action{ID: d.ID, Retry: true, Who: a.Who, Reason: a.Reason})
 		} // else it is looked at again
 	}
 }

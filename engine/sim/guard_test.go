@@ -66,6 +66,9 @@ func (g *guard) committed(plans []store.Chained) {
 		if plans[i].Plan.Entry != nil {
 			g.touched[plans[i].Plan.Job] = true
 		}
+		if len(plans[i].Plan.Letters) > 0 {
+			clear(g.gaps) // an operator has made a row due
+		}
 	}
 }
 
@@ -96,13 +99,6 @@ func (g *guard) resent(claims []store.Claim, out []store.Outgoing) {
 			g.gaps[turn] = gap
 		}
 	}
-}
-
-// forget says that a row was made due by somebody else.
-func (g *guard) forget() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	clear(g.gaps)
 }
 
 // look holds the jobs of the last commit to what is true at any time.

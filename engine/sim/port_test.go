@@ -72,8 +72,8 @@ func (s *port) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoin
 	})
 }
 
-func (s *port) TurnOverdue(ctx context.Context, limit int) (int, error) {
-	return through(ctx, s.p, kindWrite, "turn overdue", func() (int, error) { return s.Store.TurnOverdue(ctx, limit) })
+func (s *port) Late(ctx context.Context, limit int) ([]collation.RowKey, error) {
+	return through(ctx, s.p, kindRead, "late", func() ([]collation.RowKey, error) { return s.Store.Late(ctx, limit) })
 }
 
 func (s *port) Flow(ctx context.Context, name, version string) ([]byte, error) {
@@ -86,13 +86,6 @@ func (s *port) ActiveFlow(ctx context.Context, name string) (ref journal.FlowRef
 		return err
 	})
 	return ref, body, err
-}
-
-func (s *port) DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byte) error {
-	return action(ctx, s.p, kindWrite, "dead letter "+d.Reason+" "+short(d.Row), func() error {
-		s.p.world.lettered(raw)
-		return s.Store.DeadLetter(ctx, d, raw)
-	})
 }
 
 func (s *port) Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte) (bool, error) {
@@ -109,10 +102,6 @@ func (s *port) Prune(ctx context.Context, limit int) (int, error) {
 
 func (s *port) LateSignals(ctx context.Context, limit int) ([]collation.RowKey, error) {
 	return through(ctx, s.p, kindRead, "late signals", func() ([]collation.RowKey, error) { return s.Store.LateSignals(ctx, limit) })
-}
-
-func (s *port) Discard(ctx context.Context, rows []collation.RowKey) (int, error) {
-	return through(ctx, s.p, kindWrite, "discard "+keys(rows), func() (int, error) { return s.Store.Discard(ctx, rows) })
 }
 
 // committer is one connection of a process.
@@ -214,6 +203,7 @@ func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
 				for i := range plans {
 					c.port.p.world.keeps(plans[i].Plan)
 				}
+				c.port.p.world.lettered(plans)
 			}
 			return err
 		})
@@ -236,6 +226,12 @@ func gist(p *collation.Plan) string {
 	}
 	for _, g := range p.Delete {
 		b.WriteString(" -" + short(g))
+	}
+	for _, k := range p.Discard {
+		b.WriteString(" -" + short(k.GUID))
+	}
+	for i := range p.Dead {
+		b.WriteString(" dead " + p.Dead[i].Reason)
 	}
 	return b.String()
 }

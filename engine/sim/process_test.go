@@ -146,10 +146,9 @@ func (p *process) serve(ctx context.Context) error {
 		go func() { done <- eng.Run(ctx) }()
 	}
 	if p.role.workers {
-		st := &port{Store: p.world.store, p: p}
 		rt, err := workers.NewRuntime(workers.Config{
 			Registry: p.registry(), Bus: &bus{p.world.bus, p}, Store: hands{c.Worker(), p}, Space: space, Lanes: p.world.lanes,
-			DeadLetter: st.DeadLetter, Lease: lease, AckWait: ackWait, ResponseWait: time.Second, Drain: 100 * time.Millisecond,
+			DeadLetter: hands{c.Worker(), p}.DeadLetter, Lease: lease, AckWait: ackWait, ResponseWait: time.Second, Drain: 100 * time.Millisecond,
 			Grace: 500 * time.Millisecond, Holder: p.name, Concurrency: p.role.slots, Logger: quiet, Observer: watcher{},
 		})
 		if err != nil {

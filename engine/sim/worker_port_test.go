@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -33,12 +34,6 @@ func (s *port) HandBack(ctx context.Context, l store.Lease) error {
 
 func (s *port) Input(ctx context.Context, job journal.JobID, request journal.GUID) ([]byte, error) {
 	return through(ctx, s.p, kindRead, "input "+short(request), func() ([]byte, error) { return s.Store.Input(ctx, job, request) })
-}
-
-func (s *port) PutPayload(ctx context.Context, job journal.JobID, digest journal.Digest, body []byte) error {
-	return action(ctx, s.p, kindWrite, "payload "+short(job)+" "+hex.EncodeToString(digest[:5]), func() error {
-		return s.Store.PutPayload(ctx, job, digest, body)
-	})
 }
 
 func (s *port) Effects(ctx context.Context, job journal.JobID, request journal.GUID) ([]store.EffectRow, error) {
@@ -73,13 +68,22 @@ func (h hands) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, ca
 	})
 }
 
+func (h hands) PutPayload(ctx context.Context, job journal.JobID, digest journal.Digest, body []byte) error {
+	return action(ctx, h.p, kindWrite, "payload "+short(job)+" "+hex.EncodeToString(digest[:5]), func() error {
+		return h.Worker.PutPayload(ctx, job, digest, body)
+	})
+}
+
+func (h hands) DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byte) error {
+	return action(ctx, h.p, kindWrite, "dead letter "+d.Reason+" "+short(d.Row), func() error {
+		return h.p.committer.DeadLetter(ctx, d, raw)
+	})
+}
+
 // What clients and operators ask of it.
 
-func (s *port) Act(ctx context.Context, a store.Action) error {
-	return action(ctx, s.p, kindWrite, fmt.Sprintf("act %d retry %t", a.ID, a.Retry), func() error {
-		s.p.world.forget() // it makes a row due
-		return s.Store.Act(ctx, a)
-	})
+func (s *port) Letter(ctx context.Context, id int64) (*collation.Letter, error) {
+	return through(ctx, s.p, kindRead, fmt.Sprintf("letter %d", id), func() (*collation.Letter, error) { return s.Store.Letter(ctx, id) })
 }
 
 func (s *port) Pauses(ctx context.Context, job journal.JobID, request journal.GUID) ([]store.Pause, error) {

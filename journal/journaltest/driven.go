@@ -76,6 +76,11 @@ const maxAgain = 10
 
 // transact runs one operation: decide gives its plans, none to write nothing.
 func (d Driven) transact(ctx context.Context, wants []store.Want, decide func(*store.Loaded) ([]store.Chained, error)) error {
+	return d.carry(ctx, wants, func(_ store.Committer, l *store.Loaded) ([]store.Chained, error) { return decide(l) })
+}
+
+// carry is transact for a decision that may miss something, which it loads by More.
+func (d Driven) carry(ctx context.Context, wants []store.Want, decide func(store.Committer, *store.Loaded) ([]store.Chained, error)) error {
 	c, done, err := d.committer(ctx)
 	if err != nil {
 		return err
@@ -86,7 +91,7 @@ func (d Driven) transact(ctx context.Context, wants []store.Want, decide func(*s
 		if err != nil {
 			return err
 		}
-		plans, err := decide(loaded)
+		plans, err := decide(c, loaded)
 		if err != nil || len(plans) == 0 {
 			return errors.Join(err, c.Rollback(ctx))
 		}

@@ -130,3 +130,21 @@ func exhaust(ctx context.Context, c store.Committer, job journal.JobID, request 
 	}
 	return c.Commit(ctx, []store.Chained{store.Chain(&st.Job, p)})
 }
+
+// PutPayload implements store.Worker.
+func (d Driven) PutPayload(ctx context.Context, job journal.JobID, digest journal.Digest, body []byte) error {
+	p, err := collation.PutPayload(job, digest, body)
+	if err != nil {
+		return err
+	}
+	c, err := d.Committer(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	err = c.Commit(ctx, []store.Chained{{Plan: p}})
+	if lost, ok := errors.AsType[*store.LostError](err); ok && len(lost.Jobs) > 0 {
+		return fmt.Errorf("%w: job %s", store.ErrNotFound, job)
+	}
+	return err
+}

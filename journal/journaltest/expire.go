@@ -335,7 +335,7 @@ func generationLate(b *bench) {
 	require.ErrorIs(b, err, store.ErrNotFound)
 	b.altered(c, id, inserts(late)) // as from a job that held its id
 	require.Equal(b, late.GUID, b.stored(c, id, keyOf(&late)).GUID)
-	require.Equal(b, 1, b.discard(keyOf(&late)))
+	b.discard(keyOf(&late))
 	require.Nil(b, b.stored(c, id, keyOf(&late)))
 	_, err = b.s.Job(b.ctx(), was.ID)
 	require.ErrorIs(b, err, store.ErrNotFound)

@@ -18,7 +18,7 @@ func lost(format string, args ...any) error {
 func (s *Store) apply(u *undo, c *store.Chained) error {
 	p := c.Plan
 	if err := s.moveChain(u, p); err != nil || p.Entry == nil {
-		return errors.Join(err, s.moveRows(u, p), s.moveMail(u, p))
+		return errors.Join(err, s.moveRows(u, p), s.moveMail(u, p), s.moveLetters(u, p), s.keep(u, p))
 	}
 	j := s.jobs[p.Job]
 	for i := range p.Ledgers {
@@ -43,7 +43,9 @@ func (s *Store) apply(u *undo, c *store.Chained) error {
 	if err := j.wake(u, p.Woken); err != nil {
 		return err
 	}
-	s.moveLetters(u, j, p)
+	if err := s.moveLetters(u, p); err != nil {
+		return err
+	}
 	return j.append(u, journal.MainChain, c.Body, c.Hash)
 }
 
@@ -152,17 +154,20 @@ func (j *job) append(u *undo, chain journal.GUID, body []byte, hash journal.Dige
 	return nil
 }
 
-// write appends an entry that the store itself makes, in the name of its own
-// transaction, and returns the new head of the chain.
-func (j *job) write(u *undo, now collation.Micros, e *journal.Entry) (journal.Head, error) {
-	records := j.chains[e.Chain]
-	previous := journal.Genesis(j.Space, j.ID, j.Generation, e.Chain)
-	if len(records) > 0 {
-		previous = records[len(records)-1].Hash
+// keep stores an output beside the entries of its job (E6).
+func (s *Store) keep(u *undo, p *collation.Plan) error {
+	x := p.Payload
+	if x == nil {
+		return nil
 	}
-	e.Space, e.Job, e.Generation, e.Seq = j.Space, j.ID, j.Generation, int64(len(records))+1
-	e.Time, e.Trace = int64(now), j.Trace
-	body := journal.Encode(e)
-	head := journal.Head{Seq: e.Seq, Hash: journal.Next(previous, body)}
-	return head, j.append(u, e.Chain, body, head.Hash)
+	j := s.living(p.Job)
+	if j == nil {
+		return &store.LostError{Jobs: []journal.JobID{p.Job}, Err: errNoJob}
+	}
+	if _, stored := j.payloads[x.Digest]; !stored {
+		put(u, j.payloads, x.Digest, slices.Clone(x.Body))
+	}
+	return nil
 }
+
+var errNoJob = errors.New("memory: the job of an output is not there")

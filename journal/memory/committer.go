@@ -81,6 +81,7 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 		Holders: map[string]*collation.Holder{}, Orders: map[journal.JobID]*collation.Row{},
 		Chains: map[collation.RowKey]*collation.Chain{},
 		Boxes:  map[journal.JobID]*collation.Box{}, Known: map[journal.GUID]store.SignalState{},
+		Letters: map[int64]*collation.Letter{},
 	}
 	if err := c.lock(ctx, wants, wait); err != nil {
 		c.rollback()
@@ -101,6 +102,9 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 		c.order(l, wants[i].Order)
 		c.chain(&wants[i], l)
 		c.mailboxOf(&wants[i], l)
+		if x := c.s.read(wants[i].Letter); x != nil {
+			l.Letters[x.ID] = x
+		}
 	}
 	c.states = l.States
 	return l, nil
@@ -177,7 +181,8 @@ func (c *committer) load(w *store.Want, l *store.Loaded) {
 			Job: j.Job, Now: l.Now, Instances: map[collation.InstanceKey]*collation.Instance{},
 			Receipts: map[journal.GUID]*collation.Receipt{}, Rows: map[journal.GUID]*collation.Row{},
 			Results: map[collation.InstanceKey]*flow.Result{}, Unfinished: map[journal.GUID]bool{},
-			Waits: map[journal.GUID]*collation.Wait{}, Latest: map[string]*flow.Result{}, Keys: map[string]journal.JobID{},
+			Record: map[journal.GUID][]store.EffectRow{},
+			Waits:  map[journal.GUID]*collation.Wait{}, Latest: map[string]*flow.Result{}, Keys: map[string]journal.JobID{},
 		}
 		l.States[w.Job] = st
 	}
@@ -226,6 +231,11 @@ func (c *committer) More(_ context.Context, needs map[journal.JobID]*collation.N
 func (c *committer) more(j *job, st *collation.State, n *collation.Need) {
 	for _, request := range n.Effects {
 		st.Unfinished[request] = j.unfinished(request)
+	}
+	for _, request := range n.Record {
+		ask(st.Record, request, func() []store.EffectRow {
+			return c.s.effectRows(j, func(f *collation.Effect) bool { return f.Request == request })
+		})
 	}
 	for _, k := range n.Rows {
 		if k.Job == j.ID {

@@ -11,47 +11,38 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// The states of a dead letter.
-const (
-	letterOpen     = "open"
-	letterRetried  = "retried"
-	letterResolved = "resolved"
-	letterFailed   = "failed"
-	letterAnswered = "answered"
-)
-
 type letter struct{ view store.DeadView }
 
+// addLetter drops the raw message: it is for a person who looks into a database.
 func (s *Store) addLetter(u *undo, d collation.DeadLetter) {
+	d.Raw = nil
 	set(u, &s.letterID, s.letterID+1)
-	v := store.DeadView{ID: s.letterID, At: s.now(), Letter: d, State: letterOpen}
+	v := store.DeadView{ID: s.letterID, At: s.now(), Letter: d, State: collation.LetterOpen}
 	set(u, &s.letters, append(s.letters, &letter{view: v}))
 }
 
-// DeadLetter implements store.Engine. The raw message is for a person who looks
-// into a database; nothing reads it here.
-func (s *Store) DeadLetter(_ context.Context, d collation.DeadLetter, _ []byte) error {
-	return s.write("dead letter", func(u *undo) error {
-		s.addLetter(u, d)
-		return nil
-	})
-}
-
-// moveLetters writes a plan's dead letters and ends those whose answer came
-// after all (E10).
-func (s *Store) moveLetters(u *undo, j *job, p *collation.Plan) {
+// moveLetters writes a plan's dead letters, and ends those on which an operator
+// acted, and those whose answer came after all (E10).
+func (s *Store) moveLetters(u *undo, p *collation.Plan) error {
+	for i := range p.Letters {
+		if err := s.endLetter(u, &p.Letters[i]); err != nil {
+			return err
+		}
+	}
 	for _, g := range p.Undead {
-		s.endLetters(u, j.ID, g, letterAnswered)
+		s.answerLetters(u, p.Job, g)
 	}
 	for _, d := range p.Dead {
 		s.addLetter(u, d)
 	}
+	return nil
 }
 
-func (s *Store) endLetters(u *undo, id journal.JobID, row journal.GUID, state string) {
+// answerLetters ends the open dead letters of a row whose answer came after all.
+func (s *Store) answerLetters(u *undo, id journal.JobID, row journal.GUID) {
 	for _, l := range s.letters {
-		if d := &l.view.Letter; d.Job == id && d.Row == row && l.view.State == letterOpen {
-			set(u, &l.view.State, state)
+		if d := &l.view.Letter; d.Job == id && d.Row == row && l.view.State == collation.LetterOpen {
+			set(u, &l.view.State, collation.LetterAnswered)
 		}
 	}
 }
@@ -76,42 +67,34 @@ func (s *Store) DeadLetters(_ context.Context, all bool, limit int) ([]store.Dea
 	defer s.mu.Unlock()
 	var out []store.DeadView
 	for _, l := range slices.Backward(s.letters) {
-		if (all || l.view.State == letterOpen) && len(out) < limit {
+		if (all || l.view.State == collation.LetterOpen) && len(out) < limit {
 			out = append(out, s.letterView(l))
 		}
 	}
 	return out, nil
 }
 
-// Act implements store.Operator.
-func (s *Store) Act(ctx context.Context, a store.Action) error {
-	if err := a.Check(); err != nil {
-		return fmt.Errorf("memory: act: %w", err)
-	}
-	l := s.letter(a.ID)
-	if l == nil {
-		return fmt.Errorf("memory: dead letter %d: %w", a.ID, store.ErrNotFound)
-	}
-	d := l.view.Letter // but for its state, a letter does not change
-	err := s.writeRow(ctx, "act", d.Job, d.Row, true, func(u *undo, j *job) error {
-		if l.view.State != letterOpen {
-			return store.ErrStale
-		}
-		if j == nil {
-			return actAlone(u, l, &a)
-		}
-		return s.act(u, j, l, &a)
-	})
-	if err != nil {
-		return fmt.Errorf("memory: act on dead letter %d: %w", a.ID, err)
-	}
-	return nil
-}
-
-// letter finds a dead letter; nil: there is none.
-func (s *Store) letter(id int64) *letter {
+// Letter implements store.Engine.
+func (s *Store) Letter(_ context.Context, id int64) (*collation.Letter, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if l := s.read(id); l != nil {
+		return l, nil
+	}
+	return nil, fmt.Errorf("memory: dead letter %d: %w", id, store.ErrNotFound)
+}
+
+// read gives a dead letter as an operator meets it; nil: there is none.
+func (s *Store) read(id int64) *collation.Letter {
+	l := s.letter(id)
+	if l == nil {
+		return nil
+	}
+	d := &l.view.Letter
+	return &collation.Letter{ID: id, Job: d.Job, Row: d.Row, Reason: d.Reason, State: l.view.State, Acted: s.acted(d.Job, d.Row)}
+}
+
+func (s *Store) letter(id int64) *letter {
 	i, found := slices.BinarySearchFunc(s.letters, id, func(l *letter, id int64) int { return cmp.Compare(l.view.ID, id) })
 	if !found {
 		return nil
@@ -119,112 +102,24 @@ func (s *Store) letter(id int64) *letter {
 	return s.letters[i]
 }
 
-// actAlone ends the letter of a message that has no row.
-func actAlone(u *undo, l *letter, a *store.Action) error {
-	if a.Response == nil {
-		return fmt.Errorf("%w: there is no row that could be sent again: end it with an answer", store.ErrRejected)
+// endLetter ends an open dead letter.
+func (s *Store) endLetter(u *undo, e *collation.LetterEnd) error {
+	l := s.letter(e.ID)
+	if l == nil || l.view.State != collation.LetterOpen {
+		return lost("dead letter %d is not open", e.ID)
 	}
-	set(u, &l.view.State, answered(a.Response))
+	set(u, &l.view.State, e.State)
 	return nil
-}
-
-// answered is the state of a letter that an operator answered.
-func answered(r *journal.Response) string {
-	if r.Code == collation.CodeOK {
-		return letterResolved
-	}
-	return letterFailed
-}
-
-// act releases or answers the row of a dead letter, with an entry (E10).
-func (s *Store) act(u *undo, j *job, l *letter, a *store.Action) error {
-	g, now := l.view.Letter.Row, s.now()
-	// A row that a closed job has left is its closer's, with step 3 to come.
-	if s.row(j.ID, g) == nil || j.State != journal.JobOpen && !(a.Retry && j.State.Closed()) {
-		return store.ErrStale
-	}
-	row, state := clone(s.row(j.ID, g)), letterRetried
-	entry := &journal.Entry{
-		Kind: journal.KindOperator, GUID: collation.OperatorGUID(g, a.Name(), s.acted(j.ID, g)), Activity: row.Activity,
-		DAD: string(row.DAD), Operator: &journal.Operator{Action: a.Name(), Who: a.Who, Reason: a.Reason},
-	}
-	if a.Response == nil {
-		if a.Done != nil {
-			state = letterResolved
-		}
-		if a.Done != nil || a.Effect != (journal.Digest{}) || row.Held == collation.HeldParked {
-			if row.Kind == journal.MessageAnswer { // its chain is bound, or is about to be (J8)
-				return store.ErrStale
-			}
-			if err := s.judge(u, j, row, l.view.Letter.Reason, a, entry); err != nil {
-				return err
-			}
-		}
-		row.Held, row.NextAt, row.TurnSent = "", now, 0
-		if row.Kind == journal.MessageLeg1 {
-			row.Runs++ // allows one more entry (C4)
-		} else {
-			row.Runs = 0
-		}
-		row.Holder, row.LeaseUntil = "", collation.Never
-	} else {
-		if row.Kind != journal.MessageRequest && row.Kind != journal.MessageAnswer {
-			return fmt.Errorf("%w: a message of kind %s cannot be answered: retry it", store.ErrRejected, row.Kind)
-		}
-		state = answered(a.Response)
-		answer(row, now, a.Response)
-	}
-	row.Dead = false
-	s.putRow(u, row)
-	s.endLetters(u, j.ID, g, state)
-	entry.Updated = []journal.Updated{updated(row)}
-	_, err := j.write(u, now, entry)
-	return err
 }
 
 // acted counts the dead letters of a row that an operator has ended.
 func (s *Store) acted(id journal.JobID, row journal.GUID) int {
 	n := 0
 	for _, l := range s.letters {
-		ended := l.view.State != letterOpen && l.view.State != letterAnswered
+		ended := l.view.State != collation.LetterOpen && l.view.State != collation.LetterAnswered
 		if d := &l.view.Letter; d.Job == id && d.Row == row && ended {
 			n++
 		}
 	}
 	return n
-}
-
-// judge records what the operator says of an effect of the request: the action's
-// entry names it, and the request's chain has its outcome (3.3).
-func (s *Store) judge(u *undo, j *job, row *collation.Row, reason string, a *store.Action, entry *journal.Entry) error {
-	decision, f, err := a.Judge(reason, s.effectRows(j, func(f *collation.Effect) bool { return f.Request == row.GUID }))
-	if err != nil || decision == store.LeaveEffects {
-		return err
-	}
-	old := j.effects[f.Key]
-	next := clone(old)
-	put(u, j.effects, f.Key, next)
-	e := journal.Effect{Key: f.Key, Name: f.Name, Class: f.Class, N: f.N, Position: f.Position, Turn: row.Turn}
-	named := e
-	entry.Effect = &named
-	e.Fence = f.Fence
-	kind := journal.KindEffectFailed
-	switch decision {
-	case store.EffectVouched:
-		next.Vouched = true
-		return nil
-	case store.EffectDone:
-		kind, next.State, e.Result = journal.KindEffectCompleted, store.EffectCompleted, slices.Clone(a.Done)
-		next.Vouched = true
-	case store.EffectUndone:
-		next.State, e.Error = store.EffectNotDone, &journal.Failure{Class: store.FailureOperator, Message: a.Reason}
-	case store.EffectVoided:
-		next.State, e.Error = store.EffectNotDone, &journal.Failure{Class: store.FailureVoided, Message: a.Reason}
-		next.Vouched = false
-	}
-	next.Result, next.Error = e.Result, e.Error
-	row.Effects, err = j.write(u, s.now(), &journal.Entry{
-		Chain: row.GUID, Kind: kind, GUID: row.GUID, Activity: row.Activity, DAD: string(row.DAD), Effect: &e,
-	})
-	return err
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/wire"
 )
 
 func due(r *collation.Row, now collation.Micros) bool {
@@ -108,42 +107,23 @@ func (s *Store) claim(u *undo, c *store.Claim, now collation.Micros) *store.Outg
 
 func micros(d time.Duration) collation.Micros { return collation.Micros(d.Microseconds()) }
 
-// TurnOverdue implements store.Engine.
-func (s *Store) TurnOverdue(_ context.Context, limit int) (int, error) {
-	n := 0
-	err := s.write("turn overdue", func(u *undo) error {
-		now := s.now()
-		rows := s.collect(func(j *job, r *collation.Row) bool {
-			return r.Kind == journal.MessageRequest && r.WithinAt != collation.Never && r.WithinAt <= now &&
-				j != nil && j.State == journal.JobOpen && !s.rowLocked(r.Job, r.GUID)
-		}, func(r *collation.Row) collation.Micros { return r.WithinAt })
-		for _, r := range rows[:min(len(rows), limit)] {
-			row := *r
-			answer(&row, now, &journal.Response{
-				Kind: journal.ResponseTerminal, Code: collation.CodeTimeout,
-				Error: &journal.Failure{Class: "within", Message: "no answer within the activity's `within`: look for workers of its topic"},
-			})
-			s.putRow(u, &row)
-			n++
-		}
-		return nil
-	})
-	if err != nil {
-		return 0, err
+// Late implements store.Engine.
+func (s *Store) Late(_ context.Context, limit int) ([]collation.RowKey, error) {
+	if limit > store.MaxSweep {
+		return nil, fmt.Errorf("%w: Late of %d rows, at most %d", errLimits, limit, store.MaxSweep)
 	}
-	return n, nil
-}
-
-// answer turns a request's row (T1): the engine is asked from now on, and no
-// lease is given.
-func answer(row *collation.Row, now collation.Micros, r *journal.Response) {
-	if row.Undo && row.Kind == journal.MessageRequest {
-		row.Input = row.Body // its compensations need it, and wait for the end of the lease (3.5)
+	if err := s.before("late"); err != nil {
+		return nil, err
 	}
-	if !row.Undo {
-		row.LeaseUntil = collation.Never
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	rows := s.collect(func(j *job, r *collation.Row) bool {
+		return r.Kind == journal.MessageRequest && r.WithinAt != collation.Never && r.WithinAt <= now && j != nil && j.State == journal.JobOpen
+	}, func(r *collation.Row) collation.Micros { return r.WithinAt })
+	out := make([]collation.RowKey, 0, min(len(rows), limit))
+	for _, r := range rows[:min(len(rows), limit)] {
+		out = append(out, collation.RowKey{Job: r.Job, GUID: r.GUID})
 	}
-	row.Kind, row.Body = journal.MessageAnswer, wire.Encode(wire.FromJournal(r))
-	row.NextAt, row.Held, row.Holder = now, "", ""
-	row.WithinAt, row.TurnSent = collation.Never, 0
+	return out, nil
 }

@@ -78,8 +78,14 @@ func (s *Store) moveChain(u *undo, p *collation.Plan) error {
 	}
 	j := s.jobs[p.Job]
 	f := w.Effect
-	if old := j.effects[f.Key]; old != nil && old.State != store.EffectStarted {
+	old := j.effects[f.Key]
+	switch {
+	case w.Completed && (old == nil || old.State != store.EffectCompleted):
+		return lost("effect %s has no result", f.Key)
+	case !w.Completed && old != nil && old.State != store.EffectStarted:
 		return lost("effect %s has its outcome", f.Key)
+	case old != nil:
+		f.Seq, f.Request = old.Seq, old.Request
 	}
 	put(u, j.effects, f.Key, &f)
 	if w.Row != nil {
@@ -91,7 +97,7 @@ func (s *Store) moveChain(u *undo, p *collation.Plan) error {
 		s.putRow(u, row)
 	}
 	if w.Undead {
-		s.endLetters(u, p.Job, w.Request, letterAnswered)
+		s.answerLetters(u, p.Job, w.Request)
 	}
 	if w.Entry == nil {
 		return nil

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -119,17 +118,14 @@ func calls(t *testing.T, s *memory.Store, id journal.JobID) map[string]func() er
 	return map[string]func() error{
 		"deploy":        func() error { _, err := s.Deploy(ctx, flowRef, []byte(`{}`)); return err },
 		"activate":      func() error { return s.Activate(ctx, flowRef.Name, flowRef.Version) },
-		"dead letter":   func() error { return s.DeadLetter(ctx, collation.DeadLetter{Reason: "foreign"}, nil) },
 		"claim":         func() error { _, err := s.Claim(ctx, nil); return err },
-		"turn overdue":  func() error { _, err := s.TurnOverdue(ctx, 1); return err },
+		"late":          func() error { _, err := s.Late(ctx, 1); return err },
 		"prune":         func() error { _, err := s.Prune(ctx, 1); return err },
-		"payload":       func() error { return s.PutPayload(ctx, id, emptyDigest, nil) },
 		"committer":     func() error { _, err := s.Committer(ctx, true); return err },
 		"due":           func() error { _, _, err := s.Due(ctx, 1); return err },
 		"lease":         func() error { _, err := s.Lease(ctx, id, id.Start(), 1, "w", time.Hour); return err },
 		"heartbeat":     func() error { _, err := s.Heartbeat(ctx, store.Lease{Job: id}, time.Hour); return err },
 		"hand back":     func() error { return s.HandBack(ctx, store.Lease{Job: id}) },
-		"discard":       func() error { _, err := s.Discard(ctx, nil); return err },
 		"expire":        func() error { _, err := s.Expire(ctx, 1); return err },
 		"schedules":     func() error { _, err := s.Schedules(ctx); return err },
 		"mark schedule": func() error { return markSchedule(t, s) },
@@ -166,13 +162,10 @@ func TestFaultsOfEveryCall(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, v.Rows, 1)
 	for _, op := range []string{
-		"deploy", "activate", "dead letter", "claim", "turn overdue", "prune", "payload", "discard", "expire", "mark schedule",
+		"deploy", "activate", "claim", "prune", "expire", "mark schedule",
 	} {
 		f.on(op + ".done")
 		require.ErrorIs(t, calls[op](), store.ErrUnknown, op)
 	}
-	letters, err = s.DeadLetters(ctx, true, 10)
-	require.NoError(t, err)
-	require.Len(t, letters, 1)
 	require.Contains(t, strings.Join(f.seen, " "), "claim claim.done")
 }

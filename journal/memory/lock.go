@@ -91,28 +91,28 @@ func (s *Store) release(t *txn) {
 	t.jobs, t.rows, t.allRows, t.orders = nil, nil, nil, nil
 }
 
-// writeRow runs one writing transaction on a row of a job: it waits for a
-// committer that has loaded the row, or, with whole, for the job's lock. The job
-// is nil when there is none that is more than a tombstone.
+// writeRow runs one writing transaction on a row of a job: it waits for a committer
+// that has loaded the row. The job is nil when there is none that is more than a
+// tombstone.
 func (s *Store) writeRow(
-	ctx context.Context, op string, id journal.JobID, row journal.GUID, whole bool, change func(u *undo, j *job) error,
+	ctx context.Context, op string, id journal.JobID, row journal.GUID, change func(u *undo, j *job) error,
 ) error {
 	if err := s.before(op); err != nil {
 		return err
 	}
-	if err := s.changeRow(ctx, id, row, whole, change); err != nil {
+	if err := s.changeRow(ctx, id, row, change); err != nil {
 		return err
 	}
 	return s.after(op)
 }
 
 func (s *Store) changeRow(
-	ctx context.Context, id journal.JobID, row journal.GUID, whole bool, change func(u *undo, j *job) error,
+	ctx context.Context, id journal.JobID, row journal.GUID, change func(u *undo, j *job) error,
 ) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j := s.living(id)
-	if j != nil && (whole && s.owner(id) != nil || s.rowLocked(id, row)) {
+	if j != nil && s.rowLocked(id, row) {
 		t := newTxn()
 		if err := s.acquire(ctx, id, t); err != nil {
 			return err

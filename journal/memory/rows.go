@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -83,6 +82,11 @@ func (s *Store) moveRows(u *undo, p *collation.Plan) error {
 		}
 		s.dropRow(u, k.Job, k.GUID)
 	}
+	for _, k := range p.Discard {
+		if s.row(k.Job, k.GUID) != nil {
+			s.dropRow(u, k.Job, k.GUID)
+		}
+	}
 	return nil
 }
 
@@ -113,34 +117,4 @@ func once(p *collation.Plan) error {
 		return fmt.Errorf("%w: the plan of message %s names a row or a wait twice", store.ErrRejected, p.Message)
 	}
 	return nil
-}
-
-// Discard implements store.Engine.
-func (s *Store) Discard(_ context.Context, rows []collation.RowKey) (int, error) {
-	if len(rows) > store.MaxSweep {
-		return 0, fmt.Errorf("%w: Discard of %d rows, at most %d", errLimits, len(rows), store.MaxSweep)
-	}
-	n := 0
-	err := s.write("discard", func(u *undo) error {
-		for _, k := range rows {
-			if r := s.row(k.Job, k.GUID); r != nil && s.homeless(r) {
-				s.dropRow(u, k.Job, k.GUID)
-				n++
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	return n, nil
-}
-
-// homeless says that the job of the row is only a tombstone (C5), or was taken
-// back before it began: neither the job nor its start is there. A signal has none.
-func (s *Store) homeless(r *collation.Row) bool {
-	if j := s.jobs[r.Job]; j != nil {
-		return j.State == journal.JobExpired
-	}
-	return s.row(r.Job, r.Job.Start()) == nil
 }

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"slices"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/wire"
 )
 
 // asked returns the row of a request that may run in the turn that a worker
@@ -31,7 +29,7 @@ func (s *Store) Lease(
 	ctx context.Context, id journal.JobID, request journal.GUID, turn int, holder string, ttl time.Duration,
 ) (store.Lease, error) {
 	var l store.Lease
-	err := s.writeRow(ctx, "lease", id, request, false, func(u *undo, j *job) error {
+	err := s.writeRow(ctx, "lease", id, request, func(u *undo, j *job) error {
 		row, err := s.asked(j, request, turn)
 		now := s.now()
 		switch {
@@ -86,10 +84,6 @@ func (j *job) lease(row *collation.Row) store.Lease {
 	}
 }
 
-func updated(r *collation.Row) journal.Updated {
-	return journal.Updated{GUID: r.GUID, Kind: r.Kind, Turn: r.Turn, Try: r.Try, NextAt: int64(r.NextAt), Held: r.Held}
-}
-
 // fenced returns the row that a lease stands for. A lease that its run took by a
 // call whose answer it does not know yet gets its fence here.
 func (s *Store) fenced(j *job, l *store.Lease) (*collation.Row, error) {
@@ -108,7 +102,7 @@ func (s *Store) fenced(j *job, l *store.Lease) (*collation.Row, error) {
 
 // Heartbeat implements store.Requests.
 func (s *Store) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
-	err := s.writeRow(ctx, "heartbeat", l.Job, l.Request, false, func(u *undo, j *job) error {
+	err := s.writeRow(ctx, "heartbeat", l.Job, l.Request, func(u *undo, j *job) error {
 		if k := s.known(l.Job); k != nil && k.State.Closed() { // a tombstone, too
 			return store.ErrJobClosed
 		}
@@ -133,7 +127,7 @@ func (s *Store) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration)
 
 // HandBack implements store.Requests.
 func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
-	err := s.writeRow(ctx, "hand back", l.Job, l.Request, false, func(u *undo, j *job) error {
+	err := s.writeRow(ctx, "hand back", l.Job, l.Request, func(u *undo, j *job) error {
 		if j == nil {
 			return store.ErrStale
 		}
@@ -166,24 +160,4 @@ func (s *Store) Input(_ context.Context, id journal.JobID, request journal.GUID)
 		return nil, fmt.Errorf("memory: input of %s: %w", request, store.ErrStale)
 	}
 	return slices.Clone(row.Body), nil
-}
-
-// PutPayload implements store.Requests.
-func (s *Store) PutPayload(_ context.Context, id journal.JobID, digest journal.Digest, body []byte) error {
-	if len(body) > wire.MaxResult {
-		return fmt.Errorf("memory: payload %s: %w: %d bytes, the limit is %d", digest, store.ErrRejected, len(body), wire.MaxResult)
-	}
-	if sha256.Sum256(body) != digest {
-		return fmt.Errorf("memory: payload %s: %w: its bytes have another digest", digest, store.ErrRejected)
-	}
-	return s.write("payload", func(u *undo) error {
-		j := s.living(id)
-		if j == nil {
-			return fmt.Errorf("memory: payload of job %s: %w", id, store.ErrNotFound)
-		}
-		if _, stored := j.payloads[digest]; !stored {
-			put(u, j.payloads, digest, slices.Clone(body))
-		}
-		return nil
-	})
 }

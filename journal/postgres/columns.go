@@ -214,7 +214,7 @@ var effectColumns = list[store.EffectRow]{
 	textOf("holder", func(x *store.EffectRow) *string { return &x.Holder }),
 	boolOf("live", func(x *store.EffectRow) *bool { return &x.Live }).readAs(liveEffect),
 	textOf("position", func(x *store.EffectRow) *string { return &x.Position }),
-	boolOf("vouched", func(x *store.EffectRow) *bool { return &x.Vouched }).readAs(""),
+	boolOf("vouched", func(x *store.EffectRow) *bool { return &x.Vouched }),
 }
 
 // errorColumn is the column of an effect's error.

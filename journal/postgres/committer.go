@@ -188,3 +188,19 @@ func (s *Store) commit(ctx context.Context, c *conn, m marker, writes func(*batc
 	}
 	return nil
 }
+
+// conclude commits a transaction of the pool under a marker of its own, so
+// that an unknown outcome can be found out (J4).
+func (s *Store) conclude(ctx context.Context, c *conn, writes func(*batch)) error {
+	m := marker{session: newSession(), seq: 1, pid: c.pg.PID(), name: c.name}
+	ctx = context.WithoutCancel(ctx)
+	err := s.commit(ctx, c, m, writes)
+	switch {
+	case err == nil:
+		return nil
+	case undecided(err):
+		return s.resolve(ctx, m, err)
+	}
+	abandon(ctx, c)
+	return classify("commit", err)
+}

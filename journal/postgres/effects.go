@@ -125,7 +125,7 @@ func (m *merger) chain(p *collation.Plan) error {
 		return nil
 	}
 	k := rowKey{p.Job, w.Request}
-	if m.rowOf[k] != nil {
+	if w.Row != nil && m.rowOf[k] != nil {
 		return fmt.Errorf("row %s is changed by a message, too", w.Request)
 	}
 	if w.Entry != nil {
@@ -137,7 +137,12 @@ func (m *merger) chain(p *collation.Plan) error {
 	if w.Row != nil {
 		last(&m.chains, m.chainOf, k, w.Row)
 	}
-	last(&m.effects, m.effectOf, effectKey{rowKey{job: p.Job}, w.Effect.Key}, effectWrite{p.Job, &w.Effect})
+	f, ek := effectWrite{p.Job, &w.Effect}, effectKey{rowKey{job: p.Job}, w.Effect.Key}
+	if _, put := m.effectOf[ek]; w.Completed && !put {
+		m.judged = append(m.judged, f)
+	} else {
+		last(&m.effects, m.effectOf, ek, f)
+	}
 	if w.Undead {
 		m.endLetters(k)
 	}
@@ -167,6 +172,23 @@ func (w *writes) queueChains(b *batch) {
 	if len(w.effects) > 0 {
 		queueEffects(b, w.effects)
 	}
+	if len(w.judged) > 0 {
+		queueJudged(b, w.judged)
+	}
+}
+
+// queueJudged writes what an operator says of effects that have their outcome.
+func queueJudged(b *batch, effects []effectWrite) {
+	n := len(effects)
+	job, key, state, failure, vouched := uuids(n), byteas(n), texts(n), byteas(n), bools(n)
+	for _, f := range effects {
+		job.uuid(f.job)
+		key.bytes(f.Key[:])
+		state.text(string(f.State))
+		failure.someBytes(encodeFailure(f.Error))
+		vouched.bool(f.Vouched)
+	}
+	b.queue("effects_judged", job.value(), key.value(), state.value(), failure.value(), vouched.value())
 }
 
 func queueEffects(b *batch, effects []effectWrite) {

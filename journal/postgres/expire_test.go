@@ -15,6 +15,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -23,7 +24,7 @@ import (
 func ended(t testing.TB, s *Store, c store.Committer, id journal.JobID) {
 	t.Helper()
 	body := []byte(id.String())
-	require.NoError(t, s.PutPayload(t.Context(), id, sha256.Sum256(body), body))
+	require.NoError(t, journaltest.Driven{Store: s}.PutPayload(t.Context(), id, sha256.Sum256(body), body))
 	l, err := c.Load(t.Context(), []store.Want{{Job: id, Receipt: id.Start()}}, true)
 	require.NoError(t, err)
 	st := l.States[id]
@@ -240,7 +241,9 @@ func TestJ7PayloadWaitsForTheTombstone(t *testing.T) {
 	expiry := blocker(t, s, "SELECT FROM jobs FOR UPDATE; UPDATE jobs SET state = 'expired'")
 	body := []byte("late")
 	put := make(chan error, 1)
-	go func() { put <- s.PutPayload(context.WithoutCancel(t.Context()), id, sha256.Sum256(body), body) }()
+	go func() {
+		put <- journaltest.Driven{Store: s}.PutPayload(context.WithoutCancel(t.Context()), id, sha256.Sum256(body), body)
+	}()
 	waitFor(t, s, someoneWaits)
 	_, err := expiry.Exec(t.Context(), "COMMIT")
 	require.NoError(t, err)

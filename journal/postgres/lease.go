@@ -2,14 +2,11 @@ package postgres
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"time"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/wire"
 )
 
 // standing is what a write of a worker met instead of its own row.
@@ -116,24 +113,4 @@ func (s *Store) Input(ctx context.Context, job journal.JobID, request journal.GU
 		return nil, s.refuse("input", store.ErrStale, request)
 	}
 	return input, err
-}
-
-// PutPayload stores an output that is sent by digest, once (E6).
-func (s *Store) PutPayload(ctx context.Context, job journal.JobID, digest journal.Digest, body []byte) error {
-	if len(body) > wire.MaxResult {
-		return fmt.Errorf("postgres: payload: %w: %d bytes, the limit is %d", store.ErrRejected, len(body), wire.MaxResult)
-	}
-	if sum := journal.Digest(sha256.Sum256(body)); sum != digest {
-		return fmt.Errorf("postgres: payload: %w: its digest is %s, not %s", store.ErrRejected, sum, digest)
-	}
-	n, err := s.change(ctx, "payload_put", pUUID(job), pDigest(digest), body)
-	if err == nil && n == 0 {
-		return fmt.Errorf("postgres: payload: %w: job %s", store.ErrNotFound, job)
-	}
-	return err
-}
-
-// updated is a row as an entry leaves it.
-func updated(x *collation.Row) journal.Updated {
-	return journal.Updated{GUID: x.GUID, Kind: x.Kind, Turn: x.Turn, Try: x.Try, NextAt: int64(x.NextAt), Held: x.Held}
 }

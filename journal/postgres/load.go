@@ -14,10 +14,10 @@ import (
 // loadStatements are the statements that Load and More send.
 var loadStatements = []string{
 	"begin", "load_lock", "load_lock_skip", "clock", "load_jobs", "load_tombs", "load_instances", "load_receipts",
-	"load_rows", "load_results", "load_payloads", "load_unfinished", "load_named_rows", "load_waits", "load_latest",
+	"load_rows", "load_results", "load_payloads", "load_unfinished", "load_effects", "load_named_rows", "load_waits", "load_latest",
 	"load_keys", "load_closes", "load_all_rows", "load_row_locks", "load_wait_locks", "load_all_waits", "load_children",
 	"load_holders", "load_order_locks", "load_order_locks_skip", "load_orders",
-	"chains_lock", "chains_lock_skip", "effects_read", "chain_head",
+	"chains_lock", "chains_lock_skip", "effects_read", "chain_head", "letters_read",
 	"write_mailboxes", "mail_lock_skip", "mail_waits", "mail_due", "mail_rows", "signals_known",
 }
 
@@ -33,6 +33,7 @@ type wanted struct {
 	orders     []journal.JobID // children that may have to be begun
 	chains     []rowKey        // requests whose effects are written
 	effectKeys []effectKey
+	letters    []int64
 	mail
 	further // what only decisions ask for
 }
@@ -83,6 +84,9 @@ func gather(wants []store.Want) (*wanted, map[journal.JobID]*collation.State) {
 		if !want.Order.IsZero() {
 			w.orders = append(w.orders, want.Order)
 		}
+		if want.Letter != 0 {
+			w.letters = append(w.letters, want.Letter)
+		}
 		w.askChain(want)
 		w.askMail(want)
 		if want.Job.IsZero() {
@@ -95,7 +99,7 @@ func gather(wants []store.Want) (*wanted, map[journal.JobID]*collation.State) {
 				Receipts:   make(map[journal.GUID]*collation.Receipt, 1),
 				Rows:       make(map[journal.GUID]*collation.Row, 1),
 				Results:    make(map[collation.InstanceKey]*flow.Result, len(want.Results)),
-				Unfinished: map[journal.GUID]bool{}, Waits: map[journal.GUID]*collation.Wait{},
+				Unfinished: map[journal.GUID]bool{}, Record: map[journal.GUID][]store.EffectRow{}, Waits: map[journal.GUID]*collation.Wait{},
 				Latest: map[string]*flow.Result{}, Keys: map[string]journal.JobID{},
 			}
 			states[want.Job] = st
@@ -144,6 +148,7 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 		Holders: map[string]*collation.Holder{}, Orders: map[journal.JobID]*collation.Row{},
 		Chains: make(map[collation.RowKey]*collation.Chain, len(w.chains)),
 		Boxes:  make(map[journal.JobID]*collation.Box, len(w.boxes)), Known: make(map[journal.GUID]store.SignalState, len(w.known)),
+		Letters: make(map[int64]*collation.Letter, len(w.letters)),
 	}
 	locks, reads := c.readJobs(w, loaded, wait)
 	chains := c.s.readChains(w, loaded, wait)
@@ -154,6 +159,7 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 	steps = append(steps, step{"clock", nil, func(v row) error { loaded.Now = collation.Micros(v.int(0)); return nil }})
 	steps = append(append(append(steps, reads...), w.readStarts(loaded, wait)...), w.readMail(loaded)...)
 	steps = append(steps, c.reads(w)...)
+	steps = append(steps, w.readLetters(loaded)...) // under the locks of their rows
 	// What may wait for a row of its job holds no chain meanwhile.
 	err := c.conn.run(ctx, append(steps, chains...)...)
 	c.states = loaded.States

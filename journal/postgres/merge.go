@@ -24,17 +24,26 @@ type writes struct {
 	receipts  []*receiptWrite
 	entries   []entryWrite
 	rows      []*rowWrite
+	discards  []rowKey
 	waits     []*waitWrite
 	woken     []wokenWrite
 	undead    []rowKey
 	letters   []letterWrite
-	chains    []*collation.Row // of requests, as their effects leave them
+	acted     []collation.LetterEnd // by an operator
+	chains    []*collation.Row      // of requests, as their effects leave them
 	effects   []effectWrite
+	payloads  []payloadWrite
+	judged    []effectWrite // by an operator, after their outcome
 	signals   []collation.SignalWrite
 }
 
 func (w *writes) empty() bool {
-	return len(w.entries)+len(w.rows)+len(w.effects)+len(w.signals) == 0
+	return len(w.entries)+len(w.rows)+len(w.effects)+len(w.signals)+len(w.acted)+len(w.letters)+len(w.discards)+len(w.payloads) == 0
+}
+
+type payloadWrite struct {
+	job journal.JobID
+	*collation.Payload
 }
 
 type jobWrite struct {
@@ -101,17 +110,7 @@ type waitWrite struct {
 type letterWrite struct {
 	collation.DeadLetter
 	state string
-	raw   []byte
 }
-
-// States of a dead letter (E10).
-const (
-	letterOpen     = "open"
-	letterRetried  = "retried"
-	letterResolved = "resolved"
-	letterFailed   = "failed"
-	letterAnswered = "answered"
-)
 
 // merger indexes the writes by their keys.
 type merger struct {
@@ -142,6 +141,7 @@ func merge(plans []store.Chained) (*writes, error) {
 			if err = m.planRows(c.Plan); err == nil {
 				err = m.planMail(c.Plan)
 			}
+			m.planLetters(c.Plan)
 		case e.Kind == journal.KindCreated:
 			m.births = append(m.births, *c)
 			err = m.plan(c)
@@ -186,13 +186,19 @@ func (m *merger) plan(c *store.Chained) error {
 	if p.Woken != nil {
 		m.woken = append(m.woken, wokenWrite{p.Job, p.Woken})
 	}
+	m.planLetters(p)
+	return nil
+}
+
+// planLetters notes what becomes of dead letters.
+func (m *merger) planLetters(p *collation.Plan) {
+	m.acted = append(m.acted, p.Letters...)
 	for _, g := range p.Undead {
 		m.endLetters(rowKey{p.Job, g})
 	}
 	for i := range p.Dead {
-		m.letters = append(m.letters, letterWrite{DeadLetter: p.Dead[i], state: letterOpen})
+		m.letters = append(m.letters, letterWrite{DeadLetter: p.Dead[i], state: collation.LetterOpen})
 	}
-	return nil
 }
 
 func (m *merger) job(c *store.Chained) error {
@@ -294,6 +300,12 @@ func (m *merger) planRows(p *collation.Plan) error {
 		}
 		w.sender = p.Job
 	}
+	if p.Payload != nil {
+		m.payloads = append(m.payloads, payloadWrite{p.Job, p.Payload})
+	}
+	for _, k := range p.Discard {
+		m.discards = append(m.discards, rowKey{k.Job, k.GUID})
+	}
 	return nil
 }
 
@@ -389,8 +401,8 @@ func (m *merger) wait(p *collation.Plan, guid journal.GUID, standing bool, after
 // the table by the statement.
 func (m *merger) endLetters(k rowKey) {
 	for i := range m.letters {
-		if l := &m.letters[i]; l.Job == k.job && l.Row == k.guid && l.state == letterOpen {
-			l.state = letterAnswered
+		if l := &m.letters[i]; l.Job == k.job && l.Row == k.guid && l.state == collation.LetterOpen {
+			l.state = collation.LetterAnswered
 		}
 	}
 	m.undead = append(m.undead, k)

@@ -158,8 +158,8 @@ func TestMergeLetters(t *testing.T) {
 		stepOf(jobA, 2, func(p *collation.Plan) { p.Undead = []journal.GUID{rowX} }),
 	})
 	require.NoError(t, err)
-	require.Equal(t, letterAnswered, w.letters[0].state)
-	require.Equal(t, letterOpen, w.letters[1].state)
+	require.Equal(t, collation.LetterAnswered, w.letters[0].state)
+	require.Equal(t, collation.LetterOpen, w.letters[1].state)
 	require.Equal(t, []rowKey{{jobA, rowX}}, w.undead)
 }
 

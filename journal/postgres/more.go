@@ -11,7 +11,8 @@ import (
 
 // further is what only decisions ask for (J2).
 type further struct {
-	effects []rowKey // requests whose effects are asked for
+	effects []rowKey // requests of which it is asked whether an effect is unfinished
+	record  []rowKey // requests of which all effects are asked for
 	named   []named  // rows, with the job that asks for each
 	waits   []rowKey
 	latest  []place // their addresses are left empty
@@ -80,6 +81,12 @@ func (f *further) askFurther(job journal.JobID, st *collation.State, need *colla
 	for _, request := range need.Effects {
 		f.effects = append(f.effects, rowKey{job, request})
 	}
+	for _, request := range need.Record {
+		if _, asked := st.Record[request]; !asked {
+			st.Record[request] = nil
+			f.record = append(f.record, rowKey{job, request})
+		}
+	}
 	for _, k := range need.Rows {
 		if _, asked := st.Rows[k.GUID]; !asked {
 			st.Rows[k.GUID] = nil
@@ -120,6 +127,16 @@ func (c *committer) readsFurther(f *further) []step {
 			k := f.effects[v.int(0)-1]
 			c.states[k.job].Unfinished[k.guid] = v.bool(1)
 			return nil
+		}})
+	}
+	if len(f.record) > 0 {
+		steps = append(steps, step{"load_effects", rowKeys(f.record), func(v row) error {
+			x, err := readEffect(v)
+			if err == nil {
+				k := f.record[v.int(effectWidth)-1]
+				c.states[k.job].Record[k.guid] = append(c.states[k.job].Record[k.guid], *x)
+			}
+			return err
 		}})
 	}
 	if len(f.named) > 0 {

@@ -71,7 +71,7 @@ func queueBirths(b *batch, fresh []store.Chained) {
 }
 
 // lostTo is what a test-and-set of an inception says that it was lost to.
-var lostTo = regexp.MustCompile(`"quipu: lost (keys|flows) ([0-9,]+)"`)
+var lostTo = regexp.MustCompile(`"quipu: lost (keys|flows|payloads) ([0-9,]+)"`)
 
 // lost names what the inceptions of the writes were lost to, where the error says it.
 func (w *writes) lost(err error) error {
@@ -92,6 +92,8 @@ func (w *writes) lost(err error) error {
 			e.Keys = append(e.Keys, w.births[n-1].Plan.Entry.Key)
 		case said[1] == "flows" && n <= len(w.flows):
 			e.Flows = append(e.Flows, w.flows[n-1].Name)
+		case said[1] == "payloads" && n <= len(w.payloads):
+			e.Jobs = append(e.Jobs, w.payloads[n-1].job)
 		}
 	}
 	return e

@@ -121,7 +121,7 @@ func TestPlans(t *testing.T) {
 		for name, parts := range map[string][]string{
 			"due":           {"Index Scan using dispatches_due", "Index Scan using jobs_pkey"},
 			"claim":         {"Index Scan using dispatches_pkey", "Index Cond: ((job = w_1.job) AND (guid = w_1.guid))"},
-			"turn_overdue":  {"Index Scan using dispatches_within"},
+			"late":          {"Index Scan using dispatches_within"},
 			"load_all_rows": {"Index Scan using dispatches_pkey", "Index Scan using dispatches_sender"},
 			"load_children": {"Index Scan using instances_child"},
 			"load_latest":   {"Index Cond: ((job = w.job) AND (activity = w.activity))"},

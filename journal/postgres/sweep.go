@@ -8,16 +8,12 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/wire"
 )
 
 // tooMany refuses a call over its limit (T11).
 func tooMany(op string, n, limit int) error {
 	return fmt.Errorf("postgres: %s: %w: %d in one call, the limit is %d", op, store.ErrRejected, n, limit)
 }
-
-// classWithin is the error class of a request that nobody answered in time.
-const classWithin = "within"
 
 // Due lists rows that are due and not held, oldest first, and how long the
 // first is overdue.
@@ -84,27 +80,16 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoi
 	return out, nil
 }
 
-// TurnOverdue turns requests past their within_at into 408 answers (E9).
-func (s *Store) TurnOverdue(ctx context.Context, limit int) (int, error) {
-	answer := wire.Encode(&wire.Response{
-		Kind: journal.ResponseTerminal, Code: collation.CodeTimeout,
-		Error: &wire.Failure{Class: classWithin, Message: "no answer within the activity's `within`: look for workers of its topic"},
-	})
-	return s.change(ctx, "turn_overdue", pInt(int64(min(limit, store.MaxSweep))), answer)
-}
-
-// Discard ends rows whose job is only a tombstone (C5), or was taken back before
-// it began.
-func (s *Store) Discard(ctx context.Context, rows []collation.RowKey) (int, error) {
-	if len(rows) > store.MaxSweep {
-		return 0, tooMany("discard", len(rows), store.MaxSweep)
+// Late lists requests of open jobs that nobody answered within their time (E9).
+func (s *Store) Late(ctx context.Context, limit int) (late []collation.RowKey, err error) {
+	if limit > store.MaxSweep {
+		return nil, tooMany("late", limit, store.MaxSweep)
 	}
-	job, guid := uuids(len(rows)), uuids(len(rows))
-	for _, k := range rows {
-		job.uuid(k.Job)
-		guid.uuid(k.GUID)
-	}
-	return s.change(ctx, "discard", job.value(), guid.value())
+	err = s.query(ctx, "late", func() { late = nil }, func(v row) error {
+		late = append(late, collation.RowKey{Job: v.job(0), GUID: v.guid(1)})
+		return nil
+	}, pInt(int64(limit)))
+	return late, err
 }
 
 // Prune removes what only guards against repetition, once it is old: batch
@@ -119,16 +104,4 @@ func (s *Store) Epoch(ctx context.Context) (int64, error) {
 	n := int64(0)
 	err := s.query(ctx, "epoch", nil, func(v row) error { n = v.int(0); return nil })
 	return n, err
-}
-
-// DeadLetter records a message without a row: undecodable or foreign (T3).
-func (s *Store) DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byte) error {
-	return s.call(ctx, "dead letter", func(c *conn) error {
-		if err := c.require(ctx, recordStatements...); err != nil {
-			return err
-		}
-		return s.conclude(ctx, c, func(b *batch) {
-			queueLetters(b, []letterWrite{{DeadLetter: d, state: letterOpen, raw: raw}})
-		})
-	})
 }

@@ -8,15 +8,9 @@ const threshold = 0
 // writeStatements are the statements that queue may add.
 var writeStatements = []string{
 	"begin", "commit", "rollback", "write_marker", "write_flows_active", "write_jobs_new", "write_jobs", "write_head", "write_receipts_new", "write_receipts",
-	"write_instances_new", "write_instances", "write_entries", "write_rows_delete", "write_rows_new",
+	"write_instances_new", "write_instances", "write_entries", "write_rows_delete", "write_rows_discard", "write_rows_new",
 	"write_rows", "write_mailboxes", "write_waits_delete", "write_waits_new", "write_waits", "write_kept_due",
-	"write_woken", "write_letters_end", "write_letters", "chains_put", "effects_put", "signals_put", "signals_became",
-}
-
-// recordStatements are those of them that append to a chain without moving a
-// ledger: what a store's own transaction sends.
-var recordStatements = []string{
-	"begin", "commit", "rollback", "write_marker", "write_head", "write_entries", "write_rows", "write_letters_end", "write_letters",
+	"write_woken", "write_letters_end", "write_letters", "chains_put", "effects_put", "effects_judged", "payloads_put", "letters_act", "signals_put", "signals_became",
 }
 
 // queue adds the statements that have something to do, in the lock order of
@@ -37,6 +31,9 @@ func (w *writes) queue(b *batch) {
 		queueEntries(b, w.entries)
 	}
 	w.queueRows(b)
+	if len(w.discards) > 0 {
+		b.queue("write_rows_discard", rowKeys(w.discards)...)
+	}
 	w.queueChains(b)
 	w.queueWaits(b)
 	if len(boxes) > 0 {
@@ -44,6 +41,12 @@ func (w *writes) queue(b *batch) {
 	}
 	if len(w.woken) > 0 {
 		queueWoken(b, w.woken)
+	}
+	if len(w.payloads) > 0 {
+		queuePayloads(b, w.payloads)
+	}
+	if len(w.acted) > 0 {
+		queueActed(b, w.acted)
 	}
 	if len(w.undead) > 0 {
 		b.queue("write_letters_end", rowKeys(w.undead)...)
@@ -265,10 +268,30 @@ func queueLetters(b *batch, letters []letterWrite) {
 		message.text(l.Message)
 		ledger.int(int64(l.Ledger))
 		state.text(l.state)
-		raw.someBytes(l.raw)
+		raw.someBytes(l.Raw)
 	}
 	b.queue("write_letters", job.value(), guid.value(), kind.value(), activity.value(), dad.value(),
 		reason.value(), message.value(), ledger.value(), state.value(), raw.value())
+}
+
+func queuePayloads(b *batch, payloads []payloadWrite) {
+	n := len(payloads)
+	job, digest, body := uuids(n), byteas(n), byteas(n)
+	for i := range payloads {
+		job.uuid(payloads[i].job)
+		digest.bytes(payloads[i].Digest[:])
+		body.bytes(payloads[i].Body)
+	}
+	b.queue("payloads_put", job.value(), digest.value(), body.value())
+}
+
+func queueActed(b *batch, ends []collation.LetterEnd) {
+	id, state := ints(len(ends)), texts(len(ends))
+	for i := range ends {
+		id.int(ends[i].ID)
+		state.text(ends[i].State)
+	}
+	b.queue("letters_act", id.value(), state.value())
 }
 
 // rowKeys gives the columns of keys of rows.

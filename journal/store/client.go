@@ -159,10 +159,10 @@ type DeadView struct {
 	Key    string // of the job, "" for a foreign message
 	At     collation.Micros
 	Letter collation.DeadLetter
-	State  string // open, retried, resolved, failed, answered
+	State  string // collation.LetterOpen, …
 }
 
-// Operator is what deploying and acting needs.
+// Operator is what deploying needs, and reading dead letters.
 type Operator interface {
 	// Migrate brings the schema to this build's version; forward only.
 	Migrate(ctx context.Context) error
@@ -176,9 +176,6 @@ type Operator interface {
 	// DeadLetters lists dead letters, newest first, at most limit (default 100, at
 	// most MaxPage); all includes ended ones.
 	DeadLetters(ctx context.Context, all bool, limit int) ([]DeadView, error)
-	// Act carries out an operator's decision on a dead letter, as one entry
-	// (E10): ErrNotFound, or ErrStale where it has ended already.
-	Act(ctx context.Context, a Action) error
 }
 
 // FlowView is one deployed version.
@@ -188,21 +185,8 @@ type FlowView struct {
 	Deployed collation.Micros
 }
 
-// Action is an operator's decision on a dead letter, one of three (E10, 3.3).
-// Retry releases the row; of a parked effect: it is recorded as not done and runs
-// again, whether it is unfinished or was completed and is in doubt. Done says that
-// the parked effect was done: an unfinished one is completed with that result, a
-// completed one is vouched for; the row is released and the handler goes on. An
-// answer ends the request with Response. Judge says which effect is meant.
-type Action struct {
-	ID       int64
-	Retry    bool
-	Done     []byte         // canonical payload
-	Effect   journal.Digest // which effect Retry or Done means; zero: the only one in doubt
-	Response *journal.Response
-	Who      string
-	Reason   string
-}
+// Action is an operator's decision on a dead letter.
+type Action = collation.Action
 
 // Reader is what verification and export need. It needs read rights only.
 type Reader interface {

@@ -34,17 +34,18 @@ type Engine interface {
 	// time and their next due time; the others only the next due time. It
 	// returns the rows to send that were won, with what publishing needs (T2).
 	Claim(ctx context.Context, claims []Claim) ([]Outgoing, error)
-	// TurnOverdue turns requests past their within_at into 408 answers (E9), at
-	// most limit; it returns how many.
-	TurnOverdue(ctx context.Context, limit int) (int, error)
+	// Late lists rows of open jobs whose time has passed, those that passed it first before the others, without
+	// locking them, at most limit (≤ MaxSweep): requests past their within_at (E9).
+	// What becomes of each, collation.Overdue says.
+	Late(ctx context.Context, limit int) ([]collation.RowKey, error)
 	// Flow returns the canonical definition of a deployed flow version.
 	Flow(ctx context.Context, name, version string) ([]byte, error)
 	// ActiveFlow returns the version for new jobs, as for Client.
 	ActiveFlow(ctx context.Context, name string) (ref journal.FlowRef, canonical []byte, err error)
 	// Deploy is Operator's: flows of the runtime's own (3.5).
 	Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte) (fresh bool, err error)
-	// DeadLetter records a message without a row: undecodable or foreign (T3).
-	DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byte) error
+	// Letter reads a dead letter, without a lock: ErrNotFound.
+	Letter(ctx context.Context, id int64) (*collation.Letter, error)
 	// Epoch is the space's epoch (T4).
 	Epoch(ctx context.Context) (int64, error)
 	// Prune removes batch markers that are older than MarkerAge (J4), whose
@@ -57,9 +58,6 @@ type Engine interface {
 	// limit (≤ MaxSweep). It locks nothing.
 	LateSignals(ctx context.Context, limit int) ([]collation.RowKey, error)
 
-	// Discard ends rows whose job is only a tombstone (C5), or was taken back
-	// before it began; it returns how many. Rows of jobs that are there stay.
-	Discard(ctx context.Context, rows []collation.RowKey) (int, error)
 	// Expire removes closed jobs whose time has passed, with all that belongs to
 	// them, and leaves their tombstones (J7): at most limit rows of each table,
 	// so that more says that there is more to do. A job stays while a job of its
@@ -97,6 +95,8 @@ type Want struct {
 	Signal journal.GUID
 	// Known is a signal from outside: what became of it, if it was here before.
 	Known journal.GUID
+	// Letter is the id of a dead letter, read once the rows are locked.
+	Letter int64
 }
 
 // Joiner lets a transaction of somebody else's take part (E17).
@@ -167,6 +167,8 @@ type Loaded struct {
 	Boxes map[journal.JobID]*collation.Box
 	// Known is what became of the signals that were wanted; of others, nothing.
 	Known map[journal.GUID]SignalState
+	// Letters are the dead letters that were wanted and are there.
+	Letters map[int64]*collation.Letter
 }
 
 // Chained is a plan whose entry got its bytes and its hash.

@@ -56,14 +56,15 @@ func (e *AlreadyStartedError) Error() string {
 
 // LostError is an ErrLost that names what it was lost to.
 type LostError struct {
-	Keys  []string // of inceptions: they are taken by now
-	Flows []string // of inceptions: another version is the active one by now
+	Keys  []string        // of inceptions: they are taken by now
+	Flows []string        // of inceptions: another version is the active one by now
+	Jobs  []journal.JobID // of payloads: they are not there
 	Err   error
 }
 
 // Error says what was lost.
 func (e *LostError) Error() string {
-	return fmt.Sprintf("%v: keys %.200q, flows %.200q: %v", ErrLost, e.Keys, e.Flows, e.Err)
+	return fmt.Sprintf("%v: keys %.200q, flows %.200q, %d jobs: %v", ErrLost, e.Keys, e.Flows, len(e.Jobs), e.Err)
 }
 
 // Is makes it an ErrLost.

@@ -29,8 +29,6 @@ type Requests interface {
 	// Input reads the input of a request from its row: inputs that are too
 	// large for a message (T4).
 	Input(ctx context.Context, job journal.JobID, request journal.GUID) ([]byte, error)
-	// PutPayload stores an output that is sent by digest (E6), once.
-	PutPayload(ctx context.Context, job journal.JobID, digest journal.Digest, body []byte) error
 
 	// Effects lists the recorded effects of a request, in the order of their
 	// first entry.
@@ -59,6 +57,9 @@ type Bodies interface {
 // with whatever else its process commits.
 type Worker interface {
 	Requests
+	// PutPayload stores an output that is sent by digest (E6), once: ErrRejected,
+	// ErrNotFound where its job is not there.
+	PutPayload(ctx context.Context, job journal.JobID, digest journal.Digest, body []byte) error
 	// StartEffect records effect.started, alone, on the request's chain (E4).
 	// An unfinished start by a run whose lease is out is taken over: the row's
 	// fence decides (the caller holds the newer fence), and taken is true. A
@@ -127,4 +128,19 @@ const (
 	EffectStarted   = collation.EffectStarted
 	EffectCompleted = collation.EffectCompleted
 	EffectNotDone   = collation.EffectNotDone
+)
+
+// Classes of effects: those of package collation.
+const (
+	ClassPure       = collation.ClassPure
+	ClassTx         = collation.ClassTx
+	ClassIdempotent = collation.ClassIdempotent
+	ClassGuarded    = collation.ClassGuarded
+	ClassUndo       = collation.ClassUndo
+)
+
+// Classes of the errors of effects that an operator said were not done.
+const (
+	FailureOperator = collation.FailureOperator
+	FailureVoided   = collation.FailureVoided
 )

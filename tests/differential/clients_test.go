@@ -97,7 +97,7 @@ func (p *pair) sweep() {
 	}
 	switch p.upTo("sweep", 7) {
 	case 0, 1:
-		count("turn overdue", func(s store.Store) (int, error) { return s.TurnOverdue(p.ctx, 1000) })
+		count("turn overdue", func(s store.Store) (int, error) { return journaltest.Driven{Store: s}.TurnOverdue(p.ctx, 1000) })
 	case 2:
 		count("expire signals", func(s store.Store) (int, error) { return journaltest.Driven{Store: s}.ExpireSignals(p.ctx, 1000) })
 	case 3:
@@ -114,7 +114,7 @@ func (p *pair) sweep() {
 		}
 	case 6:
 		keys := p.keys()
-		count("discard", func(s store.Store) (int, error) { return s.Discard(p.ctx, keys) })
+		_ = p.done("discard", func(_ int, s store.Store) error { return journaltest.Driven{Store: s}.Discard(p.ctx, keys) })
 	case 7:
 		due := p.due()
 		var claims []store.Claim
@@ -234,7 +234,9 @@ func (p *pair) letters() (ids [2][]int64, list []store.DeadView) {
 func (p *pair) operate() {
 	if p.chance("foreign", 15) {
 		d := collation.DeadLetter{Kind: journal.MessageLeg1, Reason: "undecodable", Message: "drawn"}
-		_ = p.done("dead letter", func(_ int, s store.Store) error { return s.DeadLetter(p.ctx, d, []byte{0, 0xff}) })
+		_ = p.done("dead letter", func(_ int, s store.Store) error {
+			return journaltest.Driven{Store: s}.DeadLetter(p.ctx, d, []byte{0, 0xff})
+		})
 	}
 	ids, list := p.letters()
 	a := store.Action{Who: "ann", Reason: "drawn"}
@@ -263,6 +265,6 @@ func (p *pair) operate() {
 		if at >= 0 {
 			mine.ID = ids[i][at]
 		}
-		return s.Act(p.ctx, mine)
+		return journaltest.Driven{Store: s}.Act(p.ctx, mine)
 	})
 }

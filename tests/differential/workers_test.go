@@ -91,7 +91,9 @@ func (p *pair) payload(job journal.JobID) journal.Digest {
 		digest[0]++
 	}
 	if p.chance("stored", 80) {
-		_ = p.done("put payload", func(_ int, s store.Store) error { return s.PutPayload(p.ctx, job, digest, body) })
+		_ = p.done("put payload", func(_ int, s store.Store) error {
+			return journaltest.Driven{Store: s}.PutPayload(p.ctx, job, digest, body)
+		})
 	}
 	return digest
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/workers"
@@ -281,7 +282,7 @@ func TestE10VerifyAsksAPerson(t *testing.T) {
 		f, err = rt.Effect(ctx, l.key(t, "confirmed", 0))
 		require.NoError(t, err)
 		require.True(t, f.Vouched)
-		require.Equal(t, journal.Operator{Action: store.ActionDone, Who: "ann", Reason: "it is in their books"}, *f.Entries[len(f.Entries)-1].Operator)
+		require.Equal(t, journal.Operator{Action: collation.ActionDone, Who: "ann", Reason: "it is in their books"}, *f.Entries[len(f.Entries)-1].Operator)
 		e.clean(rt)
 	})
 }

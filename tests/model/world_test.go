@@ -114,7 +114,7 @@ func (w *world) process(i int) *process {
 	rt := must(func() (*workers.Runtime, error) {
 		return workers.NewRuntime(workers.Config{
 			Registry: w.ran.registry(), Bus: w.bus, Store: eng.Committer().Worker(), Space: space, Lanes: eng.Config().Lanes,
-			DeadLetter: w.store.DeadLetter, Lease: 4 * time.Second, AckWait: 2 * time.Second,
+			DeadLetter: eng.Committer().DeadLetter, Lease: 4 * time.Second, AckWait: 2 * time.Second,
 			ResponseWait: time.Second, Holder: fmt.Sprint("worker-", i), Logger: slog.New(slog.DiscardHandler),
 		})
 	})

@@ -49,7 +49,7 @@ WITH put AS (
     SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[], $5::int8[], {effect params 6})
     ON CONFLICT (key, job) DO UPDATE
     SET state = excluded.state, result = excluded.result, error = excluded.error,
-        fence = excluded.fence, holder = excluded.holder, turn = excluded.turn, until = excluded.until
+        fence = excluded.fence, holder = excluded.holder, turn = excluded.turn, until = excluded.until, vouched = excluded.vouched
     WHERE e.state = 'started'
     RETURNING 1
 )
@@ -93,20 +93,19 @@ LEFT JOIN dispatches d ON d.job = e.job AND d.guid = e.request
 WHERE e.key = $1::bytea
 ORDER BY e.job
 
--- name: effect_void
--- an operator says that a completed effect was not done (3.3), by test-and-set. $1 job, $2 key, $3 error.
+-- name: effects_judged
+-- what an operator says of effects that were completed (3.3), by test-and-set: that one was not done, which takes its
+-- result back, or that its result is right. $1 jobs, $2 keys, $3 states, $4 errors, $5 vouched.
 WITH put AS (
-    UPDATE effects SET state = 'not_done', result = NULL, error = $3::bytea, vouched = false
-    WHERE key = $2::bytea AND job = $1::uuid AND state = 'completed' RETURNING 1
+    UPDATE effects e
+    SET state = w.state, result = CASE WHEN w.state = 'completed' THEN e.result END, error = w.error, vouched = w.vouched
+    FROM unnest($1::uuid[], $2::bytea[], $3::text[], $4::bytea[], $5::bool[]) AS w (job, key, state, error, vouched)
+    WHERE e.job = w.job AND e.key = w.key AND e.state = 'completed'
+    RETURNING 1
 )
-SELECT CASE WHEN count(*) = 1 THEN 0 ELSE CAST('quipu: lost effects, voided ' || count(*) AS int) END FROM put
-
--- name: effect_vouch
--- an operator confirms the result of a completed effect (3.3). $1 job, $2 key.
-WITH put AS (
-    UPDATE effects SET vouched = true WHERE key = $2::bytea AND job = $1::uuid AND state = 'completed' RETURNING 1
-)
-SELECT CASE WHEN count(*) = 1 THEN 0 ELSE CAST('quipu: lost effects, vouched ' || count(*) AS int) END FROM put
+SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
+            ELSE CAST('quipu: lost effects, judged ' || count(*) AS int) END
+FROM put
 
 -- name: pauses_of_request
 -- what a durable function waited for, each with the entry that recorded it, in the order of their coming; behind them
@@ -121,15 +120,21 @@ FROM dispatches d
 WHERE d.job = $1::uuid AND d.guid = $2::uuid AND EXISTS (SELECT FROM jobs j WHERE j.id = $1::uuid AND j.state <> 'expired')
 ORDER BY seq NULLS LAST
 
--- name: payload_put
--- stores an output that is sent by digest, once (E6). The job is locked against its expiry. $1 job, $2 digest, $3
--- bytes. Returns the number of jobs of that id.
-WITH j AS MATERIALIZED (
-    SELECT id FROM jobs WHERE id = $1::uuid AND state <> 'expired' FOR KEY SHARE
+-- name: payloads_put
+-- stores outputs that are sent by digest, each once (E6). Their jobs are locked against their expiry; one that is not
+-- there is an error, which says the places in the arrays from 1. $1 jobs, $2 digests, $3 bytes.
+WITH w AS MATERIALIZED (
+    SELECT * FROM unnest($1::uuid[], $2::bytea[], $3::bytea[]) WITH ORDINALITY AS w (job, digest, body, n)
+), j AS MATERIALIZED (
+    SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) AND state <> 'expired' ORDER BY id FOR KEY SHARE
 ), put AS (
-    INSERT INTO payloads (job, digest, body) SELECT id, $2::bytea, $3::bytea FROM j ON CONFLICT DO NOTHING
+    INSERT INTO payloads (job, digest, body)
+    SELECT w.job, w.digest, w.body FROM w JOIN j ON j.id = w.job ORDER BY w.job, w.digest
+    ON CONFLICT DO NOTHING
 )
-SELECT count(*) FROM j
+SELECT CASE WHEN count(*) = 0 THEN 0 ELSE CAST('quipu: lost payloads ' || string_agg(w.n::text, ',') AS int) END
+FROM w
+WHERE NOT EXISTS (SELECT FROM j WHERE j.id = w.job)
 
 -- name: row_input
 -- the input of a request from its row (T4). $1 job, $2 request.

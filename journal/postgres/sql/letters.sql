@@ -13,16 +13,21 @@ FROM dead_letters l LEFT JOIN jobs j ON j.id = l.job
 WHERE l.job = $1::uuid
 ORDER BY l.id
 
--- name: letter_read
--- a dead letter, and how often an operator acted on its message before (E10). $1 id.
-SELECT l.job, l.guid, l.state,
+-- name: letters_read
+-- dead letters, and how often an operator acted on the message of each before (E10). $1 ids.
+SELECT l.id, l.job, l.guid, l.state, l.reason,
        (SELECT count(*) FROM dead_letters m
-        WHERE m.job = l.job AND m.guid = l.guid AND m.state IN ('retried', 'resolved', 'failed')), l.reason
-FROM dead_letters l WHERE l.id = $1::int8
+        WHERE m.job = l.job AND m.guid = l.guid AND m.state IN ('retried', 'resolved', 'failed'))
+FROM dead_letters l WHERE l.id = ANY ($1::int8[])
 
--- name: letter_end
--- ends an open dead letter by test-and-set (E10). $1 id, $2 state.
+-- name: letters_act
+-- ends open dead letters by test-and-set (E10). $1 ids, $2 states.
 WITH ended AS (
-    UPDATE dead_letters SET state = $2::text WHERE id = $1::int8 AND state = 'open' RETURNING 1
+    UPDATE dead_letters l SET state = w.state
+    FROM unnest($1::int8[], $2::text[]) AS w (id, state)
+    WHERE l.id = w.id AND l.state = 'open'
+    RETURNING 1
 )
-SELECT CASE WHEN count(*) = 1 THEN 0 ELSE CAST('quipu: lost letters, ended ' || count(*) AS int) END FROM ended
+SELECT CASE WHEN count(*) = cardinality($1::int8[]) THEN 0
+            ELSE CAST('quipu: lost letters, ended ' || count(*) AS int) END
+FROM ended

@@ -70,6 +70,15 @@ JOIN payloads p ON p.job = w.job AND p.digest = w.digest
 SELECT w.n, EXISTS (SELECT FROM effects e WHERE e.job = w.job AND e.request = w.request AND e.state = 'started' AND e.class <> 'undo')
 FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, request, n)
 
+-- name: load_effects
+-- all effects of requests, each in the order of the first entries (3.3). $1 jobs, $2 requests. Returns the effect, and
+-- the place in the arrays from 1.
+SELECT {effect:e}, w.n
+FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, request, n)
+JOIN effects e ON e.job = w.job AND e.request = w.request
+LEFT JOIN dispatches d ON d.job = e.job AND d.guid = e.request
+ORDER BY w.n, e.seq
+
 -- name: load_named_rows
 -- dispatch rows by primary key, whoever they are addressed to, locked (J8). $1 jobs, $2 GUIDs. Returns the row, and
 -- its place in the arrays from 1.
@@ -147,10 +156,3 @@ FROM (SELECT * FROM own UNION ALL SELECT * FROM sent) AS d
 -- the instances of jobs that have a child (C15). $1 jobs.
 SELECT i.job, i.activity, i.dad_text, {instance:i}
 FROM instances i WHERE i.job = ANY ($1::uuid[]) AND i.child IS NOT NULL
-
--- name: row_lock
--- locks one dispatch row, which is the lock of its effect chain (J8), and reads it with its job. $1 job, $2 GUID.
-SELECT {row:d}, j.generation, j.state, j.trace
-FROM dispatches d JOIN jobs j ON j.id = d.job
-WHERE d.job = $1::uuid AND d.guid = $2::uuid
-FOR UPDATE OF d

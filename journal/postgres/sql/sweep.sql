@@ -35,41 +35,11 @@ SELECT {row:d}, j.key, j.generation, j.flow_name, j.flow_version, j.flow_digest,
 FROM d LEFT JOIN jobs j ON j.id = d.job AND j.state <> 'expired'
 WHERE d.send
 
--- name: discard
--- ends rows whose job is only a tombstone, or was taken back before it began: neither the job nor its start is there
--- (C5). A signal has no job. $1 jobs, $2 GUIDs. Returns their number.
-WITH w AS MATERIALIZED (
-    SELECT w.job, w.guid, j.state = 'expired' OR t.id IS NOT NULL AS tomb, j.id IS NULL AND s.guid IS NULL AS never
-    FROM unnest($1::uuid[], $2::uuid[]) AS w (job, guid)
-    LEFT JOIN jobs j ON j.id = w.job
-    LEFT JOIN tombs t ON t.id = w.job
-    LEFT JOIN dispatches s ON s.job = w.job AND s.guid = w.job
-), gone AS (
-    DELETE FROM dispatches d
-    USING w
-    WHERE d.job = w.job AND d.guid = w.guid AND (w.tomb OR w.never)
-    RETURNING 1
-)
-SELECT count(*) FROM gone
-
--- name: turn_overdue
--- turns requests that nobody answered within their time into answers of their own (E9): due now, to the engine,
--- released. Where compensations are registered the input stays, and so does the end of the lease, which they wait for
--- (3.5). $1 limit, $2 the answer. Returns their number.
-WITH late AS MATERIALIZED (
-    SELECT d.job, d.guid
-    FROM dispatches d
-    WHERE d.within_at IS NOT NULL AND d.within_at <= (SELECT micros()) AND d.kind = 'request'
-      AND (SELECT j.state FROM jobs j WHERE j.id = d.job) = 'open'
-    ORDER BY d.within_at
-    LIMIT $1::int8
-    FOR UPDATE OF d SKIP LOCKED
-), turned AS (
-    UPDATE dispatches d
-    SET kind = 'answer', input = CASE WHEN d.undo THEN d.body END, body = $2::bytea, held = NULL, next_at = micros(), turn_sent = 0, within_at = NULL,
-        holder = NULL, lease_until = CASE WHEN d.undo THEN d.lease_until END
-    FROM late
-    WHERE d.job = late.job AND d.guid = late.guid
-    RETURNING 1
-)
-SELECT count(*) FROM turned
+-- name: late
+-- requests that nobody answered within their time (E9), without locking them. $1 limit.
+SELECT d.job, d.guid
+FROM dispatches d
+WHERE d.within_at IS NOT NULL AND d.within_at <= (SELECT micros()) AND d.kind = 'request'
+  AND (SELECT j.state FROM jobs j WHERE j.id = d.job) = 'open'
+ORDER BY d.within_at
+LIMIT $1::int8

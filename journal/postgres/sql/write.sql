@@ -160,6 +160,17 @@ SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
             ELSE CAST('quipu: lost rows, deleted ' || count(*) AS int) END
 FROM gone
 
+-- name: write_rows_discard
+-- ends rows that can come to nothing, if they are there (C5). One that somebody else holds stays: it is sent again. $1
+-- jobs, $2 GUIDs.
+WITH w AS MATERIALIZED (
+    SELECT d.job, d.guid
+    FROM unnest($1::uuid[], $2::uuid[]) AS w (job, guid)
+    JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
+    FOR UPDATE OF d SKIP LOCKED
+)
+DELETE FROM dispatches d USING w WHERE d.job = w.job AND d.guid = w.guid
+
 -- name: write_rows_new
 -- inserts dispatch rows (T1). A second one is 23505.
 INSERT INTO dispatches ({row})

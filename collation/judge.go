@@ -1,71 +1,17 @@
-package store
+package collation
+
+// What an operator says of an effect. It reads all that are recorded of the request,
+// and the reason of the letter; it decides which one is meant, and what becomes of
+// it; it writes the effect, with its outcome on the request's chain (3.3).
 
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/quipu-journal/quipu/canonical"
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 )
-
-// Classes of effects: those of package collation.
-const (
-	ClassPure       = collation.ClassPure
-	ClassTx         = collation.ClassTx
-	ClassIdempotent = collation.ClassIdempotent
-	ClassGuarded    = collation.ClassGuarded
-	ClassUndo       = collation.ClassUndo
-)
-
-// Classes of the errors of effects that an operator said were not done.
-const (
-	FailureOperator = "operator" // of an unfinished one
-	FailureVoided   = "voided"   // of one that was completed
-)
-
-// Actions of an operator, as entries name them (E10).
-const (
-	ActionRetry  = "retry"
-	ActionDone   = "done"
-	ActionAnswer = "answer"
-)
-
-// Name is the action as its entry names it.
-func (a *Action) Name() string {
-	switch {
-	case a.Retry:
-		return ActionRetry
-	case a.Done != nil:
-		return ActionDone
-	}
-	return ActionAnswer
-}
-
-// Check refuses an action that is not one of the three: ErrRejected.
-func (a *Action) Check() error {
-	n := 0
-	for _, is := range []bool{a.Retry, a.Done != nil, a.Response != nil} {
-		if is {
-			n++
-		}
-	}
-	switch {
-	case n != 1:
-		return fmt.Errorf("%w: an action is one of retry, done and answer", ErrRejected)
-	case a.Response != nil && a.Effect != (journal.Digest{}):
-		return fmt.Errorf("%w: an answer ends the request: it means no effect", ErrRejected)
-	case a.Done == nil:
-		return nil
-	case len(a.Done) > collation.MaxResult:
-		return fmt.Errorf("%w: the result of what was done has %d bytes, the limit is %d", ErrRejected, len(a.Done), collation.MaxResult)
-	}
-	if same, err := canonical.Payload(a.Done); err != nil || !bytes.Equal(same, a.Done) {
-		return fmt.Errorf("%w: the result of what was done is no canonical payload: %.80q", ErrRejected, a.Done)
-	}
-	return nil
-}
 
 // Decision is what an action does to one effect.
 type Decision string
@@ -120,16 +66,51 @@ func (a *Action) Judge(reason string, effects []EffectRow) (Decision, *EffectRow
 	return LeaveEffects, nil, nil
 }
 
+// judge records what the operator says of an effect of the request: the action's
+// entry names it, and the request's chain has its outcome (3.3).
+func (w *writer) judge(row *Row, reason string, a *Action, record []EffectRow) error {
+	decision, met, err := a.Judge(reason, record)
+	if err != nil || decision == LeaveEffects {
+		return err
+	}
+	f := Effect{EffectRow: *met, Request: row.GUID, Turn: row.Turn}
+	f.Live = false
+	e := journal.Effect{Key: f.Key, Name: f.Name, Class: f.Class, N: f.N, Position: f.Position, Turn: row.Turn}
+	named := e
+	w.p.Entry.Effect = &named
+	e.Fence = f.Fence
+	x := &ChainWrite{Request: row.GUID, Row: row, Completed: decision == EffectVoided || decision == EffectVouched}
+	kind := journal.KindEffectFailed
+	switch decision {
+	case EffectUndone:
+		f.State, e.Error = EffectNotDone, &journal.Failure{Class: FailureOperator, Message: a.Reason}
+	case EffectVoided:
+		f.State, f.Vouched, e.Error = EffectNotDone, false, &journal.Failure{Class: FailureVoided, Message: a.Reason}
+	case EffectDone:
+		kind, f.State, f.Vouched, e.Result = journal.KindEffectCompleted, EffectCompleted, true, slices.Clone(a.Done)
+	case EffectVouched:
+		f.Vouched = true
+	}
+	if decision != EffectVouched { // whose outcome is what it was
+		f.Result, f.Error = e.Result, e.Error
+		c := Chain{Job: w.s.Job, Request: row.GUID, Head: row.Effects, Now: w.s.Now}
+		c.record(x, kind, w.mode.Writer, &e, w.mode)
+	}
+	x.Effect, x.Row = f, nil // the row is the plan's
+	w.p.Chain = x
+	return nil
+}
+
 // doubts are what the action means of effects without a name, the first first.
 func (a *Action) doubts(reason string, effects []EffectRow) []func(*EffectRow) bool {
 	switch {
-	case a.Done != nil && reason == collation.ClassUndo: // Idempotent ones are those of a job of compensations
+	case a.Done != nil && reason == ClassUndo: // Idempotent ones are those of a job of compensations
 		return []func(*EffectRow) bool{running(effects), unfinished(ClassIdempotent)}
-	case a.Done != nil && reason == collation.ClassConfirm:
+	case a.Done != nil && reason == ClassConfirm:
 		return []func(*EffectRow) bool{doubtful}
-	case a.Done != nil && reason == collation.HeldParked:
+	case a.Done != nil && reason == HeldParked:
 		return []func(*EffectRow) bool{unfinished(ClassGuarded), unfinished(ClassIdempotent), doubtful}
-	case reason == collation.HeldParked:
+	case reason == HeldParked:
 		return []func(*EffectRow) bool{unfinished(ClassGuarded)}
 	}
 	return nil

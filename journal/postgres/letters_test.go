@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -22,7 +23,9 @@ func TestActOnALetterThatJustEnded(t *testing.T) {
 	require.Len(t, list, 1)
 	completion := blocker(t, s, "UPDATE dispatches SET held = NULL, dead = false; UPDATE dead_letters SET state = 'answered'")
 	acted := make(chan error, 1)
-	go func() { acted <- s.Act(t.Context(), store.Action{ID: list[0].ID, Done: []byte(`1`), Who: "ann"}) }()
+	go func() {
+		acted <- journaltest.Driven{Store: s}.Act(t.Context(), store.Action{ID: list[0].ID, Done: []byte(`1`), Who: "ann"})
+	}()
 	waitFor(t, s, someoneWaits)
 	_, err = completion.Exec(t.Context(), "COMMIT")
 	require.NoError(t, err)

@@ -1,11 +1,10 @@
-package store
+package collation
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -34,7 +33,7 @@ func TestJudgeNamed(t *testing.T) {
 				a := c.action
 				a.Effect = f.Key
 				require.NoError(t, a.Check())
-				got, about, err := a.Judge(collation.HeldParked, []EffectRow{{Key: journal.Digest{1}, Class: ClassGuarded, State: EffectStarted}, f})
+				got, about, err := a.Judge(HeldParked, []EffectRow{{Key: journal.Digest{1}, Class: ClassGuarded, State: EffectStarted}, f})
 				if c.want == refused {
 					require.ErrorIs(t, err, ErrRejected, "%s, %s: %s", class, state, a.Name())
 					continue
@@ -75,7 +74,7 @@ func TestJudgeUnnamed(t *testing.T) {
 			if a.Done != nil {
 				want = c.done
 			}
-			decision, f, err := a.Judge(collation.HeldParked, c.effects)
+			decision, f, err := a.Judge(HeldParked, c.effects)
 			switch want {
 			case "?":
 				require.ErrorIs(t, err, ErrRejected, name)
@@ -93,7 +92,7 @@ func TestJudgeUnnamed(t *testing.T) {
 		many[i] = guarded
 		many[i].Key[0] = byte(i)
 	}
-	_, _, err := (&Action{Retry: true}).Judge(collation.HeldParked, many)
+	_, _, err := (&Action{Retry: true}).Judge(HeldParked, many)
 	require.ErrorContains(t, err, "30 effects are in doubt")
 	require.ErrorContains(t, err, many[19].Key.String())
 	require.ErrorContains(t, err, "and 10 more")
@@ -110,8 +109,8 @@ func TestE10ALetterIsAskedWhatItAsks(t *testing.T) {
 	first := EffectRow{Key: journal.Digest{5}, Name: "first", Class: ClassUndo, State: EffectStarted}
 	all := []EffectRow{first, pay, refund, ran, sent}
 	for reason, want := range map[string][2]string{
-		collation.ClassNondeterminism: {"", "?"}, collation.ClassUndo: {"", "refund"}, collation.ClassConfirm: {"", "sent"},
-		collation.HeldParked: {"pay", "pay"},
+		ClassNondeterminism: {"", "?"}, ClassUndo: {"", "refund"}, ClassConfirm: {"", "sent"},
+		HeldParked: {"pay", "pay"},
 	} {
 		for i, a := range []Action{{Retry: true}, {Done: []byte(`null`)}} {
 			_, f, err := a.Judge(reason, all)
@@ -127,7 +126,7 @@ func TestE10ALetterIsAskedWhatItAsks(t *testing.T) {
 			}
 		}
 	}
-	_, f, err := (&Action{Done: []byte(`null`)}).Judge(collation.ClassUndo, []EffectRow{pay, ran})
+	_, f, err := (&Action{Done: []byte(`null`)}).Judge(ClassUndo, []EffectRow{pay, ran})
 	require.NoError(t, err)
 	require.Equal(t, "ran", f.Name, "in a job of compensations they are effects")
 }

@@ -1,0 +1,228 @@
+package collation
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Classes of the errors of effects that an operator said were not done.
+const (
+	FailureOperator = "operator" // of an unfinished one
+	FailureVoided   = "voided"   // of one that was completed
+)
+
+// Actions of an operator, as entries name them (E10).
+const (
+	ActionRetry  = "retry"
+	ActionDone   = "done"
+	ActionAnswer = "answer"
+)
+
+// Action is an operator's decision on a dead letter, one of three (E10, 3.3).
+// Retry releases the row; of a parked effect: it is recorded as not done and runs
+// again, whether it is unfinished or was completed and is in doubt. Done says that
+// the parked effect was done: an unfinished one is completed with that result, a
+// completed one is vouched for; the row is released and the handler goes on. An
+// answer ends the request with Response. Judge says which effect is meant.
+type Action struct {
+	ID       int64
+	Retry    bool
+	Done     []byte         // canonical payload
+	Effect   journal.Digest // which effect Retry or Done means; zero: the only one in doubt
+	Response *journal.Response
+	Who      string
+	Reason   string
+}
+
+// The states of a dead letter (E10).
+const (
+	LetterOpen     = "open"
+	LetterRetried  = "retried"  // by an operator, as are the next two
+	LetterResolved = "resolved" // by a result, or by what was said of an effect
+	LetterFailed   = "failed"   // by an error
+	LetterAnswered = "answered" // the answer of its message came after all
+)
+
+// Letter is a dead letter as an operator meets it.
+type Letter struct {
+	ID     int64
+	Job    journal.JobID // zero: of no job
+	Row    journal.GUID
+	Reason string
+	State  string
+	Acted  int // letters of its row that an operator has ended
+}
+
+// LetterEnd is the end of an open dead letter by an operator.
+type LetterEnd struct {
+	ID    int64
+	State string
+}
+
+// Act decides on an operator's action (E10, 3.3). It reads the letter, its job, nil
+// where that is not here, and the row of its message; where the action may be about
+// an effect, all that are recorded of the request. It writes the end of the letter
+// and, where there is a row, the row as it goes on, an entry that says who decided
+// what, and the outcome of the effect on the request's chain. The letter is moved
+// on, so that the next action of the same transaction meets it. Errors: ErrStale
+// where the letter or its message has ended, ErrRejected where the action does not
+// fit; nothing is changed then.
+func Act(s *State, l *Letter, a *Action, mode Mode) (*Plan, *Need, error) {
+	switch {
+	case l.State != LetterOpen:
+		return nil, nil, fmt.Errorf("%w: dead letter %d is %s", ErrStale, l.ID, l.State)
+	case s == nil:
+		return l.alone(a)
+	}
+	x := s.Rows[l.Row]
+	// A row that a closed job has left is its closer's, with step 3 to come.
+	if x == nil || s.Job.State != journal.JobOpen && !(a.Retry && s.Job.State.Closed()) {
+		return nil, nil, fmt.Errorf("%w: the message of dead letter %d has ended", ErrStale, l.ID)
+	}
+	row := *x
+	w := newWriter(s, &Message{
+		Kind: row.Kind, Job: s.Job.ID, GUID: OperatorGUID(l.Row, a.Name(), l.Acted), Row: row.GUID,
+	}, mode)
+	w.key, w.p.Done = InstanceKey{row.Activity, row.DAD}, true
+	w.entry(journal.KindOperator).Operator = &journal.Operator{Action: a.Name(), Who: a.Who, Reason: a.Reason}
+	switch {
+	case a.Response == nil:
+		if need, err := w.release(&row, l, a); need != nil || err != nil {
+			return nil, need, err
+		}
+	case row.Kind != journal.MessageRequest && row.Kind != journal.MessageAnswer:
+		return nil, nil, fmt.Errorf("%w: a message of kind %s cannot be answered: retry it", ErrRejected, row.Kind)
+	default:
+		row.answer(s.Now, a.Response)
+	}
+	row.Dead = false
+	w.change(row, true)
+	p := w.seal()
+	p.Letters = []LetterEnd{l.end(a)}
+	return p, nil, nil
+}
+
+// alone ends the letter of a message that has no row: there is nothing to send again,
+// and no job whose journal could tell of it.
+func (l *Letter) alone(a *Action) (*Plan, *Need, error) {
+	if a.Response == nil {
+		return nil, nil, fmt.Errorf("%w: the message of dead letter %d has no row that could be sent again: end it with an answer",
+			ErrRejected, l.ID)
+	}
+	return &Plan{Outcome: Handled, Done: true, Letters: []LetterEnd{l.end(a)}}, nil, nil
+}
+
+// end moves the letter on to what the action makes of it.
+func (l *Letter) end(a *Action) LetterEnd {
+	switch {
+	case a.Retry:
+		l.State = LetterRetried
+	case a.Done != nil || a.Response.Code == CodeOK:
+		l.State = LetterResolved
+	default:
+		l.State = LetterFailed
+	}
+	return LetterEnd{l.ID, l.State}
+}
+
+// release lets the row go, to be sent at once, with what is said of an effect. The
+// runs of a request count anew (E9); those of a Leg1 are the operator's retries, each
+// of which allows one more entry (C4).
+func (w *writer) release(row *Row, l *Letter, a *Action) (*Need, error) {
+	if a.Done != nil || a.Effect != (journal.Digest{}) || row.Held == HeldParked {
+		if row.Kind == journal.MessageAnswer { // its chain is bound, or is about to be (J8)
+			return nil, fmt.Errorf("%w: the request of dead letter %d has been answered: nothing is said of its effects any more; retry it without an effect",
+				ErrStale, l.ID)
+		}
+		record, asked := w.s.Record[row.GUID]
+		if !asked {
+			return &Need{Record: []journal.GUID{row.GUID}}, nil
+		}
+		if err := w.judge(row, l.Reason, a, record); err != nil {
+			return nil, fmt.Errorf("act on dead letter %d: %w", l.ID, err)
+		}
+	}
+	if row.Kind == journal.MessageLeg1 {
+		row.Runs++
+	} else {
+		row.Runs = 0
+	}
+	row.Held, row.NextAt, row.TurnSent = "", w.s.Now, 0
+	if row.Holder = ""; row.Kind != journal.MessageAnswer || !row.Undo { // compensations still wait for its end (3.5)
+		row.LeaseUntil = Never
+	}
+	return nil, nil
+}
+
+// answer turns the row of a request (T1): it holds the answer of somebody else than
+// its worker, the engine is asked from now on, and no lease is given or kept. Where
+// compensations are registered they need the input, and wait for the end of the
+// lease of a run that may still be outside (3.5).
+func (r *Row) answer(now Micros, with *journal.Response) {
+	if r.Undo && r.Kind == journal.MessageRequest {
+		r.Input = r.Body
+	}
+	if !r.Undo {
+		r.LeaseUntil = Never
+	}
+	r.Kind, r.Body, r.WithinAt, r.Holder = journal.MessageAnswer, answerBody(with), Never, ""
+	r.Held, r.NextAt, r.TurnSent = "", now, 0
+}
+
+// Overdue decides on a request that nobody answered within its time (E9). It reads
+// the job and the request's row; nil where its time has not come, or it is answered
+// already. It writes the row, turned into an answer 408, without an entry: that of
+// the answer tells of it.
+func Overdue(s *State, request journal.GUID) *Plan {
+	x := s.Rows[request]
+	if s.Job.State != journal.JobOpen || x == nil || x.Kind != journal.MessageRequest || x.WithinAt == Never || x.WithinAt > s.Now {
+		return nil
+	}
+	row := *x
+	row.answer(s.Now, &journal.Response{
+		Kind: journal.ResponseTerminal, Code: CodeTimeout,
+		Error: &journal.Failure{Class: classWithin, Message: "no answer within the activity's `within`: look for workers of its topic"},
+	})
+	return &Plan{Job: s.Job.ID, Message: request, Outcome: Handled, Done: true, Update: []Row{row}}
+}
+
+// classWithin is the error class of what nobody ended within its time.
+const classWithin = "within"
+
+// Name is the action as its entry names it.
+func (a *Action) Name() string {
+	switch {
+	case a.Retry:
+		return ActionRetry
+	case a.Done != nil:
+		return ActionDone
+	}
+	return ActionAnswer
+}
+
+// Check refuses an action that is not one of the three: ErrRejected.
+func (a *Action) Check() error {
+	n := 0
+	for _, is := range []bool{a.Retry, a.Done != nil, a.Response != nil} {
+		if is {
+			n++
+		}
+	}
+	switch {
+	case n != 1:
+		return fmt.Errorf("%w: an action is one of retry, done and answer", ErrRejected)
+	case a.Response != nil && a.Effect != (journal.Digest{}):
+		return fmt.Errorf("%w: an answer ends the request: it means no effect", ErrRejected)
+	case a.Done == nil:
+		return nil
+	case len(a.Done) > MaxResult:
+		return fmt.Errorf("%w: the result of what was done has %d bytes, the limit is %d", ErrRejected, len(a.Done), MaxResult)
+	}
+	if same, err := canonical.Payload(a.Done); err != nil || !bytes.Equal(same, a.Done) {
+		return fmt.Errorf("%w: the result of what was done is no canonical payload: %.80q", ErrRejected, a.Done)
+	}
+	return nil
+}

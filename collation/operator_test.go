@@ -1,0 +1,207 @@
+package collation_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// TestOperator drives what becomes of a held request by a history that a person can
+// read: what an operator decided on its dead letter, or that its time has passed, and
+// what is left of it.
+//
+// Commands, times in minutes: request [kind=…] [held=…] [reason=…] [undo] [holder=…
+// until=…] [within=…] (a row that is held, in an open job, with its open letter; the
+// time is 10) · effect name [class=…] [state=…] [result=…] · job state=… · gone (the
+// row) · nobody (no job) · letter state=… · act retry|done=…|answer=…|fail=…
+// [effect=…] · overdue.
+func TestOperator(t *testing.T) {
+	x := &operatorScript{}
+	datadriven.RunTest(t, "testdata/operator/operator.txt", x.run)
+}
+
+type operatorScript struct {
+	s      *collation.State
+	letter *collation.Letter
+	record []collation.EffectRow
+	more   int // loads
+}
+
+func (x *operatorScript) run(t *testing.T, d *datadriven.TestData) string {
+	request := journal.GUID{2}
+	switch d.Cmd {
+	case "request":
+		x.begin(t, d)
+	case "effect":
+		f := collation.EffectRow{Name: d.CmdArgs[0].Key, Class: collation.ClassGuarded, State: collation.EffectStarted, Fence: 3, Holder: "w"}
+		copy(f.Key[:], f.Name)
+		var state, result string
+		d.MaybeScanArgs(t, "class", &f.Class)
+		if d.MaybeScanArgs(t, "state", &state); state != "" {
+			f.State = collation.EffectState(state)
+		}
+		if d.MaybeScanArgs(t, "result", &result); result != "" {
+			f.Result = []byte(result)
+		}
+		x.record = append(x.record, f)
+		return ""
+	case "job":
+		var state string
+		d.ScanArgs(t, "state", &state)
+		x.s.Job.State = journal.JobState(state)
+	case "gone":
+		x.s.Rows[request] = nil
+	case "nobody":
+		x.s = nil
+		return ""
+	case "letter":
+		d.ScanArgs(t, "state", &x.letter.State)
+	case "act":
+		return x.act(t, d)
+	case "overdue":
+		p := collation.Overdue(x.s, request)
+		if p == nil {
+			return "nothing\n"
+		}
+		require.Nil(t, p.Entry)
+		x.s.Apply(p)
+	}
+	return x.stands()
+}
+
+// begin holds a request, with its letter.
+func (x *operatorScript) begin(t *testing.T, d *datadriven.TestData) {
+	row := &collation.Row{
+		GUID: journal.GUID{2}, Job: journal.JobID{1}, Kind: journal.MessageRequest, Activity: "work", DAD: ",0", Turn: 2, TurnSent: 2, Try: 1,
+		Runs: 5, Fence: 3, Body: []byte(`"input"`), Held: collation.HeldParked, Dead: true, Effects: journal.Head{Seq: 4},
+	}
+	reason, kind := collation.HeldParked, ""
+	if d.MaybeScanArgs(t, "held", &row.Held); row.Held == "no" {
+		row.Held, row.Dead, row.NextAt = "", false, 60*minute
+	}
+	d.MaybeScanArgs(t, "reason", &reason)
+	if d.MaybeScanArgs(t, "kind", &kind); kind != "" {
+		row.Kind = journal.MessageKind(kind)
+	}
+	var until, within int
+	d.MaybeScanArgs(t, "holder", &row.Holder)
+	d.MaybeScanArgs(t, "until", &until)
+	d.MaybeScanArgs(t, "within", &within)
+	row.LeaseUntil, row.WithinAt, row.Undo = collation.Micros(until)*minute, collation.Micros(within)*minute, d.HasArg("undo")
+	x.s = &collation.State{
+		Job: collation.Job{ID: journal.JobID{1}, Space: "s", Generation: 1, State: journal.JobOpen, Head: journal.Head{Seq: 7}},
+		Now: 10 * minute, Rows: map[journal.GUID]*collation.Row{row.GUID: row},
+	}
+	x.letter = &collation.Letter{ID: 9, Job: row.Job, Row: row.GUID, Reason: reason, State: collation.LetterOpen}
+	x.record, x.more = nil, 0
+}
+
+func (x *operatorScript) act(t *testing.T, d *datadriven.TestData) string {
+	a := collation.Action{ID: 9, Retry: d.HasArg("retry"), Who: "ann", Reason: "looked it up"}
+	var done, answer, fail, effect string
+	if d.MaybeScanArgs(t, "done", &done); done != "" {
+		a.Done = []byte(done)
+	}
+	if d.MaybeScanArgs(t, "answer", &answer); answer != "" {
+		a.Response = &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: []byte(answer)}
+	}
+	if d.MaybeScanArgs(t, "fail", &fail); fail != "" {
+		a.Response = &journal.Response{Kind: journal.ResponseTerminal, Code: 500, Error: &journal.Failure{Class: "operator", Message: fail}}
+	}
+	if d.MaybeScanArgs(t, "effect", &effect); effect != "" {
+		copy(a.Effect[:], effect)
+	}
+	require.NoError(t, a.Check())
+	before := fmt.Sprintf("%+v %+v", x.s, *x.letter)
+	p, need, err := collation.Act(x.s, x.letter, &a, collation.Mode{Writer: "suite"})
+	if need != nil {
+		require.Equal(t, []journal.GUID{{2}}, need.Record)
+		require.Equal(t, before, fmt.Sprintf("%+v %+v", x.s, *x.letter), "nothing is changed")
+		x.s.Record = map[journal.GUID][]collation.EffectRow{{2}: x.record}
+		before = fmt.Sprintf("%+v %+v", x.s, *x.letter)
+		p, need, err = collation.Act(x.s, x.letter, &a, collation.Mode{Writer: "suite"})
+		require.Nil(t, need)
+	}
+	if err != nil {
+		require.Equal(t, before, fmt.Sprintf("%+v %+v", x.s, *x.letter), "nothing is changed")
+		return err.Error() + "\n"
+	}
+	require.Equal(t, []collation.LetterEnd{{ID: 9, State: x.letter.State}}, p.Letters)
+	if x.s == nil {
+		require.Nil(t, p.Entry)
+		return "letter " + x.letter.State + "\n"
+	}
+	x.s.Apply(p)
+	x.s.Job.Head.Seq = p.Entry.Seq
+	return x.describe(t, p) + x.stands()
+}
+
+// describe says what was written. The row is what is left.
+func (x *operatorScript) describe(t *testing.T, p *collation.Plan) string {
+	var b strings.Builder
+	e := p.Entry
+	require.Equal(t, journal.Operator{Action: e.Operator.Action, Who: "ann", Reason: "looked it up"}, *e.Operator)
+	require.Equal(t, "suite", e.Writer)
+	fmt.Fprintf(&b, "letter %s\nentry %d %s %s", x.letter.State, e.Seq, e.Kind, e.Operator.Action)
+	if e.Effect != nil {
+		require.Nil(t, e.Effect.Result)
+		fmt.Fprintf(&b, " about %s", e.Effect.Name)
+	}
+	b.WriteString("\n")
+	w := p.Chain
+	if w == nil {
+		return b.String()
+	}
+	require.Nil(t, w.Row, "the plan has it")
+	f := &w.Effect
+	fmt.Fprintf(&b, "effect %s %s, fence %d", f.Name, f.State, f.Fence)
+	for _, x := range []struct {
+		say string
+		is  bool
+	}{{", completed before", w.Completed}, {", vouched for", f.Vouched}, {", result " + string(f.Result), f.Result != nil}} {
+		if x.is {
+			b.WriteString(x.say)
+		}
+	}
+	if f.Error != nil {
+		fmt.Fprintf(&b, ", error %s", f.Error.Class)
+	}
+	b.WriteString("\n")
+	if w.Entry != nil {
+		require.Equal(t, []any{f.Result, f.Error}, []any{w.Entry.Effect.Result, w.Entry.Effect.Error})
+		require.Equal(t, journal.Head{Seq: w.Entry.Seq, Hash: w.Hash}, p.Update[0].Effects)
+		fmt.Fprintf(&b, "entry %d of the request %s\n", w.Entry.Seq, w.Entry.Kind)
+	}
+	return b.String()
+}
+
+// stands is what is left of the row.
+func (x *operatorScript) stands() string {
+	r := x.s.Rows[journal.GUID{2}]
+	if r == nil {
+		return "no row\n"
+	}
+	s := fmt.Sprintf("row: %s %s, turn %d, sent %d, runs %d, due at minute %d", r.Kind, r.Body, r.Turn, r.TurnSent, r.Runs, r.NextAt/minute)
+	for _, x := range []struct {
+		say string
+		is  bool
+	}{
+		{", held " + r.Held, r.Held != ""},
+		{", dead", r.Dead},
+		{", with " + r.Holder, r.Holder != ""},
+		{fmt.Sprintf(", lease until minute %d", r.LeaseUntil/minute), r.LeaseUntil != collation.Never},
+		{fmt.Sprintf(", within minute %d", r.WithinAt/minute), r.WithinAt != collation.Never},
+		{", input " + string(r.Input), r.Input != nil},
+	} {
+		if x.is {
+			s += x.say
+		}
+	}
+	return s + "\n"
+}

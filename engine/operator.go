@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// Act carries out an operator's decision on a dead letter, as one entry (E10). The
+// error is store.ErrNotFound where there is no such letter; store.ErrStale where it,
+// or its message, has ended; store.ErrRejected for an action that does not fit; and
+// that of the store: with store.ErrUnavailable nothing was changed, with
+// store.ErrUnknown the action may have been carried out.
+func (c *Committer) Act(ctx context.Context, a store.Action) error {
+	if err := a.Check(); err != nil {
+		return fmt.Errorf("act: %w", err)
+	}
+	l, err := c.cfg.Store.Letter(ctx, a.ID) // says whose it is, and that does not change
+	if err != nil {
+		return fmt.Errorf("act: %w", err)
+	}
+	x := &action{Action: a, about: collation.RowKey{Job: l.Job, GUID: l.Row}}
+	one := &call{name: "act", want: x.want, decide: x.decide}
+	if c.do(ctx, one); one.err != nil {
+		return fmt.Errorf("act: %w", one.err)
+	}
+	return nil
+}
+
+// action is an operator's action. It reads the letter, with the job and the row that
+// it is about; it decides by collation.Act; it writes the end of the letter, the row,
+// an entry, and what is said of an effect (E10, 3.3).
+type action struct {
+	store.Action
+	about collation.RowKey
+}
+
+func (x *action) want() []store.Want {
+	return []store.Want{{Job: x.about.Job, Row: x.about.GUID, Letter: x.ID}}
+}
+
+func (x *action) decide(b *batch) error {
+	letter, st := b.loaded.Letters[x.ID], b.loaded.States[x.about.Job]
+	switch {
+	case letter == nil:
+		return fmt.Errorf("%w: dead letter %d", store.ErrNotFound, x.ID)
+	case st == nil && b.loaded.Busy[x.about.Job]:
+		return store.ErrBusy
+	}
+	p, need, err := collation.Act(st, letter, &x.Action, b.mode)
+	switch {
+	case need != nil:
+		return needs{x.about.Job: need}
+	case err != nil:
+		return err
+	case st == nil:
+		b.plans = append(b.plans, store.Chained{Plan: p})
+		return nil
+	}
+	b.plans = append(b.plans, store.Chain(&st.Job, p))
+	st.Apply(p)
+	for _, other := range b.loaded.Letters {
+		if other.Job == letter.Job && other.Row == letter.Row {
+			other.Acted++ // its action has an id of its own
+		}
+	}
+	return nil
+}
+
+// overdue ends the requests that nobody answered within their time, each by a call
+// of its own: it reads the job and the row, decides by collation.Overdue, and writes
+// the row (E9). What somebody else holds is left to the next look.
+func (s *sweeper) overdue(ctx context.Context) error {
+	late, err := s.e.cfg.Store.Late(ctx, sweepLimit)
+	if err != nil || len(late) == 0 {
+		return err
+	}
+	calls := make([]*call, len(late))
+	for i, k := range late {
+		calls[i] = &call{
+			name: "overdue", want: func() []store.Want { return []store.Want{{Job: k.Job, Row: k.GUID}} },
+			decide: func(b *batch) error {
+				st := b.loaded.States[k.Job]
+				if st == nil {
+					return nil
+				}
+				if p := collation.Overdue(st, k.GUID); p != nil {
+					st.Apply(p)
+					b.plans = append(b.plans, store.Chained{Plan: p})
+				}
+				return nil
+			},
+		}
+	}
+	s.e.committer.do(ctx, calls...)
+	for _, x := range calls {
+		err = errors.Join(err, x.err)
+	}
+	return err
+}

@@ -1,0 +1,42 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// Letter reads a dead letter, without a lock.
+func (s *Store) Letter(ctx context.Context, id int64) (l *collation.Letter, err error) {
+	err = s.query(ctx, "letters_read", nil, func(v row) error { l = readOpenLetter(v); return nil }, pInts(id))
+	if err == nil && l == nil {
+		err = fmt.Errorf("postgres: %w: dead letter %d", store.ErrNotFound, id)
+	}
+	return l, err
+}
+
+func pInts(ids ...int64) []byte {
+	c := ints(len(ids))
+	for _, id := range ids {
+		c.int(id)
+	}
+	return c.value()
+}
+
+func readOpenLetter(v row) *collation.Letter {
+	return &collation.Letter{ID: v.int(0), Job: v.job(1), Row: v.guid(2), State: v.text(3), Reason: v.text(4), Acted: int(v.int(5))}
+}
+
+// readLetters is the statement that reads the dead letters that are wanted.
+func (w *wanted) readLetters(loaded *store.Loaded) []step {
+	if len(w.letters) == 0 {
+		return nil
+	}
+	return []step{{"letters_read", [][]byte{pInts(w.letters...)}, func(v row) error {
+		l := readOpenLetter(v)
+		loaded.Letters[l.ID] = l
+		return nil
+	}}}
+}
