@@ -46,18 +46,16 @@ type batch struct {
 	later   []*call // for the next batch: they would change rows that messages of this one may change
 	// begun are the keys of the jobs that begin in this batch, and folded the first
 	// steps that were taken with their inceptions.
-	begun   map[string]*collation.Holder
-	folded  []*collation.Plan
-	handed  []handed                // messages of signals
-	woken   int                     // waits that signals have reached
-	busy    work                    // another transaction holds what they need (J3)
-	tombs   []*item                 // only the tombstone of their job is left (C5)
-	ended   []*item                 // nothing is left to do for them; they are acked
-	orphans []*item                 // their job is not here
-	after   []func(context.Context) // what follows the commit besides
-	extra   []store.Outgoing        // to publish besides what the plans of jobs say
-	began   time.Time
-	took    time.Duration // load to commit
+	begun  map[string]*collation.Holder
+	folded []*collation.Plan
+	handed []handed                // messages of signals
+	woken  int                     // waits that signals have reached
+	busy   work                    // another transaction holds what they need (J3)
+	ended  []*item                 // nothing is left to do for them; they are acked
+	after  []func(context.Context) // what follows the commit besides
+	extra  []store.Outgoing        // to publish besides what the plans of jobs say
+	began  time.Time
+	took   time.Duration // load to commit
 }
 
 func (c *Committer) batch(loaded *store.Loaded, sends bool) *batch {

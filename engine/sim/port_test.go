@@ -34,14 +34,6 @@ func short[T ~[16]byte](id T) string {
 	return string(out[:])
 }
 
-func keys(rows []collation.RowKey) string {
-	out := make([]string, 0, len(rows))
-	for _, k := range rows {
-		out = append(out, short(k.GUID))
-	}
-	return strings.Join(out, ",")
-}
-
 // Committer opens its connection with the first call: what it loads tells it from
 // the others of its process.
 func (s *port) Committer(_ context.Context, patient bool) (store.Committer, error) {

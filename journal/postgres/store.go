@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 
@@ -77,18 +76,6 @@ func (s *Store) with(ctx context.Context, call func(*conn) error) error {
 // read.
 func (s *Store) call(ctx context.Context, op string, call func(*conn) error) error {
 	return retry(ctx, func() error { return settle(op, s.with(ctx, call)) })
-}
-
-// decide is call for what decides on what it reads: when it lost a test-and-set
-// it is decided again (C3).
-func (s *Store) decide(ctx context.Context, op string, call func(*conn) error) (err error) {
-	d := &doubt{}
-	for range maxTries {
-		if err = d.retry(ctx, func() error { return settle(op, s.with(ctx, call)) }); !errors.Is(err, store.ErrLost) {
-			break
-		}
-	}
-	return err
 }
 
 // look is call for what only reads.
