@@ -36,17 +36,29 @@ type process struct {
 	more   chan struct{} // closed and made anew with each event
 }
 
-// install is a copy of the worker with its packages.
+// worker is a copy of the worker with its packages, which all tests share.
+var worker struct {
+	mu  sync.Mutex
+	dir string
+}
+
+// install gives that copy; the first test makes it.
 func install(t *testing.T) (dir string) {
 	t.Helper()
-	dir = t.TempDir()
-	for _, name := range []string{"package.json", "package-lock.json", "worker.js", "wire.js", "labels.js"} {
-		text, err := os.ReadFile(filepath.Join("javascript", name))
+	worker.mu.Lock()
+	defer worker.mu.Unlock()
+	if worker.dir == "" {
+		dir, err := os.MkdirTemp(bin, "javascript-")
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+		for _, name := range []string{"package.json", "package-lock.json", "worker.js", "wire.js", "labels.js"} {
+			text, err := os.ReadFile(filepath.Join("javascript", name))
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+		}
+		installPackages(t, dir)
+		worker.dir = dir
 	}
-	installPackages(t, dir)
-	return dir
+	return worker.dir
 }
 
 // launch runs a worker until the test ends, when it is killed if it still runs.

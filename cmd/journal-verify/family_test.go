@@ -220,10 +220,11 @@ func TestPostgresFamiliesVerify(t *testing.T) {
 	for name, mode := range modes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			st, err := postgres.Open(t.Context(), postgres.Config{DSN: devtest.Postgres(t), Space: "test", Migrating: true})
+			pg, err := postgres.Open(t.Context(), postgres.Config{DSN: devtest.Postgres(t), Space: "test", Migrating: true})
 			require.NoError(t, err)
+			st := &journaltest.Thrifty{Store: pg}
 			defer st.Close()
-			require.NoError(t, st.Migrate(t.Context()))
+			require.NoError(t, pg.Migrate(t.Context()))
 			requireFamilies(t, st, mode, 2, wakes, func() {})
 		})
 	}

@@ -223,10 +223,11 @@ func TestPostgresVerifies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dsn := devtest.Postgres(t)
-			st, err := postgres.Open(t.Context(), postgres.Config{DSN: dsn, Space: "test", Migrating: true})
+			pg, err := postgres.Open(t.Context(), postgres.Config{DSN: dsn, Space: "test", Migrating: true})
 			require.NoError(t, err)
+			st := &journaltest.Thrifty{Store: pg}
 			defer st.Close()
-			require.NoError(t, st.Migrate(t.Context()))
+			require.NoError(t, pg.Migrate(t.Context()))
 			requireVerified(t, st, mode)
 
 			env := environment{open: openPostgres}

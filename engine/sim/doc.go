@@ -26,7 +26,7 @@
 // outside received against what was recorded (I1), and what follows Tx effects
 // against the committed runs of their bodies (P24, P25).
 //
-//	go test ./engine/sim                                  some thousand seeds
+//	go test ./engine/sim                                  a thousand seeds
 //	go test ./engine/sim -run TestSimulation -v -seed=N   one seed; says where its log is
 //	make sim                                              an hour of them
 //

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quipu-journal/quipu/dev/soak"
 	"github.com/quipu-journal/quipu/tests/guarantees"
 )
 
@@ -18,7 +19,7 @@ var (
 	from    = flag.Uint64("from", 1, "the first seed")
 	count   = flag.Uint64("seeds", 0, "how many seeds")
 	until   = flag.Bool("until", false, "stop at the first seed that fails, and say how many it took")
-	during  = flag.Duration("during", 0, "go on for so long, with progress; 0: some thousand seeds")
+	during  = flag.Duration("during", 0, "go on for so long, with progress; 0: a thousand seeds")
 )
 
 // TestMain lets one goroutine run at a time: handing over is then cheap, and who
@@ -40,7 +41,7 @@ func seeds() uint64 {
 	case testing.Short():
 		return 500
 	}
-	return 3000
+	return uint64(soak.Times(1000, 50_000)) //nolint:gosec // some
 }
 
 // The simulator: whatever befalls processes, calls and messages, no invariant is
@@ -56,7 +57,7 @@ func TestSimulation(t *testing.T) {
 	var steps, commits, played uint64
 	var longest time.Duration
 	var slowest uint64
-	limit := 32 * time.Second
+	limit := time.Duration(soak.Times(15, 600)) * time.Second
 	for seed := *from; ; seed++ {
 		if *during > 0 && time.Since(begun) > *during || *during == 0 && (played >= seeds() || *count == 0 && time.Since(begun) > limit) {
 			break
@@ -101,7 +102,7 @@ func TestSameSeedSameTrace(t *testing.T) {
 	}
 	runtime.GOMAXPROCS(2) // they may differ in more ways then
 	defer runtime.GOMAXPROCS(1)
-	for seed := *from; seed < *from+200; seed++ {
+	for seed := *from; seed < *from+60; seed++ {
 		a, b := play(t, seed, false), play(t, seed, false)
 		if a.hash != b.hash || a.steps != b.steps {
 			t.Errorf("seed %d: hash %x after %d calls, then %x after %d: %s", seed, a.hash, a.steps, b.hash, b.steps, difference(t, seed))

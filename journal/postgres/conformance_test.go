@@ -1,9 +1,7 @@
 package postgres
 
 import (
-	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 
@@ -27,22 +25,29 @@ type lender struct {
 	dsn string
 
 	mu     sync.Mutex
-	free   []*lent
+	free   []*space
 	spaces int
 }
 
-// lend gives a migrated and empty space, which its Close gives back.
+// space is one that is lent until its Close.
+type space struct {
+	*journaltest.Thrifty
+	at   *Store
+	back func()
+}
+
+// Close gives the space back.
+func (s *space) Close() { s.back() }
+
+// lend gives a migrated and empty space.
 func (l *lender) lend(t *testing.T) store.Store {
 	t.Helper()
 	s := l.take()
-	if s.Store == nil {
-		s.Store = openIn(l.t, l.dsn, func(c *Config) { c.Space = fmt.Sprint("suite-", s.number) })
-	}
 	s.back = sync.OnceFunc(func() {
 		if t.Failed() {
 			return // what it left is not for others
 		}
-		if err := s.run(l.t, emptied); err != nil {
+		if err := s.at.run(l.t, emptied); err != nil {
 			t.Errorf("empty the space: %v", err)
 			return
 		}
@@ -53,8 +58,8 @@ func (l *lender) lend(t *testing.T) store.Store {
 	return s
 }
 
-// take gives a space that is free, or the number of a new one.
-func (l *lender) take() *lent {
+// take gives a space that is free, or a new one.
+func (l *lender) take() *space {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if last := len(l.free) - 1; last >= 0 {
@@ -63,8 +68,11 @@ func (l *lender) take() *lent {
 		return s
 	}
 	l.spaces++
-	s := &lent{number: l.spaces}
-	l.t.Cleanup(s.hangUp)
+	at := openIn(l.t, l.dsn, func(c *Config) { c.Space = fmt.Sprint("suite-", l.spaces) })
+	s := &space{at: at, Thrifty: &journaltest.Thrifty{Store: at, Again: func(c store.Committer) {
+		c.(*committer).session, c.(*committer).seq = newSession(), 0
+	}}}
+	l.t.Cleanup(s.Thrifty.Close)
 	return s
 }
 
@@ -74,57 +82,3 @@ DELETE FROM batches; DELETE FROM dead_letters; DELETE FROM payloads; DELETE FROM
 DELETE FROM woken; DELETE FROM waits; DELETE FROM dispatches; DELETE FROM entries; DELETE FROM receipts;
 DELETE FROM instances; DELETE FROM tombs; DELETE FROM jobs; DELETE FROM flows; UPDATE space SET epoch = 1;
 COMMIT`
-
-// lent is a space until its Close. A committer that is closed is used again, too.
-type lent struct {
-	*Store
-	number int
-	back   func()
-
-	mu   sync.Mutex
-	idle []*committer
-}
-
-func (l *lent) hangUp() {
-	for _, c := range l.idle {
-		c.Close()
-	}
-}
-
-// Close gives the space back.
-func (l *lent) Close() { l.back() }
-
-// Committer gives a connection that is free.
-func (l *lent) Committer(ctx context.Context, patient bool) (store.Committer, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i, c := range l.idle {
-		if c.patient == patient {
-			l.idle = slices.Delete(l.idle, i, i+1)
-			c.session, c.seq = newSession(), 0
-			return &lentCommitter{c, l}, nil
-		}
-	}
-	c, err := l.Store.Committer(ctx, patient)
-	if err != nil {
-		return nil, err
-	}
-	return &lentCommitter{c.(*committer), l}, nil
-}
-
-type lentCommitter struct {
-	*committer
-	to *lent
-}
-
-// Close ends what is open, and gives the connection back.
-func (c *lentCommitter) Close() {
-	if c.committer == nil {
-		return
-	}
-	_ = c.Rollback(context.Background()) // or it drops the connection, which is made anew
-	c.to.mu.Lock()
-	defer c.to.mu.Unlock()
-	c.to.idle = append(c.to.idle, c.committer)
-	c.committer = nil
-}

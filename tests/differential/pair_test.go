@@ -18,6 +18,7 @@ import (
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -28,7 +29,7 @@ const space = "both"
 // database is a space in Postgres whose clock is a row of a table. It is emptied
 // for each sequence.
 type database struct {
-	store  *postgres.Store
+	store  store.Store
 	raw    *pgx.Conn
 	tables []string
 	// columns are the names of those that are compared, by table.
@@ -46,7 +47,8 @@ func openDatabase(t *testing.T) *database {
 	require.NoError(t, err)
 	s, err := postgres.Open(ctx, postgres.Config{DSN: dsn, Space: space, Migrating: true})
 	require.NoError(t, err)
-	t.Cleanup(s.Close)
+	thrifty := &journaltest.Thrifty{Store: s}
+	t.Cleanup(thrifty.Close)
 	require.NoError(t, s.Migrate(ctx))
 	_, err = raw.Exec(ctx, `SET search_path TO quipu_both; CREATE SCHEMA test; CREATE TABLE test.clock (at bigint NOT NULL); INSERT INTO test.clock VALUES (0);
 		CREATE OR REPLACE FUNCTION micros() RETURNS bigint LANGUAGE sql VOLATILE RETURN (SELECT at FROM test.clock)`)
@@ -55,7 +57,7 @@ func openDatabase(t *testing.T) *database {
 	require.NoError(t, err)
 	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
-	db := &database{store: s, raw: raw, tables: tables, columns: map[string][]string{}}
+	db := &database{store: thrifty, raw: raw, tables: tables, columns: map[string][]string{}}
 	require.ElementsMatch(t, tables, append(sorted(columns), uncompared), "every table is compared")
 	for name, list := range columns {
 		rows, err := raw.Query(ctx, "SELECT "+list+" FROM "+name+" LIMIT 0")
