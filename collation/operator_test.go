@@ -192,7 +192,9 @@ func (x *operatorScript) stands() string {
 		say string
 		is  bool
 	}{
-		{", held " + r.Held, r.Held != ""}, {", dead", r.Dead}, {", with " + r.Holder, r.Holder != ""},
+		{", held " + r.Held, r.Held != ""},
+		{", dead", r.Dead},
+		{", with " + r.Holder, r.Holder != ""},
 		{fmt.Sprintf(", lease until minute %d", r.LeaseUntil/minute), r.LeaseUntil != collation.Never},
 		{fmt.Sprintf(", within minute %d", r.WithinAt/minute), r.WithinAt != collation.Never},
 		{", input " + string(r.Input), r.Input != nil},
