@@ -2,7 +2,6 @@ package memory_test
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"slices"
 	"sync"
@@ -203,9 +202,6 @@ func TestMisuse(t *testing.T) {
 }
 
 var errFault = errors.New("the network is cut")
-
-// emptyDigest is the SHA-256 of nothing.
-var emptyDigest = journal.Digest(sha256.Sum256(nil))
 
 // TestBornWhileWaited: a job that begins while a load waits for another one is
 // not locked by it, and so is left out.
