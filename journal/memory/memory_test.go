@@ -203,8 +203,6 @@ func TestMisuse(t *testing.T) {
 
 var errFault = errors.New("the network is cut")
 
-// emptyDigest is the SHA-256 of nothing.
-
 // TestBornWhileWaited: a job that begins while a load waits for another one is
 // not locked by it, and so is left out.
 func TestBornWhileWaited(t *testing.T) {

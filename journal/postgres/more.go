@@ -121,24 +121,7 @@ func (f *further) askFurther(job journal.JobID, st *collation.State, need *colla
 
 // readsFurther are the statements for it.
 func (c *committer) readsFurther(f *further) []step {
-	var steps []step
-	if len(f.effects) > 0 {
-		steps = append(steps, step{"load_unfinished", rowKeys(f.effects), func(v row) error {
-			k := f.effects[v.int(0)-1]
-			c.states[k.job].Unfinished[k.guid] = v.bool(1)
-			return nil
-		}})
-	}
-	if len(f.record) > 0 {
-		steps = append(steps, step{"load_effects", rowKeys(f.record), func(v row) error {
-			x, err := readEffect(v)
-			if err == nil {
-				k := f.record[v.int(effectWidth)-1]
-				c.states[k.job].Record[k.guid] = append(c.states[k.job].Record[k.guid], *x)
-			}
-			return err
-		}})
-	}
+	steps := c.readsEffects(f)
 	if len(f.named) > 0 {
 		keys := make([]rowKey, len(f.named))
 		for i, n := range f.named {
@@ -192,6 +175,29 @@ func (c *committer) readsFurther(f *further) []step {
 	}
 	if len(f.all) > 0 {
 		steps = append(steps, c.everything(f.all)...)
+	}
+	return steps
+}
+
+// readsEffects are those for effects.
+func (c *committer) readsEffects(f *further) []step {
+	var steps []step
+	if len(f.effects) > 0 {
+		steps = append(steps, step{"load_unfinished", rowKeys(f.effects), func(v row) error {
+			k := f.effects[v.int(0)-1]
+			c.states[k.job].Unfinished[k.guid] = v.bool(1)
+			return nil
+		}})
+	}
+	if len(f.record) > 0 {
+		steps = append(steps, step{"load_effects", rowKeys(f.record), func(v row) error {
+			x, err := readEffect(v)
+			if err == nil {
+				k := f.record[v.int(effectWidth)-1]
+				c.states[k.job].Record[k.guid] = append(c.states[k.job].Record[k.guid], *x)
+			}
+			return err
+		}})
 	}
 	return steps
 }

@@ -12,7 +12,7 @@
 // store in one thing at a time, and wants each to be noticed.
 //
 // Not drawn: calls at the same time, transactions of the caller's own, lost
-// connections and unknown outcomes, small limits of Expire and TurnOverdue (which
+// connections and unknown outcomes, small limits of Expire and Late (which
 // rows go first is open), results over their limit, counters at their ceiling; hardly ever what comes later
 // because another message of its instance goes first.
 //

@@ -36,8 +36,8 @@ var wrongs = map[string]wrong{
 	"an interrupt is of another entry":     {func(s store.Store) store.Store { return committers{s, elsewhere} }, (*pair).stop},
 	"an effect is of another number":       {func(s store.Store) store.Store { return committers{s, renumber} }, (*pair).worker},
 	"an outcome is refused":                {func(s store.Store) store.Store { return committers{s, refuse} }, (*pair).worker},
-	"a payload is not stored":              {func(s store.Store) store.Store { return payload{s} }, (*pair).worker},
-	"an operator's action does nothing":    {func(s store.Store) store.Store { return act{s} }, (*pair).operate},
+	"a payload is not stored":              {func(s store.Store) store.Store { return committers{s, unkept} }, (*pair).worker},
+	"an operator's action does nothing":    {func(s store.Store) store.Store { return committers{s, inert} }, (*pair).operate},
 	"an expired job stays":                 {func(s store.Store) store.Store { return stays{s} }, (*pair).sweep},
 	"a byte of an entry is another":        {func(s store.Store) store.Store { return flipped{s} }, (*pair).ask},
 	"what has ended has not, for a client": {func(s store.Store) store.Store { return ended{s} }, (*pair).ask},
@@ -230,13 +230,28 @@ func (c refuser) Commit(ctx context.Context, plans []store.Chained) error {
 	return c.Committer.Commit(ctx, plans)
 }
 
-type payload struct{ store.Store }
+// leaver leaves out the plans of which it is told.
+type leaver struct {
+	store.Committer
+	out func(*collation.Plan) bool
+}
 
-func (s payload) PutPayload(context.Context, journal.JobID, journal.Digest, []byte) error { return nil }
+func unkept(c store.Committer) store.Committer {
+	return leaver{c, func(p *collation.Plan) bool { return p.Payload != nil }}
+}
 
-type act struct{ store.Store }
+func inert(c store.Committer) store.Committer {
+	return leaver{c, func(p *collation.Plan) bool { return len(p.Letters) > 0 }}
+}
 
-func (s act) Act(context.Context, store.Action) error { return nil }
+func (c leaver) Commit(ctx context.Context, plans []store.Chained) error {
+	for i := range plans {
+		if c.out(plans[i].Plan) {
+			return c.Rollback(ctx)
+		}
+	}
+	return c.Committer.Commit(ctx, plans)
+}
 
 type stays struct{ store.Store }
 
