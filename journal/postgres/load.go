@@ -13,7 +13,7 @@ import (
 
 // loadStatements are the statements that Load and More send.
 var loadStatements = []string{
-	"begin", "load_lock", "load_lock_skip", "clock", "load_jobs", "load_tombs", "load_instances", "load_receipts",
+	"begin", "load_lock", "load_jobs_skip", "clock", "load_jobs", "load_tombs", "load_instances", "load_receipts",
 	"load_rows", "load_results", "load_payloads", "load_unfinished", "load_effects", "load_named_rows", "load_waits", "load_latest",
 	"load_keys", "load_closes", "load_all_rows", "load_row_locks", "load_wait_locks", "load_all_waits", "load_children",
 	"load_holders", "load_order_locks", "load_order_locks_skip", "load_orders",
@@ -156,12 +156,17 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 	if wait {
 		steps, chains = append(steps, chains...), nil
 	}
-	steps = append(steps, step{"clock", nil, func(v row) error { loaded.Now = collation.Micros(v.int(0)); return nil }})
+	if wait || len(w.jobs) == 0 || len(w.boxes) > 0 { // otherwise load_jobs_skip says it
+		steps = append(steps, step{"clock", nil, func(v row) error { loaded.Now = collation.Micros(v.int(0)); return nil }})
+	}
 	steps = append(append(append(steps, reads...), w.readStarts(loaded, wait)...), w.readMail(loaded)...)
 	steps = append(steps, c.reads(w)...)
 	steps = append(steps, w.readLetters(loaded)...) // under the locks of their rows
 	// What may wait for a row of its job holds no chain meanwhile.
 	err := c.conn.run(ctx, append(steps, chains...)...)
+	if !wait && err == nil {
+		err = c.unlocked(ctx, w, loaded)
+	}
 	c.states = loaded.States
 	for _, h := range loaded.Chains {
 		h.Now = loaded.Now
@@ -172,38 +177,65 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 	return loaded, err
 }
 
-// readJobs are the statements that lock jobs, and those that then read their headers.
+// readJobs are the statements that lock jobs and read their headers. Without wait
+// that is one, since whoever waits for nothing reads what it locks.
 func (c *committer) readJobs(w *wanted, loaded *store.Loaded, wait bool) (locks, reads []step) {
 	if len(w.jobs) == 0 {
 		return nil, nil
 	}
-	lock := "load_lock"
-	if !wait {
-		lock = "load_lock_skip"
-	}
 	jobs := [][]byte{pUUIDs(w.jobs)}
-	locked := make(map[journal.JobID]bool, len(w.jobs))
-	locks = []step{{lock, jobs, func(v row) error { locked[v.job(0)] = true; return nil }}}
-	reads = []step{{"load_jobs", jobs, func(v row) error {
+	read := func(v row) error {
 		job := c.s.readJob(v)
-		switch st := c.states[job.ID]; {
-		case !locked[job.ID]:
-			loaded.Busy[job.ID] = true
-		case job.State == journal.JobExpired:
+		if job.State == journal.JobExpired {
 			loaded.Tombs[job.ID] = true
-		default:
-			st.Job, st.Now = job, loaded.Now
-			loaded.States[job.ID] = st
+			return nil
 		}
+		st := c.states[job.ID]
+		st.Job, st.Now = job, loaded.Now
+		loaded.States[job.ID] = st
+		return nil
+	}
+	if !wait {
+		return []step{{"load_jobs_skip", jobs, func(v row) error {
+			loaded.Now = collation.Micros(v.int(jobWidth))
+			return read(v)
+		}}}, nil
+	}
+	reads = []step{{"load_jobs", jobs, read}}
+	if len(w.tombs) > 0 {
+		reads = append(reads, w.readTombs(loaded))
+	}
+	return []step{{"load_lock", jobs, nil}}, reads
+}
+
+func (w *wanted) readTombs(loaded *store.Loaded) step {
+	return step{"load_tombs", [][]byte{pUUIDs(w.tombs)}, func(v row) error {
+		loaded.Tombs[v.job(0)] = true
+		return nil
+	}}
+}
+
+// unlocked finds out about jobs that a Load which does not wait has not locked: they
+// are another transaction's, or tombstones, or not there. That is rare, and a trip of
+// its own.
+func (c *committer) unlocked(ctx context.Context, w *wanted, loaded *store.Loaded) error {
+	seen := func(id journal.JobID) bool { return loaded.States[id] != nil || loaded.Tombs[id] }
+	w.jobs = slices.DeleteFunc(w.jobs, seen)
+	if len(w.jobs) == 0 {
+		return nil
+	}
+	w.tombs = slices.DeleteFunc(w.tombs, seen)
+	steps := []step{{"clock", nil, func(v row) error {
+		loaded.Now = max(loaded.Now, collation.Micros(v.int(0))) // where none was locked nobody has said it
+		return nil
+	}}, {"load_jobs", [][]byte{pUUIDs(w.jobs)}, func(v row) error {
+		loaded.Busy[v.job(0)] = true
 		return nil
 	}}}
 	if len(w.tombs) > 0 {
-		reads = append(reads, step{"load_tombs", [][]byte{pUUIDs(w.tombs)}, func(v row) error {
-			loaded.Tombs[v.job(0)] = true
-			return nil
-		}})
+		steps = append(steps, w.readTombs(loaded))
 	}
-	return locks, reads
+	return c.conn.run(ctx, steps...)
 }
 
 // readStarts are the statements that read what starts need: who has a key, and the

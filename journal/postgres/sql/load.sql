@@ -2,9 +2,10 @@
 -- locks jobs in the order of their ids, waiting for each (J3). $1 ids. Returns the ids that exist.
 SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE
 
--- name: load_lock_skip
--- locks the jobs that nobody holds, in the order of their ids (J3). $1 ids. Returns the ids that were locked.
-SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+-- name: load_jobs_skip
+-- locks the jobs that nobody holds, in the order of their ids, and reads their headers (J2, J3); behind each stands the
+-- time. $1 ids.
+SELECT {job}, micros() FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 
 -- name: load_jobs
 -- the headers of jobs (J2). $1 ids.
