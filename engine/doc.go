@@ -12,8 +12,8 @@
 // A batch waits for nobody's lock. What another transaction holds, a caller's own
 // perhaps, is carried aside, by itself, on a connection that waits.
 //
-// Signals belong to no job: they go to the store's arbitration between the waits
-// of their key, and not into a job's transaction. A start whose job is not there
+// Signals belong to no job, so that they have no part in a job's transaction: a loop
+// carries those of a batch together, each under the lock of its mailbox. A start whose job is not there
 // may be the order of a child: the flow, the input and the key are checked as for
 // any start, and the child begins in the same batch, or its await is answered with why
 // not.

@@ -17,13 +17,11 @@
 //
 // Signals meet their waits under an advisory lock of their topic and key, taken
 // by whoever registers a wait (in the commit of its plan) and by whoever
-// delivers (signals.go, waits.go, J3). StartTx and SignalTx act inside a
-// caller's own transaction (tx.go, E17). Expire removes closed jobs and leaves
+// delivers (in the Load of the mailbox; signals.go, waits.go, J3). StartTx and
+// SignalTx join a caller's own transaction (tx.go, E17). Expire removes closed jobs and leaves
 // their tombstones (expire.go, J7).
 //
-// Starts and ends of effects that are under way at the same time in one process
-// share transactions (effect_group.go, E4), each with its own outcome; the row of a
-// request is the lock of its chain (effects.go, J8).
+// The row of a request is the lock of its effect chain (effects.go, J8).
 //
 // Failures are classified in one place (errors.go) into the sentinel errors of
 // package store. A commit whose outcome is unknown is resolved through its
