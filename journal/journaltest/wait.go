@@ -36,7 +36,10 @@ func signalUnwaitCount(b *bench) {
 	b.tell(s)
 	before := b.view(id)
 	require.ErrorIs(b, b.alter(c, id, unwaits(guid(1), read.Count)), store.ErrLost)
-	again := &collation.Plan{Taken: []collation.Taken{{Job: id, GUID: guid(1), Seen: read.Count, Count: read.Count + 1}}}
+	again := &collation.Plan{
+		Taken:   []collation.Taken{{Job: id, GUID: guid(1), Seen: read.Count, Count: read.Count + 1}},
+		Signals: []collation.SignalWrite{{GUID: guid(9), State: store.SignalConsumed, New: true}},
+	}
 	require.ErrorIs(b, c.Commit(b.ctx(), []store.Chained{{Plan: again}}), store.ErrLost, "nor does another signal count from there")
 	require.Equal(b, before, b.view(id))
 	b.altered(c, id, unwaits(guid(1), 1))

@@ -20,7 +20,7 @@ import (
 
 const (
 	// sampled is how many cells are played beside those of F1, each of another fault.
-	sampled = 9
+	sampled = 5
 	// lanes is how many cells play at the same time: they mostly wait.
 	lanes = 3
 )
