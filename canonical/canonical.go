@@ -16,11 +16,9 @@ const (
 	// decimal point (100, 0.001); a number that needs more is written with an
 	// exponent. Every int64 is therefore written plainly.
 	MaxZeros = 20
-	// MaxStrictKey is the length of a key in the strict profile, in bytes.
-	MaxStrictKey = 128
-	// MaxStrictInt is the largest magnitude of an integer in the strict
-	// profile, 2^53−1.
-	MaxStrictInt = 1<<53 - 1
+	// MaxInt is the largest magnitude of an integer in the fields that Quipu itself
+	// writes, 2^53−1: every JSON reader holds it exactly.
+	MaxInt = 1<<53 - 1
 )
 
 // Error says why a text has no canonical form, and where.
@@ -44,19 +42,7 @@ func (e *Error) Error() string {
 // change either afterwards. Payload(Payload(x)) equals Payload(x). The error is
 // an *Error.
 func Payload(src []byte) ([]byte, error) {
-	return canonicalize(src, false)
-}
-
-// Strict returns the canonical form of a value in the profile of Quipu's own
-// fields (spec 2.2): objects, arrays, strings, booleans, null and integers
-// spelled plainly with a magnitude up to MaxStrictInt; keys are printable ASCII up to
-// MaxStrictKey bytes. It may return src itself. The error is an *Error.
-func Strict(src []byte) ([]byte, error) {
-	return canonicalize(src, true)
-}
-
-func canonicalize(src []byte, strict bool) ([]byte, error) {
-	s := Scanner{src: src, strict: strict}
+	s := Scanner{src: src}
 	form := s.Form()
 	if f := s.End(); f != nil {
 		return nil, f

@@ -1,11 +1,9 @@
 // Package canonical gives JSON one spelling, so that equal values have equal
 // bytes and bytes can be hashed, chained and compared (spec 2.2).
 //
-// Two profiles exist. [Payload] is for user data: numbers are exact decimals of
-// any size within limits, keys are any UTF-8. [Strict] is for the fields that
-// Quipu itself writes: integers that every JSON reader holds exactly, short
-// ASCII keys. Both put object keys in the order of their bytes, drop white
-// space and write a string with as few escapes as JSON allows.
+// [Payload] is for user data: numbers are exact decimals of any size within limits,
+// keys are any UTF-8. It puts object keys in the order of their bytes, drops white
+// space and writes a string with as few escapes as JSON allows.
 //
 // What has no unambiguous meaning is refused with an [*Error] that names the
 // place; it is never repaired: two keys of one name, U+0000, half a surrogate

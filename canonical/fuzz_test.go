@@ -11,31 +11,6 @@ import (
 	"github.com/quipu-journal/quipu/canonical"
 )
 
-// FuzzStrict: what the strict profile takes has one spelling, which is that of
-// the payload profile, too; what it refuses is refused with the place (2.2).
-func FuzzStrict(f *testing.F) {
-	for _, seed := range []string{`{"a":[1,-2,9007199254740991],"b":"x","c":null,"d":true}`, `{"a":1.5}`, `{"a":-0}`, `{"é":1}`, `9007199254740992`} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, src []byte) {
-		got, err := canonical.Strict(src)
-		if err != nil {
-			var refusal *canonical.Error
-			require.ErrorAs(t, err, &refusal)
-			require.LessOrEqual(t, refusal.Offset, len(src))
-			require.Equal(t, byte('$'), refusal.Path[0])
-			require.NotEmpty(t, refusal.Reason)
-			return
-		}
-		again, err := canonical.Strict(got)
-		require.NoError(t, err)
-		require.Equal(t, string(got), string(again))
-		payload, err := canonical.Payload(got)
-		require.NoError(t, err)
-		require.Equal(t, string(got), string(payload))
-	})
-}
-
 // FuzzTakeApart: a canonical value that is taken apart and put together again
 // gives its bytes, and its strings say what encoding/json reads in them.
 func FuzzTakeApart(f *testing.F) {

@@ -26,9 +26,6 @@ func (s *Scanner) number() {
 	switch {
 	case s.fault != nil || !s.spell:
 		return
-	case s.strict:
-		s.strictNumber(from)
-		return
 	case n.plain() && s.pos-from <= MaxZeros: // the common case needs no second look
 		return
 	}
@@ -39,17 +36,6 @@ func (s *Scanner) number() {
 	var buffer [64]byte
 	if text := n.append(buffer[:0]); !bytes.Equal(text, s.src[from:s.pos]) {
 		s.respell(from, text)
-	}
-}
-
-func (s *Scanner) strictNumber(from int) {
-	text := s.src[from:s.pos]
-	n, err := strconv.ParseInt(string(text), 10, 64)
-	switch {
-	case err != nil || n > MaxStrictInt || n < -MaxStrictInt:
-		s.fail(from, "not an integer of at most ±(2^53−1)")
-	case n == 0 && len(text) > 1:
-		s.fail(from, "-0 is not an integer's spelling")
 	}
 }
 

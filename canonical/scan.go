@@ -29,15 +29,14 @@ type Scanner struct {
 	// U+FFFD, as encoding/json does. Otherwise they are faults.
 	Loose bool
 
-	first  bool // behind an opening bracket: no comma comes
-	strict bool // the profile of Quipu's own fields
-	spell  bool // the canonical form is made: see respell
-	src    []byte
-	pos    int
-	depth  int
-	fault  *Error
-	out    []byte
-	kept   int
+	first bool // behind an opening bracket: no comma comes
+	spell bool // the canonical form is made: see respell
+	src   []byte
+	pos   int
+	depth int
+	fault *Error
+	out   []byte
+	kept  int
 }
 
 // Scan makes a scanner of src, which must not change while it is read.
@@ -122,28 +121,13 @@ func (s *Scanner) Key() []byte {
 		s.unexpected("a key")
 		return nil
 	}
-	from := s.pos
 	key := s.text()
-	if s.strict && s.fault == nil {
-		s.strictKey(from)
-	}
 	if !s.comes(':') {
 		s.unexpected("':'")
 		return key
 	}
 	s.pos++
 	return key
-}
-
-func (s *Scanner) strictKey(from int) {
-	if s.pos-from-2 > MaxStrictKey {
-		s.fail(from, "a key of more than %d bytes", MaxStrictKey)
-	}
-	for _, c := range s.src[from+1 : s.pos-1] {
-		if !plain[c] {
-			s.fail(from, "a key of other than plain ASCII characters")
-		}
-	}
 }
 
 // Text takes a string and returns what it says.

@@ -13,7 +13,7 @@ func entries() *rapid.Generator[*journal.Entry] {
 		journal.KindInterrupt, journal.KindEffectStarted, journal.KindEffectCompleted, journal.KindEffectFailed,
 		journal.KindDeadLetter, journal.KindOperator, journal.KindQuarantine, journal.KindExpired,
 	}
-	strict := rapid.Int64Range(-canonical.MaxStrictInt, canonical.MaxStrictInt)
+	strict := rapid.Int64Range(-canonical.MaxInt, canonical.MaxInt)
 	return rapid.Custom(func(t *rapid.T) *journal.Entry {
 		e := &journal.Entry{
 			Space: texts().Draw(t, "space"), Job: journal.JobID(guids().Draw(t, "job")), Key: texts().Draw(t, "key"),

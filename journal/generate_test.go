@@ -107,7 +107,7 @@ func ledgers() *rapid.Generator[journal.Ledger] {
 }
 
 func counts() *rapid.Generator[int] {
-	return rapid.IntRange(-canonical.MaxStrictInt, canonical.MaxStrictInt)
+	return rapid.IntRange(-canonical.MaxInt, canonical.MaxInt)
 }
 
 // optional draws nil or a value.

@@ -38,12 +38,12 @@ func number[N int | int64](c *codec, p *N) {
 		return
 	}
 	n := c.in.Int()
-	if *p = N(n); n > canonical.MaxStrictInt || n < -canonical.MaxStrictInt {
+	if *p = N(n); n > canonical.MaxInt || n < -canonical.MaxInt {
 		c.fail(ErrNotCanonical, "an integer beyond 2^53−1")
 	}
 }
 
-// big is a 64-bit value, as a string: strict numbers end at 2^53−1.
+// big is a 64-bit value, as a string: numbers end at 2^53−1.
 func big(c *codec, p *int64) {
 	if c.mode == writing {
 		c.out = append(strconv.AppendInt(append(c.out, '"'), *p, 10), '"')
