@@ -86,7 +86,7 @@ func waiting(n int) protocol {
 	}
 	p.drive = func(ctx context.Context, rt *quipu.Runtime) error {
 		g, sending := errgroup.WithContext(ctx)
-		g.SetLimit(32)
+		g.SetLimit(200)
 		for _, job := range jobs {
 			g.Go(func() error {
 				_, err := rt.Signal(sending, "go.on", job.Key, map[string]any{"ok": true})
