@@ -26,7 +26,7 @@
 TIMEOUT ?= 20m
 # Packages that are tested at the same time: more than there are cores, for those
 # with servers and processes wait a lot.
-PARALLEL ?= 4
+PARALLEL ?= 3
 # A program with the race detector sleeps a second before it ends; tests start hundreds.
 export GORACE ?= atexit_sleep_ms=0
 # Arguments of the demo and of the benchmark.

@@ -238,7 +238,7 @@ func TestTheClockNeedsNoNATS(t *testing.T) {
 // TestServersAway: an error that says which one, not a hang.
 func TestServersAway(t *testing.T) {
 	t.Parallel()
-	r := clitest.Do(t, run, nil, "", "--postgres", "postgres://127.0.0.1:1/x", "--nats", devtest.NATS(t).URL(), "--wait", "400ms")
+	r := clitest.Do(t, run, nil, "", "--postgres", "postgres://127.0.0.1:1/x", "--nats", devtest.NATS(t).URL(), "--wait", "2s")
 	require.Equal(t, cli.CodeFailed, r.Code, r.Err)
 	require.Contains(t, r.Err, "postgres")
 	require.Contains(t, r.Err, "waits for it")
