@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -91,10 +92,14 @@ func (s *Store) within(ctx context.Context, tx Transaction, op string, call func
 			err = classify(op, err) // nothing is committed here
 		}
 		if !errors.Is(err, store.ErrLost) {
-			break
+			return err
 		}
 	}
-	return err
+	if lost, named := errors.AsType[*store.LostError](err); named && len(lost.Flows) > 0 {
+		return err
+	}
+	// What the transaction cannot see stands in its way, as it does in a snapshot.
+	return fmt.Errorf("postgres: %s: %w: %v", op, store.ErrUnavailable, err) //nolint:errorlint // it is decided: the caller repeats his transaction
 }
 
 func (s *Store) visit(ctx context.Context, tx Transaction, call func(*guest) error) (err error) {

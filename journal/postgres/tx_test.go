@@ -364,3 +364,23 @@ func TestE17Signal(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, store.Signalled{State: store.SignalConsumed, Duplicate: true}, got)
 }
+
+// E17: a signal that another transaction has sent since the snapshot of this one was
+// taken asks for the whole transaction again.
+func TestE17SignalOutsideTheSnapshot(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	tx, err := user(t, s).BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = tx.Exec(t.Context(), "SELECT 1")
+	require.NoError(t, err)
+	x := signalOf(s, "k", "")
+	_, err = s.Signal(t.Context(), x, resend)
+	require.NoError(t, err)
+	_, err = s.SignalTx(t.Context(), tx, x)
+	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.NotErrorIs(t, err, store.ErrLost)
+	_, err = tx.Exec(t.Context(), "SELECT 1")
+	require.NoError(t, err, "the transaction can go on")
+}
