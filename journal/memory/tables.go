@@ -20,7 +20,7 @@ func (s *Store) Tables(visit func(table string, columns ...any)) {
 		for _, r := range rows {
 			visit("dispatches", r.GUID, r.Job, r.Kind, r.Activity, r.DAD, r.Topic, r.Element, r.Body, r.NextAt, r.Held, r.Dead,
 				r.Publication, r.PublishedAt, r.Turn, r.TurnSent, r.Try, r.Runs, r.Holder, r.LeaseUntil, r.Fence, r.WithinAt,
-				r.Effects.Seq, r.Effects.Hash, r.Origin, r.Sender, r.Pauses, r.Undo, r.Input)
+				r.Effects.Seq, r.Effects.Hash, r.Origin, r.Sender, r.Undo, r.Input)
 		}
 	}
 	for g, x := range s.signals {
@@ -28,7 +28,7 @@ func (s *Store) Tables(visit func(table string, columns ...any)) {
 	}
 	for _, l := range s.letters {
 		d := &l.view.Letter
-		visit("dead_letters", d.Job, d.Row, d.Kind, d.Activity, d.DAD, d.Reason, d.Message, d.Ledger, l.view.At, l.view.State)
+		visit("dead_letters", l.view.ID, d.Job, d.Row, d.Kind, d.Activity, d.DAD, d.Reason, d.Message, d.Ledger, l.view.At, l.view.State)
 	}
 	for name, f := range s.flows {
 		for version, d := range f.versions {

@@ -57,7 +57,7 @@ func (s *Store) placed(ctx context.Context, name string, param []byte) ([]store.
 		return nil
 	}, param)
 	// The rows come by request and seq: chains of one time stay whole.
-	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(a.time, b.time) })
+	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Or(slices.Compare(a.Job[:], b.Job[:]), cmp.Compare(a.time, b.time)) })
 	out := make([]store.JobEffect, len(all))
 	for i := range all {
 		out[i] = all[i].JobEffect

@@ -38,7 +38,8 @@ type writes struct {
 }
 
 func (w *writes) empty() bool {
-	return len(w.entries)+len(w.rows)+len(w.waits)+len(w.effects)+len(w.signals)+len(w.acted)+len(w.letters)+len(w.discards)+len(w.payloads) == 0
+	return len(w.entries)+len(w.rows)+len(w.waits)+len(w.effects)+len(w.signals)+len(w.acted)+len(w.letters)+len(w.undead)+
+		len(w.discards)+len(w.payloads) == 0
 }
 
 type payloadWrite struct {

@@ -2,24 +2,33 @@ package differential
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"flag"
 	"iter"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/journaltest"
+	"github.com/quipu-journal/quipu/journal/memory"
+	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/tests/guarantees"
 )
+
+const space = "both"
 
 // sequences names the variable that says how many are drawn instead of few.
 const sequences = "QUIPU_DIFFERENTIAL"
@@ -46,6 +55,72 @@ func TestMain(m *testing.M) {
 	devtest.Main(m)
 }
 
+// database is a space in Postgres whose clock is a row of a table. It is emptied
+// for each sequence.
+type database struct {
+	store   store.Store
+	raw     *pgx.Conn
+	columns map[string][]string // names of those that are compared, by table
+}
+
+func openDatabase(t *testing.T) *database {
+	t.Helper()
+	ctx := t.Context()
+	dsn := devtest.Postgres(t)
+	raw, err := pgx.Connect(ctx, dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = raw.Close(context.WithoutCancel(ctx)) })
+	_, err = raw.Exec(ctx, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`)
+	require.NoError(t, err)
+	s, err := postgres.Open(ctx, postgres.Config{DSN: dsn, Space: space, Migrating: true})
+	require.NoError(t, err)
+	db := &database{store: &journaltest.Thrifty{Store: s}, raw: raw, columns: map[string][]string{}}
+	t.Cleanup(db.store.Close)
+	require.NoError(t, s.Migrate(ctx))
+	_, err = raw.Exec(ctx, `SET search_path TO quipu_both; CREATE SCHEMA test; CREATE TABLE test.clock (at bigint NOT NULL); INSERT INTO test.clock VALUES (0);
+		CREATE OR REPLACE FUNCTION micros() RETURNS bigint LANGUAGE sql VOLATILE RETURN (SELECT at FROM test.clock)`)
+	require.NoError(t, err)
+	rows, err := raw.Query(ctx, `SELECT tablename::text FROM pg_tables WHERE schemaname = 'quipu_both' AND tablename NOT IN ('space', 'batches')`)
+	require.NoError(t, err)
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	require.Len(t, tables, len(columns), "every table is compared")
+	for _, name := range tables {
+		rows, err := raw.Query(ctx, "SELECT "+columns[name]+" FROM "+name+" LIMIT 0")
+		require.NoError(t, err)
+		for _, f := range rows.FieldDescriptions() {
+			db.columns[name] = append(db.columns[name], f.Name)
+		}
+		rows.Close()
+	}
+	return db
+}
+
+// newTwin empties the database and draws the stores' mode. falsify, if any, gives what
+// takes the place of the memory store.
+func newTwin(ctx context.Context, t *rapid.T, db *database, falsify func(store.Store) store.Store) *twin {
+	w := &twin{Store: db.store, T: t, ctx: ctx, db: db, clock: 1_700_000_000_000_000, flows: map[string]*flow.Flow{}, drawn: drawn{}}
+	batch := &pgx.Batch{}
+	for name := range columns {
+		batch.Queue("DELETE FROM " + name)
+	}
+	require.NoError(t, db.raw.SendBatch(ctx, batch).Close())
+	w.memory = memory.New(memory.Config{Space: space, Now: func() int64 { return w.clock }})
+	if w.other = w.memory; falsify != nil {
+		w.wrong, w.other = true, falsify(w.memory)
+	}
+	w.advance(0)
+	w.mode = collation.Mode{Stepwise: w.chance("stepwise", 30), Fold: w.chance("fold", 40), Resend: pick(w, "resend", collation.Never, 30_000_000)}
+	return w
+}
+
+// advance moves the clock of both stores.
+func (w *twin) advance(by time.Duration) {
+	w.clock += by.Microseconds()
+	_, err := w.db.raw.Exec(w.ctx, "UPDATE test.clock SET at = $1", w.clock)
+	require.NoError(w, err)
+}
+
 // Postgres and memory give the same rows and the same errors, whatever they are
 // asked for (the contract of journal/store).
 func TestStoresAgree(t *testing.T) {
@@ -63,80 +138,48 @@ func TestStoresAgree(t *testing.T) {
 	all := drawn{}
 	rapid.Check(t, func(r *rapid.T) {
 		played++
-		p := newPair(t.Context(), r, db, nil)
-		defer p.close()
-		p.drawn = all
-		p.sequence()
+		w := newTwin(t.Context(), r, db, nil)
+		w.drawn = all
+		w.sequence(nil)
 	})
 	all.report(t)
 }
 
-// sequence draws calls, and holds the stores to each other.
-func (p *pair) sequence() {
-	p.builtins()
-	for _, name := range []string{"first", "second"} {
-		p.define(name)
+// sequence draws calls, every second one of often, if any, and holds the stores to
+// each other.
+func (w *twin) sequence(often func(*twin)) {
+	f, err := flow.Parse("kid.yaml", []byte(kid))
+	require.NoError(w, err)
+	w.deploy(f)
+	for _, topic := range []string{"t.work", "t.fun", "t.each", "t.kid"} {
+		f, err := flow.Undo(topic)
+		require.NoError(w, err)
+		w.deploy(f)
 	}
-	p.start()
-	p.Repeat(map[string]func(*rapid.T){"step": p.step})
-	p.compare()
-}
-
-// step makes one call, or those that belong together.
-func (p *pair) step(t *rapid.T) {
-	defer func(outer *rapid.T) { p.T = outer }(p.T)
-	p.T = t
-	p.advance(pick[time.Duration](p, "passes", 1, 1, 1000, 1_000_000) * time.Microsecond)
-	if p.often != nil && p.chance("often", 50) {
-		p.often(p)
-		return
-	}
-	calls := []struct {
-		weight int
-		call   func()
-	}{
-		{40, p.work},
-		{8, p.again},
-		{8, p.several},
-		{6, p.start},
-		{8, p.signal},
-		{18, p.worker},
-		{6, p.operate},
-		{3, p.stop},
-		{8, p.sweep},
-		{5, p.ask},
-		{5, p.answer},
-		{3, func() { p.advance(pick[time.Duration](p, "long", 60, 3600, 90_000, 31*86_400) * second) }},
-		{2, p.deployment},
-		{1, p.replace},
-	}
-	sum := 0
-	for _, c := range calls {
-		sum += c.weight
-	}
-	at := p.upTo("call", sum-1)
-	for _, c := range calls {
-		if at -= c.weight; at < 0 {
-			c.call()
+	w.define("first")
+	w.define("second")
+	w.start()
+	calls := slices.Concat(
+		slices.Repeat([]func(*twin){(*twin).work}, 14), slices.Repeat([]func(*twin){(*twin).worker}, 6),
+		slices.Repeat([]func(*twin){(*twin).again, (*twin).signal, (*twin).sweep, (*twin).start, (*twin).operate, (*twin).falsify}, 2),
+		[]func(*twin){(*twin).interrupt, (*twin).pass, (*twin).views},
+	)
+	w.Repeat(map[string]func(*rapid.T){"step": func(t *rapid.T) {
+		defer func(outer *rapid.T) { w.T = outer }(w.T)
+		w.T = t
+		w.advance(pick[time.Duration](w, "passes", 1, 1, 1000, 1_000_000) * time.Microsecond)
+		if often != nil && w.chance("often", 50) {
+			often(w)
 			return
 		}
-	}
+		pick(w, "call", calls...)(w)
+	}})
+	w.views()
 }
 
-// answer gives a response to a request, whether it is due or not.
-func (p *pair) answer() {
-	if r, ok := p.anyRequest(); ok {
-		p.respond(&r)
-	}
-}
-
-// replace ends a committer's session and opens another.
-func (p *pair) replace() {
-	at := p.upTo("hand", len(p.hands)-1)
-	for _, c := range p.hands[at] {
-		c.Close()
-	}
-	p.hands[at] = p.open()
+// pass lets much time pass.
+func (w *twin) pass() {
+	w.advance(pick[time.Duration](w, "long", 60, 3600, 90_000, 31*86_400) * second)
 }
 
 // stored is all that Audit gives of a job.
@@ -145,34 +188,31 @@ type stored struct {
 	Records []journal.Record
 }
 
-func (p *pair) audit(s store.Store, id journal.JobID) (out stored, err error) {
-	err = s.Audit(p.ctx, id, func(tables *store.Stored, records iter.Seq2[journal.Record, error]) error {
-		out.Tables = tables
-		for r, err := range records {
-			if err != nil {
-				return err
-			}
-			r.Body = slices.Clone(r.Body)
-			out.Records = append(out.Records, r)
+// views holds to each other all that can be read.
+func (w *twin) views() {
+	ctx := w.ctx
+	w.due()
+	all := w.chance("all", 50)
+	_, _ = both(w, "letters", func(s store.Store) ([]store.DeadView, error) { return s.DeadLetters(ctx, all, 1000) })
+	_, _ = both(w, "counts", func(s store.Store) (map[journal.JobState]int64, error) { return s.Counts(ctx) })
+	_, _ = both(w, "flows", func(s store.Store) ([]store.FlowView, error) { return s.Flows(ctx) })
+	_, _ = both(w, "schedules", func(s store.Store) ([]store.Schedule, error) { return s.Schedules(ctx) })
+	f := store.JobFilter{
+		State: pick(w, "state", "", journal.JobOpen, journal.JobFailed), Flow: pick(w, "flow", "", "first", "kid"),
+		Prefix: pick(w, "prefix", "", "k", "k0/"), Limit: pick(w, "limit", 0, 1, 2, -1, store.MaxPage+1),
+	}
+	_, _ = both(w, "jobs", func(s store.Store) ([]store.JobSummary, error) {
+		first, err := s.Jobs(ctx, f)
+		if err != nil || len(first) == 0 {
+			return nil, err
 		}
-		return nil
+		f := f
+		f.Before = first[len(first)-1].Cursor
+		next, err := s.Jobs(ctx, f)
+		return append(first, next...), err
 	})
-	return out, err
-}
-
-// compare holds all to each other that can be observed.
-func (p *pair) compare() {
-	p.due()
-	p.letters()
-	_, _ = both(p, "counts", func(_ int, s store.Store) (map[journal.JobState]int64, error) { return s.Counts(p.ctx) })
-	_, _ = both(p, "flows", func(_ int, s store.Store) ([]store.FlowView, error) { return s.Flows(p.ctx) })
-	_, _ = both(p, "schedules", func(_ int, s store.Store) ([]store.Schedule, error) { return s.Schedules(p.ctx) })
-	jobs, err := both(p, "jobs", func(_ int, s store.Store) ([]store.JobSummary, error) {
-		return p.list(s, store.JobFilter{Limit: store.MaxPage})
-	})
-	require.NoError(p, err)
-	ids, err := both(p, "audited jobs", func(_ int, s store.Store) (out []journal.JobID, err error) {
-		for id, err := range s.AuditJobs(p.ctx, nil) {
+	ids, err := both(w, "audited jobs", func(s store.Store) (out []journal.JobID, err error) {
+		for id, err := range s.AuditJobs(ctx, nil) {
 			if err != nil {
 				return nil, err
 			}
@@ -180,142 +220,137 @@ func (p *pair) compare() {
 		}
 		return out, nil
 	})
-	require.NoError(p, err)
-	for i := range jobs {
-		if !slices.Contains(ids, jobs[i].ID) {
-			p.differ("job %s is listed, and not audited", jobs[i].ID)
-		}
-	}
-	for _, id := range ids {
-		p.compareJob(id)
+	require.NoError(w, err)
+	for _, id := range append(ids, journal.JobID{8: 9}) {
+		w.view(id)
 	}
 }
 
-func (p *pair) compareJob(id journal.JobID) {
-	v, err := both(p, "job", func(_ int, s store.Store) (*store.JobView, error) { return p.view(s, id) })
-	_, _ = both(p, "audit", func(_ int, s store.Store) (stored, error) { return p.audit(s, id) })
-	_, _ = both(p, "effects of job", func(_ int, s store.Store) ([]store.JobEffect, error) { return s.JobEffects(p.ctx, id) })
-	_, _ = both(p, "ended", func(_ int, s store.Store) (map[journal.JobID]bool, error) {
-		return s.Ended(p.ctx, []journal.JobID{id, {8: 9}})
-	})
-	_, _ = both(p, "outcomes", func(_ int, s store.Store) (map[journal.JobID]store.Outcome, error) {
-		return s.Outcomes(p.ctx, []journal.JobID{id, {8: 9}})
-	})
-	if err != nil {
-		return
-	}
-	for i := range v.Rows {
-		p.compareRequest(v.Rows[i].Job, v.Rows[i].GUID)
-	}
-}
-
-func (p *pair) list(s store.Store, f store.JobFilter) ([]store.JobSummary, error) {
-	out, err := s.Jobs(p.ctx, f)
-	return cursorless(out), err
-}
-
-// cursorless takes the cursors away, which each store spells as it likes.
-func cursorless(list []store.JobSummary) []store.JobSummary {
-	for i := range list {
-		list[i].Cursor = ""
-	}
-	return list
-}
-
-// view reads a job; the ids of letters are given anew.
-func (p *pair) view(s store.Store, id journal.JobID) (*store.JobView, error) {
-	v, err := s.Job(p.ctx, id)
-	if v != nil {
-		v.Cursor = ""
-		for i := range v.Dead {
-			v.Dead[i].ID = int64(i)
-		}
-	}
-	return v, err
-}
-
-func (p *pair) compareRequest(job journal.JobID, request journal.GUID) {
-	_, _ = both(p, "pauses", func(_ int, s store.Store) ([]store.Pause, error) { return s.Pauses(p.ctx, job, request) })
-	_, _ = both(p, "effects", func(_ int, s store.Store) ([]store.EffectRow, error) { return s.Effects(p.ctx, job, request) })
-}
-
-// ask reads something.
-func (p *pair) ask() {
-	jobs := p.views()
-	if len(jobs) == 0 {
-		return
-	}
-	v := jobs[p.upTo("job", len(jobs)-1)]
-	switch p.upTo("ask", 7) {
-	case 0:
-		key := pick(p, "key", v.Key, "nobody")
-		_, _ = both(p, "find", func(_ int, s store.Store) (journal.JobID, error) { return s.FindJob(p.ctx, key) })
-	case 1:
-		f := store.JobFilter{
-			State: pick(p, "state", "", journal.JobOpen, journal.JobFailed), Flow: pick(p, "flow", "", "first", "kid"),
-			Prefix: pick(p, "prefix", "", "k", "k0/"), Limit: pick(p, "limit", 0, 1, 2, -1, store.MaxPage+1),
-		}
-		_, _ = both(p, "list", func(_ int, s store.Store) ([]store.JobSummary, error) {
-			first, err := s.Jobs(p.ctx, f)
-			if err != nil || len(first) == 0 {
-				return nil, err
+func (w *twin) view(id journal.JobID) {
+	ctx, ids := w.ctx, []journal.JobID{id}
+	v, _ := both(w, "job", func(s store.Store) (*store.JobView, error) { return s.Job(ctx, id) })
+	_, _ = both(w, "audit", func(s store.Store) (out stored, err error) {
+		err = s.Audit(ctx, id, func(tables *store.Stored, records iter.Seq2[journal.Record, error]) error {
+			out.Tables = tables
+			for r, err := range records {
+				if err != nil {
+					return err
+				}
+				r.Body = slices.Clone(r.Body)
+				out.Records = append(out.Records, r)
 			}
-			f := f
-			f.Before = first[len(first)-1].Cursor
-			next, err := p.list(s, f)
-			return append(cursorless(first), next...), err
+			return nil
 		})
-	case 2:
-		if e, ok := recent(p, "effect", p.effects); ok {
-			_, _ = both(p, "find effect", func(_ int, s store.Store) ([]store.JobEffect, error) { return s.FindEffect(p.ctx, e.Key) })
-		}
-	case 3:
-		if m, ok := recent(p, "message", p.messages); ok {
-			p.compareRequest(m.Job, m.Row)
-		}
-	case 4:
-		p.compareJob(v.ID)
-	case 5:
-		_, _ = both(p, "order", func(_ int, s store.Store) (*collation.Row, error) {
-			return journaltest.Driven{Store: s}.Order(p.ctx, v.ID)
-		})
-	case 6:
-		p.compareJob(journal.JobID{8: 9})
-	case 7:
-		limit := pick(p, "limit", 0, 1, 2, -1, store.MaxPage+1)
-		_, _ = both(p, "open letters", func(_ int, s store.Store) ([]store.DeadView, error) {
-			out, err := s.DeadLetters(p.ctx, false, limit)
-			for i := range out {
-				out[i].ID = 0
-			}
-			return out, err
-		})
+		return out, err
+	})
+	_, _ = both(w, "ended", func(s store.Store) (map[journal.JobID]bool, error) { return s.Ended(ctx, ids) })
+	_, _ = both(w, "outcomes", func(s store.Store) (map[journal.JobID]store.Outcome, error) { return s.Outcomes(ctx, ids) })
+	effects, _ := both(w, "effects of job", func(s store.Store) ([]store.JobEffect, error) { return s.JobEffects(ctx, id) })
+	for _, e := range effects {
+		_, _ = both(w, "find effect", func(s store.Store) ([]store.JobEffect, error) { return s.FindEffect(ctx, e.Key) })
+	}
+	for i := 0; v != nil && i < len(v.Rows); i++ {
+		r := &v.Rows[i]
+		_, _ = both(w, "input", func(s store.Store) ([]byte, error) { return s.Input(ctx, r.Job, r.GUID) })
+		_, _ = both(w, "pauses", func(s store.Store) ([]store.Pause, error) { return s.Pauses(ctx, r.Job, r.GUID) })
+		_, _ = both(w, "effects", func(s store.Store) ([]store.EffectRow, error) { return s.Effects(ctx, r.Job, r.GUID) })
 	}
 }
 
-// deployment is a call about flow versions and their schedules.
-func (p *pair) deployment() {
-	f := pick(p, "flow", p.main...)
-	switch p.upTo("deployment", 3) {
-	case 0:
-		other := ref(f)
-		other.Version, other.Digest[0] = pick(p, "version", "1", "2"), 1
-		_, _ = both(p, "deploy", func(_ int, s store.Store) (bool, error) { return s.Deploy(p.ctx, other, f.Canonical()) })
-	case 1:
-		v := pick(p, "version", "1", "3")
-		_ = p.done("activate", func(_ int, s store.Store) error { return s.Activate(p.ctx, f.Name(), v) })
-	case 2:
-		before := collation.Micros(p.clock)
-		if list, err := p.stores[1].Schedules(p.ctx); err == nil && len(list) > 0 {
-			before = list[0].Last
+// falsified takes the place of the memory store and does one thing wrong.
+type falsified struct {
+	store.Store
+	load   func(*store.Loaded)
+	commit func(context.Context, store.Committer, []store.Chained) error
+}
+
+func (s falsified) Committer(ctx context.Context, patient bool) (store.Committer, error) {
+	c, err := s.Store.Committer(ctx, patient)
+	return falsifier{c, s}, err
+}
+
+type falsifier struct {
+	store.Committer
+	s falsified
+}
+
+func (c falsifier) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
+	l, err := c.Committer.Load(ctx, wants, wait)
+	if err == nil {
+		c.s.load(l)
+	}
+	return l, err
+}
+
+func (c falsifier) Commit(ctx context.Context, plans []store.Chained) error {
+	return c.s.commit(ctx, c.Committer, plans)
+}
+
+func right(*store.Loaded) {}
+
+func commit(ctx context.Context, c store.Committer, plans []store.Chained) error {
+	return c.Commit(ctx, plans)
+}
+
+var wrongs = map[string]struct {
+	falsified
+	often func(*twin) // what asks for it
+}{
+	"a known signal is not known": {falsified{load: func(l *store.Loaded) { clear(l.Known) }, commit: commit}, (*twin).signal},
+	"a load sees another semaphore": {falsified{load: func(l *store.Loaded) {
+		for _, st := range l.States {
+			st.Job.Semaphore++
 		}
-		_ = p.done("mark schedule", func(_ int, s store.Store) error { return s.MarkSchedule(p.ctx, f.Name(), before, before+1) })
-	case 3:
-		name := pick(p, "name", f.Name(), "nobody")
-		_, _ = both(p, "flow", func(_ int, s store.Store) ([]byte, error) { return s.Flow(p.ctx, name, "1") })
-		_, _ = both(p, "active flow", func(_ int, s store.Store) (journal.FlowRef, error) {
-			ref, _, err := s.ActiveFlow(p.ctx, name)
-			return ref, err
+	}, commit: commit}, (*twin).work},
+	"a row stays": {falsified{load: right, commit: func(ctx context.Context, c store.Committer, plans []store.Chained) error {
+		for i := range plans {
+			x := *plans[i].Plan
+			x.Delete, plans[i].Plan = nil, &x
+		}
+		return c.Commit(ctx, plans)
+	}}, (*twin).work},
+	"a commit is forgotten": {falsified{load: right, commit: func(ctx context.Context, c store.Committer, _ []store.Chained) error {
+		return c.Rollback(ctx)
+	}}, (*twin).worker},
+	"a commit that is lost is none": {falsified{load: right, commit: func(ctx context.Context, c store.Committer, plans []store.Chained) error {
+		if err := c.Commit(ctx, plans); !errors.Is(err, store.ErrLost) {
+			return err
+		}
+		return nil
+	}}, (*twin).falsify},
+}
+
+// patience is how often as many sequences are drawn as in a run, until a wrong is
+// noticed: most are in the first sequence.
+const patience = 20
+
+// A difference does not go unnoticed.
+func TestDifferencesAreNoticed(t *testing.T) {
+	t.Parallel()
+	db := openDatabase(t)
+	for _, name := range slices.Sorted(maps.Keys(wrongs)) {
+		t.Run(name, func(t *testing.T) { // one after the other: they share the database
+			found := difference("")
+			for range patience {
+				rapid.Check(t, func(r *rapid.T) {
+					if found != "" {
+						return
+					}
+					w := newTwin(t.Context(), r, db, func(s store.Store) store.Store {
+						x := wrongs[name].falsified
+						x.Store = s
+						return x
+					})
+					defer func() {
+						if v := recover(); v != nil {
+							found = v.(difference)
+						}
+					}()
+					w.sequence(wrongs[name].often)
+				})
+			}
+			require.NotEmpty(t, found)
+			t.Log(found)
 		})
 	}
 }

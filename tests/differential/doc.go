@@ -1,20 +1,21 @@
-// Package differential holds the two stores to each other: Postgres and memory
-// get the same calls, and must give the same rows and the same errors.
+// Package differential holds the two stores to each other: Postgres and memory get the
+// same calls, and must give the same answers, the same rows and the same errors.
 //
-// rapid draws flows and sequences of calls of every port of journal/store: the
-// plans of collation over those flows, with suspensions and wakes of durable
-// functions, children, signals and interrupts; the calls of workers, sweepers and
-// operators; and calls that are stale, repeated, malformed or against the laws.
-// After every call the answers, the kinds of the errors and every row of every
-// table are compared, at the end all that can be observed: jobs, entries byte by
-// byte, tables, letters, flows. Both stores have the same clock, which only the test
-// moves, so that times are compared as they are. Another test falsifies the memory
-// store in one thing at a time, and wants each to be noticed.
+// Two stores are driven as one. What is decided is decided once, on what both have
+// loaded, and both commit the same plans. rapid draws flows and sequences of calls: the
+// plans of collation over those flows, with suspensions and wakes of durable functions,
+// children, signals and interrupts; the calls of workers, sweepers and operators; and
+// calls that are stale, repeated, or commit falsified plans. After every call the
+// answers, the kinds of the errors and every row of every table are compared, at the end
+// all that can be read. Both stores have the same clock, which only the test moves, so
+// that times are compared as they are. Another test falsifies what the memory store
+// loads or commits, and wants each to be noticed.
 //
 // Not drawn: calls at the same time, transactions of the caller's own, lost
 // connections and unknown outcomes, small limits of Expire and Late (which
-// rows go first is open), results over their limit, counters at their ceiling; hardly ever what comes later
-// because another message of its instance goes first.
+// rows go first is open), results over their limit, counters at their ceiling, falsified
+// inceptions; hardly ever what comes later because another message of its instance goes
+// first.
 //
 // QUIPU_DIFFERENTIAL is the number of sequences instead of a few. A failure prints
 // the smallest sequence that was found, and the arguments that draw it again.
