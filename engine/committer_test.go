@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/memory"
@@ -192,6 +193,44 @@ func TestW3ACallerGoesAway(t *testing.T) {
 		require.NoError(t, err, "its batch went on")
 		_, err = c.store.FindJob(t.Context(), "k1")
 		require.ErrorIs(t, err, store.ErrNotFound)
+	})
+}
+
+// W3: a batch that decides for a caller who is just leaving does not write what the
+// caller reads; the race detector says so.
+func TestW3ABatchDecidesForWhoLeaves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := committing(t, Config{Committers: 1})
+		job := c.Start(t.Context(), c.requests(1))[0].Job
+		for name, ask := range map[string]func(context.Context) error{
+			"signal": func(ctx context.Context) error {
+				_, err := c.Signal(ctx, collation.Signal{GUID: journal.GUID{9}, Topic: "t", Key: "k", Code: 200, Payload: []byte(`1`)})
+				return err
+			},
+			"interrupt": func(ctx context.Context) error {
+				order := collation.InterruptOrder{Code: 410}
+				row, err := order.Row(journal.GUID{8}, job, 0)
+				require.NoError(t, err)
+				_, err = c.Interrupt(ctx, row)
+				return err
+			},
+		} {
+			ctx, cancel := context.WithCancel(t.Context())
+			block := func(op string) error {
+				if op == "load" {
+					<-ctx.Done()
+				}
+				return nil
+			}
+			c.fault.Store(&block)
+			left := make(chan error, 1)
+			go func() { left <- ask(ctx) }()
+			synctest.Wait()
+			cancel()
+			require.ErrorIs(t, <-left, store.ErrUnknown, name)
+			synctest.Wait()
+		}
 	})
 }
 

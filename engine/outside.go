@@ -14,18 +14,19 @@ import (
 // tombstone; store.ErrRejected for a row that is none; and that of the store: with
 // store.ErrUnavailable nothing was sent, with store.ErrUnknown it may have been.
 func (c *Committer) Interrupt(ctx context.Context, row collation.Row) (fresh bool, err error) {
+	var done bool // the batch writes it, whether the caller waits or not
 	x := &call{
 		name: "interrupt",
 		want: func() []store.Want { return []store.Want{{Job: row.Job, Row: row.GUID, Receipt: row.GUID}} },
-		decide: func(b *batch) error {
-			fresh, err = b.interrupt(row)
+		decide: func(b *batch) (err error) {
+			done, err = b.interrupt(row)
 			return err
 		},
 	}
 	if c.do(ctx, x); x.err != nil {
 		return false, x.err
 	}
-	return fresh, nil
+	return done, nil
 }
 
 func (b *batch) interrupt(row collation.Row) (fresh bool, err error) {

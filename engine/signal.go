@@ -20,12 +20,13 @@ import (
 // the record of its GUID (1.11, E13). The error is store.ErrRejected, or that of the
 // store: with store.ErrUnavailable nothing was sent, with store.ErrUnknown it may have
 // been, and the call may be repeated.
-func (c *Committer) Signal(ctx context.Context, in collation.Signal) (out store.Signalled, err error) {
+func (c *Committer) Signal(ctx context.Context, in collation.Signal) (store.Signalled, error) {
+	var out store.Signalled // the batch writes it, whether the caller waits or not
 	box := collation.Mailbox(c.cfg.Space, in.Topic, in.Key)
 	x := &call{
 		name: "signal", box: &box, size: len(in.Payload),
 		want: func() []store.Want { return []store.Want{{Box: box, Known: in.GUID}} },
-		decide: func(b *batch) error {
+		decide: func(b *batch) (err error) {
 			out, err = b.signal(box, in)
 			return err
 		},
