@@ -53,7 +53,7 @@ func TestSagaUndoneAfterTheCallUnderWay(t *testing.T) {
 				rt, _ := e.run(reg)
 				text := oneStep("fn")
 				if name == "within" {
-					text = replaced(text, "retry:", "within: 1s, retry:")
+					text = replaced(text, "retry:", "within: 4s, retry:")
 				}
 				e.deploy(rt, text)
 				job := e.start(rt, "one", "order-1", order{ID: "order-1"})
