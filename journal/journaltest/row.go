@@ -22,13 +22,10 @@ var rows = map[string]func(*bench){
 	"sweepers at once send each row once (T8)":                 rowSweepers,
 	"a row that has gone is not claimed":                       rowGone,
 	"a held row is not due (C16)":                              rowHeld,
-	"never is not due (E12)":                                   rowNever,
 	"a row is due when its time comes, by the store's clock":   rowTime,
 	"past within the engine answers 408 (E9)":                  rowWithin,
 	"within holds for a held request too (E9)":                 rowWithinHeld,
 	"a claimed row carries what publishing needs (T2)":         rowOutgoing,
-	"more rows than the limit are refused (T11)":               rowLimits,
-	"an answer that came meanwhile is the recorded one (T1)":   rowTurnedMeanwhile,
 	"a turned request gives neither lease nor effect (T1)":     rowTurned,
 	"a row keeps what the engine writes of it, field by field": rowFields,
 }
@@ -198,19 +195,6 @@ func rowHeld(b *bench) {
 	b.audit(id)
 }
 
-func rowNever(b *bench) {
-	c := b.committer()
-	id := b.requested(c, one, "k")
-	b.answer(c, id, "work", failure(journal.ResponseSuspended, ""))
-	row := b.row(id, journal.MessageRequest, "work")
-	require.Equal(b, collation.Never, row.NextAt)
-	require.Empty(b, b.due(10))
-	d := store.DueRow{Job: id, GUID: row.GUID, Kind: row.Kind, Publication: row.Publication, Turn: row.Turn}
-	out, err := b.s.Claim(b.ctx(), claims([]store.DueRow{d}, true))
-	require.NoError(b, err)
-	require.Empty(b, out)
-}
-
 func rowTime(b *bench) {
 	c := b.committer()
 	f := b.deploy(one)
@@ -298,31 +282,6 @@ func rowOutgoing(b *bench) {
 	require.JSONEq(b, `{"n":7}`, string(out[0].Row.Body))
 	require.Equal(b, "t.work", out[0].Row.Topic)
 	require.Equal(b, 2, out[0].Row.Publication)
-}
-
-func rowLimits(b *bench) {
-	_, _, err := b.s.Due(b.ctx(), store.MaxSweep+1)
-	require.Error(b, err)
-	_, err = b.s.Claim(b.ctx(), make([]store.Claim, store.MaxSweep+1))
-	require.Error(b, err)
-	out, err := b.s.Claim(b.ctx(), nil)
-	require.NoError(b, err)
-	require.Empty(b, out)
-}
-
-func rowTurnedMeanwhile(b *bench) {
-	c := b.committer()
-	id := b.requested(c, hasty, "k")
-	request := b.row(id, journal.MessageRequest, "work")
-	b.overdue(1)
-	turned := b.row(id, journal.MessageAnswer, "work")
-	require.Equal(b, request.GUID, turned.GUID)
-	b.must(c, response(&request, success(`"in time after all"`)))
-	require.Equal(b, journal.JobCompleted, b.view(id).State)
-	p, err := b.handle(c, message(&turned))
-	require.NoError(b, err)
-	require.Equal(b, collation.Settled, p.Outcome, "both answers have one GUID")
-	b.audit(id)
 }
 
 func rowTurned(b *bench) {

@@ -169,6 +169,7 @@ func (w *twin) Committer(ctx context.Context, patient bool) (store.Committer, er
 type loads struct {
 	w       *twin
 	pg, mem store.Tx
+	body    bool // it is that of the end of a body
 	loaded  [2]*store.Loaded
 	read    map[journal.JobID][]collation.BoxWait // of boxes in Postgres, in all
 	whole   map[journal.JobID][]collation.BoxWait // of boxes in memory
@@ -179,6 +180,13 @@ func (l *loads) Load(ctx context.Context, wants []store.Want, wait bool) (*store
 	out, err := l.pg.Load(ctx, wants, wait)
 	mem, memErr := l.mem.Load(ctx, wants, wait)
 	l.loaded = [2]*store.Loaded{out, mem}
+	if l.body && err == nil && memErr == nil {
+		for k, c := range out.Chains {
+			if x := mem.Chains[k]; x != nil && c.Row == nil && x.Row == nil {
+				mem.Chains[k] = c // the body is stale, whatever else is read of it
+			}
+		}
+	}
 	if err := agree(l.w, "load", out, mem, err, memErr); err != nil {
 		return nil, err
 	}
@@ -283,7 +291,7 @@ func (w *twin) Body(
 	ended := false
 	mem, memErr := w.other.Body(ctx, job, key, call, func(ctx context.Context, mem store.Tx, _ store.TxEnd) error {
 		stood, err = w.Store.Body(ctx, job, key, call, func(ctx context.Context, pg store.Tx, with store.TxEnd) error {
-			return end(ctx, &loads{w: w, pg: pg, mem: mem}, with)
+			return end(ctx, &loads{w: w, pg: pg, mem: mem, body: true}, with)
 		})
 		ended = true
 		return err
