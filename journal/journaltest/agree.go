@@ -16,19 +16,14 @@ var agreements = map[string]func(*bench){
 	"inception leaves the due time of the start's row (1.11)":      agreeDue,
 	"an effect stays with the request that started it (J8)":        agreeEffect,
 	"a plan names a row and a wait once":                           agreeOnce,
-	"an element answered while it is held does not release itself": agreeHeld,
 	"the marker of a living session goes with its age (J4)":        agreeMarkers,
 	"a heartbeat of a job that has expired says that it ended":     agreeExpired,
 	"a result whose output is not stored is refused (E6)":          agreePayload,
-	"a heartbeat says how often the request was run (E9)":          agreeRuns,
 	"a hand-back of a held request leaves its due time (E9)":       agreeHandBack,
-	"a late completion answers the letter of its request (E4)":     agreeUnparked,
 	"the record of a kept signal stays as long as its row":         agreeKept,
-	"a request that ran too often keeps its due time (C16)":        agreeExhausted,
 	"a row that comes to a tombstone is not expired (C5)":          agreeToTombstone,
 	"nobody holds the tombstone of a key that was used again (J7)": agreeTombs,
 	"what is over a limit is refused (T11)":                        agreeLimits,
-	"a wait that is taken back at once meets no kept signal (J3)":  agreeNotMet,
 }
 
 func agreeOrder(b *bench) {
@@ -111,29 +106,6 @@ func agreeOnce(b *bench) {
 	}
 }
 
-func agreeHeld(b *bench) {
-	c := b.committer()
-	id := b.start(b.deploy(`
-flow: items
-version: "1"
-output: "${ items.output }"
-activities:
-  start: {type: trigger}
-  items: {type: worker, topic: stock, each: "[1, 2, 3]", parallel: 2}
-transitions:
-  start: [items]
-`), "k")
-	b.run(c, id)
-	rows := b.view(id).Rows
-	slices.SortFunc(rows, func(x, y collation.Row) int { return y.Element - x.Element })
-	require.Equal(b, collation.HeldParallel, rows[0].Held)
-	for i := range rows {
-		b.must(c, response(&rows[i], success(`1`)))
-	}
-	require.Equal(b, journal.JobCompleted, b.view(id).State)
-	b.audit(id)
-}
-
 func agreeExpired(b *bench) {
 	c := b.committer()
 	id := b.requested(c, one, "k")
@@ -142,6 +114,9 @@ func agreeExpired(b *bench) {
 	b.expire(100)
 	_, err := b.s.Heartbeat(b.ctx(), l, hour)
 	require.ErrorIs(b, err, store.ErrJobClosed)
+	require.ErrorIs(b, b.s.HandBack(b.ctx(), l), store.ErrStale)
+	_, err = b.s.Lease(b.ctx(), id, l.Request, 1, "w", hour)
+	require.ErrorIs(b, err, store.ErrStale)
 }
 
 func agreePayload(b *bench) {
@@ -169,15 +144,6 @@ func agreePayload(b *bench) {
 	require.NoError(b, c.Rollback(b.ctx()))
 }
 
-func agreeRuns(b *bench) {
-	c := b.committer()
-	l := b.lease(b.lone(b.requested(c, one, "k"), "work", 2), "w")
-	l.Runs = 0
-	l, err := b.s.Heartbeat(b.ctx(), l, hour)
-	require.NoError(b, err)
-	require.Equal(b, 3, l.Runs)
-}
-
 func agreeHandBack(b *bench) {
 	c := b.committer()
 	id := b.requested(c, one, "k")
@@ -189,16 +155,6 @@ func agreeHandBack(b *bench) {
 	require.Equal(b, at, row.NextAt)
 	require.Zero(b, row.Runs)
 	require.Empty(b, row.Holder)
-}
-
-func agreeUnparked(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
-	l := b.lease(r, "w")
-	b.startEffect(l, effect("pay", 0))
-	b.answer(c, r.Job, "work", failure(journal.ResponseParked, "was it paid?"))
-	b.finishEffect(l, completed(effect("pay", 0), `1`))
-	require.Equal(b, "answered", b.letters(true)[0].State)
 }
 
 func agreeMarkers(b *bench) {
@@ -229,22 +185,6 @@ func agreeKept(b *bench) {
 	require.True(b, b.tell(s).Duplicate, "it is still there")
 }
 
-func agreeExhausted(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
-	for range store.MaxRuns {
-		b.lease(r, "w")
-	}
-	before := b.row(r.Job, journal.MessageRequest, "work")
-	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w", hour)
-	require.ErrorIs(b, err, store.ErrExhausted)
-	after := b.row(r.Job, journal.MessageRequest, "work")
-	require.Equal(b, collation.HeldStuck, after.Held)
-	require.Equal(b, before.NextAt, after.NextAt, "held stands beside it")
-	entries := b.chain(r.Job, journal.MainChain)
-	require.Equal(b, int64(before.NextAt), entries[len(entries)-1].Updated[0].NextAt)
-}
-
 // agreeToTombstone: what comes late ends when it is handled; Expire only removes
 // what the job left.
 func agreeToTombstone(b *bench) {
@@ -257,30 +197,6 @@ func agreeToTombstone(b *bench) {
 	require.NotNil(b, b.stored(c, other, keyOf(&late)))
 	b.discard(keyOf(&late))
 	require.Nil(b, b.stored(c, other, keyOf(&late)))
-}
-
-// agreeNotMet: two plans of one transaction, of which the second takes back the wait
-// of the first. Nobody waits then: what was kept stays so.
-func agreeNotMet(b *bench) {
-	c := b.committer()
-	id := b.jobs(1)[0]
-	s := b.signal("t", "k", "x")
-	require.Equal(b, store.SignalKept, b.tell(s).State)
-	before := b.stored(c, id, b.box(s))
-	l, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
-	require.NoError(b, err)
-	st := l.States[id]
-	var plans []store.Chained
-	for _, add := range []change{waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}), unwaits(guid(1), 0)} {
-		p := handmade(st, &collation.Message{Job: id})
-		add(p, st)
-		plans = append(plans, store.Chain(&st.Job, p))
-		st.Apply(p)
-	}
-	require.NoError(b, c.Commit(b.ctx(), plans))
-	require.Empty(b, b.view(id).Waits)
-	require.Equal(b, before, b.stored(c, id, b.box(s)))
-	b.audit(id)
 }
 
 func agreeLimits(b *bench) {
@@ -302,6 +218,9 @@ func agreeLimits(b *bench) {
 	require.ErrorIs(b, err, store.ErrRejected)
 	_, err = b.s.Claim(b.ctx(), make([]store.Claim, store.MaxSweep+1))
 	require.ErrorIs(b, err, store.ErrRejected)
+	none, err := b.s.Claim(b.ctx(), nil)
+	require.NoError(b, err)
+	require.Empty(b, none)
 }
 
 func agreeTombs(b *bench) {

@@ -13,22 +13,14 @@ import (
 )
 
 var children = map[string]func(*bench){
-	"the row of a start orders a child (1.11)":                     childOrder,
-	"an order is due and claimed without a job (T1)":               childDue,
-	"inception of a child is one transaction (1.11)":               childSpawn,
-	"a child runs like any other job":                              childRuns,
-	"a child is begun once (C3, P6)":                               childOnce,
-	"one of many at once begins it (P6)":                           childRace,
-	"a child that nobody awaits answers with its inception (1.11)": childUnawaited,
-	"a key that belongs to another job is a conflict (1.11)":       childConflict,
-	"a refused start ends with its answer (1.11)":                  childRefuse,
-	"a start is taken back by test-and-set (C15)":                  childRecall,
-	"a start taken back and begun at once: one of them (C15)":      childRecallRace,
-	"a start refused and begun at once: one of them":               childRefuseRace,
-	"the close of a parent finds what it awaits (C15)":             childAllRows,
-	"an outcome is a row of the parent (1.11)":                     childOutcome,
-	"rows of a job that never began are discarded (C5)":            childDiscard,
-	"nothing else is discarded (C5)":                               childDiscardNot,
+	"an order is due and claimed without a job (T1)":          childDue,
+	"inception of a child is one transaction (1.11)":          childSpawn,
+	"a child is begun once (C3, P6)":                          childOnce,
+	"one of many at once begins it (P6)":                      childRace,
+	"a start is taken back by test-and-set (C15)":             childRecall,
+	"a start taken back and begun at once: one of them (C15)": childRecallRace,
+	"the close of a parent finds what it awaits (C15)":        childAllRows,
+	"rows of a job that never began are discarded (C5)":       childDiscard,
 }
 
 // order lets a job order its n-th child, of flow one, and gives the row.
@@ -79,33 +71,11 @@ func (b *bench) reply(row *collation.Row, code int) *collation.Row {
 	return &r
 }
 
-func childOrder(b *bench) {
-	c := b.committer()
-	id := b.jobs(1)[0]
-	row := b.order(c, id, 1, true)
-	got, err := b.s.Order(b.ctx(), row.Job)
-	require.NoError(b, err)
-	require.Equal(b, &row, got)
-	require.Equal(b, &row, b.stored(c, id, keyOf(&row)))
-	_, err = b.s.Order(b.ctx(), journal.JobID{1})
-	require.ErrorIs(b, err, store.ErrNotFound)
-	_, err = b.s.Order(b.ctx(), id)
-	require.ErrorIs(b, err, store.ErrNotFound, "that job is there")
-	l, err := c.Load(b.ctx(), []store.Want{{Job: row.Job, Row: row.GUID}}, true)
-	require.NoError(b, err)
-	require.NoError(b, c.Rollback(b.ctx()))
-	require.Empty(b, l.States, "the child is not")
-	require.Empty(b, l.Busy)
-	require.Empty(b, l.Tombs)
-	err = b.alter(c, id, inserts(row))
-	require.ErrorIs(b, err, store.ErrLost, "a row of another job is inserted once")
-	b.audit(id)
-}
-
 func childDue(b *bench) {
 	c := b.committer()
 	id := b.jobs(1)[0]
 	row := b.order(c, id, 1, true)
+	require.ErrorIs(b, b.alter(c, id, inserts(row)), store.ErrLost, "it is ordered once")
 	due := b.due(10)
 	require.Len(b, due, 2)
 	out, err := b.s.Claim(b.ctx(), claims(due, true))
@@ -157,25 +127,6 @@ func childSpawn(b *bench) {
 	b.audit(id, row.Job)
 }
 
-func childRuns(b *bench) {
-	c := b.committer()
-	id := b.jobs(1)[0]
-	row := b.order(c, id, 1, true)
-	require.NoError(b, b.spawn(&row, nil))
-	b.run(c, row.Job)
-	b.answer(c, row.Job, "work", success(`"done"`))
-	v := b.view(row.Job)
-	require.Equal(b, journal.JobCompleted, v.State)
-	require.Empty(b, v.Rows)
-	outcome := b.row(id, journal.MessageOutcome, "work")
-	require.Equal(b, collation.OutcomeGUID(row.GUID, 1), outcome.GUID)
-	x, err := journal.DecodeResponse(outcome.Body)
-	require.NoError(b, err)
-	require.Equal(b, row.Job, x.Child)
-	require.JSONEq(b, `{"got":"done"}`, string(x.Output))
-	b.audit(id, row.Job)
-}
-
 func childOnce(b *bench) {
 	c := b.committer()
 	id := b.jobs(1)[0]
@@ -216,56 +167,6 @@ func childRace(b *bench) {
 		require.Len(b, b.view(id).Rows, n+2, "one reply each, and the job's own start")
 		b.audit(row.Job)
 	}
-	b.audit(id)
-}
-
-func childUnawaited(b *bench) {
-	c := b.committer()
-	id := b.jobs(1)[0]
-	row := b.order(c, id, 1, false)
-	require.Zero(b, row.Sender)
-	reply := b.reply(&row, 200)
-	require.NoError(b, b.spawn(&row, reply))
-	require.Equal(b, *reply, b.row(id, journal.MessageOutcome, "work"))
-	require.Equal(b, journal.JobOpen, b.view(row.Job).State)
-	b.audit(id, row.Job)
-}
-
-func childConflict(b *bench) {
-	c := b.committer()
-	f := b.deploy(one)
-	id := b.start(f, "parent")
-	other := b.start(f, "child-1")
-	row := b.order(c, id, 1, true)
-	err := b.spawn(&row, b.reply(&row, 200))
-	var taken *store.AlreadyStartedError
-	require.ErrorAs(b, err, &taken)
-	require.Equal(b, &store.AlreadyStartedError{Job: other, Key: "child-1", SameFlow: true}, taken)
-	got, err := b.s.Order(b.ctx(), row.Job)
-	require.NoError(b, err)
-	require.Equal(b, &row, got, "nothing is written")
-	require.Len(b, b.view(id).Rows, 2, "its start, and the order")
-	require.NoError(b, b.s.Refuse(b.ctx(), &row, b.reply(&row, 409)))
-	b.audit(id, other)
-}
-
-func childRefuse(b *bench) {
-	c := b.committer()
-	id := b.jobs(1)[0]
-	for n, awaited := range []bool{true, false} {
-		row := b.order(c, id, n, awaited)
-		reply := b.reply(&row, 404)
-		require.NoError(b, b.s.Refuse(b.ctx(), &row, reply))
-		require.Equal(b, reply, b.stored(c, id, keyOf(reply)))
-		_, err := b.s.Order(b.ctx(), row.Job)
-		require.ErrorIs(b, err, store.ErrNotFound)
-		require.ErrorIs(b, b.s.Refuse(b.ctx(), &row, reply), store.ErrStale)
-		require.ErrorIs(b, b.spawn(&row, nil), store.ErrStale)
-	}
-	silent := b.order(c, id, 5, true)
-	require.NoError(b, b.s.Refuse(b.ctx(), &silent, nil))
-	require.Nil(b, b.stored(c, id, keyOf(&silent)))
-	require.Len(b, b.view(id).Rows, 3)
 	b.audit(id)
 }
 
@@ -321,10 +222,6 @@ func childRecallRace(b *bench) {
 	b.contest(func(row *collation.Row) error { return b.s.Spawn(b.ctx(), row, b.spawning(f, row), nil, b.mode) })
 }
 
-func childRefuseRace(b *bench) {
-	b.contest(func(row *collation.Row) error { return b.s.Refuse(b.ctx(), row, nil) })
-}
-
 func childAllRows(b *bench) {
 	c := b.committer()
 	ids := b.jobs(2)
@@ -342,22 +239,6 @@ func childAllRows(b *bench) {
 	require.NotNil(b, st.Rows[ids[0].Start()])
 	require.Equal(b, map[collation.InstanceKey]*collation.Instance{key: {Ledger: 1_100_000_000_000, More: more}}, st.Instances)
 	require.ElementsMatch(b, []collation.Row{mine, *st.Rows[ids[0].Start()]}, b.view(ids[0]).Rows)
-	b.audit(ids...)
-}
-
-// childOutcome inserts an outcome by a plan of the child.
-func childOutcome(b *bench) {
-	c := b.committer()
-	ids := b.jobs(2)
-	row := b.order(c, ids[0], 1, true)
-	reply := b.reply(&row, 200)
-	b.altered(c, ids[1], inserts(*reply))
-	want := *reply
-	want.Origin = b.view(ids[1]).Head.Seq
-	require.Equal(b, want, b.row(ids[0], journal.MessageOutcome, "work"))
-	before := b.view(ids[1])
-	require.ErrorIs(b, b.alter(c, ids[1], inserts(*reply)), store.ErrLost)
-	require.Equal(b, before, b.view(ids[1]))
 	b.audit(ids...)
 }
 
@@ -391,17 +272,5 @@ func childDiscard(b *bench) {
 	k := b.sent(c, id, b.signal("t", "k", "x"))
 	b.discard(k)
 	require.Nil(b, b.stored(c, id, k), "a signal is addressed to no job: who gives it up can end it (C10)")
-	b.audit(id)
-}
-
-func childDiscardNot(b *bench) {
-	c := b.committer()
-	id := b.jobs(1)[0]
-	row := b.order(c, id, 1, true)
-	own := collation.RowKey{Job: id, GUID: id.Start()}
-	b.discard(keyOf(&row), own, collation.RowKey{Job: id, GUID: guid(7)}, collation.RowKey{})
-	for _, k := range []collation.RowKey{keyOf(&row), own} {
-		require.NotNil(b, b.stored(c, id, k))
-	}
 	b.audit(id)
 }

@@ -15,15 +15,10 @@ import (
 
 var commits = map[string]func(*bench){
 	"load after a commit is the state that was applied": commitLoad,
-	"a job from its start to its end":                   commitWhole,
-	"stepwise: the same digits and output (C11)":        func(b *bench) { b.mode.Stepwise = true; commitWhole(b) },
-	"folded: the same digits and output (C11)":          func(b *bench) { b.mode.Fold = true; commitWhole(b) },
 	"several messages of one job are one commit (J6)":   commitSeveral,
 	"batches of many sizes (J6)":                        commitBatches,
 	"a batch is whole or not at all (J6)":               commitAtomic,
 	"a session counts its commits (L1)":                 commitSession,
-	"a failed try keeps its row for the next turn (E7)": commitRetry,
-	"a failure closes the job and withdraws (C15)":      commitFailure,
 	"a stale message leaves a receipt of value 0 (1.7)": commitStale,
 	"a quarantined job is loaded as such (J1)":          commitQuarantine,
 }
@@ -71,43 +66,6 @@ func commitLoad(b *bench) {
 	for _, i := range v.Instances {
 		require.Equal(b, *instances[i.Key], i.Instance)
 	}
-	b.audit(id)
-}
-
-func commitWhole(b *bench) {
-	c := b.committer()
-	id := b.requested(c, fork, "k")
-	require.Equal(b, int64(2), b.view(id).Semaphore, "C13")
-	b.answer(c, id, "right", success(`{"r":1}`))
-	require.Equal(b, int64(1), b.view(id).Semaphore)
-	b.answer(c, id, "left", success(`{"l":2}`))
-	next := b.row(id, journal.MessageRequest, "next")
-	require.JSONEq(b, `{"from":{"l":2}}`, string(next.Body))
-	ended, err := b.s.Ended(b.ctx(), []journal.JobID{id})
-	require.NoError(b, err)
-	require.Equal(b, map[journal.JobID]bool{id: false}, ended)
-	b.answer(c, id, "next", success(`null`))
-
-	v := b.view(id)
-	require.Equal(b, journal.JobCompleted, v.State)
-	require.Equal(b, collation.CodeOK, v.Code)
-	require.Zero(b, v.Semaphore)
-	require.Empty(b, v.Rows)
-	require.True(b, v.Ended)
-	require.Nil(b, v.Error)
-	require.GreaterOrEqual(b, v.Closed, v.Started)
-	require.JSONEq(b, `{"left":{"l":2},"right":{"r":1}}`, string(v.Output))
-	digits := map[string]string{}
-	for _, i := range v.Instances {
-		digits[i.Key.Activity+string(i.Key.DAD)] = i.Ledger.String()
-	}
-	require.Equal(b, map[string]string{
-		"start,0": "101100000000001", "left,0,0": "201100000000001",
-		"right,0,0": "201100000000001", "next,0,0,0": "201100000000001",
-	}, digits)
-	ended, err = b.s.Ended(b.ctx(), []journal.JobID{id})
-	require.NoError(b, err)
-	require.Equal(b, map[journal.JobID]bool{id: true}, ended)
 	b.audit(id)
 }
 
@@ -246,47 +204,6 @@ func commitSession(b *bench) {
 	require.Zero(b, n, "the markers of living sessions stay (J4)")
 }
 
-func commitRetry(b *bench) {
-	c := b.committer()
-	id := b.requested(c, one, "k")
-	first := b.row(id, journal.MessageRequest, "work")
-	require.Equal(b, 1, first.Turn)
-	b.answer(c, id, "work", failure(journal.ResponseFailedTry, "no"))
-	second := b.row(id, journal.MessageRequest, "work")
-	require.Equal(b, first.GUID, second.GUID)
-	require.Equal(b, 2, second.Turn)
-	require.Equal(b, 2, second.Try)
-	require.Greater(b, second.NextAt, second.PublishedAt)
-	require.Equal(b, first.Body, second.Body)
-	p, err := b.handle(c, response(&first, success(`{}`)))
-	require.NoError(b, err)
-	require.Equal(b, collation.Settled, p.Outcome, "the first turn was answered")
-	b.answer(c, id, "work", failure(journal.ResponseSuspended, ""))
-	third := b.row(id, journal.MessageRequest, "work")
-	require.Equal(b, 3, third.Turn)
-	require.Equal(b, 2, third.Try, "a suspension is no try")
-	require.Equal(b, collation.Never, third.NextAt)
-	b.answer(c, id, "work", success(`"done"`))
-	v := b.view(id)
-	require.JSONEq(b, `{"got":"done"}`, string(v.Output))
-	require.Equal(b, "201100000000003", v.Instances[1].Ledger.String())
-	b.audit(id)
-}
-
-func commitFailure(b *bench) {
-	c := b.committer()
-	id := b.requested(c, fork, "k")
-	b.answer(c, id, "left", failure(journal.ResponseTerminal, "declined"))
-	v := b.view(id)
-	require.Equal(b, journal.JobFailed, v.State)
-	require.Equal(b, collation.CodeInternal, v.Code)
-	require.Equal(b, "declined", v.Error.Message)
-	require.Zero(b, v.Semaphore)
-	require.Empty(b, v.Rows, "the other branch is withdrawn")
-	require.True(b, v.Ended)
-	b.audit(id)
-}
-
 func commitStale(b *bench) {
 	c := b.committer()
 	id := b.requested(c, one, "k")
@@ -303,7 +220,6 @@ func commitStale(b *bench) {
 	require.NoError(b, err)
 	require.Equal(b, &collation.Receipt{Verdict: journal.VerdictStale, Seq: p.Entry.Seq}, l.States[id].Receipts[g])
 	require.NoError(b, c.Rollback(b.ctx()))
-	b.audit(id)
 }
 
 func commitQuarantine(b *bench) {

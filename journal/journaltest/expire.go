@@ -22,13 +22,11 @@ var expiries = map[string]func(*bench){
 	"a job that is being decided waits for the next time (J3)":        expireBusy,
 	"many sweepers of one job leave one tombstone (T8)":               expireMany,
 	"lists know the tombstone (J7)":                                   expireLists,
-	"workers of an expired job are told that it is over (E9)":         expireWorkers,
 	"a job stays while its compensations are ordered or run (3.5)":    expireUndo,
 	"a key is used again: the next generation (1.11, P29)":            generationNext,
 	"late messages of the first meet nothing of the second (P29)":     generationLate,
 	"the second stays when the rest of the first is removed (P29)":    generationRest,
 	"one of many starters at once begins the next generation":         generationRace,
-	"a child may take the key of a tombstone":                         generationChild,
 	"tombstones of keys used again go when they are old":              generationPrune,
 }
 
@@ -263,33 +261,6 @@ func expireLists(b *bench) {
 	require.Equal(b, map[journal.JobID]bool{was.ID: true, open: true}, audited)
 }
 
-func expireWorkers(b *bench) {
-	c := b.committer()
-	id := b.requested(c, one, "k")
-	r := b.row(id, journal.MessageRequest, "work")
-	l := b.lease(r, "w")
-	b.startEffect(l, effect("pay", 0))
-	b.finish(c, id, b.now(c))
-	for _, limit := range []int{1, 100} { // with the rest of it, and without
-		_, err := b.s.Expire(b.ctx(), limit)
-		require.NoError(b, err)
-		_, err = b.s.Lease(b.ctx(), id, r.GUID, 1, "w", time.Hour)
-		require.ErrorIs(b, err, store.ErrStale)
-		_, err = b.s.Heartbeat(b.ctx(), l, time.Hour)
-		requireOneOf(b, err, store.ErrStale, store.ErrJobClosed)
-		require.ErrorIs(b, b.s.HandBack(b.ctx(), l), store.ErrStale)
-		_, _, err = b.s.StartEffect(b.ctx(), l, effect("other", 0))
-		require.ErrorIs(b, err, store.ErrStale)
-		_, err = b.s.FinishEffect(b.ctx(), l, completed(effect("pay", 0), `1`), false)
-		require.ErrorIs(b, err, store.ErrStale, "its chain is gone: there is nothing to record it in")
-		effects, err := b.s.Effects(b.ctx(), id, r.GUID)
-		require.NoError(b, err)
-		require.Empty(b, effects)
-		require.Error(b, b.s.PutPayload(b.ctx(), id, sha256.Sum256([]byte(`1`)), []byte(`1`)))
-	}
-	require.Zero(b, b.expire(1))
-}
-
 func generationNext(b *bench) {
 	c := b.committer()
 	was := b.tombstone(c, "k")
@@ -407,19 +378,6 @@ func generationRace(b *bench) {
 		require.Equal(b, int64(2), b.view(id).Generation)
 		b.audit(id)
 	}
-}
-
-func generationChild(b *bench) {
-	c := b.committer()
-	was := b.tombstone(c, "child-1")
-	parent := b.jobs(1)[0]
-	row := b.order(c, parent, 1, true)
-	require.NoError(b, b.spawn(&row, nil))
-	require.Equal(b, int64(2), b.view(row.Job).Generation)
-	require.Equal(b, row.Job, b.view(row.Job).ID)
-	_, err := b.s.Job(b.ctx(), was.ID)
-	require.ErrorIs(b, err, store.ErrNotFound)
-	b.audit(parent, row.Job)
 }
 
 func generationPrune(b *bench) {

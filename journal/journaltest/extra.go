@@ -13,9 +13,7 @@ import (
 // later.
 var extras = map[string]func(*bench){
 	"an instance keeps what is beside its digits, field by field":    extraFields,
-	"what is beside the digits moves without them":                   extraAlone,
 	"more elements cannot end than are open (V6)":                    extraOpen,
-	"a join has digits of its own (1.10)":                            extraJoin,
 	"join digits only grow (C1)":                                     extraJoinBack,
 	"a row of ledger 0 points to an output and is no ledger (1.9)":   extraPointer,
 	"the latest result of an activity, whatever its address (5.1)":   extraLatest,
@@ -59,26 +57,6 @@ func extraFields(b *bench) {
 	b.audit(id)
 }
 
-func extraAlone(b *bench) {
-	c := b.committer()
-	id := b.jobs(1)[0]
-	write := collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: collation.More{Turn: 1, Try: 1}}
-	b.altered(c, id, ledgers(write))
-	for turn := 2; turn < 5; turn++ {
-		write.New, write.Before, write.Turn = false, write.After, turn
-		write.Child = journal.JobID(guid(turn))
-		b.altered(c, id, ledgers(write))
-		require.Equal(b, write.More, b.instance(c, id, workKey).More)
-	}
-	write.More = collation.More{}
-	b.altered(c, id, ledgers(write))
-	require.Zero(b, b.instance(c, id, workKey).More)
-	write.Before, write.Turn = 1_000_000_000_000, 9
-	require.ErrorIs(b, b.alter(c, id, ledgers(write)), store.ErrLost, "by test-and-set of the ledger all the same")
-	require.Zero(b, b.instance(c, id, workKey).More)
-	b.audit(id)
-}
-
 func extraOpen(b *bench) {
 	c := b.committer()
 	id := b.jobs(1)[0]
@@ -98,23 +76,6 @@ func opens(before, after int) change {
 		p.Entry.Activity, p.Entry.DAD = workKey.Activity, string(workKey.DAD)
 		p.Entry.Open = &journal.OpenMove{Before: before, After: after}
 	}
-}
-
-func extraJoin(b *bench) {
-	c := b.committer()
-	id := b.jobs(1)[0]
-	write := collation.LedgerWrite{Key: workKey, New: true, Join: true, After: 100_000_000}
-	b.altered(c, id, ledgers(write))
-	for _, after := range []collation.ActivityLedger{10_200_000_000, 19_900_000_000, 1_019_900_000_000, 1_119_900_000_000, 201_119_900_000_000 + 1} {
-		write.New, write.Before, write.After = false, write.After, after
-		b.altered(c, id, ledgers(write))
-	}
-	require.Equal(b, "201119900000001", b.instance(c, id, workKey).Ledger.String())
-	full := collation.LedgerWrite{Key: collation.InstanceKey{Activity: "work", DAD: ",0,1"}, New: true, Join: true, After: 9_900_000_000}
-	b.altered(c, id, ledgers(full))
-	full.New, full.Before, full.After = false, full.After, 10_000_000_000
-	requireOneOf(b, b.alter(c, id, ledgers(full)), store.ErrLost, store.ErrRejected)
-	b.audit(id)
 }
 
 func extraJoinBack(b *bench) {

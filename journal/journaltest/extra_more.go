@@ -150,5 +150,4 @@ func extraElements(b *bench) {
 	require.Equal(b, `1`, string(got.Results[element].Output))
 	require.Equal(b, `[0,1]`, string(got.Results[workKey].Output))
 	require.Equal(b, `[0,1]`, string(got.Latest["work"].Output))
-	b.audit(id)
 }

@@ -13,27 +13,15 @@ import (
 )
 
 var holds = map[string]func(*bench){
-	"the first start of a run takes its lease (E9)":        holdStart,
-	"so does a pure effect, and one of class tx (E9)":      holdOthers,
-	"a lease whose answer was lost is the run's own (E9)":  holdLost,
-	"a heartbeat that meets such a lease extends it (E9)":  holdBeat,
-	"who finds another's lease begins nothing (J8)":        holdOther,
-	"many first runs at once: one begins (P17)":            holdMany,
-	"a recorded outcome takes no lease":                    holdNone,
-	"what was begun before is taken over (E4)":             holdTakeover,
-	"a long body and a heartbeat meet in either order":     holdBody,
-	"without a time a start has its row until that is due": holdDue,
+	"the first start of a run takes its lease (E9)":       holdStart,
+	"a heartbeat that meets such a lease extends it (E9)": holdBeat,
+	"many first runs at once: one begins (P17)":           holdMany,
+	"a long body and a heartbeat meet in either order":    holdBody,
 }
 
 // fresh is what a run that was not leased writes with.
 func fresh(r collation.Row, holder string) store.Lease {
 	return store.Lease{Job: r.Job, Request: r.GUID, Generation: 1, Turn: r.Turn, Fence: r.Fence, Holder: holder, TTL: hour}
-}
-
-func pure(name string) journal.Effect {
-	e := effect(name, 0)
-	e.Class = store.ClassPure
-	return e
 }
 
 // held checks that the run has the row, under a lease of its own.
@@ -62,40 +50,6 @@ func holdStart(b *bench) {
 	b.held(r, "w1", 0)
 }
 
-func holdOthers(b *bench) {
-	c := b.committer()
-	id := b.requested(c, fork, "k")
-	r := b.row(id, journal.MessageRequest, "left")
-	row := b.finishEffect(fresh(r, "w1"), completed(pure("sum"), `1`))
-	require.Equal(b, []any{r.Fence + 1, "w1"}, []any{row.Fence, row.Holder})
-	tx := b.row(id, journal.MessageRequest, "right")
-	calls := 0
-	row, err := b.s.TxEffect(b.ctx(), fresh(tx, "w2"), txEffect("rows"), ends(&calls, resulting(`1`), nil))
-	require.NoError(b, err)
-	require.Equal(b, []any{tx.Fence + 1, "w2"}, []any{row.Fence, row.Holder})
-	for activity, holder := range map[string]string{"left": "w1", "right": "w2"} {
-		row := b.row(id, journal.MessageRequest, activity)
-		require.Equal(b, []any{holder, int64(1), 0}, []any{row.Holder, row.Fence, row.Runs}, "the runs count anew (E9)")
-		_, err := b.s.Lease(b.ctx(), id, row.GUID, 1, "another", hour)
-		require.ErrorIs(b, err, store.ErrLeased)
-	}
-	b.audit(id)
-}
-
-func holdLost(b *bench) {
-	r := b.asked(b.committer())
-	l := fresh(r, "w1")
-	first := b.startEffect(l, effect("pay", 0))
-	require.Equal(b, first, b.startEffect(l, effect("pay", 0)), "a repetition finds its own start")
-	require.Len(b, b.chain(r.Job, r.GUID), 1)
-	other := b.startEffect(l, effect("ship", 0))
-	require.Equal(b, first.Fence, other.Fence, "it is taken once")
-	done := b.finishEffect(l, completed(effect("pay", 0), `1`))
-	require.Equal(b, first.Fence, done.Fence)
-	require.False(b, b.chain(r.Job, r.GUID)[2].Effect.Late)
-	b.held(r, "w1", 0)
-}
-
 func holdBeat(b *bench) {
 	r := b.asked(b.committer())
 	l := fresh(r, "w1")
@@ -112,21 +66,6 @@ func holdBeat(b *bench) {
 	l.TTL = 0
 	_, err = b.s.Heartbeat(b.ctx(), l, hour)
 	require.ErrorIs(b, err, store.ErrStale, "a run that knows of its lease names its fence")
-}
-
-func holdOther(b *bench) {
-	r := b.asked(b.committer())
-	b.lease(r, "w1")
-	l := fresh(r, "w2")
-	_, _, err := b.s.StartEffect(b.ctx(), l, effect("pay", 0))
-	require.ErrorIs(b, err, store.ErrStale)
-	_, err = b.s.FinishEffect(b.ctx(), l, completed(pure("sum"), `1`), false)
-	require.ErrorIs(b, err, store.ErrStale)
-	calls := 0
-	_, err = b.s.TxEffect(b.ctx(), l, txEffect("rows"), ends(&calls, resulting(`1`), nil))
-	require.ErrorIs(b, err, store.ErrStale)
-	b.untouched(r)
-	b.held(r, "w1", 1)
 }
 
 func holdMany(b *bench) {
@@ -147,31 +86,6 @@ func holdMany(b *bench) {
 	require.Len(b, b.chain(r.Job, r.GUID), 1)
 	require.Equal(b, 1, b.row(r.Job, journal.MessageRequest, "work").Runs)
 	b.audit(r.Job)
-}
-
-func holdNone(b *bench) {
-	r := b.asked(b.committer())
-	l := b.lease(r, "w1")
-	b.finishEffect(l, completed(pure("sum"), `1`))
-	require.NoError(b, b.s.HandBack(b.ctx(), l))
-	r = b.row(r.Job, journal.MessageRequest, "work")
-	row := b.startEffect(fresh(r, "w2"), pure("sum"))
-	require.Equal(b, store.EffectCompleted, row.State)
-	require.Equal(b, r, b.row(r.Job, journal.MessageRequest, "work"), "nothing is written")
-}
-
-func holdTakeover(b *bench) {
-	r := b.asked(b.committer())
-	l := b.lease(r, "w1")
-	b.startEffect(l, effect("pay", 0))
-	require.NoError(b, b.s.HandBack(b.ctx(), l))
-	r = b.row(r.Job, journal.MessageRequest, "work")
-	row, taken, err := b.s.StartEffect(b.ctx(), fresh(r, "w2"), effect("pay", 0))
-	require.NoError(b, err)
-	require.True(b, taken, "its holder has gone")
-	require.Equal(b, []any{l.Fence + 1, "w2"}, []any{row.Fence, row.Holder})
-	b.held(r, "w2", 1)
-	require.Len(b, b.chain(r.Job, r.GUID), 1)
 }
 
 // holdBody: the body of a Tx effect lasts, and the run heartbeats by itself.
@@ -196,14 +110,4 @@ func holdBody(b *bench) {
 	require.NoError(b, err)
 	require.Equal(b, row.Fence, beaten.Fence)
 	b.audit(id)
-}
-
-func holdDue(b *bench) {
-	r := b.asked(b.committer())
-	l := fresh(r, "w1")
-	l.TTL = 0
-	row := b.startEffect(l, effect("pay", 0))
-	require.Equal(b, r.Fence, row.Fence)
-	after := b.row(r.Job, journal.MessageRequest, "work")
-	require.Equal(b, []any{"w1", r.NextAt, r.NextAt}, []any{after.Holder, after.LeaseUntil, after.NextAt})
 }

@@ -14,14 +14,9 @@ import (
 )
 
 var interrupts = map[string]func(*bench){
-	"an interrupt is a row of its target, published by the caller":    interruptRow,
-	"without a publication it is due at once (T2)":                    interruptDue,
-	"an interrupt is taken once, whatever became of the first (1.11)": interruptOnce,
-	"one of many at once with the same GUID is fresh (C7)":            interruptRace,
-	"a repetition while it is handled leaves nothing behind":          interruptHandled,
-	"a job that is not there is not found":                            interruptUnknown,
-	"it closes the job and takes back what is open (C15)":             interruptCloses,
-	"its code is an error's: no other is taken (V7)":                  interruptCodes,
+	"an interrupt is a row of its target, published by the caller": interruptRow,
+	"one of many at once with the same GUID is fresh (C7)":         interruptRace,
+	"a repetition while it is handled leaves nothing behind":       interruptHandled,
 }
 
 var schedules = map[string]func(*bench){
@@ -44,74 +39,6 @@ func interruptRow(b *bench) {
 	row.Publication, row.PublishedAt, row.NextAt = 1, got.PublishedAt, got.NextAt
 	require.Equal(b, row, got)
 	require.Equal(b, journal.JobOpen, v.State, "a row, not yet a close")
-	b.audit(id)
-}
-
-func interruptCodes(b *bench) {
-	id := b.jobs(1)[0]
-	for _, code := range []int{0, 200, 202, 399, 400, 599, 600} {
-		o := collation.InterruptOrder{Code: code, Throw: true}
-		row, err := o.Row(collation.AskedInterruptGUID(fmt.Sprint(code), id), id, 1)
-		require.NoError(b, err)
-		_, fresh, err := b.s.Interrupt(b.ctx(), row, b.mode)
-		if code >= 400 && code <= 599 {
-			require.NoError(b, err, code)
-			require.True(b, fresh)
-			continue
-		}
-		require.ErrorIs(b, err, store.ErrRejected, code)
-		require.False(b, fresh)
-	}
-	row := b.interruptOf(id, "x")
-	row.Body = []byte(`{"code":`)
-	_, _, err := b.s.Interrupt(b.ctx(), row, b.mode)
-	require.ErrorIs(b, err, store.ErrRejected)
-	require.Len(b, b.view(id).Rows, 3, "the start, and two interrupts")
-}
-
-func interruptDue(b *bench) {
-	c := b.committer()
-	id := b.jobs(1)[0]
-	row := b.interruptOf(id, "x")
-	out, fresh, err := b.s.Interrupt(b.ctx(), row, collation.Mode{})
-	require.NoError(b, err)
-	require.True(b, fresh)
-	require.NotNil(b, out)
-	got := b.row(id, journal.MessageInterrupt, "")
-	require.Zero(b, got.Publication)
-	require.Positive(b, got.NextAt)
-	require.LessOrEqual(b, got.NextAt, b.now(c))
-}
-
-func interruptOnce(b *bench) {
-	c := b.committer()
-	id := b.jobs(1)[0]
-	row := b.interruptOf(id, "x")
-	again := func() {
-		before := b.view(id)
-		out, fresh, err := b.s.Interrupt(b.ctx(), row, b.mode)
-		require.NoError(b, err)
-		require.False(b, fresh)
-		require.Nil(b, out)
-		require.Equal(b, before, b.view(id), "nothing is written")
-	}
-	_, fresh, err := b.s.Interrupt(b.ctx(), row, b.mode)
-	require.NoError(b, err)
-	require.True(b, fresh)
-	again()
-	got := b.row(id, journal.MessageInterrupt, "")
-	b.must(c, message(&got))
-	require.Equal(b, journal.JobInterrupted, b.view(id).State)
-	again()
-	late := b.interruptOf(id, "y")
-	_, fresh, err = b.s.Interrupt(b.ctx(), late, b.mode)
-	require.NoError(b, err)
-	require.True(b, fresh, "another one, that comes too late")
-	p, err := b.handle(c, message(&late))
-	require.NoError(b, err)
-	require.Equal(b, collation.Stale, p.Outcome)
-	row = late
-	again()
 	b.audit(id)
 }
 
@@ -159,35 +86,6 @@ func interruptHandled(b *bench) {
 		}
 		b.audit(id)
 	}
-}
-
-func interruptUnknown(b *bench) {
-	_, _, err := b.s.Interrupt(b.ctx(), b.interruptOf(journal.JobID{1}, "x"), b.mode)
-	require.ErrorIs(b, err, store.ErrNotFound)
-	require.Empty(b, b.due(10))
-}
-
-func interruptCloses(b *bench) {
-	c := b.committer()
-	id := b.requested(c, fork, "k")
-	child, begun := b.order(c, id, 1, true), b.order(c, id, 2, true)
-	require.NoError(b, b.spawn(&begun, nil))
-	b.altered(c, id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
-	row := b.interruptOf(id, "x")
-	_, _, err := b.s.Interrupt(b.ctx(), row, b.mode)
-	require.NoError(b, err)
-	b.must(c, message(&row))
-	v := b.view(id)
-	require.Equal(b, journal.JobInterrupted, v.State)
-	require.Equal(b, collation.CodeInterrupted, v.Code)
-	require.Equal(b, "enough", v.Error.Message)
-	require.True(b, v.Ended)
-	require.Zero(b, v.Semaphore)
-	require.Empty(b, v.Rows)
-	require.Empty(b, v.Waits)
-	require.Nil(b, b.stored(c, id, keyOf(&child)), "the start that was not handled")
-	require.Equal(b, journal.JobOpen, b.view(begun.Job).State)
-	b.audit(id, begun.Job)
 }
 
 func (b *bench) schedules() []store.Schedule {

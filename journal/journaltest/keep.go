@@ -15,10 +15,8 @@ import (
 )
 
 var mailboxes = map[string]func(*bench){
-	"a signal that nobody waits for is kept until its time (1.11)":  keepHeld,
 	"registering a wait makes what was kept due (J3)":               keepReleased,
 	"a wait that repeats makes all due that was kept":               keepAllReleased,
-	"a signal from outside is taken once (1.11)":                    keepOnce,
 	"who repeats a signal hears what became of the first":           keepFate,
 	"one of many at once with the same GUID is taken (C7)":          keepRace,
 	"kept signals expire, the oldest first, within the limit (T11)": keepExpire,
@@ -26,7 +24,6 @@ var mailboxes = map[string]func(*bench){
 	"a signal past its time is not made due":                        keepTooLate,
 	"records of signals go when they are old (T11)":                 keepPrune,
 	"a signal and a wait at once do not miss each other (J3, P13)":  keepMeet,
-	"waits and signals at once: each meets one (P13)":               keepCrowd,
 	"a signal and a timer at once: one of them wins (P15)":          keepTimer,
 	"deliveries at once: each signal once (T8)":                     keepDeliverers,
 }
@@ -35,34 +32,6 @@ var mailboxes = map[string]func(*bench){
 func (b *bench) box(s *collation.Signal) collation.RowKey {
 	b.Helper()
 	return collation.RowKey{Job: collation.Mailbox(b.space(), s.Topic, s.Key), GUID: s.GUID}
-}
-
-func keepHeld(b *bench) {
-	c := b.committer()
-	id := b.jobs(1)[0]
-	s := b.signal("t", "k", "x")
-	s.Sent = 1 // by the caller's clock, which decides nothing (J5)
-	require.Equal(b, store.Signalled{State: store.SignalKept}, b.tell(s))
-	row := b.stored(c, id, b.box(s))
-	kept, err := collation.SignalOf(row)
-	require.NoError(b, err)
-	require.Greater(b, kept.Sent, collation.Micros(1))
-	require.Equal(b, s.Payload, kept.Payload)
-	require.Equal(b, collation.HeldKept, row.Held)
-	require.Equal(b, collation.Never, row.NextAt)
-	require.Equal(b, kept.Sent+collation.KeepSignal, row.WithinAt)
-	require.Zero(b, row.Publication)
-
-	short := b.signal("t", "k", "y")
-	short.Keep = micros(hour)
-	b.tell(short)
-	row = b.stored(c, id, b.box(short))
-	kept, err = collation.SignalOf(row)
-	require.NoError(b, err)
-	require.Equal(b, kept.Sent+micros(hour), row.WithinAt)
-	for _, d := range b.due(10) {
-		require.NotEqual(b, journal.MessageSignal, d.Kind)
-	}
 }
 
 func keepAllReleased(b *bench) {
@@ -103,23 +72,6 @@ func keepReleased(b *bench) {
 	require.Len(b, out, 1)
 	require.Equal(b, first.GUID, b.woken(&out[0].Row).Signal)
 	require.Equal(b, before, b.stored(c, id, b.box(second)), "kept again, until the same time")
-	b.audit(id)
-}
-
-func keepOnce(b *bench) {
-	c := b.committer()
-	id := b.jobs(1)[0]
-	for i := range 2 {
-		b.altered(c, id, waits(collation.Wait{GUID: guid(i), Topic: "t", Key: "k"}))
-	}
-	s := b.signal("t", "k", "x")
-	require.Equal(b, 1, b.tell(s).Reached)
-	before := b.view(id)
-	again := *s
-	again.Payload = []byte(`"another"`)
-	require.Equal(b, store.Signalled{State: store.SignalConsumed, Duplicate: true}, b.tell(&again))
-	require.Equal(b, before, b.view(id), "nothing is written")
-	require.Equal(b, store.SignalConsumed, b.tell(b.signal("t", "k", "y")).State)
 	b.audit(id)
 }
 
@@ -304,55 +256,6 @@ func keepMeet(b *bench) {
 		require.NotNil(b, b.stored(c, id, collation.RowKey{Job: id, GUID: guid(round)}), "the wake-up")
 	}
 	b.audit(id)
-}
-
-// keepCrowd lets waits and more signals of one key come from many sides at
-// once.
-func keepCrowd(b *bench) {
-	const n = 6
-	ids := b.jobs(n)
-	var list []*collation.Signal
-	for i := range n + 2 {
-		list = append(list, b.signal("t", "k", fmt.Sprint(i)))
-	}
-	var committers []store.Committer
-	for range n {
-		committers = append(committers, b.committer())
-	}
-	together(n+len(list), func(i int) {
-		var err error
-		if i < n {
-			err = b.alter(committers[i], ids[i], waits(collation.Wait{GUID: guid(i), Topic: "t", Key: "k"}))
-		} else {
-			_, err = b.s.Signal(b.ctx(), list[i-n], b.mode)
-		}
-		if err != nil {
-			b.Errorf("%d: %v", i, err)
-		}
-	})
-	var keys []collation.RowKey
-	for _, s := range list {
-		keys = append(keys, b.box(s))
-	}
-	together(2, func(int) {
-		if _, err := b.s.Deliver(b.ctx(), keys, b.mode); err != nil {
-			b.Errorf("deliver: %v", err)
-		}
-	})
-	woken := map[journal.GUID]bool{}
-	for i, id := range ids {
-		v := b.view(id)
-		require.Empty(b, v.Waits, "job %d", i)
-		row := b.row(id, journal.MessageWakeUp, "work")
-		woken[b.woken(&row).Signal] = true
-	}
-	require.Len(b, woken, n, "each signal woke one")
-	for i, k := range keys {
-		row := b.stored(committers[0], ids[0], k)
-		require.Equal(b, woken[k.GUID], row == nil, "signal %d", i)
-		require.True(b, row == nil || row.Held == collation.HeldKept)
-	}
-	b.audit(ids...)
 }
 
 // keepTimer lets the Leg2 of a timer take back the wait that a signal closes.

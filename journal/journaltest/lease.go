@@ -12,20 +12,17 @@ import (
 )
 
 var leases = map[string]func(*bench){
-	"a lease sets holder, fence and runs (E9)":           leaseTake,
-	"another's live lease is handed back (E9)":           leaseOther,
-	"a lease that is out is taken over (E9)":             leaseExpired,
-	"many workers at once: one holds it (P17)":           leaseRace,
-	"more than MaxRuns runs are held with a letter (E9)": leaseExhausted,
-	"a hand-back takes its run back (E9)":                leaseHandBack,
-	"a heartbeat extends lease and due time (E9, P21)":   leaseHeartbeat,
-	"the first heartbeat of a run takes the lease (E9)":  leaseFirstHeartbeat,
-	"a heartbeat on a closed job says so (E9)":           leaseClosed,
-	"what does not match turn and fence is stale (E9)":   leaseStale,
-	"a pending response clears the lease (E7)":           leaseCleared,
-	"the input of a request is in its row (T4)":          leaseInput,
-	"answers are not fenced: their GUID is enough (E9)":  leaseAnswer,
-	"a parked request is not leased (C16)":               leaseParked,
+	"a lease sets holder, fence and runs (E9)":          leaseTake,
+	"another's live lease is handed back (E9)":          leaseOther,
+	"a lease that is out is taken over (E9)":            leaseExpired,
+	"many workers at once: one holds it (P17)":          leaseRace,
+	"a hand-back takes its run back (E9)":               leaseHandBack,
+	"a heartbeat extends lease and due time (E9, P21)":  leaseHeartbeat,
+	"the first heartbeat of a run takes the lease (E9)": leaseFirstHeartbeat,
+	"a heartbeat on a closed job says so (E9)":          leaseClosed,
+	"what does not match turn and fence is stale (E9)":  leaseStale,
+	"the input of a request is in its row (T4)":         leaseInput,
+	"a parked request is not leased (C16)":              leaseParked,
 }
 
 // asked starts a job of flow one and gives its request's row.
@@ -111,36 +108,6 @@ func leaseRace(b *bench) {
 	})
 	require.Len(b, held, 1)
 	require.Equal(b, int64(1), held[0].Fence)
-}
-
-func leaseExhausted(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
-	for i := range store.MaxRuns {
-		require.Equal(b, i+1, b.lease(r, "w").Runs)
-	}
-	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w", hour)
-	require.ErrorIs(b, err, store.ErrExhausted)
-	_, err = b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w", hour)
-	requireOneOf(b, err, store.ErrExhausted, store.ErrStale)
-	row := b.row(r.Job, journal.MessageRequest, "work")
-	require.Equal(b, collation.HeldStuck, row.Held)
-	require.True(b, row.Dead)
-	require.Empty(b, b.due(10))
-	letters, err := b.s.DeadLetters(b.ctx(), false, 10)
-	require.NoError(b, err)
-	require.Len(b, letters, 1)
-	require.Equal(b, r.GUID, letters[0].Letter.Row)
-	require.Equal(b, "runs", letters[0].Letter.Reason)
-	require.Equal(b, "work", letters[0].Letter.Activity)
-	require.Equal(b, "001100000000000", letters[0].Letter.Ledger.String())
-	b.audit(r.Job)
-
-	// The answer that comes after all ends row and dead letter (E10).
-	b.must(c, response(&r, success(`1`)))
-	require.Equal(b, journal.JobCompleted, b.view(r.Job).State)
-	require.Equal(b, "answered", b.view(r.Job).Dead[0].State)
-	b.audit(r.Job)
 }
 
 func leaseHandBack(b *bench) {
@@ -231,22 +198,6 @@ func leaseStale(b *bench) {
 	require.Equal(b, 1, b.row(r.Job, journal.MessageRequest, "work").Runs)
 }
 
-func leaseCleared(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
-	l := b.lease(r, "w1")
-	b.answer(c, r.Job, "work", failure(journal.ResponseFailedTry, "no"))
-	row := b.row(r.Job, journal.MessageRequest, "work")
-	require.Empty(b, row.Holder)
-	require.Equal(b, l.Fence, row.Fence, "a fence never falls")
-	require.Zero(b, row.Runs, "counted since the last accepted answer")
-	_, err := b.s.Heartbeat(b.ctx(), l, hour)
-	require.ErrorIs(b, err, store.ErrStale)
-	second := b.lease(row, "w2")
-	require.Greater(b, second.Fence, l.Fence)
-	require.Equal(b, 2, second.Turn)
-}
-
 func leaseInput(b *bench) {
 	c := b.committer()
 	r := b.asked(c)
@@ -256,17 +207,6 @@ func leaseInput(b *bench) {
 	b.answer(c, r.Job, "work", success(`1`))
 	_, err = b.s.Input(b.ctx(), r.Job, r.GUID)
 	requireOneOf(b, err, store.ErrStale, store.ErrNotFound)
-}
-
-func leaseAnswer(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
-	_ = b.lease(r, "w1")
-	_ = b.lease(r, "w1")
-	b.must(c, response(&r, success(`"of the first run"`)))
-	require.JSONEq(b, `{"got":"of the first run"}`, string(b.view(r.Job).Output))
-	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w1", hour)
-	require.ErrorIs(b, err, store.ErrStale)
 }
 
 func leaseParked(b *bench) {

@@ -20,10 +20,9 @@ var flows = map[string]func(*bench){
 }
 
 var lists = map[string]func(*bench){
-	"pages cover the jobs, newest first":     listPages,
-	"filters by state, flow and key":         listFilters,
-	"jobs are counted by state":              listCounts,
-	"a page over the limit is refused (T11)": listLimit,
+	"pages cover the jobs, newest first": listPages,
+	"filters by state, flow and key":     listFilters,
+	"jobs are counted by state":          listCounts,
 }
 
 func digest(n byte) journal.Digest { return journal.Digest{n} }
@@ -206,12 +205,4 @@ func listCounts(b *bench) {
 	require.Equal(b, int64(5), counts[journal.JobOpen])
 	require.Equal(b, int64(1), counts[journal.JobCompleted])
 	require.Zero(b, counts[journal.JobFailed])
-}
-
-func listLimit(b *bench) {
-	_, err := b.s.Jobs(b.ctx(), store.JobFilter{Limit: store.MaxPage + 1})
-	require.Error(b, err)
-	page, err := b.s.Jobs(b.ctx(), store.JobFilter{Limit: store.MaxPage})
-	require.NoError(b, err)
-	require.Empty(b, page)
 }

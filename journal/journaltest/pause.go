@@ -1,7 +1,6 @@
 package journaltest
 
 import (
-	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
@@ -19,16 +18,10 @@ var pauses = map[string]func(*bench){
 	"a loaded row is the caller's own":                                 pauseCopies,
 	"what has come is listed in its order, behind it what stands":      pauseOrder,
 	"what is recorded does not stand, whatever its row says (1.7)":     pauseStands,
-	"what has come outlives the row of its request":                    pauseOutlives,
 	"requests and jobs have their own":                                 pauseOwn,
 	"a pause is recorded once (C3)":                                    pauseOnce,
 	"who reads while pauses come misses none, and sees no other (E13)": pauseWhile,
 	"pauses of one batch (J6)":                                         pauseBatch,
-	"lease, heartbeat and effects leave pauses alone (E9)":             pauseLease,
-	"a function's wait keeps its request, and is delivered as a wake":  pauseWait,
-	"signal and suspension at once: neither misses the other (E13)":    pauseMeets,
-	"a function's child belongs to its request (1.11)":                 pauseChild,
-	"with compensations, an answer leaves the input in its row (3.5)":  pauseUndo,
 	"the pauses of a job that expires go with it (J7)":                 pauseExpiry,
 }
 
@@ -198,17 +191,6 @@ func pauseStands(b *bench) {
 	b.audit(row.Job)
 }
 
-func pauseOutlives(b *bench) {
-	c := b.committer()
-	row := b.asks(c, "k", sleeps(2))
-	b.altered(c, row.Job, comes(row.GUID, &row.Pauses[0]))
-	want := b.came(row.Job, row.GUID)
-	b.must(c, response(&row, success(`1`)))
-	require.Empty(b, b.view(row.Job).Rows)
-	require.Equal(b, want, b.paused(row.Job, row.GUID), "compensations need them (3.5)")
-	b.audit(row.Job)
-}
-
 func pauseOwn(b *bench) {
 	c := b.committer()
 	first, second := b.asks(c, "a", sleeps(1)), b.asks(c, "b", sleeps(1)) // the same GUIDs
@@ -303,123 +285,6 @@ func pauseBatch(b *bench) {
 		require.Equal(b, []string{"s0", "s1", "s2"}, names(b.came(row.Job, row.GUID)))
 	}
 	b.audit(first.Job, second.Job)
-}
-
-func pauseLease(b *bench) {
-	c := b.committer()
-	row := b.asks(c, "k", everyPause())
-	b.rewrite(c, row.Job, row, func(r *collation.Row, now collation.Micros) { r.NextAt, r.Input = now, []byte(`1`) })
-	l := b.lease(row, "w")
-	l, err := b.s.Heartbeat(b.ctx(), l, hour)
-	require.NoError(b, err)
-	b.startEffect(l, effect("pay", 0))
-	b.finishEffect(l, completed(effect("pay", 0), `1`))
-	require.NoError(b, b.s.HandBack(b.ctx(), l))
-	got := b.row(row.Job, journal.MessageRequest, "work")
-	require.Equal(b, everyPause(), got.Pauses)
-	require.Equal(b, []byte(`1`), got.Input)
-	b.audit(row.Job)
-}
-
-func pauseWait(b *bench) {
-	c := b.committer()
-	id := b.jobs(1)[0]
-	request := guid(40)
-	for i, code := range []int{collation.CodeOK, collation.CodePass, 409} {
-		b.altered(c, id, waits(collation.Wait{GUID: guid(i), Topic: "t", Key: "k", Request: request}))
-		w := b.view(id).Waits[0]
-		require.Equal(b, request, w.Request)
-		require.Equal(b, &w, b.more(c, id, collation.Need{Waits: []journal.GUID{w.GUID}}).Waits[w.GUID])
-		require.Equal(b, &w, b.more(c, id, collation.Need{AllRows: true}).Waits[w.GUID])
-		err := b.s.Audit(b.ctx(), id, func(s *store.Stored, _ iter.Seq2[journal.Record, error]) error {
-			require.Equal(b, w, s.Waits[w.GUID])
-			return nil
-		})
-		require.NoError(b, err)
-		s := b.signal("t", "k", fmt.Sprint(i))
-		s.Code = code
-		var out []store.Outgoing
-		if i == 0 {
-			out = b.tell(s).Out
-		} else {
-			out = b.deliver(b.sent(c, id, s))
-		}
-		require.Len(b, out, 1)
-		require.Equal(b, guid(i), out[0].Row.GUID)
-		x := b.woken(&out[0].Row)
-		require.Equal(b, journal.ResponseWake, x.Kind)
-		require.Equal(b, request, x.Request)
-		require.Equal(b, s.GUID, x.Signal)
-		if code == 409 {
-			require.Equal(b, 409, x.Code)
-			continue
-		}
-		require.Equal(b, collation.CodeOK, x.Code, "202 keeps only a repeating hook open")
-		require.Equal(b, string(s.Payload), string(x.Output))
-	}
-	require.Empty(b, b.view(id).Waits)
-	b.audit(id)
-}
-
-func pauseChild(b *bench) {
-	c := b.committer()
-	id := b.requested(c, one, "parent")
-	request := b.row(id, journal.MessageRequest, "work")
-	child := collation.NamedChild(request.GUID, journal.PauseRef{Kind: journal.PauseChild, Name: "kid", Position: "1"})
-	parent := journal.Parent{Space: b.space(), Job: id, Activity: "work", DAD: ",0,0", Leg1: request.GUID, Awaited: true}
-	body, err := json.Marshal(&collation.StartOrder{Flow: "one", Key: "kid", Input: []byte(`{"n":3}`), Parent: parent})
-	require.NoError(b, err)
-	order := collation.Row{
-		GUID: child.Start(), Job: child, Kind: journal.MessageStart, DAD: collation.RootDAD, Body: body, NextAt: 1, Sender: id,
-	}
-	b.altered(c, id, inserts(order))
-	order.Origin = b.view(id).Head.Seq
-	require.NoError(b, b.spawn(&order, nil))
-	require.Equal(b, &parent, b.view(child).Parent)
-	require.Equal(b, &parent, b.chain(child, journal.MainChain)[0].Parent)
-	l, err := c.Load(b.ctx(), []store.Want{{Job: child}}, true)
-	require.NoError(b, err)
-	require.NoError(b, c.Rollback(b.ctx()))
-	require.Equal(b, &parent, l.States[child].Job.Parent)
-	b.run(c, child)
-	b.answer(c, child, "work", success(`"done"`))
-	outcome := b.stored(c, id, collation.RowKey{Job: id, GUID: collation.OutcomeGUID(child.Start(), 0)})
-	x, err := journal.DecodeResponse(outcome.Body)
-	require.NoError(b, err)
-	require.Equal(b, request.GUID, x.Request)
-	require.Equal(b, child, x.Child)
-	require.JSONEq(b, `{"got":"done"}`, string(x.Output))
-	b.audit(id, child)
-}
-
-func pauseUndo(b *bench) {
-	c := b.committer()
-	f := b.deploy(hasty)
-	var ids []journal.JobID
-	for i := range 2 {
-		id := b.start(f, fmt.Sprint(i))
-		b.run(c, id)
-		ids = append(ids, id)
-	}
-	undo := func(r *collation.Row, _ collation.Micros) { r.Undo = true }
-	b.rewrite(c, ids[1], b.row(ids[1], journal.MessageRequest, "work"), undo)
-	b.overdue(2)
-	require.Nil(b, b.row(ids[0], journal.MessageAnswer, "work").Input)
-	got := b.row(ids[1], journal.MessageAnswer, "work")
-	require.True(b, got.Undo)
-	require.Equal(b, `{}`, string(got.Input))
-	require.NotEqual(b, `{}`, string(got.Body))
-
-	id := b.requested(c, one, "k")
-	b.rewrite(c, id, b.row(id, journal.MessageRequest, "work"), undo)
-	b.answer(c, id, "work", failure(journal.ResponseParked, "unknown outcome"))
-	open, err := b.s.DeadLetters(b.ctx(), false, 10)
-	require.NoError(b, err)
-	require.Len(b, open, 1)
-	require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: open[0].ID, Who: "op", Response: failure(journal.ResponseTerminal, "no")}))
-	got = b.row(id, journal.MessageAnswer, "work")
-	require.True(b, got.Undo)
-	require.Equal(b, `{"n":7}`, string(got.Input))
 }
 
 func pauseExpiry(b *bench) {

@@ -54,18 +54,6 @@ func raceHolders(b *bench) {
 	b.audit(id)
 }
 
-func raceAnswers(b *bench) {
-	c := b.committer()
-	id := b.requested(c, one, "k")
-	r := b.row(id, journal.MessageRequest, "work")
-	outcomes := b.everybody(8, func(i int) *collation.Message { return response(&r, success(fmt.Sprint(i))) })
-	require.Equal(b, map[collation.Outcome]int{collation.Handled: 1, collation.Settled: 7}, outcomes)
-	v := b.view(id)
-	require.Equal(b, journal.JobCompleted, v.State)
-	require.Equal(b, "201100000000001", v.Instances[1].Ledger.String())
-	b.audit(id)
-}
-
 // everybody lets n committers handle a message at once and counts outcomes.
 func (b *bench) everybody(n int, of func(i int) *collation.Message) map[collation.Outcome]int {
 	b.Helper()
@@ -86,6 +74,18 @@ func (b *bench) everybody(n int, of func(i int) *collation.Message) map[collatio
 		outcomes[p.Outcome]++
 	})
 	return outcomes
+}
+
+func raceAnswers(b *bench) {
+	c := b.committer()
+	id := b.requested(c, one, "k")
+	r := b.row(id, journal.MessageRequest, "work")
+	outcomes := b.everybody(8, func(i int) *collation.Message { return response(&r, success(fmt.Sprint(i))) })
+	require.Equal(b, map[collation.Outcome]int{collation.Handled: 1, collation.Settled: 7}, outcomes)
+	v := b.view(id)
+	require.Equal(b, journal.JobCompleted, v.State)
+	require.Equal(b, "201100000000001", v.Instances[1].Ledger.String())
+	b.audit(id)
 }
 
 func raceBranches(b *bench) {

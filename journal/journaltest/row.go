@@ -1,7 +1,9 @@
 package journaltest
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,21 +18,17 @@ import (
 const hour = time.Hour
 
 var rows = map[string]func(*bench){
-	"due, oldest first, within the limit (T2)":                 rowDue,
-	"a claim is a test-and-set on publication and turn (T2)":   rowClaim,
-	"a claim that looks again later sends nothing (T2)":        rowLater,
-	"sweepers at once send each row once (T8)":                 rowSweepers,
-	"a row that has gone is not claimed":                       rowGone,
-	"a held row is not due (C16)":                              rowHeld,
-	"never is not due (E12)":                                   rowNever,
-	"a row is due when its time comes, by the store's clock":   rowTime,
-	"past within the engine answers 408 (E9)":                  rowWithin,
-	"within holds for a held request too (E9)":                 rowWithinHeld,
-	"a claimed row carries what publishing needs (T2)":         rowOutgoing,
-	"more rows than the limit are refused (T11)":               rowLimits,
-	"an answer that came meanwhile is the recorded one (T1)":   rowTurnedMeanwhile,
-	"a turned request gives neither lease nor effect (T1)":     rowTurned,
-	"a row keeps what the engine writes of it, field by field": rowFields,
+	"due, oldest first, within the limit (T2)":                         rowDue,
+	"a claim is a test-and-set on publication and turn (T2)":           rowClaim,
+	"a claim that looks again later sends nothing (T2)":                rowLater,
+	"sweepers at once send each row once (T8)":                         rowSweepers,
+	"a row that has gone is not claimed":                               rowGone,
+	"a held row is not due (C16)":                                      rowHeld,
+	"a row is due when its time comes, by the store's clock":           rowTime,
+	"what is past its time is late, the first first, held or not (E9)": rowLate,
+	"a claimed row carries what publishing needs (T2)":                 rowOutgoing,
+	"a turned request gives neither lease nor effect (T1)":             rowTurned,
+	"a row keeps what the engine writes of it, field by field":         rowFields,
 }
 
 func claims(due []store.DueRow, send bool) []store.Claim {
@@ -198,19 +196,6 @@ func rowHeld(b *bench) {
 	b.audit(id)
 }
 
-func rowNever(b *bench) {
-	c := b.committer()
-	id := b.requested(c, one, "k")
-	b.answer(c, id, "work", failure(journal.ResponseSuspended, ""))
-	row := b.row(id, journal.MessageRequest, "work")
-	require.Equal(b, collation.Never, row.NextAt)
-	require.Empty(b, b.due(10))
-	d := store.DueRow{Job: id, GUID: row.GUID, Kind: row.Kind, Publication: row.Publication, Turn: row.Turn}
-	out, err := b.s.Claim(b.ctx(), claims([]store.DueRow{d}, true))
-	require.NoError(b, err)
-	require.Empty(b, out)
-}
-
 func rowTime(b *bench) {
 	c := b.committer()
 	f := b.deploy(one)
@@ -246,44 +231,42 @@ func (b *bench) overdue(n int) {
 	require.Zero(b, again)
 }
 
-func rowWithin(b *bench) {
+// rowLate asks for requests whose time has passed, held ones among them; what becomes
+// of them is collation's.
+func rowLate(b *bench) {
 	c := b.committer()
 	f := b.deploy(hasty)
-	patient := b.requested(c, one, "patient")
-	var ids []journal.JobID
+	b.requested(c, one, "patient")
+	var want []collation.RowKey
 	for i := range 3 {
 		id := b.start(f, fmt.Sprint(i))
 		b.run(c, id)
-		ids = append(ids, id)
+		if i == 1 {
+			b.answer(c, id, "work", failure(journal.ResponseParked, "unknown outcome"))
+		}
+		r := b.row(id, journal.MessageRequest, "work")
+		want = append(want, keyOf(&r))
 	}
+	late := func(limit int) []collation.RowKey {
+		out, err := b.s.Late(b.ctx(), limit)
+		require.NoError(b, err)
+		return out
+	}
+	b.eventually(func() bool { return len(late(10)) == len(want) })
+	within := func(k collation.RowKey) collation.Micros {
+		return b.row(k.Job, journal.MessageRequest, "work").WithinAt
+	}
+	all := late(10)
+	require.ElementsMatch(b, want, all)
+	require.True(b, slices.IsSortedFunc(all, func(x, y collation.RowKey) int { return cmp.Compare(within(x), within(y)) }))
+	require.Len(b, late(2), 2)
 	b.overdue(3)
-	require.Equal(b, journal.MessageRequest, b.row(patient, journal.MessageRequest, "work").Kind)
-	require.Len(b, b.due(10), 3, "the answers are due at once")
-	for _, id := range ids {
-		row := b.row(id, journal.MessageAnswer, "work")
-		require.Equal(b, 1, row.Turn)
-		b.run(c, id)
-		v := b.view(id)
-		require.Equal(b, journal.JobFailed, v.State)
-		require.Equal(b, collation.CodeTimeout, v.Code)
-		require.Equal(b, "within", v.Error.Class, "a timeout is that of one try")
-		b.audit(id)
+	for _, k := range want {
+		b.run(c, k.Job)
+		require.Equal(b, collation.CodeTimeout, b.view(k.Job).Code)
+		b.audit(k.Job)
 	}
-}
-
-func rowWithinHeld(b *bench) {
-	c := b.committer()
-	id := b.requested(c, hasty, "k")
-	b.answer(c, id, "work", failure(journal.ResponseParked, "unknown outcome"))
-	require.Equal(b, collation.HeldParked, b.row(id, journal.MessageRequest, "work").Held)
-	b.overdue(1)
-	require.Empty(b, b.row(id, journal.MessageAnswer, "work").Held)
-	b.run(c, id)
-	require.Equal(b, collation.CodeTimeout, b.view(id).Code)
-	open, err := b.s.DeadLetters(b.ctx(), false, 10)
-	require.NoError(b, err)
-	require.Empty(b, open, "the answer ends row and dead letter (E10)")
-	b.audit(id)
+	require.Empty(b, b.letters(false), "the answer ends the letter, too (E10)")
 }
 
 func rowOutgoing(b *bench) {
@@ -298,31 +281,6 @@ func rowOutgoing(b *bench) {
 	require.JSONEq(b, `{"n":7}`, string(out[0].Row.Body))
 	require.Equal(b, "t.work", out[0].Row.Topic)
 	require.Equal(b, 2, out[0].Row.Publication)
-}
-
-func rowLimits(b *bench) {
-	_, _, err := b.s.Due(b.ctx(), store.MaxSweep+1)
-	require.Error(b, err)
-	_, err = b.s.Claim(b.ctx(), make([]store.Claim, store.MaxSweep+1))
-	require.Error(b, err)
-	out, err := b.s.Claim(b.ctx(), nil)
-	require.NoError(b, err)
-	require.Empty(b, out)
-}
-
-func rowTurnedMeanwhile(b *bench) {
-	c := b.committer()
-	id := b.requested(c, hasty, "k")
-	request := b.row(id, journal.MessageRequest, "work")
-	b.overdue(1)
-	turned := b.row(id, journal.MessageAnswer, "work")
-	require.Equal(b, request.GUID, turned.GUID)
-	b.must(c, response(&request, success(`"in time after all"`)))
-	require.Equal(b, journal.JobCompleted, b.view(id).State)
-	p, err := b.handle(c, message(&turned))
-	require.NoError(b, err)
-	require.Equal(b, collation.Settled, p.Outcome, "both answers have one GUID")
-	b.audit(id)
 }
 
 func rowTurned(b *bench) {

@@ -15,9 +15,6 @@ import (
 var starts = map[string]func(*bench){
 	"inception is one transaction (1.11)":           startNew,
 	"a key that exists is refused (1.11)":           startAgain,
-	"a closed job keeps its key (1.11)":             startAfterClose,
-	"equal keys within one call are one job (J6)":   startTwins,
-	"many jobs are one call (J6)":                   startMany,
 	"an inception names what it was lost to (W3)":   startLost,
 	"one of many starters at once begins it (1.11)": startRace,
 	"an unknown key or job is not found":            startUnknown,
@@ -78,58 +75,6 @@ func startAgain(b *bench) {
 		require.Equal(b, &store.AlreadyStartedError{Job: id, Key: "k", SameFlow: c.sameFlow, SameInput: c.sameInput}, again)
 	}
 	require.Equal(b, before, b.view(id), "nothing is written")
-}
-
-func startAfterClose(b *bench) {
-	c := b.committer()
-	id := b.requested(c, one, "k")
-	b.answer(c, id, "work", success(`{}`))
-	require.Equal(b, journal.JobCompleted, b.view(id).State)
-	out, err := b.s.Start(b.ctx(), []store.Start{request(b.deploy(one), "k", `{"n":7}`)}, b.mode)
-	require.NoError(b, err)
-	var again *store.AlreadyStartedError
-	require.ErrorAs(b, out[0].Err, &again)
-	require.Equal(b, id, again.Job)
-}
-
-func startTwins(b *bench) {
-	f := b.deploy(one)
-	out, err := b.s.Start(b.ctx(), []store.Start{
-		request(f, "b", `{"n":1}`), request(f, "a", `{}`), request(f, "b", `{"n":1}`), request(f, "b", `{"n":2}`),
-	}, b.mode)
-	require.NoError(b, err)
-	require.Len(b, out, 4)
-	require.NoError(b, out[0].Err)
-	require.NoError(b, out[1].Err)
-	require.NotEqual(b, out[0].Job, out[1].Job)
-	for i, sameInput := range map[int]bool{2: true, 3: false} {
-		require.Equal(b, out[0].Job, out[i].Job)
-		var again *store.AlreadyStartedError
-		require.ErrorAs(b, out[i].Err, &again)
-		require.Equal(b, sameInput, again.SameInput)
-	}
-	b.audit(out[0].Job, out[1].Job)
-}
-
-func startMany(b *bench) {
-	f := b.deploy(one)
-	for _, n := range []int{1, 2, 17, 100, store.MaxBatch} {
-		var list []store.Start
-		for i := range n {
-			list = append(list, request(f, fmt.Sprintf("%d of %d", i, n), fmt.Sprintf(`{"n":%d}`, i)))
-		}
-		out, err := b.s.Start(b.ctx(), list, b.mode)
-		require.NoError(b, err)
-		require.Len(b, out, n)
-		for i, o := range out {
-			require.NoError(b, o.Err)
-			require.Equal(b, collation.NewJobID(b.space(), list[i].Key, 1), o.Job)
-		}
-		b.audit(out[0].Job, out[n-1].Job)
-	}
-	out, err := b.s.Start(b.ctx(), nil, b.mode)
-	require.NoError(b, err)
-	require.Empty(b, out)
 }
 
 // Of several inceptions that commit together, without a look before, those that a

@@ -31,7 +31,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		"Start": starts, "Load": loads, "Commit": commits, "Lawless": lawless, "Races": races, "Rows": rows,
 		"Lease": leases, "Effects": effects, "Holds": holds, "Places": places, "Tx": txEffects, "Letters": letters, "Doubts": doubts, "Flows": flows, "Lists": lists, "Audit": audits,
 		"Signals": signals, "Mailboxes": mailboxes, "Children": children, "Pauses": pauses,
-		"Interrupts": interrupts, "Outcomes": outcomes, "Schedules": schedules, "Extras": extras, "Agreements": agreements, "Expiry": expiries, "Whole": wholes(),
+		"Interrupts": interrupts, "Outcomes": outcomes, "Schedules": schedules, "Extras": extras, "Agreements": agreements, "Expiry": expiries,
 	}
 	for group, cases := range groups {
 		t.Run(group, func(t *testing.T) {
@@ -54,8 +54,6 @@ type bench struct {
 	s     Driven
 	mode  collation.Mode
 	flows map[string]*flow.Flow // by name and version
-	// functions are what the durable functions of scenarios wait for, by topic.
-	functions map[string][]journal.Pause
 }
 
 func newBench(t *testing.T, s store.Store) *bench {

@@ -3,7 +3,6 @@ package journaltest
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 
 	"github.com/stretchr/testify/require"
@@ -11,23 +10,18 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/wire"
 )
 
 var txEffects = map[string]func(*bench){
-	"completed without a start, once (E3)":                      txOnce,
-	"an error of the body leaves no trace (E5)":                 txError,
-	"a panic leaves no trace, and goes on (E5)":                 txPanic,
-	"the end of the context leaves no trace (E5)":               txContext,
-	"a refusal is a result; not done ends a key (E5)":           txRecorded,
-	"answered, turned or taken over: stale (J8)":                txStale,
-	"a body that lost its request meanwhile is stale (J8)":      txOvertaken,
-	"of a removed job: stale, and nothing stands (P29)":         txRemoved,
-	"two at once: one stands (P17)":                             txTwo,
-	"an empty result is a result (P18)":                         txEmpty,
-	"a result over the limit is refused (E6)":                   txLimit,
-	"a completion counts the runs anew, the head is bound (J8)": txBound,
-	"of another class, or by FinishEffect: refused":             txClass,
+	"completed without a start, once (E3)":                 txOnce,
+	"an error of the body leaves no trace (E5)":            txError,
+	"a panic leaves no trace, and goes on (E5)":            txPanic,
+	"the end of the context leaves no trace (E5)":          txContext,
+	"a refusal is a result; not done ends a key (E5)":      txRecorded,
+	"a body that lost its request meanwhile is stale (J8)": txOvertaken,
+	"of a removed job: stale, and nothing stands (P29)":    txRemoved,
+	"two at once: one stands (P17)":                        txTwo,
+	"an empty result is a result (P18)":                    txEmpty,
 }
 
 func txEffect(name string) journal.Effect {
@@ -142,41 +136,6 @@ func txRecorded(b *bench) {
 	b.audit(r.Job)
 }
 
-// stale runs a body under a lease that is none any more.
-func (b *bench) stale(l store.Lease, name string) {
-	b.Helper()
-	calls := 0
-	_, err := b.s.TxEffect(b.ctx(), l, txEffect(name), ends(&calls, resulting(`1`), nil))
-	require.ErrorIs(b, err, store.ErrStale)
-	require.False(b, errors.As(err, new(*store.TxError)))
-}
-
-func txStale(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
-	old, l := b.expired(r, effect("other", 0))
-	b.stale(old, "taken over")
-	stranger := l
-	stranger.Holder = "w3"
-	b.stale(stranger, "of another holder")
-	b.finishEffect(l, completed(effect("other", 0), `1`))
-	b.answer(c, r.Job, "work", failure(journal.ResponseFailedTry, "again"))
-	b.stale(l, "turned")
-	row := b.row(r.Job, journal.MessageRequest, "work")
-	l = b.lease(row, "w4")
-	b.answer(c, r.Job, "work", success(`1`))
-	b.stale(l, "answered")
-	require.Len(b, b.chain(r.Job, r.GUID), 2, "the other's")
-	b.audit(r.Job)
-
-	id := b.requested(c, fork, "k2")
-	l = b.lease(b.row(id, journal.MessageRequest, "right"), "w")
-	b.answer(c, id, "left", failure(journal.ResponseTerminal, "declined"))
-	require.Equal(b, journal.JobFailed, b.view(id).State)
-	b.stale(l, "withdrawn")
-	b.audit(id)
-}
-
 // txOvertaken: what happens to the request while the body runs is seen after it.
 func txOvertaken(b *bench) {
 	c := b.committer()
@@ -223,46 +182,6 @@ func txEmpty(b *bench) {
 		require.Equal(b, 1, calls)
 	}
 	b.audit(r.Job)
-}
-
-func txLimit(b *bench) {
-	r := b.asked(b.committer())
-	l := b.lease(r, "w1")
-	calls := 0
-	large := `"` + strings.Repeat("x", wire.MaxResult-1) + `"`
-	_, err := b.s.TxEffect(b.ctx(), l, txEffect("pay"), ends(&calls, resulting(large), nil))
-	require.ErrorIs(b, err, store.ErrRejected)
-	b.untouched(r)
-}
-
-func txBound(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
-	_ = b.lease(r, "w1")
-	l := b.lease(r, "w1")
-	require.Equal(b, 2, b.row(r.Job, journal.MessageRequest, "work").Runs)
-	calls := 0
-	_, err := b.s.TxEffect(b.ctx(), l, txEffect("pay"), ends(&calls, resulting(`1`), nil))
-	require.NoError(b, err)
-	row := b.row(r.Job, journal.MessageRequest, "work")
-	require.Zero(b, row.Runs)
-	p := b.must(c, response(&row, success(`1`)))
-	require.Equal(b, &journal.Bound{Chain: r.GUID, Head: row.Effects}, p.Entry.Bound)
-	b.audit(r.Job)
-}
-
-func txClass(b *bench) {
-	r := b.asked(b.committer())
-	l := b.lease(r, "w1")
-	calls := 0
-	_, err := b.s.TxEffect(b.ctx(), l, effect("pay", 0), ends(&calls, resulting(`1`), nil))
-	require.ErrorIs(b, err, store.ErrRejected)
-	e := txEffect("pay")
-	e.Result = []byte(`1`)
-	_, err = b.s.FinishEffect(b.ctx(), l, e, false)
-	require.ErrorIs(b, err, store.ErrRejected)
-	require.Zero(b, calls)
-	b.untouched(r)
 }
 
 // txRemoved is a run that comes back after its job was removed: whether its body

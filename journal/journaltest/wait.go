@@ -114,22 +114,6 @@ func signalLoad(b *bench) {
 	}, st.Waits)
 }
 
-func signalSent(b *bench) {
-	c := b.committer()
-	ids := b.jobs(2)
-	b.altered(c, ids[0], waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
-	s := b.signal("t", "k", "x")
-	s.GUID = collation.SentGUID(guid(5))
-	k := b.sent(c, ids[1], s)
-	require.Equal(b, collation.Mailbox(b.space(), "t", "k"), k.Job)
-	out := b.deliver(k)
-	require.Len(b, out, 1)
-	require.Equal(b, ids[0], out[0].Row.Job)
-	require.Equal(b, s.GUID, b.woken(&out[0].Row).Signal)
-	require.Nil(b, b.stored(c, ids[0], k), "its delivery ends its licence")
-	b.audit(ids...)
-}
-
 func signalDue(b *bench) {
 	c := b.committer()
 	id := b.jobs(1)[0]

@@ -193,15 +193,15 @@ func (w *twin) views() {
 	ctx := w.ctx
 	w.due()
 	all := w.chance("all", 50)
-	_, _ = both(w, "letters", func(s store.Store) ([]store.DeadView, error) { return s.DeadLetters(ctx, all, 1000) })
-	_, _ = both(w, "counts", func(s store.Store) (map[journal.JobState]int64, error) { return s.Counts(ctx) })
-	_, _ = both(w, "flows", func(s store.Store) ([]store.FlowView, error) { return s.Flows(ctx) })
-	_, _ = both(w, "schedules", func(s store.Store) ([]store.Schedule, error) { return s.Schedules(ctx) })
+	_, _ = read(w, "letters", func(s store.Store) ([]store.DeadView, error) { return s.DeadLetters(ctx, all, 1000) })
+	_, _ = read(w, "counts", func(s store.Store) (map[journal.JobState]int64, error) { return s.Counts(ctx) })
+	_, _ = read(w, "flows", func(s store.Store) ([]store.FlowView, error) { return s.Flows(ctx) })
+	_, _ = read(w, "schedules", func(s store.Store) ([]store.Schedule, error) { return s.Schedules(ctx) })
 	f := store.JobFilter{
 		State: pick(w, "state", "", journal.JobOpen, journal.JobFailed), Flow: pick(w, "flow", "", "first", "kid"),
 		Prefix: pick(w, "prefix", "", "k", "k0/"), Limit: pick(w, "limit", 0, 1, 2, -1, store.MaxPage+1),
 	}
-	_, _ = both(w, "jobs", func(s store.Store) ([]store.JobSummary, error) {
+	_, _ = read(w, "jobs", func(s store.Store) ([]store.JobSummary, error) {
 		first, err := s.Jobs(ctx, f)
 		if err != nil || len(first) == 0 {
 			return nil, err
@@ -211,7 +211,7 @@ func (w *twin) views() {
 		next, err := s.Jobs(ctx, f)
 		return append(first, next...), err
 	})
-	ids, err := both(w, "audited jobs", func(s store.Store) (out []journal.JobID, err error) {
+	ids, err := read(w, "audited jobs", func(s store.Store) (out []journal.JobID, err error) {
 		for id, err := range s.AuditJobs(ctx, nil) {
 			if err != nil {
 				return nil, err
@@ -224,12 +224,13 @@ func (w *twin) views() {
 	for _, id := range append(ids, journal.JobID{8: 9}) {
 		w.view(id)
 	}
+	w.tables("views")
 }
 
 func (w *twin) view(id journal.JobID) {
 	ctx, ids := w.ctx, []journal.JobID{id}
-	v, _ := both(w, "job", func(s store.Store) (*store.JobView, error) { return s.Job(ctx, id) })
-	_, _ = both(w, "audit", func(s store.Store) (out stored, err error) {
+	v, _ := read(w, "job", func(s store.Store) (*store.JobView, error) { return s.Job(ctx, id) })
+	_, _ = read(w, "audit", func(s store.Store) (out stored, err error) {
 		err = s.Audit(ctx, id, func(tables *store.Stored, records iter.Seq2[journal.Record, error]) error {
 			out.Tables = tables
 			for r, err := range records {
@@ -243,17 +244,17 @@ func (w *twin) view(id journal.JobID) {
 		})
 		return out, err
 	})
-	_, _ = both(w, "ended", func(s store.Store) (map[journal.JobID]bool, error) { return s.Ended(ctx, ids) })
-	_, _ = both(w, "outcomes", func(s store.Store) (map[journal.JobID]store.Outcome, error) { return s.Outcomes(ctx, ids) })
-	effects, _ := both(w, "effects of job", func(s store.Store) ([]store.JobEffect, error) { return s.JobEffects(ctx, id) })
+	_, _ = read(w, "ended", func(s store.Store) (map[journal.JobID]bool, error) { return s.Ended(ctx, ids) })
+	_, _ = read(w, "outcomes", func(s store.Store) (map[journal.JobID]store.Outcome, error) { return s.Outcomes(ctx, ids) })
+	effects, _ := read(w, "effects of job", func(s store.Store) ([]store.JobEffect, error) { return s.JobEffects(ctx, id) })
 	for _, e := range effects {
-		_, _ = both(w, "find effect", func(s store.Store) ([]store.JobEffect, error) { return s.FindEffect(ctx, e.Key) })
+		_, _ = read(w, "find effect", func(s store.Store) ([]store.JobEffect, error) { return s.FindEffect(ctx, e.Key) })
 	}
 	for i := 0; v != nil && i < len(v.Rows); i++ {
 		r := &v.Rows[i]
-		_, _ = both(w, "input", func(s store.Store) ([]byte, error) { return s.Input(ctx, r.Job, r.GUID) })
-		_, _ = both(w, "pauses", func(s store.Store) ([]store.Pause, error) { return s.Pauses(ctx, r.Job, r.GUID) })
-		_, _ = both(w, "effects", func(s store.Store) ([]store.EffectRow, error) { return s.Effects(ctx, r.Job, r.GUID) })
+		_, _ = read(w, "input", func(s store.Store) ([]byte, error) { return s.Input(ctx, r.Job, r.GUID) })
+		_, _ = read(w, "pauses", func(s store.Store) ([]store.Pause, error) { return s.Pauses(ctx, r.Job, r.GUID) })
+		_, _ = read(w, "effects", func(s store.Store) ([]store.EffectRow, error) { return s.Effects(ctx, r.Job, r.GUID) })
 	}
 }
 

@@ -5,9 +5,9 @@
 // loaded, and both commit the same plans. rapid draws flows and sequences of calls: the
 // plans of collation over those flows, with suspensions and wakes of durable functions,
 // children, signals and interrupts; the calls of workers, sweepers and operators; and
-// calls that are stale, repeated, or commit falsified plans. After every call the
-// answers, the kinds of the errors and every row of every table are compared, at the end
-// all that can be read. Both stores have the same clock, which only the test moves, so
+// calls that are stale, repeated, or commit falsified plans. The answers and the kinds of
+// the errors of every call are compared, and every row of every table after each that
+// writes; at the end all that can be read. Both stores have the same clock, which only the test moves, so
 // that times are compared as they are. Another test falsifies what the memory store
 // loads or commits, and wants each to be noticed.
 //

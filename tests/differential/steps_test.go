@@ -47,7 +47,7 @@ func (w *twin) request() (collation.Row, bool) {
 }
 
 func (w *twin) due() []store.DueRow {
-	out, _ := both(w, "due", func(s store.Store) ([]store.DueRow, error) {
+	out, _ := read(w, "due", func(s store.Store) ([]store.DueRow, error) {
 		rows, _, err := s.Due(w.ctx, store.MaxSweep)
 		return rows, err
 	})
@@ -395,43 +395,29 @@ func (w *twin) effect(l store.Lease) {
 
 // falsify has the next plan falsified: what it makes of it is refused by both.
 func (w *twin) falsify() {
-	how, one := w.upTo("spoil", 11), collation.RowKey{Job: journal.JobID{8: 3}, GUID: journal.GUID{8: 3}}
+	how, nobody := w.upTo("spoil", 9), journal.GUID{8: 3}
 	w.spoil = func(p *collation.Plan) {
-		for i := range p.Ledgers {
-			p.Ledgers[i].Before += collation.ActivityLedger(bit(how == 0))
-		}
-		for i := range p.Unwait {
-			p.Unwait[i].Count += bit(how == 1)
-		}
-		for i := range p.Taken {
-			p.Taken[i].Seen += bit(how == 2)
-		}
 		switch {
+		case how == 0 && len(p.Ledgers) > 0:
+			p.Ledgers[0].Before++
+		case how == 1 && len(p.Unwait) > 0:
+			p.Unwait[0].Count++
+		case how == 2 && len(p.Taken) > 0:
+			p.Taken[0].Seen++
 		case how == 3 && p.Receipt != nil:
 			p.Receipt.New = !p.Receipt.New
 		case how == 4 && p.Entry != nil:
 			p.Entry.Seq++
 		case how == 5:
-			p.Semaphore.Before, p.Semaphore.After = p.Semaphore.Before+1, p.Semaphore.After+1
+			p.Semaphore.Before++
 		case how == 6:
-			p.Semaphore.After = -1
+			p.Delete = append(p.Delete, nobody)
 		case how == 7:
-			p.Delete = append(p.Delete, one.GUID)
-		case how == 8:
 			p.Insert = append(p.Insert, p.Insert...)
+		case how == 8:
+			p.Update = append(p.Update, collation.Row{GUID: nobody, Job: p.Job, Kind: journal.MessageRequest})
 		case how == 9:
-			p.Update = append(p.Update, collation.Row{GUID: one.GUID, Job: p.Job, Kind: journal.MessageRequest})
-		case how == 10:
-			p.Recall = append(p.Recall, one)
-		case how == 11:
 			p.Waits = append(p.Waits, p.Waits...)
 		}
 	}
-}
-
-func bit(on bool) int {
-	if on {
-		return 1
-	}
-	return 0
 }

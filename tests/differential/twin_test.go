@@ -136,8 +136,24 @@ func both[T any](w *twin, what string, call func(s store.Store) (T, error)) (T, 
 	return x, agree(w, what, x, y, xerr, yerr)
 }
 
+// read is both for what writes nothing.
+func read[T any](w *twin, what string, call func(s store.Store) (T, error)) (T, error) {
+	w.Helper()
+	x, xerr := call(w.Store)
+	y, yerr := call(w.other)
+	return x, agreeRead(w, what, x, y, xerr, yerr)
+}
+
 // agree holds two answers, or errors, and all rows to each other.
 func agree[T any](w *twin, what string, pg, mem T, err, memErr error) error {
+	w.Helper()
+	err = agreeRead(w, what, pg, mem, err, memErr)
+	w.tables(what)
+	return err
+}
+
+// agreeRead is agree for what writes nothing.
+func agreeRead[T any](w *twin, what string, pg, mem T, err, memErr error) error {
 	w.Helper()
 	w.Logf("%s: %v", what, err)
 	if !slices.Equal(kind(err), kind(memErr)) {
@@ -146,7 +162,6 @@ func agree[T any](w *twin, what string, pg, mem T, err, memErr error) error {
 	if err == nil {
 		w.same(what, pg, mem)
 	}
-	w.tables(what)
 	return err
 }
 
@@ -169,6 +184,7 @@ func (w *twin) Committer(ctx context.Context, patient bool) (store.Committer, er
 type loads struct {
 	w       *twin
 	pg, mem store.Tx
+	body    bool // it is that of the end of a body
 	loaded  [2]*store.Loaded
 	read    map[journal.JobID][]collation.BoxWait // of boxes in Postgres, in all
 	whole   map[journal.JobID][]collation.BoxWait // of boxes in memory
@@ -179,7 +195,14 @@ func (l *loads) Load(ctx context.Context, wants []store.Want, wait bool) (*store
 	out, err := l.pg.Load(ctx, wants, wait)
 	mem, memErr := l.mem.Load(ctx, wants, wait)
 	l.loaded = [2]*store.Loaded{out, mem}
-	if err := agree(l.w, "load", out, mem, err, memErr); err != nil {
+	if l.body && err == nil && memErr == nil {
+		for k, c := range out.Chains {
+			if x := mem.Chains[k]; x != nil && c.Row == nil && x.Row == nil {
+				mem.Chains[k] = c // the body is stale, whatever else is read of it
+			}
+		}
+	}
+	if err := agreeRead(l.w, "load", out, mem, err, memErr); err != nil {
 		return nil, err
 	}
 	l.read, l.whole = map[journal.JobID][]collation.BoxWait{}, map[journal.JobID][]collation.BoxWait{}
@@ -253,7 +276,7 @@ func (c *committer) More(ctx context.Context, needs map[journal.JobID]*collation
 		st.Keys = maps.Clone(st.Keys)
 		*c.loaded[1].States[id] = st
 	}
-	err := agree(c.w, "more", 0, 0, c.Committer.More(ctx, needs), c.mem.More(ctx, needs))
+	err := agreeRead(c.w, "more", 0, 0, c.Committer.More(ctx, needs), c.mem.More(ctx, needs))
 	for id := range needs {
 		if n, further := from[id]; further && err == nil {
 			c.sees(id, n)
@@ -283,7 +306,7 @@ func (w *twin) Body(
 	ended := false
 	mem, memErr := w.other.Body(ctx, job, key, call, func(ctx context.Context, mem store.Tx, _ store.TxEnd) error {
 		stood, err = w.Store.Body(ctx, job, key, call, func(ctx context.Context, pg store.Tx, with store.TxEnd) error {
-			return end(ctx, &loads{w: w, pg: pg, mem: mem}, with)
+			return end(ctx, &loads{w: w, pg: pg, mem: mem, body: true}, with)
 		})
 		ended = true
 		return err
@@ -306,15 +329,15 @@ func (w *twin) Lease(
 
 // Late implements store.Engine.
 func (w *twin) Late(ctx context.Context, limit int) ([]collation.RowKey, error) {
-	return both(w, "late", func(s store.Store) ([]collation.RowKey, error) { return s.Late(ctx, limit) })
+	return read(w, "late", func(s store.Store) ([]collation.RowKey, error) { return s.Late(ctx, limit) })
 }
 
 // LateSignals implements store.Engine.
 func (w *twin) LateSignals(ctx context.Context, limit int) ([]collation.RowKey, error) {
-	return both(w, "late signals", func(s store.Store) ([]collation.RowKey, error) { return s.LateSignals(ctx, limit) })
+	return read(w, "late signals", func(s store.Store) ([]collation.RowKey, error) { return s.LateSignals(ctx, limit) })
 }
 
 // Letter implements store.Engine.
 func (w *twin) Letter(ctx context.Context, id int64) (*collation.Letter, error) {
-	return both(w, "letter", func(s store.Store) (*collation.Letter, error) { return s.Letter(ctx, id) })
+	return read(w, "letter", func(s store.Store) (*collation.Letter, error) { return s.Letter(ctx, id) })
 }
