@@ -168,6 +168,9 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 		err = c.unlocked(ctx, w, loaded)
 	}
 	c.states = loaded.States
+	for _, st := range loaded.States {
+		st.Now = loaded.Now // one time for a batch: what it publishes is told by it
+	}
 	for _, h := range loaded.Chains {
 		h.Now = loaded.Now
 	}
@@ -226,7 +229,9 @@ func (c *committer) unlocked(ctx context.Context, w *wanted, loaded *store.Loade
 	}
 	w.tombs = slices.DeleteFunc(w.tombs, seen)
 	steps := []step{{"clock", nil, func(v row) error {
-		loaded.Now = max(loaded.Now, collation.Micros(v.int(0))) // where none was locked nobody has said it
+		if loaded.Now == collation.Never { // none was locked, so that nobody has said it
+			loaded.Now = collation.Micros(v.int(0))
+		}
 		return nil
 	}}, {"load_jobs", [][]byte{pUUIDs(w.jobs)}, func(v row) error {
 		loaded.Busy[v.job(0)] = true

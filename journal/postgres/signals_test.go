@@ -292,3 +292,26 @@ func TestLoadLeavesBusyMailboxesOut(t *testing.T) {
 	require.Len(t, l.Boxes, 2)
 	require.NoError(t, batch.Rollback(t.Context()))
 }
+
+// J5: a batch has one time, whatever it waited for and however many jobs it has: by
+// it an engine tells which rows it sends right after the commit.
+func TestJ5OneTimeForABatch(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	ids := startJobs(t, s, "a", "b", "c", "d", "e")
+	c := openCommitter(t, s)
+	wants := make([]store.Want, len(ids))
+	for i, id := range ids {
+		wants[i] = store.Want{Job: id, Receipt: id.Start()}
+	}
+	wants = append(wants, store.Want{Job: journal.JobID{9}, Receipt: journal.GUID{9}}) // that one is not there
+	for _, wait := range []bool{false, true} {
+		l, err := c.Load(t.Context(), wants, wait)
+		require.NoError(t, err)
+		require.Len(t, l.States, len(ids))
+		for _, st := range l.States {
+			require.Equal(t, l.Now, st.Now)
+		}
+		require.NoError(t, c.Rollback(t.Context()))
+	}
+}

@@ -36,7 +36,7 @@ const sequences = "QUIPU_DIFFERENTIAL"
 // few is how many sequences are drawn where nobody says; steps is how many calls a
 // sequence has on the average, not counting those that follow from another.
 const (
-	few   = "12"
+	few   = "4"
 	steps = "60"
 )
 

@@ -5,7 +5,7 @@ SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE
 -- name: load_jobs_skip
 -- locks the jobs that nobody holds, in the order of their ids, and reads their headers (J2, J3); behind each stands the
 -- time. $1 ids.
-SELECT {job}, micros() FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+SELECT {job}, (SELECT micros()) FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 
 -- name: load_jobs
 -- the headers of jobs (J2). $1 ids.
