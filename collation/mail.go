@@ -99,7 +99,8 @@ func Deliver(box *Box, signal journal.GUID, mode Mode) (*Mail, *Need, error) {
 		return nil, nil, err
 	}
 	rows := box.before(x)
-	if !box.full() || slices.ContainsFunc(box.Due, func(d *Row) bool { return d.GUID == signal }) {
+	waits := box.full() && !slices.ContainsFunc(box.Due, func(d *Row) bool { return d.GUID == signal })
+	if !waits {
 		rows = append(rows, row)
 	}
 	p := post(box, mode)
@@ -107,6 +108,9 @@ func Deliver(box *Box, signal journal.GUID, mode Mode) (*Mail, *Need, error) {
 		if more := p.pass(r); more > 0 {
 			return nil, &Need{Further: more}, nil
 		}
+	}
+	if waits { // what became of those before it is not its state
+		p.State, p.Reached = SignalKept, 0
 	}
 	return p.end(), nil, nil
 }

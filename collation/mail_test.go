@@ -117,6 +117,24 @@ func TestDeliverAsksForMore(t *testing.T) {
 	}
 }
 
+// 1.11: behind more signals than are delivered together one waits its turn, whatever
+// became of those that go before it.
+func TestDeliverWaitsItsTurn(t *testing.T) {
+	t.Parallel()
+	last := mailed(t, 1, 10_000, 200, false)
+	last.GUID[2] = 1
+	box := mailbox(true, collation.Wait{Repeat: true})
+	named(box, last)
+	for i := range collation.MaxDue {
+		box.Due = append(box.Due, mailed(t, byte(i), collation.Micros(i), collation.CodePass, false))
+	}
+	m := deliver(t, box, last)
+	require.Len(t, m.Plan.Delete, collation.MaxDue)
+	require.Equal(t, []any{collation.SignalKept, 0}, []any{m.State, m.Reached})
+	require.NotNil(t, box.Named[last.GUID], "it stands, due as it was")
+	require.Equal(t, collation.SignalConsumed, deliver(t, box, last).State)
+}
+
 // A row that is no signal is refused, by itself.
 func TestDeliverUnreadable(t *testing.T) {
 	t.Parallel()

@@ -10,12 +10,13 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// maxWaiting bounds the items that wait to be carried aside.
+// maxWaiting bounds what waits to be carried aside: an item, or the signals of one
+// mailbox, is one.
 const maxWaiting = 512
 
 // aside carries singly what a batch would have to wait for, on connections of its
-// own: a job, a key, a mailbox or a row that another transaction holds, a caller's own perhaps.
-// So that one stalls neither lanes nor other callers (W3).
+// own: a job, a key, a mailbox or a row that another transaction holds, perhaps a
+// caller's own. So that one stalls neither lanes nor other callers (W3).
 type aside struct {
 	c *Committer
 

@@ -163,7 +163,7 @@ func (l *loop) hand(b *batch, it *item) (*collation.Need, error) {
 		return nil, nil
 	case err != nil || need != nil:
 		return need, err
-	case m == nil: // it was handled before, or waits its turn
+	case m == nil: // it was handled before
 		b.handed = append(b.handed, handed{item: it, state: store.SignalKept})
 		return nil, nil
 	}

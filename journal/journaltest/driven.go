@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,59 +16,7 @@ import (
 
 // Driven is a store with one who drives it: each operation is one transaction, that
 // loads, has collation decide, and commits. Engines do the same for many at once.
-//
-// As a literal it opens a committer for each operation; Drive keeps those that it
-// opened.
-type Driven struct {
-	store.Store
-	idle *idle
-}
-
-// idle are committers that nobody uses just now.
-type idle struct {
-	mu  sync.Mutex
-	all []store.Committer
-}
-
-// Drive gives the store one who drives it, until the test ends.
-func Drive(t testing.TB, s store.Store) Driven {
-	d := Driven{Store: s, idle: &idle{}}
-	t.Cleanup(func() {
-		d.idle.mu.Lock()
-		defer d.idle.mu.Unlock()
-		for _, c := range d.idle.all {
-			c.Close()
-		}
-		d.idle.all = nil
-	})
-	return d
-}
-
-// committer lends a committer; done gives it back.
-func (d Driven) committer(ctx context.Context) (c store.Committer, done func(), err error) {
-	if d.idle != nil {
-		d.idle.mu.Lock()
-		if last := len(d.idle.all) - 1; last >= 0 {
-			c, d.idle.all = d.idle.all[last], d.idle.all[:last]
-		}
-		d.idle.mu.Unlock()
-	}
-	if c == nil {
-		if c, err = d.Committer(ctx, true); err != nil {
-			return nil, nil, err
-		}
-	}
-	return c, func() {
-		if d.idle == nil {
-			c.Close()
-			return
-		}
-		_ = c.Rollback(context.WithoutCancel(ctx))
-		d.idle.mu.Lock()
-		defer d.idle.mu.Unlock()
-		d.idle.all = append(d.idle.all, c)
-	}, nil
-}
+type Driven struct{ store.Store }
 
 // maxAgain bounds how often an operation is decided again (C3).
 const maxAgain = 10
@@ -81,11 +28,11 @@ func (d Driven) transact(ctx context.Context, wants []store.Want, decide func(*s
 
 // carry is transact for a decision that may miss something, which it loads by More.
 func (d Driven) carry(ctx context.Context, wants []store.Want, decide func(store.Committer, *store.Loaded) ([]store.Chained, error)) error {
-	c, done, err := d.committer(ctx)
+	c, err := d.Committer(ctx, true)
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer c.Close()
 	for try := 0; ; try++ {
 		loaded, err := c.Load(ctx, wants, true)
 		if err != nil {

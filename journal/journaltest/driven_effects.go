@@ -99,11 +99,11 @@ func (d Driven) Lease(
 	if !errors.Is(err, store.ErrExhausted) {
 		return l, err
 	}
-	c, done, opened := d.committer(ctx)
+	c, opened := d.Committer(ctx, true)
 	if opened != nil {
 		return l, opened
 	}
-	defer done()
+	defer c.Close()
 	if failed := exhaust(ctx, c, job, request, turn); failed != nil {
 		return l, failed
 	}

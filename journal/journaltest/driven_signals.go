@@ -42,11 +42,11 @@ func (m *mail) plan(box *collation.Box, p *collation.Plan) {
 // post runs one transaction on mailboxes; decide is asked again after what it needs
 // was loaded, until it needs nothing.
 func (d Driven) post(ctx context.Context, wants []store.Want, decide func(*mail) error) (out []store.Outgoing, err error) {
-	c, end, err := d.committer(ctx)
+	c, err := d.Committer(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	defer end()
+	defer c.Close()
 	for try := 0; ; try++ {
 		loaded, err := c.Load(ctx, wants, true)
 		if err != nil {

@@ -58,7 +58,7 @@ type bench struct {
 
 func newBench(t *testing.T, s store.Store) *bench {
 	return &bench{
-		TB: t, s: Drive(t, s), flows: map[string]*flow.Flow{},
+		TB: t, s: Driven{s}, flows: map[string]*flow.Flow{},
 		mode: collation.Mode{Resend: micros(time.Hour), Writer: "suite", Build: "test"},
 	}
 }

@@ -18,8 +18,8 @@
 // Signals meet their waits under an advisory lock of their topic and key, taken
 // by whoever registers a wait (in the commit of its plan) and by whoever
 // delivers (in the Load of the mailbox; signals.go, waits.go, J3). StartTx and
-// SignalTx join a caller's own transaction (tx.go, E17). Expire removes closed jobs and leaves
-// their tombstones (expire.go, J7).
+// SignalTx join a caller's own transaction (tx.go, E17). Expire removes closed jobs
+// and leaves their tombstones (expire.go, J7).
 //
 // The row of a request is the lock of its effect chain (effects.go, J8).
 //

@@ -156,15 +156,19 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 	if wait {
 		steps, chains = append(steps, chains...), nil
 	}
-	if wait || len(w.jobs) == 0 || len(w.boxes) > 0 { // otherwise load_jobs_skip says it
+	absent := !wait && len(w.orders) > 0                        // the jobs of children that are to begin are not there
+	if wait || absent || len(w.jobs) == 0 || len(w.boxes) > 0 { // otherwise load_jobs_skip says it
 		steps = append(steps, step{"clock", nil, func(v row) error { loaded.Now = collation.Micros(v.int(0)); return nil }})
+	}
+	if absent {
+		reads = w.readUnlocked(loaded)
 	}
 	steps = append(append(append(steps, reads...), w.readStarts(loaded, wait)...), w.readMail(loaded)...)
 	steps = append(steps, c.reads(w)...)
 	steps = append(steps, w.readLetters(loaded)...) // under the locks of their rows
 	// What may wait for a row of its job holds no chain meanwhile.
 	err := c.conn.run(ctx, append(steps, chains...)...)
-	if !wait && err == nil {
+	if !wait && !absent && err == nil {
 		err = c.unlocked(ctx, w, loaded)
 	}
 	c.states = loaded.States
@@ -218,27 +222,34 @@ func (w *wanted) readTombs(loaded *store.Loaded) step {
 	}}
 }
 
-// unlocked finds out about jobs that a Load which does not wait has not locked: they
-// are another transaction's, or tombstones, or not there. That is rare, and a trip of
-// its own.
-func (c *committer) unlocked(ctx context.Context, w *wanted, loaded *store.Loaded) error {
-	seen := func(id journal.JobID) bool { return loaded.States[id] != nil || loaded.Tombs[id] }
-	w.jobs = slices.DeleteFunc(w.jobs, seen)
+// readUnlocked are the statements that say of the jobs that a Load without wait has not
+// locked whether they are another transaction's, or tombstones.
+func (w *wanted) readUnlocked(loaded *store.Loaded) []step {
 	if len(w.jobs) == 0 {
 		return nil
 	}
-	w.tombs = slices.DeleteFunc(w.tombs, seen)
-	steps := []step{{"clock", nil, func(v row) error {
-		if loaded.Now == collation.Never { // none was locked, so that nobody has said it
-			loaded.Now = collation.Micros(v.int(0))
+	steps := []step{{"load_jobs", [][]byte{pUUIDs(w.jobs)}, func(v row) error {
+		if id := v.job(0); loaded.States[id] == nil && !loaded.Tombs[id] {
+			loaded.Busy[id] = true
 		}
-		return nil
-	}}, {"load_jobs", [][]byte{pUUIDs(w.jobs)}, func(v row) error {
-		loaded.Busy[v.job(0)] = true
 		return nil
 	}}}
 	if len(w.tombs) > 0 {
 		steps = append(steps, w.readTombs(loaded))
+	}
+	return steps
+}
+
+// unlocked asks for what was not locked, which is rare, in a trip of its own.
+func (c *committer) unlocked(ctx context.Context, w *wanted, loaded *store.Loaded) error {
+	seen := func(id journal.JobID) bool { return loaded.States[id] != nil || loaded.Tombs[id] }
+	w.jobs, w.tombs = slices.DeleteFunc(w.jobs, seen), slices.DeleteFunc(w.tombs, seen)
+	steps := w.readUnlocked(loaded)
+	if len(steps) == 0 {
+		return nil
+	}
+	if loaded.Now == collation.Never { // none was locked, so that nobody has said it
+		steps = append(steps, step{"clock", nil, func(v row) error { loaded.Now = collation.Micros(v.int(0)); return nil }})
 	}
 	return c.conn.run(ctx, steps...)
 }

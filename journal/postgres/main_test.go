@@ -31,10 +31,10 @@ func openIn(t testing.TB, dsn string, change ...func(*Config)) *Store {
 	}
 	s, err := Open(t.Context(), cfg)
 	require.NoError(t, err)
-	t.Cleanup(s.Close)
+	thrifty := &journaltest.Thrifty{Store: s}
+	drivers.Store(s, journaltest.Driven{Store: thrifty})
+	t.Cleanup(func() { drivers.Delete(s); thrifty.Close() })
 	require.NoError(t, s.Migrate(t.Context()))
-	drivers.Store(s, journaltest.Drive(t, s))
-	t.Cleanup(func() { drivers.Delete(s) })
 	return s
 }
 

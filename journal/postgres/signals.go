@@ -94,11 +94,13 @@ func (m *mail) readMail(l *store.Loaded) (steps []step) {
 	if len(m.boxes) == 0 {
 		return steps
 	}
-	ids := make([]journal.JobID, len(m.boxes))
-	for i, box := range m.boxes {
-		ids[i] = box.ID
+	ids, keys := uuids(len(m.boxes)), ints(len(m.boxes))
+	for _, box := range m.boxes {
+		ids.uuid(box.ID)
+		keys.int(lockKey(box.ID))
 	}
-	steps = append(steps, m.look(m.boxes...), step{"mail_due", [][]byte{pUUIDs(ids), pInt(collation.MaxDue)}, func(v row) error {
+	due := [][]byte{ids.value(), keys.value(), pInt(collation.MaxDue)}
+	steps = append(steps, m.look(m.boxes...), step{"mail_due", due, func(v row) error {
 		x, err := readRow(v)
 		if err == nil {
 			box := m.of[x.Job]
@@ -107,7 +109,11 @@ func (m *mail) readMail(l *store.Loaded) (steps []step) {
 		return err
 	}})
 	if len(m.signals) > 0 {
-		steps = append(steps, step{"mail_rows", rowKeys(m.signals), func(v row) error {
+		keys := ints(len(m.signals))
+		for _, k := range m.signals {
+			keys.int(lockKey(k.job))
+		}
+		steps = append(steps, step{"mail_rows", append(rowKeys(m.signals), keys.value()), func(v row) error {
 			x, err := readRow(v)
 			if err == nil {
 				m.of[x.Job].Named[x.GUID] = x

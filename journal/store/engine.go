@@ -34,9 +34,9 @@ type Engine interface {
 	// time and their next due time; the others only the next due time. It
 	// returns the rows to send that were won, with what publishing needs (T2).
 	Claim(ctx context.Context, claims []Claim) ([]Outgoing, error)
-	// Late lists rows of open jobs whose time has passed, those that passed it first before the others, without
-	// locking them, at most limit (≤ MaxSweep): requests past their within_at (E9).
-	// What becomes of each, collation.Overdue says.
+	// Late lists requests of open jobs that are past their within_at (E9), the oldest
+	// first, without locking them, at most limit (≤ MaxSweep). collation.Overdue says
+	// what becomes of each.
 	Late(ctx context.Context, limit int) ([]collation.RowKey, error)
 	// Flow returns the canonical definition of a deployed flow version.
 	Flow(ctx context.Context, name, version string) ([]byte, error)
@@ -54,8 +54,8 @@ type Engine interface {
 	// are older than TombAge, of which nothing else is left; at most limit of each.
 	Prune(ctx context.Context, limit int) (int, error)
 
-	// LateSignals lists kept signals whose time has passed, the oldest first, at most
-	// limit (≤ MaxSweep). It locks nothing.
+	// LateSignals is Late for kept signals whose time has passed (1.11), which
+	// collation.Lapse ends.
 	LateSignals(ctx context.Context, limit int) ([]collation.RowKey, error)
 
 	// Expire removes closed jobs whose time has passed, with all that belongs to

@@ -7,8 +7,8 @@
 // children, signals and interrupts; the calls of workers, sweepers and operators; and
 // calls that are stale, repeated, or commit falsified plans. The answers and the kinds of
 // the errors of every call are compared, and every row of every table after each that
-// writes; at the end all that can be read. Both stores have the same clock, which only the test moves, so
-// that times are compared as they are. Another test falsifies what the memory store
+// writes; at the end all that can be read. Both stores have the same clock, which only
+// the test moves, so that times are compared as they are. Another test falsifies what the memory store
 // loads or commits, and wants each to be noticed.
 //
 // Not drawn: calls at the same time, transactions of the caller's own, lost

@@ -25,22 +25,22 @@ SELECT k FROM unnest($1::int8[]) AS w (k) WHERE pg_try_advisory_xact_lock(k)
 -- name: mail_due
 -- signals of mailboxes that are due, whether their message is named or not, those that were kept first, locked. What
 -- was kept is in the order of its expiry, which no claim moves. A mailbox that this transaction could not lock is left
--- out: trying again costs nothing where it has the lock. $1 mailboxes, $2 how many of each at most.
+-- out: trying again costs nothing where it has the lock. $1 mailboxes, $2 their lock keys, $3 how many of each at most.
 SELECT {row:d}
-FROM unnest($1::uuid[]) AS b (mailbox)
+FROM unnest($1::uuid[], $2::int8[]) AS b (mailbox, k)
 CROSS JOIN LATERAL (
     SELECT * FROM dispatches d WHERE d.job = b.mailbox AND d.kind = 'signal' AND d.held IS NULL
-    ORDER BY d.within_at, d.published_at, d.guid LIMIT $2::int8 FOR UPDATE
+    ORDER BY d.within_at, d.published_at, d.guid LIMIT $3::int8 FOR UPDATE
 ) AS d
-WHERE pg_try_advisory_xact_lock(('x' || left(replace(b.mailbox::text, '-', ''), 16))::bit(64)::int8)
+WHERE pg_try_advisory_xact_lock(b.k)
 
 -- name: mail_rows
--- the rows of signals, locked, of mailboxes as in mail_due. $1 mailboxes, $2 GUIDs. Each is looked up by its key, as
--- claim does.
+-- the rows of signals, locked, of mailboxes as in mail_due. $1 mailboxes, $2 GUIDs, $3 the mailboxes' lock keys. Each
+-- is looked up by its key, as claim does.
 SELECT {row:d}
-FROM unnest($1::uuid[], $2::uuid[]) AS w (job, guid)
+FROM unnest($1::uuid[], $2::uuid[], $3::int8[]) AS w (job, guid, k)
 JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
-WHERE pg_try_advisory_xact_lock(('x' || left(replace(w.job::text, '-', ''), 16))::bit(64)::int8)
+WHERE pg_try_advisory_xact_lock(w.k)
 FOR UPDATE OF d
 
 -- name: mail_waits
