@@ -45,6 +45,12 @@ func (s *State) Apply(p *Plan) {
 		if w.ResultSeq == p.Entry.Seq {
 			s.know(w.Key, ResultAt(p.Entry, w.Key))
 		}
+		if w.ResultSeq > 0 && s.Results[w.Key] == nil {
+			s.Whole = false // it is to be loaded
+		}
+	}
+	if r := p.Entry.Response; r != nil && !r.Ref.IsZero() {
+		s.Whole = false // its output stands beside the entry
 	}
 }
 

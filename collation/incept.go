@@ -59,7 +59,7 @@ func Born(p *Plan, f *flow.Flow) *State {
 		Flow: f, Now: Micros(e.Time),
 		Instances: map[InstanceKey]*Instance{}, Receipts: map[journal.GUID]*Receipt{}, Rows: map[journal.GUID]*Row{},
 		Results: map[InstanceKey]*flow.Result{}, Unfinished: map[journal.GUID]bool{}, Waits: map[journal.GUID]*Wait{},
-		Latest: map[string]*flow.Result{}, Keys: map[string]journal.JobID{}, AllRows: true,
+		Latest: map[string]*flow.Result{}, Keys: map[string]journal.JobID{}, Whole: true, AllRows: true,
 	}
 	s.Apply(p)
 	return s
@@ -173,6 +173,7 @@ func Incept(in Inception, mode Mode) *Plan {
 	standing := *in.Order
 	standing.Activity, standing.DAD, standing.Origin = row.Activity, row.DAD, row.Origin
 	standing.Sender, standing.Undo = journal.JobID{}, false
+	standing.Rev++
 	p.Update = []Row{standing}
 	return p
 }

@@ -277,7 +277,9 @@ func (p *posting) pass(r *Row) (more int) {
 	case more > 0:
 		return more
 	case state == SignalKept:
-		p.Plan.Update = append(p.Plan.Update, x.Kept(*r))
+		kept := x.Kept(*r)
+		kept.Rev++
+		p.Plan.Update = append(p.Plan.Update, kept)
 	default:
 		p.Plan.Delete = append(p.Plan.Delete, x.GUID)
 		p.Plan.Signals = append(p.Plan.Signals, SignalWrite{GUID: x.GUID, State: state})

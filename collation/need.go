@@ -32,10 +32,11 @@ func putOff(err error) error {
 	return err
 }
 
-// read gives what was loaded for the key, or asks for it.
-func read[K comparable, V any](b *builder, loaded map[K]V, k K, want *[]K) (V, error) {
+// read gives what was loaded for the key, or asks for it. Of a map that is whole
+// everything was loaded.
+func read[K comparable, V any](b *builder, loaded map[K]V, whole bool, k K, want *[]K) (V, error) {
 	v, asked := loaded[k]
-	if !asked {
+	if !asked && !whole {
 		*want = append(*want, k)
 		return v, &b.need
 	}
@@ -53,7 +54,7 @@ func (b *builder) instance(key InstanceKey) (Instance, error) {
 	if slices.Contains(b.need.Instances, key) {
 		return Instance{}, &b.need
 	}
-	stored, err := read(b, b.s.Instances, key, &b.need.Instances)
+	stored, err := read(b, b.s.Instances, b.s.Whole, key, &b.need.Instances)
 	if stored == nil {
 		return Instance{}, err
 	}
@@ -63,7 +64,7 @@ func (b *builder) instance(key InstanceKey) (Instance, error) {
 // asked reports whether the instance was loaded, or is asked for.
 func (b *builder) asked(key InstanceKey) bool {
 	_, loaded := b.s.Instances[key]
-	return loaded || slices.Contains(b.need.Instances, key)
+	return loaded || b.s.Whole || slices.Contains(b.need.Instances, key)
 }
 
 // move changes the ledger of an instance.
@@ -99,15 +100,12 @@ func (b *builder) stands(k RowKey) (*Row, error) {
 
 // waiting gives an open wait of the job; nil where none stands.
 func (b *builder) waiting(g journal.GUID) (*Wait, error) {
-	if b.s.AllRows {
-		return b.s.Waits[g], nil
-	}
-	return read(b, b.s.Waits, g, &b.need.Waits)
+	return read(b, b.s.Waits, b.s.AllRows || b.s.Whole, g, &b.need.Waits)
 }
 
 // load gives a result; of what has none, one that did not run.
 func (b *builder) load(key InstanceKey) (*flow.Result, error) {
-	return orNone(read(b, b.s.Results, key, &b.need.Results))
+	return orNone(read(b, b.s.Results, b.s.Whole, key, &b.need.Results))
 }
 
 // latest gives the last result of an activity. That of the message's own activity
@@ -117,7 +115,7 @@ func (b *builder) latest(name string) (*flow.Result, error) {
 	if b.own != nil && b.act != nil && b.act.Name == name && b.brings() {
 		return b.own, nil
 	}
-	return orNone(read(b, b.s.Latest, name, &b.need.Latest))
+	return orNone(read(b, b.s.Latest, false, name, &b.need.Latest))
 }
 
 func orNone(r *flow.Result, err error) (*flow.Result, error) {

@@ -17,6 +17,7 @@ func (w *writer) seal() *Plan {
 	w.sealSent()
 	for i := range w.changed {
 		c := &w.changed[i]
+		c.row.Rev++
 		p.Update = append(p.Update, c.row)
 		if c.told {
 			p.Entry.Updated = append(p.Entry.Updated, c.row.updated())

@@ -122,6 +122,9 @@ type Row struct {
 	Undo bool
 	// Input is what the body of a request with Undo was before it was turned.
 	Input []byte
+	// Rev counts the writes of the row, whoever made them: a decision on a row that
+	// was read in an earlier transaction holds only while Rev is what it was (W6).
+	Rev int64
 }
 
 // Pause is a pause of a request on its row.
@@ -177,6 +180,9 @@ type State struct {
 	// Close is how the job was closed, loaded where step 3 is a transaction of its
 	// own and has to tell.
 	Close *journal.Close
+	// Whole says that Instances and Results hold every one of the job, that it has
+	// no wait, and no receipt with open steps.
+	Whole bool
 	// AllRows says that Rows holds every row of the job and the starts that it
 	// sent and awaits, Waits every wait, and Instances every one with a Child: a
 	// close needs them.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"time"
 
@@ -36,6 +37,8 @@ type batch struct {
 	mode   collation.Mode
 	sends  bool // what it inserts is published right after its commit
 	loaded *store.Loaded
+	// guessed are the jobs that were decided on hot states (W6).
+	guessed []journal.JobID
 	// open holds the messages that have steps left after this transaction: what
 	// the next step reads is written by this one's commit.
 	open    map[journal.GUID]bool
@@ -76,17 +79,22 @@ func (c *Committer) batch(loaded *store.Loaded, sends bool) *batch {
 // Nothing is acked or answered here.
 func (l *loop) transact(ctx context.Context, w work) (*batch, error) {
 	began := time.Now()
-	wants, calls, later := l.wants(w)
 	tx, err := l.connection(ctx)
 	if err != nil {
 		return nil, err
 	}
+	b := l.batch(&store.Loaded{}, l.publishes())
+	b.began = began
+	if w.items, err = l.guess(ctx, tx, b, w); err != nil {
+		return nil, l.abandon(ctx, err)
+	}
+	wants, calls, later := l.wants(w, b.guessed)
+	b.later = later
 	loaded, err := l.load(ctx, tx, wants)
 	if err != nil {
 		return nil, l.abandon(ctx, err)
 	}
-	b := l.batch(loaded, l.publishes())
-	b.began, b.later = began, later
+	b.meet(loaded)
 	if err := l.askAll(ctx, tx, b, calls); err != nil {
 		return nil, l.abandon(ctx, err)
 	}
@@ -98,18 +106,32 @@ func (l *loop) transact(ctx context.Context, w work) (*batch, error) {
 	}
 	entering(b)
 	if err := tx.Commit(ctx, b.plans); err != nil {
+		l.cool(b, err)
 		return nil, l.abandon(ctx, err)
 	}
+	l.warm(b)
 	b.took = time.Since(began)
 	return b, nil
 }
 
+// meet takes over what was loaded, beside the states that it has.
+func (b *batch) meet(loaded *store.Loaded) {
+	if loaded.States == nil {
+		loaded.States = make(map[journal.JobID]*collation.State, len(b.guessed))
+	}
+	maps.Copy(loaded.States, b.loaded.States)
+	b.loaded = loaded
+}
+
 // wants is what the work needs loaded. Calls on effect chains of a job of which
-// anything else is wanted come later: a row has one way to be changed in a batch.
-func (l *loop) wants(w work) (wants []store.Want, calls, later []*call) {
+// anything else is wanted, or was guessed, come later: a row has one way to be changed
+// in a batch.
+func (l *loop) wants(w work, guessed []journal.JobID) (wants []store.Want, calls, later []*call) {
 	chains := 0
 	for _, it := range w.items {
-		wants = append(wants, it.want(l.flows, l.mode))
+		want := it.want(l.flows, l.mode)
+		want.Whole = l.hot.on() && it.guessable()
+		wants = append(wants, want)
 		it.loads = 0
 	}
 	for _, x := range w.calls {
@@ -128,6 +150,9 @@ func (l *loop) wants(w work) (wants []store.Want, calls, later []*call) {
 	jobs := make(map[journal.JobID]bool, len(wants))
 	for i := range wants {
 		jobs[wants[i].Job] = true
+	}
+	for _, job := range guessed {
+		jobs[job] = true
 	}
 	for _, x := range w.calls {
 		switch {

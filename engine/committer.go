@@ -32,6 +32,7 @@ type Committer struct {
 	calls chan *call // of callers
 	loops []*loop
 	aside *aside
+	hot   *hot
 	gone  chan struct{} // closed when Run has returned
 }
 
@@ -64,7 +65,7 @@ func NewCommitter(ctx context.Context, cfg Config) (*Committer, error) {
 			own:       make(chan *call, maxCalls),
 		})
 	}
-	c.aside = newAside(c)
+	c.aside, c.hot = newAside(c), newHot(cfg.HotBytes)
 	return c, nil
 }
 

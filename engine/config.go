@@ -26,6 +26,7 @@ const (
 	DefaultStartSlots = 512
 	DefaultResend     = 5 * time.Second
 	DefaultSweep      = 200 * time.Millisecond
+	DefaultHotBytes   = 64 << 20
 )
 
 // Config configures an Engine. The zero value of a field means the default
@@ -43,6 +44,9 @@ type Config struct {
 	LaneSlots  int // unfinished deliveries per lane; 256
 	StartSlots int // unfinished deliveries of new jobs; 512
 
+	// HotBytes bounds the states of jobs that are kept in memory, so that their next
+	// messages need not load them (W6); 64 MiB, negative: none.
+	HotBytes int
 	// Stepwise commits at every mark (C11): for tests and for watching a
 	// protocol step by step.
 	Stepwise bool
@@ -79,6 +83,9 @@ func (c Config) withDefaults() (Config, error) {
 	setInt(&c.MaxBatch, store.MaxBatch)
 	setInt(&c.LaneSlots, DefaultLaneSlots)
 	setInt(&c.StartSlots, DefaultStartSlots)
+	if c.HotBytes == 0 {
+		c.HotBytes = DefaultHotBytes
+	}
 	setDuration(&c.Resend, DefaultResend)
 	setDuration(&c.Sweep, DefaultSweep)
 	if c.Jitter == nil {

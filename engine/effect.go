@@ -137,6 +137,12 @@ func (w worker) PutPayload(ctx context.Context, job journal.JobID, digest journa
 	return x.err
 }
 
+// Heartbeat implements store.Worker.
+func (w worker) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
+	defer w.c.hot.drop(l.Job) // the row is another one then (W6)
+	return w.Requests.Heartbeat(ctx, l, ttl)
+}
+
 // Lease implements store.Worker: a request that ran too often is held.
 func (w worker) Lease(
 	ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, ttl time.Duration,

@@ -98,7 +98,7 @@ func TestT11ManyTimersAreNoStorm(t *testing.T) {
 		bus := &lanes{}
 		cfg, err := Config{Store: st, Bus: bus, Space: "test"}.withDefaults()
 		require.NoError(t, err)
-		e := &Engine{cfg: cfg, pub: &Publisher{Bus: bus, Flows: NewFlows(st), Space: "test", Lanes: cfg.Lanes}}
+		e := &Engine{cfg: cfg, pub: &Publisher{Bus: bus, Flows: NewFlows(st), Space: "test", Lanes: cfg.Lanes}, committer: &Committer{hot: newHot(0)}}
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute+time.Second)
 		defer stop()
 		require.NoError(t, (&sweeper{e: e}).run(ctx))

@@ -82,6 +82,9 @@ func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
 		return false, blind
 	}
 	out, err := st.Claim(ctx, claims)
+	for i := range claims {
+		s.e.committer.hot.drop(claims[i].Row.Job) // its row is another one now (W6)
+	}
 	if err != nil {
 		return false, err
 	}

@@ -34,6 +34,7 @@ const (
 	MetricStale        = "quipu.stale"              // stale verdicts
 	MetricUnlicensed   = "quipu.unlicensed"         // acked without a licence
 	MetricDecidedAgain = "quipu.decided_again"      // lost test-and-sets
+	MetricHot          = "quipu.hot"                // messages decided without a Load, loaded, or lost: by outcome
 	MetricDead         = "quipu.dead_letters"       // dead letters written
 	MetricResent       = "quipu.resent"             // rows sent again by the sweeper
 	MetricHandled      = "quipu.handler.attempts"   // handler runs, by topic and outcome

@@ -77,6 +77,7 @@ func (w *world) drawRoles() []role {
 		cfg.MaxBatch = []int{1, 2, 8, 500}[w.dice.IntN(4)]
 		cfg.LaneSlots, cfg.StartSlots = small(8), small(8)
 		cfg.Resend, cfg.Sweep = resend, time.Second
+		cfg.HotBytes = []int{0, 0, 4 << 10, -1}[w.dice.IntN(4)] // all, a few, none
 		roles[i] = role{cfg: cfg, slots: small(4), engine: true, workers: true}
 		if len(roles) > 1 {
 			switch w.dice.IntN(4) {

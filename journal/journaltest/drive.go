@@ -211,6 +211,7 @@ func (b *bench) rewrite(c store.Committer, id journal.JobID, r collation.Row, ch
 	st := l.States[id]
 	p := handmade(st, m)
 	row := *st.Rows[r.GUID]
+	row.Rev++
 	change(&row, l.Now)
 	p.Update = []collation.Row{row}
 	p.Entry.Updated = []journal.Updated{{

@@ -125,7 +125,8 @@ func rowLater(b *bench) {
 	require.Empty(b, out)
 	after := b.view(id).Rows[0]
 	require.GreaterOrEqual(b, after.NextAt, due[0].Now+micros(hour))
-	after.NextAt = before.NextAt
+	require.Equal(b, before.Rev+1, after.Rev)
+	after.NextAt, after.Rev = before.NextAt, before.Rev
 	require.Equal(b, before, after)
 	require.Empty(b, b.due(10))
 	out, err = b.s.Claim(b.ctx(), claims(due, true))

@@ -28,7 +28,7 @@ type Clock interface {
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
 	groups := map[string]map[string]func(*bench){
-		"Start": starts, "Load": loads, "Commit": commits, "Lawless": lawless, "Races": races, "Rows": rows,
+		"Start": starts, "Load": loads, "Hot": hots, "Commit": commits, "Lawless": lawless, "Races": races, "Rows": rows,
 		"Lease": leases, "Effects": effects, "Holds": holds, "Places": places, "Tx": txEffects, "Letters": letters, "Doubts": doubts, "Flows": flows, "Lists": lists, "Audit": audits,
 		"Signals": signals, "Mailboxes": mailboxes, "Children": children, "Pauses": pauses,
 		"Interrupts": interrupts, "Outcomes": outcomes, "Schedules": schedules, "Extras": extras, "Agreements": agreements, "Expiry": expiries,

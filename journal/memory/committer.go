@@ -95,7 +95,10 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 				return nil, err
 			}
 		}
-		c.load(&wants[i], l)
+		if err := c.load(&wants[i], l); err != nil {
+			c.rollback()
+			return nil, err
+		}
 		if wants[i].Key != "" {
 			c.s.holders(l, wants[i].Key)
 		}
@@ -159,21 +162,21 @@ func (c *committer) order(l *store.Loaded, child journal.JobID) {
 }
 
 // load reads one want into the job's state.
-func (c *committer) load(w *store.Want, l *store.Loaded) {
+func (c *committer) load(w *store.Want, l *store.Loaded) error {
 	j := c.s.jobs[w.Job]
 	switch {
 	case j == nil:
-		return
+		return nil
 	case j.replaced != collation.Never:
 		l.Tombs[w.Job] = true
-		return
+		return nil
 	case c.s.owner(j.ID) != c.txn: // also one that was born while others were waited for
 		l.Busy[w.Job] = true
-		return
+		return nil
 	}
 	if j.State == journal.JobExpired {
 		l.Tombs[w.Job] = true
-		return
+		return nil
 	}
 	st := l.States[w.Job]
 	if st == nil {
@@ -194,6 +197,10 @@ func (c *committer) load(w *store.Want, l *store.Loaded) {
 		st.Rows[w.Row] = copyRow(c.s.row(j.ID, w.Row))
 	}
 	j.read(st, w.Instances, w.Results)
+	if w.Whole {
+		return c.readWhole(j, st)
+	}
+	return nil
 }
 
 // More implements store.Committer.
@@ -413,6 +420,9 @@ func (c *committer) commit(plans []store.Chained, before func(*undo) error) erro
 		return fmt.Errorf("%w: Commit of %d plans, at most %d", errLimits, len(plans), store.MaxPlans)
 	}
 	if err := c.lockBoxes(plans); err != nil {
+		return err
+	}
+	if err := c.guard(plans); err != nil {
 		return err
 	}
 	var u undo

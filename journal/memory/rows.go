@@ -10,8 +10,11 @@ import (
 
 func (s *Store) row(id journal.JobID, g journal.GUID) *collation.Row { return s.rows[id][g] }
 
-// putRow inserts or replaces a dispatch row.
+// putRow inserts or replaces a dispatch row. Whoever replaces one raises its Rev.
 func (s *Store) putRow(u *undo, r *collation.Row) {
+	if old := s.row(r.Job, r.GUID); old != nil && r.Rev <= old.Rev {
+		r.Rev = old.Rev + 1
+	}
 	set := s.rows[r.Job]
 	if set == nil {
 		set = map[journal.GUID]*collation.Row{}

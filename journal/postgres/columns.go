@@ -54,6 +54,7 @@ var rowColumns = list[collation.Row]{
 	pausesColumn,
 	boolOf("undo", func(x *collation.Row) *bool { return &x.Undo }),
 	bytesOf("input", func(x *collation.Row) *[]byte { return &x.Input }).orNull(),
+	intOf("rev", func(x *collation.Row) *int64 { return &x.Rev }),
 }
 
 // pausesColumn is the column of what a suspended function waits for.
@@ -162,6 +163,9 @@ var instanceColumns = list[collation.Instance]{
 	intOf("try", func(x *collation.Instance) *int { return &x.Try }),
 	uuidOf("child", func(x *collation.Instance) *journal.JobID { return &x.Child }).orNull(),
 }
+
+// instanceWidth is the number of columns that readInstance reads.
+var instanceWidth = len(instanceColumns)
 
 // readInstance reads the columns of an instance, from column at on.
 func readInstance(v row, at int) *collation.Instance {

@@ -18,12 +18,13 @@ var loadStatements = []string{
 	"load_keys", "load_closes", "load_all_rows", "load_row_locks", "load_wait_locks", "load_all_waits", "load_children",
 	"load_holders", "load_order_locks", "load_order_locks_skip", "load_orders",
 	"chains_lock", "chains_lock_skip", "effects_read", "chain_head", "letters_read",
-	"write_mailboxes", "mail_lock_skip", "mail_waits", "mail_due", "mail_rows", "signals_known",
+	"whole_instances", "whole_rows", "write_mailboxes", "mail_lock_skip", "mail_waits", "mail_due", "mail_rows", "signals_known",
 }
 
 // wanted is what one trip reads, each key once, as parallel lists.
 type wanted struct {
 	jobs       []journal.JobID
+	whole      []journal.JobID // those of which everything is wanted
 	tombs      []journal.JobID // those that may be tombstones of keys used again
 	instances  []place
 	receipts   []rowKey
@@ -108,6 +109,9 @@ func gather(wants []store.Want) (*wanted, map[journal.JobID]*collation.State) {
 		if !want.Receipt.IsZero() || want.Row.IsZero() { // who asks for a row alone has seen it: a worker, that may read no tombstone (4.5)
 			w.tombs = append(w.tombs, want.Job)
 		}
+		if want.Whole {
+			w.whole = append(w.whole, want.Job)
+		}
 		w.ask(want.Job, st, want.Instances, want.Results)
 		if _, asked := st.Receipts[want.Receipt]; !asked && !want.Receipt.IsZero() {
 			st.Receipts[want.Receipt] = nil
@@ -118,10 +122,10 @@ func gather(wants []store.Want) (*wanted, map[journal.JobID]*collation.State) {
 			w.rows = append(w.rows, rowKey{want.Job, want.Row})
 		}
 	}
-	for _, ids := range [][]journal.JobID{w.jobs, w.orders} {
+	for _, ids := range [][]journal.JobID{w.jobs, w.orders, w.whole} {
 		slices.SortFunc(ids, func(a, b journal.JobID) int { return bytes.Compare(a[:], b[:]) })
 	}
-	w.orders = slices.Compact(w.orders)
+	w.orders, w.whole = slices.Compact(w.orders), slices.Compact(w.whole)
 	return w, states
 }
 
@@ -164,7 +168,7 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 		reads = w.readUnlocked(loaded)
 	}
 	steps = append(append(append(steps, reads...), w.readStarts(loaded, wait)...), w.readMail(loaded)...)
-	steps = append(steps, c.reads(w)...)
+	steps = append(append(steps, c.reads(w)...), c.readsWhole(w, loaded)...)
 	steps = append(steps, w.readLetters(loaded)...) // under the locks of their rows
 	// What may wait for a row of its job holds no chain meanwhile.
 	err := c.conn.run(ctx, append(steps, chains...)...)

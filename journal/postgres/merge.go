@@ -17,6 +17,8 @@ var errMerge = errors.New("plans of one batch do not follow one another")
 // writes is what the plans of one batch come to: each row once, from what it
 // was before the batch to what it is after.
 type writes struct {
+	hot       []hotWrite        // what decisions on hot states stand on
+	warm      []journal.JobID   // the jobs of hot's rows, one for each
 	births    []store.Chained   // inceptions, whose jobs are inserted
 	flows     []journal.FlowRef // of births: those that have to be active
 	jobs      []*jobWrite
@@ -137,6 +139,9 @@ func merge(plans []store.Chained) (*writes, error) {
 	for i := range plans {
 		c := &plans[i]
 		var err error
+		if c.Guard != nil {
+			m.hot = append(m.hot, hotWrite{c.Plan.Job, c.Guard})
+		}
 		switch e := c.Plan.Entry; {
 		case e == nil:
 			if err = m.planRows(c.Plan); err == nil {

@@ -70,10 +70,10 @@ func queueBirths(b *batch, fresh []store.Chained) {
 	b.queue("write_jobs_new", append([][]byte{triggers.value()}, jobColumns.params(jobs)...)...)
 }
 
-// lostTo is what a test-and-set of an inception says that it was lost to.
-var lostTo = regexp.MustCompile(`"quipu: lost (keys|flows|payloads) ([0-9,]+)"`)
+// lostTo is what a test-and-set says that it was lost to.
+var lostTo = regexp.MustCompile(`"quipu: lost (keys|flows|payloads|hot|warm) ([0-9,]+)"`)
 
-// lost names what the inceptions of the writes were lost to, where the error says it.
+// lost names what the writes were lost to, where the error says it.
 func (w *writes) lost(err error) error {
 	pg := serverError(err)
 	if pg == nil || !errors.Is(err, store.ErrLost) {
@@ -94,6 +94,10 @@ func (w *writes) lost(err error) error {
 			e.Flows = append(e.Flows, w.flows[n-1].Name)
 		case said[1] == "payloads" && n <= len(w.payloads):
 			e.Jobs = append(e.Jobs, w.payloads[n-1].job)
+		case said[1] == "hot" && n <= len(w.hot):
+			e.Hot = append(e.Hot, w.hot[n-1].job)
+		case said[1] == "warm" && n <= len(w.warm):
+			e.Hot = append(e.Hot, w.warm[n-1])
 		}
 	}
 	return e

@@ -81,6 +81,10 @@ type Want struct {
 	Receipt   journal.GUID
 	Row       journal.GUID
 	Results   []collation.InstanceKey
+	// Whole asks for everything of a young and small job besides, so that its next
+	// messages need no Load (W6): its state is Whole then. One that is neither is
+	// read as without.
+	Whole bool
 	// Key asks who has the key of a start.
 	Key string
 	// Order is a child that may have to be begun: the row of its start is locked.
@@ -133,8 +137,8 @@ type Committer interface {
 	// with a batch marker (session, seq). The context's end does not cancel a
 	// COMMIT under way (J4). A commit of unknown outcome is resolved through
 	// its marker before Commit returns. Plans of one job must be in the order
-	// in which they were decided, their entries chained. Without a Load before
-	// it, it is a transaction of its own, of plans that need none: inceptions.
+	// in which they were decided, their entries chained. A plan needs that its job
+	// was loaded before in the transaction, but for inceptions and what has a Guard.
 	// A test-and-set that names what it lost to is a *LostError.
 	Commit(ctx context.Context, plans []Chained) error
 	// Rollback ends the transaction without a trace. It is harmless without
@@ -171,11 +175,36 @@ type Loaded struct {
 	Letters map[int64]*collation.Letter
 }
 
+// Bounds of a job that is read whole: its entries, and its instances and rows.
+const (
+	YoungSeq  = 64
+	YoungRows = 256
+)
+
 // Chained is a plan whose entry got its bytes and its hash.
 type Chained struct {
 	Plan *collation.Plan
 	Body []byte // empty for a plan without an entry
 	Hash journal.Digest
+	// Guard is what the first plan of a job was decided on, where that was not
+	// loaded in this transaction; nil: it was.
+	Guard *Guard
+}
+
+// Guard is what has to stand, still, for a decision on a hot state to hold (W6). The
+// commit locks it first, waiting for nobody, and compares; what it lost is a
+// LostError that names the jobs.
+type Guard struct {
+	State     journal.JobState
+	Semaphore int64
+	Head      journal.Head
+	Rows      []RowGuard // the rows that the plans of the job move or delete
+}
+
+// RowGuard is a dispatch row as it was when it was read.
+type RowGuard struct {
+	GUID journal.GUID
+	Rev  int64
 }
 
 // DueRow is a candidate for sending.

@@ -142,7 +142,8 @@ ALTER TABLE entries ALTER COLUMN body SET STORAGE EXTERNAL;
 -- awaits the child, on a start that was not handled yet (C15). pauses, as JSON,
 -- and undo are of requests of durable functions (3.5); with undo, input is what the
 -- body was before an answer took its place. A start with undo is that of a job of
--- compensations, and its sender the job whose function they are of.
+-- compensations, and its sender the job whose function they are of. Whoever writes
+-- a row raises rev: a decision on an earlier reading holds while it is the same (W6).
 CREATE TABLE dispatches (
     guid         uuid    NOT NULL,
     job          uuid    NOT NULL,
@@ -172,6 +173,7 @@ CREATE TABLE dispatches (
     pauses       bytea,
     undo         boolean NOT NULL,
     input        bytea,
+    rev          bigint  NOT NULL,
     PRIMARY KEY (job, guid)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
         autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000);

@@ -20,7 +20,7 @@ FOR UPDATE OF d SKIP LOCKED
 -- again.
 WITH moved AS (
     UPDATE dispatches d
-    SET {moved set w}
+    SET {moved set w}, rev = d.rev + 1
     FROM unnest({moved params 1}) AS w ({moved})
     WHERE d.job = w.job AND d.guid = w.guid
     RETURNING 1

@@ -3,7 +3,7 @@
 -- the turn started may still go on (E4). $1 job, $2 request, $3 turn, $4 holder, $5 microseconds, $6 most runs. No
 -- row: lease_look says why.
 UPDATE dispatches d
-SET holder = $4::text, lease_until = micros() + $5::int8, fence = d.fence + 1, runs = d.runs + 1,
+SET rev = d.rev + 1, holder = $4::text, lease_until = micros() + $5::int8, fence = d.fence + 1, runs = d.runs + 1,
     next_at = greatest(d.next_at, micros() + $5::int8)
 FROM jobs j
 WHERE d.job = $1::uuid AND d.guid = $2::uuid AND d.kind = 'request' AND d.turn = $3::int8 AND d.held IS NULL
@@ -20,7 +20,8 @@ RETURNING d.fence, d.runs, j.generation
 -- request, $3 turn, $4 fence, $5 holder, $6 microseconds, $7 whether the run may have taken it, one fence ahead,
 -- without knowing.
 UPDATE dispatches d
-SET fence = CASE WHEN d.holder IS NULL THEN d.fence + 1 ELSE d.fence END,
+SET rev = d.rev + 1,
+    fence = CASE WHEN d.holder IS NULL THEN d.fence + 1 ELSE d.fence END,
     runs = CASE WHEN d.holder IS NULL THEN d.runs + 1 ELSE d.runs END,
     holder = $5::text, lease_until = micros() + $6::int8, next_at = greatest(d.next_at, micros() + $6::int8)
 FROM jobs j
@@ -34,7 +35,8 @@ RETURNING d.runs, j.generation, d.fence
 -- a drained run takes its run back, and the row is due at once (E9). $1 job, $2 request, $3 turn, $4 fence, $5
 -- holder. Returning twice counts once.
 UPDATE dispatches d
-SET runs = CASE WHEN d.holder IS NULL THEN d.runs ELSE greatest(d.runs - 1, 0) END,
+SET rev = d.rev + 1,
+    runs = CASE WHEN d.holder IS NULL THEN d.runs ELSE greatest(d.runs - 1, 0) END,
     holder = NULL, lease_until = NULL, next_at = CASE WHEN d.held IS NULL THEN micros() ELSE d.next_at END
 WHERE d.job = $1::uuid AND d.guid = $2::uuid AND d.kind = 'request' AND d.turn = $3::int8 AND d.fence = $4::int8
   AND (d.holder IS NULL OR d.holder = $5::text)

@@ -23,7 +23,8 @@ WITH w AS MATERIALIZED (
     FOR UPDATE OF d SKIP LOCKED
 ), d AS (
     UPDATE dispatches d
-    SET publication = d.publication + CASE WHEN won.send THEN 1 ELSE 0 END,
+    SET rev = d.rev + 1,
+        publication = d.publication + CASE WHEN won.send THEN 1 ELSE 0 END,
         turn_sent = CASE WHEN won.send THEN d.turn ELSE d.turn_sent END,
         published_at = CASE WHEN won.send THEN won.now ELSE d.published_at END,
         next_at = won.now + won.again

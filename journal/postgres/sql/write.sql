@@ -226,7 +226,7 @@ FROM moved
 -- makes the oldest signals due that were kept, and not past their time, in mailboxes where waits were registered,
 -- under their locks (J3). $1 mailboxes, $2 how many of each.
 UPDATE dispatches d
-SET held = NULL, next_at = micros()
+SET rev = d.rev + 1, held = NULL, next_at = micros()
 FROM unnest($1::uuid[], $2::int8[]) AS w (mailbox, most)
 CROSS JOIN LATERAL (
     SELECT k.guid FROM dispatches k

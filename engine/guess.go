@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
+)
+
+// guess decides on hot states what it can, without a Load, and gives the items that
+// are left (W6). What it decides holds only if the job is still so at the commit, which
+// compares. So it leaves to a Load: what would write nothing, what does not just go on,
+// and every item of a job of which one is left, or which a call wants.
+func (l *loop) guess(ctx context.Context, tx store.Committer, b *batch, w work) ([]*item, error) {
+	if !l.hot.on() || !b.sends {
+		return w.items, nil
+	}
+	jobs, cold := l.guessable(w)
+	if len(jobs) == 0 {
+		return w.items, nil
+	}
+	clock, err := l.load(ctx, tx, nil)
+	if err != nil {
+		return nil, err
+	}
+	b.loaded.Now = clock.Now
+	for _, items := range jobs {
+		if !l.guessJob(b, items) {
+			cold = append(cold, items...)
+		}
+	}
+	l.cfg.Observer.Count(observer.MetricHot, int64(len(w.items)-len(cold)), "outcome", "hit")
+	l.cfg.Observer.Count(observer.MetricHot, int64(len(cold)), "outcome", "loaded")
+	return cold, nil
+}
+
+// guessable gathers the items by job, in their order, where the job may be decided on
+// its hot state.
+func (l *loop) guessable(w work) (jobs [][]*item, cold []*item) {
+	never := map[journal.JobID]bool{}
+	for _, x := range w.calls {
+		if x.want == nil || x.chain != nil {
+			continue
+		}
+		for _, want := range x.want() {
+			never[want.Job] = true
+		}
+	}
+	for _, it := range w.items {
+		never[it.msg.Job] = never[it.msg.Job] || !it.guessable()
+	}
+	place := make(map[journal.JobID]int, len(w.items))
+	for _, it := range w.items {
+		at, known := place[it.msg.Job]
+		switch {
+		case never[it.msg.Job]:
+			cold = append(cold, it)
+		case known:
+			jobs[at] = append(jobs[at], it)
+		default:
+			place[it.msg.Job] = len(jobs)
+			jobs = append(jobs, []*item{it})
+		}
+	}
+	return jobs, cold
+}
+
+// guessable says whether the message may be decided on a hot state.
+func (it *item) guessable() bool {
+	switch it.msg.Kind {
+	case journal.MessageSignal, journal.MessageInterrupt:
+		return false
+	}
+	return !it.msg.Alone && !it.msg.Entered && it.reject == nil
+}
+
+// guessJob decides all items of one job on its hot state, or none.
+func (l *loop) guessJob(b *batch, items []*item) bool {
+	base := l.hot.get(items[0].msg.Job)
+	if base == nil {
+		return false
+	}
+	st := base.Fork(b.loaded.Now)
+	if st.Flow == nil {
+		if st.Flow = l.flows.Cached(st.Job.Flow.Name, st.Job.Flow.Version); st.Flow == nil {
+			return false
+		}
+	}
+	plans, chained := make([]*collation.Plan, len(items)), make([]store.Chained, len(items))
+	for i, it := range items {
+		if st.Rows[it.msg.Row] == nil {
+			return false
+		}
+		p, need := l.step(st, it)
+		if need != nil || p.Outcome != collation.Handled || !p.Done || p.Entry == nil {
+			return false
+		}
+		plans[i], chained[i] = p, store.Chain(&st.Job, p)
+		st.Apply(p)
+	}
+	chained[0].Guard = store.GuardOf(base, plans)
+	for i, it := range items {
+		b.decide(it, plans[i])
+	}
+	b.plans = append(b.plans, chained...)
+	b.loaded.States[st.Job.ID] = st
+	b.guessed = append(b.guessed, st.Job.ID)
+	return true
+}
+
+// cool forgets the hot states that a commit did not take. An error that names none
+// may be due to any of them.
+func (l *loop) cool(b *batch, err error) {
+	if lost, named := errors.AsType[*store.LostError](err); named {
+		l.cfg.Observer.Count(observer.MetricHot, int64(len(lost.Hot)), "outcome", "lost")
+		l.hot.drop(lost.Hot...)
+		return
+	}
+	l.hot.drop(b.guessed...)
+}
+
+// warm keeps what a commit has left of its jobs.
+func (l *loop) warm(b *batch) {
+	if !l.hot.on() {
+		return
+	}
+	seen := make(map[journal.JobID]bool, len(b.plans))
+	for i := range b.plans {
+		p := b.plans[i].Plan
+		for _, k := range p.Discard {
+			l.hot.drop(k.Job)
+		}
+		if seen[p.Job] {
+			continue
+		}
+		seen[p.Job] = true
+		if st := b.loaded.States[p.Job]; st != nil {
+			l.hot.put(st)
+		} else {
+			l.hot.drop(p.Job)
+		}
+	}
+}

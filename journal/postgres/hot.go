@@ -1,0 +1,84 @@
+package postgres
+
+import (
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// hotWrite is what a plan that was decided on a hot state stands on.
+type hotWrite struct {
+	job journal.JobID
+	*store.Guard
+}
+
+// queueGuards compares what hot decisions stand on, before anything is written (W6).
+func (w *writes) queueGuards(b *batch) {
+	n := len(w.hot)
+	if n == 0 {
+		return
+	}
+	id, state, semaphore, seq, hash := uuids(n), texts(n), ints(n), ints(n), byteas(n)
+	for i := range w.hot {
+		h := &w.hot[i]
+		id.uuid(h.job)
+		state.text(string(h.State))
+		semaphore.int(h.Semaphore)
+		seq.int(h.Head.Seq)
+		hash.bytes(h.Head.Hash[:])
+		for range h.Rows {
+			w.warm = append(w.warm, h.job)
+		}
+	}
+	b.queue("hot_jobs", id.value(), state.value(), semaphore.value(), seq.value(), hash.value())
+	if n = len(w.warm); n == 0 {
+		return
+	}
+	job, guid, rev := uuids(n), uuids(n), ints(n)
+	for i := range w.hot {
+		for _, r := range w.hot[i].Rows {
+			job.uuid(w.hot[i].job)
+			guid.uuid(r.GUID)
+			rev.int(r.Rev)
+		}
+	}
+	b.queue("hot_rows", job.value(), guid.value(), rev.value())
+}
+
+// readsWhole are the statements that read everything of the jobs of which it is
+// wanted, and that are young and small. The instances say which are; a trigger's is
+// always there.
+func (c *committer) readsWhole(w *wanted, loaded *store.Loaded) []step {
+	if len(w.whole) == 0 {
+		return nil
+	}
+	params := [][]byte{pUUIDs(w.whole), pInt(store.YoungSeq), pInt(store.YoungRows)}
+	return []step{
+		{"whole_instances", params, func(v row) error {
+			st := loaded.States[v.job(0)]
+			if st == nil {
+				return nil // another transaction holds it
+			}
+			key := collation.InstanceKey{Activity: v.text(1), DAD: collation.DAD(v.text(2))}
+			st.Whole = true
+			if st.Instances[key] == nil {
+				st.Instances[key] = readInstance(v, 3)
+			}
+			if st.Results[key] != nil {
+				return nil
+			}
+			r, err := c.readResult(place{st.Job.ID, key}, v, 3+instanceWidth)
+			if r != nil {
+				st.Results[key] = r
+			}
+			return err
+		}},
+		{"whole_rows", params, func(v row) error {
+			x, err := readRow(v)
+			if err == nil && loaded.States[x.Job] != nil {
+				loaded.States[x.Job].Rows[x.GUID] = x
+			}
+			return err
+		}},
+	}
+}
