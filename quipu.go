@@ -54,6 +54,7 @@ type Config struct {
 	Concurrency int           // handlers at a time, per topic; workers.DefaultConcurrency
 	Committers  int           // transactions at a time; 2
 	MaxBatch    int           // messages per transaction; 500
+	HotBytes    int           // of the states of jobs that are kept in memory; 64 MiB, negative: none (W6)
 	Resend      time.Duration // until a lost message is looked for; 5 s (T2)
 	Lease       time.Duration // of a request on its worker; 30 s (E9)
 	AckWait     time.Duration // of a worker's message; 30 s; a lane's is at most 10 s (T10)
@@ -161,7 +162,7 @@ func (c Config) withDefaults() (Config, error) {
 func (rt *Runtime) connect(ctx context.Context) (err error) {
 	c := rt.cfg
 	cfg := engine.Config{
-		Store: rt.store, Space: c.Space, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch,
+		Store: rt.store, Space: c.Space, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
 		Stepwise: c.Stepwise, NoFold: c.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build,
 		Ended: rt.waiters.Told, Observer: c.Observer, Logger: c.Logger,
 	}

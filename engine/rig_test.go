@@ -92,7 +92,7 @@ func (r *rig) ended(ids []journal.JobID) {
 }
 
 var modes = map[string]engine.Config{
-	"fold": {}, "nofold": {NoFold: true}, "stepwise": {Stepwise: true}, "one": {MaxBatch: 1, Committers: 1},
+	"fold": {}, "nofold": {NoFold: true}, "stepwise": {Stepwise: true}, "one": {MaxBatch: 1, Committers: 1}, "cold": {HotBytes: -1},
 }
 
 // each runs a scenario in every mode (C11), in a bubble of its own.

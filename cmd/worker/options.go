@@ -27,6 +27,7 @@ type options struct {
 	space, flows, http, log, level, name       string
 	roles                                      []string
 	lanes, concurrency, committers, maxBatch   int
+	hot                                        int
 	resend, lease, ackWait, drain, wait        time.Duration
 	stepwise, noFold, noMigrate, telemetryText bool
 }
@@ -51,6 +52,7 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.IntVar(&o.concurrency, "concurrency", 0, "`N` handlers at a time, per topic; default: 64")
 	f.IntVar(&o.committers, "committers", 0, "`N` transactions at a time; default: 2")
 	f.IntVar(&o.maxBatch, "max-batch", 0, "`N` messages in a transaction at most; default: 500")
+	f.IntVar(&o.hot, "hot-mib", 64, "`N` MiB of the states of jobs that are kept in memory, so that their next messages need not load them; 0: none")
 	f.IntVar(&o.lanes, "lanes", 0, "`N` lanes of the space, the same in all its processes; default: 16")
 	f.DurationVar(&o.resend, "resend", 0, "`TIME` until a lost message is looked for; default: 5s")
 	f.DurationVar(&o.lease, "lease", 0, "`TIME` that a request stays with a worker that is not heard of; default: 30s")
@@ -61,7 +63,7 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.StringVar(&o.log, "log", "text", "`FORMAT` of the log on standard error: text or json")
 	f.StringVar(&o.level, "log-level", "info", "least `LEVEL` that is logged: debug, info, warn or error")
 	f.BoolVar(&o.telemetryText, "trace-errors", false, "put the text of errors into spans; it may hold users' data")
-	cli.FromEnv(f, "space", "flows", "roles", "http", "name", "concurrency", "committers", "max-batch", "lanes",
+	cli.FromEnv(f, "space", "flows", "roles", "http", "name", "concurrency", "committers", "max-batch", "hot-mib", "lanes",
 		"resend", "lease", "ack-wait", "drain", "stepwise", "no-fold", "log", "log-level", "trace-errors")
 }
 
@@ -122,6 +124,7 @@ func (o *options) limits() error {
 		{"concurrency", o.concurrency, transport.MaxSlots},
 		{"committers", o.committers, math.MaxInt},
 		{"max-batch", o.maxBatch, store.MaxBatch},
+		{"hot-mib", o.hot, math.MaxInt32},
 		{"lanes", o.lanes, transport.MaxLanes},
 	} {
 		switch {

@@ -51,6 +51,14 @@ func newProcess(o options, s cli.Streams) (*process, error) {
 	return &process{opts: o, err: s.Err, log: log, flows: flows, env: s.Env}, nil
 }
 
+// hotBytes is --hot-mib as quipu.Config has it: none there is negative.
+func hotBytes(mib int) int {
+	if mib == 0 {
+		return -1
+	}
+	return mib << 20
+}
+
 // config is the runtime's, without the servers of worker dev.
 func (p *process) config() quipu.Config {
 	o := p.opts
@@ -58,7 +66,7 @@ func (p *process) config() quipu.Config {
 	workers.RegisterBuiltins(reg)
 	cfg := quipu.Config{
 		Postgres: o.postgres, NATS: o.nats, Space: o.space, Credentials: o.creds, NKeySeed: o.nkey,
-		Workers: reg, Lanes: o.lanes, Concurrency: o.concurrency, Committers: o.committers, MaxBatch: o.maxBatch,
+		Workers: reg, Lanes: o.lanes, Concurrency: o.concurrency, Committers: o.committers, MaxBatch: o.maxBatch, HotBytes: hotBytes(o.hot),
 		Resend: o.resend, Lease: o.lease, AckWait: o.ackWait, Drain: o.drain,
 		Stepwise: o.stepwise, NoFold: o.noFold, NoMigrate: o.noMigrate,
 		Name: o.name, Build: cli.Build(), Logger: p.log,

@@ -1,0 +1,213 @@
+package engine
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/memory"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/transport"
+)
+
+// W6: the cache is bounded in bytes, the least recently used goes first, and what may
+// not be kept goes at once.
+func TestHotIsBounded(t *testing.T) {
+	t.Parallel()
+	state := func(n byte) *collation.State {
+		return &collation.State{Job: collation.Job{ID: journal.JobID{n}, State: journal.JobOpen}, Whole: true}
+	}
+	h := newHot(3 * state(0).Size())
+	for n := range byte(3) {
+		h.put(state(n))
+	}
+	require.NotNil(t, h.get(journal.JobID{0}))
+	h.put(state(3))
+	require.Nil(t, h.get(journal.JobID{1}), "the least recently used")
+	for _, n := range []byte{0, 2, 3} {
+		require.NotNil(t, h.get(journal.JobID{n}))
+	}
+	closed := state(2)
+	closed.Job.State = journal.JobCompleted
+	h.put(closed)
+	require.Nil(t, h.get(journal.JobID{2}), "it has ended")
+	h.drop(journal.JobID{0}, journal.JobID{9})
+	require.Nil(t, h.get(journal.JobID{0}))
+	large := state(3)
+	large.Results = map[collation.InstanceKey]*flow.Result{{}: {Output: make([]byte, h.most)}}
+	h.put(large)
+	require.Nil(t, h.get(journal.JobID{3}), "it is larger than all may be")
+	require.Zero(t, h.bytes)
+	require.Zero(t, h.used.Len())
+
+	off := newHot(-1)
+	off.put(state(1))
+	require.Nil(t, off.get(journal.JobID{1}))
+}
+
+// warmth is a loop over memory, whose Loads are counted.
+type warmth struct {
+	t *testing.T
+	*loop
+	st    *memory.Store
+	ref   journal.FlowRef
+	loads atomic.Int64 // of jobs
+}
+
+// counting counts the jobs that are wanted loaded.
+type counting struct {
+	*memory.Store
+	loads *atomic.Int64
+}
+
+type countingCommitter struct {
+	store.Committer
+	loads *atomic.Int64
+}
+
+func (c counting) Committer(ctx context.Context, patient bool) (store.Committer, error) {
+	tx, err := c.Store.Committer(ctx, patient)
+	return countingCommitter{tx, c.loads}, err
+}
+
+func (c countingCommitter) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
+	c.loads.Add(int64(len(wants)))
+	return c.Committer.Load(ctx, wants, wait)
+}
+
+// deaf is a bus that takes everything and sends it nowhere.
+type deaf struct{ transport.Bus }
+
+func (deaf) Connected() bool { return true }
+func (deaf) MaxPayload() int { return 1 << 20 }
+func (deaf) Send(context.Context, []transport.Message, func(int, error)) error {
+	return nil
+}
+
+func newWarmth(t *testing.T) *warmth {
+	t.Helper()
+	w := &warmth{t: t, st: memory.New(memory.Config{Space: "test"})}
+	f, err := flow.New("two").Version("1").Trigger("start").Worker("a", "topic").Worker("b", "topic").
+		Transition("start", "a").Transition("a", "b").Build()
+	require.NoError(t, err)
+	w.ref = journal.FlowRef{Name: "two", Version: "1", Digest: journal.Digest(f.Digest())}
+	_, err = w.st.Deploy(t.Context(), w.ref, f.Canonical())
+	require.NoError(t, err)
+	c, err := NewCommitter(t.Context(), Config{Store: counting{w.st, &w.loads}, Bus: deaf{}, Space: "test"})
+	require.NoError(t, err)
+	_, err = c.flows.Get(t.Context(), "two", "1")
+	require.NoError(t, err)
+	w.loop = &loop{Committer: c, patient: true}
+	t.Cleanup(w.close)
+	return w
+}
+
+// begin starts a job in a batch of its own, and gives its first request.
+func (w *warmth) begin(key string) collation.Row {
+	w.t.Helper()
+	s := &start{Start: store.Start{Flow: w.ref, Trigger: "start", Key: key, Input: []byte(`{}`)}, flow: w.flows.Cached("two", "1")}
+	x := &call{name: callStart, want: s.want, decide: s.decide, lost: s.lose, done: make(chan struct{})}
+	b, err := w.transact(w.t.Context(), work{calls: []*call{x}})
+	require.NoError(w.t, err)
+	return b.plans[1].Plan.Insert[0]
+}
+
+// response is that of a worker to a request.
+func response(r *collation.Row) *item {
+	return &item{flow: flowKey{"two", "1"}, msg: collation.Message{
+		Kind: journal.MessageResponse, Job: r.Job, GUID: collation.ResponseGUID(r.GUID, r.Turn), Row: r.GUID, Activity: r.Activity,
+		DAD: r.DAD, Turn: r.Turn, Response: &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: []byte(`1`)},
+	}}
+}
+
+// W6: a job that this process has begun goes to its end without being loaded.
+func TestW6AHotJobIsNotLoaded(t *testing.T) {
+	t.Parallel()
+	w := newWarmth(t)
+	row := w.begin("k")
+	for _, last := range []bool{false, true} {
+		it := response(&row)
+		b, err := w.transact(t.Context(), work{items: []*item{it}})
+		require.NoError(t, err)
+		require.Equal(t, collation.Handled, it.plan.Outcome)
+		if !last {
+			row = b.plans[0].Plan.Insert[0]
+		}
+	}
+	require.Zero(t, w.loads.Load())
+	view, err := w.st.Job(t.Context(), row.Job)
+	require.NoError(t, err)
+	require.Equal(t, journal.JobCompleted, view.State)
+	require.Nil(t, w.hot.get(row.Job), "it has ended")
+}
+
+// W6: a verdict that writes nothing comes from a Load, and so does every other message
+// of that job in the batch.
+func TestW6IdleVerdictsAreLoaded(t *testing.T) {
+	t.Parallel()
+	w := newWarmth(t)
+	row := w.begin("k")
+	first, again := response(&row), response(&row)
+	b, err := w.transact(t.Context(), work{items: []*item{first, again}})
+	require.NoError(t, err)
+	require.Equal(t, collation.Handled, first.plan.Outcome)
+	require.Equal(t, collation.Settled, again.plan.Outcome)
+	require.Empty(t, b.guessed)
+	require.EqualValues(t, 2, w.loads.Load())
+	require.NotNil(t, w.hot.get(row.Job), "it was loaded whole")
+
+	next := b.plans[0].Plan.Insert[0]
+	foreign := response(&next)
+	foreign.msg.Row = journal.GUID{1}
+	_, err = w.transact(t.Context(), work{items: []*item{foreign}})
+	require.NoError(t, err)
+	require.Equal(t, collation.Unlicensed, foreign.plan.Outcome)
+	require.EqualValues(t, 3, w.loads.Load())
+}
+
+// W6: a hot state that is not true any more loses at the commit, alone: its job is
+// loaded, and the others' decisions stand.
+func TestW6OneLoserDoesNotCostTheOthers(t *testing.T) {
+	t.Parallel()
+	w := newWarmth(t)
+	stale, other := w.begin("stale"), w.begin("other")
+	_, err := w.st.Lease(t.Context(), stale.Job, stale.GUID, stale.Turn, "w", transactTime)
+	require.NoError(t, err)
+	items := []*item{response(&stale), response(&other)}
+	_, err = w.transact(t.Context(), work{items: items})
+	require.ErrorIs(t, err, store.ErrLost)
+	require.Nil(t, w.hot.get(stale.Job))
+	require.NotNil(t, w.hot.get(other.Job))
+	b, err := w.transact(t.Context(), work{items: items})
+	require.NoError(t, err)
+	require.Equal(t, []journal.JobID{other.Job}, b.guessed)
+	require.EqualValues(t, 1, w.loads.Load())
+	for _, it := range items {
+		require.Equal(t, collation.Handled, it.plan.Outcome)
+	}
+	require.NotNil(t, w.hot.get(stale.Job), "it is hot again")
+}
+
+// W6: what a call wants of a job is loaded, and with it whatever else the batch has of
+// the job.
+func TestW6CallsAreLoaded(t *testing.T) {
+	t.Parallel()
+	w := newWarmth(t)
+	row := w.begin("k")
+	asked := &call{
+		name: "look", done: make(chan struct{}), want: func() []store.Want { return []store.Want{{Job: row.Job}} },
+		decide: func(b *batch) error {
+			require.NotNil(t, b.loaded.States[row.Job])
+			return nil
+		},
+	}
+	b, err := w.transact(t.Context(), work{items: []*item{response(&row)}, calls: []*call{asked}})
+	require.NoError(t, err)
+	require.Empty(t, b.guessed)
+	require.EqualValues(t, 2, w.loads.Load())
+}
