@@ -17,6 +17,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/transport/local"
 	"github.com/quipu-journal/quipu/transport/nats"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -64,6 +65,9 @@ type Config struct {
 
 	// Stepwise commits at every mark, NoFold keeps children's Leg1 apart (C11).
 	Stepwise, NoFold bool
+	// NoLocal sends every request by NATS, also those that handlers of this process
+	// have room for (W7).
+	NoLocal bool
 	// NoMigrate leaves the schema alone: another role owns it (4.5).
 	NoMigrate bool
 	// InProcess connects to a NATS server in this process.
@@ -176,6 +180,10 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 			return err
 		}
 		cfg.Bus = rt.bus
+		if !c.NoLocal {
+			here := local.New(rt.bus, holder(c.Name))
+			cfg.Bus, cfg.Local, cfg.Lease = here, here, c.Lease
+		}
 	}
 	if rt.committer, err = engine.NewCommitter(ctx, cfg); err != nil {
 		return err
@@ -247,7 +255,7 @@ func (rt *Runtime) scheduler() *scheduler {
 func (rt *Runtime) workers(ctx context.Context) error {
 	c, eng := rt.cfg, rt.eng.Config()
 	w, err := workers.NewRuntime(workers.Config{
-		Registry: c.Workers, Bus: rt.bus, Store: rt.committer.Worker(), Space: c.Space, Lanes: eng.Lanes, Holder: holder(eng.Writer),
+		Registry: c.Workers, Bus: eng.Bus, Store: rt.committer.Worker(), Space: c.Space, Lanes: eng.Lanes, Holder: holder(eng.Writer),
 		Concurrency: c.Concurrency, Lease: c.Lease, Drain: c.Drain, AckWait: c.AckWait,
 		ResponseWait: responseWait(c.AckWait),
 		DeadLetter:   rt.committer.DeadLetter, Epoch: rt.eng.Publisher().Epoch, Observer: c.Observer, Logger: c.Logger,

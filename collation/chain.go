@@ -178,6 +178,14 @@ func (r *Row) hold(l *Lease, now Micros) {
 	l.Fence = r.Fence
 }
 
+// HandOver gives a row that is about to be written to a holder in the process that
+// writes it (W7): its first run has the lease from the first moment on.
+func (r *Row) HandOver(holder string, until Micros) {
+	r.Holder, r.LeaseUntil, r.NextAt = holder, until, until
+	r.Fence++
+	r.Runs++
+}
+
 // SetEffects takes over from a row what effects change of it.
 func (r *Row) SetEffects(from *Row) {
 	r.NextAt, r.Held, r.Dead, r.TurnSent, r.Runs = from.NextAt, from.Held, from.Dead, from.TurnSent, from.Runs

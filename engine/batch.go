@@ -39,6 +39,10 @@ type batch struct {
 	loaded *store.Loaded
 	// guessed are the jobs that were decided on hot states (W6).
 	guessed []journal.JobID
+	// take takes the requests of a plan for the workers of this process, and taken are
+	// their topics by the row (W7).
+	take  func(*collation.Plan)
+	taken map[journal.GUID]string
 	// open holds the messages that have steps left after this transaction: what
 	// the next step reads is written by this one's commit.
 	open    map[journal.GUID]bool
@@ -66,6 +70,7 @@ func (c *Committer) batch(loaded *store.Loaded, sends bool) *batch {
 		space: c.cfg.Space, mode: c.mode, sends: sends, loaded: loaded, began: time.Now(),
 		open: map[journal.GUID]bool{}, begun: map[string]*collation.Holder{},
 	}
+	b.take = func(p *collation.Plan) { c.takeAll(b, p) }
 	if !sends {
 		b.mode.Resend, b.mode.Fold = 0, false
 	}
@@ -77,7 +82,7 @@ func (c *Committer) batch(loaded *store.Loaded, sends bool) *batch {
 
 // transact carries the work through one transaction: load, decide, commit.
 // Nothing is acked or answered here.
-func (l *loop) transact(ctx context.Context, w work) (*batch, error) {
+func (l *loop) transact(ctx context.Context, w work) (out *batch, err error) {
 	began := time.Now()
 	tx, err := l.connection(ctx)
 	if err != nil {
@@ -85,6 +90,11 @@ func (l *loop) transact(ctx context.Context, w work) (*batch, error) {
 	}
 	b := l.batch(&store.Loaded{}, l.publishes())
 	b.began = began
+	defer func() {
+		if err != nil {
+			l.untake(b)
+		}
+	}()
 	if w.items, err = l.guess(ctx, tx, b, w); err != nil {
 		return nil, l.abandon(ctx, err)
 	}
@@ -300,6 +310,7 @@ func (l *loop) one(ctx context.Context, b *batch, it *item) (*collation.Need, er
 	}
 	b.decide(it, plan)
 	if plan.Entry != nil {
+		b.take(plan)
 		chained := store.Chain(&state.Job, plan)
 		state.Apply(plan)
 		b.plans = append(b.plans, chained)
@@ -362,7 +373,8 @@ func (b *batch) outgoing() []store.Outgoing {
 		}
 		job := &st.Job
 		send := func(row *collation.Row) {
-			o := store.Outgoing{Row: *row, Trace: job.Trace}
+			_, taken := b.taken[row.GUID]
+			o := store.Outgoing{Row: *row, Trace: job.Trace, Taken: taken}
 			if row.Job == job.ID {
 				o.JobKey, o.Generation, o.Flow = job.Key, job.Generation, job.Flow
 			}

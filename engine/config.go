@@ -27,6 +27,7 @@ const (
 	DefaultResend     = 5 * time.Second
 	DefaultSweep      = 200 * time.Millisecond
 	DefaultHotBytes   = 64 << 20
+	DefaultLease      = 30 * time.Second
 )
 
 // Config configures an Engine. The zero value of a field means the default
@@ -44,6 +45,10 @@ type Config struct {
 	LaneSlots  int // unfinished deliveries per lane; 256
 	StartSlots int // unfinished deliveries of new jobs; 512
 
+	// Local hands requests over to the workers of this process; nil: all go by the
+	// bus (W7). Lease is how long a row is held then; 30 s.
+	Local Local
+	Lease time.Duration
 	// HotBytes bounds the states of jobs that are kept in memory, so that their next
 	// messages need not load them (W6); 64 MiB, negative: none.
 	HotBytes int
@@ -70,6 +75,15 @@ type Config struct {
 	Logger   *slog.Logger
 }
 
+// Local is a bus that hands requests over within the process (W7): package
+// transport/local.
+type Local interface {
+	// Take reserves a slot for a request of the topic, and names its holder.
+	Take(topic string) (holder string, ok bool)
+	// Drop gives back the slot of a request that is not sent.
+	Drop(topic string)
+}
+
 // ErrConfig is wrapped by errors about a Config.
 var ErrConfig = errors.New("engine configuration")
 
@@ -87,6 +101,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.HotBytes = DefaultHotBytes
 	}
 	setDuration(&c.Resend, DefaultResend)
+	setDuration(&c.Lease, DefaultLease)
 	setDuration(&c.Sweep, DefaultSweep)
 	if c.Jitter == nil {
 		c.Jitter = rand.N[time.Duration]

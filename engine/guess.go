@@ -98,6 +98,7 @@ func (l *loop) guessJob(b *batch, items []*item) bool {
 		if need != nil || p.Outcome != collation.Handled || !p.Done || p.Entry == nil {
 			return false
 		}
+		b.take(p)
 		plans[i], chained[i] = p, store.Chain(&st.Job, p)
 		st.Apply(p)
 	}

@@ -31,6 +31,11 @@ type Origin struct {
 // Publish hands the rows to the bus without waiting for PubAcks: what is lost
 // is sent again by its row (T2).
 func (p *Publisher) Publish(ctx context.Context, out []store.Outgoing, from Origin) error {
+	return p.publish(ctx, out, from, nil)
+}
+
+// publish hears, where it is asked to, what the bus says of each message.
+func (p *Publisher) publish(ctx context.Context, out []store.Outgoing, from Origin, done func(i int, err error)) error {
 	msgs := make([]transport.Message, 0, len(out))
 	var faults []error
 	for i := range out {
@@ -45,7 +50,7 @@ func (p *Publisher) Publish(ctx context.Context, out []store.Outgoing, from Orig
 	if len(msgs) == 0 {
 		return errors.Join(faults...)
 	}
-	if err := p.Bus.Send(ctx, msgs, nil); err != nil {
+	if err := p.Bus.Send(ctx, msgs, done); err != nil {
 		faults = append(faults, fmt.Errorf("publish %d messages: %w", len(msgs), err))
 	}
 	return errors.Join(faults...)
@@ -100,5 +105,8 @@ func (p *Publisher) request(ctx context.Context, o *store.Outgoing, m *transport
 	}
 	m.To = transport.ToWork(r.Topic)
 	m.Body = wire.Encode(&q)
+	if o.Taken {
+		m.Holder = r.Holder
+	}
 	return nil
 }

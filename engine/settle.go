@@ -13,7 +13,9 @@ import (
 func (l *loop) settle(ctx context.Context, b *batch) work {
 	committed(b)
 	l.tellEnded(b)
-	l.publish(ctx, b.outgoing(), l.origin())
+	here, out := b.split(b.outgoing())
+	l.handOver(ctx, b, here)
+	l.publish(ctx, out, l.origin())
 	for _, x := range b.calls {
 		x.end(nil)
 	}

@@ -89,7 +89,9 @@ func TestT2BlindRowsDoNotFillEveryLook(t *testing.T) {
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- (&sweeper{e: &Engine{cfg: cfg, pub: &Publisher{Lanes: cfg.Lanes}, committer: &Committer{hot: newHot(0)}}}).run(ctx) }()
+		go func() {
+			ended <- (&sweeper{e: &Engine{cfg: cfg, pub: &Publisher{Lanes: cfg.Lanes}, committer: &Committer{hot: newHot(0)}}}).run(ctx)
+		}()
 		time.Sleep(4 * time.Second) // the bubble's clock
 		cancel()
 		require.NoError(t, <-ended)

@@ -156,6 +156,9 @@ type Message struct {
 	// Body is empty to the engine (the row has the payload); a request carries
 	// its input up to 256 KiB, else a reference (T4).
 	Body []byte
+	// Holder is who holds the request already, in the process that sends it (W7); ""
+	// for all that goes by a server: it is not on the wire.
+	Holder string
 }
 
 // ID is the Nats-Msg-Id: guid.epoch.publication (T2). The publication is in it so

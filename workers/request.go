@@ -45,7 +45,11 @@ func (r *run) prepare() bool {
 		Turn: r.req.Turn, Fence: r.req.Fence, Holder: r.holder(),
 		Timeout: time.Duration(r.req.TimeoutMS) * time.Millisecond,
 	}
-	if again {
+	if m := r.d.Message(); m.Holder != "" {
+		lease.Holder = m.Holder
+		r.taken = &lease
+	}
+	if again && r.taken == nil {
 		if r.d.Count() > 1 {
 			r.rt.cfg.Observer.Count(observer.MetricRedelivered, 1, "topic", r.h.topic)
 		}
@@ -67,7 +71,7 @@ func (r *run) prepare() bool {
 		return false
 	}
 	cfg := effects.Config{
-		Store: r.rt.cfg.Store, Lease: lease, Held: again, TTL: r.rt.cfg.Lease, Observer: r.rt.cfg.Observer,
+		Store: r.rt.cfg.Store, Lease: lease, Held: again || r.taken != nil, TTL: r.rt.cfg.Lease, Observer: r.rt.cfg.Observer,
 		Replay: again || r.h.durable && r.req.Turn > 1, Identity: identity,
 		Lost:  func(err error) { r.cancel(err) }, // effects are the handler's, which has its context
 		Input: r.in, Verifier: r.rt.watch.verifier, Warn: func(message string, args ...any) { r.log().Warn(message, args...) },

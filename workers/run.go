@@ -36,6 +36,7 @@ type run struct {
 	request journal.GUID
 	in      []byte
 	order   *collation.UndoOrder // of a request for the compensations of another
+	taken   *store.Lease         // of a request that was handed over within this process (W7)
 	session *effects.Session
 	durable *durable.Function // nil of other handlers
 
@@ -200,7 +201,16 @@ func (r *run) unheard(op string, err error) {
 	r.handBack(op, err)
 }
 
+// nak hands the message back. A request that was handed over has none that comes
+// again: its row is due, and sends one.
 func (r *run) nak(delay time.Duration) {
+	if r.taken != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), storeWait)
+		defer cancel()
+		if err := r.rt.cfg.Store.HandBack(ctx, *r.taken); err != nil && !errors.Is(err, store.ErrStale) {
+			r.log().Debug("the lease of a request that was handed over runs out by itself", "error", err)
+		}
+	}
 	r.settle(func() error { return r.d.Nak(delay) })
 }
 

@@ -30,6 +30,7 @@ type options struct {
 	hot                                        int
 	resend, lease, ackWait, drain, wait        time.Duration
 	stepwise, noFold, noMigrate, telemetryText bool
+	noLocal                                    bool
 }
 
 // defineServers are the flags of a worker that finds its servers running.
@@ -60,11 +61,12 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.DurationVar(&o.drain, "drain", workers.DefaultDrain, "`TIME` that running handlers have at the end")
 	f.BoolVar(&o.stepwise, "stepwise", false, "commit at every mark")
 	f.BoolVar(&o.noFold, "no-fold", false, "do not fold children into the transaction of their parent")
+	f.BoolVar(&o.noLocal, "no-local", false, "send every request by NATS, also those that handlers of this process have room for")
 	f.StringVar(&o.log, "log", "text", "`FORMAT` of the log on standard error: text or json")
 	f.StringVar(&o.level, "log-level", "info", "least `LEVEL` that is logged: debug, info, warn or error")
 	f.BoolVar(&o.telemetryText, "trace-errors", false, "put the text of errors into spans; it may hold users' data")
 	cli.FromEnv(f, "space", "flows", "roles", "http", "name", "concurrency", "committers", "max-batch", "hot-mib", "lanes",
-		"resend", "lease", "ack-wait", "drain", "stepwise", "no-fold", "log", "log-level", "trace-errors")
+		"resend", "lease", "ack-wait", "drain", "stepwise", "no-fold", "no-local", "log", "log-level", "trace-errors")
 }
 
 func allRoles() (names []string) {

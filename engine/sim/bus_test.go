@@ -14,13 +14,23 @@ import (
 	busmem "github.com/quipu-journal/quipu/transport/memory"
 )
 
-// bus is the bus as one process sees it.
+// bus is the bus as one process sees it: every call waits at the gate. Beneath may be
+// a local bus, which hands over within the process (W7), over the servers'.
 type bus struct {
+	transport.Bus
+	p *process
+}
+
+// servers are the bus of the world as one process reaches it.
+type servers struct {
 	*busmem.Bus
 	p *process
 }
 
-var _ transport.Bus = (*bus)(nil)
+var (
+	_ transport.Bus = (*bus)(nil)
+	_ transport.Bus = (*servers)(nil)
+)
 
 // post is between the bus in memory and the consumers: the simulator decides which
 // consumer gets a message, and when.
@@ -151,7 +161,7 @@ func (b *bus) Send(ctx context.Context, msgs []transport.Message, done func(int,
 }
 
 // Consume implements transport.Bus.
-func (b *bus) Consume(ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery)) error {
+func (b *servers) Consume(ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery)) error {
 	post := &b.p.world.post
 	c := &consumer{p: b.p, from: from, slots: slots, ready: true, guids: map[[16]byte]int{}, in: make(chan transport.Delivery, 1)}
 	post.mu.Lock()

@@ -78,7 +78,7 @@ func (w *world) drawRoles() []role {
 		cfg.LaneSlots, cfg.StartSlots = small(8), small(8)
 		cfg.Resend, cfg.Sweep = resend, time.Second
 		cfg.HotBytes = []int{0, 0, 4 << 10, -1}[w.dice.IntN(4)] // all, a few, none
-		roles[i] = role{cfg: cfg, slots: small(4), engine: true, workers: true}
+		roles[i] = role{cfg: cfg, slots: small(4), engine: true, workers: true, local: w.dice.IntN(2) == 0}
 		if len(roles) > 1 {
 			switch w.dice.IntN(4) {
 			case 0:

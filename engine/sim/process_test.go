@@ -12,6 +12,7 @@ import (
 
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/transport/local"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -46,6 +47,7 @@ type role struct {
 	workers bool
 	cfg     engine.Config // modes and limits
 	slots   int           // of each topic
+	local   bool          // it hands requests over to itself (W7)
 }
 
 // lives is more than a slot can have.
@@ -103,7 +105,7 @@ func (w *world) client(label string, publish bool) *engine.Committer {
 	cfg.Store = &port{Store: w.store, p: p, label: label}
 	cfg.Resend, cfg.Committers, cfg.NoFold = resend, 1, !publish
 	if publish {
-		cfg.Bus = &bus{w.bus, p}
+		cfg.Bus = &bus{&servers{w.bus, p}, p}
 	}
 	ctx := context.Background()
 	for {
@@ -130,7 +132,11 @@ func (p *process) serve(ctx context.Context) error {
 	done := make(chan error, 3)
 	n := 1
 	cfg := p.config()
-	cfg.Bus = &bus{p.world.bus, p}
+	cfg.Bus = &bus{&servers{p.world.bus, p}, p}
+	if p.role.local {
+		here := local.New(&servers{p.world.bus, p}, p.name)
+		cfg.Bus, cfg.Local, cfg.Lease = &bus{here, p}, here, lease
+	}
 	c, err := engine.NewCommitter(ctx, cfg)
 	if err != nil {
 		return err
@@ -147,7 +153,7 @@ func (p *process) serve(ctx context.Context) error {
 	}
 	if p.role.workers {
 		rt, err := workers.NewRuntime(workers.Config{
-			Registry: p.registry(), Bus: &bus{p.world.bus, p}, Store: hands{c.Worker(), p}, Space: space, Lanes: p.world.lanes,
+			Registry: p.registry(), Bus: cfg.Bus, Store: hands{c.Worker(), p}, Space: space, Lanes: p.world.lanes,
 			DeadLetter: hands{c.Worker(), p}.DeadLetter, Lease: lease, AckWait: ackWait, ResponseWait: time.Second, Drain: 100 * time.Millisecond,
 			Grace: 500 * time.Millisecond, Holder: p.name, Concurrency: p.role.slots, Logger: quiet, Observer: watcher{},
 		})

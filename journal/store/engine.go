@@ -234,4 +234,5 @@ type Outgoing struct {
 	Generation int64
 	Flow       journal.FlowRef
 	Trace      string
+	Taken      bool // by the row's holder, in the process that committed it (W7)
 }

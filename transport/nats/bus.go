@@ -36,6 +36,7 @@ type Bus struct {
 	cancel    context.CancelFunc
 	owned     sync.WaitGroup // goroutines that end with ctx
 	consumers sync.WaitGroup // running Consume calls
+	pulling   pulling        // the same, by destination
 	closing   sync.RWMutex   // orders consumers.Add against Close
 	closed    bool
 }

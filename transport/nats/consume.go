@@ -40,6 +40,8 @@ func (b *Bus) Consume(ctx context.Context, from transport.Destination, slots int
 	defer cancel()
 	defer context.AfterFunc(b.ctx, cancel)()
 	c := newConsumer(b, from, slots)
+	b.pulling.add(c)
+	defer b.pulling.remove(c)
 	var supervisor sync.WaitGroup
 	supervisor.Go(func() { c.supervise(ctx) })
 	for {
@@ -57,7 +59,48 @@ func (b *Bus) Consume(ctx context.Context, from transport.Destination, slots int
 	return nil
 }
 
-// consumer is one Consume call. Its law (T5, T11): held + requested ≤ slots.
+// pulling are the running Consume calls, by where they pull from.
+type pulling struct {
+	mu   sync.Mutex
+	from map[transport.Destination]*consumer
+}
+
+func (p *pulling) add(c *consumer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.from == nil {
+		p.from = make(map[transport.Destination]*consumer)
+	}
+	p.from[c.from] = c
+}
+
+func (p *pulling) remove(c *consumer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.from[c.from] == c {
+		delete(p.from, c.from)
+	}
+}
+
+// Yield leaves n slots of the running Consume of a destination to others, or takes
+// them back where n is negative: the bus pulls as much less (W7). What it has asked the
+// server for already may still come.
+func (b *Bus) Yield(from transport.Destination, n int) {
+	b.pulling.mu.Lock()
+	c := b.pulling.from[from]
+	b.pulling.mu.Unlock()
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.yielded = max(c.yielded+n, 0); n < 0 {
+		c.request()
+	}
+}
+
+// consumer is one Consume call. Its law (T5, T11): held + requested ≤ slots, and as
+// many less are asked for as are yielded.
 type consumer struct {
 	bus   *Bus
 	from  transport.Destination
@@ -68,6 +111,7 @@ type consumer struct {
 	queue     []*delivery // pulled, not yet handled; they count as held
 	held      int         // pulled and not finished
 	requested int         // asked of the server and not delivered
+	yielded   int         // slots that others use
 	binding   *binding    // nil while there is none
 	ending    bool        // ctx ended: hand back whatever still comes
 }
@@ -121,7 +165,7 @@ func (c *consumer) finished() {
 // until half the slots are free, so that load is pulled in batches. The caller
 // holds mu.
 func (c *consumer) request() {
-	free := c.slots - c.held - c.requested
+	free := c.slots - c.held - c.requested - c.yielded
 	if c.binding == nil || c.ending || free <= 0 {
 		return
 	}

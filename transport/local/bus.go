@@ -1,0 +1,164 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/quipu-journal/quipu/transport"
+)
+
+// ErrNotServed is the outcome of a request that was taken, and whose topic is not
+// served here any more when it is sent: its row is to be handed back.
+var ErrNotServed = errors.New("the topic is not served in this process any more")
+
+// sendWait bounds how long a message that is handed back waits for the bus beneath.
+const sendWait = 5 * time.Second
+
+// Yielder is a bus that can pull less while slots of a Consume are taken by others:
+// n more of them, or less where n is negative.
+type Yielder interface {
+	Yield(from transport.Destination, n int)
+}
+
+// Bus is a transport.Bus. Make one with New.
+type Bus struct {
+	transport.Bus        // the one beneath
+	name          string // begins the holders
+
+	mu     sync.Mutex
+	topics map[string]*topic
+	lanes  map[transport.Destination]*lane
+	taken  uint64 // numbers the holders
+}
+
+// New decorates a bus. The name is that of the process: holders begin with it.
+func New(beneath transport.Bus, name string) *Bus {
+	return &Bus{Bus: beneath, name: name, topics: map[string]*topic{}, lanes: map[transport.Destination]*lane{}}
+}
+
+// Take reserves a slot for a request of the topic and names who is to hold it; ok is
+// false where this process does not serve the topic or has no slot to spare. What is
+// taken is sent, with the holder in its message, or dropped; dropped also where the
+// outcome of Send is an error.
+func (b *Bus) Take(name string) (holder string, ok bool) {
+	b.mu.Lock()
+	t := b.topics[name]
+	if t == nil || t.local+1 > t.share || t.local+t.pulled+1 > t.slots {
+		b.mu.Unlock()
+		return "", false
+	}
+	t.local++
+	b.taken++
+	n := b.taken
+	b.mu.Unlock()
+	b.yield(name, 1)
+	return b.name + "~" + strconv.FormatUint(n, 36), true
+}
+
+// Drop gives a slot back that was taken for a request that will not be sent.
+func (b *Bus) Drop(name string) {
+	b.mu.Lock()
+	if t := b.topics[name]; t != nil && t.local > 0 {
+		t.local--
+	}
+	b.mu.Unlock()
+	b.yield(name, -1)
+}
+
+func (b *Bus) yield(name string, n int) {
+	if y, ok := b.Bus.(Yielder); ok {
+		y.Yield(transport.ToWork(name), n)
+	}
+}
+
+// Send implements transport.Bus. The outcome of a message that was handed over is nil
+// at once; that of a request whose topic is not served any more is ErrNotServed.
+func (b *Bus) Send(ctx context.Context, msgs []transport.Message, done func(i int, err error)) error {
+	var rest []transport.Message
+	var places []int
+	for i := range msgs {
+		switch over, err := b.handOver(&msgs[i]); {
+		case over && done != nil:
+			done(i, err)
+		case !over:
+			rest, places = append(rest, msgs[i]), append(places, i)
+		}
+	}
+	switch {
+	case len(rest) == 0:
+		return nil
+	case len(rest) == len(msgs):
+		return b.Bus.Send(ctx, msgs, done)
+	case done == nil:
+		return b.Bus.Send(ctx, rest, nil)
+	}
+	return b.Bus.Send(ctx, rest, func(i int, err error) { done(places[i], err) })
+}
+
+// handOver gives a message to who serves its destination here; over says that it does
+// not go by the bus.
+func (b *Bus) handOver(m *transport.Message) (over bool, err error) {
+	switch {
+	case m.To.Kind == transport.Lane:
+		b.mu.Lock()
+		l := b.lanes[m.To]
+		b.mu.Unlock()
+		// What cannot be sent is refused by the bus, here as anywhere.
+		return l != nil && m.Validate(b.MaxPayload()) == nil && l.offer(m), nil
+	case m.To.Kind == transport.Work && m.Holder != "":
+		b.mu.Lock()
+		t := b.topics[m.To.Topic]
+		b.mu.Unlock()
+		if t == nil || !t.hand(m) {
+			return true, ErrNotServed
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// Oldest implements transport.Bus: what is on its way here counts.
+func (b *Bus) Oldest(ctx context.Context, d transport.Destination) (publishedAt int64, found bool, err error) {
+	b.mu.Lock()
+	l := b.lanes[d]
+	b.mu.Unlock()
+	publishedAt, found, err = b.Bus.Oldest(ctx, d)
+	if err != nil || l == nil {
+		return publishedAt, found, err
+	}
+	if at, has := l.oldest(); has && (!found || at < publishedAt) {
+		return at, true, nil
+	}
+	return publishedAt, found, nil
+}
+
+// Consume implements transport.Bus.
+func (b *Bus) Consume(ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery)) error {
+	switch from.Kind {
+	case transport.Lane:
+		return b.consumeLane(ctx, from, slots, handle)
+	case transport.Work:
+		return b.consumeTopic(ctx, from, slots, handle)
+	}
+	return b.Bus.Consume(ctx, from, slots, handle)
+}
+
+// back sends a message by the bus beneath, after a delay. Where that fails its row
+// sends it again.
+func (b *Bus) back(m *transport.Message, delay time.Duration) {
+	again := *m
+	again.Holder = ""
+	send := func() {
+		ctx, cancel := context.WithTimeout(context.Background(), sendWait)
+		defer cancel()
+		_ = b.Bus.Send(ctx, []transport.Message{again}, nil)
+	}
+	if delay <= transport.MinNakDelay {
+		send() // who hands back may be about to close the bus
+		return
+	}
+	time.AfterFunc(delay, send)
+}

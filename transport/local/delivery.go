@@ -1,0 +1,81 @@
+package local
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/quipu-journal/quipu/transport"
+)
+
+// delivery is a message that was handed over.
+type delivery struct {
+	msg      transport.Message
+	finished atomic.Bool
+	finish   func(again bool, delay time.Duration)
+}
+
+func (d *delivery) end(again bool, delay time.Duration) error {
+	if !d.finished.CompareAndSwap(false, true) {
+		return transport.ErrFinished
+	}
+	d.finish(again, delay)
+	return nil
+}
+
+// Message implements transport.Delivery.
+func (d *delivery) Message() *transport.Message { return &d.msg }
+
+// Err implements transport.Delivery.
+func (d *delivery) Err() error { return nil }
+
+// Count implements transport.Delivery.
+func (d *delivery) Count() int { return 1 }
+
+// Ack implements transport.Delivery.
+func (d *delivery) Ack() error { return d.end(false, 0) }
+
+// Nak implements transport.Delivery: the message goes by the bus, but for a request,
+// whose row is handed back by who held it, and sends it.
+func (d *delivery) Nak(delay time.Duration) error { return d.end(true, delay) }
+
+// InProgress implements transport.Delivery: nobody else waits for it.
+func (d *delivery) InProgress() error {
+	if d.finished.Load() {
+		return transport.ErrFinished
+	}
+	return nil
+}
+
+// Term implements transport.Delivery.
+func (d *delivery) Term(string) error { return d.end(false, 0) }
+
+// pulled is a request that came by the bus, and has a slot until it is finished.
+type pulled struct {
+	transport.Delivery
+	topic    *topic
+	finished atomic.Bool
+}
+
+func (d *pulled) release() {
+	if d.finished.CompareAndSwap(false, true) {
+		d.topic.release()
+	}
+}
+
+// Ack implements transport.Delivery.
+func (d *pulled) Ack() error {
+	defer d.release()
+	return d.Delivery.Ack()
+}
+
+// Nak implements transport.Delivery.
+func (d *pulled) Nak(delay time.Duration) error {
+	defer d.release()
+	return d.Delivery.Nak(delay)
+}
+
+// Term implements transport.Delivery.
+func (d *pulled) Term(reason string) error {
+	defer d.release()
+	return d.Delivery.Term(reason)
+}
