@@ -23,6 +23,9 @@ func (l *loop) guess(ctx context.Context, tx store.Committer, b *batch, w work) 
 		return w.items, nil
 	}
 	clock, err := l.load(ctx, tx, nil)
+	if err == nil {
+		err = tx.Rollback(ctx) // the trip to the clock, if there was one, holds nothing
+	}
 	if err != nil {
 		return nil, err
 	}

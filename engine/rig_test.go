@@ -19,6 +19,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/journaltest"
 	storemem "github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/transport/local"
 	busmem "github.com/quipu-journal/quipu/transport/memory"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -49,12 +50,19 @@ func start(t *testing.T, cfg engine.Config, busCfg busmem.Config, f fault, reg *
 	busCfg.AckWait = 2 * time.Second
 	r.bus = busmem.New(busCfg)
 	cfg.Store, cfg.Bus, cfg.Space = r.store, r.bus, "test"
+	if asked, ok := cfg.Local.(handsOver); ok {
+		here := local.New(r.bus, "here")
+		cfg.Bus, cfg.Local, cfg.Lease = here, here, 4*time.Second
+		if asked.lies {
+			cfg.Local = liar{here}
+		}
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var err error
 	r.eng, err = engine.New(ctx, cfg)
 	require.NoError(t, err)
 	w, err := workers.NewRuntime(workers.Config{
-		Registry: reg, Bus: r.bus, Store: r.eng.Committer().Worker(), Space: "test", Lanes: r.eng.Config().Lanes,
+		Registry: reg, Bus: r.eng.Config().Bus, Store: r.eng.Committer().Worker(), Space: "test", Lanes: r.eng.Config().Lanes,
 		DeadLetter: r.eng.Committer().DeadLetter, Lease: 4 * time.Second, AckWait: 2 * time.Second, ResponseWait: time.Second,
 		Logger: slog.New(slog.DiscardHandler),
 	})
@@ -93,6 +101,7 @@ func (r *rig) ended(ids []journal.JobID) {
 
 var modes = map[string]engine.Config{
 	"fold": {}, "nofold": {NoFold: true}, "stepwise": {Stepwise: true}, "one": {MaxBatch: 1, Committers: 1}, "cold": {HotBytes: -1},
+	"local": withLocal(engine.Config{}), "local and cold": withLocal(engine.Config{HotBytes: -1}),
 }
 
 // each runs a scenario in every mode (C11), in a bubble of its own.
@@ -253,3 +262,20 @@ func (r *rig) entries(id journal.JobID) []*journal.Entry {
 	require.NoError(r.t, err)
 	return out
 }
+
+// withLocal lets the engine hand requests over to the workers of its process (W7).
+func withLocal(cfg engine.Config) engine.Config {
+	cfg.Local = handsOver{}
+	return cfg
+}
+
+// handsOver asks start for a local bus; with lies for one that takes what nobody
+// serves.
+type handsOver struct {
+	engine.Local
+	lies bool
+}
+
+type liar struct{ *local.Bus }
+
+func (liar) Take(string) (string, bool) { return "nobody", true }

@@ -72,6 +72,13 @@ func (g *guard) committed(plans []store.Chained) {
 	}
 }
 
+// returned notes that a row is handed back, which makes it due whenever it was sent last.
+func (g *guard) returned(l store.Lease) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.gaps, sending{l.Request, journal.MessageRequest, l.Turn})
+}
+
 // resent holds the sends of one turn of a row to their backoff: the time between
 // two of them doubles (T2). out are the rows that were won.
 func (g *guard) resent(claims []store.Claim, out []store.Outgoing) {

@@ -29,7 +29,10 @@ func (s *port) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration) 
 }
 
 func (s *port) HandBack(ctx context.Context, l store.Lease) error {
-	return action(ctx, s.p, kindWrite, leased("hand back", &l), func() error { return s.Store.HandBack(ctx, l) })
+	return action(ctx, s.p, kindWrite, leased("hand back", &l), func() error {
+		s.p.world.guard.returned(l)
+		return s.Store.HandBack(ctx, l)
+	})
 }
 
 func (s *port) Input(ctx context.Context, job journal.JobID, request journal.GUID) ([]byte, error) {

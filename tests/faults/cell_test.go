@@ -144,7 +144,7 @@ func (c *cell) setUp() {
 func (c *cell) config() play.Config {
 	return play.Config{
 		Postgres: c.dsn, NATS: c.lane.nats.URL(), Space: c.space, Outside: c.outside.URL, Stepwise: c.stepwise,
-		HotBytes: -c.choice("hot", 2), NoFold: leg1[c.point] || c.choice("fold", 3) == 0, Resend: resend, Lease: lease, Build: "faults", Control: c.control.URL, Acks: true,
+		HotBytes: -c.choice("hot", 2), NoLocal: c.choice("local", 2) == 0, NoFold: leg1[c.point] || c.choice("fold", 3) == 0, Resend: resend, Lease: lease, Build: "faults", Control: c.control.URL, Acks: true,
 	}
 }
 

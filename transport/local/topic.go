@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/quipu-journal/quipu/transport"
@@ -11,6 +12,8 @@ import (
 // and finds them taken goes back at once, to who has one free.
 type topic struct {
 	bus           *Bus
+	calls         sync.Mutex // of handle, one at a time; none once ended
+	ended         bool
 	handle        func(transport.Delivery)
 	slots, share  int // in all, and of them for requests of this process
 	local, pulled int // taken, by where the request comes from; under the bus's mu
@@ -23,10 +26,13 @@ func (b *Bus) consumeTopic(ctx context.Context, from transport.Destination, slot
 	b.mu.Unlock()
 	defer func() {
 		b.mu.Lock()
-		defer b.mu.Unlock()
 		if b.topics[from.Topic] == t {
 			delete(b.topics, from.Topic)
 		}
+		b.mu.Unlock()
+		t.calls.Lock()
+		defer t.calls.Unlock()
+		t.ended = true
 	}()
 	return b.Bus.Consume(ctx, from, slots, func(d transport.Delivery) {
 		b.mu.Lock()
@@ -39,22 +45,25 @@ func (b *Bus) consumeTopic(ctx context.Context, from transport.Destination, slot
 			_ = d.Nak(transport.MinNakDelay)
 			return
 		}
-		handle(&pulled{Delivery: d, topic: t})
+		t.call(&pulled{Delivery: d, topic: t})
 	})
 }
 
-// hand gives a request, for which a slot was taken, to its handler.
+// hand gives a request, for which a slot was taken, to its handler: false where the
+// topic is not served any more.
 func (t *topic) hand(m *transport.Message) bool {
-	t.bus.mu.Lock()
-	served := t.bus.topics[m.To.Topic] == t
-	t.bus.mu.Unlock()
-	if !served {
-		return false
-	}
 	d := &delivery{msg: *m}
 	d.finish = func(bool, time.Duration) { t.bus.Drop(m.To.Topic) } // its row was handed back by who had it
-	t.handle(d)
-	return true
+	return t.call(d)
+}
+
+func (t *topic) call(d transport.Delivery) bool {
+	t.calls.Lock()
+	defer t.calls.Unlock()
+	if !t.ended {
+		t.handle(d)
+	}
+	return !t.ended
 }
 
 // release counts the end of a request that came by the bus.

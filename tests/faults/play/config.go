@@ -19,6 +19,7 @@ type Config struct {
 	Outside               string        // URL of the service outside
 	Stepwise, NoFold      bool          // as in quipu.Config
 	HotBytes              int           // as in quipu.Config
+	NoLocal               bool          // as in quipu.Config
 	Resend, Lease         time.Duration // Lease is the ack wait as well
 	MaxBatch, Committers  int           // 0: their defaults
 	Concurrency           int           // 0: its default
