@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/postgres/floor"
 )
@@ -23,11 +24,14 @@ func (b *bench) all(ctx context.Context) error {
 		part, name  string
 		jobs, steps int
 		pace        pace
+		without     func(*quipu.Config)
 	}{
-		{"w1", "W1 at saturation", 10_000, 1, together},
-		{"w10", "W10 at saturation", 4_000, 10, together},
-		{"w10", "W10 one at a time", 40, 10, oneByOne},
-		{"w100", "W100 one job", 5, 100, oneByOne},
+		{"w1", "W1 at saturation", 10_000, 1, together, nil},
+		{"w10", "W10 at saturation", 4_000, 10, together, nil},
+		{"w10", "W10 all by JetStream", 2_000, 10, together, func(c *quipu.Config) { c.NoLocal = true }},
+		{"w10", "W10 no hot states", 2_000, 10, together, func(c *quipu.Config) { c.HotBytes = -1 }},
+		{"w10", "W10 one at a time", 40, 10, oneByOne, nil},
+		{"w100", "W100 one job", 5, 100, oneByOne, nil},
 	}
 	rates := map[string]*measured{}
 	for _, p := range parts {
@@ -35,6 +39,7 @@ func (b *bench) all(ctx context.Context) error {
 			continue
 		}
 		jobs := max(1, int(float64(p.jobs)*b.scale))
+		b.without = p.without
 		var m *measured
 		run := func() (err error) { m, err = b.workload(ctx, p.name, jobs, p.steps, p.pace); return err }
 		do := run
@@ -47,6 +52,7 @@ func (b *bench) all(ctx context.Context) error {
 		rates[p.name] = m
 		m.print()
 	}
+	b.without = nil
 	if m := rates["W10 at saturation"]; m != nil && f.perStep > 0 {
 		fmt.Printf("\nW10 at saturation: %.2f × floor (a), aim ≥ 0.60; %.2f × floor (b), aim ≥ 0.10\n",
 			m.perSecond()/f.perStep, m.perSecond()/f.batched)

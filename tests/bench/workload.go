@@ -22,6 +22,8 @@ type bench struct {
 	nats *dev.NATS
 	dsn  string
 	n    int
+	// without takes something away from the runtimes of a part; nil: nothing.
+	without func(*quipu.Config)
 }
 
 // measured is what one workload took.
@@ -101,9 +103,11 @@ func (b *bench) workload(ctx context.Context, name string, jobs, steps int, p pa
 		watch.lap()
 		return in, nil
 	})
-	rt, err := quipu.Open(ctx, quipu.Config{
-		Postgres: b.dsn, InProcess: b.nats, Space: space, Workers: reg, Concurrency: 1024,
-	})
+	cfg := quipu.Config{Postgres: b.dsn, InProcess: b.nats, Space: space, Workers: reg, Concurrency: 1024}
+	if b.without != nil {
+		b.without(&cfg)
+	}
+	rt, err := quipu.Open(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
