@@ -17,9 +17,10 @@ var ErrNotServed = errors.New("the topic is not served in this process any more"
 // sendWait bounds how long a message that is handed back waits for the bus beneath.
 const sendWait = 5 * time.Second
 
-// Yielder is a bus that can pull less while slots of a Consume are taken by others:
-// n more of them, or less where n is negative.
+// Yielder is a bus that can pull less while slots of a Consume are taken by others.
 type Yielder interface {
+	// Yield says that n more slots of the running Consume are taken, or fewer where n
+	// is negative.
 	Yield(from transport.Destination, n int)
 }
 

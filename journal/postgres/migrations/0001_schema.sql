@@ -173,7 +173,7 @@ CREATE TABLE dispatches (
     pauses       bytea,
     undo         boolean NOT NULL,
     input        bytea,
-    rev          bigint  NOT NULL,
+    rev          bigint  NOT NULL DEFAULT 0,
     PRIMARY KEY (job, guid)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
         autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000);
