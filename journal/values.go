@@ -178,7 +178,9 @@ func marked(c *codec, key string, p *[]Mark) {
 		}
 		c.out = canonical.AppendString(c.out, string(letters))
 	} else {
-		for _, x := range c.in.Text() {
+		letters := c.in.Text()
+		*p = make([]Mark, 0, len(letters))
+		for _, x := range letters {
 			if marksOf[x] == "" {
 				c.fail(ErrUnknownField, "an unknown mark")
 			}

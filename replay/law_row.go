@@ -18,9 +18,6 @@ func (a *auditor) rowLaw(e *journal.Entry, f *facts) {
 		} else if gone, ok := a.gone[d.GUID]; ok && !a.renews(f, d.GUID) {
 			a.at(V10, e, "%s row %s is dispatched again%s", d.Kind, d.GUID, gone.fate())
 		}
-		if d.Folded != 0 && d.Kind != journal.MessageLeg1 {
-			a.at(V10, e, "%s %s is folded into the entry, which only a Leg1 can be", d.Kind, d.GUID)
-		}
 		if d.Folded == 0 && d.Arrivals != 0 {
 			a.at(V4, e, "%s %s says arrivals, and no ledger", d.Kind, d.GUID)
 		}

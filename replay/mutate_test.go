@@ -71,6 +71,7 @@ func TestEveryFactIsHeld(t *testing.T) {
 	for n, base := range []func() *replaytest.Journal{
 		twice, bent, listed, raced, slept, ticked, awaited, child, joined, halted, stopped, retried, stepped, failing,
 		suspended, rested, signalled, timedOut, invoiced, moved, running, crossed, steps, refused, failed, undone, doubted,
+		folded, met,
 	} {
 		j := base()
 		for at, e := range j.Entries() {
@@ -123,7 +124,7 @@ func TestEveryEntryIsHeld(t *testing.T) {
 	t.Parallel()
 	for name, base := range map[string]func() *replaytest.Journal{
 		"twice": twice, "listed": listed, "ticked": ticked, "awaited": awaited, "joined": joined, "stepped": stepped,
-		"moved": moved, "running": running, "steps": steps, "invoiced": invoiced, "crossed": crossed,
+		"folded": folded, "met": met, "moved": moved, "running": running, "steps": steps, "invoiced": invoiced, "crossed": crossed,
 	} {
 		j := base()
 		for at := range j.Records[:len(j.Records)-1] {
