@@ -52,3 +52,25 @@ func TestEveryInputHasItsSum(t *testing.T) {
 		}
 	}
 }
+
+// W12: the parent's journal has the sum of what its child was given.
+func TestInputsOfChildrenHaveTheirSums(t *testing.T) {
+	t.Parallel()
+	family := awaiting(0)
+	given := make(map[journal.JobID]journal.Sum)
+	for _, e := range family[0].Entries() {
+		for _, d := range e.Dispatched {
+			if d.Kind == journal.MessageStart && !d.Job.IsZero() {
+				given[d.Job] = d.Input
+			}
+		}
+	}
+	children := 0
+	for _, j := range family[1:] {
+		first := j.Entries()[0]
+		require.False(t, given[first.Job].IsZero())
+		require.Equal(t, journal.SumOf(first.Input), given[first.Job])
+		children++
+	}
+	require.NotZero(t, children)
+}

@@ -85,7 +85,7 @@ func parseHeader(line []byte) (Header, error) {
 		return Header{}, fmt.Errorf("%w: header: %w", ErrFormat, err)
 	}
 	if l.Format != Format {
-		return Header{}, fmt.Errorf("%w: the header says format %.40q: export the job again with this build", ErrFormat, l.Format)
+		return Header{}, fmt.Errorf("%w: the header says format %.40q, this build reads %q", ErrFormat, l.Format, Format)
 	}
 	h := Header{Space: l.Space, Generation: l.Generation, Key: l.Key}
 	var errs [3]error
