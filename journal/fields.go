@@ -1,7 +1,9 @@
 package journal
 
 // The tables of fields: each line is a member, its place, and the way in which
-// its value is written and read. Members stand in the order of their keys.
+// its value is written and read. Members stand in the order of their keys. An
+// implied one follows from members before it, or from the record's place: keys are
+// chosen so that one walk meets them in this order.
 
 func entryFields(c *codec, e *Entry) {
 	c.entry = e
@@ -19,7 +21,7 @@ func entryFields(c *codec, e *Entry) {
 	optional(c, "el", &e.Elements, elements)
 	part(c, "f", &e.Flow, flowFields)
 	implied(c, "g", &e.GUID, e.impliedGUID(), uuid)
-	whole := e.Kind == KindCreated || c.mode != writing
+	whole := e.Kind == KindCreated || c.mode != writing // a reader compares what is written again
 	if whole {
 		field(c, "ge", &e.Generation, number)
 	}
