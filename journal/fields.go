@@ -167,7 +167,7 @@ func responseFields(c *codec, r *Response) {
 	field(c, "sg", &r.Signal, uuid)
 	implied(c, "st", &r.Code, codeOf(r.Error), number)
 	first := 0
-	if !r.Request.IsZero() {
+	if !r.Request.IsZero() && r.Kind != ResponseWake {
 		first = 1
 	}
 	implied(c, "tn", &r.Turn, first, number)
