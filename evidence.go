@@ -160,7 +160,7 @@ func (s *sift) look(r journal.Record) {
 	if !r.Chain.IsZero() {
 		s.chains[r.Chain] = true
 	}
-	e, err := journal.Decode(r.Body)
+	e, err := journal.Decode(r)
 	if err != nil {
 		return // the report says so
 	}

@@ -83,7 +83,7 @@ func (rt *Runtime) Journal(ctx context.Context, job Job) iter.Seq2[*journal.Entr
 				if err != nil {
 					return err
 				}
-				e, err := journal.Decode(r.Body)
+				e, err := journal.Decode(r)
 				if !yield(e, err) || err != nil {
 					stopped = true
 					return nil

@@ -35,6 +35,9 @@ func (s *State) Apply(p *Plan) {
 	s.applyEffect(p.Chain)
 	s.Job.Semaphore = p.Semaphore.After
 	s.Job.Head.Seq = p.Entry.Seq
+	if e := p.Entry; e.Writer != "" || e.Build != "" {
+		s.Author = Author{e.Writer, e.Build}
+	}
 	if p.NewState != "" {
 		s.Job.State = p.NewState
 	}

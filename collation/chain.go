@@ -192,14 +192,14 @@ func (r *Row) SetEffects(from *Row) {
 	r.Holder, r.LeaseUntil, r.Fence, r.Effects, r.Undo = from.Holder, from.LeaseUntil, from.Fence, from.Effects, from.Undo
 }
 
-// record makes the write's entry, the next of the chain (J9). The one that releases
-// the row says so.
+// record makes the write's entry, the next of the chain (J9). The first of an effect
+// says where it belongs, the one that releases the row that it does.
 func (c *Chain) record(w *ChainWrite, kind journal.Kind, writer string, e *journal.Effect, mode Mode) {
 	x := &journal.Entry{
 		Space: c.Job.Space, Job: c.Job.ID, Generation: c.Job.Generation, Chain: c.Request, Seq: c.Head.Seq + 1, Kind: kind,
 		GUID: c.Request, Effect: e, Writer: writer, Build: mode.Build, Time: int64(c.Now), Trace: c.Job.Trace,
 	}
-	if w.Row != nil {
+	if w.Row != nil && w.Effect.Seq == x.Seq {
 		x.Activity, x.DAD = w.Row.Activity, string(w.Row.DAD)
 	}
 	if w.Undead {

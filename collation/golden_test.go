@@ -24,6 +24,11 @@ var goldenIDs = map[string]string{
 	"outcome":          "00a5ce87-c673-8912-a478-f1d77c70364b",
 	"interrupt":        "6834da43-a328-8947-8322-7dde79c80424",
 	"interrupt, asked": "13a76bdb-e962-81ee-999d-ac9e8bd0715e",
+	"pause, sleep":     "99fbe751-548c-8dff-bf95-d7b7f4b1030b",
+	"pause, signal":    "ade1f547-f988-873b-a767-1545bda26939",
+	"pause, child":     "b94b2c53-ab7f-8e22-8ba4-a9c4d2e16097",
+	"timeout":          "82fab2a0-2cfc-8f25-8b13-5bd0076408e6",
+	"undo":             "f2ff647d-6f3f-88f1-8518-ef4ec9a2943e",
 }
 
 // goldenKeys are the first 16 bytes of the SHA-256 of the text.

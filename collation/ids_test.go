@@ -1,6 +1,7 @@
 package collation_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,6 +44,11 @@ func TestGoldenIdentifiers(t *testing.T) {
 		"outcome":          collation.OutcomeGUID(child.Start(), 1).String(),
 		"interrupt":        collation.InterruptGUID(leg1, job).String(),
 		"interrupt, asked": collation.AskedInterruptGUID("caller", job).String(),
+		"pause, sleep":     collation.PauseGUID(request, pause(journal.PauseSleep)).String(),
+		"pause, signal":    collation.PauseGUID(request, pause(journal.PauseSignal)).String(),
+		"pause, child":     collation.PauseGUID(request, pause(journal.PauseChild)).String(),
+		"timeout":          collation.TimeoutGUID(wait).String(),
+		"undo":             collation.UndoID(request).String(),
 	}
 	require.Equal(t, goldenIDs, got)
 	seen := map[string]bool{}
@@ -54,6 +60,54 @@ func TestGoldenIdentifiers(t *testing.T) {
 		require.Equal(t, byte(0x80), g[6]&0xf0, "version 8")
 		require.Equal(t, byte(0x80), g[8]&0xc0, "RFC 9562 variant")
 	}
+}
+
+func pause(k journal.PauseKind) journal.PauseRef {
+	return journal.PauseRef{Kind: k, Name: "nap", Position: "2.1"}
+}
+
+// TestReadersDeriveTheSame: what the codec and replay derive by their own code is
+// what is derived here (C8, W12).
+func TestReadersDeriveTheSame(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		g := journal.GUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "guid"))
+		job := journal.JobID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "job"))
+		name, n := rapid.String().Draw(t, "name"), rapid.IntRange(0, 1000).Draw(t, "n")
+		segments := rapid.SliceOfN(rapid.SampledFrom([]int{0, 0, 0, 0, 1, 10}), 1, 12).Draw(t, "address")
+		dad := collation.DAD(",0").Base()
+		for _, s := range segments {
+			dad = dad.Child().WithIndex(s)
+		}
+		ref := journal.PauseRef{Kind: rapid.SampledFrom([]journal.PauseKind{
+			journal.PauseSleep, journal.PauseSignal, journal.PauseChild,
+		}).Draw(t, "kind"), Name: name, Position: "1.2"}
+		for what, pair := range map[string][2]any{
+			"job":       {collation.NewJobID(name, "k", int64(n)), journal.DeriveJob(name, "k", int64(n))},
+			"leg1":      {collation.Leg1GUID(g, name, dad), journal.DeriveLeg1(g, name, string(dad))},
+			"join":      {collation.JoinGUID(job, name, dad), journal.DeriveJoin(job, name, string(dad))},
+			"request":   {collation.RequestGUID(g, n), journal.DeriveRequest(g, n)},
+			"response":  {collation.ResponseGUID(g, n), journal.DeriveResponse(g, n)},
+			"operator":  {collation.OperatorGUID(g, name, n), journal.DeriveOperator(g, name, n)},
+			"sent":      {collation.SentGUID(g), journal.DeriveSent(g)},
+			"wakeup":    {collation.WakeUpGUID(g, journal.BySignal, name), journal.DeriveWakeUp(g, journal.BySignal, name)},
+			"signalled": {collation.SignalledGUID(g, journal.GUID(job)), journal.DeriveSignalled(g, journal.GUID(job))},
+			"timeout":   {collation.TimeoutGUID(g), journal.DeriveTimeout(g)},
+			"cycle":     {collation.CycleGUID(g), journal.DeriveCycle(g)},
+			"child":     {collation.ChildID(g, n), journal.DeriveChild(g, n)},
+			"pause":     {collation.PauseGUID(g, ref), journal.DerivePause(g, ref)},
+			"undo":      {collation.UndoID(g), journal.DeriveUndo(g)},
+			"outcome":   {collation.OutcomeGUID(g, n), journal.DeriveOutcome(g, n)},
+			"interrupt": {collation.InterruptGUID(g, job), journal.DeriveInterrupt(g, job)},
+		} {
+			require.Equal(t, pair[0], pair[1], what)
+		}
+		// A child's Leg1 follows whole: its address, too.
+		body := journal.Encode(&journal.Entry{Kind: journal.KindSignal, GUID: g, DAD: string(dad), Dispatched: []journal.Dispatched{{
+			GUID: collation.Leg1GUID(g, "w", dad.Child()), Kind: journal.MessageLeg1, Activity: "w", DAD: string(dad.Child()),
+		}}})
+		require.True(t, strings.HasSuffix(string(body), `"s":[{"a":"w","as":"leg1"}],"v":2}`), "%s", body)
+	})
 }
 
 // TestFieldsAreLengthPrefixed: what moves from one field into its neighbour

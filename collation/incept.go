@@ -145,13 +145,14 @@ func Incept(in Inception, mode Mode) *Plan {
 	if in.Publish {
 		row.published(in.Now, mode.Resend)
 	}
+	one := int64(1)
 	e := &journal.Entry{
 		Space: in.Space, Job: id, Key: in.Key, Generation: in.Generation, Seq: 1,
 		Kind: journal.KindCreated, GUID: id.Start(), Activity: in.Trigger, DAD: string(RootDAD),
 		Marks:      []journal.Mark{journal.MarkEntered, journal.MarkWork},
-		Ledgers:    []journal.LedgerMove{{Activity: in.Trigger, DAD: string(RootDAD), After: journal.Ledger(TriggerBorn)}},
-		Receipts:   []journal.ReceiptMove{{GUID: id.Start(), New: true, After: journal.Ledger(StartBorn), Verdict: journal.VerdictHandled}},
-		Semaphore:  &journal.SemaphoreMove{After: 1},
+		Ledger:     journal.Ledger(TriggerBorn),
+		Receipt:    journal.Ledger(StartBorn),
+		Semaphore:  &one,
 		Dispatched: []journal.Dispatched{{GUID: id.Start(), Kind: journal.MessageStart, Activity: in.Trigger, DAD: string(RootDAD)}},
 		Flow:       &in.Flow, Input: in.Input, Parent: in.Parent,
 		Writer: mode.Writer, Build: mode.Build, Time: int64(in.Now), Trace: in.Trace,

@@ -25,7 +25,7 @@ func (b *builder) leg1() error {
 		_, _ = b.task(b.key, b.act, b.m.GUID) // what its work needs, in the same trip
 		return err
 	}
-	b.entry(journal.KindLeg1).Leg = 1
+	b.entry(journal.KindLeg1)
 	if !b.m.Entered {
 		if inst.Ledger.Leg1Entries() >= StuckLeg1+b.row.Runs { // an entry more for each retry by an operator (C4)
 			return fmt.Errorf("%w: %s entered its Leg1 %d times without completing it; an operator must retry or end it",

@@ -19,7 +19,7 @@ func (b *builder) leg2() error {
 	if b.response == nil {
 		return errBroken("the entry that accepted the message records no response")
 	}
-	b.entry(journal.KindLeg2).Leg = 2
+	b.entry(journal.KindLeg2)
 	b.at = b.resolved()
 	if !b.receipt.Ledger.Step1() {
 		if err := b.step1(); err != nil || b.cutAfterWork() {
@@ -74,7 +74,7 @@ func (b *builder) accept() (done bool, err error) {
 	if inst.Ledger, err = inst.Ledger.AcceptLeg2(); err != nil {
 		return false, err
 	}
-	b.entry(journal.KindLeg2).Leg = 2
+	b.entry(journal.KindLeg2)
 	b.response = b.classify(&inst)
 	b.p.Entry.Response = b.response
 	b.bind()
@@ -258,7 +258,7 @@ func (b *builder) start() error {
 	if b.receipt == nil {
 		return errBroken("a start message without the receipt of its inception")
 	}
-	b.entry(journal.KindLeg2).Leg = 0
+	b.entry(journal.KindLeg2)
 	if !b.receipt.Ledger.Step2() {
 		if done, err := b.enterStep2(); done || err != nil {
 			return err

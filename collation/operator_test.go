@@ -147,7 +147,7 @@ func (x *operatorScript) describe(t *testing.T, p *collation.Plan) string {
 	var b strings.Builder
 	e := p.Entry
 	require.Equal(t, journal.Operator{Action: e.Operator.Action, Who: "ann", Reason: "looked it up"}, *e.Operator)
-	require.Equal(t, "suite", e.Writer)
+	require.Equal(t, "suite", x.s.Author.Writer)
 	fmt.Fprintf(&b, "letter %s\nentry %d %s %s", x.letter.State, e.Seq, e.Kind, e.Operator.Action)
 	if e.Effect != nil {
 		require.Nil(t, e.Effect.Result)

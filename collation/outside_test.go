@@ -122,7 +122,7 @@ func (w *world) arrive(r *collation.Row) {
 
 func describeResult(b *strings.Builder, e *journal.Entry) {
 	if e.Open != nil {
-		fmt.Fprintf(b, "  open elements %d → %d\n", e.Open.Before, e.Open.After)
+		fmt.Fprintf(b, "  open elements %d\n", *e.Open)
 	}
 	if r := e.Response; r != nil && r.By != "" {
 		fmt.Fprintf(b, "  woken by %s, number %d\n", r.By, r.Number)

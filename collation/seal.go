@@ -61,45 +61,79 @@ func (w *writer) sealLedgers() {
 		if stored := w.s.Instances[x.Key]; stored != nil {
 			open = stored.Open
 		}
-		if open != x.Open {
-			e.Open = &journal.OpenMove{Before: open, After: x.Open}
+		if open != x.Open && e.Elements == nil { // which has how many there are
+			left := x.Open
+			e.Open = &left
 		}
-		if x.Before == x.After {
-			continue // no digit: where its result stands has changed, or what it keeps beside
+		switch {
+		case x.Before == x.After: // no digit: where its result stands has changed, or what it keeps beside
+		case x.Key == w.key:
+			e.Ledger = journal.Ledger(x.After)
+		case !w.folds(x.Key):
+			e.Joins = append(e.Joins, x.move())
 		}
-		e.Ledgers = append(e.Ledgers, journal.LedgerMove{
-			Activity: x.Key.Activity, DAD: string(x.Key.DAD),
-			Before: journal.Ledger(x.Before), After: journal.Ledger(x.After),
-		})
 	}
 	if x := p.Receipt; x != nil {
-		e.Receipts = append(e.Receipts, journal.ReceiptMove{
-			GUID: x.GUID, New: x.New, Before: journal.Ledger(x.Before), After: journal.Ledger(x.After), Verdict: x.Verdict,
-		})
+		e.Receipt = journal.Ledger(x.After)
 	}
 	if slices.Contains(e.Marks, journal.MarkChildren) {
-		move := p.Semaphore
-		e.Semaphore = &move
+		left := p.Semaphore.After
+		e.Semaphore = &left
 	}
 }
 
+// folds reports whether the Leg1 of the instance is part of the plan (C11).
+func (w *writer) folds(key InstanceKey) bool {
+	return slices.ContainsFunc(w.sent, func(x sent) bool {
+		return x.folded && x.row.Activity == key.Activity && x.row.DAD == key.DAD
+	})
+}
+
+// move is the write as an entry tells it.
+func (x *LedgerWrite) move() journal.LedgerMove {
+	return journal.LedgerMove{
+		Activity: x.Key.Activity, DAD: string(x.Key.DAD), After: journal.Ledger(x.After),
+		Arrivals: x.After.Arrivals() - x.Before.Arrivals(),
+	}
+}
+
+// inputOf is what a message asks somebody else to work on: a request of a worker,
+// the start of a child.
+func inputOf(r *Row) []byte {
+	switch r.Kind {
+	case journal.MessageRequest:
+		return r.Body
+	case journal.MessageStart:
+		if o, err := r.Order(); err == nil {
+			return o.Input
+		}
+	}
+	return nil
+}
+
 // sealSent inserts the rows of what is sent. The GUIDs of the elements of a list
-// follow from that of their Leg1 (C8): they are counted and not listed.
+// follow from that of their Leg1 (C8): they are counted and not listed. Of every
+// input that is sent the entry has the sum (W12).
 func (w *writer) sealSent() {
 	p, e := w.p, w.p.Entry
 	for i := range w.sent {
 		x := &w.sent[i]
 		r := &x.row
-		if x.folded {
-			e.Folded = append(e.Folded, r.GUID)
-		} else {
+		if !x.folded {
 			p.Insert = append(p.Insert, *r)
 		}
+		input := journal.SumOf(inputOf(r))
 		if e.Elements != nil && r.Kind == journal.MessageRequest {
+			e.Elements.Inputs = e.Elements.Inputs.Append(input)
 			continue
 		}
 		d := journal.Dispatched{
-			GUID: r.GUID, Kind: r.Kind, Activity: r.Activity, DAD: string(r.DAD), Topic: r.Topic, At: int64(x.due),
+			GUID: r.GUID, Kind: r.Kind, Activity: r.Activity, DAD: string(r.DAD), Topic: r.Topic, At: int64(x.due), Input: input,
+		}
+		for n := range p.Ledgers {
+			if l := &p.Ledgers[n]; x.folded && l.Key == (InstanceKey{r.Activity, r.DAD}) {
+				d.Folded, d.Arrivals = journal.Ledger(l.After), l.move().Arrivals
+			}
 		}
 		if r.Job != p.Job {
 			d.Job = r.Job
@@ -128,7 +162,7 @@ func (w *writer) sealGone() {
 		}
 		switch x.why {
 		case ended:
-			e.Ended = append(e.Ended, g)
+			e.Ended = g
 		case disarmed:
 			e.Disarmed = append(e.Disarmed, g)
 		case withdrawn:

@@ -160,6 +160,7 @@ type State struct {
 	Job       Job
 	Flow      *flow.Flow
 	Now       Micros
+	Author    Author // of the last entry, where a plan that was applied says it: the next need not repeat it
 	Instances map[InstanceKey]*Instance
 	Receipts  map[journal.GUID]*Receipt
 	Rows      map[journal.GUID]*Row
@@ -240,6 +241,9 @@ func (n *Need) Empty() bool {
 	return len(n.Instances) == 0 && len(n.Results) == 0 && len(n.Effects) == 0 && len(n.Record) == 0 && len(n.Rows) == 0 &&
 		len(n.Waits) == 0 && len(n.Latest) == 0 && len(n.Keys) == 0 && !n.Close && !n.AllRows && n.Further == 0
 }
+
+// Author is the process that writes an entry, and its build: for an audit only.
+type Author struct{ Writer, Build string }
 
 // Mode says how plans are cut and joined; digits, ids, outputs and marks are
 // the same in every mode (C11).

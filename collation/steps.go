@@ -72,7 +72,7 @@ func (b *builder) deed(scope flow.Scope) (*journal.Result, *Row, error) {
 
 // steps goes on with step 2 and step 3 of a Leg1 that has a receipt.
 func (b *builder) steps() error {
-	b.entry(journal.KindLeg1).Leg = 1
+	b.entry(journal.KindLeg1)
 	if !b.receipt.Ledger.Step2() {
 		if done, err := b.enterStep2(); done || err != nil {
 			return err

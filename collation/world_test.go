@@ -2,7 +2,6 @@ package collation_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -188,11 +187,13 @@ func (w *world) describe(p *collation.Plan) string {
 	if e == nil {
 		return b.String()
 	}
-	fmt.Fprintf(&b, "  entry %d %s leg %d %v\n", e.Seq, e.Kind, e.Leg, e.Marks)
-	for _, l := range e.Ledgers {
-		fmt.Fprintf(&b, "  %s%s %s → %s\n", l.Activity, l.DAD, l.Before, l.After)
+	fmt.Fprintf(&b, "  entry %d %s %v\n", e.Seq, e.Kind, e.Marks)
+	for _, l := range p.Ledgers {
+		if l.Before != l.After {
+			fmt.Fprintf(&b, "  %s%s %s → %s\n", l.Key.Activity, l.Key.DAD, l.Before, l.After)
+		}
 	}
-	for _, r := range e.Receipts {
+	if r := p.Receipt; r != nil {
 		before := r.Before.String()
 		if r.New {
 			before = "new"
@@ -200,7 +201,7 @@ func (w *world) describe(p *collation.Plan) string {
 		fmt.Fprintf(&b, "  receipt %s → %s %s\n", before, r.After, r.Verdict)
 	}
 	if s := e.Semaphore; s != nil {
-		fmt.Fprintf(&b, "  semaphore %d → %d\n", s.Before, s.After)
+		fmt.Fprintf(&b, "  semaphore %d → %d\n", p.Semaphore.Before, *s)
 	}
 	describeResult(&b, e)
 	describeFunction(&b, p)
@@ -225,7 +226,7 @@ func (w *world) describeRows(b *strings.Builder, p *collation.Plan) {
 	e := p.Entry
 	for _, d := range e.Dispatched {
 		note := ""
-		if slices.Contains(e.Folded, d.GUID) {
+		if d.Folded != 0 {
 			note = " (folded)"
 		}
 		if d.At != 0 {
@@ -243,8 +244,8 @@ func (w *world) describeRows(b *strings.Builder, p *collation.Plan) {
 		}
 		fmt.Fprintf(b, "  ~ %s turn %d try %d next %s held %q\n", u.Kind, u.Turn, u.Try, next, u.Held)
 	}
-	for _, g := range e.Ended {
-		fmt.Fprintf(b, "  - %s\n", w.names[g])
+	if !e.Ended.IsZero() {
+		fmt.Fprintf(b, "  - %s\n", w.names[e.Ended])
 	}
 	for _, g := range e.Disarmed {
 		fmt.Fprintf(b, "  disarmed %s\n", w.names[g])

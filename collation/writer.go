@@ -77,7 +77,10 @@ func (w *writer) entry(kind journal.Kind) *journal.Entry {
 			Space: w.s.Job.Space, Job: w.s.Job.ID, Generation: w.s.Job.Generation,
 			Seq: w.s.Job.Head.Seq + 1, Kind: kind, GUID: w.m.GUID,
 			Activity: w.key.Activity, DAD: string(w.key.DAD),
-			Writer: w.mode.Writer, Build: w.mode.Build, Time: int64(w.s.Now), Trace: w.s.Job.Trace,
+			Time: int64(w.s.Now), Trace: w.s.Job.Trace,
+		}
+		if by := (Author{w.mode.Writer, w.mode.Build}); by != w.s.Author {
+			w.p.Entry.Writer, w.p.Entry.Build = by.Writer, by.Build
 		}
 	}
 	return w.p.Entry

@@ -253,7 +253,7 @@ func (r *rig) entries(id journal.JobID) []*journal.Entry {
 	err := r.store.Audit(context.Background(), id, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
 		for rec, err := range records {
 			require.NoError(r.t, err)
-			e, err := journal.Decode(rec.Body)
+			e, err := journal.Decode(rec)
 			require.NoError(r.t, err)
 			out = append(out, e)
 		}

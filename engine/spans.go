@@ -53,8 +53,11 @@ func (l *loop) span(b *batch, it *item, end time.Time) observer.Span {
 			Activity: e.Activity, DAD: e.DAD, GUID: e.GUID.String(), Turn: it.msg.Turn,
 		},
 	}
-	if len(e.Ledgers) > 0 {
-		s.Subject.Before, s.Subject.After = e.Ledgers[0].Before.String(), e.Ledgers[0].After.String()
+	for i := range it.plan.Ledgers {
+		if m := &it.plan.Ledgers[i]; m.Before != m.After {
+			s.Subject.Before, s.Subject.After = m.Before.String(), m.After.String()
+			break
+		}
 	}
 	if r := e.Response; r != nil {
 		s.Subject.Code, s.Subject.Try, s.Subject.By = r.Code, r.Try, string(r.By)
@@ -65,7 +68,7 @@ func (l *loop) span(b *batch, it *item, end time.Time) observer.Span {
 	committed := b.began.Add(b.took)
 	for _, m := range e.Marks {
 		if name := stepNames[m]; name != "" {
-			s.Children = append(s.Children, observer.Span{Name: name, Subject: stepSubject(s.Subject, e), Start: b.began, End: committed})
+			s.Children = append(s.Children, observer.Span{Name: name, Subject: stepSubject(s.Subject, it.plan), Start: b.began, End: committed})
 		}
 	}
 	s.Children = append(s.Children, observer.Span{Name: observer.SpanCommit, Start: b.began, End: committed})
@@ -94,10 +97,10 @@ var stepNames = map[journal.Mark]string{
 }
 
 // stepSubject shows the GUID ledger, which the steps move.
-func stepSubject(s observer.Subject, e *journal.Entry) observer.Subject {
+func stepSubject(s observer.Subject, p *collation.Plan) observer.Subject {
 	s.Before, s.After = "", ""
-	if len(e.Receipts) > 0 {
-		s.Before, s.After = e.Receipts[0].Before.String(), e.Receipts[0].After.String()
+	if r := p.Receipt; r != nil {
+		s.Before, s.After = r.Before.String(), r.After.String()
 	}
 	return s
 }

@@ -20,6 +20,8 @@ type codec struct {
 	in      canonical.Scanner
 	key     []byte // reading: of the next member; nil behind the last one
 	kind    error  // reading: of the first fault; nil is ErrNotCanonical
+	entry   *Entry // that the fields belong to: they may follow from others of it
+	sender  sender // whose work the field is about
 }
 
 type mode uint8
@@ -137,6 +139,27 @@ func always[T any](c *codec, key string, p *T, value func(*codec, *T)) {
 		value(c, p)
 		c.next()
 	}
+}
+
+// implied is a member that is left out where it is what follows from those before
+// it: want.
+func implied[T comparable](c *codec, key string, p *T, want T, value func(*codec, *T)) {
+	switch {
+	case c.mode == writing:
+		if *p == want {
+			return
+		}
+		c.begin(key)
+	case string(c.key) != key:
+		if c.mode == reading {
+			*p = want
+		}
+		return
+	case !c.found():
+		return
+	}
+	value(c, p)
+	c.next()
 }
 
 // section is a member that is an object out of fields of v itself, left out

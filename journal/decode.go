@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/quipu-journal/quipu/canonical"
 )
@@ -16,46 +17,62 @@ var (
 	ErrNotCanonical   = errors.New("entry is not canonical")
 )
 
-// Decode reads one body. It refuses unknown versions, kinds and fields, bodies
-// over MaxEntryBytes, and every spelling but the one that Encode writes.
-func Decode(body []byte) (*Entry, error) {
-	e, err := decode(body, true)
+// Decode reads the entry of a record. It refuses unknown versions, kinds and
+// fields, bodies over MaxEntryBytes, and every spelling but the one that Encode
+// writes.
+func Decode(r Record) (*Entry, error) {
+	e, err := decode(&r, true)
 	if err != nil {
 		return nil, err
 	}
-	if !bytes.Equal(AppendEntry(make([]byte, 0, len(body)), e), body) {
+	if !bytes.Equal(AppendEntry(make([]byte, 0, len(r.Body)), e), r.Body) {
 		return nil, fmt.Errorf("%w: encoding it again gives other bytes", ErrNotCanonical)
 	}
 	return e, nil
 }
 
-// DecodeTrusted reads one body that the store wrote and whose hash was
-// checked, without comparing spellings again: the engine's own reads (J2).
-func DecodeTrusted(body []byte) (*Entry, error) { return decode(body, false) }
+// DecodeTrusted reads the entry of a record that the store wrote and whose hash
+// was checked, without comparing spellings again: the engine's own reads (J2).
+func DecodeTrusted(r Record) (*Entry, error) { return decode(&r, false) }
 
-func decode(body []byte, strict bool) (*Entry, error) {
-	if len(body) > MaxEntryBytes {
-		return nil, fmt.Errorf("%w: body has %d bytes, the limit is %d", ErrNotCanonical, len(body), MaxEntryBytes)
+func decode(r *Record, strict bool) (*Entry, error) {
+	if len(r.Body) > MaxEntryBytes {
+		return nil, fmt.Errorf("%w: body has %d bytes, the limit is %d", ErrNotCanonical, len(r.Body), MaxEntryBytes)
 	}
-	c := &codec{in: canonical.Scan(body), mode: reading, strict: strict}
-	e := &Entry{}
+	c := &codec{in: canonical.Scan(r.Body), mode: reading, strict: strict}
+	e := &Entry{Job: r.Job, Chain: r.Chain, Seq: r.Seq}
 	object(c, e, entryFields)
-	if err := c.end(); err != nil {
-		return nil, err
+	err := c.end()
+	if err != nil {
+		c.version = versionOf(r.Body)
 	}
-	switch {
-	case c.version != Version:
+	switch _, known := kindCodes[e.Kind]; {
+	case c.version != Version && (err == nil || c.version > 0):
 		return nil, fmt.Errorf("%w %d: this build reads version %d", ErrUnknownVersion, c.version, Version)
-	case !knownKinds[e.Kind]:
-		return nil, fmt.Errorf("%w %.40q", ErrUnknownKind, e.Kind)
+	case err != nil:
+		return nil, err
+	case !known:
+		return nil, fmt.Errorf("%w %.40q", ErrUnknownKind, strings.TrimPrefix(string(e.Kind), "?"))
 	}
 	return e, nil
 }
 
-var knownKinds = map[Kind]bool{
-	KindCreated: true, KindLeg1: true, KindLeg2: true, KindStale: true, KindSignal: true, KindInterrupt: true,
-	KindEffectStarted: true, KindEffectCompleted: true, KindEffectFailed: true,
-	KindDeadLetter: true, KindOperator: true, KindQuarantine: true, KindExpired: true,
+// versionOf is the version that a body says which is none of this one's entries;
+// 0: it says none.
+func versionOf(body []byte) int64 {
+	in := canonical.Scan(body)
+	version := int64(0)
+	for in.Enter('{'); in.Next('}'); {
+		if string(in.Key()) == "v" {
+			version = in.Int()
+		} else {
+			in.Skip()
+		}
+	}
+	if in.End() != nil {
+		return 0
+	}
+	return version
 }
 
 // DecodeResponse reads what EncodeResponse wrote, and no other spelling.

@@ -1,7 +1,7 @@
 package journal
 
 // Version is the format version of the entry bodies that this build writes.
-const Version = 1
+const Version = 2
 
 // MaxEntryBytes bounds the body of one entry: a result may have 1 MiB (E6),
 // the rest is ours.
@@ -122,35 +122,40 @@ const (
 )
 
 // Entry is one row of the journal: what one plan did, in one transaction, with
-// the digits it moved (2.2). Zero fields are left out of the body. Payloads
-// (Input, Output, Data) are canonical JSON of package canonical.
+// the digits it moved (2.2). Payloads (Input, Output, Data) are canonical JSON of
+// package canonical.
+//
+// A body says what does not follow from its place, the entries before it and the
+// ids' derivation (W12). Job, Chain and Seq are the record's, and bound by its hash
+// (J9). Space, Generation and Trace are those of the whole job: its first entry
+// alone says them. What a field follows from within its entry stands beside it in
+// the tables of fields: it is written where it is something else.
 type Entry struct {
-	Space      string
-	Job        JobID
+	Space      string // said by created entries alone
+	Job        JobID  // of the record
 	Key        string // the job's key, on created entries only
-	Generation int64
-	Chain      GUID // zero: the main chain
-	Seq        int64
+	Generation int64  // said by created entries alone
+	Chain      GUID   // of the record; zero: the main chain
+	Seq        int64  // of the record
 	Kind       Kind
-	GUID       GUID // the message handled; zero for none
-	Activity   string
+	GUID       GUID   // the message handled; zero for none
+	Activity   string // with DAD; of an effect said by its first entry
 	DAD        string
-	Leg        int // 1 or 2; 0 for neither
 	Marks      []Mark
-	Ledgers    []LedgerMove
-	Receipts   []ReceiptMove
-	Semaphore  *SemaphoreMove
-	Open       *OpenMove
+	Ledger     Ledger       // of the message's own instance, as the entry leaves it; 0: it does not move
+	Joins      []LedgerMove // of the joins that it arrives at, but for folded ones
+	Receipt    Ledger       // the message's GUID ledger, as the entry leaves it; 0: it does not move, or is stale
+	Semaphore  *int64       // open obligations of the job, as the entry leaves them; nil: it does not count them (1.8)
+	Open       *int         // elements under `each` that have not ended; nil: none ends
 	Response   *Response
 	Result     *Result
 	Dispatched []Dispatched
 	Updated    []Updated
 	Elements   *Elements
 	Waits      []Wait
-	Ended      []GUID // dispatch rows whose message ended by being handled
+	Ended      GUID   // the dispatch row whose message ended by being handled; zero: none
 	Disarmed   []GUID // timers, waits and bounds that the end of their activity took back
 	Withdrawn  []GUID // dispatch rows and waits that a close took back
-	Folded     []GUID // children's Leg1 messages handled in this plan (C11)
 	Abandoned  int    // obligations a close by failure took over (C15)
 	Close      *Close
 	Bound      *Bound // the effect chain that a response binds (J8)
@@ -160,38 +165,52 @@ type Entry struct {
 	Effect     *Effect
 	Operator   *Operator
 	Trouble    *Trouble
-	Writer     string // audit only
-	Build      string // audit only
-	Time       int64  // database time, µs since 1970 (J5)
-	Trace      string // W3C traceparent of the job, or ""
+	// Writer and Build are for an audit only. An entry without them has those of the
+	// entry before it.
+	Writer, Build string
+	Time          int64  // database time, µs since 1970 (J5)
+	Trace         string // W3C traceparent of the job, or ""; said by created entries alone
 }
 
-// LedgerMove is one change of an activity ledger; Before is 0 for a new one.
+// LedgerMove is an activity ledger as an entry leaves it. Arrivals is how many
+// arrivals at a join the entry adds: how many transitions lead there, its other
+// facts do not tell.
 type LedgerMove struct {
 	Activity, DAD string
-	Before, After Ledger
+	After         Ledger
+	Arrivals      int
 }
 
-// ReceiptMove is one change of a GUID ledger. New tells a created receipt of
-// value 0 from none.
-type ReceiptMove struct {
-	GUID          GUID
-	Before, After Ledger
-	New           bool
-	Verdict       Verdict
+// Moves are all activity ledgers that the entry moves: its own, those of the Leg1
+// that are folded into it, those of joins.
+func (e *Entry) Moves() []LedgerMove {
+	moves := make([]LedgerMove, 0, 4)
+	if e.Ledger != 0 {
+		moves = append(moves, LedgerMove{e.Activity, e.DAD, e.Ledger, 0})
+	}
+	for i := range e.Dispatched {
+		if d := &e.Dispatched[i]; d.Folded != 0 {
+			moves = append(moves, LedgerMove{d.Activity, d.DAD, d.Folded, d.Arrivals})
+		}
+	}
+	return append(moves, e.Joins...)
 }
+
+// Receipts reports whether the entry moves the GUID ledger of its message: that of
+// a stale one is made with the value 0.
+func (e *Entry) Receipts() bool { return e.Receipt != 0 || e.Kind == KindStale }
 
 // SemaphoreMove is the change of the job's open obligations (1.8).
 type SemaphoreMove struct{ Before, After int64 }
 
-// OpenMove is the change of an instance's open elements under `each` (1.11).
-// It is named once more with the Leg1 that writes the elements, from 0.
-type OpenMove struct{ Before, After int }
-
 // Elements says that a Leg1 wrote one request for each of Count elements, the
 // first Parallel of them sent and the others held. Their GUIDs follow from the
-// Leg1's (C8), so they are not listed as dispatched.
-type Elements struct{ Count, Parallel int }
+// Leg1's (C8), so they are not listed as dispatched. Inputs has the sum of each
+// one's input, in order.
+type Elements struct {
+	Count, Parallel int
+	Inputs          Sums
+}
 
 // Wait is a wait for a signal that a Leg1 registered. GUID is that of the
 // wake-up, under Repeat the base of theirs.
@@ -273,7 +292,8 @@ type Failure struct {
 	Stack   string
 }
 
-// Dispatched is a dispatch row that this entry inserted: a licence (T1).
+// Dispatched is a dispatch row that this entry inserted: a licence (T1). A Leg1
+// that is folded into the entry has none: the entry handles it, too (C11).
 type Dispatched struct {
 	GUID     GUID
 	Kind     MessageKind
@@ -282,6 +302,9 @@ type Dispatched struct {
 	Topic    string // requests and signals only
 	Job      JobID  // whose row it is, zero for the entry's own job
 	At       int64  // due time of a timer, a bound or a retry, µs; 0: at once
+	Input    Sum    // of the canonical input that a request, or a child's start, sends; zero: it sends none
+	Folded   Ledger // of a Leg1 that is folded: its activity's ledger, as the entry leaves it
+	Arrivals int    // of a folded join: those that the entry adds
 }
 
 // Updated is a request's row as this entry left it: its next turn after a

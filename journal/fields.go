@@ -1,50 +1,55 @@
 package journal
 
-import "github.com/quipu-journal/quipu/canonical"
-
 // The tables of fields: each line is a member, its place, and the way in which
-// its value is written and read. Members stand in the order of their keys.
+// its value is written and read. Members stand in the order of their keys. An
+// implied one follows from members before it, or from the record's place: keys are
+// chosen so that one walk meets them in this order.
 
 func entryFields(c *codec, e *Entry) {
+	c.entry = e
+	field(c, "a", &e.Activity, text)
 	field(c, "ab", &e.Abandoned, number)
-	field(c, "act", &e.Activity, text)
+	always(c, "as", &e.Kind, kind)
+	part(c, "b", &e.Response, responseFields)
+	part(c, "bd", &e.Bound, boundFields)
 	section(c, "by", e.Build != "" || e.Writer != "", e, authorFields)
-	field(c, "ch", &e.Chain, uuid)
-	part(c, "cl", &e.Close, closeFields)
-	list(c, "da", &e.Disarmed, uuid)
-	field(c, "dad", &e.DAD, word)
-	parts(c, "dis", &e.Dispatched, dispatchedFields)
-	part(c, "dl", &e.Trouble, troubleFields)
-	part(c, "eff", &e.Effect, effectFields)
+	part(c, "c", &e.Close, closeFields)
+	field(c, "d", &e.DAD, word)
+	list(c, "di", &e.Disarmed, uuid)
+	marked(c, "do", &e.Marks)
+	part(c, "e", &e.Effect, effectFields)
 	optional(c, "el", &e.Elements, elements)
-	list(c, "end", &e.Ended, uuid)
-	part(c, "fl", &e.Flow, flowFields)
-	list(c, "fo", &e.Folded, uuid)
-	field(c, "g", &e.GUID, uuid)
-	field(c, "gen", &e.Generation, number)
-	part(c, "hd", &e.Bound, boundFields)
-	payload(c, "in", &e.Input)
-	always(c, "job", &e.Job, uuid)
-	field(c, "k", &e.Kind, word)
-	field(c, "key", &e.Key, text)
-	list(c, "led", &e.Ledgers, ledgerMove)
-	field(c, "leg", &e.Leg, number)
-	list(c, "m", &e.Marks, word)
+	part(c, "f", &e.Flow, flowFields)
+	implied(c, "g", &e.GUID, e.impliedGUID(), uuid)
+	whole := e.Kind == KindCreated || c.mode != writing // a reader compares what is written again
+	if whole {
+		field(c, "ge", &e.Generation, number)
+	}
+	payload(c, "i", &e.Input)
+	list(c, "j", &e.Joins, ledgerMove)
+	field(c, "k", &e.Key, text)
+	implied(c, "l", &e.Ledger, e.impliedLedger(), ledger)
+	optional(c, "o", &e.Open, number)
 	part(c, "op", &e.Operator, operatorFields)
-	optional(c, "opn", &e.Open, openMove)
-	part(c, "pa", &e.Parent, parentFields)
-	list(c, "rc", &e.Receipts, receiptMove)
-	part(c, "rs", &e.Response, responseFields)
-	part(c, "rt", &e.Result, resultFields)
-	optional(c, "sem", &e.Semaphore, semaphoreMove)
-	field(c, "seq", &e.Seq, number)
-	field(c, "sp", &e.Space, text)
-	field(c, "t", &e.Time, big)
-	field(c, "tr", &e.Trace, text)
+	part(c, "p", &e.Parent, parentFields)
+	part(c, "q", &e.Result, resultFields)
+	implied(c, "r", &e.Receipt, e.impliedReceipt(), ledger)
+	c.sender = sender{e.GUID, e.Activity, e.DAD}
+	parts(c, "s", &e.Dispatched, dispatchedFields)
+	optional(c, "se", &e.Semaphore, number)
+	if whole {
+		field(c, "sp", &e.Space, text)
+	}
+	field(c, "t", &e.Time, number)
+	if whole {
+		field(c, "tr", &e.Trace, text)
+	}
 	parts(c, "up", &e.Updated, updatedFields)
 	always(c, "v", &c.version, number)
+	parts(c, "w", &e.Waits, waitFields)
 	list(c, "wd", &e.Withdrawn, uuid)
-	parts(c, "wt", &e.Waits, waitFields)
+	part(c, "wr", &e.Trouble, troubleFields)
+	implied(c, "x", &e.Ended, e.impliedEnd(), uuid)
 }
 
 func authorFields(c *codec, e *Entry) {
@@ -53,11 +58,21 @@ func authorFields(c *codec, e *Entry) {
 }
 
 func closeFields(c *codec, x *Close) {
-	field(c, "c", &x.Code, number)
 	part(c, "e", &x.Error, failureFields)
 	payload(c, "o", &x.Output)
-	field(c, "s", &x.State, word)
+	implied(c, "s", &x.State, JobCompleted, word)
+	implied(c, "st", &x.Code, codeOf(x.Error), number)
 }
+
+// codeOf is that of a success, unless there is an error.
+func codeOf(f *Failure) int {
+	if f == nil {
+		return codeOK
+	}
+	return 0
+}
+
+const codeOK = 200
 
 func failureFields(c *codec, f *Failure) {
 	field(c, "c", &f.Class, text)
@@ -67,13 +82,23 @@ func failureFields(c *codec, f *Failure) {
 }
 
 func dispatchedFields(c *codec, d *Dispatched) {
-	field(c, "a", &d.Activity, text)
+	implied(c, "a", &d.Activity, c.sender.activity, text)
+	implied(c, "as", &d.Kind, MessageRequest, word)
 	field(c, "at", &d.At, big)
-	field(c, "d", &d.DAD, word)
-	field(c, "g", &d.GUID, uuid)
-	field(c, "j", &d.Job, uuid)
-	field(c, "k", &d.Kind, word)
+	implied(c, "d", &d.DAD, c.impliedDAD(c.entry, d.Kind), word)
+	implied(c, "g", &d.GUID, c.impliedID(c.entry, d), uuid)
+	field(c, "i", &d.Input, uuid)
+	var start JobID
+	if d.Kind == MessageStart && c.entry.Kind != KindCreated {
+		start = JobID(d.GUID)
+	}
+	implied(c, "j", &d.Job, start, uuid)
+	field(c, "l", &d.Folded, folded)
+	field(c, "n", &d.Arrivals, number)
 	field(c, "t", &d.Topic, text)
+	if d.Folded != 0 {
+		c.sender = sender{d.GUID, d.Activity, d.DAD}
+	}
 }
 
 func troubleFields(c *codec, t *Trouble) {
@@ -82,16 +107,16 @@ func troubleFields(c *codec, t *Trouble) {
 }
 
 func effectFields(c *codec, f *Effect) {
-	field(c, "c", &f.Class, text)
+	implied(c, "c", &f.Class, "guarded", text)
 	part(c, "e", &f.Error, failureFields)
-	field(c, "f", &f.Fence, big)
+	implied(c, "f", &f.Fence, 1, big)
 	field(c, "k", &f.Key, digest)
 	field(c, "l", &f.Late, truth)
 	field(c, "n", &f.N, number)
 	field(c, "nm", &f.Name, text)
 	field(c, "p", &f.Position, text)
 	payload(c, "r", &f.Result)
-	field(c, "tn", &f.Turn, number)
+	implied(c, "tn", &f.Turn, 1, number)
 }
 
 func flowFields(c *codec, f *FlowRef) {
@@ -101,7 +126,11 @@ func flowFields(c *codec, f *FlowRef) {
 }
 
 func boundFields(c *codec, b *Bound) {
-	field(c, "c", &b.Chain, uuid)
+	var request GUID
+	if r := c.entry.Response; r != nil {
+		request = r.Request
+	}
+	implied(c, "c", &b.Chain, request, uuid)
 	field(c, "h", &b.Head.Hash, digest)
 	field(c, "s", &b.Head.Seq, number)
 }
@@ -124,11 +153,10 @@ func parentFields(c *codec, p *Parent) {
 
 func responseFields(c *codec, r *Response) {
 	field(c, "by", &r.By, word)
-	field(c, "c", &r.Code, number)
 	field(c, "ch", &r.Child, uuid)
 	part(c, "e", &r.Error, failureFields)
 	field(c, "el", &r.Element, number)
-	field(c, "k", &r.Kind, word)
+	implied(c, "k", &r.Kind, ResponseTerminal, word)
 	field(c, "n", &r.Number, number)
 	payload(c, "o", &r.Output)
 	part(c, "of", &r.Of, pauseRefFields)
@@ -137,8 +165,13 @@ func responseFields(c *codec, r *Response) {
 	field(c, "r", &r.Ref, digest)
 	field(c, "ra", &r.RetryAfter, big)
 	field(c, "sg", &r.Signal, uuid)
-	field(c, "tn", &r.Turn, number)
-	field(c, "ty", &r.Try, number)
+	implied(c, "st", &r.Code, codeOf(r.Error), number)
+	first := 0
+	if !r.Request.IsZero() && r.Kind != ResponseWake {
+		first = 1
+	}
+	implied(c, "tn", &r.Turn, first, number)
+	implied(c, "ty", &r.Try, r.Turn, number)
 	field(c, "u", &r.Undone, truth)
 }
 
@@ -162,22 +195,23 @@ func pauseRefFields(c *codec, p *PauseRef) {
 
 func resultFields(c *codec, r *Result) {
 	field(c, "by", &r.By, word)
-	field(c, "c", &r.Code, number)
 	part(c, "e", &r.Error, failureFields)
 	payload(c, "o", &r.Output)
+	implied(c, "st", &r.Code, codeOf(r.Error), number)
 }
 
 func updatedFields(c *codec, u *Updated) {
-	field(c, "g", &u.GUID, uuid)
+	row := c.entry.impliedRow()
+	implied(c, "g", &u.GUID, row.GUID, uuid)
 	field(c, "h", &u.Held, text)
-	field(c, "k", &u.Kind, word)
+	implied(c, "k", &u.Kind, row.Kind, word)
 	field(c, "n", &u.NextAt, big)
-	field(c, "tn", &u.Turn, number)
-	field(c, "ty", &u.Try, number)
+	implied(c, "tn", &u.Turn, row.Turn, number)
+	implied(c, "ty", &u.Try, row.Try, number)
 }
 
 func waitFields(c *codec, w *Wait) {
-	field(c, "g", &w.GUID, uuid)
+	implied(c, "g", &w.GUID, DeriveWakeUp(c.sender.guid, BySignal, ""), uuid)
 	field(c, "k", &w.Key, text)
 	field(c, "r", &w.Repeat, truth)
 	field(c, "t", &w.Topic, text)
@@ -190,20 +224,7 @@ func elements(c *codec, e *Elements) {
 	c.open()
 	at(c, &e.Count, number)
 	at(c, &e.Parallel, number)
-	c.close()
-}
-
-func openMove(c *codec, m *OpenMove) {
-	c.open()
-	at(c, &m.Before, number)
-	at(c, &m.After, number)
-	c.close()
-}
-
-func semaphoreMove(c *codec, m *SemaphoreMove) {
-	c.open()
-	at(c, &m.Before, number)
-	at(c, &m.After, number)
+	at(c, &e.Inputs, sums)
 	c.close()
 }
 
@@ -211,35 +232,7 @@ func ledgerMove(c *codec, m *LedgerMove) {
 	c.open()
 	at(c, &m.Activity, text)
 	at(c, &m.DAD, word)
-	at(c, &m.Before, ledger)
 	at(c, &m.After, ledger)
+	at(c, &m.Arrivals, number)
 	c.close()
-}
-
-func receiptMove(c *codec, m *ReceiptMove) {
-	c.open()
-	at(c, &m.GUID, uuid)
-	at(c, m, receiptBefore)
-	at(c, &m.After, ledger)
-	at(c, &m.Verdict, word)
-	c.close()
-}
-
-// receiptNew stands in the place of the ledger before of a created receipt.
-const receiptNew = "new"
-
-func receiptBefore(c *codec, m *ReceiptMove) {
-	switch {
-	case c.mode == reading:
-		before := c.in.Text()
-		if m.New = string(before) == receiptNew; !m.New {
-			var err error
-			m.Before, err = parseLedger(before)
-			c.hold(err)
-		}
-	case m.New:
-		c.out = canonical.AppendString(c.out, receiptNew)
-	default:
-		ledger(c, &m.Before)
-	}
 }

@@ -16,13 +16,16 @@ func entries() *rapid.Generator[*journal.Entry] {
 	strict := rapid.Int64Range(-canonical.MaxInt, canonical.MaxInt)
 	return rapid.Custom(func(t *rapid.T) *journal.Entry {
 		e := &journal.Entry{
-			Space: texts().Draw(t, "space"), Job: journal.JobID(guids().Draw(t, "job")), Key: texts().Draw(t, "key"),
-			Generation: strict.Draw(t, "generation"), Chain: guids().Draw(t, "chain"), Seq: strict.Draw(t, "seq"),
+			Job: journal.JobID(guids().Draw(t, "job")), Key: texts().Draw(t, "key"),
+			Chain: guids().Draw(t, "chain"), Seq: strict.Draw(t, "seq"),
 			Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), GUID: guids().Draw(t, "guid"),
-			Activity: texts().Draw(t, "activity"), DAD: texts().Draw(t, "dad"), Leg: rapid.IntRange(0, 2).Draw(t, "leg"),
+			Activity: texts().Draw(t, "activity"), DAD: texts().Draw(t, "dad"),
 			Abandoned: counts().Draw(t, "abandoned"), Input: payloads().Draw(t, "input"),
 			Writer: texts().Draw(t, "writer"), Build: texts().Draw(t, "build"),
-			Time: rapid.Int64().Draw(t, "time"), Trace: texts().Draw(t, "trace"),
+			Time: strict.Draw(t, "time"),
+		}
+		if e.Kind == journal.KindCreated {
+			e.Space, e.Generation, e.Trace = texts().Draw(t, "space"), strict.Draw(t, "generation"), texts().Draw(t, "trace")
 		}
 		moves(t, e)
 		facts(t, e)
@@ -34,21 +37,20 @@ func entries() *rapid.Generator[*journal.Entry] {
 func moves(t *rapid.T, e *journal.Entry) {
 	marks := rapid.SampledFrom([]journal.Mark{journal.MarkEntered, journal.MarkWork, journal.MarkChildren, journal.MarkAfterClose})
 	e.Marks = lists(t, "marks", marks)
-	e.Ledgers = lists(t, "ledgers", rapid.Custom(func(t *rapid.T) journal.LedgerMove {
+	e.Ledger, e.Receipt = ledgers().Draw(t, "ledger"), ledgers().Draw(t, "receipt")
+	e.Joins = lists(t, "joins", rapid.Custom(func(t *rapid.T) journal.LedgerMove {
 		return journal.LedgerMove{
 			Activity: texts().Draw(t, "activity"), DAD: texts().Draw(t, "dad"),
-			Before: ledgers().Draw(t, "before"), After: ledgers().Draw(t, "after"),
+			After: ledgers().Draw(t, "after"), Arrivals: counts().Draw(t, "arrivals"),
 		}
 	}))
-	e.Receipts = lists(t, "receipts", receipts())
-	e.Semaphore = optional(rapid.Custom(func(t *rapid.T) journal.SemaphoreMove {
-		return journal.SemaphoreMove{Before: int64(counts().Draw(t, "before")), After: int64(counts().Draw(t, "after"))}
-	})).Draw(t, "semaphore")
+	e.Semaphore = optional(rapid.Int64Range(-canonical.MaxInt, canonical.MaxInt)).Draw(t, "semaphore")
 	e.Dispatched = lists(t, "dispatched", rapid.Custom(func(t *rapid.T) journal.Dispatched {
 		return journal.Dispatched{
 			GUID: guids().Draw(t, "guid"), Kind: journal.MessageKind(texts().Draw(t, "kind")),
 			Activity: texts().Draw(t, "activity"), DAD: texts().Draw(t, "dad"), Topic: texts().Draw(t, "topic"),
 			Job: journal.JobID(guids().Draw(t, "job")), At: rapid.Int64().Draw(t, "at"),
+			Input: journal.Sum(guids().Draw(t, "input")), Folded: ledgers().Draw(t, "folded"), Arrivals: counts().Draw(t, "arrivals"),
 		}
 	}))
 	e.Updated = lists(t, "updated", rapid.Custom(func(t *rapid.T) journal.Updated {
@@ -58,15 +60,16 @@ func moves(t *rapid.T, e *journal.Entry) {
 			NextAt: rapid.Int64().Draw(t, "next"), Held: texts().Draw(t, "held"),
 		}
 	}))
-	e.Ended = lists(t, "ended", guids())
+	e.Ended = guids().Draw(t, "ended")
 	e.Withdrawn = lists(t, "withdrawn", guids())
-	e.Folded = lists(t, "folded", guids())
 	e.Disarmed = lists(t, "disarmed", guids())
-	e.Open = optional(rapid.Custom(func(t *rapid.T) journal.OpenMove {
-		return journal.OpenMove{Before: counts().Draw(t, "before"), After: counts().Draw(t, "after")}
-	})).Draw(t, "open")
+	e.Open = optional(counts()).Draw(t, "open")
 	e.Elements = optional(rapid.Custom(func(t *rapid.T) journal.Elements {
-		return journal.Elements{Count: counts().Draw(t, "count"), Parallel: counts().Draw(t, "parallel")}
+		x := journal.Elements{Count: counts().Draw(t, "count"), Parallel: counts().Draw(t, "parallel")}
+		for _, g := range lists(t, "inputs", guids()) {
+			x.Inputs = x.Inputs.Append(journal.Sum(g))
+		}
+		return x
 	})).Draw(t, "elements")
 	e.Waits = lists(t, "waits", rapid.Custom(func(t *rapid.T) journal.Wait {
 		return journal.Wait{
@@ -88,7 +91,7 @@ func facts(t *rapid.T, e *journal.Entry) {
 	})).Draw(t, "result")
 	e.Parent = optional(rapid.Custom(func(t *rapid.T) journal.Parent {
 		return journal.Parent{
-			Space: texts().Draw(t, "space"), Job: journal.JobID(guids().Draw(t, "job")), Activity: texts().Draw(t, "activity"),
+			Job: journal.JobID(guids().Draw(t, "job")), Activity: texts().Draw(t, "activity"),
 			DAD: texts().Draw(t, "dad"), Leg1: guids().Draw(t, "leg1"), Turn: counts().Draw(t, "turn"),
 			Awaited: rapid.Bool().Draw(t, "awaited"),
 		}

@@ -17,14 +17,10 @@ func full() *journal.Entry {
 	}
 	return &journal.Entry{
 		Space: "shop", Job: journal.JobID{0: 1, 15: 2}, Key: "order-42", Generation: 3, Chain: guid(4), Seq: 1,
-		Kind: journal.KindLeg2, GUID: guid(5), Activity: "charge", DAD: ",0,0", Leg: 2,
-		Marks:   []journal.Mark{journal.MarkEntered, journal.MarkWork, journal.MarkChildren, journal.MarkClosed, journal.MarkTasks},
-		Ledgers: []journal.LedgerMove{{Activity: "charge", DAD: ",0,0", Before: 1_100_000_000_000, After: 201_100_000_000_001}},
-		Receipts: []journal.ReceiptMove{
-			{GUID: guid(5), New: true, After: 111_100_000_001, Verdict: journal.VerdictHandled},
-			{GUID: guid(6), Before: 10_000_000_001, After: 11_000_000_001, Verdict: journal.VerdictHandled},
-		},
-		Semaphore: &journal.SemaphoreMove{Before: 1, After: 2},
+		Kind: journal.KindCreated, GUID: guid(5), Activity: "charge", DAD: ",0,0",
+		Marks:  []journal.Mark{journal.MarkEntered, journal.MarkWork, journal.MarkChildren, journal.MarkClosed, journal.MarkTasks},
+		Ledger: 201_100_000_000_001, Receipt: 111_100_000_001, Semaphore: new(int64),
+		Joins: []journal.LedgerMove{{Activity: "meet", DAD: ",0,0,0", After: 10_200_000_000, Arrivals: 1}},
 		Response: &journal.Response{
 			Kind: journal.ResponseTerminal, Code: 500, Request: guid(7), Turn: 2, Try: 3,
 			Output: []byte(`{"ok":true}`), Ref: digest(8), Error: failure("card \"declined\""), RetryAfter: 1_500_000,
@@ -41,15 +37,15 @@ func full() *journal.Entry {
 		},
 		Result: &journal.Result{Code: 500, Output: []byte(`[null]`), Error: failure("gathered"), By: journal.ByTimer},
 		Dispatched: []journal.Dispatched{
-			{GUID: guid(9), Kind: journal.MessageRequest, Activity: "next", DAD: ",0,0,0", Topic: "t.x"},
+			{GUID: guid(9), Kind: journal.MessageRequest, Activity: "next", DAD: ",0,0,0", Topic: "t.x", Input: journal.Sum(guid(26)), Folded: 1, Arrivals: 2},
 			{GUID: guid(20), Kind: journal.MessageStart, DAD: ",0", Job: journal.JobID(guid(20)), At: math.MaxInt64},
 		},
 		Updated: []journal.Updated{{
 			GUID: guid(10), Kind: journal.MessageAnswer, Turn: 1, Try: 2, NextAt: math.MaxInt64, Held: "parked",
 		}},
-		Elements: &journal.Elements{Count: 7, Parallel: 5}, Open: &journal.OpenMove{Before: 7, After: 6},
+		Elements: &journal.Elements{Count: 7, Parallel: 5, Inputs: journal.Sums{}.Append(journal.Sum(guid(27)))}, Open: new(int),
 		Waits: []journal.Wait{{GUID: guid(21), Topic: "paid", Key: "o-42", Repeat: true}},
-		Ended: []journal.GUID{guid(11)}, Withdrawn: []journal.GUID{guid(12), guid(13)}, Folded: []journal.GUID{guid(14)},
+		Ended: guid(11), Withdrawn: []journal.GUID{guid(12), guid(13)},
 		Disarmed:  []journal.GUID{guid(22), guid(23)},
 		Abandoned: 2,
 		Close:     &journal.Close{State: journal.JobFailed, Code: 500, Output: []byte(`null`), Error: failure("é😀")},
@@ -68,6 +64,14 @@ func full() *journal.Entry {
 		Writer:   "w1", Build: "b1", Time: 1_700_000_000_000_000, Trace: "00-aa-bb-01",
 	}
 }
+
+// record is the entry as it is stored.
+func record(e *journal.Entry) journal.Record {
+	return journal.Record{Job: e.Job, Chain: e.Chain, Seq: e.Seq, Body: journal.Encode(e)}
+}
+
+// body is a record of which nothing but the body is looked at.
+func body(text string) journal.Record { return journal.Record{Body: []byte(text)} }
 
 func guid(n byte) journal.GUID     { return journal.GUID{6: 0x80, 8: 0x80, 15: n} }
 func digest(n byte) journal.Digest { return journal.Digest{0: n, 31: n} }
@@ -127,18 +131,5 @@ func failures() *rapid.Generator[journal.Failure] {
 			Class: texts().Draw(t, "class"), Message: texts().Draw(t, "message"),
 			Data: payloads().Draw(t, "data"), Stack: texts().Draw(t, "stack"),
 		}
-	})
-}
-
-func receipts() *rapid.Generator[journal.ReceiptMove] {
-	return rapid.Custom(func(t *rapid.T) journal.ReceiptMove {
-		m := journal.ReceiptMove{
-			GUID: guids().Draw(t, "guid"), New: rapid.Bool().Draw(t, "new"), After: ledgers().Draw(t, "after"),
-			Verdict: journal.Verdict(texts().Draw(t, "verdict")),
-		}
-		if !m.New {
-			m.Before = ledgers().Draw(t, "before")
-		}
-		return m
 	})
 }

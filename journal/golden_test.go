@@ -1,32 +1,21 @@
 package journal_test
 
 // goldenBody is the body of full, as it was first written.
-const goldenBody = `{"ab":2,"act":"charge","by":{"b":"b1","w":"w1"},"ch":"00000000-0000-8000-8000-000000000004",` +
-	`"cl":{"c":500,"e":{"c":"error","d":{"n":1.5},"m":"é😀","s":"main.go:1\n\tat f"},"o":null,"s":"failed"},` +
-	`"da":["00000000-0000-8000-8000-000000000016","00000000-0000-8000-8000-000000000017"],"dad":",0,0",` +
-	`"dis":[{"a":"next","d":",0,0,0","g":"00000000-0000-8000-8000-000000000009","k":"request","t":"t.x"},` +
-	`{"at":"9223372036854775807","d":",0","g":"00000000-0000-8000-8000-000000000014","j":"00000000-0000-8000-8000-000000000014","k":"start"}],` +
-	`"dl":{"m":"90 entries","r":"stuck"},"eff":{"c":"guarded","e":{"c":"error","d":{"n":1.5},"m":"no","s":"main.go:1\n\tat f"},"f":"7","k":"1100000000000000000000000000000000000000000000000000000000000011","l":1,"n":1,"nm":"pay","p":"4.1.2","r":[1,2],"tn":2},"el":[7,5],` +
-	`"end":["00000000-0000-8000-8000-00000000000b"],"fl":{"d":"1000000000000000000000000000000000000000000000000000000000000010","n":"order","v":"1"},` +
-	`"fo":["00000000-0000-8000-8000-00000000000e"],"g":"00000000-0000-8000-8000-000000000005",` +
-	`"gen":3,"hd":{"c":"00000000-0000-8000-8000-000000000007","h":"0f0000000000000000000000000000000000000000000000000000000000000f","s":4},` +
-	`"in":{"total":9007199254740993},"job":"01000000-0000-0000-0000-000000000002",` +
-	`"k":"leg2","key":"order-42","led":[["charge",",0,0","001100000000000","201100000000001"]],` +
-	`"leg":2,"m":["entered","work","children","closed","tasks"],"op":{"a":"retry","r":"again","w":"ann"},"opn":[7,6],` +
-	`"pa":{"a":"ship","aw":1,"d":",0,3","g":"00000000-0000-8000-8000-000000000019","j":"00000000-0000-0000-0000-000000000018","s":"shop","tn":2},` +
-	`"rc":[["00000000-0000-8000-8000-000000000005","new","000111100000001","handled"],["00000000-0000-8000-8000-000000000006","000010000000001","000011000000001","handled"]],` +
-	`"rs":{"by":"signal","c":500,"ch":"00000000-0000-0000-0000-000000000013","e":{"c":"error","d":{"n":1.5},"m":"card \"declined\"","s":"main.go:1\n\tat f"},"el":6,"k":"terminal","n":4,"o":{"ok":true},` +
-	`"of":{"k":"signal","n":"review","p":"3"},"p":[{"f":"9223372036854775807","k":"sleep","n":"cool-off","p":"1"},{"fl":"shipping","in":{"n":1},"k":"child","ky":"order-42","n":"ship","p":"2.0.1","t":"reviewed","v":"3"}],` +
-	`"q":"00000000-0000-8000-8000-000000000007","r":"0800000000000000000000000000000000000000000000000000000000000008","ra":"1500000","sg":"00000000-0000-8000-8000-000000000012","tn":2,"ty":3,"u":1},` +
-	`"rt":{"by":"timer","c":500,"e":{"c":"error","d":{"n":1.5},"m":"gathered","s":"main.go:1\n\tat f"},"o":[null]},` +
-	`"sem":[1,2],"seq":1,"sp":"shop","t":"1700000000000000","tr":"00-aa-bb-01",` +
-	`"up":[{"g":"00000000-0000-8000-8000-00000000000a","h":"parked","k":"answer","n":"9223372036854775807","tn":1,"ty":2}],` +
-	`"v":1,"wd":["00000000-0000-8000-8000-00000000000c","00000000-0000-8000-8000-00000000000d"],` +
-	`"wt":[{"g":"00000000-0000-8000-8000-000000000015","k":"o-42","r":1,"t":"paid"}]}`
+const goldenBody = `{"a":"charge","ab":2,"as":"c","b":{"by":"signal","ch":"AAAAAAAAAAAAAAAAAAAAEw","e":{"c":"error","d":{"n":1.5},"m":"card \"declined\"","s":"main.go:1\n\tat f"},"el":6,"n":4,"o":{"ok":true},"of":{"k":"signal","n":"review","p":"3"},"p":[{"f":"9223372036854775807","k":"sleep","n":"cool-off","p":"1"},{"fl":"shipping","in":{"n":1},"k":"child","ky":"order-42","n":"ship","p":"2.0.1","t":"reviewed","v":"3"}],"q":"AAAAAAAAgACAAAAAAAAABw","r":"CAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAg","ra":"1500000","sg":"AAAAAAAAgACAAAAAAAAAEg","st":500,"tn":2,"ty":3,"u":1},` +
+	`"bd":{"h":"DwAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA8","s":4},"by":{"b":"b1","w":"w1"},"c":{"e":{"c":"error","d":{"n":1.5},"m":"é😀","s":"main.go:1\n\tat f"},"o":null,"s":"failed","st":500},` +
+	`"d":",0,0","di":["AAAAAAAAgACAAAAAAAAAFg","AAAAAAAAgACAAAAAAAAAFw"],"do":"ewcst","e":{"e":{"c":"error","d":{"n":1.5},"m":"no","s":"main.go:1\n\tat f"},"f":"7","k":"EQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABE","l":1,"n":1,"nm":"pay","p":"4.1.2","r":[1,2],"tn":2},` +
+	`"el":[7,5,"AAAAAAAAgACAAAAAAAAAGw"],"f":{"d":"EAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABA","n":"order","v":"1"},` +
+	`"g":"AAAAAAAAgACAAAAAAAAABQ","ge":3,"i":{"total":9007199254740993},"j":[["meet",",0,0,0","000010200000000",1]],` +
+	`"k":"order-42","l":"201100000000001","o":0,"op":{"a":"retry","r":"again","w":"ann"},"p":{"a":"ship","aw":1,"d":",0,3","g":"AAAAAAAAgACAAAAAAAAAGQ","j":"AAAAAAAAAAAAAAAAAAAAGA","s":"shop","tn":2},` +
+	`"q":{"by":"timer","e":{"c":"error","d":{"n":1.5},"m":"gathered","s":"main.go:1\n\tat f"},"o":[null],"st":500},` +
+	`"r":"000111100000001","s":[{"a":"next","d":",0,0,0","g":"AAAAAAAAgACAAAAAAAAACQ","i":"AAAAAAAAgACAAAAAAAAAGg","l":"000000000000001","n":2,"t":"t.x"},{"a":"","as":"start","at":"9223372036854775807","g":"AAAAAAAAgACAAAAAAAAAFA","j":"AAAAAAAAgACAAAAAAAAAFA"}],` +
+	`"se":0,"sp":"shop","t":1700000000000000,"tr":"00-aa-bb-01","up":[{"g":"AAAAAAAAgACAAAAAAAAACg","h":"parked","k":"answer","n":"9223372036854775807","tn":1,"ty":2}],` +
+	`"v":2,"w":[{"g":"AAAAAAAAgACAAAAAAAAAFQ","k":"o-42","r":1,"t":"paid"}],"wd":["AAAAAAAAgACAAAAAAAAADA","AAAAAAAAgACAAAAAAAAADQ"],` +
+	`"wr":{"m":"90 entries","r":"stuck"},"x":"AAAAAAAAgACAAAAAAAAACw"}`
 
 // goldenHashes are h₀, h₁ over goldenBody and h₂ of its chain.
 var goldenHashes = [3]string{
 	"9b81745bd642efa8676fd215eed24c849e839d413dfcb05878bc513286dff50f",
-	"c9c2752d66f50facf4731678bc4c25ac4fe5e7647d2729099ab0e07009ba8b69",
-	"497d27ea2fb079571c2533c8309fca625d63665598b53e1d00dfeea8b6df71e0",
+	"e4ef7a29c50166a00a2cf6cd1f331f504b060483898bd2010cdabeb23013832d",
+	"52f4d392f7e51193e55b3c8999ab13044bcef9e3031a2bf7d9fb3e8f8d19850a",
 }

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -16,6 +17,42 @@ type JobID [16]byte
 
 // Digest is a SHA-256 digest.
 type Digest [32]byte
+
+// Sum is the first half of a SHA-256 digest: enough to tell what was sent from what
+// anybody says was sent, since nobody finds a second text for it.
+type Sum [16]byte
+
+// Sums are sums one behind the other.
+type Sums []byte
+
+// SumOf is the sum of bytes; zero for none.
+func SumOf(b []byte) Sum {
+	if len(b) == 0 {
+		return Sum{}
+	}
+	sum := sha256.Sum256(b)
+	return Sum(sum[:16])
+}
+
+// IsZero reports whether s is unset.
+func (s Sum) IsZero() bool { return s == Sum{} }
+
+// String returns 32 hexadecimal digits.
+func (s Sum) String() string { return hex.EncodeToString(s[:]) }
+
+// Len is how many there are.
+func (s Sums) Len() int { return len(s) / len(Sum{}) }
+
+// At is the i-th, from 0; zero where there is none.
+func (s Sums) At(i int) Sum {
+	if i < 0 || i >= s.Len() {
+		return Sum{}
+	}
+	return Sum(s[i*len(Sum{}):])
+}
+
+// Append appends one.
+func (s Sums) Append(x Sum) Sums { return append(s, x[:]...) }
 
 // ErrMalformedID is wrapped by the errors of ParseGUID, ParseJobID and
 // ParseDigest.

@@ -1,7 +1,7 @@
 package journal
 
 import (
-	"encoding/hex"
+	"encoding/base64"
 	"strconv"
 
 	"github.com/quipu-journal/quipu/canonical"
@@ -63,24 +63,44 @@ func truth(c *codec, p *bool) {
 	}
 }
 
+// uuid is an id, or a sum: sixteen bytes.
 func uuid[ID ~[16]byte](c *codec, p *ID) {
-	if c.mode == writing {
-		c.out = append(appendUUID(append(c.out, '"'), *p), '"')
-		return
-	}
-	id, err := parseUUID(c.in.Text())
-	*p = id
-	c.hold(err)
+	b := [16]byte(*p)
+	raw(c, b[:])
+	*p = b
 }
 
-func digest(c *codec, p *Digest) {
+func digest(c *codec, p *Digest) { raw(c, p[:]) }
+
+// base64url is the spelling of bytes: the shortest that JSON holds as it is.
+var base64url = base64.RawURLEncoding.Strict()
+
+// raw is so many bytes.
+func raw(c *codec, p []byte) {
 	if c.mode == writing {
-		c.out = append(hex.AppendEncode(append(c.out, '"'), p[:]), '"')
+		c.out = append(base64url.AppendEncode(append(c.out, '"'), p), '"')
+		return
+	}
+	text := c.in.Text()
+	if len(text) != base64url.EncodedLen(len(p)) {
+		c.fail(ErrNotCanonical, "bytes of another length")
+		return
+	}
+	if n, err := base64url.Decode(p, text); err != nil || n != len(p) {
+		c.fail(ErrNotCanonical, "no base64url")
+	}
+}
+
+// sums are one text: there are as many as a list has elements.
+func sums(c *codec, p *Sums) {
+	if c.mode == writing {
+		c.out = append(base64url.AppendEncode(append(c.out, '"'), *p), '"')
 		return
 	}
 	var err error
-	*p, err = parseDigest(c.in.Text())
-	c.hold(err)
+	if *p, err = base64url.AppendDecode(nil, c.in.Text()); err != nil || len(*p)%len(Sum{}) != 0 {
+		c.fail(ErrNotCanonical, "no base64url of sums")
+	}
 }
 
 func ledger(c *codec, p *Ledger) {
@@ -93,6 +113,94 @@ func ledger(c *codec, p *Ledger) {
 	c.hold(err)
 }
 
+// folded is the ledger of an activity whose Leg1 is folded: 1 for that of a new
+// one, which most are.
+func folded(c *codec, p *Ledger) {
+	switch {
+	case c.mode == writing && *p == ledgerSent:
+		c.out = append(c.out, '1')
+	case c.mode == reading && c.in.Peek() == '1':
+		if *p = ledgerSent; c.in.Int() != 1 {
+			c.fail(ErrNotCanonical, "no ledger of a folded Leg1")
+		}
+	default:
+		ledger(c, p)
+	}
+}
+
+// kind is the kind of an entry by its code. An unknown one reads as it is written.
+func kind(c *codec, p *Kind) {
+	if c.mode == writing {
+		code, ok := kindCodes[*p]
+		if !ok {
+			code = string(*p)
+		}
+		text(c, &code)
+		return
+	}
+	code := c.in.Text()
+	k, ok := kindsOf[string(code)]
+	if !ok {
+		k = Kind("?" + string(code)) // no code, and no kind: a kind in full letters is none here
+	}
+	*p = k
+}
+
+// kindCodes are the codes of the kinds of entries in bodies.
+var kindCodes = map[Kind]string{
+	KindCreated: "c", KindLeg1: "1", KindLeg2: "2", KindStale: "s", KindSignal: "sg", KindInterrupt: "i",
+	KindEffectStarted: "es", KindEffectCompleted: "ec", KindEffectFailed: "ef",
+	KindDeadLetter: "dl", KindOperator: "op", KindQuarantine: "q", KindExpired: "x",
+}
+
+var kindsOf = func() map[string]Kind {
+	kinds := make(map[string]Kind, len(kindCodes))
+	for k, code := range kindCodes {
+		kinds[code] = k
+	}
+	return kinds
+}()
+
+// marked is a member of marks, left out where there are none: one letter for each.
+// A mark without a letter is written as it is, and no reader knows it.
+func marked(c *codec, key string, p *[]Mark) {
+	if !c.member(key, len(*p) > 0) {
+		return
+	}
+	if c.mode == writing {
+		letters := make([]byte, 0, 8)
+		for _, m := range *p {
+			if x, ok := markLetters[m]; ok {
+				letters = append(letters, x)
+			} else {
+				letters = append(letters, m...)
+			}
+		}
+		c.out = canonical.AppendString(c.out, string(letters))
+	} else {
+		letters := c.in.Text()
+		*p = make([]Mark, 0, len(letters))
+		for _, x := range letters {
+			if marksOf[x] == "" {
+				c.fail(ErrUnknownField, "an unknown mark")
+			}
+			*p = append(*p, marksOf[x])
+		}
+	}
+	c.next()
+}
+
+var markLetters = map[Mark]byte{
+	MarkEntered: 'e', MarkWork: 'w', MarkChildren: 'c', MarkClosed: 's', MarkTasks: 't', MarkAfterClose: 'a',
+}
+
+var marksOf = func() (marks [256]Mark) {
+	for m, x := range markLetters {
+		marks[x] = m
+	}
+	return marks
+}()
+
 // hold refuses a text that could not be parsed.
 func (c *codec) hold(err error) {
 	if err != nil {
@@ -103,12 +211,9 @@ func (c *codec) hold(err error) {
 // vocabulary holds the words that stand in most entries.
 var vocabulary = words(
 	",0", ",0,0", ",0,0,0",
-	string(KindCreated), string(KindLeg1), string(KindLeg2), string(KindStale),
-	string(KindEffectStarted), string(KindEffectCompleted),
-	string(MarkEntered), string(MarkWork), string(MarkChildren), string(MarkClosed), string(MarkTasks),
-	string(MessageStart), string(MessageRequest), string(MessageAnswer), string(MessageWakeUp), string(MessageOutcome),
+	string(MessageStart), string(MessageLeg1), string(MessageRequest), string(MessageAnswer), string(MessageWakeUp), string(MessageOutcome),
 	string(MessageCycle), string(MessageSignal), string(MessageInterrupt), string(ByTimer),
-	string(ResponseTerminal), string(ResponsePass), string(ResponseFailedTry), string(VerdictHandled), string(JobCompleted),
+	string(ResponseTerminal), string(ResponsePass), string(ResponseFailedTry), string(JobCompleted),
 	string(ResponseSuspended), string(ResponseWake), string(PauseSleep), string(PauseSignal), string(PauseChild),
 )
 

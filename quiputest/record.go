@@ -53,7 +53,7 @@ func readRecord(h export.Header, entries iter.Seq2[journal.Record, error]) (*rec
 		return nil, fmt.Errorf("its journal is not as it was written: %s", report.First)
 	}
 	for _, rec := range all {
-		e, err := journal.Decode(rec.Body)
+		e, err := journal.Decode(rec)
 		if err != nil {
 			return nil, err
 		}

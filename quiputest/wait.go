@@ -235,7 +235,7 @@ func (w *World) entries(id journal.JobID) []*journal.Entry {
 			if err != nil {
 				return err
 			}
-			e, err := journal.Decode(r.Body)
+			e, err := journal.Decode(r)
 			if err != nil {
 				return err
 			}

@@ -76,8 +76,8 @@ func (j *Job) unsaid(e *journal.Entry, inst *Instance, row *Row) *Row {
 // 0 for none.
 func (i *Instance) outcome(g journal.GUID) (journal.JobID, int) {
 	for turn := i.Turn; turn > 0; turn-- {
-		child := collation.ChildID(i.Leg1, turn)
-		if collation.OutcomeGUID(child.Start(), turn) == g {
+		child := journal.DeriveChild(i.Leg1, turn)
+		if journal.DeriveOutcome(child.Start(), turn) == g {
 			return child, turn
 		}
 	}
@@ -86,7 +86,7 @@ func (i *Instance) outcome(g journal.GUID) (journal.JobID, int) {
 
 // waitID is the id that a wait of the instance has.
 func (i *Instance) waitID() journal.GUID {
-	return collation.WakeUpGUID(i.Leg1, journal.BySignal, "")
+	return journal.DeriveWakeUp(i.Leg1, journal.BySignal, "")
 }
 
 // waitOf gives the open wait of an instance.
@@ -105,26 +105,18 @@ func sender(e *journal.Entry, match func(leg1 journal.GUID) bool) (collation.Ins
 	if e.Kind == journal.KindLeg1 && match(e.GUID) {
 		return collation.InstanceKey{Activity: e.Activity, DAD: collation.DAD(e.DAD)}, true
 	}
-	for _, g := range e.Folded {
-		if !match(g) {
-			continue
-		}
-		for i := range e.Dispatched {
-			if d := &e.Dispatched[i]; d.GUID == g {
-				return collation.InstanceKey{Activity: d.Activity, DAD: collation.DAD(d.DAD)}, true
-			}
+	for i := range e.Dispatched {
+		if d := &e.Dispatched[i]; d.Folded != 0 && match(d.GUID) {
+			return collation.InstanceKey{Activity: d.Activity, DAD: collation.DAD(d.DAD)}, true
 		}
 	}
 	return collation.InstanceKey{}, false
 }
 
-// attributed is sender for the fold: without folded messages, and where nothing
-// matches, it is the entry's own.
+// attributed is sender for the fold: where nothing matches, it is the entry's own.
 func attributed(e *journal.Entry, match func(leg1 journal.GUID) bool) collation.InstanceKey {
-	if len(e.Folded) > 0 {
-		if key, ok := sender(e, match); ok {
-			return key
-		}
+	if key, ok := sender(e, match); ok {
+		return key
 	}
 	return collation.InstanceKey{Activity: e.Activity, DAD: collation.DAD(e.DAD)}
 }

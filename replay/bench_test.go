@@ -31,7 +31,7 @@ func BenchmarkVerify(b *testing.B) {
 		for b.Loop() {
 			for _, r := range j.Records {
 				journal.Next(journal.Digest{}, r.Body)
-				if _, err := journal.Decode(r.Body); err != nil {
+				if _, err := journal.Decode(r); err != nil {
 					b.Fatal(err)
 				}
 			}

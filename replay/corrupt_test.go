@@ -93,7 +93,7 @@ var rawCases = map[string]struct {
 	"V1 another flow": {replay.V1, 1, "digest", func(j *replaytest.Journal) { j.Header.Flow[3] ^= 1 }},
 	"V2 a byte of a body": {replay.V2, 4, "its body and predecessor give", func(j *replaytest.Journal) {
 		b := j.Records[3].Body
-		copy(b[bytes.Index(b, []byte(`"t":"17`)):], `"t":"18`)
+		copy(b[bytes.Index(b, []byte(`"t":17`)):], `"t":18`)
 	}},
 	"V2 a hash": {replay.V2, 4, "its body and predecessor give", func(j *replaytest.Journal) { j.Records[3].Hash[7] ^= 4 }},
 	"V2 a space in a body, hashes anew": {replay.V2, 4, "canonical", func(j *replaytest.Journal) {
@@ -111,15 +111,23 @@ var rawCases = map[string]struct {
 		j.Records = j.Records[:len(j.Records)-4]
 	}},
 	"V16 a version": {replay.V16, 4, "unknown entry version", func(j *replaytest.Journal) {
-		j.Records[3].Body = bytes.Replace(j.Records[3].Body, []byte(`"v":1`), []byte(`"v":2`), 1)
+		j.Records[3].Body = bytes.Replace(j.Records[3].Body, []byte(`"v":2`), []byte(`"v":3`), 1)
 		j.Reseal()
 	}},
 	"V16 a kind": {replay.V16, 4, "unknown entry kind", func(j *replaytest.Journal) {
-		j.Records[3].Body = bytes.Replace(j.Records[3].Body, []byte(`"k":"leg2"`), []byte(`"k":"leg3"`), 1)
+		j.Records[3].Body = bytes.Replace(j.Records[3].Body, []byte(`"as":"2"`), []byte(`"as":"3"`), 1)
+		j.Reseal()
+	}},
+	"V16 a mark": {replay.V16, 4, "an unknown mark", func(j *replaytest.Journal) {
+		j.Records[3].Body = bytes.Replace(j.Records[3].Body, []byte(`"do":"ewc"`), []byte(`"do":"ewz"`), 1)
+		j.Reseal()
+	}},
+	"V16 an entry of the format before": {replay.V16, 4, "unknown entry version 1: this build reads version 2", func(j *replaytest.Journal) {
+		j.Records[3].Body = []byte(`{"act":"w1","dad":",0,0","gen":1,"k":"leg2","leg":2,"sp":"test","v":1}`)
 		j.Reseal()
 	}},
 	"V16 a field": {replay.V16, 4, "unknown entry field", func(j *replaytest.Journal) {
-		j.Records[3].Body = bytes.Replace(j.Records[3].Body, []byte(`"v":1`), []byte(`"v":1,"x":1`), 1)
+		j.Records[3].Body = bytes.Replace(j.Records[3].Body, []byte(`"v":2`), []byte(`"v":2,"vv":1`), 1)
 		j.Reseal()
 	}},
 }

@@ -18,14 +18,14 @@ import (
 var features = map[string]func(e *journal.Entry) bool{
 	"elements":                   func(e *journal.Entry) bool { return e.Elements != nil },
 	"held elements":              func(e *journal.Entry) bool { return e.Elements != nil && e.Elements.Parallel < e.Elements.Count },
-	"an element that ends":       func(e *journal.Entry) bool { return e.Open != nil && e.Open.After > 0 && e.Leg == 2 },
-	"an element released":        func(e *journal.Entry) bool { return e.Open != nil && e.Leg == 2 && len(e.Updated) > 0 },
-	"gathered elements":          func(e *journal.Entry) bool { return e.Open != nil && e.Open.After == 0 && e.Result != nil },
+	"an element that ends":       func(e *journal.Entry) bool { return e.Open != nil && *e.Open > 0 },
+	"an element released":        func(e *journal.Entry) bool { return e.Open != nil && len(e.Updated) > 0 },
+	"gathered elements":          func(e *journal.Entry) bool { return e.Open != nil && *e.Open == 0 && e.Result != nil },
 	"a wait":                     func(e *journal.Entry) bool { return len(e.Waits) > 0 },
 	"a wait of a repeating hook": func(e *journal.Entry) bool { return len(e.Waits) > 0 && e.Waits[0].Repeat },
-	"a folded wait":              func(e *journal.Entry) bool { return len(e.Waits) > 0 && len(e.Folded) > 0 },
-	"a folded child":             func(e *journal.Entry) bool { return len(e.Folded) > 0 && dispatches(e, journal.MessageStart) },
-	"a folded join":              func(e *journal.Entry) bool { return len(e.Folded) > 0 && arrives(e, true) },
+	"a folded wait":              func(e *journal.Entry) bool { return len(e.Waits) > 0 && folds(e) },
+	"a folded child":             func(e *journal.Entry) bool { return folds(e) && dispatches(e, journal.MessageStart) },
+	"a folded join":              func(e *journal.Entry) bool { return folds(e) && arrives(e, true) },
 	"a timer":                    func(e *journal.Entry) bool { return dispatches(e, journal.MessageWakeUp) },
 	"a bound":                    func(e *journal.Entry) bool { return slices.ContainsFunc(e.Dispatched, isBound) },
 	"a signal that wakes":        func(e *journal.Entry) bool { return woken(e, journal.BySignal, journal.ResponseTerminal) },
@@ -34,8 +34,8 @@ var features = map[string]func(e *journal.Entry) bool{
 	"a signal with an error":     func(e *journal.Entry) bool { return e.Response != nil && e.Response.By != "" && e.Response.Code == 409 },
 	"something disarmed":         func(e *journal.Entry) bool { return len(e.Disarmed) > 0 },
 	"two things disarmed":        func(e *journal.Entry) bool { return len(e.Disarmed) > 1 },
-	"a child":                    func(e *journal.Entry) bool { return dispatches(e, journal.MessageStart) && e.Leg == 1 },
-	"a child's retry":            func(e *journal.Entry) bool { return dispatches(e, journal.MessageStart) && e.Leg == 2 },
+	"a child":                    func(e *journal.Entry) bool { return dispatches(e, journal.MessageStart) && e.Kind == journal.KindLeg1 },
+	"a child's retry":            func(e *journal.Entry) bool { return dispatches(e, journal.MessageStart) && e.Kind == journal.KindLeg2 },
 	"an outcome":                 func(e *journal.Entry) bool { return e.Response != nil && !e.Response.Child.IsZero() },
 	"a job with a parent":        func(e *journal.Entry) bool { return e.Parent != nil },
 	"an outcome to the parent":   func(e *journal.Entry) bool { return dispatches(e, journal.MessageOutcome) },
@@ -51,23 +51,27 @@ var features = map[string]func(e *journal.Entry) bool{
 		return e.Kind == journal.KindInterrupt && e.Close != nil && e.Close.State == journal.JobCompleted
 	},
 	"an own interrupt": func(e *journal.Entry) bool {
-		return e.Leg == 1 && e.Close != nil && e.Close.State == journal.JobInterrupted
+		return e.Kind == journal.KindLeg1 && e.Close != nil && e.Close.State == journal.JobInterrupted
 	},
 	"a cycle": func(e *journal.Entry) bool { return dispatches(e, journal.MessageCycle) },
 	"a cycle past its max": func(e *journal.Entry) bool {
 		return e.Close != nil && e.Close.Error != nil && e.Close.Error.Class == "cycle"
 	},
-	"a later pass":            func(e *journal.Entry) bool { return strings.Contains(e.DAD, ",1") || strings.Contains(e.DAD, ",2") },
-	"category B in one entry": func(e *journal.Entry) bool { return e.Leg == 1 && e.Result != nil && marked(e, journal.MarkChildren) },
-	"category B step by step": func(e *journal.Entry) bool { return e.Leg == 1 && e.Result != nil && !marked(e, journal.MarkChildren) },
-	"a taken arrival":         func(e *journal.Entry) bool { return arrives(e, true) },
-	"a skipped arrival":       func(e *journal.Entry) bool { return arrives(e, false) },
-	"a join dispatched":       func(e *journal.Entry) bool { return arrives(e, true) && dispatches(e, journal.MessageLeg1) },
+	"a later pass": func(e *journal.Entry) bool { return strings.Contains(e.DAD, ",1") || strings.Contains(e.DAD, ",2") },
+	"category B in one entry": func(e *journal.Entry) bool {
+		return e.Kind == journal.KindLeg1 && e.Result != nil && marked(e, journal.MarkChildren)
+	},
+	"category B step by step": func(e *journal.Entry) bool {
+		return e.Kind == journal.KindLeg1 && e.Result != nil && !marked(e, journal.MarkChildren)
+	},
+	"a taken arrival":   func(e *journal.Entry) bool { return arrives(e, true) },
+	"a skipped arrival": func(e *journal.Entry) bool { return arrives(e, false) },
+	"a join dispatched": func(e *journal.Entry) bool { return arrives(e, true) && dispatches(e, journal.MessageLeg1) },
 	"a mapped output": func(e *journal.Entry) bool {
-		return e.Leg == 2 && e.Result != nil && e.Open == nil && e.Result.Code == 200
+		return e.Kind == journal.KindLeg2 && e.Result != nil && e.Open == nil && e.Result.Code == 200
 	},
 	"a failed mapping": func(e *journal.Entry) bool {
-		return e.Leg == 2 && e.Result != nil && e.Open == nil && e.Result.Code == 500
+		return e.Kind == journal.KindLeg2 && e.Result != nil && e.Open == nil && e.Result.Code == 500
 	},
 	"a stale message":   func(e *journal.Entry) bool { return e.Kind == journal.KindStale && e.Activity != "" },
 	"a stale interrupt": func(e *journal.Entry) bool { return e.Kind == journal.KindStale && e.Activity == "" },
@@ -95,10 +99,15 @@ func woken(e *journal.Entry, by journal.By, k journal.ResponseKind) bool {
 	return e.Response != nil && e.Response.By == by && e.Response.Kind == k
 }
 
-// arrives reports an arrival at a join, that sets position 5 or not.
+// folds reports whether a Leg1 is part of the entry.
+func folds(e *journal.Entry) bool {
+	return slices.ContainsFunc(e.Dispatched, func(d journal.Dispatched) bool { return d.Folded != 0 })
+}
+
+// arrives reports an arrival at a join, of which one was taken, or not.
 func arrives(e *journal.Entry, taken bool) bool {
-	return slices.ContainsFunc(e.Ledgers, func(m journal.LedgerMove) bool {
-		return m.After/hundredM%100 > m.Before/hundredM%100 && taken == (m.After/tenB%10 > m.Before/tenB%10)
+	return slices.ContainsFunc(e.Moves(), func(m journal.LedgerMove) bool {
+		return m.After/hundredM%100 > 0 && taken == (m.After/tenB%10 > 0)
 	})
 }
 

@@ -151,6 +151,7 @@ func (j *Job) digestOpen(h hasher) {
 		h.number(int64(r.Try))
 		h.number(r.NextAt)
 		h.text(r.Held)
+		h.bytes(r.Input[:])
 		h.number(r.Origin)
 		h.bool(r.Outside)
 		h.number(int64(len(r.Pauses)))

@@ -61,6 +61,9 @@ type facts struct {
 	// requests of those (3.5).
 	undoes map[journal.JobID]journal.GUID
 
+	moves []journal.LedgerMove // of activity ledgers
+	late  bool                 // it arrives at a join that was taken (1.10)
+
 	n int // Leg1 messages dispatched (N of C13)
 	// What step 2 does. decides: transitions. minus: one obligation ends.
 	// finalizes: +200T. partial: an element ended that was not the last. pending:
@@ -79,7 +82,11 @@ func (j *Job) read(e *journal.Entry) facts {
 		key:   collation.InstanceKey{Activity: e.Activity, DAD: collation.DAD(e.DAD)},
 		start: e.GUID == e.Job.Start(), known: j.Receipts[e.GUID],
 	}
-	f.inst = j.Instances[f.key]
+	f.inst, f.moves = j.Instances[f.key], e.Moves()
+	for i := range f.moves {
+		before, after := collation.ActivityLedger(j.ledger(keyOf(&f.moves[i]))), collation.ActivityLedger(f.moves[i].After)
+		f.late = f.late || before.JoinTaken() && after.Arrivals() > before.Arrivals()
+	}
 	for _, m := range e.Marks {
 		f.marks |= markOf[m]
 	}
@@ -113,8 +120,8 @@ func (j *Job) licence(e *journal.Entry, known *Receipt) journal.GUID {
 		return e.GUID
 	case e.Response != nil && !e.Response.Request.IsZero():
 		return e.Response.Request
-	case e.Kind == journal.KindStale && len(e.Ended) == 1:
-		return e.Ended[0]
+	case e.Kind == journal.KindStale && !e.Ended.IsZero():
+		return e.Ended
 	}
 	return e.GUID
 }
@@ -136,10 +143,8 @@ func (f *facts) brings(e *journal.Entry) {
 		f.after, f.kind, f.code = f.known.Ledger, f.known.Kind, f.known.Code
 		f.by, f.err = f.known.By, f.known.err
 	}
-	for i := range e.Receipts {
-		if e.Receipts[i].GUID == e.GUID {
-			f.after = collation.GUIDLedger(e.Receipts[i].After)
-		}
+	if e.Receipts() {
+		f.after = collation.GUIDLedger(e.Receipt)
 	}
 	if e.Response != nil {
 		f.kind, f.code = e.Response.Kind, e.Response.Code
@@ -172,7 +177,7 @@ func (f *facts) address() {
 // step2 says what the entry's step 2 does, if it has one and the job was not
 // closed before.
 func (f *facts) step2(e *journal.Entry) {
-	f.seeds = e.Kind == journal.KindLeg1 && f.marks.has(work) && preSeeded(e)
+	f.seeds = e.Kind == journal.KindLeg1 && f.marks.has(work) && f.preSeeded(e)
 	f.halts = f.marks.has(closed) && (e.Kind == journal.KindInterrupt || haltsOwn(e, f.marks))
 	if !f.marks.has(children) || f.marks.has(afterClose) {
 		return
@@ -210,18 +215,17 @@ func haltsOwn(e *journal.Entry, m marks) bool {
 
 // preSeeded reports whether a Leg1 counts the first pass of its instance: that
 // of a pass-through hook, which has a result and sends nothing.
-func preSeeded(e *journal.Entry) bool {
+func (f *facts) preSeeded(e *journal.Entry) bool {
 	if e.Result == nil && !failedExpression(e) || slices.ContainsFunc(e.Dispatched, func(d journal.Dispatched) bool {
 		return d.Kind == journal.MessageSignal || d.Kind == journal.MessageInterrupt
 	}) {
 		return false
 	}
-	for i := range e.Ledgers {
-		if m := &e.Ledgers[i]; m.Activity == e.Activity && m.DAD == e.DAD {
-			return activityDigits[gLeg2].of(m.After)-activityDigits[gLeg2].of(m.Before) == 1
-		}
+	var before journal.Ledger
+	if f.inst != nil {
+		before = journal.Ledger(f.inst.Ledger)
 	}
-	return false
+	return activityDigits[gLeg2].of(e.Ledger)-activityDigits[gLeg2].of(before) == 1
 }
 
 // elementEnds reports whether the entry is step 2 of a response that ends one
@@ -245,7 +249,7 @@ func (f *facts) lastMarker(e *journal.Entry) bool {
 	case journal.KindInterrupt:
 		return f.after.Complete()
 	case journal.KindLeg1:
-		if f.known != nil || len(e.Receipts) > 0 { // categories B and C go on with steps (1.11)
+		if f.known != nil || e.Receipts() { // categories B and C go on with steps (1.11)
 			return f.after.Complete()
 		}
 		return f.marks.has(work)

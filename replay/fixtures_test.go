@@ -138,8 +138,13 @@ func child() *replaytest.Journal    { return awaiting(0)[1] }
 
 // joined is t → f → a, b, c → j, where c is not taken. 4 f, with the skipped
 // arrival; 5 a; 6 b, which arrives; 7 a, which dispatches j; 8, 9 j.
-func joined() *replaytest.Journal {
-	return replaytest.Honest(replaytest.Options{Flow: build(begin("joined").
+func joined() *replaytest.Journal { return joinedIn("normal") }
+
+// met is joined with every Leg1 that can be folded.
+func met() *replaytest.Journal { return joinedIn("fold") }
+
+func joinedIn(mode string) *replaytest.Journal {
+	return replaytest.Honest(replaytest.Options{Mode: modes[mode], Flow: build(begin("joined").
 		Worker("f", "work").Worker("a", "work").Hook("b").Worker("c", "work").Worker("j", "work").Transition("t", "f").
 		Transition("f", "a").Transition("f", "b").Transition("f", "c", flow.When("f.output.turn > 1")).
 		Transition("a", "j").Transition("b", "j").Transition("c", "j"))})

@@ -30,30 +30,40 @@ func (j *Job) fold(e *journal.Entry, f facts, hash journal.Digest) {
 
 // foldDigits takes over the ledgers that the entry moved.
 func (j *Job) foldDigits(e *journal.Entry, f *facts) {
-	for i := range e.Ledgers {
-		m := &e.Ledgers[i]
-		key := collation.InstanceKey{Activity: m.Activity, DAD: collation.DAD(m.DAD)}
-		j.instance(key).Ledger = collation.ActivityLedger(m.After)
+	for _, m := range f.moves {
+		j.instance(keyOf(&m)).Ledger = collation.ActivityLedger(m.After)
 	}
-	for i := range e.Receipts {
-		m := &e.Receipts[i]
-		r := j.Receipts[m.GUID]
-		if r == nil {
-			r = &Receipt{Seq: e.Seq, Row: f.licence, Message: f.message, Activity: f.key.Activity, DAD: f.key.DAD}
-			j.Receipts[m.GUID] = r
-		}
-		r.Ledger, r.Verdict = collation.GUIDLedger(m.After), m.Verdict
-		if m.GUID != e.GUID {
-			continue
-		}
-		r.Kind, r.Code, r.By, r.err = f.kind, f.code, f.by, f.err
-		if e.Response != nil {
-			r.Element, r.pauses = e.Response.Element, e.Response.Pauses
-		}
-		if r.Ledger.Step2() {
-			r.err, r.pauses = nil, nil
-		}
+	if !e.Receipts() {
+		return
 	}
+	r := j.Receipts[e.GUID]
+	if r == nil {
+		r = &Receipt{Seq: e.Seq, Row: f.licence, Message: f.message, Activity: f.key.Activity, DAD: f.key.DAD}
+		j.Receipts[e.GUID] = r
+	}
+	r.Ledger, r.Verdict = collation.GUIDLedger(e.Receipt), journal.VerdictHandled
+	if e.Kind == journal.KindStale {
+		r.Verdict = journal.VerdictStale
+	}
+	r.Kind, r.Code, r.By, r.err = f.kind, f.code, f.by, f.err
+	if e.Response != nil {
+		r.Element, r.pauses = e.Response.Element, e.Response.Pauses
+	}
+	if r.Ledger.Step2() {
+		r.err, r.pauses = nil, nil
+	}
+}
+
+func keyOf(m *journal.LedgerMove) collation.InstanceKey {
+	return collation.InstanceKey{Activity: m.Activity, DAD: collation.DAD(m.DAD)}
+}
+
+// ledger is that of an instance as the entries so far left it.
+func (j *Job) ledger(key collation.InstanceKey) journal.Ledger {
+	if i := j.Instances[key]; i != nil {
+		return journal.Ledger(i.Ledger)
+	}
+	return 0
 }
 
 // foldResult finds where results stand (J7): a response from its step 1 on, and
@@ -137,7 +147,7 @@ func (j *Job) foldObligations(e *journal.Entry, f *facts) {
 		clear(j.Obligations)
 	}
 	if e.Semaphore != nil {
-		j.Semaphore = e.Semaphore.After
+		j.Semaphore = *e.Semaphore
 	}
 }
 

@@ -40,11 +40,9 @@ func (j *Job) foldWork(e *journal.Entry, f *facts) {
 		i.Leg1 = e.GUID
 		i.Pivot = i.Pivot || f.seeds
 	}
-	for _, g := range e.Folded {
-		for i := range e.Dispatched {
-			if d := &e.Dispatched[i]; d.GUID == g {
-				j.instance(collation.InstanceKey{Activity: d.Activity, DAD: collation.DAD(d.DAD)}).Leg1 = g
-			}
+	for i := range e.Dispatched {
+		if d := &e.Dispatched[i]; d.Folded != 0 {
+			j.instance(collation.InstanceKey{Activity: d.Activity, DAD: collation.DAD(d.DAD)}).Leg1 = d.GUID
 		}
 	}
 	if f.elementEnds(e) {
@@ -66,7 +64,7 @@ func (j *Job) foldWait(e *journal.Entry, w *journal.Wait) {
 		return
 	}
 	key := attributed(e, func(leg1 journal.GUID) bool {
-		return collation.WakeUpGUID(leg1, journal.BySignal, "") == w.GUID
+		return journal.DeriveWakeUp(leg1, journal.BySignal, "") == w.GUID
 	})
 	i := j.instance(key)
 	i.Repeat = w.Repeat
@@ -85,11 +83,12 @@ func (j *Job) foldElements(e *journal.Entry, f *facts, x *journal.Elements) {
 	for n := range min(x.Count, flow.MaxElements) {
 		row := &Row{
 			Kind: journal.MessageRequest, Activity: f.key.Activity, DAD: f.key.DAD, Element: n, Turn: 1, Try: 1, Origin: e.Seq,
+			Input: x.Inputs.At(n),
 		}
 		if n >= x.Parallel {
 			row.Held = collation.HeldParallel
 		}
-		j.Rows[collation.RequestGUID(e.GUID, n)] = row
+		j.Rows[journal.DeriveRequest(e.GUID, n)] = row
 	}
 }
 
@@ -108,7 +107,7 @@ func (j *Job) foldRows(e *journal.Entry, f *facts) {
 			row.Kind, row.Turn, row.Try, row.NextAt, row.Held = u.Kind, u.Turn, u.Try, u.NextAt, u.Held
 		}
 	}
-	for _, gone := range [...][]journal.GUID{e.Ended, e.Withdrawn, e.Folded, e.Disarmed} {
+	for _, gone := range [...][]journal.GUID{ended(e), e.Withdrawn, e.Disarmed} {
 		for _, g := range gone {
 			delete(j.Rows, g)
 			delete(j.Waits, g)
@@ -121,6 +120,9 @@ func (j *Job) foldRows(e *journal.Entry, f *facts) {
 }
 
 func (j *Job) foldDispatched(e *journal.Entry, f *facts, d *journal.Dispatched) {
+	if d.Folded != 0 {
+		return // handled already
+	}
 	if !d.Job.IsZero() {
 		j.Left++
 		if d.Kind == journal.MessageStart && !j.foldUndo(e, f, d) {
@@ -129,7 +131,7 @@ func (j *Job) foldDispatched(e *journal.Entry, f *facts, d *journal.Dispatched) 
 		return
 	}
 	row := &Row{
-		Kind: d.Kind, Activity: d.Activity, DAD: collation.DAD(d.DAD), Topic: d.Topic, NextAt: d.At, Origin: e.Seq,
+		Kind: d.Kind, Activity: d.Activity, DAD: collation.DAD(d.DAD), Topic: d.Topic, NextAt: d.At, Origin: e.Seq, Input: d.Input,
 	}
 	switch d.Kind {
 	case journal.MessageRequest:
@@ -148,17 +150,17 @@ func (j *Job) foldDispatched(e *journal.Entry, f *facts, d *journal.Dispatched) 
 func (j *Job) foldChild(e *journal.Entry, f *facts, d *journal.Dispatched) {
 	key := f.key
 	if p := j.Pauses[d.GUID]; p != nil {
-		j.Children[d.GUID] = &Child{Job: d.Job, Activity: key.Activity, DAD: key.DAD, Request: p.Request, Origin: e.Seq}
+		j.Children[d.GUID] = &Child{Job: d.Job, Activity: key.Activity, DAD: key.DAD, Request: p.Request, Input: d.Input, Origin: e.Seq}
 		return
 	}
 	if !f.pending {
-		key = attributed(e, func(leg1 journal.GUID) bool { return collation.ChildID(leg1, 1) == d.Job })
+		key = attributed(e, func(leg1 journal.GUID) bool { return journal.DeriveChild(leg1, 1) == d.Job })
 	}
 	i := j.instance(key)
 	i.Turn++
 	i.Try++
 	i.Child = d.Job
 	j.Children[d.GUID] = &Child{
-		Job: d.Job, Activity: key.Activity, DAD: key.DAD, Turn: i.Turn, At: d.At, Origin: e.Seq,
+		Job: d.Job, Activity: key.Activity, DAD: key.DAD, Turn: i.Turn, At: d.At, Input: d.Input, Origin: e.Seq,
 	}
 }

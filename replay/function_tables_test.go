@@ -151,8 +151,7 @@ func TestHeldSignalsAreNoFault(t *testing.T) {
 		return append(entries, letter(entries), &journal.Entry{
 			Space: entries[0].Space, Job: entries[0].Job, Generation: 1, Seq: 6, Kind: journal.KindInterrupt, GUID: interrupt,
 			DAD: ",0", Marks: []journal.Mark{journal.MarkWork, journal.MarkChildren, journal.MarkClosed, journal.MarkTasks},
-			Receipts:  []journal.ReceiptMove{{GUID: interrupt, New: true, After: 111_100_000_000, Verdict: journal.VerdictHandled}},
-			Semaphore: &journal.SemaphoreMove{Before: 2}, Abandoned: 2, Ended: []journal.GUID{interrupt},
+			Receipt: 111_100_000_000, Semaphore: new(int64), Abandoned: 2, Ended: interrupt,
 			Withdrawn: []journal.GUID{leg1, row.GUID},
 			Close:     &journal.Close{State: journal.JobInterrupted, Code: 410, Error: &journal.Failure{Class: "interrupted"}},
 		})

@@ -12,11 +12,16 @@ import (
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
-// bodies are the entries of a journal, one in a line: no body has a line break.
+// bodies are the entries of a journal, one in a line, behind the chain of effects
+// that they are of: no body has a line break.
 func bodies(j *replaytest.Journal) []byte {
 	var all [][]byte
 	for i := range j.Records {
-		all = append(all, j.Records[i].Body)
+		line := j.Records[i].Body
+		if g := j.Records[i].Chain; !g.IsZero() {
+			line = append([]byte(g.String()+" "), line...)
+		}
+		all = append(all, line)
 	}
 	return bytes.Join(all, []byte("\n"))
 }
@@ -59,14 +64,17 @@ func forged(text []byte, anew bool) *replaytest.Journal {
 			return nil
 		}
 		rec := journal.Record{Job: j.Header.Job, Body: line}
-		e, err := journal.Decode(line)
-		if err == nil {
-			rec.Chain = e.Chain
+		if chain, body, named := bytes.Cut(line, []byte(" ")); named {
+			if g, err := journal.ParseGUID(string(chain)); err == nil {
+				rec.Chain, rec.Body = g, body
+			}
 		}
 		seqs[rec.Chain]++
 		rec.Seq = seqs[rec.Chain]
-		if err == nil && anew {
-			e.Space, e.Job, e.Generation, e.Seq = j.Header.Space, j.Header.Job, j.Header.Generation, rec.Seq
+		if e, err := journal.Decode(rec); err == nil && anew {
+			if e.Kind == journal.KindCreated {
+				e.Space, e.Generation = j.Header.Space, j.Header.Generation
+			}
 			rec.Body = journal.Encode(e)
 		}
 		j.Records = append(j.Records, rec)

@@ -110,7 +110,10 @@ func New(h Header, options ...Option) *Job {
 // checks; it refuses a body that it cannot read, an entry of another job, and a
 // seq that is not the next.
 func (j *Job) Apply(rec journal.Record) error {
-	e, err := journal.DecodeTrusted(rec.Body)
+	if rec.Job.IsZero() {
+		rec.Job = j.Header.Job
+	}
+	e, err := journal.DecodeTrusted(rec)
 	if err != nil {
 		return fmt.Errorf("entry %d of chain %s: %w", rec.Seq, rec.Chain, err)
 	}

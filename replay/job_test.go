@@ -195,8 +195,7 @@ func TestStale(t *testing.T) {
 			interrupt := journal.GUID{5}
 			e := &journal.Entry{
 				Space: entries[0].Space, Job: entries[0].Job, Generation: 1, Seq: 9, Kind: journal.KindStale,
-				GUID: interrupt, DAD: ",0", Ended: []journal.GUID{interrupt},
-				Receipts: []journal.ReceiptMove{{GUID: interrupt, New: true, Verdict: journal.VerdictStale}},
+				GUID: interrupt, DAD: ",0", Ended: interrupt,
 			}
 			change(e)
 			return append(entries, e)
@@ -205,10 +204,9 @@ func TestStale(t *testing.T) {
 	r := requireClean(t, build(func(*journal.Entry) {}), false)
 	require.Zero(t, r.OpenCount)
 	require.Equal(t, "1 interrupts came from outside", r.Result(replay.V11).Note)
-	requireOnly(t, build(func(e *journal.Entry) { e.Receipts[0].After = 10_000_000_000 }).Verify(false),
+	requireOnly(t, build(func(e *journal.Entry) { e.Receipt = 10_000_000_000 }).Verify(false),
 		replay.V4, 9, "position 5 (step 1) goes 0 → 1")
-	requireOnly(t, build(func(e *journal.Entry) { e.Ended = nil }).Verify(false), replay.V10, 9, "still stands")
-	requireOnly(t, build(func(e *journal.Entry) { e.Receipts = nil }).Verify(false), replay.V4, 9, "does not move")
+	requireOnly(t, build(func(e *journal.Entry) { e.Ended = journal.GUID{} }).Verify(false), replay.V10, 9, "still stands")
 	requireOnly(t, build(func(e *journal.Entry) { e.DAD = ",0,0" }).Verify(false), replay.V11, 9, "is addressed to")
 }
 
@@ -244,7 +242,7 @@ func TestCloseByFailure(t *testing.T) {
 	last := int64(len(j.Records))
 	requireOnly(t, closing(func(e *journal.Entry) { e.Withdrawn = nil }), replay.V10, last, "the close leaves the")
 	requireOnly(t, closing(func(e *journal.Entry) { e.Abandoned = 0 }), replay.V6, last, "0 abandoned")
-	requireOnly(t, closing(func(e *journal.Entry) { e.Semaphore.After, e.Abandoned = -1, 2 }), replay.V6, last, "negative")
+	requireOnly(t, closing(func(e *journal.Entry) { *e.Semaphore, e.Abandoned = -1, 2 }), replay.V6, last, "negative")
 }
 
 // held is a worker whose effect is parked, then retried by an operator: 4 the

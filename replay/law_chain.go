@@ -86,33 +86,27 @@ func (a *auditor) headReached(c cursor) {
 	}
 }
 
-// identity checks that an entry is the one that its place says (V1).
+// identity checks that a record is one of the job (V1). What space, job, generation
+// and chain an entry belongs to, and which it is there, its hash says (V2): it is
+// made over them and all that comes before it (J9). The first entry says it in
+// words, too.
 func (a *auditor) identity(rec journal.Record, e *journal.Entry) bool {
 	h := &a.h
-	ok := true
-	differ := func(what string, got, want any) {
-		a.report(V1, rec.Chain, rec.Seq, "the entry says %s %v, it stands in %v", what, got, want)
-		ok = false
-	}
 	switch {
-	case e.Job != h.Job:
-		differ("job", e.Job, h.Job)
-	case e.Space != h.Space:
-		differ("space", e.Space, h.Space)
-	case e.Generation != h.Generation:
-		differ("generation", e.Generation, h.Generation)
-	case e.Chain != rec.Chain:
-		differ("chain", e.Chain, rec.Chain)
-	case e.Seq != rec.Seq:
-		differ("seq", e.Seq, rec.Seq)
 	case rec.Job != h.Job && !rec.Job.IsZero():
 		a.report(V1, rec.Chain, rec.Seq, "the record is of job %s, not %s", rec.Job, h.Job)
-		ok = false
+		return false
+	case e.Kind != journal.KindCreated:
+		return true
+	case e.Space != h.Space:
+		a.at(V1, e, "the entry says space %s, it stands in %s", e.Space, h.Space)
+		return false
+	case e.Generation != h.Generation:
+		a.at(V1, e, "the entry says generation %d, it stands in %d", e.Generation, h.Generation)
+		return false
 	}
-	if ok && e.Kind == journal.KindCreated {
-		a.created(e)
-	}
-	return ok
+	a.created(e)
+	return true
 }
 
 // created checks what the first entry says of the whole job (V1), and that the
@@ -129,7 +123,7 @@ func (a *auditor) created(e *journal.Entry) {
 	}
 	if p := e.Parent; p != nil {
 		a.bornOf(e, p)
-	} else if id := collation.NewJobID(e.Space, e.Key, e.Generation); id != e.Job {
+	} else if id := journal.DeriveJob(e.Space, e.Key, e.Generation); id != e.Job {
 		a.at(V11, e, "generation %d of key %q has job id %s, not %s", e.Generation, e.Key, id, e.Job)
 	}
 }
@@ -139,13 +133,13 @@ func (a *auditor) created(e *journal.Entry) {
 // journal tells; or that of the job that runs the compensations of one, for which
 // nobody waits.
 func (a *auditor) bornOf(e *journal.Entry, p *journal.Parent) {
-	id := collation.ChildID(p.Leg1, p.Turn)
+	id := journal.DeriveChild(p.Leg1, p.Turn)
 	switch {
 	case p.Turn == 0 && p.Awaited:
 		a.note(V11, "the id of the job derives from the name under which a function started it, which its parent's journal tells")
 		return
 	case p.Turn == 0:
-		if id = collation.UndoID(p.Leg1); e.Flow != nil && e.Flow.Name != flow.UndoName {
+		if id = journal.DeriveUndo(p.Leg1); e.Flow != nil && e.Flow.Name != flow.UndoName {
 			a.at(V11, e, "the job of flow %s is for the compensations of request %s", e.Flow.Name, p.Leg1)
 		}
 	}
@@ -160,12 +154,11 @@ var (
 		journal.MessageSignal, journal.MessageInterrupt, journal.MessageReceipt)
 	knownResponses = set(journal.ResponseTerminal, journal.ResponseFailedTry, journal.ResponseSuspended,
 		journal.ResponseParked, journal.ResponsePass, journal.ResponseWake)
-	knownPauses   = set(journal.PauseSleep, journal.PauseSignal, journal.PauseChild)
-	knownWakers   = set("", journal.BySignal, journal.ByTimer)
-	knownHolds    = set("", collation.HeldStuck, collation.HeldParked, collation.HeldParallel)
-	knownVerdicts = set(journal.VerdictHandled, journal.VerdictStale)
-	knownEnds     = set(journal.JobCompleted, journal.JobFailed, journal.JobInterrupted)
-	knownClasses  = set("pure", "tx", "idempotent", "guarded", ClassUndo)
+	knownPauses  = set(journal.PauseSleep, journal.PauseSignal, journal.PauseChild)
+	knownWakers  = set("", journal.BySignal, journal.ByTimer)
+	knownHolds   = set("", collation.HeldStuck, collation.HeldParked, collation.HeldParallel)
+	knownEnds    = set(journal.JobCompleted, journal.JobFailed, journal.JobInterrupted)
+	knownClasses = set("pure", "tx", "idempotent", "guarded", ClassUndo)
 )
 
 func set[T comparable](list ...T) map[T]bool {
@@ -181,14 +174,11 @@ func set[T comparable](list ...T) map[T]bool {
 func (a *auditor) vocabulary(e *journal.Entry) {
 	last := marks(0)
 	for _, m := range e.Marks {
-		switch x := markOf[m]; {
-		case x == 0:
-			a.at(V16, e, "unknown mark %q", m)
-		case x <= last:
+		x := markOf[m]
+		if x <= last {
 			a.at(V16, e, "the marks %v are not in the order in which a message passes them", e.Marks)
-		default:
-			last = x
 		}
+		last = x
 	}
 	for i := range e.Dispatched {
 		if k := e.Dispatched[i].Kind; !knownMessages[k] {
@@ -203,11 +193,6 @@ func (a *auditor) vocabulary(e *journal.Entry) {
 			a.at(V16, e, "unknown reason for being held %q", why)
 		}
 	}
-	for i := range e.Receipts {
-		if v := e.Receipts[i].Verdict; !knownVerdicts[v] {
-			a.at(V16, e, "unknown verdict %q", v)
-		}
-	}
 	if r := e.Response; r != nil {
 		a.responseWords(e, r)
 	}
@@ -219,11 +204,6 @@ func (a *auditor) vocabulary(e *journal.Entry) {
 	}
 	if f := e.Effect; f != nil && !knownClasses[f.Class] {
 		a.at(V16, e, "unknown class of effect %q", f.Class)
-	}
-	if e.Leg < 0 || e.Leg > 2 {
-		a.at(V16, e, "unknown leg %d", e.Leg)
-	} else if e.Leg != legOf(e) {
-		a.at(V16, e, "an entry of kind %s with leg %d", e.Kind, e.Leg)
 	}
 }
 
@@ -239,15 +219,4 @@ func (a *auditor) responseWords(e *journal.Entry, r *journal.Response) {
 			a.at(V16, e, "unknown kind of pause %q", k)
 		}
 	}
-}
-
-// legOf is the leg that an entry has by its kind.
-func legOf(e *journal.Entry) int {
-	switch {
-	case e.Kind == journal.KindLeg1:
-		return 1
-	case e.Kind == journal.KindLeg2 && e.GUID != e.Job.Start():
-		return 2
-	}
-	return 0
 }

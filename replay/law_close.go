@@ -22,15 +22,15 @@ func (a *auditor) closeLaw(e *journal.Entry, f *facts) {
 		} else if !endsAs(e, f) {
 			a.at(V7, e, "the job ends as %s with code %d, its closing message brought code %d", e.Close.State, e.Close.Code, f.code)
 		}
-		if s := e.Semaphore; s != nil && s.After > 0 {
-			a.at(V7, e, "the job is closed with %d obligations open", s.After)
+		if s := e.Semaphore; s != nil && *s > 0 {
+			a.at(V7, e, "the job is closed with %d obligations open", *s)
 		}
 		a.closeWaits(e, f)
 	}
 	if e.Kind == journal.KindInterrupt && f.marks.has(entered|work|children) && !f.marks.has(closed) {
 		a.at(V7, e, "an interrupt is handled and closes nothing")
 	}
-	if s := e.Semaphore; open && s != nil && s.After == 0 && !f.marks.has(closed) {
+	if s := e.Semaphore; open && s != nil && *s == 0 && !f.marks.has(closed) {
 		a.at(V7, e, "the semaphore reaches 0, but position 4 (snapshot) is not set")
 	}
 	if f.marks.has(tasks) {
@@ -49,7 +49,7 @@ func endsAs(e *journal.Entry, f *facts) bool {
 	c := e.Close
 	switch c.State {
 	case journal.JobCompleted:
-		success := f.start || f.halts || f.code == collation.CodeOK || arrivesLate(e)
+		success := f.start || f.halts || f.code == collation.CodeOK || f.late // a transition may have taken its error and dispatched nothing (1.10)
 		return success && c.Code == collation.CodeOK && c.Error == nil
 	case journal.JobFailed:
 		return failsAs(e, f)
@@ -57,15 +57,6 @@ func endsAs(e *journal.Entry, f *facts) bool {
 		return f.halts && c.Error != nil && c.Error.Class == classInterrupted && c.Code >= 400
 	}
 	return false
-}
-
-// arrivesLate reports whether the entry arrives at a join that was taken, so
-// that a transition may have taken its error and dispatched nothing (1.10).
-func arrivesLate(e *journal.Entry) bool {
-	return slices.ContainsFunc(e.Ledgers, func(m journal.LedgerMove) bool {
-		before, after := collation.ActivityLedger(m.Before), collation.ActivityLedger(m.After)
-		return before.JoinTaken() && after.Arrivals() > before.Arrivals()
-	})
 }
 
 // failsAs reports whether the job failed with the error that its closing message
@@ -79,7 +70,7 @@ func failsAs(e *journal.Entry, f *facts) bool {
 	switch {
 	case f.start && e.Trouble == nil, f.halts, f.code == collation.CodeOK:
 		return spoiled
-	case spoiled && arrivesLate(e): // its error was taken, and nothing dispatched
+	case spoiled && f.late: // its error was taken, and nothing dispatched
 		return true
 	}
 	want := f.err

@@ -7,33 +7,31 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// ledgerLaw checks the activity ledgers that the entry moves (V4): each before
-// is the after that precedes, each digit group grows by what the entry's marks
-// stand for and by nothing else (C1, C3, C4), and what they stand for has moved.
+// ledgerLaw checks the activity ledgers that the entry moves (V4): each is the one
+// that the entries so far left, every digit group grown by what the entry's marks
+// stand for and by nothing else (C1, C3, C4), and what they stand for has moved. A
+// ledger that was moved from another value than the one before it is another one
+// now, too.
 func (a *auditor) ledgerLaw(e *journal.Entry, f *facts) {
 	own := false
-	for i := range e.Ledgers {
-		m := &e.Ledgers[i]
-		key := collation.InstanceKey{Activity: m.Activity, DAD: collation.DAD(m.DAD)}
+	for i := range f.moves {
+		m := &f.moves[i]
+		key := keyOf(m)
 		own = own || key == f.key
-		var before journal.Ledger
-		if known := a.job.Instances[key]; known != nil {
-			before = journal.Ledger(known.Ledger)
+		before := a.job.ledger(key)
+		got := activityDigits.growth(before, m.After)
+		want := a.lawfulGrowth(e, f, key, got)
+		if wrong := activityDigits.wrong(before, m.After, want); wrong != "" {
+			a.at(V4, e, "ledger of %s %s, %s → %s: %s", key.Activity, key.DAD, before, m.After, wrong)
 		}
-		if m.Before != before {
-			a.at(V4, e, "ledger of %s %s: before is %s, the entries so far left %s; %s",
-				key.Activity, key.DAD, m.Before, before, activityDigits.differ(m.Before, before))
-		}
-		want := a.lawfulGrowth(e, f, key, m)
-		if wrong := activityDigits.wrong(m.Before, m.After, want); wrong != "" {
-			a.at(V4, e, "ledger of %s %s, %s → %s: %s", key.Activity, key.DAD, m.Before, m.After, wrong)
+		if n := got[gArrivals]; n != int64(m.Arrivals) {
+			a.at(V4, e, "ledger of %s %s, %s → %s: positions 6–7 (arrivals) grow by %d, the entry says %d",
+				key.Activity, key.DAD, before, m.After, n, m.Arrivals)
 		}
 		if err := collation.ActivityLedger(m.After).Valid(true); err != nil {
 			a.at(V4, e, "ledger of %s %s: %v", key.Activity, key.DAD, err)
 		}
-		if slices.ContainsFunc(e.Ledgers[:i], func(o journal.LedgerMove) bool {
-			return o.Activity == m.Activity && o.DAD == m.DAD
-		}) {
+		if slices.ContainsFunc(f.moves[:i], func(o journal.LedgerMove) bool { return keyOf(&o) == key }) {
 			a.at(V4, e, "ledger of %s %s is moved twice in one entry", key.Activity, key.DAD)
 		}
 	}
@@ -43,11 +41,10 @@ func (a *auditor) ledgerLaw(e *journal.Entry, f *facts) {
 	if want := ownGrowth(e, f); !own && want != (growth{}) {
 		a.at(V4, e, "ledger of %s %s does not move, the marks %v ask for it", f.key.Activity, f.key.DAD, e.Marks)
 	}
-	a.foldedMoves(e)
 }
 
 // lawfulGrowth is the growth that the entry allows to one instance.
-func (a *auditor) lawfulGrowth(e *journal.Entry, f *facts, key collation.InstanceKey, m *journal.LedgerMove) growth {
+func (a *auditor) lawfulGrowth(e *journal.Entry, f *facts, key collation.InstanceKey, got growth) growth {
 	if key == f.key {
 		return ownGrowth(e, f)
 	}
@@ -55,7 +52,6 @@ func (a *auditor) lawfulGrowth(e *journal.Entry, f *facts, key collation.Instanc
 	if foldsInto(e, key) {
 		want[gLeg1], want[gComplete] = 1, 1
 	}
-	got := activityDigits.growth(m.Before, m.After)
 	if f.decides && got[gArrivals] > 0 {
 		// Arrivals at a join: as many as transitions lead to it from here; position
 		// 5 is set by the first one that is taken (1.10).
@@ -87,34 +83,9 @@ func ownGrowth(e *journal.Entry, f *facts) growth {
 // foldsInto reports whether the entry takes the Leg1 of this instance into
 // itself (C11).
 func foldsInto(e *journal.Entry, key collation.InstanceKey) bool {
-	if len(e.Folded) == 0 {
-		return false
-	}
-	for i := range e.Dispatched {
-		d := &e.Dispatched[i]
-		if d.Kind == journal.MessageLeg1 && d.Activity == key.Activity && collation.DAD(d.DAD) == key.DAD {
-			return slices.Contains(e.Folded, d.GUID)
-		}
-	}
-	return false
-}
-
-// foldedMoves checks that every folded Leg1 has moved its ledger.
-func (a *auditor) foldedMoves(e *journal.Entry) {
-	if len(e.Folded) == 0 {
-		return
-	}
-	for i := range e.Dispatched {
-		d := &e.Dispatched[i]
-		if !slices.Contains(e.Folded, d.GUID) {
-			continue
-		}
-		if !slices.ContainsFunc(e.Ledgers, func(m journal.LedgerMove) bool {
-			return m.Activity == d.Activity && m.DAD == d.DAD
-		}) {
-			a.at(V4, e, "ledger of %s %s does not move, its Leg1 %s is folded into this entry", d.Activity, d.DAD, d.GUID)
-		}
-	}
+	return slices.ContainsFunc(e.Dispatched, func(d journal.Dispatched) bool {
+		return d.Folded != 0 && d.Kind == journal.MessageLeg1 && d.Activity == key.Activity && collation.DAD(d.DAD) == key.DAD
+	})
 }
 
 // ordinalLaw checks that the accepted Leg2 messages of an instance carry the

@@ -19,7 +19,7 @@ func (a *auditor) originLaw(e *journal.Entry, f *facts) {
 			continue
 		}
 		if _, ok := sender(e, func(leg1 journal.GUID) bool {
-			return collation.WakeUpGUID(leg1, journal.BySignal, "") == w.GUID
+			return journal.DeriveWakeUp(leg1, journal.BySignal, "") == w.GUID
 		}); !ok {
 			a.at(V11, e, "the id of wait %s for signal %s derives from no Leg1 of this entry", w.GUID, w.Topic)
 		}
@@ -54,7 +54,7 @@ func (a *auditor) messageLaw(e *journal.Entry, f *facts) {
 	switch {
 	case f.wakes(e): // for pauseLaw
 	case r != nil && !r.Request.IsZero():
-		if want := collation.ResponseGUID(r.Request, r.Turn); e.GUID != want {
+		if want := journal.DeriveResponse(r.Request, r.Turn); e.GUID != want {
 			a.at(V11, e, "the response to turn %d of request %s has id %s, not %s", r.Turn, r.Request, want, e.GUID)
 		}
 		if row != nil && row.Element != r.Element {
@@ -64,7 +64,7 @@ func (a *auditor) messageLaw(e *journal.Entry, f *facts) {
 	case row.Kind == journal.MessageInterrupt && f.key != (collation.InstanceKey{DAD: collation.RootDAD}):
 		a.at(V11, e, "an interrupt is addressed to %s %s", f.key.Activity, f.key.DAD)
 	case e.Kind == journal.KindStale && e.GUID != f.licence:
-		if e.GUID != collation.ResponseGUID(f.licence, row.Turn) {
+		if e.GUID != journal.DeriveResponse(f.licence, row.Turn) {
 			a.at(V11, e, "the message %s does not derive from its request %s, turn %d", e.GUID, f.licence, row.Turn)
 		}
 	case e.Kind == journal.KindLeg2 && row.Kind == journal.MessageOutcome:
@@ -99,7 +99,7 @@ func (a *auditor) operatorLaw(e *journal.Entry) {
 	}
 	for i := range e.Updated {
 		g := e.Updated[i].GUID
-		for n := 0; e.GUID != collation.OperatorGUID(g, e.Operator.Action, n); n++ {
+		for n := 0; e.GUID != journal.DeriveOperator(g, e.Operator.Action, n); n++ {
 			if n > len(a.operators)+maxLetters {
 				a.at(V11, e, "the id of the operator's action %s does not derive from row %s", e.GUID, g)
 				break
@@ -164,8 +164,9 @@ func leavesJob(k journal.MessageKind) bool {
 func (a *auditor) leg1Law(e *journal.Entry, f *facts, d *journal.Dispatched) {
 	dad := collation.DAD(d.DAD)
 	joins, taken := false, false
-	for i := range e.Ledgers {
-		if m := &e.Ledgers[i]; m.Activity == d.Activity && m.DAD == d.DAD && activityDigits.growth(m.Before, m.After)[gArrivals] > 0 {
+	for i := range f.moves {
+		m := &f.moves[i]
+		if m.Activity == d.Activity && m.DAD == d.DAD && activityDigits.growth(a.job.ledger(keyOf(m)), m.After)[gArrivals] > 0 {
 			joins, taken = true, activityDigits[gTaken].of(m.After) > 0
 		}
 	}
@@ -177,14 +178,14 @@ func (a *auditor) leg1Law(e *journal.Entry, f *facts, d *journal.Dispatched) {
 		bad("is dispatched by an entry that decides no transition")
 	case joins:
 		switch {
-		case d.GUID != collation.JoinGUID(e.Job, d.Activity, dad):
+		case d.GUID != journal.DeriveJoin(e.Job, d.Activity, d.DAD):
 			bad("does not derive from the join's address")
 		case !taken:
 			bad("is dispatched, but no arrival at the join was taken")
 		case !below(dad, f.at.DAD):
 			bad("is not addressed below %s or one of its ancestors", f.at.DAD)
 		}
-	case d.GUID != collation.Leg1GUID(e.GUID, d.Activity, dad):
+	case d.GUID != journal.DeriveLeg1(e.GUID, d.Activity, d.DAD):
 		bad("does not derive from message %s", e.GUID)
 	case dad != f.at.DAD.Child():
 		bad("is addressed at another place than below %s", f.at.DAD)
@@ -207,24 +208,24 @@ func (a *auditor) derives(e *journal.Entry, f *facts, d *journal.Dispatched) boo
 	case journal.MessageStart:
 		return a.startDerives(e, f, d)
 	case journal.MessageRequest:
-		return own(func(leg1 journal.GUID) bool { return d.GUID == collation.RequestGUID(leg1, 0) })
+		return own(func(leg1 journal.GUID) bool { return d.GUID == journal.DeriveRequest(leg1, 0) })
 	case journal.MessageAnswer:
-		return own(func(leg1 journal.GUID) bool { return d.GUID == collation.ResponseGUID(leg1, 0) })
+		return own(func(leg1 journal.GUID) bool { return d.GUID == journal.DeriveResponse(leg1, 0) })
 	case journal.MessageWakeUp:
 		if n := f.arms[d.GUID]; n != nil {
 			return d.Activity == f.key.Activity && d.DAD == string(f.key.DAD) && (n.bounded() || n.Kind == journal.PauseSleep)
 		}
-		return own(func(leg1 journal.GUID) bool { return d.GUID == collation.WakeUpGUID(leg1, journal.ByTimer, "") })
+		return own(func(leg1 journal.GUID) bool { return d.GUID == journal.DeriveWakeUp(leg1, journal.ByTimer, "") })
 	case journal.MessageCycle:
-		return e.Kind == journal.KindLeg1 && d.GUID == collation.CycleGUID(e.GUID)
+		return e.Kind == journal.KindLeg1 && d.GUID == journal.DeriveCycle(e.GUID)
 	case journal.MessageSignal:
-		return e.Kind == journal.KindLeg1 && d.GUID == collation.SentGUID(e.GUID)
+		return e.Kind == journal.KindLeg1 && d.GUID == journal.DeriveSent(e.GUID)
 	case journal.MessageInterrupt:
-		return d.GUID == collation.InterruptGUID(e.GUID, d.Job)
+		return d.GUID == journal.DeriveInterrupt(e.GUID, d.Job)
 	case journal.MessageOutcome:
 		p := a.job.Parent
 		return p != nil && d.Job == p.Job && d.Activity == p.Activity && d.DAD == p.DAD &&
-			d.GUID == collation.OutcomeGUID(e.Job.Start(), p.Turn)
+			d.GUID == journal.DeriveOutcome(e.Job.Start(), p.Turn)
 	}
 	return false
 }
@@ -245,8 +246,8 @@ func (a *auditor) startDerives(e *journal.Entry, f *facts, d *journal.Dispatched
 	case f.undoes[d.Job] != journal.GUID{}:
 		return true
 	case f.pending:
-		return f.inst != nil && d.Job == collation.ChildID(f.inst.Leg1, f.inst.Turn+1)
+		return f.inst != nil && d.Job == journal.DeriveChild(f.inst.Leg1, f.inst.Turn+1)
 	}
-	_, ok := sender(e, func(leg1 journal.GUID) bool { return d.Job == collation.ChildID(leg1, 1) })
+	_, ok := sender(e, func(leg1 journal.GUID) bool { return d.Job == journal.DeriveChild(leg1, 1) })
 	return ok
 }

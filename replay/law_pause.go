@@ -3,7 +3,6 @@ package replay
 import (
 	"slices"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -95,7 +94,7 @@ func (a *auditor) registeredLaw(e *journal.Entry, n *namedPause) {
 				n.Name, w.Topic, w.Key, w.Repeat, n.Topic, n.Key)
 		}
 		if n.bounded() {
-			timer(collation.TimeoutGUID(n.id), "bound")
+			timer(journal.DeriveTimeout(n.id), "bound")
 		}
 	case journal.PauseChild:
 		i := slices.IndexFunc(e.Dispatched, func(d journal.Dispatched) bool { return d.GUID == n.id })
@@ -128,7 +127,7 @@ func (a *auditor) wakeLaw(e *journal.Entry, f *facts) {
 	}
 	a.wakerLaw(e, f, g, p)
 	if p.Kind == journal.PauseSignal {
-		rival := collation.TimeoutGUID(g)
+		rival := journal.DeriveTimeout(g)
 		if e.GUID == rival {
 			rival = g
 		}
@@ -176,7 +175,7 @@ func (a *auditor) droppedLaw(e *journal.Entry, f *facts) {
 		p := a.job.Pauses[g]
 		timer := g
 		if p.Kind == journal.PauseSignal {
-			timer = collation.TimeoutGUID(g)
+			timer = journal.DeriveTimeout(g)
 		}
 		if p.Kind != journal.PauseChild && a.job.Rows[timer] != nil && !slices.Contains(e.Disarmed, timer) {
 			a.at(V13, e, "request %s waits for %s %q no more, its timer %s stays", p.Request, p.Kind, p.Name, timer)

@@ -5,42 +5,40 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// receiptLaw checks the GUID ledger that the entry moves (V4).
+// receiptLaw checks the GUID ledger that the entry moves (V4): it is the one that
+// the entries so far left, grown by the steps that the entry takes.
 func (a *auditor) receiptLaw(e *journal.Entry, f *facts) {
-	for i := range e.Receipts {
-		m := &e.Receipts[i]
-		if m.GUID != e.GUID || i > 0 {
-			a.at(V4, e, "GUID ledger %s is moved by an entry of %s", m.GUID, e.GUID)
-			continue
-		}
-		if f.known == nil != m.New {
-			a.at(V4, e, "GUID ledger %s: new is %t, a receipt stands already: %t", m.GUID, m.New, f.known != nil)
-		} else if f.known != nil && m.Before != journal.Ledger(f.known.Ledger) {
-			a.at(V4, e, "GUID ledger %s: before is %s, the entries so far left %s; %s",
-				m.GUID, m.Before, f.known.Ledger, guidDigits.differ(m.Before, journal.Ledger(f.known.Ledger)))
-		}
-		want := growth{
-			gSnapshot: f.marks.one(closed), gStep1: f.marks.one(work),
-			gStep2: f.marks.one(children), gStep3: f.marks.one(tasks),
-		}
-		if m.New && e.Kind != journal.KindStale {
-			want[gOrdinal] = guidDigits.growth(m.Before, m.After)[gOrdinal] // for V5 to judge
-		}
-		if wrong := guidDigits.wrong(m.Before, m.After, want); wrong != "" {
-			a.at(V4, e, "GUID ledger %s, %s → %s: %s", m.GUID, m.Before, m.After, wrong)
-		}
-		if err := collation.GUIDLedger(m.After).Valid(); err != nil {
-			a.at(V4, e, "GUID ledger %s: %v", m.GUID, err)
-		}
-		if stale := e.Kind == journal.KindStale; stale != (m.Verdict == journal.VerdictStale) {
-			a.at(V4, e, "GUID ledger %s has verdict %s in an entry of kind %s", m.GUID, m.Verdict, e.Kind)
-		}
+	if e.Receipts() {
+		a.receiptGrows(e, f)
 	}
-	if m := f.marks; e.Kind == journal.KindLeg1 && m.has(work) && len(e.Receipts) > 0 && e.Result == nil && !failedExpression(e) && !f.halts {
+	if m := f.marks; e.Kind == journal.KindLeg1 && m.has(work) && e.Receipts() && e.Result == nil && !failedExpression(e) && !f.halts {
 		a.at(V4, e, "position 5 (step 1): the message has steps of its own, but no result")
 	}
-	if len(e.Receipts) == 0 && hasSteps(e, f) {
+	if !e.Receipts() && hasSteps(e, f) {
 		a.at(V4, e, "GUID ledger %s does not move, the entry of kind %s with marks %v asks for it", e.GUID, e.Kind, e.Marks)
+	}
+}
+
+func (a *auditor) receiptGrows(e *journal.Entry, f *facts) {
+	var before journal.Ledger
+	if f.known != nil {
+		before = journal.Ledger(f.known.Ledger)
+	}
+	if f.known != nil && e.Kind == journal.KindStale {
+		a.at(V4, e, "GUID ledger %s: the message is refused, a receipt of it stands already", e.GUID)
+	}
+	want := growth{
+		gSnapshot: f.marks.one(closed), gStep1: f.marks.one(work),
+		gStep2: f.marks.one(children), gStep3: f.marks.one(tasks),
+	}
+	if f.known == nil && e.Kind != journal.KindStale {
+		want[gOrdinal] = guidDigits.growth(before, e.Receipt)[gOrdinal] // for V5 to judge
+	}
+	if wrong := guidDigits.wrong(before, e.Receipt, want); wrong != "" {
+		a.at(V4, e, "GUID ledger %s, %s → %s: %s", e.GUID, before, e.Receipt, wrong)
+	}
+	if err := collation.GUIDLedger(e.Receipt).Valid(); err != nil {
+		a.at(V4, e, "GUID ledger %s: %v", e.GUID, err)
 	}
 }
 

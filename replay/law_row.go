@@ -18,6 +18,12 @@ func (a *auditor) rowLaw(e *journal.Entry, f *facts) {
 		} else if gone, ok := a.gone[d.GUID]; ok && !a.renews(f, d.GUID) {
 			a.at(V10, e, "%s row %s is dispatched again%s", d.Kind, d.GUID, gone.fate())
 		}
+		if d.Folded == 0 && d.Arrivals != 0 {
+			a.at(V4, e, "%s %s says arrivals, and no ledger", d.Kind, d.GUID)
+		}
+		if !d.Input.IsZero() && d.Kind != journal.MessageRequest && d.Kind != journal.MessageStart {
+			a.at(V10, e, "%s %s says what input it sends, and sends none", d.Kind, d.GUID)
+		}
 	}
 	if g, twice := repeated(e.Dispatched, func(d *journal.Dispatched) journal.GUID { return d.GUID }); twice {
 		a.at(V10, e, "row %s is dispatched twice by this entry", g)
@@ -32,10 +38,8 @@ func (a *auditor) rowLaw(e *journal.Entry, f *facts) {
 	if len(e.Withdrawn) > 0 && !f.marks.has(closed) {
 		a.at(V10, e, "%d rows and waits are withdrawn by an entry that closes nothing", len(e.Withdrawn))
 	}
-	for _, g := range e.Ended {
-		if g != f.licence || !f.last {
-			a.at(V10, e, "row %s is ended by message %s, which is not its own or is not done", g, e.GUID)
-		}
+	if g := e.Ended; !g.IsZero() && (g != f.licence || !f.last) {
+		a.at(V10, e, "row %s is ended by message %s, which is not its own or is not done", g, e.GUID)
 	}
 	for i := range e.Updated {
 		if g := e.Updated[i].GUID; a.job.Rows[g] == nil && !(f.arrives && g == f.licence) {
@@ -79,7 +83,7 @@ func (a *auditor) endings(e *journal.Entry, f *facts) {
 	for _, end := range [...]struct {
 		how  string
 		list []journal.GUID
-	}{{"ended", e.Ended}, {"withdrawn", e.Withdrawn}, {"folded", e.Folded}, {"disarmed", e.Disarmed}} {
+	}{{"ended", ended(e)}, {"withdrawn", e.Withdrawn}, {"disarmed", e.Disarmed}} {
 		for _, g := range end.list {
 			a.ends(e, f, g, end.how)
 		}
@@ -94,13 +98,21 @@ func (a *auditor) endings(e *journal.Entry, f *facts) {
 	}
 }
 
+// ended is the row of the entry's message, if that is done.
+func ended(e *journal.Entry) []journal.GUID {
+	if e.Ended.IsZero() {
+		return nil
+	}
+	return []journal.GUID{e.Ended}
+}
+
 // ends checks that what ends stands: a row, a wait, the start of a child; or is
 // written by this entry, or arrived with it.
 func (a *auditor) ends(e *journal.Entry, f *facts, g journal.GUID, how string) {
 	if a.job.Rows[g] != nil || a.job.Waits[g] != nil || f.arrives && g == f.licence {
 		return
 	}
-	if slices.ContainsFunc(e.Dispatched, func(d journal.Dispatched) bool { return d.GUID == g && d.Job.IsZero() }) {
+	if slices.ContainsFunc(e.Dispatched, func(d journal.Dispatched) bool { return d.GUID == g && d.Job.IsZero() && d.Folded == 0 }) {
 		return
 	}
 	if a.job.Children[g] != nil && how != "ended" {
@@ -186,7 +198,7 @@ func (g goneRow) fate() string {
 // remember keeps what later entries are held against: what ends or leaves here,
 // and the heads that this entry binds.
 func (a *auditor) remember(e *journal.Entry, f *facts) {
-	for _, list := range [...][]journal.GUID{e.Ended, e.Withdrawn, e.Folded, e.Disarmed} {
+	for _, list := range [...][]journal.GUID{ended(e), e.Withdrawn, e.Disarmed} {
 		for _, g := range list {
 			gone := goneRow{seq: e.Seq, wait: a.job.Waits[g] != nil || a.gone[g].wait}
 			if row := a.job.Rows[g]; row != nil {
@@ -196,8 +208,8 @@ func (a *auditor) remember(e *journal.Entry, f *facts) {
 		}
 	}
 	for i := range e.Dispatched {
-		if d := &e.Dispatched[i]; !d.Job.IsZero() {
-			a.gone[d.GUID] = goneRow{seq: e.Seq, left: true}
+		if d := &e.Dispatched[i]; !d.Job.IsZero() || d.Folded != 0 {
+			a.gone[d.GUID] = goneRow{seq: e.Seq, left: d.Folded == 0}
 		}
 	}
 	if e.Kind == journal.KindOperator {

@@ -96,7 +96,7 @@ func (a *auditor) signalLaw(e *journal.Entry, f *facts) {
 	}
 	want := g
 	if w.Repeat {
-		want = collation.SignalledGUID(g, r.Signal)
+		want = journal.DeriveSignalled(g, r.Signal)
 	}
 	if e.GUID != want {
 		a.at(V11, e, "the wake-up by signal %s of wait %s has id %s, not %s", r.Signal, g, want, e.GUID)

@@ -150,11 +150,11 @@ var wakeLies = map[string]lie{
 		main(5).Updated = nil
 	}},
 	"V4 a wake without its digit": {rested, replay.V4, 5, "positions 8–15 (Leg2 entries) goes 1 → 1", func(main func(int) *journal.Entry) {
-		main(5).Ledgers[0].After--
+		main(5).Ledger--
 	}},
-	"V5 a wake's ordinal": {rested, replay.V5, 5, "the next of fn ,0,0 is 2", func(main func(int) *journal.Entry) { main(5).Receipts[0].After++ }},
+	"V5 a wake's ordinal": {rested, replay.V5, 5, "the next of fn ,0,0 is 2", func(main func(int) *journal.Entry) { main(5).Receipt++ }},
 	"V6 a wake that ends an obligation": {rested, replay.V6, 5, "an obligation ended: false", func(main func(int) *journal.Entry) {
-		main(5).Semaphore.Before, main(5).Semaphore.After = 1, 2
+		*main(5).Semaphore = 2
 	}},
 }
 
@@ -170,8 +170,7 @@ func TestLostWakesAreFound(t *testing.T) {
 	t.Parallel()
 	forged := rested().Lie(func(entries []*journal.Entry) []*journal.Entry {
 		e := entries[4]
-		e.Kind, e.Leg, e.Marks, e.Ledgers, e.Semaphore, e.Response, e.Updated = journal.KindStale, 0, nil, nil, nil, nil, nil
-		e.Receipts = []journal.ReceiptMove{{GUID: e.GUID, New: true, Verdict: journal.VerdictStale}}
+		e.Kind, e.Marks, e.Ledger, e.Receipt, e.Semaphore, e.Response, e.Updated = journal.KindStale, nil, 0, 0, nil, nil, nil
 		return entries
 	})
 	requireOnly(t, forged.Verify(false), replay.V13, 5, `sleep "nap" is refused, for which request`)

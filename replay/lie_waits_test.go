@@ -111,7 +111,7 @@ var childLies = map[string]lie{
 	}},
 	"V11 an outcome of nobody": {awaited, replay.V11, 5, "that of no child", func(main func(int) *journal.Entry) {
 		main(5).GUID[0] ^= 1
-		main(5).Receipts[0].GUID, main(5).Ended[0] = main(5).GUID, main(5).GUID
+		main(5).Ended = main(5).GUID
 	}},
 	"V11 another child's outcome": {awaited, replay.V11, 5, "it is that of", func(main func(int) *journal.Entry) {
 		main(5).Response.Child = main(4).Response.Child
@@ -137,18 +137,18 @@ var childLies = map[string]lie{
 // stopLies are about interrupts.
 var stopLies = map[string]lie{
 	"V4 an own interrupt finalizes": {halted, replay.V4, 7, "position 1 (state) goes 0 → 2", func(main func(int) *journal.Entry) {
-		main(7).Ledgers[0].After += finalized
+		main(7).Ledger += finalized
 	}},
 	"V4 an interrupt without the snapshot": {stopped, replay.V4, 4, "position 4 (snapshot) goes 0 → 0", func(main func(int) *journal.Entry) {
-		main(4).Receipts[0].After -= hundredB
+		main(4).Receipt -= hundredB
 	}},
 	"V6 abandoned by an own interrupt": {halted, replay.V6, 7, "1 abandoned", func(main func(int) *journal.Entry) { main(7).Abandoned = 1 }},
 	"V6 abandoned by an interrupt":     {stopped, replay.V6, 4, "2 abandoned", func(main func(int) *journal.Entry) { main(4).Abandoned = 2 }},
 	"V7 an interrupt that closes nothing": {stopped, replay.V7, 4, "closes nothing", func(main func(int) *journal.Entry) {
 		e := main(4)
 		e.Marks, e.Close, e.Abandoned, e.Dispatched, e.Withdrawn = e.Marks[:2], nil, 0, nil, nil
-		e.Semaphore.After = e.Semaphore.Before
-		e.Receipts[0].After -= hundredB + hundredM
+		e.Semaphore = main(2).Semaphore
+		e.Receipt -= hundredB + hundredM
 	}},
 	"V7 interrupted by a response": {plain, replay.V7, 8, "ends as interrupted", func(main func(int) *journal.Entry) {
 		main(8).Close = &journal.Close{

@@ -19,12 +19,13 @@ var free = map[string]string{
 	".Time+1":      "a clock's",
 	".Flow.Name=~": "only the digest is known", ".Flow.Version=~": "only the digest is known",
 	".Parent.Space=~":         "another job's",
-	".Receipts[].Before+1":    "not written of a new receipt",
 	".Close.Code+1":           "an interrupt's own",
 	".Close.Error.Message=~":  "an interrupt's own",
 	".Dispatched[].At+1":      "a policy's",
 	".Dispatched[].Topic=~":   "the flow's",
 	".Dispatched[].Job^1":     "a mailbox, by a key that is not told",
+	".Dispatched[].Input^1":   "a sum of what only its row holds, while that stands",
+	".Dispatched[].Input=0":   "a sum of what only its row holds, while that stands",
 	".Dispatched-drop":        "a signal, a bound, a timer: what nothing refers to",
 	".Waits[].Key=~":          "an expression's",
 	".Waits[].Topic=~":        "the flow's",
@@ -70,6 +71,7 @@ func TestEveryFactIsHeld(t *testing.T) {
 	for n, base := range []func() *replaytest.Journal{
 		twice, bent, listed, raced, slept, ticked, awaited, child, joined, halted, stopped, retried, stepped, failing,
 		suspended, rested, signalled, timedOut, invoiced, moved, running, crossed, steps, refused, failed, undone, doubted,
+		folded, met,
 	} {
 		j := base()
 		for at, e := range j.Entries() {
@@ -86,6 +88,7 @@ func TestEveryFactIsHeld(t *testing.T) {
 				case forged.Verify(false).Violated():
 				case known:
 					survived[m.path] = true
+				case slices.EqualFunc(forged.Records, j.Records, sameRecord): // it is not said here
 				default:
 					unheld[m.path] = fmt.Sprintf("fixture %d, entry %d", n, at+1)
 				}
@@ -94,6 +97,10 @@ func TestEveryFactIsHeld(t *testing.T) {
 	}
 	require.Empty(t, unheld)
 	require.ElementsMatch(t, slices.Collect(maps.Keys(free)), slices.Collect(maps.Keys(survived)), "free is not as free any more")
+}
+
+func sameRecord(a, b journal.Record) bool {
+	return a.Chain == b.Chain && a.Seq == b.Seq && a.Hash == b.Hash
 }
 
 // maxAlike bounds the entries of one shape that are changed.
@@ -117,7 +124,7 @@ func TestEveryEntryIsHeld(t *testing.T) {
 	t.Parallel()
 	for name, base := range map[string]func() *replaytest.Journal{
 		"twice": twice, "listed": listed, "ticked": ticked, "awaited": awaited, "joined": joined, "stepped": stepped,
-		"moved": moved, "running": running, "steps": steps, "invoiced": invoiced, "crossed": crossed,
+		"folded": folded, "met": met, "moved": moved, "running": running, "steps": steps, "invoiced": invoiced, "crossed": crossed,
 	} {
 		j := base()
 		for at := range j.Records[:len(j.Records)-1] {

@@ -78,7 +78,8 @@ type Row struct {
 	Try      int
 	NextAt   int64 // µs; when a timer or a bound is due, or as last set by an entry that updated the row
 	Held     string
-	Origin   int64 // seq of the entry that dispatched it, or that registered the wait which a signal woke
+	Input    journal.Sum // of what a request asks its worker to work on; zero: nothing
+	Origin   int64       // seq of the entry that dispatched it, or that registered the wait which a signal woke
 	// Outside says that no entry of this job dispatched it: a signal's delivery, an
 	// outcome, an interrupt. It is known from the entry that handled it on.
 	Outside bool
@@ -130,6 +131,7 @@ type Child struct {
 	Request  journal.GUID // of the function; zero for an await
 	Turn     int          // of the await; 0 for a function
 	At       int64        // when it is started, µs; 0: at once
+	Input    journal.Sum  // of what it is given; zero: nothing
 	Origin   int64        // seq of the entry that ordered it
 }
 

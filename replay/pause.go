@@ -33,9 +33,9 @@ type Pause struct {
 func wakers(g journal.GUID, kind journal.PauseKind) []journal.GUID {
 	switch kind {
 	case journal.PauseChild:
-		return []journal.GUID{collation.OutcomeGUID(g, 0)}
+		return []journal.GUID{journal.DeriveOutcome(g, 0)}
 	case journal.PauseSignal:
-		return []journal.GUID{g, collation.TimeoutGUID(g)}
+		return []journal.GUID{g, journal.DeriveTimeout(g)}
 	}
 	return []journal.GUID{g}
 }
@@ -63,10 +63,10 @@ func (f *facts) names(e *journal.Entry) {
 	f.arms = make(map[journal.GUID]*namedPause, len(list))
 	for i := range list {
 		n := &f.named[i]
-		*n = namedPause{&list[i], collation.PauseGUID(f.licence, list[i].PauseRef)}
+		*n = namedPause{&list[i], journal.DerivePause(f.licence, list[i].PauseRef)}
 		f.arms[n.id] = n
 		if n.bounded() {
-			f.arms[collation.TimeoutGUID(n.id)] = n
+			f.arms[journal.DeriveTimeout(n.id)] = n
 		}
 	}
 }

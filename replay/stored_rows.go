@@ -39,6 +39,8 @@ func (a *auditor) compareRow(g journal.GUID, s *collation.Row, r *Row) {
 		differ(V10, "activity", s.Activity, r.Activity)
 	case s.DAD != r.DAD:
 		differ(V10, "address", s.DAD, r.DAD)
+	case s.Kind == journal.MessageRequest && journal.SumOf(s.Body) != r.Input:
+		differ(V10, "input", journal.SumOf(s.Body), r.Input)
 	case s.Element != r.Element:
 		differ(V10, "element", s.Element, r.Element)
 	case s.Held != r.Held && !released:
@@ -98,7 +100,7 @@ func (a *auditor) woken(came *arrivals, g journal.GUID, s *collation.Row, i *Ins
 	if a.job.Waits[wait] == nil && !a.gone[wait].wait {
 		return // the hook never waited
 	}
-	if i.Repeat && g == collation.SignalledGUID(wait, r.Signal) || !i.Repeat && g == wait {
+	if i.Repeat && g == journal.DeriveSignalled(wait, r.Signal) || !i.Repeat && g == wait {
 		came.rows[g] = true
 		came.ended[wait] = came.ended[wait] || r.Kind == journal.ResponseTerminal
 	}

@@ -78,6 +78,9 @@ var tableCases = map[string]struct {
 	"V10 a row's address": {replay.V10, 0, "address", func(s *replay.Stored) {
 		edit(s.Rows, anyone, func(r *collation.Row) { r.DAD = ",0" })
 	}},
+	"V10 another input": {replay.V10, 0, "the stored input of row", func(s *replay.Stored) {
+		edit(s.Rows, anyone, func(r *collation.Row) { r.Body = []byte(`{"n":2}`) })
+	}},
 	"V10 a row held": {replay.V10, 0, "being held", func(s *replay.Stored) {
 		edit(s.Rows, anyone, func(r *collation.Row) { r.Held = collation.HeldStuck })
 	}},

@@ -3,7 +3,6 @@ package replay
 import (
 	"slices"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -32,7 +31,7 @@ func (j *Job) undoes(e *journal.Entry, f *facts) map[journal.JobID]journal.GUID 
 	}
 	out := make(map[journal.JobID]journal.GUID)
 	for _, request := range j.ending(e, f) {
-		out[collation.UndoID(request)] = request
+		out[journal.DeriveUndo(request)] = request
 	}
 	return out
 }

@@ -160,7 +160,9 @@ func (a *auditor) entry(rec journal.Record) {
 	if !a.link(rec) {
 		return
 	}
-	e, err := journal.Decode(rec.Body)
+	of := rec
+	of.Job = a.h.Job
+	e, err := journal.Decode(of)
 	if err != nil {
 		a.unreadable(rec, err)
 		return

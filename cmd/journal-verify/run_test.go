@@ -103,7 +103,7 @@ func files(t *testing.T, args ...string) result {
 func tampered(j *replaytest.Journal) *replaytest.Journal {
 	c := j.Clone()
 	b := c.Records[3].Body
-	copy(b[bytes.Index(b, []byte(`"t":"17`)):], `"t":"18`)
+	copy(b[bytes.Index(b, []byte(`"t":17`)):], `"t":18`)
 	return c
 }
 

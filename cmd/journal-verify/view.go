@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
 )
 
@@ -61,6 +62,7 @@ type (
 		Try      int    `json:"try,omitempty"`
 		NextAt   int64  `json:"next_at,omitempty"`
 		Held     string `json:"held,omitempty"`
+		Input    string `json:"input,omitempty"` // of what a request or a child was given
 		Since    int64  `json:"since"`
 		// Of a durable function: its request, what it calls what stands for it, and of
 		// the request itself whether it sleeps, what it waits for, and what of it came.
@@ -71,6 +73,13 @@ type (
 		Came      int    `json:"came,omitempty"`
 	}
 )
+
+func sumText(s journal.Sum) string {
+	if s.IsZero() {
+		return ""
+	}
+	return s.String()
+}
 
 func view(o outcome) jobView {
 	if o.err != nil {
@@ -105,7 +114,7 @@ func view(o outcome) jobView {
 func viewOpen(x *replay.Open) openView {
 	v := openView{
 		What: x.What, GUID: x.GUID.String(), Activity: x.Activity, DAD: x.DAD, Element: x.Element, Topic: x.Topic, Key: x.Key,
-		Turn: x.Turn, Try: x.Try, NextAt: x.NextAt, Held: x.Held, Since: x.Since,
+		Turn: x.Turn, Try: x.Try, NextAt: x.NextAt, Held: x.Held, Input: sumText(x.Input), Since: x.Since,
 		Name: x.Name, Suspended: x.Suspended, Pauses: x.Pauses, Came: x.Came,
 	}
 	if !x.Request.IsZero() {

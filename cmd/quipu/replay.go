@@ -98,7 +98,7 @@ func rewind(was *replay.Job, records iter.Seq2[journal.Record, error], at int64)
 	if last.Seq == 0 {
 		return nil, nil
 	}
-	return journal.Decode(last.Body)
+	return journal.Decode(last)
 }
 
 // printPast prints a job as it was.

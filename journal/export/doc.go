@@ -5,7 +5,7 @@
 // that what is verified is what was stored (J9). Several jobs may follow one
 // another in a file, each with its header.
 //
-//	{"format":"quipu-export-v1","space":"shop","job":"…","generation":1,"key":"o-7","head":{"seq":9,"hash":"…"},"flow":"…"}
+//	{"format":"quipu-export-v2","space":"shop","job":"…","generation":1,"key":"o-7","head":{"seq":9,"hash":"…"},"flow":"…"}
 //	{"s":1,"h":"…","b":"…"}
 //	{"c":"…","s":1,"h":"…","b":"…"}
 //

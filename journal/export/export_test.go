@@ -103,7 +103,7 @@ func TestExportErrorsNameTheLine(t *testing.T) {
 		err  error
 	}{
 		"no header":        {lines[1], 1, export.ErrFormat},
-		"another format":   {strings.Replace(good, "export-v1", "export-v2", 1), 1, export.ErrFormat},
+		"another format":   {strings.Replace(good, "export-v2", "export-v1", 1), 1, export.ErrFormat},
 		"unknown member":   {strings.Replace(good, `"space"`, `"more":1,"space"`, 1), 1, export.ErrFormat},
 		"other spelling":   {strings.Replace(good, `"space":"shop"`, `"space": "shop"`, 1), 1, export.ErrFormat},
 		"no job":           {strings.Replace(good, header(1).Job.String(), journal.JobID{}.String(), 1), 1, export.ErrFormat},

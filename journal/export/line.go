@@ -15,7 +15,7 @@ import (
 )
 
 // Format is the name and version of the format, in every header.
-const Format = "quipu-export-v1"
+const Format = "quipu-export-v2"
 
 // Limits of a line, its end excluded.
 const (
@@ -85,7 +85,7 @@ func parseHeader(line []byte) (Header, error) {
 		return Header{}, fmt.Errorf("%w: header: %w", ErrFormat, err)
 	}
 	if l.Format != Format {
-		return Header{}, fmt.Errorf("%w: the header says format %.40q", ErrFormat, l.Format)
+		return Header{}, fmt.Errorf("%w: the header says format %.40q, this build reads %q", ErrFormat, l.Format, Format)
 	}
 	h := Header{Space: l.Space, Generation: l.Generation, Key: l.Key}
 	var errs [3]error

@@ -56,7 +56,7 @@ func (b *bench) chain(id journal.JobID, chain journal.GUID) []*journal.Entry {
 				return err
 			}
 			if r.Chain == chain {
-				e, err := journal.Decode(r.Body)
+				e, err := journal.Decode(r)
 				require.NoError(b, err)
 				out = append(out, e)
 			}

@@ -214,7 +214,6 @@ func commitStale(b *bench) {
 	g := journal.GUID{6: 0x80, 8: 0x80, 15: 1}
 	p.Entry.Kind, p.Entry.Operator = journal.KindStale, nil
 	p.Receipt = &collation.ReceiptWrite{GUID: g, New: true, Verdict: journal.VerdictStale, Seq: p.Entry.Seq}
-	p.Entry.Receipts = []journal.ReceiptMove{{GUID: g, New: true, Verdict: journal.VerdictStale}}
 	require.NoError(b, c.Commit(b.ctx(), []store.Chained{store.Chain(&l.States[id].Job, p)}))
 	l, err = c.Load(b.ctx(), []store.Want{{Job: id, Receipt: g}}, true)
 	require.NoError(b, err)

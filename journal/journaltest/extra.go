@@ -46,7 +46,8 @@ func extraFields(b *bench) {
 	b.altered(c, id, all(
 		ledgers(collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: fullMore}),
 		func(p *collation.Plan, _ *collation.State) {
-			p.Entry.Activity, p.Entry.DAD, p.Entry.Open = workKey.Activity, string(workKey.DAD), &journal.OpenMove{After: 3}
+			p.Entry.Activity, p.Entry.DAD, p.Entry.Open = workKey.Activity, string(workKey.DAD), new(int)
+			*p.Entry.Open = 3
 		},
 	))
 	require.Equal(b, &collation.Instance{Ledger: 1_100_000_000_000, More: fullMore}, b.instance(c, id, workKey))
@@ -63,7 +64,7 @@ func extraOpen(b *bench) {
 	write := collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: collation.More{Open: -1}}
 	requireOneOf(b, b.alter(c, id, ledgers(write)), store.ErrLost, store.ErrRejected)
 	write.Open = 1
-	b.altered(c, id, all(ledgers(write), opens(0, 1)))
+	b.altered(c, id, all(ledgers(write), opens(1)))
 	write.New, write.Before, write.Open = false, write.After, -1
 	requireOneOf(b, b.alter(c, id, ledgers(write)), store.ErrLost, store.ErrRejected)
 	require.Equal(b, 1, b.instance(c, id, workKey).Open)
@@ -71,10 +72,10 @@ func extraOpen(b *bench) {
 }
 
 // opens names the open elements of the instance that cases write by hand.
-func opens(before, after int) change {
+func opens(left int) change {
 	return func(p *collation.Plan, _ *collation.State) {
 		p.Entry.Activity, p.Entry.DAD = workKey.Activity, string(workKey.DAD)
-		p.Entry.Open = &journal.OpenMove{Before: before, After: after}
+		p.Entry.Open = &left
 	}
 }
 

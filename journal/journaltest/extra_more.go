@@ -33,7 +33,7 @@ func extraStays(b *bench) {
 	id := b.jobs(1)[0]
 	b.altered(c, id, all(
 		waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}), waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "l"}),
-		ledgers(collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: fullMore}), opens(0, 3),
+		ledgers(collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: fullMore}), opens(3),
 	))
 	l, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
 	require.NoError(b, err)
@@ -139,7 +139,7 @@ func extraElements(b *bench) {
 	id := b.jobs(1)[0]
 	element := collation.InstanceKey{Activity: "work[1]", DAD: workKey.DAD}
 	b.altered(c, id, func(p *collation.Plan, st *collation.State) {
-		p.Entry.Kind, p.Entry.Operator, p.Entry.Leg = journal.KindLeg2, nil, 2
+		p.Entry.Kind, p.Entry.Operator = journal.KindLeg2, nil
 		p.Entry.Response = &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: []byte(`1`), Element: 1}
 		results(element, true, `[0,1]`)(p, st)
 		ledgers(collation.LedgerWrite{

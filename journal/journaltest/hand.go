@@ -110,9 +110,8 @@ func ledgers(w collation.LedgerWrite) change {
 	return func(p *collation.Plan, _ *collation.State) {
 		p.Ledgers = append(p.Ledgers, w)
 		if w.Before != w.After {
-			p.Entry.Ledgers = append(p.Entry.Ledgers, journal.LedgerMove{
-				Activity: w.Key.Activity, DAD: string(w.Key.DAD),
-				Before: journal.Ledger(w.Before), After: journal.Ledger(w.After),
+			p.Entry.Joins = append(p.Entry.Joins, journal.LedgerMove{
+				Activity: w.Key.Activity, DAD: string(w.Key.DAD), After: journal.Ledger(w.After),
 			})
 		}
 	}

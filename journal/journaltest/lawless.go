@@ -134,9 +134,7 @@ func (b *bench) move(c store.Committer, m *collation.Message, w collation.Ledger
 	st := l.States[m.Job]
 	p := handmade(st, m)
 	p.Ledgers = []collation.LedgerWrite{w}
-	p.Entry.Ledgers = []journal.LedgerMove{{
-		Activity: w.Key.Activity, DAD: string(w.Key.DAD), Before: journal.Ledger(w.Before), After: journal.Ledger(w.After),
-	}}
+	p.Entry.Joins = []journal.LedgerMove{{Activity: w.Key.Activity, DAD: string(w.Key.DAD), After: journal.Ledger(w.After)}}
 	return c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)})
 }
 

@@ -388,7 +388,7 @@ func (j *job) entryOf(chain journal.GUID, seq int64) *journal.Entry {
 	if r.read != nil {
 		return r.read
 	}
-	e, err := journal.DecodeTrusted(r.Body)
+	e, err := journal.DecodeTrusted(r.Record)
 	if err != nil {
 		panic(fmt.Sprintf("memory: entry %d of chain %s of job %s, which was encoded here: %v", seq, chain, j.ID, err))
 	}

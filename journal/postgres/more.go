@@ -301,7 +301,7 @@ func (c *committer) payloads(ctx context.Context) error {
 
 // decode reads an entry that the store wrote.
 func decode(job journal.JobID, body []byte) (*journal.Entry, error) {
-	e, err := journal.DecodeTrusted(body)
+	e, err := journal.DecodeTrusted(journal.Record{Job: job, Body: body})
 	if err != nil {
 		return nil, fmt.Errorf("%w: job %s: %w", errCorrupt, job, err)
 	}

@@ -106,7 +106,7 @@ func lastOfChain(t testing.TB, s *Store, id journal.JobID, chain journal.GUID) *
 			if r.Chain != chain {
 				continue
 			}
-			if last, err = journal.Decode(r.Body); err != nil {
+			if last, err = journal.Decode(r); err != nil {
 				return err
 			}
 		}

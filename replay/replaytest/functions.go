@@ -127,7 +127,7 @@ func (w *world) doubted(row *collation.Row) *journal.Effect {
 		return nil
 	}
 	for _, rec := range w.chains[row.GUID] {
-		e, err := journal.Decode(rec.Body)
+		e, err := journal.Decode(rec)
 		if err != nil {
 			panic(err) // written here
 		}

@@ -54,7 +54,7 @@ func (j *Journal) Clone() *Journal {
 func (j *Journal) Entries() []*journal.Entry {
 	out := make([]*journal.Entry, len(j.Records))
 	for i, r := range j.Records {
-		e, err := journal.Decode(r.Body)
+		e, err := journal.Decode(r)
 		if err != nil {
 			panic(fmt.Sprintf("record %d: %v", i, err))
 		}
@@ -79,7 +79,7 @@ func (j *Journal) Lie(change func(entries []*journal.Entry) []*journal.Entry) *J
 			previous = c.Records[i-1].Hash
 		}
 		body := journal.Encode(e)
-		c.Records[i] = journal.Record{Job: e.Job, Chain: e.Chain, Seq: e.Seq, Body: body, Hash: journal.Next(previous, body)}
+		c.Records[i] = journal.Record{Job: j.Header.Job, Chain: e.Chain, Seq: e.Seq, Body: body, Hash: journal.Next(previous, body)}
 		if heads[e.Chain] == nil {
 			heads[e.Chain] = make(map[int64]journal.Digest)
 		}

@@ -17,6 +17,15 @@ const entriesRead = `entry AS MATERIALIZED (
 	SELECT job, chain, seq, chain = '00000000-0000-0000-0000-000000000000' AS main, convert_from(body, 'UTF8')::jsonb AS e
 	FROM entries)`
 
+// bytesOf are the bytes that a text of a body spells in base64url.
+func bytesOf(text string) string {
+	return `decode(translate(` + text + `, '-_', '+/') || repeat('=', (4 - length(` + text + `) % 4) % 4), 'base64')`
+}
+
+// messageOf is the message of an entry: it is said, or that of the receipt which the
+// entry made.
+var messageOf = `coalesce(encode(` + bytesOf(`(e ->> 'g')`) + `, 'hex')::uuid::text, (SELECT guid::text FROM receipts r WHERE r.job = entry.job AND r.seq = entry.seq))`
+
 // obligations are what a job still has to do (C13): each Leg1 message that was not
 // entered, each instance that was and is not final, and the trigger until its
 // step 2. The activities of the cell's flow make no passes.
@@ -66,8 +75,9 @@ var closeLaw = law{"I5", []string{
 	FROM jobs,
 	LATERAL (SELECT array_agg(guid::text) FILTER (WHERE ledger / 100000000000 % 10 > 0) AS snapshots,
 		array_agg(guid::text) FILTER (WHERE ledger / 100000000 % 10 > 0) AS thirds FROM receipts WHERE job = id) r,
-	LATERAL (SELECT array_agg(seq) FILTER (WHERE e -> 'm' ? 'closed') AS closes, array_agg(seq) FILTER (WHERE e -> 'm' ? 'tasks') AS runs,
-		array_agg(e ->> 'g') FILTER (WHERE e -> 'm' ? 'closed') AS closers, array_agg(e ->> 'g') FILTER (WHERE e -> 'm' ? 'tasks') AS runners
+	LATERAL (SELECT array_agg(seq) FILTER (WHERE e ->> 'do' LIKE '%s%') AS closes, array_agg(seq) FILTER (WHERE e ->> 'do' LIKE '%t%') AS runs,
+		array_agg(` + messageOf + `) FILTER (WHERE e ->> 'do' LIKE '%s%') AS closers,
+		array_agg(` + messageOf + `) FILTER (WHERE e ->> 'do' LIKE '%t%') AS runners
 		FROM entry WHERE job = id AND main) x
 	WHERE state <> 'completed' OR cardinality(snapshots) IS DISTINCT FROM 1 OR thirds IS DISTINCT FROM snapshots
 		OR closes IS DISTINCT FROM ARRAY[closed_seq] OR runs IS DISTINCT FROM ARRAY[tasks_seq]
@@ -114,8 +124,9 @@ var chainsLaw = law{"I7", []string{
 		ORDER BY seq DESC LIMIT 1) x ON true
 	WHERE head_seq IS DISTINCT FROM seq OR head_hash IS DISTINCT FROM hash`,
 	`WITH ` + entriesRead + `, bound AS (
-		SELECT job, seq AS by, (e -> 'hd' ->> 'c')::uuid AS chain, (e -> 'hd' ->> 's')::bigint AS seq, e -> 'hd' ->> 'h' AS hash
-		FROM entry WHERE main AND e -> 'hd' ? 's')
+		SELECT job, seq AS by, encode(` + bytesOf(`coalesce(e -> 'bd' ->> 'c', e -> 'b' ->> 'q')`) + `, 'hex')::uuid AS chain,
+			(e -> 'bd' ->> 's')::bigint AS seq, encode(` + bytesOf(`(e -> 'bd' ->> 'h')`) + `, 'hex') AS hash
+		FROM entry WHERE main AND e -> 'bd' ? 's')
 	SELECT format('job %s: chain %s is bound by entry %s at %s %s, there is %s', b.job, b.chain, by, b.seq, b.hash, encode(x.hash, 'hex'))
 	FROM bound b LEFT JOIN entries x USING (job, chain, seq) WHERE b.hash IS DISTINCT FROM encode(x.hash, 'hex')
 	UNION ALL
@@ -130,7 +141,7 @@ var effectsLaw = law{"I1", []string{
 		count(*) FILTER (WHERE state = 'completed'), string_agg(job::text, ', job '))
 	FROM effects GROUP BY key HAVING count(*) <> 1 OR bool_or(state <> 'completed')`,
 	`WITH ` + entriesRead + `, done AS (
-		SELECT e -> 'eff' ->> 'k' AS hex, job, count(*) AS times FROM entry WHERE e ->> 'k' = 'effect.completed' GROUP BY 1, 2)
+		SELECT encode(` + bytesOf(`(e -> 'e' ->> 'k')`) + `, 'hex') AS hex, job, count(*) AS times FROM entry WHERE e ->> 'as' = 'ec' GROUP BY 1, 2)
 	SELECT format('job %s: effect %s with key %s: %s completions in the journal', coalesce(d.job, f.job), f.name, coalesce(hex, encode(key, 'hex')), times)
 	FROM done d FULL JOIN effects f ON hex = encode(key, 'hex') AND f.job = d.job
 	WHERE times IS DISTINCT FROM 1 OR f.key IS NULL`,
@@ -240,7 +251,7 @@ func outputs(ctx context.Context, w *world) error {
 	got, err := column(ctx, w.db, `WITH `+entriesRead+`
 		SELECT format('%s of %s, started by %s', replace(x.out, '": ', '":'), CASE WHEN p.id IS NULL THEN j.key ELSE 'a child' END, p.key)
 		FROM jobs j LEFT JOIN jobs p ON p.id = j.parent_job
-		LEFT JOIN LATERAL (SELECT replace((e -> 'cl' -> 'o')::text, ', "', ',"') AS out FROM entry WHERE job = j.id AND main AND e -> 'm' ? 'tasks') x ON true`)
+		LEFT JOIN LATERAL (SELECT replace((e -> 'c' -> 'o')::text, ', "', ',"') AS out FROM entry WHERE job = j.id AND main AND e ->> 'do' LIKE '%t%') x ON true`)
 	if err != nil {
 		return err
 	}

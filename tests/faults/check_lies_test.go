@@ -76,7 +76,7 @@ var endLies = []lie{
 	broke("I5", "no run of completion tasks, of a child", `UPDATE jobs SET tasks_seq = NULL WHERE parent_job = `+of),
 	broke("I5", "failed", `UPDATE jobs SET state = 'failed' WHERE id = `+of),
 	{name: "closed twice in the journal", want: []string{"I5", "I7"}, sql: `UPDATE entries
-		SET body = convert_to(replace(convert_from(body, 'UTF8'), '"entered"', '"entered","closed"'), 'UTF8') WHERE seq = 3 AND ` + main},
+		SET body = convert_to(replace(convert_from(body, 'UTF8'), '"do":"e', '"do":"es'), 'UTF8') WHERE seq = 3 AND ` + main},
 
 	broke("I6", "a row", `INSERT INTO dispatches SELECT gen_random_uuid(), id, 'cycle', 'charge', ',0,0', '', 0, NULL, NULL, NULL, false, 1, NULL, 1, 1, 1, 0, NULL, NULL, 0, NULL, 0, NULL, 1, NULL, NULL, false, NULL
 		FROM jobs WHERE id = `+of),
@@ -84,7 +84,7 @@ var endLies = []lie{
 	broke("I6", "a dead letter", `INSERT INTO dead_letters (job, guid, kind, activity, dad, reason, message, ledger, at) SELECT id, id, 'leg1', 'charge', ',0,0', 'r', 'm', 0, 0 FROM jobs WHERE id = `+of),
 	broke("I6", "a message with steps left", `UPDATE receipts SET ledger = 10000000001 WHERE seq = (SELECT min(seq) FROM receipts WHERE job = `+of+` AND guid <> job) AND job = `+of),
 
-	broke("I7", "another byte", `UPDATE entries SET body = convert_to(regexp_replace(convert_from(body, 'UTF8'), '"t":"1', '"t":"2'), 'UTF8') WHERE seq = 3 AND `+main),
+	broke("I7", "another byte", `UPDATE entries SET body = convert_to(regexp_replace(convert_from(body, 'UTF8'), '"t":1', '"t":2'), 'UTF8') WHERE seq = 3 AND `+main),
 	broke("I7", "another hash", `UPDATE entries SET hash = sha256(hash) WHERE seq = 3 AND `+main),
 	broke("I7", "an entry less", `DELETE FROM entries WHERE seq = 3 AND `+main),
 	broke("I7", "two entries in each other's place", `ALTER TABLE entries DROP CONSTRAINT entries_pkey;

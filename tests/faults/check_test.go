@@ -222,9 +222,9 @@ func (c *cell) explain(ctx context.Context, db looker, broken []error) string {
 	}
 	for _, id := range jobs {
 		fmt.Fprintf(&b, "the journal of job %s:\n", id)
-		lines, err := column(ctx, db, `SELECT format('  %s%s at %s %s', CASE WHEN e ? 'ch' THEN (e ->> 'ch') || ' ' END, seq,
+		lines, err := column(ctx, db, `SELECT format('  %s%s at %s %s', CASE WHEN chain <> '00000000-0000-0000-0000-000000000000' THEN chain::text || ' ' END, seq,
 			to_char(to_timestamp((e ->> 't')::bigint / 1e6) AT TIME ZONE 'UTC', 'HH24:MI:SS.MS'),
-			left((e - ARRAY['ch', 'sp', 'job', 'gen', 'seq', 't', 'v', 'tr', 'in'])::text, 900))
+			left((e - ARRAY['sp', 'ge', 't', 'v', 'tr', 'i'])::text, 900))
 			FROM entries, LATERAL (SELECT convert_from(body, 'UTF8')::jsonb AS e) x WHERE job = $1::uuid ORDER BY chain, seq`, id)
 		if err != nil {
 			lines = append(lines, err.Error())

@@ -262,10 +262,11 @@ var licenceLaw = law{"I6", []string{
 		AND NOT EXISTS (SELECT FROM waits w WHERE w.job = d.job AND w.guid::text = p ->> 'guid')`,
 	`SELECT format('job %s (%s) is closed, its completion tasks have not run, and nothing stands for them', id, key)
 	FROM jobs WHERE state <> 'open' AND tasks_seq IS NULL AND NOT EXISTS (SELECT FROM dispatches WHERE job = id)`,
-	`SELECT format('job %s: row %s %s of %s %s is of entry %s, which does not name it', job, kind, guid, activity, dad, origin)
+	`SELECT format('job %s: row %s %s of %s %s is of entry %s, which sends it nothing', job, kind, guid, activity, dad, origin)
 	FROM dispatches d WHERE kind <> 'signal' AND NOT EXISTS (SELECT FROM entries e
 		WHERE e.seq = d.origin AND (e.job = d.job OR kind IN ('start', 'outcome'))
-			AND e.chain = '00000000-0000-0000-0000-000000000000' AND position(d.guid::text IN convert_from(e.body, 'UTF8')) > 0)`,
+			AND e.chain = '00000000-0000-0000-0000-000000000000' AND (position(translate(rtrim(encode(uuid_send(d.guid), 'base64'), '='), '+/', '-_') IN convert_from(e.body, 'UTF8')) > 0
+				OR convert_from(e.body, 'UTF8') ~ '"(s|el|w)":\[' AND (d.activity = '' OR position(to_json(d.activity)::text IN convert_from(e.body, 'UTF8')) > 0)))`,
 	`SELECT format('job %s (%s) is quarantined', id, key) FROM jobs WHERE state = 'quarantined'`,
 }}
 

@@ -223,7 +223,7 @@ func (w *world) input(id journal.JobID) string {
 			if err != nil {
 				return err
 			}
-			e, err := journal.Decode(rec.Body)
+			e, err := journal.Decode(rec)
 			if err != nil {
 				return err
 			}
