@@ -135,7 +135,7 @@ func TestStatementsReadOnePartition(t *testing.T) {
 	read := 0
 	require.NoError(t, s.with(t.Context(), func(c *conn) error {
 		for _, name := range slices.Sorted(maps.Keys(statements)) {
-			if !mentions(statements[name]) || name == "effects_by_key" { // asks all of them, each by an index
+			if !mentions(statements[name]) || name == "effects_by_key" { // asks each of them for its part
 				continue
 			}
 			lines := explain(t, c, name)

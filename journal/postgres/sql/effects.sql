@@ -86,12 +86,17 @@ WHERE e.n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid AND j.state <> 'expire
 ORDER BY e.request, e.seq
 
 -- name: effects_by_key
--- the effects of a key, with the entries that first named them, by job; none of tombstones. $1 key.
+-- the effects of a key, with the entries that first named them, by job; none of tombstones. $1 key. The index has the
+-- keys of 65536 jobs after one another, so that a new one is written beside others of its time; each such group is
+-- asked for the key.
 SELECT {effect:e},
        j.id, e.request, (SELECT x.body FROM entries x WHERE x.n = e.n AND x.chain = e.request AND x.seq = e.seq)
-FROM effects e JOIN jobs j ON j.n = e.n AND j.state <> 'expired'
+FROM generate_series(0, (SELECT max(n) >> 16 FROM jobs)) AS g (part)
+CROSS JOIN LATERAL (
+    SELECT * FROM effects e WHERE e.n >> 16 = g.part AND e.key = $1::bytea AND e.n >= g.part << 16 AND e.n < (g.part + 1) << 16 OFFSET 0
+) AS e
+JOIN jobs j ON j.n = e.n AND j.state <> 'expired'
 LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = j.id AND d.guid = e.request OFFSET 0) AS d ON true
-WHERE e.key = $1::bytea
 ORDER BY j.id
 
 -- name: effects_judged
