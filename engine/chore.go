@@ -18,6 +18,8 @@ const (
 	// expireEvery is how often it is looked for signals and jobs whose time has
 	// passed.
 	expireEvery = time.Minute
+	// extendEvery is how often it is looked whether there is room for new jobs.
+	extendEvery = time.Minute
 	// choreMore is the pause before the rest of a chore that one call did not end.
 	choreMore = 100 * time.Millisecond
 	// choreLimit bounds the rows of one call.
@@ -70,9 +72,11 @@ func (e *Engine) chores() []*chore {
 			return n >= choreLimit, err
 		}
 	}
+	extend := func(ctx context.Context) (bool, error) { return false, st.Extend(ctx) }
 	return []*chore{
 		{name: "pruning", every: pruneEvery, once: full(st.Prune), log: e.cfg.Logger, jitter: e.cfg.Jitter},
 		{name: "the expiry of kept signals", every: expireEvery, once: full(e.expireSignals), log: e.cfg.Logger, jitter: e.cfg.Jitter},
+		{name: "making room for new jobs", every: extendEvery, once: extend, log: e.cfg.Logger, jitter: e.cfg.Jitter},
 	}
 }
 

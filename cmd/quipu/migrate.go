@@ -18,6 +18,10 @@ func (a *app) migrateCommand() *cobra.Command {
 		Long: `Make the schema of the space, or bring it to this build's version; forward only.
 Workers do it at their start unless they are told not to (--no-migrate).
 
+It also makes the next partitions of the tables (10 million jobs each), as engines do
+while they run. An engine whose login may not act as the owner of the tables says so
+in its log: then run this again.
+
 With --roles it also makes the group roles quipu_SPACE_owner, _engine, _worker,
 _sealer, _retention and _verifier with the least rights that each needs: none of
 them but the owner can change an entry of the journal, and only retention, which

@@ -88,6 +88,10 @@ func (s *port) Epoch(ctx context.Context) (int64, error) {
 	return through(ctx, s.p, kindRead, s.label+"epoch", func() (int64, error) { return s.Store.Epoch(ctx) })
 }
 
+func (s *port) Extend(ctx context.Context) error {
+	return action(ctx, s.p, kindWrite, "extend", func() error { return s.Store.Extend(ctx) })
+}
+
 func (s *port) Prune(ctx context.Context, limit int) (int, error) {
 	return through(ctx, s.p, kindWrite, "prune", func() (int, error) { return s.Store.Prune(ctx, limit) })
 }

@@ -210,7 +210,7 @@ var effectColumns = list[store.EffectRow]{
 	digestOf("key", func(x *store.EffectRow) *journal.Digest { return &x.Key }).asKey(),
 	textOf("name", func(x *store.EffectRow) *string { return &x.Name }),
 	textOf("class", func(x *store.EffectRow) *string { return &x.Class }),
-	intOf("n", func(x *store.EffectRow) *int { return &x.N }),
+	intOf("not_done", func(x *store.EffectRow) *int { return &x.N }),
 	textOf("state", func(x *store.EffectRow) *store.EffectState { return &x.State }),
 	bytesOf("result", func(x *store.EffectRow) *[]byte { return &x.Result }).orNull(),
 	errorColumn,

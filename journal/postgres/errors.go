@@ -50,8 +50,10 @@ func kindOf(err error) error {
 	if pg == nil {
 		return store.ErrUnavailable
 	}
-	ledger := pg.TableName == "instances" || pg.TableName == "receipts"
+	ledger := strings.HasPrefix(pg.TableName, "instances_") || strings.HasPrefix(pg.TableName, "receipts_") // their partitions
 	switch class := pg.Code[:min(2, len(pg.Code))]; {
+	case pg.Code == "23514" && pg.ConstraintName == "":
+		return store.ErrPartition // the checks all have names
 	case pg.Code == "22P02" && strings.Contains(pg.Message, lostPrefix),
 		pg.Code == "23505",
 		pg.Code == "23514" && ledger:
@@ -108,7 +110,7 @@ func classifyWrite(op string, err error) error {
 // classified already.
 var decisions = []error{
 	store.ErrLost, store.ErrBusy, store.ErrUnavailable, store.ErrUnknown, store.ErrRejected, store.ErrStale, store.ErrLeased,
-	store.ErrJobClosed, store.ErrExhausted, store.ErrNotFound, store.ErrVersionTaken, store.ErrSchema,
+	store.ErrJobClosed, store.ErrExhausted, store.ErrNotFound, store.ErrVersionTaken, store.ErrSchema, store.ErrPartition,
 }
 
 // rejected is an error about what a caller gave.

@@ -26,10 +26,11 @@ func TestClassify(t *testing.T) {
 	}{
 		{&pgconn.PgError{Code: "22P02", Message: `invalid input syntax for type integer: "quipu: lost rows, deleted 0"`}, store.ErrLost},
 		{&pgconn.PgError{Code: "22P02", Message: `invalid input syntax for type integer: "x"`}, store.ErrRejected},
-		{&pgconn.PgError{Code: "23505", TableName: "entries"}, store.ErrLost},
-		{&pgconn.PgError{Code: "23514", TableName: "instances"}, store.ErrLost},
-		{&pgconn.PgError{Code: "23514", TableName: "receipts"}, store.ErrLost},
-		{&pgconn.PgError{Code: "23514", TableName: "jobs"}, store.ErrRejected},
+		{&pgconn.PgError{Code: "23505", TableName: "entries_0"}, store.ErrLost},
+		{&pgconn.PgError{Code: "23514", TableName: "instances_0", ConstraintName: "ledger_state"}, store.ErrLost},
+		{&pgconn.PgError{Code: "23514", TableName: "receipts_12", ConstraintName: "receipt_steps"}, store.ErrLost},
+		{&pgconn.PgError{Code: "23514", TableName: "receipts"}, store.ErrPartition}, // no partition for the row
+		{&pgconn.PgError{Code: "23514", TableName: "jobs", ConstraintName: "jobs_parent"}, store.ErrRejected},
 		{&pgconn.PgError{Code: "22021"}, store.ErrRejected},
 		{&pgconn.PgError{Code: "54000"}, store.ErrRejected},
 		{&pgconn.PgError{Code: "40001"}, store.ErrUnavailable},

@@ -46,18 +46,30 @@ func ended(t testing.TB, s *Store, c store.Committer, id journal.JobID) {
 		GUID: id.Start(), Before: collation.StartBorn, After: 111_100_000_000, Verdict: journal.VerdictHandled, Seq: 1, Closes: true,
 	}
 	require.NoError(t, c.Commit(t.Context(), append(plans, chained(st, p))))
-	require.NoError(t, s.run(t, fmt.Sprintf(`INSERT INTO effects (job, key, request, seq, name, class, n, state, fence, holder, turn)
-		VALUES ('%s', sha256('x'), '%s', 1, 'e', 'pure', 0, 'completed', 0, '', 1)`, id, id)))
+	require.NoError(t, s.run(t, fmt.Sprintf(`INSERT INTO effects (n, key, request, seq, name, class, not_done, state, fence, holder, turn)
+		SELECT n, sha256('x'), id, 1, 'e', 'pure', 0, 'completed', 0, '', 1 FROM jobs WHERE id = '%s'`, id)))
 }
 
-var ownTables = []string{"entries", "instances", "receipts", "dispatches", "waits", "woken", "effects", "payloads", "dead_letters"}
+// The tables that have rows of a job, by its id and by its n.
+var (
+	openTables    = []string{"dispatches", "waits", "dead_letters"}
+	historyTables = []string{"entries", "instances", "receipts", "woken", "effects", "payloads"}
+)
+
+// historyOf gives the rows of a job, or of its tombstone, in one of historyTables.
+func historyOf(table string, id journal.JobID) string {
+	return fmt.Sprintf("%s JOIN (SELECT id, n FROM jobs UNION ALL SELECT id, n FROM tombs) AS j USING (n) WHERE j.id = '%s'", table, id)
+}
 
 // requireGone asks the tables for jobs of which only the tombstone is left.
 func requireGone(t testing.TB, s *Store, ids []journal.JobID) {
 	t.Helper()
 	for _, id := range ids {
-		for _, table := range ownTables {
+		for _, table := range openTables {
 			require.Zero(t, s.rows(t, fmt.Sprintf("%s WHERE job = '%s'", table, id)), "%s of %s", table, id)
+		}
+		for _, table := range historyTables {
+			require.Zero(t, s.rows(t, historyOf(table, id)), "%s of %s", table, id)
 		}
 	}
 }
@@ -124,7 +136,7 @@ func TestJ7ExpireUnderLoad(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, v.Instances, 1)
 		require.Len(t, v.Rows, 1)
-		require.Equal(t, 1, s.rows(t, fmt.Sprintf("entries WHERE job = '%s'", id)))
+		require.Equal(t, 1, s.rows(t, historyOf("entries", id)))
 	}
 }
 

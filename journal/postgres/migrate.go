@@ -40,8 +40,9 @@ func readMigrations() []string {
 	return steps
 }
 
-// Migrate brings the schema to this build's version; forward only, each call
-// one transaction. It needs the rights of the owner.
+// Migrate brings the schema to this build's version, forward only, and makes the
+// partitions that Extend makes; each call one transaction. It needs the rights of
+// the owner.
 func (s *Store) Migrate(ctx context.Context) error {
 	return s.call(ctx, "migrate", func(c *conn) error {
 		if err := s.migrate(ctx, c); err != nil {
@@ -54,10 +55,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 
 func (s *Store) migrate(ctx context.Context, c *conn) error {
 	schema := pgx.Identifier{s.schema}.Sanitize()
-	// The lock keeps two processes that start at once from both creating.
-	open := "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('quipu migrate " + s.schema + "', 0));" +
-		"CREATE SCHEMA IF NOT EXISTS " + schema
-	if err := c.exec(ctx, open); err != nil {
+	if err := c.exec(ctx, "BEGIN;"+s.migrateLock()+"CREATE SCHEMA IF NOT EXISTS "+schema); err != nil {
 		return err
 	}
 	version, err := s.version(ctx, c)
@@ -74,8 +72,18 @@ func (s *Store) migrate(ctx context.Context, c *conn) error {
 	}
 	fmt.Fprintf(&steps, "INSERT INTO space (name, version) VALUES ('%s', %d) ON CONFLICT (single) DO UPDATE SET version = excluded.version;",
 		s.cfg.Space, len(migrations)) // the space's name is validated: it needs no escaping
-	steps.WriteString("COMMIT")
-	return c.exec(ctx, steps.String())
+	if err := c.exec(ctx, steps.String()); err != nil {
+		return err
+	}
+	if err := c.extend(ctx); err != nil {
+		return err
+	}
+	return c.exec(ctx, "COMMIT")
+}
+
+// migrateLock keeps two processes that start at once from both creating.
+func (s *Store) migrateLock() string {
+	return "SELECT pg_advisory_xact_lock(hashtextextended('quipu migrate " + s.schema + "', 0));"
 }
 
 // exec runs SQL text of several statements, without parameters.

@@ -39,7 +39,7 @@ func TestActivityLedgerChecks(t *testing.T) {
 		0:                            "",
 	} {
 		err := s.run(t, fmt.Sprintf(
-			"INSERT INTO instances (job, activity, dad, dad_text, ledger) VALUES (gen_random_uuid(), 'a', gen_random_uuid(), ',0', %d)", ledger))
+			"INSERT INTO instances (n, activity, dad, dad_text, ledger) VALUES (1, 'a', gen_random_uuid(), ',0', %d)", ledger))
 		requireConstraint(t, err, constraint, ledger)
 		require.Equal(t, constraint == "", collation.ActivityLedger(ledger).Valid(false) == nil, "collation agrees on %d", ledger)
 	}
@@ -66,8 +66,8 @@ func TestInstanceChecks(t *testing.T) {
 		{1_100_000_000_000, false, -1, "open_elements"},
 		{0, false, 0, ""},
 	} {
-		err := s.run(t, fmt.Sprintf(`INSERT INTO instances (job, activity, dad, dad_text, ledger, is_join, open)
-			VALUES (gen_random_uuid(), 'a', gen_random_uuid(), ',0', %d, %t, %d)`, c.ledger, c.join, c.open))
+		err := s.run(t, fmt.Sprintf(`INSERT INTO instances (n, activity, dad, dad_text, ledger, is_join, open)
+			VALUES (1, 'a', gen_random_uuid(), ',0', %d, %t, %d)`, c.ledger, c.join, c.open))
 		requireConstraint(t, err, c.constraint, c.ledger)
 		if c.open == 0 {
 			require.Equal(t, c.constraint == "", collation.ActivityLedger(c.ledger).Valid(c.join) == nil, "collation agrees on %+v", c)
@@ -91,11 +91,11 @@ func TestGUIDLedgerChecks(t *testing.T) {
 		11_099_999_999:    "",
 		0:                 "",
 	} {
-		err := s.run(t, fmt.Sprintf("INSERT INTO receipts VALUES (gen_random_uuid(), gen_random_uuid(), %d, 'handled', 1)", ledger))
+		err := s.run(t, fmt.Sprintf("INSERT INTO receipts VALUES (1, gen_random_uuid(), %d, 'handled', 1)", ledger))
 		requireConstraint(t, err, constraint, ledger)
 		require.Equal(t, constraint == "", collation.GUIDLedger(ledger).Valid() == nil, "collation agrees on %d", ledger)
 	}
-	requireConstraint(t, s.run(t, "INSERT INTO receipts VALUES (gen_random_uuid(), gen_random_uuid(), 1, 'stale', 1)"), "receipt_stale", 1)
+	requireConstraint(t, s.run(t, "INSERT INTO receipts VALUES (1, gen_random_uuid(), 1, 'stale', 1)"), "receipt_stale", 1)
 }
 
 func requireConstraint(t *testing.T, err error, constraint string, ledger int64) {

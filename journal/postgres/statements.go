@@ -24,6 +24,10 @@ var sqlFiles embed.FS
 //	{LIST params 3}  the parameters that list.params gives, $3 the first, each with its type
 //	{LIST set w}     NAME = w.NAME, for all but the keys
 //
+// The history of jobs is keyed by their n (W10). A statement that has their ids looks
+// n up first, in a subquery with OFFSET 0: then one relation gives the whole key, and
+// the plan uses all of it, whatever the statistics of the day say.
+//
 // Columns that only some statements have stand before a list: who adds one to the
 // list then has no number to change.
 var statements = readStatements()

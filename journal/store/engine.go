@@ -54,6 +54,10 @@ type Engine interface {
 	// are older than TombAge, of which nothing else is left; at most limit of each.
 	Prune(ctx context.Context, limit int) (int, error)
 
+	// Extend makes room for the jobs to come, where the store has to (W10): it is to be
+	// asked from time to time, long before it is needed. ErrPartition: others have to.
+	Extend(ctx context.Context) error
+
 	// LateSignals is Late for kept signals whose time has passed (1.11), which
 	// collation.Lapse ends.
 	LateSignals(ctx context.Context, limit int) ([]collation.RowKey, error)

@@ -38,6 +38,9 @@ var (
 	ErrVersionTaken = errors.New("the flow version is deployed with other content")
 	// ErrSchema says that the database's schema is not the one of this build.
 	ErrSchema = errors.New("schema version mismatch")
+	// ErrPartition says that the history has no partition for new jobs (W10). Nothing
+	// was committed; what is tried again succeeds once there is one.
+	ErrPartition = errors.New("no partition for new jobs: run `quipu migrate`")
 )
 
 // AlreadyStartedError is returned when the key of a start exists (1.11). Job

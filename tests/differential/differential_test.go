@@ -78,9 +78,10 @@ func openDatabase(t *testing.T) *database {
 	t.Cleanup(db.store.Close)
 	require.NoError(t, s.Migrate(ctx))
 	_, err = raw.Exec(ctx, `SET search_path TO quipu_both; CREATE SCHEMA test; CREATE TABLE test.clock (at bigint NOT NULL); INSERT INTO test.clock VALUES (0);
-		CREATE OR REPLACE FUNCTION micros() RETURNS bigint LANGUAGE sql VOLATILE RETURN (SELECT at FROM test.clock)`)
+		CREATE OR REPLACE FUNCTION micros() RETURNS bigint LANGUAGE sql VOLATILE RETURN (SELECT at FROM test.clock);`+byJob())
 	require.NoError(t, err)
-	rows, err := raw.Query(ctx, `SELECT tablename::text FROM pg_tables WHERE schemaname = 'quipu_both' AND tablename NOT IN ('space', 'batches')`)
+	rows, err := raw.Query(ctx, `SELECT relname::text FROM pg_class WHERE relnamespace = 'quipu_both'::regnamespace
+		AND relkind IN ('r', 'p') AND NOT relispartition AND relname NOT IN ('space', 'batches')`)
 	require.NoError(t, err)
 	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)

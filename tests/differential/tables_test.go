@@ -34,11 +34,22 @@ var columns = map[string]string{
 	"waits":   `job, guid, mailbox, activity, dad, topic, key, repeat, max_age, count, since, origin, request`,
 	"woken":   `job, request, guid, kind, name, position, seq`,
 	"signals": `guid, state, at`,
-	"effects": `job, key, request, seq, name, class, n, state, result, error, fence, holder, CASE WHEN state = 'started' THEN turn END,
+	"effects": `job, key, request, seq, name, class, not_done, state, result, error, fence, holder, CASE WHEN state = 'started' THEN turn END,
 		CASE WHEN state = 'started' THEN until END, position, vouched`,
 	"payloads":     `job, digest, body`,
 	"dead_letters": `id, job, guid, kind, activity, dad, reason, message, ledger, at, state`,
 	"flows":        `name, version, digest, definition, active, deployed, CASE WHEN active THEN scheduled END`,
+}
+
+// byJob has the tables of the jobs' history seen with the job of each row, on one
+// connection: they are keyed by a number that only Postgres has (W10).
+func byJob() string {
+	var b strings.Builder
+	for _, table := range []string{"entries", "receipts", "instances", "effects", "payloads", "woken"} {
+		fmt.Fprintf(&b, `CREATE TEMPORARY VIEW %[1]s AS SELECT *, (SELECT j.id FROM jobs j WHERE j.n = x.n
+			UNION ALL SELECT t.id FROM tombs t WHERE t.n = x.n) AS job FROM %[1]s x;`, table)
+	}
+	return b.String()
 }
 
 // tables holds every row of both stores to each other.

@@ -62,9 +62,9 @@ var digitsLaw = law{"I2", []string{
 // recounted from the tables, and 0 of a job that is closed.
 var semaphoreLaw = law{"I4", []string{
 	`WITH ` + obligations + `
-	SELECT format('job %s (%s) is %s with semaphore %s, its open obligations are %s: %s', id, key, state, semaphore, n, what)
-	FROM jobs, LATERAL (SELECT count(*) AS n, string_agg(activity || ' ' || dad, '; ') AS what FROM obligation WHERE job = id) x
-	WHERE semaphore < 0 OR semaphore <> n OR state NOT IN ('open', 'quarantined') AND semaphore <> 0`,
+	SELECT format('job %s (%s) is %s with semaphore %s, its open obligations are %s: %s', id, key, state, semaphore, counted, what)
+	FROM jobs, LATERAL (SELECT count(*) AS counted, string_agg(activity || ' ' || dad, '; ') AS what FROM obligation WHERE job = id) x
+	WHERE semaphore < 0 OR semaphore <> counted OR state NOT IN ('open', 'quarantined') AND semaphore <> 0`,
 }}
 
 // closeLaw is I5, of jobs that have all completed.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -40,8 +41,8 @@ const (
 // endLies are told when all jobs have ended.
 var endLies = []lie{
 	broke("I1", "an effect that was only started", `UPDATE effects SET state = 'started' WHERE job = `+of+` AND name = 'charge'`),
-	broke("I1", "a completed row twice", `INSERT INTO effects SELECT gen_random_uuid(), key, request, seq, name, class, n, state, result, error, fence, holder, turn, until, position, vouched
-		FROM effects WHERE job = `+of+` AND name = 'charge'`),
+	broke("I1", "a completed row twice", `INSERT INTO effects (n, key, request, seq, name, class, not_done, state, result, fence, holder, turn)
+		SELECT n + 1000, key, request, seq, name, class, not_done, state, result, fence, holder, turn FROM effects WHERE job = `+of+` AND name = 'charge'`),
 	broke("I1", "no row of an effect of the journal", `DELETE FROM effects WHERE job = `+of+` AND name = 'move'`),
 	broke("I1", "the result of another key", `UPDATE effects SET result = convert_to('{"receipt":"00"}', 'UTF8') WHERE job = `+of+` AND name = 'ship'`),
 	{name: "applied twice under two keys", want: []string{"I1"}, tell: func(w *world) { w.applied["00"], w.asked = "ship order-0", w.asked+1 }},
@@ -49,19 +50,19 @@ var endLies = []lie{
 	{name: "recorded and not applied", want: []string{"I1"}, tell: func(w *world) { delete(w.applied, w.keyOf("ship order-0")) }},
 	{name: "applied without being asked for", want: []string{"I1"}, tell: func(w *world) { w.asked = 0 }},
 
-	broke("I2", "a marker of an activity is 2", `ALTER TABLE instances DROP CONSTRAINT ledger_markers, DROP CONSTRAINT ledger_final;
+	broke("I2", "a marker of an activity is 2", `ALTER TABLE {schema}.instances DROP CONSTRAINT ledger_markers, DROP CONSTRAINT ledger_final;
 		UPDATE instances SET ledger = ledger + 100000000000 WHERE job = `+of+` AND activity = 'charge'`),
-	broke("I2", "finalize is 3", `ALTER TABLE instances DROP CONSTRAINT ledger_state, DROP CONSTRAINT ledger_final;
+	broke("I2", "finalize is 3", `ALTER TABLE {schema}.instances DROP CONSTRAINT ledger_state, DROP CONSTRAINT ledger_final;
 		UPDATE instances SET ledger = ledger + 100000000000000 WHERE job = `+of+` AND activity = 'charge'`),
-	broke("I2", "sixteen digits", `ALTER TABLE instances DROP CONSTRAINT ledger_width, DROP CONSTRAINT ledger_state;
+	broke("I2", "sixteen digits", `ALTER TABLE {schema}.instances DROP CONSTRAINT ledger_width, DROP CONSTRAINT ledger_state;
 		UPDATE instances SET ledger = ledger + 1000000000000000 WHERE job = `+of+` AND activity = 'charge'`),
 	broke("I2", "90 entries", `UPDATE instances SET ledger = ledger + 89000000000000 WHERE job = `+of+` AND activity = 'charge'`),
 	broke("I2", "three arrivals at a join of two", `UPDATE instances SET ledger = ledger + 100000000 WHERE job = `+of+` AND activity = 'ship'`),
-	broke("I2", "a step of a message is 2", `ALTER TABLE receipts DROP CONSTRAINT receipt_markers, DROP CONSTRAINT receipt_steps;
+	broke("I2", "a step of a message is 2", `ALTER TABLE {schema}.receipts DROP CONSTRAINT receipt_markers, DROP CONSTRAINT receipt_steps;
 		UPDATE receipts SET ledger = ledger + 10000000000 WHERE job = `+of+` AND guid = job`),
-	broke("I2", "step 2 without step 1", `ALTER TABLE receipts DROP CONSTRAINT receipt_steps;
+	broke("I2", "step 2 without step 1", `ALTER TABLE {schema}.receipts DROP CONSTRAINT receipt_steps;
 		UPDATE receipts SET ledger = ledger - 10000000000 WHERE job = `+of+` AND guid = job`),
-	broke("I2", "a stale message with steps", `ALTER TABLE receipts DROP CONSTRAINT receipt_stale;
+	broke("I2", "a stale message with steps", `ALTER TABLE {schema}.receipts DROP CONSTRAINT receipt_stale;
 		UPDATE receipts SET verdict = 'stale' WHERE job = `+of+` AND guid = job`),
 
 	broke("I3", "an ordinal", `UPDATE receipts SET ledger = ledger + 1 WHERE job = `+of+` AND guid = job`),
@@ -87,7 +88,7 @@ var endLies = []lie{
 	broke("I7", "another byte", `UPDATE entries SET body = convert_to(regexp_replace(convert_from(body, 'UTF8'), '"t":1', '"t":2'), 'UTF8') WHERE seq = 3 AND `+main),
 	broke("I7", "another hash", `UPDATE entries SET hash = sha256(hash) WHERE seq = 3 AND `+main),
 	broke("I7", "an entry less", `DELETE FROM entries WHERE seq = 3 AND `+main),
-	broke("I7", "two entries in each other's place", `ALTER TABLE entries DROP CONSTRAINT entries_pkey;
+	broke("I7", "two entries in each other's place", `ALTER TABLE {schema}.entries DROP CONSTRAINT entries_pkey;
 		UPDATE entries SET seq = 7 - seq WHERE seq IN (3, 4) AND `+main),
 	broke("I7", "the head of a job", `UPDATE jobs SET head_hash = sha256(head_hash) WHERE id = `+of),
 	broke("I7", "a head behind", `UPDATE jobs SET head_seq = head_seq - 1 WHERE id = `+of),
@@ -161,7 +162,7 @@ var openLies = []lie{
 }
 
 // stepsLeft has the start of the late job close it, without its completion tasks.
-const stepsLeft = `ALTER TABLE receipts DROP CONSTRAINT receipt_steps; UPDATE receipts SET ledger = ledger + 100000000000 WHERE guid = job AND job = ` + ofLate
+const stepsLeft = `ALTER TABLE {schema}.receipts DROP CONSTRAINT receipt_steps; UPDATE receipts SET ledger = ledger + 100000000000 WHERE guid = job AND job = ` + ofLate
 
 const ofLate = `(SELECT id FROM jobs WHERE key = '` + late + `')`
 
@@ -284,15 +285,20 @@ func (l lie) told(t *testing.T, db *pgx.Conn, look func(pgx.Tx)) {
 // say changes the database, which is not asked whether that may be.
 func (l lie) say(ctx context.Context, db interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 },
 ) error {
 	if l.sql == "" {
 		return nil
 	}
+	var schema string
+	if err := db.QueryRow(ctx, "SELECT current_schema()").Scan(&schema); err != nil {
+		return err
+	}
 	if _, err := db.Exec(ctx, "SET session_replication_role = replica"); err != nil {
 		return err
 	}
-	tag, err := db.Exec(ctx, l.sql)
+	tag, err := db.Exec(ctx, strings.ReplaceAll(l.sql, "{schema}", schema))
 	if err == nil && tag.RowsAffected() == 0 {
 		err = errors.New("the lie changes nothing")
 	}

@@ -69,8 +69,8 @@ const insertJobs = `INSERT INTO jobs (id, key, generation, flow_name, flow_versi
 	head_seq, head_hash, started, trace)
 	SELECT id, id::text, 1, 'floor', '1', $2, 'start', 'open', 1, 0, $2, 0, '' FROM unnest($1::uuid[]) AS w (id)`
 
-const insertFirst = `INSERT INTO instances (job, activity, dad, dad_text, ledger)
-	SELECT id, 'step_0', $2, ',0,0', 1100000000000 FROM unnest($1::uuid[]) AS w (id)`
+const insertFirst = `INSERT INTO instances (n, activity, dad, dad_text, ledger)
+	SELECT n, 'step_0', $2, ',0,0', 1100000000000 FROM jobs WHERE id = ANY ($1::uuid[])`
 
 const insertRow = `INSERT INTO dispatches (guid, job, kind, activity, dad, topic, element, body, next_at, dead, publication,
 	published_at, turn, turn_sent, try, runs, fence, effects_seq, origin, undo)
@@ -124,14 +124,14 @@ func (w *writer) step(ctx context.Context, jobs [][16]byte, n int) error {
 	b := &pgx.Batch{}
 	b.Queue(`BEGIN`)
 	b.Queue(`UPDATE jobs SET head_seq = $2, head_hash = head_hash WHERE id = ANY ($1::uuid[])`, jobs, n+1)
-	b.Queue(`UPDATE instances SET ledger = ledger + 200000000000001, result_seq = 1, code = 200
-		WHERE job = ANY ($1::uuid[]) AND activity = $2 AND dad = $3`, jobs, name(n), id(n))
-	b.Queue(`INSERT INTO instances (job, activity, dad, dad_text, ledger)
-		SELECT id, $2, $3, ',0,0', 1100000000000 FROM unnest($1::uuid[]) AS w (id)`, jobs, name(n+1), id(n+1))
-	b.Queue(`INSERT INTO receipts (job, guid, ledger, verdict, seq)
-		SELECT id, $2, 11000000001, 'handled', 1 FROM unnest($1::uuid[]) AS w (id)`, jobs, id(n))
-	b.Queue(`INSERT INTO entries (job, chain, seq, body, hash)
-		SELECT id, '00000000-0000-0000-0000-000000000000', $2, $3, $4 FROM unnest($1::uuid[]) AS w (id)`,
+	b.Queue(`UPDATE instances i SET ledger = ledger + 200000000000001, result_seq = 1, code = 200
+		FROM jobs j WHERE j.id = ANY ($1::uuid[]) AND i.n = j.n AND activity = $2 AND dad = $3`, jobs, name(n), id(n))
+	b.Queue(`INSERT INTO instances (n, activity, dad, dad_text, ledger)
+		SELECT n, $2, $3, ',0,0', 1100000000000 FROM jobs WHERE id = ANY ($1::uuid[])`, jobs, name(n+1), id(n+1))
+	b.Queue(`INSERT INTO receipts (n, guid, ledger, verdict, seq)
+		SELECT n, $2, 11000000001, 'handled', 1 FROM jobs WHERE id = ANY ($1::uuid[])`, jobs, id(n))
+	b.Queue(`INSERT INTO entries (n, chain, seq, body, hash)
+		SELECT n, '00000000-0000-0000-0000-000000000000', $2, $3, $4 FROM jobs WHERE id = ANY ($1::uuid[])`,
 		jobs, n+1, w.body, w.body[:32])
 	b.Queue(`DELETE FROM dispatches WHERE job = ANY ($1::uuid[]) AND guid = $2`, jobs, id(n))
 	b.Queue(insertRow, jobs, id(n+1), name(n+1))

@@ -22,6 +22,7 @@ GRANT SELECT, INSERT, UPDATE ON
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     {schema}.dispatches, {schema}.batches, {schema}.waits, {schema}.signals TO {role_engine};
 GRANT SELECT, INSERT, DELETE ON {schema}.tombs TO {role_engine};
+GRANT SELECT ON {schema}.jobs_n_seq TO {role_engine};
 GRANT SELECT, INSERT ON {schema}.payloads TO {role_engine};
 
 -- worker: leases, effects, payloads. It moves the head of a job, and nothing

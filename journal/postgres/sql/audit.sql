@@ -7,16 +7,16 @@ WHERE j.id = $1::uuid
 
 -- name: audit_entries
 -- all entries of a job, the main chain first, then the others, each by seq. $1 job.
-SELECT chain, seq, body, hash FROM entries WHERE job = $1::uuid ORDER BY chain, seq
+SELECT chain, seq, body, hash FROM entries WHERE n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid) ORDER BY chain, seq
 
 -- name: audit_instances
 -- all instances of a job, also rows that only point to an output. $1 job.
 SELECT activity, dad_text, {instance}
-FROM instances WHERE job = $1::uuid ORDER BY activity COLLATE "C", dad_text COLLATE "C"
+FROM instances WHERE n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid) ORDER BY activity COLLATE "C", dad_text COLLATE "C"
 
 -- name: audit_receipts
 -- all receipts of a job. $1 job.
-SELECT guid, ledger, verdict FROM receipts WHERE job = $1::uuid
+SELECT guid, ledger, verdict FROM receipts WHERE n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid)
 
 -- name: audit_rows
 -- all dispatch rows of a job. $1 job.
@@ -30,4 +30,4 @@ FROM waits w WHERE w.job = $1::uuid ORDER BY w.since, w.guid
 
 -- name: audit_woken
 -- what the durable functions of a job waited for, and has come (E12). $1 job.
-SELECT w.request, w.guid, w.kind, w.name, w.position, w.seq FROM woken w WHERE w.job = $1::uuid
+SELECT w.request, w.guid, w.kind, w.name, w.position, w.seq FROM woken w WHERE w.n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid)

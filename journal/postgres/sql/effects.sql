@@ -31,23 +31,26 @@ FROM moved
 
 -- name: chain_head
 -- the last entry of a chain whose row has gone, under the job's lock (J8). $1 job, $2 chain.
-SELECT seq, hash FROM entries WHERE job = $1::uuid AND chain = $2::uuid ORDER BY seq DESC LIMIT 1
+SELECT seq, hash FROM entries WHERE n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid) AND chain = $2::uuid ORDER BY seq DESC LIMIT 1
 
 -- name: effects_read
 -- effects by their keys (E1); live compares with the lease on the request's row. $1 jobs, $2 keys. Returns the place
 -- in the arrays from 1 behind the effect, and its request.
-SELECT {effect:e}, w.n, e.request
-FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS w (job, key, n)
-JOIN effects e ON e.key = w.key AND e.job = w.job
-LEFT JOIN dispatches d ON d.job = e.job AND d.guid = e.request
+SELECT {effect:e}, w.place, e.request
+FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS w (job, key, place) JOIN jobs j ON j.id = w.job OFFSET 0) AS w
+JOIN effects e ON e.n = w.n AND e.key = w.key
+LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = w.job AND d.guid = e.request OFFSET 0) AS d ON true
 
 -- name: effects_put
 -- writes effects, each once; a result is written once (E5): what has one is an error. $1 jobs, $2 requests, $3 seqs
 -- of the first entries, $4 turns, $5 ends of tries.
 WITH put AS (
-    INSERT INTO effects AS e (job, request, seq, turn, until, {effect})
-    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[], $5::int8[], {effect params 6})
-    ON CONFLICT (key, job) DO UPDATE
+    INSERT INTO effects AS e (n, request, seq, turn, until, {effect})
+    SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
+           request, seq, turn, until, {effect}
+    FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[], $5::int8[], {effect params 6})
+        AS w (job, request, seq, turn, until, {effect})
+    ON CONFLICT (n, key) DO UPDATE
     SET state = excluded.state, result = excluded.result, error = excluded.error,
         fence = excluded.fence, holder = excluded.holder, turn = excluded.turn, until = excluded.until, vouched = excluded.vouched
     WHERE e.state = 'started'
@@ -60,38 +63,41 @@ FROM put
 -- name: effects_of_request
 -- the effects of one request, in the order of their first entry; none of a tombstone. $1 job, $2 request.
 SELECT {effect:e}
-FROM effects e LEFT JOIN dispatches d ON d.job = e.job AND d.guid = e.request
-WHERE e.job = $1::uuid AND e.request = $2::uuid AND EXISTS (SELECT FROM jobs j WHERE j.id = $1::uuid AND j.state <> 'expired')
+FROM effects e
+LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = $1::uuid AND d.guid = e.request OFFSET 0) AS d ON true
+WHERE e.n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid AND j.state <> 'expired') AND e.request = $2::uuid
 ORDER BY e.seq
 
 -- name: effects_of_job
 -- all effects of a job, for verification (V9). $1 job.
 SELECT {effect:e}
-FROM effects e LEFT JOIN dispatches d ON d.job = e.job AND d.guid = e.request
-WHERE e.job = $1::uuid
+FROM effects e
+LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = $1::uuid AND d.guid = e.request OFFSET 0) AS d ON true
+WHERE e.n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid)
 ORDER BY e.request, e.seq
 
 -- name: effects_placed
 -- all effects of a job, each with its first entry; none of a tombstone. $1 job.
 SELECT {effect:e},
-       e.job, e.request, x.body
+       $1::uuid, e.request, (SELECT x.body FROM entries x WHERE x.n = e.n AND x.chain = e.request AND x.seq = e.seq)
 FROM effects e
-JOIN jobs j ON j.id = e.job AND j.state <> 'expired'
-JOIN entries x ON x.job = e.job AND x.chain = e.request AND x.seq = e.seq
-LEFT JOIN dispatches d ON d.job = e.job AND d.guid = e.request
-WHERE e.job = $1::uuid
+LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = $1::uuid AND d.guid = e.request OFFSET 0) AS d ON true
+WHERE e.n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid AND j.state <> 'expired')
 ORDER BY e.request, e.seq
 
 -- name: effects_by_key
--- the effects of a key, with the entries that first named them, by job; none of tombstones. $1 key.
+-- the effects of a key, with the entries that first named them, by job; none of tombstones. $1 key. The index has the
+-- keys of 65536 jobs after one another, so that a new one is written beside others of its time; each such group is
+-- asked for the key.
 SELECT {effect:e},
-       e.job, e.request, x.body
-FROM effects e
-JOIN jobs j ON j.id = e.job AND j.state <> 'expired'
-JOIN entries x ON x.job = e.job AND x.chain = e.request AND x.seq = e.seq
-LEFT JOIN dispatches d ON d.job = e.job AND d.guid = e.request
-WHERE e.key = $1::bytea
-ORDER BY e.job
+       j.id, e.request, (SELECT x.body FROM entries x WHERE x.n = e.n AND x.chain = e.request AND x.seq = e.seq)
+FROM generate_series(0, (SELECT max(n) >> 16 FROM jobs)) AS g (part)
+CROSS JOIN LATERAL (
+    SELECT * FROM effects e WHERE e.n >> 16 = g.part AND e.key = $1::bytea AND e.n >= g.part << 16 AND e.n < (g.part + 1) << 16 OFFSET 0
+) AS e
+JOIN jobs j ON j.n = e.n AND j.state <> 'expired'
+LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = j.id AND d.guid = e.request OFFSET 0) AS d ON true
+ORDER BY j.id
 
 -- name: effects_judged
 -- what an operator says of effects that were completed (3.3), by test-and-set: that one was not done, which takes its
@@ -99,8 +105,10 @@ ORDER BY e.job
 WITH put AS (
     UPDATE effects e
     SET state = w.state, result = CASE WHEN w.state = 'completed' THEN e.result END, error = w.error, vouched = w.vouched
-    FROM unnest($1::uuid[], $2::bytea[], $3::text[], $4::bytea[], $5::bool[]) AS w (job, key, state, error, vouched)
-    WHERE e.job = w.job AND e.key = w.key AND e.state = 'completed'
+    FROM (SELECT w.*, j.n
+          FROM unnest($1::uuid[], $2::bytea[], $3::text[], $4::bytea[], $5::bool[]) AS w (job, key, state, error, vouched)
+          JOIN jobs j ON j.id = w.job OFFSET 0) AS w
+    WHERE e.n = w.n AND e.key = w.key AND e.state = 'completed'
     RETURNING 1
 )
 SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
@@ -111,9 +119,10 @@ FROM put
 -- what a durable function waited for, each with the entry that recorded it, in the order of their coming; behind them
 -- what stands on its row, with neither seq nor entry, on the same snapshot (E12). None of a tombstone. $1 job, $2
 -- request.
-SELECT w.seq, w.kind, w.name, w.position, e.body, NULL::bytea
-FROM woken w JOIN entries e ON e.job = w.job AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = w.seq
-WHERE w.job = $1::uuid AND w.request = $2::uuid AND EXISTS (SELECT FROM jobs j WHERE j.id = $1::uuid AND j.state <> 'expired')
+SELECT w.seq, w.kind, w.name, w.position,
+       (SELECT e.body FROM entries e WHERE e.n = w.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = w.seq), NULL::bytea
+FROM woken w
+WHERE w.n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid AND j.state <> 'expired') AND w.request = $2::uuid
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, d.pauses
 FROM dispatches d
@@ -124,15 +133,15 @@ ORDER BY seq NULLS LAST
 -- stores outputs that are sent by digest, each once (E6). Their jobs are locked against their expiry; one that is not
 -- there is an error, which says the places in the arrays from 1. $1 jobs, $2 digests, $3 bytes.
 WITH w AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::bytea[], $3::bytea[]) WITH ORDINALITY AS w (job, digest, body, n)
+    SELECT * FROM unnest($1::uuid[], $2::bytea[], $3::bytea[]) WITH ORDINALITY AS w (job, digest, body, place)
 ), j AS MATERIALIZED (
-    SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) AND state <> 'expired' ORDER BY id FOR KEY SHARE
+    SELECT id, n FROM jobs WHERE id = ANY ($1::uuid[]) AND state <> 'expired' ORDER BY id FOR KEY SHARE
 ), put AS (
-    INSERT INTO payloads (job, digest, body)
-    SELECT w.job, w.digest, w.body FROM w JOIN j ON j.id = w.job ORDER BY w.job, w.digest
+    INSERT INTO payloads (n, digest, body)
+    SELECT j.n, w.digest, w.body FROM w JOIN j ON j.id = w.job ORDER BY j.n, w.digest
     ON CONFLICT DO NOTHING
 )
-SELECT CASE WHEN count(*) = 0 THEN 0 ELSE CAST('quipu: lost payloads ' || string_agg(w.n::text, ',') AS int) END
+SELECT CASE WHEN count(*) = 0 THEN 0 ELSE CAST('quipu: lost payloads ' || string_agg(w.place::text, ',') AS int) END
 FROM w
 WHERE NOT EXISTS (SELECT FROM j WHERE j.id = w.job)
 

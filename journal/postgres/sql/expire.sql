@@ -17,37 +17,46 @@ WITH late AS MATERIALIZED (
 SELECT count(*) FROM marked
 
 -- name: expire_take
--- tombstones of which more is left, locked, those of others skipped. $1 limit. Returns their ids.
+-- tombstones of which more is left, locked, those of others skipped. $1 limit. Returns id and n of each.
 WITH current AS MATERIALIZED (
-    SELECT j.id
+    SELECT j.id, j.n
     FROM jobs j
     WHERE j.expires_at <= (SELECT micros()) AND j.state = 'expired'
     ORDER BY j.expires_at
     LIMIT $1::int8
     FOR UPDATE SKIP LOCKED
 ), replaced AS MATERIALIZED (
-    SELECT t.id FROM tombs t WHERE t.expires_at IS NOT NULL ORDER BY t.expires_at LIMIT $1::int8 FOR UPDATE SKIP LOCKED
+    SELECT t.id, t.n FROM tombs t WHERE t.expires_at IS NOT NULL ORDER BY t.expires_at LIMIT $1::int8 FOR UPDATE SKIP LOCKED
 )
-SELECT id FROM current UNION ALL SELECT id FROM replaced LIMIT $1::int8
+SELECT id, n FROM current UNION ALL SELECT id, n FROM replaced LIMIT $1::int8
 
 -- name: expire_entries
--- removes entries of tombstones. $1 jobs, $2 limit. Returns their number.
+-- removes entries of tombstones. $1 the jobs' n, $2 limit. Returns their number.
 WITH gone AS (
-    DELETE FROM entries WHERE ctid = ANY (ARRAY(SELECT ctid FROM entries WHERE job = ANY ($1::uuid[]) LIMIT $2::int8)) RETURNING 1
+    DELETE FROM entries x
+    USING (SELECT x.n, x.ctid FROM unnest($1::int8[]) AS j (n) JOIN entries x ON x.n = j.n LIMIT $2::int8) AS w
+    WHERE x.n = w.n AND x.ctid = w.ctid
+    RETURNING 1
 )
 SELECT count(*) FROM gone
 
 -- name: expire_instances
--- removes instances of tombstones. $1 jobs, $2 limit. Returns their number.
+-- removes instances of tombstones. $1 the jobs' n, $2 limit. Returns their number.
 WITH gone AS (
-    DELETE FROM instances WHERE ctid = ANY (ARRAY(SELECT ctid FROM instances WHERE job = ANY ($1::uuid[]) LIMIT $2::int8)) RETURNING 1
+    DELETE FROM instances x
+    USING (SELECT x.n, x.ctid FROM unnest($1::int8[]) AS j (n) JOIN instances x ON x.n = j.n LIMIT $2::int8) AS w
+    WHERE x.n = w.n AND x.ctid = w.ctid
+    RETURNING 1
 )
 SELECT count(*) FROM gone
 
 -- name: expire_receipts
--- removes receipts of tombstones. $1 jobs, $2 limit. Returns their number.
+-- removes receipts of tombstones. $1 the jobs' n, $2 limit. Returns their number.
 WITH gone AS (
-    DELETE FROM receipts WHERE ctid = ANY (ARRAY(SELECT ctid FROM receipts WHERE job = ANY ($1::uuid[]) LIMIT $2::int8)) RETURNING 1
+    DELETE FROM receipts x
+    USING (SELECT x.n, x.ctid FROM unnest($1::int8[]) AS j (n) JOIN receipts x ON x.n = j.n LIMIT $2::int8) AS w
+    WHERE x.n = w.n AND x.ctid = w.ctid
+    RETURNING 1
 )
 SELECT count(*) FROM gone
 
@@ -66,23 +75,32 @@ WITH gone AS (
 SELECT count(*) FROM gone
 
 -- name: expire_woken
--- removes records of pauses of tombstones. $1 jobs, $2 limit. Returns their number.
+-- removes records of pauses of tombstones. $1 the jobs' n, $2 limit. Returns their number.
 WITH gone AS (
-    DELETE FROM woken WHERE ctid = ANY (ARRAY(SELECT ctid FROM woken WHERE job = ANY ($1::uuid[]) LIMIT $2::int8)) RETURNING 1
+    DELETE FROM woken x
+    USING (SELECT x.n, x.ctid FROM unnest($1::int8[]) AS j (n) JOIN woken x ON x.n = j.n LIMIT $2::int8) AS w
+    WHERE x.n = w.n AND x.ctid = w.ctid
+    RETURNING 1
 )
 SELECT count(*) FROM gone
 
 -- name: expire_effects
--- removes effects of tombstones. $1 jobs, $2 limit. Returns their number.
+-- removes effects of tombstones. $1 the jobs' n, $2 limit. Returns their number.
 WITH gone AS (
-    DELETE FROM effects WHERE ctid = ANY (ARRAY(SELECT ctid FROM effects WHERE job = ANY ($1::uuid[]) LIMIT $2::int8)) RETURNING 1
+    DELETE FROM effects x
+    USING (SELECT x.n, x.ctid FROM unnest($1::int8[]) AS j (n) JOIN effects x ON x.n = j.n LIMIT $2::int8) AS w
+    WHERE x.n = w.n AND x.ctid = w.ctid
+    RETURNING 1
 )
 SELECT count(*) FROM gone
 
 -- name: expire_payloads
--- removes payloads of tombstones. $1 jobs, $2 limit. Returns their number.
+-- removes payloads of tombstones. $1 the jobs' n, $2 limit. Returns their number.
 WITH gone AS (
-    DELETE FROM payloads WHERE ctid = ANY (ARRAY(SELECT ctid FROM payloads WHERE job = ANY ($1::uuid[]) LIMIT $2::int8)) RETURNING 1
+    DELETE FROM payloads x
+    USING (SELECT x.n, x.ctid FROM unnest($1::int8[]) AS j (n) JOIN payloads x ON x.n = j.n LIMIT $2::int8) AS w
+    WHERE x.n = w.n AND x.ctid = w.ctid
+    RETURNING 1
 )
 SELECT count(*) FROM gone
 
@@ -94,17 +112,17 @@ WITH gone AS (
 SELECT count(*) FROM gone
 
 -- name: expire_done
--- notes of tombstones that nothing is left of them. $1 jobs.
+-- notes of tombstones that nothing is left of them. $1 jobs, $2 the n of each.
 WITH clean AS MATERIALIZED (
-    SELECT w.id FROM unnest($1::uuid[]) AS w (id)
-    WHERE NOT EXISTS (SELECT FROM entries x WHERE x.job = w.id)
-      AND NOT EXISTS (SELECT FROM instances x WHERE x.job = w.id)
-      AND NOT EXISTS (SELECT FROM receipts x WHERE x.job = w.id)
+    SELECT w.id FROM unnest($1::uuid[], $2::int8[]) AS w (id, n)
+    WHERE NOT EXISTS (SELECT FROM entries x WHERE x.n = w.n)
+      AND NOT EXISTS (SELECT FROM instances x WHERE x.n = w.n)
+      AND NOT EXISTS (SELECT FROM receipts x WHERE x.n = w.n)
       AND NOT EXISTS (SELECT FROM dispatches x WHERE x.job = w.id)
       AND NOT EXISTS (SELECT FROM waits x WHERE x.job = w.id)
-      AND NOT EXISTS (SELECT FROM woken x WHERE x.job = w.id)
-      AND NOT EXISTS (SELECT FROM effects x WHERE x.job = w.id)
-      AND NOT EXISTS (SELECT FROM payloads x WHERE x.job = w.id)
+      AND NOT EXISTS (SELECT FROM woken x WHERE x.n = w.n)
+      AND NOT EXISTS (SELECT FROM effects x WHERE x.n = w.n)
+      AND NOT EXISTS (SELECT FROM payloads x WHERE x.n = w.n)
       AND NOT EXISTS (SELECT FROM dead_letters x WHERE x.job = w.id)
 ), current AS (
     UPDATE jobs j SET expires_at = NULL FROM clean WHERE j.id = clean.id AND j.state = 'expired'

@@ -28,14 +28,14 @@ SELECT CASE WHEN (SELECT count(*) FROM same) = cardinality($1::uuid[]) THEN 0
 -- name: whole_instances
 -- all instances of young and small jobs that have no wait and no receipt with open steps, each with the entry that holds
 -- its result (W6). $1 jobs, $2 most entries, $3 most rows.
-SELECT i.job, i.activity, i.dad_text, {instance:i},
+SELECT j.id, i.activity, i.dad_text, {instance:i},
        (SELECT e.body FROM entries e
-        WHERE e.job = i.job AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = nullif(i.result_seq, 0))
-FROM jobs j JOIN instances i ON i.job = j.id
+        WHERE e.n = i.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = nullif(i.result_seq, 0))
+FROM jobs j JOIN instances i ON i.n = j.n
 WHERE j.id = ANY ($1::uuid[]) AND j.head_seq <= $2::int8
   AND (SELECT count(*) FROM (SELECT FROM dispatches d WHERE d.job = j.id LIMIT $3::int8 + 1) AS few) <= $3::int8
   AND NOT EXISTS (SELECT FROM waits w WHERE w.job = j.id OFFSET 0)
-  AND NOT EXISTS (SELECT FROM receipts r WHERE r.job = j.id AND r.verdict = 'handled'
+  AND NOT EXISTS (SELECT FROM receipts r WHERE r.n = j.n AND r.verdict = 'handled'
                     AND NOT (r.ledger / 1000000000 % 10 = 1 AND (r.ledger / 100000000000 = 0 OR r.ledger / 100000000 % 10 = 1)) OFFSET 0)
 
 -- name: whole_rows

@@ -11,7 +11,7 @@ WHERE d.job = $1::uuid AND d.guid = $2::uuid AND d.kind = 'request' AND d.turn =
   AND (d.holder IS NULL OR d.holder = $4::text OR d.lease_until IS NULL OR d.lease_until <= micros())
   AND NOT EXISTS (
       SELECT FROM effects e
-      WHERE e.job = d.job AND e.request = d.guid AND e.state = 'started' AND e.turn = d.turn AND e.until > micros())
+      WHERE e.n = j.n AND e.request = d.guid AND e.state = 'started' AND e.turn = d.turn AND e.until > micros() OFFSET 0)
   AND j.id = d.job AND j.state = 'open'
 RETURNING d.fence, d.runs, j.generation
 
@@ -50,6 +50,6 @@ SELECT j.state, d.guid IS NOT NULL AND d.kind = 'request' AND d.held IS NULL, d.
        coalesce(d.lease_until > micros(), false),
        EXISTS (
            SELECT FROM effects e
-           WHERE e.job = d.job AND e.request = d.guid AND e.state = 'started' AND e.turn = d.turn AND e.until > micros())
+           WHERE e.n = j.n AND e.request = d.guid AND e.state = 'started' AND e.turn = d.turn AND e.until > micros())
 FROM jobs j LEFT JOIN dispatches d ON d.job = j.id AND d.guid = $2::uuid
 WHERE j.id = $1::uuid

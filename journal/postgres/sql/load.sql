@@ -19,22 +19,22 @@ SELECT id FROM tombs WHERE id = ANY ($1::uuid[])
 -- name: load_instances
 -- activity ledgers by primary key (J2). $1 jobs, $2 activities, $3 address keys. Returns the place in the arrays from
 -- 1, and the row.
-SELECT w.n, {instance:i}
-FROM unnest($1::uuid[], $2::text[], $3::uuid[]) WITH ORDINALITY AS w (job, activity, dad, n)
-JOIN instances i ON i.job = w.job AND i.activity = w.activity AND i.dad = w.dad
+SELECT w.place, {instance:i}
+FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::text[], $3::uuid[]) WITH ORDINALITY AS w (job, activity, dad, place) JOIN jobs j ON j.id = w.job OFFSET 0) AS w
+JOIN instances i ON i.n = w.n AND i.activity = w.activity AND i.dad = w.dad
 
 -- name: load_receipts
 -- receipts by primary key; while steps are open also the entry that accepted the message, a start's excepted (1.7).
 -- $1 jobs, $2 GUIDs. Returns the place in the arrays from 1, and the row.
-SELECT w.n, r.ledger, r.verdict, r.seq,
-       CASE WHEN r.verdict = 'handled' AND r.guid <> r.job
+SELECT w.place, r.ledger, r.verdict, r.seq,
+       CASE WHEN r.verdict = 'handled' AND r.guid <> w.job
                  AND NOT (r.ledger / 1000000000 % 10 = 1
                           AND (r.ledger / 100000000000 = 0 OR r.ledger / 100000000 % 10 = 1))
             THEN (SELECT e.body FROM entries e
-                  WHERE e.job = r.job AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = r.seq)
+                  WHERE e.n = r.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = r.seq)
        END
-FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, guid, n)
-JOIN receipts r ON r.job = w.job AND r.guid = w.guid
+FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, guid, place) JOIN jobs j ON j.id = w.job OFFSET 0) AS w
+JOIN receipts r ON r.n = w.n AND r.guid = w.guid
 
 -- name: load_rows
 -- dispatch rows by primary key, locked (J8), of the jobs that this transaction holds: their rows are locked again
@@ -51,40 +51,41 @@ FOR UPDATE OF d
 -- the entries that hold outputs (J7). $1 jobs, $2 activities, $3 address keys. Returns the place in the arrays from
 -- 1, and the body, null where there is no result. The subquery keeps the order of the joins: an instance, then its
 -- one entry.
-SELECT w.n,
+SELECT w.place,
        (SELECT e.body FROM entries e
-        WHERE e.job = i.job AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = i.result_seq)
-FROM unnest($1::uuid[], $2::text[], $3::uuid[]) WITH ORDINALITY AS w (job, activity, dad, n)
-JOIN instances i ON i.job = w.job AND i.activity = w.activity AND i.dad = w.dad
+        WHERE e.n = i.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = i.result_seq)
+FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::text[], $3::uuid[]) WITH ORDINALITY AS w (job, activity, dad, place) JOIN jobs j ON j.id = w.job OFFSET 0) AS w
+JOIN instances i ON i.n = w.n AND i.activity = w.activity AND i.dad = w.dad
 WHERE i.result_seq > 0
 
 -- name: load_payloads
 -- outputs that are stored beside their entry (E6). $1 jobs, $2 digests. Returns the place in the arrays from 1, and
 -- the bytes.
-SELECT w.n, p.body
-FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS w (job, digest, n)
-JOIN payloads p ON p.job = w.job AND p.digest = w.digest
+SELECT w.place, p.body
+FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS w (job, digest, place) JOIN jobs j ON j.id = w.job OFFSET 0) AS w
+JOIN payloads p ON p.n = w.n AND p.digest = w.digest
 
 -- name: load_unfinished
 -- whether requests have an effect outside with a start and no end (E4). $1 jobs, $2 requests. Returns the place in
 -- the arrays from 1, and the answer.
-SELECT w.n, EXISTS (SELECT FROM effects e WHERE e.job = w.job AND e.request = w.request AND e.state = 'started' AND e.class <> 'undo')
-FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, request, n)
+SELECT w.place, EXISTS (SELECT FROM effects e WHERE e.n = j.n AND e.request = w.request AND e.state = 'started' AND e.class <> 'undo')
+FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, request, place)
+JOIN jobs j ON j.id = w.job
 
 -- name: load_effects
 -- all effects of requests, each in the order of the first entries (3.3). $1 jobs, $2 requests. Returns the effect, and
 -- the place in the arrays from 1.
-SELECT {effect:e}, w.n
-FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, request, n)
-JOIN effects e ON e.job = w.job AND e.request = w.request
-LEFT JOIN dispatches d ON d.job = e.job AND d.guid = e.request
-ORDER BY w.n, e.seq
+SELECT {effect:e}, w.place
+FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, request, place) JOIN jobs j ON j.id = w.job OFFSET 0) AS w
+JOIN effects e ON e.n = w.n AND e.request = w.request
+LEFT JOIN dispatches d ON d.job = w.job AND d.guid = w.request
+ORDER BY w.place, e.seq
 
 -- name: load_named_rows
 -- dispatch rows by primary key, whoever they are addressed to, locked (J8). $1 jobs, $2 GUIDs. Returns the row, and
 -- its place in the arrays from 1.
-SELECT {row:d}, w.n
-FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, guid, n)
+SELECT {row:d}, w.place
+FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, guid, place)
 JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
 FOR UPDATE OF d
 
@@ -97,16 +98,17 @@ JOIN waits w ON w.job = a.job AND w.guid = a.guid
 -- name: load_latest
 -- the entry that holds the latest result of an activity, whatever its address (5.1). $1 jobs, $2 activities. Returns
 -- the place in the arrays from 1, and the body, null where there is no result.
-SELECT w.n,
+SELECT w.place,
        (SELECT e.body FROM entries e
-        WHERE e.job = w.job AND e.chain = '00000000-0000-0000-0000-000000000000'
-          AND e.seq = (SELECT max(i.result_seq) FROM instances i WHERE i.job = w.job AND i.activity = w.activity))
-FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS w (job, activity, n)
+        WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000'
+          AND e.seq = (SELECT max(i.result_seq) FROM instances i WHERE i.n = j.n AND i.activity = w.activity))
+FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS w (job, activity, place)
+JOIN jobs j ON j.id = w.job
 
 -- name: load_keys
 -- the jobs that have the keys; a tombstone is no job. $1 keys. Returns the place in the array from 1, and the id.
-SELECT w.n, j.id
-FROM unnest($1::text[]) WITH ORDINALITY AS w (key, n)
+SELECT w.place, j.id
+FROM unnest($1::text[]) WITH ORDINALITY AS w (key, place)
 JOIN jobs j ON j.key = w.key AND j.state <> 'expired'
 
 -- name: load_closes
@@ -114,7 +116,7 @@ JOIN jobs j ON j.key = w.key AND j.state <> 'expired'
 -- keeps the order of the joins: a job, then its one entry.
 SELECT j.id,
        (SELECT e.body FROM entries e
-        WHERE e.job = j.id AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = j.closed_seq)
+        WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = j.closed_seq)
 FROM jobs j WHERE j.id = ANY ($1::uuid[])
 
 -- name: load_row_locks
@@ -155,5 +157,6 @@ FROM (SELECT * FROM own UNION ALL SELECT * FROM sent) AS d
 
 -- name: load_children
 -- the instances of jobs that have a child (C15). $1 jobs.
-SELECT i.job, i.activity, i.dad_text, {instance:i}
-FROM instances i WHERE i.job = ANY ($1::uuid[]) AND i.child IS NOT NULL
+SELECT j.id, i.activity, i.dad_text, {instance:i}
+FROM jobs j JOIN instances i ON i.n = j.n
+WHERE j.id = ANY ($1::uuid[]) AND i.child IS NOT NULL

@@ -1,12 +1,12 @@
 -- name: load_holders
 -- what has keys, with the input that a job was started with (1.11), to be compared. $1 keys. Returns the place in the
 -- array from 1, and the row.
-SELECT w.n, j.id, j.generation, j.state, j.flow_name, j.flow_version, j.flow_digest,
+SELECT w.place, j.id, j.generation, j.state, j.flow_name, j.flow_version, j.flow_digest,
        CASE WHEN j.state <> 'expired' THEN
            (SELECT e.body FROM entries e
-            WHERE e.job = j.id AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = 1)
+            WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = 1)
        END
-FROM unnest($1::text[]) WITH ORDINALITY AS w (key, n)
+FROM unnest($1::text[]) WITH ORDINALITY AS w (key, place)
 JOIN jobs j ON j.key = w.key
 
 -- name: load_order_locks
@@ -27,8 +27,8 @@ WHERE d.job = ANY ($1::uuid[]) AND d.guid = d.job AND d.kind = 'start' AND NOT E
 -- name: write_flows_active
 -- holds the versions of new jobs to those that are active (W9). $1 names, $2 versions. One that is not is an error,
 -- which says the places in the arrays from 1.
-SELECT CASE WHEN count(*) = 0 THEN 0 ELSE CAST('quipu: lost flows ' || string_agg(w.n::text, ',') AS int) END
-FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS w (name, version, n)
+SELECT CASE WHEN count(*) = 0 THEN 0 ELSE CAST('quipu: lost flows ' || string_agg(w.place::text, ',') AS int) END
+FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS w (name, version, place)
 WHERE NOT EXISTS (SELECT FROM flows f WHERE f.name = w.name AND f.version = w.version AND f.active)
 
 -- name: lock_timeout

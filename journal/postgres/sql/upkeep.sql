@@ -24,3 +24,14 @@ INSERT INTO batches (session, seq, at, taken) VALUES ($1::uuid, $2::int8, micros
 -- name: resolve_read
 -- whose the marker is: taken means that the batch was not committed (J4). $1 session, $2 seq.
 SELECT taken FROM batches WHERE session = $1::uuid AND seq = $2::int8
+
+-- name: partitions_missing
+-- which partitions are to be made (W10): that of the last number that was drawn, and so many behind it, as far as they
+-- are not there. $1 jobs of a partition, $2 how many behind it. Returns each number, and whether this login may act as the owner of the tables,
+-- and who that is.
+SELECT p, pg_has_role(t.relowner, 'MEMBER'), quote_ident(pg_get_userbyid(t.relowner))
+FROM (SELECT coalesce(pg_sequence_last_value('jobs_n_seq'), 0) / $1::int8 AS newest) AS s
+CROSS JOIN LATERAL generate_series(s.newest, s.newest + $2::int8) AS g (p)
+JOIN pg_class t ON t.oid = to_regclass('entries')
+WHERE to_regclass('entries_' || p) IS NULL
+ORDER BY p

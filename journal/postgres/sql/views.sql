@@ -21,8 +21,8 @@ LIMIT $6::int8
 -- a job with the entries that closed it and that ran its completion tasks. $1 id.
 SELECT {job:j},
        j.closed, j.tasks_seq IS NOT NULL, j.expires_at,
-       (SELECT e.body FROM entries e WHERE e.job = j.id AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = j.closed_seq),
-       (SELECT e.body FROM entries e WHERE e.job = j.id AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = j.tasks_seq)
+       (SELECT e.body FROM entries e WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = j.closed_seq),
+       (SELECT e.body FROM entries e WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = j.tasks_seq)
 FROM jobs j WHERE j.id = $1::uuid
 
 -- name: jobs_after
@@ -38,9 +38,9 @@ SELECT id, true FROM tombs WHERE id = ANY ($1::uuid[])
 -- name: jobs_outcome
 -- how jobs ended, with the entry that closed each, and the one that ran its completion tasks where that is another. $1 ids.
 SELECT j.id, j.key, j.state, j.state = 'expired' OR j.tasks_seq IS NOT NULL,
-       (SELECT e.body FROM entries e WHERE e.job = j.id AND e.chain = '00000000-0000-0000-0000-000000000000'
+       (SELECT e.body FROM entries e WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000'
         AND e.seq = CASE WHEN j.tasks_seq IS NOT NULL THEN j.closed_seq END),
-       (SELECT e.body FROM entries e WHERE e.job = j.id AND e.chain = '00000000-0000-0000-0000-000000000000'
+       (SELECT e.body FROM entries e WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000'
         AND e.seq = NULLIF(j.tasks_seq, j.closed_seq))
 FROM jobs j WHERE j.id = ANY ($1::uuid[])
 UNION ALL

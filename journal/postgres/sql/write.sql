@@ -12,10 +12,10 @@ SELECT count(pg_advisory_xact_lock(k)) FROM unnest($1::int8[]) AS w (k)
 -- those of keys used again. In the order of keys, so that two starters cannot wait for each other. A key that is
 -- taken is an error, which says the places in the arrays from 1. $1 triggers.
 WITH w AS MATERIALIZED (
-    SELECT * FROM unnest($1::text[], {job params 2}) WITH ORDINALITY AS w (trigger, {job}, n)
+    SELECT * FROM unnest($1::text[], {job params 2}) WITH ORDINALITY AS w (trigger, {job}, place)
 ), buried AS (
-    INSERT INTO tombs (id, key, generation, head_seq, head_hash, closed, expires_at, at)
-    SELECT j.id, j.key, j.generation, j.head_seq, j.head_hash, j.closed, j.expires_at, micros()
+    INSERT INTO tombs (id, n, key, generation, head_seq, head_hash, closed, expires_at, at)
+    SELECT j.id, j.n, j.key, j.generation, j.head_seq, j.head_hash, j.closed, j.expires_at, micros()
     FROM w JOIN jobs j ON j.key = w.key AND j.state = 'expired' AND j.generation = w.generation - 1
 ), born AS (
     INSERT INTO jobs (trigger, {job})
@@ -23,11 +23,11 @@ WITH w AS MATERIALIZED (
     ORDER BY w.key
     ON CONFLICT ON CONSTRAINT jobs_key DO UPDATE
     SET {job set excluded},
-        trigger = excluded.trigger, closed_seq = NULL, tasks_seq = NULL, closed = NULL, expires_at = NULL
+        n = excluded.n, trigger = excluded.trigger, closed_seq = NULL, tasks_seq = NULL, closed = NULL, expires_at = NULL
     WHERE jobs.state = 'expired' AND jobs.generation = excluded.generation - 1
     RETURNING id
 )
-SELECT CASE WHEN count(*) = 0 THEN 0 ELSE CAST('quipu: lost keys ' || string_agg(w.n::text, ',') AS int) END
+SELECT CASE WHEN count(*) = 0 THEN 0 ELSE CAST('quipu: lost keys ' || string_agg(w.place::text, ',') AS int) END
 FROM w
 WHERE NOT EXISTS (SELECT FROM born WHERE born.id = w.id)
 
@@ -55,18 +55,18 @@ WITH w AS MATERIALIZED (
         expires_at = CASE WHEN w.expires = 0 THEN j.expires_at ELSE w.expires END
     FROM w
     WHERE j.id = w.job AND j.semaphore = w.sem_before AND j.head_seq = w.seq_before
-    RETURNING w.job, w.closes, w.guid, w.fresh, w.before, w.after, w.seq,
+    RETURNING j.n, w.closes, w.guid, w.fresh, w.before, w.after, w.seq,
               coalesce(j.closed_seq > w.seq_before, false) AS hit
 ), fresh AS (
-    INSERT INTO receipts (job, guid, ledger, verdict, seq)
-    SELECT job, guid, after - 100000000000 + CASE WHEN hit THEN 100000000000 ELSE 0 END, 'handled', seq
+    INSERT INTO receipts (n, guid, ledger, verdict, seq)
+    SELECT n, guid, after - 100000000000 + CASE WHEN hit THEN 100000000000 ELSE 0 END, 'handled', seq
     FROM moved WHERE closes AND fresh
     RETURNING 1
 ), grown AS (
     UPDATE receipts r
     SET ledger = m.after - 100000000000 + CASE WHEN m.hit THEN 100000000000 ELSE 0 END
     FROM moved m
-    WHERE m.closes AND NOT m.fresh AND r.job = m.job AND r.guid = m.guid AND r.ledger = m.before
+    WHERE m.closes AND NOT m.fresh AND r.n = m.n AND r.guid = m.guid AND r.ledger = m.before
       AND m.after % 100000000 = r.ledger % 100000000
       AND m.after / 10000000000 % 10 >= r.ledger / 10000000000 % 10
       AND m.after / 1000000000 % 10 >= r.ledger / 1000000000 % 10
@@ -93,8 +93,11 @@ SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0 ELSE CAST('quipu: los
 
 -- name: write_instances_new
 -- creates instances. $1 jobs, $2 activities, $3 address keys, $4 joins, $5 addresses. A second one is 23505.
-INSERT INTO instances (job, activity, dad, is_join, dad_text, {instance})
-SELECT * FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::bool[], $5::text[], {instance params 6})
+INSERT INTO instances (n, activity, dad, is_join, dad_text, {instance})
+SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
+       activity, dad, is_join, dad_text, {instance}
+FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::bool[], $5::text[], {instance params 6})
+    AS w (job, activity, dad, is_join, dad_text, {instance})
 
 -- name: write_instances
 -- moves activity ledgers by test-and-set of the whole value, digit group by digit group, since a carry can look legal
@@ -102,9 +105,11 @@ SELECT * FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::bool[], $5::text[],
 WITH moved AS (
     UPDATE instances i
     SET is_join = i.is_join OR w.is_join, {instance set w}
-    FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::bool[], $5::int8[], {instance params 6})
-        AS w (job, activity, dad, is_join, before, {instance})
-    WHERE i.job = w.job AND i.activity = w.activity AND i.dad = w.dad AND i.ledger = w.before
+    FROM (SELECT w.*, j.n
+          FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::bool[], $5::int8[], {instance params 6})
+              AS w (job, activity, dad, is_join, before, {instance})
+          JOIN jobs j ON j.id = w.job OFFSET 0) AS w
+    WHERE i.n = w.n AND i.activity = w.activity AND i.dad = w.dad AND i.ledger = w.before
       AND (w.ledger / 100000000000000 = i.ledger / 100000000000000
            OR i.ledger / 100000000000000 = 0 AND w.ledger / 100000000000000 = 2)
       AND w.ledger / 1000000000000 % 100 >= i.ledger / 1000000000000 % 100
@@ -120,8 +125,10 @@ FROM moved
 
 -- name: write_receipts_new
 -- creates receipts (C7). $1 jobs, $2 GUIDs, $3 ledgers, $4 verdicts, $5 seqs. A second one is 23505.
-INSERT INTO receipts (job, guid, ledger, verdict, seq)
-SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::text[], $5::int8[])
+INSERT INTO receipts (n, guid, ledger, verdict, seq)
+SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
+       guid, ledger, verdict, seq
+FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::text[], $5::int8[]) AS w (job, guid, ledger, verdict, seq)
 
 -- name: write_receipts
 -- sets markers of GUID ledgers by test-and-set of the whole value, digit by digit, the ordinal unchanged (C3, C4). $1
@@ -129,8 +136,10 @@ SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::text[], $5::int8[])
 WITH moved AS (
     UPDATE receipts r
     SET ledger = w.after
-    FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[]) AS w (job, guid, before, after)
-    WHERE r.job = w.job AND r.guid = w.guid AND r.ledger = w.before AND r.verdict = 'handled'
+    FROM (SELECT w.*, j.n
+          FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[]) AS w (job, guid, before, after)
+          JOIN jobs j ON j.id = w.job OFFSET 0) AS w
+    WHERE r.n = w.n AND r.guid = w.guid AND r.ledger = w.before AND r.verdict = 'handled'
       AND w.after % 100000000 = r.ledger % 100000000
       AND w.after / 100000000000 = r.ledger / 100000000000
       AND w.after / 10000000000 % 10 >= r.ledger / 10000000000 % 10
@@ -144,8 +153,10 @@ FROM moved
 
 -- name: write_entries
 -- appends to chains (J8). $1 jobs, $2 chains, $3 seqs, $4 bodies, $5 hashes. A seq that is taken is 23505.
-INSERT INTO entries (job, chain, seq, body, hash)
-SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::bytea[], $5::bytea[])
+INSERT INTO entries (n, chain, seq, body, hash)
+SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
+       chain, seq, body, hash
+FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::bytea[], $5::bytea[]) AS w (job, chain, seq, body, hash)
 
 -- name: write_rows_delete
 -- ends licences (T1), and takes starts back that their sender awaits and nobody has handled. A row that is gone, or
@@ -239,8 +250,11 @@ WHERE d.job = w.mailbox AND d.guid = k.guid
 -- name: write_woken
 -- records pauses of durable functions that have come (E12). $1 jobs, $2 requests, $3 GUIDs, $4 kinds, $5 names, $6
 -- positions, $7 seqs. A second one is 23505.
-INSERT INTO woken (job, request, guid, kind, name, position, seq)
-SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::int8[])
+INSERT INTO woken (n, request, guid, kind, name, position, seq)
+SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
+       request, guid, kind, name, position, seq
+FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::int8[])
+    AS w (job, request, guid, kind, name, position, seq)
 
 -- name: write_letters_end
 -- ends the open dead letters of rows whose answer came after all (E10). $1 jobs, $2 GUIDs.

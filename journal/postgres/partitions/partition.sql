@@ -1,0 +1,13 @@
+-- A partition of each table of the jobs' history (W10), of the jobs whose n is from {from} to below {to}. It is made
+-- beside its table and then attached, which holds up nobody who reads or writes the others. Storage parameters stand
+-- here, since a partition takes over none; constraints, indexes and the storage of columns come from the table.
+CREATE TABLE entries_{p} (LIKE entries INCLUDING ALL) WITH (fillfactor = 100, toast_tuple_target = 4096);
+ALTER TABLE entries ATTACH PARTITION entries_{p} FOR VALUES FROM ({from}) TO ({to});
+CREATE TABLE receipts_{p} (LIKE receipts INCLUDING ALL) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
+ALTER TABLE receipts ATTACH PARTITION receipts_{p} FOR VALUES FROM ({from}) TO ({to});
+CREATE TABLE instances_{p} (LIKE instances INCLUDING ALL) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
+ALTER TABLE instances ATTACH PARTITION instances_{p} FOR VALUES FROM ({from}) TO ({to});
+CREATE TABLE effects_{p} (LIKE effects INCLUDING ALL) WITH (fillfactor = 80);
+ALTER TABLE effects ATTACH PARTITION effects_{p} FOR VALUES FROM ({from}) TO ({to});
+CREATE TABLE payloads_{p} (LIKE payloads INCLUDING ALL);
+ALTER TABLE payloads ATTACH PARTITION payloads_{p} FOR VALUES FROM ({from}) TO ({to});

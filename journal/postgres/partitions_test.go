@@ -1,0 +1,200 @@
+package postgres
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// partitioned are the tables of the jobs' history that have partitions.
+var partitioned = []string{"entries", "receipts", "instances", "effects", "payloads"}
+
+// nextIn has the next job begin in a partition.
+func nextIn(t testing.TB, s *Store, p int) {
+	t.Helper()
+	require.NoError(t, s.run(t, fmt.Sprintf("SELECT setval(pg_get_serial_sequence('jobs', 'n'), %d, false)", p*partitionJobs+1)))
+}
+
+// partitions says how many partitions each table has.
+func partitions(t testing.TB, s *Store) (counts []int) {
+	t.Helper()
+	for _, table := range partitioned {
+		counts = append(counts, s.rows(t, fmt.Sprintf("pg_inherits WHERE inhparent = '%s'::regclass", table)))
+	}
+	return counts
+}
+
+// spread starts a job in each of ten partitions; there are two more.
+func spread(t testing.TB, s *Store) []journal.JobID {
+	t.Helper()
+	var ids []journal.JobID
+	for p := range 10 {
+		nextIn(t, s, p)
+		ids = append(ids, startJobs(t, s, fmt.Sprint("in-", p))...)
+		require.NoError(t, s.Extend(t.Context()))
+	}
+	return ids
+}
+
+// W10: there are two partitions behind that of the newest job.
+func TestExtend(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	require.Equal(t, []int{3, 3, 3, 3, 3}, partitions(t, s))
+	startJobs(t, s, "first")
+	require.NoError(t, s.Extend(t.Context()))
+	require.Equal(t, []int{3, 3, 3, 3, 3}, partitions(t, s))
+	nextIn(t, s, 1)
+	startJobs(t, s, "second")
+	require.NoError(t, s.Extend(t.Context()))
+	require.NoError(t, s.Extend(t.Context()))
+	require.Equal(t, []int{4, 4, 4, 4, 4}, partitions(t, s))
+	nextIn(t, s, 3)
+	startJobs(t, s, "third")
+	require.NoError(t, s.Migrate(t.Context()))
+	require.Equal(t, []int{6, 6, 6, 6, 6}, partitions(t, s))
+}
+
+// Every table's partitions are stored as this says; none takes over what its table has.
+func TestPartitionsAreStored(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for table, options := range map[string]string{
+		"entries":   "{fillfactor=100,toast_tuple_target=4096}",
+		"receipts":  "{fillfactor=80,autovacuum_vacuum_scale_factor=0.05}",
+		"instances": "{fillfactor=70,autovacuum_vacuum_scale_factor=0.05}",
+		"effects":   "{fillfactor=80}",
+	} {
+		require.Equal(t, 3, s.rows(t, fmt.Sprintf(`pg_inherits JOIN pg_class c ON c.oid = inhrelid
+			WHERE inhparent = '%s'::regclass AND c.reloptions::text = '%s'`, table, options)), table)
+	}
+	require.Equal(t, 3, s.rows(t, `pg_inherits JOIN pg_attribute ON attrelid = inhrelid
+		WHERE inhparent = 'entries'::regclass AND attname = 'body' AND attstorage = 'e'`))
+}
+
+// W10: without a partition nothing is written and nothing is decided again; the error
+// says what to do, and then the same start succeeds.
+func TestNoPartition(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	nextIn(t, s, 3)
+	_, err := s.Start(t.Context(), keyed("k"), resend)
+	require.ErrorIs(t, err, store.ErrPartition)
+	require.ErrorContains(t, err, "quipu migrate")
+	for _, other := range decisions {
+		require.Equal(t, other == store.ErrPartition, errors.Is(err, other), "%v", other)
+	}
+	require.Zero(t, s.rows(t, "jobs"))
+	require.NoError(t, s.Migrate(t.Context()))
+	startJobs(t, s, "k")
+}
+
+// W10: a login without the rights of the tables' owner says so, and who has them.
+func TestExtendNeedsTheOwner(t *testing.T) {
+	t.Parallel()
+	s := open(t, func(c *Config) { c.Space = "extend" })
+	require.NoError(t, s.Roles(t.Context()))
+	engine := as(t, s, "engine")
+	require.NoError(t, engine.Extend(t.Context()), "nothing is missing")
+	nextIn(t, s, 1)
+	id := startJobs(t, engine, "k")[0]
+	err := engine.Extend(t.Context())
+	require.ErrorIs(t, err, store.ErrPartition)
+	require.ErrorContains(t, err, "quipu migrate")
+	require.NoError(t, s.Extend(t.Context()))
+	require.NoError(t, engine.Extend(t.Context()))
+	nextIn(t, s, 3)
+	later := startJobs(t, engine, "l")[0]
+	for _, role := range []string{"engine", "worker", "verifier"} { // who has a right on the table has it on the new partitions
+		for _, id := range []journal.JobID{id, later} {
+			require.Equal(t, 1, as(t, s, role).rows(t, fmt.Sprintf("receipts JOIN jobs USING (n) WHERE id = '%s'", id)), role)
+		}
+	}
+}
+
+// leaf is a scan of a partition in a plan.
+var leaf = regexp.MustCompile(`Scan .*on (` + strings.Join(partitioned, "|") + `)_(\d+)\b`)
+
+// W10: every statement finds rows of the history by an index, by their n, so that it
+// reads the partition of its job and no other.
+func TestStatementsReadOnePartition(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	ids := spread(t, s)
+	require.Equal(t, []int{12, 12, 12, 12, 12}, partitions(t, s))
+	read := 0
+	require.NoError(t, s.with(t.Context(), func(c *conn) error {
+		for _, name := range slices.Sorted(maps.Keys(statements)) {
+			if !mentions(statements[name]) || name == "effects_by_key" { // asks each of them for its part
+				continue
+			}
+			lines := explain(t, c, name)
+			for i, line := range lines {
+				if m := leaf.FindStringSubmatch(line); m != nil {
+					require.Regexp(t, `^Index Cond: \(*n = `, lines[i+1], "%s:\n%s", name, strings.Join(lines, "\n"))
+				}
+			}
+			lines, failed := perform(t, c, name, ids[5], 5*partitionJobs+1)
+			if failed { // a test-and-set that lost says so
+				continue
+			}
+			for _, line := range lines {
+				m := leaf.FindStringSubmatch(line)
+				switch {
+				case m == nil || strings.Contains(line, "(never executed)"):
+				case m[2] == "5":
+					read++
+				default:
+					require.Fail(t, "it reads the partition of another job", "%s:\n%s", name, strings.Join(lines, "\n"))
+				}
+			}
+		}
+		return nil
+	}))
+	require.Greater(t, read, 30)
+}
+
+// mentions reports whether a statement names a table that has partitions.
+func mentions(text string) bool {
+	return slices.ContainsFunc(partitioned, func(table string) bool {
+		return regexp.MustCompile(`(FROM|JOIN|UPDATE|INTO) ` + table + `\b`).MatchString(text)
+	})
+}
+
+// elements are the types of the elements of arrays, by those of the arrays.
+var elements = map[uint32]uint32{1000: oidBool, 1001: oidBytea, 1016: oidInt8, 1009: oidText, 2951: oidUUID}
+
+// perform runs a statement with values of a job that is there, and undoes it.
+func perform(t *testing.T, c *conn, name string, id journal.JobID, n int64) (lines []string, failed bool) {
+	t.Helper()
+	require.NoError(t, c.require(t.Context(), name))
+	args := make([]string, len(c.known[name].ParamOIDs))
+	for i, oid := range c.known[name].ParamOIDs {
+		args[i] = map[uint32]string{
+			oidUUID: "'" + id.String() + "'::uuid", oidBytea: "sha256('')", oidText: "'start'", oidInt8: fmt.Sprint(n), oidBool: "true",
+		}[cmp.Or(elements[oid], oid)]
+		if elements[oid] != 0 {
+			args[i] = "ARRAY[" + args[i] + "]"
+		}
+	}
+	require.NoError(t, c.exec(t.Context(), "BEGIN; PREPARE p AS "+statements[name]))
+	results, err := c.pg.Exec(t.Context(), "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) EXECUTE p("+strings.Join(args, ",")+")").ReadAll()
+	require.NoError(t, c.exec(t.Context(), "ROLLBACK; DEALLOCATE p"))
+	if err != nil {
+		return nil, true
+	}
+	for _, r := range results[0].Rows {
+		lines = append(lines, strings.TrimSpace(string(r[0])))
+	}
+	return lines, false
+}
