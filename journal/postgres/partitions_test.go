@@ -198,3 +198,29 @@ func perform(t *testing.T, c *conn, name string, id journal.JobID, n int64) (lin
 	}
 	return lines, false
 }
+
+// W10: what is written to the history of a job that is not there is an error, as a
+// lost test-and-set is, and no row that is left out.
+func TestRowsOfNoJob(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	require.NoError(t, s.with(t.Context(), func(c *conn) error {
+		for _, name := range []string{
+			"write_entries", "write_receipts_new", "write_instances_new", "write_woken", "effects_put", "payloads_put",
+			"write_receipts", "write_instances", "effects_judged",
+		} {
+			require.NoError(t, c.require(t.Context(), name))
+			params := make([][]byte, len(c.known[name].ParamOIDs))
+			for i, oid := range c.known[name].ParamOIDs {
+				null := newColumn(elements[oid], 1, 1)
+				if null.null(); i == 0 {
+					null = uuids(1)
+					null.uuid(journal.JobID{1})
+				}
+				params[i] = null.value()
+			}
+			require.ErrorIs(t, classify(name, c.query(t.Context(), name, nil, params...)), store.ErrLost, name)
+		}
+		return nil
+	}))
+}
