@@ -85,7 +85,7 @@ func readRow(v row) (*collation.Row, error) {
 var (
 	chainColumns = rowColumns.pick(
 		"job", "guid", "kind", "activity", "dad", "next_at", "held", "dead", "turn", "turn_sent", "try", "runs",
-		"holder", "lease_until", "fence", "effects_seq", "effects_hash", "undo")
+		"holder", "lease_until", "fence", "effects_seq", "effects_hash", "undo", "rev")
 	movedColumns = rowColumns.pick(
 		"job", "guid", "next_at", "held", "dead", "turn_sent", "runs", "holder", "lease_until", "fence",
 		"effects_seq", "effects_hash", "undo")
