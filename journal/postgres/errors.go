@@ -50,7 +50,8 @@ func kindOf(err error) error {
 	if pg == nil {
 		return store.ErrUnavailable
 	}
-	ledger := strings.HasPrefix(pg.TableName, "instances_") || strings.HasPrefix(pg.TableName, "receipts_") // their partitions
+	ledger := pg.DataTypeName == "activity_ledger" || pg.DataTypeName == "guid_ledger" ||
+		strings.HasPrefix(pg.TableName, "instances_") || strings.HasPrefix(pg.TableName, "receipts_") // their partitions
 	switch class := pg.Code[:min(2, len(pg.Code))]; {
 	case pg.Code == "23514" && pg.ConstraintName == "":
 		return store.ErrPartition // the checks all have names

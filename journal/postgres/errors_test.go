@@ -27,8 +27,11 @@ func TestClassify(t *testing.T) {
 		{&pgconn.PgError{Code: "22P02", Message: `invalid input syntax for type integer: "quipu: lost rows, deleted 0"`}, store.ErrLost},
 		{&pgconn.PgError{Code: "22P02", Message: `invalid input syntax for type integer: "x"`}, store.ErrRejected},
 		{&pgconn.PgError{Code: "23505", TableName: "entries_0"}, store.ErrLost},
-		{&pgconn.PgError{Code: "23514", TableName: "instances_0", ConstraintName: "ledger_state"}, store.ErrLost},
-		{&pgconn.PgError{Code: "23514", TableName: "receipts_12", ConstraintName: "receipt_steps"}, store.ErrLost},
+		{&pgconn.PgError{Code: "23514", DataTypeName: "activity_ledger", ConstraintName: "ledger_state"}, store.ErrLost},
+		{&pgconn.PgError{Code: "23514", DataTypeName: "guid_ledger", ConstraintName: "receipt_steps"}, store.ErrLost},
+		{&pgconn.PgError{Code: "23514", TableName: "instances_0", ConstraintName: "ledger_join"}, store.ErrLost},
+		{&pgconn.PgError{Code: "23514", TableName: "receipts_12", ConstraintName: "receipt_stale"}, store.ErrLost},
+		{&pgconn.PgError{Code: "23514", DataTypeName: "digest", ConstraintName: "digest_bytes"}, store.ErrRejected},
 		{&pgconn.PgError{Code: "23514", TableName: "receipts"}, store.ErrPartition}, // no partition for the row
 		{&pgconn.PgError{Code: "23514", TableName: "jobs", ConstraintName: "jobs_parent"}, store.ErrRejected},
 		{&pgconn.PgError{Code: "22021"}, store.ErrRejected},

@@ -50,17 +50,17 @@ var endLies = []lie{
 	{name: "recorded and not applied", want: []string{"I1"}, tell: func(w *world) { delete(w.applied, w.keyOf("ship order-0")) }},
 	{name: "applied without being asked for", want: []string{"I1"}, tell: func(w *world) { w.asked = 0 }},
 
-	broke("I2", "a marker of an activity is 2", `ALTER TABLE {schema}.instances DROP CONSTRAINT ledger_markers, DROP CONSTRAINT ledger_final;
+	broke("I2", "a marker of an activity is 2", `ALTER DOMAIN {schema}.activity_ledger DROP CONSTRAINT ledger_markers; ALTER DOMAIN {schema}.activity_ledger DROP CONSTRAINT ledger_final;
 		UPDATE instances SET ledger = ledger + 100000000000 WHERE job = `+of+` AND activity = 'charge'`),
-	broke("I2", "finalize is 3", `ALTER TABLE {schema}.instances DROP CONSTRAINT ledger_state, DROP CONSTRAINT ledger_final;
+	broke("I2", "finalize is 3", `ALTER DOMAIN {schema}.activity_ledger DROP CONSTRAINT ledger_state; ALTER DOMAIN {schema}.activity_ledger DROP CONSTRAINT ledger_final;
 		UPDATE instances SET ledger = ledger + 100000000000000 WHERE job = `+of+` AND activity = 'charge'`),
-	broke("I2", "sixteen digits", `ALTER TABLE {schema}.instances DROP CONSTRAINT ledger_width, DROP CONSTRAINT ledger_state;
+	broke("I2", "sixteen digits", `ALTER DOMAIN {schema}.activity_ledger DROP CONSTRAINT ledger_width; ALTER DOMAIN {schema}.activity_ledger DROP CONSTRAINT ledger_state;
 		UPDATE instances SET ledger = ledger + 1000000000000000 WHERE job = `+of+` AND activity = 'charge'`),
 	broke("I2", "90 entries", `UPDATE instances SET ledger = ledger + 89000000000000 WHERE job = `+of+` AND activity = 'charge'`),
 	broke("I2", "three arrivals at a join of two", `UPDATE instances SET ledger = ledger + 100000000 WHERE job = `+of+` AND activity = 'ship'`),
-	broke("I2", "a step of a message is 2", `ALTER TABLE {schema}.receipts DROP CONSTRAINT receipt_markers, DROP CONSTRAINT receipt_steps;
+	broke("I2", "a step of a message is 2", `ALTER DOMAIN {schema}.guid_ledger DROP CONSTRAINT receipt_markers; ALTER DOMAIN {schema}.guid_ledger DROP CONSTRAINT receipt_steps;
 		UPDATE receipts SET ledger = ledger + 10000000000 WHERE job = `+of+` AND guid = job`),
-	broke("I2", "step 2 without step 1", `ALTER TABLE {schema}.receipts DROP CONSTRAINT receipt_steps;
+	broke("I2", "step 2 without step 1", `ALTER DOMAIN {schema}.guid_ledger DROP CONSTRAINT receipt_steps;
 		UPDATE receipts SET ledger = ledger - 10000000000 WHERE job = `+of+` AND guid = job`),
 	broke("I2", "a stale message with steps", `ALTER TABLE {schema}.receipts DROP CONSTRAINT receipt_stale;
 		UPDATE receipts SET verdict = 'stale' WHERE job = `+of+` AND guid = job`),
@@ -162,7 +162,7 @@ var openLies = []lie{
 }
 
 // stepsLeft has the start of the late job close it, without its completion tasks.
-const stepsLeft = `ALTER TABLE {schema}.receipts DROP CONSTRAINT receipt_steps; UPDATE receipts SET ledger = ledger + 100000000000 WHERE guid = job AND job = ` + ofLate
+const stepsLeft = `ALTER DOMAIN {schema}.guid_ledger DROP CONSTRAINT receipt_steps; UPDATE receipts SET ledger = ledger + 100000000000 WHERE guid = job AND job = ` + ofLate
 
 const ofLate = `(SELECT id FROM jobs WHERE key = '` + late + `')`
 
