@@ -125,7 +125,7 @@ var openLies = []lie{
 	broke("I2", "a counter at its ceiling", `UPDATE instances SET ledger = ledger + 90000000000000 WHERE job = `+ofLate+` AND activity = 'trip'`),
 	broke("I4", "an obligation too many", `UPDATE jobs SET semaphore = semaphore + 1 WHERE id = `+ofLate),
 	broke("I4", "an obligation that has ended", `UPDATE instances SET ledger = ledger + 200000000000000 WHERE job = `+ofLate+` AND activity = 'trip'`),
-	broke("I4", "negative", `ALTER TABLE jobs DROP CONSTRAINT jobs_semaphore_check; UPDATE jobs SET semaphore = -1 WHERE id = `+ofLate),
+	broke("I4", "negative", `ALTER DOMAIN semaphore DROP CONSTRAINT semaphore_range; UPDATE jobs SET semaphore = -1 WHERE id = `+ofLate),
 	broke("I5", "a snapshot of an open job", `UPDATE receipts SET ledger = ledger + 100100000000 WHERE guid = job AND job = `+ofLate),
 	broke("I5", "a second snapshot", `UPDATE receipts SET ledger = ledger + 100000000000 WHERE guid = job AND job = `+of),
 	broke("I6", "no wait", `DELETE FROM waits WHERE job = `+ofLate),
