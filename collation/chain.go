@@ -179,9 +179,10 @@ func (r *Row) hold(l *Lease, now Micros) {
 }
 
 // HandOver gives a row that is about to be written to a holder in the process that
-// writes it (W7): its first run has the lease from the first moment on.
+// writes it (W7): its first run has the lease from the first moment on. No message of
+// the turn is in a queue: who finds the row due again sends it without a look (T2).
 func (r *Row) HandOver(holder string, until Micros) {
-	r.Holder, r.LeaseUntil, r.NextAt = holder, until, until
+	r.Holder, r.LeaseUntil, r.NextAt, r.TurnSent = holder, until, until, 0
 	r.Fence++
 	r.Runs++
 }

@@ -182,6 +182,7 @@ func Overdue(s *State, request journal.GUID) *Plan {
 		return nil
 	}
 	row := *x
+	row.Rev++
 	row.answer(s.Now, &journal.Response{
 		Kind: journal.ResponseTerminal, Code: CodeTimeout,
 		Error: &journal.Failure{Class: classWithin, Message: "no answer within the activity's `within`: look for workers of its topic"},

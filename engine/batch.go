@@ -38,11 +38,12 @@ type batch struct {
 	sends  bool // what it inserts is published right after its commit
 	loaded *store.Loaded
 	// guessed are the jobs that were decided on hot states (W6).
-	guessed []journal.JobID
-	// take takes the requests of a plan for the workers of this process, and taken are
-	// their topics by the row (W7).
-	take  func(*collation.Plan)
-	taken map[journal.GUID]string
+	guessed      []journal.JobID
+	hits, misses int // messages, of those that might be
+	// take takes the requests of a plan for the workers of this process, at the time of
+	// its decision, and taken are those rows (W7).
+	take  func(*collation.Plan, collation.Micros)
+	taken map[journal.GUID]*collation.Row
 	// open holds the messages that have steps left after this transaction: what
 	// the next step reads is written by this one's commit.
 	open    map[journal.GUID]bool
@@ -70,7 +71,7 @@ func (c *Committer) batch(loaded *store.Loaded, sends bool) *batch {
 		space: c.cfg.Space, mode: c.mode, sends: sends, loaded: loaded, began: time.Now(),
 		open: map[journal.GUID]bool{}, begun: map[string]*collation.Holder{},
 	}
-	b.take = func(p *collation.Plan) { c.takeAll(b, p) }
+	b.take = func(p *collation.Plan, now collation.Micros) { c.takeAll(b, p, now) }
 	if !sends {
 		b.mode.Resend, b.mode.Fold = 0, false
 	}
@@ -310,7 +311,7 @@ func (l *loop) one(ctx context.Context, b *batch, it *item) (*collation.Need, er
 	}
 	b.decide(it, plan)
 	if plan.Entry != nil {
-		b.take(plan)
+		b.take(plan, state.Now)
 		chained := store.Chain(&state.Job, plan)
 		state.Apply(plan)
 		b.plans = append(b.plans, chained)
@@ -386,7 +387,7 @@ func (b *batch) outgoing() []store.Outgoing {
 			}
 		}
 		for n := range p.Update {
-			if row := &p.Update[n]; row == last[row.GUID] && released(row, b.loaded.Now) && !gone[row.GUID] {
+			if row := &p.Update[n]; row == last[row.GUID] && released(row, st.Now) && !gone[row.GUID] {
 				send(row)
 			}
 		}

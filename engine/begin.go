@@ -126,7 +126,7 @@ func (b *batch) begin(p *collation.Plan, f *flow.Flow) *collation.Plan {
 	if first == nil {
 		return nil
 	}
-	b.take(first)
+	b.take(first, st.Now)
 	b.plans = append(b.plans, store.Chain(&st.Job, first))
 	st.Apply(first)
 	return first

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -33,7 +34,9 @@ type Committer struct {
 	loops []*loop
 	aside *aside
 	hot   *hot
-	gone  chan struct{} // closed when Run has returned
+	// returning are requests that were taken and are handed back (W7).
+	returning sync.WaitGroup
+	gone      chan struct{} // closed when Run has returned
 }
 
 // NewCommitter checks the configuration. Without a Bus what is committed is due at
@@ -88,6 +91,7 @@ func (c *Committer) Run(ctx context.Context) error {
 	}
 	err := g.Wait()
 	c.aside.close()
+	c.returning.Wait()
 	refuse(c.calls)
 	for _, l := range c.loops {
 		refuse(l.own)

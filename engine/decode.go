@@ -107,11 +107,11 @@ func (it *item) want(flows *Flows, mode collation.Mode) store.Want {
 	return w
 }
 
-// read takes the response that a message brings out of its row (T1): once it is
-// accepted, its entry says what it was (1.7).
+// read takes the response that a message brings out of its row (T1), as it stands now:
+// once it is accepted, its entry says what it was (1.7).
 func (it *item) read(row *collation.Row) error {
 	m := &it.msg
-	if row == nil || row.Kind != m.Kind || m.Response != nil {
+	if row == nil || row.Kind != m.Kind {
 		return nil
 	}
 	switch m.Kind {

@@ -91,6 +91,7 @@ func (w worker) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, b
 	if e.Class != store.ClassTx {
 		return store.EffectRow{}, fmt.Errorf("tx effect %s: %w: it is of class %s", e.Name, store.ErrRejected, e.Class)
 	}
+	defer w.c.hot.drop(l.Job)
 	var x *effect
 	stood, err := w.c.cfg.Store.Body(ctx, l.Job, e.Key, body, func(ctx context.Context, tx store.Tx, with store.TxEnd) error {
 		e.Result, e.Error = with.Result, with.Error
@@ -143,10 +144,17 @@ func (w worker) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration)
 	return w.Requests.Heartbeat(ctx, l, ttl)
 }
 
+// HandBack implements store.Worker.
+func (w worker) HandBack(ctx context.Context, l store.Lease) error {
+	defer w.c.hot.drop(l.Job)
+	return w.Requests.HandBack(ctx, l)
+}
+
 // Lease implements store.Worker: a request that ran too often is held.
 func (w worker) Lease(
 	ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, ttl time.Duration,
 ) (store.Lease, error) {
+	defer w.c.hot.drop(job)
 	l, err := w.Requests.Lease(ctx, job, request, turn, holder, ttl)
 	if !errors.Is(err, store.ErrExhausted) {
 		return l, err

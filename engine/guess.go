@@ -35,8 +35,7 @@ func (l *loop) guess(ctx context.Context, tx store.Committer, b *batch, w work) 
 			cold = append(cold, items...)
 		}
 	}
-	l.cfg.Observer.Count(observer.MetricHot, int64(len(w.items)-len(cold)), "outcome", "hit")
-	l.cfg.Observer.Count(observer.MetricHot, int64(len(cold)), "outcome", "loaded")
+	b.hits, b.misses = len(w.items)-len(cold), len(cold)
 	return cold, nil
 }
 
@@ -95,13 +94,15 @@ func (l *loop) guessJob(b *batch, items []*item) bool {
 	plans, chained := make([]*collation.Plan, len(items)), make([]store.Chained, len(items))
 	for i, it := range items {
 		if st.Rows[it.msg.Row] == nil {
+			l.untake(b, plans[:i]...)
 			return false
 		}
-		p, need := l.step(st, it)
-		if need != nil || p.Outcome != collation.Handled || !p.Done || p.Entry == nil {
+		p := l.attempt(st, it)
+		if p == nil || p.Outcome != collation.Handled || !p.Done || p.Entry == nil {
+			l.untake(b, plans[:i]...)
 			return false
 		}
-		b.take(p)
+		b.take(p, st.Now)
 		plans[i], chained[i] = p, store.Chain(&st.Job, p)
 		st.Apply(p)
 	}
@@ -113,6 +114,21 @@ func (l *loop) guessJob(b *batch, items []*item) bool {
 	b.loaded.States[st.Job.ID] = st
 	b.guessed = append(b.guessed, st.Job.ID)
 	return true
+}
+
+// attempt is step on a hot state: nil where it misses something, or panics, which is
+// then said of the state that is loaded.
+func (l *loop) attempt(s *collation.State, it *item) (p *collation.Plan) {
+	defer func() {
+		if recover() != nil {
+			p = nil
+		}
+	}()
+	if it.read(s.Rows[it.msg.Row]) != nil {
+		return nil
+	}
+	p, _ = collation.Step(s, &it.msg, l.mode)
+	return p
 }
 
 // cool forgets the hot states that a commit did not take. An error that names none
@@ -131,6 +147,8 @@ func (l *loop) warm(b *batch) {
 	if !l.hot.on() {
 		return
 	}
+	l.cfg.Observer.Count(observer.MetricHot, int64(b.hits), "outcome", "hit")
+	l.cfg.Observer.Count(observer.MetricHot, int64(b.misses), "outcome", "loaded")
 	seen := make(map[journal.JobID]bool, len(b.plans))
 	for i := range b.plans {
 		p := b.plans[i].Plan

@@ -211,3 +211,28 @@ func TestW6CallsAreLoaded(t *testing.T) {
 	require.Empty(t, b.guessed)
 	require.EqualValues(t, 2, w.loads.Load())
 }
+
+// W7: a guess that is given up gives back what it took: the job is decided again, and
+// takes anew.
+func TestW7AGuessThatIsGivenUpGivesBackItsSlots(t *testing.T) {
+	t.Parallel()
+	w := newWarmth(t)
+	slots := &slots{}
+	w.cfg.Local = slots
+	row := w.begin("k")
+	require.Equal(t, 1, slots.taken)
+	b, err := w.transact(t.Context(), work{items: []*item{response(&row), response(&row)}})
+	require.NoError(t, err)
+	require.Empty(t, b.guessed, "the second is no more than a repetition")
+	require.Equal(t, 2, slots.taken, "one for each request that was committed")
+	here, others := b.split(b.outgoing())
+	require.Len(t, here, 1)
+	require.Empty(t, others)
+	require.Equal(t, here[0].Row.Holder, b.plans[0].Plan.Insert[0].Holder)
+}
+
+// slots count what is taken.
+type slots struct{ taken int }
+
+func (s *slots) Take(string) (string, bool) { s.taken++; return "here", true }
+func (s *slots) Drop(string)                { s.taken-- }

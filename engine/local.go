@@ -14,15 +14,15 @@ import (
 
 // takeAll takes what it can of the requests that a plan sends for the workers of this
 // process.
-func (c *Committer) takeAll(b *batch, p *collation.Plan) {
+func (c *Committer) takeAll(b *batch, p *collation.Plan, now collation.Micros) {
 	if c.cfg.Local == nil || !b.sends {
 		return
 	}
-	until := b.loaded.Now + collation.Micros(c.cfg.Lease.Microseconds())
+	until := now + collation.Micros(c.cfg.Lease.Microseconds())
 	for _, rows := range [][]collation.Row{p.Insert, p.Update} {
 		for i := range rows {
 			row := &rows[i]
-			if !released(row, b.loaded.Now) || row.Publication != 1 || row.Holder != "" {
+			if !released(row, now) || row.Publication != 1 || row.Holder != "" {
 				continue
 			}
 			holder, ok := c.cfg.Local.Take(row.Topic)
@@ -31,23 +31,37 @@ func (c *Committer) takeAll(b *batch, p *collation.Plan) {
 			}
 			row.HandOver(holder, until)
 			if b.taken == nil {
-				b.taken = map[journal.GUID]string{}
+				b.taken = map[journal.GUID]*collation.Row{}
 			}
-			b.taken[row.GUID] = row.Topic
+			b.taken[row.GUID] = row
 		}
 	}
 }
 
-// untake gives the slots back of a batch that was not committed.
-func (c *Committer) untake(b *batch) {
-	for _, topic := range b.taken {
-		c.cfg.Local.Drop(topic)
+// untake gives the slots back of plans that come to nothing; without any, of the whole
+// batch.
+func (c *Committer) untake(b *batch, plans ...*collation.Plan) {
+	drop := func(guid journal.GUID) {
+		if row := b.taken[guid]; row != nil {
+			c.cfg.Local.Drop(row.Topic)
+			delete(b.taken, guid)
+		}
 	}
-	b.taken = nil
+	if plans == nil {
+		for guid := range b.taken {
+			drop(guid)
+		}
+	}
+	for _, p := range plans {
+		for _, rows := range [][]collation.Row{p.Insert, p.Update} {
+			for i := range rows {
+				drop(rows[i].GUID)
+			}
+		}
+	}
 }
 
-// split parts what was taken from what goes by the bus. What was taken and is not sent,
-// since the batch took it back, gives its slot back.
+// split parts what was taken from what goes by the bus.
 func (b *batch) split(out []store.Outgoing) (here, others []store.Outgoing) {
 	if len(b.taken) == 0 {
 		return nil, out
@@ -63,17 +77,16 @@ func (b *batch) split(out []store.Outgoing) (here, others []store.Outgoing) {
 }
 
 // handOver gives the requests that were taken to the workers of this process. One that
-// does not arrive is handed back: its row is due at once.
+// does not arrive is handed back: its row is due at once. So is what was taken and is
+// not sent: the batch took its row back, mostly, and there is nothing to hand back.
 func (l *loop) handOver(ctx context.Context, b *batch, here []store.Outgoing) {
 	for i := range here {
 		row := &here[i].Row
-		topic := b.taken[row.GUID]
 		delete(b.taken, row.GUID)
 		var known atomic.Bool
 		failed := func(err error) { // it must not block
 			if known.CompareAndSwap(false, true) {
-				l.cfg.Local.Drop(topic)
-				go l.handBackRow(ctx, row, err)
+				l.returns(ctx, row, err)
 			}
 		}
 		err := l.pub.publish(ctx, here[i:i+1], l.origin(), func(_ int, err error) {
@@ -85,14 +98,21 @@ func (l *loop) handOver(ctx context.Context, b *batch, here []store.Outgoing) {
 			failed(err)
 		}
 	}
-	l.untake(b)
+	for guid, row := range b.taken {
+		delete(b.taken, guid)
+		l.returns(ctx, row, nil)
+	}
 }
 
-func (l *loop) handBackRow(ctx context.Context, r *collation.Row, cause error) {
-	ctx, cancel := context.WithTimeout(ctx, transactTime)
-	defer cancel()
-	lease := store.Lease{Job: r.Job, Request: r.GUID, Turn: r.Turn, Fence: r.Fence, Holder: r.Holder}
-	err := l.cfg.Store.HandBack(ctx, lease)
-	l.hot.drop(r.Job)
-	l.log.Debug("a request was not handed over: its row sends it", "request", r.GUID.String(), "cause", cause, "error", err)
+// returns gives the slot of a request back, and its row. Run waits for it.
+func (l *loop) returns(ctx context.Context, row *collation.Row, cause error) {
+	l.cfg.Local.Drop(row.Topic)
+	l.returning.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, transactTime)
+		defer cancel()
+		lease := store.Lease{Job: row.Job, Request: row.GUID, Turn: row.Turn, Fence: row.Fence, Holder: row.Holder}
+		err := l.cfg.Store.HandBack(ctx, lease)
+		l.hot.drop(row.Job)
+		l.log.Debug("a request was not handed over: its row sends it", "request", row.GUID.String(), "cause", cause, "error", err)
+	})
 }

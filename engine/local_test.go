@@ -79,3 +79,57 @@ func TestW7WhatIsNotServedHereGoesByTheBus(t *testing.T) {
 		r.close()
 	})
 }
+
+// W7, T2: a request that is handed back is sent at once, whatever else waits in the
+// queue of its topic.
+func TestW7WhatIsHandedBackPassesABacklog(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cfg := engine.Config{Sweep: 50 * time.Millisecond, Local: handsOver{lies: true}}
+		r := start(t, cfg, busmem.Config{}, nil, workers.New())
+		r.deploy(alone)
+		old := transport.Message{To: transport.ToWork("t.work"), Header: transport.Header{
+			GUID: [16]byte{1}, Publication: 1, Turn: 1, Epoch: 1, PublishedAt: time.Now().UnixMicro(),
+		}}
+		require.NoError(t, r.bus.Send(context.Background(), []transport.Message{old}, nil))
+		id := r.publish("alone", "k", `{}`)
+		time.Sleep(time.Second) // the bubble's clock
+		require.Equal(t, 2, r.view(id).Rows[0].Publication)
+		r.close()
+	})
+}
+
+const few = `
+flow: few
+version: "1"
+activities:
+  start: {type: trigger}
+  work: {type: worker, topic: t.work, each: "[1, 2, 3, 4, 5]", parallel: 1, input: "${ item }"}
+transitions:
+  start: [work]
+`
+
+// W6, W7: an element that is released by a decision on a hot state is sent with that
+// commit, although the clock has gone on meanwhile. The clock is a real one.
+func TestW6AReleasedElementIsSentAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range modes {
+		if cfg.Stepwise {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			reg := workers.New()
+			workers.Handle(reg, "t.work", func(context.Context, int) (int, error) { return 1, nil })
+			cfg.Resend = time.Hour
+			r := start(t, cfg, busmem.Config{}, nil, reg)
+			r.deploy(few)
+			id := r.publish("few", "k", `{}`)
+			require.Eventually(t, func() bool { return r.view(id).State == journal.JobCompleted }, 20*time.Second, time.Millisecond)
+			for _, i := range r.view(id).Instances {
+				require.Zero(t, i.Open)
+			}
+			r.close()
+		})
+	}
+}

@@ -279,10 +279,11 @@ func (l *loop) stepAside(ctx context.Context, w work) work {
 	return work{}
 }
 
-// patience is how long a batch has been tried.
+// patience is how long a batch has been tried: how often a test-and-set was lost, and
+// the database was away. The one says nothing of the other.
 type patience struct {
-	lost  int
-	since time.Time
+	lost, away int
+	since      time.Time
 }
 
 // again waits and says that the batch is to be tried once more: a lost
@@ -308,8 +309,8 @@ func (l *loop) again(p *patience, w *work, err error) bool {
 		return true
 	}
 	l.log.Warn("a batch waits for the database", "messages", len(w.items), "calls", len(w.calls), "error", err)
-	p.lost++
-	l.pause(p.lost, 50*time.Millisecond)
+	p.away++
+	l.pause(p.away, 50*time.Millisecond)
 	for _, it := range w.items {
 		_ = it.delivery.InProgress() // a hint; the message comes again otherwise
 	}

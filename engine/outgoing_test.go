@@ -36,8 +36,8 @@ func TestE12OneBatchSendsAFunctionOnce(t *testing.T) {
 		{Job: job, Update: []collation.Row{request(3, 2, now, turned)}, Delete: []journal.GUID{{4}}},
 		{Job: job, Insert: []collation.Row{request(6, 1, now)}},
 	}
-	b := &batch{loaded: &store.Loaded{Now: now, States: map[journal.JobID]*collation.State{
-		job: {Job: collation.Job{ID: job, Key: "k", Generation: 3}},
+	b := &batch{loaded: &store.Loaded{Now: now + 7, States: map[journal.JobID]*collation.State{
+		job: {Job: collation.Job{ID: job, Key: "k", Generation: 3}, Now: now},
 	}}}
 	for _, p := range plans {
 		b.plans = append(b.plans, store.Chained{Plan: p})

@@ -47,7 +47,8 @@ type Bus interface {
 
 	// Send hands msgs over, in order, without waiting for their PubAcks. done
 	// may be nil; else it is called once for every message with its outcome (nil:
-	// the bus has it), from another goroutine, in any order, also for messages
+	// the bus has it), from another goroutine, or from within Send where the message
+	// is handed over in this process, in any order, also for messages
 	// that were not handed over because Send returned an error. It must not
 	// block. The number of messages in flight is bounded; Send blocks while it
 	// is reached (T11) and returns ctx's error when ctx ends first. Send reads

@@ -91,7 +91,7 @@ func (r *run) sent(_ int, err error) {
 	case err == nil:
 		r.settle(r.d.Ack)
 	case errors.Is(err, transport.ErrTooLarge), errors.Is(err, transport.ErrInvalid):
-		r.handBack(op, err) // no later run will be heard either: they are counted until the request is stuck (E9)
+		go r.handBack(op, err) // no later run will be heard either: they are counted until the request is stuck (E9)
 	default:
 		go r.unheard(op, err) // not in the bus's callback: it asks the store
 	}

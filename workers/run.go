@@ -177,7 +177,8 @@ func (r *run) giveUp() {
 func (r *run) drained() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), storeWait)
 	defer cancel()
-	if err := r.session.HandBack(ctx); err != nil {
+	err := r.session.HandBack(ctx)
+	if r.taken = nil; err != nil {
 		r.log().Warn("a drained run could not end its lease, it runs out by itself", "error", err)
 	}
 	r.nak(transport.MinNakDelay)
@@ -195,7 +196,8 @@ func (r *run) handBack(op string, err error) {
 func (r *run) unheard(op string, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), storeWait)
 	defer cancel()
-	if failed := r.session.HandBack(ctx); failed != nil {
+	failed := r.session.HandBack(ctx)
+	if r.taken = nil; failed != nil {
 		r.log().Debug("the lease of an unheard run runs out by itself", "error", failed)
 	}
 	r.handBack(op, err)

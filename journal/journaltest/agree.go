@@ -95,9 +95,9 @@ func agreeOnce(b *bench) {
 	deletes := func(p *collation.Plan, _ *collation.State) { p.Delete = append(p.Delete, row.GUID) }
 	before := b.view(id)
 	for name, add := range map[string]change{
-		"updated and deleted": all(replaces(row), deletes),
+		"updated and deleted": all(replaces(&row), deletes),
 		"deleted twice":       all(deletes, deletes),
-		"updated twice":       all(replaces(row), replaces(row)),
+		"updated twice":       all(replaces(&row), replaces(&row)),
 		"inserted twice":      all(inserts(collation.Row{GUID: guid(2), Job: id}), inserts(collation.Row{GUID: guid(2), Job: id})),
 		"taken back twice":    all(unwaits(guid(1), 0), unwaits(guid(1), 0)),
 	} {

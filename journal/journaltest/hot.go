@@ -204,6 +204,9 @@ func hotRev(b *bench) {
 	raised("handing back")
 	b.rewrite(c, r.Job, b.row(r.Job, journal.MessageRequest, "work"), func(*collation.Row, collation.Micros) {})
 	raised("a plan")
+	hurried := b.row(b.requested(c, hasty, "hurried"), journal.MessageRequest, "work")
+	b.overdue(1)
+	require.Greater(b, b.view(hurried.Job).Rows[0].Rev, hurried.Rev, "by being overdue")
 	for _, send := range []bool{true, false} {
 		b.rewrite(c, r.Job, b.row(r.Job, journal.MessageRequest, "work"), func(r *collation.Row, now collation.Micros) { r.NextAt = now - 1 })
 		raised("a plan")

@@ -72,9 +72,12 @@ func comes(request journal.GUID, p *collation.Pause) change {
 	}
 }
 
-// replaces gives plans a row's new value.
-func replaces(r collation.Row) change {
-	return func(p *collation.Plan, _ *collation.State) { p.Update = append(p.Update, r) }
+// replaces gives plans a row's new value, each one rev further.
+func replaces(r *collation.Row) change {
+	return func(p *collation.Plan, _ *collation.State) {
+		r.Rev++
+		p.Update = append(p.Update, *r)
+	}
 }
 
 // paused lists the pauses of a request.
@@ -141,7 +144,7 @@ func pauseCopies(b *bench) {
 	require.Equal(b, sleeps(2), b.row(row.Job, journal.MessageRequest, "work").Pauses)
 	given := sleeps(2)
 	row.Pauses = given
-	b.altered(c, row.Job, replaces(row))
+	b.altered(c, row.Job, replaces(&row))
 	given[0].Came = true
 	require.Equal(b, sleeps(2), b.row(row.Job, journal.MessageRequest, "work").Pauses)
 }
@@ -154,7 +157,7 @@ func pauseOrder(b *bench) {
 	for _, i := range []int{3, 0, 4} {
 		b.altered(c, row.Job, func(*collation.Plan, *collation.State) {}) // seqs with gaps
 		row.Pauses[i].Taken, row.Pauses[i].Came = true, true
-		b.altered(c, row.Job, all(comes(row.GUID, &row.Pauses[i]), replaces(row)))
+		b.altered(c, row.Job, all(comes(row.GUID, &row.Pauses[i]), replaces(&row)))
 		ref := row.Pauses[i].PauseRef
 		want = append(want, store.Pause{PauseRef: ref, Seq: b.view(row.Job).Head.Seq, Response: &journal.Response{
 			Kind: journal.ResponseWake, Code: collation.CodeOK, Request: row.GUID, By: journal.ByTimer, Of: &ref,
@@ -168,7 +171,7 @@ func pauseOrder(b *bench) {
 		require.Equal(b, all, b.paused(row.Job, row.GUID))
 	}
 	row.Pauses = row.Pauses[1:2] // the next suspension names one
-	b.altered(c, row.Job, replaces(row))
+	b.altered(c, row.Job, replaces(&row))
 	require.Equal(b, []string{"s3", "s0", "s4", "s1"}, names(b.paused(row.Job, row.GUID)))
 	b.audit(row.Job)
 }
@@ -178,7 +181,7 @@ func pauseStands(b *bench) {
 	c := b.committer()
 	row := b.asks(c, "k", sleeps(3))
 	row.Pauses[1].Taken = true
-	b.altered(c, row.Job, replaces(row))
+	b.altered(c, row.Job, replaces(&row))
 	require.Equal(b, []string{"s0", "s1", "s2"}, names(b.paused(row.Job, row.GUID)), "accepted, and not recorded")
 	require.Empty(b, b.came(row.Job, row.GUID))
 	b.altered(c, row.Job, comes(row.GUID, &row.Pauses[1]))
@@ -186,7 +189,7 @@ func pauseStands(b *bench) {
 	require.Len(b, b.came(row.Job, row.GUID), 1)
 	child := collation.Pause{PauseRef: pauseRef(journal.PauseChild, "s1", "9"), GUID: guid(9)}
 	row.Pauses = append(row.Pauses, child)
-	b.altered(c, row.Job, replaces(row))
+	b.altered(c, row.Job, replaces(&row))
 	require.Equal(b, []string{"s1", "s0", "s2", "s1"}, names(b.paused(row.Job, row.GUID)), "another kind is another pause")
 	b.audit(row.Job)
 }
@@ -219,7 +222,7 @@ func pauseOnce(b *bench) {
 	again := row.Pauses[1]
 	again.GUID = row.Pauses[0].GUID
 	row.Undo = true
-	require.ErrorIs(b, b.alter(c, row.Job, all(comes(row.GUID, &again), replaces(row))), store.ErrLost)
+	require.ErrorIs(b, b.alter(c, row.Job, all(comes(row.GUID, &again), replaces(&row))), store.ErrLost)
 	require.Equal(b, before, b.view(row.Job), "nothing is written")
 	require.Equal(b, list, b.paused(row.Job, row.GUID))
 	b.audit(row.Job)
@@ -237,7 +240,7 @@ func pauseWhile(b *bench) {
 			defer done.Store(true)
 			for k := range row.Pauses {
 				row.Pauses[k].Taken, row.Pauses[k].Came = true, true
-				if err := b.alter(c, row.Job, all(comes(row.GUID, &row.Pauses[k]), replaces(row))); err != nil {
+				if err := b.alter(c, row.Job, all(comes(row.GUID, &row.Pauses[k]), replaces(&row))); err != nil {
 					b.Errorf("wake %d: %v", k, err)
 					return
 				}
@@ -274,7 +277,8 @@ func pauseBatch(b *bench) {
 			next := *row
 			next.Pauses = slices.Clone(row.Pauses)
 			p := handmade(st, &collation.Message{Job: row.Job})
-			all(comes(row.GUID, &row.Pauses[i]), replaces(next))(p, st)
+			all(comes(row.GUID, &row.Pauses[i]), replaces(&next))(p, st)
+			row.Rev = next.Rev
 			plans = append(plans, store.Chain(&st.Job, p))
 			st.Apply(p)
 		}

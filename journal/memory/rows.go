@@ -68,8 +68,12 @@ func (s *Store) moveRows(u *undo, p *collation.Plan) error {
 	}
 	for i := range p.Update {
 		row := own(&p.Update[i])
-		if s.row(p.Job, row.GUID) == nil {
+		old := s.row(p.Job, row.GUID)
+		switch {
+		case old == nil:
 			return lost("row %s is gone", row.GUID)
+		case row.Rev <= old.Rev:
+			return lost("row %s has rev %d, the plan gives it %d", row.GUID, old.Rev, row.Rev)
 		}
 		s.putRow(u, row)
 	}

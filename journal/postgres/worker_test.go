@@ -88,6 +88,7 @@ func park(t testing.TB, s *Store, id journal.JobID, request journal.GUID) {
 	p := plan(st)
 	x := *st.Rows[request]
 	x.Turn++
+	x.Rev++
 	x.Held, x.Dead, x.NextAt, x.Holder, x.LeaseUntil = collation.HeldParked, true, collation.Never, "", 0
 	p.Update = []collation.Row{x}
 	p.Dead = []collation.DeadLetter{{Job: id, Row: request, Kind: x.Kind, Activity: x.Activity, DAD: x.DAD, Reason: "parked"}}
@@ -171,6 +172,7 @@ func TestActAnswers(t *testing.T) {
 	st := load(t, c, store.Want{Job: id, Row: id.Start()})
 	p := plan(st)
 	x := *st.Rows[id.Start()]
+	x.Rev++
 	x.Held, x.Dead = collation.HeldStuck, true
 	p.Update, p.Dead = []collation.Row{x}, []collation.DeadLetter{{Job: id, Row: x.GUID, Kind: x.Kind, Reason: "stuck"}}
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))

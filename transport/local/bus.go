@@ -62,11 +62,11 @@ func (b *Bus) Take(name string) (holder string, ok bool) {
 // Drop gives a slot back that was taken for a request that will not be sent.
 func (b *Bus) Drop(name string) {
 	b.mu.Lock()
-	if t := b.topics[name]; t != nil && t.local > 0 {
-		t.local--
-	}
+	t := b.topics[name]
 	b.mu.Unlock()
-	b.yield(name, -1)
+	if t != nil {
+		t.drop()
+	}
 }
 
 func (b *Bus) yield(name string, n int) {
@@ -109,7 +109,7 @@ func (b *Bus) handOver(m *transport.Message) (over bool, err error) {
 		b.mu.Unlock()
 		// What cannot be sent is refused by the bus, here as anywhere.
 		return l != nil && m.Validate(b.MaxPayload()) == nil && l.offer(m), nil
-	case m.To.Kind == transport.Work && m.Holder != "":
+	case m.To.Kind == transport.Work && m.Holder != "" && m.Validate(b.MaxPayload()) == nil:
 		b.mu.Lock()
 		t := b.topics[m.To.Topic]
 		b.mu.Unlock()
@@ -147,19 +147,9 @@ func (b *Bus) Consume(ctx context.Context, from transport.Destination, slots int
 	return b.Bus.Consume(ctx, from, slots, handle)
 }
 
-// back sends a message by the bus beneath, after a delay. Where that fails its row
-// sends it again.
-func (b *Bus) back(m *transport.Message, delay time.Duration) {
-	again := *m
-	again.Holder = ""
-	send := func() {
-		ctx, cancel := context.WithTimeout(context.Background(), sendWait)
-		defer cancel()
-		_ = b.Bus.Send(ctx, []transport.Message{again}, nil)
-	}
-	if delay <= transport.MinNakDelay {
-		send() // who hands back may be about to close the bus
-		return
-	}
-	time.AfterFunc(delay, send)
+// back sends a message by the bus beneath. Where that fails its row sends it again.
+func (b *Bus) back(m *transport.Message) {
+	ctx, cancel := context.WithTimeout(context.Background(), sendWait)
+	defer cancel()
+	_ = b.Bus.Send(ctx, []transport.Message{*m}, nil)
 }

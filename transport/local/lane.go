@@ -16,12 +16,13 @@ type lane struct {
 	queue chan *delivery
 
 	mu     sync.Mutex
-	open   map[*delivery]struct{} // on their way, or unfinished
+	open   map[*delivery]struct{}    // on their way, or unfinished
+	later  map[*delivery]*time.Timer // handed back, and sent by the bus after a delay
 	ending bool
 }
 
 func (b *Bus) consumeLane(ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery)) error {
-	l := &lane{bus: b, slots: slots, queue: make(chan *delivery, max(slots, 1)), open: map[*delivery]struct{}{}}
+	l := &lane{bus: b, slots: slots, queue: make(chan *delivery, max(slots, 1)), open: map[*delivery]struct{}{}, later: map[*delivery]*time.Timer{}}
 	b.mu.Lock()
 	b.lanes[from] = l
 	b.mu.Unlock()
@@ -44,12 +45,18 @@ func (b *Bus) consumeLane(ctx context.Context, from transport.Destination, slots
 			}
 		}
 	}()
-	err := b.Bus.Consume(ctx, from, slots, one)
-	b.mu.Lock()
-	if b.lanes[from] == l {
-		delete(b.lanes, from)
+	leave := func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.lanes[from] == l {
+			delete(b.lanes, from)
+		}
 	}
-	b.mu.Unlock()
+	// What the bus beneath still has under way may take it a while: it gets what is sent
+	// meanwhile.
+	defer context.AfterFunc(ctx, leave)()
+	err := b.Bus.Consume(ctx, from, slots, one)
+	leave()
 	stop()
 	<-served
 	l.end()
@@ -69,7 +76,7 @@ func (l *lane) offer(m *transport.Message) bool {
 		delete(l.open, d)
 		l.mu.Unlock()
 		if again {
-			l.bus.back(&d.msg, delay)
+			l.back(d, delay)
 		}
 	}
 	l.open[d] = struct{}{}
@@ -77,11 +84,37 @@ func (l *lane) offer(m *transport.Message) bool {
 	return true
 }
 
-// end sends by the bus what nobody takes any more.
+// back sends by the bus what is handed back, after a delay; once the lane has ended at
+// once, since the bus may be about to close.
+func (l *lane) back(d *delivery, delay time.Duration) {
+	l.mu.Lock()
+	wait := delay > transport.MinNakDelay && !l.ending
+	if wait {
+		l.later[d] = time.AfterFunc(delay, func() {
+			l.mu.Lock()
+			delete(l.later, d)
+			l.mu.Unlock()
+			l.bus.back(&d.msg)
+		})
+	}
+	l.mu.Unlock()
+	if !wait {
+		l.bus.back(&d.msg)
+	}
+}
+
+// end sends by the bus what nobody takes any more, and what waits to be sent by it.
 func (l *lane) end() {
 	l.mu.Lock()
 	l.ending = true
+	later := l.later
+	l.later = map[*delivery]*time.Timer{}
 	l.mu.Unlock()
+	for d, timer := range later {
+		if timer.Stop() {
+			l.bus.back(&d.msg)
+		}
+	}
 	for {
 		select {
 		case d := <-l.queue:

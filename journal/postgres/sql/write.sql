@@ -188,13 +188,13 @@ INSERT INTO dispatches ({row})
 SELECT * FROM unnest({row params 1})
 
 -- name: write_rows
--- replaces dispatch rows that this transaction locked when it loaded them (J8). A row that is gone means: decide
--- again.
+-- replaces dispatch rows that this transaction locked when it loaded them (J8), or by their guards (W6). A row that is
+-- gone, or whose rev would not rise, means: decide again.
 WITH moved AS (
     UPDATE dispatches d
     SET {row set w}
     FROM unnest({row params 1}) AS w ({row})
-    WHERE d.job = w.job AND d.guid = w.guid
+    WHERE d.job = w.job AND d.guid = w.guid AND d.rev < w.rev
     RETURNING 1
 )
 SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
