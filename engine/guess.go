@@ -94,12 +94,12 @@ func (l *loop) guessJob(b *batch, items []*item) bool {
 	plans, chained := make([]*collation.Plan, len(items)), make([]store.Chained, len(items))
 	for i, it := range items {
 		if st.Rows[it.msg.Row] == nil {
-			l.untake(b, plans[:i]...)
+			l.untakePlans(b, plans[:i])
 			return false
 		}
 		p := l.attempt(st, it)
 		if p == nil || p.Outcome != collation.Handled || !p.Done || p.Entry == nil {
-			l.untake(b, plans[:i]...)
+			l.untakePlans(b, plans[:i])
 			return false
 		}
 		b.take(p, st.Now)

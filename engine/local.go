@@ -38,26 +38,28 @@ func (c *Committer) takeAll(b *batch, p *collation.Plan, now collation.Micros) {
 	}
 }
 
-// untake gives the slots back of plans that come to nothing; without any, of the whole
-// batch.
-func (c *Committer) untake(b *batch, plans ...*collation.Plan) {
-	drop := func(guid journal.GUID) {
-		if row := b.taken[guid]; row != nil {
-			c.cfg.Local.Drop(row.Topic)
-			delete(b.taken, guid)
-		}
+// untake gives the slots back of a batch that is not committed.
+func (c *Committer) untake(b *batch) {
+	for guid := range b.taken {
+		c.drop(b, guid)
 	}
-	if plans == nil {
-		for guid := range b.taken {
-			drop(guid)
-		}
-	}
+}
+
+// untakePlans gives the slots back of plans that come to nothing.
+func (c *Committer) untakePlans(b *batch, plans []*collation.Plan) {
 	for _, p := range plans {
 		for _, rows := range [][]collation.Row{p.Insert, p.Update} {
 			for i := range rows {
-				drop(rows[i].GUID)
+				c.drop(b, rows[i].GUID)
 			}
 		}
+	}
+}
+
+func (c *Committer) drop(b *batch, guid journal.GUID) {
+	if row := b.taken[guid]; row != nil {
+		c.cfg.Local.Drop(row.Topic)
+		delete(b.taken, guid)
 	}
 }
 

@@ -46,6 +46,9 @@ type run struct {
 
 	claimed atomic.Bool // who concludes: the handler's return, or giving up
 	settled atomic.Bool // the delivery is finished
+	// returned says that the row is handed back: a run whose response is late may be
+	// given up twice.
+	returned atomic.Bool
 
 	pulse    pulse
 	response [1]transport.Message
@@ -178,7 +181,7 @@ func (r *run) drained() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), storeWait)
 	defer cancel()
 	err := r.session.HandBack(ctx)
-	if r.taken = nil; err != nil {
+	if r.returned.Store(true); err != nil {
 		r.log().Warn("a drained run could not end its lease, it runs out by itself", "error", err)
 	}
 	r.nak(transport.MinNakDelay)
@@ -197,7 +200,7 @@ func (r *run) unheard(op string, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), storeWait)
 	defer cancel()
 	failed := r.session.HandBack(ctx)
-	if r.taken = nil; failed != nil {
+	if r.returned.Store(true); failed != nil {
 		r.log().Debug("the lease of an unheard run runs out by itself", "error", failed)
 	}
 	r.handBack(op, err)
@@ -206,7 +209,7 @@ func (r *run) unheard(op string, err error) {
 // nak hands the message back. A request that was handed over has none that comes
 // again: its row is due, and sends one.
 func (r *run) nak(delay time.Duration) {
-	if r.taken != nil {
+	if r.taken != nil && !r.returned.Load() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), storeWait)
 		defer cancel()
 		if err := r.rt.cfg.Store.HandBack(ctx, *r.taken); err != nil && !errors.Is(err, store.ErrStale) {
