@@ -298,7 +298,13 @@ func (l lie) say(ctx context.Context, db interface {
 	if _, err := db.Exec(ctx, "SET session_replication_role = replica"); err != nil {
 		return err
 	}
+	if _, err := db.Exec(ctx, strings.ReplaceAll(byJob(writable), "{schema}", schema)); err != nil {
+		return err
+	}
 	tag, err := db.Exec(ctx, strings.ReplaceAll(l.sql, "{schema}", schema))
+	if err == nil {
+		_, err = db.Exec(ctx, strings.ReplaceAll(byJob(joined), "{schema}", schema))
+	}
 	if err == nil && tag.RowsAffected() == 0 {
 		err = errors.New("the lie changes nothing")
 	}

@@ -121,7 +121,7 @@ func connect(ctx context.Context, dsn, space string) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := db.Exec(ctx, byJob()); err != nil {
+	if _, err := db.Exec(ctx, strings.ReplaceAll(byJob(joined), "{schema}", "quipu_"+space)); err != nil {
 		_ = db.Close(ctx)
 		return nil, err
 	}
@@ -130,13 +130,20 @@ func connect(ctx context.Context, dsn, space string) (*pgx.Conn, error) {
 
 // byJob has the tables of the jobs' history seen with the job of each row, on one
 // connection: they are keyed by a number of their own (W10), the laws speak of jobs.
-func byJob() string {
+func byJob(as string) string {
 	var b strings.Builder
 	for _, table := range []string{"entries", "receipts", "instances", "effects"} {
-		fmt.Fprintf(&b, "CREATE TEMPORARY VIEW %[1]s AS SELECT *, (SELECT j.id FROM jobs j WHERE j.n = x.n) AS job FROM %[1]s x;", table)
+		fmt.Fprintf(&b, "CREATE OR REPLACE TEMPORARY VIEW %s AS "+as+";", table, "{schema}."+table)
 	}
 	return b.String()
 }
+
+// The forms of byJob: who looks joins, who changes rows needs a view that can be
+// written to.
+const (
+	joined   = "SELECT x.*, j.id AS job FROM %s x LEFT JOIN jobs j ON j.n = x.n"
+	writable = "SELECT x.*, (SELECT j.id FROM jobs j WHERE j.n = x.n) AS job FROM %s x"
+)
 
 // world is the cell's, as it is now.
 func (c *cell) world(db looker) *world {
