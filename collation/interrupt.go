@@ -33,7 +33,7 @@ func (b *builder) interrupts(t *task) error {
 	if x.Target == "" || x.Target == b.s.Job.Key {
 		return b.interruptOwn(o)
 	}
-	target, err := read(b, b.s.Keys, false, x.Target, &b.need.Keys)
+	target, err := read(b, b.s.Keys, x.Target, &b.need.Keys)
 	if err != nil {
 		return err
 	}

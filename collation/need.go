@@ -32,15 +32,22 @@ func putOff(err error) error {
 	return err
 }
 
-// read gives what was loaded for the key, or asks for it. Of a map that is whole
-// everything was loaded.
-func read[K comparable, V any](b *builder, loaded map[K]V, whole bool, k K, want *[]K) (V, error) {
+// read gives what was loaded for the key, or asks for it.
+func read[K comparable, V any](b *builder, loaded map[K]V, k K, want *[]K) (V, error) {
 	v, asked := loaded[k]
-	if !asked && !whole {
+	if !asked {
 		*want = append(*want, k)
 		return v, &b.need
 	}
 	return v, nil
+}
+
+// readOwn is read of what a whole state holds all of.
+func readOwn[K comparable, V any](b *builder, loaded map[K]V, k K, want *[]K) (V, error) {
+	if b.s.Whole {
+		return loaded[k], nil
+	}
+	return read(b, loaded, k, want)
 }
 
 // instance reads the instance as the plan has left it so far; one that does not
@@ -54,7 +61,7 @@ func (b *builder) instance(key InstanceKey) (Instance, error) {
 	if slices.Contains(b.need.Instances, key) {
 		return Instance{}, &b.need
 	}
-	stored, err := read(b, b.s.Instances, b.s.Whole, key, &b.need.Instances)
+	stored, err := readOwn(b, b.s.Instances, key, &b.need.Instances)
 	if stored == nil {
 		return Instance{}, err
 	}
@@ -100,12 +107,15 @@ func (b *builder) stands(k RowKey) (*Row, error) {
 
 // waiting gives an open wait of the job; nil where none stands.
 func (b *builder) waiting(g journal.GUID) (*Wait, error) {
-	return read(b, b.s.Waits, b.s.AllRows || b.s.Whole, g, &b.need.Waits)
+	if b.s.AllRows {
+		return b.s.Waits[g], nil
+	}
+	return readOwn(b, b.s.Waits, g, &b.need.Waits)
 }
 
 // load gives a result; of what has none, one that did not run.
 func (b *builder) load(key InstanceKey) (*flow.Result, error) {
-	return orNone(read(b, b.s.Results, b.s.Whole, key, &b.need.Results))
+	return orNone(readOwn(b, b.s.Results, key, &b.need.Results))
 }
 
 // latest gives the last result of an activity. That of the message's own activity
@@ -115,7 +125,7 @@ func (b *builder) latest(name string) (*flow.Result, error) {
 	if b.own != nil && b.act != nil && b.act.Name == name && b.brings() {
 		return b.own, nil
 	}
-	return orNone(read(b, b.s.Latest, false, name, &b.need.Latest))
+	return orNone(read(b, b.s.Latest, name, &b.need.Latest))
 }
 
 func orNone(r *flow.Result, err error) (*flow.Result, error) {

@@ -77,5 +77,5 @@ func (b *builder) parks() (bool, error) {
 	if b.row.Effects.Seq == 0 || b.response.Error == nil || b.response.Error.Class != ClassParked {
 		return true, nil
 	}
-	return read(b, b.s.Unfinished, false, b.row.GUID, &b.need.Effects)
+	return read(b, b.s.Unfinished, b.row.GUID, &b.need.Effects)
 }

@@ -117,10 +117,10 @@ func (l *loop) transact(ctx context.Context, w work) (out *batch, err error) {
 	}
 	entering(b)
 	if err := tx.Commit(ctx, b.plans); err != nil {
-		l.cool(b, err)
+		l.forget(b, err)
 		return nil, l.abandon(ctx, err)
 	}
-	l.warm(b)
+	l.keep(b)
 	b.took = time.Since(began)
 	return b, nil
 }

@@ -131,9 +131,9 @@ func (l *loop) attempt(s *collation.State, it *item) (p *collation.Plan) {
 	return p
 }
 
-// cool forgets the hot states that a commit did not take. An error that names none
+// forget drops the hot states that a commit did not take. An error that names none
 // may be due to any of them.
-func (l *loop) cool(b *batch, err error) {
+func (l *loop) forget(b *batch, err error) {
 	if lost, named := errors.AsType[*store.LostError](err); named {
 		l.cfg.Observer.Count(observer.MetricHot, int64(len(lost.Hot)), "outcome", "lost")
 		l.hot.drop(lost.Hot...)
@@ -142,8 +142,8 @@ func (l *loop) cool(b *batch, err error) {
 	l.hot.drop(b.guessed...)
 }
 
-// warm keeps what a commit has left of its jobs.
-func (l *loop) warm(b *batch) {
+// keep makes hot what a commit has left of its jobs.
+func (l *loop) keep(b *batch) {
 	if !l.hot.on() {
 		return
 	}

@@ -16,10 +16,10 @@ type hot struct {
 	most  int // bytes
 	bytes int
 	byJob map[journal.JobID]*list.Element
-	used  *list.List // of *warm, the least recently used last
+	used  *list.List // of *kept, the least recently used last
 }
 
-type warm struct {
+type kept struct {
 	state *collation.State
 	size  int
 }
@@ -41,7 +41,7 @@ func (h *hot) get(job journal.JobID) *collation.State {
 		return nil
 	}
 	h.used.MoveToFront(e)
-	return e.Value.(*warm).state
+	return e.Value.(*kept).state
 }
 
 // put keeps a state that was just committed, if it may be kept; otherwise the job is
@@ -60,9 +60,9 @@ func (h *hot) put(s *collation.State) {
 	if !keep || size > h.most {
 		return
 	}
-	h.byJob[s.Job.ID] = h.used.PushFront(&warm{s, size})
+	h.byJob[s.Job.ID] = h.used.PushFront(&kept{s, size})
 	for h.bytes += size; h.bytes > h.most; {
-		h.remove(h.used.Back().Value.(*warm).state.Job.ID)
+		h.remove(h.used.Back().Value.(*kept).state.Job.ID)
 	}
 }
 
@@ -77,7 +77,7 @@ func (h *hot) drop(jobs ...journal.JobID) {
 
 func (h *hot) remove(job journal.JobID) {
 	if e := h.byJob[job]; e != nil {
-		h.bytes -= h.used.Remove(e).(*warm).size
+		h.bytes -= h.used.Remove(e).(*kept).size
 		delete(h.byJob, job)
 	}
 }

@@ -204,6 +204,9 @@ func hotRev(b *bench) {
 	raised("handing back")
 	b.rewrite(c, r.Job, b.row(r.Job, journal.MessageRequest, "work"), func(*collation.Row, collation.Micros) {})
 	raised("a plan")
+	require.ErrorIs(b, b.alter(c, r.Job, func(p *collation.Plan, _ *collation.State) {
+		p.Update = append(p.Update, b.row(r.Job, journal.MessageRequest, "work"))
+	}), store.ErrLost, "a plan that does not")
 	hurried := b.row(b.requested(c, hasty, "hurried"), journal.MessageRequest, "work")
 	b.overdue(1)
 	require.Greater(b, b.view(hurried.Job).Rows[0].Rev, hurried.Rev, "by being overdue")

@@ -14,7 +14,7 @@ type hotWrite struct {
 
 // queueGuards compares what hot decisions stand on, before anything is written (W6).
 func (w *writes) queueGuards(b *batch) {
-	n := len(w.hot)
+	n, rows := len(w.hot), 0
 	if n == 0 {
 		return
 	}
@@ -26,15 +26,13 @@ func (w *writes) queueGuards(b *batch) {
 		semaphore.int(h.Semaphore)
 		seq.int(h.Head.Seq)
 		hash.bytes(h.Head.Hash[:])
-		for range h.Rows {
-			w.warm = append(w.warm, h.job)
-		}
+		rows += len(h.Rows)
 	}
 	b.queue("hot_jobs", id.value(), state.value(), semaphore.value(), seq.value(), hash.value())
-	if n = len(w.warm); n == 0 {
+	if rows == 0 {
 		return
 	}
-	job, guid, rev := uuids(n), uuids(n), ints(n)
+	job, guid, rev := uuids(rows), uuids(rows), ints(rows)
 	for i := range w.hot {
 		for _, r := range w.hot[i].Rows {
 			job.uuid(w.hot[i].job)
@@ -43,6 +41,18 @@ func (w *writes) queueGuards(b *batch) {
 		}
 	}
 	b.queue("hot_rows", job.value(), guid.value(), rev.value())
+}
+
+// hotRow is the job of the n-th row that hot_rows compared, from 1.
+func (w *writes) hotRow(n int) (job journal.JobID, found bool) {
+	for i := range w.hot {
+		h := &w.hot[i]
+		if n <= len(h.Rows) {
+			return h.job, true
+		}
+		n -= len(h.Rows)
+	}
+	return job, false
 }
 
 // readsWhole are the statements that read everything of the jobs of which it is

@@ -18,7 +18,6 @@ var errMerge = errors.New("plans of one batch do not follow one another")
 // was before the batch to what it is after.
 type writes struct {
 	hot       []hotWrite        // what decisions on hot states stand on
-	warm      []journal.JobID   // the jobs of hot's rows, one for each
 	births    []store.Chained   // inceptions, whose jobs are inserted
 	flows     []journal.FlowRef // of births: those that have to be active
 	jobs      []*jobWrite

@@ -71,7 +71,7 @@ func queueBirths(b *batch, fresh []store.Chained) {
 }
 
 // lostTo is what a test-and-set says that it was lost to.
-var lostTo = regexp.MustCompile(`"quipu: lost (keys|flows|payloads|hot|warm) ([0-9,]+)"`)
+var lostTo = regexp.MustCompile(`"quipu: lost (keys|flows|payloads|hot jobs|hot rows) ([0-9,]+)"`)
 
 // lost names what the writes were lost to, where the error says it.
 func (w *writes) lost(err error) error {
@@ -94,10 +94,12 @@ func (w *writes) lost(err error) error {
 			e.Flows = append(e.Flows, w.flows[n-1].Name)
 		case said[1] == "payloads" && n <= len(w.payloads):
 			e.Jobs = append(e.Jobs, w.payloads[n-1].job)
-		case said[1] == "hot" && n <= len(w.hot):
+		case said[1] == "hot jobs" && n <= len(w.hot):
 			e.Hot = append(e.Hot, w.hot[n-1].job)
-		case said[1] == "warm" && n <= len(w.warm):
-			e.Hot = append(e.Hot, w.warm[n-1])
+		case said[1] == "hot rows":
+			if job, found := w.hotRow(n); found {
+				e.Hot = append(e.Hot, job)
+			}
 		}
 	}
 	return e

@@ -10,7 +10,7 @@ WITH w AS MATERIALIZED (
     FOR NO KEY UPDATE OF j SKIP LOCKED
 )
 SELECT CASE WHEN (SELECT count(*) FROM same) = cardinality($1::uuid[]) THEN 0
-            ELSE CAST('quipu: lost hot ' || (SELECT string_agg(w.n::text, ',') FROM w WHERE NOT EXISTS (SELECT FROM same WHERE same.n = w.n)) AS int) END
+            ELSE CAST('quipu: lost hot jobs ' || (SELECT string_agg(w.n::text, ',') FROM w WHERE NOT EXISTS (SELECT FROM same WHERE same.n = w.n)) AS int) END
 
 -- name: hot_rows
 -- locks the dispatch rows that decisions on hot states move or delete, waiting for nobody, and compares (W6). $1 jobs, $2
@@ -23,7 +23,7 @@ WITH w AS MATERIALIZED (
     FOR UPDATE OF d SKIP LOCKED
 )
 SELECT CASE WHEN (SELECT count(*) FROM same) = cardinality($1::uuid[]) THEN 0
-            ELSE CAST('quipu: lost warm ' || (SELECT string_agg(w.n::text, ',') FROM w WHERE NOT EXISTS (SELECT FROM same WHERE same.n = w.n)) AS int) END
+            ELSE CAST('quipu: lost hot rows ' || (SELECT string_agg(w.n::text, ',') FROM w WHERE NOT EXISTS (SELECT FROM same WHERE same.n = w.n)) AS int) END
 
 -- name: whole_instances
 -- all instances of young and small jobs that have no wait and no receipt with open steps, each with the entry that holds
