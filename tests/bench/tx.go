@@ -64,7 +64,7 @@ func (b *bench) rowsTable(ctx context.Context) (*pgxpool.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := pool.Exec(ctx, "CREATE TABLE bench_rows (job text, n int)"); err != nil {
+	if _, err := pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS bench_rows (job text, n int)"); err != nil {
 		pool.Close()
 		return nil, err
 	}

@@ -83,6 +83,9 @@ func open(ctx context.Context, r Run, jobs int) (*writer, error) {
 	}
 	cfg.RuntimeParams["search_path"] = pgx.Identifier{r.Schema}.Sanitize()
 	cfg.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+	for _, off := range []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_bitmapscan", "jit"} { // as the store plans
+		cfg.RuntimeParams[off] = "off"
+	}
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("floor: connect: %w", err)
@@ -125,7 +128,8 @@ func (w *writer) step(ctx context.Context, jobs [][16]byte, n int) error {
 	b.Queue(`BEGIN`)
 	b.Queue(`UPDATE jobs SET head_seq = $2, head_hash = head_hash WHERE id = ANY ($1::uuid[])`, jobs, n+1)
 	b.Queue(`UPDATE instances i SET ledger = ledger + 200000000000001, result_seq = 1, code = 200
-		FROM jobs j WHERE j.id = ANY ($1::uuid[]) AND i.n = j.n AND activity = $2 AND dad = $3`, jobs, name(n), id(n))
+		FROM (SELECT n FROM jobs WHERE id = ANY ($1::uuid[]) OFFSET 0) AS j
+		WHERE i.n = j.n AND activity = $2 AND dad = $3`, jobs, name(n), id(n))
 	b.Queue(`INSERT INTO instances (n, activity, dad, dad_text, ledger)
 		SELECT n, $2, $3, ',0,0', 1100000000000 FROM jobs WHERE id = ANY ($1::uuid[])`, jobs, name(n+1), id(n+1))
 	b.Queue(`INSERT INTO receipts (n, guid, ledger, verdict, seq)
