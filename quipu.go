@@ -17,6 +17,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/session"
 	"github.com/quipu-journal/quipu/transport/local"
 	"github.com/quipu-journal/quipu/transport/nats"
 	"github.com/quipu-journal/quipu/workers"
@@ -56,9 +57,9 @@ type Config struct {
 	Committers  int           // transactions at a time; 2
 	MaxBatch    int           // messages per transaction; 500
 	HotBytes    int           // of the states of jobs that are kept in memory; 64 MiB, negative: none (W6)
-	Resend      time.Duration // until a lost message is looked for; 5 s (T2)
-	Lease       time.Duration // of a request on its worker; 30 s (E9)
-	AckWait     time.Duration // of a worker's message; 30 s; a lane's is at most 10 s (T10)
+	Resend      time.Duration // until a lost message is looked for; 3 s (T2)
+	Lease       time.Duration // how long a process that is not heard of keeps what it holds; 3 s (W8)
+	AckWait     time.Duration // of messages that a process has, and is not heard of; 3 s; a lane's is at most that (T10)
 	Drain       time.Duration // for running handlers when Run ends; 20 s (T10)
 	WaitLook    time.Duration // between two looks of all Waits for ends that nobody told them; 1 s (W5)
 	MaxConns    int           // pooled connections beside the committers'; 8. As many again for DoTx, opened when it is used
@@ -102,6 +103,7 @@ type Runtime struct {
 	waiters *engine.Waiters
 
 	committer *engine.Committer
+	session   *session.Keeper
 	stop      context.CancelFunc // of the committer
 	stopped   chan error
 }
@@ -165,15 +167,16 @@ func (c Config) withDefaults() (Config, error) {
 // connect connects to NATS, where it is configured, and begins to commit.
 func (rt *Runtime) connect(ctx context.Context) (err error) {
 	c := rt.cfg
+	rt.session = session.New(session.Config{Store: rt.store, Name: c.Name, Lease: c.Lease, Logger: c.Logger})
 	cfg := engine.Config{
-		Store: rt.store, Space: c.Space, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
+		Session: rt.session, Lease: c.Lease, Store: rt.store, Space: c.Space, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
 		Stepwise: c.Stepwise, NoFold: c.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build,
 		Ended: rt.waiters.Told, Observer: c.Observer, Logger: c.Logger,
 	}
 	if c.NATS != "" || c.InProcess != nil {
 		rt.bus, err = nats.Open(ctx, nats.Config{
 			URL: c.NATS, Space: c.Space, Lanes: c.Lanes, InProcess: c.InProcess,
-			Credentials: c.Credentials, NKeySeed: c.NKeySeed, LaneAckWait: min(c.AckWait, laneAckWait),
+			Credentials: c.Credentials, NKeySeed: c.NKeySeed, LaneAckWait: c.AckWait,
 			WorkAckWait: c.AckWait, Log: c.Logger,
 		})
 		if err != nil {
@@ -182,7 +185,7 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 		cfg.Bus = rt.bus
 		if !c.NoLocal {
 			here := local.New(rt.bus, holder(c.Name))
-			cfg.Bus, cfg.Local, cfg.Lease = here, here, c.Lease
+			cfg.Bus, cfg.Local = here, here
 		}
 	}
 	if rt.committer, err = engine.NewCommitter(ctx, cfg); err != nil {
@@ -208,10 +211,6 @@ func (rt *Runtime) listen(job [16]byte, told func()) (stop func(), err error) {
 	return rt.bus.Listen(job, told)
 }
 
-// laneAckWait bounds the ack wait of engine messages, so that a dead process's
-// jobs go on elsewhere within ten seconds (T10).
-const laneAckWait = 10 * time.Second
-
 // Run takes part in the work of the space until ctx ends, then drains: no new
 // work, batches and handlers under way finish within Config.Drain (T10).
 func (rt *Runtime) Run(ctx context.Context) error {
@@ -222,11 +221,32 @@ func (rt *Runtime) Run(ctx context.Context) error {
 			return err
 		}
 	}
+	leave, err := rt.join(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	g, ctx := errgroup.WithContext(ctx)
 	for _, part := range parts {
 		g.Go(func() error { return part(ctx) })
 	}
 	return g.Wait()
+}
+
+// join opens the session of the process and keeps it, if the process takes part in the
+// work of the space by NATS. It waits for the session, or for the end of ctx; leave ends it.
+func (rt *Runtime) join(ctx context.Context) (leave func(), err error) {
+	if rt.eng == nil {
+		return func() {}, nil
+	}
+	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
+	opened, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- rt.session.Run(keeping, opened) }()
+	select {
+	case <-opened:
+	case <-ctx.Done():
+	}
+	return func() { stop(); <-ended }, nil
 }
 
 // part is what a role runs, until its context ends.
@@ -256,7 +276,7 @@ func (rt *Runtime) workers(ctx context.Context) error {
 	c, eng := rt.cfg, rt.eng.Config()
 	w, err := workers.NewRuntime(workers.Config{
 		Registry: c.Workers, Bus: eng.Bus, Store: rt.committer.Worker(), Space: c.Space, Lanes: eng.Lanes, Holder: holder(eng.Writer),
-		Concurrency: c.Concurrency, Lease: c.Lease, Drain: c.Drain, AckWait: c.AckWait,
+		Concurrency: c.Concurrency, Session: rt.session, Drain: c.Drain, AckWait: c.AckWait,
 		ResponseWait: responseWait(c.AckWait),
 		DeadLetter:   rt.committer.DeadLetter, Epoch: rt.eng.Publisher().Epoch, Observer: c.Observer, Logger: c.Logger,
 	})

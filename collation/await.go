@@ -70,7 +70,7 @@ func (b *builder) startRow(o *StartOrder, child journal.JobID, name string, at M
 		row.Sender = b.m.Job
 	}
 	if at <= b.s.Now {
-		row.published(b.s.Now, b.mode.Resend)
+		row.published(b.s.Now, &b.mode)
 	}
 	return row, nil
 }

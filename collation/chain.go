@@ -49,19 +49,18 @@ type Effected struct {
 }
 
 // Start decides on the start of an effect, or takes over an unfinished one (E4). A
-// run that has no lease yet gets one: for Lease.TTL, or else until its row is due.
-// ErrStale.
+// run that has no lease yet gets one. ErrStale.
 func (c *Chain) Start(l Lease, e journal.Effect, mode Mode) (Effected, error) {
 	fence, current := c.fence(&l)
 	f := c.Effects[e.Key]
 	switch {
-	case !current:
+	case !current || l.Session == 0:
 		return Effected{}, ErrStale
 	case f != nil && (f.State != EffectStarted || f.Class == ClassUndo || f.Fence >= fence):
 		return Effected{EffectRow: f.EffectRow}, nil
 	}
 	row := *c.Row
-	row.hold(&l, c.Now)
+	row.hold(&l)
 	w := &ChainWrite{Request: c.Request, Row: &row}
 	out := Effected{Taken: f != nil}
 	if f != nil { // the chain has its start already, only who finishes it changes
@@ -75,11 +74,16 @@ func (c *Chain) Start(l Lease, e journal.Effect, mode Mode) (Effected, error) {
 	}
 	f = &w.Effect
 	f.Turn, f.Fence, f.Holder, f.Until = l.Turn, l.Fence, l.Holder, Never
-	f.Live = f.Request == c.Request && row.LeaseUntil > c.Now
-	if l.Timeout > 0 && f.Class != ClassUndo {
+	f.Live = f.Request == c.Request
+	switch {
+	case f.Class == ClassUndo:
+	case l.Timeout > 0:
 		f.Until = c.Now + Micros(l.Timeout.Microseconds())
+	case f.Class == ClassGuarded && mode.InFlight > 0: // a verifier is not asked before (3.3)
+		f.Until = c.Now + mode.InFlight
 	}
 	out.Plan, out.EffectRow = c.move(w), f.EffectRow
+	out.Plan.Session = l.Session
 	return out, nil
 }
 
@@ -104,12 +108,15 @@ func (c *Chain) Finish(l Lease, e journal.Effect, notDone bool, mode Mode) (Effe
 	case f != nil && f.State != EffectStarted:
 		return Effected{EffectRow: f.EffectRow}, nil
 	}
-	w := &ChainWrite{Request: c.Request}
+	w, takes := &ChainWrite{Request: c.Request}, int64(0)
 	if c.Row != nil {
 		row := *c.Row
 		w.Row = &row
-		if current && l.TTL > 0 {
-			row.hold(&l, c.Now)
+		if current && l.Fresh && l.Session != 0 {
+			if row.Holder == "" {
+				takes = l.Session
+			}
+			row.hold(&l)
 		}
 		row.Runs = 0
 		if row.Kind == journal.MessageRequest && row.Held == HeldParked {
@@ -132,7 +139,9 @@ func (c *Chain) Finish(l Lease, e journal.Effect, notDone bool, mode Mode) (Effe
 	f = &w.Effect
 	f.State, f.Result, f.Error, f.Fence, f.Holder = state, slices.Clone(e.Result), e.Error, l.Fence, l.Holder
 	f.Live, f.Turn, f.Until = false, l.Turn, Never
-	return Effected{Plan: c.move(w), EffectRow: f.EffectRow}, nil
+	out := Effected{Plan: c.move(w), EffectRow: f.EffectRow}
+	out.Plan.Session = takes
+	return out, nil
 }
 
 // first is an effect whose first entry is the next of the chain.
@@ -148,11 +157,11 @@ func (c *Chain) fence(l *Lease) (int64, bool) {
 	x := c.Row
 	switch {
 	case x == nil || c.Job.State != journal.JobOpen || !x.runs(l.Turn):
-	case x.Fence == l.Fence && x.Holder == "" && l.TTL > 0:
+	case x.Fence == l.Fence && x.Holder == "" && l.Fresh:
 		return l.Fence + 1, true // by hold
 	case x.Fence == l.Fence && (x.Holder == "" || x.Holder == l.Holder):
 		return l.Fence, true
-	case x.Fence == l.Fence+1 && x.Holder == l.Holder && l.TTL > 0:
+	case x.Fence == l.Fence+1 && x.Holder == l.Holder && l.Fresh:
 		return x.Fence, true // taken by a call whose answer is not known yet
 	}
 	return l.Fence, false
@@ -165,24 +174,32 @@ func (r *Row) runs(turn int) bool {
 
 // hold gives the run the lease on its row, if that has none, and the lease its
 // fence.
-func (r *Row) hold(l *Lease, now Micros) {
-	switch {
-	case r.Holder != "":
-	case l.TTL > 0:
-		r.Holder, r.Fence, r.Runs = l.Holder, r.Fence+1, r.Runs+1
-		r.LeaseUntil = now + Micros(l.TTL.Microseconds())
-		r.NextAt = max(r.NextAt, r.LeaseUntil) // nobody else is asked as long as it lasts (P21)
-	default:
-		r.Holder, r.LeaseUntil = l.Holder, max(r.LeaseUntil, r.NextAt)
+func (r *Row) hold(l *Lease) {
+	if r.Holder == "" {
+		if l.Fresh {
+			r.Fence++
+			r.Runs++
+		}
+		r.heldBy(l.Holder, l.Session)
 	}
 	l.Fence = r.Fence
 }
 
-// HandOver gives a row that is about to be written to a holder in the process that
-// writes it (W7): its first run has the lease from the first moment on. No message of
-// the turn is in a queue: who finds the row due again sends it without a look (T2).
-func (r *Row) HandOver(holder string, until Micros) {
-	r.Holder, r.LeaseUntil, r.NextAt, r.TurnSent = holder, until, until, 0
+// heldBy gives the row to a run. Nobody else is asked before it lets go, or its
+// session ends (W8, P21).
+func (r *Row) heldBy(holder string, session int64) {
+	r.Holder, r.Session, r.NextAt = holder, session, Never
+}
+
+// letGo ends the hold of a run on its row.
+func (r *Row) letGo() { r.Holder, r.Session = "", 0 }
+
+// HandOver gives a row that is about to be written to a run in the process that
+// writes it (W7): it has the lease from the row's first moment on. No message of the
+// turn is in a queue: who finds the row due again sends it without a look (T2).
+func (r *Row) HandOver(holder string, session int64) {
+	r.heldBy(holder, session)
+	r.TurnSent = 0
 	r.Fence++
 	r.Runs++
 }
@@ -190,7 +207,7 @@ func (r *Row) HandOver(holder string, until Micros) {
 // SetEffects takes over from a row what effects change of it.
 func (r *Row) SetEffects(from *Row) {
 	r.NextAt, r.Held, r.Dead, r.TurnSent, r.Runs = from.NextAt, from.Held, from.Dead, from.TurnSent, from.Runs
-	r.Holder, r.LeaseUntil, r.Fence, r.Effects, r.Undo = from.Holder, from.LeaseUntil, from.Fence, from.Effects, from.Undo
+	r.Holder, r.Session, r.Fence, r.Effects, r.Undo = from.Holder, from.Session, from.Fence, from.Effects, from.Undo
 }
 
 // record makes the write's entry, the next of the chain (J9). The first of an effect
@@ -247,7 +264,7 @@ func Exhaust(s *State, request journal.GUID, turn int, mode Mode) (*Plan, *Need,
 	w.key, w.p.Outcome, w.p.Done = key, Stuck, true
 	w.entry(journal.KindDeadLetter)
 	held := *x // beside its due time, which is kept (C16)
-	held.Holder, held.LeaseUntil = "", Never
+	held.letGo()
 	w.hold(&held, HeldStuck, ReasonRuns, fmt.Sprintf("the request ran %d times without an answer: its handler may kill its process", x.Runs))
 	w.change(held, true)
 	return w.seal(), nil, nil

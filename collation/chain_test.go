@@ -43,15 +43,15 @@ func (x *effectScript) run(t *testing.T, d *datadriven.TestData) string {
 			Effects: map[journal.Digest]*collation.Effect{},
 		}
 	case "handed-back":
-		row().Holder, row().LeaseUntil = "", collation.Never
+		row().Holder, row().Session, row().NextAt = "", 0, 9*minute
 	case "answered":
 		x.c.Row = nil
 	case "turned":
 		row().Turn++
-		row().Holder, row().LeaseUntil = "", collation.Never
+		row().Holder, row().Session, row().NextAt = "", 0, 9*minute
 	case "parked":
 		row().Turn++
-		row().Held, row().Dead, row().NextAt, row().Holder, row().LeaseUntil = collation.HeldParked, true, collation.Never, "", collation.Never
+		row().Held, row().Dead, row().NextAt, row().Holder, row().Session = collation.HeldParked, true, collation.Never, "", 0
 	case "closed":
 		x.c.Job.State, x.c.Row = journal.JobFailed, nil
 	case "removed":
@@ -68,24 +68,23 @@ const minute = collation.Micros(60_000_000)
 
 // write starts or finishes an effect.
 func (x *effectScript) write(t *testing.T, d *datadriven.TestData) string {
-	l := collation.Lease{Job: x.c.Job.ID, Request: x.c.Request, Turn: 1}
+	l := collation.Lease{Job: x.c.Job.ID, Request: x.c.Request, Turn: 1, Session: 7, Fresh: d.HasArg("fresh")}
 	e := journal.Effect{Name: d.CmdArgs[0].Key, Class: collation.ClassGuarded}
 	copy(e.Key[:], e.Name)
-	var fence, ttl, timeout int
+	var fence, timeout int
 	var result string
 	d.ScanArgs(t, "holder", &l.Holder)
 	d.ScanArgs(t, "fence", &fence)
 	d.MaybeScanArgs(t, "turn", &l.Turn)
-	d.MaybeScanArgs(t, "ttl", &ttl)
 	d.MaybeScanArgs(t, "timeout", &timeout)
 	d.MaybeScanArgs(t, "class", &e.Class)
 	d.MaybeScanArgs(t, "result", &result)
-	l.Fence, l.TTL, l.Timeout = int64(fence), time.Duration(ttl)*time.Minute, time.Duration(timeout)*time.Minute
+	l.Fence, l.Timeout = int64(fence), time.Duration(timeout)*time.Minute
 	before := fmt.Sprintf("%+v %+v %+v", x.c.Row, x.c.Head, x.c.Effects)
 	var out collation.Effected
 	var err error
 	if d.Cmd == "start" {
-		out, err = x.c.Start(l, e, collation.Mode{})
+		out, err = x.c.Start(l, e, collation.Mode{InFlight: 30 * minute})
 	} else {
 		e.Result = []byte(result)
 		out, err = x.c.Finish(l, e, d.HasArg("not-done"), collation.Mode{})
@@ -122,7 +121,7 @@ func (x *effectScript) describe(t *testing.T, out *collation.Effected) string {
 	w := out.Plan.Chain
 	require.Equal(t, w.Effect.EffectRow, *f)
 	if w.Effect.Until != collation.Never {
-		fmt.Fprintf(&b, "its try ends at minute %d\n", w.Effect.Until/minute)
+		fmt.Fprintf(&b, "its call may be under way till minute %d\n", w.Effect.Until/minute)
 	}
 	if e := w.Entry; e != nil {
 		fmt.Fprintf(&b, "entry %d %s", e.Seq, e.Kind)
@@ -139,6 +138,9 @@ func (x *effectScript) describe(t *testing.T, out *collation.Effected) string {
 	if w.Undead {
 		b.WriteString("its dead letter ends\n")
 	}
+	if out.Plan.Session != 0 {
+		fmt.Fprintf(&b, "only while session %d lasts\n", out.Plan.Session)
+	}
 	if w.Row != nil {
 		require.Equal(t, x.c.Head, w.Row.Effects)
 	}
@@ -151,9 +153,12 @@ func (x *effectScript) stands() string {
 	if r == nil {
 		return "no row\n"
 	}
-	s := fmt.Sprintf("row: turn %d, runs %d, fence %d, due at minute %d", r.Turn, r.Runs, r.Fence, r.NextAt/minute)
+	s := fmt.Sprintf("row: turn %d, runs %d, fence %d", r.Turn, r.Runs, r.Fence)
+	if r.NextAt != collation.Never {
+		s += fmt.Sprintf(", due at minute %d", r.NextAt/minute)
+	}
 	if r.Holder != "" {
-		s += fmt.Sprintf(", held by %s till minute %d", r.Holder, r.LeaseUntil/minute)
+		s += fmt.Sprintf(", held by %s of session %d", r.Holder, r.Session)
 	}
 	if r.Held != "" {
 		s += ", " + r.Held

@@ -28,7 +28,7 @@ func (b *builder) cycle(t *task) error {
 		DAD: b.key.DAD.Prefix(pivot.Depth + 1).Base(), Topic: b.act.Name, Origin: b.p.Entry.Seq,
 		Body: journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: CodeOK, Output: input}),
 	}
-	row.published(b.s.Now, b.mode.Resend)
+	row.published(b.s.Now, &b.mode)
 	b.send(row)
 	return nil
 }

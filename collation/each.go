@@ -122,7 +122,7 @@ func (b *builder) release(inst *Instance, next int) error {
 	}
 	free := *row
 	free.Held = ""
-	free.published(b.s.Now, b.mode.Resend)
+	free.published(b.s.Now, &b.mode)
 	b.change(free, true)
 	return nil
 }

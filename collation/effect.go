@@ -12,8 +12,8 @@ var (
 	// ErrStale says that a request was answered, withdrawn or taken over: the
 	// worker stops (E9, J8).
 	ErrStale = errors.New("stale: the request was answered, withdrawn or taken over")
-	// ErrLeased says that another worker's lease on the request, or on an
-	// effect, is alive: hand the request back (E4, E9).
+	// ErrLeased says that another run holds the request, or may still be at an
+	// effect of it: hand the request back (E4, E9).
 	ErrLeased = errors.New("leased by another worker")
 	// ErrRejected says that the database refused the data of a batch (22xxx,
 	// 23xxx, 54xxx), or would: commit message by message, so that one poisoned job
@@ -37,23 +37,25 @@ const (
 	ClassGuarded    = "guarded"
 )
 
-// Lease is a worker's hold on one turn of a request.
+// Lease is a run's hold on one turn of a request. It lasts as long as the session of
+// the run's process (W8).
 type Lease struct {
 	Job        journal.JobID
 	Request    journal.GUID
 	Space      string
 	Generation int64
 	Turn       int
-	Holder     string
+	Holder     string // the run, which no other run ever has
+	Session    int64  // of its process
 	Fence      int64
 	Runs       int
 	Timeout    time.Duration // of the try, 0: none; what the run starts is not taken over before (E4)
-	// TTL says that the run knows of no lease of its own yet. Its first write of an
-	// effect takes one for so long, in the same commit, as Heartbeat would, and the
-	// row that is returned has its fence. A lease one fence ahead that has the run's
-	// holder, which no other run may share, is its own then, taken by a call whose
-	// answer was lost or is still on its way; so it is for Heartbeat (E9).
-	TTL time.Duration
+	// Fresh says that the run knows of no lease of its own yet. Its first write of an
+	// effect takes one, in the same commit, as Keep would, and the row that is returned
+	// has its fence. A lease one fence ahead that has the run's holder is its own then,
+	// taken by a call whose answer was lost or is still on its way; so it is for Keep
+	// (E9).
+	Fresh bool
 }
 
 // Key names the request.
@@ -81,7 +83,7 @@ type EffectRow struct {
 	Error  *journal.Failure
 	Fence  int64
 	Holder string
-	// Live says that the holder's lease is alive on the database's clock.
+	// Live says that the run that started it holds the request still.
 	Live bool
 	// Position is the place of the call in a durable function (E15).
 	Position string
@@ -103,5 +105,5 @@ type Effect struct {
 	Request journal.GUID // that started it
 	Seq     int64        // of its first entry
 	Turn    int          // that started it
-	Until   Micros       // when the try ends that started it; Never: it has no timeout (E4)
+	Until   Micros       // when its call cannot be under way any more; Never: that is not known (E4)
 }

@@ -116,7 +116,7 @@ func (b *builder) wake() error {
 		}
 		again := next.asleep()
 		if again {
-			next.published(b.s.Now, b.mode.Resend)
+			next.published(b.s.Now, &b.mode)
 		}
 		b.change(next, again)
 	}
@@ -127,7 +127,7 @@ func (b *builder) wake() error {
 // asleep reports the row of a suspended function that nobody has sent on its way
 // again.
 func (r *Row) asleep() bool {
-	return r.Kind == journal.MessageRequest && r.Held == "" && r.NextAt == Never
+	return r.Kind == journal.MessageRequest && r.Held == "" && r.Holder == "" && r.NextAt == Never
 }
 
 // suspend is what a suspension does to the row of its request: what is named and
@@ -160,7 +160,7 @@ func (b *builder) suspend(row *Row) error {
 	}
 	row.NextAt = Never
 	if came {
-		row.published(b.s.Now, b.mode.Resend)
+		row.published(b.s.Now, &b.mode)
 	}
 	return b.missing()
 }

@@ -143,7 +143,7 @@ func Incept(in Inception, mode Mode) *Plan {
 		NextAt: in.Now, Origin: 1,
 	}
 	if in.Publish {
-		row.published(in.Now, mode.Resend)
+		row.published(in.Now, &mode)
 	}
 	one := int64(1)
 	e := &journal.Entry{
@@ -182,9 +182,10 @@ func Incept(in Inception, mode Mode) *Plan {
 // published sets the row to what it is once its first publication of this turn
 // went out: the committer publishes right after its commit, and the row is due
 // again when the message should long have been handled (T2).
-func (r *Row) published(now, span Micros) {
+func (r *Row) published(now Micros, mode *Mode) {
 	r.Publication++
 	r.PublishedAt = now
 	r.TurnSent = r.Turn
-	r.NextAt = now + span
+	r.NextAt = now + mode.Resend
+	r.Session = mode.Session
 }

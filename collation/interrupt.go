@@ -141,7 +141,7 @@ func (b *builder) descend(o *InterruptOrder) error {
 			return errBroken(err.Error())
 		}
 		row.Origin = b.p.Entry.Seq
-		row.published(b.s.Now, b.mode.Resend)
+		row.published(b.s.Now, &b.mode)
 		b.send(row)
 	}
 	return nil

@@ -125,7 +125,7 @@ func (b *builder) answer(t *task, body []byte) error {
 		GUID: ResponseGUID(t.leg1, 0), Job: b.m.Job, Kind: journal.MessageAnswer, Activity: t.key.Activity, DAD: t.key.DAD,
 		Body: body, Origin: b.p.Entry.Seq,
 	}
-	row.published(b.s.Now, b.mode.Resend)
+	row.published(b.s.Now, &b.mode)
 	b.send(row)
 	return nil
 }
@@ -140,7 +140,7 @@ func (b *builder) element(t *task, element int, input []byte) Row {
 	if t.act.Within > 0 {
 		row.WithinAt = b.s.Now + Micros(t.act.Within.Microseconds())
 	}
-	row.published(b.s.Now, b.mode.Resend)
+	row.published(b.s.Now, &b.mode)
 	return row
 }
 
@@ -153,7 +153,7 @@ func (b *builder) dispatch(guid journal.GUID, to *flow.Activity, dad DAD) error 
 	if b.mode.Fold && !b.mode.Stepwise && b.folded < MaxFold && foldable(to) {
 		return b.fold(row, to)
 	}
-	row.published(b.s.Now, b.mode.Resend)
+	row.published(b.s.Now, &b.mode)
 	b.send(row)
 	return nil
 }

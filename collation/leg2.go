@@ -106,7 +106,8 @@ func (b *builder) turn() {
 		return
 	}
 	row := *b.row
-	row.Kind, row.Holder, row.LeaseUntil = journal.MessageAnswer, "", Never
+	row.Kind = journal.MessageAnswer
+	row.letGo()
 	row.Held = "" // the answer that it was held for is here; its letter ends with it
 	row.NextAt = b.s.Now + b.mode.Resend
 	if ends { // they were taken back, and the compensations ordered, with the entry

@@ -151,24 +151,24 @@ func (w *writer) release(row *Row, l *Letter, a *Action) (*Need, error) {
 		row.Runs = 0
 	}
 	row.Held, row.NextAt, row.TurnSent = "", w.s.Now, 0
-	if row.Holder = ""; row.Kind != journal.MessageAnswer || !row.Undo { // compensations still wait for its end (3.5)
-		row.LeaseUntil = Never
+	if row.Kind != journal.MessageAnswer || !row.Undo { // compensations still wait for its run (3.5)
+		row.letGo()
 	}
 	return nil, nil
 }
 
 // answer turns the row of a request (T1): it holds the answer of somebody else than
 // its worker, the engine is asked from now on, and no lease is given or kept. Where
-// compensations are registered they need the input, and wait for the end of the
-// lease of a run that may still be outside (3.5).
+// compensations are registered they need the input, and the row still says which run
+// may be outside, for which they wait (3.5).
 func (r *Row) answer(now Micros, with *journal.Response) {
 	if r.Undo && r.Kind == journal.MessageRequest {
 		r.Input = r.Body
 	}
 	if !r.Undo {
-		r.LeaseUntil = Never
+		r.letGo()
 	}
-	r.Kind, r.Body, r.WithinAt, r.Holder = journal.MessageAnswer, answerBody(with), Never, ""
+	r.Kind, r.Body, r.WithinAt = journal.MessageAnswer, answerBody(with), Never
 	r.Held, r.NextAt, r.TurnSent = "", now, 0
 }
 

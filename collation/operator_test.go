@@ -89,11 +89,12 @@ func (x *operatorScript) begin(t *testing.T, d *datadriven.TestData) {
 	if d.MaybeScanArgs(t, "kind", &kind); kind != "" {
 		row.Kind = journal.MessageKind(kind)
 	}
-	var until, within int
+	var within int
 	d.MaybeScanArgs(t, "holder", &row.Holder)
-	d.MaybeScanArgs(t, "until", &until)
 	d.MaybeScanArgs(t, "within", &within)
-	row.LeaseUntil, row.WithinAt, row.Undo = collation.Micros(until)*minute, collation.Micros(within)*minute, d.HasArg("undo")
+	if row.WithinAt, row.Undo = collation.Micros(within)*minute, d.HasArg("undo"); row.Holder != "" {
+		row.Session = 7
+	}
 	x.s = &collation.State{
 		Job: collation.Job{ID: journal.JobID{1}, Space: "s", Generation: 1, State: journal.JobOpen, Head: journal.Head{Seq: 7}},
 		Now: 10 * minute, Rows: map[journal.GUID]*collation.Row{row.GUID: row},
@@ -195,7 +196,7 @@ func (x *operatorScript) stands() string {
 		{", held " + r.Held, r.Held != ""},
 		{", dead", r.Dead},
 		{", with " + r.Holder, r.Holder != ""},
-		{fmt.Sprintf(", lease until minute %d", r.LeaseUntil/minute), r.LeaseUntil != collation.Never},
+		{fmt.Sprintf(" of session %d", r.Session), r.Session != 0},
 		{fmt.Sprintf(", within minute %d", r.WithinAt/minute), r.WithinAt != collation.Never},
 		{", input " + string(r.Input), r.Input != nil},
 	} {

@@ -13,7 +13,7 @@ func Interrupt(s *State, row Row, mode Mode) (*Plan, error) {
 	}
 	row.NextAt = s.Now
 	if mode.Resend > 0 {
-		row.published(s.Now, mode.Resend)
+		row.published(s.Now, &mode)
 	}
 	return &Plan{Job: row.Job, Message: row.GUID, Outcome: Handled, Done: true, Insert: []Row{row}}, nil
 }

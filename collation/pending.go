@@ -39,7 +39,8 @@ func (b *builder) pending() error {
 	row := *b.row
 	row.Kind, row.Held, row.Dead = journal.MessageRequest, "", false
 	row.Turn++
-	row.Holder, row.LeaseUntil, row.Runs = "", Never, 0
+	row.letGo()
+	row.Runs = 0
 	b.undead()
 	switch {
 	case b.response.Kind == journal.ResponseFailedTry:

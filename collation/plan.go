@@ -74,6 +74,9 @@ type Plan struct {
 	// Chain is what the plan writes on the effect chain of a request (J8). It may
 	// stand without an Entry.
 	Chain *ChainWrite
+	// Session is that of the run that the plan takes a request for, or begins an effect
+	// of: it lasts until the commit. 0: none (W8).
+	Session int64
 	// Payload is an output that is stored beside the entries of its job, if that is
 	// there.
 	Payload *Payload

@@ -118,7 +118,7 @@ func (w *Wait) Deliver(s *Signal, now Micros, mode Mode) (wake Row, ends bool) {
 		GUID: guid, Job: w.Job, Kind: journal.MessageWakeUp, Activity: w.Activity, DAD: w.DAD,
 		Body: journal.EncodeResponse(&r), Origin: w.Origin,
 	}
-	wake.published(now, mode.Resend)
+	wake.published(now, &mode)
 	return wake, ends
 }
 
@@ -201,6 +201,6 @@ func outcome(p *journal.Parent, child journal.JobID, r *journal.Response, now Mi
 		GUID: OutcomeGUID(child.Start(), p.Turn), Job: p.Job, Kind: journal.MessageOutcome,
 		Activity: p.Activity, DAD: DAD(p.DAD), Turn: p.Turn, Body: journal.EncodeResponse(&x),
 	}
-	row.published(now, mode.Resend)
+	row.published(now, &mode)
 	return row
 }

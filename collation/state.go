@@ -103,8 +103,8 @@ type Row struct {
 	TurnSent    int
 	Try         int
 	Runs        int
-	Holder      string
-	LeaseUntil  Micros
+	Holder      string // the run that has it; "": none
+	Session     int64  // of that run's process or, without one, of that which publishes the row; 0: of none (W8)
 	Fence       int64
 	WithinAt    Micros // Never: unbounded
 	Effects     journal.Head
@@ -253,7 +253,15 @@ type Mode struct {
 	// Resend is after how long a published row is looked at again, µs (T2). It is
 	// short for requests too: the look finds a message that still waits or is
 	// being handled, so that only a lost one is sent again.
-	Resend        Micros
+	Resend Micros
+	// Session is that of the process, which publishes what the plans send; 0: none (W8).
+	Session int64
+	// InFlight is how long the call of a guarded effect without a timeout may be under
+	// way after its start, µs: nobody takes it over before (E4, W8).
+	InFlight Micros
+	// Outside is how long a run may be at work, µs, whose request somebody else has
+	// answered: its compensations begin after it (3.5).
+	Outside       Micros
 	Writer, Build string // audit only
 }
 

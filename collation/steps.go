@@ -39,7 +39,7 @@ func (b *builder) stepsWith(result *journal.Result, row *Row) error {
 	b.write(ledger, journal.VerdictHandled)
 	if row != nil {
 		row.Origin = b.p.Entry.Seq
-		row.published(b.s.Now, b.mode.Resend)
+		row.published(b.s.Now, &b.mode)
 		b.send(*row)
 	}
 	b.mark(journal.MarkWork)

@@ -28,9 +28,9 @@ type UndoOrder struct {
 
 // orderUndo orders that job: nobody waits for it, and it is nobody's obligation. A
 // run of the function may still be outside: what it does there can be taken back
-// only after it, so the job begins when the run's lease is out, as another run of
-// the request would (E4). What it reads is the record of this job, which so long
-// is not expired.
+// only after it, so the job begins when that run has had the time to learn of it and
+// to end (Mode.Outside). What it reads is the record of this job, which so long is not
+// expired.
 func (b *builder) orderUndo(row *Row, code int, message string) {
 	input := row.Body
 	if row.Kind == journal.MessageAnswer && row.Input != nil {
@@ -56,8 +56,8 @@ func (b *builder) orderUndo(row *Row, code int, message string) {
 		Parent: journal.Parent{Space: job.Space, Job: job.ID, Activity: row.Activity, DAD: string(row.DAD), Leg1: row.GUID},
 	}
 	at := Micros(0) // at once
-	if row.LeaseUntil > b.s.Now {
-		at = row.LeaseUntil
+	if row.Holder != "" {
+		at = b.s.Now + b.mode.Outside
 	}
 	start, err := b.startRow(o, UndoID(row.GUID), row.Activity+".undo", max(at, b.s.Now))
 	if err == nil {

@@ -138,7 +138,7 @@ func (w *writer) timer(row Row, key InstanceKey) {
 	row.Job, row.Activity, row.DAD, row.Origin = w.m.Job, key.Activity, key.DAD, w.p.Entry.Seq
 	due := row.NextAt
 	if due <= w.s.Now {
-		row.published(w.s.Now, w.mode.Resend)
+		row.published(w.s.Now, &w.mode)
 	}
 	w.sendAt(row, due)
 }

@@ -42,7 +42,7 @@ func newBench(t *testing.T) *bench {
 // deliver is the next delivery, after a suspension.
 func (b *bench) deliver() *Function {
 	l := store.Lease{Request: theRequest, Turn: b.runs + 1, Holder: string(rune('a' + b.runs))}
-	f := New(Config{Grace: time.Minute, Config: effects.Config{Store: b.store, Lease: l, Replay: b.runs > 0, TTL: time.Second}})
+	f := New(Config{Grace: time.Minute, Config: effects.Config{Store: b.store, Lease: l, Replay: b.runs > 0}})
 	b.runs++
 	require.NoError(b.t, f.Load(b.t.Context()))
 	return f

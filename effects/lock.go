@@ -10,5 +10,14 @@ func newLock() lock { return make(lock, 1) }
 // Lock implements sync.Locker.
 func (l lock) Lock() { l <- struct{}{} }
 
+func (l lock) tryLock() bool {
+	select {
+	case l <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
 // Unlock implements sync.Locker.
 func (l lock) Unlock() { <-l }

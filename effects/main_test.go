@@ -3,7 +3,6 @@ package effects
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -39,21 +38,21 @@ func newBench(t *testing.T) *bench {
 func (b *bench) run() (context.Context, *Session) {
 	b.runs++
 	holder := string(rune('a' + b.runs))
-	l := store.Lease{Job: theJob, Request: theRequest, Turn: b.turn, Holder: holder}
+	l := store.Lease{Job: theJob, Request: theRequest, Turn: b.turn, Holder: holder, Session: 1}
 	later := b.runs > 1
 	if later {
 		var err error
-		l, err = b.store.Lease(b.t.Context(), theJob, theRequest, b.turn, holder, time.Second)
+		l, err = b.store.Lease(b.t.Context(), theJob, theRequest, b.turn, holder, 1)
 		require.NoError(b.t, err)
 	}
 	s := NewSession(Config{
-		Store: b.store, Lease: l, Held: later, Replay: later, TTL: time.Second,
+		Store: b.store, Lease: l, Held: later, Replay: later,
 		Identity: Identity{Space: "shop", Job: theJob, Generation: 1, Version: "1", Activity: "charge", DAD: ",0,0"},
 	})
 	return With(b.t.Context(), s), s
 }
 
-// again lets the lease of the run before run out, as when its process died.
+// again takes the request from the run before, as when its process died.
 func (b *bench) again() (context.Context, *Session) {
 	b.store.Expire(theRequest)
 	return b.run()

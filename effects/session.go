@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"sync"
-	"time"
 
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -17,10 +16,8 @@ type Config struct {
 	Store store.Worker
 	// Lease is the run's hold on its request: as Store.Lease gave it with Held,
 	// else what to take it with when the first effect needs it.
-	Lease store.Lease
-	Held  bool
-	// TTL of the lease.
-	TTL      time.Duration
+	Lease    store.Lease
+	Held     bool
 	Identity Identity
 	// Replay says that an earlier run may have recorded effects; without it they
 	// are not looked for, and a first run costs no round trip before its first
@@ -50,9 +47,10 @@ type Config struct {
 type Session struct {
 	cfg Config
 
-	leaseMu lock // held over heartbeats: the fence moves under it
+	leaseMu lock // held while the lease is taken or given back: the fence moves under it
 	lease   store.Lease
 	held    bool
+	tried   bool // the run may have taken it, and not know
 	over    bool // handed back: the run takes no lease any more
 
 	loadMu lock
@@ -92,9 +90,7 @@ func NewSession(cfg Config) *Session {
 		cfg.Observer = observer.Nop{}
 	}
 	s := &Session{cfg: cfg, lease: cfg.Lease, held: cfg.Held, leaseMu: newLock(), loadMu: newLock()}
-	if !s.held {
-		s.lease.TTL = cfg.TTL
-	}
+	s.lease.Fresh = !s.held
 	return s
 }
 
@@ -114,25 +110,34 @@ func From(ctx context.Context) *Session {
 // Placer is that of the Config: the durable function, nil for none.
 func (s *Session) Placer() Placer { return s.cfg.Placer }
 
-// Beat extends the run's lease, and takes it if there is none yet (E9). Errors
-// are the store's: ErrStale, ErrJobClosed, ErrLeased end the run.
-func (s *Session) Beat(ctx context.Context) error {
+// Keep takes the run's lease if there is none yet (E9). Errors are the store's:
+// ErrStale, ErrJobClosed and ErrLeased end the run.
+func (s *Session) Keep(ctx context.Context) error {
 	s.leaseMu.Lock()
 	defer s.leaseMu.Unlock()
-	return s.beat(ctx)
-}
-
-func (s *Session) beat(ctx context.Context) error {
-	if s.over {
+	switch {
+	case s.over:
 		return store.ErrStale
+	case s.held:
+		return nil
 	}
-	l, err := s.cfg.Store.Heartbeat(ctx, s.lease, s.cfg.TTL)
+	s.tried = true
+	l, err := s.cfg.Store.Keep(ctx, s.lease)
 	if err != nil {
 		return err
 	}
-	l.TTL = 0
 	s.lease, s.held = l, true
 	return nil
+}
+
+// Lease is the run's hold on its request, and whether it has one that it knows of; not
+// while it is just taken or given back.
+func (s *Session) Lease() (l store.Lease, held bool) {
+	if !s.leaseMu.tryLock() {
+		return l, false
+	}
+	defer s.leaseMu.Unlock()
+	return s.lease, s.held
 }
 
 // current is the lease with which the run writes. The first write of an effect
@@ -140,30 +145,30 @@ func (s *Session) beat(ctx context.Context) error {
 func (s *Session) current() store.Lease {
 	s.leaseMu.Lock()
 	defer s.leaseMu.Unlock()
+	s.tried = s.tried || s.lease.Fresh
 	return s.lease
 }
 
-// adopt notes the lease that a write of this run took (store.Lease.TTL).
+// adopt notes the lease that a write of this run took (store.Lease.Fresh).
 func (s *Session) adopt(row *store.EffectRow) {
 	s.leaseMu.Lock()
 	defer s.leaseMu.Unlock()
 	if !s.held && row.Holder == s.lease.Holder {
-		s.lease.Fence, s.lease.TTL, s.held = row.Fence, 0, true
+		s.lease.Fence, s.lease.Fresh, s.held = row.Fence, false, true
 	}
 }
 
-// HandBack ends the lease of a drained run, if it has one (E9). Neither a heartbeat
-// that waited for it nor a late completion takes it again.
+// HandBack ends the lease of a drained run, if it has one (E9). Neither Keep, if it
+// waited for it, nor a late completion takes it again.
 func (s *Session) HandBack(ctx context.Context) error {
 	s.leaseMu.Lock()
 	defer s.leaseMu.Unlock()
-	s.over = true
-	if !s.held {
+	s.over, s.lease.Fresh = true, false
+	if !s.held && !s.tried {
 		return nil
 	}
-	l := s.lease
-	s.held = false
-	return s.cfg.Store.HandBack(ctx, l)
+	s.held, s.tried = false, false
+	return s.cfg.Store.HandBack(ctx, s.lease)
 }
 
 // Ranks of verdicts: the runtime acts on the weightiest. What will show again

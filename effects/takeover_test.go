@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -39,10 +38,10 @@ func TestE4ATakeoverWhoseAnswerWasLost(t *testing.T) {
 				_, _ = Do(ctx, "charge", func(context.Context) (int, error) { panic("dies in the call") }, class)
 			})
 			b.store.Expire(theRequest)
-			l, err := b.store.Lease(t.Context(), theJob, theRequest, 1, "second", time.Second)
+			l, err := b.store.Lease(t.Context(), theJob, theRequest, 1, "second", 1)
 			require.NoError(t, err)
 			s := NewSession(Config{
-				Store: &forgetful{Store: b.store}, Lease: l, Held: true, Replay: true, TTL: time.Second,
+				Store: &forgetful{Store: b.store}, Lease: l, Held: true, Replay: true,
 				Identity: Identity{Space: "shop", Job: theJob, Generation: 1, Version: "1", Activity: "charge", DAD: ",0,0"},
 			})
 			calls := 0

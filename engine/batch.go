@@ -34,8 +34,9 @@ func (w work) size() int   { return len(w.items) + len(w.calls) }
 // what is left for others.
 type batch struct {
 	space  string
-	mode   collation.Mode
-	sends  bool // what it inserts is published right after its commit
+	mode   collation.Mode // of calls
+	steps  collation.Mode // of messages
+	sends  bool           // what it inserts is published right after its commit
 	loaded *store.Loaded
 	// guessed are the jobs that were decided on hot states (W6).
 	guessed      []journal.JobID
@@ -72,6 +73,10 @@ func (c *Committer) batch(loaded *store.Loaded, sends bool) *batch {
 		open: map[journal.GUID]bool{}, begun: map[string]*collation.Holder{},
 	}
 	b.take = func(p *collation.Plan, now collation.Micros) { c.takeAll(b, p, now) }
+	if c.cfg.Session != nil {
+		b.mode.Session, _ = c.cfg.Session.Current()
+	}
+	b.steps = b.mode
 	if !sends {
 		b.mode.Resend, b.mode.Fold = 0, false
 	}
@@ -93,6 +98,7 @@ func (l *loop) transact(ctx context.Context, w work) (out *batch, err error) {
 	b.began = began
 	defer func() {
 		if err != nil {
+			l.unsure(b, err)
 			l.untake(b)
 		}
 	}()
@@ -305,7 +311,7 @@ func (l *loop) one(ctx context.Context, b *batch, it *item) (*collation.Need, er
 			it.reject = err
 		}
 	}
-	plan, need := l.step(state, it)
+	plan, need := l.step(b, state, it)
 	if need != nil {
 		return need, nil
 	}
@@ -328,23 +334,23 @@ func (b *batch) decide(it *item, p *collation.Plan) {
 
 // step runs the pure step. A panic in it is a broken invariant: it quarantines
 // the job instead of taking the process down (J1).
-func (l *loop) step(s *collation.State, it *item) (plan *collation.Plan, need *collation.Need) {
+func (l *loop) step(b *batch, s *collation.State, it *item) (plan *collation.Plan, need *collation.Need) {
 	defer func() {
 		if r := recover(); r != nil {
 			l.log.Error("a broken invariant: the job is quarantined",
 				"job", s.Job.Key, "message", it.msg.GUID.String(), "panic", r, "stack", string(debug.Stack()))
-			plan, need = collation.Quarantine(s, &it.msg, l.mode, fmt.Errorf("panic: %v", r)), nil
+			plan, need = collation.Quarantine(s, &it.msg, b.steps, fmt.Errorf("panic: %v", r)), nil
 		}
 	}()
 	if it.reject != nil {
-		return collation.Hold(s, &it.msg, l.mode, it.reject), nil
+		return collation.Hold(s, &it.msg, b.steps, it.reject), nil
 	}
 	if s.Receipts[it.msg.GUID] == nil {
 		if err := it.read(s.Rows[it.msg.Row]); err != nil {
-			return collation.Hold(s, &it.msg, l.mode, err), nil
+			return collation.Hold(s, &it.msg, b.steps, err), nil
 		}
 	}
-	return collation.Step(s, &it.msg, l.mode)
+	return collation.Step(s, &it.msg, b.steps)
 }
 
 // outgoing are the rows that the batch inserted or released, sent already as
@@ -387,7 +393,7 @@ func (b *batch) outgoing() []store.Outgoing {
 			}
 		}
 		for n := range p.Update {
-			if row := &p.Update[n]; row == last[row.GUID] && released(row, st.Now) && !gone[row.GUID] {
+			if row := &p.Update[n]; row == last[row.GUID] && (released(row, st.Now) || b.has(row)) && !gone[row.GUID] {
 				send(row)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/session"
 	"github.com/quipu-journal/quipu/transport"
 )
 
@@ -24,10 +25,10 @@ const (
 	DefaultAside      = 4
 	DefaultLaneSlots  = 256
 	DefaultStartSlots = 512
-	DefaultResend     = 5 * time.Second
+	DefaultResend     = 3 * time.Second
 	DefaultSweep      = 200 * time.Millisecond
 	DefaultHotBytes   = 64 << 20
-	DefaultLease      = 30 * time.Second
+	DefaultLease      = session.DefaultLease
 )
 
 // Config configures an Engine. The zero value of a field means the default
@@ -46,9 +47,12 @@ type Config struct {
 	StartSlots int // unfinished deliveries of new jobs; 512
 
 	// Local hands requests over to the workers of this process; nil: all go by the
-	// bus (W7). Lease is how long a row is held then; 30 s.
+	// bus (W7).
 	Local Local
-	Lease time.Duration
+	// Session is that of this process, by which rows name it that has or publishes them
+	// (W8); nil: none. Lease is how long one lasts that is not renewed; 3 s.
+	Session Session
+	Lease   time.Duration
 	// HotBytes bounds the states of jobs that are kept in memory, so that their next
 	// messages need not load them (W6); 64 MiB, negative: none.
 	HotBytes int
@@ -58,7 +62,7 @@ type Config struct {
 	// NoFold keeps the Leg1 of children out of the plan that dispatches them.
 	NoFold bool
 	// Resend is after how long a message that should have been handled is
-	// looked for, and sent again if it is lost; 5 s, doubling (T2).
+	// looked for, and sent again if it is lost; 3 s, doubling (T2).
 	Resend time.Duration
 	// Sweep is the pause between two looks for due rows; 200 ms.
 	Sweep time.Duration
@@ -84,6 +88,18 @@ type Local interface {
 	Drop(topic string)
 }
 
+// Session is that of the process: package session.
+type Session interface {
+	// Current is the session, if it is alive for sure.
+	Current() (id int64, alive bool)
+	// Alive reports whether that is the present session, and alive for sure.
+	Alive(id int64) bool
+	// Ended is told that a commit was refused because the session has ended.
+	Ended(id int64)
+	// Return hands back a lease that no run has, as soon as the database takes it.
+	Return(l store.Lease)
+}
+
 // ErrConfig is wrapped by errors about a Config.
 var ErrConfig = errors.New("engine configuration")
 
@@ -105,6 +121,9 @@ func (c Config) withDefaults() (Config, error) {
 	setDuration(&c.Sweep, DefaultSweep)
 	if c.Jitter == nil {
 		c.Jitter = rand.N[time.Duration]
+	}
+	if c.Local != nil && c.Session == nil {
+		return c, fmt.Errorf("%w: Local needs a Session", ErrConfig)
 	}
 	if c.MaxBatch > store.MaxBatch || c.Lanes > transport.MaxLanes || c.LaneSlots > transport.MaxSlots || c.StartSlots > transport.MaxSlots {
 		return c, fmt.Errorf("%w: at most %d messages per batch, %d lanes, %d slots",
@@ -135,11 +154,23 @@ func setDuration(v *time.Duration, def time.Duration) {
 	}
 }
 
+// In leases.
+const (
+	// inFlight is how long a call without a timeout may be under way whose process has
+	// gone: 30 s.
+	inFlight = 10
+	// outside is how long a run may take to learn that its request was answered by
+	// somebody else, and to end: 9 s.
+	outside = 3
+)
+
 // Mode is how the configured engine cuts and joins plans (C11).
 func (c *Config) Mode() collation.Mode {
 	return collation.Mode{
 		Stepwise: c.Stepwise, Fold: !c.NoFold && !c.Stepwise,
-		Resend: collation.Micros(c.Resend.Microseconds()),
-		Writer: c.Writer, Build: c.Build,
+		Resend:   collation.Micros(c.Resend.Microseconds()),
+		InFlight: collation.Micros((inFlight * c.Lease).Microseconds()),
+		Outside:  collation.Micros((outside * c.Lease).Microseconds()),
+		Writer:   c.Writer, Build: c.Build,
 	}
 }

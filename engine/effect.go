@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -18,6 +17,7 @@ import (
 type effect struct {
 	of     *store.Lease
 	key    journal.Digest
+	begins bool
 	decide func(*collation.Chain, collation.Mode) (collation.Effected, error)
 	out    collation.Effected
 }
@@ -54,7 +54,16 @@ type worker struct {
 // effect brings the begin or the end of an effect about.
 func (w worker) effect(ctx context.Context, name string, x *effect, size int) (collation.Effected, error) {
 	job := x.of.Job
-	one := &call{name: name, want: x.want, decide: x.ask, chain: &job, size: size}
+	one := &call{name: name, want: x.want, chain: &job, size: size}
+	one.decide = func(b *batch) error {
+		if own := w.c.cfg.Session; own != nil && !own.Alive(x.of.Session) {
+			if x.begins {
+				return fmt.Errorf("request %s: %w: the session of this process is not alive", x.of.Request, store.ErrStale)
+			}
+			x.of.Fresh = false // it takes nothing
+		}
+		return x.ask(b)
+	}
 	if w.c.do(ctx, one); one.err != nil {
 		return collation.Effected{}, one.err
 	}
@@ -63,7 +72,7 @@ func (w worker) effect(ctx context.Context, name string, x *effect, size int) (c
 
 // StartEffect implements store.Worker.
 func (w worker) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (store.EffectRow, bool, error) {
-	x := &effect{of: &l, key: e.Key, decide: func(h *collation.Chain, mode collation.Mode) (collation.Effected, error) {
+	x := &effect{of: &l, key: e.Key, begins: true, decide: func(h *collation.Chain, mode collation.Mode) (collation.Effected, error) {
 		return h.Start(l, e, mode)
 	}}
 	out, err := w.effect(ctx, "start effect "+e.Name, x, 0)
@@ -106,7 +115,10 @@ func (w worker) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, b
 		}
 		return tx.Commit(ctx, b.plans)
 	})
+	lost, named := errors.AsType[*store.LostError](err)
 	switch {
+	case named && lost.Session:
+		return store.EffectRow{}, fmt.Errorf("tx effect %s: %w: the session of this process has ended", e.Name, store.ErrStale)
 	case err != nil:
 		return store.EffectRow{}, err
 	case stood != nil:
@@ -138,10 +150,10 @@ func (w worker) PutPayload(ctx context.Context, job journal.JobID, digest journa
 	return x.err
 }
 
-// Heartbeat implements store.Worker.
-func (w worker) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
+// Keep implements store.Worker.
+func (w worker) Keep(ctx context.Context, l store.Lease) (store.Lease, error) {
 	defer w.c.hot.drop(l.Job) // the row is another one then (W6)
-	return w.Requests.Heartbeat(ctx, l, ttl)
+	return w.Requests.Keep(ctx, l)
 }
 
 // HandBack implements store.Worker.
@@ -152,10 +164,10 @@ func (w worker) HandBack(ctx context.Context, l store.Lease) error {
 
 // Lease implements store.Worker: a request that ran too often is held.
 func (w worker) Lease(
-	ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, ttl time.Duration,
+	ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64,
 ) (store.Lease, error) {
 	defer w.c.hot.drop(job)
-	l, err := w.Requests.Lease(ctx, job, request, turn, holder, ttl)
+	l, err := w.Requests.Lease(ctx, job, request, turn, holder, session)
 	if !errors.Is(err, store.ErrExhausted) {
 		return l, err
 	}

@@ -17,6 +17,7 @@ type Engine struct {
 	cfg       Config
 	pub       *Publisher
 	committer *Committer
+	keeping   *keeping
 	owns      bool // nobody else runs the committer
 }
 
@@ -39,7 +40,7 @@ func Over(c *Committer) (*Engine, error) {
 	if c.pub == nil {
 		return nil, fmt.Errorf("%w: an engine needs a Bus", ErrConfig)
 	}
-	return &Engine{cfg: c.cfg, pub: c.pub, committer: c}, nil
+	return &Engine{cfg: c.cfg, pub: c.pub, committer: c, keeping: newKeeping()}, nil
 }
 
 // Committer is what the engine commits with.
@@ -94,6 +95,7 @@ func (e *Engine) fetch(ctx context.Context) error {
 		})
 	})
 	g.Go(func() error { return (&sweeper{e: e}).run(ctx) })
+	g.Go(func() error { return e.keeping.run(ctx, e.cfg.Lease/3) })
 	for _, c := range e.chores() {
 		g.Go(func() error { return c.run(ctx) })
 	}
@@ -113,6 +115,7 @@ type fetched struct {
 // consumer back when it is busy (T11).
 func (e *Engine) consume(ctx context.Context, from transport.Destination, slots int, to func(transport.Delivery) chan fetched) error {
 	return e.cfg.Bus.Consume(ctx, from, slots, func(d transport.Delivery) {
+		d = e.keeping.add(d)
 		select {
 		case to(d) <- fetched{d, ctx.Done()}:
 		case <-ctx.Done():

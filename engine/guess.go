@@ -97,7 +97,7 @@ func (l *loop) guessJob(b *batch, items []*item) bool {
 			l.untakePlans(b, plans[:i])
 			return false
 		}
-		p := l.attempt(st, it)
+		p := l.attempt(b, st, it)
 		if p == nil || p.Outcome != collation.Handled || !p.Done || p.Entry == nil {
 			l.untakePlans(b, plans[:i])
 			return false
@@ -118,7 +118,7 @@ func (l *loop) guessJob(b *batch, items []*item) bool {
 
 // attempt is step on a hot state: nil where it misses something, or panics, which is
 // then said of the state that is loaded.
-func (l *loop) attempt(s *collation.State, it *item) (p *collation.Plan) {
+func (l *loop) attempt(b *batch, s *collation.State, it *item) (p *collation.Plan) {
 	defer func() {
 		if recover() != nil {
 			p = nil
@@ -127,7 +127,7 @@ func (l *loop) attempt(s *collation.State, it *item) (p *collation.Plan) {
 	if it.read(s.Rows[it.msg.Row]) != nil {
 		return nil
 	}
-	p, _ = collation.Step(s, &it.msg, l.mode)
+	p, _ = collation.Step(s, &it.msg, b.steps)
 	return p
 }
 

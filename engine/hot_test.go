@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -176,7 +177,9 @@ func TestW6OneLoserDoesNotCostTheOthers(t *testing.T) {
 	t.Parallel()
 	w := newWarmth(t)
 	stale, other := w.begin("stale"), w.begin("other")
-	_, err := w.st.Lease(t.Context(), stale.Job, stale.GUID, stale.Turn, "w", transactTime)
+	own, err := w.st.OpenSession(t.Context(), "w", time.Minute)
+	require.NoError(t, err)
+	_, err = w.st.Lease(t.Context(), stale.Job, stale.GUID, stale.Turn, "w", own.ID())
 	require.NoError(t, err)
 	items := []*item{response(&stale), response(&other)}
 	_, err = w.transact(t.Context(), work{items: items})
@@ -218,7 +221,9 @@ func TestW7AGuessThatIsGivenUpGivesBackItsSlots(t *testing.T) {
 	t.Parallel()
 	w := newWarmth(t)
 	slots := &slots{}
-	w.cfg.Local = slots
+	own, err := w.st.OpenSession(t.Context(), "here", time.Minute)
+	require.NoError(t, err)
+	w.cfg.Local, w.cfg.Session = slots, living(own.ID())
 	row := w.begin("k")
 	require.Equal(t, 1, slots.taken)
 	b, err := w.transact(t.Context(), work{items: []*item{response(&row), response(&row)}})
@@ -236,3 +241,11 @@ type slots struct{ taken int }
 
 func (s *slots) Take(string) (string, bool) { s.taken++; return "here", true }
 func (s *slots) Drop(string)                { s.taken-- }
+
+// living is a session that lives for ever.
+type living int64
+
+func (l living) Current() (int64, bool) { return int64(l), true }
+func (l living) Alive(id int64) bool    { return id == int64(l) }
+func (living) Ended(int64)              {}
+func (living) Return(store.Lease)       {}

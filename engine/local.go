@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -15,10 +16,10 @@ import (
 // takeAll takes what it can of the requests that a plan sends for the workers of this
 // process.
 func (c *Committer) takeAll(b *batch, p *collation.Plan, now collation.Micros) {
-	if c.cfg.Local == nil || !b.sends {
+	session := b.steps.Session
+	if c.cfg.Local == nil || !b.sends || session == 0 {
 		return
 	}
-	until := now + collation.Micros(c.cfg.Lease.Microseconds())
 	for _, rows := range [][]collation.Row{p.Insert, p.Update} {
 		for i := range rows {
 			row := &rows[i]
@@ -29,12 +30,24 @@ func (c *Committer) takeAll(b *batch, p *collation.Plan, now collation.Micros) {
 			if !ok {
 				continue
 			}
-			row.HandOver(holder, until)
+			row.HandOver(holder, session)
+			p.Session = session
 			if b.taken == nil {
 				b.taken = map[journal.GUID]*collation.Row{}
 			}
 			b.taken[row.GUID] = row
 		}
+	}
+}
+
+// unsure hands back what a batch took that may be committed all the same: it is decided
+// anew, and finds itself done then, so that nobody would have it.
+func (l *loop) unsure(b *batch, err error) {
+	if len(b.taken) == 0 || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrBusy) || refused(err) {
+		return
+	}
+	for _, row := range b.taken {
+		l.cfg.Session.Return(store.Lease{Job: row.Job, Request: row.GUID, Turn: row.Turn, Holder: row.Holder})
 	}
 }
 
@@ -61,6 +74,12 @@ func (c *Committer) drop(b *batch, guid journal.GUID) {
 		c.cfg.Local.Drop(row.Topic)
 		delete(b.taken, guid)
 	}
+}
+
+// has says that the row is as it was taken: it is due no more (P21), and sent.
+func (b *batch) has(row *collation.Row) bool {
+	taken := b.taken[row.GUID]
+	return taken != nil && row.Holder == taken.Holder
 }
 
 // split parts what was taken from what goes by the bus.
@@ -112,8 +131,11 @@ func (l *loop) returns(ctx context.Context, row *collation.Row, cause error) {
 	l.returning.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, transactTime)
 		defer cancel()
-		lease := store.Lease{Job: row.Job, Request: row.GUID, Turn: row.Turn, Fence: row.Fence, Holder: row.Holder}
+		lease := store.Lease{Job: row.Job, Request: row.GUID, Turn: row.Turn, Holder: row.Holder}
 		err := l.cfg.Store.HandBack(ctx, lease)
+		if err != nil && !errors.Is(err, store.ErrStale) {
+			l.cfg.Session.Return(lease)
+		}
 		l.hot.drop(row.Job)
 		l.log.Debug("a request was not handed over: its row sends it", "request", row.GUID.String(), "cause", cause, "error", err)
 	})

@@ -242,6 +242,10 @@ func (l *loop) hear(w work, err error) {
 	if !named {
 		return
 	}
+	if lost.Session && l.cfg.Session != nil {
+		id, _ := l.cfg.Session.Current()
+		l.cfg.Session.Ended(id)
+	}
 	for _, name := range lost.Flows {
 		l.flows.Forget(name)
 	}
@@ -311,9 +315,6 @@ func (l *loop) again(p *patience, w *work, err error) bool {
 	l.log.Warn("a batch waits for the database", "messages", len(w.items), "calls", len(w.calls), "error", err)
 	p.away++
 	l.pause(p.away, 50*time.Millisecond)
-	for _, it := range w.items {
-		_ = it.delivery.InProgress() // a hint; the message comes again otherwise
-	}
 	return true
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/journaltest"
 	storemem "github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/session"
 	"github.com/quipu-journal/quipu/transport/local"
 	busmem "github.com/quipu-journal/quipu/transport/memory"
 	"github.com/quipu-journal/quipu/workers"
@@ -32,6 +33,7 @@ type rig struct {
 	bus   *busmem.Bus
 	eng   *engine.Engine
 	stop  context.CancelFunc
+	leave context.CancelFunc // ends the session
 	done  chan error
 	hints int    // put on the bus by hand
 	trace string // of the jobs to start
@@ -43,16 +45,17 @@ type fault func(op string) error
 
 func start(t *testing.T, cfg engine.Config, busCfg busmem.Config, f fault, reg *workers.Registry) *rig {
 	t.Helper()
-	r := &rig{t: t, done: make(chan error, 2)}
+	r := &rig{t: t, done: make(chan error, 3)}
 	r.store = storemem.New(storemem.Config{
 		Space: "test", Now: func() int64 { return time.Now().UnixMicro() }, Fault: f,
 	})
 	busCfg.AckWait = 2 * time.Second
 	r.bus = busmem.New(busCfg)
-	cfg.Store, cfg.Bus, cfg.Space = r.store, r.bus, "test"
+	own := session.New(session.Config{Store: r.store})
+	cfg.Store, cfg.Bus, cfg.Space, cfg.Session = r.store, r.bus, "test", own
 	if asked, ok := cfg.Local.(handsOver); ok {
 		here := local.New(r.bus, "here")
-		cfg.Bus, cfg.Local, cfg.Lease = here, here, 4*time.Second
+		cfg.Bus, cfg.Local = here, here
 		if asked.lies {
 			cfg.Local = liar{here}
 		}
@@ -63,19 +66,25 @@ func start(t *testing.T, cfg engine.Config, busCfg busmem.Config, f fault, reg *
 	require.NoError(t, err)
 	w, err := workers.NewRuntime(workers.Config{
 		Registry: reg, Bus: r.eng.Config().Bus, Store: r.eng.Committer().Worker(), Space: "test", Lanes: r.eng.Config().Lanes,
-		DeadLetter: r.eng.Committer().DeadLetter, Lease: 4 * time.Second, AckWait: 2 * time.Second, ResponseWait: time.Second,
+		DeadLetter: r.eng.Committer().DeadLetter, Session: own, AckWait: 2 * time.Second, ResponseWait: time.Second,
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
+	keeping, leave := context.WithCancel(context.Background())
+	opened := make(chan struct{})
+	go func() { r.done <- own.Run(keeping, opened) }()
+	<-opened
 	go func() { r.done <- r.eng.Run(ctx) }()
 	go func() { r.done <- w.Run(ctx) }()
-	r.stop = cancel
+	r.stop, r.leave = cancel, leave
 	return r
 }
 
 func (r *rig) close() {
 	r.stop()
 	require.NoError(r.t, <-r.done)
+	require.NoError(r.t, <-r.done)
+	r.leave()
 	require.NoError(r.t, <-r.done)
 	require.NoError(r.t, r.bus.Close())
 }

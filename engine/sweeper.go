@@ -115,9 +115,13 @@ func timerLag(due []store.DueRow, lag time.Duration) time.Duration {
 func (s *sweeper) decide(ctx context.Context, due []store.DueRow) (claims []store.Claim, blind error) {
 	look := lookout{bus: s.e.cfg.Bus, seen: map[transport.Destination]sight{}, blind: map[transport.Kind]error{}}
 	claims = make([]store.Claim, 0, len(due))
+	session := int64(0)
+	if own := s.e.cfg.Session; own != nil {
+		session, _ = own.Current()
+	}
 	for _, r := range due {
 		again := s.again(r)
-		c := store.Claim{Row: r, Send: true, Again: again}
+		c := store.Claim{Row: r, Send: true, Again: again, Session: session}
 		if r.Publication > 0 && r.TurnSent == r.Turn && r.Now-r.PublishedAt < collation.Micros(anyway.Microseconds()) {
 			waits, err := s.waits(ctx, &look, r)
 			switch {

@@ -92,7 +92,7 @@ func TestT2BlindRowsDoNotFillEveryLook(t *testing.T) {
 		go func() {
 			ended <- (&sweeper{e: &Engine{cfg: cfg, pub: &Publisher{Lanes: cfg.Lanes}, committer: &Committer{hot: newHot(0)}}}).run(ctx)
 		}()
-		time.Sleep(4 * time.Second) // the bubble's clock
+		time.Sleep(3 * time.Second) // the bubble's clock
 		cancel()
 		require.NoError(t, <-ended)
 		require.Equal(t, []store.DueRow{timer}, st.sent)

@@ -149,9 +149,9 @@ var sleepingStates = map[string]state{
 	"leased again": {
 		make: func(w *world) {
 			r := w.asleep(sleep("nap"))
-			r.Holder, r.LeaseUntil, r.NextAt, r.TurnSent, r.Try = "host-1", now+20*second, now+second, 4, 2
+			r.Holder, r.NextAt, r.TurnSent, r.Try = "host-1", collation.Never, 4, 2
 		}, kind: explain.KindLease,
-		text: "charge at ,0,0 (function) is with host-1, turn 4, attempt 2 of 5; its lease ends in 20 s unless it is heard of",
+		text: "charge at ,0,0 (function) is with host-1, turn 4, attempt 2 of 5; it is free as soon as that process is not heard of",
 	},
 	"sent out again": {
 		make: func(w *world) {

@@ -29,7 +29,7 @@ func (e *explainer) each(s *spot) {
 			n.dead++
 		case r.Kind == journal.MessageAnswer:
 			n.answered++
-		case r.Holder != "" && r.LeaseUntil > e.Now:
+		case r.Holder != "":
 			n.leased++
 		case r.NextAt == collation.Never:
 			n.asleep++

@@ -146,9 +146,9 @@ func (e *explainer) request(s *spot, r *collation.Row) {
 	case e.person(s, r):
 	case r.Kind == journal.MessageAnswer:
 		e.message(s, r)
-	case r.Holder != "" && r.LeaseUntil > e.Now:
-		e.add(s, KindLease, fmt.Sprintf("%s is with %s, %s; its lease ends %s unless it is heard of%s",
-			e.asked(s, r), r.Holder, s.attempt(r), e.in(r.LeaseUntil), e.bound(s, r)))
+	case r.Holder != "":
+		e.add(s, KindLease, fmt.Sprintf("%s is with %s, %s; it is free as soon as that process is not heard of%s",
+			e.asked(s, r), r.Holder, s.attempt(r), e.bound(s, r)))
 	case r.NextAt == collation.Never:
 		e.suspended(s, r)
 	case sent(r):

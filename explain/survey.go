@@ -85,7 +85,7 @@ func (e *explainer) stand(st *Standing, s *spot) {
 		st.Ended = st.Elements - s.inst.Open
 	}
 	for _, r := range s.requests {
-		if r.Kind == journal.MessageRequest && r.Held == "" && r.NextAt == collation.Never {
+		if r.Kind == journal.MessageRequest && r.Held == "" && r.Holder == "" && r.NextAt == collation.Never {
 			st.Suspended++
 		}
 	}

@@ -43,16 +43,9 @@ var workerStates = map[string]state{
 	"leased": {
 		make: func(w *world) {
 			r := w.request("charge", "pay.charge", 1)
-			r.Holder, r.LeaseUntil = "host-1", now+20*second
+			r.Holder, r.NextAt = "host-1", collation.Never
 		}, kind: explain.KindLease,
-		text: "charge at ,0,0 is with host-1, attempt 1 of 5; its lease ends in 20 s unless it is heard of",
-	},
-	"a lease that ended": {
-		make: func(w *world) {
-			r := w.request("charge", "pay.charge", 1)
-			r.Holder, r.LeaseUntil = "host-1", now-20*second
-		}, kind: explain.KindWorker,
-		text: "charge at ,0,0 was sent to pay.charge 4 s ago, attempt 1 of 5; it waits for the response, and is looked for again in 1 s",
+		text: "charge at ,0,0 is with host-1, attempt 1 of 5; it is free as soon as that process is not heard of",
 	},
 	"a retry": {
 		make: func(w *world) {
@@ -117,7 +110,7 @@ var workerStates = map[string]state{
 			i := &w.Instances[len(w.Instances)-1].Instance
 			i.Leg1, i.Open, i.Count = leg1, 7, 10
 			for _, change := range []func(r *collation.Row){
-				func(r *collation.Row) { r.Holder, r.LeaseUntil = "host-1", now+second },
+				func(r *collation.Row) { r.Holder, r.NextAt = "host-1", collation.Never },
 				func(r *collation.Row) { r.Try, r.Turn, r.NextAt = 2, 2, now+9*second },
 				func(r *collation.Row) { r.Try, r.Turn, r.NextAt = 2, 2, now+5*second },
 				func(r *collation.Row) { r.Kind = journal.MessageAnswer },

@@ -32,7 +32,8 @@ const (
 	K14 Point = "K14" // after the commit of step 2 that closes the job, before step 3; stepwise
 	K15 Point = "K15" // after the commit of step 3, before the ack
 	K16 Point = "K16" // an ack is about to be sent; it will be lost
+	K18 Point = "K18" // the session of the process is about to be renewed
 )
 
 // Points are all points.
-var Points = []Point{K0, K1, K2, K3, K4, K5, K6, K7, K8, K9, K10, K11, K12, K13, K14, K15, K16}
+var Points = []Point{K0, K1, K2, K3, K4, K5, K6, K7, K8, K9, K10, K11, K12, K13, K14, K15, K16, K18}

@@ -66,7 +66,7 @@ func Ignore(members ...string) Option {
 // something; before and after a response is sent, also where a function suspends
 // and wakes. Then it plays the scenario once for each boundary, in which the
 // worker process dies there: nothing that it says is heard any more, its handlers
-// end, its leases run out after some seconds of the world's time, and another
+// end, what it held is free after some seconds of the world's time, and another
 // process takes its place. The jobs' ends and outputs, their effects and undos,
 // and what receivers did must be those of the undisturbed run, and what the
 // scenario checks must hold.

@@ -2,7 +2,6 @@ package quiputest
 
 import (
 	"context"
-	"time"
 
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -15,19 +14,19 @@ type desk struct {
 }
 
 // Lease implements store.Worker.
-func (d *desk) Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, ttl time.Duration) (store.Lease, error) {
+func (d *desk) Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64) (store.Lease, error) {
 	if err := d.p.alive(ctx); err != nil {
 		return store.Lease{}, err
 	}
-	return d.Worker.Lease(ctx, job, request, turn, holder, ttl)
+	return d.Worker.Lease(ctx, job, request, turn, holder, session)
 }
 
-// Heartbeat implements store.Worker.
-func (d *desk) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
+// Keep implements store.Worker.
+func (d *desk) Keep(ctx context.Context, l store.Lease) (store.Lease, error) {
 	if err := d.p.alive(ctx); err != nil {
 		return store.Lease{}, err
 	}
-	return d.Worker.Heartbeat(ctx, l, ttl)
+	return d.Worker.Keep(ctx, l)
 }
 
 // HandBack implements store.Worker.

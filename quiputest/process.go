@@ -21,6 +21,7 @@ type process struct {
 	w        *World
 	register []func(*workers.Registry)
 	topics   []string
+	session  *session
 	dead     atomic.Bool
 	stop     context.CancelFunc
 	done     chan error // gets the error of Run
@@ -38,10 +39,15 @@ func (w *World) begin(register []func(*workers.Registry)) (*process, error) {
 		add(reg)
 	}
 	p := &process{w: w, register: register, topics: reg.Topics(), done: make(chan error, 1)}
+	own, err := w.tables.OpenSession(context.Background(), "", lease)
+	if err != nil {
+		return nil, err
+	}
+	p.session = &session{Session: own, p: p}
 	rt, err := workers.NewRuntime(workers.Config{
 		Registry: reg, Bus: &bus{Bus: w.bus, w: w, p: p}, Store: &desk{Worker: w.eng.Committer().Worker(), p: p},
 		Space: space, Epoch: w.eng.Publisher().Epoch, Lanes: lanes,
-		Lease: lease, AckWait: ackWait, ResponseWait: ackWait / 2,
+		Session: p.session, AckWait: ackWait, ResponseWait: ackWait / 2,
 		Holder: fmt.Sprintf("worker-%d", w.processes.Add(1)), Observer: &w.bodies, Logger: w.log,
 		DeadLetter: func(ctx context.Context, d collation.DeadLetter, raw []byte) error {
 			if err := p.alive(ctx); err != nil {
@@ -55,7 +61,13 @@ func (w *World) begin(register []func(*workers.Registry)) (*process, error) {
 	}
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), processKey{}, p))
 	p.stop = cancel
-	go func() { p.done <- rt.Run(ctx) }()
+	go func() {
+		err := rt.Run(ctx)
+		if !p.dead.Load() {
+			p.session.end()
+		}
+		p.done <- err
+	}()
 	return p, nil
 }
 
@@ -65,12 +77,14 @@ func (p *process) drain() error {
 	return <-p.done
 }
 
-// die kills the process. Another one with the same handlers takes its place.
+// die kills the process. Another one with the same handlers takes its place; what it
+// held is free when its session is over.
 func (p *process) die() {
 	if p.dead.Swap(true) {
 		return
 	}
 	p.stop()
+	time.AfterFunc(lease, p.session.end)
 	p.w.replace(p)
 }
 

@@ -56,7 +56,7 @@ func (w *World) hopeless() bool {
 		for i := range v.Rows {
 			r := &v.Rows[i]
 			request := r.Kind == journal.MessageRequest
-			waits := r.NextAt == collation.Never || r.Held != "" || request && r.Publication > 0 && !slices.Contains(served, r.Topic)
+			waits := r.NextAt == collation.Never && r.Holder == "" || r.Held != "" || request && r.Publication > 0 && !slices.Contains(served, r.Topic)
 			if !waits || request && r.WithinAt != collation.Never {
 				return false
 			}

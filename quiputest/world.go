@@ -20,8 +20,7 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// Names and sizes of a world. A space of one test has no need for more, and a dead
-// process is given up sooner than outside.
+// Names and sizes of a world. A space of one test has no need for more.
 const (
 	space   = "test"
 	lanes   = 4
@@ -76,7 +75,7 @@ func open(t testing.TB, cfg *config, c *crash) *World {
 	}
 	w.bus = busmem.New(b)
 	eng, err := engine.New(ctx, engine.Config{
-		Store: w.tables, Bus: &bus{Bus: w.bus, w: w}, Space: space, Lanes: lanes, Committers: 1, Sweep: glance,
+		Store: w.tables, Bus: &bus{Bus: w.bus, w: w}, Space: space, Lanes: lanes, Committers: 1, Sweep: glance, Lease: lease / 3,
 		Writer: "quiputest", Logger: w.log,
 	})
 	if err != nil {

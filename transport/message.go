@@ -159,6 +159,9 @@ type Message struct {
 	// Holder is who holds the request already, in the process that sends it (W7); ""
 	// for all that goes by a server: it is not on the wire.
 	Holder string
+	// ByBus says that the message goes by a server in any case: its sender lets go of
+	// what it stands for as soon as that has it. It is not on the wire.
+	ByBus bool
 }
 
 // ID is the Nats-Msg-Id: guid.epoch.publication (T2). The publication is in it so

@@ -58,7 +58,7 @@ func BenchmarkRequest(b *testing.B) {
 	reg := New()
 	HandleRaw(reg, "echo", func(_ context.Context, in json.RawMessage) (json.RawMessage, error) { return in, nil })
 	rt, err := NewRuntime(Config{
-		Registry: reg, Bus: bus, Store: effectstest.New(), Space: "shop",
+		Registry: reg, Bus: bus, Store: effectstest.New(), Session: &effectstest.Session{}, Space: "shop",
 		DeadLetter: func(context.Context, collation.DeadLetter, []byte) error { return nil },
 	})
 	require.NoError(b, err)

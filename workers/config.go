@@ -19,15 +19,24 @@ import (
 const (
 	DefaultLanes        = 16
 	DefaultConcurrency  = 64
-	DefaultLease        = 30 * time.Second
-	DefaultAckWait      = 30 * time.Second
-	DefaultResponseWait = 5 * time.Second
+	DefaultAckWait      = 3 * time.Second
+	DefaultResponseWait = 3 * time.Second
 	DefaultDrain        = 20 * time.Second
 	DefaultGrace        = 5 * time.Second
 )
 
+// Session is that of the process.
+type Session interface {
+	// Current is the session, if it is alive for sure: otherwise no run begins.
+	Current() (id int64, alive bool)
+	// Watch tells a run, until stop is called, that its request is not its own any more.
+	Watch(lease func() (l store.Lease, held bool), lost func(error)) (stop func())
+	// Return hands back a lease that no run has, as soon as the database takes it.
+	Return(l store.Lease)
+}
+
 // Config of a Runtime. The zero value of a field means its default; Registry,
-// Bus, Store, Space and DeadLetter are required.
+// Bus, Store, Session, Space and DeadLetter are required.
 type Config struct {
 	Registry *Registry
 	Bus      transport.Bus
@@ -42,7 +51,7 @@ type Config struct {
 	Epoch int64
 	// Lanes of the space (T9), default DefaultLanes; the same in all processes.
 	Lanes int
-	// Holder names this process in leases, default host and a random part. Each
+	// Holder names this process in rows, default host and a random part. Each
 	// run appends a number: two runs in one process are two holders.
 	Holder string
 	// Concurrency is how many requests of a topic are handled at a time, from
@@ -50,11 +59,12 @@ type Config struct {
 	// DefaultConcurrency, at most transport.MaxSlots. The next one is pulled when
 	// one is acked, so it also bounds the responses on their way.
 	Concurrency int
-	// Lease is how long a request stays with a run that is not heard of, default
-	// DefaultLease. A third of it is the interval of heartbeats.
-	Lease time.Duration
+	// Session is that of the process, as long as which its runs hold their requests
+	// (W8): package session.
+	Session Session
 	// AckWait is the bus's ack wait for topics, default DefaultAckWait; a third of
-	// it is the interval at which deliveries are kept.
+	// it is the interval at which deliveries are kept, and after which a run takes its
+	// request for as long as it goes on.
 	AckWait time.Duration
 	// ResponseWait bounds the wait for a response's PubAck, default
 	// DefaultResponseWait.
@@ -76,7 +86,6 @@ type Config struct {
 func (c Config) normalise() (Config, error) {
 	orDefault(&c.Lanes, DefaultLanes)
 	orDefault(&c.Concurrency, DefaultConcurrency)
-	orDefault(&c.Lease, DefaultLease)
 	orDefault(&c.AckWait, DefaultAckWait)
 	orDefault(&c.ResponseWait, DefaultResponseWait)
 	orDefault(&c.Drain, DefaultDrain)
@@ -101,6 +110,7 @@ func (c Config) normalise() (Config, error) {
 	missing(c.Bus == nil, "Bus")
 	missing(c.Store == nil, "Store")
 	missing(c.DeadLetter == nil, "DeadLetter")
+	missing(c.Session == nil, "Session")
 	missing(c.Space == "", "Space")
 	between := func(field string, v, low, high int64) {
 		if v < low || v > high {
@@ -109,7 +119,6 @@ func (c Config) normalise() (Config, error) {
 	}
 	between("Lanes", int64(c.Lanes), 1, transport.MaxLanes)
 	between("Concurrency", int64(c.Concurrency), 1, transport.MaxSlots)
-	between("Lease in ms", c.Lease.Milliseconds(), 30, time.Hour.Milliseconds())
 	between("AckWait in ms", c.AckWait.Milliseconds(), 30, time.Hour.Milliseconds())
 	between("ResponseWait in ms", c.ResponseWait.Milliseconds(), 1, c.AckWait.Milliseconds())
 	between("Drain in ms", c.Drain.Milliseconds(), 1, time.Hour.Milliseconds())

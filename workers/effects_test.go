@@ -15,6 +15,7 @@ import (
 	"github.com/quipu-journal/quipu/effects/effectstest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/transport"
 )
 
 func TestE3ABodyOfAnotherClassIsOneEffect(t *testing.T) {
@@ -106,50 +107,59 @@ func TestP31ALiveGuardedCallIsNeitherRepeatedNorParked(t *testing.T) {
 	})
 }
 
+// P21, W8: a run that goes on for long takes its request, once, and its delivery does
+// not come again.
 func TestP21ALongHandlerKeepsDeliveryAndLease(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t)
-	h.hasty()
-	var calls atomic.Int32
-	release := make(chan struct{})
-	Handle(h.reg, "long", func(ctx context.Context, _ int) (int, error) {
-		calls.Add(1)
-		select {
-		case <-release:
-			return 1, nil
-		case <-ctx.Done():
-			return 0, context.Cause(ctx)
-		}
+	inBubble(t, func(t *testing.T) {
+		h := newHouse(t)
+		Handle(h.reg, "long", func(ctx context.Context, _ int) (int, error) {
+			select {
+			case <-time.After(5 * calm):
+				return 1, nil
+			case <-ctx.Done():
+				return 0, context.Cause(ctx)
+			}
+		})
+		h.open()
+		q := ask("long", 1, `1`)
+		h.store.Put(guid(t, q), nil)
+		h.send(q, 1)
+		time.Sleep(calm / 4) // the bubble's clock
+		require.Empty(t, h.store.Calls())
+		time.Sleep(4 * calm)
+		require.Equal(t, []string{"Keep"}, h.store.Calls())
+		_, runs, live := h.store.Leased(guid(t, q))
+		require.Equal(t, []any{1, true}, []any{runs, live})
+		time.Sleep(calm)
+		_, hint := h.answer()
+		require.Equal(t, 200, hint.Response.Code)
+		h.gone("long")
 	})
-	h.open()
-	q := ask("long", 1, `1`)
-	h.store.Put(guid(t, q), nil)
-	h.send(q, 1)
-	// Six heartbeats are two leases and two ack waits.
-	require.Eventually(t, func() bool { return len(h.store.Calls()) >= 6 }, patience, time.Millisecond)
-	require.NotContains(t, h.store.Calls(), "Lease", "it did not come again")
-	_, _, live := h.store.Leased(guid(t, q))
-	require.True(t, live)
-	close(release)
-	h.answer()
-	h.gone("long")
-	require.EqualValues(t, 1, calls.Load())
 }
 
-func TestE9AHeartbeatLearnsThatTheRunIsLost(t *testing.T) {
+// E9: a run learns that it is lost when it takes its request, and later from the
+// session of its process. That of a closed job is over; another comes again, and the
+// database has the lease back.
+func TestE9ARunLearnsThatItIsLost(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		lose func(h *house, id journal.GUID)
-		want error
+		lose  func(h *house, id journal.GUID)
+		again bool
+		want  error
 	}{
-		"job closed": {func(h *house, id journal.GUID) { h.store.CloseJob(id) }, store.ErrJobClosed},
-		"answered":   {func(h *house, id journal.GUID) { h.store.Answer(id) }, store.ErrStale},
+		"job closed":           {func(h *house, id journal.GUID) { h.store.CloseJob(id) }, false, store.ErrJobClosed},
+		"answered":             {func(h *house, id journal.GUID) { h.store.Answer(id) }, false, store.ErrStale},
+		"told that it closed":  {func(h *house, _ journal.GUID) { h.session.Tell(store.ErrJobClosed) }, false, store.ErrJobClosed},
+		"told that it is lost": {func(h *house, _ journal.GUID) { time.Sleep(calm); h.session.Tell(store.ErrStale) }, true, store.ErrStale},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				h := newHouse(t)
-				inside, causes := make(chan struct{}), make(chan error, 1)
+				inside, causes, runs := make(chan struct{}), make(chan error, 1), 0
 				Handle(h.reg, "long", func(ctx context.Context, _ int) (int, error) {
+					if runs++; runs > 1 {
+						return 1, nil
+					}
 					close(inside)
 					<-ctx.Done()
 					causes <- context.Cause(ctx)
@@ -162,11 +172,32 @@ func TestE9AHeartbeatLearnsThatTheRunIsLost(t *testing.T) {
 				<-inside
 				c.lose(h, guid(t, q))
 				require.ErrorIs(t, <-causes, c.want)
+				if c.again {
+					h.answer()
+					require.Contains(t, h.store.Calls(), "HandBack")
+				}
 				h.gone("long")
 				h.silent()
 			})
 		})
 	}
+}
+
+// W8: a process whose session is not sure to live begins no run, and gives back what
+// was taken for one.
+func TestW8WithoutASessionNoRunBegins(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.session.End()
+		HandleRaw(h.reg, "echo", echo)
+		h.open()
+		q := ask("echo", 1, `1`)
+		h.store.Put(guid(t, q), nil)
+		h.send(q, 2)
+		h.silent()
+		require.Equal(t, 1, h.bus.Len(transport.ToWork("echo")), "it waits for another process")
+		require.Empty(t, h.store.Calls())
+	})
 }
 
 // A run that another one took over leaves the message to it: when that dies, the
@@ -195,7 +226,7 @@ func TestI8ARunThatIsTakenOverLeavesItsMessage(t *testing.T) {
 	h.store.Expire(id)
 	job, err := journal.ParseJobID(q.Job)
 	require.NoError(t, err)
-	_, err = h.store.Lease(t.Context(), job, id, 1, "another", time.Minute)
+	_, err = h.store.Lease(t.Context(), job, id, 1, "another", 2)
 	require.NoError(t, err)
 	require.ErrorIs(t, <-causes, store.ErrStale)
 	h.silent()

@@ -127,7 +127,7 @@ func (w *world) function(ctx context.Context) *function {
 	require.NoError(w.t, err)
 	l := store.Lease{Job: job, Request: w.id(), Turn: w.q.Turn, Holder: "w" + string(rune('a'+w.runs))}
 	if w.again {
-		l, err = w.store.Lease(ctx, job, w.id(), w.q.Turn, l.Holder, time.Second)
+		l, err = w.store.Lease(ctx, job, w.id(), w.q.Turn, l.Holder, 1)
 		require.NoError(w.t, err)
 	}
 	r := run{req: &w.q, in: w.q.Input}
@@ -135,7 +135,7 @@ func (w *world) function(ctx context.Context) *function {
 	original, err := r.ordered(&identity)
 	require.NoError(w.t, err)
 	d := durable.New(durable.Config{Original: original, Grace: time.Second, Config: effects.Config{
-		Store: crashing{w.store, w.crash}, Lease: l, Held: w.again, Replay: w.again, TTL: time.Second, Identity: identity,
+		Store: crashing{w.store, w.crash}, Lease: l, Held: w.again, Replay: w.again, Identity: identity,
 	}})
 	w.again = true
 	f := &function{h: hs[0], req: &w.q, in: w.q.Input, session: d.Session(), durable: d}

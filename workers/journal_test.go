@@ -41,6 +41,8 @@ func newOffice(t *testing.T) *office {
 	h := newHouse(t)
 	o := &office{house: h, journal: memory.New(memory.Config{Space: "shop"})}
 	h.cfg.Store = journaltest.Driven{Store: o.journal}
+	_, err := o.journal.OpenSession(t.Context(), "w", time.Hour) // the house's
+	require.NoError(t, err)
 	f, err := flow.Parse("pay.yaml", []byte(payFlow))
 	require.NoError(t, err)
 	o.flow = f
@@ -124,15 +126,17 @@ func (o *office) heard() *wire.Response {
 // dies is a first run whose process dies inside the call.
 func (o *office) dies(class effects.Class) {
 	q := o.request()
+	own, err := o.journal.OpenSession(o.t.Context(), "dead", time.Hour)
+	require.NoError(o.t, err)
 	s := effects.NewSession(effects.Config{
-		Store: journaltest.Driven{Store: o.journal}, TTL: time.Minute,
-		Lease:    store.Lease{Job: o.job, Request: guid(o.t, q), Space: "shop", Generation: 1, Turn: q.Turn, Fence: q.Fence, Holder: "dead"},
+		Store:    journaltest.Driven{Store: o.journal},
+		Lease:    store.Lease{Job: o.job, Request: guid(o.t, q), Space: "shop", Generation: 1, Turn: q.Turn, Fence: q.Fence, Holder: "dead", Session: own.ID()},
 		Identity: effects.Identity{Space: "shop", Job: o.job, Generation: 1, Version: "1", Activity: "pay", DAD: q.DAD},
 	})
 	require.Panics(o.t, func() {
 		_, _ = effects.Do(effects.With(o.t.Context(), s), "pay", func(context.Context) (int, error) { panic("kill -9") }, class)
 	})
-	o.journal.Advance(2 * time.Minute)
+	require.NoError(o.t, own.End(o.t.Context()))
 }
 
 func TestJournalAHandlerEndsItsJob(t *testing.T) {

@@ -40,6 +40,8 @@ type house struct {
 	reg   *Registry
 	cfg   Config
 
+	session effectstest.Session
+
 	mu      sync.Mutex
 	letters []collation.DeadLetter
 	raw     [][]byte
@@ -56,7 +58,7 @@ func newHouse(t *testing.T) *house {
 	}
 	h.cfg = Config{
 		Registry: h.reg, Bus: h.bus, Store: h.store, Space: "shop", Lanes: 4, Holder: "w",
-		Lease: calm, AckWait: calm, ResponseWait: calm,
+		Session: &h.session, AckWait: calm, ResponseWait: calm,
 		Drain: 5 * time.Second, Grace: 60 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		DeadLetter: func(_ context.Context, d collation.DeadLetter, raw []byte) error {
@@ -80,7 +82,7 @@ func inBubble(t *testing.T, run func(t *testing.T)) {
 func (h *house) hasty() {
 	const short = 300 * time.Millisecond
 	h.bus = memory.New(memory.Config{AckWait: short})
-	h.cfg.Bus, h.cfg.Lease, h.cfg.AckWait, h.cfg.ResponseWait = h.bus, short, short, 200*time.Millisecond
+	h.cfg.Bus, h.cfg.AckWait, h.cfg.ResponseWait = h.bus, short, 200*time.Millisecond
 }
 
 // open runs the runtime and an engine that hears every answer.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
 )
 
 func never(context.Context) (int, error) { return 0, errors.New("it is called") }
@@ -221,6 +222,7 @@ func TestE9AFunctionOfAClosedJobIsNotAnswered(t *testing.T) {
 		h.send(q, 1)
 		<-inside
 		h.store.CloseJob(guid(t, q))
+		h.session.Tell(store.ErrJobClosed)
 		h.gone("fn")
 		h.silent()
 	})

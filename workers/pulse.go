@@ -15,7 +15,7 @@ const fastest = 5 * time.Millisecond
 func (p *pulse) start(r *run) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.r, p.kept, p.beat = r, r.began, r.began
+	p.r, p.kept = r, r.began
 	p.timer = time.AfterFunc(p.interval(), p.tick)
 }
 
@@ -55,7 +55,7 @@ func (p *pulse) hurry() {
 // interval is how long the pulse may sleep.
 func (p *pulse) interval() time.Duration {
 	cfg := &p.r.rt.cfg
-	every := min(cfg.AckWait, cfg.Lease) / 3
+	every := cfg.AckWait / 3
 	if !p.ended.IsZero() { // also where the context ended before open was done
 		every = min(every, cfg.Grace/2)
 	}
@@ -63,7 +63,7 @@ func (p *pulse) interval() time.Duration {
 }
 
 // due is what one tick has to do.
-type due struct{ keep, beat, giveUp, late bool }
+type due struct{ keep, hold, giveUp, late bool }
 
 func (p *pulse) tick() {
 	p.mu.Lock()
@@ -79,14 +79,14 @@ func (p *pulse) tick() {
 			r.rt.cfg.Logger.Debug("a delivery could not be kept", "topic", r.h.topic, "error", err)
 		}
 	}
-	if what.beat {
-		p.heartbeat()
+	if what.hold {
+		p.hold()
 	}
 	if what.giveUp {
 		r.giveUp()
 	}
 	if what.late {
-		r.unheard("wait for the PubAck of the response", transport.ErrUnavailable)
+		r.handBack("wait for the PubAck of the response", transport.ErrUnavailable)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,30 +108,27 @@ func (p *pulse) look(now time.Time) (what due) {
 	if !p.running {
 		return what
 	}
-	if p.r.ctx.Err() == nil {
-		what.beat = now.Sub(p.beat) >= cfg.Lease/3
-		return what
-	}
-	what.giveUp = !p.ended.IsZero() && now.Sub(p.ended) >= cfg.Grace
-	// The lease is kept as long as the handler may still be outside.
-	what.beat = !what.giveUp && now.Sub(p.beat) >= cfg.Lease/3
+	what.giveUp = p.r.ctx.Err() != nil && !p.ended.IsZero() && now.Sub(p.ended) >= cfg.Grace
+	// Also of a handler that may still be outside after its context has ended.
+	what.hold = !what.giveUp && !p.held && now.Sub(p.r.began) >= cfg.AckWait/3
 	return what
 }
 
-// heartbeat extends the lease, and learns that the run is lost (E9).
-func (p *pulse) heartbeat() {
+// hold takes the lease of a run that goes on for long, and may learn that the run is
+// lost (E9). From then on it is the session of the process that keeps it (W8).
+func (p *pulse) hold() {
 	r := p.r
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), r.rt.cfg.Lease/3)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), r.rt.cfg.AckWait/3)
 	defer cancel()
-	err := r.session.Beat(ctx)
+	err := r.session.Keep(ctx)
 	switch {
 	case err == nil:
 		p.mu.Lock()
-		p.beat = time.Now()
+		p.held = true
 		p.mu.Unlock()
 	case errors.Is(err, store.ErrStale), errors.Is(err, store.ErrJobClosed), errors.Is(err, store.ErrLeased):
 		r.cancel(err)
 	default:
-		r.log().Warn("a heartbeat failed, it is tried again", "error", err)
+		r.log().Warn("a run could not take its request for long; it is tried again", "error", err)
 	}
 }

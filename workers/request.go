@@ -25,6 +25,9 @@ const (
 	reasonForeign     = "foreign"
 )
 
+// errNoSession is why a run is not begun: whatever it took others would take over.
+var errNoSession = fmt.Errorf("%w: the session of this process is not renewed", store.ErrUnavailable)
+
 // prepare reads the request, leases it where it was delivered or published before
 // (E9), and gets its input. It reports false when the delivery is finished: there
 // is nothing to run.
@@ -39,22 +42,25 @@ func (r *run) prepare() bool {
 		r.settle(r.d.Ack)
 		return false
 	}
+	session, alive := r.rt.cfg.Session.Current()
 	again := r.d.Count() > 1 || h.Publication > 1
-	lease := store.Lease{
+	r.own = store.Lease{
 		Job: r.job, Request: r.request, Space: r.req.Space, Generation: r.req.Generation,
-		Turn: r.req.Turn, Fence: r.req.Fence, Holder: r.holder(),
+		Turn: r.req.Turn, Fence: r.req.Fence, Holder: r.holder(), Session: session,
 		Timeout: time.Duration(r.req.TimeoutMS) * time.Millisecond,
 	}
 	if m := r.d.Message(); m.Holder != "" {
-		lease.Holder = m.Holder
-		r.taken = &lease
+		r.own.Holder, r.taken = m.Holder, true
 	}
-	if again && r.taken == nil {
+	if !alive {
+		r.handBack("begin a run", errNoSession)
+		return false
+	}
+	if again && !r.taken {
 		if r.d.Count() > 1 {
 			r.rt.cfg.Observer.Count(observer.MetricRedelivered, 1, "topic", r.h.topic)
 		}
-		var ok bool
-		if lease, ok = r.lease(lease); !ok {
+		if r.taken = r.lease(); !r.taken {
 			return false
 		}
 	}
@@ -71,7 +77,7 @@ func (r *run) prepare() bool {
 		return false
 	}
 	cfg := effects.Config{
-		Store: r.rt.cfg.Store, Lease: lease, Held: again || r.taken != nil, TTL: r.rt.cfg.Lease, Observer: r.rt.cfg.Observer,
+		Store: r.rt.cfg.Store, Lease: r.own, Held: r.taken, Observer: r.rt.cfg.Observer,
 		Replay: again || r.h.durable && r.req.Turn > 1, Identity: identity,
 		Lost:  func(err error) { r.cancel(err) }, // effects are the handler's, which has its context
 		Input: r.in, Verifier: r.rt.watch.verifier, Warn: func(message string, args ...any) { r.log().Warn(message, args...) },
@@ -141,6 +147,9 @@ func (r *run) bury(reason string, err error) {
 		r.handBack("record a dead letter", failed)
 		return
 	}
+	if !r.returned.Swap(true) {
+		r.returns() // its row sends it again, in longer and longer times (T2)
+	}
 	r.rt.cfg.Logger.Error("a request went to the dead letters", "topic", r.h.topic, "reason", reason, "error", err)
 	r.settle(func() error { return r.d.Term(reason) })
 }
@@ -152,17 +161,20 @@ func (r *run) holder() string {
 }
 
 // lease takes a request that may have been run before (E9).
-func (r *run) lease(want store.Lease) (store.Lease, bool) {
+func (r *run) lease() (taken bool) {
 	ctx, cancel := context.WithTimeout(r.rt.base, storeWait)
 	defer cancel()
-	l, err := r.rt.cfg.Store.Lease(ctx, r.job, r.request, want.Turn, want.Holder, r.rt.cfg.Lease)
+	l, err := r.rt.cfg.Store.Lease(ctx, r.job, r.request, r.own.Turn, r.own.Holder, r.own.Session)
 	switch {
 	case err == nil:
-		l.Space, l.Generation, l.Timeout = want.Space, want.Generation, want.Timeout
-		return l, true
+		l.Space, l.Generation, l.Timeout = r.own.Space, r.own.Generation, r.own.Timeout
+		r.own = l
+		return true
 	case errors.Is(err, store.ErrLeased):
 		r.count("leased")
 		r.nak(r.busyDelay())
+	case errors.Is(err, store.ErrSession): // that says nothing of the request (I8)
+		r.handBack("lease the request", err)
 	case errors.Is(err, store.ErrStale), errors.Is(err, store.ErrJobClosed), errors.Is(err, store.ErrNotFound):
 		r.count("stale")
 		r.settle(r.d.Ack)
@@ -171,9 +183,10 @@ func (r *run) lease(want store.Lease) (store.Lease, bool) {
 		r.log().Error("a request is stuck: it was run too often without an answer", "limit", store.MaxRuns)
 		r.settle(r.d.Ack)
 	default:
+		r.rt.cfg.Session.Return(r.own) // it may have been taken
 		r.handBack("lease the request", err)
 	}
-	return l, false
+	return false
 }
 
 // input reads an input that is too large for a message from its row (T4).

@@ -53,6 +53,9 @@ func (r *run) message(response *wire.Response) transport.Message {
 			Publication: asked.Publication, PublishedAt: asked.PublishedAt, Epoch: asked.Epoch,
 			Traceparent: r.trace(),
 		},
+		// The request is acked when the response is out: by then it must outlast this
+		// process. Of one that the run had from its beginning on the row says so (W8).
+		ByBus: !r.taken,
 		Body: wire.Encode(&wire.Hint{
 			Kind: journal.MessageResponse, Job: r.req.Job, Row: r.req.Request, Activity: r.req.Activity, DAD: r.req.DAD,
 			Turn: r.req.Turn, Flow: r.req.Flow, Version: r.req.Version, Response: response,
@@ -91,8 +94,8 @@ func (r *run) sent(_ int, err error) {
 	case err == nil:
 		r.settle(r.d.Ack)
 	case errors.Is(err, transport.ErrTooLarge), errors.Is(err, transport.ErrInvalid):
-		go r.handBack(op, err) // no later run will be heard either: they are counted until the request is stuck (E9)
+		go r.unheard(op, err)
 	default:
-		go r.unheard(op, err) // not in the bus's callback: it asks the store
+		go r.handBack(op, err) // not in the bus's callback: it asks the store
 	}
 }

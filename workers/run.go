@@ -36,7 +36,8 @@ type run struct {
 	request journal.GUID
 	in      []byte
 	order   *collation.UndoOrder // of a request for the compensations of another
-	taken   *store.Lease         // of a request that was handed over within this process (W7)
+	own     store.Lease          // to take the request with
+	taken   bool                 // the run has it from its beginning on
 	session *effects.Session
 	durable *durable.Function // nil of other handlers
 
@@ -105,7 +106,8 @@ func (r *run) open() (stop func()) {
 		ctx, leave = context.WithTimeoutCause(ctx, time.Duration(ms)*time.Millisecond, ErrTimeout)
 	}
 	unwatch := context.AfterFunc(ctx, r.pulse.hurry)
-	stop = func() { unwatch(); leave(); cancel(context.Canceled) }
+	unheld := r.rt.cfg.Session.Watch(r.session.Lease, cancel)
+	stop = func() { unheld(); unwatch(); leave(); cancel(context.Canceled) }
 	ctx = effects.With(ctx, r.session)
 	r.pulse.mu.Lock()
 	defer r.pulse.mu.Unlock()
@@ -140,7 +142,7 @@ func (r *run) conclude(e ending) {
 		}
 		if response.Kind == journal.ResponseFailedTry && errors.Is(cause, ErrDraining) {
 			r.finished("drained", cause, 0)
-			r.drained()
+			r.nak(transport.MinNakDelay) // the drain cut it off (E9)
 			return
 		}
 		r.finished(string(response.Kind), e.err, response.Code)
@@ -176,47 +178,51 @@ func (r *run) giveUp() {
 	r.conclude(ending{err: fmt.Errorf("the handler ignored the end of its context: %w", cause)})
 }
 
-// drained hands a run back that the drain cut off (E9).
-func (r *run) drained() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), storeWait)
-	defer cancel()
-	err := r.session.HandBack(ctx)
-	if r.returned.Store(true); err != nil {
-		r.log().Warn("a drained run could not end its lease, it runs out by itself", "error", err)
-	}
-	r.nak(transport.MinNakDelay)
-}
-
-// handBack is for trouble with the infrastructure: never a response (C10).
+// handBack is for trouble with the infrastructure: never a response (C10). Neither are
+// full lanes, which are backpressure (T5), a handler that kills its process (E9): the
+// run is not counted.
 func (r *run) handBack(op string, err error) {
 	r.log().Warn("a request is handed back", "op", op, "delivery", r.d.Count(), "error", err)
 	r.nak(backoff.Delay(r.d.Count()-1, firstBackoff, maxBackoff, nil))
 }
 
-// unheard hands back a run whose response nobody took. Its lease ends and it is not
-// counted: full lanes are backpressure (T5), and no handler that kills its process
-// (E9).
+// nak hands the message back, and what the run holds: as long as this process lives
+// nobody else would get it (W8). A request that was handed over has no message that
+// comes again: its row is due, and sends one.
+func (r *run) nak(delay time.Duration) {
+	if !r.returned.Swap(true) {
+		r.returns()
+	}
+	r.settle(func() error { return r.d.Nak(delay) })
+}
+
+// returns ends the run's lease, now or when the database takes it.
+func (r *run) returns() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), storeWait)
+	defer cancel()
+	var err error
+	switch {
+	case r.session != nil:
+		err = r.session.HandBack(ctx)
+	case r.taken:
+		err = r.rt.cfg.Store.HandBack(ctx, r.own)
+	}
+	if err != nil && !errors.Is(err, store.ErrStale) {
+		r.log().Warn("a run could not end its lease; it is tried again", "error", err)
+		r.rt.cfg.Session.Return(r.own)
+	}
+}
+
+// unheard hands back a run whose response no bus takes, as none of a later run: each is
+// counted until the request is stuck (E9).
 func (r *run) unheard(op string, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), storeWait)
 	defer cancel()
-	failed := r.session.HandBack(ctx)
-	if r.returned.Store(true); failed != nil {
-		r.log().Debug("the lease of an unheard run runs out by itself", "error", failed)
+	l := &r.own
+	if _, err := r.rt.cfg.Store.Lease(ctx, l.Job, l.Request, l.Turn, l.Holder, l.Session); err != nil { // for what returns takes back
+		r.log().Debug("a run is not counted", "error", err)
 	}
 	r.handBack(op, err)
-}
-
-// nak hands the message back. A request that was handed over has none that comes
-// again: its row is due, and sends one.
-func (r *run) nak(delay time.Duration) {
-	if r.taken != nil && !r.returned.Load() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), storeWait)
-		defer cancel()
-		if err := r.rt.cfg.Store.HandBack(ctx, *r.taken); err != nil && !errors.Is(err, store.ErrStale) {
-			r.log().Debug("the lease of a request that was handed over runs out by itself", "error", err)
-		}
-	}
-	r.settle(func() error { return r.d.Nak(delay) })
 }
 
 // settle finishes the delivery, once.
@@ -239,9 +245,9 @@ const (
 	maxBusyDelay = 5 * time.Second
 )
 
-// busyDelay is the wait for another run: a part of what its lease has left at
-// most.
-func (r *run) busyDelay() time.Duration { return min(r.rt.cfg.Lease/6, maxBusyDelay) }
+// busyDelay is the wait for another run, which may have died: a part of the time after
+// which that is known.
+func (r *run) busyDelay() time.Duration { return min(r.rt.cfg.AckWait/6, maxBusyDelay) }
 
 // finished tells the observer how the attempt ended.
 func (r *run) finished(outcome string, err error, code int) {
@@ -277,8 +283,8 @@ func (r *run) log() *slog.Logger {
 	return r.rt.cfg.Logger.With("topic", r.h.topic, "job", r.req.Job, "activity", r.req.Activity, "dad", r.req.DAD, "turn", r.req.Turn, "try", r.req.Try)
 }
 
-// pulse keeps a run alive from one timer: deliveries in progress, the lease, the
-// grace of a handler whose context ended, and the wait for a PubAck.
+// pulse keeps a run alive from one timer: deliveries in progress, the lease of one that
+// takes long, the grace of a handler whose context ended, and the wait for a PubAck.
 type pulse struct {
 	mu       sync.Mutex
 	r        *run
@@ -286,7 +292,7 @@ type pulse struct {
 	stopped  bool
 	running  bool      // the handler's context exists
 	kept     time.Time // last InProgress
-	beat     time.Time // last heartbeat, or the beginning
+	held     bool      // the run has its lease, as far as the pulse knows
 	ended    time.Time // when the handler's context ended; zero before
 	answered time.Time // when the response was handed to the bus
 }

@@ -224,7 +224,7 @@ func TestE9LeasedByAnotherIsHandedBack(t *testing.T) {
 		HandleRaw(h.reg, "echo", echo)
 		q := ask("echo", 1, `1`)
 		h.store.Put(guid(t, q), nil)
-		_, err := h.store.Lease(t.Context(), journal.JobID{}, guid(t, q), 1, "another", time.Minute)
+		_, err := h.store.Lease(t.Context(), journal.JobID{}, guid(t, q), 1, "another", 2)
 		require.NoError(t, err)
 		h.open()
 		h.send(q, 2)
@@ -244,7 +244,7 @@ func TestE9ARequestThatRanTooOftenIsAcked(t *testing.T) {
 	q := ask("echo", 1, `1`)
 	h.store.Put(guid(t, q), nil)
 	for range store.MaxRuns {
-		_, err := h.store.Lease(t.Context(), journal.JobID{}, guid(t, q), 1, "another", time.Minute)
+		_, err := h.store.Lease(t.Context(), journal.JobID{}, guid(t, q), 1, "another", 2)
 		require.NoError(t, err)
 		h.store.Expire(guid(t, q))
 	}

@@ -212,9 +212,9 @@ func died(t *testing.T, h *house, topic string, request journal.GUID, id string)
 	t.Helper()
 	job, err := journal.ParseJobID(id)
 	require.NoError(t, err)
-	l, err := h.store.Lease(t.Context(), job, request, 1, "dead", h.cfg.Lease)
+	l, err := h.store.Lease(t.Context(), job, request, 1, "dead", 2)
 	require.NoError(t, err)
-	s := effects.NewSession(effects.Config{Store: h.store, Lease: l, Held: true, TTL: h.cfg.Lease, Identity: effects.Identity{
+	s := effects.NewSession(effects.Config{Store: h.store, Lease: l, Held: true, Identity: effects.Identity{
 		Space: "shop", Job: job, Generation: 1, Version: "1", Activity: "charge", DAD: ",0,0",
 	}})
 	require.Panics(t, func() {

@@ -16,13 +16,6 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 )
 
-// The workers of the demo find a dead one's work sooner than by default.
-const (
-	lease   = "10s"
-	ackWait = "10s"
-	resend  = "3s"
-)
-
 const (
 	startWait = 90 * time.Second // for a process to be ready, making a cluster included
 	askWait   = 10 * time.Second // for an HTTP answer
@@ -144,7 +137,7 @@ func (s *stack) startWorker(ctx context.Context, n int) error {
 			return ""
 		}
 		return said.HTTP
-	}, "--log", "json", "--http", "127.0.0.1:0", "--name", name, "--lease", lease, "--ack-wait", ackWait, "--resend", resend)
+	}, "--log", "json", "--http", "127.0.0.1:0", "--name", name)
 	s.workers[n] = &worker{child: c, http: url}
 	return err
 }

@@ -33,6 +33,7 @@ type space struct {
 	others map[string]*flow.Flow // that awaits may start, by name
 	mode   collation.Mode
 	choose func(int) int
+	worker int64 // the session of the worker; 0: not opened yet
 }
 
 func (s *space) start(keys ...string) []journal.JobID {
@@ -97,7 +98,13 @@ func (s *space) message(r *collation.Row) *collation.Message {
 
 func (s *space) work(r *collation.Row) *journal.Response {
 	s.Helper()
-	l, err := s.store.Lease(s.Context(), r.Job, r.GUID, r.Turn, "w", time.Minute)
+	if s.worker == 0 {
+		own, err := s.store.OpenSession(s.Context(), "w", time.Hour)
+		require.NoError(s, err)
+		s.Cleanup(func() { _ = own.End(context.Background()) }) // with the store, it may be closed already
+		s.worker = own.ID()
+	}
+	l, err := s.store.Lease(s.Context(), r.Job, r.GUID, r.Turn, "w", s.worker)
 	require.NoError(s, err)
 	e := journal.Effect{Key: journal.Digest(append(r.GUID[:], r.GUID[:]...)), Name: "charge", Class: "guarded"}
 	row, _, err := journaltest.Driven{Store: s.store}.StartEffect(s.Context(), l, e)

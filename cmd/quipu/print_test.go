@@ -116,7 +116,7 @@ func TestOpenRowsSayWhatTheyWaitFor(t *testing.T) {
 	for want, r := range map[string]collation.Row{
 		"held: stuck":                   {Held: collation.HeldStuck, NextAt: 5},
 		"held until o":                  {Held: collation.HeldParallel, NextAt: 5},
-		"with w1":                       {Holder: "w1", LeaseUntil: 5, NextAt: 5},
+		"with w1":                       {Holder: "w1"},
 		"waits":                         {},
 		"suspended: waits for 2 things": {Pauses: make([]collation.Pause, 2)},
 		"goes out at":                   {NextAt: 5},

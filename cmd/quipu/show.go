@@ -287,8 +287,8 @@ func standing(r *collation.Row) string {
 		return "held until other elements end"
 	case r.Held != "":
 		return "held: " + r.Held + "; see dead letters"
-	case r.Holder != "" && r.LeaseUntil != collation.Never:
-		return "with " + r.Holder + ", lease until " + at(r.LeaseUntil)
+	case r.Holder != "":
+		return "with " + r.Holder
 	case r.NextAt == collation.Never && len(r.Pauses) > 0:
 		return "suspended: waits for " + counted(len(r.Pauses), "thing") + ", see why"
 	case r.NextAt == collation.Never:

@@ -170,7 +170,7 @@ type row struct {
 	Next        *time.Time `json:"next,omitempty"`
 	Held        string     `json:"held,omitempty"`
 	Holder      string     `json:"holder,omitempty"`
-	LeaseUntil  *time.Time `json:"lease_until,omitempty"`
+	Session     int64      `json:"session,omitempty"`
 	Pauses      []paused   `json:"pauses,omitempty"`
 }
 
@@ -186,7 +186,7 @@ func rowOf(r *collation.Row) row {
 	out := row{
 		GUID: r.GUID.String(), Kind: string(r.Kind), Activity: r.Activity, DAD: string(r.DAD), Topic: r.Topic, Element: r.Element, Turn: r.Turn, Try: r.Try,
 		Runs: r.Runs, Publication: r.Publication, Published: stamp(r.PublishedAt), Next: stamp(r.NextAt), Held: r.Held,
-		Holder: r.Holder, LeaseUntil: stamp(r.LeaseUntil),
+		Holder: r.Holder, Session: r.Session,
 	}
 	if r.Kind == journal.MessageStart && !r.Sender.IsZero() {
 		out.Child = r.Job.String()

@@ -126,15 +126,16 @@ func (s *Store) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, c
 }
 
 // hold checks the lease of a run, and takes it for one that has none yet
-// (store.Lease.TTL); the caller holds mu.
+// (store.Lease.Fresh); the caller holds mu.
 func (r *request) hold(l *store.Lease) error {
 	switch {
-	case r.fence == l.Fence && r.holder == l.Holder:
-	case l.TTL > 0 && r.fence == l.Fence+1 && r.holder == l.Holder:
-	case l.TTL > 0 && r.fence == l.Fence && !r.live:
-		r.fence, r.holder, r.live = r.fence+1, l.Holder, true
-	default:
+	case r.live && r.holder == l.Holder && (r.fence == l.Fence || l.Fresh && r.fence == l.Fence+1):
+	case r.live || r.fence != l.Fence:
 		return store.ErrStale
+	case l.Fresh:
+		r.take(l.Holder)
+	default: // it was handed back, and nobody has taken it since
+		r.holder, r.live = l.Holder, true
 	}
 	l.Fence = r.fence
 	return nil

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -30,7 +29,7 @@ type request struct {
 	turn, runs int
 	fence      int64
 	holder     string
-	live       bool // the lease of holder
+	live       bool // holder has it
 	gone       bool
 	closed     bool
 	input      []byte
@@ -52,8 +51,15 @@ func (s *Store) Put(id journal.GUID, input []byte) {
 	s.rows[id] = &request{turn: 1, input: input, byKey: make(map[journal.Digest]int)}
 }
 
-// Expire lets the lease of a request run out, as after a crash.
-func (s *Store) Expire(id journal.GUID) { s.change(id, func(r *request) { r.live = false }) }
+// Expire ends the session of the run that has a request, as after a crash.
+func (s *Store) Expire(id journal.GUID) {
+	s.change(id, func(r *request) {
+		if r.live {
+			r.fence++
+		}
+		r.live = false
+	})
+}
 
 // Answer ends a request: its row is gone.
 func (s *Store) Answer(id journal.GUID) { s.change(id, func(r *request) { r.gone = true }) }
@@ -169,7 +175,7 @@ func (s *Store) row(id journal.GUID, turn int) (*request, error) {
 }
 
 // Lease implements store.Worker.
-func (s *Store) Lease(ctx context.Context, job journal.JobID, id journal.GUID, turn int, holder string, _ time.Duration) (store.Lease, error) {
+func (s *Store) Lease(ctx context.Context, job journal.JobID, id journal.GUID, turn int, holder string, session int64) (store.Lease, error) {
 	if err := s.begin(ctx, "Lease"); err != nil {
 		return store.Lease{}, err
 	}
@@ -185,41 +191,40 @@ func (s *Store) Lease(ctx context.Context, job journal.JobID, id journal.GUID, t
 	if r.runs >= store.MaxRuns {
 		return store.Lease{}, store.ErrExhausted
 	}
-	r.runs++
-	r.fence++
-	r.holder, r.live = holder, true
-	return store.Lease{Job: job, Request: id, Turn: turn, Holder: holder, Fence: r.fence, Runs: r.runs}, nil
+	r.take(holder)
+	return store.Lease{Job: job, Request: id, Turn: turn, Holder: holder, Session: session, Fence: r.fence, Runs: r.runs}, nil
 }
 
-// Heartbeat implements store.Worker.
-func (s *Store) Heartbeat(ctx context.Context, l store.Lease, _ time.Duration) (store.Lease, error) {
-	if err := s.begin(ctx, "Heartbeat"); err != nil {
+// Keep implements store.Worker.
+func (s *Store) Keep(ctx context.Context, l store.Lease) (store.Lease, error) {
+	if err := s.begin(ctx, "Keep"); err != nil {
 		return l, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, err := s.row(l.Request, l.Turn)
-	if err != nil {
+	switch {
+	case err != nil:
 		return l, err
-	}
-	if r.closed {
+	case r.closed:
 		return l, store.ErrJobClosed
-	}
-	if l.TTL > 0 && r.fence == l.Fence+1 && r.holder == l.Holder {
+	case l.Fresh && r.fence == l.Fence+1 && r.live && r.holder == l.Holder:
+		l.Fence = r.fence
+	case r.fence != l.Fence || r.live && r.holder != l.Holder:
+		return l, store.ErrStale
+	case !r.live:
+		r.take(l.Holder)
 		l.Fence = r.fence
 	}
-	if r.fence != l.Fence {
-		return l, store.ErrStale
-	}
-	if r.holder != l.Holder {
-		if r.live {
-			return l, store.ErrLeased
-		}
-		r.fence++
-	}
-	r.holder, r.live = l.Holder, true
-	l.Fence = r.fence
+	l.Runs, l.Fresh = r.runs, false
 	return l, nil
+}
+
+// take gives the request to a run; the caller holds mu.
+func (r *request) take(holder string) {
+	r.runs++
+	r.fence++
+	r.holder, r.live = holder, true
 }
 
 // HandBack implements store.Worker.
@@ -230,7 +235,7 @@ func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, err := s.row(l.Request, l.Turn)
-	if err != nil || r.fence != l.Fence {
+	if err != nil || !r.live || r.holder != l.Holder {
 		return store.ErrStale
 	}
 	r.live, r.runs = false, max(0, r.runs-1)

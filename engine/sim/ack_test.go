@@ -166,7 +166,7 @@ func (l *left) lost() string {
 		return ""
 	case r == nil, r.Held != "", r.Turn != l.turn, r.Kind != l.licence():
 		return ""
-	case r.NextAt == collation.Never:
+	case r.NextAt == collation.Never && r.Holder == "": // who has it sees to it (W8)
 		return "its row stands, and nothing sends it again"
 	case l.freed, l.kind == journal.MessageRequest && l.told:
 		return "" // a letter stood for it, or a mailbox; the bus has the response
@@ -222,6 +222,7 @@ func TestI8SaysWhatIsLost(t *testing.T) {
 		"request answered":         {left{kind: journal.MessageRequest, turn: 1, told: true, Peeked: storemem.Peeked{Row: request}}, false},
 		"request not answered":     {left{kind: journal.MessageRequest, turn: 1, count: 9, Peeked: storemem.Peeked{Row: request}}, true},
 		"answered, and no timer":   {left{kind: journal.MessageRequest, turn: 1, told: true, Peeked: storemem.Peeked{Row: row(journal.MessageRequest, func(r *collation.Row) { r.NextAt = collation.Never })}}, true},
+		"answered, and held":       {left{kind: journal.MessageRequest, turn: 1, told: true, Peeked: storemem.Peeked{Row: row(journal.MessageRequest, func(r *collation.Row) { r.NextAt, r.Holder = collation.Never, "w" })}}, false},
 		"start, begun elsewhere":   {left{kind: journal.MessageStart, turn: 1, unnamed: true, Peeked: storemem.Peeked{State: journal.JobOpen, Row: row(journal.MessageStart, nil)}}, false},
 		"start, not begun":         {left{kind: journal.MessageStart, turn: 1, unnamed: true, Peeked: storemem.Peeked{Row: row(journal.MessageStart, nil)}}, true},
 	} {

@@ -18,6 +18,9 @@
 // hook, an outside whose answers get lost, flipped bits, all limits at their minimum. So
 // each world stays small, and they meet in many ways.
 //
+// Processes with handlers keep sessions (W8), with package session: one that died, or
+// stands still for long, is declared dead by those that live, and what it held is free.
+//
 // A run has two phases. In the first the faults are on, and after every commit
 // what can be seen of the jobs at any time is held to the invariants (I2, I4, I5,
 // I6, I10, I13), and every ack to what stands of its message (I8). In the second

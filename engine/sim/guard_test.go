@@ -6,6 +6,7 @@ import (
 	"iter"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/effects"
@@ -22,8 +23,10 @@ type guard struct {
 	samples map[sample]collation.ActivityLedger
 	marks   map[mark]collation.GUIDLedger
 	gaps    map[sending]collation.Micros // between the last two sends of one turn
-	commits int
-	open    []string // what jobs had open that had ended, at the last judgement
+	// sessions are when each was renewed last.
+	sessions map[int64]time.Time
+	commits  int
+	open     []string // what jobs had open that had ended, at the last judgement
 }
 
 // sample names a ledger that is looked at again and again.
@@ -46,7 +49,7 @@ type mark struct {
 }
 
 func (g *guard) init() {
-	g.gaps = map[sending]collation.Micros{}
+	g.gaps, g.sessions = map[sending]collation.Micros{}, map[int64]time.Time{}
 	g.touched = map[journal.JobID]bool{}
 	g.samples, g.marks = map[sample]collation.ActivityLedger{}, map[mark]collation.GUIDLedger{}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/session"
 	"github.com/quipu-journal/quipu/transport/local"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -92,6 +93,7 @@ func (p *process) config() engine.Config {
 	cfg := p.role.cfg
 	cfg.Committers, cfg.Aside = 1, 1 // whichever of several loops is free takes a call: nothing that a seed could decide
 	cfg.Store, cfg.Space, cfg.Lanes, cfg.Writer, cfg.Jitter = &port{Store: p.world.store, p: p}, space, p.world.lanes, p.name, p.jitter
+	cfg.Lease = lease
 	if !p.world.weather.ownFlows {
 		cfg.Flows = p.world.plan.compiled
 	}
@@ -132,16 +134,19 @@ func (p *process) serve(ctx context.Context) error {
 	done := make(chan error, 3)
 	n := 1
 	cfg := p.config()
+	own := session.New(session.Config{Store: &port{Store: p.world.store, p: p}, Name: p.name, Lease: lease})
+	cfg.Session = own
 	cfg.Bus = &bus{&servers{p.world.bus, p}, p}
 	if p.role.local {
 		here := local.New(&servers{p.world.bus, p}, p.name)
-		cfg.Bus, cfg.Local, cfg.Lease = &bus{here, p}, here, lease
+		cfg.Bus, cfg.Local = &bus{here, p}, here
 	}
 	c, err := engine.NewCommitter(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	p.committer = c
+	defer p.join(ctx, own)()
 	go func() { done <- c.Run(ctx) }()
 	if p.role.engine {
 		eng, err := engine.Over(c)
@@ -154,7 +159,7 @@ func (p *process) serve(ctx context.Context) error {
 	if p.role.workers {
 		rt, err := workers.NewRuntime(workers.Config{
 			Registry: p.registry(), Bus: cfg.Bus, Store: hands{c.Worker(), p}, Space: space, Lanes: p.world.lanes,
-			DeadLetter: hands{c.Worker(), p}.DeadLetter, Lease: lease, AckWait: ackWait, ResponseWait: time.Second, Drain: 100 * time.Millisecond,
+			DeadLetter: hands{c.Worker(), p}.DeadLetter, Session: own, AckWait: ackWait, ResponseWait: time.Second, Drain: 100 * time.Millisecond,
 			Grace: 500 * time.Millisecond, Holder: p.name, Concurrency: p.role.slots, Logger: quiet, Observer: watcher{},
 		})
 		if err != nil {
@@ -171,6 +176,21 @@ func (p *process) serve(ctx context.Context) error {
 		cancel()
 	}
 	return first
+}
+
+// join opens the session of a process that runs handlers, and keeps it; leave ends it.
+func (p *process) join(ctx context.Context, own *session.Keeper) (leave func()) {
+	if !p.role.workers {
+		return func() {}
+	}
+	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
+	opened, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- own.Run(keeping, opened) }()
+	select {
+	case <-opened:
+	case <-ctx.Done():
+	}
+	return func() { stop(); <-ended }
 }
 
 var quiet = slog.New(slog.DiscardHandler)

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -18,14 +17,14 @@ func leased(op string, l *store.Lease) string {
 	return op + " " + short(l.Request) + " " + strconv.FormatInt(l.Fence, 10) + " " + l.Holder
 }
 
-func (s *port) Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, ttl time.Duration) (store.Lease, error) {
+func (s *port) Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64) (store.Lease, error) {
 	return through(ctx, s.p, kindWrite, "lease "+short(request)+" "+holder, func() (store.Lease, error) {
-		return s.Store.Lease(ctx, job, request, turn, holder, ttl)
+		return s.Store.Lease(ctx, job, request, turn, holder, session)
 	})
 }
 
-func (s *port) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
-	return through(ctx, s.p, kindWrite, leased("heartbeat", &l), func() (store.Lease, error) { return s.Store.Heartbeat(ctx, l, ttl) })
+func (s *port) Keep(ctx context.Context, l store.Lease) (store.Lease, error) {
+	return through(ctx, s.p, kindWrite, leased("keep", &l), func() (store.Lease, error) { return s.Store.Keep(ctx, l) })
 }
 
 func (s *port) HandBack(ctx context.Context, l store.Lease) error {

@@ -177,7 +177,7 @@ func (w *world) loop() {
 		w.happen()
 		choices = w.choices(choices[:0])
 		if len(choices) == 0 {
-			if w.finished() && (w.judge() || len(w.wrongs) > 0) {
+			if w.hushed() && w.finished() && (w.judge() || len(w.wrongs) > 0) {
 				return
 			}
 			if w.calm && time.Since(w.calmed) > patience || w.steps > maxSteps {
@@ -296,6 +296,14 @@ func (w *world) calmDown() {
 		c.stalled = false
 	}
 	w.gate.mu.Unlock()
+}
+
+// hushed says that no call stalls, nor stands still with its process: it may hold what
+// the judge asks for.
+func (w *world) hushed() bool {
+	w.gate.mu.Lock()
+	defer w.gate.mu.Unlock()
+	return len(w.gate.waiting) == 0
 }
 
 // finished says that nothing is left to do.

@@ -12,18 +12,18 @@ import (
 
 // agreements are cases in which stores once gave different answers.
 var agreements = map[string]func(*bench){
-	"a job's rows come by their entries, its waits by their age":   agreeOrder,
-	"inception leaves the due time of the start's row (1.11)":      agreeDue,
-	"an effect stays with the request that started it (J8)":        agreeEffect,
-	"a plan names a row and a wait once":                           agreeOnce,
-	"the marker of a living session goes with its age (J4)":        agreeMarkers,
-	"a heartbeat of a job that has expired says that it ended":     agreeExpired,
-	"a result whose output is not stored is refused (E6)":          agreePayload,
-	"a hand-back of a held request leaves its due time (E9)":       agreeHandBack,
-	"the record of a kept signal stays as long as its row":         agreeKept,
-	"a row that comes to a tombstone is not expired (C5)":          agreeToTombstone,
-	"nobody holds the tombstone of a key that was used again (J7)": agreeTombs,
-	"what is over a limit is refused (T11)":                        agreeLimits,
+	"a job's rows come by their entries, its waits by their age":     agreeOrder,
+	"inception leaves the due time of the start's row (1.11)":        agreeDue,
+	"an effect stays with the request that started it (J8)":          agreeEffect,
+	"a plan names a row and a wait once":                             agreeOnce,
+	"the marker of a living session goes with its age (J4)":          agreeMarkers,
+	"to keep a request of a job that has expired says that it ended": agreeExpired,
+	"a result whose output is not stored is refused (E6)":            agreePayload,
+	"a hand-back of a held request leaves its due time (E9)":         agreeHandBack,
+	"the record of a kept signal stays as long as its row":           agreeKept,
+	"a row that comes to a tombstone is not expired (C5)":            agreeToTombstone,
+	"nobody holds the tombstone of a key that was used again (J7)":   agreeTombs,
+	"what is over a limit is refused (T11)":                          agreeLimits,
 }
 
 func agreeOrder(b *bench) {
@@ -112,10 +112,10 @@ func agreeExpired(b *bench) {
 	l := b.lease(b.row(id, journal.MessageRequest, "work"), "w")
 	b.finish(c, id, 1)
 	b.expire(100)
-	_, err := b.s.Heartbeat(b.ctx(), l, hour)
+	_, err := b.s.Keep(b.ctx(), l)
 	require.ErrorIs(b, err, store.ErrJobClosed)
 	require.ErrorIs(b, b.s.HandBack(b.ctx(), l), store.ErrStale)
-	_, err = b.s.Lease(b.ctx(), id, l.Request, 1, "w", hour)
+	_, err = b.s.Lease(b.ctx(), id, l.Request, 1, "w", l.Session)
 	require.ErrorIs(b, err, store.ErrStale)
 }
 

@@ -48,8 +48,14 @@ func (d Driven) carry(ctx context.Context, wants []store.Want, decide func(store
 	}
 }
 
-// again reports that an operation is to be decided again.
-func again(err error, try int) bool { return errors.Is(err, store.ErrLost) && try < maxAgain }
+// again reports that an operation is to be decided again. For a session that has ended
+// nothing else comes of it.
+func again(err error, try int) bool {
+	if lost, named := errors.AsType[*store.LostError](err); named && lost.Session {
+		return false
+	}
+	return errors.Is(err, store.ErrLost) && try < maxAgain
+}
 
 // Start begins jobs in one transaction; the results are in the order of the starts.
 func (d Driven) Start(ctx context.Context, starts []store.Start, mode collation.Mode) ([]store.Started, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -93,9 +92,9 @@ func (d Driven) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, c
 
 // Lease implements store.Worker: a request that ran too often is held.
 func (d Driven) Lease(
-	ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, ttl time.Duration,
+	ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64,
 ) (store.Lease, error) {
-	l, err := d.Store.Lease(ctx, job, request, turn, holder, ttl)
+	l, err := d.Store.Lease(ctx, job, request, turn, holder, session)
 	if !errors.Is(err, store.ErrExhausted) {
 		return l, err
 	}

@@ -4,11 +4,9 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/wire"
@@ -17,7 +15,6 @@ import (
 var effects = map[string]func(*bench){
 	"started, completed, in order, on a chain of their own (J8)": effectChain,
 	"an empty result is a result (E6)":                           effectEmpty,
-	"two first runs: one starts it (P17)":                        effectTwo,
 	"a takeover waits for the try's timeout, of its turn (E4)":   effectTimeout,
 	"when the timeout has passed, one run takes over (E4)":       effectTimeoutPasses,
 	"a completion after the end is late (J8)":                    effectLate,
@@ -114,57 +111,24 @@ func effectEmpty(b *bench) {
 	b.audit(r.Job)
 }
 
-// effectTwo lets two runs that have no lease yet start the same effect: the
-// stored row tells who did.
-func effectTwo(b *bench) {
-	r := b.asked(b.committer())
-	var mu sync.Mutex
-	mine := 0
-	together(6, func(i int) {
-		l := store.Lease{Job: r.Job, Request: r.GUID, Generation: 1, Turn: 1, Holder: fmt.Sprint("w", i)}
-		row, taken, err := b.s.StartEffect(b.ctx(), l, effect("pay", 0))
-		mu.Lock()
-		defer mu.Unlock()
-		if err != nil {
-			requireOneOf(b, err, store.ErrLeased, store.ErrStale)
-			return
-		}
-		if taken {
-			b.Errorf("taken from a run that may be alive")
-		}
-		if row.Holder == l.Holder {
-			mine++
-		}
-	})
-	require.Equal(b, 1, mine)
-	require.Len(b, b.chain(r.Job, r.GUID), 1)
-	list, err := b.s.Effects(b.ctx(), r.Job, r.GUID)
-	require.NoError(b, err)
-	require.True(b, list[0].Live, "a start has a lease, until its row is due (E4)")
-	_, err = b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "another", hour)
-	require.ErrorIs(b, err, store.ErrLeased)
-	b.audit(r.Job)
-}
-
-// effectTimeout: the lease of a run is out, and its try is not over.
+// effectTimeout: the session of a run has ended, and its try is not over.
 func effectTimeout(b *bench) {
 	c := b.committer()
 	for _, turned := range []bool{false, true} {
 		id := b.requested(c, one, fmt.Sprint("turned ", turned))
 		r := b.row(id, journal.MessageRequest, "work")
-		l, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w1", b.span())
-		require.NoError(b, err)
+		l := b.leaseFor(r, "w1", b.session("dies", b.span()))
 		l.Timeout = hour
 		b.startEffect(l, effect("pay", 0))
 		b.startEffect(l, effect("ship", 0))
-		b.leaseOut(r)
+		b.buried("dies")
 		b.finishEffect(l, completed(effect("ship", 0), `1`))
 		turn := 1
 		if turned { // the try is over: its answer was accepted
 			b.answer(c, id, "work", failure(journal.ResponseFailedTry, "connection reset"))
 			turn = 2
 		}
-		next, err := b.s.Lease(b.ctx(), r.Job, r.GUID, turn, "w2", hour)
+		next, err := b.s.Lease(b.ctx(), r.Job, r.GUID, turn, "w2", b.live().ID())
 		if turned {
 			require.NoError(b, err)
 			_, taken, err := b.s.StartEffect(b.ctx(), next, effect("pay", 0))
@@ -179,26 +143,17 @@ func effectTimeout(b *bench) {
 	}
 }
 
-// leaseOut waits until the lease of a request's first effect is out.
-func (b *bench) leaseOut(r collation.Row) {
-	b.Helper()
-	b.eventually(func() bool {
-		list, err := b.s.Effects(b.ctx(), r.Job, r.GUID)
-		return err == nil && !list[0].Live
-	})
-}
-
 // effectTimeoutPasses: then one taker has it.
 func effectTimeoutPasses(b *bench) {
 	r := b.asked(b.committer())
-	l, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w1", b.span())
-	require.NoError(b, err)
-	l.Timeout = 2 * b.span()
+	l := b.lease(r, "w1")
+	l.Timeout = b.span()
 	b.startEffect(l, effect("pay", 0))
-	b.leaseOut(r)
+	require.NoError(b, b.s.HandBack(b.ctx(), l))
 	var next store.Lease
 	b.eventually(func() bool {
-		next, err = b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w2", hour)
+		var err error
+		next, err = b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w2", b.live().ID())
 		return err == nil
 	})
 	row, taken, err := b.s.StartEffect(b.ctx(), next, effect("pay", 0))

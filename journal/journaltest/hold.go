@@ -14,57 +14,57 @@ import (
 
 var holds = map[string]func(*bench){
 	"the first start of a run takes its lease (E9)":       holdStart,
-	"a heartbeat that meets such a lease extends it (E9)": holdBeat,
+	"Keep that meets such a lease has it (E9)":            holdKeep,
 	"many first runs at once: one begins (P17)":           holdMany,
-	"a long body and a heartbeat meet in either order":    holdBody,
+	"a long body and a run that is kept, in either order": holdBody,
 }
 
 // fresh is what a run that was not leased writes with.
-func fresh(r collation.Row, holder string) store.Lease {
-	return store.Lease{Job: r.Job, Request: r.GUID, Generation: 1, Turn: r.Turn, Fence: r.Fence, Holder: holder, TTL: hour}
+func (b *bench) fresh(r collation.Row, holder string) store.Lease {
+	return store.Lease{
+		Job: r.Job, Request: r.GUID, Generation: 1, Turn: r.Turn, Fence: r.Fence, Holder: holder, Session: b.live().ID(), Fresh: true,
+	}
 }
 
 // held checks that the run has the row, under a lease of its own.
-func (b *bench) held(r collation.Row, holder string, runs int) collation.Row {
+func (b *bench) held(r collation.Row, holder string, runs int) {
 	b.Helper()
 	row := b.row(r.Job, journal.MessageRequest, "work")
 	require.Equal(b, []any{holder, r.Fence + 1, runs}, []any{row.Holder, row.Fence, row.Runs})
-	require.Greater(b, row.LeaseUntil, row.PublishedAt)
-	require.GreaterOrEqual(b, row.NextAt+1000, row.LeaseUntil, "nobody else is asked as long as it lasts (P21)")
-	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, r.Turn, "another", hour)
+	require.Equal(b, b.live().ID(), row.Session)
+	require.Equal(b, collation.Never, row.NextAt, "nobody else is asked as long as it lasts (P21)")
+	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, r.Turn, "another", b.live().ID())
 	require.ErrorIs(b, err, store.ErrLeased)
 	b.audit(r.Job)
-	return row
 }
 
 func holdStart(b *bench) {
 	r := b.asked(b.committer())
-	row := b.startEffect(fresh(r, "w1"), effect("pay", 0))
+	row := b.startEffect(b.fresh(r, "w1"), effect("pay", 0))
 	require.Equal(b, []any{r.Fence + 1, "w1", true}, []any{row.Fence, row.Holder, row.Live})
 	b.held(r, "w1", 1)
 	require.Equal(b, r.Fence+1, b.chain(r.Job, r.GUID)[0].Effect.Fence)
-	l := fresh(r, "w1")
-	l.Fence, l.TTL = row.Fence, 0
+	l := b.fresh(r, "w1")
+	l.Fence, l.Fresh = row.Fence, false
 	b.startEffect(l, effect("ship", 0))
 	b.finishEffect(l, completed(effect("pay", 0), `1`))
 	b.held(r, "w1", 0)
 }
 
-func holdBeat(b *bench) {
+func holdKeep(b *bench) {
 	r := b.asked(b.committer())
-	l := fresh(r, "w1")
+	l := b.fresh(r, "w1")
 	row := b.startEffect(l, effect("pay", 0))
-	before := b.held(r, "w1", 1)
-	beaten, err := b.s.Heartbeat(b.ctx(), l, 2*hour)
+	b.held(r, "w1", 1)
+	kept, err := b.s.Keep(b.ctx(), l)
 	require.NoError(b, err)
-	require.Equal(b, row.Fence, beaten.Fence)
-	require.Zero(b, beaten.TTL, "it knows of its lease now")
-	require.Greater(b, b.held(r, "w1", 1).LeaseUntil, before.LeaseUntil)
-	stranger := fresh(r, "w2")
-	_, err = b.s.Heartbeat(b.ctx(), stranger, hour)
+	require.Equal(b, row.Fence, kept.Fence)
+	require.False(b, kept.Fresh, "it knows of its lease now")
+	b.held(r, "w1", 1)
+	_, err = b.s.Keep(b.ctx(), b.fresh(r, "w2"))
 	require.ErrorIs(b, err, store.ErrStale)
-	l.TTL = 0
-	_, err = b.s.Heartbeat(b.ctx(), l, hour)
+	l.Fresh = false
+	_, err = b.s.Keep(b.ctx(), l)
 	require.ErrorIs(b, err, store.ErrStale, "a run that knows of its lease names its fence")
 }
 
@@ -72,8 +72,9 @@ func holdMany(b *bench) {
 	r := b.asked(b.committer())
 	var mu sync.Mutex
 	began := 0
+	b.live()
 	together(8, func(i int) {
-		_, _, err := b.s.StartEffect(b.ctx(), fresh(r, fmt.Sprint("w", i)), effect("pay", 0))
+		_, _, err := b.s.StartEffect(b.ctx(), b.fresh(r, fmt.Sprint("w", i)), effect("pay", 0))
 		mu.Lock()
 		defer mu.Unlock()
 		if err == nil {
@@ -88,26 +89,26 @@ func holdMany(b *bench) {
 	b.audit(r.Job)
 }
 
-// holdBody: the body of a Tx effect lasts, and the run heartbeats by itself.
+// holdBody: the body of a Tx effect lasts, and the run takes its request meanwhile.
 func holdBody(b *bench) {
 	c := b.committer()
 	id := b.requested(c, fork, "k")
 	r := b.row(id, journal.MessageRequest, "left")
-	l := fresh(r, "w1")
-	var beaten store.Lease
+	l := b.fresh(r, "w1")
+	var kept store.Lease
 	row, err := b.s.TxEffect(b.ctx(), l, txEffect("rows"), func(ctx context.Context, _ any) (end store.TxEnd, err error) {
-		beaten, err = b.s.Heartbeat(ctx, l, hour)
+		kept, err = b.s.Keep(ctx, l)
 		return resulting(`1`), err
 	})
 	require.NoError(b, err)
-	require.Equal(b, beaten.Fence, row.Fence)
+	require.Equal(b, kept.Fence, row.Fence)
 	r = b.row(id, journal.MessageRequest, "right")
-	l = fresh(r, "w2")
+	l = b.fresh(r, "w2")
 	calls := 0
 	row, err = b.s.TxEffect(b.ctx(), l, txEffect("more"), ends(&calls, resulting(`1`), nil))
 	require.NoError(b, err)
-	beaten, err = b.s.Heartbeat(b.ctx(), l, hour)
+	kept, err = b.s.Keep(b.ctx(), l)
 	require.NoError(b, err)
-	require.Equal(b, row.Fence, beaten.Fence)
+	require.Equal(b, row.Fence, kept.Fence)
 	b.audit(id)
 }

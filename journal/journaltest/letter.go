@@ -58,7 +58,7 @@ func letterEnded(b *bench) {
 	for range store.MaxRuns {
 		b.lease(r, "w")
 	}
-	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w", hour)
+	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w", b.live().ID())
 	require.ErrorIs(b, err, store.ErrExhausted)
 	row := b.row(r.Job, journal.MessageRequest, "work")
 	require.Equal(b, []any{collation.HeldStuck, true}, []any{row.Held, row.Dead})

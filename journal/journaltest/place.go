@@ -169,11 +169,10 @@ func placeUndo(b *bench) {
 func placeUndoWay(b *bench) {
 	c := b.committer()
 	r := b.asked(c)
-	l, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w1", b.span())
-	require.NoError(b, err)
+	l := b.leaseFor(r, "w1", b.session("dies", b.span()))
 	l.Timeout = hour
 	first := b.startEffect(l, undone)
-	b.leaseOut(r)
+	b.buried("dies")
 	next := b.lease(r, "w2") // the timeout of the try is that of calls outside
 	row := b.startEffect(next, undone)
 	require.Equal(b, []any{first.Fence, "w1", store.EffectStarted, false}, []any{row.Fence, row.Holder, row.State, row.Live}, "it is not taken over")

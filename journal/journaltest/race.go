@@ -121,9 +121,9 @@ func raceLease(b *bench) {
 	require.NoError(b, err)
 	ch, err := b.decide(c, l.States[id], m)
 	require.NoError(b, err)
-	leased := make(chan error, 1)
+	leased, live := make(chan error, 1), b.live().ID()
 	go func() {
-		_, err := b.s.Lease(b.ctx(), id, r.GUID, r.Turn, "w", hour)
+		_, err := b.s.Lease(b.ctx(), id, r.GUID, r.Turn, "w", live)
 		leased <- err
 	}()
 	committed := c.Commit(b.ctx(), []store.Chained{ch})

@@ -288,12 +288,11 @@ func rowTurned(b *bench) {
 	c := b.committer()
 	id := b.requested(c, hasty, "k")
 	r := b.row(id, journal.MessageRequest, "work")
-	l, err := b.s.Lease(b.ctx(), id, r.GUID, 1, "w", hour)
-	require.NoError(b, err)
+	l := b.lease(r, "w")
 	b.overdue(1)
-	_, err = b.s.Lease(b.ctx(), id, r.GUID, 1, "w", hour)
+	_, err := b.s.Lease(b.ctx(), id, r.GUID, 1, "w", l.Session)
 	require.ErrorIs(b, err, store.ErrStale)
-	_, err = b.s.Heartbeat(b.ctx(), l, hour)
+	_, err = b.s.Keep(b.ctx(), l)
 	require.ErrorIs(b, err, store.ErrStale)
 	_, _, err = b.s.StartEffect(b.ctx(), l, effect("pay", 0))
 	require.ErrorIs(b, err, store.ErrStale)
@@ -312,14 +311,14 @@ func rowFields(b *bench) {
 		r.Topic, r.Element, r.Body = "t.other", 3, []byte(`{"é":1}`)
 		r.NextAt, r.Held, r.Dead = now+5, "why", true
 		r.Publication, r.PublishedAt, r.Turn, r.TurnSent, r.Try, r.Runs = 4, now-3, 5, 4, 2, 6
-		r.Holder, r.LeaseUntil, r.Fence, r.WithinAt = "w", now+7, 8, now+9
+		r.Holder, r.Session, r.Fence, r.WithinAt = "w", 7, 8, now+9
 		r.Pauses, r.Undo, r.Input = everyPause(), true, []byte(`{"è":2}`)
 		want = *r
 	})
 	require.Equal(b, want, b.row(id, journal.MessageRequest, "work"))
 	b.rewrite(c, id, want, func(r *collation.Row, _ collation.Micros) {
-		r.NextAt, r.Held, r.Dead, r.Holder = collation.Never, "", false, ""
-		r.LeaseUntil, r.WithinAt, r.PublishedAt = collation.Never, collation.Never, 0
+		r.NextAt, r.Held, r.Dead, r.Holder, r.Session = collation.Never, "", false, "", 0
+		r.WithinAt, r.PublishedAt = collation.Never, 0
 		r.Pauses, r.Undo, r.Input = nil, false, nil
 		want = *r
 	})

@@ -29,7 +29,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
 	groups := map[string]map[string]func(*bench){
 		"Start": starts, "Load": loads, "Hot": hots, "Commit": commits, "Lawless": lawless, "Races": races, "Rows": rows,
-		"Lease": leases, "Effects": effects, "Holds": holds, "Places": places, "Tx": txEffects, "Letters": letters, "Doubts": doubts, "Flows": flows, "Lists": lists, "Audit": audits,
+		"Lease": leases, "Sessions": sessions, "Effects": effects, "Holds": holds, "Places": places, "Tx": txEffects, "Letters": letters, "Doubts": doubts, "Flows": flows, "Lists": lists, "Audit": audits,
 		"Signals": signals, "Mailboxes": mailboxes, "Children": children, "Pauses": pauses,
 		"Interrupts": interrupts, "Outcomes": outcomes, "Schedules": schedules, "Extras": extras, "Agreements": agreements, "Expiry": expiries,
 	}
@@ -54,13 +54,16 @@ type bench struct {
 	s     Driven
 	mode  collation.Mode
 	flows map[string]*flow.Flow // by name and version
+	live  func() store.Session  // one that lives longer than the subtest
 }
 
 func newBench(t *testing.T, s store.Store) *bench {
-	return &bench{
+	b := &bench{
 		TB: t, s: Driven{s}, flows: map[string]*flow.Flow{},
 		mode: collation.Mode{Resend: micros(time.Hour), Writer: "suite", Build: "test"},
 	}
+	b.live = sync.OnceValue(func() store.Session { return b.session("live", hour) })
+	return b
 }
 
 // The flows of the suite.

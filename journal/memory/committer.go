@@ -425,6 +425,9 @@ func (c *committer) commit(plans []store.Chained, before func(*undo) error) erro
 	if err := c.guard(plans); err != nil {
 		return err
 	}
+	if err := c.s.last(plans); err != nil {
+		return err
+	}
 	var u undo
 	if err := before(&u); err != nil {
 		u.revert()

@@ -97,6 +97,9 @@ func (s *Store) claim(u *undo, c *store.Claim, now collation.Micros) *store.Outg
 	if c.Send {
 		row.Publication++
 		row.TurnSent, row.PublishedAt = row.Turn, now
+		if row.Holder == "" {
+			row.Session = c.Session
+		}
 	}
 	s.putRow(u, &row)
 	if !c.Send {

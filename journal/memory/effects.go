@@ -35,7 +35,7 @@ func (s *Store) effectRows(j *job, want func(*collation.Effect) bool) []store.Ef
 func (s *Store) effectRow(j *job, f *collation.Effect) store.EffectRow {
 	r := f.EffectRow
 	row := s.row(j.ID, f.Request)
-	r.Live = r.State == store.EffectStarted && row != nil && row.Holder == r.Holder && row.Fence == r.Fence && row.LeaseUntil > s.now()
+	r.Live = r.State == store.EffectStarted && row != nil && row.Holder == r.Holder && row.Fence == r.Fence
 	return r
 }
 

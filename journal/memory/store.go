@@ -47,6 +47,8 @@ type Store struct {
 	letters  []*letter // by their ids
 	letterID int64     // the last one given
 	sessions uint64
+	members  map[int64]*member // the sessions of processes
+	memberID int64             // the last one given
 	markers  map[marker]collation.Micros
 	values   map[string]string // of Tx effects
 }
@@ -95,6 +97,7 @@ func New(cfg Config) *Store {
 		cfg: cfg, jobs: map[journal.JobID]*job{}, locks: map[journal.JobID]*lock{}, keys: map[string]journal.JobID{}, flows: map[string]*flowVersions{},
 		rows:  map[journal.JobID]map[journal.GUID]*collation.Row{},
 		waits: map[journal.JobID]map[journal.GUID]*collation.Wait{}, signals: map[journal.GUID]*signal{},
+		members: map[int64]*member{},
 		markers: map[marker]collation.Micros{}, values: map[string]string{},
 	}
 }

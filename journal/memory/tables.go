@@ -19,7 +19,7 @@ func (s *Store) Tables(visit func(table string, columns ...any)) {
 	for _, rows := range s.rows {
 		for _, r := range rows {
 			visit("dispatches", r.GUID, r.Job, r.Kind, r.Activity, r.DAD, r.Topic, r.Element, r.Body, r.NextAt, r.Held, r.Dead,
-				r.Publication, r.PublishedAt, r.Turn, r.TurnSent, r.Try, r.Runs, r.Holder, r.LeaseUntil, r.Fence, r.WithinAt,
+				r.Publication, r.PublishedAt, r.Turn, r.TurnSent, r.Try, r.Runs, r.Holder, r.Session, r.Fence, r.WithinAt,
 				r.Effects.Seq, r.Effects.Hash, r.Origin, r.Sender, r.Undo, r.Input)
 		}
 	}
@@ -29,6 +29,9 @@ func (s *Store) Tables(visit func(table string, columns ...any)) {
 	for _, l := range s.letters {
 		d := &l.view.Letter
 		visit("dead_letters", l.view.ID, d.Job, d.Row, d.Kind, d.Activity, d.DAD, d.Reason, d.Message, d.Ledger, l.view.At, l.view.State)
+	}
+	for _, m := range s.members {
+		visit("sessions", m.id, m.name, m.lease, m.renewed, m.since, m.dead)
 	}
 	for name, f := range s.flows {
 		for version, d := range f.versions {

@@ -81,7 +81,7 @@ func BenchmarkIdempotent(b *testing.B) {
 			leases := ask(b, s, runs)
 			for i, l := range leases {
 				require.NoError(b, idempotent(b.Context(), w, l, "first"))
-				leases[i].Fence, leases[i].TTL = 1, 0
+				leases[i].Fence, leases[i].Fresh = 1, false
 			}
 			before := s.transactions(b)
 			var calls atomic.Int64

@@ -43,7 +43,7 @@ var rowColumns = list[collation.Row]{
 	intOf("try", func(x *collation.Row) *int { return &x.Try }),
 	intOf("runs", func(x *collation.Row) *int { return &x.Runs }),
 	textOf("holder", func(x *collation.Row) *string { return &x.Holder }).orNull(),
-	intOf("lease_until", func(x *collation.Row) *collation.Micros { return &x.LeaseUntil }).orNull(),
+	intOf("session", func(x *collation.Row) *int64 { return &x.Session }).orNull(),
 	intOf("fence", func(x *collation.Row) *int64 { return &x.Fence }),
 	intOf("within_at", func(x *collation.Row) *collation.Micros { return &x.WithinAt }).orNull(),
 	intOf("effects_seq", func(x *collation.Row) *int64 { return &x.Effects.Seq }),
@@ -85,9 +85,9 @@ func readRow(v row) (*collation.Row, error) {
 var (
 	chainColumns = rowColumns.pick(
 		"job", "guid", "kind", "activity", "dad", "next_at", "held", "dead", "turn", "turn_sent", "try", "runs",
-		"holder", "lease_until", "fence", "effects_seq", "effects_hash", "undo", "rev")
+		"holder", "session", "fence", "effects_seq", "effects_hash", "undo", "rev")
 	movedColumns = rowColumns.pick(
-		"job", "guid", "next_at", "held", "dead", "turn_sent", "runs", "holder", "lease_until", "fence",
+		"job", "guid", "next_at", "held", "dead", "turn_sent", "runs", "holder", "session", "fence",
 		"effects_seq", "effects_hash", "undo")
 )
 
@@ -201,9 +201,9 @@ func readWait(v row) *collation.Wait {
 	return x
 }
 
-// liveEffect says whether the lease of the run that started the effect e is alive on
-// the dispatch row d of its request.
-const liveEffect = "coalesce(e.state = 'started' AND d.fence = e.fence AND d.holder = e.holder AND d.lease_until > micros(), false)"
+// liveEffect says whether the run that started the effect e holds its request, of the
+// dispatch row d, still.
+const liveEffect = "coalesce(e.state = 'started' AND d.fence = e.fence AND d.holder = e.holder, false)"
 
 // effectColumns are the columns of an effect but for its place.
 var effectColumns = list[store.EffectRow]{

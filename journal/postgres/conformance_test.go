@@ -78,7 +78,7 @@ func (l *lender) take() *space {
 
 // emptied makes a space as it was migrated.
 const emptied = `BEGIN;
-DELETE FROM batches; DELETE FROM dead_letters; DELETE FROM payloads; DELETE FROM effects; DELETE FROM signals;
+DELETE FROM sessions; DELETE FROM batches; DELETE FROM dead_letters; DELETE FROM payloads; DELETE FROM effects; DELETE FROM signals;
 DELETE FROM woken; DELETE FROM waits; DELETE FROM dispatches; DELETE FROM entries; DELETE FROM receipts;
 DELETE FROM instances; DELETE FROM tombs; DELETE FROM jobs; DELETE FROM flows; UPDATE space SET epoch = 1;
 COMMIT`

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -27,7 +26,7 @@ func ask(t testing.TB, s *Store, n int) []store.Lease {
 		keys[i] = fmt.Sprint(i)
 	}
 	c := openCommitter(t, s)
-	leases := make([]store.Lease, n)
+	leases, of := make([]store.Lease, n), liveSession(t, s)
 	var plans []store.Chained
 	ids := startJobs(t, s, keys...)
 	wants := make([]store.Want, n)
@@ -45,7 +44,7 @@ func ask(t testing.TB, s *Store, n int) []store.Lease {
 		}
 		p.Insert = []collation.Row{row}
 		plans = append(plans, chained(st, p))
-		leases[i] = store.Lease{Job: id, Request: row.GUID, Turn: 1, Holder: fmt.Sprint("w", i), TTL: time.Hour}
+		leases[i] = store.Lease{Job: id, Request: row.GUID, Turn: 1, Holder: fmt.Sprint("w", i), Session: of, Fresh: true}
 	}
 	require.NoError(t, c.Commit(t.Context(), plans))
 	return leases
@@ -80,7 +79,7 @@ func idempotent(ctx context.Context, s store.Worker, l store.Lease, name string)
 	if err != nil {
 		return err
 	}
-	l.Fence, l.TTL = row.Fence, 0
+	l.Fence, l.Fresh = row.Fence, false
 	e.Result = []byte(`1`)
 	_, err = s.FinishEffect(ctx, l, e, false)
 	return err
@@ -263,7 +262,7 @@ func TestEffectsLeaveTheInputAlone(t *testing.T) {
 	id := startJobs(t, s, "k")[0]
 	input := bytes.Repeat([]byte("0123456789abcdef"), 1<<14)
 	row := request(t, s, id, func(r *collation.Row) { r.Body, r.Activity = input, "work" })
-	l, err := s.Lease(t.Context(), id, row.GUID, 1, "w", time.Hour)
+	l, err := s.Lease(t.Context(), id, row.GUID, 1, "w", liveSession(t, s))
 	require.NoError(t, err)
 	require.NoError(t, s.run(t, "VACUUM dispatches"))
 	size := func() int {

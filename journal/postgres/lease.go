@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -14,44 +13,45 @@ type standing struct {
 	state   journal.JobState
 	request bool // the row stands, is a request, and is not held
 	turn    int
-	fence   int64
 	runs    int
 	holder  string
-	live    bool
-	busy    bool // what the turn started may still go on (E4)
+	busy    bool // what the turn started may still be under way (E4)
+	alive   bool // the session
 }
 
 // stands reads why a write of a worker met nothing.
-func (s *Store) stands(ctx context.Context, c *conn, job journal.JobID, request journal.GUID) (st standing, err error) {
+func (s *Store) stands(ctx context.Context, c *conn, job journal.JobID, request journal.GUID, session int64) (st standing, err error) {
 	err = c.query(ctx, "lease_look", func(v row) error {
 		st = standing{
-			state: journal.JobState(v.text(0)), request: v.bool(1), turn: int(v.int(2)), fence: v.int(3),
-			runs: int(v.int(4)), holder: v.text(5), live: v.bool(6), busy: v.bool(7),
+			state: journal.JobState(v.text(0)), request: v.bool(1), turn: int(v.int(2)), runs: int(v.int(3)),
+			holder: v.text(4), busy: v.bool(5), alive: v.bool(6),
 		}
 		return nil
-	}, pUUID(job), pUUID(request))
+	}, pUUID(job), pUUID(request), pInt(session))
 	return st, err
 }
 
 // Lease takes the request before a run that is not its first delivery (E9).
-func (s *Store) Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, ttl time.Duration) (store.Lease, error) {
-	l := store.Lease{Job: job, Request: request, Space: s.cfg.Space, Turn: turn, Holder: holder}
+func (s *Store) Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64) (store.Lease, error) {
+	l := store.Lease{Job: job, Request: request, Space: s.cfg.Space, Turn: turn, Holder: holder, Session: session}
 	err := s.call(ctx, "lease", func(c *conn) error {
 		taken := false
 		err := c.query(ctx, "lease_take", func(v row) error {
 			taken, l.Fence, l.Runs, l.Generation = true, v.int(0), int(v.int(1)), v.int(2)
 			return nil
-		}, pUUID(job), pUUID(request), pInt(int64(turn)), pText(holder), pInt(ttl.Microseconds()), pInt(store.MaxRuns))
+		}, pUUID(job), pUUID(request), pInt(int64(turn)), pText(holder), pInt(session), pInt(store.MaxRuns))
 		if err != nil || taken {
 			return err
 		}
-		st, err := s.stands(ctx, c, job, request)
+		st, err := s.stands(ctx, c, job, request, session)
 		switch {
 		case err != nil:
 			return err
 		case st.state != journal.JobOpen || !st.request || st.turn != turn:
 			return s.refuse("lease", store.ErrStale, request)
-		case st.live && st.holder != holder, st.busy:
+		case !st.alive:
+			return s.refuse("lease", store.ErrSession, request)
+		case st.holder != "" && st.holder != holder, st.busy:
 			return s.refuse("lease", store.ErrLeased, request)
 		case st.runs >= store.MaxRuns:
 			return s.refuse("lease", store.ErrExhausted, request)
@@ -66,35 +66,35 @@ func (s *Store) refuse(op string, why error, request journal.GUID) error {
 	return fmt.Errorf("postgres: %s: %w: request %s", op, why, request)
 }
 
-// Heartbeat extends the lease and moves the row's due time with it (E9).
-func (s *Store) Heartbeat(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
-	err := s.call(ctx, "heartbeat", func(c *conn) error {
-		alive := false
-		err := c.query(ctx, "lease_extend", func(v row) error {
-			alive, l.Runs, l.Generation, l.Fence = true, int(v.int(0)), v.int(1), v.int(2)
+// Keep takes the lease of a run that began without one (E9).
+func (s *Store) Keep(ctx context.Context, l store.Lease) (store.Lease, error) {
+	err := s.call(ctx, "keep", func(c *conn) error {
+		kept := false
+		err := c.query(ctx, "lease_keep", func(v row) error {
+			kept, l.Runs, l.Generation, l.Fence = true, int(v.int(0)), v.int(1), v.int(2)
 			return nil
-		}, pUUID(l.Job), pUUID(l.Request), pInt(int64(l.Turn)), pInt(l.Fence), pText(l.Holder), pInt(ttl.Microseconds()), pBool(l.TTL > 0))
-		if err != nil || alive {
+		}, pUUID(l.Job), pUUID(l.Request), pInt(int64(l.Turn)), pInt(l.Fence), pText(l.Holder), pInt(l.Session), pBool(l.Fresh))
+		if err != nil || kept {
 			return err
 		}
-		st, err := s.stands(ctx, c, l.Job, l.Request)
+		st, err := s.stands(ctx, c, l.Job, l.Request, l.Session)
 		switch {
 		case err != nil:
 			return err
 		case st.state.Closed():
-			return s.refuse("heartbeat", store.ErrJobClosed, l.Request)
+			return s.refuse("keep", store.ErrJobClosed, l.Request)
 		}
-		return s.refuse("heartbeat", store.ErrStale, l.Request)
+		return s.refuse("keep", store.ErrStale, l.Request)
 	})
 	if err == nil {
-		l.TTL = 0
+		l.Fresh = false
 	}
 	return l, err
 }
 
 // HandBack ends the lease of a run that was drained (E9).
 func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
-	met, err := s.change(ctx, "lease_return", pUUID(l.Job), pUUID(l.Request), pInt(int64(l.Turn)), pInt(l.Fence), pText(l.Holder))
+	met, err := s.change(ctx, "lease_return", pUUID(l.Job), pUUID(l.Request), pInt(int64(l.Turn)), pText(l.Holder))
 	if err == nil && met == 0 {
 		return s.refuse("hand back", store.ErrStale, l.Request)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -65,6 +66,15 @@ func (s *Store) StartTx(ctx context.Context, tx any, starts []store.Start, mode 
 
 func (s *Store) Spawn(ctx context.Context, row *collation.Row, in store.Start, reply *collation.Row, mode collation.Mode) error {
 	return s.driven().Spawn(ctx, row, in, reply, mode)
+}
+
+// liveSession opens one that lives as long as the test, and gives its id.
+func liveSession(t testing.TB, s *Store) int64 {
+	t.Helper()
+	x, err := s.OpenSession(t.Context(), t.Name(), time.Hour)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = x.End(t.Context()) }) // it gives its connection up
+	return x.ID()
 }
 
 // begin starts jobs with the keys and gives their ids.

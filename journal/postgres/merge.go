@@ -17,6 +17,7 @@ var errMerge = errors.New("plans of one batch do not follow one another")
 // writes is what the plans of one batch come to: each row once, from what it
 // was before the batch to what it is after.
 type writes struct {
+	sessions  []int64           // that take something
 	hot       []hotWrite        // what decisions on hot states stand on
 	births    []store.Chained   // inceptions, whose jobs are inserted
 	flows     []journal.FlowRef // of births: those that have to be active
@@ -138,6 +139,9 @@ func merge(plans []store.Chained) (*writes, error) {
 	for i := range plans {
 		c := &plans[i]
 		var err error
+		if n := c.Plan.Session; n != 0 && !slices.Contains(m.sessions, n) {
+			m.sessions = append(m.sessions, n)
+		}
 		if c.Guard != nil {
 			m.hot = append(m.hot, hotWrite{c.Plan.Job, c.Guard})
 		}

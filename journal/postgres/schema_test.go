@@ -210,6 +210,25 @@ func as(t *testing.T, s *Store, name string) *Store {
 	return r
 }
 
+// 4.5, W8: whoever holds a session, or ends one.
+func TestRolesOfSessions(t *testing.T) {
+	t.Parallel()
+	s := open(t, func(c *Config) { c.Space = "roles" })
+	require.NoError(t, s.Roles(t.Context()))
+	row := request(t, s, startJobs(t, s, "k")[0])
+	for _, role := range []string{"engine", "worker"} {
+		r := as(t, s, role)
+		x, err := r.OpenSession(t.Context(), role, time.Hour)
+		require.NoError(t, err)
+		_, err = r.Lease(t.Context(), row.Job, row.GUID, 1, role, x.ID())
+		require.NoError(t, err)
+		_, err = x.Renew(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, x.End(t.Context()))
+		require.Zero(t, s.rows(t, "sessions"))
+	}
+}
+
 // J7, 4.5: each role can do its work, none but the owner can change what was
 // journaled, and the verifier can only read.
 func TestRoles(t *testing.T) {
@@ -228,14 +247,16 @@ func TestRoles(t *testing.T) {
 
 	worker := as(t, s, "worker")
 	var l store.Lease
+	own, err := worker.OpenSession(t.Context(), "w", time.Hour)
+	require.NoError(t, err)
 	for range store.MaxRuns {
-		l, err = worker.Lease(t.Context(), id, row.GUID, 1, "w", time.Hour)
+		l, err = worker.Lease(t.Context(), id, row.GUID, 1, "w", own.ID())
 		require.NoError(t, err)
 	}
 	effect := journal.Effect{Key: journal.Digest{1}, Name: "charge", Class: "guarded"}
 	_, _, err = journaltest.Driven{Store: worker}.StartEffect(t.Context(), l, effect)
 	require.NoError(t, err)
-	_, err = journaltest.Driven{Store: worker}.Lease(t.Context(), id, row.GUID, 1, "w", time.Hour)
+	_, err = journaltest.Driven{Store: worker}.Lease(t.Context(), id, row.GUID, 1, "w", own.ID())
 	require.ErrorIs(t, err, store.ErrExhausted, "it may hold a request")
 
 	c := openCommitter(t, engine)

@@ -73,11 +73,17 @@ func queueBirths(b *batch, fresh []store.Chained) {
 // lostTo is what a test-and-set says that it was lost to.
 var lostTo = regexp.MustCompile(`"quipu: lost (keys|flows|payloads|hot jobs|hot rows) ([0-9,]+)"`)
 
+// lostSession is what session_alive says.
+const lostSession = `"quipu: lost sessions`
+
 // lost names what the writes were lost to, where the error says it.
 func (w *writes) lost(err error) error {
 	pg := serverError(err)
 	if pg == nil || !errors.Is(err, store.ErrLost) {
 		return err
+	}
+	if strings.Contains(pg.Message, lostSession) {
+		return &store.LostError{Session: true, Err: err}
 	}
 	said := lostTo.FindStringSubmatch(pg.Message)
 	if said == nil {

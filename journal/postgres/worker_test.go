@@ -30,26 +30,6 @@ func rowOf(t testing.TB, s *Store, job journal.JobID, g journal.GUID) *collation
 
 var charge = journal.Effect{Key: journal.Digest{7}, Name: "charge", Class: "guarded"}
 
-// E4: the start of an effect by a run that has no lease yet gives it one, that
-// lasts until its request is due again.
-func TestStartEffectLeases(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	id := startJobs(t, s, "k")[0]
-	row := request(t, s, id, func(r *collation.Row) { r.NextAt += 60_000_000 })
-	l := store.Lease{Job: id, Request: row.GUID, Turn: 1, Holder: "first"}
-	x, taken, err := journaltest.Driven{Store: s}.StartEffect(t.Context(), l, charge)
-	require.NoError(t, err)
-	require.False(t, taken)
-	require.True(t, x.Live)
-	_, err = s.Lease(t.Context(), id, row.GUID, 1, "second", time.Minute)
-	require.ErrorIs(t, err, store.ErrLeased)
-	again, _, err := journaltest.Driven{Store: s}.StartEffect(t.Context(), l, charge)
-	require.NoError(t, err)
-	require.Equal(t, x, again, "a repetition finds its own start")
-	require.Equal(t, int64(1), rowOf(t, s, id, row.GUID).Effects.Seq)
-}
-
 // E4: the late completion of a parked effect releases the request that was
 // parked for it and ends its dead letter, on the request's own chain.
 func TestLateCompletionUnparks(t *testing.T) {
@@ -57,7 +37,7 @@ func TestLateCompletionUnparks(t *testing.T) {
 	s := open(t)
 	id := startJobs(t, s, "k")[0]
 	row := request(t, s, id)
-	l, err := s.Lease(t.Context(), id, row.GUID, 1, "w", time.Minute)
+	l, err := s.Lease(t.Context(), id, row.GUID, 1, "w", liveSession(t, s))
 	require.NoError(t, err)
 	_, _, err = journaltest.Driven{Store: s}.StartEffect(t.Context(), l, charge)
 	require.NoError(t, err)
@@ -89,7 +69,7 @@ func park(t testing.TB, s *Store, id journal.JobID, request journal.GUID) {
 	x := *st.Rows[request]
 	x.Turn++
 	x.Rev++
-	x.Held, x.Dead, x.NextAt, x.Holder, x.LeaseUntil = collation.HeldParked, true, collation.Never, "", 0
+	x.Held, x.Dead, x.NextAt, x.Holder, x.Session = collation.HeldParked, true, collation.Never, "", 0
 	p.Update = []collation.Row{x}
 	p.Dead = []collation.DeadLetter{{Job: id, Row: request, Kind: x.Kind, Activity: x.Activity, DAD: x.DAD, Reason: "parked"}}
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
@@ -124,7 +104,7 @@ func TestActRetriesParked(t *testing.T) {
 	s := open(t)
 	id := startJobs(t, s, "k")[0]
 	row := request(t, s, id)
-	l, err := s.Lease(t.Context(), id, row.GUID, 1, "w", time.Minute)
+	l, err := s.Lease(t.Context(), id, row.GUID, 1, "w", liveSession(t, s))
 	require.NoError(t, err)
 	_, _, err = journaltest.Driven{Store: s}.StartEffect(t.Context(), l, charge)
 	require.NoError(t, err)
@@ -165,7 +145,7 @@ func TestActAnswers(t *testing.T) {
 	r, err := wire.Decode[wire.Response](after.Body)
 	require.NoError(t, err)
 	require.Equal(t, json.RawMessage(`{"by":"hand"}`), r.Output)
-	_, err = s.Lease(t.Context(), id, row.GUID, 2, "w", time.Minute)
+	_, err = s.Lease(t.Context(), id, row.GUID, 2, "w", liveSession(t, s))
 	require.ErrorIs(t, err, store.ErrStale, "no lease is given on a turned row (T1)")
 
 	c := openCommitter(t, s)

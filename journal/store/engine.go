@@ -24,6 +24,7 @@ type Engine interface {
 	// with ErrBusy, so that nobody's transaction stalls a batch (W3).
 	Committer(ctx context.Context, patient bool) (Committer, error)
 	Joiner
+	Sessions
 	Requests
 	Bodies
 	// Due lists rows that are due and not held, oldest first, without locking
@@ -229,6 +230,8 @@ type Claim struct {
 	Row   DueRow
 	Send  bool
 	Again time.Duration // until the row is due again
+	// Session is that of the process that sends it; 0: none (W8).
+	Session int64
 }
 
 // Outgoing is a row with what its message carries besides.

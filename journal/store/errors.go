@@ -63,12 +63,14 @@ type LostError struct {
 	Flows []string        // of inceptions: another version is the active one by now
 	Jobs  []journal.JobID // of payloads: they are not there
 	Hot   []journal.JobID // of guards: they are not as they were, or somebody holds them
-	Err   error
+	// Session is of rows that are taken: it has ended (W8).
+	Session bool
+	Err     error
 }
 
 // Error says what was lost.
 func (e *LostError) Error() string {
-	return fmt.Sprintf("%v: keys %.200q, flows %.200q, %d jobs, %d hot states: %v", ErrLost, e.Keys, e.Flows, len(e.Jobs), len(e.Hot), e.Err)
+	return fmt.Sprintf("%v: keys %.200q, flows %.200q, %d jobs, %d hot states, session %t: %v", ErrLost, e.Keys, e.Flows, len(e.Jobs), len(e.Hot), e.Session, e.Err)
 }
 
 // Is makes it an ErrLost.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"time"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -11,20 +10,19 @@ import (
 // Requests is what a store does for workers by itself. Every write names turn and
 // fence of the request's row; no match is ErrStale (E9, J8).
 type Requests interface {
-	// Lease takes the request before a run that is not its first delivery: sets
-	// holder and lease, raises fence and runs, in one commit (E9). ErrStale: no
-	// row, turned, or another turn. ErrLeased: another holder's lease is alive, or
-	// an effect that this turn started is unfinished and the timeout of its try has
-	// not passed since then (E4).
+	// Lease takes the request before a run that is not its first delivery: it sets
+	// holder and session, raises fence and runs, and the row is due no more, in one
+	// commit (E9, W8). ErrStale: no row, turned, or another turn; ErrSession: the
+	// session has ended. ErrLeased: another run has it, or an effect that this turn started is
+	// unfinished and its call may be under way (E4).
 	// ErrExhausted: runs is over MaxRuns. A store only says so; a Worker holds the
 	// row then.
-	Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, ttl time.Duration) (Lease, error)
-	// Heartbeat extends the lease, taking it first if the run had none yet
-	// (lease.Fence 0 is then compared as the row's present fence 0), and moves
-	// the row's due time. ErrStale, or ErrJobClosed.
-	Heartbeat(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
-	// HandBack ends the lease of a run that was drained: the run is not counted
-	// and the row is due at once (E9).
+	Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64) (Lease, error)
+	// Keep takes the lease of a run that began without one and goes on for long; of
+	// one that has it, it changes nothing. ErrStale, or ErrJobClosed.
+	Keep(ctx context.Context, l Lease) (Lease, error)
+	// HandBack ends the lease of a run that was drained, or that never came about: it
+	// is not counted, and the row is due at once (E9). The run is known by its holder.
 	HandBack(ctx context.Context, l Lease) error
 	// Input reads the input of a request from its row: inputs that are too
 	// large for a message (T4).
@@ -61,7 +59,7 @@ type Worker interface {
 	// ErrNotFound where its job is not there.
 	PutPayload(ctx context.Context, job journal.JobID, digest journal.Digest, body []byte) error
 	// StartEffect records effect.started, alone, on the request's chain (E4).
-	// An unfinished start by a run whose lease is out is taken over: the row's
+	// An unfinished start by a run that has lost the request is taken over: the row's
 	// fence decides (the caller holds the newer fence), and taken is true. A
 	// finished one is returned as it is. Class undo registers a compensation and
 	// sets the row's Undo: it is no call outside, so an unfinished one is returned

@@ -105,6 +105,7 @@ func newTwin(ctx context.Context, t *rapid.T, db *database, falsify func(store.S
 	for name := range columns {
 		batch.Queue("DELETE FROM " + name)
 	}
+	batch.Queue("SELECT setval(pg_get_serial_sequence('sessions', 'id'), 1, false)")
 	require.NoError(t, db.raw.SendBatch(ctx, batch).Close())
 	w.memory = memory.New(memory.Config{Space: space, Now: func() int64 { return w.clock }})
 	if w.other = w.memory; falsify != nil {
@@ -162,7 +163,7 @@ func (w *twin) sequence(often func(*twin)) {
 	w.start()
 	calls := slices.Concat(
 		slices.Repeat([]func(*twin){(*twin).work}, 14), slices.Repeat([]func(*twin){(*twin).worker}, 6),
-		slices.Repeat([]func(*twin){(*twin).again, (*twin).signal, (*twin).sweep, (*twin).start, (*twin).operate, (*twin).falsify}, 2),
+		slices.Repeat([]func(*twin){(*twin).again, (*twin).signal, (*twin).sweep, (*twin).start, (*twin).operate, (*twin).falsify, (*twin).process}, 2),
 		[]func(*twin){(*twin).interrupt, (*twin).pass, (*twin).views},
 	)
 	w.Repeat(map[string]func(*rapid.T){"step": func(t *rapid.T) {

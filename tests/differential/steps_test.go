@@ -1,7 +1,6 @@
 package differential
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -62,8 +61,10 @@ func (w *twin) work() {
 		w.advance(pick[time.Duration](w, "until", 1, 30, 90, 3600) * second)
 		return
 	}
-	claims := []store.Claim{{Row: due[w.upTo("due", len(due)-1)], Send: w.chance("send", 80), Again: pick[time.Duration](w, "again", 0, 1, 60) * second}}
-	if before, ok := recent(w, "claim", w.claims); ok && w.chance("again", 5) {
+	claims := []store.Claim{{
+		Row: due[w.upTo("due", len(due)-1)], Send: w.chance("send", 80), Again: pick[time.Duration](w, "again", 0, 1, 60) * second, Session: w.session(),
+	}}
+	if before, ok := recent(w, "claim", w.claims); ok && w.chance("again", 5) && before.Row.GUID != claims[0].Row.GUID {
 		claims = append(claims, before)
 	}
 	w.claims = append(w.claims, claims[0])
@@ -332,13 +333,15 @@ func (w *twin) worker() {
 	}
 	l := store.Lease{
 		Job: r.Job, Request: r.GUID, Space: space, Generation: 1, Turn: r.Turn + w.upTo("off", 12)/12, Fence: r.Fence,
-		Holder: pick(w, "holder", cmp.Or(r.Holder, "ann"), cmp.Or(r.Holder, "ann"), "ann", "bob"), TTL: pick[time.Duration](w, "first ttl", 0, 5, 60) * second,
-		Timeout: pick[time.Duration](w, "timeout", 0, 10) * second,
+		Holder: r.Holder, Session: r.Session, Fresh: w.chance("fresh", 60), Timeout: pick[time.Duration](w, "timeout", 0, 10) * second,
+	}
+	if r.Holder == "" || w.chance("another", 50) { // no two processes have runs of one name
+		l.Session = w.session()
+		l.Holder = fmt.Sprintf("%s of %d", pick(w, "holder", "ann", "bob"), l.Session)
 	}
 	if taken, ok := recent(w, "lease", w.leases); ok && w.chance("taken", 40) {
 		l = taken
 	}
-	ttl := pick[time.Duration](w, "ttl", 0, 5, 60, 3600) * second
 	switch call := w.upTo("call", 12); call {
 	case 0, 1, 2, 3:
 		n := 1
@@ -346,12 +349,12 @@ func (w *twin) worker() {
 			n = store.MaxRuns + 1
 		}
 		for range n {
-			if x, err := w.driven().Lease(w.ctx, l.Job, l.Request, l.Turn, l.Holder, ttl); err == nil {
+			if x, err := w.driven().Lease(w.ctx, l.Job, l.Request, l.Turn, l.Holder, l.Session); err == nil {
 				w.leases = append(w.leases, x)
 			}
 		}
 	case 4:
-		if x, err := both(w, "heartbeat", func(s store.Store) (store.Lease, error) { return s.Heartbeat(w.ctx, l, ttl) }); err == nil {
+		if x, err := both(w, "keep", func(s store.Store) (store.Lease, error) { return s.Keep(w.ctx, l) }); err == nil {
 			w.leases = append(w.leases, x)
 		}
 	case 5:

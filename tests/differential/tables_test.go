@@ -30,7 +30,7 @@ var columns = map[string]string{
 	"receipts":  `job, guid, ledger, verdict, seq`,
 	"entries":   `job, chain, seq, hash`,
 	"dispatches": `guid, job, kind, activity, dad, topic, element, body, next_at, held, dead, publication, published_at, turn, turn_sent,
-		try, runs, holder, lease_until, fence, within_at, effects_seq, effects_hash, origin, sender, undo, input`,
+		try, runs, holder, session, fence, within_at, effects_seq, effects_hash, origin, sender, undo, input`,
 	"waits":   `job, guid, mailbox, activity, dad, topic, key, repeat, max_age, count, since, origin, request`,
 	"woken":   `job, request, guid, kind, name, position, seq`,
 	"signals": `guid, state, at`,
@@ -38,6 +38,7 @@ var columns = map[string]string{
 		CASE WHEN state = 'started' THEN until END, position, vouched`,
 	"payloads":     `job, digest, body`,
 	"dead_letters": `id, job, guid, kind, activity, dad, reason, message, ledger, at, state`,
+	"sessions":     `id, name, lease, renewed_at, since, dead`,
 	"flows":        `name, version, digest, definition, active, deployed, CASE WHEN active THEN scheduled END`,
 }
 

@@ -10,7 +10,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -48,6 +47,7 @@ type twin struct {
 	messages []*collation.Message
 	claims   []store.Claim
 	leases   []store.Lease
+	sessions []*process
 	effects  []journal.Effect
 	drawn    drawn
 }
@@ -116,6 +116,9 @@ var (
 func kind(err error) (is []string) {
 	if tx, ok := errors.AsType[*store.TxError](err); ok {
 		is = append(is, fmt.Sprintf("%T", tx))
+	}
+	if lost, ok := errors.AsType[*store.LostError](err); ok && lost.Session {
+		is = append(is, "of the session")
 	}
 	for _, k := range kinds {
 		if errors.Is(err, k) {
@@ -322,9 +325,9 @@ func (w *twin) Body(
 
 // Lease implements store.Requests.
 func (w *twin) Lease(
-	ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, ttl time.Duration,
+	ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64,
 ) (store.Lease, error) {
-	return both(w, "lease", func(s store.Store) (store.Lease, error) { return s.Lease(ctx, job, request, turn, holder, ttl) })
+	return both(w, "lease", func(s store.Store) (store.Lease, error) { return s.Lease(ctx, job, request, turn, holder, session) })
 }
 
 // Late implements store.Engine.

@@ -134,17 +134,18 @@ var chainsLaw = law{"I7", []string{
 	FROM entry x WHERE NOT main AND NOT EXISTS (SELECT FROM bound b WHERE b.job = x.job AND b.chain = x.chain) GROUP BY job, chain`,
 }}
 
-// effectsLaw is what I1 says of the tables: one completed row for each key, nothing
-// that was only started, and one completion in the journal, of that row's job.
+// effectsLaw is what I1 says of the tables: one row for each key, which is completed, or
+// not done where a run was cut off before its call; nothing that was only started; and
+// one completion in the journal, of that row's job.
 var effectsLaw = law{"I1", []string{
 	`SELECT format('key %s has %s rows, of which completed: %s: job %s', encode(key, 'hex'), count(*),
 		count(*) FILTER (WHERE state = 'completed'), string_agg(job::text, ', job '))
-	FROM effects GROUP BY key HAVING count(*) <> 1 OR bool_or(state <> 'completed')`,
+	FROM effects GROUP BY key HAVING count(*) <> 1 OR bool_or(state = 'started')`,
 	`WITH ` + entriesRead + `, done AS (
 		SELECT encode(` + bytesOf(`(e -> 'e' ->> 'k')`) + `, 'hex') AS hex, job, count(*) AS times FROM entry WHERE e ->> 'as' = 'ec' GROUP BY 1, 2)
 	SELECT format('job %s: effect %s with key %s: %s completions in the journal', coalesce(d.job, f.job), f.name, coalesce(hex, encode(key, 'hex')), times)
 	FROM done d FULL JOIN effects f ON hex = encode(key, 'hex') AND f.job = d.job
-	WHERE times IS DISTINCT FROM 1 OR f.key IS NULL`,
+	WHERE f.key IS NULL OR times IS DISTINCT FROM CASE WHEN f.state = 'completed' THEN 1 END`,
 }}
 
 // effectsOnce is I1: what was recorded is what the service outside applied, and
@@ -153,7 +154,7 @@ func effectsOnce(ctx context.Context, w *world) error {
 	if err := effectsLaw.hold(ctx, w.db); err != nil {
 		return err
 	}
-	rows, err := w.db.Query(ctx, "SELECT encode(key, 'hex'), name || ' ' || convert_from(result, 'UTF8') FROM effects WHERE class = 'idempotent'")
+	rows, err := w.db.Query(ctx, "SELECT encode(key, 'hex'), name || ' ' || convert_from(result, 'UTF8') FROM effects WHERE class = 'idempotent' AND state = 'completed'")
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func TestFaultCells(t *testing.T) {
 		cells = choose(cells, rand.New(rand.NewPCG(seed, 0))) //nolint:gosec // choices, no secret
 	default:
 		cells = slices.DeleteFunc(cells, func(c *cell) bool { return !strings.Contains(c.String(), strings.ReplaceAll(want, "_", " ")) })
-		require.NotEmpty(t, cells, "no cell has %q in its name, which is K0…K16/fault/mode; faults are %s", want, kindNames())
+		require.NotEmpty(t, cells, "no cell has %q in its name, which is K0…K18/fault/mode; faults are %s", want, kindNames())
 	}
 	end := guarantees.Begin()
 	t.Cleanup(func() { // when every cell is over

@@ -248,7 +248,8 @@ var licenceLaw = law{"I6", []string{
 	FROM obligation o JOIN jobs j ON j.id = o.job
 	WHERE j.state = 'open'
 		AND NOT EXISTS (SELECT FROM dispatches d WHERE d.job = o.job AND d.activity = o.activity AND d.dad = o.dad
-			AND (d.next_at IS NOT NULL OR d.held IS NOT NULL OR d.dead))
+			AND (d.next_at IS NOT NULL OR d.held IS NOT NULL OR d.dead
+				OR d.holder IS NOT NULL AND EXISTS (SELECT FROM sessions s WHERE s.id = d.session)))
 		AND NOT EXISTS (SELECT FROM waits w WHERE w.job = o.job AND w.activity = o.activity AND w.dad = o.dad)
 		AND NOT EXISTS (SELECT FROM dead_letters l WHERE l.job = o.job AND l.activity = o.activity AND l.dad = o.dad AND l.state = 'open')
 		AND NOT EXISTS (SELECT FROM instances i WHERE i.job = o.job AND i.activity = o.activity AND i.dad_text = o.dad AND i.child IS NOT NULL

@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"replay"},
 	{"journal/store", "observer", "wire"},
 	{"effects", "transport", "explain"},
-	{"durable"},
+	{"durable", "session"},
 	{"engine", "workers"},
 	{"journal/postgres", "journal/memory", "journal/journaltest", "transport/nats", "transport/memory", "transport/transporttest", "telemetry"},
 	{"."},

@@ -23,6 +23,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/journaltest"
 	storemem "github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/session"
 	busmem "github.com/quipu-journal/quipu/transport/memory"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -47,8 +48,10 @@ type world struct {
 
 // process is an engine and its workers.
 type process struct {
-	stop context.CancelFunc
-	done chan error // of each of the two
+	stop  context.CancelFunc
+	done  chan error // of each of the two
+	leave context.CancelFunc
+	left  chan error // of its session
 }
 
 // play runs the plan and returns what is wrong.
@@ -110,15 +113,21 @@ func (w *world) process(i int) *process {
 	ctx, cancel := context.WithCancel(context.Background())
 	cfg := modes[w.plan.world.Engines[i]]
 	cfg.Store, cfg.Bus, cfg.Space, cfg.Writer = w.store, w.bus, space, fmt.Sprint("engine-", i)
+	own := session.New(session.Config{Store: w.store, Name: cfg.Writer})
+	cfg.Session = own
 	eng := must(func() (*engine.Engine, error) { return engine.New(ctx, cfg) })
 	rt := must(func() (*workers.Runtime, error) {
 		return workers.NewRuntime(workers.Config{
 			Registry: w.ran.registry(), Bus: w.bus, Store: eng.Committer().Worker(), Space: space, Lanes: eng.Config().Lanes,
-			DeadLetter: eng.Committer().DeadLetter, Lease: 4 * time.Second, AckWait: 2 * time.Second,
+			DeadLetter: eng.Committer().DeadLetter, Session: own, AckWait: 2 * time.Second,
 			ResponseWait: time.Second, Holder: fmt.Sprint("worker-", i), Logger: slog.New(slog.DiscardHandler),
 		})
 	})
-	p := &process{stop: cancel, done: make(chan error, 2)}
+	keeping, leave := context.WithCancel(context.Background())
+	p := &process{stop: cancel, done: make(chan error, 2), leave: leave, left: make(chan error, 1)}
+	opened := make(chan struct{})
+	go func() { p.left <- own.Run(keeping, opened) }()
+	<-opened
 	go func() { p.done <- eng.Run(ctx) }()
 	go func() { p.done <- rt.Run(ctx) }()
 	return p
@@ -126,10 +135,10 @@ func (w *world) process(i int) *process {
 
 func (w *world) end(p *process) {
 	p.stop()
-	for range cap(p.done) {
-		if err := <-p.done; err != nil {
-			w.wrong("a process ended with %v", err)
-		}
+	errs := []error{<-p.done, <-p.done}
+	p.leave()
+	if err := errors.Join(append(errs, <-p.left)...); err != nil {
+		w.wrong("a process ended with %v", err)
 	}
 }
 

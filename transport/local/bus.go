@@ -103,7 +103,7 @@ func (b *Bus) Send(ctx context.Context, msgs []transport.Message, done func(i in
 // not go by the bus.
 func (b *Bus) handOver(m *transport.Message) (over bool, err error) {
 	switch {
-	case m.To.Kind == transport.Lane:
+	case m.To.Kind == transport.Lane && !m.ByBus:
 		b.mu.Lock()
 		l := b.lanes[m.To]
 		b.mu.Unlock()

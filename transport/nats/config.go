@@ -35,8 +35,8 @@ const (
 	// DuplicateWindow is how long a Nats-Msg-Id is remembered by the server.
 	DuplicateWindow = 2 * time.Minute
 
-	defaultLaneAckWait = 10 * time.Second
-	defaultWorkAckWait = 30 * time.Second
+	defaultLaneAckWait = 3 * time.Second
+	defaultWorkAckWait = 3 * time.Second
 	defaultPubAckWait  = 5 * time.Second
 	defaultHeartbeat   = 2 * time.Second
 	defaultPullExpires = 30 * time.Second
@@ -75,8 +75,8 @@ type Config struct {
 	// stream is backpressure: transport.ErrFull, the rows wait (T5).
 	MaxBytes int64
 
-	// LaneAckWait is the ack wait of lanes and starts (default 10 s, T10),
-	// WorkAckWait of topics (default 30 s).
+	// LaneAckWait is the ack wait of lanes and starts, WorkAckWait of topics: each 3 s
+	// by default (T10).
 	LaneAckWait, WorkAckWait time.Duration
 	// MaxInFlight is how many messages may wait for their PubAck before Send
 	// blocks, default DefaultMaxInFlight, at most MaxInFlightLimit (T11).

@@ -184,7 +184,7 @@ CREATE TABLE dispatches (
     try          bigint  NOT NULL,
     runs         bigint  NOT NULL,
     holder       text,
-    lease_until  bigint,
+    session      bigint,
     fence        bigint  NOT NULL,
     within_at    bigint,
     effects_seq  bigint  NOT NULL,
@@ -201,7 +201,20 @@ CREATE TABLE dispatches (
 CREATE INDEX dispatches_due ON dispatches (next_at) WHERE held IS NULL AND next_at IS NOT NULL;
 CREATE INDEX dispatches_within ON dispatches (within_at) WHERE within_at IS NOT NULL;
 CREATE INDEX dispatches_mail ON dispatches (job) WHERE kind = 'signal' AND held IS NULL;
+CREATE INDEX dispatches_session ON dispatches (session) WHERE holder IS NOT NULL; -- such a row is mostly not due
 CREATE INDEX dispatches_sender ON dispatches (sender) WHERE sender IS NOT NULL;
+
+-- The sessions of processes (W8): what a row's holder has, it has as long as the session
+-- that the row names is here and not dead. lease, in microseconds, is how long it lives
+-- without being renewed; since is from when on it was renewed without a gap.
+CREATE TABLE sessions (
+    id         bigint  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name       text    NOT NULL,
+    lease      bigint  NOT NULL CHECK (lease > 0),
+    renewed_at bigint  NOT NULL,
+    since      bigint  NOT NULL,
+    dead       boolean NOT NULL DEFAULT false
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 -- The open waits for signals (1.11): each is the arbiter between its signal and
 -- its timer. mailbox stands for (topic, key); its oldest wait is the first of

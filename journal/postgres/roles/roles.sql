@@ -20,16 +20,17 @@ GRANT SELECT, INSERT, UPDATE ON
     {schema}.jobs, {schema}.instances, {schema}.receipts, {schema}.flows, {schema}.effects, {schema}.dead_letters
     TO {role_engine};
 GRANT SELECT, INSERT, UPDATE, DELETE ON
-    {schema}.dispatches, {schema}.batches, {schema}.waits, {schema}.signals TO {role_engine};
+    {schema}.dispatches, {schema}.batches, {schema}.waits, {schema}.signals, {schema}.sessions TO {role_engine};
 GRANT SELECT, INSERT, DELETE ON {schema}.tombs TO {role_engine};
 GRANT SELECT ON {schema}.jobs_n_seq TO {role_engine};
 GRANT SELECT, INSERT ON {schema}.payloads TO {role_engine};
 
--- worker: leases, effects, payloads. It moves the head of a job, and nothing
+-- worker: sessions, leases, effects, payloads. It moves the head of a job, and nothing
 -- else of it, when it holds a request that ran too often.
 GRANT SELECT, INSERT ON {schema}.entries, {schema}.payloads TO {role_worker};
 GRANT SELECT, UPDATE (head_seq, head_hash) ON {schema}.jobs TO {role_worker};
 GRANT SELECT, UPDATE ON {schema}.dispatches TO {role_worker};
+GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.sessions TO {role_worker};
 GRANT SELECT, INSERT, UPDATE ON {schema}.effects, {schema}.dead_letters TO {role_worker};
 GRANT SELECT ON {schema}.instances, {schema}.receipts, {schema}.flows, {schema}.woken TO {role_worker};
 GRANT SELECT, INSERT ON {schema}.batches TO {role_worker};

@@ -1,30 +1,31 @@
 -- name: lease_take
--- takes a request before a run that is not its first delivery (E9), by test-and-set on turn and lease, unless what
--- the turn started may still go on (E4). $1 job, $2 request, $3 turn, $4 holder, $5 microseconds, $6 most runs. No
--- row: lease_look says why.
+-- takes a request before a run that is not its first delivery (E9), by test-and-set on turn and holder, unless what
+-- the turn started may still be under way (E4). $1 job, $2 request, $3 turn, $4 holder, $5 session, $6 most runs. No
+-- row: lease_look says why. The lock keeps the session from ending meanwhile (W8).
+WITH alive AS MATERIALIZED (SELECT s.id FROM sessions s WHERE s.id = $5::int8 AND NOT s.dead FOR KEY SHARE SKIP LOCKED)
 UPDATE dispatches d
-SET rev = d.rev + 1, holder = $4::text, lease_until = micros() + $5::int8, fence = d.fence + 1, runs = d.runs + 1,
-    next_at = greatest(d.next_at, micros() + $5::int8)
-FROM jobs j
+SET rev = d.rev + 1, holder = $4::text, session = alive.id, fence = d.fence + 1, runs = d.runs + 1, next_at = NULL
+FROM jobs j, alive
 WHERE d.job = $1::uuid AND d.guid = $2::uuid AND d.kind = 'request' AND d.turn = $3::int8 AND d.held IS NULL
   AND d.runs < $6::int8
-  AND (d.holder IS NULL OR d.holder = $4::text OR d.lease_until IS NULL OR d.lease_until <= micros())
+  AND (d.holder IS NULL OR d.holder = $4::text)
   AND NOT EXISTS (
       SELECT FROM effects e
       WHERE e.n = j.n AND e.request = d.guid AND e.state = 'started' AND e.turn = d.turn AND e.until > micros() OFFSET 0)
   AND j.id = d.job AND j.state = 'open'
 RETURNING d.fence, d.runs, j.generation
 
--- name: lease_extend
--- the heartbeat (E9): extends a lease, or takes the first one of a run, and moves the due time with it. $1 job, $2
--- request, $3 turn, $4 fence, $5 holder, $6 microseconds, $7 whether the run may have taken it, one fence ahead,
--- without knowing.
+-- name: lease_keep
+-- takes the lease of a run that has none yet, or may have taken it, one fence ahead, without knowing (E9); of a run that
+-- has it, it changes nothing that counts. $1 job, $2 request, $3 turn, $4 fence, $5 holder, $6 session, $7 whether it
+-- knows of none.
+WITH alive AS MATERIALIZED (SELECT s.id FROM sessions s WHERE s.id = $6::int8 AND NOT s.dead FOR KEY SHARE SKIP LOCKED)
 UPDATE dispatches d
 SET rev = d.rev + 1,
     fence = CASE WHEN d.holder IS NULL THEN d.fence + 1 ELSE d.fence END,
     runs = CASE WHEN d.holder IS NULL THEN d.runs + 1 ELSE d.runs END,
-    holder = $5::text, lease_until = micros() + $6::int8, next_at = greatest(d.next_at, micros() + $6::int8)
-FROM jobs j
+    holder = $5::text, session = alive.id, next_at = NULL
+FROM jobs j, alive
 WHERE d.job = $1::uuid AND d.guid = $2::uuid AND d.kind = 'request' AND d.turn = $3::int8 AND d.held IS NULL
   AND (d.fence = $4::int8 AND coalesce(d.holder = $5::text, true)
        OR $7::bool AND d.fence = $4::int8 + 1 AND d.holder = $5::text)
@@ -32,24 +33,22 @@ WHERE d.job = $1::uuid AND d.guid = $2::uuid AND d.kind = 'request' AND d.turn =
 RETURNING d.runs, j.generation, d.fence
 
 -- name: lease_return
--- a drained run takes its run back, and the row is due at once (E9). $1 job, $2 request, $3 turn, $4 fence, $5
--- holder. Returning twice counts once.
+-- a run that ends without an answer takes its run back, and the row is due at once (E9). $1 job, $2 request, $3 turn, $4
+-- holder.
 UPDATE dispatches d
-SET rev = d.rev + 1,
-    runs = CASE WHEN d.holder IS NULL THEN d.runs ELSE greatest(d.runs - 1, 0) END,
-    holder = NULL, lease_until = NULL, next_at = CASE WHEN d.held IS NULL THEN micros() ELSE d.next_at END
-WHERE d.job = $1::uuid AND d.guid = $2::uuid AND d.kind = 'request' AND d.turn = $3::int8 AND d.fence = $4::int8
-  AND (d.holder IS NULL OR d.holder = $5::text)
+SET rev = d.rev + 1, runs = greatest(d.runs - 1, 0), holder = NULL, session = NULL,
+    next_at = CASE WHEN d.held IS NULL THEN micros() ELSE d.next_at END
+WHERE d.job = $1::uuid AND d.guid = $2::uuid AND d.kind = 'request' AND d.turn = $3::int8 AND d.holder = $4::text
 RETURNING 1
 
 -- name: lease_look
--- why a write of a worker met nothing. $1 job, $2 request. Returns the job's state and, where the row stands, whether
--- it is a request that is not held, its turn, fence, runs, holder, and whether its lease is alive, or what its turn
--- started may still go on (E4).
-SELECT j.state, d.guid IS NOT NULL AND d.kind = 'request' AND d.held IS NULL, d.turn, d.fence, d.runs, d.holder,
-       coalesce(d.lease_until > micros(), false),
+-- why a write of a worker met nothing. $1 job, $2 request, $3 session. Returns the job's state and, where the row
+-- stands, whether it is a request that is not held, its turn, runs, holder, whether what its turn started may still be
+-- under way (E4), and whether the session is alive.
+SELECT j.state, d.guid IS NOT NULL AND d.kind = 'request' AND d.held IS NULL, d.turn, d.runs, d.holder,
        EXISTS (
            SELECT FROM effects e
-           WHERE e.n = j.n AND e.request = d.guid AND e.state = 'started' AND e.turn = d.turn AND e.until > micros())
+           WHERE e.n = j.n AND e.request = d.guid AND e.state = 'started' AND e.turn = d.turn AND e.until > micros()),
+       EXISTS (SELECT FROM sessions s WHERE s.id = $3::int8 AND NOT s.dead)
 FROM jobs j LEFT JOIN dispatches d ON d.job = j.id AND d.guid = $2::uuid
 WHERE j.id = $1::uuid

@@ -10,14 +10,14 @@ LIMIT $1::int8
 
 -- name: claim
 -- takes due rows for sending, by test-and-set on publication and turn; rows that somebody else holds are left to him
--- (T2). $1 jobs, $2 GUIDs, $3 publications, $4 turns, $5 send, $6 microseconds until due again. Returns the rows to
+-- (T2). $1 jobs, $2 GUIDs, $3 publications, $4 turns, $5 send, $6 microseconds until due again, $7 sessions that send, 0 for none. Returns the rows to
 -- send, with what publishing needs of their jobs, null where a job is not there. The conditions are such that no
 -- index on due rows serves them: each row is looked up by its key, however many are due.
 WITH w AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[], $5::bool[], $6::int8[])
-        AS w (job, guid, publication, turn, send, again)
+    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[], $5::bool[], $6::int8[], $7::int8[])
+        AS w (job, guid, publication, turn, send, again, session)
 ), won AS MATERIALIZED (
-    SELECT d.job, d.guid, w.send, w.again, (SELECT micros()) AS now
+    SELECT d.job, d.guid, w.send, w.again, w.session, (SELECT micros()) AS now
     FROM w JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
     WHERE d.publication = w.publication AND d.turn = w.turn AND coalesce(d.held, '') = '' AND d.next_at - (SELECT micros()) <= 0
     FOR UPDATE OF d SKIP LOCKED
@@ -27,6 +27,7 @@ WITH w AS MATERIALIZED (
         publication = d.publication + CASE WHEN won.send THEN 1 ELSE 0 END,
         turn_sent = CASE WHEN won.send THEN d.turn ELSE d.turn_sent END,
         published_at = CASE WHEN won.send THEN won.now ELSE d.published_at END,
+        session = CASE WHEN won.send AND d.holder IS NULL THEN nullif(won.session, 0) ELSE d.session END,
         next_at = won.now + won.again
     FROM won
     WHERE d.job = won.job AND d.guid = won.guid

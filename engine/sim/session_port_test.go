@@ -1,0 +1,100 @@
+package sim
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// own is the session of a process, as that reaches it.
+type own struct {
+	store.Session
+	p *process
+}
+
+// OpenSession implements store.Sessions.
+func (s *port) OpenSession(ctx context.Context, name string, lease time.Duration) (store.Session, error) {
+	return through(ctx, s.p, kindWrite, "open session", func() (store.Session, error) {
+		o, err := s.Store.OpenSession(ctx, name, lease)
+		if err != nil {
+			return nil, err
+		}
+		s.p.world.guard.renewed(o.ID())
+		return &own{o, s.p}, nil
+	})
+}
+
+// Renew implements store.Session.
+func (o *own) Renew(ctx context.Context) ([]string, error) {
+	return through(ctx, o.p, kindWrite, "renew", func() ([]string, error) {
+		ended, err := o.Session.Renew(ctx)
+		if err == nil {
+			o.p.world.guard.renewed(o.ID())
+		}
+		return ended, err
+	})
+}
+
+// Lost implements store.Session.
+func (o *own) Lost(ctx context.Context, leases []store.Lease) ([]store.LostLease, error) {
+	if len(leases) == 0 {
+		return nil, nil
+	}
+	of := make([]string, len(leases))
+	for i := range leases {
+		of[i] = leased("", &leases[i])
+	}
+	slices.Sort(of) // its runs are in no order
+	return through(ctx, o.p, kindRead, "lost"+strings.Join(of, ""), func() ([]store.LostLease, error) { return o.Session.Lost(ctx, leases) })
+}
+
+// Held implements store.Session.
+func (o *own) Held(ctx context.Context) ([]store.Lease, error) {
+	return through(ctx, o.p, kindRead, "held", func() ([]store.Lease, error) {
+		held, err := o.Session.Held(ctx)
+		slices.SortFunc(held, func(a, b store.Lease) int { return strings.Compare(leased("", &a), leased("", &b)) })
+		return held, err
+	})
+}
+
+// End implements store.Session.
+func (o *own) End(ctx context.Context) error {
+	if ctx.Err() != nil { // it only gives its connection up
+		return ctx.Err()
+	}
+	return action(ctx, o.p, kindWrite, "end session", func() error {
+		o.p.world.guard.leaves()
+		return o.Session.End(ctx)
+	})
+}
+
+// renewed notes that a session is renewed. Another one that was not for its lease may
+// be ended with that: what it held is due, whenever it was sent last.
+func (g *guard) renewed(id int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	g.sessions[id] = now
+	for other, at := range g.sessions {
+		switch late := now.Sub(at); {
+		case late >= lingers:
+			delete(g.sessions, other)
+		case late >= lease:
+			clear(g.gaps)
+		}
+	}
+}
+
+// lingers is how long what a dead session held may be freed by and by: longer than its
+// row is locked.
+const lingers = 20 * time.Second
+
+// leaves notes that a session ends, and with it all of its leases.
+func (g *guard) leaves() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	clear(g.gaps)
+}

@@ -1,0 +1,369 @@
+package journaltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+var sessions = map[string]func(*bench){
+	"one that is not renewed is ended by another, and what it held is free (W8)": sessionBuried,
+	"who was cut off himself declares nobody dead (W8)":                          sessionGap,
+	"one that is renewed is not ended (W8)":                                      sessionRenewed,
+	"its end frees what it held at once (W8)":                                    sessionEnd,
+	"what it may not have sent is sent again (W8, T2)":                           sessionSent,
+	"nothing is taken for one that has ended (W8)":                               sessionOver,
+	"its end and what is taken for it, at once (W8)":                             sessionRace,
+	"a row that somebody writes is freed later (W8)":                             sessionLocked,
+	"which leases are none any more, by their places (W8)":                       sessionLost,
+	"what it holds is listed (W8)":                                               sessionHeld,
+	"its id is never given again (W8)":                                           sessionID,
+}
+
+// session opens a session.
+func (b *bench) session(name string, lease time.Duration) store.Session {
+	b.Helper()
+	s, err := b.s.OpenSession(b.ctx(), name, lease)
+	require.NoError(b, err)
+	b.Cleanup(func() { _ = s.End(b.ctx()) }) // it gives its connection up
+	return s
+}
+
+// renewed renews a session, and gives those that this has ended.
+func (b *bench) renewed(s store.Session) []string {
+	ended, err := s.Renew(b.ctx())
+	if err != nil {
+		b.Errorf("renew: %v", err)
+	}
+	return ended
+}
+
+// buried lets the lease of a session pass, a span at most, which nobody renews, until
+// another has ended it.
+func (b *bench) buried(name string) {
+	b.Helper()
+	looks := b.looks()
+	b.passing(func() bool { return slices.Contains(b.renewed(looks), name) })
+}
+
+// looks opens a session that can end others: as soon as it was renewed for a lease of
+// its own, which is longer than theirs.
+func (b *bench) looks() store.Session { return b.session("looks", 10*b.span()) }
+
+// passing lets time pass, a part of a span in each step, until reached.
+func (b *bench) passing(reached func() bool) {
+	b.Helper()
+	clock, ok := b.s.Store.(Clock)
+	if !ok {
+		require.Eventually(b, reached, 30*time.Second, 10*time.Millisecond)
+		return
+	}
+	for range 100 {
+		if clock.Advance(b.span() / 2); reached() {
+			return
+		}
+	}
+	require.Fail(b, "it does not come about")
+}
+
+// freed is a row after the end of the session that held it, but for its due time. It is
+// sent again without a look (T2).
+func freed(r collation.Row) collation.Row {
+	r.Holder, r.Session, r.TurnSent = "", 0, 0
+	r.Fence++
+	r.Rev++
+	return r
+}
+
+func sessionBuried(b *bench) {
+	c := b.committer()
+	id := b.requested(c, fork, "forked")
+	dies := b.session("dies", b.span())
+	for _, activity := range []string{"left", "right"} {
+		b.leaseFor(b.row(id, journal.MessageRequest, activity), "w", dies)
+	}
+	b.rewrite(c, id, b.row(id, journal.MessageRequest, "right"), func(r *collation.Row, now collation.Micros) {
+		r.Held, r.NextAt = collation.HeldParked, now+micros(hour)
+	})
+	mine := b.lease(b.asked(c), "w")
+	left, right := b.row(id, journal.MessageRequest, "left"), b.row(id, journal.MessageRequest, "right")
+	other := b.row(mine.Job, journal.MessageRequest, "work")
+	require.Empty(b, b.due(10))
+	b.buried("dies")
+	due := b.due(10)
+	require.Len(b, due, 1)
+	require.Equal(b, left.GUID, due[0].GUID)
+	want := freed(left)
+	want.NextAt = b.row(id, journal.MessageRequest, "left").NextAt
+	require.Equal(b, want, b.row(id, journal.MessageRequest, "left"))
+	require.Equal(b, freed(right), b.row(id, journal.MessageRequest, "right"), "what is held stays so")
+	require.Equal(b, other, b.row(mine.Job, journal.MessageRequest, "work"), "the others keep what they have")
+	require.Empty(b, b.renewed(b.live()), "it is ended once")
+	_, err := dies.Renew(b.ctx())
+	require.ErrorIs(b, err, store.ErrStale)
+	b.audit(id, mine.Job)
+}
+
+// sessionGap: two processes are cut off for longer than their leases; one of them is
+// back.
+func sessionGap(b *bench) {
+	c, lease := b.committer(), 4*b.span()
+	back := b.session("back", lease)
+	b.session("dies", lease)
+	opened := b.now(c)
+	b.passing(func() bool { return b.now(c) > opened+micros(lease) })
+	heard := b.now(c)
+	b.passing(func() bool { return slices.Contains(b.renewed(back), "dies") })
+	require.GreaterOrEqual(b, b.now(c)-heard, micros(lease), "a full lease has passed again")
+}
+
+func sessionRenewed(b *bench) {
+	c, lease := b.committer(), 10*b.span()
+	s, live := b.session("renewed", lease), b.looks()
+	opened, last, slow := b.now(c), b.now(c), false
+	b.passing(func() bool {
+		_, err := s.Renew(b.ctx())
+		ended := b.renewed(live)
+		now := b.now(c)
+		if now-last >= micros(lease) { // the machine was that slow
+			slow = true
+		} else if err != nil || len(ended) > 0 {
+			b.Errorf("ended: %v, %v", ended, err)
+		}
+		last = now
+		return slow || b.Failed() || now > opened+2*micros(lease)
+	})
+}
+
+func sessionEnd(b *bench) {
+	r := b.asked(b.committer())
+	s := b.session("ends", hour)
+	b.leaseFor(r, "w", s)
+	held := b.row(r.Job, journal.MessageRequest, "work")
+	require.Empty(b, b.renewed(b.live()))
+	require.Greater(b, b.live().Next(), time.Minute)
+	require.NoError(b, s.End(b.ctx()))
+	row := b.row(r.Job, journal.MessageRequest, "work")
+	held.NextAt = row.NextAt
+	require.Equal(b, freed(held), row)
+	require.Len(b, b.due(10), 1)
+	require.Empty(b, b.renewed(b.live()), "nothing is left of it")
+	require.Zero(b, b.live().Next())
+	_, err := s.Renew(b.ctx())
+	require.ErrorIs(b, err, store.ErrStale)
+	b.audit(r.Job)
+}
+
+func sessionSent(b *bench) {
+	c, f := b.committer(), b.deploy(one)
+	dies := b.session("dies", b.span())
+	send := func(key string, by store.Session) journal.JobID {
+		b.Helper()
+		id, of := b.start(f, key), claims(b.due(10), true)
+		require.Len(b, of, 1)
+		if of[0].Session = by.ID(); key == "lost" {
+			of[0].Again = 30 * time.Second // as what was sent mostly is; the others are not due meanwhile
+		}
+		out, err := b.s.Claim(b.ctx(), of)
+		require.NoError(b, err)
+		require.Equal(b, by.ID(), out[0].Row.Session)
+		return id
+	}
+	lost, old, others := send("lost", dies), send("old", dies), send("others", b.live())
+	b.rewrite(c, old, b.view(old).Rows[0], func(r *collation.Row, now collation.Micros) {
+		r.PublishedAt = now - micros(store.Unpublished+hour)
+	})
+	want := map[journal.JobID]collation.Row{}
+	for _, id := range []journal.JobID{lost, old, others} {
+		want[id] = b.view(id).Rows[0]
+	}
+	b.buried("dies")
+	row := b.view(lost).Rows[0]
+	sent := want[lost]
+	sent.Session, sent.TurnSent, sent.Rev, sent.NextAt = 0, 0, sent.Rev+1, row.NextAt
+	require.Equal(b, sent, row)
+	due := b.due(10)
+	require.Len(b, due, 1)
+	require.Equal(b, lost, due[0].Job)
+	require.Equal(b, want[old], b.view(old).Rows[0], "it is known to be sent")
+	require.Equal(b, want[others], b.view(others).Rows[0])
+	b.audit(lost, old, others)
+}
+
+// overBy says that a plan was refused because the session of its run has ended.
+func overBy(err error) bool {
+	lost, named := errors.AsType[*store.LostError](err)
+	return named && lost.Session
+}
+
+func sessionOver(b *bench) {
+	r := b.asked(b.committer())
+	s := b.session("ends", hour)
+	require.NoError(b, s.End(b.ctx()))
+	before := b.view(r.Job)
+	for _, id := range []int64{s.ID(), s.ID() + 1000} { // or it never was
+		_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w", id)
+		require.ErrorIs(b, err, store.ErrStale)
+		l := b.fresh(r, "w")
+		l.Session = id
+		_, err = b.s.Keep(b.ctx(), l)
+		require.ErrorIs(b, err, store.ErrStale)
+		_, _, err = b.s.StartEffect(b.ctx(), l, effect("pay", 0))
+		require.True(b, overBy(err), "%v", err)
+		_, err = b.s.FinishEffect(b.ctx(), l, completed(at("now", store.ClassPure, ""), `1`), false)
+		require.True(b, overBy(err), "%v", err)
+		calls := 0
+		_, err = b.s.TxEffect(b.ctx(), l, txEffect("rows"), ends(&calls, resulting(`1`), nil))
+		require.True(b, overBy(err), "%v", err)
+		require.Equal(b, before, b.view(r.Job))
+		require.Empty(b, b.chain(r.Job, r.GUID))
+	}
+	b.audit(r.Job)
+}
+
+// sessionRace: nothing is held for a session that is gone: whoever is first, what is
+// taken is freed, or is not taken.
+func sessionRace(b *bench) {
+	c, live := b.committer(), b.looks()
+	var ids []journal.JobID
+	for i := range 4 {
+		ids = append(ids, b.requested(c, one, fmt.Sprint(i)))
+	}
+	takes := []func(store.Lease) error{
+		func(l store.Lease) error {
+			_, _, err := b.s.StartEffect(b.ctx(), l, at(l.Holder, store.ClassGuarded, ""))
+			return err
+		},
+		func(l store.Lease) error {
+			_, err := b.s.Keep(b.ctx(), l)
+			return err
+		},
+		func(l store.Lease) error {
+			_, err := b.s.FinishEffect(b.ctx(), l, completed(at(l.Holder, store.ClassPure, ""), `1`), false)
+			return err
+		},
+	}
+	over, done := context.WithCancel(b.ctx())
+	done()
+	for round := range 60 {
+		s := b.session("dies", time.Millisecond)
+		if clock, ok := b.s.Store.(Clock); ok {
+			clock.Advance(2 * time.Millisecond)
+		}
+		together(len(ids)+1, func(i int) {
+			switch {
+			case i < len(ids):
+				l := b.fresh(b.row(ids[i], journal.MessageRequest, "work"), fmt.Sprint("w", round))
+				l.Session = s.ID()
+				if err := takes[(round+i)%len(takes)](l); err != nil && !overBy(err) && !errors.Is(err, store.ErrStale) {
+					b.Errorf("round %d: %v", round, err)
+				}
+			case round%2 == 0:
+				if err := s.End(b.ctx()); err != nil {
+					b.Errorf("end: %v", err)
+				}
+			default:
+				b.renewed(live)
+			}
+		})
+		_ = s.End(over) // it gives its connection up
+		b.passing(func() bool {
+			b.renewed(live)
+			return !slices.ContainsFunc(ids, func(id journal.JobID) bool { return b.view(id).Rows[0].Holder != "" })
+		})
+	}
+	b.audit(ids...)
+}
+
+func sessionLocked(b *bench) {
+	c := b.committer()
+	r, free := b.asked(c), b.row(b.requested(c, one, "free"), journal.MessageRequest, "work")
+	dies, live := b.session("dies", b.span()), b.looks()
+	b.leaseFor(r, "w", dies)
+	held := b.row(r.Job, journal.MessageRequest, "work")
+	_, err := c.Load(b.ctx(), []store.Want{{Job: r.Job, Row: r.GUID}}, true)
+	require.NoError(b, err)
+	l := b.fresh(free, "w")
+	l.Session = dies.ID()
+	b.passing(func() bool { // until nothing is taken for it
+		if ended := b.renewed(live); len(ended) > 0 {
+			b.Errorf("ended: %v", ended)
+		}
+		_, err := b.s.Keep(b.ctx(), l)
+		return errors.Is(err, store.ErrStale)
+	})
+	require.Equal(b, held, b.row(r.Job, journal.MessageRequest, "work"))
+	require.NoError(b, c.Rollback(b.ctx()))
+	b.passing(func() bool { return slices.Contains(b.renewed(live), "dies") })
+	require.Empty(b, b.row(r.Job, journal.MessageRequest, "work").Holder)
+}
+
+func sessionLost(b *bench) {
+	c := b.committer()
+	var leases []store.Lease
+	leased := func(src, activity string) store.Lease {
+		b.Helper()
+		id := b.requested(c, src, fmt.Sprint("lost ", len(leases)))
+		l := b.lease(b.row(id, journal.MessageRequest, activity), fmt.Sprint("w", len(leases)))
+		leases = append(leases, l)
+		return l
+	}
+	leased(one, "work")
+	b.answer(c, leased(fork, "left").Job, "left", success(`1`))
+	leased(one, "work")
+	b.answer(c, leased(one, "work").Job, "work", failure(journal.ResponseFailedTry, "no"))
+	leased(fork, "right")
+	taken := leased(one, "work")
+	require.NoError(b, b.s.HandBack(b.ctx(), taken))
+	b.lease(b.row(taken.Job, journal.MessageRequest, "work"), "another")
+	b.answer(c, leased(fork, "right").Job, "left", failure(journal.ResponseTerminal, "declined"))
+	require.NoError(b, b.s.HandBack(b.ctx(), leased(one, "work")))
+	held := leased(one, "work")
+	b.rewrite(c, held.Job, b.row(held.Job, journal.MessageRequest, "work"), func(r *collation.Row, _ collation.Micros) { r.Held = collation.HeldStuck })
+	leases = append(leases, store.Lease{Job: journal.JobID{1}, Request: journal.GUID{1}, Turn: 1, Holder: "w"})
+	lost, err := b.live().Lost(b.ctx(), leases)
+	require.NoError(b, err)
+	slices.SortFunc(lost, func(x, y store.LostLease) int { return x.Place - y.Place })
+	require.Equal(b, []store.LostLease{{Place: 1}, {Place: 3}, {Place: 5}, {Place: 6, Closed: true}, {Place: 7}, {Place: 8}, {Place: 9}}, lost)
+	none, err := b.live().Lost(b.ctx(), nil)
+	require.NoError(b, err)
+	require.Empty(b, none)
+}
+
+func sessionHeld(b *bench) {
+	c, want := b.committer(), []store.Lease{}
+	of := b.session("holds", hour)
+	for i := range 3 {
+		l := b.leaseFor(b.row(b.requested(c, one, fmt.Sprint(i)), journal.MessageRequest, "work"), fmt.Sprint("w", i), of)
+		l.Generation, l.Runs = 0, 0 // nobody needs them
+		want = append(want, l)
+	}
+	b.answer(c, want[2].Job, "work", success(`1`))
+	b.lease(b.row(b.requested(c, one, "of another"), journal.MessageRequest, "work"), "w")
+	held, err := of.Held(b.ctx())
+	require.NoError(b, err)
+	for i := range held {
+		held[i].Generation, held[i].Runs = 0, 0
+	}
+	require.ElementsMatch(b, want[:2], held)
+}
+
+func sessionID(b *bench) {
+	last := b.live().ID()
+	require.Positive(b, last)
+	for range 3 {
+		s := b.session("again", hour)
+		require.Greater(b, s.ID(), last)
+		last = s.ID()
+		require.NoError(b, s.End(context.WithoutCancel(b.ctx())))
+		b.renewed(b.live())
+	}
+}

@@ -1,0 +1,261 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+var errSession = errors.New("memory: the session has ended")
+
+// member is the session of a process (W8). What it holds is freed when it ends.
+type member struct {
+	s       *Store
+	id      int64
+	name    string
+	lease   collation.Micros
+	renewed collation.Micros
+	since   collation.Micros // when it was renewed without a gap from
+	next    time.Duration
+	dead    bool // something of what it held may be to be freed
+}
+
+// OpenSession implements store.Sessions.
+func (s *Store) OpenSession(_ context.Context, name string, lease time.Duration) (store.Session, error) {
+	var m *member
+	err := s.write("open session", func(*undo) error {
+		s.memberID++
+		now := s.now()
+		m = &member{s: s, id: s.memberID, name: name, lease: micros(lease), renewed: now, since: now}
+		s.members[m.id] = m
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// ID implements store.Session.
+func (m *member) ID() int64 { return m.id }
+
+// Renew implements store.Session.
+func (m *member) Renew(context.Context) (ended []string, err error) {
+	s := m.s
+	err = s.write("renew", func(*undo) error {
+		if !s.alive(m.id) {
+			return fmt.Errorf("memory: renew: %w", store.ErrStale)
+		}
+		now := s.now()
+		if now-m.renewed > m.lease*2/3 {
+			m.since = now
+		}
+		m.renewed, m.next = now, 0
+		for id, o := range s.members {
+			if left := time.Duration(o.renewed+o.lease-now) * time.Microsecond; id != m.id && left > 0 && (m.next == 0 || left < m.next) {
+				m.next = left
+			}
+			o.dead = o.dead || id != m.id && o.renewed <= now-o.lease && m.since <= now-max(o.lease, m.lease)
+			if o.dead && s.free(o) {
+				ended = append(ended, o.name)
+			}
+		}
+		return nil
+	})
+	return ended, err
+}
+
+// Next implements store.Session.
+func (m *member) Next() time.Duration {
+	m.s.mu.Lock()
+	defer m.s.mu.Unlock()
+	return m.next
+}
+
+// free frees what a dead session held: a new fence, and due now. What somebody is
+// writing is left for the next time; all says that there was none.
+func (s *Store) free(o *member) (all bool) {
+	all = true
+	for id, rows := range s.rows {
+		for _, r := range rows {
+			switch {
+			case r.Session != o.id:
+				continue
+			case r.Holder == "" && (r.Held != "" || r.NextAt == collation.Never || r.PublishedAt <= o.renewed-micros(store.Unpublished)):
+				continue
+			case s.rowLocked(id, r.GUID):
+				all = false
+				continue
+			}
+			row := clone(r)
+			if row.Holder != "" {
+				row.Fence++
+			}
+			row.TurnSent = 0
+			if row.Holder, row.Session = "", 0; row.Held == "" {
+				row.NextAt = s.now()
+			}
+			s.putRow(&undo{}, row)
+		}
+	}
+	if all {
+		delete(s.members, o.id)
+	}
+	return all
+}
+
+// Lost implements store.Session.
+func (m *member) Lost(_ context.Context, leases []store.Lease) (lost []store.LostLease, err error) {
+	m.s.mu.Lock()
+	defer m.s.mu.Unlock()
+	for i := range leases {
+		l := &leases[i]
+		row, err := m.s.asked(m.s.living(l.Job), l.Request, l.Turn)
+		if err == nil && row.Holder == l.Holder {
+			continue
+		}
+		k := m.s.known(l.Job)
+		lost = append(lost, store.LostLease{Place: i, Closed: k != nil && k.State.Closed()})
+	}
+	return lost, nil
+}
+
+// Held implements store.Session.
+func (m *member) Held(context.Context) (leases []store.Lease, err error) {
+	m.s.mu.Lock()
+	defer m.s.mu.Unlock()
+	for id, rows := range m.s.rows {
+		for _, r := range rows {
+			if j := m.s.living(id); j != nil && r.Session == m.id && r.Holder != "" && r.Kind == journal.MessageRequest {
+				leases = append(leases, j.lease(r))
+			}
+		}
+	}
+	return leases, nil
+}
+
+// End implements store.Session.
+func (m *member) End(context.Context) error {
+	return m.s.write("end session", func(*undo) error {
+		if m.s.alive(m.id) {
+			m.dead = true
+			m.renewed = m.s.now() + micros(store.Unpublished) // what it has published is published
+			m.s.free(m)
+		}
+		return nil
+	})
+}
+
+// alive says whether the session lasts; the caller holds mu.
+func (s *Store) alive(session int64) bool {
+	m := s.members[session]
+	return m != nil && !m.dead
+}
+
+// last refuses plans that take something for a session that has ended.
+func (s *Store) last(plans []store.Chained) error {
+	for i := range plans {
+		if n := plans[i].Plan.Session; n != 0 && !s.alive(n) {
+			return &store.LostError{Session: true, Err: errSession}
+		}
+	}
+	return nil
+}
+
+// take gives the row to a run: one run more, under a new fence (E9). Nobody else is
+// asked before it lets go, or its session ends (P21).
+func (s *Store) take(u *undo, row *collation.Row, l *store.Lease) {
+	row.Runs++
+	row.Fence++
+	row.Holder, row.Session, row.NextAt = l.Holder, l.Session, collation.Never
+	s.putRow(u, row)
+}
+
+func (j *job) lease(row *collation.Row) store.Lease {
+	return store.Lease{
+		Job: j.ID, Request: row.GUID, Space: j.Space, Generation: j.Generation, Turn: row.Turn,
+		Holder: row.Holder, Session: row.Session, Fence: row.Fence, Runs: row.Runs,
+	}
+}
+
+// Lease implements store.Requests.
+func (s *Store) Lease(
+	ctx context.Context, id journal.JobID, request journal.GUID, turn int, holder string, session int64,
+) (store.Lease, error) {
+	l := store.Lease{Holder: holder, Session: session}
+	err := s.writeRow(ctx, "lease", id, request, func(u *undo, j *job) error {
+		row, err := s.asked(j, request, turn)
+		switch {
+		case err != nil:
+			return err
+		case !s.alive(session):
+			return store.ErrSession
+		case row.Holder != "" && row.Holder != holder || j.busy(row, s.now()):
+			return store.ErrLeased
+		case row.Runs >= store.MaxRuns:
+			return store.ErrExhausted
+		}
+		s.take(u, row, &l)
+		l = j.lease(row)
+		return nil
+	})
+	if err != nil {
+		return store.Lease{}, fmt.Errorf("memory: lease %s: %w", request, err)
+	}
+	return l, nil
+}
+
+// Keep implements store.Requests.
+func (s *Store) Keep(ctx context.Context, l store.Lease) (store.Lease, error) {
+	err := s.writeRow(ctx, "keep", l.Job, l.Request, func(u *undo, j *job) error {
+		if k := s.known(l.Job); k != nil && k.State.Closed() { // a tombstone, too
+			return store.ErrJobClosed
+		}
+		row, err := s.fenced(j, &l)
+		switch {
+		case err != nil:
+			return err
+		case !s.alive(l.Session):
+			return store.ErrStale
+		case row.Holder == "":
+			s.take(u, row, &l)
+		default:
+			row.Session, row.NextAt = l.Session, collation.Never
+			s.putRow(u, row)
+		}
+		l.Fence, l.Runs, l.Generation, l.Space, l.Fresh = row.Fence, row.Runs, j.Generation, j.Space, false
+		return nil
+	})
+	if err != nil {
+		return store.Lease{}, fmt.Errorf("memory: keep %s: %w", l.Request, err)
+	}
+	return l, nil
+}
+
+// HandBack implements store.Requests.
+func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
+	err := s.writeRow(ctx, "hand back", l.Job, l.Request, func(u *undo, j *job) error {
+		if j == nil {
+			return store.ErrStale
+		}
+		row := clone(s.row(j.ID, l.Request))
+		if row == nil || row.Kind != journal.MessageRequest || row.Turn != l.Turn || row.Holder != l.Holder || row.Holder == "" {
+			return store.ErrStale
+		}
+		row.Runs = max(row.Runs-1, 0)
+		if row.Holder, row.Session = "", 0; row.Held == "" {
+			row.NextAt = s.now()
+		}
+		s.putRow(u, row)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("memory: hand back %s: %w", l.Request, err)
+	}
+	return nil
+}

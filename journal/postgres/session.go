@@ -1,0 +1,244 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// Limits of what a session does for others.
+const (
+	freeing    = 1000             // rows of one statement
+	buryTime   = 30 * time.Second // of one look at dead sessions
+	heldAtMost = 10_000           // leases of one look at the own ones
+)
+
+// session is a process's, on a connection of its own (W8). What may take long has
+// another one: it must not hold up a renewal.
+type session struct {
+	s     *Store
+	id    int64
+	next  time.Duration
+	alive line
+
+	over   atomic.Bool // it has been ended
+	slowly sync.Mutex  // held while slow is used
+	slow   line
+
+	mu    sync.Mutex
+	ended []string // sessions of others, not told yet
+}
+
+// line is a connection that is made when it is needed.
+type line struct {
+	s    *Store
+	uses []string // statements, prepared when it connects
+	conn *conn    // nil: none
+	raw  *pgx.Conn
+}
+
+// Statements of a session, by the lines.
+var (
+	sessionStatements = []string{"session_open", "session_renew", "session_lost", "session_end"}
+	buryStatements    = []string{"session_bury", "session_dead", "session_free", "session_resend", "session_forget", "session_held"}
+)
+
+// OpenSession implements store.Sessions.
+func (s *Store) OpenSession(ctx context.Context, name string, lease time.Duration) (store.Session, error) {
+	x := &session{s: s, alive: line{s: s, uses: sessionStatements}, slow: line{s: s, uses: buryStatements}}
+	err := x.alive.call(ctx, "open session", "session_open", func(v row) error {
+		x.id = v.int(0)
+		return nil
+	}, pText(name), pInt(lease.Microseconds()))
+	if err != nil {
+		x.alive.drop()
+		return nil, err
+	}
+	return x, nil
+}
+
+// ID implements store.Session.
+func (x *session) ID() int64 { return x.id }
+
+// Next implements store.Session.
+func (x *session) Next() time.Duration { return x.next }
+
+// call runs one statement. A connection that fails is given up; the next call makes
+// another.
+func (l *line) call(ctx context.Context, op, name string, visit func(row) error, params ...[]byte) error {
+	err := l.connect(ctx)
+	if err == nil {
+		err = l.conn.query(ctx, name, visit, params...)
+	}
+	if err == nil {
+		return nil
+	}
+	if undecided(err) || errors.Is(err, errNotSent) {
+		l.drop()
+	}
+	return classify(op, err)
+}
+
+func (l *line) connect(ctx context.Context) error {
+	if l.conn != nil && !l.conn.pg.IsClosed() {
+		return nil
+	}
+	l.drop()
+	c, raw, err := l.s.dial(ctx, newSession())
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNotSent, err)
+	}
+	l.conn, l.raw = c, raw
+	return c.require(ctx, l.uses...)
+}
+
+func (l *line) drop() {
+	if l.raw != nil {
+		hangUp(l.raw)
+	}
+	l.conn, l.raw = nil, nil
+}
+
+// Renew implements store.Session.
+func (x *session) Renew(ctx context.Context) (ended []string, err error) {
+	alive, others := false, int64(0)
+	err = x.alive.call(ctx, "renew session", "session_renew", func(v row) error {
+		alive, others, x.next = true, v.int(0), time.Duration(v.int(1))*time.Microsecond
+		return nil
+	}, pInt(x.id))
+	switch {
+	case err != nil:
+		return nil, err
+	case !alive:
+		return nil, fmt.Errorf("postgres: renew session %d: %w: it was ended", x.id, store.ErrStale)
+	}
+	if others > 0 && x.slowly.TryLock() {
+		go x.bury(context.WithoutCancel(ctx))
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	ended, x.ended = x.ended, nil
+	return ended, nil
+}
+
+// bury ends the sessions of the dead. It is called with slowly locked.
+func (x *session) bury(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, buryTime)
+	defer cancel()
+	defer x.slowly.Unlock()
+	defer func() {
+		if x.over.Load() {
+			x.slow.drop()
+		}
+	}()
+	var ended []string
+	err := x.slow.call(ctx, "end sessions", "session_bury", nil, pInt(x.id))
+	if err == nil {
+		ended, err = x.free(ctx)
+	}
+	if err != nil {
+		x.s.log.Warn("what a process held that is not heard of could not be freed; it is tried again", "error", err)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.ended = append(x.ended, ended...)
+}
+
+// free frees what dead sessions held, and names those of which that was all.
+func (x *session) free(ctx context.Context) (ended []string, err error) {
+	dead := map[int64]string{}
+	err = x.slow.call(ctx, "end sessions", "session_dead", func(v row) error {
+		dead[v.int(0)] = v.text(1)
+		return nil
+	})
+	for id, name := range dead {
+		err = x.all(ctx, "session_free", pInt(id), pInt(freeing))
+		if err == nil {
+			err = x.all(ctx, "session_resend", pInt(id), pInt(freeing), pInt(store.Unpublished.Microseconds()))
+		}
+		if err == nil {
+			err = x.slow.call(ctx, "end sessions", "session_forget", func(row) error {
+				ended = append(ended, name)
+				return nil
+			}, pInt(id))
+		}
+	}
+	return ended, err
+}
+
+// all runs a statement that changes so many rows at most until it meets fewer.
+func (x *session) all(ctx context.Context, name string, params ...[]byte) error {
+	for n := freeing; n == freeing; {
+		n = 0
+		err := x.slow.call(ctx, "end sessions", name, func(row) error {
+			n++
+			return nil
+		}, params...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Held implements store.Session.
+func (x *session) Held(ctx context.Context) (leases []store.Lease, err error) {
+	x.slowly.Lock()
+	defer x.slowly.Unlock()
+	err = x.slow.call(ctx, "look at leases", "session_held", func(v row) error {
+		leases = append(leases, store.Lease{
+			Job: v.job(0), Request: v.guid(1), Space: x.s.cfg.Space, Turn: int(v.int(2)), Holder: v.text(3), Session: x.id, Fence: v.int(4),
+		})
+		return nil
+	}, pInt(x.id), pInt(heldAtMost))
+	return leases, err
+}
+
+// Lost implements store.Session.
+func (x *session) Lost(ctx context.Context, leases []store.Lease) (lost []store.LostLease, err error) {
+	n := len(leases)
+	if n == 0 {
+		return nil, nil
+	}
+	job, request, turn, holder := uuids(n), uuids(n), ints(n), texts(n)
+	for i := range leases {
+		job.uuid(leases[i].Job)
+		request.uuid(leases[i].Request)
+		turn.int(int64(leases[i].Turn))
+		holder.text(leases[i].Holder)
+	}
+	err = x.alive.call(ctx, "look at leases", "session_lost", func(v row) error {
+		closed := !v.null(1) && journal.JobState(v.text(1)).Closed()
+		lost = append(lost, store.LostLease{Place: int(v.int(0)) - 1, Closed: closed})
+		return nil
+	}, job.value(), request.value(), turn.value(), holder.value())
+	return lost, err
+}
+
+// End implements store.Session. What a look that is under way would have to wait for
+// is left to the sessions of others.
+func (x *session) End(ctx context.Context) error {
+	defer x.alive.drop()
+	x.over.Store(true)
+	err := ctx.Err()
+	if err == nil {
+		err = x.alive.call(ctx, "end session", "session_end", nil, pInt(x.id), pInt(store.Unpublished.Microseconds()))
+	}
+	if !x.slowly.TryLock() {
+		return err
+	}
+	defer x.slowly.Unlock()
+	defer x.slow.drop()
+	if err == nil {
+		_, err = x.free(ctx)
+	}
+	return err
+}

@@ -1,0 +1,31 @@
+package postgres
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// W8: a session is not its connection: the next renewal has another.
+func TestSessionOutlivesItsConnection(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	x, err := s.OpenSession(t.Context(), "w", time.Hour)
+	require.NoError(t, err)
+	row := request(t, s, startJobs(t, s, "k")[0])
+	_, err = s.Lease(t.Context(), row.Job, row.GUID, 1, "w", x.ID())
+	require.NoError(t, err)
+	for range 2 {
+		require.NoError(t, x.(*session).alive.raw.PgConn().Conn().Close())
+		_, err = x.Renew(t.Context())
+		require.Error(t, err)
+		_, err = x.Renew(t.Context())
+		require.NoError(t, err)
+	}
+	require.Equal(t, x.ID(), rowOf(t, s, row.Job, row.GUID).Session)
+	require.NoError(t, x.(*session).alive.raw.PgConn().Conn().Close())
+	require.Error(t, x.End(t.Context()))
+	require.NoError(t, x.End(t.Context()), "it may be repeated")
+	require.Zero(t, rowOf(t, s, row.Job, row.GUID).Session)
+}

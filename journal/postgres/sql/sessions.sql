@@ -1,0 +1,97 @@
+-- name: session_open
+-- begins the session of a process (W8). $1 name, $2 lease in microseconds.
+INSERT INTO sessions (name, lease, renewed_at, since) SELECT $1::text, $2::int8, now, now FROM micros() AS now
+RETURNING id
+
+-- name: session_renew
+-- renews a session; a gap of more than two thirds of its lease begins its time anew. $1 session. Returns how many others
+-- are to be ended, and in how many microseconds the next is, null for never. No row: it was ended itself.
+UPDATE sessions s
+SET renewed_at = now, since = CASE WHEN now - s.renewed_at > s.lease * 2 / 3 THEN now ELSE s.since END
+FROM micros() AS now
+WHERE s.id = $1::int8 AND NOT s.dead
+RETURNING (SELECT count(*) FROM sessions o WHERE o.id <> s.id AND (o.dead OR o.renewed_at <= now - o.lease)),
+          (SELECT min(o.renewed_at + o.lease) - now FROM sessions o WHERE o.id <> s.id AND NOT o.dead AND o.renewed_at > now - o.lease)
+
+-- name: session_bury
+-- declares sessions dead that were not renewed for their lease, if the one that says so was, all that time and its own lease.
+-- One of
+-- which a commit is under way that takes something is left for the next time. $1 session.
+WITH gone AS MATERIALIZED (
+    SELECT o.id
+    FROM sessions o
+    JOIN sessions s ON s.id = $1::int8 AND NOT s.dead AND o.id <> s.id AND s.since <= micros() - greatest(o.lease, s.lease)
+    WHERE NOT o.dead AND o.renewed_at <= micros() - o.lease
+    FOR UPDATE OF o SKIP LOCKED
+)
+UPDATE sessions o SET dead = true FROM gone WHERE o.id = gone.id
+
+-- name: session_dead
+-- the dead sessions, of which something may have to be freed.
+SELECT id, name FROM sessions WHERE dead
+
+-- name: session_end
+-- ends a session by its own process, after the commits that take something for it. What it has published is published:
+-- none of it is sent again. $1 session, $2 as $3 of session_resend.
+WITH own AS MATERIALIZED (SELECT s.id FROM sessions s WHERE s.id = $1::int8 AND NOT s.dead FOR UPDATE)
+UPDATE sessions s SET dead = true, renewed_at = micros() + $2::int8 FROM own WHERE s.id = own.id
+
+-- name: session_free
+-- frees what a dead session held, with a new fence: it is due now, and sent without a look (W8, T2). $1 session, $2 most.
+-- What somebody is writing is left for the next time.
+WITH w AS MATERIALIZED (
+    SELECT d.job, d.guid
+    FROM sessions s JOIN dispatches d ON d.session = s.id
+    WHERE s.id = $1::int8 AND s.dead AND d.holder IS NOT NULL
+    LIMIT $2::int8
+    FOR UPDATE OF d SKIP LOCKED
+)
+UPDATE dispatches d
+SET rev = d.rev + 1, fence = d.fence + 1, holder = NULL, session = NULL, turn_sent = 0,
+    next_at = CASE WHEN d.held IS NULL THEN micros() ELSE d.next_at END
+FROM w WHERE d.job = w.job AND d.guid = w.guid
+RETURNING 1
+
+-- name: session_resend
+-- takes from a dead session what it may not have published: it is due now, and sent without a look (W8, T2). $1 session,
+-- $2 most, $3 how many microseconds before its last renewal what it had published is known to be. Such rows are due
+-- soon after their publication; what is due in more than a minute is not looked at, for timers are many.
+WITH w AS MATERIALIZED (
+    SELECT d.job, d.guid
+    FROM sessions s JOIN dispatches d
+      ON d.held IS NULL AND d.next_at IS NOT NULL AND d.next_at > s.renewed_at - $3::int8 AND d.next_at < micros() + 60000000
+    WHERE s.id = $1::int8 AND s.dead AND d.session = s.id AND d.holder IS NULL AND d.published_at > s.renewed_at - $3::int8
+    LIMIT $2::int8
+    FOR UPDATE OF d SKIP LOCKED
+)
+UPDATE dispatches d
+SET rev = d.rev + 1, session = NULL, turn_sent = 0, next_at = micros()
+FROM w WHERE d.job = w.job AND d.guid = w.guid
+RETURNING 1
+
+-- name: session_held
+-- the requests that a session holds. $1 session, $2 most.
+SELECT job, guid, turn, holder, fence FROM dispatches
+WHERE session = $1::int8 AND holder IS NOT NULL AND kind = 'request'
+LIMIT $2::int8
+
+-- name: session_forget
+-- removes a dead session that holds nothing any more. $1 session.
+DELETE FROM sessions s
+WHERE s.id = $1::int8 AND s.dead AND NOT EXISTS (SELECT FROM dispatches d WHERE d.session = s.id AND d.holder IS NOT NULL)
+RETURNING 1
+
+-- name: session_lost
+-- which leases are none any more. $1 jobs, $2 requests, $3 turns, $4 holders. Returns their places from 1, and the state
+-- of the job, null where it is not there.
+SELECT w.place, j.state
+FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::text[]) WITH ORDINALITY AS w (job, guid, turn, holder, place)
+LEFT JOIN jobs j ON j.id = w.job
+LEFT JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
+WHERE NOT coalesce(j.state = 'open' AND d.kind = 'request' AND d.held IS NULL AND d.turn = w.turn AND d.holder = w.holder, false)
+
+-- name: session_alive
+-- the first statement of a commit that takes something for sessions: they last until its end (W8). $1 sessions. One that
+-- is over is an error.
+WITH alive AS MATERIALIZED (SELECT s.id FROM sessions s WHERE s.id = ANY ($1::int8[]) AND NOT s.dead FOR KEY SHARE SKIP LOCKED)
+SELECT CASE WHEN count(*) = cardinality($1::int8[]) THEN 0 ELSE CAST('quipu: lost sessions ' || cardinality($1::int8[]) - count(*) AS int) END FROM alive

@@ -1,0 +1,356 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/quipu-journal/quipu/fault"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// DefaultLease is how long a session lasts that is not renewed.
+const DefaultLease = 3 * time.Second
+
+// Config of a Keeper.
+type Config struct {
+	Store Store
+	// Name is the process's, for people.
+	Name string
+	// Lease is how long the session lasts without being renewed, by default
+	// DefaultLease; a third of it is the time between two renewals.
+	Lease  time.Duration
+	Logger *slog.Logger // nil: silent
+}
+
+// Store is what a Keeper needs of a store.
+type Store interface {
+	store.Sessions
+	// HandBack is store.Requests'.
+	HandBack(ctx context.Context, l store.Lease) error
+}
+
+// Keeper keeps the session of a process. Its methods are safe for concurrent use.
+type Keeper struct {
+	cfg Config
+
+	mu      sync.Mutex
+	own     store.Session // nil: none
+	renewed time.Time     // when the last renewal began that succeeded
+	late    *time.Timer   // fires when the next one is late
+	runs    map[*watched]struct{}
+	back    []store.Lease // to be handed back
+}
+
+// watched is a run of a handler.
+type watched struct {
+	lease func() (l store.Lease, held bool)
+	lost  func(error)
+	began time.Time
+}
+
+// New returns a Keeper without a session; Run opens it.
+func New(cfg Config) *Keeper {
+	if cfg.Lease <= 0 {
+		cfg.Lease = DefaultLease
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Keeper{cfg: cfg, runs: map[*watched]struct{}{}}
+}
+
+// Current is the session, if it is alive for sure: it was renewed within two thirds
+// of its lease, on the process's own clock.
+func (k *Keeper) Current() (id int64, alive bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.own == nil || time.Since(k.renewed) >= k.sure() {
+		return 0, false
+	}
+	return k.own.ID(), true
+}
+
+// Alive reports whether a session of this process is its present one, and alive.
+func (k *Keeper) Alive(id int64) bool {
+	now, alive := k.Current()
+	return alive && now == id
+}
+
+func (k *Keeper) sure() time.Duration { return k.cfg.Lease * 2 / 3 }
+
+// Ended says that a write has met the end of the session: nothing is taken for it any
+// more.
+func (k *Keeper) Ended(id int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.own != nil && k.own.ID() == id {
+		k.renewed = time.Time{}
+	}
+}
+
+// Watch looks after a run of a handler until stop is called. lease gives the run's
+// hold on its request, and whether it has one. lost is told, from another goroutine
+// and at most a few times, that the run has it no more: store.ErrStale, also when the
+// session is not sure to be alive, or store.ErrJobClosed.
+func (k *Keeper) Watch(lease func() (l store.Lease, held bool), lost func(error)) (stop func()) {
+	w := &watched{lease: lease, lost: lost, began: time.Now()}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.runs[w] = struct{}{}
+	return func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.runs, w)
+	}
+}
+
+// Return hands a lease back as soon as the database takes it: a request that no run of
+// this process has.
+func (k *Keeper) Return(l store.Lease) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.back = append(k.back, l)
+}
+
+// Run opens the session, keeps it, and opens another when it was ended by others. When
+// ctx ends it ends the session, so that others need not wait for that. opened, if it is
+// not nil, is closed when there is a session.
+func (k *Keeper) Run(ctx context.Context, opened chan<- struct{}) error {
+	var searching sync.WaitGroup
+	defer searching.Wait()
+	searching.Go(func() { k.search(ctx) })
+	failing := false
+	for ctx.Err() == nil {
+		fresh, err := k.round(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil && !failing:
+			k.cfg.Logger.Warn("the session of this process cannot be renewed; it begins nothing before it is", "error", err)
+		case err == nil && failing:
+			k.cfg.Logger.Info("the session of this process is renewed again")
+		}
+		if failing = err != nil; fresh && !failing && opened != nil {
+			close(opened)
+			opened = nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(k.pause()):
+		}
+	}
+	k.end()
+	return nil
+}
+
+// pause is the time until the next renewal: sooner, where another session may be over
+// before.
+func (k *Keeper) pause() time.Duration {
+	every := k.cfg.Lease / 3
+	if k.own == nil {
+		return every
+	}
+	if next := k.own.Next(); next > 0 {
+		every = min(every, next+time.Millisecond)
+	}
+	return every
+}
+
+// round opens the session, or renews it and does what that is the time for.
+func (k *Keeper) round(ctx context.Context) (fresh bool, err error) {
+	if k.own == nil {
+		return true, k.open(ctx)
+	}
+	running := ctx
+	ctx, cancel := context.WithTimeout(ctx, k.cfg.Lease/3)
+	defer cancel()
+	fault.At(fault.K18, "session")
+	began := time.Now()
+	ended, err := k.own.Renew(ctx)
+	if errors.Is(err, store.ErrStale) {
+		k.cfg.Logger.Warn("this process was not heard of for too long: others have what it held", "lease", k.cfg.Lease)
+		k.lose()
+		return true, k.open(running)
+	}
+	if err != nil {
+		return false, err
+	}
+	k.heard(began)
+	for _, name := range ended {
+		k.cfg.Logger.Warn("a process is not heard of any more: what it held is free", "process", name)
+	}
+	return false, errors.Join(k.look(ctx, began), k.handBack(ctx))
+}
+
+// openTime bounds the opening of a session: nothing depends on it yet.
+const openTime = 10 * time.Second
+
+func (k *Keeper) open(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	began := time.Now()
+	own, err := k.cfg.Store.OpenSession(ctx, k.cfg.Name, k.cfg.Lease)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	k.own = own
+	k.mu.Unlock()
+	k.heard(began)
+	return nil
+}
+
+// heard notes a renewal that began then.
+func (k *Keeper) heard(began time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.renewed = began
+	if k.late != nil {
+		k.late.Stop()
+	}
+	k.late = time.AfterFunc(time.Until(began.Add(k.sure())), func() { k.tell(store.ErrStale) })
+}
+
+// lose gives up a session that others have ended.
+func (k *Keeper) lose() {
+	k.mu.Lock()
+	own := k.own
+	k.own = nil
+	k.mu.Unlock()
+	k.tell(store.ErrStale)
+	closed, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = own.End(closed) // it only gives its connection up
+}
+
+// tell tells every run that its request is not its own any more.
+func (k *Keeper) tell(why error) {
+	for _, w := range k.watching(time.Time{}) {
+		w.lost(why)
+	}
+}
+
+// watching are the runs; those that began before, if that is not zero.
+func (k *Keeper) watching(before time.Time) []*watched {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	runs := make([]*watched, 0, len(k.runs))
+	for w := range k.runs {
+		if before.IsZero() || w.began.Before(before) {
+			runs = append(runs, w)
+		}
+	}
+	return runs
+}
+
+// look asks for the leases of runs that go on for longer than the time between two
+// renewals.
+func (k *Keeper) look(ctx context.Context, now time.Time) error {
+	var runs []*watched
+	var leases []store.Lease
+	for _, w := range k.watching(now.Add(-k.cfg.Lease / 3)) {
+		if l, held := w.lease(); held {
+			runs, leases = append(runs, w), append(leases, l)
+		}
+	}
+	lost, err := k.own.Lost(ctx, leases)
+	for _, x := range lost {
+		why := store.ErrStale
+		if x.Closed {
+			why = store.ErrJobClosed
+		}
+		runs[x.Place].lost(why)
+	}
+	return err
+}
+
+// searchEvery is the time between two searches, in leases.
+const searchEvery = 10
+
+// search hands back requests that the session holds and no run has: an answer was lost
+// on its way, or that of a call which took the request. Nobody else would ever look for
+// them. What two searches have found so is one: the answer of a run that has ended may
+// be on its way.
+func (k *Keeper) search(ctx context.Context) {
+	before := map[string]bool{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(searchEvery * k.cfg.Lease):
+		}
+		k.mu.Lock()
+		own := k.own
+		k.mu.Unlock()
+		if own == nil {
+			continue
+		}
+		bounded, cancel := context.WithTimeout(ctx, searchEvery*k.cfg.Lease)
+		held, err := own.Held(bounded)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			k.cfg.Logger.Debug("what this process holds could not be listed", "error", err)
+		}
+		before = k.strays(held, before)
+	}
+}
+
+// strays hands back of what is held what no run has, if that was so before, and gives
+// the holders that no run has.
+func (k *Keeper) strays(held []store.Lease, before map[string]bool) (now map[string]bool) {
+	running := map[string]bool{}
+	for _, w := range k.watching(time.Time{}) {
+		if l, is := w.lease(); is {
+			running[l.Holder] = true
+		}
+	}
+	now = map[string]bool{}
+	for _, l := range held {
+		switch {
+		case running[l.Holder]:
+		case before[l.Holder]:
+			k.cfg.Logger.Warn("a request that no run has is handed back", "job", l.Job.String(), "request", l.Request.String())
+			k.Return(l)
+		default:
+			now[l.Holder] = true
+		}
+	}
+	return now
+}
+
+// handBack hands back what no run has.
+func (k *Keeper) handBack(ctx context.Context) error {
+	k.mu.Lock()
+	back := k.back
+	k.back = nil
+	k.mu.Unlock()
+	var failed error
+	for _, l := range back {
+		if err := k.cfg.Store.HandBack(ctx, l); err != nil && !errors.Is(err, store.ErrStale) {
+			failed = err
+			k.Return(l)
+		}
+	}
+	return failed
+}
+
+// end ends the session.
+func (k *Keeper) end() {
+	k.mu.Lock()
+	own := k.own
+	k.own = nil
+	if k.late != nil {
+		k.late.Stop()
+	}
+	k.mu.Unlock()
+	if own == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), k.cfg.Lease)
+	defer cancel()
+	if err := own.End(ctx); err != nil {
+		k.cfg.Logger.Debug("the session of this process ends by itself", "error", err)
+	}
+}
