@@ -15,7 +15,11 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := 0
-	if err := run(ctx); err != nil {
+	do := run
+	if config := os.Getenv(workerVar); config != "" {
+		do = func(ctx context.Context) error { return workerProcess(ctx, config) }
+	}
+	if err := do(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		code = 1
 	}
@@ -38,7 +42,7 @@ func run(ctx context.Context) error {
 	flag.IntVar(&o.backlog, "backlog", 100_000, "jobs of the backlog run; 0 leaves it out")
 	flag.IntVar(&o.long, "long", 10_000, "steps of the long job; 0 leaves it out")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of W10 here")
-	flag.StringVar(&o.only, "only", "", "run only this part: floors, w1, w10, w100, tx, function, protocol, long or backlog")
+	flag.StringVar(&o.only, "only", "", "run only this part: floors, w1, w10, w100, tx, function, protocol, kill, long or backlog")
 	flag.Parse()
 	dir, err := os.MkdirTemp("", "quipu-bench-")
 	if err != nil {

@@ -73,6 +73,9 @@ func (b *bench) all(ctx context.Context) error {
 	if err := b.protocols(ctx, rates, f.batched); err != nil {
 		return err
 	}
+	if err := b.kills(ctx); err != nil {
+		return err
+	}
 	return b.large(ctx, rates["W10 one at a time"])
 }
 
