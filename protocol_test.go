@@ -283,15 +283,16 @@ activities: {start: {type: trigger}}
 	apart, err := quipu.Open(ctx, quipu.Config{Postgres: s.dsn, Roles: []quipu.Role{quipu.RoleSchedule, quipu.RoleRetention}})
 	require.NoError(t, err)
 	t.Cleanup(apart.Close)
-	s.until("the job is removed", func() bool {
+	var jobs []store.JobSummary
+	s.until("the job is removed, and others are begun", func() bool {
 		run, stop := context.WithTimeout(ctx, 200*time.Millisecond)
 		defer stop()
 		require.NoError(t, apart.Run(run))
-		_, err := s.Find(ctx, "k")
-		return errors.Is(err, quipu.ErrNotFound)
+		_, gone := s.Find(ctx, "k")
+		jobs, err = s.Jobs(ctx, store.JobFilter{Flow: "tick"})
+		require.NoError(t, err)
+		return errors.Is(gone, quipu.ErrNotFound) && len(jobs) >= 3
 	})
-	jobs, err := s.Jobs(ctx, store.JobFilter{Flow: "tick"})
-	require.NoError(t, err)
 	require.Contains(t, []int{3, 4}, len(jobs), "four, when a minute begins just now")
 	for _, j := range jobs {
 		s.output(quipu.Job{ID: j.ID, Key: j.Key}, `null`)

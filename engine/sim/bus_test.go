@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/transport"
+	"github.com/quipu-journal/quipu/transport/local"
 	busmem "github.com/quipu-journal/quipu/transport/memory"
 )
 
@@ -103,6 +104,19 @@ func (w *world) hand(f *feeder, c *consumer) {
 func (c *consumer) takes(f *feeder) bool {
 	return c.from == f.to && c.ready && c.held < c.slots && !c.p.gone() && !c.p.paused.Load() &&
 		(f.to.Kind != transport.Start || c.guids[f.ready.Message().Header.GUID] == 0)
+}
+
+// Consume implements transport.Bus. Where messages are handed over within the process
+// all of a lane go through the gate, one after another: which of them meet in a batch is
+// the seed's to say.
+func (b *bus) Consume(ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery)) error {
+	return b.Bus.Consume(ctx, from, slots, func(d transport.Delivery) {
+		if _, here := b.Bus.(*local.Bus); here && from.Kind == transport.Lane {
+			h := &d.Message().Header
+			_ = b.p.world.gate.pass(context.Background(), b.p, kindBody, "take "+from.String()+":"+short(h.GUID)+"."+strconv.Itoa(h.Publication))
+		}
+		handle(d)
+	})
 }
 
 // Ensure implements transport.Bus.
