@@ -62,7 +62,7 @@ type Config struct {
 	AckWait     time.Duration // of messages that a process has, and is not heard of; 3 s; a lane's is at most that (T10)
 	Drain       time.Duration // for running handlers when Run ends; 20 s (T10)
 	WaitLook    time.Duration // between two looks of all Waits for ends that nobody told them; 1 s (W5)
-	MaxConns    int           // pooled connections beside the committers'; 8. As many again for DoTx, opened when it is used
+	MaxConns    int           // pooled connections beside those of the committers, one each, and of the session, two; 8. As many again for DoTx, opened when it is used
 
 	// Stepwise commits at every mark, NoFold keeps children's Leg1 apart (C11).
 	Stepwise, NoFold bool

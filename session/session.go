@@ -181,7 +181,10 @@ func (k *Keeper) round(ctx context.Context) (fresh bool, err error) {
 	for _, name := range ended {
 		k.cfg.Logger.Warn("a process is not heard of any more: what it held is free", "process", name)
 	}
-	return false, errors.Join(k.look(ctx, began), k.handBack(ctx))
+	if err := errors.Join(k.look(ctx, began), k.handBack(ctx)); err != nil {
+		k.cfg.Logger.Debug("what this process holds could not be looked after; the next renewal does", "error", err)
+	}
+	return false, nil
 }
 
 // openTime bounds the opening of a session: nothing depends on it yet.

@@ -193,6 +193,9 @@ func (x *session) all(ctx context.Context, name string, params ...[]byte) error 
 func (x *session) Held(ctx context.Context) (leases []store.Lease, err error) {
 	x.slowly.Lock()
 	defer x.slowly.Unlock()
+	if x.over.Load() {
+		return nil, nil
+	}
 	err = x.slow.call(ctx, "look at leases", "session_held", func(v row) error {
 		leases = append(leases, store.Lease{
 			Job: v.job(0), Request: v.guid(1), Space: x.s.cfg.Space, Turn: int(v.int(2)), Holder: v.text(3), Session: x.id, Fence: v.int(4),
