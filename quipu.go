@@ -169,7 +169,7 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 	c := rt.cfg
 	rt.session = session.New(session.Config{Store: rt.store, Name: c.Name, Lease: c.Lease, Logger: c.Logger})
 	cfg := engine.Config{
-		Session: rt.session, Lease: c.Lease, Store: rt.store, Space: c.Space, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
+		Session: rt.session, Lease: c.Lease, AckWait: c.AckWait, Store: rt.store, Space: c.Space, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
 		Stepwise: c.Stepwise, NoFold: c.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build,
 		Ended: rt.waiters.Told, Observer: c.Observer, Logger: c.Logger,
 	}

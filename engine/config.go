@@ -29,6 +29,7 @@ const (
 	DefaultSweep      = 200 * time.Millisecond
 	DefaultHotBytes   = 64 << 20
 	DefaultLease      = session.DefaultLease
+	DefaultAckWait    = 3 * time.Second
 )
 
 // Config configures an Engine. The zero value of a field means the default
@@ -53,6 +54,9 @@ type Config struct {
 	// (W8); nil: none. Lease is how long one lasts that is not renewed; 3 s.
 	Session Session
 	Lease   time.Duration
+	// AckWait is the bus's for lanes and starts; 3 s. A third of it is how often a
+	// delivery that waits for its batch is kept.
+	AckWait time.Duration
 	// HotBytes bounds the states of jobs that are kept in memory, so that their next
 	// messages need not load them (W6); 64 MiB, negative: none.
 	HotBytes int
@@ -118,6 +122,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	setDuration(&c.Resend, DefaultResend)
 	setDuration(&c.Lease, DefaultLease)
+	setDuration(&c.AckWait, DefaultAckWait)
 	setDuration(&c.Sweep, DefaultSweep)
 	if c.Jitter == nil {
 		c.Jitter = rand.N[time.Duration]

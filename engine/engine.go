@@ -95,7 +95,7 @@ func (e *Engine) fetch(ctx context.Context) error {
 		})
 	})
 	g.Go(func() error { return (&sweeper{e: e}).run(ctx) })
-	g.Go(func() error { return e.keeping.run(ctx, e.cfg.Lease/3) })
+	g.Go(func() error { return e.keeping.run(ctx, e.cfg.AckWait/3) })
 	for _, c := range e.chores() {
 		g.Go(func() error { return c.run(ctx) })
 	}

@@ -200,6 +200,23 @@ func TestW8WithoutASessionNoRunBegins(t *testing.T) {
 	})
 }
 
+// W8: the request of a run without a lease is acked when its response is out, which so
+// long goes by the bus; that of a run whose row says who has it may go by memory.
+func TestW8WhoseResponseGoesByTheBus(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		h := newHouse(t)
+		HandleRaw(h.reg, "echo", echo)
+		h.open()
+		for publication, byBus := range map[int]bool{1: true, 2: false} {
+			q := ask("echo", byte(publication), `1`)
+			h.store.Put(guid(t, q), nil)
+			h.send(q, publication)
+			m, _ := h.answer()
+			require.Equal(t, byBus, m.ByBus, "publication %d", publication)
+		}
+	})
+}
+
 // A run that another one took over leaves the message to it: when that dies, the
 // message comes again (I8).
 func TestI8ARunThatIsTakenOverLeavesItsMessage(t *testing.T) {

@@ -2,8 +2,8 @@
 // their failure contract. journal/postgres and journal/memory implement them;
 // journal/journaltest holds both to the contract.
 //
-// There are four small ports, one for each kind of caller: Engine (decide and
-// commit), Worker (leases and effects), Client (start and read), Operator
+// There are small ports, one for each kind of caller: Engine (decide and
+// commit), Worker (leases and effects), Sessions (that a process lives), Client (start and read), Operator
 // (flows and dead letters), and Reader for verification.
 //
 // The failure contract, for every method that writes: it returns nil only

@@ -19,7 +19,7 @@ type Requests interface {
 	// row then.
 	Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64) (Lease, error)
 	// Keep takes the lease of a run that began without one and goes on for long; of
-	// one that has it, it changes nothing. ErrStale, or ErrJobClosed.
+	// one that has it, it changes nothing that counts. ErrStale, or ErrJobClosed.
 	Keep(ctx context.Context, l Lease) (Lease, error)
 	// HandBack ends the lease of a run that was drained, or that never came about: it
 	// is not counted, and the row is due at once (E9). The run is known by its holder.

@@ -107,6 +107,13 @@ func TestLane(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, found)
 
+		m := transport.Message{To: lane, Header: transport.Header{GUID: [16]byte{15}, Publication: 1, Epoch: 1}, ByBus: true}
+		require.NoError(t, p.Send(t.Context(), []transport.Message{m}, nil))
+		synctest.Wait()
+		require.Equal(t, 1, servers.Len(lane), "it is with a server until it is finished")
+		require.NoError(t, got[len(got)-1].Ack())
+		require.Zero(t, servers.Len(lane))
+
 		stop()
 		require.NoError(t, p.send(lane, 20, ""))
 		require.Equal(t, 1, servers.Len(lane), "nobody serves it here any more")

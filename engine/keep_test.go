@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/transport"
+)
+
+// waiting is a delivery that counts how often it was kept.
+type waiting struct {
+	transport.Delivery
+	kept atomic.Int32
+}
+
+func (d *waiting) InProgress() error { d.kept.Add(1); return nil }
+func (d *waiting) Ack() error        { return nil }
+
+// W8: a delivery that waits for its batch is kept, and no more when it is finished, or
+// when nobody finishes it for too long.
+func TestW8DeliveriesThatWaitAreKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeeping()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- k.run(ctx, time.Second) }()
+		waits, forgotten := &waiting{}, &waiting{}
+		in := k.add(waits)
+		k.add(forgotten)
+		time.Sleep(5*time.Second + time.Millisecond) // the bubble's clock
+		require.EqualValues(t, 5, waits.kept.Load())
+		require.NoError(t, in.Ack())
+		time.Sleep(2 * keepFor)
+		require.EqualValues(t, 5, waits.kept.Load())
+		require.EqualValues(t, keepFor/time.Second, forgotten.kept.Load())
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
