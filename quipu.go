@@ -167,7 +167,9 @@ func (c Config) withDefaults() (Config, error) {
 // connect connects to NATS, where it is configured, and begins to commit.
 func (rt *Runtime) connect(ctx context.Context) (err error) {
 	c := rt.cfg
-	rt.session = session.New(session.Config{Store: rt.store, Name: c.Name, Lease: c.Lease, Logger: c.Logger})
+	rt.session = session.New(session.Config{
+		Store: rt.store, Name: c.Name, Engine: slices.Contains(c.Roles, RoleEngine), Lease: c.Lease, Logger: c.Logger,
+	})
 	cfg := engine.Config{
 		Session: rt.session, Lease: c.Lease, AckWait: c.AckWait, Store: rt.store, Space: c.Space, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
 		Stepwise: c.Stepwise, NoFold: c.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build,
@@ -177,7 +179,7 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 		rt.bus, err = nats.Open(ctx, nats.Config{
 			URL: c.NATS, Space: c.Space, Lanes: c.Lanes, InProcess: c.InProcess,
 			Credentials: c.Credentials, NKeySeed: c.NKeySeed, LaneAckWait: c.AckWait,
-			WorkAckWait: c.AckWait, Log: c.Logger,
+			WorkAckWait: c.AckWait, Engines: rt.session.Engines, Log: c.Logger,
 		})
 		if err != nil {
 			return err

@@ -177,7 +177,7 @@ func TestW6OneLoserDoesNotCostTheOthers(t *testing.T) {
 	t.Parallel()
 	w := newWarmth(t)
 	stale, other := w.begin("stale"), w.begin("other")
-	own, err := w.st.OpenSession(t.Context(), "w", time.Minute)
+	own, err := w.st.OpenSession(t.Context(), store.Process{Name: "w", Lease: time.Minute})
 	require.NoError(t, err)
 	_, err = w.st.Lease(t.Context(), stale.Job, stale.GUID, stale.Turn, "w", own.ID())
 	require.NoError(t, err)
@@ -221,7 +221,7 @@ func TestW7AGuessThatIsGivenUpGivesBackItsSlots(t *testing.T) {
 	t.Parallel()
 	w := newWarmth(t)
 	slots := &slots{}
-	own, err := w.st.OpenSession(t.Context(), "here", time.Minute)
+	own, err := w.st.OpenSession(t.Context(), store.Process{Name: "here", Lease: time.Minute})
 	require.NoError(t, err)
 	w.cfg.Local, w.cfg.Session = slots, living(own.ID())
 	row := w.begin("k")

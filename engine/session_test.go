@@ -15,7 +15,7 @@ import (
 func TestW8WhoIsNotSureOfItsSessionBeginsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWarmth(t)
-	own, err := w.st.OpenSession(t.Context(), "here", time.Minute)
+	own, err := w.st.OpenSession(t.Context(), store.Process{Name: "here", Lease: time.Minute})
 	require.NoError(t, err)
 	go func() { _ = w.Run(t.Context()) }()
 	row := w.begin("k")
@@ -37,7 +37,7 @@ func TestW8WhoIsNotSureOfItsSessionBeginsNothing(t *testing.T) {
 func TestW8NothingIsTakenForASessionThatHasEnded(t *testing.T) {
 	t.Parallel()
 	w := newWarmth(t)
-	own, err := w.st.OpenSession(t.Context(), "here", time.Minute)
+	own, err := w.st.OpenSession(t.Context(), store.Process{Name: "here", Lease: time.Minute})
 	require.NoError(t, err)
 	row := w.begin("k")
 	slots := &slots{}

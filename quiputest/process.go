@@ -39,7 +39,7 @@ func (w *World) begin(register []func(*workers.Registry)) (*process, error) {
 		add(reg)
 	}
 	p := &process{w: w, register: register, topics: reg.Topics(), done: make(chan error, 1)}
-	own, err := w.tables.OpenSession(context.Background(), "", lease)
+	own, err := w.tables.OpenSession(context.Background(), store.Process{Lease: lease})
 	if err != nil {
 		return nil, err
 	}

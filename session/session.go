@@ -19,6 +19,8 @@ type Config struct {
 	Store Store
 	// Name is the process's, for people.
 	Name string
+	// Engine says that the process is one of those that share the lanes (7.6).
+	Engine bool
 	// Lease is how long the session lasts without being renewed, by default
 	// DefaultLease; a third of it is the time between two renewals.
 	Lease  time.Duration
@@ -42,6 +44,7 @@ type Keeper struct {
 	late    *time.Timer   // fires when the next one is late
 	runs    map[*watched]struct{}
 	back    []store.Lease // to be handed back
+	engines int           // that live, as of the last renewal; 0: not known
 }
 
 // watched is a run of a handler.
@@ -178,6 +181,7 @@ func (k *Keeper) round(ctx context.Context) (fresh bool, err error) {
 		return false, err
 	}
 	k.heard(began)
+	k.count(k.own.Engines())
 	for _, name := range ended {
 		k.cfg.Logger.Warn("a process is not heard of any more: what it held is free", "process", name)
 	}
@@ -194,7 +198,7 @@ func (k *Keeper) open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
 	began := time.Now()
-	own, err := k.cfg.Store.OpenSession(ctx, k.cfg.Name, k.cfg.Lease)
+	own, err := k.cfg.Store.OpenSession(ctx, store.Process{Name: k.cfg.Name, Engine: k.cfg.Engine, Lease: k.cfg.Lease})
 	if err != nil {
 		return err
 	}
@@ -214,6 +218,23 @@ func (k *Keeper) heard(began time.Time) {
 		k.late.Stop()
 	}
 	k.late = time.AfterFunc(time.Until(began.Add(k.sure())), func() { k.tell(store.ErrStale) })
+}
+
+func (k *Keeper) count(engines int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.engines = engines
+}
+
+// Engines is how many engines of the space live, as the last renewal found it; 0: that
+// is not known.
+func (k *Keeper) Engines() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.own == nil || time.Since(k.renewed) >= k.sure() {
+		return 0
+	}
+	return k.engines
 }
 
 // lose gives up a session that others have ended.

@@ -47,8 +47,8 @@ func (d *database) set(away bool) {
 	d.away = away
 }
 
-func (d *database) OpenSession(ctx context.Context, name string, lease time.Duration) (store.Session, error) {
-	s, err := d.Store.OpenSession(ctx, name, lease)
+func (d *database) OpenSession(ctx context.Context, p store.Process) (store.Session, error) {
+	s, err := d.Store.OpenSession(ctx, p)
 	return &looked{s, d}, err
 }
 
@@ -127,7 +127,7 @@ func TestW8ASessionIsKept(t *testing.T) {
 		require.False(t, k.Alive(id+1))
 		stop()
 		require.False(t, k.Alive(id))
-		other, err := d.OpenSession(t.Context(), "b", lease)
+		other, err := d.OpenSession(t.Context(), store.Process{Name: "b", Lease: lease})
 		require.NoError(t, err)
 		require.Greater(t, other.ID(), id)
 	})
@@ -162,7 +162,7 @@ func TestW8ASessionThatWasEnded(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *database) {
 		k, _ := keep(t, d, "a")
 		old, _ := k.Current()
-		other, err := d.Store.OpenSession(t.Context(), "b", lease)
+		other, err := d.Store.OpenSession(t.Context(), store.Process{Name: "b", Lease: lease})
 		require.NoError(t, err)
 		told := make(chan error, 9)
 		defer k.Watch(func() (store.Lease, bool) { return store.Lease{}, false }, func(err error) { told <- err })()
@@ -264,5 +264,23 @@ func TestW8ASessionIsOpenedWhenTheDatabaseComes(t *testing.T) {
 		require.True(t, alive)
 		cancel()
 		require.NoError(t, <-ended)
+	})
+}
+
+// 7.6: how many engines live is known as long as the session is renewed.
+func TestEnginesAreCounted_7_6(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *database) {
+		k, _ := keep(t, d, "a")
+		require.Zero(t, k.Engines(), "no renewal has said so")
+		_, err := d.OpenSession(t.Context(), store.Process{Name: "b", Engine: true, Lease: time.Hour})
+		require.NoError(t, err)
+		time.Sleep(lease)
+		require.Equal(t, 1, k.Engines())
+		d.set(true)
+		time.Sleep(lease)
+		require.Zero(t, k.Engines(), "it is cut off")
+		d.set(false)
+		time.Sleep(lease)
+		require.Equal(t, 1, k.Engines())
 	})
 }

@@ -41,7 +41,7 @@ func newOffice(t *testing.T) *office {
 	h := newHouse(t)
 	o := &office{house: h, journal: memory.New(memory.Config{Space: "shop"})}
 	h.cfg.Store = journaltest.Driven{Store: o.journal}
-	_, err := o.journal.OpenSession(t.Context(), "w", time.Hour) // the house's
+	_, err := o.journal.OpenSession(t.Context(), store.Process{Name: "w", Lease: time.Hour}) // the house's
 	require.NoError(t, err)
 	f, err := flow.Parse("pay.yaml", []byte(payFlow))
 	require.NoError(t, err)
@@ -126,7 +126,7 @@ func (o *office) heard() *wire.Response {
 // dies is a first run whose process dies inside the call.
 func (o *office) dies(class effects.Class) {
 	q := o.request()
-	own, err := o.journal.OpenSession(o.t.Context(), "dead", time.Hour)
+	own, err := o.journal.OpenSession(o.t.Context(), store.Process{Name: "dead", Lease: time.Hour})
 	require.NoError(o.t, err)
 	s := effects.NewSession(effects.Config{
 		Store:    journaltest.Driven{Store: o.journal},

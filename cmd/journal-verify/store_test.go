@@ -99,7 +99,7 @@ func (s *space) message(r *collation.Row) *collation.Message {
 func (s *space) work(r *collation.Row) *journal.Response {
 	s.Helper()
 	if s.worker == 0 {
-		own, err := s.store.OpenSession(s.Context(), "w", time.Hour)
+		own, err := s.store.OpenSession(s.Context(), store.Process{Name: "w", Lease: time.Hour})
 		require.NoError(s, err)
 		s.Cleanup(func() { _ = own.End(context.Background()) }) // with the store, it may be closed already
 		s.worker = own.ID()

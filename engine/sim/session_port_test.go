@@ -16,9 +16,9 @@ type own struct {
 }
 
 // OpenSession implements store.Sessions.
-func (s *port) OpenSession(ctx context.Context, name string, lease time.Duration) (store.Session, error) {
+func (s *port) OpenSession(ctx context.Context, p store.Process) (store.Session, error) {
 	return through(ctx, s.p, kindWrite, "open session", func() (store.Session, error) {
-		o, err := s.Store.OpenSession(ctx, name, lease)
+		o, err := s.Store.OpenSession(ctx, p)
 		if err != nil {
 			return nil, err
 		}

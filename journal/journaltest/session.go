@@ -25,13 +25,19 @@ var sessions = map[string]func(*bench){
 	"a row that somebody writes is freed later (W8)":                             sessionLocked,
 	"which leases are none any more, by their places (W8)":                       sessionLost,
 	"what it holds is listed (W8)":                                               sessionHeld,
+	"how many engines live (7.6)":                                                sessionEngines,
 	"its id is never given again (W8)":                                           sessionID,
 }
 
 // session opens a session.
 func (b *bench) session(name string, lease time.Duration) store.Session {
 	b.Helper()
-	s, err := b.s.OpenSession(b.ctx(), name, lease)
+	return b.open(store.Process{Name: name, Lease: lease})
+}
+
+func (b *bench) open(p store.Process) store.Session {
+	b.Helper()
+	s, err := b.s.OpenSession(b.ctx(), p)
 	require.NoError(b, err)
 	b.Cleanup(func() { _ = s.End(b.ctx()) }) // it gives its connection up
 	return s
@@ -366,4 +372,21 @@ func sessionID(b *bench) {
 		require.NoError(b, s.End(context.WithoutCancel(b.ctx())))
 		b.renewed(b.live())
 	}
+}
+
+func sessionEngines(b *bench) {
+	worker := b.session("worker", time.Hour)
+	engine := b.open(store.Process{Name: "engine", Engine: true, Lease: time.Hour})
+	b.open(store.Process{Name: "gone", Engine: true, Lease: b.span()})
+	living := func(s store.Session) int {
+		b.renewed(s)
+		return s.Engines()
+	}
+	b.passing(func() bool { return living(worker) == 1 })
+	require.Equal(b, 1, living(engine), "itself")
+	second := b.open(store.Process{Name: "second", Engine: true, Lease: time.Hour})
+	require.Equal(b, 2, living(worker))
+	require.Equal(b, 2, living(second))
+	require.NoError(b, second.End(b.ctx()))
+	require.Equal(b, 1, living(engine))
 }

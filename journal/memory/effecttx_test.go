@@ -28,7 +28,7 @@ func asked(t *testing.T) (*memory.Store, store.Lease) {
 	request := journal.GUID{7}
 	plan.Plan.Insert = []collation.Row{{GUID: request, Job: id, Kind: journal.MessageRequest, Turn: 1, Try: 1, NextAt: 1}}
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{plan}))
-	own, err := s.OpenSession(t.Context(), "own", time.Hour)
+	own, err := s.OpenSession(t.Context(), store.Process{Name: "own", Lease: time.Hour})
 	require.NoError(t, err)
 	lease, err := s.Lease(t.Context(), id, request, 1, "w", own.ID())
 	require.NoError(t, err)

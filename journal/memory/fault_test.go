@@ -125,7 +125,7 @@ func calls(t *testing.T, s *memory.Store, id journal.JobID) map[string]func() er
 		"due":           func() error { _, _, err := s.Due(ctx, 1); return err },
 		"lease":         func() error { _, err := s.Lease(ctx, id, id.Start(), 1, "w", 1); return err },
 		"keep":          func() error { _, err := s.Keep(ctx, store.Lease{Job: id}); return err },
-		"open session":  func() error { _, err := s.OpenSession(ctx, "own", time.Hour); return err },
+		"open session":  func() error { _, err := s.OpenSession(ctx, store.Process{Name: "own", Lease: time.Hour}); return err },
 		"hand back":     func() error { return s.HandBack(ctx, store.Lease{Job: id}) },
 		"expire":        func() error { _, err := s.Expire(ctx, 1); return err },
 		"schedules":     func() error { _, err := s.Schedules(ctx); return err },

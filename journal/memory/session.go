@@ -18,20 +18,22 @@ type member struct {
 	s       *Store
 	id      int64
 	name    string
+	engine  bool
 	lease   collation.Micros
 	renewed collation.Micros
 	since   collation.Micros // when it was renewed without a gap from
 	next    time.Duration
+	engines int
 	dead    bool // something of what it held may be to be freed
 }
 
 // OpenSession implements store.Sessions.
-func (s *Store) OpenSession(_ context.Context, name string, lease time.Duration) (store.Session, error) {
+func (s *Store) OpenSession(_ context.Context, p store.Process) (store.Session, error) {
 	var m *member
 	err := s.write("open session", func(*undo) error {
 		s.memberID++
 		now := s.now()
-		m = &member{s: s, id: s.memberID, name: name, lease: micros(lease), renewed: now, since: now}
+		m = &member{s: s, id: s.memberID, name: p.Name, engine: p.Engine, lease: micros(p.Lease), renewed: now, since: now}
 		s.members[m.id] = m
 		return nil
 	})
@@ -55,12 +57,15 @@ func (m *member) Renew(context.Context) (ended []string, err error) {
 		if now-m.renewed > m.lease*2/3 {
 			m.since = now
 		}
-		m.renewed, m.next = now, 0
+		m.renewed, m.next, m.engines = now, 0, 0
 		for id, o := range s.members {
 			if left := time.Duration(o.renewed+o.lease-now) * time.Microsecond; id != m.id && left > 0 && (m.next == 0 || left < m.next) {
 				m.next = left
 			}
 			o.dead = o.dead || id != m.id && o.renewed <= now-o.lease && m.since <= now-max(o.lease, m.lease)
+			if o.engine && !o.dead && o.renewed > now-o.lease {
+				m.engines++
+			}
 			if o.dead && s.free(o) {
 				ended = append(ended, o.name)
 			}
@@ -75,6 +80,13 @@ func (m *member) Next() time.Duration {
 	m.s.mu.Lock()
 	defer m.s.mu.Unlock()
 	return m.next
+}
+
+// Engines implements store.Session.
+func (m *member) Engines() int {
+	m.s.mu.Lock()
+	defer m.s.mu.Unlock()
+	return m.engines
 }
 
 // free frees what a dead session held: a new fence, and due now. What somebody is

@@ -71,7 +71,7 @@ func (s *Store) Spawn(ctx context.Context, row *collation.Row, in store.Start, r
 // liveSession opens one that lives as long as the test, and gives its id.
 func liveSession(t testing.TB, s *Store) int64 {
 	t.Helper()
-	x, err := s.OpenSession(t.Context(), t.Name(), time.Hour)
+	x, err := s.OpenSession(t.Context(), store.Process{Name: t.Name(), Lease: time.Hour})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = x.End(t.Context()) }) // it gives its connection up
 	return x.ID()

@@ -218,7 +218,7 @@ func TestRolesOfSessions(t *testing.T) {
 	row := request(t, s, startJobs(t, s, "k")[0])
 	for _, role := range []string{"engine", "worker"} {
 		r := as(t, s, role)
-		x, err := r.OpenSession(t.Context(), role, time.Hour)
+		x, err := r.OpenSession(t.Context(), store.Process{Name: role, Lease: time.Hour})
 		require.NoError(t, err)
 		_, err = r.Lease(t.Context(), row.Job, row.GUID, 1, role, x.ID())
 		require.NoError(t, err)
@@ -247,7 +247,7 @@ func TestRoles(t *testing.T) {
 
 	worker := as(t, s, "worker")
 	var l store.Lease
-	own, err := worker.OpenSession(t.Context(), "w", time.Hour)
+	own, err := worker.OpenSession(t.Context(), store.Process{Name: "w", Lease: time.Hour})
 	require.NoError(t, err)
 	for range store.MaxRuns {
 		l, err = worker.Lease(t.Context(), id, row.GUID, 1, "w", own.ID())

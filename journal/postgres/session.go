@@ -24,10 +24,11 @@ const (
 // session is a process's, on a connection of its own (W8). What may take long has
 // another one: it must not hold up a renewal.
 type session struct {
-	s     *Store
-	id    int64
-	next  time.Duration
-	alive line
+	s       *Store
+	id      int64
+	next    time.Duration
+	engines int
+	alive   line
 
 	over   atomic.Bool // it has been ended
 	slowly sync.Mutex  // held while slow is used
@@ -52,12 +53,12 @@ var (
 )
 
 // OpenSession implements store.Sessions.
-func (s *Store) OpenSession(ctx context.Context, name string, lease time.Duration) (store.Session, error) {
+func (s *Store) OpenSession(ctx context.Context, p store.Process) (store.Session, error) {
 	x := &session{s: s, alive: line{s: s, uses: sessionStatements}, slow: line{s: s, uses: buryStatements}}
 	err := x.alive.call(ctx, "open session", "session_open", func(v row) error {
 		x.id = v.int(0)
 		return nil
-	}, pText(name), pInt(lease.Microseconds()))
+	}, pText(p.Name), pInt(p.Lease.Microseconds()), pBool(p.Engine))
 	if err != nil {
 		x.alive.drop()
 		return nil, err
@@ -70,6 +71,9 @@ func (x *session) ID() int64 { return x.id }
 
 // Next implements store.Session.
 func (x *session) Next() time.Duration { return x.next }
+
+// Engines implements store.Session.
+func (x *session) Engines() int { return x.engines }
 
 // call runs one statement. A connection that fails is given up; the next call makes
 // another.
@@ -112,6 +116,7 @@ func (x *session) Renew(ctx context.Context) (ended []string, err error) {
 	alive, others := false, int64(0)
 	err = x.alive.call(ctx, "renew session", "session_renew", func(v row) error {
 		alive, others, x.next = true, v.int(0), time.Duration(v.int(1))*time.Microsecond
+		x.engines = int(v.int(2))
 		return nil
 	}, pInt(x.id))
 	switch {

@@ -5,13 +5,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // W8: a session is not its connection: the next renewal has another.
 func TestSessionOutlivesItsConnection(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	x, err := s.OpenSession(t.Context(), "w", time.Hour)
+	x, err := s.OpenSession(t.Context(), store.Process{Name: "w", Lease: time.Hour})
 	require.NoError(t, err)
 	row := request(t, s, startJobs(t, s, "k")[0])
 	_, err = s.Lease(t.Context(), row.Job, row.GUID, 1, "w", x.ID())

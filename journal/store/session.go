@@ -17,9 +17,15 @@ const Unpublished = 5 * time.Second
 // Sessions is what the processes of a space know each other by (W8).
 type Sessions interface {
 	// OpenSession begins the session of a process. It is over when it was not renewed
-	// for lease, on the database's clock, and another session says so. name is for
-	// people.
-	OpenSession(ctx context.Context, name string, lease time.Duration) (Session, error)
+	// for its lease, on the database's clock, and another session says so.
+	OpenSession(ctx context.Context, p Process) (Session, error)
+}
+
+// Process is what the others know of one.
+type Process struct {
+	Name   string // for people
+	Engine bool   // it takes the messages of lanes, and has a share of them (7.6)
+	Lease  time.Duration
 }
 
 // Session is that of one process, on a connection that nothing else uses. What its
@@ -37,6 +43,9 @@ type Session interface {
 	// Next is how long after the last Renew the first of the other sessions is over, if
 	// it is not renewed; 0: there is none.
 	Next() time.Duration
+	// Engines is how many of the sessions were an engine's and not over when this one was
+	// last renewed, itself included.
+	Engines() int
 	// Lost looks which of the leases are no leases any more: the request was answered,
 	// withdrawn or taken over, or its job is closed.
 	Lost(ctx context.Context, leases []Lease) ([]LostLease, error)

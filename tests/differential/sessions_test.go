@@ -86,7 +86,7 @@ func (w *twin) open() {
 	name, lease := pick(w, "name of a process", "p", "q"), pick[time.Duration](w, "lease of a session", 5, 60)*second
 	p := &process{}
 	_, err := both(w, "open session", func(s store.Store) (id int64, err error) {
-		x, err := s.OpenSession(w.ctx, name, lease)
+		x, err := s.OpenSession(w.ctx, store.Process{Name: name, Lease: lease})
 		if err != nil {
 			return 0, err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,7 @@ const (
 	statusNotFound  = "404"
 	statusExpired   = "408"
 	statusConflict  = "409"
+	statusWrongPin  = "423"
 	pendingHeader   = "Nats-Pending-Messages"
 
 	// 409s that end one pull request and not the binding.
@@ -35,7 +37,6 @@ type binding struct {
 	sub      *natsgo.Subscription
 	inbox    string
 	nextSubj string
-	pulls    atomic.Int64
 	heard    atomic.Int64 // Unix nanoseconds of the last word from the server
 	failed   chan error   // capacity 1: the first reason counts
 	drained  chan struct{}
@@ -64,16 +65,18 @@ func bind(c *consumer) (*binding, error) {
 
 // pull opens a pull request for n messages.
 func (b *binding) pull(n int) error {
-	body := make([]byte, 0, 96)
+	every, heartbeat := b.c.bus.pullTimes(b.c.from)
+	body := make([]byte, 0, 160)
 	body = append(body, `{"batch":`...)
 	body = strconv.AppendInt(body, int64(n), 10)
 	body = append(body, `,"expires":`...)
-	body = strconv.AppendInt(body, int64(b.c.bus.cfg.PullExpires), 10)
+	body = strconv.AppendInt(body, int64(every), 10)
 	body = append(body, `,"idle_heartbeat":`...)
-	body = strconv.AppendInt(body, int64(b.c.bus.cfg.Heartbeat), 10)
+	body = strconv.AppendInt(body, int64(heartbeat), 10)
+	body = b.c.lane.ask(body)
 	body = append(body, '}')
 	b.heard.Store(time.Now().UnixNano()) // heartbeats are due from here on
-	reply := b.inbox + strconv.FormatInt(b.pulls.Add(1), 36)
+	reply := b.inbox + pullToken(b.c.pulls.Add(1), n)
 	if err := b.c.bus.nc.PublishRequest(b.nextSubj, reply, body); err != nil {
 		return ioError("pull from "+b.c.from.String(), err)
 	}
@@ -91,6 +94,7 @@ func (b *binding) fail(err error) {
 func (b *binding) onMessage(msg *natsgo.Msg) {
 	b.heard.Store(time.Now().UnixNano())
 	if msg.Reply != "" {
+		b.c.lane.heard(msg.Header.Get(pinHeader), b.c.pulls.Load())
 		b.c.accept(b, msg)
 		return
 	}
@@ -104,6 +108,13 @@ func (b *binding) onMessage(msg *natsgo.Msg) {
 			return
 		}
 		b.c.expired(b, pending)
+	case status == statusWrongPin:
+		pull, n := readPullToken(strings.TrimPrefix(msg.Subject, b.inbox))
+		if pending, err := strconv.Atoi(msg.Header.Get(pendingHeader)); err == nil {
+			n = pending
+		}
+		b.c.lane.refused(pull)
+		b.c.expired(b, n)
 	case status == statusNoResponders:
 		b.c.bus.forget(b.c.from.Kind)
 		b.fail(fmt.Errorf("%w: consumer or stream is gone", transport.ErrUnavailable))

@@ -97,6 +97,7 @@ func newBus(nc *natsgo.Conn, cfg Config, owns bool) (*Bus, error) {
 	}
 	b.owned.Go(b.keepHouse)
 	b.owned.Go(b.listen)
+	b.owned.Go(b.balance)
 	return b, nil
 }
 

@@ -23,9 +23,11 @@ var spaces atomic.Int64
 
 // config is a space of its own on a server, sized for tests.
 func config(server *dev.NATS) nats.Config {
+	n := spaces.Add(1)
 	return nats.Config{
 		InProcess:   server,
-		Space:       fmt.Sprintf("test-%d", spaces.Add(1)),
+		Space:       fmt.Sprintf("test-%d", n),
+		Unpinned:    n%2 == 0,
 		Lanes:       8,
 		MaxBytes:    16 << 20,
 		LaneAckWait: time.Second,

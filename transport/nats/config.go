@@ -37,6 +37,7 @@ const (
 
 	defaultLaneAckWait = 3 * time.Second
 	defaultWorkAckWait = 3 * time.Second
+	defaultPin         = 3 * time.Second
 	defaultPubAckWait  = 5 * time.Second
 	defaultHeartbeat   = 2 * time.Second
 	defaultPullExpires = 30 * time.Second
@@ -78,6 +79,14 @@ type Config struct {
 	// LaneAckWait is the ack wait of lanes and starts, WorkAckWait of topics: each 3 s
 	// by default (T10).
 	LaneAckWait, WorkAckWait time.Duration
+	// Pin is how long a lane stays with the process that had its last message and does not
+	// ask for another: by default 3 s, but not more than LaneAckWait (7.6). Unpinned gives the messages of a lane to all
+	// that ask.
+	Pin      time.Duration
+	Unpinned bool
+	// Engines is how many processes share the lanes, this one included; 0: that is not
+	// known. It is called once a second. nil: this one alone.
+	Engines func() int
 	// MaxInFlight is how many messages may wait for their PubAck before Send
 	// blocks, default DefaultMaxInFlight, at most MaxInFlightLimit (T11).
 	MaxInFlight int
@@ -103,10 +112,14 @@ func (c Config) normalise() (Config, error) {
 	setDefault(&c.MaxBytes, DefaultMaxBytes)
 	setDefault(&c.LaneAckWait, defaultLaneAckWait)
 	setDefault(&c.WorkAckWait, defaultWorkAckWait)
+	setDefault(&c.Pin, min(defaultPin, c.LaneAckWait))
 	setDefault(&c.MaxInFlight, DefaultMaxInFlight)
 	setDefault(&c.PubAckWait, defaultPubAckWait)
 	setDefault(&c.Heartbeat, defaultHeartbeat)
 	setDefault(&c.PullExpires, max(defaultPullExpires, 2*c.Heartbeat))
+	if c.Engines == nil {
+		c.Engines = func() int { return 1 }
+	}
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
@@ -118,6 +131,7 @@ func (c Config) normalise() (Config, error) {
 		between("MaxInFlight", int64(c.MaxInFlight), 1, MaxInFlightLimit),
 		between("LaneAckWait in ms", c.LaneAckWait.Milliseconds(), 100, 3_600_000),
 		between("WorkAckWait in ms", c.WorkAckWait.Milliseconds(), 100, 3_600_000),
+		between("Pin in ms", c.Pin.Milliseconds(), 100, 60_000),
 		between("PubAckWait in ms", c.PubAckWait.Milliseconds(), 100, 60_000),
 		between("Heartbeat in ms", c.Heartbeat.Milliseconds(), 100, 10_000),
 		between("PullExpires in ms", c.PullExpires.Milliseconds(), 2*c.Heartbeat.Milliseconds(), 300_000),

@@ -2,9 +2,11 @@ package nats
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -108,16 +110,22 @@ type consumer struct {
 	ready chan struct{} // capacity 1: the queue may have something
 
 	mu        sync.Mutex
-	queue     []*delivery // pulled, not yet handled; they count as held
-	held      int         // pulled and not finished
-	requested int         // asked of the server and not delivered
-	yielded   int         // slots that others use
-	binding   *binding    // nil while there is none
-	ending    bool        // ctx ended: hand back whatever still comes
+	queue     []*delivery  // pulled, not yet handled; they count as held
+	held      int          // pulled and not finished
+	requested int          // asked of the server and not delivered
+	yielded   int          // slots that others use
+	binding   *binding     // nil while there is none
+	lane      *pin         // nil: its deliveries are anybody's
+	pulls     atomic.Int64 // numbers them
+	ending    bool         // ctx ended: hand back whatever still comes
 }
 
 func newConsumer(b *Bus, from transport.Destination, slots int) *consumer {
-	return &consumer{bus: b, from: from, slots: slots, ready: make(chan struct{}, 1)}
+	c := &consumer{bus: b, from: from, slots: slots, ready: make(chan struct{}, 1)}
+	if b.pins(from) {
+		c.lane = &pin{}
+	}
+	return c
 }
 
 // take is the next delivery, nil when ctx has ended.
@@ -229,6 +237,10 @@ func (c *consumer) supervise(ctx context.Context) {
 		if time.Since(began) > steady {
 			losses = 0
 		}
+		if errors.Is(err, errAside) {
+			sleep(ctx, asideFor+rand.N(asideFor))
+			continue
+		}
 		pause := backoff.Delay(losses, backoffFirst, backoffMax, rand.N[time.Duration])
 		c.bus.cfg.Log.Warn("consumer lost, binding again",
 			"space", c.bus.cfg.Space, "from", c.from.String(), "wait", pause, "error", err)
@@ -258,5 +270,8 @@ func (c *consumer) session(ctx context.Context) error {
 	c.binding, c.requested = nil, 0
 	c.mu.Unlock()
 	bound.drain(breaks)
+	if ctx.Err() != nil || errors.Is(err, errAside) {
+		c.unpin()
+	}
 	return err
 }

@@ -31,6 +31,15 @@
 // 409 or 503 status, or when heartbeats stop; the loop then ensures stream and
 // consumer and binds again, with backoff and jitter.
 //
+// # Lanes (7.6)
+//
+// The consumer of a lane has JetStream's policy pinned_client: of the processes that
+// pull, one gets the messages as long as it pulls again within Config.Pin. So those of
+// one job meet in one process, where they share commits and states that are in memory.
+// All engines ask for all lanes. One that has more than its share gives lanes up for a
+// second or two, in which others take them; who drains gives its own up. That several
+// processes have messages of one job is as right as ever (C3).
+//
 // A server that is shut down, or crashes, between an ack and the removal of its
 // message may keep the message, below the ack floor of its consumer, where it is
 // delivered to nobody. Whoever binds next removes it, and Oldest does not see it.

@@ -61,6 +61,7 @@ func (b *Bus) Preflight(ctx context.Context) (Report, error) {
 	}
 	r := Report{ServerVersion: b.nc.ConnectedServerVersion(), MaxPayload: b.MaxPayload()}
 	r.checkPayload()
+	r.checkVersion()
 	if err := b.checkJetStream(ctx, &r); err != nil {
 		return r, err
 	}
@@ -76,6 +77,14 @@ func (r *Report) checkPayload() {
 		r.Problems = append(r.Problems, fmt.Sprintf("max_payload is %d bytes, at least %d are needed: raise it in the server's configuration", r.MaxPayload, MinMaxPayload))
 	case r.MaxPayload < InlinePayload:
 		r.Warnings = append(r.Warnings, fmt.Sprintf("max_payload is %d bytes: requests carry inputs over that by reference", r.MaxPayload))
+	}
+}
+
+// checkVersion warns of a server that does not know priority groups (7.6).
+func (r *Report) checkVersion() {
+	var major, minor int
+	if _, err := fmt.Sscanf(r.ServerVersion, "%d.%d", &major, &minor); err == nil && (major < 2 || major == 2 && minor < 11) {
+		r.Warnings = append(r.Warnings, "nats-server "+r.ServerVersion+" gives the messages of a lane to all engines alike, which is slower: 2.11 or newer gives them to one")
 	}
 }
 

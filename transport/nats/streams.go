@@ -289,7 +289,7 @@ func (b *Bus) consumerConfig(d transport.Destination) jetstream.ConsumerConfig {
 	if d.Kind == transport.Work {
 		wait = b.cfg.WorkAckWait
 	}
-	return jetstream.ConsumerConfig{
+	cfg := jetstream.ConsumerConfig{
 		Durable:       durableName(d),
 		FilterSubject: b.subject(d),
 		DeliverPolicy: jetstream.DeliverAllPolicy,
@@ -299,6 +299,10 @@ func (b *Bus) consumerConfig(d transport.Destination) jetstream.ConsumerConfig {
 		MaxAckPending: MaxAckPending,
 		MaxWaiting:    MaxWaiting,
 	}
+	if b.pins(d) {
+		cfg.PriorityPolicy, cfg.PriorityGroups, cfg.PinnedTTL = jetstream.PriorityPolicyPinned, []string{pinGroup}, b.cfg.Pin
+	}
+	return cfg
 }
 
 // ioError wraps an error of the client once, with the operation. What a retry

@@ -206,10 +206,12 @@ CREATE INDEX dispatches_sender ON dispatches (sender) WHERE sender IS NOT NULL;
 
 -- The sessions of processes (W8): what a row's holder has, it has as long as the session
 -- that the row names is here and not dead. lease, in microseconds, is how long it lives
--- without being renewed; since is from when on it was renewed without a gap.
+-- without being renewed; since is from when on it was renewed without a gap. Engines share
+-- the lanes.
 CREATE TABLE sessions (
     id         bigint  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name       text    NOT NULL,
+    engine     boolean NOT NULL,
     lease      bigint  NOT NULL CHECK (lease > 0),
     renewed_at bigint  NOT NULL,
     since      bigint  NOT NULL,

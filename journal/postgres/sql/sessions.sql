@@ -1,17 +1,19 @@
 -- name: session_open
--- begins the session of a process (W8). $1 name, $2 lease in microseconds.
-INSERT INTO sessions (name, lease, renewed_at, since) SELECT $1::text, $2::int8, now, now FROM micros() AS now
+-- begins the session of a process (W8). $1 name, $2 lease in microseconds, $3 whether it is an engine's.
+INSERT INTO sessions (name, lease, engine, renewed_at, since) SELECT $1::text, $2::int8, $3::bool, now, now FROM micros() AS now
 RETURNING id
 
 -- name: session_renew
 -- renews a session; a gap of more than two thirds of its lease begins its time anew. $1 session. Returns how many others
--- are to be ended, and in how many microseconds the next is, null for never. No row: it was ended itself.
+-- are to be ended, in how many microseconds the next is, null for never, and how many engines live. No row: it was
+-- ended itself.
 UPDATE sessions s
 SET renewed_at = now, since = CASE WHEN now - s.renewed_at > s.lease * 2 / 3 THEN now ELSE s.since END
 FROM micros() AS now
 WHERE s.id = $1::int8 AND NOT s.dead
 RETURNING (SELECT count(*) FROM sessions o WHERE o.id <> s.id AND (o.dead OR o.renewed_at <= now - o.lease)),
-          (SELECT min(o.renewed_at + o.lease) - now FROM sessions o WHERE o.id <> s.id AND NOT o.dead AND o.renewed_at > now - o.lease)
+          (SELECT min(o.renewed_at + o.lease) - now FROM sessions o WHERE o.id <> s.id AND NOT o.dead AND o.renewed_at > now - o.lease),
+          s.engine::int + (SELECT count(*) FROM sessions o WHERE o.id <> s.id AND o.engine AND NOT o.dead AND o.renewed_at > now - o.lease)
 
 -- name: session_bury
 -- declares sessions dead that were not renewed for their lease, if the one that says so was, all that time and its own lease.
