@@ -29,7 +29,9 @@ func (s *State) Apply(p *Plan) {
 		} else {
 			r.Response = p.Entry.Response
 		}
-		s.Receipts[w.GUID] = r
+		if s.Receipts[w.GUID] = r; w.Gone {
+			s.Receipts[w.GUID] = nil
+		}
 	}
 	s.applyRows(p)
 	s.applyEffect(p.Chain)

@@ -115,7 +115,7 @@ func TestP5TwoAnswers(t *testing.T) {
 	for _, mode := range []collation.Mode{{Resend: 1e6}, {Resend: 1e6, Fold: true}, stepwise} {
 		w, a := atLeg2(t, mode)
 		w.handle(respond(a, ok(`{"x":1}`)))
-		require.Equal(t, collation.Settled, w.handle(respond(a, ok(`{"x":2}`)))[0].Outcome)
+		require.Equal(t, collation.Unlicensed, w.handle(respond(a, ok(`{"x":2}`)))[0].Outcome)
 		require.Equal(t, int64(1), w.state.Job.Semaphore)
 		for len(w.queue) > 0 {
 			w.next()

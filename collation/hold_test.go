@@ -20,9 +20,9 @@ func TestC5HoldOfWhatHasEnded(t *testing.T) {
 	w, a := atLeg2(t, collation.Mode{Resend: 1e6, Fold: true})
 	m := respond(a, ok(`{"x":1}`))
 	w.handle(m)
-	settled := collation.Hold(w.state, &m, w.mode, cause)
-	require.Equal(t, collation.Settled, settled.Outcome)
-	require.Nil(t, settled.Entry)
+	handled := collation.Hold(w.state, &m, w.mode, cause)
+	require.Equal(t, collation.Unlicensed, handled.Outcome)
+	require.Nil(t, handled.Entry)
 	start := collation.Message{Kind: journal.MessageLeg1, Job: m.Job, GUID: journal.GUID{9}, Row: journal.GUID{9}, Activity: "a", DAD: a.DAD}
 	gone := collation.Hold(w.state, &start, w.mode, cause)
 	require.Equal(t, collation.Unlicensed, gone.Outcome)

@@ -14,9 +14,9 @@ const (
 	// Stale: refused for good by the state of its job or activity; the verdict
 	// is committed with the end of its licence.
 	Stale Outcome = "stale"
-	// Settled: its receipt is complete; nothing is written, ack.
+	// Settled: its receipt is there and complete; nothing is written, ack.
 	Settled Outcome = "settled"
-	// Unlicensed: no receipt and no row; answered, withdrawn or never
+	// Unlicensed: no receipt and no row; handled, answered, withdrawn or never
 	// committed; nothing is written, ack and count.
 	Unlicensed Outcome = "unlicensed"
 	// HeldBack: its row is held for a person; nothing is written, ack (E10).
@@ -45,7 +45,7 @@ type Plan struct {
 
 	Entry     *journal.Entry // seq set; chained by the engine
 	Ledgers   []LedgerWrite
-	Receipt   *ReceiptWrite
+	Receipt   *ReceiptWrite // nil: none moves, or the message is done with this plan alone (W12)
 	Semaphore journal.SemaphoreMove
 	Close     *journal.Close   // this plan closes the job
 	Tasks     bool             // this plan ran the completion tasks
@@ -115,7 +115,8 @@ type LedgerWrite struct {
 
 // ReceiptWrite is a test-and-set of one GUID ledger (C3), or the insertion of
 // a new receipt. Closes asks the compound statement for the snapshot digit
-// (C14); After has it already, and the two must agree.
+// (C14); After has it already, and the two must agree. Gone: the receipt goes with the
+// row of its message (W12).
 type ReceiptWrite struct {
 	GUID          journal.GUID
 	New           bool
@@ -123,6 +124,7 @@ type ReceiptWrite struct {
 	Verdict       journal.Verdict
 	Seq           int64
 	Closes        bool
+	Gone          bool
 }
 
 // DeadLetter is a message that cannot go on by itself (E10). Its row, if it

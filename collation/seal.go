@@ -14,6 +14,7 @@ func (w *writer) seal() *Plan {
 	}
 	w.sealClose()
 	w.sealLedgers()
+	w.sealReceipt()
 	w.sealSent()
 	for i := range w.changed {
 		c := &w.changed[i]
@@ -73,12 +74,29 @@ func (w *writer) sealLedgers() {
 			e.Joins = append(e.Joins, x.move())
 		}
 	}
-	if x := p.Receipt; x != nil {
-		e.Receipt = journal.Ledger(x.After)
-	}
 	if slices.Contains(e.Marks, journal.MarkChildren) {
 		left := p.Semaphore.After
 		e.Semaphore = &left
+	}
+}
+
+// sealReceipt tells of the message's own ledger. A receipt goes with the row of its
+// message: what comes again finds neither, and is done (W12). Two stay: that of the
+// close, which the compound statement writes (C14), and that of an interrupt, which may
+// be asked for again by its key.
+func (w *writer) sealReceipt() {
+	x := w.p.Receipt
+	if x == nil {
+		return
+	}
+	w.p.Entry.Receipt = journal.Ledger(x.After)
+	ends := slices.ContainsFunc(w.gone, func(g gone) bool { return g.why == ended })
+	switch {
+	case !ends || x.After.Closed() || w.m.Kind == journal.MessageInterrupt:
+	case x.New:
+		w.p.Receipt = nil
+	default:
+		x.Gone = true
 	}
 }
 

@@ -193,12 +193,17 @@ func (w *world) describe(p *collation.Plan) string {
 			fmt.Fprintf(&b, "  %s%s %s → %s\n", l.Key.Activity, l.Key.DAD, l.Before, l.After)
 		}
 	}
-	if r := p.Receipt; r != nil {
-		before := r.Before.String()
-		if r.New {
-			before = "new"
+	if e.Receipts() {
+		before, after := "new", "gone"
+		if r := p.Receipt; r != nil {
+			if !r.New {
+				before = r.Before.String()
+			}
+			if !r.Gone {
+				after = string(r.Verdict)
+			}
 		}
-		fmt.Fprintf(&b, "  receipt %s → %s %s\n", before, r.After, r.Verdict)
+		fmt.Fprintf(&b, "  receipt %s → %s %s\n", before, collation.GUIDLedger(e.Receipt), after)
 	}
 	if s := e.Semaphore; s != nil {
 		fmt.Fprintf(&b, "  semaphore %d → %d\n", p.Semaphore.Before, *s)

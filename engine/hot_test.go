@@ -157,7 +157,7 @@ func TestW6IdleVerdictsAreLoaded(t *testing.T) {
 	b, err := w.transact(t.Context(), work{items: []*item{first, again}})
 	require.NoError(t, err)
 	require.Equal(t, collation.Handled, first.plan.Outcome)
-	require.Equal(t, collation.Settled, again.plan.Outcome)
+	require.Equal(t, collation.Unlicensed, again.plan.Outcome)
 	require.Empty(t, b.guessed)
 	require.EqualValues(t, 2, w.loads.Load())
 	require.NotNil(t, w.hot.get(row.Job), "it was loaded whole")

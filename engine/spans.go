@@ -99,8 +99,12 @@ var stepNames = map[journal.Mark]string{
 // stepSubject shows the GUID ledger, which the steps move.
 func stepSubject(s observer.Subject, p *collation.Plan) observer.Subject {
 	s.Before, s.After = "", ""
-	if r := p.Receipt; r != nil {
-		s.Before, s.After = r.Before.String(), r.After.String()
+	if p.Entry.Receipts() {
+		var before collation.GUIDLedger
+		if p.Receipt != nil {
+			before = p.Receipt.Before
+		}
+		s.Before, s.After = before.String(), collation.GUIDLedger(p.Entry.Receipt).String()
 	}
 	return s
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
 	"github.com/quipu-journal/quipu/replay/replaytest"
@@ -159,6 +160,40 @@ func TestBlindSpotIsSaid(t *testing.T) {
 	for _, c := range []replay.Check{replay.V4, replay.V5, replay.V6, replay.V7, replay.V10, replay.V11, replay.V12, replay.V15} {
 		require.Equal(t, replay.NotProved, r.Result(c).Status, "%s", c)
 		require.Contains(t, r.Result(c).Note, "missing before entry 5")
+	}
+}
+
+// receiptCases change the one receipt of midstep.
+var receiptCases = map[string]struct {
+	words  string
+	change func(all map[journal.GUID]replay.StoredReceipt, g journal.GUID)
+}{
+	"a step": {"position 5 (step 1): 0, not 1", func(all map[journal.GUID]replay.StoredReceipt, g journal.GUID) {
+		all[g] = replay.StoredReceipt{Ledger: all[g].Ledger - 10_000_000_000, Verdict: all[g].Verdict}
+	}},
+	"deleted": {"no receipt of message", func(all map[journal.GUID]replay.StoredReceipt, g journal.GUID) { delete(all, g) }},
+	"a verdict": {"stored verdict", func(all map[journal.GUID]replay.StoredReceipt, g journal.GUID) {
+		all[g] = replay.StoredReceipt{Ledger: all[g].Ledger, Verdict: journal.VerdictStale}
+	}},
+}
+
+// V4, W12: the receipt of a message that has open steps stands, and is held against the
+// entries.
+func TestCorruptReceipts(t *testing.T) {
+	t.Parallel()
+	for name, c := range receiptCases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := replaytest.Honest(replaytest.Options{
+				Choose: second, Activities: 3, Chain: true, Mode: collation.Mode{Stepwise: true}, Steps: 5,
+			})
+			requireClean(t, j, true)
+			require.Len(t, j.Stored.Receipts, 1)
+			for g := range j.Stored.Receipts {
+				c.change(j.Stored.Receipts, g)
+			}
+			requireOnly(t, j.Verify(true), replay.V4, 0, c.words)
+		})
 	}
 }
 

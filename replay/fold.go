@@ -45,6 +45,9 @@ func (j *Job) foldDigits(e *journal.Entry, f *facts) {
 	if e.Kind == journal.KindStale {
 		r.Verdict = journal.VerdictStale
 	}
+	// The entry that ends the row removes the receipt, but for that of the close and of
+	// an interrupt.
+	r.gone = !e.Ended.IsZero() && !r.Ledger.Closed() && f.message != journal.MessageInterrupt
 	r.Kind, r.Code, r.By, r.err = f.kind, f.code, f.by, f.err
 	if e.Response != nil {
 		r.Element, r.pauses = e.Response.Element, e.Response.Pauses

@@ -60,6 +60,7 @@ type Receipt struct {
 	err    *journal.Failure // what it brought, until step 2
 	pauses []journal.Pause  // what a suspension names, until step 2
 	of     journal.GUID     // the pause that a wake ends
+	gone   bool             // it went with the row of its message (W12)
 }
 
 func (r *Receipt) key() collation.InstanceKey {

@@ -44,17 +44,11 @@ var tableCases = map[string]struct {
 	"V4 a ledger too many": {replay.V4, 0, "no entry moved it", func(s *replay.Stored) {
 		s.Instances[collation.InstanceKey{Activity: "w9", DAD: ",0,0"}] = 1_000_000_000_000
 	}},
-	"V4 a receipt's step": {replay.V4, 0, "position 6 (step 2): 0, not 1", func(s *replay.Stored) {
-		edit(s.Receipts, anyone, func(r *replay.StoredReceipt) { r.Ledger -= 1_000_000_000 })
-	}},
-	"V4 a receipt deleted": {replay.V4, 0, "no receipt of message", func(s *replay.Stored) {
-		maps.DeleteFunc(s.Receipts, func(_ journal.GUID, r replay.StoredReceipt) bool { return r.Ledger.Ordinal() > 0 })
-	}},
 	"V4 a receipt too many": {replay.V4, 0, "no entry moved it", func(s *replay.Stored) {
 		s.Receipts[journal.GUID{7}] = replay.StoredReceipt{Verdict: journal.VerdictStale}
 	}},
-	"V4 a verdict": {replay.V4, 0, "stored verdict", func(s *replay.Stored) {
-		edit(s.Receipts, anyone, func(r *replay.StoredReceipt) { r.Verdict = journal.VerdictStale })
+	"V4 a receipt that went": {replay.V4, 0, "ended its message and its row", func(s *replay.Stored) {
+		s.Receipts[halfway().Header.Job.Start()] = replay.StoredReceipt{Ledger: 11_000_000_000, Verdict: journal.VerdictHandled}
 	}},
 	"V6 the semaphore": {replay.V6, 0, "the stored semaphore is 2, the entries give 1", func(s *replay.Stored) { s.Semaphore++ }},
 	"V7 the state": {replay.V7, 0, "the stored state is completed, the entries give open", func(s *replay.Stored) {

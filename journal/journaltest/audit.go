@@ -148,7 +148,7 @@ func auditStored(b *bench) {
 		}
 		require.Len(b, s.Effects, 1)
 		require.Equal(b, store.EffectStarted, s.Effects[0].State)
-		require.Equal(b, store.StoredReceipt{Ledger: 11_000_000_000, Verdict: journal.VerdictHandled}, s.Receipts[id.Start()])
+		require.Empty(b, s.Receipts, "each went with its row (W12)")
 		return nil
 	})
 	require.NoError(b, err)

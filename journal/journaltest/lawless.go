@@ -29,11 +29,14 @@ var unlawful = map[string]func(p *collation.Plan){
 		p.Entry.Seq++
 		p.Semaphore.After++
 	},
-	"receipt from another value":    func(p *collation.Plan) { p.Receipt.Before = 0 },
-	"receipt that exists, as new":   func(p *collation.Plan) { p.Receipt.New = true },
-	"receipt that does not exist":   func(p *collation.Plan) { p.Receipt.GUID = journal.GUID{1} },
-	"marker digit 2":                func(p *collation.Plan) { p.Receipt.After = marker2 },
-	"receipt that shrinks":          func(p *collation.Plan) { p.Receipt.After = 0 },
+	"receipt from another value":  func(p *collation.Plan) { p.Receipt.Before = 0 },
+	"receipt that exists, as new": func(p *collation.Plan) { p.Receipt.New = true },
+	"receipt that does not exist": func(p *collation.Plan) { p.Receipt.GUID = journal.GUID{1} },
+	"marker digit 2":              func(p *collation.Plan) { p.Receipt.After = marker2 },
+	"receipt that shrinks":        func(p *collation.Plan) { p.Receipt.After = 0 },
+	"receipt that goes with an open step": func(p *collation.Plan) {
+		p.Receipt.After, p.Receipt.Gone = p.Receipt.Before, true
+	},
 	"other ordinal (C6)":            func(p *collation.Plan) { p.Receipt.After++ },
 	"step 3 without snapshot":       func(p *collation.Plan) { p.Receipt.After = 11_100_000_000 },
 	"positions 1–3 of a receipt":    func(p *collation.Plan) { p.Receipt.After += 1_000_000_000_000 },
@@ -80,16 +83,19 @@ func lawlessPlans(b *bench) {
 		id := b.start(f, name)
 		before := b.view(id)
 		m := message(&before.Rows[0])
-		l, err := b.load(c, m)
-		require.NoError(b, err)
-		st := l.States[id]
-		p, err := b.plan(c, st, m)
-		require.NoError(b, err)
-		spoil(p)
-		err = c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)})
-		require.Error(b, err, name)
-		requireOneOf(b, err, store.ErrLost, store.ErrRejected)
-		require.Equal(b, before, b.view(id), "%s: nothing is written", name)
+		for _, gone := range []bool{false, true} { // the receipt stays, or goes (W12)
+			l, err := b.load(c, m)
+			require.NoError(b, err)
+			st := l.States[id]
+			p, err := b.plan(c, st, m)
+			require.NoError(b, err)
+			p.Receipt.Gone = gone
+			spoil(p)
+			err = c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)})
+			require.Error(b, err, name)
+			requireOneOf(b, err, store.ErrLost, store.ErrRejected)
+			require.Equal(b, before, b.view(id), "%s: nothing is written", name)
+		}
 		b.must(c, m)
 		b.audit(id)
 	}

@@ -87,11 +87,17 @@ func (j *job) moveReceipt(u *undo, w *collation.ReceiptWrite) error {
 		return lost("receipt %s is not at %s", w.GUID, w.Before)
 	case !w.New && !old.Ledger.Grows(w.After):
 		return lost("receipt %s: %s to %s", w.GUID, old.Ledger, w.After)
+	case w.Gone && (w.New || !w.After.Complete()):
+		return lost("receipt %s goes at %s", w.GUID, w.After)
 	case w.Verdict == journal.VerdictStale && w.After != 0:
 		return lost("a stale receipt of value %s", w.After)
 	}
 	if err := w.After.Valid(); err != nil {
 		return lost("%w", err)
+	}
+	if w.Gone {
+		drop(u, j.receipts, w.GUID)
+		return nil
 	}
 	seq := w.Seq
 	if old != nil {

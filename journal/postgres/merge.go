@@ -269,6 +269,8 @@ func (m *merger) receipt(job journal.JobID, w *collation.ReceiptWrite) error {
 	k := rowKey{job, w.GUID}
 	old := m.receiptOf[k]
 	switch {
+	case w.New && w.Gone:
+		return fmt.Errorf("receipt %s is new and goes", w.GUID)
 	case old == nil:
 		old = &receiptWrite{job: job, ReceiptWrite: *w}
 		m.receiptOf[k] = old
@@ -277,7 +279,7 @@ func (m *merger) receipt(job journal.JobID, w *collation.ReceiptWrite) error {
 		return fmt.Errorf("receipt %s from %d, the plan before left %d", w.GUID, w.Before, old.After)
 	default:
 		old.After = w.After
-		old.Closes = old.Closes || w.Closes
+		old.Closes, old.Gone = old.Closes || w.Closes, old.Gone || w.Gone
 	}
 	if w.Closes {
 		m.jobOf[job].closer = old

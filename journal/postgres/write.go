@@ -7,7 +7,7 @@ const threshold = 0
 
 // writeStatements are the statements that queue may add.
 var writeStatements = []string{
-	"begin", "commit", "rollback", "write_marker", "session_alive", "hot_jobs", "hot_rows", "write_flows_active", "write_jobs_new", "write_jobs", "write_head", "write_receipts_new", "write_receipts",
+	"begin", "commit", "rollback", "write_marker", "session_alive", "hot_jobs", "hot_rows", "write_flows_active", "write_jobs_new", "write_jobs", "write_head", "write_receipts_new", "write_receipts", "write_receipts_gone",
 	"write_instances_new", "write_instances", "write_entries", "write_rows_delete", "write_rows_discard", "write_rows_new",
 	"write_rows", "write_mailboxes", "write_waits_delete", "write_waits_new", "write_waits", "write_kept_due",
 	"write_woken", "write_letters_end", "write_letters", "chains_put", "effects_put", "effects_judged", "payloads_put", "letters_act", "signals_put", "signals_became",
@@ -177,17 +177,19 @@ func instanceParams(instances []*instanceWrite, other *column) [][]byte {
 // queueReceipts writes all receipts but the closing ones, which the compound
 // statement writes.
 func (w *writes) queueReceipts(b *batch) {
-	var fresh, moved []*receiptWrite
+	var fresh, moved, gone []*receiptWrite
 	for _, r := range w.receipts {
 		switch {
-		case r.Closes:
+		case r.Closes, r.New && r.Gone:
+		case r.Gone:
+			gone = append(gone, r)
 		case r.New:
 			fresh = append(fresh, r)
 		default:
 			moved = append(moved, r)
 		}
 	}
-	for _, set := range [][]*receiptWrite{fresh, moved} {
+	for _, set := range [][]*receiptWrite{fresh, moved, gone} {
 		n := len(set)
 		if n == 0 {
 			continue
@@ -202,9 +204,12 @@ func (w *writes) queueReceipts(b *batch) {
 			after.int(int64(r.After))
 			seq.int(r.Seq)
 		}
-		if set[0].New {
+		switch {
+		case set[0].Gone:
+			b.queue("write_receipts_gone", job.value(), guid.value(), before.value(), after.value())
+		case set[0].New:
 			b.queue("write_receipts_new", job.value(), guid.value(), after.value(), verdict.value(), seq.value())
-		} else {
+		default:
 			b.queue("write_receipts", job.value(), guid.value(), before.value(), after.value())
 		}
 	}

@@ -62,7 +62,7 @@ func (w *world) suspend(r *collation.Row) *journal.Response {
 func (w *world) came(r *collation.Row, p *journal.Pause) bool {
 	g := collation.PauseGUID(r.GUID, p.PauseRef)
 	for _, message := range []journal.GUID{g, collation.TimeoutGUID(g), collation.OutcomeGUID(g, 0)} {
-		if w.state.Receipts[message] != nil || w.state.Rows[message] != nil {
+		if w.handled[message] || w.state.Rows[message] != nil {
 			return true
 		}
 	}

@@ -25,6 +25,7 @@ type world struct {
 	woken   map[journal.GUID]collation.Woken
 	// functions are those of requests that suspend.
 	functions map[journal.GUID]*function
+	handled   map[journal.GUID]bool // messages that left a receipt
 }
 
 type lateEffect struct {
@@ -37,7 +38,7 @@ func newWorld(u *universe, f *flow.Flow, id journal.JobID, in collation.Inceptio
 	return &world{
 		u: u, chains: make(map[journal.GUID][]journal.Record), acted: make(map[journal.GUID]int),
 		asked: make(map[journal.GUID]int), woken: make(map[journal.GUID]collation.Woken),
-		functions: make(map[journal.GUID]*function),
+		functions: make(map[journal.GUID]*function), handled: make(map[journal.GUID]bool),
 		state: &collation.State{
 			Job: collation.Job{
 				ID: id, Space: in.Space, Key: in.Key, Generation: in.Generation, Flow: in.Flow,
@@ -138,6 +139,7 @@ func (w *world) commit(p *collation.Plan) {
 		return
 	}
 	w.entries = append(w.entries, p.Entry)
+	w.handled[p.Entry.GUID] = w.handled[p.Entry.GUID] || p.Entry.Receipts()
 	w.main = append(w.main, w.chained(w.main, p.Entry))
 	w.state.Apply(p)
 	w.state.Job.Head.Hash = w.main[len(w.main)-1].Hash

@@ -35,8 +35,8 @@ const obligations = `obligation AS (
 	SELECT job, activity, dad_text FROM instances
 	WHERE ledger / 1000000000000 % 100 > 0 AND ledger / 100000000000000 = 0
 	UNION
-	SELECT j.id, j.trigger, ',0' FROM jobs j LEFT JOIN receipts r ON r.job = j.id AND r.guid = j.id
-	WHERE coalesce(r.ledger, 0) / 1000000000 % 10 = 0)`
+	SELECT j.id, j.trigger, ',0' FROM jobs j JOIN receipts r ON r.job = j.id AND r.guid = j.id
+	WHERE r.ledger / 1000000000 % 10 = 0)`
 
 // digitsLaw is I2: each digit of 1.2 and 1.3 by itself, read from the decimal
 // text. In the cell's flow a join has two arrivals.

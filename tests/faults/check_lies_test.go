@@ -59,21 +59,21 @@ var endLies = []lie{
 	broke("I2", "90 entries", `UPDATE instances SET ledger = ledger + 89000000000000 WHERE job = `+of+` AND activity = 'charge'`),
 	broke("I2", "three arrivals at a join of two", `UPDATE instances SET ledger = ledger + 100000000 WHERE job = `+of+` AND activity = 'ship'`),
 	broke("I2", "a step of a message is 2", `ALTER DOMAIN {schema}.guid_ledger DROP CONSTRAINT receipt_markers; ALTER DOMAIN {schema}.guid_ledger DROP CONSTRAINT receipt_steps;
-		UPDATE receipts SET ledger = ledger + 10000000000 WHERE job = `+of+` AND guid = job`),
+		UPDATE receipts SET ledger = ledger + 10000000000 WHERE ledger / 100000000000 = 1 AND job = `+of),
 	broke("I2", "step 2 without step 1", `ALTER DOMAIN {schema}.guid_ledger DROP CONSTRAINT receipt_steps;
-		UPDATE receipts SET ledger = ledger - 10000000000 WHERE job = `+of+` AND guid = job`),
+		UPDATE receipts SET ledger = ledger - 10000000000 WHERE ledger / 100000000000 = 1 AND job = `+of),
 	broke("I2", "a stale message with steps", `ALTER TABLE {schema}.receipts DROP CONSTRAINT receipt_stale;
-		UPDATE receipts SET verdict = 'stale' WHERE job = `+of+` AND guid = job`),
+		UPDATE receipts SET verdict = 'stale' WHERE ledger / 100000000000 = 1 AND job = `+of),
 
-	broke("I3", "an ordinal", `UPDATE receipts SET ledger = ledger + 1 WHERE job = `+of+` AND guid = job`),
-	broke("I3", "a receipt less", `DELETE FROM receipts WHERE job = `+of+` AND guid <> job AND ledger / 100000000000 = 0`),
+	broke("I3", "an ordinal", `UPDATE receipts SET ledger = ledger + 1 WHERE ledger / 100000000000 = 1 AND job = `+of),
+	broke("I3", "a receipt that went with its row", receipt("id", 11_000_000_000, of)),
 	broke("I3", "a Leg2 entry that no message made", `UPDATE instances SET ledger = ledger + 1 WHERE job = `+of+` AND activity = 'charge'`),
 
 	broke("I4", "a semaphore left over", `UPDATE jobs SET semaphore = 1 WHERE id = `+of),
 	broke("I4", "an instance that nobody ended", `UPDATE instances SET ledger = ledger - 200000000000000 WHERE job = `+of+` AND activity = 'charge'`),
 
 	broke("I5", "no snapshot", `UPDATE receipts SET ledger = ledger - 100100000000 WHERE job = `+of+` AND ledger / 100000000000 = 1`),
-	broke("I5", "two snapshots", `UPDATE receipts SET ledger = ledger + 100100000000 WHERE job = `+of+` AND guid = job`),
+	broke("I5", "two snapshots", receipt("id", 111_100_000_000, of)),
 	broke("I5", "no run of completion tasks, of a child", `UPDATE jobs SET tasks_seq = NULL WHERE parent_job = `+of),
 	broke("I5", "failed", `UPDATE jobs SET state = 'failed' WHERE id = `+of),
 	{name: "closed twice in the journal", want: []string{"I5", "I7"}, sql: `UPDATE entries
@@ -83,7 +83,7 @@ var endLies = []lie{
 		FROM jobs WHERE id = `+of),
 	broke("I6", "a wait", `INSERT INTO waits SELECT id, id, id, 'trip', ',0,0', 't', 'k', false, 0, 0, 0, 1, NULL FROM jobs WHERE id = `+of),
 	broke("I6", "a dead letter", `INSERT INTO dead_letters (job, guid, kind, activity, dad, reason, message, ledger, at) SELECT id, id, 'leg1', 'charge', ',0,0', 'r', 'm', 0, 0 FROM jobs WHERE id = `+of),
-	broke("I6", "a message with steps left", `UPDATE receipts SET ledger = 10000000001 WHERE seq = (SELECT min(seq) FROM receipts WHERE job = `+of+` AND guid <> job) AND job = `+of),
+	broke("I6", "a message with steps left", receipt("gen_random_uuid()", 10_000_000_001, of)),
 
 	broke("I7", "another byte", `UPDATE entries SET body = convert_to(regexp_replace(convert_from(body, 'UTF8'), '"t":1', '"t":2'), 'UTF8') WHERE seq = 3 AND `+main),
 	broke("I7", "another hash", `UPDATE entries SET hash = sha256(hash) WHERE seq = 3 AND `+main),
@@ -126,8 +126,8 @@ var openLies = []lie{
 	broke("I4", "an obligation too many", `UPDATE jobs SET semaphore = semaphore + 1 WHERE id = `+ofLate),
 	broke("I4", "an obligation that has ended", `UPDATE instances SET ledger = ledger + 200000000000000 WHERE job = `+ofLate+` AND activity = 'trip'`),
 	broke("I4", "negative", `ALTER DOMAIN semaphore DROP CONSTRAINT semaphore_range; UPDATE jobs SET semaphore = -1 WHERE id = `+ofLate),
-	broke("I5", "a snapshot of an open job", `UPDATE receipts SET ledger = ledger + 100100000000 WHERE guid = job AND job = `+ofLate),
-	broke("I5", "a second snapshot", `UPDATE receipts SET ledger = ledger + 100000000000 WHERE guid = job AND job = `+of),
+	broke("I5", "a snapshot of an open job", receipt("id", 111_100_000_000, ofLate)),
+	broke("I5", "a second snapshot", receipt("id", 111_000_000_000, of)),
 	broke("I6", "no wait", `DELETE FROM waits WHERE job = `+ofLate),
 	broke("I6", "a row from nowhere", `UPDATE dispatches SET origin = 1 WHERE kind = 'request' AND job = `+ofLate),
 	{name: "completion tasks that nobody runs", want: []string{"I10", "I6"}, sql: `UPDATE jobs SET tasks_seq = NULL WHERE id = ` + of + `;
@@ -135,7 +135,7 @@ var openLies = []lie{
 	broke("I6", "quarantined", `UPDATE jobs SET state = 'quarantined' WHERE id = `+ofLate),
 	broke("I10", "a Leg2 entry less", `UPDATE instances SET ledger = ledger - 1 WHERE job = `+ofLate+` AND activity = 'charge'`),
 	broke("I10", "a carry", `UPDATE instances SET ledger = ledger - ledger % 100000000 + 1000000000000 WHERE job = `+ofLate+` AND activity = 'charge'`),
-	broke("I10", "a receipt less", `DELETE FROM receipts WHERE guid <> job AND job = `+ofLate),
+	{name: "the receipt of a close less", want: []string{"I10", "I5"}, sql: `DELETE FROM receipts WHERE ledger / 100000000000 = 1 AND job = ` + of},
 	broke("I10", "an ordinal", `UPDATE receipts SET ledger = ledger - 1 WHERE ledger % 100000000 > 0 AND job = `+ofLate),
 	broke("I10", "a head", `UPDATE jobs SET head_seq = head_seq - 1 WHERE id = `+ofLate),
 	broke("I10", "a publication", `UPDATE dispatches SET publication = publication - 1 WHERE kind = 'request' AND job = `+ofLate),
@@ -147,11 +147,11 @@ var openLies = []lie{
 		FROM dispatches WHERE kind = 'request' AND job = ` + ofLate},
 	{
 		name: "a message acked with steps left", want: []string{"I5", "I8"}, ack: `SELECT json_build_object('kind', 'start', 'job', id, 'row', id, 'flow', 'cell')::text FROM jobs WHERE id = ` + ofLate,
-		sql: stepsLeft,
+		sql: receipt("id", 111_000_000_000, ofLate),
 	},
 	{ // I5 finds what makes steps of it
 		name: "the order of a job that has begun, acked", want: []string{"I5"}, ack: `SELECT json_build_object('kind', 'start', 'job', id, 'row', id, 'flow', '')::text FROM jobs WHERE id = ` + ofLate,
-		sql: stepsLeft,
+		sql: receipt("id", 111_000_000_000, ofLate),
 	},
 	{name: "a row that was acked and stands", want: []string{"I8"}, ack: `SELECT json_build_object('kind', kind, 'job', job, 'row', guid)::text
 		FROM dispatches WHERE kind = 'wakeup' AND job = ` + ofLate},
@@ -161,8 +161,10 @@ var openLies = []lie{
 	{name: "a message whose row is gone, acked", ack: `SELECT json_build_object('kind', 'leg1', 'job', id, 'row', gen_random_uuid())::text FROM jobs WHERE id = ` + ofLate},
 }
 
-// stepsLeft has the start of the late job close it, without its completion tasks.
-const stepsLeft = `ALTER DOMAIN {schema}.guid_ledger DROP CONSTRAINT receipt_steps; UPDATE receipts SET ledger = ledger + 100000000000 WHERE guid = job AND job = ` + ofLate
+// receipt inserts one of a message of the job.
+func receipt(guid string, ledger int64, job string) string {
+	return fmt.Sprintf("INSERT INTO receipts (n, guid, ledger, verdict, seq) SELECT n, %s, %d, 'handled', 1 FROM jobs WHERE id = %s", guid, ledger, job)
+}
 
 const ofLate = `(SELECT id FROM jobs WHERE key = '` + late + `')`
 

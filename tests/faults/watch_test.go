@@ -202,7 +202,8 @@ var groups = map[string][]int64{
 }
 
 // since says what has decreased, or is gone, since the sample before (I10). Rows
-// of messages that ended are gone rightly.
+// of messages that ended are gone rightly, with their receipts, but for that of the
+// close (W12).
 func (s *sample) since(before *sample) (lines []string) {
 	if before == nil {
 		return nil
@@ -211,7 +212,7 @@ func (s *sample) since(before *sample) (lines []string) {
 		var kind, rest string
 		_, _ = fmt.Sscan(name, &kind, &rest)
 		is, stands := s.numbers[name]
-		row := kind == "publication" || kind == "turn" || kind == "fence"
+		row := kind == "publication" || kind == "turn" || kind == "fence" || kind == "GUID" && was/1e11 == 0
 		switch {
 		case !stands && row:
 		case !stands:

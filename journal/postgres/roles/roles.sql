@@ -17,10 +17,10 @@ GRANT SELECT ON {schema}.space TO
 -- letters. Who starts or signals in a transaction of his own needs its rights.
 GRANT SELECT, INSERT ON {schema}.entries, {schema}.woken TO {role_engine};
 GRANT SELECT, INSERT, UPDATE ON
-    {schema}.jobs, {schema}.instances, {schema}.receipts, {schema}.flows, {schema}.effects, {schema}.dead_letters
-    TO {role_engine};
+    {schema}.jobs, {schema}.instances, {schema}.flows, {schema}.effects, {schema}.dead_letters TO {role_engine};
 GRANT SELECT, INSERT, UPDATE, DELETE ON
-    {schema}.dispatches, {schema}.batches, {schema}.waits, {schema}.signals, {schema}.sessions TO {role_engine};
+    {schema}.dispatches, {schema}.receipts, {schema}.batches, {schema}.waits, {schema}.signals, {schema}.sessions
+    TO {role_engine};
 GRANT SELECT, INSERT, DELETE ON {schema}.tombs TO {role_engine};
 GRANT SELECT ON {schema}.jobs_n_seq TO {role_engine};
 GRANT SELECT, INSERT ON {schema}.payloads TO {role_engine};

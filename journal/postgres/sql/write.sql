@@ -151,6 +151,22 @@ SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
             ELSE CAST('quipu: lost receipts, moved ' || count(*) AS int) END
 FROM moved
 
+-- name: write_receipts_gone
+-- removes receipts with the rows of their messages (W12), by the test-and-set of write_receipts: both steps are done and
+-- the job was not closed by them (C3, C4). $1 jobs, $2 GUIDs, $3 before, $4 after.
+WITH gone AS (
+    DELETE FROM receipts r
+    USING (SELECT w.*, j.n
+           FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[]) AS w (job, guid, before, after)
+           JOIN jobs j ON j.id = w.job OFFSET 0) AS w
+    WHERE r.n = w.n AND r.guid = w.guid AND r.ledger = w.before AND r.verdict = 'handled'
+      AND w.after % 100000000 = r.ledger % 100000000 AND w.after / 100000000 = 110
+    RETURNING 1
+)
+SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
+            ELSE CAST('quipu: lost receipts, removed ' || count(*) AS int) END
+FROM gone
+
 -- name: write_entries
 -- appends to chains (J8). $1 jobs, $2 chains, $3 seqs, $4 bodies, $5 hashes. A seq that is taken is 23505.
 INSERT INTO entries (n, chain, seq, body, hash)
