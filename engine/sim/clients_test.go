@@ -101,7 +101,15 @@ func (w *world) ack(key string, id journal.JobID) {
 	if wrong := w.reborn(key, id); wrong != "" {
 		w.wrongs = append(w.wrongs, wrong)
 	}
+	if was, noted := w.acked[key]; noted && w.stored(was) && !w.stored(id) {
+		return // it comes late: the job has ended, was removed, and its key has begun again
+	}
 	w.acked[key] = id
+}
+
+func (w *world) stored(id journal.JobID) bool {
+	_, err := w.store.Job(context.Background(), id)
+	return err == nil
 }
 
 // outsider looks at the jobs from time to time.
