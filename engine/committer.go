@@ -34,6 +34,7 @@ type Committer struct {
 	loops []*loop
 	aside *aside
 	hot   *hot
+	alarm *alarm // of the sweeper of this process
 	// returning are requests that were taken and are handed back (W7).
 	returning sync.WaitGroup
 	gone      chan struct{} // closed when Run has returned
@@ -52,6 +53,7 @@ func NewCommitter(ctx context.Context, cfg Config) (*Committer, error) {
 	c := &Committer{
 		cfg: cfg, mode: cfg.Mode(), flows: cfg.Flows, log: cfg.Logger,
 		calls: make(chan *call, maxCalls), gone: make(chan struct{}),
+		alarm: newAlarm(),
 	}
 	if cfg.Bus != nil {
 		epoch, err := cfg.Store.Epoch(ctx)

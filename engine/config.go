@@ -26,7 +26,7 @@ const (
 	DefaultLaneSlots  = 256
 	DefaultStartSlots = 512
 	DefaultResend     = 3 * time.Second
-	DefaultSweep      = 200 * time.Millisecond
+	DefaultSweep      = time.Second
 	DefaultHotBytes   = 64 << 20
 	DefaultLease      = session.DefaultLease
 	DefaultAckWait    = 3 * time.Second
@@ -68,7 +68,8 @@ type Config struct {
 	// Resend is after how long a message that should have been handled is
 	// looked for, and sent again if it is lost; 3 s, doubling (T2).
 	Resend time.Duration
-	// Sweep is the pause between two looks for due rows; 200 ms.
+	// Sweep is the longest pause between two looks for due rows; 1 s. A look comes sooner
+	// when the next row is due, or when a commit announces that one is (W9).
 	Sweep time.Duration
 	// Jitter draws the random part of a wait, 0 to below its argument;
 	// math/rand/v2. A simulation gives its own.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/quipu-journal/quipu/backoff"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/transport"
@@ -95,12 +97,29 @@ func (e *Engine) fetch(ctx context.Context) error {
 		})
 	})
 	g.Go(func() error { return (&sweeper{e: e}).run(ctx) })
+	g.Go(func() error { return e.hearken(ctx) })
 	g.Go(func() error { return e.keeping.run(ctx, e.cfg.AckWait/3) })
 	for _, c := range e.chores() {
 		g.Go(func() error { return c.run(ctx) })
 	}
 	if err := g.Wait(); !errors.Is(err, context.Canceled) {
 		return err
+	}
+	return nil
+}
+
+// hearken has the sweeper look when a commit announces that something is due, until ctx
+// ends. While the database is away nothing is announced.
+func (e *Engine) hearken(ctx context.Context) error {
+	for n := 0; ctx.Err() == nil; n++ {
+		err := e.cfg.Store.Announced(ctx, func() { n = 0; e.committer.alarm.ring() })
+		if ctx.Err() == nil {
+			e.cfg.Logger.Debug("announcements are not heard; what is due is found by looking", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(backoff.Delay(n, time.Second, 30*time.Second, e.cfg.Jitter)):
+		}
 	}
 	return nil
 }

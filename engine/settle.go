@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -13,6 +14,7 @@ import (
 func (l *loop) settle(ctx context.Context, b *batch) work {
 	committed(b)
 	l.tellEnded(b)
+	l.timers(b)
 	here, out := b.split(b.outgoing())
 	l.handOver(ctx, b, here)
 	l.publish(ctx, out, l.origin())
@@ -46,6 +48,30 @@ func (l *loop) settle(ctx context.Context, b *batch) work {
 	}
 	// Behind those they repeat, so that they find them done.
 	return work{items: append(again, b.repeats...), calls: b.later}
+}
+
+// timers has the sweeper of this process look when what the batch has written is due,
+// where that may be before its next look.
+func (l *loop) timers(b *batch) {
+	now := l.clock + collation.Micros(time.Since(l.clockAt).Microseconds())
+	first := now + collation.Micros((2 * l.cfg.Sweep).Microseconds())
+	last := first
+	for i := range b.plans {
+		p := b.plans[i].Plan
+		if len(p.Waits) > 0 { // it may have made signals due that were kept for it (J3)
+			first = min(first, now+collation.Micros(brisk.Microseconds()))
+		}
+		for _, rows := range [][]collation.Row{p.Insert, p.Update} {
+			for n := range rows {
+				if r := &rows[n]; r.Held == "" && r.NextAt != collation.Never {
+					first = min(first, r.NextAt)
+				}
+			}
+		}
+	}
+	if first < last {
+		l.alarm.set(time.Now().Add(time.Duration(first-now) * time.Microsecond))
+	}
 }
 
 func (l *loop) ack(d transport.Delivery) {

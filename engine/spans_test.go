@@ -114,8 +114,8 @@ transitions:
 		require.Equal(t, []string{"leg1 work", "leg2 work", "trigger start"}, told.named(r.view(r.find("the-child")).Trace))
 		require.EqualValues(t, 1, told.counts["quipu.signals outcome consumed"])
 		require.EqualValues(t, 1, told.counts["quipu.signals outcome kept"])
-		require.Positive(t, told.gauges[observer.MetricTimerLag])
-		require.Less(t, told.gauges[observer.MetricTimerLag], 0.25)
+		require.Contains(t, told.gauges, observer.MetricTimerLag)
+		require.Less(t, told.gauges[observer.MetricTimerLag], 0.05, "it is sent when it is due, however seldom the sweeper looks")
 		for _, s := range told.spans[r.trace] {
 			switch s.Name + " " + s.Subject.Activity {
 			case "wakeup nap":

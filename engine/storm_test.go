@@ -29,7 +29,7 @@ type timers struct {
 
 func (s *timers) Late(context.Context, int) ([]collation.RowKey, error) { return nil, nil }
 
-func (s *timers) Due(_ context.Context, limit int) ([]store.DueRow, time.Duration, error) {
+func (s *timers) Due(_ context.Context, limit int) ([]store.DueRow, store.Timing, error) {
 	defer s.enter()()
 	s.looks++
 	var out []store.DueRow
@@ -41,9 +41,9 @@ func (s *timers) Due(_ context.Context, limit int) ([]store.DueRow, time.Duratio
 		out = append(out, store.DueRow{Job: numbered(s.sent + i), GUID: journal.GUID(numbered(s.sent + i)), Kind: journal.MessageWakeUp})
 	}
 	if len(out) == 0 {
-		return nil, 0, nil
+		return nil, store.Timing{}, nil
 	}
-	return out, time.Since(s.due[0]), nil
+	return out, store.Timing{Lag: time.Since(s.due[0])}, nil
 }
 
 func (s *timers) Claim(_ context.Context, claims []store.Claim) ([]store.Outgoing, error) {
@@ -98,7 +98,7 @@ func TestT11ManyTimersAreNoStorm(t *testing.T) {
 		bus := &lanes{}
 		cfg, err := Config{Store: st, Bus: bus, Space: "test"}.withDefaults()
 		require.NoError(t, err)
-		e := &Engine{cfg: cfg, pub: &Publisher{Bus: bus, Flows: NewFlows(st), Space: "test", Lanes: cfg.Lanes}, committer: &Committer{hot: newHot(0)}}
+		e := &Engine{cfg: cfg, pub: &Publisher{Bus: bus, Flows: NewFlows(st), Space: "test", Lanes: cfg.Lanes}, committer: idle()}
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute+time.Second)
 		defer stop()
 		require.NoError(t, (&sweeper{e: e}).run(ctx))

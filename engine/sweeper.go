@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -25,6 +26,12 @@ const (
 	// behind it in the same queue: committers publish after their commits, not in
 	// the order of their clocks.
 	untimely = collation.Micros(2_000_000)
+	// brisk is the pause between two looks while there is something to find, and for
+	// briskFor after an announcement: those who announce do so once a second (W9).
+	brisk    = 200 * time.Millisecond
+	briskFor = 2 * time.Second
+	// sweepLeast is the least pause between two looks.
+	sweepLeast = 20 * time.Millisecond
 	// sweepTime bounds one sweep: a server that is cut off without a word is no
 	// reason to stand still until the network gives up.
 	sweepTime = time.Minute
@@ -34,7 +41,9 @@ const (
 // rows whose message was lost. Any number of sweepers share a space; a row is
 // claimed by a test-and-set on its publication.
 type sweeper struct {
-	e *Engine
+	e     *Engine
+	brisk time.Time // until then
+	next  time.Duration
 }
 
 func (s *sweeper) run(ctx context.Context) error {
@@ -52,13 +61,91 @@ func (s *sweeper) run(ctx context.Context) error {
 		if full && err == nil {
 			continue
 		}
-		wait := s.e.cfg.Sweep
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait - wait/10 + s.e.cfg.Jitter(wait/5+1)):
+		if s.rest(ctx) {
+			s.brisk = time.Now().Add(briskFor)
 		}
 	}
 	return nil
+}
+
+// rest waits until it is time for another look: a pause, or until the next row is due,
+// or until it is told that one is; told says so.
+func (s *sweeper) rest(ctx context.Context) (told bool) {
+	wait := s.e.cfg.Sweep
+	if time.Now().Before(s.brisk) {
+		wait = min(wait, brisk)
+	}
+	wait = wait - wait/10 + s.e.cfg.Jitter(wait/5+1)
+	if s.next > 0 {
+		wait = min(wait, max(s.next, sweepLeast))
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	alarm := s.e.committer.alarm
+	began := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-timer.C:
+			return told
+		case <-alarm.rung:
+			at, now := alarm.take()
+			told = told || now
+			if now {
+				at = began
+			}
+			wait = min(wait, max(at.Sub(began), sweepLeast))
+			timer.Reset(max(wait-time.Since(began), 0))
+		}
+	}
+}
+
+// alarm tells the sweeper of its process when to look: as soon as possible, or when
+// something is due that was committed here.
+type alarm struct {
+	mu   sync.Mutex
+	at   time.Time // zero: nothing of the kind
+	now  bool
+	rung chan struct{} // capacity 1
+}
+
+func newAlarm() *alarm { return &alarm{rung: make(chan struct{}, 1)} }
+
+// ring has the sweeper look at once.
+func (a *alarm) ring() {
+	a.mu.Lock()
+	a.now = true
+	a.mu.Unlock()
+	a.wake()
+}
+
+// set has the sweeper look then, or before.
+func (a *alarm) set(at time.Time) {
+	a.mu.Lock()
+	sooner := a.at.IsZero() || at.Before(a.at)
+	if sooner {
+		a.at = at
+	}
+	a.mu.Unlock()
+	if sooner {
+		a.wake()
+	}
+}
+
+func (a *alarm) wake() {
+	select {
+	case a.rung <- struct{}{}:
+	default:
+	}
+}
+
+func (a *alarm) take() (at time.Time, now bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	at, now = a.at, a.now
+	a.at, a.now = time.Time{}, false
+	return at, now
 }
 
 // sweep looks once; full says that there is more than one look takes.
@@ -68,15 +155,16 @@ func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
 	st := s.e.cfg.Store
 	late := s.overdue(ctx) // a row that cannot be turned holds up no other
 	defer func() { err = errors.Join(late, err) }()
-	due, lag, err := st.Due(ctx, sweepLimit)
-	if err != nil {
+	due, t, err := st.Due(ctx, sweepLimit)
+	if s.next = t.Next; err != nil {
 		return false, err
 	}
-	s.e.cfg.Observer.Observe(observer.MetricOutboxLag, lag.Seconds())
-	s.e.cfg.Observer.Observe(observer.MetricTimerLag, timerLag(due, lag).Seconds())
+	s.e.cfg.Observer.Observe(observer.MetricOutboxLag, t.Lag.Seconds())
+	s.e.cfg.Observer.Observe(observer.MetricTimerLag, timerLag(due, t.Lag).Seconds())
 	if len(due) == 0 {
 		return false, nil
 	}
+	s.brisk = time.Now().Add(brisk)
 	claims, blind := s.decide(ctx, due)
 	if len(claims) == 0 {
 		return false, blind

@@ -90,7 +90,7 @@ func TestT2BlindRowsDoNotFillEveryLook(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
-			ended <- (&sweeper{e: &Engine{cfg: cfg, pub: &Publisher{Lanes: cfg.Lanes}, committer: &Committer{hot: newHot(0)}}}).run(ctx)
+			ended <- (&sweeper{e: &Engine{cfg: cfg, pub: &Publisher{Lanes: cfg.Lanes}, committer: idle()}}).run(ctx)
 		}()
 		time.Sleep(3 * time.Second) // the bubble's clock
 		cancel()
@@ -98,6 +98,9 @@ func TestT2BlindRowsDoNotFillEveryLook(t *testing.T) {
 		require.Equal(t, []store.DueRow{timer}, st.sent)
 	})
 }
+
+// idle is a committer that commits nothing.
+func idle() *Committer { return &Committer{hot: newHot(0), alarm: newAlarm()} }
 
 // queue is a store of due rows.
 type queue struct {
@@ -108,7 +111,7 @@ type queue struct {
 
 func (s *queue) Late(context.Context, int) ([]collation.RowKey, error) { return nil, nil }
 
-func (s *queue) Due(_ context.Context, limit int) ([]store.DueRow, time.Duration, error) {
+func (s *queue) Due(_ context.Context, limit int) ([]store.DueRow, store.Timing, error) {
 	var due []store.DueRow
 	for r, at := range s.next {
 		if !at.After(time.Now()) {
@@ -116,7 +119,7 @@ func (s *queue) Due(_ context.Context, limit int) ([]store.DueRow, time.Duration
 		}
 	}
 	slices.SortFunc(due, func(a, b store.DueRow) int { return s.next[a].Compare(s.next[b]) })
-	return due[:min(len(due), limit)], 0, nil
+	return due[:min(len(due), limit)], store.Timing{}, nil
 }
 
 func (s *queue) Claim(_ context.Context, claims []store.Claim) ([]store.Outgoing, error) {
@@ -138,7 +141,7 @@ func TestT2SweepIsBounded(t *testing.T) {
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- (&sweeper{e: &Engine{cfg: cfg}}).run(ctx) }()
+		go func() { ended <- (&sweeper{e: &Engine{cfg: cfg, committer: idle()}}).run(ctx) }()
 		began := time.Now()
 		<-st.again
 		require.Less(t, time.Since(began), 2*sweepTime)
@@ -156,15 +159,15 @@ type cutOff struct {
 
 func (s *cutOff) Late(context.Context, int) ([]collation.RowKey, error) { return nil, nil }
 
-func (s *cutOff) Due(ctx context.Context, _ int) ([]store.DueRow, time.Duration, error) {
+func (s *cutOff) Due(ctx context.Context, _ int) ([]store.DueRow, store.Timing, error) {
 	if s.asked++; s.asked == 1 {
 		<-ctx.Done()
-		return nil, 0, ctx.Err()
+		return nil, store.Timing{}, ctx.Err()
 	}
 	if s.asked == 2 {
 		close(s.again)
 	}
-	return nil, 0, nil
+	return nil, store.Timing{}, nil
 }
 
 // unused is a store that nobody asks.

@@ -54,18 +54,18 @@ func now() collation.Micros { return collation.Micros(time.Now().UnixMicro()) }
 
 // Due implements store.Engine: it waits until there is something to do, a request
 // past its `within` included, which only the next sweep finds.
-func (s *tables) Due(ctx context.Context, limit int) ([]store.DueRow, time.Duration, error) {
+func (s *tables) Due(ctx context.Context, limit int) ([]store.DueRow, store.Timing, error) {
 	defer s.asleep.Store(false)
 	for {
 		changed := s.writes.changed()
-		rows, lag, err := s.Store.Due(ctx, limit)
+		rows, t, err := s.Store.Due(ctx, limit)
 		if err != nil || len(rows) > 0 || s.over() {
-			return rows, lag, err
+			return rows, t, err
 		}
 		s.asleep.Store(true)
 		s.world.tell()
 		if !s.sleep(changed) || ctx.Err() != nil { // the next sweep has time of its own
-			return nil, 0, nil
+			return nil, store.Timing{}, nil
 		}
 		s.asleep.Store(false)
 	}

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -40,12 +39,12 @@ func (s *port) Committer(_ context.Context, patient bool) (store.Committer, erro
 	return &committer{port: s, name: s.label + "new", patient: patient}, nil
 }
 
-func (s *port) Due(ctx context.Context, limit int) (rows []store.DueRow, lag time.Duration, err error) {
+func (s *port) Due(ctx context.Context, limit int) (rows []store.DueRow, t store.Timing, err error) {
 	err = action(ctx, s.p, kindRead, "due", func() error {
-		rows, lag, err = s.Store.Due(ctx, limit)
+		rows, t, err = s.Store.Due(ctx, limit)
 		return err
 	})
-	return rows, lag, err
+	return rows, t, err
 }
 
 func (s *port) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoing, error) {

@@ -21,6 +21,7 @@ var rows = map[string]func(*bench){
 	"due, oldest first, within the limit (T2)":                         rowDue,
 	"a claim is a test-and-set on publication and turn (T2)":           rowClaim,
 	"a claim that looks again later sends nothing (T2)":                rowLater,
+	"the next row that is due, or request that is late, is told (W9)":  rowNext,
 	"sweepers at once send each row once (T8)":                         rowSweepers,
 	"a row that has gone is not claimed":                               rowGone,
 	"a held row is not due (C16)":                                      rowHeld,
@@ -47,19 +48,19 @@ func (b *bench) due(limit int) []store.DueRow {
 }
 
 func rowDue(b *bench) {
-	due, late, err := b.s.Due(b.ctx(), 10)
+	due, timing, err := b.s.Due(b.ctx(), 10)
 	require.NoError(b, err)
 	require.Empty(b, due)
-	require.Zero(b, late)
+	require.Zero(b, timing, "nothing will be")
 	f := b.deploy(one)
 	var ids []journal.JobID
 	for i := range 12 {
 		ids = append(ids, b.start(f, fmt.Sprint(i)))
 	}
-	due, late, err = b.s.Due(b.ctx(), 5)
+	due, timing, err = b.s.Due(b.ctx(), 5)
 	require.NoError(b, err)
 	require.Len(b, due, 5)
-	require.GreaterOrEqual(b, late, time.Duration(0))
+	require.GreaterOrEqual(b, timing.Lag, time.Duration(0))
 	due = b.due(100)
 	require.Len(b, due, 12)
 	at := collation.Micros(0)
@@ -323,4 +324,26 @@ func rowFields(b *bench) {
 		want = *r
 	})
 	require.Equal(b, want, b.row(id, journal.MessageRequest, "work"))
+}
+
+func rowNext(b *bench) {
+	c := b.committer()
+	next := func() time.Duration {
+		_, t, err := b.s.Due(b.ctx(), 10)
+		require.NoError(b, err)
+		return t.Next
+	}
+	rewrite := func(id journal.JobID, change func(r *collation.Row, now collation.Micros)) {
+		b.rewrite(c, id, b.view(id).Rows[0], change)
+	}
+	id := b.start(b.deploy(one), "k")
+	require.Zero(b, next(), "it is due, and no other")
+	rewrite(id, func(r *collation.Row, now collation.Micros) { r.NextAt = now + micros(hour) })
+	require.InDelta(b, hour, next(), float64(time.Minute))
+	rewrite(id, func(r *collation.Row, now collation.Micros) { r.WithinAt = now + micros(hour/2) })
+	require.InDelta(b, hour/2, next(), float64(time.Minute))
+	rewrite(id, func(r *collation.Row, now collation.Micros) {
+		r.WithinAt, r.Held = collation.Never, collation.HeldParallel
+	})
+	require.Zero(b, next(), "it is held")
 }

@@ -17,12 +17,12 @@ func due(r *collation.Row, now collation.Micros) bool {
 }
 
 // Due implements store.Engine.
-func (s *Store) Due(_ context.Context, limit int) ([]store.DueRow, time.Duration, error) {
+func (s *Store) Due(_ context.Context, limit int) ([]store.DueRow, store.Timing, error) {
 	if limit > store.MaxSweep {
-		return nil, 0, fmt.Errorf("%w: Due of %d rows, at most %d", errLimits, limit, store.MaxSweep)
+		return nil, store.Timing{}, fmt.Errorf("%w: Due of %d rows, at most %d", errLimits, limit, store.MaxSweep)
 	}
 	if err := s.before("due"); err != nil {
-		return nil, 0, err
+		return nil, store.Timing{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,10 +30,11 @@ func (s *Store) Due(_ context.Context, limit int) ([]store.DueRow, time.Duration
 	rows := s.collect(func(j *job, r *collation.Row) bool {
 		return due(r, now) && (j == nil || j.State != journal.JobQuarantined)
 	}, func(r *collation.Row) collation.Micros { return r.NextAt })
+	t := store.Timing{Next: s.next(now)}
 	if len(rows) == 0 {
-		return nil, 0, nil
+		return nil, t, nil
 	}
-	late := time.Duration(now-rows[0].NextAt) * time.Microsecond
+	t.Lag = time.Duration(now-rows[0].NextAt) * time.Microsecond
 	out := make([]store.DueRow, 0, min(len(rows), limit))
 	for _, r := range rows[:min(len(rows), limit)] {
 		out = append(out, store.DueRow{
@@ -41,7 +42,31 @@ func (s *Store) Due(_ context.Context, limit int) ([]store.DueRow, time.Duration
 			Turn: r.Turn, TurnSent: r.TurnSent, PublishedAt: r.PublishedAt, Now: now,
 		})
 	}
-	return out, late, nil
+	return out, t, nil
+}
+
+// next is how long it is until a row is due, or a request late.
+func (s *Store) next(now collation.Micros) time.Duration {
+	var first time.Duration
+	by := func(at collation.Micros) {
+		if until := time.Duration(at-now) * time.Microsecond; until > 0 && (first == 0 || until < first) {
+			first = until
+		}
+	}
+	for _, rows := range s.rows {
+		for _, r := range rows {
+			if by(r.WithinAt); r.Held == "" {
+				by(r.NextAt)
+			}
+		}
+	}
+	return first
+}
+
+// Announced implements store.Engine: nobody else writes.
+func (s *Store) Announced(ctx context.Context, _ func()) error {
+	<-ctx.Done()
+	return ctx.Err()
 }
 
 // collect gathers rows, ordered by a time and then by their ids. The job is nil

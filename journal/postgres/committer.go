@@ -144,6 +144,7 @@ func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
 	c.open = true
 	marker := marker{session: c.session, seq: c.seq + 1, pid: c.conn.pg.PID(), name: c.conn.name}
 	ctx = context.WithoutCancel(ctx)
+	w.announce = c.s.announces(w)
 	err = c.s.commit(ctx, c.conn, marker, func(b *batch) { w.queue(b) })
 	switch {
 	case err == nil:

@@ -98,6 +98,9 @@ func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
 	if err == nil && met == 0 {
 		return s.refuse("hand back", store.ErrStale, l.Request)
 	}
+	if err == nil && s.announce() {
+		_ = s.query(ctx, "announce", nil, nil) // without it the next look finds the row
+	}
 	return err
 }
 

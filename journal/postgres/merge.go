@@ -37,6 +37,7 @@ type writes struct {
 	payloads  []payloadWrite
 	judged    []effectWrite // by an operator, after their outcome
 	signals   []collation.SignalWrite
+	announce  bool // that something is due
 }
 
 func (w *writes) empty() bool {

@@ -49,7 +49,7 @@ type line struct {
 // Statements of a session, by the lines.
 var (
 	sessionStatements = []string{"session_open", "session_renew", "session_lost", "session_end"}
-	buryStatements    = []string{"session_bury", "session_dead", "session_free", "session_resend", "session_forget", "session_held"}
+	buryStatements    = []string{"session_bury", "session_dead", "session_free", "session_resend", "session_forget", "session_held", "announce"}
 )
 
 // OpenSession implements store.Sessions.
@@ -165,9 +165,13 @@ func (x *session) free(ctx context.Context) (ended []string, err error) {
 		return nil
 	})
 	for id, name := range dead {
-		err = x.all(ctx, "session_free", pInt(id), pInt(freeing))
+		due := 0
+		err = x.all(ctx, &due, "session_free", pInt(id), pInt(freeing))
 		if err == nil {
-			err = x.all(ctx, "session_resend", pInt(id), pInt(freeing), pInt(store.Unpublished.Microseconds()))
+			err = x.all(ctx, &due, "session_resend", pInt(id), pInt(freeing), pInt(store.Unpublished.Microseconds()))
+		}
+		if err == nil && due > 0 {
+			err = x.slow.call(ctx, "end sessions", "announce", nil)
 		}
 		if err == nil {
 			err = x.slow.call(ctx, "end sessions", "session_forget", func(row) error {
@@ -179,12 +183,14 @@ func (x *session) free(ctx context.Context) (ended []string, err error) {
 	return ended, err
 }
 
-// all runs a statement that changes so many rows at most until it meets fewer.
-func (x *session) all(ctx context.Context, name string, params ...[]byte) error {
+// all runs a statement that changes so many rows at most until it meets fewer, and
+// counts them.
+func (x *session) all(ctx context.Context, changed *int, name string, params ...[]byte) error {
 	for n := freeing; n == freeing; {
 		n = 0
 		err := x.slow.call(ctx, "end sessions", name, func(row) error {
 			n++
+			*changed++
 			return nil
 		}, params...)
 		if err != nil {

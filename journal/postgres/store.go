@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -19,6 +20,8 @@ type Store struct {
 	pool   *pgxpool.Pool
 	users  *pgxpool.Pool // of Tx effects, as the user's database has it
 	log    *slog.Logger
+
+	announced atomic.Int64 // when something was announced last, in Unix nanoseconds
 }
 
 var _ store.Store = (*Store)(nil)

@@ -15,27 +15,30 @@ func tooMany(op string, n, limit int) error {
 	return fmt.Errorf("postgres: %s: %w: %d in one call, the limit is %d", op, store.ErrRejected, n, limit)
 }
 
-// Due lists rows that are due and not held, oldest first, and how long the
-// first is overdue.
-func (s *Store) Due(ctx context.Context, limit int) ([]store.DueRow, time.Duration, error) {
+// Due implements store.Engine.
+func (s *Store) Due(ctx context.Context, limit int) (due []store.DueRow, t store.Timing, err error) {
 	if limit > store.MaxSweep {
-		return nil, 0, tooMany("due", limit, store.MaxSweep)
+		return nil, t, tooMany("due", limit, store.MaxSweep)
 	}
-	var due []store.DueRow
-	var overdue time.Duration
-	err := s.query(ctx, "due", func() { due, overdue = nil, 0 }, func(v row) error {
-		now := collation.Micros(v.int(9))
+	err = s.query(ctx, "due", func() { due, t = nil, store.Timing{} }, func(v row) error {
+		now := v.int(0)
+		if next := v.int(1); next != 0 {
+			t.Next = time.Duration(next-now) * time.Microsecond
+		}
+		if v.null(2) {
+			return nil // there is none
+		}
 		if len(due) == 0 {
-			overdue = time.Duration(now-collation.Micros(v.int(8))) * time.Microsecond
+			t.Lag = time.Duration(now-v.int(10)) * time.Microsecond
 		}
 		due = append(due, store.DueRow{
-			Job: v.job(0), GUID: v.guid(1), Kind: journal.MessageKind(v.text(2)), Topic: v.text(3),
-			Publication: int(v.int(4)), Turn: int(v.int(5)), TurnSent: int(v.int(6)),
-			PublishedAt: collation.Micros(v.int(7)), Now: now,
+			Job: v.job(2), GUID: v.guid(3), Kind: journal.MessageKind(v.text(4)), Topic: v.text(5),
+			Publication: int(v.int(6)), Turn: int(v.int(7)), TurnSent: int(v.int(8)),
+			PublishedAt: collation.Micros(v.int(9)), Now: collation.Micros(now),
 		})
 		return nil
 	}, pInt(int64(limit)))
-	return due, overdue, err
+	return due, t, err
 }
 
 // Claim takes due rows for sending (T2). A claim of unknown outcome is not

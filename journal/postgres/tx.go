@@ -72,6 +72,7 @@ func (j joined) Commit(ctx context.Context, plans []store.Chained) error {
 	if err != nil {
 		return rejected("join", err)
 	}
+	w.announce = j.s.announces(w)
 	return w.lost(classify("join", j.g.write(ctx, w)))
 }
 

@@ -10,7 +10,7 @@ var writeStatements = []string{
 	"begin", "commit", "rollback", "write_marker", "session_alive", "hot_jobs", "hot_rows", "write_flows_active", "write_jobs_new", "write_jobs", "write_head", "write_receipts_new", "write_receipts", "write_receipts_gone",
 	"write_instances_new", "write_instances", "write_entries", "write_rows_delete", "write_rows_discard", "write_rows_new",
 	"write_rows", "write_mailboxes", "write_waits_delete", "write_waits_new", "write_waits", "write_kept_due",
-	"write_woken", "write_letters_end", "write_letters", "chains_put", "effects_put", "effects_judged", "payloads_put", "letters_act", "signals_put", "signals_became",
+	"write_woken", "write_letters_end", "write_letters", "chains_put", "effects_put", "effects_judged", "payloads_put", "letters_act", "signals_put", "signals_became", "announce",
 }
 
 // queue adds the statements that have something to do, in the lock order of
@@ -59,6 +59,9 @@ func (w *writes) queue(b *batch) {
 		queueLetters(b, w.letters)
 	}
 	w.queueSignals(b)
+	if w.announce {
+		b.queue("announce")
+	}
 }
 
 // queueJobs moves what a plan moves of its job: mostly the semaphore, sometimes no

@@ -28,8 +28,12 @@ type Engine interface {
 	Requests
 	Bodies
 	// Due lists rows that are due and not held, oldest first, without locking
-	// them, at most limit (≤ MaxSweep); and how long the first is overdue.
-	Due(ctx context.Context, limit int) ([]DueRow, time.Duration, error)
+	// them, at most limit (≤ MaxSweep).
+	Due(ctx context.Context, limit int) ([]DueRow, Timing, error)
+	// Announced calls told when a commit, of whatever process, has left something due
+	// that nobody publishes, until ctx ends or the connection does, which is an error.
+	// It is a hint: a process announces no more than once a second (W9).
+	Announced(ctx context.Context, told func()) error
 	// Claim takes due rows for sending: test-and-set on publication and turn,
 	// FOR UPDATE SKIP LOCKED. Rows to send get publication + 1, turn sent, the
 	// time and their next due time; the others only the next due time. It
@@ -210,6 +214,12 @@ type Guard struct {
 type RowGuard struct {
 	GUID journal.GUID
 	Rev  int64
+}
+
+// Timing is what a look for due rows says of the time.
+type Timing struct {
+	Lag  time.Duration // how long the first is overdue
+	Next time.Duration // until the next row is due, or a request is late; 0: there is none
 }
 
 // DueRow is a candidate for sending.

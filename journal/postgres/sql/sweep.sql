@@ -1,12 +1,23 @@
 -- name: due
 -- rows that are due and not held, oldest first, without locking them (T2); of jobs that are not there (yet), too;
--- those of quarantined jobs stay where they are (C16). $1 limit.
-SELECT d.job, d.guid, d.kind, d.topic, d.publication, d.turn, d.turn_sent, d.published_at, d.next_at, (SELECT micros())
-FROM dispatches d
-LEFT JOIN jobs j ON j.id = d.job
-WHERE d.held IS NULL AND d.next_at IS NOT NULL AND d.next_at <= (SELECT micros()) AND j.state IS DISTINCT FROM 'quarantined'
-ORDER BY d.next_at
-LIMIT $1::int8
+-- those of quarantined jobs stay where they are (C16). $1 limit. With each, or by itself, the time and when the next row
+-- is due or a request is late, null for never.
+SELECT c.now, least((SELECT min(n.next_at) FROM dispatches n WHERE n.held IS NULL AND n.next_at IS NOT NULL AND n.next_at > c.now),
+                    (SELECT min(n.within_at) FROM dispatches n WHERE n.within_at IS NOT NULL AND n.within_at > c.now)),
+       d.job, d.guid, d.kind, d.topic, d.publication, d.turn, d.turn_sent, d.published_at, d.next_at
+FROM (SELECT micros() AS now OFFSET 0) c
+LEFT JOIN LATERAL (
+    SELECT d.*
+    FROM dispatches d
+    LEFT JOIN jobs j ON j.id = d.job
+    WHERE d.held IS NULL AND d.next_at IS NOT NULL AND d.next_at <= c.now AND j.state IS DISTINCT FROM 'quarantined'
+    ORDER BY d.next_at
+    LIMIT $1::int8
+) d ON true
+
+-- name: announce
+-- tells the engines with the commit that something is due which nobody publishes (W9).
+SELECT pg_notify(current_schema(), '')
 
 -- name: claim
 -- takes due rows for sending, by test-and-set on publication and turn; rows that somebody else holds are left to him

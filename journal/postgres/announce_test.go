@@ -1,0 +1,82 @@
+package postgres
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// hears listens for announcements until the test ends.
+func hears(t *testing.T, s *Store) <-chan struct{} {
+	t.Helper()
+	told := make(chan struct{}, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Announced(ctx, func() { told <- struct{}{} }) }()
+	t.Cleanup(func() { cancel(); require.ErrorIs(t, <-ended, context.Canceled) })
+	<-told // it listens
+	return told
+}
+
+// again lets the store announce as if the last time were long past.
+func (s *Store) again() { s.announced.Store(0) }
+
+// W9: what a transaction leaves due is announced when it commits, and only then; a
+// process announces once a second.
+func TestAnnounced(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	told := hears(t, s)
+	user := user(t, s)
+	tx := transaction(t, user)
+	startIn(t, s, tx, "a")
+	require.NoError(t, tx.Rollback(t.Context()))
+	s.again()
+	tx = transaction(t, user)
+	startIn(t, s, tx, "b")
+	require.Empty(t, told)
+	require.NoError(t, tx.Commit(t.Context()))
+	<-told
+	s.announced.Store(time.Now().Add(time.Hour).UnixNano())
+	startJobs(t, s, "c")
+	s.again()
+	startJobs(t, s, "d")
+	<-told
+	require.Never(t, func() bool { return len(told) > 0 }, 100*time.Millisecond, 10*time.Millisecond, "one of the two")
+}
+
+// W8, W9: what a session leaves behind, and what is handed back, is announced.
+func TestAnnouncedByTheEndOfASession(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	row := request(t, s, startJobs(t, s, "k")[0])
+	x, err := s.OpenSession(t.Context(), store.Process{Name: "w", Lease: time.Hour})
+	require.NoError(t, err)
+	told := hears(t, s)
+	l, err := s.Lease(t.Context(), row.Job, row.GUID, 1, "w", x.ID())
+	require.NoError(t, err)
+	s.again()
+	require.NoError(t, s.HandBack(t.Context(), l))
+	<-told
+	_, err = s.Lease(t.Context(), row.Job, row.GUID, 1, "w", x.ID())
+	require.NoError(t, err)
+	require.Empty(t, told)
+	require.NoError(t, x.End(t.Context()))
+	<-told
+}
+
+// W9: who listens on a connection that ends is told so.
+func TestAnnouncementsEndWithTheirConnection(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	ended := make(chan error, 1)
+	listening := make(chan struct{})
+	go func() { ended <- s.Announced(t.Context(), func() { close(listening) }) }()
+	<-listening
+	require.NoError(t, s.run(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN %' AND datname = current_database()`))
+	require.Error(t, <-ended)
+}
