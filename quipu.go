@@ -46,7 +46,7 @@ func AllRoles() []Role { return []Role{RoleEngine, RoleWorkers, RoleSchedule, Ro
 // that its comment states.
 type Config struct {
 	Postgres string // connection string; required
-	NATS     string // URL; required for the roles engine and workers; optional for a client: the engines pick up what it leaves within 250 ms, and Wait looks
+	NATS     string // URL; required for the roles engine and workers; optional for a client: the database announces to the engines what it leaves (W9), and Wait looks
 	Space    string // [a-z][a-z0-9-]{0,31}; DefaultSpace
 
 	Workers *workers.Registry // handlers; none

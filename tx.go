@@ -20,7 +20,8 @@ type Transaction = postgres.Transaction
 
 // StartTx is Start inside the caller's own transaction: the job begins when that
 // commits, and never was if it does not (E17). Nothing needs to be published: the
-// engines pick the job up within 250 ms after the commit.
+// commit announces the job to the engines, which pick it up at once; one that does not
+// hear that, within about a second.
 //
 // In the body of a DoTx it begins with the effect, or not at all, and a run of the
 // handler that finds the effect done begins nothing: exactly one job, without a
@@ -52,7 +53,7 @@ func (rt *Runtime) StartTx(ctx context.Context, tx Transaction, flowName, key st
 }
 
 // SignalTx is Signal inside the caller's own transaction: the signal is sent when
-// that commits (E17), and reaches a hook within 250 ms. So its state is
+// that commits (E17), and reaches a hook as a job of StartTx an engine. So its state is
 // SignalKept, or of a Duplicate what became of the first. Errors are as of
 // StartTx, or ErrSignal.
 func (rt *Runtime) SignalTx(ctx context.Context, tx Transaction, topic, key string, payload any, opts ...SignalOption) (SignalResult, error) {

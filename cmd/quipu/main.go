@@ -49,8 +49,8 @@ func newCommand(s cli.Streams) *cobra.Command {
 
 The database is found by --postgres, else by --dev, else by QUIPU_POSTGRES, else by
 QUIPU_DEV, else by .quipu/dev.json, which a ` + "`worker dev`" + ` in this directory writes.
---nats is optional: with it jobs, signals and interrupts are picked up at once, without
-it within 250 ms.
+--nats is optional: without it the database announces jobs, signals and interrupts to
+the engines; one that does not hear that picks them up within about a second.
 
 With -o json every command prints one JSON object per line. Arguments that name
 jobs or dead letters are read from standard input, one in a line, where - is given.
