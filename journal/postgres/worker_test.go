@@ -182,7 +182,7 @@ func TestSweepSkipsLockedRows(t *testing.T) {
 	due, overdue, err := s.Due(t.Context(), 10)
 	require.NoError(t, err)
 	require.Len(t, due, 4)
-	require.Positive(t, overdue)
+	require.Positive(t, overdue.Lag)
 	claims := make([]store.Claim, len(due))
 	for i, d := range due {
 		claims[i] = store.Claim{Row: d, Send: true, Again: time.Minute}
