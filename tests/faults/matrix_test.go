@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	// sampled is how many cells are played beside those of F1, each of another fault.
-	sampled = 5
+	// ofF1 is how many cells of F1 are played, each at another point; ofOthers how many
+	// beside them, each of another fault.
+	ofF1, ofOthers = 9, 4
 	// lanes is how many cells play at the same time: they mostly wait.
 	lanes = 3
 )
@@ -43,8 +44,9 @@ func matrix(round int) (cells []*cell) {
 	return cells
 }
 
-// TestFaultCells plays F1 at every point (6.2), in one of the modes, and a sample of the
-// other cells; in a soak F1 in both modes, and every other fault at some point.
+// TestFaultCells plays F1 at half of the points (6.2), in one of the modes, and a sample
+// of the other cells, others in each run; in a soak F1 at every point and in both modes,
+// and every other fault at some point.
 //
 // QUIPU_FAULTS=all plays every cell, another value those whose names have it in
 // them, such as "K7/F1 kill" or F10; a space may be written _. QUIPU_FAULTS_SEED
@@ -86,8 +88,8 @@ func kindNames() string {
 	return strings.Join(names, ", ")
 }
 
-// choose is F1 everywhere, and a few others that need no more than every machine
-// has, each of another fault.
+// choose is F1 at some points, in a soak at all, and a few others that need no more than
+// every machine has, each of another fault.
 func choose(cells []*cell, dice *rand.Rand) (out []*cell) {
 	cells = slices.Clone(cells)
 	dice.Shuffle(len(cells), func(i, j int) { cells[i], cells[j] = cells[j], cells[i] })
@@ -95,10 +97,10 @@ func choose(cells []*cell, dice *rand.Rand) (out []*cell) {
 	for _, c := range cells {
 		switch {
 		case c.kind.small || c.kind.other:
-		case c.kind == kinds[0] && (soak.On() || !points[c.point]):
+		case c.kind == kinds[0] && (soak.On() || !points[c.point] && len(points) < ofF1):
 			points[c.point] = true
 			out = append(out, c)
-		case c.kind != kinds[0] && !faults[c.kind] && len(faults) < soak.Times(sampled, len(kinds)):
+		case c.kind != kinds[0] && !faults[c.kind] && len(faults) < soak.Times(ofOthers, len(kinds)):
 			faults[c.kind] = true
 			out = append(out, c)
 		}
