@@ -2,48 +2,120 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime/pprof"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/quipu-journal/quipu/dev"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := 0
-	do := run
-	if config := os.Getenv(workerVar); config != "" {
-		do = func(ctx context.Context) error { return workerProcess(ctx, config) }
-	}
-	if err := do(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		code = 1
+	var err error
+	if config := os.Getenv(childVar); config != "" {
+		err = runChild(ctx, config, os.Stdin, os.Stdout)
+	} else {
+		err = run(ctx, os.Args[1:], os.Stdout)
 	}
 	stop()
-	os.Exit(code)
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
 }
 
-// options scale the run.
+// options are the flags.
 type options struct {
-	scale   float64
-	backlog int
-	profile string
-	long    int
-	only    string
+	scale    float64
+	only     string
+	stored   int
+	backlog  int
+	plot     string
+	postgres string
+	profile  string
 }
 
-func run(ctx context.Context) error {
-	var o options
-	flag.Float64Var(&o.scale, "scale", 1, "multiplies the number of jobs")
-	flag.IntVar(&o.backlog, "backlog", 100_000, "jobs of the backlog run; 0 leaves it out")
-	flag.IntVar(&o.long, "long", 10_000, "steps of the long job; 0 leaves it out")
-	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of W10 here")
-	flag.StringVar(&o.only, "only", "", "run only this part: floors, w1, w10, w100, tx, function, protocol, kill, long or backlog")
-	flag.Parse()
+// part is what -only names: some lines of the report.
+type part struct {
+	name string
+	run  func(*bench, context.Context) error
+}
+
+func parts() []part {
+	return []part{
+		{"floors", (*bench).floors},
+		{"w1", (*bench).w1s},
+		{"w10", (*bench).w10s},
+		{"fan", (*bench).fan},
+		{"function", (*bench).functions},
+		{"signals", (*bench).signals},
+		{"trees", (*bench).trees},
+		{"each", (*bench).each},
+		{"cycles", (*bench).cycles},
+		{"long", (*bench).long},
+		{"steady", (*bench).steady},
+		{"processes", (*bench).processes},
+		{"kill", (*bench).kill},
+		{"idle", (*bench).idle},
+		{"backlog", (*bench).drained},
+		{"plot", (*bench).plots},
+	}
+}
+
+func names() (out []string) {
+	for _, p := range parts() {
+		out = append(out, p.name)
+	}
+	return out
+}
+
+// parse reads the flags.
+func parse(args []string, out io.Writer) (o options, err error) {
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.SetOutput(out)
+	f.Float64Var(&o.scale, "scale", 1, "multiplies the number of jobs, and the times of what is measured by time")
+	f.StringVar(&o.only, "only", "", "run only these parts, by commas: "+strings.Join(names(), ", "))
+	f.IntVar(&o.stored, "stored", 200_000, "jobs in the tables of the part steady, times the scale")
+	f.IntVar(&o.backlog, "backlog", 100_000, "jobs of the part backlog, times the scale")
+	f.StringVar(&o.plot, "plot", "", "write throughput.svg and latency.svg into this directory")
+	f.StringVar(&o.postgres, "postgres", "", "use this database instead of a private Postgres, as a superuser. Lines whose aim is a multiple of a\n"+
+		"peer need a run of that peer, which this program does not contain, on the same Postgres in its turn")
+	f.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of this process here")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	for _, name := range o.parts() {
+		if !slices.Contains(names(), name) {
+			return o, fmt.Errorf("-only %s: the parts are %s", name, strings.Join(names(), ", "))
+		}
+	}
+	return o, nil
+}
+
+// parts are those that -only names, or all.
+func (o *options) parts() []string {
+	if o.only == "" {
+		return names()
+	}
+	return strings.Split(o.only, ",")
+}
+
+func run(ctx context.Context, args []string, out io.Writer) (err error) {
+	o, err := parse(args, out)
+	if err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "quipu-bench-")
 	if err != nil {
 		return err
@@ -52,34 +124,69 @@ func run(ctx context.Context) error {
 	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // the database's user passes it
 		return err
 	}
-	b, err := newBench(ctx, dir, o)
-	if err != nil {
+	b := &bench{options: o, out: out, id: strconv.FormatInt(time.Now().Unix(), 36), w10: map[int]*result{}}
+	if err := b.serve(ctx, dir); err != nil {
 		return err
 	}
 	defer b.close()
-	return b.all(ctx)
+	return b.profiled(func() error {
+		for _, p := range parts() {
+			if !slices.Contains(o.parts(), p.name) {
+				continue
+			}
+			if err := p.run(b, ctx); err != nil {
+				return fmt.Errorf("%s: %w", p.name, err)
+			}
+		}
+		return nil
+	})
 }
 
-// newBench starts the servers.
-func newBench(ctx context.Context, dir string, o options) (*bench, error) {
-	pg, err := dev.StartPostgres(ctx, dir+"/postgres", dev.PostgresOptions{
-		Install: true, Databases: []string{"quipu"},
-		Settings: map[string]string{"shared_buffers": "512MB", "max_wal_size": "4GB", "wal_keep_size": "2GB", "max_connections": "100"},
-	})
-	if err != nil {
-		return nil, err
+// serve starts the servers, and says on what the run is.
+func (b *bench) serve(ctx context.Context, dir string) (err error) {
+	if b.dsn = b.postgres; b.dsn == "" {
+		b.pg, err = dev.StartPostgres(ctx, dir+"/postgres", dev.PostgresOptions{
+			Install: true, Databases: []string{"quipu"},
+			Settings: map[string]string{"shared_buffers": "512MB", "max_wal_size": "4GB", "wal_keep_size": "2GB", "max_connections": "200"},
+		})
+		if err != nil {
+			return err
+		}
+		b.dsn, b.log = b.pg.DSN("quipu"), dir+"/postgres/postgres.log"
 	}
-	ns, err := dev.StartNATS(ctx, dir+"/nats", dev.NATSOptions{})
-	if err != nil {
-		_ = pg.Stop(dev.StopImmediate)
-		return nil, err
+	if b.nats, err = dev.StartNATS(ctx, dir+"/nats", dev.NATSOptions{}); err == nil {
+		b.machine, err = machine(ctx, b.dsn)
 	}
-	return &bench{options: o, pg: pg, nats: ns, dsn: pg.DSN("quipu")}, nil
+	if err != nil {
+		b.close()
+		return err
+	}
+	_, err = fmt.Fprintf(b.out, "%s\n\n", b.machine)
+	return err
 }
 
 func (b *bench) close() {
-	_ = b.nats.Shutdown()
-	_ = b.pg.Stop(dev.StopImmediate) // nothing of it is kept
+	if b.nats != nil {
+		_ = b.nats.Shutdown()
+	}
+	if b.pg != nil {
+		_ = b.pg.Stop(dev.StopImmediate) // nothing of it is kept
+	}
+}
+
+// sql runs one statement on a connection of its own, and scans its row where there is
+// somewhere to scan it to.
+func sql(ctx context.Context, dsn, statement string, into ...any) error {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if len(into) > 0 {
+		return conn.QueryRow(ctx, statement).Scan(into...)
+	}
+	_, err = conn.Exec(ctx, statement)
+	return err
 }
 
 // profiled runs f under the CPU profile, if one was asked for.

@@ -12,11 +12,14 @@ import (
 // ticksPerSecond is the unit of /proc's times (USER_HZ).
 const ticksPerSecond = 100
 
-// cpu is the processor time of this process and of the Postgres below it.
+// cpu is the processor time of this process and of the private Postgres.
 func (b *bench) cpu() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	own := time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	if b.pg == nil {
+		return own
+	}
 	return own + processTime(b.pg.PID())
 }
 
@@ -31,6 +34,21 @@ func processTime(pid int) time.Duration {
 		}
 	}
 	return total
+}
+
+// machineTime is the time of all processes of the machine.
+func machineTime() time.Duration {
+	raw, _ := os.ReadFile("/proc/stat")
+	first, _, _ := strings.Cut(string(raw), "\n")
+	ticks := 0
+	for i, s := range strings.Fields(first) {
+		if i == 4 || i == 5 || i > 8 { // idle, waiting for disks, guests that are in others
+			continue
+		}
+		n, _ := strconv.Atoi(s) // the first is no number
+		ticks += n
+	}
+	return time.Duration(ticks) * time.Second / ticksPerSecond
 }
 
 func fields(pid int) []string {
@@ -68,9 +86,9 @@ func stat(pid int, waited bool) time.Duration {
 	return time.Duration(ticks) * time.Second / ticksPerSecond
 }
 
-// memory reads a line of /proc/self/status, in MiB: VmRSS now, VmHWM at most.
-func memory(line string) float64 {
-	raw, _ := os.ReadFile("/proc/self/status")
+// memory reads a line of the status of a process, in MiB: VmRSS now, VmHWM at most.
+func memory(pid, line string) float64 {
+	raw, _ := os.ReadFile("/proc/" + pid + "/status")
 	for l := range strings.Lines(string(raw)) {
 		if rest, ok := strings.CutPrefix(l, line+":"); ok {
 			kib, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)

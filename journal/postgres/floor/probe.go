@@ -7,53 +7,53 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Probe is what a database has written so far or, as Wrote gives it, in between.
-type Probe struct {
-	WAL  int64 // bytes, of the server
-	Rows int64 // rows inserted, updated and deleted in the schema
-	// Commits are the transactions of the server that wrote and committed, as its
-	// WAL has them; set by Wrote only. The counters of the server hold those that
-	// only read as well.
-	Commits int64
+// Written is what a server wrote in a part of its WAL.
+type Written struct {
+	WAL     int64 // bytes
+	Rows    int64 // inserted, updated and deleted
+	Commits int64 // transactions that wrote and committed
 }
 
-// Look reads the counters. Sessions report their rows with a delay of up to a
-// second, or at their end.
-func Look(ctx context.Context, dsn, schema string) (Probe, error) {
-	return probe(ctx, dsn, schema, nil)
+// Position is where the WAL of the server ends, in bytes.
+func Position(ctx context.Context, dsn string) (at int64, err error) {
+	err = ask(ctx, dsn, func(conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, `SELECT pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::int8`).Scan(&at)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("floor: position of the WAL: %w", err)
+	}
+	return at, nil
 }
 
-// Wrote is what was written since a probe. It reads the WAL in between, which the
-// server must have kept (wal_keep_size), as a superuser, by the extension
-// pg_walinspect: PostgreSQL 15 or later, with its contrib modules.
-func Wrote(ctx context.Context, dsn, schema string, since Probe) (Probe, error) {
-	return probe(ctx, dsn, schema, &since)
+const countWritten = `SELECT
+	coalesce(sum(count) FILTER (WHERE "resource_manager/record_type" ~ '^Heap2?/(INSERT|UPDATE|HOT_UPDATE|DELETE|MULTI_INSERT)'), 0)::int8,
+	coalesce(sum(count) FILTER (WHERE "resource_manager/record_type" = 'Transaction/COMMIT'), 0)::int8
+	FROM pg_get_wal_stats('0/0'::pg_lsn + $1::int8, '0/0'::pg_lsn + $2::int8, true)`
+
+// Wrote counts what was written between two positions. Sessions report to the counters
+// of the server some time later, and those count transactions that only read; so it
+// reads the WAL, which the server must have kept (wal_keep_size), as a superuser, by the
+// extension pg_walinspect: PostgreSQL 15 or later, with its contrib modules.
+func Wrote(ctx context.Context, dsn string, from, to int64) (Written, error) {
+	w := Written{WAL: to - from}
+	err := ask(ctx, dsn, func(conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS pg_walinspect"); err != nil {
+			return err
+		}
+		return conn.QueryRow(ctx, countWritten, from, to).Scan(&w.Rows, &w.Commits)
+	})
+	if err != nil {
+		return Written{}, fmt.Errorf("floor: count what the WAL holds: %w", err)
+	}
+	return w, nil
 }
 
-const countCommits = `SELECT coalesce(sum(count), 0)::int8
-	FROM pg_get_wal_stats('0/0'::pg_lsn + $1::int8, '0/0'::pg_lsn + $2::int8, true)
-	WHERE "resource_manager/record_type" = 'Transaction/COMMIT'`
-
-func probe(ctx context.Context, dsn, schema string, since *Probe) (p Probe, err error) {
+// ask asks on a connection of its own.
+func ask(ctx context.Context, dsn string, do func(*pgx.Conn) error) error {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
-		return p, fmt.Errorf("floor: connect: %w", err)
+		return fmt.Errorf("connect: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	err = conn.QueryRow(ctx, `SELECT pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::int8,
-		(SELECT coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::int8 FROM pg_stat_user_tables WHERE schemaname = $1)`,
-		schema).Scan(&p.WAL, &p.Rows)
-	if err != nil {
-		return p, fmt.Errorf("floor: probe: %w", err)
-	}
-	if since == nil {
-		return p, nil
-	}
-	if _, err = conn.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS pg_walinspect"); err == nil {
-		err = conn.QueryRow(ctx, countCommits, since.WAL, p.WAL).Scan(&p.Commits)
-	}
-	if err != nil {
-		return p, fmt.Errorf("floor: count commits in the WAL: %w", err)
-	}
-	return Probe{WAL: p.WAL - since.WAL, Rows: p.Rows - since.Rows, Commits: p.Commits}, nil
+	return do(conn)
 }

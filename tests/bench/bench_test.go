@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/dev/devtest"
+)
+
+// The parts with several processes start this program.
+func TestMain(m *testing.M) {
+	if config := os.Getenv(childVar); config != "" {
+		if err := runChild(context.Background(), config, os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	devtest.Main(m)
+}
+
+// Every part runs and prints its lines; how large the figures are is of no interest here.
+func TestEveryPartPrintsItsLines(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	plots := t.TempDir()
+	require.NoError(t, run(t.Context(), []string{"-scale", "0.002", "-plot", plots}, io.MultiWriter(&out, t.Output())))
+	report := out.String()
+	for _, line := range []string{
+		"floor (a)", "floor (b)", "floor (c)",
+		"W1, 1 caller ", "W1, 200 callers ", "W1, 1000 callers ",
+		"W10, 1 caller ", "W10, 200 callers ", "W10, 1000 callers ", "all by JetStream (--no-local) ", "no hot states ",
+		"fan of 100 activities, 10 callers ",
+		"function without calls, 1 caller ", "function of 10 Guarded calls, 200 callers ",
+		"function of 10 Idempotent calls, 200 callers ", "function of 10 Tx calls, 200 callers ",
+		"signals to waiting jobs, 200 callers ", "trees of 1 + 10 + 100 awaits, 20 callers ",
+		"each of 20, one job ", "20 cycles, one job ", "one job of 20 steps ",
+		"W10, 200 callers, 400 jobs stored ", "W10, WAL per job, 400 jobs stored ", "W10, 400 jobs stored ÷ none ",
+		"a checkpoint every two: slowest ÷ median ", "a checkpoint every two: WAL, most ÷ least ",
+		"3 processes ÷ 1, W10, 198 callers ", "3 processes ÷ 1, W10, 999 callers ",
+		"kill -9 of one of two workers: longest job ", "queries of an idle process ",
+		"backlog of 200 jobs of one step ", "backlog of 200 jobs of one step, memory ",
+	} {
+		require.Contains(t, report, line)
+	}
+	for _, name := range []string{"throughput.svg", "latency.svg"} {
+		svg, err := os.ReadFile(filepath.Join(plots, name))
+		require.NoError(t, err)
+		wellFormed(t, svg)
+	}
+	require.NotContains(t, report, "NaN")
+	require.NotContains(t, report, "Inf")
+}
+
+func TestUnknownPartIsRefused(t *testing.T) {
+	t.Parallel()
+	err := run(t.Context(), []string{"-only", "w1,w2"}, io.Discard)
+	require.ErrorContains(t, err, "w2")
+}
+
+func TestQuantiles(t *testing.T) {
+	t.Parallel()
+	l := laps{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+	require.Equal(t, time.Duration(6), l.quantile(0.5))
+	require.Equal(t, time.Duration(10), l.quantile(0.99))
+	require.Equal(t, time.Duration(1), l[:1].quantile(0.99))
+}
+
+// A closed loop gives each number once, to no more callers at a time than there are.
+func TestClosedLoop(t *testing.T) {
+	t.Parallel()
+	busy, seen := make(chan struct{}, 3), make(chan int, 100)
+	took, err := closed(t.Context(), 3, upTo(100), func(_ context.Context, n int) error {
+		select {
+		case busy <- struct{}{}:
+		default:
+			return errors.New("a fourth caller")
+		}
+		seen <- n
+		<-busy
+		return nil
+	})
+	require.NoError(t, err)
+	require.Len(t, took, 100)
+	require.IsNonDecreasing(t, took)
+	close(seen)
+	sum := 0
+	for n := range seen {
+		sum += n
+	}
+	require.Equal(t, 99*100/2, sum)
+}
+
+func TestAxesReachTheirValues(t *testing.T) {
+	t.Parallel()
+	for most, ticks := range map[float64][]float64{
+		1_000_000: {0, 200_000, 400_000, 600_000, 800_000, 1_000_000},
+		8300:      {0, 2000, 4000, 6000, 8000, 10_000},
+		7:         {0, 2, 4, 6, 8},
+	} {
+		a := axis{}
+		a.span([]float64{0, most})
+		require.Equal(t, ticks, a.ticks)
+	}
+	a := axis{log: true}
+	a.span([]float64{3, 270})
+	require.Equal(t, []float64{1, 2, 5, 10, 20, 50, 100, 200, 500}, a.ticks)
+	require.InDelta(t, 0, a.place(1, 0, 100), 0.1)
+	require.InDelta(t, 37.1, a.place(10, 0, 100), 0.1)
+}
+
+func TestChartSaysWhatItShows(t *testing.T) {
+	t.Parallel()
+	c := chart{
+		title: "Time & load", sub: "2 × CPU", x: axis{label: "callers", log: true}, y: axis{label: "ms", log: true},
+		series: []series{{"p50", []point{{1, 8}, {1000, 300}}}, {"p99", []point{{1, 12}, {1000, 1500}}}},
+	}
+	svg, err := c.svg()
+	require.NoError(t, err)
+	wellFormed(t, svg)
+	for _, said := range []string{"Time &amp; load", "2 × CPU", ">callers<", ">ms<", ">p50<", ">p99<", ">1 000<", "prefers-color-scheme: dark"} {
+		require.Contains(t, strings.ReplaceAll(string(svg), "\u2009", " "), said)
+	}
+}
+
+func wellFormed(t *testing.T, document []byte) {
+	t.Helper()
+	for d := xml.NewDecoder(bytes.NewReader(document)); ; {
+		_, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		require.NoError(t, err)
+	}
+}
