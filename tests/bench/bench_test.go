@@ -35,7 +35,7 @@ func TestEveryPartPrintsItsLines(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	plots := t.TempDir()
-	require.NoError(t, run(t.Context(), []string{"-scale", "0.002", "-plot", plots}, io.MultiWriter(&out, t.Output())))
+	require.NoError(t, run(t.Context(), []string{"-scale", "0.0005", "-plot", plots}, io.MultiWriter(&out, t.Output())))
 	report := out.String()
 	for _, line := range []string{
 		"floor (a)", "floor (b)", "floor (c)",
@@ -45,12 +45,12 @@ func TestEveryPartPrintsItsLines(t *testing.T) {
 		"function without calls, 1 caller ", "function of 10 Guarded calls, 200 callers ",
 		"function of 10 Idempotent calls, 200 callers ", "function of 10 Tx calls, 200 callers ",
 		"signals to waiting jobs, 200 callers ", "trees of 1 + 10 + 100 awaits, 20 callers ",
-		"each of 20, one job ", "20 cycles, one job ", "one job of 20 steps ",
-		"W10, 200 callers, 400 jobs stored ", "W10, WAL per job, 400 jobs stored ", "W10, 400 jobs stored ÷ none ",
+		"each of 5, one job ", "5 cycles, one job ", "one job of 5 steps ",
+		"W10, 200 callers, 100 jobs stored ", "W10, WAL per job, 100 jobs stored ", "W10, 100 jobs stored ÷ none ",
 		"a checkpoint every two: slowest ÷ median ", "a checkpoint every two: WAL, most ÷ least ",
 		"3 processes ÷ 1, W10, 198 callers ", "3 processes ÷ 1, W10, 999 callers ",
 		"kill -9 of one of two workers: longest job ", "queries of an idle process ",
-		"backlog of 200 jobs of one step ", "backlog of 200 jobs of one step, memory ",
+		"backlog of 50 jobs of one step ", "backlog of 50 jobs of one step, memory ",
 	} {
 		require.Contains(t, report, line)
 	}
@@ -118,6 +118,9 @@ func TestAxesReachTheirValues(t *testing.T) {
 	require.Equal(t, []float64{1, 2, 5, 10, 20, 50, 100, 200, 500}, a.ticks)
 	require.InDelta(t, 0, a.place(1, 0, 100), 0.1)
 	require.InDelta(t, 37.1, a.place(10, 0, 100), 0.1)
+	exact := axis{log: true}
+	exact.span([]float64{1, 1000})
+	require.InDelta(t, 1000, exact.to, 0, "no tick beyond the last value that is one")
 }
 
 func TestChartSaysWhatItShows(t *testing.T) {

@@ -45,12 +45,14 @@ const (
 func (a *axis) span(values []float64) {
 	most := slices.Max(values)
 	if a.log {
-		a.from, a.to = decade(slices.Min(values)), most
-		for unit := a.from; len(a.ticks) == 0 || a.ticks[len(a.ticks)-1] < most; unit *= 10 {
-			a.ticks = append(a.ticks, unit, 2*unit, 5*unit)
+		a.from = decade(slices.Min(values))
+		for unit := a.from; a.to < most; unit *= 10 {
+			for _, t := range []float64{unit, 2 * unit, 5 * unit} {
+				if a.to < most {
+					a.to, a.ticks = t, append(a.ticks, t)
+				}
+			}
 		}
-		a.ticks = slices.DeleteFunc(a.ticks, func(t float64) bool { return t/2.5 > most })
-		a.to = max(most, a.ticks[len(a.ticks)-1])
 		return
 	}
 	step := decade(most / 4)
@@ -104,6 +106,7 @@ type drawn struct {
 	Class, Name, Path string
 	Dots              []dot
 	End               dot
+	Down              int // of the name, which is not to lie upon another
 }
 
 type dot struct{ X, Y float64 }
@@ -125,7 +128,7 @@ func (c *chart) svg() ([]byte, error) {
 	c.y.span(ys)
 	var lines []drawn
 	for i, s := range c.series {
-		d := drawn{Class: fmt.Sprintf("s%d", i), Name: s.name}
+		d := drawn{Class: fmt.Sprintf("s%d", i), Name: s.name, Down: 4 + 8*(len(c.series)-1) - 16*i}
 		for _, p := range s.points {
 			d.Dots = append(d.Dots, dot{c.x.place(p.x, left, right), c.y.place(p.y, bottom, top)})
 		}

@@ -38,7 +38,7 @@ func runChild(ctx context.Context, config string, in io.Reader, out io.Writer) e
 	}
 	rt, err := quipu.Open(ctx, quipu.Config{
 		Postgres: c.Postgres, NATS: c.NATS, Space: c.Space, Workers: handlers(c.Work), Concurrency: 1024,
-		NoMigrate: true, Logger: warnings,
+		NoMigrate: true,
 	})
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func runChild(ctx context.Context, config string, in io.Reader, out io.Writer) e
 		return err
 	}
 	input := bufio.NewScanner(in)
-	if err = loop("ready", max(1, c.Callers)); err == nil && input.Scan() {
+	if err = loop("ready", max(1, min(c.Callers, c.Jobs))); err == nil && input.Scan() {
 		err = loop("done", c.Jobs)
 	}
 	if err == nil {
@@ -114,7 +114,7 @@ type family struct {
 // family starts so many child processes, and is back when they are ready.
 func (b *bench) family(ctx context.Context, n int, c childConfig) (f *family, err error) {
 	f = &family{bench: b, space: b.space()}
-	f.client, err = quipu.Open(ctx, quipu.Config{Postgres: b.dsn, NATS: b.nats.URL(), Space: f.space, Logger: warnings})
+	f.client, err = quipu.Open(ctx, quipu.Config{Postgres: b.dsn, NATS: b.nats.URL(), Space: f.space})
 	if err != nil {
 		return nil, err
 	}
