@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/dev/soak"
 )
 
 // The parts with several processes start this program.
@@ -30,37 +33,56 @@ func TestMain(m *testing.M) {
 	devtest.Main(m)
 }
 
-// Every part runs and prints its lines; how large the figures are is of no interest here.
-func TestEveryPartPrintsItsLines(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	plots := t.TempDir()
-	require.NoError(t, run(t.Context(), []string{"-scale", "0.0005", "-plot", plots}, io.MultiWriter(&out, t.Output())))
-	report := out.String()
-	for _, line := range []string{
-		"floor (a)", "floor (b)", "floor (c)",
-		"W1, 1 caller ", "W1, 200 callers ", "W1, 1000 callers ",
-		"W10, 1 caller ", "W10, 200 callers ", "W10, 1000 callers ", "all by JetStream (--no-local) ", "no hot states ",
-		"fan of 100 activities, 10 callers ",
-		"function without calls, 1 caller ", "function of 10 Guarded calls, 200 callers ",
-		"function of 10 Idempotent calls, 200 callers ", "function of 10 Tx calls, 200 callers ",
-		"signals to waiting jobs, 200 callers ", "trees of 1 + 10 + 100 awaits, 20 callers ",
-		"each of 5, one job ", "5 cycles, one job ", "one job of 5 steps ",
+// lines are what the parts print.
+var lines = map[string][]string{
+	"floors":   {"floor (a)", "floor (b)", "floor (c)"},
+	"w1":       {"W1, 1 caller ", "W1, 200 callers ", "W1, 1000 callers "},
+	"w10":      {"W10, 1 caller ", "W10, 200 callers ", "W10, 1000 callers ", "all by JetStream (--no-local) ", "no hot states "},
+	"fan":      {"fan of 100 activities, 10 callers "},
+	"function": {"function without calls, 1 caller ", "function of 10 Guarded calls, 200 callers ", "function of 10 Idempotent calls, 200 callers ", "function of 10 Tx calls, 200 callers "},
+	"signals":  {"signals to waiting jobs, 200 callers "},
+	"trees":    {"trees of 1 + 10 + 100 awaits, 20 callers "},
+	"each":     {"each of 5, one job "},
+	"cycles":   {"5 cycles, one job "},
+	"long":     {"one job of 5 steps "},
+	"steady": {
 		"W10, 200 callers, 100 jobs stored ", "W10, WAL per job, 100 jobs stored ", "W10, 100 jobs stored ÷ none ",
 		"a checkpoint every two: slowest ÷ median ", "a checkpoint every two: WAL, most ÷ least ",
-		"3 processes ÷ 1, W10, 198 callers ", "3 processes ÷ 1, W10, 999 callers ",
-		"kill -9 of one of two workers: longest job ", "queries of an idle process ",
-		"backlog of 50 jobs of one step ", "backlog of 50 jobs of one step, memory ",
-	} {
-		require.Contains(t, report, line)
+	},
+	"processes": {"3 processes ÷ 1, W10, 198 callers ", "3 processes ÷ 1, W10, 999 callers "},
+	"kill":      {"kill -9 of one of two workers: longest job "},
+	"idle":      {"queries of an idle process "},
+	"backlog":   {"backlog of 50 jobs of one step ", "backlog of 50 jobs of one step, memory "},
+}
+
+// The parts run and print their lines; how large the figures are is of no interest here.
+// A soak runs all, and the plots.
+func TestPartsPrintTheirLines(t *testing.T) {
+	t.Parallel()
+	parts, plots := []string{"w1", "signals", "steady", "idle"}, t.TempDir()
+	args := []string{"-scale", "0.0005"}
+	if soak.On() {
+		parts, args = slices.Sorted(maps.Keys(lines)), append(args, "-plot", plots)
+	} else {
+		args = append(args, "-only", strings.Join(parts, ","))
 	}
-	for _, name := range []string{"throughput.svg", "latency.svg"} {
-		svg, err := os.ReadFile(filepath.Join(plots, name))
-		require.NoError(t, err)
-		wellFormed(t, svg)
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), args, io.MultiWriter(&out, t.Output())))
+	report := out.String()
+	for _, part := range parts {
+		for _, line := range lines[part] {
+			require.Contains(t, report, line)
+		}
 	}
 	require.NotContains(t, report, "NaN")
 	require.NotContains(t, report, "Inf")
+	if soak.On() {
+		for _, name := range []string{"throughput.svg", "latency.svg"} {
+			svg, err := os.ReadFile(filepath.Join(plots, name))
+			require.NoError(t, err)
+			wellFormed(t, svg)
+		}
+	}
 }
 
 func TestUnknownPartIsRefused(t *testing.T) {
