@@ -153,11 +153,13 @@ func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, sweepTime)
 	defer cancel()
 	st := s.e.cfg.Store
-	late := s.overdue(ctx) // a row that cannot be turned holds up no other
-	defer func() { err = errors.Join(late, err) }()
 	due, t, err := st.Due(ctx, sweepLimit)
 	if s.next = t.Next; err != nil {
 		return false, err
+	}
+	if t.Late {
+		late := s.overdue(ctx) // a row that cannot be turned holds up no other
+		defer func() { err = errors.Join(late, err) }()
 	}
 	s.e.cfg.Observer.Observe(observer.MetricOutboxLag, t.Lag.Seconds())
 	s.e.cfg.Observer.Observe(observer.MetricTimerLag, timerLag(due, t.Lag).Seconds())

@@ -346,4 +346,14 @@ func rowNext(b *bench) {
 		r.WithinAt, r.Held = collation.Never, collation.HeldParallel
 	})
 	require.Zero(b, next(), "it is held")
+
+	late := func() bool {
+		_, t, err := b.s.Due(b.ctx(), 10)
+		require.NoError(b, err)
+		return t.Late
+	}
+	id = b.requested(c, fork, "late")
+	require.False(b, late())
+	b.rewrite(c, id, b.row(id, journal.MessageRequest, "right"), func(r *collation.Row, now collation.Micros) { r.WithinAt = now - 1 })
+	require.True(b, late())
 }

@@ -30,7 +30,7 @@ func (s *Store) Due(_ context.Context, limit int) ([]store.DueRow, store.Timing,
 	rows := s.collect(func(j *job, r *collation.Row) bool {
 		return due(r, now) && (j == nil || j.State != journal.JobQuarantined)
 	}, func(r *collation.Row) collation.Micros { return r.NextAt })
-	t := store.Timing{Next: s.next(now)}
+	t := s.timing(now)
 	if len(rows) == 0 {
 		return nil, t, nil
 	}
@@ -45,12 +45,11 @@ func (s *Store) Due(_ context.Context, limit int) ([]store.DueRow, store.Timing,
 	return out, t, nil
 }
 
-// next is how long it is until a row is due, or a request late.
-func (s *Store) next(now collation.Micros) time.Duration {
-	var first time.Duration
+// timing is how long it is until a row is due, or a request late, and whether one is.
+func (s *Store) timing(now collation.Micros) (t store.Timing) {
 	by := func(at collation.Micros) {
-		if until := time.Duration(at-now) * time.Microsecond; until > 0 && (first == 0 || until < first) {
-			first = until
+		if until := time.Duration(at-now) * time.Microsecond; until > 0 && (t.Next == 0 || until < t.Next) {
+			t.Next = until
 		}
 	}
 	for _, rows := range s.rows {
@@ -58,9 +57,10 @@ func (s *Store) next(now collation.Micros) time.Duration {
 			if by(r.WithinAt); r.Held == "" {
 				by(r.NextAt)
 			}
+			t.Late = t.Late || r.WithinAt != collation.Never && r.WithinAt <= now && r.Kind == journal.MessageRequest
 		}
 	}
-	return first
+	return t
 }
 
 // Announced implements store.Engine: nobody else writes.

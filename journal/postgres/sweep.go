@@ -25,16 +25,16 @@ func (s *Store) Due(ctx context.Context, limit int) (due []store.DueRow, t store
 		if next := v.int(1); next != 0 {
 			t.Next = time.Duration(next-now) * time.Microsecond
 		}
-		if v.null(2) {
+		if t.Late = v.bool(2); v.null(3) {
 			return nil // there is none
 		}
 		if len(due) == 0 {
-			t.Lag = time.Duration(now-v.int(10)) * time.Microsecond
+			t.Lag = time.Duration(now-v.int(11)) * time.Microsecond
 		}
 		due = append(due, store.DueRow{
-			Job: v.job(2), GUID: v.guid(3), Kind: journal.MessageKind(v.text(4)), Topic: v.text(5),
-			Publication: int(v.int(6)), Turn: int(v.int(7)), TurnSent: int(v.int(8)),
-			PublishedAt: collation.Micros(v.int(9)), Now: collation.Micros(now),
+			Job: v.job(3), GUID: v.guid(4), Kind: journal.MessageKind(v.text(5)), Topic: v.text(6),
+			Publication: int(v.int(7)), Turn: int(v.int(8)), TurnSent: int(v.int(9)),
+			PublishedAt: collation.Micros(v.int(10)), Now: collation.Micros(now),
 		})
 		return nil
 	}, pInt(int64(limit)))

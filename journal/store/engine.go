@@ -220,6 +220,7 @@ type RowGuard struct {
 type Timing struct {
 	Lag  time.Duration // how long the first is overdue
 	Next time.Duration // until the next row is due, or a request is late; 0: there is none
+	Late bool          // there may be what Late lists
 }
 
 // DueRow is a candidate for sending.

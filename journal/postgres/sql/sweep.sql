@@ -1,9 +1,10 @@
 -- name: due
 -- rows that are due and not held, oldest first, without locking them (T2); of jobs that are not there (yet), too;
--- those of quarantined jobs stay where they are (C16). $1 limit. With each, or by itself, the time and when the next row
--- is due or a request is late, null for never.
+-- those of quarantined jobs stay where they are (C16). $1 limit. With each, or by itself, the time, when the next row is
+-- due or a request is late, null for never, and whether a request may be late already.
 SELECT c.now, least((SELECT min(n.next_at) FROM dispatches n WHERE n.held IS NULL AND n.next_at IS NOT NULL AND n.next_at > c.now),
                     (SELECT min(n.within_at) FROM dispatches n WHERE n.within_at IS NOT NULL AND n.within_at > c.now)),
+       EXISTS (SELECT FROM dispatches n WHERE n.within_at IS NOT NULL AND n.within_at <= c.now AND n.kind = 'request'),
        d.job, d.guid, d.kind, d.topic, d.publication, d.turn, d.turn_sent, d.published_at, d.next_at
 FROM (SELECT micros() AS now OFFSET 0) c
 LEFT JOIN LATERAL (
