@@ -40,6 +40,12 @@ func newAside(c *Committer) *aside {
 func (a *aside) take(ctx context.Context, w work) {
 	boxes := map[journal.JobID]*work{}
 	var order []journal.JobID
+	var crowded work
+	one := func(w work) {
+		if !a.one(ctx, w) {
+			crowded.items, crowded.calls = append(crowded.items, w.items...), append(crowded.calls, w.calls...)
+		}
+	}
 	box := func(id journal.JobID) *work {
 		if boxes[id] == nil {
 			boxes[id], order = &work{}, append(order, id)
@@ -52,7 +58,7 @@ func (a *aside) take(ctx context.Context, w work) {
 			of.items = append(of.items, it)
 			continue
 		}
-		a.one(ctx, work{items: []*item{it}})
+		one(work{items: []*item{it}})
 	}
 	for _, x := range w.calls {
 		if x.box != nil {
@@ -60,26 +66,30 @@ func (a *aside) take(ctx context.Context, w work) {
 			of.calls = append(of.calls, x)
 			continue
 		}
-		a.one(ctx, work{calls: []*call{x}})
+		one(work{calls: []*call{x}})
 	}
 	for _, id := range order {
-		a.one(ctx, *boxes[id])
+		one(*boxes[id])
+	}
+	if !crowded.empty() {
+		(&loop{Committer: a.c}).giveUp(crowded, errCrowded)
 	}
 }
 
-func (a *aside) one(ctx context.Context, w work) {
+// one carries the work, or has it wait; there may be too much.
+func (a *aside) one(ctx context.Context, w work) (taken bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if i := slices.Index(a.carries, false); i >= 0 {
 		a.carries[i] = true
 		a.busy.Go(func() { a.carry(ctx, i, w) })
-		return
+		return true
 	}
 	if len(a.waiting) >= maxWaiting {
-		(&loop{Committer: a.c}).giveUp(w, errCrowded)
-		return
+		return false
 	}
 	a.waiting = append(a.waiting, w)
+	return true
 }
 
 // carry carries the work, and what waits by then, on one of the loops.

@@ -97,7 +97,7 @@ func (e *Engine) fetch(ctx context.Context) error {
 		})
 	})
 	g.Go(func() error { return (&sweeper{e: e}).run(ctx) })
-	g.Go(func() error { return e.hearken(ctx) })
+	g.Go(func() error { return e.listen(ctx) })
 	g.Go(func() error { return e.keeping.run(ctx, e.cfg.AckWait/3) })
 	for _, c := range e.chores() {
 		g.Go(func() error { return c.run(ctx) })
@@ -108,9 +108,9 @@ func (e *Engine) fetch(ctx context.Context) error {
 	return nil
 }
 
-// hearken has the sweeper look when a commit announces that something is due, until ctx
+// listen has the sweeper look when a commit announces that something is due, until ctx
 // ends. While the database is away nothing is announced.
-func (e *Engine) hearken(ctx context.Context) error {
+func (e *Engine) listen(ctx context.Context) error {
 	for n := 0; ctx.Err() == nil; n++ {
 		err := e.cfg.Store.Announced(ctx, func() { n = 0; e.committer.alarm.ring() })
 		if ctx.Err() == nil {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/quipu-journal/quipu/backoff"
@@ -346,7 +347,11 @@ func (l *loop) giveUp(w work, err error) {
 }
 
 func (l *loop) handBack(items []*item, err error) {
-	l.log.Error("messages are handed back", "messages", len(items), "error", err)
+	level := slog.LevelError
+	if errors.Is(err, store.ErrBusy) { // others hold what they need: they come again
+		level = slog.LevelWarn
+	}
+	l.log.Log(context.Background(), level, "messages are handed back", "messages", len(items), "error", err)
 	for _, it := range items {
 		_ = it.delivery.Nak(maxNak/2 + l.cfg.Jitter(maxNak/2))
 	}
