@@ -43,7 +43,8 @@ func TestTwoEnginesOnOneLane(t *testing.T) {
 		workers.Handle(reg, "call", func(ctx context.Context, in struct {
 			ID string
 			N  int
-		}) (string, error) {
+		},
+		) (string, error) {
 			return effects.Do(ctx, "call", func(context.Context) (string, error) {
 				what := fmt.Sprint(in.ID, " ", in.N)
 				n, _ := calls.LoadOrStore(what, new(atomic.Int64))

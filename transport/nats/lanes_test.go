@@ -18,7 +18,6 @@ const pinPatience = 30 * time.Second
 // engines are processes that share the lanes of a space.
 type engines struct {
 	*testing.T
-	url string
 	cfg Config
 
 	mu   sync.Mutex
