@@ -53,7 +53,7 @@ func (rt *Runtime) StartTx(ctx context.Context, tx Transaction, flowName, key st
 }
 
 // SignalTx is Signal inside the caller's own transaction: the signal is sent when
-// that commits (E17), and reaches a hook as a job of StartTx an engine. So its state is
+// that commits (E17), and reaches a hook as soon as a job of StartTx begins. So its state is
 // SignalKept, or of a Duplicate what became of the first. Errors are as of
 // StartTx, or ErrSignal.
 func (rt *Runtime) SignalTx(ctx context.Context, tx Transaction, topic, key string, payload any, opts ...SignalOption) (SignalResult, error) {

@@ -29,9 +29,10 @@ func (s *State) Apply(p *Plan) {
 		} else {
 			r.Response = p.Entry.Response
 		}
-		if s.Receipts[w.GUID] = r; w.Gone {
-			s.Receipts[w.GUID] = nil
+		if w.Gone {
+			r = nil
 		}
+		s.Receipts[w.GUID] = r
 	}
 	s.applyRows(p)
 	s.applyEffect(p.Chain)

@@ -41,9 +41,9 @@ const (
 // rows whose message was lost. Any number of sweepers share a space; a row is
 // claimed by a test-and-set on its publication.
 type sweeper struct {
-	e     *Engine
-	brisk time.Time // until then
-	next  time.Duration
+	e          *Engine
+	briskUntil time.Time
+	next       time.Duration // from the last look until the next row is due; 0: there is none
 }
 
 func (s *sweeper) run(ctx context.Context) error {
@@ -62,7 +62,7 @@ func (s *sweeper) run(ctx context.Context) error {
 			continue
 		}
 		if s.rest(ctx) {
-			s.brisk = time.Now().Add(briskFor)
+			s.briskUntil = time.Now().Add(briskFor)
 		}
 	}
 	return nil
@@ -72,7 +72,7 @@ func (s *sweeper) run(ctx context.Context) error {
 // or until it is told that one is; told says so.
 func (s *sweeper) rest(ctx context.Context) (told bool) {
 	wait := s.e.cfg.Sweep
-	if time.Now().Before(s.brisk) {
+	if time.Now().Before(s.briskUntil) {
 		wait = min(wait, brisk)
 	}
 	wait = wait - wait/10 + s.e.cfg.Jitter(wait/5+1)
@@ -166,7 +166,7 @@ func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
 	if len(due) == 0 {
 		return false, nil
 	}
-	s.brisk = time.Now().Add(brisk)
+	s.briskUntil = time.Now().Add(brisk)
 	claims, blind := s.decide(ctx, due)
 	if len(claims) == 0 {
 		return false, blind

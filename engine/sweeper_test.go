@@ -99,6 +99,68 @@ func TestT2BlindRowsDoNotFillEveryLook(t *testing.T) {
 	})
 }
 
+// W9: the sweeper looks when it is told that something is due, and when what was
+// committed here is, long before its next look.
+func TestW9TheSweeperIsTold(t *testing.T) {
+	t.Parallel()
+	for name, tell := range map[string]func(e *Engine, at time.Time){
+		"announced": func(e *Engine, at time.Time) { time.Sleep(time.Until(at)); e.committer.alarm.ring() },
+		"committed": func(e *Engine, at time.Time) {
+			time.Sleep(time.Until(at) - time.Millisecond)
+			e.committer.alarm.set(at)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				at := time.Now().Add(10 * time.Second)
+				timer := store.DueRow{Kind: journal.MessageWakeUp, Job: journal.JobID{1}}
+				st := &queue{next: map[store.DueRow]time.Time{timer: at}}
+				cfg, err := Config{Bus: &dim{}, Store: st, Space: "test", Sweep: time.Hour}.withDefaults()
+				require.NoError(t, err)
+				e := &Engine{cfg: cfg, pub: &Publisher{Lanes: cfg.Lanes}, committer: idle()}
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- (&sweeper{e: e}).run(ctx) }()
+				tell(e, at)
+				time.Sleep(2 * sweepLeast) // the bubble's clock
+				cancel()
+				require.NoError(t, <-ended)
+				require.Equal(t, []store.DueRow{timer}, st.sent)
+			})
+		})
+	}
+}
+
+// W9: announcements are listened for, again after the connection has ended.
+func TestW9AnnouncementsAreHeard(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		st := &herald{}
+		cfg, err := Config{Bus: &dim{}, Store: st, Space: "test"}.withDefaults()
+		require.NoError(t, err)
+		e := &Engine{cfg: cfg, committer: idle()}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- e.listen(ctx) }()
+		for range 3 { // each time on another connection
+			<-e.committer.alarm.rung
+			_, now := e.committer.alarm.take()
+			require.True(t, now)
+		}
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
+// herald is a store that announces once, and whose connection then ends.
+type herald struct{ store.Engine }
+
+func (*herald) Announced(_ context.Context, told func()) error {
+	told()
+	return store.ErrUnavailable
+}
+
 // idle is a committer that commits nothing.
 func idle() *Committer { return &Committer{hot: newHot(0), alarm: newAlarm()} }
 

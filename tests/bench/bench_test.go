@@ -85,10 +85,12 @@ func TestPartsPrintTheirLines(t *testing.T) {
 	}
 }
 
-func TestUnknownPartIsRefused(t *testing.T) {
+func TestWrongPartsAreRefused(t *testing.T) {
 	t.Parallel()
 	err := run(t.Context(), []string{"-only", "w1,w2"}, io.Discard)
 	require.ErrorContains(t, err, "w2")
+	require.ErrorContains(t, run(t.Context(), []string{"-only", "plot"}, io.Discard), "-plot DIR")
+	require.ErrorContains(t, run(t.Context(), []string{"-only", "w1", "-plot", t.TempDir()}, io.Discard), "the part plot")
 }
 
 func TestQuantiles(t *testing.T) {

@@ -100,6 +100,9 @@ func parse(args []string, out io.Writer) (o options, err error) {
 			return o, fmt.Errorf("-only %s: the parts are %s", name, strings.Join(names(), ", "))
 		}
 	}
+	if o.only != "" && (o.plot != "") != slices.Contains(o.parts(), "plot") {
+		return o, errors.New("the part plot needs -plot DIR, and -plot DIR the part plot")
+	}
 	return o, nil
 }
 

@@ -80,8 +80,8 @@ type Config struct {
 	// by default (T10).
 	LaneAckWait, WorkAckWait time.Duration
 	// Pin is how long a lane stays with the process that had its last message and does not
-	// ask for another: by default 3 s, but not more than LaneAckWait (7.6). Unpinned gives the messages of a lane to all
-	// that ask.
+	// ask for another: by default 3 s, but not more than LaneAckWait (7.6). Unpinned gives
+	// the messages of a lane to all that ask.
 	Pin      time.Duration
 	Unpinned bool
 	// Engines is how many processes share the lanes, this one included; 0: that is not

@@ -238,6 +238,7 @@ func (c *consumer) supervise(ctx context.Context) {
 			losses = 0
 		}
 		if errors.Is(err, errAside) {
+			c.bus.cfg.Log.Debug("a lane is left to another engine", "space", c.bus.cfg.Space, "from", c.from.String())
 			sleep(ctx, asideFor+rand.N(asideFor))
 			continue
 		}

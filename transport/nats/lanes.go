@@ -19,7 +19,8 @@ const (
 	balanceEvery = time.Second
 	// asideFor is how long a lane that was given up is left to others, up to twice that.
 	asideFor = time.Second
-	// stayFor is how long a lane is not given up again that nobody else took.
+	// stayFor is how long a lane that was given up is not given up again, should it come
+	// back: nobody else may have taken it.
 	stayFor = 15 * time.Second
 )
 
@@ -63,7 +64,7 @@ func (p *pin) ask(body []byte) []byte {
 	return body
 }
 
-// heard takes the name of this process from a message; so many pulls were sent.
+// heard takes the name of this process from a message; pulls is how many were sent by then.
 func (p *pin) heard(id string, pulls int64) {
 	if p == nil || id == "" {
 		return

@@ -2,7 +2,10 @@ package nats
 
 import (
 	"context"
+	"log/slog"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -129,8 +132,17 @@ func TestLaneIsPinned_7_6(t *testing.T) {
 // 7.6: who says nothing any more loses its lanes, and has them again when others end.
 func TestPinLapses_7_6(t *testing.T) {
 	e := newEngines(t, Config{Lanes: 1, Pin: 200 * time.Millisecond})
+	var said lines
+	e.cfg.Log = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	var acks atomic.Bool
 	held := make(chan transport.Delivery, 16)
-	a, _ := e.start("a", so(1), func(d transport.Delivery) { held <- d })
+	a, _ := e.start("a", so(1), func(d transport.Delivery) {
+		if acks.Load() {
+			_ = d.Ack()
+			return
+		}
+		held <- d
+	})
 	for range 4 { // all its slots: it does not pull
 		_, counts := e.round(a)
 		require.Equal(t, map[string]int{"a": 1}, counts)
@@ -138,11 +150,44 @@ func TestPinLapses_7_6(t *testing.T) {
 	b, stopB := e.start("b", so(1), nil)
 	_, counts := e.round(b)
 	require.Equal(t, map[string]int{"b": 1}, counts)
-	for range 4 {
-		require.NoError(t, (<-held).InProgress())
+	acks.Store(true)
+	for range 4 { // it pulls by a name that the server does not know any more
+		require.NoError(t, (<-held).Ack())
 	}
-	require.Empty(t, held)
+	_, counts = e.round(b)
+	require.Equal(t, map[string]int{"b": 1}, counts)
 	stopB()
+	_, counts = e.round(a)
+	require.Equal(t, map[string]int{"a": 1}, counts)
+	require.NotContains(t, said.String(), "consumer lost")
+}
+
+// lines is what a log has said.
+type lines struct {
+	mu  sync.Mutex
+	all strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.String()
+}
+
+// 4.4: a server that does not know priority groups is warned of.
+func TestOldServersAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	for version, warned := range map[string]bool{"2.10.29": true, "1.4.1": true, "2.11.0": false, "2.15.2": false, "3.0.0": false, "": false} {
+		r := Report{ServerVersion: version}
+		r.checkVersion()
+		require.Equal(t, warned, len(r.Warnings) == 1, version)
+	}
 }
 
 // 7.6: after a reconnect a process has its lanes at once.
