@@ -1,7 +1,6 @@
 package dev
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -339,37 +337,6 @@ func (p *Postgres) halt(mode StopMode) error {
 		return fmt.Errorf("stop postgres (pid %d): %w", proc.pid, err)
 	}
 	<-proc.exited
-	return nil
-}
-
-// CreateDatabase makes an empty database on the running server.
-func (p *Postgres) CreateDatabase(ctx context.Context, name string) error {
-	return p.client(ctx, "createdb", "--template=template0", name)
-}
-
-// DropDatabase drops a database and ends its sessions.
-func (p *Postgres) DropDatabase(ctx context.Context, name string) error {
-	return p.client(ctx, "dropdb", "--if-exists", "--force", name)
-}
-
-// client runs one of Postgres's own client programs.
-func (p *Postgres) client(ctx context.Context, program string, args ...string) error {
-	if name := args[len(args)-1]; !plainName(name) {
-		return fmt.Errorf("%s: database name %q: lower-case letters, digits and '_' are allowed, first a letter", program, name)
-	}
-	path := filepath.Join(p.bin, program)
-	if _, err := os.Stat(path); err != nil {
-		var lookErr error
-		if path, lookErr = exec.LookPath(program); lookErr != nil {
-			return fmt.Errorf("%s is missing: install Postgres's client package: %w", program, lookErr)
-		}
-	}
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Env = append(os.Environ(), "PGHOST="+loopback, "PGPORT="+strconv.Itoa(p.opts.Port),
-		"PGUSER="+postgresUser, "PGPASSWORD="+p.password, "PGSSLMODE=disable")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w: %s", program, err, bytes.TrimSpace(out))
-	}
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
 	"github.com/quipu-journal/quipu/dev"
@@ -26,6 +27,10 @@ const (
 	// memory is a file system in memory, room is what it must have free.
 	memory = "/dev/shm"
 	room   = 2 << 30
+	// create makes an empty database: files that are copied cost a tenth of pages that
+	// are logged.
+	create = "CREATE DATABASE %s TEMPLATE template0 STRATEGY file_copy"
+	drop   = "DROP DATABASE %s (FORCE)"
 )
 
 // cluster is the test binary's one Postgres.
@@ -35,15 +40,24 @@ var cluster struct {
 	pg    *dev.Postgres
 	dir   string
 	names atomic.Int64
+
+	mu    sync.Mutex
+	admin *pgx.Conn // makes the databases: a connection for each, or a program, costs more
+}
+
+// Tests are those of a test binary: a *testing.M, or what runs it.
+type Tests interface {
+	// Run gives the exit code.
+	Run() int
 }
 
 // Main runs the tests, then stops the shared Postgres, checks that no goroutine
 // is left, and exits with the result.
-func Main(m *testing.M, opts ...goleak.Option) { os.Exit(Run(m, opts...)) }
+func Main(m Tests, opts ...goleak.Option) { os.Exit(Run(m, opts...)) }
 
 // Run is Main for a TestMain that has something to clean up itself: it returns
 // the exit code.
-func Run(m *testing.M, opts ...goleak.Option) int {
+func Run(m Tests, opts ...goleak.Option) int {
 	if os.Getenv("TMPDIR") == "" && roomy(memory) {
 		_ = os.Setenv("TMPDIR", memory) // the name is a right one
 	}
@@ -70,32 +84,86 @@ func stop() error {
 	if cluster.pg == nil {
 		return nil
 	}
-	err := cluster.pg.Stop(dev.StopImmediate) // nothing of it is kept
-	return errors.Join(err, os.RemoveAll(cluster.dir))
+	err := cluster.admin.Close(context.Background())
+	return errors.Join(err, cluster.pg.Stop(dev.StopImmediate), os.RemoveAll(cluster.dir)) // nothing of it is kept
 }
 
 // Postgres is the DSN of a fresh, empty database for this test, whose role is a
 // superuser. The database is dropped when the test ends.
 func Postgres(t testing.TB) (dsn string) {
 	t.Helper()
+	name, dsn := database(t)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), startWait)
+		defer cancel()
+		if err := administer(ctx, fmt.Sprintf(drop, name)); err != nil {
+			t.Errorf("devtest: %v", err)
+		}
+	})
+	return dsn
+}
+
+// Kept is the DSN of a fresh, empty database that stays until the test binary ends.
+func Kept(t testing.TB) (dsn string) {
+	t.Helper()
+	_, dsn = database(t)
+	return dsn
+}
+
+// database makes one on the shared Postgres.
+func database(t testing.TB) (name, dsn string) {
+	t.Helper()
 	cluster.once.Do(func() { cluster.err = start() })
 	if cluster.err != nil {
 		t.Fatalf("devtest: %v", cluster.err)
 	}
-	name := "t" + strconv.FormatInt(cluster.names.Add(1), 10)
+	name = "t" + strconv.FormatInt(cluster.names.Add(1), 10)
 	ctx, cancel := context.WithTimeout(t.Context(), startWait)
 	defer cancel()
-	if err := cluster.pg.CreateDatabase(ctx, name); err != nil {
+	if err := administer(ctx, fmt.Sprintf(create, name)); err != nil {
 		t.Fatalf("devtest: %v", err)
 	}
-	t.Cleanup(func() {
+	return name, cluster.pg.DSN(name)
+}
+
+// administer runs a statement on the shared Postgres.
+func administer(ctx context.Context, statement string) error {
+	cluster.mu.Lock()
+	defer cluster.mu.Unlock()
+	_, err := cluster.admin.Exec(ctx, statement)
+	return err
+}
+
+// Database makes an empty database on a server of the test's own, and gives its DSN. It
+// is dropped when the test ends.
+func Database(t testing.TB, pg *dev.Postgres, name string) (dsn string) {
+	t.Helper()
+	do := func(statement string) {
 		ctx, cancel := context.WithTimeout(context.Background(), startWait)
 		defer cancel()
-		if err := cluster.pg.DropDatabase(ctx, name); err != nil {
+		admin, err := pgx.Connect(ctx, pg.DSN("postgres")) // the server may be another than before
+		if err == nil {
+			_, err = admin.Exec(ctx, statement)
+			err = errors.Join(err, admin.Close(ctx))
+		}
+		if err != nil {
 			t.Errorf("devtest: %v", err)
 		}
-	})
-	return cluster.pg.DSN(name)
+	}
+	do(fmt.Sprintf(create, name))
+	t.Cleanup(func() { do(fmt.Sprintf(drop, name)) })
+	return pg.DSN(name)
+}
+
+// Settings are those of a server that lives for a test, and more, by name and value: it
+// is small, compiles no query that is asked once, and cleans up no table that is dropped
+// soon. What the promise needs is as ever.
+func Settings(more ...string) map[string]string {
+	all := map[string]string{"shared_buffers": "64MB", "jit": "off", "autovacuum": "off"}
+	for i := 0; i < len(more); i += 2 {
+		all[more[i]] = more[i+1]
+	}
+	return all
 }
 
 func start() error {
@@ -110,10 +178,10 @@ func start() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startWait)
 	defer cancel()
-	cluster.pg, err = dev.StartPostgres(ctx, dir, dev.PostgresOptions{Settings: map[string]string{
-		"shared_buffers":  "64MB",
-		"max_connections": "200",
-	}})
+	cluster.pg, err = dev.StartPostgres(ctx, dir, dev.PostgresOptions{Settings: Settings("max_connections", "200")})
+	if err == nil {
+		cluster.admin, err = pgx.Connect(ctx, cluster.pg.DSN("postgres"))
+	}
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}

@@ -7,6 +7,9 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
+// maxIdle are kept of each kind: a race has many, and a server so many connections.
+const maxIdle = 4
+
 // Thrifty is a store whose committers are used again when they are closed: a test
 // drives a store by operations that have a committer each (Driven), and a connection
 // to a database takes longer than all that is done with it. Close closes them, and the
@@ -68,6 +71,10 @@ func (c *thrifty) Close() {
 	_ = c.Rollback(context.Background()) // or the committer gives its connection up
 	c.to.mu.Lock()
 	defer c.to.mu.Unlock()
+	if len(c.to.idle[c.patient]) == maxIdle {
+		c.Committer.Close()
+		return
+	}
 	if c.to.idle == nil {
 		c.to.idle = map[bool][]store.Committer{}
 	}

@@ -106,7 +106,7 @@ func TestSpawnLosesItsKey(t *testing.T) {
 func TestJ6RoundTripsOfSignalsAndChildren(t *testing.T) {
 	t.Parallel()
 	var p *proxy
-	s := open(t, func(c *Config) {
+	s := fresh(t, func(c *Config) {
 		p, c.DSN = through(t, c.DSN)
 		c.MaxConns = 1
 	})

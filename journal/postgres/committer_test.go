@@ -38,7 +38,7 @@ func grow(st *collation.State, n int) *collation.Plan {
 func TestLoadAndCommitAreOneRoundTripEach(t *testing.T) {
 	t.Parallel()
 	var p *proxy
-	s := open(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
+	s := fresh(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
 	keys := make([]string, 50)
 	for i := range keys {
 		keys[i] = fmt.Sprint(i)
@@ -202,7 +202,7 @@ func waitFor(t testing.TB, s *Store, query string) {
 func TestUnknownCommitThatWas(t *testing.T) {
 	t.Parallel()
 	var p *proxy
-	s := open(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
+	s := fresh(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
 	id := startJobs(t, s, "k")[0]
 	c := openCommitter(t, s)
 	session, _ := c.Session()
@@ -230,7 +230,7 @@ func TestUnknownCommitThatWas(t *testing.T) {
 // free, and taken, so that nothing of the batch can ever appear.
 func TestUnknownCommitThatWasNot(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	id := startJobs(t, s, "k")[0]
 	c := openCommitter(t, s)
 	session, _ := c.Session()
@@ -264,7 +264,7 @@ func TestUnknownCommitThatWasNot(t *testing.T) {
 func TestLostConnection(t *testing.T) {
 	t.Parallel()
 	var p *proxy
-	s := open(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
+	s := fresh(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
 	id := startJobs(t, s, "k")[0]
 	c := openCommitter(t, s)
 	p.cutAll()

@@ -141,7 +141,7 @@ func TestW3ManyHandlers(t *testing.T) {
 func TestJ6EffectRoundTrips(t *testing.T) {
 	t.Parallel()
 	var p *proxy
-	s := open(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
+	s := fresh(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
 	w := worker(t, s)
 	for _, l := range ask(t, s, 9) {
 		before := p.trips.Load()
@@ -225,7 +225,7 @@ func TestJ4EffectUnknownCommit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var p *proxy
-			s := open(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
+			s := fresh(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
 			leases := ask(t, s, 30)
 			w := worker(t, s)
 			cut := 0
@@ -258,7 +258,7 @@ func TestJ4EffectUnknownCommit(t *testing.T) {
 // its row touches what effects change.
 func TestEffectsLeaveTheInputAlone(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	id := startJobs(t, s, "k")[0]
 	input := bytes.Repeat([]byte("0123456789abcdef"), 1<<14)
 	row := request(t, s, id, func(r *collation.Row) { r.Body, r.Activity = input, "work" })

@@ -80,7 +80,7 @@ func requireGone(t testing.TB, s *Store, ids []journal.JobID) {
 // new ones.
 func TestJ7ExpireUnderLoad(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	c := openCommitter(t, s)
 	keys := make([]string, 24)
 	for i := range keys {
@@ -194,7 +194,7 @@ func requireWholeOrTomb(t testing.TB, s *Store, id journal.JobID, heads map[jour
 // that the next one clears.
 func TestJ7ExpireDies(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	c := openCommitter(t, s)
 	id := startJobs(t, s, "k")[0]
 	ended(t, s, c, id)

@@ -15,34 +15,55 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-func TestMain(m *testing.M) { devtest.Main(m) }
+func TestMain(m *testing.M) { devtest.Main(lending{m}) }
 
-// open gives a migrated space in a database of its own.
-func open(t testing.TB, change ...func(*Config)) *Store {
+// open lends a migrated and empty space, in a database that no other test uses until
+// this one has ended. A test that alters the schema, or kills the space's connections,
+// takes a fresh one.
+func open(t testing.TB) *Store {
+	t.Helper()
+	s := spaces.lend(t)
+	t.Cleanup(s.back)
+	return s.at
+}
+
+// fresh gives a migrated space in a database of its own.
+func fresh(t testing.TB, change ...func(*Config)) *Store {
 	t.Helper()
 	return openIn(t, devtest.Postgres(t), change...)
 }
 
-// openIn is open in a database that may have other spaces.
+// openIn is fresh in a database that may have other spaces.
 func openIn(t testing.TB, dsn string, change ...func(*Config)) *Store {
+	t.Helper()
+	s := migrated(t, dsn, change...)
+	t.Cleanup(func() { drivers.Delete(s.at); s.Thrifty.Close() })
+	return s.at
+}
+
+// migrated opens and migrates a space.
+func migrated(t testing.TB, dsn string, change ...func(*Config)) *space {
 	t.Helper()
 	cfg := Config{DSN: dsn, Space: "test-1", Migrating: true, Writer: "test"}
 	for _, c := range change {
 		c(&cfg)
 	}
-	s, err := Open(t.Context(), cfg)
+	ctx := context.WithoutCancel(t.Context()) // it may be lent to others
+	at, err := Open(ctx, cfg)
 	require.NoError(t, err)
-	thrifty := &journaltest.Thrifty{Store: s}
-	drivers.Store(s, journaltest.Driven{Store: thrifty})
-	t.Cleanup(func() { drivers.Delete(s); thrifty.Close() })
-	require.NoError(t, s.Migrate(t.Context()))
+	s := &space{at: at, Thrifty: &journaltest.Thrifty{Store: at, Again: func(c store.Committer) {
+		c.(*committer).session, c.(*committer).seq = newSession(), 0
+	}}}
+	drivers.Store(at, journaltest.Driven{Store: s.Thrifty})
+	require.NoError(t, at.Migrate(ctx))
 	return s
 }
 
 // run executes SQL text on the pool.
 func (s *Store) run(t testing.TB, text string) error {
 	t.Helper()
-	return s.with(context.WithoutCancel(t.Context()), func(c *conn) error { return c.exec(t.Context(), text) })
+	ctx := context.WithoutCancel(t.Context()) // cleanups run some
+	return s.with(ctx, func(c *conn) error { return c.exec(ctx, text) })
 }
 
 // What drives a store in tests.

@@ -49,7 +49,7 @@ func spread(t testing.TB, s *Store) []journal.JobID {
 // W10: there are two partitions behind that of the newest job.
 func TestExtend(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	require.Equal(t, []int{3, 3, 3, 3, 3}, partitions(t, s))
 	startJobs(t, s, "first")
 	require.NoError(t, s.Extend(t.Context()))
@@ -68,7 +68,7 @@ func TestExtend(t *testing.T) {
 // Every table's partitions are stored as this says; none takes over what its table has.
 func TestPartitionsAreStored(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	for table, options := range map[string]string{
 		"entries":   "{fillfactor=100,toast_tuple_target=4096}",
 		"receipts":  "{fillfactor=80,autovacuum_vacuum_scale_factor=0.05}",
@@ -86,7 +86,7 @@ func TestPartitionsAreStored(t *testing.T) {
 // says what to do, and then the same start succeeds.
 func TestNoPartition(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	nextIn(t, s, 3)
 	_, err := s.Start(t.Context(), keyed("k"), resend)
 	require.ErrorIs(t, err, store.ErrPartition)
@@ -102,7 +102,7 @@ func TestNoPartition(t *testing.T) {
 // W10: a login without the rights of the tables' owner says so, and who has them.
 func TestExtendNeedsTheOwner(t *testing.T) {
 	t.Parallel()
-	s := open(t, func(c *Config) { c.Space = "extend" })
+	s := fresh(t, func(c *Config) { c.Space = "extend" })
 	require.NoError(t, s.Roles(t.Context()))
 	engine := as(t, s, "engine")
 	require.NoError(t, engine.Extend(t.Context()), "nothing is missing")
@@ -129,7 +129,7 @@ var leaf = regexp.MustCompile(`Scan .*on (` + strings.Join(partitioned, "|") + `
 // reads the partition of its job and no other.
 func TestStatementsReadOnePartition(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	ids := spread(t, s)
 	require.Equal(t, []int{12, 12, 12, 12, 12}, partitions(t, s))
 	read := 0
@@ -203,7 +203,7 @@ func perform(t *testing.T, c *conn, name string, id journal.JobID, n int64) (lin
 // lost test-and-set is, and no row that is left out.
 func TestRowsOfNoJob(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	require.NoError(t, s.with(t.Context(), func(c *conn) error {
 		for _, name := range []string{
 			"write_entries", "write_receipts_new", "write_instances_new", "write_woken", "effects_put", "payloads_put",

@@ -142,7 +142,7 @@ func TestSpacesThatCollide(t *testing.T) {
 		_, err := Open(t.Context(), Config{DSN: "postgres://127.0.0.1:1/none", Space: space})
 		require.ErrorContains(t, err, "space", "%q", space)
 	}
-	s := open(t)
+	s := fresh(t)
 	require.NoError(t, s.run(t, "UPDATE space SET name = 'test_1'"))
 	require.ErrorIs(t, s.Migrate(t.Context()), store.ErrSchema)
 }
@@ -213,7 +213,7 @@ func as(t *testing.T, s *Store, name string) *Store {
 // 4.5, W8: whoever holds a session, or ends one.
 func TestRolesOfSessions(t *testing.T) {
 	t.Parallel()
-	s := open(t, func(c *Config) { c.Space = "roles" })
+	s := fresh(t, func(c *Config) { c.Space = "roles" })
 	require.NoError(t, s.Roles(t.Context()))
 	row := request(t, s, startJobs(t, s, "k")[0])
 	for _, role := range []string{"engine", "worker"} {
@@ -233,7 +233,7 @@ func TestRolesOfSessions(t *testing.T) {
 // journaled, and the verifier can only read.
 func TestRoles(t *testing.T) {
 	t.Parallel()
-	s := open(t, func(c *Config) { c.Space = "roles" })
+	s := fresh(t, func(c *Config) { c.Space = "roles" })
 	require.NoError(t, s.Roles(t.Context()))
 	require.NoError(t, s.Roles(t.Context()), "it may be repeated")
 
@@ -302,7 +302,7 @@ func TestRoles(t *testing.T) {
 // is retention that removes expired jobs, and nobody else can.
 func TestRolesOfSignalsAndExpiry(t *testing.T) {
 	t.Parallel()
-	s := open(t, func(c *Config) { c.Space = "roles2" })
+	s := fresh(t, func(c *Config) { c.Space = "roles2" })
 	require.NoError(t, s.Roles(t.Context()))
 	engine, retention := as(t, s, "engine"), as(t, s, "retention")
 	c := openCommitter(t, engine)

@@ -130,7 +130,7 @@ func TestE13SignalAndWaitAtOnce(t *testing.T) {
 func TestJ3MailboxesAreLockedInOneOrder(t *testing.T) {
 	t.Parallel()
 	const rounds = 60
-	s := open(t)
+	s := fresh(t)
 	ids := startJobs(t, s, "a", "b")
 	helper := openCommitter(t, s)
 	committers := []*committer{openCommitter(t, s), openCommitter(t, s)}

@@ -16,7 +16,7 @@ import (
 // Every statement prepares against a fresh schema, and says what it is for.
 func TestStatementsPrepare(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	require.NoError(t, s.with(t.Context(), func(c *conn) error {
 		for _, name := range slices.Sorted(maps.Keys(statements)) {
 			text := statements[name]
@@ -94,7 +94,7 @@ func explain(t *testing.T, c *conn, name string) []string {
 // it are read to be compared. Sessions are as few as processes.
 func TestStatementsUseIndexes(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	require.NoError(t, s.with(t.Context(), func(c *conn) error {
 		first := firstColumns(t, c)
 		for _, name := range slices.Sorted(maps.Keys(statements)) {
@@ -138,7 +138,7 @@ func firstColumns(t *testing.T, c *conn) map[string]string {
 // other keys, or with the length of a job.
 func TestPlans(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	require.NoError(t, s.with(t.Context(), func(c *conn) error {
 		for name, parts := range map[string][]string{
 			"due":           {"Index Scan using dispatches_due", "Index Scan using jobs_pkey"},

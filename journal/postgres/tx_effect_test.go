@@ -31,8 +31,9 @@ type till struct {
 	l    store.Lease
 }
 
-func newTill(t testing.TB, change ...func(*Config)) *till {
-	s := open(t, change...)
+func newTill(t testing.TB) *till { return newTillIn(t, open(t)) }
+
+func newTillIn(t testing.TB, s *Store) *till {
 	id := startJobs(t, s, "k")[0]
 	x := &till{Store: s, TB: t, user: user(t, s), row: request(t, s, id)}
 	l, err := s.Lease(t.Context(), id, x.row.GUID, 1, "w", liveSession(t, s))
@@ -293,7 +294,7 @@ func TestTxSavepointsAndTheEndOfTheHandle(t *testing.T) {
 // changes what our own statements see.
 func TestTxLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
-	x := newTill(t, func(c *Config) { c.MaxConns = 1 })
+	x := newTillIn(t, fresh(t, func(c *Config) { c.MaxConns = 1 }))
 	require.NoError(t, x.run(t, "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'quipu_nobody') THEN CREATE ROLE quipu_nobody; END IF; END $$"))
 	look := func(ctx context.Context, tx EffectTx) string {
 		var seen string
@@ -405,7 +406,7 @@ func TestJ4TxUnknownCommit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var p *proxy
-			x := newTill(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
+			x := newTillIn(t, fresh(t, func(c *Config) { p, c.DSN = through(t, c.DSN) }))
 			calls := 0
 			row, err := x.do(transfer, func(ctx context.Context, tx EffectTx) error {
 				if calls++; calls == 1 {
@@ -432,7 +433,7 @@ func TestJ4TxUnknownCommit(t *testing.T) {
 func TestJ6TxRoundTrips(t *testing.T) {
 	t.Parallel()
 	var p *proxy
-	x := newTill(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
+	x := newTillIn(t, fresh(t, func(c *Config) { p, c.DSN = through(t, c.DSN) }))
 	for i := range 3 { // the first ones open the connection, and prepare
 		before := p.trips.Load()
 		_, err := x.do(effectNamed(fmt.Sprint(i)), order)

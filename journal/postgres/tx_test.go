@@ -159,7 +159,7 @@ func settings(t testing.TB, tx Tx) map[string]string {
 // caller's own are never taken for ours.
 func TestE17LeavesNoTrace(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	startJobs(t, s, "taken")
 	c := user(t, s)
 	_, err := c.Exec(t.Context(), `CREATE SCHEMA "Other"; CREATE TABLE "Other".jobs (id text); SET search_path TO "Other", public;
@@ -248,7 +248,7 @@ func TestE17ConcurrentStarts(t *testing.T) {
 // caller did before stands.
 func TestE17Errors(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := fresh(t)
 	c := user(t, s)
 	tx, err := c.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	require.NoError(t, err)
@@ -273,7 +273,7 @@ func TestE17Errors(t *testing.T) {
 	_, err = s.StartTx(t.Context(), tx, keyed("m"), resend)
 	require.ErrorIs(t, err, store.ErrRejected)
 	require.ErrorIs(t, err, pgx.ErrTxClosed)
-	elsewhere := open(t)
+	elsewhere := fresh(t)
 	tx = transaction(t, user(t, elsewhere))
 	require.NoError(t, elsewhere.run(t, "ALTER SCHEMA "+elsewhere.schema+" RENAME TO hidden"))
 	_, err = s.StartTx(t.Context(), tx, keyed("m"), resend)
@@ -284,7 +284,7 @@ func TestE17Errors(t *testing.T) {
 // E17 in a pool's transaction, by a role with the engine's rights and no others.
 func TestE17PoolAndRole(t *testing.T) {
 	t.Parallel()
-	s := open(t, func(c *Config) { c.Space = "e17" })
+	s := fresh(t, func(c *Config) { c.Space = "e17" })
 	require.NoError(t, s.Roles(t.Context()))
 	user(t, s)
 	require.NoError(t, s.run(t, "GRANT ALL ON public.orders TO PUBLIC"))

@@ -83,9 +83,8 @@ func TestChaos(t *testing.T) {
 	defer sum.record(t)
 	for round := 0; time.Now().Before(end) && !t.Failed(); round++ {
 		ok := t.Run(fmt.Sprintf("round-%d", round), func(t *testing.T) {
-			db := fmt.Sprintf("quipu%d", round)
-			require.NoError(t, pg.CreateDatabase(t.Context(), db))
-			e := &env{t: t, dsn: pg.DSN(db), nats: devtest.NATS(t), space: "shop", log: &tail{}}
+			dsn := devtest.Database(t, pg, fmt.Sprintf("quipu%d", round))
+			e := &env{t: t, dsn: dsn, nats: devtest.NATS(t), space: "shop", log: &tail{}}
 			c := &chaos{e: e, pg: pg, r: newReceiver(t), url: e.nats.URL(), seed: seed, round: round, counts: map[string]int{}, sum: sum}
 			c.run()
 		})

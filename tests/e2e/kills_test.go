@@ -45,12 +45,7 @@ func TestF1RandomKills(t *testing.T) {
 			r.delay = 2 * time.Millisecond
 			workers := []*child{startChild(t, e.child(r)), startChild(t, e.child(r))}
 			for kill := range kills {
-				applied := kill * 3 * jobs / (kills + 1)
-				e.eventually("progress before the next kill", func() bool {
-					r.mu.Lock()
-					defer r.mu.Unlock()
-					return len(r.applied) > applied
-				})
+				e.progress(r, kill*3*jobs/(kills+1))
 				victim := rand.N(len(workers))
 				workers[victim].kill()
 				workers[victim] = startChild(t, e.child(r))
@@ -64,24 +59,24 @@ func TestF1RandomKills(t *testing.T) {
 func TestP20StreamsDeleted(t *testing.T) {
 	t.Parallel()
 	inAMode(t, func(t *testing.T, e *env) {
-		outageScenario(e, soak.Times(40, 100), func(rt *quipu.Runtime, r *receiver) {
+		jobs, times := soak.Times(40, 100), 3
+		outageScenario(e, jobs, func(rt *quipu.Runtime, r *receiver) {
+			r.delay = 2 * time.Millisecond
 			e.work(e.open(e.config(outside(r.URL))))
-			for range 3 {
-				e.progress(r, 10)
+			for deleted := range times {
+				e.progress(r, deleted*3*jobs/(times+1))
 				e.deleteStreams()
 			}
 		})
 	})
 }
 
-// progress waits until n more calls were applied outside.
-func (e *env) progress(r *receiver, n int) {
+// progress waits until more than so many calls were applied outside.
+func (e *env) progress(r *receiver, applied int) {
 	e.t.Helper()
-	count := func() int {
+	e.eventually("progress", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		return len(r.applied)
-	}
-	from := count()
-	e.eventually("progress", func() bool { return count() >= from+n })
+		return len(r.applied) > applied
+	})
 }

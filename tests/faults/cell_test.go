@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/fault"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/tests/cut"
@@ -118,10 +119,8 @@ func (c *cell) setUp() {
 	c.space = fmt.Sprintf("c%d", c.lane.cells)
 	db := fmt.Sprintf("cell%d", c.lane.cells)
 	c.lane.cells++
-	require.NoError(t, c.lane.pg.CreateDatabase(t.Context(), db))
-	t.Cleanup(func() { require.NoError(t, c.lane.pg.DropDatabase(context.Background(), db)) })
+	c.dsn = devtest.Database(t, c.lane.pg, db)
 	t.Cleanup(c.deleteStreams)
-	c.dsn = c.lane.pg.DSN(db)
 	c.outside, c.control = newOutside(t), newControl(t)
 	c.pg, c.bus = cut.New(t, hostOf(t, c.dsn)), cut.New(t, hostOf(t, c.lane.nats.URL()))
 	var err error

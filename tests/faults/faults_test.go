@@ -3,7 +3,6 @@ package faults
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -50,14 +49,12 @@ func newLane(t *testing.T) *lane {
 	dir, err := os.MkdirTemp("", "quipu-faults-pg-")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	return newLaneIn(t, dir, nil)
+	return newLaneIn(t, dir)
 }
 
-func newLaneIn(t *testing.T, dir string, settings map[string]string) *lane {
+func newLaneIn(t *testing.T, dir string, settings ...string) *lane {
 	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // the database's user passes it
-	all := map[string]string{"shared_buffers": "64MB"}
-	maps.Copy(all, settings)
-	pg, err := dev.StartPostgres(context.Background(), dir, dev.PostgresOptions{Settings: all})
+	pg, err := dev.StartPostgres(context.Background(), dir, dev.PostgresOptions{Settings: devtest.Settings(settings...)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, pg.Stop(dev.StopImmediate)) })
 	return &lane{pg: pg, nats: devtest.NATS(t), program: programs.worker}

@@ -50,7 +50,7 @@ var homes = []struct {
 	module string
 	in     []string
 }{
-	{"github.com/jackc/pgx", []string{"journal/postgres", "tests"}},
+	{"github.com/jackc/pgx", []string{"journal/postgres", "dev/devtest", "tests"}},
 	{"github.com/nats-io/nats.go", []string{"transport/nats", "dev", "tests"}},
 	{"github.com/nats-io/nats-server", []string{"dev", "tests"}},
 	{"go.opentelemetry.io", []string{"telemetry", "tests"}},

@@ -1,0 +1,100 @@
+package postgres
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/journal/journaltest"
+)
+
+// lender has the spaces that nobody uses just now. What a test does takes
+// milliseconds, a database, its schema and its connections take a hundred times that: a
+// space is emptied and used again.
+type lender struct {
+	// place is where the next space is: its database, and its name.
+	place func(t testing.TB, n int) (dsn, name string)
+	// beside empties what is in the database beside the space.
+	beside string
+
+	mu   sync.Mutex
+	free []*space
+	all  []*space
+}
+
+// spaces each have a database of their own.
+var spaces = lender{
+	place:  func(t testing.TB, _ int) (dsn, name string) { return devtest.Kept(t), "test-1" },
+	beside: "DROP SCHEMA public CASCADE; CREATE SCHEMA public;",
+}
+
+// lending closes the spaces when the tests are over.
+type lending struct{ *testing.M }
+
+func (m lending) Run() int {
+	defer spaces.close()
+	return m.M.Run()
+}
+
+// space is one that is lent until its Close.
+type space struct {
+	*journaltest.Thrifty
+	at   *Store
+	back func()
+}
+
+// Close gives the space back.
+func (s *space) Close() { s.back() }
+
+// lend gives a migrated and empty space.
+func (l *lender) lend(t testing.TB) *space {
+	t.Helper()
+	s := l.take(t)
+	s.back = sync.OnceFunc(func() {
+		if t.Failed() {
+			return // what it left is not for others
+		}
+		if err := s.at.run(t, emptied+l.beside); err != nil {
+			t.Errorf("empty the space: %v", err)
+			return
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.free = append(l.free, s)
+	})
+	return s
+}
+
+// take gives a space that is free, or a new one.
+func (l *lender) take(t testing.TB) *space {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if last := len(l.free) - 1; last >= 0 {
+		s := l.free[last]
+		l.free = l.free[:last]
+		return s
+	}
+	dsn, name := l.place(t, len(l.all)+1)
+	s := migrated(t, dsn, func(c *Config) { c.Space = name })
+	l.all = append(l.all, s)
+	return s
+}
+
+// close closes all spaces, which nobody uses any more.
+func (l *lender) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.all {
+		drivers.Delete(s.at)
+		s.Thrifty.Close()
+	}
+	l.all, l.free = nil, nil
+}
+
+// emptied makes a space as it was migrated.
+const emptied = `BEGIN;
+DELETE FROM sessions; DELETE FROM batches; DELETE FROM dead_letters; DELETE FROM payloads; DELETE FROM effects; DELETE FROM signals;
+DELETE FROM woken; DELETE FROM waits; DELETE FROM dispatches; DELETE FROM entries; DELETE FROM receipts;
+DELETE FROM instances; DELETE FROM tombs; DELETE FROM jobs; DELETE FROM flows; UPDATE space SET epoch = 1;
+COMMIT;`
