@@ -36,7 +36,7 @@ const (
 	RoleEngine    Role = "engine"    // decides and commits; sweeps what is due
 	RoleWorkers   Role = "workers"   // runs the handlers of Config.Workers
 	RoleSchedule  Role = "schedule"  // starts the jobs of flows with a schedule; needs no NATS
-	RoleRetention Role = "retention" // removes closed jobs whose time has passed (J7); needs the rights of retention, and no NATS
+	RoleRetention Role = "retention" // removes closed jobs whose time has passed (J7, W11); needs the rights of retention and owner, and no NATS
 )
 
 // AllRoles are the roles of a Config that names none.
@@ -71,6 +71,10 @@ type Config struct {
 	NoLocal bool
 	// NoMigrate leaves the schema alone: another role owns it (4.5).
 	NoMigrate bool
+	// Archive is a directory for the journals of expired jobs, which are dropped without
+	// one: the role retention writes a file for each partition before it drops it, to be
+	// read by journal-verify (W11).
+	Archive string
 	// InProcess connects to a NATS server in this process.
 	InProcess natsgo.InProcessConnProvider
 	// Credentials and NKeySeed are paths of NATS credentials (4.5).
@@ -154,6 +158,9 @@ func (c Config) withDefaults() (Config, error) {
 		if !slices.Contains(AllRoles(), r) {
 			return c, fmt.Errorf("%w: role %q: the roles are %v", ErrConfig, r, AllRoles())
 		}
+	}
+	if err := checkArchive(c.Archive); err != nil {
+		return c, err
 	}
 	if c.Observer == nil {
 		c.Observer = observer.Nop{}
@@ -257,7 +264,8 @@ func (rt *Runtime) part(role Role) (func(context.Context) error, error) {
 	case role == RoleSchedule:
 		return rt.scheduler().run, nil
 	case role == RoleRetention:
-		return func(ctx context.Context) error { return engine.Retain(ctx, rt.store, rt.cfg.Logger) }, nil
+		archive := archiveTo(rt.cfg.Archive)
+		return func(ctx context.Context) error { return engine.Retain(ctx, rt.store, archive, rt.cfg.Logger) }, nil
 	case rt.eng == nil:
 		return nil, fmt.Errorf("%w: the role %s needs NATS", ErrConfig, role)
 	case role == RoleEngine:

@@ -1,6 +1,8 @@
 package collation
 
 import (
+	"time"
+
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -15,7 +17,8 @@ type Inception struct {
 	Input      []byte // canonical
 	Trace      string
 	Now        Micros
-	Publish    bool // the starter publishes the row itself, at once
+	Keep       time.Duration // of the flow: how long the closed job is kept; 0: for good
+	Publish    bool          // the starter publishes the row itself, at once
 	// Order is set for a job that an await, or a function, starts: the row of its
 	// start, which stands already, and Parent, who ordered it.
 	Order  *Row
@@ -25,7 +28,8 @@ type Inception struct {
 	Active bool
 }
 
-// Holder is what has a key: a job or, in state expired, its tombstone.
+// Holder is what has a key: a job or, in state expired, its tombstone; without an id
+// one that has ended, in the highest generation that it may have had (W11).
 type Holder struct {
 	ID         journal.JobID
 	Generation int64
@@ -164,6 +168,7 @@ func Incept(in Inception, mode Mode) *Plan {
 		Semaphore: journal.SemaphoreMove{After: 1},
 		NewState:  journal.JobOpen,
 		Active:    in.Active,
+		Keep:      in.Keep,
 	}
 	if in.Order == nil {
 		p.Insert = []Row{row}

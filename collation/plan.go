@@ -1,6 +1,8 @@
 package collation
 
 import (
+	"time"
+
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -80,6 +82,9 @@ type Plan struct {
 	// Payload is an output that is stored beside the entries of its job, if that is
 	// there.
 	Payload *Payload
+	// Keep is of an inception: how long the job is to be kept once it has closed; 0: for
+	// good.
+	Keep time.Duration
 	// ExpiresAt is when the closed job is to be removed, set with Tasks; Never:
 	// it is kept.
 	ExpiresAt Micros

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -57,6 +58,7 @@ type batch struct {
 	// steps that were taken with their inceptions.
 	begun  map[string]*collation.Holder
 	folded []*collation.Plan
+	floor  *atomic.Int64           // see Committer.floor
 	handed []handed                // messages of signals
 	woken  int                     // waits that signals have reached
 	busy   work                    // another transaction holds what they need (J3)
@@ -70,7 +72,7 @@ type batch struct {
 func (c *Committer) batch(loaded *store.Loaded, sends bool) *batch {
 	b := &batch{
 		space: c.cfg.Space, mode: c.mode, sends: sends, loaded: loaded, began: time.Now(),
-		open: map[journal.GUID]bool{}, begun: map[string]*collation.Holder{},
+		open: map[journal.GUID]bool{}, begun: map[string]*collation.Holder{}, floor: &c.floor,
 	}
 	b.take = func(p *collation.Plan, now collation.Micros) { c.takeAll(b, p, now) }
 	if c.cfg.Session != nil {

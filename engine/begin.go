@@ -37,7 +37,8 @@ type start struct {
 func (c *Committer) Start(ctx context.Context, starts []store.Start) []store.Started {
 	all, calls := make([]*start, len(starts)), make([]*call, len(starts))
 	for i := range starts {
-		s := &start{Start: starts[i], flow: c.flows.Cached(starts[i].Flow.Name, starts[i].Flow.Version)}
+		compiled, _ := c.flows.Get(ctx, starts[i].Flow.Name, starts[i].Flow.Version) // without it nothing folds
+		s := &start{Start: starts[i], flow: compiled}
 		all[i] = s
 		calls[i] = &call{name: callStart, want: s.want, decide: s.decide, lost: s.lose}
 	}
@@ -78,10 +79,7 @@ func (s *start) decide(b *batch) error {
 	if errors.Is(s.out.Err, ErrFlowMoved) {
 		return s.out.Err
 	}
-	held := b.loaded.Holders[s.Key]
-	if twin := b.begun[s.Key]; twin != nil {
-		held = twin
-	}
+	held := b.holder(s.Key)
 	p := collation.Begin(s.inception(b), held, b.mode)
 	if p == nil {
 		s.out = taken(&s.Start, held)
@@ -95,10 +93,31 @@ func (s *start) decide(b *batch) error {
 }
 
 func (s *start) inception(b *batch) collation.Inception {
-	return collation.Inception{
+	in := collation.Inception{
 		Space: b.space, Key: s.Key, Flow: s.Flow, Trigger: s.Trigger, Input: s.Input, Trace: s.Trace,
 		Now: b.loaded.Now, Publish: b.sends, Active: s.Active,
 	}
+	if s.flow != nil {
+		in.Keep = s.flow.Expire()
+	}
+	return in
+}
+
+// holder is what has a key, as far as is known: of a key that was not looked up the
+// inception itself finds out, so that it is guessed to have ended in the generation of
+// the floor, which this process remembers (W11).
+func (b *batch) holder(key string) *collation.Holder {
+	held := b.loaded.Holders[key]
+	if twin := b.begun[key]; twin != nil {
+		held = twin
+	}
+	switch floor := b.floor.Load(); {
+	case held == nil && floor > 0:
+		held = &collation.Holder{Generation: floor, State: journal.JobExpired}
+	case held != nil && held.ID.IsZero() && held.Generation > floor:
+		b.floor.CompareAndSwap(floor, held.Generation)
+	}
+	return held
 }
 
 // taken is the answer for a key that a job has (1.11).

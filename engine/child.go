@@ -79,11 +79,9 @@ func (l *loop) order(ctx context.Context, b *batch, it *item, row *collation.Row
 // begin adds the inception of a child to the batch: *refusal where a job has its
 // key.
 func (l *loop) begin(b *batch, it *item, in collation.Inception, f *flow.Flow, order *collation.StartOrder) error {
-	held := b.loaded.Holders[in.Key]
-	if twin := b.begun[in.Key]; twin != nil {
-		held = twin
-	}
+	held := b.holder(in.Key)
 	l.root(it, in.Key, in.Flow.Name, order)
+	in.Keep = f.Expire()
 	in.Space, in.Now, in.Trace = b.space, b.loaded.Now, it.child.trace
 	p := collation.Begin(in, held, b.mode)
 	if p == nil {

@@ -2,9 +2,7 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"github.com/quipu-journal/quipu/journal/store"
@@ -88,28 +86,4 @@ func (e *Engine) expireSignals(ctx context.Context, limit int) (int, error) {
 		return 0, err
 	}
 	return len(late), e.committer.lapse(ctx, late)
-}
-
-// Expirer is what Retain needs.
-type Expirer interface {
-	// Expire is store.Engine's.
-	Expire(ctx context.Context, limit int) (more bool, err error)
-}
-
-// Retain removes closed jobs whose time has passed (J7), a bounded part at a time,
-// until ctx ends. It needs the rights of retention (4.5) and nothing else; without
-// them it says so once and tries again from time to time. Any number of processes
-// may do it (T8).
-func Retain(ctx context.Context, st Expirer, log *slog.Logger) error {
-	c := chore{
-		name: "the removal of expired jobs", every: expireEvery, log: log, jitter: rand.N[time.Duration],
-		once: func(ctx context.Context) (bool, error) {
-			more, err := st.Expire(ctx, choreLimit)
-			if err != nil {
-				err = fmt.Errorf("%w (if rights are missing: it needs those of retention, or the process not to have this role)", err)
-			}
-			return more, err
-		},
-	}
-	return c.run(ctx)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -37,7 +38,9 @@ type Committer struct {
 	alarm *alarm // of the sweeper of this process
 	// returning are requests that were taken and are handed back (W7).
 	returning sync.WaitGroup
-	gone      chan struct{} // closed when Run has returned
+	// floor is the floor of generations as this process saw it last (W11): it only rises.
+	floor atomic.Int64
+	gone  chan struct{} // closed when Run has returned
 }
 
 // NewCommitter checks the configuration. Without a Bus what is committed is due at

@@ -233,7 +233,7 @@ func TestChoresSayAnErrorOnce(t *testing.T) {
 			}
 			return true, nil
 		})
-		go func() { done <- Retain(ctx, st, said.logger()) }()
+		go func() { done <- Retain(ctx, st, nil, said.logger()) }()
 		time.Sleep(time.Hour)
 		granted.Store(true)
 		time.Sleep(time.Hour)

@@ -56,7 +56,7 @@ transitions: {start: [work]}
 `)
 		ctx, stop := context.WithCancel(context.Background())
 		defer stop()
-		go func() { _ = engine.Retain(ctx, r.store, r.eng.Config().Logger) }()
+		go func() { _ = engine.Retain(ctx, r.store, nil, r.eng.Config().Logger) }()
 		first := r.run("brief", "k", `{}`)
 		for len(r.asked(&mu, asked)) == 0 {
 			time.Sleep(time.Second) // the bubble's clock

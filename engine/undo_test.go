@@ -167,7 +167,7 @@ func TestUndoThatCannotBeginIsTriedAgain(t *testing.T) {
 		}), "it can be ended")
 		r.interrupt(taken, stopped, "")
 		r.ended([]journal.JobID{taken})
-		go func() { _ = engine.Retain(ctx, r.store, r.eng.Config().Logger) }()
+		go func() { _ = engine.Retain(ctx, r.store, nil, r.eng.Config().Logger) }()
 		time.Sleep(time.Hour)
 		r.asking(child)
 		require.Equal(t, "taken", r.view(child).Key)

@@ -1,14 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -40,7 +36,7 @@ not there, or that has expired, is reported and holds up no other.`,
 		}
 		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
 			if path == "-" {
-				_, err := a.exportJobs(ctx, cmd, rt, keys, a.streams.Out)
+				_, err := a.exportJobs(ctx, cmd, rt, keys, export.NewWriter(a.streams.Out))
 				return err
 			}
 			return a.exportFile(ctx, cmd, rt, keys, path)
@@ -49,32 +45,25 @@ not there, or that has expired, is reported and holds up no other.`,
 	return cmd
 }
 
-// exportFile writes beside the file and puts it in place at the end. Without any
-// job there is no file.
+// exportFile writes a file. Without any job there is none.
 func (a *app) exportFile(ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, keys []string, path string) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("export: %w", err)
-	}
-	buffered := bufio.NewWriter(temp)
-	n, missing := a.exportJobs(ctx, cmd, rt, keys, buffered)
-	if missing != nil && (n == 0 || !errors.Is(missing, cli.ErrReported)) {
-		return errors.Join(missing, temp.Close(), os.Remove(temp.Name()))
-	}
-	err = errors.Join(buffered.Flush(), temp.Sync(), temp.Close())
+	var missing error
+	err := export.WriteFile(path, func(out *export.Writer) error {
+		n, err := a.exportJobs(ctx, cmd, rt, keys, out)
+		if n > 0 && errors.Is(err, cli.ErrReported) {
+			missing, err = err, nil
+		}
+		return err
+	})
 	if err == nil {
-		err = os.Rename(temp.Name(), path)
+		err = missing
 	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temp.Name()))
-	}
-	return missing
+	return err
 }
 
 // exportJobs writes the jobs and counts them. One that is not there, or that
 // expires meanwhile, is reported and holds up no other (cli.ErrReported).
-func (a *app) exportJobs(ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, keys []string, w io.Writer) (n int, err error) {
-	out := export.NewWriter(w)
+func (a *app) exportJobs(ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, keys []string, out *export.Writer) (n int, err error) {
 	err = a.each(cmd, keys, func(key string) error {
 		job, err := rt.Find(ctx, key)
 		if err != nil {
@@ -84,7 +73,8 @@ func (a *app) exportJobs(ctx context.Context, cmd *cobra.Command, rt *quipu.Runt
 			if s.Job.State == journal.JobExpired {
 				return fmt.Errorf("%w: it has expired meanwhile", store.ErrNotFound)
 			}
-			return exportJob(out, s, records)
+			j := &s.Job
+			return out.Job(export.Header{Space: j.Space, Job: j.ID, Generation: j.Generation, Key: j.Key, Head: j.Head, Flow: s.FlowDigest}, records)
 		}); err != nil {
 			return fmt.Errorf("export job %q: %w", key, err)
 		}
@@ -95,21 +85,4 @@ func (a *app) exportJobs(ctx context.Context, cmd *cobra.Command, rt *quipu.Runt
 		return n, flushed
 	}
 	return n, err
-}
-
-func exportJob(out *export.Writer, s *store.Stored, records iter.Seq2[journal.Record, error]) error {
-	j := s.Job
-	err := out.Begin(export.Header{Space: j.Space, Job: j.ID, Generation: j.Generation, Key: j.Key, Head: j.Head, Flow: s.FlowDigest})
-	if err != nil {
-		return err
-	}
-	for r, err := range records {
-		if err != nil {
-			return err
-		}
-		if err := out.Write(r); err != nil {
-			return err
-		}
-	}
-	return nil
 }

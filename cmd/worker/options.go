@@ -25,6 +25,7 @@ type options struct {
 	postgres, nats, creds, nkey string // of worker alone
 
 	space, flows, http, log, level, name       string
+	archive                                    string
 	roles                                      []string
 	lanes, concurrency, committers, maxBatch   int
 	hot                                        int
@@ -49,6 +50,7 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.StringVar(&o.flows, "flows", "", "`DIR` with flows to deploy at start, searched with its subdirectories")
 	f.StringSliceVar(&o.roles, "roles", allRoles(), "what this process does, a `LIST` of engine, workers, schedule (starts jobs by the clock) and retention (removes closed jobs whose time has passed)")
 	f.StringVar(&o.http, "http", "", "loopback `ADDRESS` of the HTTP server, such as 127.0.0.1:8080 or :8080; port 0 is any free one; default: none")
+	f.StringVar(&o.archive, "archive", "", "`DIR` for the journals of expired jobs, a file for each partition before it is dropped; default: they are not kept")
 	f.StringVar(&o.name, "name", "", "`NAME` of this process in the journal; default: host and process id")
 	f.IntVar(&o.concurrency, "concurrency", 0, "`N` handlers at a time, per topic; default: 64")
 	f.IntVar(&o.committers, "committers", 0, "`N` transactions at a time; default: 2")
@@ -65,7 +67,7 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.StringVar(&o.log, "log", "text", "`FORMAT` of the log on standard error: text or json")
 	f.StringVar(&o.level, "log-level", "info", "least `LEVEL` that is logged: debug, info, warn or error")
 	f.BoolVar(&o.telemetryText, "trace-errors", false, "put the text of errors into spans; it may hold users' data")
-	cli.FromEnv(f, "space", "flows", "roles", "http", "name", "concurrency", "committers", "max-batch", "hot-mib", "lanes",
+	cli.FromEnv(f, "space", "flows", "roles", "http", "archive", "name", "concurrency", "committers", "max-batch", "hot-mib", "lanes",
 		"resend", "lease", "ack-wait", "drain", "stepwise", "no-fold", "no-local", "log", "log-level", "trace-errors")
 }
 

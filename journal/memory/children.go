@@ -19,14 +19,17 @@ func (s *Store) ordered(child journal.JobID) *collation.Row {
 }
 
 // birth makes the job of an inception (1.11): its key is free, or that of the
-// tombstone of the generation before.
+// tombstone of a generation before.
 func (s *Store) birth(u *undo, e *journal.Entry, active bool) error {
 	if id, taken := s.keys[e.Key]; taken {
 		j := s.jobs[id]
-		if j.State != journal.JobExpired || j.Generation != e.Generation-1 {
+		if j.State != journal.JobExpired || j.Generation >= e.Generation {
 			return &store.LostError{Keys: []string{e.Key}, Err: errTaken}
 		}
 		set(u, &j.replaced, s.now())
+	}
+	if e.Generation <= s.floor {
+		return &store.LostError{Keys: []string{e.Key}, Err: errTaken}
 	}
 	if f := s.flows[e.Flow.Name]; active && (f == nil || f.active != e.Flow.Version) {
 		return &store.LostError{Flows: []string{e.Flow.Name}, Err: errInactive}
@@ -55,11 +58,16 @@ var (
 func (s *Store) holders(l *store.Loaded, key string) {
 	id, taken := s.keys[key]
 	if !taken {
+		if s.floor > 0 {
+			l.Holders[key] = &collation.Holder{Generation: s.floor, State: journal.JobExpired}
+		}
 		return
 	}
 	j := s.jobs[id]
 	h := &collation.Holder{ID: id, Generation: j.Generation, State: j.State, Flow: j.Flow}
-	if j.State != journal.JobExpired {
+	if j.State == journal.JobExpired {
+		h.Generation = max(h.Generation, s.floor)
+	} else {
 		h.Input = j.entry(1).Input
 	}
 	l.Holders[key] = h

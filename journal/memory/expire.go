@@ -29,8 +29,7 @@ func (s *Store) known(id journal.JobID) *job {
 	return nil
 }
 
-// late lists the jobs, and the tombstones with something left, whose time has
-// passed, the oldest first.
+// late lists the jobs, and the tombstones, whose time has passed, the oldest first.
 func (s *Store) late() []*job {
 	now := s.now()
 	var out []*job
@@ -43,33 +42,45 @@ func (s *Store) late() []*job {
 	return out
 }
 
-// Expire implements store.Engine. A job becomes a tombstone first, so that
-// nobody reads half of what belonged to it; what did goes after it, and its time
-// stands until nothing is left. What comes to a tombstone later is not its own (C5).
+// Expire implements store.Engine. A job becomes a tombstone, and what is open of it
+// goes; its history stays with the tombstone, and goes with it.
 func (s *Store) Expire(_ context.Context, limit int) (more bool, err error) {
 	err = s.write("expire", func(u *undo) error {
-		jobs := limit
-		late := s.late()
-		if len(late) == 0 {
-			return nil
-		}
+		jobs, ends, left := limit, limit, limits{limit, limit}
 		read := s.undone()
-		for _, j := range late {
-			if jobs > 0 && j.State.Closed() && s.owner(j.ID) == nil && !read[j.ID] {
+		for _, j := range s.late() {
+			switch {
+			case j.State == journal.JobExpired && !s.open(j):
+				if s.owner(j.ID) == nil && ends > 0 {
+					s.end(u, j)
+					ends--
+				}
+				continue
+			case j.State == journal.JobExpired:
+			case jobs > 0 && j.State.Closed() && s.owner(j.ID) == nil && !read[j.ID]:
 				set(u, &j.State, journal.JobExpired)
 				jobs--
+			default:
+				continue
+			}
+			if s.clear(u, j, &left); !s.open(j) {
+				set(u, &j.expires, s.now()+micros(store.TombAge))
 			}
 		}
-		left := limits{limit, limit, limit, limit, limit, limit, limit, limit}
-		for _, j := range late {
-			if j.State == journal.JobExpired {
-				s.remove(u, j, &left)
-			}
-		}
-		more = min(jobs, left.instances, left.receipts, left.rows, left.woken, left.entries, left.effects, left.payloads, left.letters) == 0
+		more = min(jobs, ends, left.rows, left.letters) == 0
 		return nil
 	})
 	return more && err == nil, err
+}
+
+// end drops a tombstone with its history. No key begins again in a generation that it
+// may have had (W11, C8).
+func (s *Store) end(u *undo, j *job) {
+	if j.replaced == collation.Never {
+		drop(u, s.keys, j.Key)
+	}
+	drop(u, s.jobs, j.ID)
+	set(u, &s.floor, max(s.floor, j.Generation))
 }
 
 // undone are the jobs whose record is still read: a job of their compensations is
@@ -92,30 +103,21 @@ func (s *Store) undone() map[journal.JobID]bool {
 }
 
 // limits count how many rows of each table may still be removed.
-type limits struct{ instances, receipts, rows, woken, entries, effects, payloads, letters int }
+type limits struct{ rows, letters int }
 
-// remove deletes what belonged to an expired job.
-func (s *Store) remove(u *undo, j *job, left *limits) {
-	purge(u, j.instances, &left.instances)
-	purge(u, j.receipts, &left.receipts)
+// open says whether something is left of a tombstone besides its history.
+func (s *Store) open(j *job) bool {
+	return len(s.rows[j.ID]) > 0 || slices.ContainsFunc(s.letters, func(l *letter) bool { return l.view.Letter.Job == j.ID })
+}
+
+// clear removes what is open of a tombstone.
+func (s *Store) clear(u *undo, j *job, left *limits) {
 	for _, g := range sortedIDs(s.rows[j.ID]) {
 		if left.rows > 0 {
 			s.dropRow(u, j.ID, g)
 			left.rows--
 		}
 	}
-	purge(u, j.woken, &left.woken)
-	for _, g := range sortedIDs(j.chains) {
-		records := j.chains[g]
-		n := min(len(records), left.entries)
-		if left.entries -= n; n == len(records) {
-			drop(u, j.chains, g)
-		} else {
-			put(u, j.chains, g, records[:len(records)-n])
-		}
-	}
-	purge(u, j.effects, &left.effects)
-	purge(u, j.payloads, &left.payloads)
 	kept := slices.DeleteFunc(slices.Clone(s.letters), func(l *letter) bool {
 		gone := l.view.Letter.Job == j.ID && left.letters > 0
 		if gone {
@@ -125,28 +127,6 @@ func (s *Store) remove(u *undo, j *job, left *limits) {
 	})
 	if len(kept) < len(s.letters) {
 		set(u, &s.letters, kept)
-	}
-	lettered := slices.ContainsFunc(kept, func(l *letter) bool { return l.view.Letter.Job == j.ID })
-	if !lettered && len(j.instances)+len(j.receipts)+len(s.rows[j.ID])+len(j.woken)+len(j.chains)+len(j.effects)+len(j.payloads) == 0 {
-		set(u, &j.expires, collation.Never)
-	}
-}
-
-// bare says of a tombstone that nothing else is left of its job, and that nobody
-// is looking at it.
-func (s *Store) bare(j *job) bool {
-	return j.expires == collation.Never && len(s.rows[j.ID]) == 0 && s.owner(j.ID) == nil
-}
-
-// purge deletes members of a table that nobody reads any more: which of them
-// makes no difference.
-func purge[K comparable, V any](u *undo, m map[K]V, left *int) {
-	for k := range m {
-		if *left == 0 {
-			return
-		}
-		drop(u, m, k)
-		*left--
 	}
 }
 
@@ -163,15 +143,6 @@ func (s *Store) Prune(_ context.Context, limit int) (int, error) {
 		for _, g := range sortedIDs(s.signals) {
 			if x := s.signals[g]; left > 0 && x.at < oldest && x.state != store.SignalKept {
 				drop(u, s.signals, g)
-				left--
-			}
-		}
-		n += limit - left
-		oldest, left = s.now()-micros(store.TombAge), limit
-		for _, id := range sortedIDs(s.jobs) {
-			j := s.jobs[id]
-			if left > 0 && j.replaced != collation.Never && j.replaced < oldest && s.bare(j) {
-				drop(u, s.jobs, id)
 				left--
 			}
 		}

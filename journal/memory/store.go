@@ -40,6 +40,7 @@ type Store struct {
 	jobs     map[journal.JobID]*job                             // tombstones too, also those of keys used again
 	locks    map[journal.JobID]*lock                            // those that somebody has
 	keys     map[string]journal.JobID                           // the last generation of each key
+	floor    int64                                              // every job begins in a generation above it
 	rows     map[journal.JobID]map[journal.GUID]*collation.Row  // by whom they are addressed to: a job, not begun perhaps, or a mailbox
 	waits    map[journal.JobID]map[journal.GUID]*collation.Wait // by mailbox, the same values as in their jobs
 	signals  map[journal.GUID]*signal                           // those from outside
@@ -62,7 +63,7 @@ type job struct {
 	closed    collation.Micros
 	tasksSeq  int64
 	closedSeq int64
-	expires   collation.Micros // Never: kept; of a tombstone: nothing is left of it
+	expires   collation.Micros // Never: kept; of a tombstone: when it ends
 	replaced  collation.Micros // of a tombstone: when its key was used again
 	instances map[collation.InstanceKey]*collation.Instance
 	receipts  map[journal.GUID]*collation.Receipt // without responses

@@ -47,7 +47,7 @@ func (s *Store) Tables(visit func(table string, columns ...any)) {
 // jobTables gives the rows of one job, or of a tombstone.
 func (s *Store) jobTables(j *job, visit func(table string, columns ...any)) {
 	if j.replaced != collation.Never {
-		visit("tombs", j.ID, j.Key, j.Generation, j.Head.Seq, j.Head.Hash, j.closed, j.expires, j.replaced)
+		visit("tombs", j.ID, j.Key, j.Generation, j.Flow.Name, j.Flow.Version, j.Head.Seq, j.Head.Hash, j.closed, j.expires)
 	} else {
 		p := j.Parent
 		if p == nil {

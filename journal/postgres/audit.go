@@ -144,14 +144,19 @@ func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (*store.S
 
 // entries streams the entries of a job.
 func (c *conn) entries(ctx context.Context, id journal.JobID) iter.Seq2[journal.Record, error] {
+	return c.records(ctx, id, "audit_entries", pUUID(id))
+}
+
+// records streams the entries of a job that a statement reads.
+func (c *conn) records(ctx context.Context, id journal.JobID, name string, param []byte) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
-		err := c.query(ctx, "audit_entries", func(v row) error {
+		err := c.query(ctx, name, func(v row) error {
 			r := journal.Record{Job: id, Chain: v.guid(0), Seq: v.int(1), Body: v.bytes(2), Hash: v.digest(3)}
 			if !yield(r, nil) {
 				return errStop
 			}
 			return nil
-		}, pUUID(id))
+		}, param)
 		if err != nil && !errors.Is(err, errStop) {
 			yield(journal.Record{}, classify("audit", err))
 		}

@@ -83,8 +83,8 @@ func TestSpawnLosesItsKey(t *testing.T) {
 	row := orderChild(t, openCommitter(t, s), id)
 	start := spawnOf(&row)
 	start.Key = "mine"
-	other := blocker(t, s, `INSERT INTO jobs (id, key, generation, flow_name, flow_version, flow_digest, trigger, state, semaphore,
-		head_seq, head_hash, started, trace) SELECT gen_random_uuid(), 'mine', 1, flow_name, flow_version, flow_digest, trigger,
+	other := blocker(t, s, `INSERT INTO jobs (id, n, key, generation, flow_name, flow_version, flow_digest, trigger, state, semaphore,
+		head_seq, head_hash, started, trace) SELECT gen_random_uuid(), -1, 'mine', 1, flow_name, flow_version, flow_digest, trigger,
 		'open', 1, 0, head_hash, 0, '' FROM jobs`)
 	spawned := make(chan error, 1)
 	go func() { spawned <- s.Spawn(t.Context(), &row, start, nil, collation.Mode{}) }()

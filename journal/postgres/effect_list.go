@@ -31,12 +31,12 @@ func (s *Store) JobEffects(ctx context.Context, job journal.JobID) ([]store.JobE
 
 // FindEffect finds the effects of a key, in whichever job.
 func (s *Store) FindEffect(ctx context.Context, key journal.Digest) ([]store.JobEffect, error) {
-	return s.placed(ctx, "effects_by_key", pDigest(key))
+	return s.placed(ctx, "effects_by_key", pDigest(key), pInt(partitionJobs))
 }
 
 // placed reads effects with their first entries, which say where each was and
 // when.
-func (s *Store) placed(ctx context.Context, name string, param []byte) ([]store.JobEffect, error) {
+func (s *Store) placed(ctx context.Context, name string, params ...[]byte) ([]store.JobEffect, error) {
 	type placed struct {
 		store.JobEffect
 		time int64
@@ -55,7 +55,7 @@ func (s *Store) placed(ctx context.Context, name string, param []byte) ([]store.
 		f.Activity, f.DAD, f.time = e.Activity, e.DAD, e.Time
 		all = append(all, f)
 		return nil
-	}, param)
+	}, params...)
 	// The rows come by request and seq: chains of one time stay whole.
 	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Or(slices.Compare(a.Job[:], b.Job[:]), cmp.Compare(a.time, b.time)) })
 	out := make([]store.JobEffect, len(all))

@@ -111,7 +111,7 @@ func classifyWrite(op string, err error) error {
 // classified already.
 var decisions = []error{
 	store.ErrLost, store.ErrBusy, store.ErrUnavailable, store.ErrUnknown, store.ErrRejected, store.ErrStale, store.ErrLeased,
-	store.ErrJobClosed, store.ErrExhausted, store.ErrNotFound, store.ErrVersionTaken, store.ErrSchema, store.ErrPartition,
+	store.ErrJobClosed, store.ErrExhausted, store.ErrNotFound, store.ErrVersionTaken, store.ErrSchema, store.ErrPartition, store.ErrOwner,
 }
 
 // rejected is an error about what a caller gave.

@@ -8,18 +8,14 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// The statements that remove what belongs to jobs, each from its table: by their
-// ids what is open or was, by their n what is history (W10).
-var (
-	expireOpen    = []string{"expire_waits", "expire_dispatches", "expire_dead_letters"}
-	expireHistory = []string{"expire_woken", "expire_effects", "expire_payloads", "expire_receipts", "expire_instances", "expire_entries"}
-)
+// expireOpen are the statements that remove what is open of jobs, each from its table.
+// Their history goes with its partition (W11).
+var expireOpen = []string{"expire_waits", "expire_dispatches", "expire_dead_letters"}
 
-// Expire removes closed jobs whose time has passed, at most limit rows of each
-// table, in one transaction. A job is a tombstone from the first of them on, and
-// keeps its expires_at until nothing is left of it: a process that dies in
-// between leaves it to the next. Tombstones that somebody else clears are left
-// to him.
+// Expire makes tombstones of closed jobs whose time has passed, removes what is open of
+// them, and ends tombstones whose own time has passed: at most limit rows of each
+// table, in one transaction. A process that dies in between leaves them to the next;
+// what somebody else has is left to him.
 func (s *Store) Expire(ctx context.Context, limit int) (more bool, err error) {
 	limit = min(limit, store.MaxSweep)
 	err = s.call(ctx, "expire", func(c *conn) (err error) {
@@ -30,30 +26,32 @@ func (s *Store) Expire(ctx context.Context, limit int) (more bool, err error) {
 }
 
 func (s *Store) expire(ctx context.Context, c *conn, limit int64) (more bool, err error) {
-	if err := c.require(ctx, slices.Concat([]string{"begin", "expire_mark", "expire_take", "expire_done", "commit", "rollback"}, expireOpen, expireHistory)...); err != nil {
+	names := []string{"begin", "expire_mark", "expire_take", "expire_end", "expire_cleared", "commit", "rollback"}
+	if err := c.require(ctx, slices.Concat(names, expireOpen)...); err != nil {
 		return false, err
 	}
 	full := func(v row) error { more = more || v.int(0) >= limit; return nil }
-	var jobs []journal.JobID
-	ns := ints(0)
+	var open []journal.JobID
+	stay := pInt(store.TombAge.Microseconds())
 	err = c.run(
-		ctx, step{name: "begin"}, step{"expire_mark", [][]byte{pInt(limit)}, full},
-		step{"expire_take", [][]byte{pInt(limit)}, func(v row) error { jobs = append(jobs, v.job(0)); ns.int(v.int(1)); return nil }},
+		ctx, step{name: "begin"}, step{"expire_mark", [][]byte{pInt(limit), stay}, full},
+		step{"expire_end", [][]byte{pInt(limit), stay, pInt(partitionJobs)}, full},
+		step{"expire_take", [][]byte{pInt(limit)}, func(v row) error { open = append(open, v.job(0)); return nil }},
 	)
-	if err != nil || len(jobs) == 0 {
+	if err != nil {
 		abandon(ctx, c)
 		return false, settleRead("expire", err)
 	}
-	more = more || int64(len(jobs)) >= limit
-	ids, numbers := pUUIDs(jobs), ns.value()
-	steps := make([]step, 0, len(expireOpen)+len(expireHistory)+2)
-	for _, name := range expireOpen {
-		steps = append(steps, step{name, [][]byte{ids, pInt(limit)}, full})
+	more = more || int64(len(open)) >= limit
+	steps := make([]step, 0, len(expireOpen)+2)
+	if len(open) > 0 {
+		ids := pUUIDs(open)
+		for _, name := range expireOpen {
+			steps = append(steps, step{name, [][]byte{ids, pInt(limit)}, full})
+		}
+		steps = append(steps, step{"expire_cleared", [][]byte{ids, stay}, nil})
 	}
-	for _, name := range expireHistory {
-		steps = append(steps, step{name, [][]byte{numbers, pInt(limit)}, full})
-	}
-	err = c.run(ctx, append(steps, step{"expire_done", [][]byte{ids, numbers}, nil}, step{name: "commit"})...)
+	err = c.run(ctx, append(steps, step{name: "commit"})...)
 	if err != nil && !c.idle() {
 		abandon(ctx, c)
 	}

@@ -50,26 +50,23 @@ func ended(t testing.TB, s *Store, c store.Committer, id journal.JobID) {
 		SELECT n, sha256('x'), id, 1, 'e', 'pure', 0, 'completed', 0, '', 1 FROM jobs WHERE id = '%s'`, id)))
 }
 
-// The tables that have rows of a job, by its id and by its n.
-var (
-	openTables    = []string{"dispatches", "waits", "dead_letters"}
-	historyTables = []string{"entries", "instances", "receipts", "woken", "effects", "payloads"}
-)
+// openTables have rows of a job by its id; historyTables have them by its n.
+var openTables = []string{"dispatches", "waits", "dead_letters"}
 
 // historyOf gives the rows of a job, or of its tombstone, in one of historyTables.
 func historyOf(table string, id journal.JobID) string {
 	return fmt.Sprintf("%s JOIN (SELECT id, n FROM jobs UNION ALL SELECT id, n FROM tombs) AS j USING (n) WHERE j.id = '%s'", table, id)
 }
 
-// requireGone asks the tables for jobs of which only the tombstone is left.
-func requireGone(t testing.TB, s *Store, ids []journal.JobID) {
+// requireExpired asks the tables for jobs of which only tombstone and history are left.
+func requireExpired(t testing.TB, s *Store, ids []journal.JobID) {
 	t.Helper()
 	for _, id := range ids {
 		for _, table := range openTables {
 			require.Zero(t, s.rows(t, fmt.Sprintf("%s WHERE job = '%s'", table, id)), "%s of %s", table, id)
 		}
 		for _, table := range historyTables {
-			require.Zero(t, s.rows(t, historyOf(table, id)), "%s of %s", table, id)
+			require.Positive(t, s.rows(t, historyOf(table, id)), "%s of %s", table, id)
 		}
 	}
 }
@@ -123,8 +120,8 @@ func TestJ7ExpireUnderLoad(t *testing.T) {
 		more, err = s.Expire(t.Context(), 100)
 		require.NoError(t, err)
 	}
-	requireGone(t, s, old)
-	require.Equal(t, len(keys), s.rows(t, "tombs WHERE expires_at IS NULL"))
+	requireExpired(t, s, old)
+	require.Equal(t, len(keys), s.rows(t, "tombs"))
 	require.Equal(t, len(keys), s.rows(t, "jobs WHERE expires_at IS NULL AND state = 'open'"))
 	l, err := c.Load(t.Context(), []store.Want{{Job: old[0]}}, true)
 	require.NoError(t, err)
@@ -198,7 +195,7 @@ func TestJ7ExpireDies(t *testing.T) {
 	c := openCommitter(t, s)
 	id := startJobs(t, s, "k")[0]
 	ended(t, s, c, id)
-	block := blocker(t, s, "LOCK TABLE entries IN ACCESS EXCLUSIVE MODE")
+	block := blocker(t, s, "LOCK TABLE dead_letters IN SHARE MODE")
 	type answer struct {
 		more bool
 		err  error
@@ -220,7 +217,7 @@ func TestJ7ExpireDies(t *testing.T) {
 	got := <-done
 	require.NoError(t, got.err)
 	require.False(t, got.more)
-	requireGone(t, s, []journal.JobID{id})
+	requireExpired(t, s, []journal.JobID{id})
 	v, err := s.Job(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, journal.JobExpired, v.State)
@@ -231,7 +228,7 @@ func TestJ7ExpireDies(t *testing.T) {
 	more, err := s.Expire(t.Context(), 1)
 	require.NoError(t, err)
 	require.True(t, more)
-	require.Positive(t, s.rows(t, "entries"))
+	require.Positive(t, s.rows(t, "dead_letters"))
 	again, err := Open(t.Context(), Config{DSN: s.cfg.DSN, Space: s.cfg.Space})
 	require.NoError(t, err)
 	defer again.Close()
@@ -239,8 +236,8 @@ func TestJ7ExpireDies(t *testing.T) {
 		more, err = again.Expire(t.Context(), 3)
 		require.NoError(t, err)
 	}
-	requireGone(t, s, []journal.JobID{id, other})
-	require.Zero(t, s.rows(t, "jobs WHERE expires_at IS NOT NULL"))
+	requireExpired(t, s, []journal.JobID{id, other})
+	require.Equal(t, 2, s.rows(t, "jobs WHERE expires_at > micros() + 29 * 86400000000"), "they stay as tombstones")
 }
 
 // J7: a payload that arrives while its job expires is of the job or not stored:
@@ -262,17 +259,10 @@ func TestJ7PayloadWaitsForTheTombstone(t *testing.T) {
 	require.ErrorIs(t, <-put, store.ErrNotFound)
 }
 
-// Prune keeps the record of a signal as long as its row stands, and the
-// tombstone of a key used again as long as something else of the job does.
+// Prune keeps the record of a signal as long as its row stands.
 func TestPruneKeepsWhatIsInUse(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	c := openCommitter(t, s)
-	id := startJobs(t, s, "k")[0]
-	ended(t, s, c, id)
-	_, err := s.Expire(t.Context(), 1)
-	require.NoError(t, err)
-	startJobs(t, s, "k")
 	kept := signalOf(s, "kept", "")
 	missed := signalOf(s, "missed", "")
 	missed.All = true
@@ -280,7 +270,7 @@ func TestPruneKeepsWhatIsInUse(t *testing.T) {
 		_, err := s.Signal(t.Context(), x, resend)
 		require.NoError(t, err)
 	}
-	require.NoError(t, s.run(t, "UPDATE signals SET at = 0; UPDATE tombs SET at = 0"))
+	require.NoError(t, s.run(t, "UPDATE signals SET at = 0"))
 	n, err := s.Prune(t.Context(), 10)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
@@ -289,12 +279,46 @@ func TestPruneKeepsWhatIsInUse(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, known, got.Duplicate)
 	}
-	for more := true; more; {
-		more, err = s.Expire(t.Context(), 100)
+}
+
+// W11, C8: a tombstone ends when it is old and its history is gone; no key begins again
+// in a generation that it had, whether its tombstone is known or not.
+func TestW11TombstonesEnd(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	c := openCommitter(t, s)
+	first := startJobs(t, s, "again", "once")
+	expired := func(ids ...journal.JobID) {
+		for _, id := range ids {
+			ended(t, s, c, id)
+		}
+		for more := true; more; {
+			var err error
+			more, err = s.Expire(t.Context(), 100)
+			require.NoError(t, err)
+		}
+	}
+	expired(first...)
+	expired(startJobs(t, s, "again")...)
+	require.Equal(t, 1, s.rows(t, "tombs"))
+	past := func() {
+		require.NoError(t, s.run(t, "UPDATE jobs SET expires_at = 1 WHERE state = 'expired'; UPDATE tombs SET expires_at = 1"))
+		_, err := s.Expire(t.Context(), 100)
 		require.NoError(t, err)
 	}
-	n, err = s.Prune(t.Context(), 10)
-	require.NoError(t, err)
-	require.Equal(t, 1, n, "the tombstone")
+	past()
+	require.Equal(t, 1, s.rows(t, "tombs WHERE expires_at > 1"), "its history is there")
+	require.Equal(t, 2, s.rows(t, "jobs WHERE expires_at > 1"))
+	require.Equal(t, 1, s.rows(t, "space WHERE floor = 0"))
+	require.NoError(t, s.run(t, "UPDATE tombs SET n = -20000000; UPDATE jobs SET n = -n - 10000000 WHERE key = 'once'")) // as if their partition had gone
+	past()
 	require.Zero(t, s.rows(t, "tombs"))
+	require.Equal(t, 1, s.rows(t, "jobs"))
+	require.Equal(t, 1, s.rows(t, "space WHERE floor = 1"))
+	for key, generation := range map[string]int64{"once": 2, "new": 2, "again": 3} {
+		id := startJobs(t, s, key)[0]
+		require.Equal(t, collation.NewJobID(s.cfg.Space, key, generation), id, key)
+	}
+	_, err := s.FindJob(t.Context(), "once")
+	require.NoError(t, err)
 }

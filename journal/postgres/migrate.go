@@ -75,10 +75,17 @@ func (s *Store) migrate(ctx context.Context, c *conn) error {
 	if err := c.exec(ctx, steps.String()); err != nil {
 		return err
 	}
-	if err := c.extend(ctx); err != nil {
-		return err
+	o, err := c.owner(ctx)
+	if err == nil {
+		err = c.exec(ctx, "SET LOCAL ROLE "+o.name)
 	}
-	return c.exec(ctx, "COMMIT")
+	if err == nil {
+		err = c.extend(ctx)
+	}
+	if err == nil {
+		err = c.exec(ctx, "COMMIT")
+	}
+	return err
 }
 
 // migrateLock keeps two processes that start at once from both creating.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -18,73 +19,156 @@ const (
 	// partition p has those from p times as many on.
 	partitionJobs = 10_000_000
 	// partitionsAhead is how many partitions there are to be behind that of the newest
-	// job.
+	// job of a class.
 	partitionsAhead = 2
-	// extendWait bounds how long making partitions waits for a lock.
-	extendWait = "2s"
+	// turnMargin is how many numbers a partition has left, at least, when the next one is
+	// opened before its time: so many are not drawn while that is done.
+	turnMargin = partitionJobs / 10
+	// ownerWait bounds how long making and dropping partitions waits for a lock.
+	ownerWait = "2s"
 )
 
-// missing are partitions that are to be made.
-type missing struct {
-	numbers []int64
-	// owner is the quoted name of who has the tables; mine: this login may act as him.
-	owner string
-	mine  bool
+// tenure is what there is of a class of retention.
+type tenure struct {
+	class  int
+	used   bool  // a number was drawn
+	last   int64 // the last one
+	newest int64 // the newest partition that may have jobs
+	opened int64 // when that was opened, 0 before it was noticed
+	made   int64 // the last partition that is there, -1 for none
 }
 
-// Extend makes the partitions that are missing of those of the newest job and of the
-// two behind it, in a short transaction that holds up no other: store.ErrPartition
-// where the login may not act as the owner of the tables.
+// due says what is to be done for a class: which partitions are to be made, whether it
+// is to be noticed that the newest one was opened, and whether the next one is to be
+// opened before this one is full, since this one's time is over (W11).
+func (t *tenure) due(now int64) (make []int64, opened, turn bool) {
+	ahead := t.newest
+	if t.used {
+		ahead += partitionsAhead
+	}
+	for p := max(t.made+1, t.newest); p <= ahead; p++ {
+		make = append(make, p)
+	}
+	every := classes[t.class].every.Microseconds()
+	opened = t.used && t.opened == 0
+	turn = t.used && !opened && every > 0 && now-t.opened >= every && t.made > t.newest &&
+		t.last%partitionJobs < partitionJobs-turnMargin
+	return make, opened, turn
+}
+
+// Extend makes the partitions that are missing, of each class of retention that of its
+// newest job and two behind it; and it opens the next partition of a class where the
+// time of the newest is over. It does so in a short transaction that holds up no other:
+// store.ErrPartition, store.ErrOwner: somebody else has to.
 func (s *Store) Extend(ctx context.Context) error {
 	return s.call(ctx, "extend", func(c *conn) error {
-		m, err := c.missing(ctx)
-		switch {
-		case err != nil || len(m.numbers) == 0:
-			return err
-		case !m.mine:
-			return fmt.Errorf("postgres: extend: %w, or give this login the role %s, whose the tables are: there is none from job number %d on",
-				store.ErrPartition, m.owner, m.numbers[0]*partitionJobs)
-		}
-		open := "BEGIN; SET LOCAL lock_timeout = '" + extendWait + "';" + s.migrateLock()
-		err = c.exec(ctx, open)
-		if err == nil {
-			err = c.extend(ctx)
-		}
-		if err == nil {
-			err = c.exec(ctx, "COMMIT")
-		}
-		if err != nil {
-			_ = c.exec(context.WithoutCancel(ctx), "ROLLBACK") // ends what is left of the transaction
+		text, err := c.extension(ctx)
+		if err != nil || text == "" {
 			return err
 		}
-		s.log.Info("partitions were made", "from_job_number", m.numbers[0]*partitionJobs, "partitions", len(m.numbers))
-		return nil
+		if err = s.asOwner(ctx, c, s.migrateLock(), c.extend); errors.Is(err, store.ErrOwner) {
+			err = fmt.Errorf("%w; %w", store.ErrPartition, err)
+		}
+		return err
 	})
 }
 
-// extend makes what is missing, in a transaction that holds the lock of migrations:
-// nobody else makes the same. The new tables are the owner's, whoever makes them.
-func (c *conn) extend(ctx context.Context) error {
-	m, err := c.missing(ctx)
-	if err != nil || len(m.numbers) == 0 {
+// asOwner runs do in a transaction of its own that acts as the owner of the tables, so
+// that what it makes is his, whoever makes it. first is SQL that comes before.
+func (s *Store) asOwner(ctx context.Context, c *conn, first string, do func(context.Context) error) error {
+	o, err := c.owner(ctx)
+	if err != nil {
 		return err
 	}
-	text := "SET LOCAL ROLE " + m.owner + ";"
-	for _, p := range m.numbers {
-		text += strings.NewReplacer(
-			"{p}", strconv.FormatInt(p, 10),
-			"{from}", strconv.FormatInt(p*partitionJobs, 10),
-			"{to}", strconv.FormatInt((p+1)*partitionJobs, 10),
-		).Replace(partitionText)
+	err = c.exec(ctx, "BEGIN; SET LOCAL lock_timeout = '"+ownerWait+"';"+first+"SET LOCAL ROLE "+o.name)
+	if err == nil {
+		err = do(ctx)
+	}
+	if err == nil {
+		err = c.exec(ctx, "COMMIT")
+	}
+	if err != nil {
+		_ = c.exec(context.WithoutCancel(ctx), "ROLLBACK") // ends what is left of the transaction
+	}
+	return err
+}
+
+// extend does what is due, in a transaction that holds the lock of migrations: nobody
+// else does the same.
+func (c *conn) extend(ctx context.Context) error {
+	text, err := c.extension(ctx)
+	if err != nil || text == "" {
+		return err
 	}
 	return c.exec(ctx, text)
 }
 
-// missing looks for what is missing, without a lock.
-func (c *conn) missing(ctx context.Context) (m missing, err error) {
-	err = c.query(ctx, "partitions_missing", func(v row) error {
-		m.numbers, m.mine, m.owner = append(m.numbers, v.int(0)), v.bool(1), v.text(2)
+// owner is who has the tables.
+type owner struct {
+	name string // quoted
+	now  int64
+}
+
+// owner looks who has the tables: store.ErrOwner where this login may not act as him.
+func (c *conn) owner(ctx context.Context) (o owner, err error) {
+	mine := false
+	err = c.query(ctx, "partitions_owner", func(v row) error {
+		mine, o.name, o.now = v.bool(0), v.text(1), v.int(2)
 		return nil
-	}, pInt(partitionJobs), pInt(partitionsAhead))
-	return m, err
+	})
+	if err == nil && !mine {
+		err = fmt.Errorf("postgres: %w: give it the role %s", store.ErrOwner, o.name)
+	}
+	return o, err
+}
+
+// extension is SQL for what is due, "" for nothing.
+func (c *conn) extension(ctx context.Context) (string, error) {
+	tenures, err := c.tenures(ctx)
+	if err != nil {
+		return "", err
+	}
+	now := int64(0)
+	err = c.query(ctx, "partitions_owner", func(v row) error { now = v.int(2); return nil })
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	for i := range tenures {
+		t := &tenures[i]
+		missing, opened, turn := t.due(now)
+		for _, p := range missing {
+			text.WriteString(strings.NewReplacer(
+				"{p}", strconv.FormatInt(p, 10),
+				"{from}", strconv.FormatInt(p*partitionJobs, 10),
+				"{to}", strconv.FormatInt((p+1)*partitionJobs, 10),
+			).Replace(partitionText))
+		}
+		if opened {
+			fmt.Fprintf(&text, "UPDATE partitions SET opened = %d, opener = pg_current_xact_id() WHERE p = %d;", now, t.newest)
+		}
+		if turn {
+			fmt.Fprintf(&text, "SELECT setval('%s', %d); UPDATE partitions SET opened = %d, opener = pg_current_xact_id() WHERE p = %d;",
+				classes[t.class].sequence(), (t.newest+1)*partitionJobs, now, t.newest+1)
+		}
+	}
+	return text.String(), nil
+}
+
+// tenures looks what there is of each class, without a lock.
+func (c *conn) tenures(ctx context.Context) (out []tenure, err error) {
+	first, sequences := ints(len(classes)), texts(len(classes))
+	for i := range classes {
+		first.int(int64(i) * classNumbers)
+		sequences.text(classes[i].sequence())
+	}
+	err = c.query(ctx, "partitions_look", func(v row) error {
+		t := tenure{class: len(out), used: !v.null(0), last: v.int(0), newest: v.int(1), opened: v.int(2), made: v.int(3)}
+		if v.null(3) {
+			t.made = -1
+		}
+		out = append(out, t)
+		return nil
+	}, first.value(), sequences.value(), pInt(partitionJobs))
+	return out, err
 }

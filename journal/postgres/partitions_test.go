@@ -16,25 +16,23 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// partitioned are the tables of the jobs' history that have partitions.
-var partitioned = []string{"entries", "receipts", "instances", "effects", "payloads"}
-
-// nextIn has the next job begin in a partition.
+// nextIn has the next job that is kept for good begin in a partition.
 func nextIn(t testing.TB, s *Store, p int) {
 	t.Helper()
-	require.NoError(t, s.run(t, fmt.Sprintf("SELECT setval(pg_get_serial_sequence('jobs', 'n'), %d, false)", p*partitionJobs+1)))
+	require.NoError(t, s.run(t, fmt.Sprintf("SELECT setval('numbers_never', %d, false)", p*partitionJobs+1)))
 }
 
 // partitions says how many partitions each table has.
-func partitions(t testing.TB, s *Store) (counts []int) {
+func partitions(t testing.TB, s *Store) int {
 	t.Helper()
-	for _, table := range partitioned {
-		counts = append(counts, s.rows(t, fmt.Sprintf("pg_inherits WHERE inhparent = '%s'::regclass", table)))
+	n := s.rows(t, "partitions")
+	for _, table := range historyTables {
+		require.Equal(t, n, s.rows(t, fmt.Sprintf("pg_inherits WHERE inhparent = '%s'::regclass", table)), table)
 	}
-	return counts
+	return n
 }
 
-// spread starts a job in each of ten partitions; there are two more.
+// spread starts a job in each of ten partitions; there are two more, and three of other classes.
 func spread(t testing.TB, s *Store) []journal.JobID {
 	t.Helper()
 	var ids []journal.JobID
@@ -46,23 +44,26 @@ func spread(t testing.TB, s *Store) []journal.JobID {
 	return ids
 }
 
-// W10: there are two partitions behind that of the newest job.
+// W10: each class of retention has a partition, and one that has jobs has two behind
+// that of its newest.
 func TestExtend(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
-	require.Equal(t, []int{3, 3, 3, 3, 3}, partitions(t, s))
+	require.Equal(t, 4, partitions(t, s))
 	startJobs(t, s, "first")
 	require.NoError(t, s.Extend(t.Context()))
-	require.Equal(t, []int{3, 3, 3, 3, 3}, partitions(t, s))
+	require.Equal(t, 6, partitions(t, s))
+	require.NoError(t, s.Extend(t.Context()))
+	require.Equal(t, 6, partitions(t, s))
 	nextIn(t, s, 1)
 	startJobs(t, s, "second")
 	require.NoError(t, s.Extend(t.Context()))
 	require.NoError(t, s.Extend(t.Context()))
-	require.Equal(t, []int{4, 4, 4, 4, 4}, partitions(t, s))
+	require.Equal(t, 7, partitions(t, s))
 	nextIn(t, s, 3)
 	startJobs(t, s, "third")
 	require.NoError(t, s.Migrate(t.Context()))
-	require.Equal(t, []int{6, 6, 6, 6, 6}, partitions(t, s))
+	require.Equal(t, 9, partitions(t, s))
 }
 
 // Every table's partitions are stored as this says; none takes over what its table has.
@@ -75,10 +76,10 @@ func TestPartitionsAreStored(t *testing.T) {
 		"instances": "{fillfactor=70,autovacuum_vacuum_scale_factor=0.05}",
 		"effects":   "{fillfactor=80}",
 	} {
-		require.Equal(t, 3, s.rows(t, fmt.Sprintf(`pg_inherits JOIN pg_class c ON c.oid = inhrelid
+		require.Equal(t, 4, s.rows(t, fmt.Sprintf(`pg_inherits JOIN pg_class c ON c.oid = inhrelid
 			WHERE inhparent = '%s'::regclass AND c.reloptions::text = '%s'`, table, options)), table)
 	}
-	require.Equal(t, 3, s.rows(t, `pg_inherits JOIN pg_attribute ON attrelid = inhrelid
+	require.Equal(t, 4, s.rows(t, `pg_inherits JOIN pg_attribute ON attrelid = inhrelid
 		WHERE inhparent = 'entries'::regclass AND attname = 'body' AND attstorage = 'e'`))
 }
 
@@ -106,14 +107,14 @@ func TestExtendNeedsTheOwner(t *testing.T) {
 	require.NoError(t, s.Roles(t.Context()))
 	engine := as(t, s, "engine")
 	require.NoError(t, engine.Extend(t.Context()), "nothing is missing")
-	nextIn(t, s, 1)
 	id := startJobs(t, engine, "k")[0]
 	err := engine.Extend(t.Context())
 	require.ErrorIs(t, err, store.ErrPartition)
+	require.ErrorIs(t, err, store.ErrOwner)
 	require.ErrorContains(t, err, "quipu migrate")
 	require.NoError(t, s.Extend(t.Context()))
 	require.NoError(t, engine.Extend(t.Context()))
-	nextIn(t, s, 3)
+	nextIn(t, s, 2)
 	later := startJobs(t, engine, "l")[0]
 	for _, role := range []string{"engine", "worker", "verifier"} { // who has a right on the table has it on the new partitions
 		for _, id := range []journal.JobID{id, later} {
@@ -123,7 +124,7 @@ func TestExtendNeedsTheOwner(t *testing.T) {
 }
 
 // leaf is a scan of a partition in a plan.
-var leaf = regexp.MustCompile(`Scan .*on (` + strings.Join(partitioned, "|") + `)_(\d+)\b`)
+var leaf = regexp.MustCompile(`Scan .*on (` + strings.Join(historyTables, "|") + `)_(\d+)\b`)
 
 // W10: every statement finds rows of the history by an index, by their n, so that it
 // reads the partition of its job and no other.
@@ -131,7 +132,7 @@ func TestStatementsReadOnePartition(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
 	ids := spread(t, s)
-	require.Equal(t, []int{12, 12, 12, 12, 12}, partitions(t, s))
+	require.Equal(t, 15, partitions(t, s))
 	read := 0
 	require.NoError(t, s.with(t.Context(), func(c *conn) error {
 		for _, name := range slices.Sorted(maps.Keys(statements)) {
@@ -166,7 +167,7 @@ func TestStatementsReadOnePartition(t *testing.T) {
 
 // mentions reports whether a statement names a table that has partitions.
 func mentions(text string) bool {
-	return slices.ContainsFunc(partitioned, func(table string) bool {
+	return slices.ContainsFunc(historyTables, func(table string) bool {
 		return regexp.MustCompile(`(FROM|JOIN|UPDATE|INTO) ` + table + `\b`).MatchString(text)
 	})
 }

@@ -56,18 +56,19 @@ func (w *writes) queueActive(b *batch) {
 }
 
 func queueBirths(b *batch, fresh []store.Chained) {
-	triggers, jobs := texts(len(fresh)), make([]*collation.Job, len(fresh))
+	triggers, classes, jobs := texts(len(fresh)), ints(len(fresh)), make([]*collation.Job, len(fresh))
 	for i := range fresh {
 		p := fresh[i].Plan
 		e := p.Entry
 		triggers.text(e.Activity)
+		classes.int(int64(classOf(p.Keep)))
 		jobs[i] = &collation.Job{
 			ID: e.Job, Key: e.Key, Generation: e.Generation, Flow: *e.Flow,
 			State: p.NewState, Semaphore: p.Semaphore.After, Head: journal.Head{Seq: e.Seq, Hash: fresh[i].Hash},
 			Started: collation.Micros(e.Time), Trace: e.Trace, Parent: e.Parent,
 		}
 	}
-	b.queue("write_jobs_new", append([][]byte{triggers.value()}, jobColumns.params(jobs)...)...)
+	b.queue("write_jobs_new", append([][]byte{triggers.value(), classes.value()}, jobColumns.params(jobs)...)...)
 }
 
 // lostTo is what a test-and-set says that it was lost to.

@@ -79,6 +79,11 @@ func split(file string, all map[string]string) error {
 	return nil
 }
 
+// openText says whether something is open of the job with the id of a row; OFFSET 0
+// keeps it from being a join.
+const openText = `(EXISTS (SELECT FROM dispatches x WHERE x.job = %[1]s.id OFFSET 0)
+    OR EXISTS (SELECT FROM waits x WHERE x.job = %[1]s.id OFFSET 0) OR EXISTS (SELECT FROM dead_letters x WHERE x.job = %[1]s.id OFFSET 0))`
+
 var placeholder = regexp.MustCompile(`\{[^}]*\}`)
 
 // expand puts the lists of columns into a text.
@@ -97,6 +102,9 @@ func expand(text string) (string, error) {
 func listed(s string) (string, error) {
 	name, alias, read := strings.Cut(s, ":")
 	words := strings.Fields(name)
+	if len(words) == 2 && words[0] == "open" {
+		return fmt.Sprintf(openText, words[1]), nil
+	}
 	if len(words) == 0 || lists[words[0]] == nil {
 		return "", fmt.Errorf("there is no such list of columns")
 	}

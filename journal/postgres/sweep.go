@@ -97,10 +97,10 @@ func (s *Store) Late(ctx context.Context, limit int) (late []collation.RowKey, e
 }
 
 // Prune removes what only guards against repetition, once it is old: batch
-// markers (J4), records of signals, tombstones of keys used again.
+// markers (J4), records of signals.
 func (s *Store) Prune(ctx context.Context, limit int) (int, error) {
 	return s.change(ctx, "prune", pInt(store.MarkerAge.Microseconds()), pInt(store.SignalAge.Microseconds()),
-		pInt(store.TombAge.Microseconds()), pInt(int64(limit)))
+		pInt(int64(limit)))
 }
 
 // Epoch is the space's epoch (T4).

@@ -223,7 +223,7 @@ func TestStartAfterTombstone(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	first := startJobs(t, s, "k")[0]
-	require.NoError(t, s.run(t, "UPDATE jobs SET state = 'expired', semaphore = 0, closed = 1, closed_seq = 1, tasks_seq = 1"))
+	require.NoError(t, s.run(t, "UPDATE jobs SET state = 'expired', semaphore = 0, closed = 1, closed_seq = 1, tasks_seq = 1, expires_at = 1"))
 	_, err := s.FindJob(t.Context(), "k")
 	require.ErrorIs(t, err, store.ErrNotFound)
 	c := openCommitter(t, s)

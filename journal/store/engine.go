@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -54,9 +55,8 @@ type Engine interface {
 	// Epoch is the space's epoch (T4).
 	Epoch(ctx context.Context) (int64, error)
 	// Prune removes batch markers that are older than MarkerAge (J4), whose
-	// outcome was found out long ago; the records of signals that are older than
-	// SignalAge and not kept any more; and the tombstones of keys used again that
-	// are older than TombAge, of which nothing else is left; at most limit of each.
+	// outcome was found out long ago, and the records of signals that are older than
+	// SignalAge and not kept any more; at most limit of each.
 	Prune(ctx context.Context, limit int) (int, error)
 
 	// Extend makes room for the jobs to come, where the store has to (W10): it is to be
@@ -67,18 +67,45 @@ type Engine interface {
 	// collation.Lapse ends.
 	LateSignals(ctx context.Context, limit int) ([]collation.RowKey, error)
 
-	// Expire removes closed jobs whose time has passed, with all that belongs to
-	// them, and leaves their tombstones (J7): at most limit rows of each table,
-	// so that more says that there is more to do. A job stays while a job of its
-	// compensations is ordered or not closed (3.5). Needs the rights of retention.
+	Expirer
+}
+
+// Expirer is what retention needs of every store.
+type Expirer interface {
+	// Expire makes tombstones of closed jobs whose time has passed, and removes what
+	// is open of them (J7); their history is shown to nobody from then on. Tombstones
+	// that are TombAge old end, once their history is gone, and raise the floor of
+	// generations: no key begins again in a generation that it had (W11). At most
+	// limit rows of each table: more says that there is more to do. A job stays while
+	// a job of its compensations is ordered or not closed (3.5). Needs the rights of
+	// retention.
 	Expire(ctx context.Context, limit int) (more bool, err error)
 }
 
-// Ages at which Prune removes what only guards against repetition.
+// Retirer is a store that keeps history in partitions, which go as a whole (W11).
+type Retirer interface {
+	// Retire drops the oldest partition of which all jobs have expired, once archive,
+	// where there is one, has kept it, or does a part of what has to come before: more
+	// says that there is more to do. A job that outlives its partition is moved to
+	// one whose jobs are kept for longer, with its chains checked. Only one process does it at a
+	// time; for others there is nothing to do. ErrOwner.
+	Retire(ctx context.Context, archive Archive) (more bool, err error)
+}
+
+// Archive keeps the jobs of a partition before it is dropped; an error keeps the
+// partition. name is the partition's, for the name of a file. each visits its jobs, in
+// the order in which they began.
+type Archive func(ctx context.Context, name string, each func(visit Visit) error) error
+
+// Visit is given a job of a partition: its header, the digest under which its flow
+// version is deployed, zero for one that is not, and its entries, to be read once.
+type Visit func(job *collation.Job, flow journal.Digest, entries iter.Seq2[journal.Record, error]) error
+
+// Ages of what only guards against repetition.
 const (
 	MarkerAge = 24 * time.Hour
 	SignalAge = 30 * 24 * time.Hour
-	TombAge   = 30 * 24 * time.Hour
+	TombAge   = 30 * 24 * time.Hour // of a tombstone, from when its job expired
 )
 
 // Want is what one item needs locked and read. What is zero is not wanted.

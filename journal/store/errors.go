@@ -41,6 +41,9 @@ var (
 	// ErrPartition says that the history has no partition for new jobs (W10). Nothing
 	// was committed; what is tried again succeeds once there is one.
 	ErrPartition = errors.New("no partition for new jobs: run `quipu migrate`")
+	// ErrOwner says that making or dropping partitions needs the rights of the tables'
+	// owner (W10, W11).
+	ErrOwner = errors.New("this login may not act as the owner of the tables")
 )
 
 // AlreadyStartedError is returned when the key of a start exists (1.11). Job

@@ -6,6 +6,7 @@ REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM
     {role_engine}, {role_worker}, {role_sealer}, {role_retention}, {role_verifier};
 GRANT ALL ON SCHEMA {schema} TO {role_owner};
 GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {role_owner};
+GRANT ALL ON ALL SEQUENCES IN SCHEMA {schema} TO {role_owner};
 GRANT USAGE ON SCHEMA {schema} TO
     {role_engine}, {role_worker}, {role_sealer}, {role_retention}, {role_verifier};
 GRANT EXECUTE ON FUNCTION {schema}.micros() TO
@@ -21,8 +22,10 @@ GRANT SELECT, INSERT, UPDATE ON
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     {schema}.dispatches, {schema}.receipts, {schema}.batches, {schema}.waits, {schema}.signals, {schema}.sessions
     TO {role_engine};
-GRANT SELECT, INSERT, DELETE ON {schema}.tombs TO {role_engine};
-GRANT SELECT ON {schema}.jobs_n_seq TO {role_engine};
+GRANT SELECT, INSERT ON {schema}.tombs TO {role_engine};
+GRANT SELECT ON {schema}.partitions TO {role_engine};
+GRANT SELECT, USAGE ON
+    {schema}.numbers_never, {schema}.numbers_days, {schema}.numbers_months, {schema}.numbers_years TO {role_engine};
 GRANT SELECT, INSERT ON {schema}.payloads TO {role_engine};
 
 -- worker: sessions, leases, effects, payloads. It moves the head of a job, and nothing
@@ -38,12 +41,13 @@ GRANT SELECT, INSERT ON {schema}.batches TO {role_worker};
 -- sealer: reads heads and hashes.
 GRANT SELECT ON {schema}.jobs, {schema}.entries TO {role_sealer};
 
--- retention: removes expired jobs, in bounded batches, and leaves the
--- tombstone (J7).
+-- retention: makes tombstones of closed jobs whose time has passed, with what is open of
+-- them, and ends old tombstones (J7, W11). Dropping partitions is the owner's.
 GRANT SELECT, DELETE ON
-    {schema}.entries, {schema}.instances, {schema}.receipts, {schema}.effects, {schema}.payloads,
-    {schema}.dead_letters, {schema}.dispatches, {schema}.waits, {schema}.woken, {schema}.batches TO {role_retention};
-GRANT SELECT, UPDATE ON {schema}.jobs, {schema}.tombs TO {role_retention};
+    {schema}.dead_letters, {schema}.dispatches, {schema}.waits, {schema}.batches TO {role_retention};
+GRANT SELECT, UPDATE, DELETE ON {schema}.jobs, {schema}.tombs TO {role_retention};
+GRANT UPDATE (floor) ON {schema}.space TO {role_retention};
+GRANT SELECT ON {schema}.partitions TO {role_retention};
 
 -- verifier: reads.
 GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role_verifier};

@@ -34,10 +34,11 @@ FROM moved
 SELECT seq, hash FROM entries WHERE n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid) AND chain = $2::uuid ORDER BY seq DESC LIMIT 1
 
 -- name: effects_read
--- effects by their keys (E1); live compares with the lease on the request's row. $1 jobs, $2 keys. Returns the place
--- in the arrays from 1 behind the effect, and its request.
+-- effects by their keys (E1); live compares with the lease on the request's row; none of a tombstone. $1 jobs, $2 keys.
+-- Returns the place in the arrays from 1 behind the effect, and its request.
 SELECT {effect:e}, w.place, e.request
-FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS w (job, key, place) JOIN jobs j ON j.id = w.job OFFSET 0) AS w
+FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS w (job, key, place)
+      JOIN jobs j ON j.id = w.job AND j.state <> 'expired' OFFSET 0) AS w
 JOIN effects e ON e.n = w.n AND e.key = w.key
 LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = w.job AND d.guid = e.request OFFSET 0) AS d ON true
 
@@ -88,10 +89,12 @@ ORDER BY e.request, e.seq
 -- name: effects_by_key
 -- the effects of a key, with the entries that first named them, by job; none of tombstones. $1 key. The index has the
 -- keys of 65536 jobs after one another, so that a new one is written beside others of its time; each such group is
--- asked for the key.
+-- asked for the key. $2 jobs of a partition.
 SELECT {effect:e},
        j.id, e.request, (SELECT x.body FROM entries x WHERE x.n = e.n AND x.chain = e.request AND x.seq = e.seq)
-FROM generate_series(0, (SELECT max(n) >> 16 FROM jobs)) AS g (part)
+FROM partitions p
+CROSS JOIN LATERAL (SELECT min(n) >> 16 AS first, max(n) >> 16 AS last FROM jobs WHERE n >= p.p * $2::int8 AND n < (p.p + 1) * $2::int8) AS r
+CROSS JOIN LATERAL generate_series(r.first, r.last) AS g (part)
 CROSS JOIN LATERAL (
     SELECT * FROM effects e WHERE e.n >> 16 = g.part AND e.key = $1::bytea AND e.n >= g.part << 16 AND e.n < (g.part + 1) << 16 OFFSET 0
 ) AS e

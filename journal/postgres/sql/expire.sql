@@ -1,7 +1,8 @@
 -- name: expire_mark
--- makes tombstones of closed jobs whose time has passed (J7), before anything of them is removed. Their expires_at
--- stays until nothing is left. A job stays while a job of its compensations is ordered or not closed: that one reads
--- its record (3.5); OFFSET 0 keeps these look-ups by index. $1 limit. Returns their number.
+-- makes tombstones of closed jobs whose time has passed (J7). One of which nothing is open has its time as a tombstone
+-- at once; of another the time stays until that is removed. A job stays while a job of its compensations is ordered or
+-- not closed: that one reads its record (3.5); OFFSET 0 keeps these look-ups by index. $1 limit, $2 how long a tombstone
+-- stays. Returns their number.
 WITH late AS MATERIALIZED (
     SELECT j.id
     FROM jobs j
@@ -12,53 +13,29 @@ WITH late AS MATERIALIZED (
     LIMIT $1::int8
     FOR UPDATE OF j SKIP LOCKED
 ), marked AS (
-    UPDATE jobs j SET state = 'expired' FROM late WHERE j.id = late.id RETURNING 1
+    UPDATE jobs j
+    SET state = 'expired', expires_at = CASE WHEN {open j} THEN j.expires_at ELSE micros() + $2::int8 END
+    FROM late WHERE j.id = late.id
+    RETURNING 1
 )
 SELECT count(*) FROM marked
 
 -- name: expire_take
--- tombstones of which more is left, locked, those of others skipped. $1 limit. Returns id and n of each.
+-- tombstones of which something is open, locked, those of others skipped. $1 limit. Returns the id of each.
 WITH current AS MATERIALIZED (
-    SELECT j.id, j.n
-    FROM jobs j
-    WHERE j.expires_at <= (SELECT micros()) AND j.state = 'expired'
+    SELECT j.id FROM jobs j
+    WHERE j.expires_at <= (SELECT micros()) AND j.state = 'expired' AND {open j}
     ORDER BY j.expires_at
     LIMIT $1::int8
     FOR UPDATE SKIP LOCKED
 ), replaced AS MATERIALIZED (
-    SELECT t.id, t.n FROM tombs t WHERE t.expires_at IS NOT NULL ORDER BY t.expires_at LIMIT $1::int8 FOR UPDATE SKIP LOCKED
+    SELECT t.id FROM tombs t
+    WHERE t.expires_at <= (SELECT micros()) AND {open t}
+    ORDER BY t.expires_at
+    LIMIT $1::int8
+    FOR UPDATE SKIP LOCKED
 )
-SELECT id, n FROM current UNION ALL SELECT id, n FROM replaced LIMIT $1::int8
-
--- name: expire_entries
--- removes entries of tombstones. $1 the jobs' n, $2 limit. Returns their number.
-WITH gone AS (
-    DELETE FROM entries x
-    USING (SELECT x.n, x.ctid FROM unnest($1::int8[]) AS j (n) JOIN entries x ON x.n = j.n LIMIT $2::int8) AS w
-    WHERE x.n = w.n AND x.ctid = w.ctid
-    RETURNING 1
-)
-SELECT count(*) FROM gone
-
--- name: expire_instances
--- removes instances of tombstones. $1 the jobs' n, $2 limit. Returns their number.
-WITH gone AS (
-    DELETE FROM instances x
-    USING (SELECT x.n, x.ctid FROM unnest($1::int8[]) AS j (n) JOIN instances x ON x.n = j.n LIMIT $2::int8) AS w
-    WHERE x.n = w.n AND x.ctid = w.ctid
-    RETURNING 1
-)
-SELECT count(*) FROM gone
-
--- name: expire_receipts
--- removes receipts of tombstones. $1 the jobs' n, $2 limit. Returns their number.
-WITH gone AS (
-    DELETE FROM receipts x
-    USING (SELECT x.n, x.ctid FROM unnest($1::int8[]) AS j (n) JOIN receipts x ON x.n = j.n LIMIT $2::int8) AS w
-    WHERE x.n = w.n AND x.ctid = w.ctid
-    RETURNING 1
-)
-SELECT count(*) FROM gone
+SELECT id FROM current UNION ALL SELECT id FROM replaced LIMIT $1::int8
 
 -- name: expire_dispatches
 -- removes dispatch rows of tombstones. $1 jobs, $2 limit. Returns their number.
@@ -74,36 +51,6 @@ WITH gone AS (
 )
 SELECT count(*) FROM gone
 
--- name: expire_woken
--- removes records of pauses of tombstones. $1 the jobs' n, $2 limit. Returns their number.
-WITH gone AS (
-    DELETE FROM woken x
-    USING (SELECT x.n, x.ctid FROM unnest($1::int8[]) AS j (n) JOIN woken x ON x.n = j.n LIMIT $2::int8) AS w
-    WHERE x.n = w.n AND x.ctid = w.ctid
-    RETURNING 1
-)
-SELECT count(*) FROM gone
-
--- name: expire_effects
--- removes effects of tombstones. $1 the jobs' n, $2 limit. Returns their number.
-WITH gone AS (
-    DELETE FROM effects x
-    USING (SELECT x.n, x.ctid FROM unnest($1::int8[]) AS j (n) JOIN effects x ON x.n = j.n LIMIT $2::int8) AS w
-    WHERE x.n = w.n AND x.ctid = w.ctid
-    RETURNING 1
-)
-SELECT count(*) FROM gone
-
--- name: expire_payloads
--- removes payloads of tombstones. $1 the jobs' n, $2 limit. Returns their number.
-WITH gone AS (
-    DELETE FROM payloads x
-    USING (SELECT x.n, x.ctid FROM unnest($1::int8[]) AS j (n) JOIN payloads x ON x.n = j.n LIMIT $2::int8) AS w
-    WHERE x.n = w.n AND x.ctid = w.ctid
-    RETURNING 1
-)
-SELECT count(*) FROM gone
-
 -- name: expire_dead_letters
 -- removes dead letters of tombstones. $1 jobs, $2 limit. Returns their number.
 WITH gone AS (
@@ -111,40 +58,57 @@ WITH gone AS (
 )
 SELECT count(*) FROM gone
 
--- name: expire_done
--- notes of tombstones that nothing is left of them. $1 jobs, $2 the n of each.
-WITH clean AS MATERIALIZED (
-    SELECT w.id FROM unnest($1::uuid[], $2::int8[]) AS w (id, n)
-    WHERE NOT EXISTS (SELECT FROM entries x WHERE x.n = w.n)
-      AND NOT EXISTS (SELECT FROM instances x WHERE x.n = w.n)
-      AND NOT EXISTS (SELECT FROM receipts x WHERE x.n = w.n)
-      AND NOT EXISTS (SELECT FROM dispatches x WHERE x.job = w.id)
-      AND NOT EXISTS (SELECT FROM waits x WHERE x.job = w.id)
-      AND NOT EXISTS (SELECT FROM woken x WHERE x.n = w.n)
-      AND NOT EXISTS (SELECT FROM effects x WHERE x.n = w.n)
-      AND NOT EXISTS (SELECT FROM payloads x WHERE x.n = w.n)
-      AND NOT EXISTS (SELECT FROM dead_letters x WHERE x.job = w.id)
-), current AS (
-    UPDATE jobs j SET expires_at = NULL FROM clean WHERE j.id = clean.id AND j.state = 'expired'
+-- name: expire_cleared
+-- gives tombstones of which nothing is open any more their time. $1 ids, $2 how long a tombstone stays.
+WITH current AS (
+    UPDATE jobs j SET expires_at = micros() + $2::int8 WHERE j.id = ANY ($1::uuid[]) AND j.state = 'expired' AND NOT {open j}
 )
-UPDATE tombs t SET expires_at = NULL FROM clean WHERE t.id = clean.id
+UPDATE tombs t SET expires_at = micros() + $2::int8 WHERE t.id = ANY ($1::uuid[]) AND NOT {open t}
+
+-- name: expire_end
+-- ends tombstones whose time has passed, and raises the floor of generations to theirs, so that no key begins again in a
+-- generation that it had (W11, C8). Those of which the history is still there stay as long again. $1 limit, $2 how long
+-- a tombstone stays, $3 jobs of a partition. Returns the number of those that were ended or stay.
+WITH current AS MATERIALIZED (
+    SELECT j.id, j.generation, EXISTS (SELECT FROM partitions p WHERE p.p = j.n / $3::int8) AS stays
+    FROM jobs j
+    WHERE j.expires_at <= (SELECT micros()) AND j.state = 'expired' AND NOT {open j}
+    ORDER BY j.expires_at
+    LIMIT $1::int8
+    FOR UPDATE OF j SKIP LOCKED
+), replaced AS MATERIALIZED (
+    SELECT t.id, t.generation, EXISTS (SELECT FROM partitions p WHERE p.p = t.n / $3::int8) AS stays
+    FROM tombs t
+    WHERE t.expires_at <= (SELECT micros()) AND NOT {open t}
+    ORDER BY t.expires_at
+    LIMIT $1::int8
+    FOR UPDATE OF t SKIP LOCKED
+), raised AS (
+    UPDATE space s SET floor = w.generation
+    FROM (SELECT max(generation) AS generation
+          FROM (SELECT * FROM current UNION ALL SELECT * FROM replaced) AS w WHERE NOT stays) AS w
+    WHERE s.single AND s.floor < w.generation
+), current_stays AS (
+    UPDATE jobs j SET expires_at = micros() + $2::int8 FROM current w WHERE j.id = w.id AND w.stays
+), replaced_stays AS (
+    UPDATE tombs t SET expires_at = micros() + $2::int8 FROM replaced w WHERE t.id = w.id AND w.stays
+), current_ends AS (
+    DELETE FROM jobs j USING current w WHERE j.id = w.id AND NOT w.stays
+), replaced_ends AS (
+    DELETE FROM tombs t USING replaced w WHERE t.id = w.id AND NOT w.stays
+)
+SELECT (SELECT count(*) FROM current) + (SELECT count(*) FROM replaced)
 
 -- name: prune
--- removes markers older than $1 microseconds (J4), records of signals older than $2 whose row is gone, and tombstones
--- of keys used again older than $3 of which nothing else is left; at most $4 of each. Returns their number.
+-- removes markers older than $1 microseconds (J4), and records of signals older than $2 whose row is gone; at most $3 of
+-- each. Returns their number.
 WITH markers AS MATERIALIZED (
-    SELECT session, seq FROM batches WHERE at < (SELECT micros() - $1::int8) ORDER BY at LIMIT $4::int8
+    SELECT session, seq FROM batches WHERE at < (SELECT micros() - $1::int8) ORDER BY at LIMIT $3::int8
 ), records AS MATERIALIZED (
-    SELECT guid FROM signals WHERE at < (SELECT micros() - $2::int8) AND state <> 'kept' ORDER BY at LIMIT $4::int8
-), old AS MATERIALIZED (
-    SELECT t.id FROM tombs t
-    WHERE t.at < (SELECT micros() - $3::int8) AND t.expires_at IS NULL AND NOT EXISTS (SELECT FROM dispatches d WHERE d.job = t.id)
-    ORDER BY t.at LIMIT $4::int8
+    SELECT guid FROM signals WHERE at < (SELECT micros() - $2::int8) AND state <> 'kept' ORDER BY at LIMIT $3::int8
 ), m AS (
     DELETE FROM batches b USING markers WHERE b.session = markers.session AND b.seq = markers.seq RETURNING 1
 ), s AS (
     DELETE FROM signals USING records WHERE signals.guid = records.guid RETURNING 1
-), t AS (
-    DELETE FROM tombs USING old WHERE tombs.id = old.id RETURNING 1
 )
-SELECT (SELECT count(*) FROM m) + (SELECT count(*) FROM s) + (SELECT count(*) FROM t)
+SELECT (SELECT count(*) FROM m) + (SELECT count(*) FROM s)

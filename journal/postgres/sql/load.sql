@@ -62,7 +62,7 @@ WHERE i.result_seq > 0
 -- outputs that are stored beside their entry (E6). $1 jobs, $2 digests. Returns the place in the arrays from 1, and
 -- the bytes.
 SELECT w.place, p.body
-FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS w (job, digest, place) JOIN jobs j ON j.id = w.job OFFSET 0) AS w
+FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS w (job, digest, place) JOIN jobs j ON j.id = w.job AND j.state <> 'expired' OFFSET 0) AS w
 JOIN payloads p ON p.n = w.n AND p.digest = w.digest
 
 -- name: load_unfinished

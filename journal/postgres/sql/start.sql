@@ -1,13 +1,17 @@
 -- name: load_holders
--- what has keys, with the input that a job was started with (1.11), to be compared. $1 keys. Returns the place in the
--- array from 1, and the row.
-SELECT w.place, j.id, j.generation, j.state, j.flow_name, j.flow_version, j.flow_digest,
+-- what has keys, with the input that a job was started with (1.11), to be compared. A key that nobody has is that of a
+-- tombstone in the generation of the floor, where there is one (W11). $1 keys. Returns the place in the array from 1, and
+-- the row.
+SELECT w.place, j.id, CASE WHEN j.state <> 'expired' THEN j.generation ELSE greatest(j.generation, s.floor) END,
+       coalesce(j.state, 'expired'), j.flow_name, j.flow_version, j.flow_digest,
        CASE WHEN j.state <> 'expired' THEN
            (SELECT e.body FROM entries e
             WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = 1)
        END
 FROM unnest($1::text[]) WITH ORDINALITY AS w (key, place)
-JOIN jobs j ON j.key = w.key
+JOIN space s ON s.single
+LEFT JOIN jobs j ON j.key = w.key
+WHERE j.id IS NOT NULL OR s.floor > 0
 
 -- name: load_order_locks
 -- locks the rows of the starts of children, in the order of their ids, waiting for each (J3): whoever begins a child,

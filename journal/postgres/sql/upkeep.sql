@@ -25,13 +25,17 @@ INSERT INTO batches (session, seq, at, taken) VALUES ($1::uuid, $2::int8, micros
 -- whose the marker is: taken means that the batch was not committed (J4). $1 session, $2 seq.
 SELECT taken FROM batches WHERE session = $1::uuid AND seq = $2::int8
 
--- name: partitions_missing
--- which partitions are to be made (W10): that of the last number that was drawn, and so many behind it, as far as they
--- are not there. $1 jobs of a partition, $2 how many behind it. Returns each number, and whether this login may act as the owner of the tables,
--- and who that is.
-SELECT p, pg_has_role(t.relowner, 'MEMBER'), quote_ident(pg_get_userbyid(t.relowner))
-FROM (SELECT coalesce(pg_sequence_last_value('jobs_n_seq'), 0) / $1::int8 AS newest) AS s
-CROSS JOIN LATERAL generate_series(s.newest, s.newest + $2::int8) AS g (p)
-JOIN pg_class t ON t.oid = to_regclass('entries')
-WHERE to_regclass('entries_' || p) IS NULL
-ORDER BY p
+-- name: partitions_look
+-- what there is of each class of retention (W10, W11). $1 the first number of each class, $2 their sequences, $3 jobs of
+-- a partition. Returns in their order the last number that was drawn, null before the first; the newest partition that
+-- may have jobs, and when it was opened, null before it was; and the last one that is there, null for none.
+SELECT s.last, s.newest, p.opened, (SELECT max(x.p) FROM partitions x WHERE x.p >= w.first / $3::int8 AND x.p < (w.first + 100000000000000000) / $3::int8)
+FROM unnest($1::int8[], $2::text[]) WITH ORDINALITY AS w (first, sequence, place)
+CROSS JOIN LATERAL (SELECT pg_sequence_last_value(w.sequence::regclass) AS last, coalesce(pg_sequence_last_value(w.sequence::regclass), w.first) / $3::int8 AS newest) AS s
+LEFT JOIN partitions p ON p.p = s.newest
+ORDER BY w.place
+
+-- name: partitions_owner
+-- whether this login may act as the owner of the tables, who that is, and the time.
+SELECT pg_has_role(t.relowner, 'MEMBER'), quote_ident(pg_get_userbyid(t.relowner)), micros()
+FROM pg_class t WHERE t.oid = to_regclass('entries')

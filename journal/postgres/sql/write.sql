@@ -8,27 +8,32 @@ INSERT INTO batches (session, seq, at) VALUES ($1::uuid, $2::int8, micros())
 SELECT count(pg_advisory_xact_lock(k)) FROM unnest($1::int8[]) AS w (k)
 
 -- name: write_jobs_new
--- inception (1.11): new jobs, or the next generation of a key of which only the tombstone is left, which goes to
+-- inception (1.11): new jobs, or a later generation of a key of which only the tombstone is left, which goes to
 -- those of keys used again. In the order of keys, so that two starters cannot wait for each other. A key that is
--- taken is an error, which says the places in the arrays from 1. $1 triggers.
+-- taken, or a generation that is not above the floor (W11), is an error, which says the places in the arrays from 1.
+-- $1 triggers, $2 classes of retention.
 WITH w AS MATERIALIZED (
-    SELECT * FROM unnest($1::text[], {job params 2}) WITH ORDINALITY AS w (trigger, {job}, place)
+    SELECT w.*, CASE w.class
+        WHEN 0 THEN nextval('numbers_never') WHEN 1 THEN nextval('numbers_days')
+        WHEN 2 THEN nextval('numbers_months') WHEN 3 THEN nextval('numbers_years') END AS n
+    FROM unnest($1::text[], $2::int8[], {job params 3}) WITH ORDINALITY AS w (trigger, class, {job}, place)
+    WHERE w.generation > (SELECT s.floor FROM space s WHERE s.single)
 ), buried AS (
-    INSERT INTO tombs (id, n, key, generation, head_seq, head_hash, closed, expires_at, at)
-    SELECT j.id, j.n, j.key, j.generation, j.head_seq, j.head_hash, j.closed, j.expires_at, micros()
-    FROM w JOIN jobs j ON j.key = w.key AND j.state = 'expired' AND j.generation = w.generation - 1
+    INSERT INTO tombs (id, n, key, generation, flow_name, flow_version, head_seq, head_hash, closed, expires_at)
+    SELECT j.id, j.n, j.key, j.generation, j.flow_name, j.flow_version, j.head_seq, j.head_hash, j.closed, j.expires_at
+    FROM w JOIN jobs j ON j.key = w.key AND j.state = 'expired' AND j.generation < w.generation
 ), born AS (
-    INSERT INTO jobs (trigger, {job})
-    SELECT w.trigger, {job:w} FROM w
+    INSERT INTO jobs (trigger, n, {job})
+    SELECT w.trigger, w.n, {job:w} FROM w
     ORDER BY w.key
     ON CONFLICT ON CONSTRAINT jobs_key DO UPDATE
     SET {job set excluded},
         n = excluded.n, trigger = excluded.trigger, closed_seq = NULL, tasks_seq = NULL, closed = NULL, expires_at = NULL
-    WHERE jobs.state = 'expired' AND jobs.generation = excluded.generation - 1
+    WHERE jobs.state = 'expired' AND jobs.generation < excluded.generation
     RETURNING id
 )
 SELECT CASE WHEN count(*) = 0 THEN 0 ELSE CAST('quipu: lost keys ' || string_agg(w.place::text, ',') AS int) END
-FROM w
+FROM unnest({job params 3}) WITH ORDINALITY AS w ({job}, place)
 WHERE NOT EXISTS (SELECT FROM born WHERE born.id = w.id)
 
 -- name: write_jobs

@@ -1,0 +1,281 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+const (
+	// retireMoves bounds the jobs that one call moves.
+	retireMoves = 100
+	// retirePage is how many jobs of a partition are read at once for an archive.
+	retirePage = 1000
+	// retireQuiet is how long ago, at least, the last number of a partition was drawn that
+	// is dropped: who drew it has written by then. Whoever has not committed is waited
+	// for besides.
+	retireQuiet = time.Minute
+)
+
+// historyTables are the tables that have partitions. Of a partition that is dropped the
+// entries go first: while they are attached, it was not archived yet.
+var historyTables = []string{"entries", "receipts", "instances", "effects", "payloads", "woken"}
+
+// part is a partition in which no job begins any more.
+type part struct {
+	p      int64
+	live   int64 // no job below this number is more than a tombstone
+	closed int64 // when the next one was opened
+}
+
+func (x *part) end() int64 { return (x.p + 1) * partitionJobs }
+
+// name is what an archive calls it.
+func (s *Store) name(x *part) string {
+	class := classOfPart(x.p)
+	return fmt.Sprintf("%s-%s-%d", s.cfg.Space, classes[class].name, x.p-int64(class)*(classNumbers/partitionJobs))
+}
+
+// Retire implements store.Retirer.
+func (s *Store) Retire(ctx context.Context, archive store.Archive) (more bool, err error) {
+	var archived error // the caller's own, not to be classified
+	err = s.call(ctx, "retire", func(c *conn) error {
+		key := pText("quipu retire " + s.schema)
+		mine := false
+		err := c.query(ctx, "retire_lock", func(v row) error { mine = v.bool(0); return nil }, key)
+		if err != nil || !mine {
+			return err
+		}
+		defer func() { _ = c.query(context.WithoutCancel(ctx), "retire_unlock", nil, key) }() // it ends with the session at the latest
+		more, err = s.retire(ctx, c, func(x *part) error {
+			if archive != nil {
+				archived = archive(ctx, s.name(x), func(visit store.Visit) error { return s.eachOf(ctx, c, x, visit) })
+			}
+			return archived
+		})
+		if archived != nil {
+			return nil
+		}
+		return err
+	})
+	if archived != nil {
+		return false, fmt.Errorf("postgres: retire: the partition stays: %w", archived)
+	}
+	return more && err == nil, err
+}
+
+// retire does a bounded part: it drops a partition, or moves some jobs.
+func (s *Store) retire(ctx context.Context, c *conn, archive func(*part) error) (more bool, err error) {
+	var parts []part
+	now := int64(0)
+	err = c.query(ctx, "retire_look", func(v row) error {
+		parts = append(parts, part{p: v.int(0), live: v.int(1), closed: v.int(2)})
+		now = v.int(3)
+		return nil
+	}, pInt(classNumbers/partitionJobs), pInt(retireQuiet.Microseconds()))
+	if err != nil {
+		return false, err
+	}
+	for i := range parts {
+		x := &parts[i]
+		living, err := s.living(ctx, c, x)
+		switch longest := classes[classOfPart(x.p)].longest.Microseconds(); {
+		case err != nil:
+			return false, err
+		case len(living) == 0:
+			return true, s.drop(ctx, c, x, archive)
+		case longest > 0 && now-x.closed >= longest:
+			return s.moveAll(ctx, c, x, living)
+		}
+	}
+	return false, nil
+}
+
+// numbered is a job with its number.
+type numbered struct {
+	id journal.JobID
+	n  int64
+}
+
+// living lists the first jobs of a partition that are more than a tombstone, and notes
+// where they begin, so that nobody looks through the tombstones before them again.
+func (s *Store) living(ctx context.Context, c *conn, x *part) (out []numbered, err error) {
+	err = c.query(ctx, "retire_live", func(v row) error {
+		out = append(out, numbered{v.job(0), v.int(1)})
+		return nil
+	}, pInt(x.live), pInt(x.end()), pInt(retireMoves))
+	if err != nil || len(out) == 0 || out[0].n == x.live {
+		return out, err
+	}
+	return out, s.asOwner(ctx, c, "", func(ctx context.Context) error {
+		return c.query(ctx, "retire_seen", nil, pInt(x.p), pInt(out[0].n))
+	})
+}
+
+// moveAll moves jobs that outlive their partition to the next class, each in a
+// transaction of its own. One that somebody has is left for the next time.
+func (s *Store) moveAll(ctx context.Context, c *conn, x *part, jobs []numbered) (more bool, err error) {
+	to := &classes[(classOfPart(x.p)+1)%len(classes)]
+	moved := 0
+	for _, job := range jobs {
+		done := false
+		err := s.asOwner(ctx, c, "", func(ctx context.Context) (err error) {
+			done, err = s.move(ctx, c, job, to)
+			return err
+		})
+		switch {
+		case err != nil:
+			return false, fmt.Errorf("move job %s to the partitions of class %s: %w", job.id, to.name, err)
+		case done:
+			moved++
+		}
+	}
+	s.log.Info("jobs that outlive their partition were moved", "partition", s.name(x), "jobs", moved, "class", to.name)
+	return moved > 0, nil
+}
+
+// move gives a job a number of another class, and its history with it, and checks the
+// chains where they are now. Whoever holds the job or a row of it keeps it from that.
+func (s *Store) move(ctx context.Context, c *conn, job numbered, to *class) (bool, error) {
+	var header *collation.Job
+	err := c.query(ctx, "retire_job", func(v row) error { j := s.readJob(v); header = &j; return nil }, pUUID(job.id), pInt(job.n))
+	if err != nil || header == nil {
+		return false, err
+	}
+	n := int64(0)
+	if err = c.query(ctx, "retire_next", func(v row) error { n = v.int(0); return nil }, pText(to.sequence())); err != nil {
+		return false, err
+	}
+	if err = c.query(ctx, "retire_rows", nil, pUUID(job.id)); err != nil {
+		return false, err
+	}
+	for _, table := range historyTables {
+		if err = c.query(ctx, "retire_"+table, nil, pInt(job.n), pInt(n)); err != nil {
+			return false, err
+		}
+	}
+	if err = c.query(ctx, "retire_number", nil, pUUID(job.id), pInt(n)); err != nil {
+		return false, err
+	}
+	return true, c.intact(ctx, header, n)
+}
+
+// errBroken says that the entries of a job are not a chain.
+var errBroken = errors.New("its journal is not intact: see what journal-verify says of it")
+
+// intact checks that the entries under a number are chains (J9), and that the main one
+// ends where the job's row says.
+func (c *conn) intact(ctx context.Context, job *collation.Job, n int64) error {
+	heads := map[journal.GUID]journal.Head{}
+	for r, err := range c.chains(ctx, numbered{job.ID, n}) {
+		if err != nil {
+			return err
+		}
+		h, known := heads[r.Chain]
+		if !known {
+			h.Hash = journal.Genesis(job.Space, job.ID, job.Generation, r.Chain)
+		}
+		next := journal.Head{Seq: h.Seq + 1, Hash: journal.Next(h.Hash, r.Body)}
+		if r.Seq != next.Seq || r.Hash != next.Hash {
+			return fmt.Errorf("entry %d of chain %s: %w", r.Seq, r.Chain, errBroken)
+		}
+		heads[r.Chain] = next
+	}
+	if heads[journal.MainChain] != job.Head {
+		return fmt.Errorf("it ends at entry %d, and its row says %d: %w", heads[journal.MainChain].Seq, job.Head.Seq, errBroken)
+	}
+	return nil
+}
+
+// chains streams the entries of a job, by its number.
+func (c *conn) chains(ctx context.Context, job numbered) iter.Seq2[journal.Record, error] {
+	return c.records(ctx, job.id, "retire_chains", pInt(job.n))
+}
+
+// drop archives a partition and drops its tables. What a process that died has left
+// half done is finished.
+func (s *Store) drop(ctx context.Context, c *conn, x *part, archive func(*part) error) error {
+	o, err := c.owner(ctx)
+	if err != nil {
+		return err
+	}
+	type table struct {
+		name, of          string
+		attached, pending bool
+	}
+	var tables []table
+	names := texts(len(historyTables))
+	for _, name := range historyTables {
+		names.text(name)
+	}
+	err = c.query(ctx, "retire_tables", func(v row) error {
+		tables = append(tables, table{v.text(0), v.text(3), v.bool(1), v.bool(2)})
+		return nil
+	}, names.value(), pInt(x.p))
+	if err != nil {
+		return err
+	}
+	if len(tables) > 0 && tables[0].of == historyTables[0] && tables[0].attached && !tables[0].pending {
+		if err := archive(x); err != nil {
+			return err
+		}
+	}
+	if err := c.exec(ctx, "SET ROLE "+o.name); err != nil {
+		return err
+	}
+	defer func() { _ = c.exec(context.WithoutCancel(ctx), "RESET ROLE") }() // a connection that is lost has no role
+	for _, t := range tables {
+		how := " CONCURRENTLY"
+		if t.pending {
+			how = " FINALIZE"
+		}
+		if t.attached {
+			if err := c.exec(ctx, "ALTER TABLE "+t.of+" DETACH PARTITION "+t.name+how); err != nil {
+				return err
+			}
+		}
+		if err := c.exec(ctx, "DROP TABLE "+t.name); err != nil {
+			return err
+		}
+	}
+	s.log.Info("a partition was dropped: all its jobs have expired", "partition", s.name(x))
+	return c.query(ctx, "retire_done", nil, pInt(x.p))
+}
+
+// eachOf visits the jobs of a partition, in the order of their numbers.
+func (s *Store) eachOf(ctx context.Context, c *conn, x *part, visit store.Visit) error {
+	type buried struct {
+		job  collation.Job
+		n    int64
+		flow journal.Digest
+	}
+	for after := x.p*partitionJobs - 1; ; {
+		var page []buried
+		err := c.query(ctx, "retire_jobs", func(v row) error {
+			page = append(page, buried{collation.Job{
+				ID: v.job(0), Space: s.cfg.Space, Key: v.text(1), Generation: v.int(2), State: journal.JobExpired,
+				Head: journal.Head{Seq: v.int(3), Hash: v.digest(4)},
+			}, v.int(5), v.digest(6)})
+			return nil
+		}, pInt(after), pInt(x.end()), pInt(retirePage))
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			b := &page[i]
+			if err := visit(&b.job, b.flow, c.chains(ctx, numbered{b.job.ID, b.n})); err != nil {
+				return err
+			}
+			after = b.n
+		}
+		if len(page) < retirePage {
+			return nil
+		}
+	}
+}

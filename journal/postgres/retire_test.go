@@ -1,0 +1,345 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// W11: every time that a flow may give has the class that drops it soonest, and has one.
+func TestClassOf(t *testing.T) {
+	t.Parallel()
+	for keep, name := range map[time.Duration]string{
+		0: "never", flow.MinExpire: "days", 10 * day: "days", 10*day + 1: "months", 30 * day: "months", 100 * day: "months",
+		100*day + 1: "years", flow.MaxExpire: "years",
+	} {
+		require.Equal(t, name, classes[classOf(keep)].name, "%v", keep)
+	}
+	for i := range classes {
+		require.Equal(t, i, classOfPart(int64(i)*classNumbers/partitionJobs))
+		require.Equal(t, i, classOfPart(int64(i+1)*classNumbers/partitionJobs-1))
+	}
+}
+
+// W10, W11: what is due for a class of retention.
+func TestTenure(t *testing.T) {
+	t.Parallel()
+	const first = classNumbers / partitionJobs // of days
+	every := classes[1].every.Microseconds()
+	for name, x := range map[string]struct {
+		tenure
+		now          int64
+		make         []int64
+		opened, turn bool
+	}{
+		"a new space":               {tenure: tenure{class: 1, newest: first, made: -1}, make: []int64{first}},
+		"without a job":             {tenure: tenure{class: 1, newest: first, made: first}, now: 9 * every},
+		"the first job":             {tenure: tenure{class: 1, used: true, last: classNumbers, newest: first, made: first}, make: []int64{first + 1, first + 2}, opened: true},
+		"nothing":                   {tenure: tenure{class: 1, used: true, last: classNumbers + 5, newest: first, opened: 1, made: first + 2}, now: every},
+		"its time is over":          {tenure: tenure{class: 1, used: true, last: classNumbers + 5, newest: first, opened: 1, made: first + 2}, now: every + 1, turn: true},
+		"it is full soon by itself": {tenure: tenure{class: 1, used: true, last: classNumbers + partitionJobs - turnMargin, newest: first, opened: 1, made: first + 2}, now: 9 * every},
+		"there is no next one":      {tenure: tenure{class: 1, used: true, last: classNumbers, newest: first, opened: 1, made: first}, now: 9 * every, make: []int64{first + 1, first + 2}},
+		"jobs that are kept":        {tenure: tenure{used: true, last: 5, opened: 1, made: 2}, now: 1 << 60},
+		"jobs that outran it":       {tenure: tenure{class: 1, used: true, last: classNumbers + 5*partitionJobs, newest: first + 5, made: first + 2}, make: []int64{first + 5, first + 6, first + 7}, opened: true},
+	} {
+		made, opened, turn := x.due(x.now)
+		require.Equal(t, x.make, made, name)
+		require.Equal(t, x.opened, opened, name)
+		require.Equal(t, x.turn, turn, name)
+	}
+}
+
+// keep starts jobs that are kept so long once they have closed.
+func keep(t testing.TB, s *Store, c store.Committer, d time.Duration, keys ...string) (ids []journal.JobID) {
+	t.Helper()
+	var wants []store.Want
+	for _, key := range keys {
+		wants = append(wants, store.Want{Key: key})
+	}
+	l, err := c.Load(t.Context(), wants, true)
+	require.NoError(t, err)
+	var plans []store.Chained
+	for _, key := range keys {
+		p := collation.Begin(collation.Inception{
+			Space: s.cfg.Space, Key: key, Flow: testFlow, Trigger: "start", Input: []byte(`{"n":1}`), Now: l.Now, Keep: d,
+		}, l.Holders[key], collation.Mode{})
+		e := p.Entry
+		plans = append(plans, store.Chain(&collation.Job{ID: e.Job, Space: e.Space, Generation: e.Generation}, p))
+		ids = append(ids, p.Job)
+	}
+	require.NoError(t, c.Commit(t.Context(), plans))
+	return ids
+}
+
+// shut opens the next partition of a class, and has the one before closed for so long.
+func shut(t testing.TB, s *Store, class int, since time.Duration) {
+	t.Helper()
+	require.NoError(t, s.Extend(t.Context()))
+	require.NoError(t, s.run(t, "UPDATE partitions SET opened = 1 WHERE opened IS NOT NULL"))
+	before := s.rows(t, "partitions WHERE opened > 1")
+	require.NoError(t, s.Extend(t.Context()))
+	require.Greater(t, s.rows(t, "partitions WHERE opened > 1"), before)
+	settled(t, s)
+	require.NoError(t, s.run(t, fmt.Sprintf("UPDATE partitions SET opened = micros() - %d WHERE opened > 1 AND p / %d = %d",
+		since.Microseconds(), classNumbers/partitionJobs, class)))
+}
+
+// settled waits for the transactions that were under way, of other tests as well: those
+// who drew numbers may be among them.
+func settled(t testing.TB, s *Store) {
+	t.Helper()
+	waitFor(t, s, "SELECT 1 WHERE (SELECT max(opener) FROM partitions) < pg_snapshot_xmin(pg_current_snapshot())")
+}
+
+// expireAll makes tombstones of what is due.
+func expireAll(t testing.TB, s *Store) {
+	t.Helper()
+	for more := true; more; {
+		var err error
+		more, err = s.Expire(t.Context(), 100)
+		require.NoError(t, err)
+	}
+}
+
+// archived is what an archive was given.
+type archived struct {
+	names   []string
+	entries map[journal.JobID]int64
+	fails   error
+}
+
+func (a *archived) keep(_ context.Context, name string, each func(store.Visit) error) error {
+	a.names = append(a.names, name)
+	a.entries = map[journal.JobID]int64{}
+	err := each(func(job *collation.Job, flow journal.Digest, entries iter.Seq2[journal.Record, error]) error {
+		var last journal.Head
+		for r, err := range entries {
+			if err != nil {
+				return err
+			}
+			if r.Chain == journal.MainChain {
+				last = journal.Head{Seq: r.Seq, Hash: r.Hash}
+				a.entries[job.ID]++
+			}
+		}
+		if last != job.Head || !flow.IsZero() || job.Key == "" || job.Generation == 0 {
+			return fmt.Errorf("job %s: %v is not %v", job.ID, last, job.Head)
+		}
+		return nil
+	})
+	return errors.Join(err, a.fails)
+}
+
+// W11: a partition stays while a job of it is more than a tombstone; then it is archived
+// and dropped, and what others have is untouched. Tombstones stay.
+func TestW11Retire(t *testing.T) {
+	t.Parallel()
+	s := fresh(t, func(c *Config) { c.Space = "retire" })
+	require.NoError(t, s.Roles(t.Context()))
+	c := openCommitter(t, s)
+	old := keep(t, s, c, day, "again", "b", "open")
+	forever, months := keep(t, s, c, 0, "forever"), keep(t, s, c, 30*day, "months")
+	require.Equal(t, []int{1, 3, 1}, []int{
+		s.rows(t, "jobs WHERE n < 1e17"), s.rows(t, "jobs WHERE n BETWEEN 1e17 AND 2e17 - 1"), s.rows(t, "jobs WHERE n BETWEEN 2e17 AND 3e17 - 1"),
+	})
+	ended(t, s, c, old[0])
+	ended(t, s, c, old[1])
+	expireAll(t, s)
+	var a archived
+	retire := func(want bool) {
+		t.Helper()
+		more, err := s.Retire(t.Context(), a.keep)
+		require.NoError(t, err)
+		require.Equal(t, want, more)
+	}
+	retire(false)
+	shut(t, s, 1, retireQuiet/2)
+	again := keep(t, s, c, day, "again") // in the next partition
+	retire(false)
+	shutAgo := fmt.Sprintf("UPDATE partitions SET opened = micros() - %d WHERE opened > 1 AND p > %d", (2 * retireQuiet).Microseconds(), classNumbers/partitionJobs)
+	require.NoError(t, s.run(t, shutAgo))
+	retire(false)
+	require.Empty(t, a.names, "one of its jobs is open")
+	ended(t, s, c, old[2])
+	retire(false)
+	expireAll(t, s)
+	_, err := as(t, s, "retention").Retire(t.Context(), a.keep)
+	require.ErrorIs(t, err, store.ErrOwner)
+	requireExpired(t, s, old)
+
+	before := partitions(t, s)
+	a.fails = errors.New("the disk is full")
+	_, err = s.Retire(t.Context(), a.keep)
+	require.ErrorIs(t, err, a.fails)
+	requireExpired(t, s, old)
+	a.fails = nil
+	retire(true)
+	require.Equal(t, before-1, partitions(t, s))
+	require.Equal(t, "retire-days-0", a.names[len(a.names)-1])
+	require.Len(t, a.entries, 3)
+	for _, id := range old {
+		require.Positive(t, a.entries[id])
+		for _, table := range historyTables {
+			require.Zero(t, s.rows(t, historyOf(table, id)))
+		}
+	}
+	retire(false)
+	require.Equal(t, 2, s.rows(t, "jobs WHERE state = 'expired'"))
+	require.Equal(t, 1, s.rows(t, "tombs"))
+	for _, id := range []journal.JobID{again[0], forever[0], months[0]} {
+		requireWholeOrTomb(t, s, id, map[journal.JobID]journal.Head{id: heads(t, s, id)})
+	}
+	require.NotEqual(t, old[0], again[0])
+}
+
+func heads(t testing.TB, s *Store, id journal.JobID) journal.Head {
+	t.Helper()
+	v, err := s.Job(t.Context(), id)
+	require.NoError(t, err)
+	return v.Head
+}
+
+// W11: a job that outlives its partition is moved with all its history, unless somebody
+// has it or its chain is broken; and it goes on where it is.
+func TestW11Moves(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	c := openCommitter(t, s)
+	ids := keep(t, s, c, day, "long", "short")
+	long := ids[0]
+	st := load(t, c, store.Want{Job: long})
+	var plans []store.Chained
+	for n := range 5 {
+		plans = append(plans, chained(st, grow(st, n)))
+	}
+	require.NoError(t, c.Commit(t.Context(), plans))
+	ended(t, s, c, ids[1])
+	expireAll(t, s)
+	shut(t, s, 1, classes[1].longest)
+	was, err := s.Job(t.Context(), long)
+	require.NoError(t, err)
+	n := s.rows(t, "jobs WHERE n >= 2e17")
+	require.Zero(t, n)
+
+	load(t, c, store.Want{Job: long})
+	more, err := s.Retire(t.Context(), nil)
+	require.NoError(t, err)
+	require.False(t, more, "somebody has it")
+	require.NoError(t, c.Rollback(t.Context()))
+
+	require.NoError(t, s.run(t, "UPDATE entries SET body = 'x' WHERE seq = 3"))
+	_, err = s.Retire(t.Context(), nil)
+	require.ErrorIs(t, err, errBroken)
+	require.Zero(t, s.rows(t, "jobs WHERE n >= 2e17"))
+	require.NoError(t, s.run(t, fmt.Sprintf(`UPDATE entries SET body = '\x%x' WHERE seq = 3`, plans[1].Body)))
+
+	for more := true; more; {
+		more, err = s.Retire(t.Context(), nil)
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1, s.rows(t, "jobs WHERE n >= 2e17"))
+	require.Zero(t, s.rows(t, fmt.Sprintf("partitions WHERE p = %d", classNumbers/partitionJobs)))
+	got, err := s.Job(t.Context(), long)
+	require.NoError(t, err)
+	for i := range was.Rows {
+		was.Rows[i].Rev++ // who read the job where it was decides again
+	}
+	require.Equal(t, was, got)
+	requireWholeOrTomb(t, s, long, map[journal.JobID]journal.Head{long: was.Head})
+	st = load(t, c, store.Want{Job: long, Instances: []collation.InstanceKey{work}})
+	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 5))}))
+	requireWholeOrTomb(t, s, long, map[journal.JobID]journal.Head{long: heads(t, s, long)})
+}
+
+// W11: what a process that died has left half done is finished by the next, and not
+// archived anew: the entries had gone.
+func TestW11RetireDies(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	c := openCommitter(t, s)
+	ids := keep(t, s, c, day, "k")
+	ended(t, s, c, ids[0])
+	expireAll(t, s)
+	shut(t, s, 1, 2*retireQuiet)
+	reader := blocker(t, s, "SELECT FROM entries")
+	var a archived
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { _, err := s.Retire(ctx, a.keep); done <- err }()
+	waitFor(t, s, "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'ALTER TABLE entries DETACH%' AND wait_event_type = 'Lock'")
+	more, err := s.Retire(t.Context(), a.keep)
+	require.NoError(t, err)
+	require.False(t, more, "only one does it at a time")
+	cancel()
+	require.Error(t, <-done)
+	require.Equal(t, 1, s.rows(t, "pg_inherits WHERE inhdetachpending"))
+	startJobs(t, s, "another") // nobody is held up
+	_, err = reader.Exec(t.Context(), "COMMIT")
+	require.NoError(t, err)
+	more, err = s.Retire(t.Context(), a.keep)
+	require.NoError(t, err)
+	require.True(t, more)
+	require.Len(t, a.names, 1)
+	require.Zero(t, s.rows(t, fmt.Sprintf("pg_class WHERE relname LIKE '%%\\_%d'", classNumbers/partitionJobs)))
+	partitions(t, s)
+}
+
+// W11: while jobs begin, end, expire and are moved, and partitions are opened and
+// dropped under them, every job that is more than a tombstone is whole.
+func TestW11UnderLoad(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	ctx, stop := context.WithCancel(t.Context())
+	var mu sync.Mutex
+	var open []journal.JobID
+	var g sync.WaitGroup
+	for w := range 3 {
+		c := openCommitter(t, s)
+		g.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				ids := keep(t, s, c, day, fmt.Sprint(w, "-", i, "-a"), fmt.Sprint(w, "-", i, "-b"))
+				ended(t, s, c, ids[0])
+				st := load(t, c, store.Want{Job: ids[1]})
+				require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}))
+				mu.Lock()
+				open = append(open, ids[1])
+				mu.Unlock()
+			}
+		})
+	}
+	dropped := 0
+	for round := 0; round < 4 || dropped < 2; round++ {
+		expireAll(t, s)
+		shut(t, s, 1, classes[1].longest)
+		for more := true; more; {
+			before := s.rows(t, "partitions")
+			var err error
+			more, err = s.Retire(ctx, nil)
+			require.NoError(t, err)
+			dropped += max(0, before-s.rows(t, "partitions"))
+			expireAll(t, s)
+		}
+	}
+	stop()
+	g.Wait()
+	require.NotEmpty(t, open)
+	for _, id := range open {
+		requireWholeOrTomb(t, s, id, map[journal.JobID]journal.Head{id: heads(t, s, id)})
+		v, err := s.Job(t.Context(), id)
+		require.NoError(t, err)
+		require.Len(t, v.Instances, 2)
+		require.Len(t, v.Rows, 2)
+	}
+	t.Logf("%d jobs are open, %d partitions were dropped, %d jobs were moved", len(open), dropped, s.rows(t, "jobs WHERE n >= 2e17"))
+}
