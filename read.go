@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
@@ -117,6 +118,19 @@ func (rt *Runtime) Deploy(ctx context.Context, flows ...*flow.Flow) error {
 // Activate sets the version that new jobs take; running jobs keep theirs.
 func (rt *Runtime) Activate(ctx context.Context, name, version string) error {
 	return rt.store.Activate(ctx, name, version)
+}
+
+// ExpireDefault is how long closed jobs of the space are kept whose flow does not say it
+// (`expire`), 0: for good. A new space has 720 h.
+func (rt *Runtime) ExpireDefault(ctx context.Context) (time.Duration, error) {
+	return rt.store.ExpireDefault(ctx)
+}
+
+// SetExpireDefault changes that: flow.MinExpire to flow.MaxExpire, or 0. A process uses
+// it for flows that it reads from then on, so restart those that run. It needs the
+// rights of the owner.
+func (rt *Runtime) SetExpireDefault(ctx context.Context, d time.Duration) error {
+	return rt.store.SetExpireDefault(ctx, d)
 }
 
 // Roles makes the space's group roles with least rights (4.5): owner, engine,

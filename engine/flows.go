@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
@@ -20,6 +21,8 @@ type Source interface {
 	Flow(ctx context.Context, name, version string) ([]byte, error)
 	// ActiveFlow returns the version for new jobs: store.ErrNotFound.
 	ActiveFlow(ctx context.Context, name string) (ref journal.FlowRef, canonical []byte, err error)
+	// ExpireDefault is how long closed jobs are kept whose flow does not say it.
+	ExpireDefault(ctx context.Context) (time.Duration, error)
 	// Deploy stores a built-in flow: store.ErrVersionTaken.
 	Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte) (fresh bool, err error)
 }
@@ -56,7 +59,7 @@ func (f *Flows) Get(ctx context.Context, name, version string) (*flow.Flow, erro
 	if err != nil {
 		return nil, fmt.Errorf("flow %s version %s: %w", name, version, err)
 	}
-	return f.compile(name, version, canonical)
+	return f.compile(ctx, name, version, canonical)
 }
 
 // Resolve returns the version that a new job takes: the one that is asked for,
@@ -90,7 +93,7 @@ func (f *Flows) Resolve(ctx context.Context, name, version string) (journal.Flow
 	}
 	compiled := f.Cached(ref.Name, ref.Version)
 	if compiled == nil {
-		if compiled, err = f.compile(ref.Name, ref.Version, canonical); err != nil {
+		if compiled, err = f.compile(ctx, ref.Name, ref.Version, canonical); err != nil {
 			return ref, nil, err
 		}
 	}
@@ -125,11 +128,16 @@ func refOf(f *flow.Flow) journal.FlowRef {
 	return journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
 }
 
-func (f *Flows) compile(name, version string, canonical []byte) (*flow.Flow, error) {
+func (f *Flows) compile(ctx context.Context, name, version string, canonical []byte) (*flow.Flow, error) {
 	compiled, err := flow.FromCanonical(canonical)
 	if err != nil {
 		return nil, fmt.Errorf("flow %s version %s as stored does not compile with this build: %w", name, version, err)
 	}
+	kept, err := f.source.ExpireDefault(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("flow %s version %s: read how long the space keeps jobs: %w", name, version, err)
+	}
+	compiled = compiled.KeptFor(kept)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.known) >= maxFlows {

@@ -77,8 +77,9 @@ func (b *Builder) Output(v any) *Builder {
 	return b.set(e)
 }
 
-// Expire sets how long a closed job is kept, MinExpire to MaxExpire.
-func (b *Builder) Expire(d time.Duration) *Builder { return b.set(textEntry("expire", d.String())) }
+// Expire sets how long a closed job is kept, MinExpire to MaxExpire, or Never: for good.
+// Without it the space says so.
+func (b *Builder) Expire(d time.Duration) *Builder { return b.set(textEntry("expire", expireText(d))) }
 
 // Schedule starts jobs by the clock. Zone, CatchUp and Input may be empty; Input
 // is JSON.

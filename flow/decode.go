@@ -73,7 +73,9 @@ func (d decoder) flow(root *node) *definition {
 		def.input = nil
 	}
 	if n := root.get("expire"); n != nil {
-		def.expire = d.duration(n, "expire", MinExpire, MaxExpire)
+		if def.expire = Never; n.kind != kindString || n.text != never {
+			def.expire = d.duration(n, "expire", MinExpire, MaxExpire)
+		}
 	}
 	d.schedule(def, root.get("schedule"))
 	d.activities(def, d.required(root, "", "activities"))

@@ -15,8 +15,8 @@ func (d *definition) appendJSON(dst []byte) []byte {
 	o.text("identity", string(d.identity))
 	o.node("input", d.input)
 	o.node("output", d.output)
-	if d.expire > 0 {
-		o.text("expire", d.expire.String())
+	if d.expire != 0 {
+		o.text("expire", expireText(d.expire))
 	}
 	if s := d.schedule; s != nil {
 		o.key("schedule")

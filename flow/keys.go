@@ -40,7 +40,7 @@ var sections = []Section{
 		{Name: "identity", Takes: "`caller` or `strict`", Default: "`caller`", Meaning: "Where a job's key comes from: `caller` gives it, or `strict`: the digest of flow and canonical input; then another key is refused."},
 		{Name: "input", Takes: "JSON Schema 2020-12", Default: "anything", Meaning: "Checked when a job starts. References stay within the schema; `format` is an annotation."},
 		{Name: "output", Takes: "mapped value", Default: "`null`", Meaning: "The result of a job. It sees every activity in its last pass; one that never ran has output null and `.skipped`."},
-		{Name: "expire", Takes: "duration", Default: "kept for good", Meaning: "How long a closed job is kept: 1s to 87600h. It is removed within a minute after that; a tombstone stays. While a job that runs its compensations is open, it is kept."},
+		{Name: "expire", Takes: "duration or `never`", Default: "what the space says, 720h", Meaning: "How long a closed job is kept: 1s to 87600h. After that nobody sees it any more; its journal is dropped with others of its time. While a job that runs its compensations is open, it is kept."},
 		{Name: "schedule", Takes: "mapping", Default: "none", Meaning: "Starts jobs by the clock. Not with `identity: strict`."},
 		{Name: "activities", Takes: "mapping of activities by name", Default: "required", Meaning: "1 to 20000 activities, one of them of type trigger. Names: `[a-z][a-z0-9_]*`, up to 64 characters, no word that means something in expressions."},
 		{Name: "transitions", Takes: "mapping of lists by activity", Default: "none", Meaning: "What follows an activity: up to 1000 names or transitions. Up to 99 lead to one activity; every activity but the trigger has at least one."},

@@ -50,6 +50,8 @@ const (
 	MinDuration = time.Millisecond
 	// MaxDuration is the longest backoff, timeout and within.
 	MaxDuration = 8760 * time.Hour
+	// Never says that closed jobs are kept for good.
+	Never time.Duration = -1
 	// MinExpire and MaxExpire bound how long a closed job is kept.
 	MinExpire = time.Second
 	// MaxExpire is ten years.

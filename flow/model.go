@@ -45,7 +45,7 @@ const (
 type Flow struct {
 	name, version string
 	identity      Identity
-	expire        time.Duration
+	expire        time.Duration // 0: it is not said
 	canonical     []byte
 	digest        Digest
 	schema        *jsonschema.Schema
@@ -74,7 +74,28 @@ func (f *Flow) Canonical() []byte { return f.canonical }
 func (f *Flow) Identity() Identity { return f.identity }
 
 // Expire is how long a closed job is kept; 0 means for good.
-func (f *Flow) Expire() time.Duration { return f.expire }
+func (f *Flow) Expire() time.Duration { return max(f.expire, 0) }
+
+// KeptFor is the flow with the default of a space: how long a closed job is kept where
+// the definition does not say it; 0 means for good. The definition stays what it is.
+func (f *Flow) KeptFor(d time.Duration) *Flow {
+	if f.expire != 0 || d == 0 {
+		return f
+	}
+	kept := *f
+	kept.expire = d
+	return &kept
+}
+
+// never is Never in a definition.
+const never = "never"
+
+func expireText(d time.Duration) string {
+	if d == Never {
+		return never
+	}
+	return d.String()
+}
 
 // Trigger returns the root of the graph.
 func (f *Flow) Trigger() *Activity { return f.trigger }

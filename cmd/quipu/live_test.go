@@ -365,5 +365,26 @@ func TestMigrateWithRoles(t *testing.T) {
 		r := clitest.Do(t, run, env, "", "migrate", "--roles")
 		require.Zero(t, r.Code, r.Err)
 		require.Contains(t, r.Out, "space roles")
+		require.Contains(t, r.Out, "kept 720h\n")
+	}
+}
+
+// W11: how long closed jobs are kept stands with the space, until somebody says otherwise.
+func TestMigrateExpire(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"QUIPU_POSTGRES": devtest.Postgres(t), "QUIPU_SPACE": "expire"}
+	for _, x := range [][2]string{{"", "720h"}, {"90m", "1h30m"}, {"", "1h30m"}, {"never", "for good"}, {"", "for good"}, {"87600h", "87600h"}} {
+		args := []string{"migrate"}
+		if x[0] != "" {
+			args = append(args, "--expire", x[0])
+		}
+		r := clitest.Do(t, run, env, "", args...)
+		require.Zero(t, r.Code, r.Err)
+		require.Contains(t, r.Out, "kept "+x[1]+"\n")
+	}
+	for _, bad := range []string{"0", "0s", "1ms", "87601h", "always", "-1h"} {
+		r := clitest.Do(t, run, env, "", "migrate", "--expire", bad)
+		require.Equal(t, cli.CodeUsage, r.Code, bad)
+		require.Contains(t, r.Err, "or never", bad)
 	}
 }

@@ -2,16 +2,21 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/journal/store"
 )
 
 func (a *app) migrateCommand() *cobra.Command {
 	var roles bool
+	var expire string
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Bring the schema of the space to this build's version",
@@ -22,26 +27,80 @@ It also makes the next partitions of the tables (10 million jobs each), as engin
 while they run. An engine whose login may not act as the owner of the tables says so
 in its log: then run this again.
 
+With --expire it sets how long closed jobs are kept whose flow does not say it; a new
+space has 720h. Processes take it when they start.
+
 With --roles it also makes the group roles quipu_SPACE_owner, _engine, _worker,
 _sealer, _retention and _verifier with the least rights that each needs: none of
-them but the owner can change an entry of the journal, and only retention, which
-removes jobs that have expired, can delete one. Grant them to the users that your
+them but the owner can change or delete an entry of the journal. Retention makes
+tombstones of jobs that have expired; to drop their journals, which it does by whole
+partitions, it needs the owner's role as well. Grant them to the users that your
 processes log in as; what you do not grant, a process that logs in as the owner has.
 Repeat it after each migration. It needs the right CREATEROLE.`,
-		Example: "  quipu migrate --roles\n  journal-verify --postgres postgres://auditor@db/quipu   # auditor is in quipu_default_verifier",
+		Example: "  quipu migrate --roles\n  quipu migrate --expire 2160h\n  journal-verify --postgres postgres://auditor@db/quipu   # auditor is in quipu_default_verifier",
 		Args:    cobra.NoArgs,
 	}
+	cmd.Flags().StringVar(&expire, "expire", "", "`TIME` that closed jobs are kept whose flow does not say it, 1s to 87600h, or never; default: what the space has")
 	cmd.Flags().BoolVar(&roles, "roles", false, "make the least-privilege roles too")
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
+		keep, err := expireFlag(expire)
+		if err != nil {
+			return err
+		}
 		return a.with(cmd, makes, func(ctx context.Context, rt *quipu.Runtime) error {
 			if roles {
 				if err := rt.Roles(ctx); err != nil {
 					return err
 				}
 			}
-			_, err := fmt.Fprintf(a.streams.Out, "the schema of space %s is this build's\n", a.spaceName())
+			if expire != "" {
+				if err := rt.SetExpireDefault(ctx, keep); err != nil {
+					return err
+				}
+			}
+			kept, err := rt.ExpireDefault(ctx)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(a.streams.Out, "the schema of space %s is this build's; a closed job whose flow does not say it is kept %s\n",
+				a.spaceName(), keptText(kept))
 			return err
 		})
 	})
 	return cmd
+}
+
+// never is how long jobs are kept that do not expire.
+const never = "never"
+
+// expireFlag reads --expire: 0 for never.
+func expireFlag(text string) (time.Duration, error) {
+	if text == "" || text == never {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err == nil {
+		err = store.CheckExpire(d)
+	}
+	if err == nil && d == 0 {
+		err = errors.New("0 is no time to keep a job")
+	}
+	if err != nil {
+		return 0, cli.Exitf(cli.CodeUsage, "--expire %.40q: a time from 1s to 87600h, or never: %v", text, err)
+	}
+	return d, nil
+}
+
+func keptText(d time.Duration) string {
+	if d == 0 {
+		return "for good"
+	}
+	text := d.String() // such as 720h0m0s
+	if short, whole := strings.CutSuffix(text, "m0s"); whole {
+		text = short + "m"
+	}
+	if short, whole := strings.CutSuffix(text, "h0m"); whole {
+		text = short + "h"
+	}
+	return text
 }

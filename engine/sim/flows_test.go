@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"time"
 
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
@@ -37,6 +38,9 @@ const share = 8
 
 // last is the book of the seed before. Runs are one after another.
 var last *book
+
+// ExpireDefault implements engine.Source: jobs whose flow does not say it are kept.
+func (*book) ExpireDefault(context.Context) (time.Duration, error) { return 0, nil }
 
 // drawPlan draws the flows of a seed, unless the seed before had the same.
 func drawPlan(seed uint64) *plan {

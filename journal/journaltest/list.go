@@ -3,9 +3,11 @@ package journaltest
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -17,6 +19,7 @@ var flows = map[string]func(*bench){
 	"what is not deployed is not found":               flowUnknown,
 	"deploying at once: one is fresh (T8)":            flowRace,
 	"the space has an epoch (T4)":                     flowEpoch,
+	"the space says how long jobs are kept (W11)":     flowExpire,
 }
 
 var lists = map[string]func(*bench){
@@ -54,6 +57,22 @@ func flowTaken(b *bench) {
 	got, err := b.s.Flow(b.ctx(), "f", "1")
 	require.NoError(b, err)
 	require.Equal(b, `1`, string(got))
+}
+
+// flowExpire sets how long jobs are kept whose flow does not say it (W11).
+func flowExpire(b *bench) {
+	for _, d := range []time.Duration{0, flow.MinExpire, 720 * time.Hour, flow.MaxExpire} {
+		require.NoError(b, b.s.SetExpireDefault(b.ctx(), d))
+		got, err := b.s.ExpireDefault(b.ctx())
+		require.NoError(b, err)
+		require.Equal(b, d, got)
+	}
+	for _, d := range []time.Duration{-1, 1, flow.MinExpire - 1, flow.MaxExpire + 1} {
+		require.ErrorIs(b, b.s.SetExpireDefault(b.ctx(), d), store.ErrRejected)
+	}
+	got, err := b.s.ExpireDefault(b.ctx())
+	require.NoError(b, err)
+	require.Equal(b, flow.MaxExpire, got)
 }
 
 func flowActivate(b *bench) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -137,4 +138,19 @@ func (s *Store) MarkSchedule(_ context.Context, name string, before, after colla
 		set(u, &f.last, after)
 		return nil
 	})
+}
+
+// ExpireDefault implements store.Engine: at first jobs are kept for good.
+func (s *Store) ExpireDefault(context.Context) (time.Duration, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.expire, nil
+}
+
+// SetExpireDefault implements store.Operator.
+func (s *Store) SetExpireDefault(_ context.Context, d time.Duration) error {
+	if err := store.CheckExpire(d); err != nil {
+		return fmt.Errorf("memory: %w: %w", store.ErrRejected, err)
+	}
+	return s.write("set expire", func(u *undo) error { set(u, &s.expire, d); return nil })
 }

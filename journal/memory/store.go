@@ -40,6 +40,7 @@ type Store struct {
 	jobs     map[journal.JobID]*job                             // tombstones too, also those of keys used again
 	locks    map[journal.JobID]*lock                            // those that somebody has
 	keys     map[string]journal.JobID                           // the last generation of each key
+	expire   time.Duration                                      // how long closed jobs are kept whose flow does not say it
 	floor    int64                                              // every job begins in a generation above it
 	rows     map[journal.JobID]map[journal.GUID]*collation.Row  // by whom they are addressed to: a job, not begun perhaps, or a mailbox
 	waits    map[journal.JobID]map[journal.GUID]*collation.Wait // by mailbox, the same values as in their jobs

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -117,5 +118,20 @@ func (s *Store) Schedules(ctx context.Context) ([]store.Schedule, error) {
 // MarkSchedule moves the time of a schedule by test-and-set: store.ErrLost.
 func (s *Store) MarkSchedule(ctx context.Context, name string, before, after collation.Micros) error {
 	_, err := s.change(ctx, "flow_mark", pText(name), pInt(int64(before)), pInt(int64(after)))
+	return err
+}
+
+// ExpireDefault implements store.Engine.
+func (s *Store) ExpireDefault(ctx context.Context) (d time.Duration, err error) {
+	err = s.query(ctx, "expire_default", nil, func(v row) error { d = time.Duration(v.int(0)) * time.Microsecond; return nil })
+	return d, err
+}
+
+// SetExpireDefault implements store.Operator. It needs the rights of the owner.
+func (s *Store) SetExpireDefault(ctx context.Context, d time.Duration) error {
+	if err := store.CheckExpire(d); err != nil {
+		return rejected("set expire", err)
+	}
+	_, err := s.change(ctx, "expire_default_set", pInt(d.Microseconds()))
 	return err
 }

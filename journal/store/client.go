@@ -2,9 +2,12 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"iter"
+	"time"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -169,6 +172,10 @@ type Operator interface {
 	// Deploy stores a flow version. The same content again changes nothing;
 	// other content is ErrVersionTaken. The first version of a flow is active.
 	Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte) (fresh bool, err error)
+	// SetExpireDefault says how long closed jobs are kept whose flow does not say it, 0
+	// for good: ErrRejected for what no flow may say. Processes use it for flows that
+	// they read from then on.
+	SetExpireDefault(ctx context.Context, d time.Duration) error
 	// Activate sets the version for new jobs: ErrNotFound.
 	Activate(ctx context.Context, name, version string) error
 	// Flows lists the deployed versions.
@@ -228,4 +235,12 @@ type Store interface {
 	Reader
 	// Close ends all connections.
 	Close()
+}
+
+// CheckExpire refuses a default that no flow may say.
+func CheckExpire(d time.Duration) error {
+	if d != 0 && (d < flow.MinExpire || d > flow.MaxExpire) {
+		return fmt.Errorf("closed jobs are kept for %v to %v, or for good: %v", flow.MinExpire, flow.MaxExpire, d)
+	}
+	return nil
 }

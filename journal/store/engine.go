@@ -48,6 +48,9 @@ type Engine interface {
 	Flow(ctx context.Context, name, version string) ([]byte, error)
 	// ActiveFlow returns the version for new jobs, as for Client.
 	ActiveFlow(ctx context.Context, name string) (ref journal.FlowRef, canonical []byte, err error)
+	// ExpireDefault is how long closed jobs are kept whose flow does not say it; 0: for
+	// good (W11).
+	ExpireDefault(ctx context.Context) (time.Duration, error)
 	// Deploy is Operator's: flows of the runtime's own (3.5).
 	Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte) (fresh bool, err error)
 	// Letter reads a dead letter, without a lock: ErrNotFound.

@@ -19,7 +19,7 @@ import (
 
 // columns are what memory.Store.Tables gives of each table, in its order. Left out
 // are the markers of batches, which each store needs in its own way, and what only
-// Postgres has: the raw message of a letter, the trigger of a job and whether an
+// Postgres has: partitions, the raw message of a letter, the trigger of a job and whether an
 // instance is of a join, which only its checks look at. An entry's bytes are in its
 // hash; the pauses of a row come with each Load.
 var columns = map[string]string{

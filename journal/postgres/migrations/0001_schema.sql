@@ -35,6 +35,7 @@ CREATE TABLE space (
     single  boolean PRIMARY KEY DEFAULT true CHECK (single),
     name    text    NOT NULL,
     epoch   bigint  NOT NULL DEFAULT 1 CHECK (epoch > 0),
+    expire  bigint  NOT NULL DEFAULT 2592000000000 CHECK (expire >= 0), -- how long closed jobs are kept whose flow does not say it, in microseconds; 0: for good
     floor   bigint  NOT NULL DEFAULT 0 CHECK (floor >= 0), -- every job begins in a generation above it (W11)
     version integer NOT NULL
 );

@@ -1,3 +1,11 @@
+-- name: expire_default
+-- how long closed jobs are kept whose flow does not say it (W11), in microseconds.
+SELECT expire FROM space WHERE single
+
+-- name: expire_default_set
+-- changes that. $1 microseconds. Returns 1.
+UPDATE space SET expire = $1::int8 WHERE single RETURNING 1
+
 -- name: flow_lock
 -- one change of a flow's versions at a time. $1 name.
 SELECT pg_advisory_xact_lock(hashtextextended('quipu flow ' || current_schema() || ' ' || $1::text, 0))

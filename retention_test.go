@@ -1,0 +1,113 @@
+package quipu_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/export"
+	"github.com/quipu-journal/quipu/replay"
+)
+
+// W11: jobs that have expired are written to a file, of keys used again too, and then
+// dropped; the file proves them. One whose flow says never, and one of the default, stay.
+func TestArchive(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	flows := make([]string, 0, 3)
+	for name, expire := range map[string]string{"brief": "expire: 1s\n", "kept": "expire: never\n", "usual": ""} {
+		flows = append(flows, "flow: "+name+"\nversion: \"1\"\n"+expire+`output: {n: "${ wait.output.n }"}
+activities:
+  start: {type: trigger}
+  wait: {type: hook, signal: go, key: "${ job.id }"}
+transitions: {start: [wait]}
+`)
+	}
+	s := newSpace(t, flows...)
+	run := func(name, key string) quipu.Job {
+		job := s.begin(name, key, nil)
+		_, err := s.Signal(ctx, "go", key, map[string]int{"n": 1})
+		require.NoError(t, err)
+		s.output(job, `{"n":1}`)
+		return job
+	}
+	expires := func(job quipu.Job) collation.Micros {
+		v, err := s.Job(ctx, job)
+		require.NoError(t, err)
+		if v.ExpiresAt == collation.Never {
+			return collation.Never
+		}
+		return v.ExpiresAt - v.Closed
+	}
+	kept, usual := run("kept", "kept"), run("usual", "usual")
+	require.Equal(t, collation.Never, expires(kept))
+	require.InDelta(t, float64((720 * time.Hour).Microseconds()), float64(expires(usual)), float64(time.Minute.Microseconds()))
+
+	_, err := quipu.Open(ctx, quipu.Config{Postgres: s.dsn, Archive: filepath.Join(t.TempDir(), "none")})
+	require.ErrorIs(t, err, quipu.ErrConfig)
+	dir := t.TempDir()
+	apart, err := quipu.Open(ctx, quipu.Config{Postgres: s.dsn, Roles: []quipu.Role{quipu.RoleRetention}, Archive: dir})
+	require.NoError(t, err)
+	t.Cleanup(apart.Close)
+	retain := func() {
+		run, stop := context.WithTimeout(ctx, 300*time.Millisecond)
+		defer stop()
+		require.NoError(t, apart.Run(run))
+	}
+	gone := map[journal.JobID]bool{}
+	for i := range 3 {
+		for _, key := range []string{"again", fmt.Sprint("once-", i)} {
+			gone[run("brief", key).ID] = true
+		}
+		s.until("the jobs expire", func() bool {
+			retain()
+			_, err := s.Find(ctx, "again")
+			return err != nil
+		})
+	}
+	require.Len(t, gone, 6)
+	raw, err := pgx.Connect(ctx, s.dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = raw.Close(context.WithoutCancel(ctx)) })
+	path := filepath.Join(dir, "default-days-0.jsonl")
+	s.until("the partition is archived and dropped", func() bool {
+		// as if days had passed since its first job
+		_, err := raw.Exec(ctx, "UPDATE quipu_default.partitions SET opened = 1 WHERE opened IS NOT NULL")
+		require.NoError(t, err)
+		require.NoError(t, s.Store().Extend(ctx))
+		_, err = raw.Exec(ctx, "UPDATE quipu_default.partitions SET opened = opened - 120000000 WHERE opened > 1")
+		require.NoError(t, err)
+		retain()
+		_, err = os.Stat(path)
+		return err == nil
+	})
+
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	r := export.NewReader(file)
+	for range len(gone) {
+		h, err := r.Next()
+		require.NoError(t, err)
+		require.True(t, gone[h.Job], h.Key)
+		delete(gone, h.Job)
+		report, err := replay.Verify(replay.Header{Space: h.Space, Job: h.Job, Key: h.Key, Generation: h.Generation, Head: h.Head, Flow: h.Flow}, nil, r.Entries())
+		require.NoError(t, err)
+		require.False(t, report.Violated(), "%v", report.First)
+		require.Equal(t, h.Head, report.Head)
+	}
+	require.Empty(t, gone)
+	for _, job := range []quipu.Job{kept, usual} {
+		s.output(job, `{"n":1}`)
+	}
+	run("brief", "again")
+}
