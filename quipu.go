@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/journal/archive"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
@@ -159,8 +160,8 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("%w: role %q: the roles are %v", ErrConfig, r, AllRoles())
 		}
 	}
-	if err := checkArchive(c.Archive); err != nil {
-		return c, err
+	if err := archive.Check(c.Archive); err != nil {
+		return c, fmt.Errorf("%w: Archive: %w", ErrConfig, err)
 	}
 	if c.Observer == nil {
 		c.Observer = observer.Nop{}
@@ -264,8 +265,8 @@ func (rt *Runtime) part(role Role) (func(context.Context) error, error) {
 	case role == RoleSchedule:
 		return rt.scheduler().run, nil
 	case role == RoleRetention:
-		archive := archiveTo(rt.cfg.Archive)
-		return func(ctx context.Context) error { return engine.Retain(ctx, rt.store, archive, rt.cfg.Logger) }, nil
+		keep := archive.To(rt.cfg.Archive)
+		return func(ctx context.Context) error { return engine.Retain(ctx, rt.store, keep, rt.cfg.Logger) }, nil
 	case rt.eng == nil:
 		return nil, fmt.Errorf("%w: the role %s needs NATS", ErrConfig, role)
 	case role == RoleEngine:

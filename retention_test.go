@@ -3,6 +3,7 @@ package quipu_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -75,39 +76,51 @@ transitions: {start: [wait]}
 		})
 	}
 	require.Len(t, gone, 6)
-	raw, err := pgx.Connect(ctx, s.dsn)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = raw.Close(context.WithoutCancel(ctx)) })
 	path := filepath.Join(dir, "default-days-0.jsonl")
 	s.until("the partition is archived and dropped", func() bool {
-		// as if days had passed since its first job
-		_, err := raw.Exec(ctx, "UPDATE quipu_default.partitions SET opened = 1 WHERE opened IS NOT NULL")
-		require.NoError(t, err)
-		require.NoError(t, s.Store().Extend(ctx))
-		_, err = raw.Exec(ctx, "UPDATE quipu_default.partitions SET opened = opened - 120000000 WHERE opened > 1")
-		require.NoError(t, err)
+		s.shut()
 		retain()
-		_, err = os.Stat(path)
+		_, err := os.Stat(path)
 		return err == nil
 	})
+	requireProved(t, path, gone)
+	for _, job := range []quipu.Job{kept, usual} {
+		s.output(job, `{"n":1}`)
+	}
+	run("brief", "again")
+}
 
+// shut closes the partitions that have jobs, as if days had passed since the first.
+func (s *space) shut() {
+	s.t.Helper()
+	ctx := s.t.Context()
+	raw, err := pgx.Connect(ctx, s.dsn)
+	require.NoError(s.t, err)
+	defer func() { _ = raw.Close(context.WithoutCancel(ctx)) }()
+	for _, age := range []string{"1 WHERE opened IS NOT NULL", "opened - 120000000 WHERE opened > 1"} {
+		_, err := raw.Exec(ctx, "UPDATE quipu_default.partitions SET opened = "+age)
+		require.NoError(s.t, err)
+		require.NoError(s.t, s.Store().Extend(ctx))
+	}
+}
+
+// requireProved reads an archive of some jobs.
+func requireProved(t *testing.T, path string, jobs map[journal.JobID]bool) {
+	t.Helper()
 	file, err := os.Open(path)
 	require.NoError(t, err)
-	defer file.Close()
+	defer func() { require.NoError(t, file.Close()) }()
 	r := export.NewReader(file)
-	for range len(gone) {
+	for range len(jobs) {
 		h, err := r.Next()
 		require.NoError(t, err)
-		require.True(t, gone[h.Job], h.Key)
-		delete(gone, h.Job)
+		require.True(t, jobs[h.Job], h.Key)
+		delete(jobs, h.Job)
 		report, err := replay.Verify(replay.Header{Space: h.Space, Job: h.Job, Key: h.Key, Generation: h.Generation, Head: h.Head, Flow: h.Flow}, nil, r.Entries())
 		require.NoError(t, err)
 		require.False(t, report.Violated(), "%v", report.First)
 		require.Equal(t, h.Head, report.Head)
 	}
-	require.Empty(t, gone)
-	for _, job := range []quipu.Job{kept, usual} {
-		s.output(job, `{"n":1}`)
-	}
-	run("brief", "again")
+	_, err = r.Next()
+	require.ErrorIs(t, err, io.EOF)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/archive"
 	"github.com/quipu-journal/quipu/journal/export"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -48,7 +49,7 @@ not there, or that has expired, is reported and holds up no other.`,
 // exportFile writes a file. Without any job there is none.
 func (a *app) exportFile(ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, keys []string, path string) error {
 	var missing error
-	err := export.WriteFile(path, func(out *export.Writer) error {
+	err := archive.WriteFile(path, func(out *export.Writer) error {
 		n, err := a.exportJobs(ctx, cmd, rt, keys, out)
 		if n > 0 && errors.Is(err, cli.ErrReported) {
 			missing, err = err, nil

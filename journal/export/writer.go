@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -50,6 +51,22 @@ func (w *Writer) Write(rec journal.Record) error {
 	}
 	w.buf = appendEntry(w.buf[:0], &rec)
 	return w.write(w.buf)
+}
+
+// Job writes a job: its header, then its entries.
+func (w *Writer) Job(h Header, entries iter.Seq2[journal.Record, error]) error {
+	if err := w.Begin(h); err != nil {
+		return err
+	}
+	for r, err := range entries {
+		if err != nil {
+			return err
+		}
+		if err := w.Write(r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *Writer) write(line []byte) error {

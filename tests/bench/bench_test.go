@@ -49,6 +49,7 @@ var lines = map[string][]string{
 		"W10, 200 callers, 100 jobs stored ", "W10, WAL per job, 100 jobs stored ", "W10, 100 jobs stored ÷ none ",
 		"a checkpoint every two: slowest ÷ median ", "a checkpoint every two: WAL, most ÷ least ",
 	},
+	"retention": {"W10, 200 callers, retention running ÷ not ", "retention: jobs removed ÷ jobs that end meanwhile "},
 	"processes": {"3 processes ÷ 1, W10, 198 callers ", "3 processes ÷ 1, W10, 999 callers "},
 	"kill":      {"kill -9 of one of two workers: longest job "},
 	"idle":      {"queries of an idle process "},

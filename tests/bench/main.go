@@ -65,6 +65,7 @@ func parts() []part {
 		{"cycles", (*bench).cycles},
 		{"long", (*bench).long},
 		{"steady", (*bench).steady},
+		{"retention", (*bench).retention},
 		{"processes", (*bench).processes},
 		{"kill", (*bench).kill},
 		{"idle", (*bench).idle},

@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"collation"},
 	{"replay"},
 	{"journal/store", "observer", "wire"},
-	{"effects", "transport", "explain"},
+	{"effects", "transport", "explain", "journal/archive"},
 	{"durable", "session"},
 	{"engine", "workers"},
 	{"journal/postgres", "journal/memory", "journal/journaltest", "transport/nats", "transport/memory", "transport/transporttest", "telemetry"},
