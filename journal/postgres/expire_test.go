@@ -315,10 +315,18 @@ func TestW11TombstonesEnd(t *testing.T) {
 	require.Zero(t, s.rows(t, "tombs"))
 	require.Equal(t, 1, s.rows(t, "jobs"))
 	require.Equal(t, 1, s.rows(t, "space WHERE floor = 1"))
+	guess := collation.Begin(collation.Inception{Space: s.cfg.Space, Key: "guessed", Flow: testFlow, Trigger: "start", Input: []byte(`1`), Now: 1}, nil, collation.Mode{})
+	e := guess.Entry
+	_, err := c.Load(t.Context(), nil, true)
+	require.NoError(t, err)
+	err = c.Commit(t.Context(), []store.Chained{store.Chain(&collation.Job{ID: e.Job, Space: e.Space, Generation: e.Generation}, guess)})
+	lost, ok := errors.AsType[*store.LostError](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, []string{"guessed"}, lost.Keys, "the first generation is over")
 	for key, generation := range map[string]int64{"once": 2, "new": 2, "again": 3} {
 		id := startJobs(t, s, key)[0]
 		require.Equal(t, collation.NewJobID(s.cfg.Space, key, generation), id, key)
 	}
-	_, err := s.FindJob(t.Context(), "once")
+	_, err = s.FindJob(t.Context(), "once")
 	require.NoError(t, err)
 }

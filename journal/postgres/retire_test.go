@@ -262,6 +262,33 @@ func TestW11Moves(t *testing.T) {
 	requireWholeOrTomb(t, s, long, map[journal.JobID]journal.Head{long: heads(t, s, long)})
 }
 
+// W11: a partition stays while somebody who drew one of its numbers may still commit.
+func TestW11RetireWaits(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	c := openCommitter(t, s)
+	ended(t, s, c, keep(t, s, c, day, "gone")[0])
+	expireAll(t, s)
+	slow := blocker(t, s, `INSERT INTO jobs (id, n, key, generation, flow_name, flow_version, flow_digest, trigger, state, semaphore,
+		head_seq, head_hash, started, trace) SELECT gen_random_uuid(), nextval('numbers_days'), 'slow', 1, flow_name, flow_version, flow_digest,
+		trigger, 'open', 1, 0, head_hash, 0, '' FROM jobs`)
+	require.NoError(t, s.Extend(t.Context()))
+	require.NoError(t, s.run(t, "UPDATE partitions SET opened = 1 WHERE opened IS NOT NULL"))
+	require.NoError(t, s.Extend(t.Context()))
+	require.NoError(t, s.run(t, "UPDATE partitions SET opened = opened - 120000000 WHERE opened > 1"))
+	before := partitions(t, s)
+	more, err := s.Retire(t.Context(), nil)
+	require.NoError(t, err)
+	require.False(t, more)
+	_, err = slow.Exec(t.Context(), "COMMIT")
+	require.NoError(t, err)
+	settled(t, s)
+	more, err = s.Retire(t.Context(), nil)
+	require.NoError(t, err)
+	require.False(t, more, "it has a job")
+	require.Equal(t, before, partitions(t, s))
+}
+
 // W11: what a process that died has left half done is finished by the next, and not
 // archived anew: the entries had gone.
 func TestW11RetireDies(t *testing.T) {
