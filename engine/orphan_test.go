@@ -140,3 +140,35 @@ func TestT3MessagesWithoutAJob(t *testing.T) {
 		require.Zero(t, r.bus.Len(transport.ToStart())+r.bus.Len(transport.ToLane(0)))
 	})
 }
+
+// W11: when a tombstone has ended, jobs begin above its generation, whether their key was
+// known or not.
+func TestW11Floor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, engine.Config{}, busmem.Config{Seed: 1}, nil, workers.New())
+		defer r.close()
+		r.deploy(`
+flow: brief
+version: "1"
+expire: 1s
+activities: {start: {type: trigger}}
+`)
+		r.ended([]journal.JobID{r.run("brief", "k", `{}`)})
+		time.Sleep(time.Minute)
+		for more := true; more; {
+			var err error
+			more, err = r.store.Expire(t.Context(), 100)
+			require.NoError(t, err)
+		}
+		r.store.Advance(store.TombAge)
+		time.Sleep(time.Minute)
+		_, err := r.store.Expire(t.Context(), 100)
+		require.NoError(t, err)
+		for _, key := range []string{"new", "k", "newer"} {
+			id := r.run("brief", key, `{}`)
+			require.EqualValues(t, 2, r.view(id).Generation, key)
+			r.ended([]journal.JobID{id})
+		}
+	})
+}
