@@ -63,11 +63,13 @@ LIMIT $3::int8
 SELECT chain, seq, body, hash FROM entries WHERE n = $1::int8 ORDER BY chain, seq
 
 -- name: retire_tables
--- what is there of a partition: each table, and whether it is attached, or being detached. $1 tables, $2 partition.
+-- what is there of a partition: each table, in their order, and whether it is attached, or being detached. $1 tables, $2
+-- partition.
 SELECT w.name || '_' || $2::int8, i.inhrelid IS NOT NULL, coalesce(i.inhdetachpending, false), w.name
-FROM unnest($1::text[]) AS w (name)
+FROM unnest($1::text[]) WITH ORDINALITY AS w (name, place)
 JOIN pg_class c ON c.oid = to_regclass(w.name || '_' || $2::int8)
 LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
+ORDER BY w.place
 
 -- name: retire_done
 -- forgets a partition. $1 p.
