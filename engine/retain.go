@@ -13,6 +13,11 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
+// retainLimit bounds the jobs that become tombstones at once: with the pause between two
+// parts it leaves the database to those whose jobs run, and is still some thousands a
+// second.
+const retainLimit = choreLimit / 2
+
 // retireEvery is how often it is looked for partitions of which all jobs have expired.
 const retireEvery = expireEvery
 
@@ -25,7 +30,7 @@ func Retain(ctx context.Context, st store.Expirer, archive store.Archive, log *s
 	chores := []*chore{{
 		name: "the removal of expired jobs", every: expireEvery, log: log, jitter: rand.N[time.Duration],
 		once: func(ctx context.Context) (bool, error) {
-			more, err := st.Expire(ctx, choreLimit)
+			more, err := st.Expire(ctx, retainLimit)
 			if err != nil {
 				err = fmt.Errorf("%w (if rights are missing: it needs those of retention, or the process not to have this role)", err)
 			}

@@ -75,9 +75,9 @@ func (s *Store) migrate(ctx context.Context, c *conn) error {
 	if err := c.exec(ctx, steps.String()); err != nil {
 		return err
 	}
-	o, err := c.owner(ctx)
+	owner, err := c.owner(ctx)
 	if err == nil {
-		err = c.exec(ctx, "SET LOCAL ROLE "+o.name)
+		err = c.exec(ctx, "SET LOCAL ROLE "+owner)
 	}
 	if err == nil {
 		err = c.extend(ctx)

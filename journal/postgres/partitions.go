@@ -66,7 +66,11 @@ func (s *Store) Extend(ctx context.Context) error {
 		if err != nil || text == "" {
 			return err
 		}
-		if err = s.asOwner(ctx, c, s.migrateLock(), c.extend); errors.Is(err, store.ErrOwner) {
+		err = s.asOwner(ctx, c, s.migrateLock(), c.extend)
+		switch {
+		case err == nil:
+			s.log.Info("partitions of the history were made, or opened")
+		case errors.Is(err, store.ErrOwner):
 			err = fmt.Errorf("%w; %w", store.ErrPartition, err)
 		}
 		return err
@@ -76,11 +80,11 @@ func (s *Store) Extend(ctx context.Context) error {
 // asOwner runs do in a transaction of its own that acts as the owner of the tables, so
 // that what it makes is his, whoever makes it. first is SQL that comes before.
 func (s *Store) asOwner(ctx context.Context, c *conn, first string, do func(context.Context) error) error {
-	o, err := c.owner(ctx)
+	owner, err := c.owner(ctx)
 	if err != nil {
 		return err
 	}
-	err = c.exec(ctx, "BEGIN; SET LOCAL lock_timeout = '"+ownerWait+"';"+first+"SET LOCAL ROLE "+o.name)
+	err = c.exec(ctx, "BEGIN; SET LOCAL lock_timeout = '"+ownerWait+"';"+first+"SET LOCAL ROLE "+owner)
 	if err == nil {
 		err = do(ctx)
 	}
@@ -103,33 +107,20 @@ func (c *conn) extend(ctx context.Context) error {
 	return c.exec(ctx, text)
 }
 
-// owner is who has the tables.
-type owner struct {
-	name string // quoted
-	now  int64
-}
-
-// owner looks who has the tables: store.ErrOwner where this login may not act as him.
-func (c *conn) owner(ctx context.Context) (o owner, err error) {
+// owner is who has the tables, quoted: store.ErrOwner where this login may not act as
+// him.
+func (c *conn) owner(ctx context.Context) (name string, err error) {
 	mine := false
-	err = c.query(ctx, "partitions_owner", func(v row) error {
-		mine, o.name, o.now = v.bool(0), v.text(1), v.int(2)
-		return nil
-	})
+	err = c.query(ctx, "partitions_owner", func(v row) error { mine, name = v.bool(0), v.text(1); return nil })
 	if err == nil && !mine {
-		err = fmt.Errorf("postgres: %w: give it the role %s", store.ErrOwner, o.name)
+		err = fmt.Errorf("postgres: %w: give it the role %s", store.ErrOwner, name)
 	}
-	return o, err
+	return name, err
 }
 
 // extension is SQL for what is due, "" for nothing.
 func (c *conn) extension(ctx context.Context) (string, error) {
-	tenures, err := c.tenures(ctx)
-	if err != nil {
-		return "", err
-	}
-	now := int64(0)
-	err = c.query(ctx, "partitions_owner", func(v row) error { now = v.int(2); return nil })
+	tenures, now, err := c.tenures(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -155,8 +146,8 @@ func (c *conn) extension(ctx context.Context) (string, error) {
 	return text.String(), nil
 }
 
-// tenures looks what there is of each class, without a lock.
-func (c *conn) tenures(ctx context.Context) (out []tenure, err error) {
+// tenures looks what there is of each class, without a lock, and at the clock.
+func (c *conn) tenures(ctx context.Context) (out []tenure, now int64, err error) {
 	first, sequences := ints(len(classes)), texts(len(classes))
 	for i := range classes {
 		first.int(int64(i) * classNumbers)
@@ -167,8 +158,8 @@ func (c *conn) tenures(ctx context.Context) (out []tenure, err error) {
 		if v.null(3) {
 			t.made = -1
 		}
-		out = append(out, t)
+		out, now = append(out, t), v.int(4)
 		return nil
-	}, first.value(), sequences.value(), pInt(partitionJobs))
-	return out, err
+	}, first.value(), sequences.value(), pInt(partitionJobs), pInt(classNumbers))
+	return out, now, err
 }

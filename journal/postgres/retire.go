@@ -201,7 +201,7 @@ func (c *conn) chains(ctx context.Context, job numbered) iter.Seq2[journal.Recor
 // drop archives a partition and drops its tables. What a process that died has left
 // half done is finished.
 func (s *Store) drop(ctx context.Context, c *conn, x *part, archive func(*part) error) error {
-	o, err := c.owner(ctx)
+	owner, err := c.owner(ctx)
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (s *Store) drop(ctx context.Context, c *conn, x *part, archive func(*part) 
 			return err
 		}
 	}
-	if err := c.exec(ctx, "SET ROLE "+o.name); err != nil {
+	if err := c.exec(ctx, "SET ROLE "+owner); err != nil {
 		return err
 	}
 	defer func() { _ = c.exec(context.WithoutCancel(ctx), "RESET ROLE") }() // a connection that is lost has no role

@@ -27,15 +27,19 @@ SELECT taken FROM batches WHERE session = $1::uuid AND seq = $2::int8
 
 -- name: partitions_look
 -- what there is of each class of retention (W10, W11). $1 the first number of each class, $2 their sequences, $3 jobs of
--- a partition. Returns in their order the last number that was drawn, null before the first; the newest partition that
--- may have jobs, and when it was opened, null before it was; and the last one that is there, null for none.
-SELECT s.last, s.newest, p.opened, (SELECT max(x.p) FROM partitions x WHERE x.p >= w.first / $3::int8 AND x.p < (w.first + 100000000000000000) / $3::int8)
+-- a partition, $4 numbers of a class. Returns in their order the last number that was drawn, null before the first; the newest partition that
+-- may have jobs, and when it was opened, null before it was; the last one that is there, null for none; and the time.
+SELECT s.last, s.newest, p.opened,
+       (SELECT max(x.p) FROM partitions x WHERE x.p >= w.first / $3::int8 AND x.p < (w.first + $4::int8) / $3::int8), micros()
 FROM unnest($1::int8[], $2::text[]) WITH ORDINALITY AS w (first, sequence, place)
-CROSS JOIN LATERAL (SELECT pg_sequence_last_value(w.sequence::regclass) AS last, coalesce(pg_sequence_last_value(w.sequence::regclass), w.first) / $3::int8 AS newest) AS s
+CROSS JOIN LATERAL (
+    SELECT pg_sequence_last_value(w.sequence::regclass) AS last,
+           coalesce(pg_sequence_last_value(w.sequence::regclass), w.first) / $3::int8 AS newest
+) AS s
 LEFT JOIN partitions p ON p.p = s.newest
 ORDER BY w.place
 
 -- name: partitions_owner
--- whether this login may act as the owner of the tables, who that is, and the time.
-SELECT pg_has_role(t.relowner, 'MEMBER'), quote_ident(pg_get_userbyid(t.relowner)), micros()
+-- whether this login may act as the owner of the tables, and who that is.
+SELECT pg_has_role(t.relowner, 'MEMBER'), quote_ident(pg_get_userbyid(t.relowner))
 FROM pg_class t WHERE t.oid = to_regclass('entries')
