@@ -161,9 +161,11 @@ activities: {start: {type: trigger}}
 			more, err = r.store.Expire(t.Context(), 100)
 			require.NoError(t, err)
 		}
+		_, err := r.store.Retire(t.Context(), nil)
+		require.NoError(t, err)
 		r.store.Advance(store.TombAge)
 		time.Sleep(time.Minute)
-		_, err := r.store.Expire(t.Context(), 100)
+		_, err = r.store.Expire(t.Context(), 100)
 		require.NoError(t, err)
 		for _, key := range []string{"new", "k", "newer"} {
 			id := r.run("brief", key, `{}`)

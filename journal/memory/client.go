@@ -40,10 +40,11 @@ func (s *Store) Job(_ context.Context, id journal.JobID) (*store.JobView, error)
 	if j == nil {
 		return nil, fmt.Errorf("memory: job %s: %w", id, store.ErrNotFound)
 	}
-	v := &store.JobView{JobSummary: j.summary(), Ended: j.tasksSeq != 0, ExpiresAt: j.expires}
+	v := &store.JobView{JobSummary: j.summary(), Ended: j.tasksSeq != 0}
 	if j.State == journal.JobExpired {
 		return v, nil
 	}
+	v.ExpiresAt = j.expires
 	if c := j.close(); c != nil {
 		v.Code, v.Error = c.Code, clone(c.Error)
 	}

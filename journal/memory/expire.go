@@ -3,6 +3,8 @@ package memory
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -42,8 +44,8 @@ func (s *Store) late() []*job {
 	return out
 }
 
-// Expire implements store.Engine. A job becomes a tombstone, and what is open of it
-// goes; its history stays with the tombstone, and goes with it.
+// Expire implements store.Expirer. A job becomes a tombstone, and what is open of it
+// goes; its history stays until Retire.
 func (s *Store) Expire(_ context.Context, limit int) (more bool, err error) {
 	err = s.write("expire", func(u *undo) error {
 		jobs, ends, left := limit, limit, limits{limit, limit}
@@ -73,14 +75,72 @@ func (s *Store) Expire(_ context.Context, limit int) (more bool, err error) {
 	return more && err == nil, err
 }
 
-// end drops a tombstone with its history. No key begins again in a generation that it
-// may have had (W11, C8).
+// end drops a tombstone whose history is gone; another stays as long again. No key begins
+// again in a generation that it may have had (W11, C8).
 func (s *Store) end(u *undo, j *job) {
+	if len(j.chains) > 0 {
+		set(u, &j.expires, s.now()+micros(store.TombAge))
+		return
+	}
 	if j.replaced == collation.Never {
 		drop(u, s.keys, j.Key)
 	}
 	drop(u, s.jobs, j.ID)
 	set(u, &s.floor, max(s.floor, j.Generation))
+}
+
+// Retire implements store.Retirer: all tombstones are of one partition.
+func (s *Store) Retire(ctx context.Context, archive store.Archive) (more bool, err error) {
+	gone := s.retired()
+	if archive != nil && len(gone) > 0 {
+		err = archive(ctx, "memory", func(visit store.Visit) error {
+			for _, j := range gone {
+				if err := visit(&j.Job, j.Flow.Digest, j.all()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return false, fmt.Errorf("memory: retire: %w", err)
+	}
+	return false, s.write("retire", func(u *undo) error {
+		for _, j := range gone {
+			set(u, &j.instances, nil)
+			set(u, &j.receipts, nil)
+			set(u, &j.woken, nil)
+			set(u, &j.chains, nil)
+			set(u, &j.effects, nil)
+			set(u, &j.payloads, nil)
+		}
+		return nil
+	})
+}
+
+// retired are the tombstones with a history, which nobody changes any more.
+func (s *Store) retired() (out []*job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range sortedIDs(s.jobs) {
+		if j := s.jobs[id]; j.State == journal.JobExpired && len(j.chains) > 0 {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// all yields the entries of a job, the main chain first.
+func (j *job) all() iter.Seq2[journal.Record, error] {
+	return func(yield func(journal.Record, error) bool) {
+		for _, chain := range sortedIDs(j.chains) {
+			for _, r := range j.chains[chain] {
+				if !yield(r.Record, nil) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // undone are the jobs whose record is still read: a job of their compensations is
