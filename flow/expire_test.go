@@ -32,9 +32,34 @@ func TestExpire(t *testing.T) {
 		require.NoError(t, err, text)
 		require.Equal(t, x.kept, again.KeptFor(time.Hour).Expire(), text)
 	}
-	_, err := flow.Parse("f.yaml", []byte("expire: Never\n"+rest))
-	require.ErrorContains(t, err, "duration")
 	built, err := flow.New("f").Version("1").Expire(flow.Never).Trigger("start").Build()
 	require.NoError(t, err)
 	require.Zero(t, built.KeptFor(time.Hour).Expire())
+	written, err := flow.Parse("f.yaml", []byte("expire: never\n"+rest))
+	require.NoError(t, err)
+	require.Equal(t, written.Digest(), built.Digest())
+	silent, err := flow.Parse("f.yaml", []byte(rest))
+	require.NoError(t, err)
+	require.Equal(t, "8fcc0c0e42af7dd2a4c3a37c2139521dbfe3bfdf5067c2bec23aebc99bf4ad5e", silent.Digest().String(), "stored flows depend on the canonical form")
+	require.NotEqual(t, silent.Digest(), written.Digest())
+}
+
+// Neither a number nor a time that is no time means never.
+func TestExpireRefused(t *testing.T) {
+	t.Parallel()
+	const rest = "\nflow: f\nversion: \"1\"\nactivities: {start: {type: trigger}}\n"
+	for value, says := range map[string]string{
+		"Never": "must be a duration", "forever": "must be a duration", "\" never\"": "must be a duration", "\"\"": "must be a duration",
+		"0": "must be a duration", "-1": "must be a duration", "720": "must be a duration", "true": "must be a duration",
+		"null": "must be a duration", "[never]": "must be a duration", "{never: true}": "must be a duration", "${ never }": "must be a duration",
+		"0s": "must be from 1s to 87600h", "-1ns": "must be from 1s to 87600h", "-1h": "must be from 1s to 87600h",
+		"999ms": "must be from 1s to 87600h", "87601h": "must be from 1s to 87600h",
+	} {
+		_, err := flow.Parse("f.yaml", []byte("expire: "+value+rest))
+		require.ErrorContains(t, err, says, value)
+	}
+	for _, d := range []time.Duration{0, -2, -time.Hour, flow.MinExpire - 1, flow.MaxExpire + 1} {
+		_, err := flow.New("f").Version("1").Expire(d).Trigger("start").Build()
+		require.ErrorContains(t, err, "must be from", d)
+	}
 }
