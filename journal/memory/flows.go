@@ -152,5 +152,5 @@ func (s *Store) SetExpireDefault(_ context.Context, d time.Duration) error {
 	if err := store.CheckExpire(d); err != nil {
 		return fmt.Errorf("memory: %w: %w", store.ErrRejected, err)
 	}
-	return s.write("set expire", func(u *undo) error { set(u, &s.expire, d); return nil })
+	return s.write("set expire", func(u *undo) error { set(u, &s.expire, d.Truncate(time.Microsecond)); return nil })
 }

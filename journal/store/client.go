@@ -173,8 +173,8 @@ type Operator interface {
 	// other content is ErrVersionTaken. The first version of a flow is active.
 	Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte) (fresh bool, err error)
 	// SetExpireDefault says how long closed jobs are kept whose flow does not say it, 0
-	// for good: ErrRejected for what no flow may say. Processes use it for flows that
-	// they read from then on.
+	// for good: ErrRejected for what no flow may say. It is kept in microseconds. A
+	// process reads it once, with its first flow.
 	SetExpireDefault(ctx context.Context, d time.Duration) error
 	// Activate sets the version for new jobs: ErrNotFound.
 	Activate(ctx context.Context, name, version string) error
