@@ -126,9 +126,9 @@ func (rt *Runtime) ExpireDefault(ctx context.Context) (time.Duration, error) {
 	return rt.store.ExpireDefault(ctx)
 }
 
-// SetExpireDefault changes that: flow.MinExpire to flow.MaxExpire, or 0. A process uses
-// it for flows that it reads from then on, so restart those that run. It needs the
-// rights of the owner.
+// SetExpireDefault changes that: flow.MinExpire to flow.MaxExpire, or 0. A process takes
+// it at its next start: this one as well, once it has read a flow. It needs the rights
+// of the owner.
 func (rt *Runtime) SetExpireDefault(ctx context.Context, d time.Duration) error {
 	return rt.store.SetExpireDefault(ctx, d)
 }

@@ -28,10 +28,12 @@ type Source interface {
 }
 
 // Flows compiles deployed flow versions once; a version never changes, so
-// nothing has to be invalidated. It is safe for concurrent use.
+// nothing has to be invalidated. What the space says for all of them is read once, too
+// (W11). It is safe for concurrent use.
 type Flows struct {
 	source Source
 	mu     sync.Mutex
+	keep   *time.Duration // the space's, for flows that do not say `expire`; nil: not read yet (W11)
 	known  map[flowKey]*flow.Flow
 	active map[string]journal.FlowRef // as last read: an inception finds out whether it still is (W9)
 }
@@ -133,11 +135,11 @@ func (f *Flows) compile(ctx context.Context, name, version string, canonical []b
 	if err != nil {
 		return nil, fmt.Errorf("flow %s version %s as stored does not compile with this build: %w", name, version, err)
 	}
-	kept, err := f.source.ExpireDefault(ctx)
+	keep, err := f.keptFor(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("flow %s version %s: read how long the space keeps jobs: %w", name, version, err)
 	}
-	compiled = compiled.KeptFor(kept)
+	compiled = compiled.KeptFor(keep)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.known) >= maxFlows {
@@ -145,4 +147,25 @@ func (f *Flows) compile(ctx context.Context, name, version string, canonical []b
 	}
 	f.known[flowKey{name, version}] = compiled
 	return compiled, nil
+}
+
+// keptFor reads once how long the space keeps closed jobs whose flow does not say it, so
+// that all flows of a process have the same default, whenever they are read.
+func (f *Flows) keptFor(ctx context.Context) (time.Duration, error) {
+	f.mu.Lock()
+	known := f.keep
+	f.mu.Unlock()
+	if known != nil {
+		return *known, nil
+	}
+	d, err := f.source.ExpireDefault(ctx)
+	if err != nil {
+		return 0, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.keep == nil { // nobody else has read it meanwhile
+		f.keep = &d
+	}
+	return *f.keep, nil
 }
