@@ -20,7 +20,8 @@ import (
 // key is the job's, and so the only one of the space: a call that is repeated with
 // it waits for the job that is there, or takes its result, whoever made it and
 // however it ended. in is anything that encoding/json marshals; json.RawMessage is
-// taken as it is. The job is kept for good.
+// taken as it is. The job is kept as long as the space says (ExpireDefault); when it has
+// expired, a call with its key is a new one and runs the handler again.
 //
 // The error is *JobError where the handler answered with one, or its tries are
 // exhausted, as of Wait; one that wraps *ErrAlreadyStarted where the key has a job

@@ -23,7 +23,9 @@ built-in flow quipu_call, whose version is the topic. The input is JSON, {} by d
 itself, @FILE, or - for standard input.
 
 KEY is the job's. A call that is repeated under it calls nothing again: it waits for
-the job that is there, or prints its result. With another topic or input it is refused.`,
+the job that is there, or prints its result. With another topic or input it is refused.
+The job is kept as long as the space says (quipu migrate --expire); when it has expired,
+a call under its KEY is a new one.`,
 		Example: `  quipu call payments.charge invoice-42 '{"amount": 10}'
   quipu call trip.book trip-7 @trip.json --timeout 1m`,
 		Args: cobra.RangeArgs(2, 3),
