@@ -100,7 +100,7 @@ func (s *space) shut() {
 	for _, age := range []string{"1 WHERE opened IS NOT NULL", "opened - 120000000 WHERE opened > 1"} {
 		_, err := raw.Exec(ctx, "UPDATE quipu_default.partitions SET opened = "+age)
 		require.NoError(s.t, err)
-		require.NoError(s.t, s.Store().Extend(ctx))
+		require.NoError(s.t, s.Store().Extend(ctx)) // opens the next ones, then notes that
 	}
 }
 
@@ -123,4 +123,49 @@ func requireProved(t *testing.T, path string, jobs map[journal.JobID]bool) {
 	}
 	_, err = r.Next()
 	require.ErrorIs(t, err, io.EOF)
+}
+
+// W11: however a job begins, its number is of the class of how long it is kept.
+func TestW11NumbersOfEachWayToBegin(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newSpace(t, `
+flow: child
+version: "1"
+expire: 1h
+activities: {start: {type: trigger}}
+`, `
+flow: parent
+version: "1"
+expire: never
+activities:
+  start: {type: trigger}
+  child: {type: await, flow: child, id: awaited}
+transitions: {start: [child]}
+`)
+	conn, err := pgx.Connect(ctx, s.dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	s.output(s.begin("child", "started", nil), "null")
+	s.output(s.begin("parent", "parent", nil), "null")
+	_, err = s.Call(ctx, "echo", "called", nil)
+	require.NoError(t, err)
+	tx, err := conn.Begin(ctx)
+	require.NoError(t, err)
+	_, err = s.StartTx(ctx, tx, "child", "joined", nil)
+	require.NoError(t, err)
+	require.NoError(t, tx.Commit(ctx))
+
+	rows, err := conn.Query(ctx, "SELECT key, n / 100000000000000000 FROM quipu_default.jobs")
+	require.NoError(t, err)
+	classes, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct {
+		Key   string
+		Class int
+	}])
+	require.NoError(t, err)
+	got := map[string]int{}
+	for _, job := range classes {
+		got[job.Key] = job.Class
+	}
+	require.Equal(t, map[string]int{"parent": 0, "started": 1, "awaited": 1, "joined": 1, "called": 2}, got)
 }

@@ -23,29 +23,36 @@ const MaxStarts = 500
 // it writes the job, and what those dispatch (1.11, W9).
 type start struct {
 	store.Start
-	flow *flow.Flow // compiled; nil: its first message is not folded
+	flow *flow.Flow // compiled
+	call *call      // nil in a transaction of the caller's
 	held bool       // somebody seems to have the key: look
 	out  store.Started
 }
 
 // Start begins jobs, each a call of its own: they share their transaction with
 // whatever else is to be committed, and one that is refused is refused alone. The
-// results are in the order of the starts; equal keys are one job. Errors are those of the results: *store.AlreadyStartedError where a job
-// has the key; ErrFlowMoved where the version of an Active start is not the active
+// results are in the order of the starts; equal keys are one job. Errors are those of the
+// results: store.ErrNotFound: the flow is not deployed; *store.AlreadyStartedError where
+// a job has the key; ErrFlowMoved where the version of an Active start is not the active
 // one any more; store.ErrUnavailable: nothing was begun; store.ErrUnknown: it may
 // have been, and the call may be repeated.
 func (c *Committer) Start(ctx context.Context, starts []store.Start) []store.Started {
-	all, calls := make([]*start, len(starts)), make([]*call, len(starts))
+	all, calls := make([]*start, len(starts)), make([]*call, 0, len(starts))
+	out := make([]store.Started, len(starts))
 	for i := range starts {
-		compiled, _ := c.flows.Get(ctx, starts[i].Flow.Name, starts[i].Flow.Version) // without it nothing folds
-		s := &start{Start: starts[i], flow: compiled}
-		all[i] = s
-		calls[i] = &call{name: callStart, want: s.want, decide: s.decide, lost: s.lose}
+		s := &start{Start: starts[i]}
+		if s.flow, out[i].Err = c.flows.Get(ctx, s.Flow.Name, s.Flow.Version); out[i].Err != nil {
+			continue
+		}
+		s.call = &call{name: callStart, want: s.want, decide: s.decide, lost: s.lose}
+		all[i], calls = s, append(calls, s.call)
 	}
 	c.do(ctx, calls...)
-	out := make([]store.Started, len(starts))
 	for i, s := range all {
-		if out[i].Err = calls[i].err; out[i].Err == nil {
+		if s == nil {
+			continue
+		}
+		if out[i].Err = s.call.err; out[i].Err == nil {
 			out[i] = s.out
 		}
 	}
@@ -93,14 +100,10 @@ func (s *start) decide(b *batch) error {
 }
 
 func (s *start) inception(b *batch) collation.Inception {
-	in := collation.Inception{
+	return collation.Inception{
 		Space: b.space, Key: s.Key, Flow: s.Flow, Trigger: s.Trigger, Input: s.Input, Trace: s.Trace,
-		Now: b.loaded.Now, Publish: b.sends, Active: s.Active,
+		Now: b.loaded.Now, Publish: b.sends, Active: s.Active, Keep: s.flow.Expire(),
 	}
-	if s.flow != nil {
-		in.Keep = s.flow.Expire()
-	}
-	return in
 }
 
 // holder is what has a key, as far as is known: of a key that was not looked up the
@@ -138,9 +141,6 @@ func (b *batch) begin(p *collation.Plan, f *flow.Flow) *collation.Plan {
 	st := collation.Born(p, f)
 	st.Job.Head = header.Head
 	b.loaded.States[p.Job] = st
-	if f == nil {
-		return nil
-	}
 	first := foldStart(st, b.mode)
 	if first == nil {
 		return nil
@@ -165,10 +165,15 @@ func foldStart(s *collation.State, mode collation.Mode) (p *collation.Plan) {
 // StartTx begins a job inside the caller's transaction tx, the store's handle (E17):
 // it begins when that commits, or never was. Its row is due at once and found by the
 // sweeper after the commit. A start of a key that another transaction is just
-// starting waits for that one. The error is that of Joiner, or ErrFlowMoved.
+// starting waits for that one. The error is that of Joiner, ErrFlowMoved, or
+// store.ErrNotFound: the flow is not deployed.
 func (c *Committer) StartTx(ctx context.Context, tx any, in store.Start) (store.Started, error) {
-	s := &start{Start: in, held: true}
-	err := c.cfg.Store.Join(ctx, tx, func(t store.Tx) error {
+	compiled, err := c.flows.Get(ctx, in.Flow.Name, in.Flow.Version)
+	if err != nil {
+		return store.Started{}, err
+	}
+	s := &start{Start: in, flow: compiled, held: true}
+	err = c.cfg.Store.Join(ctx, tx, func(t store.Tx) error {
 		loaded, err := t.Load(ctx, s.want(), true)
 		if err != nil {
 			return err
