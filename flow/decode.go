@@ -74,7 +74,7 @@ func (d decoder) flow(root *node) *definition {
 	}
 	if n := root.get("expire"); n != nil {
 		if def.expire = Never; n.kind != kindString || n.text != never {
-			def.expire = d.duration(n, "expire", MinExpire, MaxExpire)
+			def.expire = d.duration(n, "expire", MinExpire, MaxExpire, ", or never")
 		}
 	}
 	d.schedule(def, root.get("schedule"))
@@ -161,21 +161,21 @@ func (d decoder) choice(n *node, path string, choices ...string) string {
 	return n.text
 }
 
-func (d decoder) duration(n *node, path string, least, most time.Duration) time.Duration {
+func (d decoder) duration(n *node, path string, least, most time.Duration, or string) time.Duration {
 	if n.kind == kindString && strings.Contains(n.text, "${") {
-		d.at(n, path, "must be a duration such as 500ms, 30s or 72h; of all durations only sleep takes expressions")
+		d.at(n, path, "must be a duration such as 500ms, 30s or 72h%s; of all durations only sleep takes expressions", or)
 		return least
 	}
 	if n.kind != kindString {
-		d.at(n, path, "must be a duration such as 500ms, 30s or 72h, this is %s", n.kind)
+		d.at(n, path, "must be a duration such as 500ms, 30s or 72h%s; this is %s", or, n.kind)
 		return least
 	}
 	v, err := time.ParseDuration(n.text)
 	switch {
 	case err != nil:
-		d.at(n, path, "must be a duration such as 500ms, 30s or 72h")
+		d.at(n, path, "must be a duration such as 500ms, 30s or 72h%s", or)
 	case v < least || v > most:
-		d.at(n, path, "must be from %s to %s", shortDuration(least), shortDuration(most))
+		d.at(n, path, "must be from %s to %s%s", shortDuration(least), shortDuration(most), or)
 	default:
 		return v
 	}

@@ -101,10 +101,10 @@ func (d decoder) common(a *activityDef, n *node, path string) {
 		d.retry(a, v, path+".retry")
 	}
 	if v := n.get("timeout"); v != nil {
-		a.timeout = d.duration(v, path+".timeout", MinDuration, MaxDuration)
+		a.timeout = d.duration(v, path+".timeout", MinDuration, MaxDuration, "")
 	}
 	if v := n.get("within"); v != nil {
-		a.within = d.duration(v, path+".within", MinDuration, MaxDuration)
+		a.within = d.duration(v, path+".within", MinDuration, MaxDuration, "")
 	}
 	if a.joinAt != nil {
 		a.join = Join(d.choice(a.joinAt, path+".join", string(JoinAll), string(JoinAny)))
@@ -118,11 +118,11 @@ func (d decoder) retry(a *activityDef, n *node, path string) {
 	d.knownKeys(n, path, "retry")
 	a.retry.Attempts = d.integer(n, path, "attempts", a.retry.Attempts, MaxAttempts)
 	if v := n.get("backoff"); v != nil {
-		a.retry.Backoff = d.duration(v, path+".backoff", MinDuration, MaxDuration)
+		a.retry.Backoff = d.duration(v, path+".backoff", MinDuration, MaxDuration, "")
 	}
 	a.retry.Max = max(a.retry.Max, a.retry.Backoff)
 	if v := n.get("max"); v != nil {
-		a.retry.Max = d.duration(v, path+".max", a.retry.Backoff, MaxDuration)
+		a.retry.Max = d.duration(v, path+".max", a.retry.Backoff, MaxDuration, "")
 	}
 	if v := n.get("factor"); v != nil {
 		a.factor, a.retry.Factor = d.number(v, path+".factor", 1, MaxFactor)
@@ -211,7 +211,7 @@ func (d decoder) hook(a *activityDef, n *node, path string) {
 	d.required(n, path, "key")
 	d.values(a, n, path, "key")
 	if v := n.get("expires"); v != nil {
-		a.maxAge = d.duration(v, path+".expires", MinDuration, MaxDuration)
+		a.maxAge = d.duration(v, path+".expires", MinDuration, MaxDuration, "")
 	}
 	a.repeat = d.boolean(n, path, "repeat", false)
 }

@@ -57,6 +57,7 @@ func TestExpireRefused(t *testing.T) {
 	} {
 		_, err := flow.Parse("f.yaml", []byte("expire: "+value+rest))
 		require.ErrorContains(t, err, says, value)
+		require.ErrorContains(t, err, ", or never", value)
 	}
 	for _, d := range []time.Duration{0, -2, -time.Hour, flow.MinExpire - 1, flow.MaxExpire + 1} {
 		_, err := flow.New("f").Version("1").Expire(d).Trigger("start").Build()

@@ -57,7 +57,7 @@ var faultCases = map[string]struct{ src, want string }{
 	"retry key":          {worker("retry: {tries: 2}"), "f.yaml:8:13: unknown key; a retry takes attempts, backoff, factor, max, jitter: tries"},
 	"short timeout":      {worker("timeout: 0s"), "f.yaml:8:14: must be from 1ms to 8760h: 0s"},
 	"computed timeout":   {worker(`timeout: "${ start.output.t }"`), "of all durations only sleep takes expressions"},
-	"expire":             {"expire: 1ms\n" + worker(), "f.yaml:1:9: must be from 1s to 87600h: 1ms"},
+	"expire":             {"expire: 1ms\n" + worker(), "f.yaml:1:9: must be from 1s to 87600h, or never: 1ms"},
 	"number spelling":    {worker("input: {a: 0x1F}"), "f.yaml:8:16: a number is written as in JSON: 12, -0.5, 1e6; quote it if it is a string: 0x1F"},
 	"infinity":           {worker("input: {a: .inf}"), "a value that JSON does not have: .inf"},
 	"key of a number":    {worker("input: {1: a}"), "f.yaml:8:13: a key must be a string; quote it: 1"},
