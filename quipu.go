@@ -161,7 +161,7 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	if err := archive.Check(c.Archive); err != nil {
-		return c, fmt.Errorf("%w: Archive: %w", ErrConfig, err)
+		return c, fmt.Errorf("%w: Archive: %w: make the directory first", ErrConfig, err)
 	}
 	if c.Observer == nil {
 		c.Observer = observer.Nop{}

@@ -247,3 +247,5 @@ func TestChoresSayAnErrorOnce(t *testing.T) {
 type expirer func(context.Context, int) (bool, error)
 
 func (e expirer) Expire(ctx context.Context, limit int) (bool, error) { return e(ctx, limit) }
+
+func (e expirer) Retire(context.Context, store.Archive) (bool, error) { return false, nil }

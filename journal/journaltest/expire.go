@@ -396,7 +396,7 @@ func generationFloor(b *bench) {
 		b.expire(1)
 		require.True(b, b.entombed(c, was.ID), "its history is there")
 	}
-	more, err := b.s.Store.(store.Retirer).Retire(b.ctx(), nil)
+	more, err := b.s.Retire(b.ctx(), nil)
 	require.NoError(b, err)
 	require.False(b, more)
 	clock.Advance(store.TombAge + time.Second)

@@ -44,7 +44,7 @@ func (s *Store) late() []*job {
 	return out
 }
 
-// Expire implements store.Expirer. A job becomes a tombstone, and what is open of it
+// Expire implements store.Retention. A job becomes a tombstone, and what is open of it
 // goes; its history stays until Retire.
 func (s *Store) Expire(_ context.Context, limit int) (more bool, err error) {
 	err = s.write("expire", func(u *undo) error {
@@ -89,7 +89,7 @@ func (s *Store) end(u *undo, j *job) {
 	set(u, &s.floor, max(s.floor, j.Generation))
 }
 
-// Retire implements store.Retirer: all tombstones are of one partition.
+// Retire implements store.Retention: all tombstones are of one partition.
 func (s *Store) Retire(ctx context.Context, archive store.Archive) (more bool, err error) {
 	gone := s.retired()
 	if archive != nil && len(gone) > 0 {

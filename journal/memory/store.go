@@ -55,10 +55,7 @@ type Store struct {
 	values   map[string]string // of Tx effects
 }
 
-var (
-	_ store.Store   = (*Store)(nil)
-	_ store.Retirer = (*Store)(nil)
-)
+var _ store.Store = (*Store)(nil)
 
 // job is one job with all its rows. Values behind pointers are replaced, never
 // changed, so that an undo only puts pointers back.

@@ -158,7 +158,7 @@ func (c *conn) records(ctx context.Context, id journal.JobID, name string, param
 			return nil
 		}, param)
 		if err != nil && !errors.Is(err, errStop) {
-			yield(journal.Record{}, classify("audit", err))
+			yield(journal.Record{}, classify(name, err))
 		}
 	}
 }

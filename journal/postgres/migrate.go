@@ -75,17 +75,10 @@ func (s *Store) migrate(ctx context.Context, c *conn) error {
 	if err := c.exec(ctx, steps.String()); err != nil {
 		return err
 	}
-	owner, err := c.owner(ctx)
-	if err == nil {
-		err = c.exec(ctx, "SET LOCAL ROLE "+owner)
+	if err := c.extend(ctx, s.migrateLock()); err != nil {
+		return err
 	}
-	if err == nil {
-		err = c.extend(ctx)
-	}
-	if err == nil {
-		err = c.exec(ctx, "COMMIT")
-	}
-	return err
+	return c.exec(ctx, "COMMIT")
 }
 
 // migrateLock keeps two processes that start at once from both creating.

@@ -40,20 +40,22 @@ type tenure struct {
 
 // due says what is to be done for a class: which partitions are to be made, whether it
 // is to be noticed that the newest one was opened, and whether the next one is to be
-// opened before this one is full, since this one's time is over (W11).
-func (t *tenure) due(now int64) (make []int64, opened, turn bool) {
+// opened before this one is full, since this one's time is over (W11). Who opens it does
+// not note it: who drew a number of the one before may have begun after him, and has to
+// be older than the transaction that notes it (retire_look).
+func (t *tenure) due(now int64) (missing []int64, opened, turn bool) {
 	ahead := t.newest
 	if t.used {
 		ahead += partitionsAhead
 	}
 	for p := max(t.made+1, t.newest); p <= ahead; p++ {
-		make = append(make, p)
+		missing = append(missing, p)
 	}
 	every := classes[t.class].every.Microseconds()
 	opened = t.used && t.opened == 0
 	turn = t.used && !opened && every > 0 && now-t.opened >= every && t.made > t.newest &&
 		t.last%partitionJobs < partitionJobs-turnMargin
-	return make, opened, turn
+	return missing, opened, turn
 }
 
 // Extend makes the partitions that are missing, of each class of retention that of its
@@ -66,7 +68,7 @@ func (s *Store) Extend(ctx context.Context) error {
 		if err != nil || text == "" {
 			return err
 		}
-		err = s.asOwner(ctx, c, s.migrateLock(), c.extend)
+		err = s.asOwner(ctx, c, func(ctx context.Context) error { return c.extend(ctx, s.migrateLock()) })
 		switch {
 		case err == nil:
 			s.log.Info("partitions of the history were made, or opened")
@@ -78,13 +80,13 @@ func (s *Store) Extend(ctx context.Context) error {
 }
 
 // asOwner runs do in a transaction of its own that acts as the owner of the tables, so
-// that what it makes is his, whoever makes it. first is SQL that comes before.
-func (s *Store) asOwner(ctx context.Context, c *conn, first string, do func(context.Context) error) error {
+// that what it makes is his, whoever makes it.
+func (s *Store) asOwner(ctx context.Context, c *conn, do func(context.Context) error) error {
 	owner, err := c.owner(ctx)
 	if err != nil {
 		return err
 	}
-	err = c.exec(ctx, "BEGIN; SET LOCAL lock_timeout = '"+ownerWait+"';"+first+"SET LOCAL ROLE "+owner)
+	err = c.exec(ctx, "BEGIN; SET LOCAL lock_timeout = '"+ownerWait+"'; SET LOCAL ROLE "+owner)
 	if err == nil {
 		err = do(ctx)
 	}
@@ -97,14 +99,20 @@ func (s *Store) asOwner(ctx context.Context, c *conn, first string, do func(cont
 	return err
 }
 
-// extend does what is due, in a transaction that holds the lock of migrations: nobody
-// else does the same.
-func (c *conn) extend(ctx context.Context) error {
+// extend does what is due under the lock of migrations: nobody else does the same.
+func (c *conn) extend(ctx context.Context, lock string) error {
+	if err := c.exec(ctx, lock); err != nil {
+		return err
+	}
 	text, err := c.extension(ctx)
 	if err != nil || text == "" {
 		return err
 	}
-	return c.exec(ctx, text)
+	owner, err := c.owner(ctx)
+	if err != nil {
+		return err
+	}
+	return c.exec(ctx, "SET LOCAL ROLE "+owner+";"+text)
 }
 
 // owner is who has the tables, quoted: store.ErrOwner where this login may not act as
@@ -139,8 +147,7 @@ func (c *conn) extension(ctx context.Context) (string, error) {
 			fmt.Fprintf(&text, "UPDATE partitions SET opened = %d, opener = pg_current_xact_id() WHERE p = %d;", now, t.newest)
 		}
 		if turn {
-			fmt.Fprintf(&text, "SELECT setval('%s', %d); UPDATE partitions SET opened = %d, opener = pg_current_xact_id() WHERE p = %d;",
-				classes[t.class].sequence(), (t.newest+1)*partitionJobs, now, t.newest+1)
+			fmt.Fprintf(&text, "SELECT setval('%s', %d);", classes[t.class].sequence(), (t.newest+1)*partitionJobs)
 		}
 	}
 	return text.String(), nil

@@ -2,9 +2,12 @@ package postgres
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"iter"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -12,14 +15,17 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
+//go:embed partitions/move.sql
+var moveText string
+
 const (
 	// retireMoves bounds the jobs that one call moves.
 	retireMoves = 100
 	// retirePage is how many jobs of a partition are read at once for an archive.
 	retirePage = 1000
-	// retireQuiet is how long ago, at least, the last number of a partition was drawn that
-	// is dropped: who drew it has written by then. Whoever has not committed is waited
-	// for besides.
+	// retireQuiet is how long ago, at least, it was noted that a partition was closed: who
+	// drew one of its numbers and has written nothing yet has done so by then. Whoever
+	// has not committed is waited for besides.
 	retireQuiet = time.Minute
 )
 
@@ -36,13 +42,13 @@ type part struct {
 
 func (x *part) end() int64 { return (x.p + 1) * partitionJobs }
 
-// name is what an archive calls it.
-func (s *Store) name(x *part) string {
+// archiveName is what an archive calls it.
+func (s *Store) archiveName(x *part) string {
 	class := classOfPart(x.p)
 	return fmt.Sprintf("%s-%s-%d", s.cfg.Space, classes[class].name, x.p-int64(class)*(classNumbers/partitionJobs))
 }
 
-// Retire implements store.Retirer.
+// Retire implements store.Retention.
 func (s *Store) Retire(ctx context.Context, archive store.Archive) (more bool, err error) {
 	var archived error // the caller's own, not to be classified
 	err = s.call(ctx, "retire", func(c *conn) error {
@@ -55,7 +61,7 @@ func (s *Store) Retire(ctx context.Context, archive store.Archive) (more bool, e
 		defer func() { _ = c.query(context.WithoutCancel(ctx), "retire_unlock", nil, key) }() // it ends with the session at the latest
 		more, err = s.retire(ctx, c, func(x *part) error {
 			if archive != nil {
-				archived = archive(ctx, s.name(x), func(visit store.Visit) error { return s.eachOf(ctx, c, x, visit) })
+				archived = archive(ctx, s.archiveName(x), func(visit store.Visit) error { return s.eachOf(ctx, c, x, visit) })
 			}
 			return archived
 		})
@@ -82,6 +88,7 @@ func (s *Store) retire(ctx context.Context, c *conn, archive func(*part) error) 
 	if err != nil {
 		return false, err
 	}
+	var failed error // of one partition: it keeps no other from being dropped
 	for i := range parts {
 		x := &parts[i]
 		living, err := s.living(ctx, c, x)
@@ -89,12 +96,13 @@ func (s *Store) retire(ctx context.Context, c *conn, archive func(*part) error) 
 		case err != nil:
 			return false, err
 		case len(living) == 0:
-			return true, s.drop(ctx, c, x, archive)
+			return true, errors.Join(failed, s.drop(ctx, c, x, archive))
 		case longest > 0 && now-x.closed >= longest:
-			return s.moveAll(ctx, c, x, living)
+			moved, err := s.moveAll(ctx, c, x, living)
+			more, failed = more || moved, errors.Join(failed, err)
 		}
 	}
-	return false, nil
+	return more, failed
 }
 
 // numbered is a job with its number.
@@ -113,35 +121,40 @@ func (s *Store) living(ctx context.Context, c *conn, x *part) (out []numbered, e
 	if err != nil || len(out) == 0 || out[0].n == x.live {
 		return out, err
 	}
-	return out, s.asOwner(ctx, c, "", func(ctx context.Context) error {
+	return out, s.asOwner(ctx, c, func(ctx context.Context) error {
 		return c.query(ctx, "retire_seen", nil, pInt(x.p), pInt(out[0].n))
 	})
 }
 
 // moveAll moves jobs that outlive their partition to the next class, each in a
-// transaction of its own. One that somebody has is left for the next time.
-func (s *Store) moveAll(ctx context.Context, c *conn, x *part, jobs []numbered) (more bool, err error) {
+// transaction of its own. One that somebody has, or a row of it, is left for the next
+// time; one that cannot be moved stays, and keeps its partition.
+func (s *Store) moveAll(ctx context.Context, c *conn, x *part, jobs []numbered) (more bool, failed error) {
 	to := &classes[(classOfPart(x.p)+1)%len(classes)]
 	moved := 0
 	for _, job := range jobs {
 		done := false
-		err := s.asOwner(ctx, c, "", func(ctx context.Context) (err error) {
+		err := s.asOwner(ctx, c, func(ctx context.Context) (err error) {
 			done, err = s.move(ctx, c, job, to)
 			return err
 		})
 		switch {
-		case err != nil:
-			return false, fmt.Errorf("move job %s to the partitions of class %s: %w", job.id, to.name, err)
-		case done:
+		case err != nil && c.pg.IsClosed():
+			return false, err
+		case err != nil && !repeatable(err):
+			failed = errors.Join(failed, fmt.Errorf("move job %s to the partitions of class %s: %w", job.id, to.name, err))
+		case err == nil && done:
 			moved++
 		}
 	}
-	s.log.Info("jobs that outlive their partition were moved", "partition", s.name(x), "jobs", moved, "class", to.name)
-	return moved > 0, nil
+	if moved > 0 {
+		s.log.Info("jobs that outlive their partition were moved", "partition", s.archiveName(x), "jobs", moved, "class", to.name)
+	}
+	return moved > 0, failed
 }
 
 // move gives a job a number of another class, and its history with it, and checks the
-// chains where they are now. Whoever holds the job or a row of it keeps it from that.
+// chains where they are now.
 func (s *Store) move(ctx context.Context, c *conn, job numbered, to *class) (bool, error) {
 	var header *collation.Job
 	err := c.query(ctx, "retire_job", func(v row) error { j := s.readJob(v); header = &j; return nil }, pUUID(job.id), pInt(job.n))
@@ -152,15 +165,10 @@ func (s *Store) move(ctx context.Context, c *conn, job numbered, to *class) (boo
 	if err = c.query(ctx, "retire_next", func(v row) error { n = v.int(0); return nil }, pText(to.sequence())); err != nil {
 		return false, err
 	}
-	if err = c.query(ctx, "retire_rows", nil, pUUID(job.id)); err != nil {
-		return false, err
-	}
-	for _, table := range historyTables {
-		if err = c.query(ctx, "retire_"+table, nil, pInt(job.n), pInt(n)); err != nil {
-			return false, err
-		}
-	}
-	if err = c.query(ctx, "retire_number", nil, pUUID(job.id), pInt(n)); err != nil {
+	err = c.exec(ctx, strings.NewReplacer(
+		"{id}", job.id.String(), "{from}", strconv.FormatInt(job.n, 10), "{to}", strconv.FormatInt(n, 10),
+	).Replace(moveText))
+	if err != nil {
 		return false, err
 	}
 	return true, c.intact(ctx, header, n)
@@ -244,7 +252,7 @@ func (s *Store) drop(ctx context.Context, c *conn, x *part, archive func(*part) 
 			return err
 		}
 	}
-	s.log.Info("a partition was dropped: all its jobs have expired", "partition", s.name(x))
+	s.log.Info("a partition was dropped: all its jobs have expired", "partition", s.archiveName(x))
 	return c.query(ctx, "retire_done", nil, pInt(x.p))
 }
 

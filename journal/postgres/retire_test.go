@@ -40,21 +40,21 @@ func TestTenure(t *testing.T) {
 	for name, x := range map[string]struct {
 		tenure
 		now          int64
-		make         []int64
+		missing      []int64
 		opened, turn bool
 	}{
-		"a new space":               {tenure: tenure{class: 1, newest: first, made: -1}, make: []int64{first}},
+		"a new space":               {tenure: tenure{class: 1, newest: first, made: -1}, missing: []int64{first}},
 		"without a job":             {tenure: tenure{class: 1, newest: first, made: first}, now: 9 * every},
-		"the first job":             {tenure: tenure{class: 1, used: true, last: classNumbers, newest: first, made: first}, make: []int64{first + 1, first + 2}, opened: true},
+		"the first job":             {tenure: tenure{class: 1, used: true, last: classNumbers, newest: first, made: first}, missing: []int64{first + 1, first + 2}, opened: true},
 		"nothing":                   {tenure: tenure{class: 1, used: true, last: classNumbers + 5, newest: first, opened: 1, made: first + 2}, now: every},
 		"its time is over":          {tenure: tenure{class: 1, used: true, last: classNumbers + 5, newest: first, opened: 1, made: first + 2}, now: every + 1, turn: true},
 		"it is full soon by itself": {tenure: tenure{class: 1, used: true, last: classNumbers + partitionJobs - turnMargin, newest: first, opened: 1, made: first + 2}, now: 9 * every},
-		"there is no next one":      {tenure: tenure{class: 1, used: true, last: classNumbers, newest: first, opened: 1, made: first}, now: 9 * every, make: []int64{first + 1, first + 2}},
+		"there is no next one":      {tenure: tenure{class: 1, used: true, last: classNumbers, newest: first, opened: 1, made: first}, now: 9 * every, missing: []int64{first + 1, first + 2}},
 		"jobs that are kept":        {tenure: tenure{used: true, last: 5, opened: 1, made: 2}, now: 1 << 60},
-		"jobs that outran it":       {tenure: tenure{class: 1, used: true, last: classNumbers + 5*partitionJobs, newest: first + 5, made: first + 2}, make: []int64{first + 5, first + 6, first + 7}, opened: true},
+		"jobs that outran it":       {tenure: tenure{class: 1, used: true, last: classNumbers + 5*partitionJobs, newest: first + 5, made: first + 2}, missing: []int64{first + 5, first + 6, first + 7}, opened: true},
 	} {
-		made, opened, turn := x.due(x.now)
-		require.Equal(t, x.make, made, name)
+		missing, opened, turn := x.due(x.now)
+		require.Equal(t, x.missing, missing, name)
 		require.Equal(t, x.opened, opened, name)
 		require.Equal(t, x.turn, turn, name)
 	}
@@ -88,7 +88,8 @@ func shut(t testing.TB, s *Store, class int, since time.Duration) {
 	require.NoError(t, s.Extend(t.Context()))
 	require.NoError(t, s.run(t, "UPDATE partitions SET opened = 1 WHERE opened IS NOT NULL"))
 	before := s.rows(t, "partitions WHERE opened > 1")
-	require.NoError(t, s.Extend(t.Context()))
+	require.NoError(t, s.Extend(t.Context())) // opens it
+	require.NoError(t, s.Extend(t.Context())) // notes it
 	require.Greater(t, s.rows(t, "partitions WHERE opened > 1"), before)
 	settled(t, s)
 	require.NoError(t, s.run(t, fmt.Sprintf("UPDATE partitions SET opened = micros() - %d WHERE opened > 1 AND p / %d = %d",
@@ -227,16 +228,22 @@ func TestW11Moves(t *testing.T) {
 	ended(t, s, c, ids[1])
 	expireAll(t, s)
 	shut(t, s, 1, classes[1].longest)
+
+	st = load(t, c, store.Want{Job: long}) // somebody has it
+	retired := make(chan error, 1)
+	go func() {
+		more, err := s.Retire(t.Context(), nil)
+		if more {
+			err = errors.Join(err, errors.New("it was moved"))
+		}
+		retired <- err
+	}()
+	require.Eventually(t, func() bool { return len(retired) > 0 || s.rows(t, "("+someoneWaits+") AS x") > 0 }, 20*time.Second, time.Millisecond)
+	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, plan(st))}))
+	require.NoError(t, <-retired)
+	require.Zero(t, s.rows(t, "jobs WHERE n >= 2e17"))
 	was, err := s.Job(t.Context(), long)
 	require.NoError(t, err)
-	n := s.rows(t, "jobs WHERE n >= 2e17")
-	require.Zero(t, n)
-
-	load(t, c, store.Want{Job: long})
-	more, err := s.Retire(t.Context(), nil)
-	require.NoError(t, err)
-	require.False(t, more, "somebody has it")
-	require.NoError(t, c.Rollback(t.Context()))
 
 	require.NoError(t, s.run(t, "UPDATE entries SET body = 'x' WHERE seq = 3"))
 	_, err = s.Retire(t.Context(), nil)
@@ -275,6 +282,7 @@ func TestW11RetireWaits(t *testing.T) {
 	require.NoError(t, s.Extend(t.Context()))
 	require.NoError(t, s.run(t, "UPDATE partitions SET opened = 1 WHERE opened IS NOT NULL"))
 	require.NoError(t, s.Extend(t.Context()))
+	require.NoError(t, s.Extend(t.Context()))
 	require.NoError(t, s.run(t, "UPDATE partitions SET opened = opened - 120000000 WHERE opened > 1"))
 	before := partitions(t, s)
 	more, err := s.Retire(t.Context(), nil)
@@ -287,6 +295,50 @@ func TestW11RetireWaits(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, more, "it has a job")
 	require.Equal(t, before, partitions(t, s))
+}
+
+// W11: whoever has drawn a number and waits for somebody else has a transaction id, by
+// which the drop of a partition waits for him. A draw gives one now and then by itself,
+// after a checkpoint, and not five in a row.
+func TestW11NumbersHaveATransaction(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	keys := []string{"a", "b", "c", "d", "e"}
+	first := transaction(t, user(t, s))
+	startIn(t, s, first, keys...)
+	done := make(chan error, len(keys))
+	for _, key := range keys {
+		tx, err := user(t, s).Begin(t.Context())
+		require.NoError(t, err)
+		go func() {
+			_, err := s.StartTx(context.WithoutCancel(t.Context()), tx, keyed(key), resend)
+			done <- errors.Join(err, tx.Commit(context.WithoutCancel(t.Context())))
+		}()
+	}
+	waitFor(t, s, someoneWaits+" AND query LIKE '-- write_jobs_new%' AND backend_xid IS NOT NULL OFFSET 4")
+	require.NoError(t, first.Rollback(t.Context()))
+	for range keys {
+		require.NoError(t, <-done)
+	}
+}
+
+// W11: a job that cannot be moved keeps its own partition, and no other.
+func TestW11RetireGoesOn(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	c := openCommitter(t, s)
+	broken, gone := keep(t, s, c, day, "broken"), keep(t, s, c, 30*day, "gone")
+	ended(t, s, c, gone[0])
+	expireAll(t, s)
+	shut(t, s, 1, classes[1].longest)
+	require.NoError(t, s.run(t, fmt.Sprintf("UPDATE partitions SET opened = micros() - %d WHERE opened > 1 AND p / %d = 2",
+		(2*retireQuiet).Microseconds(), classNumbers/partitionJobs)))
+	require.NoError(t, s.run(t, "UPDATE entries SET body = 'x' WHERE n < 2e17"))
+	_, err := s.Retire(t.Context(), nil)
+	require.ErrorIs(t, err, errBroken)
+	require.ErrorContains(t, err, broken[0].String())
+	require.Zero(t, s.rows(t, historyOf("entries", gone[0])))
+	require.Positive(t, s.rows(t, historyOf("entries", broken[0])))
 }
 
 // W11: what a process that died has left half done is finished by the next, and not

@@ -277,7 +277,7 @@ func TestRoles(t *testing.T) {
 		r := as(t, s, role)
 		for _, forbidden := range []string{
 			"UPDATE entries SET hash = hash", "TRUNCATE entries", "DROP TABLE entries", "CREATE TABLE mine ()",
-			"UPDATE space SET epoch = 2",
+			"UPDATE space SET epoch = 2", "UPDATE space SET expire = 1",
 		} {
 			requireForbidden(t, r.run(t, forbidden), role, forbidden)
 		}

@@ -24,10 +24,7 @@ type Store struct {
 	announced atomic.Int64 // when something was announced last, in Unix nanoseconds
 }
 
-var (
-	_ store.Store   = (*Store)(nil)
-	_ store.Retirer = (*Store)(nil)
-)
+var _ store.Store = (*Store)(nil)
 
 // Open connects to the space and checks its schema: store.ErrSchema unless the
 // schema is this build's, or Config.Migrating is set. The caller closes the

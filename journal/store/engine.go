@@ -70,28 +70,23 @@ type Engine interface {
 	// collation.Lapse ends.
 	LateSignals(ctx context.Context, limit int) ([]collation.RowKey, error)
 
-	Expirer
+	Retention
 }
 
-// Expirer is what retention needs of every store.
-type Expirer interface {
+// Retention ends what has been kept long enough. It needs the rights of retention.
+type Retention interface {
 	// Expire makes tombstones of closed jobs whose time has passed, and removes what
 	// is open of them (J7); their history is shown to nobody from then on. Tombstones
 	// that are TombAge old end, once their history is gone, and raise the floor of
 	// generations: no key begins again in a generation that it had (W11). At most
 	// limit rows of each table: more says that there is more to do. A job stays while
-	// a job of its compensations is ordered or not closed (3.5). Needs the rights of
-	// retention.
+	// a job of its compensations is ordered or not closed (3.5).
 	Expire(ctx context.Context, limit int) (more bool, err error)
-}
-
-// Retirer is a store that keeps history in partitions, which go as a whole (W11).
-type Retirer interface {
-	// Retire drops the oldest partition of which all jobs have expired, once archive,
-	// where there is one, has kept it, or does a part of what has to come before: more
-	// says that there is more to do. A job that outlives its partition is moved to
-	// one whose jobs are kept for longer, with its chains checked. Only one process does it at a
-	// time; for others there is nothing to do. ErrOwner.
+	// Retire drops the history of tombstones, by whole partitions of which all jobs
+	// have expired, once archive, where there is one, has kept it (W11). A job that
+	// outlives its partition is moved to one whose jobs are kept for longer, with its
+	// chains checked. It does a bounded part: more says that there is more to do. One
+	// process does it at a time; for others there is nothing to do. ErrOwner.
 	Retire(ctx context.Context, archive Archive) (more bool, err error)
 }
 

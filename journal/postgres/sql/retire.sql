@@ -21,8 +21,7 @@ WHERE next.opened <= (SELECT micros() - $2::int8) AND next.opener < pg_snapshot_
 ORDER BY next.opened, p.p
 
 -- name: retire_live
--- the first jobs of a partition that are more than a tombstone. $1 from which n on, $2
--- up to which, $3 limit.
+-- the first jobs of a partition that are more than a tombstone. $1 from which n on, $2 up to which, $3 limit.
 SELECT j.id, j.n FROM jobs j WHERE j.n >= $1::int8 AND j.n < $2::int8 AND j.state <> 'expired' ORDER BY j.n LIMIT $3::int8
 
 -- name: retire_seen
@@ -33,26 +32,19 @@ UPDATE partitions SET live = $2::int8 WHERE p = $1::int8
 -- locks a job that is to be moved, if nobody has it (J3), and reads its head. $1 id, $2 its n.
 SELECT {job} FROM jobs WHERE id = $1::uuid AND n = $2::int8 AND state <> 'expired' FOR UPDATE SKIP LOCKED
 
--- name: retire_rows
--- raises the rev of the rows of a job, so that whoever read where its history was decides again (W6). $1 id.
-UPDATE dispatches SET rev = rev + 1 WHERE job = $1::uuid
-
 -- name: retire_next
 -- a new number of a class. $1 its sequence.
 SELECT nextval($1::text::regclass)
 
--- name: retire_number
--- gives a job its new number. $1 id, $2 n.
-UPDATE jobs SET n = $2::int8 WHERE id = $1::uuid
-
 -- name: retire_jobs
 -- jobs of a partition, by their numbers, of keys used again too, each with the digest of its flow version as it is
--- deployed, null for none. $1 after which n, $2 up to which, $3 limit.
+-- deployed, null for none. Each table gives no more than a page, so that only that is sorted. $1 after which n, $2 up to
+-- which, $3 limit.
 SELECT j.id, j.key, j.generation, j.head_seq, j.head_hash, j.n, f.digest
 FROM (
-    SELECT id, key, generation, head_seq, head_hash, n, flow_name, flow_version FROM jobs WHERE n > $1::int8 AND n < $2::int8
+    (SELECT id, key, generation, head_seq, head_hash, n, flow_name, flow_version FROM jobs WHERE n > $1::int8 AND n < $2::int8 ORDER BY n LIMIT $3::int8)
     UNION ALL
-    SELECT id, key, generation, head_seq, head_hash, n, flow_name, flow_version FROM tombs WHERE n > $1::int8 AND n < $2::int8
+    (SELECT id, key, generation, head_seq, head_hash, n, flow_name, flow_version FROM tombs WHERE n > $1::int8 AND n < $2::int8 ORDER BY n LIMIT $3::int8)
 ) AS j
 LEFT JOIN flows f ON f.name = j.flow_name AND f.version = j.flow_version
 ORDER BY j.n
@@ -74,27 +66,3 @@ ORDER BY w.place
 -- name: retire_done
 -- forgets a partition. $1 p.
 DELETE FROM partitions WHERE p = $1::int8
-
--- name: retire_entries
--- moves entries of a job to its new number. $1 the old n, $2 the new one.
-UPDATE entries SET n = $2::int8 WHERE n = $1::int8
-
--- name: retire_receipts
--- moves receipts of a job to its new number. $1 the old n, $2 the new one.
-UPDATE receipts SET n = $2::int8 WHERE n = $1::int8
-
--- name: retire_instances
--- moves instances of a job to its new number. $1 the old n, $2 the new one.
-UPDATE instances SET n = $2::int8 WHERE n = $1::int8
-
--- name: retire_effects
--- moves effects of a job to its new number. $1 the old n, $2 the new one.
-UPDATE effects SET n = $2::int8 WHERE n = $1::int8
-
--- name: retire_payloads
--- moves payloads of a job to its new number. $1 the old n, $2 the new one.
-UPDATE payloads SET n = $2::int8 WHERE n = $1::int8
-
--- name: retire_woken
--- moves woken of a job to its new number. $1 the old n, $2 the new one.
-UPDATE woken SET n = $2::int8 WHERE n = $1::int8

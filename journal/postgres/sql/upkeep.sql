@@ -27,8 +27,9 @@ SELECT taken FROM batches WHERE session = $1::uuid AND seq = $2::int8
 
 -- name: partitions_look
 -- what there is of each class of retention (W10, W11). $1 the first number of each class, $2 their sequences, $3 jobs of
--- a partition, $4 numbers of a class. Returns in their order the last number that was drawn, null before the first; the newest partition that
--- may have jobs, and when it was opened, null before it was; the last one that is there, null for none; and the time.
+-- a partition, $4 numbers of a class. Returns in their order the last number that was drawn, null before the first; the
+-- newest partition that may have jobs, and when it was opened, null before that was noted; the last one that is there,
+-- null for none; and the time.
 SELECT s.last, s.newest, p.opened,
        (SELECT max(x.p) FROM partitions x WHERE x.p >= w.first / $3::int8 AND x.p < (w.first + $4::int8) / $3::int8), micros()
 FROM unnest($1::int8[], $2::text[]) WITH ORDINALITY AS w (first, sequence, place)

@@ -11,13 +11,14 @@ SELECT count(pg_advisory_xact_lock(k)) FROM unnest($1::int8[]) AS w (k)
 -- inception (1.11): new jobs, or a later generation of a key of which only the tombstone is left, which goes to
 -- those of keys used again. In the order of keys, so that two starters cannot wait for each other. A key that is
 -- taken, or a generation that is not above the floor (W11), is an error, which says the places in the arrays from 1.
--- $1 triggers, $2 classes of retention.
+-- The transaction has its id before it draws a number: a partition is dropped only when none is under way that is older
+-- than its end. $1 triggers, $2 classes of retention.
 WITH w AS MATERIALIZED (
     SELECT w.*, CASE w.class
         WHEN 0 THEN nextval('numbers_never') WHEN 1 THEN nextval('numbers_days')
         WHEN 2 THEN nextval('numbers_months') WHEN 3 THEN nextval('numbers_years') END AS n
     FROM unnest($1::text[], $2::int8[], {job params 3}) WITH ORDINALITY AS w (trigger, class, {job}, place)
-    WHERE w.generation > (SELECT s.floor FROM space s WHERE s.single)
+    WHERE w.generation > (SELECT s.floor FROM space s WHERE s.single) AND pg_current_xact_id() IS NOT NULL
 ), buried AS (
     INSERT INTO tombs (id, n, key, generation, flow_name, flow_version, head_seq, head_hash, closed, expires_at)
     SELECT j.id, j.n, j.key, j.generation, j.flow_name, j.flow_version, j.head_seq, j.head_hash, j.closed, j.expires_at

@@ -1,0 +1,10 @@
+-- Moves the history of the job {id} from the number {from} to {to}, which is in another partition (W11). The rev of its
+-- rows rises: who has read where its history was decides again (W6).
+UPDATE dispatches SET rev = rev + 1 WHERE job = '{id}';
+UPDATE entries SET n = {to} WHERE n = {from};
+UPDATE receipts SET n = {to} WHERE n = {from};
+UPDATE instances SET n = {to} WHERE n = {from};
+UPDATE effects SET n = {to} WHERE n = {from};
+UPDATE payloads SET n = {to} WHERE n = {from};
+UPDATE woken SET n = {to} WHERE n = {from};
+UPDATE jobs SET n = {to} WHERE id = '{id}';
