@@ -18,6 +18,9 @@ const (
 	expireEvery = time.Minute
 	// extendEvery is how often it is looked whether there is room for new jobs.
 	extendEvery = time.Minute
+	// choreFirst bounds when an engine does them first: not at once, for a process that
+	// starts has work that somebody waits for.
+	choreFirst = 10 * time.Second
 	// choreMore is the pause before the rest of a chore that one call did not end.
 	choreMore = 100 * time.Millisecond
 	// choreLimit bounds the rows of one call.
@@ -28,6 +31,7 @@ const (
 // deletions never hold up a timer and its failure never holds up a message.
 type chore struct {
 	name  string
+	first time.Duration // when it is done first, at the latest
 	every time.Duration
 	// once does a bounded part; more says that there is more of it.
 	once   func(ctx context.Context) (more bool, err error)
@@ -38,7 +42,12 @@ type chore struct {
 // run does the chore until ctx ends. An error is said once, not each time.
 func (c *chore) run(ctx context.Context) error {
 	failing := false
-	for ctx.Err() == nil {
+	for wait := c.jitter(c.first + 1); ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
 		more, err := c.once(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -49,16 +58,12 @@ func (c *chore) run(ctx context.Context) error {
 			c.log.Info(c.name + " succeeds again")
 		}
 		failing = err != nil
-		wait := c.every
+		wait = c.every
 		if more && err == nil {
 			wait = choreMore
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait - wait/10 + c.jitter(wait/5+1)):
-		}
+		wait += c.jitter(wait/5+1) - wait/10
 	}
-	return nil
 }
 
 // chores are what every engine does.
@@ -71,11 +76,15 @@ func (e *Engine) chores() []*chore {
 		}
 	}
 	extend := func(ctx context.Context) (bool, error) { return false, st.Extend(ctx) }
-	return []*chore{
-		{name: "pruning", every: pruneEvery, once: full(st.Prune), log: e.cfg.Logger, jitter: e.cfg.Jitter},
-		{name: "the expiry of kept signals", every: expireEvery, once: full(e.expireSignals), log: e.cfg.Logger, jitter: e.cfg.Jitter},
-		{name: "making room for new jobs", every: extendEvery, once: extend, log: e.cfg.Logger, jitter: e.cfg.Jitter},
+	all := []*chore{
+		{name: "pruning", every: pruneEvery, once: full(st.Prune)},
+		{name: "the expiry of kept signals", every: expireEvery, once: full(e.expireSignals)},
+		{name: "making room for new jobs", every: extendEvery, once: extend},
 	}
+	for _, c := range all {
+		c.first, c.log, c.jitter = choreFirst, e.cfg.Logger, e.cfg.Jitter
+	}
+	return all
 }
 
 // expireSignals ends kept signals whose time has passed, at most limit; it returns how
