@@ -11,6 +11,9 @@ import (
 // Choose returns a number from 0 to n − 1; the source of all that is random.
 type Choose func(n int) int
 
+// maxPlans bounds a family that goes on until nothing is left to do.
+const maxPlans = 2000
+
 // Options say which journal to make.
 type Options struct {
 	Key        string // default "job"
@@ -36,7 +39,8 @@ type Options struct {
 	// timers, signals and children have come, and, with Effects, register
 	// compensations.
 	Functions bool
-	// Steps stops after that many plans; 0 goes on until nothing is left to do.
+	// Steps stops after that many plans; 0 goes on until nothing is left to do, but not
+	// past maxPlans: loops in loops can take very many.
 	Steps int
 	// Respond, if set, gives the response instead of choice; nil: choose.
 	Respond func(activity string, turn int) *journal.Response
@@ -58,6 +62,9 @@ func Family(o Options) []*Journal {
 	if o.Choose == nil {
 		o.Choose = func(int) int { return 0 }
 	}
+	if o.Steps == 0 {
+		o.Steps = maxPlans
+	}
 	switch {
 	case o.Flow != nil:
 	case o.Every:
@@ -67,7 +74,7 @@ func Family(o Options) []*Journal {
 		o.Flow = Tree(o)
 	}
 	u := newUniverse(o)
-	for n := 0; o.Steps == 0 || n < o.Steps; n++ {
+	for range o.Steps {
 		if len(u.inbox) == 0 && !u.wake() {
 			break
 		}
