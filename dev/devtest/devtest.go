@@ -156,10 +156,10 @@ func Database(t testing.TB, pg *dev.Postgres, name string) (dsn string) {
 }
 
 // Settings are those of a server that lives for a test, and more, by name and value: it
-// is small, compiles no query that is asked once, and cleans up no table that is dropped
-// soon. What the promise needs is as ever.
+// is small, compiles no query that is asked once, starts no processes for it, and cleans
+// up no table that is dropped soon. What the promise needs is as ever.
 func Settings(more ...string) map[string]string {
-	all := map[string]string{"shared_buffers": "64MB", "jit": "off", "autovacuum": "off"}
+	all := map[string]string{"shared_buffers": "64MB", "jit": "off", "max_parallel_workers_per_gather": "0", "autovacuum": "off"}
 	for i := 0; i < len(more); i += 2 {
 		all[more[i]] = more[i+1]
 	}
