@@ -60,7 +60,7 @@ var lines = map[string][]string{
 // A soak runs all, and the plots.
 func TestPartsPrintTheirLines(t *testing.T) {
 	t.Parallel()
-	parts, plots := []string{"w1", "signals", "steady", "idle"}, t.TempDir()
+	parts, plots := []string{"floors", "w1", "signals", "steady", "idle"}, t.TempDir()
 	args := []string{"-scale", "0.0005"}
 	if soak.On() {
 		parts, args = slices.Sorted(maps.Keys(lines)), append(args, "-plot", plots)

@@ -65,9 +65,9 @@ type writer struct {
 	body  []byte
 }
 
-const insertJobs = `INSERT INTO jobs (id, key, generation, flow_name, flow_version, flow_digest, trigger, state, semaphore,
+const insertJobs = `INSERT INTO jobs (id, n, key, generation, flow_name, flow_version, flow_digest, trigger, state, semaphore,
 	head_seq, head_hash, started, trace)
-	SELECT id, id::text, 1, 'floor', '1', $2, 'start', 'open', 1, 0, $2, 0, '' FROM unnest($1::uuid[]) AS w (id)`
+	SELECT id, nextval('numbers_months'), id::text, 1, 'floor', '1', $2, 'start', 'open', 1, 0, $2, 0, '' FROM unnest($1::uuid[]) AS w (id)`
 
 const insertFirst = `INSERT INTO instances (n, activity, dad, dad_text, ledger)
 	SELECT n, 'step_0', $2, ',0,0', 1100000000000 FROM jobs WHERE id = ANY ($1::uuid[])`
