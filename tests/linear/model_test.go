@@ -177,33 +177,80 @@ func model(history []porcupine.Operation) porcupine.Model {
 		}
 	}
 	seed := maphash.MakeSeed()
-	nm := porcupine.NondeterministicModel{
+	return porcupine.Model{
 		Partition: byKey,
-		Init:      func() []any { return []any{state{phase: absent}} },
-		Step: func(before, input, output any) []any {
-			return next(before.(state), input.(call), output.(answer), ops)
+		Init:      func() any { return &states{all: []state{{phase: absent}}} },
+		Step: func(before, input, output any) (bool, any) {
+			after := before.(*states).next(input.(call), output.(answer), ops)
+			return len(after.all) > 0, after
 		},
-		Hash:              func(s any) uint64 { return maphash.Comparable(seed, s.(state)) },
+		Equal: func(a, b any) bool { return a.(*states).equal(b.(*states)) },
+		Hash: func(s any) (sum uint64) {
+			for _, one := range s.(*states).all {
+				sum += maphash.Comparable(seed, one) // in whichever order
+			}
+			return sum
+		},
 		DescribeOperation: func(input, output any) string { return describe(input.(call), output.(answer)) },
-		DescribeState:     func(s any) string { return s.(state).String() },
+		DescribeState:     func(s any) string { return s.(*states).String() },
 	}
-	return nm.ToModel()
+}
+
+// states are all that a key may be in, each once. What they may become by themselves
+// overlaps: it is found for all together, and once, for the search comes by again.
+type states struct {
+	all     []state
+	settled []state
 }
 
 // next are the states after a call with this answer.
-func next(before state, c call, said answer, ops map[rune]call) (after []any) {
-	if said.unknown {
-		before.loose = with(before.loose, c.id)
-		return []any{before}
+func (x *states) next(c call, said answer, ops map[rune]call) *states {
+	after, seen := &states{}, map[state]bool{}
+	add := func(s state) {
+		if !seen[s] {
+			seen[s] = true
+			after.all = append(after.all, s)
+		}
 	}
-	for _, s := range before.settled(ops) {
+	if said.unknown {
+		for _, s := range x.all {
+			s.loose = with(s.loose, c.id)
+			add(s)
+		}
+		return after
+	}
+	if x.settled == nil {
+		x.settled = settled(x.all, ops)
+	}
+	for _, s := range x.settled {
 		for _, r := range step(s, c) {
 			if r.says == said {
-				after = append(after, r.after)
+				add(r.after)
 			}
 		}
 	}
 	return after
+}
+
+func (x *states) equal(y *states) bool {
+	if len(x.all) != len(y.all) {
+		return false
+	}
+	in := make(map[state]bool, len(x.all))
+	for _, s := range x.all {
+		in[s] = true
+	}
+	return !slices.ContainsFunc(y.all, func(s state) bool { return !in[s] })
+}
+
+// String is a set of states for people.
+func (x *states) String() string {
+	lines := make([]string, len(x.all))
+	for i, s := range x.all {
+		lines[i] = s.String()
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
 }
 
 // byKey partitions a history; what is of unknown outcome is over with its call,

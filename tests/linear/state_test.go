@@ -121,10 +121,14 @@ func (s state) dropKept(signal rune) state {
 	return s
 }
 
-// settled are all states that s may have become by itself, s among them.
-func (s state) settled(ops map[rune]call) []state {
-	all := []state{s}
-	seen := map[state]bool{s: true}
+// settled are all that the states may have become by themselves, with themselves, each
+// once.
+func settled(from []state, ops map[rune]call) []state {
+	all := slices.Clone(from)
+	seen := make(map[state]bool, len(all))
+	for _, s := range all {
+		seen[s] = true
+	}
 	for i := 0; i < len(all); i++ {
 		for _, n := range all[i].moves(ops) {
 			if !seen[n] {
