@@ -61,13 +61,19 @@ func (b *builder) interruptOwn(o *InterruptOrder) error {
 	return b.halt(o, 1)
 }
 
-// interrupted handles an interrupt that is addressed to the job (C15).
+// interrupted handles an interrupt that is addressed to the job (C15). Of one that is
+// closed nothing is written to the journal (W12), unless that tells of the interrupt
+// already: it was held, and somebody has released it.
 func (b *builder) interrupted() error {
-	switch {
+	switch closed := b.s.Job.State.Closed(); {
 	case b.receipt != nil:
 		b.entry(journal.KindInterrupt)
 		return b.step3()
-	case b.s.Job.State.Closed():
+	case closed && b.row.Runs == 0:
+		b.nothing(Stale)
+		b.p.Delete, b.p.Signals = []journal.GUID{b.row.GUID}, tooLate(b.m.GUID)
+		return nil
+	case closed:
 		b.stale()
 		return nil
 	}

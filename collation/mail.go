@@ -28,7 +28,7 @@ type SignalState string
 const (
 	SignalConsumed SignalState = "consumed" // a wait took it
 	SignalKept     SignalState = "kept"     // nobody waits yet
-	SignalMissed   SignalState = "missed"   // mode all, and nobody waits
+	SignalMissed   SignalState = "missed"   // mode all, and nobody waits; of an interrupt: its job was closed
 )
 
 // Box is a mailbox, one topic and key, as it was read under its lock (J3), and as

@@ -207,14 +207,25 @@ func TestInterruptOnce(t *testing.T) {
 	t.Parallel()
 	row := collation.Row{Job: journal.JobID{1}, GUID: journal.GUID{1}, Kind: journal.MessageInterrupt, Body: []byte(`{"code":410}`)}
 	s := &collation.State{Now: 5, Rows: map[journal.GUID]*collation.Row{}, Receipts: map[journal.GUID]*collation.Receipt{}}
-	p, err := collation.Interrupt(s, row, collation.Mode{Resend: 10})
+	p, err := collation.Interrupt(s, row, false, collation.Mode{Resend: 10})
 	require.NoError(t, err)
 	require.Equal(t, []any{1, collation.Micros(5), collation.Micros(15)}, []any{p.Insert[0].Publication, p.Insert[0].PublishedAt, p.Insert[0].NextAt})
 	s.Apply(p)
-	p, err = collation.Interrupt(s, row, collation.Mode{})
+	p, err = collation.Interrupt(s, row, false, collation.Mode{})
 	require.NoError(t, err)
 	require.Nil(t, p)
-	row.GUID, row.Body = journal.GUID{2}, []byte(`{"code":200}`)
-	_, err = collation.Interrupt(s, row, collation.Mode{})
+
+	row.GUID, s.Job.State = journal.GUID{2}, journal.JobCompleted
+	p, err = collation.Interrupt(s, row, false, collation.Mode{})
+	require.NoError(t, err)
+	late := []collation.SignalWrite{{GUID: row.GUID, State: collation.SignalMissed, New: true}}
+	require.Equal(t, &collation.Plan{Message: row.GUID, Job: row.Job, Outcome: collation.Stale, Done: true, Signals: late}, p,
+		"nothing of a closed job (W12)")
+	p, err = collation.Interrupt(s, row, true, collation.Mode{})
+	require.NoError(t, err)
+	require.Nil(t, p)
+
+	row.GUID, row.Body = journal.GUID{3}, []byte(`{"code":200}`)
+	_, err = collation.Interrupt(s, row, false, collation.Mode{})
 	require.ErrorContains(t, err, "400 to 599")
 }

@@ -129,8 +129,9 @@ func (l *Letter) end(a *Action) LetterEnd {
 }
 
 // release lets the row go, to be sent at once, with what is said of an effect. The
-// runs of a request count anew (E9); those of a Leg1 are the operator's retries, each
-// of which allows one more entry (C4).
+// runs of a request count anew (E9); those of a Leg1 and of an interrupt are the operator's
+// retries: each allows a Leg1 one more entry (C4), and the journal tells of the interrupt
+// (W12).
 func (w *writer) release(row *Row, l *Letter, a *Action) (*Need, error) {
 	if a.Done != nil || a.Effect != (journal.Digest{}) || row.Held == HeldParked {
 		if row.Kind == journal.MessageAnswer { // its chain is bound, or is about to be (J8)
@@ -145,7 +146,7 @@ func (w *writer) release(row *Row, l *Letter, a *Action) (*Need, error) {
 			return nil, fmt.Errorf("act on dead letter %d: %w", l.ID, err)
 		}
 	}
-	if row.Kind == journal.MessageLeg1 {
+	if row.Kind == journal.MessageLeg1 || row.Kind == journal.MessageInterrupt {
 		row.Runs++
 	} else {
 		row.Runs = 0

@@ -1,19 +1,31 @@
 package collation
 
+import "github.com/quipu-journal/quipu/journal"
+
 // Interrupt decides on an interrupt from outside (1.11). It reads: the job, the row
-// of the interrupt and its receipt. It decides: nil where one of those is known, so
-// that a job is interrupted once, otherwise the insertion of the row, due now. It
-// writes the row alone. The error is what CheckInterrupt says.
-func Interrupt(s *State, row Row, mode Mode) (*Plan, error) {
+// of the interrupt and its receipt; known says whether it has a record beside those of
+// the signals. It decides: nil where one of those is there, so that a job is interrupted
+// once, otherwise the insertion of the row, due now; of a job that is closed the record
+// alone (W12). The error is what CheckInterrupt says.
+func Interrupt(s *State, row Row, known bool, mode Mode) (*Plan, error) {
 	if err := CheckInterrupt(&row); err != nil {
 		return nil, err
 	}
-	if s.Rows[row.GUID] != nil || s.Receipts[row.GUID] != nil {
+	if known || s.Rows[row.GUID] != nil || s.Receipts[row.GUID] != nil {
 		return nil, nil
+	}
+	if s.Job.State.Closed() {
+		return &Plan{Job: row.Job, Message: row.GUID, Outcome: Stale, Done: true, Signals: tooLate(row.GUID)}, nil
 	}
 	row.NextAt = s.Now
 	if mode.Resend > 0 {
 		row.published(s.Now, &mode)
 	}
 	return &Plan{Job: row.Job, Message: row.GUID, Outcome: Handled, Done: true, Insert: []Row{row}}, nil
+}
+
+// tooLate is the record of an interrupt that met a closed job. Its key stands there and
+// in no receipt: nothing is written to the job (W12).
+func tooLate(interrupt journal.GUID) []SignalWrite {
+	return []SignalWrite{{GUID: interrupt, State: SignalMissed, New: true}}
 }

@@ -156,6 +156,9 @@ func (s *script) outside(t *testing.T, d *datadriven.TestData) (string, bool) {
 		row, err := o.Row(collation.AskedInterruptGUID(d.Pos, s.w.state.Job.ID), s.w.state.Job.ID, s.w.state.Now)
 		require.NoError(t, err)
 		row.Publication = 1
+		if d.HasArg("released") { // by an operator
+			row.Runs = 1
+		}
 		s.w.arrive(&row)
 		s.last, s.w.queue = s.w.queue[len(s.w.queue)-1], s.w.queue[:len(s.w.queue)-1]
 		return s.deliver(false), true

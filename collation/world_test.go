@@ -47,10 +47,10 @@ func newWorld(f *flow.Flow, key string, input []byte, mode collation.Mode) *worl
 // commit applies a plan and publishes its rows.
 func (w *world) commit(p *collation.Plan) {
 	w.plans = append(w.plans, p)
+	w.state.Apply(p)
 	if p.Entry == nil {
 		return
 	}
-	w.state.Apply(p)
 	w.entries = append(w.entries, p.Entry)
 	for i := range p.Insert {
 		w.publish(&p.Insert[i])
@@ -183,8 +183,14 @@ func (w *world) describe(p *collation.Plan) string {
 		b.WriteString(", done")
 	}
 	b.WriteByte('\n')
+	for _, x := range p.Signals {
+		fmt.Fprintf(&b, "  recorded %s\n", x.State)
+	}
 	e := p.Entry
 	if e == nil {
+		for _, g := range p.Delete {
+			fmt.Fprintf(&b, "  - %s\n", w.names[g])
+		}
 		return b.String()
 	}
 	fmt.Fprintf(&b, "  entry %d %s %v\n", e.Seq, e.Kind, e.Marks)

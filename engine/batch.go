@@ -318,11 +318,15 @@ func (l *loop) one(ctx context.Context, b *batch, it *item) (*collation.Need, er
 		return need, nil
 	}
 	b.decide(it, plan)
-	if plan.Entry != nil {
+	switch {
+	case plan.Entry != nil:
 		b.take(plan, state.Now)
 		chained := store.Chain(&state.Job, plan)
 		state.Apply(plan)
 		b.plans = append(b.plans, chained)
+	case len(plan.Delete) > 0: // of an interrupt that met a closed job the key stays, and no entry (W12)
+		state.Apply(plan)
+		b.plans = append(b.plans, store.Chained{Plan: plan})
 	}
 	return nil, nil
 }

@@ -9,15 +9,17 @@ import (
 )
 
 // Interrupt inserts the row of an interrupt, addressed to its job, under the job's
-// lock; fresh is false where the job knew it already, and then nothing was written
-// (1.11). The error is store.ErrNotFound where the job is not there, or only as a
+// lock, or, of a closed job, records that it came too late (W12); fresh is false where it
+// is known already, and then nothing was written (1.11). The error is store.ErrNotFound where the job is not there, or only as a
 // tombstone; store.ErrRejected for a row that is none; and that of the store: with
 // store.ErrUnavailable nothing was sent, with store.ErrUnknown it may have been.
 func (c *Committer) Interrupt(ctx context.Context, row collation.Row) (fresh bool, err error) {
 	var done bool // the batch writes it, whether the caller waits or not
 	x := &call{
 		name: "interrupt",
-		want: func() []store.Want { return []store.Want{{Job: row.Job, Row: row.GUID, Receipt: row.GUID}} },
+		want: func() []store.Want {
+			return []store.Want{{Job: row.Job, Row: row.GUID, Receipt: row.GUID, Known: row.GUID}}
+		},
 		decide: func(b *batch) (err error) {
 			done, err = b.interrupt(row)
 			return err
@@ -37,7 +39,8 @@ func (b *batch) interrupt(row collation.Row) (fresh bool, err error) {
 	case st == nil:
 		return false, fmt.Errorf("%w: job %s", store.ErrNotFound, row.Job)
 	}
-	p, err := collation.Interrupt(st, row, b.mode)
+	_, known := b.loaded.Known[row.GUID]
+	p, err := collation.Interrupt(st, row, known, b.mode)
 	if err != nil {
 		return false, fmt.Errorf("%w: %w", store.ErrRejected, err)
 	}
@@ -45,6 +48,9 @@ func (b *batch) interrupt(row collation.Row) (fresh bool, err error) {
 		return false, nil
 	}
 	st.Apply(p)
+	for _, x := range p.Signals {
+		b.loaded.Known[x.GUID] = x.State
+	}
 	b.plans = append(b.plans, store.Chained{Plan: p})
 	return true, nil
 }

@@ -21,7 +21,7 @@ func (j *Job) arrival(e *journal.Entry, inst *Instance) *Row {
 	}
 	r := e.Response
 	switch {
-	case e.Activity == "":
+	case e.Activity == "" && e.Kind == journal.KindDeadLetter:
 		row.Kind = journal.MessageInterrupt
 		return row
 	case inst == nil:

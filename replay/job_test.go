@@ -187,27 +187,43 @@ func TestMissingTasksAreOpen(t *testing.T) {
 }
 
 // A stale message leaves a receipt of value 0 and ends its row, after the close
-// too (1.7): here an interrupt that comes too late.
+// too (1.7): here an interrupt that was held, and that somebody released after the close.
+// One of which the journal did not tell leaves no entry (W12).
 func TestStale(t *testing.T) {
 	t.Parallel()
-	build := func(change func(e *journal.Entry)) *replaytest.Journal {
+	interrupt := journal.GUID{5}
+	build := func(told bool, change func(e *journal.Entry)) *replaytest.Journal {
 		return plain().Lie(func(entries []*journal.Entry) []*journal.Entry {
-			interrupt := journal.GUID{5}
-			e := &journal.Entry{
-				Space: entries[0].Space, Job: entries[0].Job, Generation: 1, Seq: 9, Kind: journal.KindStale,
-				GUID: interrupt, DAD: ",0", Ended: interrupt,
+			add := func(e journal.Entry) {
+				e.Space, e.Job, e.Generation, e.Seq = entries[0].Space, entries[0].Job, 1, int64(len(entries))+1
+				e.Activity, e.DAD = "", ",0"
+				entries = append(entries, &e)
 			}
-			change(e)
-			return append(entries, e)
+			row := journal.Updated{GUID: interrupt, Kind: journal.MessageInterrupt, Held: collation.HeldStuck}
+			if told {
+				add(journal.Entry{
+					Kind: journal.KindDeadLetter, GUID: interrupt, Updated: []journal.Updated{row},
+					Trouble: &journal.Trouble{Reason: "stuck", Message: "refused"},
+				})
+				row.Held, row.NextAt = "", 1
+				add(journal.Entry{
+					Kind: journal.KindOperator, GUID: collation.OperatorGUID(interrupt, "retry", 0), Updated: []journal.Updated{row},
+					Operator: &journal.Operator{Action: "retry", Who: "ann", Reason: "looked into it"},
+				})
+			}
+			add(journal.Entry{Kind: journal.KindStale, GUID: interrupt, Ended: interrupt})
+			change(entries[len(entries)-1])
+			return entries
 		})
 	}
-	r := requireClean(t, build(func(*journal.Entry) {}), false)
+	r := requireClean(t, build(true, func(*journal.Entry) {}), false)
 	require.Zero(t, r.OpenCount)
 	require.Equal(t, "1 interrupts came from outside", r.Result(replay.V11).Note)
-	requireOnly(t, build(func(e *journal.Entry) { e.Receipt = 10_000_000_000 }).Verify(false),
-		replay.V4, 9, "position 5 (step 1) goes 0 → 1")
-	requireOnly(t, build(func(e *journal.Entry) { e.Ended = journal.GUID{} }).Verify(false), replay.V10, 9, "still stands")
-	requireOnly(t, build(func(e *journal.Entry) { e.DAD = ",0,0" }).Verify(false), replay.V11, 9, "is addressed to")
+	requireOnly(t, build(true, func(e *journal.Entry) { e.Receipt = 10_000_000_000 }).Verify(false),
+		replay.V4, 11, "position 5 (step 1) goes 0 → 1")
+	requireOnly(t, build(true, func(e *journal.Entry) { e.Ended = journal.GUID{} }).Verify(false), replay.V10, 11, "still stands")
+	requireOnly(t, build(true, func(e *journal.Entry) { e.DAD = ",0,0" }).Verify(false), replay.V11, 11, "is addressed to")
+	requireOnly(t, build(false, func(*journal.Entry) {}).Verify(false), replay.V10, 9, "no row licenses it")
 }
 
 // failing is a job that fails while the request of another branch is open: the

@@ -201,29 +201,33 @@ func (d Driven) Refuse(ctx context.Context, seen *collation.Row, reply *collatio
 	})
 }
 
-// Interrupt inserts the row of an interrupt of a job, unless the job knows it.
+// Interrupt inserts the row of an interrupt of a job, unless it is known; out is nil, too,
+// where the job is closed.
 func (d Driven) Interrupt(ctx context.Context, row collation.Row, mode collation.Mode) (out *store.Outgoing, fresh bool, err error) {
-	wants := []store.Want{{Job: row.Job, Row: row.GUID, Receipt: row.GUID}}
+	wants := []store.Want{{Job: row.Job, Row: row.GUID, Receipt: row.GUID, Known: row.GUID}}
 	err = d.transact(ctx, wants, func(l *store.Loaded) ([]store.Chained, error) {
 		st := l.States[row.Job]
 		if st == nil {
 			return nil, fmt.Errorf("%w: job %s", store.ErrNotFound, row.Job)
 		}
-		p, err := collation.Interrupt(st, row, mode)
+		_, known := l.Known[row.GUID]
+		p, err := collation.Interrupt(st, row, known, mode)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", store.ErrRejected, err)
 		}
-		if p == nil {
+		if fresh = p != nil; !fresh {
 			return nil, nil
 		}
-		j := &st.Job
-		out = &store.Outgoing{Row: p.Insert[0], JobKey: j.Key, Generation: j.Generation, Flow: j.Flow, Trace: j.Trace}
+		if len(p.Insert) > 0 {
+			j := &st.Job
+			out = &store.Outgoing{Row: p.Insert[0], JobKey: j.Key, Generation: j.Generation, Flow: j.Flow, Trace: j.Trace}
+		}
 		return []store.Chained{{Plan: p}}, nil
 	})
 	if err != nil {
 		return nil, false, err
 	}
-	return out, out != nil, nil
+	return out, fresh, nil
 }
 
 // Begin starts jobs for a test that is about something else, and gives their ids.

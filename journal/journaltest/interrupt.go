@@ -17,6 +17,7 @@ var interrupts = map[string]func(*bench){
 	"an interrupt is a row of its target, published by the caller": interruptRow,
 	"one of many at once with the same GUID is fresh (C7)":         interruptRace,
 	"a repetition while it is handled leaves nothing behind":       interruptHandled,
+	"of a closed job only the key is recorded (W12)":               interruptLate,
 }
 
 var schedules = map[string]func(*bench){
@@ -86,6 +87,41 @@ func interruptHandled(b *bench) {
 		}
 		b.audit(id)
 	}
+}
+
+// interruptLate asks a closed job, and handles what was sent before it closed.
+func interruptLate(b *bench) {
+	c := b.committer()
+	id := b.jobs(1)[0]
+	first, before, after := b.interruptOf(id, "first"), b.interruptOf(id, "before"), b.interruptOf(id, "after")
+	for _, row := range []collation.Row{first, before} {
+		_, fresh, err := b.s.Interrupt(b.ctx(), row, b.mode)
+		require.NoError(b, err)
+		require.True(b, fresh)
+	}
+	b.must(c, message(&first))
+	closed := b.view(id)
+	require.Equal(b, journal.JobInterrupted, closed.State)
+
+	out, fresh, err := b.s.Interrupt(b.ctx(), after, b.mode)
+	require.NoError(b, err)
+	require.True(b, fresh)
+	require.Nil(b, out)
+	p, err := b.handle(c, message(&before))
+	require.NoError(b, err)
+	require.Equal(b, collation.Stale, p.Outcome)
+	for _, again := range []collation.Row{first, before, after} {
+		_, fresh, err := b.s.Interrupt(b.ctx(), again, b.mode)
+		require.NoError(b, err)
+		require.False(b, fresh)
+	}
+	p, err = b.handle(c, message(&before))
+	require.NoError(b, err)
+	require.Equal(b, collation.Unlicensed, p.Outcome)
+	v := b.view(id)
+	require.Equal(b, closed.Head, v.Head)
+	require.Len(b, v.Rows, 1, "what the job's start has left, no interrupt")
+	b.audit(id)
 }
 
 func (b *bench) schedules() []store.Schedule {

@@ -131,7 +131,7 @@ type Want struct {
 	// waits as there are wants of it, and the row of Signal, zero for none.
 	Box    journal.JobID
 	Signal journal.GUID
-	// Known is a signal from outside: what became of it, if it was here before.
+	// Known is a signal or an interrupt from outside: what became of it, if it was here before.
 	Known journal.GUID
 	// Letter is the id of a dead letter, read once the rows are locked.
 	Letter int64

@@ -136,6 +136,7 @@ func (w *world) forget() {
 // commit chains the plan's entry, applies it, and puts out its messages.
 func (w *world) commit(p *collation.Plan) {
 	if p.Entry == nil {
+		w.state.Apply(p)
 		return
 	}
 	w.entries = append(w.entries, p.Entry)
@@ -188,6 +189,9 @@ func (w *world) operate(row collation.Row) {
 // it one.
 func (w *world) acts(row collation.Row, action string, x *journal.Effect) {
 	row.Held, row.Dead, row.NextAt = "", false, w.state.Now
+	if row.Kind == journal.MessageInterrupt {
+		row.Runs++
+	}
 	delete(w.asked, row.GUID)
 	j := &w.state.Job
 	e := &journal.Entry{
