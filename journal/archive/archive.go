@@ -7,6 +7,8 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -21,7 +23,11 @@ func To(dir string) store.Archive {
 		return nil
 	}
 	return func(ctx context.Context, name string, each func(store.Visit) error) error {
-		return WriteFile(filepath.Join(dir, name+".jsonl"), func(out *export.Writer) error {
+		path := filepath.Join(dir, name+".jsonl")
+		if err := sweep(path); err != nil {
+			return fmt.Errorf("export: %w", err)
+		}
+		return WriteFile(path, func(out *export.Writer) error {
 			return each(func(job *collation.Job, flow journal.Digest, entries iter.Seq2[journal.Record, error]) error {
 				if err := ctx.Err(); err != nil {
 					return err
@@ -32,6 +38,26 @@ func To(dir string) store.Archive {
 			})
 		})
 	}
+}
+
+// sweep removes what processes have left that died while they wrote the file: its name
+// with a number. Nobody else writes it now: who archives a partition has the lock for
+// that.
+func sweep(path string) error {
+	files, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		number, left := strings.CutPrefix(f.Name(), filepath.Base(path)+".")
+		if _, err := strconv.ParseUint(number, 10, 64); err != nil || !left || !f.Type().IsRegular() {
+			continue // somebody's own, such as a copy that was compressed
+		}
+		if err := os.Remove(filepath.Join(filepath.Dir(path), f.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Check says whether there is such a directory.
