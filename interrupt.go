@@ -17,7 +17,8 @@ type InterruptResult struct {
 	// Job is the job that has the key.
 	Job Job
 	// Duplicate says that an interrupt with the same idempotency key was sent to
-	// the job before: this one did nothing.
+	// the job before: this one did nothing. A key that met a closed job is known for as
+	// long as that of a signal (W12).
 	Duplicate bool
 }
 

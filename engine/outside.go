@@ -10,9 +10,10 @@ import (
 
 // Interrupt inserts the row of an interrupt, addressed to its job, under the job's
 // lock, or, of a closed job, records that it came too late (W12); fresh is false where it
-// is known already, and then nothing was written (1.11). The error is store.ErrNotFound where the job is not there, or only as a
-// tombstone; store.ErrRejected for a row that is none; and that of the store: with
-// store.ErrUnavailable nothing was sent, with store.ErrUnknown it may have been.
+// is known already, and then nothing was written (1.11). The error is store.ErrNotFound
+// where the job is not there, or only as a tombstone; store.ErrRejected for a row that is
+// none; and that of the store: with store.ErrUnavailable nothing was sent, with
+// store.ErrUnknown it may have been.
 func (c *Committer) Interrupt(ctx context.Context, row collation.Row) (fresh bool, err error) {
 	var done bool // the batch writes it, whether the caller waits or not
 	x := &call{

@@ -39,8 +39,8 @@ type Options struct {
 	// timers, signals and children have come, and, with Effects, register
 	// compensations.
 	Functions bool
-	// Steps stops after that many plans; 0 goes on until nothing is left to do, but not
-	// past maxPlans: loops in loops can take very many.
+	// Steps stops after that many plans; 0 goes on until nothing is left to do, at
+	// most 2000: loops in loops can take very many.
 	Steps int
 	// Respond, if set, gives the response instead of choice; nil: choose.
 	Respond func(activity string, turn int) *journal.Response

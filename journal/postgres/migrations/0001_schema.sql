@@ -274,7 +274,7 @@ CREATE TABLE woken (
 CREATE INDEX woken_request ON woken (n, request, seq);
 
 -- The signals from outside, by which a repeated one is known, and what became
--- of them.
+-- of them; and the interrupts that met a closed job (W12).
 CREATE TABLE signals (
     guid  uuid   NOT NULL PRIMARY KEY,
     state text   NOT NULL CHECK (state IN ('consumed', 'kept', 'missed')),
