@@ -262,6 +262,10 @@ type Response struct {
 	Of         *PauseRef // the pause that a wake ends
 	// Undone says of a function's error that its compensations have run (3.5).
 	Undone bool
+	// Began is when the worker began the run that the response ends, µs since 1970 by
+	// its own clock, and Ran how long it took, µs by a clock that is never set. Nothing
+	// is decided by them. Zero: no run, or a worker that does not say it.
+	Began, Ran int64
 }
 
 // Pause is one thing that a durable function waits for, as its suspension names

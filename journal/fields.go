@@ -152,6 +152,7 @@ func parentFields(c *codec, p *Parent) {
 }
 
 func responseFields(c *codec, r *Response) {
+	field(c, "b", &r.Began, number)
 	field(c, "by", &r.By, word)
 	field(c, "ch", &r.Child, uuid)
 	part(c, "e", &r.Error, failureFields)
@@ -164,6 +165,7 @@ func responseFields(c *codec, r *Response) {
 	field(c, "q", &r.Request, uuid)
 	field(c, "r", &r.Ref, digest)
 	field(c, "ra", &r.RetryAfter, big)
+	field(c, "rn", &r.Ran, number)
 	field(c, "sg", &r.Signal, uuid)
 	implied(c, "st", &r.Code, codeOf(r.Error), number)
 	first := 0

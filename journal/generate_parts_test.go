@@ -135,6 +135,7 @@ func responses() *rapid.Generator[journal.Response] {
 			By: journal.By(texts().Draw(t, "by")), Signal: guids().Draw(t, "signal"), Number: counts().Draw(t, "number"),
 			Child: journal.JobID(guids().Draw(t, "child")), Element: counts().Draw(t, "element"),
 			Pauses: lists(t, "pauses", pauses()), Of: optional(pauseRefs()).Draw(t, "of"), Undone: rapid.Bool().Draw(t, "undone"),
+			Began: rapid.Int64Range(0, 1<<53-1).Draw(t, "began"), Ran: rapid.Int64Range(0, 1<<53-1).Draw(t, "ran"),
 		}
 	})
 }

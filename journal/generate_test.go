@@ -32,8 +32,8 @@ func full() *journal.Entry {
 					Topic:    "reviewed", Key: "order-42", Flow: "shipping", Version: "3", Input: []byte(`{"n":1}`),
 				},
 			},
-			Undone: true,
-			Of:     &journal.PauseRef{Kind: journal.PauseSignal, Name: "review", Position: "3"},
+			Undone: true, Began: 7, Ran: 8,
+			Of: &journal.PauseRef{Kind: journal.PauseSignal, Name: "review", Position: "3"},
 		},
 		Result: &journal.Result{Code: 500, Output: []byte(`[null]`), Error: failure("gathered"), By: journal.ByTimer},
 		Dispatched: []journal.Dispatched{

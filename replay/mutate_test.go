@@ -53,6 +53,8 @@ var free = map[string]string{
 	".Response.Pauses[].Key=~":   "of what stands already, and has its key",
 	".Response.Code+1":           "a worker's, a sender's, a child's",
 	".Response.RetryAfter+1":     "a worker's",
+	".Response.Began+1":          "a worker's clock",
+	".Response.Ran+1":            "a worker's clock",
 	".Response.Undone!":          "a worker's, of a function that registered no compensations",
 	".Response.Error=nil":        "a worker's",
 	".Response.Error.Class=~":    "a worker's",

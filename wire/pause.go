@@ -17,7 +17,7 @@ const (
 	MaxPauseBytes   = MaxInline // of one suspension, with the inputs of its children
 	MaxPosition     = 200       // bytes
 	maxPauseText    = 512       // bytes of a topic, a key, a flow's name or version
-	maxPauseMicros  = 10 * 365 * 24 * 3600 * 1_000_000
+	maxPauseMicros  = MaxRanUS
 	noPauseOfItself = "neither a sleep, nor a signal, nor a child"
 )
 
@@ -34,7 +34,7 @@ func (r *Response) suspended() (*journal.Response, error) {
 	if len(r.Pauses) == 0 || len(r.Pauses) > MaxPauses {
 		return nil, fmt.Errorf("%w: a suspension with %d pauses: 1 to %d are allowed", ErrMalformed, len(r.Pauses), MaxPauses)
 	}
-	out := &journal.Response{Kind: r.Kind, Code: r.Code, Pauses: make([]journal.Pause, len(r.Pauses))}
+	out := &journal.Response{Kind: r.Kind, Code: r.Code, Began: r.BeganUS, Ran: r.RanUS, Pauses: make([]journal.Pause, len(r.Pauses))}
 	seen := make(map[journal.PauseRef]bool, len(r.Pauses))
 	size := 0
 	for i := range r.Pauses {

@@ -16,7 +16,7 @@ func examples() []any {
 	hint := Hint{Kind: "answer", Job: "j", Row: "r", Activity: "a", DAD: ",0", Turn: 2, Flow: "f", Version: "1"}
 	response := Response{Kind: "terminal", Code: 200, Output: json.RawMessage(`{"a":[1,"x\"}",{"b":null}]}`)}
 	failed := Response{
-		Kind: "failed", Code: 503, RetryAfterMS: -5, Undone: true, Ref: "00",
+		Kind: "failed", Code: 503, RetryAfterMS: -5, Undone: true, Ref: "00", BeganUS: 6, RanUS: 7,
 		Error: &Failure{Class: "x", Message: "no", Data: json.RawMessage(`1.5`), Stack: "s"},
 	}
 	answered := hint

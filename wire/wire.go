@@ -19,7 +19,11 @@ const (
 	MaxResult = collation.MaxResult // bytes of a result or a response (E6)
 	// MaxRetryAfterMS bounds the delay that a failed try can ask for: a week.
 	MaxRetryAfterMS = 7 * 24 * 3600 * 1000
-	MaxText         = 16 << 10 // bytes of an error's message or stack; longer ones are cut by the worker
+	// MaxRanUS bounds how long a run says that it took: ten years.
+	MaxRanUS = 10 * 365 * 24 * 3600 * 1_000_000
+	// maxBeganUS is in the year 2255: what a JSON number says exactly.
+	maxBeganUS = 1<<53 - 1
+	MaxText    = 16 << 10 // bytes of an error's message or stack; longer ones are cut by the worker
 )
 
 // Inline is how large a payload may be inside a message of a bus whose messages
@@ -81,6 +85,10 @@ type Response struct {
 	Pauses       []Pause              `json:"pauses,omitempty"` // of a suspended function
 	// Undone says of a terminal error that the function's compensations have run.
 	Undone bool `json:"undone,omitempty"`
+	// BeganUS is when the run began, microseconds since 1970, and RanUS how long it
+	// took, at most MaxRanUS; for people who read the history.
+	BeganUS int64 `json:"began_us,omitempty"`
+	RanUS   int64 `json:"ran_us,omitempty"`
 }
 
 // Pause is one thing that a suspended function waits for (E12): Go workers only.
@@ -106,7 +114,7 @@ type Failure struct {
 
 // FromJournal gives the wire form of a recorded response.
 func FromJournal(r *journal.Response) *Response {
-	w := &Response{Kind: r.Kind, Code: r.Code, Output: r.Output}
+	w := &Response{Kind: r.Kind, Code: r.Code, Output: r.Output, BeganUS: r.Began, RanUS: r.Ran}
 	if !r.Ref.IsZero() {
 		w.Ref = r.Ref.String()
 	}
@@ -119,7 +127,10 @@ func FromJournal(r *journal.Response) *Response {
 // Journal checks the response and gives the form that is recorded. Turn, try
 // and request are the engine's to fill in.
 func (r *Response) Journal() (*journal.Response, error) {
-	out := &journal.Response{Kind: r.Kind, Code: r.Code, RetryAfter: r.RetryAfterMS * 1000, Undone: r.Undone}
+	out := &journal.Response{Kind: r.Kind, Code: r.Code, RetryAfter: r.RetryAfterMS * 1000, Undone: r.Undone, Began: r.BeganUS, Ran: r.RanUS}
+	if r.BeganUS < 0 || r.BeganUS > maxBeganUS || r.RanUS < 0 || r.RanUS > MaxRanUS {
+		return nil, fmt.Errorf("%w: began_us %d and ran_us %d: neither is negative, the limits are %d and %d", ErrMalformed, r.BeganUS, r.RanUS, int64(maxBeganUS), int64(MaxRanUS))
+	}
 	switch r.Kind {
 	case journal.ResponseTerminal, journal.ResponseFailedTry, journal.ResponseParked:
 	case journal.ResponseSuspended:

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/fault"
@@ -17,6 +18,9 @@ import (
 // has it, and comes again when it has not (E7). A response has no row: its GUID is
 // derived, so that sending it twice is harmless.
 func (r *run) respond(response *wire.Response) {
+	if !r.called.IsZero() {
+		response.BeganUS, response.RanUS = r.called.UnixMicro(), time.Since(r.called).Microseconds()
+	}
 	if len(response.Output) > r.rt.inline {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), storeWait)
 		defer cancel()

@@ -26,10 +26,11 @@ import (
 // goroutine decodes, leases, calls the handler and sends the response; the bus's
 // callback, or the pulse, finishes the delivery.
 type run struct {
-	rt    *Runtime
-	h     *handler
-	d     transport.Delivery
-	began time.Time
+	rt     *Runtime
+	h      *handler
+	d      transport.Delivery
+	began  time.Time // it arrived
+	called time.Time // its handler began; zero: not yet
 
 	req     *wire.Request
 	job     journal.JobID
@@ -113,6 +114,7 @@ func (r *run) open() (stop func()) {
 	defer r.pulse.mu.Unlock()
 	r.ctx, r.cancel, r.end = context.WithValue(ctx, callKey{}, r.req), cancel, end
 	r.pulse.running = true
+	r.called = time.Now()
 	return stop
 }
 

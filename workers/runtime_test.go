@@ -45,6 +45,27 @@ func TestResponseMessage(t *testing.T) {
 	require.Empty(t, h.store.Calls(), "a first delivery costs no round trip")
 }
 
+func TestResponsesSayWhenTheirRunBegan(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	var within time.Time
+	Handle(h.reg, "slow", func(context.Context, int) (int, error) {
+		within = time.Now()
+		time.Sleep(3 * time.Millisecond)
+		return 1, nil
+	})
+	h.open()
+	q := ask("slow", 1, `1`)
+	h.store.Put(guid(t, q), nil)
+	before := time.Now()
+	h.send(q, 1)
+	_, hint := h.timed()
+	began, ran := time.UnixMicro(hint.Response.BeganUS), time.Duration(hint.Response.RanUS)*time.Microsecond
+	require.WithinRange(t, began, before.Truncate(time.Microsecond), within)
+	require.GreaterOrEqual(t, ran, 3*time.Millisecond)
+	require.LessOrEqual(t, ran, time.Since(before))
+}
+
 func TestErrorsBecomeResponses(t *testing.T) {
 	t.Parallel()
 	plain := errors.New("broken pipe")
