@@ -89,6 +89,18 @@ func (d DAD) Key() [16]byte {
 	return [16]byte(sum[:16])
 }
 
+// Pass counts, from 1, the pass that the address is of: that of the innermost loop
+// which is not in its first.
+func (d DAD) Pass() int {
+	pass := 1
+	for _, r := range d.runs() {
+		if r.value > 0 {
+			pass = r.value + 1
+		}
+	}
+	return pass
+}
+
 // runs reads an address that was made here or checked by ParseDAD.
 func (d DAD) runs() []run {
 	runs, err := parseRuns(string(d))

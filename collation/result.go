@@ -106,6 +106,10 @@ func answerBody(r *journal.Response) []byte {
 		}
 		b = append(b, '}')
 	}
+	if r.Began != 0 {
+		b = strconv.AppendInt(append(b, `,"began_us":`...), r.Began, 10)
+		b = strconv.AppendInt(append(b, `,"ran_us":`...), r.Ran, 10)
+	}
 	return append(b, '}')
 }
 

@@ -71,6 +71,6 @@ func (a *app) call(ctx context.Context, rt *quipu.Runtime, topic, key string, in
 	case err != nil:
 		return err
 	}
-	_, err = fmt.Fprintf(a.streams.Out, "%s\n", output)
+	_, err = fmt.Fprintf(a.streams.Out, "%s\n", inert(output))
 	return err
 }

@@ -65,14 +65,41 @@ func (t *table) flush() error {
 	return t.w.Flush()
 }
 
-// plain is text that stays on its line and does nothing to a terminal.
+// plain is text that stays on its line and does nothing to a terminal, nor turns what
+// stands beside it around.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		switch {
+		case unicode.IsControl(r), r == '\u2028', r == '\u2029':
 			return ' '
+		case unicode.Is(unicode.Bidi_Control, r):
+			return unicode.ReplacementChar
 		}
 		return r
 	}, text)
+}
+
+// inert is JSON that does nothing to a terminal: what would is escaped, so that the
+// JSON stays what it is.
+func inert(text []byte) string {
+	if !bytes.ContainsFunc(text, acts) {
+		return string(text)
+	}
+	var b strings.Builder
+	for _, r := range string(text) {
+		if acts(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// acts reports a character that a terminal obeys: controls, which within JSON stand in
+// strings only but for the white space of its layout, and those that turn text around.
+func acts(r rune) bool {
+	return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r' || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 }
 
 // cell is plain text, cut to the width of a cell.
@@ -131,5 +158,5 @@ func pretty(text []byte, indent string) string {
 	if err := json.Indent(&b, text, indent, "  "); err != nil {
 		return cell(string(text))
 	}
-	return b.String()
+	return inert(b.Bytes())
 }

@@ -277,5 +277,10 @@ func loadPayload(b *bench) {
 	require.NoError(b, err)
 	require.NoError(b, c.Rollback(b.ctx()))
 	require.Equal(b, string(body), string(l.States[id].Results[key].Output))
+	read, err := b.s.Payload(b.ctx(), id, digest)
+	require.NoError(b, err)
+	require.Equal(b, string(body), string(read))
+	_, err = b.s.Payload(b.ctx(), id, journal.Digest{1})
+	require.ErrorIs(b, err, store.ErrNotFound)
 	b.audit(id)
 }

@@ -31,6 +31,19 @@ func (s *Store) FindJob(ctx context.Context, key string) (journal.JobID, error) 
 	return id, nil
 }
 
+// Payload reads an output that is stored beside the journal: store.ErrNotFound.
+func (s *Store) Payload(ctx context.Context, id journal.JobID, digest journal.Digest) ([]byte, error) {
+	job, sum := uuids(1), byteas(1)
+	job.uuid(id)
+	sum.bytes(digest[:])
+	var body []byte
+	err := s.query(ctx, "load_payloads", nil, func(v row) error { body = v.bytes(1); return nil }, job.value(), sum.value())
+	if err == nil && body == nil {
+		err = fmt.Errorf("postgres: %w: job %s has no output %s stored", store.ErrNotFound, id, digest)
+	}
+	return body, err
+}
+
 // Job reads a job with its instances and open rows, on one snapshot:
 // store.ErrNotFound.
 func (s *Store) Job(ctx context.Context, id journal.JobID) (*store.JobView, error) {

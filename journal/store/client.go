@@ -47,6 +47,9 @@ type Client interface {
 	// Outcomes says of jobs, at most MaxOutcomes, how they ended, tombstones among
 	// them (W5); unknown ids are absent.
 	Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.JobID]Outcome, error)
+	// Payload reads an output that is stored beside the journal (E6): ErrNotFound,
+	// also of a tombstone.
+	Payload(ctx context.Context, job journal.JobID, digest journal.Digest) ([]byte, error)
 	// JobEffects lists the recorded effects of a job, of all its requests, in the order
 	// of their first entry.
 	JobEffects(ctx context.Context, job journal.JobID) ([]JobEffect, error)

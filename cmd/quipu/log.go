@@ -1,0 +1,340 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/history"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+func (a *app) logCommand() *cobra.Command {
+	l := &teller{app: a, names: map[journal.JobID]string{}}
+	cmd := &cobra.Command{
+		Use:   "log KEY... | log -",
+		Short: "Tell what happened in jobs, from the beginning",
+		Long: `Tell the history of jobs from their journals, an event in a line: what was sent to
+whom, with its input, what came back, with the output or the error, and how long it
+waited for a worker and ran; attempts that failed, and when the next one is due;
+effects, with their outcomes; signals, children, and what people decided.
+
+Inputs are not stored: they are evaluated again from the flow and the results before,
+and shown if they have the sum that the journal recorded.
+
+Values of over 200 bytes are folded; --raw prints all of them whole, and the stacks of
+errors. --digits adds the address of each activity, its ledger, and the number of the
+entry. With -f it goes on until the job ends. -o json prints all of it, an object for
+each event. A history has at most ` + strconv.Itoa(quipu.MaxHistory) + ` entries.`,
+		Example: "  quipu log order-42\n  quipu log -f order-42",
+		Args:    cobra.MinimumNArgs(1),
+	}
+	var follow bool
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the job has ended")
+	cmd.Flags().BoolVar(&l.raw, "raw", false, "print values and stacks whole")
+	cmd.Flags().BoolVar(&l.digits, "digits", false, "print addresses, ledgers and numbers of entries")
+	a.completes(cmd)
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
+		keys, err := a.keys(args)
+		switch {
+		case err != nil:
+			return err
+		case follow && len(keys) > 1:
+			return cli.Exitf(cli.CodeUsage, "--follow: give one key, not %d", len(keys))
+		}
+		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+			l.rt = rt
+			return a.each(cmd, keys, func(key string) error { return l.log(ctx, key, follow) })
+		})
+	})
+	return cmd
+}
+
+// teller prints the histories of jobs.
+type teller struct {
+	*app
+	rt          *quipu.Runtime
+	raw, digits bool
+	names       map[journal.JobID]string // keys of other jobs
+	day         string                   // of the event before
+	width       int                      // of the column of activities
+}
+
+// lookAgain is the least time between two looks at a job that is followed.
+const lookAgain = 500 * time.Millisecond
+
+func (l *teller) log(ctx context.Context, key string, follow bool) error {
+	job, err := l.rt.Find(ctx, key)
+	if err != nil {
+		return err
+	}
+	l.day, l.width = "", 0
+	type entry struct {
+		chain journal.GUID
+		seq   int64
+	}
+	told := map[entry]bool{}
+	for first := true; ; first = false {
+		began := time.Now()
+		v, err := l.rt.Job(ctx, job)
+		if err != nil {
+			return err
+		}
+		events, err := l.rt.History(ctx, job)
+		if err != nil {
+			return err
+		}
+		if first && !l.json() {
+			fmt.Fprintf(l.streams.Out, "job %s, flow %s version %s, started %s\n", plain(v.Key), v.Flow.Name, v.Flow.Version, at(v.Started))
+		}
+		for i := range events {
+			l.width = max(l.width, min(len(l.who(&events[i])), maxWho))
+		}
+		fresh := map[entry]bool{}
+		for i := range events {
+			of := entry{events[i].Chain, events[i].Seq}
+			if told[of] {
+				continue
+			}
+			fresh[of] = true
+			if err := l.event(ctx, key, &events[i]); err != nil {
+				return err
+			}
+		}
+		for of := range fresh {
+			told[of] = true
+		}
+		if !follow || v.State.Closed() && v.Ended || v.State == journal.JobQuarantined {
+			return nil
+		}
+		if err := rest(ctx, max(lookAgain, 10*time.Since(began))); err != nil {
+			return err
+		}
+	}
+}
+
+func rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// clock is the time of day, as it is printed.
+const clock = "15:04:05.000"
+
+// maxWho bounds the column of activities, in bytes.
+const maxWho = 32
+
+func (l *teller) event(ctx context.Context, key string, ev *history.Event) error {
+	if l.json() {
+		return l.object(happenedOf(key, ev))
+	}
+	w := l.streams.Out
+	moment := time.UnixMicro(int64(ev.Time)).Local()
+	if day := moment.Format("2006-01-02"); day != l.day {
+		l.day = day
+		fmt.Fprintln(w, day)
+	}
+	fmt.Fprintf(w, "%s  %-*s  %s\n", moment.Format(clock), l.width, plain(l.who(ev)), plain(l.what(ctx, ev)))
+	l.value(w, "in", ev.Input)
+	l.value(w, "out", ev.Output)
+	if ev.Error != nil {
+		l.line(w, "error", ev.Error.Class+": "+ev.Error.Message)
+		if ev.Error.Data != nil {
+			l.value(w, "data", &history.Value{JSON: ev.Error.Data})
+		}
+		if ev.Error.Stack != "" && l.raw {
+			for _, line := range strings.Split(ev.Error.Stack, "\n") {
+				l.line(w, "stack", line)
+			}
+		}
+	}
+	return nil
+}
+
+// who is the place of an event: the activity with its pass and its element.
+func (l *teller) who(ev *history.Event) string {
+	who := ev.Activity
+	if ev.Element >= 0 {
+		who += fmt.Sprintf("[%d]", ev.Element)
+	}
+	switch pass := ev.DAD.Pass(); {
+	case l.digits:
+		who += " " + string(ev.DAD)
+	case pass > 1:
+		who += fmt.Sprintf(" (pass %d)", pass)
+	}
+	return who
+}
+
+// what is an event in words.
+func (l *teller) what(ctx context.Context, ev *history.Event) string {
+	what := ev.Text
+	if !ev.Job.IsZero() {
+		what += " " + l.name(ctx, ev.Job)
+	}
+	switch {
+	case ev.Due == 0:
+	case ev.Kind == history.KindWaits:
+		what += " until " + l.moment(ev.Due)
+	case ev.Kind == history.KindAttempt:
+		what += "; the next is due at " + l.moment(ev.Due)
+	default:
+		what += ", due at " + l.moment(ev.Due)
+	}
+	var times []string
+	if ev.Waited > 0 {
+		times = append(times, "waited "+short(ev.Waited))
+	}
+	if ev.Ran > 0 {
+		times = append(times, "took "+short(ev.Ran))
+	}
+	if len(times) > 0 {
+		what += " (" + strings.Join(times, ", ") + ")"
+	}
+	if l.digits {
+		what += fmt.Sprintf("  #%d", ev.Seq)
+		if !ev.Chain.IsZero() {
+			what += " of " + ev.Chain.String()
+		}
+		if ev.Ledger != 0 {
+			what += " " + ev.Ledger.String()
+		}
+	}
+	return what
+}
+
+// moment is a time, with its day if that is not the day of the line.
+func (l *teller) moment(t collation.Micros) string {
+	if text := at(t); !strings.HasPrefix(text, l.day) {
+		return text
+	}
+	return time.UnixMicro(int64(t)).Local().Format(clock)
+}
+
+// name is the key of another job, its id where that cannot be read.
+func (l *teller) name(ctx context.Context, id journal.JobID) string {
+	if name, known := l.names[id]; known {
+		return name
+	}
+	name := id.String()
+	if v, err := l.rt.Job(ctx, quipu.Job{ID: id}); err == nil && v.Key != "" {
+		name = v.Key
+	}
+	l.names[id] = name
+	return name
+}
+
+// maxFolded is how much of a value is printed, in bytes.
+const maxFolded = 200
+
+func (l *teller) value(w io.Writer, name string, v *history.Value) {
+	switch {
+	case v == nil:
+	case v.Missing != "":
+		l.line(w, name, "("+v.Missing+")")
+	case l.raw:
+		l.line(w, name, inert(v.JSON))
+	default:
+		l.line(w, name, folded(inert(v.JSON)))
+	}
+}
+
+func (l *teller) line(w io.Writer, name, text string) {
+	fmt.Fprintf(w, "%*s%-5s  %s\n", len(clock)+2+l.width+2, "", name, plain(text))
+}
+
+// folded cuts a long text, and says how long it is.
+func folded(text string) string {
+	if len(text) <= maxFolded {
+		return text
+	}
+	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:maxFolded], ""), len(text))
+}
+
+// short is a time in three digits or so.
+func short(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return d.Round(time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(100 * time.Microsecond).String()
+	}
+	return d.Round(10 * time.Millisecond).String()
+}
+
+// happened is an event as log prints it in JSON.
+type happened struct {
+	Key      string     `json:"key"`
+	Time     *time.Time `json:"time"`
+	Kind     string     `json:"kind"`
+	Activity string     `json:"activity,omitempty"`
+	DAD      string     `json:"dad,omitempty"`
+	Element  *int       `json:"element,omitempty"`
+	Text     string     `json:"text"`
+	Attempt  int        `json:"attempt,omitempty"`
+	Code     int        `json:"code,omitempty"`
+	Input    *valueView `json:"input,omitempty"`
+	Output   *valueView `json:"output,omitempty"`
+	Error    *failure   `json:"error,omitempty"`
+	Stack    string     `json:"stack,omitempty"`
+	Job      string     `json:"job,omitempty"` // another one
+	Due      *time.Time `json:"due,omitempty"`
+	WaitedUS int64      `json:"waited_us,omitempty"`
+	RanUS    int64      `json:"ran_us,omitempty"`
+	Chain    string     `json:"chain,omitempty"` // of an effect
+	Entry    int64      `json:"entry"`
+	Ledger   string     `json:"ledger,omitempty"`
+}
+
+// valueView is an input or an output; Missing says why it is not there.
+type valueView struct {
+	Value   json.RawMessage `json:"value,omitempty"`
+	Missing string          `json:"missing,omitempty"`
+}
+
+func happenedOf(key string, ev *history.Event) happened {
+	h := happened{
+		Key: key, Time: stamp(ev.Time), Kind: string(ev.Kind), Activity: ev.Activity, DAD: string(ev.DAD), Text: ev.Text,
+		Attempt: ev.Attempt, Code: ev.Code, Input: valueOf(ev.Input), Output: valueOf(ev.Output), Error: failureOf(ev.Error),
+		WaitedUS: ev.Waited.Microseconds(), RanUS: ev.Ran.Microseconds(), Entry: ev.Seq,
+	}
+	if ev.Element >= 0 {
+		h.Element = &ev.Element
+	}
+	if ev.Error != nil {
+		h.Stack = ev.Error.Stack
+	}
+	if !ev.Job.IsZero() {
+		h.Job = ev.Job.String()
+	}
+	if ev.Due != 0 {
+		h.Due = stamp(ev.Due)
+	}
+	if !ev.Chain.IsZero() {
+		h.Chain = ev.Chain.String()
+	}
+	if ev.Ledger != 0 {
+		h.Ledger = ev.Ledger.String()
+	}
+	return h
+}
+
+func valueOf(v *history.Value) *valueView {
+	if v == nil {
+		return nil
+	}
+	return &valueView{raw(v.JSON), v.Missing}
+}

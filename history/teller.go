@@ -1,0 +1,210 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Teller makes the events of one job from its entries.
+type Teller struct {
+	flow    *flow.Flow
+	payload Payload
+	job     flow.JobInfo
+
+	main, effects []Event
+	results       map[collation.InstanceKey]*flow.Result
+	requests      map[journal.GUID]*request
+	since         map[collation.InstanceKey]int64 // hooks that wait
+}
+
+// Payload gives an output that is stored beside its entry (E6), by its digest.
+type Payload func(journal.Digest) ([]byte, error)
+
+// New makes the Teller of a job. Without f, the job's version of its flow, no inputs
+// are told; without payload neither are outputs that are stored beside.
+func New(f *flow.Flow, payload Payload) *Teller {
+	return &Teller{
+		flow: f, payload: payload, results: map[collation.InstanceKey]*flow.Result{},
+		requests: map[journal.GUID]*request{}, since: map[collation.InstanceKey]int64{},
+	}
+}
+
+// request is one that was sent: its place, and since when its attempt is due.
+type request struct {
+	place
+	due   int64
+	input *Value // of an element, which is told with its end
+}
+
+// place is an instance, and an element of its list.
+type place struct {
+	key     collation.InstanceKey
+	element int
+}
+
+// Add takes the next entry: of the main chain in its order, then of the effect chains.
+func (t *Teller) Add(e *journal.Entry) {
+	if e.Chain.IsZero() {
+		t.entry(e)
+		return
+	}
+	at := place{instance(e.Activity, e.DAD), none}
+	if r := t.requests[e.Chain]; r != nil {
+		at = r.place
+	}
+	ev := t.event(e, KindEffect, at)
+	effect(&ev, e)
+	t.effects = append(t.effects, ev)
+}
+
+// Events are what the entries tell, in the order of time. Events of one chain stay in
+// its order.
+func (t *Teller) Events() []Event {
+	slices.SortStableFunc(t.effects, func(x, y Event) int { return cmp.Compare(x.Time, y.Time) })
+	all := make([]Event, 0, len(t.main)+len(t.effects))
+	effects := t.effects
+	for _, ev := range t.main {
+		for len(effects) > 0 && effects[0].Time < ev.Time {
+			all, effects = append(all, effects[0]), effects[1:]
+		}
+		all = append(all, ev)
+	}
+	return append(all, effects...)
+}
+
+// none is the element of what belongs to no list.
+const none = -1
+
+func instance(activity, dad string) collation.InstanceKey {
+	return collation.InstanceKey{Activity: activity, DAD: collation.DAD(dad)}
+}
+
+func (t *Teller) event(e *journal.Entry, kind Kind, at place) Event {
+	ev := Event{
+		Time: collation.Micros(e.Time), Kind: kind, Activity: at.key.Activity, DAD: at.key.DAD, Element: at.element,
+		Chain: e.Chain, Seq: e.Seq,
+	}
+	for _, m := range e.Moves() {
+		if m.Activity == at.key.Activity && m.DAD == string(at.key.DAD) {
+			ev.Ledger = m.After
+		}
+	}
+	return ev
+}
+
+func (t *Teller) tell(ev Event) { t.main = append(t.main, ev) } //nolint:gocritic // a value, once for each
+
+// entry tells an entry of the main chain: what came first, then what follows from it.
+func (t *Teller) entry(e *journal.Entry) {
+	own := place{instance(e.Activity, e.DAD), none}
+	switch e.Kind {
+	case journal.KindCreated:
+		t.created(e)
+	case journal.KindStale:
+		ev := t.event(e, KindLate, own)
+		ev.Text = "a message came too late, and changed nothing"
+		t.tell(ev)
+	case journal.KindOperator:
+		t.operator(e, own)
+	case journal.KindDeadLetter, journal.KindQuarantine:
+		t.trouble(e, own)
+	case journal.KindExpired:
+		ev := t.event(e, KindOther, place{element: none})
+		ev.Text = "the job expired"
+		t.tell(ev)
+	}
+	if e.Response != nil {
+		t.answered(e, own)
+	}
+	t.ended(e, own)
+	t.ordered(e, own)
+	t.closed(e)
+}
+
+func (t *Teller) created(e *journal.Entry) {
+	t.job = flow.JobInfo{ID: e.Key, StartedMicros: e.Time}
+	ev := t.event(e, KindStarted, place{element: none})
+	if e.Flow != nil {
+		t.job.Flow, t.job.Version = e.Flow.Name, e.Flow.Version
+		ev.Text = fmt.Sprintf("started: flow %s version %s", e.Flow.Name, e.Flow.Version)
+	}
+	if p := e.Parent; p != nil {
+		ev.Text += ", by " + p.Activity
+		ev.Job = p.Job
+	}
+	if e.Input != nil {
+		ev.Input = &Value{JSON: e.Input}
+	}
+	t.tell(ev)
+}
+
+func (t *Teller) operator(e *journal.Entry, own place) {
+	if e.Operator == nil {
+		return
+	}
+	if e.GUID != (journal.GUID{}) {
+		if r := t.requests[e.GUID]; r != nil {
+			own = r.place
+		}
+	}
+	ev := t.event(e, KindOperator, own)
+	ev.Text = fmt.Sprintf("%s: %s", e.Operator.Who, e.Operator.Action)
+	if e.Effect != nil {
+		ev.Text += " effect " + e.Effect.Name
+	}
+	if e.Operator.Reason != "" {
+		ev.Text += " (" + e.Operator.Reason + ")"
+	}
+	t.tell(ev)
+}
+
+func (t *Teller) trouble(e *journal.Entry, own place) {
+	ev := t.event(e, KindParked, own)
+	ev.Text = "waits for a person"
+	if e.Kind == journal.KindQuarantine {
+		ev.Text = "quarantined: its stored state breaks a law"
+	}
+	if e.Trouble != nil {
+		ev.Error = &journal.Failure{Class: e.Trouble.Reason, Message: e.Trouble.Message}
+	}
+	t.tell(ev)
+}
+
+// closed tells the end of the job.
+func (t *Teller) closed(e *journal.Entry) {
+	c := e.Close
+	if c == nil || !slices.Contains(e.Marks, journal.MarkClosed) && c.Output == nil {
+		return
+	}
+	ev := t.event(e, KindClosed, place{element: none})
+	ev.Text, ev.Code, ev.Error = "the job "+string(c.State), c.Code, c.Error
+	if c.State == journal.JobFailed || c.State == journal.JobInterrupted {
+		ev.Text = fmt.Sprintf("the job %s with code %d", c.State, c.Code)
+	}
+	if c.State == journal.JobInterrupted {
+		ev.Text = "the job was interrupted"
+	}
+	if e.Abandoned > 0 {
+		ev.Text += fmt.Sprintf("; what was still open of it (%d) is abandoned", e.Abandoned)
+	}
+	if c.Output != nil {
+		ev.Output = &Value{JSON: c.Output}
+	}
+	ev.Ran = span(t.job.StartedMicros, e.Time)
+	t.tell(ev)
+}
+
+// span is the time between two moments of one clock, none where they are not known or
+// the clock was set back.
+func span(from, to int64) time.Duration {
+	if from == 0 || to < from {
+		return 0
+	}
+	return time.Duration(to-from) * time.Microsecond
+}
