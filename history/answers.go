@@ -31,27 +31,48 @@ func (t *Teller) answered(e *journal.Entry, own place) {
 	case journal.ResponseFailedTry:
 		ev.Kind, ev.Code = KindAttempt, x.Code
 		ev.Text = fmt.Sprintf("attempt %d failed with code %d", x.Try, x.Code)
+		for i := range e.Updated {
+			if u := &e.Updated[i]; u.GUID == x.Request {
+				ev.Due = collation.Micros(max(e.Time, u.NextAt))
+			}
+		}
 	case journal.ResponseParked:
 		ev.Kind, ev.Text = KindParked, "waits for a person"
 	case journal.ResponseSuspended:
 		ev.Kind, ev.Text = KindWaits, "waits for "+pauses(x.Pauses)
+		for i := range x.Pauses {
+			if p := (pause{x.Request, x.Pauses[i].PauseRef}); t.since[p] == 0 {
+				t.since[p] = e.Time
+			}
+		}
 	case journal.ResponsePass:
 		ev.Kind, ev.Text = KindWoke, fmt.Sprintf("signal %d came", x.Number)
 	case journal.ResponseWake:
-		ev.Kind, ev.Text = KindWoke, "came"
-		if x.Of != nil {
-			ev.Text = pause(*x.Of) + " came"
-		}
+		ev.Kind, ev.Text = KindWoke, woke(x)
 	}
-	if x.By != "" {
+	switch {
+	case x.Of != nil:
+		ev.Waited = span(t.since[pause{x.Request, *x.Of}], e.Time)
+	case x.By != "":
 		ev.Waited = span(t.since[own.key], e.Time)
 	}
-	if x.By == journal.ByTimer && x.Kind == journal.ResponseWake {
-		ev.Text = strings.TrimSuffix(ev.Text, " came") + ": its time has passed"
-	}
 	ev.Output = t.output(x)
-	t.again(&ev, e, r)
-	t.tell(ev)
+	if x.Error != nil || ev.Kind != KindDone || !t.quiet(own.key) {
+		t.tell(e, &ev)
+	}
+}
+
+// woke says how something ended that a function waited for.
+func woke(x *journal.Response) string {
+	switch {
+	case x.Of == nil:
+		return "it goes on"
+	case x.By == journal.ByTimer:
+		return named(*x.Of) + ": its time has passed"
+	case x.Of.Kind == journal.PauseChild:
+		return named(*x.Of) + " ended"
+	}
+	return named(*x.Of) + " came"
 }
 
 // terminal says how a response ends what it answers.
@@ -75,21 +96,24 @@ func (t *Teller) terminal(ev *Event, x *journal.Response) {
 	}
 }
 
-// again keeps when the next attempt of a request is due.
-func (t *Teller) again(ev *Event, e *journal.Entry, r *request) {
-	if r == nil {
-		return
-	}
+// again keeps since when requests wait for a worker that an entry has run again.
+func (t *Teller) again(e *journal.Entry) {
 	for i := range e.Updated {
-		if u := &e.Updated[i]; u.GUID == e.Response.Request {
-			if r.due = u.NextAt; u.NextAt == 0 {
-				r.due = e.Time
-			}
-			if u.NextAt > e.Time {
-				ev.Due = collation.Micros(u.NextAt)
-			}
+		u := &e.Updated[i]
+		r := t.requests[u.GUID]
+		if r == nil {
+			continue
+		}
+		r.due = e.Time
+		if failed(e) { // of others NextAt is when they are sent again, should they be lost
+			r.due = max(e.Time, u.NextAt)
 		}
 	}
+}
+
+// failed reports the response of an attempt that failed, after which another follows.
+func failed(e *journal.Entry) bool {
+	return e.Response != nil && e.Response.Kind == journal.ResponseFailedTry
 }
 
 // output is what a response brought, also where that is stored beside.
@@ -124,7 +148,7 @@ func (t *Teller) ended(e *journal.Entry, own place) {
 		if e.Result.Output != nil {
 			ev.Output = &Value{JSON: e.Result.Output}
 		}
-		t.tell(ev)
+		t.tell(e, &ev)
 	}
 	for _, m := range e.Moves() {
 		key := instance(m.Activity, m.DAD)
@@ -167,7 +191,7 @@ func pauses(all []journal.Pause) string {
 			texts = append(texts, fmt.Sprintf("%d more", len(all)-most))
 			break
 		}
-		text := pause(all[i].PauseRef)
+		text := named(all[i].PauseRef)
 		if p := &all[i]; p.Kind == journal.PauseSignal {
 			text += fmt.Sprintf(" (topic %s, key %s)", p.Topic, p.Key)
 		} else if p.Kind == journal.PauseSleep {
@@ -178,24 +202,34 @@ func pauses(all []journal.Pause) string {
 	return strings.Join(texts, ", ")
 }
 
-func pause(p journal.PauseRef) string { return fmt.Sprintf("%s %q", p.Kind, p.Name) }
+func named(p journal.PauseRef) string { return fmt.Sprintf("%s %q", p.Kind, p.Name) }
 
 // effect tells an entry of an effect's chain.
 func effect(ev *Event, e *journal.Entry) {
 	f := e.Effect
-	ev.Text = "effect " + f.Name
-	switch e.Kind {
-	case journal.KindEffectStarted:
-		ev.Text += " begins, " + f.Class
-	case journal.KindEffectCompleted:
-		ev.Text += " is done"
-	case journal.KindEffectFailed:
-		ev.Text += " was not done"
+	compensation, undoes := strings.CutPrefix(f.Name, "undo:")
+	name := "effect " + f.Name
+	if undoes {
+		name = "compensation " + compensation
+	}
+	switch started := e.Kind == journal.KindEffectStarted; {
+	case started && f.Class == "undo":
+		ev.Text = name + " is registered"
+	case started:
+		ev.Text = name + " begins, " + f.Class
+	case e.Kind == journal.KindEffectFailed:
+		ev.Text = name + " was not done"
+	case f.Name == "undo":
+		ev.Text = "begins to compensate"
+	case f.Error != nil:
+		ev.Text = name + " is done: its outcome is an error"
+	default:
+		ev.Text = name + " is done"
 	}
 	if f.Late {
 		ev.Text += ", recorded late"
 	}
-	if f.Result != nil {
+	if f.Result != nil && f.Error == nil && f.Name != "undo" {
 		ev.Output = &Value{JSON: f.Result}
 	}
 	ev.Error = f.Error

@@ -16,11 +16,16 @@ func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond 
 func (t *Teller) ordered(e *journal.Entry, own place) {
 	sender := own
 	leg1s := map[journal.GUID]place{e.GUID: own}
+	bounds := map[collation.InstanceKey]int64{} // of hooks that wait for a signal
 	for i := range e.Dispatched {
 		d := &e.Dispatched[i]
 		if d.Folded != 0 {
 			sender = place{instance(d.Activity, d.DAD), none}
 			leg1s[d.GUID] = sender
+			continue
+		}
+		if a := t.activity(instance(d.Activity, d.DAD)); d.Kind == journal.MessageWakeUp && a != nil && a.Topic != "" {
+			bounds[instance(d.Activity, d.DAD)] = d.At
 			continue
 		}
 		t.dispatched(e, d, sender)
@@ -42,7 +47,8 @@ func (t *Teller) ordered(e *journal.Entry, own place) {
 		ev := t.event(e, KindWaits, at)
 		ev.Text = fmt.Sprintf("waits for signal %s, key %s", w.Topic, w.Key)
 		t.since[at.key] = e.Time
-		t.tell(ev)
+		ev.Due = collation.Micros(bounds[at.key])
+		t.tell(e, &ev)
 	}
 }
 
@@ -66,17 +72,17 @@ func (t *Teller) dispatched(e *journal.Entry, d *journal.Dispatched, sender plac
 		if e.Kind == journal.KindCreated {
 			return // of the job itself
 		}
-		ev.Kind, ev.Job, ev.Text = KindChild, d.Job, "starts a child"
-		ev.Input = t.input(at.key, d.Input)
+		ev.Kind, ev.Job, ev.Text = KindChild, d.Job, "starts child"
+		ev.Input = t.childInput(e, d, at)
+		if at.key.Activity == "" {
+			ev.Text = "what was done is compensated by"
+		}
 	case journal.MessageWakeUp:
 		if a := t.activity(at.key); a == nil || a.Type != flow.TypeHook {
 			return // the bound of an activity, or a function's sleep: its response says it
 		}
 		t.since[at.key] = e.Time
 		ev.Kind, ev.Text = KindWaits, "sleeps"
-		if t.activity(at.key).Topic != "" {
-			ev.Text = "waits no longer than"
-		}
 	case journal.MessageSignal:
 		ev.Kind, ev.Text = KindSignal, "sends signal "+d.Topic
 		if a := t.activity(at.key); a != nil && a.Type == flow.TypeSignal {
@@ -92,7 +98,23 @@ func (t *Teller) dispatched(e *journal.Entry, d *journal.Dispatched, sender plac
 	default:
 		return // steps of the protocol, which --digits shows
 	}
-	t.tell(ev)
+	t.tell(e, &ev)
+}
+
+// childInput is that of a child which a function named, or an await, or none: the order
+// to compensate says what the job's journal has.
+func (t *Teller) childInput(e *journal.Entry, d *journal.Dispatched, at place) *Value {
+	if x := e.Response; x != nil {
+		for i := range x.Pauses {
+			if p := &x.Pauses[i]; p.Kind == journal.PauseChild && collation.NamedChild(x.Request, p.PauseRef).Start() == d.GUID {
+				return &Value{JSON: p.Input}
+			}
+		}
+	}
+	if at.key.Activity == "" {
+		return nil
+	}
+	return t.input(at.key, d.Input)
 }
 
 // elements tells the requests of a list.
@@ -118,7 +140,7 @@ func (t *Teller) elements(e *journal.Entry, leg1s map[journal.GUID]place) {
 		}
 		ev := t.event(e, KindSent, at)
 		ev.Text = fmt.Sprintf("%d elements sent to %s, %d at a time", e.Elements.Count, a.Topic, e.Elements.Parallel)
-		t.tell(ev)
+		t.tell(e, &ev)
 	}
 }
 

@@ -18,9 +18,10 @@ type Teller struct {
 	job     flow.JobInfo
 
 	main, effects []Event
+	answers       []journal.GUID // beside main: the request that the event's entry answers
 	results       map[collation.InstanceKey]*flow.Result
 	requests      map[journal.GUID]*request
-	since         map[collation.InstanceKey]int64 // hooks that wait
+	since         map[any]int64 // of what is waited for: hooks by their InstanceKey, functions by their pause
 }
 
 // Payload gives an output that is stored beside its entry (E6), by its digest.
@@ -31,7 +32,7 @@ type Payload func(journal.Digest) ([]byte, error)
 func New(f *flow.Flow, payload Payload) *Teller {
 	return &Teller{
 		flow: f, payload: payload, results: map[collation.InstanceKey]*flow.Result{},
-		requests: map[journal.GUID]*request{}, since: map[collation.InstanceKey]int64{},
+		requests: map[journal.GUID]*request{}, since: map[any]int64{},
 	}
 }
 
@@ -40,6 +41,12 @@ type request struct {
 	place
 	due   int64
 	input *Value // of an element, which is told with its end
+}
+
+// pause is one that a request named.
+type pause struct {
+	request journal.GUID
+	journal.PauseRef
 }
 
 // place is an instance, and an element of its list.
@@ -69,8 +76,8 @@ func (t *Teller) Events() []Event {
 	slices.SortStableFunc(t.effects, func(x, y Event) int { return cmp.Compare(x.Time, y.Time) })
 	all := make([]Event, 0, len(t.main)+len(t.effects))
 	effects := t.effects
-	for _, ev := range t.main {
-		for len(effects) > 0 && effects[0].Time < ev.Time {
+	for i, ev := range t.main {
+		for len(effects) > 0 && (effects[0].Time < ev.Time || effects[0].Time == ev.Time && effects[0].Chain == t.answers[i]) {
 			all, effects = append(all, effects[0]), effects[1:]
 		}
 		all = append(all, ev)
@@ -98,7 +105,13 @@ func (t *Teller) event(e *journal.Entry, kind Kind, at place) Event {
 	return ev
 }
 
-func (t *Teller) tell(ev Event) { t.main = append(t.main, ev) } //nolint:gocritic // a value, once for each
+func (t *Teller) tell(e *journal.Entry, ev *Event) {
+	var answers journal.GUID
+	if e.Response != nil {
+		answers = e.Response.Request
+	}
+	t.main, t.answers = append(t.main, *ev), append(t.answers, answers)
+}
 
 // entry tells an entry of the main chain: what came first, then what follows from it.
 func (t *Teller) entry(e *journal.Entry) {
@@ -109,7 +122,7 @@ func (t *Teller) entry(e *journal.Entry) {
 	case journal.KindStale:
 		ev := t.event(e, KindLate, own)
 		ev.Text = "a message came too late, and changed nothing"
-		t.tell(ev)
+		t.tell(e, &ev)
 	case journal.KindOperator:
 		t.operator(e, own)
 	case journal.KindDeadLetter, journal.KindQuarantine:
@@ -117,11 +130,12 @@ func (t *Teller) entry(e *journal.Entry) {
 	case journal.KindExpired:
 		ev := t.event(e, KindOther, place{element: none})
 		ev.Text = "the job expired"
-		t.tell(ev)
+		t.tell(e, &ev)
 	}
 	if e.Response != nil {
 		t.answered(e, own)
 	}
+	t.again(e)
 	t.ended(e, own)
 	t.ordered(e, own)
 	t.closed(e)
@@ -141,7 +155,7 @@ func (t *Teller) created(e *journal.Entry) {
 	if e.Input != nil {
 		ev.Input = &Value{JSON: e.Input}
 	}
-	t.tell(ev)
+	t.tell(e, &ev)
 }
 
 func (t *Teller) operator(e *journal.Entry, own place) {
@@ -161,7 +175,7 @@ func (t *Teller) operator(e *journal.Entry, own place) {
 	if e.Operator.Reason != "" {
 		ev.Text += " (" + e.Operator.Reason + ")"
 	}
-	t.tell(ev)
+	t.tell(e, &ev)
 }
 
 func (t *Teller) trouble(e *journal.Entry, own place) {
@@ -173,7 +187,7 @@ func (t *Teller) trouble(e *journal.Entry, own place) {
 	if e.Trouble != nil {
 		ev.Error = &journal.Failure{Class: e.Trouble.Reason, Message: e.Trouble.Message}
 	}
-	t.tell(ev)
+	t.tell(e, &ev)
 }
 
 // closed tells the end of the job.
@@ -197,7 +211,7 @@ func (t *Teller) closed(e *journal.Entry) {
 		ev.Output = &Value{JSON: c.Output}
 	}
 	ev.Ran = span(t.job.StartedMicros, e.Time)
-	t.tell(ev)
+	t.tell(e, &ev)
 }
 
 // span is the time between two moments of one clock, none where they are not known or

@@ -182,7 +182,11 @@ func (l *teller) who(ev *history.Event) string {
 // what is an event in words.
 func (l *teller) what(ctx context.Context, ev *history.Event) string {
 	what := ev.Text
-	if !ev.Job.IsZero() {
+	switch {
+	case ev.Job.IsZero():
+	case ev.Kind == history.KindWoke || ev.Kind == history.KindDone || ev.Kind == history.KindFailed:
+		what += " (" + l.name(ctx, ev.Job) + ")"
+	default:
 		what += " " + l.name(ctx, ev.Job)
 	}
 	switch {

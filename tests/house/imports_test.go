@@ -18,7 +18,7 @@ var layers = [][]string{
 	{"backoff", "canonical", "schedule", "fault"},
 	{"journal", "flow"},
 	{"collation"},
-	{"replay"},
+	{"replay", "history"},
 	{"journal/store", "observer", "wire"},
 	{"effects", "transport", "explain", "journal/archive"},
 	{"durable", "session"},
@@ -32,7 +32,7 @@ var layers = [][]string{
 
 // pure are the packages that know no context, clock, randomness, network, SQL
 // or log; those inside their directories included, other layers excepted.
-var pure = []string{"backoff", "canonical", "schedule", "journal", "flow", "collation", "replay"}
+var pure = []string{"backoff", "canonical", "schedule", "journal", "flow", "collation", "replay", "history"}
 
 // careful are packages that are pure themselves and read the views of a port.
 var careful = []string{"explain"}
