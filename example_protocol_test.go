@@ -1,6 +1,7 @@
 package quipu_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,30 @@ func ExampleRuntime_Signal() {
 	must(err)
 	fmt.Println(string(out))
 	// Output: {"approved":true,"by":"signal"}
+}
+
+// What happened in a job is read from its journal.
+func ExampleRuntime_History() {
+	ctx := context.Background()
+	rt, _, end := example(approval)
+	defer end()
+
+	_, err := rt.Signal(ctx, "order.reviewed", "order-43", map[string]any{"ok": true})
+	must(err)
+	job, err := rt.Start(ctx, "approval", "order-43", nil)
+	must(err)
+	_, err = rt.Wait(ctx, job)
+	must(err)
+	events, err := rt.History(ctx, job)
+	must(err)
+	for _, ev := range events {
+		fmt.Printf("%s: %s\n", cmp.Or(ev.Activity, "job"), ev.Text)
+	}
+	// Output:
+	// job: started: flow approval version 1
+	// review: waits for signal order.reviewed, key order-43
+	// review: the signal came
+	// job: the job completed
 }
 
 // Every hook that waits for the key is reached; a signal of this kind is not kept.

@@ -17,6 +17,7 @@ import (
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/history"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/quiputest"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -174,3 +175,71 @@ func value(w io.Writer, name string, v *history.Value) {
 		fmt.Fprintf(w, "%12s %s\n", name, v.JSON)
 	}
 }
+
+// What cannot be proved is not told: an input that evaluates to something else than what
+// was sent, one that needs an output which is not there, and any without the flow.
+func TestInputsAreHeldToTheirSums(t *testing.T) {
+	t.Parallel()
+	const chain = `
+flow: chain
+version: "1"
+activities:
+  start: {type: trigger}
+  first: {type: worker, topic: t, input: 1}
+  second: {type: worker, topic: t, input: "${ first.output }"}
+transitions: {start: [first], first: [second]}
+`
+	f, err := flow.Parse("chain", []byte(chain))
+	require.NoError(t, err)
+	beside := journal.Digest{1}
+	first, second := journal.GUID{1}, journal.GUID{2}
+	entries := func(sent string, output *journal.Response) []*journal.Entry {
+		return []*journal.Entry{
+			{Kind: journal.KindCreated, Seq: 1, Time: 1, Activity: "start", DAD: ",0", Input: []byte(`{}`), Dispatched: []journal.Dispatched{
+				{GUID: first, Kind: journal.MessageRequest, Activity: "first", DAD: ",0,0", Topic: "t", Input: journal.SumOf([]byte(`1`))},
+			}},
+			{Kind: journal.KindLeg2, Seq: 2, Time: 2, Activity: "first", DAD: ",0,0", Ledger: 201100000000001, Response: output, Dispatched: []journal.Dispatched{
+				{GUID: second, Kind: journal.MessageRequest, Activity: "second", DAD: ",0,0,0", Topic: "t", Input: journal.SumOf([]byte(sent))},
+			}},
+		}
+	}
+	payload := func(d journal.Digest) ([]byte, error) {
+		if d != beside {
+			return nil, errors.New("it was removed")
+		}
+		return []byte(`7`), nil
+	}
+	inline := &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Request: first, Output: []byte(`7`)}
+	stored := &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Request: first, Ref: beside}
+	gone := &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Request: first, Ref: journal.Digest{2}}
+	for name, c := range map[string]struct {
+		flow        *flow.Flow
+		payload     history.Payload
+		entries     []*journal.Entry
+		output, got string
+	}{
+		"as it was":             {f, payload, entries(`7`, inline), `7`, `7`},
+		"stored beside":         {f, payload, entries(`7`, stored), `7`, `7`},
+		"another than was sent": {f, payload, entries(`8`, inline), `7`, "it evaluates to something else than what was sent"},
+		"beside, and gone":      {f, payload, entries(`7`, gone), "it was removed", "it cannot be evaluated again: "},
+		"beside, not asked for": {f, nil, entries(`7`, stored), "stored beside its entry, SHA-256 01", "it cannot be evaluated again: "},
+		"no definition":         {nil, payload, entries(`7`, inline), `7`, "the flow's definition cannot be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			teller := history.New(c.flow, c.payload)
+			for _, e := range c.entries {
+				teller.Add(e)
+			}
+			events := teller.Events()
+			last := events[len(events)-1]
+			require.Equal(t, []any{history.KindSent, "second"}, []any{last.Kind, last.Activity})
+			require.Contains(t, said(last.Input), c.got)
+			done := events[len(events)-2]
+			require.Equal(t, []any{history.KindDone, "first"}, []any{done.Kind, done.Activity})
+			require.Contains(t, said(done.Output), c.output)
+		})
+	}
+}
+
+func said(v *history.Value) string { return string(v.JSON) + v.Missing }

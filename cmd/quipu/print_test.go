@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"strings"
@@ -152,6 +153,16 @@ func TestCellsAreHarmless(t *testing.T) {
 	require.Equal(t, "a b [31m", cell("a\tb\x1b[31m"))
 	require.Len(t, []rune(cell(strings.Repeat("ü", 300))), maxCell)
 	require.Equal(t, "not json", pretty([]byte("not json"), ""))
+	require.Equal(t, "a\ufffdb c", plain("a\u202eb\u2028c"), "nor turn around what stands beside it")
+	for text, want := range map[string]string{
+		"{\"a\":1}":                 "{\"a\":1}",
+		"\"a\u202eb\u009bc\u007f\"": `"a\u202eb\u009bc\u007f"`,
+		"[\n\t1]":                   "[\n\t1]",
+		`"\u001b[31m"`:              `"\u001b[31m"`,
+	} {
+		require.Equal(t, want, inert([]byte(text)))
+		require.True(t, json.Valid([]byte(inert([]byte(text)))))
+	}
 }
 
 func TestReadLine(t *testing.T) {
