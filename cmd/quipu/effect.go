@@ -175,11 +175,15 @@ func effectText(w io.Writer, f *quipu.Effect) error {
 }
 
 // effectTable lists the effects of a job.
-func effectTable(w io.Writer, all []store.JobEffect) *table {
-	t := newTable(w, "EFFECT", "CLASS", "ACTIVITY", "ADDRESS", "STATE", "KEY").bounded()
-	for i := range all {
-		f := &all[i]
-		t.row(f.Name, f.Class, f.Activity, f.DAD, briefly(&f.EffectRow), f.Key)
+func effectTable(w io.Writer, v *shown, digits bool) *table {
+	t := newTable(w, "EFFECT", "CLASS", "ACTIVITY", address, "STATE", "KEY").bounded().addressed(digits)
+	for i := range v.effects {
+		f := &v.effects[i]
+		activity := f.Activity
+		if element, listed := v.elements[f.Request]; listed {
+			activity = fmt.Sprintf("%s[%d]", activity, element)
+		}
+		t.row(f.Name, f.Class, activity, f.DAD, briefly(&f.EffectRow), f.Key)
 	}
 	return t
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -52,12 +53,13 @@ func TestRowsOfFunctions(t *testing.T) {
 // A job that runs compensations says whose.
 func TestShowNamesWhatIsUndone(t *testing.T) {
 	t.Parallel()
-	v := &store.JobView{}
+	v := &shown{JobView: &store.JobView{}}
 	v.Parent = &journal.Parent{Activity: "charge", DAD: ",0,0"}
 	var b bytes.Buffer
-	header(&b, v, "order-42")
+	s := &shower{app: &app{streams: cli.Streams{Out: &b}}}
+	s.header(v, "order-42")
 	require.Contains(t, b.String(), "undoes   charge at ,0,0 of order-42\n")
 	v.Parent.Awaited = true
-	header(&b, v, "order-42")
+	s.header(v, "order-42")
 	require.Contains(t, b.String(), "parent   order-42, by charge at ,0,0\n")
 }

@@ -28,7 +28,7 @@ func TestDeadDone_E10(t *testing.T) {
 	effect := objects(t, r.Out)[0]
 	require.Equal(t, []any{"started", "guarded", "step", "done"}, []any{effect["state"], effect["class"], effect["activity"], effect["job_key"]})
 	key := effect["effect"].(string)
-	require.Contains(t, s.ok("", "show", "done"), "call    guarded  step      ,0,0     started  "+key+"\n")
+	require.Contains(t, s.ok("", "show", "done", "--digits"), "call    guarded  step      ,0,0     started  "+key+"\n")
 	require.Contains(t, s.fails(codeUndone, "", "show", "--effect", key).Out, "its outcome is unknown")
 
 	require.Contains(t, s.fails(codeRefused, "", "dead", "done", ids["done"], "--result", "1", "--effect", strings.Repeat("1", 64)).Err, "call ("+key+")")

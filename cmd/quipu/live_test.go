@@ -213,10 +213,14 @@ func TestListShowExport(t *testing.T) {
 	require.Contains(t, s.ok("", "ls"), "KEY  FLOW   VERSION  STATE")
 
 	shown := s.ok("", "show", "h1", "b1")
-	for _, said := range []string{"state    completed with code 200", `"text": "Ada"`, "✓ step   worker echo  done", "2 01 1 0 00 00000001", "state    failed with code 422", "no such customer", "✗ step   worker fail  failed, code 422"} {
+	for _, said := range []string{"state    completed with code 200", `"text": "Ada"`, "✓ step   worker echo  done", `input    {"name":"Ada"}`, "step  done (waited ", "      in     \"Ada\"\n", "      out    \"Ada\"\n", "      error  business: no such customer\n", "state    failed with code 422", "no such customer", "✗ step   worker fail  failed, code 422"} {
 		require.Contains(t, shown, said)
 	}
+	require.NotContains(t, shown, ",0,0")
+	require.Contains(t, s.ok("", "show", "h1", "--digits"), "step      ,0,0     2 01 1 0 00 00000001  200   finalized")
 	o := objects(t, s.ok("b1\n", "show", "-", "-o", "json"))
+	require.Equal(t, map[string]any{"value": map[string]any{"name": "Ada"}}, o[0]["input"])
+	require.Subset(t, o[0]["activities"].([]any)[0], map[string]any{"activity": "step", "state": "failed", "code": 422.0, "attempts": 1.0})
 	require.Equal(t, "failed", o[0]["state"])
 	require.EqualValues(t, 422, o[0]["code"])
 	require.Len(t, o[0]["instances"], 2)

@@ -96,11 +96,12 @@ func TestWhyOfARealJob(t *testing.T) {
 	require.Equal(t, "worker", o["reasons"].([]any)[0].(map[string]any)["kind"], "what needs somebody comes first")
 	require.Contains(t, s.ok("", "why", "o1", "--limit", "2"), "… and 5 more; --limit 0 says all")
 
-	shown := s.ok("", "show", "o1", "o1/child")
+	shown := s.ok("", "show", "o1", "o1/child", "--digits")
 	for _, said := range []string{
 		"├─ ● items   worker nobody               waiting, 0/3 elements", "0 00 0 1 01 00000000", "not entered, 1 arrival",
 		"● merge      worker echo, join all       waiting, 1/2 arrivals", "items[0]", "held until other elements end",
 		"parent   o1, by child at ,0,0", "WAITS FOR", "feed.item       o1   feed",
+		"child ,0,0   starts child o1/child\n", "nap ,0,0     sleeps until ",
 	} {
 		require.Contains(t, shown, said)
 	}
@@ -214,7 +215,7 @@ func TestShowOfALoop_C6(t *testing.T) {
 	s.deployText("loop", loop)
 	s.ok("", "start", "loop", "l1")
 	require.Contains(t, s.why("l1", "gate at ,0,2,0,0 waits for signal gate"), "quipu signal gate l1")
-	shown := s.ok("", "show", "l1")
+	shown := s.ok("", "show", "l1", "--digits")
 	for _, said := range []string{
 		"✓ pivot     hook, pivot    done, 3 passes", "✓ step      worker echo    done, 3 passes",
 		"├─ ✓ again  cycle ↩ pivot  done, 2 passes", "└─ ● gate   hook gate      waiting\n",

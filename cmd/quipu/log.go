@@ -19,7 +19,7 @@ import (
 )
 
 func (a *app) logCommand() *cobra.Command {
-	l := &teller{app: a, names: map[journal.JobID]string{}}
+	l := &teller{app: a, names: map[journal.JobID]string{}, margin: len(clock) + 2}
 	cmd := &cobra.Command{
 		Use:   "log KEY... | log -",
 		Short: "Tell what happened in jobs, from the beginning",
@@ -66,7 +66,8 @@ type teller struct {
 	raw, digits bool
 	names       map[journal.JobID]string // keys of other jobs
 	day         string                   // of the event before
-	width       int                      // of the column of activities
+	margin      int                      // left of the column of activities
+	width       int                      // of that column
 }
 
 // lookAgain is the least time between two looks at a job that is followed.
@@ -147,7 +148,7 @@ func (l *teller) event(ctx context.Context, key string, ev *history.Event) error
 		l.day = day
 		fmt.Fprintln(w, day)
 	}
-	fmt.Fprintf(w, "%s  %-*s  %s\n", moment.Format(clock), l.width, plain(l.who(ev)), plain(l.what(ctx, ev)))
+	fmt.Fprintf(w, "%s  %-*s  %s\n", moment.Format(clock), l.width, plain(l.who(ev)), plain(l.what(ctx, ev, l.digits)))
 	l.value(w, "in", ev.Input)
 	l.value(w, "out", ev.Output)
 	if ev.Error != nil {
@@ -179,8 +180,8 @@ func (l *teller) who(ev *history.Event) string {
 	return who
 }
 
-// what is an event in words.
-func (l *teller) what(ctx context.Context, ev *history.Event) string {
+// what is an event in words, with the place of its entry if that is wanted.
+func (l *teller) what(ctx context.Context, ev *history.Event, digits bool) string {
 	what := ev.Text
 	switch {
 	case ev.Job.IsZero():
@@ -198,17 +199,8 @@ func (l *teller) what(ctx context.Context, ev *history.Event) string {
 	default:
 		what += ", due at " + l.moment(ev.Due)
 	}
-	var times []string
-	if ev.Waited > 0 {
-		times = append(times, "waited "+short(ev.Waited))
-	}
-	if ev.Ran > 0 {
-		times = append(times, "took "+short(ev.Ran))
-	}
-	if len(times) > 0 {
-		what += " (" + strings.Join(times, ", ") + ")"
-	}
-	if l.digits {
+	what += times(ev.Waited, ev.Ran)
+	if digits {
 		what += fmt.Sprintf("  #%d", ev.Seq)
 		if !ev.Chain.IsZero() {
 			what += " of " + ev.Chain.String()
@@ -220,9 +212,22 @@ func (l *teller) what(ctx context.Context, ev *history.Event) string {
 	return what
 }
 
+// times are how long something waited and took, as far as that is known.
+func times(waited, ran time.Duration) string {
+	switch {
+	case waited > 0 && ran > 0:
+		return fmt.Sprintf(" (waited %s, took %s)", short(waited), short(ran))
+	case waited > 0:
+		return fmt.Sprintf(" (waited %s)", short(waited))
+	case ran > 0:
+		return fmt.Sprintf(" (took %s)", short(ran))
+	}
+	return ""
+}
+
 // moment is a time, with its day if that is not the day of the line.
 func (l *teller) moment(t collation.Micros) string {
-	if text := at(t); !strings.HasPrefix(text, l.day) {
+	if text := at(t); l.day == "" || !strings.HasPrefix(text, l.day) {
 		return text
 	}
 	return time.UnixMicro(int64(t)).Local().Format(clock)
@@ -257,7 +262,7 @@ func (l *teller) value(w io.Writer, name string, v *history.Value) {
 }
 
 func (l *teller) line(w io.Writer, name, text string) {
-	fmt.Fprintf(w, "%*s%-5s  %s\n", len(clock)+2+l.width+2, "", name, plain(text))
+	fmt.Fprintf(w, "%*s%-5s  %s\n", l.margin+l.width+2, "", name, plain(text))
 }
 
 // folded cuts a long text, and says how long it is.

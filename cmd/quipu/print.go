@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -31,6 +32,19 @@ type table struct {
 	head []string
 	rows int
 	most int // rows that are printed; 0: all
+	hide int // a column that is left out, from 1; 0: none
+}
+
+// address is the head of the columns that only --digits shows.
+const address = "ADDRESS"
+
+// addressed leaves the addresses out unless they are wanted.
+func (t *table) addressed(digits bool) *table {
+	if at := slices.Index(t.head, address); at >= 0 && !digits {
+		t.hide = at + 1
+		t.head = slices.Delete(t.head, at, at+1)
+	}
+	return t
 }
 
 func newTable(w io.Writer, head ...string) *table {
@@ -50,6 +64,9 @@ func (t *table) row(cells ...any) {
 	}
 	if t.rows++; t.most > 0 && t.rows > t.most {
 		return
+	}
+	if t.hide > 0 {
+		cells = slices.Delete(cells, t.hide-1, t.hide)
 	}
 	texts := make([]string, len(cells))
 	for i, c := range cells {

@@ -72,7 +72,10 @@ func TestShowListsInstances(t *testing.T) {
 		{EffectRow: store.EffectRow{Name: "book", Class: "guarded", State: store.EffectCompleted, Error: &journal.Failure{}}, Activity: "right", DAD: ",0,0"},
 		{EffectRow: store.EffectRow{Name: "refund", Class: store.ClassUndo, State: store.EffectStarted}, Activity: "right", DAD: ",0,0"},
 	}
-	require.NoError(t, tables(&b, v, f, effects))
+	s := &shower{app: &app{streams: cli.Streams{Out: &b}}, digits: true}
+	one := &shown{JobView: v, flow: f, effects: effects, elements: map[journal.GUID]int{{7}: 4}}
+	effects[0].Request = journal.GUID{7}
+	require.NoError(t, s.tables(one))
 	require.Equal(t, strings.TrimPrefix(`
 ACTIVITY  ADDRESS  LEDGER                CODE  
 start     ,0       1 01 1 0 00 00000001  200   trigger
@@ -83,7 +86,7 @@ deep      ,0,2,0   0 01 1 0 00 00000000        Leg1 complete, 0 responses
 deep      ,0,10,0  0 01 1 0 00 00000000        Leg1 complete, 0 responses
 
 EFFECT     CLASS       ACTIVITY  ADDRESS  STATE             KEY
-charge[1]  guarded     left      ,0,0     completed         01`+zeros(62)+`
+charge[1]  guarded     left[4]   ,0,0     completed         01`+zeros(62)+`
 mail       idempotent  left      ,0,0     started           `+zeros(64)+`
 mail       idempotent  right     ,0,0     not done          `+zeros(64)+`
 book       guarded     right     ,0,0     completed: error  `+zeros(64)+`
@@ -93,8 +96,13 @@ WAITS FOR  KEY  ACTIVITY  ADDRESS  SIGNALS  SINCE
 go         k 1  right     ,0,0     0        entry 3
 `, "\n"), b.String())
 	b.Reset()
-	require.NoError(t, tables(&b, v, nil, nil))
+	one.flow, one.effects = nil, nil
+	require.NoError(t, s.tables(one))
 	require.Equal(t, 10, strings.Count(b.String(), "\n"), "without the definition: as they come")
+	b.Reset()
+	s.digits = false
+	require.NoError(t, s.tables(one))
+	require.Equal(t, "WAITS FOR  KEY  ACTIVITY  SIGNALS  SINCE\ngo         k 1  right     0        entry 3\n", b.String())
 }
 
 func zeros(n int) string { return strings.Repeat("0", n) }
@@ -126,12 +134,12 @@ func TestOpenRowsSayWhatTheyWaitFor(t *testing.T) {
 		require.Contains(t, standing(&r), want)
 	}
 	var b bytes.Buffer
-	require.NoError(t, sections(&b, openRows(&b, &store.JobView{})))
+	require.NoError(t, sections(&b, openRows(&b, &store.JobView{}, false)))
 	require.Empty(t, b.String())
 	require.NoError(t, sections(&b, openRows(&b, &store.JobView{
 		Instances: []store.InstanceView{{Key: collation.InstanceKey{Activity: "items"}, Instance: collation.Instance{More: collation.More{Count: 4}}}},
 		Rows:      []collation.Row{{Kind: "request", Activity: "items", Element: 3}},
-	})))
+	}, false)))
 	require.Contains(t, b.String(), "items[3]")
 }
 

@@ -124,7 +124,7 @@ func (a *app) printPast(p *past, e *journal.Entry, head int64) error {
 	for _, x := range p.Children {
 		c.row(x.Job, x.Activity, x.DAD, x.Turn, local(x.Starts), x.Since)
 	}
-	return sections(w, t, o, r, waits(w, p.Waits), c, pauses(w, p.Pauses))
+	return sections(w, t, o, r, waits(w, p.Waits, true), c, pauses(w, p.Pauses))
 }
 
 // pauses lists what durable functions wait and waited for.

@@ -15,6 +15,8 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/explain"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/history"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -23,21 +25,25 @@ const maxRows = 200
 
 func (a *app) showCommand() *cobra.Command {
 	var lines int
+	var digits bool
 	var effect string
 	cmd := &cobra.Command{
 		Use:   "show KEY... | show - | show --effect EFFECT [KEY]",
-		Short: "Show jobs with their graph, digits, open rows and dead letters; or an effect",
-		Long: `Show jobs: state, output or error; the graph with the state of each activity; the
-instances with their digits and what these say; effects, with their keys; open rows
-(what was sent and what waits), waits for signals, and dead letters. Tables are cut at
-200 rows, -o json is not. Results of effects are with --effect.
+		Short: "Show jobs: graph, activities with input and output, effects, what waits; or an effect",
+		Long: `Show jobs: state, input, output or error; the graph with the state of each activity;
+the activities with their inputs and outputs or errors, how often they were tried, how
+long they waited and took; effects, with their keys; open rows (what was sent and what
+waits), waits for signals, and dead letters. Lists are cut at 200 rows, and values at
+200 bytes; -o json cuts nothing. Results of effects are with --effect. What happened in
+which order tells log.
 
 In the graph an activity stands below the one it follows, several are branches, and a
 join stands below the activity at which its branches parted. ✓ done, ✗ failed,
 ● waiting, ▶ running, ! waits for a person, ○ not reached, ⊘ skipped, ◌ abandoned.
 Colours are used on a terminal, unless NO_COLOR is set.
 
-The digits of a ledger are, in groups: 0 active, 1 trigger or 2 finalized; Leg1
+--digits adds addresses, the instances with their ledgers and what these say, and the
+head of the journal. The digits of a ledger are, in groups: 0 active, 1 trigger or 2 finalized; Leg1
 entries; Leg1 complete; join taken; arrivals; Leg2 entries. An address has a number for
 each activity on the way, that of its pass, from 0; ,0^4 is short for ,0,0,0,0.
 
@@ -62,6 +68,7 @@ found has its result; 4: it did not happen, proved (of a key alone: no job has i
 		},
 	}
 	cmd.Flags().StringVar(&effect, "effect", "", "show the `EFFECT` with this key or name, of a job")
+	cmd.Flags().BoolVar(&digits, "digits", false, "add addresses and ledgers")
 	cmd.Flags().IntVar(&lines, "lines", explain.MaxLines, "at most `N` lines of the graph; what is beyond is counted")
 	a.completes(cmd)
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
@@ -75,9 +82,9 @@ found has its result; 4: it did not happen, proved (of a key alone: no job has i
 		if effect != "" {
 			return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error { return a.showEffect(ctx, rt, effect, keys) })
 		}
-		style := explain.Style{Lines: lines, Color: a.colored()}
 		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
-			return a.each(cmd, keys, func(key string) error { return a.showOne(ctx, rt, key, style) })
+			s := &shower{app: a, rt: rt, style: explain.Style{Lines: lines, Color: a.colored()}, digits: digits}
+			return a.each(cmd, keys, func(key string) error { return s.show(ctx, key) })
 		})
 	})
 	return cmd
@@ -89,54 +96,130 @@ func (a *app) colored() bool {
 	return cli.Terminal(a.streams.Out) && (!set || no == "")
 }
 
-func (a *app) showOne(ctx context.Context, rt *quipu.Runtime, key string, style explain.Style) error {
-	job, err := rt.Find(ctx, key)
+// shower shows jobs.
+type shower struct {
+	*app
+	rt     *quipu.Runtime
+	style  explain.Style
+	digits bool
+}
+
+// shown is what is shown of one job.
+type shown struct {
+	*store.JobView
+	flow       *flow.Flow // nil if this build cannot read it
+	effects    []store.JobEffect
+	input      *history.Value
+	activities []history.Activity
+	elements   map[journal.GUID]int // of lists, by their requests
+	silent     error                // why there is no history
+}
+
+func (s *shower) show(ctx context.Context, key string) error {
+	job, err := s.rt.Find(ctx, key)
 	if err != nil {
 		return err
 	}
-	v, err := rt.Job(ctx, job)
-	if err != nil {
+	v := &shown{elements: map[journal.GUID]int{}}
+	if v.JobView, err = s.rt.Job(ctx, job); err != nil {
 		return err
 	}
-	effects, err := rt.Store().JobEffects(ctx, job.ID)
-	if err != nil {
+	if v.effects, err = s.rt.Store().JobEffects(ctx, job.ID); err != nil {
 		return err
 	}
-	if a.json() {
-		return a.object(viewOf(v, effects))
+	v.flow = definition(ctx, s.rt, v.JobView)
+	var events []history.Event
+	events, v.silent = s.rt.History(ctx, job)
+	v.activities = history.Activities(events)
+	for i := range events {
+		ev := &events[i]
+		if ev.Kind == history.KindStarted {
+			v.input = ev.Input
+		}
+		if !ev.Chain.IsZero() && ev.Element >= 0 {
+			v.elements[ev.Chain] = ev.Element
+		}
 	}
-	f := definition(ctx, rt, v)
-	w := a.streams.Out
-	header(w, v, parentName(ctx, rt, v))
-	if drawn := explain.Graph(&explain.Job{View: v, Flow: f}, style); drawn != "" {
+	if s.json() {
+		return s.object(viewOf(v))
+	}
+	return s.print(ctx, v)
+}
+
+func (s *shower) print(ctx context.Context, v *shown) error {
+	w := s.streams.Out
+	s.header(v, parentName(ctx, s.rt, v.JobView))
+	if drawn := explain.Graph(&explain.Job{View: v.JobView, Flow: v.flow}, s.style); drawn != "" {
 		fmt.Fprintln(w, drawn)
 	}
-	if err := tables(w, v, f, effects); err != nil {
+	s.activities(ctx, v)
+	if err := s.tables(v); err != nil {
 		return err
 	}
 	if len(v.Dead) > 0 {
 		fmt.Fprintln(w)
-		if err := a.letters(v.Dead); err != nil {
+		if err := s.letters(v.Dead); err != nil {
 			return err
 		}
 		openLetters(w, v.Dead)
 	}
-	_, err = fmt.Fprintln(w)
+	_, err := fmt.Fprintln(w)
 	return err
 }
 
+// activities prints what each was given and what came out.
+func (s *shower) activities(ctx context.Context, v *shown) {
+	l := &teller{app: s.app, rt: s.rt, digits: s.digits, names: map[journal.JobID]string{}}
+	all := v.activities
+	for i := range all[:min(len(all), maxRows)] {
+		l.width = max(l.width, min(len(l.who(&all[i].Last)), maxWho))
+	}
+	w := s.streams.Out
+	for i := range all[:min(len(all), maxRows)] {
+		x := &all[i]
+		fmt.Fprintf(w, "%-*s  %s\n", l.width, plain(l.who(&x.Last)), plain(l.standsAt(ctx, x)))
+		l.value(w, "in", x.Input)
+		l.value(w, "out", x.Output)
+		if x.Error != nil {
+			l.line(w, "error", x.Error.Class+": "+x.Error.Message)
+		}
+	}
+	if len(all) > maxRows {
+		fmt.Fprintf(w, "… and %d more\n", len(all)-maxRows)
+	}
+	if v.silent != nil {
+		fmt.Fprintf(w, "inputs and outputs are not shown: %v\n", v.silent)
+	}
+	if len(all) > 0 && (s.digits || len(v.effects)+len(v.Rows)+len(v.Waits) > 0) {
+		fmt.Fprintln(w) // before the tables
+	}
+}
+
+// standsAt says how an activity stands, how often it was tried, and how long it took.
+func (l *teller) standsAt(ctx context.Context, x *history.Activity) string {
+	last := x.Last
+	if x.Attempts > 1 && last.Kind == history.KindDone {
+		last.Text += fmt.Sprintf(" in attempt %d", x.Attempts)
+	}
+	last.Waited, last.Ran = x.Waited, x.Ran
+	return l.what(ctx, &last, false)
+}
+
 // tables prints instances, effects, open rows and waits.
-func tables(w io.Writer, v *store.JobView, f *flow.Flow, effects []store.JobEffect) error {
-	t := newTable(w, "ACTIVITY", "ADDRESS", "LEDGER", "CODE", "").bounded()
-	for _, i := range ordered(v, f) {
-		x := instanceOf(i.Key, &i.Instance)
-		instanceRow(t, &x)
+func (s *shower) tables(v *shown) error {
+	w := s.streams.Out
+	t := newTable(w, "ACTIVITY", address, "LEDGER", "CODE", "").bounded()
+	if s.digits {
+		for _, i := range ordered(v.JobView, v.flow) {
+			x := instanceOf(i.Key, &i.Instance)
+			instanceRow(t, &x)
+		}
 	}
 	open := make([]wait, len(v.Waits))
 	for i := range v.Waits {
 		open[i] = waitOf(&v.Waits[i])
 	}
-	return sections(w, t, effectTable(w, effects), openRows(w, v), waits(w, open))
+	return sections(w, t, effectTable(w, v, s.digits), openRows(w, v.JobView, s.digits), waits(w, open, s.digits))
 }
 
 // ordered are the instances in the order of the graph, each by its passes.
@@ -208,7 +291,8 @@ func definition(ctx context.Context, rt *quipu.Runtime, v *store.JobView) *flow.
 	return f
 }
 
-func header(w io.Writer, v *store.JobView, parent string) {
+func (s *shower) header(v *shown, parent string) {
+	w := s.streams.Out
 	state := string(v.State)
 	if v.State.Closed() {
 		state += fmt.Sprintf(" with code %d after %s", v.Code, took(v.Started, v.Closed))
@@ -225,14 +309,20 @@ func header(w io.Writer, v *store.JobView, parent string) {
 	default:
 		fmt.Fprintf(w, "parent   %s, by %s at %s\n", plain(parent), p.Activity, p.DAD)
 	}
-	fmt.Fprintf(w, "state    %s; open obligations: %d\n", state, v.Semaphore)
+	fmt.Fprintf(w, "state    %s\n", state)
 	fmt.Fprintf(w, "started  %s\n", at(v.Started))
-	fmt.Fprintf(w, "journal  %d entries, head %s\n", v.Head.Seq, v.Head.Hash)
-	if v.Trace != "" {
-		fmt.Fprintf(w, "trace    %s\n", plain(v.Trace))
+	if s.digits {
+		fmt.Fprintf(w, "open     obligations: %d\n", v.Semaphore)
+		fmt.Fprintf(w, "journal  %d entries, head %s\n", v.Head.Seq, v.Head.Hash)
+		if v.Trace != "" {
+			fmt.Fprintf(w, "trace    %s\n", plain(v.Trace))
+		}
 	}
 	if v.ExpiresAt != collation.Never {
 		fmt.Fprintf(w, "removed  %s\n", at(v.ExpiresAt))
+	}
+	if v.input != nil {
+		fmt.Fprintf(w, "input    %s\n", folded(inert(v.input.JSON)))
 	}
 	if len(v.Output) > 0 {
 		fmt.Fprintf(w, "output   %s\n", pretty(v.Output, "         "))
@@ -251,8 +341,8 @@ func instanceRow(t *table, i *instance) {
 	t.row(i.Activity, i.DAD, grouped(i.digits), code, i.Decoded)
 }
 
-func openRows(w io.Writer, v *store.JobView) *table {
-	t := newTable(w, "OPEN ROW", "ACTIVITY", "ADDRESS", "TOPIC", "TURN", "TRY", "SENT", "").bounded()
+func openRows(w io.Writer, v *store.JobView, digits bool) *table {
+	t := newTable(w, "OPEN ROW", "ACTIVITY", address, "TOPIC", "TURN", "TRY", "SENT", "").bounded().addressed(digits)
 	lists := map[collation.InstanceKey]bool{}
 	for i := range v.Instances {
 		lists[v.Instances[i].Key] = v.Instances[i].Count > 0
@@ -268,8 +358,8 @@ func openRows(w io.Writer, v *store.JobView) *table {
 	return t
 }
 
-func waits(w io.Writer, open []wait) *table {
-	t := newTable(w, "WAITS FOR", "KEY", "ACTIVITY", "ADDRESS", "SIGNALS", "SINCE").bounded()
+func waits(w io.Writer, open []wait, digits bool) *table {
+	t := newTable(w, "WAITS FOR", "KEY", "ACTIVITY", address, "SIGNALS", "SINCE").bounded().addressed(digits)
 	for _, x := range open {
 		since := local(x.Since)
 		if x.Since == nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/history"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -34,18 +35,20 @@ func summaryOf(j *store.JobSummary) summary {
 // view is a job as show prints it in JSON.
 type view struct {
 	summary
-	Trace     string          `json:"trace,omitempty"`
-	Parent    *parent         `json:"parent,omitempty"`
-	Ended     bool            `json:"ended"`
-	Code      int             `json:"code,omitempty"`
-	Output    json.RawMessage `json:"output,omitempty"`
-	Error     *failure        `json:"error,omitempty"`
-	Expires   *time.Time      `json:"expires,omitempty"`
-	Instances []instance      `json:"instances"`
-	Effects   []jobEffect     `json:"effects"`
-	Rows      []row           `json:"rows"`
-	Waits     []wait          `json:"waits"`
-	Dead      []letter        `json:"dead"`
+	Trace      string          `json:"trace,omitempty"`
+	Parent     *parent         `json:"parent,omitempty"`
+	Ended      bool            `json:"ended"`
+	Code       int             `json:"code,omitempty"`
+	Input      *valueView      `json:"input,omitempty"`
+	Output     json.RawMessage `json:"output,omitempty"`
+	Error      *failure        `json:"error,omitempty"`
+	Expires    *time.Time      `json:"expires,omitempty"`
+	Activities []activity      `json:"activities"`
+	Instances  []instance      `json:"instances"`
+	Effects    []jobEffect     `json:"effects"`
+	Rows       []row           `json:"rows"`
+	Waits      []wait          `json:"waits"`
+	Dead       []letter        `json:"dead"`
 }
 
 // jobEffect is an effect without its result and its entries, which show --effect has.
@@ -60,6 +63,7 @@ type jobEffect struct {
 	Request  string `json:"request"`
 	Activity string `json:"activity"`
 	DAD      string `json:"dad"`
+	Element  *int   `json:"element,omitempty"` // of a list
 	Position string `json:"position,omitempty"`
 }
 
@@ -68,6 +72,39 @@ func jobEffectOf(f *store.JobEffect) jobEffect {
 		Effect: f.Key.String(), Name: f.Name, State: string(f.State), Class: f.Class, N: f.N, Failed: f.Error != nil, Vouched: f.Vouched,
 		Request: f.Request.String(), Activity: f.Activity, DAD: f.DAD, Position: f.Position,
 	}
+}
+
+// activity is what was given to an activity, or to an element of its list, and what
+// came of it.
+type activity struct {
+	Activity string     `json:"activity"`
+	DAD      string     `json:"dad"`
+	Element  *int       `json:"element,omitempty"`
+	State    string     `json:"state"` // the kind of its last event, as log has them
+	Text     string     `json:"text"`
+	Code     int        `json:"code,omitempty"`
+	Attempts int        `json:"attempts,omitempty"`
+	Input    *valueView `json:"input,omitempty"`
+	Output   *valueView `json:"output,omitempty"`
+	Error    *failure   `json:"error,omitempty"`
+	Job      string     `json:"job,omitempty"` // the child of an await
+	WaitedUS int64      `json:"waited_us,omitempty"`
+	RanUS    int64      `json:"ran_us,omitempty"`
+}
+
+func activityOf(x *history.Activity) activity {
+	a := activity{
+		Activity: x.Activity, DAD: string(x.DAD), State: string(x.Last.Kind), Text: x.Last.Text, Code: x.Last.Code, Attempts: x.Attempts,
+		Input: valueOf(x.Input), Output: valueOf(x.Output), Error: failureOf(x.Error),
+		WaitedUS: x.Waited.Microseconds(), RanUS: x.Ran.Microseconds(),
+	}
+	if x.Element >= 0 {
+		a.Element = &x.Element
+	}
+	if !x.Last.Job.IsZero() {
+		a.Job = x.Last.Job.String()
+	}
+	return a
 }
 
 // parent is the await that started a job.
@@ -226,17 +263,24 @@ func letterOf(d *store.DeadView) letter {
 	return l
 }
 
-func viewOf(j *store.JobView, effects []store.JobEffect) view {
+func viewOf(j *shown) view {
 	v := view{
 		summary: summaryOf(&j.JobSummary), Trace: j.Trace, Parent: parentOf(j.Parent), Ended: j.Ended, Code: j.Code,
-		Output: raw(j.Output), Error: failureOf(j.Error), Expires: stamp(j.ExpiresAt),
-		Instances: []instance{}, Effects: []jobEffect{}, Rows: []row{}, Waits: []wait{}, Dead: []letter{},
+		Input: valueOf(j.input), Output: raw(j.Output), Error: failureOf(j.Error), Expires: stamp(j.ExpiresAt),
+		Activities: []activity{}, Instances: []instance{}, Effects: []jobEffect{}, Rows: []row{}, Waits: []wait{}, Dead: []letter{},
+	}
+	for i := range j.activities {
+		v.Activities = append(v.Activities, activityOf(&j.activities[i]))
 	}
 	for i := range j.Instances {
 		v.Instances = append(v.Instances, instanceOf(j.Instances[i].Key, &j.Instances[i].Instance))
 	}
-	for i := range effects {
-		v.Effects = append(v.Effects, jobEffectOf(&effects[i]))
+	for i := range j.effects {
+		f := jobEffectOf(&j.effects[i])
+		if element, listed := j.elements[j.effects[i].Request]; listed {
+			f.Element = &element
+		}
+		v.Effects = append(v.Effects, f)
 	}
 	for i := range j.Waits {
 		v.Waits = append(v.Waits, waitOf(&j.Waits[i]))
