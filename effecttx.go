@@ -61,6 +61,10 @@ func DoTx[R any](ctx context.Context, name string, fn func(ctx context.Context, 
 // HandleTx registers a handler whose body is one Tx effect, named by its topic
 // (E3); everything else is as for workers.Handle.
 func HandleTx[In, Out any](reg *workers.Registry, topic string, fn func(ctx context.Context, tx EffectTx, in In) (Out, error), options ...workers.Option) {
+	if fn == nil {
+		workers.Handle[In, Out](reg, topic, nil, options...)
+		return
+	}
 	workers.Handle(reg, topic, func(ctx context.Context, in In) (Out, error) {
 		return DoTx(ctx, topic, func(ctx context.Context, tx EffectTx) (Out, error) { return fn(ctx, tx, in) })
 	}, options...)

@@ -60,6 +60,17 @@ func newSpaceWith(t *testing.T, cfg quipu.Config, reg *workers.Registry, flows .
 	return &space{rt, t, cfg.Postgres}
 }
 
+// runFor is another process of the space, for a while.
+func (s *space) runFor(d time.Duration, cfg quipu.Config) {
+	s.t.Helper()
+	rt, err := quipu.Open(s.t.Context(), cfg)
+	require.NoError(s.t, err)
+	defer rt.Close()
+	ctx, stop := context.WithTimeout(s.t.Context(), d)
+	defer stop()
+	require.NoError(s.t, rt.Run(ctx))
+}
+
 // begin starts a job.
 func (s *space) begin(name, key string, input any) quipu.Job {
 	s.t.Helper()
@@ -280,15 +291,11 @@ activities: {start: {type: trigger}}
 	}
 	s.output(s.begin("brief", "k", nil), `null`)
 
-	apart, err := quipu.Open(ctx, quipu.Config{Postgres: s.dsn, Roles: []quipu.Role{quipu.RoleSchedule, quipu.RoleRetention}})
-	require.NoError(t, err)
-	t.Cleanup(apart.Close)
 	var jobs []store.JobSummary
 	s.until("the job is removed, and others are begun", func() bool {
-		run, stop := context.WithTimeout(ctx, 200*time.Millisecond)
-		defer stop()
-		require.NoError(t, apart.Run(run))
+		s.runFor(200*time.Millisecond, quipu.Config{Postgres: s.dsn, Roles: []quipu.Role{quipu.RoleSchedule, quipu.RoleRetention}})
 		_, gone := s.Find(ctx, "k")
+		var err error
 		jobs, err = s.Jobs(ctx, store.JobFilter{Flow: "tick"})
 		require.NoError(t, err)
 		return errors.Is(gone, quipu.ErrNotFound) && len(jobs) >= 3

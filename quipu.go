@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"regexp"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -84,12 +85,15 @@ type Config struct {
 	Name     string // names this process in the journal (audit only); host/pid
 	Build    string // audit only
 	Observer observer.Observer
-	Logger   *slog.Logger
+	Logger   *slog.Logger // slog.Default()
 }
 
 // ErrClosed says that a Runtime was closed while somebody waited for a job, which
 // goes on.
 var ErrClosed = engine.ErrClosed
+
+// ErrRun says that Run was called on a Runtime before: open another one.
+var ErrRun = errors.New("a Runtime runs once: Run was called on it before")
 
 // ErrConfig is wrapped by errors about a Config.
 var ErrConfig = errors.New("quipu configuration")
@@ -111,6 +115,7 @@ type Runtime struct {
 	session   *session.Keeper
 	stop      context.CancelFunc // of the committer
 	stopped   chan error
+	ran       atomic.Bool
 }
 
 // Open connects to Postgres, brings the schema up to date (unless NoMigrate),
@@ -152,6 +157,14 @@ func (c Config) withDefaults() (Config, error) {
 	if !spaceName.MatchString(c.Space) {
 		return c, fmt.Errorf("%w: space %.40q: a lower-case letter, then up to 31 of a-z, 0-9 and -", ErrConfig, c.Space)
 	}
+	if slices.Contains(c.Roles, RoleWorkers) && c.Workers == nil {
+		return c, fmt.Errorf("%w: the role %s needs handlers: set Workers", ErrConfig, RoleWorkers)
+	}
+	if c.Workers != nil {
+		if err := c.Workers.Check(); err != nil {
+			return c, fmt.Errorf("%w: %w", ErrConfig, err)
+		}
+	}
 	if len(c.Roles) == 0 {
 		c.Roles = AllRoles()
 	}
@@ -167,7 +180,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Observer = observer.Nop{}
 	}
 	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
+		c.Logger = slog.Default()
 	}
 	return c, nil
 }
@@ -222,8 +235,12 @@ func (rt *Runtime) listen(job [16]byte, told func()) (stop func(), err error) {
 }
 
 // Run takes part in the work of the space until ctx ends, then drains: no new
-// work, batches and handlers under way finish within Config.Drain (T10).
+// work, batches and handlers under way finish within Config.Drain (T10). It is called
+// once: again it is an error (ErrRun).
 func (rt *Runtime) Run(ctx context.Context) error {
+	if rt.ran.Swap(true) {
+		return ErrRun
+	}
 	parts := make([]func(context.Context) error, len(rt.cfg.Roles))
 	for i, role := range rt.cfg.Roles {
 		var err error
@@ -236,11 +253,23 @@ func (rt *Runtime) Run(ctx context.Context) error {
 		return err
 	}
 	defer leave()
+	if ctx.Err() == nil {
+		rt.cfg.Logger.Info("ready", "space", rt.cfg.Space, "roles", rt.cfg.Roles, "topics", rt.topics())
+	}
+	defer func() { rt.cfg.Logger.Info("drained", "space", rt.cfg.Space) }()
 	g, ctx := errgroup.WithContext(ctx)
 	for _, part := range parts {
 		g.Go(func() error { return part(ctx) })
 	}
 	return g.Wait()
+}
+
+// topics are those that this process serves.
+func (rt *Runtime) topics() []string {
+	if rt.cfg.Workers == nil || !slices.Contains(rt.cfg.Roles, RoleWorkers) {
+		return nil
+	}
+	return rt.cfg.Workers.Topics()
 }
 
 // join opens the session of the process and keeps it, if the process takes part in the

@@ -56,13 +56,8 @@ transitions: {start: [wait]}
 	_, err := quipu.Open(ctx, quipu.Config{Postgres: s.dsn, Archive: filepath.Join(t.TempDir(), "none")})
 	require.ErrorIs(t, err, quipu.ErrConfig)
 	dir := t.TempDir()
-	apart, err := quipu.Open(ctx, quipu.Config{Postgres: s.dsn, Roles: []quipu.Role{quipu.RoleRetention}, Archive: dir})
-	require.NoError(t, err)
-	t.Cleanup(apart.Close)
 	retain := func() {
-		run, stop := context.WithTimeout(ctx, 300*time.Millisecond)
-		defer stop()
-		require.NoError(t, apart.Run(run))
+		s.runFor(300*time.Millisecond, quipu.Config{Postgres: s.dsn, Roles: []quipu.Role{quipu.RoleRetention}, Archive: dir})
 	}
 	gone := map[journal.JobID]bool{}
 	for i := range 3 {

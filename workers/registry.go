@@ -82,9 +82,10 @@ func Concurrency(n int) Option {
 
 // Handle registers fn for a topic; input and output travel as JSON. An input that
 // does not fit into In is a business error 400 and never reaches fn. Mistakes (a
-// bad topic, a topic registered twice, a bad option) are returned by NewRuntime,
-// all of them.
+// bad topic, a topic registered twice, a bad option, no function, a type that JSON
+// cannot be) are returned by Registry.Check, all of them.
 func Handle[In, Out any](r *Registry, topic string, fn func(context.Context, In) (Out, error), options ...Option) {
+	options = append(options[:len(options):len(options)], given(fn != nil), travels[In]("input"), travels[Out]("output"))
 	HandleRaw(r, topic, func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 		var in In
 		if len(input) > 0 {
@@ -108,6 +109,7 @@ func Handle[In, Out any](r *Registry, topic string, fn func(context.Context, In)
 // nil for null.
 func HandleRaw(r *Registry, topic string, fn func(context.Context, json.RawMessage) (json.RawMessage, error), options ...Option) {
 	h := &handler{topic: topic, class: effects.Pure}
+	options = append(options[:len(options):len(options)], given(fn != nil))
 	h.fn = func(ctx context.Context, input []byte) ([]byte, error) { return fn(ctx, input) }
 	var errs []error
 	if err := transport.ValidateTopic(topic); err != nil {
@@ -126,6 +128,22 @@ func HandleRaw(r *Registry, topic string, fn func(context.Context, json.RawMessa
 		return
 	}
 	r.handlers[topic] = h
+}
+
+// given refuses a handler without a function.
+func given(is bool) Option {
+	return func(*handler) error {
+		if !is {
+			return errors.New("its function is nil")
+		}
+		return nil
+	}
+}
+
+// Check returns what is wrong with the handlers, all of it; Open asks it.
+func (r *Registry) Check() error {
+	_, err := r.all()
+	return err
 }
 
 // all returns the handlers in the order of their topics, or every mistake.

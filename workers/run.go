@@ -122,6 +122,10 @@ func (r *run) open() (stop func()) {
 func (r *run) conclude(e ending) {
 	verdict := r.session.Verdict()
 	cause := context.Cause(r.ctx)
+	var panicked *panicError
+	if errors.As(e.err, &panicked) {
+		r.log().Warn("a handler panicked", "panic", panicked.value, "stack", string(panicked.stack))
+	}
 	timedOut := errors.Is(cause, ErrTimeout)
 	var trouble *effects.StoreError
 	switch {

@@ -131,12 +131,12 @@ func (s *stack) startWorker(ctx context.Context, n int) error {
 	c, url, err := s.startWatched(ctx, name, "worker", s.connection(), func(line string) string {
 		var said struct {
 			Message string `json:"msg"`
-			HTTP    string `json:"http"`
+			URL     string `json:"url"`
 		}
-		if json.Unmarshal([]byte(line), &said) != nil || said.Message != "takes work" {
+		if json.Unmarshal([]byte(line), &said) != nil || said.Message != "serves http" {
 			return ""
 		}
-		return said.HTTP
+		return said.URL
 	}, "--log", "json", "--http", "127.0.0.1:0", "--name", name)
 	s.workers[n] = &worker{child: c, http: url}
 	return err

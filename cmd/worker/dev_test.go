@@ -184,8 +184,8 @@ func TestServersOnly(t *testing.T) {
 	}
 	engine := start(t, env, "--roles", "engine", "--log", "json")
 	handlers := start(t, env, "--roles", "workers", "--name", "handlers")
-	engine.until("work", func() bool { return strings.Contains(engine.err.String(), `"msg":"takes work"`) })
-	handlers.until("work", func() bool { return strings.Contains(handlers.err.String(), `msg="takes work"`) })
+	engine.until("work", func() bool { return strings.Contains(engine.err.String(), `"msg":"ready"`) })
+	handlers.until("work", func() bool { return strings.Contains(handlers.err.String(), `msg=ready`) })
 	require.JSONEq(t, `{"text":"Hello, Ada"}`, runJob(t, file, "one"))
 	require.Contains(t, engine.err.String(), `"msg":"preflight"`, "what was checked is printed (4.4)")
 	require.Zero(t, engine.end(), engine.err.String())
@@ -210,7 +210,7 @@ func TestFlowVersions(t *testing.T) {
 	deploy := func(dir string, says string) {
 		t.Helper()
 		w := start(t, nil, "--postgres", dsn, "--nats", nats, "--flows", dir)
-		w.until(says, func() bool { return strings.Contains(w.err.String(), "takes work") })
+		w.until(says, func() bool { return strings.Contains(w.err.String(), "msg=ready") })
 		require.Contains(t, w.err.String(), says)
 		require.Zero(t, w.end(), w.err.String())
 	}
@@ -263,7 +263,7 @@ func TestServersComeLater(t *testing.T) {
 	require.Equal(t, cli.CodeInterrupted, impatient.end(), impatient.err.String())
 	again := start(t, nil, "dev", "--data", data, "--servers-only")
 	require.Equal(t, file.Postgres, again.ready(data).Postgres, "the same port")
-	worker.until("work", func() bool { return strings.Contains(worker.err.String(), "takes work") })
+	worker.until("work", func() bool { return strings.Contains(worker.err.String(), "msg=ready") })
 	require.Zero(t, worker.end(), worker.err.String())
 	require.Zero(t, again.end(), again.err.String())
 }

@@ -138,7 +138,9 @@ func (p *process) work(ctx context.Context, cfg quipu.Config, page *page, ready 
 		}
 		return err
 	})
-	p.log.Info("takes work", "space", cfg.Space, "roles", p.opts.roles, "http", page.URL())
+	if url := page.URL(); url != "" {
+		p.log.Info("serves http", "url", url)
+	}
 	if ready != nil {
 		if err := ready(page.URL()); err != nil {
 			cancel()
@@ -167,7 +169,6 @@ func (p *process) await(ctx context.Context, running <-chan error, page *page) e
 		if err != nil && !errors.Is(err, context.Canceled) {
 			return fmt.Errorf("drain: %w", err)
 		}
-		p.log.Info("drained")
 		return nil
 	case <-timer.C:
 		return cli.Exitf(codeDrain, "the drain did not end within %s: what is under way comes again elsewhere", p.opts.drain+drainSlack)

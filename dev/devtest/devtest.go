@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -58,6 +59,7 @@ func Main(m Tests, opts ...goleak.Option) { os.Exit(Run(m, opts...)) }
 // Run is Main for a TestMain that has something to clean up itself: it returns
 // the exit code.
 func Run(m Tests, opts ...goleak.Option) int {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // what a test looks at, it has a logger for
 	if os.Getenv("TMPDIR") == "" && roomy(memory) {
 		_ = os.Setenv("TMPDIR", memory) // the name is a right one
 	}

@@ -1,0 +1,77 @@
+package quipu_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// What cannot work is refused before anything is connected to.
+func TestOpenChecksItsConfig(t *testing.T) {
+	t.Parallel()
+	mistaken := workers.New()
+	workers.Handle[int, int](mistaken, "charge", nil)
+	for said, cfg := range map[string]quipu.Config{
+		"the role workers needs handlers: set Workers":         {Roles: []quipu.Role{quipu.RoleWorkers}},
+		`handler of topic "charge": its function is nil`:       {Workers: mistaken},
+		`role "nurse": the roles are [engine workers schedule`: {Roles: []quipu.Role{"nurse"}},
+	} {
+		cfg.Postgres = "postgres://nobody@127.0.0.1:1/none"
+		_, err := quipu.Open(t.Context(), cfg)
+		require.ErrorIs(t, err, quipu.ErrConfig)
+		require.ErrorContains(t, err, said)
+	}
+}
+
+// A process says that it takes work, with what; that a handler panicked, with the stack;
+// and that it is drained.
+func TestARuntimeIsNotSilent(t *testing.T) {
+	t.Parallel()
+	var log lockedBuffer
+	reg := workers.New()
+	workers.Handle(reg, "charge", func(context.Context, int) (int, error) { panic("no such card") })
+	rt, err := quipu.Open(t.Context(), quipu.Config{
+		Postgres: devtest.Postgres(t), NATS: devtest.NATS(t).URL(), Workers: reg, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	require.NoError(t, err)
+	defer rt.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- rt.Run(ctx) }()
+	_, err = rt.Call(t.Context(), "charge", "c-1", 1)
+	var failed *quipu.JobError
+	require.True(t, errors.As(err, &failed), "%v", err)
+	require.ErrorIs(t, rt.Run(ctx), quipu.ErrRun)
+	stop()
+	require.NoError(t, <-done)
+	for _, said := range []string{"msg=ready space=default roles=\"[engine workers schedule retention]\" topics=[charge]", "level=WARN msg=\"a handler panicked\"", "open_test.go", "msg=drained"} {
+		require.Contains(t, log.String(), said)
+	}
+}
+
+// lockedBuffer is what several goroutines log to.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

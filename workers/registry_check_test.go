@@ -1,0 +1,48 @@
+package workers
+
+import (
+	"context"
+	"encoding/json"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+type travelling struct {
+	Next   *travelling
+	Hidden func()   `json:"-"`
+	inner  chan int // not written
+	Any    any
+	At     time.Time
+	N      *big.Int
+	Raw    json.RawMessage
+}
+
+type broken struct {
+	Rows []map[string]*struct{ Done chan int }
+}
+
+// A mistake in the code is told when the process starts, not by the first job.
+func TestRegistryIsChecked(t *testing.T) {
+	t.Parallel()
+	reg := New()
+	Handle(reg, "fine", func(context.Context, travelling) (travelling, error) { return travelling{inner: nil}, nil })
+	require.NoError(t, reg.Check())
+	Handle[int, int](reg, "none", nil)
+	HandleRaw(reg, "raw", nil)
+	HandleDurable(reg, "durable", func(context.Context, int) (complex128, error) { return 0, nil })
+	Handle(reg, "in", func(context.Context, func()) (int, error) { return 0, nil })
+	Handle(reg, "out", func(context.Context, int) (broken, error) { return broken{}, nil })
+	err := reg.Check()
+	for _, said := range []string{
+		`topic "none": its function is nil`, `topic "raw": its function is nil`,
+		`topic "durable": its output complex128 cannot be JSON: complex128`,
+		`topic "in": its input func() cannot be JSON: func()`,
+		`topic "out": its output workers.broken cannot be JSON: chan int`,
+	} {
+		require.ErrorContains(t, err, said)
+	}
+	require.Equal(t, []string{"fine"}, reg.Topics())
+}
