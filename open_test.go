@@ -44,6 +44,7 @@ func TestARuntimeIsNotSilent(t *testing.T) {
 	})
 	require.NoError(t, err)
 	defer rt.Close()
+	require.NoError(t, rt.Check(t.Context()), "nothing was asked of it yet, and the servers answer")
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- rt.Run(ctx) }()
@@ -51,8 +52,10 @@ func TestARuntimeIsNotSilent(t *testing.T) {
 	var failed *quipu.JobError
 	require.True(t, errors.As(err, &failed), "%v", err)
 	require.ErrorIs(t, rt.Run(ctx), quipu.ErrRun)
+	require.NoError(t, rt.Check(t.Context()))
 	stop()
 	require.NoError(t, <-done)
+	require.ErrorIs(t, rt.Check(t.Context()), quipu.ErrNotReady, "it drained")
 	for _, said := range []string{"msg=ready space=default roles=\"[engine workers schedule retention]\" topics=[charge]", "level=WARN msg=\"a handler panicked\"", "open_test.go", "msg=drained"} {
 		require.Contains(t, log.String(), said)
 	}

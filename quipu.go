@@ -116,6 +116,8 @@ type Runtime struct {
 	stop      context.CancelFunc // of the committer
 	stopped   chan error
 	ran       atomic.Bool
+	ready     chan struct{} // closed when Run takes work
+	draining  atomic.Bool
 }
 
 // Open connects to Postgres, brings the schema up to date (unless NoMigrate),
@@ -132,7 +134,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	rt := &Runtime{cfg: cfg, store: st}
+	rt := &Runtime{cfg: cfg, store: st, ready: make(chan struct{})}
 	rt.waiters = engine.NewWaiters(engine.WaitersConfig{Store: st, Listen: rt.listen, Look: cfg.WaitLook, Logger: cfg.Logger})
 	if !cfg.NoMigrate {
 		if err := st.Migrate(ctx); err != nil {
@@ -253,7 +255,9 @@ func (rt *Runtime) Run(ctx context.Context) error {
 		return err
 	}
 	defer leave()
+	defer context.AfterFunc(ctx, func() { rt.draining.Store(true) })()
 	if ctx.Err() == nil {
+		close(rt.ready)
 		rt.cfg.Logger.Info("ready", "space", rt.cfg.Space, "roles", rt.cfg.Roles, "topics", rt.topics())
 	}
 	defer func() { rt.cfg.Logger.Info("drained", "space", rt.cfg.Space) }()
@@ -263,6 +267,38 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	}
 	return g.Wait()
 }
+
+// Ready is closed when Run takes work: the session of the process is open.
+func (rt *Runtime) Ready() <-chan struct{} { return rt.ready }
+
+// Check says whether this process can do its work: the database answers, NATS, where it
+// is configured, is connected, and Run, if it was called, takes work: it neither starts
+// still nor drains (ErrNotReady). It is what a readiness probe asks; ctx bounds it.
+func (rt *Runtime) Check(ctx context.Context) error {
+	if rt.ran.Load() {
+		select {
+		case <-rt.ready:
+		default:
+			return fmt.Errorf("%w: it is starting", ErrNotReady)
+		}
+		if rt.draining.Load() {
+			return fmt.Errorf("%w: it drains", ErrNotReady)
+		}
+	}
+	if _, err := rt.store.FindJob(ctx, checkKey); err != nil && !errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("the database does not answer: %w", err)
+	}
+	if rt.bus != nil && !rt.bus.Connected() {
+		return fmt.Errorf("%w: NATS is not connected", ErrNotReady)
+	}
+	return nil
+}
+
+// checkKey is a key that no job has: looking it up shows that the database answers.
+const checkKey = "\x7fcheck"
+
+// ErrNotReady is wrapped by what Check says of a process that takes no work now.
+var ErrNotReady = errors.New("the process takes no work")
 
 // topics are those that this process serves.
 func (rt *Runtime) topics() []string {

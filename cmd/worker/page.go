@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/quipu-journal/quipu"
 )
 
 const (
@@ -23,7 +25,7 @@ type page struct {
 	server *http.Server
 	url    string
 	done   chan error
-	// ready asks the database; nil as long as the process takes no work.
+	// ready asks whether the process can work; nil before there is a runtime.
 	ready atomic.Pointer[func(context.Context) error]
 }
 
@@ -61,14 +63,9 @@ func (p *page) URL() string {
 	return p.url
 }
 
-// setReady says how to find out whether the process can work; nil: it takes no
-// work now.
-func (p *page) setReady(check func(context.Context) error) {
-	switch {
-	case p == nil:
-	case check == nil:
-		p.ready.Store(nil)
-	default:
+// asks says whom to ask whether the process can work: quipu.Runtime.Check.
+func (p *page) asks(check func(context.Context) error) {
+	if p != nil {
 		p.ready.Store(&check)
 	}
 }
@@ -76,16 +73,19 @@ func (p *page) setReady(check func(context.Context) error) {
 func (p *page) readyz(w http.ResponseWriter, r *http.Request) {
 	check := p.ready.Load()
 	if check == nil {
-		say(w, http.StatusServiceUnavailable, "takes no work: starting or draining")
+		say(w, http.StatusServiceUnavailable, "the process takes no work: it is starting")
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readyWait)
 	defer cancel()
-	if err := (*check)(ctx); err != nil {
-		say(w, http.StatusServiceUnavailable, "the database does not answer")
-		return
+	switch err := (*check)(ctx); {
+	case errors.Is(err, quipu.ErrNotReady):
+		say(w, http.StatusServiceUnavailable, err.Error())
+	case err != nil:
+		say(w, http.StatusServiceUnavailable, "the database does not answer") // its error may name users and hosts
+	default:
+		say(w, http.StatusOK, "ready")
 	}
-	say(w, http.StatusOK, "ready")
 }
 
 func say(w http.ResponseWriter, status int, text string) {

@@ -21,9 +21,6 @@ const (
 	drainSlack = 15 * time.Second
 	// flushWait bounds the sending of the last spans.
 	flushWait = 5 * time.Second
-	// readyKey is a key that no job has: looking it up shows that the database
-	// answers.
-	readyKey = "\x7freadyz"
 )
 
 // process is one run of worker.
@@ -131,27 +128,27 @@ func (p *process) work(ctx context.Context, cfg quipu.Config, page *page, ready 
 	defer cancel()
 	running := make(chan error, 1)
 	go func() { running <- rt.Run(ctx) }()
-	page.setReady(func(ctx context.Context) error {
-		_, err := rt.Find(ctx, readyKey)
-		if errors.Is(err, quipu.ErrNotFound) {
-			return nil
-		}
-		return err
-	})
+	page.asks(rt.Check)
+	select {
+	case <-rt.Ready():
+	case <-ctx.Done():
+	case err := <-running:
+		running <- err // await says what that means
+	}
 	if url := page.URL(); url != "" {
 		p.log.Info("serves http", "url", url)
 	}
 	if ready != nil {
 		if err := ready(page.URL()); err != nil {
 			cancel()
-			return errors.Join(err, p.await(ctx, running, page))
+			return errors.Join(err, p.await(ctx, running))
 		}
 	}
-	return p.await(ctx, running, page)
+	return p.await(ctx, running)
 }
 
 // await waits for the end of ctx and then, in bounded time, for the drain (T10).
-func (p *process) await(ctx context.Context, running <-chan error, page *page) error {
+func (p *process) await(ctx context.Context, running <-chan error) error {
 	select {
 	case err := <-running:
 		if ctx.Err() == nil && err == nil {
@@ -160,7 +157,6 @@ func (p *process) await(ctx context.Context, running <-chan error, page *page) e
 		return err
 	case <-ctx.Done():
 	}
-	page.setReady(nil)
 	p.log.Info("drains", "cause", context.Cause(ctx), "at_most", p.opts.drain+drainSlack)
 	timer := time.NewTimer(p.opts.drain + drainSlack)
 	defer timer.Stop()
