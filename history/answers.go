@@ -41,8 +41,12 @@ func (t *Teller) answered(e *journal.Entry, own place) {
 	case journal.ResponseSuspended:
 		ev.Kind, ev.Text = KindWaits, "waits for "+pauses(x.Pauses)
 		for i := range x.Pauses {
-			if p := (pause{x.Request, x.Pauses[i].PauseRef}); t.since[p] == 0 {
+			p := pause{x.Request, x.Pauses[i].PauseRef}
+			if t.since[p] == 0 {
 				t.since[p] = e.Time
+			}
+			if p.Kind == journal.PauseChild {
+				t.children[collation.NamedChild(x.Request, p.PauseRef)] = x.Pauses[i].Input
 			}
 		}
 	case journal.ResponsePass:

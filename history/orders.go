@@ -11,72 +11,69 @@ import (
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 
-// ordered tells what an entry sent, and what it waits for. What belongs to no instance
-// by itself is that of the Leg1 before it.
+// leg1s are the Leg1 messages that an entry handles, with the instances that they enter:
+// its own, and those that are folded into it.
+type leg1s map[journal.GUID]place
+
+// ordered tells what an entry sent, and what it waits for.
 func (t *Teller) ordered(e *journal.Entry, own place) {
-	sender := own
-	leg1s := map[journal.GUID]place{e.GUID: own}
+	entered := leg1s{e.GUID: own}
+	for i := range e.Dispatched {
+		if d := &e.Dispatched[i]; d.Folded != 0 {
+			entered[d.GUID] = place{instance(d.Activity, d.DAD), none}
+		}
+	}
 	bounds := map[collation.InstanceKey]int64{} // of hooks that wait for a signal
 	for i := range e.Dispatched {
 		d := &e.Dispatched[i]
-		if d.Folded != 0 {
-			sender = place{instance(d.Activity, d.DAD), none}
-			leg1s[d.GUID] = sender
-			continue
+		key := instance(d.Activity, d.DAD)
+		if a := t.activity(key); d.Kind == journal.MessageWakeUp && a != nil && a.Topic != "" {
+			bounds[key] = d.At
+		} else if d.Folded == 0 {
+			t.dispatched(e, d, entered, own)
 		}
-		if a := t.activity(instance(d.Activity, d.DAD)); d.Kind == journal.MessageWakeUp && a != nil && a.Topic != "" {
-			bounds[instance(d.Activity, d.DAD)] = d.At
-			continue
-		}
-		t.dispatched(e, d, sender)
 	}
 	if e.Elements != nil {
-		t.elements(e, leg1s)
+		t.elements(e, entered)
 	}
 	for i := range e.Waits {
 		w := &e.Waits[i]
-		at := own
-		for leg1, of := range leg1s {
-			if collation.WakeUpGUID(leg1, journal.BySignal, "") == w.GUID {
-				at = of
-			}
-		}
-		if e.Response != nil && e.Response.Kind == journal.ResponseSuspended {
-			continue // its response says it
+		at := entered.of(own, func(leg1 journal.GUID) bool { return collation.WakeUpGUID(leg1, journal.BySignal, "") == w.GUID })
+		if a := t.activity(at.key); a != nil && a.Type != flow.TypeHook {
+			continue // a function: its response says it
 		}
 		ev := t.event(e, KindWaits, at)
 		ev.Text = fmt.Sprintf("waits for signal %s, key %s", w.Topic, w.Key)
-		t.since[at.key] = e.Time
 		ev.Due = collation.Micros(bounds[at.key])
+		t.since[at.key] = e.Time
 		t.tell(e, &ev)
 	}
 }
 
+// of is the instance whose Leg1 derives an id, otherwise the entry's own.
+func (l leg1s) of(own place, derives func(leg1 journal.GUID) bool) place {
+	for leg1, at := range l {
+		if derives(leg1) {
+			return at
+		}
+	}
+	return own
+}
+
 // dispatched tells one row that an entry inserted.
-func (t *Teller) dispatched(e *journal.Entry, d *journal.Dispatched, sender place) {
-	at := sender
-	if d.Activity != "" {
-		at = place{instance(d.Activity, d.DAD), none}
-	}
+func (t *Teller) dispatched(e *journal.Entry, d *journal.Dispatched, entered leg1s, own place) {
+	at := place{instance(d.Activity, d.DAD), none}
 	ev := t.event(e, KindOther, at)
-	if d.At > e.Time {
-		ev.Due = collation.Micros(d.At)
-	}
 	switch d.Kind {
 	case journal.MessageRequest:
-		due := max(d.At, e.Time)
-		t.requests[d.GUID] = &request{place: at, due: due}
+		t.requests[d.GUID] = &request{place: at, due: max(d.At, e.Time)}
 		ev.Kind, ev.Text, ev.Attempt = KindSent, "sent to "+d.Topic, 1
 		ev.Input = t.input(at.key, d.Input)
 	case journal.MessageStart:
 		if e.Kind == journal.KindCreated {
 			return // of the job itself
 		}
-		ev.Kind, ev.Job, ev.Text = KindChild, d.Job, "starts child"
-		ev.Input = t.childInput(e, d, at)
-		if at.key.Activity == "" {
-			ev.Text = "what was done is compensated by"
-		}
+		ev = t.child(e, d, entered, own)
 	case journal.MessageWakeUp:
 		if a := t.activity(at.key); a == nil || a.Type != flow.TypeHook {
 			return // the bound of an activity, or a function's sleep: its response says it
@@ -84,49 +81,59 @@ func (t *Teller) dispatched(e *journal.Entry, d *journal.Dispatched, sender plac
 		t.since[at.key] = e.Time
 		ev.Kind, ev.Text = KindWaits, "sleeps"
 	case journal.MessageSignal:
-		ev.Kind, ev.Text = KindSignal, "sends signal "+d.Topic
+		at = entered.of(own, func(leg1 journal.GUID) bool { return collation.SentGUID(leg1) == d.GUID })
+		ev = t.event(e, KindSignal, at)
+		ev.Text = "sends signal " + d.Topic
 		if a := t.activity(at.key); a != nil && a.Type == flow.TypeSignal {
 			if s, err := a.Signal(&scope{t, a, at.key.DAD}); err == nil {
 				ev.Text, ev.Input = ev.Text+", key "+s.Key, &Value{JSON: s.Payload}
 			}
 		}
 	case journal.MessageInterrupt:
+		ev = t.event(e, KindOther, entered.of(own, func(leg1 journal.GUID) bool { return collation.InterruptGUID(leg1, d.Job) == d.GUID }))
 		ev.Job, ev.Text = d.Job, "interrupts a job"
 	case journal.MessageCycle:
-		ev.Activity, ev.DAD = sender.key.Activity, sender.key.DAD
+		ev = t.event(e, KindOther, entered.of(own, func(leg1 journal.GUID) bool { return collation.CycleGUID(leg1) == d.GUID }))
 		ev.Text = "goes back to " + d.Activity
 	default:
-		return // steps of the protocol, which --digits shows
+		return // a step of the protocol
+	}
+	if d.At > e.Time {
+		ev.Due = collation.Micros(d.At)
 	}
 	t.tell(e, &ev)
 }
 
-// childInput is that of a child which a function named, or an await, or none: the order
-// to compensate says what the job's journal has.
-func (t *Teller) childInput(e *journal.Entry, d *journal.Dispatched, at place) *Value {
-	if x := e.Response; x != nil {
-		for i := range x.Pauses {
-			if p := &x.Pauses[i]; p.Kind == journal.PauseChild && collation.NamedChild(x.Request, p.PauseRef).Start() == d.GUID {
-				return &Value{JSON: p.Input}
-			}
+// child tells the start of another job: by an await, by a function, or to compensate what
+// a function did.
+func (t *Teller) child(e *journal.Entry, d *journal.Dispatched, entered leg1s, own place) Event {
+	at := entered.of(own, func(leg1 journal.GUID) bool { return collation.ChildID(leg1, 1) == d.Job })
+	input := func() *Value { return t.input(at.key, d.Input) }
+	text := "starts child"
+	if sent, named := t.children[d.Job]; named {
+		input = func() *Value { return &Value{JSON: sent} }
+	}
+	for guid, r := range t.requests {
+		if collation.UndoID(guid) == d.Job {
+			at, text = r.place, "what it did is compensated by"
+			input = func() *Value { return nil } // an order, of what the journal has
 		}
 	}
-	if at.key.Activity == "" {
-		return nil
-	}
-	return t.input(at.key, d.Input)
+	ev := t.event(e, KindChild, at)
+	ev.Job, ev.Text, ev.Input = d.Job, text, input()
+	return ev
 }
 
 // elements tells the requests of a list.
-func (t *Teller) elements(e *journal.Entry, leg1s map[journal.GUID]place) {
-	for leg1, at := range leg1s {
+func (t *Teller) elements(e *journal.Entry, entered leg1s) {
+	for leg1, at := range entered {
 		a := t.activity(at.key)
 		if a == nil || !a.HasEach {
 			continue
 		}
 		s := &scope{t, a, at.key.DAD}
 		items, err := a.Each(s)
-		for i := range e.Elements.Count {
+		for i := range e.Elements.Inputs.Len() {
 			r := &request{place: place{at.key, i}, due: e.Time}
 			r.input = checked(e.Elements.Inputs.At(i), func() ([]byte, error) {
 				if err == nil && i >= len(items) {

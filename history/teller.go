@@ -21,7 +21,8 @@ type Teller struct {
 	answers       []journal.GUID // beside main: the request that the event's entry answers
 	results       map[collation.InstanceKey]*flow.Result
 	requests      map[journal.GUID]*request
-	since         map[any]int64 // of what is waited for: hooks by their InstanceKey, functions by their pause
+	children      map[journal.JobID][]byte // inputs of those that functions named
+	since         map[any]int64            // of what is waited for: hooks by their InstanceKey, functions by their pause
 }
 
 // Payload gives an output that is stored beside its entry (E6), by its digest.
@@ -32,7 +33,7 @@ type Payload func(journal.Digest) ([]byte, error)
 func New(f *flow.Flow, payload Payload) *Teller {
 	return &Teller{
 		flow: f, payload: payload, results: map[collation.InstanceKey]*flow.Result{},
-		requests: map[journal.GUID]*request{}, since: map[any]int64{},
+		requests: map[journal.GUID]*request{}, since: map[any]int64{}, children: map[journal.JobID][]byte{},
 	}
 }
 
@@ -59,6 +60,9 @@ type place struct {
 func (t *Teller) Add(e *journal.Entry) {
 	if e.Chain.IsZero() {
 		t.entry(e)
+		return
+	}
+	if e.Effect == nil {
 		return
 	}
 	at := place{instance(e.Activity, e.DAD), none}
@@ -123,6 +127,7 @@ func (t *Teller) entry(e *journal.Entry) {
 		ev := t.event(e, KindLate, own)
 		ev.Text = "a message came too late, and changed nothing"
 		t.tell(e, &ev)
+		return
 	case journal.KindOperator:
 		t.operator(e, own)
 	case journal.KindDeadLetter, journal.KindQuarantine:
@@ -134,6 +139,9 @@ func (t *Teller) entry(e *journal.Entry) {
 	}
 	if e.Response != nil {
 		t.answered(e, own)
+	}
+	if e.Trouble != nil && e.Trouble.Reason == collation.ReasonExpression {
+		t.trouble(e, own)
 	}
 	t.again(e)
 	t.ended(e, own)
@@ -184,6 +192,9 @@ func (t *Teller) trouble(e *journal.Entry, own place) {
 	if e.Kind == journal.KindQuarantine {
 		ev.Text = "quarantined: its stored state breaks a law"
 	}
+	if e.Trouble != nil && e.Trouble.Reason == collation.ReasonExpression {
+		ev.Kind, ev.Text = KindFailed, "failed: an expression of its transitions"
+	}
 	if e.Trouble != nil {
 		ev.Error = &journal.Failure{Class: e.Trouble.Reason, Message: e.Trouble.Message}
 	}
@@ -211,6 +222,9 @@ func (t *Teller) closed(e *journal.Entry) {
 		ev.Output = &Value{JSON: c.Output}
 	}
 	ev.Ran = span(t.job.StartedMicros, e.Time)
+	if !slices.Contains(e.Marks, journal.MarkClosed) { // stepwise: the end itself is told
+		ev.Kind, ev.Text = KindOther, "the output of the job"
+	}
 	t.tell(e, &ev)
 }
 
