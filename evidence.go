@@ -82,8 +82,12 @@ func unknown(f *store.JobEffect) int {
 // name, such as charge, or charge[order-1] with its explicit key. An effect that
 // was recorded as not done has one key for each time. ErrNotFound, ErrTombstone.
 func (rt *Runtime) Evidence(ctx context.Context, job Job, effect string) (*Evidence, error) {
+	job, err := rt.known(ctx, job)
+	if err != nil {
+		return nil, err
+	}
 	var s sift
-	err := rt.store.Audit(ctx, job.ID, func(stored *store.Stored, records iter.Seq2[journal.Record, error]) (err error) {
+	err = rt.store.Audit(ctx, job.ID, func(stored *store.Stored, records iter.Seq2[journal.Record, error]) (err error) {
 		if stored.Job.State == journal.JobExpired {
 			return ErrTombstone
 		}

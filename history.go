@@ -18,6 +18,10 @@ const MaxHistory = 200_000
 // activity and came out of it, attempts, effects, signals, children. The error is
 // ErrNotFound, ErrTombstone, or says that the job has over MaxHistory entries.
 func (rt *Runtime) History(ctx context.Context, job Job) ([]history.Event, error) {
+	job, err := rt.known(ctx, job)
+	if err != nil {
+		return nil, err
+	}
 	f, err := rt.flowOf(ctx, job)
 	if err != nil {
 		return nil, err

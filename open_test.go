@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/url"
 	"sync"
 	"testing"
 
@@ -12,6 +13,8 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/history"
+	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -51,6 +54,11 @@ func TestARuntimeIsNotSilent(t *testing.T) {
 	_, err = rt.Call(t.Context(), "charge", "c-1", 1)
 	var failed *quipu.JobError
 	require.True(t, errors.As(err, &failed), "%v", err)
+	_, err = rt.Wait(t.Context(), quipu.Job{Key: "c-1"})
+	require.True(t, errors.As(err, &failed), "the key is enough: %v", err)
+	events, err := rt.History(t.Context(), quipu.Job{Key: "c-1"})
+	require.NoError(t, err)
+	require.Equal(t, history.KindClosed, events[len(events)-1].Kind)
 	require.ErrorIs(t, rt.Run(ctx), quipu.ErrRun)
 	require.NoError(t, rt.Check(t.Context()))
 	stop()
@@ -59,6 +67,35 @@ func TestARuntimeIsNotSilent(t *testing.T) {
 	for _, said := range []string{"msg=ready space=default roles=\"[engine workers schedule retention]\" topics=[charge]", "level=WARN msg=\"a handler panicked\"", "open_test.go", "msg=drained"} {
 		require.Contains(t, log.String(), said)
 	}
+}
+
+// Trouble is called by its name: "unavailable: retry" is for a database that is away.
+func TestErrorsSayWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	dsn := devtest.Postgres(t)
+	rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: dsn, Roles: []quipu.Role{quipu.RoleRetention}})
+	require.NoError(t, err)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	says := func(err error, words string) {
+		t.Helper()
+		require.ErrorIs(t, err, store.ErrUnavailable, "whoever retries goes on to")
+		require.ErrorContains(t, err, words)
+		require.NotContains(t, err.Error(), "unavailable")
+	}
+	_, err = rt.Find(gone, "k")
+	says(err, "context canceled")
+	rt.Close()
+	_, err = rt.Signal(t.Context(), "topic", "k", nil)
+	says(err, "the runtime has been closed")
+	require.ErrorIs(t, err, quipu.ErrClosed)
+
+	wrong, err := url.Parse(dsn)
+	require.NoError(t, err)
+	wrong.User = url.UserPassword(wrong.User.Username(), "wrong")
+	_, err = quipu.Open(t.Context(), quipu.Config{Postgres: wrong.String()})
+	says(err, "the database refuses the user or the password")
+	require.NotContains(t, err.Error(), ":wrong@")
 }
 
 // lockedBuffer is what several goroutines log to.

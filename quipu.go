@@ -89,7 +89,7 @@ type Config struct {
 }
 
 // ErrClosed says that a Runtime was closed while somebody waited for a job, which
-// goes on.
+// goes on, or before it was called.
 var ErrClosed = engine.ErrClosed
 
 // ErrRun says that Run was called on a Runtime before: open another one.
@@ -117,7 +117,7 @@ type Runtime struct {
 	stopped   chan error
 	ran       atomic.Bool
 	ready     chan struct{} // closed when Run takes work
-	draining  atomic.Bool
+	draining  atomic.Bool   // and ever after
 }
 
 // Open connects to Postgres, brings the schema up to date (unless NoMigrate),
@@ -255,6 +255,7 @@ func (rt *Runtime) Run(ctx context.Context) error {
 		return err
 	}
 	defer leave()
+	defer rt.draining.Store(true)
 	defer context.AfterFunc(ctx, func() { rt.draining.Store(true) })()
 	if ctx.Err() == nil {
 		close(rt.ready)
@@ -282,7 +283,7 @@ func (rt *Runtime) Check(ctx context.Context) error {
 			return fmt.Errorf("%w: it is starting", ErrNotReady)
 		}
 		if rt.draining.Load() {
-			return fmt.Errorf("%w: it drains", ErrNotReady)
+			return fmt.Errorf("%w: it drains, or has ended", ErrNotReady)
 		}
 	}
 	if _, err := rt.store.FindJob(ctx, checkKey); err != nil && !errors.Is(err, ErrNotFound) {

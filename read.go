@@ -43,6 +43,10 @@ var quarantined = &journal.Failure{
 // nobody tells it finds at its next look (Config.WaitLook). A database that is away
 // is waited for. ErrClosed: the Runtime was closed meanwhile.
 func (rt *Runtime) Wait(ctx context.Context, job Job) (json.RawMessage, error) {
+	job, err := rt.known(ctx, job)
+	if err != nil {
+		return nil, fmt.Errorf("wait: %w", err)
+	}
 	o, err := rt.waiters.Wait(ctx, job.ID)
 	switch {
 	case err != nil:
@@ -64,8 +68,20 @@ func (rt *Runtime) Find(ctx context.Context, key string) (Job, error) {
 	return Job{ID: id, Key: key}, nil
 }
 
+// known is the job with its id. One that has its key alone is looked up.
+func (rt *Runtime) known(ctx context.Context, job Job) (Job, error) {
+	if !job.ID.IsZero() || job.Key == "" {
+		return job, nil
+	}
+	return rt.Find(ctx, job.Key)
+}
+
 // Job reads status, ledgers and open obligations of a job.
 func (rt *Runtime) Job(ctx context.Context, job Job) (*store.JobView, error) {
+	job, err := rt.known(ctx, job)
+	if err != nil {
+		return nil, err
+	}
 	return rt.store.Job(ctx, job.ID)
 }
 

@@ -40,6 +40,8 @@ var (
 type ErrAlreadyStarted = store.AlreadyStartedError
 
 // Job names one job of the space.
+//
+// The key alone is enough for what reads and waits: it is looked up then.
 type Job struct {
 	ID  journal.JobID
 	Key string

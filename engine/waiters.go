@@ -18,7 +18,7 @@ const DefaultLook = time.Second
 
 // ErrClosed says that Waiters were closed while somebody waited. It says nothing
 // about the job.
-var ErrClosed = errors.New("closed while it was waited for the end of a job")
+var ErrClosed = errors.New("the runtime has been closed")
 
 // Ends is what Waiters ask a store.
 type Ends interface {

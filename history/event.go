@@ -52,7 +52,8 @@ type Event struct {
 	Due collation.Micros
 	// Waited is how long a request waited for a worker, and Ran how long that one
 	// worked on it, both of one attempt; 0: not known. What was waited for otherwise
-	// has Waited alone.
+	// has Waited alone. A run begins by the clock of its worker: one that differs from
+	// the database's makes Waited longer, or 0.
 	Waited, Ran time.Duration
 	// Chain and Seq name the entry that tells it.
 	Chain journal.GUID

@@ -43,6 +43,7 @@ type view struct {
 	Output     json.RawMessage `json:"output,omitempty"`
 	Error      *failure        `json:"error,omitempty"`
 	Expires    *time.Time      `json:"expires,omitempty"`
+	Silent     string          `json:"history_error,omitempty"` // why it has no input and no activities
 	Activities []activity      `json:"activities"`
 	Instances  []instance      `json:"instances"`
 	Effects    []jobEffect     `json:"effects"`
@@ -264,10 +265,14 @@ func letterOf(d *store.DeadView) letter {
 }
 
 func viewOf(j *shown) view {
+	silent := ""
+	if j.silent != nil {
+		silent = j.silent.Error()
+	}
 	v := view{
 		summary: summaryOf(&j.JobSummary), Trace: j.Trace, Parent: parentOf(j.Parent), Ended: j.Ended, Code: j.Code,
 		Input: valueOf(j.input), Output: raw(j.Output), Error: failureOf(j.Error), Expires: stamp(j.ExpiresAt),
-		Activities: []activity{}, Instances: []instance{}, Effects: []jobEffect{}, Rows: []row{}, Waits: []wait{}, Dead: []letter{},
+		Silent: silent, Activities: []activity{}, Instances: []instance{}, Effects: []jobEffect{}, Rows: []row{}, Waits: []wait{}, Dead: []letter{},
 	}
 	for i := range j.activities {
 		v.Activities = append(v.Activities, activityOf(&j.activities[i]))

@@ -37,7 +37,23 @@ func classify(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("postgres: %s: %w: %w", op, kindOf(err), err)
+	kind := kindOf(err)
+	if kind == store.ErrUnavailable { //nolint:errorlint // it is the value itself
+		return fmt.Errorf("postgres: %s: %w", op, unusable(err))
+	}
+	return fmt.Errorf("postgres: %s: %w: %w", op, kind, err)
+}
+
+// unusable is a store.ErrUnavailable in words that fit the reason.
+func unusable(err error) error {
+	pg := serverError(err)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return store.Unavailable("", err)
+	case pg != nil && strings.HasPrefix(pg.Code, "28"): // invalid authorization
+		return store.Unavailable("the database refuses the user or the password", err)
+	}
+	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 }
 
 // kindOf maps SQLSTATEs as rule J4 says. What is unknown here is trouble with

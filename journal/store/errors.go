@@ -81,3 +81,31 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 
 // Unwrap gives its cause.
 func (e *LostError) Unwrap() error { return e.Err }
+
+// Unavailable is an ErrUnavailable in other words: for what is retried like a database
+// that is away, although that would not be what to tell somebody. cause may be nil.
+func Unavailable(why string, cause error) error { return &unavailable{why, cause} }
+
+type unavailable struct {
+	why   string
+	cause error
+}
+
+// Error is why, and the cause.
+func (u *unavailable) Error() string {
+	switch {
+	case u.cause == nil:
+		return u.why
+	case u.why == "":
+		return u.cause.Error()
+	}
+	return u.why + ": " + u.cause.Error()
+}
+
+// Unwrap gives ErrUnavailable, and the cause.
+func (u *unavailable) Unwrap() []error {
+	if u.cause == nil {
+		return []error{ErrUnavailable}
+	}
+	return []error{ErrUnavailable, u.cause}
+}
