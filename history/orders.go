@@ -66,7 +66,7 @@ func (t *Teller) dispatched(e *journal.Entry, d *journal.Dispatched, entered leg
 	ev := t.event(e, KindOther, at)
 	switch d.Kind {
 	case journal.MessageRequest:
-		t.requests[d.GUID] = &request{place: at, due: max(d.At, e.Time)}
+		t.send(d.GUID, &request{place: at, due: max(d.At, e.Time)})
 		ev.Kind, ev.Text, ev.Attempt = KindSent, "sent to "+d.Topic, 1
 		ev.Input = t.input(at.key, d.Input)
 	case journal.MessageStart:
@@ -113,15 +113,29 @@ func (t *Teller) child(e *journal.Entry, d *journal.Dispatched, entered leg1s, o
 	if sent, named := t.children[d.Job]; named {
 		input = func() *Value { return &Value{JSON: sent} }
 	}
-	for guid, r := range t.requests {
-		if collation.UndoID(guid) == d.Job {
-			at, text = r.place, "what it did is compensated by"
-			input = func() *Value { return nil } // an order, of what the journal has
-		}
+	if r := t.undone(d.Job); r != nil {
+		at, text = r.place, "what it did is compensated by"
+		input = func() *Value { return nil } // an order, of what the journal has
 	}
 	ev := t.event(e, KindChild, at)
 	ev.Job, ev.Text, ev.Input = d.Job, text, input()
 	return ev
+}
+
+// undone is the request of the function whose compensations a job runs, nil for another
+// job. The ids of these jobs are derived when the first is looked for: few journals have
+// one.
+func (t *Teller) undone(job journal.JobID) *request {
+	for ; t.derived < len(t.sent); t.derived++ {
+		t.undo[collation.UndoID(t.sent[t.derived])] = t.requests[t.sent[t.derived]]
+	}
+	return t.undo[job]
+}
+
+// send keeps a request that was sent.
+func (t *Teller) send(guid journal.GUID, r *request) {
+	t.requests[guid] = r
+	t.sent = append(t.sent, guid)
 }
 
 // elements tells the requests of a list.
@@ -143,7 +157,7 @@ func (t *Teller) elements(e *journal.Entry, entered leg1s) {
 				}
 				return a.ElementInput(s, items[i], i)
 			})
-			t.requests[collation.RequestGUID(leg1, i)] = r
+			t.send(collation.RequestGUID(leg1, i), r)
 		}
 		ev := t.event(e, KindSent, at)
 		ev.Text = fmt.Sprintf("%d elements sent to %s, %d at a time", e.Elements.Count, a.Topic, e.Elements.Parallel)

@@ -21,8 +21,11 @@ type Teller struct {
 	answers       []journal.GUID // beside main: the request that the event's entry answers
 	results       map[collation.InstanceKey]*flow.Result
 	requests      map[journal.GUID]*request
-	children      map[journal.JobID][]byte // inputs of those that functions named
-	since         map[any]int64            // of what is waited for: hooks by their InstanceKey, functions by their pause
+	sent          []journal.GUID             // their ids, in order
+	derived       int                        // of sent, how many are in undo
+	undo          map[journal.JobID]*request // by the job that would run the compensations
+	children      map[journal.JobID][]byte   // inputs of those that functions named
+	since         map[any]int64              // of what is waited for: hooks by their InstanceKey, functions by their pause
 }
 
 // Payload gives an output that is stored beside its entry (E6), by its digest.
@@ -33,7 +36,7 @@ type Payload func(journal.Digest) ([]byte, error)
 func New(f *flow.Flow, payload Payload) *Teller {
 	return &Teller{
 		flow: f, payload: payload, results: map[collation.InstanceKey]*flow.Result{},
-		requests: map[journal.GUID]*request{}, since: map[any]int64{}, children: map[journal.JobID][]byte{},
+		requests: map[journal.GUID]*request{}, since: map[any]int64{}, children: map[journal.JobID][]byte{}, undo: map[journal.JobID]*request{},
 	}
 }
 
