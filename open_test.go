@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/history"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/workers"
@@ -51,6 +53,12 @@ func TestARuntimeIsNotSilent(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- rt.Run(ctx) }()
+	f, err := flow.New("order").Version("1").Trigger("start").Build()
+	require.NoError(t, err)
+	for range 2 {
+		require.NoError(t, rt.Deploy(t.Context(), f))
+	}
+	require.Equal(t, 1, strings.Count(log.String(), "msg=\"flow deployed\" flow=order version=1"))
 	_, err = rt.Call(t.Context(), "charge", "c-1", 1)
 	var failed *quipu.JobError
 	require.True(t, errors.As(err, &failed), "%v", err)

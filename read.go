@@ -124,8 +124,12 @@ func (rt *Runtime) Deploy(ctx context.Context, flows ...*flow.Flow) error {
 			return flow.Faults{{Path: "flow", Text: f.Name(), Message: "a built-in flow: it is deployed when it is first needed"}}
 		}
 		ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
-		if _, err := rt.store.Deploy(ctx, ref, f.Canonical()); err != nil {
+		fresh, err := rt.store.Deploy(ctx, ref, f.Canonical())
+		if err != nil {
 			return fmt.Errorf("deploy flow %s version %s: %w", ref.Name, ref.Version, err)
+		}
+		if fresh {
+			rt.cfg.Logger.Info("flow deployed", "flow", ref.Name, "version", ref.Version)
 		}
 	}
 	return nil
