@@ -255,7 +255,7 @@ func (rt *Runtime) Run(ctx context.Context) error {
 		return err
 	}
 	defer leave()
-	defer rt.draining.Store(true)
+	defer rt.draining.Store(true) // at the latest; from the end of ctx on it drains
 	defer context.AfterFunc(ctx, func() { rt.draining.Store(true) })()
 	if ctx.Err() == nil {
 		close(rt.ready)

@@ -94,8 +94,13 @@ func (rt *Runtime) Jobs(ctx context.Context, f store.JobFilter) ([]store.JobSumm
 // chains, each by seq.
 func (rt *Runtime) Journal(ctx context.Context, job Job) iter.Seq2[*journal.Entry, error] {
 	return func(yield func(*journal.Entry, error) bool) {
+		job, err := rt.known(ctx, job)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
 		stopped := false
-		err := rt.store.Audit(ctx, job.ID, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
+		err = rt.store.Audit(ctx, job.ID, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
 			for r, err := range records {
 				if err != nil {
 					return err

@@ -131,7 +131,7 @@ func (c *Committer) answer(ctx context.Context, x *call) error {
 }
 
 func notSent(x *call, cause error) error {
-	return fmt.Errorf("%s: %w", x.name, store.Unavailable("nothing was sent", cause))
+	return fmt.Errorf("%s: %w: %w", x.name, store.Unavailable("nothing was sent"), cause)
 }
 
 // maxAway is how many tries a call makes while the database is away (J4).

@@ -121,7 +121,7 @@ func refuse(calls chan *call) {
 }
 
 // errEnded is what a call hears that came when the committer had stopped.
-var errEnded = store.Unavailable("", ErrClosed)
+var errEnded = fmt.Errorf("%w: %w", store.Unavailable("nothing was done"), ErrClosed)
 
 // publishes says whether this process publishes what it commits now. Otherwise it
 // is due at once, for the engines' sweepers.

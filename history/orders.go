@@ -108,34 +108,24 @@ func (t *Teller) dispatched(e *journal.Entry, d *journal.Dispatched, entered leg
 // a function did.
 func (t *Teller) child(e *journal.Entry, d *journal.Dispatched, entered leg1s, own place) Event {
 	at := entered.of(own, func(leg1 journal.GUID) bool { return collation.ChildID(leg1, 1) == d.Job })
-	input := func() *Value { return t.input(at.key, d.Input) }
-	text := "starts child"
-	if sent, named := t.children[d.Job]; named {
-		input = func() *Value { return &Value{JSON: sent} }
-	}
-	if r := t.undone(d.Job); r != nil {
-		at, text = r.place, "what it did is compensated by"
-		input = func() *Value { return nil } // an order, of what the journal has
-	}
 	ev := t.event(e, KindChild, at)
-	ev.Job, ev.Text, ev.Input = d.Job, text, input()
-	return ev
-}
-
-// undone is the request of the function whose compensations a job runs, nil for another
-// job. The ids of these jobs are derived when the first is looked for: few journals have
-// one.
-func (t *Teller) undone(job journal.JobID) *request {
-	for ; t.derived < len(t.sent); t.derived++ {
-		t.undo[collation.UndoID(t.sent[t.derived])] = t.requests[t.sent[t.derived]]
+	switch sent, named := t.children[d.Job]; {
+	case t.undo[d.Job] != nil: // its input is an order, of what this journal has
+		ev = t.event(e, KindChild, t.undo[d.Job].place)
+		ev.Text = "what it did is compensated by"
+	case named:
+		ev.Text, ev.Input = "starts child", &Value{JSON: sent}
+	default:
+		ev.Text, ev.Input = "starts child", t.input(at.key, d.Input)
 	}
-	return t.undo[job]
+	ev.Job = d.Job
+	return ev
 }
 
 // send keeps a request that was sent.
 func (t *Teller) send(guid journal.GUID, r *request) {
 	t.requests[guid] = r
-	t.sent = append(t.sent, guid)
+	t.undo[collation.UndoID(guid)] = r
 }
 
 // elements tells the requests of a list.

@@ -21,8 +21,6 @@ type Teller struct {
 	answers       []journal.GUID // beside main: the request that the event's entry answers
 	results       map[collation.InstanceKey]*flow.Result
 	requests      map[journal.GUID]*request
-	sent          []journal.GUID             // their ids, in order
-	derived       int                        // of sent, how many are in undo
 	undo          map[journal.JobID]*request // by the job that would run the compensations
 	children      map[journal.JobID][]byte   // inputs of those that functions named
 	since         map[any]int64              // of what is waited for: hooks by their InstanceKey, functions by their pause

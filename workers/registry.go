@@ -82,10 +82,10 @@ func Concurrency(n int) Option {
 
 // Handle registers fn for a topic; input and output travel as JSON. An input that
 // does not fit into In is a business error 400 and never reaches fn. Mistakes (a
-// bad topic, a topic registered twice, a bad option, no function, a type that JSON
-// cannot be) are returned by Registry.Check, all of them.
+// bad topic, a topic registered twice, a bad option, no function, an output that
+// JSON cannot be) are returned by Registry.Check, all of them.
 func Handle[In, Out any](r *Registry, topic string, fn func(context.Context, In) (Out, error), options ...Option) {
-	options = append(options[:len(options):len(options)], given(fn != nil), travels[In]("input"), travels[Out]("output"))
+	options = append(options[:len(options):len(options)], given(fn != nil), travels[Out]())
 	HandleRaw(r, topic, func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 		var in In
 		if len(input) > 0 {

@@ -33,13 +33,11 @@ func TestRegistryIsChecked(t *testing.T) {
 	Handle[int, int](reg, "none", nil)
 	HandleRaw(reg, "raw", nil)
 	HandleDurable(reg, "durable", func(context.Context, int) (complex128, error) { return 0, nil })
-	Handle(reg, "in", func(context.Context, func()) (int, error) { return 0, nil })
 	Handle(reg, "out", func(context.Context, int) (broken, error) { return broken{}, nil })
 	err := reg.Check()
 	for _, said := range []string{
 		`topic "none": its function is nil`, `topic "raw": its function is nil`,
 		`topic "durable": its output complex128 cannot be JSON: complex128`,
-		`topic "in": its input func() cannot be JSON: func()`,
 		`topic "out": its output workers.broken cannot be JSON: chan int`,
 	} {
 		require.ErrorContains(t, err, said)

@@ -7,12 +7,12 @@ import (
 	"reflect"
 )
 
-// travels refuses a type of which JSON has no value: it would fail with the first job,
-// and not when the process starts.
-func travels[T any](what string) Option {
+// travels refuses the type of an output that JSON has no value for: it would fail with
+// the first job, and not when the process starts.
+func travels[T any]() Option {
 	return func(*handler) error {
 		if at := stuck(reflect.TypeFor[T](), map[reflect.Type]bool{}); at != nil {
-			return fmt.Errorf("its %s %v cannot be JSON: %v", what, reflect.TypeFor[T](), at)
+			return fmt.Errorf("its output %v cannot be JSON: %v", reflect.TypeFor[T](), at)
 		}
 		return nil
 	}

@@ -43,8 +43,8 @@ join stands below the activity at which its branches parted. ✓ done, ✗ faile
 Colours are used on a terminal, unless NO_COLOR is set.
 
 --digits adds addresses, the instances with their ledgers and what these say, and the
-head of the journal. The digits of a ledger are, in groups: 0 active, 1 trigger or 2 finalized; Leg1
-entries; Leg1 complete; join taken; arrivals; Leg2 entries. An address has a number for
+head of the journal. The digits of a ledger are, in groups: 0 active, 1 trigger or
+2 finalized; Leg1 entries; Leg1 complete; join taken; arrivals; Leg2 entries. An address has a number for
 each activity on the way, that of its pass, from 0; ,0^4 is short for ,0,0,0,0.
 
 With --effect one effect is shown, found by its key among all jobs, or by its key or

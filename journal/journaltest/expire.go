@@ -93,6 +93,8 @@ func (b *bench) requireTombstone(c store.Committer, was *store.JobView) {
 	require.Empty(b, v.Output)
 	_, err := b.s.FindJob(b.ctx(), was.Key)
 	require.ErrorIs(b, err, store.ErrNotFound)
+	_, err = b.s.Payload(b.ctx(), was.ID, sha256.Sum256([]byte(`"0"`))) // heavy stored it
+	require.ErrorIs(b, err, store.ErrNotFound)
 	ended, err := b.s.Ended(b.ctx(), []journal.JobID{was.ID})
 	require.NoError(b, err)
 	require.Equal(b, map[journal.JobID]bool{was.ID: true}, ended)

@@ -37,23 +37,7 @@ func classify(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	kind := kindOf(err)
-	if kind == store.ErrUnavailable { //nolint:errorlint // it is the value itself
-		return fmt.Errorf("postgres: %s: %w", op, unusable(err))
-	}
-	return fmt.Errorf("postgres: %s: %w: %w", op, kind, err)
-}
-
-// unusable is a store.ErrUnavailable in words that fit the reason.
-func unusable(err error) error {
-	pg := serverError(err)
-	switch {
-	case errors.Is(err, context.Canceled):
-		return store.Unavailable("", err)
-	case pg != nil && strings.HasPrefix(pg.Code, "28"): // invalid authorization
-		return store.Unavailable("the database refuses the user or the password", err)
-	}
-	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	return fmt.Errorf("postgres: %s: %w: %w", op, kindOf(err), err)
 }
 
 // kindOf maps SQLSTATEs as rule J4 says. What is unknown here is trouble with
@@ -63,7 +47,10 @@ func kindOf(err error) error {
 		return store.ErrRejected
 	}
 	pg := serverError(err)
-	if pg == nil {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return store.Unavailable("the call was cancelled")
+	case pg == nil:
 		return store.ErrUnavailable
 	}
 	ledger := pg.DataTypeName == "activity_ledger" || pg.DataTypeName == "guid_ledger" ||
@@ -77,6 +64,8 @@ func kindOf(err error) error {
 		return store.ErrLost
 	case pg.Code == "55P03":
 		return store.ErrBusy
+	case class == "28": // invalid authorization
+		return store.Unavailable("the database refuses the user or the password")
 	case class == "22", class == "23", class == "54":
 		return store.ErrRejected
 	case pg.Code == "42P01", pg.Code == "42703", pg.Code == "3F000", pg.Code == "42883":

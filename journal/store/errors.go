@@ -83,29 +83,13 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 func (e *LostError) Unwrap() error { return e.Err }
 
 // Unavailable is an ErrUnavailable in other words: for what is retried like a database
-// that is away, although that would not be what to tell somebody. cause may be nil.
-func Unavailable(why string, cause error) error { return &unavailable{why, cause} }
+// that is away, although that would not be what to tell somebody.
+func Unavailable(why string) error { return unavailable(why) }
 
-type unavailable struct {
-	why   string
-	cause error
-}
+type unavailable string
 
-// Error is why, and the cause.
-func (u *unavailable) Error() string {
-	switch {
-	case u.cause == nil:
-		return u.why
-	case u.why == "":
-		return u.cause.Error()
-	}
-	return u.why + ": " + u.cause.Error()
-}
+// Error is why.
+func (u unavailable) Error() string { return string(u) }
 
-// Unwrap gives ErrUnavailable, and the cause.
-func (u *unavailable) Unwrap() []error {
-	if u.cause == nil {
-		return []error{ErrUnavailable}
-	}
-	return []error{ErrUnavailable, u.cause}
-}
+// Unwrap gives ErrUnavailable.
+func (u unavailable) Unwrap() error { return ErrUnavailable }
