@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -104,6 +105,44 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 	_, err = quipu.Open(t.Context(), quipu.Config{Postgres: wrong.String()})
 	says(err, "the database refuses the user or the password")
 	require.NotContains(t, err.Error(), ":wrong@")
+}
+
+// A NATS that nobody answers at is an error of Open, with the address, unless it is asked
+// for none; of Run, a number of lanes that is not that of the others.
+func TestOpenReachesNATS(t *testing.T) {
+	t.Parallel()
+	cfg := quipu.Config{Postgres: devtest.Postgres(t), NATS: "nats://me:secret@127.0.0.1:1", NATSWait: 50 * time.Millisecond}
+	_, err := quipu.Open(t.Context(), cfg)
+	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.ErrorContains(t, err, "nats at nats://redacted@127.0.0.1:1 was not reached within 50ms")
+	require.NotContains(t, err.Error(), "secret")
+	cfg.NATSWait = -1
+	rt, err := quipu.Open(t.Context(), cfg)
+	require.NoError(t, err, "it may come later")
+	require.ErrorIs(t, rt.Check(t.Context()), quipu.ErrNotReady)
+	rt.Close()
+
+	cfg.NATS, cfg.NATSWait, cfg.Lanes = devtest.NATS(t).URL(), 0, 8
+	first, err := quipu.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	defer first.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- first.Run(ctx) }()
+	<-first.Ready()
+	cfg.Lanes = 4
+	rt, err = quipu.Open(t.Context(), cfg)
+	require.NoError(t, err, "a client has no lanes")
+	err = rt.Run(ctx)
+	rt.Close()
+	require.ErrorIs(t, err, quipu.ErrConfig)
+	require.ErrorContains(t, err, "Lanes is 4 here and 8 in process ")
+	living, err := first.Processes(t.Context())
+	require.NoError(t, err)
+	require.Len(t, living, 1)
+	require.Equal(t, quipu.AllRoles(), living[0].Roles)
+	stop()
+	require.NoError(t, <-done)
 }
 
 // lockedBuffer is what several goroutines log to.

@@ -63,6 +63,7 @@ type Config struct {
 	Lease       time.Duration // how long a process that is not heard of keeps what it holds; 3 s (W8)
 	AckWait     time.Duration // of messages that a process has, and is not heard of; 3 s; a lane's is at most that (T10)
 	Drain       time.Duration // for running handlers when Run ends; 20 s (T10)
+	NATSWait    time.Duration // until Open gives up a NATS that does not answer; 5 s, negative: Open does not ask for an answer, and NATS may come later
 	WaitLook    time.Duration // between two looks of all Waits for ends that nobody told them; 1 s (W5)
 	MaxConns    int           // pooled connections beside those of the committers, one each, and of the session, two; 8. As many again for DoTx, opened when it is used
 
@@ -98,6 +99,10 @@ var ErrRun = errors.New("a Runtime runs once: Run was called on it before")
 // ErrConfig is wrapped by errors about a Config.
 var ErrConfig = errors.New("quipu configuration")
 
+// defaultNATSWait is long enough for a server that just starts, and short for who
+// mistyped its URL.
+const defaultNATSWait = 5 * time.Second
+
 var spaceName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 
 // Runtime is a connection to one space. Its methods are safe for concurrent
@@ -121,7 +126,8 @@ type Runtime struct {
 }
 
 // Open connects to Postgres, brings the schema up to date (unless NoMigrate),
-// and to NATS where a URL is given.
+// and to NATS where a URL is given. The error is ErrConfig, or that of a server that
+// cannot be reached (ErrUnavailable) or refuses.
 func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -178,6 +184,15 @@ func (c Config) withDefaults() (Config, error) {
 	if err := archive.Check(c.Archive); err != nil {
 		return c, fmt.Errorf("%w: Archive: %w: make the directory first", ErrConfig, err)
 	}
+	if c.Name == "" {
+		c.Name = engine.DefaultWriter()
+	}
+	if c.Lanes == 0 {
+		c.Lanes = engine.DefaultLanes
+	}
+	if c.NATSWait == 0 {
+		c.NATSWait = defaultNATSWait
+	}
 	if c.Observer == nil {
 		c.Observer = observer.Nop{}
 	}
@@ -191,7 +206,7 @@ func (c Config) withDefaults() (Config, error) {
 func (rt *Runtime) connect(ctx context.Context) (err error) {
 	c := rt.cfg
 	rt.session = session.New(session.Config{
-		Store: rt.store, Name: c.Name, Engine: slices.Contains(c.Roles, RoleEngine), Lease: c.Lease, Logger: c.Logger,
+		Store: rt.store, Process: rt.process(), Logger: c.Logger,
 	})
 	cfg := engine.Config{
 		Session: rt.session, Lease: c.Lease, AckWait: c.AckWait, Store: rt.store, Space: c.Space, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
@@ -206,6 +221,9 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 		})
 		if err != nil {
 			return err
+		}
+		if err := rt.bus.Reach(ctx, c.NATSWait); err != nil {
+			return store.Unavailable(err.Error())
 		}
 		cfg.Bus = rt.bus
 		if !c.NoLocal {
@@ -311,9 +329,13 @@ func (rt *Runtime) topics() []string {
 
 // join opens the session of the process and keeps it, if the process takes part in the
 // work of the space by NATS. It waits for the session, or for the end of ctx; leave ends it.
+// A process whose number of lanes is not that of the others is refused.
 func (rt *Runtime) join(ctx context.Context) (leave func(), err error) {
 	if rt.eng == nil {
 		return func() {}, nil
+	}
+	if err := rt.sameLanes(ctx); err != nil {
+		return nil, err
 	}
 	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	opened, ended := make(chan struct{}), make(chan error, 1)

@@ -136,8 +136,7 @@ func (c Config) withDefaults() (Config, error) {
 			ErrConfig, store.MaxBatch, transport.MaxLanes, transport.MaxSlots)
 	}
 	if c.Writer == "" {
-		host, _ := os.Hostname()
-		c.Writer = host + "/" + strconv.Itoa(os.Getpid())
+		c.Writer = DefaultWriter()
 	}
 	if c.Observer == nil {
 		c.Observer = observer.Nop{}
@@ -179,4 +178,10 @@ func (c *Config) Mode() collation.Mode {
 		Outside:  collation.Micros((outside * c.Lease).Microseconds()),
 		Writer:   c.Writer, Build: c.Build,
 	}
+}
+
+// DefaultWriter names this process by its host and its id.
+func DefaultWriter() string {
+	host, _ := os.Hostname()
+	return host + "/" + strconv.Itoa(os.Getpid())
 }

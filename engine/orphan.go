@@ -103,7 +103,6 @@ func (l *loop) poison(d transport.Delivery, letter collation.DeadLetter, row *co
 	letter.Raw = d.Message().Body
 	return l.end(&burial{&letter, row}, d, callDeadLetter, func() {
 		l.cfg.Observer.Count(observer.MetricDead, 1, "reason", letter.Reason)
-		l.log.Warn("dead letter", "reason", letter.Reason, "cause", letter.Message)
 		_ = d.Term(letter.Reason)
 	})
 }

@@ -62,7 +62,8 @@ func TestC10UnreadableStateHoldsTheRow(t *testing.T) {
 		require.NoError(t, err)
 		bus := busmem.New(busmem.Config{})
 		defer bus.Close()
-		all, err := NewCommitter(ctx, Config{Store: unreadable{st}, Bus: bus, Space: "test"})
+		said := &lines{}
+		all, err := NewCommitter(ctx, Config{Store: unreadable{st}, Bus: bus, Space: "test", Logger: said.logger()})
 		require.NoError(t, err)
 		_, err = all.flows.Get(ctx, "one", "1")
 		require.NoError(t, err)
@@ -78,6 +79,9 @@ func TestC10UnreadableStateHoldsTheRow(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, collation.HeldStuck, v.Rows[0].Held)
 		require.Len(t, v.Dead, 1)
+		require.Len(t, said.all, 2)
+		require.Contains(t, said.all[1], "level=WARN")
+		require.Contains(t, said.all[1], "reason=stuck")
 		c.close()
 	})
 }

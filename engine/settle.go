@@ -14,6 +14,7 @@ import (
 func (l *loop) settle(ctx context.Context, b *batch) work {
 	committed(b)
 	l.tellEnded(b)
+	l.tellDead(b)
 	l.timers(b)
 	here, out := b.split(b.outgoing())
 	l.handOver(ctx, b, here)
@@ -48,6 +49,30 @@ func (l *loop) settle(ctx context.Context, b *batch) work {
 	}
 	// Behind those they repeat, so that they find them done.
 	return work{items: append(again, b.repeats...), calls: b.later}
+}
+
+// deadLines bounds the lines about the dead letters of one batch.
+const deadLines = 10
+
+// tellDead says which messages wait for a person from now on (E10).
+func (l *loop) tellDead(b *batch) {
+	lines := 0
+	for i := range b.plans {
+		for _, d := range b.plans[i].Plan.Dead {
+			if lines++; lines > deadLines {
+				continue
+			}
+			key := ""
+			if st := b.loaded.States[d.Job]; st != nil {
+				key = st.Job.Key
+			}
+			l.log.Warn("dead letter: it waits for a person (quipu dead ls)", "job", key, "id", d.Job.String(), "activity", d.Activity,
+				"address", string(d.DAD), "reason", d.Reason, "cause", d.Message)
+		}
+	}
+	if lines > deadLines {
+		l.log.Warn("and further dead letters", "count", lines-deadLines)
+	}
 }
 
 // timers has the sweeper of this process look when what the batch has written is due,

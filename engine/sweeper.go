@@ -44,6 +44,7 @@ type sweeper struct {
 	e          *Engine
 	briskUntil time.Time
 	next       time.Duration // from the last look until the next row is due; 0: there is none
+	unserved   unserved
 }
 
 func (s *sweeper) run(ctx context.Context) error {
@@ -167,6 +168,7 @@ func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
 		return false, nil
 	}
 	s.briskUntil = time.Now().Add(brisk)
+	s.unserved.look(ctx, s.e, due)
 	claims, blind := s.decide(ctx, due)
 	if len(claims) == 0 {
 		return false, blind

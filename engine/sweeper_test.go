@@ -171,6 +171,8 @@ type queue struct {
 	sent []store.DueRow
 }
 
+func (q *queue) Processes(context.Context) ([]store.ProcessView, error) { return nil, nil }
+
 func (s *queue) Late(context.Context, int) ([]collation.RowKey, error) { return nil, nil }
 
 func (s *queue) Due(_ context.Context, limit int) ([]store.DueRow, store.Timing, error) {

@@ -26,6 +26,8 @@ type Job struct {
 	// Find looks up another job, a child; nil where there is none, or as the field:
 	// nothing is looked up.
 	Find func(journal.JobID) *store.JobSummary
+	// Processes are those that live; nil: not looked up, which is not the same as none.
+	Processes []store.ProcessView
 	// Zone is that of the times in sentences; nil means UTC.
 	Zone *time.Location
 }
@@ -39,6 +41,7 @@ const (
 	KindQuarantined Kind = "quarantined" // its stored state breaks a law (J1)
 	KindExpired     Kind = "expired"     // only its tombstone is left
 	KindPerson      Kind = "person"      // a dead letter (E10)
+	KindNobody      Kind = "nobody"      // no living process does what it needs
 	KindTasks       Kind = "tasks"       // closed, its completion tasks are open
 	KindClosed      Kind = "closed"      // it has ended
 	KindInterrupt   Kind = "interrupt"   // an interrupt is on its way to it
@@ -58,7 +61,7 @@ const (
 )
 
 var rank = []Kind{
-	KindQuarantined, KindExpired, KindPerson, KindTasks, KindClosed, KindInterrupt, KindUnknown, KindUnsent, KindWorker,
+	KindQuarantined, KindExpired, KindPerson, KindNobody, KindTasks, KindClosed, KindInterrupt, KindUnknown, KindUnsent, KindWorker,
 	KindLease, KindEach, KindRetry, KindEngine, KindSuspended, KindChild, KindSignal, KindRace, KindTimer, KindJoin,
 }
 
@@ -87,6 +90,7 @@ func Why(j *Job) []Reason {
 		for _, s := range e.spots {
 			e.explain(s)
 		}
+		e.nobody()
 	}
 	if e.v.State != journal.JobQuarantined {
 		e.letters()

@@ -168,7 +168,7 @@ const quietAfter = collation.Micros(30e6)
 
 // quiet names the usual reason for a request that is answered by nobody.
 func (e *explainer) quiet(sent collation.Micros, topic string) string {
-	if sent == collation.Never || e.Now-sent < quietAfter {
+	if sent == collation.Never || e.Now-sent < quietAfter || e.Processes != nil {
 		return ""
 	}
 	return "; if that is long for it, look whether a worker of " + topic + " runs"

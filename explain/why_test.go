@@ -380,3 +380,51 @@ func TestWhyNamesEachDeadElement(t *testing.T) {
 	require.Equal(t, []int64{7, 8}, []int64{reasons[0].Dead, reasons[1].Dead})
 	require.Equal(t, "items at ,0,0: 0 of 2 elements have ended; 2 for a person", reasons[2].Text)
 }
+
+// What no living process does is said at once, an engine first and a topic once.
+func TestWhySaysWhatNobodyDoes(t *testing.T) {
+	t.Parallel()
+	charges := store.ProcessView{Process: store.Process{Name: "w1", Topics: []string{"pay.charge"}}}
+	engine := store.ProcessView{Process: store.Process{Name: "e1", Engine: true}}
+	const noEngine = "no engine is alive: the job does not go on before a process with the role engine runs"
+	const noHandler = "items at ,0,0 needs a handler of stock.reserve, and no process that is alive has one (a worker in another language is not seen here)"
+	for name, c := range map[string]struct {
+		processes []store.ProcessView
+		want      []string
+	}{
+		"not looked up":        {nil, nil},
+		"none":                 {[]store.ProcessView{}, []string{noEngine, "charge at ,0,0 needs a handler of pay.charge, and no process that is alive has one (a worker in another language is not seen here)", noHandler}},
+		"a worker":             {[]store.ProcessView{charges}, []string{noEngine, noHandler}},
+		"and an engine":        {[]store.ProcessView{charges, engine}, []string{noHandler}},
+		"an engine that works": {[]store.ProcessView{{Process: store.Process{Engine: true, Topics: []string{"pay.charge", "stock.reserve"}}}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, everything)
+			w.job.Processes = c.processes
+			w.request("charge", "pay.charge", 1)
+			w.request("items", "stock.reserve", 1)
+			w.row(journal.MessageRequest, "items").Topic = "stock.reserve"
+			held := w.request("merge", "pay.merge", 1) // with a process, as far as its row says
+			held.Holder, held.NextAt = "w9", collation.Never
+			var said []string
+			for _, r := range explain.Why(&w.job) {
+				if r.Kind == explain.KindNobody {
+					said = append(said, r.Text)
+					require.Equal(t, []string{"quipu processes"}, r.Commands)
+				}
+			}
+			require.Equal(t, c.want, said)
+		})
+	}
+}
+
+// Of a job that has ended nobody is missed.
+func TestWhyMissesNobodyOfAnEndedJob(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, everything)
+	w.State, w.job.Processes = journal.JobCompleted, []store.ProcessView{}
+	for _, r := range explain.Why(&w.job) {
+		require.NotEqual(t, explain.KindNobody, r.Kind)
+	}
+}

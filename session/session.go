@@ -17,13 +17,10 @@ const DefaultLease = 3 * time.Second
 // Config of a Keeper.
 type Config struct {
 	Store Store
-	// Name is the process's, for people.
-	Name string
-	// Engine says that the process is one of those that share the lanes (7.6).
-	Engine bool
-	// Lease is how long the session lasts without being renewed, by default
-	// DefaultLease; a third of it is the time between two renewals.
-	Lease  time.Duration
+	// Process is what the others know of this one. Its Lease is how long the session
+	// lasts without being renewed, by default DefaultLease; a third of it is the time
+	// between two renewals.
+	store.Process
 	Logger *slog.Logger // nil: silent
 }
 
@@ -198,7 +195,7 @@ func (k *Keeper) open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
 	began := time.Now()
-	own, err := k.cfg.Store.OpenSession(ctx, store.Process{Name: k.cfg.Name, Engine: k.cfg.Engine, Lease: k.cfg.Lease})
+	own, err := k.cfg.Store.OpenSession(ctx, k.cfg.Process)
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ func (s *looked) Held(context.Context) ([]store.Lease, error) {
 
 // keep runs a Keeper of the process until the test ends, or stop is called.
 func keep(t *testing.T, d *database, name string) (k *session.Keeper, stop func()) {
-	k = session.New(session.Config{Store: d, Name: name, Lease: lease})
+	k = session.New(session.Config{Store: d, Process: store.Process{Name: name, Lease: lease}})
 	_, alive := k.Current()
 	require.False(t, alive, "there is none before Run")
 	ctx, cancel := context.WithCancel(context.Background())
@@ -251,7 +251,7 @@ func TestW8StraysAreHandedBack(t *testing.T) {
 func TestW8ASessionIsOpenedWhenTheDatabaseComes(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *database) {
 		d.set(true)
-		k := session.New(session.Config{Store: d, Lease: lease})
+		k := session.New(session.Config{Store: d, Process: store.Process{Lease: lease}})
 		ctx, cancel := context.WithCancel(t.Context())
 		opened, ended := make(chan struct{}), make(chan error, 1)
 		go func() { ended <- k.Run(ctx, opened) }()

@@ -150,7 +150,6 @@ func (r *run) bury(reason string, err error) {
 	if !r.returned.Swap(true) {
 		r.returns() // its row sends it again, in longer and longer times (T2)
 	}
-	r.rt.cfg.Logger.Error("a request went to the dead letters", "topic", r.h.topic, "reason", reason, "error", err)
 	r.settle(func() error { return r.d.Term(reason) })
 }
 

@@ -76,7 +76,7 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 	if err := a.configure(cmd); err != nil {
 		return err
 	}
-	cfg := quipu.Config{Postgres: a.postgres, Space: a.space, NoMigrate: what != makes, Build: cli.Build(), Name: a.who(), Logger: slog.New(slog.DiscardHandler)}
+	cfg := quipu.Config{Postgres: a.postgres, Space: a.space, NoMigrate: what != makes, NATSWait: -1, Build: cli.Build(), Name: a.who(), Logger: slog.New(slog.DiscardHandler)}
 	if what == watches || what == starts {
 		cfg.NATS = a.nats
 	}

@@ -76,7 +76,7 @@ func TestWhyOfARealJob(t *testing.T) {
 	s.deployText("open", open)
 	s.ok("", "start", "open", "o1")
 	s.why("o1",
-		"o1 (open)",
+		"o1 (open)", "charge at ,0,0 needs a handler of nobody, and no process that is alive has one", "    quipu processes\n",
 		"charge at ,0,0 was sent to nobody", "attempt 1 of 3; it waits for the response",
 		"items at ,0,0: 0 of 3 elements have ended; 2 sent to nobody, 1 held, at most 2 are under way at once",
 		`asked at ,0,0 waits for signal order.asked with key "o1", since`, "    quipu signal order.asked o1\n",
@@ -92,9 +92,13 @@ func TestWhyOfARealJob(t *testing.T) {
 
 	o := objects(t, s.ok("", "why", "o1", "-o", "json", "--limit", "2"))[0]
 	require.Len(t, o["reasons"], 2)
-	require.EqualValues(t, 5, o["more"])
-	require.Equal(t, "worker", o["reasons"].([]any)[0].(map[string]any)["kind"], "what needs somebody comes first")
-	require.Contains(t, s.ok("", "why", "o1", "--limit", "2"), "… and 5 more; --limit 0 says all")
+	require.EqualValues(t, 6, o["more"])
+	require.Equal(t, "nobody", o["reasons"].([]any)[0].(map[string]any)["kind"], "what needs somebody comes first")
+	require.Contains(t, s.ok("", "why", "o1", "--limit", "2"), "… and 6 more; --limit 0 says all")
+	p := objects(t, s.ok("", "processes", "-o", "json"))[0]
+	require.Contains(t, p["roles"], "engine")
+	require.Contains(t, p["topics"], "echo")
+	require.Contains(t, s.ok("", "processes"), "engine workers")
 
 	shown := s.ok("", "show", "o1", "o1/child", "--digits")
 	for _, said := range []string{

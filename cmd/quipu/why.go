@@ -107,6 +107,12 @@ func look(ctx context.Context, rt *quipu.Runtime, key string) (*explain.Job, err
 			return &other.JobSummary
 		},
 	}
+	if j.Processes, err = rt.Store().Processes(ctx); err != nil {
+		return nil, err
+	}
+	if j.Processes == nil {
+		j.Processes = []store.ProcessView{} // looked up: none
+	}
 	if v.State != journal.JobOpen && v.State != journal.JobExpired {
 		j.Last, err = closing(ctx, rt, job)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/session"
 	"github.com/quipu-journal/quipu/transport/local"
@@ -134,7 +135,7 @@ func (p *process) serve(ctx context.Context) error {
 	done := make(chan error, 3)
 	n := 1
 	cfg := p.config()
-	own := session.New(session.Config{Store: &port{Store: p.world.store, p: p}, Name: p.name, Lease: lease})
+	own := session.New(session.Config{Store: &port{Store: p.world.store, p: p}, Process: store.Process{Name: p.name, Lease: lease}})
 	cfg.Session = own
 	cfg.Bus = &bus{&servers{p.world.bus, p}, p}
 	if p.role.local {

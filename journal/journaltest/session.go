@@ -26,6 +26,7 @@ var sessions = map[string]func(*bench){
 	"which leases are none any more, by their places (W8)":                       sessionLost,
 	"what it holds is listed (W8)":                                               sessionHeld,
 	"how many engines live (7.6)":                                                sessionEngines,
+	"the processes that live, and what they do":                                  sessionProcesses,
 	"its id is never given again (W8)":                                           sessionID,
 }
 
@@ -389,4 +390,33 @@ func sessionEngines(b *bench) {
 	require.Equal(b, 2, living(second))
 	require.NoError(b, second.End(b.ctx()))
 	require.Equal(b, 1, living(engine))
+}
+
+func sessionProcesses(b *bench) {
+	both := store.Process{
+		Name: "both", Build: "v1", Roles: []string{"engine", "workers"}, Topics: []string{"pay.charge", "pay.refund"}, Lanes: 8, Engine: true, Lease: time.Hour,
+	}
+	bare := store.Process{Name: "bare", Lease: time.Hour}
+	first := b.open(both)
+	b.open(store.Process{Name: "gone", Topics: []string{"x"}, Lease: b.span()})
+	b.open(bare)
+	var views []store.ProcessView
+	b.passing(func() bool {
+		var err error
+		views, err = b.s.Processes(b.ctx())
+		require.NoError(b, err)
+		return !slices.ContainsFunc(views, func(v store.ProcessView) bool { return v.Name == "gone" })
+	})
+	views = slices.DeleteFunc(views, func(v store.ProcessView) bool { return v.Name != "both" && v.Name != "bare" })
+	require.Len(b, views, 2)
+	require.Equal(b, both, views[0].Process)
+	require.Equal(b, bare, views[1].Process)
+	require.Positive(b, views[0].Since)
+	require.GreaterOrEqual(b, views[0].Renewed, views[0].Since)
+	require.NoError(b, first.End(b.ctx()))
+	views, err := b.s.Processes(b.ctx())
+	require.NoError(b, err)
+	for _, v := range views {
+		require.NotEqual(b, "both", v.Name)
+	}
 }

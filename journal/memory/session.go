@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -17,8 +19,7 @@ var errSession = errors.New("memory: the session has ended")
 type member struct {
 	s       *Store
 	id      int64
-	name    string
-	engine  bool
+	is      store.Process
 	lease   collation.Micros
 	renewed collation.Micros
 	since   collation.Micros // when it was renewed without a gap from
@@ -33,7 +34,7 @@ func (s *Store) OpenSession(_ context.Context, p store.Process) (store.Session, 
 	err := s.write("open session", func(*undo) error {
 		s.memberID++
 		now := s.now()
-		m = &member{s: s, id: s.memberID, name: p.Name, engine: p.Engine, lease: micros(p.Lease), renewed: now, since: now}
+		m = &member{s: s, id: s.memberID, is: p, lease: micros(p.Lease), renewed: now, since: now}
 		s.members[m.id] = m
 		return nil
 	})
@@ -41,6 +42,18 @@ func (s *Store) OpenSession(_ context.Context, p store.Process) (store.Session, 
 		return nil, err
 	}
 	return m, nil
+}
+
+// Processes implements store.Sessions.
+func (s *Store) Processes(context.Context) (all []store.ProcessView, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(s.members)) {
+		if m := s.members[id]; s.alive(id) && m.renewed > s.now()-m.lease {
+			all = append(all, store.ProcessView{Process: m.is, Since: m.since, Renewed: m.renewed})
+		}
+	}
+	return all[:min(len(all), store.MaxPage)], nil
 }
 
 // ID implements store.Session.
@@ -63,11 +76,11 @@ func (m *member) Renew(context.Context) (ended []string, err error) {
 				m.next = left
 			}
 			o.dead = o.dead || id != m.id && o.renewed <= now-o.lease && m.since <= now-max(o.lease, m.lease)
-			if o.engine && !o.dead && o.renewed > now-o.lease {
+			if o.is.Engine && !o.dead && o.renewed > now-o.lease {
 				m.engines++
 			}
 			if o.dead && s.free(o) {
-				ended = append(ended, o.name)
+				ended = append(ended, o.is.Name)
 			}
 		}
 		return nil

@@ -31,7 +31,7 @@ func (s *Store) Tables(visit func(table string, columns ...any)) {
 		visit("dead_letters", l.view.ID, d.Job, d.Row, d.Kind, d.Activity, d.DAD, d.Reason, d.Message, d.Ledger, l.view.At, l.view.State)
 	}
 	for _, m := range s.members {
-		visit("sessions", m.id, m.name, m.lease, m.renewed, m.since, m.dead)
+		visit("sessions", m.id, m.is.Name, m.lease, m.renewed, m.since, m.dead)
 	}
 	for name, f := range s.flows {
 		for version, d := range f.versions {

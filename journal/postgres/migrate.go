@@ -78,6 +78,9 @@ func (s *Store) migrate(ctx context.Context, c *conn) error {
 	if err := c.extend(ctx, s.migrateLock()); err != nil {
 		return err
 	}
+	if _, err := s.version(ctx, c); err != nil {
+		return err
+	}
 	return c.exec(ctx, "COMMIT")
 }
 
@@ -103,7 +106,9 @@ func (s *Store) version(ctx context.Context, c *conn) (int, error) {
 	}
 	version, name := 0, ""
 	err = c.query(ctx, "schema_version", func(v row) error {
+		id := v.guid(2)
 		version, name = int(v.int(0)), v.text(1)
+		s.space.Store(&id)
 		return nil
 	})
 	if err == nil && name != "" && name != s.cfg.Space {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -58,12 +59,28 @@ func (s *Store) OpenSession(ctx context.Context, p store.Process) (store.Session
 	err := x.alive.call(ctx, "open session", "session_open", func(v row) error {
 		x.id = v.int(0)
 		return nil
-	}, pText(p.Name), pInt(p.Lease.Microseconds()), pBool(p.Engine))
+	}, pText(p.Name), pInt(p.Lease.Microseconds()), pBool(p.Engine), pText(p.Build), pTexts(p.Roles), pTexts(p.Topics), pInt(int64(p.Lanes)))
 	if err != nil {
 		x.alive.drop()
 		return nil, err
 	}
 	return x, nil
+}
+
+// Processes implements store.Sessions.
+func (s *Store) Processes(ctx context.Context) ([]store.ProcessView, error) {
+	var all []store.ProcessView
+	err := s.query(ctx, "session_list", func() { all = nil }, func(v row) error {
+		all = append(all, store.ProcessView{
+			Process: store.Process{
+				Name: v.text(0), Build: v.text(1), Roles: v.lines(2), Topics: v.lines(3), Engine: v.bool(4),
+				Lease: time.Duration(v.int(5)) * time.Microsecond, Lanes: int(v.int(8)),
+			},
+			Since: collation.Micros(v.int(6)), Renewed: collation.Micros(v.int(7)),
+		})
+		return nil
+	}, pInt(store.MaxPage))
+	return all, err
 }
 
 // ID implements store.Session.

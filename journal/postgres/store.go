@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -21,6 +22,7 @@ type Store struct {
 	users  *pgxpool.Pool // of Tx effects, as the user's database has it
 	log    *slog.Logger
 
+	space     atomic.Pointer[journal.GUID] // its id; nil: there is no schema yet
 	announced atomic.Int64 // when something was announced last, in Unix nanoseconds
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -177,4 +178,26 @@ func TestTxBatch(t *testing.T) {
 	})
 	require.ErrorContains(t, err, "division by zero")
 	require.Equal(t, 4, x.orders())
+}
+
+// E17: a transaction on another database is refused by name, whether that has no space
+// or one of the same name, and can go on.
+func TestE17TransactionOnAnotherDatabase(t *testing.T) {
+	t.Parallel()
+	s, same := fresh(t), fresh(t)
+	require.Equal(t, s.cfg.Space, same.cfg.Space)
+	startJobs(t, s, "k")
+	for name, dsn := range map[string]string{"no space": devtest.Postgres(t), "of the same name": same.cfg.DSN} {
+		conn, err := pgx.Connect(t.Context(), dsn)
+		require.NoError(t, err)
+		defer conn.Close(context.WithoutCancel(t.Context()))
+		tx, err := conn.Begin(t.Context())
+		require.NoError(t, err)
+		_, err = s.StartTx(t.Context(), tx, keyed("a"), resend)
+		require.ErrorIs(t, err, store.ErrRejected, name)
+		require.ErrorContains(t, err, `the transaction is on another database than the space "`+s.cfg.Space+`": take one`, name)
+		_, err = tx.Exec(t.Context(), "SELECT 1")
+		require.NoError(t, err, name)
+		require.NoError(t, tx.Rollback(t.Context()))
+	}
 }

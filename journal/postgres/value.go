@@ -3,6 +3,7 @@ package postgres
 import (
 	bin "encoding/binary"
 	"slices"
+	"strings"
 
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -114,6 +115,14 @@ func pBool(v bool) []byte {
 	return []byte{0}
 }
 
+func pTexts(vs []string) []byte {
+	c := texts(len(vs))
+	for _, v := range vs {
+		c.text(v)
+	}
+	return c.value()
+}
+
 func pUUIDs[T ~[16]byte](vs []T) []byte {
 	c := uuids(len(vs))
 	for _, v := range vs {
@@ -138,7 +147,16 @@ func (r row) int(i int) int64 {
 	return 0
 }
 
-func (r row) text(i int) string  { return string(r[i]) }
+func (r row) text(i int) string { return string(r[i]) }
+
+// lines are the lines of a text, none of an empty one.
+func (r row) lines(i int) []string {
+	if len(r[i]) == 0 {
+		return nil
+	}
+	return strings.Split(r.text(i), "\n")
+}
+
 func (r row) bytes(i int) []byte { return slices.Clone(r[i]) }
 func (r row) bool(i int) bool    { return len(r[i]) == 1 && r[i][0] == 1 }
 

@@ -84,12 +84,18 @@ func (e *LostError) Unwrap() error { return e.Err }
 
 // Unavailable is an ErrUnavailable in other words: for what is retried like a database
 // that is away, although that would not be what to tell somebody.
-func Unavailable(why string) error { return unavailable(why) }
+func Unavailable(why string) error { return &said{why, ErrUnavailable} }
 
-type unavailable string
+// Rejected is an ErrRejected in other words.
+func Rejected(why string) error { return &said{why, ErrRejected} }
+
+type said struct {
+	why  string
+	kind error
+}
 
 // Error is why.
-func (u unavailable) Error() string { return string(u) }
+func (s *said) Error() string { return s.why }
 
-// Unwrap gives ErrUnavailable.
-func (u unavailable) Unwrap() error { return ErrUnavailable }
+// Unwrap gives the kind.
+func (s *said) Unwrap() error { return s.kind }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/quipu-journal/quipu/collation"
 )
 
 // ErrSession is an ErrStale that says nothing of the request: the session has ended for
@@ -19,13 +21,27 @@ type Sessions interface {
 	// OpenSession begins the session of a process. It is over when it was not renewed
 	// for its lease, on the database's clock, and another session says so.
 	OpenSession(ctx context.Context, p Process) (Session, error)
+	// Processes lists those that live, the longest living first, at most MaxPage. One that
+	// has no session is not known: a client, or a worker in another language.
+	Processes(ctx context.Context) ([]ProcessView, error)
 }
 
-// Process is what the others know of one.
+// Process is what the others know of one. Name, Build, Roles and Topics are for people.
 type Process struct {
-	Name   string // for people
-	Engine bool   // it takes the messages of lanes, and has a share of them (7.6)
+	Name   string
+	Build  string
+	Roles  []string
+	Topics []string // that it has handlers for
+	Lanes  int      // of the space, as the process has it; 0: none
+	Engine bool     // it takes the messages of lanes, and has a share of them (7.6)
 	Lease  time.Duration
+}
+
+// ProcessView is a process that lives.
+type ProcessView struct {
+	Process
+	Since   collation.Micros // from when on it was heard of without a gap
+	Renewed collation.Micros // when it was heard of last
 }
 
 // Session is that of one process, on a connection that nothing else uses. What its

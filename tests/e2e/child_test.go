@@ -54,7 +54,7 @@ func childMain(config string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	rt, err := quipu.Open(ctx, quipu.Config{
-		Postgres: c.Postgres, NATS: c.NATS, Space: c.Space, Stepwise: c.Stepwise, Workers: outside(c.Receiver),
+		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Stepwise: c.Stepwise, Workers: outside(c.Receiver),
 		Resend: c.Resend, Lease: c.Lease, AckWait: c.Lease, Drain: c.Drain, NoMigrate: true,
 		NoFold: c.NoFold, MaxBatch: c.MaxBatch, Committers: c.Committers, Concurrency: c.Concurrency,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),

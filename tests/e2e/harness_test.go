@@ -66,7 +66,7 @@ const (
 
 func (e *env) config(reg *workers.Registry) quipu.Config {
 	return quipu.Config{
-		Postgres: e.dsn, NATS: e.nats.URL(), Space: e.space, Workers: reg, Stepwise: e.stepwise,
+		Postgres: e.dsn, NATS: e.nats.URL(), NATSWait: -1, Space: e.space, Workers: reg, Stepwise: e.stepwise,
 		Resend: quickResend, Lease: quickLease, AckWait: quickLease, Drain: 5 * time.Second,
 		Logger: slog.New(slog.NewTextHandler(e.log, nil)),
 	}

@@ -52,7 +52,7 @@ func engineMain(config string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	rt, err := quipu.Open(ctx, quipu.Config{
-		Postgres: c.Postgres, NATS: c.NATS, Space: c.Space, Roles: []quipu.Role{quipu.RoleEngine}, NoMigrate: true,
+		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Roles: []quipu.Role{quipu.RoleEngine}, NoMigrate: true,
 		Resend: resend, AckWait: ackWait, Stepwise: c.Stepwise, MaxBatch: c.MaxBatch,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})

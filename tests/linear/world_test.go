@@ -112,7 +112,7 @@ func definition(name string, hooks int, expires bool) string {
 
 func (w *world) config(dsn, nats string, existing bool) quipu.Config {
 	return quipu.Config{
-		Postgres: dsn, NATS: nats, Space: w.space, NoMigrate: existing, MaxConns: 3, Resend: resend,
+		Postgres: dsn, NATS: nats, NATSWait: -1, Space: w.space, NoMigrate: existing, MaxConns: 3, Resend: resend,
 		Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 }

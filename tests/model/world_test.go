@@ -113,7 +113,7 @@ func (w *world) process(i int) *process {
 	ctx, cancel := context.WithCancel(context.Background())
 	cfg := modes[w.plan.world.Engines[i]]
 	cfg.Store, cfg.Bus, cfg.Space, cfg.Writer = w.store, w.bus, space, fmt.Sprint("engine-", i)
-	own := session.New(session.Config{Store: w.store, Name: cfg.Writer})
+	own := session.New(session.Config{Store: w.store, Process: store.Process{Name: cfg.Writer}})
 	cfg.Session = own
 	eng := must(func() (*engine.Engine, error) { return engine.New(ctx, cfg) })
 	rt := must(func() (*workers.Runtime, error) {

@@ -140,11 +140,11 @@ func (b *Bus) keepHouse() {
 
 func (b *Bus) onStatus(status natsgo.Status) {
 	if status == natsgo.CONNECTED {
-		b.cfg.Log.Info("nats connected", "space", b.cfg.Space)
+		b.cfg.Log.Info("nats connected", "space", b.cfg.Space, "server", b.nc.ConnectedUrlRedacted())
 		b.link.up()
 		return
 	}
-	b.cfg.Log.Warn("nats connection lost", "space", b.cfg.Space, "status", status.String())
+	b.cfg.Log.Warn("nats connection lost", "space", b.cfg.Space, "servers", redactURL(b.cfg.URL), "status", status.String())
 	b.link.broke()
 	b.pub.failAll(fmt.Errorf("%w: connection lost before the PubAck", transport.ErrUnavailable))
 }
@@ -157,6 +157,36 @@ func (b *Bus) MaxPayload() int {
 	}
 	return defaultMaxPayload
 }
+
+// Reach waits until a server is connected, at most so long; a negative time asks for
+// none. The error is transport.ErrUnavailable with why the last try failed, or that of
+// ctx.
+func (b *Bus) Reach(ctx context.Context, most time.Duration) error {
+	if most < 0 {
+		return nil
+	}
+	within, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	for !b.nc.IsConnected() {
+		select {
+		case <-within.Done():
+		case <-time.After(reachPause):
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("connect to nats at %s: %w", redactURL(b.cfg.URL), err)
+		}
+		cause := b.nc.LastError()
+		if cause == nil {
+			cause = errors.New("nothing answers there")
+		}
+		return fmt.Errorf("%w: nats at %s was not reached within %s: %w", transport.ErrUnavailable, redactURL(b.cfg.URL), most, cause)
+	}
+	return nil
+}
+
+// reachPause is the pause between two looks of Reach.
+const reachPause = 5 * time.Millisecond
 
 // Connected says whether the servers are reachable now. It is a hint: what is
 // sent the next moment may be lost all the same.

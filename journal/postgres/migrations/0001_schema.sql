@@ -33,6 +33,7 @@ CREATE DOMAIN guid_ledger AS bigint
 
 CREATE TABLE space (
     single  boolean PRIMARY KEY DEFAULT true CHECK (single),
+    id      uuid    NOT NULL DEFAULT gen_random_uuid(), -- tells this database from another one that has a space of the same name
     name    text    NOT NULL,
     epoch   bigint  NOT NULL DEFAULT 1 CHECK (epoch > 0),
     expire  bigint  NOT NULL DEFAULT 2592000000000 CHECK (expire >= 0), -- how long closed jobs are kept whose flow does not say it, in microseconds; 0: for good
@@ -226,10 +227,15 @@ CREATE INDEX dispatches_sender ON dispatches (sender) WHERE sender IS NOT NULL;
 -- The sessions of processes (W8): what a row's holder has, it has as long as the session
 -- that the row names is here and not dead. lease, in microseconds, is how long it lives
 -- without being renewed; since is from when on it was renewed without a gap. Engines share
--- the lanes.
+-- the lanes, which are as many for all. name, build, roles and topics, those that the process has handlers for, are for
+-- people.
 CREATE TABLE sessions (
     id         bigint  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name       text    NOT NULL,
+    build      text    NOT NULL,
+    roles      text[]  NOT NULL,
+    topics     text[]  NOT NULL,
+    lanes      integer NOT NULL,
     engine     boolean NOT NULL,
     lease      bigint  NOT NULL CHECK (lease > 0),
     renewed_at bigint  NOT NULL,

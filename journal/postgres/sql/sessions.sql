@@ -1,7 +1,17 @@
 -- name: session_open
--- begins the session of a process (W8). $1 name, $2 lease in microseconds, $3 whether it is an engine's.
-INSERT INTO sessions (name, lease, engine, renewed_at, since) SELECT $1::text, $2::int8, $3::bool, now, now FROM micros() AS now
+-- begins the session of a process (W8). $1 name, $2 lease in microseconds, $3 whether it is an engine's, $4 build, $5
+-- roles, $6 topics, $7 lanes.
+INSERT INTO sessions (name, lease, engine, build, roles, topics, lanes, renewed_at, since)
+SELECT $1::text, $2::int8, $3::bool, $4::text, $5::text[], $6::text[], $7::int8, now, now FROM micros() AS now
 RETURNING id
+
+-- name: session_list
+-- the processes that live, the longest living first. $1 limit.
+SELECT s.name, s.build, array_to_string(s.roles, E'\n'), array_to_string(s.topics, E'\n'), s.engine, s.lease, s.since, s.renewed_at, s.lanes
+FROM sessions s, micros() AS now
+WHERE NOT s.dead AND s.renewed_at > now - s.lease
+ORDER BY s.id
+LIMIT $1::int8
 
 -- name: session_renew
 -- renews a session; a gap of more than two thirds of its lease begins its time anew. $1 session. Returns how many others

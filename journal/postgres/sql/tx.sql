@@ -27,6 +27,10 @@ SELECT micros()
 -- search path. Returns the one before.
 SELECT current_setting('search_path'), set_config('search_path', $1::text, true)
 
+-- name: tx_space
+-- the id of the space in the database of a transaction that is not ours.
+SELECT id FROM space WHERE single
+
 -- name: tx_leave
 -- gives a transaction that is not ours its search path back. $1 search path.
 SELECT set_config('search_path', $1::text, true)

@@ -1,6 +1,6 @@
 -- name: schema_version
--- the version and name of the space, read before anything else.
-SELECT version, name FROM space
+-- the version, name and id of the space, read before anything else.
+SELECT version, name, id FROM space
 
 -- name: epoch
 -- the epoch of the space (T4).

@@ -35,7 +35,7 @@ func run() error {
 	defer stop()
 	arm(&c)
 	rt, err := quipu.Open(ctx, quipu.Config{
-		Postgres: c.Postgres, NATS: c.NATS, Space: c.Space, Workers: play.Handlers(c.Outside),
+		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Workers: play.Handlers(c.Outside),
 		Stepwise: c.Stepwise, NoFold: c.NoFold, HotBytes: c.HotBytes, NoLocal: c.NoLocal, Resend: c.Resend, Lease: c.Lease, AckWait: c.Lease, Drain: 5 * time.Second,
 		MaxBatch: c.MaxBatch, Committers: c.Committers, Concurrency: c.Concurrency, NoMigrate: true, Build: c.Build,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+)
+
+func (a *app) processesCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "processes",
+		Short: "List the processes that live",
+		Long: `List the processes that live, with their roles and the topics that they have handlers
+for, the longest living first, at most 1000. A process that is not heard of for its
+lease (3 s by default) is not listed any more. Clients, processes with the roles
+schedule and retention alone, and workers in other languages are not known.`,
+		Example: "  quipu processes",
+		Args:    cobra.NoArgs,
+	}
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
+		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+			all, err := rt.Processes(ctx)
+			if err != nil {
+				return err
+			}
+			return a.processes(all)
+		})
+	})
+	return cmd
+}
+
+// process is what processes prints of one in JSON.
+type process struct {
+	Name   string       `json:"name"`
+	Build  string       `json:"build,omitempty"`
+	Roles  []quipu.Role `json:"roles"`
+	Topics []string     `json:"topics"`
+	Since  time.Time    `json:"since"`
+	Seen   time.Time    `json:"seen"`
+}
+
+func (a *app) processes(all []quipu.Process) error {
+	if len(all) == 0 && !a.json() {
+		_, err := fmt.Fprintln(a.streams.Out, "no process is alive: start one with `worker`, or a program that calls Run")
+		return err
+	}
+	t := newTable(a.streams.Out, "PROCESS", "BUILD", "ROLES", "TOPICS", "SINCE")
+	for _, p := range all {
+		if a.json() {
+			if err := a.object(process{p.Name, p.Build, p.Roles, append([]string{}, p.Topics...), p.Since.UTC(), p.Seen.UTC()}); err != nil {
+				return err
+			}
+			continue
+		}
+		roles := make([]string, len(p.Roles))
+		for i, r := range p.Roles {
+			roles[i] = string(r)
+		}
+		t.row(p.Name, p.Build, strings.Join(roles, " "), strings.Join(p.Topics, " "), p.Since.Local().Format(time.DateTime))
+	}
+	return t.flush()
+}
