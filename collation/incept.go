@@ -16,7 +16,9 @@ type Inception struct {
 	Trigger    string // the activity's name
 	Input      []byte // canonical
 	Trace      string
+	Tags       []string // sorted
 	Now        Micros
+	At         Micros        // when it is to start; Never, or a time that has passed: at once
 	Keep       time.Duration // of the flow: how long the closed job is kept; 0: for good
 	Publish    bool          // the starter publishes the row itself, at once
 	// Order is set for a job that an await, or a function, starts: the row of its
@@ -58,7 +60,7 @@ func Born(p *Plan, f *flow.Flow) *State {
 	s := &State{
 		Job: Job{
 			ID: e.Job, Space: e.Space, Key: e.Key, Generation: e.Generation, Flow: *e.Flow, State: journal.JobOpen,
-			Started: Micros(e.Time), Trace: e.Trace, Parent: e.Parent,
+			Started: Micros(e.Time), Tags: e.Tags, Trace: e.Trace, Parent: e.Parent,
 		},
 		Flow: f, Now: Micros(e.Time),
 		Instances: map[InstanceKey]*Instance{}, Receipts: map[journal.GUID]*Receipt{}, Rows: map[journal.GUID]*Row{},
@@ -73,10 +75,10 @@ func Born(p *Plan, f *flow.Flow) *State {
 // its first steps commit with its inception (C11, W9). Nil: the message goes its
 // own way, since it needs what other jobs have, or would not be done.
 func FoldStart(s *State, mode Mode) *Plan {
-	if mode.Stepwise || !mode.Fold {
+	start := s.Job.ID.Start()
+	if row := s.Rows[start]; mode.Stepwise || !mode.Fold || row != nil && row.NextAt > s.Now && row.Publication == 0 {
 		return nil
 	}
-	start := s.Job.ID.Start()
 	m := &Message{
 		Kind: journal.MessageStart, Job: s.Job.ID, GUID: start, Row: start, Activity: s.Flow.Trigger().Name, DAD: RootDAD,
 	}
@@ -146,7 +148,11 @@ func Incept(in Inception, mode Mode) *Plan {
 		GUID: id.Start(), Job: id, Kind: journal.MessageStart, Activity: in.Trigger, DAD: RootDAD,
 		NextAt: in.Now, Origin: 1,
 	}
-	if in.Publish {
+	dispatched := journal.Dispatched{GUID: row.GUID, Kind: journal.MessageStart, Activity: in.Trigger, DAD: string(RootDAD)}
+	switch {
+	case in.At > in.Now:
+		row.NextAt, dispatched.At = in.At, int64(in.At)
+	case in.Publish:
 		row.published(in.Now, &mode)
 	}
 	one := int64(1)
@@ -157,8 +163,8 @@ func Incept(in Inception, mode Mode) *Plan {
 		Ledger:     journal.Ledger(TriggerBorn),
 		Receipt:    journal.Ledger(StartBorn),
 		Semaphore:  &one,
-		Dispatched: []journal.Dispatched{{GUID: id.Start(), Kind: journal.MessageStart, Activity: in.Trigger, DAD: string(RootDAD)}},
-		Flow:       &in.Flow, Input: in.Input, Parent: in.Parent,
+		Dispatched: []journal.Dispatched{dispatched},
+		Flow:       &in.Flow, Input: in.Input, Tags: in.Tags, Parent: in.Parent,
 		Writer: mode.Writer, Build: mode.Build, Time: int64(in.Now), Trace: in.Trace,
 	}
 	p := &Plan{

@@ -29,6 +29,7 @@ type Job struct {
 	Semaphore  int64
 	Head       journal.Head // of the main chain
 	Started    Micros
+	Tags       []string        // sorted
 	Trace      string          // traceparent under which the job was started, or ""
 	Parent     *journal.Parent // of a job that an await started
 }

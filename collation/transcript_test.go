@@ -62,7 +62,11 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	case "start":
 		var key string
 		d.ScanArgs(t, "key", &key)
-		s.w = newWorld(s.flow, key, []byte(d.Input), s.mode)
+		delay := 0
+		if d.HasArg("delay") {
+			d.ScanArgs(t, "delay", &delay)
+		}
+		s.w = newWorldAt(s.flow, key, []byte(d.Input), s.mode, collation.Micros(delay)*1000)
 		s.last = message(&s.w.plans[0].Insert[0])
 		return s.w.describe(s.w.plans[0])
 	case "engine", "once":

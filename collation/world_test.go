@@ -25,12 +25,17 @@ type world struct {
 }
 
 func newWorld(f *flow.Flow, key string, input []byte, mode collation.Mode) *world {
+	return newWorldAt(f, key, input, mode, 0)
+}
+
+// newWorldAt is newWorld with a start that is delayed.
+func newWorldAt(f *flow.Flow, key string, input []byte, mode collation.Mode, delay collation.Micros) *world {
 	w := &world{mode: mode, names: map[journal.GUID]string{}}
 	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
 	now := collation.Micros(1_000_000_000)
 	p := collation.Incept(collation.Inception{
 		Space: "test", Key: key, Generation: 1, Flow: ref, Trigger: f.Trigger().Name,
-		Input: input, Now: now, Publish: true,
+		Input: input, Now: now, At: now + delay, Publish: true,
 	}, mode)
 	w.state = &collation.State{
 		Job: collation.Job{

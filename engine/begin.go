@@ -100,10 +100,9 @@ func (s *start) decide(b *batch) error {
 }
 
 func (s *start) inception(b *batch) collation.Inception {
-	return collation.Inception{
-		Space: b.space, Key: s.Key, Flow: s.Flow, Trigger: s.Trigger, Input: s.Input, Trace: s.Trace,
-		Now: b.loaded.Now, Publish: b.sends, Active: s.Active, Keep: s.flow.Expire(),
-	}
+	in := s.Start.Inception(b.space, b.loaded.Now)
+	in.Publish, in.Keep = b.sends, s.flow.Expire()
+	return in
 }
 
 // holder is what has a key, as far as is known: of a key that was not looked up the

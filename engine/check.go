@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 
@@ -63,4 +64,24 @@ func printable(key string) bool {
 		}
 	}
 	return true
+}
+
+// Limits of the tags of a job.
+const (
+	MaxTags = 10
+	MaxTag  = 64 // bytes
+)
+
+// CheckTags gives the tags sorted, each once. The error wraps ErrInput.
+func CheckTags(tags []string) ([]string, error) {
+	sorted := slices.Compact(slices.Sorted(slices.Values(tags)))
+	if len(sorted) > MaxTags {
+		return nil, fmt.Errorf("%w: a job has at most %d tags, these are %d", ErrInput, MaxTags, len(sorted))
+	}
+	for _, tag := range sorted {
+		if tag == "" || len(tag) > MaxTag || !printable(tag) {
+			return nil, fmt.Errorf("%w: a tag is 1 to %d bytes of UTF-8 without control characters, this one is %.80q", ErrInput, MaxTag, tag)
+		}
+	}
+	return sorted, nil
 }

@@ -69,7 +69,11 @@ func (s *spot) name() string { return s.Activity + " at " + string(s.DAD) }
 
 // message explains a row that is for the engines alone: it is on its way.
 func (e *explainer) message(s *spot, r *collation.Row) {
-	if e.person(s, r) {
+	switch {
+	case e.person(s, r):
+		return
+	case r.Kind == journal.MessageStart && r.Publication == 0 && r.NextAt > e.Now:
+		e.add(s, KindTimer, "the job starts ", e.in(r.NextAt)).Due = r.NextAt
 		return
 	}
 	what := e.what(s, r)

@@ -140,6 +140,13 @@ var otherStates = map[string]state{
 		make: func(w *world) { w.row(journal.MessageStart, "start").DAD = ",0" }, kind: explain.KindEngine, due: now + second,
 		text: "the job has begun, and its first activities are not dispatched; the message went to the engines 4 s ago and is looked for again in 1 s",
 	},
+	"to be started": {
+		make: func(w *world) {
+			r := w.row(journal.MessageStart, "start")
+			r.DAD, r.Publication, r.PublishedAt, r.NextAt = ",0", 0, collation.Never, now+hour
+		}, kind: explain.KindTimer, due: now + hour,
+		text: "the job starts in 1 h, at 2026-11-21 13:00:00 UTC",
+	},
 	"dispatched": {
 		make: func(w *world) { w.row(journal.MessageLeg1, "charge") }, kind: explain.KindEngine, due: now + second,
 		text: "charge at ,0,0 is entered next; the message went to the engines 4 s ago and is looked for again in 1 s",

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -160,6 +161,12 @@ func (t *Teller) created(e *journal.Entry) {
 	if p := e.Parent; p != nil {
 		ev.Text += ", by " + p.Activity
 		ev.Job = p.Job
+	}
+	if len(e.Dispatched) > 0 && e.Dispatched[0].At > 0 {
+		ev.Text += ", not before " + time.UnixMicro(e.Dispatched[0].At).UTC().Format(time.DateTime) + " UTC"
+	}
+	if len(e.Tags) > 0 {
+		ev.Text += ", tags " + strings.Join(e.Tags, ", ")
 	}
 	if e.Input != nil {
 		ev.Input = &Value{JSON: e.Input}

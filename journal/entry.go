@@ -161,7 +161,8 @@ type Entry struct {
 	Bound      *Bound // the effect chain that a response binds (J8)
 	Flow       *FlowRef
 	Parent     *Parent
-	Input      []byte // the job's input, on created entries
+	Input      []byte   // the job's input, on created entries
+	Tags       []string // the job's, sorted, on created entries
 	Effect     *Effect
 	Operator   *Operator
 	Trouble    *Trouble

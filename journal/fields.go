@@ -41,6 +41,7 @@ func entryFields(c *codec, e *Entry) {
 		field(c, "sp", &e.Space, text)
 	}
 	field(c, "t", &e.Time, number)
+	list(c, "tg", &e.Tags, text)
 	if whole {
 		field(c, "tr", &e.Trace, text)
 	}

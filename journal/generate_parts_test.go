@@ -26,6 +26,7 @@ func entries() *rapid.Generator[*journal.Entry] {
 		}
 		if e.Kind == journal.KindCreated {
 			e.Space, e.Generation, e.Trace = texts().Draw(t, "space"), strict.Draw(t, "generation"), texts().Draw(t, "trace")
+			e.Tags = lists(t, "tags", texts())
 		}
 		moves(t, e)
 		facts(t, e)

@@ -61,7 +61,7 @@ func full() *journal.Entry {
 		},
 		Operator: &journal.Operator{Action: "retry", Who: "ann", Reason: "again"},
 		Trouble:  &journal.Trouble{Reason: "stuck", Message: "90 entries"},
-		Writer:   "w1", Build: "b1", Time: 1_700_000_000_000_000, Trace: "00-aa-bb-01",
+		Writer:   "w1", Build: "b1", Time: 1_700_000_000_000_000, Tags: []string{"customer:42", "vip"}, Trace: "00-aa-bb-01",
 	}
 }
 

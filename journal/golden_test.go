@@ -9,13 +9,13 @@ const goldenBody = `{"a":"charge","ab":2,"as":"c","b":{"b":7,"by":"signal","ch":
 	`"k":"order-42","l":"201100000000001","o":0,"op":{"a":"retry","r":"again","w":"ann"},"p":{"a":"ship","aw":1,"d":",0,3","g":"AAAAAAAAgACAAAAAAAAAGQ","j":"AAAAAAAAAAAAAAAAAAAAGA","s":"shop","tn":2},` +
 	`"q":{"by":"timer","e":{"c":"error","d":{"n":1.5},"m":"gathered","s":"main.go:1\n\tat f"},"o":[null],"st":500},` +
 	`"r":"000111100000001","s":[{"a":"next","d":",0,0,0","g":"AAAAAAAAgACAAAAAAAAACQ","i":"AAAAAAAAgACAAAAAAAAAGg","l":"000000000000001","n":2,"t":"t.x"},{"a":"","as":"start","at":"9223372036854775807","g":"AAAAAAAAgACAAAAAAAAAFA","j":"AAAAAAAAgACAAAAAAAAAFA"}],` +
-	`"se":0,"sp":"shop","t":1700000000000000,"tr":"00-aa-bb-01","up":[{"g":"AAAAAAAAgACAAAAAAAAACg","h":"parked","k":"answer","n":"9223372036854775807","tn":1,"ty":2}],` +
+	`"se":0,"sp":"shop","t":1700000000000000,"tg":["customer:42","vip"],"tr":"00-aa-bb-01","up":[{"g":"AAAAAAAAgACAAAAAAAAACg","h":"parked","k":"answer","n":"9223372036854775807","tn":1,"ty":2}],` +
 	`"v":2,"w":[{"g":"AAAAAAAAgACAAAAAAAAAFQ","k":"o-42","r":1,"t":"paid"}],"wd":["AAAAAAAAgACAAAAAAAAADA","AAAAAAAAgACAAAAAAAAADQ"],` +
 	`"wr":{"m":"90 entries","r":"stuck"},"x":"AAAAAAAAgACAAAAAAAAACw"}`
 
 // goldenHashes are h₀, h₁ over goldenBody and h₂ of its chain.
 var goldenHashes = [3]string{
 	"9b81745bd642efa8676fd215eed24c849e839d413dfcb05878bc513286dff50f",
-	"d6790a8fda06d2293f0f5c1110f5c742c55f4e1a189baffcb2c96ff63d36a7f4",
-	"62963ee17f5d00df3d69c7a86f8722d7765de186b7c49683e10a1831543066e0",
+	"4bf364fc5d58557ec6a80b1fead58b2d34a3152d55df9b0f30f626cece2dc506",
+	"e1cb55432dae27fcaad317b5f600ed5fe01fd0e03d2e06f081a096cbade4c1c3",
 }

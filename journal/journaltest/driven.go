@@ -109,7 +109,7 @@ func (d Driven) StartTx(ctx context.Context, tx any, starts []store.Start, mode 
 func beginAll(space string, starts []store.Start, out []store.Started, l *store.Loaded, mode collation.Mode) (plans []store.Chained) {
 	for i := range starts {
 		in := &starts[i]
-		p := collation.Begin(inception(space, in, l.Now), l.Holders[in.Key], mode)
+		p := collation.Begin(in.Inception(space, l.Now), l.Holders[in.Key], mode)
 		if p == nil {
 			out[i] = already(in, l.Holders[in.Key])
 			continue
@@ -119,12 +119,6 @@ func beginAll(space string, starts []store.Start, out []store.Started, l *store.
 		plans = append(plans, chain(p))
 	}
 	return plans
-}
-
-func inception(space string, in *store.Start, now collation.Micros) collation.Inception {
-	return collation.Inception{
-		Space: space, Key: in.Key, Flow: in.Flow, Active: in.Active, Trigger: in.Trigger, Input: in.Input, Trace: in.Trace, Now: now,
-	}
 }
 
 func chain(p *collation.Plan) store.Chained {
@@ -173,7 +167,7 @@ func (d Driven) Spawn(ctx context.Context, seen *collation.Row, in store.Start, 
 		if err != nil {
 			return nil, err
 		}
-		x := inception(space, &in, l.Now)
+		x := in.Inception(space, l.Now)
 		x.Order, x.Parent = row, &order.Parent
 		p := collation.Begin(x, l.Holders[in.Key], mode)
 		if p == nil {

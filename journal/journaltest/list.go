@@ -26,6 +26,8 @@ var lists = map[string]func(*bench){
 	"pages cover the jobs, newest first": listPages,
 	"filters by state, flow and key":     listFilters,
 	"jobs are counted by state":          listCounts,
+	"jobs are found by their tags":       listTags,
+	"a delayed start is due at its time": listDelayed,
 }
 
 func digest(n byte) journal.Digest { return journal.Digest{n} }
@@ -224,4 +226,64 @@ func listCounts(b *bench) {
 	require.Equal(b, int64(5), counts[journal.JobOpen])
 	require.Equal(b, int64(1), counts[journal.JobCompleted])
 	require.Zero(b, counts[journal.JobFailed])
+}
+
+func listTags(b *bench) {
+	f := b.deploy(one)
+	ids := map[string]journal.JobID{}
+	for key, tags := range map[string][]string{"none": nil, "both": {"customer:42", "vip"}, "one": {"customer:42"}, "odd": {"a b", `c"d,{}\\`}} {
+		r := request(f, key, `{}`)
+		r.Tags = tags
+		out, err := b.s.Start(b.ctx(), []store.Start{r}, b.mode)
+		require.NoError(b, err)
+		require.NoError(b, out[0].Err)
+		ids[key] = out[0].Job
+		require.Equal(b, tags, b.view(out[0].Job).Tags)
+	}
+	for _, c := range []struct {
+		tags []string
+		want []string
+	}{
+		{[]string{"customer:42"}, []string{"both", "one"}},
+		{[]string{"vip", "customer:42"}, []string{"both"}},
+		{[]string{`c"d,{}\\`}, []string{"odd"}},
+		{[]string{"customer"}, nil},
+		{[]string{"vip", "a b"}, nil},
+	} {
+		page, err := b.s.Jobs(b.ctx(), store.JobFilter{Tags: c.tags})
+		require.NoError(b, err)
+		var got []string
+		for i := range page {
+			got = append(got, page[i].Key)
+		}
+		require.ElementsMatch(b, c.want, got, "%v", c.tags)
+	}
+	page, err := b.s.Jobs(b.ctx(), store.JobFilter{Tags: []string{"customer:42"}, Limit: 1})
+	require.NoError(b, err)
+	require.Len(b, page, 1)
+	rest, err := b.s.Jobs(b.ctx(), store.JobFilter{Tags: []string{"customer:42"}, Before: page[0].Cursor})
+	require.NoError(b, err)
+	require.Len(b, rest, 1)
+	require.NotEqual(b, page[0].Key, rest[0].Key)
+}
+
+func listDelayed(b *bench) {
+	r := request(b.deploy(one), "later", `{}`)
+	r.Delay = time.Hour
+	out, err := b.s.Start(b.ctx(), []store.Start{r}, b.mode)
+	require.NoError(b, err)
+	v := b.view(out[0].Job)
+	require.Len(b, v.Rows, 1)
+	require.Equal(b, v.Started+3_600_000_000, v.Rows[0].NextAt)
+	require.Zero(b, v.Rows[0].Publication)
+	due, _, err := b.s.Due(b.ctx(), 10)
+	require.NoError(b, err)
+	require.Empty(b, due)
+
+	past := request(b.deploy(one), "past", `{}`)
+	past.At = v.Started - 1
+	out, err = b.s.Start(b.ctx(), []store.Start{past}, b.mode)
+	require.NoError(b, err)
+	v = b.view(out[0].Job)
+	require.Equal(b, v.Started, v.Rows[0].NextAt, "a time that has passed is now")
 }

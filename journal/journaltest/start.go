@@ -84,7 +84,7 @@ func startLost(b *bench) {
 	held := b.start(f, "held")
 	c := b.committer()
 	begin := func(st store.Start) store.Chained {
-		return chain(collation.Begin(inception(b.space(), &st, 1), nil, b.mode))
+		return chain(collation.Begin(st.Inception(b.space(), 1), nil, b.mode))
 	}
 	other := request(f, "other", `{}`)
 	other.Flow.Version, other.Active = "0", true

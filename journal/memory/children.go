@@ -37,7 +37,7 @@ func (s *Store) birth(u *undo, e *journal.Entry, active bool) error {
 	j := &job{
 		Job: collation.Job{
 			ID: e.Job, Space: s.cfg.Space, Key: e.Key, Generation: e.Generation, Flow: *e.Flow,
-			State: journal.JobOpen, Started: collation.Micros(e.Time), Trace: e.Trace, Parent: e.Parent,
+			State: journal.JobOpen, Started: collation.Micros(e.Time), Tags: e.Tags, Trace: e.Trace, Parent: e.Parent,
 		},
 		instances: map[collation.InstanceKey]*collation.Instance{}, receipts: map[journal.GUID]*collation.Receipt{},
 		waits: map[journal.GUID]*collation.Wait{}, chains: map[journal.GUID][]*record{},

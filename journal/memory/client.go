@@ -165,7 +165,8 @@ func (s *Store) Jobs(_ context.Context, f store.JobFilter) ([]store.JobSummary, 
 
 func (j *job) matches(f *store.JobFilter) bool {
 	return (f.State == "" || j.State == f.State) && (f.Flow == "" || j.Flow.Name == f.Flow) &&
-		strings.HasPrefix(j.Key, f.Prefix)
+		strings.HasPrefix(j.Key, f.Prefix) &&
+		!slices.ContainsFunc(f.Tags, func(tag string) bool { return !slices.Contains(j.Tags, tag) })
 }
 
 func readCursor(s string) (at collation.Micros, id journal.JobID, err error) {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -107,6 +108,11 @@ var jobColumns = list[collation.Job]{
 	intOf("head_seq", func(x *collation.Job) *int64 { return &x.Head.Seq }),
 	digestOf("head_hash", func(x *collation.Job) *journal.Digest { return &x.Head.Hash }),
 	intOf("started", func(x *collation.Job) *collation.Micros { return &x.Started }),
+	{
+		name: "tags", make: texts,
+		put: func(c *column, x *collation.Job) { c.text(strings.Join(x.Tags, "\n")) },
+		get: func(v row, i int, x *collation.Job) error { x.Tags = v.lines(i); return nil },
+	},
 	textOf("trace", func(x *collation.Job) *string { return &x.Trace }),
 	ofParent(textOf("parent_space", func(x *journal.Parent) *string { return &x.Space })),
 	ofParent(uuidOf("parent_job", func(x *journal.Parent) *journal.JobID { return &x.Job })),

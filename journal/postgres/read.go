@@ -133,11 +133,15 @@ func (s *Store) Jobs(ctx context.Context, f store.JobFilter) ([]store.JobSummary
 	if f.Limit <= 0 {
 		f.Limit = defaultPage
 	}
+	name, params := "job_list", [][]byte{pText(string(f.State)), pText(f.Flow), pText(f.Prefix), pInt(started), pUUID(id), pInt(int64(f.Limit))}
+	if len(f.Tags) > 0 {
+		name, params = "job_list_tagged", append(params, pTexts(f.Tags))
+	}
 	var all []store.JobSummary
-	err := s.query(ctx, "job_list", func() { all = nil }, func(v row) error {
+	err := s.query(ctx, name, func() { all = nil }, func(v row) error {
 		all = append(all, s.readSummary(v))
 		return nil
-	}, pText(string(f.State)), pText(f.Flow), pText(f.Prefix), pInt(started), pUUID(id), pInt(int64(f.Limit)))
+	}, params...)
 	return all, err
 }
 

@@ -65,7 +65,7 @@ func queueBirths(b *batch, fresh []store.Chained) {
 		jobs[i] = &collation.Job{
 			ID: e.Job, Key: e.Key, Generation: e.Generation, Flow: *e.Flow,
 			State: p.NewState, Semaphore: p.Semaphore.After, Head: journal.Head{Seq: e.Seq, Hash: fresh[i].Hash},
-			Started: collation.Micros(e.Time), Trace: e.Trace, Parent: e.Parent,
+			Started: collation.Micros(e.Time), Tags: e.Tags, Trace: e.Trace, Parent: e.Parent,
 		}
 	}
 	b.queue("write_jobs_new", append([][]byte{triggers.value(), classes.value()}, jobColumns.params(jobs)...)...)

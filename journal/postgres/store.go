@@ -23,7 +23,7 @@ type Store struct {
 	log    *slog.Logger
 
 	space     atomic.Pointer[journal.GUID] // its id; nil: there is no schema yet
-	announced atomic.Int64 // when something was announced last, in Unix nanoseconds
+	announced atomic.Int64                 // when something was announced last, in Unix nanoseconds
 }
 
 var _ store.Store = (*Store)(nil)

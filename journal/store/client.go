@@ -25,7 +25,20 @@ type Start struct {
 	Trigger string // name of the flow's trigger
 	Key     string
 	Input   []byte
-	Trace   string
+	Tags    []string // sorted
+	// At is when the job is to start, and Delay how long after its inception, by the
+	// database's clock: the later of the two.
+	At    collation.Micros
+	Delay time.Duration
+	Trace string
+}
+
+// Inception is what the start asks for, at a time of the database.
+func (s *Start) Inception(space string, now collation.Micros) collation.Inception {
+	return collation.Inception{
+		Space: space, Key: s.Key, Flow: s.Flow, Active: s.Active, Trigger: s.Trigger, Input: s.Input, Tags: s.Tags, Trace: s.Trace,
+		Now: now, At: max(s.At, now+collation.Micros(s.Delay.Microseconds())),
+	}
 }
 
 // Started is the answer to one Start: Err is an *AlreadyStartedError where the key
@@ -104,6 +117,7 @@ type JobFilter struct {
 	State  journal.JobState // "" any
 	Flow   string           // "" any
 	Prefix string           // of the key
+	Tags   []string         // all of them
 	Before string
 	Limit  int // default 100, at most MaxPage
 }

@@ -96,6 +96,7 @@ CREATE TABLE jobs (
     tasks_seq       bigint,
     started         bigint NOT NULL,
     closed          bigint,
+    tags            text   NOT NULL, -- sorted, one in a line
     trace           text   NOT NULL,
     expires_at      bigint,
     parent_space    text, -- parent_*: the await, or the request of the function, that started the job
@@ -110,6 +111,7 @@ CREATE TABLE jobs (
         parent_turn, parent_awaited) IN (0, 7))
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 CREATE INDEX jobs_started ON jobs (started, id);
+CREATE INDEX jobs_tags ON jobs USING gin (string_to_array(tags, E'\n')) WITH (fastupdate = off) WHERE tags <> '';
 CREATE INDEX jobs_expires ON jobs (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX jobs_undo ON jobs (parent_job) WHERE flow_name = 'quipu_undo'; -- what is undone of a job keeps it
 

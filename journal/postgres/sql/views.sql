@@ -17,6 +17,17 @@ WHERE ($1::text = '' OR j.state = $1::text) AND ($2::text = '' OR j.flow_name = 
 ORDER BY j.started DESC, j.id DESC
 LIMIT $6::int8
 
+-- name: job_list_tagged
+-- job_list of jobs that have all of the tags $7: by their index, so that what few jobs have is found at once.
+SELECT {job:j},
+       j.closed
+FROM jobs j
+WHERE j.tags <> '' AND string_to_array(j.tags, E'\n') @> $7::text[]
+  AND ($1::text = '' OR j.state = $1::text) AND ($2::text = '' OR j.flow_name = $2::text)
+  AND starts_with(j.key, $3::text) AND (j.started, j.id) < ($4::int8, $5::uuid)
+ORDER BY j.started DESC, j.id DESC
+LIMIT $6::int8
+
 -- name: job_view
 -- a job with the entries that closed it and that ran its completion tasks. $1 id.
 SELECT {job:j},
