@@ -3,6 +3,7 @@ package quipu
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -119,22 +120,38 @@ func (rt *Runtime) Journal(ctx context.Context, job Job) iter.Seq2[*journal.Entr
 	}
 }
 
-// Deploy stores flow versions. A version that is there with the same content
-// stays as it is; with other content it is refused (store.ErrVersionTaken). The
-// first version of a flow becomes active; later ones by Activate. Built-in flows
-// are refused (flow.Faults): the runtime deploys them itself.
+// Deploy stores flow versions. A version that is new becomes the one that new jobs take;
+// running jobs keep theirs. A version that is there with the same content stays as it is,
+// so that a process that starts with old flows takes nothing back; with other content it
+// is refused (store.ErrVersionTaken). Built-in flows are refused (flow.Faults): the
+// runtime deploys them itself. The log says what is new, with its Warnings.
 func (rt *Runtime) Deploy(ctx context.Context, flows ...*flow.Flow) error {
+	return rt.deploy(ctx, true, flows)
+}
+
+// DeployInactive is Deploy of versions that no new job takes before Activate, but for the
+// first of a flow.
+func (rt *Runtime) DeployInactive(ctx context.Context, flows ...*flow.Flow) error {
+	return rt.deploy(ctx, false, flows)
+}
+
+func (rt *Runtime) deploy(ctx context.Context, activate bool, flows []*flow.Flow) error {
 	for _, f := range flows {
 		if flow.IsBuiltin(f.Name()) {
 			return flow.Faults{{Path: "flow", Text: f.Name(), Message: "a built-in flow: it is deployed when it is first needed"}}
 		}
 		ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
-		fresh, err := rt.store.Deploy(ctx, ref, f.Canonical())
-		if err != nil {
+		fresh, err := rt.store.Deploy(ctx, ref, f.Canonical(), activate)
+		switch {
+		case errors.Is(err, store.ErrVersionTaken):
+			return fmt.Errorf("flow %s version %s: %w: give the changed flow a new version", ref.Name, ref.Version, err)
+		case err != nil:
 			return fmt.Errorf("deploy flow %s version %s: %w", ref.Name, ref.Version, err)
-		}
-		if fresh {
+		case fresh:
 			rt.cfg.Logger.Info("flow deployed", "flow", ref.Name, "version", ref.Version)
+			for _, w := range f.Warnings() {
+				rt.cfg.Logger.Warn("a deployed flow may fail after its work is done", "flow", ref.Name, "version", ref.Version, "place", w.Path, "warning", w.Message)
+			}
 		}
 	}
 	return nil

@@ -43,7 +43,7 @@ input: {type: object, required: [n]}
 activities: {start: {type: trigger}}
 `, name, schedule))
 	require.NoError(c.t, err)
-	_, err = c.store.Deploy(c.t.Context(), journal.FlowRef{Name: name, Version: "1", Digest: journal.Digest(f.Digest())}, f.Canonical())
+	_, err = c.store.Deploy(c.t.Context(), journal.FlowRef{Name: name, Version: "1", Digest: journal.Digest(f.Digest())}, f.Canonical(), false)
 	require.NoError(c.t, err)
 }
 

@@ -50,7 +50,7 @@ func TestT4InputByReferenceOnASmallBus(t *testing.T) {
 	st := memory.New(memory.Config{Space: "test"})
 	f, err := flow.Parse("f.yaml", []byte(`{flow: f, version: "1", activities: {start: {type: trigger}, a: {type: worker, topic: t}}, transitions: {start: [a]}}`))
 	require.NoError(t, err)
-	_, err = st.Deploy(t.Context(), journal.FlowRef{Name: "f", Version: "1", Digest: journal.Digest(f.Digest())}, f.Canonical())
+	_, err = st.Deploy(t.Context(), journal.FlowRef{Name: "f", Version: "1", Digest: journal.Digest(f.Digest())}, f.Canonical(), false)
 	require.NoError(t, err)
 	bus := busmem.New(busmem.Config{MaxPayload: 16 << 10})
 	defer func() { require.NoError(t, bus.Close()) }()

@@ -48,7 +48,7 @@ func committing(t *testing.T, cfg Config) *counter {
 	f, err := flow.New("one").Version("1").Trigger("start").Worker("a", "topic").Transition("start", "a").Build()
 	require.NoError(t, err)
 	c.ref = refOf(f)
-	_, err = c.store.Deploy(t.Context(), c.ref, f.Canonical())
+	_, err = c.store.Deploy(t.Context(), c.ref, f.Canonical(), false)
 	require.NoError(t, err)
 	cfg.Store, cfg.Space = refusing{c.store, c}, "test"
 	c.Committer, err = NewCommitter(t.Context(), cfg)
@@ -285,7 +285,7 @@ func TestW9TheActiveVersionIsHeldTo(t *testing.T) {
 		require.NoError(t, err)
 		f, err := flow.New("one").Version("2").Trigger("start").Worker("a", "topic").Transition("start", "a").Build()
 		require.NoError(t, err)
-		_, err = c.store.Deploy(t.Context(), refOf(f), f.Canonical())
+		_, err = c.store.Deploy(t.Context(), refOf(f), f.Canonical(), false)
 		require.NoError(t, err)
 		require.NoError(t, c.store.Activate(t.Context(), "one", "2"))
 		require.ErrorIs(t, c.begin(t.Context(), c.requests(1))[0].Err, ErrFlowMoved)

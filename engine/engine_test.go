@@ -35,7 +35,7 @@ func (r *rig) begin(n, steps int) []journal.JobID {
 	f, err := b.Output(map[string]any{"last": "${ " + last + ".output.n }"}).Build()
 	require.NoError(r.t, err)
 	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
-	_, err = r.store.Deploy(ctx, ref, f.Canonical())
+	_, err = r.store.Deploy(ctx, ref, f.Canonical(), false)
 	require.NoError(r.t, err)
 	starts := make([]store.Start, n)
 	for i := range starts {

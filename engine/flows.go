@@ -24,7 +24,7 @@ type Source interface {
 	// ExpireDefault is how long closed jobs are kept whose flow does not say it.
 	ExpireDefault(ctx context.Context) (time.Duration, error)
 	// Deploy stores a built-in flow: store.ErrVersionTaken.
-	Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte) (fresh bool, err error)
+	Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte, activate bool) (fresh bool, err error)
 }
 
 // Flows compiles deployed flow versions once; a version never changes, so
@@ -119,7 +119,7 @@ func (f *Flows) install(ctx context.Context, name, version string) (*flow.Flow, 
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrNotFound, err)
 	}
-	_, err = f.source.Deploy(ctx, refOf(built), built.Canonical())
+	_, err = f.source.Deploy(ctx, refOf(built), built.Canonical(), false)
 	if err != nil && !errors.Is(err, store.ErrVersionTaken) {
 		return nil, fmt.Errorf("deploy the built-in flow %s version %s: %w", name, version, err)
 	}

@@ -97,7 +97,7 @@ func newWarmth(t *testing.T) *warmth {
 		Transition("start", "a").Transition("a", "b").Build()
 	require.NoError(t, err)
 	w.ref = journal.FlowRef{Name: "two", Version: "1", Digest: journal.Digest(f.Digest())}
-	_, err = w.st.Deploy(t.Context(), w.ref, f.Canonical())
+	_, err = w.st.Deploy(t.Context(), w.ref, f.Canonical(), false)
 	require.NoError(t, err)
 	c, err := NewCommitter(t.Context(), Config{Store: counting{w.st, &w.loads}, Bus: deaf{}, Space: "test"})
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ func TestOneStepPerTransaction(t *testing.T) {
 	f, err := flow.New("one").Version("1").Trigger("start").Worker("a", "topic").Transition("start", "a").Build()
 	require.NoError(t, err)
 	ref := journal.FlowRef{Name: "one", Version: "1", Digest: journal.Digest(f.Digest())}
-	_, err = st.Deploy(ctx, ref, f.Canonical())
+	_, err = st.Deploy(ctx, ref, f.Canonical(), false)
 	require.NoError(t, err)
 	mode := collation.Mode{Stepwise: true, Resend: 1e6}
 	started, err := journaltest.Driven{Store: st}.Start(ctx, []store.Start{{Flow: ref, Trigger: "start", Key: "k", Input: []byte(`{}`)}}, mode)

@@ -141,7 +141,7 @@ func (r *rig) deploy(source string) *flow.Flow {
 	f, err := flow.Parse("flow.yaml", []byte(source))
 	require.NoError(r.t, err)
 	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
-	_, err = r.store.Deploy(context.Background(), ref, f.Canonical())
+	_, err = r.store.Deploy(context.Background(), ref, f.Canonical(), false)
 	require.NoError(r.t, err)
 	return f
 }

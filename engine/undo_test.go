@@ -78,7 +78,7 @@ func TestUndoVerifiesFromItsBegin(t *testing.T) {
 	r := &rig{t: t, store: storemem.New(storemem.Config{Space: "test"})}
 	start := func(f *flow.Flow, key string) store.Start {
 		ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
-		_, err := r.store.Deploy(t.Context(), ref, f.Canonical())
+		_, err := r.store.Deploy(t.Context(), ref, f.Canonical(), false)
 		require.NoError(t, err)
 		return store.Start{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: []byte(`{}`)}
 	}
@@ -246,7 +246,7 @@ func TestBuiltinFlowOfAnotherBuild(t *testing.T) {
 		older, err := flow.FromCanonical([]byte(strings.Replace(string(f.Canonical()), `"attempts":3`, `"attempts":4`, 1)))
 		require.NoError(t, err)
 		ref := journal.FlowRef{Name: flow.CallName, Version: "trip.book", Digest: journal.Digest(older.Digest())}
-		_, err = r.store.Deploy(ctx, ref, older.Canonical())
+		_, err = r.store.Deploy(ctx, ref, older.Canonical(), false)
 		require.NoError(t, err)
 		flows := r.eng.Publisher().Flows
 		got, _, err := flows.Resolve(ctx, flow.CallName, "trip.book")

@@ -90,7 +90,7 @@ func build(c *collector, root *node) (*Flow, error) {
 	f := &Flow{name: def.name, version: def.version, identity: def.identity, expire: def.expire}
 	f.schema = c.schema(def.input)
 	g := newGraph(c, def)
-	k := compiler{graph: g, expressions: expr.NewCompiler()}
+	k := compiler{graph: g, expressions: expr.NewCompiler(), warned: collector{file: c.file, src: c.src, placed: c.placed}}
 	k.activities()
 	f.output, f.outputNeeds = k.template(def.output, nil, "output")
 	k.schedule(f, def.schedule)
@@ -98,6 +98,7 @@ func build(c *collector, root *node) (*Flow, error) {
 		return nil, err
 	}
 	f.adopt(g)
+	f.warnings = k.warned.faults
 	text, err := canonical.Payload(def.appendJSON(nil))
 	if err == nil && len(text) > MaxDefinitionBytes {
 		c.add(root.position, "", "", "the canonical form has more than %d bytes", MaxDefinitionBytes)
@@ -131,6 +132,8 @@ func (f *Flow) adopt(g *graph) {
 type compiler struct {
 	*graph
 	expressions *expr.Compiler
+	warned      collector
+	runs        map[*vertex]bool // see certain
 }
 
 func (k *compiler) activities() {
@@ -234,6 +237,9 @@ func (k *compiler) expression(n *node, offset int, source string, r *reader, pat
 			text = source
 		}
 		k.within(n, offset+p.Offset, path, text, "%s", p.Message)
+	}
+	if r == nil && program != nil {
+		k.warnOutput(n, offset, source, path, program)
 	}
 	return program
 }

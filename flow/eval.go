@@ -83,7 +83,9 @@ func (f *Flow) Output(s Scope) ([]byte, error) {
 	}
 	text, err := f.output.Eval(source{scope: s, whole: true})
 	if err != nil {
-		return nil, evalError("", "output", err)
+		e := evalError("", "output", err)
+		e.Because = f.because(e.Expression, s)
+		return nil, e
 	}
 	return text, nil
 }
@@ -92,7 +94,7 @@ func (f *Flow) Output(s Scope) ([]byte, error) {
 // sorted. The caller must not change it.
 func (f *Flow) OutputNeeds() []string { return f.outputNeeds }
 
-func evalError(activity, place string, err error) error {
+func evalError(activity, place string, err error) *EvalError {
 	e := &EvalError{Activity: activity, Place: place, Err: err}
 	if inner := (*expr.EvalError)(nil); errors.As(err, &inner) {
 		e.Expression, e.Err = inner.Expression, inner.Err

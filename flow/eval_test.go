@@ -62,7 +62,7 @@ func TestE11AFailedExpressionNamesItsPlace(t *testing.T) {
 	_, err = charge.Out[1].Taken(results{"charge": ran(`{"risk":"high"}`)})
 	require.EqualError(t, err, "when of the transition to ship of charge: ${ charge.output.risk <= 0.5 }: <= does not take string and a number")
 	_, err = f.Output(results{})
-	require.EqualError(t, err, "output: ${ charge.output.id }: no such key: id")
+	require.EqualError(t, err, "output: ${ charge.output.id }: no such key: id; charge did not run, so its output is null: test charge.skipped first")
 }
 
 func TestConditions(t *testing.T) {

@@ -51,6 +51,7 @@ type Flow struct {
 	schema        *jsonschema.Schema
 	output        *expr.Template
 	outputNeeds   []string
+	warnings      Faults
 	schedule      *Schedule
 	trigger       *Activity
 	activities    []*Activity

@@ -131,18 +131,25 @@ type EvalError struct {
 	Expression string
 	// Err is the reason.
 	Err error
+	// Because is what the flow's output met that is likely to be behind it: an activity
+	// that it reads and that has no output; or empty.
+	Because string
 }
 
 // Error names the place, the expression and the reason.
 func (e *EvalError) Error() string {
-	place := e.Place
+	text := e.Place
 	if e.Activity != "" {
-		place += " of " + e.Activity
+		text += " of " + e.Activity
 	}
-	if e.Expression == "" {
-		return fmt.Sprintf("%s: %v", place, e.Err)
+	if e.Expression != "" {
+		text += ": ${ " + e.Expression + " }"
 	}
-	return fmt.Sprintf("%s: ${ %s }: %v", place, e.Expression, e.Err)
+	text += fmt.Sprintf(": %v", e.Err)
+	if e.Because != "" {
+		text += "; " + e.Because
+	}
+	return text
 }
 
 // Unwrap returns the reason.

@@ -184,7 +184,7 @@ func (w *World) Deploy(flows ...*flow.Flow) {
 	w.t.Helper()
 	for _, f := range flows {
 		ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
-		if _, err := w.tables.Deploy(context.Background(), ref, f.Canonical()); err != nil {
+		if _, err := w.tables.Deploy(context.Background(), ref, f.Canonical(), true); err != nil {
 			w.t.Fatalf("deploy flow %s version %s: %v", ref.Name, ref.Version, err)
 		}
 	}

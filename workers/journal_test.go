@@ -47,7 +47,7 @@ func newOffice(t *testing.T) *office {
 	require.NoError(t, err)
 	o.flow = f
 	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
-	_, err = o.journal.Deploy(t.Context(), ref, f.Canonical())
+	_, err = o.journal.Deploy(t.Context(), ref, f.Canonical(), false)
 	require.NoError(t, err)
 	started, err := journaltest.Driven{Store: o.journal}.Start(t.Context(), []store.Start{{Flow: ref, Trigger: "start", Key: "k", Input: []byte(`{}`)}}, collation.Mode{})
 	require.NoError(t, err)

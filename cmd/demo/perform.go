@@ -78,7 +78,7 @@ func (s *stack) start(ctx context.Context, say *teller) error {
 	if err := os.WriteFile(path, text, 0o644); err != nil {
 		return err
 	}
-	if _, err := s.quipu(ctx, nil, "deploy", path, "--activate"); err != nil {
+	if _, err := s.quipu(ctx, nil, "deploy", path); err != nil {
 		return err
 	}
 	for n := range s.workers {

@@ -3,7 +3,7 @@
 // the entries with package replay alone and never imports the engine whose work
 // it judges.
 //
-//	journal-verify --postgres DSN --space S [--job KEY-or-ID …]
+//	journal-verify [--postgres DSN | --dev DIR] [--space S] [--job KEY-or-ID …]
 //	journal-verify FILE… (- reads standard input)
 //
 // Exit codes: 0 all that the input can prove is proved, 1 a law is violated, 2

@@ -110,7 +110,7 @@ func (s *space) child(id journal.JobID) {
 func (s *space) ref(f *flow.Flow) journal.FlowRef {
 	s.Helper()
 	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
-	_, err := s.store.Deploy(s.Context(), ref, f.Canonical())
+	_, err := s.store.Deploy(s.Context(), ref, f.Canonical(), false)
 	require.NoError(s, err)
 	return ref
 }

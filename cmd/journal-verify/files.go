@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/export"
 	"github.com/quipu-journal/quipu/replay"
@@ -39,7 +40,7 @@ func fileUnit(name string, stdin io.Reader) unit {
 		if name != "-" {
 			f, err := os.Open(name)
 			if err != nil {
-				emit(outcome{source: name, err: err})
+				emit(outcome{source: name, err: cli.PathError(err)})
 				return
 			}
 			defer f.Close()

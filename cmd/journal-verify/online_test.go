@@ -137,7 +137,7 @@ func TestMemoryStore(t *testing.T) {
 	f, err := flow.New("order").Version("1").Trigger("t").Worker("w", "work").Transition("t", "w").Build()
 	require.NoError(t, err)
 	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
-	_, err = s.Deploy(t.Context(), ref, f.Canonical())
+	_, err = s.Deploy(t.Context(), ref, f.Canonical(), false)
 	require.NoError(t, err)
 	started, err := journaltest.Driven{Store: s}.Start(t.Context(), []store.Start{{Flow: ref, Trigger: "t", Key: "o-1", Input: []byte(`{}`)}}, collation.Mode{})
 	require.NoError(t, err)

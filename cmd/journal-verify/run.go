@@ -9,6 +9,8 @@ import (
 	"runtime"
 
 	"github.com/spf13/cobra"
+
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
 )
 
 // Exit codes.
@@ -31,6 +33,7 @@ type environment struct {
 // flags are the command line.
 type flags struct {
 	dsn, space string
+	dev        string
 	jobs       []string
 	files      []string
 	json       bool
@@ -46,7 +49,7 @@ func run(ctx context.Context, env environment, args []string, stdin io.Reader, s
 	code := exitUnreadable
 	var f flags
 	cmd := &cobra.Command{
-		Use:   "journal-verify [--postgres DSN [--space S] [--job KEY-or-ID]... | FILE...]",
+		Use:   "journal-verify [--postgres DSN | --dev DIR] [--space S] [--job KEY-or-ID]... | FILE...",
 		Short: "Prove or refute that journals keep their laws",
 		Long: "Replays the entries of every job and checks them, and the tables beside them, against the laws V1 to V16.\n" +
 			"Reads a database (read-only rights are enough), or exported files; - is standard input.\n" +
@@ -54,7 +57,12 @@ func run(ctx context.Context, env environment, args []string, stdin io.Reader, s
 		SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			f.files = files
-			f.both = len(files) > 0 && (cmd.Flags().Changed("postgres") || cmd.Flags().Changed("space"))
+			f.both = len(files) > 0 && (cmd.Flags().Changed("postgres") || cmd.Flags().Changed("space") || cmd.Flags().Changed("dev"))
+			if len(files) == 0 {
+				if err := f.find(cmd.Flags().Changed); err != nil {
+					return err
+				}
+			}
 			units, total, done, err := f.units(cmd.Context(), env, stdin)
 			if err != nil {
 				return err
@@ -65,12 +73,13 @@ func run(ctx context.Context, env environment, args []string, stdin io.Reader, s
 		},
 	}
 	cmd.Flags().StringVar(&f.dsn, "postgres", env.getenv("QUIPU_POSTGRES"), "connection string of the database (QUIPU_POSTGRES)")
+	cmd.Flags().StringVar(&f.dev, "dev", env.getenv("QUIPU_DEV"), "data directory of a running worker dev (QUIPU_DEV); default: .quipu, if one runs there")
 	cmd.Flags().StringVar(&f.space, "space", env.getenv("QUIPU_SPACE"), "the space to verify (QUIPU_SPACE); default: default")
 	cmd.Flags().StringArrayVar(&f.jobs, "job", nil, "verify only this job, by key or id; may be repeated")
 	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON object for each job")
 	cmd.Flags().BoolVar(&f.quiet, "no-progress", false, "no progress bar, even on a terminal")
 	// The connection string may hold a password: usage must not show it.
-	cmd.Flags().Lookup("postgres").DefValue = ""
+	cmd.Flags().Lookup("postgres").DefValue, cmd.Flags().Lookup("dev").DefValue = "", ""
 	cmd.SetArgs(args)
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
@@ -82,6 +91,25 @@ func run(ctx context.Context, env environment, args []string, stdin io.Reader, s
 		return exitProved
 	}
 	return code
+}
+
+// find settles the database and its space, as the other commands do.
+func (f *flags) find(given func(flag string) bool) error {
+	dir, err := cli.ChooseDev(f.dsn, given("postgres"), f.dev, given("dev"))
+	if err != nil {
+		return fmt.Errorf("%w, or files: `journal-verify --help`", err)
+	}
+	if dir == "" {
+		return nil
+	}
+	file, err := cli.ReadDevFile(dir)
+	if err != nil {
+		return err
+	}
+	if f.dsn = file.Postgres; f.space == "" {
+		f.space = file.Space
+	}
+	return nil
 }
 
 // units lists what is to be verified, how much there is to it, and what to
@@ -96,9 +124,6 @@ func (f *flags) units(ctx context.Context, env environment, stdin io.Reader) (it
 		}
 		units, size := fileUnits(f.files, stdin)
 		return units, size, func() {}, nil
-	}
-	if f.dsn == "" {
-		return nil, total{}, nil, fmt.Errorf("%w: give --postgres (QUIPU_POSTGRES), or files: `journal-verify --help`", errInput)
 	}
 	if f.space == "" {
 		f.space = defaultSpace

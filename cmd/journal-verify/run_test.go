@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/export"
@@ -267,4 +268,32 @@ func (d *database) AuditJobs(_ context.Context, only []journal.JobID) iter.Seq2[
 func (d *database) Audit(_ context.Context, id journal.JobID, visit func(*store.Stored, iter.Seq2[journal.Record, error]) error) error {
 	i := slices.IndexFunc(d.list, func(j *replaytest.Journal) bool { return j.Header.Job == id })
 	return visit(stored(d.list[i]), d.list[i].All())
+}
+
+// A running `worker dev` names the database where nothing else does; its file says what
+// to do where none runs.
+func TestDevNamesTheDatabase(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, cli.DevFile{Postgres: "postgres://dev", Space: "shop"}.Write(dir))
+	asked := ""
+	env := environment{
+		getenv: func(name string) string { return map[string]string{"QUIPU_POSTGRES": "postgres://env"}[name] },
+		open: func(_ context.Context, dsn, space string) (reader, error) {
+			asked = dsn + " " + space
+			return nil, store.ErrUnavailable
+		},
+	}
+	for want, args := range map[string][]string{
+		"postgres://dev shop":     {"--dev", dir},
+		"postgres://dev other":    {"--dev", dir, "--space", "other"},
+		"postgres://env default":  {},
+		"postgres://flag default": {"--dev", dir, "--postgres", "postgres://flag"},
+	} {
+		command(t, env, nil, args...)
+		require.Equal(t, want, asked)
+	}
+	r := command(t, env, nil, "--dev", t.TempDir())
+	require.Equal(t, exitUnreadable, r.code)
+	require.Contains(t, r.err, "start `worker dev --data")
 }

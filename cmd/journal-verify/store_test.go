@@ -39,7 +39,7 @@ type space struct {
 func (s *space) start(keys ...string) []journal.JobID {
 	s.Helper()
 	ref := journal.FlowRef{Name: s.flow.Name(), Version: s.flow.Version(), Digest: journal.Digest(s.flow.Digest())}
-	_, err := s.store.Deploy(s.Context(), ref, s.flow.Canonical())
+	_, err := s.store.Deploy(s.Context(), ref, s.flow.Canonical(), false)
 	require.NoError(s, err)
 	var ids []journal.JobID
 	for _, k := range keys {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"time"
 
@@ -45,18 +44,14 @@ func (a *app) configure(cmd *cobra.Command) error {
 	if !slices.Contains([]string{"table", "json"}, a.output) {
 		return cli.Exitf(cli.CodeUsage, "-o %.40q: use table or json", a.output)
 	}
+	dir, err := cli.ChooseDev(a.postgres, postgres, a.dev, dev)
 	switch {
-	case postgres:
+	case err != nil:
+		return cli.Exit(cli.CodeUsage, err)
+	case dir == "":
 		return nil
-	case dev || a.postgres == "" && a.dev != "":
-	case a.postgres != "":
-		return nil
-	default:
-		a.dev = cli.DefaultDevDir
-		if _, err := os.Stat(cli.DevPath(a.dev)); err != nil {
-			return cli.Exitf(cli.CodeUsage, "no database is named: give --postgres DSN (QUIPU_POSTGRES), or --dev DIR of a running `worker dev`")
-		}
 	}
+	a.dev = dir
 	file, err := cli.ReadDevFile(a.dev)
 	if err != nil {
 		return err

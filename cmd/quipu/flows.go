@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -11,11 +10,10 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 func (a *app) deployCommand() *cobra.Command {
-	var activate bool
+	var inactive bool
 	cmd := &cobra.Command{
 		Use:   "deploy FILE...",
 		Short: "Deploy flows",
@@ -24,23 +22,20 @@ where there is none. All faults of all files are printed with their places, and 
 nothing is deployed. A version that is there with the same content stays as it is;
 with other content it is refused: give the flow a new version.
 
-The first version of a flow is active; later ones with --activate.`,
-		Example: "  quipu deploy flows/*.yaml --activate",
+A version that is new becomes the one that new jobs take; jobs that run keep theirs.
+With --inactive it waits for quipu activate, but for the first of a flow. What is likely
+to be a mistake is a warning, and is deployed.`,
+		Example: "  quipu deploy flows/*.yaml",
 		Args:    cobra.MinimumNArgs(1),
 	}
-	cmd.Flags().BoolVar(&activate, "activate", false, "make the deployed versions those for new jobs")
+	cmd.Flags().BoolVar(&inactive, "inactive", false, "let new jobs go on with the versions that they take now")
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
 		flows, err := a.parse(args)
 		if err != nil {
 			return err
 		}
 		return a.with(cmd, makes, func(ctx context.Context, rt *quipu.Runtime) error {
-			for _, f := range flows {
-				if err := a.deploy(ctx, rt.Store(), f, activate); err != nil {
-					return err
-				}
-			}
-			return nil
+			return a.deploy(ctx, rt, flows, inactive)
 		})
 	})
 	return cmd
@@ -61,6 +56,9 @@ func (a *app) parse(paths []string) ([]*flow.Flow, error) {
 			faulty++
 			continue
 		}
+		for _, w := range f.Warnings() {
+			fmt.Fprintf(a.streams.Err, "warning: %v\n", w)
+		}
 		flows = append(flows, f)
 	}
 	if faulty > 0 {
@@ -78,23 +76,52 @@ type deployed struct {
 	Active  bool   `json:"active"`
 }
 
-func (a *app) deploy(ctx context.Context, st store.Store, f *flow.Flow, activate bool) error {
-	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
-	fresh, err := st.Deploy(ctx, ref, f.Canonical())
-	if errors.Is(err, store.ErrVersionTaken) {
-		return fmt.Errorf("flow %s version %s: %w: give the changed flow a new version", ref.Name, ref.Version, err)
-	}
-	if err == nil && activate {
-		err = st.Activate(ctx, ref.Name, ref.Version)
-	}
+func (a *app) deploy(ctx context.Context, rt *quipu.Runtime, flows []*flow.Flow, inactive bool) error {
+	before, err := versions(ctx, rt)
 	if err != nil {
-		return fmt.Errorf("deploy flow %s version %s: %w", ref.Name, ref.Version, err)
+		return err
 	}
-	active, _, err := st.ActiveFlow(ctx, ref.Name)
+	deploy := rt.Deploy
+	if inactive {
+		deploy = rt.DeployInactive
+	}
+	for _, f := range flows {
+		if err := deploy(ctx, f); err != nil {
+			return err
+		}
+	}
+	after, err := versions(ctx, rt)
 	if err != nil {
-		return fmt.Errorf("flow %s: %w", ref.Name, err)
+		return err
 	}
-	d := deployed{Flow: ref.Name, Version: ref.Version, Digest: ref.Digest.String(), New: fresh, Active: active.Version == ref.Version}
+	for _, f := range flows {
+		_, known := before[flowVersion{f.Name(), f.Version()}]
+		if err := a.deployed(f, !known, after); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type flowVersion struct{ name, version string }
+
+// versions are the deployed versions, and whether new jobs take them.
+func versions(ctx context.Context, rt *quipu.Runtime) (map[flowVersion]bool, error) {
+	flows, err := rt.Store().Flows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[flowVersion]bool, len(flows))
+	for _, f := range flows {
+		all[flowVersion{f.Ref.Name, f.Ref.Version}] = f.Active
+	}
+	return all, nil
+}
+
+func (a *app) deployed(f *flow.Flow, fresh bool, after map[flowVersion]bool) error {
+	d := deployed{
+		Flow: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest()).String(), New: fresh, Active: after[flowVersion{f.Name(), f.Version()}],
+	}
 	if a.json() {
 		return a.object(d)
 	}
@@ -103,9 +130,15 @@ func (a *app) deploy(ctx context.Context, st store.Store, f *flow.Flow, activate
 		word = "was deployed"
 	}
 	if !d.Active {
-		state = fmt.Sprintf("new jobs take version %s; `quipu activate %s %s` changes that", active.Version, ref.Name, ref.Version)
+		active := ""
+		for v, is := range after {
+			if is && v.name == d.Flow {
+				active = v.version
+			}
+		}
+		state = fmt.Sprintf("new jobs take version %s; `quipu activate %s %s` changes that", active, d.Flow, d.Version)
 	}
-	_, err = fmt.Fprintf(a.streams.Out, "flow %s version %s %s, %s\n", d.Flow, d.Version, word, state)
+	_, err := fmt.Fprintf(a.streams.Out, "flow %s version %s %s, %s\n", d.Flow, d.Version, word, state)
 	return err
 }
 
@@ -131,7 +164,7 @@ func (a *app) activateCommand() *cobra.Command {
 }
 
 func (a *app) flowsCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "flows",
 		Short: "List the deployed flows",
 		Long:  `List the deployed versions of all flows; the active one is what new jobs take.`,
@@ -162,4 +195,6 @@ func (a *app) flowsCommand() *cobra.Command {
 			})
 		}),
 	}
+	cmd.AddCommand(a.flowsShowCommand(), a.flowsDiffCommand())
+	return cmd
 }

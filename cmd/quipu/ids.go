@@ -83,7 +83,7 @@ func (a *app) read(path string, limit int64) ([]byte, error) {
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, err
+			return nil, cli.PathError(err)
 		}
 		defer func() { _ = f.Close() }()
 		from = f

@@ -68,7 +68,7 @@ func (a *app) interrupt(ctx context.Context, rt *quipu.Runtime, key string, opti
 	if a.json() {
 		return a.object(map[string]any{"key": key, "job": done.Job.ID.String(), "duplicate": done.Duplicate})
 	}
-	text := "is interrupted"
+	text := "will be interrupted as soon as an engine takes the message"
 	if done.Duplicate {
 		text = "was interrupted before with this --id"
 	}

@@ -115,9 +115,11 @@ func TestDeployAndActivate(t *testing.T) {
 	s := newSpace(t)
 	require.Equal(t, "flow hello version 1 deployed, active\n", s.deploy("hello", "1", "echo", `{a: 1}`))
 	require.Equal(t, "flow hello version 1 was deployed, active\n", s.deploy("hello", "1", "echo", `{a: 1}`))
-	require.Contains(t, s.deploy("hello", "2", "echo", `{a: 2}`), "new jobs take version 1; `quipu activate hello 2`")
+	require.Contains(t, s.deploy("hello", "2", "echo", `{a: 2}`, "--inactive"), "new jobs take version 1; `quipu activate hello 2`")
+	require.Contains(t, s.deploy("hello", "2", "echo", `{a: 2}`), "new jobs take version 1", "it was there: nothing is taken")
 	s.ok("", "activate", "hello", "2")
-	require.Contains(t, s.deploy("hello", "3", "echo", `{a: 3}`, "--activate"), "version 3 deployed, active")
+	require.Contains(t, s.deploy("hello", "3", "echo", `{a: 3}`), "version 3 deployed, active")
+	require.Contains(t, s.deploy("hello", "2", "echo", `{a: 2}`), "new jobs take version 3", "an old file takes nothing back")
 	path := filepath.Join(t.TempDir(), "h.yaml")
 	require.NoError(t, os.WriteFile(path, []byte("flow: hello\nversion: \"1\"\nactivities: {start: {type: trigger}}\n"), 0o644))
 	require.Contains(t, s.fails(codeRefused, "", "deploy", path).Err, "give the changed flow a new version")
@@ -127,6 +129,14 @@ func TestDeployAndActivate(t *testing.T) {
 	for _, f := range listed {
 		require.Equal(t, f["version"] == "3", f["active"], "%v", f)
 	}
+	shown := filepath.Join(t.TempDir(), "shown.json")
+	require.NoError(t, os.WriteFile(shown, []byte(s.ok("", "flows", "show", "hello", "2")), 0o644))
+	require.Contains(t, s.ok("", "deploy", shown), "flow hello version 2 was deployed", "what is shown is the same flow")
+	require.Equal(t, "~ activities.step.input.a: 2 → 3\n~ version: \"2\" → \"3\"\n", s.ok("", "flows", "diff", "hello", "2", "3"))
+	require.Len(t, objects(t, s.ok("", "flows", "diff", "hello", "1", "3", "-o", "json")), 2)
+	require.Contains(t, s.fails(codeNotFound, "", "flows", "diff", "hello", "2", "9").Err, `version "9"`)
+	require.Contains(t, s.fails(codeNotFound, "", "ls", "--flow", "hallo").Err, "no version of flow hallo is deployed")
+	require.Empty(t, s.ok("", "ls", "--flow", "hello"))
 	require.Contains(t, s.ok("", "flows"), "FLOW   VERSION  ACTIVE")
 }
 

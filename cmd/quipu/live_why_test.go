@@ -151,7 +151,7 @@ func TestInterrupts(t *testing.T) {
 		s.ok("", "start", "open", key)
 		s.why(key, "which is open")
 	}
-	require.Equal(t, "i1 is interrupted\n", s.ok("", "interrupt", "i1", "--reason", "not wanted", "--code", "499", "--id", "x"))
+	require.Equal(t, "i1 will be interrupted as soon as an engine takes the message\n", s.ok("", "interrupt", "i1", "--reason", "not wanted", "--code", "499", "--id", "x"))
 	require.Contains(t, s.fails(codeEnded, "", "wait", "i1", "--timeout", "1m").Out, "interrupted  499 interrupted: not wanted")
 	require.Contains(t, s.ok("", "why", "i1"), "by an interrupt that was sent to it: not wanted; 7 open obligations were abandoned")
 	require.Contains(t, s.ok("", "show", "i1"), "abandoned")

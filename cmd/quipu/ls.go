@@ -45,7 +45,13 @@ func (a *app) lsCommand() *cobra.Command {
 		if limit < 0 {
 			return cli.Exitf(cli.CodeUsage, "--limit %d: use 0 or more", limit)
 		}
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error { return a.list(ctx, rt, f, limit, keysOnly) })
+		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+			listed, err := a.list(ctx, rt, f, limit, keysOnly)
+			if err != nil || listed > 0 || f.Flow == "" {
+				return err
+			}
+			return deployedFlow(ctx, rt, f.Flow)
+		})
 	})
 	return cmd
 }
@@ -59,38 +65,54 @@ func known(all []string, one string) bool {
 	return false
 }
 
-// list prints page after page, so that memory does not grow with the list.
-func (a *app) list(ctx context.Context, rt *quipu.Runtime, f store.JobFilter, limit int, keysOnly bool) error {
+// deployedFlow says of a flow without jobs whether there is such a flow.
+func deployedFlow(ctx context.Context, rt *quipu.Runtime, name string) error {
+	all, err := versions(ctx, rt)
+	if err != nil {
+		return err
+	}
+	for v := range all {
+		if v.name == name {
+			return nil
+		}
+	}
+	return cli.Exitf(codeNotFound, "--flow %.80q: no version of flow %.80s is deployed: `quipu flows` lists them", name, name)
+}
+
+// list prints page after page, so that memory does not grow with the list, and counts
+// what it prints.
+func (a *app) list(ctx context.Context, rt *quipu.Runtime, f store.JobFilter, limit int, keysOnly bool) (listed int, err error) {
 	t := newTable(a.streams.Out, "KEY", "FLOW", "VERSION", "STATE", "OPEN", "STARTED", "TOOK")
-	for left := limit; limit == 0 || left > 0; {
+	for limit == 0 || listed < limit {
 		f.Limit = store.MaxPage // more than is left: tombstones are passed over
 		if limit > 0 && f.State != "" {
-			f.Limit = min(left, store.MaxPage)
+			f.Limit = min(limit-listed, store.MaxPage)
 		}
 		page, err := rt.Jobs(ctx, f)
 		if err != nil {
-			return err
+			return listed, err
 		}
 		for i := range page {
 			if page[i].State == journal.JobExpired && f.State == "" {
 				continue
 			}
-			if left--; limit > 0 && left < 0 {
+			if limit > 0 && listed == limit {
 				break
 			}
+			listed++
 			if err := a.listed(t, &page[i], keysOnly); err != nil {
-				return err
+				return listed, err
 			}
 		}
 		if err := t.flush(); err != nil {
-			return err
+			return listed, err
 		}
 		if len(page) < f.Limit {
 			break
 		}
 		f.Before = page[len(page)-1].Cursor
 	}
-	return nil
+	return listed, nil
 }
 
 func (a *app) listed(t *table, j *store.JobSummary, keysOnly bool) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,7 +86,7 @@ func (p *process) dev(ctx context.Context, d devOptions, out io.Writer) (err err
 	}
 	servers, err := startServers(ctx, dir, d, p.log)
 	if err != nil {
-		return err
+		return cmp.Or(ctx.Err(), err) // what was just started and killed has nothing to say
 	}
 	defer func() { err = errors.Join(err, servers.stop()) }()
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -215,8 +215,8 @@ func TestFlowVersions(t *testing.T) {
 		require.Zero(t, w.end(), w.err.String())
 	}
 	one, two := flowDir(t, "h.yaml", version("1", "a")), flowDir(t, "h.yaml", version("2", "b"))
-	deploy(one, "flow=hello version=1 new=true")
-	deploy(two, "flow=hello version=2 new=true")
+	deploy(one, `msg="flow deployed" flow=hello version=1`)
+	deploy(two, `msg="flow deployed" flow=hello version=2`)
 	deploy(one, "active=2") // an old process restarts
 	r := clitest.Do(t, run, nil, "", "--postgres", dsn, "--nats", nats, "--flows", flowDir(t, "h.yaml", version("1", "changed")))
 	require.Equal(t, codeFlows, r.Code, r.Err)
@@ -242,7 +242,13 @@ func TestServersAway(t *testing.T) {
 	require.Equal(t, cli.CodeFailed, r.Code, r.Err)
 	require.Contains(t, r.Err, "postgres")
 	require.Contains(t, r.Err, "waits for it")
-	require.Contains(t, r.Err, "--wait")
+	require.Contains(t, r.Err, "after 2s (--wait)")
+
+	r = clitest.Do(t, run, nil, "", "--postgres", "postgres://127.0.0.1:1/x", "--nats", "nats://127.0.0.1:2", "--wait", "1s")
+	require.Equal(t, cli.CodeFailed, r.Code, r.Err)
+	for _, said := range []string{"after 1s (--wait)", "127.0.0.1:1", "127.0.0.1:2"} {
+		require.Contains(t, r.Err, said, "both are away")
+	}
 }
 
 // TestServersComeLater: a worker that was started before its servers takes work

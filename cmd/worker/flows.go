@@ -9,11 +9,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/flow"
-	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -34,14 +35,14 @@ func readFlows(dir string, w io.Writer) ([]flowFile, error) {
 	}
 	paths, err := flowPaths(dir)
 	if err != nil {
-		return nil, cli.Exit(cli.CodeUsage, fmt.Errorf("--flows: %w", err))
+		return nil, cli.Exit(cli.CodeUsage, fmt.Errorf("--flows: %w", cli.PathError(err)))
 	}
 	var flows []flowFile
 	faulty := 0
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return nil, cli.Exit(cli.CodeUsage, fmt.Errorf("--flows: %w", err))
+			return nil, cli.Exit(cli.CodeUsage, fmt.Errorf("--flows: %w", cli.PathError(err)))
 		}
 		f, err := flow.Parse(path, text)
 		if err != nil {
@@ -81,38 +82,28 @@ func flowPaths(dir string) ([]string, error) {
 	return paths, err
 }
 
-// deployFlows deploys and activates what is new to the space. A version that was
-// there stays as it is: a process that restarts with an old directory must not
-// take new jobs back to an old version.
-func deployFlows(ctx context.Context, st store.Store, flows []flowFile, log *slog.Logger) error {
+// deployFlows deploys what is new to the space, and says of which flows new jobs take
+// another version.
+func deployFlows(ctx context.Context, rt *quipu.Runtime, flows []flowFile, log *slog.Logger) error {
 	for _, f := range flows {
-		ref := journal.FlowRef{Name: f.flow.Name(), Version: f.flow.Version(), Digest: journal.Digest(f.flow.Digest())}
-		fresh, err := st.Deploy(ctx, ref, f.flow.Canonical())
-		if errors.Is(err, store.ErrVersionTaken) {
-			return cli.Exit(codeFlows, fmt.Errorf("%s: flow %s version %s: %w: give the changed flow a new version", f.path, ref.Name, ref.Version, err))
-		}
-		if err == nil && fresh {
-			err = st.Activate(ctx, ref.Name, ref.Version)
-		}
-		if err != nil {
-			return fmt.Errorf("deploy %s: %w", f.path, err)
-		}
-		if err := tellDeployed(ctx, st, ref, fresh, log); err != nil {
-			return err
+		err := rt.Deploy(ctx, f.flow)
+		switch {
+		case errors.Is(err, store.ErrVersionTaken):
+			return cli.Exit(codeFlows, fmt.Errorf("%s: %w", f.path, err))
+		case err != nil:
+			return fmt.Errorf("%s: %w", f.path, err)
 		}
 	}
-	return nil
-}
-
-func tellDeployed(ctx context.Context, st store.Store, ref journal.FlowRef, fresh bool, log *slog.Logger) error {
-	active, _, err := st.ActiveFlow(ctx, ref.Name)
+	deployed, err := rt.Store().Flows(ctx)
 	if err != nil {
-		return fmt.Errorf("flow %s: %w", ref.Name, err)
+		return err
 	}
-	if active.Version != ref.Version {
-		log.Warn("new jobs take another version: quipu activate changes that", "flow", ref.Name, "version", ref.Version, "active", active.Version)
-		return nil
+	for _, d := range deployed {
+		ours := slices.ContainsFunc(flows, func(f flowFile) bool { return f.flow.Name() == d.Ref.Name })
+		same := slices.ContainsFunc(flows, func(f flowFile) bool { return f.flow.Name() == d.Ref.Name && f.flow.Version() == d.Ref.Version })
+		if d.Active && ours && !same {
+			log.Warn("new jobs take a version that is not among the flows of this process: quipu activate changes that", "flow", d.Ref.Name, "active", d.Ref.Version)
+		}
 	}
-	log.Info("flow deployed", "flow", ref.Name, "version", ref.Version, "new", fresh)
 	return nil
 }

@@ -26,15 +26,25 @@ const (
 // for: whoever starts everything at once, or restarts a database, has no order to
 // keep.
 func (p *process) open(ctx context.Context, cfg quipu.Config) (*quipu.Runtime, error) {
-	began := time.Now()
+	if p.opts.wait == 0 {
+		return p.connect(ctx, cfg)
+	}
+	until := time.Now().Add(p.opts.wait)
+	var last error
 	for tries := 0; ; tries++ {
-		rt, err := p.connect(ctx, cfg)
-		if err == nil || p.opts.wait == 0 || !away(err) || ctx.Err() != nil {
+		try, cancel := context.WithDeadline(ctx, until)
+		rt, err := p.connect(try, cfg)
+		late := try.Err() != nil
+		cancel()
+		switch {
+		case err == nil || ctx.Err() != nil || !late && !away(err):
 			return rt, err
+		case !late || last == nil: // a try that was cut short knows less
+			last = err
 		}
-		left := p.opts.wait - time.Since(began)
-		if left <= 0 {
-			return nil, fmt.Errorf("a server was away for %s (--wait): %w", time.Since(began).Round(time.Millisecond), err)
+		left := time.Until(until)
+		if late || left <= 0 {
+			return nil, fmt.Errorf("after %s (--wait): %w", p.opts.wait, last)
 		}
 		pause := min(backoff.Delay(tries, firstPause, longestPause, rand.N[time.Duration]), left)
 		p.log.Warn("a server is away: waits for it", "again_in", pause, "at_most", left.Round(time.Millisecond), "error", err)
@@ -52,18 +62,23 @@ func away(err error) bool {
 	return cli.Code(err) == cli.CodeFailed && (errors.Is(err, store.ErrUnavailable) || errors.Is(err, transport.ErrUnavailable))
 }
 
-// connect checks the servers, opens the runtime and deploys the flows.
+// connect checks the servers, opens the runtime and deploys the flows. Where both servers
+// are away the error names both.
 func (p *process) connect(ctx context.Context, cfg quipu.Config) (_ *quipu.Runtime, err error) {
+	var gone error
 	if cfg.NATS != "" {
-		if err := p.preflightNATS(ctx, cfg); err != nil {
-			return nil, err
+		if gone = p.askNATS(ctx, cfg); gone != nil && !away(gone) {
+			return nil, gone
 		}
+		cfg.NATSWait = -1 // it has just answered, or not
 	}
 	rt, err := quipu.Open(ctx, cfg)
-	if errors.Is(err, quipu.ErrConfig) {
+	switch {
+	case errors.Is(err, quipu.ErrConfig):
 		return nil, cli.Exit(cli.CodeUsage, err)
-	}
-	if err != nil {
+	case err != nil && gone != nil:
+		return nil, fmt.Errorf("%w; and %w", gone, err)
+	case err != nil:
 		return nil, err
 	}
 	defer func() {
@@ -71,8 +86,22 @@ func (p *process) connect(ctx context.Context, cfg quipu.Config) (_ *quipu.Runti
 			rt.Close()
 		}
 	}()
+	if gone != nil {
+		return nil, gone
+	}
 	if err := p.preflightPostgres(ctx, rt); err != nil {
 		return nil, err
 	}
-	return rt, deployFlows(ctx, rt.Store(), p.flows, p.log)
+	return rt, deployFlows(ctx, rt, p.flows, p.log)
+}
+
+// askNATS is preflightNATS in half of the time that is left, so that the database is
+// asked as well.
+func (p *process) askNATS(ctx context.Context, cfg quipu.Config) error {
+	if end, bounded := ctx.Deadline(); bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/2)
+		defer cancel()
+	}
+	return p.preflightNATS(ctx, cfg)
 }

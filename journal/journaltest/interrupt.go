@@ -136,7 +136,7 @@ func scheduleList(b *bench) {
 	for i, name := range []string{"b", "a"} {
 		for _, version := range []string{"1", "2"} {
 			r := journal.FlowRef{Name: name, Version: version, Digest: digest(byte(i))}
-			_, err := b.s.Deploy(b.ctx(), r, []byte(`1`))
+			_, err := b.s.Deploy(b.ctx(), r, []byte(`1`), false)
 			require.NoError(b, err)
 		}
 	}

@@ -34,10 +34,10 @@ func digest(n byte) journal.Digest { return journal.Digest{n} }
 
 func flowDeploy(b *bench) {
 	r := journal.FlowRef{Name: "f", Version: "1", Digest: digest(1)}
-	fresh, err := b.s.Deploy(b.ctx(), r, []byte(`{"a":1}`))
+	fresh, err := b.s.Deploy(b.ctx(), r, []byte(`{"a":1}`), false)
 	require.NoError(b, err)
 	require.True(b, fresh)
-	fresh, err = b.s.Deploy(b.ctx(), r, []byte(`{"a":1}`))
+	fresh, err = b.s.Deploy(b.ctx(), r, []byte(`{"a":1}`), false)
 	require.NoError(b, err)
 	require.False(b, fresh, "the same content again changes nothing")
 	got, err := b.s.Flow(b.ctx(), "f", "1")
@@ -52,9 +52,9 @@ func flowDeploy(b *bench) {
 }
 
 func flowTaken(b *bench) {
-	_, err := b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: "1", Digest: digest(1)}, []byte(`1`))
+	_, err := b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: "1", Digest: digest(1)}, []byte(`1`), false)
 	require.NoError(b, err)
-	_, err = b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: "1", Digest: digest(2)}, []byte(`2`))
+	_, err = b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: "1", Digest: digest(2)}, []byte(`2`), false)
 	require.ErrorIs(b, err, store.ErrVersionTaken)
 	got, err := b.s.Flow(b.ctx(), "f", "1")
 	require.NoError(b, err)
@@ -79,7 +79,7 @@ func flowExpire(b *bench) {
 
 func flowActivate(b *bench) {
 	for i, version := range []string{"1", "2", "10"} {
-		_, err := b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: version, Digest: digest(byte(i))}, fmt.Append(nil, i))
+		_, err := b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: version, Digest: digest(byte(i))}, fmt.Append(nil, i), false)
 		require.NoError(b, err)
 		active, _, err := b.s.ActiveFlow(b.ctx(), "f")
 		require.NoError(b, err)
@@ -117,7 +117,7 @@ func flowRace(b *bench) {
 	var fresh atomic.Int64
 	together(6, func(int) {
 		r := journal.FlowRef{Name: "f", Version: "1", Digest: digest(1)}
-		ok, err := b.s.Deploy(b.ctx(), r, []byte(`1`))
+		ok, err := b.s.Deploy(b.ctx(), r, []byte(`1`), false)
 		if err != nil {
 			b.Errorf("deploy: %v", err)
 		}

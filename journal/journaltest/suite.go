@@ -115,7 +115,7 @@ func (b *bench) deploy(src string) *flow.Flow {
 	b.Helper()
 	f, err := flow.Parse("suite.yaml", []byte(src))
 	require.NoError(b, err)
-	_, err = b.s.Deploy(b.ctx(), ref(f), f.Canonical())
+	_, err = b.s.Deploy(b.ctx(), ref(f), f.Canonical(), false)
 	require.NoError(b, err)
 	b.flows[f.Name()+" "+f.Version()] = f
 	return f

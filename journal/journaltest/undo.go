@@ -37,7 +37,7 @@ func (b *bench) undoFlow() *flow.Flow {
 	b.Helper()
 	f, err := flow.Undo("work")
 	require.NoError(b, err)
-	_, err = b.s.Deploy(b.ctx(), ref(f), f.Canonical())
+	_, err = b.s.Deploy(b.ctx(), ref(f), f.Canonical(), false)
 	require.NoError(b, err)
 	b.flows[f.Name()+" "+f.Version()] = f
 	return f

@@ -116,7 +116,7 @@ func TestFaultPausesACommitter(t *testing.T) {
 func calls(t *testing.T, s *memory.Store, id journal.JobID) map[string]func() error {
 	ctx := t.Context()
 	return map[string]func() error{
-		"deploy":        func() error { _, err := s.Deploy(ctx, flowRef, []byte(`{}`)); return err },
+		"deploy":        func() error { _, err := s.Deploy(ctx, flowRef, []byte(`{}`), false); return err },
 		"activate":      func() error { return s.Activate(ctx, flowRef.Name, flowRef.Version) },
 		"claim":         func() error { _, err := s.Claim(ctx, nil); return err },
 		"late":          func() error { _, err := s.Late(ctx, 1); return err },

@@ -33,7 +33,7 @@ func (s *Store) Migrate(context.Context) error { return nil }
 func (s *Store) Epoch(context.Context) (int64, error) { return 1, nil }
 
 // Deploy implements store.Operator.
-func (s *Store) Deploy(_ context.Context, ref journal.FlowRef, canonical []byte) (fresh bool, err error) {
+func (s *Store) Deploy(_ context.Context, ref journal.FlowRef, canonical []byte, activate bool) (fresh bool, err error) {
 	err = s.write("deploy", func(u *undo) error {
 		f := s.flows[ref.Name]
 		if f == nil {
@@ -47,6 +47,10 @@ func (s *Store) Deploy(_ context.Context, ref journal.FlowRef, canonical []byte)
 			return nil
 		}
 		fresh = true
+		if activate && f.active != ref.Version {
+			set(u, &f.active, ref.Version)
+			set(u, &f.last, s.now())
+		}
 		put(u, f.versions, ref.Version, &deployed{ref: ref, canonical: slices.Clone(canonical), at: s.now()})
 		return nil
 	})

@@ -137,7 +137,7 @@ func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (*store.S
 		}
 	}
 	if x.Job.ID.IsZero() {
-		return nil, fmt.Errorf("postgres: audit: %w: job %s", store.ErrNotFound, id)
+		return nil, fmt.Errorf("%w: job %s", store.ErrNotFound, id)
 	}
 	return x, nil
 }

@@ -11,15 +11,17 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Deploy stores a flow version. The same content again changes nothing; other
-// content is store.ErrVersionTaken. The first version of a flow is active.
-func (s *Store) Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte) (bool, error) {
+// Deploy implements store.Operator.
+func (s *Store) Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte, activate bool) (bool, error) {
 	fresh := false
 	err := s.call(ctx, "deploy", func(c *conn) error {
 		var digest journal.Digest
 		var stored []byte
-		err := c.transact(ctx,
-			step{"flow_lock", [][]byte{pText(ref.Name)}, nil},
+		steps := []step{{"flow_lock", [][]byte{pText(ref.Name)}, nil}}
+		if activate {
+			steps = append(steps, step{"flow_make_room", [][]byte{pText(ref.Name), pText(ref.Version)}, nil})
+		}
+		err := c.transact(ctx, append(steps,
 			step{"flow_deploy", [][]byte{pText(ref.Name), pText(ref.Version), pDigest(ref.Digest), canonical}, func(row) error {
 				fresh = true
 				return nil
@@ -28,9 +30,9 @@ func (s *Store) Deploy(ctx context.Context, ref journal.FlowRef, canonical []byt
 				digest, stored = v.digest(0), v.bytes(1)
 				return nil
 			}},
-		)
+		)...)
 		if err == nil && (digest != ref.Digest || !bytes.Equal(stored, canonical)) {
-			return fmt.Errorf("postgres: deploy: %w: %s %s: raise the version", store.ErrVersionTaken, ref.Name, ref.Version)
+			return fmt.Errorf("%w: %s %s: raise the version", store.ErrVersionTaken, ref.Name, ref.Version)
 		}
 		return err
 	})
@@ -58,9 +60,9 @@ func (s *Store) Activate(ctx context.Context, name, version string) error {
 // has none.
 func (s *Store) noFlow(name, version string) error {
 	if version == "" {
-		return fmt.Errorf("postgres: %w: no version of flow %s: deploy it", store.ErrNotFound, name)
+		return fmt.Errorf("%w: no version of flow %s: deploy it", store.ErrNotFound, name)
 	}
-	return fmt.Errorf("postgres: %w: flow %s, version %s: deploy it", store.ErrNotFound, name, version)
+	return fmt.Errorf("%w: flow %s, version %s: deploy it", store.ErrNotFound, name, version)
 }
 
 // Flows lists the deployed versions.

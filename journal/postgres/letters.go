@@ -12,7 +12,7 @@ import (
 func (s *Store) Letter(ctx context.Context, id int64) (l *collation.Letter, err error) {
 	err = s.query(ctx, "letters_read", nil, func(v row) error { l = readOpenLetter(v); return nil }, pInts(id))
 	if err == nil && l == nil {
-		err = fmt.Errorf("postgres: %w: dead letter %d", store.ErrNotFound, id)
+		err = fmt.Errorf("%w: dead letter %d", store.ErrNotFound, id)
 	}
 	return l, err
 }

@@ -112,7 +112,7 @@ func (s *Store) version(ctx context.Context, c *conn) (int, error) {
 		return nil
 	})
 	if err == nil && name != "" && name != s.cfg.Space {
-		err = fmt.Errorf("postgres: %w: schema %s holds space %q, not %q: spaces that differ in - and _ alone cannot share a database",
+		err = fmt.Errorf("%w: schema %s holds space %q, not %q: spaces that differ in - and _ alone cannot share a database",
 			store.ErrSchema, s.schema, name, s.cfg.Space)
 	}
 	return version, err
@@ -132,9 +132,9 @@ func (s *Store) checkSchema(ctx context.Context, migrating bool) error {
 
 func (s *Store) wrongSchema(version int) error {
 	if version > len(migrations) {
-		return fmt.Errorf("postgres: %w: schema %s has version %d, this build knows %d: use a newer build",
+		return fmt.Errorf("%w: schema %s has version %d, this build knows %d: use a newer build",
 			store.ErrSchema, s.schema, version, len(migrations))
 	}
-	return fmt.Errorf("postgres: %w: schema %s has version %d, this build needs %d: run `quipu migrate`",
+	return fmt.Errorf("%w: schema %s has version %d, this build needs %d: run `quipu migrate`",
 		store.ErrSchema, s.schema, version, len(migrations))
 }

@@ -121,7 +121,7 @@ func (c *conn) owner(ctx context.Context) (name string, err error) {
 	mine := false
 	err = c.query(ctx, "partitions_owner", func(v row) error { mine, name = v.bool(0), v.text(1); return nil })
 	if err == nil && !mine {
-		err = fmt.Errorf("postgres: %w: give it the role %s", store.ErrOwner, name)
+		err = fmt.Errorf("%w: give it the role %s", store.ErrOwner, name)
 	}
 	return name, err
 }

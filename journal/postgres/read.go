@@ -24,9 +24,9 @@ func (s *Store) FindJob(ctx context.Context, key string) (journal.JobID, error) 
 	case err != nil:
 		return journal.JobID{}, err
 	case id.IsZero():
-		return journal.JobID{}, fmt.Errorf("postgres: %w: no job has the key %.200q", store.ErrNotFound, key)
+		return journal.JobID{}, fmt.Errorf("%w: no job has the key %.200q", store.ErrNotFound, key)
 	case state == journal.JobExpired:
-		return journal.JobID{}, fmt.Errorf("postgres: %w: the job with the key %.200q has expired: its journal was removed", store.ErrNotFound, key)
+		return journal.JobID{}, fmt.Errorf("%w: the job with the key %.200q has expired: its journal was removed", store.ErrNotFound, key)
 	}
 	return id, nil
 }
@@ -39,7 +39,7 @@ func (s *Store) Payload(ctx context.Context, id journal.JobID, digest journal.Di
 	var body []byte
 	err := s.query(ctx, "load_payloads", nil, func(v row) error { body = v.bytes(1); return nil }, job.value(), sum.value())
 	if err == nil && body == nil {
-		err = fmt.Errorf("postgres: %w: job %s has no output %s stored", store.ErrNotFound, id, digest)
+		err = fmt.Errorf("%w: job %s has no output %s stored", store.ErrNotFound, id, digest)
 	}
 	return body, err
 }
@@ -76,7 +76,7 @@ func (s *Store) Job(ctx context.Context, id journal.JobID) (*store.JobView, erro
 	case err != nil:
 		return nil, err
 	case view == nil:
-		return nil, fmt.Errorf("postgres: %w: job %s", store.ErrNotFound, id)
+		return nil, fmt.Errorf("%w: job %s", store.ErrNotFound, id)
 	case view.State == journal.JobExpired: // nobody sees half of what is being removed
 		return &store.JobView{JobSummary: view.JobSummary, Ended: true}, nil
 	}
@@ -124,7 +124,7 @@ func (s *Store) Jobs(ctx context.Context, f store.JobFilter) ([]store.JobSummary
 			id, err = journal.ParseJobID(rest)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("postgres: jobs: %w: cursor %.80q: take the one of a listed job", store.ErrRejected, f.Before)
+			return nil, fmt.Errorf("%w: cursor %.80q: take the one of a listed job", store.ErrRejected, f.Before)
 		}
 	}
 	if f.Limit > store.MaxPage {

@@ -186,9 +186,10 @@ type DeadView struct {
 type Operator interface {
 	// Migrate brings the schema to this build's version; forward only.
 	Migrate(ctx context.Context) error
-	// Deploy stores a flow version. The same content again changes nothing;
-	// other content is ErrVersionTaken. The first version of a flow is active.
-	Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte) (fresh bool, err error)
+	// Deploy stores a flow version. With activate a fresh one is the version for new
+	// jobs from then on, as the first of a flow always is. The same content again
+	// changes nothing; other content is ErrVersionTaken.
+	Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte, activate bool) (fresh bool, err error)
 	// SetExpireDefault says how long closed jobs are kept whose flow does not say it, 0
 	// for good: ErrRejected for what no flow may say. It is kept in microseconds. A
 	// process reads it once, with its first flow.

@@ -52,7 +52,7 @@ type Engine interface {
 	// good (W11).
 	ExpireDefault(ctx context.Context) (time.Duration, error)
 	// Deploy is Operator's: flows of the runtime's own (3.5).
-	Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte) (fresh bool, err error)
+	Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte, activate bool) (fresh bool, err error)
 	// Letter reads a dead letter, without a lock: ErrNotFound.
 	Letter(ctx context.Context, id int64) (*collation.Letter, error)
 	// Epoch is the space's epoch (T4).

@@ -129,7 +129,7 @@ func (w *twin) text(name string) string {
 
 func (w *twin) deploy(f *flow.Flow) {
 	w.flows[f.Name()+" "+f.Version()] = f
-	_, err := both(w, "deploy "+f.Name(), func(s store.Store) (bool, error) { return s.Deploy(w.ctx, ref(f), f.Canonical()) })
+	_, err := both(w, "deploy "+f.Name(), func(s store.Store) (bool, error) { return s.Deploy(w.ctx, ref(f), f.Canonical(), false) })
 	require.NoError(w, err)
 }
 

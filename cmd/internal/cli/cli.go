@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"syscall"
@@ -95,13 +96,14 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, s Streams)
 	if !coded {
 		code = CodeUsage
 	}
-	if !errors.Is(err, ErrReported) {
+	stopped := ctx.Err() != nil && code == CodeFailed
+	if !errors.Is(err, ErrReported) && !(stopped && errors.Is(err, context.Canceled)) { // who presses Ctrl-C knows
 		fmt.Fprintf(s.Err, "%s: %v\n", cmd.CommandPath(), err)
 	}
 	if code == CodeUsage {
 		fmt.Fprintf(s.Err, "'%s --help' says how it is used.\n", cmd.CommandPath())
 	}
-	if ctx.Err() != nil && code == CodeFailed {
+	if stopped {
 		return CodeInterrupted
 	}
 	return code
@@ -121,4 +123,12 @@ func Main(run func(ctx context.Context, args []string, s Streams) int) {
 func Terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// PathError is an error about a file without the name of the call that met it.
+func PathError(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("%s: %w", e.Path, e.Err)
+	}
+	return err
 }

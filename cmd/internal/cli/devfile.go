@@ -71,3 +71,25 @@ func ReadDevFile(dir string) (DevFile, error) {
 	}
 	return d, nil
 }
+
+// ErrNoDatabase says that nothing names a database.
+var ErrNoDatabase = errors.New("no database is named: give --postgres DSN (QUIPU_POSTGRES), or --dev DIR of a running `worker dev`")
+
+// ChooseDev says whose dev.json names the database, "" where the connection string does:
+// --postgres, else --dev, else QUIPU_POSTGRES, else QUIPU_DEV, else a `worker dev` of
+// this directory. dsn and dev are the values of the flags or their variables, given says
+// that it was the flag. The error is ErrNoDatabase.
+func ChooseDev(dsn string, dsnGiven bool, dev string, devGiven bool) (dir string, err error) {
+	switch {
+	case dsnGiven:
+		return "", nil
+	case devGiven || dsn == "" && dev != "":
+		return dev, nil
+	case dsn != "":
+		return "", nil
+	}
+	if _, err := os.Stat(DevPath(DefaultDevDir)); err != nil {
+		return "", ErrNoDatabase
+	}
+	return DefaultDevDir, nil
+}

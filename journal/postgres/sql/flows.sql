@@ -11,12 +11,17 @@ UPDATE space SET expire = $1::int8 WHERE single RETURNING 1
 SELECT pg_advisory_xact_lock(hashtextextended('quipu flow ' || current_schema() || ' ' || $1::text, 0))
 
 -- name: flow_deploy
--- stores a version; the first of its flow is active. $1 name, $2 version, $3 digest, $4 definition. Returns a row
+-- stores a version; it is active where no other is. $1 name, $2 version, $3 digest, $4 definition. Returns a row
 -- when it is new.
 INSERT INTO flows (name, version, digest, definition, active, deployed, scheduled)
-SELECT $1::text, $2::text, $3::bytea, $4::bytea, NOT EXISTS (SELECT FROM flows WHERE name = $1::text), micros(), micros()
+SELECT $1::text, $2::text, $3::bytea, $4::bytea, NOT EXISTS (SELECT FROM flows WHERE name = $1::text AND active), micros(), micros()
 ON CONFLICT DO NOTHING
 RETURNING 1
+
+-- name: flow_make_room
+-- takes the active mark from all versions of a flow for one that is not there yet, and is to have it. $1 name, $2 version.
+UPDATE flows SET active = false WHERE name = $1::text AND active
+  AND NOT EXISTS (SELECT FROM flows WHERE name = $1::text AND version = $2::text)
 
 -- name: flow_deactivate
 -- takes the active mark from every other version. $1 name, $2 version.

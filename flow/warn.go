@@ -1,0 +1,99 @@
+package flow
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/quipu-journal/quipu/flow/internal/expr"
+)
+
+// Warnings are what is allowed in the definition and likely to be a mistake, in the order
+// of their places: a flow's output that reads into the output of an activity which may
+// have none, without a look whether it has one. The job would fail after its work was
+// done. The caller must not change them.
+func (f *Flow) Warnings() Faults { return f.warnings }
+
+// warnOutput looks at an expression of the flow's output.
+func (k *compiler) warnOutput(n *node, offset int, source, path string, program *expr.Program) {
+	asked := map[string]bool{} // whether it ran, or how it ended
+	var read []string
+	for _, r := range program.Refs() {
+		switch {
+		case r.Field == "code" || r.Field == "skipped" || r.Field == "error":
+			asked[r.Name] = true
+		case r.Field == "output" && reads(source, r.Name) >= 0:
+			read = append(read, r.Name)
+		}
+	}
+	for _, name := range read {
+		v := k.byName[name]
+		if v == nil || asked[name] || strings.Contains(source, "has("+name+".output") {
+			continue
+		}
+		at := offset + len([]rune(source[:reads(source, name)]))
+		switch {
+		case v.fails():
+			k.warned.within(n, at, path, source, "%s may end with an error that a transition takes, and has no output then: test %s.code == 200 first", name, name)
+		case !k.certain()[v]:
+			k.warned.within(n, at, path, source, "%s may not run, and its output is null then: test %s.skipped first", name, name)
+		}
+	}
+}
+
+// reads is where an expression reads into the output of an activity, or −1.
+func reads(source, name string) int {
+	if at := regexp.MustCompile(`\b` + name + `\.output\s*[.\[]`).FindStringIndex(source); at != nil {
+		return at[0]
+	}
+	return -1
+}
+
+// fails says that an error of the activity need not end the job.
+func (v *vertex) fails() bool {
+	for _, e := range v.out {
+		if e.def.onError {
+			return true
+		}
+	}
+	return false
+}
+
+// certain are the activities that every job which completes has run.
+func (k *compiler) certain() map[*vertex]bool {
+	if k.runs == nil {
+		k.runs = map[*vertex]bool{}
+		for _, v := range k.sorted { // parents come before their children
+			k.runs[v] = !slices.ContainsFunc(v.in, func(e *edge) bool {
+				return e.dropped || e.def.onError || e.def.when != nil || e.from.fails() || !k.runs[e.from]
+			})
+		}
+	}
+	return k.runs
+}
+
+// because says what an expression of the flow's output met that is likely to be why it
+// failed: an activity that ended with an error, or did not run.
+func (f *Flow) because(expression string, s Scope) string {
+	for _, name := range f.outputNeeds {
+		if expression != "" && reads(expression, name) < 0 {
+			continue
+		}
+		r, _ := s.Result(name)
+		switch {
+		case r.Ran && r.Error != nil:
+			return name + " ended with an error (" + clip(string(r.Error)) + "), so it has no output: test " + name + ".code == 200 first"
+		case !r.Ran || r.Skipped:
+			return name + " did not run, so its output is null: test " + name + ".skipped first"
+		}
+	}
+	return ""
+}
+
+// clip cuts a text that stands within a message.
+func clip(text string) string {
+	if r := []rune(text); len(r) > maxFaultText {
+		return string(r[:maxFaultText]) + "…"
+	}
+	return text
+}

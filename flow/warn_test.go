@@ -1,0 +1,75 @@
+package flow_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/flow"
+)
+
+const risky = `flow: order
+version: "1"
+output: OUTPUT
+activities:
+  start:  {type: trigger}
+  charge: {type: worker, topic: charge}
+  sorry:  {type: worker, topic: sorry}
+  ship:   {type: worker, topic: ship}
+  always: {type: worker, topic: always}
+transitions:
+  start:  [always, charge]
+  charge: [{to: ship, when: charge.output.ok}, {to: sorry, on: error}]
+`
+
+// What an error path, or a condition, may leave out of a flow's output is warned of where
+// the output reads into it without a look.
+func TestWarningsOfOutputs(t *testing.T) {
+	t.Parallel()
+	for output, want := range map[string]string{
+		`"${ charge.output.id }"`:                                   "f.yaml:3:13: charge may end with an error that a transition takes, and has no output then: test charge.code == 200 first: charge.output.id",
+		`{a: 1, b: "no ${ ship.output[0] }"}`:                       "f.yaml:3:26: ship may not run, and its output is null then: test ship.skipped first: ship.output[0]",
+		`"${ sorry.output.text }"`:                                  "f.yaml:3:13: sorry may not run, and its output is null then: test sorry.skipped first: sorry.output.text",
+		`"${ charge.output }"`:                                      "",
+		`"${ always.output.id }"`:                                   "",
+		`"${ start.output.id }"`:                                    "",
+		`"${ charge.code == 200 ? charge.output.id : null }"`:       "",
+		`"${ ship.skipped ? null : ship.output.id }"`:               "",
+		`"${ has(charge.output.id) ? charge.output.id : 'none' }"`:  "",
+		`"${ charge.error == null ? charge.output.id : \"none\" }"`: "",
+	} {
+		f, err := flow.Parse("f.yaml", []byte(strings.Replace(risky, "OUTPUT", output, 1)))
+		require.NoError(t, err, output)
+		said := ""
+		if len(f.Warnings()) > 0 {
+			said = f.Warnings().Error()
+		}
+		require.Equal(t, want, said, output)
+		stored, err := flow.FromCanonical(f.Canonical())
+		require.NoError(t, err)
+		require.Len(t, stored.Warnings(), len(f.Warnings()))
+	}
+}
+
+// E11: an output that fails says which activity it reads that has none, and why.
+func TestOutputSaysWhatIsBehindIt(t *testing.T) {
+	t.Parallel()
+	parse := func(output string) *flow.Flow {
+		f, err := flow.Parse("f.yaml", []byte(strings.Replace(risky, "OUTPUT", output, 1)))
+		require.NoError(t, err)
+		return f
+	}
+	declined := results{
+		"start":  ran("{}"),
+		"charge": {Code: 402, Error: []byte(`{"code":402,"message":"declined"}`), Ran: true},
+		"ship":   {Skipped: true, Ran: true},
+	}
+	_, err := parse(`"${ charge.output.id }"`).Output(declined)
+	require.EqualError(t, err, `output: ${ charge.output.id }: no such key: id; charge ended with an error ({"code":402,"message":"declined"}), `+
+		`so it has no output: test charge.code == 200 first`)
+	_, err = parse(`{a: "${ charge.code }", b: "${ ship.output.id }"}`).Output(declined)
+	require.ErrorContains(t, err, "; ship did not run, so its output is null: test ship.skipped first")
+	_, err = parse(`"${ start.output.id }"`).Output(declined)
+	require.EqualError(t, err, "output: ${ start.output.id }: no such key: id")
+}
