@@ -3,7 +3,6 @@ package quipu
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/quipu-journal/quipu/engine"
@@ -24,8 +23,8 @@ import (
 // expired, a call with its key is a new one and runs the handler again.
 //
 // The error is *JobError where the handler answered with one, or its tries are
-// exhausted, as of Wait; one that wraps *ErrAlreadyStarted where the key has a job
-// of another topic, flow or input; ErrKey; ErrInput, of the topic, too. With
+// exhausted, as of Wait; one that wraps *ConflictError where the key has a job of
+// another topic, flow or input; ErrKey; ErrInput, of the topic, too. With
 // store.ErrUnknown, and when ctx ends first (nobody may serve the topic), the job
 // may have begun; the call may simply be repeated.
 func (rt *Runtime) Call(ctx context.Context, topic, key string, in any) (json.RawMessage, error) {
@@ -52,28 +51,14 @@ func (rt *Runtime) call(ctx context.Context, topic, key string, in any) (Job, er
 	if key, err = engine.CheckStart(f, key, input); err != nil {
 		return Job{}, err
 	}
-	started := rt.begin(ctx, []store.Start{{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: input}})
-	job := Job{ID: started[0].Job, Key: key}
-	again, is := errors.AsType[*ErrAlreadyStarted](started[0].Err)
-	if !is {
-		return job, started[0].Err
+	begun := rt.begin(ctx, []store.Start{{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: input}})
+	job, err := started(key, begun[0])
+	if !job.Existing {
+		return job, err
 	}
-	return job, rt.sameCall(ctx, job, topic, again)
-}
-
-// sameCall holds that the job which has the key of a call is of the same call.
-func (rt *Runtime) sameCall(ctx context.Context, job Job, topic string, again *ErrAlreadyStarted) error {
 	v, err := rt.store.Job(ctx, job.ID)
-	if err != nil {
-		return err
+	if err == nil && v.Flow.Version != topic {
+		err = &ConflictError{Job: job, SameInput: true}
 	}
-	differs := "with another input"
-	again.SameFlow = again.SameFlow && v.Flow.Version == topic
-	switch {
-	case again.SameFlow && again.SameInput:
-		return nil
-	case !again.SameFlow:
-		differs = fmt.Sprintf("of flow %s version %s", v.Flow.Name, v.Flow.Version)
-	}
-	return fmt.Errorf("the key has a job %s: take another key: %w", differs, again)
+	return job, err
 }

@@ -8,6 +8,30 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 )
 
+// StartOption changes a start: Version, Delay, At, Tags.
+type StartOption interface{ toStart(r *StartRequest) }
+
+// Version is the version of the flow that a job starts on, whichever is active.
+type Version string
+
+func (v Version) toStart(r *StartRequest) { r.Version = string(v) }
+
+// Delay is how long after it was begun a job starts, by the database's clock, up to
+// MaxDelay.
+type Delay time.Duration
+
+func (d Delay) toStart(r *StartRequest) { r.Delay = time.Duration(d) }
+
+// At is when a job starts, by the database's clock, at most MaxDelay from now.
+type At time.Time
+
+func (a At) toStart(r *StartRequest) { r.At = time.Time(a) }
+
+// Tags are what a job is found by in a list: at most MaxTags, each of 1 to MaxTag bytes.
+type Tags []string
+
+func (t Tags) toStart(r *StartRequest) { r.Tags = append(r.Tags, t...) }
+
 // SignalOption changes a signal: IdempotencyKey, Code, Keep.
 type SignalOption interface{ toSignal(o *signalOptions) error }
 

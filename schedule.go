@@ -165,7 +165,7 @@ func (s *scheduler) start(ctx context.Context, ref journal.FlowRef, c *clock, ti
 		n := min(len(starts), MaxStarts)
 		for _, x := range s.begin(ctx, starts[:n]) {
 			outcome := "started"
-			if _, again := errors.AsType[*ErrAlreadyStarted](x.Err); again {
+			if _, again := errors.AsType[*store.AlreadyStartedError](x.Err); again {
 				outcome = "already"
 			} else if x.Err != nil {
 				return x.Err

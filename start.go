@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
@@ -20,6 +22,9 @@ const (
 	MaxKey    = engine.MaxKey   // bytes of a job's key
 	MaxInput  = engine.MaxInput // bytes of a job's input, in its canonical form
 	MaxStarts = engine.MaxStarts
+	MaxTags   = engine.MaxTags
+	MaxTag    = engine.MaxTag // bytes
+	MaxDelay  = flow.MaxSleep // of a start
 )
 
 // Errors of starts and reads.
@@ -33,11 +38,22 @@ var (
 	ErrKey = engine.ErrKey
 )
 
-// ErrAlreadyStarted says that the key has a job already, and whether it was
-// started from the same flow with the same input (1.11). The job is returned
-// beside it. It need not have been another caller: a call that loses the answer
-// to its own commit asks again, and finds what it has started.
-type ErrAlreadyStarted = store.AlreadyStartedError
+// ConflictError says that the key of a start has a job that was started from another flow,
+// or with another input (1.11). Nothing was begun.
+type ConflictError struct {
+	Job Job // that has the key
+	// SameFlow and SameInput say what the two have in common; a Call's flow is its topic.
+	SameFlow, SameInput bool
+}
+
+// Error says what differs.
+func (e *ConflictError) Error() string {
+	differs := "another input"
+	if !e.SameFlow {
+		differs = "another flow"
+	}
+	return fmt.Sprintf("the key %.80q has a job from %s (%s): take another key", e.Job.Key, differs, e.Job.ID)
+}
 
 // Job names one job of the space.
 //
@@ -45,30 +61,65 @@ type ErrAlreadyStarted = store.AlreadyStartedError
 type Job struct {
 	ID  journal.JobID
 	Key string
+	// Existing says of a job that a start returns that it was there, from the same flow
+	// and with the same input: nothing was begun. It need not have been another caller: a
+	// call that loses the answer to its own commit asks again, and finds what it has
+	// started.
+	Existing bool
 }
 
 // StartRequest is one job to start. Input is anything that encoding/json
 // marshals; json.RawMessage is taken as it is.
 type StartRequest struct {
-	Flow  string
-	Key   string // under identity strict empty, or the one that it derives
-	Input any
+	Flow    string
+	Version string // of the flow; empty: the active one
+	Key     string // under identity strict empty, or the one that it derives
+	Input   any
+	// At is when the job is to start, and Delay how long after it was begun, both by the
+	// database's clock: the later of the two, at most MaxDelay from then. The job is there
+	// at once, and open. A time that has passed, or none, is at once.
+	At    time.Time
+	Delay time.Duration
+	// Tags are what the job is found by in a list (JobFilter.Tags): at most MaxTags, each
+	// of 1 to MaxTag bytes.
+	Tags []string
 }
 
 // StartResult is what became of one StartRequest.
 type StartResult struct {
 	Job Job
-	Err error // nil, *ErrAlreadyStarted, or why it was refused
+	Err error // nil, *ConflictError, or why it was refused
 }
 
-// Start begins one job on the active version of the flow. When the key has a
-// job already it returns that job with *ErrAlreadyStarted.
-func (rt *Runtime) Start(ctx context.Context, flowName, key string, input any) (Job, error) {
-	res, err := rt.StartMany(ctx, []StartRequest{{Flow: flowName, Key: key, Input: input}})
+// Start begins one job on the active version of the flow. Of a key that has a job already,
+// from the same flow (of whatever version) and with the same input, it returns that job,
+// as Existing; with other content it is *ConflictError. The error is also ErrInput, ErrKey,
+// ErrNotFound for a flow that is not deployed, ErrUnavailable: nothing was begun, or
+// ErrUnknown: it may have been, and the call may be repeated.
+func (rt *Runtime) Start(ctx context.Context, flowName, key string, input any, opts ...StartOption) (Job, error) {
+	r := StartRequest{Flow: flowName, Key: key, Input: input}
+	for _, o := range opts {
+		o.toStart(&r)
+	}
+	res, err := rt.StartMany(ctx, []StartRequest{r})
 	if err != nil {
 		return Job{}, err
 	}
 	return res[0].Job, res[0].Err
+}
+
+// started is the answer to a start of a key.
+func started(key string, s store.Started) (Job, error) {
+	job := Job{ID: s.Job, Key: key}
+	there, is := errors.AsType[*store.AlreadyStartedError](s.Err)
+	switch {
+	case !is:
+		return job, s.Err
+	case there.SameFlow && there.SameInput:
+		job.Existing = true
+		return job, nil
+	}
+	return job, &ConflictError{Job: job, SameFlow: there.SameFlow, SameInput: there.SameInput}
 }
 
 // StartMany begins up to MaxStarts jobs; the results are in the order of the
@@ -102,7 +153,8 @@ func (rt *Runtime) StartMany(ctx context.Context, reqs []StartRequest) ([]StartR
 				todo = append(todo, at[n])
 				continue
 			}
-			out[at[n]] = StartResult{Job: Job{ID: s.Job, Key: starts[n].Key}, Err: s.Err}
+			r := &out[at[n]]
+			r.Job, r.Err = started(starts[n].Key, s)
 		}
 	}
 	return out, nil
@@ -130,9 +182,16 @@ func (rt *Runtime) begin(ctx context.Context, starts []store.Start) []store.Star
 
 // prepare checks one request against its flow.
 func (rt *Runtime) prepare(ctx context.Context, r StartRequest) (store.Start, error) {
-	ref, f, err := rt.flows.Resolve(ctx, r.Flow, "")
+	ref, f, err := rt.flows.Resolve(ctx, r.Flow, r.Version)
 	if err != nil {
 		return store.Start{}, err
+	}
+	tags, err := engine.CheckTags(r.Tags)
+	if err != nil {
+		return store.Start{}, err
+	}
+	if r.Delay < 0 || r.Delay > MaxDelay || time.Until(r.At) > MaxDelay {
+		return store.Start{}, fmt.Errorf("%w: key %.80q: a start is delayed by 0s to %v", ErrInput, r.Key, MaxDelay)
 	}
 	input, err := marshal(r.Input)
 	if err != nil {
@@ -146,7 +205,13 @@ func (rt *Runtime) prepare(ctx context.Context, r StartRequest) (store.Start, er
 		return store.Start{}, fmt.Errorf("%w: %.80q: flow %s derives the key of a job from its input (identity: strict): leave the key out",
 			ErrKey, key, f.Name())
 	}
-	return store.Start{Flow: ref, Active: true, Trigger: f.Trigger().Name, Key: key, Input: input}, nil
+	start := store.Start{
+		Flow: ref, Active: r.Version == "", Trigger: f.Trigger().Name, Key: key, Input: input, Tags: tags, Delay: r.Delay,
+	}
+	if !r.At.IsZero() {
+		start.At = max(0, collation.Micros(r.At.UnixMicro()))
+	}
+	return start, nil
 }
 
 // marshal is the canonical form of an input. JSON that is given as it is has its

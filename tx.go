@@ -32,23 +32,27 @@ type Transaction = postgres.Transaction
 // with store.ErrUnavailable the caller retries the whole transaction (a DoTx does so
 // itself where it returns the error). The caller's database role, or that of the
 // worker, needs the rights of the engine's role (4.5).
-func (rt *Runtime) StartTx(ctx context.Context, tx Transaction, flowName, key string, input any) (Job, error) {
+func (rt *Runtime) StartTx(ctx context.Context, tx Transaction, flowName, key string, input any, opts ...StartOption) (Job, error) {
+	r := StartRequest{Flow: flowName, Key: key, Input: input}
+	for _, o := range opts {
+		o.toStart(&r)
+	}
 	for try := 0; ; try++ {
-		start, err := rt.prepare(ctx, StartRequest{Flow: flowName, Key: key, Input: input})
+		start, err := rt.prepare(ctx, r)
 		if err != nil {
 			return Job{}, err
 		}
 		trace, end := rt.cfg.Observer.Root(ctx, observer.Subject{Space: rt.cfg.Space, Key: start.Key, Flow: start.Flow.Name})
 		start.Trace = trace
-		started, err := rt.committer.StartTx(ctx, tx, start)
-		end(errors.Join(err, started.Err))
+		begun, err := rt.committer.StartTx(ctx, tx, start)
+		end(errors.Join(err, begun.Err))
 		switch {
 		case errors.Is(err, engine.ErrFlowMoved) && try < maxFlowMoves:
 			continue
 		case err != nil:
 			return Job{}, fmt.Errorf("start job %.80q in a transaction: %w", start.Key, err)
 		}
-		return Job{ID: started.Job, Key: start.Key}, started.Err
+		return started(start.Key, begun)
 	}
 }
 

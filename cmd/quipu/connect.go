@@ -140,10 +140,7 @@ func (a *app) spaceName() string {
 
 // codeOf is the exit code that an error of the runtime asks for.
 func codeOf(err error) int {
-	if already, ok := errors.AsType[*quipu.ErrAlreadyStarted](err); ok {
-		if already.SameFlow && already.SameInput {
-			return cli.CodeOK
-		}
+	if _, ok := errors.AsType[*quipu.ConflictError](err); ok {
 		return codeRefused
 	}
 	if _, ok := errors.AsType[*quipu.JobError](err); ok {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
 	"github.com/quipu-journal/quipu/collation"
@@ -195,8 +196,7 @@ func TestExitCodesOfErrors(t *testing.T) {
 		err  error
 		want int
 	}{
-		{&store.AlreadyStartedError{SameFlow: true, SameInput: true}, cli.CodeOK},
-		{&store.AlreadyStartedError{SameFlow: true}, codeRefused},
+		{&quipu.ConflictError{SameFlow: true}, codeRefused},
 		{store.ErrVersionTaken, codeRefused},
 		{store.ErrNotFound, codeNotFound},
 		{store.ErrStale, codeStale},

@@ -64,13 +64,11 @@ type started struct {
 func (a *app) startOne(ctx context.Context, rt *quipu.Runtime, r quipu.StartRequest) error {
 	job, err := rt.Start(ctx, r.Flow, r.Key, r.Input)
 	word := "new"
-	if already, ok := errors.AsType[*quipu.ErrAlreadyStarted](err); ok {
-		if codeOf(err) != cli.CodeOK {
-			return different(already)
-		}
+	switch {
+	case err != nil:
+		return different(err)
+	case job.Existing:
 		word = "already"
-	} else if err != nil {
-		return err
 	}
 	if a.json() {
 		return a.object(started{Key: job.Key, Job: job.ID.String(), Start: word})
@@ -83,11 +81,10 @@ func (a *app) startOne(ctx context.Context, rt *quipu.Runtime, r quipu.StartRequ
 	return err
 }
 
-// different says what a start of a key that is taken differs in.
-func different(e *quipu.ErrAlreadyStarted) error {
-	what := "another input"
-	if !e.SameFlow {
-		what = "another flow"
+// different adds to the error of a start of a key that is taken how to look at its job.
+func different(err error) error {
+	if e, ok := errors.AsType[*quipu.ConflictError](err); ok {
+		return fmt.Errorf("%w, or look at it with `quipu show %s`", err, e.Job.Key)
 	}
-	return fmt.Errorf("the key has a job from %s: take another key, or look at it with `quipu show %s`: %w", what, e.Key, e)
+	return err
 }

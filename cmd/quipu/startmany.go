@@ -158,18 +158,15 @@ func (s *starter) flush(ctx context.Context) error {
 		return fmt.Errorf("lines %d to %d: %w", s.numbers[0], s.numbers[len(s.numbers)-1], err)
 	}
 	for i, r := range results {
-		already, known := errors.AsType[*quipu.ErrAlreadyStarted](r.Err)
 		switch {
+		case r.Err == nil && r.Job.Existing:
+			s.Already++
 		case r.Err == nil:
 			s.Started++
-		case known && codeOf(r.Err) == cli.CodeOK:
-			s.Already++
-		case known:
-			s.refuse(s.numbers[i], different(already))
 		case retryable(r.Err):
 			return fmt.Errorf("line %d: %w", s.numbers[i], r.Err)
 		default:
-			s.refuse(s.numbers[i], r.Err)
+			s.refuse(s.numbers[i], different(r.Err))
 		}
 	}
 	s.requests, s.numbers = s.requests[:0], s.numbers[:0]

@@ -38,7 +38,7 @@ func (w *world) clientsBegin() {
 		deployed = append(deployed, flow.UndoName) // otherwise the engine does it
 	}
 	for _, name := range deployed {
-		if _, err := w.store.Deploy(context.Background(), w.plan.refs[name], w.plan.canonical[name]); err != nil {
+		if _, err := w.store.Deploy(context.Background(), w.plan.refs[name], w.plan.canonical[name], false); err != nil {
 			panic(err)
 		}
 	}

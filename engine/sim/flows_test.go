@@ -109,7 +109,7 @@ func (b *book) ActiveFlow(ctx context.Context, name string) (journal.FlowRef, []
 }
 
 // Deploy implements engine.Source. What is needed is there.
-func (b *book) Deploy(_ context.Context, ref journal.FlowRef, _ []byte) (bool, error) {
+func (b *book) Deploy(_ context.Context, ref journal.FlowRef, _ []byte, _ bool) (bool, error) {
 	return false, fmt.Errorf("flow %s: %w", ref.Name, store.ErrVersionTaken)
 }
 

@@ -83,7 +83,7 @@ func flowActivate(b *bench) {
 		require.NoError(b, err)
 		active, _, err := b.s.ActiveFlow(b.ctx(), "f")
 		require.NoError(b, err)
-		require.Equal(b, "1", active.Version, "a deploy does not activate")
+		require.Equal(b, "1", active.Version, "this deploy does not activate")
 	}
 	require.NoError(b, b.s.Activate(b.ctx(), "f", "10"))
 	active, canonical, err := b.s.ActiveFlow(b.ctx(), "f")
@@ -96,6 +96,19 @@ func flowActivate(b *bench) {
 	for _, f := range list {
 		require.Equal(b, f.Ref.Version == "10", f.Active)
 	}
+	for range 2 {
+		_, err = b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: "11", Digest: digest(11)}, []byte("11"), true)
+		require.NoError(b, err)
+		active, _, err = b.s.ActiveFlow(b.ctx(), "f")
+		require.NoError(b, err)
+		require.Equal(b, "11", active.Version, "a new one is active at once")
+	}
+	require.NoError(b, b.s.Activate(b.ctx(), "f", "10"))
+	_, err = b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: "11", Digest: digest(11)}, []byte("11"), true)
+	require.NoError(b, err)
+	active, _, err = b.s.ActiveFlow(b.ctx(), "f")
+	require.NoError(b, err)
+	require.Equal(b, "10", active.Version, "one that was there takes nothing back")
 	require.ErrorIs(b, b.s.Activate(b.ctx(), "f", "3"), store.ErrNotFound)
 	active, _, err = b.s.ActiveFlow(b.ctx(), "f")
 	require.NoError(b, err)

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -204,8 +203,7 @@ func (c *chaos) start(reqs []quipu.StartRequest, jobs map[string]quipu.Job) (all
 	}
 	all = true
 	for i, r := range res {
-		already := (*quipu.ErrAlreadyStarted)(nil)
-		if r.Err != nil && !errors.As(r.Err, &already) {
+		if r.Err != nil {
 			all = false
 			continue
 		}

@@ -186,13 +186,14 @@ func TestStartRefusesAndRepeats(t *testing.T) {
 	require.ErrorIs(t, err, quipu.ErrNotFound)
 	first := e.start(rt, "order", "k", map[string]any{"total": 1})
 	again, err := rt.Start(ctx, "order", "k", map[string]any{"total": 1.0})
-	already := (*quipu.ErrAlreadyStarted)(nil)
-	require.ErrorAs(t, err, &already)
-	require.True(t, already.SameFlow && already.SameInput, "1 and 1.0 are the same number")
-	require.Equal(t, first, again)
+	require.NoError(t, err)
+	require.True(t, again.Existing, "1 and 1.0 are the same number")
+	require.Equal(t, first.ID, again.ID)
 	_, err = rt.Start(ctx, "order", "k", map[string]any{"total": 2})
-	require.ErrorAs(t, err, &already)
-	require.False(t, already.SameInput)
+	other := (*quipu.ConflictError)(nil)
+	require.ErrorAs(t, err, &other)
+	require.False(t, other.SameInput)
+	require.True(t, other.SameFlow)
 }
 
 // P19: the hash chain is over the bytes as they were stored, whatever spelling

@@ -2,7 +2,6 @@ package faults
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"net/url"
@@ -182,9 +181,6 @@ func (c *cell) startJobs() {
 func (c *cell) startJob(id string) {
 	c.eventually("the start of "+id, func() error {
 		job, err := c.rt.Start(c.t.Context(), "cell", id, play.OrderOf(id))
-		if already := (*quipu.ErrAlreadyStarted)(nil); errors.As(err, &already) {
-			err = nil
-		}
 		c.started[id] = job
 		return err
 	})

@@ -31,11 +31,10 @@ func (w *world) ask(ctx context.Context, rt *quipu.Runtime, c call) (answer, err
 	switch c.verb {
 	case doStart:
 		job, err := rt.Start(ctx, kinds[c.what.flow].name, c.key, map[string]int{"v": c.what.value})
-		already := (*quipu.ErrAlreadyStarted)(nil)
-		if errors.As(err, &already) {
-			return answer{gen: w.gen(c.key, job.ID), already: true, sameFlow: already.SameFlow, sameInput: already.SameInput}, nil
+		if other := (*quipu.ConflictError)(nil); errors.As(err, &other) {
+			return answer{gen: w.gen(c.key, job.ID), already: true, sameFlow: other.SameFlow, sameInput: other.SameInput}, nil
 		}
-		return answer{gen: w.gen(c.key, job.ID)}, err
+		return answer{gen: w.gen(c.key, job.ID), already: job.Existing, sameFlow: job.Existing, sameInput: job.Existing}, err
 	case doSignal, doSignalAll:
 		return signalled(ctx, rt, c)
 	case doInterrupt:

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -59,8 +58,7 @@ func starts(ctx context.Context, rt *quipu.Runtime, ids []string) {
 	for _, id := range ids {
 		for ctx.Err() == nil {
 			_, err := rt.Start(ctx, "cell", id, play.OrderOf(id))
-			already := (*quipu.ErrAlreadyStarted)(nil)
-			if err == nil || errors.As(err, &already) {
+			if err == nil {
 				break
 			}
 			slog.Warn("a start is repeated", "job", id, "error", err)

@@ -1,0 +1,85 @@
+package quipu_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// A start that is repeated is the job that is there; with other content it is refused,
+// and says in what.
+func TestStartIsRepeated(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t, hello, "flow: other\nversion: \"1\"\nactivities: {start: {type: trigger}}\n")
+	ctx := t.Context()
+	first, err := s.Start(ctx, "hello", "k", map[string]string{"name": "Ada"})
+	require.NoError(t, err)
+	require.False(t, first.Existing)
+	again, err := s.Start(ctx, "hello", "k", map[string]string{"name": "Ada"})
+	require.NoError(t, err)
+	require.Equal(t, quipu.Job{ID: first.ID, Key: "k", Existing: true}, again)
+	for says, start := range map[string]func() (quipu.Job, error){
+		`the key "k" has a job from another input`: func() (quipu.Job, error) {
+			return s.Start(ctx, "hello", "k", map[string]string{"name": "Bob"})
+		},
+		`the key "k" has a job from another flow`: func() (quipu.Job, error) { return s.Start(ctx, "other", "k", map[string]string{"name": "Ada"}) },
+	} {
+		job, err := start()
+		var conflict *quipu.ConflictError
+		require.ErrorAs(t, err, &conflict)
+		require.ErrorContains(t, err, says)
+		require.Equal(t, first.ID, conflict.Job.ID)
+		require.Equal(t, first.ID, job.ID)
+	}
+}
+
+// A start can name a version, come later, and have tags.
+func TestStartOptions(t *testing.T) {
+	t.Parallel()
+	const text = "flow: v\nversion: \"%\"\noutput: \"%\"\nactivities: {start: {type: trigger}}\n"
+	s := newSpace(t, strings.ReplaceAll(text, "%", "1"), strings.ReplaceAll(text, "%", "2"))
+	ctx := t.Context()
+	job, err := s.Start(ctx, "v", "old", nil, quipu.Version("1"), quipu.Tags{"vip", "customer:42", "vip"})
+	require.NoError(t, err)
+	s.output(job, `"1"`)
+	job, err = s.Start(ctx, "v", "new", nil, quipu.Tags{"customer:42"})
+	require.NoError(t, err)
+	s.output(job, `"2"`)
+	_, err = s.Start(ctx, "v", "none", nil, quipu.Version("3"))
+	require.ErrorIs(t, err, quipu.ErrNotFound)
+	for tags, want := range map[string]int{"customer:42": 2, "vip": 1, "nobody": 0} {
+		page, err := s.Jobs(ctx, store.JobFilter{Tags: []string{tags}})
+		require.NoError(t, err)
+		require.Len(t, page, want, tags)
+	}
+
+	began := time.Now()
+	job, err = s.Start(ctx, "v", "later", nil, quipu.Delay(300*time.Millisecond))
+	require.NoError(t, err)
+	s.output(job, `"2"`)
+	require.GreaterOrEqual(t, time.Since(began), 300*time.Millisecond)
+	job, err = s.Start(ctx, "v", "tomorrow", nil, quipu.At(time.Now().Add(24*time.Hour)))
+	require.NoError(t, err)
+	v, err := s.Job(ctx, job)
+	require.NoError(t, err)
+	require.Len(t, v.Rows, 1)
+	require.Zero(t, v.Rows[0].Publication)
+	job, err = s.Start(ctx, "v", "yesterday", nil, quipu.At(time.Now().Add(-24*time.Hour)))
+	require.NoError(t, err)
+	s.output(job, `"2"`)
+	for _, o := range []quipu.StartOption{
+		quipu.Delay(-1), quipu.Delay(flow.MaxSleep + 1), quipu.At(time.Now().Add(flow.MaxSleep + time.Hour)), quipu.Tags{""}, quipu.Tags{"a\nb"},
+		quipu.Tags{"1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"},
+	} {
+		_, err := s.Start(ctx, "v", "bad", nil, o)
+		require.ErrorIs(t, err, quipu.ErrInput, "%v", o)
+	}
+	_, err = s.Find(ctx, "bad")
+	require.ErrorIs(t, err, quipu.ErrNotFound)
+}
