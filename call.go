@@ -3,6 +3,7 @@ package quipu
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/quipu-journal/quipu/engine"
@@ -52,13 +53,8 @@ func (rt *Runtime) call(ctx context.Context, topic, key string, in any) (Job, er
 		return Job{}, err
 	}
 	begun := rt.begin(ctx, []store.Start{{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: input}})
-	job, err := started(key, begun[0])
-	if !job.Existing {
-		return job, err
+	if there, is := errors.AsType[*store.AlreadyStartedError](begun[0].Err); is {
+		there.SameFlow = there.SameFlow && there.Flow.Version == topic
 	}
-	v, err := rt.store.Job(ctx, job.ID)
-	if err == nil && v.Flow.Version != topic {
-		err = &ConflictError{Job: job, SameInput: true}
-	}
-	return job, err
+	return started(key, begun[0])
 }

@@ -41,18 +41,19 @@ var (
 // ConflictError says that the key of a start has a job that was started from another flow,
 // or with another input (1.11). Nothing was begun.
 type ConflictError struct {
-	Job Job // that has the key
+	Job           Job    // that has the key
+	Flow, Version string // what it was started from
 	// SameFlow and SameInput say what the two have in common; a Call's flow is its topic.
 	SameFlow, SameInput bool
 }
 
 // Error says what differs.
 func (e *ConflictError) Error() string {
-	differs := "another input"
+	differs := "with another input"
 	if !e.SameFlow {
-		differs = "another flow"
+		differs = fmt.Sprintf("of flow %s version %s", e.Flow, e.Version)
 	}
-	return fmt.Sprintf("the key %.80q has a job from %s (%s): take another key", e.Job.Key, differs, e.Job.ID)
+	return fmt.Sprintf("the key %.80q has a job %s: take another key", e.Job.Key, differs)
 }
 
 // Job names one job of the space.
@@ -119,7 +120,9 @@ func started(key string, s store.Started) (Job, error) {
 		job.Existing = true
 		return job, nil
 	}
-	return job, &ConflictError{Job: job, SameFlow: there.SameFlow, SameInput: there.SameInput}
+	return job, &ConflictError{
+		Job: job, Flow: there.Flow.Name, Version: there.Flow.Version, SameFlow: there.SameFlow, SameInput: there.SameInput,
+	}
 }
 
 // StartMany begins up to MaxStarts jobs; the results are in the order of the

@@ -25,10 +25,10 @@ func TestStartIsRepeated(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, quipu.Job{ID: first.ID, Key: "k", Existing: true}, again)
 	for says, start := range map[string]func() (quipu.Job, error){
-		`the key "k" has a job from another input`: func() (quipu.Job, error) {
+		`the key "k" has a job with another input`: func() (quipu.Job, error) {
 			return s.Start(ctx, "hello", "k", map[string]string{"name": "Bob"})
 		},
-		`the key "k" has a job from another flow`: func() (quipu.Job, error) { return s.Start(ctx, "other", "k", map[string]string{"name": "Ada"}) },
+		`the key "k" has a job of flow hello version 1`: func() (quipu.Job, error) { return s.Start(ctx, "other", "k", map[string]string{"name": "Ada"}) },
 	} {
 		job, err := start()
 		var conflict *quipu.ConflictError

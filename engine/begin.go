@@ -125,7 +125,7 @@ func (b *batch) holder(key string) *collation.Holder {
 // taken is the answer for a key that a job has (1.11).
 func taken(s *store.Start, h *collation.Holder) store.Started {
 	return store.Started{Job: h.ID, Err: &store.AlreadyStartedError{
-		Job: h.ID, Key: s.Key, SameFlow: h.Flow.Name == s.Flow.Name, SameInput: bytes.Equal(h.Input, s.Input),
+		Job: h.ID, Key: s.Key, Flow: h.Flow, SameFlow: h.Flow.Name == s.Flow.Name, SameInput: bytes.Equal(h.Input, s.Input),
 	}}
 }
 

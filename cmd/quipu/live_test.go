@@ -148,7 +148,7 @@ func TestStartOne(t *testing.T) {
 	require.Contains(t, s.ok(`{"name":"Ada"}`, "start", "hello", "k1", "--input", "-"), "was started already")
 	require.Contains(t, s.fails(codeRefused, "", "start", "hello", "k1", "--input", `{"name":"Bob"}`).Err, "another input")
 	s.deploy("other", "1", "echo", "{}")
-	require.Contains(t, s.fails(codeRefused, "", "start", "other", "k1", "--input", `{"name":"Ada"}`).Err, "another flow")
+	require.Contains(t, s.fails(codeRefused, "", "start", "other", "k1", "--input", `{"name":"Ada"}`).Err, "of flow hello version 1")
 	require.Contains(t, s.fails(codeRefused, "", "start", "hello", "k2", "--input", `{"nam":"Ada"}`).Err, "name")
 	require.Contains(t, s.fails(codeRefused, "", "start", "hello", "--input", `{"name":"Ada"}`).Err, "identity: caller")
 	require.Contains(t, s.fails(codeNotFound, "", "start", "none", "k").Err, "deploy it")
@@ -193,7 +193,7 @@ func TestStartLines(t *testing.T) {
 		`{"flow":"hello","key":"last","input":{"name":"n"}}` // no end of line
 	r := s.fails(codeRefused, good+odd, "start", "-", "-o", "json")
 	require.JSONEq(t, `{"lines":1208,"started":1,"already":1200,"refused":6}`, r.Out)
-	for _, said := range []string{"line 1201: the key has a job", "line 1202: ", "line 1204: ", `line 1205: json: unknown field "imput"`, `line 1206: "flow" is missing`, "line 1207: "} {
+	for _, said := range []string{"line 1201: the key \"", "line 1202: ", "line 1204: ", `line 1205: json: unknown field "imput"`, `line 1206: "flow" is missing`, "line 1207: "} {
 		require.Contains(t, r.Err, said)
 	}
 	require.Len(t, strings.Split(strings.TrimSpace(s.ok("", "ls", "--limit", "0", "--keys", "--prefix", "k")), "\n"), 1200)

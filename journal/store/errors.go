@@ -49,6 +49,7 @@ var (
 // AlreadyStartedError is returned when the key of a start exists (1.11). Job
 // is the job that has the key.
 type AlreadyStartedError struct {
+	Flow      journal.FlowRef // of the job
 	Job       journal.JobID
 	Key       string
 	SameFlow  bool
