@@ -70,9 +70,9 @@ func TestE14CallIsDeduplicated(t *testing.T) {
 	require.Equal(t, map[journal.JobState]int64{journal.JobCompleted: 1}, counts)
 	s.begin("hello", "other", json.RawMessage(`{}`))
 	for want, call := range map[string]func() (json.RawMessage, error){
-		"has a job with another input":            func() (json.RawMessage, error) { return s.Call(ctx, "echo", "k", 2) },
+		"has a job with another input":                          func() (json.RawMessage, error) { return s.Call(ctx, "echo", "k", 2) },
 		`the key "k" has a job of flow quipu_call version echo`: func() (json.RawMessage, error) { return s.Call(ctx, "fail", "k", json.RawMessage(`{"n":1}`)) },
-		`"other" has a job of flow hello version 1`: func() (json.RawMessage, error) { return s.Call(ctx, "echo", "other", json.RawMessage(`{}`)) },
+		`"other" has a job of flow hello version 1`:             func() (json.RawMessage, error) { return s.Call(ctx, "echo", "other", json.RawMessage(`{}`)) },
 	} {
 		_, err := call()
 		require.ErrorContains(t, err, want)

@@ -12,7 +12,6 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/wire"
 )
 
 // JobError is how a job ended that did not complete: its state, the code and
@@ -179,80 +178,6 @@ func (rt *Runtime) SetExpireDefault(ctx context.Context, d time.Duration) error 
 // worker, sealer, retention and verifier. It needs CREATEROLE; repeat it after
 // each migration.
 func (rt *Runtime) Roles(ctx context.Context) error { return rt.store.Roles(ctx) }
-
-// DeadLetters lists what cannot go on by itself (E10).
-func (rt *Runtime) DeadLetters(ctx context.Context, all bool, limit int) ([]store.DeadView, error) {
-	return rt.store.DeadLetters(ctx, all, limit)
-}
-
-// Retry releases the message of a dead letter: it is tried again. Of a parked
-// Guarded effect that is unfinished this says that it was not done; of another one,
-// or of a completed one that its verifier doubts, only where its key is given: it
-// then runs again, under the next key. Without, such a verifier is asked again.
-func (rt *Runtime) Retry(ctx context.Context, id int64, who, reason string, effect ...journal.Digest) error {
-	key, err := only(effect)
-	if err != nil {
-		return err
-	}
-	return rt.act(ctx, store.Action{ID: id, Retry: true, Effect: key, Who: who, Reason: reason})
-}
-
-// Done says of the effect that a dead letter is about that it was done, with this
-// result of its function: it is recorded, and the handler goes on. A completed
-// effect that its verifier doubts is confirmed by its recorded result, or by nil
-// for whatever that is; it is not verified again. The effect's key is needed where
-// several are in doubt.
-func (rt *Runtime) Done(ctx context.Context, id int64, result any, who, reason string, effect ...journal.Digest) error {
-	key, err := only(effect)
-	if err != nil {
-		return err
-	}
-	out, err := marshal(result)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrInput, err)
-	}
-	return rt.act(ctx, store.Action{ID: id, Done: out, Effect: key, Who: who, Reason: reason})
-}
-
-// only is the key of the one effect that an action names, zero for none.
-func only(effect []journal.Digest) (key journal.Digest, err error) {
-	switch len(effect) {
-	case 0:
-		return key, nil
-	case 1:
-		return effect[0], nil
-	}
-	return key, fmt.Errorf("%w: an action is about one effect, these are %d", ErrInput, len(effect))
-}
-
-// Resolve ends the request of a dead letter with a result: that of its whole
-// handler, which does not run again.
-func (rt *Runtime) Resolve(ctx context.Context, id int64, output any, who, reason string) error {
-	out, err := marshal(output)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrInput, err)
-	}
-	r := &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: out}
-	return rt.act(ctx, store.Action{ID: id, Response: r, Who: who, Reason: reason})
-}
-
-// Fail ends the request of a dead letter with an error.
-func (rt *Runtime) Fail(ctx context.Context, id int64, code int, message, who, reason string) error {
-	r := &journal.Response{
-		Kind: journal.ResponseTerminal, Code: code,
-		Error: &journal.Failure{Class: "operator", Message: wire.CutText(message)},
-	}
-	if _, err := wire.FromJournal(r).Journal(); err != nil {
-		return fmt.Errorf("%w: %w", ErrInput, err)
-	}
-	return rt.act(ctx, store.Action{ID: id, Response: r, Who: who, Reason: reason})
-}
-
-// act keeps what a person wrote within the limits of an entry's texts.
-func (rt *Runtime) act(ctx context.Context, a store.Action) error {
-	a.Who, a.Reason = wire.CutText(a.Who), wire.CutText(a.Reason)
-	return rt.committer.Act(ctx, a)
-}
 
 // Child is a job that an activity of another job waits for.
 type Child struct {

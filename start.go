@@ -27,10 +27,23 @@ const (
 	MaxDelay  = flow.MaxSleep // of a start
 )
 
-// Errors of starts and reads.
+// Errors of calls.
 var (
 	// ErrNotFound: no such job, flow or dead letter.
 	ErrNotFound = store.ErrNotFound
+	// ErrUnavailable: a server is away; nothing was done, and the call may be repeated.
+	ErrUnavailable = store.ErrUnavailable
+	// ErrUnknown: the answer of the database was lost; it may have been done, and the call
+	// may be repeated.
+	ErrUnknown = store.ErrUnknown
+	// ErrStale: what was to be decided has ended already.
+	ErrStale = store.ErrStale
+	// ErrRejected: the database cannot keep what was given.
+	ErrRejected = store.ErrRejected
+	// ErrVersionTaken: the flow's version is deployed with other content.
+	ErrVersionTaken = store.ErrVersionTaken
+	// ErrSchema: the schema of the space is not that of this build.
+	ErrSchema = store.ErrSchema
 	// ErrInput: the input is no JSON, too large, or against the flow's schema.
 	ErrInput = engine.ErrInput
 	// ErrKey: the key is missing, longer than MaxKey, no UTF-8, has control

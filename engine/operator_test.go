@@ -21,7 +21,7 @@ func TestE10OneOfManyOperatorsActs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := committing(t, Config{Committers: 1})
 		require.NoError(t, c.DeadLetter(t.Context(), collation.DeadLetter{Reason: reasonUndecodable, Message: "x"}, []byte{0xff}))
-		letters, err := c.store.DeadLetters(t.Context(), true, 10)
+		letters, err := c.store.DeadLetters(t.Context(), store.DeadFilter{All: true, Limit: 10})
 		require.NoError(t, err)
 		require.Len(t, letters, 1)
 		answer := &journal.Response{Kind: journal.ResponseTerminal, Code: 410, Error: &journal.Failure{Class: "operator"}}
@@ -46,7 +46,7 @@ func TestE10OneOfManyOperatorsActs(t *testing.T) {
 		require.Equal(t, 1, acted)
 		require.ErrorIs(t, errs[3], store.ErrNotFound)
 		require.ErrorIs(t, errs[4], store.ErrRejected)
-		letters, err = c.store.DeadLetters(t.Context(), true, 10)
+		letters, err = c.store.DeadLetters(t.Context(), store.DeadFilter{All: true, Limit: 10})
 		require.NoError(t, err)
 		require.Equal(t, collation.LetterFailed, letters[0].State)
 	})

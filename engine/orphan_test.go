@@ -89,7 +89,7 @@ func (r *rig) asked(mu *sync.Mutex, asked map[string]bool) []string {
 
 func (r *rig) letters() []store.DeadView {
 	r.t.Helper()
-	out, err := r.store.DeadLetters(context.Background(), true, 100)
+	out, err := r.store.DeadLetters(context.Background(), store.DeadFilter{All: true, Limit: 100})
 	require.NoError(r.t, err)
 	return out
 }

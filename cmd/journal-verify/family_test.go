@@ -141,7 +141,7 @@ func (s *space) interrupt(d *store.DueRow) {
 // releaseAll lets an operator retry whatever is held for a dead letter (E10).
 func (s *space) releaseAll() {
 	s.Helper()
-	letters, err := s.store.DeadLetters(s.Context(), false, store.MaxPage)
+	letters, err := s.store.DeadLetters(s.Context(), store.DeadFilter{Limit: store.MaxPage})
 	require.NoError(s, err)
 	for _, l := range letters {
 		err := journaltest.Driven{Store: s.store}.Act(s.Context(), store.Action{ID: l.ID, Retry: true, Who: "ann", Reason: "looked"})

@@ -136,7 +136,7 @@ func (s *space) work(r *collation.Row) *journal.Response {
 // release lets an operator retry what is held for a dead letter (E10).
 func (s *space) release(row journal.GUID) {
 	s.Helper()
-	letters, err := s.store.DeadLetters(s.Context(), false, store.MaxPage)
+	letters, err := s.store.DeadLetters(s.Context(), store.DeadFilter{Limit: store.MaxPage})
 	require.NoError(s, err)
 	i := slices.IndexFunc(letters, func(d store.DeadView) bool { return d.Letter.Row == row })
 	require.GreaterOrEqual(s, i, 0)

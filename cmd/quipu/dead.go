@@ -41,45 +41,74 @@ activity) has no result that somebody else could give: retry it, or interrupt it
 }
 
 func (a *app) deadLsCommand() *cobra.Command {
-	var all bool
+	var f quipu.DeadLetterFilter
 	var limit int
+	var ids bool
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List dead letters",
-		Long:  `List dead letters, newest first: those that are open, or with --all also those that have ended.`,
-		Args:  cobra.NoArgs,
+		Long: `List dead letters, newest first: those that are open, or with --all also those that have
+ended. With --ids the list can be decided on as a whole.`,
+		Example: "  quipu dead ls --flow order --reason parked\n" +
+			"  quipu dead ls --topic payments.charge --limit 0 --ids | quipu dead retry - --reason \"the provider is back\"",
+		Args: cobra.NoArgs,
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "also those that have ended")
-	cmd.Flags().IntVar(&limit, "limit", 100, "at most `N`, up to 1000")
+	cmd.Flags().BoolVar(&f.All, "all", false, "also those that have ended")
+	cmd.Flags().StringVar(&f.Flow, "flow", "", "only of jobs of this `FLOW`")
+	cmd.Flags().StringVar(&f.Topic, "topic", "", "only requests of this `TOPIC`")
+	cmd.Flags().StringVar(&f.Reason, "reason", "", "only with this `REASON`, such as parked")
+	cmd.Flags().IntVar(&limit, "limit", 100, "at most `N`; 0 is all")
+	cmd.Flags().BoolVar(&ids, "ids", false, "print ids alone, one in a line")
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
-		if limit < 1 || limit > store.MaxPage {
-			return cli.Exitf(cli.CodeUsage, "--limit %d: use 1 to %d", limit, store.MaxPage)
+		if limit < 0 {
+			return cli.Exitf(cli.CodeUsage, "--limit %d: use 0 or more", limit)
 		}
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
-			letters, err := rt.DeadLetters(ctx, all, limit)
-			if err != nil {
-				return err
-			}
-			return a.letters(letters)
-		})
+		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error { return a.letters(ctx, rt, f, limit, ids) })
 	})
 	return cmd
 }
 
-// letters prints dead letters.
-func (a *app) letters(letters []store.DeadView) error {
-	t := newTable(a.streams.Out, "DEAD", "JOB", "ACTIVITY", "ADDRESS", "STATE", "REASON", "AT", "MESSAGE")
-	for i := range letters {
-		d := &letters[i]
-		if a.json() {
-			if err := a.object(letterOf(d)); err != nil {
+// letters prints dead letters, page after page.
+func (a *app) letters(ctx context.Context, rt *quipu.Runtime, f quipu.DeadLetterFilter, limit int, ids bool) error {
+	t := a.lettersTable()
+	for listed := 0; limit == 0 || listed < limit; {
+		if f.Limit = store.MaxPage; limit > 0 {
+			f.Limit = min(limit-listed, store.MaxPage)
+		}
+		page, err := rt.Operator().DeadLetters(ctx, f)
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			if err := a.letter(t, &page[i], ids); err != nil {
 				return err
 			}
-			continue
 		}
-		t.row(d.ID, d.Key, d.Letter.Activity, d.Letter.DAD, d.State, d.Letter.Reason, at(d.At), d.Letter.Message)
+		if err := t.flush(); err != nil {
+			return err
+		}
+		if listed += len(page); len(page) < f.Limit {
+			break
+		}
+		f.Before = page[len(page)-1].ID
 	}
-	return t.flush()
+	return nil
+}
+
+func (a *app) lettersTable() *table {
+	return newTable(a.streams.Out, "DEAD", "JOB", "ACTIVITY", "ADDRESS", "STATE", "REASON", "AT", "MESSAGE")
+}
+
+func (a *app) letter(t *table, d *quipu.DeadLetter, ids bool) error {
+	switch {
+	case ids:
+		_, err := fmt.Fprintln(a.streams.Out, d.ID)
+		return err
+	case a.json():
+		return a.object(letterOf(d))
+	}
+	t.row(d.ID, d.Job.Key, d.Activity, d.Address, d.State, d.Reason, d.At.Local().Format("2006-01-02 15:04:05.000"), d.Message)
+	return nil
 }
 
 func (a *app) deadRetryCommand() *cobra.Command {
@@ -98,12 +127,12 @@ is asked again.`,
 	a.aboutEffect(cmd, &effect)
 	d.define(a, cmd)
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
-		keys, err := effectKeys(effect, args)
+		key, err := effectKey(effect, args)
 		if err != nil {
 			return err
 		}
 		return a.decide(cmd, args, "retried", func(ctx context.Context, rt *quipu.Runtime, id int64) error {
-			return rt.Retry(ctx, id, a.whoOf(d), d.reason, keys...)
+			return rt.Operator().Decide(ctx, quipu.Decision{Letter: id, Verdict: quipu.Retry, Effect: key, Who: a.whoOf(d), Reason: d.reason})
 		})
 	})
 	return cmd
@@ -139,12 +168,12 @@ takes a compensation that failed too often for done. The dead letter and
 		if err != nil {
 			return err
 		}
-		keys, err := effectKeys(effect, args)
+		key, err := effectKey(effect, args)
 		if err != nil {
 			return err
 		}
 		return a.decide(cmd, args, "done", func(ctx context.Context, rt *quipu.Runtime, id int64) error {
-			return rt.Done(ctx, id, output, a.whoOf(d), d.reason, keys...)
+			return rt.Operator().Decide(ctx, quipu.Decision{Letter: id, Verdict: quipu.Done, Effect: key, Result: output, Who: a.whoOf(d), Reason: d.reason})
 		})
 	})
 	return cmd
@@ -155,19 +184,18 @@ func (a *app) aboutEffect(cmd *cobra.Command, effect *string) {
 	cmd.Flags().StringVar(effect, "effect", "", "`KEY` of the effect that is meant, 64 digits; default: the only one in doubt")
 }
 
-// effectKeys reads --effect, none for none. A key belongs to one dead letter.
-func effectKeys(effect string, args []string) ([]journal.Digest, error) {
+// effectKey reads --effect, zero for none. A key belongs to one dead letter.
+func effectKey(effect string, args []string) (key journal.Digest, err error) {
 	if effect == "" {
-		return nil, nil
+		return key, nil
 	}
-	key, err := journal.ParseDigest(effect)
-	if err != nil {
-		return nil, cli.Exitf(cli.CodeUsage, "--effect %.80q: its key has 64 hexadecimal digits, `quipu show --effect NAME JOB` shows it", effect)
+	if key, err = journal.ParseDigest(effect); err != nil {
+		return key, cli.Exitf(cli.CodeUsage, "--effect %.80q: its key has 64 hexadecimal digits, `quipu show --effect NAME JOB` shows it", effect)
 	}
 	if len(args) > 1 {
-		return nil, cli.Exitf(cli.CodeUsage, "--effect names an effect of one dead letter, these are %d", len(args))
+		return key, cli.Exitf(cli.CodeUsage, "--effect names an effect of one dead letter, these are %d", len(args))
 	}
-	return []journal.Digest{key}, nil
+	return key, nil
 }
 
 // result is the --result of a decision.
@@ -204,7 +232,7 @@ handler does not run again. To answer for one effect of it, see done.`,
 			return err
 		}
 		return a.decide(cmd, args, "resolved", func(ctx context.Context, rt *quipu.Runtime, id int64) error {
-			return rt.Resolve(ctx, id, output, a.whoOf(d), d.reason)
+			return rt.Operator().Decide(ctx, quipu.Decision{Letter: id, Verdict: quipu.Resolve, Result: output, Who: a.whoOf(d), Reason: d.reason})
 		})
 	})
 	return cmd
@@ -230,7 +258,7 @@ the job fails.`,
 			return cli.Exitf(cli.CodeUsage, "--code %d: use 400 to 599", code)
 		}
 		return a.decide(cmd, args, "failed", func(ctx context.Context, rt *quipu.Runtime, id int64) error {
-			return rt.Fail(ctx, id, code, message, a.whoOf(d), d.reason)
+			return rt.Operator().Decide(ctx, quipu.Decision{Letter: id, Verdict: quipu.Fail, Code: code, Message: message, Who: a.whoOf(d), Reason: d.reason})
 		})
 	})
 	return cmd

@@ -149,10 +149,7 @@ func TestOpenLettersAreWhole(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 2*maxCell) + "; look outside"
 	var b bytes.Buffer
-	openLetters(&b, []store.DeadView{
-		{ID: 1, State: "retried", Letter: collation.DeadLetter{Message: "gone"}},
-		{ID: 2, State: "open", Letter: collation.DeadLetter{Message: long}},
-	})
+	openLetters(&b, []quipu.DeadLetter{{ID: 1, State: "retried", Message: "gone"}, {ID: 2, State: "open", Message: long}})
 	require.Equal(t, "\nDead letter 2: "+long+"\n", b.String())
 }
 

@@ -113,6 +113,7 @@ type shown struct {
 	activities []history.Activity
 	elements   map[journal.GUID]int // of lists, by their requests
 	silent     error                // why there is no history
+	letters    []quipu.DeadLetter   // the oldest first
 }
 
 func (s *shower) show(ctx context.Context, key string) error {
@@ -127,6 +128,11 @@ func (s *shower) show(ctx context.Context, key string) error {
 	if v.effects, err = s.rt.Store().JobEffects(ctx, job.ID); err != nil {
 		return err
 	}
+	v.letters, err = s.rt.Operator().DeadLetters(ctx, quipu.DeadLetterFilter{All: true, Jobs: []journal.JobID{job.ID}, Limit: store.MaxPage})
+	if err != nil {
+		return err
+	}
+	slices.Reverse(v.letters)
 	v.flow = definition(ctx, s.rt, v.JobView)
 	var events []history.Event
 	events, v.silent = s.rt.History(ctx, job)
@@ -156,12 +162,18 @@ func (s *shower) print(ctx context.Context, v *shown) error {
 	if err := s.tables(v); err != nil {
 		return err
 	}
-	if len(v.Dead) > 0 {
+	if len(v.letters) > 0 {
 		fmt.Fprintln(w)
-		if err := s.letters(v.Dead); err != nil {
+		t := s.lettersTable()
+		for i := range v.letters {
+			if err := s.letter(t, &v.letters[i], false); err != nil {
+				return err
+			}
+		}
+		if err := t.flush(); err != nil {
 			return err
 		}
-		openLetters(w, v.Dead)
+		openLetters(w, v.letters)
 	}
 	_, err := fmt.Fprintln(w)
 	return err
@@ -269,10 +281,10 @@ func parentName(ctx context.Context, rt *quipu.Runtime, v *store.JobView) string
 
 // openLetters prints what the table cuts: the message of an open letter ends with
 // what can be done about it.
-func openLetters(w io.Writer, dead []store.DeadView) {
+func openLetters(w io.Writer, dead []quipu.DeadLetter) {
 	for i := range dead {
 		if d := &dead[i]; d.State == "open" {
-			fmt.Fprintf(w, "\nDead letter %d: %s\n", d.ID, plain(d.Letter.Message))
+			fmt.Fprintf(w, "\nDead letter %d: %s\n", d.ID, plain(d.Message))
 		}
 	}
 }

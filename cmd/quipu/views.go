@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/history"
 	"github.com/quipu-journal/quipu/journal"
@@ -250,18 +251,24 @@ type letter struct {
 	At       *time.Time `json:"at"`
 }
 
-func letterOf(d *store.DeadView) letter {
+func letterOf(d *quipu.DeadLetter) letter {
 	l := letter{
-		ID: d.ID, Key: d.Key, State: d.State, Kind: string(d.Letter.Kind), Activity: d.Letter.Activity, DAD: string(d.Letter.DAD),
-		Reason: d.Letter.Reason, Message: d.Letter.Message, At: stamp(d.At),
+		ID: d.ID, Key: d.Job.Key, State: d.State, Kind: d.Kind, Activity: d.Activity, DAD: d.Address, Ledger: d.Ledger,
+		Reason: d.Reason, Message: d.Message, At: timeOf(d.At),
 	}
-	if !d.Letter.Job.IsZero() {
-		l.Job = d.Letter.Job.String()
-	}
-	if d.Letter.Ledger != 0 {
-		l.Ledger = d.Letter.Ledger.String()
+	if !d.Job.ID.IsZero() {
+		l.Job = d.Job.ID.String()
 	}
 	return l
+}
+
+// timeOf is a time in JSON, nil for none.
+func timeOf(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
 }
 
 func viewOf(j *shown) view {
@@ -293,8 +300,8 @@ func viewOf(j *shown) view {
 	for i := range j.Rows {
 		v.Rows = append(v.Rows, rowOf(&j.Rows[i]))
 	}
-	for i := range j.Dead {
-		v.Dead = append(v.Dead, letterOf(&j.Dead[i]))
+	for i := range j.letters {
+		v.Dead = append(v.Dead, letterOf(&j.letters[i]))
 	}
 	return v
 }

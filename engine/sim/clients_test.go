@@ -182,7 +182,7 @@ func (w *world) interrupt(id journal.JobID) {
 // operate decides on dead letters: what was applied outside is answered, anything
 // else is tried again.
 func (w *world) operate(dice *rand.Rand) {
-	letters, err := w.store.DeadLetters(context.Background(), false, store.MaxPage)
+	letters, err := w.store.DeadLetters(context.Background(), store.DeadFilter{Limit: store.MaxPage})
 	if err != nil {
 		panic(err)
 	}

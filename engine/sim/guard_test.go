@@ -231,7 +231,7 @@ func (w *world) judge() bool {
 			w.wrong("I9: the start of %s was acknowledged, and there is no job %s", key, id)
 		}
 	}
-	letters, err := w.store.DeadLetters(context.Background(), true, store.MaxPage)
+	letters, err := w.store.DeadLetters(context.Background(), store.DeadFilter{All: true, Limit: store.MaxPage})
 	if err != nil {
 		panic(err)
 	}

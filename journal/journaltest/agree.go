@@ -203,14 +203,14 @@ func agreeLimits(b *bench) {
 	require.NoError(b, b.s.DeadLetter(b.ctx(), collation.DeadLetter{Kind: journal.MessageLeg1, Reason: "foreign"}, nil))
 	b.jobs(1)
 	for _, limit := range []int{0, -1} { // the default
-		letters, err := b.s.DeadLetters(b.ctx(), false, limit)
+		letters, err := b.s.DeadLetters(b.ctx(), store.DeadFilter{Limit: limit})
 		require.NoError(b, err)
 		require.Len(b, letters, 1)
 		jobs, err := b.s.Jobs(b.ctx(), store.JobFilter{Limit: limit})
 		require.NoError(b, err)
 		require.Len(b, jobs, 1)
 	}
-	_, err := b.s.DeadLetters(b.ctx(), false, store.MaxPage+1)
+	_, err := b.s.DeadLetters(b.ctx(), store.DeadFilter{Limit: store.MaxPage + 1})
 	require.ErrorIs(b, err, store.ErrRejected)
 	_, err = b.s.Jobs(b.ctx(), store.JobFilter{Limit: store.MaxPage + 1})
 	require.ErrorIs(b, err, store.ErrRejected)

@@ -197,7 +197,7 @@ func expireBatches(b *bench) {
 	}
 	b.requireTombstone(c, was)
 	require.GreaterOrEqual(b, calls, 3, "at most the limit of each table in a call: there are 8 letters")
-	letters, err := b.s.DeadLetters(b.ctx(), true, 100)
+	letters, err := b.s.DeadLetters(b.ctx(), store.DeadFilter{All: true, Limit: 100})
 	require.NoError(b, err)
 	require.Empty(b, letters)
 	require.Empty(b, b.due(10))
@@ -344,7 +344,7 @@ func generationRest(b *bench) {
 	}
 	b.expire(2)
 	b.requireTombstone(c, second)
-	letters, err := b.s.DeadLetters(b.ctx(), true, 100)
+	letters, err := b.s.DeadLetters(b.ctx(), store.DeadFilter{All: true, Limit: 100})
 	require.NoError(b, err)
 	require.Empty(b, letters)
 	id := b.requested(c, one, "k")

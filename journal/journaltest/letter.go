@@ -13,13 +13,14 @@ import (
 var letters = map[string]func(*bench){
 	"a message without a row is a letter alone (T3)":    letterForeign,
 	"letters are listed newest first, within the limit": letterList,
+	"letters are asked for by flow, topic, reason, job": letterFilter,
 	"what has ended is stale, what is not is not found": letterEnded,
 	"a letter without a row ends by an answer only":     letterAlone,
 }
 
 func (b *bench) letters(all bool) []store.DeadView {
 	b.Helper()
-	out, err := b.s.DeadLetters(b.ctx(), all, 100)
+	out, err := b.s.DeadLetters(b.ctx(), store.DeadFilter{All: all, Limit: 100})
 	require.NoError(b, err)
 	return out
 }
@@ -42,13 +43,53 @@ func letterList(b *bench) {
 	for i := range 9 {
 		require.NoError(b, b.s.DeadLetter(b.ctx(), collation.DeadLetter{Reason: "undecodable", Message: fmt.Sprint(i)}, nil))
 	}
-	list, err := b.s.DeadLetters(b.ctx(), true, 4)
+	list, err := b.s.DeadLetters(b.ctx(), store.DeadFilter{All: true, Limit: 4})
 	require.NoError(b, err)
 	require.Len(b, list, 4)
 	for i, l := range list {
 		require.Equal(b, fmt.Sprint(8-i), l.Letter.Message)
 	}
 	require.Len(b, b.letters(true), 9)
+	rest, err := b.s.DeadLetters(b.ctx(), store.DeadFilter{All: true, Before: list[3].ID})
+	require.NoError(b, err)
+	require.Len(b, rest, 5)
+	require.Equal(b, "4", rest[0].Letter.Message)
+}
+
+// letterFilter asks for the letters of one flow, topic, reason or job.
+func letterFilter(b *bench) {
+	r := b.asked(b.committer())
+	for range store.MaxRuns {
+		b.lease(r, "w")
+	}
+	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w", b.live().ID())
+	require.ErrorIs(b, err, store.ErrExhausted)
+	require.NoError(b, b.s.DeadLetter(b.ctx(), collation.DeadLetter{Reason: "foreign", Message: "else"}, nil))
+	v := b.view(r.Job)
+	for _, c := range []struct {
+		f    store.DeadFilter
+		want int
+	}{
+		{store.DeadFilter{}, 2},
+		{store.DeadFilter{Flow: v.Flow.Name}, 1},
+		{store.DeadFilter{Flow: "other"}, 0},
+		{store.DeadFilter{Topic: r.Topic}, 1},
+		{store.DeadFilter{Topic: "other"}, 0},
+		{store.DeadFilter{Reason: "foreign"}, 1},
+		{store.DeadFilter{Reason: "foreign", Flow: v.Flow.Name}, 0},
+		{store.DeadFilter{Jobs: []journal.JobID{r.Job}}, 1},
+		{store.DeadFilter{Jobs: []journal.JobID{{9}}}, 0},
+	} {
+		list, err := b.s.DeadLetters(b.ctx(), c.f)
+		require.NoError(b, err)
+		require.Len(b, list, c.want, "%+v", c.f)
+		for _, l := range list {
+			if l.Letter.Job == r.Job {
+				require.Equal(b, v.Flow.Name, l.Flow)
+				require.Equal(b, r.Topic, l.Topic)
+			}
+		}
+	}
 }
 
 // letterEnded holds a request that ran too often, and lets it go again, once.

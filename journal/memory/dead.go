@@ -50,28 +50,39 @@ func (s *Store) answerLetters(u *undo, id journal.JobID, row journal.GUID) {
 func (s *Store) letterView(l *letter) store.DeadView {
 	v := l.view
 	if j := s.living(v.Letter.Job); j != nil {
-		v.Key = j.Key
+		v.Key, v.Flow = j.Key, j.Flow.Name
+	}
+	if r := s.rows[v.Letter.Job][v.Letter.Row]; r != nil {
+		v.Topic = r.Topic
 	}
 	return v
 }
 
-// DeadLetters implements store.Operator.
-func (s *Store) DeadLetters(_ context.Context, all bool, limit int) ([]store.DeadView, error) {
-	if limit <= 0 {
-		limit = defaultPage
+// DeadLetters implements store.Client.
+func (s *Store) DeadLetters(_ context.Context, f store.DeadFilter) ([]store.DeadView, error) {
+	if f.Limit <= 0 {
+		f.Limit = defaultPage
 	}
-	if limit > store.MaxPage {
-		return nil, fmt.Errorf("%w: a page of %d dead letters, at most %d", errLimits, limit, store.MaxPage)
+	if f.Limit > store.MaxPage || len(f.Jobs) > store.MaxPage {
+		return nil, fmt.Errorf("%w: a page of %d dead letters, at most %d", errLimits, max(f.Limit, len(f.Jobs)), store.MaxPage)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []store.DeadView
 	for _, l := range slices.Backward(s.letters) {
-		if (all || l.view.State == collation.LetterOpen) && len(out) < limit {
-			out = append(out, s.letterView(l))
+		if v := s.letterView(l); selects(&f, &v) && len(out) < f.Limit {
+			out = append(out, v)
 		}
 	}
 	return out, nil
+}
+
+func selects(f *store.DeadFilter, v *store.DeadView) bool {
+	if len(f.Jobs) > 0 {
+		return (f.All || v.State == collation.LetterOpen) && slices.Contains(f.Jobs, v.Letter.Job)
+	}
+	return (f.All || v.State == collation.LetterOpen) && (f.Flow == "" || v.Flow == f.Flow) && (f.Topic == "" || v.Topic == f.Topic) &&
+		(f.Reason == "" || v.Letter.Reason == f.Reason) && (f.Before <= 0 || v.ID < f.Before)
 }
 
 // Letter implements store.Engine.

@@ -156,7 +156,7 @@ func TestFaultsOfEveryCall(t *testing.T) {
 	}
 	_, err := s.FindJob(ctx, "new")
 	require.ErrorIs(t, err, store.ErrNotFound)
-	letters, err := s.DeadLetters(ctx, true, 10)
+	letters, err := s.DeadLetters(ctx, store.DeadFilter{All: true, Limit: 10})
 	require.NoError(t, err)
 	require.Empty(t, letters)
 	v, err := s.Job(ctx, id)

@@ -18,7 +18,7 @@ func TestActOnALetterThatJustEnded(t *testing.T) {
 	require.NoError(t, s.run(t, `INSERT INTO dead_letters (job, guid, kind, activity, dad, reason, message, ledger, at)
 		SELECT job, guid, kind, activity, dad, 'parked', 'was it paid?', 0, 1 FROM dispatches`))
 	require.NoError(t, s.run(t, "UPDATE dispatches SET held = 'parked', dead = true"))
-	list, err := s.DeadLetters(t.Context(), false, 10)
+	list, err := s.DeadLetters(t.Context(), store.DeadFilter{Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 	completion := blocker(t, s, "UPDATE dispatches SET held = NULL, dead = false; UPDATE dead_letters SET state = 'answered'")

@@ -196,25 +196,34 @@ func (s *Store) Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.
 	return outcomes, err
 }
 
-// DeadLetters lists dead letters, newest first.
-func (s *Store) DeadLetters(ctx context.Context, all bool, limit int) ([]store.DeadView, error) {
-	if limit > store.MaxPage {
-		return nil, tooMany("dead letters", limit, store.MaxPage)
+// DeadLetters implements store.Client.
+func (s *Store) DeadLetters(ctx context.Context, f store.DeadFilter) ([]store.DeadView, error) {
+	if f.Limit > store.MaxPage || len(f.Jobs) > store.MaxPage {
+		return nil, tooMany("dead letters", max(f.Limit, len(f.Jobs)), store.MaxPage)
 	}
-	if limit <= 0 {
-		limit = defaultPage
+	if f.Limit <= 0 {
+		f.Limit = defaultPage
+	}
+	if f.Before <= 0 {
+		f.Before = math.MaxInt64
+	}
+	name, params := "letters", [][]byte{
+		pBool(f.All), pText(f.Flow), pText(f.Topic), pText(f.Reason), pInt(f.Before), pInt(int64(f.Limit)),
+	}
+	if len(f.Jobs) > 0 {
+		name, params = "letters_of_jobs", [][]byte{pUUIDs(f.Jobs), pBool(f.All), pInt(int64(f.Limit))}
 	}
 	var letters []store.DeadView
-	err := s.query(ctx, "letters", func() { letters = nil }, func(v row) error {
+	err := s.query(ctx, name, func() { letters = nil }, func(v row) error {
 		letters = append(letters, readLetter(v))
 		return nil
-	}, pBool(all), pInt(int64(limit)))
+	}, params...)
 	return letters, err
 }
 
 func readLetter(v row) store.DeadView {
 	return store.DeadView{
-		ID: v.int(0), At: collation.Micros(v.int(9)), State: v.text(10), Key: v.text(11),
+		ID: v.int(0), At: collation.Micros(v.int(9)), State: v.text(10), Key: v.text(11), Flow: v.text(12), Topic: v.text(13),
 		Letter: collation.DeadLetter{
 			Job: v.job(1), Row: v.guid(2), Kind: journal.MessageKind(v.text(3)), Activity: v.text(4),
 			DAD: collation.DAD(v.text(5)), Reason: v.text(6), Message: v.text(7), Ledger: collation.ActivityLedger(v.int(8)),

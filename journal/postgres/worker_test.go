@@ -51,7 +51,7 @@ func TestLateCompletionUnparks(t *testing.T) {
 	require.Empty(t, after.Held)
 	require.False(t, after.Dead)
 	require.NotZero(t, after.NextAt)
-	letters, err := s.DeadLetters(t.Context(), true, 10)
+	letters, err := s.DeadLetters(t.Context(), store.DeadFilter{All: true, Limit: 10})
 	require.NoError(t, err)
 	require.Equal(t, collation.LetterAnswered, letters[0].State)
 	e := lastOfChain(t, s, id, row.GUID)
@@ -109,7 +109,7 @@ func TestActRetriesParked(t *testing.T) {
 	_, _, err = journaltest.Driven{Store: s}.StartEffect(t.Context(), l, charge)
 	require.NoError(t, err)
 	park(t, s, id, row.GUID)
-	letters, err := s.DeadLetters(t.Context(), false, 10)
+	letters, err := s.DeadLetters(t.Context(), store.DeadFilter{Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, letters, 1)
 	require.NoError(t, journaltest.Driven{Store: s}.Act(t.Context(), store.Action{ID: letters[0].ID, Retry: true, Who: "me", Reason: "bank says no"}))
@@ -137,7 +137,7 @@ func TestActAnswers(t *testing.T) {
 	row := request(t, s, id)
 	park(t, s, id, row.GUID)
 	answer := &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte(`{"by":"hand"}`)}
-	letters, err := s.DeadLetters(t.Context(), false, 10)
+	letters, err := s.DeadLetters(t.Context(), store.DeadFilter{Limit: 10})
 	require.NoError(t, err)
 	require.NoError(t, journaltest.Driven{Store: s}.Act(t.Context(), store.Action{ID: letters[0].ID, Response: answer}))
 	after := rowOf(t, s, id, row.GUID)
@@ -156,7 +156,7 @@ func TestActAnswers(t *testing.T) {
 	x.Held, x.Dead = collation.HeldStuck, true
 	p.Update, p.Dead = []collation.Row{x}, []collation.DeadLetter{{Job: id, Row: x.GUID, Kind: x.Kind, Reason: "stuck"}}
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
-	letters, err = s.DeadLetters(t.Context(), false, 10)
+	letters, err = s.DeadLetters(t.Context(), store.DeadFilter{Limit: 10})
 	require.NoError(t, err)
 	require.ErrorIs(t, journaltest.Driven{Store: s}.Act(t.Context(), store.Action{ID: letters[0].ID, Response: answer}), store.ErrRejected)
 	require.NoError(t, journaltest.Driven{Store: s}.Act(t.Context(), store.Action{ID: letters[0].ID, Retry: true}))

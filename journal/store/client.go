@@ -60,6 +60,8 @@ type Client interface {
 	// Outcomes says of jobs, at most MaxOutcomes, how they ended, tombstones among
 	// them (W5); unknown ids are absent.
 	Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.JobID]Outcome, error)
+	// DeadLetters lists dead letters, newest first.
+	DeadLetters(ctx context.Context, f DeadFilter) ([]DeadView, error)
 	// Payload reads an output that is stored beside the journal (E6): ErrNotFound,
 	// also of a tombstone.
 	Payload(ctx context.Context, job journal.JobID, digest journal.Digest) ([]byte, error)
@@ -173,10 +175,23 @@ type InstanceView struct {
 	collation.Instance
 }
 
+// DeadFilter selects a page of dead letters. What is zero is not asked for.
+type DeadFilter struct {
+	All    bool // those that have ended, too
+	Flow   string
+	Topic  string // of a request that is there still
+	Reason string
+	Jobs   []journal.JobID // at most MaxPage: of these alone, whatever else is asked for but All
+	Before int64           // the last id of the page before
+	Limit  int             // default 100, at most MaxPage
+}
+
 // DeadView is one dead letter.
 type DeadView struct {
 	ID     int64
 	Key    string // of the job, "" for a foreign message
+	Flow   string // of the job
+	Topic  string // of its request, where that is there still
 	At     collation.Micros
 	Letter collation.DeadLetter
 	State  string // collation.LetterOpen, …
@@ -198,9 +213,6 @@ type Operator interface {
 	Activate(ctx context.Context, name, version string) error
 	// Flows lists the deployed versions.
 	Flows(ctx context.Context) ([]FlowView, error)
-	// DeadLetters lists dead letters, newest first, at most limit (default 100, at
-	// most MaxPage); all includes ended ones.
-	DeadLetters(ctx context.Context, all bool, limit int) ([]DeadView, error)
 }
 
 // FlowView is one deployed version.

@@ -280,7 +280,7 @@ func (w *twin) operate() {
 	if w.chance("foreign", 15) {
 		_ = w.driven().DeadLetter(w.ctx, collation.DeadLetter{Kind: journal.MessageLeg1, Reason: "undecodable", Message: "drawn"}, []byte{0, 0xff})
 	}
-	list, err := w.memory.DeadLetters(w.ctx, true, store.MaxPage)
+	list, err := w.memory.DeadLetters(w.ctx, store.DeadFilter{All: true, Limit: store.MaxPage})
 	require.NoError(w, err)
 	x, _ := recent(w, "letter", list)
 	a := store.Action{ID: x.ID, Who: "ann", Reason: "drawn"}

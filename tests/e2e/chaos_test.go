@@ -227,17 +227,19 @@ func (c *chaos) pay(reqs []quipu.StartRequest, trips map[string]bool) (all bool)
 // person resolves the parked Guarded effects, as somebody who asked outside
 // would. Any other dead letter is a fault of the product.
 func (c *chaos) person(ctx context.Context, _ *rand.Rand) {
-	letters, err := c.rt.DeadLetters(ctx, false, 100)
+	letters, err := c.rt.Operator().DeadLetters(ctx, quipu.DeadLetterFilter{Limit: 100})
 	if err != nil {
 		return // Postgres is away
 	}
 	for _, l := range letters {
-		if !parks(l.Letter.Activity) {
-			c.e.t.Errorf("dead letter of %s, %s, %s: %s", l.Key, l.Letter.Activity, l.Letter.Reason, l.Letter.Message)
-			_ = c.rt.Retry(ctx, l.ID, "chaos", "to see how the rest ends")
+		if !parks(l.Activity) {
+			c.e.t.Errorf("dead letter of %s, %s, %s: %s", l.Job.Key, l.Activity, l.Reason, l.Message)
+			_ = c.rt.Operator().Decide(ctx, quipu.Decision{Letter: l.ID, Verdict: quipu.Retry, Who: "chaos", Reason: "to see how the rest ends"})
 			continue
 		}
-		if c.rt.Resolve(ctx, l.ID, map[string]any{"receipt": "by hand"}, "ann", "found it in their books") == nil {
+		if c.rt.Operator().Decide(ctx, quipu.Decision{
+			Letter: l.ID, Verdict: quipu.Resolve, Result: map[string]any{"receipt": "by hand"}, Who: "ann", Reason: "found it in their books",
+		}) == nil {
 			c.count("resolve")
 		}
 	}

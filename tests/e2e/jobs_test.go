@@ -252,7 +252,7 @@ func TestP21P31LongCallsKeepTheirLease(t *testing.T) {
 			require.NoError(t, err, job.Key)
 		}
 		require.Equal(t, int64(len(jobs)), runs.Load())
-		letters, err := rt.DeadLetters(t.Context(), true, 10)
+		letters, err := rt.Operator().DeadLetters(t.Context(), quipu.DeadLetterFilter{All: true, Limit: 10})
 		require.NoError(t, err)
 		require.Empty(t, letters)
 		e.clean(rt)

@@ -97,13 +97,13 @@ func (e *env) bookChild(b *books) *child {
 }
 
 // letter waits for the one open dead letter of a job.
-func (e *env) letter(rt *quipu.Runtime, job quipu.Job) (found store.DeadView) {
+func (e *env) letter(rt *quipu.Runtime, job quipu.Job) (found quipu.DeadLetter) {
 	e.t.Helper()
 	e.eventually("a dead letter of "+job.Key, func() bool {
-		letters, err := rt.DeadLetters(e.t.Context(), false, 100)
+		letters, err := rt.Operator().DeadLetters(e.t.Context(), quipu.DeadLetterFilter{Limit: 100})
 		require.NoError(e.t, err)
 		for _, l := range letters {
-			if l.Key == job.Key {
+			if l.Job.Key == job.Key {
 				found = l
 				return true
 			}
@@ -140,8 +140,8 @@ func TestP16VerifiedTakeover(t *testing.T) {
 		}
 		e.bookChild(b)
 		l := e.letter(rt, jobs["unknown"])
-		require.Contains(t, l.Letter.Message, "its verifier was asked: it does not know whether it was done (the books are closed)")
-		require.NoError(t, rt.Done(t.Context(), l.ID, map[string]string{"receipt": "by hand"}, "ann", "it is in their books"))
+		require.Contains(t, l.Message, "its verifier was asked: it does not know whether it was done (the books are closed)")
+		require.NoError(t, rt.Operator().Decide(t.Context(), quipu.Decision{Letter: l.ID, Verdict: quipu.Done, Result: map[string]string{"receipt": "by hand"}, Who: "ann", Reason: "it is in their books"}))
 		for id, receipt := range map[string]string{"done": "from the books", "not-done": "", "unknown": "by hand"} {
 			out, err := e.wait(rt, jobs[id])
 			require.NoError(t, err, id)
@@ -245,20 +245,20 @@ func TestE10VerifyAsksAPerson(t *testing.T) {
 			l.set(id, effects.StateNotDone)
 			jobs[id] = e.start(rt, "one", id, order{ID: id})
 		}
-		letters := map[string]store.DeadView{}
+		letters := map[string]quipu.DeadLetter{}
 		for id, job := range jobs {
 			letters[id] = e.letter(rt, job)
-			require.Contains(t, letters[id].Letter.Message, "was not done (looked)")
+			require.Contains(t, letters[id].Message, "was not done (looked)")
 			require.Equal(t, "confirm", e.parkedClass(rt, job))
 		}
 		ctx := t.Context()
 		key := l.key(t, "voided", 0)
-		require.ErrorIs(t, rt.Retry(ctx, letters["voided"].ID, "ann", "", key, key), quipu.ErrInput)
-		require.NoError(t, rt.Done(ctx, letters["confirmed"].ID, nil, "ann", "it is in their books"))
-		require.NoError(t, rt.Retry(ctx, letters["voided"].ID, "ann", "it is not in their books", key))
-		require.NoError(t, rt.Fail(ctx, letters["failed"].ID, 502, "it is lost", "ann", ""))
+		require.ErrorIs(t, rt.Operator().Decide(ctx, quipu.Decision{Letter: letters["voided"].ID, Verdict: quipu.Resolve, Effect: key}), quipu.ErrInput)
+		require.NoError(t, rt.Operator().Decide(ctx, quipu.Decision{Letter: letters["confirmed"].ID, Verdict: quipu.Done, Who: "ann", Reason: "it is in their books"}))
+		require.NoError(t, rt.Operator().Decide(ctx, quipu.Decision{Letter: letters["voided"].ID, Verdict: quipu.Retry, Effect: key, Who: "ann", Reason: "it is not in their books"}))
+		require.NoError(t, rt.Operator().Decide(ctx, quipu.Decision{Letter: letters["failed"].ID, Verdict: quipu.Fail, Code: 502, Message: "it is lost", Who: "ann"}))
 		l.set("again", effects.StateDone)
-		require.NoError(t, rt.Retry(ctx, letters["again"].ID, "ann", "they were late"))
+		require.NoError(t, rt.Operator().Decide(ctx, quipu.Decision{Letter: letters["again"].ID, Verdict: quipu.Retry, Who: "ann", Reason: "they were late"}))
 
 		for id, want := range map[string]string{"confirmed": "confirmed-1", "voided": "voided-2", "again": "again-1"} {
 			out, err := e.wait(rt, jobs[id])

@@ -1,15 +1,28 @@
 -- name: letters
--- dead letters, newest first (E10). $1 ended ones too, $2 limit.
-SELECT l.id, l.job, l.guid, l.kind, l.activity, l.dad, l.reason, l.message, l.ledger, l.at, l.state, coalesce(j.key, '')
-FROM dead_letters l LEFT JOIN jobs j ON j.id = l.job
-WHERE $1::bool OR l.state = 'open'
+-- dead letters, newest first (E10), with the job's key and flow, and the topic of a request that is there still. $1 ended
+-- ones too, $2 flow or '', $3 topic or '', $4 reason or '', $5 the id of the last one of the page before, $6 limit.
+SELECT l.id, l.job, l.guid, l.kind, l.activity, l.dad, l.reason, l.message, l.ledger, l.at, l.state, coalesce(j.key, ''),
+       coalesce(j.flow_name, ''), coalesce(d.topic, '')
+FROM dead_letters l LEFT JOIN jobs j ON j.id = l.job LEFT JOIN dispatches d ON d.job = l.job AND d.guid = l.guid
+WHERE ($1::bool OR l.state = 'open') AND ($2::text = '' OR j.flow_name = $2::text) AND ($3::text = '' OR d.topic = $3::text)
+  AND ($4::text = '' OR l.reason = $4::text) AND l.id < $5::int8
 ORDER BY l.id DESC
-LIMIT $2::int8
+LIMIT $6::int8
+
+-- name: letters_of_jobs
+-- the dead letters of jobs, newest first. $1 jobs, $2 ended ones too, $3 limit.
+WITH l AS MATERIALIZED (SELECT * FROM dead_letters WHERE job = ANY ($1::uuid[]) AND ($2::bool OR state = 'open'))
+SELECT l.id, l.job, l.guid, l.kind, l.activity, l.dad, l.reason, l.message, l.ledger, l.at, l.state, coalesce(j.key, ''),
+       coalesce(j.flow_name, ''), coalesce(d.topic, '')
+FROM l LEFT JOIN jobs j ON j.id = l.job LEFT JOIN dispatches d ON d.job = l.job AND d.guid = l.guid
+ORDER BY l.id DESC
+LIMIT $3::int8
 
 -- name: letters_of_job
 -- the dead letters of a job, oldest first. $1 job.
-SELECT l.id, l.job, l.guid, l.kind, l.activity, l.dad, l.reason, l.message, l.ledger, l.at, l.state, coalesce(j.key, '')
-FROM dead_letters l LEFT JOIN jobs j ON j.id = l.job
+SELECT l.id, l.job, l.guid, l.kind, l.activity, l.dad, l.reason, l.message, l.ledger, l.at, l.state, coalesce(j.key, ''),
+       coalesce(j.flow_name, ''), coalesce(d.topic, '')
+FROM dead_letters l LEFT JOIN jobs j ON j.id = l.job LEFT JOIN dispatches d ON d.job = l.job AND d.guid = l.guid
 WHERE l.job = $1::uuid
 ORDER BY l.id
 
