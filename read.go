@@ -2,7 +2,6 @@ package quipu
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -13,51 +12,6 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
-
-// JobError is how a job ended that did not complete: its state, the code and
-// the message of its error.
-type JobError struct {
-	Job   Job
-	State journal.JobState
-	Code  int
-	Cause *journal.Failure
-}
-
-// Error names the job and its error.
-func (e *JobError) Error() string {
-	message := "no message"
-	if e.Cause != nil {
-		message = e.Cause.Message
-	}
-	return fmt.Sprintf("job %q %s with code %d: %s", e.Job.Key, e.State, e.Code, message)
-}
-
-// quarantined is why Wait returns without an end: nothing of the job goes on by
-// itself (J1).
-var quarantined = &journal.Failure{
-	Class: "quarantined", Message: "its stored state is against the laws: verify its journal (journal-verify --job)",
-}
-
-// Wait waits for the job's end and returns its output, or *JobError. It is told of
-// the end by this process's engine or, where NATS is known, by another's; what
-// nobody tells it finds at its next look (Config.WaitLook). A database that is away
-// is waited for. ErrClosed: the Runtime was closed meanwhile.
-func (rt *Runtime) Wait(ctx context.Context, job Job) (json.RawMessage, error) {
-	job, err := rt.known(ctx, job)
-	if err != nil {
-		return nil, fmt.Errorf("wait: %w", err)
-	}
-	o, err := rt.waiters.Wait(ctx, job.ID)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("wait for job %q: %w", job.Key, err)
-	case o.State == journal.JobQuarantined:
-		return nil, &JobError{Job: job, State: o.State, Cause: quarantined}
-	case o.State != journal.JobCompleted:
-		return nil, &JobError{Job: Job{ID: job.ID, Key: o.Key}, State: o.State, Code: o.Code, Cause: o.Error}
-	}
-	return o.Output, nil
-}
 
 // Find returns the job that has the key.
 func (rt *Runtime) Find(ctx context.Context, key string) (Job, error) {

@@ -183,7 +183,7 @@ func TestW5AThousandWait(t *testing.T) {
 		require.NoError(t, err)
 		for _, r := range started {
 			wg.Go(func() {
-				if o, err := w.Wait(ctx, r.Job.ID); err != nil || o.State != journal.JobCompleted {
+				if o, err := w.Wait(ctx, r.Job.ID, false); err != nil || o.State != journal.JobCompleted {
 					t.Errorf("%+v, %v", o, err)
 				}
 			})

@@ -26,6 +26,16 @@ type Ends interface {
 	Ended(ctx context.Context, ids []journal.JobID) (map[journal.JobID]bool, error)
 	// Outcomes is that of store.Client.
 	Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.JobID]store.Outcome, error)
+	// DeadLetters is that of store.Client.
+	DeadLetters(ctx context.Context, f store.DeadFilter) ([]store.DeadView, error)
+}
+
+// ParkedError says that a job waits for a person: it has open dead letters.
+type ParkedError struct{ Letters []store.DeadView }
+
+// Error counts them.
+func (e *ParkedError) Error() string {
+	return fmt.Sprintf("the job waits for a person: %d dead letters", len(e.Letters))
 }
 
 // WaitersConfig configures Waiters.
@@ -57,8 +67,8 @@ type Waiters struct {
 
 // awaited is a job that somebody waits for.
 type awaited struct {
-	by    map[chan ending]struct{}
-	asked bool // it is in Waiters.asked
+	by    map[chan ending]bool // true: for no longer than until it is parked
+	asked bool                 // it is in Waiters.asked
 }
 
 // ending is how it ended for one who waited.
@@ -78,10 +88,11 @@ func NewWaiters(cfg WaitersConfig) *Waiters {
 	return w
 }
 
-// Wait waits until nothing is to be waited for of the job (store.Outcome.Over). The
-// error is store.ErrNotFound, ErrClosed, the cause of ctx's end, or of the store; a
-// store that is away is waited for.
-func (w *Waiters) Wait(ctx context.Context, job journal.JobID) (store.Outcome, error) {
+// Wait waits until nothing is to be waited for of the job (store.Outcome.Over), or, if
+// that is asked for, until it waits for a person itself. The error is store.ErrNotFound,
+// ErrClosed, *ParkedError, the cause of ctx's end, or of the store; a store that is away is
+// waited for.
+func (w *Waiters) Wait(ctx context.Context, job journal.JobID, untilParked bool) (store.Outcome, error) {
 	if w.cfg.Listen != nil {
 		stop, err := w.cfg.Listen(job, func() { w.Told([]journal.JobID{job}) })
 		if err != nil {
@@ -91,7 +102,7 @@ func (w *Waiters) Wait(ctx context.Context, job journal.JobID) (store.Outcome, e
 		}
 	}
 	end := make(chan ending, 1)
-	if err := w.enter(job, end); err != nil {
+	if err := w.enter(job, end, untilParked); err != nil {
 		return store.Outcome{}, err
 	}
 	select {
@@ -129,7 +140,7 @@ func (w *Waiters) Close() {
 
 // enter registers one who waits, before his job is looked at, and starts the loop
 // for the first one.
-func (w *Waiters) enter(job journal.JobID, end chan ending) error {
+func (w *Waiters) enter(job journal.JobID, end chan ending, untilParked bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ctx.Err() != nil {
@@ -137,10 +148,10 @@ func (w *Waiters) enter(job journal.JobID, end chan ending) error {
 	}
 	j := w.jobs[job]
 	if j == nil {
-		j = &awaited{by: map[chan ending]struct{}{}}
+		j = &awaited{by: map[chan ending]bool{}}
 		w.jobs[job] = j
 	}
-	j.by[end] = struct{}{}
+	j.by[end] = untilParked
 	w.ask(job, j)
 	if !w.running {
 		w.running = true
@@ -285,12 +296,20 @@ func away(ctx context.Context, err error) bool {
 func (w *Waiters) look() {
 	w.mu.Lock()
 	ids := make([]journal.JobID, 0, len(w.jobs))
-	for id := range w.jobs {
+	var parking []journal.JobID
+	for id, j := range w.jobs {
 		ids = append(ids, id)
+		for _, untilParked := range j.by {
+			if untilParked {
+				parking = append(parking, id)
+				break
+			}
+		}
 	}
 	w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(w.ctx, transactTime)
 	defer cancel()
+	w.park(ctx, parking)
 	ended, err := w.cfg.Store.Ended(ctx, ids)
 	if err != nil && away(ctx, err) {
 		return
@@ -302,5 +321,50 @@ func (w *Waiters) look() {
 		if j := w.jobs[id]; j != nil && (done || !known || err != nil) { // an error is told to those who wait
 			w.ask(id, j)
 		}
+	}
+}
+
+// Parked are the open dead letters of a job, at most a page of them.
+func (w *Waiters) Parked(ctx context.Context, job journal.JobID) ([]store.DeadView, error) {
+	return w.cfg.Store.DeadLetters(ctx, store.DeadFilter{Jobs: []journal.JobID{job}, Limit: store.MaxPage})
+}
+
+// park ends the waiting of those who wait no longer than until a job is parked: a query
+// for each store.MaxPage of such jobs.
+func (w *Waiters) park(ctx context.Context, jobs []journal.JobID) {
+	for page := range slices.Chunk(jobs, store.MaxPage) {
+		letters, err := w.cfg.Store.DeadLetters(ctx, store.DeadFilter{Jobs: page, Limit: store.MaxPage})
+		if err != nil {
+			return // it is looked again
+		}
+		by := map[journal.JobID][]store.DeadView{}
+		for _, l := range letters {
+			by[l.Letter.Job] = append(by[l.Letter.Job], l)
+		}
+		w.mu.Lock()
+		for id, letters := range by {
+			w.tellParked(id, letters)
+		}
+		w.mu.Unlock()
+	}
+}
+
+// tellParked ends the waiting of some of those who wait for a job.
+func (w *Waiters) tellParked(id journal.JobID, letters []store.DeadView) {
+	j := w.jobs[id]
+	if j == nil {
+		return
+	}
+	for end, untilParked := range j.by {
+		if untilParked {
+			delete(j.by, end)
+			end <- ending{err: &ParkedError{letters}}
+		}
+	}
+	if len(j.by) == 0 {
+		delete(w.jobs, id)
+	}
+	if len(w.jobs) == 0 {
+		w.stir()
 	}
 }

@@ -29,6 +29,7 @@ type asked struct {
 	mu     sync.Mutex
 	looks  []int // jobs of each Ended
 	reads  []int // and of each Outcomes
+	dead   []int // and of each DeadLetters
 	answer func(ids []journal.JobID, err error) error
 }
 
@@ -51,6 +52,18 @@ func (a *asked) Ended(ctx context.Context, ids []journal.JobID) (map[journal.Job
 func (a *asked) Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.JobID]store.Outcome, error) {
 	out, err := a.Ends.Outcomes(ctx, ids)
 	return out, a.note(&a.reads, ids, err)
+}
+
+func (a *asked) DeadLetters(ctx context.Context, f store.DeadFilter) ([]store.DeadView, error) {
+	out, err := a.Ends.DeadLetters(ctx, f)
+	return out, a.note(&a.dead, f.Jobs, err)
+}
+
+// parked is the number of questions about dead letters.
+func (a *asked) parked() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.dead)
 }
 
 // counts are the numbers of looks and of jobs that were read.
@@ -112,7 +125,7 @@ type waiting struct {
 func (h *hall) wait(ctx context.Context, id journal.JobID) *waiting {
 	w := &waiting{done: make(chan struct{})}
 	go func() {
-		w.out, w.err = h.Wait(ctx, id)
+		w.out, w.err = h.Wait(ctx, id, false)
 		close(w.done)
 	}()
 	return w
@@ -156,7 +169,7 @@ func TestW5WaitIsTold(t *testing.T) {
 				var wg sync.WaitGroup
 				for _, id := range r.begin(jobs, 2) {
 					wg.Go(func() {
-						o, err := w.Wait(context.Background(), id)
+						o, err := w.Wait(context.Background(), id, false)
 						if err != nil || o.State != journal.JobCompleted || !o.Ended || string(o.Output) != `{"last":1}` {
 							t.Errorf("%+v, %v", o, err)
 						}
@@ -331,5 +344,40 @@ func TestW5CloseEndsWaiting(t *testing.T) {
 		h.Close()
 		_, after := h.asked.counts()
 		require.Equal(t, before, after)
+	})
+}
+
+// Who waits no longer than until a job is parked is told at the next look, others of the
+// job go on, and all of them together cost one query more in each look.
+func TestWaitUntilParked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall(t)
+		defer h.Close()
+		parks, free := h.start("parks"), h.start("free")
+		ended := make(chan error, 3)
+		for _, id := range []journal.JobID{parks, parks, free} {
+			go func() {
+				_, err := h.Wait(t.Context(), id, true)
+				ended <- err
+			}()
+		}
+		patient := h.wait(t.Context(), parks)
+		time.Sleep(3 * engine.DefaultLook)
+		require.Equal(t, 3, h.asked.parked(), "one for all in each look")
+		d := collation.DeadLetter{Job: parks, Kind: journal.MessageLeg1, Reason: "stuck", Message: "look"}
+		require.NoError(t, journaltest.Driven{Store: h.store}.DeadLetter(t.Context(), d, nil))
+		for range 2 {
+			var parked *engine.ParkedError
+			require.ErrorAs(t, <-ended, &parked)
+			require.Equal(t, "look", parked.Letters[0].Letter.Message)
+		}
+		require.Empty(t, ended)
+		require.False(t, patient.over())
+		h.quarantine(free)
+		h.quarantine(parks)
+		require.NoError(t, <-ended)
+		time.Sleep(2 * engine.DefaultLook)
+		require.True(t, patient.over())
 	})
 }

@@ -1,0 +1,78 @@
+package quipu_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// A wait can end where a person has to decide, and one that ends by its deadline says so.
+func TestWaitsForAPerson(t *testing.T) {
+	t.Parallel()
+	reg := workers.New()
+	workers.Handle(reg, "charge", func(ctx context.Context, in int) (string, error) {
+		return effects.Do(ctx, "charge", func(context.Context) (string, error) { return "", errors.New("connection cut off") })
+	})
+	s := newSpaceOf(t, reg)
+	calling, stop := context.WithCancel(t.Context())
+	called := make(chan error, 1)
+	go func() {
+		_, err := s.Call(calling, "charge", "c-1", 1)
+		called <- err
+	}()
+	s.until("a dead letter", func() bool {
+		letters, err := s.Operator().DeadLetters(t.Context(), quipu.DeadLetterFilter{Topic: "charge"})
+		return err == nil && len(letters) == 1
+	})
+	stop()
+	require.ErrorIs(t, <-called, context.Canceled)
+	job := quipu.Job{Key: "c-1"}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	id, err := s.Find(t.Context(), "c-1")
+	require.NoError(t, err)
+	_, err = s.Wait(ctx, id)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	var late *quipu.ParkedError
+	require.ErrorAs(t, err, &late)
+	_, err = s.Wait(t.Context(), job, quipu.UntilParked(true))
+	var parked *quipu.ParkedError
+	require.ErrorAs(t, err, &parked)
+	require.Len(t, parked.Letters, 1)
+	letter := parked.Letters[0]
+	require.Equal(t, late.Letters, parked.Letters)
+	require.Equal(t, []string{"c-1", "parked", "quipu_call", "charge"}, []string{letter.Job.Key, letter.Reason, letter.Flow, letter.Topic})
+	require.ErrorContains(t, err, `job "c-1" waits for a person; dead letter`)
+	require.ErrorContains(t, err, "`quipu why c-1`")
+
+	decide := s.Operator().Decide
+	for says, d := range map[string]quipu.Decision{
+		`verdict ""`:          {},
+		"no Code and Message": {Verdict: quipu.Retry, Code: 500},
+		"retry has no Result": {Verdict: quipu.Retry, Result: 1},
+		"fail has no Effect":  {Verdict: quipu.Fail, Effect: [32]byte{1}},
+		"code 200":            {Verdict: quipu.Fail, Code: 200},
+	} {
+		d.Letter = letter.ID
+		err := decide(t.Context(), d)
+		require.ErrorIs(t, err, quipu.ErrInput)
+		require.ErrorContains(t, err, says)
+	}
+	require.NoError(t, decide(t.Context(), quipu.Decision{Letter: letter.ID, Verdict: quipu.Done, Result: "receipt", Who: "ann", Reason: "in their books"}))
+	require.ErrorIs(t, decide(t.Context(), quipu.Decision{Letter: letter.ID, Verdict: quipu.Retry}), quipu.ErrStale)
+	receipt, err := quipu.WaitAs[string](t.Context(), s.Runtime, job)
+	require.NoError(t, err)
+	require.Equal(t, "receipt", receipt)
+	receipt, err = quipu.CallAs[string](t.Context(), s.Runtime, "charge", "c-1", 1)
+	require.NoError(t, err)
+	require.Equal(t, "receipt", receipt)
+	_, err = quipu.WaitAs[int](t.Context(), s.Runtime, job)
+	require.ErrorContains(t, err, "output of job c-1 is no int")
+}

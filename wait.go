@@ -1,0 +1,155 @@
+package quipu
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// JobError is how a job ended that did not complete: its state, the code and
+// the message of its error.
+type JobError struct {
+	Job   Job
+	State journal.JobState
+	Code  int
+	Cause *journal.Failure
+}
+
+// Error names the job and its error.
+func (e *JobError) Error() string {
+	message := "no message"
+	if e.Cause != nil {
+		message = e.Cause.Message
+	}
+	return fmt.Sprintf("job %q %s with code %d: %s", e.Job.Key, e.State, e.Code, message)
+}
+
+// quarantined is why Wait returns without an end: nothing of the job goes on by
+// itself (J1).
+var quarantined = &journal.Failure{
+	Class: "quarantined", Message: "its stored state is against the laws: verify its journal (journal-verify --job)",
+}
+
+// ParkedError says that a job waits for a person: these dead letters of it are open, and
+// nothing else need be going on in it. Operator.Decide answers them.
+type ParkedError struct {
+	Job     Job
+	Letters []DeadLetter // newest first
+}
+
+// Error names the letters, and what to do.
+func (e *ParkedError) Error() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "job %q waits for a person", e.Job.Key)
+	for i, l := range e.Letters {
+		if i == maxLettersNamed {
+			fmt.Fprintf(&text, "; and %d more", len(e.Letters)-i)
+			break
+		}
+		fmt.Fprintf(&text, "; dead letter %d of %s (%s): %s", l.ID, l.Activity, l.Reason, l.Message)
+	}
+	fmt.Fprintf(&text, "; `quipu why %s` says what can be done", e.Job.Key)
+	return text.String()
+}
+
+// maxLettersNamed bounds the letters that a ParkedError names in its text.
+const maxLettersNamed = 3
+
+// WaitOption changes a Wait: UntilParked.
+type WaitOption interface{ toWait(o *waitOptions) }
+
+type waitOptions struct{ untilParked bool }
+
+// UntilParked says that a Wait ends when the job waits for a person, with *ParkedError; by
+// default it goes on, since somebody may answer. It is looked for once in Config.WaitLook.
+type UntilParked bool
+
+func (u UntilParked) toWait(o *waitOptions) { o.untilParked = bool(u) }
+
+// Wait waits for the job's end and returns its output, or *JobError. It is told of
+// the end by this process's engine or, where NATS is known, by another's; what
+// nobody tells it finds at its next look (Config.WaitLook). A database that is away
+// is waited for. ErrClosed: the Runtime was closed meanwhile. When ctx ends first, the error
+// is its cause and, where the job waits for a person, *ParkedError beside it.
+func (rt *Runtime) Wait(ctx context.Context, job Job, opts ...WaitOption) (json.RawMessage, error) {
+	var options waitOptions
+	for _, o := range opts {
+		o.toWait(&options)
+	}
+	job, err := rt.known(ctx, job)
+	if err != nil {
+		return nil, fmt.Errorf("wait: %w", err)
+	}
+	o, err := rt.waiters.Wait(ctx, job.ID, options.untilParked)
+	if parked, is := errors.AsType[*engine.ParkedError](err); is {
+		return nil, parkedBy(job, parked.Letters)
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, rt.late(ctx, job, err)
+	case err != nil:
+		return nil, fmt.Errorf("wait for job %q: %w", job.Key, err)
+	case o.State == journal.JobQuarantined:
+		return nil, &JobError{Job: job, State: o.State, Cause: quarantined}
+	case o.State != journal.JobCompleted:
+		return nil, &JobError{Job: Job{ID: job.ID, Key: o.Key}, State: o.State, Code: o.Code, Cause: o.Error}
+	}
+	return o.Output, nil
+}
+
+// lateLook bounds the look for why a job has not ended in time.
+const lateLook = time.Second
+
+// late is the error of a wait whose context has ended, with what the job waits for, if that
+// is a person.
+func (rt *Runtime) late(ctx context.Context, job Job, err error) error {
+	err = fmt.Errorf("wait for job %q: %w", job.Key, err)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err // who gives up knows why
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateLook)
+	defer cancel()
+	if letters, failed := rt.waiters.Parked(ctx, job.ID); failed == nil && len(letters) > 0 {
+		err = fmt.Errorf("%w: %w", err, parkedBy(job, letters))
+	}
+	return err
+}
+
+func parkedBy(job Job, views []store.DeadView) *ParkedError {
+	e := &ParkedError{Job: job, Letters: make([]DeadLetter, len(views))}
+	for i := range views {
+		e.Letters[i] = deadLetter(&views[i])
+	}
+	return e
+}
+
+// WaitAs is Wait with the output as a T.
+func WaitAs[T any](ctx context.Context, rt *Runtime, job Job, opts ...WaitOption) (T, error) {
+	out, err := rt.Wait(ctx, job, opts...)
+	return as[T](out, err, "output of job "+job.Key)
+}
+
+// CallAs is Call with the result as a T.
+func CallAs[T any](ctx context.Context, rt *Runtime, topic, key string, in any) (T, error) {
+	out, err := rt.Call(ctx, topic, key, in)
+	return as[T](out, err, "result of call "+key)
+}
+
+// as reads JSON as a T.
+func as[T any](text json.RawMessage, err error, what string) (T, error) {
+	var v T
+	if err != nil {
+		return v, err
+	}
+	if err := json.Unmarshal(text, &v); err != nil {
+		return v, fmt.Errorf("%s is no %T: %w", what, v, err)
+	}
+	return v, nil
+}
