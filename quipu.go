@@ -5,20 +5,17 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
-	"regexp"
 	"slices"
 	"sync/atomic"
 	"time"
 
-	natsgo "github.com/nats-io/nats.go"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/journal/archive"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/session"
 	"github.com/quipu-journal/quipu/transport/local"
 	"github.com/quipu-journal/quipu/transport/nats"
@@ -44,51 +41,6 @@ const (
 // AllRoles are the roles of a Config that names none.
 func AllRoles() []Role { return []Role{RoleEngine, RoleWorkers, RoleSchedule, RoleRetention} }
 
-// Config configures a Runtime. The zero value of a field means the default
-// that its comment states.
-type Config struct {
-	Postgres string // connection string; required
-	NATS     string // URL; required for the roles engine and workers; optional for a client: the database announces to the engines what it leaves (W9), and Wait looks
-	Space    string // [a-z][a-z0-9-]{0,31}; DefaultSpace
-
-	Workers *workers.Registry // handlers; none
-	Roles   []Role            // AllRoles
-
-	Lanes       int           // of the space, equal in all its processes; 16 (T9)
-	Concurrency int           // handlers at a time, per topic; workers.DefaultConcurrency
-	Committers  int           // transactions at a time; 2
-	MaxBatch    int           // messages per transaction; 500
-	HotBytes    int           // of the states of jobs that are kept in memory; 64 MiB, negative: none (W6)
-	Resend      time.Duration // until a lost message is looked for; 3 s (T2)
-	Lease       time.Duration // how long a process that is not heard of keeps what it holds; 3 s (W8)
-	AckWait     time.Duration // of messages that a process has, and is not heard of; 3 s; a lane's is at most that (T10)
-	Drain       time.Duration // for running handlers when Run ends; 20 s (T10)
-	NATSWait    time.Duration // until Open gives up a NATS that does not answer; 5 s, negative: Open does not ask for an answer, and NATS may come later
-	WaitLook    time.Duration // between two looks of all Waits for ends that nobody told them; 1 s (W5)
-	MaxConns    int           // pooled connections beside those of the committers, one each, and of the session, two; 8. As many again for DoTx, opened when it is used
-
-	// Stepwise commits at every mark, NoFold keeps children's Leg1 apart (C11).
-	Stepwise, NoFold bool
-	// NoLocal sends every request by NATS, also those that handlers of this process
-	// have room for (W7).
-	NoLocal bool
-	// NoMigrate leaves the schema alone: another role owns it (4.5).
-	NoMigrate bool
-	// Archive is a directory for the journals of expired jobs, which are dropped without
-	// one: the role retention writes a file for each partition before it drops it, to be
-	// read by journal-verify (W11).
-	Archive string
-	// InProcess connects to a NATS server in this process.
-	InProcess natsgo.InProcessConnProvider
-	// Credentials and NKeySeed are paths of NATS credentials (4.5).
-	Credentials, NKeySeed string
-
-	Name     string // names this process in the journal (audit only); host/pid
-	Build    string // audit only
-	Observer observer.Observer
-	Logger   *slog.Logger // slog.Default()
-}
-
 // ErrClosed says that a Runtime was closed while somebody waited for a job, which
 // goes on, or before it was called.
 var ErrClosed = engine.ErrClosed
@@ -98,12 +50,6 @@ var ErrRun = errors.New("a Runtime runs once: Run was called on it before")
 
 // ErrConfig is wrapped by errors about a Config.
 var ErrConfig = errors.New("quipu configuration")
-
-// defaultNATSWait is long enough for a server that just starts, and short for who
-// mistyped its URL.
-const defaultNATSWait = 5 * time.Second
-
-var spaceName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 
 // Runtime is a connection to one space. Its methods are safe for concurrent
 // use. Close it when Run has returned.
@@ -155,62 +101,15 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	return rt, nil
 }
 
-func (c Config) withDefaults() (Config, error) {
-	if c.Postgres == "" {
-		return c, fmt.Errorf("%w: Postgres is required: a connection string such as postgres://user@host:5432/db", ErrConfig)
-	}
-	if c.Space == "" {
-		c.Space = DefaultSpace
-	}
-	if !spaceName.MatchString(c.Space) {
-		return c, fmt.Errorf("%w: space %.40q: a lower-case letter, then up to 31 of a-z, 0-9 and -", ErrConfig, c.Space)
-	}
-	if slices.Contains(c.Roles, RoleWorkers) && c.Workers == nil {
-		return c, fmt.Errorf("%w: the role %s needs handlers: set Workers", ErrConfig, RoleWorkers)
-	}
-	if c.Workers != nil {
-		if err := c.Workers.Check(); err != nil {
-			return c, fmt.Errorf("%w: %w", ErrConfig, err)
-		}
-	}
-	if len(c.Roles) == 0 {
-		c.Roles = AllRoles()
-	}
-	for _, r := range c.Roles {
-		if !slices.Contains(AllRoles(), r) {
-			return c, fmt.Errorf("%w: role %q: the roles are %v", ErrConfig, r, AllRoles())
-		}
-	}
-	if err := archive.Check(c.Archive); err != nil {
-		return c, fmt.Errorf("%w: Archive: %w: make the directory first", ErrConfig, err)
-	}
-	if c.Name == "" {
-		c.Name = engine.DefaultWriter()
-	}
-	if c.Lanes == 0 {
-		c.Lanes = engine.DefaultLanes
-	}
-	if c.NATSWait == 0 {
-		c.NATSWait = defaultNATSWait
-	}
-	if c.Observer == nil {
-		c.Observer = observer.Nop{}
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
-	return c, nil
-}
-
 // connect connects to NATS, where it is configured, and begins to commit.
 func (rt *Runtime) connect(ctx context.Context) (err error) {
-	c := rt.cfg
+	c, how := rt.cfg, mode.From(ctx)
 	rt.session = session.New(session.Config{
 		Store: rt.store, Process: rt.process(), Logger: c.Logger,
 	})
 	cfg := engine.Config{
 		Session: rt.session, Lease: c.Lease, AckWait: c.AckWait, Store: rt.store, Space: c.Space, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
-		Stepwise: c.Stepwise, NoFold: c.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build,
+		Stepwise: how.Stepwise, NoFold: how.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build,
 		Ended: rt.waiters.Told, Observer: c.Observer, Logger: c.Logger,
 	}
 	if c.NATS != "" || c.InProcess != nil {
@@ -226,7 +125,7 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 			return store.Unavailable(err.Error())
 		}
 		cfg.Bus = rt.bus
-		if !c.NoLocal {
+		if !how.NoLocal {
 			here := local.New(rt.bus, holder(c.Name))
 			cfg.Bus, cfg.Local = here, here
 		}

@@ -74,7 +74,9 @@ func TestStartOptions(t *testing.T) {
 	require.NoError(t, err)
 	s.output(job, `"2"`)
 	for _, o := range []quipu.StartOption{
-		quipu.Delay(-1), quipu.Delay(flow.MaxSleep + 1), quipu.At(time.Now().Add(flow.MaxSleep + time.Hour)), quipu.Tags{""}, quipu.Tags{"a\nb"},
+		quipu.Delay(-1), quipu.Delay(flow.MaxSleep + 1), quipu.At(time.Now().Add(flow.MaxSleep + time.Hour)),
+		quipu.Tags{""},
+		quipu.Tags{"a\nb"},
 		quipu.Tags{"1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"},
 	} {
 		_, err := s.Start(ctx, "v", "bad", nil, o)

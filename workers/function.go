@@ -97,7 +97,7 @@ func (f *function) run(ctx context.Context) ending {
 
 // pass runs the function from its top.
 func (f *function) pass(ctx context.Context) durable.Ending {
-	end := f.durable.Run(ctx, func(ctx context.Context) ([]byte, error) { return f.h.fn(ctx, f.in) })
+	end := f.durable.Run(ctx, func(ctx context.Context) ([]byte, error) { return f.h.wrapped(f.h.fn)(ctx, f.in) })
 	if p, ok := errors.AsType[*durable.PanicError](end.Err); ok {
 		end.Err = &panicError{value: p.Value, stack: p.Stack}
 	}

@@ -20,6 +20,7 @@ type Registry struct {
 	mu        sync.Mutex
 	handlers  map[string]*handler
 	verifiers map[string]verifier // by the effect's name
+	uses      []func(next Handler) Handler
 	errs      []error
 }
 
@@ -29,7 +30,8 @@ type handler struct {
 	class       effects.Class
 	concurrency int // 0: the runtime's
 	durable     bool
-	fn          func(ctx context.Context, input []byte) ([]byte, error)
+	fn          Handler
+	uses        []func(next Handler) Handler // of the registry, once it is complete
 }
 
 // New returns an empty registry.
@@ -108,9 +110,8 @@ func Handle[In, Out any](r *Registry, topic string, fn func(context.Context, In)
 // HandleRaw registers fn for a topic; fn gets the input as it is and returns JSON,
 // nil for null.
 func HandleRaw(r *Registry, topic string, fn func(context.Context, json.RawMessage) (json.RawMessage, error), options ...Option) {
-	h := &handler{topic: topic, class: effects.Pure}
+	h := &handler{topic: topic, class: effects.Pure, fn: fn}
 	options = append(options[:len(options):len(options)], given(fn != nil))
-	h.fn = func(ctx context.Context, input []byte) ([]byte, error) { return fn(ctx, input) }
 	var errs []error
 	if err := transport.ValidateTopic(topic); err != nil {
 		errs = append(errs, err)
@@ -152,7 +153,9 @@ func (r *Registry) all() ([]*handler, error) {
 	defer r.mu.Unlock()
 	hs := make([]*handler, 0, len(r.handlers))
 	for _, h := range r.handlers {
-		hs = append(hs, h)
+		complete := *h
+		complete.uses = slices.Clone(r.uses)
+		hs = append(hs, &complete)
 	}
 	slices.SortFunc(hs, func(a, b *handler) int { return strings.Compare(a.topic, b.topic) })
 	return hs, errors.Join(r.errs...)
@@ -168,9 +171,9 @@ func (r *Registry) verified() map[string]verifier {
 // invoke runs the body, as one effect unless it is Pure (E3).
 func (h *handler) invoke(ctx context.Context, input []byte) ([]byte, error) {
 	if h.class == effects.Pure {
-		return h.fn(ctx, input)
+		return h.wrapped(h.fn)(ctx, input)
 	}
-	return effects.Do(ctx, h.topic, func(ctx context.Context) (json.RawMessage, error) {
-		return h.fn(ctx, input)
-	}, h.class)
+	return h.wrapped(func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
+		return effects.Do(ctx, h.topic, func(ctx context.Context) (json.RawMessage, error) { return h.fn(ctx, input) }, h.class)
+	})(ctx, input)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 
 	"github.com/quipu-journal/quipu/durable"
@@ -108,6 +109,7 @@ func Replay(ctx context.Context, reg *Registry, q ReplayRequest) (*Replayed, err
 			Activity: q.Call.Activity, DAD: q.Call.DAD, Element: q.Call.Element,
 		},
 	}
+	ctx = context.WithValue(ctx, loggerKey{}, slog.New(slog.DiscardHandler)) // it has all been said
 	f := &function{h: h, req: q.Call.request(), in: q.Input, frozen: true}
 	if h.durable {
 		f.durable = durable.New(durable.Config{Config: cfg, Ended: q.Ended})

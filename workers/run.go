@@ -109,7 +109,7 @@ func (r *run) open() (stop func()) {
 	unwatch := context.AfterFunc(ctx, r.pulse.hurry)
 	unheld := r.rt.cfg.Session.Watch(r.session.Lease, cancel)
 	stop = func() { unheld(); unwatch(); leave(); cancel(context.Canceled) }
-	ctx = effects.With(ctx, r.session)
+	ctx = context.WithValue(effects.With(ctx, r.session), loggerKey{}, r.rt.cfg.Logger)
 	r.pulse.mu.Lock()
 	defer r.pulse.mu.Unlock()
 	r.ctx, r.cancel, r.end = context.WithValue(ctx, callKey{}, r.req), cancel, end

@@ -10,6 +10,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/backoff"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/transport"
 )
@@ -72,7 +73,7 @@ func (p *process) connect(ctx context.Context, cfg quipu.Config) (_ *quipu.Runti
 		}
 		cfg.NATSWait = -1 // it has just answered, or not
 	}
-	rt, err := quipu.Open(ctx, cfg)
+	rt, err := quipu.Open(mode.With(ctx, p.opts.mode), cfg)
 	switch {
 	case errors.Is(err, quipu.ErrConfig):
 		return nil, cli.Exit(cli.CodeUsage, err)

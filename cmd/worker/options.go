@@ -15,6 +15,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/workers"
@@ -24,14 +25,14 @@ import (
 type options struct {
 	postgres, nats, creds, nkey string // of worker alone
 
-	space, flows, http, log, level, name       string
-	archive                                    string
-	roles                                      []string
-	lanes, concurrency, committers, maxBatch   int
-	hot                                        int
-	resend, lease, ackWait, drain, wait        time.Duration
-	stepwise, noFold, noMigrate, telemetryText bool
-	noLocal                                    bool
+	space, flows, http, log, level, name     string
+	archive                                  string
+	roles                                    []string
+	lanes, concurrency, committers, maxBatch int
+	hot                                      int
+	resend, lease, ackWait, drain, wait      time.Duration
+	noMigrate, telemetryText                 bool
+	mode                                     mode.Mode
 }
 
 // defineServers are the flags of a worker that finds its servers running.
@@ -61,9 +62,9 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.DurationVar(&o.lease, "lease", 0, "`TIME` that this process keeps what it holds when it is not heard of; it says three times in it that it lives; default: 3s")
 	f.DurationVar(&o.ackWait, "ack-wait", 0, "`TIME` until a message of a process that is not heard of goes to another; default: 3s")
 	f.DurationVar(&o.drain, "drain", workers.DefaultDrain, "`TIME` that running handlers have at the end")
-	f.BoolVar(&o.stepwise, "stepwise", false, "commit at every mark")
-	f.BoolVar(&o.noFold, "no-fold", false, "do not fold children into the transaction of their parent")
-	f.BoolVar(&o.noLocal, "no-local", false, "send every request by NATS, also those that handlers of this process have room for")
+	f.BoolVar(&o.mode.Stepwise, "stepwise", false, "commit at every mark")
+	f.BoolVar(&o.mode.NoFold, "no-fold", false, "do not fold children into the transaction of their parent")
+	f.BoolVar(&o.mode.NoLocal, "no-local", false, "send every request by NATS, also those that handlers of this process have room for")
 	f.StringVar(&o.log, "log", "text", "`FORMAT` of the log on standard error: text or json")
 	f.StringVar(&o.level, "log-level", "info", "least `LEVEL` that is logged: debug, info, warn or error")
 	f.BoolVar(&o.telemetryText, "trace-errors", false, "put the text of errors into spans; it may hold users' data")

@@ -10,6 +10,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -81,12 +82,13 @@ func (b *bench) w10s(ctx context.Context) error {
 	for _, w := range []struct {
 		name   string
 		config func(*quipu.Config)
+		mode   mode.Mode
 		beside string
 	}{
-		{"W10, 200 callers, all by JetStream (--no-local)", func(c *quipu.Config) { c.NoLocal = true }, peer("≥ 3 ×")},
-		{"W10, 200 callers, no hot states", func(c *quipu.Config) { c.HotBytes = -1 }, ""},
+		{"W10, 200 callers, all by JetStream (--no-local)", nil, mode.Mode{NoLocal: true}, peer("≥ 3 ×")},
+		{"W10, 200 callers, no hot states", func(c *quipu.Config) { c.HotBytes = -1 }, mode.Mode{}, ""},
 	} {
-		r, err := b.drive(ctx, work{name: w.name, callers: 200, jobs: b.enough(200) / 2, config: w.config})
+		r, err := b.drive(mode.With(ctx, w.mode), work{name: w.name, callers: 200, jobs: b.enough(200) / 2, config: w.config})
 		if err != nil {
 			return err
 		}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -53,10 +54,10 @@ func childMain(config string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	rt, err := quipu.Open(ctx, quipu.Config{
-		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Stepwise: c.Stepwise, Workers: outside(c.Receiver),
+	rt, err := quipu.Open(mode.With(ctx, mode.Mode{Stepwise: c.Stepwise, NoFold: c.NoFold}), quipu.Config{
+		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Workers: outside(c.Receiver),
 		Resend: c.Resend, Lease: c.Lease, AckWait: c.Lease, Drain: c.Drain, NoMigrate: true,
-		NoFold: c.NoFold, MaxBatch: c.MaxBatch, Committers: c.Committers, Concurrency: c.Concurrency,
+		MaxBatch: c.MaxBatch, Committers: c.Committers, Concurrency: c.Concurrency,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/dev/soak"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/workers"
@@ -66,7 +67,7 @@ const (
 
 func (e *env) config(reg *workers.Registry) quipu.Config {
 	return quipu.Config{
-		Postgres: e.dsn, NATS: e.nats.URL(), NATSWait: -1, Space: e.space, Workers: reg, Stepwise: e.stepwise,
+		Postgres: e.dsn, NATS: e.nats.URL(), NATSWait: -1, Space: e.space, Workers: reg,
 		Resend: quickResend, Lease: quickLease, AckWait: quickLease, Drain: 5 * time.Second,
 		Logger: slog.New(slog.NewTextHandler(e.log, nil)),
 	}
@@ -75,7 +76,7 @@ func (e *env) config(reg *workers.Registry) quipu.Config {
 // open connects a runtime that the test's end closes.
 func (e *env) open(cfg quipu.Config) *quipu.Runtime {
 	e.t.Helper()
-	rt, err := quipu.Open(e.t.Context(), cfg)
+	rt, err := quipu.Open(mode.With(e.t.Context(), mode.Mode{Stepwise: e.stepwise}), cfg)
 	require.NoError(e.t, err)
 	e.t.Cleanup(rt.Close)
 	e.t.Cleanup(func() {

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/internal/mode"
 )
 
 // engineEnv holds the configuration of an engine process, as JSON.
@@ -51,9 +52,9 @@ func engineMain(config string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	rt, err := quipu.Open(ctx, quipu.Config{
+	rt, err := quipu.Open(mode.With(ctx, mode.Mode{Stepwise: c.Stepwise}), quipu.Config{
 		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Roles: []quipu.Role{quipu.RoleEngine}, NoMigrate: true,
-		Resend: resend, AckWait: ackWait, Stepwise: c.Stepwise, MaxBatch: c.MaxBatch,
+		Resend: resend, AckWait: ackWait, MaxBatch: c.MaxBatch,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

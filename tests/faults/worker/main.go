@@ -15,6 +15,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/fault"
+	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/tests/faults/play"
 )
 
@@ -33,9 +34,9 @@ func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	arm(&c)
-	rt, err := quipu.Open(ctx, quipu.Config{
+	rt, err := quipu.Open(mode.With(ctx, mode.Mode{Stepwise: c.Stepwise, NoFold: c.NoFold, NoLocal: c.NoLocal}), quipu.Config{
 		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Workers: play.Handlers(c.Outside),
-		Stepwise: c.Stepwise, NoFold: c.NoFold, HotBytes: c.HotBytes, NoLocal: c.NoLocal, Resend: c.Resend, Lease: c.Lease, AckWait: c.Lease, Drain: 5 * time.Second,
+		HotBytes: c.HotBytes, Resend: c.Resend, Lease: c.Lease, AckWait: c.Lease, Drain: 5 * time.Second,
 		MaxBatch: c.MaxBatch, Committers: c.Committers, Concurrency: c.Concurrency, NoMigrate: true, Build: c.Build,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})

@@ -1,0 +1,220 @@
+package quipu
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+
+	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/journal/archive"
+	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// Config configures a Runtime. The zero value of a field means its default.
+type Config struct {
+	// Postgres is the connection string of the database. Required.
+	Postgres string
+	// NATS is the URL of the servers, several with commas. The roles engine and workers need
+	// it. A client needs none: the database announces to the engines what it leaves (W9), and
+	// Wait looks.
+	NATS string
+	// Space is the name of the space: [a-z][a-z0-9-]{0,31}. Defaults to DefaultSpace.
+	Space string
+
+	// Workers are the handlers of this process. Defaults to none.
+	Workers *workers.Registry
+	// Roles are what this process does when it Runs. Defaults to AllRoles.
+	Roles []Role
+
+	// Lanes is the number of lanes of the space, equal in all its processes (T9). Defaults
+	// to 16.
+	Lanes int
+	// Concurrency is how many requests of a topic are handled at a time. Defaults to 64.
+	Concurrency int
+	// Committers is how many transactions there are at a time. Defaults to 2.
+	Committers int
+	// MaxBatch is how many messages a transaction has at most. Defaults to 500, which is the
+	// limit.
+	MaxBatch int
+	// HotBytes bounds the states of jobs that are kept in memory (W6). Defaults to 64 MiB;
+	// negative: none are.
+	HotBytes int
+	// MaxConns is how many pooled connections there are beside those of the committers, one
+	// each, and of the session, two. Defaults to 8. As many again are opened for DoTx when it
+	// is used.
+	MaxConns int
+
+	// Resend is how long after it was sent a lost message is looked for (T2). Defaults to 3 s.
+	Resend time.Duration
+	// Lease is how long a process that is not heard of keeps what it holds (W8). Defaults to
+	// 3 s.
+	Lease time.Duration
+	// AckWait is when a message of a process that is not heard of goes to another (T10).
+	// Defaults to 3 s, which is the most for lanes.
+	AckWait time.Duration
+	// Drain is how long running handlers have when Run ends (T10). Defaults to 20 s.
+	Drain time.Duration
+	// NATSWait is when Open gives up a NATS that does not answer. Defaults to 5 s; negative:
+	// Open waits for no answer, and NATS may come later.
+	NATSWait time.Duration
+	// WaitLook is the time between two looks of all Waits for ends that nobody told them
+	// (W5). Defaults to 1 s.
+	WaitLook time.Duration
+
+	// NoMigrate leaves the schema alone: another role owns it (4.5). Defaults to false.
+	NoMigrate bool
+	// Archive is a directory for the journals of expired jobs: the role retention writes a
+	// file for each partition before it drops it, for journal-verify (W11). Defaults to none:
+	// they are dropped.
+	Archive string
+
+	// InProcess connects to a NATS server in this process, instead of NATS. Defaults to none.
+	InProcess natsgo.InProcessConnProvider
+	// Credentials is the path of a NATS credentials file (4.5). Defaults to none.
+	Credentials string
+	// NKeySeed is the path of a NATS NKey seed (4.5). Defaults to none.
+	NKeySeed string
+
+	// Name names this process, in the journal and to others. Defaults to host/pid.
+	Name string
+	// Build names what this process was built from, in the journal. Defaults to "".
+	Build string
+	// Observer is told spans and counts; package telemetry makes one. Defaults to none.
+	Observer observer.Observer
+	// Logger hears what people should see. Defaults to slog.Default().
+	Logger *slog.Logger
+}
+
+// ConfigFromEnv is the Config that the environment describes, in the variables of the
+// worker command: QUIPU_POSTGRES, QUIPU_NATS, QUIPU_SPACE, QUIPU_ROLES (with commas),
+// QUIPU_LANES, QUIPU_CONCURRENCY, QUIPU_COMMITTERS, QUIPU_MAX_BATCH, QUIPU_HOT_MIB,
+// QUIPU_RESEND, QUIPU_LEASE, QUIPU_ACK_WAIT, QUIPU_DRAIN (durations), QUIPU_ARCHIVE,
+// QUIPU_NATS_CREDS, QUIPU_NATS_NKEY, QUIPU_NAME. Without QUIPU_POSTGRES, QUIPU_DEV names
+// the directory of a running `worker dev`: see ConfigFromDev. One that is empty counts as
+// unset. The error is ErrConfig and names the variable.
+func ConfigFromEnv() (Config, error) {
+	var c Config
+	if dev := os.Getenv("QUIPU_DEV"); dev != "" && os.Getenv("QUIPU_POSTGRES") == "" {
+		var err error
+		if c, err = ConfigFromDev(dev); err != nil {
+			return c, err
+		}
+	}
+	for name, to := range map[string]*string{
+		"POSTGRES": &c.Postgres, "NATS": &c.NATS, "SPACE": &c.Space, "ARCHIVE": &c.Archive, "NAME": &c.Name,
+		"NATS_CREDS": &c.Credentials, "NATS_NKEY": &c.NKeySeed,
+	} {
+		*to = cmp.Or(os.Getenv("QUIPU_"+name), *to)
+	}
+	hot := 0
+	errs := []error{
+		fromEnv("LANES", &c.Lanes, strconv.Atoi), fromEnv("CONCURRENCY", &c.Concurrency, strconv.Atoi),
+		fromEnv("COMMITTERS", &c.Committers, strconv.Atoi), fromEnv("MAX_BATCH", &c.MaxBatch, strconv.Atoi), fromEnv("HOT_MIB", &hot, strconv.Atoi),
+		fromEnv("RESEND", &c.Resend, time.ParseDuration), fromEnv("LEASE", &c.Lease, time.ParseDuration),
+		fromEnv("ACK_WAIT", &c.AckWait, time.ParseDuration), fromEnv("DRAIN", &c.Drain, time.ParseDuration),
+	}
+	if c.HotBytes = hot << 20; os.Getenv("QUIPU_HOT_MIB") == "0" {
+		c.HotBytes = -1
+	}
+	for role := range strings.SplitSeq(os.Getenv("QUIPU_ROLES"), ",") {
+		if role = strings.TrimSpace(role); role != "" {
+			c.Roles = append(c.Roles, Role(role))
+		}
+	}
+	return c, errors.Join(errs...)
+}
+
+// fromEnv reads a variable, if it is set.
+func fromEnv[T any](name string, to *T, read func(string) (T, error)) error {
+	text := os.Getenv("QUIPU_" + name)
+	if text == "" {
+		return nil
+	}
+	v, err := read(text)
+	if err != nil {
+		return fmt.Errorf("%w: QUIPU_%s=%.80s: %w", ErrConfig, name, text, err)
+	}
+	*to = v
+	return nil
+}
+
+// ConfigFromDev is the Config of a client of the `worker dev` that runs on a directory, by
+// default of the command .quipu: its servers and its space. The error says what to start
+// where none runs.
+func ConfigFromDev(dir string) (Config, error) {
+	path := filepath.Join(dir, "dev.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("%w: no `worker dev` runs on %s: start one with `worker dev --data %s`: %w", ErrConfig, dir, dir, err)
+	}
+	var file struct{ Postgres, NATS, Space string }
+	if err := json.Unmarshal(text, &file); err != nil {
+		return Config{}, fmt.Errorf("%w: %s: %w", ErrConfig, path, err)
+	}
+	return Config{Postgres: file.Postgres, NATS: file.NATS, Space: file.Space}, nil
+}
+
+// defaultNATSWait is long enough for a server that just starts, and short for who
+// mistyped its URL.
+const defaultNATSWait = 5 * time.Second
+
+var spaceName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Postgres == "" {
+		return c, fmt.Errorf("%w: Postgres is required: a connection string such as postgres://user@host:5432/db", ErrConfig)
+	}
+	if c.Space == "" {
+		c.Space = DefaultSpace
+	}
+	if !spaceName.MatchString(c.Space) {
+		return c, fmt.Errorf("%w: space %.40q: a lower-case letter, then up to 31 of a-z, 0-9 and -", ErrConfig, c.Space)
+	}
+	if slices.Contains(c.Roles, RoleWorkers) && c.Workers == nil {
+		return c, fmt.Errorf("%w: the role %s needs handlers: set Workers", ErrConfig, RoleWorkers)
+	}
+	if c.Workers != nil {
+		if err := c.Workers.Check(); err != nil {
+			return c, fmt.Errorf("%w: %w", ErrConfig, err)
+		}
+	}
+	if len(c.Roles) == 0 {
+		c.Roles = AllRoles()
+	}
+	for _, r := range c.Roles {
+		if !slices.Contains(AllRoles(), r) {
+			return c, fmt.Errorf("%w: role %q: the roles are %v", ErrConfig, r, AllRoles())
+		}
+	}
+	if err := archive.Check(c.Archive); err != nil {
+		return c, fmt.Errorf("%w: Archive: %w: make the directory first", ErrConfig, err)
+	}
+	if c.Name == "" {
+		c.Name = engine.DefaultWriter()
+	}
+	if c.Lanes == 0 {
+		c.Lanes = engine.DefaultLanes
+	}
+	if c.NATSWait == 0 {
+		c.NATSWait = defaultNATSWait
+	}
+	if c.Observer == nil {
+		c.Observer = observer.Nop{}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c, nil
+}

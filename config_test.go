@@ -1,0 +1,47 @@
+package quipu_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+)
+
+// The environment of the worker command configures a process of one's own; what cannot
+// be read is named.
+func TestConfigFromEnv(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "dev.json"), []byte(`{"postgres":"postgres://dev","nats":"nats://dev","space":"shop","pid":1}`), 0o600))
+	t.Setenv("QUIPU_DEV", dir)
+	t.Setenv("QUIPU_ROLES", "engine, workers")
+	t.Setenv("QUIPU_LEASE", "5s")
+	t.Setenv("QUIPU_HOT_MIB", "0")
+	t.Setenv("QUIPU_MAX_BATCH", "100")
+	want := quipu.Config{
+		Postgres: "postgres://dev", NATS: "nats://dev", Space: "shop", Roles: []quipu.Role{quipu.RoleEngine, quipu.RoleWorkers},
+		Lease: 5 * time.Second, HotBytes: -1, MaxBatch: 100,
+	}
+	got, err := quipu.ConfigFromEnv()
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	t.Setenv("QUIPU_POSTGRES", "postgres://env")
+	t.Setenv("QUIPU_HOT_MIB", "128")
+	got, err = quipu.ConfigFromEnv()
+	require.NoError(t, err)
+	require.Equal(t, "postgres://env", got.Postgres)
+	require.Empty(t, got.NATS, "a database that is named has nothing to do with the directory")
+	require.Equal(t, 128<<20, got.HotBytes)
+	t.Setenv("QUIPU_LEASE", "5")
+	t.Setenv("QUIPU_LANES", "many")
+	_, err = quipu.ConfigFromEnv()
+	require.ErrorIs(t, err, quipu.ErrConfig)
+	require.ErrorContains(t, err, "QUIPU_LEASE=5:")
+	require.ErrorContains(t, err, "QUIPU_LANES=many:")
+	_, err = quipu.ConfigFromDev(t.TempDir())
+	require.ErrorIs(t, err, quipu.ErrConfig)
+	require.ErrorContains(t, err, "start one with `worker dev --data ")
+}
