@@ -34,6 +34,7 @@ func (a *app) lsCommand() *cobra.Command {
 	cmd.Flags().StringVar(&state, "state", "", "only jobs in this `STATE`: open, completed, failed, interrupted, quarantined or expired")
 	cmd.Flags().StringVar(&f.Flow, "flow", "", "only jobs of this `FLOW`")
 	cmd.Flags().StringVar(&f.Prefix, "prefix", "", "only jobs whose key begins with this `TEXT`")
+	cmd.Flags().StringArrayVar(&f.Tags, "tag", nil, "only jobs with this `TAG`; may be repeated: with all of them")
 	cmd.Flags().IntVar(&limit, "limit", 100, "at most `N` jobs; 0 is all")
 	cmd.Flags().BoolVarP(&keysOnly, "keys", "k", false, "print keys alone, one in a line")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -323,6 +324,9 @@ func (s *shower) header(v *shown, parent string) {
 	}
 	fmt.Fprintf(w, "state    %s\n", state)
 	fmt.Fprintf(w, "started  %s\n", at(v.Started))
+	if len(v.Tags) > 0 {
+		fmt.Fprintf(w, "tags     %s\n", plain(strings.Join(v.Tags, ", ")))
+	}
 	if s.digits {
 		fmt.Fprintf(w, "open     obligations: %d\n", v.Semaphore)
 		fmt.Fprintf(w, "journal  %d entries, head %s\n", v.Head.Seq, v.Head.Hash)

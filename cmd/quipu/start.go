@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,43 +15,57 @@ import (
 )
 
 func (a *app) startCommand() *cobra.Command {
-	var input string
+	var input, at string
+	var r quipu.StartRequest
 	cmd := &cobra.Command{
 		Use:   "start FLOW [KEY] | start -",
 		Short: "Start jobs",
 		Long: `Start one job of a flow on its active version, or with - many from JSON Lines on
-standard input, each {"flow": …, "key": …, "input": …}.
+standard input, each {"flow": …, "key": …, "input": …}, and where they are wanted
+"version", "delay", "at" and "tags".
 
 A key has one job. Starting it again from the same flow with the same input changes
 nothing and is no error, so that a file of jobs can simply be started again after any
 trouble; with other content it is refused. KEY is left out where the flow derives it
 from the input (identity: strict).
 
+With --delay or --at the job is there at once, and starts later by the database's clock.
+--tag, which may be repeated, is what it is found by: quipu ls --tag.
+
 A line that is refused is reported with its number and holds up no other line.`,
 		Example: `  quipu start order order-42 --input '{"total": 10}'
   quipu start order order-43 --input @order.json
+  quipu start order order-44 --at 2026-12-24T18:00:00Z --tag customer:42 --input @order.json
   quipu start - < orders.jsonl`,
 		Args: cobra.RangeArgs(1, 2),
 	}
 	cmd.Flags().StringVar(&input, "input", "{}", "`JSON` of the job's input; @FILE reads a file, - standard input")
+	own := []string{"input", "version", "delay", "at", "tag"}
+	cmd.Flags().StringVar(&r.Version, "version", "", "`VERSION` of the flow; default: the active one")
+	cmd.Flags().DurationVar(&r.Delay, "delay", 0, "start after this `TIME`")
+	cmd.Flags().StringVar(&at, "at", "", "start at this `TIME`, such as 2026-12-24T18:00:00Z")
+	cmd.Flags().StringArrayVar(&r.Tags, "tag", nil, "`TAG` of the job, up to 10")
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
 		if args[0] == "-" {
-			if len(args) > 1 || cmd.Flags().Changed("input") {
-				return cli.Exitf(cli.CodeUsage, "start - takes flow, key and input from the lines of standard input, and no other argument")
+			if len(args) > 1 || slices.ContainsFunc(own, cmd.Flags().Changed) {
+				return cli.Exitf(cli.CodeUsage, "start - takes everything from the lines of standard input, and no other argument")
 			}
 			return a.with(cmd, starts, a.startMany)
+		}
+		if at != "" {
+			var err error
+			if r.At, err = time.Parse(time.RFC3339, at); err != nil {
+				return cli.Exitf(cli.CodeUsage, "--at %.40q: use a time such as 2026-12-24T18:00:00Z", at)
+			}
 		}
 		body, err := a.payload("--input", input)
 		if err != nil {
 			return err
 		}
-		key := ""
-		if len(args) == 2 {
-			key = args[1]
+		if r.Flow, r.Input = args[0], json.RawMessage(body); len(args) == 2 {
+			r.Key = args[1]
 		}
-		return a.with(cmd, starts, func(ctx context.Context, rt *quipu.Runtime) error {
-			return a.startOne(ctx, rt, quipu.StartRequest{Flow: args[0], Key: key, Input: json.RawMessage(body)})
-		})
+		return a.with(cmd, starts, func(ctx context.Context, rt *quipu.Runtime) error { return a.startOne(ctx, rt, r) })
 	})
 	return cmd
 }
@@ -62,11 +78,14 @@ type started struct {
 }
 
 func (a *app) startOne(ctx context.Context, rt *quipu.Runtime, r quipu.StartRequest) error {
-	job, err := rt.Start(ctx, r.Flow, r.Key, r.Input)
-	word := "new"
+	results, err := rt.StartMany(ctx, []quipu.StartRequest{r})
+	if err != nil {
+		return err
+	}
+	job, word := results[0].Job, "new"
 	switch {
-	case err != nil:
-		return different(err)
+	case results[0].Err != nil:
+		return different(results[0].Err)
 	case job.Existing:
 		word = "already"
 	}

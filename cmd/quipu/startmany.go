@@ -30,9 +30,13 @@ const (
 
 // line is one job to start.
 type line struct {
-	Flow  string          `json:"flow"`
-	Key   string          `json:"key"`
-	Input json.RawMessage `json:"input"`
+	Flow    string          `json:"flow"`
+	Version string          `json:"version"`
+	Key     string          `json:"key"`
+	Input   json.RawMessage `json:"input"`
+	Delay   string          `json:"delay"` // such as 90s
+	At      time.Time       `json:"at"`
+	Tags    []string        `json:"tags"`
 }
 
 // starter starts the lines of a file in batches of quipu.MaxStarts.
@@ -127,6 +131,10 @@ func (s *starter) take(ctx context.Context, text []byte) error {
 	if err == nil && l.Flow == "" {
 		err = errors.New(`"flow" is missing`)
 	}
+	delay := time.Duration(0)
+	if err == nil && l.Delay != "" {
+		delay, err = time.ParseDuration(l.Delay)
+	}
 	if err != nil {
 		s.refuse(s.lines, fmt.Errorf(`%w: a line is {"flow": …, "key": …, "input": …}`, err))
 		return nil
@@ -134,7 +142,9 @@ func (s *starter) take(ctx context.Context, text []byte) error {
 	if l.Input == nil {
 		l.Input = json.RawMessage("{}")
 	}
-	s.requests = append(s.requests, quipu.StartRequest{Flow: l.Flow, Key: l.Key, Input: l.Input})
+	s.requests = append(s.requests, quipu.StartRequest{
+		Flow: l.Flow, Version: l.Version, Key: l.Key, Input: l.Input, Delay: delay, At: l.At, Tags: l.Tags,
+	})
 	s.numbers = append(s.numbers, s.lines)
 	if len(s.requests) < quipu.MaxStarts {
 		return nil

@@ -22,6 +22,7 @@ type summary struct {
 	Semaphore  int64      `json:"semaphore"`
 	Entries    int64      `json:"entries"`
 	Head       string     `json:"head"`
+	Tags       []string   `json:"tags,omitempty"`
 	Started    *time.Time `json:"started"`
 	Closed     *time.Time `json:"closed,omitempty"`
 }
@@ -29,7 +30,7 @@ type summary struct {
 func summaryOf(j *store.JobSummary) summary {
 	return summary{
 		Key: j.Key, Job: j.ID.String(), Generation: j.Generation, Flow: j.Flow.Name, Version: j.Flow.Version, State: string(j.State),
-		Semaphore: j.Semaphore, Entries: j.Head.Seq, Head: j.Head.Hash.String(), Started: stamp(j.Started), Closed: stamp(j.Closed),
+		Semaphore: j.Semaphore, Entries: j.Head.Seq, Head: j.Head.Hash.String(), Tags: j.Tags, Started: stamp(j.Started), Closed: stamp(j.Closed),
 	}
 }
 

@@ -66,7 +66,7 @@ func (p *process) config() quipu.Config {
 		Workers: reg, Lanes: o.lanes, Concurrency: o.concurrency, Committers: o.committers, MaxBatch: o.maxBatch, Archive: o.archive, HotBytes: hotBytes(o.hot),
 		Resend: o.resend, Lease: o.lease, AckWait: o.ackWait, Drain: o.drain,
 		NoMigrate: o.noMigrate,
-		Name: o.name, Build: cli.Build(), Logger: p.log,
+		Name:      o.name, Build: cli.Build(), Logger: p.log,
 	}
 	for _, r := range o.roles {
 		cfg.Roles = append(cfg.Roles, quipu.Role(r))
