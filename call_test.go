@@ -12,6 +12,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -30,7 +31,7 @@ func TestE14Call(t *testing.T) {
 	v, err := s.Job(ctx, job)
 	require.NoError(t, err)
 	require.Equal(t, journal.JobCompleted, v.State)
-	require.Equal(t, []string{flow.CallName, "echo"}, []string{v.Flow.Name, v.Flow.Version})
+	require.Equal(t, []string{flow.CallName, "echo"}, []string{v.Flow, v.Version})
 	// An error of the handler is the job's.
 	_, err = s.Call(ctx, "fail", "f", map[string]any{"code": 409, "message": "declined"})
 	var failed *quipu.JobError
@@ -65,7 +66,7 @@ func TestE14CallIsDeduplicated(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	counts, err := s.Store().Counts(ctx)
+	counts, err := below.Of(s.Runtime).Counts(ctx)
 	require.NoError(t, err)
 	require.Equal(t, map[journal.JobState]int64{journal.JobCompleted: 1}, counts)
 	s.begin("hello", "other", json.RawMessage(`{}`))

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -68,7 +69,7 @@ func TestE17StartInAnEffectOfAHandler(t *testing.T) {
 	var rows int
 	require.NoError(t, db.QueryRow(ctx, "SELECT count(*) FROM placed").Scan(&rows))
 	require.Equal(t, 1, rows)
-	counts, err := s.Store().Counts(ctx)
+	counts, err := below.Of(s.Runtime).Counts(ctx)
 	require.NoError(t, err)
 	require.Equal(t, map[journal.JobState]int64{journal.JobCompleted: 2}, counts)
 }

@@ -16,7 +16,11 @@ const MaxHistory = 200_000
 // activity and came out of it, attempts, effects, signals, children. The error is
 // ErrNotFound, ErrTombstone, or says that the job has over MaxHistory entries.
 func (rt *Runtime) History(ctx context.Context, job Job) ([]history.Event, error) {
-	v, err := rt.Job(ctx, job)
+	job, err := rt.known(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	v, err := rt.store.Job(ctx, job.ID)
 	if err != nil {
 		return nil, err
 	}

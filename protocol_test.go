@@ -13,7 +13,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/flow"
-	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -282,26 +282,26 @@ version: "1"
 schedule: {cron: "* * * * *", catch_up: all}
 activities: {start: {type: trigger}}
 `)
-	clocks, err := s.Store().Schedules(ctx)
+	clocks, err := below.Of(s.Runtime).Schedules(ctx)
 	require.NoError(t, err)
 	for _, c := range clocks {
 		if c.Ref.Name == "tick" {
-			require.NoError(t, s.Store().MarkSchedule(ctx, "tick", c.Last, c.Last-180e6))
+			require.NoError(t, below.Of(s.Runtime).MarkSchedule(ctx, "tick", c.Last, c.Last-180e6))
 		}
 	}
 	s.output(s.begin("brief", "k", nil), `null`)
 
-	var jobs []store.JobSummary
+	var jobs []quipu.JobSummary
 	s.until("the job is removed, and others are begun", func() bool {
 		s.runFor(200*time.Millisecond, quipu.Config{Postgres: s.dsn, Roles: []quipu.Role{quipu.RoleSchedule, quipu.RoleRetention}})
 		_, gone := s.Find(ctx, "k")
 		var err error
-		jobs, err = s.Jobs(ctx, store.JobFilter{Flow: "tick"})
+		jobs, err = s.Jobs(ctx, quipu.JobFilter{Flow: "tick"})
 		require.NoError(t, err)
 		return errors.Is(gone, quipu.ErrNotFound) && len(jobs) >= 3
 	})
 	require.Contains(t, []int{3, 4}, len(jobs), "four, when a minute begins just now")
 	for _, j := range jobs {
-		s.output(quipu.Job{ID: j.ID, Key: j.Key}, `null`)
+		s.output(j.Job, `null`)
 	}
 }

@@ -297,9 +297,6 @@ func responseWait(ackWait time.Duration) time.Duration {
 	return min(workers.DefaultResponseWait, ackWait/2)
 }
 
-// Store gives operators' tools the ports below the runtime.
-func (rt *Runtime) Store() store.Store { return rt.store }
-
 // Close ends the connections, and what still Waits. Call it after Run has returned.
 func (rt *Runtime) Close() {
 	rt.waiters.Close()

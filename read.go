@@ -7,7 +7,6 @@ import (
 	"iter"
 	"time"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -28,20 +27,6 @@ func (rt *Runtime) known(ctx context.Context, job Job) (Job, error) {
 		return job, nil
 	}
 	return rt.Find(ctx, job.Key)
-}
-
-// Job reads status, ledgers and open obligations of a job.
-func (rt *Runtime) Job(ctx context.Context, job Job) (*store.JobView, error) {
-	job, err := rt.known(ctx, job)
-	if err != nil {
-		return nil, err
-	}
-	return rt.store.Job(ctx, job.ID)
-}
-
-// Jobs lists jobs, newest first, a page at a time.
-func (rt *Runtime) Jobs(ctx context.Context, f store.JobFilter) ([]store.JobSummary, error) {
-	return rt.store.Jobs(ctx, f)
 }
 
 // Journal yields the job's entries: the main chain first, then the effect
@@ -135,8 +120,8 @@ func (rt *Runtime) Roles(ctx context.Context) error { return rt.store.Roles(ctx)
 
 // Child is a job that an activity of another job waits for.
 type Child struct {
-	Activity string        // the await
-	DAD      collation.DAD // its address
+	Activity string // the await
+	Address  string
 	ID       journal.JobID
 	// Turn counts the children that the await has started, Try the failed ones of
 	// them, each from 1.
@@ -157,7 +142,7 @@ func (rt *Runtime) Children(ctx context.Context, job Job) ([]Child, error) {
 	var ids []journal.JobID
 	for i := range v.Instances {
 		if in := &v.Instances[i]; !in.Child.IsZero() {
-			out = append(out, Child{Activity: in.Key.Activity, DAD: in.Key.DAD, ID: in.Child, Turn: in.Turn, Try: in.Try})
+			out = append(out, Child{Activity: in.Key.Activity, Address: string(in.Key.DAD), ID: in.Child, Turn: in.Turn, Try: in.Try})
 			ids = append(ids, in.Child)
 		}
 	}

@@ -39,13 +39,13 @@ var ErrSignal = errors.New("refused signal")
 
 // SignalState is what became of a signal: SignalConsumed, SignalKept or
 // SignalMissed.
-type SignalState = store.SignalState
+type SignalState string
 
 // What becomes of a signal.
 const (
-	SignalConsumed = store.SignalConsumed // a wait took it
-	SignalKept     = store.SignalKept     // nobody waits yet: the next wait that fits takes it
-	SignalMissed   = store.SignalMissed   // SignalAll, and nobody waited; or kept, and its time has passed
+	SignalConsumed SignalState = SignalState(store.SignalConsumed) // a wait took it
+	SignalKept     SignalState = SignalState(store.SignalKept)     // nobody waits yet: the next wait that fits takes it
+	SignalMissed   SignalState = SignalState(store.SignalMissed)   // SignalAll, and nobody waited; or kept, and its time has passed
 )
 
 // SignalResult is what became of a signal.
@@ -106,7 +106,7 @@ func (rt *Runtime) signalled(s *collation.Signal, done *store.Signalled, began t
 			o.Told(out.Trace, observer.Span{Name: observer.SpanSignal, Subject: subject, Start: began, End: time.Now()})
 		}
 	}
-	return SignalResult{State: done.State, Duplicate: done.Duplicate, Reached: done.Reached}
+	return SignalResult{State: SignalState(done.State), Duplicate: done.Duplicate, Reached: done.Reached}
 }
 
 // signal checks what was given and makes the signal of it. The store says when it

@@ -9,7 +9,6 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/flow"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // A start that is repeated is the job that is there; with other content it is refused,
@@ -54,7 +53,7 @@ func TestStartOptions(t *testing.T) {
 	_, err = s.Start(ctx, "v", "none", nil, quipu.Version("3"))
 	require.ErrorIs(t, err, quipu.ErrNotFound)
 	for tags, want := range map[string]int{"customer:42": 2, "vip": 1, "nobody": 0} {
-		page, err := s.Jobs(ctx, store.JobFilter{Tags: []string{tags}})
+		page, err := s.Jobs(ctx, quipu.JobFilter{Tags: []string{tags}})
 		require.NoError(t, err)
 		require.Len(t, page, want, tags)
 	}
@@ -68,8 +67,11 @@ func TestStartOptions(t *testing.T) {
 	require.NoError(t, err)
 	v, err := s.Job(ctx, job)
 	require.NoError(t, err)
-	require.Len(t, v.Rows, 1)
-	require.Zero(t, v.Rows[0].Publication)
+	require.Len(t, v.Messages, 1)
+	require.Zero(t, v.Messages[0].Sent)
+	require.WithinDuration(t, time.Now().Add(24*time.Hour), v.Messages[0].Due, time.Minute)
+	require.Equal(t, int64(1), v.Open)
+	require.Equal(t, "101100000000001", v.Activities[0].Ledger)
 	job, err = s.Start(ctx, "v", "yesterday", nil, quipu.At(time.Now().Add(-24*time.Hour)))
 	require.NoError(t, err)
 	s.output(job, `"2"`)

@@ -69,5 +69,5 @@ func (rt *Runtime) SignalTx(ctx context.Context, tx Transaction, topic, key stri
 	if err != nil {
 		return SignalResult{}, fmt.Errorf("signal %s in a transaction: %w", topic, err)
 	}
-	return SignalResult{State: done.State, Duplicate: done.Duplicate}, nil
+	return SignalResult{State: SignalState(done.State), Duplicate: done.Duplicate}, nil
 }

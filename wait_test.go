@@ -17,6 +17,7 @@ import (
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/workers"
@@ -170,7 +171,7 @@ func TestW5AThousandWait(t *testing.T) {
 	f, err := flow.Parse("hello.yaml", []byte(hello))
 	require.NoError(t, err)
 	require.NoError(t, client.Deploy(ctx, f))
-	a := &asking{Ends: client.Store()}
+	a := &asking{Ends: below.Of(client)}
 	w := engine.NewWaiters(engine.WaitersConfig{Store: a, Look: pause})
 	t.Cleanup(w.Close)
 	var wg sync.WaitGroup

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/schedule"
 )
@@ -23,7 +24,7 @@ func sleepover(t *testing.T, s *Space) (last, now time.Time) {
 	for {
 		at := of(t, s)
 		before := at.Now - collation.Micros(nights*24*time.Hour/time.Microsecond)
-		err := s.Store().MarkSchedule(t.Context(), "nightly", at.Last, before)
+		err := below.Of(s.Runtime).MarkSchedule(t.Context(), "nightly", at.Last, before)
 		if errors.Is(err, store.ErrLost) { // an engine looked meanwhile
 			continue
 		}
@@ -34,7 +35,7 @@ func sleepover(t *testing.T, s *Space) (last, now time.Time) {
 
 func of(t *testing.T, s *Space) store.Schedule {
 	t.Helper()
-	all, err := s.Store().Schedules(t.Context())
+	all, err := below.Of(s.Runtime).Schedules(t.Context())
 	require.NoError(t, err)
 	for _, at := range all {
 		if at.Ref.Name == "nightly" {

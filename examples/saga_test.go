@@ -14,8 +14,8 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/examples/saga"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -119,7 +119,7 @@ func TestTripThatIsInterrupted(t *testing.T) {
 		if err != nil {
 			return false
 		}
-		v, err := o.Job(t.Context(), job)
+		v, err := below.Of(o.Runtime).Job(t.Context(), job.ID)
 		return err == nil && len(v.Waits) == 1
 	}, time.Minute, 10*time.Millisecond, "it waits for the traveller")
 	require.Equal(t, booked, o.did())
@@ -128,12 +128,12 @@ func TestTripThatIsInterrupted(t *testing.T) {
 	var stopped *quipu.JobError
 	require.ErrorAs(t, <-ended, &stopped)
 	require.Equal(t, journal.JobInterrupted, stopped.State)
-	var undo []store.JobSummary
+	var undo []quipu.JobSummary
 	require.Eventually(t, func() bool {
-		undo, err = o.Jobs(t.Context(), store.JobFilter{Flow: flow.UndoName, State: journal.JobCompleted})
+		undo, err = o.Jobs(t.Context(), quipu.JobFilter{Flow: flow.UndoName, State: journal.JobCompleted})
 		return err == nil && len(undo) == 1
 	}, time.Minute, 10*time.Millisecond)
-	require.Contains(t, undo[0].Key, "trip-3")
+	require.Contains(t, undo[0].Job.Key, "trip-3")
 	require.Equal(t, cancelled, o.did())
 }
 

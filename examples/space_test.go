@@ -17,6 +17,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -164,7 +165,7 @@ func (s *Space) View(key string) *store.JobView {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	v, err := s.Job(s.t.Context(), job)
+	v, err := below.Of(s.Runtime).Job(s.t.Context(), job.ID)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -198,13 +199,13 @@ func (s *Space) Addresses(key, activity string) []string {
 // Keys are those of the jobs whose key begins with prefix, the oldest first.
 func (s *Space) Keys(prefix string) []string {
 	s.t.Helper()
-	jobs, err := s.Jobs(s.t.Context(), store.JobFilter{Prefix: prefix})
+	jobs, err := s.Jobs(s.t.Context(), quipu.JobFilter{Prefix: prefix})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	var out []string
 	for _, j := range slices.Backward(jobs) {
-		out = append(out, j.Key)
+		out = append(out, j.Job.Key)
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/replay"
@@ -16,10 +17,10 @@ import (
 func (s *Space) settle() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience) // the test's own has ended
 	defer cancel()
-	for id, err := range s.Store().AuditJobs(ctx, nil) {
+	for id, err := range below.Of(s.Runtime).AuditJobs(ctx, nil) {
 		for err == nil {
 			var view *store.JobView
-			if view, err = s.Store().Job(ctx, id); err != nil || !view.State.Closed() || len(view.Rows) == 0 {
+			if view, err = below.Of(s.Runtime).Job(ctx, id); err != nil || !view.State.Closed() || len(view.Rows) == 0 {
 				break
 			}
 			select {
@@ -40,13 +41,13 @@ func (s *Space) settle() {
 func (s *Space) verify() {
 	ctx := context.Background() // the test's own has ended
 	jobs := 0
-	for id, err := range s.Store().AuditJobs(ctx, nil) {
+	for id, err := range below.Of(s.Runtime).AuditJobs(ctx, nil) {
 		if err != nil {
 			s.t.Error(err)
 			return
 		}
 		jobs++
-		err = s.Store().Audit(ctx, id, func(stored *store.Stored, entries iter.Seq2[journal.Record, error]) error {
+		err = below.Of(s.Runtime).Audit(ctx, id, func(stored *store.Stored, entries iter.Seq2[journal.Record, error]) error {
 			header, tables := stored.Replay()
 			report, err := replay.Verify(header, tables, entries)
 			if err != nil {

@@ -138,8 +138,8 @@ func (r *report) order(ctx context.Context, rt *quipu.Runtime, l *orders.Line, c
 	if got != want || !v.Ended {
 		r.fault("%s is %s (completion tasks done: %t), expected %s", l.Key, got, v.Ended, want)
 	}
-	if len(v.Dead) > 0 {
-		r.fault("%s has %d dead letters: %s", l.Key, len(v.Dead), v.Dead[0].Letter.Message)
+	if len(v.DeadLetters) > 0 {
+		r.fault("%s has %d dead letters: %s", l.Key, len(v.DeadLetters), v.DeadLetters[0].Message)
 	}
 	r.charge(l, want, charges)
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/examples/orders"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/observer"
 )
@@ -148,7 +149,7 @@ func (s *stack) until(ctx context.Context, rt *quipu.Runtime, want, all int, say
 	tick := time.NewTicker(2 * pollEvery)
 	defer tick.Stop()
 	for {
-		counts, err := rt.Store().Counts(ctx)
+		counts, err := below.Of(rt).Counts(ctx)
 		if err != nil {
 			return 0, err
 		}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // each does something with each key. What is about one job (it is not there, it
@@ -39,9 +38,9 @@ const maxCompletions = 50
 func (a *app) completes(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, begun string) (keys []string, _ cobra.ShellCompDirective) {
 		err := a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
-			jobs, err := rt.Jobs(ctx, store.JobFilter{Prefix: begun, Limit: maxCompletions})
+			jobs, err := rt.Jobs(ctx, quipu.JobFilter{Prefix: begun, Limit: maxCompletions})
 			for i := range jobs {
-				keys = append(keys, plain(jobs[i].Key))
+				keys = append(keys, plain(jobs[i].Job.Key))
 			}
 			return err
 		})

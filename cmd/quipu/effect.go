@@ -13,6 +13,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/replay"
@@ -48,7 +49,7 @@ func (a *app) showEffect(ctx context.Context, rt *quipu.Runtime, effect string, 
 	if len(ev.Effects) > 0 {
 		return a.effects(ev.Effects)
 	}
-	has, err := rt.Store().JobEffects(ctx, ev.Job.ID)
+	has, err := below.Of(rt).JobEffects(ctx, ev.Job.ID)
 	if err != nil {
 		return err
 	}

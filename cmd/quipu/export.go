@@ -10,6 +10,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/archive"
 	"github.com/quipu-journal/quipu/journal/export"
@@ -70,7 +71,7 @@ func (a *app) exportJobs(ctx context.Context, cmd *cobra.Command, rt *quipu.Runt
 		if err != nil {
 			return err
 		}
-		if err := rt.Store().Audit(ctx, job.ID, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
+		if err := below.Of(rt).Audit(ctx, job.ID, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
 			if s.Job.State == journal.JobExpired {
 				return fmt.Errorf("%w: it has expired meanwhile", store.ErrNotFound)
 			}

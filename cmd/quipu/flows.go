@@ -9,6 +9,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -107,7 +108,7 @@ type flowVersion struct{ name, version string }
 
 // versions are the deployed versions, and whether new jobs take them.
 func versions(ctx context.Context, rt *quipu.Runtime) (map[flowVersion]bool, error) {
-	flows, err := rt.Store().Flows(ctx)
+	flows, err := below.Of(rt).Flows(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +172,7 @@ func (a *app) flowsCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error {
 			return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
-				flows, err := rt.Store().Flows(ctx)
+				flows, err := below.Of(rt).Flows(ctx)
 				if err != nil {
 					return err
 				}

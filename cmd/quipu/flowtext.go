@@ -13,6 +13,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -73,7 +74,7 @@ alone, - in the first alone, ~ in both with other values.`,
 }
 
 func flowText(ctx context.Context, rt *quipu.Runtime, name, version string) ([]byte, error) {
-	text, err := rt.Store().Flow(ctx, name, version)
+	text, err := below.Of(rt).Flow(ctx, name, version)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, fmt.Errorf("flow %q version %q: %w: `quipu flows` lists what is deployed", name, version, err)
 	}

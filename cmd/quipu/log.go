@@ -95,7 +95,7 @@ func (l *teller) log(ctx context.Context, key string, follow bool) error {
 			return err
 		}
 		if first && !l.json() {
-			fmt.Fprintf(l.streams.Out, "job %s, flow %s version %s, started %s\n", plain(v.Key), v.Flow.Name, v.Flow.Version, at(v.Started))
+			fmt.Fprintf(l.streams.Out, "job %s, flow %s version %s, started %s\n", plain(v.Job.Key), v.Flow, v.Version, v.Started.Local().Format("2006-01-02 15:04:05.000"))
 		}
 		for i := range events {
 			l.width = max(l.width, min(len(l.who(&events[i])), maxWho))
@@ -239,8 +239,8 @@ func (l *teller) name(ctx context.Context, id journal.JobID) string {
 		return name
 	}
 	name := id.String()
-	if v, err := l.rt.Job(ctx, quipu.Job{ID: id}); err == nil && v.Key != "" {
-		name = v.Key
+	if v, err := l.rt.Job(ctx, quipu.Job{ID: id}); err == nil && v.Job.Key != "" {
+		name = v.Job.Key
 	}
 	l.names[id] = name
 	return name

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -89,7 +90,7 @@ func (a *app) list(ctx context.Context, rt *quipu.Runtime, f store.JobFilter, li
 		if limit > 0 && f.State != "" {
 			f.Limit = min(limit-listed, store.MaxPage)
 		}
-		page, err := rt.Jobs(ctx, f)
+		page, err := below.Of(rt).Jobs(ctx, f)
 		if err != nil {
 			return listed, err
 		}

@@ -42,7 +42,7 @@ func TestUsage(t *testing.T) {
 		"state":            {some, []string{"ls", "--state", "odd"}, cli.CodeUsage, "use one of"},
 		"limit":            {some, []string{"ls", "--limit", "-1"}, cli.CodeUsage, "--limit"},
 		"timeout":          {some, []string{"wait", "k", "--timeout", "-1s"}, cli.CodeUsage, "--timeout"},
-		"dead limit":       {some, []string{"dead", "ls", "--limit", "0"}, cli.CodeUsage, "--limit"},
+		"dead limit":       {some, []string{"dead", "ls", "--limit", "-1"}, cli.CodeUsage, "--limit"},
 		"dead id":          {some, []string{"dead", "retry", "x7"}, cli.CodeUsage, "dead ls"},
 		"dead code":        {some, []string{"dead", "fail", "7", "--code", "200"}, cli.CodeUsage, "400 to 599"},
 		"result":           {some, []string{"dead", "resolve", "7", "--result", "{"}, codeRefused, "no JSON"},

@@ -11,6 +11,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/replay"
@@ -52,7 +53,7 @@ func (a *app) replay(ctx context.Context, rt *quipu.Runtime, key string, at int6
 	var was *replay.Job
 	var last *journal.Entry
 	var head int64
-	err = rt.Store().Audit(ctx, job.ID, func(s *store.Stored, records iter.Seq2[journal.Record, error]) (err error) {
+	err = below.Of(rt).Audit(ctx, job.ID, func(s *store.Stored, records iter.Seq2[journal.Record, error]) (err error) {
 		head = s.Job.Head.Seq
 		was = replay.New(replay.Header{Space: s.Job.Space, Job: s.Job.ID, Key: s.Job.Key, Generation: s.Job.Generation})
 		last, err = rewind(was, records, at)

@@ -17,6 +17,7 @@ import (
 	"github.com/quipu-journal/quipu/explain"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/history"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -123,10 +124,10 @@ func (s *shower) show(ctx context.Context, key string) error {
 		return err
 	}
 	v := &shown{elements: map[journal.GUID]int{}}
-	if v.JobView, err = s.rt.Job(ctx, job); err != nil {
+	if v.JobView, err = below.Of(s.rt).Job(ctx, job.ID); err != nil {
 		return err
 	}
-	if v.effects, err = s.rt.Store().JobEffects(ctx, job.ID); err != nil {
+	if v.effects, err = below.Of(s.rt).JobEffects(ctx, job.ID); err != nil {
 		return err
 	}
 	v.letters, err = s.rt.Operator().DeadLetters(ctx, quipu.DeadLetterFilter{All: true, Jobs: []journal.JobID{job.ID}, Limit: store.MaxPage})
@@ -274,7 +275,7 @@ func parentName(ctx context.Context, rt *quipu.Runtime, v *store.JobView) string
 	if v.Parent == nil {
 		return ""
 	}
-	if p, err := rt.Job(ctx, quipu.Job{ID: v.Parent.Job}); err == nil {
+	if p, err := below.Of(rt).Job(ctx, v.Parent.Job); err == nil {
 		return p.Key
 	}
 	return v.Parent.Job.String()
@@ -293,7 +294,7 @@ func openLetters(w io.Writer, dead []quipu.DeadLetter) {
 // definition is the job's flow, nil if this build cannot read it: then there is no
 // graph.
 func definition(ctx context.Context, rt *quipu.Runtime, v *store.JobView) *flow.Flow {
-	text, err := rt.Store().Flow(ctx, v.Flow.Name, v.Flow.Version)
+	text, err := below.Of(rt).Flow(ctx, v.Flow.Name, v.Flow.Version)
 	if err != nil {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/explain"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -93,21 +94,21 @@ func look(ctx context.Context, rt *quipu.Runtime, key string) (*explain.Job, err
 	if err != nil {
 		return nil, err
 	}
-	v, err := rt.Job(ctx, job)
+	v, err := below.Of(rt).Job(ctx, job.ID)
 	if err != nil {
 		return nil, err
 	}
 	j := &explain.Job{
 		View: v, Flow: definition(ctx, rt, v), Now: collation.Micros(time.Now().UnixMicro()), Zone: time.Local,
 		Find: func(id journal.JobID) *store.JobSummary {
-			other, err := rt.Job(ctx, quipu.Job{ID: id})
+			other, err := below.Of(rt).Job(ctx, id)
 			if err != nil {
 				return nil
 			}
 			return &other.JobSummary
 		},
 	}
-	if j.Processes, err = rt.Store().Processes(ctx); err != nil {
+	if j.Processes, err = below.Of(rt).Processes(ctx); err != nil {
 		return nil, err
 	}
 	if j.Processes == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -94,7 +95,7 @@ func deployFlows(ctx context.Context, rt *quipu.Runtime, flows []flowFile, log *
 			return fmt.Errorf("%s: %w", f.path, err)
 		}
 	}
-	deployed, err := rt.Store().Flows(ctx)
+	deployed, err := below.Of(rt).Flows(ctx)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/transport/nats"
 )
@@ -42,9 +43,9 @@ func (p *process) preflightNATS(ctx context.Context, cfg quipu.Config) error {
 
 // preflightPostgres checks the settings and the schema, and prints what it found.
 func (p *process) preflightPostgres(ctx context.Context, rt *quipu.Runtime) error {
-	st, ok := rt.Store().(*postgres.Store)
+	st, ok := below.Of(rt).(*postgres.Store)
 	if !ok {
-		return fmt.Errorf("no preflight for a store of type %T", rt.Store())
+		return fmt.Errorf("no preflight for a store of type %T", below.Of(rt))
 	}
 	report, err := st.Preflight(ctx)
 	if report == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -228,7 +229,7 @@ func waiting(ctx context.Context, rt *quipu.Runtime, jobs []quipu.Job) error {
 	for _, job := range jobs {
 		g.Go(func() error {
 			for {
-				view, err := rt.Job(ctx, job)
+				view, err := below.Of(rt).Job(ctx, job.ID)
 				if err != nil || len(view.Waits) > 0 {
 					return err
 				}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -184,7 +185,7 @@ func (b *bench) drained(ctx context.Context) error {
 func (f *family) watch(ctx context.Context, jobs int) (memories []float64, err error) {
 	for {
 		asked := time.Now()
-		counts, err := f.client.Store().Counts(ctx)
+		counts, err := below.Of(f.client).Counts(ctx)
 		if err != nil {
 			return nil, err
 		}

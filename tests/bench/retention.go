@@ -8,6 +8,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/below"
 )
 
 // brief is a flow of one step whose jobs expire at once.
@@ -74,7 +75,7 @@ func (f *filled) retaining(ctx context.Context, retains bool) (r *result, remove
 	r, err = f.drive(ctx, work{
 		name: "W10", callers: 200, jobs: f.scaled(4000), space: f.space, config: only(roles...),
 		prepare: func(ctx context.Context, rt *quipu.Runtime) error {
-			return errors.Join(rt.Store().Extend(ctx), rt.Store().Extend(ctx), sql(ctx, f.dsn, expired, &before))
+			return errors.Join(below.Of(rt).Extend(ctx), below.Of(rt).Extend(ctx), sql(ctx, f.dsn, expired, &before))
 		},
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -149,7 +150,7 @@ func (c *chaos) stranded(open map[string]quipu.Job) {
 	t := c.e.t
 	c.queues()
 	for key, job := range open {
-		v, err := c.rt.Job(t.Context(), job)
+		v, err := below.Of(c.rt).Job(t.Context(), job.ID)
 		t.Logf("stranded: %s: %+v %v", key, v, err)
 		for x, err := range c.rt.Journal(t.Context(), job) {
 			if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev"
 	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/tests/guarantees"
 )
@@ -247,7 +248,7 @@ func (c *chaos) person(ctx context.Context, _ *rand.Rand) {
 
 // chores remove what has expired, as the role does in its own time.
 func (c *chaos) chores(ctx context.Context, dice *rand.Rand) {
-	_, _ = c.rt.Store().Expire(ctx, 1+dice.IntN(20)) // Postgres may be away
+	_, _ = below.Of(c.rt).Expire(ctx, 1+dice.IntN(20)) // Postgres may be away
 }
 
 // settle waits until every job has completed (I11) and returns those that have
@@ -259,7 +260,7 @@ func (c *chaos) settle(w wanted) (open map[string]quipu.Job) {
 	for len(open) > 0 {
 		c.person(ctx, nil)
 		for key, job := range open {
-			v, err := c.rt.Job(ctx, job)
+			v, err := below.Of(c.rt).Job(ctx, job.ID)
 			if err != nil || !v.State.Closed() {
 				continue
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -44,7 +45,7 @@ transitions: {start: [twice]}
 func (e *env) suspended(rt *quipu.Runtime, job quipu.Job, pauses int) {
 	e.t.Helper()
 	e.eventually(fmt.Sprintf("a suspension on %d pauses", pauses), func() bool {
-		v, err := rt.Job(e.t.Context(), job)
+		v, err := below.Of(rt).Job(e.t.Context(), job.ID)
 		if err != nil {
 			return false
 		}

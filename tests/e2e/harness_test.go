@@ -18,6 +18,7 @@ import (
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/dev/soak"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -137,7 +138,7 @@ func (e *env) wait(rt *quipu.Runtime, job quipu.Job) (json.RawMessage, error) {
 	defer cancel()
 	out, err := rt.Wait(ctx, job)
 	if ctx.Err() != nil {
-		v, _ := rt.Job(e.t.Context(), job)
+		v, _ := below.Of(rt).Job(e.t.Context(), job.ID)
 		require.FailNow(e.t, "stranded", "job %s: %+v", job.Key, v)
 	}
 	return out, err
@@ -157,28 +158,28 @@ func (e *env) clean(rt *quipu.Runtime) {
 // its verdict soon after (C15, I6).
 func (e *env) settled(rt *quipu.Runtime) {
 	e.t.Helper()
-	jobs, err := rt.Jobs(e.t.Context(), store.JobFilter{Limit: store.MaxPage})
+	jobs, err := rt.Jobs(e.t.Context(), quipu.JobFilter{Limit: store.MaxPage})
 	require.NoError(e.t, err)
 	require.NotEmpty(e.t, jobs)
 	for _, j := range jobs {
 		if !j.State.Closed() {
 			continue
 		}
-		job := quipu.Job{ID: j.ID, Key: j.Key}
+		job := j.Job
 		if v := e.view(rt, job); len(v.Rows) > 0 {
-			e.eventually("I6: job "+j.Key+" is closed and has rows", func() bool {
-				v, err := rt.Job(e.t.Context(), job)
+			e.eventually("I6: job "+job.Key+" is closed and has rows", func() bool {
+				v, err := below.Of(rt).Job(e.t.Context(), job.ID)
 				return err == nil && len(v.Rows) == 0
 			})
 		}
-		require.Zero(e.t, j.Semaphore, "I4: job %s", j.Key)
+		require.Zero(e.t, j.Open, "I4: job %s", job.Key)
 	}
 }
 
 // view reads a job.
 func (e *env) view(rt *quipu.Runtime, job quipu.Job) *store.JobView {
 	e.t.Helper()
-	v, err := rt.Job(e.t.Context(), job)
+	v, err := below.Of(rt).Job(e.t.Context(), job.ID)
 	require.NoError(e.t, err)
 	return v
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev/soak"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -86,7 +87,7 @@ func disturbByTwo(ctx context.Context, rt *quipu.Runtime, key string) error {
 func disturbByInterrupt(ctx context.Context, rt *quipu.Runtime, key string) error {
 	job, err := rt.Find(ctx, key)
 	for seq := rand.Int64N(16); err == nil; {
-		view, bad := rt.Job(ctx, job)
+		view, bad := below.Of(rt).Job(ctx, job.ID)
 		if bad != nil || view.State.Closed() || view.Head.Seq >= seq {
 			err = bad
 			break

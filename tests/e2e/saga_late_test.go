@@ -10,7 +10,6 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/effects"
-	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -62,7 +61,7 @@ func TestSagaUndoneAfterTheCallUnderWay(t *testing.T) {
 				_, err := e.wait(rt, job)
 				require.Error(t, err)
 				e.eventually("the end of the job that undoes", func() bool {
-					jobs, err := rt.Jobs(t.Context(), store.JobFilter{})
+					jobs, err := rt.Jobs(t.Context(), quipu.JobFilter{})
 					return err == nil && len(jobs) == 2 && jobs[0].State.Closed() && jobs[1].State.Closed()
 				})
 				e.eventually("the end of the call", func() bool {

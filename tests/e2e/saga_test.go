@@ -11,6 +11,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -135,7 +136,7 @@ func TestSagaUndoneAfterInterrupt(t *testing.T) {
 			return len(*order) >= 3
 		})
 		e.eventually("the end of the job that undoes", func() bool {
-			jobs, err := rt.Jobs(t.Context(), store.JobFilter{})
+			jobs, err := rt.Jobs(t.Context(), quipu.JobFilter{})
 			return err == nil && len(jobs) == 2 && jobs[0].State.Closed() && jobs[1].State.Closed()
 		})
 		undone(t, r, order, mu, "order-1")
@@ -148,7 +149,7 @@ func TestSagaUndoneAfterInterrupt(t *testing.T) {
 // job that undid it have them, and only the other ran them.
 func foundWhereTheyRan(t *testing.T, rt *quipu.Runtime, job quipu.Job) {
 	t.Helper()
-	all, err := rt.Store().JobEffects(t.Context(), job.ID)
+	all, err := below.Of(rt).JobEffects(t.Context(), job.ID)
 	require.NoError(t, err)
 	compensations := 0
 	for i := range all {

@@ -16,6 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/fault"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/tests/cut"
 	"github.com/quipu-journal/quipu/tests/faults/play"
 )
@@ -230,7 +231,7 @@ func (c *cell) end() {
 	began := time.Now()
 	for id, job := range c.started {
 		c.eventually("I11: the end of "+id, func() error {
-			v, err := c.rt.Job(c.t.Context(), job)
+			v, err := below.Of(c.rt).Job(c.t.Context(), job.ID)
 			if err == nil && !v.Ended {
 				err = fmt.Errorf("it is %s: %+v", v.State, v)
 			}

@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"collation"},
 	{"replay", "history"},
 	{"journal/store", "observer", "wire"},
-	{"effects", "transport", "explain", "journal/archive"},
+	{"effects", "transport", "explain", "journal/archive", "internal/below"},
 	{"durable", "session"},
 	{"engine", "workers"},
 	{"journal/postgres", "journal/memory", "journal/journaltest", "transport/nats", "transport/memory", "transport/transporttest", "telemetry"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -74,7 +75,7 @@ func signalled(ctx context.Context, rt *quipu.Runtime, c call) (answer, error) {
 		opts = append(opts, quipu.Code(422))
 	}
 	got, err := send(ctx, "go", c.key, map[string]rune{"n": c.id}, opts...)
-	return answer{signal: got.State, reached: got.Reached, duplicate: got.Duplicate}, err
+	return answer{signal: store.SignalState(got.State), reached: got.Reached, duplicate: got.Duplicate}, err
 }
 
 // look does a read.
@@ -86,7 +87,7 @@ func (w *world) look(ctx context.Context, rt *quipu.Runtime, c call) (answer, er
 		found, err := rt.Find(ctx, c.key)
 		return answer{gen: w.gen(c.key, found.ID)}, err
 	case doJob:
-		v, err := rt.Job(ctx, job)
+		v, err := below.Of(rt).Job(ctx, job.ID)
 		if err != nil {
 			return answer{}, err
 		}

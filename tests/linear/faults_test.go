@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/quipu-journal/quipu/dev"
+	"github.com/quipu-journal/quipu/internal/below"
 )
 
 // commitStatement is in what a client sends to commit: the name of the prepared
@@ -173,7 +174,7 @@ func (w *world) restartNATS(context.Context, *rand.Rand) {
 
 // expire does what the role retention does every minute.
 func (w *world) expire(ctx context.Context, _ *rand.Rand) {
-	_, _ = w.rt.Store().Expire(ctx, 100) // Postgres may be away
+	_, _ = below.Of(w.rt).Expire(ctx, 100) // Postgres may be away
 }
 
 // between is a span from low up to high.

@@ -96,7 +96,7 @@ CREATE TABLE jobs (
     tasks_seq       bigint,
     started         bigint NOT NULL,
     closed          bigint,
-    tags            text   NOT NULL, -- sorted, one in a line
+    tags            text   NOT NULL DEFAULT '', -- sorted, one in a line
     trace           text   NOT NULL,
     expires_at      bigint,
     parent_space    text, -- parent_*: the await, or the request of the function, that started the job

@@ -1,0 +1,173 @@
+package quipu
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+func init() {
+	below.Of = func(runtime any) store.Store { return runtime.(*Runtime).store }
+}
+
+// JobSummary is one line of a list of jobs. A time that has not come is zero.
+type JobSummary struct {
+	Job           Job
+	Generation    int64 // of the key, from 1: it has one more each time it is used again
+	Flow, Version string
+	State         journal.JobState
+	Tags          []string
+	Started       time.Time
+	Closed        time.Time
+	Open          int64  // open obligations: what it waits for before it can end
+	Entries       int64  // of its main chain
+	Cursor        string // for JobFilter.Before
+}
+
+// JobInfo is how one job stands.
+type JobInfo struct {
+	JobSummary
+	Ended     bool // closed, and its completion tasks are done
+	Code      int  // with which it closed: 200, or that of its error
+	Error     *journal.Failure
+	Output    json.RawMessage // once it has Ended
+	ExpiresAt time.Time       // when it is removed; zero: it is kept, or not closed
+	Trace     string          // W3C traceparent, or ""
+	// Parent is the job that started it by an await or a function; nil for none.
+	Parent *Parent
+	// Activities are the instances that the job has reached: one for each pass.
+	Activities []Instance
+	// Messages are those that are open: sent, due, held, or due later.
+	Messages []Message
+	// Waits are the open waits for signals.
+	Waits []Wait
+	// DeadLetters are all of the job's, the oldest first.
+	DeadLetters []DeadLetter
+}
+
+// Parent is the activity of another job that a job was started by.
+type Parent struct {
+	Job               Job
+	Activity, Address string
+}
+
+// Instance is one pass of an activity.
+type Instance struct {
+	Activity, Address string
+	Ledger            string // its 15 digits (1.2)
+	Code              int    // of its result; 0: it has none
+	Child             journal.JobID
+}
+
+// Message is an open message of a job.
+type Message struct {
+	ID                journal.GUID
+	Kind              string // request, leg1, wakeup, …
+	Activity, Address string
+	Topic             string // of a request
+	Element           int    // under `each`
+	Turn, Attempt     int
+	Sent              time.Time // last
+	Due               time.Time // when it is looked at next; zero: not by itself
+	Held              string    // why it is held, or ""
+	Holder            string    // the run that has it, or ""
+}
+
+// Wait is an open wait for a signal.
+type Wait struct {
+	Activity, Address string
+	Topic, Key        string
+	Since             time.Time
+	Repeat            bool
+	Signals           int // that have come, of one that repeats
+}
+
+// JobFilter selects a page of jobs. What is zero is not asked for.
+type JobFilter struct {
+	State  journal.JobState
+	Flow   string
+	Prefix string   // of the key
+	Tags   []string // all of them
+	Before string   // the Cursor of the last job of the page before
+	Limit  int      // defaults to 100, at most 1 000
+}
+
+// Job reads how a job stands: ErrNotFound.
+func (rt *Runtime) Job(ctx context.Context, job Job) (*JobInfo, error) {
+	job, err := rt.known(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	v, err := rt.store.Job(ctx, job.ID)
+	if err != nil {
+		return nil, err
+	}
+	return info(v), nil
+}
+
+// Jobs lists jobs, newest first, a page at a time.
+func (rt *Runtime) Jobs(ctx context.Context, f JobFilter) ([]JobSummary, error) {
+	views, err := rt.store.Jobs(ctx, store.JobFilter{
+		State: f.State, Flow: f.Flow, Prefix: f.Prefix, Tags: f.Tags, Before: f.Before, Limit: f.Limit,
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]JobSummary, len(views))
+	for i := range views {
+		all[i] = summary(&views[i])
+	}
+	return all, nil
+}
+
+// moment is a time of the database, zero for never.
+func moment(t collation.Micros) time.Time {
+	if t == collation.Never {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(t))
+}
+
+func summary(v *store.JobSummary) JobSummary {
+	return JobSummary{
+		Job: Job{ID: v.ID, Key: v.Key}, Generation: v.Generation, Flow: v.Flow.Name, Version: v.Flow.Version, State: v.State, Tags: v.Tags,
+		Started: moment(v.Started), Closed: moment(v.Closed), Open: v.Semaphore, Entries: v.Head.Seq, Cursor: v.Cursor,
+	}
+}
+
+func info(v *store.JobView) *JobInfo {
+	out := &JobInfo{
+		JobSummary: summary(&v.JobSummary), Ended: v.Ended, Code: v.Code, Error: v.Error, Output: v.Output, ExpiresAt: moment(v.ExpiresAt),
+		Trace: v.Trace,
+	}
+	if p := v.Parent; p != nil {
+		out.Parent = &Parent{Job: Job{ID: p.Job}, Activity: p.Activity, Address: p.DAD}
+	}
+	for _, i := range v.Instances {
+		out.Activities = append(out.Activities, Instance{
+			Activity: i.Key.Activity, Address: string(i.Key.DAD), Ledger: i.Ledger.String(), Code: i.Code, Child: i.Child,
+		})
+	}
+	for i := range v.Rows {
+		r := &v.Rows[i]
+		out.Messages = append(out.Messages, Message{
+			ID: r.GUID, Kind: string(r.Kind), Activity: r.Activity, Address: string(r.DAD), Topic: r.Topic, Element: r.Element,
+			Turn: r.Turn, Attempt: r.Try, Sent: moment(r.PublishedAt), Due: moment(r.NextAt), Held: r.Held, Holder: r.Holder,
+		})
+	}
+	for i := range v.Waits {
+		w := &v.Waits[i]
+		out.Waits = append(out.Waits, Wait{
+			Activity: w.Activity, Address: string(w.DAD), Topic: w.Topic, Key: w.Key, Since: moment(w.Since), Repeat: w.Repeat, Signals: w.Count,
+		})
+	}
+	for i := range v.Dead {
+		out.DeadLetters = append(out.DeadLetters, deadLetter(&v.Dead[i]))
+	}
+	return out
+}
