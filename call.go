@@ -26,7 +26,7 @@ import (
 // The error is *JobError where the handler answered with one, or its tries are
 // exhausted, as of Wait; one that wraps *ConflictError where the key has a job of
 // another topic, flow or input; ErrKey; ErrInput, of the topic, too. With
-// store.ErrUnknown, and when ctx ends first (nobody may serve the topic), the job
+// ErrUnknown, and when ctx ends first (nobody may serve the topic), the job
 // may have begun; the call may simply be repeated.
 func (rt *Runtime) Call(ctx context.Context, topic, key string, in any) (json.RawMessage, error) {
 	job, err := rt.call(ctx, topic, key, in)

@@ -3,22 +3,44 @@ package quipu
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/replay"
 )
 
+// EffectState is how far an effect came.
+type EffectState string
+
+// The states of an effect.
+const (
+	EffectStarted   EffectState = "started"   // its call outside is under way, or its outcome is unknown
+	EffectCompleted EffectState = "completed" // with a result, or an error that is one
+	EffectNotDone   EffectState = "not_done"  // it runs again under the next key (E5)
+)
+
 // Effect is an effect of a job with the entries that tell of it.
 type Effect struct {
-	store.JobEffect
-	JobKey string
+	Job     Job
+	Key     journal.Digest
+	Name    string
+	Class   string // pure, tx, idempotent, guarded, or undo, of a compensation (E3)
+	State   EffectState
+	NotDone int          // outcomes "not done" before it (E5)
+	Request journal.GUID // of the activity
+	// Activity and Address are the instance that it belongs to.
+	Activity, Address string
+	Position          string          // of the call in a durable function (E15), or ""
+	Result            json.RawMessage // canonical
+	Error             *journal.Failure
+	Vouched           bool // an operator confirmed the result (3.3)
 	// Entries are those of the request's chain in its order, then those of the main
 	// chain in which an operator names the effect.
 	Entries []*journal.Entry
@@ -28,20 +50,20 @@ type Effect struct {
 type Evidence struct {
 	Job    Job
 	State  journal.JobState
-	Head   journal.Head     // of the main chain
-	Closed collation.Micros // Never: it is open
+	Head   journal.Head // of the main chain
+	Closed time.Time    // zero: it is open
 	// Effects are those that are meant, in the order of their first entries; none:
 	// the effect did not happen.
 	Effects []Effect
 	// Final says that none of them can begin any more: the job is closed, and the
 	// rows of its requests are gone, without which nothing begins (J8). With it, and
-	// a Report that violates nothing, no Effects are a proof.
+	// without a Violation, no Effects are a proof.
 	Final bool
 	// Chains counts the effect chains of the job, Entries the entries that were read.
 	Chains, Entries int
-	// Report is what verifying the whole journal of the job gave, as journal-verify
-	// does it.
-	Report *replay.Report
+	// Violation is the first law that the whole journal of the job breaks, as
+	// journal-verify finds it; empty: it keeps them.
+	Violation string
 }
 
 // ErrTombstone says that the job has expired: its journal was removed, and says
@@ -87,17 +109,20 @@ func (rt *Runtime) Evidence(ctx context.Context, job Job, effect string) (*Evide
 		return nil, err
 	}
 	var s sift
-	err = rt.store.Audit(ctx, job.ID, func(stored *store.Stored, records iter.Seq2[journal.Record, error]) (err error) {
+	err = rt.store.Audit(ctx, job.ID, func(stored *store.Stored, records iter.Seq2[journal.Record, error]) error {
 		if stored.Job.State == journal.JobExpired {
 			return ErrTombstone
 		}
 		s = sift{stored: stored, wanted: meaning(effect), at: map[journal.Digest]int{}, chains: map[journal.GUID]bool{}}
 		s.out = Evidence{
 			Job: Job{ID: job.ID, Key: stored.Job.Key}, State: stored.Job.State, Head: stored.Job.Head,
-			Closed: collation.Never, Final: final(stored),
+			Final: final(stored),
 		}
 		header, tables := stored.Replay()
-		s.out.Report, err = replay.Verify(header, tables, s.through(records))
+		report, err := replay.Verify(header, tables, s.through(records))
+		if err == nil && report.Violated() {
+			s.out.Violation = report.First.String()
+		}
 		return err
 	})
 	if err != nil {
@@ -169,7 +194,7 @@ func (s *sift) look(r journal.Record) {
 		return // the report says so
 	}
 	if slices.Contains(e.Marks, journal.MarkClosed) {
-		s.out.Closed = collation.Micros(e.Time)
+		s.out.Closed = time.UnixMicro(e.Time)
 	}
 	switch {
 	case e.Effect == nil || !s.wanted(e.Effect):
@@ -186,15 +211,15 @@ func (s *sift) take(e *journal.Entry) {
 	if !known {
 		i = len(s.out.Effects)
 		s.at[e.Effect.Key] = i
-		s.out.Effects = append(s.out.Effects, Effect{JobKey: s.stored.Job.Key, JobEffect: store.JobEffect{
-			EffectRow: store.EffectRow{Key: e.Effect.Key, Name: e.Effect.Name, Class: e.Effect.Class, N: e.Effect.N},
-			Job:       s.stored.Job.ID, Request: e.Chain, Activity: e.Activity, DAD: e.DAD,
-		}})
+		s.out.Effects = append(s.out.Effects, Effect{
+			Job: s.out.Job, Key: e.Effect.Key, Name: e.Effect.Name, Class: e.Effect.Class, NotDone: e.Effect.N,
+			Request: e.Chain, Activity: e.Activity, Address: e.DAD,
+		})
 	}
 	f := &s.out.Effects[i]
 	f.Entries = append(f.Entries, e)
 	if f.Activity == "" { // a late entry does not say
-		f.Activity, f.DAD = e.Activity, e.DAD
+		f.Activity, f.Address = e.Activity, e.DAD
 	}
 }
 
@@ -204,7 +229,9 @@ func (s *sift) finish() {
 	for i := range s.stored.Effects {
 		row := &s.stored.Effects[i]
 		if at, ok := s.at[row.Key]; ok {
-			s.out.Effects[at].EffectRow = *row
+			f := &s.out.Effects[at]
+			f.Name, f.Class, f.NotDone, f.State = row.Name, row.Class, row.N, EffectState(row.State)
+			f.Result, f.Error, f.Position, f.Vouched = row.Result, row.Error, row.Position, row.Vouched
 		}
 	}
 	for _, e := range s.spoken {

@@ -28,7 +28,7 @@ type InterruptResult struct {
 // Descend. A job that has ended stays as it is.
 //
 // The error is ErrNotFound, ErrInterrupt, or the store's: with
-// store.ErrUnavailable nothing was sent; with store.ErrUnknown it may have been,
+// ErrUnavailable nothing was sent; with ErrUnknown it may have been,
 // and the call may be repeated: a job is interrupted once.
 func (rt *Runtime) Interrupt(ctx context.Context, jobKey string, opts ...InterruptOption) (InterruptResult, error) {
 	o := interruptOptions{order: collation.InterruptOrder{

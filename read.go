@@ -61,7 +61,7 @@ func (rt *Runtime) Journal(ctx context.Context, job Job) iter.Seq2[*journal.Entr
 // Deploy stores flow versions. A version that is new becomes the one that new jobs take;
 // running jobs keep theirs. A version that is there with the same content stays as it is,
 // so that a process that starts with old flows takes nothing back; with other content it
-// is refused (store.ErrVersionTaken). Built-in flows are refused (flow.Faults): the
+// is refused (ErrVersionTaken). Built-in flows are refused (flow.Faults): the
 // runtime deploys them itself. The log says what is new, with its Warnings.
 func (rt *Runtime) Deploy(ctx context.Context, flows ...*flow.Flow) error {
 	return rt.deploy(ctx, true, flows)

@@ -65,15 +65,15 @@ type SignalResult struct {
 // loses it (E13). payload is anything that encoding/json marshals;
 // json.RawMessage is taken as it is. It is the output of the hook.
 //
-// The error is ErrSignal, or the store's: with store.ErrUnavailable nothing was
-// sent; with store.ErrUnknown it may have been, and the call may be repeated
+// The error is ErrSignal, or the store's: with ErrUnavailable nothing was
+// sent; with ErrUnknown it may have been, and the call may be repeated
 // under an IdempotencyKey.
 func (rt *Runtime) Signal(ctx context.Context, topic, key string, payload any, opts ...SignalOption) (SignalResult, error) {
 	return rt.send(ctx, false, topic, key, payload, opts)
 }
 
 // SignalAll sends a signal to every hook that waits for the topic and the key, at
-// most collation.MaxReach, the longest waiting first. It is not kept. Otherwise it
+// most 10 000, the longest waiting first. It is not kept. Otherwise it
 // is as Signal.
 func (rt *Runtime) SignalAll(ctx context.Context, topic, key string, payload any, opts ...SignalOption) (SignalResult, error) {
 	return rt.send(ctx, true, topic, key, payload, opts)

@@ -139,8 +139,8 @@ func started(key string, s store.Started) (Job, error) {
 }
 
 // StartMany begins up to MaxStarts jobs; the results are in the order of the
-// requests. Each job is begun, or refused, by itself: with store.ErrUnavailable it
-// was not, with store.ErrUnknown it may have been, and the request may be repeated.
+// requests. Each job is begun, or refused, by itself: with ErrUnavailable it
+// was not, with ErrUnknown it may have been, and the request may be repeated.
 // They share transactions with one another, and with what else the process commits.
 // The error is about the whole call: it has too many requests.
 func (rt *Runtime) StartMany(ctx context.Context, reqs []StartRequest) ([]StartResult, error) {

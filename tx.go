@@ -29,7 +29,7 @@ type Transaction = postgres.Transaction
 //
 // A key that another transaction is just starting is waited for. After an error
 // the transaction can go on as if the call had not been, and nothing was retried:
-// with store.ErrUnavailable the caller retries the whole transaction (a DoTx does so
+// with ErrUnavailable the caller retries the whole transaction (a DoTx does so
 // itself where it returns the error). The caller's database role, or that of the
 // worker, needs the rights of the engine's role (4.5).
 func (rt *Runtime) StartTx(ctx context.Context, tx Transaction, flowName, key string, input any, opts ...StartOption) (Job, error) {

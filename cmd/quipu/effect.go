@@ -16,7 +16,6 @@ import (
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/replay"
 )
 
 // showEffect shows an effect of one job, or without one of whichever has it.
@@ -71,7 +70,7 @@ func (a *app) effects(all []quipu.Effect) error {
 	code := worst(cli.CodeOK)
 	for i := range all {
 		f := &all[i]
-		if f.State != store.EffectCompleted {
+		if f.State != quipu.EffectCompleted {
 			code.add(codeUndone)
 		}
 		if a.json() {
@@ -124,8 +123,8 @@ type effectEntry struct {
 
 func effectOf(f *quipu.Effect) effectView {
 	v := effectView{
-		Effect: f.Key.String(), Name: f.Name, State: string(f.State), Class: f.Class, N: f.N, Job: f.Job.String(), JobKey: f.JobKey,
-		Request: f.Request.String(), Activity: f.Activity, DAD: f.DAD, Position: f.Position, Vouched: f.Vouched,
+		Effect: f.Key.String(), Name: f.Name, State: string(f.State), Class: f.Class, N: f.NotDone, Job: f.Job.ID.String(), JobKey: f.Job.Key,
+		Request: f.Request.String(), Activity: f.Activity, DAD: f.Address, Position: f.Position, Vouched: f.Vouched,
 		Result: raw(f.Result), Error: failureOf(f.Error), Entries: []effectEntry{},
 	}
 	for _, e := range f.Entries {
@@ -147,8 +146,8 @@ func effectEntryOf(e *journal.Entry) effectEntry {
 
 func effectText(w io.Writer, f *quipu.Effect) error {
 	fmt.Fprintf(w, "effect   %s (%s)\n", plain(f.Name), f.Key)
-	fmt.Fprintf(w, "job      %s (%s)\n", plain(f.JobKey), f.Job)
-	fmt.Fprintf(w, "request  %s, of %s\n", f.Request, plain(place(f.Activity, f.DAD)))
+	fmt.Fprintf(w, "job      %s (%s)\n", plain(f.Job.Key), f.Job.ID)
+	fmt.Fprintf(w, "request  %s, of %s\n", f.Request, plain(place(f.Activity, f.Address)))
 	if f.Position != "" {
 		fmt.Fprintf(w, "position %s\n", plain(f.Position))
 	}
@@ -205,11 +204,11 @@ func briefly(f *store.EffectRow) string {
 // outcome is the state of an effect in words.
 func outcome(f *quipu.Effect) string {
 	switch {
-	case f.State == store.EffectNotDone:
+	case f.State == quipu.EffectNotDone:
 		return "not done: it definitely did not happen under this key, and may run again under the next"
-	case f.State == store.EffectStarted && f.Class == store.ClassUndo:
+	case f.State == quipu.EffectStarted && f.Class == store.ClassUndo:
 		return "registered, and has not run here: it runs if the function fails; for a job that others end, in a job of its own, which is found by the key alone"
-	case f.State == store.EffectStarted:
+	case f.State == quipu.EffectStarted:
 		return "started: its call outside is under way, or its outcome is unknown"
 	case f.Error != nil:
 		return "completed with an error, which is its result"
@@ -237,24 +236,20 @@ type absenceView struct {
 
 // absence says what it means that a job's journal has no such effect.
 func (a *app) absence(effect string, ev *quipu.Evidence, has []string) error {
-	first := ev.Report.First
 	v := absenceView{
-		Effect: effect, State: "absent", Proved: ev.Final && first == nil, Job: ev.Job.ID.String(), JobKey: ev.Job.Key,
-		JobState: string(ev.State), Closed: stamp(ev.Closed), Entries: ev.Entries, Chains: ev.Chains, Head: ev.Head.Hash.String(), Has: has,
-	}
-	if first != nil {
-		v.Violated = first.String()
+		Effect: effect, State: "absent", Proved: ev.Final && ev.Violation == "", Job: ev.Job.ID.String(), JobKey: ev.Job.Key,
+		JobState: string(ev.State), Closed: timeOf(ev.Closed), Violated: ev.Violation, Entries: ev.Entries, Chains: ev.Chains, Head: ev.Head.Hash.String(), Has: has,
 	}
 	if a.json() {
 		if err := a.object(v); err != nil {
 			return err
 		}
 	} else {
-		fmt.Fprintln(a.streams.Out, plain(proof(effect, ev, first)))
+		fmt.Fprintln(a.streams.Out, plain(proof(effect, ev)))
 		fmt.Fprintln(a.streams.Out, plain(others(has)))
 	}
 	switch {
-	case first != nil:
+	case ev.Violation != "":
 		return cli.Exit(cli.CodeFailed, cli.ErrReported)
 	case v.Proved:
 		return cli.Exit(codeNotFound, cli.ErrReported)
@@ -264,12 +259,12 @@ func (a *app) absence(effect string, ev *quipu.Evidence, has []string) error {
 
 // proof is the proof that an effect did not happen, or why there is none, in one
 // paragraph.
-func proof(effect string, ev *quipu.Evidence, first *replay.Violation) string {
+func proof(effect string, ev *quipu.Evidence) string {
 	read := fmt.Sprintf("%s and %s of effects", entries(int64(ev.Entries)), counted(ev.Chains, "chain"))
 	switch {
-	case first != nil:
+	case ev.Violation != "":
 		return fmt.Sprintf("Nothing is proved of effect %s: the journal of job %q breaks a law (%s). No entry of it that can be read starts or completes "+
-			"the effect; `journal-verify --job %s` says more.", effect, ev.Job.Key, first, ev.Job.ID)
+			"the effect; `journal-verify --job %s` says more.", effect, ev.Job.Key, ev.Violation, ev.Job.ID)
 	case !ev.Final:
 		return fmt.Sprintf("Effect %s has not happened in job %q so far: %s were read, up to head %s, and none starts or completes it. "+
 			"The job is %s, so it can still happen.", effect, ev.Job.Key, read, ev.Head.Hash, standingOf(ev))
@@ -278,7 +273,7 @@ func proof(effect string, ev *quipu.Evidence, first *replay.Violation) string {
 		"before, complete up to the stored head %s, and the tables agree. None of them starts or completes the effect. It cannot happen any more either: "+
 		"an effect begins and ends under the row of its request, and this job has no such row left (J8). (As for every journal: that entries, hashes and "+
 		"tables were not all written anew together is not proved by them.)",
-		effect, ev.Job.Key, ev.State, at(ev.Closed), read, ev.Head.Hash)
+		effect, ev.Job.Key, ev.State, ev.Closed.Local().Format("2006-01-02 15:04:05.000"), read, ev.Head.Hash)
 }
 
 // others says what a job has instead: a name that was mistyped did not happen either.

@@ -159,8 +159,8 @@ func foundWhereTheyRan(t *testing.T, rt *quipu.Runtime, job quipu.Job) {
 		compensations++
 		f, err := rt.Effect(t.Context(), all[i].Key)
 		require.NoError(t, err)
-		require.Equal(t, store.EffectCompleted, f.State, f.Name)
-		require.NotEqual(t, job.ID, f.Job)
+		require.Equal(t, quipu.EffectCompleted, f.State, f.Name)
+		require.NotEqual(t, job.ID, f.Job.ID)
 	}
 	require.Equal(t, 3, compensations)
 }
