@@ -84,6 +84,11 @@ func TestStartOptions(t *testing.T) {
 		_, err := s.Start(ctx, "v", "bad", nil, o)
 		require.ErrorIs(t, err, quipu.ErrInput, "%v", o)
 	}
+	for _, key := range []string{"old", "later", "tomorrow", "yesterday"} {
+		ev, err := s.Evidence(ctx, quipu.Job{Key: key}, "")
+		require.NoError(t, err)
+		require.Empty(t, ev.Violation, key)
+	}
 	_, err = s.Find(ctx, "bad")
 	require.ErrorIs(t, err, quipu.ErrNotFound)
 }

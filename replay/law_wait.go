@@ -40,7 +40,8 @@ func (a *auditor) waitLaw(e *journal.Entry, f *facts) {
 
 // dueLaw checks that a timer says when it is due, and what is no timer does not:
 // a bound is one, the start of a child after one that failed, and that of a job
-// which runs compensations: it waits for the end of a lease (3.5).
+// which runs compensations: it waits for the end of a lease (3.5). The start of the job
+// itself is due later than its inception, if it is delayed.
 func (a *auditor) dueLaw(e *journal.Entry, f *facts, d *journal.Dispatched) {
 	switch d.Kind {
 	case journal.MessageAnswer:
@@ -50,7 +51,8 @@ func (a *auditor) dueLaw(e *journal.Entry, f *facts, d *journal.Dispatched) {
 		}
 	default:
 		_, undoes := f.undoes[d.Job]
-		if d.At != 0 && !(d.Kind == journal.MessageStart && (f.pending || undoes)) {
+		delayed := e.Kind == journal.KindCreated && d.At > e.Time
+		if d.At != 0 && !(d.Kind == journal.MessageStart && (f.pending || undoes || delayed)) {
 			a.at(V13, e, "%s %s for %s %s says when it is due", d.Kind, d.GUID, d.Activity, d.DAD)
 		}
 	}
