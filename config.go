@@ -150,9 +150,9 @@ func fromEnv[T any](name string, to *T, read func(string) (T, error)) error {
 	return nil
 }
 
-// ConfigFromDev is the Config of a client of the `worker dev` that runs on a directory, by
-// default of the command .quipu: its servers and its space. The error says what to start
-// where none runs.
+// ConfigFromDev is the Config of a client of the `worker dev` that runs on a directory,
+// which is .quipu where the command was given no other: its servers and its space. The
+// error is ErrConfig, and says what to start where none runs.
 func ConfigFromDev(dir string) (Config, error) {
 	path := filepath.Join(dir, "dev.json")
 	text, err := os.ReadFile(path)

@@ -8,7 +8,9 @@
 // the one who removes expired jobs, or all of these. Signal wakes the hooks of
 // jobs, Interrupt ends a job. StartTx and SignalTx do so in a transaction of the
 // caller's own, or of a DoTx. Call runs one handler, without a flow of one's own.
-// Wait, Job, Children and Journal read what happened.
+// Wait tells the end of a job; Job, Jobs, History, Children and Journal read how it stands
+// and what happened. Operator has what people decide about messages that cannot go on by
+// themselves, Processes lists who lives.
 //
 //	reg := workers.New()
 //	workers.Handle(reg, "payments.charge", func(ctx context.Context, in Charge) (Receipt, error) { … })
