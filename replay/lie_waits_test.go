@@ -87,7 +87,7 @@ var waitLies = map[string]lie{
 		main(3).Dispatched[0].At = 0
 	}},
 	"V13 a start that was due before": {plain, replay.V13, 1, "says when it is due", func(main func(int) *journal.Entry) { main(1).Dispatched[0].At = main(1).Time }},
-	"V13 a request that is due": {plain, replay.V13, 3, "says when it is due", func(main func(int) *journal.Entry) { main(3).Dispatched[0].At = 7 }},
+	"V13 a request that is due":       {plain, replay.V13, 3, "says when it is due", func(main func(int) *journal.Entry) { main(3).Dispatched[0].At = 7 }},
 	"V13 a wait after the close": {halted, replay.V13, 7, "the close leaves the wait", func(main func(int) *journal.Entry) {
 		main(7).Withdrawn = []journal.GUID{main(4).Dispatched[0].GUID}
 	}},

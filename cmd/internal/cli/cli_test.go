@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -73,14 +74,35 @@ func TestEnvironment(t *testing.T) {
 	require.Equal(t, "5", seen, "an empty variable counts as unset")
 }
 
+// Who presses Ctrl-C is told no error that only says so, and every other one.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	var seen string
-	var out, errs bytes.Buffer
-	code := command(context.Canceled, &seen)(ctx, nil, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs, Env: clitest.Env(nil)})
-	require.Equal(t, cli.CodeInterrupted, code)
+	for _, c := range []struct {
+		err  error
+		says string
+	}{
+		{fmt.Errorf("wait: %w", context.Canceled), ""},
+		{errors.New("the drain took too long"), "the drain took too long"},
+	} {
+		var seen string
+		var out, errs bytes.Buffer
+		code := command(c.err, &seen)(ctx, nil, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs, Env: clitest.Env(nil)})
+		require.Equal(t, cli.CodeInterrupted, code)
+		require.Contains(t, errs.String(), c.says)
+		require.Equal(t, c.says == "", errs.Len() == 0, errs.String())
+	}
+}
+
+// An error about a file names the file, and not the call that met it.
+func TestPathError(t *testing.T) {
+	t.Parallel()
+	_, err := os.Lstat("/no/such/file")
+	require.EqualError(t, cli.PathError(err), "/no/such/file: no such file or directory")
+	require.ErrorIs(t, cli.PathError(err), os.ErrNotExist)
+	other := errors.New("else")
+	require.Equal(t, other, cli.PathError(other))
 }
 
 // TestDevFile: whole, private, and gone when removed.
