@@ -363,7 +363,7 @@ func TestWaitUntilParked(t *testing.T) {
 			}()
 		}
 		patient := h.wait(t.Context(), parks)
-		time.Sleep(3 * engine.DefaultLook)
+		time.Sleep(3*engine.DefaultLook + engine.DefaultLook/2)
 		require.Equal(t, 3, h.asked.parked(), "one for all in each look")
 		d := collation.DeadLetter{Job: parks, Kind: journal.MessageLeg1, Reason: "stuck", Message: "look"}
 		require.NoError(t, journaltest.Driven{Store: h.store}.DeadLetter(t.Context(), d, nil))
