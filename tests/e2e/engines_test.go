@@ -57,7 +57,7 @@ func TestTwoEnginesOnOneLane(t *testing.T) {
 	}
 	a, b := engine(), engine()
 	e.deploy(a, crossing)
-	until := time.Now().Add(time.Duration(soak.Times(3, 60)) * time.Second)
+	until := time.Now().Add(time.Duration(soak.Times(1, 60)) * time.Second)
 	g, ctx := errgroup.WithContext(t.Context())
 	var jobs atomic.Int64
 	for _, pair := range [][2]*quipu.Runtime{{a, b}, {b, a}} {

@@ -40,7 +40,7 @@ func outageScenario(e *env, jobs int, trouble func(rt *quipu.Runtime, r *receive
 func TestF1RandomKills(t *testing.T) {
 	t.Parallel()
 	inAMode(t, func(t *testing.T, e *env) {
-		jobs, kills := soak.Times(40, 200), soak.Times(3, 6)
+		jobs, kills := soak.Times(20, 200), soak.Times(2, 6)
 		outageScenario(e, jobs, func(rt *quipu.Runtime, r *receiver) {
 			r.delay = 2 * time.Millisecond
 			workers := []*child{startChild(t, e.child(r)), startChild(t, e.child(r))}

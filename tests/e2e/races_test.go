@@ -19,7 +19,7 @@ import (
 )
 
 // raceTimes is how often each race is run.
-var raceTimes = soak.Times(50, 1000)
+var raceTimes = soak.Times(20, 1000)
 
 // raceSpread is the width of the random delays on both sides of a race.
 const raceSpread = 60 * time.Millisecond

@@ -164,7 +164,7 @@ func (e *env) checkBank(moves int) {
 // each is applied once, and the total is what it was.
 func TestI13TransfersUnderRandomKills(t *testing.T) {
 	t.Parallel()
-	jobs, kills := soak.Times(20, 60), soak.Times(3, 6)
+	jobs, kills := soak.Times(10, 60), soak.Times(2, 6)
 	inAMode(t, func(t *testing.T, e *env) {
 		db, r := e.openBank(), newReceiver(t)
 		rt := e.open(e.config(nil))

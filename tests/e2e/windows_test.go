@@ -174,7 +174,7 @@ func (e *env) dieInWindows(all []*window) {
 // applied once outside, under one key, and the result is what it would have been.
 func TestF1FunctionOfAThousandEffects(t *testing.T) {
 	t.Parallel()
-	n, kills := soak.Times(100, 1000), soak.Times(5, 200)
+	n, kills := soak.Times(60, 1000), soak.Times(3, 200)
 	e := newEnv(t, false)
 	r := newReceiver(t)
 	rt := e.open(e.config(nil))
