@@ -157,17 +157,6 @@ func Database(t testing.TB, pg *dev.Postgres, name string) (dsn string) {
 	return pg.DSN(name)
 }
 
-// Settings are those of a server that lives for a test, and more, by name and value: it
-// is small, compiles no query that is asked once, starts no processes for it, and cleans
-// up no table that is dropped soon. What the promise needs is as ever.
-func Settings(more ...string) map[string]string {
-	all := map[string]string{"shared_buffers": "64MB", "jit": "off", "max_parallel_workers_per_gather": "0", "autovacuum": "off"}
-	for i := 0; i < len(more); i += 2 {
-		all[more[i]] = more[i+1]
-	}
-	return all
-}
-
 func start() error {
 	sweep()
 	dir, err := os.MkdirTemp("", dirPattern)
@@ -180,7 +169,7 @@ func start() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startWait)
 	defer cancel()
-	cluster.pg, err = dev.StartPostgres(ctx, dir, dev.PostgresOptions{Settings: Settings("max_connections", "200")})
+	cluster.pg, err = Start(ctx, dir, dev.PostgresOptions{Settings: map[string]string{"max_connections": "200"}})
 	if err == nil {
 		cluster.admin, err = pgx.Connect(ctx, cluster.pg.DSN("postgres"))
 	}

@@ -29,7 +29,7 @@ func newSmallLane(t *testing.T) (*lane, error) {
 		return nil, fmt.Errorf("mount a tmpfs: %w", err)
 	}
 	t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, 0)) })
-	l := newLaneIn(t, dir, "min_wal_size", "32MB", "max_wal_size", "48MB")
+	l := newLaneIn(t, dir, map[string]string{"min_wal_size": "32MB", "max_wal_size": "48MB"})
 	l.disk = dir
 	return l, nil
 }

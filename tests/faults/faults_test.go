@@ -49,12 +49,12 @@ func newLane(t *testing.T) *lane {
 	dir, err := os.MkdirTemp("", "quipu-faults-pg-")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	return newLaneIn(t, dir)
+	return newLaneIn(t, dir, nil)
 }
 
-func newLaneIn(t *testing.T, dir string, settings ...string) *lane {
+func newLaneIn(t *testing.T, dir string, settings map[string]string) *lane {
 	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // the database's user passes it
-	pg, err := dev.StartPostgres(context.Background(), dir, dev.PostgresOptions{Settings: devtest.Settings(settings...)})
+	pg, err := devtest.Start(context.Background(), dir, dev.PostgresOptions{Settings: settings})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, pg.Stop(dev.StopImmediate)) })
 	return &lane{pg: pg, nats: devtest.NATS(t), program: programs.worker}

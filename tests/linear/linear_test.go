@@ -83,7 +83,7 @@ func postgres(t *testing.T) *dev.Postgres {
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // the database's user passes it
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	pg, err := dev.StartPostgres(t.Context(), dir, dev.PostgresOptions{Databases: []string{"quipu"}, Settings: devtest.Settings()})
+	pg, err := devtest.Start(t.Context(), dir, dev.PostgresOptions{Databases: []string{"quipu"}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, pg.Stop(dev.StopImmediate)) })
 	return pg

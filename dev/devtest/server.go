@@ -1,0 +1,63 @@
+package devtest
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/pbkdf2"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quipu-journal/quipu/dev"
+)
+
+// Start is dev.StartPostgres for a server that lives for a test: it is small, compiles no
+// query that is asked once, starts no processes for it, and cleans up no table that is
+// dropped soon, unless the settings of opts say otherwise. What the promise needs is as
+// ever. Its password is hashed in one round: it is random and long, so that more protect
+// nothing, and the usual 4096 are most of what a client with the race detector does to
+// connect.
+func Start(ctx context.Context, dir string, opts dev.PostgresOptions) (*dev.Postgres, error) {
+	settings := map[string]string{"shared_buffers": "64MB", "jit": "off", "max_parallel_workers_per_gather": "0", "autovacuum": "off"}
+	maps.Copy(settings, opts.Settings)
+	opts.Settings = settings
+	pg, err := dev.StartPostgres(ctx, dir, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := hashOnce(ctx, pg.DSN("postgres")); err != nil {
+		return nil, errors.Join(fmt.Errorf("hash the password: %w", err), pg.Stop(dev.StopImmediate))
+	}
+	return pg, nil
+}
+
+// hashOnce stores the password of the DSN's role as the verifier of RFC 5803 with one
+// round.
+func hashOnce(ctx context.Context, dsn string) error {
+	admin, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	role := admin.Config()
+	salt := make([]byte, sha256.Size)
+	_, _ = rand.Read(salt) // it never fails
+	salted, err := pbkdf2.Key(sha256.New, role.Password, salt, 1, sha256.Size)
+	if err == nil {
+		text := base64.StdEncoding.EncodeToString
+		stored := sha256.Sum256(sign(salted, "Client Key"))
+		verifier := fmt.Sprintf("SCRAM-SHA-256$1:%s$%s:%s", text(salt), text(stored[:]), text(sign(salted, "Server Key")))
+		_, err = admin.Exec(ctx, fmt.Sprintf("ALTER ROLE %s PASSWORD '%s'", pgx.Identifier{role.User}.Sanitize(), verifier))
+	}
+	return errors.Join(err, admin.Close(ctx))
+}
+
+func sign(key []byte, text string) []byte {
+	mac := hmac.New(sha256.New, key)
+	_, _ = mac.Write([]byte(text)) // it never fails
+	return mac.Sum(nil)
+}
