@@ -75,6 +75,14 @@ func versionOf(body []byte) int64 {
 	return version
 }
 
+// DecodeFrom reads what EncodeFrom wrote.
+func DecodeFrom(body []byte) (*From, error) {
+	c := &codec{in: canonical.Scan(body), mode: reading}
+	f := &From{}
+	object(c, f, fromFields)
+	return f, c.end()
+}
+
 // DecodeResponse reads what EncodeResponse wrote, and no other spelling.
 // Payloads are not looked into: they are as canonical as they were.
 func DecodeResponse(body []byte) (*Response, error) {

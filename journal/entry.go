@@ -26,6 +26,7 @@ const (
 	KindOperator        Kind = "operator"
 	KindQuarantine      Kind = "quarantine"
 	KindExpired         Kind = "expired"
+	KindResumed         Kind = "resumed" // the next generation goes on with what the closed job has done
 )
 
 // Mark names a durable point that an entry's plan passed (1.6, 1.7). Under
@@ -163,6 +164,8 @@ type Entry struct {
 	Parent     *Parent
 	Input      []byte   // the job's input, on created entries
 	Tags       []string // the job's, sorted, on created entries
+	From       *From    // of a job that resumes another, on created entries
+	Next       JobID    // the job that resumes this one, on resumed entries
 	Effect     *Effect
 	Operator   *Operator
 	Trouble    *Trouble
@@ -231,6 +234,47 @@ type Parent struct {
 	Awaited       bool // it waits for the outcome
 }
 
+// MaxFromChildren bounds the children that a resumed job takes the outcomes of.
+const MaxFromChildren = 1000
+
+// From is what a job resumes: the last generation of its key, which has failed or was
+// interrupted. What has a result there is taken over, and so are the effects.
+type From struct {
+	Job        JobID
+	Generation int64
+	Head       Head // of its main chain, with the entry that says that it is resumed
+	// Root is the first of the generations that resume each other. The keys of effects
+	// are those that it would give them (E1).
+	Root           JobID
+	RootGeneration int64
+	// Activity is what is done again: with DAD the one instance that failed, without it
+	// every instance, and all that follows from it. "": only what had no result.
+	Activity, DAD string
+	// Children are those that the job waited for in vain. Each has been resumed since,
+	// and has completed: that is the outcome that is taken.
+	Children []FromChild
+	Who      string
+	Reason   string
+}
+
+// FromChild is a child with the place that waited for it. Of is the pause of a durable
+// function, nil of an await.
+type FromChild struct {
+	Activity, DAD string
+	Element       int
+	Of            *PauseRef
+	Job           JobID
+}
+
+// Taken names the entry of an earlier generation that something is a copy of. Chain is
+// that of an effect, zero for the main chain; of a child's outcome it is the child, and
+// Generation the child's.
+type Taken struct {
+	Generation int64
+	Chain      GUID
+	Seq        int64
+}
+
 // Result is the result that the engine made for the entry's activity, where it
 // is not the response itself: gathered elements, a mapped output, the output of
 // an activity without a response, an error of an expression.
@@ -239,6 +283,7 @@ type Result struct {
 	Output []byte // canonical payload; nil for none
 	Error  *Failure
 	By     By // what woke the hook, as in the response that it stands for
+	Taken  *Taken
 }
 
 // Response is what a Leg2 message brought.
@@ -267,6 +312,8 @@ type Response struct {
 	// its own clock, and Ran how long it took, µs by a clock that is never set. Nothing
 	// is decided by them. Zero: no run, or a worker that does not say it.
 	Began, Ran int64
+	// Taken is of a response that an earlier generation of the job recorded.
+	Taken *Taken
 }
 
 // Pause is one thing that a durable function waits for, as its suspension names
@@ -357,6 +404,8 @@ type Effect struct {
 	// Position is the place of the call in a durable function (E15); "" in other
 	// handlers.
 	Position string
+	// Taken is of an effect that an earlier generation of the job recorded.
+	Taken *Taken
 }
 
 // Operator is what a person did (E10).

@@ -20,6 +20,7 @@ func entryFields(c *codec, e *Entry) {
 	part(c, "e", &e.Effect, effectFields)
 	optional(c, "el", &e.Elements, elements)
 	part(c, "f", &e.Flow, flowFields)
+	part(c, "fr", &e.From, fromFields)
 	implied(c, "g", &e.GUID, e.impliedGUID(), uuid)
 	whole := e.Kind == KindCreated || c.mode != writing // a reader compares what is written again
 	if whole {
@@ -29,6 +30,7 @@ func entryFields(c *codec, e *Entry) {
 	list(c, "j", &e.Joins, ledgerMove)
 	field(c, "k", &e.Key, text)
 	implied(c, "l", &e.Ledger, e.impliedLedger(), ledger)
+	field(c, "nx", &e.Next, uuid)
 	optional(c, "o", &e.Open, number)
 	part(c, "op", &e.Operator, operatorFields)
 	part(c, "p", &e.Parent, parentFields)
@@ -117,7 +119,36 @@ func effectFields(c *codec, f *Effect) {
 	field(c, "nm", &f.Name, text)
 	field(c, "p", &f.Position, text)
 	payload(c, "r", &f.Result)
+	part(c, "tk", &f.Taken, takenFields)
 	implied(c, "tn", &f.Turn, 1, number)
+}
+
+func fromFields(c *codec, f *From) {
+	field(c, "a", &f.Activity, text)
+	parts(c, "c", &f.Children, fromChildFields)
+	field(c, "d", &f.DAD, word)
+	field(c, "ge", &f.Generation, number)
+	field(c, "h", &f.Head.Hash, digest)
+	field(c, "j", &f.Job, uuid)
+	field(c, "r", &f.Reason, text)
+	field(c, "rg", &f.RootGeneration, number)
+	field(c, "rj", &f.Root, uuid)
+	field(c, "s", &f.Head.Seq, number)
+	field(c, "w", &f.Who, text)
+}
+
+func fromChildFields(c *codec, x *FromChild) {
+	field(c, "a", &x.Activity, text)
+	field(c, "d", &x.DAD, word)
+	field(c, "el", &x.Element, number)
+	field(c, "j", &x.Job, uuid)
+	part(c, "of", &x.Of, pauseRefFields)
+}
+
+func takenFields(c *codec, t *Taken) {
+	field(c, "c", &t.Chain, uuid)
+	field(c, "ge", &t.Generation, number)
+	field(c, "s", &t.Seq, number)
 }
 
 func flowFields(c *codec, f *FlowRef) {
@@ -169,6 +200,7 @@ func responseFields(c *codec, r *Response) {
 	field(c, "rn", &r.Ran, number)
 	field(c, "sg", &r.Signal, uuid)
 	implied(c, "st", &r.Code, codeOf(r.Error), number)
+	part(c, "tk", &r.Taken, takenFields)
 	first := 0
 	if !r.Request.IsZero() && r.Kind != ResponseWake {
 		first = 1
@@ -201,6 +233,7 @@ func resultFields(c *codec, r *Result) {
 	part(c, "e", &r.Error, failureFields)
 	payload(c, "o", &r.Output)
 	implied(c, "st", &r.Code, codeOf(r.Error), number)
+	part(c, "tk", &r.Taken, takenFields)
 }
 
 func updatedFields(c *codec, u *Updated) {

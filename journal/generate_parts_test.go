@@ -11,7 +11,7 @@ func entries() *rapid.Generator[*journal.Entry] {
 	kinds := []journal.Kind{
 		journal.KindCreated, journal.KindLeg1, journal.KindLeg2, journal.KindStale, journal.KindSignal,
 		journal.KindInterrupt, journal.KindEffectStarted, journal.KindEffectCompleted, journal.KindEffectFailed,
-		journal.KindDeadLetter, journal.KindOperator, journal.KindQuarantine, journal.KindExpired,
+		journal.KindDeadLetter, journal.KindOperator, journal.KindQuarantine, journal.KindExpired, journal.KindResumed,
 	}
 	strict := rapid.Int64Range(-canonical.MaxInt, canonical.MaxInt)
 	return rapid.Custom(func(t *rapid.T) *journal.Entry {
@@ -87,7 +87,7 @@ func facts(t *rapid.T, e *journal.Entry) {
 	e.Result = optional(rapid.Custom(func(t *rapid.T) journal.Result {
 		return journal.Result{
 			Code: counts().Draw(t, "code"), Output: payloads().Draw(t, "output"), Error: failure.Draw(t, "error"),
-			By: journal.By(texts().Draw(t, "by")),
+			By: journal.By(texts().Draw(t, "by")), Taken: optional(takens()).Draw(t, "taken"),
 		}
 	})).Draw(t, "result")
 	e.Parent = optional(rapid.Custom(func(t *rapid.T) journal.Parent {
@@ -115,9 +115,10 @@ func facts(t *rapid.T, e *journal.Entry) {
 			Key: digests().Draw(t, "key"), Name: texts().Draw(t, "name"), Class: texts().Draw(t, "class"),
 			N: counts().Draw(t, "n"), Turn: counts().Draw(t, "turn"), Fence: rapid.Int64().Draw(t, "fence"),
 			Result: payloads().Draw(t, "result"), Error: failure.Draw(t, "error"), Late: rapid.Bool().Draw(t, "late"),
-			Position: texts().Draw(t, "position"),
+			Position: texts().Draw(t, "position"), Taken: optional(takens()).Draw(t, "taken"),
 		}
 	})).Draw(t, "effect")
+	e.From, e.Next = optional(froms()).Draw(t, "from"), journal.JobID(guids().Draw(t, "next"))
 	e.Operator = optional(rapid.Custom(func(t *rapid.T) journal.Operator {
 		return journal.Operator{Action: texts().Draw(t, "action"), Who: texts().Draw(t, "who"), Reason: texts().Draw(t, "reason")}
 	})).Draw(t, "operator")
@@ -137,6 +138,31 @@ func responses() *rapid.Generator[journal.Response] {
 			Child: journal.JobID(guids().Draw(t, "child")), Element: counts().Draw(t, "element"),
 			Pauses: lists(t, "pauses", pauses()), Of: optional(pauseRefs()).Draw(t, "of"), Undone: rapid.Bool().Draw(t, "undone"),
 			Began: rapid.Int64Range(0, 1<<53-1).Draw(t, "began"), Ran: rapid.Int64Range(0, 1<<53-1).Draw(t, "ran"),
+			Taken: optional(takens()).Draw(t, "taken"),
+		}
+	})
+}
+
+func takens() *rapid.Generator[journal.Taken] {
+	return rapid.Custom(func(t *rapid.T) journal.Taken {
+		return journal.Taken{Generation: int64(counts().Draw(t, "generation")), Chain: guids().Draw(t, "chain"), Seq: int64(counts().Draw(t, "seq"))}
+	})
+}
+
+func froms() *rapid.Generator[journal.From] {
+	return rapid.Custom(func(t *rapid.T) journal.From {
+		return journal.From{
+			Job: journal.JobID(guids().Draw(t, "job")), Generation: int64(counts().Draw(t, "generation")),
+			Head: journal.Head{Seq: int64(counts().Draw(t, "seq")), Hash: digests().Draw(t, "hash")},
+			Root: journal.JobID(guids().Draw(t, "root")), RootGeneration: int64(counts().Draw(t, "root generation")),
+			Activity: texts().Draw(t, "activity"), DAD: texts().Draw(t, "dad"),
+			Children: lists(t, "children", rapid.Custom(func(t *rapid.T) journal.FromChild {
+				return journal.FromChild{
+					Activity: texts().Draw(t, "activity"), DAD: texts().Draw(t, "dad"), Element: counts().Draw(t, "element"),
+					Of: optional(pauseRefs()).Draw(t, "of"), Job: journal.JobID(guids().Draw(t, "job")),
+				}
+			})),
+			Who: texts().Draw(t, "who"), Reason: texts().Draw(t, "reason"),
 		}
 	})
 }

@@ -32,10 +32,10 @@ func full() *journal.Entry {
 					Topic:    "reviewed", Key: "order-42", Flow: "shipping", Version: "3", Input: []byte(`{"n":1}`),
 				},
 			},
-			Undone: true, Began: 7, Ran: 8,
+			Undone: true, Began: 7, Ran: 8, Taken: &journal.Taken{Generation: 1, Chain: guid(34), Seq: 5},
 			Of: &journal.PauseRef{Kind: journal.PauseSignal, Name: "review", Position: "3"},
 		},
-		Result: &journal.Result{Code: 500, Output: []byte(`[null]`), Error: failure("gathered"), By: journal.ByTimer},
+		Result: &journal.Result{Code: 500, Output: []byte(`[null]`), Error: failure("gathered"), By: journal.ByTimer, Taken: &journal.Taken{Generation: 2, Chain: guid(35), Seq: 6}},
 		Dispatched: []journal.Dispatched{
 			{GUID: guid(9), Kind: journal.MessageRequest, Activity: "next", DAD: ",0,0,0", Topic: "t.x", Input: journal.Sum(guid(26)), Folded: 1, Arrivals: 2},
 			{GUID: guid(20), Kind: journal.MessageStart, DAD: ",0", Job: journal.JobID(guid(20)), At: math.MaxInt64},
@@ -58,10 +58,20 @@ func full() *journal.Entry {
 		Effect: &journal.Effect{
 			Key: digest(17), Name: "pay", Class: "guarded", N: 1, Turn: 2, Fence: 7,
 			Result: []byte(`[1,2]`), Error: failure("no"), Late: true, Position: "4.1.2",
+			Taken: &journal.Taken{Generation: 1, Chain: guid(33), Seq: 7},
 		},
 		Operator: &journal.Operator{Action: "retry", Who: "ann", Reason: "again"},
 		Trouble:  &journal.Trouble{Reason: "stuck", Message: "90 entries"},
-		Writer:   "w1", Build: "b1", Time: 1_700_000_000_000_000, Tags: []string{"customer:42", "vip"}, Trace: "00-aa-bb-01",
+		From: &journal.From{
+			Job: journal.JobID{15: 28}, Generation: 2, Head: journal.Head{Seq: 40, Hash: digest(29)},
+			Root: journal.JobID{15: 30}, RootGeneration: 1, Activity: "charge", DAD: ",0,0", Who: "ann", Reason: "the card is valid again",
+			Children: []journal.FromChild{{
+				Activity: "ship", DAD: ",0,3", Element: 2, Of: &journal.PauseRef{Kind: journal.PauseChild, Name: "ship", Position: "1"},
+				Job: journal.JobID{15: 31},
+			}},
+		},
+		Next:   journal.JobID{15: 32},
+		Writer: "w1", Build: "b1", Time: 1_700_000_000_000_000, Tags: []string{"customer:42", "vip"}, Trace: "00-aa-bb-01",
 	}
 }
 

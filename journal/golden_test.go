@@ -1,13 +1,14 @@
 package journal_test
 
 // goldenBody is the body of full, as it was first written.
-const goldenBody = `{"a":"charge","ab":2,"as":"c","b":{"b":7,"by":"signal","ch":"AAAAAAAAAAAAAAAAAAAAEw","e":{"c":"error","d":{"n":1.5},"m":"card \"declined\"","s":"main.go:1\n\tat f"},"el":6,"n":4,"o":{"ok":true},"of":{"k":"signal","n":"review","p":"3"},"p":[{"f":"9223372036854775807","k":"sleep","n":"cool-off","p":"1"},{"fl":"shipping","in":{"n":1},"k":"child","ky":"order-42","n":"ship","p":"2.0.1","t":"reviewed","v":"3"}],"q":"AAAAAAAAgACAAAAAAAAABw","r":"CAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAg","ra":"1500000","rn":8,"sg":"AAAAAAAAgACAAAAAAAAAEg","st":500,"tn":2,"ty":3,"u":1},` +
+const goldenBody = `{"a":"charge","ab":2,"as":"c","b":{"b":7,"by":"signal","ch":"AAAAAAAAAAAAAAAAAAAAEw","e":{"c":"error","d":{"n":1.5},"m":"card \"declined\"","s":"main.go:1\n\tat f"},"el":6,"n":4,"o":{"ok":true},"of":{"k":"signal","n":"review","p":"3"},"p":[{"f":"9223372036854775807","k":"sleep","n":"cool-off","p":"1"},{"fl":"shipping","in":{"n":1},"k":"child","ky":"order-42","n":"ship","p":"2.0.1","t":"reviewed","v":"3"}],"q":"AAAAAAAAgACAAAAAAAAABw","r":"CAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAg","ra":"1500000","rn":8,"sg":"AAAAAAAAgACAAAAAAAAAEg","st":500,"tk":{"c":"AAAAAAAAgACAAAAAAAAAIg","ge":1,"s":5},"tn":2,"ty":3,"u":1},` +
 	`"bd":{"h":"DwAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA8","s":4},"by":{"b":"b1","w":"w1"},"c":{"e":{"c":"error","d":{"n":1.5},"m":"é😀","s":"main.go:1\n\tat f"},"o":null,"s":"failed","st":500},` +
-	`"d":",0,0","di":["AAAAAAAAgACAAAAAAAAAFg","AAAAAAAAgACAAAAAAAAAFw"],"do":"ewcst","e":{"e":{"c":"error","d":{"n":1.5},"m":"no","s":"main.go:1\n\tat f"},"f":"7","k":"EQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABE","l":1,"n":1,"nm":"pay","p":"4.1.2","r":[1,2],"tn":2},` +
+	`"d":",0,0","di":["AAAAAAAAgACAAAAAAAAAFg","AAAAAAAAgACAAAAAAAAAFw"],"do":"ewcst","e":{"e":{"c":"error","d":{"n":1.5},"m":"no","s":"main.go:1\n\tat f"},"f":"7","k":"EQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABE","l":1,"n":1,"nm":"pay","p":"4.1.2","r":[1,2],"tk":{"c":"AAAAAAAAgACAAAAAAAAAIQ","ge":1,"s":7},"tn":2},` +
 	`"el":[7,5,"AAAAAAAAgACAAAAAAAAAGw"],"f":{"d":"EAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABA","n":"order","v":"1"},` +
+	`"fr":{"a":"charge","c":[{"a":"ship","d":",0,3","el":2,"j":"AAAAAAAAAAAAAAAAAAAAHw","of":{"k":"child","n":"ship","p":"1"}}],"d":",0,0","ge":2,"h":"HQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAB0","j":"AAAAAAAAAAAAAAAAAAAAHA","r":"the card is valid again","rg":1,"rj":"AAAAAAAAAAAAAAAAAAAAHg","s":40,"w":"ann"},` +
 	`"g":"AAAAAAAAgACAAAAAAAAABQ","ge":3,"i":{"total":9007199254740993},"j":[["meet",",0,0,0","000010200000000",1]],` +
-	`"k":"order-42","l":"201100000000001","o":0,"op":{"a":"retry","r":"again","w":"ann"},"p":{"a":"ship","aw":1,"d":",0,3","g":"AAAAAAAAgACAAAAAAAAAGQ","j":"AAAAAAAAAAAAAAAAAAAAGA","s":"shop","tn":2},` +
-	`"q":{"by":"timer","e":{"c":"error","d":{"n":1.5},"m":"gathered","s":"main.go:1\n\tat f"},"o":[null],"st":500},` +
+	`"k":"order-42","l":"201100000000001","nx":"AAAAAAAAAAAAAAAAAAAAIA","o":0,"op":{"a":"retry","r":"again","w":"ann"},"p":{"a":"ship","aw":1,"d":",0,3","g":"AAAAAAAAgACAAAAAAAAAGQ","j":"AAAAAAAAAAAAAAAAAAAAGA","s":"shop","tn":2},` +
+	`"q":{"by":"timer","e":{"c":"error","d":{"n":1.5},"m":"gathered","s":"main.go:1\n\tat f"},"o":[null],"st":500,"tk":{"c":"AAAAAAAAgACAAAAAAAAAIw","ge":2,"s":6}},` +
 	`"r":"000111100000001","s":[{"a":"next","d":",0,0,0","g":"AAAAAAAAgACAAAAAAAAACQ","i":"AAAAAAAAgACAAAAAAAAAGg","l":"000000000000001","n":2,"t":"t.x"},{"a":"","as":"start","at":"9223372036854775807","g":"AAAAAAAAgACAAAAAAAAAFA","j":"AAAAAAAAgACAAAAAAAAAFA"}],` +
 	`"se":0,"sp":"shop","t":1700000000000000,"tg":["customer:42","vip"],"tr":"00-aa-bb-01","up":[{"g":"AAAAAAAAgACAAAAAAAAACg","h":"parked","k":"answer","n":"9223372036854775807","tn":1,"ty":2}],` +
 	`"v":2,"w":[{"g":"AAAAAAAAgACAAAAAAAAAFQ","k":"o-42","r":1,"t":"paid"}],"wd":["AAAAAAAAgACAAAAAAAAADA","AAAAAAAAgACAAAAAAAAADQ"],` +
@@ -16,6 +17,6 @@ const goldenBody = `{"a":"charge","ab":2,"as":"c","b":{"b":7,"by":"signal","ch":
 // goldenHashes are h₀, h₁ over goldenBody and h₂ of its chain.
 var goldenHashes = [3]string{
 	"9b81745bd642efa8676fd215eed24c849e839d413dfcb05878bc513286dff50f",
-	"4bf364fc5d58557ec6a80b1fead58b2d34a3152d55df9b0f30f626cece2dc506",
-	"e1cb55432dae27fcaad317b5f600ed5fe01fd0e03d2e06f081a096cbade4c1c3",
+	"c15cef9cb551c3f6f6e5ad32e00eec6aec9ac47d6daa691aa87b2c864911193d",
+	"c9045c67a4caef461a6bfb2aafc6349dbe25e75cad6dd6fb0e845d324b5ad20f",
 }

@@ -91,3 +91,18 @@ func FuzzDecodeResponse(f *testing.F) {
 		require.Equal(t, string(body), string(journal.EncodeResponse(r)))
 	})
 }
+
+// FuzzDecodeFrom: nothing panics, and what is read can be written.
+func FuzzDecodeFrom(f *testing.F) {
+	f.Add(journal.EncodeFrom(full().From))
+	f.Add([]byte(`{"a":"charge","d":",0,0"}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		from, err := journal.DecodeFrom(body)
+		if err != nil {
+			return
+		}
+		again, err := journal.DecodeFrom(journal.EncodeFrom(from))
+		require.NoError(t, err)
+		require.Equal(t, from, again)
+	})
+}
