@@ -25,15 +25,16 @@ import (
 //
 // The error is *JobError where the handler answered with one, or its tries are
 // exhausted, as of Wait; one that wraps *ConflictError where the key has a job of
-// another topic, flow or input; ErrKey; ErrInput, of the topic, too. With
+// another topic, flow or input; ErrKey; ErrInput, of the topic, too. With UntilParked it
+// is *ParkedError where a person has to decide; without, the call goes on waiting. With
 // ErrUnknown, and when ctx ends first (nobody may serve the topic), the job
 // may have begun; the call may simply be repeated.
-func (rt *Runtime) Call(ctx context.Context, topic, key string, in any) (json.RawMessage, error) {
+func (rt *Runtime) Call(ctx context.Context, topic, key string, in any, opts ...WaitOption) (json.RawMessage, error) {
 	job, err := rt.call(ctx, topic, key, in)
 	if err != nil {
 		return nil, fmt.Errorf("call %.130s: %w", topic, err)
 	}
-	return rt.Wait(ctx, job)
+	return rt.Wait(ctx, job, opts...)
 }
 
 // call gives the job of a call, begun now or before.

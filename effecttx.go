@@ -3,6 +3,7 @@ package quipu
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal/postgres"
@@ -20,8 +21,9 @@ type EffectTx = postgres.EffectTx
 // after its effect.
 var ErrEffectTx = postgres.ErrEffectTx
 
-// ErrNoTx says that DoTx was called outside a job, in a context without WithTx.
-var ErrNoTx = errors.New("a tx effect outside a job has no transaction: give it one with quipu.WithTx")
+// ErrNoTx says that DoTx was called without a transaction: outside a job, in a context
+// without WithTx, or in a test world without quiputest.WithTx.
+var ErrNoTx = errors.New("a tx effect has no transaction")
 
 // DoTx runs fn as an effect of class Tx of the handler that ctx belongs to (E3):
 // SQL on tables of the user's in the database of the space, exactly once. What fn
@@ -48,7 +50,7 @@ func DoTx[R any](ctx context.Context, name string, fn func(ctx context.Context, 
 		}
 		outer, ok := ctx.Value(outerTx{}).(Tx)
 		if !ok {
-			return out, ErrNoTx
+			return out, noTx(ctx, name, handle)
 		}
 		err = postgres.Borrow(ctx, outer, func(ctx context.Context, tx EffectTx) error {
 			out, err = fn(ctx, tx)
@@ -56,6 +58,14 @@ func DoTx[R any](ctx context.Context, name string, fn func(ctx context.Context, 
 		})
 		return out, err
 	}, options...)
+}
+
+// noTx says what a body of a Tx effect needs that has no transaction.
+func noTx(ctx context.Context, name string, handle any) error {
+	if effects.From(ctx) == nil {
+		return fmt.Errorf("%w: %s: it is called outside a job: give it one with quipu.WithTx", ErrNoTx, name)
+	}
+	return fmt.Errorf("%w: %s: there is no SQL in a test world: give it a quipu.EffectTx of your own with quiputest.WithTx, it has a %T", ErrNoTx, name, handle)
 }
 
 // HandleTx registers a handler whose body is one Tx effect, named by its topic

@@ -88,7 +88,7 @@ func (rt *Runtime) deploy(ctx context.Context, activate bool, flows []*flow.Flow
 		case fresh:
 			rt.cfg.Logger.Info("flow deployed", "flow", ref.Name, "version", ref.Version)
 			for _, w := range f.Warnings() {
-				rt.cfg.Logger.Warn("a deployed flow may fail after its work is done", "flow", ref.Name, "version", ref.Version, "place", w.Path, "warning", w.Message)
+				rt.cfg.Logger.Warn("a deployed flow is likely to have a mistake", "flow", ref.Name, "version", ref.Version, "place", w.Path, "warning", w.Message)
 			}
 		}
 	}

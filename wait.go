@@ -62,7 +62,7 @@ func (e *ParkedError) Error() string {
 // maxLettersNamed bounds the letters that a ParkedError names in its text.
 const maxLettersNamed = 3
 
-// WaitOption changes a Wait: UntilParked.
+// WaitOption changes a Wait, or that of a Call: UntilParked.
 type WaitOption interface{ toWait(o *waitOptions) }
 
 type waitOptions struct{ untilParked bool }
@@ -137,8 +137,8 @@ func WaitAs[T any](ctx context.Context, rt *Runtime, job Job, opts ...WaitOption
 }
 
 // CallAs is Call with the result as a T.
-func CallAs[T any](ctx context.Context, rt *Runtime, topic, key string, in any) (T, error) {
-	out, err := rt.Call(ctx, topic, key, in)
+func CallAs[T any](ctx context.Context, rt *Runtime, topic, key string, in any, opts ...WaitOption) (T, error) {
+	out, err := rt.Call(ctx, topic, key, in, opts...)
 	return as[T](out, err, "result of call "+key)
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,10 @@ type Waiters struct {
 	asked   []journal.JobID // to be read; those that nobody waits for any more may be among them
 	running bool            // the loop, while somebody waits
 	wake    chan struct{}   // something is asked, or nobody waits any more
-	loop    sync.WaitGroup
+	loop    sync.WaitGroup  // run and answer
+
+	questions []question // about parked jobs
+	answering bool       // answer, while there are some
 }
 
 // awaited is a job that somebody waits for.
@@ -324,22 +328,96 @@ func (w *Waiters) look() {
 	}
 }
 
-// Parked are the open dead letters of a job, at most a page of them.
+// question is one who asks whether a job is parked.
+type question struct {
+	job    journal.JobID
+	answer chan answer
+}
+
+// answer is what became of a question.
+type answer struct {
+	letters []store.DeadView
+	err     error
+}
+
+// Parked are the open dead letters of a job, newest first, at most a page of them.
+// Questions that come while another is under way are asked together, so that many waits
+// with one deadline cost a few queries. The error is ErrClosed, the cause of ctx's end, or
+// of the store.
 func (w *Waiters) Parked(ctx context.Context, job journal.JobID) ([]store.DeadView, error) {
-	return w.cfg.Store.DeadLetters(ctx, store.DeadFilter{Jobs: []journal.JobID{job}, Limit: store.MaxPage})
+	q := question{job, make(chan answer, 1)}
+	w.mu.Lock()
+	if w.ctx.Err() != nil {
+		w.mu.Unlock()
+		return nil, ErrClosed
+	}
+	w.questions = append(w.questions, q)
+	if !w.answering {
+		w.answering = true
+		w.loop.Go(w.answer)
+	}
+	w.mu.Unlock()
+	select {
+	case a := <-q.answer:
+		return a.letters, a.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// answer answers questions until there are none.
+func (w *Waiters) answer() {
+	for {
+		w.mu.Lock()
+		n := min(len(w.questions), store.MaxPage)
+		asked := w.questions[:n:n]
+		w.questions = w.questions[n:]
+		w.answering = n > 0
+		w.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		jobs := make([]journal.JobID, 0, n)
+		for _, q := range asked {
+			jobs = append(jobs, q.job)
+		}
+		slices.SortFunc(jobs, func(x, y journal.JobID) int { return bytes.Compare(x[:], y[:]) })
+		ctx, cancel := context.WithTimeout(w.ctx, transactTime)
+		by, err := w.letters(ctx, slices.Compact(jobs))
+		cancel()
+		for _, q := range asked {
+			q.answer <- answer{slices.Clone(by[q.job]), err}
+		}
+	}
+}
+
+// letters are the open dead letters of jobs, at most store.MaxPage of them. Of a job that
+// has some at least one is there. It takes one query, but for jobs with very many.
+func (w *Waiters) letters(ctx context.Context, jobs []journal.JobID) (map[journal.JobID][]store.DeadView, error) {
+	by := map[journal.JobID][]store.DeadView{}
+	for {
+		page, err := w.cfg.Store.DeadLetters(ctx, store.DeadFilter{Jobs: jobs, Limit: store.MaxPage})
+		if err != nil {
+			return nil, err
+		}
+		for i := range page {
+			by[page[i].Letter.Job] = append(by[page[i].Letter.Job], page[i])
+		}
+		without := slices.DeleteFunc(slices.Clone(jobs), func(id journal.JobID) bool { return len(by[id]) > 0 })
+		if len(page) < store.MaxPage || len(without) == 0 || len(without) == len(jobs) {
+			return by, nil
+		}
+		jobs = without
+	}
 }
 
 // park ends the waiting of those who wait no longer than until a job is parked: a query
 // for each store.MaxPage of such jobs.
 func (w *Waiters) park(ctx context.Context, jobs []journal.JobID) {
 	for page := range slices.Chunk(jobs, store.MaxPage) {
-		letters, err := w.cfg.Store.DeadLetters(ctx, store.DeadFilter{Jobs: page, Limit: store.MaxPage})
+		by, err := w.letters(ctx, page)
 		if err != nil {
 			return // it is looked again
-		}
-		by := map[journal.JobID][]store.DeadView{}
-		for _, l := range letters {
-			by[l.Letter.Job] = append(by[l.Letter.Job], l)
 		}
 		w.mu.Lock()
 		for id, letters := range by {

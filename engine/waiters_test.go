@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -379,5 +380,50 @@ func TestWaitUntilParked(t *testing.T) {
 		require.NoError(t, <-ended)
 		time.Sleep(2 * engine.DefaultLook)
 		require.True(t, patient.over())
+	})
+}
+
+// slowDead is a store whose answers about dead letters take a while.
+type slowDead struct{ *asked }
+
+func (s slowDead) DeadLetters(ctx context.Context, f store.DeadFilter) ([]store.DeadView, error) {
+	time.Sleep(time.Millisecond)
+	return s.asked.DeadLetters(ctx, f)
+}
+
+// Many waits that end by one deadline ask together whether their jobs are parked.
+func TestParkedIsAskedTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall(t)
+		h.Close()
+		h.Waiters = engine.NewWaiters(engine.WaitersConfig{Store: slowDead{h.asked}})
+		defer h.Close()
+		const many = 500
+		parked := map[journal.JobID]bool{}
+		var ids []journal.JobID
+		for i := range many {
+			id := h.start(fmt.Sprint("job-", i))
+			ids = append(ids, id)
+			if i%100 == 0 {
+				parked[id] = true
+				d := collation.DeadLetter{Job: id, Kind: journal.MessageLeg1, Reason: "stuck", Message: "look"}
+				require.NoError(t, journaltest.Driven{Store: h.store}.DeadLetter(t.Context(), d, nil))
+			}
+		}
+		var all sync.WaitGroup
+		for _, id := range ids {
+			all.Go(func() {
+				letters, err := h.Parked(t.Context(), id)
+				if assert.NoError(t, err) && assert.Equal(t, parked[id], len(letters) == 1) && parked[id] {
+					assert.Equal(t, id, letters[0].Letter.Job)
+				}
+			})
+		}
+		all.Wait()
+		require.LessOrEqual(t, h.asked.parked(), 3, "the first alone, the others together")
+		h.Close()
+		_, err := h.Parked(t.Context(), ids[0])
+		require.ErrorIs(t, err, engine.ErrClosed)
 	})
 }

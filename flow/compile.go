@@ -142,6 +142,7 @@ func (k *compiler) activities() {
 		v.input, v.inputNeeds = k.template(v.def.input, &reader{vertex: v, element: v.HasEach}, path+".input")
 		v.output, v.mapNeeds = k.template(v.def.output, &reader{vertex: v, self: true, signal: v.Type == TypeHook && v.Topic != ""}, path+".output")
 		k.values(v, path)
+		k.warnClass(v, path+".class")
 		for _, e := range v.out {
 			t := &Transition{From: v.Activity, To: e.to.Activity, OnError: e.def.onError}
 			if e.def.when != nil {

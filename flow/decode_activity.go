@@ -18,6 +18,7 @@ type activityDef struct {
 	factor, jitter  string // exact
 	timeout, within time.Duration
 	class           string
+	classAt         *node
 	join            Join
 	joinAt          *node
 	values          []value // the keys of its type that may hold expressions
@@ -151,7 +152,7 @@ func (d decoder) needs(n *node, path, needed string, keys ...string) {
 func (d decoder) worker(a *activityDef, n *node, path string) {
 	a.topic = d.topic(d.required(n, path, "topic"), path+".topic")
 	if v := n.get("class"); v != nil {
-		a.class = d.choice(v, path+".class", "pure", "tx", "idempotent", "guarded")
+		a.class, a.classAt = d.choice(v, path+".class", "pure", "tx", "idempotent", "guarded"), v
 	}
 	each := n.get("each")
 	if each == nil {

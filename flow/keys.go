@@ -66,7 +66,7 @@ var sections = []Section{
 		{Name: "each", Takes: "expression", Default: "one request", Meaning: "A list, up to 10000 elements and 1 MiB: one request for each element. The output is the list of their outputs, in the order of the elements."},
 		{Name: "parallel", Takes: "integer", Default: "100", Meaning: "How many elements are under way at once: 1 to 10000. Needs `each`."},
 		{Name: "each_errors", Takes: "`fail` or `collect`", Default: "`fail`", Meaning: "What an element's error does: fails the activity when all have ended, or stands in the output, a list of `{code, output}` and `{code, error}`. Needs `each`."},
-		{Name: "class", Takes: "`pure`, `tx`, `idempotent` or `guarded`", Default: "from the handler's registration", Meaning: "The effect class of the handler's body."},
+		{Name: "class", Takes: "`pure`, `tx`, `idempotent` or `guarded`", Default: "none", Meaning: "A note for readers: what the author takes the handler's effects for. It changes nothing, and a deploy warns of it: the handler itself says the class, with `workers.Class` or at `effects.Do`."},
 	}},
 	{"await", []Key{
 		{Name: "flow", Takes: "name, or text with expressions", Default: "required", Meaning: "The flow of the child."},

@@ -130,8 +130,8 @@ type Activity struct {
 	// ending response of a worker, an await or a waiting hook (E9). 0 means no
 	// bound.
 	Timeout, Within time.Duration
-	// Class is pure, tx, idempotent or guarded; empty leaves it to the
-	// handler's registration (E3).
+	// Class is pure, tx, idempotent or guarded, or empty. It is a note of the author's: the
+	// handler's registration decides (E3).
 	Class string
 	// Depth is the number of immediate dominators up to the trigger; an address
 	// of the activity has Depth + 1 segments (1.9).

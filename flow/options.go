@@ -53,8 +53,8 @@ func Timeout(d time.Duration) ActivityOption { return setText("timeout", d.Strin
 // MaxDuration.
 func Within(d time.Duration) ActivityOption { return setText("within", d.String()) }
 
-// Class sets the effect class of a worker's body (E3): pure, tx, idempotent or
-// guarded.
+// Class notes the effect class of a worker's body (E3): pure, tx, idempotent or
+// guarded. It changes nothing: the handler says it, with workers.Class or at effects.Do.
 func Class(class string) ActivityOption { return setText("class", class) }
 
 // Each lets a worker send one request for each element of a list, an expression

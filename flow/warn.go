@@ -9,9 +9,10 @@ import (
 )
 
 // Warnings are what is allowed in the definition and likely to be a mistake, in the order
-// of their places: a flow's output that reads into the output of an activity which may
-// have none, without a look whether it has one. The job would fail after its work was
-// done. The caller must not change them.
+// of their places. A flow's output may read into the output of an activity which may have
+// none, without a look whether it has one: the job would fail after its work was done. And
+// a worker's class changes nothing, since its handler says it. The caller must not change
+// them.
 func (f *Flow) Warnings() Faults { return f.warnings }
 
 // warnOutput looks at an expression of the flow's output.
@@ -38,6 +39,21 @@ func (k *compiler) warnOutput(n *node, offset int, source, path string, program 
 		case !k.certain()[v]:
 			k.warned.within(n, at, path, source, "%s may not run, and its output is null then: test %s.skipped first", name, name)
 		}
+	}
+}
+
+// topicHTTP is that of the built-in handler http.
+const topicHTTP = "http"
+
+// warnClass looks at the class of a worker: somebody may rely on it.
+func (k *compiler) warnClass(v *vertex, path string) {
+	n := v.def.classAt
+	switch {
+	case n == nil:
+	case v.Topic == topicHTTP:
+		k.warned.at(n, path, "the class has no effect: the handler http names its effect idempotent itself, and guarded where its input has verify; use that")
+	default:
+		k.warned.at(n, path, "the class has no effect: the handler decides; name it there, with workers.Class or at effects.Do")
 	}
 }
 

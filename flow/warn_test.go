@@ -73,3 +73,27 @@ func TestOutputSaysWhatIsBehindIt(t *testing.T) {
 	_, err = parse(`"${ start.output.id }"`).Output(declined)
 	require.EqualError(t, err, "output: ${ start.output.id }: no such key: id")
 }
+
+// E3: a class in a flow changes nothing, so who relies on it is told where it has to stand.
+func TestWarningsOfClasses(t *testing.T) {
+	t.Parallel()
+	const source = "flow: f\nversion: \"1\"\nactivities:\n  start: {type: trigger}\n  pay: {type: worker, topic: TOPIC}\ntransitions: {start: [pay]}\n"
+	for topic, want := range map[string]string{
+		"http":                     "",
+		"http, class: guarded":     "f.yaml:5:43: the class has no effect: the handler http names its effect idempotent itself",
+		"payments, class: guarded": "f.yaml:5:47: the class has no effect: the handler decides",
+	} {
+		f, err := flow.Parse("f.yaml", []byte(strings.Replace(source, "TOPIC", topic, 1)))
+		require.NoError(t, err)
+		if want == "" {
+			require.Empty(t, f.Warnings())
+			continue
+		}
+		require.Len(t, f.Warnings(), 1)
+		require.ErrorContains(t, f.Warnings(), want)
+		require.Equal(t, "activities.pay.class", f.Warnings()[0].Path)
+		stored, err := flow.FromCanonical(f.Canonical())
+		require.NoError(t, err)
+		require.Len(t, stored.Warnings(), 1)
+	}
+}

@@ -129,7 +129,7 @@ type ledger struct{ rows, pending []string }
 func TestE3CrashOfTx(t *testing.T) {
 	t.Parallel()
 	var table *ledger
-	begin := func(context.Context) (any, func(bool)) {
+	begin := func(context.Context) (*ledger, func(bool)) {
 		tx := &ledger{}
 		return tx, func(commit bool) {
 			if commit {

@@ -98,10 +98,13 @@ func Lossy(seed uint64) Option {
 	return func(c *config) { c.lossy, c.seed = true, seed }
 }
 
-// WithTx gives the bodies of effects of class Tx a handle, which is nil otherwise
-// because there is no SQL in a world: quipu.DoTx takes a quipu.EffectTx. begin
+// WithTx gives the bodies of effects of class Tx a handle of the test's own, since there
+// is no SQL in a world; without it quipu.DoTx says that it has none. T is quipu.EffectTx
+// for bodies of quipu.DoTx and quipu.HandleTx: say so where begin returns another type. begin
 // begins a transaction for one run of one body; end is called once, with commit
 // where the effect was recorded, otherwise to roll back.
-func WithTx(begin func(ctx context.Context) (tx any, end func(commit bool))) Option {
-	return func(c *config) { c.begin = begin }
+func WithTx[T any](begin func(ctx context.Context) (tx T, end func(commit bool))) Option {
+	return func(c *config) {
+		c.begin = func(ctx context.Context) (any, func(bool)) { return begin(ctx) }
+	}
 }
