@@ -139,14 +139,15 @@ func nameOf(job Job) string {
 	return fmt.Sprintf("%q", job.Key)
 }
 
-// final says that no effect of the job can begin any more.
+// final says that no effect of the job has begun but those that its journal tells of, and
+// none can begin any more. Of a job that resumes another, effects may stand there.
 func final(s *store.Stored) bool {
 	for _, row := range s.Rows {
 		if row.Kind == journal.MessageRequest || row.Kind == journal.MessageAnswer {
 			return false
 		}
 	}
-	return s.Job.State.Closed()
+	return s.Job.State.Closed() && s.Job.From == nil
 }
 
 // meaning says which effects a person means by a key or a name.

@@ -40,6 +40,9 @@ type JobInfo struct {
 	Trace     string          // W3C traceparent, or ""
 	// Parent is the job that started it by an await or a function; nil for none.
 	Parent *Parent
+	// Resumes is the job that it goes on with, ResumedBy the one that goes on with it, both
+	// of the same key; zero for none.
+	Resumes, ResumedBy journal.JobID
 	// Activities are the instances that the job has reached: one for each pass.
 	Activities []Instance
 	// Messages are those that are open: sent, due, held, or due later.
@@ -148,6 +151,10 @@ func info(v *store.JobView) *JobInfo {
 	if p := v.Parent; p != nil {
 		out.Parent = &Parent{Job: Job{ID: p.Job}, Activity: p.Activity, Address: p.DAD}
 	}
+	if v.From != nil {
+		out.Resumes = v.From.Job
+	}
+	out.ResumedBy = v.Next
 	for _, i := range v.Instances {
 		out.Activities = append(out.Activities, Instance{
 			Activity: i.Key.Activity, Address: string(i.Key.DAD), Ledger: i.Ledger.String(), Code: i.Code, Child: i.Child,

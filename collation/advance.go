@@ -23,7 +23,7 @@ func (b *builder) advance(own int64) error {
 	if !result.Ran {
 		return errBroken("the entry that holds the result of " + b.key.Activity + " was not found")
 	}
-	if result.Code == CodeOK && b.act.HasOutput() {
+	if result.Code == CodeOK && b.act.HasOutput() && !result.Taken {
 		if result, err = b.mapped(); err != nil {
 			return err
 		}

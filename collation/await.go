@@ -14,6 +14,13 @@ import (
 
 // await orders the first child (1.11).
 func (b *builder) await(t *task) error {
+	end, err := b.pastChild(t.key, 0, nil)
+	switch {
+	case err != nil:
+		return err
+	case end != nil:
+		return b.answer(t, journal.EncodeResponse(end.response()))
+	}
 	more := More{Leg1: t.leg1, Turn: 1, Try: 1, Child: ChildID(t.leg1, 1)}
 	row, err := b.order(t, more, b.s.Now)
 	if err != nil {

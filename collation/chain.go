@@ -23,6 +23,8 @@ type Chain struct {
 	Head    journal.Head
 	Now     Micros
 	Effects map[journal.Digest]*Effect // those that were asked for and are there
+	// Past are those that earlier generations have, where they were asked for.
+	Past map[journal.Digest]*PastEffect
 }
 
 // ChainWrite is what a plan writes on the chain of a request.
@@ -48,8 +50,9 @@ type Effected struct {
 	Plan  *Plan // nil: nothing is to be written
 }
 
-// Start decides on the start of an effect, or takes over an unfinished one (E4). A
-// run that has no lease yet gets one. ErrStale.
+// Start decides on the start of an effect, or takes over an unfinished one (E4), and one
+// that an earlier generation of the job has. Of class pure and tx nothing else is
+// recorded before the outcome. A run that has no lease yet gets one. ErrStale, ErrLeased.
 func (c *Chain) Start(l Lease, e journal.Effect, mode Mode) (Effected, error) {
 	fence, current := c.fence(&l)
 	f := c.Effects[e.Key]
@@ -58,6 +61,10 @@ func (c *Chain) Start(l Lease, e journal.Effect, mode Mode) (Effected, error) {
 		return Effected{}, ErrStale
 	case f != nil && (f.State != EffectStarted || f.Class == ClassUndo || f.Fence >= fence):
 		return Effected{EffectRow: f.EffectRow}, nil
+	case f == nil && c.Past[e.Key] != nil:
+		return c.takeOver(c.Past[e.Key], l, e, mode)
+	case e.Class == ClassPure || e.Class == ClassTx:
+		return Effected{EffectRow: EffectRow{Key: e.Key, Class: e.Class, State: EffectStarted, Fence: l.Fence}}, nil
 	}
 	row := *c.Row
 	row.hold(&l)

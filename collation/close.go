@@ -27,7 +27,7 @@ func (b *builder) fail(own int64) error {
 	if err != nil {
 		return err
 	}
-	c := &journal.Close{State: journal.JobFailed, Code: r.Code, Error: failureOf(r.Error)}
+	c := &journal.Close{State: journal.JobFailed, Code: r.Code, Error: FailureOf(r.Error)}
 	b.abandon(-own, c)
 	return b.close(c)
 }

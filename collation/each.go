@@ -40,13 +40,16 @@ func (b *builder) elements(t *task) error {
 		message := fmt.Sprintf("the inputs of the %d elements of %s are over the limit of %d bytes together", len(items), t.act.Name, MaxElementBytes)
 		return b.answer(t, errorAnswer(CodeInternal, classTooLarge, message))
 	case len(items) == 0:
-		return b.answer(t, []byte(`{"kind":"terminal","code":200,"output":[]}`))
+		return b.answer(t, journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: CodeOK, Output: []byte("[]")}))
 	}
 	if err := b.completeLeg1(t.key, More{Leg1: t.leg1, Open: len(items), Count: len(items)}); err != nil {
 		return err
 	}
 	for i, input := range inputs {
-		row := b.element(t, i, input)
+		row, err := b.elementOrPast(t, i, input)
+		if err != nil {
+			return err
+		}
 		if i >= t.act.Parallel {
 			row.Held, row.Publication, row.PublishedAt, row.TurnSent, row.NextAt = HeldParallel, 0, Never, 0, b.s.Now
 		}
@@ -54,6 +57,17 @@ func (b *builder) elements(t *task) error {
 	}
 	b.p.Entry.Elements = &journal.Elements{Count: len(items), Parallel: min(t.act.Parallel, len(items))}
 	return nil
+}
+
+// elementOrPast is the request of an element or, of one that has succeeded in an
+// earlier generation, its answer in the place of the request.
+func (b *builder) elementOrPast(t *task, element int, input []byte) (Row, error) {
+	row := b.element(t, element, input)
+	p, err := b.past(elementKey(t.key, element))
+	if p != nil {
+		row.Kind, row.Body, row.WithinAt = journal.MessageAnswer, journal.EncodeResponse(p.response()), Never
+	}
+	return row, err
 }
 
 // unknownSize stands for the size of an output that is stored beside its entry
@@ -150,7 +164,7 @@ func (b *builder) gather(inst *Instance) (*journal.Result, error) {
 	text := []byte{'['}
 	for i, r := range results {
 		if r.Code != CodeOK && !b.act.Collect {
-			f := failureOf(r.Error)
+			f := FailureOf(r.Error)
 			f.Message = fmt.Sprintf("element %d of %s: %s", i, b.act.Name, f.Message)
 			return &journal.Result{Code: r.Code, Error: f}, nil
 		}

@@ -50,6 +50,9 @@ type Lease struct {
 	Fence      int64
 	Runs       int
 	Timeout    time.Duration // of the try, 0: none; what the run starts is not taken over before (E4)
+	// Resumes says that the job resumes another: effects that begin are looked for in the
+	// generations before.
+	Resumes bool
 	// Fresh says that the run knows of no lease of its own yet. Its first write of an
 	// effect takes one, in the same commit, as Keep would, and the row that is returned
 	// has its fence. A lease one fence ahead that has the run's holder is its own then,

@@ -33,8 +33,8 @@ func (b *builder) asking(request journal.GUID) (*Row, error) {
 func (b *builder) pauseOf(row *Row) (at int, timeout bool) {
 	for i := range row.Pauses {
 		switch p := &row.Pauses[i]; {
-		case p.Kind == journal.PauseChild:
-			if b.m.Kind == journal.MessageOutcome && b.m.Response.Child.Start() == p.GUID {
+		case p.Kind == journal.PauseChild && b.m.Kind == journal.MessageOutcome:
+			if b.m.Response.Child.Start() == p.GUID {
 				return i, false
 			}
 		case b.m.GUID == p.GUID:
@@ -167,6 +167,9 @@ func (b *builder) suspend(row *Row) error {
 
 // arm registers a pause: a timer, a wait and its bound, or the start of a child.
 func (b *builder) arm(row *Row, p *Pause, named *journal.Pause) error {
+	if done, err := b.pastPause(row, p); done || err != nil {
+		return err
+	}
 	switch named.Kind {
 	case journal.PauseSleep:
 		b.alarm(p.GUID, row.GUID, named.For)

@@ -25,6 +25,8 @@ type Inception struct {
 	// start, which stands already, and Parent, who ordered it.
 	Order  *Row
 	Parent *journal.Parent
+	// From is set for a job that resumes another, with Generation.
+	From *journal.From
 	// Active says that the flow's version holds only while it is the one for new
 	// jobs.
 	Active bool
@@ -38,6 +40,8 @@ type Holder struct {
 	State      journal.JobState
 	Flow       journal.FlowRef
 	Input      []byte // of a tombstone nil
+	// Floor is that of the space: the next generation is above it, too.
+	Floor int64
 }
 
 // Begin decides on a start (1.11): nil where a job has the key, otherwise the plan
@@ -60,7 +64,7 @@ func Born(p *Plan, f *flow.Flow) *State {
 	s := &State{
 		Job: Job{
 			ID: e.Job, Space: e.Space, Key: e.Key, Generation: e.Generation, Flow: *e.Flow, State: journal.JobOpen,
-			Started: Micros(e.Time), Tags: e.Tags, Trace: e.Trace, Parent: e.Parent,
+			Started: Micros(e.Time), Tags: e.Tags, Trace: e.Trace, Parent: e.Parent, From: e.From,
 		},
 		Flow: f, Now: Micros(e.Time),
 		Instances: map[InstanceKey]*Instance{}, Receipts: map[journal.GUID]*Receipt{}, Rows: map[journal.GUID]*Row{},
@@ -100,7 +104,7 @@ const maxFoldLoads = 32
 // absent notes of a job that is being born that what the need names is not there:
 // false where it is not the job's own.
 func (s *State) absent(n *Need) bool {
-	if len(n.Keys) > 0 || n.Close {
+	if len(n.Keys) > 0 || len(n.Past) > 0 || len(n.Pauses) > 0 || len(n.Ends) > 0 || n.Close {
 		return false
 	}
 	for _, k := range n.Instances {
@@ -164,7 +168,7 @@ func Incept(in Inception, mode Mode) *Plan {
 		Receipt:    journal.Ledger(StartBorn),
 		Semaphore:  &one,
 		Dispatched: []journal.Dispatched{dispatched},
-		Flow:       &in.Flow, Input: in.Input, Tags: in.Tags, Parent: in.Parent,
+		Flow:       &in.Flow, Input: in.Input, Tags: in.Tags, Parent: in.Parent, From: in.From,
 		Writer: mode.Writer, Build: mode.Build, Time: int64(in.Now), Trace: in.Trace,
 	}
 	p := &Plan{

@@ -64,12 +64,18 @@ func (b *builder) work() error {
 		return err
 	case b.act.Type == flow.TypeCycle:
 		return b.dispatched(b.cycle(t))
+	case b.act.Type != flow.TypeInterrupt && b.act.Type != flow.TypeSignal && !b.act.PassThrough():
+		return b.dispatched(b.request(t))
+	}
+	switch p, err := b.past(t.key); {
+	case err != nil:
+		return err
+	case p != nil:
+		return b.stepsWith(p.result(), nil)
 	case b.act.Type == flow.TypeInterrupt:
 		return b.interrupts(t)
-	case b.act.Type == flow.TypeSignal || b.act.PassThrough():
-		return b.stepsFrom(t)
 	}
-	return b.dispatched(b.request(t))
+	return b.stepsFrom(t)
 }
 
 // dispatched ends a Leg1 whose work is a dispatch.
@@ -83,9 +89,15 @@ func (b *builder) dispatched(err error) error {
 }
 
 // request is Leg1's work for category A: what is asked, and +100B. An
-// expression that fails is an error that Leg1 addresses to its own activity.
+// expression that fails is an error that Leg1 addresses to its own activity, and so is
+// the result of an earlier generation.
 func (b *builder) request(t *task) error {
+	p, err := b.past(t.key)
 	switch {
+	case err != nil:
+		return err
+	case p != nil:
+		return b.answer(t, journal.EncodeResponse(p.response()))
 	case t.act.HasEach:
 		return b.elements(t)
 	case t.act.Type == flow.TypeAwait:

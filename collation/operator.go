@@ -19,6 +19,7 @@ const (
 	ActionRetry  = "retry"
 	ActionDone   = "done"
 	ActionAnswer = "answer"
+	ActionResume = "resume" // of a job that has closed
 )
 
 // Action is an operator's decision on a dead letter, one of three (E10, 3.3).
@@ -169,7 +170,7 @@ func (r *Row) answer(now Micros, with *journal.Response) {
 	if !r.Undo {
 		r.letGo()
 	}
-	r.Kind, r.Body, r.WithinAt = journal.MessageAnswer, answerBody(with), Never
+	r.Kind, r.Body, r.WithinAt = journal.MessageAnswer, journal.EncodeResponse(with), Never
 	r.Held, r.NextAt, r.TurnSent = "", now, 0
 }
 

@@ -1,7 +1,6 @@
 package collation_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -22,24 +21,6 @@ type outside struct {
 	kept    []collation.Signal
 	keys    map[string]journal.JobID
 	signals int
-}
-
-// answerBody reads the body of an answer's row, as the engine does.
-func answerBody(body []byte) *journal.Response {
-	var x struct {
-		Kind   journal.ResponseKind
-		Code   int
-		Output json.RawMessage
-		Error  *struct{ Class, Message string }
-	}
-	if err := json.Unmarshal(body, &x); err != nil {
-		panic(err)
-	}
-	r := &journal.Response{Kind: x.Kind, Code: x.Code, Output: x.Output}
-	if x.Error != nil {
-		r.Error = &journal.Failure{Class: x.Error.Class, Message: x.Error.Message}
-	}
-	return r
 }
 
 // loadMore loads what only some activities need.

@@ -85,6 +85,9 @@ type Plan struct {
 	// Keep is of an inception: how long the job is to be kept once it has closed; 0: for
 	// good.
 	Keep time.Duration
+	// Next is the job that resumes this one, which has closed. The key is its from then
+	// on; the commit has both plans, this one before the inception.
+	Next journal.JobID
 	// ExpiresAt is when the closed job is to be removed, set with Tasks; Never:
 	// it is kept.
 	ExpiresAt Micros

@@ -30,7 +30,7 @@ const ReasonExpression = "expression"
 func ResultOf(e *journal.Entry) *flow.Result {
 	switch {
 	case e.Result != nil:
-		r := &flow.Result{Ran: true, Code: e.Result.Code, Output: e.Result.Output, By: string(e.Result.By)}
+		r := &flow.Result{Ran: true, Code: e.Result.Code, Output: e.Result.Output, By: string(e.Result.By), Taken: e.Result.Taken != nil}
 		if e.Result.Error != nil {
 			r.Error = ErrorJSON(r.Code, e.Result.Error)
 		}
@@ -48,15 +48,15 @@ func ResultOf(e *journal.Entry) *flow.Result {
 
 // responseResult is what expressions see of a recorded response.
 func responseResult(x *journal.Response) *flow.Result {
-	r := &flow.Result{Ran: true, Code: x.Code, Output: x.Output, By: string(x.By)}
+	r := &flow.Result{Ran: true, Code: x.Code, Output: x.Output, By: string(x.By), Taken: x.Taken != nil}
 	if x.Error != nil {
 		r.Error = ErrorJSON(x.Code, x.Error)
 	}
 	return r
 }
 
-// failureOf reads an error back out of its ErrorJSON.
-func failureOf(text []byte) *journal.Failure {
+// FailureOf reads an error back out of its ErrorJSON.
+func FailureOf(text []byte) *journal.Failure {
 	var e struct {
 		Class, Message string
 		Data           json.RawMessage
@@ -80,37 +80,9 @@ func ErrorJSON(code int, f *journal.Failure) []byte {
 	return append(b, '}')
 }
 
-// errorAnswer is the wire form of an error response that the engine gives.
+// errorAnswer is the body of an answer that is an error of the engine's.
 func errorAnswer(code int, class, message string) []byte {
-	return answerBody(&journal.Response{Kind: journal.ResponseTerminal, Code: code, Error: &journal.Failure{Class: class, Message: message}})
-}
-
-// answerBody is the wire form of a terminal response, as the body of an answer's row.
-func answerBody(r *journal.Response) []byte {
-	b := append([]byte(`{"kind":"`), r.Kind...)
-	b = strconv.AppendInt(append(b, `","code":`...), int64(r.Code), 10)
-	if len(r.Output) > 0 {
-		b = append(append(b, `,"output":`...), r.Output...)
-	}
-	if !r.Ref.IsZero() {
-		b = append(append(b, `,"ref":"`...), r.Ref.String()+`"`...)
-	}
-	if f := r.Error; f != nil {
-		b = canonical.AppendString(append(b, `,"error":{"class":`...), f.Class)
-		b = canonical.AppendString(append(b, `,"message":`...), f.Message)
-		if len(f.Data) > 0 {
-			b = append(append(b, `,"data":`...), f.Data...)
-		}
-		if f.Stack != "" {
-			b = canonical.AppendString(append(b, `,"stack":`...), f.Stack)
-		}
-		b = append(b, '}')
-	}
-	if r.Began != 0 {
-		b = strconv.AppendInt(append(b, `,"began_us":`...), r.Began, 10)
-		b = strconv.AppendInt(append(b, `,"ran_us":`...), r.Ran, 10)
-	}
-	return append(b, '}')
+	return journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: code, Error: &journal.Failure{Class: class, Message: message}})
 }
 
 // expressionAnswer is the error response 500 that a failed expression gives

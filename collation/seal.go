@@ -141,7 +141,7 @@ func (w *writer) sealSent() {
 			p.Insert = append(p.Insert, *r)
 		}
 		input := journal.SumOf(inputOf(r))
-		if e.Elements != nil && r.Kind == journal.MessageRequest {
+		if e.Elements != nil && r.Turn > 0 { // a request, or what was known of it
 			e.Elements.Inputs = e.Elements.Inputs.Append(input)
 			continue
 		}

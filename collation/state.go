@@ -32,6 +32,16 @@ type Job struct {
 	Tags       []string        // sorted
 	Trace      string          // traceparent under which the job was started, or ""
 	Parent     *journal.Parent // of a job that an await started
+	From       *journal.From   // of a job that resumes another
+}
+
+// Effects is the job, and its generation, whose name the keys of effects have: the first
+// of those that resume each other (E1).
+func (j *Job) Effects() (journal.JobID, int64) {
+	if j.From == nil {
+		return j.ID, j.Generation
+	}
+	return j.From.Root, j.From.RootGeneration
 }
 
 // Instance is the row of an instance. ResultSeq is the main chain's entry that
@@ -179,6 +189,13 @@ type State struct {
 	Latest map[string]*flow.Result
 	// Keys are the jobs that have the keys, zero where there is none.
 	Keys map[string]journal.JobID
+	// Past is what the generations that the job resumes have of an instance, or of an
+	// element, the latest first.
+	Past map[InstanceKey][]Past
+	// PastPauses is what they recorded of the pauses of functions, nil for nothing.
+	PastPauses map[PauseKey]*PastPause
+	// Ends are how children that were waited for before ended, resumed since.
+	Ends map[journal.JobID]*End
 	// Close is how the job was closed, loaded where step 3 is a transaction of its
 	// own and has to tell.
 	Close *journal.Close
@@ -226,6 +243,9 @@ type Need struct {
 	Waits     []journal.GUID
 	Latest    []string // activities
 	Keys      []string
+	Past      []InstanceKey
+	Pauses    []PauseKey
+	Ends      []journal.JobID
 	Close     bool
 	AllRows   bool
 	Further   int // waits of a mailbox
@@ -240,7 +260,7 @@ type RowKey struct {
 // Empty reports whether nothing is missing.
 func (n *Need) Empty() bool {
 	return len(n.Instances) == 0 && len(n.Results) == 0 && len(n.Effects) == 0 && len(n.Record) == 0 && len(n.Rows) == 0 &&
-		len(n.Waits) == 0 && len(n.Latest) == 0 && len(n.Keys) == 0 && !n.Close && !n.AllRows && n.Further == 0
+		len(n.Waits) == 0 && len(n.Latest) == 0 && len(n.Keys) == 0 && len(n.Past) == 0 && len(n.Pauses) == 0 && len(n.Ends) == 0 && !n.Close && !n.AllRows && n.Further == 0
 }
 
 // Author is the process that writes an entry, and its build: for an audit only.

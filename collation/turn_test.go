@@ -21,7 +21,7 @@ func TestT1TurnedBetweenEntryAndSteps(t *testing.T) {
 	})
 	require.False(t, w.commitOnce(m).Done)
 	if row := *w.state.Rows[a.GUID]; row.Kind == journal.MessageRequest { // as TurnOverdue does
-		row.Kind, row.Body, row.TurnSent, row.WithinAt = journal.MessageAnswer, []byte(`{"kind":"terminal","code":408}`), 0, collation.Never
+		row.Kind, row.Body, row.TurnSent, row.WithinAt = journal.MessageAnswer, journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: 408}), 0, collation.Never
 		w.state.Rows[a.GUID] = &row
 	}
 	w.handle(m)

@@ -12,18 +12,22 @@ import (
 // UndoOrder is the input of a job that runs the compensations of a function that
 // was ended by somebody else: an operator, its bound, the close of its job (3.5).
 type UndoOrder struct {
-	Job        string          `json:"job"`
-	Key        string          `json:"key"` // of the job
-	Generation int64           `json:"generation"`
-	Flow       string          `json:"flow"`
-	Version    string          `json:"version"`
-	Activity   string          `json:"activity"`
-	DAD        string          `json:"dad"`
-	Element    int             `json:"element"`
-	Request    string          `json:"request"`
-	Code       int             `json:"code"` // why the function was ended
-	Message    string          `json:"message"`
-	Input      json.RawMessage `json:"input"` // of the function
+	Job        string `json:"job"`
+	Key        string `json:"key"` // of the job
+	Generation int64  `json:"generation"`
+	// Root and its generation are whose name the keys of the effects have, where the job
+	// resumes another (E1).
+	Root           string          `json:"root,omitempty"`
+	RootGeneration int64           `json:"root_generation,omitempty"`
+	Flow           string          `json:"flow"`
+	Version        string          `json:"version"`
+	Activity       string          `json:"activity"`
+	DAD            string          `json:"dad"`
+	Element        int             `json:"element"`
+	Request        string          `json:"request"`
+	Code           int             `json:"code"` // why the function was ended
+	Message        string          `json:"message"`
+	Input          json.RawMessage `json:"input"` // of the function
 }
 
 // orderUndo orders that job: nobody waits for it, and it is nobody's obligation. A
@@ -37,11 +41,15 @@ func (b *builder) orderUndo(row *Row, code int, message string) {
 		input = row.Input
 	}
 	job := &b.s.Job
-	raw, err := json.Marshal(&UndoOrder{
+	undo := UndoOrder{
 		Job: job.ID.String(), Key: job.Key, Generation: job.Generation, Flow: job.Flow.Name, Version: job.Flow.Version,
 		Activity: row.Activity, DAD: string(row.DAD), Element: row.Element, Request: row.GUID.String(),
 		Code: code, Message: message, Input: input,
-	})
+	}
+	if job.From != nil {
+		undo.Root, undo.RootGeneration = job.From.Root.String(), job.From.RootGeneration
+	}
+	raw, err := json.Marshal(&undo)
 	if err == nil {
 		raw, err = canonical.Payload(raw)
 	}

@@ -88,10 +88,8 @@ func (w *world) publish(r *collation.Row) {
 func message(r *collation.Row) collation.Message {
 	m := collation.Message{Kind: r.Kind, Job: r.Job, GUID: r.GUID, Row: r.GUID, Activity: r.Activity, DAD: r.DAD, Turn: r.Turn}
 	switch r.Kind {
-	case journal.MessageAnswer:
+	case journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
 		m.GUID = r.Answers()
-		m.Response = answerBody(r.Body)
-	case journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
 		m.Response, _ = journal.DecodeResponse(r.Body)
 	}
 	return m

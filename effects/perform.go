@@ -202,20 +202,22 @@ func (s *Session) start(ctx context.Context, e journal.Effect) (row store.Effect
 }
 
 // Begin, but for Pure and Tx, commits the start alone, and with the first one of a
-// run its lease (E4). The context's end does not cut it: a start that is recorded
+// run its lease (E4). In a job that resumes another it takes over what that one has of the
+// effect, of any class. The context's end does not cut it: a start that is recorded
 // and not known of would park a Guarded effect that never ran.
 func (s *Session) Begin(ctx context.Context, c *Call, e *journal.Effect) (row store.EffectRow, taken bool, err error) {
 	if ctx.Err() != nil {
 		return row, false, context.Cause(ctx)
 	}
-	if c.class == Pure || c.class == Tx {
+	bare := c.class == Pure || c.class == Tx
+	if bare && !s.cfg.Lease.Resumes {
 		e.Fence = s.current().Fence
 		return store.EffectRow{State: store.EffectStarted, Fence: e.Fence, Class: e.Class}, false, nil
 	}
 	if row, taken, err = s.start(ctx, *e); err == nil {
 		s.adopt(&row)
 		e.Fence = s.current().Fence
-		if row.State == store.EffectStarted && !taken && row.Fence != e.Fence {
+		if row.State == store.EffectStarted && !taken && !bare && row.Fence != e.Fence {
 			err = store.ErrLeased
 		}
 	}

@@ -146,6 +146,7 @@ func (s *Session) current() store.Lease {
 	s.leaseMu.Lock()
 	defer s.leaseMu.Unlock()
 	s.tried = s.tried || s.lease.Fresh
+	s.lease.Resumes = s.cfg.Lease.Resumes // which a store does not know
 	return s.lease
 }
 

@@ -115,14 +115,7 @@ func (it *item) read(row *collation.Row) error {
 		return nil
 	}
 	switch m.Kind {
-	case journal.MessageAnswer:
-		r, err := wire.Decode[wire.Response](row.Body)
-		if err != nil {
-			return err
-		}
-		m.Response, err = r.Journal()
-		return err
-	case journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
+	case journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
 		var err error
 		m.Response, err = journal.DecodeResponse(row.Body)
 		return err

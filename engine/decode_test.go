@@ -74,6 +74,6 @@ func TestResponseIsReadFromTheRow(t *testing.T) {
 		require.Equal(t, r, it.msg.Response)
 	}
 	it := &item{msg: collation.Message{Kind: journal.MessageAnswer}}
-	require.NoError(t, it.read(&collation.Row{Kind: journal.MessageAnswer, Body: []byte(`{"kind":"terminal","code":200,"output":{"n":1}}`)}))
+	require.NoError(t, it.read(&collation.Row{Kind: journal.MessageAnswer, Body: journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte(`{"n":1}`)})}))
 	require.Equal(t, `{"n":1}`, string(it.msg.Response.Output))
 }

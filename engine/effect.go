@@ -23,7 +23,7 @@ type effect struct {
 }
 
 func (x *effect) want() []store.Want {
-	return []store.Want{{Chain: x.of.Key(), Effects: []journal.Digest{x.key}}}
+	return []store.Want{{Chain: x.of.Key(), Effects: []journal.Digest{x.key}, Past: x.begins && x.of.Resumes}}
 }
 
 func (x *effect) ask(b *batch) error {

@@ -100,6 +100,9 @@ func (p *Publisher) request(ctx context.Context, o *store.Outgoing, m *transport
 		Topic: r.Topic, Request: r.GUID.String(), Turn: r.Turn, Try: r.Try, Attempts: act.Retry.Attempts,
 		Fence: r.Fence, TimeoutMS: act.Timeout.Milliseconds(), Trace: o.Trace,
 	}
+	if !o.Root.IsZero() {
+		q.Root, q.RootGeneration = o.Root.String(), o.RootGeneration
+	}
 	if len(r.Body) <= wire.Inline(p.Bus.MaxPayload()) {
 		q.Input = r.Body
 	}

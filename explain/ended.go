@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -65,7 +66,13 @@ func (e *explainer) closed() {
 	if e.v.ExpiresAt != collation.Never {
 		b.WriteString("; it is removed " + e.in(e.v.ExpiresAt))
 	}
-	e.add(nil, KindClosed, b.String())
+	if !e.v.Next.IsZero() {
+		b.WriteString("; job " + e.v.Next.String() + " of the same key goes on with it")
+	}
+	r := e.add(nil, KindClosed, b.String())
+	if e.v.Ended && e.v.State != journal.JobCompleted && e.v.Next.IsZero() && e.v.Flow.Name != flow.UndoName {
+		r.Commands = []string{"quipu resume " + word(e.v.Key)}
+	}
 }
 
 // closer names the message that closed the job.

@@ -13,7 +13,7 @@ import (
 // why a job stands still and gets nothing.
 func FuzzRowBody(f *testing.F) {
 	f.Add(string(journal.MessageInterrupt), []byte(`{"code":410,"reason":"r","from":"ann"}`))
-	f.Add(string(journal.MessageAnswer), []byte(`{"kind":"terminal","code":408,"error":{"class":"within","message":""}}`))
+	f.Add(string(journal.MessageAnswer), journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: 408, Error: &journal.Failure{Class: "within"}}))
 	f.Add(string(journal.MessageWakeUp), journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: 200, By: journal.ByTimer}))
 	f.Add("", []byte(`{`))
 	f.Fuzz(func(t *testing.T, kind string, body []byte) {

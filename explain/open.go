@@ -8,7 +8,6 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/wire"
 )
 
 // nature says what woke a hook, or the class of the error that an answer holds.
@@ -19,7 +18,7 @@ func nature(r *collation.Row) (by journal.By, class string) {
 			by = x.By
 		}
 	case journal.MessageAnswer:
-		if x, err := wire.Decode[wire.Response](r.Body); err == nil && x.Error != nil {
+		if x, err := journal.DecodeResponse(r.Body); err == nil && x.Error != nil {
 			class = x.Error.Class
 		}
 	}

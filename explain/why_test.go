@@ -78,7 +78,7 @@ var workerStates = map[string]state{
 	"answered": {
 		make: func(w *world) {
 			r := w.request("charge", "pay.charge", 1)
-			r.Kind, r.Body = journal.MessageAnswer, []byte(`{"kind":"terminal","code":200}`)
+			r.Kind, r.Body = journal.MessageAnswer, journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: 200})
 		}, kind: explain.KindEngine, due: now + second,
 		text: "charge at ,0,0 has its answer; the message went to the engines 4 s ago and is looked for again in 1 s",
 	},

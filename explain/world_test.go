@@ -112,7 +112,7 @@ func (w *world) timer(kind journal.MessageKind, name string, at collation.Micros
 	r.Publication, r.PublishedAt, r.NextAt = 0, collation.Never, at
 	r.Body = journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: 200, By: journal.ByTimer})
 	if kind == journal.MessageAnswer {
-		r.Body = []byte(`{"kind":"terminal","code":408,"error":{"class":"within","message":"late"}}`)
+		r.Body = journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: 408, Error: &journal.Failure{Class: "within", Message: "late"}})
 	}
 	return r
 }

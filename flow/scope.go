@@ -37,6 +37,9 @@ type Result struct {
 	// Ran says that the activity has ended at the reader's address. One that has
 	// not reads as a skipped one: output and error null, code 0.
 	Ran bool
+	// Taken says that the result is that of an earlier generation of the job: what its
+	// `output` makes of it, it has made.
+	Taken bool
 }
 
 // JobInfo is what expressions see as job.

@@ -60,6 +60,9 @@ func (t *Teller) answered(e *journal.Entry, own place) {
 	case x.By != "":
 		ev.Waited = span(t.since[own.key], e.Time)
 	}
+	if x.Taken != nil {
+		ev.Text += fmt.Sprintf(", taken over from generation %d", x.Taken.Generation)
+	}
 	ev.Output = t.output(x)
 	if x.Error != nil || ev.Kind != KindDone || !t.quiet(own.key) {
 		t.tell(e, &ev)
@@ -232,6 +235,9 @@ func effect(ev *Event, e *journal.Entry) {
 	}
 	if f.Late {
 		ev.Text += ", recorded late"
+	}
+	if f.Taken != nil {
+		ev.Text += fmt.Sprintf(", taken over from generation %d", f.Taken.Generation)
 	}
 	if f.Result != nil && f.Error == nil && f.Name != "undo" {
 		ev.Output = &Value{JSON: f.Result}

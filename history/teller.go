@@ -132,6 +132,8 @@ func (t *Teller) entry(e *journal.Entry) {
 		return
 	case journal.KindOperator:
 		t.operator(e, own)
+	case journal.KindResumed:
+		t.operator(e, place{element: none})
 	case journal.KindDeadLetter, journal.KindQuarantine:
 		t.trouble(e, own)
 	case journal.KindExpired:
@@ -162,6 +164,17 @@ func (t *Teller) created(e *journal.Entry) {
 		ev.Text += ", by " + p.Activity
 		ev.Job = p.Job
 	}
+	if x := e.From; x != nil {
+		ev.Text += fmt.Sprintf(", goes on with generation %d", x.Generation)
+		if x.Activity != "" && x.DAD == "" {
+			ev.Text += " from " + x.Activity + " on"
+		}
+		ev.Text += ", by " + x.Who
+		if x.Reason != "" {
+			ev.Text += " (" + x.Reason + ")"
+		}
+		ev.Job = x.Job
+	}
 	if len(e.Dispatched) > 0 && e.Dispatched[0].At > 0 {
 		ev.Text += ", not before " + time.UnixMicro(e.Dispatched[0].At).UTC().Format(time.DateTime) + " UTC"
 	}
@@ -190,6 +203,10 @@ func (t *Teller) operator(e *journal.Entry, own place) {
 	}
 	if e.Operator.Reason != "" {
 		ev.Text += " (" + e.Operator.Reason + ")"
+	}
+	if e.Kind == journal.KindResumed {
+		ev.Text += ", the next generation goes on"
+		ev.Job = e.Next
 	}
 	t.tell(e, &ev)
 }

@@ -131,6 +131,9 @@ func (r *record) asked(act *flow.Activity, key collation.InstanceKey) ([]*asked,
 				Attempts: act.Retry.Attempts, TimeoutMS: act.Timeout.Milliseconds(),
 			},
 		}}
+		if from := r.job.From; from != nil {
+			a.Call.Root, a.Call.RootGeneration = from.Root.String(), from.RootGeneration
+		}
 		a.answer, a.Call.Turn, a.Call.Try = r.turns(request)
 		out[i] = a
 	}

@@ -36,6 +36,10 @@ func (j *Job) Digest() journal.Digest {
 		h.number(int64(p.Turn))
 		h.bool(p.Awaited)
 	}
+	if f := j.From; f != nil {
+		h.bytes(journal.EncodeFrom(f))
+	}
+	h.bytes(j.Next[:])
 	h.number(int64(j.Left))
 	j.digestInstances(h)
 	j.digestMessages(h)

@@ -35,7 +35,7 @@ func (a *auditor) finish() *Report {
 	}
 	r := &Report{
 		Header: a.h, State: a.job.State, Head: a.job.At, Digest: a.job.Digest(), First: a.lead,
-		Counts: a.counts,
+		Counts: a.counts, From: a.job.From, Copies: a.copies,
 	}
 	if other := a.twin.Digest(); other != r.Digest {
 		a.report(V14, journal.MainChain, 0, "two replays gave the digests %s and %s", r.Digest, other)

@@ -26,6 +26,12 @@ func (j *Job) fold(e *journal.Entry, f facts, hash journal.Digest) {
 	j.foldRows(e, &f)
 	j.foldObligations(e, &f)
 	j.foldState(e, &f)
+	if e.From != nil {
+		j.From = e.From
+	}
+	if e.Kind == journal.KindResumed {
+		j.Next = e.Next
+	}
 }
 
 // foldDigits takes over the ledgers that the entry moved.

@@ -25,6 +25,8 @@ type Job struct {
 	Header Header
 	Flow   journal.FlowRef
 	Parent *journal.Parent // the await, or the durable function, that started the job; nil for none
+	From   *journal.From   // what the job resumes; nil for nothing
+	Next   journal.JobID   // the job that resumes this one; zero for none
 	State  journal.JobState
 	// Semaphore is the count of open obligations as the entries moved it;
 	// Obligations lists them, recounted from what was dispatched and ended, by the

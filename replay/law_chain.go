@@ -121,6 +121,7 @@ func (a *auditor) created(e *journal.Entry) {
 	if e.Flow != nil && !a.h.Flow.IsZero() && e.Flow.Digest != a.h.Flow {
 		a.at(V1, e, "the job's flow %s %s has digest %s, the stored one %s", e.Flow.Name, e.Flow.Version, e.Flow.Digest, a.h.Flow)
 	}
+	a.bornLaw(e)
 	if p := e.Parent; p != nil {
 		a.bornOf(e, p)
 	} else if id := journal.DeriveJob(e.Space, e.Key, e.Generation); id != e.Job {

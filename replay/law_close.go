@@ -121,7 +121,7 @@ func (a *auditor) afterLaw(e *journal.Entry, f *facts) {
 		return
 	}
 	switch e.Kind {
-	case journal.KindStale, journal.KindDeadLetter, journal.KindOperator, journal.KindQuarantine, journal.KindExpired:
+	case journal.KindStale, journal.KindDeadLetter, journal.KindOperator, journal.KindQuarantine, journal.KindExpired, journal.KindResumed:
 		return
 	}
 	if e.GUID == a.job.Closer && f.marks == tasks {

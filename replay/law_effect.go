@@ -36,10 +36,13 @@ func (a *auditor) effectOnce(e *journal.Entry) {
 	a.placeLaw(e, x)
 	known := a.job.Effects[x.Key]
 	if known == nil {
-		if e.Kind != journal.KindEffectStarted && needsStart[x.Class] {
+		if e.Kind != journal.KindEffectStarted && needsStart[x.Class] && x.Taken == nil {
 			a.at(V8, e, "effect %q of class %s ends without a start, key %s", x.Name, x.Class, x.Key)
 		}
 		return
+	}
+	if x.Taken != nil {
+		a.at(V8, e, "effect %q is taken over after it has begun here, key %s", x.Name, x.Key)
 	}
 	if voids(e) && known.State == EffectCompleted {
 		if !a.judged[x.Key].retry {

@@ -213,7 +213,7 @@ func (a *auditor) derives(e *journal.Entry, f *facts, d *journal.Dispatched) boo
 		return own(func(leg1 journal.GUID) bool { return d.GUID == journal.DeriveResponse(leg1, 0) })
 	case journal.MessageWakeUp:
 		if n := f.arms[d.GUID]; n != nil {
-			return d.Activity == f.key.Activity && d.DAD == string(f.key.DAD) && (n.bounded() || n.Kind == journal.PauseSleep)
+			return d.Activity == f.key.Activity && d.DAD == string(f.key.DAD) && (n.bounded() || n.Kind == journal.PauseSleep || a.job.From != nil)
 		}
 		return own(func(leg1 journal.GUID) bool { return d.GUID == journal.DeriveWakeUp(leg1, journal.ByTimer, "") })
 	case journal.MessageCycle:

@@ -74,6 +74,9 @@ func (a *auditor) registeredLaw(e *journal.Entry, n *namedPause) {
 	missing := func(what string) {
 		a.at(V13, e, "the function waits for %s %q, but no %s is registered", n.Kind, n.Name, what)
 	}
+	if a.registeredPast(e, n) {
+		return
+	}
 	timer := func(g journal.GUID, what string) {
 		i := slices.IndexFunc(e.Dispatched, func(d journal.Dispatched) bool { return d.GUID == g })
 		if i < 0 {
@@ -106,6 +109,20 @@ func (a *auditor) registeredLaw(e *journal.Entry, n *namedPause) {
 	}
 }
 
+// registeredPast reports whether a job that resumes another lets the pause come at once,
+// since it has come in an earlier generation: its wake then says which entry it is a copy
+// of.
+func (a *auditor) registeredPast(e *journal.Entry, n *namedPause) bool {
+	i := slices.IndexFunc(e.Dispatched, func(d journal.Dispatched) bool {
+		return d.GUID == n.id && d.Kind == journal.MessageWakeUp && d.At == e.Time
+	})
+	if a.job.From == nil || i < 0 {
+		return false
+	}
+	a.early[n.id] = true
+	return true
+}
+
 // wakeLaw checks the entry that accepts a wake: of a pause that the function
 // waits for, by what may end it, and once (P15).
 func (a *auditor) wakeLaw(e *journal.Entry, f *facts) {
@@ -124,6 +141,9 @@ func (a *auditor) wakeLaw(e *journal.Entry, f *facts) {
 	case r.Of != nil && *r.Of != p.PauseRef:
 		a.at(V13, e, "the wake says that it ends %s %q at %s, it ends %s %q at %s",
 			r.Of.Kind, r.Of.Name, r.Of.Position, p.Kind, p.Name, p.Position)
+	}
+	if (r.Taken != nil) != a.early[g] {
+		a.at(V13, e, "%s %q is a copy: %t, and came at once: %t", p.Kind, p.Name, r.Taken != nil, a.early[g])
 	}
 	a.wakerLaw(e, f, g, p)
 	if p.Kind == journal.PauseSignal {
@@ -161,7 +181,7 @@ func (a *auditor) wakerLaw(e *journal.Entry, f *facts, g journal.GUID, p *Pause)
 	if r.Child != child {
 		a.at(V11, e, "the outcome says child %s, it is that of %s", r.Child, child)
 	}
-	if r.By != by && knownWakers[r.By] || r.Signal.IsZero() == signal || r.Number != 0 || f.row.Outside == (by == journal.ByTimer) {
+	if r.By != by && knownWakers[r.By] || r.Signal.IsZero() == signal || r.Number != 0 || f.row.Outside == (by == journal.ByTimer || r.Taken != nil) {
 		a.at(V13, e, "%s %q is ended by %q (\"\": a child), the entry says %q, signal %s, number %d", p.Kind, p.Name, by, r.By, r.Signal, r.Number)
 	}
 }

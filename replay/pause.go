@@ -33,7 +33,7 @@ type Pause struct {
 func wakers(g journal.GUID, kind journal.PauseKind) []journal.GUID {
 	switch kind {
 	case journal.PauseChild:
-		return []journal.GUID{journal.DeriveOutcome(g, 0)}
+		return []journal.GUID{journal.DeriveOutcome(g, 0), g} // by itself where an earlier generation has had it
 	case journal.PauseSignal:
 		return []journal.GUID{g, journal.DeriveTimeout(g)}
 	}

@@ -111,6 +111,10 @@ type Report struct {
 	Open   []Open
 	// OpenCount counts what is open, beyond MaxOpen too.
 	OpenCount int
+	// From is what the job resumes, nil for nothing, and Copies what it says to have taken
+	// over: HandOver compares them.
+	From   *journal.From
+	Copies []Copy
 }
 
 // Violated reports whether any check is.

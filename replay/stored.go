@@ -1,6 +1,10 @@
 package replay
 
-import "github.com/quipu-journal/quipu/journal"
+import (
+	"bytes"
+
+	"github.com/quipu-journal/quipu/journal"
+)
 
 // compare holds the tables against what the entries say they must be (J1):
 // whole, digit for digit.
@@ -19,6 +23,7 @@ func (a *auditor) compare() {
 	a.compareInstances()
 	a.compareReceipts()
 	a.compareJob()
+	a.compareResumed()
 	a.compareOpen()
 	came := a.came()
 	a.compareRows(came)
@@ -52,6 +57,16 @@ func (a *auditor) compareInstances() {
 		if _, ok := a.stored.Instances[key]; !ok {
 			a.whole(V4, "no ledger of %s %s is stored, the entries give %s", key.Activity, key.DAD, a.job.Instances[key].Ledger)
 		}
+	}
+}
+
+// compareResumed checks what the tables say of the job that is resumed, and of the next.
+func (a *auditor) compareResumed() {
+	if s, j := a.stored.From, a.job.From; (s == nil) != (j == nil) || s != nil && !bytes.Equal(journal.EncodeFrom(s), journal.EncodeFrom(j)) {
+		a.whole(V11, "the table says otherwise than the first entry what the job resumes")
+	}
+	if a.stored.Next != a.job.Next {
+		a.whole(V15, "the table says that job %s resumes it, the entries job %s", a.stored.Next, a.job.Next)
 	}
 }
 

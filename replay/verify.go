@@ -23,6 +23,9 @@ type Stored struct {
 	// Woken are the rows of what durable functions waited for, by the message that
 	// brought it; nil: they were not read.
 	Woken map[journal.GUID]collation.Woken
+	// From is what the job resumes, nil for nothing, Next the job that resumes it.
+	From *journal.From
+	Next journal.JobID
 }
 
 // StoredReceipt is a receipt's row.
@@ -81,6 +84,8 @@ type auditor struct {
 	// adrift are waits of functions that nobody waits for any more and that no entry
 	// took back, by the entry that left them: their signals are on their way.
 	adrift map[journal.GUID]int64
+	// early are the pauses that came at once, since an earlier generation has had them.
+	early map[journal.GUID]bool
 	// foreign are the requests that their functions did not end.
 	foreign map[journal.GUID]requestEnd
 	// calls are the names of effects by the place of their call (E15), judged what
@@ -92,6 +97,8 @@ type auditor struct {
 	// external counts interrupts, underivable wake-ups of repeating hooks that were
 	// withdrawn or refused: of those nothing else is told.
 	external, underivable int
+
+	copies []Copy // from earlier generations
 
 	first  map[Check]*Violation
 	notes  map[Check]string
@@ -124,6 +131,7 @@ func newAuditor(h Header, stored *Stored) *auditor {
 
 		operators: make(map[journal.GUID]int64),
 		adrift:    make(map[journal.GUID]int64),
+		early:     make(map[journal.GUID]bool),
 		foreign:   make(map[journal.GUID]requestEnd),
 		calls:     make(map[place]string),
 		judged:    make(map[journal.Digest]judgement),
@@ -172,6 +180,7 @@ func (a *auditor) entry(rec journal.Record) {
 		return
 	}
 	a.vocabulary(e)
+	a.takenLaw(e)
 	if !e.Chain.IsZero() {
 		if a.blindEffects == "" {
 			a.effect(e)
@@ -211,6 +220,7 @@ func (a *auditor) laws(e *journal.Entry, f *facts) {
 	a.pauseLaw(e, f)
 	a.undoLaw(e, f)
 	a.afterLaw(e, f)
+	a.resumedLaw(e)
 	a.remember(e, f)
 }
 

@@ -34,6 +34,7 @@ func (r *reader) request(q *Request) {
 		member{"element", &q.Element}, member{"topic", &q.Topic}, member{"request", &q.Request}, member{"turn", &q.Turn},
 		member{"try", &q.Try}, member{"attempts", &q.Attempts}, member{"fence", &q.Fence},
 		member{"timeout_ms", &q.TimeoutMS}, member{"input", &q.Input}, member{"trace", &q.Trace},
+		member{"root", &q.Root}, member{"root_generation", &q.RootGeneration},
 	)
 }
 

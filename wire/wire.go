@@ -72,9 +72,13 @@ type Request struct {
 	TimeoutMS  int64           `json:"timeout_ms,omitempty"` // of this try; 0 none
 	Input      json.RawMessage `json:"input,omitempty"`      // absent: read it from the row
 	Trace      string          `json:"trace,omitempty"`
+	// Root and its generation are of a job that resumes another: the first of those, whose
+	// name the keys of effects have (E1).
+	Root           string `json:"root,omitempty"`
+	RootGeneration int64  `json:"root_generation,omitempty"`
 }
 
-// Response is what a worker answers, and the body of an answer's row.
+// Response is what a worker answers.
 type Response struct {
 	Kind         journal.ResponseKind `json:"kind"`
 	Code         int                  `json:"code"`

@@ -19,6 +19,10 @@ type Call struct {
 	Try, Attempts   int // failed tries so far, plus 1; the policy's limit
 	TimeoutMS       int64
 	Trace           string // W3C traceparent of the job, or ""
+	// Root and its generation are of a job that resumes another: the first of those, whose
+	// name the keys of effects have. "": it resumes none.
+	Root           string
+	RootGeneration int64
 }
 
 type callKey struct{}
@@ -34,6 +38,7 @@ func Info(ctx context.Context) Call {
 		Space: q.Space, Job: q.Job, Key: q.Key, Generation: q.Generation, Flow: q.Flow, Version: q.Version,
 		Activity: q.Activity, DAD: q.DAD, Element: q.Element, Topic: q.Topic, Request: q.Request,
 		Turn: q.Turn, Try: q.Try, Attempts: q.Attempts, TimeoutMS: q.TimeoutMS, Trace: q.Trace,
+		Root: q.Root, RootGeneration: q.RootGeneration,
 	}
 }
 
@@ -43,5 +48,6 @@ func (c *Call) request() *wire.Request {
 		Space: c.Space, Job: c.Job, Key: c.Key, Generation: c.Generation, Flow: c.Flow, Version: c.Version,
 		Activity: c.Activity, DAD: c.DAD, Element: c.Element, Topic: c.Topic, Request: c.Request,
 		Turn: c.Turn, Try: c.Try, Attempts: c.Attempts, TimeoutMS: c.TimeoutMS, Trace: c.Trace,
+		Root: c.Root, RootGeneration: c.RootGeneration,
 	}
 }

@@ -109,6 +109,9 @@ func Replay(ctx context.Context, reg *Registry, q ReplayRequest) (*Replayed, err
 			Activity: q.Call.Activity, DAD: q.Call.DAD, Element: q.Call.Element,
 		},
 	}
+	if err := rooted(&cfg.Identity, q.Call.Root, q.Call.RootGeneration); err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
 	ctx = context.WithValue(ctx, loggerKey{}, slog.New(slog.DiscardHandler)) // it has all been said
 	f := &function{h: h, req: q.Call.request(), in: q.Input, frozen: true}
 	if h.durable {

@@ -72,6 +72,10 @@ func (r *run) prepare() bool {
 		Activity: r.req.Activity, DAD: r.req.DAD, Element: r.req.Element,
 	}
 	original, err := r.ordered(&identity)
+	if err == nil && r.order == nil {
+		err = rooted(&identity, r.req.Root, r.req.RootGeneration)
+		r.own.Resumes = r.req.Root != ""
+	}
 	if err != nil {
 		r.bury(reasonUndecodable, err)
 		return false
@@ -94,11 +98,26 @@ func (r *run) prepare() bool {
 // ordered reads what a request of the flow of compensations orders: it is run in
 // the place of another request.
 func (r *run) ordered(identity *effects.Identity) (original *durable.Original, err error) {
-	if r.order, original, err = undoOrder(r.req, r.in); r.order != nil {
-		identity.Job, identity.Generation, identity.Version = original.Job, r.order.Generation, r.order.Version
-		identity.Activity, identity.DAD, identity.Element = r.order.Activity, r.order.DAD, r.order.Element
+	if r.order, original, err = undoOrder(r.req, r.in); r.order == nil {
+		return original, err
 	}
-	return original, err
+	identity.Job, identity.Generation, identity.Version = original.Job, r.order.Generation, r.order.Version
+	identity.Activity, identity.DAD, identity.Element = r.order.Activity, r.order.DAD, r.order.Element
+	return original, rooted(identity, r.order.Root, r.order.RootGeneration)
+}
+
+// rooted names a job that resumes another by the first of those: the keys of its effects
+// are theirs (E1).
+func rooted(identity *effects.Identity, root string, generation int64) error {
+	if root == "" {
+		return nil
+	}
+	id, err := journal.ParseJobID(root)
+	if err != nil {
+		return fmt.Errorf("root: %w", err)
+	}
+	identity.Job, identity.Generation = id, generation
+	return nil
 }
 
 // decode reads the message; its error is for good.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/journal"
 )
 
 // each does something with each key. What is about one job (it is not there, it
@@ -29,6 +30,24 @@ func (a *app) each(cmd *cobra.Command, keys []string, do func(key string) error)
 		}
 	}
 	return code.err()
+}
+
+// find is the job that has the key or, where none has it, the id: so earlier generations
+// of a key are found.
+func find(ctx context.Context, rt *quipu.Runtime, key string) (quipu.Job, error) {
+	job, err := rt.Find(ctx, key)
+	if !errors.Is(err, quipu.ErrNotFound) {
+		return job, err
+	}
+	id, bad := journal.ParseJobID(key)
+	if bad != nil {
+		return job, err
+	}
+	v, bad := rt.Job(ctx, quipu.Job{ID: id})
+	if bad != nil {
+		return job, err
+	}
+	return v.Job, nil
 }
 
 // maxCompletions bounds the keys that a shell offers.

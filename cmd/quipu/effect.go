@@ -34,7 +34,7 @@ func (a *app) showEffect(ctx context.Context, rt *quipu.Runtime, effect string, 
 		}
 		return a.effects([]quipu.Effect{*f})
 	}
-	job, err := rt.Find(ctx, jobs[0])
+	job, err := find(ctx, rt, jobs[0])
 	if err != nil {
 		return err
 	}

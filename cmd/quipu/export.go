@@ -67,7 +67,7 @@ func (a *app) exportFile(ctx context.Context, cmd *cobra.Command, rt *quipu.Runt
 // expires meanwhile, is reported and holds up no other (cli.ErrReported).
 func (a *app) exportJobs(ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, keys []string, out *export.Writer) (n int, err error) {
 	err = a.each(cmd, keys, func(key string) error {
-		job, err := rt.Find(ctx, key)
+		job, err := find(ctx, rt, key)
 		if err != nil {
 			return err
 		}

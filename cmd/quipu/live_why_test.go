@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -244,4 +245,40 @@ func TestKeysAreCompleted(t *testing.T) {
 	for _, command := range []string{"show", "why", "wait", "interrupt", "replay", "export"} {
 		require.Equal(t, []string{"order-2", "order-1"}, strings.Fields(s.ok("", "__complete", command, "ord"))[:2], command)
 	}
+}
+
+const declined = `
+flow: declined
+version: "1"
+activities:
+  start: {type: trigger}
+  first: {type: worker, topic: echo, input: {n: 1}}
+  pay: {type: worker, topic: fail, input: {code: 402, message: "declined"}}
+transitions: {start: [first], first: [pay]}
+`
+
+// A failed job goes on from the command line, and each generation tells of the other.
+func TestResumes(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.deployText("declined", declined)
+	s.ok("", "start", "declined", "r1")
+	s.fails(codeEnded, "", "wait", "r1", "--timeout", "1m")
+	require.Contains(t, s.ok("", "why", "r1"), "quipu resume r1")
+	was := objects(t, s.ok("", "show", "r1", "-o", "json"))[0]
+	require.NotContains(t, was, "resumed_by")
+	require.Contains(t, s.fails(codeStale, "", "resume", "r1", "--from", "nothing").Err, "it has first, pay")
+	require.Contains(t, s.ok("", "resume", "r1", "--who", "ann", "--reason", "paid in"), "r1 goes on as generation 2, job ")
+	s.fails(codeEnded, "", "wait", "r1", "--timeout", "1m")
+	old := was["job"].(string)
+	require.Contains(t, s.ok("", "show", "r1"), "resumes  generation 1, job "+old)
+	require.Contains(t, s.ok("", "show", old), "resumed  as job ")
+	require.Contains(t, s.ok("", "log", old), "ann: resume (paid in), the next generation goes on")
+	told := s.ok("", "log", "r1")
+	require.Contains(t, told, "goes on with generation 1, by ann (paid in)")
+	require.Contains(t, told, "taken over from generation 1")
+	var again struct{ Generation int }
+	require.NoError(t, json.Unmarshal([]byte(s.ok("", "resume", "r1", "-o", "json")), &again))
+	require.Equal(t, 3, again.Generation)
+	require.Contains(t, s.fails(codeNotFound, "none\n", "resume", "-").Err, "not found")
 }

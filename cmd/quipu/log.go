@@ -74,7 +74,7 @@ type teller struct {
 const lookAgain = 500 * time.Millisecond
 
 func (l *teller) log(ctx context.Context, key string, follow bool) error {
-	job, err := l.rt.Find(ctx, key)
+	job, err := find(ctx, l.rt, key)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ jobs or dead letters are read from standard input, one in a line, where - is giv
 	}
 	a.persistent(root.PersistentFlags())
 	root.AddCommand(a.migrateCommand(), a.deployCommand(), a.activateCommand(), a.flowsCommand(), a.startCommand(), a.callCommand(), a.lsCommand(), a.processesCommand(),
-		a.showCommand(), a.logCommand(), a.whyCommand(), a.waitCommand(), a.signalCommand(), a.interruptCommand(), a.deadCommand(),
+		a.showCommand(), a.logCommand(), a.whyCommand(), a.waitCommand(), a.signalCommand(), a.interruptCommand(), a.resumeCommand(), a.deadCommand(),
 		a.exportCommand(), a.replayCommand())
 	return root
 }

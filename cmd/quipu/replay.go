@@ -46,7 +46,7 @@ Nothing is run. Effects have journals of their own and are left out.`,
 }
 
 func (a *app) replay(ctx context.Context, rt *quipu.Runtime, key string, at int64) error {
-	job, err := rt.Find(ctx, key)
+	job, err := find(ctx, rt, key)
 	if err != nil {
 		return err
 	}

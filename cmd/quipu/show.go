@@ -119,7 +119,7 @@ type shown struct {
 }
 
 func (s *shower) show(ctx context.Context, key string) error {
-	job, err := s.rt.Find(ctx, key)
+	job, err := find(ctx, s.rt, key)
 	if err != nil {
 		return err
 	}
@@ -156,11 +156,16 @@ func (s *shower) show(ctx context.Context, key string) error {
 
 func (s *shower) print(ctx context.Context, v *shown) error {
 	w := s.streams.Out
-	s.header(v, parentName(ctx, s.rt, v.JobView))
+	l := &teller{app: s.app, rt: s.rt, digits: s.digits, names: map[journal.JobID]string{}}
+	parent := ""
+	if v.Parent != nil {
+		parent = l.name(ctx, v.Parent.Job)
+	}
+	s.header(v, parent)
 	if drawn := explain.Graph(&explain.Job{View: v.JobView, Flow: v.flow}, s.style); drawn != "" {
 		fmt.Fprintln(w, drawn)
 	}
-	s.activities(ctx, v)
+	s.activities(ctx, l, v)
 	if err := s.tables(v); err != nil {
 		return err
 	}
@@ -182,8 +187,7 @@ func (s *shower) print(ctx context.Context, v *shown) error {
 }
 
 // activities prints what each was given and what came out.
-func (s *shower) activities(ctx context.Context, v *shown) {
-	l := &teller{app: s.app, rt: s.rt, digits: s.digits, names: map[journal.JobID]string{}}
+func (s *shower) activities(ctx context.Context, l *teller, v *shown) {
 	all := v.activities
 	for i := range all[:min(len(all), maxRows)] {
 		l.width = max(l.width, min(len(l.who(&all[i].Last)), maxWho))
@@ -270,17 +274,6 @@ func sections(w io.Writer, tables ...*table) error {
 	return nil
 }
 
-// parentName is the key of the job that started this one, or else its id.
-func parentName(ctx context.Context, rt *quipu.Runtime, v *store.JobView) string {
-	if v.Parent == nil {
-		return ""
-	}
-	if p, err := below.Of(rt).Job(ctx, v.Parent.Job); err == nil {
-		return p.Key
-	}
-	return v.Parent.Job.String()
-}
-
 // openLetters prints what the table cuts: the message of an open letter ends with
 // what can be done about it.
 func openLetters(w io.Writer, dead []quipu.DeadLetter) {
@@ -322,6 +315,12 @@ func (s *shower) header(v *shown, parent string) {
 		fmt.Fprintf(w, "undoes   %s at %s of %s\n", p.Activity, p.DAD, plain(parent))
 	default:
 		fmt.Fprintf(w, "parent   %s, by %s at %s\n", plain(parent), p.Activity, p.DAD)
+	}
+	if v.From != nil {
+		fmt.Fprintf(w, "resumes  generation %d, job %s\n", v.From.Generation, v.From.Job)
+	}
+	if !v.Next.IsZero() {
+		fmt.Fprintf(w, "resumed  as job %s\n", v.Next)
 	}
 	fmt.Fprintf(w, "state    %s\n", state)
 	fmt.Fprintf(w, "started  %s\n", at(v.Started))

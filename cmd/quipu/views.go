@@ -39,6 +39,8 @@ type view struct {
 	summary
 	Trace      string          `json:"trace,omitempty"`
 	Parent     *parent         `json:"parent,omitempty"`
+	Resumes    string          `json:"resumes,omitempty"` // the job that it goes on with
+	ResumedBy  string          `json:"resumed_by,omitempty"`
 	Ended      bool            `json:"ended"`
 	Code       int             `json:"code,omitempty"`
 	Input      *valueView      `json:"input,omitempty"`
@@ -281,6 +283,12 @@ func viewOf(j *shown) view {
 		summary: summaryOf(&j.JobSummary), Trace: j.Trace, Parent: parentOf(j.Parent), Ended: j.Ended, Code: j.Code,
 		Input: valueOf(j.input), Output: raw(j.Output), Error: failureOf(j.Error), Expires: stamp(j.ExpiresAt),
 		Silent: silent, Activities: []activity{}, Instances: []instance{}, Effects: []jobEffect{}, Rows: []row{}, Waits: []wait{}, Dead: []letter{},
+	}
+	if j.From != nil {
+		v.Resumes = j.From.Job.String()
+	}
+	if !j.Next.IsZero() {
+		v.ResumedBy = j.Next.String()
 	}
 	for i := range j.activities {
 		v.Activities = append(v.Activities, activityOf(&j.activities[i]))

@@ -90,7 +90,7 @@ func (a *app) why(ctx context.Context, rt *quipu.Runtime, key string, limit int)
 
 // look gathers what a job is explained from.
 func look(ctx context.Context, rt *quipu.Runtime, key string) (*explain.Job, error) {
-	job, err := rt.Find(ctx, key)
+	job, err := find(ctx, rt, key)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/wire"
 )
 
 // message is the message that a row licenses.
@@ -87,13 +86,7 @@ func (b *bench) plan(c store.Committer, st *collation.State, m *collation.Messag
 // carried is the response in the body of a row, nil for kinds that have none.
 func carried(row *collation.Row) (*journal.Response, error) {
 	switch row.Kind {
-	case journal.MessageAnswer:
-		body, err := wire.Decode[wire.Response](row.Body)
-		if err != nil {
-			return nil, err
-		}
-		return body.Journal()
-	case journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
+	case journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
 		return journal.DecodeResponse(row.Body)
 	}
 	return nil, nil

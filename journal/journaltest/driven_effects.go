@@ -19,7 +19,7 @@ var effectMode = collation.Mode{Writer: "suite", Build: "test"}
 type onChain func(*collation.Chain) (collation.Effected, error)
 
 func chainWant(l *store.Lease, e *journal.Effect) []store.Want {
-	return []store.Want{{Chain: l.Key(), Effects: []journal.Digest{e.Key}}}
+	return []store.Want{{Chain: l.Key(), Effects: []journal.Digest{e.Key}, Past: l.Resumes}}
 }
 
 // decideEffect gives the plan of a decision, none to write nothing, and the effect

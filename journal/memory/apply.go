@@ -130,6 +130,12 @@ func (s *Store) moveJob(u *undo, j *job, p *collation.Plan) error {
 	if p.NewState != "" {
 		set(u, &j.State, p.NewState)
 	}
+	if !p.Next.IsZero() {
+		if !j.State.Closed() || j.State == journal.JobExpired || !j.next.IsZero() {
+			return &store.LostError{Keys: []string{j.Key}, Err: errTaken}
+		}
+		set(u, &j.next, p.Next)
+	}
 	if hit {
 		set(u, &j.closedSeq, p.Entry.Seq)
 		set(u, &j.closed, s.now())

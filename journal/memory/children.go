@@ -22,11 +22,13 @@ func (s *Store) ordered(child journal.JobID) *collation.Row {
 // tombstone of a generation before.
 func (s *Store) birth(u *undo, e *journal.Entry, active bool) error {
 	if id, taken := s.keys[e.Key]; taken {
-		j := s.jobs[id]
-		if j.State != journal.JobExpired || j.Generation >= e.Generation {
+		switch j := s.jobs[id]; {
+		case j.next == e.Job: // by the plan before
+		case j.State == journal.JobExpired && j.Generation < e.Generation:
+			set(u, &j.replaced, s.now())
+		default:
 			return &store.LostError{Keys: []string{e.Key}, Err: errTaken}
 		}
-		set(u, &j.replaced, s.now())
 	}
 	if e.Generation <= s.floor {
 		return &store.LostError{Keys: []string{e.Key}, Err: errTaken}
@@ -37,7 +39,7 @@ func (s *Store) birth(u *undo, e *journal.Entry, active bool) error {
 	j := &job{
 		Job: collation.Job{
 			ID: e.Job, Space: s.cfg.Space, Key: e.Key, Generation: e.Generation, Flow: *e.Flow,
-			State: journal.JobOpen, Started: collation.Micros(e.Time), Tags: e.Tags, Trace: e.Trace, Parent: e.Parent,
+			State: journal.JobOpen, Started: collation.Micros(e.Time), Tags: e.Tags, Trace: e.Trace, Parent: e.Parent, From: e.From,
 		},
 		instances: map[collation.InstanceKey]*collation.Instance{}, receipts: map[journal.GUID]*collation.Receipt{},
 		waits: map[journal.GUID]*collation.Wait{}, chains: map[journal.GUID][]*record{},
@@ -64,7 +66,7 @@ func (s *Store) holders(l *store.Loaded, key string) {
 		return
 	}
 	j := s.jobs[id]
-	h := &collation.Holder{ID: id, Generation: j.Generation, State: j.State, Flow: j.Flow}
+	h := &collation.Holder{ID: id, Generation: j.Generation, State: j.State, Flow: j.Flow, Floor: s.floor}
 	if j.State == journal.JobExpired {
 		h.Generation = max(h.Generation, s.floor)
 	} else {

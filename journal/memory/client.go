@@ -50,7 +50,7 @@ func (s *Store) Job(_ context.Context, id journal.JobID) (*store.JobView, error)
 	if j == nil {
 		return nil, fmt.Errorf("memory: job %s: %w", id, store.ErrNotFound)
 	}
-	v := &store.JobView{JobSummary: j.summary(), Ended: j.tasksSeq != 0}
+	v := &store.JobView{JobSummary: j.summary(), Ended: j.tasksSeq != 0, Next: j.next}
 	if j.State == journal.JobExpired {
 		return v, nil
 	}

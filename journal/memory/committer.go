@@ -226,6 +226,9 @@ func (c *committer) More(_ context.Context, needs map[journal.JobID]*collation.N
 		}
 		j.read(st, n.Instances, n.Results)
 		c.more(j, st, n)
+		if err := c.morePast(j, st, n); err != nil {
+			return err
+		}
 		if n.AllRows {
 			c.everything(j, st)
 		}

@@ -65,6 +65,9 @@ func (c *committer) chain(w *store.Want, l *store.Loaded) {
 				read.EffectRow = c.s.effectRow(j, f)
 				h.Effects[key] = &read
 			}
+			if p := c.s.pastEffect(j, key); w.Past && p != nil {
+				have(&h.Past)[key] = p
+			}
 		}
 	}
 	l.Chains[k] = h

@@ -82,7 +82,7 @@ func (s *Store) end(u *undo, j *job) {
 		set(u, &j.expires, s.now()+micros(store.TombAge))
 		return
 	}
-	if j.replaced == collation.Never {
+	if s.keys[j.Key] == j.ID {
 		drop(u, s.keys, j.Key)
 	}
 	drop(u, s.jobs, j.ID)
@@ -150,6 +150,11 @@ func (s *Store) undone() map[journal.JobID]bool {
 	for _, j := range s.jobs {
 		if j.Flow.Name == flow.UndoName && j.Parent != nil && !j.State.Closed() && j.State != journal.JobExpired {
 			out[j.Parent.Job] = true
+		}
+		if !j.State.Closed() {
+			for _, a := range s.past(j) {
+				out[a.ID] = true
+			}
 		}
 	}
 	for _, rows := range s.rows {

@@ -79,7 +79,7 @@ func (s *Store) snapshot(id journal.JobID) (*store.Stored, []*record, error) {
 // tables copies what the tables hold of a job; of a tombstone, nothing more.
 func (s *Store) tables(j *job) *store.Stored {
 	out := &store.Stored{
-		Job: j.Job, Instances: make(map[collation.InstanceKey]collation.ActivityLedger, len(j.instances)),
+		Job: j.Job, Next: j.next, Instances: make(map[collation.InstanceKey]collation.ActivityLedger, len(j.instances)),
 		Open: map[collation.InstanceKey]int{}, Waits: make(map[journal.GUID]collation.Wait, len(j.waits)),
 		Receipts: make(map[journal.GUID]store.StoredReceipt, len(j.receipts)),
 		Rows:     make(map[journal.GUID]collation.Row, len(s.rows[j.ID])), Woken: make(map[journal.GUID]collation.Woken, len(j.woken)),

@@ -66,6 +66,7 @@ type job struct {
 	closedSeq int64
 	expires   collation.Micros // Never: kept; of a tombstone: when it ends
 	replaced  collation.Micros // of a tombstone: when its key was used again
+	next      journal.JobID    // that resumes it, and has the key
 	instances map[collation.InstanceKey]*collation.Instance
 	receipts  map[journal.GUID]*collation.Receipt // without responses
 	waits     map[journal.GUID]*collation.Wait

@@ -55,7 +55,7 @@ func (s *Store) jobTables(j *job, visit func(table string, columns ...any)) {
 		}
 		visit("jobs", j.ID, j.Key, j.Generation, j.Flow.Name, j.Flow.Version, j.Flow.Digest, j.State, j.Semaphore, j.Head.Seq,
 			j.Head.Hash, j.closedSeq, j.tasksSeq, j.Started, j.closed, j.Trace, j.expires,
-			p.Space, p.Job, p.Activity, p.DAD, p.Leg1, p.Turn, p.Awaited)
+			p.Space, p.Job, p.Activity, p.DAD, p.Leg1, p.Turn, p.Awaited, j.next)
 	}
 	for k, i := range j.instances {
 		visit("instances", j.ID, k.Activity, k.DAD, i.Ledger, i.ResultSeq, i.Code, i.Leg1, i.Open, i.Count, i.Size, i.Turn, i.Try, i.Child)

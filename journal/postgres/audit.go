@@ -92,7 +92,10 @@ func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (*store.S
 		Woken:     map[journal.GUID]collation.Woken{},
 	}
 	for _, q := range []step{
-		{"audit_job", nil, func(v row) error { x.Job, x.FlowDigest = s.readJob(v), v.digest(jobWidth); return nil }},
+		{"audit_job", nil, func(v row) error {
+			x.Job, x.FlowDigest, x.Next = s.readJob(v), v.digest(jobWidth), v.job(jobWidth+1)
+			return nil
+		}},
 		{"audit_instances", nil, func(v row) error {
 			key, i := collation.InstanceKey{Activity: v.text(0), DAD: collation.DAD(v.text(1))}, readInstance(v, 2)
 			if i.Ledger != 0 {

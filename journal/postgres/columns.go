@@ -121,6 +121,45 @@ var jobColumns = list[collation.Job]{
 	ofParent(uuidOf("parent_leg1", func(x *journal.Parent) *journal.GUID { return &x.Leg1 })),
 	ofParent(intOf("parent_turn", func(x *journal.Parent) *int { return &x.Turn })),
 	ofParent(boolOf("parent_awaited", func(x *journal.Parent) *bool { return &x.Awaited })),
+	{
+		name: "root", make: uuids,
+		put: func(c *column, x *collation.Job) {
+			if x.From == nil {
+				c.null()
+			} else {
+				c.uuid(x.From.Root)
+			}
+		},
+		get: func(row, int, *collation.Job) error { return nil }, // origin says it, too
+	},
+	{
+		name: "origin", make: byteas,
+		put: func(c *column, x *collation.Job) {
+			if x.From == nil {
+				c.null()
+			} else {
+				c.bytes(journal.EncodeFrom(x.From))
+			}
+		},
+		get: func(v row, i int, x *collation.Job) (err error) {
+			if x.From, err = readFrom(v, i); err != nil {
+				x.State = journal.JobQuarantined // what was done before is not known: nothing is to be done (J1)
+			}
+			return err
+		},
+	},
+}
+
+// readFrom reads what a job resumes, nil for nothing: errCorrupt.
+func readFrom(v row, i int) (*journal.From, error) {
+	if v.null(i) {
+		return nil, nil
+	}
+	from, err := journal.DecodeFrom(v.bytes(i))
+	if err != nil {
+		return nil, fmt.Errorf("%w: what the job resumes: %w", errCorrupt, err)
+	}
+	return from, nil
 }
 
 // ofParent is a column of the parent, NULL of a job that has none.

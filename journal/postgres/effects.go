@@ -12,7 +12,7 @@ import (
 
 // chainStatements are those of a transaction on effect chains by itself.
 var chainStatements = []string{
-	"begin", "commit", "rollback", "write_marker", "session_alive", "clock", "chains_lock", "effects_read", "write_entries", "chains_put", "effects_put",
+	"begin", "commit", "rollback", "write_marker", "session_alive", "clock", "chains_lock", "effects_read", "effects_past", "write_entries", "chains_put", "effects_put",
 	"write_letters_end",
 }
 
@@ -31,6 +31,9 @@ func (w *wanted) askChain(want *store.Want) {
 	w.chains = append(w.chains, k)
 	for _, key := range want.Effects {
 		w.effectKeys = append(w.effectKeys, effectKey{k, key})
+		if want.Past {
+			w.pastKeys = append(w.pastKeys, effectKey{k, key})
+		}
 	}
 }
 
@@ -47,7 +50,7 @@ func (s *Store) readChains(w *wanted, l *store.Loaded, wait bool) []step {
 	if !wait {
 		lock = "chains_lock_skip"
 	}
-	return []step{
+	return append([]step{
 		{lock, rowKeys(w.chains), func(v row) error {
 			x := &collation.Row{}
 			if err := chainColumns.read(v, x); err != nil {
@@ -62,7 +65,7 @@ func (s *Store) readChains(w *wanted, l *store.Loaded, wait bool) []step {
 			return nil
 		}},
 		w.readEffects(l),
-	}
+	}, w.readPastEffects(l)...)
 }
 
 func compareRows(a, b rowKey) int {

@@ -15,9 +15,9 @@ import (
 var loadStatements = []string{
 	"begin", "load_lock", "load_jobs_skip", "clock", "load_jobs", "load_tombs", "load_instances", "load_receipts",
 	"load_rows", "load_results", "load_payloads", "load_unfinished", "load_effects", "load_named_rows", "load_waits", "load_latest",
-	"load_keys", "load_closes", "load_all_rows", "load_row_locks", "load_wait_locks", "load_all_waits", "load_children",
+	"load_keys", "load_past", "load_past_pauses", "load_ends", "load_closes", "load_all_rows", "load_row_locks", "load_wait_locks", "load_all_waits", "load_children",
 	"load_holders", "load_order_locks", "load_order_locks_skip", "load_orders",
-	"chains_lock", "chains_lock_skip", "effects_read", "chain_head", "letters_read",
+	"chains_lock", "chains_lock_skip", "effects_read", "effects_past", "chain_head", "letters_read",
 	"whole_instances", "whole_rows", "write_mailboxes", "mail_lock_skip", "mail_waits", "mail_due", "mail_rows", "signals_known",
 }
 
@@ -34,6 +34,7 @@ type wanted struct {
 	orders     []journal.JobID // children that may have to be begun
 	chains     []rowKey        // requests whose effects are written
 	effectKeys []effectKey
+	pastKeys   []effectKey // those that are asked of earlier generations, too
 	letters    []int64
 	mail
 	further // what only decisions ask for

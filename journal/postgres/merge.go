@@ -21,6 +21,7 @@ type writes struct {
 	hot       []hotWrite        // what decisions on hot states stand on
 	births    []store.Chained   // inceptions, whose jobs are inserted
 	flows     []journal.FlowRef // of births: those that have to be active
+	nexts     []*collation.Plan // of closed jobs that are resumed
 	jobs      []*jobWrite
 	instances []*instanceWrite
 	receipts  []*receiptWrite
@@ -192,6 +193,9 @@ func (m *merger) plan(c *store.Chained) error {
 	}
 	if err := m.planWaits(p); err != nil {
 		return err
+	}
+	if !p.Next.IsZero() {
+		m.nexts = append(m.nexts, p)
 	}
 	if p.Woken != nil {
 		m.woken = append(m.woken, wokenWrite{p.Job, p.Woken})

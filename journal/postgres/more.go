@@ -18,6 +18,7 @@ type further struct {
 	latest  []place // their addresses are left empty
 	keys    []askedKey
 	closes  []journal.JobID
+	past    past
 	all     []journal.JobID // those of which everything is asked for that a close withdraws (C15)
 }
 
@@ -111,6 +112,7 @@ func (f *further) askFurther(job journal.JobID, st *collation.State, need *colla
 			f.keys = append(f.keys, askedKey{job, key})
 		}
 	}
+	f.past.ask(job, st, need)
 	if need.Close && st.Close == nil {
 		f.closes = append(f.closes, job)
 	}
@@ -121,7 +123,7 @@ func (f *further) askFurther(job journal.JobID, st *collation.State, need *colla
 
 // readsFurther are the statements for it.
 func (c *committer) readsFurther(f *further) []step {
-	steps := c.readsEffects(f)
+	steps := append(c.readsEffects(f), c.readsPast(&f.past)...)
 	if len(f.named) > 0 {
 		keys := make([]rowKey, len(f.named))
 		for i, n := range f.named {

@@ -85,7 +85,7 @@ func (s *Store) Job(ctx context.Context, id journal.JobID) (*store.JobView, erro
 
 func (s *Store) readView(v row, x *store.JobView) error {
 	x.JobSummary = s.readSummary(v)
-	x.Ended = v.bool(jobWidth + 1)
+	x.Ended, x.Next = v.bool(jobWidth+1), v.job(jobWidth+5)
 	x.ExpiresAt = collation.Micros(v.int(jobWidth + 2))
 	if !v.null(jobWidth + 3) {
 		e, err := decode(x.ID, v.bytes(jobWidth+3))

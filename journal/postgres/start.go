@@ -17,7 +17,8 @@ import (
 func readHolder(v row) (*collation.Holder, error) {
 	h := &collation.Holder{
 		ID: v.job(1), Generation: v.int(2), State: journal.JobState(v.text(3)),
-		Flow: journal.FlowRef{Name: v.text(4), Version: v.text(5), Digest: v.digest(6)},
+		Flow:  journal.FlowRef{Name: v.text(4), Version: v.text(5), Digest: v.digest(6)},
+		Floor: v.int(8),
 	}
 	if v.null(7) {
 		return h, nil
@@ -65,7 +66,7 @@ func queueBirths(b *batch, fresh []store.Chained) {
 		jobs[i] = &collation.Job{
 			ID: e.Job, Key: e.Key, Generation: e.Generation, Flow: *e.Flow,
 			State: p.NewState, Semaphore: p.Semaphore.After, Head: journal.Head{Seq: e.Seq, Hash: fresh[i].Hash},
-			Started: collation.Micros(e.Time), Tags: e.Tags, Trace: e.Trace, Parent: e.Parent,
+			Started: collation.Micros(e.Time), Tags: e.Tags, Trace: e.Trace, Parent: e.Parent, From: e.From,
 		}
 	}
 	b.queue("write_jobs_new", append([][]byte{triggers.value(), classes.value()}, jobColumns.params(jobs)...)...)

@@ -84,6 +84,30 @@ func split(file string, all map[string]string) error {
 const openText = `(EXISTS (SELECT FROM dispatches x WHERE x.job = %[1]s.id OFFSET 0)
     OR EXISTS (SELECT FROM waits x WHERE x.job = %[1]s.id OFFSET 0) OR EXISTS (SELECT FROM dead_letters x WHERE x.job = %[1]s.id OFFSET 0))`
 
+// undone says of a request of the job with the alias whether compensations of it have
+// run, or are to.
+func undone(job, request string) string {
+	return "(" + undo(job, request, "completed") + " OR " + undoJob(job, request, "") + " OR " + undoOrdered(job, request) + ")"
+}
+
+// undoing says whether a job that runs them is still to end.
+func undoing(job, request string) string {
+	return "(" + undoJob(job, request, " AND x.state IN ('open', 'quarantined')") + " OR " + undoOrdered(job, request) + ")"
+}
+
+func undo(job, request, state string) string {
+	return fmt.Sprintf(`EXISTS (SELECT FROM effects x WHERE x.n = %s.n AND x.request = %s AND x.class = 'undo' AND x.state = '%s' OFFSET 0)`, job, request, state)
+}
+
+func undoJob(job, request, state string) string {
+	return fmt.Sprintf(`EXISTS (SELECT FROM jobs x WHERE x.parent_job = %s.id AND x.flow_name = 'quipu_undo' AND x.parent_leg1 = %s%s OFFSET 0)`, job, request, state)
+}
+
+// undoOrdered: that such a job is ordered is known of its sender alone.
+func undoOrdered(job, request string) string {
+	return undo(job, request, "started") + fmt.Sprintf(` AND EXISTS (SELECT FROM dispatches x WHERE x.sender = %s.id AND x.undo OFFSET 0)`, job)
+}
+
 var placeholder = regexp.MustCompile(`\{[^}]*\}`)
 
 // expand puts the lists of columns into a text.
@@ -104,6 +128,12 @@ func listed(s string) (string, error) {
 	words := strings.Fields(name)
 	if len(words) == 2 && words[0] == "open" {
 		return fmt.Sprintf(openText, words[1]), nil
+	}
+	if len(words) == 3 && words[0] == "undone" {
+		return undone(words[1], words[2]), nil
+	}
+	if len(words) == 3 && words[0] == "undoing" {
+		return undoing(words[1], words[2]), nil
 	}
 	if len(words) == 0 || lists[words[0]] == nil {
 		return "", fmt.Errorf("there is no such list of columns")

@@ -70,11 +70,18 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoi
 				s.log.Error("a row that cannot be read is not sent", "error", err)
 				return nil
 			}
-			out = append(out, store.Outgoing{
+			from, err := readFrom(v, rowWidth+6)
+			if err != nil {
+				s.log.Error("a row whose job cannot be read is not sent", "job", x.Job.String(), "error", err)
+				return nil
+			}
+			o := store.Outgoing{
 				Row: *x, JobKey: v.text(rowWidth), Generation: v.int(rowWidth + 1),
 				Flow:  journal.FlowRef{Name: v.text(rowWidth + 2), Version: v.text(rowWidth + 3), Digest: v.digest(rowWidth + 4)},
 				Trace: v.text(rowWidth + 5),
-			})
+			}
+			o.Name(&collation.Job{From: from})
+			out = append(out, o)
 			return nil
 		}, job.value(), guid.value(), publication.value(), turn.value(), send.value(), again.value(), session.value())
 	})

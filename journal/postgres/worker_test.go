@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"encoding/json"
 	"testing"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/wire"
 )
 
 // rowOf reads a row of the job.
@@ -142,9 +140,9 @@ func TestActAnswers(t *testing.T) {
 	require.NoError(t, journaltest.Driven{Store: s}.Act(t.Context(), store.Action{ID: letters[0].ID, Response: answer}))
 	after := rowOf(t, s, id, row.GUID)
 	require.Equal(t, journal.MessageAnswer, after.Kind)
-	r, err := wire.Decode[wire.Response](after.Body)
+	r, err := journal.DecodeResponse(after.Body)
 	require.NoError(t, err)
-	require.Equal(t, json.RawMessage(`{"by":"hand"}`), r.Output)
+	require.Equal(t, `{"by":"hand"}`, string(r.Output))
 	_, err = s.Lease(t.Context(), id, row.GUID, 2, "w", liveSession(t, s))
 	require.ErrorIs(t, err, store.ErrStale, "no lease is given on a turned row (T1)")
 
@@ -198,7 +196,7 @@ func TestSweepSkipsLockedRows(t *testing.T) {
 	n, err := journaltest.Driven{Store: s}.TurnOverdue(t.Context(), 10)
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
-	r, err := wire.Decode[wire.Response](rowOf(t, s, ids[0], held).Body)
+	r, err := journal.DecodeResponse(rowOf(t, s, ids[0], held).Body)
 	require.NoError(t, err)
 	require.Equal(t, collation.CodeTimeout, r.Code)
 	require.Equal(t, "within", r.Error.Class)

@@ -167,6 +167,7 @@ type JobView struct {
 	Waits     []collation.Wait // by Since, then GUID
 	Dead      []DeadView
 	ExpiresAt collation.Micros // Never: kept
+	Next      journal.JobID    // that resumes it; zero for none
 }
 
 // InstanceView is one instance with its digits.
@@ -249,6 +250,7 @@ type Stored struct {
 	Effects    []EffectRow
 	Woken      map[journal.GUID]collation.Woken // what functions waited for, by the message that brought it
 	FlowDigest journal.Digest
+	Next       journal.JobID // that resumes it; zero for none
 }
 
 // StoredReceipt is a receipt without its response.

@@ -127,6 +127,8 @@ type Want struct {
 	// and its job is not. Where the row has gone, a Load that waits locks the job.
 	Chain   collation.RowKey
 	Effects []journal.Digest
+	// Past asks what the generations have of these effects that the job resumes.
+	Past bool
 	// Box is a mailbox: it is locked, and read with what is due in it, as many of its
 	// waits as there are wants of it, and the row of Signal, zero for none.
 	Box    journal.JobID
@@ -278,4 +280,15 @@ type Outgoing struct {
 	Flow       journal.FlowRef
 	Trace      string
 	Taken      bool // by the row's holder, in the process that committed it (W7)
+	// Root and its generation are whose name the keys of effects have, of a job that
+	// resumes another (E1); zero of any other.
+	Root           journal.JobID
+	RootGeneration int64
+}
+
+// Name sets whose name the keys of effects have.
+func (o *Outgoing) Name(j *collation.Job) {
+	if j.From != nil {
+		o.Root, o.RootGeneration = j.From.Root, j.From.RootGeneration
+	}
 }

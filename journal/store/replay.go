@@ -11,6 +11,7 @@ func (s *Stored) Replay() (replay.Header, *replay.Stored) {
 	j := &s.Job
 	t := &replay.Stored{
 		State: j.State, Semaphore: j.Semaphore, Instances: s.Instances, Open: s.Open, Rows: s.Rows, Waits: s.Waits, Woken: s.Woken,
+		From: j.From, Next: s.Next,
 		Receipts: make(map[journal.GUID]replay.StoredReceipt, len(s.Receipts)),
 	}
 	for g, r := range s.Receipts {

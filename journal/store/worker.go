@@ -63,7 +63,9 @@ type Worker interface {
 	// fence decides (the caller holds the newer fence), and taken is true. A
 	// finished one is returned as it is. Class undo registers a compensation and
 	// sets the row's Undo: it is no call outside, so an unfinished one is returned
-	// as it is, too, and stands in nobody's way.
+	// as it is, too, and stands in nobody's way. In a job that resumes another (Lease)
+	// what an earlier generation has of the effect is taken over, of whatever class; of
+	// class pure and tx nothing else is written.
 	StartEffect(ctx context.Context, l Lease, e journal.Effect) (row EffectRow, taken bool, err error)
 	// FinishEffect records effect.completed or effect.failed (NotDone). Results
 	// are write-once: the row that stands is returned. The completion of a start

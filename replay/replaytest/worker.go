@@ -3,7 +3,6 @@ package replaytest
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -51,23 +50,18 @@ func (w *world) publish(r *collation.Row) {
 func (w *world) overdue(g journal.GUID) {
 	row := *w.state.Rows[g]
 	row.Kind, row.Held, row.Input = journal.MessageAnswer, "", row.Body
-	row.Body = []byte(`{"kind":"terminal","code":408,"error":{"class":"timeout","message":"too late"}}`)
+	row.Body = journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: 408, Error: &journal.Failure{Class: "timeout", Message: "too late"}})
 	w.state.Rows[g] = &row
 	w.publish(&row)
 }
 
 // answerOf reads the body of an answer's row.
 func answerOf(r *collation.Row) *journal.Response {
-	var x struct {
-		Kind   journal.ResponseKind
-		Code   int
-		Output json.RawMessage
-		Error  *journal.Failure
-	}
-	if err := json.Unmarshal(r.Body, &x); err != nil {
+	x, err := journal.DecodeResponse(r.Body)
+	if err != nil {
 		panic(err)
 	}
-	return &journal.Response{Kind: x.Kind, Code: x.Code, Output: x.Output, Error: x.Error}
+	return x
 }
 
 func (w *world) respond(r *collation.Row) *journal.Response {

@@ -24,7 +24,7 @@ import (
 // hash; the pauses of a row come with each Load.
 var columns = map[string]string{
 	"jobs": `id, key, generation, flow_name, flow_version, flow_digest, state, semaphore, head_seq, head_hash, closed_seq, tasks_seq,
-		started, closed, trace, expires_at, parent_space, parent_job, parent_activity, parent_dad, parent_leg1, parent_turn, parent_awaited`,
+		started, closed, trace, expires_at, parent_space, parent_job, parent_activity, parent_dad, parent_leg1, parent_turn, parent_awaited, next`,
 	"tombs":     `id, key, generation, flow_name, flow_version, head_seq, head_hash, closed, expires_at`,
 	"instances": `job, activity, dad_text, ledger, result_seq, code, leg1, open, count, size, turn, try, child`,
 	"receipts":  `job, guid, ledger, verdict, seq`,

@@ -71,8 +71,8 @@ CREATE TABLE partitions (
     live   bigint NOT NULL
 );
 
--- One row per key: the job, or its tombstone. No index on a value that a
--- message changes, so that updates stay HOT. expires_at is when a closed job becomes a
+-- One row per key: the job, or its tombstone; and those that the job resumes, which have
+-- a next. No index on a value that a message changes, so that updates stay HOT. expires_at is when a closed job becomes a
 -- tombstone, and then when the tombstone goes.
 --
 -- n is the job's number in this schema (W10): the tables of its history are keyed
@@ -106,10 +106,15 @@ CREATE TABLE jobs (
     parent_leg1     uuid,
     parent_turn     integer, -- 0: a durable function is the parent, no await
     parent_awaited  boolean,
-    CONSTRAINT jobs_key UNIQUE (key),
+    root            uuid,  -- the first of the generations that the job resumes; NULL: it resumes none
+    origin          bytea, -- what it resumes, as its first entry says it
+    next            uuid,  -- the job that resumes this one
+    CONSTRAINT jobs_origin CHECK ((root IS NULL) = (origin IS NULL)),
     CONSTRAINT jobs_parent CHECK (num_nulls(parent_space, parent_job, parent_activity, parent_dad, parent_leg1,
         parent_turn, parent_awaited) IN (0, 7))
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
+CREATE UNIQUE INDEX jobs_key ON jobs (key) WHERE next IS NULL;
+CREATE INDEX jobs_past ON jobs (key, generation) WHERE next IS NOT NULL;
 CREATE INDEX jobs_started ON jobs (started, id);
 CREATE INDEX jobs_tags ON jobs USING gin (string_to_array(tags, E'\n')) WITH (fastupdate = off) WHERE tags <> '';
 CREATE INDEX jobs_expires ON jobs (expires_at) WHERE expires_at IS NOT NULL;

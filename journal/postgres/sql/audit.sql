@@ -1,7 +1,7 @@
 -- name: audit_job
 -- a job with the digest under which its flow version is deployed. $1 id.
 SELECT {job:j},
-       f.digest
+       f.digest, j.next
 FROM jobs j LEFT JOIN flows f ON f.name = j.flow_name AND f.version = j.flow_version
 WHERE j.id = $1::uuid
 

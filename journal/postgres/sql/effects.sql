@@ -42,6 +42,20 @@ FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS w 
 JOIN effects e ON e.n = w.n AND e.key = w.key
 LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = w.job AND d.guid = e.request OFFSET 0) AS d ON true
 
+-- name: effects_past
+-- effects by their keys as the generations left them that a job resumes, the latest first (E1); of a request whether its
+-- compensations have run or are to, and whether a job that runs them is still to end. $1 jobs, $2 keys. Returns the place
+-- in the arrays from 1 behind the effect, its request, seq and end of the try, and the generation.
+SELECT {effect:e}, a.place, e.request, e.seq, coalesce(e.until, 0), a.generation, {undone a e.request}, {undoing a e.request}
+FROM (SELECT w.place, w.key, a.id, a.n, a.generation
+      FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS w (job, key, place)
+      JOIN jobs j ON j.id = w.job
+      JOIN jobs a ON a.key = j.key AND a.next IS NOT NULL AND a.generation < j.generation AND coalesce(a.root, a.id) = j.root AND a.state <> 'expired'
+      OFFSET 0) AS a
+JOIN effects e ON e.n = a.n AND e.key = a.key
+LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = a.id AND d.guid = e.request OFFSET 0) AS d ON true
+ORDER BY a.place, a.generation DESC
+
 -- name: effects_put
 -- writes effects, each once; a result is written once (E5): what has one is an error. $1 jobs, $2 requests, $3 seqs
 -- of the first entries, $4 turns, $5 ends of tries.

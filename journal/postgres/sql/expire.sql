@@ -1,7 +1,7 @@
 -- name: expire_mark
 -- makes tombstones of closed jobs whose time has passed (J7). One of which nothing is open has its time as a tombstone
 -- at once; of another the time stays until that is removed. A job stays while a job of its compensations is ordered or
--- not closed: that one reads its record (3.5); OFFSET 0 keeps these look-ups by index. $1 limit, $2 how long a tombstone
+-- not closed: that one reads its record (3.5), and so does one that resumes it; OFFSET 0 keeps these look-ups by index. $1 limit, $2 how long a tombstone
 -- stays. Returns their number.
 WITH late AS MATERIALIZED (
     SELECT j.id
@@ -9,6 +9,8 @@ WITH late AS MATERIALIZED (
     WHERE j.expires_at <= (SELECT micros()) AND j.state IN ('completed', 'failed', 'interrupted')
       AND NOT EXISTS (SELECT FROM dispatches d WHERE d.sender = j.id AND d.undo OFFSET 0)
       AND NOT EXISTS (SELECT FROM jobs u WHERE u.parent_job = j.id AND u.flow_name = 'quipu_undo' AND u.state IN ('open', 'quarantined') OFFSET 0)
+      AND (j.next IS NULL
+           OR NOT EXISTS (SELECT FROM jobs x WHERE x.key = j.key AND x.next IS NULL AND x.state IN ('open', 'quarantined') OFFSET 0))
     ORDER BY j.expires_at
     LIMIT $1::int8
     FOR UPDATE OF j SKIP LOCKED

@@ -109,7 +109,7 @@ JOIN jobs j ON j.id = w.job
 -- the jobs that have the keys; a tombstone is no job. $1 keys. Returns the place in the array from 1, and the id.
 SELECT w.place, j.id
 FROM unnest($1::text[]) WITH ORDINALITY AS w (key, place)
-JOIN jobs j ON j.key = w.key AND j.state <> 'expired'
+CROSS JOIN LATERAL (SELECT * FROM jobs j WHERE j.key = w.key AND j.next IS NULL AND j.state <> 'expired' OFFSET 0) AS j
 
 -- name: load_closes
 -- the entries that closed jobs (C15). $1 jobs. Returns the id, and the body, null while the job is open. The subquery
@@ -160,3 +160,45 @@ FROM (SELECT * FROM own UNION ALL SELECT * FROM sent) AS d
 SELECT j.id, i.activity, i.dad_text, {instance:i}
 FROM jobs j JOIN instances i ON i.n = j.n
 WHERE j.id = ANY ($1::uuid[]) AND i.child IS NOT NULL
+
+-- name: load_past
+-- what the generations that jobs resume have of instances, or of elements, the latest first (E1). $1 jobs, $2 activities,
+-- $3 address keys. Returns the place in the arrays from 1, the generation with its job and what it resumes itself, and
+-- the entry with the result, null where it has none.
+SELECT w.place, a.id, a.generation, a.origin, i.result_seq,
+       (SELECT e.body FROM entries e
+        WHERE e.n = i.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = i.result_seq)
+FROM (SELECT w.*, j.key, j.root, j.generation
+      FROM unnest($1::uuid[], $2::text[], $3::uuid[]) WITH ORDINALITY AS w (job, activity, dad, place)
+      JOIN jobs j ON j.id = w.job OFFSET 0) AS w
+JOIN jobs a ON a.key = w.key AND a.next IS NOT NULL AND a.generation < w.generation AND coalesce(a.root, a.id) = w.root AND a.state <> 'expired'
+LEFT JOIN LATERAL (SELECT * FROM instances i
+                   WHERE i.n = a.n AND i.activity = w.activity AND i.dad = w.dad AND i.result_seq > 0 OFFSET 0) AS i ON true
+ORDER BY w.place, a.generation DESC
+
+-- name: load_past_pauses
+-- what the generations that jobs resume recorded of pauses of functions, the latest first (E12). $1 jobs, $2 kinds,
+-- $3 names, $4 positions, $5 activities, $6 address keys. Returns the place in the arrays from 1, the generation, the seq
+-- and the entry, the request, the Leg1 of its list, null of none, and whether its compensations have run or are to.
+SELECT w.place, a.generation, k.seq,
+       (SELECT e.body FROM entries e WHERE e.n = k.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = k.seq),
+       k.request, CASE WHEN i.count > 0 THEN i.leg1 END, {undone a k.request}
+FROM (SELECT w.*, j.key, j.root, j.generation
+      FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::uuid[]) WITH ORDINALITY
+          AS w (job, kind, name, position, activity, dad, place)
+      JOIN jobs j ON j.id = w.job OFFSET 0) AS w
+JOIN jobs a ON a.key = w.key AND a.next IS NOT NULL AND a.generation < w.generation AND coalesce(a.root, a.id) = w.root AND a.state <> 'expired'
+CROSS JOIN LATERAL (SELECT * FROM woken k
+                    WHERE k.n = a.n AND k.kind = w.kind AND k.name = w.name AND k.position = w.position OFFSET 0) AS k
+LEFT JOIN LATERAL (SELECT * FROM instances i WHERE i.n = a.n AND i.activity = w.activity AND i.dad = w.dad OFFSET 0) AS i ON true
+ORDER BY w.place, a.generation DESC, k.seq
+
+-- name: load_ends
+-- the last generations of children, where they have completed. $1 children. Returns the place in the array from 1, the
+-- generation, the seq and the entry of its completion tasks, and the job.
+SELECT w.place, l.generation, l.tasks_seq,
+       (SELECT e.body FROM entries e WHERE e.n = l.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = l.tasks_seq), l.id
+FROM unnest($1::uuid[]) WITH ORDINALITY AS w (job, place)
+JOIN jobs c ON c.id = w.job AND c.state <> 'expired'
+CROSS JOIN LATERAL (SELECT * FROM jobs l WHERE l.key = c.key AND l.next IS NULL AND coalesce(l.root, l.id) = coalesce(c.root, c.id) OFFSET 0) AS l
+WHERE l.state = 'completed' AND l.tasks_seq IS NOT NULL

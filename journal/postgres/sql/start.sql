@@ -7,10 +7,10 @@ SELECT w.place, j.id, CASE WHEN j.state <> 'expired' THEN j.generation ELSE grea
        CASE WHEN j.state <> 'expired' THEN
            (SELECT e.body FROM entries e
             WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = 1)
-       END
+       END, s.floor
 FROM unnest($1::text[]) WITH ORDINALITY AS w (key, place)
 JOIN space s ON s.single
-LEFT JOIN jobs j ON j.key = w.key
+LEFT JOIN LATERAL (SELECT * FROM jobs j WHERE j.key = w.key AND j.next IS NULL OFFSET 0) AS j ON true
 WHERE j.id IS NOT NULL OR s.floor > 0
 
 -- name: load_order_locks

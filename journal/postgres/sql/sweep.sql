@@ -45,7 +45,7 @@ WITH w AS MATERIALIZED (
     WHERE d.job = won.job AND d.guid = won.guid
     RETURNING d.*, won.send
 )
-SELECT {row:d}, j.key, j.generation, j.flow_name, j.flow_version, j.flow_digest, j.trace
+SELECT {row:d}, j.key, j.generation, j.flow_name, j.flow_version, j.flow_digest, j.trace, j.origin
 FROM d LEFT JOIN jobs j ON j.id = d.job AND j.state <> 'expired'
 WHERE d.send
 

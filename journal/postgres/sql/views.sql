@@ -1,6 +1,6 @@
 -- name: job_by_key
 -- the job that has a key and its state; a tombstone is no job, and says so. $1 key.
-SELECT id, state FROM jobs WHERE key = $1::text
+SELECT id, state FROM jobs WHERE key = $1::text AND next IS NULL
 
 -- name: job_counts
 -- the number of jobs by state.
@@ -33,7 +33,7 @@ LIMIT $6::int8
 SELECT {job:j},
        j.closed, j.tasks_seq IS NOT NULL, j.expires_at,
        (SELECT e.body FROM entries e WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = j.closed_seq),
-       (SELECT e.body FROM entries e WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = j.tasks_seq)
+       (SELECT e.body FROM entries e WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = j.tasks_seq), j.next
 FROM jobs j WHERE j.id = $1::uuid
 
 -- name: jobs_after

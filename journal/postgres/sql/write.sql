@@ -7,6 +7,15 @@ INSERT INTO batches (session, seq, at) VALUES ($1::uuid, $2::int8, micros())
 -- signal cannot miss each other (J3). $1 lock keys, sorted.
 SELECT count(pg_advisory_xact_lock(k)) FROM unnest($1::int8[]) AS w (k)
 
+-- name: write_jobs_next
+-- gives the keys of closed jobs to those that resume them, by test-and-set. $1 jobs, $2 the next ones.
+WITH moved AS (
+    UPDATE jobs j SET next = ($2::uuid[])[array_position($1::uuid[], j.id)]
+    WHERE j.id = ANY ($1::uuid[]) AND coalesce(j.next, j.id) = j.id AND j.state IN ('failed', 'interrupted')
+    RETURNING 1
+)
+SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0 ELSE CAST('quipu: lost jobs, next of ' || count(*) AS int) END FROM moved
+
 -- name: write_jobs_new
 -- inception (1.11): new jobs, or a later generation of a key of which only the tombstone is left, which goes to
 -- those of keys used again. In the order of keys, so that two starters cannot wait for each other. A key that is
@@ -22,12 +31,13 @@ WITH w AS MATERIALIZED (
 ), buried AS (
     INSERT INTO tombs (id, n, key, generation, flow_name, flow_version, head_seq, head_hash, closed, expires_at)
     SELECT j.id, j.n, j.key, j.generation, j.flow_name, j.flow_version, j.head_seq, j.head_hash, j.closed, j.expires_at
-    FROM w JOIN jobs j ON j.key = w.key AND j.state = 'expired' AND j.generation < w.generation
+    FROM w
+    CROSS JOIN LATERAL (SELECT * FROM jobs j WHERE j.key = w.key AND j.next IS NULL AND j.state = 'expired' AND j.generation < w.generation OFFSET 0) AS j
 ), born AS (
     INSERT INTO jobs (trigger, n, {job})
     SELECT w.trigger, w.n, {job:w} FROM w
     ORDER BY w.key
-    ON CONFLICT ON CONSTRAINT jobs_key DO UPDATE
+    ON CONFLICT (key) WHERE next IS NULL DO UPDATE
     SET {job set excluded},
         n = excluded.n, trigger = excluded.trigger, closed_seq = NULL, tasks_seq = NULL, closed = NULL, expires_at = NULL
     WHERE jobs.state = 'expired' AND jobs.generation < excluded.generation

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+)
+
+func (a *app) resumeCommand() *cobra.Command {
+	var from string
+	var by decision
+	cmd := &cobra.Command{
+		Use:   "resume KEY... | resume -",
+		Short: "Go on with jobs that failed or were interrupted",
+		Long: `Go on with jobs that failed or were interrupted: each gets the next generation of its
+key, which takes over every result before the activity that failed, and goes on from
+there. What is recorded as done outside is not done again, also of that activity; its
+errors are tried again. With --from, the activity of that name and all that follows from
+it is done again instead. The failed job stays as it is, under its id: ` + "`quipu log`" + ` and
+` + "`quipu show`" + ` of the key tell of the new one, which names it.`,
+		Example: "  quipu resume order-42 --reason \"the card is valid again\"\n  quipu resume order-42 --from charge\n  quipu ls --state failed --flow order --keys --limit 0 | quipu resume -",
+		Args:    cobra.MinimumNArgs(1),
+	}
+	cmd.Flags().StringVar(&from, "from", "", "`ACTIVITY` that is done again, with all that follows; default: the one that failed")
+	by.define(a, cmd)
+	a.completes(cmd)
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
+		keys, err := a.keys(args)
+		if err != nil {
+			return err
+		}
+		options := []quipu.ResumeOption{quipu.From(from), quipu.Who(a.whoOf(by)), quipu.Reason(by.reason)}
+		return a.with(cmd, starts, func(ctx context.Context, rt *quipu.Runtime) error {
+			return a.each(cmd, keys, func(key string) error { return a.resume(ctx, rt, key, options) })
+		})
+	})
+	return cmd
+}
+
+func (a *app) resume(ctx context.Context, rt *quipu.Runtime, key string, options []quipu.ResumeOption) error {
+	job, err := rt.Resume(ctx, key, options...)
+	switch {
+	case errors.Is(err, quipu.ErrResume), errors.Is(err, quipu.ErrStale):
+		return cli.Exit(codeStale, err)
+	case err != nil:
+		return err
+	}
+	v, err := rt.Job(ctx, job)
+	if err != nil {
+		return err
+	}
+	if a.json() {
+		return a.object(map[string]any{"key": key, "job": job.ID.String(), "generation": v.Generation})
+	}
+	_, err = fmt.Fprintf(a.streams.Out, "%s goes on as generation %d, job %s\n", plain(key), v.Generation, job.ID)
+	return err
+}

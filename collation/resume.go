@@ -1,0 +1,219 @@
+package collation
+
+// A job that resumes another goes through its flow from the trigger on. What the
+// generations before it have done is not done again: where one of them has the result of
+// an instance, of an element, of a pause or of a child, that is the answer here, and so
+// it is with effects (Chain.TakeOver). Each copy names the entry that it comes from.
+
+import (
+	"strings"
+
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Past is what an earlier generation has of an instance or of an element.
+type Past struct {
+	Generation int64
+	From       *journal.From // what that generation resumes itself; nil: nothing
+	Seq        int64         // of the entry that holds the result; 0: it has none
+	Result     *flow.Result
+}
+
+// PauseKey names a pause of a function in every generation of a job.
+type PauseKey struct {
+	InstanceKey
+	Element int
+	journal.PauseRef
+}
+
+// PastPause is what an earlier generation recorded of a pause.
+type PastPause struct {
+	Generation, Seq int64
+	Response        *journal.Response
+}
+
+// End is how the last generation of a child ended: as completed.
+type End struct {
+	Job             journal.JobID
+	Generation, Seq int64
+	Output          []byte
+}
+
+// result is the copy as a result of the engine's.
+func (p *Past) result() *journal.Result {
+	r := &journal.Result{Code: p.Result.Code, Output: p.Result.Output, By: journal.By(p.Result.By), Taken: &journal.Taken{Generation: p.Generation, Seq: p.Seq}}
+	if p.Result.Error != nil {
+		r.Error = FailureOf(p.Result.Error)
+	}
+	return r
+}
+
+// response is the copy as an answer.
+func (p *Past) response() *journal.Response {
+	r := p.result()
+	return &journal.Response{Kind: journal.ResponseTerminal, Code: r.Code, Output: r.Output, Error: r.Error, By: r.By, Taken: r.Taken}
+}
+
+func (e *End) response() *journal.Response {
+	return &journal.Response{
+		Kind: journal.ResponseTerminal, Code: CodeOK, Output: e.Output, Taken: &journal.Taken{Generation: e.Generation, Chain: journal.GUID(e.Job), Seq: e.Seq},
+	}
+}
+
+// Resumed is the entry that the last generation of a key gets with the inception of the
+// next: who goes on with it, and by whose decision. Nothing else of the job moves.
+func Resumed(s *State, next journal.JobID, who, reason string, mode Mode) *Plan {
+	w := newWriter(s, &Message{Job: s.Job.ID}, mode)
+	e := w.entry(journal.KindResumed)
+	e.Next, e.Operator = next, &journal.Operator{Action: ActionResume, Who: who, Reason: reason}
+	w.p.Done, w.p.Next = true, next
+	return w.seal()
+}
+
+// past is the result that an earlier generation has of an instance or an element, if it
+// is to be taken over: nil for a job that resumes none, and for what is done again.
+func (b *builder) past(key InstanceKey) (*Past, error) {
+	from := b.s.Job.From
+	name, _, element := strings.Cut(key.Activity, "[")
+	act, _ := b.s.Flow.Activity(name)
+	if from == nil || act.Repeat { // of which each signal made a pass
+		return nil, nil
+	}
+	all, err := read(b, b.s.Past, key, &b.need.Past)
+	if err != nil {
+		return nil, err
+	}
+	chosen := []*journal.From{from}
+	for i := range all {
+		p := &all[i]
+		if p.Seq > 0 {
+			for _, f := range chosen {
+				if Again(b.s.Flow, f, act, key.DAD, p.Result.Code, element) {
+					return nil, nil
+				}
+			}
+			return p, nil
+		}
+		if p.From != nil {
+			chosen = append(chosen, p.From)
+		}
+	}
+	return nil, nil
+}
+
+// Again says whether a job that resumes another does an instance again, or an element of
+// it, of which that one has a result with the code. Of the instance that failed the
+// elements are kept that have succeeded; a child that has completed is never begun again.
+func Again(f *flow.Flow, from *journal.From, act *flow.Activity, dad DAD, code int, element bool) bool {
+	switch {
+	case from.Activity == "" || act.Type == flow.TypeAwait && code == CodeOK:
+		return false
+	case from.DAD != "":
+		return act.Name == from.Activity && string(dad) == from.DAD && !(element && code == CodeOK)
+	}
+	return f.Follows(act.Name, from.Activity)
+}
+
+// pastChild is how the child ended that an earlier generation waited for in vain, and
+// that has completed since; nil for none.
+func (b *builder) pastChild(key InstanceKey, element int, of *journal.PauseRef) (*End, error) {
+	if b.s.Job.From == nil {
+		return nil, nil
+	}
+	for i := range b.s.Job.From.Children {
+		x := &b.s.Job.From.Children[i]
+		same := x.Activity == key.Activity && x.DAD == string(key.DAD) && x.Element == element
+		if same && (x.Of == nil) == (of == nil) && (of == nil || *x.Of == *of) {
+			return read(b, b.s.Ends, x.Job, &b.need.Ends)
+		}
+	}
+	return nil, nil
+}
+
+// pastPause lets a pause come at once that has come in an earlier generation. Of a wait
+// that ended without its signal the bound alone is at once: the signal may be here by now.
+// A child has succeeded, or has completed since.
+func (b *builder) pastPause(row *Row, p *Pause) (done bool, err error) {
+	if b.s.Job.From == nil {
+		return false, nil
+	}
+	key := InstanceKey{row.Activity, row.DAD}
+	was, err := read(b, b.s.PastPauses, PauseKey{key, row.Element, p.PauseRef}, &b.need.Pauses)
+	if err != nil {
+		return false, err
+	}
+	var r *journal.Response
+	switch {
+	case was != nil && (p.Kind == journal.PauseSleep || p.Kind == journal.PauseSignal && was.Response.By == journal.BySignal ||
+		p.Kind == journal.PauseChild && was.Response.Code == CodeOK):
+		r = was.copy()
+	case p.Kind == journal.PauseChild:
+		end, err := b.pastChild(key, row.Element, &p.PauseRef)
+		if end == nil || err != nil {
+			return false, err
+		}
+		r = end.response()
+	default:
+		return false, nil
+	}
+	r.Kind, r.Request = journal.ResponseWake, row.GUID
+	if p.Kind == journal.PauseChild {
+		r.Child = journal.JobID(p.GUID)
+	}
+	b.timer(Row{GUID: p.GUID, Kind: journal.MessageWakeUp, NextAt: b.s.Now, Body: journal.EncodeResponse(r)}, b.key)
+	return true, nil
+}
+
+// copy is the recorded response.
+func (p *PastPause) copy() *journal.Response {
+	r := *p.Response
+	r.Of, r.Taken = nil, &journal.Taken{Generation: p.Generation, Seq: p.Seq}
+	return &r
+}
+
+// FailureUndone is the class of the error of an effect that is not taken over, since its
+// compensation has run.
+const FailureUndone = "undone"
+
+// PastEffect is an effect as an earlier generation left it.
+type PastEffect struct {
+	Effect
+	Generation int64
+	// Undone says that compensations of its function have run, or are to, in a job of
+	// their own or by the function itself; Undoing that such a job is still open.
+	Undone, Undoing bool
+}
+
+// takeOver begins an effect that an earlier generation has: a result is taken as it is;
+// an error, and what its compensation has undone, as not done, so that it runs again
+// under the next key (E5); one of unknown outcome as one that this run has taken over
+// (E4). ErrLeased: its call, or its compensation, may be under way.
+func (c *Chain) takeOver(p *PastEffect, l Lease, e journal.Effect, mode Mode) (Effected, error) {
+	started := p.State == EffectStarted && !p.Undone
+	if p.Undoing || started && p.Until > c.Now {
+		return Effected{}, ErrLeased
+	}
+	row := *c.Row
+	row.hold(&l)
+	w := &ChainWrite{Request: c.Request, Row: &row, Effect: c.first(&e)}
+	kind, f := journal.KindEffectFailed, &w.Effect
+	f.State, f.Class, f.Fence, f.Holder, f.Turn, f.Until = EffectNotDone, p.Class, l.Fence, l.Holder, l.Turn, Never
+	switch {
+	case p.Undone:
+		f.Error = &journal.Failure{Class: FailureUndone, Message: "its compensation has run"}
+	case started:
+		kind, f.State, f.Live = journal.KindEffectStarted, EffectStarted, true
+		row.Undo = row.Undo || p.Class == ClassUndo
+	case p.State == EffectCompleted && p.Error == nil:
+		kind, f.State, f.Result, f.Vouched = journal.KindEffectCompleted, EffectCompleted, p.Result, p.Vouched
+	default:
+		f.Error = p.Error
+	}
+	e.Class, e.Turn, e.Fence, e.Late, e.Result, e.Error = f.Class, l.Turn, l.Fence, false, f.Result, f.Error
+	e.Taken = &journal.Taken{Generation: p.Generation, Chain: p.Request, Seq: p.Seq}
+	c.record(w, kind, l.Holder, &e, mode)
+	out := Effected{Plan: c.move(w), EffectRow: f.EffectRow, Taken: started && p.Class != ClassUndo}
+	out.Plan.Session = l.Session
+	return out, nil
+}

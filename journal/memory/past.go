@@ -1,0 +1,126 @@
+package memory
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// root is the first of the generations that the job resumes, itself if it resumes none.
+func (j *job) root() journal.JobID {
+	id, _ := j.Effects()
+	return id
+}
+
+// past are the generations that the job resumes, the latest first.
+func (s *Store) past(j *job) (all []*job) {
+	if j.From == nil {
+		return nil
+	}
+	for _, a := range s.jobs {
+		if a.Key == j.Key && a.Generation < j.Generation && a.root() == j.root() && a.State != journal.JobExpired {
+			all = append(all, a)
+		}
+	}
+	slices.SortFunc(all, func(a, b *job) int { return cmp.Compare(b.Generation, a.Generation) })
+	return all
+}
+
+// morePast reads what the generations have that the job resumes.
+func (c *committer) morePast(j *job, st *collation.State, n *collation.Need) error {
+	s := c.s
+	past := s.past(j)
+	for _, key := range n.Past {
+		var all []collation.Past
+		for _, a := range past {
+			if err := a.whole([]collation.InstanceKey{key}, nil); err != nil {
+				return err
+			}
+			p := collation.Past{Generation: a.Generation, From: a.From, Result: a.result(key)}
+			if p.Result != nil {
+				p.Seq = a.instances[key].ResultSeq
+			}
+			all = append(all, p)
+		}
+		have(&st.Past)[key] = all
+	}
+	for _, key := range n.Pauses {
+		have(&st.PastPauses)[key] = s.pastPause(past, key)
+	}
+	for _, id := range n.Ends {
+		have(&st.Ends)[id] = s.endOf(id)
+	}
+	return nil
+}
+
+// have is the map, made where there is none.
+func have[K comparable, V any](m *map[K]V) map[K]V {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	return *m
+}
+
+// pastPause is what the latest generation has recorded of a pause, nil where none has,
+// or the compensations of its function have run.
+func (s *Store) pastPause(past []*job, key collation.PauseKey) *collation.PastPause {
+	for _, a := range past {
+		for _, w := range a.woken {
+			e := a.entry(w.Seq)
+			if w.PauseRef != key.PauseRef || e.Activity != key.Activity || e.DAD != string(key.DAD) || !a.asks(w.Request, key) {
+				continue
+			}
+			if undone, _ := s.undoneOf(a, w.Request); undone {
+				return nil
+			}
+			return &collation.PastPause{Generation: a.Generation, Seq: w.Seq, Response: clone(e.Response)}
+		}
+	}
+	return nil
+}
+
+// asks says whether the request is that of the element.
+func (j *job) asks(request journal.GUID, key collation.PauseKey) bool {
+	i := j.instances[key.InstanceKey]
+	return i == nil || i.Count == 0 || request == collation.RequestGUID(i.Leg1, key.Element)
+}
+
+// undoneOf says whether compensations of a request have run or are to, and whether the
+// job that runs them is still open.
+func (s *Store) undoneOf(j *job, request journal.GUID) (undone, undoing bool) {
+	for _, f := range j.effects {
+		undone = undone || f.Request == request && f.Class == store.ClassUndo && f.State == store.EffectCompleted
+	}
+	id := collation.UndoID(request)
+	k := s.jobs[id]
+	undoing = k != nil && !k.State.Closed() || s.ordered(id) != nil
+	return undone || k != nil || undoing, undoing
+}
+
+// pastEffect is an effect as the latest generation left it that has it.
+func (s *Store) pastEffect(j *job, key journal.Digest) *collation.PastEffect {
+	for _, a := range s.past(j) {
+		if f := a.effects[key]; f != nil {
+			p := &collation.PastEffect{Effect: *f, Generation: a.Generation}
+			p.Undone, p.Undoing = s.undoneOf(a, f.Request)
+			return p
+		}
+	}
+	return nil
+}
+
+// endOf is how the last generation of a child ended, nil where it has not completed.
+func (s *Store) endOf(child journal.JobID) *collation.End {
+	c := s.living(child)
+	if c == nil {
+		return nil
+	}
+	last := s.living(s.keys[c.Key])
+	if last == nil || last.root() != c.root() || last.State != journal.JobCompleted || last.tasksSeq == 0 {
+		return nil
+	}
+	return &collation.End{Job: last.ID, Generation: last.Generation, Seq: last.tasksSeq, Output: last.entry(last.tasksSeq).Close.Output}
+}

@@ -1,0 +1,168 @@
+package postgres
+
+import (
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// past is what is asked of the generations that jobs resume.
+type past struct {
+	results []place
+	pauses  []pastPause
+	ends    []pastEnd
+}
+
+type pastPause struct {
+	job journal.JobID
+	key collation.PauseKey
+}
+
+type pastEnd struct{ asks, child journal.JobID }
+
+// ask adds what the state was not asked for before.
+func (p *past) ask(job journal.JobID, st *collation.State, need *collation.Need) {
+	for _, k := range need.Past {
+		if first(&st.Past, k) {
+			p.results = append(p.results, place{job, k})
+		}
+	}
+	for _, k := range need.Pauses {
+		if first(&st.PastPauses, k) {
+			p.pauses = append(p.pauses, pastPause{job, k})
+		}
+	}
+	for _, id := range need.Ends {
+		if first(&st.Ends, id) {
+			p.ends = append(p.ends, pastEnd{job, id})
+		}
+	}
+}
+
+// first says whether a key was not asked for before, and makes it a member.
+func first[K comparable, V any](m *map[K]V, k K) bool {
+	if *m == nil {
+		*m = make(map[K]V, 1)
+	}
+	if _, asked := (*m)[k]; asked {
+		return false
+	}
+	var none V
+	(*m)[k] = none
+	return true
+}
+
+// readsPast are the statements for it.
+func (c *committer) readsPast(p *past) (steps []step) {
+	if len(p.results) > 0 {
+		steps = append(steps, step{"load_past", places(p.results), func(v row) error {
+			at := p.results[v.int(0)-1]
+			from, err := readFrom(v, 3)
+			if err != nil {
+				return err
+			}
+			x := collation.Past{Generation: v.int(2), From: from}
+			if x.Result, err = c.readResult(place{v.job(1), at.key}, v, 5); x.Result != nil {
+				x.Seq = v.int(4)
+			}
+			st := c.states[at.job]
+			st.Past[at.key] = append(st.Past[at.key], x)
+			return err
+		}})
+	}
+	if len(p.pauses) > 0 {
+		steps = append(steps, step{"load_past_pauses", p.places(), func(v row) error {
+			at := p.pauses[v.int(0)-1]
+			return c.readPastPause(at, v)
+		}})
+	}
+	if len(p.ends) > 0 {
+		children := uuids(len(p.ends))
+		for _, x := range p.ends {
+			children.uuid(x.child)
+		}
+		steps = append(steps, step{"load_ends", [][]byte{children.value()}, func(v row) error {
+			at := p.ends[v.int(0)-1]
+			e, err := decode(at.child, v.bytes(3))
+			if err == nil && e.Close != nil {
+				c.states[at.asks].Ends[at.child] = &collation.End{Job: v.job(4), Generation: v.int(1), Seq: v.int(2), Output: e.Close.Output}
+			}
+			return err
+		}})
+	}
+	return steps
+}
+
+func (p *past) places() [][]byte {
+	n := len(p.pauses)
+	job, kind, name, position, activity, dad := uuids(n), texts(n), texts(n), texts(n), texts(n), uuids(n)
+	for i := range p.pauses {
+		x := &p.pauses[i]
+		job.uuid(x.job)
+		kind.text(string(x.key.Kind))
+		name.text(x.key.Name)
+		position.text(x.key.Position)
+		activity.text(x.key.Activity)
+		dad.uuid(x.key.DAD.Key())
+	}
+	return [][]byte{job.value(), kind.value(), name.value(), position.value(), activity.value(), dad.value()}
+}
+
+// readPastPause takes what the latest generation has recorded, if it is of this instance
+// and element. Where compensations of the function have run, nothing of it is taken.
+func (c *committer) readPastPause(at pastPause, v row) error {
+	st := c.states[at.job]
+	e, err := decode(at.job, v.bytes(3))
+	switch {
+	case err != nil:
+		return err
+	case st.PastPauses[at.key] != nil, e.Activity != at.key.Activity, e.DAD != string(at.key.DAD),
+		!v.null(5) && collation.RequestGUID(v.guid(5), at.key.Element) != v.guid(4), v.bool(6):
+		return nil
+	}
+	st.PastPauses[at.key] = &collation.PastPause{Generation: v.int(1), Seq: v.int(2), Response: e.Response}
+	return nil
+}
+
+// readPastEffects reads how earlier generations left the effects that are asked for.
+func (w *wanted) readPastEffects(l *store.Loaded) []step {
+	if len(w.pastKeys) == 0 {
+		return nil
+	}
+	job, key := uuids(len(w.pastKeys)), byteas(len(w.pastKeys))
+	for i := range w.pastKeys {
+		job.uuid(w.pastKeys[i].chain.job)
+		key.bytes(w.pastKeys[i].key[:])
+	}
+	return []step{{"effects_past", [][]byte{job.value(), key.value()}, func(v row) error {
+		f, err := readEffect(v)
+		if err != nil {
+			return err
+		}
+		k := w.pastKeys[v.int(effectWidth)-1].chain
+		h := l.Chains[collation.RowKey{Job: k.job, GUID: k.guid}]
+		if h == nil || h.Past[f.Key] != nil { // that of the latest generation
+			return nil
+		}
+		if h.Past == nil {
+			h.Past = make(map[journal.Digest]*collation.PastEffect, 1)
+		}
+		h.Past[f.Key] = &collation.PastEffect{
+			Effect: collation.Effect{
+				EffectRow: *f, Request: v.guid(effectWidth + 1), Seq: v.int(effectWidth + 2), Until: collation.Micros(v.int(effectWidth + 3)),
+			},
+			Generation: v.int(effectWidth + 4), Undone: v.bool(effectWidth + 5), Undoing: v.bool(effectWidth + 6),
+		}
+		return nil
+	}}}
+}
+
+// queueNexts gives the keys of closed jobs to those that resume them.
+func queueNexts(b *batch, plans []*collation.Plan) {
+	job, next := uuids(len(plans)), uuids(len(plans))
+	for _, p := range plans {
+		job.uuid(p.Job)
+		next.uuid(p.Next)
+	}
+	b.queue("write_jobs_next", job.value(), next.value())
+}

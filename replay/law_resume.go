@@ -1,0 +1,233 @@
+package replay
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"iter"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Copy is what a job that resumes another says to have taken over: the entry that says
+// so, the entry that it names, and the sum of what was taken.
+type Copy struct {
+	Chain journal.GUID
+	Seq   int64
+	journal.Taken
+	// Sum is zero for an effect that is taken over without a result, whose key is Key.
+	Sum, Key journal.Digest
+
+	begun, met bool
+}
+
+// bornLaw checks what the first entry says of the job that it resumes (V11).
+func (a *auditor) bornLaw(e *journal.Entry) {
+	x := e.From
+	switch {
+	case x == nil || e.Kind != journal.KindCreated:
+		if x != nil {
+			a.at(V11, e, "an entry of kind %s resumes job %s", e.Kind, x.Job)
+		}
+	case e.Parent != nil:
+		a.at(V11, e, "a job with a parent resumes job %s", x.Job)
+	case x.Job.IsZero() || x.Root.IsZero() || x.Generation >= e.Generation || x.RootGeneration < 1 || x.RootGeneration > x.Generation || x.Head.Seq < 1:
+		a.at(V11, e, "generation %d resumes job %s of generation %d at entry %d, the first of which is job %s of generation %d",
+			e.Generation, x.Job, x.Generation, x.Head.Seq, x.Root, x.RootGeneration)
+	}
+}
+
+// resumedLaw checks that a job is resumed once it has failed or was interrupted, and
+// once (V15).
+func (a *auditor) resumedLaw(e *journal.Entry) {
+	if e.Kind != journal.KindResumed {
+		if !e.Next.IsZero() {
+			a.at(V15, e, "an entry of kind %s names job %s as the next", e.Kind, e.Next)
+		}
+		return
+	}
+	j := a.job
+	switch {
+	case e.Next.IsZero() || e.Operator == nil:
+		a.at(V15, e, "the job is resumed, and it is not said by whom and as what")
+	case j.State != journal.JobFailed && j.State != journal.JobInterrupted || !j.Tasks:
+		a.at(V15, e, "the job is resumed as job %s while it is %s", e.Next, j.State)
+	case !j.Next.IsZero():
+		a.at(V15, e, "the job is resumed as job %s, and before as job %s", e.Next, j.Next)
+	}
+}
+
+// takenLaw checks that only a job that resumes another takes something over, and keeps
+// what it says to have taken (V11).
+func (a *auditor) takenLaw(e *journal.Entry) {
+	if x := e.Response; x != nil && x.Taken != nil {
+		a.taken(e, x.Taken, sumOf(x.Code, x.Output, x.Error))
+	}
+	if x := e.Result; x != nil && x.Taken != nil {
+		a.taken(e, x.Taken, sumOf(x.Code, x.Output, x.Error))
+	}
+	if x := e.Effect; x != nil && x.Taken != nil {
+		sum := journal.Digest{}
+		if e.Kind == journal.KindEffectCompleted {
+			sum = ResultDigest(x.Result, x.Error)
+		}
+		a.taken(e, x.Taken, sum)
+	}
+}
+
+func (a *auditor) taken(e *journal.Entry, x *journal.Taken, sum journal.Digest) {
+	from := a.job.From
+	switch {
+	case from == nil:
+		a.at(V11, e, "entry %d of generation %d is taken over by a job that resumes none", x.Seq, x.Generation)
+	case x.Generation < 1 || x.Seq < 1 || e.Effect != nil && x.Chain.IsZero(),
+		(x.Chain.IsZero() || e.Effect != nil) && (x.Generation < from.RootGeneration || x.Generation > from.Generation):
+		a.at(V11, e, "entry %d of generation %d is taken over by a job that resumes generations %d to %d", x.Seq, x.Generation, from.RootGeneration, from.Generation)
+	default:
+		c := Copy{Chain: e.Chain, Seq: e.Seq, Taken: *x, Sum: sum}
+		if e.Effect != nil {
+			c.Key = e.Effect.Key
+		}
+		a.copies = append(a.copies, c)
+	}
+}
+
+// sumOf is the sum by which a copy is compared with what it is a copy of: over the code,
+// the digest of the output, and the error but for its stack.
+func sumOf(code int, output []byte, failure *journal.Failure) journal.Digest {
+	digest := journal.Digest{}
+	if output != nil {
+		digest = sha256.Sum256(output)
+	}
+	return sumOver(code, digest, failure)
+}
+
+func sumOver(code int, output journal.Digest, failure *journal.Failure) journal.Digest {
+	h := newHasher()
+	h.number(int64(code))
+	h.bytes(output[:])
+	h.bool(failure != nil)
+	if failure != nil {
+		h.text(failure.Class)
+		h.text(failure.Message)
+		h.bytes(failure.Data)
+	}
+	return h.sum()
+}
+
+// HandOver checks what the job of the report has taken over from another, whose entries
+// it reads: an earlier generation of it, or a child that it waited for (V11). The
+// violation is one of the job of the report; nil: there is none.
+func (r *Report) HandOver(of Header, entries iter.Seq2[journal.Record, error]) (*Violation, error) {
+	wanted := r.wanted(of)
+	for rec, err := range entries {
+		if err != nil {
+			return nil, err
+		}
+		if wanted[rec.Chain] == nil && !r.handedOver(of, rec) {
+			continue
+		}
+		rec.Job = of.Job
+		e, err := journal.Decode(rec)
+		if err != nil {
+			return nil, fmt.Errorf("entry %d of chain %s of job %s: %w", rec.Seq, rec.Chain, of.Job, err)
+		}
+		if r.handedOver(of, rec) && (e.Kind != journal.KindResumed || e.Next != r.Header.Job || rec.Hash != r.From.Head.Hash) {
+			return r.broken(journal.MainChain, 1, "entry %d of job %s, which it resumes, does not hand over to it", rec.Seq, of.Job), nil
+		}
+		for _, c := range wanted[rec.Chain] {
+			c.meet(e)
+		}
+	}
+	for _, chain := range sortedGUIDs(wanted) {
+		for _, c := range wanted[chain] {
+			if !c.met {
+				return r.broken(c.Chain, c.Seq, "entry %d of generation %d has not what is taken over from it", c.Taken.Seq, c.Generation), nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+// handedOver says whether the record is the entry by which the job was handed over.
+func (r *Report) handedOver(of Header, rec journal.Record) bool {
+	return r.From != nil && r.From.Job == of.Job && rec.Chain.IsZero() && rec.Seq == r.From.Head.Seq
+}
+
+func (r *Report) broken(chain journal.GUID, seq int64, format string, args ...any) *Violation {
+	return &Violation{Check: V11, Chain: chain, Seq: seq, Message: fmt.Sprintf(format, args...)}
+}
+
+// wanted are the copies that are to be met in the journal, by its chains.
+func (r *Report) wanted(of Header) map[journal.GUID][]*Copy {
+	out := map[journal.GUID][]*Copy{}
+	for i := range r.Copies {
+		c := &r.Copies[i]
+		chain := c.Taken.Chain
+		switch {
+		case c.Chain.IsZero() && chain == journal.GUID(of.Job): // of a child
+			chain = journal.MainChain
+		case c.Chain.IsZero() && !chain.IsZero() || of.Key != r.Header.Key || c.Generation != of.Generation:
+			continue
+		}
+		c.met = false
+		out[chain] = append(out[chain], c)
+	}
+	return out
+}
+
+// meet compares the copy with an entry of the chain that it was taken from.
+func (c *Copy) meet(e *journal.Entry) {
+	switch x := e.Effect; {
+	case x != nil:
+		known := e.Seq == c.Taken.Seq || c.begun
+		c.begun = known && x.Key == c.Key
+		c.met = c.met || c.begun && (c.Sum == journal.Digest{} || c.Sum == ResultDigest(x.Result, x.Error))
+	case e.Seq != c.Taken.Seq:
+	default:
+		for _, sum := range sums(e) {
+			c.met = c.met || c.Sum == sum
+		}
+	}
+}
+
+// sums are those of what an entry may hold: a response, what the engine made of it, the
+// input or the output of the job.
+func sums(e *journal.Entry) (all []journal.Digest) {
+	if x := e.Response; x != nil && !x.Ref.IsZero() {
+		all = append(all, sumOver(x.Code, x.Ref, x.Error))
+	} else if x != nil {
+		all = append(all, sumOf(x.Code, x.Output, x.Error))
+	}
+	x := collation.ResultOf(e)
+	var failure *journal.Failure
+	if x.Error != nil {
+		failure = collation.FailureOf(x.Error)
+	}
+	all = append(all, sumOf(x.Code, x.Output, failure))
+	if x := e.Close; x != nil {
+		all = append(all, sumOf(x.Code, x.Output, x.Error))
+	}
+	return all
+}
+
+// Violate adds what was found by comparing with other journals.
+func (r *Report) Violate(v *Violation) {
+	if r.First == nil {
+		r.First = v
+	}
+	for i := range r.Checks {
+		if x := &r.Checks[i]; x.Check == v.Check && x.Status != Violated {
+			x.Status, x.Violation = Violated, v
+		}
+	}
+}
+
+// Unproved says what of the hand-over could not be compared, and why.
+func (r *Report) Unproved(why string) {
+	for i := range r.Checks {
+		if x := &r.Checks[i]; x.Check == V11 && x.Status == Proved && x.Note == "" {
+			x.Note = why
+		}
+	}
+}

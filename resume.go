@@ -1,0 +1,302 @@
+package quipu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/replay"
+	"github.com/quipu-journal/quipu/wire"
+)
+
+// ErrResume: the job cannot be resumed as it was asked for. Nothing was begun.
+var ErrResume = errors.New("refused to resume")
+
+// ResumeOption changes how a job is resumed: From, Who, Reason.
+type ResumeOption interface{ toResume(f *journal.From) }
+
+// From is the name of an activity that is done again with all that follows from it,
+// whether it has succeeded or not; in a loop, with every pass of it. The default is the
+// one that failed.
+type From string
+
+func (a From) toResume(f *journal.From) { f.Activity = string(a) }
+
+// Who decides, for the journal.
+type Who string
+
+func (w Who) toResume(f *journal.From) { f.Who = wire.CutText(string(w)) }
+
+func (r Reason) toResume(f *journal.From) { f.Reason = wire.CutText(string(r)) }
+
+// Resume goes on with a job that has failed or was interrupted: it begins the next
+// generation of its key, on the same version of its flow and with the same input. What has
+// a result is not done again: every activity before the one that failed, and of a list the
+// elements that have succeeded. Nor is what is recorded as done outside, also by the
+// activity that failed: its effects have the keys that they had, results are taken over,
+// errors run again under the next key, and of an unknown outcome a verifier or a person is
+// asked. A function whose compensations have run begins anew.
+//
+// The job that was resumed stays as it is, under its ID; its key means the new one. Both
+// journals tell of each other.
+//
+// The error is ErrNotFound; ErrResume, which says what to do; ErrStale: somebody else has
+// resumed it; or the store's: with ErrUnavailable nothing was begun, with ErrUnknown it
+// may have been.
+func (rt *Runtime) Resume(ctx context.Context, key string, opts ...ResumeOption) (Job, error) {
+	from := journal.From{}
+	for _, o := range opts {
+		o.toResume(&from)
+	}
+	job, err := rt.Find(ctx, key)
+	if err != nil {
+		return Job{}, err
+	}
+	v, err := rt.store.Job(ctx, job.ID)
+	if err != nil {
+		return Job{}, fmt.Errorf("job %q: %w", key, err)
+	}
+	refused := func(err error) (Job, error) { return Job{}, fmt.Errorf("job %.80q: %w: %w", key, ErrResume, err) }
+	if err := resumable(v); err != nil {
+		return refused(err)
+	}
+	text, err := rt.store.Flow(ctx, v.Flow.Name, v.Flow.Version)
+	if err != nil {
+		return Job{}, fmt.Errorf("job %q: flow %s version %s: %w", key, v.Flow.Name, v.Flow.Version, err)
+	}
+	f, err := flow.FromCanonical(text)
+	if err != nil {
+		return Job{}, fmt.Errorf("job %q: %w", key, err)
+	}
+	left := &leavings{flow: f, from: &from}
+	if err := rt.store.Audit(ctx, job.ID, left.read); err != nil {
+		return Job{}, fmt.Errorf("job %q: %w", key, err)
+	}
+	from.Job = job.ID
+	if err := left.choose(); err != nil {
+		return refused(err)
+	}
+	if from.Children, err = rt.ended(ctx, left.children()); err != nil {
+		return refused(err)
+	}
+	in := store.Start{Flow: v.Flow, Trigger: f.Trigger().Name, Key: key, Input: left.input, Tags: v.Tags, Trace: v.Trace}
+	if job.ID, err = rt.committer.Resume(ctx, in, from); err != nil {
+		return Job{}, fmt.Errorf("job %.80q: %w", key, err)
+	}
+	return job, nil
+}
+
+// resumable says why a job has nothing to be resumed.
+func resumable(v *store.JobView) error {
+	switch {
+	case v.Flow.Name == flow.UndoName:
+		return errors.New("it runs the compensations of another job: decide on its dead letter")
+	case v.State == journal.JobOpen:
+		return errors.New("it is open: `quipu why` says what it waits for")
+	case v.State == journal.JobQuarantined:
+		return errors.New("it is quarantined: verify its journal")
+	case v.State == journal.JobCompleted:
+		return errors.New("it has completed: there is nothing left to do")
+	case !v.Ended:
+		return errors.New("it is just being closed: try again in a moment")
+	}
+	return nil
+}
+
+// leavings are what a closed job leaves to the one that resumes it.
+type leavings struct {
+	flow  *flow.Flow
+	from  *journal.From
+	job   *replay.Job
+	input []byte
+	close *journal.Entry
+	was   *journal.From         // what it resumed itself
+	ended map[journal.JobID]int // codes of the outcomes of children
+}
+
+// read takes in the journal.
+func (l *leavings) read(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
+	l.job = replay.New(replay.Header{Space: s.Job.Space, Job: s.Job.ID, Key: s.Job.Key, Generation: s.Job.Generation})
+	l.ended = map[journal.JobID]int{}
+	for r, err := range records {
+		if err != nil {
+			return err
+		}
+		if err := l.job.Apply(r); err != nil {
+			return err
+		}
+		if !r.Chain.IsZero() {
+			continue
+		}
+		e, err := journal.Decode(r)
+		if err != nil {
+			return err
+		}
+		if e.Kind == journal.KindCreated {
+			l.input, l.was = e.Input, e.From
+		}
+		if e.Close != nil && l.close == nil {
+			l.close = e
+		}
+		if x := e.Response; x != nil && !x.Child.IsZero() {
+			l.ended[x.Child] = x.Code
+		}
+	}
+	if l.close == nil {
+		return errors.New("its journal has no end")
+	}
+	return nil
+}
+
+// choose finds what is done again, where nothing is named.
+func (l *leavings) choose() error {
+	for key, i := range l.job.Instances {
+		if act, _ := l.flow.Activity(key.Activity); i.Repeat && act != nil && i.ResultSeq > 0 {
+			return fmt.Errorf("the hook %s takes signal after signal: what follows them cannot be taken over", act.Name)
+		}
+	}
+	if l.from.Activity != "" {
+		return l.named()
+	}
+	if l.job.Close.State != journal.JobFailed {
+		return nil // interrupted: what has no result
+	}
+	i := l.job.Instances[collation.InstanceKey{Activity: l.close.Activity, DAD: collation.DAD(l.close.DAD)}]
+	if i == nil || i.ResultSeq > 0 && i.Code == collation.CodeOK {
+		return fmt.Errorf("no activity has failed, %s: name the one to go on from (--from), one of %s",
+			failureText(l.close.Close), strings.Join(l.activities(), ", "))
+	}
+	l.from.Activity, l.from.DAD = l.close.Activity, l.close.DAD
+	return nil
+}
+
+func failureText(c *journal.Close) string {
+	if c.Error == nil {
+		return "it was ended"
+	}
+	return c.Error.Message
+}
+
+// named checks an activity that was named.
+func (l *leavings) named() error {
+	act, ok := l.flow.Activity(l.from.Activity)
+	switch {
+	case !ok:
+		return fmt.Errorf("flow %s version %s has no activity %.80q: it has %s",
+			l.flow.Name(), l.flow.Version(), l.from.Activity, strings.Join(l.activities(), ", "))
+	case act == l.flow.Trigger():
+		return errors.New("from its trigger on everything would be done again: start a job with another key")
+	}
+	return nil
+}
+
+func (l *leavings) activities() (names []string) {
+	for _, a := range l.flow.Activities() {
+		if a != l.flow.Trigger() {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}
+
+// children are those that were waited for in vain, with the places that will wait for
+// them again.
+func (l *leavings) children() (all []journal.FromChild) {
+	for key, i := range l.job.Instances {
+		act, _ := l.flow.Activity(key.Activity)
+		if act == nil || act.Type != flow.TypeAwait || i.Turn == 0 || !l.again(key, i) {
+			continue
+		}
+		all = append(all, journal.FromChild{
+			Activity: key.Activity, DAD: string(key.DAD), Job: collation.ChildID(i.Leg1, i.Turn),
+		})
+	}
+	for start, p := range l.job.Pauses {
+		key := collation.InstanceKey{Activity: p.Activity, DAD: p.DAD}
+		i := l.job.Instances[key]
+		child := journal.JobID(start)
+		if p.Kind != journal.PauseChild || i == nil || !l.again(key, i) || l.ended[child] == collation.CodeOK || l.job.Undos[p.Request] > 0 {
+			continue
+		}
+		ref := p.PauseRef
+		all = append(all, journal.FromChild{
+			Activity: p.Activity, DAD: string(p.DAD), Element: element(i, p.Request), Of: &ref, Job: child,
+		})
+	}
+	if l.was != nil { // those that this job did not come to
+		for _, x := range l.was.Children {
+			if i := l.job.Instances[collation.InstanceKey{Activity: x.Activity, DAD: collation.DAD(x.DAD)}]; i == nil || i.ResultSeq == 0 {
+				all = append(all, x)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b journal.FromChild) int { return slices.Compare(a.Job[:], b.Job[:]) })
+	return all
+}
+
+// again says whether an instance is done again.
+func (l *leavings) again(key collation.InstanceKey, i *replay.Instance) bool {
+	act, _ := l.flow.Activity(key.Activity)
+	return i.ResultSeq == 0 || collation.Again(l.flow, l.from, act, key.DAD, i.Code, false)
+}
+
+// element is which one of a list a request is for.
+func element(i *replay.Instance, request journal.GUID) int {
+	for n := range i.Count {
+		if collation.RequestGUID(i.Leg1, n) == request {
+			return n
+		}
+	}
+	return 0
+}
+
+// ended keeps of the children those that have begun, and refuses where one has not
+// completed since.
+func (rt *Runtime) ended(ctx context.Context, children []journal.FromChild) ([]journal.FromChild, error) {
+	var all []journal.FromChild
+	for _, x := range children {
+		child, err := rt.store.Job(ctx, x.Job)
+		if errors.Is(err, ErrNotFound) {
+			continue // its order was taken back
+		}
+		if err != nil {
+			return nil, err
+		}
+		last, err := rt.Find(ctx, child.Key)
+		if errors.Is(err, ErrNotFound) {
+			return nil, fmt.Errorf("%s waited for job %q, which has expired: what it did is not known any more", x.Activity, child.Key)
+		}
+		if err != nil {
+			return nil, err
+		}
+		v, err := rt.store.Job(ctx, last.ID)
+		switch {
+		case err != nil:
+			return nil, err
+		case v.State == journal.JobCompleted && v.Ended:
+			all = append(all, x)
+		case v.State == journal.JobFailed || v.State == journal.JobInterrupted:
+			return nil, fmt.Errorf("%s waited for job %q, which %s: resume that first (quipu resume %q), and this one when it has completed", x.Activity, child.Key, ending(v.State), child.Key)
+		default:
+			return nil, fmt.Errorf("%s waited for job %q, which is %s: wait for its end, or interrupt it", x.Activity, child.Key, v.State)
+		}
+	}
+	if len(all) > journal.MaxFromChildren {
+		return nil, fmt.Errorf("it waited for %d jobs that have completed since, the limit is %d", len(all), journal.MaxFromChildren)
+	}
+	return all, nil
+}
+
+func ending(s journal.JobState) string {
+	if s == journal.JobFailed {
+		return "failed"
+	}
+	return "was interrupted"
+}

@@ -1,0 +1,358 @@
+package quipu_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/replay"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// tally counts what was done outside, by name, and says what is to fail.
+type tally struct {
+	mu    sync.Mutex
+	done  map[string]int
+	fails map[string]bool
+}
+
+func newTally(fails ...string) *tally {
+	t := &tally{done: map[string]int{}, fails: map[string]bool{}}
+	for _, f := range fails {
+		t.fails[f] = true
+	}
+	return t
+}
+
+// do is one call outside.
+func (t *tally) do(name string) (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.done[name]++
+	if t.fails[name] {
+		return "", &refused{name}
+	}
+	return fmt.Sprintf("%s %d", name, t.done[name]), nil
+}
+
+func (t *tally) mend(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.fails, name)
+}
+
+func (t *tally) count() map[string]int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := map[string]int{}
+	for k, n := range t.done {
+		all[k] = n
+	}
+	return all
+}
+
+// refused is an error that is recorded.
+type refused struct{ what string }
+
+func (e *refused) Error() string { return e.what + " was refused" }
+func (e *refused) Refusal() (int, journal.Failure, bool) {
+	return 402, journal.Failure{Class: "refused", Message: e.Error()}, true
+}
+
+// outside is a handler that calls outside by an effect for each name.
+func (t *tally) outside(names ...string) func(context.Context, any) (map[string]string, error) {
+	return func(ctx context.Context, _ any) (map[string]string, error) {
+		out := map[string]string{}
+		for _, name := range names {
+			got, err := effects.Do(ctx, name, func(context.Context) (string, error) { return t.do(name) })
+			if err != nil {
+				return nil, workers.Fatal(err)
+			}
+			out[name] = got
+		}
+		return out, nil
+	}
+}
+
+// proved verifies every job of the space, and what it took over from others.
+func (s *space) proved() {
+	s.t.Helper()
+	var reports []*replay.Report
+	headers := map[journal.JobID]replay.Header{}
+	for id, err := range below.Of(s.Runtime).AuditJobs(s.t.Context(), nil) {
+		require.NoError(s.t, err)
+		err = below.Of(s.Runtime).Audit(s.t.Context(), id, func(x *store.Stored, records iter.Seq2[journal.Record, error]) error {
+			h, tables := x.Replay()
+			report, err := replay.Verify(h, tables, records)
+			if err == nil {
+				require.False(s.t, report.Violated(), "job %s generation %d: %s", h.Key, h.Generation, report.First)
+				reports = append(reports, report)
+			}
+			headers[id] = h
+			return err
+		})
+		require.NoError(s.t, err)
+	}
+	for _, report := range reports {
+		for id, h := range headers {
+			err := below.Of(s.Runtime).Audit(s.t.Context(), id, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
+				if h.Key == report.Header.Key && h.Generation >= report.Header.Generation {
+					return nil
+				}
+				broken, err := report.HandOver(h, records)
+				require.Nil(s.t, broken, "generation %d of %s from generation %d of %s", report.Header.Generation, report.Header.Key, h.Generation, h.Key)
+				return err
+			})
+			require.NoError(s.t, err)
+		}
+	}
+}
+
+// failed waits for the job's end.
+func (s *space) failed(job quipu.Job) *quipu.JobError {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	_, err := s.Wait(ctx, job)
+	failed, ok := errors.AsType[*quipu.JobError](err)
+	require.True(s.t, ok, "%v", err)
+	return failed
+}
+
+const orders = `
+flow: orders
+version: "1"
+output: {paid: "${ charge.output.card }", ref: "${ reserve.output.stock }", told: "${ tell.output }", sizes: "${ pack.output }"}
+activities:
+  start: {type: trigger}
+  reserve: {type: worker, topic: reserve, output: {stock: "${ reserve.output.stock + '!' }"}}
+  pack: {type: worker, topic: pack, each: "${ start.output.boxes }", input: "${ item }", parallel: 2}
+  note: {type: signal, topic: packed, key: "${ job.id }", payload: {n: 1}}
+  charge: {type: worker, topic: charge}
+  tell: {type: hook, input: "${ charge.output.card }"}
+transitions: {start: [reserve], reserve: [pack], pack: [note], note: [charge], charge: [tell]}
+`
+
+// A job that failed goes on with what it has, in its next generation: nothing is done
+// again but what failed, and of that nothing which is recorded as done outside.
+func TestResume(t *testing.T) {
+	t.Parallel()
+	o := newTally("card", "box 3")
+	reg := workers.New()
+	workers.Handle(reg, "reserve", o.outside("stock"))
+	workers.Handle(reg, "charge", o.outside("quote", "card", "receipt"))
+	workers.Handle(reg, "pack", func(ctx context.Context, n int) (int, error) {
+		_, err := o.do(fmt.Sprintf("box %d", n))
+		if err != nil {
+			return 0, workers.Fatal(err)
+		}
+		return n * 10, nil
+	})
+	s := newSpaceOf(t, reg, orders)
+	ctx := t.Context()
+	job := s.begin("orders", "o-1", map[string]any{"boxes": []int{1, 2, 3, 4, 5}})
+	require.Contains(t, s.failed(job).Error(), "box 3")
+
+	_, err := s.Resume(ctx, "o-2")
+	require.ErrorIs(t, err, quipu.ErrNotFound)
+	_, err = s.Resume(ctx, "o-1", quipu.From("nothing"))
+	require.ErrorIs(t, err, quipu.ErrResume)
+	require.ErrorContains(t, err, "it has reserve, pack, note, charge, tell")
+	_, err = s.Resume(ctx, "o-1", quipu.From("start"))
+	require.ErrorContains(t, err, "from its trigger on")
+
+	o.mend("box 3")
+	before := o.count()
+	second, err := s.Resume(ctx, "o-1", quipu.Who("ann"), quipu.Reason("the scale is mended"))
+	require.NoError(t, err)
+	require.NotEqual(t, job.ID, second.ID)
+	require.Contains(t, s.failed(second).Error(), "card was refused")
+	after := o.count()
+	require.Equal(t, before["stock"], after["stock"])
+	require.Equal(t, []int{1, 1, 2, 1, 1}, []int{after["box 1"], after["box 2"], after["box 3"], after["box 4"], after["box 5"]})
+	s.proved()
+
+	_, err = s.Resume(ctx, "o-1", quipu.From("charge"))
+	require.NoError(t, err)
+	third, err := s.Find(ctx, "o-1")
+	require.NoError(t, err)
+	require.Contains(t, s.failed(third).Error(), "card was refused", "it is refused again")
+	o.mend("card")
+	fourth, err := s.Resume(ctx, "o-1")
+	require.NoError(t, err)
+	s.output(fourth, `{"paid":"card 3","ref":"stock 1!","told":"card 3","sizes":[10,20,30,40,50]}`)
+	require.Equal(t, map[string]int{
+		"stock": 1, "box 1": 1, "box 2": 1, "box 3": 2, "box 4": 1, "box 5": 1, "quote": 1, "card": 3, "receipt": 1,
+	}, o.count())
+	_, err = s.Resume(ctx, "o-1")
+	require.ErrorContains(t, err, "it has completed")
+	s.proved()
+
+	info, err := s.Job(ctx, quipu.Job{Key: "o-1"})
+	require.NoError(t, err)
+	require.Equal(t, int64(4), info.Generation)
+	again, err := s.Start(ctx, "orders", "o-1", map[string]any{"boxes": []int{1, 2, 3, 4, 5}})
+	require.NoError(t, err)
+	require.True(t, again.Existing)
+	require.Equal(t, fourth.ID, again.ID)
+}
+
+const trips = `
+flow: trips
+version: "1"
+output: {trip: "${ book.output }"}
+activities:
+  start: {type: trigger}
+  book: {type: worker, topic: book}
+transitions: {start: [book]}
+`
+
+// A durable function goes on where it was: what it waited for has come, and what is
+// recorded is not done again.
+func TestResumeFunction(t *testing.T) {
+	t.Parallel()
+	o := newTally("hotel")
+	reg := workers.New()
+	workers.HandleDurable(reg, "book", func(ctx context.Context, _ any) (string, error) {
+		flight, err := effects.Do(ctx, "flight", func(context.Context) (string, error) { return o.do("flight") })
+		if err != nil {
+			return "", err
+		}
+		if err := workers.Sleep(ctx, "rest", 50*time.Millisecond); err != nil {
+			return "", err
+		}
+		agreed, err := workers.Await[string](ctx, "trip.agreed", 0, workers.SignalKey("t-1"))
+		if err != nil {
+			return "", err
+		}
+		hotel, err := effects.Do(ctx, "hotel", func(context.Context) (string, error) { return o.do("hotel") })
+		if err != nil {
+			return "", workers.Fatal(err)
+		}
+		return flight + ", " + agreed + ", " + hotel, nil
+	})
+	s := newSpaceOf(t, reg, trips)
+	ctx := t.Context()
+	job := s.begin("trips", "t-1", map[string]any{})
+	s.waits(job)
+	_, err := s.Signal(ctx, "trip.agreed", "t-1", "by ann")
+	require.NoError(t, err)
+	require.Contains(t, s.failed(job).Error(), "hotel was refused")
+	o.mend("hotel")
+	second, err := s.Resume(ctx, "t-1")
+	require.NoError(t, err)
+	s.output(second, `{"trip":"flight 1, by ann, hotel 2"}`)
+	require.Equal(t, map[string]int{"flight": 1, "hotel": 2}, o.count())
+	s.proved()
+}
+
+const families = `
+flow: families
+version: "1"
+output: {a: "${ wait.output.got }", b: "${ call.output }"}
+activities:
+  start: {type: trigger}
+  wait: {type: await, flow: child, id: "${ job.id + '/a' }", input: {topic: a}}
+  call: {type: worker, topic: parent, input: "${ job.id + '/b' }"}
+transitions: {start: [wait], wait: [call]}
+`
+
+const child = `
+flow: child
+version: "1"
+output: {got: "${ work.output.did }"}
+activities:
+  start: {type: trigger}
+  work: {type: worker, topic: work, input: "${ start.output.topic }"}
+transitions: {start: [work]}
+`
+
+// A job whose child failed goes on when the child has been resumed, and has completed:
+// that of an await as well as that of a function.
+func TestResumeChildren(t *testing.T) {
+	t.Parallel()
+	o := newTally("a", "b")
+	reg := workers.New()
+	workers.Handle(reg, "work", func(ctx context.Context, name string) (map[string]string, error) {
+		got, err := o.do(name)
+		if err != nil {
+			return nil, workers.Fatal(err)
+		}
+		return map[string]string{"did": got}, nil
+	})
+	workers.HandleDurable(reg, "parent", func(ctx context.Context, key string) (string, error) {
+		out, err := workers.Child[map[string]string](ctx, "b", "child", map[string]string{"topic": "b"}, workers.ChildKey(key))
+		if err != nil {
+			return "", workers.Fatal(err)
+		}
+		return out["got"], nil
+	})
+	s := newSpaceOf(t, reg, child, families)
+	ctx := t.Context()
+	s.failed(s.begin("families", "f", map[string]any{}))
+	resume := func(key, name string) quipu.Job {
+		_, err := s.Resume(ctx, "f")
+		require.ErrorIs(t, err, quipu.ErrResume)
+		require.ErrorContains(t, err, fmt.Sprintf("job %q, which failed: resume that first", key))
+		o.mend(name)
+		child, err := s.Resume(ctx, key)
+		require.NoError(t, err)
+		s.output(child, fmt.Sprintf(`{"got":"%s 2"}`, name))
+		parent, err := s.Resume(ctx, "f")
+		require.NoError(t, err)
+		return parent
+	}
+	s.failed(resume("f/a", "a"))
+	s.proved()
+	s.output(resume("f/b", "b"), `{"a":"a 2","b":"b 2"}`)
+	require.Equal(t, map[string]int{"a": 2, "b": 2}, o.count())
+	s.proved()
+}
+
+// A function whose compensations have run begins anew, under other keys.
+func TestResumeCompensated(t *testing.T) {
+	t.Parallel()
+	o := newTally("hotel")
+	var keys sync.Map
+	reg := workers.New()
+	workers.HandleDurable(reg, "book", func(ctx context.Context, _ any) (string, error) {
+		flight, err := effects.Do(ctx, "flight", func(ctx context.Context) (string, error) {
+			keys.Store(effects.Key(ctx), true)
+			return o.do("flight")
+		})
+		if err != nil {
+			return "", err
+		}
+		if err := workers.Compensate(ctx, "flight", func(context.Context) error { _, err := o.do("cancel"); return err }); err != nil {
+			return "", err
+		}
+		hotel, err := effects.Do(ctx, "hotel", func(context.Context) (string, error) { return o.do("hotel") })
+		if err != nil {
+			return "", workers.Fatal(err)
+		}
+		return flight + ", " + hotel, nil
+	})
+	s := newSpaceOf(t, reg, trips)
+	s.failed(s.begin("trips", "t-1", map[string]any{}))
+	require.Equal(t, map[string]int{"flight": 1, "cancel": 1, "hotel": 1}, o.count())
+	o.mend("hotel")
+	second, err := s.Resume(t.Context(), "t-1")
+	require.NoError(t, err)
+	s.output(second, `{"trip":"flight 2, hotel 2"}`)
+	require.Equal(t, map[string]int{"flight": 2, "cancel": 1, "hotel": 2}, o.count())
+	n := 0
+	keys.Range(func(any, any) bool { n++; return true })
+	require.Equal(t, 2, n)
+	s.proved()
+}
