@@ -7,6 +7,7 @@ package collation
 import (
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
@@ -15,7 +16,9 @@ import (
 // await orders the first child (1.11).
 func (b *builder) await(t *task) error {
 	end, err := b.pastChild(t.key, 0, nil)
-	switch {
+	switch gone := (*goneError)(nil); {
+	case errors.As(err, &gone):
+		return b.answer(t, errorAnswer(CodeInternal, classExpired, gone.Error()))
 	case err != nil:
 		return err
 	case end != nil:
@@ -81,6 +84,9 @@ func (b *builder) startRow(o *StartOrder, child journal.JobID, name string, at M
 	}
 	return row, nil
 }
+
+// classExpired is the class of the error of an await whose child has expired.
+const classExpired = "expired"
 
 // maxChildKey bounds the key that is derived for a child, bytes.
 const maxChildKey = 512

@@ -44,6 +44,12 @@ func (w *world) loadMore(n *collation.Need) {
 		}
 		w.state.Keys[key] = w.keys[key]
 	}
+	for _, key := range n.Past { // of a job that resumes another: there is nothing
+		w.state.Past = map[collation.InstanceKey][]collation.Past{key: nil}
+	}
+	for _, id := range n.Ends {
+		w.state.Ends = map[journal.JobID]*collation.End{id: nil}
+	}
 	if n.Close {
 		for _, e := range w.entries {
 			if e.Close != nil && w.state.Close == nil {

@@ -6,6 +6,7 @@ package collation
 // it is with effects (Chain.TakeOver). Each copy names the entry that it comes from.
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/quipu-journal/quipu/flow"
@@ -124,11 +125,24 @@ func (b *builder) pastChild(key InstanceKey, element int, of *journal.PauseRef) 
 	for i := range b.s.Job.From.Children {
 		x := &b.s.Job.From.Children[i]
 		same := x.Activity == key.Activity && x.DAD == string(key.DAD) && x.Element == element
-		if same && (x.Of == nil) == (of == nil) && (of == nil || *x.Of == *of) {
-			return read(b, b.s.Ends, x.Job, &b.need.Ends)
+		if !same || (x.Of == nil) != (of == nil) || of != nil && *x.Of != *of {
+			continue
 		}
+		end, err := read(b, b.s.Ends, x.Job, &b.need.Ends)
+		if end == nil && err == nil {
+			err = &goneError{x.Job}
+		}
+		return end, err
 	}
 	return nil, nil
+}
+
+// goneError says that a child has expired since its outcome was to be taken. It is not
+// begun anew: what it did would be done twice.
+type goneError struct{ child journal.JobID }
+
+func (e *goneError) Error() string {
+	return "job " + e.child.String() + ", whose outcome was to be taken over, has expired"
 }
 
 // pastPause lets a pause come at once that has come in an earlier generation. Of a wait
@@ -150,6 +164,9 @@ func (b *builder) pastPause(row *Row, p *Pause) (done bool, err error) {
 		r = was.copy()
 	case p.Kind == journal.PauseChild:
 		end, err := b.pastChild(key, row.Element, &p.PauseRef)
+		if gone := (*goneError)(nil); errors.As(err, &gone) {
+			return false, errBroken(gone.Error()) // no answer of ours would be the function's own
+		}
 		if end == nil || err != nil {
 			return false, err
 		}
