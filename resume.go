@@ -84,7 +84,7 @@ func (rt *Runtime) Resume(ctx context.Context, key string, opts ...ResumeOption)
 		return refused(err)
 	}
 	if from.Children, err = rt.ended(ctx, left.children()); err != nil {
-		return refused(err)
+		return Job{}, fmt.Errorf("job %.80q: %w", key, err)
 	}
 	in := store.Start{Flow: v.Flow, Trigger: f.Trigger().Name, Key: key, Input: left.input, Tags: v.Tags, Trace: v.Trace}
 	if job.ID, err = rt.committer.Resume(ctx, in, from); err != nil {
@@ -257,8 +257,8 @@ func element(i *replay.Instance, request journal.GUID) int {
 	return 0
 }
 
-// ended keeps of the children those that have begun, and refuses where one has not
-// completed since.
+// ended keeps of the children those that have begun: ErrResume where one has not completed
+// since.
 func (rt *Runtime) ended(ctx context.Context, children []journal.FromChild) ([]journal.FromChild, error) {
 	var all []journal.FromChild
 	for _, x := range children {
@@ -271,7 +271,7 @@ func (rt *Runtime) ended(ctx context.Context, children []journal.FromChild) ([]j
 		}
 		last, err := rt.Find(ctx, child.Key)
 		if errors.Is(err, ErrNotFound) {
-			return nil, fmt.Errorf("%s waited for job %q, which has expired: what it did is not known any more", x.Activity, child.Key)
+			return nil, fmt.Errorf("%w: %s waited for job %q, which has expired: what it did is not known any more", ErrResume, x.Activity, child.Key)
 		}
 		if err != nil {
 			return nil, err
@@ -283,13 +283,13 @@ func (rt *Runtime) ended(ctx context.Context, children []journal.FromChild) ([]j
 		case v.State == journal.JobCompleted && v.Ended:
 			all = append(all, x)
 		case v.State == journal.JobFailed || v.State == journal.JobInterrupted:
-			return nil, fmt.Errorf("%s waited for job %q, which %s: resume that first (quipu resume %q), and this one when it has completed", x.Activity, child.Key, ending(v.State), child.Key)
+			return nil, fmt.Errorf("%w: %s waited for job %q, which %s: resume that first (quipu resume %q), and this one when it has completed", ErrResume, x.Activity, child.Key, ending(v.State), child.Key)
 		default:
-			return nil, fmt.Errorf("%s waited for job %q, which is %s: wait for its end, or interrupt it", x.Activity, child.Key, v.State)
+			return nil, fmt.Errorf("%w: %s waited for job %q, which is %s: wait for its end, or interrupt it", ErrResume, x.Activity, child.Key, v.State)
 		}
 	}
 	if len(all) > journal.MaxFromChildren {
-		return nil, fmt.Errorf("it waited for %d jobs that have completed since, the limit is %d", len(all), journal.MaxFromChildren)
+		return nil, fmt.Errorf("%w: it waited for %d jobs that have completed since, the limit is %d", ErrResume, len(all), journal.MaxFromChildren)
 	}
 	return all, nil
 }
