@@ -6,7 +6,8 @@
 // takes part in the work of a space until its context ends: as an engine, as a
 // worker for the topics of a registry, as the clock of flows with a schedule, as
 // the one who removes expired jobs, or all of these. Signal wakes the hooks of
-// jobs, Interrupt ends a job. StartTx and SignalTx do so in a transaction of the
+// jobs, Interrupt ends a job, Resume
+// goes on with one that has failed. StartTx and SignalTx do so in a transaction of the
 // caller's own, or of a DoTx. Call runs one handler, without a flow of one's own.
 // Wait tells the end of a job; Job, Jobs, History, Children and Journal read how it stands
 // and what happened. Operator has what people decide about messages that cannot go on by

@@ -110,7 +110,8 @@ func (k Keep) toSignal(o *signalOptions) error {
 }
 
 // Reason is why a job is interrupted: the message of its error, at most
-// flow.MaxReason bytes. By default it is "interrupted".
+// flow.MaxReason bytes. By default it is "interrupted". Of a Resume it is why somebody
+// decided so, for the journal, and none by default.
 type Reason string
 
 func (r Reason) toInterrupt(o *interruptOptions) error {

@@ -35,9 +35,9 @@ type Job struct {
 	From       *journal.From   // of a job that resumes another
 }
 
-// Effects is the job, and its generation, whose name the keys of effects have: the first
-// of those that resume each other (E1).
-func (j *Job) Effects() (journal.JobID, int64) {
+// Root is the first of the jobs that resume each other, with its generation: the keys of
+// effects are made of its name (E1). A job that resumes none is its own.
+func (j *Job) Root() (journal.JobID, int64) {
 	if j.From == nil {
 		return j.ID, j.Generation
 	}

@@ -390,7 +390,7 @@ func (b *batch) outgoing() []store.Outgoing {
 			o := store.Outgoing{Row: *row, Trace: job.Trace, Taken: taken}
 			if row.Job == job.ID {
 				o.JobKey, o.Generation, o.Flow = job.Key, job.Generation, job.Flow
-				o.Name(job)
+				o.SetRoot(job.From)
 			}
 			out = append(out, o)
 		}

@@ -63,7 +63,7 @@ func (x *resume) decide(b *batch) error {
 	st.Apply(last)
 	from := x.from
 	from.Generation, from.Head = st.Job.Generation, st.Job.Head
-	from.Root, from.RootGeneration = st.Job.Effects()
+	from.Root, from.RootGeneration = st.Job.Root()
 	in.From = &from
 	x.out = next
 	if first := b.begin(collation.Incept(in, b.mode), x.flow); first != nil {

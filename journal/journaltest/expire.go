@@ -27,7 +27,7 @@ var expiries = map[string]func(*bench){
 	"late messages of the first meet nothing of the second (P29)":     generationLate,
 	"the second stays when the rest of the first is removed (P29)":    generationRest,
 	"one of many starters at once begins the next generation":         generationRace,
-	"a job that was resumed stays while the next is open (E1)":        generationResumed,
+	"a job that was resumed stays while the next is open":             generationResumed,
 	"tombstones end when they are old, and raise the floor (W11)":     generationFloor,
 }
 
@@ -448,6 +448,14 @@ func generationResumed(b *bench) {
 	out, err := b.s.Start(b.ctx(), []store.Start{request(b.deploy(one), "k", `{"n":7}`)}, b.mode)
 	require.NoError(b, err)
 	require.Equal(b, second, out[0].Job, "the key is the next one's")
+
+	page, err := b.s.Jobs(b.ctx(), store.JobFilter{Prefix: "k"})
+	require.NoError(b, err)
+	require.Len(b, page, 1, "a list has the last generation of a key")
+	require.Equal(b, second, page[0].ID)
+	counts, err := b.s.Counts(b.ctx())
+	require.NoError(b, err)
+	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 1}, counts)
 
 	l, err = c.Load(b.ctx(), []store.Want{{Job: second}}, true)
 	require.NoError(b, err)

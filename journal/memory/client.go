@@ -153,7 +153,7 @@ func (s *Store) Jobs(_ context.Context, f store.JobFilter) ([]store.JobSummary, 
 	var out []store.JobSummary
 	for _, j := range s.jobs {
 		older := f.Before == "" || cmp.Or(cmp.Compare(j.Started, before), compareIDs(j.ID, id)) < 0
-		if older && j.replaced == collation.Never && j.matches(&f) {
+		if older && j.replaced == collation.Never && j.next.IsZero() && j.matches(&f) {
 			out = append(out, j.summary())
 		}
 	}
@@ -192,7 +192,7 @@ func (s *Store) Counts(context.Context) (map[journal.JobState]int64, error) {
 	defer s.mu.Unlock()
 	out := map[journal.JobState]int64{}
 	for _, j := range s.jobs {
-		if j.replaced == collation.Never {
+		if j.replaced == collation.Never && j.next.IsZero() {
 			out[j.State]++
 		}
 	}

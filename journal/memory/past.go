@@ -11,7 +11,7 @@ import (
 
 // root is the first of the generations that the job resumes, itself if it resumes none.
 func (j *job) root() journal.JobID {
-	id, _ := j.Effects()
+	id, _ := j.Root()
 	return id
 }
 

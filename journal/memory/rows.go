@@ -51,7 +51,7 @@ func (s *Store) outgoing(r *collation.Row) *store.Outgoing {
 	o := &store.Outgoing{Row: *copyRow(r)}
 	if j := s.living(r.Job); j != nil {
 		o.JobKey, o.Generation, o.Flow, o.Trace = j.Key, j.Generation, j.Flow, j.Trace
-		o.Name(&j.Job)
+		o.SetRoot(j.From)
 	}
 	return o
 }

@@ -80,7 +80,7 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoi
 				Flow:  journal.FlowRef{Name: v.text(rowWidth + 2), Version: v.text(rowWidth + 3), Digest: v.digest(rowWidth + 4)},
 				Trace: v.text(rowWidth + 5),
 			}
-			o.Name(&collation.Job{From: from})
+			o.SetRoot(from)
 			out = append(out, o)
 			return nil
 		}, job.value(), guid.value(), publication.value(), turn.value(), send.value(), again.value(), session.value())

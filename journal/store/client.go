@@ -72,9 +72,9 @@ type Client interface {
 	// at most one, but for stores that were merged, and for a compensation, which also
 	// the job of its own that ran it has.
 	FindEffect(ctx context.Context, key journal.Digest) ([]JobEffect, error)
-	// Jobs lists jobs, newest first.
+	// Jobs lists jobs, newest first, but for those that another has resumed.
 	Jobs(ctx context.Context, f JobFilter) ([]JobSummary, error)
-	// Counts counts the jobs by state.
+	// Counts counts the jobs by state, but for those that another has resumed.
 	Counts(ctx context.Context) (map[journal.JobState]int64, error)
 	// ActiveFlow returns the version for new jobs: ErrNotFound.
 	ActiveFlow(ctx context.Context, name string) (ref journal.FlowRef, canonical []byte, err error)

@@ -286,9 +286,9 @@ type Outgoing struct {
 	RootGeneration int64
 }
 
-// Name sets whose name the keys of effects have.
-func (o *Outgoing) Name(j *collation.Job) {
-	if j.From != nil {
-		o.Root, o.RootGeneration = j.From.Root, j.From.RootGeneration
+// SetRoot sets it for a job with the origin; nil: it resumes none.
+func (o *Outgoing) SetRoot(from *journal.From) {
+	if from != nil {
+		o.Root, o.RootGeneration = from.Root, from.RootGeneration
 	}
 }

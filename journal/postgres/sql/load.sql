@@ -162,7 +162,7 @@ FROM jobs j JOIN instances i ON i.n = j.n
 WHERE j.id = ANY ($1::uuid[]) AND i.child IS NOT NULL
 
 -- name: load_past
--- what the generations that jobs resume have of instances, or of elements, the latest first (E1). $1 jobs, $2 activities,
+-- what the generations that jobs resume have of instances, or of elements, the latest first. $1 jobs, $2 activities,
 -- $3 address keys. Returns the place in the arrays from 1, the generation with its job and what it resumes itself, and
 -- the entry with the result, null where it has none.
 SELECT w.place, a.id, a.generation, a.origin, i.result_seq,

@@ -3,16 +3,17 @@
 SELECT id, state FROM jobs WHERE key = $1::text AND next IS NULL
 
 -- name: job_counts
--- the number of jobs by state.
-SELECT state, count(*) FROM jobs GROUP BY state
+-- the number of jobs by state, but for those that another has resumed.
+SELECT state, count(*) FROM jobs WHERE next IS NULL GROUP BY state
 
 -- name: job_list
--- a page of jobs, newest first. $1 state or '', $2 flow or '', $3 prefix of the key, $4 and $5 start time and id of
+-- a page of jobs, newest first, but for those that another has resumed: their next, coalesced so that no
+-- index of what has none is read whole. $1 state or '', $2 flow or '', $3 prefix of the key, $4 and $5 start time and id of
 -- the last job of the page before, $6 limit.
 SELECT {job:j},
        j.closed
 FROM jobs j
-WHERE ($1::text = '' OR j.state = $1::text) AND ($2::text = '' OR j.flow_name = $2::text)
+WHERE coalesce(j.next, j.id) = j.id AND ($1::text = '' OR j.state = $1::text) AND ($2::text = '' OR j.flow_name = $2::text)
   AND starts_with(j.key, $3::text) AND (j.started, j.id) < ($4::int8, $5::uuid)
 ORDER BY j.started DESC, j.id DESC
 LIMIT $6::int8
@@ -22,7 +23,7 @@ LIMIT $6::int8
 SELECT {job:j},
        j.closed
 FROM jobs j
-WHERE j.tags <> '' AND string_to_array(j.tags, E'\n') @> $7::text[]
+WHERE coalesce(j.next, j.id) = j.id AND j.tags <> '' AND string_to_array(j.tags, E'\n') @> $7::text[]
   AND ($1::text = '' OR j.state = $1::text) AND ($2::text = '' OR j.flow_name = $2::text)
   AND starts_with(j.key, $3::text) AND (j.started, j.id) < ($4::int8, $5::uuid)
 ORDER BY j.started DESC, j.id DESC
