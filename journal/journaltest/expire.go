@@ -449,13 +449,7 @@ func generationResumed(b *bench) {
 	require.NoError(b, err)
 	require.Equal(b, second, out[0].Job, "the key is the next one's")
 
-	page, err := b.s.Jobs(b.ctx(), store.JobFilter{Prefix: "k"})
-	require.NoError(b, err)
-	require.Len(b, page, 1, "a list has the last generation of a key")
-	require.Equal(b, second, page[0].ID)
-	counts, err := b.s.Counts(b.ctx())
-	require.NoError(b, err)
-	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 1}, counts)
+	b.listedOnce("k", second)
 
 	l, err = c.Load(b.ctx(), []store.Want{{Job: second}}, true)
 	require.NoError(b, err)
@@ -485,6 +479,18 @@ func generationResumed(b *bench) {
 	require.Equal(b, journal.JobExpired, b.view(id).State)
 	require.Equal(b, journal.JobCompleted, b.view(second).State)
 	b.audit(second)
+}
+
+// listedOnce holds that lists and counts have the last generation of the one key alone.
+func (b *bench) listedOnce(key string, id journal.JobID) {
+	b.Helper()
+	page, err := b.s.Jobs(b.ctx(), store.JobFilter{Prefix: key})
+	require.NoError(b, err)
+	require.Len(b, page, 1)
+	require.Equal(b, id, page[0].ID)
+	counts, err := b.s.Counts(b.ctx())
+	require.NoError(b, err)
+	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 1}, counts)
 }
 
 // resumes prepares the commit by which a job is resumed.
