@@ -337,9 +337,14 @@ func TestJ8AnEffectThatDidNotHappen(t *testing.T) {
 		for _, present := range []string{"charge", "charge[line-1]", ""} {
 			ev, err = rt.Evidence(t.Context(), job, present)
 			require.NoError(t, err)
-			require.Len(t, ev.Effects, 1)
+			require.NotEmpty(t, ev.Effects)
+			// A process that could not renew its session in time begins no call: what it
+			// had begun is recorded as not done, and the next attempt does it.
+			for _, before := range ev.Effects[:len(ev.Effects)-1] {
+				require.Equal(t, quipu.EffectNotDone, before.State)
+			}
 		}
-		f := ev.Effects[0]
+		f := ev.Effects[len(ev.Effects)-1]
 		require.Equal(t, []any{"step", ",0,0", quipu.EffectCompleted, "guarded"}, []any{f.Activity, f.Address, f.State, f.Class})
 		require.JSONEq(t, `{"receipt":"order-1"}`, string(f.Result))
 		var kinds []journal.Kind
