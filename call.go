@@ -13,7 +13,7 @@ import (
 
 // Call runs one handler and waits for its result: a direct call with a record
 // (E14). It is a job of the built-in flow of the topic, flow.Call, which is
-// deployed when it is first needed: with the journal, the retries (three tries)
+// deployed when it is first needed: with the journal, the retries (three attempts)
 // and the effects of any job, a durable function's pauses among them, and its
 // place in every list.
 //
@@ -23,7 +23,7 @@ import (
 // taken as it is. The job is kept as long as the space says (ExpireDefault); when it has
 // expired, a call with its key is a new one and runs the handler again.
 //
-// The error is *JobError where the handler answered with one, or its tries are
+// The error is *JobError where the handler answered with one, or its attempts are
 // exhausted, as of Wait; one that wraps *ConflictError where the key has a job of
 // another topic, flow or input; ErrKey; ErrInput, of the topic, too. With UntilParked it
 // is *ParkedError where a person has to decide; without, the call goes on waiting. With

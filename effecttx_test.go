@@ -32,7 +32,7 @@ func TestE17StartInAnEffectOfAHandler(t *testing.T) {
 	var tries atomic.Int32
 	reg := workers.New()
 	workers.Handle(reg, "stock.reserve", func(ctx context.Context, _ any) (string, error) {
-		try := tries.Add(1)
+		attempt := tries.Add(1)
 		key, err := quipu.DoTx(ctx, "place", func(ctx context.Context, tx quipu.EffectTx) (string, error) {
 			key := "shipping-of-" + workers.Info(ctx).Key
 			if _, err := tx.Exec(ctx, "INSERT INTO placed VALUES ($1)", key); err != nil {
@@ -44,12 +44,12 @@ func TestE17StartInAnEffectOfAHandler(t *testing.T) {
 			if _, err := s.SignalTx(ctx, tx, "news.told", key, "shipped"); err != nil {
 				return "", err
 			}
-			if try == 1 {
+			if attempt == 1 {
 				return "", errors.New("not yet")
 			}
 			return key, nil
 		})
-		if err == nil && try == 2 {
+		if err == nil && attempt == 2 {
 			err = errors.New("behind the effect")
 		}
 		return key, err

@@ -108,12 +108,12 @@ func (rt *Runtime) Evidence(ctx context.Context, job Job, effect string) (*Evide
 	if err != nil {
 		return nil, err
 	}
-	var s sift
+	var s effectFilter
 	err = rt.store.Audit(ctx, job.ID, func(stored *store.Stored, records iter.Seq2[journal.Record, error]) error {
 		if stored.Job.State == journal.JobExpired {
 			return ErrTombstone
 		}
-		s = sift{stored: stored, wanted: meaning(effect), at: map[journal.Digest]int{}, chains: map[journal.GUID]bool{}}
+		s = effectFilter{stored: stored, wanted: meaning(effect), at: map[journal.Digest]int{}, chains: map[journal.GUID]bool{}}
 		s.out = Evidence{
 			Job: Job{ID: job.ID, Key: stored.Job.Key}, State: stored.Job.State, Head: stored.Job.Head,
 			Final: final(stored),
@@ -161,8 +161,8 @@ func meaning(effect string) func(*journal.Effect) bool {
 	}
 }
 
-// sift picks the entries of the wanted effects out of a job's.
-type sift struct {
+// effectFilter picks the entries of the wanted effects out of a job's.
+type effectFilter struct {
 	stored *store.Stored
 	wanted func(*journal.Effect) bool
 	at     map[journal.Digest]int // place in out.Effects
@@ -172,7 +172,7 @@ type sift struct {
 }
 
 // through yields the records, and looks at each on its way.
-func (s *sift) through(records iter.Seq2[journal.Record, error]) iter.Seq2[journal.Record, error] {
+func (s *effectFilter) through(records iter.Seq2[journal.Record, error]) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
 		for r, err := range records {
 			if err == nil {
@@ -185,7 +185,7 @@ func (s *sift) through(records iter.Seq2[journal.Record, error]) iter.Seq2[journ
 	}
 }
 
-func (s *sift) look(r journal.Record) {
+func (s *effectFilter) look(r journal.Record) {
 	s.out.Entries++
 	if !r.Chain.IsZero() {
 		s.chains[r.Chain] = true
@@ -207,7 +207,7 @@ func (s *sift) look(r journal.Record) {
 }
 
 // take adds an entry of an effect's chain.
-func (s *sift) take(e *journal.Entry) {
+func (s *effectFilter) take(e *journal.Entry) {
 	i, known := s.at[e.Effect.Key]
 	if !known {
 		i = len(s.out.Effects)
@@ -225,7 +225,7 @@ func (s *sift) take(e *journal.Entry) {
 }
 
 // finish adds what the tables hold, and what operators said.
-func (s *sift) finish() {
+func (s *effectFilter) finish() {
 	s.out.Chains = len(s.chains)
 	for i := range s.stored.Effects {
 		row := &s.stored.Effects[i]

@@ -32,7 +32,7 @@ func transfer(ctx context.Context, in Transfer) (int, error) {
 		if err == nil {
 			_, err = tx.Exec(ctx, "update accounts set balance = balance + $2 where name = $1", in.To, in.Amount)
 		}
-		return left, err // an error takes all of it back, and the try has failed
+		return left, err // an error takes all of it back, and the attempt has failed
 	})
 }
 

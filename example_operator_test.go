@@ -27,10 +27,10 @@ func ExampleOperator() {
 	_, err = rt.Wait(ctx, job, quipu.UntilParked(true))
 	var parked *quipu.ParkedError
 	fmt.Println("parked:", errors.As(err, &parked))
-	for _, l := range parked.Letters {
+	for _, l := range parked.DeadLetters {
 		fmt.Println(l.Job.Key, l.Topic, l.Reason)
 		must(rt.Operator().Decide(ctx, quipu.Decision{
-			Letter: l.ID, Verdict: quipu.Done, Result: 7, Who: "ann", Reason: "it is in their books",
+			DeadLetter: l.ID, Verdict: quipu.Done, Result: 7, Who: "ann", Reason: "it is in their books",
 		}))
 	}
 	out, err := quipu.WaitAs[int](ctx, rt, job)

@@ -23,7 +23,7 @@ type InterruptResult struct {
 }
 
 // Interrupt ends the job that has the key, as soon as an engine has taken the
-// message: what is open of it is abandoned and withdrawn (C15), and Wait returns a
+// message: what is open of it is abandoned and cancelled (C15), and Wait returns a
 // *JobError with the code and the reason. Children that it awaits go on, unless
 // Descend. A job that has ended stays as it is.
 //

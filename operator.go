@@ -28,7 +28,7 @@ type DeadLetter struct {
 	Kind     string // of the message: request, leg1, wakeup, outcome, …
 	Activity string
 	Address  string // of the activity's instance
-	Ledger   string // of that instance when the letter was written, 15 digits; empty for none
+	Ledger   string // of that instance when the dead letter was written, 15 digits; empty for none
 	Reason   string // a short name: parked, stuck, nondeterminism, undo, confirm, runs, undecodable, foreign
 	Message  string
 	At       time.Time
@@ -83,7 +83,7 @@ const (
 	// its verifier doubts, only where Decision.Effect is given: it then runs again, under the
 	// next key. Without, such a verifier is asked again.
 	Retry Verdict = "retry"
-	// Done says of the effect that the letter is about that it was done, with
+	// Done says of the effect that the dead letter is about that it was done, with
 	// Decision.Result of its function: it is recorded, and the handler goes on. A completed
 	// effect that its verifier doubts is confirmed by its recorded result, or by nil for
 	// whatever that is; it is not verified again. Decision.Effect is needed where several
@@ -99,12 +99,12 @@ const (
 // Decision is what becomes of one dead letter. Fields that the verdict does not name
 // are zero.
 type Decision struct {
-	Letter  int64
-	Verdict Verdict
-	Effect  journal.Digest // the key of the effect that is meant
-	Result  any            // anything that encoding/json marshals; json.RawMessage is taken as it is
-	Code    int            // 400 to 599; defaults to 500
-	Message string
+	DeadLetter int64
+	Verdict    Verdict
+	Effect     journal.Digest // the key of the effect that is meant
+	Result     any            // anything that encoding/json marshals; json.RawMessage is taken as it is
+	Code       int            // 400 to 599; defaults to 500
+	Message    string
 	// Who decides, and why, are in the journal.
 	Who, Reason string
 }
@@ -112,9 +112,9 @@ type Decision struct {
 // Decide acts on a dead letter. The error is ErrNotFound, ErrInput for a decision that
 // makes no sense, or ErrStale: it has ended already.
 func (o Operator) Decide(ctx context.Context, d Decision) error {
-	a := store.Action{ID: d.Letter, Effect: d.Effect, Who: wire.CutText(d.Who), Reason: wire.CutText(d.Reason)}
+	a := store.Action{ID: d.DeadLetter, Effect: d.Effect, Who: wire.CutText(d.Who), Reason: wire.CutText(d.Reason)}
 	misfit := func(what string) error {
-		return fmt.Errorf("%w: decision on dead letter %d: %s has no %s", ErrInput, d.Letter, d.Verdict, what)
+		return fmt.Errorf("%w: decision on dead letter %d: %s has no %s", ErrInput, d.DeadLetter, d.Verdict, what)
 	}
 	switch {
 	case (d.Code != 0 || d.Message != "") && d.Verdict != Fail:
@@ -146,7 +146,7 @@ func (o Operator) Decide(ctx context.Context, d Decision) error {
 			return fmt.Errorf("%w: %w", ErrInput, err)
 		}
 	default:
-		return fmt.Errorf("%w: decision on dead letter %d: verdict %q: use Retry, Done, Resolve or Fail", ErrInput, d.Letter, d.Verdict)
+		return fmt.Errorf("%w: decision on dead letter %d: verdict %q: use Retry, Done, Resolve or Fail", ErrInput, d.DeadLetter, d.Verdict)
 	}
 	return o.rt.committer.Act(ctx, a)
 }

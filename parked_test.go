@@ -45,9 +45,9 @@ func TestWaitsForAPerson(t *testing.T) {
 	_, err = s.Wait(t.Context(), job, quipu.UntilParked(true))
 	var parked *quipu.ParkedError
 	require.ErrorAs(t, err, &parked)
-	require.Len(t, parked.Letters, 1)
-	letter := parked.Letters[0]
-	require.Equal(t, late.Letters, parked.Letters)
+	require.Len(t, parked.DeadLetters, 1)
+	letter := parked.DeadLetters[0]
+	require.Equal(t, late.DeadLetters, parked.DeadLetters)
 	require.Equal(t, []string{"c-1", "parked", "quipu_call", "charge"}, []string{letter.Job.Key, letter.Reason, letter.Flow, letter.Topic})
 	require.ErrorContains(t, err, `job "c-1" waits for a person; dead letter`)
 	require.ErrorContains(t, err, "`quipu why c-1`")
@@ -60,13 +60,13 @@ func TestWaitsForAPerson(t *testing.T) {
 		"fail has no Effect":  {Verdict: quipu.Fail, Effect: [32]byte{1}},
 		"code 200":            {Verdict: quipu.Fail, Code: 200},
 	} {
-		d.Letter = letter.ID
+		d.DeadLetter = letter.ID
 		err := decide(t.Context(), d)
 		require.ErrorIs(t, err, quipu.ErrInput)
 		require.ErrorContains(t, err, says)
 	}
-	require.NoError(t, decide(t.Context(), quipu.Decision{Letter: letter.ID, Verdict: quipu.Done, Result: "receipt", Who: "ann", Reason: "in their books"}))
-	require.ErrorIs(t, decide(t.Context(), quipu.Decision{Letter: letter.ID, Verdict: quipu.Retry}), quipu.ErrStale)
+	require.NoError(t, decide(t.Context(), quipu.Decision{DeadLetter: letter.ID, Verdict: quipu.Done, Result: "receipt", Who: "ann", Reason: "in their books"}))
+	require.ErrorIs(t, decide(t.Context(), quipu.Decision{DeadLetter: letter.ID, Verdict: quipu.Retry}), quipu.ErrStale)
 	receipt, err := quipu.WaitAs[string](t.Context(), s.Runtime, job)
 	require.NoError(t, err)
 	require.Equal(t, "receipt", receipt)

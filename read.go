@@ -123,9 +123,9 @@ type Child struct {
 	Activity string // the await
 	Address  string
 	ID       journal.JobID
-	// Turn counts the children that the await has started, Try the failed ones of
+	// Turn counts the children that the await has started, Attempt the failed ones of
 	// them, each from 1.
-	Turn, Try int
+	Turn, Attempt int
 	// Begun says that the child has its inception, Ended that it has ended, or is
 	// quarantined.
 	Begun, Ended bool
@@ -142,7 +142,7 @@ func (rt *Runtime) Children(ctx context.Context, job Job) ([]Child, error) {
 	var ids []journal.JobID
 	for i := range v.Instances {
 		if in := &v.Instances[i]; !in.Child.IsZero() {
-			out = append(out, Child{Activity: in.Key.Activity, Address: string(in.Key.DAD), ID: in.Child, Turn: in.Turn, Try: in.Try})
+			out = append(out, Child{Activity: in.Key.Activity, Address: string(in.Key.DAD), ID: in.Child, Turn: in.Turn, Attempt: in.Attempt})
 			ids = append(ids, in.Child)
 		}
 	}

@@ -52,7 +52,7 @@ const (
 type SignalResult struct {
 	State SignalState
 	// Duplicate says that a signal with the same idempotency key was here before,
-	// or an earlier try of this call, whose answer was lost: State is what became
+	// or an earlier attempt of this call, whose answer was lost: State is what became
 	// of that one by now, and this one did nothing.
 	Duplicate bool
 	// Reached is how many waits took the signal in this call.

@@ -152,7 +152,7 @@ func (rt *Runtime) StartMany(ctx context.Context, reqs []StartRequest) ([]StartR
 	for i := range reqs {
 		todo[i] = i
 	}
-	for try := 0; len(todo) > 0; try++ {
+	for attempt := 0; len(todo) > 0; attempt++ {
 		starts := make([]store.Start, 0, len(todo))
 		at := make([]int, 0, len(todo))
 		for _, i := range todo {
@@ -165,7 +165,7 @@ func (rt *Runtime) StartMany(ctx context.Context, reqs []StartRequest) ([]StartR
 		}
 		todo = todo[:0]
 		for n, s := range rt.begin(ctx, starts) {
-			if errors.Is(s.Err, engine.ErrFlowMoved) && try < maxFlowMoves {
+			if errors.Is(s.Err, engine.ErrFlowMoved) && attempt < maxFlowMoves {
 				todo = append(todo, at[n])
 				continue
 			}

@@ -37,7 +37,7 @@ func (rt *Runtime) StartTx(ctx context.Context, tx Transaction, flowName, key st
 	for _, o := range opts {
 		o.toStart(&r)
 	}
-	for try := 0; ; try++ {
+	for attempt := 0; ; attempt++ {
 		start, err := rt.prepare(ctx, r)
 		if err != nil {
 			return Job{}, err
@@ -47,7 +47,7 @@ func (rt *Runtime) StartTx(ctx context.Context, tx Transaction, flowName, key st
 		begun, err := rt.committer.StartTx(ctx, tx, start)
 		end(errors.Join(err, begun.Err))
 		switch {
-		case errors.Is(err, engine.ErrFlowMoved) && try < maxFlowMoves:
+		case errors.Is(err, engine.ErrFlowMoved) && attempt < maxFlowMoves:
 			continue
 		case err != nil:
 			return Job{}, fmt.Errorf("start job %.80q in a transaction: %w", start.Key, err)

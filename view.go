@@ -164,7 +164,7 @@ func info(v *store.JobView) *JobInfo {
 		r := &v.Rows[i]
 		out.Messages = append(out.Messages, Message{
 			ID: r.GUID, Kind: string(r.Kind), Activity: r.Activity, Address: string(r.DAD), Topic: r.Topic, Element: r.Element,
-			Turn: r.Turn, Attempt: r.Try, Sent: moment(r.PublishedAt), Due: moment(r.NextAt), Held: r.Held, Holder: r.Holder,
+			Turn: r.Turn, Attempt: r.Attempt, Sent: moment(r.PublishedAt), Due: moment(r.NextAt), Held: r.Held, Holder: r.Holder,
 		})
 	}
 	for i := range v.Waits {

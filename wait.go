@@ -40,17 +40,17 @@ var quarantined = &journal.Failure{
 // ParkedError says that a job waits for a person: these dead letters of it are open, and
 // nothing else need be going on in it. Operator.Decide answers them.
 type ParkedError struct {
-	Job     Job
-	Letters []DeadLetter // newest first
+	Job         Job
+	DeadLetters []DeadLetter // newest first
 }
 
-// Error names the letters, and what to do.
+// Error names the dead letters, and what to do.
 func (e *ParkedError) Error() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "job %q waits for a person", e.Job.Key)
-	for i, l := range e.Letters {
+	for i, l := range e.DeadLetters {
 		if i == maxLettersNamed {
-			fmt.Fprintf(&text, "; and %d more", len(e.Letters)-i)
+			fmt.Fprintf(&text, "; and %d more", len(e.DeadLetters)-i)
 			break
 		}
 		fmt.Fprintf(&text, "; dead letter %d of %s (%s): %s", l.ID, l.Activity, l.Reason, l.Message)
@@ -59,7 +59,7 @@ func (e *ParkedError) Error() string {
 	return text.String()
 }
 
-// maxLettersNamed bounds the letters that a ParkedError names in its text.
+// maxLettersNamed bounds the dead letters that a ParkedError names in its text.
 const maxLettersNamed = 3
 
 // WaitOption changes a Wait, or that of a Call: UntilParked.
@@ -89,7 +89,7 @@ func (rt *Runtime) Wait(ctx context.Context, job Job, opts ...WaitOption) (json.
 	}
 	o, err := rt.waiters.Wait(ctx, job.ID, options.untilParked)
 	if parked, is := errors.AsType[*engine.ParkedError](err); is {
-		return nil, parkedBy(job, parked.Letters)
+		return nil, parkedBy(job, parked.DeadLetters)
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -123,9 +123,9 @@ func (rt *Runtime) late(ctx context.Context, job Job, err error) error {
 }
 
 func parkedBy(job Job, views []store.DeadView) *ParkedError {
-	e := &ParkedError{Job: job, Letters: make([]DeadLetter, len(views))}
+	e := &ParkedError{Job: job, DeadLetters: make([]DeadLetter, len(views))}
 	for i := range views {
-		e.Letters[i] = deadLetter(&views[i])
+		e.DeadLetters[i] = deadLetter(&views[i])
 	}
 	return e
 }

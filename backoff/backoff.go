@@ -2,7 +2,7 @@ package backoff
 
 import "time"
 
-// Delay is the wait before a try that has doublings tries behind it beyond the first:
+// Delay is the wait before an attempt that has doublings attempts behind it beyond the first:
 // unit, doubled as often, and most at most. Both are more than 0.
 //
 // jitter draws from 0 to below its argument, which is more than 0, as

@@ -70,14 +70,14 @@ func (s *State) applyRows(p *Plan) {
 	for _, g := range p.Delete {
 		s.Rows[g] = nil
 	}
-	for _, k := range p.Recall {
+	for _, k := range p.CancelStarts {
 		s.Rows[k.GUID] = nil
 	}
 	for i := range p.Waits {
 		w := p.Waits[i]
 		set(&s.Waits, w.GUID, &w)
 	}
-	for _, w := range p.Unwait {
+	for _, w := range p.CancelWaits {
 		set(&s.Waits, w.GUID, nil)
 	}
 }

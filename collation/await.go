@@ -24,7 +24,7 @@ func (b *builder) await(t *task) error {
 	case end != nil:
 		return b.answer(t, journal.EncodeResponse(end.response()))
 	}
-	more := More{Leg1: t.leg1, Turn: 1, Try: 1, Child: ChildID(t.leg1, 1)}
+	more := More{Leg1: t.leg1, Turn: 1, Attempt: 1, Child: ChildID(t.leg1, 1)}
 	row, err := b.order(t, more, b.s.Now)
 	if err != nil {
 		return b.answer(t, expressionAnswer(err))
@@ -124,9 +124,9 @@ func (b *builder) retryChild() error {
 	if err != nil {
 		return err
 	}
-	at := b.s.Now + retryDelay(b.act.Retry, inst.Try, 0, b.m.GUID)
+	at := b.s.Now + retryDelay(b.act.Retry, inst.Attempt, 0, b.m.GUID)
 	inst.Turn++
-	inst.Try++
+	inst.Attempt++
 	inst.Child = ChildID(inst.Leg1, inst.Turn)
 	t, err := b.task(b.key, b.act, inst.Leg1)
 	if err != nil {

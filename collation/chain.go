@@ -36,8 +36,8 @@ type ChainWrite struct {
 	Effect  Effect         // as it is then
 	// Row is the request's row as it is then, of which the columns that SetEffects
 	// sets are written; nil: it has gone, or the plan has it.
-	Row    *Row
-	Undead bool // the row was parked for the effect: its open dead letter ends
+	Row     *Row
+	Resolve bool // the row was parked for the effect: its open dead letter ends
 	// Completed says that the effect has a result before, on which an operator
 	// decides; what others write it has none.
 	Completed bool
@@ -128,7 +128,7 @@ func (c *Chain) Finish(l Lease, e journal.Effect, notDone bool, mode Mode) (Effe
 		row.Runs = 0
 		if row.Kind == journal.MessageRequest && row.Held == HeldParked {
 			row.Held, row.Dead, row.NextAt, row.TurnSent = "", false, c.Now, 0
-			w.Undead = true
+			w.Resolve = true
 		}
 	}
 	if f != nil { // what its start said of it stays
@@ -227,7 +227,7 @@ func (c *Chain) record(w *ChainWrite, kind journal.Kind, writer string, e *journ
 	if w.Row != nil && w.Effect.Seq == x.Seq {
 		x.Activity, x.DAD = w.Row.Activity, string(w.Row.DAD)
 	}
-	if w.Undead {
+	if w.Resolve {
 		x.Updated = []journal.Updated{w.Row.updated()}
 	}
 	previous := c.Head.Hash

@@ -38,7 +38,7 @@ func (x *effectScript) run(t *testing.T, d *datadriven.TestData) string {
 		x.c = &collation.Chain{
 			Job: collation.Job{ID: journal.JobID{1}, Space: "s", Generation: 1, State: journal.JobOpen}, Request: journal.GUID{2},
 			Row: &collation.Row{
-				GUID: journal.GUID{2}, Job: journal.JobID{1}, Kind: journal.MessageRequest, Activity: "work", Turn: 1, Try: 1, NextAt: minute,
+				GUID: journal.GUID{2}, Job: journal.JobID{1}, Kind: journal.MessageRequest, Activity: "work", Turn: 1, Attempt: 1, NextAt: minute,
 			},
 			Effects: map[journal.Digest]*collation.Effect{},
 		}
@@ -135,7 +135,7 @@ func (x *effectScript) describe(t *testing.T, out *collation.Effected) string {
 		require.Equal(t, journal.Encode(e), w.Body)
 		require.Equal(t, journal.Head{Seq: e.Seq, Hash: w.Hash}, x.c.Head)
 	}
-	if w.Undead {
+	if w.Resolve {
 		b.WriteString("its dead letter ends\n")
 	}
 	if out.Plan.Session != 0 {
@@ -191,7 +191,7 @@ func (x *effectScript) exhaust(t *testing.T, d *datadriven.TestData) string {
 	require.Nil(t, need)
 	letter := &p.Dead[0]
 	require.Equal(t, journal.Trouble{Reason: letter.Reason, Message: letter.Message}, *p.Entry.Trouble)
-	require.Equal(t, []journal.Updated{{GUID: row.GUID, Kind: row.Kind, Turn: 1, Try: 1, NextAt: int64(row.NextAt), Held: collation.HeldStuck}}, p.Entry.Updated)
+	require.Equal(t, []journal.Updated{{GUID: row.GUID, Kind: row.Kind, Turn: 1, Attempt: 1, NextAt: int64(row.NextAt), Held: collation.HeldStuck}}, p.Entry.Updated)
 	x.c.Row = &p.Update[0]
 	return fmt.Sprintf("entry %d %s\nletter %s at %s: %s\n%s", p.Entry.Seq, p.Entry.Kind, letter.Reason, letter.Ledger, letter.Message, x.stands())
 }

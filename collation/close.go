@@ -17,7 +17,7 @@ func (b *builder) complete() error {
 }
 
 // fail closes the job by an error that no transition takes (C15, E11): the
-// message takes over the remaining obligations and withdraws their rows. own is
+// message takes over the remaining obligations and cancels their rows. own is
 // what becomes of the activity's own, as in advance.
 func (b *builder) fail(own int64) error {
 	if err := b.everything(); err != nil {
@@ -85,7 +85,7 @@ func (b *builder) reply(output []byte) error {
 	case journal.JobCompleted:
 		r.Output = output
 	case journal.JobFailed:
-		r.Kind = journal.ResponseFailedTry
+		r.Kind = journal.ResponseFailedAttempt
 	}
 	row := outcome(parent, b.m.Job, r, b.s.Now, b.mode)
 	row.Origin = b.p.Entry.Seq
@@ -105,17 +105,17 @@ func (b *builder) abandon(own int64, cause *journal.Close) {
 		case row == nil || g == b.m.Row || b.cancelled(g):
 			continue
 		case row.Job == b.m.Job && obligation(row.Kind):
-			all = append(all, gone{key: RowKey{row.Job, g}, dead: row.Dead, why: withdrawn})
+			all = append(all, gone{key: RowKey{row.Job, g}, dead: row.Dead, why: cancelledByClose})
 			if row.Undo {
 				undo = append(undo, row)
 			}
 		case row.Job != b.m.Job && row.Sender == b.m.Job && !row.Undo:
-			all = append(all, gone{key: RowKey{row.Job, g}, why: withdrawn})
+			all = append(all, gone{key: RowKey{row.Job, g}, why: cancelledByClose})
 		}
 	}
 	for g, w := range b.s.Waits {
 		if w != nil && w.Job == b.m.Job && !b.cancelled(g) {
-			all = append(all, gone{key: RowKey{w.Job, g}, wait: w, why: withdrawn})
+			all = append(all, gone{key: RowKey{w.Job, g}, wait: w, why: cancelledByClose})
 		}
 	}
 	slices.SortFunc(all, func(x, y gone) int { return byBytes(x.key.GUID, y.key.GUID) })

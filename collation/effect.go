@@ -9,9 +9,9 @@ import (
 
 // Errors with which decisions refuse what a worker asks.
 var (
-	// ErrStale says that a request was answered, withdrawn or taken over: the
+	// ErrStale says that a request was answered, cancelled or taken over: the
 	// worker stops (E9, J8).
-	ErrStale = errors.New("stale: the request was answered, withdrawn or taken over")
+	ErrStale = errors.New("stale: the request was answered, cancelled or taken over")
 	// ErrLeased says that another run holds the request, or may still be at an
 	// effect of it: hand the request back (E4, E9).
 	ErrLeased = errors.New("leased by another worker")
@@ -49,7 +49,7 @@ type Lease struct {
 	Session    int64  // of its process
 	Fence      int64
 	Runs       int
-	Timeout    time.Duration // of the try, 0: none; what the run starts is not taken over before (E4)
+	Timeout    time.Duration // of the attempt, 0: none; what the run starts is not taken over before (E4)
 	// Resumes says that the job resumes another: effects that begin are looked for in the
 	// generations before.
 	Resumes bool

@@ -93,7 +93,7 @@ func (b *builder) woken() {
 	if b.response.Of == nil {
 		return
 	}
-	b.p.Woken = &Woken{
+	b.p.ResolvedWait = &ResolvedWait{
 		Request: b.response.Request, GUID: b.m.GUID, PauseRef: *b.response.Of, Seq: b.receipt.Seq,
 	}
 }

@@ -74,8 +74,8 @@ func describeFunction(b *strings.Builder, p *collation.Plan) {
 			fmt.Fprintf(b, "  waits for %s %s\n", x.Kind, x.Name)
 		}
 	}
-	if w := p.Woken; w != nil {
-		fmt.Fprintf(b, "  woken: %s %s, entry %d\n", w.Kind, w.Name, w.Seq)
+	if w := p.ResolvedWait; w != nil {
+		fmt.Fprintf(b, "  resolved: %s %s, entry %d\n", w.Kind, w.Name, w.Seq)
 	}
 	for i := range p.Update {
 		for _, x := range p.Update[i].Pauses {

@@ -26,5 +26,5 @@ func TestT1TurnedRowIsNotHeld(t *testing.T) {
 	require.Equal(t, w.state.Now+1e6, row.NextAt)
 	w.handle(message(row))
 	require.Nil(t, w.state.Rows[a.GUID])
-	require.Equal(t, []journal.GUID{a.GUID}, w.undead())
+	require.Equal(t, []journal.GUID{a.GUID}, w.resolve())
 }

@@ -126,7 +126,7 @@ func TestP5TwoAnswers(t *testing.T) {
 }
 
 // C4: at 90 Leg1 entries the instance is stuck: its row is held with a dead
-// letter in the same plan, and further deliveries are acked without a trace.
+// dead letter in the same plan, and further deliveries are acked without a trace.
 func TestC4StuckLeg1(t *testing.T) {
 	t.Parallel()
 	w := newWorld(chain(t), "k", []byte(`{}`), collation.Mode{Resend: 1e6})
@@ -144,7 +144,7 @@ func TestC4StuckLeg1(t *testing.T) {
 	require.Equal(t, journal.JobOpen, w.state.Job.State)
 }
 
-// J1: a licensed response before its Leg1 is complete cannot have a lawful
+// J1: a response that has a row before its Leg1 is complete cannot have a lawful
 // history: the job is quarantined and nothing is mended.
 func TestJ1Quarantine(t *testing.T) {
 	t.Parallel()
@@ -172,11 +172,11 @@ func TestE10ParkedResponse(t *testing.T) {
 		require.True(t, row.Dead)
 		require.Equal(t, collation.Never, row.NextAt)
 		require.Equal(t, 2, row.Turn)
-		require.Equal(t, 1, row.Try, "a park is no failed try")
+		require.Equal(t, 1, row.Attempt, "a park is no failed attempt")
 		answered := *row
 		w.handle(respond(&answered, ok(`{"x":3}`)))
 		require.Nil(t, w.state.Rows[a.GUID])
-		require.Equal(t, []journal.GUID{a.GUID}, w.undead())
+		require.Equal(t, []journal.GUID{a.GUID}, w.resolve())
 	}
 }
 
@@ -220,11 +220,11 @@ func TestJ8AnswerBindsTheHead(t *testing.T) {
 	}
 }
 
-// undead lists the rows whose dead letter a plan ended.
-func (w *world) undead() []journal.GUID {
+// resolve lists the rows whose dead letter a plan ended.
+func (w *world) resolve() []journal.GUID {
 	var out []journal.GUID
 	for _, p := range w.plans {
-		out = append(out, p.Undead...)
+		out = append(out, p.Resolve...)
 	}
 	return out
 }

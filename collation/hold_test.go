@@ -13,7 +13,7 @@ import (
 // C5, C10: what an engine cannot handle (a flow that its build does not read,
 // an answer that does not decode) is held once. A further delivery of what has
 // ended or is held writes nothing: it must not take a healthy job out of
-// service, nor add a letter for each delivery.
+// service, nor add a dead letter for each delivery.
 func TestC5HoldOfWhatHasEnded(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("flow chain version 1 does not compile with this build")
@@ -39,7 +39,7 @@ func TestC5HoldOfWhatHasEnded(t *testing.T) {
 	require.Equal(t, journal.JobOpen, w.state.Job.State)
 }
 
-// C15: a message that was accepted before a close withdrew its row has only
+// C15: a message that was accepted before a close cancelled its row has only
 // markers left to set. Where even that is refused, the closed job stays as it is.
 func TestC15HoldAfterClose(t *testing.T) {
 	t.Parallel()

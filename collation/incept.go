@@ -184,7 +184,7 @@ func Incept(in Inception, mode Mode) *Plan {
 		p.Insert = []Row{row}
 		return p
 	}
-	// It stands, as the licence of the start: addressed to the trigger now, and
+	// It stands, as the row of the start: addressed to the trigger now, and
 	// nobody takes it back any more.
 	standing := *in.Order
 	standing.Activity, standing.DAD, standing.Origin = row.Activity, row.DAD, row.Origin

@@ -1,7 +1,7 @@
 package collation
 
 // What an operator says of an effect. It reads all that are recorded of the request,
-// and the reason of the letter; it decides which one is meant, and what becomes of
+// and the reason of the dead letter; it decides which one is meant, and what becomes of
 // it; it writes the effect, with its outcome on the request's chain (3.3).
 
 import (
@@ -26,11 +26,11 @@ const (
 )
 
 // Judge says what a retry or done does to the effects of its request (3.3). With
-// no effect named it is the only one in doubt, of which the letter's reason says
+// no effect named it is the only one in doubt, of which the dead letter's reason says
 // what it can be: of one about an unknown outcome an unfinished Guarded effect, for
 // done also an Idempotent one or else a completed one that a verifier may doubt; of
 // one about a doubt that; of one about a compensation the one that is run now. What
-// is confirmed has its own result, or null for whatever that is. A letter about
+// is confirmed has its own result, or null for whatever that is. A dead letter about
 // something else is no answer about an effect: its retry only releases the row. A
 // retry never voids what it was not told to. ErrRejected where several are in doubt,
 // which it lists, or where nothing can be said of the named one.

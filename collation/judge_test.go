@@ -98,7 +98,7 @@ func TestJudgeUnnamed(t *testing.T) {
 	require.ErrorContains(t, err, "and 10 more")
 }
 
-// TestE10ALetterIsAskedWhatItAsks: an operator who answers a letter about
+// TestE10ALetterIsAskedWhatItAsks: an operator who answers a dead letter about
 // something else says nothing of a Guarded effect that is unfinished, too.
 func TestE10ALetterIsAskedWhatItAsks(t *testing.T) {
 	t.Parallel()

@@ -52,7 +52,7 @@ func (b *builder) accept() (done bool, err error) {
 		return false, err
 	}
 	if !inst.Ledger.Leg1Complete() {
-		return false, errBroken("a licensed response to " + b.m.Activity + " before its Leg1 is complete")
+		return false, errBroken("a response that has a row to " + b.m.Activity + " before its Leg1 is complete")
 	}
 	if b.m.Response == nil {
 		return false, errBroken("a message to " + b.m.Activity + " without a response in it or in its row")
@@ -98,7 +98,7 @@ func (b *builder) accept() (done bool, err error) {
 // turn gives the request's row to the engine where the steps of its response
 // commit apart (T1), from the first of them on: the row is the engine's to
 // finish, and nobody else puts an answer of his own in the place of its body,
-// which is the input of a further try. A row that is turned already is as it
+// which is the input of a further attempt. A row that is turned already is as it
 // should be.
 func (b *builder) turn() {
 	ends := b.response.Kind == journal.ResponseTerminal
@@ -108,7 +108,7 @@ func (b *builder) turn() {
 	row := *b.row
 	row.Kind = journal.MessageAnswer
 	row.letGo()
-	row.Held = "" // the answer that it was held for is here; its letter ends with it
+	row.Held = "" // the answer that it was held for is here; its dead letter ends with it
 	row.NextAt = b.s.Now + b.mode.Resend
 	if ends { // they were taken back, and the compensations ordered, with the entry
 		row.Pauses, row.Undo = nil, false
@@ -117,7 +117,7 @@ func (b *builder) turn() {
 }
 
 // classify completes the response by what its row or its instance knows, and
-// makes a failed try terminal when the policy has no further one (E8).
+// makes a failed attempt terminal when the policy has no further one (E8).
 func (b *builder) classify(inst *Instance) *journal.Response {
 	r := *b.m.Response
 	switch b.m.Kind {
@@ -126,14 +126,14 @@ func (b *builder) classify(inst *Instance) *journal.Response {
 			r.Kind = journal.ResponseWake // whatever the child came to: the function judges it
 			break
 		}
-		r.Turn, r.Try = inst.Turn, inst.Try
+		r.Turn, r.Attempt = inst.Turn, inst.Attempt
 	case journal.MessageResponse, journal.MessageAnswer:
-		r.Turn, r.Try, r.Element = b.row.Turn, b.row.Try, b.row.Element
+		r.Turn, r.Attempt, r.Element = b.row.Turn, b.row.Attempt, b.row.Element
 		if b.row.Turn > 0 {
 			r.Request = b.row.GUID
 		}
 	}
-	if r.Kind == journal.ResponseFailedTry && r.Try >= b.act.Retry.Attempts {
+	if r.Kind == journal.ResponseFailedAttempt && r.Attempt >= b.act.Retry.Attempts {
 		r.Kind = journal.ResponseTerminal
 	}
 	if r.Kind == journal.ResponseTerminal {

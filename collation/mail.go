@@ -13,9 +13,9 @@ const (
 	// MaxDue bounds the signals of one mailbox that are delivered together because
 	// they are due. Where that many are, those that come later wait their turn.
 	MaxDue = 256
-	// MaxWoken bounds the wake-ups of one transaction; what would wake more comes in
+	// MaxWakeUps bounds the wake-ups of one transaction; what would wake more comes in
 	// the next one.
-	MaxWoken = 2 * MaxReach
+	MaxWakeUps = 2 * MaxReach
 	// moreWaits is how many times more waits are asked for when those that were
 	// read do not take a signal.
 	moreWaits = 32
@@ -74,9 +74,9 @@ type SignalWrite struct {
 // Mail is what signals did to a mailbox.
 type Mail struct {
 	Plan *Plan
-	// Woken are the waits of Plan.Insert, as they were read, in its order; rows of
+	// ResolvedWaits are the waits of Plan.Insert, as they were read, in its order; rows of
 	// the mailbox itself come behind them.
-	Woken []BoxWait
+	ResolvedWaits []BoxWait
 	// State and Reached are what became of the signal that was asked about.
 	State   SignalState
 	Reached int
@@ -322,5 +322,5 @@ func (p *posting) wake(i int, x *Signal) {
 		at.Count++
 	}
 	p.Plan.Insert = append(p.Plan.Insert, row)
-	p.Woken = append(p.Woken, p.Waits[i])
+	p.ResolvedWaits = append(p.ResolvedWaits, p.Waits[i])
 }

@@ -63,7 +63,7 @@ func TestDeliverOldestFirst(t *testing.T) {
 	require.Len(t, m.Plan.Update, 1, "what was sent later is not touched")
 	require.Equal(t, []any{one.GUID, collation.HeldKept}, []any{m.Plan.Update[0].GUID, m.Plan.Update[0].Held})
 	require.Equal(t, []collation.Taken{{Job: journal.JobID{1}, GUID: journal.GUID{1}, Ended: true}}, m.Plan.Taken)
-	require.Equal(t, []any{"job", collation.SignalKept}, []any{m.Woken[0].JobKey, m.State})
+	require.Equal(t, []any{"job", collation.SignalKept}, []any{m.ResolvedWaits[0].JobKey, m.State})
 	require.Equal(t, journal.JobID{1}, m.Plan.Insert[0].Job)
 	require.Nil(t, deliver(t, box, one), "it is kept")
 	require.Nil(t, deliver(t, box, older), "it has gone")
@@ -187,7 +187,7 @@ func TestReceive(t *testing.T) {
 	behind := mailbox(true, collation.Wait{})
 	behind.Due = []*collation.Row{mailed(t, 1, 10, 200, false)}
 	kept := receive(behind, false)
-	require.Equal(t, []any{collation.SignalKept, 0, 1}, []any{kept.State, kept.Reached, len(kept.Woken)})
+	require.Equal(t, []any{collation.SignalKept, 0, 1}, []any{kept.State, kept.Reached, len(kept.ResolvedWaits)})
 	require.Equal(t, collation.HeldKept, kept.Plan.Insert[1].Held)
 
 	full := mailbox(true)

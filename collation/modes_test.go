@@ -36,17 +36,17 @@ func randomTree(t *rapid.T) *flow.Flow {
 	return f
 }
 
-// answerOf is what the worker of an activity answers in a try: a pure function,
+// answerOf is what the worker of an activity answers in an attempt: a pure function,
 // so that every interleaving sees the same world.
 func answerOf(seed int, r *collation.Row) *journal.Response {
 	fail := func(kind journal.ResponseKind, code int) *journal.Response {
 		return &journal.Response{Kind: kind, Code: code, Error: &journal.Failure{Class: "error", Message: "no"}}
 	}
 	switch h := (seed + 7*len(r.Activity) + 13*int(r.Activity[len(r.Activity)-1])) % 5; {
-	case h == 0 && r.Try == 1:
-		return fail(journal.ResponseFailedTry, 500)
+	case h == 0 && r.Attempt == 1:
+		return fail(journal.ResponseFailedAttempt, 500)
 	case h == 1:
-		return fail(journal.ResponseFailedTry, 503)
+		return fail(journal.ResponseFailedAttempt, 503)
 	case h == 2:
 		return fail(journal.ResponseTerminal, 402)
 	default:
@@ -78,7 +78,7 @@ func play(t *rapid.T, f *flow.Flow, seed int, mode collation.Mode, label string)
 	}
 }
 
-// open lists the messages that the rows license now, as engine and workers
+// open lists the messages that have a row now, as engine and workers
 // would be told of them.
 func (w *world) open(seed int) []collation.Message {
 	guids := slices.SortedFunc(maps.Keys(w.state.Rows), func(a, b journal.GUID) int { return slices.Compare(a[:], b[:]) })

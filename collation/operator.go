@@ -54,7 +54,7 @@ type Letter struct {
 	Row    journal.GUID
 	Reason string
 	State  string
-	Acted  int // letters of its row that an operator has ended
+	Acted  int // dead letters of its row that an operator has ended
 }
 
 // LetterEnd is the end of an open dead letter by an operator.
@@ -63,13 +63,13 @@ type LetterEnd struct {
 	State string
 }
 
-// Act decides on an operator's action (E10, 3.3). It reads the letter, its job, nil
+// Act decides on an operator's action (E10, 3.3). It reads the dead letter, its job, nil
 // where that is not here, and the row of its message; where the action may be about
-// an effect, all that are recorded of the request. It writes the end of the letter
+// an effect, all that are recorded of the request. It writes the end of the dead letter
 // and, where there is a row, the row as it goes on, an entry that says who decided
-// what, and the outcome of the effect on the request's chain. The letter is moved
+// what, and the outcome of the effect on the request's chain. The dead letter is moved
 // on, so that the next action of the same transaction meets it. Errors: ErrStale
-// where the letter or its message has ended, ErrRejected where the action does not
+// where the dead letter or its message has ended, ErrRejected where the action does not
 // fit; nothing is changed then.
 func Act(s *State, l *Letter, a *Action, mode Mode) (*Plan, *Need, error) {
 	switch {
@@ -106,7 +106,7 @@ func Act(s *State, l *Letter, a *Action, mode Mode) (*Plan, *Need, error) {
 	return p, nil, nil
 }
 
-// alone ends the letter of a message that has no row: there is nothing to send again,
+// alone ends the dead letter of a message that has no row: there is nothing to send again,
 // and no job whose journal could tell of it.
 func (l *Letter) alone(a *Action) (*Plan, *Need, error) {
 	if a.Response == nil {
@@ -116,7 +116,7 @@ func (l *Letter) alone(a *Action) (*Plan, *Need, error) {
 	return &Plan{Outcome: Handled, Done: true, Letters: []LetterEnd{l.end(a)}}, nil, nil
 }
 
-// end moves the letter on to what the action makes of it.
+// end moves the dead letter on to what the action makes of it.
 func (l *Letter) end(a *Action) LetterEnd {
 	switch {
 	case a.Retry:

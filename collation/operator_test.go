@@ -17,7 +17,7 @@ import (
 // what is left of it.
 //
 // Commands, times in minutes: request [kind=…] [held=…] [reason=…] [undo] [holder=…
-// until=…] [within=…] (a row that is held, in an open job, with its open letter; the
+// until=…] [within=…] (a row that is held, in an open job, with its open dead letter; the
 // time is 10) · effect name [class=…] [state=…] [result=…] · job state=… · gone (the
 // row) · nobody (no job) · letter state=… · act retry|done=…|answer=…|fail=…
 // [effect=…] · overdue.
@@ -75,10 +75,10 @@ func (x *operatorScript) run(t *testing.T, d *datadriven.TestData) string {
 	return x.stands()
 }
 
-// begin holds a request, with its letter.
+// begin holds a request, with its dead letter.
 func (x *operatorScript) begin(t *testing.T, d *datadriven.TestData) {
 	row := &collation.Row{
-		GUID: journal.GUID{2}, Job: journal.JobID{1}, Kind: journal.MessageRequest, Activity: "work", DAD: ",0", Turn: 2, TurnSent: 2, Try: 1,
+		GUID: journal.GUID{2}, Job: journal.JobID{1}, Kind: journal.MessageRequest, Activity: "work", DAD: ",0", Turn: 2, TurnSent: 2, Attempt: 1,
 		Runs: 5, Fence: 3, Body: []byte(`"input"`), Held: collation.HeldParked, Dead: true, Effects: journal.Head{Seq: 4},
 	}
 	reason, kind := collation.HeldParked, ""

@@ -16,18 +16,18 @@ func TestC5WhichRowsGo(t *testing.T) {
 	row := collation.RowKey{Job: journal.JobID{1}, GUID: journal.GUID{2}}
 	job, start := &collation.State{}, &collation.Row{}
 	for name, c := range map[string]struct {
-		tomb  bool
-		job   *collation.State
-		start *collation.Row
-		goes  bool
+		tombstone bool
+		job       *collation.State
+		start     *collation.Row
+		goes      bool
 	}{
-		"a tombstone":              {tomb: true, goes: true},
+		"a tombstone":              {tombstone: true, goes: true},
 		"neither job nor start":    {goes: true},
 		"the job":                  {job: job},
 		"a child that may begin":   {start: start},
-		"a key that is used again": {tomb: true, start: start, goes: true},
+		"a key that is used again": {tombstone: true, start: start, goes: true},
 	} {
-		p := collation.Discard(row, c.tomb, c.job, c.start)
+		p := collation.Discard(row, c.tombstone, c.job, c.start)
 		require.Equal(t, c.goes, p != nil, name)
 		if c.goes {
 			require.Equal(t, &collation.Plan{

@@ -191,7 +191,7 @@ func (s *script) outcome(t *testing.T, d *datadriven.TestData, code int) string 
 		}
 		response := &journal.Response{Kind: journal.ResponseTerminal, Code: code, Output: []byte(d.Input)}
 		if code != 200 {
-			response.Kind, response.Output = journal.ResponseFailedTry, nil
+			response.Kind, response.Output = journal.ResponseFailedAttempt, nil
 			response.Error = &journal.Failure{Class: "error", Message: d.Input}
 		}
 		row := o.Outcome(r.Job, response, s.w.state.Now, s.w.mode)

@@ -6,7 +6,7 @@ import "github.com/quipu-journal/quipu/journal"
 // unknown outcome.
 const ClassParked = "parked"
 
-// Classes of parked responses with other reasons. The letter has the class for its
+// Classes of parked responses with other reasons. The dead letter has the class for its
 // reason, so that what an operator says to it is not taken for an answer about an
 // effect that it does not ask about (E10).
 const (
@@ -16,7 +16,7 @@ const (
 	ClassMisfit         = "result_misfit"  // a recorded result that its handler cannot read
 )
 
-// parkedFor is the reason of the letter of a parked response.
+// parkedFor is the reason of the dead letter of a parked response.
 func parkedFor(r *journal.Response) string {
 	if r.Error != nil {
 		switch r.Error.Class {
@@ -41,11 +41,11 @@ func (b *builder) pending() error {
 	row.Turn++
 	row.letGo()
 	row.Runs = 0
-	b.undead()
+	b.resolve()
 	switch {
-	case b.response.Kind == journal.ResponseFailedTry:
-		row.NextAt = b.s.Now + retryDelay(b.act.Retry, row.Try, b.response.RetryAfter, b.m.GUID)
-		row.Try++
+	case b.response.Kind == journal.ResponseFailedAttempt:
+		row.NextAt = b.s.Now + retryDelay(b.act.Retry, row.Attempt, b.response.RetryAfter, b.m.GUID)
+		row.Attempt++
 	case b.response.Kind == journal.ResponseParked:
 		parks, err := b.parks()
 		if err != nil {

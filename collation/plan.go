@@ -14,11 +14,11 @@ const (
 	// Handled: the plan changes something; commit, publish, ack (if Done).
 	Handled Outcome = "handled"
 	// Stale: refused for good by the state of its job or activity; the verdict
-	// is committed with the end of its licence.
+	// is committed with the end of its row.
 	Stale Outcome = "stale"
 	// Settled: its receipt is there and complete; nothing is written, ack.
 	Settled Outcome = "settled"
-	// Unlicensed: no receipt and no row; handled, answered, withdrawn or never
+	// Unlicensed: no receipt and no row; handled, answered, cancelled or never
 	// committed; nothing is written, ack and count.
 	Unlicensed Outcome = "unlicensed"
 	// HeldBack: its row is held for a person; nothing is written, ack (E10).
@@ -58,21 +58,21 @@ type Plan struct {
 	Insert []Row          // Row.Job may be another job
 	Update []Row          // whole new values of own rows that stay
 	Delete []journal.GUID // own rows
-	// Recall takes back starts of children that were not handled yet: rows of
+	// CancelStarts takes back starts of children that were not handled yet: rows of
 	// other jobs whose Sender is this one, by test-and-set (C15).
-	Recall []RowKey
+	CancelStarts []RowKey
 	// Discard ends rows of any jobs that can come to nothing, if they are there.
-	Discard []RowKey
-	Waits   []Wait   // registered: under the lock of its key, and held signals of the key become due (J3)
-	Unwait  []Unwait // own waits taken back, by test-and-set
+	Discard     []RowKey
+	Waits       []Wait          // registered: under the lock of its key, and held signals of the key become due (J3)
+	CancelWaits []CancelledWait // own waits taken back, by test-and-set
 	// Taken and Signals are of a mailbox's plan, which names no job: waits of any
 	// jobs, and what became of its signals.
-	Taken   []Taken
-	Signals []SignalWrite
-	Undead  []journal.GUID // rows whose open dead letter ends with this plan
-	Dead    []DeadLetter
-	Letters []LetterEnd // ended by an operator, by test-and-set
-	Woken   *Woken      // what a function waited for, recorded by this plan (E12)
+	Taken        []Taken
+	Signals      []SignalWrite
+	Resolve      []journal.GUID // rows whose open dead letter ends with this plan
+	Dead         []DeadLetter
+	Letters      []LetterEnd   // ended by an operator, by test-and-set
+	ResolvedWait *ResolvedWait // what a function waited for, recorded by this plan (E12)
 	// Chain is what the plan writes on the effect chain of a request (J8). It may
 	// stand without an Entry.
 	Chain *ChainWrite
@@ -93,18 +93,18 @@ type Plan struct {
 	ExpiresAt Micros
 }
 
-// Woken is a pause that has come: the entry Seq of the main chain holds the
+// ResolvedWait is a pause that has come: the entry Seq of the main chain holds the
 // response that brought it.
-type Woken struct {
+type ResolvedWait struct {
 	Request journal.GUID
 	GUID    journal.GUID // of the wake-up or outcome
 	journal.PauseRef
 	Seq int64
 }
 
-// Unwait is a wait that is taken back: a delivery since it was read, which
+// CancelledWait is a wait that is taken back: a delivery since it was read, which
 // deletes or counts it, means decide again.
-type Unwait struct {
+type CancelledWait struct {
 	GUID  journal.GUID
 	Count int
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// MaxRetryDelay bounds every delay before a further try: a week, µs.
+// MaxRetryDelay bounds every delay before a further attempt: a week, µs.
 const MaxRetryDelay = Micros(7 * 24 * 3600 * 1e6)
 
-// retryDelay is the policy's backoff before the try after the given one (E8).
+// retryDelay is the policy's backoff before the attempt after the given one (E8).
 // The jitter is derived from the message, so that a plan stays a pure function
 // of what it meets. A handler's own delay goes before the policy's.
-func retryDelay(p flow.Retry, try int, asked int64, guid journal.GUID) Micros {
+func retryDelay(p flow.Retry, attempt int, asked int64, guid journal.GUID) Micros {
 	if asked > 0 {
 		return min(Micros(asked), MaxRetryDelay)
 	}
-	delay := float64(p.Backoff.Microseconds()) * math.Pow(p.Factor, float64(try-1))
+	delay := float64(p.Backoff.Microseconds()) * math.Pow(p.Factor, float64(attempt-1))
 	delay = math.Min(delay, float64(p.Max.Microseconds()))
 	sum := sha256.Sum256(guid[:])
 	unit := float64(binary.BigEndian.Uint32(sum[:4])) / math.MaxUint32 // 0…1

@@ -11,7 +11,7 @@ import (
 
 // arbitrate says whether a message may still end, or pass, an activity that
 // waits for a signal, a timer or a child: "" if it may. Whoever is accepted first
-// takes the others' licences away in the same commit, see cancelRivals; a signal has
+// cancels the rows of the others in the same commit, see cancelRivals; a signal has
 // won when its delivery ended the wait (1.11).
 func (b *builder) arbitrate(inst *Instance) (Outcome, error) {
 	switch {
@@ -110,13 +110,13 @@ func (b *builder) cancelRow(k RowKey) {
 	}
 	row, _ := b.stands(k)
 	if row != nil && (k.Job == b.m.Job || row.Sender == b.m.Job) {
-		b.gone = append(b.gone, gone{key: k, dead: row.Dead, why: disarmed})
+		b.gone = append(b.gone, gone{key: k, dead: row.Dead, why: cancelledByEnd})
 	}
 }
 
 // cancelWait takes back a wait that still stands. A need is put off, too.
 func (b *builder) cancelWait(g journal.GUID) {
 	if w, _ := b.waiting(g); w != nil {
-		b.gone = append(b.gone, gone{key: RowKey{b.m.Job, g}, wait: w, why: disarmed})
+		b.gone = append(b.gone, gone{key: RowKey{b.m.Job, g}, wait: w, why: cancelledByEnd})
 	}
 }

@@ -37,7 +37,7 @@ func (w *writer) seal() *Plan {
 
 // updated is the row as an entry leaves it.
 func (r *Row) updated() journal.Updated {
-	return journal.Updated{GUID: r.GUID, Kind: r.Kind, Turn: r.Turn, Try: r.Try, NextAt: int64(r.NextAt), Held: r.Held}
+	return journal.Updated{GUID: r.GUID, Kind: r.Kind, Turn: r.Turn, Attempt: r.Attempt, NextAt: int64(r.NextAt), Held: r.Held}
 }
 
 // sealClose tells of the job's close, and of its completion tasks.
@@ -169,22 +169,22 @@ func (w *writer) sealGone() {
 		g := x.key.GUID
 		switch {
 		case x.wait != nil:
-			p.Unwait = append(p.Unwait, Unwait{g, x.wait.Count})
+			p.CancelWaits = append(p.CancelWaits, CancelledWait{g, x.wait.Count})
 		case x.key.Job == p.Job:
 			p.Delete = append(p.Delete, g)
 		default:
-			p.Recall = append(p.Recall, x.key)
+			p.CancelStarts = append(p.CancelStarts, x.key)
 		}
 		if x.dead {
-			p.Undead = append(p.Undead, g)
+			p.Resolve = append(p.Resolve, g)
 		}
 		switch x.why {
 		case ended:
 			e.Ended = g
-		case disarmed:
-			e.Disarmed = append(e.Disarmed, g)
-		case withdrawn:
-			e.Withdrawn = append(e.Withdrawn, g)
+		case cancelledByEnd:
+			e.Cancelled = append(e.Cancelled, g)
+		case cancelledByClose:
+			e.CancelledByClose = append(e.CancelledByClose, g)
 		}
 	}
 }

@@ -163,7 +163,7 @@ type StartOrder struct {
 	Parent  journal.Parent  `json:"parent"`
 	Trace   string          `json:"trace,omitempty"` // of the parent
 	// Fault is why the order names no child: an expression that failed when a
-	// further try was ordered. It is to be refused.
+	// further attempt was ordered. It is to be refused.
 	Fault string `json:"fault,omitempty"`
 }
 

@@ -56,13 +56,13 @@ type Instance struct {
 // More is what an instance keeps beside its digits. It is zero for an instance
 // that needs none of it.
 type More struct {
-	Leg1  journal.GUID  // its Leg1 message, from which further GUIDs follow
-	Open  int           // elements that have not ended (1.11)
-	Count int           // elements in all
-	Size  int           // bytes of the outputs of ended elements, at least
-	Turn  int           // of an await: children started so far
-	Try   int           // of an await: failed tries so far, plus 1
-	Child journal.JobID // of an await: the child whose outcome is due
+	Leg1    journal.GUID  // its Leg1 message, from which further GUIDs follow
+	Open    int           // elements that have not ended (1.11)
+	Count   int           // elements in all
+	Size    int           // bytes of the outputs of ended elements, at least
+	Turn    int           // of an await: children started so far
+	Attempt int           // of an await: failed attempts so far, plus 1
+	Child   journal.JobID // of an await: the child whose outcome is due
 }
 
 // Wait is an open wait for a signal: the arbiter between signal and timer
@@ -94,7 +94,7 @@ type Receipt struct {
 }
 
 // Row is a dispatch row: outbox, timer, lease, lock of the effect chain, and
-// the licence of its message (T1).
+// the dispatch row of its message (T1).
 type Row struct {
 	GUID     journal.GUID
 	Job      journal.JobID
@@ -112,7 +112,7 @@ type Row struct {
 	PublishedAt Micros
 	Turn        int
 	TurnSent    int
-	Try         int
+	Attempt     int
 	Runs        int
 	Holder      string // the run that has it; "": none
 	Session     int64  // of that run's process or, without one, of that which publishes the row; 0: of none (W8)
@@ -213,7 +213,7 @@ type Message struct {
 	Kind     journal.MessageKind
 	Job      journal.JobID
 	GUID     journal.GUID // its own
-	Row      journal.GUID // of the row that licenses it
+	Row      journal.GUID // of its dispatch row
 	Activity string
 	DAD      DAD // base address of its instance
 	Turn     int

@@ -9,7 +9,7 @@ import (
 // what it needs to decide. It changes neither argument: State.Apply moves the
 // state on.
 //
-// The order is receipt, licence, state (C5). Under mode.Stepwise the plan ends
+// The order is receipt, dispatch row, state (C5). Under mode.Stepwise the plan ends
 // at the next mark and is not Done; the message is then stepped again, against
 // the state with that plan applied.
 func Step(s *State, m *Message, mode Mode) (*Plan, *Need) {
@@ -39,7 +39,7 @@ type builder struct {
 	folded int
 }
 
-// decide applies C5: receipt, then licence, then the state of job and
+// decide applies C5: receipt, then dispatch row, then the state of job and
 // activity.
 func (b *builder) decide() error {
 	if ended := b.ended(); ended != "" {
@@ -72,7 +72,7 @@ func (b *builder) decide() error {
 }
 
 // ended says what became of a message that nothing is left to do for, "" for
-// one that is still to be handled: its receipt, then its licence (C5).
+// one that is still to be handled: its receipt, then its dispatch row (C5).
 func (b *builder) ended() Outcome {
 	if b.s.Job.State == journal.JobQuarantined {
 		return Quarantined
@@ -85,7 +85,7 @@ func (b *builder) ended() Outcome {
 		return Settled
 	case r != nil:
 		return ""
-	case b.row == nil || !b.licensed():
+	case b.row == nil || !b.ownsRow():
 		return Unlicensed
 	case b.row.Held != "" && b.m.Kind != journal.MessageResponse:
 		return HeldBack
@@ -93,11 +93,11 @@ func (b *builder) ended() Outcome {
 	return ""
 }
 
-// licensed reports whether the row is this message's licence (C5). A worker's
+// ownsRow reports whether the row is the one of this message (C5). A worker's
 // response has its request's row in the turn it answers; at a row that was
 // turned meanwhile (T1) only a terminal one counts, since the answer that stands
 // there ends the request anyway and nothing would be left to try again.
-func (b *builder) licensed() bool {
+func (b *builder) ownsRow() bool {
 	switch b.m.Kind {
 	case journal.MessageResponse:
 		turned := b.row.Kind == journal.MessageAnswer && b.m.Response.Kind == journal.ResponseTerminal

@@ -12,7 +12,7 @@ import (
 // stepsFrom is the work of an activity without a response (category B): the
 // same three steps, on the Leg1's own GUID (1.11). Step 1 is what it does.
 func (b *builder) stepsFrom(t *task) error {
-	result, row, err := b.deed(t)
+	result, row, err := b.perform(t)
 	if err != nil {
 		return b.dispatched(b.answer(t, expressionAnswer(err)))
 	}
@@ -49,9 +49,9 @@ func (b *builder) stepsWith(result *journal.Result, row *Row) error {
 	return b.steps()
 }
 
-// deed evaluates what an activity without a response does: its result, and the
+// perform evaluates what an activity without a response does: its result, and the
 // row that it sends, if any.
-func (b *builder) deed(scope flow.Scope) (*journal.Result, *Row, error) {
+func (b *builder) perform(scope flow.Scope) (*journal.Result, *Row, error) {
 	switch b.act.Type {
 	case flow.TypeSignal:
 		sent, err := b.act.Signal(scope)

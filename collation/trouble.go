@@ -35,14 +35,14 @@ func (w *writer) trouble(err error) {
 }
 
 // Hold gives the plan that holds a message's row for an operator, with a dead
-// letter: for a message that the store refuses for good (C10, E10). Without a
+// dead letter: for a message that the store refuses for good (C10, E10). Without a
 // row there is nothing to hold, and the job is quarantined (J1). A message that
 // has ended or is held already (C5) changes nothing, whatever is wrong with it.
 func Hold(s *State, m *Message, mode Mode, cause error) *Plan {
 	b := &builder{writer: newWriter(s, m, mode)}
 	ended := b.ended()
 	if ended == "" && b.receipt == nil && b.row.Held != "" {
-		ended = HeldBack // a response to a held request, which needs no second letter
+		ended = HeldBack // a response to a held request, which needs no second dead letter
 	}
 	if ended == "" && b.row == nil && s.Job.State.Closed() {
 		ended = Unlicensed // accepted before a close that took its row back: only markers are left of it (C15)

@@ -9,15 +9,15 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// T1, E9: a try failed and its entry is committed when the request's time is
+// T1, E9: an attempt failed and its entry is committed when the request's time is
 // over. What the sweeper puts into a row that is still a request must not
-// become the input of the next try.
+// become the input of the next attempt.
 func TestT1TurnedBetweenEntryAndSteps(t *testing.T) {
 	t.Parallel()
 	w, a := atLeg2(t, stepwise)
 	input := string(w.state.Rows[a.GUID].Body)
 	m := respond(a, &journal.Response{
-		Kind: journal.ResponseFailedTry, Code: 500, Error: &journal.Failure{Class: "error", Message: "no"},
+		Kind: journal.ResponseFailedAttempt, Code: 500, Error: &journal.Failure{Class: "error", Message: "no"},
 	})
 	require.False(t, w.commitOnce(m).Done)
 	if row := *w.state.Rows[a.GUID]; row.Kind == journal.MessageRequest { // as TurnOverdue does

@@ -256,16 +256,16 @@ func (w *world) describeRows(b *strings.Builder, p *collation.Plan) {
 		if u.NextAt != 0 {
 			next = fmt.Sprintf("+%dms", (collation.Micros(u.NextAt)-w.state.Now)/1000)
 		}
-		fmt.Fprintf(b, "  ~ %s turn %d try %d next %s held %q\n", u.Kind, u.Turn, u.Try, next, u.Held)
+		fmt.Fprintf(b, "  ~ %s turn %d attempt %d next %s held %q\n", u.Kind, u.Turn, u.Attempt, next, u.Held)
 	}
 	if !e.Ended.IsZero() {
 		fmt.Fprintf(b, "  - %s\n", w.names[e.Ended])
 	}
-	for _, g := range e.Disarmed {
-		fmt.Fprintf(b, "  disarmed %s\n", w.names[g])
+	for _, g := range e.Cancelled {
+		fmt.Fprintf(b, "  cancelled %s\n", w.names[g])
 	}
-	for _, g := range e.Withdrawn {
-		fmt.Fprintf(b, "  withdrawn %s\n", w.names[g])
+	for _, g := range e.CancelledByClose {
+		fmt.Fprintf(b, "  cancelled by close %s\n", w.names[g])
 	}
 	if e.Abandoned > 0 {
 		fmt.Fprintf(b, "  abandoned %d\n", e.Abandoned)

@@ -15,7 +15,7 @@ type writer struct {
 	p    *Plan
 
 	key     InstanceKey // of the message's instance, at its base address
-	row     *Row        // the licence; nil once it is gone
+	row     *Row        // the dispatch row; nil once it is gone
 	receipt *Receipt
 	// response is what this message brought, from its entry once it has one.
 	response *journal.Response
@@ -50,9 +50,9 @@ type gone struct {
 type why int
 
 const (
-	ended     why = iota // its message is handled
-	disarmed             // the end of its activity took it back
-	withdrawn            // a close took it back
+	ended            why = iota // its message is handled
+	cancelledByEnd              // the end of its activity took it back
+	cancelledByClose            // a close took it back
 )
 
 func newWriter(s *State, m *Message, mode Mode) writer {
@@ -169,10 +169,10 @@ func (w *writer) hold(row *Row, held, reason, message string) {
 	w.p.Dead = append(w.p.Dead, d)
 }
 
-// undead ends the open dead letter of the message's row, which stays (E10).
-func (w *writer) undead() {
+// resolve ends the open dead letter of the message's row, which stays (E10).
+func (w *writer) resolve() {
 	if w.row.Dead {
-		w.p.Undead = append(w.p.Undead, w.row.GUID)
+		w.p.Resolve = append(w.p.Resolve, w.row.GUID)
 	}
 }
 
@@ -184,7 +184,7 @@ func (w *writer) cancelled(g journal.GUID) bool {
 	return slices.ContainsFunc(w.gone, func(x gone) bool { return x.key.GUID == g })
 }
 
-// end ends the message's licence with its last marker (1.4).
+// end ends the message's dispatch row with its last marker (1.4).
 func (w *writer) end() {
 	w.p.Done = true
 	if w.row != nil {
@@ -196,7 +196,7 @@ func (w *writer) end() {
 func (w *writer) nothing(o Outcome) { w.p.Outcome, w.p.Done = o, true }
 
 // stale refuses the message for good: a receipt of value 0, an entry, the end
-// of the licence, in one plan (1.7).
+// of the dispatch row, in one plan (1.7).
 func (w *writer) stale() {
 	w.p.Outcome = Stale
 	w.entry(journal.KindStale)

@@ -25,10 +25,10 @@ const (
 	stopWait = 20 * time.Second
 	// readyEvery is how often the status in postmaster.pid is read.
 	readyEvery = 10 * time.Millisecond
-	// startTries bounds the starts that meet a taken port or shared memory that
+	// startAttempts bounds the starts that meet a taken port or shared memory that
 	// is still held, startPause is between them.
-	startTries = 25
-	startPause = 200 * time.Millisecond
+	startAttempts = 25
+	startPause    = 200 * time.Millisecond
 	// maxLogBytes of postgres.log are kept over a start.
 	maxLogBytes = 16 << 20
 	// logTail is how much of the log an error quotes.
@@ -165,7 +165,7 @@ func (p *Postgres) start(ctx context.Context) error {
 			p.opts.Port = port // clients find a restarted server where it was
 			return nil
 		}
-		if try == startTries || !retryable(err) {
+		if try == startAttempts || !retryable(err) {
 			return err
 		}
 		select {

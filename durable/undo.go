@@ -16,8 +16,8 @@ import (
 
 // Limits of compensations.
 const (
-	MaxUndoName  = 150 // bytes
-	MaxUndoTries = 10  // failures, until a person is asked
+	MaxUndoName     = 150 // bytes
+	MaxUndoAttempts = 10  // failures, until a person is asked
 
 	firstUndoWait   = time.Second
 	longestUndoWait = time.Minute

@@ -46,7 +46,7 @@ func IsNotDone(err error) bool {
 
 // FailedError is what a durable function gets of an effect that ended with
 // NotDone: in the run that called it, and in every later one where the function
-// went on with it. Where that was its end, the next try calls the effect again.
+// went on with it. Where that was its end, the next attempt calls the effect again.
 type FailedError struct {
 	Name    string
 	Failure journal.Failure
@@ -148,7 +148,7 @@ func (e *busyError) Error() string   { return fmt.Sprintf("effect %q: %v: %v", e
 func (e *busyError) Unwrap() []error { return []error{ErrBusy, e.err} }
 
 // UnknownError says that a call ended without a known outcome (E5): the outside
-// may or may not have been reached. Of an Idempotent effect the try fails, and
+// may or may not have been reached. Of an Idempotent effect the attempt fails, and
 // the next one calls again with the same key.
 type UnknownError struct {
 	Name string

@@ -20,7 +20,7 @@ const (
 )
 
 // Identity is the place of a handler run within its job: what an effect's key is
-// made of besides the call (E1). Neither turn nor try is part of it.
+// made of besides the call (E1). Neither turn nor attempt is part of it.
 type Identity struct {
 	Space      string
 	Job        journal.JobID

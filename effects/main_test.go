@@ -58,7 +58,7 @@ func (b *bench) again() (context.Context, *Session) {
 	return b.run()
 }
 
-// nextTurn is the run after a failed try.
+// nextTurn is the run after a failed attempt.
 func (b *bench) nextTurn() (context.Context, *Session) {
 	b.store.Turn(theRequest)
 	b.turn++

@@ -77,10 +77,10 @@ func NewRows(list []store.EffectRow) Rows {
 	return r
 }
 
-// Recall gives the run of a durable function what is recorded of it, before the
+// CancelStarts gives the run of a durable function what is recorded of it, before the
 // function is run from its top: what came of it before in this run is forgotten.
 // Where it is undone, no verifier is asked.
-func (s *Session) Recall(recorded Rows, undone bool) {
+func (s *Session) CancelStarts(recorded Rows, undone bool) {
 	s.loadMu.Lock()
 	s.rows, s.loaded = recorded, true
 	s.loadMu.Unlock()

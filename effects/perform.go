@@ -194,7 +194,7 @@ func (s *Session) Effect(c *Call, n int) journal.Effect {
 
 // start commits the start of an effect, whatever becomes of ctx.
 func (s *Session) start(ctx context.Context, e journal.Effect) (row store.EffectRow, taken bool, err error) {
-	err = insist(context.WithoutCancel(ctx), startTries, func(ctx context.Context) (err error) {
+	err = insist(context.WithoutCancel(ctx), startAttempts, func(ctx context.Context) (err error) {
 		row, taken, err = s.cfg.Store.StartEffect(ctx, s.current(), e)
 		return err
 	})
@@ -295,7 +295,7 @@ func (s *Session) unknown(c *Call, key journal.Digest, cause error) error {
 	return s.judge(c, &UnknownError{Name: c.name, Key: key.String(), Err: cause})
 }
 
-// fails fails the try of a durable function by an error of an effect that is not
+// fails fails the attempt of a durable function by an error of an effect that is not
 // recorded: what the function made of it, no later run would repeat. In other
 // handlers it does nothing. It returns err as it is.
 func (s *Session) fails(c *Call, err error) error {
@@ -309,7 +309,7 @@ func (s *Session) fails(c *Call, err error) error {
 // returns. Results are write-once, so what stands is what the handler gets.
 func (s *Session) record(ctx context.Context, c *Call, e journal.Effect, notDone error) ([]byte, error) {
 	var row store.EffectRow
-	err := insist(context.WithoutCancel(ctx), finishTries, func(ctx context.Context) (err error) {
+	err := insist(context.WithoutCancel(ctx), finishAttempts, func(ctx context.Context) (err error) {
 		row, err = s.cfg.Store.FinishEffect(ctx, s.current(), e, notDone != nil)
 		return err
 	})

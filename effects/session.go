@@ -58,7 +58,7 @@ type Session struct {
 	rows   Rows
 
 	mu      sync.Mutex
-	undone  bool // see Recall
+	undone  bool // see CancelStarts
 	calls   map[string]*pending
 	stopped *Unrecorded
 	verdict error
@@ -187,7 +187,7 @@ const (
 // nil. In falling weight: store.ErrStale or ErrJobClosed (no answer), ErrBusy or a
 // *StoreError (hand back), the *NondeterminismError of a durable function,
 // *ParkedError, *ConfirmError or *MisfitError (park), *VerificationError (the activity ends with
-// it), and *UnknownError, *DuplicateError or another error (the try failed).
+// it), and *UnknownError, *DuplicateError or another error (the attempt failed).
 func (s *Session) Verdict() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -288,7 +288,7 @@ func (s *Session) Doomed() error {
 }
 
 // load gives the recorded effects: of a run that is not the first they are read,
-// once; a durable function has them from Recall.
+// once; a durable function has them from CancelStarts.
 func (s *Session) load(ctx context.Context) (Rows, error) {
 	if !s.cfg.Replay && s.cfg.Placer == nil {
 		return Rows{}, nil

@@ -141,7 +141,7 @@ func TestVerifyUnfinishedDone(t *testing.T) {
 }
 
 // 3.3: not done, it runs again under the next key: at once after a crash, and when
-// the try that failed is repeated.
+// the attempt that failed is repeated.
 func TestVerifyUnfinishedNotDone(t *testing.T) {
 	t.Parallel()
 	for name, begin := range unfinished {
@@ -211,7 +211,7 @@ func verifyUnknown(t *testing.T, begin func(context.Context, Option) error, say 
 func TestVerifyAbandoned(t *testing.T) {
 	b := newBench(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	ended := errors.New("the timeout of the try passed")
+	ended := errors.New("the timeout of the attempt passed")
 	_, s := b.run()
 	o := &oracle{say: func(ctx context.Context) (Answer, error) {
 		require.NoError(t, ctx.Err(), "the end of the run does not cut the question")

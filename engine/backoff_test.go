@@ -19,7 +19,7 @@ import (
 )
 
 // T2, I11: the first publication of a turn is looked for after one Resend, however
-// many tries, each with publications of its own, went before.
+// many attempts, each with publications of its own, went before.
 func TestT2BackoffBeginsAnewWithATurn(t *testing.T) {
 	t.Parallel()
 	s := &sweeper{e: &Engine{cfg: Config{Resend: 5 * time.Second, Jitter: rand.N[time.Duration]}}}

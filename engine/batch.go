@@ -373,7 +373,7 @@ func (b *batch) outgoing() []store.Outgoing {
 		for _, g := range p.Delete {
 			gone[g] = true
 		}
-		for _, k := range p.Recall {
+		for _, k := range p.CancelStarts {
 			gone[k.GUID] = true
 		}
 	}

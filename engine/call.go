@@ -16,12 +16,12 @@ import (
 // a delivery (W3).
 type call struct {
 	name string // of the operation, for errors
-	// want is what the decision needs loaded, asked for each try; nil: nothing.
+	// want is what the decision needs loaded, asked for each attempt; nil: nothing.
 	want func() []store.Want
 	// decide decides on what was loaded, and adds its plans to the batch. An error
-	// ends the call alone; nothing of it is committed then. It is asked for each try.
+	// ends the call alone; nothing of it is committed then. It is asked for each attempt.
 	decide func(b *batch) error
-	// lost hears what a test-and-set of its batch was lost to, before the next try.
+	// lost hears what a test-and-set of its batch was lost to, before the next attempt.
 	lost func(*store.LostError)
 	// chain is the job on the effect chain of whose request it writes. Such calls of
 	// one job go through one loop, so that no two of them meet a locked row, and
@@ -134,10 +134,10 @@ func notSent(x *call, cause error) error {
 	return fmt.Errorf("%s: %w: %w", x.name, store.Unavailable("nothing was sent"), cause)
 }
 
-// maxAway is how many tries a call makes while the database is away (J4).
+// maxAway is how many attempts a call makes while the database is away (J4).
 const maxAway = 5
 
-// away counts a try that met no database, and says whether the call is given up.
+// away counts an attempt that met no database, and says whether the call is given up.
 func (x *call) away(err error) bool {
 	x.tries++
 	return errors.Is(err, store.ErrUnknown) || x.tries >= maxAway

@@ -55,7 +55,7 @@ func (it *item) lose(e *store.LostError) {
 func (l *loop) order(ctx context.Context, b *batch, it *item, row *collation.Row) error {
 	order, err := row.Order()
 	if err != nil {
-		b.later = append(b.later, l.burial(it, reasonUndecodable, fmt.Errorf("%w: %w", errOrder, err)))
+		b.later = append(b.later, l.deadLetter(it, reasonUndecodable, fmt.Errorf("%w: %w", errOrder, err)))
 		return nil
 	}
 	in, f, err := l.prepare(ctx, it, row, order)

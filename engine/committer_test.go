@@ -259,7 +259,7 @@ func TestW3UnknownCommit(t *testing.T) {
 	})
 }
 
-// C10: while the database is away a call makes a few tries, and says then that
+// C10: while the database is away a call makes a few attempts, and says then that
 // nothing was begun; it is not held for as long as a message.
 func TestC10CallsDoNotWaitForLong(t *testing.T) {
 	t.Parallel()

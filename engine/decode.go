@@ -52,7 +52,7 @@ func decode(d transport.Delivery) (*item, error) {
 	return it, it.identify(h)
 }
 
-// identify derives the message's GUID from the row that licenses it (1.4).
+// identify derives the message's GUID from its dispatch row (1.4).
 func (it *item) identify(h *wire.Hint) error {
 	m := &it.msg
 	switch m.Kind {

@@ -24,7 +24,7 @@ type watched struct {
 	discarded []collation.RowKey
 	refuse    func([]store.Chained) error // of commits
 	order     *collation.Row
-	tomb      journal.JobID
+	tombstone journal.JobID
 }
 
 func (w *watched) Committer(ctx context.Context, patient bool) (store.Committer, error) {
@@ -55,8 +55,8 @@ func (c *watchedCommitter) Load(ctx context.Context, wants []store.Want, wait bo
 	if err == nil && c.w.order != nil {
 		l.Orders[c.w.order.Job] = c.w.order
 	}
-	if err == nil && !c.w.tomb.IsZero() {
-		l.Tombs[c.w.tomb] = true
+	if err == nil && !c.w.tombstone.IsZero() {
+		l.Tombstones[c.w.tombstone] = true
 	}
 	return l, err
 }
@@ -115,7 +115,7 @@ func TestC5RowsOfTombstonesAreEnded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		it, d := handmade(journal.MessageOutcome, 1)
-		w := &watched{tomb: it.msg.Job}
+		w := &watched{tombstone: it.msg.Job}
 		c, st := bench(t, w)
 		c.carry(t.Context(), work{items: []*item{it}})
 		require.Equal(t, "ack", <-d.done)

@@ -111,7 +111,7 @@ func TestP3StoreTroubleIsARetry(t *testing.T) {
 }
 
 // J4: a message whose plan the store refuses for good is held with a dead
-// letter, and holds up nobody.
+// dead letter, and holds up nobody.
 func TestJ4PoisonedJobHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -293,7 +293,7 @@ type patience struct {
 
 // again waits and says that the batch is to be tried once more: a lost
 // test-and-set is decided anew at once (C3), a database that is away is waited
-// for (C10), by calls for a few tries only.
+// for (C10), by calls for a few attempts only.
 func (l *loop) again(p *patience, w *work, err error) bool {
 	switch {
 	case errors.Is(err, store.ErrLost) && p.lost < maxLost:

@@ -10,7 +10,7 @@ import (
 )
 
 // Act carries out an operator's decision on a dead letter, as one entry (E10). The
-// error is store.ErrNotFound where there is no such letter; store.ErrStale where it,
+// error is store.ErrNotFound where there is no such dead letter; store.ErrStale where it,
 // or its message, has ended; store.ErrRejected for an action that does not fit; and
 // that of the store: with store.ErrUnavailable nothing was changed, with
 // store.ErrUnknown the action may have been carried out.
@@ -30,8 +30,8 @@ func (c *Committer) Act(ctx context.Context, a store.Action) error {
 	return nil
 }
 
-// action is an operator's action. It reads the letter, with the job and the row that
-// it is about; it decides by collation.Act; it writes the end of the letter, the row,
+// action is an operator's action. It reads the dead letter, with the job and the row that
+// it is about; it decides by collation.Act; it writes the end of the dead letter, the row,
 // an entry, and what is said of an effect (E10, 3.3).
 type action struct {
 	store.Action

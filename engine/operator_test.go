@@ -14,7 +14,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// E10, W3: operators of one letter share a commit, and the first of them acts; one
+// E10, W3: operators of one dead letter share a commit, and the first of them acts; one
 // whose action does not fit is refused alone.
 func TestE10OneOfManyOperatorsActs(t *testing.T) {
 	t.Parallel()

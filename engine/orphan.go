@@ -37,43 +37,43 @@ func (l *loop) unlicensed(it *item) {
 func (l *loop) orphan(b *batch, it *item) {
 	row := it.key()
 	switch {
-	case b.loaded.Tombs[row.Job]:
+	case b.loaded.Tombstones[row.Job]:
 		b.plans = append(b.plans, store.Chained{Plan: collation.Discard(row, true, nil, nil)})
 		b.after = append(b.after, func(context.Context) { l.unlicensed(it) })
 	case it.msg.Kind == journal.MessageInterrupt:
-		b.later = append(b.later, l.end(&burial{row: &row}, it.delivery, "discard", func() { l.unlicensed(it) }))
+		b.later = append(b.later, l.end(&orphan{row: &row}, it.delivery, "discard", func() { l.unlicensed(it) }))
 	case it.msg.Kind == journal.MessageStart && it.flow == (flowKey{}):
 		b.after = append(b.after, func(context.Context) { l.unlicensed(it) })
 	default:
-		b.later = append(b.later, l.burial(it, reasonForeign,
+		b.later = append(b.later, l.deadLetter(it, reasonForeign,
 			fmt.Errorf("message %s names job %s, which was never in this space", it.msg.GUID, it.msg.Job)))
 	}
 }
 
-// burial is the end of a message that no job can take. It reads the job of its row,
-// and the start of one that may begin yet; it decides by Bury and Discard; it writes a
+// orphan is the end of a message that no job can take. It reads the job of its row,
+// and the start of one that may begin yet; it decides by WriteDeadLetter and Discard; it writes a
 // dead letter, and the end of the row (T3, C10).
-type burial struct {
+type orphan struct {
 	letter *collation.DeadLetter // nil: nobody has to look
 	row    *collation.RowKey     // where one may stand
 }
 
-func (x *burial) want() []store.Want {
+func (x *orphan) want() []store.Want {
 	if x.row == nil {
 		return nil
 	}
 	return []store.Want{{Job: x.row.Job, Order: x.row.Job}}
 }
 
-func (x *burial) decide(b *batch) error {
+func (x *orphan) decide(b *batch) error {
 	if x.row != nil && b.loaded.Busy[x.row.Job] {
 		return store.ErrBusy
 	}
 	if x.letter != nil {
-		b.plans = append(b.plans, store.Chained{Plan: collation.Bury(*x.letter)})
+		b.plans = append(b.plans, store.Chained{Plan: collation.WriteDeadLetter(*x.letter)})
 	}
 	if k := x.row; k != nil {
-		if p := collation.Discard(*k, b.loaded.Tombs[k.Job], b.loaded.States[k.Job], b.loaded.Orders[k.Job]); p != nil {
+		if p := collation.Discard(*k, b.loaded.Tombstones[k.Job], b.loaded.States[k.Job], b.loaded.Orders[k.Job]); p != nil {
 			b.plans = append(b.plans, store.Chained{Plan: p})
 		}
 	}
@@ -81,7 +81,7 @@ func (x *burial) decide(b *batch) error {
 }
 
 // end is a call that ends a message. Where it fails the message is handed back.
-func (l *loop) end(x *burial, d transport.Delivery, name string, ended func()) *call {
+func (l *loop) end(x *orphan, d transport.Delivery, name string, ended func()) *call {
 	c := &call{name: name, want: x.want, decide: x.decide, done: make(chan struct{})}
 	if x.letter != nil {
 		c.size = len(x.letter.Raw)
@@ -101,7 +101,7 @@ func (l *loop) end(x *burial, d transport.Delivery, name string, ended func()) *
 // where one may stand, so that it is not sent again for ever (C10).
 func (l *loop) poison(d transport.Delivery, letter collation.DeadLetter, row *collation.RowKey) *call {
 	letter.Raw = d.Message().Body
-	return l.end(&burial{&letter, row}, d, callDeadLetter, func() {
+	return l.end(&orphan{&letter, row}, d, callDeadLetter, func() {
 		l.cfg.Observer.Count(observer.MetricDead, 1, "reason", letter.Reason)
 		_ = d.Term(letter.Reason)
 	})
@@ -110,8 +110,8 @@ func (l *loop) poison(d transport.Delivery, letter collation.DeadLetter, row *co
 // callDeadLetter names the calls that record dead letters.
 const callDeadLetter = "dead letter"
 
-// burial is poison for a message that was read.
-func (l *loop) burial(it *item, reason string, cause error) *call {
+// deadLetter is poison for a message that was read.
+func (l *loop) deadLetter(it *item, reason string, cause error) *call {
 	row := it.key()
 	return l.poison(it.delivery, collation.DeadLetter{Job: it.msg.Job, Reason: reason, Message: cause.Error()}, &row)
 }
@@ -130,7 +130,7 @@ func (l *loop) unheard(b *batch, it *item, row *collation.Row, cause error) {
 		Kind: row.Kind, Reason: reasonUnheard, Raw: row.Body,
 		Message: wire.CutText(fmt.Sprintf("job %s is tried again, until it begins: %v", row.Job, cause)),
 	}
-	b.later = append(b.later, l.end(&burial{letter: letter}, it.delivery, callDeadLetter, func() {
+	b.later = append(b.later, l.end(&orphan{letter: letter}, it.delivery, callDeadLetter, func() {
 		l.cfg.Observer.Count(observer.MetricDead, 1, "reason", reasonUnheard)
 		l.ack(it.delivery)
 	}))
@@ -141,7 +141,7 @@ func (l *loop) unheard(b *batch, it *item, row *collation.Row, cause error) {
 // recorded, with store.ErrUnknown it may have been.
 func (c *Committer) DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byte) error {
 	d.Raw = raw
-	one := &call{name: callDeadLetter, decide: (&burial{letter: &d}).decide, size: len(raw)}
+	one := &call{name: callDeadLetter, decide: (&orphan{letter: &d}).decide, size: len(raw)}
 	c.do(ctx, one)
 	return one.err
 }

@@ -114,7 +114,7 @@ func TestT3MessagesWithoutAJob(t *testing.T) {
 		defer r.close()
 		nobody := journal.JobID{1, 6: 0x80, 8: 0x80}
 		h := wire.Hint{Job: nobody.String(), Row: nobody.String(), DAD: ",0"}
-		n := 0 // letters
+		n := 0 // dead letters
 		for _, kind := range []journal.MessageKind{
 			journal.MessageOutcome, journal.MessageWakeUp, journal.MessageCycle, journal.MessageLeg1,
 		} {
@@ -163,7 +163,7 @@ activities: {start: {type: trigger}}
 		}
 		_, err := r.store.Retire(t.Context(), nil)
 		require.NoError(t, err)
-		r.store.Advance(store.TombAge)
+		r.store.Advance(store.TombstoneAge)
 		time.Sleep(time.Minute)
 		_, err = r.store.Expire(t.Context(), 100)
 		require.NoError(t, err)

@@ -97,7 +97,7 @@ func (p *Publisher) request(ctx context.Context, o *store.Outgoing, m *transport
 	q := wire.Request{
 		Space: p.Space, Job: r.Job.String(), Key: o.JobKey, Generation: o.Generation,
 		Flow: o.Flow.Name, Version: o.Flow.Version, Activity: r.Activity, DAD: string(r.DAD), Element: r.Element,
-		Topic: r.Topic, Request: r.GUID.String(), Turn: r.Turn, Try: r.Try, Attempts: act.Retry.Attempts,
+		Topic: r.Topic, Request: r.GUID.String(), Turn: r.Turn, Attempt: r.Attempt, Attempts: act.Retry.Attempts,
 		Fence: r.Fence, TimeoutMS: act.Timeout.Milliseconds(), Trace: o.Trace,
 	}
 	if !o.Root.IsZero() {

@@ -121,13 +121,13 @@ func (b *batch) signal(id journal.JobID, in collation.Signal) (store.Signalled, 
 
 // mail adds what signals did to a mailbox, and gives the wake-ups: errLater.
 func (b *batch) mail(box *collation.Box, m *collation.Mail) ([]store.Outgoing, error) {
-	if b.woken > 0 && b.woken+len(m.Woken) > collation.MaxWoken {
+	if b.woken > 0 && b.woken+len(m.ResolvedWaits) > collation.MaxWakeUps {
 		return nil, errLater
 	}
-	b.woken += len(m.Woken)
-	out := make([]store.Outgoing, len(m.Woken))
-	for i := range m.Woken {
-		w := &m.Woken[i]
+	b.woken += len(m.ResolvedWaits)
+	out := make([]store.Outgoing, len(m.ResolvedWaits))
+	for i := range m.ResolvedWaits {
+		w := &m.ResolvedWaits[i]
 		out[i] = store.Outgoing{Row: m.Plan.Insert[i], JobKey: w.JobKey, Generation: w.Generation, Flow: w.Flow, Trace: w.Trace}
 	}
 	if b.sends {
@@ -145,12 +145,12 @@ type handed struct {
 	out   []store.Outgoing
 }
 
-// hand decides on a signal's message. What it brings and nobody takes is buried.
+// hand decides on a signal's message. What it brings and nobody takes becomes a dead letter.
 func (l *loop) hand(b *batch, it *item) (*collation.Need, error) {
 	box := b.loaded.Boxes[it.msg.Job]
 	switch {
 	case it.reject != nil:
-		b.later = append(b.later, l.burial(it, reasonRefused, it.reject))
+		b.later = append(b.later, l.deadLetter(it, reasonRefused, it.reject))
 		return nil, nil
 	case box == nil:
 		b.busy.items = append(b.busy.items, it)
@@ -159,7 +159,7 @@ func (l *loop) hand(b *batch, it *item) (*collation.Need, error) {
 	m, need, err := collation.Deliver(box, it.msg.GUID, b.mode)
 	switch {
 	case errors.Is(err, collation.ErrSignal):
-		b.later = append(b.later, l.burial(it, reasonRefused, err))
+		b.later = append(b.later, l.deadLetter(it, reasonRefused, err))
 		return nil, nil
 	case err != nil || need != nil:
 		return need, err

@@ -60,7 +60,7 @@ func (l *loop) span(b *batch, it *item, end time.Time) observer.Span {
 		}
 	}
 	if r := e.Response; r != nil {
-		s.Subject.Code, s.Subject.Try, s.Subject.By = r.Code, r.Try, string(r.By)
+		s.Subject.Code, s.Subject.Attempt, s.Subject.By = r.Code, r.Attempt, string(r.By)
 		if !r.Child.IsZero() {
 			s.Subject.Child = r.Child.String()
 		}

@@ -251,7 +251,7 @@ func (s *sweeper) waits(ctx context.Context, look *lookout, r store.DueRow) (boo
 
 // again is the backoff until the row is looked at next: it doubles with every
 // publication, and at most doubles the time since the last one, with jitter. The
-// first publication of a turn begins anew: what earlier tries took says nothing
+// first publication of a turn begins anew: what earlier attempts took says nothing
 // of this one's message.
 func (s *sweeper) again(r store.DueRow) time.Duration {
 	since := time.Duration(0)

@@ -32,11 +32,11 @@ type Ends interface {
 }
 
 // ParkedError says that a job waits for a person: it has open dead letters.
-type ParkedError struct{ Letters []store.DeadView }
+type ParkedError struct{ DeadLetters []store.DeadView }
 
 // Error counts them.
 func (e *ParkedError) Error() string {
-	return fmt.Sprintf("the job waits for a person: %d dead letters", len(e.Letters))
+	return fmt.Sprintf("the job waits for a person: %d dead letters", len(e.DeadLetters))
 }
 
 // WaitersConfig configures Waiters.

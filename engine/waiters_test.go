@@ -371,7 +371,7 @@ func TestWaitUntilParked(t *testing.T) {
 		for range 2 {
 			var parked *engine.ParkedError
 			require.ErrorAs(t, <-ended, &parked)
-			require.Equal(t, "look", parked.Letters[0].Letter.Message)
+			require.Equal(t, "look", parked.DeadLetters[0].Letter.Message)
 		}
 		require.Empty(t, ended)
 		require.False(t, patient.over())

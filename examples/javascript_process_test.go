@@ -18,7 +18,7 @@ import (
 // event is a line of the worker.
 type event struct {
 	Event, Request, Key   string
-	Turn, Try             int
+	Turn, Attempt         int
 	Publication, Delivery int
 	Kind, Error           string
 	Code                  int

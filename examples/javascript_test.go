@@ -66,8 +66,8 @@ func TestT6Answers(t *testing.T) {
 	for key, runs := range map[string]int{"good": 1, "jammed": 3, "broken": 3, "heavy": 1, "huge": 1, "wide": 1} {
 		turns := map[int]bool{}
 		for _, e := range p.of("run", key) { // a turn may be asked for more than once (C9)
-			require.Equal(t, e.Turn, e.Try, key)
-			require.Equal(t, p.of("run", key)[0].Request, e.Request, "the key that a receiver dedupes on is the same on every try")
+			require.Equal(t, e.Turn, e.Attempt, key)
+			require.Equal(t, p.of("run", key)[0].Request, e.Request, "the key that a receiver dedupes on is the same on every attempt")
 			turns[e.Turn] = true
 		}
 		require.Len(t, turns, runs, key)
@@ -120,7 +120,7 @@ func TestC9KilledInTheMiddle(t *testing.T) {
 	after := second.of("run", "parcel")
 	require.Len(t, after, 1)
 	require.Equal(t, before.Request, after[0].Request)
-	require.Equal(t, []int{1, 1}, []int{after[0].Turn, after[0].Try}, "a run that was cut off is no failed try")
+	require.Equal(t, []int{1, 1}, []int{after[0].Turn, after[0].Attempt}, "a run that was cut off is no failed attempt")
 	require.Len(t, answers(t, s, "parcel"), 1)
 	second.end()
 }

@@ -50,7 +50,7 @@ const (
 	KindWorker      Kind = "worker"      // sent to a worker
 	KindLease       Kind = "lease"       // with a worker
 	KindEach        Kind = "each"        // elements of a list
-	KindRetry       Kind = "retry"       // a failed try, until its next
+	KindRetry       Kind = "retry"       // a failed attempt, until its next
 	KindEngine      Kind = "engine"      // sent to the engines
 	KindSuspended   Kind = "suspended"   // its handler waits for something
 	KindChild       Kind = "child"       // a job that an await started
@@ -111,8 +111,8 @@ type explainer struct {
 	v       *store.JobView
 	spots   []*spot // in the order of the graph
 	by      map[collation.InstanceKey]*spot
-	dead    map[journal.GUID]*store.DeadView // open letters by their row
-	told    map[int64]bool                   // letters that a reason names
+	dead    map[journal.GUID]*store.DeadView // open dead letters by their row
+	told    map[int64]bool                   // dead letters that a reason names
 	rows    map[journal.GUID]*collation.Row  // all of them, starts of children too
 	waits   map[journal.GUID]*collation.Wait
 	reasons []Reason

@@ -149,7 +149,7 @@ var sleepingStates = map[string]state{
 	"leased again": {
 		make: func(w *world) {
 			r := w.asleep(sleep("nap"))
-			r.Holder, r.NextAt, r.TurnSent, r.Try = "host-1", collation.Never, 4, 2
+			r.Holder, r.NextAt, r.TurnSent, r.Attempt = "host-1", collation.Never, 4, 2
 		}, kind: explain.KindLease,
 		text: "charge at ,0,0 (function) is with host-1, turn 4, attempt 2 of 5; it is free as soon as that process is not heard of",
 	},

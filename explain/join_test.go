@@ -111,7 +111,7 @@ func TestWhyNamesAJoinThatAJoinWaitsFor(t *testing.T) {
 	w.instance("a", ",0,0,0", 201100000000001)
 	w.instance("c", ",0,0,0", 201100000000001)
 	r := w.row(journal.MessageRequest, "b")
-	r.DAD, r.Turn, r.Try, r.TurnSent = ",0,0,0", 1, 1, 1
+	r.DAD, r.Turn, r.Attempt, r.TurnSent = ",0,0,0", 1, 1, 1
 	reasons := explain.Why(&w.job)
 	require.Len(t, reasons, 3)
 	require.Equal(t, "early at ,0,0,0 has 1 of 2 arrivals, none of them taken; missing are those of b2", reasons[1].Text)

@@ -37,7 +37,7 @@ func (e *explainer) each(s *spot) {
 			if n.sent++; n.since == collation.Never || r.PublishedAt < n.since {
 				n.since = r.PublishedAt
 			}
-		case r.NextAt > e.Now && r.Try > 1:
+		case r.NextAt > e.Now && r.Attempt > 1:
 			if n.retry++; n.next == collation.Never || r.NextAt < n.next {
 				n.next = r.NextAt
 			}

@@ -157,7 +157,7 @@ func (e *explainer) request(s *spot, r *collation.Row) {
 	case sent(r):
 		e.add(s, KindWorker, fmt.Sprintf("%s was sent to %s %s, %s; it waits for the response, and is %s%s%s",
 			e.asked(s, r), r.Topic, e.ago(r.PublishedAt), s.attempt(r), e.again(r), e.bound(s, r), e.quiet(r.PublishedAt, r.Topic)))
-	case r.NextAt > e.Now && r.Try > 1:
+	case r.NextAt > e.Now && r.Attempt > 1:
 		e.add(s, KindRetry, fmt.Sprintf("%s failed and is tried again %s, %s%s", e.asked(s, r), e.in(r.NextAt), s.attempt(r), e.bound(s, r))).Due = r.NextAt
 	default:
 		e.add(s, KindUnsent, fmt.Sprintf("%s is due for %s %s, %s; the message %s%s",
@@ -177,16 +177,16 @@ func (e *explainer) quiet(sent collation.Micros, topic string) string {
 	return "; if that is long for it, look whether a worker of " + topic + " runs"
 }
 
-// attempt is the try of how many, and the turn of a function that suspended before.
+// attempt is the attempt of how many, and the turn of a function that suspended before.
 func (s *spot) attempt(r *collation.Row) string {
 	turn := ""
-	if r.Turn > r.Try {
+	if r.Turn > r.Attempt {
 		turn = fmt.Sprintf("turn %d, ", r.Turn)
 	}
 	if s.act == nil || s.act.Type != flow.TypeWorker {
-		return fmt.Sprintf("%sattempt %d", turn, r.Try)
+		return fmt.Sprintf("%sattempt %d", turn, r.Attempt)
 	}
-	return fmt.Sprintf("%sattempt %d of %d", turn, r.Try, s.act.Retry.Attempts)
+	return fmt.Sprintf("%sattempt %d of %d", turn, r.Attempt, s.act.Retry.Attempts)
 }
 
 // bound is what `within` adds to a sentence: of a request in its row, of a hook or
@@ -236,7 +236,7 @@ func (e *explainer) child(s *spot) {
 	in := s.inst
 	attempt := ""
 	if s.act != nil && s.act.Retry.Attempts > 1 {
-		attempt = fmt.Sprintf(", attempt %d of %d", in.Try, s.act.Retry.Attempts)
+		attempt = fmt.Sprintf(", attempt %d of %d", in.Attempt, s.act.Retry.Attempts)
 	}
 	if s.order != nil {
 		e.ordered(s, attempt)

@@ -99,7 +99,7 @@ var workerStates = map[string]state{
 			"quipu interrupt order-42",
 		},
 	},
-	"held without a letter": {
+	"held without a dead letter": {
 		make: func(w *world) { w.request("charge", "pay.charge", 2).Held = collation.HeldParked }, kind: explain.KindPerson,
 		text: "charge at ,0,0 is held (parked) and has no open dead letter",
 		do:   append(verify[:1:1], "quipu interrupt order-42"),
@@ -111,14 +111,14 @@ var workerStates = map[string]state{
 			i.Leg1, i.Open, i.Count = leg1, 7, 10
 			for _, change := range []func(r *collation.Row){
 				func(r *collation.Row) { r.Holder, r.NextAt = "host-1", collation.Never },
-				func(r *collation.Row) { r.Try, r.Turn, r.NextAt = 2, 2, now+9*second },
-				func(r *collation.Row) { r.Try, r.Turn, r.NextAt = 2, 2, now+5*second },
+				func(r *collation.Row) { r.Attempt, r.Turn, r.NextAt = 2, 2, now+9*second },
+				func(r *collation.Row) { r.Attempt, r.Turn, r.NextAt = 2, 2, now+5*second },
 				func(r *collation.Row) { r.Kind = journal.MessageAnswer },
 				func(r *collation.Row) { r.Held, r.Publication, r.TurnSent = collation.HeldParallel, 0, 0 },
 				func(r *collation.Row) { r.Publication, r.TurnSent = 0, 0 },
 			} {
 				r := w.row(journal.MessageRequest, "items")
-				r.Topic, r.Turn, r.Try, r.TurnSent = "stock.reserve", 1, 1, 1
+				r.Topic, r.Turn, r.Attempt, r.TurnSent = "stock.reserve", 1, 1, 1
 				change(r)
 			}
 		}, kind: explain.KindEach, due: now + 5*second,
@@ -288,7 +288,7 @@ var otherStates = map[string]state{
 		}, kind: explain.KindInterrupt, due: now + second,
 		text: "the job is interrupted next, by a client with code 410 (refunded); the message went to the engines 4 s ago and is looked for again in 1 s",
 	},
-	"a letter without a row": {
+	"a dead letter without a row": {
 		make: func(w *world) { w.letter(nil, "undecodable", "no JSON") }, kind: explain.KindPerson,
 		text: "the job waits for a person since 2 min: dead letter 7 (undecodable): no JSON",
 		do:   []string{"quipu dead resolve 7 --result JSON", "quipu dead fail 7"},
@@ -299,9 +299,9 @@ var otherStates = map[string]state{
 	},
 }
 
-func (w *world) await(name string, try int) {
+func (w *world) await(name string, attempt int) {
 	i := w.waiting(name)
-	i.Turn, i.Try, i.Child = try, try, other
+	i.Turn, i.Attempt, i.Child = attempt, attempt, other
 }
 
 // order adds the start of the child.

@@ -99,10 +99,10 @@ func (w *world) row(kind journal.MessageKind, name string) *collation.Row {
 }
 
 // request adds the instance and the request of a worker, sent 4 s ago.
-func (w *world) request(name, topic string, try int) *collation.Row {
-	w.instance(name, ",0,0", 1100000000000+collation.ActivityLedger(try-1))
+func (w *world) request(name, topic string, attempt int) *collation.Row {
+	w.instance(name, ",0,0", 1100000000000+collation.ActivityLedger(attempt-1))
 	r := w.row(journal.MessageRequest, name)
-	r.Topic, r.Turn, r.Try, r.TurnSent = topic, try, try, try
+	r.Topic, r.Turn, r.Attempt, r.TurnSent = topic, attempt, attempt, attempt
 	return r
 }
 

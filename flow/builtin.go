@@ -22,7 +22,7 @@ const (
 func Call(topic string) (*Flow, error) { return oneWorker(CallName, topic, DefaultRetry) }
 
 // Undo is Call for compensations. What they are to take back stands outside until
-// they have run: they have as many tries as there can be.
+// they have run: they have as many attempts as there can be.
 func Undo(topic string) (*Flow, error) {
 	retry := DefaultRetry
 	retry.Attempts = MaxAttempts

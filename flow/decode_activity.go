@@ -180,7 +180,7 @@ func (d decoder) await(a *activityDef, n *node, path string) {
 	d.values(a, n, path, "flow", "version", "id")
 	a.awaited = d.boolean(n, path, "await", true)
 	if v := n.get("id"); v != nil && a.awaited && a.retry.Attempts > 1 {
-		d.add(v.position, path+".id", "id", "every try would start its child with this key, and the first child keeps it: leave out id, or retry")
+		d.add(v.position, path+".id", "id", "every attempt would start its child with this key, and the first child keeps it: leave out id, or retry")
 	}
 }
 

@@ -56,7 +56,7 @@ var sections = []Section{
 		{Name: "input", Takes: "mapped value", Default: "`{}`; of a worker with `each` the element", Meaning: "What a worker gets, the input of an await's child, the output of a pass-through hook or, of a cycle, of its pivot's next pass. Up to 1 MiB."},
 		{Name: "output", Takes: "mapped value", Default: "the response", Meaning: "Takes the response's place when the activity ends with success. Up to 1 MiB."},
 		{Name: "retry", Takes: "mapping", Default: "see Retries", Meaning: "The retry policy of a worker or an await."},
-		{Name: "timeout", Takes: "duration", Default: "none", Meaning: "Bounds one try of a worker, from when its handler begins: 1ms to 8760h. Time without a worker is for `within`."},
+		{Name: "timeout", Takes: "duration", Default: "none", Meaning: "Bounds one attempt of a worker, from when its handler begins: 1ms to 8760h. Time without a worker is for `within`."},
 		{Name: "within", Takes: "duration", Default: "none", Meaning: "Bounds the time from dispatch to ending response of a worker, an await or a hook that waits: 1ms to 8760h. Then it ends with error 408."},
 		{Name: "join", Takes: "`all` or `any`", Default: "`all`", Meaning: "Of an activity to which several transitions lead: it runs when all are decided and one is taken, or at the first that is taken."},
 	}},
@@ -72,7 +72,7 @@ var sections = []Section{
 		{Name: "flow", Takes: "name, or text with expressions", Default: "required", Meaning: "The flow of the child."},
 		{Name: "version", Takes: "string with expressions", Default: "the active one", Meaning: "The version of the child."},
 		{Name: "space", Refused: "this build awaits flows of its own space"},
-		{Name: "id", Takes: "string with expressions", Default: "derived from the parent's key", Meaning: "The key of the child, 1 to 512 bytes without control characters. One that belongs to another parent is error 409. Not with more than one try: the first child keeps the key."},
+		{Name: "id", Takes: "string with expressions", Default: "derived from the parent's key", Meaning: "The key of the child, 1 to 512 bytes without control characters. One that belongs to another parent is error 409. Not with more than one attempt: the first child keeps the key."},
 		{Name: "await", Takes: "boolean", Default: "`true`", Meaning: "Whether the child's end is the response; with `false` its start is, `{id}`."},
 	}},
 	{"hook", []Key{
@@ -101,9 +101,9 @@ var sections = []Section{
 		{Name: "descend", Takes: "boolean", Default: "`false`", Meaning: "Whether the children that the job awaits are interrupted, too."},
 	}},
 	{"retry", []Key{
-		{Name: "attempts", Takes: "integer", Default: "3; of an await 1", Meaning: "Tries in all: 1 to 1000."},
-		{Name: "backoff", Takes: "duration", Default: "1s", Meaning: "The wait after the first failed try: 1ms to 8760h."},
-		{Name: "factor", Takes: "number", Default: "2", Meaning: "Multiplies the wait from try to try: 1 to 100."},
+		{Name: "attempts", Takes: "integer", Default: "3; of an await 1", Meaning: "Attempts in all: 1 to 1000."},
+		{Name: "backoff", Takes: "duration", Default: "1s", Meaning: "The wait after the first failed attempt: 1ms to 8760h."},
+		{Name: "factor", Takes: "number", Default: "2", Meaning: "Multiplies the wait from attempt to attempt: 1 to 100."},
 		{Name: "max", Takes: "duration", Default: "1m, or `backoff` if longer", Meaning: "Bounds the wait: `backoff` to 8760h."},
 		{Name: "jitter", Takes: "number", Default: "0.2", Meaning: "The part of the wait that is random: 0 to 1."},
 	}},
@@ -118,18 +118,18 @@ var sections = []Section{
 var types = []string{"trigger", "worker", "await", "hook", "signal", "cycle", "interrupt"}
 
 const (
-	noTries   = "it has no tries; within bounds how long it may take"
-	atOnce    = "it waits for nothing and ends at once"
-	noRetries = "there is nothing to try again"
-	rootOnly  = "its output is the job's input"
+	noAttempts = "it has no attempts; within bounds how long it may take"
+	atOnce     = "it waits for nothing and ends at once"
+	noRetries  = "there is nothing to try again"
+	rootOnly   = "its output is the job's input"
 )
 
 // pointless are the keys of every activity that mean nothing for a type, and
 // why.
 var pointless = map[string]map[string]string{
 	"trigger":   {"input": rootOnly, "output": rootOnly, "retry": rootOnly, "timeout": rootOnly, "within": rootOnly, "join": "no transition leads to it"},
-	"await":     {"timeout": noTries},
-	"hook":      {"retry": noRetries, "timeout": noTries},
+	"await":     {"timeout": noAttempts},
+	"hook":      {"retry": noRetries, "timeout": noAttempts},
 	"signal":    {"input": "what it sends is its payload", "retry": noRetries, "timeout": atOnce, "within": atOnce},
 	"cycle":     {"output": "its input becomes the output of its pivot", "retry": noRetries, "timeout": atOnce, "within": atOnce},
 	"interrupt": {"input": "it sends nothing but code and reason", "retry": noRetries, "timeout": atOnce, "within": atOnce},

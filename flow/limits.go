@@ -42,7 +42,7 @@ const (
 	MaxReason = 4 << 10
 	// MaxSleep is the longest sleep of a hook, ten years.
 	MaxSleep = 87600 * time.Hour
-	// MaxAttempts is the number of tries that a retry policy may allow (E8).
+	// MaxAttempts is the number of attempts that a retry policy may allow (E8).
 	MaxAttempts = 1000
 	// MaxFactor is the largest backoff factor.
 	MaxFactor = 100

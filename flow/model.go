@@ -126,7 +126,7 @@ type Activity struct {
 	// Retry is the retry policy of a worker or an await, with defaults filled in
 	// (E8).
 	Retry Retry
-	// Timeout bounds one try of a worker; Within the time from dispatch to
+	// Timeout bounds one attempt of a worker; Within the time from dispatch to
 	// ending response of a worker, an await or a waiting hook (E9). 0 means no
 	// bound.
 	Timeout, Within time.Duration
@@ -194,16 +194,16 @@ type Transition struct {
 	needs      []string
 }
 
-// Retry is a retry policy (E8): the wait after the n-th failed try is Backoff ×
+// Retry is a retry policy (E8): the wait after the n-th failed attempt is Backoff ×
 // Factorⁿ⁻¹, at most Max, give or take Jitter of itself. As an option of a
 // builder, a zero field means the default and a negative Jitter none.
 type Retry struct {
-	// Attempts is the number of tries in all, 1…MaxAttempts; default 3, of an
+	// Attempts is the number of attempts in all, 1…MaxAttempts; default 3, of an
 	// await 1.
 	Attempts int
-	// Backoff is the wait after the first failed try; default 1s.
+	// Backoff is the wait after the first failed attempt; default 1s.
 	Backoff time.Duration
-	// Factor multiplies the wait from try to try, 1…MaxFactor; default 2.
+	// Factor multiplies the wait from attempt to attempt, 1…MaxFactor; default 2.
 	Factor float64
 	// Max bounds the wait; default 1m, or Backoff if that is longer.
 	Max time.Duration

@@ -46,7 +46,7 @@ func Input(v any) ActivityOption { return setValue("input", v) }
 // whose strings may hold expressions.
 func Output(v any) ActivityOption { return setValue("output", v) }
 
-// Timeout bounds one try of a worker (E9), MinDuration to MaxDuration.
+// Timeout bounds one attempt of a worker (E9), MinDuration to MaxDuration.
 func Timeout(d time.Duration) ActivityOption { return setText("timeout", d.String()) }
 
 // Within bounds the time from dispatch to ending response (E9), MinDuration to

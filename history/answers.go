@@ -19,7 +19,7 @@ func (t *Teller) answered(e *journal.Entry, own place) {
 	ev := t.event(e, KindDone, own)
 	ev.Error, ev.Job = x.Error, x.Child
 	if r != nil {
-		ev.Attempt, ev.Input = x.Try, r.input
+		ev.Attempt, ev.Input = x.Attempt, r.input
 		if x.Began != 0 {
 			ev.Waited, ev.Ran = span(r.due, x.Began), micros(x.Ran)
 		}
@@ -28,9 +28,9 @@ func (t *Teller) answered(e *journal.Entry, own place) {
 	case journal.ResponseTerminal:
 		ev.Code = x.Code
 		t.terminal(&ev, x)
-	case journal.ResponseFailedTry:
+	case journal.ResponseFailedAttempt:
 		ev.Kind, ev.Code = KindAttempt, x.Code
-		ev.Text = fmt.Sprintf("attempt %d failed with code %d", x.Try, x.Code)
+		ev.Text = fmt.Sprintf("attempt %d failed with code %d", x.Attempt, x.Code)
 		for i := range e.Updated {
 			if u := &e.Updated[i]; u.GUID == x.Request {
 				ev.Due = collation.Micros(max(e.Time, u.NextAt))
@@ -98,8 +98,8 @@ func (t *Teller) terminal(ev *Event, x *journal.Response) {
 	default:
 		ev.Text = "done"
 	}
-	if ev.Kind == KindFailed && x.Try > 1 {
-		ev.Text += fmt.Sprintf(", in attempt %d, the last", x.Try)
+	if ev.Kind == KindFailed && x.Attempt > 1 {
+		ev.Text += fmt.Sprintf(", in attempt %d, the last", x.Attempt)
 	}
 }
 
@@ -120,7 +120,7 @@ func (t *Teller) again(e *journal.Entry) {
 
 // failed reports the response of an attempt that failed, after which another follows.
 func failed(e *journal.Entry) bool {
-	return e.Response != nil && e.Response.Kind == journal.ResponseFailedTry
+	return e.Response != nil && e.Response.Kind == journal.ResponseFailedAttempt
 }
 
 // output is what a response brought, also where that is stored beside.

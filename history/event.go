@@ -40,7 +40,7 @@ type Event struct {
 	Element int
 	// Text says in a few words what happened, without the values below.
 	Text string
-	// Attempt is the try that it tells of, from 1; 0 for none.
+	// Attempt is the attempt that it tells of, from 1; 0 for none.
 	Attempt int
 	Code    int // of an end, otherwise 0
 	Input   *Value

@@ -70,7 +70,7 @@ func shop() func(*workers.Registry) {
 		workers.Handle(reg, "charge", func(ctx context.Context, in map[string]any) (string, error) {
 			return effects.Do(ctx, "charge", func(context.Context) (string, error) {
 				time.Sleep(3 * time.Second)
-				if workers.Info(ctx).Try == 1 {
+				if workers.Info(ctx).Attempt == 1 {
 					return "", workers.RetryAfter(5*time.Second, effects.NotDone(errors.New("the network is away")))
 				}
 				return "ch_1", nil

@@ -85,11 +85,11 @@ type ResponseKind string
 // The kinds of responses. All but the terminal one are pending; a pass, one
 // signal of a repeating hook, is the only pending one that decides transitions.
 const (
-	ResponseTerminal  ResponseKind = "terminal"
-	ResponseFailedTry ResponseKind = "failed"
-	ResponseSuspended ResponseKind = "suspended"
-	ResponseParked    ResponseKind = "parked"
-	ResponsePass      ResponseKind = "pass"
+	ResponseTerminal      ResponseKind = "terminal"
+	ResponseFailedAttempt ResponseKind = "failed"
+	ResponseSuspended     ResponseKind = "suspended"
+	ResponseParked        ResponseKind = "parked"
+	ResponsePass          ResponseKind = "pass"
 	// ResponseWake records what a durable function waited for (E12).
 	ResponseWake ResponseKind = "wake"
 )
@@ -132,43 +132,43 @@ const (
 // alone says them. What a field follows from within its entry stands beside it in
 // the tables of fields: it is written where it is something else.
 type Entry struct {
-	Space      string // said by created entries alone
-	Job        JobID  // of the record
-	Key        string // the job's key, on created entries only
-	Generation int64  // said by created entries alone
-	Chain      GUID   // of the record; zero: the main chain
-	Seq        int64  // of the record
-	Kind       Kind
-	GUID       GUID   // the message handled; zero for none
-	Activity   string // with DAD; of an effect said by its first entry
-	DAD        string
-	Marks      []Mark
-	Ledger     Ledger       // of the message's own instance, as the entry leaves it; 0: it does not move
-	Joins      []LedgerMove // of the joins that it arrives at, but for folded ones
-	Receipt    Ledger       // the message's GUID ledger, as the entry leaves it; 0: it does not move, or is stale
-	Semaphore  *int64       // open obligations of the job, as the entry leaves them; nil: it does not count them (1.8)
-	Open       *int         // elements under `each` that have not ended; nil: none ends
-	Response   *Response
-	Result     *Result
-	Dispatched []Dispatched
-	Updated    []Updated
-	Elements   *Elements
-	Waits      []Wait
-	Ended      GUID   // the dispatch row whose message ended by being handled; zero: none
-	Disarmed   []GUID // timers, waits and bounds that the end of their activity took back
-	Withdrawn  []GUID // dispatch rows and waits that a close took back
-	Abandoned  int    // obligations a close by failure took over (C15)
-	Close      *Close
-	Bound      *Bound // the effect chain that a response binds (J8)
-	Flow       *FlowRef
-	Parent     *Parent
-	Input      []byte   // the job's input, on created entries
-	Tags       []string // the job's, sorted, on created entries
-	From       *From    // of a job that resumes another, on created entries
-	Next       JobID    // the job that resumes this one, on resumed entries
-	Effect     *Effect
-	Operator   *Operator
-	Trouble    *Trouble
+	Space            string // said by created entries alone
+	Job              JobID  // of the record
+	Key              string // the job's key, on created entries only
+	Generation       int64  // said by created entries alone
+	Chain            GUID   // of the record; zero: the main chain
+	Seq              int64  // of the record
+	Kind             Kind
+	GUID             GUID   // the message handled; zero for none
+	Activity         string // with DAD; of an effect said by its first entry
+	DAD              string
+	Marks            []Mark
+	Ledger           Ledger       // of the message's own instance, as the entry leaves it; 0: it does not move
+	Joins            []LedgerMove // of the joins that it arrives at, but for folded ones
+	Receipt          Ledger       // the message's GUID ledger, as the entry leaves it; 0: it does not move, or is stale
+	Semaphore        *int64       // open obligations of the job, as the entry leaves them; nil: it does not count them (1.8)
+	Open             *int         // elements under `each` that have not ended; nil: none ends
+	Response         *Response
+	Result           *Result
+	Dispatched       []Dispatched
+	Updated          []Updated
+	Elements         *Elements
+	Waits            []Wait
+	Ended            GUID   // the dispatch row whose message ended by being handled; zero: none
+	Cancelled        []GUID // timers, waits and bounds that the end of their activity took back
+	CancelledByClose []GUID // dispatch rows and waits that a close took back
+	Abandoned        int    // obligations a close by failure took over (C15)
+	Close            *Close
+	Bound            *Bound // the effect chain that a response binds (J8)
+	Flow             *FlowRef
+	Parent           *Parent
+	Input            []byte   // the job's input, on created entries
+	Tags             []string // the job's, sorted, on created entries
+	From             *From    // of a job that resumes another, on created entries
+	Next             JobID    // the job that resumes this one, on resumed entries
+	Effect           *Effect
+	Operator         *Operator
+	Trouble          *Trouble
 	// Writer and Build are for an audit only. An entry without them has those of the
 	// entry before it.
 	Writer, Build string
@@ -292,11 +292,11 @@ type Response struct {
 	Code    int
 	Request GUID // zero: an answer to an activity that wrote no request
 	Turn    int
-	Try     int
+	Attempt int
 	Output  []byte // canonical payload; nil for none
 	Ref     Digest // or the digest of an output that is stored beside (E6)
 	Error   *Failure
-	// RetryAfter is the least delay before the next try that a failed try asked
+	// RetryAfter is the least delay before the next attempt that a failed attempt asked
 	// for, µs (E8).
 	RetryAfter int64
 	By         By   // of a wake-up
@@ -344,7 +344,7 @@ type Failure struct {
 	Stack   string
 }
 
-// Dispatched is a dispatch row that this entry inserted: a licence (T1). A Leg1
+// Dispatched is a dispatch row that this entry inserted (T1). A Leg1
 // that is folded into the entry has none: the entry handles it, too (C11).
 type Dispatched struct {
 	GUID     GUID
@@ -362,12 +362,12 @@ type Dispatched struct {
 // Updated is a request's row as this entry left it: its next turn after a
 // pending response, turned into an answer, held, or released.
 type Updated struct {
-	GUID   GUID
-	Kind   MessageKind // request, or answer once turned
-	Turn   int
-	Try    int
-	NextAt int64  // µs; 0 never
-	Held   string // reason, or ""
+	GUID    GUID
+	Kind    MessageKind // request, or answer once turned
+	Turn    int
+	Attempt int
+	NextAt  int64  // µs; 0 never
+	Held    string // reason, or ""
 }
 
 // Close is the end of a job.

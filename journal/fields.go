@@ -15,7 +15,7 @@ func entryFields(c *codec, e *Entry) {
 	section(c, "by", e.Build != "" || e.Writer != "", e, authorFields)
 	part(c, "c", &e.Close, closeFields)
 	field(c, "d", &e.DAD, word)
-	list(c, "di", &e.Disarmed, uuid)
+	list(c, "di", &e.Cancelled, uuid)
 	marked(c, "do", &e.Marks)
 	part(c, "e", &e.Effect, effectFields)
 	optional(c, "el", &e.Elements, elements)
@@ -50,7 +50,7 @@ func entryFields(c *codec, e *Entry) {
 	parts(c, "up", &e.Updated, updatedFields)
 	always(c, "v", &c.version, number)
 	parts(c, "w", &e.Waits, waitFields)
-	list(c, "wd", &e.Withdrawn, uuid)
+	list(c, "wd", &e.CancelledByClose, uuid)
 	part(c, "wr", &e.Trouble, troubleFields)
 	implied(c, "x", &e.Ended, e.impliedEnd(), uuid)
 }
@@ -206,7 +206,7 @@ func responseFields(c *codec, r *Response) {
 		first = 1
 	}
 	implied(c, "tn", &r.Turn, first, number)
-	implied(c, "ty", &r.Try, r.Turn, number)
+	implied(c, "ty", &r.Attempt, r.Turn, number)
 	field(c, "u", &r.Undone, truth)
 }
 
@@ -243,7 +243,7 @@ func updatedFields(c *codec, u *Updated) {
 	implied(c, "k", &u.Kind, row.Kind, word)
 	field(c, "n", &u.NextAt, big)
 	implied(c, "tn", &u.Turn, row.Turn, number)
-	implied(c, "ty", &u.Try, row.Try, number)
+	implied(c, "ty", &u.Attempt, row.Attempt, number)
 }
 
 func waitFields(c *codec, w *Wait) {

@@ -57,13 +57,13 @@ func moves(t *rapid.T, e *journal.Entry) {
 	e.Updated = lists(t, "updated", rapid.Custom(func(t *rapid.T) journal.Updated {
 		return journal.Updated{
 			GUID: guids().Draw(t, "guid"), Kind: journal.MessageKind(texts().Draw(t, "kind")),
-			Turn: counts().Draw(t, "turn"), Try: counts().Draw(t, "try"),
+			Turn: counts().Draw(t, "turn"), Attempt: counts().Draw(t, "try"),
 			NextAt: rapid.Int64().Draw(t, "next"), Held: texts().Draw(t, "held"),
 		}
 	}))
 	e.Ended = guids().Draw(t, "ended")
-	e.Withdrawn = lists(t, "withdrawn", guids())
-	e.Disarmed = lists(t, "disarmed", guids())
+	e.CancelledByClose = lists(t, "cancelled", guids())
+	e.Cancelled = lists(t, "cancelled", guids())
 	e.Open = optional(counts()).Draw(t, "open")
 	e.Elements = optional(rapid.Custom(func(t *rapid.T) journal.Elements {
 		x := journal.Elements{Count: counts().Draw(t, "count"), Parallel: counts().Draw(t, "parallel")}
@@ -131,7 +131,7 @@ func responses() *rapid.Generator[journal.Response] {
 	return rapid.Custom(func(t *rapid.T) journal.Response {
 		return journal.Response{
 			Kind: journal.ResponseKind(texts().Draw(t, "kind")), Code: counts().Draw(t, "code"),
-			Request: guids().Draw(t, "request"), Turn: counts().Draw(t, "turn"), Try: counts().Draw(t, "try"),
+			Request: guids().Draw(t, "request"), Turn: counts().Draw(t, "turn"), Attempt: counts().Draw(t, "try"),
 			Output: payloads().Draw(t, "output"), Ref: digests().Draw(t, "ref"),
 			Error: optional(failures()).Draw(t, "error"), RetryAfter: rapid.Int64().Draw(t, "retry after"),
 			By: journal.By(texts().Draw(t, "by")), Signal: guids().Draw(t, "signal"), Number: counts().Draw(t, "number"),

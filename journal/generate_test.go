@@ -22,7 +22,7 @@ func full() *journal.Entry {
 		Ledger: 201_100_000_000_001, Receipt: 111_100_000_001, Semaphore: new(int64),
 		Joins: []journal.LedgerMove{{Activity: "meet", DAD: ",0,0,0", After: 10_200_000_000, Arrivals: 1}},
 		Response: &journal.Response{
-			Kind: journal.ResponseTerminal, Code: 500, Request: guid(7), Turn: 2, Try: 3,
+			Kind: journal.ResponseTerminal, Code: 500, Request: guid(7), Turn: 2, Attempt: 3,
 			Output: []byte(`{"ok":true}`), Ref: digest(8), Error: failure("card \"declined\""), RetryAfter: 1_500_000,
 			By: journal.BySignal, Signal: guid(18), Number: 4, Child: journal.JobID{15: 19}, Element: 6,
 			Pauses: []journal.Pause{
@@ -41,12 +41,12 @@ func full() *journal.Entry {
 			{GUID: guid(20), Kind: journal.MessageStart, DAD: ",0", Job: journal.JobID(guid(20)), At: math.MaxInt64},
 		},
 		Updated: []journal.Updated{{
-			GUID: guid(10), Kind: journal.MessageAnswer, Turn: 1, Try: 2, NextAt: math.MaxInt64, Held: "parked",
+			GUID: guid(10), Kind: journal.MessageAnswer, Turn: 1, Attempt: 2, NextAt: math.MaxInt64, Held: "parked",
 		}},
 		Elements: &journal.Elements{Count: 7, Parallel: 5, Inputs: journal.Sums{}.Append(journal.Sum(guid(27)))}, Open: new(int),
 		Waits: []journal.Wait{{GUID: guid(21), Topic: "paid", Key: "o-42", Repeat: true}},
-		Ended: guid(11), Withdrawn: []journal.GUID{guid(12), guid(13)},
-		Disarmed:  []journal.GUID{guid(22), guid(23)},
+		Ended: guid(11), CancelledByClose: []journal.GUID{guid(12), guid(13)},
+		Cancelled: []journal.GUID{guid(22), guid(23)},
 		Abandoned: 2,
 		Close:     &journal.Close{State: journal.JobFailed, Code: 500, Output: []byte(`null`), Error: failure("é😀")},
 		Bound:     &journal.Bound{Chain: guid(7), Head: journal.Head{Seq: 4, Hash: digest(15)}},

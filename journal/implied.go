@@ -171,19 +171,19 @@ func (c *codec) impliedID(e *Entry, d *Dispatched) GUID {
 }
 
 // impliedRow is a request's row behind its pending response: its next turn, and
-// behind a failed try the next try.
+// behind a failed attempt the next attempt.
 func (e *Entry) impliedRow() Updated {
-	u := Updated{Kind: MessageRequest, Turn: 1, Try: 1}
+	u := Updated{Kind: MessageRequest, Turn: 1, Attempt: 1}
 	r := e.Response
 	if r == nil {
 		return u
 	}
-	u.GUID, u.Turn, u.Try = r.Request, r.Turn, r.Try
+	u.GUID, u.Turn, u.Attempt = r.Request, r.Turn, r.Attempt
 	if r.Kind != ResponseTerminal {
 		u.Turn++
 	}
-	if r.Kind == ResponseFailedTry {
-		u.Try++
+	if r.Kind == ResponseFailedAttempt {
+		u.Attempt++
 	}
 	return u
 }

@@ -18,7 +18,7 @@ func TestZeroFieldsAreLeftOut(t *testing.T) {
 		`{"as":"sg","v":2}`: {},
 		`{"as":"sg","b":{"of":{},"p":[{}]},"p":{},"q":{},"s":[{}],"up":[{}],"v":2,"w":[{}]}`: {
 			Dispatched: []journal.Dispatched{{GUID: journal.DeriveRequest(journal.GUID{}, 0), Kind: journal.MessageRequest}},
-			Updated:    []journal.Updated{{Kind: journal.MessageRequest, Turn: 0, Try: 0}},
+			Updated:    []journal.Updated{{Kind: journal.MessageRequest, Turn: 0, Attempt: 0}},
 			Waits:      []journal.Wait{{GUID: journal.DeriveWakeUp(journal.GUID{}, journal.BySignal, "")}},
 			Parent:     &journal.Parent{}, Result: &journal.Result{Code: 200},
 			Response: &journal.Response{

@@ -213,7 +213,7 @@ var vocabulary = words(
 	",0", ",0,0", ",0,0,0",
 	string(MessageStart), string(MessageLeg1), string(MessageRequest), string(MessageAnswer), string(MessageWakeUp), string(MessageOutcome),
 	string(MessageCycle), string(MessageSignal), string(MessageInterrupt), string(ByTimer),
-	string(ResponseTerminal), string(ResponsePass), string(ResponseFailedTry), string(JobCompleted),
+	string(ResponseTerminal), string(ResponsePass), string(ResponseFailedAttempt), string(JobCompleted),
 	string(ResponseSuspended), string(ResponseWake), string(PauseSleep), string(PauseSignal), string(PauseChild),
 )
 

@@ -32,7 +32,7 @@ const (
 	MetricCommit       = "quipu.commit.seconds"     // load to commit
 	MetricRedelivered  = "quipu.redeliveries"       // deliveries after the first
 	MetricStale        = "quipu.stale"              // stale verdicts
-	MetricUnlicensed   = "quipu.unlicensed"         // acked without a licence
+	MetricUnlicensed   = "quipu.unlicensed"         // acked: neither a receipt nor a dispatch row
 	MetricDecidedAgain = "quipu.decided_again"      // lost test-and-sets
 	MetricHot          = "quipu.hot"                // messages decided without a Load, loaded, or lost: by outcome
 	MetricDead         = "quipu.dead_letters"       // dead letters written
@@ -53,7 +53,7 @@ type Subject struct {
 	Topic                 string
 	Before, After         string // digits
 	Code                  int
-	Turn, Try             int
+	Turn, Attempt         int
 	By                    string // what woke a hook: signal or timer
 	Child                 string // the job whose outcome it is
 	// Link is the traceparent of what caused the span from another trace: the

@@ -72,7 +72,7 @@ func shop(w outside) func(*workers.Registry) {
 			if err != nil {
 				return "", err
 			}
-			if workers.Info(ctx).Try == 1 {
+			if workers.Info(ctx).Attempt == 1 {
 				return "", errors.New("the bank is closed")
 			}
 			return effects.Do(ctx, "charge", func(ctx context.Context) (string, error) {
@@ -98,7 +98,7 @@ func shop(w outside) func(*workers.Registry) {
 	}
 }
 
-// Failed tries, elements, children and refusals come to the same end wherever a
+// Failed attempts, elements, children and refusals come to the same end wherever a
 // process dies (C9).
 func TestC9CrashOfAWholeOrder(t *testing.T) {
 	t.Parallel()

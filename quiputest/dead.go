@@ -54,7 +54,7 @@ func (j *Job) DeadLetter() *DeadLetter {
 	return found
 }
 
-// Retry releases what the letter holds: it is tried again. Of a parked effect it
+// Retry releases what the dead letter holds: it is tried again. Of a parked effect it
 // says that it was not done.
 func (d *DeadLetter) Retry() {
 	d.w.t.Helper()
@@ -72,7 +72,7 @@ func (d *DeadLetter) Done(result any) {
 	d.act("done", store.Action{Done: body, Effect: d.effect, Reason: "it was done"})
 }
 
-// Resolve ends the request of the letter with an output, in the handler's place.
+// Resolve ends the request of the dead letter with an output, in the handler's place.
 func (d *DeadLetter) Resolve(output any) {
 	d.w.t.Helper()
 	body, err := marshal(output)
@@ -84,7 +84,7 @@ func (d *DeadLetter) Resolve(output any) {
 	}})
 }
 
-// Fail ends the request of the letter with an error, code 400 to 599.
+// Fail ends the request of the dead letter with an error, code 400 to 599.
 func (d *DeadLetter) Fail(code int, message string) {
 	d.w.t.Helper()
 	d.act("fail", store.Action{Reason: "failed", Response: &journal.Response{
@@ -113,7 +113,7 @@ func (d *DeadLetter) Effect() store.JobEffect {
 	return of[slices.IndexFunc(rows, func(f store.EffectRow) bool { return f.Key == doubted.Key })]
 }
 
-// Class is why the request of the letter is parked: workers.ClassParked (an effect of
+// Class is why the request of the dead letter is parked: workers.ClassParked (an effect of
 // unknown outcome), workers.ClassConfirm, workers.ClassNondeterminism, …; "" where it
 // is not parked.
 func (d *DeadLetter) Class() string {
@@ -130,7 +130,7 @@ func (d *DeadLetter) Class() string {
 	return class
 }
 
-// About is the letter with which Retry and Done mean that effect: where several are
+// About is the dead letter with which Retry and Done mean that effect: where several are
 // in doubt, or one is that was completed.
 func (d *DeadLetter) About(e store.JobEffect) *DeadLetter {
 	about := *d

@@ -84,7 +84,7 @@ func (g *generator) ops(depth int) []op {
 	if depth < 2 {
 		kinds = append(kinds, kindAll, kindAll, kindFirst)
 	}
-	if depth == 0 { // a branch that won has won, also in the next try
+	if depth == 0 { // a branch that won has won, also in the next attempt
 		kinds = append(kinds, kindFlaky, kindFail)
 	}
 	out := make([]op, 1+g.dice.IntN(4))
@@ -200,7 +200,7 @@ func (o *op) call(ctx context.Context, receiver *quiputest.Receiver) (said strin
 		version, err := workers.Version(ctx, o.name, 3)
 		return fmt.Sprint(version), err
 	case kindFlaky:
-		if o.n < 30 && workers.Info(ctx).Try == 1 {
+		if o.n < 30 && workers.Info(ctx).Attempt == 1 {
 			err = errors.New("not now")
 		}
 	case kindFail:

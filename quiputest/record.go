@@ -134,7 +134,7 @@ func (r *record) asked(act *flow.Activity, key collation.InstanceKey) ([]*asked,
 		if from := r.job.From; from != nil {
 			a.Call.Root, a.Call.RootGeneration = from.Root.String(), from.RootGeneration
 		}
-		a.answer, a.Call.Turn, a.Call.Try = r.turns(request)
+		a.answer, a.Call.Turn, a.Call.Attempt = r.turns(request)
 		out[i] = a
 	}
 	return out, nil
@@ -257,9 +257,9 @@ func beside(name string) error {
 }
 
 // turns say how far a request came: a worker's answer that ended it, or the turn
-// and the try that come next.
-func (r *record) turns(request journal.GUID) (answer *journal.Response, turn, try int) {
-	turn, try = 1, 1
+// and the attempt that come next.
+func (r *record) turns(request journal.GUID) (answer *journal.Response, turn, attempt int) {
+	turn, attempt = 1, 1
 	answered := false // by somebody else
 	for _, e := range r.entries {
 		for i := range e.Updated {
@@ -277,11 +277,11 @@ func (r *record) turns(request journal.GUID) (answer *journal.Response, turn, tr
 			if !answered {
 				answer = x
 			}
-			return answer, turn, try
-		case journal.ResponseFailedTry:
-			try++
+			return answer, turn, attempt
+		case journal.ResponseFailedAttempt:
+			attempt++
 		}
 		turn++
 	}
-	return nil, turn, try
+	return nil, turn, attempt
 }

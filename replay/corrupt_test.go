@@ -28,7 +28,7 @@ func plain() *replaytest.Journal {
 	return replaytest.Honest(replaytest.Options{Choose: second, Activities: 3, Chain: true})
 }
 
-// retried is plain with a failed try of w1: entry 4 is its pending response, 5
+// retried is plain with a failed attempt of w1: entry 4 is its pending response, 5
 // the terminal one.
 func retried() *replaytest.Journal {
 	return replaytest.Honest(replaytest.Options{
@@ -37,7 +37,7 @@ func retried() *replaytest.Journal {
 			if activity != "w1" || turn > 1 {
 				return nil
 			}
-			return &journal.Response{Kind: journal.ResponseFailedTry, Code: 500, Error: &journal.Failure{Class: "error", Message: "no"}}
+			return &journal.Response{Kind: journal.ResponseFailedAttempt, Code: 500, Error: &journal.Failure{Class: "error", Message: "no"}}
 		},
 	})
 }

@@ -16,7 +16,7 @@ var functionFeatures = map[string]func(e *journal.Entry) bool{
 	},
 	"an element that suspends": func(e *journal.Entry) bool { return responds(e, journal.ResponseSuspended) && e.Response.Element > 0 },
 	"a suspension that takes back": func(e *journal.Entry) bool {
-		return responds(e, journal.ResponseSuspended) && len(e.Disarmed) > 0
+		return responds(e, journal.ResponseSuspended) && len(e.Cancelled) > 0
 	},
 	"a suspension that goes on at once": func(e *journal.Entry) bool {
 		return responds(e, journal.ResponseSuspended) && len(e.Updated) == 1 && marked(e, journal.MarkChildren) && e.Updated[0].NextAt > 0
@@ -27,13 +27,13 @@ var functionFeatures = map[string]func(e *journal.Entry) bool{
 	"a wait of a function": func(e *journal.Entry) bool { return responds(e, journal.ResponseSuspended) && len(e.Waits) > 0 },
 	"a sleep that ends":    func(e *journal.Entry) bool { return wakes(e, journal.PauseSleep) },
 	"a bound that ends a wait": func(e *journal.Entry) bool {
-		return wakes(e, journal.PauseSignal) && e.Response.By == journal.ByTimer && len(e.Disarmed) > 0
+		return wakes(e, journal.PauseSignal) && e.Response.By == journal.ByTimer && len(e.Cancelled) > 0
 	},
 	"a signal for a function": func(e *journal.Entry) bool {
 		return wakes(e, journal.PauseSignal) && e.Response.By == journal.BySignal
 	},
 	"a signal that ends a bound": func(e *journal.Entry) bool {
-		return wakes(e, journal.PauseSignal) && e.Response.By == journal.BySignal && len(e.Disarmed) > 0
+		return wakes(e, journal.PauseSignal) && e.Response.By == journal.BySignal && len(e.Cancelled) > 0
 	},
 	"a signal for a function with an error": func(e *journal.Entry) bool { return wakes(e, journal.PauseSignal) && e.Response.Code == 409 },
 	"a child that ends":                     func(e *journal.Entry) bool { return wakes(e, journal.PauseChild) && e.Response.Code == 200 },
@@ -43,7 +43,7 @@ var functionFeatures = map[string]func(e *journal.Entry) bool{
 		return responds(e, journal.ResponseWake) && marked(e, journal.MarkChildren) && len(e.Updated) == 0
 	},
 	"an end that takes back": func(e *journal.Entry) bool {
-		return responds(e, journal.ResponseTerminal) && len(e.Disarmed) > 0 && !e.Response.Request.IsZero()
+		return responds(e, journal.ResponseTerminal) && len(e.Cancelled) > 0 && !e.Response.Request.IsZero()
 	},
 	"a child of a function, itself": func(e *journal.Entry) bool { return e.Parent != nil && e.Parent.Turn == 0 && e.Parent.Awaited },
 	"a job for compensations": func(e *journal.Entry) bool {
@@ -63,7 +63,7 @@ var functionFeatures = map[string]func(e *journal.Entry) bool{
 		return e.Kind == journal.KindEffectFailed && e.Effect.Error.Class == replay.ClassVoided
 	},
 	"an operator's word on an effect": func(e *journal.Entry) bool { return e.Kind == journal.KindOperator && e.Effect != nil },
-	"a letter about a wake": func(e *journal.Entry) bool {
+	"a dead letter about a wake": func(e *journal.Entry) bool {
 		return e.Kind == journal.KindDeadLetter && e.Updated[0].Kind == journal.MessageWakeUp && slices.Contains([]string{"work", "each"}, kindOf(e))
 	},
 }

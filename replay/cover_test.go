@@ -32,8 +32,8 @@ var features = map[string]func(e *journal.Entry) bool{
 	"a signal that passes":       func(e *journal.Entry) bool { return woken(e, journal.BySignal, journal.ResponsePass) },
 	"a timer that wakes":         func(e *journal.Entry) bool { return woken(e, journal.ByTimer, journal.ResponseTerminal) },
 	"a signal with an error":     func(e *journal.Entry) bool { return e.Response != nil && e.Response.By != "" && e.Response.Code == 409 },
-	"something disarmed":         func(e *journal.Entry) bool { return len(e.Disarmed) > 0 },
-	"two things disarmed":        func(e *journal.Entry) bool { return len(e.Disarmed) > 1 },
+	"something cancelled":        func(e *journal.Entry) bool { return len(e.Cancelled) > 0 },
+	"two things cancelled":       func(e *journal.Entry) bool { return len(e.Cancelled) > 1 },
 	"a child":                    func(e *journal.Entry) bool { return dispatches(e, journal.MessageStart) && e.Kind == journal.KindLeg1 },
 	"a child's retry":            func(e *journal.Entry) bool { return dispatches(e, journal.MessageStart) && e.Kind == journal.KindLeg2 },
 	"an outcome":                 func(e *journal.Entry) bool { return e.Response != nil && !e.Response.Child.IsZero() },
@@ -76,15 +76,15 @@ var features = map[string]func(e *journal.Entry) bool{
 	"a stale message":   func(e *journal.Entry) bool { return e.Kind == journal.KindStale && e.Activity != "" },
 	"a stale interrupt": func(e *journal.Entry) bool { return e.Kind == journal.KindStale && e.Activity == "" },
 	"after the close":   func(e *journal.Entry) bool { return marked(e, journal.MarkAfterClose) },
-	"a letter about a signal": func(e *journal.Entry) bool {
+	"a dead letter about a signal": func(e *journal.Entry) bool {
 		return e.Kind == journal.KindDeadLetter && strings.HasPrefix(e.Activity, "hook")
 	},
-	"a letter about a child": func(e *journal.Entry) bool {
+	"a dead letter about a child": func(e *journal.Entry) bool {
 		return e.Kind == journal.KindDeadLetter && strings.HasPrefix(e.Activity, "await")
 	},
-	"a letter about an interrupt": func(e *journal.Entry) bool { return e.Kind == journal.KindDeadLetter && e.Activity == "" },
-	"withdrawn":                   func(e *journal.Entry) bool { return len(e.Withdrawn) > 0 },
-	"tasks apart":                 func(e *journal.Entry) bool { return marked(e, journal.MarkTasks) && !marked(e, journal.MarkClosed) },
+	"a dead letter about an interrupt": func(e *journal.Entry) bool { return e.Kind == journal.KindDeadLetter && e.Activity == "" },
+	"cancelled":                        func(e *journal.Entry) bool { return len(e.CancelledByClose) > 0 },
+	"tasks apart":                      func(e *journal.Entry) bool { return marked(e, journal.MarkTasks) && !marked(e, journal.MarkClosed) },
 }
 
 func marked(e *journal.Entry, m journal.Mark) bool { return slices.Contains(e.Marks, m) }

@@ -58,7 +58,7 @@ func (j *Job) digestInstances(h hasher) {
 		h.bytes(i.Leg1[:])
 		h.bool(i.Pivot)
 		h.bool(i.Repeat)
-		for _, n := range [...]int{i.Open, i.Count, i.Parallel, i.Turn, i.Try} {
+		for _, n := range [...]int{i.Open, i.Count, i.Parallel, i.Turn, i.Attempt} {
 			h.number(int64(n))
 		}
 		h.bytes(i.Child[:])
@@ -152,7 +152,7 @@ func (j *Job) digestOpen(h hasher) {
 		h.text(r.Topic)
 		h.number(int64(r.Element))
 		h.number(int64(r.Turn))
-		h.number(int64(r.Try))
+		h.number(int64(r.Attempt))
 		h.number(r.NextAt)
 		h.text(r.Held)
 		h.bytes(r.Input[:])

@@ -48,7 +48,7 @@ type facts struct {
 	err   *journal.Failure     // its error, likewise
 	by    journal.By           // what woke a hook
 
-	licence journal.GUID // the row that licenses the message
+	rowID   journal.GUID // of the row of the message
 	row     *Row         // that row, nil for none
 	arrives bool         // it came from outside, and is first heard of here
 	message journal.MessageKind
@@ -72,7 +72,7 @@ type facts struct {
 	seeds                                       bool // a pivot's Leg1 makes its first pass
 	halts                                       bool // an interrupt closes the job
 	// stays: the request's row stands for its next turn. last: the message's last
-	// marker is set here, and its licence ends (1.4).
+	// marker is set here, and its row ends (1.4).
 	stays, last bool
 }
 
@@ -95,9 +95,9 @@ func (j *Job) read(e *journal.Entry) facts {
 			f.n++
 		}
 	}
-	f.licence = j.licence(e, f.known)
-	f.row = j.Rows[f.licence]
-	if f.row == nil && f.known == nil && f.licence == e.GUID {
+	f.rowID = j.rowOf(e, f.known)
+	f.row = j.Rows[f.rowID]
+	if f.row == nil && f.known == nil && f.rowID == e.GUID {
 		f.row = j.arrival(e, f.inst)
 		f.arrives = f.row != nil
 	}
@@ -109,10 +109,10 @@ func (j *Job) read(e *journal.Entry) facts {
 	return f
 }
 
-// licence names the row that stands for the entry's message (C5): its own, for
+// rowOf names the row that stands for the entry's message (C5): its own, for
 // a response its request's. A wake names the request that it is for, and has a row
 // of its own.
-func (j *Job) licence(e *journal.Entry, known *Receipt) journal.GUID {
+func (j *Job) rowOf(e *journal.Entry, known *Receipt) journal.GUID {
 	switch {
 	case known != nil:
 		return known.Row

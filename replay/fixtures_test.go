@@ -55,7 +55,7 @@ func bent() *replaytest.Journal {
 }
 
 // listed is t → w, with three elements, two at a time, the second of which fails
-// once: 3 the Leg1; 4 element 0; 5 the failed try of element 1; 6 element 2; 7
+// once: 3 the Leg1; 4 element 0; 5 the failed attempt of element 1; 6 element 2; 7
 // element 1.
 func listed() *replaytest.Journal { return listedUpTo(0) }
 
@@ -68,7 +68,7 @@ func listedUpTo(steps int) *replaytest.Journal {
 		Flow: build(begin("listed").Worker("w", "work", flow.Each("[1, 2, 3]"), flow.Parallel(2)).Transition("t", "w")),
 		Respond: func(string, int) *journal.Response {
 			if n++; n == 2 {
-				return refusal(journal.ResponseFailedTry)
+				return refusal(journal.ResponseFailedAttempt)
 			}
 			return answer(fmt.Sprint(n))
 		},

@@ -44,7 +44,7 @@ func (j *Job) foldDigits(e *journal.Entry, f *facts) {
 	}
 	r := j.Receipts[e.GUID]
 	if r == nil {
-		r = &Receipt{Seq: e.Seq, Row: f.licence, Message: f.message, Activity: f.key.Activity, DAD: f.key.DAD}
+		r = &Receipt{Seq: e.Seq, Row: f.rowID, Message: f.message, Activity: f.key.Activity, DAD: f.key.DAD}
 		j.Receipts[e.GUID] = r
 	}
 	r.Ledger, r.Verdict = collation.GUIDLedger(e.Receipt), journal.VerdictHandled

@@ -82,7 +82,7 @@ func (j *Job) foldElements(e *journal.Entry, f *facts, x *journal.Elements) {
 	i.Open, i.Count, i.Parallel = x.Count, x.Count, x.Parallel
 	for n := range min(x.Count, flow.MaxElements) {
 		row := &Row{
-			Kind: journal.MessageRequest, Activity: f.key.Activity, DAD: f.key.DAD, Element: n, Turn: 1, Try: 1, Origin: e.Seq,
+			Kind: journal.MessageRequest, Activity: f.key.Activity, DAD: f.key.DAD, Element: n, Turn: 1, Attempt: 1, Origin: e.Seq,
 			Input: x.Inputs.At(n),
 		}
 		if n >= x.Parallel {
@@ -96,7 +96,7 @@ func (j *Job) foldElements(e *journal.Entry, f *facts, x *journal.Elements) {
 func (j *Job) foldRows(e *journal.Entry, f *facts) {
 	if f.arrives {
 		row := *f.row
-		j.Rows[f.licence] = &row
+		j.Rows[f.rowID] = &row
 	}
 	for i := range e.Dispatched {
 		j.foldDispatched(e, f, &e.Dispatched[i])
@@ -104,10 +104,10 @@ func (j *Job) foldRows(e *journal.Entry, f *facts) {
 	for i := range e.Updated {
 		u := &e.Updated[i]
 		if row := j.Rows[u.GUID]; row != nil {
-			row.Kind, row.Turn, row.Try, row.NextAt, row.Held = u.Kind, u.Turn, u.Try, u.NextAt, u.Held
+			row.Kind, row.Turn, row.Attempt, row.NextAt, row.Held = u.Kind, u.Turn, u.Attempt, u.NextAt, u.Held
 		}
 	}
-	for _, gone := range [...][]journal.GUID{ended(e), e.Withdrawn, e.Disarmed} {
+	for _, gone := range [...][]journal.GUID{ended(e), e.CancelledByClose, e.Cancelled} {
 		for _, g := range gone {
 			delete(j.Rows, g)
 			delete(j.Waits, g)
@@ -115,7 +115,7 @@ func (j *Job) foldRows(e *journal.Entry, f *facts) {
 		}
 	}
 	if f.marks.has(closed) {
-		clear(j.Waits) // delivered ones too, whose wake-ups were withdrawn
+		clear(j.Waits) // delivered ones too, whose wake-ups were cancelled
 	}
 }
 
@@ -135,7 +135,7 @@ func (j *Job) foldDispatched(e *journal.Entry, f *facts, d *journal.Dispatched) 
 	}
 	switch d.Kind {
 	case journal.MessageRequest:
-		row.Turn, row.Try = 1, 1
+		row.Turn, row.Attempt = 1, 1
 	case journal.MessageWakeUp, journal.MessageAnswer:
 		if _, p := j.woken(d.GUID); d.At > 0 && p == nil {
 			i := j.instance(row.key())
@@ -158,7 +158,7 @@ func (j *Job) foldChild(e *journal.Entry, f *facts, d *journal.Dispatched) {
 	}
 	i := j.instance(key)
 	i.Turn++
-	i.Try++
+	i.Attempt++
 	i.Child = d.Job
 	j.Children[d.GUID] = &Child{
 		Job: d.Job, Activity: key.Activity, DAD: key.DAD, Turn: i.Turn, At: d.At, Input: d.Input, Origin: e.Seq,

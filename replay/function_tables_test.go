@@ -23,8 +23,8 @@ func onPause(change func(p *collation.Pause)) func(s *replay.Stored) {
 
 func isRequest(_ journal.GUID, r collation.Row) bool { return r.Kind == journal.MessageRequest }
 
-func onWoken(change func(w *collation.Woken)) func(s *replay.Stored) {
-	return func(s *replay.Stored) { edit(s.Woken, anyone, change) }
+func onResolved(change func(w *collation.ResolvedWait)) func(s *replay.Stored) {
+	return func(s *replay.Stored) { edit(s.ResolvedWaits, anyone, change) }
 }
 
 // functionTables change what is stored of functions. In rested a sleep has come;
@@ -41,13 +41,13 @@ var functionTables = map[string]tableLie{
 	"V13 a wait of a hook": {suspended, replay.V13, "the stored request of wait", func(s *replay.Stored) {
 		edit(s.Waits, anyone, func(w *collation.Wait) { w.Request = journal.GUID{} })
 	}},
-	"V13 nothing came": {rested, replay.V13, `no row is stored of sleep "nap"`, func(s *replay.Stored) { clear(s.Woken) }},
-	"V13 something else came": {rested, replay.V13, "what came to a function by message", onWoken(func(w *collation.Woken) {
+	"V13 nothing came": {rested, replay.V13, `no row is stored of sleep "nap"`, func(s *replay.Stored) { clear(s.ResolvedWaits) }},
+	"V13 something else came": {rested, replay.V13, "what came to a function by message", onResolved(func(w *collation.ResolvedWait) {
 		w.Name = "x"
 	})},
-	"V13 it came by another entry": {rested, replay.V13, "what came to a function by message", onWoken(func(w *collation.Woken) { w.Seq++ })},
+	"V13 it came by another entry": {rested, replay.V13, "what came to a function by message", onResolved(func(w *collation.ResolvedWait) { w.Seq++ })},
 	"V13 it came too early": {suspended, replay.V13, "what came to a function by message", func(s *replay.Stored) {
-		s.Woken[journal.GUID{7}] = collation.Woken{GUID: journal.GUID{7}, Seq: 4}
+		s.ResolvedWaits[journal.GUID{7}] = collation.ResolvedWait{GUID: journal.GUID{7}, Seq: 4}
 	}},
 	"V10 a timer deleted": {suspended, replay.V10, "no wakeup row", func(s *replay.Stored) {
 		for g, r := range s.Rows {
@@ -115,10 +115,10 @@ func TestWakesOnTheirWayAreNoFault(t *testing.T) {
 }
 
 // Without the rows of what came, V13 says what it did not look at.
-func TestWokenRowsThatWereNotRead(t *testing.T) {
+func TestResolvedWaitsThatWereNotRead(t *testing.T) {
 	t.Parallel()
 	j := rested()
-	j.Stored.Woken = nil
+	j.Stored.ResolvedWaits = nil
 	require.Contains(t, requireClean(t, j, true).Result(replay.V13).Note, "are not in this input")
 }
 
@@ -152,8 +152,8 @@ func TestHeldSignalsAreNoFault(t *testing.T) {
 			Space: entries[0].Space, Job: entries[0].Job, Generation: 1, Seq: 6, Kind: journal.KindInterrupt, GUID: interrupt,
 			DAD: ",0", Marks: []journal.Mark{journal.MarkWork, journal.MarkChildren, journal.MarkClosed, journal.MarkTasks},
 			Receipt: 111_100_000_000, Semaphore: new(int64), Abandoned: 2, Ended: interrupt,
-			Withdrawn: []journal.GUID{leg1, row.GUID},
-			Close:     &journal.Close{State: journal.JobInterrupted, Code: 410, Error: &journal.Failure{Class: "interrupted"}},
+			CancelledByClose: []journal.GUID{leg1, row.GUID},
+			Close:            &journal.Close{State: journal.JobInterrupted, Code: 410, Error: &journal.Failure{Class: "interrupted"}},
 		})
 	})
 	requireClean(t, closed, false)

@@ -35,7 +35,7 @@ func TestTimeTravel(t *testing.T) {
 		at      int
 		ledger  string
 		turn    int
-		try     int
+		attempt int
 		state   journal.JobState
 		open    int
 		receipt int
@@ -57,13 +57,13 @@ func TestTimeTravel(t *testing.T) {
 		require.Len(t, job.Obligations, c.open, "at %d", c.at)
 		require.EqualValues(t, c.open, job.Semaphore, "at %d", c.at)
 		require.Len(t, job.Receipts, c.receipt, "at %d", c.at)
-		turn, try := 0, 0
+		turn, attempt := 0, 0
 		for _, row := range job.Rows {
 			if row.Activity == "w1" {
-				turn, try = row.Turn, row.Try
+				turn, attempt = row.Turn, row.Attempt
 			}
 		}
-		require.Equal(t, []int{c.turn, c.try}, []int{turn, try}, "at %d", c.at)
+		require.Equal(t, []int{c.turn, c.attempt}, []int{turn, attempt}, "at %d", c.at)
 		require.Equal(t, j.Records[c.at-1].Hash, job.At.Hash)
 	}
 	end := apply(t, j, 9)
@@ -223,11 +223,11 @@ func TestStale(t *testing.T) {
 		replay.V4, 11, "position 5 (step 1) goes 0 → 1")
 	requireOnly(t, build(true, func(e *journal.Entry) { e.Ended = journal.GUID{} }).Verify(false), replay.V10, 11, "still stands")
 	requireOnly(t, build(true, func(e *journal.Entry) { e.DAD = ",0,0" }).Verify(false), replay.V11, 11, "is addressed to")
-	requireOnly(t, build(false, func(*journal.Entry) {}).Verify(false), replay.V10, 9, "no row licenses it")
+	requireOnly(t, build(false, func(*journal.Entry) {}).Verify(false), replay.V10, 9, "it has no row")
 }
 
 // failing is a job that fails while the request of another branch is open: the
-// close withdraws it (C15).
+// close cancels it (C15).
 func failing() *replaytest.Journal {
 	return replaytest.Honest(replaytest.Options{
 		Activities: 2, // both children of t
@@ -256,7 +256,7 @@ func TestCloseByFailure(t *testing.T) {
 		}).Verify(false)
 	}
 	last := int64(len(j.Records))
-	requireOnly(t, closing(func(e *journal.Entry) { e.Withdrawn = nil }), replay.V10, last, "the close leaves the")
+	requireOnly(t, closing(func(e *journal.Entry) { e.CancelledByClose = nil }), replay.V10, last, "the close leaves the")
 	requireOnly(t, closing(func(e *journal.Entry) { e.Abandoned = 0 }), replay.V6, last, "0 abandoned")
 	requireOnly(t, closing(func(e *journal.Entry) { *e.Semaphore, e.Abandoned = -1, 2 }), replay.V6, last, "negative")
 }
@@ -290,7 +290,7 @@ func TestOperatorLies(t *testing.T) {
 		"by nobody":        {replay.V11, "does not say who", func(e *journal.Entry) { e.Operator = nil }},
 		"another action":   {replay.V11, "does not derive from row", func(e *journal.Entry) { e.Operator.Action = "resolve" }},
 		"at another place": {replay.V11, "which is addressed to w1 ,0,0", func(e *journal.Entry) { e.DAD = ",0" }},
-		"a letter without a cause": {replay.V10, "or does not say why", func(e *journal.Entry) {
+		"a dead letter without a cause": {replay.V10, "or does not say why", func(e *journal.Entry) {
 			e.Kind, e.Operator = journal.KindDeadLetter, nil
 			e.Updated[0].Held = "stuck"
 		}},

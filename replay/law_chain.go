@@ -153,7 +153,7 @@ var (
 	knownMessages = set(journal.MessageStart, journal.MessageLeg1, journal.MessageRequest, journal.MessageResponse,
 		journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle,
 		journal.MessageSignal, journal.MessageInterrupt, journal.MessageReceipt)
-	knownResponses = set(journal.ResponseTerminal, journal.ResponseFailedTry, journal.ResponseSuspended,
+	knownResponses = set(journal.ResponseTerminal, journal.ResponseFailedAttempt, journal.ResponseSuspended,
 		journal.ResponseParked, journal.ResponsePass, journal.ResponseWake)
 	knownPauses  = set(journal.PauseSleep, journal.PauseSignal, journal.PauseChild)
 	knownWakers  = set("", journal.BySignal, journal.ByTimer)

@@ -147,7 +147,7 @@ func (a *auditor) closeTookAll(e *journal.Entry, f *facts) {
 		}
 		switch row.Kind {
 		case journal.MessageLeg1, journal.MessageRequest, journal.MessageAnswer, journal.MessageWakeUp, journal.MessageCycle:
-			if g != f.licence {
+			if g != f.rowID {
 				a.at(V10, e, "the close leaves the %s row %s of %s %s", row.Kind, g, row.Activity, row.DAD)
 				return
 			}
@@ -156,27 +156,27 @@ func (a *auditor) closeTookAll(e *journal.Entry, f *facts) {
 }
 
 // completes reports whether the entry closes the job since nothing is left to do:
-// nothing is withdrawn then.
+// nothing is cancelled then.
 func completes(e *journal.Entry, f *facts) bool {
 	return !f.halts && e.Close != nil && e.Close.State == journal.JobCompleted
 }
 
 // delivered reports whether the row is that of a signal to the wait, as a dead
-// letter told of it.
+// dead letter told of it.
 func (a *auditor) delivered(g journal.GUID, w *Wait) bool {
 	row := a.job.Rows[g]
 	return row != nil && row.Outside && row.Kind == journal.MessageWakeUp && row.key() == w.key()
 }
 
-// closeWaits checks that a close ends every wait (V13, C15): it is withdrawn,
+// closeWaits checks that a close ends every wait (V13, C15): it is cancelled,
 // or the closing message consumed it. Of a repeating hook that is about to end,
 // only the wake-up is left, whose id cannot be derived from this journal.
 func (a *auditor) closeWaits(e *journal.Entry, f *facts) {
 	if len(a.job.Waits) == 0 {
 		return
 	}
-	ended := set(e.Withdrawn...)
-	for _, g := range e.Disarmed {
+	ended := set(e.CancelledByClose...)
+	for _, g := range e.Cancelled {
 		ended[g] = true
 	}
 	if f.consumes(e) {
@@ -188,7 +188,7 @@ func (a *auditor) closeWaits(e *journal.Entry, f *facts) {
 	}
 	for _, g := range sortedGUIDs(a.job.Waits) {
 		w := a.job.Waits[g]
-		if ended[g] || w.Repeat && slices.ContainsFunc(e.Withdrawn, func(g journal.GUID) bool { return a.unheard(g) || a.delivered(g, w) }) {
+		if ended[g] || w.Repeat && slices.ContainsFunc(e.CancelledByClose, func(g journal.GUID) bool { return a.unheard(g) || a.delivered(g, w) }) {
 			continue
 		}
 		a.at(V13, e, "the close leaves the wait %s of %s %s for signal %s", g, w.Activity, w.DAD, w.Topic)

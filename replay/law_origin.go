@@ -63,9 +63,9 @@ func (a *auditor) messageLaw(e *journal.Entry, f *facts) {
 	case row == nil:
 	case row.Kind == journal.MessageInterrupt && f.key != (collation.InstanceKey{DAD: collation.RootDAD}):
 		a.at(V11, e, "an interrupt is addressed to %s %s", f.key.Activity, f.key.DAD)
-	case e.Kind == journal.KindStale && e.GUID != f.licence:
-		if e.GUID != journal.DeriveResponse(f.licence, row.Turn) {
-			a.at(V11, e, "the message %s does not derive from its request %s, turn %d", e.GUID, f.licence, row.Turn)
+	case e.Kind == journal.KindStale && e.GUID != f.rowID:
+		if e.GUID != journal.DeriveResponse(f.rowID, row.Turn) {
+			a.at(V11, e, "the message %s does not derive from its request %s, turn %d", e.GUID, f.rowID, row.Turn)
 		}
 	case e.Kind == journal.KindLeg2 && row.Kind == journal.MessageOutcome:
 		a.outcomeLaw(e, f)

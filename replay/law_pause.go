@@ -47,7 +47,7 @@ func (a *auditor) pauseWords(e *journal.Entry, f *facts, r *journal.Response) {
 
 // suspensionLaw checks step 2 of a suspension.
 func (a *auditor) suspensionLaw(e *journal.Entry, f *facts) {
-	row := a.job.Rows[f.licence]
+	row := a.job.Rows[f.rowID]
 	if row == nil {
 		return // V10 has reported it
 	}
@@ -61,7 +61,7 @@ func (a *auditor) suspensionLaw(e *journal.Entry, f *facts) {
 		}
 	}
 	for i := range e.Updated {
-		if u := &e.Updated[i]; u.GUID == f.licence && ((u.NextAt > 0) != came || u.Held != "" || u.Kind != journal.MessageRequest) {
+		if u := &e.Updated[i]; u.GUID == f.rowID && ((u.NextAt > 0) != came || u.Held != "" || u.Kind != journal.MessageRequest) {
 			a.at(V10, e, "the suspension leaves the row %s as %s, held %q, sent out again: %t; something that it names has come: %t",
 				u.GUID, u.Kind, u.Held, u.NextAt > 0, came)
 		}
@@ -151,7 +151,7 @@ func (a *auditor) wakeLaw(e *journal.Entry, f *facts) {
 		if e.GUID == rival {
 			rival = g
 		}
-		if (a.job.Rows[rival] != nil || a.job.Waits[rival] != nil && rival == g) && !slices.Contains(e.Disarmed, rival) {
+		if (a.job.Rows[rival] != nil || a.job.Waits[rival] != nil && rival == g) && !slices.Contains(e.Cancelled, rival) {
 			a.at(V13, e, "%s %q has come, its rival %s stays", p.Kind, p.Name, rival)
 		}
 	}
@@ -197,10 +197,10 @@ func (a *auditor) droppedLaw(e *journal.Entry, f *facts) {
 		if p.Kind == journal.PauseSignal {
 			timer = journal.DeriveTimeout(g)
 		}
-		if p.Kind != journal.PauseChild && a.job.Rows[timer] != nil && !slices.Contains(e.Disarmed, timer) {
+		if p.Kind != journal.PauseChild && a.job.Rows[timer] != nil && !slices.Contains(e.Cancelled, timer) {
 			a.at(V13, e, "request %s waits for %s %q no more, its timer %s stays", p.Request, p.Kind, p.Name, timer)
 		}
-		if a.job.Waits[g] != nil && !slices.Contains(e.Disarmed, g) {
+		if a.job.Waits[g] != nil && !slices.Contains(e.Cancelled, g) {
 			a.gone[g] = goneRow{seq: e.Seq, wait: true}
 			if a.job.Rows[g] == nil { // otherwise an entry told of it: it is held
 				a.adrift[g] = e.Seq
@@ -213,7 +213,7 @@ func (a *auditor) droppedLaw(e *journal.Entry, f *facts) {
 func (a *auditor) dropped(e *journal.Entry, f *facts) []journal.GUID {
 	row := f.row
 	if f.suspends() {
-		row = a.job.Rows[f.licence]
+		row = a.job.Rows[f.rowID]
 	}
 	if row == nil || !f.suspends() && !f.endsRequest(e) {
 		return nil
@@ -227,14 +227,14 @@ func (a *auditor) dropped(e *journal.Entry, f *facts) []journal.GUID {
 	return out
 }
 
-// takesBack reports whether the entry may disarm what stands for the pause under
+// takesBack reports whether the entry may cancel what stands for the pause under
 // the id: since it ends the pause, or since the rival of it has come.
 func (a *auditor) takesBack(e *journal.Entry, f *facts, g, id journal.GUID, p *Pause) bool {
 	if f.wakes(e) {
 		woken, _ := a.job.woken(e.GUID)
 		return woken == id && g != e.GUID
 	}
-	return f.licence == p.Request && slices.Contains(a.dropped(e, f), id)
+	return f.rowID == p.Request && slices.Contains(a.dropped(e, f), id)
 }
 
 // renews reports whether the entry registers again what stood for a pause that was
@@ -261,8 +261,8 @@ func (a *auditor) foundAdrift(e *journal.Entry, f *facts) {
 	if len(a.adrift) == 0 {
 		return
 	}
-	delete(a.adrift, f.licence)
-	for _, g := range e.Withdrawn {
+	delete(a.adrift, f.rowID)
+	for _, g := range e.CancelledByClose {
 		delete(a.adrift, g)
 	}
 	for i := range e.Waits {
@@ -272,7 +272,7 @@ func (a *auditor) foundAdrift(e *journal.Entry, f *facts) {
 		return // a job that completes leaves them to be refused when they come
 	}
 	for _, g := range sortedGUIDs(a.adrift) {
-		a.at(V13, e, "the wait %s was left at entry %d, neither taken back nor is there a signal that the close withdraws", g, a.adrift[g])
+		a.at(V13, e, "the wait %s was left at entry %d, neither taken back nor is there a signal that the close cancels", g, a.adrift[g])
 		return
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // rowLaw checks the pairing of dispatch rows (V10, T1, C5): each is dispatched
-// once and ends once, by being handled, folded, disarmed or withdrawn; nothing
+// once and ends once, by being handled, folded, cancelled or cancelled; nothing
 // is handled without one, but for what comes from outside.
 func (a *auditor) rowLaw(e *journal.Entry, f *facts) {
 	for i := range e.Dispatched {
@@ -31,18 +31,18 @@ func (a *auditor) rowLaw(e *journal.Entry, f *facts) {
 	if g, twice := repeated(e.Updated, func(u *journal.Updated) journal.GUID { return u.GUID }); twice {
 		a.at(V10, e, "row %s is updated twice by this entry", g)
 	}
-	if !licensed(e, f) {
-		a.at(V10, e, "the message %s is handled, but no row licenses it%s", e.GUID, a.fate(f.licence))
+	if !hasRow(e, f) {
+		a.at(V10, e, "the message %s is handled, but it has no row%s", e.GUID, a.fate(f.rowID))
 	}
 	a.endings(e, f)
-	if len(e.Withdrawn) > 0 && !f.marks.has(closed) {
-		a.at(V10, e, "%d rows and waits are withdrawn by an entry that closes nothing", len(e.Withdrawn))
+	if len(e.CancelledByClose) > 0 && !f.marks.has(closed) {
+		a.at(V10, e, "%d rows and waits are cancelled by an entry that closes nothing", len(e.CancelledByClose))
 	}
-	if g := e.Ended; !g.IsZero() && (g != f.licence || !f.last) {
+	if g := e.Ended; !g.IsZero() && (g != f.rowID || !f.last) {
 		a.at(V10, e, "row %s is ended by message %s, which is not its own or is not done", g, e.GUID)
 	}
 	for i := range e.Updated {
-		if g := e.Updated[i].GUID; a.job.Rows[g] == nil && !(f.arrives && g == f.licence) {
+		if g := e.Updated[i].GUID; a.job.Rows[g] == nil && !(f.arrives && g == f.rowID) {
 			a.at(V10, e, "row %s is updated, but does not stand%s", g, a.fate(g))
 		}
 	}
@@ -65,8 +65,8 @@ func repeated[T any](list []T, id func(*T) journal.GUID) (journal.GUID, bool) {
 	return journal.GUID{}, false
 }
 
-// licensed applies C5 to a message's first entry; a known receipt needs no row.
-func licensed(e *journal.Entry, f *facts) bool {
+// hasRow applies C5 to a message's first entry; a known receipt needs no row.
+func hasRow(e *journal.Entry, f *facts) bool {
 	if f.known != nil {
 		return true
 	}
@@ -83,7 +83,7 @@ func (a *auditor) endings(e *journal.Entry, f *facts) {
 	for _, end := range [...]struct {
 		how  string
 		list []journal.GUID
-	}{{"ended", ended(e)}, {"withdrawn", e.Withdrawn}, {"disarmed", e.Disarmed}} {
+	}{{"ended", ended(e)}, {"cancelled", e.CancelledByClose}, {"cancelled", e.Cancelled}} {
 		for _, g := range end.list {
 			a.ends(e, f, g, end.how)
 		}
@@ -109,7 +109,7 @@ func ended(e *journal.Entry) []journal.GUID {
 // ends checks that what ends stands: a row, a wait, the start of a child; or is
 // written by this entry, or arrived with it.
 func (a *auditor) ends(e *journal.Entry, f *facts, g journal.GUID, how string) {
-	if a.job.Rows[g] != nil || a.job.Waits[g] != nil || f.arrives && g == f.licence {
+	if a.job.Rows[g] != nil || a.job.Waits[g] != nil || f.arrives && g == f.rowID {
 		return
 	}
 	if slices.ContainsFunc(e.Dispatched, func(d journal.Dispatched) bool { return d.GUID == g && d.Job.IsZero() && d.Folded == 0 }) {
@@ -118,14 +118,14 @@ func (a *auditor) ends(e *journal.Entry, f *facts, g journal.GUID, how string) {
 	if a.job.Children[g] != nil && how != "ended" {
 		return
 	}
-	if _, ok := a.adrift[g]; ok && how == "withdrawn" {
+	if _, ok := a.adrift[g]; ok && how == "cancelled" {
 		return
 	}
 	if gone := a.gone[g]; gone.wait {
 		a.at(V13, e, "wait %s is %s, but does not stand%s", g, how, gone.fate())
 		return
 	}
-	if how == "withdrawn" && a.unheard(g) && a.repeats > 0 {
+	if how == "cancelled" && a.unheard(g) && a.repeats > 0 {
 		a.underivable++ // the wake-up of a repeating hook, which nobody handled
 		return
 	}
@@ -157,7 +157,7 @@ func (a *auditor) releaseLaw(e *journal.Entry, f *facts) {
 	for i := range e.Updated {
 		u := &e.Updated[i]
 		row := a.job.Rows[u.GUID]
-		if row == nil || u.GUID == f.licence || a.sendsOut(e, f, u, row) {
+		if row == nil || u.GUID == f.rowID || a.sendsOut(e, f, u, row) {
 			continue
 		}
 		due := -1
@@ -198,7 +198,7 @@ func (g goneRow) fate() string {
 // remember keeps what later entries are held against: what ends or leaves here,
 // and the heads that this entry binds.
 func (a *auditor) remember(e *journal.Entry, f *facts) {
-	for _, list := range [...][]journal.GUID{ended(e), e.Withdrawn, e.Disarmed} {
+	for _, list := range [...][]journal.GUID{ended(e), e.CancelledByClose, e.Cancelled} {
 		for _, g := range list {
 			gone := goneRow{seq: e.Seq, wait: a.job.Waits[g] != nil || a.gone[g].wait}
 			if row := a.job.Rows[g]; row != nil {
@@ -231,8 +231,8 @@ func (a *auditor) remember(e *journal.Entry, f *facts) {
 	}
 	a.foundAdrift(e, f)
 	if b := e.Bound; b != nil {
-		if _, twice := a.bounds[b.Chain]; twice || b.Chain != f.licence {
-			a.at(V12, e, "the entry binds the effect chain %s, its request is %s, bound already: %t", b.Chain, f.licence, twice)
+		if _, twice := a.bounds[b.Chain]; twice || b.Chain != f.rowID {
+			a.at(V12, e, "the entry binds the effect chain %s, its request is %s, bound already: %t", b.Chain, f.rowID, twice)
 		}
 		a.bounds[b.Chain] = bound{b.Head, e.Seq}
 	} else if r := e.Response; r != nil && r.Kind == journal.ResponseTerminal && !r.Request.IsZero() {

@@ -9,9 +9,9 @@ import (
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// turnLaw checks turns and tries (V12, E7, E8): a response is to the turn of its
+// turnLaw checks turns and attempts (V12, E7, E8): a response is to the turn of its
 // row, an outcome to that of its await. A pending one that is done raises the
-// turn by one, and the try with it after a failed try; a failed child brings the
+// turn by one, and the attempt with it after a failed attempt; a failed child brings the
 // start of the next. Nothing else moves them, and only what ends or passes an
 // activity decides transitions (C12).
 func (a *auditor) turnLaw(e *journal.Entry, f *facts) {
@@ -23,44 +23,44 @@ func (a *auditor) turnLaw(e *journal.Entry, f *facts) {
 		if row == nil {
 			continue
 		}
-		turn, try := row.Turn, row.Try
-		if f.stays && u.GUID == f.licence {
+		turn, attempt := row.Turn, row.Attempt
+		if f.stays && u.GUID == f.rowID {
 			raised = true
 			turn++
-			if f.kind == journal.ResponseFailedTry {
-				try++
+			if f.kind == journal.ResponseFailedAttempt {
+				attempt++
 			}
 		}
-		if u.Turn != turn || u.Try != try {
-			a.at(V12, e, "row %s goes from turn %d, try %d to turn %d, try %d; the entry allows turn %d, try %d",
-				u.GUID, row.Turn, row.Try, u.Turn, u.Try, turn, try)
+		if u.Turn != turn || u.Attempt != attempt {
+			a.at(V12, e, "row %s goes from turn %d, attempt %d to turn %d, attempt %d; the entry allows turn %d, attempt %d",
+				u.GUID, row.Turn, row.Attempt, u.Turn, u.Attempt, turn, attempt)
 		}
 	}
 	if f.stays && !raised {
-		a.at(V12, e, "a pending response of kind %s is done, but the turn of row %s stays", f.kind, f.licence)
+		a.at(V12, e, "a pending response of kind %s is done, but the turn of row %s stays", f.kind, f.rowID)
 	}
 	a.nextChild(e, f)
 }
 
-// inTurn checks the turn and try that a response says.
+// inTurn checks the turn and attempt that a response says.
 func (a *auditor) inTurn(e *journal.Entry, f *facts) {
 	r := e.Response
 	if r != nil && r.RetryAfter != 0 && r.Kind == journal.ResponseTerminal {
-		a.at(V12, e, "a terminal response asks for a further try after %d µs", r.RetryAfter)
+		a.at(V12, e, "a terminal response asks for a further attempt after %d µs", r.RetryAfter)
 	}
 	if r == nil || f.row == nil {
 		return
 	}
 	overdue := r.Kind == journal.ResponseTerminal && r.Code == collation.CodeTimeout // without an entry (E9)
 	if f.row.asleep() && f.message == journal.MessageResponse && !overdue {
-		a.at(V12, e, "request %s is answered in turn %d by a response of kind %s while it sleeps", f.licence, f.row.Turn, r.Kind)
+		a.at(V12, e, "request %s is answered in turn %d by a response of kind %s while it sleeps", f.rowID, f.row.Turn, r.Kind)
 	}
-	turn, try, of := f.row.Turn, f.row.Try, "the row "+f.licence.String()
+	turn, attempt, of := f.row.Turn, f.row.Attempt, "the row "+f.rowID.String()
 	if f.row.Kind == journal.MessageOutcome && f.inst != nil {
-		turn, try, of = f.inst.Turn, f.inst.Try, "the await"
+		turn, attempt, of = f.inst.Turn, f.inst.Attempt, "the await"
 	}
-	if r.Turn != turn || r.Try != try {
-		a.at(V12, e, "the response is to turn %d, try %d; %s is at turn %d, try %d", r.Turn, r.Try, of, turn, try)
+	if r.Turn != turn || r.Attempt != attempt {
+		a.at(V12, e, "the response is to turn %d, attempt %d; %s is at turn %d, attempt %d", r.Turn, r.Attempt, of, turn, attempt)
 	}
 }
 

@@ -29,7 +29,7 @@ func (a *auditor) undoLaw(e *journal.Entry, f *facts) {
 		_, before := a.bounds[request]
 		end := requestEnd{seq: e.Seq, undo: ordered[request], free: e.Trouble != nil && e.Trouble.Reason == reasonUndo}
 		own := before
-		if f.endsRequest(e) && request == f.licence {
+		if f.endsRequest(e) && request == f.rowID {
 			success := e.Response.Code == collation.CodeOK
 			own = e.Response.Undone || success && f.message == journal.MessageResponse
 			// At a row that an operator answered, a success may be his, or the

@@ -25,10 +25,10 @@ func (a *auditor) waitLaw(e *journal.Entry, f *facts) {
 		}
 	}
 	if e.Kind == journal.KindLeg2 && f.known == nil && f.row != nil && !f.wakes(e) {
-		a.wokenLaw(e, f)
+		a.wakeUpLaw(e, f)
 	}
-	for _, g := range e.Disarmed {
-		a.disarmLaw(e, f, g)
+	for _, g := range e.Cancelled {
+		a.cancelLaw(e, f, g)
 	}
 	for i := range e.Dispatched {
 		a.dueLaw(e, f, &e.Dispatched[i])
@@ -58,8 +58,8 @@ func (a *auditor) dueLaw(e *journal.Entry, f *facts, d *journal.Dispatched) {
 	}
 }
 
-// wokenLaw checks what a message says of its wake-up.
-func (a *auditor) wokenLaw(e *journal.Entry, f *facts) {
+// wakeUpLaw checks what a message says of its wake-up.
+func (a *auditor) wakeUpLaw(e *journal.Entry, f *facts) {
 	r := e.Response
 	if r == nil || f.inst == nil || !knownWakers[r.By] {
 		return // V11 or V16 has reported it
@@ -136,17 +136,17 @@ type signalNumber struct {
 	number int
 }
 
-// disarmLaw checks one thing that the end of an activity takes back: it stood
+// cancelLaw checks one thing that the end of an activity takes back: it stood
 // for that activity; or that a durable function does not wait for any more.
-func (a *auditor) disarmLaw(e *journal.Entry, f *facts, g journal.GUID) {
+func (a *auditor) cancelLaw(e *journal.Entry, f *facts, g journal.GUID) {
 	if id, p := a.job.standsFor(g); p != nil {
 		if !a.takesBack(e, f, g, id, p) {
-			a.at(V13, e, "%s stands for %s %q of request %s and is disarmed by an entry that does not end it", g, p.Kind, p.Name, p.Request)
+			a.at(V13, e, "%s stands for %s %q of request %s and is cancelled by an entry that does not end it", g, p.Kind, p.Name, p.Request)
 		}
 		return
 	}
 	if e.Kind != journal.KindLeg2 || !f.marks.has(entered) || f.kind != journal.ResponseTerminal {
-		a.at(V13, e, "%s is disarmed by a message that ends no activity", g)
+		a.at(V13, e, "%s is cancelled by a message that ends no activity", g)
 		return
 	}
 	var key collation.InstanceKey
@@ -161,7 +161,7 @@ func (a *auditor) disarmLaw(e *journal.Entry, f *facts, g journal.GUID) {
 		return // nothing of it stands: that is for rowLaw
 	}
 	if key != f.key {
-		a.at(V13, e, "%s stands for %s %s and is disarmed by the end of %s %s", g, key.Activity, key.DAD, f.key.Activity, f.key.DAD)
+		a.at(V13, e, "%s stands for %s %s and is cancelled by the end of %s %s", g, key.Activity, key.DAD, f.key.Activity, f.key.DAD)
 	}
 }
 
@@ -174,7 +174,7 @@ func (a *auditor) armed(e *journal.Entry, f *facts) {
 	for _, g := range f.inst.arms {
 		row, wait := a.job.Rows[g], a.job.Waits[g]
 		switch {
-		case g == f.licence:
+		case g == f.rowID:
 		case row != nil:
 			a.at(V13, e, "the end of %s %s is accepted, its %s row %s stays", f.key.Activity, f.key.DAD, row.Kind, g)
 		case wait != nil:

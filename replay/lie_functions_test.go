@@ -39,13 +39,13 @@ var suspensionLies = map[string]lie{
 	"V10 a timer dispatched again": {moved, replay.V10, 6, "it stands since entry 4", func(main func(int) *journal.Entry) {
 		main(6).Response.Pauses = append(main(6).Response.Pauses, main(4).Response.Pauses[1])
 		main(6).Dispatched = append(main(6).Dispatched, main(4).Dispatched[1])
-		main(6).Disarmed = nil
+		main(6).Cancelled = nil
 		main(8).Dispatched, main(8).Waits = nil, nil
 	}},
 	"V13 a wait registered again": {moved, replay.V13, 6, "is registered again, it stands since entry 4", func(main func(int) *journal.Entry) {
 		main(6).Response.Pauses = append(main(6).Response.Pauses, main(4).Response.Pauses[1])
 		main(6).Waits = main(4).Waits
-		main(6).Disarmed = nil
+		main(6).Cancelled = nil
 		main(8).Dispatched, main(8).Waits = nil, nil
 	}},
 	"V10 a sleep that came, again": {moved, replay.V10, 8, "is dispatched again; it ended at entry 5", func(main func(int) *journal.Entry) {
@@ -61,15 +61,15 @@ var suspensionLies = map[string]lie{
 		main(4).Response.Kind, main(4).Response.Error, main(4).Response.Code = journal.ResponseSuspended, nil, 200
 		main(4).Updated[0].Held = ""
 	}},
-	"V13 a failed try that waits": {retried, replay.V13, 4, "a response of kind failed names 1 things", func(main func(int) *journal.Entry) {
+	"V13 a failed attempt that waits": {retried, replay.V13, 4, "a response of kind failed names 1 things", func(main func(int) *journal.Entry) {
 		main(4).Response.Pauses = []journal.Pause{nap}
 	}},
 	"V13 a timer that stays": {moved, replay.V13, 6, `waits for signal "ok" no more, its timer`, func(main func(int) *journal.Entry) {
-		main(6).Disarmed = main(6).Disarmed[:1]
+		main(6).Cancelled = main(6).Cancelled[:1]
 		main(8).Dispatched = nil
 	}},
 	"V13 a timer that stays at the end": {invoiced, replay.V13, 6, `waits for sleep "nap" no more, its timer`, func(main func(int) *journal.Entry) {
-		main(6).Disarmed = main(6).Disarmed[1:]
+		main(6).Cancelled = main(6).Cancelled[1:]
 	}},
 	"V13 what is named is taken back": {moved, replay.V13, 6, `stands for signal "ok"`, func(main func(int) *journal.Entry) {
 		main(6).Response.Pauses = append(main(6).Response.Pauses, main(4).Response.Pauses[1])
@@ -102,8 +102,8 @@ var suspensionLies = map[string]lie{
 		main(8).Response.Error = &journal.Failure{Class: "within"}
 		main(8).Close = &journal.Close{State: journal.JobFailed, Code: 408, Error: &journal.Failure{Class: "within"}}
 	}},
-	"V12 a suspension that raises the try": {suspended, replay.V12, 4, "the entry allows turn 2, try 1", func(main func(int) *journal.Entry) {
-		main(4).Updated[0].Try = 2
+	"V12 a suspension that raises the attempt": {suspended, replay.V12, 4, "the entry allows turn 2, attempt 1", func(main func(int) *journal.Entry) {
+		main(4).Updated[0].Attempt = 2
 	}},
 	"V16 a kind of pause": {suspended, replay.V16, 4, `unknown kind of pause "dream"`, func(main func(int) *journal.Entry) {
 		p := nap
@@ -136,11 +136,11 @@ var wakeLies = map[string]lie{
 	"V13 a number":      {signalled, replay.V13, 5, "number 1", func(main func(int) *journal.Entry) { main(5).Response.Number = 1 }},
 	"V11 another child": {invoiced, replay.V11, 5, "the outcome says child", func(main func(int) *journal.Entry) { main(5).Response.Child[0] ^= 1 }},
 	"V13 the bound stays": {signalled, replay.V13, 5, `signal "ok" has come, its rival`, func(main func(int) *journal.Entry) {
-		main(5).Disarmed = nil
+		main(5).Cancelled = nil
 	}},
-	"V13 the wait stays": {timedOut, replay.V13, 5, `signal "ok" has come, its rival`, func(main func(int) *journal.Entry) { main(5).Disarmed = nil }},
+	"V13 the wait stays": {timedOut, replay.V13, 5, `signal "ok" has come, its rival`, func(main func(int) *journal.Entry) { main(5).Cancelled = nil }},
 	"V13 another's timer is taken": {signalled, replay.V13, 5, `stands for sleep "nap"`, func(main func(int) *journal.Entry) {
-		main(5).Disarmed = append(main(5).Disarmed, main(4).Dispatched[0].GUID)
+		main(5).Cancelled = append(main(5).Cancelled, main(4).Dispatched[0].GUID)
 	}},
 	"V10 a request that sleeps on": {rested, replay.V10, 5, "row", func(main func(int) *journal.Entry) { main(5).Updated[0].NextAt = 0 }},
 	"V10 a request that is sent out twice": {running, replay.V10, 6, "is updated; due is element -1", func(main func(int) *journal.Entry) {
@@ -189,7 +189,7 @@ func TestNamedAgainIsNoFault(t *testing.T) {
 }
 
 // A wait that is left without being taken back has its signal on its way: tables
-// show it, a later entry tells of it, or a close that withdraws takes it back.
+// show it, a later entry tells of it, or a close that cancels takes it back.
 func TestSignalsAdrift(t *testing.T) {
 	t.Parallel()
 	f := function().Suspend(nap, ok).Wake("nap")
@@ -210,13 +210,13 @@ func TestSignalsAdrift(t *testing.T) {
 	closing := function().Suspend(nap, ok).Wake("nap").Suspend(later).Interrupt("enough").Journal()
 	requireClean(t, closing, true)
 	left := closing.Lie(func(entries []*journal.Entry) []*journal.Entry {
-		entries[5].Disarmed = entries[5].Disarmed[1:] // the wait
+		entries[5].Cancelled = entries[5].Cancelled[1:] // the wait
 		return entries
 	})
-	requireOnly(t, left.Verify(false), replay.V13, 7, "neither taken back nor is there a signal that the close withdraws")
+	requireOnly(t, left.Verify(false), replay.V13, 7, "neither taken back nor is there a signal that the close cancels")
 	took := closing.Lie(func(entries []*journal.Entry) []*journal.Entry {
-		entries[5].Disarmed = entries[5].Disarmed[1:]
-		entries[6].Withdrawn = append(entries[6].Withdrawn, wake)
+		entries[5].Cancelled = entries[5].Cancelled[1:]
+		entries[6].CancelledByClose = append(entries[6].CancelledByClose, wake)
 		return entries
 	})
 	requireClean(t, took, false)

@@ -59,7 +59,7 @@ var passLies = map[string]lie{
 		*main(4).Open = 1
 	}},
 	"V6 an end that is not counted": {listed, replay.V6, 6, "does not say how many are open", func(main func(int) *journal.Entry) { main(6).Open = nil }},
-	"V6 a failed try ends an element": {listed, replay.V6, 5, "but no element ends", func(main func(int) *journal.Entry) {
+	"V6 a failed attempt ends an element": {listed, replay.V6, 5, "but no element ends", func(main func(int) *journal.Entry) {
 		main(5).Open = main(6).Open
 	}},
 	"V6 elements that are not open": {listed, replay.V6, 3, "and 2 of them are left", func(main func(int) *journal.Entry) { main(3).Open = main(4).Open }},

@@ -117,7 +117,7 @@ var closeLies = map[string]lie{
 	"V7 an end without a close": {plain, replay.V7, 4, "an entry that does not close", func(main func(int) *journal.Entry) {
 		main(4).Close = &journal.Close{State: journal.JobCompleted}
 	}},
-	"V10 a dispatch unwritten": {plain, replay.V10, 4, "no row licenses it; it was never dispatched", func(main func(int) *journal.Entry) {
+	"V10 a dispatch unwritten": {plain, replay.V10, 4, "it has no row; it was never dispatched", func(main func(int) *journal.Entry) {
 		main(3).Dispatched = nil
 	}},
 	"V10 a dispatch again": {stepped, replay.V10, 4, "dispatched again, it stands since entry 3", func(main func(int) *journal.Entry) {
@@ -127,7 +127,7 @@ var closeLies = map[string]lie{
 		main(3).Dispatched = append(main(3).Dispatched, main(3).Dispatched[0])
 	}},
 	"V10 a row ends in two ways": {failing, replay.V10, 5, "ends twice in this entry", func(main func(int) *journal.Entry) {
-		main(5).Withdrawn = append(main(5).Withdrawn, main(5).Ended)
+		main(5).CancelledByClose = append(main(5).CancelledByClose, main(5).Ended)
 	}},
 	"V10 a row updated twice": {retried, replay.V10, 4, "updated twice by this entry", func(main func(int) *journal.Entry) {
 		main(4).Updated = append(main(4).Updated, main(4).Updated[0])
@@ -136,14 +136,14 @@ var closeLies = map[string]lie{
 	"V10 a row ended twice": {plain, replay.V10, 6, "does not stand; it ended at entry 4", func(main func(int) *journal.Entry) {
 		main(6).Ended = main(4).Ended
 	}},
-	"V10 a row withdrawn from nowhere": {plain, replay.V10, 8, "withdrawn, but does not stand; it was never dispatched", func(main func(int) *journal.Entry) {
-		main(8).Withdrawn = []journal.GUID{{9}}
+	"V10 a row cancelled from nowhere": {plain, replay.V10, 8, "cancelled, but does not stand; it was never dispatched", func(main func(int) *journal.Entry) {
+		main(8).CancelledByClose = []journal.GUID{{9}}
 	}},
 	"V10 a row updated from nowhere": {retried, replay.V10, 4, "updated, but does not stand", func(main func(int) *journal.Entry) {
-		main(4).Updated = append(main(4).Updated, journal.Updated{GUID: journal.GUID{9}, Kind: journal.MessageRequest, Turn: 1, Try: 1})
+		main(4).Updated = append(main(4).Updated, journal.Updated{GUID: journal.GUID{9}, Kind: journal.MessageRequest, Turn: 1, Attempt: 1})
 	}},
-	"V10 a row withdrawn by no close": {plain, replay.V10, 3, "by an entry that closes nothing", func(main func(int) *journal.Entry) {
-		main(3).Withdrawn = []journal.GUID{main(3).Dispatched[0].GUID}
+	"V10 a row cancelled by no close": {plain, replay.V10, 3, "by an entry that closes nothing", func(main func(int) *journal.Entry) {
+		main(3).CancelledByClose = []journal.GUID{main(3).Dispatched[0].GUID}
 		main(4).Ended = journal.GUID{}
 	}},
 	"V11 a child that is not of its parent": {plain, replay.V11, 2, "does not derive from message", func(main func(int) *journal.Entry) {
@@ -153,8 +153,8 @@ var closeLies = map[string]lie{
 	"V11 a response to another turn": {plain, replay.V11, 8, "response to turn 1", func(main func(int) *journal.Entry) {
 		main(8).GUID[3] ^= 1
 	}},
-	"V12 a try skipped": {plain, replay.V12, 4, "turn 1, try 2; the row", func(main func(int) *journal.Entry) { main(4).Response.Try = 2 }},
-	"V12 a turn skipped": {retried, replay.V12, 4, "to turn 3, try 2; the entry allows turn 2, try 2", func(main func(int) *journal.Entry) {
+	"V12 an attempt skipped": {plain, replay.V12, 4, "turn 1, attempt 2; the row", func(main func(int) *journal.Entry) { main(4).Response.Attempt = 2 }},
+	"V12 a turn skipped": {retried, replay.V12, 4, "to turn 3, attempt 2; the entry allows turn 2, attempt 2", func(main func(int) *journal.Entry) {
 		main(4).Updated[0].Turn = 3
 	}},
 	"V12 a turn not raised": {retried, replay.V12, 4, "is done, but the turn of row", func(main func(int) *journal.Entry) { main(4).Updated = nil }},

@@ -12,11 +12,11 @@ import (
 
 // waitLies are about timers, waits and signals.
 var waitLies = map[string]lie{
-	"V10 disarmed from nowhere": {raced, replay.V10, 5, "is disarmed, but does not stand; it was never dispatched", func(main func(int) *journal.Entry) {
-		main(5).Disarmed = append(main(5).Disarmed, journal.GUID{9})
+	"V10 cancelled from nowhere": {raced, replay.V10, 5, "is cancelled, but does not stand; it was never dispatched", func(main func(int) *journal.Entry) {
+		main(5).Cancelled = append(main(5).Cancelled, journal.GUID{9})
 	}},
-	"V10 a timer withdrawn by no close": {raced, replay.V10, 4, "by an entry that closes nothing", func(main func(int) *journal.Entry) {
-		main(4).Withdrawn = []journal.GUID{main(5).Disarmed[0]}
+	"V10 a timer cancelled by no close": {raced, replay.V10, 4, "by an entry that closes nothing", func(main func(int) *journal.Entry) {
+		main(4).CancelledByClose = []journal.GUID{main(5).Cancelled[0]}
 	}},
 	"V11 another signal sent": {raced, replay.V11, 4, "does not derive from message", func(main func(int) *journal.Entry) {
 		main(4).Dispatched[0].GUID[0] ^= 1
@@ -26,11 +26,11 @@ var waitLies = map[string]lie{
 	}},
 	"V11 a timer of another Leg1": {raced, replay.V11, 3, "wakeup", func(main func(int) *journal.Entry) {
 		main(3).Dispatched[0].GUID[0] ^= 1
-		main(5).Disarmed[0][0] ^= 1
+		main(5).Cancelled[0][0] ^= 1
 	}},
 	"V11 a timer of another activity": {raced, replay.V11, 3, "for tell ,0,0 does not derive", func(main func(int) *journal.Entry) {
 		main(3).Dispatched[0].Activity = "tell"
-		main(5).Disarmed = main(5).Disarmed[1:]
+		main(5).Cancelled = main(5).Cancelled[1:]
 	}},
 	"V11 a wait of another Leg1": {raced, replay.V11, 3, "derives from no Leg1", func(main func(int) *journal.Entry) {
 		main(3).Waits[0].GUID[0] ^= 1
@@ -40,20 +40,20 @@ var waitLies = map[string]lie{
 		main(7).Response.Signal[0] ^= 1
 	}},
 	"V13 a timer stays": {raced, replay.V13, 5, "its wakeup row", func(main func(int) *journal.Entry) {
-		main(5).Disarmed = main(5).Disarmed[1:]
+		main(5).Cancelled = main(5).Cancelled[1:]
 	}},
 	"V13 a bound stays": {raced, replay.V13, 5, "its answer row", func(main func(int) *journal.Entry) {
-		main(5).Disarmed = main(5).Disarmed[:1]
+		main(5).Cancelled = main(5).Cancelled[:1]
 	}},
-	"V13 a wait stays": {slept, replay.V13, 5, "its wait", func(main func(int) *journal.Entry) { main(5).Disarmed = nil }},
-	"V13 another's timer": {slept, replay.V13, 5, "stands for o ,0,0 and is disarmed by the end of h ,0,0", func(main func(int) *journal.Entry) {
-		main(5).Disarmed = append(main(5).Disarmed, main(4).Dispatched[0].GUID)
+	"V13 a wait stays": {slept, replay.V13, 5, "its wait", func(main func(int) *journal.Entry) { main(5).Cancelled = nil }},
+	"V13 another's timer": {slept, replay.V13, 5, "stands for o ,0,0 and is cancelled by the end of h ,0,0", func(main func(int) *journal.Entry) {
+		main(5).Cancelled = append(main(5).Cancelled, main(4).Dispatched[0].GUID)
 	}},
-	"V13 disarmed by a pass": {ticked, replay.V13, 4, "a message that ends no activity", func(main func(int) *journal.Entry) {
-		main(4).Disarmed = []journal.GUID{main(3).Waits[0].GUID}
+	"V13 cancelled by a pass": {ticked, replay.V13, 4, "a message that ends no activity", func(main func(int) *journal.Entry) {
+		main(4).Cancelled = []journal.GUID{main(3).Waits[0].GUID}
 	}},
-	"V10 a wait consumed and disarmed": {raced, replay.V10, 5, "ends twice in this entry", func(main func(int) *journal.Entry) {
-		main(5).Disarmed = append(main(5).Disarmed, main(3).Waits[0].GUID)
+	"V10 a wait consumed and cancelled": {raced, replay.V10, 5, "ends twice in this entry", func(main func(int) *journal.Entry) {
+		main(5).Cancelled = append(main(5).Cancelled, main(3).Waits[0].GUID)
 	}},
 	"V13 a wait registered twice": {raced, replay.V13, 3, "is registered twice", func(main func(int) *journal.Entry) {
 		main(3).Waits = append(main(3).Waits, main(3).Waits[0])
@@ -89,7 +89,7 @@ var waitLies = map[string]lie{
 	"V13 a start that was due before": {plain, replay.V13, 1, "says when it is due", func(main func(int) *journal.Entry) { main(1).Dispatched[0].At = main(1).Time }},
 	"V13 a request that is due":       {plain, replay.V13, 3, "says when it is due", func(main func(int) *journal.Entry) { main(3).Dispatched[0].At = 7 }},
 	"V13 a wait after the close": {halted, replay.V13, 7, "the close leaves the wait", func(main func(int) *journal.Entry) {
-		main(7).Withdrawn = []journal.GUID{main(4).Dispatched[0].GUID}
+		main(7).CancelledByClose = []journal.GUID{main(4).Dispatched[0].GUID}
 	}},
 	"V16 a waker": {slept, replay.V16, 5, `unknown waker "dog"`, func(main func(int) *journal.Entry) { main(5).Response.By = "dog" }},
 }
@@ -101,7 +101,7 @@ var childLies = map[string]lie{
 		main(4).Close.Error.Message = "it rained"
 	}},
 	"V10 a start taken back again": {awaited, replay.V10, 5, "it was sent to another job at entry 3", func(main func(int) *journal.Entry) {
-		main(5).Disarmed = append(main(5).Disarmed, main(3).Dispatched[0].GUID)
+		main(5).Cancelled = append(main(5).Cancelled, main(3).Dispatched[0].GUID)
 	}},
 	"V11 another child started": {awaited, replay.V11, 3, "does not derive from message", func(main func(int) *journal.Entry) {
 		main(3).Dispatched[0].GUID[0] ^= 1
@@ -124,11 +124,11 @@ var childLies = map[string]lie{
 	"V11 a start of another activity": {plain, replay.V11, 1, "for w9 ,0 does not derive", func(main func(int) *journal.Entry) {
 		main(1).Dispatched[0].Activity = "w9"
 	}},
-	"V12 a child's turn": {awaited, replay.V12, 5, "to turn 1, try 2; the await is at turn 2, try 2", func(main func(int) *journal.Entry) {
+	"V12 a child's turn": {awaited, replay.V12, 5, "to turn 1, attempt 2; the await is at turn 2, attempt 2", func(main func(int) *journal.Entry) {
 		main(5).Response.Turn = 1
 	}},
-	"V12 a child's try": {awaited, replay.V12, 5, "to turn 2, try 1; the await is at turn 2, try 2", func(main func(int) *journal.Entry) {
-		main(5).Response.Try = 1
+	"V12 a child's attempt": {awaited, replay.V12, 5, "to turn 2, attempt 1; the await is at turn 2, attempt 2", func(main func(int) *journal.Entry) {
+		main(5).Response.Attempt = 1
 	}},
 	"V12 no further child": {retrying, replay.V12, 4, "starts 0 children, it has to start 1", func(main func(int) *journal.Entry) {
 		main(4).Dispatched = nil
@@ -147,7 +147,7 @@ var stopLies = map[string]lie{
 	"V6 abandoned by an interrupt":     {stopped, replay.V6, 4, "2 abandoned", func(main func(int) *journal.Entry) { main(4).Abandoned = 2 }},
 	"V7 an interrupt that closes nothing": {stopped, replay.V7, 4, "closes nothing", func(main func(int) *journal.Entry) {
 		e := main(4)
-		e.Marks, e.Close, e.Abandoned, e.Dispatched, e.Withdrawn = e.Marks[:2], nil, 0, nil, nil
+		e.Marks, e.Close, e.Abandoned, e.Dispatched, e.CancelledByClose = e.Marks[:2], nil, 0, nil, nil
 		e.Semaphore = main(2).Semaphore
 		e.Receipt -= hundredB + hundredM
 	}},
@@ -163,10 +163,10 @@ var stopLies = map[string]lie{
 		main(4).Close.Error = nil
 	}},
 	"V10 a row after an interrupt": {halted, replay.V10, 7, "the close leaves the wakeup row", func(main func(int) *journal.Entry) {
-		w := main(7).Withdrawn
+		w := main(7).CancelledByClose
 		for _, g := range w {
 			if g == main(4).Waits[0].GUID {
-				main(7).Withdrawn = []journal.GUID{g}
+				main(7).CancelledByClose = []journal.GUID{g}
 			}
 		}
 	}},
@@ -185,16 +185,16 @@ func TestLiesAboutWhatIsAwaited(t *testing.T) {
 	requireLies(t, waitLies, childLies, stopLies)
 }
 
-// A wake-up of a repeating hook that a close withdraws has an id that only its
+// A wake-up of a repeating hook that a close cancels has an id that only its
 // delivery knows: it is said, not violated.
-func TestWithdrawnWakeUpsAreSaid(t *testing.T) {
+func TestCancelledWakeUpsAreSaid(t *testing.T) {
 	t.Parallel()
 	lost := collation.SignalledGUID(journal.GUID{1}, journal.GUID{2})
 	j := repeatedFailure()
 	requireClean(t, j, true)
 	forged := j.Lie(func(entries []*journal.Entry) []*journal.Entry {
 		last := entries[len(entries)-1]
-		last.Withdrawn = append(last.Withdrawn, lost)
+		last.CancelledByClose = append(last.CancelledByClose, lost)
 		return entries
 	})
 	r := requireClean(t, forged, false)

@@ -32,7 +32,7 @@ var free = map[string]string{
 	".Waits[].Repeat!":        "the flow's, where no signal came",
 	".Updated[].NextAt+1":     "a policy's",
 	".Updated-drop":           "held elements, past their bound, are not released; a function past its bound does not sleep",
-	".Disarmed-drop":          "a function's wait, whose signal may be on its way",
+	".Cancelled-drop":         "a function's wait, whose signal may be on its way",
 	".Bound.Head.Hash^1":      "computed anew with all hashes",
 	".Bound.Head.Hash=0":      "computed anew with all hashes",
 	".Operator.Who=~":         "a person's",

@@ -17,7 +17,7 @@ type Open struct {
 	DAD      string
 	Element  int // under `each`
 	Turn     int
-	Try      int
+	Attempt  int
 	NextAt   int64 // µs, as the last entry left it; 0 unknown or never
 	Held     string
 	Input    journal.Sum   // of what a request or a child was given; zero: nothing
@@ -53,7 +53,7 @@ func (j *Job) Open() []Open {
 			What: "child", GUID: g, Activity: c.Activity, DAD: string(c.DAD), Turn: c.Turn, NextAt: c.At, Job: c.Job, Input: c.Input, Since: c.Origin,
 		}
 		if i := j.Instances[c.key()]; i != nil && i.Child == c.Job {
-			open.Try = i.Try
+			open.Attempt = i.Attempt
 		}
 		j.openFor(&open, g)
 		out = append(out, open)
@@ -70,7 +70,7 @@ func (j *Job) Open() []Open {
 func (j *Job) openRow(g journal.GUID, r *Row) Open {
 	open := Open{
 		What: string(r.Kind), GUID: g, Activity: r.Activity, DAD: string(r.DAD), Element: r.Element,
-		Turn: r.Turn, Try: r.Try, NextAt: r.NextAt, Held: r.Held, Input: r.Input, Topic: r.Topic, Since: r.Origin,
+		Turn: r.Turn, Attempt: r.Attempt, NextAt: r.NextAt, Held: r.Held, Input: r.Input, Topic: r.Topic, Since: r.Origin,
 		Suspended: r.asleep(),
 	}
 	for _, g := range r.Pauses {

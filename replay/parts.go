@@ -31,16 +31,16 @@ type Instance struct {
 	Repeat bool         // each signal of this hook is a pass
 	// Open of Count elements have not ended; the first Parallel were sent at once.
 	Open, Count, Parallel int
-	// Turn and Try are those of an await: children started so far, and failed ones
+	// Turn and Attempt are those of an await: children started so far, and failed ones
 	// plus 1. Child is the one whose outcome is due, zero for none.
-	Turn, Try int
-	Child     journal.JobID
+	Turn, Attempt int
+	Child         journal.JobID
 
 	arms []journal.GUID // timers, bounds and the wait of its Leg1
 }
 
 // Receipt is one handled message that leaves a receipt: its ledger, which has
-// its ordinal and steps, its verdict, the row that licensed it, and what it
+// its ordinal and steps, its verdict, its row, and what it
 // brought.
 type Receipt struct {
 	Ledger  collation.GUIDLedger
@@ -76,7 +76,7 @@ type Row struct {
 	Topic    string
 	Element  int // under `each`
 	Turn     int
-	Try      int
+	Attempt  int
 	NextAt   int64 // µs; when a timer or a bound is due, or as last set by an entry that updated the row
 	Held     string
 	Input    journal.Sum // of what a request asks its worker to work on; zero: nothing

@@ -63,7 +63,7 @@ func (f *facts) names(e *journal.Entry) {
 	f.arms = make(map[journal.GUID]*namedPause, len(list))
 	for i := range list {
 		n := &f.named[i]
-		*n = namedPause{&list[i], journal.DerivePause(f.licence, list[i].PauseRef)}
+		*n = namedPause{&list[i], journal.DerivePause(f.rowID, list[i].PauseRef)}
 		f.arms[n.id] = n
 		if n.bounded() {
 			f.arms[journal.DeriveTimeout(n.id)] = n
@@ -126,7 +126,7 @@ func (j *Job) foldPauses(e *journal.Entry, f *facts) {
 		j.dropAll(f.row)
 	}
 	if f.marks.has(closed) {
-		for _, g := range e.Withdrawn {
+		for _, g := range e.CancelledByClose {
 			j.dropAll(j.Rows[g])
 		}
 	}
@@ -141,7 +141,7 @@ func (j *Job) foldPauses(e *journal.Entry, f *facts) {
 }
 
 func (j *Job) foldSuspension(e *journal.Entry, f *facts) {
-	row := j.Rows[f.licence]
+	row := j.Rows[f.rowID]
 	if row == nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (j *Job) foldSuspension(e *journal.Entry, f *facts) {
 		if p := j.Pauses[n.id]; p != nil && p.Named {
 			continue
 		}
-		p := &Pause{Request: f.licence, Activity: f.key.Activity, DAD: f.key.DAD, PauseRef: n.PauseRef, Named: true, Since: e.Seq}
+		p := &Pause{Request: f.rowID, Activity: f.key.Activity, DAD: f.key.DAD, PauseRef: n.PauseRef, Named: true, Since: e.Seq}
 		switch {
 		case n.Kind == journal.PauseSignal:
 			p.Topic, p.Key = n.Topic, n.Key

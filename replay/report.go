@@ -22,7 +22,7 @@ const (
 	V9  Check = "V9"  // effect rows = effect entries
 	V10 Check = "V10" // dispatch pairing
 	V11 Check = "V11" // origins
-	V12 Check = "V12" // turns and tries, late effects
+	V12 Check = "V12" // turns and attempts, late effects
 	V13 Check = "V13" // timers, waits, signals
 	V14 Check = "V14" // two replays, one digest
 	V15 Check = "V15" // after the close
@@ -35,7 +35,7 @@ var Checks = []Check{V1, V2, V3, V4, V5, V6, V7, V8, V9, V10, V11, V12, V13, V14
 var titles = map[Check]string{
 	V1: "seqs are contiguous", V2: "hashes and spelling", V3: "heads", V4: "ledgers", V5: "ordinals",
 	V6: "semaphore", V7: "snapshot and completion tasks", V8: "effects", V9: "effect rows",
-	V10: "dispatch rows", V11: "origins", V12: "turns and tries", V13: "timers, waits, signals",
+	V10: "dispatch rows", V11: "origins", V12: "turns and attempts", V13: "timers, waits, signals",
 	V14: "replay is deterministic", V15: "nothing after the close", V16: "nothing unknown",
 }
 

@@ -29,7 +29,7 @@ func (a *auditor) compare() {
 	a.compareRows(came)
 	a.compareWaits(came)
 	a.leftAdrift()
-	a.compareWoken()
+	a.compareResolved()
 	if a.blindEffects == "" {
 		a.compareEffects()
 		a.compareUndo()

@@ -33,26 +33,26 @@ func (a *auditor) comparePauses(g journal.GUID, s *collation.Row, r *Row) {
 	}
 }
 
-// compareWoken compares the rows of what functions waited for (V13).
-func (a *auditor) compareWoken() {
-	if a.stored.Woken == nil {
+// compareResolved compares the rows of what functions waited for (V13).
+func (a *auditor) compareResolved() {
+	if a.stored.ResolvedWaits == nil {
 		a.note(V13, "the rows of what functions waited for are not in this input")
 		return
 	}
-	came := make(map[journal.GUID]collation.Woken)
+	came := make(map[journal.GUID]collation.ResolvedWait)
 	for message, id := range a.job.wakers {
 		r := a.job.Receipts[message]
 		if p := a.job.Pauses[id]; p != nil && r != nil && r.of == id && r.Ledger.Step1() {
-			came[message] = collation.Woken{Request: p.Request, GUID: message, PauseRef: p.PauseRef, Seq: r.Seq}
+			came[message] = collation.ResolvedWait{Request: p.Request, GUID: message, PauseRef: p.PauseRef, Seq: r.Seq}
 		}
 	}
-	for _, g := range sortedGUIDs(a.stored.Woken) {
-		if s := a.stored.Woken[g]; s != came[g] {
+	for _, g := range sortedGUIDs(a.stored.ResolvedWaits) {
+		if s := a.stored.ResolvedWaits[g]; s != came[g] {
 			a.whole(V13, "what came to a function by message %s is stored as %+v, the entries give %+v", g, s, came[g])
 		}
 	}
 	for _, g := range sortedGUIDs(came) {
-		if _, ok := a.stored.Woken[g]; !ok {
+		if _, ok := a.stored.ResolvedWaits[g]; !ok {
 			a.whole(V13, "no row is stored of %s %q, which came to a function by message %s", came[g].Kind, came[g].Name, g)
 		}
 	}

@@ -49,8 +49,8 @@ func (a *auditor) compareRow(g journal.GUID, s *collation.Row, r *Row) {
 		differ(V10, "origin", s.Origin, r.Origin)
 	case s.Turn != r.Turn:
 		differ(V12, "turn", s.Turn, r.Turn)
-	case s.Try != r.Try:
-		differ(V12, "try", s.Try, r.Try)
+	case s.Attempt != r.Attempt:
+		differ(V12, "attempt", s.Attempt, r.Attempt)
 	default:
 		a.comparePauses(g, s, r)
 	}
@@ -75,7 +75,7 @@ func (a *auditor) came() *arrivals {
 		switch {
 		case s.Kind == journal.MessageInterrupt:
 			came.rows[g] = s.Activity == ""
-		case i == nil || a.job.Rows[g] != nil && !a.job.Rows[g].Outside: // a letter may have told of one that came
+		case i == nil || a.job.Rows[g] != nil && !a.job.Rows[g].Outside: // a dead letter may have told of one that came
 		case p != nil && p.Taken == 0 && pause == g && s.Kind == journal.MessageWakeUp && p.Kind == journal.PauseSignal:
 			came.rows[g], came.ended[g] = true, true
 		case p != nil && p.Taken == 0 && s.Kind == journal.MessageOutcome && p.Kind == journal.PauseChild:

@@ -81,7 +81,7 @@ var tableCases = map[string]struct {
 	"V12 a row's turn": {replay.V12, 0, "turn of row", func(s *replay.Stored) {
 		edit(s.Rows, anyone, func(r *collation.Row) { r.Turn = 2 })
 	}},
-	"V12 a row's try": {replay.V12, 0, "try of row", func(s *replay.Stored) {
-		edit(s.Rows, anyone, func(r *collation.Row) { r.Try = 2 })
+	"V12 a row's attempt": {replay.V12, 0, "attempt of row", func(s *replay.Stored) {
+		edit(s.Rows, anyone, func(r *collation.Row) { r.Attempt = 2 })
 	}},
 }

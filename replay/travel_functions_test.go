@@ -19,11 +19,11 @@ func TestTimeTravelOverFunctions(t *testing.T) {
 	bound := `timer, "ok" of a function, due 2023-11-15T00:13:20Z, since entry 4`
 	for at, want := range map[int][]string{
 		3: {"fn ,0,0: [" + request + ", since entry 3]"},
-		4: {request + ", suspended, waits for 2, of which 0 came, turn 2, try 1, since entry 3", timer, bound, wait},
-		5: {request + ", waits for 2, of which 1 came, turn 2, try 1, " + due + ", since entry 3", bound, wait},
-		6: {request + ", waits for 2, of which 2 came, turn 2, try 1, " + due + ", since entry 3"},
+		4: {request + ", suspended, waits for 2, of which 0 came, turn 2, attempt 1, since entry 3", timer, bound, wait},
+		5: {request + ", waits for 2, of which 1 came, turn 2, attempt 1, " + due + ", since entry 3", bound, wait},
+		6: {request + ", waits for 2, of which 2 came, turn 2, attempt 1, " + due + ", since entry 3"},
 		7: {
-			request + ", waits for 2, of which 1 came, turn 3, try 1, " + due + ", since entry 3",
+			request + ", waits for 2, of which 1 came, turn 3, attempt 1, " + due + ", since entry 3",
 			`timer, "later" of a function, due 2023-11-15T00:13:20Z, since entry 7`,
 		},
 		8: nil,

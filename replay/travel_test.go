@@ -46,8 +46,8 @@ func says(o replay.Open) string {
 	if o.Pauses > 0 {
 		out += fmt.Sprintf(", waits for %d, of which %d came", o.Pauses, o.Came)
 	}
-	if o.Turn > 1 || o.Try > 1 {
-		out += fmt.Sprintf(", turn %d, try %d", o.Turn, o.Try)
+	if o.Turn > 1 || o.Attempt > 1 {
+		out += fmt.Sprintf(", turn %d, attempt %d", o.Turn, o.Attempt)
 	}
 	if o.Element > 0 {
 		out += fmt.Sprintf(", element %d", o.Element)
@@ -100,13 +100,13 @@ func TestTimeTravelOverWhatIsOpen(t *testing.T) {
 func TestTimeTravelOverChildren(t *testing.T) {
 	t.Parallel()
 	j := awaited()
-	for at, want := range map[int]struct{ turn, try, open int }{2: {0, 0, 0}, 3: {1, 1, 1}, 4: {2, 2, 1}, 5: {2, 2, 0}} {
+	for at, want := range map[int]struct{ turn, attempt, open int }{2: {0, 0, 0}, 3: {1, 1, 1}, 4: {2, 2, 1}, 5: {2, 2, 0}} {
 		job := apply(t, j, at)
 		var got replay.Instance
 		if i := job.Instances[instance("a", ",0,0")]; i != nil {
 			got = *i
 		}
-		require.Equal(t, []int{want.turn, want.try}, []int{got.Turn, got.Try}, "at %d", at)
+		require.Equal(t, []int{want.turn, want.attempt}, []int{got.Turn, got.Attempt}, "at %d", at)
 		require.Len(t, job.Children, want.open, "at %d", at)
 		for g, c := range job.Children {
 			require.Equal(t, collation.ChildID(got.Leg1, got.Turn), c.Job)

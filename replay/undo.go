@@ -7,13 +7,13 @@ import (
 )
 
 // ending lists the requests that the entry ends: that of its own answer, and those
-// that its close withdraws.
+// that its close cancels.
 func (j *Job) ending(e *journal.Entry, f *facts) []journal.GUID {
 	var out []journal.GUID
 	if f.endsRequest(e) {
-		out = append(out, f.licence)
+		out = append(out, f.rowID)
 	}
-	for _, g := range e.Withdrawn {
+	for _, g := range e.CancelledByClose {
 		if row := j.Rows[g]; row != nil && row.Turn > 0 && (row.Kind == journal.MessageRequest || row.Kind == journal.MessageAnswer) {
 			out = append(out, g)
 		}

@@ -20,9 +20,9 @@ type Stored struct {
 	Rows      map[journal.GUID]collation.Row
 	Waits     map[journal.GUID]collation.Wait
 	Effects   []StoredEffect
-	// Woken are the rows of what durable functions waited for, by the message that
+	// ResolvedWait are the rows of what durable functions waited for, by the message that
 	// brought it; nil: they were not read.
-	Woken map[journal.GUID]collation.Woken
+	ResolvedWaits map[journal.GUID]collation.ResolvedWait
 	// From is what the job resumes, nil for nothing, Next the job that resumes it.
 	From *journal.From
 	Next journal.JobID
@@ -95,7 +95,7 @@ type auditor struct {
 	judged map[journal.Digest]judgement
 	undone map[journal.GUID]int64
 	// external counts interrupts, underivable wake-ups of repeating hooks that were
-	// withdrawn or refused: of those nothing else is told.
+	// cancelled or refused: of those nothing else is told.
 	external, underivable int
 
 	copies []Copy // from earlier generations
@@ -236,8 +236,8 @@ func (a *auditor) settled(e *journal.Entry, f *facts) {
 	}
 	a.armed(e, f)
 	if f.last {
-		if row := a.job.Rows[f.licence]; row != nil {
-			a.at(V10, e, "the message %s is done, but its %s row %s still stands", e.GUID, row.Kind, f.licence)
+		if row := a.job.Rows[f.rowID]; row != nil {
+			a.at(V10, e, "the message %s is done, but its %s row %s still stands", e.GUID, row.Kind, f.rowID)
 		}
 	}
 }

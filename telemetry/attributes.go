@@ -35,7 +35,7 @@ const (
 	keyAfter    = "quipu.ledger.after"
 	keyCode     = "quipu.code"
 	keyTurn     = "quipu.turn"
-	keyTry      = "quipu.try"
+	keyAttempt  = "quipu.attempt"
 	keyBy       = "quipu.by"
 	keyChild    = "quipu.child"
 	keyDropped  = "quipu.spans.dropped"
@@ -66,7 +66,7 @@ func attributes(s observer.Subject) []attribute.KeyValue {
 	for _, f := range [...]struct {
 		key   string
 		value int
-	}{{keyCode, s.Code}, {keyTurn, s.Turn}, {keyTry, s.Try}} {
+	}{{keyCode, s.Code}, {keyTurn, s.Turn}, {keyAttempt, s.Attempt}} {
 		if f.value != 0 {
 			out = append(out, attribute.Int(f.key, f.value))
 		}

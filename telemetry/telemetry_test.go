@@ -105,7 +105,7 @@ func TestOneJobIsOneTreeAcrossACrash(t *testing.T) {
 	own.End()
 	require.Len(t, out.GetSpans(), before, "nothing of an attempt that never ends is exported")
 
-	ctx, done := second.Attempt(t.Context(), root, observer.Subject{Activity: "charge", Turn: 1, Try: 1})
+	ctx, done := second.Attempt(t.Context(), root, observer.Subject{Activity: "charge", Turn: 1, Attempt: 1})
 	outerCtx, outer := second.TracerProvider().Tracer("shop").Start(ctx, "outer")
 	_, inner := second.TracerProvider().Tracer("shop").Start(outerCtx, "inner")
 	inner.End()
@@ -186,7 +186,7 @@ func TestAttributesAndStatusHoldNoPayload(t *testing.T) {
 	t.Parallel()
 	subject := observer.Subject{
 		Space: "shop", Job: "j", Key: strings.Repeat("é", telemetry.MaxText), Flow: "order", Activity: "charge", DAD: ",0,0",
-		GUID: "g", Topic: "payments.charge", Before: "001100000000000", After: "201100000000001", Code: 402, Turn: 2, Try: 1,
+		GUID: "g", Topic: "payments.charge", Before: "001100000000000", After: "201100000000001", Code: 402, Turn: 2, Attempt: 1,
 		By: "signal", Child: "c",
 	}
 	cause := fmt.Errorf("charge: %w", &declined{card: "4111"})
@@ -203,7 +203,7 @@ func TestAttributesAndStatusHoldNoPayload(t *testing.T) {
 		for key, want := range map[attribute.Key]attribute.Value{
 			"quipu.space": attribute.StringValue("shop"), "quipu.ledger.before": attribute.StringValue("001100000000000"),
 			"quipu.ledger.after": attribute.StringValue("201100000000001"), "quipu.code": attribute.IntValue(402),
-			"quipu.turn": attribute.IntValue(2), "quipu.try": attribute.IntValue(1), "quipu.dad": attribute.StringValue(",0,0"),
+			"quipu.turn": attribute.IntValue(2), "quipu.attempt": attribute.IntValue(1), "quipu.dad": attribute.StringValue(",0,0"),
 			"quipu.by": attribute.StringValue("signal"), "quipu.child": attribute.StringValue("c"),
 			"error.type": attribute.StringValue("*telemetry_test.declined"),
 		} {

@@ -2,7 +2,7 @@
 // messages: the message, its headers, and the Bus.
 //
 // A message is a hint that work may exist (4.1). The dispatch row in the
-// journal's store is the message's licence; the bus may lose everything,
+// journal's store is what makes it count; the bus may lose everything,
 // deliver everything twice and in any order, and nothing is lost and nothing is
 // recorded twice. So nothing here draws a conclusion from a PubAck, an ack, a
 // dedup reply, an empty stream or a delivery count, and neither may a caller.

@@ -15,7 +15,7 @@ import (
 func FuzzRequest(f *testing.F) {
 	f.Add(Encode(&Request{
 		Space: "shop", Job: "7a31c5f0-1b2c-8d3e-9f40-0123456789ab", Key: "o-1", Generation: 1, Flow: "order", Version: "1", Activity: "charge",
-		DAD: ",0,0", Topic: "pay", Request: "7a31c5f0-1b2c-8d3e-9f40-0123456789ac", Turn: 1, Try: 1, Attempts: 3, Fence: 7, TimeoutMS: 1000, Input: []byte(`{"a":1}`),
+		DAD: ",0,0", Topic: "pay", Request: "7a31c5f0-1b2c-8d3e-9f40-0123456789ac", Turn: 1, Attempt: 1, Attempts: 3, Fence: 7, TimeoutMS: 1000, Input: []byte(`{"a":1}`),
 	}))
 	f.Fuzz(func(t *testing.T, b []byte) { settles[Request](t, b) })
 }

@@ -83,7 +83,7 @@ func TestUndoneOfATerminalError(t *testing.T) {
 	got, err := (&wire.Response{Kind: journal.ResponseTerminal, Code: 500, Error: e, Undone: true}).Journal()
 	require.NoError(t, err)
 	require.True(t, got.Undone)
-	_, err = (&wire.Response{Kind: journal.ResponseFailedTry, Code: 500, Error: e, Undone: true}).Journal()
+	_, err = (&wire.Response{Kind: journal.ResponseFailedAttempt, Code: 500, Error: e, Undone: true}).Journal()
 	require.ErrorIs(t, err, wire.ErrMalformed)
 	_, err = (&wire.Response{Kind: journal.ResponseTerminal, Code: 200, Undone: true}).Journal()
 	require.ErrorIs(t, err, wire.ErrMalformed)

@@ -9,11 +9,11 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// E8: the last try's failure ends the activity with its code, so a failed try
+// E8: the last attempt's failure ends the activity with its code, so a failed attempt
 // of code 200 would end it as a success.
-func TestE8NoFailedTryIsASuccess(t *testing.T) {
+func TestE8NoFailedAttemptIsASuccess(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []journal.ResponseKind{journal.ResponseFailedTry, journal.ResponseParked} {
+	for _, kind := range []journal.ResponseKind{journal.ResponseFailedAttempt, journal.ResponseParked} {
 		_, err := (&wire.Response{Kind: kind, Code: 200}).Journal()
 		require.ErrorIs(t, err, wire.ErrMalformed)
 	}

@@ -32,7 +32,7 @@ func (r *reader) request(q *Request) {
 		member{"space", &q.Space}, member{"job", &q.Job}, member{"key", &q.Key}, member{"generation", &q.Generation},
 		member{"flow", &q.Flow}, member{"version", &q.Version}, member{"activity", &q.Activity}, member{"dad", &q.DAD},
 		member{"element", &q.Element}, member{"topic", &q.Topic}, member{"request", &q.Request}, member{"turn", &q.Turn},
-		member{"try", &q.Try}, member{"attempts", &q.Attempts}, member{"fence", &q.Fence},
+		member{"attempt", &q.Attempt}, member{"attempts", &q.Attempts}, member{"fence", &q.Fence},
 		member{"timeout_ms", &q.TimeoutMS}, member{"input", &q.Input}, member{"trace", &q.Trace},
 		member{"root", &q.Root}, member{"root_generation", &q.RootGeneration},
 	)

@@ -17,7 +17,7 @@ import (
 const (
 	MaxInline = 256 << 10           // bytes of a payload inside a message (T4, E6)
 	MaxResult = collation.MaxResult // bytes of a result or a response (E6)
-	// MaxRetryAfterMS bounds the delay that a failed try can ask for: a week.
+	// MaxRetryAfterMS bounds the delay that a failed attempt can ask for: a week.
 	MaxRetryAfterMS = 7 * 24 * 3600 * 1000
 	// MaxRanUS bounds how long a run says that it took: ten years.
 	MaxRanUS = 10 * 365 * 24 * 3600 * 1_000_000
@@ -66,10 +66,10 @@ type Request struct {
 	Topic      string          `json:"topic"`
 	Request    string          `json:"request"`
 	Turn       int             `json:"turn"`
-	Try        int             `json:"try"`
+	Attempt    int             `json:"attempt"`
 	Attempts   int             `json:"attempts"`
 	Fence      int64           `json:"fence"`
-	TimeoutMS  int64           `json:"timeout_ms,omitempty"` // of this try; 0 none
+	TimeoutMS  int64           `json:"timeout_ms,omitempty"` // of this attempt; 0 none
 	Input      json.RawMessage `json:"input,omitempty"`      // absent: read it from the row
 	Trace      string          `json:"trace,omitempty"`
 	// Root and its generation are of a job that resumes another: the first of those, whose
@@ -128,7 +128,7 @@ func FromJournal(r *journal.Response) *Response {
 	return w
 }
 
-// Journal checks the response and gives the form that is recorded. Turn, try
+// Journal checks the response and gives the form that is recorded. Turn, attempt
 // and request are the engine's to fill in.
 func (r *Response) Journal() (*journal.Response, error) {
 	out := &journal.Response{Kind: r.Kind, Code: r.Code, RetryAfter: r.RetryAfterMS * 1000, Undone: r.Undone, Began: r.BeganUS, Ran: r.RanUS}
@@ -136,7 +136,7 @@ func (r *Response) Journal() (*journal.Response, error) {
 		return nil, fmt.Errorf("%w: began_us %d and ran_us %d: neither is negative, the limits are %d and %d", ErrMalformed, r.BeganUS, r.RanUS, int64(maxBeganUS), int64(MaxRanUS))
 	}
 	switch r.Kind {
-	case journal.ResponseTerminal, journal.ResponseFailedTry, journal.ResponseParked:
+	case journal.ResponseTerminal, journal.ResponseFailedAttempt, journal.ResponseParked:
 	case journal.ResponseSuspended:
 		return r.suspended()
 	default:

@@ -12,8 +12,8 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// ErrTimeout is the cause of a context that ended with the try's timeout (E9).
-var ErrTimeout = fmt.Errorf("the timeout of the try passed: %w", context.DeadlineExceeded)
+// ErrTimeout is the cause of a context that ended with the attempt's timeout (E9).
+var ErrTimeout = fmt.Errorf("the timeout of the attempt passed: %w", context.DeadlineExceeded)
 
 // success is the response with an output, or the error of an output that cannot
 // be recorded (E6).
@@ -37,13 +37,13 @@ func refused(code int, class, message string) *wire.Response {
 }
 
 // failure is the response to an error of a handler (E8, E11). timedOut says that
-// the try's timeout passed.
+// the attempt's timeout passed.
 func failure(err error, timedOut bool) *wire.Response {
 	if r := doubtful(err); r != nil {
 		return r
 	}
 	code, e := describe(err, timedOut)
-	r := &wire.Response{Kind: journal.ResponseFailedTry, Code: code, Error: e}
+	r := &wire.Response{Kind: journal.ResponseFailedAttempt, Code: code, Error: e}
 	var (
 		recorded *effects.RecordedError
 		fatal    *fatalError
@@ -59,7 +59,7 @@ func failure(err error, timedOut bool) *wire.Response {
 	case errors.As(err, &retry), errors.As(err, &failed) && errors.As(failed.Cause, &retry):
 		r.RetryAfterMS = retry.after.Milliseconds()
 	case errors.As(err, &recorded):
-		r.Kind = journal.ResponseTerminal // every further try would replay it
+		r.Kind = journal.ResponseTerminal // every further attempt would replay it
 	case errors.As(err, &recordedFact):
 		r.Kind = journal.ResponseTerminal // as well
 	case errors.As(err, &business) && terminalCode(business.Code):

@@ -75,7 +75,7 @@ func TestAllSuspendsUntilAllThatItWaitsFor(t *testing.T) {
 	require.Equal(t, []string{"sleep a at 1.0.1"}, waits(w.next()))
 	w.wake(journal.PauseSleep, "a", "")
 	r := w.next()
-	failedWith(t, r, journal.ResponseFailedTry, 500, ClassError)
+	failedWith(t, r, journal.ResponseFailedAttempt, 500, ClassError)
 	require.Equal(t, "c failed", r.Error.Message, "the first by index")
 }
 
@@ -225,7 +225,7 @@ func TestOnceOfALostBranch(t *testing.T) {
 		)(ctx, &o)
 	}, `1`)
 	r := w.next()
-	require.Equal(t, journal.ResponseFailedTry, r.Kind, "its outcome is unknown, for whoever asks for it")
+	require.Equal(t, journal.ResponseFailedAttempt, r.Kind, "its outcome is unknown, for whoever asks for it")
 	require.Empty(t, o.names)
 	require.Equal(t, 0, result[int](t, w.next()))
 	require.Equal(t, []string{"rate", "more"}, o.names)
@@ -256,7 +256,7 @@ func TestAPanicEndsTheBranchesBesideIt(t *testing.T) {
 		},
 		steps(until(inside), func(context.Context, *outside) error { panic("boom") }),
 	), &o), `1`)
-	failedWith(t, w.next(), journal.ResponseFailedTry, 500, ClassPanic)
+	failedWith(t, w.next(), journal.ResponseFailedAttempt, 500, ClassPanic)
 	require.Empty(t, o.names)
 	require.ElementsMatch(t, []string{"1.0.1 slow completed 1", "1.1.1 until completed 1"}, w.recorded())
 }
@@ -299,7 +299,7 @@ func TestPanicsOfBranchesAreTheFunctions(t *testing.T) {
 					return
 				}
 				r := w.next()
-				require.Equal(t, journal.ResponseFailedTry, r.Kind)
+				require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
 				switch name {
 				case "main":
 					require.Equal(t, ClassPanic, r.Error.Class)

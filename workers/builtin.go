@@ -69,7 +69,7 @@ func fail(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
 	if err := json.Unmarshal(in, &ask); err != nil {
 		return nil, badInput("fail", err)
 	}
-	if ask.Times > 0 && Info(ctx).Try > ask.Times {
+	if ask.Times > 0 && Info(ctx).Attempt > ask.Times {
 		return in, nil
 	}
 	if ask.Data != nil {

@@ -25,7 +25,7 @@ const (
 	MaxHTTPBody = 512 << 10
 	// MaxHTTPHeaders bounds the headers of a response, in bytes.
 	MaxHTTPHeaders = 64 << 10
-	// DefaultHTTPTimeout bounds a call whose try has no timeout.
+	// DefaultHTTPTimeout bounds a call whose attempt has no timeout.
 	DefaultHTTPTimeout = 30 * time.Second
 	// MaxRedirects bounds the redirects that a GET or HEAD follows; other methods
 	// follow none.
@@ -139,7 +139,7 @@ func (in *HTTPRequest) check() error {
 	return nil
 }
 
-// call sends the request once. Answers that a further try may change are errors
+// call sends the request once. Answers that a further attempt may change are errors
 // (408, 429, 5xx); the others are results, recorded by the effect (E5).
 func (c *httpClient) call(ctx context.Context, in *HTTPRequest) (HTTPResponse, error) {
 	if _, bounded := ctx.Deadline(); !bounded {

@@ -77,7 +77,7 @@ func TestBuiltinHTTPStatuses(t *testing.T) {
 	t.Parallel()
 	rc := newReceiver(t)
 	h := builtinHouse(t)
-	const terminal, failed = journal.ResponseTerminal, journal.ResponseFailedTry
+	const terminal, failed = journal.ResponseTerminal, journal.ResponseFailedAttempt
 	for i, c := range []struct {
 		method, path string
 		kind         journal.ResponseKind
@@ -137,7 +137,7 @@ func TestBuiltinHTTPSendsTheSameKeyOnEveryTry(t *testing.T) {
 	q := ask("http", 1, fmt.Sprintf(`{"method":"POST","url":%q}`, rc.URL+"/status/503"))
 	h.one(q)
 	h.store.Turn(guid(t, q))
-	q.Turn, q.Try = 2, 2
+	q.Turn, q.Attempt = 2, 2
 	h.send(q, 2)
 	h.answer()
 	keys := rc.seen()
@@ -157,7 +157,7 @@ func TestBuiltinHTTPRefusesAndHidesSecrets(t *testing.T) {
 		require.NotContains(t, r.Error.Message, "secret")
 	}
 	r := h.one(ask("http", 9, `{"url":"http://user:secret@127.0.0.1:1/secret?secret=1"}`))
-	require.Equal(t, journal.ResponseFailedTry, r.Kind)
+	require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
 	require.Contains(t, r.Error.Message, "127.0.0.1:1")
 	require.NotContains(t, r.Error.Message, "secret")
 }
@@ -177,12 +177,12 @@ func TestBuiltinEchoSleepFail(t *testing.T) {
 	r := h.one(ask("fail", 5, `{"code":418,"message":"tea","data":{"pot":1}}`))
 	require.Equal(t, []any{journal.ResponseTerminal, 418, "tea", `{"pot":1}`}, []any{r.Kind, r.Code, r.Error.Message, string(r.Error.Data)})
 	q = ask("fail", 6, `{"times":2}`)
-	for try := 1; try <= 3; try++ {
-		q.Request = ask("fail", byte(10+try), ``).Request
-		q.Try = try
+	for attempt := 1; attempt <= 3; attempt++ {
+		q.Request = ask("fail", byte(10+attempt), ``).Request
+		q.Attempt = attempt
 		r = h.one(q)
-		if try <= 2 {
-			require.Equal(t, []any{journal.ResponseFailedTry, 500}, []any{r.Kind, r.Code})
+		if attempt <= 2 {
+			require.Equal(t, []any{journal.ResponseFailedAttempt, 500}, []any{r.Kind, r.Code})
 		}
 	}
 	require.Equal(t, `{"times":2}`, string(r.Output))

@@ -81,7 +81,7 @@ func output(t *testing.T, raw json.RawMessage) (out HTTPResponse) {
 // 3.3: what the receiver says of a call that was cut off.
 func TestBuiltinHTTPVerifyUnfinished(t *testing.T) {
 	t.Parallel()
-	const terminal, failed, parked = journal.ResponseTerminal, journal.ResponseFailedTry, journal.ResponseParked
+	const terminal, failed, parked = journal.ResponseTerminal, journal.ResponseFailedAttempt, journal.ResponseParked
 	applied := func(_ string, w http.ResponseWriter) bool { cut(w); return true }
 	lost := func(_ string, w http.ResponseWriter) bool { cut(w); return false }
 	for name, c := range map[string]struct {
@@ -134,7 +134,7 @@ func TestBuiltinHTTPVerifyUnfinished(t *testing.T) {
 	}
 }
 
-// A connection that is refused was no call: the next try makes it, under the next
+// A connection that is refused was no call: the next attempt makes it, under the next
 // key, and nobody is asked.
 func TestBuiltinHTTPVerifyRefusedConnection(t *testing.T) {
 	t.Parallel()
@@ -143,7 +143,7 @@ func TestBuiltinHTTPVerifyRefusedConnection(t *testing.T) {
 	gone.Close()
 	q := ask("http", 1, strings.Replace(s.input("human"), s.URL+`/charges"`, gone.URL+`/charges"`, 1))
 	r := h.one(q)
-	require.Equal(t, journal.ResponseFailedTry, r.Kind)
+	require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
 	require.Equal(t, store.EffectNotDone, h.store.Rows(guid(t, q))[0].State)
 	require.Empty(t, s.looked)
 }

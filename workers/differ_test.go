@@ -170,7 +170,7 @@ func TestADifferenceShowsBeforeAnythingIsBegun(t *testing.T) {
 
 func nothing(context.Context, *outside) error { return nil }
 
-// What a failed try did not come by, the next one does.
+// What a failed attempt did not come by, the next one does.
 func TestAFailedTryIsNoDifference(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -178,7 +178,7 @@ func TestAFailedTryIsNoDifference(t *testing.T) {
 	w.next()
 	deploy(w, func(context.Context, int) (int, error) { return 0, errors.New("no connection") })
 	for range 2 {
-		failedWith(t, w.next(), journal.ResponseFailedTry, 500, ClassError)
+		failedWith(t, w.next(), journal.ResponseFailedAttempt, 500, ClassError)
 	}
 	failedWith(t, w.next(), journal.ResponseParked, 500, ClassNondeterminism) // but for the last
 	deploy(w, func(context.Context, int) (int, error) { return 0, Fail(409, "no") })
@@ -327,7 +327,7 @@ func TestLimitsOfFunctions(t *testing.T) {
 	t.Run("calls", func(t *testing.T) {
 		t.Parallel()
 		r := newWorld(t, endless, `1`).next() // it looks at no error, and ends all the same
-		require.Equal(t, journal.ResponseFailedTry, r.Kind)
+		require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
 		require.Contains(t, r.Error.Message, "more than 10000 calls in one run")
 		require.Contains(t, r.Error.Message, "workers.Child")
 	})
@@ -373,7 +373,7 @@ func TestLimitsOfFunctions(t *testing.T) {
 		t.Parallel()
 		for _, bad := range []code{rest(""), rest(strings.Repeat("x", 201)), rest("\x00"), undoable(strings.Repeat("x", 151)), changed("")} {
 			r := newWorld(t, function0(bad, &outside{}), `1`).next()
-			require.Equal(t, journal.ResponseFailedTry, r.Kind)
+			require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
 			require.Contains(t, r.Error.Message, effects.ErrUsage.Error())
 		}
 	})

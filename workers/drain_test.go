@@ -178,7 +178,7 @@ func TestT5ARunThatIsNotHeardIsNotCounted(t *testing.T) {
 }
 
 // A response that no bus will ever take is not an outage: its runs are counted, so
-// that its request becomes stuck, with a letter (E9).
+// that its request becomes stuck, with a dead letter (E9).
 func TestE9AResponseThatNobodyCanTakeIsCounted(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -63,7 +63,7 @@ func All[T any](ctx context.Context, branches ...func(context.Context) (T, error
 // that ended, with its index. Which it was is recorded. Of several that have ended
 // it is the one whose last wait was over first, then the first in order. The
 // contexts of the others end with ErrLost: they go on no further than their next
-// call, what they wait for is withdrawn, and a result that they come to outside is
+// call, what they wait for is cancelled, and a result that they come to outside is
 // recorded and of no consequence.
 func First[T any](ctx context.Context, branches ...func(context.Context) (T, error)) (index int, value T, err error) {
 	values, errs := make([]T, len(branches)), make([]error, len(branches))

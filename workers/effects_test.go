@@ -70,9 +70,9 @@ func TestE5WhatUnknownOutcomesComeTo(t *testing.T) {
 		require.Equal(t, journal.ResponseParked, r.Kind)
 		require.Contains(t, r.Error.Message, "connection reset")
 		r = h.one(ask("idempotent", byte(10+i), hide))
-		require.Equal(t, journal.ResponseFailedTry, r.Kind, "also when the handler hides it")
+		require.Equal(t, journal.ResponseFailedAttempt, r.Kind, "also when the handler hides it")
 	}
-	require.Equal(t, journal.ResponseFailedTry, h.one(ask("pure", 20, `false`)).Kind)
+	require.Equal(t, journal.ResponseFailedAttempt, h.one(ask("pure", 20, `false`)).Kind)
 	require.Equal(t, journal.ResponseTerminal, h.one(ask("pure", 21, `true`)).Kind, "a pure failure may be hidden")
 	require.Equal(t, journal.ResponseTerminal, h.one(ask("fatal", 22, `0`)).Kind, "an explicit Fatal ends it all the same")
 }
@@ -270,7 +270,7 @@ func TestE9TimeoutOfATry(t *testing.T) {
 	q := ask("pure", 1, `1`)
 	q.TimeoutMS = 20
 	r := h.one(q)
-	require.Equal(t, []any{journal.ResponseFailedTry, 408, ClassTimeout}, []any{r.Kind, r.Code, r.Error.Class})
+	require.Equal(t, []any{journal.ResponseFailedAttempt, 408, ClassTimeout}, []any{r.Kind, r.Code, r.Error.Class})
 	q = ask("guarded", 2, `1`)
 	q.TimeoutMS = 20
 	require.Equal(t, journal.ResponseParked, h.one(q).Kind, "its call may have been applied")
@@ -310,7 +310,7 @@ func TestInfo(t *testing.T) {
 	require.NoError(t, json.Unmarshal(h.one(q).Output, &got))
 	require.Equal(t, Call{
 		Space: "shop", Job: q.Job, Key: "key", Generation: 1, Flow: "order", Version: "1", Activity: "charge", DAD: ",0,0",
-		Topic: "who", Request: q.Request, Turn: 1, Try: 1, Attempts: 3,
+		Topic: "who", Request: q.Request, Turn: 1, Attempt: 1, Attempts: 3,
 	}, got)
 }
 
@@ -325,7 +325,7 @@ func (s leaseSpy) StartEffect(ctx context.Context, l store.Lease, e journal.Effe
 	return s.Store.StartEffect(ctx, l, e)
 }
 
-// E4: what a run starts names the timeout of its try, with and without a lease
+// E4: what a run starts names the timeout of its attempt, with and without a lease
 // from before.
 func TestE4StartsNameTheTimeout(t *testing.T) {
 	t.Parallel()

@@ -20,7 +20,7 @@ const (
 	ClassFatal    = "fatal"               // Fatal
 	ClassError    = "error"               // any other error
 	ClassPanic    = "panic"               // with its stack
-	ClassTimeout  = "timeout"             // the try's timeout passed
+	ClassTimeout  = "timeout"             // the attempt's timeout passed
 	ClassTooLarge = "result_too_large"    // over wire.MaxResult
 	ClassInvalid  = "result_invalid"      // no JSON that can be recorded
 	ClassParked   = collation.ClassParked // an effect of unknown outcome
@@ -63,7 +63,7 @@ func (e *Error) Refusal() (int, journal.Failure, bool) {
 }
 
 // terminalCode tells business errors, which end the activity, from the codes of
-// a failed try: 408, 429 and 5xx (E8).
+// a failed attempt: 408, 429 and 5xx (E8).
 func terminalCode(code int) bool {
 	return code < collation.CodeInternal && code != collation.CodeTimeout && code != codeTooMany
 }
@@ -91,7 +91,7 @@ func Data(v any) FailOption {
 }
 
 // Fail is a business error: the activity ends with code and message, which the
-// flow can branch on. Codes 408, 429 and 5xx are a failed try instead, repeated by
+// flow can branch on. Codes 408, 429 and 5xx are a failed attempt instead, repeated by
 // the activity's policy, terminal when that is exhausted (E8, E11). A code outside
 // 400…599 becomes 500.
 func Fail(code int, message string, options ...FailOption) error {
@@ -106,7 +106,7 @@ func Fail(code int, message string, options ...FailOption) error {
 	return e
 }
 
-// Fatal marks err as terminal: no further try, whatever the policy says (E8). The
+// Fatal marks err as terminal: no further attempt, whatever the policy says (E8). The
 // code is that of a Fail within err, else 500. Fatal(nil) is nil.
 func Fatal(err error) error {
 	if err == nil {
@@ -126,7 +126,7 @@ func (e *fatalError) Refusal() (int, journal.Failure, bool) {
 	return code, journal.Failure{Class: class, Message: e.Error(), Data: data}, true
 }
 
-// RetryAfter marks err as a failed try whose next one comes after d, instead of
+// RetryAfter marks err as a failed attempt whose next one comes after d, instead of
 // the policy's backoff (E8). It goes before the code of a Fail within err.
 // RetryAfter(d, nil) is nil.
 func RetryAfter(d time.Duration, err error) error {

@@ -122,7 +122,7 @@ func (f *function) answer(ctx context.Context, end durable.Ending) ending {
 	default:
 		r = overruled(success(f.h.topic, end.Result), nil, verdict, timedOut)
 	}
-	// What a failed try did not come by, the next one does; a run that was cut off
+	// What a failed attempt did not come by, the next one does; a run that was cut off
 	// proves nothing.
 	cut := verdict != nil || end.Err != nil && ctx.Err() != nil
 	if r.Error == nil || f.fails(r) && !cut {
@@ -147,7 +147,7 @@ func (f *function) fails(r *wire.Response) bool {
 	if r == nil || r.Error == nil {
 		return false
 	}
-	return r.Kind == journal.ResponseTerminal || r.Kind == journal.ResponseFailedTry && f.req.Try >= f.req.Attempts
+	return r.Kind == journal.ResponseTerminal || r.Kind == journal.ResponseFailedAttempt && f.req.Attempt >= f.req.Attempts
 }
 
 // undo runs the function once more, for its compensations, and then those.
@@ -172,7 +172,7 @@ func (f *function) undo(ctx context.Context) ending {
 		return ending{err: err, response: failure(err, false)}
 	case errors.Is(context.Cause(ctx), ErrDraining):
 		return f.cut(ErrDraining)
-	case failed.Failures >= durable.MaxUndoTries:
+	case failed.Failures >= durable.MaxUndoAttempts:
 		return f.parks(ClassUndo, fmt.Errorf("%w; see to it outside, then `quipu dead retry` runs it again, and `quipu dead done` with --result null takes it for done", failed))
 	}
 	return ending{response: wire.SuspendedUntil([]wire.Pause{failed.Pause()})}

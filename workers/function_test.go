@@ -170,7 +170,7 @@ func TestE2DuplicatesOfWaits(t *testing.T) {
 		return 0, err
 	}, `1`)
 	r := w.next()
-	failedWith(t, r, journal.ResponseFailedTry, 500, ClassError)
+	failedWith(t, r, journal.ResponseFailedAttempt, 500, ClassError)
 	require.Contains(t, r.Error.Message, `sleep "x" was asked for twice`)
 }
 
@@ -195,7 +195,7 @@ func TestNothingElseIsBegunAfterAFailure(t *testing.T) {
 		return do(ctx, &o, "b", 3)
 	}, `1`)
 	r := w.next()
-	require.Equal(t, journal.ResponseFailedTry, r.Kind)
+	require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
 	require.Contains(t, r.Error.Message, "connection reset")
 	broken = false
 	require.Equal(t, 3, result[int](t, w.next()))
@@ -233,9 +233,9 @@ func TestE5NotDoneReplaysWhereTheFunctionWentOn(t *testing.T) {
 	require.Equal(t, []string{"sleep wait at 2"}, waits(w.next()))
 	w.wake(journal.PauseSleep, "wait", "")
 	r := w.next()
-	require.Equal(t, journal.ResponseFailedTry, r.Kind)
+	require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
 	require.EqualValues(t, 1000, r.RetryAfterMS)
-	require.Equal(t, 7, result[int](t, w.next()), "the last outcome was the end of a try: it is called again")
+	require.Equal(t, 7, result[int](t, w.next()), "the last outcome was the end of an attempt: it is called again")
 	require.Equal(t, []string{"1 charge not_done ", "3 charge not_done ", "3 charge completed 7", "4 after completed 7"}, w.recorded())
 	require.Equal(t, ReplayReturned, w.replay().End)
 }

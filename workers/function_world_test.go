@@ -167,9 +167,9 @@ func (w *world) heard(r *wire.Response) {
 	switch r.Kind {
 	case journal.ResponseSuspended:
 		w.store.Suspend(w.id(), r.Pauses)
-	case journal.ResponseFailedTry:
+	case journal.ResponseFailedAttempt:
 		w.store.Turn(w.id())
-		w.q.Try++
+		w.q.Attempt++
 	default:
 		w.store.Turn(w.id())
 	}
@@ -245,7 +245,7 @@ func (w *world) record() ReplayRequest {
 	return ReplayRequest{
 		Call: Call{
 			Space: w.q.Space, Job: w.q.Job, Key: w.q.Key, Generation: 1, Flow: w.q.Flow, Version: w.q.Version, Activity: w.q.Activity,
-			DAD: w.q.DAD, Topic: "fn", Request: w.q.Request, Turn: w.q.Turn, Try: w.q.Try, Attempts: w.q.Attempts,
+			DAD: w.q.DAD, Topic: "fn", Request: w.q.Request, Turn: w.q.Turn, Attempt: w.q.Attempt, Attempts: w.q.Attempts,
 		},
 		Input: w.q.Input, Effects: w.store.Rows(w.id()), Pauses: w.store.Waits(w.id()),
 	}

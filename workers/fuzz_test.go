@@ -35,7 +35,7 @@ func (d *posted) Err() error                  { return nil }
 func FuzzRequest(f *testing.F) {
 	id := journal.GUID{7, 6: 0x80, 8: 0x80}
 	f.Add(wire.Encode(&wire.Request{
-		Space: "shop", Job: id.String(), Request: id.String(), DAD: ",0,0", Topic: "pay", Turn: 1, Try: 1, Activity: "charge", Input: []byte(`{"a":1}`),
+		Space: "shop", Job: id.String(), Request: id.String(), DAD: ",0,0", Topic: "pay", Turn: 1, Attempt: 1, Activity: "charge", Input: []byte(`{"a":1}`),
 	}), 1)
 	f.Fuzz(func(t *testing.T, body []byte, turn int) {
 		r := &run{

@@ -7,18 +7,18 @@ import (
 )
 
 // Call says which request a handler run answers. A durable function that is run for
-// its compensations sees the request that it is undone for, but for turn and try.
+// its compensations sees the request that it is undone for, but for turn and attempt.
 type Call struct {
-	Space, Job, Key string // Key is the job's
-	Generation      int64
-	Flow, Version   string
-	Activity, DAD   string
-	Element         int // index under `each`
-	Topic, Request  string
-	Turn            int // answers so far, suspensions among them, plus 1
-	Try, Attempts   int // failed tries so far, plus 1; the policy's limit
-	TimeoutMS       int64
-	Trace           string // W3C traceparent of the job, or ""
+	Space, Job, Key   string // Key is the job's
+	Generation        int64
+	Flow, Version     string
+	Activity, DAD     string
+	Element           int // index under `each`
+	Topic, Request    string
+	Turn              int // answers so far, suspensions among them, plus 1
+	Attempt, Attempts int // failed attempts so far, plus 1; the policy's limit
+	TimeoutMS         int64
+	Trace             string // W3C traceparent of the job, or ""
 	// Root and its generation are of a job that resumes another: the first of those, whose
 	// name the keys of effects have. "": it resumes none.
 	Root           string
@@ -28,7 +28,7 @@ type Call struct {
 type callKey struct{}
 
 // Info returns the call that ctx belongs to; outside a job it is zero (E14). A
-// durable function decides nothing on Turn and Try, which differ from run to run.
+// durable function decides nothing on Turn and Attempt, which differ from run to run.
 func Info(ctx context.Context) Call {
 	q, _ := ctx.Value(callKey{}).(*wire.Request)
 	if q == nil {
@@ -37,7 +37,7 @@ func Info(ctx context.Context) Call {
 	return Call{
 		Space: q.Space, Job: q.Job, Key: q.Key, Generation: q.Generation, Flow: q.Flow, Version: q.Version,
 		Activity: q.Activity, DAD: q.DAD, Element: q.Element, Topic: q.Topic, Request: q.Request,
-		Turn: q.Turn, Try: q.Try, Attempts: q.Attempts, TimeoutMS: q.TimeoutMS, Trace: q.Trace,
+		Turn: q.Turn, Attempt: q.Attempt, Attempts: q.Attempts, TimeoutMS: q.TimeoutMS, Trace: q.Trace,
 		Root: q.Root, RootGeneration: q.RootGeneration,
 	}
 }
@@ -47,7 +47,7 @@ func (c *Call) request() *wire.Request {
 	return &wire.Request{
 		Space: c.Space, Job: c.Job, Key: c.Key, Generation: c.Generation, Flow: c.Flow, Version: c.Version,
 		Activity: c.Activity, DAD: c.DAD, Element: c.Element, Topic: c.Topic, Request: c.Request,
-		Turn: c.Turn, Try: c.Try, Attempts: c.Attempts, TimeoutMS: c.TimeoutMS, Trace: c.Trace,
+		Turn: c.Turn, Attempt: c.Attempt, Attempts: c.Attempts, TimeoutMS: c.TimeoutMS, Trace: c.Trace,
 		Root: c.Root, RootGeneration: c.RootGeneration,
 	}
 }

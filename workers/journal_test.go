@@ -104,7 +104,7 @@ func (o *office) request() wire.Request { return o.requestOf(o.row()) }
 func (o *office) requestOf(r collation.Row) wire.Request {
 	return wire.Request{
 		Space: "shop", Job: o.job.String(), Key: "k", Generation: 1, Flow: "order", Version: "1", Activity: r.Activity,
-		DAD: string(r.DAD), Element: r.Element, Topic: r.Topic, Request: r.GUID.String(), Turn: r.Turn, Try: r.Try,
+		DAD: string(r.DAD), Element: r.Element, Topic: r.Topic, Request: r.GUID.String(), Turn: r.Turn, Attempt: r.Attempt,
 		Attempts: 3, Fence: r.Fence, Input: json.RawMessage(r.Body),
 	}
 }
@@ -184,8 +184,8 @@ func TestJournalFailedTriesKeepTheKey(t *testing.T) {
 	}, Class(effects.Idempotent))
 	o.open()
 	o.send(o.request(), 1)
-	require.Equal(t, journal.ResponseFailedTry, o.heard().Kind)
-	require.Equal(t, 2, o.row().Try)
+	require.Equal(t, journal.ResponseFailedAttempt, o.heard().Kind)
+	require.Equal(t, 2, o.row().Attempt)
 	o.send(o.request(), 2)
 	r := o.heard()
 	require.Equal(t, []any{journal.ResponseTerminal, 402, ClassBusiness}, []any{r.Kind, r.Code, r.Error.Class})

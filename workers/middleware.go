@@ -52,5 +52,5 @@ func Logger(ctx context.Context) *slog.Logger {
 		return slog.Default()
 	}
 	c := Info(ctx)
-	return base.With("topic", c.Topic, "job", c.Key, "id", c.Job, "activity", c.Activity, "address", c.DAD, "turn", c.Turn, "attempt", c.Try)
+	return base.With("topic", c.Topic, "job", c.Key, "id", c.Job, "activity", c.Activity, "address", c.DAD, "turn", c.Turn, "attempt", c.Attempt)
 }

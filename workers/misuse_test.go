@@ -61,7 +61,7 @@ func TestCallsThatAreNotOfTheirBranch(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, function0(c.fn, &outside{}), `1`)
 			r := w.next()
-			require.Equal(t, journal.ResponseFailedTry, r.Kind)
+			require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
 			require.Contains(t, r.Error.Message, c.says)
 			require.Empty(t, w.store.Waits(w.id()))
 		})
@@ -108,7 +108,7 @@ func TestAnEndedContextBeginsNothing(t *testing.T) {
 		return nil
 	}, &o), `1`)
 	r := w.next()
-	require.Equal(t, journal.ResponseFailedTry, r.Kind)
+	require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
 	require.Contains(t, r.Error.Message, `effect "a" did not begin`)
 	require.Empty(t, o.names)
 	require.Empty(t, w.recorded())
@@ -139,7 +139,7 @@ func TestAGivenUpFunctionBeginsNothing(t *testing.T) {
 	q := ask("fn", 1, `1`)
 	q.TimeoutMS = 20
 	r := h.one(q)
-	failedWith(t, r, journal.ResponseFailedTry, 408, ClassTimeout)
+	failedWith(t, r, journal.ResponseFailedAttempt, 408, ClassTimeout)
 	close(release)
 	<-ended
 	require.Empty(t, h.store.Rows(guid(t, q)))
@@ -168,10 +168,10 @@ func TestE9TimeoutOfAFunctionsTry(t *testing.T) {
 	h.open()
 	q := ask("fn", 1, `1`)
 	q.TimeoutMS = 20
-	failedWith(t, h.one(q), journal.ResponseFailedTry, 408, ClassTimeout)
+	failedWith(t, h.one(q), journal.ResponseFailedAttempt, 408, ClassTimeout)
 	q = ask("waits", 2, `1`)
 	q.TimeoutMS = 20
-	require.Equal(t, journal.ResponseSuspended, h.one(q).Kind, "a wait can begin at the end of a try")
+	require.Equal(t, journal.ResponseSuspended, h.one(q).Kind, "a wait can begin at the end of an attempt")
 }
 
 func TestADrainHandsAFunctionBack(t *testing.T) {
@@ -189,7 +189,7 @@ func TestADrainHandsAFunctionBack(t *testing.T) {
 	})
 	h.open()
 	q := ask("fn", 1, `1`)
-	q.Try = 3 // the last
+	q.Attempt = 3 // the last
 	h.store.Put(guid(t, q), nil)
 	h.send(q, 1)
 	<-inside

@@ -59,7 +59,7 @@ func (w *world) finish(t *rapid.T) end {
 			w.wakeOne(pausesOf(r), func(name string) int { return hash("order", name) })
 			continue
 		}
-		if r.Kind == journal.ResponseFailedTry && w.q.Try <= w.q.Attempts {
+		if r.Kind == journal.ResponseFailedAttempt && w.q.Attempt <= w.q.Attempts {
 			continue
 		}
 		recorded := w.recorded()
@@ -135,9 +135,9 @@ func TestE13RecordsFitTheirFunctions(t *testing.T) {
 				require.Equal(rt, r.Error, replayed.Response.Error, "%s", p)
 				return
 			}
-			if r != nil && r.Kind == journal.ResponseFailedTry {
-				require.LessOrEqual(rt, w.q.Try, w.q.Attempts+1)
-				if w.q.Try > w.q.Attempts {
+			if r != nil && r.Kind == journal.ResponseFailedAttempt {
+				require.LessOrEqual(rt, w.q.Attempt, w.q.Attempts+1)
+				if w.q.Attempt > w.q.Attempts {
 					return
 				}
 			}

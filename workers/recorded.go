@@ -61,12 +61,12 @@ func Version(ctx context.Context, change string, latest int) (int, error) {
 // Compensate registers fn as what takes back a part of what the function does. Call
 // it before that part: fn has to cope with what was not done, or only begun.
 //
-// The compensations run when the function ends with an error that no further try
+// The compensations run when the function ends with an error that no further attempt
 // follows, before that is answered; and in a job of their own when somebody else
 // ends it: an interrupt, an operator, the activity's within, a failure elsewhere in
 // the flow. The latest registered runs first. Each runs as an effect of class
 // Idempotent with effects.Key(ctx) for its key: a crash runs it again. One that
-// fails runs again, after 1 s, 2 s … at most 1 min; after durable.MaxUndoTries
+// fails runs again, after 1 s, 2 s … at most 1 min; after durable.MaxUndoAttempts
 // failures the request is parked with class "undo". fn makes no calls of functions
 // or effects of its own, and sees what the replayed function gave it.
 //

@@ -18,8 +18,8 @@ import (
 
 // ReplayRequest is a request whose handler is run against what is recorded of it.
 type ReplayRequest struct {
-	// Call is what Info shows the handler. Topic says which handler it is; Try and
-	// Attempts say, as in a run, whether a failed try is the last. The recorded keys
+	// Call is what Info shows the handler. Topic says which handler it is; Attempt and
+	// Attempts say, as in a run, whether a failed attempt is the last. The recorded keys
 	// are made of the place: space, job, generation, version, activity, DAD, element.
 	Call  Call
 	Input json.RawMessage

@@ -53,7 +53,7 @@ func TestReplayOfFailures(t *testing.T) {
 	r := w.replay()
 	require.Equal(t, ReplayFailed, r.End)
 	require.ErrorIs(t, r.Err, failed)
-	require.Equal(t, journal.ResponseFailedTry, r.Response.Kind)
+	require.Equal(t, journal.ResponseFailedAttempt, r.Response.Kind)
 
 	w = newWorld(t, function0(steps(undoable("x"), undoable("y"), fails(Fail(409, "no"))), &o), `1`)
 	w.crash = &crash{left: 4} // before the first compensation is recorded as run

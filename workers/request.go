@@ -33,7 +33,7 @@ var errNoSession = fmt.Errorf("%w: the session of this process is not renewed", 
 // is nothing to run.
 func (r *run) prepare() bool {
 	if reason, err := r.decode(); err != nil {
-		r.bury(reason, err)
+		r.deadLetter(reason, err)
 		return false
 	}
 	h := &r.d.Message().Header
@@ -77,7 +77,7 @@ func (r *run) prepare() bool {
 		r.own.Resumes = r.req.Root != ""
 	}
 	if err != nil {
-		r.bury(reasonUndecodable, err)
+		r.deadLetter(reasonUndecodable, err)
 		return false
 	}
 	cfg := effects.Config{
@@ -153,8 +153,8 @@ func (r *run) decode() (reason string, err error) {
 	return "", nil
 }
 
-// bury commits a dead letter, then terminates the message (T3).
-func (r *run) bury(reason string, err error) {
+// deadLetter commits a dead letter, then terminates the message (T3).
+func (r *run) deadLetter(reason string, err error) {
 	r.count(reason)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), storeWait)
 	defer cancel()

@@ -97,7 +97,7 @@ func (r *run) call() (e ending) {
 	return f.run(r.ctx)
 }
 
-// open makes the handler's context: it ends with the drain, with the try's
+// open makes the handler's context: it ends with the drain, with the attempt's
 // timeout (E9), or when the run is lost.
 func (r *run) open() (stop func()) {
 	ctx, end := r.rt.cfg.Observer.Attempt(r.rt.base, r.trace(), r.subject(0))
@@ -146,7 +146,7 @@ func (r *run) conclude(e ending) {
 			}
 			response = overruled(response, e.err, verdict, timedOut)
 		}
-		if response.Kind == journal.ResponseFailedTry && errors.Is(cause, ErrDraining) {
+		if response.Kind == journal.ResponseFailedAttempt && errors.Is(cause, ErrDraining) {
 			r.finished("drained", cause, 0)
 			r.nak(transport.MinNakDelay) // the drain cut it off (E9)
 			return
@@ -278,7 +278,7 @@ func (r *run) trace() string {
 func (r *run) subject(code int) observer.Subject {
 	return observer.Subject{
 		Space: r.req.Space, Job: r.req.Job, Key: r.req.Key, Flow: r.req.Flow, Activity: r.req.Activity, DAD: r.req.DAD,
-		GUID: r.req.Request, Topic: r.h.topic, Code: code, Turn: r.req.Turn, Try: r.req.Try,
+		GUID: r.req.Request, Topic: r.h.topic, Code: code, Turn: r.req.Turn, Attempt: r.req.Attempt,
 	}
 }
 
@@ -286,7 +286,7 @@ func (r *run) log() *slog.Logger {
 	if r.req == nil {
 		return r.rt.cfg.Logger.With("topic", r.h.topic)
 	}
-	return r.rt.cfg.Logger.With("topic", r.h.topic, "job", r.req.Job, "activity", r.req.Activity, "dad", r.req.DAD, "turn", r.req.Turn, "try", r.req.Try)
+	return r.rt.cfg.Logger.With("topic", r.h.topic, "job", r.req.Job, "activity", r.req.Activity, "dad", r.req.DAD, "turn", r.req.Turn, "attempt", r.req.Attempt)
 }
 
 // pulse keeps a run alive from one timer: deliveries in progress, the lease of one that

@@ -69,7 +69,7 @@ func TestResponsesSayWhenTheirRunBegan(t *testing.T) {
 func TestErrorsBecomeResponses(t *testing.T) {
 	t.Parallel()
 	plain := errors.New("broken pipe")
-	const terminal, failed = journal.ResponseTerminal, journal.ResponseFailedTry
+	const terminal, failed = journal.ResponseTerminal, journal.ResponseFailedAttempt
 	for name, c := range map[string]struct {
 		err   error
 		kind  journal.ResponseKind
@@ -135,13 +135,13 @@ func TestPanicsAndGoexitAreFailedTries(t *testing.T) {
 	})
 	h.open()
 	r := h.one(ask("boom", 1, `{}`))
-	require.Equal(t, journal.ResponseFailedTry, r.Kind)
+	require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
 	require.Equal(t, ClassPanic, r.Error.Class)
 	require.Contains(t, r.Error.Stack, "runtime_test.go")
 	require.LessOrEqual(t, len(r.Error.Message), wire.MaxText)
 	require.LessOrEqual(t, len(r.Error.Stack), wire.MaxText)
 	r = h.one(ask("leave", 2, `{}`))
-	require.Equal(t, journal.ResponseFailedTry, r.Kind)
+	require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
 	require.Contains(t, r.Error.Message, "Goexit")
 }
 

@@ -35,18 +35,18 @@ func TestCompensationsRunBeforeTheErrorIsAnswered(t *testing.T) {
 		code  int
 		class string
 	}{
-		"business":   {Fail(409, "no car"), 1, 409, ClassBusiness},
-		"fatal":      {Fatal(plain), 1, 500, ClassFatal},
-		"child":      {&ChildError{Code: 404, Class: "unknown"}, 1, 404, "unknown"},
-		"last try":   {plain, 3, 500, ClassError},
-		"retryafter": {RetryAfter(time.Second, plain), 3, 500, ClassError},
+		"business":     {Fail(409, "no car"), 1, 409, ClassBusiness},
+		"fatal":        {Fatal(plain), 1, 500, ClassFatal},
+		"child":        {&ChildError{Code: 404, Class: "unknown"}, 1, 404, "unknown"},
+		"last attempt": {plain, 3, 500, ClassError},
+		"retryafter":   {RetryAfter(time.Second, plain), 3, 500, ClassError},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var o outside
 			w := newWorld(t, function0(trip(c.err), &o), `1`)
 			for range c.tries - 1 {
-				require.Equal(t, journal.ResponseFailedTry, w.next().Kind)
+				require.Equal(t, journal.ResponseFailedAttempt, w.next().Kind)
 			}
 			r := w.next()
 			failedWith(t, r, journal.ResponseTerminal, c.code, c.class)
@@ -64,7 +64,7 @@ func TestCompensationsRunBeforeTheErrorIsAnswered(t *testing.T) {
 		t.Parallel()
 		var o outside
 		w := newWorld(t, function0(steps(undoable("a"), func(context.Context, *outside) error { panic("boom") }), &o), `1`)
-		w.q.Try = 3
+		w.q.Attempt = 3
 		r := w.next()
 		failedWith(t, r, journal.ResponseTerminal, 500, ClassPanic)
 		require.True(t, r.Undone)
@@ -78,7 +78,7 @@ func TestCompensationsRunBeforeTheErrorIsAnswered(t *testing.T) {
 			return err
 		}
 		w := newWorld(t, function0(steps(undoable("a"), broken), &o), `1`)
-		w.q.Try = 3
+		w.q.Attempt = 3
 		require.True(t, w.next().Undone)
 		require.Equal(t, []string{"undo a"}, o.names)
 	})
@@ -99,7 +99,7 @@ func TestAParkedFunctionIsNotUndone(t *testing.T) {
 		return err
 	}
 	w := newWorld(t, function0(steps(undoable("a"), broken), &o), `1`)
-	w.q.Try = 3
+	w.q.Attempt = 3
 	failedWith(t, w.next(), journal.ResponseParked, 500, ClassParked)
 	require.Empty(t, o.names)
 }
@@ -140,7 +140,7 @@ func TestUndoIsARecordedMode(t *testing.T) {
 func TestACompensationThatFailsIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	var keys []string
-	failures := durable.MaxUndoTries
+	failures := durable.MaxUndoAttempts
 	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
 		err := Compensate(ctx, "a", func(ctx context.Context) error {
 			keys = append(keys, effects.Key(ctx))
@@ -158,7 +158,7 @@ func TestACompensationThatFailsIsTriedAgain(t *testing.T) {
 		return 0, errors.Join(err, Fatal(errors.New("no car")))
 	}, `1`)
 	want := time.Second
-	for k := 1; k < durable.MaxUndoTries; k++ {
+	for k := 1; k < durable.MaxUndoAttempts; k++ {
 		r := w.next()
 		require.Equal(t, []string{fmt.Sprintf("sleep undo:a:%d at undo", k)}, waits(r))
 		require.Equal(t, want.Microseconds(), r.Pauses[0].For)
@@ -289,7 +289,7 @@ func TestAJobRunsTheCompensationsOfAnother(t *testing.T) {
 		require.Equal(t, keys[row.Name], row.Key.String(), "the outside sees the key of the function's own")
 	}
 	for _, info := range infos {
-		info.Turn, info.Try = 1, 1
+		info.Turn, info.Attempt = 1, 1
 		require.Equal(t, infos[0], info, "it sees the place of the original")
 	}
 
@@ -315,7 +315,7 @@ func TestACompensationSeesThePlaceOfItsFunction(t *testing.T) {
 	require.Nil(t, undoJob(w).next().Error)
 	require.Len(t, infos, 3, "the function, once more for its compensations, and the compensation")
 	for _, info := range infos {
-		info.Turn, info.Try = 1, 1
+		info.Turn, info.Attempt = 1, 1
 		require.Equal(t, infos[0], info)
 	}
 }
@@ -368,7 +368,7 @@ func TestAnUndoThatIsCutOff(t *testing.T) {
 		r := w.runIn(ctx)
 		require.Empty(t, o.names)
 		if cause == ErrDraining {
-			require.Equal(t, journal.ResponseFailedTry, r.Kind, "it is handed back")
+			require.Equal(t, journal.ResponseFailedAttempt, r.Kind, "it is handed back")
 			require.True(t, w.next().Undone)
 			continue
 		}

@@ -51,7 +51,7 @@ func TestVerifyUnfinished(t *testing.T) {
 	require.Equal(t, []any{"charge", "42", effects.Guarded, ",0,0"}, []any{q.Name, string(q.Input), q.Class, q.DAD})
 
 	r := h.one(ask("lost", 3, `1`))
-	require.Equal(t, []any{journal.ResponseFailedTry, 500, ClassError}, []any{r.Kind, r.Code, r.Error.Class}, "the next try does it under the next key")
+	require.Equal(t, []any{journal.ResponseFailedAttempt, 500, ClassError}, []any{r.Kind, r.Code, r.Error.Class}, "the next attempt does it under the next key")
 	require.Contains(t, r.Error.Message, "connection reset; its verifier says that it was not done (looked)")
 	r = h.one(ask("silent", 4, `1`))
 	require.Equal(t, []any{journal.ResponseParked, 500, ClassParked}, []any{r.Kind, r.Code, r.Error.Class})
@@ -87,9 +87,9 @@ func TestVerifyCompleted(t *testing.T) {
 	second := func(topic string) (kind journal.ResponseKind, code int, class, text string) {
 		n++
 		q := ask(topic, n, `1`)
-		require.Equal(t, journal.ResponseFailedTry, h.one(q).Kind)
+		require.Equal(t, journal.ResponseFailedAttempt, h.one(q).Kind)
 		h.store.Turn(guid(t, q))
-		q.Turn, q.Try = 2, 2
+		q.Turn, q.Attempt = 2, 2
 		h.send(q, 2)
 		_, hint := h.answer()
 		if e := hint.Response.Error; e != nil {

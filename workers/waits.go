@@ -15,7 +15,7 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// fact is an error that is recorded: a further try would come to it again, so it
+// fact is an error that is recorded: a further attempt would come to it again, so it
 // ends the activity where the function returns it.
 type fact interface {
 	error

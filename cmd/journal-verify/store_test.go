@@ -119,7 +119,7 @@ func (s *space) work(r *collation.Row) *journal.Response {
 	}
 	switch choice {
 	case 1:
-		return &journal.Response{Kind: journal.ResponseFailedTry, Code: 503, Error: failure}
+		return &journal.Response{Kind: journal.ResponseFailedAttempt, Code: 503, Error: failure}
 	case 2:
 		return &journal.Response{Kind: journal.ResponseTerminal, Code: 409, Error: failure}
 	}

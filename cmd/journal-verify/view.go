@@ -59,7 +59,7 @@ type (
 		Key      string `json:"key,omitempty"`
 		Child    string `json:"child,omitempty"`
 		Turn     int    `json:"turn,omitempty"`
-		Try      int    `json:"try,omitempty"`
+		Attempt  int    `json:"attempt,omitempty"`
 		NextAt   int64  `json:"next_at,omitempty"`
 		Held     string `json:"held,omitempty"`
 		Input    string `json:"input,omitempty"` // of what a request or a child was given
@@ -114,7 +114,7 @@ func view(o outcome) jobView {
 func viewOpen(x *replay.Open) openView {
 	v := openView{
 		What: x.What, GUID: x.GUID.String(), Activity: x.Activity, DAD: x.DAD, Element: x.Element, Topic: x.Topic, Key: x.Key,
-		Turn: x.Turn, Try: x.Try, NextAt: x.NextAt, Held: x.Held, Input: sumText(x.Input), Since: x.Since,
+		Turn: x.Turn, Attempt: x.Attempt, NextAt: x.NextAt, Held: x.Held, Input: sumText(x.Input), Since: x.Since,
 		Name: x.Name, Suspended: x.Suspended, Pauses: x.Pauses, Came: x.Came,
 	}
 	if !x.Request.IsZero() {

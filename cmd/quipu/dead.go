@@ -116,7 +116,7 @@ func (a *app) deadRetryCommand() *cobra.Command {
 	var effect string
 	cmd := &cobra.Command{
 		Use:   "retry ID... | retry -",
-		Short: "Try again",
+		Short: "Attempt again",
 		Long: `Release the messages of dead letters: they are tried again. Of a guarded effect of
 which it is unknown whether it was done this says that it was not, and it runs again
 under the next key: look outside first. With --effect it says so of that effect, also
@@ -132,7 +132,7 @@ is asked again.`,
 			return err
 		}
 		return a.decide(cmd, args, "retried", func(ctx context.Context, rt *quipu.Runtime, id int64) error {
-			return rt.Operator().Decide(ctx, quipu.Decision{Letter: id, Verdict: quipu.Retry, Effect: key, Who: a.whoOf(d), Reason: d.reason})
+			return rt.Operator().Decide(ctx, quipu.Decision{DeadLetter: id, Verdict: quipu.Retry, Effect: key, Who: a.whoOf(d), Reason: d.reason})
 		})
 	})
 	return cmd
@@ -173,7 +173,7 @@ takes a compensation that failed too often for done. The dead letter and
 			return err
 		}
 		return a.decide(cmd, args, "done", func(ctx context.Context, rt *quipu.Runtime, id int64) error {
-			return rt.Operator().Decide(ctx, quipu.Decision{Letter: id, Verdict: quipu.Done, Effect: key, Result: output, Who: a.whoOf(d), Reason: d.reason})
+			return rt.Operator().Decide(ctx, quipu.Decision{DeadLetter: id, Verdict: quipu.Done, Effect: key, Result: output, Who: a.whoOf(d), Reason: d.reason})
 		})
 	})
 	return cmd
@@ -232,7 +232,7 @@ handler does not run again. To answer for one effect of it, see done.`,
 			return err
 		}
 		return a.decide(cmd, args, "resolved", func(ctx context.Context, rt *quipu.Runtime, id int64) error {
-			return rt.Operator().Decide(ctx, quipu.Decision{Letter: id, Verdict: quipu.Resolve, Result: output, Who: a.whoOf(d), Reason: d.reason})
+			return rt.Operator().Decide(ctx, quipu.Decision{DeadLetter: id, Verdict: quipu.Resolve, Result: output, Who: a.whoOf(d), Reason: d.reason})
 		})
 	})
 	return cmd
@@ -258,7 +258,7 @@ the job fails.`,
 			return cli.Exitf(cli.CodeUsage, "--code %d: use 400 to 599", code)
 		}
 		return a.decide(cmd, args, "failed", func(ctx context.Context, rt *quipu.Runtime, id int64) error {
-			return rt.Operator().Decide(ctx, quipu.Decision{Letter: id, Verdict: quipu.Fail, Code: code, Message: message, Who: a.whoOf(d), Reason: d.reason})
+			return rt.Operator().Decide(ctx, quipu.Decision{DeadLetter: id, Verdict: quipu.Fail, Code: code, Message: message, Who: a.whoOf(d), Reason: d.reason})
 		})
 	})
 	return cmd

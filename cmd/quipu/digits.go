@@ -61,8 +61,8 @@ func decoded(i *collation.Instance) string {
 	if i.Count > 0 {
 		said = append(said, fmt.Sprintf("%d of %d elements ended", i.Count-i.Open, i.Count))
 	}
-	if i.Try > 1 {
-		said = append(said, fmt.Sprintf("try %d", i.Try))
+	if i.Attempt > 1 {
+		said = append(said, fmt.Sprintf("attempt %d", i.Attempt))
 	}
 	return strings.Join(said, ", ")
 }

@@ -56,7 +56,7 @@ type pastRow struct {
 	Topic    string     `json:"topic,omitempty"`
 	Element  int        `json:"element,omitempty"`
 	Turn     int        `json:"turn"`
-	Try      int        `json:"try"`
+	Attempt  int        `json:"attempt"`
 	Next     *time.Time `json:"next,omitempty"`
 	Held     string     `json:"held,omitempty"`
 	Since    int64      `json:"since"`
@@ -83,7 +83,7 @@ func pastOf(j *replay.Job, e *journal.Entry) past {
 	for _, r := range oldest(j.Rows, func(r *replay.Row) (int64, string) { return r.Origin, r.Activity + string(r.DAD) }) {
 		p.Rows = append(p.Rows, pastRow{
 			Kind: string(r.Kind), Activity: r.Activity, DAD: string(r.DAD), Topic: r.Topic, Element: r.Element,
-			Turn: r.Turn, Try: r.Try, Next: stamp(collation.Micros(r.NextAt)), Held: r.Held, Since: r.Origin,
+			Turn: r.Turn, Attempt: r.Attempt, Next: stamp(collation.Micros(r.NextAt)), Held: r.Held, Since: r.Origin,
 		})
 	}
 	for _, w := range oldest(j.Waits, func(w *replay.Wait) (int64, string) { return w.Origin, w.Activity + string(w.DAD) }) {
@@ -112,7 +112,7 @@ func pastInstances(j *replay.Job) []instance {
 		i := j.Instances[key]
 		out = append(out, instanceOf(key, &collation.Instance{
 			Ledger: i.Ledger, ResultSeq: i.ResultSeq, Code: i.Code,
-			More: collation.More{Open: i.Open, Count: i.Count, Turn: i.Turn, Try: i.Try, Child: i.Child},
+			More: collation.More{Open: i.Open, Count: i.Count, Turn: i.Turn, Attempt: i.Attempt, Child: i.Child},
 		}))
 	}
 	return out

@@ -34,8 +34,8 @@ func TestDigits(t *testing.T) {
 		i := collation.Instance{Ledger: collation.ActivityLedger(digits)}
 		require.Equal(t, want, [2]string{grouped(i.Ledger), decoded(&i)})
 	}
-	i := collation.Instance{Ledger: 1100000000003, More: collation.More{Open: 3, Count: 7, Try: 2}}
-	require.Equal(t, "Leg1 complete, 3 responses, 4 of 7 elements ended, try 2", decoded(&i))
+	i := collation.Instance{Ledger: 1100000000003, More: collation.More{Open: 3, Count: 7, Attempt: 2}}
+	require.Equal(t, "Leg1 complete, 3 responses, 4 of 7 elements ended, attempt 2", decoded(&i))
 }
 
 const twoWays = `flow: two

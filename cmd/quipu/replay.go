@@ -23,7 +23,7 @@ func (a *app) replayCommand() *cobra.Command {
 		Use:   "replay KEY... | replay -",
 		Short: "Show jobs as they were at an entry",
 		Long: `Show the state of jobs at an entry of their journal, rebuilt from the entries alone:
-ledgers, open obligations, rows with their tries and due times, waits, and children.
+ledgers, open obligations, rows with their attempts and due times, waits, and children.
 Nothing is run. Effects have journals of their own and are left out.`,
 		Example: "  quipu replay order-42 --at 7",
 		Args:    cobra.MinimumNArgs(1),
@@ -119,7 +119,7 @@ func (a *app) printPast(p *past, e *journal.Entry, head int64) error {
 	}
 	r := newTable(w, "OPEN ROW", "ACTIVITY", "ADDRESS", "TOPIC", "TURN", "TRY", "DUE", "HELD", "SINCE ENTRY").bounded()
 	for _, x := range p.Rows {
-		r.row(x.Kind, x.Activity, x.DAD, x.Topic, x.Turn, x.Try, local(x.Next), x.Held, x.Since)
+		r.row(x.Kind, x.Activity, x.DAD, x.Topic, x.Turn, x.Attempt, local(x.Next), x.Held, x.Since)
 	}
 	c := newTable(w, "CHILD", "ACTIVITY", "ADDRESS", "TURN", "STARTS", "SINCE ENTRY").bounded()
 	for _, x := range p.Children {

@@ -274,7 +274,7 @@ func sections(w io.Writer, tables ...*table) error {
 	return nil
 }
 
-// openLetters prints what the table cuts: the message of an open letter ends with
+// openLetters prints what the table cuts: the message of an open dead letter ends with
 // what can be done about it.
 func openLetters(w io.Writer, dead []quipu.DeadLetter) {
 	for i := range dead {
@@ -369,7 +369,7 @@ func openRows(w io.Writer, v *store.JobView, digits bool) *table {
 		if lists[collation.InstanceKey{Activity: r.Activity, DAD: r.DAD}] {
 			name = fmt.Sprintf("%s[%d]", name, r.Element)
 		}
-		t.row(r.Kind, name, r.DAD, r.Topic, r.Turn, r.Try, counted(r.Publication, "time"), standing(r))
+		t.row(r.Kind, name, r.DAD, r.Topic, r.Turn, r.Attempt, counted(r.Publication, "time"), standing(r))
 	}
 	return t
 }

@@ -21,9 +21,9 @@ const (
 	// maxLine bounds a line of JSON Lines in bytes: its input and what is around
 	// it.
 	maxLine = maxPayload + 64<<10
-	// startTries bounds the tries of a batch while the database is away, and
+	// startAttempts bounds the attempts of a batch while the database is away, and
 	// startPause is the first wait between them; it doubles, up to startPauseMost.
-	startTries     = 8
+	startAttempts  = 8
 	startPause     = 250 * time.Millisecond
 	startPauseMost = 30 * time.Second
 )
@@ -194,15 +194,15 @@ func retryable(err error) bool {
 
 // start starts the batch, again while the database is away.
 func (s *starter) start(ctx context.Context) ([]quipu.StartResult, error) {
-	for try := 1; ; try++ {
+	for attempt := 1; ; attempt++ {
 		results, err := s.rt.StartMany(ctx, s.requests)
-		if err == nil || !retryable(err) || try == startTries {
+		if err == nil || !retryable(err) || attempt == startAttempts {
 			return results, err
 		}
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-time.After(backoff.Delay(try-1, startPause, startPauseMost, rand.N[time.Duration])):
+		case <-time.After(backoff.Delay(attempt-1, startPause, startPauseMost, rand.N[time.Duration])):
 		}
 	}
 }

@@ -205,7 +205,7 @@ type row struct {
 	Element     int        `json:"element,omitempty"`
 	Child       string     `json:"child,omitempty"` // whose start it is
 	Turn        int        `json:"turn"`
-	Try         int        `json:"try"`
+	Attempt     int        `json:"attempt"`
 	Runs        int        `json:"runs"`
 	Publication int        `json:"publication"`
 	Published   *time.Time `json:"published,omitempty"`
@@ -226,7 +226,7 @@ type paused struct {
 
 func rowOf(r *collation.Row) row {
 	out := row{
-		GUID: r.GUID.String(), Kind: string(r.Kind), Activity: r.Activity, DAD: string(r.DAD), Topic: r.Topic, Element: r.Element, Turn: r.Turn, Try: r.Try,
+		GUID: r.GUID.String(), Kind: string(r.Kind), Activity: r.Activity, DAD: string(r.DAD), Topic: r.Topic, Element: r.Element, Turn: r.Turn, Attempt: r.Attempt,
 		Runs: r.Runs, Publication: r.Publication, Published: stamp(r.PublishedAt), Next: stamp(r.NextAt), Held: r.Held,
 		Holder: r.Holder, Session: r.Session,
 	}

@@ -40,7 +40,7 @@ func (p *process) open(ctx context.Context, cfg quipu.Config) (*quipu.Runtime, e
 		switch {
 		case err == nil || ctx.Err() != nil || !late && !away(err):
 			return rt, err
-		case !late || last == nil: // a try that was cut short knows less
+		case !late || last == nil: // an attempt that was cut short knows less
 			last = err
 		}
 		left := time.Until(until)

@@ -64,7 +64,7 @@ func (s *Store) Expire(id journal.GUID) {
 // Answer ends a request: its row is gone.
 func (s *Store) Answer(id journal.GUID) { s.change(id, func(r *request) { r.gone = true }) }
 
-// Turn gives a request its next turn, as a failed try does.
+// Turn gives a request its next turn, as a failed attempt does.
 func (s *Store) Turn(id journal.GUID) {
 	s.change(id, func(r *request) { r.turn, r.live, r.runs = r.turn+1, false, 0 })
 }

@@ -164,12 +164,12 @@ func (l *left) lost() string {
 		return ""
 	case l.Receipt != nil && (l.Receipt.Verdict == journal.VerdictStale || l.Receipt.Ledger.Complete()):
 		return ""
-	case r == nil, r.Held != "", r.Turn != l.turn, r.Kind != l.licence():
+	case r == nil, r.Held != "", r.Turn != l.turn, r.Kind != l.rowKind():
 		return ""
 	case r.NextAt == collation.Never && r.Holder == "": // who has it sees to it (W8)
 		return "its row stands, and nothing sends it again"
 	case l.freed, l.kind == journal.MessageRequest && l.told:
-		return "" // a letter stood for it, or a mailbox; the bus has the response
+		return "" // a dead letter stood for it, or a mailbox; the bus has the response
 	case l.count >= leftTimes && l.kind != journal.MessageRequest, l.kind == journal.MessageStart && l.unnamed && l.State != "":
 		return ""
 	case l.kind == journal.MessageRequest:
@@ -180,8 +180,8 @@ func (l *left) lost() string {
 	return "its row stands, and nothing of it has committed"
 }
 
-// licence is the kind of the row that licenses the message.
-func (l *left) licence() journal.MessageKind {
+// rowKind is the kind of the row of the message.
+func (l *left) rowKind() journal.MessageKind {
 	if l.kind == journal.MessageResponse {
 		return journal.MessageRequest
 	}

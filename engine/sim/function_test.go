@@ -36,7 +36,7 @@ func (p *process) function(ctx context.Context, in order) (map[string]int, error
 			return nil, err
 		}
 	}
-	if call.Try <= in.Fail {
+	if call.Attempt <= in.Fail {
 		if in.How == "fatal" {
 			return nil, workers.Fatal(workers.Fail(422, "as told"))
 		}

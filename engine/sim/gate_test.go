@@ -90,7 +90,7 @@ func (g *gate) pass(ctx context.Context, p *process, k kind, id string) verdict 
 		case <-g.over:
 			return verdict{err: errOver}
 		case <-ended:
-			if g.withdraw(c) {
+			if g.cancel(c) {
 				return verdict{err: fmt.Errorf("%s: %w: %w", id, store.ErrUnavailable, context.Cause(ctx))}
 			}
 			ended = nil // of a process that is dead or stands still, or it has its verdict
@@ -109,9 +109,9 @@ func (g *gate) channel() chan verdict {
 	return say
 }
 
-// withdraw takes a call back whose context has ended. One of a process that is
+// cancel takes a call back whose context has ended. One of a process that is
 // dead or stands still does not notice.
-func (g *gate) withdraw(c *call) bool {
+func (g *gate) cancel(c *call) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if c.p.gone() || c.p.paused.Load() {
@@ -142,8 +142,8 @@ func (g *gate) take(c *call) {
 	}
 }
 
-// bury removes the calls of a process that died: they wait for ever.
-func (g *gate) bury(p *process) {
+// remove removes the calls of a process that died: they wait for ever.
+func (g *gate) remove(p *process) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.waiting = slices.DeleteFunc(g.waiting, func(c *call) bool { return c.p == p })

@@ -123,7 +123,7 @@ func (w *world) look() {
 	for id := range touched {
 		w.audit(id, func(s *store.Stored, _ iter.Seq2[journal.Record, error]) error {
 			w.digits(s)
-			w.licensed(s)
+			w.rowsStand(s)
 			return nil
 		})
 	}
@@ -183,9 +183,9 @@ func (w *world) digits(s *store.Stored) {
 	}
 }
 
-// licensed says whether something stands for what an open job waits for, and
+// rowsStand says whether something stands for what an open job waits for, and
 // where its rows come from (I6).
-func (w *world) licensed(s *store.Stored) {
+func (w *world) rowsStand(s *store.Stored) {
 	for g, r := range s.Rows {
 		own := r.Kind == journal.MessageLeg1 || r.Kind == journal.MessageRequest || r.Kind == journal.MessageCycle
 		if own && r.Origin > s.Job.Head.Seq {
@@ -316,7 +316,7 @@ func headerOf(s *store.Stored) replay.Header {
 
 func tablesOf(s *store.Stored) *replay.Stored {
 	t := &replay.Stored{
-		State: s.Job.State, Semaphore: s.Job.Semaphore, Instances: s.Instances, Open: s.Open, Rows: s.Rows, Waits: s.Waits, Woken: s.Woken,
+		State: s.Job.State, Semaphore: s.Job.Semaphore, Instances: s.Instances, Open: s.Open, Rows: s.Rows, Waits: s.Waits, ResolvedWaits: s.ResolvedWaits,
 		Receipts: make(map[journal.GUID]replay.StoredReceipt, len(s.Receipts)),
 	}
 	for g, r := range s.Receipts {

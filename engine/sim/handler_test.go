@@ -27,7 +27,7 @@ var topics = []string{topicDurable, topicGuarded, topicIdempotent, topicWork}
 // order is the input of a handler: what it is to do.
 type order struct {
 	N       int      `json:"n"`
-	Fail    int      `json:"fail"` // so many tries fail
+	Fail    int      `json:"fail"` // so many attempts fail
 	How     string   `json:"how"`
 	Effects []effect `json:"effects"`
 	Strides []stride `json:"strides"` // of a durable function
@@ -46,7 +46,7 @@ type receiver struct {
 	rmu     sync.Mutex
 	keys    map[string]*received
 	refused map[string]int              // outcomes not done, by request and effect
-	cut     map[string]bool             // keys whose call outlasted its try, see watched
+	cut     map[string]bool             // keys whose call outlasted its attempt, see watched
 	asked   map[string]int              // questions of verifiers, by key
 	flights map[string]map[*flight]bool // calls that have not arrived, by key
 }
@@ -138,7 +138,7 @@ func (p *process) handle(ctx context.Context, raw json.RawMessage) (json.RawMess
 			return nil, err
 		}
 	}
-	if call.Try <= in.Fail {
+	if call.Attempt <= in.Fail {
 		switch in.How {
 		case "retry":
 			return nil, workers.RetryAfter(50*time.Millisecond, errors.New("as told"))

@@ -28,13 +28,13 @@ var kept = []keptSeed{
 	{2001377, false, "E1: a compensation in a job of its own saw that job's request, not its function's; held by TestACompensationSeesThePlaceOfItsFunction"},
 	{2004890, false, "V12: an operator said that an effect was not done after its request had been answered; held by journaltest, Doubts"},
 	{3001793, false, "I8: a wait made a signal due that was kept and not acked yet: as it should"},
-	{5002892, false, "P31: of two runs of one request one failed while the other had a Guarded call outside, which the next try parked until it ended: as it should"},
+	{5002892, false, "P31: of two runs of one request one failed while the other had a Guarded call outside, which the next attempt parked until it ended: as it should"},
 	{1017555, false, "E3: a late message of a removed job ran the body of a Tx effect again, whose writes were refused: as it should"},
 	{2542, false, "V12: an operator judged an effect whose request's answer was stuck; held by journaltest Doubts"},
 	{4991, false, "E3: a request came after its job was removed, and the body ran of a Tx effect that had been committed; its own commit is refused: as it should"},
 	{1109113, false, "I11: the operator went on to name an effect of a request whose answer was stuck, which is refused: as it should"},
 	{1162186, false, "nothing: its last handlers outlived their processes, and with that the world"},
-	{3004573, true, "P31: the timeout of a try cut a Guarded call, its answer was lost, and the next run parked it: as it should"},
+	{3004573, true, "P31: the timeout of an attempt cut a Guarded call, its answer was lost, and the next run parked it: as it should"},
 }
 
 // isPlain says that the seed is played without features.

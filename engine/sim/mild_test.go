@@ -13,9 +13,9 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// watched notes of a call that it outlasts its try, although its process lives: the
-// try's own timeout passes, or a run of the same request, which came twice, has
-// answered it meanwhile, and so another try may begin. done is called at its end.
+// watched notes of a call that it outlasts its attempt, although its process lives: the
+// attempt's own timeout passes, or a run of the same request, which came twice, has
+// answered it meanwhile, and so another attempt may begin. done is called at its end.
 func (w *world) watched(ctx context.Context, key string) (done func()) {
 	call := workers.Info(ctx)
 	look := func() {
@@ -49,18 +49,18 @@ func outlasted(row *collation.Row, turn int) bool {
 	return row != nil && row.Turn > turn && (row.Turn > turn+1 || row.Held != collation.HeldParked)
 }
 
-// cutOff notes that the call with the key outlasted its try.
+// cutOff notes that the call with the key outlasted its attempt.
 func (r *receiver) cutOff(key string) {
 	r.rmu.Lock()
 	defer r.rmu.Unlock()
 	r.cut[key] = true
 }
 
-// excused says of the message of a dead letter that nothing was done wrong: the try
+// excused says of the message of a dead letter that nothing was done wrong: the attempt
 // whose timeout passed says so itself, or, where its answer was lost or is another
-// run's, the next try finds a call that was begun and has no outcome.
+// run's, the next attempt finds a call that was begun and has no outcome.
 func (r *receiver) excused(message string) bool {
-	if strings.Contains(message, "timeout of the try") {
+	if strings.Contains(message, "timeout of the attempt") {
 		return true
 	}
 	r.rmu.Lock()
@@ -73,7 +73,7 @@ func (r *receiver) excused(message string) bool {
 	return false
 }
 
-// Only the effect whose call outlasted its try is excused (P31).
+// Only the effect whose call outlasted its attempt is excused (P31).
 func TestP31ExcusesWhatOutlastsItsTry(t *testing.T) {
 	t.Parallel()
 	r := &receiver{}
@@ -82,7 +82,7 @@ func TestP31ExcusesWhatOutlastsItsTry(t *testing.T) {
 	died := func(key string) string {
 		return `effect "e0" (key ` + key + `) may have been applied: the run that called it died or lost its lease; look outside`
 	}
-	require.True(t, r.excused(`effect "e0" (key bb) may have been applied: the timeout of the try passed`))
+	require.True(t, r.excused(`effect "e0" (key bb) may have been applied: the timeout of the attempt passed`))
 	require.True(t, r.excused(died("aa")), "the next run finds what the one before left")
 	require.False(t, r.excused(died("bb")), "its call did not")
 	require.False(t, r.excused(`effect "e0" (key aa) may have been applied: no answer from outside`), "another reason")

@@ -226,7 +226,7 @@ func (w *world) die(p *process) {
 	w.note("dies", p.name)
 	p.dead.Store(true)
 	p.paused.Store(false)
-	w.gate.bury(p)
+	w.gate.remove(p)
 	p.stop()
 	p.mu.Lock()
 	txs := p.txs

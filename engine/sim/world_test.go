@@ -99,7 +99,7 @@ func (w *world) run() {
 	time.Sleep(lastInsistence)
 }
 
-// lastInsistence is longer than all tries of the last write of an effect.
+// lastInsistence is longer than all attempts of the last write of an effect.
 const lastInsistence = 5 * time.Minute
 
 func (w *world) build() {

@@ -5,10 +5,10 @@ import { Failure } from "./wire.js";
 const copyMs = Number(process.env.LABEL_COPY_MS ?? 100); // how long the printer takes for a copy
 
 // print prints the labels of a parcel. `jams` makes the printer fail on that
-// many tries.
+// many attempts.
 async function print({ address, grams, copies = 1, jams = 0 }, call) {
   if (grams > 31_500) throw new Failure(422, `${grams} g is too heavy`, { data: { most: 31_500 } });
-  if (call.try <= jams) throw new Failure(503, "the printer is jammed", { retryAfterMs: 100 });
+  if (call.attempt <= jams) throw new Failure(503, "the printer is jammed", { retryAfterMs: 100 });
   for (let i = 0; i < copies; i++) await sleep(copyMs, null, { signal: call.signal });
   return { label: `${address} / ${grams} g`, copies, number: call.key };
 }

@@ -85,7 +85,7 @@ export function message(request, headers, response, lanes) {
 
 // Failure is what a handler throws to say how its run ended. Codes 400 to 499
 // but 408 and 429 are business errors and end the activity; the others are a
-// failed try, which the flow's policy repeats, after retryAfterMs at least.
+// failed attempt, which the flow's policy repeats, after retryAfterMs at least.
 export class Failure extends Error {
   constructor(code, message, { data, retryAfterMs } = {}) {
     super(message);

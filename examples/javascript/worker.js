@@ -74,7 +74,7 @@ async function take(m, topic, handler, beatMs) {
     return m.nak(busyMs);
   }
   running.add(run);
-  const about = { request: request.request, key: request.key, turn: request.turn, try: request.try, publication: Number(m.headers.get("Quipu-Publication")), delivery: m.info.deliveryCount };
+  const about = { request: request.request, key: request.key, turn: request.turn, attempt: request.attempt, publication: Number(m.headers.get("Quipu-Publication")), delivery: m.info.deliveryCount };
   say("run", about);
   const beat = setInterval(() => m.working(), beatMs);
   try {
@@ -109,12 +109,12 @@ async function answer(handler, request) {
   const aborted = new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
   aborted.catch(() => {});
   try {
-    // The key is the same on every run and every try: a receiver dedupes on it.
-    const call = { key: request.request, try: request.try, signal };
+    // The key is the same on every run and every attempt: a receiver dedupes on it.
+    const call = { key: request.request, attempt: request.attempt, signal };
     return wire.success(await Promise.race([aborted, handler(request.input, call)]), limit);
   } catch (err) {
     if (cutOff.signal.aborted) return undefined;
-    if (signal.aborted) return { kind: "failed", code: 408, error: { class: "timeout", message: "the timeout of the try passed" } };
+    if (signal.aborted) return { kind: "failed", code: 408, error: { class: "timeout", message: "the timeout of the attempt passed" } };
     return wire.failure(err);
   }
 }

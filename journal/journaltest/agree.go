@@ -22,7 +22,7 @@ var agreements = map[string]func(*bench){
 	"a hand-back of a held request leaves its due time (E9)":         agreeHandBack,
 	"the record of a kept signal stays as long as its row":           agreeKept,
 	"a row that comes to a tombstone is not expired (C5)":            agreeToTombstone,
-	"nobody holds the tombstone of a key that was used again (J7)":   agreeTombs,
+	"nobody holds the tombstone of a key that was used again (J7)":   agreeTombstones,
 	"what is over a limit is refused (T11)":                          agreeLimits,
 }
 
@@ -99,7 +99,7 @@ func agreeOnce(b *bench) {
 		"deleted twice":       all(deletes, deletes),
 		"updated twice":       all(replaces(&row), replaces(&row)),
 		"inserted twice":      all(inserts(collation.Row{GUID: guid(2), Job: id}), inserts(collation.Row{GUID: guid(2), Job: id})),
-		"taken back twice":    all(unwaits(guid(1), 0), unwaits(guid(1), 0)),
+		"taken back twice":    all(cancelsWait(guid(1), 0), cancelsWait(guid(1), 0)),
 	} {
 		require.ErrorIs(b, b.alter(c, id, add), store.ErrRejected, name)
 		require.Equal(b, before, b.view(id), name)
@@ -223,14 +223,14 @@ func agreeLimits(b *bench) {
 	require.Empty(b, none)
 }
 
-func agreeTombs(b *bench) {
+func agreeTombstones(b *bench) {
 	c, d := b.committer(), b.committer()
 	was := b.tombstone(c, "k")
 	b.start(b.deploy(one), "k")
 	for _, c := range []store.Committer{c, d} {
 		l, err := c.Load(b.ctx(), []store.Want{{Job: was.ID}}, false)
 		require.NoError(b, err)
-		require.Equal(b, map[journal.JobID]bool{was.ID: true}, l.Tombs)
+		require.Equal(b, map[journal.JobID]bool{was.ID: true}, l.Tombstones)
 		require.Empty(b, l.Busy)
 	}
 	require.NoError(b, c.Rollback(b.ctx()))

@@ -17,8 +17,8 @@ var children = map[string]func(*bench){
 	"inception of a child is one transaction (1.11)":          childSpawn,
 	"a child is begun once (C3, P6)":                          childOnce,
 	"one of many at once begins it (P6)":                      childRace,
-	"a start is taken back by test-and-set (C15)":             childRecall,
-	"a start taken back and begun at once: one of them (C15)": childRecallRace,
+	"a start is taken back by test-and-set (C15)":             childCancel,
+	"a start taken back and begun at once: one of them (C15)": childCancelRace,
 	"the close of a parent finds what it awaits (C15)":        childAllRows,
 	"rows of a job that never began are discarded (C5)":       childDiscard,
 }
@@ -170,18 +170,18 @@ func childRace(b *bench) {
 	b.audit(id)
 }
 
-func childRecall(b *bench) {
+func childCancel(b *bench) {
 	c := b.committer()
 	ids := b.jobs(2)
 	mine, begun, unawaited := b.order(c, ids[0], 1, true), b.order(c, ids[0], 2, true), b.order(c, ids[0], 3, false)
 	require.NoError(b, b.spawn(&begun, nil))
 	before := b.view(ids[0])
 	for _, k := range []collation.RowKey{keyOf(&begun), keyOf(&unawaited), {Job: journal.JobID{1}, GUID: guid(1)}} {
-		require.ErrorIs(b, b.alter(c, ids[0], all(recalls(keyOf(&mine)), recalls(k))), store.ErrLost)
+		require.ErrorIs(b, b.alter(c, ids[0], all(cancelsStart(keyOf(&mine)), cancelsStart(k))), store.ErrLost)
 	}
-	require.ErrorIs(b, b.alter(c, ids[1], recalls(keyOf(&mine))), store.ErrLost, "the start of another's child")
+	require.ErrorIs(b, b.alter(c, ids[1], cancelsStart(keyOf(&mine))), store.ErrLost, "the start of another's child")
 	require.Equal(b, before, b.view(ids[0]), "nothing is written")
-	b.altered(c, ids[0], recalls(keyOf(&mine)))
+	b.altered(c, ids[0], cancelsStart(keyOf(&mine)))
 	require.Nil(b, b.stored(c, ids[0], keyOf(&mine)))
 	require.ErrorIs(b, b.spawn(&mine, nil), store.ErrStale)
 	_, err := b.s.Order(b.ctx(), mine.Job)
@@ -200,7 +200,7 @@ func (b *bench) contest(against func(row *collation.Row) error) {
 		var took, handled error
 		together(2, func(i int) {
 			if i == 0 {
-				took = b.alter(c, id, recalls(keyOf(&row)))
+				took = b.alter(c, id, cancelsStart(keyOf(&row)))
 			} else {
 				handled = against(&row)
 			}
@@ -217,7 +217,7 @@ func (b *bench) contest(against func(row *collation.Row) error) {
 	b.audit(id)
 }
 
-func childRecallRace(b *bench) {
+func childCancelRace(b *bench) {
 	f := b.deploy(one)
 	b.contest(func(row *collation.Row) error { return b.s.Spawn(b.ctx(), row, b.spawning(f, row), nil, b.mode) })
 }
@@ -229,7 +229,7 @@ func childAllRows(b *bench) {
 	_, _ = b.order(c, ids[0], 3, false), b.order(c, ids[1], 4, true)
 	require.NoError(b, b.spawn(&begun, nil))
 	key := collation.InstanceKey{Activity: "work", DAD: ",0,0"}
-	more := collation.More{Leg1: guid(2), Turn: 1, Try: 1, Child: begun.Job}
+	more := collation.More{Leg1: guid(2), Turn: 1, Attempt: 1, Child: begun.Job}
 	b.altered(c, ids[0], all(
 		ledgers(collation.LedgerWrite{Key: key, New: true, After: 1_100_000_000_000, More: more}),
 		ledgers(collation.LedgerWrite{Key: collation.InstanceKey{Activity: "work", DAD: ",0,1"}, New: true, After: 1_100_000_000_000}),
@@ -264,7 +264,7 @@ func childDiscard(b *bench) {
 	b.altered(c, id, inserts(late))
 	b.discard(keyOf(&late))
 	require.NotNil(b, b.stored(c, id, keyOf(&late)), "its job may begin yet")
-	b.altered(c, id, recalls(keyOf(&row)))
+	b.altered(c, id, cancelsStart(keyOf(&row)))
 	b.discard(keyOf(&late), keyOf(&row), keyOf(&late))
 	require.Nil(b, b.stored(c, id, keyOf(&late)))
 	b.discard(keyOf(&late))

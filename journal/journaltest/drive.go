@@ -11,7 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// message is the message that a row licenses.
+// message is the message of a row.
 func message(r *collation.Row) *collation.Message {
 	m := &collation.Message{
 		Kind: r.Kind, Job: r.Job, GUID: r.GUID, Row: r.GUID, Activity: r.Activity, DAD: r.DAD, Turn: r.Turn,
@@ -208,7 +208,7 @@ func (b *bench) rewrite(c store.Committer, id journal.JobID, r collation.Row, ch
 	change(&row, l.Now)
 	p.Update = []collation.Row{row}
 	p.Entry.Updated = []journal.Updated{{
-		GUID: row.GUID, Kind: row.Kind, Turn: row.Turn, Try: row.Try, NextAt: int64(row.NextAt), Held: row.Held,
+		GUID: row.GUID, Kind: row.Kind, Turn: row.Turn, Attempt: row.Attempt, NextAt: int64(row.NextAt), Held: row.Held,
 	}}
 	require.NoError(b, c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)}))
 }

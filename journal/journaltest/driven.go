@@ -33,7 +33,7 @@ func (d Driven) carry(ctx context.Context, wants []store.Want, decide func(store
 		return err
 	}
 	defer c.Close()
-	for try := 0; ; try++ {
+	for attempt := 0; ; attempt++ {
 		loaded, err := c.Load(ctx, wants, true)
 		if err != nil {
 			return err
@@ -42,7 +42,7 @@ func (d Driven) carry(ctx context.Context, wants []store.Want, decide func(store
 		if err != nil || len(plans) == 0 {
 			return errors.Join(err, c.Rollback(ctx))
 		}
-		if err = c.Commit(ctx, plans); !again(err, try) {
+		if err = c.Commit(ctx, plans); !again(err, attempt) {
 			return err
 		}
 	}
@@ -50,11 +50,11 @@ func (d Driven) carry(ctx context.Context, wants []store.Want, decide func(store
 
 // again reports that an operation is to be decided again. For a session that has ended
 // nothing else comes of it.
-func again(err error, try int) bool {
+func again(err error, attempt int) bool {
 	if lost, named := errors.AsType[*store.LostError](err); named && lost.Session {
 		return false
 	}
-	return errors.Is(err, store.ErrLost) && try < maxAgain
+	return errors.Is(err, store.ErrLost) && attempt < maxAgain
 }
 
 // Start begins jobs in one transaction; the results are in the order of the starts.

@@ -69,7 +69,7 @@ func (d Driven) TurnOverdue(ctx context.Context, limit int) (n int, err error) {
 func (d Driven) DeadLetter(ctx context.Context, letter collation.DeadLetter, raw []byte) error {
 	letter.Raw = raw
 	return d.transact(ctx, nil, func(*store.Loaded) ([]store.Chained, error) {
-		return []store.Chained{{Plan: collation.Bury(letter)}}, nil
+		return []store.Chained{{Plan: collation.WriteDeadLetter(letter)}}, nil
 	})
 }
 
@@ -82,7 +82,7 @@ func (d Driven) Discard(ctx context.Context, rows []collation.RowKey) error {
 	}
 	return d.transact(ctx, wants, func(l *store.Loaded) (plans []store.Chained, err error) {
 		for _, k := range rows {
-			if p := collation.Discard(k, l.Tombs[k.Job], l.States[k.Job], l.Orders[k.Job]); p != nil {
+			if p := collation.Discard(k, l.Tombstones[k.Job], l.States[k.Job], l.Orders[k.Job]); p != nil {
 				plans = append(plans, store.Chained{Plan: p})
 			}
 		}

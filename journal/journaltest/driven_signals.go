@@ -25,7 +25,7 @@ func (m *mail) take(id journal.JobID, done *collation.Mail, need *collation.Need
 	case need != nil:
 		m.needs[id] = need
 	case done != nil:
-		for i, w := range done.Woken {
+		for i, w := range done.ResolvedWaits {
 			m.out = append(m.out, store.Outgoing{
 				Row: done.Plan.Insert[i], JobKey: w.JobKey, Generation: w.Generation, Flow: w.Flow, Trace: w.Trace,
 			})
@@ -47,7 +47,7 @@ func (d Driven) post(ctx context.Context, wants []store.Want, decide func(*mail)
 		return nil, err
 	}
 	defer c.Close()
-	for try := 0; ; try++ {
+	for attempt := 0; ; attempt++ {
 		loaded, err := c.Load(ctx, wants, true)
 		if err != nil {
 			return nil, err
@@ -68,7 +68,7 @@ func (d Driven) post(ctx context.Context, wants []store.Want, decide func(*mail)
 		if len(m.plans) == 0 {
 			return nil, c.Rollback(ctx)
 		}
-		if err = c.Commit(ctx, m.plans); again(err, try) {
+		if err = c.Commit(ctx, m.plans); again(err, attempt) {
 			continue
 		}
 		return m.out, err

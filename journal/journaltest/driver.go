@@ -5,7 +5,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Message is the message that a row licenses, for other drivers of stores.
+// Message is the message of a row, for other drivers of stores.
 func Message(r *collation.Row) *collation.Message { return message(r) }
 
 // Response is a worker's response to the turn of a request that its row has.

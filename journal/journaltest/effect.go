@@ -13,12 +13,12 @@ import (
 )
 
 var effects = map[string]func(*bench){
-	"started, completed, in order, on a chain of their own (J8)": effectChain,
-	"an empty result is a result (E6)":                           effectEmpty,
-	"a takeover waits for the try's timeout, of its turn (E4)":   effectTimeout,
-	"when the timeout has passed, one run takes over (E4)":       effectTimeoutPasses,
-	"a completion after the end is late (J8)":                    effectLate,
-	"a result or payload of the limit is stored (E6)":            effectLimits,
+	"started, completed, in order, on a chain of their own (J8)":   effectChain,
+	"an empty result is a result (E6)":                             effectEmpty,
+	"a takeover waits for the attempt's timeout, of its turn (E4)": effectTimeout,
+	"when the timeout has passed, one run takes over (E4)":         effectTimeoutPasses,
+	"a completion after the end is late (J8)":                      effectLate,
+	"a result or payload of the limit is stored (E6)":              effectLimits,
 }
 
 func effect(name string, n int) journal.Effect {
@@ -111,7 +111,7 @@ func effectEmpty(b *bench) {
 	b.audit(r.Job)
 }
 
-// effectTimeout: the session of a run has ended, and its try is not over.
+// effectTimeout: the session of a run has ended, and its attempt is not over.
 func effectTimeout(b *bench) {
 	c := b.committer()
 	for _, turned := range []bool{false, true} {
@@ -121,11 +121,11 @@ func effectTimeout(b *bench) {
 		l.Timeout = hour
 		b.startEffect(l, effect("pay", 0))
 		b.startEffect(l, effect("ship", 0))
-		b.buried("dies")
+		b.letDie("dies")
 		b.finishEffect(l, completed(effect("ship", 0), `1`))
 		turn := 1
-		if turned { // the try is over: its answer was accepted
-			b.answer(c, id, "work", failure(journal.ResponseFailedTry, "connection reset"))
+		if turned { // the attempt is over: its answer was accepted
+			b.answer(c, id, "work", failure(journal.ResponseFailedAttempt, "connection reset"))
 			turn = 2
 		}
 		next, err := b.s.Lease(b.ctx(), r.Job, r.GUID, turn, "w2", b.live().ID())

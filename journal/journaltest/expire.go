@@ -102,7 +102,7 @@ func (b *bench) requireTombstone(c store.Committer, was *store.JobView) {
 	l, err := c.Load(b.ctx(), []store.Want{{Job: was.ID, Row: was.ID.Start(), Receipt: was.ID.Start()}}, true)
 	require.NoError(b, err)
 	require.NoError(b, c.Rollback(b.ctx()))
-	require.Equal(b, map[journal.JobID]bool{was.ID: true}, l.Tombs)
+	require.Equal(b, map[journal.JobID]bool{was.ID: true}, l.Tombstones)
 	require.Empty(b, l.States)
 	err = b.s.Audit(b.ctx(), was.ID, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
 		require.Equal(b, journal.JobExpired, s.Job.State)
@@ -302,7 +302,7 @@ func generationLate(b *bench) {
 	l, err := c.Load(b.ctx(), []store.Want{{Job: was.ID, Row: was.ID.Start(), Receipt: was.ID.Start()}, {Job: id}}, true)
 	require.NoError(b, err)
 	require.NoError(b, c.Rollback(b.ctx()))
-	require.Equal(b, map[journal.JobID]bool{was.ID: true}, l.Tombs, "it is known that there was one")
+	require.Equal(b, map[journal.JobID]bool{was.ID: true}, l.Tombstones, "it is known that there was one")
 	require.Len(b, l.States, 1)
 	late := b.interruptOf(was.ID, "x")
 	_, _, err = b.s.Interrupt(b.ctx(), late, b.mode)
@@ -392,30 +392,30 @@ func generationFloor(b *bench) {
 	second := b.start(f, "k")
 	clock, ok := b.s.Store.(Clock)
 	if !ok {
-		return // TombAge is too long to be waited for
+		return // TombstoneAge is too long to be waited for
 	}
 	for range 2 {
-		clock.Advance(store.TombAge + time.Second)
+		clock.Advance(store.TombstoneAge + time.Second)
 		b.expire(1)
-		require.True(b, b.entombed(c, was.ID), "its history is there")
+		require.True(b, b.isTombstone(c, was.ID), "its history is there")
 	}
 	more, err := b.s.Retire(b.ctx(), nil)
 	require.NoError(b, err)
 	require.False(b, more)
-	clock.Advance(store.TombAge + time.Second)
+	clock.Advance(store.TombstoneAge + time.Second)
 	b.expire(1)
-	require.False(b, b.entombed(c, was.ID))
+	require.False(b, b.isTombstone(c, was.ID))
 	for key, generation := range map[string]int64{"gone": 2, "new": 2} {
 		require.Equal(b, collation.NewJobID(b.space(), key, generation), b.start(f, key), key)
 	}
 	require.Equal(b, int64(2), b.view(second).Generation)
 }
 
-// entombed says whether a job is known as a tombstone.
-func (b *bench) entombed(c store.Committer, id journal.JobID) bool {
+// isTombstone says whether a job is known as a tombstone.
+func (b *bench) isTombstone(c store.Committer, id journal.JobID) bool {
 	b.Helper()
 	l, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
 	require.NoError(b, err)
 	require.NoError(b, c.Rollback(b.ctx()))
-	return l.Tombs[id]
+	return l.Tombstones[id]
 }

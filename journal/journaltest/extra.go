@@ -37,7 +37,7 @@ func (b *bench) instance(c store.Committer, id journal.JobID, key collation.Inst
 }
 
 var fullMore = collation.More{
-	Leg1: guid(1), Open: 3, Count: 5, Size: 1 << 40, Turn: 2, Try: 4, Child: journal.JobID(guid(2)),
+	Leg1: guid(1), Open: 3, Count: 5, Size: 1 << 40, Turn: 2, Attempt: 4, Child: journal.JobID(guid(2)),
 }
 
 func extraFields(b *bench) {

@@ -121,7 +121,7 @@ func extraLost(b *bench) {
 	reply.Job = ids[1]
 	err := b.alter(c, ids[0], all(
 		ledgers(collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: fullMore}),
-		inserts(*reply), recalls(keyOf(&child)), unwaits(guid(1), 0), waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "new"}),
+		inserts(*reply), cancelsStart(keyOf(&child)), cancelsWait(guid(1), 0), waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "new"}),
 		func(p *collation.Plan, _ *collation.State) { p.Delete = append(p.Delete, guid(8)) },
 	))
 	require.ErrorIs(b, err, store.ErrLost)

@@ -78,11 +78,11 @@ func waits(w collation.Wait) change {
 	}
 }
 
-// unwaits gives plans the taking back of a wait.
-func unwaits(g journal.GUID, count int) change {
+// cancelsWait gives plans the taking back of a wait.
+func cancelsWait(g journal.GUID, count int) change {
 	return func(p *collation.Plan, _ *collation.State) {
-		p.Unwait = append(p.Unwait, collation.Unwait{GUID: g, Count: count})
-		p.Entry.Disarmed = append(p.Entry.Disarmed, g)
+		p.CancelWaits = append(p.CancelWaits, collation.CancelledWait{GUID: g, Count: count})
+		p.Entry.Cancelled = append(p.Entry.Cancelled, g)
 	}
 }
 
@@ -97,11 +97,11 @@ func inserts(r collation.Row) change {
 	}
 }
 
-// recalls gives plans the taking back of a child's start.
-func recalls(k collation.RowKey) change {
+// cancelsStart gives plans the taking back of a child's start.
+func cancelsStart(k collation.RowKey) change {
 	return func(p *collation.Plan, _ *collation.State) {
-		p.Recall = append(p.Recall, k)
-		p.Entry.Withdrawn = append(p.Entry.Withdrawn, k.GUID)
+		p.CancelStarts = append(p.CancelStarts, k)
+		p.Entry.CancelledByClose = append(p.Entry.CancelledByClose, k.GUID)
 	}
 }
 

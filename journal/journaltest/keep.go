@@ -270,7 +270,7 @@ func keepTimer(b *bench) {
 		var took error
 		together(2, func(i int) {
 			if i == 0 {
-				took = b.alter(c, id, unwaits(w.GUID, 0))
+				took = b.alter(c, id, cancelsWait(w.GUID, 0))
 				return
 			}
 			var err error

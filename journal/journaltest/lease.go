@@ -76,7 +76,7 @@ func leaseOther(b *bench) {
 func leaseEnded(b *bench) {
 	r := b.asked(b.committer())
 	old := b.leaseFor(r, "w1", b.session("dies", b.span()))
-	b.buried("dies")
+	b.letDie("dies")
 	l := b.lease(r, "w2")
 	require.Equal(b, old.Fence+2, l.Fence, "one by the end, one by the new run")
 	require.Equal(b, 2, l.Runs)

@@ -11,11 +11,11 @@ import (
 )
 
 var letters = map[string]func(*bench){
-	"a message without a row is a letter alone (T3)":    letterForeign,
-	"letters are listed newest first, within the limit": letterList,
-	"letters are asked for by flow, topic, reason, job": letterFilter,
-	"what has ended is stale, what is not is not found": letterEnded,
-	"a letter without a row ends by an answer only":     letterAlone,
+	"a message without a row is a dead letter alone (T3)": letterForeign,
+	"letters are listed newest first, within the limit":   letterList,
+	"letters are asked for by flow, topic, reason, job":   letterFilter,
+	"what has ended is stale, what is not is not found":   letterEnded,
+	"a dead letter without a row ends by an answer only":  letterAlone,
 }
 
 func (b *bench) letters(all bool) []store.DeadView {
@@ -56,7 +56,7 @@ func letterList(b *bench) {
 	require.Equal(b, "4", rest[0].Letter.Message)
 }
 
-// letterFilter asks for the letters of one flow, topic, reason or job.
+// letterFilter asks for the dead letters of one flow, topic, reason or job.
 func letterFilter(b *bench) {
 	r := b.asked(b.committer())
 	for range store.MaxRuns {

@@ -38,7 +38,7 @@ func loadAsked(b *bench) {
 	}, true)
 	require.NoError(b, err)
 	require.Empty(b, l.Busy)
-	require.Empty(b, l.Tombs)
+	require.Empty(b, l.Tombstones)
 	require.Len(b, l.States, 1)
 	st := l.States[id]
 	require.Positive(b, l.Now)
@@ -234,7 +234,7 @@ func loadUnknown(b *bench) {
 	require.NoError(b, err)
 	require.Empty(b, l.States)
 	require.Empty(b, l.Busy)
-	require.Empty(b, l.Tombs)
+	require.Empty(b, l.Tombstones)
 	require.NoError(b, c.Rollback(b.ctx()))
 	l, err = c.Load(b.ctx(), nil, false)
 	require.NoError(b, err)

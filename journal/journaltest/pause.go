@@ -63,7 +63,7 @@ func (b *bench) asks(c store.Committer, key string, pauses []collation.Pause) co
 func comes(request journal.GUID, p *collation.Pause) change {
 	return func(plan *collation.Plan, _ *collation.State) {
 		ref := p.PauseRef
-		plan.Woken = &collation.Woken{Request: request, GUID: p.GUID, PauseRef: ref, Seq: plan.Entry.Seq}
+		plan.ResolvedWait = &collation.ResolvedWait{Request: request, GUID: p.GUID, PauseRef: ref, Seq: plan.Entry.Seq}
 		plan.Entry.Marks = append(plan.Entry.Marks, journal.MarkWork)
 		plan.Entry.Response = &journal.Response{
 			Kind: journal.ResponseWake, Code: collation.CodeOK, Request: request, By: journal.ByTimer, Of: &ref,

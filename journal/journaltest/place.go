@@ -172,8 +172,8 @@ func placeUndoWay(b *bench) {
 	l := b.leaseFor(r, "w1", b.session("dies", b.span()))
 	l.Timeout = hour
 	first := b.startEffect(l, undone)
-	b.buried("dies")
-	next := b.lease(r, "w2") // the timeout of the try is that of calls outside
+	b.letDie("dies")
+	next := b.lease(r, "w2") // the timeout of the attempt is that of calls outside
 	row := b.startEffect(next, undone)
 	require.Equal(b, []any{first.Fence, "w1", store.EffectStarted, false}, []any{row.Fence, row.Holder, row.State, row.Live}, "it is not taken over")
 	require.Len(b, b.chain(r.Job, r.GUID), 1)

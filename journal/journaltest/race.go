@@ -116,7 +116,7 @@ func raceLease(b *bench) {
 	c := b.committer()
 	id := b.requested(c, one, "k")
 	r := b.row(id, journal.MessageRequest, "work")
-	m := response(&r, failure(journal.ResponseFailedTry, "no"))
+	m := response(&r, failure(journal.ResponseFailedAttempt, "no"))
 	l, err := b.load(c, m)
 	require.NoError(b, err)
 	ch, err := b.decide(c, l.States[id], m)

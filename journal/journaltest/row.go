@@ -311,7 +311,7 @@ func rowFields(b *bench) {
 	b.rewrite(c, id, r, func(r *collation.Row, now collation.Micros) {
 		r.Topic, r.Element, r.Body = "t.other", 3, []byte(`{"é":1}`)
 		r.NextAt, r.Held, r.Dead = now+5, "why", true
-		r.Publication, r.PublishedAt, r.Turn, r.TurnSent, r.Try, r.Runs = 4, now-3, 5, 4, 2, 6
+		r.Publication, r.PublishedAt, r.Turn, r.TurnSent, r.Attempt, r.Runs = 4, now-3, 5, 4, 2, 6
 		r.Holder, r.Session, r.Fence, r.WithinAt = "w", 7, 8, now+9
 		r.Pauses, r.Undo, r.Input = everyPause(), true, []byte(`{"è":2}`)
 		want = *r

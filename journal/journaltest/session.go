@@ -15,7 +15,7 @@ import (
 )
 
 var sessions = map[string]func(*bench){
-	"one that is not renewed is ended by another, and what it held is free (W8)": sessionBuried,
+	"one that is not renewed is ended by another, and what it held is free (W8)": sessionEnded,
 	"who was cut off himself declares nobody dead (W8)":                          sessionGap,
 	"one that is renewed is not ended (W8)":                                      sessionRenewed,
 	"its end frees what it held at once (W8)":                                    sessionEnd,
@@ -53,9 +53,9 @@ func (b *bench) renewed(s store.Session) []string {
 	return ended
 }
 
-// buried lets the lease of a session pass, a span at most, which nobody renews, until
+// letDie lets the lease of a session pass, a span at most, which nobody renews, until
 // another has ended it.
-func (b *bench) buried(name string) {
+func (b *bench) letDie(name string) {
 	b.Helper()
 	looks := b.looks()
 	b.passing(func() bool { return slices.Contains(b.renewed(looks), name) })
@@ -90,7 +90,7 @@ func freed(r collation.Row) collation.Row {
 	return r
 }
 
-func sessionBuried(b *bench) {
+func sessionEnded(b *bench) {
 	c := b.committer()
 	id := b.requested(c, fork, "forked")
 	dies := b.session("dies", b.span())
@@ -104,7 +104,7 @@ func sessionBuried(b *bench) {
 	left, right := b.row(id, journal.MessageRequest, "left"), b.row(id, journal.MessageRequest, "right")
 	other := b.row(mine.Job, journal.MessageRequest, "work")
 	require.Empty(b, b.due(10))
-	b.buried("dies")
+	b.letDie("dies")
 	due := b.due(10)
 	require.Len(b, due, 1)
 	require.Equal(b, left.GUID, due[0].GUID)
@@ -192,7 +192,7 @@ func sessionSent(b *bench) {
 	for _, id := range []journal.JobID{lost, old, others} {
 		want[id] = b.view(id).Rows[0]
 	}
-	b.buried("dies")
+	b.letDie("dies")
 	row := b.view(lost).Rows[0]
 	sent := want[lost]
 	sent.Session, sent.TurnSent, sent.Rev, sent.NextAt = 0, 0, sent.Rev+1, row.NextAt
@@ -326,7 +326,7 @@ func sessionLost(b *bench) {
 	leased(one, "work")
 	b.answer(c, leased(fork, "left").Job, "left", success(`1`))
 	leased(one, "work")
-	b.answer(c, leased(one, "work").Job, "work", failure(journal.ResponseFailedTry, "no"))
+	b.answer(c, leased(one, "work").Job, "work", failure(journal.ResponseFailedAttempt, "no"))
 	leased(fork, "right")
 	taken := leased(one, "work")
 	require.NoError(b, b.s.HandBack(b.ctx(), taken))

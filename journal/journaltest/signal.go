@@ -11,20 +11,20 @@ import (
 )
 
 var signals = map[string]func(*bench){
-	"a signal wakes its wait, with all that publishing needs":    signalWakes,
-	"a wait keeps what the engine writes of it, field by field":  signalFields,
-	"the oldest wait takes it, then by GUID (1.11)":              signalOldest,
-	"mode all reaches at most MaxReach waits (T11)":              signalReach,
-	"many signals to many waits in one call (J6)":                signalBatch,
-	"a wait is taken back by test-and-set (C3)":                  signalUnwait,
-	"a wait that a signal reached meanwhile is not taken back":   signalUnwaitCount,
-	"a wait is registered once (C3)":                             signalTwice,
-	"a wait comes and goes within one batch (J6)":                signalBatchUnwait,
-	"the close of a job finds every wait (C15)":                  signalAllRows,
-	"waits are loaded by their names; those of others are not":   signalLoad,
-	"a quarantined job takes no signal from another (C16)":       signalQuarantined,
-	"the engine's rows of a mailbox are due like others (T1)":    signalDue,
-	"a wake-up is its job's row, and licenses its message (C15)": signalLicence,
+	"a signal wakes its wait, with all that publishing needs":   signalWakes,
+	"a wait keeps what the engine writes of it, field by field": signalFields,
+	"the oldest wait takes it, then by GUID (1.11)":             signalOldest,
+	"mode all reaches at most MaxReach waits (T11)":             signalReach,
+	"many signals to many waits in one call (J6)":               signalBatch,
+	"a wait is taken back by test-and-set (C3)":                 signalCancel,
+	"a wait that a signal reached meanwhile is not taken back":  signalCancelCount,
+	"a wait is registered once (C3)":                            signalTwice,
+	"a wait comes and goes within one batch (J6)":               signalBatchCancel,
+	"the close of a job finds every wait (C15)":                 signalAllRows,
+	"waits are loaded by their names; those of others are not":  signalLoad,
+	"a quarantined job takes no signal from another (C16)":      signalQuarantined,
+	"the engine's rows of a mailbox are due like others (T1)":   signalDue,
+	"a wake-up is its job's row, and its message has it (C15)":  signalRow,
 }
 
 func signalWakes(b *bench) {

@@ -98,7 +98,7 @@ func txPanic(b *bench) {
 func txContext(b *bench) {
 	r := b.asked(b.committer())
 	l := b.lease(r, "w1")
-	over := errors.New("the try is over")
+	over := errors.New("the attempt is over")
 	ctx, cancel := context.WithCancelCause(b.ctx())
 	_, err := b.s.TxEffect(ctx, l, txEffect("pay"), func(context.Context, any) (store.TxEnd, error) {
 		cancel(over)

@@ -8,25 +8,25 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-func signalUnwait(b *bench) {
+func signalCancel(b *bench) {
 	c := b.committer()
 	ids := b.jobs(2)
 	b.altered(c, ids[0], waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
 	before := b.view(ids[0])
-	require.ErrorIs(b, b.alter(c, ids[0], all(unwaits(guid(1), 0), unwaits(guid(2), 0))), store.ErrLost)
-	require.ErrorIs(b, b.alter(c, ids[1], unwaits(guid(1), 0)), store.ErrLost, "the wait of another job")
+	require.ErrorIs(b, b.alter(c, ids[0], all(cancelsWait(guid(1), 0), cancelsWait(guid(2), 0))), store.ErrLost)
+	require.ErrorIs(b, b.alter(c, ids[1], cancelsWait(guid(1), 0)), store.ErrLost, "the wait of another job")
 	require.Equal(b, before, b.view(ids[0]), "nothing is written")
-	require.ErrorIs(b, b.alter(c, ids[0], unwaits(guid(1), 1)), store.ErrLost, "as it was not read")
-	b.altered(c, ids[0], unwaits(guid(1), 0))
+	require.ErrorIs(b, b.alter(c, ids[0], cancelsWait(guid(1), 1)), store.ErrLost, "as it was not read")
+	b.altered(c, ids[0], cancelsWait(guid(1), 0))
 	require.Empty(b, b.view(ids[0]).Waits)
-	require.ErrorIs(b, b.alter(c, ids[0], unwaits(guid(1), 0)), store.ErrLost)
+	require.ErrorIs(b, b.alter(c, ids[0], cancelsWait(guid(1), 0)), store.ErrLost)
 	require.Equal(b, store.SignalKept, b.tell(b.signal("t", "k", "x")).State)
 	b.audit(ids...)
 }
 
-// signalUnwaitCount takes back a repeating wait that a signal reached since it
+// signalCancelCount takes back a repeating wait that a signal reached since it
 // was read: its wake-up would be overlooked.
-func signalUnwaitCount(b *bench) {
+func signalCancelCount(b *bench) {
 	c := b.committer()
 	id := b.jobs(1)[0]
 	b.altered(c, id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k", Repeat: true}))
@@ -35,14 +35,14 @@ func signalUnwaitCount(b *bench) {
 	s.Code = collation.CodePass
 	b.tell(s)
 	before := b.view(id)
-	require.ErrorIs(b, b.alter(c, id, unwaits(guid(1), read.Count)), store.ErrLost)
+	require.ErrorIs(b, b.alter(c, id, cancelsWait(guid(1), read.Count)), store.ErrLost)
 	again := &collation.Plan{
 		Taken:   []collation.Taken{{Job: id, GUID: guid(1), Seen: read.Count, Count: read.Count + 1}},
 		Signals: []collation.SignalWrite{{GUID: guid(9), State: store.SignalConsumed, New: true}},
 	}
 	require.ErrorIs(b, c.Commit(b.ctx(), []store.Chained{{Plan: again}}), store.ErrLost, "nor does another signal count from there")
 	require.Equal(b, before, b.view(id))
-	b.altered(c, id, unwaits(guid(1), 1))
+	b.altered(c, id, cancelsWait(guid(1), 1))
 	require.Empty(b, b.view(id).Waits)
 }
 
@@ -57,9 +57,9 @@ func signalTwice(b *bench) {
 	b.audit(id)
 }
 
-// signalBatchUnwait registers a wait, and one that goes again, in one
+// signalBatchCancel registers a wait, and one that goes again, in one
 // transaction of two plans, while a signal is kept for it.
-func signalBatchUnwait(b *bench) {
+func signalBatchCancel(b *bench) {
 	c := b.committer()
 	id := b.jobs(1)[0]
 	kept := b.signal("t", "k", "x")
@@ -70,7 +70,7 @@ func signalBatchUnwait(b *bench) {
 	var plans []store.Chained
 	for _, add := range []change{
 		all(waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}), waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "l"})),
-		unwaits(guid(1), 0),
+		cancelsWait(guid(1), 0),
 	} {
 		p := handmade(st, &collation.Message{Job: id})
 		add(p, st)
@@ -133,8 +133,8 @@ func signalDue(b *bench) {
 	require.Equal(b, 1, out[0].Row.Publication)
 }
 
-// signalLicence closes a job between the delivery and its message.
-func signalLicence(b *bench) {
+// signalRow closes a job between the delivery and its message.
+func signalRow(b *bench) {
 	c := b.committer()
 	id := b.requested(c, one, "k")
 	b.altered(c, id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))

@@ -40,7 +40,7 @@ func (s *Store) apply(u *undo, c *store.Chained) error {
 	if err := s.moveWaits(u, j, p); err != nil {
 		return err
 	}
-	if err := j.wake(u, p.Woken); err != nil {
+	if err := j.wake(u, p.ResolvedWait); err != nil {
 		return err
 	}
 	if err := s.moveLetters(u, p); err != nil {

@@ -77,7 +77,7 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 	defer c.s.mu.Unlock()
 	c.txn = newTxn()
 	l := &store.Loaded{
-		States: map[journal.JobID]*collation.State{}, Busy: map[journal.JobID]bool{}, Tombs: map[journal.JobID]bool{},
+		States: map[journal.JobID]*collation.State{}, Busy: map[journal.JobID]bool{}, Tombstones: map[journal.JobID]bool{},
 		Holders: map[string]*collation.Holder{}, Orders: map[journal.JobID]*collation.Row{},
 		Chains: map[collation.RowKey]*collation.Chain{},
 		Boxes:  map[journal.JobID]*collation.Box{}, Known: map[journal.GUID]store.SignalState{},
@@ -168,14 +168,14 @@ func (c *committer) load(w *store.Want, l *store.Loaded) error {
 	case j == nil:
 		return nil
 	case j.replaced != collation.Never:
-		l.Tombs[w.Job] = true
+		l.Tombstones[w.Job] = true
 		return nil
 	case c.s.owner(j.ID) != c.txn: // also one that was born while others were waited for
 		l.Busy[w.Job] = true
 		return nil
 	}
 	if j.State == journal.JobExpired {
-		l.Tombs[w.Job] = true
+		l.Tombstones[w.Job] = true
 		return nil
 	}
 	st := l.States[w.Job]
@@ -267,7 +267,7 @@ func (c *committer) more(j *job, st *collation.State, n *collation.Need) {
 	}
 }
 
-// everything reads all that a close withdraws (C15).
+// everything reads all that a close cancels (C15).
 func (c *committer) everything(j *job, st *collation.State) {
 	c.txn.allRows[j.ID] = true
 	for g, row := range c.s.rows[j.ID] {

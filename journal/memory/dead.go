@@ -29,7 +29,7 @@ func (s *Store) moveLetters(u *undo, p *collation.Plan) error {
 			return err
 		}
 	}
-	for _, g := range p.Undead {
+	for _, g := range p.Resolve {
 		s.answerLetters(u, p.Job, g)
 	}
 	for _, d := range p.Dead {

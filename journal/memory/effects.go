@@ -99,7 +99,7 @@ func (s *Store) moveChain(u *undo, p *collation.Plan) error {
 		row.SetEffects(w.Row)
 		s.putRow(u, row)
 	}
-	if w.Undead {
+	if w.Resolve {
 		s.answerLetters(u, p.Job, w.Request)
 	}
 	if w.Entry == nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// maxTries bounds how often the body of a Tx effect runs for others that are in
+// maxAttempts bounds how often the body of a Tx effect runs for others that are in
 // its way, as in Postgres.
-const maxTries = 5
+const maxAttempts = 5
 
 // errConflict says that something which a transaction has read is another now.
 var errConflict = errors.New("memory: the transaction has read what another changed")
@@ -127,7 +127,7 @@ func (s *Store) Body(
 	if err := s.before("body"); err != nil {
 		return nil, err
 	}
-	for range maxTries {
+	for range maxAttempts {
 		if stood := s.outcome(id, key); stood != nil {
 			return stood, nil
 		}

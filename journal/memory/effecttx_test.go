@@ -26,7 +26,7 @@ func asked(t *testing.T) (*memory.Store, store.Lease) {
 	require.NoError(t, err)
 	plan := touch(l.States[id])
 	request := journal.GUID{7}
-	plan.Plan.Insert = []collation.Row{{GUID: request, Job: id, Kind: journal.MessageRequest, Turn: 1, Try: 1, NextAt: 1}}
+	plan.Plan.Insert = []collation.Row{{GUID: request, Job: id, Kind: journal.MessageRequest, Turn: 1, Attempt: 1, NextAt: 1}}
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{plan}))
 	own, err := s.OpenSession(t.Context(), store.Process{Name: "own", Lease: time.Hour})
 	require.NoError(t, err)

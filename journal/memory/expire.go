@@ -66,7 +66,7 @@ func (s *Store) Expire(_ context.Context, limit int) (more bool, err error) {
 				continue
 			}
 			if s.clear(u, j, &left); !s.open(j) {
-				set(u, &j.expires, s.now()+micros(store.TombAge))
+				set(u, &j.expires, s.now()+micros(store.TombstoneAge))
 			}
 		}
 		more = min(jobs, ends, left.rows, left.letters) == 0
@@ -79,7 +79,7 @@ func (s *Store) Expire(_ context.Context, limit int) (more bool, err error) {
 // again in a generation that it may have had (W11, C8).
 func (s *Store) end(u *undo, j *job) {
 	if len(j.chains) > 0 {
-		set(u, &j.expires, s.now()+micros(store.TombAge))
+		set(u, &j.expires, s.now()+micros(store.TombstoneAge))
 		return
 	}
 	if s.keys[j.Key] == j.ID {
@@ -109,7 +109,7 @@ func (s *Store) Retire(ctx context.Context, archive store.Archive) (more bool, e
 		for _, j := range gone {
 			set(u, &j.instances, nil)
 			set(u, &j.receipts, nil)
-			set(u, &j.woken, nil)
+			set(u, &j.resolved, nil)
 			set(u, &j.chains, nil)
 			set(u, &j.effects, nil)
 			set(u, &j.payloads, nil)

@@ -68,7 +68,7 @@ func have[K comparable, V any](m *map[K]V) map[K]V {
 // or the compensations of its function have run.
 func (s *Store) pastPause(past []*job, key collation.PauseKey) *collation.PastPause {
 	for _, a := range past {
-		for _, w := range a.woken {
+		for _, w := range a.resolved {
 			e := a.entry(w.Seq)
 			if w.PauseRef != key.PauseRef || e.Activity != key.Activity || e.DAD != string(key.DAD) || !a.asks(w.Request, key) {
 				continue

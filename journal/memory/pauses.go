@@ -27,14 +27,14 @@ func own(r *collation.Row) *collation.Row {
 }
 
 // wake records a pause that has come (E12).
-func (j *job) wake(u *undo, w *collation.Woken) error {
+func (j *job) wake(u *undo, w *collation.ResolvedWait) error {
 	if w == nil {
 		return nil
 	}
-	if j.woken[w.GUID] != nil {
+	if j.resolved[w.GUID] != nil {
 		return lost("pause %s is recorded", w.GUID)
 	}
-	put(u, j.woken, w.GUID, clone(w))
+	put(u, j.resolved, w.GUID, clone(w))
 	return nil
 }
 
@@ -48,7 +48,7 @@ func (s *Store) Pauses(_ context.Context, id journal.JobID, request journal.GUID
 	}
 	var all []store.Pause
 	came := map[journal.PauseRef]bool{}
-	for _, w := range j.woken {
+	for _, w := range j.resolved {
 		if w.Request == request {
 			came[w.PauseRef] = true
 			all = append(all, store.Pause{PauseRef: w.PauseRef, Seq: w.Seq, Response: clone(j.entry(w.Seq).Response)})

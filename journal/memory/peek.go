@@ -8,7 +8,7 @@ import (
 // Peeked is what the store says of one message at a moment.
 type Peeked struct {
 	State   journal.JobState   // of its job, "" where that is not here
-	Row     *collation.Row     // that licenses it, nil when it is gone
+	Row     *collation.Row     // of the message, nil when it is gone
 	Receipt *collation.Receipt // without a response, nil where there is none
 }
 

@@ -82,7 +82,7 @@ func (s *Store) tables(j *job) *store.Stored {
 		Job: j.Job, Next: j.next, Instances: make(map[collation.InstanceKey]collation.ActivityLedger, len(j.instances)),
 		Open: map[collation.InstanceKey]int{}, Waits: make(map[journal.GUID]collation.Wait, len(j.waits)),
 		Receipts: make(map[journal.GUID]store.StoredReceipt, len(j.receipts)),
-		Rows:     make(map[journal.GUID]collation.Row, len(s.rows[j.ID])), Woken: make(map[journal.GUID]collation.Woken, len(j.woken)),
+		Rows:     make(map[journal.GUID]collation.Row, len(s.rows[j.ID])), ResolvedWaits: make(map[journal.GUID]collation.ResolvedWait, len(j.resolved)),
 	}
 	if j.State == journal.JobExpired {
 		return out
@@ -104,8 +104,8 @@ func (s *Store) tables(j *job) *store.Stored {
 	for g, r := range s.rows[j.ID] {
 		out.Rows[g] = *copyRow(r)
 	}
-	for g, w := range j.woken {
-		out.Woken[g] = *w
+	for g, w := range j.resolved {
+		out.ResolvedWaits[g] = *w
 	}
 	out.Effects = s.effectRows(j, func(*collation.Effect) bool { return true })
 	return out

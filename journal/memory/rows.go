@@ -84,7 +84,7 @@ func (s *Store) moveRows(u *undo, p *collation.Plan) error {
 		}
 		s.dropRow(u, p.Job, g)
 	}
-	for _, k := range p.Recall {
+	for _, k := range p.CancelStarts {
 		if r := s.row(k.Job, k.GUID); r == nil || r.Sender != p.Job {
 			return lost("start %s was handled", k.GUID)
 		}
@@ -102,7 +102,7 @@ func (s *Store) moveRows(u *undo, p *collation.Plan) error {
 // not said.
 func once(p *collation.Plan) error {
 	rows, waits := map[collation.RowKey]bool{}, map[journal.GUID]bool{}
-	names := len(p.Insert) + len(p.Update) + len(p.Delete) + len(p.Recall)
+	names := len(p.Insert) + len(p.Update) + len(p.Delete) + len(p.CancelStarts)
 	for i := range p.Insert {
 		rows[collation.RowKey{Job: p.Insert[i].Job, GUID: p.Insert[i].GUID}] = true
 	}
@@ -112,16 +112,16 @@ func once(p *collation.Plan) error {
 	for _, g := range p.Delete {
 		rows[collation.RowKey{Job: p.Job, GUID: g}] = true
 	}
-	for _, k := range p.Recall {
+	for _, k := range p.CancelStarts {
 		rows[k] = true
 	}
 	for i := range p.Waits {
 		waits[p.Waits[i].GUID] = true
 	}
-	for _, w := range p.Unwait {
+	for _, w := range p.CancelWaits {
 		waits[w.GUID] = true
 	}
-	if len(rows) < names || len(waits) < len(p.Waits)+len(p.Unwait) {
+	if len(rows) < names || len(waits) < len(p.Waits)+len(p.CancelWaits) {
 		return fmt.Errorf("%w: the plan of message %s names a row or a wait twice", store.ErrRejected, p.Message)
 	}
 	return nil

@@ -53,7 +53,7 @@ func (s *Store) moveWaits(u *undo, j *job, p *collation.Plan) error {
 		}
 		s.putWait(u, j, &w)
 	}
-	for _, x := range p.Unwait {
+	for _, x := range p.CancelWaits {
 		w := j.waits[x.GUID]
 		if w == nil || w.Count != x.Count {
 			return lost("wait %s is gone, or was counted", x.GUID)

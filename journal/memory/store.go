@@ -70,7 +70,7 @@ type job struct {
 	instances map[collation.InstanceKey]*collation.Instance
 	receipts  map[journal.GUID]*collation.Receipt // without responses
 	waits     map[journal.GUID]*collation.Wait
-	woken     map[journal.GUID]*collation.Woken // pauses that have come, by what brought them
+	resolved  map[journal.GUID]*collation.ResolvedWait // pauses that have come, by what brought them
 	chains    map[journal.GUID][]*record
 	effects   map[journal.Digest]*collation.Effect
 	payloads  map[journal.Digest][]byte

@@ -19,7 +19,7 @@ func (s *Store) Tables(visit func(table string, columns ...any)) {
 	for _, rows := range s.rows {
 		for _, r := range rows {
 			visit("dispatches", r.GUID, r.Job, r.Kind, r.Activity, r.DAD, r.Topic, r.Element, r.Body, r.NextAt, r.Held, r.Dead,
-				r.Publication, r.PublishedAt, r.Turn, r.TurnSent, r.Try, r.Runs, r.Holder, r.Session, r.Fence, r.WithinAt,
+				r.Publication, r.PublishedAt, r.Turn, r.TurnSent, r.Attempt, r.Runs, r.Holder, r.Session, r.Fence, r.WithinAt,
 				r.Effects.Seq, r.Effects.Hash, r.Origin, r.Sender, r.Undo, r.Input)
 		}
 	}
@@ -47,7 +47,7 @@ func (s *Store) Tables(visit func(table string, columns ...any)) {
 // jobTables gives the rows of one job, or of a tombstone.
 func (s *Store) jobTables(j *job, visit func(table string, columns ...any)) {
 	if j.replaced != collation.Never {
-		visit("tombs", j.ID, j.Key, j.Generation, j.Flow.Name, j.Flow.Version, j.Head.Seq, j.Head.Hash, j.closed, j.expires)
+		visit("tombstones", j.ID, j.Key, j.Generation, j.Flow.Name, j.Flow.Version, j.Head.Seq, j.Head.Hash, j.closed, j.expires)
 	} else {
 		p := j.Parent
 		if p == nil {
@@ -58,7 +58,7 @@ func (s *Store) jobTables(j *job, visit func(table string, columns ...any)) {
 			p.Space, p.Job, p.Activity, p.DAD, p.Leg1, p.Turn, p.Awaited, j.next)
 	}
 	for k, i := range j.instances {
-		visit("instances", j.ID, k.Activity, k.DAD, i.Ledger, i.ResultSeq, i.Code, i.Leg1, i.Open, i.Count, i.Size, i.Turn, i.Try, i.Child)
+		visit("instances", j.ID, k.Activity, k.DAD, i.Ledger, i.ResultSeq, i.Code, i.Leg1, i.Open, i.Count, i.Size, i.Turn, i.Attempt, i.Child)
 	}
 	for g, r := range j.receipts {
 		visit("receipts", j.ID, g, r.Ledger, r.Verdict, r.Seq)
@@ -66,8 +66,8 @@ func (s *Store) jobTables(j *job, visit func(table string, columns ...any)) {
 	for _, w := range j.waits {
 		visit("waits", w.Job, w.GUID, s.mailbox(w), w.Activity, w.DAD, w.Topic, w.Key, w.Repeat, w.MaxAge, w.Count, w.Since, w.Origin, w.Request)
 	}
-	for _, w := range j.woken {
-		visit("woken", j.ID, w.Request, w.GUID, w.Kind, w.Name, w.Position, w.Seq)
+	for _, w := range j.resolved {
+		visit("resolved_waits", j.ID, w.Request, w.GUID, w.Kind, w.Name, w.Position, w.Seq)
 	}
 	for _, records := range j.chains {
 		for i := range records {

@@ -23,7 +23,7 @@ func (s *Store) asked(j *job, request journal.GUID, turn int) (*collation.Row, e
 	return clone(row), nil
 }
 
-// busy reports that an effect which the turn started is unfinished, and its try
+// busy reports that an effect which the turn started is unfinished, and its attempt
 // may still go on (E4).
 func (j *job) busy(row *collation.Row, now collation.Micros) bool {
 	for _, f := range j.effects {

@@ -43,7 +43,7 @@ func (s *Store) Announced(ctx context.Context, told func()) error {
 	if err != nil {
 		return fmt.Errorf("listen for announcements: %w", err)
 	}
-	defer hangUp(raw)
+	defer closeSoon(raw)
 	if _, err := raw.Exec(ctx, "LISTEN "+pgx.Identifier{s.schema}.Sanitize()); err != nil {
 		return fmt.Errorf("listen for announcements: %w", err)
 	}

@@ -84,12 +84,12 @@ func (s *Store) Audit(ctx context.Context, id journal.JobID, visit func(*store.S
 // stored reads the tables but for the entries; of a tombstone only what it is.
 func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (*store.Stored, error) {
 	x := &store.Stored{
-		Instances: map[collation.InstanceKey]collation.ActivityLedger{},
-		Open:      map[collation.InstanceKey]int{},
-		Waits:     map[journal.GUID]collation.Wait{},
-		Receipts:  map[journal.GUID]store.StoredReceipt{},
-		Rows:      map[journal.GUID]collation.Row{},
-		Woken:     map[journal.GUID]collation.Woken{},
+		Instances:     map[collation.InstanceKey]collation.ActivityLedger{},
+		Open:          map[collation.InstanceKey]int{},
+		Waits:         map[journal.GUID]collation.Wait{},
+		Receipts:      map[journal.GUID]store.StoredReceipt{},
+		Rows:          map[journal.GUID]collation.Row{},
+		ResolvedWaits: map[journal.GUID]collation.ResolvedWait{},
 	}
 	for _, q := range []step{
 		{"audit_job", nil, func(v row) error {
@@ -107,10 +107,10 @@ func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (*store.S
 			return nil
 		}},
 		{"audit_waits", nil, func(v row) error { w := readWait(v); x.Waits[w.GUID] = *w; return nil }},
-		{"audit_woken", nil, func(v row) error {
-			w := collation.Woken{Request: v.guid(0), GUID: v.guid(1), Seq: v.int(5)}
+		{"audit_resolved", nil, func(v row) error {
+			w := collation.ResolvedWait{Request: v.guid(0), GUID: v.guid(1), Seq: v.int(5)}
 			w.PauseRef = journal.PauseRef{Kind: journal.PauseKind(v.text(2)), Name: v.text(3), Position: v.text(4)}
-			x.Woken[w.GUID] = w
+			x.ResolvedWaits[w.GUID] = w
 			return nil
 		}},
 		{"audit_receipts", nil, func(v row) error {

@@ -55,7 +55,7 @@ func TestC15InceptionWaitsForTheClose(t *testing.T) {
 		waitFor(t, s, someoneWaits)
 		if closes {
 			p := plan(st)
-			p.Recall = []collation.RowKey{{Job: row.Job, GUID: row.GUID}}
+			p.CancelStarts = []collation.RowKey{{Job: row.Job, GUID: row.GUID}}
 			require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
 			require.ErrorIs(t, <-spawned, store.ErrStale)
 			_, err := s.Job(t.Context(), row.Job)
@@ -132,8 +132,8 @@ func TestJ6RoundTripsOfSignalsAndChildren(t *testing.T) {
 		trips("Commit", 1, func() {
 			p := plan(st)
 			p.Waits = []collation.Wait{waitOf(id, 10*round+2, "new"), waitOf(id, 10*round+3, "newer")}
-			p.Unwait = []collation.Unwait{{GUID: waitOf(id, 10*round, "").GUID}}
-			p.Recall = []collation.RowKey{{Job: row.Job, GUID: row.GUID}}
+			p.CancelWaits = []collation.CancelledWait{{GUID: waitOf(id, 10*round, "").GUID}}
+			p.CancelStarts = []collation.RowKey{{Job: row.Job, GUID: row.GUID}}
 			p.Insert = []collation.Row{{GUID: journal.GUID{byte(round), 1}, Job: journal.JobID{7}, Kind: journal.MessageOutcome, DAD: ",0"}}
 			require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
 		})

@@ -10,7 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// C15: a signal is delivered while a close reads what it withdraws. The close
+// C15: a signal is delivered while a close reads what it cancels. The close
 // sees the wait, which it then loses and decides again, or the wake-up; never
 // neither, or it would leave both behind.
 func TestC15CloseSeesTheWaitOrItsWakeUp(t *testing.T) {
@@ -42,7 +42,7 @@ func TestC15CloseSeesTheWaitOrItsWakeUp(t *testing.T) {
 		}
 		require.NotNil(t, st.Waits[w.GUID], "repeat: %t", repeat)
 		p := plan(st)
-		p.Unwait = []collation.Unwait{{GUID: w.GUID, Count: st.Waits[w.GUID].Count}}
+		p.CancelWaits = []collation.CancelledWait{{GUID: w.GUID, Count: st.Waits[w.GUID].Count}}
 		require.ErrorIs(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}), store.ErrLost, "repeat: %t", repeat)
 	}
 }

@@ -41,7 +41,7 @@ var rowColumns = list[collation.Row]{
 	intOf("published_at", func(x *collation.Row) *collation.Micros { return &x.PublishedAt }).orNull(),
 	intOf("turn", func(x *collation.Row) *int { return &x.Turn }),
 	intOf("turn_sent", func(x *collation.Row) *int { return &x.TurnSent }),
-	intOf("try", func(x *collation.Row) *int { return &x.Try }),
+	intOf("attempt", func(x *collation.Row) *int { return &x.Attempt }),
 	intOf("runs", func(x *collation.Row) *int { return &x.Runs }),
 	textOf("holder", func(x *collation.Row) *string { return &x.Holder }).orNull(),
 	intOf("session", func(x *collation.Row) *int64 { return &x.Session }).orNull(),
@@ -85,7 +85,7 @@ func readRow(v row) (*collation.Row, error) {
 // change of it.
 var (
 	chainColumns = rowColumns.pick(
-		"job", "guid", "kind", "activity", "dad", "next_at", "held", "dead", "turn", "turn_sent", "try", "runs",
+		"job", "guid", "kind", "activity", "dad", "next_at", "held", "dead", "turn", "turn_sent", "attempt", "runs",
 		"holder", "session", "fence", "effects_seq", "effects_hash", "undo", "rev")
 	movedColumns = rowColumns.pick(
 		"job", "guid", "next_at", "held", "dead", "turn_sent", "runs", "holder", "session", "fence",
@@ -205,7 +205,7 @@ var instanceColumns = list[collation.Instance]{
 	intOf("count", func(x *collation.Instance) *int { return &x.Count }),
 	intOf("size", func(x *collation.Instance) *int { return &x.Size }),
 	intOf("turn", func(x *collation.Instance) *int { return &x.Turn }),
-	intOf("try", func(x *collation.Instance) *int { return &x.Try }),
+	intOf("attempt", func(x *collation.Instance) *int { return &x.Attempt }),
 	uuidOf("child", func(x *collation.Instance) *journal.JobID { return &x.Child }).orNull(),
 }
 

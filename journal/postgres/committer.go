@@ -56,12 +56,12 @@ func (c *committer) connect(ctx context.Context) error {
 	}
 	if !c.patient {
 		if err := w.query(ctx, "lock_timeout", nil, pText(lockTimeout)); err != nil {
-			hangUp(raw)
+			closeSoon(raw)
 			return fmt.Errorf("%w: %w", errNotSent, err)
 		}
 	}
 	if err := w.require(ctx, append(loadStatements, writeStatements...)...); err != nil {
-		hangUp(raw)
+		closeSoon(raw)
 		return fmt.Errorf("%w: %w", errNotSent, err)
 	}
 	c.conn, c.raw, c.session, c.seq = w, raw, session, 0
@@ -88,8 +88,8 @@ func (s *Store) dial(ctx context.Context, session journal.GUID) (*conn, *pgx.Con
 	return wrap(raw), raw, nil
 }
 
-// hangUp closes a connection without waiting long for the server.
-func hangUp(raw *pgx.Conn) {
+// closeSoon closes a connection without waiting long for the server.
+func closeSoon(raw *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = raw.Close(ctx) // its transaction, if any, is rolled back by the server
@@ -98,7 +98,7 @@ func hangUp(raw *pgx.Conn) {
 // drop gives the connection up; the next Load begins a new session.
 func (c *committer) drop() {
 	if c.raw != nil {
-		hangUp(c.raw)
+		closeSoon(c.raw)
 	}
 	c.conn, c.raw, c.open, c.states, c.mail, c.refs = nil, nil, false, nil, nil, nil
 }

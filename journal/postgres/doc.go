@@ -1,6 +1,6 @@
 // Package postgres implements the ports of package store on PostgreSQL: one
 // schema per space, holding journal, ledgers, dispatch rows, effects and dead
-// letters, so that everything one message changes commits in one transaction.
+// dead letters, so that everything one message changes commits in one transaction.
 //
 // The way in is Open. A Store keeps a pool for clients, workers and sweepers;
 // each Committer has a connection of its own, whose Load and Commit are one

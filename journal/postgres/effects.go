@@ -146,7 +146,7 @@ func (m *merger) chain(p *collation.Plan) error {
 	} else {
 		last(&m.effects, m.effectOf, ek, f)
 	}
-	if w.Undead {
+	if w.Resolve {
 		m.endLetters(k)
 	}
 	return nil

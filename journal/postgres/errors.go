@@ -147,7 +147,7 @@ func classified(err error) bool {
 
 // Retries of one call of the pool (J4).
 const (
-	maxTries     = 5
+	maxAttempts  = 5
 	firstDelay   = 10 * time.Millisecond
 	longestDelay = time.Second
 )
@@ -157,12 +157,12 @@ const (
 // that a repetition finds its own work (C8).
 func retry(ctx context.Context, call func() error) error { return new(doubt).retry(ctx, call) }
 
-// doubt is what the tries of one call leave open: once the outcome of one is
+// doubt is what the attempts of one call leave open: once the outcome of one is
 // unknown, a later one that could not be made does not say that nothing was
 // committed (J4).
 type doubt struct{ cause error }
 
-// of is what an error of a try says of all of them so far.
+// of is what an error of an attempt says of all of them so far.
 func (d *doubt) of(err error) error {
 	if errors.Is(err, store.ErrUnknown) {
 		d.cause = err
@@ -173,13 +173,13 @@ func (d *doubt) of(err error) error {
 }
 
 func (d *doubt) retry(ctx context.Context, call func() error) error {
-	for try := 1; ; try++ {
+	for attempt := 1; ; attempt++ {
 		err := d.of(call())
 		again := errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrBusy)
-		if !again || try == maxTries || ctx.Err() != nil {
+		if !again || attempt == maxAttempts || ctx.Err() != nil {
 			return err
 		}
-		timer := time.NewTimer(backoff.Delay(try-1, firstDelay, longestDelay, rand.N[time.Duration]))
+		timer := time.NewTimer(backoff.Delay(attempt-1, firstDelay, longestDelay, rand.N[time.Duration]))
 		select {
 		case <-ctx.Done():
 			timer.Stop()

@@ -73,42 +73,42 @@ func TestRetry(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		want int
-	}{{store.ErrUnavailable, maxTries}, {store.ErrUnknown, maxTries}, {store.ErrLost, 1}, {nil, 1}} {
+	}{{store.ErrUnavailable, maxAttempts}, {store.ErrUnknown, maxAttempts}, {store.ErrLost, 1}, {nil, 1}} {
 		calls := 0
 		require.ErrorIs(t, retry(t.Context(), func() error { calls++; return c.err }), c.err)
 		require.Equal(t, c.want, calls, "%v", c.err)
 	}
 }
 
-// J4: what one try left open no later try closes, unless it finds the work
+// J4: what one attempt left open no later attempt closes, unless it finds the work
 // done: a caller who is told store.ErrUnavailable relies on that nothing was
 // committed (I9).
 func TestRetryKeepsAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	answers := []error{store.ErrUnknown, store.ErrUnavailable, store.ErrUnavailable, store.ErrUnavailable, store.ErrUnavailable}
-	try := 0
-	err := retry(t.Context(), func() error { try++; return answers[try-1] })
+	attempt := 0
+	err := retry(t.Context(), func() error { attempt++; return answers[attempt-1] })
 	require.ErrorIs(t, err, store.ErrUnknown)
 	require.NotErrorIs(t, err, store.ErrUnavailable)
-	require.Equal(t, maxTries, try)
+	require.Equal(t, maxAttempts, attempt)
 
 	ctx, cancel := context.WithCancel(t.Context())
-	try = 0
+	attempt = 0
 	err = retry(ctx, func() error {
-		if try++; try == 2 {
+		if attempt++; attempt == 2 {
 			cancel()
 		}
-		return answers[try-1]
+		return answers[attempt-1]
 	})
 	require.ErrorIs(t, err, store.ErrUnknown)
 
-	d, try := &doubt{}, 0 // over a test-and-set that was lost in between
+	d, attempt := &doubt{}, 0 // over a test-and-set that was lost in between
 	require.ErrorIs(t, d.of(store.ErrUnknown), store.ErrUnknown)
 	require.ErrorIs(t, d.of(store.ErrLost), store.ErrLost)
 	require.ErrorIs(t, d.of(store.ErrUnavailable), store.ErrUnknown)
 
 	require.NoError(t, retry(t.Context(), func() error {
-		if try++; try == 1 {
+		if attempt++; attempt == 1 {
 			return store.ErrUnknown
 		}
 		return nil
@@ -116,7 +116,7 @@ func TestRetryKeepsAnUnknownOutcome(t *testing.T) {
 }
 
 // J4, I9: a start is committed, its answer is lost, and the database cannot be
-// reached any more: neither for the outcome nor for another try. The caller is
+// reached any more: neither for the outcome nor for another attempt. The caller is
 // not told that nothing was committed.
 func TestI9StartOfUnknownOutcomeSaysSo(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,7 @@ func (s *Store) expire(ctx context.Context, c *conn, limit int64) (more bool, er
 	}
 	full := func(v row) error { more = more || v.int(0) >= limit; return nil }
 	var open []journal.JobID
-	stay := pInt(store.TombAge.Microseconds())
+	stay := pInt(store.TombstoneAge.Microseconds())
 	err = c.run(
 		ctx, step{name: "begin"}, step{"expire_mark", [][]byte{pInt(limit), stay}, full},
 		step{"expire_end", [][]byte{pInt(limit), stay, pInt(partitionJobs)}, full},

@@ -38,7 +38,7 @@ func ended(t testing.TB, s *Store, c store.Committer, id journal.JobID) {
 	w := waitOf(id, 1, id.String())
 	w.Since = st.Now
 	p.Waits = []collation.Wait{w}
-	p.Woken = &collation.Woken{Request: id.Start(), GUID: id.Start(), PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "n"}, Seq: p.Entry.Seq}
+	p.ResolvedWait = &collation.ResolvedWait{Request: id.Start(), GUID: id.Start(), PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "n"}, Seq: p.Entry.Seq}
 	p.Semaphore.After = 0
 	p.NewState, p.Close, p.Tasks = journal.JobCompleted, &journal.Close{State: journal.JobCompleted}, true
 	p.ExpiresAt = st.Now
@@ -55,7 +55,7 @@ var openTables = []string{"dispatches", "waits", "dead_letters"}
 
 // historyOf gives the rows of a job, or of its tombstone, in one of historyTables.
 func historyOf(table string, id journal.JobID) string {
-	return fmt.Sprintf("%s JOIN (SELECT id, n FROM jobs UNION ALL SELECT id, n FROM tombs) AS j USING (n) WHERE j.id = '%s'", table, id)
+	return fmt.Sprintf("%s JOIN (SELECT id, n FROM jobs UNION ALL SELECT id, n FROM tombstones) AS j USING (n) WHERE j.id = '%s'", table, id)
 }
 
 // requireExpired asks the tables for jobs of which only tombstone and history are left.
@@ -99,7 +99,7 @@ func TestJ7ExpireUnderLoad(t *testing.T) {
 	others.Go(func() { killSweepers(ctx, t, watch) })
 	others.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
-			requireWholeOrTomb(t, watch, old[i%len(old)], heads)
+			requireWholeOrTombstone(t, watch, old[i%len(old)], heads)
 		}
 	})
 	others.Go(func() { // uses the keys again
@@ -121,11 +121,11 @@ func TestJ7ExpireUnderLoad(t *testing.T) {
 		require.NoError(t, err)
 	}
 	requireExpired(t, s, old)
-	require.Equal(t, len(keys), s.rows(t, "tombs"))
+	require.Equal(t, len(keys), s.rows(t, "tombstones"))
 	require.Equal(t, len(keys), s.rows(t, "jobs WHERE expires_at IS NULL AND state = 'open'"))
 	l, err := c.Load(t.Context(), []store.Want{{Job: old[0]}}, true)
 	require.NoError(t, err)
-	require.True(t, l.Tombs[old[0]])
+	require.True(t, l.Tombstones[old[0]])
 	for _, key := range keys {
 		id, err := s.FindJob(t.Context(), key)
 		require.NoError(t, err)
@@ -163,8 +163,8 @@ func sweepWhileKilled(ctx context.Context, t testing.TB, s, watch *Store) {
 	t.Error("there is always more")
 }
 
-// requireWholeOrTomb reads a job in one snapshot.
-func requireWholeOrTomb(t testing.TB, s *Store, id journal.JobID, heads map[journal.JobID]journal.Head) {
+// requireWholeOrTombstone reads a job in one snapshot.
+func requireWholeOrTombstone(t testing.TB, s *Store, id journal.JobID, heads map[journal.JobID]journal.Head) {
 	err := s.Audit(context.WithoutCancel(t.Context()), id, func(x *store.Stored, records iter.Seq2[journal.Record, error]) error {
 		entries, want := int64(0), x.Job.Head.Seq
 		for _, err := range records {
@@ -300,19 +300,19 @@ func TestW11TombstonesEnd(t *testing.T) {
 	}
 	expired(first...)
 	expired(startJobs(t, s, "again")...)
-	require.Equal(t, 1, s.rows(t, "tombs"))
+	require.Equal(t, 1, s.rows(t, "tombstones"))
 	past := func() {
-		require.NoError(t, s.run(t, "UPDATE jobs SET expires_at = 1 WHERE state = 'expired'; UPDATE tombs SET expires_at = 1"))
+		require.NoError(t, s.run(t, "UPDATE jobs SET expires_at = 1 WHERE state = 'expired'; UPDATE tombstones SET expires_at = 1"))
 		_, err := s.Expire(t.Context(), 100)
 		require.NoError(t, err)
 	}
 	past()
-	require.Equal(t, 1, s.rows(t, "tombs WHERE expires_at > 1"), "its history is there")
+	require.Equal(t, 1, s.rows(t, "tombstones WHERE expires_at > 1"), "its history is there")
 	require.Equal(t, 2, s.rows(t, "jobs WHERE expires_at > 1"))
 	require.Equal(t, 1, s.rows(t, "space WHERE floor = 0"))
-	require.NoError(t, s.run(t, "UPDATE tombs SET n = -20000000; UPDATE jobs SET n = -n - 10000000 WHERE key = 'once'")) // as if their partition had gone
+	require.NoError(t, s.run(t, "UPDATE tombstones SET n = -20000000; UPDATE jobs SET n = -n - 10000000 WHERE key = 'once'")) // as if their partition had gone
 	past()
-	require.Zero(t, s.rows(t, "tombs"))
+	require.Zero(t, s.rows(t, "tombstones"))
 	require.Equal(t, 1, s.rows(t, "jobs"))
 	require.Equal(t, 1, s.rows(t, "space WHERE floor = 1"))
 	guess := collation.Begin(collation.Inception{Space: s.cfg.Space, Key: "guessed", Flow: testFlow, Trigger: "start", Input: []byte(`1`), Now: 1}, nil, collation.Mode{})

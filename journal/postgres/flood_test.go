@@ -43,7 +43,7 @@ func TestC15CloseUnderAFloodOfSignals(t *testing.T) {
 		st := load(t, c, store.Want{Job: id})
 		require.NoError(t, c.More(t.Context(), map[journal.JobID]*collation.Need{id: {AllRows: true}}))
 		p := plan(st)
-		p.Unwait = []collation.Unwait{{GUID: w.GUID, Count: st.Waits[w.GUID].Count}}
+		p.CancelWaits = []collation.CancelledWait{{GUID: w.GUID, Count: st.Waits[w.GUID].Count}}
 		err := c.Commit(t.Context(), []store.Chained{chained(st, p)})
 		require.NoError(t, err)
 		w.GUID[1]++

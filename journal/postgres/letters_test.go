@@ -9,7 +9,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// E10: a letter that ends while an operator's action waits for its row has ended:
+// E10: a dead letter that ends while an operator's action waits for its row has ended:
 // the action is too late, whatever it would be worth on the row as it is then.
 func TestActOnALetterThatJustEnded(t *testing.T) {
 	t.Parallel()

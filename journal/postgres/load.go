@@ -13,7 +13,7 @@ import (
 
 // loadStatements are the statements that Load and More send.
 var loadStatements = []string{
-	"begin", "load_lock", "load_jobs_skip", "clock", "load_jobs", "load_tombs", "load_instances", "load_receipts",
+	"begin", "load_lock", "load_jobs_skip", "clock", "load_jobs", "load_tombstones", "load_instances", "load_receipts",
 	"load_rows", "load_results", "load_payloads", "load_unfinished", "load_effects", "load_named_rows", "load_waits", "load_latest",
 	"load_keys", "load_past", "load_past_pauses", "load_ends", "load_closes", "load_all_rows", "load_row_locks", "load_wait_locks", "load_all_waits", "load_children",
 	"load_holders", "load_order_locks", "load_order_locks_skip", "load_orders",
@@ -25,7 +25,7 @@ var loadStatements = []string{
 type wanted struct {
 	jobs       []journal.JobID
 	whole      []journal.JobID // those of which everything is wanted
-	tombs      []journal.JobID // those that may be tombstones of keys used again
+	tombstones []journal.JobID // those that may be tombstones of keys used again
 	instances  []place
 	receipts   []rowKey
 	rows       []rowKey
@@ -108,7 +108,7 @@ func gather(wants []store.Want) (*wanted, map[journal.JobID]*collation.State) {
 			w.jobs = append(w.jobs, want.Job)
 		}
 		if !want.Receipt.IsZero() || want.Row.IsZero() { // who asks for a row alone has seen it: a worker, that may read no tombstone (4.5)
-			w.tombs = append(w.tombs, want.Job)
+			w.tombstones = append(w.tombstones, want.Job)
 		}
 		if want.Whole {
 			w.whole = append(w.whole, want.Job)
@@ -149,7 +149,7 @@ func (w *wanted) ask(job journal.JobID, st *collation.State, instances, results 
 func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Loaded, error) {
 	loaded := &store.Loaded{
 		States: make(map[journal.JobID]*collation.State, len(w.jobs)),
-		Busy:   map[journal.JobID]bool{}, Tombs: map[journal.JobID]bool{},
+		Busy:   map[journal.JobID]bool{}, Tombstones: map[journal.JobID]bool{},
 		Holders: map[string]*collation.Holder{}, Orders: map[journal.JobID]*collation.Row{},
 		Chains: make(map[collation.RowKey]*collation.Chain, len(w.chains)),
 		Boxes:  make(map[journal.JobID]*collation.Box, len(w.boxes)), Known: make(map[journal.GUID]store.SignalState, len(w.known)),
@@ -199,7 +199,7 @@ func (c *committer) readJobs(w *wanted, loaded *store.Loaded, wait bool) (locks,
 	read := func(v row) error {
 		job := c.s.readJob(v)
 		if job.State == journal.JobExpired {
-			loaded.Tombs[job.ID] = true
+			loaded.Tombstones[job.ID] = true
 			return nil
 		}
 		st := c.states[job.ID]
@@ -214,15 +214,15 @@ func (c *committer) readJobs(w *wanted, loaded *store.Loaded, wait bool) (locks,
 		}}}, nil
 	}
 	reads = []step{{"load_jobs", jobs, read}}
-	if len(w.tombs) > 0 {
-		reads = append(reads, w.readTombs(loaded))
+	if len(w.tombstones) > 0 {
+		reads = append(reads, w.readTombstones(loaded))
 	}
 	return []step{{"load_lock", jobs, nil}}, reads
 }
 
-func (w *wanted) readTombs(loaded *store.Loaded) step {
-	return step{"load_tombs", [][]byte{pUUIDs(w.tombs)}, func(v row) error {
-		loaded.Tombs[v.job(0)] = true
+func (w *wanted) readTombstones(loaded *store.Loaded) step {
+	return step{"load_tombstones", [][]byte{pUUIDs(w.tombstones)}, func(v row) error {
+		loaded.Tombstones[v.job(0)] = true
 		return nil
 	}}
 }
@@ -234,21 +234,21 @@ func (w *wanted) readUnlocked(loaded *store.Loaded) []step {
 		return nil
 	}
 	steps := []step{{"load_jobs", [][]byte{pUUIDs(w.jobs)}, func(v row) error {
-		if id := v.job(0); loaded.States[id] == nil && !loaded.Tombs[id] {
+		if id := v.job(0); loaded.States[id] == nil && !loaded.Tombstones[id] {
 			loaded.Busy[id] = true
 		}
 		return nil
 	}}}
-	if len(w.tombs) > 0 {
-		steps = append(steps, w.readTombs(loaded))
+	if len(w.tombstones) > 0 {
+		steps = append(steps, w.readTombstones(loaded))
 	}
 	return steps
 }
 
 // unlocked asks for what was not locked, which is rare, in a trip of its own.
 func (c *committer) unlocked(ctx context.Context, w *wanted, loaded *store.Loaded) error {
-	seen := func(id journal.JobID) bool { return loaded.States[id] != nil || loaded.Tombs[id] }
-	w.jobs, w.tombs = slices.DeleteFunc(w.jobs, seen), slices.DeleteFunc(w.tombs, seen)
+	seen := func(id journal.JobID) bool { return loaded.States[id] != nil || loaded.Tombstones[id] }
+	w.jobs, w.tombstones = slices.DeleteFunc(w.jobs, seen), slices.DeleteFunc(w.tombstones, seen)
 	steps := w.readUnlocked(loaded)
 	if len(steps) == 0 {
 		return nil

@@ -29,8 +29,8 @@ type writes struct {
 	rows      []*rowWrite
 	discards  []rowKey
 	waits     []*waitWrite
-	woken     []wokenWrite
-	undead    []rowKey
+	resolved  []resolvedWrite
+	resolve   []rowKey
 	letters   []letterWrite
 	acted     []collation.LetterEnd // by an operator
 	chains    []*collation.Row      // of requests, as their effects leave them
@@ -42,7 +42,7 @@ type writes struct {
 }
 
 func (w *writes) empty() bool {
-	return len(w.entries)+len(w.rows)+len(w.waits)+len(w.effects)+len(w.signals)+len(w.acted)+len(w.letters)+len(w.undead)+
+	return len(w.entries)+len(w.rows)+len(w.waits)+len(w.effects)+len(w.signals)+len(w.acted)+len(w.letters)+len(w.resolve)+
 		len(w.discards)+len(w.payloads) == 0
 }
 
@@ -197,8 +197,8 @@ func (m *merger) plan(c *store.Chained) error {
 	if !p.Next.IsZero() {
 		m.nexts = append(m.nexts, p)
 	}
-	if p.Woken != nil {
-		m.woken = append(m.woken, wokenWrite{p.Job, p.Woken})
+	if p.ResolvedWait != nil {
+		m.resolved = append(m.resolved, resolvedWrite{p.Job, p.ResolvedWait})
 	}
 	m.planLetters(p)
 	return nil
@@ -207,7 +207,7 @@ func (m *merger) plan(c *store.Chained) error {
 // planLetters notes what becomes of dead letters.
 func (m *merger) planLetters(p *collation.Plan) {
 	m.acted = append(m.acted, p.Letters...)
-	for _, g := range p.Undead {
+	for _, g := range p.Resolve {
 		m.endLetters(rowKey{p.Job, g})
 	}
 	for i := range p.Dead {
@@ -309,7 +309,7 @@ func (m *merger) planRows(p *collation.Plan) error {
 			return err
 		}
 	}
-	for _, k := range p.Recall {
+	for _, k := range p.CancelStarts {
 		w, err := m.row(p, rowKey{k.Job, k.GUID}, true, nil)
 		if err != nil {
 			return err
@@ -352,7 +352,7 @@ func (m *merger) planWaits(p *collation.Plan) error {
 			return err
 		}
 	}
-	for _, x := range p.Unwait {
+	for _, x := range p.CancelWaits {
 		w, err := m.wait(p, x.GUID, true, nil)
 		if err != nil {
 			return err
@@ -413,7 +413,7 @@ func (m *merger) wait(p *collation.Plan, guid journal.GUID, standing bool, after
 	return w, nil
 }
 
-// endLetters answers the letters of a row: those of this batch here, those in
+// endLetters answers the dead letters of a row: those of this batch here, those in
 // the table by the statement.
 func (m *merger) endLetters(k rowKey) {
 	for i := range m.letters {
@@ -421,5 +421,5 @@ func (m *merger) endLetters(k rowKey) {
 			l.state = collation.LetterAnswered
 		}
 	}
-	m.undead = append(m.undead, k)
+	m.resolve = append(m.resolve, k)
 }

@@ -155,12 +155,12 @@ func TestMergeLetters(t *testing.T) {
 		stepOf(jobA, 1, func(p *collation.Plan) {
 			p.Dead = []collation.DeadLetter{{Job: jobA, Row: rowX}, {Job: jobA, Row: rowY}}
 		}),
-		stepOf(jobA, 2, func(p *collation.Plan) { p.Undead = []journal.GUID{rowX} }),
+		stepOf(jobA, 2, func(p *collation.Plan) { p.Resolve = []journal.GUID{rowX} }),
 	})
 	require.NoError(t, err)
 	require.Equal(t, collation.LetterAnswered, w.letters[0].state)
 	require.Equal(t, collation.LetterOpen, w.letters[1].state)
-	require.Equal(t, []rowKey{{jobA, rowX}}, w.undead)
+	require.Equal(t, []rowKey{{jobA, rowX}}, w.resolve)
 }
 
 // Rows of other jobs are keyed by the job that they are addressed to; what is
@@ -169,7 +169,7 @@ func TestMergeRowsOfOthers(t *testing.T) {
 	t.Parallel()
 	start := collation.Row{GUID: rowX, Job: jobB, Sender: jobA}
 	order := func(p *collation.Plan) { p.Insert = []collation.Row{start} }
-	recall := func(p *collation.Plan) { p.Recall = []collation.RowKey{{Job: jobB, GUID: rowX}} }
+	recall := func(p *collation.Plan) { p.CancelStarts = []collation.RowKey{{Job: jobB, GUID: rowX}} }
 	w, err := merge([]store.Chained{stepOf(jobA, 1, order), stepOf(jobA, 2, insert(rowX, 3)), stepOf(jobB, 1, insert(rowY, 4))})
 	require.NoError(t, err)
 	keys := map[rowKey]bool{}
@@ -203,7 +203,7 @@ func TestMergeWaits(t *testing.T) {
 		}
 	}
 	take := func(g journal.GUID, count int) func(*collation.Plan) {
-		return func(p *collation.Plan) { p.Unwait = []collation.Unwait{{GUID: g, Count: count}} }
+		return func(p *collation.Plan) { p.CancelWaits = []collation.CancelledWait{{GUID: g, Count: count}} }
 	}
 	w, err := merge([]store.Chained{
 		stepOf(jobA, 1, register(rowX, "k")), stepOf(jobB, 1, register(rowX, "k")), stepOf(jobA, 2, register(rowY, "l")),

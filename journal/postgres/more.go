@@ -19,7 +19,7 @@ type further struct {
 	keys    []askedKey
 	closes  []journal.JobID
 	past    past
-	all     []journal.JobID // those of which everything is asked for that a close withdraws (C15)
+	all     []journal.JobID // those of which everything is asked for that a close cancels (C15)
 }
 
 type named struct {
@@ -217,7 +217,7 @@ func activities(ps []place) [][]byte {
 // some thousands of locks in all.
 const maxWaitLocks = 100
 
-// everything reads all that the close of jobs withdraws (C15), and the
+// everything reads all that the close of jobs cancels (C15), and the
 // instances that have children. What is known was read before, and moved on
 // since by plans of this batch. Waits come first: a signal that is delivered in
 // between ends or counts a wait that was seen here, and the close loses it; the

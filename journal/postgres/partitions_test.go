@@ -207,7 +207,7 @@ func TestRowsOfNoJob(t *testing.T) {
 	s := fresh(t)
 	require.NoError(t, s.with(t.Context(), func(c *conn) error {
 		for _, name := range []string{
-			"write_entries", "write_receipts_new", "write_instances_new", "write_woken", "effects_put", "payloads_put",
+			"write_entries", "write_receipts_new", "write_instances_new", "write_resolved", "effects_put", "payloads_put",
 			"write_receipts", "write_receipts_gone", "write_instances", "effects_judged",
 		} {
 			require.NoError(t, c.require(t.Context(), name))

@@ -100,17 +100,17 @@ func (s *Store) Pauses(ctx context.Context, job journal.JobID, request journal.G
 	return all, err
 }
 
-// wokenWrite is a pause that has come (E12).
-type wokenWrite struct {
+// resolvedWrite is a pause that has come (E12).
+type resolvedWrite struct {
 	job journal.JobID
-	*collation.Woken
+	*collation.ResolvedWait
 }
 
-func queueWoken(b *batch, woken []wokenWrite) {
-	n := len(woken)
+func queueResolved(b *batch, resolved []resolvedWrite) {
+	n := len(resolved)
 	job, request, guid, kind := uuids(n), uuids(n), uuids(n), texts(n)
 	name, position, seq := texts(n), texts(n), ints(n)
-	for _, w := range woken {
+	for _, w := range resolved {
 		job.uuid(w.job)
 		request.uuid(w.Request)
 		guid.uuid(w.GUID)
@@ -119,5 +119,5 @@ func queueWoken(b *batch, woken []wokenWrite) {
 		position.text(w.Position)
 		seq.int(w.Seq)
 	}
-	b.queue("write_woken", job.value(), request.value(), guid.value(), kind.value(), name.value(), position.value(), seq.value())
+	b.queue("write_resolved", job.value(), request.value(), guid.value(), kind.value(), name.value(), position.value(), seq.value())
 }

@@ -53,7 +53,7 @@ func (s *Store) outcome(ctx context.Context, m marker) (committed bool, err erro
 	if err != nil {
 		return false, err
 	}
-	defer hangUp(raw)
+	defer closeSoon(raw)
 	err = c.query(ctx, "resolve_terminate", nil, pInt(int64(m.pid)), pText(m.name))
 	if err != nil {
 		return false, err

@@ -31,7 +31,7 @@ const (
 
 // historyTables are the tables that have partitions. Of a partition that is dropped the
 // entries go first: while they are attached, it was not archived yet.
-var historyTables = []string{"entries", "receipts", "instances", "effects", "payloads", "woken"}
+var historyTables = []string{"entries", "receipts", "instances", "effects", "payloads", "resolved_waits"}
 
 // part is a partition in which no job begins any more.
 type part struct {
@@ -258,15 +258,15 @@ func (s *Store) drop(ctx context.Context, c *conn, x *part, archive func(*part) 
 
 // eachOf visits the jobs of a partition, in the order of their numbers.
 func (s *Store) eachOf(ctx context.Context, c *conn, x *part, visit store.Visit) error {
-	type buried struct {
+	type tombstone struct {
 		job  collation.Job
 		n    int64
 		flow journal.Digest
 	}
 	for after := x.p*partitionJobs - 1; ; {
-		var page []buried
+		var page []tombstone
 		err := c.query(ctx, "retire_jobs", func(v row) error {
-			page = append(page, buried{collation.Job{
+			page = append(page, tombstone{collation.Job{
 				ID: v.job(0), Space: s.cfg.Space, Key: v.text(1), Generation: v.int(2), State: journal.JobExpired,
 				Head: journal.Head{Seq: v.int(3), Hash: v.digest(4)},
 			}, v.int(5), v.digest(6)})

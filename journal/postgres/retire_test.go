@@ -197,9 +197,9 @@ func TestW11Retire(t *testing.T) {
 	}
 	retire(false)
 	require.Equal(t, 2, s.rows(t, "jobs WHERE state = 'expired'"))
-	require.Equal(t, 1, s.rows(t, "tombs"))
+	require.Equal(t, 1, s.rows(t, "tombstones"))
 	for _, id := range []journal.JobID{again[0], forever[0], months[0]} {
-		requireWholeOrTomb(t, s, id, map[journal.JobID]journal.Head{id: heads(t, s, id)})
+		requireWholeOrTombstone(t, s, id, map[journal.JobID]journal.Head{id: heads(t, s, id)})
 	}
 	require.NotEqual(t, old[0], again[0])
 }
@@ -263,10 +263,10 @@ func TestW11Moves(t *testing.T) {
 		was.Rows[i].Rev++ // who read the job where it was decides again
 	}
 	require.Equal(t, was, got)
-	requireWholeOrTomb(t, s, long, map[journal.JobID]journal.Head{long: was.Head})
+	requireWholeOrTombstone(t, s, long, map[journal.JobID]journal.Head{long: was.Head})
 	st = load(t, c, store.Want{Job: long, Instances: []collation.InstanceKey{work}})
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 5))}))
-	requireWholeOrTomb(t, s, long, map[journal.JobID]journal.Head{long: heads(t, s, long)})
+	requireWholeOrTombstone(t, s, long, map[journal.JobID]journal.Head{long: heads(t, s, long)})
 }
 
 // W11: a partition stays while somebody who drew one of its numbers may still commit.
@@ -414,7 +414,7 @@ func TestW11UnderLoad(t *testing.T) {
 	g.Wait()
 	require.NotEmpty(t, open)
 	for _, id := range open {
-		requireWholeOrTomb(t, s, id, map[journal.JobID]journal.Head{id: heads(t, s, id)})
+		requireWholeOrTombstone(t, s, id, map[journal.JobID]journal.Head{id: heads(t, s, id)})
 		v, err := s.Job(t.Context(), id)
 		require.NoError(t, err)
 		require.Len(t, v.Instances, 2)

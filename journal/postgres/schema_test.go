@@ -262,13 +262,13 @@ func TestRoles(t *testing.T) {
 	c := openCommitter(t, engine)
 	st := load(t, c, store.Want{Job: id})
 	p := plan(st)
-	p.Woken = &collation.Woken{Request: row.GUID, PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "nap"}, Seq: p.Entry.Seq}
+	p.ResolvedWait = &collation.ResolvedWait{Request: row.GUID, PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "nap"}, Seq: p.Entry.Seq}
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
 	pauses, err := worker.Pauses(t.Context(), id, row.GUID)
 	require.NoError(t, err)
 	require.Len(t, pauses, 1)
-	requireForbidden(t, worker.run(t, "DELETE FROM woken"), "worker", "woken")
-	requireForbidden(t, engine.run(t, "UPDATE woken SET seq = 1"), "engine", "woken")
+	requireForbidden(t, worker.run(t, "DELETE FROM resolved_waits"), "worker", "resolved_waits")
+	requireForbidden(t, engine.run(t, "UPDATE resolved_waits SET seq = 1"), "engine", "resolved_waits")
 
 	verifier := as(t, s, "verifier")
 	_, err = verifier.Job(t.Context(), id)
@@ -288,7 +288,7 @@ func TestRoles(t *testing.T) {
 	}
 	requireForbidden(t, worker.run(t, "UPDATE jobs SET semaphore = 0"), "worker", "semaphore")
 	requireForbidden(t, worker.run(t, "UPDATE receipts SET ledger = 0"), "worker", "receipts")
-	for _, table := range []string{"waits", "signals", "tombs"} {
+	for _, table := range []string{"waits", "signals", "tombstones"} {
 		for _, role := range []string{"worker", "sealer"} {
 			requireForbidden(t, as(t, s, role).run(t, "SELECT FROM "+table), role, table)
 		}
@@ -334,7 +334,7 @@ func TestRolesOfSignalsAndExpiry(t *testing.T) {
 		}
 	}
 	requireExpired(t, s, []journal.JobID{old})
-	require.Equal(t, 1, s.rows(t, "tombs"))
+	require.Equal(t, 1, s.rows(t, "tombstones"))
 	require.NoError(t, journaltest.Driven{Store: engine}.Discard(t.Context(), []collation.RowKey{{Job: old, GUID: old.Start()}}))
 	for _, sweep := range []func() error{
 		func() error { _, err := engine.LateSignals(t.Context(), 10); return err },

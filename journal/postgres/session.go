@@ -18,7 +18,7 @@ import (
 // Limits of what a session does for others.
 const (
 	freeing    = 1000             // rows of one statement
-	buryTime   = 30 * time.Second // of one look at dead sessions
+	endTime    = 30 * time.Second // of one look at dead sessions
 	heldAtMost = 10_000           // leases of one look at the own ones
 )
 
@@ -50,12 +50,12 @@ type line struct {
 // Statements of a session, by the lines.
 var (
 	sessionStatements = []string{"session_open", "session_renew", "session_lost", "session_end"}
-	buryStatements    = []string{"session_bury", "session_dead", "session_free", "session_resend", "session_forget", "session_held", "announce"}
+	endStatements     = []string{"session_end_dead", "session_dead", "session_free", "session_resend", "session_forget", "session_held", "announce"}
 )
 
 // OpenSession implements store.Sessions.
 func (s *Store) OpenSession(ctx context.Context, p store.Process) (store.Session, error) {
-	x := &session{s: s, alive: line{s: s, uses: sessionStatements}, slow: line{s: s, uses: buryStatements}}
+	x := &session{s: s, alive: line{s: s, uses: sessionStatements}, slow: line{s: s, uses: endStatements}}
 	err := x.alive.call(ctx, "open session", "session_open", func(v row) error {
 		x.id = v.int(0)
 		return nil
@@ -123,7 +123,7 @@ func (l *line) connect(ctx context.Context) error {
 
 func (l *line) drop() {
 	if l.raw != nil {
-		hangUp(l.raw)
+		closeSoon(l.raw)
 	}
 	l.conn, l.raw = nil, nil
 }
@@ -143,7 +143,7 @@ func (x *session) Renew(ctx context.Context) (ended []string, err error) {
 		return nil, fmt.Errorf("postgres: renew session %d: %w: it was ended", x.id, store.ErrStale)
 	}
 	if others > 0 && x.slowly.TryLock() {
-		go x.bury(context.WithoutCancel(ctx))
+		go x.endDead(context.WithoutCancel(ctx))
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -151,9 +151,9 @@ func (x *session) Renew(ctx context.Context) (ended []string, err error) {
 	return ended, nil
 }
 
-// bury ends the sessions of the dead. It is called with slowly locked.
-func (x *session) bury(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, buryTime)
+// endDead ends the sessions of the dead. It is called with slowly locked.
+func (x *session) endDead(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
 	defer x.slowly.Unlock()
 	defer func() {
@@ -162,7 +162,7 @@ func (x *session) bury(ctx context.Context) {
 		}
 	}()
 	var ended []string
-	err := x.slow.call(ctx, "end sessions", "session_bury", nil, pInt(x.id))
+	err := x.slow.call(ctx, "end sessions", "session_end_dead", nil, pInt(x.id))
 	if err == nil {
 		ended, err = x.free(ctx)
 	}

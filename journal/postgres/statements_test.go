@@ -154,13 +154,13 @@ func TestPlans(t *testing.T) {
 			"mail_rows":     {"Index Scan using dispatches_pkey"},
 			"mail_waits":    {"Index Cond: ((mailbox = b.mailbox) AND (ROW(since, guid) > ROW(b.since, b.guid)))"},
 			"pauses_of_request": {
-				"Index Scan using woken_0_n_request_seq_idx", "Index Scan using entries_0_pkey", "Index Scan using dispatches_pkey",
+				"Index Scan using resolved_waits_0_n_request_seq_idx", "Index Scan using entries_0_pkey", "Index Scan using dispatches_pkey",
 			},
 			"signals_late":   {"Index Scan using dispatches_within"},
 			"expire_mark":    {"Index Scan using jobs_expires"},
-			"expire_end":     {"Index Scan using jobs_expires", "Index Scan using tombs_expires"},
+			"expire_end":     {"Index Scan using jobs_expires", "Index Scan using tombstones_expires"},
 			"retire_live":    {"Index Scan using jobs_n_key"},
-			"retire_jobs":    {"Index Scan using jobs_n_key", "Index Scan using tombs_n_key"},
+			"retire_jobs":    {"Index Scan using jobs_n_key", "Index Scan using tombstones_n_key"},
 			"effects_by_key": {"Index Cond: (((n >> 16) = g.part) AND (key = $1))"},
 			"effects_read":   {"Index Cond: ((n = j.n) AND (key = w.key))"},
 			"effects_past":   {"Index Cond: ((n = a.n) AND (key = w.key))"},
@@ -174,7 +174,7 @@ func TestPlans(t *testing.T) {
 			if name == "retire_jobs" { // a page of each table is sorted, not the partition
 				require.Equal(t, 3, strings.Count(plan, "Limit"), plan)
 				require.Regexp(t, `Limit\n->  Index Scan using jobs_n_key`, plan)
-				require.Regexp(t, `Limit\n->  Index Scan using tombs_n_key`, plan)
+				require.Regexp(t, `Limit\n->  Index Scan using tombstones_n_key`, plan)
 			}
 			if name != "load_all_rows" && name != "load_row_locks" { // its rows are locked in order
 				require.NotContains(t, plan, "Sort Key: d.", name)

@@ -40,7 +40,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	pc.BeforeConnect = christen
+	pc.BeforeConnect = nameConnection
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
 		return nil, classify("open", err)
@@ -57,8 +57,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// christen gives a connection a name of its own (J4).
-func christen(_ context.Context, c *pgx.ConnConfig) error {
+// nameConnection gives a connection a name of its own (J4).
+func nameConnection(_ context.Context, c *pgx.ConnConfig) error {
 	c.RuntimeParams["application_name"] = applicationName(newSession())
 	return nil
 }
@@ -77,7 +77,7 @@ func (s *Store) with(ctx context.Context, call func(*conn) error) error {
 }
 
 // call lends a pooled connection to a call that is repeated as a whole after
-// retryable failures (J4): it must be guarded, and forget what a try before has
+// retryable failures (J4): it must be guarded, and forget what an attempt before has
 // read.
 func (s *Store) call(ctx context.Context, op string, call func(*conn) error) error {
 	return retry(ctx, func() error { return settle(op, s.with(ctx, call)) })
@@ -89,7 +89,7 @@ func (s *Store) look(ctx context.Context, op string, call func(*conn) error) err
 }
 
 // query runs one reading statement on the pool. reset, if any, forgets what a
-// try before has read.
+// attempt before has read.
 func (s *Store) query(ctx context.Context, name string, reset func(), visit func(row) error, params ...[]byte) error {
 	return s.look(ctx, name, func(c *conn) error {
 		if reset != nil {

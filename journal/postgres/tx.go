@@ -48,13 +48,13 @@ func (s *Store) Join(ctx context.Context, tx any, do func(store.Tx) error) error
 	if !ok {
 		return rejected("transaction", misuse("a %T is no pgx.Tx, and not the EffectTx that the body of an effect was given", tx))
 	}
-	return s.within(ctx, t, "join", func(g *guest) error { return do(joined{s, g}) })
+	return s.within(ctx, t, "join", func(g *callerTx) error { return do(joined{s, g}) })
 }
 
 // joined is a transaction of somebody else's, as those see it who take part.
 type joined struct {
 	s *Store
-	g *guest
+	g *callerTx
 }
 
 // Load implements store.Tx, for starts and signals.
@@ -82,8 +82,8 @@ func (j joined) Commit(ctx context.Context, plans []store.Chained) error {
 	return w.lost(classify("join", j.g.write(ctx, w)))
 }
 
-// guest is a call inside a transaction that is not ours.
-type guest struct {
+// callerTx is a call inside a transaction that is not ours.
+type callerTx struct {
 	c     *conn
 	home  string // search path of the space
 	path  string // search path of the transaction
@@ -93,8 +93,8 @@ type guest struct {
 // within runs a call inside the transaction, under a savepoint of its own: what
 // it does not write it leaves no trace of. A lost test-and-set, of a key that
 // another transaction took meanwhile, is decided again (C3).
-func (s *Store) within(ctx context.Context, tx Transaction, op string, call func(*guest) error) (err error) {
-	for range maxTries {
+func (s *Store) within(ctx context.Context, tx Transaction, op string, call func(*callerTx) error) (err error) {
+	for range maxAttempts {
 		if err = s.visit(ctx, tx, call); err != nil && !classified(err) {
 			err = classify(op, err) // nothing is committed here
 		}
@@ -109,7 +109,7 @@ func (s *Store) within(ctx context.Context, tx Transaction, op string, call func
 	return fmt.Errorf("postgres: %s: %w: %v", op, store.ErrUnavailable, err) //nolint:errorlint // it is decided: the caller repeats his transaction
 }
 
-func (s *Store) visit(ctx context.Context, tx Transaction, call func(*guest) error) (err error) {
+func (s *Store) visit(ctx context.Context, tx Transaction, call func(*callerTx) error) (err error) {
 	var savepoint savepoint
 	switch tx := tx.(type) {
 	case Tx:
@@ -129,7 +129,7 @@ func (s *Store) visit(ctx context.Context, tx Transaction, call func(*guest) err
 	if err != nil {
 		return err
 	}
-	g := &guest{
+	g := &callerTx{
 		c:    &conn{pg: savepoint.Conn().PgConn()},
 		home: s.home(),
 	}
@@ -154,13 +154,13 @@ type savepoint interface {
 func (s *Store) home() string { return pgx.Identifier{s.schema}.Sanitize() + ", pg_temp" }
 
 // enter reads, with the tables of the space in sight.
-func (g *guest) enter(ctx context.Context, steps ...step) error {
+func (g *callerTx) enter(ctx context.Context, steps ...step) error {
 	look := step{"tx_enter", [][]byte{pText(g.home)}, func(v row) error { g.path = v.text(0); return nil }}
 	return g.c.run(ctx, append([]step{look}, steps...)...)
 }
 
 // write writes, and gives the transaction its search path back.
-func (g *guest) write(ctx context.Context, w *writes) error {
+func (g *callerTx) write(ctx context.Context, w *writes) error {
 	b := g.c.batch()
 	w.queue(b)
 	b.queue("tx_leave", pText(g.path))

@@ -34,7 +34,7 @@ func (s *Store) userPool(ctx context.Context) (*pgxpool.Pool, error) {
 	if p.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
 		p.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
-	p.BeforeConnect = christen
+	p.BeforeConnect = nameConnection
 	p.AfterConnect = func(ctx context.Context, raw *pgx.Conn) error {
 		c := wrap(raw)
 		if err := c.require(ctx, userStatements...); err != nil {
@@ -282,6 +282,6 @@ func (x *txRun) leave(ctx context.Context) {
 	b.queue("rollback")
 	b.queue("txe_unlock")
 	if err := b.send(ctx).close(); err != nil {
-		hangUp(x.raw)
+		closeSoon(x.raw)
 	}
 }

@@ -372,7 +372,7 @@ func TestJ4TxDeadlockIsRunAgain(t *testing.T) {
 }
 
 // J4: a lock that the body does not wait for is tried for a while; then the error
-// is the body's, and a failed try: the database is well.
+// is the body's, and a failed attempt: the database is well.
 func TestJ4TxLockNotAvailable(t *testing.T) {
 	t.Parallel()
 	x := newTill(t)
@@ -387,7 +387,7 @@ func TestJ4TxLockNotAvailable(t *testing.T) {
 	_, err = x.do(transfer, body)
 	require.ErrorAs(t, err, new(*store.TxError))
 	require.ErrorContains(t, err, "55P03")
-	require.Equal(t, maxTries, calls)
+	require.Equal(t, maxAttempts, calls)
 	_, err = x.user.Exec(t.Context(), "ROLLBACK")
 	require.NoError(t, err)
 	_, err = x.do(transfer, body)

@@ -156,7 +156,7 @@ func (h *handle) Batch(ctx context.Context, b *pgx.Batch) error {
 type nested struct{ h *handle }
 
 func (h *handle) savepoint(ctx context.Context) (savepoint, error) {
-	return nested{h}, h.each(ctx, "SAVEPOINT quipu_guest")
+	return nested{h}, h.each(ctx, "SAVEPOINT quipu_caller")
 }
 
 // each runs statements of our own while the handle is in use.
@@ -174,12 +174,12 @@ func (n nested) Conn() *pgx.Conn { return n.h.conn }
 
 // Commit implements savepoint.
 func (n nested) Commit(ctx context.Context) error {
-	return n.h.each(ctx, "RELEASE SAVEPOINT quipu_guest")
+	return n.h.each(ctx, "RELEASE SAVEPOINT quipu_caller")
 }
 
 // Rollback implements savepoint.
 func (n nested) Rollback(ctx context.Context) error {
-	return n.h.each(ctx, "ROLLBACK TO SAVEPOINT quipu_guest", "RELEASE SAVEPOINT quipu_guest")
+	return n.h.each(ctx, "ROLLBACK TO SAVEPOINT quipu_caller", "RELEASE SAVEPOINT quipu_caller")
 }
 
 // Savepoint implements EffectTx.

@@ -65,7 +65,7 @@ func (s *Store) rows(t testing.TB, from string) (n int) {
 	return n
 }
 
-var jobTables = []string{"jobs", "entries", "instances", "receipts", "dispatches", "tombs", "signals"}
+var jobTables = []string{"jobs", "entries", "instances", "receipts", "dispatches", "tombstones", "signals"}
 
 // E17: jobs start with the caller's commit: his row and theirs are there at the
 // same moment, due and not published.

@@ -227,7 +227,7 @@ func TestStartAfterTombstone(t *testing.T) {
 	c := openCommitter(t, s)
 	l, err := c.Load(t.Context(), []store.Want{{Job: first}}, true)
 	require.NoError(t, err)
-	require.Equal(t, map[journal.JobID]bool{first: true}, l.Tombs)
+	require.Equal(t, map[journal.JobID]bool{first: true}, l.Tombstones)
 	require.Empty(t, l.States)
 	require.NoError(t, c.Rollback(t.Context()))
 	second := startJobs(t, s, "k")[0]

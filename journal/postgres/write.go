@@ -10,7 +10,7 @@ var writeStatements = []string{
 	"begin", "commit", "rollback", "write_marker", "session_alive", "hot_jobs", "hot_rows", "write_flows_active", "write_jobs_next", "write_jobs_new", "write_jobs", "write_head", "write_receipts_new", "write_receipts", "write_receipts_gone",
 	"write_instances_new", "write_instances", "write_entries", "write_rows_delete", "write_rows_discard", "write_rows_new",
 	"write_rows", "write_mailboxes", "write_waits_delete", "write_waits_new", "write_waits", "write_kept_due",
-	"write_woken", "write_letters_end", "write_letters", "chains_put", "effects_put", "effects_judged", "payloads_put", "letters_act", "signals_put", "signals_became", "announce",
+	"write_resolved", "write_letters_end", "write_letters", "chains_put", "effects_put", "effects_judged", "payloads_put", "letters_act", "signals_put", "signals_became", "announce",
 }
 
 // queue adds the statements that have something to do, in the lock order of
@@ -46,8 +46,8 @@ func (w *writes) queue(b *batch) {
 	if len(boxes) > 0 {
 		b.queue("write_kept_due", w.wakes(boxes)...)
 	}
-	if len(w.woken) > 0 {
-		queueWoken(b, w.woken)
+	if len(w.resolved) > 0 {
+		queueResolved(b, w.resolved)
 	}
 	if len(w.payloads) > 0 {
 		queuePayloads(b, w.payloads)
@@ -55,8 +55,8 @@ func (w *writes) queue(b *batch) {
 	if len(w.acted) > 0 {
 		queueActed(b, w.acted)
 	}
-	if len(w.undead) > 0 {
-		b.queue("write_letters_end", rowKeys(w.undead)...)
+	if len(w.resolve) > 0 {
+		b.queue("write_letters_end", rowKeys(w.resolve)...)
 	}
 	if len(w.letters) > 0 {
 		queueLetters(b, w.letters)

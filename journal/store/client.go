@@ -241,16 +241,16 @@ type Reader interface {
 
 // Stored is what the tables hold of one job beside the journal.
 type Stored struct {
-	Job        collation.Job
-	Instances  map[collation.InstanceKey]collation.ActivityLedger // those with digits
-	Open       map[collation.InstanceKey]int                      // elements that have not ended, where there are any
-	Waits      map[journal.GUID]collation.Wait
-	Receipts   map[journal.GUID]StoredReceipt
-	Rows       map[journal.GUID]collation.Row
-	Effects    []EffectRow
-	Woken      map[journal.GUID]collation.Woken // what functions waited for, by the message that brought it
-	FlowDigest journal.Digest
-	Next       journal.JobID // that resumes it; zero for none
+	Job           collation.Job
+	Instances     map[collation.InstanceKey]collation.ActivityLedger // those with digits
+	Open          map[collation.InstanceKey]int                      // elements that have not ended, where there are any
+	Waits         map[journal.GUID]collation.Wait
+	Receipts      map[journal.GUID]StoredReceipt
+	Rows          map[journal.GUID]collation.Row
+	Effects       []EffectRow
+	ResolvedWaits map[journal.GUID]collation.ResolvedWait // what functions waited for, by the message that brought it
+	FlowDigest    journal.Digest
+	Next          journal.JobID // that resumes it; zero for none
 }
 
 // StoredReceipt is a receipt without its response.

@@ -77,7 +77,7 @@ type Engine interface {
 type Retention interface {
 	// Expire makes tombstones of closed jobs whose time has passed, and removes what
 	// is open of them (J7); their history is shown to nobody from then on. Tombstones
-	// that are TombAge old end, once their history is gone, and raise the floor of
+	// that are TombstoneAge old end, once their history is gone, and raise the floor of
 	// generations: no key begins again in a generation that it had (W11). At most
 	// limit rows of each table: more says that there is more to do. A job stays while
 	// a job of its compensations is ordered or not closed (3.5).
@@ -101,9 +101,9 @@ type Visit func(job *collation.Job, flow journal.Digest, entries iter.Seq2[journ
 
 // Ages of what only guards against repetition.
 const (
-	MarkerAge = 24 * time.Hour
-	SignalAge = 30 * 24 * time.Hour
-	TombAge   = 30 * 24 * time.Hour // of a tombstone, from when its job expired
+	MarkerAge    = 24 * time.Hour
+	SignalAge    = 30 * 24 * time.Hour
+	TombstoneAge = 30 * 24 * time.Hour // of a tombstone, from when its job expired
 )
 
 // Want is what one item needs locked and read. What is zero is not wanted.
@@ -192,8 +192,8 @@ type Loaded struct {
 	Now    collation.Micros
 	States map[journal.JobID]*collation.State // Flow is left for the engine to set
 	Busy   map[journal.JobID]bool             // left out by SKIP LOCKED
-	// Tombs names jobs of which only the tombstone is left.
-	Tombs map[journal.JobID]bool
+	// Tombstones names jobs of which only the tombstone is left.
+	Tombstones map[journal.JobID]bool
 	// Holders are what has the keys that were wanted; a free key is absent.
 	Holders map[string]*collation.Holder
 	// Orders are the rows of the starts of children that have not begun; Busy names

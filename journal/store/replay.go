@@ -10,7 +10,7 @@ import (
 func (s *Stored) Replay() (replay.Header, *replay.Stored) {
 	j := &s.Job
 	t := &replay.Stored{
-		State: j.State, Semaphore: j.Semaphore, Instances: s.Instances, Open: s.Open, Rows: s.Rows, Waits: s.Waits, Woken: s.Woken,
+		State: j.State, Semaphore: j.Semaphore, Instances: s.Instances, Open: s.Open, Rows: s.Rows, Waits: s.Waits, ResolvedWaits: s.ResolvedWaits,
 		From: j.From, Next: s.Next,
 		Receipts: make(map[journal.GUID]replay.StoredReceipt, len(s.Receipts)),
 	}

@@ -63,7 +63,7 @@ type Session interface {
 	// last renewed, itself included.
 	Engines() int
 	// Lost looks which of the leases are no leases any more: the request was answered,
-	// withdrawn or taken over, or its job is closed.
+	// cancelled or taken over, or its job is closed.
 	Lost(ctx context.Context, leases []Lease) ([]LostLease, error)
 	// Held lists the requests that the session holds, at most 10 000 of them. It may take
 	// long, and be called beside the others.

@@ -93,7 +93,7 @@ func (f *Function) Succeed(output string) *Function {
 	return f.Answer(&journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: []byte(output)})
 }
 
-// Fail answers with an error of the class, terminal or a failed try; undone says
+// Fail answers with an error of the class, terminal or a failed attempt; undone says
 // that its compensations have run.
 func (f *Function) Fail(kind journal.ResponseKind, code int, class, message string, undone bool) *Function {
 	return f.Answer(&journal.Response{

@@ -91,7 +91,7 @@ func (w *world) answer(r *collation.Row) *journal.Response {
 	switch {
 	case choice >= 15 && choice < 18:
 		return &journal.Response{
-			Kind: journal.ResponseFailedTry, Code: 503,
+			Kind: journal.ResponseFailedAttempt, Code: 503,
 			Error: &journal.Failure{Class: "error", Message: "no luck", Stack: "main.go:1"},
 		}
 	case choice == 18:

@@ -22,7 +22,7 @@ type world struct {
 	late    []lateEffect
 	acted   map[journal.GUID]int // what an operator did, by row
 	asked   map[journal.GUID]int // the turn in which a request went out last
-	woken   map[journal.GUID]collation.Woken
+	woken   map[journal.GUID]collation.ResolvedWait
 	// functions are those of requests that suspend.
 	functions map[journal.GUID]*function
 	handled   map[journal.GUID]bool // messages that left a receipt
@@ -37,7 +37,7 @@ type lateEffect struct {
 func newWorld(u *universe, f *flow.Flow, id journal.JobID, in collation.Inception) *world {
 	return &world{
 		u: u, chains: make(map[journal.GUID][]journal.Record), acted: make(map[journal.GUID]int),
-		asked: make(map[journal.GUID]int), woken: make(map[journal.GUID]collation.Woken),
+		asked: make(map[journal.GUID]int), woken: make(map[journal.GUID]collation.ResolvedWait),
 		functions: make(map[journal.GUID]*function), handled: make(map[journal.GUID]bool),
 		state: &collation.State{
 			Job: collation.Job{
@@ -159,8 +159,8 @@ func (w *world) commit(p *collation.Plan) {
 	for i := range p.Waits {
 		w.u.registered(&p.Waits[i])
 	}
-	if p.Woken != nil {
-		w.woken[p.Woken.GUID] = *p.Woken
+	if p.ResolvedWait != nil {
+		w.woken[p.ResolvedWait.GUID] = *p.ResolvedWait
 	}
 }
 
@@ -198,7 +198,7 @@ func (w *world) acts(row collation.Row, action string, x *journal.Effect) {
 		Space: j.Space, Job: j.ID, Generation: j.Generation, Seq: j.Head.Seq + 1, Kind: journal.KindOperator,
 		GUID: collation.OperatorGUID(row.GUID, action, w.acted[row.GUID]), Activity: row.Activity, DAD: string(row.DAD),
 		Operator: &journal.Operator{Action: action, Who: "ann", Reason: "looked into it"},
-		Updated:  []journal.Updated{{GUID: row.GUID, Kind: row.Kind, Turn: row.Turn, Try: row.Try, NextAt: int64(w.state.Now)}},
+		Updated:  []journal.Updated{{GUID: row.GUID, Kind: row.Kind, Turn: row.Turn, Attempt: row.Attempt, NextAt: int64(w.state.Now)}},
 		Time:     int64(w.state.Now),
 	}
 	w.acted[row.GUID]++
@@ -250,7 +250,7 @@ func (w *world) chained(chain []journal.Record, e *journal.Entry) journal.Record
 func (w *world) stored() *replay.Stored {
 	job := &w.state.Job
 	out := &replay.Stored{
-		State: job.State, Semaphore: job.Semaphore, Effects: w.effects, Woken: w.woken,
+		State: job.State, Semaphore: job.Semaphore, Effects: w.effects, ResolvedWaits: w.woken,
 		Instances: map[collation.InstanceKey]collation.ActivityLedger{},
 		Open:      map[collation.InstanceKey]int{},
 		Receipts:  map[journal.GUID]replay.StoredReceipt{},

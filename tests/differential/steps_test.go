@@ -195,7 +195,7 @@ func (w *twin) response(r *collation.Row) *journal.Response {
 	switch w.upTo("response", 9) {
 	case 4:
 		out = failed("error")
-		out.Kind, out.RetryAfter = journal.ResponseFailedTry, pick[int64](w, "retry after", 0, 90_000_000)
+		out.Kind, out.RetryAfter = journal.ResponseFailedAttempt, pick[int64](w, "retry after", 0, 90_000_000)
 	case 5:
 		out = failed(pick(w, "class", "fatal", "doubt", "confirm", "nondeterminism"))
 		out.Kind = pick(w, "kind", journal.ResponseTerminal, journal.ResponseParked)
@@ -403,8 +403,8 @@ func (w *twin) falsify() {
 		switch {
 		case how == 0 && len(p.Ledgers) > 0:
 			p.Ledgers[0].Before++
-		case how == 1 && len(p.Unwait) > 0:
-			p.Unwait[0].Count++
+		case how == 1 && len(p.CancelWaits) > 0:
+			p.CancelWaits[0].Count++
 		case how == 2 && len(p.Taken) > 0:
 			p.Taken[0].Seen++
 		case how == 3 && p.Receipt != nil:

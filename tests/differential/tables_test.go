@@ -19,21 +19,21 @@ import (
 
 // columns are what memory.Store.Tables gives of each table, in its order. Left out
 // are the markers of batches, which each store needs in its own way, and what only
-// Postgres has: partitions, the raw message of a letter, the trigger of a job and whether an
+// Postgres has: partitions, the raw message of a dead letter, the trigger of a job and whether an
 // instance is of a join, which only its checks look at. An entry's bytes are in its
 // hash; the pauses of a row come with each Load.
 var columns = map[string]string{
 	"jobs": `id, key, generation, flow_name, flow_version, flow_digest, state, semaphore, head_seq, head_hash, closed_seq, tasks_seq,
 		started, closed, trace, expires_at, parent_space, parent_job, parent_activity, parent_dad, parent_leg1, parent_turn, parent_awaited, next`,
-	"tombs":     `id, key, generation, flow_name, flow_version, head_seq, head_hash, closed, expires_at`,
-	"instances": `job, activity, dad_text, ledger, result_seq, code, leg1, open, count, size, turn, try, child`,
-	"receipts":  `job, guid, ledger, verdict, seq`,
-	"entries":   `job, chain, seq, hash`,
+	"tombstones": `id, key, generation, flow_name, flow_version, head_seq, head_hash, closed, expires_at`,
+	"instances":  `job, activity, dad_text, ledger, result_seq, code, leg1, open, count, size, turn, attempt, child`,
+	"receipts":   `job, guid, ledger, verdict, seq`,
+	"entries":    `job, chain, seq, hash`,
 	"dispatches": `guid, job, kind, activity, dad, topic, element, body, next_at, held, dead, publication, published_at, turn, turn_sent,
-		try, runs, holder, session, fence, within_at, effects_seq, effects_hash, origin, sender, undo, input`,
-	"waits":   `job, guid, mailbox, activity, dad, topic, key, repeat, max_age, count, since, origin, request`,
-	"woken":   `job, request, guid, kind, name, position, seq`,
-	"signals": `guid, state, at`,
+		attempt, runs, holder, session, fence, within_at, effects_seq, effects_hash, origin, sender, undo, input`,
+	"waits":          `job, guid, mailbox, activity, dad, topic, key, repeat, max_age, count, since, origin, request`,
+	"resolved_waits": `job, request, guid, kind, name, position, seq`,
+	"signals":        `guid, state, at`,
 	"effects": `job, key, request, seq, name, class, not_done, state, result, error, fence, holder, CASE WHEN state = 'started' THEN turn END,
 		CASE WHEN state = 'started' THEN until END, position, vouched`,
 	"payloads":     `job, digest, body`,
@@ -46,9 +46,9 @@ var columns = map[string]string{
 // connection: they are keyed by a number that only Postgres has (W10).
 func byJob() string {
 	var b strings.Builder
-	for _, table := range []string{"entries", "receipts", "instances", "effects", "payloads", "woken"} {
+	for _, table := range []string{"entries", "receipts", "instances", "effects", "payloads", "resolved_waits"} {
 		fmt.Fprintf(&b, `CREATE TEMPORARY VIEW %[1]s AS SELECT *, (SELECT j.id FROM jobs j WHERE j.n = x.n
-			UNION ALL SELECT t.id FROM tombs t WHERE t.n = x.n) AS job FROM %[1]s x;`, table)
+			UNION ALL SELECT t.id FROM tombstones t WHERE t.n = x.n) AS job FROM %[1]s x;`, table)
 	}
 	return b.String()
 }

@@ -21,7 +21,7 @@ func replaced(s, old, new string) string { return strings.ReplaceAll(s, old, new
 // asked is what the handler of these tests is told to do.
 type asked struct {
 	Fail  string          `json:"fail"`  // fail for good with this message
-	Retry bool            `json:"retry"` // fail the first try
+	Retry bool            `json:"retry"` // fail the first attempt
 	Give  json.RawMessage `json:"give"`  // the output; null: the input
 }
 
@@ -36,8 +36,8 @@ func obedient() *workers.Registry {
 		switch {
 		case a.Fail != "":
 			return nil, workers.Fatal(errors.New(a.Fail))
-		case a.Retry && workers.Info(ctx).Try == 1:
-			return nil, errors.New("the first try fails")
+		case a.Retry && workers.Info(ctx).Attempt == 1:
+			return nil, errors.New("the first attempt fails")
 		case a.Give != nil:
 			return a.Give, nil
 		}

@@ -101,7 +101,7 @@ func init() { moreHandlers = append(moreHandlers, chaosHandlers) }
 // chaosHandlers register the topics of chaosFlows.
 func chaosHandlers(reg *workers.Registry, receiver string) {
 	workers.Handle(reg, "bulk", func(ctx context.Context, in order) (map[string]string, error) {
-		if workers.Info(ctx).Try == 1 && strings.HasSuffix(in.ID, "3") {
+		if workers.Info(ctx).Attempt == 1 && strings.HasSuffix(in.ID, "3") {
 			panic("just once")
 		}
 		return effects.Do(ctx, "bulk", func(ctx context.Context) (map[string]string, error) {

@@ -63,8 +63,8 @@ func (c *chaos) rows() {
 	t := c.e.t
 	conn := c.tables()
 	rows, err := conn.Query(t.Context(), `
-		select format('%s of %s %s%s, %s, publication %s of turn %s, try %s, held by %s of session %s, due in %s ms, published %s ms ago',
-			kind, job, activity, dad, held, publication, turn, try, holder, session, (next_at - micros()) / 1000, (micros() - published_at) / 1000)
+		select format('%s of %s %s%s, %s, publication %s of turn %s, attempt %s, held by %s of session %s, due in %s ms, published %s ms ago',
+			kind, job, activity, dad, held, publication, turn, attempt, holder, session, (next_at - micros()) / 1000, (micros() - published_at) / 1000)
 		from dispatches where next_at is not null order by next_at limit 50`)
 	require.NoError(t, err)
 	all, err := pgx.CollectRows(rows, pgx.RowTo[string])

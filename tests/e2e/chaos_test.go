@@ -235,11 +235,11 @@ func (c *chaos) person(ctx context.Context, _ *rand.Rand) {
 	for _, l := range letters {
 		if !parks(l.Activity) {
 			c.e.t.Errorf("dead letter of %s, %s, %s: %s", l.Job.Key, l.Activity, l.Reason, l.Message)
-			_ = c.rt.Operator().Decide(ctx, quipu.Decision{Letter: l.ID, Verdict: quipu.Retry, Who: "chaos", Reason: "to see how the rest ends"})
+			_ = c.rt.Operator().Decide(ctx, quipu.Decision{DeadLetter: l.ID, Verdict: quipu.Retry, Who: "chaos", Reason: "to see how the rest ends"})
 			continue
 		}
 		if c.rt.Operator().Decide(ctx, quipu.Decision{
-			Letter: l.ID, Verdict: quipu.Resolve, Result: map[string]any{"receipt": "by hand"}, Who: "ann", Reason: "found it in their books",
+			DeadLetter: l.ID, Verdict: quipu.Resolve, Result: map[string]any{"receipt": "by hand"}, Who: "ann", Reason: "found it in their books",
 		}) == nil {
 			c.count("resolve")
 		}

@@ -84,7 +84,7 @@ func outside(receiver string) *workers.Registry {
 	for _, topic := range []string{"charge", "reserve", "ship"} {
 		workers.Handle(reg, topic, func(ctx context.Context, in order) (map[string]string, error) {
 			info := workers.Info(ctx)
-			if topic == "reserve" && info.Try == 1 && strings.HasSuffix(in.ID, "7") {
+			if topic == "reserve" && info.Attempt == 1 && strings.HasSuffix(in.ID, "7") {
 				return nil, errors.New("out of stock just now")
 			}
 			return effects.Do(ctx, topic, func(ctx context.Context) (map[string]string, error) {

@@ -72,7 +72,7 @@ func TestP18EmptyResultIsCached(t *testing.T) {
 					return nil, err
 				})
 			}
-			if err == nil && workers.Info(ctx).Try < 3 {
+			if err == nil && workers.Info(ctx).Attempt < 3 {
 				err = errors.New("fails after its effects")
 			}
 			return map[string]any{"receipt": "r"}, err
@@ -133,8 +133,8 @@ func TestP22P32StoppedWorkerComesBackLate(t *testing.T) {
 }
 
 // P23, C15: a branch fails while another is open: the job closes with it, the
-// other's worker learns of it, and its late answer finds no licence.
-func TestP23FailureWithdrawsTheOtherBranch(t *testing.T) {
+// other's worker learns of it, and its late answer finds no row.
+func TestP23FailureCancelsTheOtherBranch(t *testing.T) {
 	t.Parallel()
 	inAMode(t, func(t *testing.T, e *env) {
 		reg := workers.New()

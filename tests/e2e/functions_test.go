@@ -144,7 +144,7 @@ func TestE15ChangedFunctionParks(t *testing.T) {
 		require.Contains(t, letter.Message, "book")
 		require.Equal(t, int64(1), calls.Load(), "nothing is called on the wrong path")
 		changed.Store(false)
-		require.NoError(t, rt.Operator().Decide(t.Context(), quipu.Decision{Letter: letter.ID, Verdict: quipu.Retry, Who: "ann", Reason: "the old code is back"}))
+		require.NoError(t, rt.Operator().Decide(t.Context(), quipu.Decision{DeadLetter: letter.ID, Verdict: quipu.Retry, Who: "ann", Reason: "the old code is back"}))
 		_, err = e.wait(rt, job)
 		require.NoError(t, err)
 		require.Equal(t, int64(2), calls.Load())

@@ -75,17 +75,17 @@ var ends = map[string]end{
 	"refunded": {handler: failing(workers.Fail(402, "card refused")), gives: `{"receipt":null}`, refund: "201100000000001"},
 	// P12: a successor without a condition that fits does not run after an error.
 	"refused": {handler: failing(workers.Fail(409, "stolen card")), code: 409, says: "stolen card"},
-	// E8: two failed tries are entries, not passes (C6).
+	// E8: two failed attempts are entries, not passes (C6).
 	"retried": {handler: func(ctx context.Context, _ charge) (map[string]any, error) {
-		if try := workers.Info(ctx).Try; try < 3 {
-			return nil, fmt.Errorf("unreachable in try %d", try)
+		if attempt := workers.Info(ctx).Attempt; attempt < 3 {
+			return nil, fmt.Errorf("unreachable in attempt %d", attempt)
 		}
 		return map[string]any{"receipt": "r"}, nil
 	}, gives: `{"receipt":"r"}`, ledger: "201100000000003"},
 	"exhausted": {handler: failing(errors.New("unreachable")), code: 500, says: "unreachable", ledger: "201100000000003"},
 	// E9.
 	"panicking": {handler: func(ctx context.Context, _ charge) (map[string]any, error) {
-		if workers.Info(ctx).Try == 1 {
+		if workers.Info(ctx).Attempt == 1 {
 			panic("nil map")
 		}
 		return map[string]any{"receipt": "r"}, nil

@@ -55,7 +55,7 @@ func txHandlers(reg *workers.Registry, receiver string) {
 		if err != nil {
 			return nil, err
 		}
-		if workers.Info(ctx).Try == 1 && strings.HasSuffix(in.ID, "7") {
+		if workers.Info(ctx).Attempt == 1 && strings.HasSuffix(in.ID, "7") {
 			return nil, errors.New("fails after its effect")
 		}
 		for i := range 2 {

@@ -141,7 +141,7 @@ func TestP16VerifiedTakeover(t *testing.T) {
 		e.bookChild(b)
 		l := e.letter(rt, jobs["unknown"])
 		require.Contains(t, l.Message, "its verifier was asked: it does not know whether it was done (the books are closed)")
-		require.NoError(t, rt.Operator().Decide(t.Context(), quipu.Decision{Letter: l.ID, Verdict: quipu.Done, Result: map[string]string{"receipt": "by hand"}, Who: "ann", Reason: "it is in their books"}))
+		require.NoError(t, rt.Operator().Decide(t.Context(), quipu.Decision{DeadLetter: l.ID, Verdict: quipu.Done, Result: map[string]string{"receipt": "by hand"}, Who: "ann", Reason: "it is in their books"}))
 		for id, receipt := range map[string]string{"done": "from the books", "not-done": "", "unknown": "by hand"} {
 			out, err := e.wait(rt, jobs[id])
 			require.NoError(t, err, id)
@@ -200,7 +200,7 @@ func (l *ledger) count(id string) (calls, asked int) {
 	return len(l.calls[id]), l.asked[id]
 }
 
-// doubted registers a handler whose first try fails after its effect, so that the
+// doubted registers a handler whose first attempt fails after its effect, so that the
 // second has it verified.
 func (l *ledger) doubted(mode effects.Mode) *workers.Registry {
 	reg := workers.New()
@@ -253,12 +253,12 @@ func TestE10VerifyAsksAPerson(t *testing.T) {
 		}
 		ctx := t.Context()
 		key := l.key(t, "voided", 0)
-		require.ErrorIs(t, rt.Operator().Decide(ctx, quipu.Decision{Letter: letters["voided"].ID, Verdict: quipu.Resolve, Effect: key}), quipu.ErrInput)
-		require.NoError(t, rt.Operator().Decide(ctx, quipu.Decision{Letter: letters["confirmed"].ID, Verdict: quipu.Done, Who: "ann", Reason: "it is in their books"}))
-		require.NoError(t, rt.Operator().Decide(ctx, quipu.Decision{Letter: letters["voided"].ID, Verdict: quipu.Retry, Effect: key, Who: "ann", Reason: "it is not in their books"}))
-		require.NoError(t, rt.Operator().Decide(ctx, quipu.Decision{Letter: letters["failed"].ID, Verdict: quipu.Fail, Code: 502, Message: "it is lost", Who: "ann"}))
+		require.ErrorIs(t, rt.Operator().Decide(ctx, quipu.Decision{DeadLetter: letters["voided"].ID, Verdict: quipu.Resolve, Effect: key}), quipu.ErrInput)
+		require.NoError(t, rt.Operator().Decide(ctx, quipu.Decision{DeadLetter: letters["confirmed"].ID, Verdict: quipu.Done, Who: "ann", Reason: "it is in their books"}))
+		require.NoError(t, rt.Operator().Decide(ctx, quipu.Decision{DeadLetter: letters["voided"].ID, Verdict: quipu.Retry, Effect: key, Who: "ann", Reason: "it is not in their books"}))
+		require.NoError(t, rt.Operator().Decide(ctx, quipu.Decision{DeadLetter: letters["failed"].ID, Verdict: quipu.Fail, Code: 502, Message: "it is lost", Who: "ann"}))
 		l.set("again", effects.StateDone)
-		require.NoError(t, rt.Operator().Decide(ctx, quipu.Decision{Letter: letters["again"].ID, Verdict: quipu.Retry, Who: "ann", Reason: "they were late"}))
+		require.NoError(t, rt.Operator().Decide(ctx, quipu.Decision{DeadLetter: letters["again"].ID, Verdict: quipu.Retry, Who: "ann", Reason: "they were late"}))
 
 		for id, want := range map[string]string{"confirmed": "confirmed-1", "voided": "voided-2", "again": "again-1"} {
 			out, err := e.wait(rt, jobs[id])

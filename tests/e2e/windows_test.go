@@ -152,7 +152,7 @@ func (e *env) dieInWindows(all []*window) {
 		case w.point != "inside":
 		case w.class == effects.Guarded:
 			letter := e.letter(rt, w.job)
-			require.NoError(t, rt.Operator().Decide(t.Context(), quipu.Decision{Letter: letter.ID, Verdict: quipu.Done, Result: "by hand", Who: "ann", Reason: "found it in their books"}))
+			require.NoError(t, rt.Operator().Decide(t.Context(), quipu.Decision{DeadLetter: letter.ID, Verdict: quipu.Done, Result: "by hand", Who: "ann", Reason: "found it in their books"}))
 			receipt = "by hand"
 		default:
 			wantCalls = 2

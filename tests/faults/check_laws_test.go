@@ -93,7 +93,7 @@ var closedOnceLaw = law{"I5", []string{
 }}
 
 // nothingLeftLaw is I6 when all jobs have ended: no row, no wait, no open dead
-// letter, and no message with steps left.
+// dead letter, and no message with steps left.
 var nothingLeftLaw = law{"I6", []string{
 	`SELECT format('job %s: row %s %s of %s %s, held %s, due %s, publication %s, turn %s, of entry %s',
 		job, kind, guid, activity, dad, held, next_at, publication, turn, origin) FROM dispatches`,

@@ -146,7 +146,7 @@ func watched(ctx context.Context, db looker, before *sample, acked []json.RawMes
 	}
 	found := []error{
 		wrongIf("I10", now.since(before)), digitsLaw.hold(ctx, db), semaphoreLaw.hold(ctx, db),
-		closedOnceLaw.hold(ctx, db), licenceLaw.hold(ctx, db),
+		closedOnceLaw.hold(ctx, db), obligationLaw.hold(ctx, db),
 		totalLaw.hold(ctx, db, play.Total), answered(ctx, db, acked),
 	}
 	var broken []error
@@ -240,10 +240,10 @@ func shrinks(before, after int64, units []int64) bool {
 	return false
 }
 
-// licenceLaw is I6 at any time. What stands for an obligation is a row that is to
+// obligationLaw is I6 at any time. What stands for an obligation is a row that is to
 // be sent or is held for a person, and not the request of a function that sleeps:
 // for that its timer or its wait stands.
-var licenceLaw = law{"I6", []string{
+var obligationLaw = law{"I6", []string{
 	`WITH ` + obligations + `
 	SELECT format('job %s (%s): nothing stands for %s %s', o.job, j.key, o.activity, o.dad)
 	FROM obligation o JOIN jobs j ON j.id = o.job

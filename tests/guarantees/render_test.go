@@ -83,7 +83,7 @@ func TestCountsAreShown(t *testing.T) {
 	c := counts{
 		sim: &Sim{Run: Run{Date: "2026-01-02", Commit: "abc", Seconds: 60, CPU: 59}, From: 7, Seeds: 12345, Failed: 2},
 		mutants: &Mutants{Limit: 2000, Guards: []Mutant{
-			{"licence", 13, "I6: a | b", false}, {"lease", 0, "", false}, {"receipt", 0, "panic", false}, {"rows", 0, "TestX", true}, {"claim", 0, "", true},
+			{"dispatch_row", 13, "I6: a | b", false}, {"lease", 0, "", false}, {"receipt", 0, "panic", false}, {"rows", 0, "TestX", true}, {"claim", 0, "", true},
 		}},
 		faults: &Faults{Cells: []Cell{
 			{Point: "K1", Fault: "F1", Mode: "normal", Result: Passed, MS: 1200, Kills: 3},
@@ -95,7 +95,7 @@ func TestCountsAreShown(t *testing.T) {
 		fuzz:  &Fuzz{Targets: []FuzzTarget{{Package: "flow", Target: "FuzzParse", Executions: 1000000, Failed: true}}},
 	}
 	require.Equal(t, "12 345 worlds from seed 7 on, **2 failed**; 206 worlds/s, 0 calls and 0 commits in all. 2026-01-02, commit abc, 60 s (59 s of processor time).\n", c.simulated())
-	require.Contains(t, c.mutated(), "| licence | 13 | I6: a \\| b |\n| lease | **not noticed** in 2 000 |  |\n| receipt | the process died | panic |\n| rows | a test | TestX |\n| claim | **not noticed** |  |\n\n5 guards, 2 not noticed.")
+	require.Contains(t, c.mutated(), "| dispatch_row | 13 | I6: a \\| b |\n| lease | **not noticed** in 2 000 |  |\n| receipt | the process died | panic |\n| rows | a test | TestX |\n| claim | **not noticed** |  |\n\n5 guards, 2 not noticed.")
 	require.Contains(t, c.faulted(), "| | K1 | K2 | K10 |\n|---|---|---|---|\n| F1 | ✓✗ |  |  |\n| F10 |  | – | ✓ |\n")
 	require.Contains(t, c.faulted(), "\n- K1, F1, stepwise: failed. I6\n- K2, F10, normal: not run. no disk\n")
 	require.Contains(t, c.faulted(), "4 cells: 2 passed, **1 failed**, 1 not run; 3 processes")

@@ -32,6 +32,11 @@ var unwanted = []struct {
 		},
 		regexp.MustCompile(`(?i)\b(iss` + `ue #?\d+|sub-?ag` + `ents?|language mod` + `els?|ch` + `atbots?|ll` + `ms?|pro` + `mpt engineering|co` + `pilot|as an a` + `i)\b`),
 	},
+	{
+		"the field has a word for it: dispatch row, dead letter, resolve, cancel, operator action, attempt, caller's transaction",
+		[]string{"lice" + "nce", "und" + "ead", "unw" + "ait", "dis" + "arm", "de" + "eds", "christ" + "en", "tom" + "bs"},
+		regexp.MustCompile(`(?i)\b(lice` + `nces?|und` + `ead|unw` + `aits?|dis` + `arm(s|ed)?|de` + `eds|christ` + `ens?|tom` + `bs)\b`),
+	},
 }
 
 func words(list ...string) *regexp.Regexp {

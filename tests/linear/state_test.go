@@ -103,7 +103,7 @@ func (s state) engine() (next []state) {
 	return next
 }
 
-// end closes the job: what is left of it is withdrawn (C15).
+// end closes the job: what is left of it is cancelled (C15).
 func (s state) end(how phase, by rune) state {
 	s.phase, s.by, s.waits, s.asked = how, by, false, ""
 	return s

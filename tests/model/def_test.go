@@ -83,7 +83,7 @@ func (a *act) through() bool {
 	return a.typ == "hook" && a.text("sleep") == "" && a.text("signal") == ""
 }
 
-// attempts is the number of tries that the activity has.
+// attempts is the number of attempts that the activity has.
 func (a *act) attempts() int {
 	n := 3
 	if a.typ == "await" {

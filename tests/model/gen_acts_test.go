@@ -39,7 +39,7 @@ func (g *gen) worker(a *act) {
 	g.mapping(a)
 }
 
-// tries draws failed tries and a policy that is enough, or not.
+// tries draws failed attempts and a policy that is enough, or not.
 func (g *gen) tries(a *act, in map[string]any) {
 	attempts := 1 + g.upTo("attempts", 3)
 	in["fail"] = 1 + g.upTo("fail", 2)

@@ -33,7 +33,7 @@ func (j *job) worker(f *frame, x *exec) result {
 	return result{code: 200, output: out}
 }
 
-// ask is one request with all its tries.
+// ask is one request with all its attempts.
 func (j *job) ask(x *exec, in any) (int, any) {
 	name := x.act.name
 	if x.act.text("topic") == topicNobody {
@@ -41,7 +41,7 @@ func (j *job) ask(x *exec, in any) (int, any) {
 		return 408, nil
 	}
 	j.asked[name] = append(j.asked[name], spell(in))
-	d := deedOf(in)
+	d := taskOf(in)
 	if attempts := x.act.attempts(); d.fail >= attempts {
 		j.entries[name] += attempts
 		return failedCodes[d.how], nil

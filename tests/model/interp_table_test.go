@@ -38,7 +38,7 @@ transitions: {s: [a], a: [b]}`,
 			output: map[string]any{"a": mix("x", 3), "b": 200},
 			runs:   map[string]int{"a": 1, "b": 1}, entries: map[string]int{"a": 1, "b": 1},
 		},
-		"an error that nobody takes, after two failed tries": {
+		"an error that nobody takes, after two failed attempts": {
 			flow: head + `
 activities: {s: {type: trigger}, a: {type: worker, topic: work, input: {fail: 2, code: 422}}, b: {type: worker, topic: work}}
 transitions: {s: [a], a: [b]}`,

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// deed is what a worker is to do: its input says it, so that a flow's text is
+// task is what a worker is to do: its input says it, so that a flow's text is
 // its whole script. Handler and interpreter share it.
-type deed struct {
+type task struct {
 	act   string // salt of the output
 	v     int
 	n     int    // index under `each`
 	code  int    // how it ends: 200, or the code of its error
 	bad   []any  // indexes of elements that end with code 422 instead
-	fail  int    // failed tries before that
-	how   string // of a failed try
+	fail  int    // failed attempts before that
+	how   string // of a failed attempt
 	who   string // the await whose children fail at first
 	fails int    // how many of them
 	list  int    // size of the list in the output; 0 for none
@@ -28,7 +28,7 @@ const (
 	topicNobody = "nobody"      // no handler
 )
 
-// How a try fails.
+// How an attempt fails.
 const (
 	howError = "error"
 	howBusy  = "busy"
@@ -36,11 +36,11 @@ const (
 	howHang  = "hang"
 )
 
-// failedCodes are what the last failed try ends with.
+// failedCodes are what the last failed attempt ends with.
 var failedCodes = map[string]int{howError: 500, howBusy: 503, howPanic: 500, howHang: 408}
 
-func deedOf(input any) deed {
-	d := deed{code: 200, how: howError}
+func taskOf(input any) task {
+	d := task{code: 200, how: howError}
 	in, ok := input.(map[string]any)
 	if !ok {
 		d.v = input.(int)
@@ -61,9 +61,9 @@ func deedOf(input any) deed {
 	return d
 }
 
-// final is how the deed ends once its tries have not failed; turn counts the
+// final is how the task ends once its attempts have not failed; turn counts the
 // children of the await that it names.
-func (d deed) final(turn int) (code int, output any) {
+func (d task) final(turn int) (code int, output any) {
 	if d.who != "" && turn <= d.fails {
 		return 409, nil
 	}

@@ -321,9 +321,9 @@ func (h *handled) registry() *workers.Registry {
 func (h *handled) handle(ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
 	call := workers.Info(ctx)
 	in := unspell(raw)
-	d := deedOf(in)
+	d := taskOf(in)
 	turn := h.note(&call, spell(in), d.who)
-	if call.Try <= d.fail {
+	if call.Attempt <= d.fail {
 		switch d.how {
 		case howBusy:
 			return nil, workers.RetryAfter(50*time.Millisecond, workers.Fail(failedCodes[howBusy], "busy"))

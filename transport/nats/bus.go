@@ -159,7 +159,7 @@ func (b *Bus) MaxPayload() int {
 }
 
 // Reach waits until a server is connected, at most so long; a negative time asks for
-// none. The error is transport.ErrUnavailable with why the last try failed, or that of
+// none. The error is transport.ErrUnavailable with why the last attempt failed, or that of
 // ctx.
 func (b *Bus) Reach(ctx context.Context, most time.Duration) error {
 	if most < 0 {

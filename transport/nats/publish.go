@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// maxPublishTries bounds how often a message is sent that no stream took
+	// maxPublishAttempts bounds how often a message is sent that no stream took
 	// up, while the stream is being made again.
-	maxPublishTries = 3
+	maxPublishAttempts = 3
 	// publishRetryWait is between them.
 	publishRetryWait = 250 * time.Millisecond
 
@@ -223,7 +223,7 @@ func (p *publisher) retry(id uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.inFlight[id]
-	if s == nil || s.tries >= maxPublishTries {
+	if s == nil || s.tries >= maxPublishAttempts {
 		return false
 	}
 	s.tries++

@@ -15,7 +15,7 @@ const (
 	repairWait = 5 * time.Second
 )
 
-// repair makes a stream again that a publish found missing. At most one try at
+// repair makes a stream again that a publish found missing. At most one attempt at
 // a time per stream; it never blocks the caller.
 func (b *Bus) repair(kind transport.Kind) {
 	b.closing.RLock()

@@ -73,7 +73,7 @@ const insertFirst = `INSERT INTO instances (n, activity, dad, dad_text, ledger)
 	SELECT n, 'step_0', $2, ',0,0', 1100000000000 FROM jobs WHERE id = ANY ($1::uuid[])`
 
 const insertRow = `INSERT INTO dispatches (guid, job, kind, activity, dad, topic, element, body, next_at, dead, publication,
-	published_at, turn, turn_sent, try, runs, fence, effects_seq, origin, undo)
+	published_at, turn, turn_sent, attempt, runs, fence, effects_seq, origin, undo)
 	SELECT $2, id, 'request', $3, ',0,0', 'noop', 0, '{}', 1, false, 1, 1, 1, 1, 1, 0, 0, 0, 1, false FROM unnest($1::uuid[]) AS w (id)`
 
 func open(ctx context.Context, r Run, jobs int) (*writer, error) {

@@ -122,7 +122,7 @@ CREATE INDEX jobs_undo ON jobs (parent_job) WHERE flow_name = 'quipu_undo'; -- w
 
 -- Tombstones whose key was used again: late messages of the job are still
 -- known by them (C5), and so that their history can be archived. The columns are as in jobs.
-CREATE TABLE tombs (
+CREATE TABLE tombstones (
     id           uuid   NOT NULL PRIMARY KEY,
     n            bigint NOT NULL UNIQUE,
     key          text   NOT NULL,
@@ -134,7 +134,7 @@ CREATE TABLE tombs (
     closed       bigint,
     expires_at   bigint NOT NULL
 );
-CREATE INDEX tombs_expires ON tombs (expires_at);
+CREATE INDEX tombstones_expires ON tombstones (expires_at);
 
 -- The activity ledgers (1.2). dad is the first 16 bytes of the address's
 -- SHA-256. The checks are rule C4. A row of ledger 0 is none: it only points to
@@ -153,7 +153,7 @@ CREATE TABLE instances (
     count      integer NOT NULL DEFAULT 0,
     size       bigint  NOT NULL DEFAULT 0,
     turn       integer NOT NULL DEFAULT 0,
-    try        integer NOT NULL DEFAULT 0,
+    attempt        integer NOT NULL DEFAULT 0,
     child      uuid,
     PRIMARY KEY (n, activity, dad),
     CONSTRAINT ledger_join CHECK (is_join OR ledger / 100000000 % 1000 = 0),
@@ -208,7 +208,7 @@ CREATE TABLE dispatches (
     published_at bigint,
     turn         bigint  NOT NULL,
     turn_sent    bigint  NOT NULL,
-    try          bigint  NOT NULL,
+    attempt          bigint  NOT NULL,
     runs         bigint  NOT NULL,
     holder       text,
     session      bigint,
@@ -274,7 +274,7 @@ CREATE INDEX waits_mailbox ON waits (mailbox, since, guid);
 -- What durable functions waited for and has come (E12): insert only. guid is the
 -- message that brought it, seq the entry of the main chain that recorded it. A
 -- replay reads them by their request, whether its row is there or not.
-CREATE TABLE woken (
+CREATE TABLE resolved_waits (
     n        bigint NOT NULL,
     request  uuid   NOT NULL,
     guid     uuid   NOT NULL,
@@ -284,7 +284,7 @@ CREATE TABLE woken (
     seq      bigint NOT NULL,
     PRIMARY KEY (n, guid)
 ) PARTITION BY RANGE (n);
-CREATE INDEX woken_request ON woken (n, request, seq);
+CREATE INDEX resolved_waits_request ON resolved_waits (n, request, seq);
 
 -- The signals from outside, by which a repeated one is known, and what became
 -- of them; and the interrupts that met a closed job (W12).
@@ -297,7 +297,7 @@ CREATE INDEX signals_at ON signals (at);
 
 -- Effects by their key (3.1); seq is the entry of the request's chain that
 -- first named it. turn and until are of a started one: the turn of its run, and
--- the start plus the timeout of the try, where there is one (E4). position is
+-- the start plus the timeout of the attempt, where there is one (E4). position is
 -- the place of the call in a durable function (E15), '' elsewhere; vouched: an
 -- operator confirmed the result (3.3); not_done: how often the effect ended so
 -- before (E5).

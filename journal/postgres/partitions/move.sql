@@ -6,5 +6,5 @@ UPDATE receipts SET n = {to} WHERE n = {from};
 UPDATE instances SET n = {to} WHERE n = {from};
 UPDATE effects SET n = {to} WHERE n = {from};
 UPDATE payloads SET n = {to} WHERE n = {from};
-UPDATE woken SET n = {to} WHERE n = {from};
+UPDATE resolved_waits SET n = {to} WHERE n = {from};
 UPDATE jobs SET n = {to} WHERE id = '{id}';

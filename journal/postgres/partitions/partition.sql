@@ -11,6 +11,6 @@ CREATE TABLE effects_{p} (LIKE effects INCLUDING ALL) WITH (fillfactor = 80);
 ALTER TABLE effects ATTACH PARTITION effects_{p} FOR VALUES FROM ({from}) TO ({to});
 CREATE TABLE payloads_{p} (LIKE payloads INCLUDING ALL);
 ALTER TABLE payloads ATTACH PARTITION payloads_{p} FOR VALUES FROM ({from}) TO ({to});
-CREATE TABLE woken_{p} (LIKE woken INCLUDING ALL);
-ALTER TABLE woken ATTACH PARTITION woken_{p} FOR VALUES FROM ({from}) TO ({to});
+CREATE TABLE resolved_waits_{p} (LIKE resolved_waits INCLUDING ALL);
+ALTER TABLE resolved_waits ATTACH PARTITION resolved_waits_{p} FOR VALUES FROM ({from}) TO ({to});
 INSERT INTO partitions (p, live) VALUES ({p}, {from});

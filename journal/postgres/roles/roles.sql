@@ -16,13 +16,13 @@ GRANT SELECT ON {schema}.space TO
 
 -- engine: starts, commits, delivers signals, sweeps, deploys, acts on dead
 -- letters. Who starts or signals in a transaction of his own needs its rights.
-GRANT SELECT, INSERT ON {schema}.entries, {schema}.woken TO {role_engine};
+GRANT SELECT, INSERT ON {schema}.entries, {schema}.resolved_waits TO {role_engine};
 GRANT SELECT, INSERT, UPDATE ON
     {schema}.jobs, {schema}.instances, {schema}.flows, {schema}.effects, {schema}.dead_letters TO {role_engine};
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     {schema}.dispatches, {schema}.receipts, {schema}.batches, {schema}.waits, {schema}.signals, {schema}.sessions
     TO {role_engine};
-GRANT SELECT, INSERT ON {schema}.tombs TO {role_engine};
+GRANT SELECT, INSERT ON {schema}.tombstones TO {role_engine};
 GRANT SELECT ON {schema}.partitions TO {role_engine};
 GRANT SELECT, USAGE ON
     {schema}.numbers_never, {schema}.numbers_days, {schema}.numbers_months, {schema}.numbers_years TO {role_engine};
@@ -35,7 +35,7 @@ GRANT SELECT, UPDATE (head_seq, head_hash) ON {schema}.jobs TO {role_worker};
 GRANT SELECT, UPDATE ON {schema}.dispatches TO {role_worker};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.sessions TO {role_worker};
 GRANT SELECT, INSERT, UPDATE ON {schema}.effects, {schema}.dead_letters TO {role_worker};
-GRANT SELECT ON {schema}.instances, {schema}.receipts, {schema}.flows, {schema}.woken TO {role_worker};
+GRANT SELECT ON {schema}.instances, {schema}.receipts, {schema}.flows, {schema}.resolved_waits TO {role_worker};
 GRANT SELECT, INSERT ON {schema}.batches TO {role_worker};
 
 -- sealer: reads heads and hashes.
@@ -45,7 +45,7 @@ GRANT SELECT ON {schema}.jobs, {schema}.entries TO {role_sealer};
 -- them, and ends old tombstones (J7, W11). Dropping partitions is the owner's.
 GRANT SELECT, DELETE ON
     {schema}.dead_letters, {schema}.dispatches, {schema}.waits, {schema}.batches TO {role_retention};
-GRANT SELECT, UPDATE, DELETE ON {schema}.jobs, {schema}.tombs TO {role_retention};
+GRANT SELECT, UPDATE, DELETE ON {schema}.jobs, {schema}.tombstones TO {role_retention};
 GRANT UPDATE (floor) ON {schema}.space TO {role_retention};
 GRANT SELECT ON {schema}.partitions TO {role_retention};
 

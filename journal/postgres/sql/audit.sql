@@ -28,6 +28,6 @@ FROM dispatches d WHERE d.job = $1::uuid ORDER BY d.origin, d.guid
 SELECT {wait:w}
 FROM waits w WHERE w.job = $1::uuid ORDER BY w.since, w.guid
 
--- name: audit_woken
+-- name: audit_resolved
 -- what the durable functions of a job waited for, and has come (E12). $1 job.
-SELECT w.request, w.guid, w.kind, w.name, w.position, w.seq FROM woken w WHERE w.n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid)
+SELECT w.request, w.guid, w.kind, w.name, w.position, w.seq FROM resolved_waits w WHERE w.n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid)

@@ -45,7 +45,7 @@ LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = w.job AND d.guid = e
 -- name: effects_past
 -- effects by their keys as the generations left them that a job resumes, the latest first (E1); of a request whether its
 -- compensations have run or are to, and whether a job that runs them is still to end. $1 jobs, $2 keys. Returns the place
--- in the arrays from 1 behind the effect, its request, seq and end of the try, and the generation.
+-- in the arrays from 1 behind the effect, its request, seq and end of the attempt, and the generation.
 SELECT {effect:e}, a.place, e.request, e.seq, coalesce(e.until, 0), a.generation, {undone a e.request}, {undoing a e.request}
 FROM (SELECT w.place, w.key, a.id, a.n, a.generation
       FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS w (job, key, place)
@@ -58,7 +58,7 @@ ORDER BY a.place, a.generation DESC
 
 -- name: effects_put
 -- writes effects, each once; a result is written once (E5): what has one is an error. $1 jobs, $2 requests, $3 seqs
--- of the first entries, $4 turns, $5 ends of tries.
+-- of the first entries, $4 turns, $5 ends of attempts.
 WITH put AS (
     INSERT INTO effects AS e (n, request, seq, turn, until, {effect})
     SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
@@ -138,7 +138,7 @@ FROM put
 -- request.
 SELECT w.seq, w.kind, w.name, w.position,
        (SELECT e.body FROM entries e WHERE e.n = w.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = w.seq), NULL::bytea
-FROM woken w
+FROM resolved_waits w
 WHERE w.n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid AND j.state <> 'expired') AND w.request = $2::uuid
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, d.pauses

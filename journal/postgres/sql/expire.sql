@@ -31,7 +31,7 @@ WITH current AS MATERIALIZED (
     LIMIT $1::int8
     FOR UPDATE SKIP LOCKED
 ), replaced AS MATERIALIZED (
-    SELECT t.id FROM tombs t
+    SELECT t.id FROM tombstones t
     WHERE t.expires_at <= (SELECT micros()) AND {open t}
     ORDER BY t.expires_at
     LIMIT $1::int8
@@ -65,7 +65,7 @@ SELECT count(*) FROM gone
 WITH current AS (
     UPDATE jobs j SET expires_at = micros() + $2::int8 WHERE j.id = ANY ($1::uuid[]) AND j.state = 'expired' AND NOT {open j}
 )
-UPDATE tombs t SET expires_at = micros() + $2::int8 WHERE t.id = ANY ($1::uuid[]) AND NOT {open t}
+UPDATE tombstones t SET expires_at = micros() + $2::int8 WHERE t.id = ANY ($1::uuid[]) AND NOT {open t}
 
 -- name: expire_end
 -- ends tombstones whose time has passed, and raises the floor of generations to theirs, so that no key begins again in a
@@ -80,7 +80,7 @@ WITH current AS MATERIALIZED (
     FOR UPDATE OF j SKIP LOCKED
 ), replaced AS MATERIALIZED (
     SELECT t.id, t.generation, EXISTS (SELECT FROM partitions p WHERE p.p = t.n / $3::int8) AS stays
-    FROM tombs t
+    FROM tombstones t
     WHERE t.expires_at <= (SELECT micros()) AND NOT {open t}
     ORDER BY t.expires_at
     LIMIT $1::int8
@@ -93,11 +93,11 @@ WITH current AS MATERIALIZED (
 ), current_stays AS (
     UPDATE jobs j SET expires_at = micros() + $2::int8 FROM current w WHERE j.id = w.id AND w.stays
 ), replaced_stays AS (
-    UPDATE tombs t SET expires_at = micros() + $2::int8 FROM replaced w WHERE t.id = w.id AND w.stays
+    UPDATE tombstones t SET expires_at = micros() + $2::int8 FROM replaced w WHERE t.id = w.id AND w.stays
 ), current_ends AS (
     DELETE FROM jobs j USING current w WHERE j.id = w.id AND NOT w.stays
 ), replaced_ends AS (
-    DELETE FROM tombs t USING replaced w WHERE t.id = w.id AND NOT w.stays
+    DELETE FROM tombstones t USING replaced w WHERE t.id = w.id AND NOT w.stays
 )
 SELECT (SELECT count(*) FROM current) + (SELECT count(*) FROM replaced)
 

@@ -12,9 +12,9 @@ SELECT {job}, (SELECT micros()) FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY i
 SELECT {job}
 FROM jobs WHERE id = ANY ($1::uuid[])
 
--- name: load_tombs
+-- name: load_tombstones
 -- which of the ids are those of tombstones whose key was used again (C5). $1 ids.
-SELECT id FROM tombs WHERE id = ANY ($1::uuid[])
+SELECT id FROM tombstones WHERE id = ANY ($1::uuid[])
 
 -- name: load_instances
 -- activity ledgers by primary key (J2). $1 jobs, $2 activities, $3 address keys. Returns the place in the arrays from
@@ -188,7 +188,7 @@ FROM (SELECT w.*, j.key, j.root, j.generation
           AS w (job, kind, name, position, activity, dad, place)
       JOIN jobs j ON j.id = w.job OFFSET 0) AS w
 JOIN jobs a ON a.key = w.key AND a.next IS NOT NULL AND a.generation < w.generation AND coalesce(a.root, a.id) = w.root AND a.state <> 'expired'
-CROSS JOIN LATERAL (SELECT * FROM woken k
+CROSS JOIN LATERAL (SELECT * FROM resolved_waits k
                     WHERE k.n = a.n AND k.kind = w.kind AND k.name = w.name AND k.position = w.position OFFSET 0) AS k
 LEFT JOIN LATERAL (SELECT * FROM instances i WHERE i.n = a.n AND i.activity = w.activity AND i.dad = w.dad OFFSET 0) AS i ON true
 ORDER BY w.place, a.generation DESC, k.seq

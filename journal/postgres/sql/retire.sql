@@ -44,7 +44,7 @@ SELECT j.id, j.key, j.generation, j.head_seq, j.head_hash, j.n, f.digest
 FROM (
     (SELECT id, key, generation, head_seq, head_hash, n, flow_name, flow_version FROM jobs WHERE n > $1::int8 AND n < $2::int8 ORDER BY n LIMIT $3::int8)
     UNION ALL
-    (SELECT id, key, generation, head_seq, head_hash, n, flow_name, flow_version FROM tombs WHERE n > $1::int8 AND n < $2::int8 ORDER BY n LIMIT $3::int8)
+    (SELECT id, key, generation, head_seq, head_hash, n, flow_name, flow_version FROM tombstones WHERE n > $1::int8 AND n < $2::int8 ORDER BY n LIMIT $3::int8)
 ) AS j
 LEFT JOIN flows f ON f.name = j.flow_name AND f.version = j.flow_version
 ORDER BY j.n

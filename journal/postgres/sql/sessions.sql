@@ -25,7 +25,7 @@ RETURNING (SELECT count(*) FROM sessions o WHERE o.id <> s.id AND (o.dead OR o.r
           (SELECT min(o.renewed_at + o.lease) - now FROM sessions o WHERE o.id <> s.id AND NOT o.dead AND o.renewed_at > now - o.lease),
           s.engine::int + (SELECT count(*) FROM sessions o WHERE o.id <> s.id AND o.engine AND NOT o.dead AND o.renewed_at > now - o.lease)
 
--- name: session_bury
+-- name: session_end_dead
 -- declares sessions dead that were not renewed for their lease, if the one that says so was, all that time and its own lease.
 -- One of
 -- which a commit is under way that takes something is left for the next time. $1 session.

@@ -45,7 +45,7 @@ SELECT id FROM jobs WHERE id > $1::uuid ORDER BY id LIMIT $2::int8
 -- of which jobs nobody waits for an end any more: those that have ended, completion tasks included, tombstones, also those of keys used again, and quarantined ones. $1 ids.
 SELECT id, state IN ('expired', 'quarantined') OR closed_seq IS NOT NULL AND tasks_seq IS NOT NULL FROM jobs WHERE id = ANY ($1::uuid[])
 UNION ALL
-SELECT id, true FROM tombs WHERE id = ANY ($1::uuid[])
+SELECT id, true FROM tombstones WHERE id = ANY ($1::uuid[])
 
 -- name: jobs_outcome
 -- how jobs ended, with the entry that closed each, and the one that ran its completion tasks where that is another. $1 ids.
@@ -56,7 +56,7 @@ SELECT j.id, j.key, j.state, j.state = 'expired' OR j.tasks_seq IS NOT NULL,
         AND e.seq = NULLIF(j.tasks_seq, j.closed_seq))
 FROM jobs j WHERE j.id = ANY ($1::uuid[])
 UNION ALL
-SELECT t.id, t.key, 'expired', true, NULL, NULL FROM tombs t WHERE t.id = ANY ($1::uuid[])
+SELECT t.id, t.key, 'expired', true, NULL, NULL FROM tombstones t WHERE t.id = ANY ($1::uuid[])
 
 -- name: jobs_known
 -- which of the ids are jobs, in their order. $1 ids.

@@ -29,7 +29,7 @@ WITH w AS MATERIALIZED (
     FROM unnest($1::text[], $2::int8[], {job params 3}) WITH ORDINALITY AS w (trigger, class, {job}, place)
     WHERE w.generation > (SELECT s.floor FROM space s WHERE s.single) AND pg_current_xact_id() IS NOT NULL
 ), buried AS (
-    INSERT INTO tombs (id, n, key, generation, flow_name, flow_version, head_seq, head_hash, closed, expires_at)
+    INSERT INTO tombstones (id, n, key, generation, flow_name, flow_version, head_seq, head_hash, closed, expires_at)
     SELECT j.id, j.n, j.key, j.generation, j.flow_name, j.flow_version, j.head_seq, j.head_hash, j.closed, j.expires_at
     FROM w
     CROSS JOIN LATERAL (SELECT * FROM jobs j WHERE j.key = w.key AND j.next IS NULL AND j.state = 'expired' AND j.generation < w.generation OFFSET 0) AS j
@@ -191,7 +191,7 @@ SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost j
 FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::bytea[], $5::bytea[]) AS w (job, chain, seq, body, hash)
 
 -- name: write_rows_delete
--- ends licences (T1), and takes starts back that their sender awaits and nobody has handled. A row that is gone, or
+-- ends rows (T1), and takes starts back that their sender awaits and nobody has handled. A row that is gone, or
 -- has no such sender any more, means: decide again (C15). $1 jobs, $2 GUIDs, $3 senders, null for own rows.
 WITH gone AS (
     DELETE FROM dispatches d
@@ -279,10 +279,10 @@ CROSS JOIN LATERAL (
 ) AS k
 WHERE d.job = w.mailbox AND d.guid = k.guid
 
--- name: write_woken
+-- name: write_resolved
 -- records pauses of durable functions that have come (E12). $1 jobs, $2 requests, $3 GUIDs, $4 kinds, $5 names, $6
 -- positions, $7 seqs. A second one is 23505.
-INSERT INTO woken (n, request, guid, kind, name, position, seq)
+INSERT INTO resolved_waits (n, request, guid, kind, name, position, seq)
 SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
        request, guid, kind, name, position, seq
 FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::int8[])
