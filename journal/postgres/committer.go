@@ -85,7 +85,7 @@ func (s *Store) dial(ctx context.Context, session journal.GUID) (*conn, *pgx.Con
 	if err != nil {
 		return nil, nil, err
 	}
-	return wrap(raw), raw, nil
+	return s.wrap(raw), raw, nil
 }
 
 // closeSoon closes a connection without waiting long for the server.

@@ -14,21 +14,14 @@ type hotWrite struct {
 
 // queueGuards compares what hot decisions stand on, before anything is written (W6).
 func (w *writes) queueGuards(b *batch) {
-	n, rows := len(w.hot), 0
-	if n == 0 {
+	if len(w.hot) == 0 {
 		return
 	}
-	id, state, semaphore, seq, hash := uuids(n), texts(n), ints(n), ints(n), byteas(n)
+	rows := 0
 	for i := range w.hot {
-		h := &w.hot[i]
-		id.uuid(h.job)
-		state.text(string(h.State))
-		semaphore.int(h.Semaphore)
-		seq.int(h.Head.Seq)
-		hash.bytes(h.Head.Hash[:])
-		rows += len(h.Rows)
+		rows += len(w.hot[i].Rows)
 	}
-	b.queue("hot_jobs", id.value(), state.value(), semaphore.value(), seq.value(), hash.value())
+	b.queue("hot_jobs", guardColumns.param(b, pointers(w.hot)))
 	if rows == 0 {
 		return
 	}

@@ -23,7 +23,8 @@ type Store struct {
 	log    *slog.Logger
 
 	space     atomic.Pointer[journal.GUID] // its id; nil: there is no schema yet
-	announced atomic.Int64                 // when something was announced last, in Unix nanoseconds
+	types     types
+	announced atomic.Int64 // when something was announced last, in Unix nanoseconds
 }
 
 var _ store.Store = (*Store)(nil)
@@ -73,7 +74,7 @@ func (s *Store) with(ctx context.Context, call func(*conn) error) error {
 		return fmt.Errorf("%w: %w", errNotSent, err)
 	}
 	defer c.Release()
-	return call(wrap(c.Conn()))
+	return call(s.wrap(c.Conn()))
 }
 
 // call lends a pooled connection to a call that is repeated as a whole after

@@ -153,7 +153,7 @@ CREATE TABLE instances (
     count      integer NOT NULL DEFAULT 0,
     size       bigint  NOT NULL DEFAULT 0,
     turn       integer NOT NULL DEFAULT 0,
-    attempt        integer NOT NULL DEFAULT 0,
+    attempt    integer NOT NULL DEFAULT 0,
     child      uuid,
     PRIMARY KEY (n, activity, dad),
     CONSTRAINT ledger_join CHECK (is_join OR ledger / 100000000 % 1000 = 0),
@@ -208,7 +208,7 @@ CREATE TABLE dispatches (
     published_at bigint,
     turn         bigint  NOT NULL,
     turn_sent    bigint  NOT NULL,
-    attempt          bigint  NOT NULL,
+    attempt      bigint  NOT NULL,
     runs         bigint  NOT NULL,
     holder       text,
     session      bigint,
@@ -360,3 +360,50 @@ CREATE TABLE batches (
     PRIMARY KEY (session, seq)
 );
 CREATE INDEX batches_at ON batches (at);
+
+-- What a statement takes many of comes as one array of a composite type: one function reads it, not one for each
+-- column. The columns are those of the lists of columns.go and written.go, in their order.
+CREATE TYPE in_row AS (
+    guid uuid, job uuid, kind text, activity text, dad text, topic text, element bigint, body bytea,
+    next_at bigint, held text, dead boolean, publication bigint, published_at bigint, turn bigint,
+    turn_sent bigint, attempt bigint, runs bigint, holder text, session bigint, fence bigint, within_at bigint,
+    effects_seq bigint, effects_hash bytea, origin bigint, sender uuid, pauses bytea, undo boolean, input bytea,
+    rev bigint
+);
+CREATE TYPE in_moved AS (
+    job uuid, guid uuid, next_at bigint, held text, dead boolean, turn_sent bigint, runs bigint, holder text,
+    session bigint, fence bigint, effects_seq bigint, effects_hash bytea, undo boolean
+);
+CREATE TYPE in_job AS (
+    id uuid, key text, generation bigint, flow_name text, flow_version text, flow_digest bytea, state text,
+    semaphore bigint, head_seq bigint, head_hash bytea, started bigint, tags text, trace text,
+    parent_space text, parent_job uuid, parent_activity text, parent_dad text, parent_leg1 uuid,
+    parent_turn bigint, parent_awaited boolean, root uuid, origin bytea
+);
+CREATE TYPE in_wait AS (
+    job uuid, guid uuid, activity text, dad text, topic text, key text, repeat boolean, max_age bigint,
+    count bigint, since bigint, origin bigint, request uuid
+);
+CREATE TYPE in_effect AS (
+    key bytea, name text, class text, not_done bigint, state text, result bytea, error bytea, fence bigint,
+    holder text, position text, vouched boolean
+);
+CREATE TYPE in_placed AS (
+    job uuid, activity text, dad uuid, is_join boolean, dad_text text, before bigint, ledger bigint,
+    result_seq bigint, code bigint, leg1 uuid, open bigint, count bigint, size bigint, turn bigint,
+    attempt bigint, child uuid
+);
+CREATE TYPE in_move AS (
+    job uuid, sem_before bigint, sem_after bigint, seq_before bigint, seq_after bigint, hash bytea, state text,
+    closes boolean, close_seq bigint, tasks_seq bigint, guid uuid, fresh boolean, before bigint, after bigint,
+    seq bigint, expires bigint
+);
+CREATE TYPE in_head AS (
+    job uuid, semaphore bigint, before bigint, after bigint, hash bytea
+);
+CREATE TYPE in_entry AS (
+    job uuid, chain uuid, seq bigint, body bytea, hash bytea
+);
+CREATE TYPE in_guard AS (
+    id uuid, state text, semaphore bigint, seq bigint, hash bytea
+);

@@ -1,15 +1,13 @@
 -- name: hot_jobs
--- locks the jobs of hot states, waiting for nobody, and compares (W6). $1 ids, $2 states, $3 semaphores, $4 seqs, $5
--- hashes. Those that are otherwise, or that somebody holds, are an error, which says the places in the arrays from 1.
+-- locks the jobs of hot states, waiting for nobody, and compares (W6). Those that are otherwise, or that somebody holds, are an error, which says the places in the arrays from 1.
 WITH w AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::text[], $3::int8[], $4::int8[], $5::bytea[]) WITH ORDINALITY
-        AS w (id, state, semaphore, seq, hash, n)
+    SELECT * FROM unnest({guard param 1}) WITH ORDINALITY AS w ({guard}, n)
 ), same AS MATERIALIZED (
     SELECT w.n FROM w JOIN jobs j ON j.id = w.id
     WHERE j.state = w.state AND j.semaphore = w.semaphore AND j.head_seq = w.seq AND j.head_hash = w.hash
     FOR NO KEY UPDATE OF j SKIP LOCKED
 )
-SELECT CASE WHEN (SELECT count(*) FROM same) = cardinality($1::uuid[]) THEN 0
+SELECT CASE WHEN (SELECT count(*) FROM same) = cardinality({guard param 1}) THEN 0
             ELSE CAST('quipu: lost hot jobs ' || (SELECT string_agg(w.n::text, ',') FROM w WHERE NOT EXISTS (SELECT FROM same WHERE same.n = w.n)) AS int) END
 
 -- name: hot_rows
