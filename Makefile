@@ -12,9 +12,9 @@
 # make mutants a guard removed at a time: the simulator or a test has to notice; scripts/mutants NAME... for some
 # make fuzz    every fuzz target for FUZZTIME (1m), one after another
 # make differential  both stores side by side: QUIPU_DIFFERENTIAL sequences (100)
-#              chaos, faults, sim, mutants, fuzz and differential write what they counted to
-#              tests/guarantees/counts with RECORD=1; make guarantees renders them
-# make guarantees  GUARANTEES.md, from its template and those counts
+#              chaos, faults, sim, linear, mutants, fuzz and differential say in a line at their
+#              end what they counted
+# make guarantees  GUARANTEES.md, from its template and the counts beside it
 # make build   the commands, into bin/
 # make fmt     gofumpt on everything
 
@@ -34,10 +34,6 @@ export GORACE ?= atexit_sleep_ms=0
 test check soak: export GOFLAGS += -gcflags=all=-dwarf=false
 # Arguments of the demo and of the benchmark.
 ARGS ?=
-# RECORD=1 writes what long runs count into the tree.
-ifdef RECORD
-export QUIPU_RECORD = $(CURDIR)/tests/guarantees/counts
-endif
 
 demo: postgres build
 	bin/demo $(ARGS)
