@@ -14,11 +14,10 @@
 # make differential  both stores side by side: QUIPU_DIFFERENTIAL sequences (100)
 #              chaos, faults, sim, linear, mutants, fuzz and differential say in a line at their
 #              end what they counted
-# make guarantees  GUARANTEES.md, from its template and the counts beside it
 # make build   the commands, into bin/
 # make fmt     gofumpt on everything
 
-.PHONY: demo test check soak bench chaos faults sim linear mutants fuzz differential guarantees build fmt postgres
+.PHONY: demo test check soak bench chaos faults sim linear mutants fuzz differential build fmt postgres
 
 # One test binary may run this long; the slowest is tests/e2e. All of make test takes
 # about 10 minutes on two cores, most of it in tests/e2e, tests/faults and the
@@ -85,9 +84,6 @@ QUIPU_DIFFERENTIAL ?= 100
 
 differential: postgres
 	QUIPU_DIFFERENTIAL=$(QUIPU_DIFFERENTIAL) go test ./tests/differential -run TestStoresAgree -v -count=1 -timeout 0
-
-guarantees:
-	go test ./tests/guarantees -run TestGuarantees -count=1 -update
 
 build:
 	mkdir -p bin
