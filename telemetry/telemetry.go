@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/propagation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -141,7 +143,9 @@ func (t *Telemetry) told(ctx context.Context, s *observer.Span) {
 }
 
 // Attempt implements observer.Observer. Spans that the handler opens in the
-// context are exported after the attempt's own, when it has ended.
+// context are exported after the attempt's own, when it has ended. The context has
+// baggage, too: quipu.job (its id), quipu.activity and quipu.attempt, for the logs
+// and spans of whatever the handler calls.
 func (t *Telemetry) Attempt(ctx context.Context, parent string, s observer.Subject) (context.Context, func(error, []observer.Span)) {
 	under, ok := t.under(ctx, parent)
 	if !ok {
@@ -151,6 +155,7 @@ func (t *Telemetry) Attempt(ctx context.Context, parent string, s observer.Subje
 	// What this attempt is called in is not what its spans are held by.
 	under, span := t.start(context.WithValue(under, heldKey{}, (*held)(nil)), observer.SpanAttempt, s)
 	at.trace = span.SpanContext().TraceID()
+	under = carry(under, "quipu.job", s.Job, "quipu.activity", s.Activity, keyAttempt, strconv.Itoa(s.Attempt))
 	return context.WithValue(under, heldKey{}, at), func(err error, effects []observer.Span) {
 		t.fail(span, err)
 		if n := at.lost(); n > 0 {
@@ -162,6 +167,19 @@ func (t *Telemetry) Attempt(ctx context.Context, parent string, s observer.Subje
 		}
 		t.hold.release(at)
 	}
+}
+
+// carry adds names and values to the baggage of ctx. What baggage cannot have is left out.
+func carry(ctx context.Context, pairs ...string) context.Context {
+	all := baggage.FromContext(ctx)
+	for i := 0; i < len(pairs); i += 2 {
+		if m, err := baggage.NewMemberRaw(pairs[i], pairs[i+1]); err == nil {
+			if more, err := all.SetMember(m); err == nil {
+				all = more
+			}
+		}
+	}
+	return baggage.ContextWithBaggage(ctx, all)
 }
 
 func (t *Telemetry) start(ctx context.Context, kind string, s observer.Subject, opts ...trace.SpanStartOption) (context.Context, trace.Span) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -105,7 +106,12 @@ func TestOneJobIsOneTreeAcrossACrash(t *testing.T) {
 	own.End()
 	require.Len(t, out.GetSpans(), before, "nothing of an attempt that never ends is exported")
 
-	ctx, done := second.Attempt(t.Context(), root, observer.Subject{Activity: "charge", Turn: 1, Attempt: 1})
+	mine, err := baggage.Parse("tenant=7")
+	require.NoError(t, err)
+	ctx, done := second.Attempt(baggage.ContextWithBaggage(t.Context(), mine), root, observer.Subject{Job: "j", Activity: "charge", Turn: 1, Attempt: 2})
+	for name, value := range map[string]string{"tenant": "7", "quipu.job": "j", "quipu.activity": "charge", "quipu.attempt": "2"} {
+		require.Equal(t, value, baggage.FromContext(ctx).Member(name).Value())
+	}
 	outerCtx, outer := second.TracerProvider().Tracer("shop").Start(ctx, "outer")
 	_, inner := second.TracerProvider().Tracer("shop").Start(outerCtx, "inner")
 	inner.End()
