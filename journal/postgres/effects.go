@@ -12,7 +12,7 @@ import (
 
 // chainStatements are those of a transaction on effect chains by itself.
 var chainStatements = []string{
-	"begin", "commit", "rollback", "write_marker", "session_alive", "clock", "chains_lock", "effects_read", "write_entries", "chains_put", "effects_put",
+	"begin", "commit", "rollback", "write_marker", "clock", "chains_lock", "effects_read", "write_entries", "chains_put", "effects_put",
 	"write_letters_end",
 }
 

@@ -17,15 +17,7 @@ func (w *writes) queueGuards(b *batch) {
 	if len(w.hot) == 0 {
 		return
 	}
-	rows := 0
-	for i := range w.hot {
-		rows += len(w.hot[i].Rows)
-	}
-	b.queue("hot_jobs", guardColumns.param(b, pointers(w.hot)))
-	if rows == 0 {
-		return
-	}
-	job, guid, rev := uuids(rows), uuids(rows), ints(rows)
+	job, guid, rev := uuids(len(w.hot)), uuids(len(w.hot)), ints(len(w.hot))
 	for i := range w.hot {
 		for _, r := range w.hot[i].Rows {
 			job.uuid(w.hot[i].job)
@@ -33,10 +25,10 @@ func (w *writes) queueGuards(b *batch) {
 			rev.int(r.Rev)
 		}
 	}
-	b.queue("hot_rows", job.value(), guid.value(), rev.value())
+	b.queue("hot", guardColumns.param(b, pointers(w.hot)), job.value(), guid.value(), rev.value())
 }
 
-// hotRow is the job of the n-th row that hot_rows compared, from 1.
+// hotRow is the job of the n-th row that was compared, from 1.
 func (w *writes) hotRow(n int) (job journal.JobID, found bool) {
 	for i := range w.hot {
 		h := &w.hot[i]

@@ -75,7 +75,7 @@ func queueBirths(b *batch, fresh []store.Chained) {
 // lostTo is what a test-and-set says that it was lost to.
 var lostTo = regexp.MustCompile(`"quipu: lost (keys|flows|payloads|hot jobs|hot rows) ([0-9,]+)"`)
 
-// lostSession is what session_alive says.
+// lostSession is what write_marker says.
 const lostSession = `"quipu: lost sessions`
 
 // lost names what the writes were lost to, where the error says it.

@@ -260,7 +260,7 @@ func (x ending) Commit(ctx context.Context, plans []store.Chained) error {
 	if err != nil {
 		return rejected("tx effect", err)
 	}
-	return w.lost(x.s.conclude(ctx, x.c, func(b *batch) { w.queue(b) }))
+	return w.lost(x.s.conclude(ctx, x.c, w))
 }
 
 // again reports that keeping failed for a reason after which the whole is run

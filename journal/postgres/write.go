@@ -7,18 +7,16 @@ const threshold = 0
 
 // writeStatements are the statements that queue may add.
 var writeStatements = []string{
-	"begin", "commit", "rollback", "write_marker", "session_alive", "hot_jobs", "hot_rows", "write_flows_active", "write_jobs_next", "write_jobs_new", "write_jobs", "write_head", "write_receipts_new", "write_receipts", "write_receipts_gone",
+	"begin", "commit", "rollback", "write_marker", "hot", "write_flows_active", "write_jobs_next", "write_jobs_new", "write_jobs", "write_head", "write_receipts_new", "write_receipts", "write_receipts_gone",
 	"write_instances_new", "write_instances", "write_entries", "write_rows_delete", "write_rows_discard", "write_rows_new",
 	"write_rows", "write_mailboxes", "write_waits_delete", "write_waits_new", "write_waits", "write_kept_due",
 	"write_resolved", "write_letters_end", "write_letters", "chains_put", "effects_put", "effects_judged", "payloads_put", "letters_act", "signals_put", "signals_became", "announce",
 }
 
 // queue adds the statements that have something to do, in the lock order of
-// rule J3: the jobs are locked already, or by their guards.
+// rule J3: the jobs are locked already, or by their guards. The marker stands before
+// them, and compares w.sessions.
 func (w *writes) queue(b *batch) {
-	if len(w.sessions) > 0 {
-		b.queue("session_alive", pInts(w.sessions...))
-	}
 	w.queueGuards(b)
 	boxes := w.registers()
 	if len(boxes) > 0 {

@@ -11,6 +11,7 @@ CREATE DOMAIN digest AS bytea CONSTRAINT digest_bytes CHECK (octet_length(VALUE)
 CREATE DOMAIN generation AS bigint CONSTRAINT generation_positive CHECK (VALUE > 0);
 CREATE DOMAIN job_state AS text CONSTRAINT job_state_known
     CHECK (VALUE IN ('open', 'completed', 'failed', 'interrupted', 'quarantined', 'expired'));
+CREATE DOMAIN elements AS integer CONSTRAINT open_elements CHECK (VALUE >= 0);
 CREATE DOMAIN semaphore AS bigint CONSTRAINT semaphore_range CHECK (VALUE >= 0);
 
 -- The digits of an activity ledger (1.2, C4).
@@ -99,7 +100,7 @@ CREATE TABLE jobs (
     tags            text   NOT NULL DEFAULT '', -- sorted, one in a line
     trace           text   NOT NULL,
     expires_at      bigint,
-    parent_space    text, -- parent_*: the await, or the request of the function, that started the job
+    parent_space    text, -- parent_*, all or none: the await, or the request of the function, that started the job
     parent_job      uuid,
     parent_activity text,
     parent_dad      text,
@@ -108,10 +109,7 @@ CREATE TABLE jobs (
     parent_awaited  boolean,
     root            uuid,  -- the first of the generations that the job resumes; NULL: it resumes none
     origin          bytea, -- what it resumes, as its first entry says it
-    next            uuid,  -- the job that resumes this one
-    CONSTRAINT jobs_origin CHECK ((root IS NULL) = (origin IS NULL)),
-    CONSTRAINT jobs_parent CHECK (num_nulls(parent_space, parent_job, parent_activity, parent_dad, parent_leg1,
-        parent_turn, parent_awaited) IN (0, 7))
+    next            uuid   -- the job that resumes this one
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 CREATE UNIQUE INDEX jobs_key ON jobs (key) WHERE next IS NULL;
 CREATE INDEX jobs_past ON jobs (key, generation) WHERE next IS NOT NULL;
@@ -149,15 +147,14 @@ CREATE TABLE instances (
     result_seq bigint  NOT NULL DEFAULT 0,
     code       integer NOT NULL DEFAULT 0,
     leg1       uuid,
-    open       integer NOT NULL DEFAULT 0,
+    open       elements NOT NULL DEFAULT 0,
     count      integer NOT NULL DEFAULT 0,
     size       bigint  NOT NULL DEFAULT 0,
     turn       integer NOT NULL DEFAULT 0,
     attempt    integer NOT NULL DEFAULT 0,
     child      uuid,
     PRIMARY KEY (n, activity, dad),
-    CONSTRAINT ledger_join CHECK (is_join OR ledger / 100000000 % 1000 = 0),
-    CONSTRAINT open_elements CHECK (open >= 0)
+    CONSTRAINT ledger_join CHECK (is_join OR ledger / 100000000 % 1000 = 0)
 ) PARTITION BY RANGE (n);
 CREATE INDEX instances_child ON instances (n) WHERE child IS NOT NULL;
 

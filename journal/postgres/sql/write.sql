@@ -1,6 +1,11 @@
 -- name: write_marker
--- the marker of a batch (J4). $1 session, $2 seq. A second one is 23505.
-INSERT INTO batches (session, seq, at) VALUES ($1::uuid, $2::int8, micros())
+-- the marker of a batch (J4), and the first statement of its commit: the sessions for which the batch takes something last
+-- until its end (W8). $1 session of the committer, $2 seq, $3 sessions of processes. A second marker is 23505; a session
+-- that is over is an error.
+WITH alive AS MATERIALIZED (SELECT s.id FROM sessions s WHERE s.id = ANY ($3::int8[]) AND NOT s.dead FOR KEY SHARE SKIP LOCKED)
+INSERT INTO batches (session, seq, at)
+SELECT $1::uuid, $2::int8, CASE WHEN count(*) = cardinality($3::int8[]) THEN micros()
+                                ELSE CAST('quipu: lost sessions ' || cardinality($3::int8[]) - count(*) AS int) END FROM alive
 
 -- name: write_mailboxes
 -- locks mailboxes until the end of the transaction, in the order given: who registers a wait and who delivers a
