@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// Address is where order.yaml expects the shop's services: host and port.
+const Address = "127.0.0.1:7780"
+
 // Line is one job to start, a line of orders.jsonl.
 type Line struct {
 	Flow  string `json:"flow"`
