@@ -1,13 +1,19 @@
 package orders
 
 import (
+	_ "embed" // order.yaml
 	"encoding/json"
 	"fmt"
 	"math/big"
 	"strings"
 )
 
-// Address is where order.yaml expects the shop's services: host and port.
+// Flow is order.yaml.
+//
+//go:embed order.yaml
+var Flow string
+
+// Address is where Flow expects the shop's services: host and port.
 const Address = "127.0.0.1:7780"
 
 // Line is one job to start, a line of orders.jsonl.
