@@ -40,7 +40,7 @@ export QUIPU_RECORD = $(CURDIR)/tests/guarantees/counts
 endif
 
 demo: postgres build
-	bin/demo $(ARGS)
+	@bin/demo $(ARGS)
 
 # make check has all of vet. Here its facts would take a minute: it reads every dependency.
 test: postgres
@@ -94,8 +94,8 @@ guarantees:
 	go test ./tests/guarantees -run TestGuarantees -count=1 -update
 
 build:
-	mkdir -p bin
-	go build -o bin/ ./cmd/... ./examples/saga/trips
+	@mkdir -p bin
+	@scripts/aloud 'Building the commands into bin/' go build -o bin/ ./cmd/... ./examples/saga/trips
 
 fmt:
 	go tool gofumpt -w .
