@@ -174,7 +174,7 @@ func TestWorkerThatEnds(t *testing.T) {
 		failed = make(chan error, 1)
 		d = &demo{options: options{bin: t.TempDir()}, dir: t.TempDir(), fail: func(err error) { failed <- err }}
 		require.NoError(t, os.WriteFile(filepath.Join(d.bin, "worker"), []byte("#!/bin/sh\n"+script), 0o755))
-		require.NoError(t, d.startWorker(0))
+		require.NoError(t, d.launch(0, "worker-a"))
 		return d, failed
 	}
 	d, failed := start("exit 3")
@@ -189,5 +189,5 @@ func TestWorkerThatEnds(t *testing.T) {
 	require.Empty(t, failed)
 
 	d.bin = t.TempDir()
-	require.ErrorContains(t, d.startWorker(1), "are the binaries built?")
+	require.ErrorContains(t, d.launch(1, "worker-b"), "are the binaries built?")
 }

@@ -74,8 +74,10 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer also(&err, d.stopWorkers)
-	if err := d.startWorkers(ctx); err != nil {
-		return err
+	for n, name := range []string{"worker-a", "worker-b"} {
+		if err := d.startWorker(ctx, n, name); err != nil {
+			return err
+		}
 	}
 
 	lines := orders.Generate(d.orders)
@@ -126,7 +128,7 @@ func (d *demo) runAll(ctx context.Context, lines []orders.Line) ([]orders.Outcom
 			return nil, fmt.Errorf("when %d of %d orders had ended: %w", n-1, len(lines), cmp.Or(context.Cause(ctx), err))
 		}
 		if n == max(1, len(lines)*killAt/100) {
-			if err := d.killWorker(n); err != nil {
+			if err := d.killWorker(ctx, n); err != nil {
 				return nil, err
 			}
 		}

@@ -8,10 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev"
 )
 
@@ -27,32 +29,30 @@ type worker struct {
 	told      atomic.Bool // to end
 }
 
-// startWorkers starts the workers and waits until they take part in the work.
-func (d *demo) startWorkers(ctx context.Context) error {
-	for n := range d.workers {
-		if err := d.startWorker(n); err != nil {
-			return err
-		}
+// startWorker starts worker number n and waits until it takes part in the work.
+func (d *demo) startWorker(ctx context.Context, n int, name string) error {
+	if err := d.launch(n, name); err != nil {
+		return err
 	}
 	for {
 		live, err := d.rt.Processes(ctx)
-		if err != nil || len(live) == len(d.workers) {
+		if err != nil || slices.ContainsFunc(live, func(p quipu.Process) bool { return p.Name == name }) {
 			return cmp.Or(context.Cause(ctx), err)
 		}
 		time.Sleep(lookEvery)
 	}
 }
 
-// startWorker starts worker number n. If it ends before it is told to, so does the demo.
-func (d *demo) startWorker(n int) error {
-	w := &worker{name: fmt.Sprintf("worker-%c", 'a'+n)}
-	w.log = filepath.Join(d.dir, w.name+".log")
-	log, err := os.OpenFile(w.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+// launch starts the process of worker number n. If it ends before it is told to, so does
+// the demo.
+func (d *demo) launch(n int, name string) error {
+	w := &worker{name: name, log: filepath.Join(d.dir, name+".log")}
+	log, err := os.Create(w.log)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = log.Close() }() // the process has its own
-	cmd := exec.Command(filepath.Join(d.bin, "worker"), "--name", w.name)
+	cmd := exec.Command(filepath.Join(d.bin, "worker"), "--name", name)
 	cmd.Env, cmd.Stdout, cmd.Stderr = d.env, log, log
 	if w.Process, err = dev.StartProcess(cmd); err != nil {
 		return fmt.Errorf("%w: are the binaries built?", err)
@@ -68,15 +68,14 @@ func (d *demo) startWorker(n int) error {
 }
 
 // killWorker kills a worker in the middle of its work, and starts it again.
-func (d *demo) killWorker(ended int) error {
-	const victim = 1
-	w := d.workers[victim]
+func (d *demo) killWorker(ctx context.Context, ended int) error {
+	w := d.workers[1]
 	if err := w.end(syscall.SIGKILL); err != nil {
 		return err
 	}
 	d.say.step("Killed %s (pid %d) with SIGKILL when %d orders had ended; starting it again", w.name, w.PID(), ended)
 	defer d.say.step("Running the other orders")
-	return d.startWorker(victim)
+	return d.startWorker(ctx, 1, w.name+"-again")
 }
 
 // stopWorkers ends the workers in order, those that run.
