@@ -35,7 +35,7 @@ test check soak: export GOFLAGS += -gcflags=all=-dwarf=false
 ARGS ?=
 
 demo: postgres build
-	bin/demo $(ARGS)
+	@bin/demo $(ARGS)
 
 # make check has all of vet. Here its facts would take a minute: it reads every dependency.
 test: postgres
@@ -86,8 +86,8 @@ differential: postgres
 	QUIPU_DIFFERENTIAL=$(QUIPU_DIFFERENTIAL) go test ./tests/differential -run TestStoresAgree -v -count=1 -timeout 0
 
 build:
-	mkdir -p bin
-	go build -o bin/ ./cmd/... ./examples/saga/trips
+	@mkdir -p bin
+	@scripts/aloud 'Building the commands into bin/' go build -o bin/ ./cmd/... ./examples/saga/trips
 
 fmt:
 	go tool gofumpt -w .

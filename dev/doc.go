@@ -6,7 +6,7 @@
 // and refuse a second owner. Lock is the same protection for the directory
 // above them. Both servers run with the settings of production: JetStream on
 // files, Postgres with fsync, full_page_writes, synchronous_commit and data
-// checksums.
+// checksums. StartProcess runs any program beside them.
 //
-// The package is for Unix; Postgres dies with its parent on Linux only.
+// The package is for Unix; processes die with their parent on Linux only.
 package dev

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -85,7 +86,7 @@ type Postgres struct {
 	release        func() error
 
 	mu   sync.Mutex
-	proc *process // nil while stopped
+	proc *Process // nil while stopped
 }
 
 // StartPostgres makes the cluster below dir if there is none, and runs it until
@@ -193,7 +194,10 @@ func (p *Postgres) startOn(ctx context.Context, port int) error {
 	if err != nil {
 		return fmt.Errorf("postgres log: %w", err)
 	}
-	proc, err := startProcess(filepath.Join(p.bin, "postgres"), p.args(port), log, os.Environ(), p.as)
+	cmd := exec.Command(filepath.Join(p.bin, "postgres"), p.args(port)...)
+	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.as.credential()}
+	proc, err := StartProcess(cmd)
 	if err != nil {
 		return err
 	}
@@ -225,7 +229,7 @@ func (p *Postgres) args(port int) []string {
 }
 
 // awaitReady reads the status line of postmaster.pid, which is what pg_ctl does.
-func (p *Postgres) awaitReady(ctx context.Context, proc *process) error {
+func (p *Postgres) awaitReady(ctx context.Context, proc *Process) error {
 	tick := time.NewTicker(readyEvery)
 	defer tick.Stop()
 	for {
@@ -323,20 +327,9 @@ func (p *Postgres) halt(mode StopMode) error {
 	if proc == nil {
 		return nil
 	}
-	if err := proc.signal(mode.signal()); err != nil {
-		return fmt.Errorf("stop postgres (pid %d): %w", proc.pid, err)
+	if err := proc.Stop(mode.signal(), stopWait, syscall.SIGQUIT); err != nil {
+		return fmt.Errorf("stop postgres: %w", err)
 	}
-	timer := time.NewTimer(stopWait)
-	defer timer.Stop()
-	select {
-	case <-proc.exited:
-		return nil
-	case <-timer.C:
-	}
-	if err := proc.signal(syscall.SIGQUIT); err != nil {
-		return fmt.Errorf("stop postgres (pid %d): %w", proc.pid, err)
-	}
-	<-proc.exited
 	return nil
 }
 

@@ -4,5 +4,5 @@
 //
 // order.yaml is the flow they run through: charge → reserve → ship; refund when
 // the goods cannot be reserved; an invoice when a card is refused and the
-// customer may pay later. The shop's services are cmd/demo/paysvc.
+// customer may pay later. The shop's services are package shop.
 package orders
