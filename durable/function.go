@@ -137,6 +137,7 @@ func (f *Function) Load(ctx context.Context) error {
 	return nil
 }
 
+// Ending is how a run of a durable function ended.
 type Ending struct {
 	Result []byte
 	Err    error // a panic is a *PanicError

@@ -49,6 +49,7 @@ type Question struct {
 // State is the finding of a verifier.
 type State string
 
+// The findings of a verifier.
 const (
 	StateDone    State = "done"
 	StateNotDone State = "not_done"
