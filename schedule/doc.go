@@ -24,7 +24,7 @@
 //     3:00, at 3:00, and several skipped times are one;
 //   - an hour that comes twice: 2:30 fires in the first of the two.
 //
-// With * for the hour, or all 24 hours, the schedule follows elapsed time instead: "*/15
-// * * * *" fires every 15 minutes, in both of two equal hours, and a skipped hour is not
-// made up for.
+// With * for the hour, or all 24 hours, the schedule follows elapsed time instead:
+// "*/15 * * * *" fires every 15 minutes, in both of two equal hours, and a skipped hour
+// is not made up for.
 package schedule

@@ -71,9 +71,10 @@ func (e *ChildError) fact() (int, journal.Failure) {
 
 // Sleep returns when d has passed on the database's clock since the function first called
 // it. The name is unique among the sleeps of the run, 1 to wire.MaxPauseName bytes. A
-// duration of 0 or less is over at once; at most ten years are allowed. A context that
-// the function made does not end the sleep: use First for that. The error is
-// effects.ErrUsage or ErrUndoing. Outside a job it sleeps in the process.
+// duration of 0 or less is over at once; at most ten years are allowed. A context that the
+// function made does not end the sleep: use First for that. An error wraps
+// effects.ErrUsage, is ErrUndoing, or says why the run cannot go on. Outside a job it
+// sleeps in the process.
 func Sleep(ctx context.Context, name string, d time.Duration) error {
 	if effects.From(ctx) == nil {
 		return pause(ctx, d)
