@@ -323,7 +323,7 @@ func TestAJobSkipsWhatTheFunctionTookBackItself(t *testing.T) {
 	t.Parallel()
 	var o outside
 	w := newWorld(t, function0(steps(trip(nil), fails(Fail(409, "no"))), &o), `1`)
-	w.crash = &crash{left: 6, after: true} // flight and hotel have a start and an end each, then come the cause and the first undo
+	w.crash = &crash{left: 6, after: true} // two each for flight and hotel, the cause, the first undo
 	w.crash.left = 8
 	require.Nil(t, w.run())
 	require.Equal(t, []string{"flight", "hotel", "undo hotel"}, o.names)
