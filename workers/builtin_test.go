@@ -16,7 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// receiver is the outside: it remembers what reached it.
+// receiver is the outside; it records its requests.
 type receiver struct {
 	*httptest.Server
 	mu   sync.Mutex
