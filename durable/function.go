@@ -130,7 +130,7 @@ func (f *Function) Load(ctx context.Context) error {
 	}
 	cause, failed := w.rows.ByKey[f.session.Effect(theCause(), 0).Key]
 	w.cause, w.undoing = cause.Result, failed || f.cfg.Original != nil
-	f.session.CancelStarts(w.rows, w.undoing)
+	f.session.BeginPass(w.rows, w.undoing)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.walk = w

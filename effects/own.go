@@ -78,10 +78,10 @@ func NewRows(list []store.EffectRow) Rows {
 	return r
 }
 
-// CancelStarts gives the run of a durable function its record before the function runs
+// BeginPass gives the run of a durable function its record before the function runs
 // from its top, and forgets the calls and the verdict of the pass before. With undone
 // set, no verifier is asked.
-func (s *Session) CancelStarts(recorded Rows, undone bool) {
+func (s *Session) BeginPass(recorded Rows, undone bool) {
 	s.loadMu.Lock()
 	s.rows, s.loaded = recorded, true
 	s.loadMu.Unlock()

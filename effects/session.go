@@ -57,7 +57,7 @@ type Session struct {
 	rows   Rows
 
 	mu      sync.Mutex
-	undone  bool // see CancelStarts
+	undone  bool // see BeginPass
 	calls   map[string]*pending
 	stopped *Unrecorded
 	verdict error
@@ -286,7 +286,7 @@ func (s *Session) Doomed() error {
 }
 
 // load gives the recorded effects, which a replay reads once; a durable function has them
-// from CancelStarts.
+// from BeginPass.
 func (s *Session) load(ctx context.Context) (Rows, error) {
 	if !s.cfg.Replay && s.cfg.Placer == nil {
 		return Rows{}, nil

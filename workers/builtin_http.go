@@ -83,7 +83,7 @@ func redirect(next *http.Request, via []*http.Request) error {
 	switch {
 	case first != http.MethodGet && first != http.MethodHead:
 		return http.ErrUseLastResponse
-	case len(via) >= MaxRedirects:
+	case len(via) > MaxRedirects:
 		return fmt.Errorf("over %d redirects", MaxRedirects)
 	case next.URL.Scheme != "http" && next.URL.Scheme != "https":
 		return fmt.Errorf("redirect to scheme %.20q, allowed are http and https", next.URL.Scheme)
