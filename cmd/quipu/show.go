@@ -65,7 +65,7 @@ func (a *app) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show KEY... | show - | show --effect EFFECT [KEY]",
 		Short: "Show jobs: graph, activities with input and output, effects, what waits; or an effect",
-		Long: showText,
+		Long:  showText,
 		Example: `  quipu show order-42
   quipu show --effect 'charge[line-3]' order-42
   quipu show --effect 9f2c…`,
