@@ -29,7 +29,7 @@ type DeadLetter struct {
 	Activity string
 	Address  string // of the activity's instance
 	Ledger   string // of that instance when the dead letter was written, 15 digits; empty for none
-	Reason   string // a short name: parked, stuck, nondeterminism, undo, confirm, runs, undecodable, foreign
+	Reason   string // a short name: parked, confirm, result_misfit, nondeterminism, undo, runs, stuck, undecodable, foreign, refused
 	Message  string
 	At       time.Time
 	State    string // open, retried, resolved, failed, or answered

@@ -23,18 +23,21 @@ func (a *app) logCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "log KEY... | log -",
 		Short: "Tell what happened in jobs, from the beginning",
-		Long: `Tell the history of jobs from their journals, an event in a line: what was sent to
-whom, with its input, what came back, with the output or the error, and how long it
-waited for a worker and ran; attempts that failed, and when the next one is due;
-effects, with their outcomes; signals, children, and what people decided.
+		Long: `Print the history of jobs from their journals, one event per line:
 
-Inputs are not stored: they are evaluated again from the flow and the results before,
-and shown if they have the sum that the journal recorded.
+- requests with their input, and responses with the output or the error
+- how long each waited for a worker, and how long it ran
+- failed attempts, and when the next one is due
+- effects and their outcomes
+- signals, children, and operator actions
 
-Values of over 200 bytes are folded; --raw prints all of them whole, and the stacks of
-errors. --digits adds the address of each activity, its ledger, and the number of the
-entry. With -f it goes on until the job ends. -o json prints all of it, an object for
-each event. A history has at most ` + strconv.Itoa(quipu.MaxHistory) + ` entries.`,
+Inputs are not stored. They are evaluated again from the flow and the results before, and
+shown if they have the sum that the journal recorded.
+
+Values over 200 bytes are folded; --raw prints them whole, with the stacks of errors.
+--digits adds the address of each activity, its ledger, and the number of the entry.
+-f goes on until the job ends. -o json prints everything, one object per event. A history
+has at most ` + strconv.Itoa(quipu.MaxHistory) + ` entries.`,
 		Example: "  quipu log order-42\n  quipu log -f order-42",
 		Args:    cobra.MinimumNArgs(1),
 	}
