@@ -13,7 +13,6 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/history"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -146,7 +145,7 @@ func (l *teller) event(ctx context.Context, key string, ev *history.Event) error
 		return l.object(happenedOf(key, ev))
 	}
 	w := l.streams.Out
-	moment := time.UnixMicro(int64(ev.Time)).Local()
+	moment := ev.Time.Local()
 	if day := moment.Format("2006-01-02"); day != l.day {
 		l.day = day
 		fmt.Fprintln(w, day)
@@ -174,9 +173,9 @@ func (l *teller) who(ev *history.Event) string {
 	if ev.Element >= 0 {
 		who += fmt.Sprintf("[%d]", ev.Element)
 	}
-	switch pass := ev.DAD.Pass(); {
+	switch pass := ev.Pass; {
 	case l.digits:
-		who += " " + string(ev.DAD)
+		who += " " + ev.Address
 	case pass > 1:
 		who += fmt.Sprintf(" (pass %d)", pass)
 	}
@@ -194,7 +193,7 @@ func (l *teller) what(ctx context.Context, ev *history.Event, digits bool) strin
 		what += " " + l.name(ctx, ev.Job)
 	}
 	switch {
-	case ev.Due == 0:
+	case ev.Due.IsZero():
 	case ev.Kind == history.KindWaits:
 		what += " until " + l.moment(ev.Due)
 	case ev.Kind == history.KindAttempt:
@@ -229,11 +228,11 @@ func times(waited, ran time.Duration) string {
 }
 
 // moment is a time, with its day if that is not the day of the line.
-func (l *teller) moment(t collation.Micros) string {
-	if text := at(t); l.day == "" || !strings.HasPrefix(text, l.day) {
+func (l *teller) moment(t time.Time) string {
+	if text := local(&t); l.day == "" || !strings.HasPrefix(text, l.day) {
 		return text
 	}
-	return time.UnixMicro(int64(t)).Local().Format(clock)
+	return t.Local().Format(clock)
 }
 
 // name is the key of another job, its id where that cannot be read.
@@ -319,7 +318,7 @@ type valueView struct {
 
 func happenedOf(key string, ev *history.Event) happened {
 	h := happened{
-		Key: key, Time: stamp(ev.Time), Kind: string(ev.Kind), Activity: ev.Activity, DAD: string(ev.DAD), Text: ev.Text,
+		Key: key, Time: &ev.Time, Kind: string(ev.Kind), Activity: ev.Activity, DAD: ev.Address, Text: ev.Text,
 		Attempt: ev.Attempt, Code: ev.Code, Input: valueOf(ev.Input), Output: valueOf(ev.Output), Error: failureOf(ev.Error),
 		WaitedUS: ev.Waited.Microseconds(), RanUS: ev.Ran.Microseconds(), Entry: ev.Seq,
 	}
@@ -332,8 +331,8 @@ func happenedOf(key string, ev *history.Event) happened {
 	if !ev.Job.IsZero() {
 		h.Job = ev.Job.String()
 	}
-	if ev.Due != 0 {
-		h.Due = stamp(ev.Due)
+	if !ev.Due.IsZero() {
+		h.Due = &ev.Due
 	}
 	if !ev.Chain.IsZero() {
 		h.Chain = ev.Chain.String()
