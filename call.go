@@ -14,6 +14,7 @@ import (
 // Call runs one handler and waits for its result: a direct call with a record (E14). It starts a
 // job of the built-in flow of the topic (flow.Call), which is deployed at first use. That job has
 // a journal, three attempts, effects and durable pauses, and appears in lists like any other.
+//
 // key is the key of the job, unique in the space. A repeated call with the same key waits for the
 // existing job or returns its result, whoever made it and however it ended. in is anything that
 // encoding/json marshals; json.RawMessage is taken as it is. The job is kept for the space's

@@ -13,8 +13,8 @@ var writeStatements = []string{
 	"write_resolved", "write_letters_end", "write_letters", "chains_put", "effects_put", "effects_judged", "payloads_put", "letters_act", "signals_put", "signals_became", "announce",
 }
 
-// queue adds the statements that have something to do, in the lock order of
-// rule J3: the jobs are locked already, or by their guards.
+// queue adds the statements that have rows to write, in the lock order of rule J3. The jobs are
+// locked already, or by their guards.
 func (w *writes) queue(b *batch) {
 	if len(w.sessions) > 0 {
 		b.queue("session_alive", pInts(w.sessions...))
@@ -67,8 +67,8 @@ func (w *writes) queue(b *batch) {
 	}
 }
 
-// queueJobs moves what a plan moves of its job: mostly the semaphore, sometimes no
-// more than the head, which is all that a worker may.
+// queueJobs moves the jobs: mostly the semaphore too, sometimes only the head. A worker may move
+// no more than the head.
 func (w *writes) queueJobs(b *batch) {
 	var heads, jobs []*jobWrite
 	for _, j := range w.jobs {
@@ -125,7 +125,7 @@ func queueMoves(b *batch, jobs []*jobWrite) {
 			seq.int(c.Seq)
 			continue
 		}
-		// A hit that no plan predicted shows in closed_seq and is refused there.
+		// closed_seq shows a close that no plan predicted; the statement refuses it.
 		closeSeq.int(j.seqAfter)
 		guid.null()
 		fresh.bool(false)
@@ -163,8 +163,8 @@ func (w *writes) queueInstances(b *batch) {
 	}
 }
 
-// instanceParams gives the columns that a new instance and one that moves have
-// in common, and after the keys the one that they have not.
+// instanceParams returns the columns that new and moved instances share; other, which they do not
+// share, comes after the keys.
 func instanceParams(instances []*instanceWrite, other *column) [][]byte {
 	n := len(instances)
 	job, activity, dad, join := uuids(n), texts(n), uuids(n), bools(n)
@@ -180,8 +180,7 @@ func instanceParams(instances []*instanceWrite, other *column) [][]byte {
 	return append(keys, instanceColumns.params(after)...)
 }
 
-// queueReceipts writes all receipts but the closing ones, which the compound
-// statement writes.
+// queueReceipts writes all receipts except the closing ones, which the compound statement writes.
 func (w *writes) queueReceipts(b *batch) {
 	var fresh, moved, gone []*receiptWrite
 	for _, r := range w.receipts {
@@ -309,7 +308,7 @@ func queueActed(b *batch, ends []collation.LetterEnd) {
 	b.queue("letters_act", id.value(), state.value())
 }
 
-// rowKeys gives the columns of keys of rows.
+// rowKeys returns the columns of row keys.
 func rowKeys(keys []rowKey) [][]byte {
 	job, guid := uuids(len(keys)), uuids(len(keys))
 	for _, k := range keys {
