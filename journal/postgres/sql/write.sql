@@ -1,14 +1,14 @@
 -- name: write_marker
--- the marker of a batch (J4). $1 session, $2 seq. A second one is 23505.
+-- writes the marker of a batch (J4). $1 session, $2 seq. A second one is 23505.
 INSERT INTO batches (session, seq, at) VALUES ($1::uuid, $2::int8, micros())
 
 -- name: write_mailboxes
--- locks mailboxes until the end of the transaction, in the order given: who registers a wait and who delivers a
--- signal cannot miss each other (J3). $1 lock keys, sorted.
+-- locks mailboxes until the end of the transaction, in the order given, so that the registration of a wait and the
+-- delivery of a signal cannot miss each other (J3). $1 lock keys, sorted.
 SELECT count(pg_advisory_xact_lock(k)) FROM unnest($1::int8[]) AS w (k)
 
 -- name: write_jobs_next
--- gives the keys of closed jobs to those that resume them, by test-and-set. $1 jobs, $2 the next ones.
+-- records in closed jobs which jobs resume them, by test-and-set. $1 jobs, $2 the next ones.
 WITH moved AS (
     UPDATE jobs j SET next = ($2::uuid[])[array_position($1::uuid[], j.id)]
     WHERE j.id = ANY ($1::uuid[]) AND coalesce(j.next, j.id) = j.id AND j.state IN ('failed', 'interrupted')
@@ -17,11 +17,11 @@ WITH moved AS (
 SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0 ELSE CAST('quipu: lost jobs, next of ' || count(*) AS int) END FROM moved
 
 -- name: write_jobs_new
--- inception (1.11): new jobs, or a later generation of a key of which only the tombstone is left, which goes to
--- those of keys used again. In the order of keys, so that two starters cannot wait for each other. A key that is
--- taken, or a generation that is not above the floor (W11), is an error, which says the places in the arrays from 1.
--- The transaction has its id before it draws a number: a partition is dropped only when none is under way that is older
--- than its end. $1 triggers, $2 classes of retention.
+-- inserts the jobs of inceptions (1.11). A key whose job is only a tombstone gets a later generation; its tombstone
+-- moves to the table tombstones. Rows go in the order of keys, so that two starters cannot deadlock. A key that is
+-- taken, or a generation that is not above the floor (W11), is an error with its places in the arrays from 1. The
+-- transaction gets its id before it draws a number: a partition is dropped only once every transaction older than
+-- its end is over. $1 triggers, $2 classes of retention.
 WITH w AS MATERIALIZED (
     SELECT w.*, CASE w.class
         WHEN 0 THEN nextval('numbers_never') WHEN 1 THEN nextval('numbers_days')
@@ -48,9 +48,9 @@ FROM unnest({job params 3}) WITH ORDINALITY AS w ({job}, place)
 WHERE NOT EXISTS (SELECT FROM born WHERE born.id = w.id)
 
 -- name: write_jobs
--- the compound statement (C14): moves semaphore and head by test-and-set, compares with the threshold $17, and gives
--- the closing receipt its snapshot digit. A job that moved otherwise than its plan predicted is an error. Arrays by
--- job; $11 is null where no receipt closes, $16 is 0 where the job is kept.
+-- the compound statement (C14). It moves semaphore and head by test-and-set, compares the semaphore with the
+-- threshold $17, and sets the snapshot digit of the closing receipt. A job that moved otherwise than its plan
+-- predicted is an error. Arrays by job; $11 is null where no receipt closes, $16 is 0 where the job is kept.
 WITH w AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int8[], $5::int8[], $6::bytea[], $7::text[],
                          $8::bool[], $9::int8[], $10::int8[], $11::uuid[], $12::bool[], $13::int8[], $14::int8[], $15::int8[],
@@ -97,8 +97,8 @@ SELECT CASE WHEN jobs = cardinality($1::uuid[]) AND receipts = (SELECT count(*) 
 FROM tally
 
 -- name: write_head
--- moves the heads of main chains by test-and-set, and nothing else of their jobs (J8). $1 jobs, $2 semaphores, $3 seqs
--- before, $4 seqs after, $5 hashes.
+-- moves only the heads of main chains, by test-and-set (J8). $1 jobs, $2 semaphores, $3 seqs before, $4 seqs after,
+-- $5 hashes.
 WITH moved AS (
     UPDATE jobs j SET head_seq = w.after, head_hash = w.hash
     FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int8[], $5::bytea[]) AS w (job, semaphore, before, after, hash)
@@ -116,8 +116,8 @@ FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::bool[], $5::text[], {instanc
     AS w (job, activity, dad, is_join, dad_text, {instance})
 
 -- name: write_instances
--- moves activity ledgers by test-and-set of the whole value, digit group by digit group, since a carry can look legal
--- (C3, C4). $1 jobs, $2 activities, $3 address keys, $4 joins, $5 before.
+-- moves activity ledgers by test-and-set of the whole value. It also compares each group of digits, since a carry
+-- can look legal (C3, C4). $1 jobs, $2 activities, $3 address keys, $4 joins, $5 before.
 WITH moved AS (
     UPDATE instances i
     SET is_join = i.is_join OR w.is_join, {instance set w}
@@ -147,8 +147,8 @@ SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost j
 FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::text[], $5::int8[]) AS w (job, guid, ledger, verdict, seq)
 
 -- name: write_receipts
--- sets markers of GUID ledgers by test-and-set of the whole value, digit by digit, the ordinal unchanged (C3, C4). $1
--- jobs, $2 GUIDs, $3 before, $4 after.
+-- sets markers of GUID ledgers by test-and-set of the whole value and digit by digit; the ordinal must not change
+-- (C3, C4). $1 jobs, $2 GUIDs, $3 before, $4 after.
 WITH moved AS (
     UPDATE receipts r
     SET ledger = w.after
@@ -168,8 +168,9 @@ SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
 FROM moved
 
 -- name: write_receipts_gone
--- removes receipts with the rows of their messages (W12), by the test-and-set of write_receipts: both steps are done and
--- the job was not closed by them (C3, C4). $1 jobs, $2 GUIDs, $3 before, $4 after.
+-- deletes receipts in the commit that deletes the rows of their messages (W12), by the test-and-set of
+-- write_receipts: both steps are done, and the message did not close the job (C3, C4). $1 jobs, $2 GUIDs, $3
+-- before, $4 after.
 WITH gone AS (
     DELETE FROM receipts r
     USING (SELECT w.*, j.n
@@ -184,15 +185,15 @@ SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
 FROM gone
 
 -- name: write_entries
--- appends to chains (J8). $1 jobs, $2 chains, $3 seqs, $4 bodies, $5 hashes. A seq that is taken is 23505.
+-- appends entries to chains (J8). $1 jobs, $2 chains, $3 seqs, $4 bodies, $5 hashes. A seq that exists is 23505.
 INSERT INTO entries (n, chain, seq, body, hash)
 SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
        chain, seq, body, hash
 FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::bytea[], $5::bytea[]) AS w (job, chain, seq, body, hash)
 
 -- name: write_rows_delete
--- ends rows (T1), and takes starts back that their sender awaits and nobody has handled. A row that is gone, or
--- has no such sender any more, means: decide again (C15). $1 jobs, $2 GUIDs, $3 senders, null for own rows.
+-- deletes rows (T1), and cancels starts that their sender awaits and nobody has handled. A row that is gone, or has
+-- another sender or none, means: decide again (C15). $1 jobs, $2 GUIDs, $3 senders, null for own rows.
 WITH gone AS (
     DELETE FROM dispatches d
     USING unnest($1::uuid[], $2::uuid[], $3::uuid[]) AS w (job, guid, sender)
@@ -204,8 +205,8 @@ SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
 FROM gone
 
 -- name: write_rows_discard
--- ends rows that can come to nothing, if they are there (C5). One that somebody else holds stays: it is sent again. $1
--- jobs, $2 GUIDs.
+-- deletes rows whose messages have nothing left to do, if they exist (C5). A row that another transaction has
+-- locked stays, and is sent again. $1 jobs, $2 GUIDs.
 WITH w AS MATERIALIZED (
     SELECT d.job, d.guid
     FROM unnest($1::uuid[], $2::uuid[]) AS w (job, guid)
@@ -220,8 +221,8 @@ INSERT INTO dispatches ({row})
 SELECT * FROM unnest({row params 1})
 
 -- name: write_rows
--- replaces dispatch rows that this transaction locked when it loaded them (J8), or by their guards (W6). A row that is
--- gone, or whose rev would not rise, means: decide again.
+-- replaces dispatch rows. This transaction has locked them, by loading them (J8) or by their guards (W6). A row
+-- that is gone, or whose rev would not rise, means: decide again.
 WITH moved AS (
     UPDATE dispatches d
     SET {row set w}
@@ -234,8 +235,8 @@ SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
 FROM moved
 
 -- name: write_waits_delete
--- ends waits; whoever deletes one has decided between its signal and its timer (1.11). A wait that is gone means:
--- decide again. $1 jobs, $2 GUIDs, $3 counts of signals: a delivery since it was read means decide again, too.
+-- deletes waits. The delete decides between a wait's signal and its timer (1.11). A wait that is gone means: decide
+-- again. $1 jobs, $2 GUIDs, $3 counts of signals; another count (a delivery meanwhile) means: decide again.
 WITH gone AS (
     DELETE FROM waits w
     USING unnest($1::uuid[], $2::uuid[], $3::int8[]) AS a (job, guid, count)
@@ -252,8 +253,8 @@ INSERT INTO waits (mailbox, {wait})
 SELECT * FROM unnest($1::uuid[], {wait params 2})
 
 -- name: write_waits
--- counts signals delivered to waits that stay, under the locks of their mailboxes, by test-and-set. $1 jobs, $2
--- GUIDs, $3 counts before, $4 after. A wait that is gone means: decide again.
+-- counts signals that were delivered to repeating waits, by test-and-set under the locks of their mailboxes. $1
+-- jobs, $2 GUIDs, $3 counts before, $4 after. A wait that is gone means: decide again.
 WITH moved AS (
     UPDATE waits w
     SET count = a.after
@@ -266,8 +267,8 @@ SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
 FROM moved
 
 -- name: write_kept_due
--- makes the oldest signals due that were kept, and not past their time, in mailboxes where waits were registered,
--- under their locks (J3). $1 mailboxes, $2 how many of each.
+-- makes the oldest kept signals due that have not expired, in mailboxes where waits were registered, under their
+-- locks (J3). $1 mailboxes, $2 how many of each.
 UPDATE dispatches d
 SET rev = d.rev + 1, held = NULL, next_at = micros()
 FROM unnest($1::uuid[], $2::int8[]) AS w (mailbox, most)
@@ -280,7 +281,7 @@ CROSS JOIN LATERAL (
 WHERE d.job = w.mailbox AND d.guid = k.guid
 
 -- name: write_resolved
--- records pauses of durable functions that have come (E12). $1 jobs, $2 requests, $3 GUIDs, $4 kinds, $5 names, $6
+-- records the resolved waits of durable functions (E12). $1 jobs, $2 requests, $3 GUIDs, $4 kinds, $5 names, $6
 -- positions, $7 seqs. A second one is 23505.
 INSERT INTO resolved_waits (n, request, guid, kind, name, position, seq)
 SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
@@ -289,7 +290,7 @@ FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text
     AS w (job, request, guid, kind, name, position, seq)
 
 -- name: write_letters_end
--- ends the open dead letters of rows whose answer came after all (E10). $1 jobs, $2 GUIDs.
+-- marks the open dead letters of rows as answered: a late answer came (E10). $1 jobs, $2 GUIDs.
 UPDATE dead_letters l
 SET state = 'answered'
 FROM unnest($1::uuid[], $2::uuid[]) AS w (job, guid)
