@@ -1,12 +1,11 @@
-// Package dev runs what Quipu needs on one machine with nothing to configure: a
-// NATS server inside this process and a private Postgres from the local
-// binaries. `worker dev` and the tests with real servers stand on it.
+// Package dev runs what Quipu needs on one machine without configuration: a NATS server in this
+// process, and a private Postgres from the local binaries. `worker dev` and the tests with real
+// servers use it.
 //
-// StartNATS and StartPostgres each own one directory, survive restarts on it,
-// and refuse a second owner. Lock is the same protection for the directory
-// above them. Both servers run with the settings of production: JetStream on
-// files, Postgres with fsync, full_page_writes, synchronous_commit and data
-// checksums.
+// StartNATS and StartPostgres each own one directory, survive restarts on it, and refuse a second
+// owner; Lock protects the directory above in the same way. Both servers have production
+// settings: JetStream on files, Postgres with fsync, full_page_writes, synchronous_commit and
+// data checksums.
 //
 // The package is for Unix; Postgres dies with its parent on Linux only.
 package dev

@@ -16,12 +16,12 @@ type process struct {
 	state  *os.ProcessState
 }
 
-// startProcess starts a child in a process group of its own, so that Ctrl-C at
-// the terminal reaches the parent alone, which then stops it in order.
+// startProcess starts a child in its own process group, so that Ctrl-C at the terminal reaches
+// only the parent, which then stops the child in order.
 //
-// The death signal belongs to the thread that forked (prctl(2)), not to the
-// process. So one goroutine keeps its thread from the start to the end of the
-// child; otherwise the runtime might end the thread and with it the child.
+// The death signal belongs to the thread that forked (prctl(2)), not to the process. So one
+// goroutine keeps its thread as long as the child lives; otherwise the runtime might end the
+// thread, and the kernel then the child.
 func startProcess(name string, args []string, out io.Writer, env []string, as *owner) (*process, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, env
@@ -41,7 +41,7 @@ func startProcess(name string, args []string, out io.Writer, env []string, as *o
 		if err != nil {
 			return
 		}
-		_ = cmd.Wait() // the state says how it ended
+		_ = cmd.Wait() // ProcessState says how it ended
 		p.state = cmd.ProcessState
 		close(p.exited)
 	}()
@@ -51,7 +51,7 @@ func startProcess(name string, args []string, out io.Writer, env []string, as *o
 	return p, nil
 }
 
-// signal tells the child unless it was reaped, when its pid may be another's.
+// signal signals the child unless it was reaped: then another process may have its pid.
 func (p *process) signal(sig syscall.Signal) error {
 	select {
 	case <-p.exited:

@@ -4,6 +4,6 @@ package dev
 
 import "syscall"
 
-// dieWithParent has no means here: a killed parent leaves its Postgres running,
-// and the next StartPostgres on the directory stops it first.
+// dieWithParent cannot do that here: a killed parent leaves its Postgres running, and the next
+// StartPostgres on the directory stops that first.
 func dieWithParent(*syscall.SysProcAttr) {}
