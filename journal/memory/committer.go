@@ -131,7 +131,7 @@ func (c *committer) lock(ctx context.Context, wants []store.Want, wait bool) err
 		case j == nil && c.s.ordered(id) == nil || j != nil && j.replaced != collation.Never: // nothing changes a tombstone whose key was used again
 			continue
 		case c.s.owner(id) != nil && !wait:
-			continue // load finds that another transaction has it
+			continue // load finds it busy
 		}
 		if err := c.s.acquire(ctx, id, c.txn); err != nil {
 			return err
