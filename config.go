@@ -51,7 +51,7 @@ type Config struct {
 	// value keeps none.
 	HotBytes int
 	// MaxConns is the number of pooled connections, besides one for each committer and two for
-	// the session. Defaults to 8. The first DoTx opens as many again.
+	// the session. Defaults to 8. DoTx has another pool of that size, opened on demand.
 	MaxConns int
 
 	// Resend is how long after sending a message the sweeper looks for it (T2). Defaults to 3 s.

@@ -56,8 +56,9 @@ type Evidence struct {
 	// that the journal has none.
 	Effects []Effect
 	// Final says that no further effect of the job can begin: the job is closed and its requests,
-	// without which no effect begins (J8), are gone. An empty list of Effects proves that the
-	// effect did not happen only if Final is set and Violation is empty.
+	// without which no effect begins (J8), are gone. It is never set for a job that resumes
+	// another. An empty list of Effects proves that the effect did not happen only if Final is
+	// set and Violation is empty.
 	Final bool
 	// Chains counts the job's effect chains, Entries the entries that were read.
 	Chains, Entries int

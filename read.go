@@ -106,7 +106,7 @@ func (rt *Runtime) ExpireDefault(ctx context.Context) (time.Duration, error) {
 	return rt.store.ExpireDefault(ctx)
 }
 
-// SetExpireDefault sets it: flow.MinExpire to flow.MaxExpire, or 0. A process reads the value
+// SetExpireDefault sets that time: flow.MinExpire to flow.MaxExpire, or 0. A process reads the value
 // with its first flow, so processes that run keep the old one until they restart. It needs the
 // rights of the owner.
 func (rt *Runtime) SetExpireDefault(ctx context.Context, d time.Duration) error {
@@ -122,8 +122,8 @@ type Child struct {
 	Activity string // the await
 	Address  string
 	ID       journal.JobID
-	// Turn counts the children that the await has started, Attempt those that failed; both from
-	// 1.
+	// Turn counts the children that the await has started. Attempt rises with each that failed.
+	// Both begin at 1.
 	Turn, Attempt int
 	// Begun says that the child's inception is committed; Ended that it has ended or is
 	// quarantined.

@@ -74,10 +74,10 @@ type UntilParked bool
 func (u UntilParked) toWait(o *waitOptions) { o.untilParked = bool(u) }
 
 // Wait waits for the job's end and returns its output, or *JobError. The engine of this process
-// tells it, or with NATS that of another one; a look every Config.WaitLook finds what nobody
-// told. It also waits while the database is away. It returns ErrClosed if the Runtime is closed
-// meanwhile. When ctx ends first, it returns the cause of that, with *ParkedError beside it where
-// the job waits for a person.
+// wakes it, or with NATS that of another process; a look every Config.WaitLook finds ends that
+// nobody announced. It also waits while the database is away. It returns ErrClosed if the Runtime
+// is closed meanwhile. When ctx ends first, it returns the cause of that, with *ParkedError beside
+// it where the job waits for a person.
 func (rt *Runtime) Wait(ctx context.Context, job Job, opts ...WaitOption) (json.RawMessage, error) {
 	var options waitOptions
 	for _, o := range opts {
