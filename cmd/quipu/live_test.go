@@ -168,9 +168,7 @@ func TestStartOne(t *testing.T) {
 	require.Equal(t, "k1  completed  {\"text\":\"Ada\"}\n", s.ok("", "wait", "k1"))
 }
 
-// TestStartLines: more lines than a batch. Refused lines are named and do not stop others; the
-// same lines again change nothing. E16: under identity strict the same input is the same job,
-// whatever key is given.
+// E16: under identity strict the same input is the same job, whatever key is given.
 func TestStartStrict_E16(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -183,6 +181,8 @@ func TestStartStrict_E16(t *testing.T) {
 	require.Equal(t, key+"\n", s.ok("", "ls", "-k"))
 }
 
+// More lines than a batch: refused lines are named and do not stop others; the same lines again
+// change nothing.
 func TestStartLines(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
