@@ -12,13 +12,12 @@
 # make mutants a guard removed at a time: the simulator or a test has to notice; scripts/mutants NAME... for some
 # make fuzz    every fuzz target for FUZZTIME (1m), one after another
 # make differential  both stores side by side: QUIPU_DIFFERENTIAL sequences (100)
-#              chaos, faults, sim, mutants, fuzz and differential write what they counted to
-#              tests/guarantees/counts with RECORD=1; make guarantees renders them
-# make guarantees  GUARANTEES.md, from its template and those counts
+#              chaos, faults, sim, linear, mutants, fuzz and differential say in a line at their
+#              end what they counted
 # make build   the commands, into bin/
 # make fmt     gofumpt on everything
 
-.PHONY: demo test check soak bench chaos faults sim linear mutants fuzz differential guarantees build fmt postgres
+.PHONY: demo test check soak bench chaos faults sim linear mutants fuzz differential build fmt postgres
 
 # One test binary may run this long; the slowest is tests/e2e. All of make test takes
 # about 10 minutes on two cores, most of it in tests/e2e, tests/faults and the
@@ -34,13 +33,9 @@ export GORACE ?= atexit_sleep_ms=0
 test check soak: export GOFLAGS += -gcflags=all=-dwarf=false
 # Arguments of the demo and of the benchmark.
 ARGS ?=
-# RECORD=1 writes what long runs count into the tree.
-ifdef RECORD
-export QUIPU_RECORD = $(CURDIR)/tests/guarantees/counts
-endif
 
 demo: postgres build
-	bin/demo $(ARGS)
+	@bin/demo $(ARGS)
 
 # make check has all of vet. Here its facts would take a minute: it reads every dependency.
 test: postgres
@@ -90,12 +85,9 @@ QUIPU_DIFFERENTIAL ?= 100
 differential: postgres
 	QUIPU_DIFFERENTIAL=$(QUIPU_DIFFERENTIAL) go test ./tests/differential -run TestStoresAgree -v -count=1 -timeout 0
 
-guarantees:
-	go test ./tests/guarantees -run TestGuarantees -count=1 -update
-
 build:
-	mkdir -p bin
-	go build -o bin/ ./cmd/... ./examples/saga/trips
+	@mkdir -p bin
+	@scripts/aloud 'Building the commands into bin/' go build -o bin/ ./cmd/... ./examples/saga/trips
 
 fmt:
 	go tool gofumpt -w .

@@ -2,16 +2,15 @@ package backoff
 
 import "time"
 
-// Delay is the wait before an attempt that has doublings attempts behind it beyond the first:
-// unit, doubled as often, and most at most. Both are more than 0.
+// Delay is the wait before the next attempt: unit, doubled doublings times, and at most
+// most. unit and most must be more than 0.
 //
 // jitter draws from 0 to below its argument, which is more than 0, as
-// rand.N[time.Duration] does. The upper half of the wait is drawn with it, so that
-// many who failed at the same moment do not come back in step. Without one, nil, the
-// wait is exact.
+// rand.N[time.Duration] does. It draws the upper half of the wait, so that callers that
+// failed at the same moment do not come back in step. With nil the wait is exact.
 func Delay(doublings int, unit, most time.Duration, jitter func(below time.Duration) time.Duration) time.Duration {
 	d := most
-	if n := max(doublings, 0); unit <= most>>n { // so unit<<n is not over the end of its type
+	if n := max(doublings, 0); unit <= most>>n { // so unit<<n does not overflow
 		d = unit << n
 	}
 	if jitter == nil {

@@ -2,7 +2,6 @@
 //
 //	time.Sleep(backoff.Delay(failures, 50*time.Millisecond, 5*time.Second, rand.N[time.Duration]))
 //
-// It knows no clock and no chance: both are the caller's. The retry policies of
-// activities are not here: what they come to is a part of the protocol, and stands in
-// package collation.
+// It has no clock and no randomness; both are the caller's. The retry policies of
+// activities are part of the protocol and are in package collation.
 package backoff

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -82,7 +83,7 @@ type Postgres struct {
 	release        func() error
 
 	mu   sync.Mutex
-	proc *process // nil while stopped
+	proc *Process // nil while stopped
 }
 
 // StartPostgres runs the cluster below dir, which it creates if need be, until Stop or the end of
@@ -188,7 +189,10 @@ func (p *Postgres) startOn(ctx context.Context, port int) error {
 	if err != nil {
 		return fmt.Errorf("postgres log: %w", err)
 	}
-	proc, err := startProcess(filepath.Join(p.bin, "postgres"), p.args(port), log, os.Environ(), p.as)
+	cmd := exec.Command(filepath.Join(p.bin, "postgres"), p.args(port)...)
+	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.as.credential()}
+	proc, err := StartProcess(cmd)
 	if err != nil {
 		return err
 	}
@@ -219,8 +223,8 @@ func (p *Postgres) args(port int) []string {
 	return args
 }
 
-// awaitReady reads the status line of postmaster.pid, as pg_ctl does.
-func (p *Postgres) awaitReady(ctx context.Context, proc *process) error {
+// awaitReady reads the status line of postmaster.pid, which is what pg_ctl does.
+func (p *Postgres) awaitReady(ctx context.Context, proc *Process) error {
 	tick := time.NewTicker(readyEvery)
 	defer tick.Stop()
 	for {
@@ -316,20 +320,9 @@ func (p *Postgres) halt(mode StopMode) error {
 	if proc == nil {
 		return nil
 	}
-	if err := proc.signal(mode.signal()); err != nil {
-		return fmt.Errorf("stop postgres (pid %d): %w", proc.pid, err)
+	if err := proc.Stop(mode.signal(), stopWait, syscall.SIGQUIT); err != nil {
+		return fmt.Errorf("stop postgres: %w", err)
 	}
-	timer := time.NewTimer(stopWait)
-	defer timer.Stop()
-	select {
-	case <-proc.exited:
-		return nil
-	case <-timer.C:
-	}
-	if err := proc.signal(syscall.SIGQUIT); err != nil {
-		return fmt.Errorf("stop postgres (pid %d): %w", proc.pid, err)
-	}
-	<-proc.exited
 	return nil
 }
 

@@ -2,33 +2,34 @@ package dev
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"runtime"
 	"syscall"
+	"time"
 )
 
-// process is a child that dies with this process (on Linux).
-type process struct {
+// Process is a child of this process, which dies with it (on Linux).
+type Process struct {
 	pid    int
 	exited chan struct{} // closed when reaped
 	state  *os.ProcessState
 }
 
-// startProcess starts a child in its own process group, so that Ctrl-C at the terminal reaches
-// only the parent, which then stops the child in order.
+// StartProcess starts a command in a process group of its own, so that Ctrl-C at the
+// terminal reaches this process alone, which then stops the child in order: the caller
+// has to Stop it. On Linux the child gets a SIGINT when this process is gone.
 //
-// The death signal belongs to the thread that forked (prctl(2)), not to the process. So one
-// goroutine keeps its thread as long as the child lives; otherwise the runtime might end the
-// thread, and the kernel then the child.
-func startProcess(name string, args []string, out io.Writer, env []string, as *owner) (*process, error) {
-	cmd := exec.Command(name, args...)
-	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, env
-	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: as.credential()}
+// The death signal belongs to the thread that forked (prctl(2)), not to the
+// process. So one goroutine keeps its thread from the start to the end of the
+// child; otherwise the runtime might end the thread and with it the child.
+func StartProcess(cmd *exec.Cmd) (*Process, error) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid = true
 	dieWithParent(cmd.SysProcAttr)
-	p := &process{exited: make(chan struct{})}
+	p := &Process{exited: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
@@ -46,17 +47,56 @@ func startProcess(name string, args []string, out io.Writer, env []string, as *o
 		close(p.exited)
 	}()
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, err)
+		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
 	return p, nil
 }
 
-// signal signals the child unless it was reaped: then another process may have its pid.
-func (p *process) signal(sig syscall.Signal) error {
+// PID of the process.
+func (p *Process) PID() int { return p.pid }
+
+// Exited is closed when the process has ended.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// State is how the process ended; nil before it is Exited.
+func (p *Process) State() *os.ProcessState {
+	select {
+	case <-p.exited:
+		return p.state
+	default:
+		return nil
+	}
+}
+
+// Stop sends the first signal and waits for the end; after that time it sends the last
+// one, and waits on. A process that has ended gets none.
+func (p *Process) Stop(first syscall.Signal, wait time.Duration, last syscall.Signal) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	if err := p.signal(first); err != nil {
+		return err
+	}
+	select {
+	case <-p.exited:
+		return nil
+	case <-timer.C:
+	}
+	if err := p.signal(last); err != nil {
+		return err
+	}
+	<-p.exited
+	return nil
+}
+
+// signal tells the child unless it was reaped, when its pid may be another's.
+func (p *Process) signal(sig syscall.Signal) error {
 	select {
 	case <-p.exited:
 		return nil
 	default:
-		return syscall.Kill(p.pid, sig)
 	}
+	if err := syscall.Kill(p.pid, sig); err != nil {
+		return fmt.Errorf("send %s to pid %d: %w", sig, p.pid, err)
+	}
+	return nil
 }

@@ -4,6 +4,6 @@ package dev
 
 import "syscall"
 
-// dieWithParent cannot do that here: a killed parent leaves its Postgres running, and the next
-// StartPostgres on the directory stops that first.
+// dieWithParent has no means here: a killed parent leaves its children running;
+// the next StartPostgres on a directory stops the one there first.
 func dieWithParent(*syscall.SysProcAttr) {}

@@ -11,58 +11,58 @@ import (
 	"github.com/quipu-journal/quipu/effects"
 )
 
-// ErrLost is the cause of the context of a branch of First that another branch
-// was faster than.
+// ErrLost is the cause of the context of a branch of First when another branch was
+// faster.
 var ErrLost = errors.New("another branch of First was faster")
 
-// status says what a branch is about.
+// status is what a branch is doing.
 type status int
 
 const (
-	isBusy      status = iota // it runs or is about to, or it waits for branches of which one does
-	isOutside                 // it is in a call outside, or waits for branches of which one is
+	isBusy      status = iota // it runs or is about to, or one of the branches that it waits for does
+	isOutside                 // it is in a call outside, or one of the branches that it waits for is
 	isSuspended               // it has ended at a wait
 	isEnded
 	statuses
 )
 
-// branch is one line of calls of a durable function: its own, or one of an All or
-// a First. It is a goroutine. Of the goroutines of a function one runs at a time,
-// the one that has the baton; the others have ended, wait for branches of their
-// own, or are outside: in the body of an effect, or in the store. So branches
-// begin in their order, each when the one before has gone as far as it can, and
-// what they share of the user's is not touched by two at once.
+// branch is one line of calls of a durable function: the function's own, or one of an All
+// or a First. Each branch is a goroutine. One goroutine of a function runs at a time, the
+// one with the baton. The others have ended, wait for their own branches, or are outside:
+// in the body of an effect, or in the store. So branches begin in order, each when the
+// one before has gone as far as it can, and two branches never touch the user's shared
+// data at once.
 //
-// A branch that waits for what has not come ends its goroutine
-// (runtime.Goexit): its deferred functions run, nothing else of it does, and no
-// recover holds it up. So does one that has lost, at its next call.
+// A branch whose wait is not over ends its goroutine with runtime.Goexit: its deferred
+// functions run, and no recover can stop that. A branch that has lost does the same at
+// its next call.
 type branch struct {
 	w     *walk
-	of    *fork  // nil of the function's own branch
-	path  string // "" of the function's own, "3.0" of the first branch of the fork at 3
-	self  uint64 // its goroutine
+	of    *fork  // nil for the function's own branch
+	path  string // "" for the function's own, "3.0" for the first branch of the fork at 3
+	self  uint64 // number of its goroutine
 	calls int    // positions taken
-	last  int64  // seq of the entry that brought the latest of what it waited for
+	last  int64  // seq of the entry that ended its latest wait
 
-	calling  atomic.Bool // a call of it is under way
-	stopping atomic.Bool // it is to end, or ends, its goroutine
-	out      bool        // it is outside
+	calling  atomic.Bool // a call of the branch is under way
+	stopping atomic.Bool // its goroutine must end, or is ending
+	out      bool        // the branch is outside
 	grant    chan struct{}
 	over     chan struct{} // closed at its end
 
 	// Guarded by walk.mu.
 	status   status
-	waits    *fork // what it waits for
-	lost     bool  // another one was faster: it goes no further
-	slower   bool  // another one is recorded as faster: nobody waited for its end
+	waits    *fork // the fork that it waits for
+	lost     bool  // another branch was faster: this one stops at its next call
+	slower   bool  // another branch is recorded as faster: nobody waited for the end of this one
 	panicked *PanicError
 }
 
-// fork is the branches of one All or First.
+// fork is the set of branches of one All or First.
 type fork struct {
 	by       *branch
 	first    bool
-	decided  bool // by the record: which branch of a First was the first
+	decided  bool // the record says which branch of a First won
 	branches []*branch
 	count    [statuses]int
 }
@@ -76,8 +76,8 @@ type PanicError struct {
 // Error gives the panic's value.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// ErrGoexit is what a durable function, or a branch, ends with that ends its
-// goroutine itself.
+// ErrGoexit is the error of a durable function, or a branch, that ended its own
+// goroutine.
 var ErrGoexit = errors.New("the handler ended its goroutine (runtime.Goexit) instead of returning")
 
 type branchKey struct{}
@@ -86,7 +86,7 @@ func (w *walk) branch(of *fork, path string) *branch {
 	return &branch{w: w, of: of, path: path, grant: make(chan struct{}, 1), over: make(chan struct{})}
 }
 
-// start runs body as the branch, from when it gets the baton.
+// start runs body in the branch's goroutine, which waits for the baton first.
 func (b *branch) start(ctx context.Context, body func(context.Context)) {
 	go func() {
 		b.self = goroutine()
@@ -98,13 +98,13 @@ func (b *branch) start(ctx context.Context, body func(context.Context)) {
 	}()
 }
 
-// end is the end of the branch's goroutine.
+// end records how the branch's goroutine ended, and passes the baton on.
 func (b *branch) end(returned bool, panicked any) {
 	to := isEnded
 	var failed *PanicError
 	switch {
 	case panicked != nil:
-		if e, ok := panicked.(*PanicError); ok { // of a branch of its own
+		if e, ok := panicked.(*PanicError); ok { // from a branch within this one
 			failed = e
 		} else {
 			failed = &PanicError{panicked, debug.Stack()}
@@ -130,7 +130,7 @@ func (b *branch) end(returned bool, panicked any) {
 	close(b.over)
 }
 
-// ours refuses a call from a goroutine that is not the branch's.
+// ours refuses a call from another goroutine than the branch's.
 func (b *branch) ours(what string) error {
 	if goroutine() != b.self {
 		return fmt.Errorf("%s: %w: it is called in a goroutine of your own: use workers.All for what is to go on at the same time", what, effects.ErrUsage)
@@ -138,7 +138,7 @@ func (b *branch) ours(what string) error {
 	return nil
 }
 
-// halt ends the branch's goroutine. It returns only where it is called in another.
+// halt ends the branch's goroutine. It returns only if another goroutine calls it.
 func (b *branch) halt(what string) error {
 	if err := b.ours(what); err != nil {
 		return err
@@ -147,14 +147,14 @@ func (b *branch) halt(what string) error {
 	return nil
 }
 
-// exit is halt where it is known that the goroutine is the branch's.
+// exit is halt for a caller that is known to be in the branch's goroutine.
 func (b *branch) exit() {
 	b.stopping.Store(true)
 	b.calling.Store(false)
 	runtime.Goexit()
 }
 
-// leave gives the baton away while the branch is outside.
+// leave passes the baton on while the branch is outside.
 func (b *branch) leave() {
 	if b.out {
 		return
@@ -168,10 +168,10 @@ func (b *branch) leave() {
 	w.next()
 }
 
-// hold gives the baton away as leave does, and waits until no other branch goes on
-// without going outside: so all that is recorded has been come by before anything
-// new is begun. It returns the first recorded call that was not come by all the
-// same, though nothing is under way that could lead there.
+// hold passes the baton on as leave does, and waits until no other branch can go on
+// without going outside. So the run has passed all recorded calls that it can reach
+// before anything new begins. It returns the first recorded call that was still not made
+// although nothing under way could lead there.
 func (b *branch) hold() *record {
 	b.out = true
 	w := b.w
@@ -186,7 +186,7 @@ func (b *branch) hold() *record {
 	return w.missed
 }
 
-// enter takes the baton again.
+// enter waits for the baton again.
 func (b *branch) enter() {
 	if !b.out {
 		return
@@ -202,8 +202,8 @@ func (b *branch) enter() {
 	b.out = false
 }
 
-// wait gives the baton to the branches of k that run, in their order, and waits
-// until the fork is over.
+// wait gives the baton to the running branches of k, in order, and waits until the fork
+// is over.
 func (b *branch) wait(k *fork, run []*branch) {
 	w := b.w
 	w.mu.Lock()
@@ -216,15 +216,13 @@ func (b *branch) wait(k *fork, run []*branch) {
 	<-b.grant
 }
 
-// isLost reports that the branch is one of a First that another branch was faster
-// than, or within one.
+// isLost reports that the branch, or one around it, lost a First.
 func (b *branch) isLost() bool {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	return b.lostLocked()
 }
 
-// failed reports that the branch has panicked.
 func (b *branch) failed() bool {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
@@ -247,15 +245,15 @@ func (b *branch) parent() *branch {
 	return b.of.by
 }
 
-// idles gives the baton to the next in line if nobody has it. The caller holds mu.
+// idles gives the baton to the next in line if no branch has it. The caller holds mu.
 func (w *walk) idles() {
 	if w.holder == nil {
 		w.next()
 	}
 }
 
-// next gives the baton to the next in line. Where there is none, those go outside
-// that were held. The caller holds mu.
+// next gives the baton to the next in line. If there is none, the held branches go
+// outside. The caller holds mu.
 func (w *walk) next() {
 	w.holder = nil
 	if len(w.line) > 0 {
@@ -273,8 +271,8 @@ func (w *walk) next() {
 	w.held = nil
 }
 
-// moved changes what a branch is about, and what those are about that wait for
-// it. The caller holds mu.
+// moved changes the status of a branch, and of the branches that wait for it. The caller
+// holds mu.
 func (w *walk) moved(b *branch, to status) {
 	for b.status != to {
 		k := b.of
@@ -288,7 +286,7 @@ func (w *walk) moved(b *branch, to status) {
 		}
 		if b = k.by; k.over() {
 			b.waits, to = nil, isBusy
-			w.line = append([]*branch{b}, w.line...) // before branches beside it begin
+			w.line = append([]*branch{b}, w.line...) // before its sibling branches begin
 			w.idles()
 		} else {
 			to = k.status()
@@ -296,14 +294,14 @@ func (w *walk) moved(b *branch, to status) {
 	}
 }
 
-// over says whether the branch that waits for the fork goes on: of All when
-// nothing goes on any more, of First when one has ended and the others have gone
-// as far as they can.
+// over says whether the branch that waits for the fork goes on. For an All that is when
+// no branch goes on any more; for a First, when one has ended and the others have gone as
+// far as they can.
 func (k *fork) over() bool {
 	return k.count[isBusy] == 0 && (k.count[isOutside] == 0 || k.first && k.count[isEnded] > 0)
 }
 
-// status is what the branch is about that waits for the fork.
+// status is the status of the branch that waits for the fork.
 func (k *fork) status() status {
 	if k.count[isBusy] > 0 {
 		return isBusy
@@ -311,8 +309,8 @@ func (k *fork) status() status {
 	return isOutside
 }
 
-// goroutine is the number of the goroutine that calls it. It walks the stack, so
-// it is asked at the beginning and the end of a branch only.
+// goroutine is the number of the calling goroutine. It walks the stack, which is slow:
+// call it only where a branch begins or ends.
 func goroutine() (id uint64) {
 	var text [len("goroutine ") + 20]byte
 	for _, c := range text[len("goroutine "):runtime.Stack(text[:], false)] {

@@ -13,19 +13,19 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// ErrUndoing is what calls return that are not recorded, in a durable function
-// that has failed and is run once more, for its compensations only.
+// ErrUndoing is the error of a call without a record in a durable function that has
+// failed and runs once more only for its compensations.
 var ErrUndoing = errors.New("the function is being undone: nothing new is begun")
 
 // call is one call of a durable function. It is the effects.Place of its effect.
 type call struct {
 	f        *Function
 	what     string        // names it in errors
-	effect   *effects.Call // nil of a call that is none
+	effect   *effects.Call // nil if the call is no effect
 	unplaced bool          // it takes no position
-	forks    bool          // it has branches
+	forks    bool          // the call has branches
 
-	branch   *branch // nil until it was found
+	branch   *branch // nil until begin found it
 	position string
 }
 
@@ -38,16 +38,15 @@ func (f *Function) Place(ctx context.Context, e *effects.Call) error {
 	return c.compareEffect()
 }
 
-// begin finds the branch of the call, and takes its next position (E15). The call
-// ends with End, also where begin fails. It does not return where the branch is to
-// go no further.
+// begin finds the branch of the call, and takes the branch's next position (E15). End
+// ends the call, even if begin fails. It does not return where the branch must stop.
 func (c *call) begin(ctx context.Context) error {
 	if err := effects.Callable(ctx, c); err != nil {
 		return err
 	}
 	b, err := enterCall(ctx, c.what)
 	if err != nil {
-		return c.f.session.Judge(nil, err) // no later run would fail so
+		return c.f.session.Judge(nil, err) // a misuse, not a difference from the record
 	}
 	c.branch = b
 	if c.effect != nil {
@@ -71,12 +70,12 @@ func (c *call) begin(ctx context.Context) error {
 	return nil
 }
 
-// String names the call, as errors show it.
+// String names the call for errors.
 func (c *call) String() string { return c.what }
 
 func (c *call) judge(err error) error { return c.f.session.Judge(c, err) }
 
-// place is the position of the branch's call of that number.
+// place is the position of the branch's call with that number.
 func (b *branch) place(number int) string {
 	if b.path == "" {
 		return strconv.Itoa(number)
@@ -84,13 +83,12 @@ func (b *branch) place(number int) string {
 	return b.path + "." + strconv.Itoa(number)
 }
 
-// branchOf is the branch that ctx belongs to, nil for none.
 func branchOf(ctx context.Context) *branch {
 	b, _ := ctx.Value(branchKey{}).(*branch)
 	return b
 }
 
-// enterCall finds the branch that a call is made in.
+// enterCall finds the branch in which a call is made.
 func enterCall(ctx context.Context, what string) (*branch, error) {
 	b := branchOf(ctx)
 	if b == nil {
@@ -108,8 +106,8 @@ func enterCall(ctx context.Context, what string) (*branch, error) {
 	return b, nil
 }
 
-// stops counts the call, and reports that the branch is to make no more: it has
-// lost, the run is given up, or the function calls on and on whatever it is told.
+// stops counts the call, and reports that the branch must stop: it has lost, the run is
+// given up, or the function keeps calling although its calls are refused.
 func (w *walk) stops(b *branch) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,8 +132,8 @@ func (c *call) End() {
 // Leave implements effects.Place.
 func (c *call) Leave() { c.branch.leave() }
 
-// Back implements effects.Place. It does not return where the branch has lost, or
-// the run was given up.
+// Back implements effects.Place. It does not return if the branch has lost or the run was
+// given up.
 func (c *call) Back() {
 	if c.branch.out {
 		c.branch.enter()
@@ -149,7 +147,7 @@ func (c *call) Lost() bool { return c.branch.isLost() }
 // Stopping implements effects.Place.
 func (c *call) Stopping() bool { return c.branch.stopping.Load() }
 
-// goOn does not return where the branch has lost, or the run was given up.
+// goOn does not return if the branch has lost or the run was given up.
 func (c *call) goOn() {
 	b := c.branch
 	b.w.mu.Lock()
@@ -157,14 +155,14 @@ func (c *call) goOn() {
 	b.w.mu.Unlock()
 	if stop {
 		b.enter()
-		_ = b.halt(c.what) // it is the branch's own goroutine that went outside
+		_ = b.halt(c.what) // the branch's own goroutine went outside, so halt ends it
 	}
 }
 
-// Begins implements effects.Place. A function that is undone, or only looked at,
-// does nothing that is not recorded, and one whose context has ended begins nothing.
-// Something new waits until all that is recorded has been come by, as far as that can
-// be: so a difference shows before anything is recorded beside it.
+// Begins implements effects.Place. A function that is undone or replayed does nothing
+// without a record, and one whose context has ended begins nothing. A new call first
+// waits until the run has passed all recorded calls that it can reach, so that a
+// difference shows before anything is recorded beside it.
 func (c *call) Begins(ctx context.Context, started bool) error {
 	b := c.branch
 	switch {
@@ -174,7 +172,7 @@ func (c *call) Begins(ctx context.Context, started bool) error {
 		c.f.session.StopAt(effects.Unrecorded{Call: c.what, Position: c.position, Started: started})
 		return b.halt(c.what)
 	case ctx.Err() != nil:
-		// What the function makes of this error, no later run would repeat.
+		// No later run would repeat what the function does with this error.
 		return c.judge(fmt.Errorf("%s did not begin: %w", c, context.Cause(ctx)))
 	}
 	if !b.w.waits(c) {
@@ -190,16 +188,16 @@ func (c *call) Begins(ctx context.Context, started bool) error {
 	return c.f.session.Doomed()
 }
 
-// waits reports that the call is new, and that there are recorded ones which have
-// not been come by yet. One that is made again is not new.
+// waits reports that the call is new while some recorded calls have not been made yet. A
+// call that is made again is not new.
 func (w *walk) waits(c *call) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.history.at[c.position] == nil && w.history.unseen(w.lost) != nil
 }
 
-// compare holds a call against what is recorded at its position, which it returns,
-// nil for nothing; is says whether that is the same call. The first difference is an
+// compare compares a call with the record at its position and returns that record, nil
+// for none. is says whether the record is of the same call. The first difference is an
 // error (E15).
 func (c *call) compare(is func(*record) bool) (*record, error) {
 	r, differs := c.branch.w.compare(c, is)
@@ -243,13 +241,13 @@ func (c *call) compareEffect() error {
 	return err
 }
 
-// key is that of the call's effect after n outcomes "not done".
+// key is the key of the call's effect after n outcomes "not done".
 func (c *call) key(n int) journal.Digest { return c.f.session.Effect(c.effect, n).Key }
 
 func (c *call) once() bool { return c.effect != nil && c.effect.IsOnce() }
 
 // Strays implements effects.Place. An outcome "not done" may be recorded at another
-// position: of a call that this run has come by, and makes again.
+// position if this run has passed that call and makes it again.
 func (c *call) Strays(row *store.EffectRow) error {
 	if row.Position == c.position || c.branch.w.meets(c, row) {
 		return nil

@@ -11,10 +11,9 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// All runs the bodies as branches of the durable function that ctx belongs to,
-// and returns when all have ended. Where some have suspended, so does the branch
-// around them: All does not return then. Outside a job the branches are goroutines
-// (E14).
+// All runs the bodies as branches of the durable function that ctx belongs to, and
+// returns when all have ended. If some have suspended, the branch around them suspends
+// too and All does not return. Outside a job the branches are goroutines (E14).
 func All(ctx context.Context, bodies []func(context.Context)) error {
 	c := &call{what: "All"}
 	var err error
@@ -42,11 +41,11 @@ func All(ctx context.Context, bodies []func(context.Context)) error {
 	return nil
 }
 
-// First runs the bodies as branches, and returns which was the first to end. It
-// is recorded. Of several that have ended it is the one whose last wait was over
-// first, then the first in order. The contexts of the others end with ErrLost, and
-// they go on no further than their next call. Where none has ended and all have
-// suspended, First does not return. Outside a job the branches are goroutines (E14).
+// First runs the bodies as branches, and records and returns which ended first. If
+// several have ended, it takes the one whose last wait was over first, then the first in
+// order. The contexts of the others end with ErrLost, and they stop at their next call.
+// If all have suspended, First does not return. Outside a job the branches are goroutines
+// (E14).
 func First(ctx context.Context, bodies []func(context.Context)) (int, error) {
 	own, err := effects.OwnCall("", "first", "", effects.Pure)
 	if err != nil {
@@ -77,7 +76,7 @@ func First(ctx context.Context, bodies []func(context.Context)) (int, error) {
 	return c.race(ctx, k, bodies)
 }
 
-// race runs the branches of a First.
+// race runs the branches of a First, or only the recorded winner.
 func (c *call) race(ctx context.Context, k *fork, bodies []func(context.Context)) (int, error) {
 	contexts, cancels := make([]context.Context, len(bodies)), make([]context.CancelCauseFunc, len(bodies))
 	for i := range bodies {
@@ -112,8 +111,8 @@ func (c *call) race(ctx context.Context, k *fork, bodies []func(context.Context)
 			return 0, c.branch.halt(c.what)
 		}
 		k.lose(winner)
-		// Only then the others are told: what they are in the middle of may come to a
-		// result until then.
+		// The others are told only after this: calls that are under way may finish until
+		// then.
 		if _, err := c.carry(ctx, winner); err != nil {
 			return 0, err
 		}
@@ -125,7 +124,7 @@ func (c *call) race(ctx context.Context, k *fork, bodies []func(context.Context)
 	return winner, nil
 }
 
-// fork begins an All or a First of n branches.
+// fork begins an All or a First with n branches.
 func (c *call) fork(ctx context.Context, n int) (*fork, error) {
 	if err := c.begin(ctx); err != nil {
 		return nil, err
@@ -146,7 +145,7 @@ func (c *call) fork(ctx context.Context, n int) (*fork, error) {
 	return k, nil
 }
 
-// run runs the branches, or only one, and waits for them. A panic of one is the
+// run runs the branches, or only one, and waits for them. A panic of a branch becomes a
 // panic of the branch around it.
 func (k *fork) run(c *call, of func(int) context.Context, bodies []func(context.Context), only *int) {
 	run := make([]*branch, 0, len(bodies))
@@ -173,14 +172,14 @@ func (k *fork) run(c *call, of func(int) context.Context, bodies []func(context.
 	}
 }
 
-// recordedAt is what is recorded at the position of the call.
+// recordedAt is the record at the position of the call, nil for none.
 func (w *walk) recordedAt(c *call) *record {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.history.at[c.position]
 }
 
-// winner is the recorded one.
+// winner is the recorded winner.
 func (c *call) winner(k *fork, row *store.EffectRow) (i int, err error) {
 	if err := json.Unmarshal(row.Result, &i); err != nil || i < 0 || i >= len(k.branches) {
 		return 0, c.judge(&effects.NondeterminismError{
@@ -191,7 +190,7 @@ func (c *call) winner(k *fork, row *store.EffectRow) (i int, err error) {
 	return i, nil
 }
 
-// fastest is which branch ended first, -1 for none.
+// fastest is the index of the branch that ended first, -1 for none.
 func (k *fork) fastest() int {
 	k.by.w.mu.Lock()
 	defer k.by.w.mu.Unlock()
@@ -204,8 +203,8 @@ func (k *fork) fastest() int {
 	return winner
 }
 
-// lose marks all branches but the winner, -1 for none. What they waited for is
-// waited for no more.
+// lose marks all branches except the winner, -1 for none, as lost and drops what they
+// waited for.
 func (k *fork) lose(winner int) {
 	w := k.by.w
 	w.mu.Lock()

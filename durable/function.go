@@ -18,21 +18,21 @@ import (
 // loadTimeout bounds Load.
 const loadTimeout = 10 * time.Second
 
-// errHalted is the end of a run that was made to stop, and waits for nothing.
+// errHalted ends a run that was stopped at a call and waits for nothing.
 var errHalted = errors.New("the function was stopped at a call")
 
-// Config of a Function. That of its session is complete but for Placer.
+// Config configures a Function. New sets the Placer of the embedded Config.
 type Config struct {
 	effects.Config
-	// Original is the request that this one runs the compensations of, nil for none
-	// (3.5). Identity is the original's then.
+	// Original is the request whose compensations this one runs, nil for none (3.5).
+	// Identity is then the original's.
 	Original *Original
-	// Ended says of a frozen run that the record is whole: no effect is called again.
+	// Ended says that the record of a frozen run is complete: no effect is called again.
 	Ended bool
-	// Room bounds what the function waits for at a time, bytes; default
+	// Room bounds the pauses that are open at a time, in bytes; default
 	// wire.MaxPauseBytes.
 	Room int
-	// Grace is how long branches that have lost may take to return.
+	// Grace is how long lost branches may take to return.
 	Grace time.Duration
 }
 
@@ -42,14 +42,14 @@ type Original struct {
 	Request journal.GUID
 }
 
-// Function is one delivery of a request to a durable function: a run of it, and
-// another one where it is undone then.
+// Function is one delivery of a request to a durable function: one run of it, and a
+// second one if it is undone.
 type Function struct {
 	cfg     Config
 	session *effects.Session
 
 	mu   sync.Mutex
-	walk *walk // the latest, nil before Load
+	walk *walk // the latest run, nil before Load
 }
 
 // New returns the function of one delivery. It costs no round trip.
@@ -63,8 +63,8 @@ func New(cfg Config) *Function {
 // Session has the effects of the function.
 func (f *Function) Session() *effects.Session { return f.session }
 
-// of is the durable function that ctx belongs to; outside a job it is nil, in another
-// handler that is an error. call names what is called.
+// of is the durable function that ctx belongs to, nil outside a job. In another handler
+// it is an error; call names the caller's method in it.
 func of(ctx context.Context, call string) (*Function, error) {
 	s := effects.From(ctx)
 	if s == nil {
@@ -77,7 +77,7 @@ func of(ctx context.Context, call string) (*Function, error) {
 	return f, nil
 }
 
-// GiveUp implements effects.Placer: every branch goes no further than its next call.
+// GiveUp implements effects.Placer: every branch stops at its next call.
 func (f *Function) GiveUp() {
 	if w := f.walking(); w != nil {
 		w.mu.Lock()
@@ -92,9 +92,8 @@ func (f *Function) walking() *walk {
 	return f.walk
 }
 
-// Load reads what was recorded of the function, at once and before Run: its effects
-// and what it waited for, one round trip each, at the same time. Its error is in the
-// session's verdict.
+// Load reads the record of the function before Run: its effects and its waits, one round
+// trip each, in parallel. Its error is also in the session's verdict.
 func (f *Function) Load(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
@@ -131,7 +130,7 @@ func (f *Function) Load(ctx context.Context) error {
 	}
 	cause, failed := w.rows.ByKey[f.session.Effect(theCause(), 0).Key]
 	w.cause, w.undoing = cause.Result, failed || f.cfg.Original != nil
-	f.session.CancelStarts(w.rows, w.undoing)
+	f.session.BeginPass(w.rows, w.undoing)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.walk = w
@@ -142,14 +141,14 @@ func (f *Function) Load(ctx context.Context) error {
 type Ending struct {
 	Result []byte
 	Err    error // a panic is a *PanicError
-	// Suspended says that it waits for Pauses, in the order in which it came by them.
+	// Suspended says that the run waits for Pauses, in the order in which it reached
+	// them.
 	Suspended bool
 	Pauses    []wire.Pause
 }
 
-// Run runs fn, after Load, in goroutines of its own, and returns when it has returned
-// or suspended. Branches that have lost and are still in a call get Config.Grace to
-// return from it.
+// Run runs fn in its own goroutines, after Load, and returns when fn has returned or
+// suspended. Lost branches that are still in a call get Config.Grace to return from it.
 func (f *Function) Run(ctx context.Context, fn func(context.Context) ([]byte, error)) Ending {
 	w := f.walking()
 	main := w.branch(nil, "")
@@ -181,9 +180,8 @@ func (f *Function) Run(ctx context.Context, fn func(context.Context) ([]byte, er
 	return end
 }
 
-// Unasked compares the end of the run with the record: a recorded call that was
-// not made is a difference (E15). It is for a run that has come to its end, not
-// for one that was cut off or that is tried again.
+// Unasked compares the end of the run with the record: a recorded call that was not made
+// is a difference (E15). Do not use it for a run that was cut off or will be tried again.
 func (f *Function) Unasked() error {
 	w := f.walking()
 	w.mu.Lock()

@@ -16,8 +16,8 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// What functions come to, and what of them survives a crash, is tested in package
-// workers, with the calls that handlers make. Here it is the engine of it alone.
+// Package workers tests what functions do and what survives a crash, with the calls that
+// handlers make. These tests are for the engine alone.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -25,7 +25,7 @@ var theRequest = journal.GUID{2}
 
 type body = func(context.Context) ([]byte, error)
 
-// bench is one request, and the deliveries of it.
+// bench is one request and its deliveries.
 type bench struct {
 	t     *testing.T
 	store *effectstest.Store
@@ -39,7 +39,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// deliver is the next delivery, after a suspension.
+// deliver makes the next delivery, after a suspension.
 func (b *bench) deliver() *Function {
 	l := store.Lease{Request: theRequest, Turn: b.runs + 1, Holder: string(rune('a' + b.runs))}
 	f := New(Config{Grace: time.Minute, Config: effects.Config{Store: b.store, Lease: l, Replay: b.runs > 0}})
@@ -48,7 +48,7 @@ func (b *bench) deliver() *Function {
 	return f
 }
 
-// run runs fn in the next delivery, and what it waits for is registered.
+// run runs fn in the next delivery and registers the waits.
 func (b *bench) run(fn body) Ending {
 	end := b.deliver().Run(b.t.Context(), fn)
 	if end.Suspended {

@@ -11,8 +11,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// FuzzHistory: positions of recorded calls, whatever they are, are taken in once
-// each, and nothing before the first of them is missed by a run that made none.
+// FuzzHistory: the positions of recorded calls, whatever they are, are stored once each,
+// and a run without calls misses the first of them.
 func FuzzHistory(f *testing.F) {
 	f.Add("1", "2.0.1", "2", "undo")
 	f.Add("", "x", "1.", "-1.9223372036854775808.1")

@@ -8,20 +8,20 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// undoPosition stands in the place of a position at what an undo waits for: it is
-// no call of the function.
+// undoPosition replaces the position in a pause between compensations, which is no call
+// of the function.
 const undoPosition = "undo"
 
-// history is what is recorded of a durable function, by the places of its calls
-// (E15). A place is a number of its branch; that of branch b of the fork at
-// position p is p.b.1, p.b.2 and so on.
+// history is the record of a durable function, by the positions of its calls (E15). A
+// position is the number of the call in its branch; in branch b of the fork at position p
+// it is p.b.1, p.b.2 and so on.
 type history struct {
 	order  []*record
-	first  int // none before it in order is missed
+	first  int // in order; every record before it was seen or has lost
 	at     map[string]*record
-	pauses map[pauseID][]*record // a name that a branch has used which lost can be used again
-	forks  map[string]bool       // positions with branches that have records
-	high   map[string]int        // the highest number in a branch that something is recorded at, or within
+	pauses map[pauseID][]*record // several where a lost branch has used the name too
+	forks  map[string]bool       // positions of forks whose branches have records
+	high   map[string]int        // per branch, the highest number with a record at it or within it
 }
 
 type pauseID struct {
@@ -32,12 +32,12 @@ type pauseID struct {
 // record is one recorded call.
 type record struct {
 	position string
-	effects  []store.EffectRow // with the outcomes "not done" before the last
+	effects  []store.EffectRow // the last outcome, after those "not done"
 	pause    *store.Pause
 	seen     bool // by this run
 }
 
-// String names the call, as errors show it.
+// String names the call for errors.
 func (r *record) String() string {
 	if r.pause != nil {
 		return pauseLabel(r.pause.Kind, r.pause.Name)
@@ -71,7 +71,8 @@ func newHistory(rows []store.EffectRow, pauses []store.Pause) *history {
 	return h
 }
 
-// place is the record at a position, nil where that is none.
+// place is the record at a position, which it makes if needed; nil if there is no
+// position.
 func (h *history) place(position string) *record {
 	if position == "" || position == undoPosition {
 		return nil
@@ -87,7 +88,7 @@ func (h *history) place(position string) *record {
 		if i := strings.LastIndexByte(at, '.'); i >= 0 {
 			branch, number = at[:i], at[i+1:]
 		}
-		n, _ := strconv.Atoi(number) // what is no number is at no call's place
+		n, _ := strconv.Atoi(number) // 0 if it is no number, which no call has
 		h.high[branch] = max(h.high[branch], n)
 		i := strings.LastIndexByte(branch, '.')
 		if i < 0 {
@@ -98,8 +99,8 @@ func (h *history) place(position string) *record {
 	}
 }
 
-// beyond reports that the record goes on after the calls that the branch has
-// made: with calls of its own, or of those that waited for its end.
+// beyond reports that the record goes on after the calls that the branch has made, in the
+// branch itself or in one that waited for its end.
 func (h *history) beyond(b *branch) bool {
 	for ; ; b = b.parent() {
 		if h.high[b.path] > b.calls {
@@ -114,9 +115,8 @@ func (h *history) beyond(b *branch) bool {
 	}
 }
 
-// unseen is the first recorded call that the run has not come by, nil for none.
-// Of a First that is decided, the branches that lost need not go on as they once
-// did.
+// unseen is the first recorded call that the run has not made, nil for none. It skips
+// branches that lost, which need not repeat their calls.
 func (h *history) unseen(lost []string) *record {
 	for ; h.first < len(h.order); h.first++ {
 		r := h.order[h.first]
@@ -127,8 +127,7 @@ func (h *history) unseen(lost []string) *record {
 	return nil
 }
 
-// under reports whether the position is one of the branches at the paths, or of
-// one within them.
+// under reports whether the position lies in one of the branches at paths, or within it.
 func under(position string, paths []string) bool {
 	for _, path := range paths {
 		if strings.HasPrefix(position, path+".") {

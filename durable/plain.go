@@ -8,19 +8,19 @@ import (
 	"sync"
 )
 
-// What a durable function does outside a job (E14).
+// These functions run a durable function outside a job (E14).
 
 type plainKey struct{}
 
-// plain is a function that is called outside a job.
+// plain is a run of a function outside a job.
 type plain struct {
 	mu    sync.Mutex
 	undos []func(context.Context) error
 }
 
-// Plain is the context of a durable function that is called outside a job. undo runs
-// the compensations that it registered, once each, the latest first, and joins their
-// errors to err, that of the function.
+// Plain is the context for a durable function that is called outside a job. undo runs the
+// compensations that the function registered, once each, the latest first, and joins
+// their errors to err, the function's error.
 func Plain(ctx context.Context) (of context.Context, undo func(err error) error) {
 	p := &plain{}
 	return context.WithValue(ctx, plainKey{}, p), func(err error) error {
@@ -39,7 +39,7 @@ func plainCompensate(ctx context.Context, fn func(context.Context) error) {
 	}
 }
 
-// plainAll runs the bodies at the same time. A panic of one is that of the caller.
+// plainAll runs the bodies in parallel. A panic of one becomes a panic of the caller.
 func plainAll(ctx context.Context, bodies []func(context.Context)) {
 	var wg sync.WaitGroup
 	panics := make([]error, len(bodies))
@@ -50,8 +50,8 @@ func plainAll(ctx context.Context, bodies []func(context.Context)) {
 	raise(panics)
 }
 
-// plainFirst runs the bodies at the same time and says which ended first. It waits
-// for the others, whose contexts have ended then.
+// plainFirst runs the bodies in parallel and returns which ended first. It then ends the
+// contexts of the others and waits for them.
 func plainFirst(ctx context.Context, bodies []func(context.Context)) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(ErrLost)
@@ -71,7 +71,7 @@ func plainFirst(ctx context.Context, bodies []func(context.Context)) int {
 	return first
 }
 
-// caught runs a body, and returns its panic.
+// caught runs a body, and returns its panic as an error.
 func caught(ctx context.Context, body func(context.Context)) error {
 	var failed error = &PanicError{Value: ErrGoexit, Stack: debug.Stack()}
 	done := make(chan struct{})

@@ -9,18 +9,18 @@ import (
 	"github.com/quipu-journal/quipu/effects"
 )
 
-// Recorded returns what fn returned when the durable function that ctx belongs to
-// first came by: a Pure effect that is known by its position (E15). Outside a job
-// fn is called (E14).
+// Recorded returns the result that fn had when the durable function that ctx belongs to
+// first made this call. It is a Pure effect with its position as the key (E15). Outside a
+// job it calls fn (E14).
 func Recorded[T any](ctx context.Context, name string, fn func() (T, error)) (T, error) {
 	return effects.Do(ctx, name, func(context.Context) (T, error) { return fn() }, effects.Pure, effects.ByPosition())
 }
 
-// Version returns which version of a change the run of the durable function is to
-// take, 0 to latest, and records it. A function that is past the place where it
-// asks takes 0, the code from before the change; one that is not, latest. A branch
-// asks once for a change, and takes what the branch around it was told before. It
-// has no position (E15). Outside a job it is latest (E14).
+// Version records and returns the version of a change that the run takes, 0 to latest. A
+// function whose record goes on past this place takes 0, the code from before the change;
+// any other takes latest. Each branch records a change once, unless a branch around it
+// already has its version. The call has no position (E15). Outside a job it is latest
+// (E14).
 func Version(ctx context.Context, change string, latest int) (int, error) {
 	c := &call{what: effectLabel("version:" + change), unplaced: true}
 	var err error
@@ -57,7 +57,7 @@ func Version(ctx context.Context, change string, latest int) (int, error) {
 	return v, nil
 }
 
-// decideVersion reads the recorded version, or takes one.
+// decideVersion reads the recorded version, or decides on one.
 func (c *call) decideVersion(ctx context.Context, latest int) (int, error) {
 	w := c.branch.w
 	w.mu.Lock()
@@ -71,13 +71,13 @@ func (c *call) decideVersion(ctx context.Context, latest int) (int, error) {
 	return c.number(raw, err)
 }
 
-// carry records a number as the result of the call's own effect, and returns what is
-// recorded.
+// carry records a number as the result of the call's own effect, or returns the recorded
+// one.
 func (c *call) carry(ctx context.Context, n int) ([]byte, error) {
 	return c.f.session.Carry(ctx, c.effect, func() ([]byte, error) { return strconv.AppendInt(nil, int64(n), 10), nil })
 }
 
-// number reads what carry returned.
+// number decodes a result of carry.
 func (c *call) number(raw []byte, err error) (n int, _ error) {
 	if err != nil {
 		return 0, err
@@ -88,7 +88,7 @@ func (c *call) number(raw []byte, err error) (n int, _ error) {
 	return n, nil
 }
 
-// told is the version that the branch, or one around it, was told in this run.
+// told is the version that this run gave to the branch or to one around it.
 func (w *walk) told(b *branch, change string) (int, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,14 +17,14 @@ import (
 // Limits of compensations.
 const (
 	MaxUndoName     = 150 // bytes
-	MaxUndoAttempts = 10  // failures, until a person is asked
+	MaxUndoAttempts = 10  // failures before a person must decide
 
 	firstUndoWait   = time.Second
 	longestUndoWait = time.Minute
 )
 
-// classUndo is the class of a registered compensation. Its start is its
-// registration; it has a result when it was run.
+// classUndo is the class of a registered compensation. Its start is its registration; it
+// has a result once it has run.
 const classUndo effects.Class = store.ClassUndo
 
 // undo is a registered compensation.
@@ -33,20 +33,20 @@ type undo struct {
 	fn   func(context.Context) error
 }
 
-// compensation is the effect of a compensation.
+// compensation is the call for a compensation's effect.
 func compensation(name string, class effects.Class) (*effects.Call, error) {
 	return effects.OwnCall("undo:", name, "undo", class)
 }
 
-// theCause is where the cause is recorded for which a function is undone.
+// theCause is the call for the effect that records why a function is undone.
 func theCause() *effects.Call {
-	c, _ := effects.OwnCall("", "undo", "cause", effects.Pure) // it is a good name
+	c, _ := effects.OwnCall("", "undo", "cause", effects.Pure) // the name is valid
 	return c
 }
 
-// Compensate registers fn as what takes back what the durable function is about to
-// do: it is recorded, and run when the function fails for good or is ended by
-// somebody else (3.5). Outside a job it is kept for Plain.
+// Compensate registers fn as what takes back the next step of the durable function. The
+// registration is recorded; fn runs when the function fails for good or something else
+// ends it (3.5). Outside a job Plain keeps it.
 func Compensate(ctx context.Context, name string, fn func(context.Context) error) error {
 	c := &call{what: effectLabel("undo:" + name)}
 	var err error
@@ -98,7 +98,7 @@ func (w *walk) registered(key journal.Digest) bool {
 	return w.undos[key] != nil
 }
 
-// Undoable reports that the function has compensations, of this run or recorded.
+// Undoable reports that the function has compensations, from this run or recorded.
 func (f *Function) Undoable() bool {
 	w := f.walking()
 	w.mu.Lock()
@@ -106,17 +106,17 @@ func (f *Function) Undoable() bool {
 	return len(w.undos) > 0 || slices.ContainsFunc(w.rows.List, func(r store.EffectRow) bool { return r.Class == string(classUndo) })
 }
 
-// Undoing reports that the run is for the compensations only: nothing that is not
-// recorded is begun (ErrUndoing). cause is what was recorded with BeginUndo, nil in
-// a run for another request.
+// Undoing reports that the run is for the compensations only, so that calls without a
+// record fail with ErrUndoing. cause is what BeginUndo recorded, nil in a run for another
+// request.
 func (f *Function) Undoing() (cause []byte, is bool) {
 	w := f.walking()
 	return w.cause, w.undoing
 }
 
-// BeginUndo records the cause, canonical JSON, for which the function is undone,
-// and loads what is recorded anew: the function is to be run once more, and then
-// Undo. What this run came to is forgotten.
+// BeginUndo records the cause, canonical JSON, for which the function is undone, and
+// loads the record again. The outcome of this run is forgotten: run the function once
+// more, then call Undo.
 func (f *Function) BeginUndo(ctx context.Context, cause []byte) error {
 	c := theCause()
 	if err := f.session.Record(ctx, c, f.session.Effect(c, 0), cause); err != nil {
@@ -138,10 +138,10 @@ func (e *UndoError) Error() string {
 	return fmt.Sprintf("compensation %q has failed %d times: %v", e.Name, e.Failures, e.Err)
 }
 
-// Unwrap gives the error of the last time.
+// Unwrap gives the latest error.
 func (e *UndoError) Unwrap() error { return e.Err }
 
-// Pause is what to wait for before it is tried again.
+// Pause is the wait before the next attempt.
 func (e *UndoError) Pause() wire.Pause {
 	wait := backoff.Delay(e.Failures-1, firstUndoWait, longestUndoWait, nil)
 	return wire.Pause{Kind: journal.PauseSleep, Name: undoPause(e.Name, e.Failures), Position: undoPosition, For: wait.Microseconds()}
@@ -149,9 +149,9 @@ func (e *UndoError) Pause() wire.Pause {
 
 func undoPause(name string, failures int) string { return fmt.Sprintf("undo:%s:%d", name, failures) }
 
-// Undo runs the compensations that have not run, the latest registered first, each
-// with the key of its own (effects.Key). It ends with the first that fails, an
-// *UndoError; other errors are in the session's verdict.
+// Undo runs the compensations that have not run, the latest registered first, each with
+// its own key (effects.Key). It ends with the first failure, an *UndoError; other errors
+// are in the session's verdict.
 func (f *Function) Undo(ctx context.Context) error {
 	w := f.walking()
 	for _, row := range slices.Backward(w.rows.List) {
@@ -188,9 +188,9 @@ func (f *Function) undo(ctx context.Context, w *walk, u *undo, row store.EffectR
 	return f.session.Record(ctx, c, e, []byte("null"))
 }
 
-// toUndo is the effect as which a compensation runs. Another request than the
-// function's own runs it as an Idempotent effect of its own, with the same key, unless
-// that was done.
+// toUndo is the effect for the run of a compensation. A request other than the function's
+// own runs it as an Idempotent effect with the same key. done says that this has already
+// happened.
 func (f *Function) toUndo(ctx context.Context, w *walk, u *undo, row store.EffectRow) (c *effects.Call, e journal.Effect, done bool, err error) {
 	class, other := classUndo, f.cfg.Original != nil && !f.cfg.Frozen
 	if other {
@@ -215,7 +215,7 @@ func (f *Function) toUndo(ctx context.Context, w *walk, u *undo, row store.Effec
 	return c, e, stands.State == store.EffectCompleted, err
 }
 
-// failures is how often a compensation has failed before.
+// failures is how often a compensation has failed so far.
 func (w *walk) failures(name string) int {
 	n := 0
 	for _, p := range w.waited {
@@ -226,7 +226,7 @@ func (w *walk) failures(name string) int {
 	return n
 }
 
-// alone runs fn; a panic, or the end of its goroutine, is an error.
+// alone runs fn in its own goroutine; a panic or a Goexit becomes an error.
 func alone(ctx context.Context, fn func(context.Context) error) error {
 	ends := make(chan error, 1)
 	go func() {

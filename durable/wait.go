@@ -11,9 +11,9 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// Wait returns what a pause of a durable function brought. One that has not come
-// suspends the function: Wait does not return then, its goroutine ends (E12). The
-// position of p is set here. It is for functions in a job.
+// Wait returns what a pause of a durable function brought. A pause that is not over
+// suspends the function: Wait does not return, because its goroutine ends (E12). Wait
+// sets the position of p. It is only for functions in a job.
 func Wait(ctx context.Context, p wire.Pause) (*journal.Response, error) {
 	what := pauseLabel(p.Kind, p.Name)
 	f, err := of(ctx, what)
@@ -56,9 +56,8 @@ func Wait(ctx context.Context, p wire.Pause) (*journal.Response, error) {
 	return nil, nil
 }
 
-// again notes the pause, and reports that this run has come by it before. What a
-// branch has asked for that lost does not count: runs that begin later do not see
-// it.
+// again notes the pause, and reports that this run has already asked for it. Pauses of
+// lost branches do not count, because later runs do not see them.
 func (w *walk) again(id pauseID, position string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,8 +66,8 @@ func (w *walk) again(id pauseID, position string) bool {
 	return asked && !under(before, w.lost)
 }
 
-// movedPause refuses a pause that is recorded at another position, but for those of
-// branches that have lost, which come by again when the function is undone.
+// movedPause refuses a pause that is recorded at another position. It ignores lost
+// branches, which ask again when the function is undone.
 func (c *call) movedPause(id pauseID) error {
 	w := c.branch.w
 	w.mu.Lock()
@@ -77,14 +76,13 @@ func (c *call) movedPause(id pauseID) error {
 	i := slices.IndexFunc(w.history.pauses[id], func(r *record) bool { return !under(r.position, lost) })
 	w.mu.Unlock()
 	if here != nil || i < 0 || under(c.position, lost) {
-		return nil // what is recorded here is compared
+		return nil // compare checks the record at this position
 	}
 	r := w.history.pauses[id][i]
 	return c.judge(&effects.NondeterminismError{Position: c.position, Asked: c.what, Recorded: c.what, RecordedAt: r.position})
 }
 
-// name puts the pause among those that the function waits for. One that its
-// goroutine must not end for is not named.
+// name adds the pause to those that the function waits for, unless that exceeds a limit.
 func (w *walk) name(c *call, p wire.Pause, room int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

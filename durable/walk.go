@@ -13,32 +13,32 @@ import (
 // walk is one run of a durable function, from its top.
 type walk struct {
 	rows    effects.Rows // of the function
-	cause   []byte       // of its failure: it is being undone
+	cause   []byte       // why the function is undone
 	undoing bool
 	undone  effects.Rows  // compensations that this request has run for the Original
-	waited  []store.Pause // between their failures
+	waited  []store.Pause // earlier pauses, among them those between failed compensations
 
 	mu      sync.Mutex
-	holder  *branch   // of the baton
-	line    []*branch // for the baton
-	held    []*branch // go outside when nothing else goes on
+	holder  *branch   // has the baton
+	line    []*branch // waits for the baton
+	held    []*branch // wait to go outside when no other branch goes on
 	abroad  int       // branches that are outside
 	missed  *record   // see hold
 	live    int       // branches that have not ended
 	idle    chan struct{}
 	history *history
-	calls   int // positions taken, refused ones too
-	forked  int // branches
+	calls   int // calls so far, refused ones included
+	forked  int // branches so far
 	lost    []string
-	asked   map[pauseID]string // the position where it was asked for last
+	asked   map[pauseID]string // the latest position that asked for the pause
 	named   []named
-	size    int                      // of named, bytes
-	version map[versionID]int        // told in this run
+	size    int                      // bytes of named
+	version map[versionID]int        // given out in this run
 	undos   map[journal.Digest]*undo // registered in this run
-	given   bool                     // the run was given up: every branch stops at its next call
+	given   bool                     // every branch stops at its next call
 }
 
-// named is what a branch waits for.
+// named is a pause that a branch waits for.
 type named struct {
 	by *branch
 	wire.Pause
@@ -51,7 +51,7 @@ func newWalk(recorded []store.EffectRow, pauses []store.Pause) *walk {
 	}
 }
 
-// quiet waits until all branches have ended, for a while.
+// quiet waits until all branches have ended, at most for grace.
 func (w *walk) quiet(grace time.Duration) {
 	w.mu.Lock()
 	if w.live == 0 {

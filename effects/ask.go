@@ -13,7 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// Why an unfinished effect stays unknown, and what ended it.
+// These say why a verifier could not decide, or what cut an effect off.
 var (
 	errSilent   = errors.New("it does not know whether it was done")
 	errNoResult = errors.New("it says that it was done, and not with what result")
@@ -22,8 +22,8 @@ var (
 	errCutOff   = errors.New("the run that called it died or lost its lease")
 )
 
-// arm gives the call the verifier that is registered for its name, unless it has
-// one of its own. In a run that does nothing outside, nothing outside is asked.
+// arm gives the call the verifier registered for its name, unless it has one of its own.
+// A run that does nothing outside does not ask outside either.
 func (s *Session) arm(c *Call) {
 	s.mu.Lock()
 	undone := s.undone
@@ -37,10 +37,10 @@ func (s *Session) arm(c *Call) {
 	}
 }
 
-// settle finds out what became of a Guarded effect that began and has no outcome:
-// by its verifier, else it is parked (E4, E5). cause is the error of fn; nil after
-// a crash. A NotDone error says that it was not done and may be made again, under
-// the next key.
+// settle decides about a Guarded effect that began and has no outcome: it asks the
+// verifier, and parks the effect where that does not decide (E4, E5). cause is the error
+// of fn; nil after a crash. A NotDone error says that the effect was not done and may run
+// again under the next key.
 func (s *Session) settle(ctx context.Context, c *Call, e journal.Effect, cause error) ([]byte, error) {
 	a, silent := s.inquire(ctx, c, e.Key)
 	switch a.State {
@@ -65,10 +65,10 @@ func (s *Session) settle(ctx context.Context, c *Call, e journal.Effect, cause e
 	return s.record(ctx, c, e, NotDone(verified))
 }
 
-// inquire asks about an unfinished effect; without an answer that decides it gives
-// the reason, nil without a verifier. The end of the run's context does not cut
-// it: who else would ask? Only a run that was lost leaves it to the one that has
-// the request now.
+// inquire asks the verifier about an unfinished effect. Where the answer does not decide,
+// silent is the reason; it is nil without a verifier. The end of the run's context does
+// not cut the question off, because nobody else would ask. A run that lost its request
+// does not ask: the run that has it now will.
 func (s *Session) inquire(ctx context.Context, c *Call, key journal.Digest) (a Answer, silent error) {
 	cause := context.Cause(ctx)
 	if c.verifier == nil || errors.Is(cause, store.ErrStale) || errors.Is(cause, store.ErrJobClosed) || errors.Is(cause, store.ErrLeased) {
@@ -92,9 +92,8 @@ func (s *Session) inquire(ctx context.Context, c *Call, key journal.Digest) (a A
 	return a, silent
 }
 
-// confirm asks whether a completed effect stands outside as it is recorded, before
-// its result is injected into a later run. A verifier that cannot tell contradicts
-// nothing.
+// confirm asks whether the outside confirms a completed effect, before a later run gets
+// its result. A verifier that does not know contradicts nothing.
 func (s *Session) confirm(ctx context.Context, c *Call, row *store.EffectRow) error {
 	if c.verifier == nil || row.Error != nil || row.Vouched {
 		return nil
@@ -131,8 +130,8 @@ func (s *Session) confirm(ctx context.Context, c *Call, row *store.EffectRow) er
 	return nil
 }
 
-// ask asks the verifier in a goroutine of its own, so that one that ignores its
-// context holds up nobody.
+// ask runs the verifier in its own goroutine, so that a verifier that ignores its context
+// holds nobody up.
 func (s *Session) ask(ctx context.Context, c *Call, key journal.Digest, recorded []byte) (Answer, error) {
 	bound := DefaultVerifyTimeout
 	if b, ok := c.verifier.(bounded); ok {
@@ -149,7 +148,7 @@ func (s *Session) ask(ctx context.Context, c *Call, key journal.Digest, recorded
 		err    error
 	}
 	replies := make(chan reply, 1)
-	// What it does is no effect of the handler's.
+	// The verifier's own calls are no effects of the handler.
 	within := context.WithValue(With(ctx, nil), keyOf{}, q.Key)
 	go func() {
 		r := reply{err: errGone}
@@ -169,7 +168,7 @@ func (s *Session) ask(ctx context.Context, c *Call, key journal.Digest, recorded
 	}
 }
 
-// read checks an answer; what cannot be used is an error.
+// read checks an answer; an unusable answer is an error.
 func (a Answer) read(c *Call, err error) (Answer, error) {
 	if err != nil {
 		return Answer{}, err

@@ -11,21 +11,20 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// Do runs fn as an effect of the handler that ctx belongs to, and returns its
-// result: recorded by this run or by an earlier one (3.1). The class is Guarded
-// unless an option says otherwise. The result travels as JSON, at most
-// wire.MaxResult bytes in canonical form (E6); an empty one is a result too.
+// Do runs fn as an effect of the handler that ctx belongs to, and returns the result that
+// this run or an earlier one recorded (3.1). The class is Guarded unless an option says
+// otherwise. The result travels as JSON, at most wire.MaxResult bytes in canonical form;
+// an empty result is a result too (E6).
 //
-// fn ends in one of four ways (E5): with a result; with an error that is a
-// Refusal, which is recorded and replays as a *RecordedError; with
-// NotDone(err), which Do returns and after which the effect may run again under
-// the next key; with any other error, a panic or a cancellation: the outcome is
-// unknown, and Do returns *UnknownError (Idempotent) or *ParkedError (Guarded). Of
-// Pure effects every error is just returned.
+// fn ends in one of four ways (E5). A result is recorded. An error that is a Refusal is
+// recorded too, and replays as a *RecordedError. NotDone(err) is returned, and the effect
+// may run again under the next key. After any other error, a panic or a cancellation the
+// outcome is unknown, and Do returns *UnknownError (Idempotent) or *ParkedError
+// (Guarded). Pure effects just return every error.
 //
 // In a loop each call needs a WithKey or its own Args; the same key twice is a
-// *DuplicateError unless Once is given (E2). Outside a job Do calls fn and nothing
-// else (E14).
+// *DuplicateError unless Once is given (E2). Outside a job Do calls fn and nothing else
+// (E14).
 func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, error), options ...Option) (T, error) {
 	s := From(ctx)
 	if s == nil {
@@ -43,16 +42,15 @@ func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, er
 	return decode[T](s, c, raw, err)
 }
 
-// DoTx runs fn as an effect of class Tx: tx is a handle on a transaction of the
-// store, which commits with the result, once. It is what quipu.DoTx is made of,
-// which knows the handle; handlers use that.
+// DoTx runs fn as an effect of class Tx: tx is a handle on a transaction of the store,
+// which commits with the result, once. Handlers use quipu.DoTx, which wraps it and knows
+// the handle's type.
 //
-// A result, or an error that is a Refusal, is recorded; of the latter, what fn
-// wrote is rolled back. So it is with NotDone, which is recorded as in Do. Any
-// other error, a panic and the end of ctx roll back and leave no trace: the
-// outcome is never unknown. After trouble with the database, a deadlock for
-// example, fn runs again at once, in a new transaction: it should do nothing but
-// SQL, and can have no effects of its own. Outside a job fn gets no handle (E14).
+// A result, a Refusal and a NotDone are recorded as in Do; the latter two roll back what
+// fn wrote. Any other error, a panic and the end of ctx roll back and leave no trace, so
+// the outcome is never unknown. After trouble with the database, a deadlock for example,
+// fn runs again at once in a new transaction: it should do nothing but SQL, and cannot
+// have effects of its own. Outside a job fn gets no handle (E14).
 func DoTx[T any](ctx context.Context, name string, fn func(ctx context.Context, tx any) (T, error), options ...Option) (T, error) {
 	s := From(ctx)
 	if s == nil {
@@ -69,20 +67,20 @@ func DoTx[T any](ctx context.Context, name string, fn func(ctx context.Context, 
 	return decode[T](s, c, raw, err)
 }
 
-// fits says whether bytes are the result of an effect of type T.
+// fits reports, by its error, whether raw can be the result of an effect of type T.
 func fits[T any](raw []byte) error {
 	var out T
 	return json.Unmarshal(raw, &out)
 }
 
-// decode reads what was recorded.
+// decode reads a recorded result.
 func decode[T any](s *Session, c *Call, raw []byte, err error) (T, error) {
 	var out T
 	if err != nil || len(raw) == 0 {
 		return out, err
 	}
-	// The first run, too, returns what was recorded and not what fn returned: a
-	// handler sees the same value on every run.
+	// The first run, too, returns the recorded value and not what fn returned, so that a
+	// handler sees the same value in every run.
 	err = json.Unmarshal(raw, &out)
 	switch {
 	case err == nil:
@@ -97,9 +95,8 @@ func decode[T any](s *Session, c *Call, raw []byte, err error) (T, error) {
 	})
 }
 
-// encode gives the canonical bytes of a result. What cannot be recorded is an
-// error that is recorded in its place: the outside was reached, fn must not run
-// again.
+// encode gives the canonical bytes of a result. A result that cannot be recorded becomes
+// a recorded error: the outside was reached, so fn must not run again.
 func encode(v any) ([]byte, error) {
 	raw, err := json.Marshal(v)
 	if err == nil {

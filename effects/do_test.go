@@ -71,8 +71,8 @@ func TestE1KeyIsTheSameOnEveryTurn(t *testing.T) {
 	require.Len(t, c.keys[0], 64)
 }
 
-// The crash windows of 3.2 by class: the process dies, its lease runs out, the
-// request comes again.
+// The crash windows of 3.2 by class: the process dies, its lease ends, the request comes
+// again.
 func TestE3CrashWindows(t *testing.T) {
 	t.Parallel()
 	type outcome struct {
@@ -302,7 +302,7 @@ func TestP17TwoRunsOfOneEffectOneStarts(t *testing.T) {
 	require.Error(t, s.Verdict())
 }
 
-// newRunBeside is a second first delivery of the same message.
+// newRunBeside makes a second first delivery of the same message.
 func newRunBeside(b *bench) (context.Context, *Session) {
 	b.runs = 0
 	ctx, s := b.run()

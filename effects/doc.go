@@ -1,24 +1,24 @@
-// Package effects runs a handler's outside work under a name, so that it is
-// done once however often the handler runs (spec 3.1).
+// Package effects runs what a handler does outside under a name, so that it is done once
+// however often the handler runs (spec 3.1).
 //
 //	receipt, err := effects.Do(ctx, "charge", func(ctx context.Context) (Receipt, error) {
 //		return provider.Charge(ctx, amount, effects.Key(ctx))
 //	}, effects.Idempotent)
 //
-// The name, the place in the job and the explicit key or arguments give a key
-// (E1). What fn returned is journaled under it; a second run of the handler gets
-// the stored result and fn is not called. Before a call outside, its start is
-// committed alone (E4); so after a crash in between it is known that the outside
-// may have been reached, and the class says what follows: Pure and Idempotent
-// run again, Guarded never does by itself. SQL in the journal's own database is
-// of class Tx, by quipu.DoTx: it commits with its result.
+// The name, the place in the job and the explicit key or arguments give a key (E1). The
+// result of fn is journaled under that key; a second run of the handler gets it, and fn
+// is not called. Before a call outside, its start is committed alone (E4). So after a
+// crash it is known that the outside may have been reached, and the class says what
+// follows: Pure and Idempotent run again, Guarded does not run again by itself. SQL in
+// the journal's own database is of class Tx (quipu.DoTx): it commits with its result.
 //
 // Outside a job Do calls fn and nothing else (E14): a handler is tested like any
 // function.
 //
-// In a durable function each call has a place (E15), which is asked before the call
-// goes outside: Placer and Place are the port for it, which package durable
-// implements. OwnCall and what takes it is for effects that are that package's own.
+// In a durable function each call has a place (E15), which is checked before the call
+// goes outside. Placer and Place are the port for that; package durable implements it.
+// OwnCall and the methods that take its calls are for effects that package durable makes
+// itself.
 //
 // The runtime of package workers gives each run of a handler a Session. Handlers
 // need Do, Key, NotDone, the options and the errors.

@@ -7,19 +7,17 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Errors on which a caller decides.
 var (
-	// ErrUsage is wrapped by errors about a call that can never work: a bad name,
+	// ErrUsage is wrapped by errors about a call that can never work, such as a bad name,
 	// key, class or argument.
 	ErrUsage = errors.New("the effect cannot be called like this")
-	// ErrTx refuses class Tx where there is no transaction for it: Tx belongs to
-	// DoTx.
+	// ErrTx refuses class Tx in Do, which has no transaction for it.
 	ErrTx = errors.New("class tx needs a transaction: use quipu.DoTx")
-	// ErrBusy says that another run's lease on the request or the effect is alive:
-	// the runtime hands the request back (E4).
+	// ErrBusy says that another run holds the request or the effect. The runtime hands
+	// the request back (E4).
 	ErrBusy = errors.New("the effect is under way in another run: the request is handed back")
-	// ErrTooManyCalls says that a run has MaxCalls effects, or that a durable function
-	// makes as many calls.
+	// ErrTooManyCalls says that a run made more than MaxCalls effects, or a durable
+	// function more than MaxCalls calls.
 	ErrTooManyCalls = fmt.Errorf("more than %d calls in one run: split the work into several activities, that of a durable function with workers.Child", MaxCalls)
 )
 
@@ -44,13 +42,14 @@ func IsNotDone(err error) bool {
 	return errors.As(err, &marked) || errors.As(err, &failed)
 }
 
-// FailedError is what a durable function gets of an effect that ended with
-// NotDone: in the run that called it, and in every later one where the function
-// went on with it. Where that was its end, the next attempt calls the effect again.
+// FailedError is the recorded error of an effect that ended with NotDone in a durable
+// function. The run that called the effect gets it, and so does every later run if the
+// function went on after it. If the function ended with it, the next attempt calls the
+// effect again.
 type FailedError struct {
 	Name    string
 	Failure journal.Failure
-	// Cause is the error of fn, in the run that called it only: nothing to decide on.
+	// Cause is the error of fn, only in the run that called it: do not decide on it.
 	Cause error
 }
 
@@ -59,14 +58,13 @@ func (e *FailedError) Error() string {
 	return fmt.Sprintf("effect %q was not done: %s", e.Name, e.Failure.Message)
 }
 
-// Refusal is an error that is a result: the outside answered, and will not answer
-// otherwise (a declined card, E5). With ok true it is recorded as the effect's
-// result and replays as a RecordedError. The business errors of package workers
-// implement it.
+// Refusal is an error that is a result: the outside answered, and its answer would not
+// change (a declined card, E5). With ok true it is recorded as the effect's result and
+// replays as a RecordedError. The business errors of package workers implement it.
 type Refusal interface {
 	error
-	// Refusal gives code and error of the refusal; ok false means that it is
-	// none.
+	// Refusal gives code and error of the refusal; ok is false if the error is no
+	// refusal.
 	Refusal() (code int, failure journal.Failure, ok bool)
 }
 
@@ -83,11 +81,11 @@ func (e *RecordedError) Error() string {
 	return fmt.Sprintf("effect %q ended with error %d (%s): %s", e.Name, e.Code, e.Failure.Class, e.Failure.Message)
 }
 
-// DuplicateError says that one run asked for the same effect twice (E2), or for
-// the same wait or compensation.
+// DuplicateError says that one run asked twice for the same effect (E2), wait or
+// compensation.
 type DuplicateError struct {
 	First, Second string
-	Kind          string // sleep, signal, child or compensation; "" of effects
+	Kind          string // sleep, signal, child or compensation; "" for effects
 }
 
 // Error says what to do.
@@ -105,16 +103,15 @@ func (e *DuplicateError) Error() string {
 // name or with other arguments (E2), or that a durable function takes another path
 // than the recorded one (E15).
 type NondeterminismError struct {
-	Key string // explicit, of handlers that are no durable functions
-	// Recorded and Asked are the call that is recorded and the one that was made, ""
-	// for none.
+	Key string // explicit key, of handlers that are no durable functions
+	// Recorded is the recorded call and Asked the one that was made, "" for none.
 	Recorded, Asked string
-	// Position is where a durable function differs first. RecordedAt is where
-	// Recorded stands, "" for there.
+	// Position is the first place at which a durable function differs. RecordedAt is the
+	// position of Recorded, "" if it is the same.
 	Position, RecordedAt string
 }
 
-// Error shows both, and says what to do.
+// Error shows both calls, and says what to do.
 func (e *NondeterminismError) Error() string {
 	if e.Position != "" {
 		return fmt.Sprintf("the function takes another path than the recorded one: %s; "+
@@ -138,7 +135,7 @@ func (e *NondeterminismError) difference() string {
 	return fmt.Sprintf("at position %s it asks for %s, and %s is recorded there", e.Position, e.Asked, e.Recorded)
 }
 
-// busyError is ErrBusy of an effect.
+// busyError wraps ErrBusy with the effect's name.
 type busyError struct {
 	name string
 	err  error
@@ -147,9 +144,9 @@ type busyError struct {
 func (e *busyError) Error() string   { return fmt.Sprintf("effect %q: %v: %v", e.name, ErrBusy, e.err) }
 func (e *busyError) Unwrap() []error { return []error{ErrBusy, e.err} }
 
-// UnknownError says that a call ended without a known outcome (E5): the outside
-// may or may not have been reached. Of an Idempotent effect the attempt fails, and
-// the next one calls again with the same key.
+// UnknownError says that a call ended without a known outcome (E5): the outside may or
+// may not have been reached. With an Idempotent effect the attempt fails, and the next
+// one calls again with the same key.
 type UnknownError struct {
 	Name string
 	Key  string
@@ -164,8 +161,8 @@ func (e *UnknownError) Error() string {
 // Unwrap gives the error of fn.
 func (e *UnknownError) Unwrap() error { return e.Err }
 
-// ParkedError says that a Guarded effect began and its outcome is not known: it
-// never runs again by itself, the request is parked for a person (E3, E4).
+// ParkedError says that a Guarded effect began and its outcome is not known. It does not
+// run again by itself; the request is parked for a person (E3, E4).
 type ParkedError struct {
 	Name     string
 	Key      string
@@ -190,17 +187,17 @@ func (e *ParkedError) Error() string {
 // Unwrap gives the error of fn, if there is one.
 func (e *ParkedError) Unwrap() error { return e.Err }
 
-// MisfitError says that the recorded result of an effect, that an operator gave
-// perhaps, does not fit the type that the handler wants: every run would meet it, so
-// the request is parked.
+// MisfitError says that a recorded result, perhaps one that an operator gave, does not
+// fit the type that the handler wants. Every run would fail on it, so the request is
+// parked.
 type MisfitError struct {
 	Name string // of the effect
 	Key  string
-	Type string // that the handler wants
+	Type string // the type that the handler wants
 	Err  error
 }
 
-// Error names the effect, and the commands that answer.
+// Error names the effect and the commands that resolve it.
 func (e *MisfitError) Error() string {
 	return fmt.Sprintf("effect %q (key %s) has a recorded result that does not fit into %s: %v; `quipu dead resolve` ends the request "+
 		"with a result, `quipu dead fail` with an error, `quipu dead retry --effect %s` makes the call again under the next key, "+
@@ -210,8 +207,8 @@ func (e *MisfitError) Error() string {
 // Unwrap gives the decoder's error.
 func (e *MisfitError) Unwrap() error { return e.Err }
 
-// StoreError says that the journal could not be used: nothing is concluded, the
-// request is handed back and run again (C10).
+// StoreError says that the journal could not be used. Nothing is concluded; the request
+// is handed back and run again (C10).
 type StoreError struct {
 	Name string // of the effect, "" for none
 	Op   string

@@ -11,9 +11,8 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// FuzzAnswer: what a verifier says decides only if it can be recorded: a known
-// state, a result within the limits and in its one spelling, a note that is text
-// (3.3).
+// FuzzAnswer: a verifier's answer decides only if it can be recorded: with a known state,
+// a canonical result within the limits, and a note that is text (3.3).
 func FuzzAnswer(f *testing.F) {
 	f.Add("done", []byte(`{"id": 7.0}`), "seen")
 	f.Add("not_done", []byte(nil), "")
@@ -39,8 +38,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzLabel: the name under which an effect is recorded gives back the key that it
-// was called with (E2).
+// FuzzLabel: the recorded name of an effect gives back its explicit key (E2).
 func FuzzLabel(f *testing.F) {
 	f.Add("charge", "order-1", `{"a":1}`, true)
 	f.Add("a", "]", "", true)
@@ -68,8 +66,8 @@ func FuzzLabel(f *testing.F) {
 	})
 }
 
-// E6: the result that a verifier gives counts in its canonical form, in which 1e20
-// is spelled out.
+// E6: the limit of a verifier's result is for its canonical form, in which 1e20 is
+// spelled out.
 func TestE6AnswersLimitIsOfTheCanonicalForm(t *testing.T) {
 	t.Parallel()
 	large := []byte("[" + strings.Repeat("1e20,", wire.MaxResult/5-1) + "1e20]")

@@ -9,8 +9,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Limits of the store's calls around an effect. A finish is worth waiting for:
-// what was done outside is known here and nowhere else.
+// Limits of the store's calls around an effect. A finish has more attempts: only this
+// process knows what was done outside.
 const (
 	startAttempts  = 3
 	finishAttempts = 8
@@ -19,8 +19,8 @@ const (
 	storeTimeout   = 10 * time.Second // per call
 )
 
-// insist repeats op while the database is away or the outcome of its commit is
-// unknown: every write of the port may be repeated.
+// insist repeats op while the database is away or the outcome of a commit is unknown.
+// Every write of the port may be repeated.
 func insist(ctx context.Context, tries int, op func(context.Context) error) error {
 	for attempt := 1; ; attempt++ {
 		bounded, cancel := context.WithTimeout(ctx, storeTimeout)
@@ -30,7 +30,7 @@ func insist(ctx context.Context, tries int, op func(context.Context) error) erro
 		if !again || attempt >= tries {
 			return err
 		}
-		// Without chance: a simulated world plays the same way again.
+		// No randomness: a simulation must be reproducible.
 		timer := time.NewTimer(backoff.Delay(attempt-1, firstWait, longestWait, nil))
 		select {
 		case <-timer.C:

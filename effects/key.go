@@ -19,8 +19,8 @@ const (
 	argsSuffix = argsHex + 2
 )
 
-// Identity is the place of a handler run within its job: what an effect's key is
-// made of besides the call (E1). Neither turn nor attempt is part of it.
+// Identity is the place of a handler's run within its job. With the call it makes the
+// effect's key (E1). Turn and attempt are not part of it.
 type Identity struct {
 	Space      string
 	Job        journal.JobID
@@ -76,9 +76,9 @@ func argsDigest(args []byte) string {
 
 type keyOf struct{}
 
-// Key returns the key of the effect that ctx runs in, 64 hexadecimal digits: to
-// be sent outside as an idempotency key (E1). It is the same on every run.
-// Outside of fn, or of a job (E14), it is "".
+// Key returns the key of the effect that ctx runs in, 64 hexadecimal digits, for use as
+// an idempotency key outside (E1). It is the same in every run. Outside of fn, or of a
+// job (E14), it is "".
 func Key(ctx context.Context) string {
 	key, _ := ctx.Value(keyOf{}).(string)
 	return key

@@ -8,8 +8,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Golden vectors (E1), computed by an implementation of their own: a key that
-// changes between builds would run effects twice.
+// Golden vectors (E1), computed by an independent implementation: a key that changes
+// between builds would run effects twice.
 func TestE1KeyGolden(t *testing.T) {
 	t.Parallel()
 	var job journal.JobID

@@ -1,8 +1,8 @@
 package effects
 
-// lock is a mutex that is held over calls of the store. Who waits for it waits for
-// them, however long they take; a testing/synctest bubble sees that of a channel, and
-// of a sync.Mutex does not.
+// lock is a mutex that is held during calls of the store, however long they take. It is a
+// channel because a testing/synctest bubble counts a goroutine that waits for a channel
+// as blocked, but not one that waits for a sync.Mutex.
 type lock chan struct{}
 
 func newLock() lock { return make(lock, 1) }

@@ -34,7 +34,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// run is a further run of the handler: the first is not leased, later ones are.
+// run makes a further run of the handler: the first has no lease, later ones have.
 func (b *bench) run() (context.Context, *Session) {
 	b.runs++
 	holder := string(rune('a' + b.runs))
@@ -52,20 +52,20 @@ func (b *bench) run() (context.Context, *Session) {
 	return With(b.t.Context(), s), s
 }
 
-// again takes the request from the run before, as when its process died.
+// again takes the request from the earlier run, as when its process died.
 func (b *bench) again() (context.Context, *Session) {
 	b.store.Expire(theRequest)
 	return b.run()
 }
 
-// nextTurn is the run after a failed attempt.
+// nextTurn makes the run after a failed attempt.
 func (b *bench) nextTurn() (context.Context, *Session) {
 	b.store.Turn(theRequest)
 	b.turn++
 	return b.run()
 }
 
-// counting is an fn that counts its calls and returns what it is given.
+// counting is a body that counts its calls and returns a given value.
 type counting[T any] struct {
 	calls int
 	keys  []string
@@ -79,7 +79,7 @@ func (c *counting[T]) fn(ctx context.Context) (T, error) {
 	return c.value, c.err
 }
 
-// mustPanic runs f as a process that dies in it.
+// mustPanic runs f as a process that dies inside it.
 func mustPanic(t *testing.T, f func()) {
 	t.Helper()
 	require.Panics(t, f)

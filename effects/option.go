@@ -17,29 +17,28 @@ const (
 	MaxKey      = 200       // bytes of an explicit key
 	MaxArgs     = 256 << 10 // bytes of the canonical arguments
 	MaxAttempts = 1000      // outcomes "not done" of one effect (E5)
-	MaxCalls    = 10_000    // effects of one run of a handler; of a durable function, calls and branches (E15)
+	MaxCalls    = 10_000    // effects of one run of a handler; calls and branches of a durable function (E15)
 
 	// MaxFailureData bounds the data of an error, bytes of canonical JSON.
 	MaxFailureData = 64 << 10
 )
 
-// Class says what Quipu does about an effect, and what is done after a crash in
-// the middle of it (E3). A Class is an Option.
+// Class says how an effect is recorded, and what follows a crash in the middle of it
+// (E3). A Class is an Option.
 type Class string
 
 // The classes.
 const (
-	// Pure is computation: nothing is recorded before, the result after it; after
-	// a crash it runs again.
+	// Pure is computation. Only its result is recorded; after a crash it runs again.
 	Pure Class = "pure"
-	// Tx is SQL in the journal's own Postgres, on a transaction that commits with
-	// the result: exactly once. It is the class of DoTx, and of DoTx only.
+	// Tx is SQL in the journal's own Postgres, on a transaction that commits with the
+	// result: exactly once. Only DoTx has this class.
 	Tx Class = "tx"
 	// Idempotent is a call to a receiver that dedupes on the key: after a crash it
 	// runs again with the same key.
 	Idempotent Class = "idempotent"
-	// Guarded is any other call outside, and the default: after a crash it never
-	// runs again by itself; the request is parked for a person.
+	// Guarded is any other call outside, and the default. After a crash it does not run
+	// again by itself; its verifier is asked, or the request is parked for a person.
 	Guarded Class = "guarded"
 )
 
@@ -49,8 +48,8 @@ func (c Class) Valid() bool { return c == Pure || c == Tx || c == Idempotent || 
 // Option changes one call of Do: a Class, WithKey, Args, Once, Attempts or Verify.
 type Option interface{ apply(c *Call) }
 
-// Call is one call of Do, as its options say. Handlers do not see it: it is what
-// package durable places.
+// Call is one call of Do with its options. Handlers do not see it; package durable gives
+// it its place.
 type Call struct {
 	name     string
 	class    Class
@@ -61,15 +60,15 @@ type Call struct {
 	attempts int
 	verifier Verifier           // nil for none
 	mode     Mode               // of verifier
-	fits     func([]byte) error // whether bytes can be its result
-	err      error              // the first option that cannot be used
-	key      journal.Digest     // of the effect that replayed, once it did
+	fits     func([]byte) error // reports by its error whether bytes can be the result
+	err      error              // about the first option that cannot be used
+	key      journal.Digest     // of the recorded effect, once replayed
 
-	// Of calls that are not the user's effects.
-	own    string // tells its key from those of effects that have the same name
-	placed bool   // its position is its key
+	// Only in calls that are not the user's effects.
+	own    string // tells effects of the same name apart in keys
+	placed bool   // the position is the key
 
-	// In a durable function.
+	// Only in a durable function.
 	place    Place // nil elsewhere
 	position string
 }
@@ -85,10 +84,9 @@ func (c Class) apply(to *Call) {
 	}
 }
 
-// WithKey sets the explicit key, which tells the calls of a loop apart (E2). It
-// is unique among the calls of one run, whatever their names: 1 to MaxKey bytes
-// of UTF-8. With it, the arguments are no part of the key; a replay that comes
-// with others is refused.
+// WithKey sets the explicit key, which tells the calls of a loop apart (E2). It is unique
+// among the calls of one run, whatever their names: 1 to MaxKey bytes of UTF-8. The
+// arguments are then not part of the key, and a replay with other arguments is refused.
 func WithKey(key string) Option {
 	return optionFunc(func(c *Call) {
 		c.explicit, c.keyed = key, true
@@ -117,12 +115,12 @@ func Args(v any) Option {
 	})
 }
 
-// Once allows the same key again within one run: the later calls get the outcome
-// of the first (E2).
+// Once allows the same key again within one run: later calls get the outcome of the first
+// (E2).
 func Once() Option { return optionFunc(func(c *Call) { c.once = true }) }
 
-// Attempts ends the effect after n outcomes NotDone (1 to MaxAttempts): the last
-// of them becomes its result, and replays as that error (E5). Default: no end.
+// Attempts ends the effect after n outcomes NotDone (1 to MaxAttempts): the last becomes
+// its result, and replays as that error (E5). Default: no limit.
 func Attempts(n int) Option {
 	return optionFunc(func(c *Call) {
 		c.attempts = n
@@ -143,7 +141,7 @@ func newCall(name string, options []Option) *Call {
 	return c
 }
 
-// outside is a call of Do.
+// outside makes a call of Do.
 func outside(name string, options []Option) *Call {
 	c := newCall(name, options)
 	if c.class == Tx && c.err == nil {
@@ -155,7 +153,7 @@ func outside(name string, options []Option) *Call {
 	return c
 }
 
-// inside is a call of DoTx.
+// inside makes a call of DoTx.
 func inside(name string, options []Option) *Call {
 	c := newCall(name, append([]Option{Tx}, options...))
 	if c.class != Tx {
@@ -167,7 +165,7 @@ func inside(name string, options []Option) *Call {
 	return c
 }
 
-// last says that a further outcome "not done", after n of them, is the result (E5).
+// last says that one more outcome "not done", after n of them, becomes the result (E5).
 func (c *Call) last(n int) bool { return c.attempts > 0 && n+1 >= c.attempts }
 
 func (c *Call) fail(format string, a ...any) {
@@ -176,8 +174,8 @@ func (c *Call) fail(format string, a ...any) {
 	}
 }
 
-// label is the name under which the effect is recorded: with its explicit key
-// and the digest of its arguments, so that a replay can be compared with it (E2).
+// label is the name under which the effect is recorded. It contains the explicit key and
+// the digest of the arguments, so that a replay can be compared with it (E2).
 func (c *Call) label() string {
 	switch {
 	case !c.keyed:
@@ -188,8 +186,8 @@ func (c *Call) label() string {
 	return c.name + "[" + c.explicit + "]{" + argsDigest(c.args) + "}"
 }
 
-// explicitOf reads the explicit key out of a label; the last byte says which
-// form it has, since names hold no '['.
+// explicitOf reads the explicit key out of a label. Names contain no '[', and the last
+// byte says whether the label has a digest.
 func explicitOf(label string) (key string, keyed bool) {
 	_, rest, keyed := strings.Cut(label, "[")
 	if !keyed {
@@ -201,10 +199,10 @@ func explicitOf(label string) (key string, keyed bool) {
 	return strings.TrimSuffix(rest, "]"), true
 }
 
-// String names the call, as errors show it.
+// String names the call for errors.
 func (c *Call) String() string { return "effect " + strconv.Quote(c.label()) }
 
-// pass is what tells the calls of one run apart (E2).
+// pass identifies the call among those of one run (E2).
 func (c *Call) pass() string {
 	switch {
 	case c.keyed:

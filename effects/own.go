@@ -8,31 +8,32 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// What package durable records of its own accord: versions, compensations, which
-// branch was the first.
+// This file is for the effects that package durable records itself: versions,
+// compensations, the branch that was first.
 
-// OwnCall is a call for an effect that package durable makes of its own accord. The
-// effect is recorded under prefix and name; name is one as for Do. own tells its key
-// from those of effects of the same name; where it is "", the position does.
+// OwnCall is the call of an effect that package durable makes itself. The effect is
+// recorded under prefix and name; name is as for Do. own tells effects of the same name
+// apart in keys; if it is "", the position does.
 func OwnCall(prefix, name, own string, class Class) (*Call, error) {
 	c := newCall(name, nil)
 	c.name, c.own, c.placed, c.class = prefix+name, own, own == "", class
 	return c, c.err
 }
 
-// At gives the call its place, nil for none, and the position that is recorded with
-// it, "" for none.
+// At sets the call's place, nil for none, and the position that is recorded with it, ""
+// for none.
 func (c *Call) At(p Place, position string) { c.place, c.position = p, position }
 
-// IsOnce reports that the call may be made again, see Once.
+// IsOnce reports whether the call may be repeated, see Once.
 func (c *Call) IsOnce() bool { return c.once }
 
-// Carry brings the outcome of an own call, once in this run; fn makes it.
+// Carry returns the recorded outcome of an own call, or brings it about with fn, once in
+// this run.
 func (s *Session) Carry(ctx context.Context, c *Call, fn func() ([]byte, error)) ([]byte, error) {
 	return s.carry(ctx, c, func(context.Context, any) ([]byte, error) { return fn() })
 }
 
-// Register records the start of an own call, and nothing else of it.
+// Register records the start of an own call, without an outcome.
 func (s *Session) Register(ctx context.Context, c *Call) error {
 	row, _, err := s.start(ctx, s.Effect(c, 0))
 	if err != nil {
@@ -50,7 +51,7 @@ func (s *Session) Record(ctx context.Context, c *Call, e journal.Effect, result 
 	return err
 }
 
-// Ran counts an own call that ran, and keeps its span.
+// Ran notes that an own call ran: its span, and a failure in the metrics.
 func (s *Session) Ran(c *Call, key journal.Digest, began time.Time, err error) {
 	s.span(c, key, began, err)
 	if err != nil {
@@ -65,7 +66,7 @@ type Rows struct {
 	labels map[string]string // by explicit key
 }
 
-// NewRows are the rows as the store lists them.
+// NewRows indexes the rows that the store lists.
 func NewRows(list []store.EffectRow) Rows {
 	r := Rows{List: list, ByKey: make(map[journal.Digest]store.EffectRow, len(list)), labels: make(map[string]string)}
 	for _, row := range list {
@@ -77,10 +78,10 @@ func NewRows(list []store.EffectRow) Rows {
 	return r
 }
 
-// CancelStarts gives the run of a durable function what is recorded of it, before the
-// function is run from its top: what came of it before in this run is forgotten.
-// Where it is undone, no verifier is asked.
-func (s *Session) CancelStarts(recorded Rows, undone bool) {
+// BeginPass gives the run of a durable function its record before the function runs
+// from its top, and forgets the calls and the verdict of the pass before. With undone
+// set, no verifier is asked.
+func (s *Session) BeginPass(recorded Rows, undone bool) {
 	s.loadMu.Lock()
 	s.rows, s.loaded = recorded, true
 	s.loadMu.Unlock()

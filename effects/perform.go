@@ -16,10 +16,10 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// function is the body of an effect; tx is the store's handle, of class Tx only.
+// function is the body of an effect; tx is the store's handle, only in class Tx.
 type function func(ctx context.Context, tx any) ([]byte, error)
 
-// errPanicked is what the other callers of a Once effect see.
+// errPanicked is the error that the other callers of a Once effect get.
 var errPanicked = errors.New("the call panicked")
 
 // do is one call of Do within a job.
@@ -34,7 +34,7 @@ func (s *Session) do(ctx context.Context, c *Call, fn function) ([]byte, error) 
 	return s.carry(ctx, c, fn)
 }
 
-// carry brings the outcome of the call, once in this run.
+// carry gives the outcome of the call, once in this run.
 func (s *Session) carry(ctx context.Context, c *Call, fn function) ([]byte, error) {
 	if err := s.Doomed(); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (s *Session) carry(ctx context.Context, c *Call, fn function) ([]byte, erro
 	return p.result, p.err
 }
 
-// share waits for the outcome of the call that was made before, see Once.
+// share waits for the outcome of an earlier call with the same key, see Once.
 func (s *Session) share(ctx context.Context, c *Call, p *pending, fn function) ([]byte, error) {
 	c.leave()
 	select {
@@ -69,13 +69,13 @@ func (s *Session) share(ctx context.Context, c *Call, p *pending, fn function) (
 	case p.skipped:
 		return s.carry(ctx, c, fn)
 	case p.err != nil && !p.notDone && !errors.As(p.err, &recorded):
-		return nil, s.fails(c, p.err) // that of a branch that has lost fails nothing yet
+		return nil, s.fails(c, p.err) // unless the earlier call was in a branch that lost
 	}
 	return p.result, p.err
 }
 
-// leave ends the call for those that share it. Of a branch that was stopped before
-// it had an outcome, it is as if it had not been made.
+// leave publishes the outcome to those that share the call. A call in a branch that was
+// stopped before the outcome is withdrawn, as if it had not been made.
 func (s *Session) leave(c *Call, p *pending) {
 	if p.skipped = c.place != nil && p.err == errPanicked && c.place.Stopping(); p.skipped {
 		s.mu.Lock()
@@ -85,8 +85,8 @@ func (s *Session) leave(c *Call, p *pending) {
 	close(p.done)
 }
 
-// enter registers the call in this run (E2). first is false where an earlier
-// call of the run stands for it.
+// enter registers the call in this run (E2). first is false where an earlier call of the
+// run has the same key.
 func (s *Session) enter(c *Call) (p *pending, first bool, err error) {
 	label, pass := c.label(), c.pass()
 	s.mu.Lock()
@@ -108,7 +108,7 @@ func (s *Session) enter(c *Call) (p *pending, first bool, err error) {
 	return p, true, nil
 }
 
-// again reports that the call ended as not done: it may be made again.
+// again reports that the call ended as not done, so it may be made again.
 func (p *pending) again() bool {
 	select {
 	case <-p.done:
@@ -118,7 +118,7 @@ func (p *pending) again() bool {
 	}
 }
 
-// perform finds the effect's recorded outcome, or brings one about (E4, E5).
+// perform returns the effect's recorded outcome, or brings one about (E4, E5).
 func (s *Session) perform(ctx context.Context, c *Call, fn function) ([]byte, error) {
 	rows, err := s.load(ctx)
 	if err != nil {
@@ -146,9 +146,9 @@ func (s *Session) perform(ctx context.Context, c *Call, fn function) ([]byte, er
 			if row, taken, err = s.Begin(ctx, c, &e); err != nil {
 				return nil, err
 			}
-			// A takeover whose answer was lost reads as the run's own start when it
-			// is repeated; what was recorded before says whose it was, and of what
-			// class, which the handler may have changed since.
+			// When a takeover is repeated because its answer was lost, the store reports
+			// the run's own start. So the row that was read before decides whose start it
+			// was, and of which class: the handler may have changed the class since.
 			if known && row.State == store.EffectStarted && stood.Fence < e.Fence {
 				taken, row.Class = true, stood.Class
 			}
@@ -192,7 +192,7 @@ func (s *Session) Effect(c *Call, n int) journal.Effect {
 	}
 }
 
-// start commits the start of an effect, whatever becomes of ctx.
+// start commits the start of an effect, even when ctx ends.
 func (s *Session) start(ctx context.Context, e journal.Effect) (row store.EffectRow, taken bool, err error) {
 	err = insist(context.WithoutCancel(ctx), startAttempts, func(ctx context.Context) (err error) {
 		row, taken, err = s.cfg.Store.StartEffect(ctx, s.current(), e)
@@ -201,10 +201,10 @@ func (s *Session) start(ctx context.Context, e journal.Effect) (row store.Effect
 	return row, taken, err
 }
 
-// Begin, but for Pure and Tx, commits the start alone, and with the first one of a
-// run its lease (E4). In a job that resumes another it takes over what that one has of the
-// effect, of any class. The context's end does not cut it: a start that is recorded
-// and not known of would park a Guarded effect that never ran.
+// Begin commits the start alone, except for Pure and Tx; the first start of a run takes
+// its lease too (E4). In a job that resumes another it takes over the earlier job's
+// effect, of any class. The end of ctx does not interrupt it: an unnoticed start would
+// park a Guarded effect that never ran.
 func (s *Session) Begin(ctx context.Context, c *Call, e *journal.Effect) (row store.EffectRow, taken bool, err error) {
 	if ctx.Err() != nil {
 		return row, false, context.Cause(ctx)
@@ -233,7 +233,7 @@ func (s *Session) run(ctx context.Context, c *Call, e journal.Effect, taken bool
 	defer func() { s.span(c, e.Key, began, err) }()
 	last := c.last(e.N)
 	if ctx.Err() != nil && !taken {
-		// The start took longer than the run had left. That is no attempt.
+		// The start took longer than the run had left: fn was not called.
 		last, err = false, NotDone(context.Cause(ctx))
 	} else {
 		result, err = s.outside(ctx, c, e, fn)
@@ -256,14 +256,14 @@ func (s *Session) run(ctx context.Context, c *Call, e journal.Effect, taken bool
 	case c.class == Guarded:
 		return s.settle(ctx, c, e, err)
 	default:
-		// After a takeover fn can vouch for its own call, and not for the one that
-		// was cut off: "not done" is unknown there, the key stays.
+		// After a takeover fn can vouch for its own call, but not for the one that was
+		// cut off. There "not done" means unknown, and the key stays.
 		return nil, s.unknown(c, e.Key, err)
 	}
 	return s.record(ctx, c, e, nil)
 }
 
-// outside calls fn; a panic goes on, after the outcome was noted as unknown.
+// outside calls fn. A panic continues after the outcome was noted as unknown.
 func (s *Session) outside(ctx context.Context, c *Call, e journal.Effect, fn function) (result []byte, err error) {
 	returned := false
 	s.fly(c, e.Key)
@@ -287,7 +287,7 @@ func (s *Session) unknown(c *Call, key journal.Digest, cause error) error {
 	case Guarded:
 		s.count(c, "parked")
 		return s.judge(c, &ParkedError{Name: c.name, Key: key.String(), Err: cause})
-	case Pure: // of a durable function
+	case Pure: // in a durable function
 		s.count(c, "failed")
 		return s.fails(c, cause)
 	}
@@ -295,9 +295,9 @@ func (s *Session) unknown(c *Call, key journal.Digest, cause error) error {
 	return s.judge(c, &UnknownError{Name: c.name, Key: key.String(), Err: cause})
 }
 
-// fails fails the attempt of a durable function by an error of an effect that is not
-// recorded: what the function made of it, no later run would repeat. In other
-// handlers it does nothing. It returns err as it is.
+// fails makes the attempt of a durable function fail because of an effect's error that is
+// not recorded: no later run would repeat what the function did with it. In other
+// handlers it does nothing. It returns err unchanged.
 func (s *Session) fails(c *Call, err error) error {
 	if c.place != nil {
 		_ = s.judge(c, fmt.Errorf("%s: %w", c, err))
@@ -305,8 +305,8 @@ func (s *Session) fails(c *Call, err error) error {
 	return err
 }
 
-// record finishes the effect: as not done when notDone is set, which it then
-// returns. Results are write-once, so what stands is what the handler gets.
+// record finishes the effect; with notDone set, as not done. Results are write-once, so
+// the handler gets the stored outcome.
 func (s *Session) record(ctx context.Context, c *Call, e journal.Effect, notDone error) ([]byte, error) {
 	var row store.EffectRow
 	err := insist(context.WithoutCancel(ctx), finishAttempts, func(ctx context.Context) (err error) {
@@ -326,7 +326,7 @@ func (s *Session) record(ctx context.Context, c *Call, e journal.Effect, notDone
 		s.count(c, "not_done")
 		return nil, c.failed(e.Error, notDone)
 	}
-	// An operator said meanwhile that it was not done; this run's view is stale.
+	// An operator decided meanwhile that it was not done; this run's view is stale.
 	return nil, s.trouble(c, "record its outcome", store.ErrStale)
 }
 
@@ -337,7 +337,7 @@ func (s *Session) trouble(c *Call, op string, err error) error {
 	return s.judge(c, &StoreError{Name: c.name, Op: op, Err: err})
 }
 
-// ending says how an error of fn is recorded, and whether it is a result.
+// ending says how an error of fn is recorded; final means that it is a result.
 func ending(err error) (code int, failure *journal.Failure, final bool) {
 	if err == nil {
 		return collation.CodeOK, nil, false
@@ -359,7 +359,7 @@ func ending(err error) (code int, failure *journal.Failure, final bool) {
 	return collation.CodeInternal, &journal.Failure{Class: "error", Message: wire.CutText(err.Error())}, false
 }
 
-// An effect that ended with an error has the error's code as its result.
+// codeJSON is the result of an effect that ended with an error: the error's code.
 func codeJSON(code int) []byte { return fmt.Appendf(nil, `{"code":%d}`, code) }
 
 func replay(c *Call, row store.EffectRow) ([]byte, error) {
@@ -396,8 +396,8 @@ func (s *Session) span(c *Call, key journal.Digest, began time.Time, err error) 
 	s.mu.Unlock()
 }
 
-// failed is what the handler gets of an outcome "not done": in a durable function
-// the same in the run that it comes from and in those that replay it.
+// failed is the error that the handler gets for an outcome "not done". A durable function
+// gets the same error in the run that recorded it and in later ones.
 func (c *Call) failed(recorded *journal.Failure, err error) error {
 	if c.place == nil || recorded == nil {
 		return err

@@ -9,61 +9,59 @@ import (
 )
 
 // Placer gives the calls of a durable function their places (E15). Package durable
-// implements it, and Config brings it in; without one the handler is no durable
+// implements it, and Config passes it in. Without a Placer the handler is no durable
 // function, and its calls have no places.
 type Placer interface {
-	// Place begins a call: it gives the call its place with Call.At, and refuses it
-	// where something else is recorded there. It does not return where the function
-	// is to go no further.
+	// Place begins a call: it sets the place with Call.At, or refuses the call where
+	// something else is recorded there. It does not return where the function must stop.
 	Place(ctx context.Context, c *Call) error
-	// GiveUp lets the function make no further call.
+	// GiveUp stops the function at its next call.
 	GiveUp()
 }
 
-// Place is the place of one call in a durable function (E15). The methods are for
-// the goroutine of the call, but for Lost. Back and Begins do not return where the
-// function is to go no further.
+// Place is the place of one call in a durable function (E15). All methods except Lost
+// belong to the goroutine of the call. Back and Begins do not return where the function
+// must stop.
 type Place interface {
 	// End ends the call, however it ended.
 	End()
 	// Leave lets other calls of the function go on while this one is outside.
 	Leave()
-	// Back ends what Leave or Begins began.
+	// Back ends what Leave or Begins began: the call is inside again.
 	Back()
-	// Begins is asked before the call does anything that is not recorded, and leaves
-	// like Leave. Its error refuses it. started says that its start is recorded.
+	// Begins is called before the call does anything that is not recorded. It includes a
+	// Leave; its error refuses the call. started says that the start is recorded.
 	Begins(ctx context.Context, started bool) error
 	// Strays refuses an outcome that is recorded at another place.
 	Strays(row *store.EffectRow) error
-	// WentOn reports that the function went on with a recorded outcome "not done".
+	// WentOn reports that the function went on after a recorded outcome "not done".
 	WentOn(row *store.EffectRow) bool
-	// Lost reports that what comes of the call has no consequence.
+	// Lost reports that the outcome of the call no longer matters.
 	Lost() bool
 	// Stopping reports that the goroutine of the call is being ended.
 	Stopping() bool
 }
 
-// ByPosition makes the position of a call in its durable function its key, instead
-// of the arguments: package durable records values with it.
+// ByPosition makes the position of a call in its durable function its key, in place of
+// the arguments. Package durable records values with it.
 func ByPosition() Option { return optionFunc(func(c *Call) { c.placed = true }) }
 
-// NotDurable refuses a call that is for durable functions, in another handler.
+// NotDurable is the error of a call for durable functions in another handler.
 func NotDurable(call string) error {
 	return fmt.Errorf("%s: %w: it is for durable functions, register the handler with workers.HandleDurable", call, ErrUsage)
 }
 
-// within marks the context of a body that can have no calls of its own, by what it
-// is the body of: of a Tx effect, whose transaction may be rolled back, or of a
-// compensation.
+// within marks the context of a body that cannot make calls of its own, with a name for
+// the body: a Tx effect, whose transaction may be rolled back, or a compensation.
 type within struct{}
 
-// Body is the context of a body that can have no calls of its own, of the effect
-// with that key; what names it in errors.
+// Body is the context for a body that cannot make calls of its own. key is that of its
+// effect; what names the body in errors.
 func Body(ctx context.Context, key, what string) context.Context {
 	return context.WithValue(context.WithValue(ctx, keyOf{}, key), within{}, what)
 }
 
-// Callable refuses a call within such a body.
+// Callable refuses a call within a Body.
 func Callable(ctx context.Context, call fmt.Stringer) error {
 	if outer, ok := ctx.Value(within{}).(string); ok {
 		return fmt.Errorf("%s: %w: it is called inside %s, which can have no calls of its own", call, ErrUsage, outer)
@@ -71,8 +69,8 @@ func Callable(ctx context.Context, call fmt.Stringer) error {
 	return nil
 }
 
-// step begins a call: in a durable function it finds its place. The call ends with
-// done, also where step fails.
+// step begins a call; in a durable function it finds the call's place. Call done
+// afterwards, even if step fails.
 func (s *Session) step(ctx context.Context, c *Call) error {
 	if err := Callable(ctx, c); err != nil {
 		return err
@@ -86,10 +84,11 @@ func (s *Session) step(ctx context.Context, c *Call) error {
 	return nil
 }
 
-// errStopped is what other handlers than durable functions get where a replay stops.
+// errStopped ends a replay of a handler that is no durable function, where its record
+// ends.
 var errStopped = errors.New("the replay ends here, no outcome is recorded")
 
-// outwards is asked before a call does anything that is not recorded.
+// outwards is called before a call does anything that is not recorded.
 func (s *Session) outwards(ctx context.Context, c *Call, started bool) error {
 	switch {
 	case c.place != nil:
@@ -101,8 +100,8 @@ func (s *Session) outwards(ctx context.Context, c *Call, started bool) error {
 	return nil
 }
 
-// past says of a recorded outcome "not done" whether the function went on with it:
-// then it is what every later run gets. Otherwise the effect runs again.
+// past gives the recorded outcome "not done" to a function that went on after it: every
+// later run gets it. Otherwise it is nil, and the effect runs again.
 func (c *Call) past(row *store.EffectRow) error {
 	if c.place == nil || row.Error == nil ||
 		row.Error.Class == store.FailureVoided || row.Error.Class == store.FailureOperator || !c.place.WentOn(row) {

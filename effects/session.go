@@ -11,31 +11,30 @@ import (
 	"github.com/quipu-journal/quipu/observer"
 )
 
-// Config of a Session.
+// Config configures a Session.
 type Config struct {
 	Store store.Worker
-	// Lease is the run's hold on its request: as Store.Lease gave it with Held,
-	// else what to take it with when the first effect needs it.
+	// Lease is the run's hold on its request if Held. Otherwise it has what is needed to
+	// take the lease with the first effect.
 	Lease    store.Lease
 	Held     bool
 	Identity Identity
-	// Replay says that an earlier run may have recorded effects; without it they
-	// are not looked for, and a first run costs no round trip before its first
-	// effect.
+	// Replay says that an earlier run may have recorded effects. Without it they are not
+	// read, so a first run costs no round trip before its first effect.
 	Replay bool
-	// Input is the handler's, for verifiers (3.3).
+	// Input is the handler's input, for verifiers (3.3).
 	Input []byte
-	// Verifier, if set, gives the verifier that is registered for effects of a name
-	// and class, nil for none.
+	// Verifier, if set, returns the verifier registered for an effect's name and class,
+	// nil for none.
 	Verifier func(name string, class Class) (Verifier, Mode)
-	// Warn, if set, logs what operators should see of effects; no payloads.
+	// Warn, if set, logs what operators should know about effects; no payloads.
 	Warn func(message string, args ...any)
-	// Placer says that the handler is a durable function; nil of others.
+	// Placer is the durable function; nil in other handlers.
 	Placer Placer
-	// Frozen does nothing outside and writes nothing: the handler stops where the
-	// record ends.
+	// Frozen is for replays: nothing is called outside and nothing is written; the
+	// handler stops where the record ends.
 	Frozen bool
-	// Lost, if set, is told that the request is not the run's any more:
+	// Lost, if set, is called when the request no longer belongs to the run, with
 	// store.ErrStale or ErrJobClosed (J8).
 	Lost func(error)
 	// Observer counts effects; nil is observer.Nop.
@@ -47,18 +46,18 @@ type Config struct {
 type Session struct {
 	cfg Config
 
-	leaseMu lock // held while the lease is taken or given back: the fence moves under it
+	leaseMu lock // held while the lease is taken or given back, which changes its fence
 	lease   store.Lease
 	held    bool
-	tried   bool // the run may have taken it, and not know
-	over    bool // handed back: the run takes no lease any more
+	tried   bool // the run may have taken the lease without knowing
+	over    bool // handed back: the run must not take the lease again
 
 	loadMu lock
 	loaded bool
 	rows   Rows
 
 	mu      sync.Mutex
-	undone  bool // see CancelStarts
+	undone  bool // see BeginPass
 	calls   map[string]*pending
 	stopped *Unrecorded
 	verdict error
@@ -80,8 +79,8 @@ type pending struct {
 	done    chan struct{}
 	result  []byte
 	err     error
-	notDone bool // may be called again in this run, under the next key
-	skipped bool // its branch went no further before it began
+	notDone bool // the call may be repeated in this run, under the next key
+	skipped bool // its branch was stopped before the outcome
 }
 
 // NewSession returns the Session of one run.
@@ -96,7 +95,7 @@ func NewSession(cfg Config) *Session {
 
 type sessionKey struct{}
 
-// With returns ctx with the session: Do finds it there.
+// With returns ctx with the session, where Do finds it.
 func With(ctx context.Context, s *Session) context.Context {
 	return context.WithValue(ctx, sessionKey{}, s)
 }
@@ -107,7 +106,7 @@ func From(ctx context.Context) *Session {
 	return s
 }
 
-// Placer is that of the Config: the durable function, nil for none.
+// Placer is the Config's: the durable function, nil for none.
 func (s *Session) Placer() Placer { return s.cfg.Placer }
 
 // Keep takes the run's lease if there is none yet (E9). Errors are the store's:
@@ -130,8 +129,8 @@ func (s *Session) Keep(ctx context.Context) error {
 	return nil
 }
 
-// Lease is the run's hold on its request, and whether it has one that it knows of; not
-// while it is just taken or given back.
+// Lease is the run's hold on its request, and whether the run is known to have one. It is
+// not while the lease is being taken or given back.
 func (s *Session) Lease() (l store.Lease, held bool) {
 	if !s.leaseMu.tryLock() {
 		return l, false
@@ -140,13 +139,13 @@ func (s *Session) Lease() (l store.Lease, held bool) {
 	return s.lease, s.held
 }
 
-// current is the lease with which the run writes. The first write of an effect
-// takes one, where the run has none yet: see adopt.
+// current is the lease for the run's writes. If the run has none yet, the first write of
+// an effect takes it: see adopt.
 func (s *Session) current() store.Lease {
 	s.leaseMu.Lock()
 	defer s.leaseMu.Unlock()
 	s.tried = s.tried || s.lease.Fresh
-	s.lease.Resumes = s.cfg.Lease.Resumes // which a store does not know
+	s.lease.Resumes = s.cfg.Lease.Resumes // the store does not keep it
 	return s.lease
 }
 
@@ -159,8 +158,8 @@ func (s *Session) adopt(row *store.EffectRow) {
 	}
 }
 
-// HandBack ends the lease of a drained run, if it has one (E9). Neither Keep, if it
-// waited for it, nor a late completion takes it again.
+// HandBack ends the run's lease, if it has one (E9). Afterwards neither a waiting Keep
+// nor a late completion takes it again.
 func (s *Session) HandBack(ctx context.Context) error {
 	s.leaseMu.Lock()
 	defer s.leaseMu.Unlock()
@@ -172,8 +171,8 @@ func (s *Session) HandBack(ctx context.Context) error {
 	return s.cfg.Store.HandBack(ctx, s.lease)
 }
 
-// Ranks of verdicts: the runtime acts on the weightiest. What will show again
-// when the request is run again gives way to what is only true now.
+// Ranks of verdicts: the runtime acts on the highest. A verdict that the next run would
+// reach again ranks below one that only holds now.
 const (
 	rankFailed = iota + 1
 	rankRefuted
@@ -183,20 +182,19 @@ const (
 	rankLost
 )
 
-// Verdict is what the effects say of the run, whatever the handler returned, or
-// nil. In falling weight: store.ErrStale or ErrJobClosed (no answer), ErrBusy or a
-// *StoreError (hand back), the *NondeterminismError of a durable function,
-// *ParkedError, *ConfirmError or *MisfitError (park), *VerificationError (the activity ends with
-// it), and *UnknownError, *DuplicateError or another error (the attempt failed).
+// Verdict is what the effects say about the run, whatever the handler returned, or nil.
+// From high to low rank: store.ErrStale or ErrJobClosed (no answer); ErrBusy or a
+// *StoreError (hand back); the *NondeterminismError of a durable function (park);
+// *ParkedError, *ConfirmError or *MisfitError (park); *VerificationError (ends the
+// activity); *UnknownError, *DuplicateError or another error (the attempt failed).
 func (s *Session) Verdict() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.verdict
 }
 
-// Abandon says that the run is given up while its handler goes on: what is under
-// way outside has an unknown outcome (E5). A call that ends after all is still
-// recorded, late.
+// Abandon says that the run is given up while its handler goes on. Calls that are under
+// way outside have an unknown outcome (E5). A call that still ends is recorded late.
 func (s *Session) Abandon(cause error) {
 	s.mu.Lock()
 	flying := maps.Clone(s.inside)
@@ -226,7 +224,7 @@ func (s *Session) land(c *Call) {
 	delete(s.inside, c)
 }
 
-// Spans are the effects that ended so far.
+// Spans are the effects that have ended so far.
 func (s *Session) Spans() []observer.Span {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,9 +233,8 @@ func (s *Session) Spans() []observer.Span {
 
 func (s *Session) judge(c *Call, err error) error { return s.Judge(c.place, err) }
 
-// Judge notes what an error of the call at a place, nil for none, says of the run,
-// and returns it. That of a call that has lost says nothing, unless the request is
-// not the run's.
+// Judge notes an error of the call at place p (nil for none) in the verdict, and returns
+// it. An error of a call that has lost does not count, unless the run lost its request.
 func (s *Session) Judge(p Place, err error) error {
 	rank := rankOf(err)
 	if rank < rankLost && p != nil && p.Lost() {
@@ -254,7 +251,7 @@ func (s *Session) Judge(p Place, err error) error {
 	return err
 }
 
-// rankOf goes by what err is, not by what it wraps: that can be the user's.
+// rankOf looks at err itself, not at what it wraps, which can be an error of the user's.
 func rankOf(err error) int {
 	switch e := err.(type) {
 	case *StoreError:
@@ -276,8 +273,9 @@ func rankOf(err error) int {
 	return rankFailed
 }
 
-// Doomed is the verdict of a run that can have no further effects: in a durable
-// function any, since what it made of it no later run would repeat.
+// Doomed is the verdict of a run that can have no further effects. In a durable function
+// every verdict dooms it, because no later run would repeat what the function did with
+// the error.
 func (s *Session) Doomed() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -287,8 +285,8 @@ func (s *Session) Doomed() error {
 	return nil
 }
 
-// load gives the recorded effects: of a run that is not the first they are read,
-// once; a durable function has them from CancelStarts.
+// load gives the recorded effects, which a replay reads once; a durable function has them
+// from BeginPass.
 func (s *Session) load(ctx context.Context) (Rows, error) {
 	if !s.cfg.Replay && s.cfg.Placer == nil {
 		return Rows{}, nil
@@ -306,14 +304,14 @@ func (s *Session) load(ctx context.Context) (Rows, error) {
 	return s.rows, nil
 }
 
-// Stopped is where a replay stopped (Config.Frozen), nil where it did not.
+// Stopped is the call at which a replay stopped (Config.Frozen), nil if it did not.
 func (s *Session) Stopped() *Unrecorded {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stopped
 }
 
-// StopAt notes the first call that a replay stops at.
+// StopAt notes the first call at which a replay stops.
 func (s *Session) StopAt(u Unrecorded) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,8 +26,8 @@ func (f *forgetful) StartEffect(ctx context.Context, l store.Lease, e journal.Ef
 	return row, taken, err
 }
 
-// E4, E5: a takeover whose commit ended unknown is a takeover still when it is
-// repeated: Guarded is parked, Idempotent keeps its key over a NotDone.
+// E4, E5: a takeover whose commit has an unknown outcome is still a takeover when it is
+// repeated: Guarded is parked, Idempotent keeps its key after a NotDone.
 func TestE4ATakeoverWhoseAnswerWasLost(t *testing.T) {
 	t.Parallel()
 	for class, wants := range map[Class]error{Guarded: new(ParkedError), Idempotent: new(UnknownError)} {

@@ -9,8 +9,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// runTx runs an effect of class Tx (E3). again says that it was found to have
-// ended as not done meanwhile: the next key is to be tried.
+// runTx runs an effect of class Tx (E3). again says that the effect meanwhile ended as
+// not done, so the next key is to be tried.
 func (s *Session) runTx(ctx context.Context, c *Call, e journal.Effect, fn function) (result []byte, again bool, err error) {
 	began := time.Now()
 	defer func() { s.span(c, e.Key, began, err) }()

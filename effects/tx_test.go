@@ -10,11 +10,11 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// bodyOf is the counting fn as a body of DoTx.
+// tx is the counting body for DoTx.
 func (c *counting[T]) tx(ctx context.Context, _ any) (T, error) { return c.fn(ctx) }
 
-// The crash windows of 3.2 for Tx: what was not committed runs again, what was
-// does not (P18: an empty result too).
+// The crash windows of 3.2 for Tx: an effect runs again only if it was not committed
+// (P18: also with an empty result).
 func TestE3TxCrashWindows(t *testing.T) {
 	t.Parallel()
 	for name, w := range map[string]struct {
@@ -59,7 +59,7 @@ func TestE3TxCrashWindows(t *testing.T) {
 	}
 }
 
-// E5: an error leaves no trace and no verdict: the outcome is never unknown.
+// E5: an error leaves no trace and no verdict; the outcome is never unknown.
 func TestE5TxErrorsAreOrdinary(t *testing.T) {
 	b := newBench(t)
 	broken := errors.New("no such account")
@@ -73,7 +73,7 @@ func TestE5TxErrorsAreOrdinary(t *testing.T) {
 	require.Equal(t, []string{"TxEffect", "TxEffect"}, b.store.Calls())
 }
 
-// E5: NotDone is recorded and tried under the next key; exhausted, it is the
+// E5: NotDone is recorded and tried under the next key. After the last attempt it is the
 // result, as a refusal is.
 func TestE5TxNotDone(t *testing.T) {
 	b := newBench(t)
@@ -95,7 +95,7 @@ func TestE5TxNotDone(t *testing.T) {
 		[]store.EffectState{rows[0].State, rows[1].State, rows[2].State})
 }
 
-// J8: a request that is not the run's any more ends its handler's context.
+// J8: the handler's context ends when the request no longer belongs to the run.
 func TestJ8StaleCancelsTheHandler(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]func(context.Context) error{
@@ -156,8 +156,8 @@ func TestE14TxOutsideAJob(t *testing.T) {
 	require.Equal(t, 7, got)
 }
 
-// E3: an unfinished Guarded start stays one for a person, also when the handler
-// now calls it something else.
+// E3: an unfinished Guarded start waits for a person, even if the handler now gives the
+// effect another class.
 func TestE3AGuardedStartIsParkedUnderAnyClass(t *testing.T) {
 	t.Parallel()
 	for class, do := range map[Class]func(context.Context) error{

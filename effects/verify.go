@@ -13,13 +13,13 @@ import (
 // says otherwise.
 const DefaultVerifyTimeout = 10 * time.Second
 
-// Verifier looks outside whether an effect was done (3.3). It changes nothing
-// there, is safe for concurrent use, and keeps to the end of ctx. An error, a
-// panic and a timeout are read as StateUnknown.
+// Verifier finds out outside whether an effect was done (3.3). It must change nothing
+// there, be safe for concurrent use, and return when ctx ends. An error, a panic and a
+// timeout count as StateUnknown.
 //
-// StateNotDone of an unfinished effect says that it was not done and that the
-// call that was cut off cannot do it any more: the effect runs again. Where the
-// receiver may still be at work, the answer is StateUnknown.
+// StateNotDone for an unfinished effect says that it was not done and that the call that
+// was cut off can no longer do it: the effect runs again. While the receiver may still be
+// at work, the answer must be StateUnknown.
 //
 // Within Verify, Key(ctx) is the effect's key, and Do calls its function and
 // nothing else.
@@ -34,66 +34,62 @@ type VerifierFunc func(ctx context.Context, q Question) (Answer, error)
 // Verify calls f.
 func (f VerifierFunc) Verify(ctx context.Context, q Question) (Answer, error) { return f(ctx, q) }
 
-// Question is what a verifier is asked: was this effect done?
+// Question asks a verifier whether an effect was done.
 type Question struct {
-	Identity                 // its place in its job
+	Identity                 // place in the job
 	Name     string          // of the effect
 	Explicit string          // its WithKey, "" for none
 	Key      string          // 64 hexadecimal digits, as Key gave them to the call
 	Class    Class           // Guarded or Idempotent
 	Input    json.RawMessage // the handler's
 	Args     json.RawMessage // its Args, canonical; nil for none
-	Recorded json.RawMessage // the recorded result, canonical; nil: it is unfinished
+	Recorded json.RawMessage // canonical result; nil if the effect is unfinished
 }
 
-// State is what a verifier found.
+// State is the finding of a verifier.
 type State string
 
-// The states of an effect outside.
+// The findings of a verifier.
 const (
 	StateDone    State = "done"
 	StateNotDone State = "not_done"
 	StateUnknown State = "unknown"
 )
 
-// Answer is what a verifier found.
+// Answer is the finding of a verifier, with its details.
 type Answer struct {
 	State State
-	// Result is what the effect's function would have returned, as JSON, of at most
-	// wire.MaxResult bytes; with StateDone only. An unfinished effect ends with it,
-	// so there it is needed ("null" where the result is empty). A completed one is
-	// compared with it; nil confirms whatever was recorded.
+	// Result is what the effect's function would have returned, as JSON of at most
+	// wire.MaxResult bytes; only with StateDone. It is required for an unfinished effect,
+	// which gets it as its result ("null" if empty). A completed effect is compared with
+	// it; nil confirms the recorded result.
 	Result json.RawMessage
-	// Note is for the person who reads of it, at most wire.MaxText bytes.
+	// Note is for the person who reads the answer, at most wire.MaxText bytes.
 	Note string
 }
 
-// Mode says what comes of a completed effect that the outside does not confirm:
-// its verifier says that it was not done, or that it was done with another result
-// (3.3).
+// Mode says what follows when a verifier contradicts a completed effect: it was not done,
+// or it was done with another result (3.3).
 type Mode string
 
-// The modes.
 const (
 	// Strict ends the activity with an error of class "verification".
 	Strict Mode = "strict"
-	// Warn logs and counts it; the recorded result is used.
+	// Warn logs and counts the contradiction; the recorded result is used.
 	Warn Mode = "warn"
-	// Human parks the request with an error of class "confirm": a person says what
-	// is right.
+	// Human parks the request with an error of class "confirm", and a person decides.
 	Human Mode = "human"
 )
 
 // Valid reports whether m is one of the three modes.
 func (m Mode) Valid() bool { return m == Strict || m == Warn || m == Human }
 
-// Verify gives the effect a verifier. An unfinished Guarded effect, of a run that
-// died or of a call that ended without a known outcome, is not parked but asked
-// about: done, its result is recorded; not done, it may run again under the next
-// key; unknown, it is parked. A completed effect, Guarded or Idempotent, is asked
-// about before a later run gets its result, once in that run, and mode says what a
-// disagreement comes to. What ended with an error is not asked about: nothing is
-// said to have been done.
+// Verify gives the effect a verifier. It is asked about an unfinished Guarded effect,
+// after a crash or an unknown outcome, before anything is parked: if the effect was done,
+// its result is recorded; if not, it may run again under the next key; if unknown, it is
+// parked. It is also asked about a completed effect, Guarded or Idempotent, once in each
+// later run before that run gets the result; mode says what follows a contradiction. An
+// effect that ended with an error is not asked about.
 func Verify(v Verifier, mode Mode) Option {
 	return optionFunc(func(c *Call) {
 		c.verifier, c.mode = v, mode
@@ -111,29 +107,29 @@ type bounded struct {
 	bound time.Duration
 }
 
-// VerificationError says that the outside does not confirm a completed effect
-// whose verifier is Strict: the activity ends with it.
+// VerificationError says that a Strict verifier contradicts a completed effect: the
+// activity ends with this error.
 type VerificationError struct{ Doubt }
 
 // Error names the effect.
 func (e *VerificationError) Error() string { return e.text() }
 
-// ConfirmError says that the outside does not confirm a completed effect whose
-// verifier asks a person: the request is parked.
+// ConfirmError says that a Human verifier contradicts a completed effect: the request is
+// parked.
 type ConfirmError struct{ Doubt }
 
-// Error names the effect and the commands that answer.
+// Error names the effect and the commands that resolve it.
 func (e *ConfirmError) Error() string {
 	return e.text() + "; look outside, then `quipu dead done` with --result null if it was done as recorded, `quipu dead retry --effect " + e.Key +
 		"` if it was not and is to run again, `quipu dead retry` to have its verifier asked again, or `quipu dead fail`"
 }
 
-// Doubt is a completed effect that its verifier does not confirm.
+// Doubt is a completed effect that its verifier contradicts.
 type Doubt struct {
 	Name     string
 	Key      string
 	Recorded []byte // canonical JSON
-	Outside  []byte // what the verifier says that the result is; nil: it was not done
+	Outside  []byte // the result that the verifier found; nil: the effect was not done
 	Note     string // the verifier's
 }
 
@@ -152,8 +148,8 @@ func noted(note string) string {
 	return " (" + note + ")"
 }
 
-// Data is the doubt for programs, canonical JSON: effect (the key), name,
-// recorded and outside; without the results where these are over MaxFailureData.
+// Data is the doubt as canonical JSON for programs: effect (the key), name, recorded and
+// outside. The results are left out where they are over MaxFailureData.
 func (d *Doubt) Data() []byte {
 	v := struct {
 		Effect   string          `json:"effect"`

@@ -18,7 +18,7 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// oracle is a verifier that notes what it is asked.
+// oracle is a verifier that records its questions.
 type oracle struct {
 	say func(ctx context.Context) (Answer, error)
 
@@ -46,7 +46,7 @@ func says(state State, result string) func(context.Context) (Answer, error) {
 	}
 }
 
-// silence are the ways not to say whether an effect was done.
+// silence are the ways of not saying whether an effect was done.
 var silence = map[string]func(context.Context) (Answer, error){
 	"unknown":     says(StateUnknown, ""),
 	"error":       func(context.Context) (Answer, error) { return Answer{State: StateDone}, errors.New("no route") },
@@ -60,7 +60,7 @@ var silence = map[string]func(context.Context) (Answer, error){
 	"over limits": says(StateDone, `"`+strings.Repeat("x", wire.MaxResult)+`"`),
 }
 
-// bound gives a verifier that will be late little time to be so.
+// bound gives a verifier that will be late a short timeout.
 func bound(o *oracle, late bool) Verifier {
 	if late {
 		return VerifyWithin(o, time.Millisecond)
@@ -68,7 +68,7 @@ func bound(o *oracle, late bool) Verifier {
 	return o
 }
 
-// counts is an observer that counts what verifiers answered.
+// counts is an observer that counts the outcomes of verifiers.
 type counts struct {
 	observer.Nop
 	verified []string
@@ -80,7 +80,7 @@ func (c *counts) Count(metric string, _ int64, attributes ...string) {
 	}
 }
 
-// watched has the bench's next runs counted, and their warnings noted.
+// watched counts the outcomes and collects the warnings of the session.
 func watched(s *Session) (*counts, *[]string) {
 	c, warnings := &counts{}, &[]string{}
 	s.cfg.Observer = c
@@ -88,8 +88,8 @@ func watched(s *Session) (*counts, *[]string) {
 	return c, warnings
 }
 
-// unfinished makes an effect that has no outcome: by a process that dies in the
-// call, or by a call that ends without one.
+// unfinished makes an effect without an outcome: the process dies in the call, or the
+// call ends without one.
 var unfinished = map[string]func(ctx context.Context, v Option) error{
 	"crash": func(ctx context.Context, _ Option) error {
 		defer func() { _ = recover() }()
@@ -107,8 +107,8 @@ var unfinished = map[string]func(ctx context.Context, v Option) error{
 	},
 }
 
-// 3.3: what a verifier says of an unfinished Guarded effect: done, its result is
-// recorded and fn is not called again.
+// 3.3: a verifier says that an unfinished Guarded effect was done: its result is recorded
+// and fn is not called again.
 func TestVerifyUnfinishedDone(t *testing.T) {
 	t.Parallel()
 	for name, begin := range unfinished {
@@ -140,8 +140,8 @@ func TestVerifyUnfinishedDone(t *testing.T) {
 	}
 }
 
-// 3.3: not done, it runs again under the next key: at once after a crash, and when
-// the attempt that failed is repeated.
+// 3.3: an effect that was not done runs again under the next key: at once after a crash,
+// and when the failed attempt is repeated.
 func TestVerifyUnfinishedNotDone(t *testing.T) {
 	t.Parallel()
 	for name, begin := range unfinished {
@@ -174,7 +174,8 @@ func TestVerifyUnfinishedNotDone(t *testing.T) {
 	}
 }
 
-// 3.3: unknown is parked, however the verifier says so, and without one.
+// 3.3: an unknown effect is parked, however the verifier says so, and also without a
+// verifier.
 func TestVerifyUnfinishedUnknown(t *testing.T) {
 	t.Parallel()
 	for how, begin := range unfinished {
@@ -206,8 +207,8 @@ func verifyUnknown(t *testing.T, begin func(context.Context, Option) error, say 
 	require.Equal(t, []string{"mode human outcome unknown"}, counts.verified)
 }
 
-// A run that is given up while its verifier is asked is parked, and unparked by
-// what the verifier says after all.
+// A run that is given up while its verifier works is parked, and unparked by a late
+// answer of the verifier.
 func TestVerifyAbandoned(t *testing.T) {
 	b := newBench(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -228,7 +229,7 @@ func TestVerifyAbandoned(t *testing.T) {
 	require.Equal(t, store.EffectCompleted, b.store.Rows(theRequest)[0].State)
 }
 
-// Whoever has the request now asks, not the run that lost it.
+// The run that has the request now asks the verifier, not the run that lost it.
 func TestVerifyALostRunDoesNotAsk(t *testing.T) {
 	t.Parallel()
 	for _, cause := range []error{store.ErrStale, store.ErrJobClosed, store.ErrLeased} {
@@ -247,7 +248,7 @@ func TestVerifyALostRunDoesNotAsk(t *testing.T) {
 	}
 }
 
-// E5: what a verifier says was not done counts among the attempts.
+// E5: an effect that a verifier calls not done counts as an attempt.
 func TestE5VerifiedAttempts(t *testing.T) {
 	b := newBench(t)
 	o := &oracle{say: says(StateNotDone, "")}
@@ -267,7 +268,7 @@ func TestE5VerifiedAttempts(t *testing.T) {
 	require.Len(t, o.asked(), 2)
 }
 
-// refusedLater has a code, and is no result.
+// refusedLater is an error with a code that is no result.
 type refusedLater struct{}
 
 func (refusedLater) Error() string { return "try later" }
@@ -276,8 +277,8 @@ func (refusedLater) Refusal() (int, journal.Failure, bool) {
 	return 503, journal.Failure{Class: "business", Message: "try later"}, false
 }
 
-// 3.3: a completed effect, by mode and by what its verifier finds. It is asked
-// about once in a run, and only in a later one.
+// 3.3: a completed effect, by mode and by the verifier's finding. The verifier is asked
+// once in each later run.
 func TestVerifyCompleted(t *testing.T) {
 	t.Parallel()
 	finds := map[string]func(context.Context) (Answer, error){
@@ -343,7 +344,7 @@ func verifyCompleted(t *testing.T, mode Mode, name string, class Class, say func
 	require.NoError(t, s.Verdict())
 }
 
-// contradicted checks the error of a run whose verifier contradicts.
+// contradicted checks the error of a run with a contradicting verifier.
 func contradicted(t *testing.T, s *Session, mode Mode, name string, err error) {
 	t.Helper()
 	require.Equal(t, err, s.Verdict(), "also when the handler hides it")
@@ -370,8 +371,8 @@ func contradicted(t *testing.T, s *Session, mode Mode, name string, err error) {
 	require.JSONEq(t, `{"effect":"`+doubt.Key+`","name":"charge",`+outside+`"recorded":3}`, string(doubt.Data()))
 }
 
-// What nobody claims to have been done, or a person has vouched for, is not asked
-// about.
+// A verifier is not asked about an effect that ended with an error, or that a person has
+// vouched for.
 func TestVerifyAsksOnlyWhereItMatters(t *testing.T) {
 	t.Parallel()
 	t.Run("an error", func(t *testing.T) {
@@ -415,7 +416,7 @@ func TestVerifyAsksOnlyWhereItMatters(t *testing.T) {
 	})
 }
 
-// A verifier that ignores its context holds up nobody.
+// A verifier that ignores its context does not hold anybody up.
 func TestVerifyIgnoringItsContext(t *testing.T) {
 	b := newBench(t)
 	release := make(chan struct{})
@@ -427,7 +428,7 @@ func TestVerifyIgnoringItsContext(t *testing.T) {
 	require.ErrorContains(t, err, "it did not answer in time")
 }
 
-// A verifier's own effects are none: it only looks.
+// Effects inside a verifier are not recorded.
 func TestVerifyRecordsNothing(t *testing.T) {
 	b := newBench(t)
 	o := &oracle{say: func(ctx context.Context) (Answer, error) {
@@ -444,8 +445,8 @@ func TestVerifyRecordsNothing(t *testing.T) {
 	require.Len(t, b.store.Rows(theRequest), 1)
 }
 
-// The verifier that is registered for the name stands for a call without one, of a
-// class that reaches outside.
+// A verifier that is registered for a name applies to calls without their own, of a class
+// that reaches outside.
 func TestVerifyByName(t *testing.T) {
 	b := newBench(t)
 	o, own := &oracle{say: says(StateDone, "")}, &oracle{say: says(StateDone, "")}
@@ -486,7 +487,7 @@ func TestVerifyUsage(t *testing.T) {
 	require.ErrorIs(t, err, ErrUsage)
 }
 
-// A doubt whose results are large names the effect all the same.
+// A doubt with large results still names the effect.
 func TestDoubtDataIsBounded(t *testing.T) {
 	t.Parallel()
 	d := Doubt{Name: "charge", Key: "k", Recorded: []byte(`"` + strings.Repeat("x", MaxFailureData) + `"`)}

@@ -1,12 +1,11 @@
-// Package explain says in words what a job waits for, and draws its graph. It
-// reads what anybody can read: the ledgers and the open rows of one job
-// (store.JobView), its flow, and the sessions of processes. Nothing is asked of a
-// worker, a stream or a log.
+// Package explain says in words what a job waits for, and draws its graph. It reads the
+// ledgers and open rows of one job (store.JobView), its flow, and the sessions of
+// processes. It asks no worker, stream or log.
 //
-// Why answers for every state that a job can be in: one Reason, one sentence,
-// for each thing that is open, what needs somebody first. Survey says of each
-// activity how far it is, and Graph draws that.
+// Why answers for every state of a job: one Reason, one sentence, for each open thing,
+// with those that need a person first. Survey gives the state of each activity, and Graph
+// draws it.
 //
-// The package is pure: the time is an input, and no lookup goes further than the
-// function that the caller gives.
+// The package is pure: the time is an input, and only the caller's function looks
+// anything up.
 package explain

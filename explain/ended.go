@@ -9,10 +9,10 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// maxOutput is how much of an output a sentence shows, bytes.
+// maxOutput bounds the output that a sentence shows, in bytes.
 const maxOutput = 200
 
-// ended says how a job ended, if it has.
+// ended explains how a job ended; false if it has not.
 func (e *explainer) ended() bool {
 	switch e.v.State {
 	case journal.JobQuarantined:
@@ -96,7 +96,6 @@ func were(n int, one string) string {
 	return counted(n, one) + " were"
 }
 
-// cut keeps the beginning of a text.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -9,7 +9,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// closed is a job that ended, its last entry looked up.
+// closed is a job that ended, with its last entry.
 func closed(s journal.JobState, code int, message string) func(*world) {
 	return func(w *world) {
 		w.State, w.Code, w.Closed, w.Ended, w.Semaphore = s, code, now-20*second, true, 0

@@ -12,52 +12,52 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Job is what a job is explained from.
+// Job is the input of an explanation.
 type Job struct {
 	// View is required.
 	View *store.JobView
-	// Flow is the job's version of its flow; nil where it cannot be read: then
-	// policies, joins and the graph are left out.
+	// Flow is the job's version of its flow. If it cannot be read, use nil: policies,
+	// joins and the graph are then left out.
 	Flow *flow.Flow
-	// Now is the time by a clock near the database's.
+	// Now is the time of a clock near the database's.
 	Now collation.Micros
-	// Last is the entry that closed or quarantined the job; nil: not looked up.
+	// Last is the entry that closed or quarantined the job; nil if it was not looked up.
 	Last *journal.Entry
-	// Find looks up another job, a child; nil where there is none, or as the field:
-	// nothing is looked up.
+	// Find looks up another job, such as a child, and returns nil if there is none.
+	// Without Find nothing is looked up.
 	Find func(journal.JobID) *store.JobSummary
-	// Processes are those that live; nil: not looked up, which is not the same as none.
+	// Processes are the living ones. nil means that they were not looked up, which is not
+	// the same as none.
 	Processes []store.ProcessView
-	// Zone is that of the times in sentences; nil means UTC.
+	// Zone is the time zone in sentences; nil means UTC.
 	Zone *time.Location
 }
 
 // Kind says what a Reason is about.
 type Kind string
 
-// The kinds of reasons, the one that asks most of somebody first: in this order
-// Why gives them.
+// The kinds of reasons, the most urgent first. Why returns reasons in this order.
 const (
 	KindQuarantined Kind = "quarantined" // its stored state breaks a law (J1)
 	KindExpired     Kind = "expired"     // only its tombstone is left
-	KindPerson      Kind = "person"      // a dead letter (E10)
-	KindNobody      Kind = "nobody"      // no living process does what it needs
-	KindTasks       Kind = "tasks"       // closed, its completion tasks are open
-	KindClosed      Kind = "closed"      // it has ended
-	KindInterrupt   Kind = "interrupt"   // an interrupt is on its way to it
+	KindPerson      Kind = "person"      // a dead letter waits for a person (E10)
+	KindNobody      Kind = "nobody"      // no living process serves it
+	KindTasks       Kind = "tasks"       // the job is closed, its completion tasks are open
+	KindClosed      Kind = "closed"      // the job has ended
+	KindInterrupt   Kind = "interrupt"   // an interrupt is on its way to the job
 	KindUnknown     Kind = "unknown"     // open, and no row says why
-	KindUnsent      Kind = "unsent"      // due, and not published yet
+	KindUnsent      Kind = "unsent"      // due, and not yet published
 	KindWorker      Kind = "worker"      // sent to a worker
-	KindLease       Kind = "lease"       // with a worker
+	KindLease       Kind = "lease"       // a worker holds it
 	KindEach        Kind = "each"        // elements of a list
-	KindRetry       Kind = "retry"       // a failed attempt, until its next
+	KindRetry       Kind = "retry"       // an attempt failed, the next will come
 	KindEngine      Kind = "engine"      // sent to the engines
-	KindSuspended   Kind = "suspended"   // its handler waits for something
+	KindSuspended   Kind = "suspended"   // its handler is suspended
 	KindChild       Kind = "child"       // a job that an await started
 	KindSignal      Kind = "signal"
-	KindRace        Kind = "race" // a signal or a timer
+	KindRace        Kind = "race" // a signal or a timer, whichever comes first
 	KindTimer       Kind = "timer"
-	KindJoin        Kind = "join" // arrivals that are missing
+	KindJoin        Kind = "join" // arrivals are missing
 )
 
 var rank = []Kind{
@@ -65,24 +65,24 @@ var rank = []Kind{
 	KindLease, KindEach, KindRetry, KindEngine, KindSuspended, KindChild, KindSignal, KindRace, KindTimer, KindJoin,
 }
 
-// Reason is one thing that a job waits for, or what became of it.
+// Reason is one thing that a job waits for, or how it ended.
 type Reason struct {
 	Kind Kind
-	// Activity and DAD are those of the instance, empty for the job as a whole.
+	// Activity and DAD name the instance; empty for the job as a whole.
 	Activity string
 	DAD      collation.DAD
 	// Text is one sentence, without a full stop.
 	Text string
-	// Due is when it goes on by the clock alone, Never where it does not.
+	// Due is when it goes on without any event, Never if it does not.
 	Due collation.Micros
-	// Dead is the dead letter that a person decides on, 0 for none.
+	// Dead is the dead letter that a person must decide on, 0 for none.
 	Dead int64
-	// Commands are what a person can do about it.
+	// Commands are what a person can do.
 	Commands []string
 }
 
-// Why says what the job waits for, and what happens next; of a job that has ended,
-// how. What needs somebody comes first. There is at least one Reason.
+// Why says what the job waits for and what happens next, or how it ended. Reasons that
+// need a person come first. There is at least one Reason.
 func Why(j *Job) []Reason {
 	e := &explainer{Job: j, v: j.View}
 	e.gather()
@@ -105,34 +105,34 @@ func Why(j *Job) []Reason {
 	return e.reasons
 }
 
-// explainer gathers the reasons of one job.
+// explainer collects the reasons of one job.
 type explainer struct {
 	*Job
 	v       *store.JobView
 	spots   []*spot // in the order of the graph
 	by      map[collation.InstanceKey]*spot
 	dead    map[journal.GUID]*store.DeadView // open dead letters by their row
-	told    map[int64]bool                   // dead letters that a reason names
-	rows    map[journal.GUID]*collation.Row  // all of them, starts of children too
+	told    map[int64]bool                   // dead letters that a reason already names
+	rows    map[journal.GUID]*collation.Row  // all rows, starts of children included
 	waits   map[journal.GUID]*collation.Wait
 	reasons []Reason
 }
 
-// spot is all that is open at one instance.
+// spot is everything that is open at one instance.
 type spot struct {
 	collation.InstanceKey
 	act      *flow.Activity // nil without a flow
 	inst     *collation.Instance
-	requests []*collation.Row // and those turned into answers
+	requests []*collation.Row // and answers to them
 	timer    *collation.Row   // a wake-up by the clock, due or not
-	bound    *collation.Row   // the answer of `within`
+	bound    *collation.Row   // the answer for `within`
 	rows     []*collation.Row // all others: Leg1, answer, wake-up, outcome, cycle, start, interrupt
 	order    *collation.Row   // the start of its child
 	wait     *collation.Wait
-	alarms   []*collation.Row // of durable functions: timers, bounds, and other wakes
+	alarms   []*collation.Row // wakes of durable functions: timers, timeouts and others
 }
 
-// add appends a reason. The result may be changed until the next call.
+// add appends a reason. The result may be changed until the next add.
 func (e *explainer) add(s *spot, kind Kind, sentence ...string) *Reason {
 	r := Reason{Kind: kind, Text: strings.Join(sentence, "")}
 	if s != nil {
@@ -142,7 +142,7 @@ func (e *explainer) add(s *spot, kind Kind, sentence ...string) *Reason {
 	return &e.reasons[len(e.reasons)-1]
 }
 
-// gather sorts rows, waits and instances by the instance that they belong to.
+// gather sorts rows, waits and instances by their instance.
 func (e *explainer) gather() {
 	e.by = map[collation.InstanceKey]*spot{}
 	e.dead, e.told = map[journal.GUID]*store.DeadView{}, map[int64]bool{}
@@ -183,7 +183,7 @@ func (e *explainer) gather() {
 	})
 }
 
-// at is the spot of the key, making it if it is new.
+// at is the spot of the key; it makes a new one if needed.
 func (e *explainer) at(key collation.InstanceKey) *spot {
 	s := e.by[key]
 	if s == nil {
@@ -197,7 +197,7 @@ func (e *explainer) at(key collation.InstanceKey) *spot {
 	return s
 }
 
-// put files an own row by what it is.
+// put files a row of this job by its kind.
 func (s *spot) put(r *collation.Row) {
 	switch by, class := nature(r); {
 	case r.Kind == journal.MessageRequest, r.Kind == journal.MessageAnswer && r.Turn > 0:
@@ -213,7 +213,6 @@ func (s *spot) put(r *collation.Row) {
 	}
 }
 
-// index is the place of the activity in its flow.
 func (s *spot) index() int {
 	if s.act == nil {
 		return -1

@@ -8,11 +8,10 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// maxPauses bounds the things that a function waits for and a sentence names.
+// maxPauses bounds the pauses that a sentence names.
 const maxPauses = 8
 
-// wakeOf reads what the row of a wake of a durable function brings; nil: it is
-// another's (E12).
+// wakeOf reads the response in a wake of a durable function; nil for any other row (E12).
 func wakeOf(r *collation.Row) *journal.Response {
 	if r.Kind != journal.MessageWakeUp && r.Kind != journal.MessageOutcome {
 		return nil
@@ -26,12 +25,10 @@ func wakeOf(r *collation.Row) *journal.Response {
 
 func wakes(r *collation.Row) bool { return wakeOf(r) != nil }
 
-// function says of a request that a durable function answers it: it suspended
-// before.
+// function says that a durable function answers the request: it has suspended before.
 func function(r *collation.Row) bool { return len(r.Pauses) > 0 }
 
-// asked is the instance of a request in a sentence, and what kind of handler it
-// has.
+// asked names the instance of a request in a sentence, and the kind of its handler.
 func (e *explainer) asked(s *spot, r *collation.Row) string {
 	switch {
 	case e.undoes():
@@ -43,14 +40,14 @@ func (e *explainer) asked(s *spot, r *collation.Row) string {
 	return s.name()
 }
 
-// undoes says that the job runs the compensations of a function that somebody else
-// ended (3.5).
+// undoes says that the job runs the compensations of a function that something else ended
+// (3.5).
 func (e *explainer) undoes() bool {
 	p := e.v.Parent
 	return p != nil && p.Turn == 0 && !p.Awaited
 }
 
-// jobName is the key of a job, or its id where it is not looked up.
+// jobName is the key of a job, or its id if it cannot be looked up.
 func (e *explainer) jobName(id journal.JobID) string {
 	if e.Find != nil {
 		if j := e.Find(id); j != nil {
@@ -60,8 +57,7 @@ func (e *explainer) jobName(id journal.JobID) string {
 	return id.String()
 }
 
-// suspended explains the request of a function that sleeps, by all that it waits
-// for.
+// suspended explains the request of a suspended function by all its pauses.
 func (e *explainer) suspended(s *spot, r *collation.Row) {
 	if !function(r) {
 		e.add(s, KindSuspended, s.name(), " is suspended: its handler goes on when what it waits for comes", e.bound(s, r))
@@ -91,8 +87,8 @@ func (e *explainer) suspended(s *spot, r *collation.Row) {
 	x.Due, x.Commands = next, commands[:min(len(commands), maxPauses)]
 }
 
-// pause is one thing that a function waits for, in a sentence, and when the clock
-// ends it, Never where it does not.
+// pause describes one pause of a function, and says when the clock ends it, Never if it
+// does not.
 func (e *explainer) pause(s *spot, p *collation.Pause) (text string, due collation.Micros) {
 	switch {
 	case p.Came:
@@ -111,7 +107,7 @@ func (e *explainer) pause(s *spot, p *collation.Pause) (text string, due collati
 	return fmt.Sprintf("%s %q, of which nothing stands", p.Kind, p.Name), collation.Never
 }
 
-// signalled is a signal that a function waits for, with its bound.
+// signalled describes a signal that a function waits for, with its timeout.
 func (e *explainer) signalled(p *collation.Pause) (text string, due collation.Micros) {
 	w := e.waits[p.GUID]
 	if w == nil {
@@ -127,7 +123,7 @@ func (e *explainer) signalled(p *collation.Pause) (text string, due collation.Mi
 	return text, collation.Never
 }
 
-// started is a child that a function waits for.
+// started describes a child that a function waits for.
 func (e *explainer) started(p *collation.Pause) string {
 	text := fmt.Sprintf("child %q", p.Name)
 	id := journal.JobID(p.GUID)
@@ -147,7 +143,7 @@ func (e *explainer) started(p *collation.Pause) string {
 	return fmt.Sprintf("%s (job %q), which is %s", text, c.Key, c.State)
 }
 
-// came says what a wake is about that is on its way to the engines.
+// came describes a wake that is on its way to the engines.
 func (e *explainer) came(s *spot, r *collation.Row, x *journal.Response) string {
 	name := s.name() + " (function)"
 	request := e.rows[x.Request]
@@ -172,7 +168,7 @@ func (e *explainer) came(s *spot, r *collation.Row, x *journal.Response) string 
 	return name + " has a wake that it does not wait for any more"
 }
 
-// listed joins parts as a sentence does.
+// listed joins parts as in a sentence.
 func listed(parts []string) string {
 	if len(parts) < 2 {
 		return strings.Join(parts, "")
@@ -180,8 +176,7 @@ func listed(parts []string) string {
 	return strings.Join(parts[:len(parts)-1], ", ") + ", and " + parts[len(parts)-1]
 }
 
-// compensated says which jobs run compensations of what the close of the job
-// ended.
+// compensated names the jobs that run compensations because of the close of this job.
 func (e *explainer) compensated() string {
 	if e.Last == nil {
 		return ""

@@ -39,7 +39,7 @@ func childOf(name string) collation.Pause {
 	return collation.Pause{PauseRef: journal.PauseRef{Kind: journal.PauseChild, Name: name}}
 }
 
-// alarm adds the timer of a pause, or the bound of its wait.
+// alarm adds the timer of a pause, or the timeout of its wait.
 func (w *world) alarm(request journal.GUID, p collation.Pause, at collation.Micros) *collation.Row {
 	r := w.timer(journal.MessageWakeUp, "charge", at)
 	r.GUID = p.GUID
@@ -175,7 +175,7 @@ func namedChild(name string) journal.JobID {
 	return collation.NamedChild(collation.RequestGUID(leg1, 0), journal.PauseRef{Kind: journal.PauseChild, Name: name, Position: "1"})
 }
 
-// 5.3: what a function waits for, in a sentence.
+// 5.3: a sentence names what a function waits for.
 func TestWhySaysWhatAFunctionWaitsFor(t *testing.T) {
 	t.Parallel()
 	for name, s := range sleepingStates {
@@ -198,7 +198,7 @@ func requireState(t *testing.T, s state) {
 	require.Equal(t, s.do, append([]string(nil), reasons[0].Commands...))
 }
 
-// Wakes on their way have a sentence of their own before that of the function.
+// Wakes under way have a sentence of their own, before that of the function.
 func TestWhySaysThatAFunctionIsWoken(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -251,7 +251,7 @@ func TestWhySaysThatAFunctionIsWoken(t *testing.T) {
 	require.Contains(t, explain.Why(&w.job)[0].Text, "charge at ,0,0 (function) has a wake for a request that has ended")
 }
 
-// E10, E15: functions that are parked say why, and what a person can do.
+// E10, E15: a parked function is explained, with what a person can do.
 func TestWhySaysWhyAFunctionIsParked(t *testing.T) {
 	t.Parallel()
 	for name, message := range map[string]string{
@@ -275,8 +275,8 @@ func TestWhySaysWhyAFunctionIsParked(t *testing.T) {
 	}
 }
 
-// 3.5: a job that runs compensations says whose, and a job whose close ordered
-// some where they run.
+// 3.5: a job that runs compensations names its function, and a job whose close ordered
+// compensations names their jobs.
 func TestWhyNamesCompensations(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, everything)
@@ -300,7 +300,7 @@ func TestWhyNamesCompensations(t *testing.T) {
 	require.Contains(t, explain.Why(&ended.job)[0].Text, `; compensations are run by job "order-42/bill-1", which is open`)
 }
 
-// 5.3: the graph says that an activity sleeps.
+// 5.3: the graph shows suspended functions.
 func TestGraphShowsSuspendedFunctions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, everything)

@@ -9,8 +9,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// FuzzRowBody: a row says what it is about, whatever its body holds: nobody asks
-// why a job stands still and gets nothing.
+// FuzzRowBody: a row is explained whatever its body contains, so that nobody who asks why
+// a job stands still gets no answer.
 func FuzzRowBody(f *testing.F) {
 	f.Add(string(journal.MessageInterrupt), []byte(`{"code":410,"reason":"r","from":"ann"}`))
 	f.Add(string(journal.MessageAnswer), journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: 408, Error: &journal.Failure{Class: "within"}}))

@@ -11,25 +11,24 @@ import (
 
 // Limits of a drawn graph.
 const (
-	// MaxLines is the number of lines by default.
+	// MaxLines is the default number of lines.
 	MaxLines = 200
-	// maxNesting is how many branches deep it is drawn.
+	// maxNesting bounds how deep branches are drawn.
 	maxNesting = 12
 )
 
-// Style is how a graph is drawn.
+// Style says how a graph is drawn.
 type Style struct {
 	// Color uses the colours of a terminal.
 	Color bool
-	// Lines bounds the lines; 0 means MaxLines. What does not fit is counted.
+	// Lines bounds the lines; 0 means MaxLines. Activities beyond are counted.
 	Lines int
 }
 
-// Graph draws the flow with the state of each activity, a line each. One that
-// follows another alone stands below it, several are branches of it, and a join
-// stands below the activity at which its branches parted (its immediate
-// dominator), named where they end. It needs Job.Flow; without it there is
-// nothing.
+// Graph draws the flow with the state of each activity, one line each. A single successor
+// stands below its activity; several are drawn as branches. A join stands below the
+// activity at which its branches parted (its immediate dominator), and the branches name
+// it where they end. Without Job.Flow the result is empty.
 func Graph(j *Job, style Style) string {
 	if j.Flow == nil {
 		return ""
@@ -49,14 +48,14 @@ func Graph(j *Job, style Style) string {
 	return d.text()
 }
 
-// drawing gathers the lines of a graph.
+// drawing collects the lines of a graph.
 type drawing struct {
 	all   []Standing
 	style Style
 	most  int
-	joins [][]*flow.Activity // by the index of their dominator, by theirs
+	joins [][]*flow.Activity // joins by the index of their dominator, in order of their own index
 	lines []line
-	left  []State // of the activities that have no line
+	left  []State // of activities without a line
 }
 
 type line struct {
@@ -65,8 +64,8 @@ type line struct {
 	state *Standing // nil for a note
 }
 
-// below draws an activity and all that it dominates. first is what stands before
-// its own line, rest before the lines below.
+// below draws an activity and all that it dominates. first is the prefix of its own line,
+// rest the prefix of the lines below.
 func (d *drawing) below(a *flow.Activity, first, rest string, nesting int) {
 	for a != nil {
 		d.activity(a, first)
@@ -89,7 +88,7 @@ func (d *drawing) below(a *flow.Activity, first, rest string, nesting int) {
 	}
 }
 
-// branches draws what follows an activity beside each other.
+// branches draws the successors of an activity side by side.
 func (d *drawing) branches(outs []*flow.Transition, rest string, nesting int) {
 	for i, t := range outs {
 		first, next := rest+"├─ ", rest+"│  "
@@ -107,8 +106,8 @@ func (d *drawing) branches(outs []*flow.Transition, rest string, nesting int) {
 	}
 }
 
-// taken says whether a transition to a join is known to have been skipped: by how
-// its activity ended, or since the join itself was skipped.
+// taken says whether a transition to a join was certainly skipped, because of how its
+// activity ended, or because the join itself was skipped.
 func (d *drawing) taken(t *flow.Transition) string {
 	switch from := d.all[t.From.Index].State; {
 	case from == StateSkipped, d.all[t.To.Index].State == StateSkipped, from == StateDone && t.OnError, from == StateFailed && !t.OnError:
@@ -134,7 +133,7 @@ func (d *drawing) activity(a *flow.Activity, first string) {
 	d.lines = append(d.lines, line{tree: first + symbols[st.State].text + " " + a.Name, kind: kind(a), state: st})
 }
 
-// fold counts an activity and all that it dominates without drawing them.
+// fold counts an activity and all that it dominates, without drawing them.
 func (d *drawing) fold(a *flow.Activity) {
 	for open := []*flow.Activity{a}; len(open) > 0; {
 		a, open = open[len(open)-1], open[:len(open)-1]
@@ -148,7 +147,7 @@ func (d *drawing) fold(a *flow.Activity) {
 	}
 }
 
-// kind is what an activity is, and to whom it speaks.
+// kind is the type of an activity, with its topic and options.
 func kind(a *flow.Activity) string {
 	text := string(a.Type)
 	switch {
@@ -171,7 +170,7 @@ func kind(a *flow.Activity) string {
 	return text
 }
 
-// symbols stand before the names, in their colours.
+// symbols stand before the names, in the given terminal colours.
 var symbols = map[State]struct{ text, color string }{
 	StateNotReached: {"○", "2"},
 	StateSkipped:    {"⊘", "2"},
@@ -183,7 +182,7 @@ var symbols = map[State]struct{ text, color string }{
 	StateAbandoned:  {"◌", "31"},
 }
 
-// text puts the lines together in columns.
+// text aligns the lines in columns.
 func (d *drawing) text() string {
 	var tree, kinds int
 	for i := range d.lines {
@@ -217,7 +216,7 @@ func activities(n int) string {
 	return fmt.Sprintf("%d more activities", n)
 }
 
-// leftStates counts what was not drawn by its state.
+// leftStates counts the activities without a line by state.
 func (d *drawing) leftStates() string {
 	count := map[State]int{}
 	for _, s := range d.left {

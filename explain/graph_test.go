@@ -48,7 +48,7 @@ func TestGraphOfALoopWithJoins(t *testing.T) {
 	require.True(t, strings.HasSuffix(folded, "\n└─ → merge\n… and 2 more activities: 1 waiting, 1 done\n"), folded)
 }
 
-// 1.10: what leads to a join that was skipped was not taken, whatever its activity did.
+// 1.10: a transition to a skipped join was not taken, whatever its activity did.
 func TestGraphOfASkippedJoin(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, diamond)
@@ -63,7 +63,7 @@ func TestGraphOfASkippedJoin(t *testing.T) {
 	require.Equal(t, 3, strings.Count(drawn, "→ merge (skipped)"), drawn)
 }
 
-// Every state that an activity can be in is drawn.
+// Every state of an activity is drawn.
 func TestGraphDrawsEveryState(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, everything)
@@ -106,7 +106,7 @@ func TestGraphDrawsEveryState(t *testing.T) {
 	require.Contains(t, explain.Graph(&w.job, explain.Style{Color: true}), "\x1b[31mfailed\x1b[0m, code 503")
 }
 
-// Deep, long and wide graphs are folded, and nothing is lost from the count.
+// Deep, long and wide graphs are folded, and the count of what is left out is complete.
 func TestGraphIsBounded(t *testing.T) {
 	t.Parallel()
 	var activities, transitions strings.Builder

@@ -10,8 +10,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// diamond has a join in a loop, one of its ways two activities long, and a join
-// before the join.
+// diamond has a join in a loop with one branch of two activities, and a join before that
+// join.
 const diamond = `
 flow: diamond
 version: "1"
@@ -36,8 +36,8 @@ transitions:
   merge: [again]
 `
 
-// 1.10: which arrivals a join misses follows from the ledgers of its branches, in
-// its own pass.
+// 1.10: the missing arrivals of a join follow from the ledgers of its branches in the
+// same pass.
 func TestWhyNamesTheMissingArrivals_C13(t *testing.T) {
 	t.Parallel()
 	const done = 201100000000001
@@ -100,7 +100,7 @@ func TestWhyNamesTheMissingArrivals_C13(t *testing.T) {
 	}
 }
 
-// A join that waits behind another says so: the other is what it misses.
+// A join that waits for another join names it as missing.
 func TestWhyNamesAJoinThatAJoinWaitsFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, diamond)

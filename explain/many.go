@@ -10,15 +10,15 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// elements counts the open elements of an `each` by what they wait for.
+// elements counts the open elements of an `each` by state.
 type elements struct {
 	held, sent, leased, retry, unsent, answered, asleep, dead int
-	next                                                      collation.Micros // of the retries
-	since                                                     collation.Micros // the oldest of those that were sent
+	next                                                      collation.Micros // the next retry
+	since                                                     collation.Micros // when the oldest was sent
 }
 
-// each explains the open elements of a list in one sentence. Those that wait for
-// a person have a reason of their own.
+// each explains the open elements of a list in one sentence. An element that waits for a
+// person has a reason of its own.
 func (e *explainer) each(s *spot) {
 	var n elements
 	for _, r := range s.requests {
@@ -46,7 +46,7 @@ func (e *explainer) each(s *spot) {
 		}
 	}
 	open, count := s.inst.Open, s.inst.Count
-	if count == 0 { // not asked for
+	if count == 0 { // the instance does not have the numbers
 		open, count = len(s.requests), len(s.requests)
 	}
 	text := fmt.Sprintf("%s: %d of %d elements have ended", s.name(), count-open, count)
@@ -77,7 +77,7 @@ func (n *elements) parts(e *explainer, s *spot) (out []string) {
 	return out
 }
 
-// topic is that of the requests, empty where none is open.
+// topic is the topic of the requests, empty if none is open.
 func (s *spot) topic() string {
 	if len(s.requests) == 0 {
 		return ""
@@ -88,11 +88,11 @@ func (s *spot) topic() string {
 // maxMissing bounds the activities that a sentence about a join names.
 const maxMissing = 8
 
-// join explains a join that is not dispatched: which arrivals are missing.
+// join explains a join that is not dispatched, by its missing arrivals.
 func (e *explainer) join(s *spot) {
 	total, arrived := len(s.act.In), s.inst.Ledger.Arrivals()
 	if arrived >= total {
-		return // all are skipped, or it is on its way
+		return // all are skipped, or the join is on its way
 	}
 	undecided := e.undecided(s.act, s.DAD)
 	names := make([]string, 0, len(undecided))
@@ -114,8 +114,8 @@ func (e *explainer) join(s *spot) {
 	e.add(s, KindJoin, fmt.Sprintf("%s has %d of %s%s%s", s.name(), arrived, counted(total, "arrival"), none, missing))
 }
 
-// undecided are the activities whose transitions to the join are not decided at
-// the join's address.
+// undecided are the activities that have not decided their transitions to the join at the
+// join's address.
 func (e *explainer) undecided(join *flow.Activity, dad collation.DAD) (out []*flow.Activity) {
 	r := region{e: e, root: join.Parent, dad: dad.Prefix(join.Parent.Depth + 1), known: map[*flow.Activity]bool{}}
 	seen := map[*flow.Activity]bool{}
@@ -128,9 +128,9 @@ func (e *explainer) undecided(join *flow.Activity, dad collation.DAD) (out []*fl
 	return out
 }
 
-// region is what lies between a join and its immediate dominator, root, whose
-// pass at dad decides what runs in it. There are no passes inside (1.10), so that
-// every activity has one address.
+// region is the part of the flow between a join and root, its immediate dominator. root's
+// pass at dad decides what runs there. The region contains no passes (1.10), so every
+// activity has one address.
 type region struct {
 	e     *explainer
 	root  *flow.Activity
@@ -141,7 +141,7 @@ type region struct {
 // open reports whether the activity may still decide its transitions.
 func (r *region) open(a *flow.Activity) bool {
 	if a == r.root {
-		return false // it has: the join has an arrival
+		return false // it has decided, since the join has an arrival
 	}
 	if is, known := r.known[a]; known {
 		return is

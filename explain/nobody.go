@@ -8,8 +8,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// nobody says what an open job needs that no living process does: an engine, or a
-// handler of a topic that has a request now. A topic is named once.
+// nobody names what an open job needs and no living process provides: an engine, or a
+// handler for the topic of a request. Each topic is named once.
 func (e *explainer) nobody() {
 	if e.Processes == nil || e.v.State != journal.JobOpen {
 		return
@@ -33,7 +33,7 @@ func (e *explainer) nobody() {
 
 var listProcesses = []string{"quipu processes"}
 
-// asks says that a request is for the next worker that has time for it.
+// asks says that the request waits for any worker.
 func asks(r *collation.Row) bool {
 	return r.Kind == journal.MessageRequest && r.Held == "" && r.Holder == "" && r.NextAt != collation.Never
 }

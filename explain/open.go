@@ -10,7 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// nature says what woke a hook, or the class of the error that an answer holds.
+// nature says what woke a hook, or gives the class of an answer's error.
 func nature(r *collation.Row) (by journal.By, class string) {
 	switch r.Kind {
 	case journal.MessageWakeUp:
@@ -26,7 +26,7 @@ func nature(r *collation.Row) (by journal.By, class string) {
 }
 
 // explain gives the reasons of one instance: its messages that are under way, and
-// if there are none, what it waits for.
+// otherwise what it waits for.
 func (e *explainer) explain(s *spot) {
 	moving := slices.Clone(s.rows)
 	for _, r := range append([]*collation.Row{s.timer, s.bound}, s.alarms...) {
@@ -63,10 +63,10 @@ func (e *explainer) due(r *collation.Row) bool {
 // sent says that this turn of the row was published.
 func sent(r *collation.Row) bool { return r.Publication > 0 && r.TurnSent == r.Turn }
 
-// name is an instance in a sentence.
+// name is the instance in a sentence.
 func (s *spot) name() string { return s.Activity + " at " + string(s.DAD) }
 
-// message explains a row that is for the engines alone: it is on its way.
+// message explains a row whose message is on its way to the engines.
 func (e *explainer) message(s *spot, r *collation.Row) {
 	switch {
 	case e.person(s, r):
@@ -86,7 +86,7 @@ func (e *explainer) message(s *spot, r *collation.Row) {
 	e.add(s, kind, what, "; the message ", e.way(r)).Due = r.NextAt
 }
 
-// way is how far the message of a row is.
+// way says how far the message of a row is.
 func (e *explainer) way(r *collation.Row) string {
 	if !sent(r) {
 		return "was not published yet, an engine does that"
@@ -102,7 +102,7 @@ func (e *explainer) again(r *collation.Row) string {
 	return "looked for again " + e.in(r.NextAt)
 }
 
-// what says what a message is about.
+// what describes a message.
 func (e *explainer) what(s *spot, r *collation.Row) string {
 	switch r.Kind {
 	case journal.MessageStart:
@@ -134,7 +134,7 @@ func (e *explainer) what(s *spot, r *collation.Row) string {
 	return fmt.Sprintf("%s gets a message of kind %s", s.name(), r.Kind)
 }
 
-// order is who interrupts, and why.
+// order says who interrupts, and why.
 func order(r *collation.Row) string {
 	o := collation.InterruptOrder{}
 	if json.Unmarshal(r.Body, &o) != nil {
@@ -143,7 +143,7 @@ func order(r *collation.Row) string {
 	return fmt.Sprintf("by %s with code %d (%s)", o.From, o.Code, o.Reason)
 }
 
-// request explains the one request of a worker.
+// request explains the only request of an instance.
 func (e *explainer) request(s *spot, r *collation.Row) {
 	switch {
 	case e.person(s, r):
@@ -165,11 +165,11 @@ func (e *explainer) request(s *spot, r *collation.Row) {
 	}
 }
 
-// quietAfter is how long nothing is said about a request that was sent and that
-// no worker holds a lease of. A handler without effects takes none.
+// quietAfter is how long a sent request without a lease is not suspicious. A handler
+// without effects takes no lease.
 const quietAfter = collation.Micros(30e6)
 
-// quiet names the usual reason for a request that is answered by nobody.
+// quiet names the usual reason why nobody answers a request.
 func (e *explainer) quiet(sent collation.Micros, topic string) string {
 	if sent == collation.Never || e.Now-sent < quietAfter || e.Processes != nil {
 		return ""
@@ -177,7 +177,8 @@ func (e *explainer) quiet(sent collation.Micros, topic string) string {
 	return "; if that is long for it, look whether a worker of " + topic + " runs"
 }
 
-// attempt is the attempt of how many, and the turn of a function that suspended before.
+// attempt is the attempt and the policy's limit, and the turn of a function that
+// suspended before.
 func (s *spot) attempt(r *collation.Row) string {
 	turn := ""
 	if r.Turn > r.Attempt {
@@ -189,8 +190,8 @@ func (s *spot) attempt(r *collation.Row) string {
 	return fmt.Sprintf("%sattempt %d of %d", turn, r.Attempt, s.act.Retry.Attempts)
 }
 
-// bound is what `within` adds to a sentence: of a request in its row, of a hook or
-// an await in a row of its own.
+// bound is the part of a sentence about `within`. A request has its time in its row; a
+// hook or an await has a row for it.
 func (e *explainer) bound(s *spot, r *collation.Row) string {
 	at := collation.Never
 	switch {
@@ -231,7 +232,7 @@ func (e *explainer) hook(s *spot) {
 	}
 }
 
-// child explains an await by the child that it is in the turn of.
+// child explains an await by the child that it waits for.
 func (e *explainer) child(s *spot) {
 	in := s.inst
 	attempt := ""
@@ -263,7 +264,7 @@ func (e *explainer) child(s *spot) {
 	e.add(s, KindChild, text, attempt, e.bound(s, nil))
 }
 
-// ordered explains an await whose child has not begun.
+// ordered explains an await whose child has not yet begun.
 func (e *explainer) ordered(s *spot, attempt string) {
 	r := s.order
 	name := "job " + r.Job.String()

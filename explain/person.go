@@ -9,7 +9,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// person explains a row that is held for a person (E10). False: it is not.
+// person explains a row that is held for a person (E10); false if it is not.
 func (e *explainer) person(s *spot, r *collation.Row) bool {
 	d := e.dead[r.GUID]
 	if d != nil {
@@ -24,7 +24,7 @@ func (e *explainer) person(s *spot, r *collation.Row) bool {
 	return true
 }
 
-// letters explains open dead letters that no row stands for.
+// letters explains open dead letters without a row here.
 func (e *explainer) letters() {
 	for i := range e.v.Dead {
 		if d := &e.v.Dead[i]; d.State == "open" && !e.told[d.ID] {
@@ -45,9 +45,9 @@ func (e *explainer) letter(s *spot, d *store.DeadView) {
 	retry := fmt.Sprintf("quipu dead retry %d", d.ID)
 	answers := []string{fmt.Sprintf("quipu dead resolve %d --result JSON", d.ID), fmt.Sprintf("quipu dead fail %d", d.ID)}
 	switch {
-	case e.v.State.Closed(): // of its closer, whose last step is left
+	case e.v.State.Closed(): // the last step of the closing message is left
 		r.Commands = []string{retry}
-	case d.Letter.Row.IsZero(): // there is nothing to be sent again
+	case d.Letter.Row.IsZero(): // there is no row to send again
 		r.Commands = answers
 	case d.Letter.Kind == journal.MessageRequest || d.Letter.Kind == journal.MessageAnswer || d.Letter.Kind == journal.MessageResponse:
 		r.Commands = []string{retry}
@@ -55,14 +55,14 @@ func (e *explainer) letter(s *spot, d *store.DeadView) {
 			r.Commands = append(r.Commands, fmt.Sprintf("quipu dead done %d --result JSON", d.ID))
 		}
 		r.Commands = append(append(r.Commands, answers...), e.interrupt())
-	default: // it has no result that somebody else could give
+	default: // nobody else can give its result
 		r.Commands = []string{retry, e.interrupt()}
 	}
 }
 
 func (e *explainer) interrupt() string { return "quipu interrupt " + word(e.v.Key) }
 
-// word is an argument as a shell takes it.
+// word quotes an argument for a shell.
 func word(s string) string {
 	plain := s != "" && s != "-" && strings.IndexFunc(s, func(r rune) bool {
 		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@,+=", r)

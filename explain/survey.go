@@ -8,16 +8,16 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// State is how far an activity is.
+// State says how far an activity is.
 type State string
 
-// The states of an activity, at the latest of its addresses.
+// The states of an activity, at its latest address.
 const (
 	StateNotReached State = "not reached"
 	StateSkipped    State = "skipped"   // its transitions were decided against it
 	StateRunning    State = "running"   // dispatched, or its work is being done
 	StateWaiting    State = "waiting"   // for a response, a signal, a timer, a child, arrivals
-	StateStuck      State = "stuck"     // for a person
+	StateStuck      State = "stuck"     // waits for a person
 	StateDone       State = "done"      // ended with success
 	StateFailed     State = "failed"    // ended with an error
 	StateAbandoned  State = "abandoned" // open when its job was closed
@@ -26,27 +26,26 @@ const (
 // ended says that the activity has decided its transitions.
 func (s State) ended() bool { return s == StateDone || s == StateFailed }
 
-// Standing is how far one activity is: by its latest instance, that of its last
-// pass.
+// Standing is the state of one activity, by its latest instance, that of the last pass.
 type Standing struct {
 	Activity *flow.Activity
 	State    State
-	// Code is that of its result, 0 for none.
+	// Code is the code of its result, 0 for none.
 	Code int
-	// Instances counts those of all passes.
+	// Instances counts the instances of all passes.
 	Instances int
-	// Passes are those of a pivot or a hook that repeats.
+	// Passes counts the passes of a pivot or a repeating hook.
 	Passes int
-	// Ended of Elements have ended, under `each`.
+	// Ended is how many of Elements have ended, under `each`.
 	Ended, Elements int
 	// Arrived counts the arrivals of a join.
 	Arrived int
-	// Suspended counts the durable functions that wait for something (E12).
+	// Suspended counts its suspended durable functions (E12).
 	Suspended int
 }
 
-// Survey says of each activity how far it is, in the order of Activity.Index. It
-// needs Job.Flow; without it there is nothing.
+// Survey gives the state of each activity, in the order of Activity.Index; nil without
+// Job.Flow.
 func Survey(j *Job) []Standing {
 	if j.Flow == nil {
 		return nil
@@ -74,7 +73,7 @@ func Survey(j *Job) []Standing {
 	return all
 }
 
-// stand reads the ledger of an instance.
+// stand derives the state from the ledger of an instance.
 func (e *explainer) stand(st *Standing, s *spot) {
 	a, l := st.Activity, s.inst.Ledger
 	st.Code, st.Arrived = s.inst.Code, l.Arrivals()
@@ -117,8 +116,8 @@ func (e *explainer) stand(st *Standing, s *spot) {
 	}
 }
 
-// passesOn reports an activity that is never finalized and has done its part when
-// its Leg1 is complete: a pivot, a cycle, an interrupt of its own job.
+// passesOn reports an activity that is never finalized, and that is done when its Leg1 is
+// complete: a pivot, a cycle, an interrupt of its own job.
 func passesOn(a *flow.Activity) bool {
 	return a.Pivot || a.Type == flow.TypeCycle || a.Type == flow.TypeInterrupt
 }
@@ -134,8 +133,8 @@ func (e *explainer) isStuck(s *spot) bool {
 	return false
 }
 
-// skipped reports an activity without an instance whose parents have all decided
-// otherwise. A join counts its arrivals, and has an instance from the first.
+// skipped reports an activity without an instance whose parent has decided against it. It
+// is not for joins, which have an instance from their first arrival.
 func skipped(all []Standing, a *flow.Activity) bool {
 	if a.Join != "" || len(a.In) == 0 {
 		return false
@@ -144,7 +143,7 @@ func skipped(all []Standing, a *flow.Activity) bool {
 	return from.ended() || from == StateSkipped
 }
 
-// detail is what the state of an activity leaves out.
+// detail adds counts and codes to the state of an activity.
 func (st *Standing) detail() string {
 	a, text := st.Activity, ""
 	say := func(format string, args ...any) { text += ", " + fmt.Sprintf(format, args...) }

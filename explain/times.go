@@ -8,7 +8,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 )
 
-// span is a length of time in one or two units; none is shorter than nothing.
+// span is a duration in one or two units; a negative one is 0.
 func span(d time.Duration) string {
 	d = max(d, 0)
 	two := func(big, small time.Duration, a, b string) string {
@@ -36,7 +36,7 @@ func micros(d collation.Micros) time.Duration { return time.Duration(d) * time.M
 // ago is how long ago a time was.
 func (e *explainer) ago(t collation.Micros) string { return span(micros(e.Now-t)) + " ago" }
 
-// in is how long a time is away, with the time itself where that is far.
+// in says how far away a time is, with the time itself if that is a minute or more.
 func (e *explainer) in(t collation.Micros) string {
 	d := micros(t - e.Now)
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// state is a job in one state, and what is said of it.
+// state is a job in one state, and its explanation.
 type state struct {
 	make func(*world)
 	kind explain.Kind
@@ -321,7 +321,7 @@ func (w *world) knows(s journal.JobState) {
 	}
 }
 
-// 5.3: one sentence for every state that an open job can be in.
+// 5.3: every state of an open job has a sentence.
 func TestWhySaysWhatAnOpenJobWaitsFor(t *testing.T) {
 	t.Parallel()
 	for _, states := range []map[string]state{workerStates, otherStates} {
@@ -342,7 +342,7 @@ func TestWhySaysWhatAnOpenJobWaitsFor(t *testing.T) {
 	}
 }
 
-// What needs somebody comes first, whatever the order of the graph.
+// Reasons that need a person come first, whatever the order of the graph.
 func TestWhyPutsAPersonFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, everything)
@@ -357,7 +357,7 @@ func TestWhyPutsAPersonFirst(t *testing.T) {
 	require.Equal(t, []explain.Kind{explain.KindPerson, explain.KindWorker, explain.KindTimer}, kinds)
 }
 
-// 1.11: a repeating hook goes on waiting while a pass of it is under way.
+// 1.11: a repeating hook still waits while one of its passes is under way.
 func TestWhyOfAPassThatIsUnderWay_C6(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, everything)
@@ -388,7 +388,7 @@ func TestWhyNamesEachDeadElement(t *testing.T) {
 	require.Equal(t, "items at ,0,0: 0 of 2 elements have ended; 2 for a person", reasons[2].Text)
 }
 
-// What no living process does is said at once, an engine first and a topic once.
+// What no living process serves is named: an engine first, each topic once.
 func TestWhySaysWhatNobodyDoes(t *testing.T) {
 	t.Parallel()
 	charges := store.ProcessView{Process: store.Process{Name: "w1", Topics: []string{"pay.charge"}}}
@@ -426,7 +426,7 @@ func TestWhySaysWhatNobodyDoes(t *testing.T) {
 	}
 }
 
-// Of a job that has ended nobody is missed.
+// A job that has ended needs no process.
 func TestWhyMissesNobodyOfAnEndedJob(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, everything)

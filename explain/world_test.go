@@ -85,7 +85,7 @@ func (w *world) instance(name string, dad collation.DAD, l collation.ActivityLed
 	return &w.Instances[len(w.Instances)-1].Instance
 }
 
-// row adds an open row that was sent 4 s ago and is looked for in 1 s.
+// row adds an open row that was sent 4 s ago and is looked at again in 1 s.
 func (w *world) row(kind journal.MessageKind, name string) *collation.Row {
 	dad := collation.DAD(",0,0")
 	if name == "" {
@@ -106,7 +106,7 @@ func (w *world) request(name, topic string, attempt int) *collation.Row {
 	return r
 }
 
-// timer adds a wake-up by the clock, or the answer of `within`, due later.
+// timer adds a wake-up by the clock, or the answer of `within`, with a due time.
 func (w *world) timer(kind journal.MessageKind, name string, at collation.Micros) *collation.Row {
 	r := w.row(kind, name)
 	r.Publication, r.PublishedAt, r.NextAt = 0, collation.Never, at
@@ -125,14 +125,14 @@ func (w *world) wait(name, topic string) *collation.Wait {
 	return &w.Waits[len(w.Waits)-1]
 }
 
-// hook adds the instance of a hook or an await that waits.
+// waiting adds the instance of a hook or an await that waits.
 func (w *world) waiting(name string) *collation.Instance {
 	i := w.instance(name, ",0,0", 1100000000000)
 	i.Leg1 = leg1
 	return i
 }
 
-// letter adds an open dead letter, of the row if there is one.
+// letter adds an open dead letter, for the row if there is one.
 func (w *world) letter(r *collation.Row, reason, message string) {
 	d := store.DeadView{ID: int64(7 + len(w.Dead)), At: now - 2*minute, State: "open"}
 	d.Letter = collation.DeadLetter{Job: self, Reason: reason, Message: message}

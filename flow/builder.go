@@ -10,19 +10,19 @@ import (
 	"github.com/quipu-journal/quipu/canonical"
 )
 
-// Builder puts a flow together in Go. It takes the same way as a file does:
-// nothing is checked before Build, which reports all faults at once, and the
-// same flow has the same canonical form and digest.
+// Builder makes a flow in Go, in the same steps as from a file. Nothing is checked before
+// Build, which reports all faults at once; the same flow has the same canonical form and
+// digest.
 type Builder struct {
 	head        []entry
 	activities  []entry
-	transitions []entry        // by source, in the order of the first mention
-	sources     map[string]int // where a source is among them
+	transitions []entry        // by source, in order of first mention
+	sources     map[string]int // index of a source in transitions
 	wrong       []Fault
 	builtin     bool
 }
 
-// entry is a member of JSON that is being written.
+// entry is a member of a JSON object.
 type entry struct {
 	key  string
 	json []byte
@@ -54,7 +54,7 @@ func (b *Builder) fault(path string, err error) {
 // Version sets the version; it is required.
 func (b *Builder) Version(v string) *Builder { return b.set(textEntry("version", v)) }
 
-// Identity sets where the keys of jobs come from; the default is Caller.
+// Identity sets where the keys of jobs come from; default Caller.
 func (b *Builder) Identity(i Identity) *Builder { return b.set(textEntry("identity", string(i))) }
 
 // Input sets the JSON Schema of the job's input, as JSON text.
@@ -66,8 +66,8 @@ func (b *Builder) Input(schemaJSON string) *Builder {
 	return b.set(entry{"input", []byte(schemaJSON)})
 }
 
-// Output maps the job's result: any value that encoding/json can write, whose
-// strings may hold expressions.
+// Output maps the job's result: any value that encoding/json can write. Its strings may
+// contain expressions.
 func (b *Builder) Output(v any) *Builder {
 	e, err := valueEntry("output", v)
 	if err != nil {
@@ -77,8 +77,8 @@ func (b *Builder) Output(v any) *Builder {
 	return b.set(e)
 }
 
-// Expire sets how long a closed job is kept, MinExpire to MaxExpire, or Never: for good.
-// Without it the space says so.
+// Expire sets how long a closed job is kept: MinExpire to MaxExpire, or Never for good.
+// Without it the space's default holds.
 func (b *Builder) Expire(d time.Duration) *Builder { return b.set(textEntry("expire", expireText(d))) }
 
 // Schedule starts jobs by the clock. Zone, CatchUp and Input may be empty; Input
@@ -112,13 +112,13 @@ func (b *Builder) Worker(name, topic string, options ...ActivityOption) *Builder
 	return b.add(name, options, textEntry("type", "worker"), textEntry("topic", topic))
 }
 
-// Await adds an await that starts a job of a flow, a name or an expression. Its
+// Await adds an await that starts a job of a flow, given by name or expression. Its
 // options: Input, Output, ChildVersion, ChildID, Detached, Retry, Within, Join.
 func (b *Builder) Await(name, flow string, options ...ActivityOption) *Builder {
 	return b.add(name, options, textEntry("type", "await"), textEntry("flow", flow))
 }
 
-// Hook adds a hook: pass-through without Sleep or WaitFor. Its options: Sleep,
+// Hook adds a hook; without Sleep or WaitFor it passes through. Its options: Sleep,
 // WaitFor, Expires, Repeat, Within, Input (pass-through), Output, Join.
 func (b *Builder) Hook(name string, options ...ActivityOption) *Builder {
 	return b.add(name, options, textEntry("type", "hook"))
@@ -130,14 +130,14 @@ func (b *Builder) Signal(name, topic, key string, options ...ActivityOption) *Bu
 	return b.add(name, options, textEntry("type", "signal"), textEntry("topic", topic), textEntry("key", key))
 }
 
-// Cycle adds an activity that sends its pivot, a pass-through hook, into its next
-// pass. Its options: Input, Max, Join.
+// Cycle adds an activity that sends its pivot, a pass-through hook, into its next pass.
+// Its options: Input, Max, Join.
 func (b *Builder) Cycle(name, to string, options ...ActivityOption) *Builder {
 	return b.add(name, options, textEntry("type", "cycle"), textEntry("to", to))
 }
 
-// Interrupt adds an activity that ends its own job or, with Target, another one.
-// Its options: Target, Code, Reason, Complete, Descend, Output (with Target), Join.
+// Interrupt adds an activity that ends its own job or, with Target, another. Its options:
+// Target, Code, Reason, Complete, Descend, Output (with Target), Join.
 func (b *Builder) Interrupt(name string, options ...ActivityOption) *Builder {
 	return b.add(name, options, textEntry("type", "interrupt"))
 }
@@ -159,7 +159,7 @@ func (b *Builder) activity(name string, entries ...entry) *Builder {
 	return b
 }
 
-// Transition lets one activity follow another. Those of one source keep their
+// Transition makes one activity follow another. The transitions of one source keep their
 // order.
 func (b *Builder) Transition(from, to string, options ...TransitionOption) *Builder {
 	entries := []entry{textEntry("to", to)}

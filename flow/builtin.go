@@ -5,35 +5,35 @@ import (
 	"strings"
 )
 
-// Built-in flows: one worker activity on the topic that is their version. They
-// are deployed when they are first needed, and never by a user.
+// Built-in flows have one worker activity, whose topic is their version. They are
+// deployed when they are first needed, never by a user.
 const (
-	// BuiltinPrefix begins their names. Parse and Build refuse it.
+	// BuiltinPrefix begins the names of built-in flows. Parse and Build refuse it.
 	BuiltinPrefix = "quipu_"
 	// CallName is the flow of a direct call with a record (E14), see Call.
 	CallName = BuiltinPrefix + "call"
-	// UndoName is the flow of the job that runs the compensations of a function
-	// which somebody else ended (3.5), see Undo.
+	// UndoName is the flow of the job that runs the compensations of a function that
+	// something else ended (3.5), see Undo.
 	UndoName = BuiltinPrefix + "undo"
 )
 
-// Call returns the flow that runs one handler: the job's input is the handler's,
-// and its output the job's (E14). topic is its version. The error is Faults.
+// Call returns the flow that runs one handler: the job's input is the handler's input,
+// and its output the job's output (E14). Its version is topic. The error is Faults.
 func Call(topic string) (*Flow, error) { return oneWorker(CallName, topic, DefaultRetry) }
 
-// Undo is Call for compensations. What they are to take back stands outside until
-// they have run: they have as many attempts as there can be.
+// Undo is Call for compensations, with the most attempts that are possible, because
+// something stays to be taken back until they have run.
 func Undo(topic string) (*Flow, error) {
 	retry := DefaultRetry
 	retry.Attempts = MaxAttempts
 	return oneWorker(UndoName, topic, retry)
 }
 
-// IsBuiltin says that a name belongs to a built-in flow, or may in another build.
+// IsBuiltin says that a name is reserved for built-in flows, of this build or another.
 func IsBuiltin(name string) bool { return strings.HasPrefix(name, BuiltinPrefix) }
 
-// Builtin returns the built-in flow of the name and version. The error is Faults,
-// or says that there is none.
+// Builtin returns the built-in flow of that name and version. The error is Faults, or
+// says that there is no such flow.
 func Builtin(name, version string) (*Flow, error) {
 	switch name {
 	case CallName:

@@ -9,8 +9,8 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 )
 
-// E14, 3.5: the built-in flows are one worker on the topic that is their version,
-// whose input and output are the job's.
+// E14, 3.5: a built-in flow is one worker on the topic that is its version. Its input and
+// output are the job's.
 func TestE14BuiltinFlows(t *testing.T) {
 	t.Parallel()
 	for name, build := range map[string]func(string) (*flow.Flow, error){flow.CallName: flow.Call, flow.UndoName: flow.Undo} {
@@ -39,8 +39,8 @@ func TestE14BuiltinFlows(t *testing.T) {
 	require.ErrorContains(t, err, "no built-in flow")
 }
 
-// A built-in flow hands its input on whole: the one of an undo is larger than the
-// input of the function that it is for.
+// A built-in flow passes its input on whole: the input of an undo is larger than that of
+// its function.
 func TestE14BuiltinInputHasNoLimitOfItsOwn(t *testing.T) {
 	t.Parallel()
 	f, err := flow.Undo("a")
@@ -51,7 +51,7 @@ func TestE14BuiltinInputHasNoLimitOfItsOwn(t *testing.T) {
 	require.Equal(t, input, string(got))
 }
 
-// No flow of a user's has the name of a built-in one.
+// A user's flow cannot have the name of a built-in one.
 func TestBuiltinNamesAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{flow.CallName, flow.UndoName, "quipu_mine"} {

@@ -14,9 +14,8 @@ import (
 	"github.com/quipu-journal/quipu/flow/internal/expr"
 )
 
-// Parse reads a flow from YAML or JSON. file is only named in faults; with a
-// name that ends in .json nothing but JSON is taken. The error is Faults, all
-// that are wrong with the flow.
+// Parse reads a flow from YAML or JSON. file is only used in faults, except that a name
+// ending in .json allows only JSON. The error is Faults, with everything that is wrong.
 func Parse(file string, src []byte) (*Flow, error) {
 	c := &collector{file: cmp.Or(file, "flow"), src: src, placed: true}
 	if len(src) > MaxDefinitionBytes {
@@ -42,7 +41,7 @@ func firstNonText(src []byte) int {
 	return -1
 }
 
-// read takes JSON for JSON, and what only looks like it for YAML.
+// read prefers JSON, and takes a source that only looks like JSON for YAML.
 func read(c *collector, src []byte) *node {
 	if strings.EqualFold(filepath.Ext(c.file), ".json") {
 		return readJSON(src, c)
@@ -56,12 +55,12 @@ func read(c *collector, src []byte) *node {
 	return readYAML(src, c)
 }
 
-// ErrNotCanonical is returned by FromCanonical for bytes that are not what
-// this build would store.
+// ErrNotCanonical is the error of FromCanonical for bytes that this build would not
+// store.
 var ErrNotCanonical = errors.New("the stored flow is not in canonical form: it was changed, or written by another build; deploy it again under a new version")
 
-// FromCanonical compiles a flow from its canonical form, as it is stored. It
-// gives the same flow every time. The error is Faults or ErrNotCanonical.
+// FromCanonical compiles a flow from its stored canonical form, with the same result
+// every time. The error is Faults or ErrNotCanonical.
 func FromCanonical(src []byte) (*Flow, error) {
 	c := &collector{src: src, placed: true, builtin: true}
 	if len(src) > MaxDefinitionBytes {
@@ -78,7 +77,7 @@ func FromCanonical(src []byte) (*Flow, error) {
 	return f, nil
 }
 
-// build goes from nodes to a flow; root is nil when reading failed.
+// build makes a flow of nodes; root is nil if reading failed.
 func build(c *collector, root *node) (*Flow, error) {
 	if root == nil || !c.unique(root, "", 1) {
 		return nil, c.err()
@@ -111,8 +110,8 @@ func build(c *collector, root *node) (*Flow, error) {
 	return f, nil
 }
 
-// adopt takes the activities of a graph without faults, in the order that does
-// not depend on how the source lists them.
+// adopt takes the activities of a graph without faults, in an order that does not depend
+// on their order in the source.
 func (f *Flow) adopt(g *graph) {
 	f.byName = make(map[string]*Activity, len(g.all))
 	for i, v := range g.ordered() {
@@ -153,7 +152,7 @@ func (k *compiler) activities() {
 	}
 }
 
-// values compiles what else Leg1 of an activity evaluates.
+// values compiles the other expressions that the Leg1 of an activity evaluates.
 func (k *compiler) values(v *vertex, path string) {
 	if len(v.def.values) > 0 {
 		v.Activity.values = make(map[string]*expr.Template, len(v.def.values))
@@ -176,7 +175,7 @@ func (k *compiler) values(v *vertex, path string) {
 	}
 }
 
-// need adds names to what Leg1 mentions.
+// need adds names to those that Leg1 mentions.
 func (a *Activity) need(names []string) {
 	if len(names) > 0 {
 		all := slices.Concat(a.inputNeeds, names)
@@ -205,8 +204,7 @@ func (k *compiler) schedule(f *Flow, def *scheduleDef) {
 	f.schedule.Input = bytes.Clone(input)
 }
 
-// bare compiles an expression that stands with or without ${ } around it, and
-// gives its text.
+// bare compiles an expression with or without ${ } around it, and returns its text.
 func (k *compiler) bare(n *node, r *reader, path string) (*expr.Program, string) {
 	source, offset := n.text, 0
 	if pieces, _ := split(source); len(pieces) == 1 && pieces[0].expression {
@@ -217,7 +215,7 @@ func (k *compiler) bare(n *node, r *reader, path string) (*expr.Program, string)
 	return k.expression(n, offset, trimmed, r, path), trimmed
 }
 
-// condition compiles a when.
+// condition compiles a `when`.
 func (k *compiler) condition(t *Transition, def *transitionDef, v *vertex, path string) {
 	t.when, t.whenSource = k.bare(def.when, &reader{vertex: v, self: true}, path)
 	def.condition = t.whenSource
@@ -245,7 +243,7 @@ func (k *compiler) expression(n *node, offset int, source string, r *reader, pat
 	return program
 }
 
-// needsOf lists the activities among mentions, sorted.
+// needsOf lists the activities among refs, sorted.
 func needsOf(refs []expr.Ref) []string {
 	var names []string
 	for _, r := range refs {

@@ -11,7 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/schedule"
 )
 
-// definition is what a source says, with defaults filled in.
+// definition is the content of a source, with defaults filled in.
 type definition struct {
 	name, version string
 	identity      Identity
@@ -43,10 +43,10 @@ var (
 	topicPattern   = regexp.MustCompile(`^[a-z0-9_-]+(\.[a-z0-9_-]+)*$`)
 )
 
-// scopeWords are names that expressions give to other things than activities.
+// scopeWords are names in expressions that do not mean activities.
 var scopeWords = []string{"job", "item", "index", "signal"}
 
-// decoder turns nodes into a definition and goes on after every fault.
+// decoder turns nodes into a definition; it goes on after a fault.
 type decoder struct{ *collector }
 
 func (d decoder) flow(root *node) *definition {
@@ -182,7 +182,7 @@ func (d decoder) duration(n *node, path string, least, most time.Duration, or st
 	return least
 }
 
-// shortDuration is String without zero minutes and seconds.
+// shortDuration is d.String() without zero minutes and seconds.
 func shortDuration(v time.Duration) string {
 	text := v.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -194,7 +194,7 @@ func shortDuration(v time.Duration) string {
 	return text
 }
 
-// boolean reads true or false, fallback where the key is missing.
+// boolean reads true or false; fallback if the key is missing.
 func (d decoder) boolean(n *node, path, key string, fallback bool) bool {
 	v := n.get(key)
 	if v == nil || !d.is(v, join(path, key), kindBool) {
@@ -203,7 +203,7 @@ func (d decoder) boolean(n *node, path, key string, fallback bool) bool {
 	return v.text == "true"
 }
 
-// integer reads an integer within limits, fallback where the key is missing.
+// integer reads an integer from 1 to most; fallback if the key is missing.
 func (d decoder) integer(n *node, path, key string, fallback, most int) int {
 	v := n.get(key)
 	if v == nil || !d.is(v, join(path, key), kindNumber) {
@@ -216,7 +216,7 @@ func (d decoder) integer(n *node, path, key string, fallback, most int) int {
 	return i
 }
 
-// number reads a number within limits; the text is exact, the value is for use.
+// number reads a number within limits, as exact text and as a rounded value.
 func (d decoder) number(n *node, path string, least, most float64) (string, float64) {
 	if !d.is(n, path, kindNumber) {
 		return "0", least
@@ -243,7 +243,7 @@ func (d decoder) activities(def *definition, n *node) {
 	for _, m := range n.members {
 		path := join("activities", m.key)
 		switch {
-		case seen[m.key]: // reported as a key that comes twice
+		case seen[m.key]: // already reported as a key that comes twice
 			continue
 		case !namePattern.MatchString(m.key):
 			d.add(m.position, path, m.key, "must be a name: [a-z][a-z0-9_]*")

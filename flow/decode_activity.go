@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// activityDef is what a source says about an activity, with defaults filled in.
+// activityDef is an activity of a source, with defaults filled in.
 type activityDef struct {
 	name            string
 	at              position
 	kind            Type
-	topic           string // of a hook, that of its signal
+	topic           string // of a hook: the topic of its signal
 	input, output   *node
 	retry           Retry
 	factor, jitter  string // exact
@@ -21,7 +21,7 @@ type activityDef struct {
 	classAt         *node
 	join            Join
 	joinAt          *node
-	values          []value // the keys of its type that may hold expressions
+	values          []value // keys of its type that may contain expressions
 	each            *node
 	eachText        string // the expression of each
 	parallel        int
@@ -35,13 +35,13 @@ type activityDef struct {
 	throw, descend  bool
 }
 
-// value is a key that may hold expressions.
+// value is a key that may contain expressions.
 type value struct {
 	key  string
 	node *node
 }
 
-// has says that one of the values is there.
+// has says that the activity has this key among its values.
 func (a *activityDef) has(key string) bool {
 	return slices.ContainsFunc(a.values, func(v value) bool { return v.key == key })
 }
@@ -91,8 +91,8 @@ func (d decoder) activity(m member, path string) *activityDef {
 	return a
 }
 
-// common reads the keys of every activity; those that mean nothing for its type
-// were reported.
+// common reads the keys that all types share. Keys that mean nothing for the type have
+// been reported.
 func (d decoder) common(a *activityDef, n *node, path string) {
 	if a.kind == TypeAwait {
 		a.retry = DefaultAwaitRetry
@@ -140,7 +140,7 @@ func (d decoder) topic(n *node, path string) string {
 	return d.text(n, path, topicPattern, "a topic: parts of [a-z0-9_-] joined by dots", MaxTopic)
 }
 
-// needs reports keys that mean nothing without another one.
+// needs reports keys that mean nothing without another key.
 func (d decoder) needs(n *node, path, needed string, keys ...string) {
 	for i := range n.members {
 		if m := &n.members[i]; slices.Contains(keys, m.key) {
@@ -245,8 +245,8 @@ func (d decoder) interrupt(a *activityDef, n *node, path string) {
 	}
 }
 
-// values reads keys whose value is text with expressions. What is literal is
-// held to its form here, the rest when it was computed.
+// values reads keys whose value is text with expressions. A literal text is checked here,
+// any other after evaluation.
 func (d decoder) values(a *activityDef, n *node, path string, keys ...string) {
 	for _, key := range keys {
 		v := n.get(key)
@@ -262,7 +262,7 @@ func (d decoder) values(a *activityDef, n *node, path string, keys ...string) {
 	}
 }
 
-// literalOf gives the text of a mapped string without expressions.
+// literalOf returns the text of a string without expressions.
 func literalOf(s string) (text string, literal bool) {
 	pieces, open := split(s)
 	switch {

@@ -28,10 +28,10 @@ func table(s flow.Section) string {
 	return b.String()
 }
 
-// common is the table of the keys of every activity by type.
+// common is the table of the shared keys by type.
 func common() string {
 	types := []flow.Type{flow.TypeWorker, flow.TypeAwait, flow.TypeHook, flow.TypeSignal, flow.TypeCycle, flow.TypeInterrupt}
-	// conditions are where a type takes a key in one of its forms only.
+	// A type takes these keys only in some of its forms.
 	conditions := map[string]string{
 		"hook.input": "pass-through", "hook.within": "waiting", "interrupt.output": "with `target`",
 	}
@@ -51,7 +51,7 @@ func common() string {
 	return b.String()
 }
 
-// The reference has every key with its default and limits, as the code has it.
+// The reference has every key with its default and limits, as in the code.
 func TestTheReferenceIsTheCode(t *testing.T) {
 	t.Parallel()
 	src, err := os.ReadFile("../docs/flow.md")
@@ -94,7 +94,7 @@ func TestTheReferenceIsTheCode(t *testing.T) {
 	}
 }
 
-// The tables say what the constants are.
+// The tables agree with the constants.
 func TestTheTablesSayTheLimits(t *testing.T) {
 	t.Parallel()
 	text := map[string]string{}
@@ -135,8 +135,7 @@ func TestTheTablesSayTheLimits(t *testing.T) {
 	}
 }
 
-// Every key is known where the reference has it; one that this build refuses
-// says why.
+// Every key of the reference is known; a key that this build refuses gives a reason.
 func TestEveryKeyIsKnown(t *testing.T) {
 	t.Parallel()
 	refused := 0

@@ -1,10 +1,10 @@
 package flow
 
-// dominators finds the immediate dominator of every activity: the last one that
-// all ways to it lead through (1.10). In topological order, that is the nearest
-// common dominator of where the transitions come from.
+// dominators finds the immediate dominator of every activity: the last activity that all
+// paths to it share (1.10). In topological order that is the nearest common dominator of
+// the sources of its transitions.
 func (g *graph) dominators() {
-	size := make([]int, len(g.sorted)) // of what a vertex dominates
+	size := make([]int, len(g.sorted)) // number of vertices that each dominates
 	for _, v := range g.sorted {
 		for _, e := range v.in {
 			switch {
@@ -24,7 +24,7 @@ func (g *graph) dominators() {
 			size[v.dominator.order] += size[i]
 		}
 	}
-	next := make([]int, len(g.sorted)) // where the interval of its next child begins
+	next := make([]int, len(g.sorted)) // start of the interval of the next child
 	for i, v := range g.sorted {
 		if d := v.dominator; d != nil {
 			v.enter = next[d.order]
@@ -35,9 +35,9 @@ func (g *graph) dominators() {
 	}
 }
 
-// hang puts a vertex below its dominator. Its jump leads as far up as the two
-// jumps above it together, if these are of one length, so that every way up the
-// tree has few steps.
+// hang puts a vertex below its dominator and sets its jump. The jump spans the two jumps
+// above together if they have the same length, so that every way up the tree has few
+// steps.
 func (v *vertex) hang() {
 	d := v.dominator
 	if d == nil {
@@ -51,7 +51,7 @@ func (v *vertex) hang() {
 	}
 }
 
-// nearest is the last common dominator of two vertices.
+// nearest is the nearest common dominator of two vertices.
 func nearest(a, b *vertex) *vertex {
 	if a.Depth < b.Depth {
 		a, b = b, a
@@ -73,13 +73,13 @@ func nearest(a, b *vertex) *vertex {
 	return a
 }
 
-// blockSize is how many activities leads looks for at once.
+// blockSize is how many activities leads computes at once.
 const blockSize = 64
 
-// leads reports whether transitions lead from a to b, or a is b. In a tree the
-// dominators say it. Otherwise a block of activities that follow each other in
-// the topological order is looked up together: one pass over what comes behind
-// finds which of them lead to each activity, a bit for each, and is kept.
+// leads reports whether transitions lead from a to b, or a is b. In a tree the dominators
+// tell. Otherwise it computes a block of activities that are consecutive in topological
+// order: one pass over the later vertices finds, in a bit set for each, which of the
+// block lead there. The block is kept.
 func (g *graph) leads(a, b *vertex) bool {
 	if a.Dominates(b.Activity) {
 		return true

@@ -9,15 +9,14 @@ import (
 	"github.com/quipu-journal/quipu/flow/internal/expr"
 )
 
-// Input evaluates the activity's mapped input to canonical payload JSON; without
-// an input clause it is {}. The caller must not change the result, which is the
-// same slice every time when nothing in it depends on the job. The error is an
-// *EvalError.
+// Input evaluates the activity's mapped input to canonical payload JSON; without an input
+// clause it is {}. The caller must not change the result: a constant input is the same
+// slice every time. The error is an *EvalError.
 func (a *Activity) Input(s Scope) ([]byte, error) {
 	return a.mapInput(source{scope: s})
 }
 
-// ElementInput is Input for one element of the list, from 0. item is canonical.
+// ElementInput is Input for one element of the list, index from 0. item is canonical.
 func (a *Activity) ElementInput(s Scope, item []byte, index int) ([]byte, error) {
 	return a.mapInput(source{scope: s, item: item, index: index})
 }
@@ -33,17 +32,16 @@ func (a *Activity) mapInput(src source) ([]byte, error) {
 	return text, nil
 }
 
-// InputNeeds returns the names of the activities that anything mentions which
-// Leg1 evaluates, sorted: the input and all other keys but output. The caller
-// must not change it.
+// InputNeeds returns the sorted names of the activities that Leg1 needs: those that the
+// input and all other keys except output mention. The caller must not change it.
 func (a *Activity) InputNeeds() []string { return a.inputNeeds }
 
 // HasOutput says that the activity maps its output.
 func (a *Activity) HasOutput() bool { return a.output != nil }
 
-// MapOutput evaluates the activity's `output`, which sees the activity itself as
-// it responded, its ancestors and, in a hook, `signal`: an object with id, code
-// and payload, canonical, or nil for null. The error is an *EvalError.
+// MapOutput evaluates the activity's `output`. It sees the activity's own response, its
+// ancestors and, in a hook, `signal`: canonical JSON of an object with id, code and
+// payload, nil for null. The error is an *EvalError.
 func (a *Activity) MapOutput(s Scope, signal []byte) ([]byte, error) {
 	text, err := a.output.Eval(source{scope: s, signal: signal})
 	if err != nil {
@@ -52,13 +50,12 @@ func (a *Activity) MapOutput(s Scope, signal []byte) ([]byte, error) {
 	return text, nil
 }
 
-// MapNeeds returns the names of the activities that the activity's `output`
-// mentions, sorted; its own may be among them. The caller must not change it.
+// MapNeeds returns the sorted names of the activities that `output` mentions, perhaps its
+// own. The caller must not change it.
 func (a *Activity) MapNeeds() []string { return a.mapNeeds }
 
-// Taken evaluates the transition's condition; without one it is true. Whether
-// the response is a success or an error is the caller's to compare with OnError
-// (E11). The error is an *EvalError.
+// Taken evaluates the transition's condition; without one it is true. It does not look at
+// OnError: the caller compares that with the response (E11). The error is an *EvalError.
 func (t *Transition) Taken(s Scope) (bool, error) {
 	if t.when == nil {
 		return true, nil
@@ -102,10 +99,9 @@ func evalError(activity, place string, err error) *EvalError {
 	return e
 }
 
-// StrictKey is the key of a job of a flow with identity strict (E16): the
-// SHA-256, in hexadecimal, of the flow's name and the canonical input. The
-// version is not part of it, so that the same input is the same job after a new
-// version was activated.
+// StrictKey is the key of a job of a flow with identity strict (E16): the SHA-256, in
+// hexadecimal, of the flow's name and the canonical input. The version is not part of it,
+// so that the same input stays the same job when a new version is activated.
 func (f *Flow) StrictKey(canonicalInput []byte) string {
 	text := canonical.AppendString([]byte(`["quipu-strict-v1",`), f.name)
 	text = append(append(append(text, ','), canonicalInput...), ']')

@@ -2,10 +2,9 @@ package flow
 
 import "time"
 
-// Each evaluates the list of a worker with `each`: its elements, canonical. The
-// error is an *EvalError, also for a value that is no list, or one of more than
-// MaxElements elements or MaxMappedBytes bytes. The caller must not change the
-// elements.
+// Each evaluates the list of a worker with `each` and returns its canonical elements. The
+// error is an *EvalError, also if the value is no list, or has more than MaxElements
+// elements or MaxMappedBytes bytes. The caller must not change the elements.
 func (a *Activity) Each(s Scope) ([][]byte, error) {
 	list, err := a.each.AppendJSON(nil, source{scope: s})
 	if err == nil {
@@ -17,7 +16,7 @@ func (a *Activity) Each(s Scope) ([][]byte, error) {
 	return nil, &EvalError{Activity: a.Name, Place: "each", Expression: a.eachSource, Err: err}
 }
 
-// value evaluates a key of the activity's type; nil if it is not there.
+// value evaluates a key of the activity's type; nil if it is missing.
 func (a *Activity) value(s Scope, key string) ([]byte, error) {
 	t := a.values[key]
 	if t == nil {
@@ -30,7 +29,7 @@ func (a *Activity) value(s Scope, key string) ([]byte, error) {
 	return value, nil
 }
 
-// text evaluates a key whose value is text of a form; "" if it is not there.
+// text evaluates a key whose value is text and checks its form; "" if it is missing.
 func (a *Activity) text(s Scope, key string) (string, error) {
 	value, err := a.value(s, key)
 	if value == nil || err != nil {
@@ -43,7 +42,7 @@ func (a *Activity) text(s Scope, key string) (string, error) {
 	return text, a.refused(key, err)
 }
 
-// refused is the error of a value that is not what its key takes.
+// refused is the error for a value that does not fit its key.
 func (a *Activity) refused(key string, err error) error {
 	if err == nil {
 		return nil
@@ -61,8 +60,7 @@ func (a *Activity) code(s Scope) (int, error) {
 	return code, a.refused("code", err)
 }
 
-// Sleep evaluates how long a hook sleeps, 0 to MaxSleep. The error is an
-// *EvalError.
+// Sleep evaluates how long a hook sleeps, 0 to MaxSleep. The error is an *EvalError.
 func (a *Activity) Sleep(s Scope) (time.Duration, error) {
 	text, err := a.text(s, "sleep")
 	if err != nil {
@@ -75,15 +73,15 @@ func (a *Activity) Sleep(s Scope) (time.Duration, error) {
 // activity sends: 1 to MaxSignalKey bytes. The error is an *EvalError.
 func (a *Activity) Key(s Scope) (string, error) { return a.text(s, "key") }
 
-// Child is what an await starts.
+// Child is the order of an await.
 type Child struct {
 	Flow    string
-	Version string // "" the active one
-	ID      string // the child's key; "" one is derived
+	Version string // "": the active one
+	ID      string // the child's key; "": it is derived
 }
 
-// Child evaluates what an await starts; its input is Input. The error is an
-// *EvalError.
+// Child evaluates which child an await starts; the child's input is Input. The error is
+// an *EvalError.
 func (a *Activity) Child(s Scope) (Child, error) {
 	var c Child
 	var err error
@@ -97,14 +95,14 @@ func (a *Activity) Child(s Scope) (Child, error) {
 	return c, err
 }
 
-// Signal is what a signal activity sends.
+// Signal is the order of a signal activity.
 type Signal struct {
 	Key     string
 	Payload []byte // canonical; null by default
 	Code    int    // 200, 202, or 400 to 599
 }
 
-// Signal evaluates what a signal activity sends to its Topic. The error is an
+// Signal evaluates the signal that a signal activity sends to its Topic. The error is an
 // *EvalError.
 func (a *Activity) Signal(s Scope) (Signal, error) {
 	key, err := a.text(s, "key")
@@ -119,14 +117,14 @@ func (a *Activity) Signal(s Scope) (Signal, error) {
 	return Signal{Key: key, Payload: payload, Code: code}, err
 }
 
-// Interrupt is what an interrupt activity does.
+// Interrupt is the order of an interrupt activity.
 type Interrupt struct {
-	Target string // the key of a job; "" its own
+	Target string // the key of a job; "": its own
 	Code   int    // 400 to 599
 	Reason string // up to MaxReason bytes
 }
 
-// Interrupt evaluates what an interrupt activity does. The error is an
+// Interrupt evaluates which job an interrupt activity ends, and how. The error is an
 // *EvalError.
 func (a *Activity) Interrupt(s Scope) (Interrupt, error) {
 	target, err := a.text(s, "target")
@@ -141,6 +139,5 @@ func (a *Activity) Interrupt(s Scope) (Interrupt, error) {
 	return Interrupt{Target: target, Code: code, Reason: reason}, err
 }
 
-// Schedule returns when the flow's jobs start by the clock, nil for never. The
-// caller must not change it.
+// Schedule returns the flow's schedule, nil for none. The caller must not change it.
 func (f *Flow) Schedule() *Schedule { return f.schedule }

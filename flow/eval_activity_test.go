@@ -12,7 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 )
 
-// with is a flow of one activity x behind the trigger and a hook h, a pivot.
+// with is a flow with one activity x after the trigger and a hook h, which is a pivot.
 func with(t *testing.T, activity string) *flow.Activity {
 	t.Helper()
 	f, err := flow.Parse("f.yaml", []byte(head+"activities:\n  start: {type: trigger}\n  h: {type: hook}\n  x: {"+activity+"}\ntransitions: {start: [h], h: [x]}\n"))
@@ -76,7 +76,7 @@ func texts(elements [][]byte) []string {
 	return list
 }
 
-// What a key computes is held to the same form as a literal.
+// A computed value is checked like a literal.
 func TestComputedValues(t *testing.T) {
 	t.Parallel()
 	sleep := func(a *flow.Activity, s flow.Scope) (any, error) { return a.Sleep(s) }
@@ -138,7 +138,7 @@ func TestComputedValues(t *testing.T) {
 	}
 }
 
-// The output sees the response itself, and in a hook the signal.
+// Output sees the response itself, and in a hook the signal.
 func TestMapOutput(t *testing.T) {
 	t.Parallel()
 	hook := with(t, `type: hook, signal: s, key: k, sleep: 1h, output: {raw: "${ x.output }", by: "${ x.by }", got: "${ signal == null ? 'none' : signal.payload.ok }", s: "${ signal }"}`)
@@ -166,7 +166,7 @@ func TestMapOutput(t *testing.T) {
 	require.False(t, with(t, `type: worker, topic: a`).HasOutput())
 }
 
-// 1.10: what was skipped, and what never ran, is null.
+// 1.10: the result of an activity that was skipped or never ran is null.
 func TestSkipped(t *testing.T) {
 	t.Parallel()
 	x := with(t, `type: worker, topic: a, input: "${ [h.output, h.code, h.error, h.skipped, h.by] }"`)

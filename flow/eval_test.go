@@ -46,7 +46,7 @@ func TestInput(t *testing.T) {
 	require.Equal(t, `{}`, string(got), "no input clause")
 }
 
-// E11: an expression that fails names its place; the caller makes it an error.
+// E11: a failed expression names its place; the caller makes it an error.
 func TestE11AFailedExpressionNamesItsPlace(t *testing.T) {
 	t.Parallel()
 	f := readFlow(t, "order.yaml")
@@ -86,7 +86,7 @@ func TestConditions(t *testing.T) {
 	require.Empty(t, f.Trigger().Out[0].Needs())
 }
 
-// The output sees the whole job: what never ran is null and skipped.
+// Output sees the whole job: an activity that never ran is null and skipped.
 func TestOutput(t *testing.T) {
 	t.Parallel()
 	f := readFlow(t, "order.yaml")
@@ -195,8 +195,8 @@ func TestLongFlow(t *testing.T) { // not parallel: it measures the heap
 	require.Equal(t, []string{"s0", fmt.Sprintf("s%d", n-1)}, last.InputNeeds())
 }
 
-// woven is a flow of n activities in threes, in JSON: two branches that meet in a
-// third, which looks at both and at one of long ago.
+// woven is a flow of n activities in groups of three, in JSON: two branches that meet in
+// a third activity, which mentions both and one much earlier.
 func woven(n int) string {
 	var b, links strings.Builder
 	b.WriteString(`{"flow": "woven", "version": "1", "activities": {"s0": {"type": "trigger"}`)
@@ -212,7 +212,7 @@ func woven(n int) string {
 	return b.String() + `}, "transitions": {` + links.String() + "}}"
 }
 
-// As many activities as there may be, most of them around joins, compile.
+// A flow with the maximum of activities, most of them around joins, compiles.
 func TestWideFlow(t *testing.T) {
 	t.Parallel()
 	src := []byte(woven(flow.MaxActivities - 1))
@@ -225,7 +225,7 @@ func TestWideFlow(t *testing.T) {
 	require.Equal(t, (flow.MaxActivities-2)/3, last.Depth)
 }
 
-// A compiled flow is shared by all who run its jobs.
+// A compiled flow can be used by many goroutines at once.
 func TestAFlowIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 	f := readFlow(t, "order.yaml")

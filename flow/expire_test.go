@@ -9,8 +9,8 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 )
 
-// W11: what a definition says about how long its jobs are kept stands against the
-// space's default, and the default changes nothing of the definition.
+// W11: a definition's `expire` overrides the space's default, and the default does not
+// change the definition.
 func TestExpire(t *testing.T) {
 	t.Parallel()
 	const rest = "flow: f\nversion: \"1\"\nactivities: {start: {type: trigger}}\n"
@@ -44,7 +44,7 @@ func TestExpire(t *testing.T) {
 	require.NotEqual(t, silent.Digest(), written.Digest())
 }
 
-// Neither a number nor a time that is no time means never.
+// A number, or an invalid duration, does not mean never.
 func TestExpireRefused(t *testing.T) {
 	t.Parallel()
 	const rest = "\nflow: f\nversion: \"1\"\nactivities: {start: {type: trigger}}\n"

@@ -11,19 +11,19 @@ import (
 type Fault struct {
 	// File is the name given to Parse; empty for a built or stored flow.
 	File string
-	// Line and Column are the place, from 1, Column in characters; 0 if the
+	// Line and Column are the place, from 1; Column counts characters. They are 0 if the
 	// flow was built in Go.
 	Line, Column int
 	// Path leads to the place by keys: activities.charge.retry.attempts.
 	Path string
-	// Text is what offends, cut to a readable length; it may be empty.
+	// Text is the offending text, cut to a readable length; it may be empty.
 	Text string
 	// Message says what is wrong, with the limit, and what to do.
 	Message string
 }
 
-// Error is "file:line:column: message: text"; without a file the path stands in
-// front.
+// Error is "file:line:column: message: text"; without a file, the path replaces the
+// place.
 func (f Fault) Error() string {
 	place := f.Path
 	if f.File != "" {
@@ -35,8 +35,8 @@ func (f Fault) Error() string {
 	return place + ": " + f.Message + ": " + f.Text
 }
 
-// Faults are all faults of a definition in the order of their places. It is the
-// error of Parse, Build and FromCanonical.
+// Faults are all faults of a definition, in the order of their places. It is the error of
+// Parse, Build and FromCanonical.
 type Faults []Fault
 
 // Error lists the faults, one in a line.
@@ -48,17 +48,16 @@ func (f Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// maxFaultText is where the text of a fault is cut, in characters.
+// maxFaultText bounds the text of a fault, in characters.
 const maxFaultText = 80
 
-// collector gathers faults while a definition is read.
+// collector collects faults while a definition is read.
 type collector struct {
 	file   string
 	src    []byte
-	lines  []string // of src, once a place within a value is asked for
+	lines  []string // of src; set when a place within a value is needed
 	placed bool     // false for a builder, which has no lines and columns
-	// builtin says that the flow may have the name of a built-in one: it is, or
-	// it was stored.
+	// builtin allows the name of a built-in flow: the flow is one, or it was stored.
 	builtin bool
 	faults  Faults
 	more    int
@@ -86,9 +85,9 @@ func (c *collector) at(n *node, path, format string, args ...any) {
 	c.add(n.position, path, n.String(), format, args...)
 }
 
-// within adds a fault about a place in a string, offset characters from its
-// start. Where the string does not stand in the source as it reads (escapes,
-// several lines), the place is the string's.
+// within adds a fault about a place in a string, offset characters from its start. If the
+// source spells the string differently (escapes, several lines), the place is that of the
+// string.
 func (c *collector) within(n *node, offset int, path, text, format string, args ...any) {
 	p := n.position
 	if c.placed && c.lines == nil {

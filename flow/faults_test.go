@@ -23,7 +23,7 @@ func transitions(text string) string {
 	return head + "activities:\n  start: {type: trigger}\n  w: {type: worker, topic: a}\n  v: {type: worker, topic: b}\ntransitions:\n" + text
 }
 
-// faultCases are sources and what is said about them.
+// faultCases are sources and their faults.
 var faultCases = map[string]struct{ src, want string }{
 	"empty":              {"", "f.yaml:1:1: the file is empty"},
 	"scalar":             {"hello", "f.yaml:1:1: a flow is a mapping, this is a string: hello"},

@@ -121,7 +121,7 @@ func mustActivity(t testing.TB, f *flow.Flow, name string) *flow.Activity {
 	return a
 }
 
-// Everything that is wrong is said at once, each with its place.
+// All faults are reported at once, each with its place.
 func TestFaultyFiles(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*_faults.yaml")

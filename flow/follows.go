@@ -1,7 +1,7 @@
 package flow
 
-// Follows reports whether the activity named x is a, or whether a way of transitions
-// leads there from a; the way behind a cycle is its pivot.
+// Follows reports whether transitions lead from activity a to activity x, or they are the
+// same. A cycle leads to its pivot.
 func (f *Flow) Follows(x, a string) bool {
 	from, ok := f.Activity(a)
 	if !ok {
@@ -24,7 +24,7 @@ func (f *Flow) Follows(x, a string) bool {
 	return false
 }
 
-// leads are the activities right behind this one.
+// leads are the direct successors of the activity.
 func (a *Activity) leads() []*Activity {
 	to := make([]*Activity, 0, len(a.Out)+1)
 	for _, t := range a.Out {

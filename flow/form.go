@@ -6,8 +6,8 @@ import (
 	"github.com/quipu-journal/quipu/canonical"
 )
 
-// appendJSON writes a definition without faults as JSON with defaults spelled
-// out; its canonical form is the flow's.
+// appendJSON writes a definition without faults as JSON, with defaults spelled out. The
+// canonical form of this JSON is the flow's.
 func (d *definition) appendJSON(dst []byte) []byte {
 	o := openObject(dst)
 	o.text("flow", d.name)
@@ -92,7 +92,7 @@ func (a *activityDef) appendWorker(o *objectWriter) {
 	}
 }
 
-// appendSignal writes what a hook waits for.
+// appendSignal writes the signal that a hook waits for.
 func (a *activityDef) appendSignal(o *objectWriter) {
 	if a.topic == "" {
 		return
@@ -124,7 +124,7 @@ func either(condition bool, yes, no string) string {
 	return no
 }
 
-// appendTransitions relies on the transitions of one activity standing together.
+// appendTransitions requires that the transitions of one activity are adjacent.
 func (d *definition) appendTransitions(dst []byte) []byte {
 	o := openObject(dst)
 	for i, t := range d.transitions {
@@ -182,7 +182,7 @@ func (o *objectWriter) integer(name string, value int) {
 	o.dst = strconv.AppendInt(o.dst, int64(value), 10)
 }
 
-// node writes a member unless it is missing.
+// node writes a member if n is not nil.
 func (o *objectWriter) node(name string, n *node) {
 	if n != nil {
 		o.key(name)

@@ -10,8 +10,8 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 )
 
-// What is taken has a canonical form that gives the same flow; what is not is
-// refused with faults.
+// An accepted flow has a canonical form that gives the same flow; any other is refused
+// with faults.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(f, err)
@@ -42,8 +42,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// evaluate asks an activity for all that its type has; what its scope lacks is
-// an error with its place and no panic.
+// evaluate evaluates all keys of an activity's type. A missing result is an error with
+// its place, not a panic.
 func evaluate(t *testing.T, a *flow.Activity) {
 	var errs []error
 	keep := func(_ any, err error) {

@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// graph links the activities of a definition. Edges that lead back are reported
-// and left out, so that what remains has an order in which references can still
-// be checked.
+// graph links the activities of a definition. Edges that close a cycle are reported and
+// dropped, so that the rest has an order in which references can still be checked.
 type graph struct {
 	*collector
 	def    *definition
 	byName map[string]*vertex
 	all    []*vertex
 	roots  []*vertex
-	sorted []*vertex        // those that the only trigger reaches, in topological order
+	sorted []*vertex        // reached from the only trigger, in topological order
 	blocks map[int][]uint64 // of leads
 }
 
@@ -23,10 +22,10 @@ type vertex struct {
 	def     *activityDef
 	out     []*edge
 	in      []*edge
-	state   uint8 // of the walk: 0 unseen, 1 on the way, 2 done
-	reached bool  // from the only trigger; what follows holds for such only
+	state   uint8 // of the walk in cycles: 0 unseen, 1 on the path, 2 done
+	reached bool  // from the only trigger; the fields below need it
 
-	order     int     // its place in a topological order
+	order     int     // index in topological order
 	dominator *vertex // the immediate one
 	jump      *vertex // a dominator further up, see nearest
 }
@@ -37,7 +36,7 @@ type edge struct {
 	dropped  bool
 }
 
-// newGraph links what the definition names and finds what is wrong with it.
+// newGraph links the activities of the definition and reports faults of the graph.
 func newGraph(c *collector, def *definition) *graph {
 	g := &graph{collector: c, def: def, byName: make(map[string]*vertex, len(def.activities)), blocks: map[int][]uint64{}}
 	for _, a := range def.activities {
@@ -67,8 +66,8 @@ func newActivity(a *activityDef) *Activity {
 	}
 }
 
-// link adds a transition. One that has no business where it stands is reported;
-// it stays, so that what it leads to is not unreachable as well.
+// link adds a transition. A misplaced transition is reported but stays, so that its
+// target does not count as unreachable too.
 func (g *graph) link(e *edge) {
 	t := e.def
 	switch {
@@ -102,7 +101,7 @@ func (g *graph) triggers() {
 	}
 }
 
-// cycles drops every edge that leads back.
+// cycles drops every edge that closes a cycle.
 func (g *graph) cycles() {
 	var way []*vertex
 	var walk func(v *vertex)
@@ -151,8 +150,8 @@ func cycleText(way []*vertex, back *vertex) string {
 	return strings.Join(append(names, back.Name), " → ")
 }
 
-// reach notes what the trigger leads to. Without the one trigger, nothing does:
-// that was reported, and what would follow from it is not.
+// reach marks what the trigger reaches. Without exactly one trigger nothing is reached;
+// that is reported already, and its consequences are not.
 func (g *graph) reach() {
 	if len(g.roots) != 1 {
 		g.sorted = nil
@@ -168,7 +167,7 @@ func (g *graph) reach() {
 	}
 }
 
-// ordered gives the vertices breadth first from the trigger.
+// ordered returns the vertices breadth first from the trigger.
 func (g *graph) ordered() []*vertex {
 	seen := make([]bool, len(g.sorted))
 	order := append(make([]*vertex, 0, len(g.sorted)), g.roots...)

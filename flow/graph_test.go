@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawn is a random graph of n activities, whose transitions lead from lower to
-// higher numbers.
+// drawn is a random graph of n activities, whose transitions lead from lower to higher
+// numbers.
 type drawn struct {
 	n     int
 	edges [][2]int
@@ -31,7 +31,7 @@ func drawGraph(t *rapid.T, most int) drawn {
 	return g
 }
 
-// build makes a graph of workers, or of what kinds says.
+// build makes a graph of workers, except where kinds says otherwise.
 func (d drawn) build(t require.TestingT, kinds map[int]func(*activityDef)) (*graph, []*vertex) {
 	def := &definition{}
 	for i := range d.n {
@@ -52,8 +52,8 @@ func (d drawn) build(t require.TestingT, kinds map[int]func(*activityDef)) (*gra
 	return g, g.all
 }
 
-// reachable says what can be reached from an activity without going through
-// another, itself included.
+// reachable says which activities can be reached from one, itself included, without
+// passing through another.
 func (d drawn) reachable(from, without int) []bool {
 	seen := make([]bool, d.n)
 	if from == without {
@@ -68,7 +68,7 @@ func (d drawn) reachable(from, without int) []bool {
 	return seen
 }
 
-// An activity dominates another when there is no way around it.
+// An activity dominates another if no path avoids it.
 func TestDominators(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -94,7 +94,7 @@ func TestDominators(t *testing.T) {
 	})
 }
 
-// Ancestors are what leads here; a graph is larger than a block of them.
+// Ancestors are the activities that lead here; the graph is larger than a block.
 func TestAncestors(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -111,7 +111,7 @@ func TestAncestors(t *testing.T) {
 	})
 }
 
-// 1.10: joins, what leads to them, and which of them have no address.
+// 1.10: joins, their ancestors, and joins without an address.
 func TestJoins(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

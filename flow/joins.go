@@ -1,6 +1,6 @@
 package flow
 
-// joins finds the activities at which transitions meet (1.10).
+// joins marks the activities at which transitions meet (1.10).
 func (g *graph) joins() {
 	for i := len(g.sorted) - 1; i >= 0; i-- {
 		v := g.sorted[i]
@@ -28,7 +28,7 @@ func (g *graph) joins() {
 	}
 }
 
-// pivots marks the hooks that cycles go back to (1.11).
+// pivots marks the hooks that cycles return to (1.11).
 func (g *graph) pivots() {
 	for _, v := range g.all {
 		if v.Type != TypeCycle || v.def.to == nil {
@@ -41,7 +41,7 @@ func (g *graph) pivots() {
 			g.at(at, path, "must be %s, this is %s", kindString, at.kind)
 		case to == nil:
 			g.at(at, path, "there is no activity of this name")
-		case to.Type == "": // reported
+		case to.Type == "": // already reported
 		case to.Type != TypeHook:
 			g.at(at, path, "a cycle goes back to a pass-through hook, this is %s", withArticle(string(to.Type)))
 		case !to.def.passThrough():
@@ -57,9 +57,8 @@ func (g *graph) pivots() {
 	}
 }
 
-// meetings reports joins that have no address: between a join and its dominator
-// something makes passes, so that the branches end in different passes or none
-// (1.10).
+// meetings reports joins without an address: something between the join and its dominator
+// makes passes, so the branches end in different passes, or some end in none (1.10).
 func (g *graph) meetings() {
 	var loops []*vertex
 	for _, v := range g.sorted {

@@ -5,18 +5,17 @@ import (
 	"strings"
 )
 
-// Key is one key of a definition, as the reference lists it.
+// Key is one key of a definition, as in the reference.
 type Key struct {
 	// Name is the key.
 	Name string
-	// Takes is what its value may be.
+	// Takes is the kind of value.
 	Takes string
-	// Default is what holds without the key.
+	// Default is what holds if the key is missing.
 	Default string
-	// Meaning says what it does, with limits.
+	// Meaning says what the key does, with its limits.
 	Meaning string
-	// Refused is why this build refuses a key that the language has; empty for
-	// every other.
+	// Refused says why this build refuses the key; empty if it does not.
 	Refused string
 }
 
@@ -24,13 +23,13 @@ type Key struct {
 type Section struct {
 	// Name is flow, activity, transition, retry, schedule, or a type of activity.
 	Name string
-	// Keys are its keys, in the order of the reference.
+	// Keys are the section's keys, in the order of the reference.
 	Keys []Key
 }
 
-// Sections returns the tables that definitions are checked against and that
-// docs/flow.md shows. The keys of "activity" are those of every type, see
-// Pointless; the caller must not change anything.
+// Sections returns the tables that definitions are checked against and that docs/flow.md
+// shows. The keys of "activity" are shared by all types, except as Pointless says. The
+// caller must not change anything.
 func Sections() []Section { return sections }
 
 var sections = []Section{
@@ -124,8 +123,7 @@ const (
 	rootOnly   = "its output is the job's input"
 )
 
-// pointless are the keys of every activity that mean nothing for a type, and
-// why.
+// pointless are the shared keys that mean nothing for a type, and why.
 var pointless = map[string]map[string]string{
 	"trigger":   {"input": rootOnly, "output": rootOnly, "retry": rootOnly, "timeout": rootOnly, "within": rootOnly, "join": "no transition leads to it"},
 	"await":     {"timeout": noAttempts},
@@ -135,12 +133,12 @@ var pointless = map[string]map[string]string{
 	"interrupt": {"input": "it sends nothing but code and reason", "retry": noRetries, "timeout": atOnce, "within": atOnce},
 }
 
-// Pointless says why a key of every activity means nothing for a type; empty
-// for a key that the type takes.
+// Pointless says why a shared key means nothing for a type; empty for a key that the type
+// takes.
 func Pointless(t Type, key string) string { return pointless[string(t)][key] }
 
-// taken are the keys that each kind of mapping takes, by the name of its
-// section; those of an activity's type are the common ones and its own.
+// taken are the allowed keys of each section. For a type of activity these are the shared
+// keys and its own.
 var taken = func() map[string][]Key {
 	all := map[string][]Key{}
 	for _, s := range sections {

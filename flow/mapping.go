@@ -10,8 +10,8 @@ import (
 	"github.com/quipu-journal/quipu/flow/internal/expr"
 )
 
-// template compiles a mapped value: JSON whose strings may hold expressions. A
-// nil reader is the flow's output, which sees everything.
+// template compiles a mapped value: JSON whose strings may contain expressions. A nil
+// reader means the flow's output, which may mention every activity.
 func (k *compiler) template(n *node, r *reader, path string) (*expr.Template, []string) {
 	if n == nil {
 		return nil, nil
@@ -65,8 +65,8 @@ func (k *compiler) value(b *expr.TemplateBuilder, n *node, r *reader, path strin
 	}
 }
 
-// text compiles a string: one expression is its value, several or one among
-// other text are put into the string.
+// text compiles a string. A single expression gives its own value; any other expressions
+// are put into the string.
 func (k *compiler) text(b *expr.TemplateBuilder, n *node, r *reader, path string) {
 	pieces, open := split(n.text)
 	if open >= 0 {
@@ -101,7 +101,7 @@ type piece struct {
 	offset     int // of text, in characters
 }
 
-// split cuts a string at its expressions. open is where one has no end, or −1.
+// split cuts a string at its expressions. open is the place of one without an end, or −1.
 func split(s string) (pieces []piece, open int) {
 	var text strings.Builder
 	flush := func() {
@@ -132,8 +132,8 @@ func split(s string) (pieces []piece, open int) {
 	return pieces, -1
 }
 
-// expressionEnd finds the brace that closes an expression; braces in its
-// strings and of its maps do not.
+// expressionEnd finds the brace that closes an expression. It skips braces in strings and
+// of maps.
 func expressionEnd(s string, i int) int {
 	depth := 0
 	for ; i < len(s); i++ {

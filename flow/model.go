@@ -45,7 +45,7 @@ const (
 type Flow struct {
 	name, version string
 	identity      Identity
-	expire        time.Duration // 0: it is not said
+	expire        time.Duration // 0: not given
 	canonical     []byte
 	digest        Digest
 	schema        *jsonschema.Schema
@@ -77,8 +77,8 @@ func (f *Flow) Identity() Identity { return f.identity }
 // Expire is how long a closed job is kept; 0 means for good.
 func (f *Flow) Expire() time.Duration { return max(f.expire, 0) }
 
-// KeptFor is the flow with the default of a space: how long a closed job is kept where
-// the definition does not say it; 0 means for good. The definition stays what it is.
+// KeptFor returns the flow with the space's default d for Expire, if the definition gives
+// none; 0 means for good. The definition does not change.
 func (f *Flow) KeptFor(d time.Duration) *Flow {
 	if f.expire != 0 || d == 0 {
 		return f
@@ -88,7 +88,7 @@ func (f *Flow) KeptFor(d time.Duration) *Flow {
 	return &kept
 }
 
-// never is Never in a definition.
+// never spells Never in a definition.
 const never = "never"
 
 func expireText(d time.Duration) string {
@@ -117,11 +117,11 @@ type Activity struct {
 	Name string
 	// Type is what the activity is.
 	Type Type
-	// Index is the place in Flow.Activities: breadth first from the trigger,
-	// which is 0, along the order of transitions.
+	// Index is the place in Flow.Activities: breadth first from the trigger, which has 0,
+	// in the order of transitions.
 	Index int
-	// Topic is where the requests of a worker go, or the signal of a hook or of a
-	// signal activity.
+	// Topic is the topic of a worker's requests, or of the signal of a hook or a signal
+	// activity.
 	Topic string
 	// Retry is the retry policy of a worker or an await, with defaults filled in
 	// (E8).
@@ -130,45 +130,44 @@ type Activity struct {
 	// ending response of a worker, an await or a waiting hook (E9). 0 means no
 	// bound.
 	Timeout, Within time.Duration
-	// Class is pure, tx, idempotent or guarded, or empty. It is a note of the author's: the
-	// handler's registration decides (E3).
+	// Class is pure, tx, idempotent, guarded or empty. It is a note by the author; only
+	// the handler's registration counts (E3).
 	Class string
-	// Depth is the number of immediate dominators up to the trigger; an address
-	// of the activity has Depth + 1 segments (1.9).
+	// Depth is the number of dominators above; an address of the activity has Depth + 1
+	// segments (1.9).
 	Depth int
-	// Parent is the immediate dominator: in a tree, where the only incoming
-	// transition comes from. It is nil for the trigger.
+	// Parent is the immediate dominator; in a tree that is the source of the only
+	// incoming transition. It is nil for the trigger.
 	Parent *Activity
-	// Join is how several incoming transitions meet; empty for an activity that
-	// has only one (1.10).
+	// Join is how several incoming transitions meet; empty if there is only one (1.10).
 	Join Join
 	// Pivot marks a pass-through hook that a cycle goes back to (1.11).
 	Pivot bool
-	// LeadsToJoin says that a join can be reached from here: only then it
-	// matters that the activity is skipped.
+	// LeadsToJoin says that the activity leads to a join; only then must the engine pass
+	// on that it was skipped.
 	LeadsToJoin bool
-	// HasEach says that a worker sends one request for each element of a list;
-	// Parallel bounds those under way at once, Collect gathers the errors of
-	// elements instead of failing.
+	// HasEach says that a worker sends one request for each element of a list. Parallel
+	// bounds the elements under way at once; Collect puts their errors into the output
+	// instead of failing.
 	HasEach  bool
 	Parallel int
 	Collect  bool
 	// Awaited says that an await waits for its child's outcome.
 	Awaited bool
-	// HasSleep and Topic (of its signal) say what a hook waits for; with neither
-	// it is a pass-through. Repeat makes every signal a pass. MaxAge bounds how
-	// old a signal may be that was kept before the hook waited; 0: any.
+	// HasSleep and Topic (of its signal) say what a hook waits for; with neither it
+	// passes through. Repeat makes every signal a pass. MaxAge bounds the age of a signal
+	// that came before the hook waited; 0: any age.
 	HasSleep bool
 	Repeat   bool
 	MaxAge   time.Duration
-	// To is the pivot of a cycle, Max the passes that it may make.
+	// To is the pivot of a cycle, Max bounds its passes.
 	To  *Activity
 	Max int
-	// All says that a signal goes to every open wait.
+	// All says that a signal activity's signal goes to every open wait.
 	All bool
-	// HasTarget says that an interrupt names a job; Throw, that it ends the job
-	// as interrupted and not as completed; Descend, that the children which the
-	// target awaits are interrupted, too.
+	// HasTarget says that an interrupt names another job. With Throw it ends the job as
+	// interrupted, otherwise as completed; with Descend it also interrupts the children
+	// that the target awaits.
 	HasTarget, Throw, Descend bool
 	// Out and In are the transitions, Out in the order of the definition.
 	Out, In []*Transition
@@ -177,16 +176,16 @@ type Activity struct {
 	inputNeeds, mapNeeds []string
 	each                 *expr.Program
 	eachSource           string
-	values               map[string]*expr.Template // what the keys of its type compute
-	enter, leave         int                       // intervals of the dominator tree: one holds those of what it dominates
+	values               map[string]*expr.Template // the other keys of its type
+	enter, leave         int                       // interval in the dominator tree; it contains those below
 }
 
 // Transition is an edge of a flow. Its fields are read only.
 type Transition struct {
 	// From and To are its ends.
 	From, To *Activity
-	// OnError transitions are taken on an error response, all others on
-	// success; the caller decides that, Taken evaluates the condition only (E11).
+	// OnError transitions are taken on an error response, all others on success (E11).
+	// The caller checks that; Taken only evaluates the condition.
 	OnError bool
 
 	when       *expr.Program
@@ -195,11 +194,10 @@ type Transition struct {
 }
 
 // Retry is a retry policy (E8): the wait after the n-th failed attempt is Backoff ×
-// Factorⁿ⁻¹, at most Max, give or take Jitter of itself. As an option of a
-// builder, a zero field means the default and a negative Jitter none.
+// Factorⁿ⁻¹, at most Max, of which the part Jitter is random. As an option of a builder,
+// a zero field means the default and a negative Jitter none.
 type Retry struct {
-	// Attempts is the number of attempts in all, 1…MaxAttempts; default 3, of an
-	// await 1.
+	// Attempts is the total number of attempts, 1…MaxAttempts; default 3, for an await 1.
 	Attempts int
 	// Backoff is the wait after the first failed attempt; default 1s.
 	Backoff time.Duration
@@ -214,7 +212,7 @@ type Retry struct {
 // Join is how several incoming transitions meet (1.10).
 type Join string
 
-// The joins: when all transitions are decided and one of them is taken, or at
+// JoinAll runs the activity when all transitions are decided and one is taken, JoinAny at
 // the first that is taken.
 const (
 	JoinAll Join = "all"
@@ -224,21 +222,20 @@ const (
 // PassThrough reports a hook that waits for nothing.
 func (a *Activity) PassThrough() bool { return a.Type == TypeHook && !a.HasSleep && a.Topic == "" }
 
-// Passes reports whether every entry of the activity is a pass with an index
-// of its own: a pivot, or a hook that repeats (C6).
+// Passes reports whether every entry of the activity is a pass with its own index: a
+// pivot, or a repeating hook (C6).
 func (a *Activity) Passes() bool { return a.Pivot || a.Repeat }
 
-// Dominates reports whether every way from the trigger to b leads through a, or
-// a is b.
+// Dominates reports whether every path from the trigger to b leads through a, or a is b.
 func (a *Activity) Dominates(b *Activity) bool { return a.enter <= b.enter && b.leave <= a.leave }
 
 // Schedule starts jobs by the clock.
 type Schedule struct {
-	// Cron has five fields: minute, hour, day of the month, month, day of the
-	// week; Zone is an IANA time zone, UTC by default.
+	// Cron has five fields: minute, hour, day of the month, month, day of the week. Zone
+	// is an IANA time zone, UTC by default.
 	Cron, Zone string
-	// CatchUp is what happens with times that passed while nobody looked: none,
-	// one (the latest) or all.
+	// CatchUp says what happens with times that passed while no process looked: none, one
+	// (the latest) or all start a job.
 	CatchUp CatchUp
 	// Input is the canonical input of the jobs.
 	Input []byte
@@ -247,7 +244,7 @@ type Schedule struct {
 // CatchUp is a policy for missed times.
 type CatchUp string
 
-// The policies.
+// The policies of catching up.
 const (
 	CatchUpNone CatchUp = "none"
 	CatchUpOne  CatchUp = "one"

@@ -24,14 +24,14 @@ func (k kind) String() string {
 // position is a place in a source, from 1; column in characters.
 type position struct{ line, column int }
 
-// node is a value of a definition, wherever it came from.
+// node is a value of a definition from any source.
 type node struct {
 	position
 	kind    kind
-	text    string // what a string says; the canonical JSON of another scalar
+	text    string // the value of a string; the canonical JSON of any other scalar
 	items   []*node
 	members []member
-	size    int // values in it, itself included
+	size    int // number of values, including itself
 }
 
 type member struct {
@@ -40,7 +40,7 @@ type member struct {
 	value *node
 }
 
-// String is the text of a scalar, and nothing for what is larger.
+// String is the text of a scalar, and empty for a list or a mapping.
 func (n *node) String() string { return n.text }
 
 // get returns the first member of that name.
@@ -53,7 +53,7 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
-// appendJSON writes a node as JSON; strings as they are, keys unsorted.
+// appendJSON writes a node as JSON, with the keys in their order in the source.
 func (n *node) appendJSON(dst []byte) []byte {
 	switch n.kind {
 	case kindString:
@@ -81,8 +81,8 @@ func (n *node) appendJSON(dst []byte) []byte {
 	return append(dst, n.text...)
 }
 
-// unique reports keys that come twice in any mapping of the tree, and nesting
-// that canonical JSON would refuse.
+// unique reports duplicate keys in all mappings of the tree, and nesting that canonical
+// JSON would refuse.
 func (c *collector) unique(n *node, path string, depth int) bool {
 	if depth > canonical.MaxDepth {
 		c.at(n, path, "nested deeper than %d", canonical.MaxDepth)

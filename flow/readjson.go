@@ -2,8 +2,8 @@ package flow
 
 import "github.com/quipu-journal/quipu/canonical"
 
-// readJSON reads JSON into nodes. Unlike canonical.Payload it goes on after a
-// key that comes twice, which is one fault among others.
+// readJSON reads JSON into nodes. Unlike canonical.Payload it goes on after a duplicate
+// key, so that it is one fault among others.
 func readJSON(src []byte, c *collector) *node {
 	r := jsonReader{Scanner: canonical.Scan(src), src: src, next: position{1, 1}}
 	n := r.value()
@@ -17,8 +17,8 @@ func readJSON(src []byte, c *collector) *node {
 type jsonReader struct {
 	canonical.Scanner
 	src     []byte
-	counted int      // next is the place of this byte
-	next    position // positions are asked for in ascending order
+	counted int      // next is the position of this byte
+	next    position // positions are read in ascending order
 }
 
 // place turns an offset into a position.
@@ -55,7 +55,7 @@ func (r *jsonReader) value() *node {
 	default:
 		text := r.Form()
 		if text == nil {
-			return n // of no use: there is a fault
+			return n // not used: there is a fault
 		}
 		n.kind, n.text = kindOf(text), string(text)
 		if n.kind == kindString {

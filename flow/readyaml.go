@@ -14,11 +14,11 @@ import (
 	"github.com/quipu-journal/quipu/canonical"
 )
 
-// readYAML reads one YAML document into nodes. Of YAML it takes what has one
-// meaning in JSON: mappings with string keys, lists, scalars, anchors and
-// aliases. Numbers keep their exact text.
+// readYAML reads one YAML document into nodes. It accepts the part of YAML that has one
+// meaning in JSON: mappings with string keys, lists, scalars, anchors and aliases.
+// Numbers keep their exact text.
 func readYAML(src []byte, c *collector) (root *node) {
-	defer func() { // the parser is not ours; a file must not end the process
+	defer func() { // a panic of the third-party parser must not end the process
 		if reason := recover(); reason != nil {
 			c.add(position{1, 1}, "", "", "not readable as YAML: %v", reason)
 			root = nil
@@ -73,8 +73,8 @@ func placeOf(t *token.Token) position {
 	return position{t.Position.Line, t.Position.Column}
 }
 
-// crowded finds the token at which a file is nested so deep that reading it
-// would cost too much stack: by brackets, or by many openings in one line.
+// crowded finds the token at which a file nests so deep that reading it would take too
+// much stack: by brackets, or by many openings in one line.
 func crowded(tokens token.Tokens) *token.Token {
 	brackets, line, openings := 0, 0, 0
 	for _, t := range tokens {
@@ -104,7 +104,7 @@ type yamlReader struct {
 	total   int
 }
 
-// node converts a value; nil means that a fault was reported.
+// node converts a value; nil means that a fault was added.
 func (r *yamlReader) node(v ast.Node) *node {
 	if v == nil {
 		return &node{kind: kindNull, text: "null", size: 1}
@@ -177,7 +177,7 @@ func (r *yamlReader) member(n *node, v *ast.MappingValueNode) {
 	n.size += m.value.size
 }
 
-// alias gives what an anchor stands for, counted as if it were written there.
+// alias returns the value of an anchor, counted as if it were written there.
 func (r *yamlReader) alias(v *ast.AliasNode) *node {
 	name := v.Value.GetToken()
 	target := r.anchors[name.Value]
@@ -187,7 +187,7 @@ func (r *yamlReader) alias(v *ast.AliasNode) *node {
 	}
 	if r.total += target.size; r.total > MaxNodes {
 		r.add(placeOf(name), "", name.Value, "more than %d values, with aliases", MaxNodes)
-		r.total = MaxNodes + 1 // said once
+		r.total = MaxNodes + 1 // reported once
 		return nil
 	}
 	return target

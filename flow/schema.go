@@ -15,7 +15,7 @@ import (
 // schemaURL names the schema within itself; nothing is fetched.
 const schemaURL = "quipu:///input"
 
-// noLoader refuses to fetch: a flow is whole by itself.
+// noLoader refuses to fetch schemas: a flow is complete in itself.
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
@@ -28,7 +28,7 @@ func (c *collector) schema(n *node) *jsonschema.Schema {
 		return nil
 	}
 	text, err := canonical.Payload(n.appendJSON(nil))
-	if err != nil { // keys that come twice; reported
+	if err != nil { // duplicate keys, already reported
 		return nil
 	}
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
@@ -47,10 +47,10 @@ func (c *collector) schema(n *node) *jsonschema.Schema {
 	return nil
 }
 
-// schemaFault reports what is wrong with a schema at the value that it is about.
+// schemaFault reports faults of a schema at the values that they concern.
 func (c *collector) schemaFault(n *node, err error) {
 	var outer *jsonschema.SchemaValidationError
-	if errors.As(err, &outer) { // it does not unwrap
+	if errors.As(err, &outer) { // this type does not unwrap
 		err = outer.Err
 	}
 	var invalid *jsonschema.ValidationError
@@ -87,11 +87,11 @@ func (n *node) child(step string) *node {
 type InputError struct {
 	// Flow is the flow's name.
 	Flow string
-	// Problems are the places, at least one.
+	// Problems has at least one item.
 	Problems []InputProblem
 }
 
-// InputProblem is one place that does not fit.
+// InputProblem is one value that does not fit.
 type InputProblem struct {
 	// Path leads to the value: $.lines[0].amount.
 	Path string
@@ -110,8 +110,8 @@ func (e *InputError) Error() string {
 	return fmt.Sprintf("the input does not fit flow %s: %s", e.Flow, strings.Join(lines, "; "))
 }
 
-// CheckInput holds a job's input, canonical payload JSON, to the flow's schema.
-// The error is an *InputError that names the places.
+// CheckInput checks a job's input, canonical payload JSON, against the flow's schema. The
+// error is an *InputError.
 func (f *Flow) CheckInput(canonicalJSON []byte) error {
 	if f.schema == nil {
 		return nil

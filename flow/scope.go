@@ -10,12 +10,12 @@ import (
 	"github.com/quipu-journal/quipu/flow/internal/expr"
 )
 
-// Scope gives the values that expressions mention. It is asked only for what an
-// evaluation comes to, never for more than the Needs of the place.
+// Scope gives the values that expressions mention. It is asked only for values that an
+// evaluation reaches, and never for more than the Needs of the place.
 type Scope interface {
-	// Result returns the response of an activity, along the address of the
-	// reader (1.9); false if it was not loaded, which is an error but for the
-	// flow's output.
+	// Result returns the response of an activity, along the address of the reader (1.9);
+	// false if it was not loaded, which is an error everywhere except in the flow's
+	// output.
 	Result(activity string) (Result, bool)
 	// Job returns the job's own data.
 	Job() JobInfo
@@ -34,35 +34,34 @@ type Result struct {
 	By string
 	// Skipped says that the activity was skipped (1.10).
 	Skipped bool
-	// Ran says that the activity has ended at the reader's address. One that has
-	// not reads as a skipped one: output and error null, code 0.
+	// Ran says that the activity has ended at the reader's address. Otherwise it reads
+	// like a skipped one: output and error null, code 0.
 	Ran bool
-	// Taken says that the result is that of an earlier generation of the job: what its
-	// `output` makes of it, it has made.
+	// Taken says that the result comes from an earlier generation of the job, so that
+	// `output` is already applied.
 	Taken bool
 }
 
-// JobInfo is what expressions see as job.
+// JobInfo is the value of job in expressions.
 type JobInfo struct {
-	// ID is the job's key, Flow and Version what it runs.
+	// ID is the job's key, Flow and Version its flow.
 	ID, Flow, Version string
-	// StartedMicros is the inception by the database's clock, in microseconds
-	// since 1970.
+	// StartedMicros is the inception by the database's clock, in microseconds since 1970.
 	StartedMicros int64
 }
 
-// activityFields and jobFields are what can be mentioned.
+// activityFields and jobFields are the fields that can be mentioned.
 var (
 	activityFields = []string{"output", "code", "error", "skipped", "by"}
 	jobFields      = []string{"id", "flow", "version", "started"}
 )
 
-// reader is the place of an expression: what it may mention depends on it.
+// reader is the place of an expression, which decides what it may mention.
 type reader struct {
 	*vertex
-	self    bool // the activity itself counts, too
-	element bool // item and index are known
-	signal  bool // signal is known
+	self    bool // the activity itself may be mentioned
+	element bool // item and index may be mentioned
+	signal  bool // signal may be mentioned
 	alone   bool // nothing may be mentioned
 }
 
@@ -100,7 +99,7 @@ func (n *names) Mention(r expr.Ref) string {
 		return fmt.Sprintf("%s has no by: it is no hook", r.Name)
 	case !slices.Contains(activityFields, r.Field):
 		return fmt.Sprintf("an activity has no %s; it has output, code, error and skipped, and a hook has by", r.Field)
-	case n.reader == nil || !n.reader.reached || !v.reached: // what is unreachable has no ancestors to compare with
+	case n.reader == nil || !n.reader.reached || !v.reached: // an unreachable activity has no ancestors to compare with
 		return ""
 	case v == n.reader.vertex && !n.reader.self || !n.leads(v, n.reader.vertex):
 		return fmt.Sprintf("%s is not an ancestor of %s", r.Name, n.reader.Name)
@@ -108,7 +107,7 @@ func (n *names) Mention(r expr.Ref) string {
 	return ""
 }
 
-// lacks says why a word of the scope is not known at a place.
+// lacks says why a scope word may not be mentioned at a place.
 func (r *reader) lacks(word string) string {
 	switch {
 	case word == "signal" && (r == nil || !r.signal):
@@ -119,23 +118,21 @@ func (r *reader) lacks(word string) string {
 	return ""
 }
 
-// EvalError is an expression that failed, or whose value is not what its place
-// takes (E11): in a key of an activity it is an error 500 of that activity, in a
-// condition of the activity that the transition leaves, in the flow's output the
-// job fails.
+// EvalError is an expression that failed, or whose value does not fit its place (E11). In
+// a key it is an error 500 of the activity, in a condition an error 500 of the activity
+// that the transition leaves; in the flow's output it fails the job.
 type EvalError struct {
-	// Activity is the activity whose key or transition it is; empty for the
-	// flow's output.
+	// Activity is the activity that has the key or the transition; empty for the flow's
+	// output.
 	Activity string
 	// Place is the key, or "when of the transition to …".
 	Place string
-	// Expression is the text of the expression; empty when the value is put
-	// together from several.
+	// Expression is the text of the expression; empty if the value combines several.
 	Expression string
 	// Err is the reason.
 	Err error
-	// Because is what the flow's output met that is likely to be behind it: an activity
-	// that it reads and that has no output; or empty.
+	// Because is the likely cause of an error in the flow's output, an activity without
+	// an output; or empty.
 	Because string
 }
 
@@ -161,7 +158,7 @@ func (e *EvalError) Unwrap() error { return e.Err }
 // source implements expr.Source over a Scope.
 type source struct {
 	scope  Scope
-	whole  bool   // the flow's output: what is not there is skipped
+	whole  bool   // the flow's output: a missing result counts as skipped
 	item   []byte // an element and its index, in an element's input
 	index  int
 	signal []byte // in the output of a hook; nil for null

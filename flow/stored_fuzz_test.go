@@ -12,8 +12,8 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 )
 
-// FuzzFromCanonical: the bytes of a stored flow are that flow, or refused: what a
-// database changed runs nowhere (F17).
+// FuzzFromCanonical: stored bytes are that flow, or are refused; a flow that the database
+// changed never runs (F17).
 func FuzzFromCanonical(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(f, err)
@@ -40,8 +40,8 @@ func FuzzFromCanonical(f *testing.F) {
 	})
 }
 
-// FuzzCheckInput: an input fits a schema or is refused with places; what fits has
-// one strict key (E16).
+// FuzzCheckInput: an input fits a schema or is refused with places; an input that fits
+// has one strict key (E16).
 func FuzzCheckInput(f *testing.F) {
 	for _, seed := range [][2]string{
 		{`{"type":"object","required":["a"],"properties":{"a":{"type":"number","multipleOf":0.01}}}`, `{"a":1e-3}`},
@@ -80,8 +80,8 @@ func FuzzCheckInput(f *testing.F) {
 	})
 }
 
-// FuzzSleep: a duration of a flow that is taken, at deploy or computed, is within
-// its limits, and one that is computed is judged as one that is written.
+// FuzzSleep: an accepted duration of a flow is within its limits, and a computed one is
+// checked like a literal.
 func FuzzSleep(f *testing.F) {
 	for _, seed := range []string{"500ms", "0s", "-1s", "8760h", "1e3s", "9223372036854775807ns", "1h1h", "∞", "+5s", ".5s", "87600h0.000000001s"} {
 		f.Add(seed)

@@ -152,7 +152,7 @@ func TestModelOfEveryType(t *testing.T) {
 	require.Nil(t, readFlow(t, "order.yaml").Schedule())
 }
 
-// A default that is written out is no difference.
+// Spelling a default out makes no difference.
 func TestDefaultsAreSpelledOut(t *testing.T) {
 	t.Parallel()
 	source := func(activity, schedule string) string {

@@ -12,8 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/canonical"
 )
 
-// forms hold the text of a key to its form: at deploy where it is literal, when
-// it was computed otherwise.
+// forms check the text of a key: a literal at deploy, any other after evaluation.
 var forms = map[string]func(string) error{
 	"flow": func(s string) error {
 		if len(s) > MaxName || !namePattern.MatchString(s) {
@@ -76,8 +75,8 @@ func codeOf(kind Type, text []byte) (int, error) {
 	return n, nil
 }
 
-// textOf is the text of a value: a string's own, or a number as it is spelled,
-// so that an order may be called by its number.
+// textOf is the text of a value: of a string, or a number as it is spelled, so that an
+// order number can be a key.
 func textOf(value []byte) (string, error) {
 	switch kindOf(value) {
 	case kindString:
@@ -88,7 +87,7 @@ func textOf(value []byte) (string, error) {
 	return "", fmt.Errorf("must be a string, this is %s", kindOf(value))
 }
 
-// kindOf says what a canonical value is, so that a message need not show it.
+// kindOf is the kind of a canonical value, for messages that must not show it.
 func kindOf(value []byte) kind {
 	switch value[0] {
 	case '{':
@@ -105,7 +104,7 @@ func kindOf(value []byte) kind {
 	return kindNumber
 }
 
-// elementsOf takes the list of an each apart.
+// elementsOf splits the list of an `each`.
 func elementsOf(list []byte) ([][]byte, error) {
 	if kindOf(list) != kindList {
 		return nil, fmt.Errorf("must be a list, this is %s", kindOf(list))

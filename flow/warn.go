@@ -8,16 +8,15 @@ import (
 	"github.com/quipu-journal/quipu/flow/internal/expr"
 )
 
-// Warnings are what is allowed in the definition and likely to be a mistake, in the order
-// of their places. A flow's output may read into the output of an activity which may have
-// none, without a look whether it has one: the job would fail after its work was done. And
-// a worker's class changes nothing, since its handler says it. The caller must not change
-// them.
+// Warnings are likely mistakes in the definition, in the order of their places. They
+// concern an output expression that reads into the output of an activity which may have
+// none, because the job would fail after its work was done; and the class of a worker,
+// which changes nothing. The caller must not change them.
 func (f *Flow) Warnings() Faults { return f.warnings }
 
-// warnOutput looks at an expression of the flow's output.
+// warnOutput checks an expression of the flow's output.
 func (k *compiler) warnOutput(n *node, offset int, source, path string, program *expr.Program) {
-	asked := map[string]bool{} // whether it ran, or how it ended
+	asked := map[string]bool{} // activities whose code, error or skipped is read
 	var read []string
 	for _, r := range program.Refs() {
 		switch {
@@ -42,10 +41,10 @@ func (k *compiler) warnOutput(n *node, offset int, source, path string, program 
 	}
 }
 
-// topicHTTP is that of the built-in handler http.
+// topicHTTP is the topic of the built-in handler http.
 const topicHTTP = "http"
 
-// warnClass looks at the class of a worker: somebody may rely on it.
+// warnClass warns about the class of a worker, on which the author may rely.
 func (k *compiler) warnClass(v *vertex, path string) {
 	n := v.def.classAt
 	switch {
@@ -57,7 +56,7 @@ func (k *compiler) warnClass(v *vertex, path string) {
 	}
 }
 
-// reads is where an expression reads into the output of an activity, or −1.
+// reads is the offset at which an expression reads into an activity's output, or −1.
 func reads(source, name string) int {
 	if at := regexp.MustCompile(`\b` + name + `\.output\s*[.\[]`).FindStringIndex(source); at != nil {
 		return at[0]
@@ -65,7 +64,7 @@ func reads(source, name string) int {
 	return -1
 }
 
-// fails says that an error of the activity need not end the job.
+// fails says that a transition takes the activity's errors.
 func (v *vertex) fails() bool {
 	for _, e := range v.out {
 		if e.def.onError {
@@ -75,7 +74,7 @@ func (v *vertex) fails() bool {
 	return false
 }
 
-// certain are the activities that every job which completes has run.
+// certain are the activities that run in every job that completes.
 func (k *compiler) certain() map[*vertex]bool {
 	if k.runs == nil {
 		k.runs = map[*vertex]bool{}
@@ -88,8 +87,8 @@ func (k *compiler) certain() map[*vertex]bool {
 	return k.runs
 }
 
-// because says what an expression of the flow's output met that is likely to be why it
-// failed: an activity that ended with an error, or did not run.
+// because names the likely cause of an error in the flow's output: an activity that ended
+// with an error, or did not run.
 func (f *Flow) because(expression string, s Scope) string {
 	for _, name := range f.outputNeeds {
 		if expression != "" && reads(expression, name) < 0 {
@@ -106,7 +105,7 @@ func (f *Flow) because(expression string, s Scope) string {
 	return ""
 }
 
-// clip cuts a text that stands within a message.
+// clip shortens a text inside a message.
 func clip(text string) string {
 	if r := []rune(text); len(r) > maxFaultText {
 		return string(r[:maxFaultText]) + "…"

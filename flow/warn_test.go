@@ -23,8 +23,8 @@ transitions:
   charge: [{to: ship, when: charge.output.ok}, {to: sorry, on: error}]
 `
 
-// What an error path, or a condition, may leave out of a flow's output is warned of where
-// the output reads into it without a look.
+// An output that an error path or a condition may leave out is warned about, if the
+// flow's output reads into it without a test.
 func TestWarningsOfOutputs(t *testing.T) {
 	t.Parallel()
 	for output, want := range map[string]string{
@@ -52,7 +52,7 @@ func TestWarningsOfOutputs(t *testing.T) {
 	}
 }
 
-// E11: an output that fails says which activity it reads that has none, and why.
+// E11: a failed output names the activity without an output, and why it has none.
 func TestOutputSaysWhatIsBehindIt(t *testing.T) {
 	t.Parallel()
 	parse := func(output string) *flow.Flow {
@@ -74,7 +74,7 @@ func TestOutputSaysWhatIsBehindIt(t *testing.T) {
 	require.EqualError(t, err, "output: ${ start.output.id }: no such key: id")
 }
 
-// E3: a class in a flow changes nothing, so who relies on it is told where it has to stand.
+// E3: a class in a flow changes nothing, so its author is told where to put it.
 func TestWarningsOfClasses(t *testing.T) {
 	t.Parallel()
 	const source = "flow: f\nversion: \"1\"\nactivities:\n  start: {type: trigger}\n  pay: {type: worker, topic: TOPIC}\ntransitions: {start: [pay]}\n"

@@ -9,7 +9,6 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// answered tells what a response brought.
 func (t *Teller) answered(e *journal.Entry, own place) {
 	x := e.Response
 	r := t.requests[x.Request]
@@ -69,7 +68,7 @@ func (t *Teller) answered(e *journal.Entry, own place) {
 	}
 }
 
-// woke says how something ended that a function waited for.
+// woke says how a pause of a function ended.
 func woke(x *journal.Response) string {
 	switch {
 	case x.Of == nil:
@@ -82,7 +81,7 @@ func woke(x *journal.Response) string {
 	return named(*x.Of) + " came"
 }
 
-// terminal says how a response ends what it answers.
+// terminal describes a terminal response.
 func (t *Teller) terminal(ev *Event, x *journal.Response) {
 	switch {
 	case x.By == journal.BySignal:
@@ -103,7 +102,7 @@ func (t *Teller) terminal(ev *Event, x *journal.Response) {
 	}
 }
 
-// again keeps since when requests wait for a worker that an entry has run again.
+// again notes since when requests are due that this entry updated.
 func (t *Teller) again(e *journal.Entry) {
 	for i := range e.Updated {
 		u := &e.Updated[i]
@@ -112,18 +111,18 @@ func (t *Teller) again(e *journal.Entry) {
 			continue
 		}
 		r.due = e.Time
-		if failed(e) { // of others NextAt is when they are sent again, should they be lost
+		if failed(e) { // for others NextAt is only when the row is sent again
 			r.due = max(e.Time, u.NextAt)
 		}
 	}
 }
 
-// failed reports the response of an attempt that failed, after which another follows.
+// failed reports the response of a failed attempt that another one follows.
 func failed(e *journal.Entry) bool {
 	return e.Response != nil && e.Response.Kind == journal.ResponseFailedAttempt
 }
 
-// output is what a response brought, also where that is stored beside.
+// output is the output of a response, even if it is stored separately.
 func (t *Teller) output(x *journal.Response) *Value {
 	switch {
 	case x.Output != nil:
@@ -140,8 +139,8 @@ func (t *Teller) output(x *journal.Response) *Value {
 	return &Value{JSON: b}
 }
 
-// ended keeps the result of an activity that ended, for the inputs of those that
-// follow, and tells it where the engine made it.
+// ended keeps the result of an ended activity for the inputs of later ones. It tells the
+// result if the engine made it.
 func (t *Teller) ended(e *journal.Entry, own place) {
 	if e.Result != nil && (e.Result.Error != nil || !t.quiet(own.key)) {
 		ev := t.event(e, KindDone, own)
@@ -162,21 +161,21 @@ func (t *Teller) ended(e *journal.Entry, own place) {
 		switch ended := collation.ActivityLedger(m.After).Finalized() || e.Kind == journal.KindCreated; {
 		case ended && key == own.key:
 			t.results[key] = t.result(e)
-		case ended: // a Leg1 that is folded into the entry, of an activity that nobody answers
+		case ended: // a Leg1 folded into the entry, of an activity without a response
 			t.results[key] = &flow.Result{Ran: true, Code: collation.CodeOK}
 		}
 	}
 }
 
-// quiet reports an activity whose end is what it did: the signal that it sent, the job
-// that it interrupted, the pass that it began.
+// quiet reports an activity whose end is not told, because its deed is: the signal it
+// sent, the job it interrupted, the pass it began.
 func (t *Teller) quiet(key collation.InstanceKey) bool {
 	a := t.activity(key)
 	return a != nil && (a.Type == flow.TypeSignal || a.Type == flow.TypeInterrupt || a.Type == flow.TypeCycle || a.PassThrough())
 }
 
-// result is what expressions see of the entry's own activity; nil: an output that is
-// stored beside, and cannot be read.
+// result is the result of the entry's own activity, as expressions see it; nil if its
+// output is stored separately and cannot be read.
 func (t *Teller) result(e *journal.Entry) *flow.Result {
 	r := collation.ResultOf(e)
 	if x := e.Response; x != nil && !x.Ref.IsZero() && e.Result == nil && r.Output == nil && r.Error == nil {
@@ -189,7 +188,7 @@ func (t *Teller) result(e *journal.Entry) *flow.Result {
 	return r
 }
 
-// pauses are what a function waits for, the first few of them.
+// pauses lists the first pauses of a function.
 func pauses(all []journal.Pause) string {
 	const most = 5
 	texts := make([]string, 0, most)
@@ -211,7 +210,7 @@ func pauses(all []journal.Pause) string {
 
 func named(p journal.PauseRef) string { return fmt.Sprintf("%s %q", p.Kind, p.Name) }
 
-// effect tells an entry of an effect's chain.
+// effect describes an entry of an effect chain.
 func effect(ev *Event, e *journal.Entry) {
 	f := e.Effect
 	compensation, undoes := strings.CutPrefix(f.Name, "undo:")

@@ -1,12 +1,11 @@
-// Package history tells what happened in a job, from its journal, as people read it:
-// what went in to each activity and what came out, which attempts failed and why, what
-// was done outside and who said so, what it waited for and for how long.
+// Package history tells from its journal what happened in a job, for people: the inputs
+// and outputs of activities, failed attempts and why they failed, effects and operator
+// actions, waits and how long they took.
 //
-// A Teller takes the entries of one job, first those of its main chain, then those of
-// its effect chains, and Events gives what they tell in the order of time. Inputs are
-// not in the journal, which has only their sums: they are evaluated again from the
-// flow's definition and the results so far, and shown if their sum is the recorded one.
+// A Teller takes the entries of one job: first the main chain, then the effect chains.
+// Events returns what happened in the order of time. The journal has only the sums of
+// inputs. So a Teller evaluates inputs again from the flow's definition and the results
+// so far, and shows them if their sum is the recorded one.
 //
-// The package is pure, and decides nothing: journal-verify proves a journal, this reads
-// it aloud.
+// The package is pure and proves nothing: journal-verify does that.
 package history

@@ -129,8 +129,8 @@ func TestHistory(t *testing.T) {
 	require.Equal(t, string(want), out.String(), "go test ./history -update writes it anew")
 }
 
-// tell prints the history of a job, with times since its start, in seconds: what takes
-// less is not the same in each run.
+// tell prints the history of a job, with times since its start in seconds, because
+// shorter times differ between runs.
 func tell(t *testing.T, w io.Writer, j *quiputest.Job) {
 	t.Helper()
 	v := j.View()
@@ -176,8 +176,8 @@ func value(w io.Writer, name string, v *history.Value) {
 	}
 }
 
-// What cannot be proved is not told: an input that evaluates to something else than what
-// was sent, one that needs an output which is not there, and any without the flow.
+// An input that cannot be proved is not told: one that evaluates to something else than
+// what was sent, one that needs a missing output, and any without the flow.
 func TestInputsAreHeldToTheirSums(t *testing.T) {
 	t.Parallel()
 	const chain = `

@@ -11,11 +11,11 @@ import (
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 
-// leg1s are the Leg1 messages that an entry handles, with the instances that they enter:
-// its own, and those that are folded into it.
+// leg1s maps the Leg1 messages that an entry handles, its own and those folded into it,
+// to their instances.
 type leg1s map[journal.GUID]place
 
-// ordered tells what an entry sent, and what it waits for.
+// ordered tells what an entry dispatched, and what it waits for.
 func (t *Teller) ordered(e *journal.Entry, own place) {
 	entered := leg1s{e.GUID: own}
 	for i := range e.Dispatched {
@@ -23,7 +23,7 @@ func (t *Teller) ordered(e *journal.Entry, own place) {
 			entered[d.GUID] = place{instance(d.Activity, d.DAD), none}
 		}
 	}
-	bounds := map[collation.InstanceKey]int64{} // of hooks that wait for a signal
+	bounds := map[collation.InstanceKey]int64{} // timers of hooks that wait for a signal
 	for i := range e.Dispatched {
 		d := &e.Dispatched[i]
 		key := instance(d.Activity, d.DAD)
@@ -40,7 +40,7 @@ func (t *Teller) ordered(e *journal.Entry, own place) {
 		w := &e.Waits[i]
 		at := entered.of(own, func(leg1 journal.GUID) bool { return collation.WakeUpGUID(leg1, journal.BySignal, "") == w.GUID })
 		if a := t.activity(at.key); a != nil && a.Type != flow.TypeHook {
-			continue // a function: its response says it
+			continue // a function: told with its response
 		}
 		ev := t.event(e, KindWaits, at)
 		ev.Text = fmt.Sprintf("waits for signal %s, key %s", w.Topic, w.Key)
@@ -50,7 +50,7 @@ func (t *Teller) ordered(e *journal.Entry, own place) {
 	}
 }
 
-// of is the instance whose Leg1 derives an id, otherwise the entry's own.
+// of is the instance whose Leg1 fits derives, otherwise the entry's own.
 func (l leg1s) of(own place, derives func(leg1 journal.GUID) bool) place {
 	for leg1, at := range l {
 		if derives(leg1) {
@@ -60,7 +60,7 @@ func (l leg1s) of(own place, derives func(leg1 journal.GUID) bool) place {
 	return own
 }
 
-// dispatched tells one row that an entry inserted.
+// dispatched tells one dispatch row of an entry.
 func (t *Teller) dispatched(e *journal.Entry, d *journal.Dispatched, entered leg1s, own place) {
 	at := place{instance(d.Activity, d.DAD), none}
 	ev := t.event(e, KindOther, at)
@@ -71,12 +71,12 @@ func (t *Teller) dispatched(e *journal.Entry, d *journal.Dispatched, entered leg
 		ev.Input = t.input(at.key, d.Input)
 	case journal.MessageStart:
 		if e.Kind == journal.KindCreated {
-			return // of the job itself
+			return // the start of this job itself
 		}
 		ev = t.child(e, d, entered, own)
 	case journal.MessageWakeUp:
 		if a := t.activity(at.key); a == nil || a.Type != flow.TypeHook {
-			return // the bound of an activity, or a function's sleep: its response says it
+			return // `within` of an activity, or a function's sleep: told with its response
 		}
 		t.since[at.key] = e.Time
 		ev.Kind, ev.Text = KindWaits, "sleeps"
@@ -104,13 +104,13 @@ func (t *Teller) dispatched(e *journal.Entry, d *journal.Dispatched, entered leg
 	t.tell(e, &ev)
 }
 
-// child tells the start of another job: by an await, by a function, or to compensate what
-// a function did.
+// child tells the start of another job: by an await, by a function, or for the
+// compensations of a function.
 func (t *Teller) child(e *journal.Entry, d *journal.Dispatched, entered leg1s, own place) Event {
 	at := entered.of(own, func(leg1 journal.GUID) bool { return collation.ChildID(leg1, 1) == d.Job })
 	ev := t.event(e, KindChild, at)
 	switch sent, named := t.children[d.Job]; {
-	case t.undo[d.Job] != nil: // its input is an order, of what this journal has
+	case t.undo[d.Job] != nil: // its input is an order, made of entries that are told already
 		ev = t.event(e, KindChild, t.undo[d.Job].place)
 		ev.Text = "what it did is compensated by"
 	case named:
@@ -122,7 +122,7 @@ func (t *Teller) child(e *journal.Entry, d *journal.Dispatched, entered leg1s, o
 	return ev
 }
 
-// send keeps a request that was sent.
+// send notes a request and the job that would run its compensations.
 func (t *Teller) send(guid journal.GUID, r *request) {
 	t.requests[guid] = r
 	t.undo[collation.UndoID(guid)] = r
@@ -163,8 +163,8 @@ func (t *Teller) activity(key collation.InstanceKey) *flow.Activity {
 	return a
 }
 
-// input evaluates what an activity was given, and holds it to the sum that was
-// recorded. nil: there is none.
+// input evaluates an activity's input again and compares it with the recorded sum. nil:
+// it has none.
 func (t *Teller) input(key collation.InstanceKey, sum journal.Sum) *Value {
 	a := t.activity(key)
 	switch {
@@ -176,7 +176,7 @@ func (t *Teller) input(key collation.InstanceKey, sum journal.Sum) *Value {
 	return checked(sum, func() ([]byte, error) { return a.Input(&scope{t, a, key.DAD}) })
 }
 
-// checked is an input that was evaluated again, if it has the recorded sum.
+// checked is an input that was evaluated again, provided that it has the recorded sum.
 func checked(sum journal.Sum, evaluate func() ([]byte, error)) *Value {
 	b, err := evaluate()
 	switch {
@@ -188,7 +188,7 @@ func checked(sum journal.Sum, evaluate func() ([]byte, error)) *Value {
 	return &Value{JSON: b}
 }
 
-// scope is what an expression of an activity saw: the results so far.
+// scope is what an expression of an activity sees: the results so far.
 type scope struct {
 	t      *Teller
 	reader *flow.Activity

@@ -15,9 +15,9 @@ import (
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
-// Whatever a job of any activities comes to, in whatever order and mode: each input that
-// was sent is found again, each end is told once, and entries that were left out, as those
-// that somebody forged might be, are no more than missing.
+// Whatever happens to a job of any activities, in any order and mode: every input that
+// was sent is found again, every end is told once, and entries that are left out, perhaps
+// forged ones, are only missing.
 func TestEveryInputIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	for name, mode := range map[string]collation.Mode{"fold": {Fold: true}, "apart": {}, "stepwise": {Stepwise: true}} {
@@ -41,7 +41,7 @@ func TestEveryInputIsFoundAgain(t *testing.T) {
 					whole := told(f, entries)
 					ends := 0
 					for i := range whole {
-						if v := whole[i].Input; v != nil && f != nil { // nil: the built-in one that compensates
+						if v := whole[i].Input; v != nil && f != nil { // nil: the built-in flow of compensations
 							inputs++
 							require.Empty(t, v.Missing, "%s of %s: %s", whole[i].Text, j.Header.Key, whole[i].Activity)
 						}

@@ -7,23 +7,22 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Activity is what happened at one instance of an activity, or to one element of its
-// list.
+// Activity is the history of one instance of an activity, or of one element of its list.
 type Activity struct {
 	Activity string
 	DAD      collation.DAD
 	Element  int   // -1 for none
-	Last     Event // which says how it stands
-	Attempts int   // 0: it has none, or they are not counted
+	Last     Event // the latest event, which gives the state
+	Attempts int   // 0: none, or not counted
 	Input    *Value
 	Output   *Value           // of Last
 	Error    *journal.Failure // of Last
-	// Waited is how long its attempts waited for a worker, or it for what it waits for,
-	// and Ran how long they took, all together.
+	// Waited is how long it waited, for a worker in all its attempts or for something
+	// else; Ran is how long its attempts took together.
 	Waited, Ran time.Duration
 }
 
-// Activities sums the events of a job up, in the order in which its activities began.
+// Activities groups the events of a job by activity, in the order in which they began.
 func Activities(events []Event) []Activity {
 	var all []Activity
 	at := map[place]int{}

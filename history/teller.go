@@ -19,19 +19,19 @@ type Teller struct {
 	job     flow.JobInfo
 
 	main, effects []Event
-	answers       []journal.GUID // beside main: the request that the event's entry answers
+	answers       []journal.GUID // parallel to main: the request that the event's entry answers
 	results       map[collation.InstanceKey]*flow.Result
 	requests      map[journal.GUID]*request
-	undo          map[journal.JobID]*request // by the job that would run the compensations
-	children      map[journal.JobID][]byte   // inputs of those that functions named
-	since         map[any]int64              // of what is waited for: hooks by their InstanceKey, functions by their pause
+	undo          map[journal.JobID]*request // by the id of the job that would run the compensations
+	children      map[journal.JobID][]byte   // inputs of children that functions named
+	since         map[any]int64              // start of waits: of hooks by InstanceKey, of functions by pause
 }
 
-// Payload gives an output that is stored beside its entry (E6), by its digest.
+// Payload returns an output that is stored separately from its entry (E6), by its digest.
 type Payload func(journal.Digest) ([]byte, error)
 
-// New makes the Teller of a job. Without f, the job's version of its flow, no inputs
-// are told; without payload neither are outputs that are stored beside.
+// New makes the Teller of a job. f is the job's version of its flow; without it no inputs
+// are told. Without payload, outputs that are stored separately are not told.
 func New(f *flow.Flow, payload Payload) *Teller {
 	return &Teller{
 		flow: f, payload: payload, results: map[collation.InstanceKey]*flow.Result{},
@@ -39,26 +39,27 @@ func New(f *flow.Flow, payload Payload) *Teller {
 	}
 }
 
-// request is one that was sent: its place, and since when its attempt is due.
+// request is a request that was sent: its place, and since when its attempt is due.
 type request struct {
 	place
 	due   int64
-	input *Value // of an element, which is told with its end
+	input *Value // of an element, told when it ends
 }
 
-// pause is one that a request named.
+// pause is a pause that a request named.
 type pause struct {
 	request journal.GUID
 	journal.PauseRef
 }
 
-// place is an instance, and an element of its list.
+// place is an instance, or an element of its list.
 type place struct {
 	key     collation.InstanceKey
 	element int
 }
 
-// Add takes the next entry: of the main chain in its order, then of the effect chains.
+// Add takes the next entry: first those of the main chain in order, then those of the
+// effect chains.
 func (t *Teller) Add(e *journal.Entry) {
 	if e.Chain.IsZero() {
 		t.entry(e)
@@ -76,8 +77,8 @@ func (t *Teller) Add(e *journal.Entry) {
 	t.effects = append(t.effects, ev)
 }
 
-// Events are what the entries tell, in the order of time. Events of one chain stay in
-// its order.
+// Events returns the events in the order of time. Events of one chain stay in the chain's
+// order.
 func (t *Teller) Events() []Event {
 	slices.SortStableFunc(t.effects, func(x, y Event) int { return cmp.Compare(x.Time, y.Time) })
 	all := make([]Event, 0, len(t.main)+len(t.effects))
@@ -91,7 +92,7 @@ func (t *Teller) Events() []Event {
 	return append(all, effects...)
 }
 
-// none is the element of what belongs to no list.
+// none is the element of a place that is no element of a list.
 const none = -1
 
 func instance(activity, dad string) collation.InstanceKey {
@@ -119,7 +120,7 @@ func (t *Teller) tell(e *journal.Entry, ev *Event) {
 	t.main, t.answers = append(t.main, *ev), append(t.answers, answers)
 }
 
-// entry tells an entry of the main chain: what came first, then what follows from it.
+// entry tells an entry of the main chain: first what happened, then what follows.
 func (t *Teller) entry(e *journal.Entry) {
 	own := place{instance(e.Activity, e.DAD), none}
 	switch e.Kind {
@@ -226,7 +227,6 @@ func (t *Teller) trouble(e *journal.Entry, own place) {
 	t.tell(e, &ev)
 }
 
-// closed tells the end of the job.
 func (t *Teller) closed(e *journal.Entry) {
 	c := e.Close
 	if c == nil || !slices.Contains(e.Marks, journal.MarkClosed) && c.Output == nil {
@@ -247,14 +247,14 @@ func (t *Teller) closed(e *journal.Entry) {
 		ev.Output = &Value{JSON: c.Output}
 	}
 	ev.Ran = span(t.job.StartedMicros, e.Time)
-	if !slices.Contains(e.Marks, journal.MarkClosed) { // stepwise: the end itself is told
+	if !slices.Contains(e.Marks, journal.MarkClosed) { // stepwise: another entry tells the end itself
 		ev.Kind, ev.Text = KindOther, "the output of the job"
 	}
 	t.tell(e, &ev)
 }
 
-// span is the time between two moments of one clock, none where they are not known or
-// the clock was set back.
+// span is the time between two moments of one clock; 0 if one is not known or the clock
+// was set back.
 func span(from, to int64) time.Duration {
 	if from == 0 || to < from {
 		return 0

@@ -1,4 +1,4 @@
-// Package observer is the small port through which the runtime tells what it
-// does. Package telemetry turns the calls into OpenTelemetry spans and
-// metrics; Nop drops them. Nothing here is ever read back by the runtime.
+// Package observer is the small port through which the runtime reports what it does.
+// Package telemetry turns the calls into OpenTelemetry spans and metrics; Nop drops them.
+// The runtime never reads anything back.
 package observer

@@ -34,15 +34,15 @@ const (
 	MetricStale        = "quipu.stale"              // stale verdicts
 	MetricUnlicensed   = "quipu.unlicensed"         // acked: neither a receipt nor a dispatch row
 	MetricDecidedAgain = "quipu.decided_again"      // lost test-and-sets
-	MetricHot          = "quipu.hot"                // messages decided without a Load, loaded, or lost: by outcome
+	MetricHot          = "quipu.hot"                // messages by outcome: decided without a load, loaded, or lost
 	MetricDead         = "quipu.dead_letters"       // dead letters written
 	MetricResent       = "quipu.resent"             // rows sent again by the sweeper
 	MetricHandled      = "quipu.handler.attempts"   // handler runs, by topic and outcome
 	MetricEffects      = "quipu.effects"            // by class and outcome
 	MetricVerified     = "quipu.effects.verified"   // answers of verifiers, by mode and outcome
 	MetricOutboxLag    = "quipu.outbox.lag.seconds" // age of the oldest due row
-	MetricTimerLag     = "quipu.timers.lag.seconds" // how late a due timer is at most
-	MetricSignals      = "quipu.signals"            // by what became of them
+	MetricTimerLag     = "quipu.timers.lag.seconds" // how late the latest due timer is
+	MetricSignals      = "quipu.signals"            // by outcome
 	MetricScheduled    = "quipu.scheduled"          // jobs started by the clock, by outcome
 )
 
@@ -55,15 +55,14 @@ type Subject struct {
 	Code                  int
 	Turn, Attempt         int
 	By                    string // what woke a hook: signal or timer
-	Child                 string // the job whose outcome it is
-	// Link is the traceparent of what caused the span from another trace: the
-	// parent of a child job, the sender of a signal.
+	Child                 string // the child whose outcome this is
+	// Link is the traceparent of a span in another trace that caused this one: the parent
+	// of a child job, the sender of a signal.
 	Link string
 }
 
-// Span is a finished piece of work. Children are its parts, so that a span is
-// told with all its parts or, after a crash, not at all: no orphan is left in
-// a job's tree.
+// Span is a finished piece of work with its parts as Children. A span is reported with
+// all its parts or, after a crash, not at all, so that no orphan is left in a job's tree.
 type Span struct {
 	Name       string
 	Subject    Subject
@@ -72,20 +71,20 @@ type Span struct {
 	Children   []Span
 }
 
-// Observer is told what the runtime does. Implementations must be safe for
-// concurrent use and quick: they are called on the hot path.
+// Observer receives what the runtime does. Implementations must be safe for concurrent
+// use and fast: they are called on the hot path.
 type Observer interface {
-	// Root opens the span of a job's start under the caller's span in ctx, if
-	// there is one, and returns its traceparent ("" when nobody traces); end is
-	// called once.
+	// Root opens the span of a job's start under the caller's span in ctx, if there is
+	// one, and returns its traceparent ("" without tracing). end is called once.
 	Root(ctx context.Context, s Subject) (traceparent string, end func(error))
 	// Trace returns the traceparent of the caller's span in ctx, "" without one.
 	Trace(ctx context.Context) string
-	// Told hands over finished work under the span that traceparent names: the
-	// job's root. An empty traceparent drops it.
+	// Told reports finished work under the span that traceparent names, which is the
+	// job's root. Without a traceparent it does nothing.
 	Told(traceparent string, spans ...Span)
-	// Attempt opens the span of a handler run, so that the handler's own spans
-	// nest in it; end is given its outcome and the effects that ran in it.
+	// Attempt opens the span of a handler's run. The returned context lets the handler's
+	// own spans nest in it. The returned function gets the outcome and the effects of the
+	// run.
 	Attempt(ctx context.Context, traceparent string, s Subject) (context.Context, func(err error, effects []Span))
 	// Count adds n to a counter. Attributes are key, value pairs.
 	Count(metric string, n int64, attributes ...string)

@@ -9,8 +9,8 @@ import (
 	"github.com/quipu-journal/quipu/schedule"
 )
 
-// FuzzParse: what is read has a next time after every time, at a whole minute and
-// none in between; what is not is refused with the reason.
+// FuzzParse: an accepted schedule has a next time after every time, at a whole minute and
+// none in between; any other is refused with the reason.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []struct{ cron, zone string }{
 		{"*/5 * * * *", ""},
@@ -38,7 +38,7 @@ func FuzzParse(f *testing.F) {
 		require.False(t, next.IsZero(), "after %s", after.UTC())
 		require.True(t, next.After(after), "%s after %s", next, after)
 		require.Zero(t, next.Nanosecond())
-		// What lies between two times has the same next one.
+		// Any moment between two times has the same next one.
 		require.True(t, s.Next(next.Add(-1)).Equal(next), "just before %s comes %s", next, s.Next(next.Add(-1)))
 		between := after.Add(next.Sub(after) / 2)
 		require.True(t, s.Next(between).Equal(next), "%s, then from %s: %s", next, between, s.Next(between))

@@ -2,20 +2,20 @@ package schedule
 
 import "time"
 
-// The policies for times that passed while nobody looked.
+// The policies for times that passed while no process looked.
 const (
 	CatchUpNone = "none" // only times that are at most Grace old
 	CatchUpOne  = "one"  // the latest of them; the default
 	CatchUpAll  = "all"  // each of them
 )
 
-// Grace is how old a time may be that fires without being caught up.
+// Grace is how old a time may be without counting as missed.
 const Grace = time.Minute
 
-// Missed is what fires, by the policy ("" is CatchUpOne), of the times after last
-// up to now, at most limit of them (at least 1), the oldest first. All up to upTo
-// has been considered: the caller starts the jobs, stores upTo, and asks again
-// from there; with upTo before now there is more already.
+// Missed returns the times after last, up to now, that fire by the policy ("" is
+// CatchUpOne): at most limit (at least 1), the oldest first. Times up to upTo are dealt
+// with: the caller starts the jobs, stores upTo, and asks again from there. If upTo is
+// before now there are more.
 func (s *Spec) Missed(last, now time.Time, policy string, limit int) (fire []time.Time, upTo time.Time) {
 	if !last.Before(now) {
 		return nil, last
@@ -44,9 +44,8 @@ func (s *Spec) Missed(last, now time.Time, policy string, limit int) (fire []tim
 	}
 }
 
-// latest is the last time after from up to to, zero for none. Two times are a
-// minute apart or more, so that halving the stretch that holds it down to a
-// minute leaves one.
+// latest is the last time after from, up to to; zero for none. Times are at least a
+// minute apart, so an interval that is halved down to a minute contains only one.
 func (s *Spec) latest(from, to time.Time) time.Time {
 	hit := func(after time.Time) (time.Time, bool) {
 		at := s.Next(after)

@@ -10,35 +10,33 @@ import (
 	cron "github.com/netresearch/go-cron"
 )
 
-// MaxCron bounds the text of the cron fields, bytes.
+// MaxCron bounds the text of the cron fields, in bytes.
 const MaxCron = 256
 
-// horizon is for how many years a time is looked for. The 29th of February comes
-// after 8 years at most (1896, 1904).
+// horizon bounds the search for a time, in years. The longest gap between two 29ths of
+// February is 8 years (1896, 1904).
 const horizon = 10
 
 // everyHour has the bit of each hour.
 const everyHour = 1<<24 - 1
 
-// ErrSpec says that cron fields or a zone cannot be read, or that they name no
-// time at all. Its text says which field, and why.
+// ErrSpec says that cron fields or a zone cannot be read, or that they match no time. Its
+// text names the field and the reason.
 var ErrSpec = errors.New("refused schedule")
 
-// Spec is a readable schedule. It is immutable and safe for concurrent use.
+// Spec is a parsed schedule. It is immutable and safe for concurrent use.
 type Spec struct {
 	zone   *time.Location
 	fields *cron.SpecSchedule
 }
 
-// fieldNames are the fields in their order.
 var fieldNames = []string{"minute", "hour", "day of the month", "month", "day of the week"}
 
-// weekday is the index of its field. The library counts 0 and 7 as two days when
-// it steps over the end of the week.
+// weekday is the index of the day-of-week field. The library counts 0 and 7 as two days
+// when a step wraps around the week.
 const weekday = 4
 
-// Parse reads five cron fields, and the zone in which they are meant ("" is
-// UTC). The error is ErrSpec.
+// Parse reads five cron fields and their zone ("" is UTC). The error wraps ErrSpec.
 func Parse(text, zone string) (*Spec, error) {
 	if len(text) > MaxCron {
 		return nil, fmt.Errorf("%w: cron has %d bytes, the limit is %d", ErrSpec, len(text), MaxCron)
@@ -71,12 +69,11 @@ func Parse(text, zone string) (*Spec, error) {
 	return s, nil
 }
 
-// item is one member of a field's list, as doc.go has it: the library is more
-// lenient (it reads *-5, and 1,,2).
+// item is one member of a field's list, as doc.go describes it. The library is more
+// lenient: it accepts *-5, and 1,,2.
 var item = regexp.MustCompile(`^(\*|([0-9]+|[a-z]{3})(-([0-9]+|[a-z]{3}))?)(/[0-9]+)?$`)
 
-// checkField parses one field among stars, so that a fault is known to be its
-// own.
+// checkField parses one field with * in all others, so that an error is this field's.
 func checkField(p cron.Parser, at int, field string) error {
 	for part := range strings.SplitSeq(strings.ToLower(field), ",") {
 		if !item.MatchString(part) {
@@ -92,14 +89,14 @@ func checkField(p cron.Parser, at int, field string) error {
 	return err
 }
 
-// Next is the first time after the given one, zero if there is none within ten
-// years. It is in the zone of the schedule.
+// Next is the first time after the given one, in the schedule's zone; zero if there is
+// none within ten years.
 func (s *Spec) Next(after time.Time) time.Time {
 	seg := segmentOf(s.zone, after)
 	if s.fields.Hour&everyHour == everyHour {
 		return s.nextPassing(after, seg)
 	}
-	// What was shown so far: also what clocks that were turned back show again.
+	// shown is the latest clock time so far. Clocks that were turned back show it again.
 	shown := seg.clock(after)
 	if seg.start.After(dawn) {
 		if end := seg.before().endClock().Add(-1); end.After(shown) {
@@ -120,8 +117,8 @@ func (s *Spec) Next(after time.Time) time.Time {
 	return t.In(s.zone)
 }
 
-// nextPassing is Next by the time that passes: each stretch between two changes
-// of the clock is looked through by itself.
+// nextPassing is Next by elapsed time. It searches each interval between two clock
+// changes separately.
 func (s *Spec) nextPassing(after time.Time, seg segment) time.Time {
 	for limit := after.AddDate(horizon, 0, 0); after.Before(limit); {
 		at := s.fields.Next(seg.clock(after))
@@ -137,8 +134,8 @@ func (s *Spec) nextPassing(after time.Time, seg segment) time.Time {
 	return time.Time{}
 }
 
-// segment is a stretch of time in which the zone's clock is not changed. What
-// the clock shows is written as a time in UTC.
+// segment is an interval without a change of the zone's clock. Clock times are written as
+// times in UTC.
 type segment struct {
 	zone       *time.Location
 	start, end time.Time // end excluded
@@ -169,6 +166,6 @@ func (g segment) endClock() time.Time          { return g.clock(g.end) }
 func (g segment) after() segment               { return segmentOf(g.zone, g.end) }
 func (g segment) before() segment              { return segmentOf(g.zone, g.start.Add(-1)) }
 
-// Key is the key of the job that a flow's schedule starts for the time at: the
-// same time never starts two jobs, whoever starts it.
+// Key is the key of the job that a flow's schedule starts for the time at, so that no two
+// processes start two jobs for one time.
 func Key(flow string, at time.Time) string { return flow + "@" + at.UTC().Format(time.RFC3339) }

@@ -12,8 +12,8 @@ import (
 	"github.com/quipu-journal/quipu/schedule"
 )
 
-// drawn are fields as sets, beside their text: what a walk through the minutes
-// compares with.
+// drawn are fields as sets, with their text, for comparison with a walk through the
+// minutes.
 type drawn struct {
 	text string
 	sets [5]map[int]bool // nil for *
@@ -60,8 +60,8 @@ func (d *drawn) matches(clock time.Time) bool {
 
 func (d *drawn) everyHour() bool { return d.sets[1] == nil || len(d.sets[1]) == 24 }
 
-// walk goes through the minutes from one time to another and applies the rule
-// of the package's comment to each, word by word.
+// walk goes through the minutes from one time to another and applies the rule in doc.go
+// to each, literally.
 func (d *drawn) walk(zone *time.Location, from, to time.Time) (fires []string) {
 	shown := clockOf(from.Add(-48*time.Hour), zone)
 	for m := from.Add(-48 * time.Hour); !m.After(to); m = m.Add(time.Minute) {
@@ -82,7 +82,7 @@ func (d *drawn) walk(zone *time.Location, from, to time.Time) (fires []string) {
 	return fires
 }
 
-// clockOf is what the clock of the zone shows, written as a time in UTC.
+// clockOf is the clock time of the zone, written as a time in UTC.
 func clockOf(at time.Time, zone *time.Location) time.Time {
 	at = at.In(zone)
 	return time.Date(at.Year(), at.Month(), at.Day(), at.Hour(), at.Minute(), 0, 0, time.UTC)
@@ -122,7 +122,7 @@ func TestNextIsWhatTheRuleSaysMinuteByMinute(t *testing.T) {
 	})
 }
 
-// The latest by halving is the last that asking for each gives.
+// The latest time that halving finds is the last of all times.
 func TestOneIsTheLastOfAll(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,3 +1,3 @@
-// Package session keeps the session of a process: by it the others know that the
-// process lives, and what it holds is free soon after it does not (W8).
+// Package session keeps the session of a process. The session tells other processes that
+// this one lives; soon after it ends they take over what the process held (W8).
 package session

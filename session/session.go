@@ -11,20 +11,20 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// DefaultLease is how long a session lasts that is not renewed.
+// DefaultLease is how long a session lasts without a renewal.
 const DefaultLease = 3 * time.Second
 
-// Config of a Keeper.
+// Config configures a Keeper.
 type Config struct {
 	Store Store
-	// Process is what the others know of this one. Its Lease is how long the session
-	// lasts without being renewed, by default DefaultLease; a third of it is the time
-	// between two renewals.
+	// Process is what other processes see of this one. Its Lease is how long the session
+	// lasts without a renewal, default DefaultLease; a third of it is the time between
+	// two renewals.
 	store.Process
 	Logger *slog.Logger // nil: silent
 }
 
-// Store is what a Keeper needs of a store.
+// Store is the part of a store that a Keeper needs.
 type Store interface {
 	store.Sessions
 	// HandBack is store.Requests'.
@@ -37,14 +37,13 @@ type Keeper struct {
 
 	mu      sync.Mutex
 	own     store.Session // nil: none
-	renewed time.Time     // when the last renewal began that succeeded
-	late    *time.Timer   // fires when the next one is late
+	renewed time.Time     // when the last successful renewal began
+	late    *time.Timer   // fires when the session is no longer certain to be alive
 	runs    map[*watched]struct{}
-	back    []store.Lease // to be handed back
-	engines int           // that live, as of the last renewal; 0: not known
+	back    []store.Lease // leases to hand back
+	engines int           // living engines at the last renewal; 0: not known
 }
 
-// watched is a run of a handler.
 type watched struct {
 	lease func() (l store.Lease, held bool)
 	lost  func(error)
@@ -62,8 +61,8 @@ func New(cfg Config) *Keeper {
 	return &Keeper{cfg: cfg, runs: map[*watched]struct{}{}}
 }
 
-// Current is the session, if it is alive for sure: it was renewed within two thirds
-// of its lease, on the process's own clock.
+// Current is the session, and whether it is certainly alive: renewed within two thirds of
+// its lease, by the clock of this process.
 func (k *Keeper) Current() (id int64, alive bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -73,7 +72,7 @@ func (k *Keeper) Current() (id int64, alive bool) {
 	return k.own.ID(), true
 }
 
-// Alive reports whether a session of this process is its present one, and alive.
+// Alive reports whether id is the present session of this process, and certainly alive.
 func (k *Keeper) Alive(id int64) bool {
 	now, alive := k.Current()
 	return alive && now == id
@@ -81,8 +80,8 @@ func (k *Keeper) Alive(id int64) bool {
 
 func (k *Keeper) sure() time.Duration { return k.cfg.Lease * 2 / 3 }
 
-// Ended says that a write has met the end of the session: nothing is taken for it any
-// more.
+// Ended says that a write failed because the session is over. Current then reports that
+// it is not alive, until it is renewed.
 func (k *Keeper) Ended(id int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -91,10 +90,10 @@ func (k *Keeper) Ended(id int64) {
 	}
 }
 
-// Watch looks after a run of a handler until stop is called. lease gives the run's
-// hold on its request, and whether it has one. lost is told, from another goroutine
-// and at most a few times, that the run has it no more: store.ErrStale, also when the
-// session is not sure to be alive, or store.ErrJobClosed.
+// Watch watches over a run of a handler until stop is called. lease gives the run's hold
+// on its request, and whether it has one. When the run loses its hold, lost is called
+// from another goroutine, perhaps more than once: with store.ErrJobClosed, or with
+// store.ErrStale, which also means that the session is not certainly alive.
 func (k *Keeper) Watch(lease func() (l store.Lease, held bool), lost func(error)) (stop func()) {
 	w := &watched{lease: lease, lost: lost, began: time.Now()}
 	k.mu.Lock()
@@ -107,16 +106,16 @@ func (k *Keeper) Watch(lease func() (l store.Lease, held bool), lost func(error)
 	}
 }
 
-// Return hands a lease back as soon as the database takes it: a request that no run of
-// this process has.
+// Return hands back the lease of a request that no run of this process has, as soon as
+// the database accepts it.
 func (k *Keeper) Return(l store.Lease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.back = append(k.back, l)
 }
 
-// Run opens the session, keeps it, and opens another when it was ended by others. When
-// ctx ends it ends the session, so that others need not wait for that. opened, if it is
+// Run opens the session and renews it; when others have ended it, it opens another. When
+// ctx ends, Run ends the session, so that others need not wait for its lease. opened, if
 // not nil, is closed when there is a session.
 func (k *Keeper) Run(ctx context.Context, opened chan<- struct{}) error {
 	var searching sync.WaitGroup
@@ -145,8 +144,8 @@ func (k *Keeper) Run(ctx context.Context, opened chan<- struct{}) error {
 	return nil
 }
 
-// pause is the time until the next renewal: sooner, where another session may be over
-// before.
+// pause is the time until the next renewal. It is shorter if another process's session
+// may be over earlier.
 func (k *Keeper) pause() time.Duration {
 	every := k.cfg.Lease / 3
 	if k.own == nil {
@@ -158,7 +157,7 @@ func (k *Keeper) pause() time.Duration {
 	return every
 }
 
-// round opens the session, or renews it and does what that is the time for.
+// round opens the session, or renews it, looks after the runs, and hands leases back.
 func (k *Keeper) round(ctx context.Context) (fresh bool, err error) {
 	if k.own == nil {
 		return true, k.open(ctx)
@@ -188,7 +187,8 @@ func (k *Keeper) round(ctx context.Context) (fresh bool, err error) {
 	return false, nil
 }
 
-// openTime bounds the opening of a session: nothing depends on it yet.
+// openTime bounds the opening of a session. It is long, because nothing depends on the
+// session yet.
 const openTime = 10 * time.Second
 
 func (k *Keeper) open(ctx context.Context) error {
@@ -206,7 +206,7 @@ func (k *Keeper) open(ctx context.Context) error {
 	return nil
 }
 
-// heard notes a renewal that began then.
+// heard notes a renewal that began at the given time.
 func (k *Keeper) heard(began time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -223,8 +223,7 @@ func (k *Keeper) count(engines int) {
 	k.engines = engines
 }
 
-// Engines is how many engines of the space live, as the last renewal found it; 0: that
-// is not known.
+// Engines is how many engines of the space live, as of the last renewal; 0: not known.
 func (k *Keeper) Engines() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -234,7 +233,6 @@ func (k *Keeper) Engines() int {
 	return k.engines
 }
 
-// lose gives up a session that others have ended.
 func (k *Keeper) lose() {
 	k.mu.Lock()
 	own := k.own
@@ -243,17 +241,17 @@ func (k *Keeper) lose() {
 	k.tell(store.ErrStale)
 	closed, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = own.End(closed) // it only gives its connection up
+	_ = own.End(closed) // with an ended context it only releases the connection
 }
 
-// tell tells every run that its request is not its own any more.
+// tell calls lost for every run.
 func (k *Keeper) tell(why error) {
 	for _, w := range k.watching(time.Time{}) {
 		w.lost(why)
 	}
 }
 
-// watching are the runs; those that began before, if that is not zero.
+// watching are the runs that began before the given time; all of them if it is zero.
 func (k *Keeper) watching(before time.Time) []*watched {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -266,7 +264,7 @@ func (k *Keeper) watching(before time.Time) []*watched {
 	return runs
 }
 
-// look asks for the leases of runs that go on for longer than the time between two
+// look checks the leases of runs that have gone on for longer than the time between two
 // renewals.
 func (k *Keeper) look(ctx context.Context, now time.Time) error {
 	var runs []*watched
@@ -290,10 +288,10 @@ func (k *Keeper) look(ctx context.Context, now time.Time) error {
 // searchEvery is the time between two searches, in leases.
 const searchEvery = 10
 
-// search hands back requests that the session holds and no run has: an answer was lost
-// on its way, or that of a call which took the request. Nobody else would ever look for
-// them. What two searches have found so is one: the answer of a run that has ended may
-// be on its way.
+// search hands back requests that the session holds and no run has, because an answer, or
+// the reply to a call that took the request, was lost. Nobody else would look for them. A
+// request counts when two searches have found it: after the first, the answer of a run
+// that has ended may still be on its way.
 func (k *Keeper) search(ctx context.Context) {
 	before := map[string]bool{}
 	for {
@@ -318,8 +316,8 @@ func (k *Keeper) search(ctx context.Context) {
 	}
 }
 
-// strays hands back of what is held what no run has, if that was so before, and gives
-// the holders that no run has.
+// strays hands back the held leases that no run has now and none had before. It returns
+// the holders of those that it found for the first time.
 func (k *Keeper) strays(held []store.Lease, before map[string]bool) (now map[string]bool) {
 	running := map[string]bool{}
 	for _, w := range k.watching(time.Time{}) {
@@ -341,7 +339,7 @@ func (k *Keeper) strays(held []store.Lease, before map[string]bool) (now map[str
 	return now
 }
 
-// handBack hands back what no run has.
+// handBack hands the returned leases back; those that fail stay for the next time.
 func (k *Keeper) handBack(ctx context.Context) error {
 	k.mu.Lock()
 	back := k.back
@@ -357,7 +355,6 @@ func (k *Keeper) handBack(ctx context.Context) error {
 	return failed
 }
 
-// end ends the session.
 func (k *Keeper) end() {
 	k.mu.Lock()
 	own := k.own

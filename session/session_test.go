@@ -17,7 +17,7 @@ import (
 
 const lease = 3 * time.Second
 
-// database is a store in memory that can be away, and knows of leases what it is told.
+// database is a store in memory that can be away, and whose leases the test sets.
 type database struct {
 	*memory.Store
 	mu       sync.Mutex
@@ -68,7 +68,7 @@ func (d *database) handedBack() []store.Lease {
 	return d.returned
 }
 
-// look says what looks are to find from now on, and what the last one asked about.
+// look sets what later looks find, and returns what the last one asked about.
 func (d *database) look(lost []store.LostLease) (asked []store.Lease) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -76,7 +76,7 @@ func (d *database) look(lost []store.LostLease) (asked []store.Lease) {
 	return d.asked
 }
 
-// looked is a session whose answers about leases are the database's.
+// looked is a session whose answers about leases come from the database.
 type looked struct {
 	store.Session
 	d *database
@@ -97,7 +97,7 @@ func (s *looked) Held(context.Context) ([]store.Lease, error) {
 	return s.d.held, nil
 }
 
-// keep runs a Keeper of the process until the test ends, or stop is called.
+// keep runs a Keeper of a process until the test ends or stop is called.
 func keep(t *testing.T, d *database, name string) (k *session.Keeper, stop func()) {
 	k = session.New(session.Config{Store: d, Process: store.Process{Name: name, Lease: lease}})
 	_, alive := k.Current()
@@ -116,7 +116,7 @@ func inBubble(t *testing.T, run func(t *testing.T, d *database)) {
 	synctest.Test(t, func(t *testing.T) { run(t, newDatabase()) })
 }
 
-// W8: a session is one as long as it is renewed, and ends with its process.
+// W8: a session lasts as long as it is renewed, and ends with its process.
 func TestW8ASessionIsKept(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *database) {
 		k, stop := keep(t, d, "a")
@@ -133,8 +133,8 @@ func TestW8ASessionIsKept(t *testing.T) {
 	})
 }
 
-// W8: a process that could not renew for two thirds of the lease begins nothing and
-// ends its handlers; when the database is back in time the session goes on.
+// W8: a process that could not renew for two thirds of the lease begins nothing and ends
+// its handlers. If the database is back in time, the session goes on.
 func TestW8WhatIsNotRenewedBeginsNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *database) {
 		k, _ := keep(t, d, "a")
@@ -156,7 +156,7 @@ func TestW8WhatIsNotRenewedBeginsNothing(t *testing.T) {
 	})
 }
 
-// W8: a session that others have ended is followed by another one, and every run of the
+// W8: a session that others have ended is followed by another, and every run of the
 // process is told.
 func TestW8ASessionThatWasEnded(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *database) {
@@ -167,7 +167,7 @@ func TestW8ASessionThatWasEnded(t *testing.T) {
 		told := make(chan error, 9)
 		defer k.Watch(func() (store.Lease, bool) { return store.Lease{}, false }, func(err error) { told <- err })()
 		d.set(true)
-		for range 30 { // b is renewed, by a way of its own
+		for range 30 { // this renews b directly
 			time.Sleep(lease / 6)
 			d.set(false)
 			_, err := other.Renew(t.Context())
@@ -187,8 +187,7 @@ func TestW8ASessionThatWasEnded(t *testing.T) {
 	})
 }
 
-// W8: a renewal looks after the leases of runs that take long, and carries back which
-// are gone.
+// W8: a renewal checks the leases of long runs, and reports the lost ones.
 func TestW8RunsThatTakeLongLearnWhatBecameOfTheirRequests(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *database) {
 		k, _ := keep(t, d, "a")
@@ -217,7 +216,7 @@ func TestW8RunsThatTakeLongLearnWhatBecameOfTheirRequests(t *testing.T) {
 	})
 }
 
-// W8: what no run has is handed back as soon as the database takes it.
+// W8: a lease that no run has is handed back as soon as the database accepts it.
 func TestW8WhatNoRunHasIsHandedBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *database) {
 		k, _ := keep(t, d, "a")
@@ -231,8 +230,8 @@ func TestW8WhatNoRunHasIsHandedBack(t *testing.T) {
 	})
 }
 
-// W8: what the session holds and no run has is free after a while, also where nobody
-// knows how it came about.
+// W8: a request that the session holds and no run has is handed back after a while,
+// whatever the cause.
 func TestW8StraysAreHandedBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *database) {
 		k, _ := keep(t, d, "a")
@@ -247,7 +246,7 @@ func TestW8StraysAreHandedBack(t *testing.T) {
 	})
 }
 
-// W8: a process that starts while the database is away opens its session when it comes.
+// W8: a process that starts while the database is away opens its session later.
 func TestW8ASessionIsOpenedWhenTheDatabaseComes(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *database) {
 		d.set(true)
@@ -267,7 +266,7 @@ func TestW8ASessionIsOpenedWhenTheDatabaseComes(t *testing.T) {
 	})
 }
 
-// 7.6: how many engines live is known as long as the session is renewed.
+// 7.6: the number of living engines is known as long as the session is renewed.
 func TestEnginesAreCounted_7_6(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *database) {
 		k, _ := keep(t, d, "a")

@@ -42,7 +42,7 @@ const (
 	keyError    = "error.type"
 )
 
-// attributes are the filled-in fields of a subject.
+// attributes are the non-empty fields of a subject.
 func attributes(s observer.Subject) []attribute.KeyValue {
 	out := make([]attribute.KeyValue, 0, 15)
 	for _, f := range [...]struct{ key, value string }{
@@ -74,8 +74,8 @@ func attributes(s observer.Subject) []attribute.KeyValue {
 	return out
 }
 
-// spanName is the kind of work and what it is about, from what a deployed flow
-// names: few different values however many jobs run.
+// spanName is the kind of work and its subject. It only uses names from the deployed
+// flow, so it has few values however many jobs run.
 func spanName(kind string, s observer.Subject) string {
 	about := s.Activity
 	switch {
@@ -103,7 +103,7 @@ func spanKind(kind string) trace.SpanKind {
 	return trace.SpanKindInternal
 }
 
-// fail gives a span the status of its error.
+// fail sets the error status of a span; nothing for nil.
 func (t *Telemetry) fail(span trace.Span, err error) {
 	if err == nil {
 		return
@@ -117,8 +117,7 @@ func (t *Telemetry) fail(span trace.Span, err error) {
 	span.SetStatus(codes.Error, text)
 }
 
-// errorType names an error without its text: the type at the bottom of what
-// wraps it.
+// errorType names an error without its text: the type of the innermost error.
 func errorType(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

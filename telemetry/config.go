@@ -24,27 +24,27 @@ const DefaultService = "quipu"
 // ErrConfig is wrapped by errors about a Config or the OTEL_ variables.
 var ErrConfig = errors.New("telemetry configuration")
 
-// Config configures a Telemetry. The zero value of a field means what its
-// comment states.
+// Config configures a Telemetry. A zero field means the default that its comment gives
+// last.
 type Config struct {
 	Service string // service.name, unless OTEL_SERVICE_NAME says otherwise; DefaultService
 	Version string // service.version; left out
 	Space   string // quipu.space; left out
-	Name    string // service.instance.id: this process; left out
+	Name    string // service.instance.id of this process; left out
 
-	// ErrorText puts the text of errors into spans. It may carry users' data, so
-	// it is off by default.
+	// ErrorText puts the text of errors into spans. It is off by default, because the
+	// text may carry users' data.
 	ErrorText bool
 
-	// SpanProcessor takes the spans instead of the OTLP exporter. It belongs to
-	// the Telemetry, whose shutdown shuts it down.
+	// SpanProcessor replaces the OTLP exporter for spans. Telemetry's shutdown shuts it
+	// down.
 	SpanProcessor sdktrace.SpanProcessor
-	// Reader takes the metrics instead of the OTLP exporter; shut down as above.
+	// Reader replaces the OTLP exporter for metrics; shut down as above.
 	Reader metric.Reader
-	// Getenv reads the OTEL_ variables that choose exporters; os.Getenv. The
-	// exporters read their own.
+	// Getenv reads the OTEL_ variables that choose exporters; os.Getenv. The exporters
+	// read their own variables themselves.
 	Getenv func(string) string
-	// Logger is told what SetGlobal's error handler hears; slog.Default.
+	// Logger gets the errors of SetGlobal's error handler; slog.Default.
 	Logger *slog.Logger
 }
 
@@ -68,9 +68,9 @@ const (
 	protocolHTTP = "http/protobuf"
 )
 
-// protocol chooses the exporter of a signal, "TRACES" or "METRICS", from the
-// standard variables. Without an endpoint it is off, unless OTEL_*_EXPORTER
-// asks for it: then the exporter's own default endpoint is meant.
+// protocol chooses the exporter of a signal, "TRACES" or "METRICS", from the standard
+// variables. Without an endpoint it is off, unless OTEL_*_EXPORTER asks for it; then the
+// exporter uses its own default endpoint.
 func (c Config) protocol(signal string) (string, error) {
 	if strings.EqualFold(c.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return protocolOff, nil
@@ -97,7 +97,7 @@ func (c Config) protocol(signal string) (string, error) {
 	}
 }
 
-// signal reads a variable of OTLP: the one of the signal, else the common one.
+// signal reads an OTLP variable: the one of the signal, else the common one.
 func (c Config) signal(signal, name string) string {
 	if v := c.Getenv("OTEL_EXPORTER_OTLP_" + signal + "_" + name); v != "" {
 		return v
@@ -105,7 +105,7 @@ func (c Config) signal(signal, name string) string {
 	return c.Getenv("OTEL_EXPORTER_OTLP_" + name)
 }
 
-// spans is the processor of the spans; nil when tracing is off.
+// spans is the processor for spans; nil when tracing is off.
 func (c Config) spans(ctx context.Context) (sdktrace.SpanProcessor, error) {
 	if c.SpanProcessor != nil {
 		return c.SpanProcessor, nil
@@ -126,7 +126,7 @@ func (c Config) spans(ctx context.Context) (sdktrace.SpanProcessor, error) {
 	return sdktrace.NewBatchSpanProcessor(exporter), nil
 }
 
-// reader is the reader of the metrics; nil when they are off.
+// reader is the reader for metrics; nil when metrics are off.
 func (c Config) reader(ctx context.Context) (metric.Reader, error) {
 	if c.Reader != nil {
 		return c.Reader, nil
@@ -164,5 +164,5 @@ func (c Config) resource(ctx context.Context) (*resource.Resource, error) {
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return nil, fmt.Errorf("%w: resource attributes: %w", ErrConfig, err)
 	}
-	return r, nil // a partial one lacks what could not be found out, such as the host's name
+	return r, nil // a partial one lacks attributes that could not be detected, such as the host's name
 }

@@ -26,8 +26,8 @@ func env(pairs ...string) func(string) string {
 	return func(name string) string { return m[name] }
 }
 
-// Without an endpoint, or when switched off, nothing is exported, and a caller's
-// trace is handed on untouched.
+// Without an endpoint, or when switched off, nothing is exported, and the caller's trace
+// is passed on unchanged.
 func TestOffUnlessAsked(t *testing.T) {
 	t.Parallel()
 	for _, getenv := range []func(string) string{
@@ -88,7 +88,7 @@ func TestExportsOverHTTP(t *testing.T) {
 	require.ElementsMatch(t, []string{"/v1/traces", "/v1/metrics"}, []string{<-got, <-got})
 }
 
-// A collector that is away is no error of New, over either protocol.
+// A missing collector is no error of New, over either protocol.
 func TestCollectorAwayIsNoError(t *testing.T) {
 	for _, protocol := range []string{"grpc", "http/protobuf"} {
 		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
@@ -96,7 +96,7 @@ func TestCollectorAwayIsNoError(t *testing.T) {
 		_, shutdown, err := telemetry.New(t.Context(), telemetry.Config{})
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		_ = shutdown(ctx) // the metrics' last export may fail; what counts is that it ends
+		_ = shutdown(ctx) // the last export of metrics may fail; it only has to end
 		cancel()
 	}
 }
@@ -117,7 +117,7 @@ func TestResourceNamesTheProcess(t *testing.T) {
 	}
 }
 
-// Each metric of the port is an instrument; attributes are an allowed few.
+// Each metric of the port has an instrument; only a few attributes are allowed.
 func TestMetricsHaveBoundedAttributes(t *testing.T) {
 	t.Parallel()
 	reader := metric.NewManualReader()

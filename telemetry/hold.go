@@ -9,16 +9,16 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// MaxHeld bounds the ended spans that one attempt holds back. An attempt with
-// more loses all of them and says how many in quipu.spans.dropped: some of them
-// would be a tree with holes.
+// MaxHeld bounds the ended spans that one attempt holds back. An attempt with more drops
+// all of them, because a part would be a tree with holes, and reports their number in
+// quipu.spans.dropped.
 const MaxHeld = 1024
 
 type heldKey struct{}
 
-// held are the spans that a handler opened in an attempt that has not ended.
-// Exported at once they would be orphans if the process dies before its attempt
-// is exported.
+// held are the spans that a handler opened in an unfinished attempt. If they were
+// exported at once, they would be orphans after the process dies before its attempt is
+// exported.
 type held struct {
 	trace trace.TraceID
 
@@ -29,10 +29,10 @@ type held struct {
 	done    bool
 }
 
-// holder is the span processor between the provider and the exporter's.
+// holder is the span processor between the provider and the exporter.
 type holder struct {
 	next sdktrace.SpanProcessor
-	open sync.Map // trace.SpanID → *held, of spans that began in an open attempt
+	open sync.Map // trace.SpanID → *held, for spans that began in an open attempt
 }
 
 // OnStart notes the attempt in which a span begins.
@@ -45,7 +45,7 @@ func (h *holder) OnStart(parent context.Context, s sdktrace.ReadWriteSpan) {
 	h.next.OnStart(parent, s)
 }
 
-// OnEnd holds back the spans of an open attempt and hands on all others.
+// OnEnd holds back the spans of an open attempt and passes on all others.
 func (h *holder) OnEnd(s sdktrace.ReadOnlySpan) {
 	at, ok := h.open.LoadAndDelete(s.SpanContext().SpanID())
 	if ok && at.(*held).take(s) {
@@ -54,9 +54,8 @@ func (h *holder) OnEnd(s sdktrace.ReadOnlySpan) {
 	h.next.OnEnd(s)
 }
 
-// release hands on what an attempt held. It is called when the attempt's own
-// span was handed on: parents end after their children, so the last to end goes
-// first.
+// release passes on the held spans, after the attempt's own span. Parents end after their
+// children, so the last span to end goes first.
 func (h *holder) release(at *held) {
 	at.mu.Lock()
 	at.done = true
@@ -64,7 +63,7 @@ func (h *holder) release(at *held) {
 	at.ended, at.open = nil, nil
 	at.mu.Unlock()
 	for id := range open {
-		h.open.Delete(id) // what still runs goes out when it ends
+		h.open.Delete(id) // a span that still runs is passed on when it ends
 	}
 	for _, s := range slices.Backward(ended) {
 		h.next.OnEnd(s)
@@ -74,10 +73,10 @@ func (h *holder) release(at *held) {
 // Shutdown implements sdktrace.SpanProcessor.
 func (h *holder) Shutdown(ctx context.Context) error { return h.next.Shutdown(ctx) }
 
-// ForceFlush implements sdktrace.SpanProcessor. What is held stays held.
+// ForceFlush implements sdktrace.SpanProcessor. Held spans stay held.
 func (h *holder) ForceFlush(ctx context.Context) error { return h.next.ForceFlush(ctx) }
 
-// begin says whether the span's end is to be held back.
+// begin says whether the span is to be held back when it ends.
 func (a *held) begin(id trace.SpanID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -91,7 +90,7 @@ func (a *held) begin(id trace.SpanID) bool {
 	return true
 }
 
-// take keeps s until release, and says false when that has been.
+// take holds s until release; false if release was called already.
 func (a *held) take(s sdktrace.ReadOnlySpan) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -110,7 +109,7 @@ func (a *held) take(s sdktrace.ReadOnlySpan) bool {
 	return true
 }
 
-// lost is the number of spans dropped because they were too many.
+// lost is the number of spans that were dropped (MaxHeld).
 func (a *held) lost() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -9,15 +9,15 @@ import (
 	"github.com/quipu-journal/quipu/observer"
 )
 
-// MaxSeries bounds the attribute sets of one metric; what comes beyond is
-// counted together in the set otel.metric.overflow.
+// MaxSeries bounds the attribute sets of one metric; all others are counted together in
+// the set otel.metric.overflow.
 const MaxSeries = 500
 
 // MaxLabel bounds an attribute's value in a metric, in bytes.
 const MaxLabel = 64
 
-// labels are the attributes that a metric may carry: kinds of things, never
-// jobs, keys or addresses.
+// labels are the attributes that a metric may have: kinds of things, never jobs, keys or
+// addresses.
 var labels = map[string]bool{"reason": true, "topic": true, "outcome": true, "class": true, "mode": true}
 
 // counters are the metrics that Count adds to.
@@ -48,13 +48,13 @@ var distributions = map[string]struct {
 	},
 }
 
-// gauges are the metrics of which Observe sets the last value.
+// gauges are the metrics whose last value Observe sets.
 var gauges = map[string]struct{ unit, help string }{
 	observer.MetricOutboxLag: {"s", "Age of the oldest due row."},
 	observer.MetricTimerLag:  {"s", "How late a due timer is at most."},
 }
 
-// instruments are made once; the maps are read only from then on.
+// instruments are made once; afterwards the maps are read-only.
 type instruments struct {
 	counters      map[string]metric.Int64Counter
 	distributions map[string]metric.Float64Histogram
@@ -88,15 +88,15 @@ func newInstruments(m metric.Meter) (instruments, error) {
 	return out, nil
 }
 
-// Count implements observer.Observer. An unknown metric is dropped, and so is
-// an attribute other than reason, topic, outcome and class.
+// Count implements observer.Observer. It ignores an unknown metric, and any attribute
+// other than reason, topic, outcome, class and mode.
 func (t *Telemetry) Count(name string, n int64, pairs ...string) {
 	if c, ok := t.instruments.counters[name]; ok {
 		c.Add(context.Background(), n, set(pairs))
 	}
 }
 
-// Observe implements observer.Observer; as Count.
+// Observe implements observer.Observer; it ignores the same as Count.
 func (t *Telemetry) Observe(name string, value float64, pairs ...string) {
 	if d, ok := t.instruments.distributions[name]; ok {
 		d.Record(context.Background(), value, set(pairs))

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/propagation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -37,10 +39,10 @@ type Telemetry struct {
 
 var _ observer.Observer = (*Telemetry)(nil)
 
-// New opens the exporters that Config and the OTEL_ variables ask for; none of
-// them connects yet, a collector that is away costs spans and nothing else.
-// shutdown sends what is left, within its context, and closes them; call it
-// once, when the runtime has stopped. An error wraps ErrConfig.
+// New opens the exporters that Config and the OTEL_ variables ask for. None of them
+// connects yet; without a collector only telemetry is lost. shutdown sends what is left,
+// within its context, and closes them; call it once, when the runtime has stopped. An
+// error wraps ErrConfig.
 func New(ctx context.Context, cfg Config) (t *Telemetry, shutdown func(context.Context) error, err error) {
 	cfg = cfg.withDefaults()
 	res, err := cfg.resource(ctx)
@@ -80,9 +82,9 @@ func (t *Telemetry) shutdown(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// TracerProvider is where handlers get tracers whose spans nest in their
-// attempt. Spans of another provider join the same trace, but are not held back
-// until the attempt has ended.
+// TracerProvider gives handlers tracers whose spans nest in their attempt. Spans of
+// another provider join the same trace, but are not held back until the attempt has
+// ended.
 func (t *Telemetry) TracerProvider() trace.TracerProvider {
 	if t.spans == nil {
 		return noop.NewTracerProvider()
@@ -90,8 +92,8 @@ func (t *Telemetry) TracerProvider() trace.TracerProvider {
 	return t.spans
 }
 
-// SetGlobal makes this the tracer provider, the W3C propagator and the error
-// handler of package otel, for a process whose only telemetry it is.
+// SetGlobal sets the tracer provider, the W3C propagator and the error handler of package
+// otel, for a process that has no other telemetry.
 func (t *Telemetry) SetGlobal() {
 	otel.SetTracerProvider(t.TracerProvider())
 	otel.SetTextMapPropagator(propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{}))
@@ -100,8 +102,8 @@ func (t *Telemetry) SetGlobal() {
 	}))
 }
 
-// Root implements observer.Observer. With tracing off it hands on the caller's
-// own traceparent, so that others may trace.
+// Root implements observer.Observer. With tracing off it returns the caller's own
+// traceparent, so that others may trace.
 func (t *Telemetry) Root(ctx context.Context, s observer.Subject) (string, func(error)) {
 	if t.spans == nil {
 		return inject(ctx), func(error) {}
@@ -127,8 +129,8 @@ func (t *Telemetry) Told(parent string, spans ...observer.Span) {
 	}
 }
 
-// told makes one span with its parts. A span is ended before its parts begin, so
-// that the exporter gets parents first.
+// told makes one span with its parts. It ends a span before its parts begin, so that the
+// exporter gets parents first.
 func (t *Telemetry) told(ctx context.Context, s *observer.Span) {
 	ctx, span := t.start(ctx, s.Name, s.Subject, trace.WithTimestamp(s.Start))
 	if span.IsRecording() {
@@ -140,17 +142,20 @@ func (t *Telemetry) told(ctx context.Context, s *observer.Span) {
 	}
 }
 
-// Attempt implements observer.Observer. Spans that the handler opens in the
-// context are exported after the attempt's own, when it has ended.
+// Attempt implements observer.Observer. Spans that the handler opens in the context are
+// exported when the attempt has ended, after its own span. The context also has baggage:
+// quipu.job (its id), quipu.activity and quipu.attempt, for the logs and spans of what the
+// handler calls.
 func (t *Telemetry) Attempt(ctx context.Context, parent string, s observer.Subject) (context.Context, func(error, []observer.Span)) {
 	under, ok := t.under(ctx, parent)
 	if !ok {
 		return ctx, func(error, []observer.Span) {}
 	}
 	at := &held{}
-	// What this attempt is called in is not what its spans are held by.
+	// The attempt's own span must not be held by an attempt around it.
 	under, span := t.start(context.WithValue(under, heldKey{}, (*held)(nil)), observer.SpanAttempt, s)
 	at.trace = span.SpanContext().TraceID()
+	under = carry(under, "quipu.job", s.Job, "quipu.activity", s.Activity, keyAttempt, strconv.Itoa(s.Attempt))
 	return context.WithValue(under, heldKey{}, at), func(err error, effects []observer.Span) {
 		t.fail(span, err)
 		if n := at.lost(); n > 0 {
@@ -162,6 +167,19 @@ func (t *Telemetry) Attempt(ctx context.Context, parent string, s observer.Subje
 		}
 		t.hold.release(at)
 	}
+}
+
+// carry adds names and values to the baggage of ctx. What baggage cannot have is left out.
+func carry(ctx context.Context, pairs ...string) context.Context {
+	all := baggage.FromContext(ctx)
+	for i := 0; i < len(pairs); i += 2 {
+		if m, err := baggage.NewMemberRaw(pairs[i], pairs[i+1]); err == nil {
+			if more, err := all.SetMember(m); err == nil {
+				all = more
+			}
+		}
+	}
+	return baggage.ContextWithBaggage(ctx, all)
 }
 
 func (t *Telemetry) start(ctx context.Context, kind string, s observer.Subject, opts ...trace.SpanStartOption) (context.Context, trace.Span) {
@@ -176,9 +194,8 @@ func (t *Telemetry) start(ctx context.Context, kind string, s observer.Subject, 
 	return ctx, span
 }
 
-// under is ctx below the remote span that parent names; false when there is
-// nothing to trace. A job's trace is told by its stored traceparent and by
-// nothing that ctx may carry.
+// under is ctx below the remote span that parent names; false when there is nothing to
+// trace. Only the stored traceparent decides about a job's trace, not a span in ctx.
 func (t *Telemetry) under(ctx context.Context, parent string) (context.Context, bool) {
 	if t.spans == nil || parent == "" {
 		return ctx, false
@@ -190,7 +207,7 @@ func (t *Telemetry) under(ctx context.Context, parent string) (context.Context, 
 	return trace.ContextWithRemoteSpanContext(ctx, sc), true
 }
 
-// remote is the span that a traceparent names; not valid where it names none.
+// remote is the span that a traceparent names; invalid if it names none.
 func remote(parent string) trace.SpanContext {
 	if parent == "" {
 		return trace.SpanContext{}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -22,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// process is one process of a space; all export to the same place.
+// process is one process of a space; all processes export to the same place.
 func process(t *testing.T, out *tracetest.InMemoryExporter, cfg telemetry.Config) *telemetry.Telemetry {
 	t.Helper()
 	cfg.SpanProcessor = sdktrace.NewSimpleSpanProcessor(keep{out})
@@ -32,13 +33,13 @@ func process(t *testing.T, out *tracetest.InMemoryExporter, cfg telemetry.Config
 	return tel
 }
 
-// keep is an exporter whose content survives a shutdown.
+// keep is an exporter whose spans survive a shutdown.
 type keep struct{ *tracetest.InMemoryExporter }
 
 func (keep) Shutdown(context.Context) error { return nil }
 
-// requireTree holds that the spans are one tree: one trace, one root, and every
-// other span's parent was exported before it.
+// requireTree checks that the spans are one tree: one trace, one root, and the parent of
+// every other span was exported before it.
 func requireTree(t *testing.T, spans tracetest.SpanStubs, callers trace.SpanContext) {
 	t.Helper()
 	require.NotEmpty(t, spans)
@@ -83,8 +84,8 @@ func step(name, activity string, at time.Time, children ...observer.Span) observ
 	}
 }
 
-// The steps of a job in three processes, one of which is killed in an attempt
-// whose handler had ended spans of its own (5.4).
+// The steps of a job run in three processes; one is killed in an attempt whose handler
+// had already ended spans of its own (5.4).
 func TestOneJobIsOneTreeAcrossACrash(t *testing.T) {
 	t.Parallel()
 	out := tracetest.NewInMemoryExporter()
@@ -105,7 +106,12 @@ func TestOneJobIsOneTreeAcrossACrash(t *testing.T) {
 	own.End()
 	require.Len(t, out.GetSpans(), before, "nothing of an attempt that never ends is exported")
 
-	ctx, done := second.Attempt(t.Context(), root, observer.Subject{Activity: "charge", Turn: 1, Attempt: 1})
+	mine, err := baggage.Parse("tenant=7")
+	require.NoError(t, err)
+	ctx, done := second.Attempt(baggage.ContextWithBaggage(t.Context(), mine), root, observer.Subject{Job: "j", Activity: "charge", Turn: 1, Attempt: 2})
+	for name, value := range map[string]string{"tenant": "7", "quipu.job": "j", "quipu.activity": "charge", "quipu.attempt": "2"} {
+		require.Equal(t, value, baggage.FromContext(ctx).Member(name).Value())
+	}
 	outerCtx, outer := second.TracerProvider().Tracer("shop").Start(ctx, "outer")
 	_, inner := second.TracerProvider().Tracer("shop").Start(outerCtx, "inner")
 	inner.End()
@@ -126,7 +132,7 @@ func TestOneJobIsOneTreeAcrossACrash(t *testing.T) {
 	require.True(t, leg1.StartTime.Equal(began) && leg1.EndTime.Equal(began.Add(time.Millisecond)))
 }
 
-// A job that is started in a caller's own trace is a part of it.
+// A job that is started within a caller's trace is part of it.
 func TestCallersTraceIsHonoured(t *testing.T) {
 	t.Parallel()
 	out := tracetest.NewInMemoryExporter()
@@ -142,7 +148,7 @@ func TestCallersTraceIsHonoured(t *testing.T) {
 	require.Equal(t, remote.TraceID(), spans[0].SpanContext.TraceID())
 }
 
-// A child job has a trace of its own, linked to its parent's (5.4).
+// A child job has its own trace, linked to its parent's (5.4).
 func TestChildIsLinkedToItsParent(t *testing.T) {
 	t.Parallel()
 	out := tracetest.NewInMemoryExporter()
@@ -165,8 +171,8 @@ func TestChildIsLinkedToItsParent(t *testing.T) {
 	require.Empty(t, tel.Trace(t.Context()))
 }
 
-// What the caller does not sample is not sampled here, and its traceparent says
-// so to everyone else.
+// A trace that the caller does not sample is not sampled here, and its traceparent tells
+// others.
 func TestUnsampledStaysUnsampled(t *testing.T) {
 	t.Parallel()
 	out := tracetest.NewInMemoryExporter()
@@ -223,7 +229,7 @@ type declined struct{ card string }
 
 func (d *declined) Error() string { return "card " + d.card + " was declined" }
 
-// Errors of contexts have names that a dashboard can group by.
+// Errors of contexts have names by which a dashboard can group.
 func TestErrorTypes(t *testing.T) {
 	t.Parallel()
 	out := tracetest.NewInMemoryExporter()
@@ -239,8 +245,8 @@ func TestErrorTypes(t *testing.T) {
 	require.Equal(t, []string{"timeout", "canceled", "*errors.errorString"}, got)
 }
 
-// A handler that opens more spans than MaxHeld loses its own and nothing else;
-// one that ends after its attempt is exported when it ends.
+// A handler with more spans than MaxHeld only loses its own; a span that ends after its
+// attempt is exported when it ends.
 func TestHeldSpansAreBounded(t *testing.T) {
 	t.Parallel()
 	out := tracetest.NewInMemoryExporter()
@@ -262,7 +268,7 @@ func TestHeldSpansAreBounded(t *testing.T) {
 	require.Len(t, out.GetSpans(), 3)
 }
 
-// A span of another trace in a handler's context is none of the job's business.
+// Spans of another trace in a handler's context are not held.
 func TestOtherTracesAreNotHeld(t *testing.T) {
 	t.Parallel()
 	out := tracetest.NewInMemoryExporter()

@@ -9,8 +9,8 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// FuzzTopic: a topic that is taken is one subject and no pattern of others; what
-// is refused is named, and not repeated at length (T5).
+// FuzzTopic: an accepted topic is one subject, not a pattern of others; the error names a
+// refused topic, but does not repeat it at length (T5).
 func FuzzTopic(f *testing.F) {
 	for _, seed := range []string{"payments.charge", "a", "a..b", ".a", "a.", "a*", ">", "ä", "a b", "a\n", strings.Repeat("t", transport.MaxTopic+1)} {
 		f.Add(seed)
@@ -30,7 +30,7 @@ func FuzzTopic(f *testing.F) {
 	})
 }
 
-// FuzzMessage: a message that may be sent is read as what it was (T7).
+// FuzzMessage: a valid message is read as it was sent (T7).
 func FuzzMessage(f *testing.F) {
 	f.Add([]byte("0123456789abcdef"), 1, 2, int64(3), []byte("fedcba9876543210"), int64(4), int64(5), "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", []byte("{}"), 300)
 	f.Add([]byte{1}, -1, 0, int64(0), []byte{}, int64(7), int64(0), "a\r\nb", []byte{}, 0)
@@ -59,7 +59,7 @@ func FuzzMessage(f *testing.F) {
 		require.NoError(t, err)
 		want := m.Header
 		if want.OriginSession == [16]byte{} {
-			want.OriginSeq = 0 // the commit of nobody has no number
+			want.OriginSeq = 0 // without a session there is no number
 		}
 		require.Equal(t, want, h)
 	})

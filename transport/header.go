@@ -20,8 +20,8 @@ const (
 	HeaderTraceparent   = "traceparent"
 )
 
-// EncodeHeader calls set once per wire header of m, Nats-Msg-Id and the sum
-// included. What is unknown (no origin, no publishing time, no trace) is left out.
+// EncodeHeader calls set once per wire header of m, including Nats-Msg-Id and the sum. It
+// leaves out an unknown origin, publishing time or trace.
 func EncodeHeader(m *Message, set func(name, value string)) {
 	encodeFields(m, set)
 	set(HeaderSum, sum(m))
@@ -46,8 +46,8 @@ func encodeFields(m *Message, set func(name, value string)) {
 	}
 }
 
-// HeaderSize is the number of bytes the headers of m take on the wire: what
-// max_payload counts besides the body.
+// HeaderSize is the number of bytes of m's headers on the wire, which max_payload counts
+// in addition to the body.
 func HeaderSize(m *Message) int {
 	const version, line, end = len("NATS/1.0\r\n"), len(": \r\n"), len("\r\n")
 	size := version + end + len(HeaderSum) + sumDigits + line
@@ -55,11 +55,10 @@ func HeaderSize(m *Message) int {
 	return size
 }
 
-// DecodeHeader reads the wire headers through get, which returns "" for what is
-// not there. GUID is required; every other header may be missing and is then
-// zero. A header that is there and cannot be read is an error that wraps
-// ErrMalformed and names it: numbers are canonical decimals without sign, ids
-// are 32 lower-case hex digits, so that one message has one spelling.
+// DecodeHeader reads the wire headers through get, which returns "" for a missing header.
+// GUID is required; any other missing header is zero. A header that cannot be read is an
+// error that wraps ErrMalformed and names it. Numbers are canonical decimals without sign
+// and ids are 32 lower-case hex digits, so that one message has one spelling.
 func DecodeHeader(get func(name string) string) (Header, error) {
 	d := decoder{get: get}
 	h := Header{
@@ -81,7 +80,7 @@ func DecodeHeader(get func(name string) string) (Header, error) {
 const (
 	maxInt32 = 1<<31 - 1
 	maxInt64 = 1<<63 - 1
-	// maxShown bounds how much of a foreign value an error repeats.
+	// maxShown bounds how much of a foreign value an error repeats, in bytes.
 	maxShown = 64
 )
 

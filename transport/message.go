@@ -11,8 +11,8 @@ import (
 // Kind says which of the three queues of a space a message travels on (T5).
 type Kind uint8
 
-// The kinds of destination. The zero Kind is invalid on purpose: a forgotten
-// destination is an error and not lane 0.
+// The kinds of destination. The zero Kind is invalid, so that a forgotten destination is
+// an error and not lane 0.
 const (
 	// Lane carries both legs, wake-ups and outcomes of the jobs hashed to it.
 	Lane Kind = iota + 1
@@ -36,14 +36,13 @@ func (k Kind) String() string {
 	}
 }
 
-// Limits of a message. They are checked by Message.Validate before anything is
-// handed to a bus.
+// Limits of a message; Message.Validate checks them before a bus gets it.
 const (
-	// MaxTopic is the longest topic, in bytes.
+	// MaxTopic bounds a topic, in bytes.
 	MaxTopic = 200
 	// MaxLanes is the highest number of lanes of a space (T9).
 	MaxLanes = 1024
-	// MaxTraceparent is the longest traceparent header, in bytes (W3C: 55).
+	// MaxTraceparent bounds the traceparent header, in bytes (W3C: 55).
 	MaxTraceparent = 128
 )
 
@@ -125,8 +124,8 @@ func topicByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
-// Header is what a message says about itself (T7). It is all the engine needs to
-// find the dispatch row; what the row says decides.
+// Header is what a message says about itself (T7). With it the engine finds the dispatch
+// row, and only the row decides.
 type Header struct {
 	// GUID is the dispatch row's id.
 	GUID [16]byte
@@ -134,39 +133,38 @@ type Header struct {
 	Publication int
 	// Turn is the turn of the row that this publication carries (T1).
 	Turn int
-	// Epoch is the space's epoch; a message of another is acked and counted (T4).
+	// Epoch is the space's epoch; a message of another epoch is acked and counted (T4).
 	Epoch int64
 	// OriginSession and OriginSeq name the commit that caused the message (L1);
 	// zero for external input (L8).
 	OriginSession [16]byte
 	OriginSeq     int64
-	// PublishedAt is the database's clock in microseconds since the Unix epoch
-	// when the row was last (re)published; 0 is unknown. T2's look compares it
-	// with the row.
+	// PublishedAt is when the row was last published, by the database's clock, in
+	// microseconds since the Unix epoch; 0 is unknown. T2's look compares it with the
+	// row.
 	PublishedAt int64
 	// Traceparent is the W3C trace context; empty without one.
 	Traceparent string
 }
 
-// Message is one message on its way. It owns no lock and no context; Body must
-// not be changed once handed over.
+// Message is one message on its way. Body must not be changed after Send.
 type Message struct {
 	To     Destination
 	Header Header
-	// Body is empty to the engine (the row has the payload); a request carries
-	// its input up to 256 KiB, else a reference (T4).
+	// Body is JSON of package wire: a Hint for the engine, whose row has the payload, or
+	// a Request with its input up to 256 KiB, else without it (T4).
 	Body []byte
-	// Holder is who holds the request already, in the process that sends it (W7); ""
-	// for all that goes by a server: it is not on the wire.
+	// Holder is the holder of a request that is handed over in this process (W7); "" for
+	// all other messages. It is not on the wire.
 	Holder string
-	// ByBus says that the message goes by a server in any case: its sender lets go of
-	// what it stands for as soon as that has it. It is not on the wire.
+	// ByBus says that the message must go by a server, because its sender gives up its
+	// hold on the work once the message is sent. It is not on the wire.
 	ByBus bool
 }
 
-// ID is the Nats-Msg-Id: guid.epoch.publication (T2). The publication is in it so
-// that a re-send, or the committing attempt after a failed one (L7), is never
-// suppressed as a duplicate of an earlier publication.
+// ID is the Nats-Msg-Id: guid.epoch.publication (T2). It contains the publication, so
+// that a re-send, or the committing attempt after a failed one (L7), is never suppressed
+// as a duplicate.
 func (m *Message) ID() string {
 	b := make([]byte, 0, 64)
 	b = hex.AppendEncode(b, m.Header.GUID[:])
@@ -198,7 +196,7 @@ func (m *Message) Validate(maxPayload int) error {
 	return nil
 }
 
-// Sentinels of the port. A caller tests with errors.Is.
+// Errors of the port. A caller tests with errors.Is.
 var (
 	// ErrInvalid is a message or destination that can never be sent.
 	ErrInvalid = errors.New("invalid message")
@@ -208,11 +206,11 @@ var (
 	ErrClosed = errors.New("bus is closed")
 	// ErrFull is a stream at its byte limit: backpressure, the row waits (T5).
 	ErrFull = errors.New("stream is full")
-	// ErrUnavailable is a bus that did not answer: outage, lost stream or no
-	// PubAck in time. The message may or may not be there; the row re-sends (T2).
+	// ErrUnavailable is a bus that did not answer: an outage, a lost stream, or no PubAck
+	// in time. The message may have arrived; the row sends it again (T2).
 	ErrUnavailable = errors.New("bus is unavailable")
-	// ErrMalformed is a delivery whose headers cannot be read; it is to be dead
-	// lettered and then Term-ed (T3).
+	// ErrMalformed is a delivery whose headers cannot be read: write a dead letter, then
+	// call Term (T3).
 	ErrMalformed = errors.New("malformed message")
 	// ErrFinished is a second Ack, Nak or Term of one delivery.
 	ErrFinished = errors.New("delivery is already finished")

@@ -68,7 +68,7 @@ func headerOf(t *rapid.T) transport.Header {
 	return h
 }
 
-// T7: what is encoded is read back, and takes as many bytes as HeaderSize says.
+// T7: an encoded header is read back unchanged, and has the size that HeaderSize says.
 func TestHeaderRoundTrip_T7(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -116,7 +116,7 @@ func TestDecodeHeaderRefuses_T3(t *testing.T) {
 	}
 }
 
-// FuzzDecodeHeader: whatever is accepted has one spelling (6.4, 1).
+// FuzzDecodeHeader: an accepted header has one spelling (6.4, 1).
 func FuzzDecodeHeader(f *testing.F) {
 	f.Add(strings.Repeat("0a", 16), "1", "2", "3", strings.Repeat("0b", 16), "4", "5", "00-1")
 	f.Add("", "", "", "", "", "", "", "")
@@ -144,7 +144,7 @@ func FuzzDecodeHeader(f *testing.F) {
 	})
 }
 
-// FuzzDecode: a message with a sum is taken as it was sent or not at all (F17).
+// FuzzDecode: a message with a sum is read as it was sent, or refused (F17).
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"kind":"start"}`), uint16(3), byte(1))
 	f.Add([]byte(nil), uint16(0), byte(0))

@@ -7,20 +7,19 @@ import (
 	"strings"
 )
 
-// HeaderSum is the header with the sum of a message: CRC-32C of what its headers
-// say and of its body, as eight lower-case hexadecimal digits. It finds what a
-// broken wire, disk or memory does to a message on its way (F17), not what somebody
-// does who can write to the bus. It may be missing, as of workers in other
-// languages and of builds before it.
+// HeaderSum is the header with the sum of a message: CRC-32C over the values of its
+// headers and its body, as eight lower-case hexadecimal digits. It detects damage by a
+// wire, disk or memory (F17), not a forgery by somebody who can write to the bus. It may
+// be missing, as in messages of workers in other languages and of older builds.
 const HeaderSum = "Quipu-Sum"
 
 const sumDigits = 8
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sum is the message's sum, as it stands on the wire. It takes the values and not
-// their spelling, of which each has one, and of those only what the wire carries. It
-// is of just these fields for good: builds before and after have to agree on it (F18).
+// sum is the message's sum in its wire form. It covers values, not their spelling, and
+// only values that the wire carries. The fields must never change: older and newer builds
+// have to agree on the sum (F18).
 func sum(m *Message) string {
 	h := m.Header
 	h.Traceparent = strings.TrimSpace(h.Traceparent) // as NATS does
@@ -38,8 +37,8 @@ func sum(m *Message) string {
 }
 
 // Decode reads a message that was delivered from a destination: its headers, see
-// DecodeHeader, and its body. One that is not as it was sent is an error that wraps
-// ErrMalformed; nothing that it says is then in the message but its body.
+// DecodeHeader, and its body. A message that is not as it was sent is an error that wraps
+// ErrMalformed; the result then has no header.
 func Decode(from Destination, get func(name string) string, body []byte) (Message, error) {
 	m := Message{To: from, Body: body}
 	var err error

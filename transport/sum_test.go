@@ -22,9 +22,8 @@ func read(headers map[string]string, body []byte) (transport.Message, error) {
 	return transport.Decode(transport.ToStart(), func(name string) string { return headers[name] }, body)
 }
 
-// F17: whichever bit flips, of a header's name, of its value or of the body: the
-// message is refused, or says what it said. The message id, which only the bus
-// reads, may be another.
+// F17: whichever bit of a header's name or value or of the body flips, the message is
+// refused or is unchanged. The message id, which only the bus reads, may differ.
 func TestF17FlippedBit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -62,14 +61,14 @@ func TestF17FlippedBit(t *testing.T) {
 	})
 }
 
-// F18, T6: a message without a sum is taken: of a build before it, or of a worker in
+// F18, T6: a message without a sum is accepted: from an older build, or from a worker in
 // another language.
 func TestF18NoSum(t *testing.T) {
 	t.Parallel()
 	m, err := read(map[string]string{transport.HeaderGUID: strings.Repeat("0a", 16)}, []byte("body"))
 	require.NoError(t, err)
 	require.Equal(t, "body", string(m.Body))
-	// Two builds have to agree on it.
+	// Older and newer builds must agree on this sum.
 	golden := onWire(&transport.Message{Header: transport.Header{GUID: [16]byte{15: 1}, Turn: 1}, Body: []byte("{}")})
 	require.Equal(t, "8132794d", golden[transport.HeaderSum])
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// T6: docs/wire.md is the contract; its examples decode as what they are, with
-// no field unknown, and every field that travels is in it.
+// T6: docs/wire.md is the contract: its examples decode as their type without unknown
+// fields, and contain every field.
 func TestT6ContractIsTheCode(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../docs/wire.md")
@@ -42,7 +42,7 @@ func TestT6ContractIsTheCode(t *testing.T) {
 			require.NoError(t, err, b[2])
 		case "derived":
 			derived(t, b[2])
-		case "consumer": // transport/nats holds it
+		case "consumer": // checked in transport/nats
 		default:
 			t.Errorf("a block of unknown kind %s", b[1])
 		}
@@ -55,7 +55,7 @@ func TestT6ContractIsTheCode(t *testing.T) {
 	}
 }
 
-// derived holds the example that a worker checks its own derivations against.
+// derived checks the example with which a worker can test its derivations.
 func derived(t *testing.T, text string) {
 	t.Helper()
 	var d struct {
@@ -73,7 +73,7 @@ func derived(t *testing.T, text string) {
 	require.NotZero(t, d.Lane)
 }
 
-// T6: the limits that the text states are the code's.
+// T6: the limits in the text are those of the code.
 func TestT6LimitsAsStated(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../docs/wire.md")
@@ -97,7 +97,7 @@ func decodes[T Hint | Request | Response](t *testing.T, text string) *T {
 	return v
 }
 
-// T6: the derivation of a response's GUID as the text states it.
+// T6: the text's derivation of a response's GUID is that of the code.
 func TestT6ResponseGUIDAsStated(t *testing.T) {
 	t.Parallel()
 	request := journal.GUID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}

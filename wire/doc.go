@@ -1,9 +1,9 @@
-// Package wire is the JSON that travels in messages: the request to a worker,
-// its response, and the hints to the engine (T4, T6). The engine's hints carry
-// no payload, the row has it; a request carries its input up to MaxInline,
-// otherwise the worker reads it from the row; a response carries its output up
+// Package wire is the JSON inside messages: the request to a worker, its response, and
+// the hints to the engine (T4, T6). A hint carries no payload, which is in the row; only
+// the hint of a response contains the response. A request carries its input up to
+// MaxInline; a larger one the worker reads from the row. A response carries its output up
 // to MaxInline, otherwise its digest.
 //
-// Decoders refuse unknown versions, over-long fields and outputs that are no
-// canonical JSON; they never repair.
+// Decode makes payloads canonical and refuses JSON that has no canonical form;
+// Response.Journal checks limits and members. Neither repairs anything.
 package wire

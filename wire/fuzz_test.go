@@ -8,8 +8,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// FuzzResponse: whatever a worker sends is refused, or can be recorded in an
-// entry that every reader accepts: honest data always verifies (P19, V2).
+// FuzzResponse: a worker's response is refused, or can be recorded in an entry that every
+// reader accepts: honest data always verifies (P19, V2).
 func FuzzResponse(f *testing.F) {
 	for _, seed := range []string{
 		`{"kind":"terminal","code":200,"output":{"a":1e2}}`,

@@ -11,14 +11,13 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// numbers is a list that grows to four times its size in its canonical form: 1e20
-// is written as 100000000000000000000 there.
+// numbers is a list that grows to four times its size in its canonical form, in which
+// 1e20 is 100000000000000000000.
 func numbers(size int) []byte {
 	return []byte("[" + strings.Repeat("1e20,", size/5-1) + "1e20]")
 }
 
-// E6: what is recorded keeps the limit, and so an entry its own: it is the
-// canonical form that counts.
+// E6: the limit is for the recorded canonical form, so that an entry keeps its own limit.
 func TestE6LimitsAreOfTheCanonicalForm(t *testing.T) {
 	t.Parallel()
 	large := numbers(wire.MaxResult)
@@ -34,7 +33,7 @@ func TestE6LimitsAreOfTheCanonicalForm(t *testing.T) {
 	require.LessOrEqual(t, len(r.Output), wire.MaxResult)
 }
 
-// E12: the limit of a suspension is that of all its pauses together.
+// E12: the limit of a suspension is for all its pauses together.
 func TestE12SuspensionLimitIsOfAllPauses(t *testing.T) {
 	t.Parallel()
 	suspend := func(n, size int) error {

@@ -10,8 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// FuzzRequest: what a worker reads is written again as a request that says the
-// same (T6).
+// FuzzRequest: a request that is read and written again says the same (T6).
 func FuzzRequest(f *testing.F) {
 	f.Add(Encode(&Request{
 		Space: "shop", Job: "7a31c5f0-1b2c-8d3e-9f40-0123456789ab", Key: "o-1", Generation: 1, Flow: "order", Version: "1", Activity: "charge",
@@ -20,7 +19,7 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { settles[Request](t, b) })
 }
 
-// FuzzHint is the same for the messages of the engine.
+// FuzzHint: the same for messages to the engine.
 func FuzzHint(f *testing.F) {
 	f.Add(Encode(&Hint{
 		Kind: journal.MessageResponse, Job: "7a31c5f0-1b2c-8d3e-9f40-0123456789ab", Row: "7a31c5f0-1b2c-8d3e-9f40-0123456789ac",
@@ -30,8 +29,7 @@ func FuzzHint(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { settles[Hint](t, b) })
 }
 
-// settles holds that reading and writing come to rest: what was written is read as
-// what was read.
+// settles checks that a value that was read, written and read again is the same.
 func settles[T Hint | Request | Response](t *testing.T, b []byte) {
 	v, err := Decode[T](b)
 	if err != nil {
@@ -45,8 +43,8 @@ func settles[T Hint | Request | Response](t *testing.T, b []byte) {
 	require.Equal(t, string(text), string(Encode(again)))
 }
 
-// FuzzRecorded: a response that was recorded goes out as it came: what FromJournal
-// makes of it is recorded as the same.
+// FuzzRecorded: a recorded response is sent out unchanged: recording the result of
+// FromJournal gives the same.
 func FuzzRecorded(f *testing.F) {
 	f.Add([]byte(`{"kind":"terminal","code":200,"output":{"a":1e2}}`))
 	f.Add([]byte(`{"kind":"failed","code":503,"error":{"class":"x","message":"m","data":[1.0],"stack":"s"}}`))
@@ -58,18 +56,18 @@ func FuzzRecorded(f *testing.F) {
 		}
 		recorded, err := r.Journal()
 		if err != nil || recorded.Kind == journal.ResponseSuspended {
-			return // what a function waits for does not go out again
+			return // a suspension is not sent out again
 		}
 		out := FromJournal(recorded)
-		out.RetryAfterMS, out.Undone = r.RetryAfterMS, r.Undone // of the request, not of its outcome
+		out.RetryAfterMS, out.Undone = r.RetryAfterMS, r.Undone // these belong to the request, not to its outcome
 		again, err := out.Journal()
 		require.NoError(t, err)
 		require.Equal(t, recorded, again)
 	})
 }
 
-// FuzzSuspension: what a function waits for is refused, or every limit of it is
-// kept, no two have one name, and an entry holds it (E12).
+// FuzzSuspension: a suspension is refused, or keeps every limit, has no name twice and
+// fits an entry (E12).
 func FuzzSuspension(f *testing.F) {
 	f.Add([]byte(`{"kind":"suspended","code":200,"pauses":[{"kind":"sleep","name":"nap","position":"1","for_us":5},{"kind":"signal","name":"ok","position":"2","topic":"t","key":"k"}]}`))
 	f.Add([]byte(`{"kind":"suspended","code":200,"pauses":[{"kind":"child","name":"bill","position":"3.0.1","flow":"invoice","key":"b","input":{"b":1.0,"a":2}}]}`))
@@ -102,8 +100,8 @@ func FuzzSuspension(f *testing.F) {
 	})
 }
 
-// FuzzCutText: whatever a handler says fits into an error's text, and what fits
-// stays as it is.
+// FuzzCutText: any text of a handler becomes a valid error text, and a valid text stays
+// unchanged.
 func FuzzCutText(f *testing.F) {
 	f.Add("plain ü")
 	f.Add("a\x00b\xff")

@@ -14,7 +14,7 @@ import (
 const (
 	MaxPauses       = 1000      // in one suspension
 	MaxPauseName    = 200       // bytes
-	MaxPauseBytes   = MaxInline // of one suspension, with the inputs of its children
+	MaxPauseBytes   = MaxInline // of one suspension, including the inputs of its children
 	MaxPosition     = 200       // bytes
 	maxPauseText    = 512       // bytes of a topic, a key, a flow's name or version
 	maxPauseMicros  = MaxRanUS
@@ -42,7 +42,7 @@ func (r *Response) suspended() (*journal.Response, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: pause %d: %w", ErrMalformed, i, err)
 		}
-		// What is recorded counts: an input may be longer in its canonical form.
+		// The recorded size counts: the canonical form of an input may be longer.
 		if size += r.Pauses[i].Size() - len(r.Pauses[i].Input) + len(p.Input); size > MaxPauseBytes {
 			return nil, fmt.Errorf("%w: pause %d: with it they have %d bytes, the limit of a suspension is %d", ErrMalformed, i, size, MaxPauseBytes)
 		}
@@ -56,7 +56,7 @@ func (r *Response) suspended() (*journal.Response, error) {
 	return out, nil
 }
 
-// Size is how many bytes the pause adds to its suspension, about.
+// Size is roughly how many bytes the pause adds to its suspension.
 func (p *Pause) Size() int {
 	return len(p.Name) + len(p.Position) + len(p.Topic) + len(p.Key) + len(p.Flow) + len(p.Version) + len(p.Input) + 64
 }

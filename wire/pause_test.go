@@ -17,7 +17,7 @@ var (
 	child  = wire.Pause{Kind: journal.PauseChild, Name: "bill", Position: "3.0.1", Flow: "invoice", Version: "2", Key: "bill-1", Input: []byte(`{"b":1.0,"a":2}`)}
 )
 
-// E12: what a suspension names arrives as it was named, its payloads canonical.
+// E12: the pauses of a suspension arrive unchanged, with canonical payloads.
 func TestE12SuspensionRoundTrip(t *testing.T) {
 	t.Parallel()
 	sent := wire.Encode(wire.SuspendedUntil([]wire.Pause{sleep, signal, child}))
@@ -34,7 +34,7 @@ func TestE12SuspensionRoundTrip(t *testing.T) {
 	require.Equal(t, `{"a":2,"b":1}`, string(got.Pauses[2].Input), "canonical")
 }
 
-// What cannot be waited for is refused, with the place and the limit.
+// An invalid pause is refused, with its place and the limit.
 func TestE12SuspensionRefused(t *testing.T) {
 	t.Parallel()
 	change := func(p wire.Pause, f func(*wire.Pause)) []wire.Pause { f(&p); return []wire.Pause{p} }

@@ -9,8 +9,8 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// E8: the last attempt's failure ends the activity with its code, so a failed attempt
-// of code 200 would end it as a success.
+// E8: a failed attempt with code 200 is refused, because the last attempt's failure would
+// then end the activity as a success.
 func TestE8NoFailedAttemptIsASuccess(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []journal.ResponseKind{journal.ResponseFailedAttempt, journal.ResponseParked} {

@@ -9,8 +9,8 @@ import (
 // reader reads a message, see Decode.
 type reader struct{ canonical.Scanner }
 
-// member is where the value of a member goes: a pointer to it, or a function that
-// reads it.
+// member says where the value of a member goes: to is a pointer, or a function that reads
+// the value.
 type member struct {
 	name string
 	to   any
@@ -64,8 +64,8 @@ func (r *reader) pause(p *Pause) {
 	)
 }
 
-// object reads members, of which any may be missing. Each is looked for from the
-// one before on, since they come in this order from Encode.
+// object reads the given members; any may be missing. The search for each starts at the
+// one before, because Encode writes them in this order.
 func (r *reader) object(members ...member) {
 	at, seen := 0, uint32(0)
 	for r.Enter('{'); r.Next('}'); {

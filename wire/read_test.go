@@ -35,7 +35,7 @@ func examples() []any {
 	}
 }
 
-// spellings are other ways to write what Encode wrote.
+// spellings are other spellings of a message that Encode wrote.
 func spellings(t *testing.T, b []byte) map[string][]byte {
 	var indented bytes.Buffer
 	require.NoError(t, json.Indent(&indented, b, "", "\t"))
@@ -50,7 +50,7 @@ func spellings(t *testing.T, b []byte) map[string][]byte {
 	}
 }
 
-// T6: a message is what it says, however it is spelled.
+// T6: a message means the same in every spelling.
 func TestDecodeReadsEverySpelling(t *testing.T) {
 	t.Parallel()
 	for _, v := range examples() {
@@ -110,8 +110,7 @@ func TestDecodeOfOddMessages(t *testing.T) {
 	}
 }
 
-// FuzzQuick: what Decode reads is what encoding/json reads, payloads in their
-// canonical form.
+// FuzzQuick: Decode reads what encoding/json reads, with canonical payloads.
 func FuzzQuick(f *testing.F) {
 	for _, v := range examples() {
 		b := Encode(v)
@@ -142,20 +141,20 @@ func compare[T Hint | Request | Response](t *testing.T, b []byte) {
 	var all any
 	require.NoError(t, json.Unmarshal(b, &all))
 	if folds(all) {
-		return // encoding/json takes Kind for kind
+		return // encoding/json accepts Kind for kind
 	}
 	want := new(T)
 	require.NoError(t, json.Unmarshal(b, want))
 	a, err := canonical.Payload(Encode(want))
 	if err != nil {
-		return // too deep by what lies around the payload
+		return // too deep because of what surrounds the payload
 	}
 	same, err := canonical.Payload(Encode(got))
 	require.NoError(t, err)
 	require.Equal(t, string(a), string(same))
 }
 
-// folds says that a key has other characters than our names.
+// folds says that a key contains characters that our names do not have.
 func folds(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// CutText makes s fit to be an error's message or stack: valid UTF-8 without
-// U+0000, at most MaxText bytes. A text that is cut ends with "…".
+// CutText makes s valid as an error's message or stack: UTF-8 without U+0000, at most
+// MaxText bytes. A shortened text ends with "…".
 func CutText(s string) string {
 	const mark = "…"
 	if !utf8.ValidString(s) {

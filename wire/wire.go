@@ -13,22 +13,22 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Limits.
+// Limits of messages.
 const (
 	MaxInline = 256 << 10           // bytes of a payload inside a message (T4, E6)
 	MaxResult = collation.MaxResult // bytes of a result or a response (E6)
 	// MaxRetryAfterMS bounds the delay that a failed attempt can ask for: a week.
 	MaxRetryAfterMS = 7 * 24 * 3600 * 1000
-	// MaxRanUS bounds how long a run says that it took: ten years.
+	// MaxRanUS bounds the reported duration of a run: ten years.
 	MaxRanUS = 10 * 365 * 24 * 3600 * 1_000_000
-	// maxBeganUS is in the year 2255: what a JSON number says exactly.
+	// maxBeganUS is the largest integer that JSON numbers hold exactly, in the year 2255.
 	maxBeganUS = 1<<53 - 1
 	MaxText    = 16 << 10 // bytes of an error's message or stack; longer ones are cut by the worker
 )
 
-// Inline is how large a payload may be inside a message of a bus whose messages
-// have at most maxPayload bytes (0: unbounded): MaxInline, and at most half of it,
-// so that the rest of the message always fits (T4).
+// Inline bounds a payload inside a message for a bus whose messages have at most
+// maxPayload bytes (0: unbounded). It is MaxInline, and at most half of maxPayload, so
+// that the rest of the message always fits (T4).
 func Inline(maxPayload int) int {
 	if maxPayload > 0 {
 		return min(MaxInline, maxPayload/2)
@@ -36,10 +36,10 @@ func Inline(maxPayload int) int {
 	return MaxInline
 }
 
-// ErrMalformed is wrapped by every decoder's error: the message is poison (T3).
+// ErrMalformed is wrapped by every error of a decoder: the message is poison (T3).
 var ErrMalformed = errors.New("malformed message")
 
-// Hint is what an engine message says: a message may exist, here is where.
+// Hint is a message to the engine: it names a row that may need handling.
 type Hint struct {
 	Kind     journal.MessageKind `json:"kind"`
 	Job      string              `json:"job"`
@@ -52,7 +52,7 @@ type Hint struct {
 	Response *Response           `json:"response,omitempty"` // of kind response only
 }
 
-// Request is what a worker is asked (T6).
+// Request is a message to a worker (T6).
 type Request struct {
 	Space      string          `json:"space"`
 	Job        string          `json:"job"`
@@ -69,28 +69,28 @@ type Request struct {
 	Attempt    int             `json:"attempt"`
 	Attempts   int             `json:"attempts"`
 	Fence      int64           `json:"fence"`
-	TimeoutMS  int64           `json:"timeout_ms,omitempty"` // of this attempt; 0 none
+	TimeoutMS  int64           `json:"timeout_ms,omitempty"` // of this attempt; 0: none
 	Input      json.RawMessage `json:"input,omitempty"`      // absent: read it from the row
 	Trace      string          `json:"trace,omitempty"`
-	// Root and its generation are of a job that resumes another: the first of those, whose
-	// name the keys of effects have (E1).
+	// Root and RootGeneration name, for a job that resumes another, the first job of that
+	// chain, under whose name effect keys are made (E1).
 	Root           string `json:"root,omitempty"`
 	RootGeneration int64  `json:"root_generation,omitempty"`
 }
 
-// Response is what a worker answers.
+// Response is the answer of a worker.
 type Response struct {
 	Kind         journal.ResponseKind `json:"kind"`
 	Code         int                  `json:"code"`
 	Output       json.RawMessage      `json:"output,omitempty"`
-	Ref          string               `json:"ref,omitempty"` // SHA-256 of an output stored beside
+	Ref          string               `json:"ref,omitempty"` // SHA-256 of an output that is stored separately
 	Error        *Failure             `json:"error,omitempty"`
 	RetryAfterMS int64                `json:"retry_after_ms,omitempty"`
 	Pauses       []Pause              `json:"pauses,omitempty"` // of a suspended function
-	// Undone says of a terminal error that the function's compensations have run.
+	// Undone says, with a terminal error, that the function's compensations have run.
 	Undone bool `json:"undone,omitempty"`
-	// BeganUS is when the run began, microseconds since 1970, and RanUS how long it
-	// took, at most MaxRanUS; for people who read the history.
+	// BeganUS is when the run began, in microseconds since 1970, and RanUS how long it
+	// took, at most MaxRanUS. They are for people who read the history.
 	BeganUS int64 `json:"began_us,omitempty"`
 	RanUS   int64 `json:"ran_us,omitempty"`
 }
@@ -100,7 +100,7 @@ type Pause struct {
 	Kind     journal.PauseKind `json:"kind"`
 	Name     string            `json:"name"`
 	Position string            `json:"position"`
-	For      int64             `json:"for_us,omitempty"` // of a sleep; of a signal its bound
+	For      int64             `json:"for_us,omitempty"` // duration of a sleep, or timeout of a signal
 	Topic    string            `json:"topic,omitempty"`
 	Key      string            `json:"key,omitempty"`
 	Flow     string            `json:"flow,omitempty"`
@@ -128,8 +128,8 @@ func FromJournal(r *journal.Response) *Response {
 	return w
 }
 
-// Journal checks the response and gives the form that is recorded. Turn, attempt
-// and request are the engine's to fill in.
+// Journal checks the response and returns its recorded form, without turn, attempt and
+// request, which the engine fills in.
 func (r *Response) Journal() (*journal.Response, error) {
 	out := &journal.Response{Kind: r.Kind, Code: r.Code, RetryAfter: r.RetryAfterMS * 1000, Undone: r.Undone, Began: r.BeganUS, Ran: r.RanUS}
 	if r.BeganUS < 0 || r.BeganUS > maxBeganUS || r.RanUS < 0 || r.RanUS > MaxRanUS {
@@ -192,7 +192,7 @@ func payload(what string, p []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrMalformed, what, err)
 	}
-	if len(c) > MaxResult { // which may be longer than p: 1e20 is spelled out
+	if len(c) > MaxResult { // may be longer than p: 1e20 is spelled out
 		return nil, fmt.Errorf("%w: %s has %d bytes in its canonical form, the limit is %d", ErrMalformed, what, len(c), MaxResult)
 	}
 	return c, nil
@@ -204,16 +204,16 @@ func Encode(v any) []byte {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		// Only a payload that is no JSON can fail here, and payloads are checked
-		// where they enter.
+		// Only a payload that is no JSON can fail here, and payloads are checked on
+		// entry.
 		panic(fmt.Sprintf("wire: encode %T: %v", v, err))
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// Decode reads a Hint, Request or Response in any spelling. Members that it does
-// not know are passed over, null is what is absent, and payloads get their
-// canonical form. Its error wraps ErrMalformed and names the place.
+// Decode reads a Hint, Request or Response in any spelling. It ignores unknown members,
+// takes null as absent, and makes payloads canonical. Its error wraps ErrMalformed and
+// names the place.
 func Decode[T Hint | Request | Response](b []byte) (*T, error) {
 	v := new(T)
 	r := reader{canonical.Scan(b)}

@@ -15,8 +15,8 @@ import (
 // ErrTimeout is the cause of a context that ended with the attempt's timeout (E9).
 var ErrTimeout = fmt.Errorf("the timeout of the attempt passed: %w", context.DeadlineExceeded)
 
-// success is the response with an output, or the error of an output that cannot
-// be recorded (E6).
+// success is the response with an output. An output that cannot be recorded becomes an
+// error response (E6).
 func success(topic string, out []byte) *wire.Response {
 	if out == nil {
 		out = []byte("null")
@@ -68,8 +68,8 @@ func failure(err error, timedOut bool) *wire.Response {
 	return r
 }
 
-// describe gives the code of an error and how it is recorded. What an error says
-// of itself goes before what is known of the run.
+// describe gives the code of an error and how it is recorded. What the error says about
+// itself has precedence over what the run knows, such as a timeout.
 func describe(err error, timedOut bool) (int, *wire.Failure) {
 	f := &wire.Failure{Class: ClassError, Message: err.Error()}
 	code := collation.CodeInternal
@@ -106,11 +106,10 @@ func describe(err error, timedOut bool) (int, *wire.Failure) {
 	return code, f
 }
 
-// overruled is the response where the effects and the handler disagree: an
-// attempt whose effect ended without a known outcome has failed, also when the
-// handler hid it; only an explicit Fatal ends the activity all the same (E5). What
-// is parked, or not confirmed by its verifier, goes before all that the handler
-// says (3.3).
+// overruled is the response where the effects and the handler disagree. An attempt whose
+// effect has no known outcome has failed, even when the handler hides the error; only an
+// explicit Fatal still ends the activity (E5). An effect that is parked, or that its
+// verifier does not confirm, overrules whatever the handler says (3.3).
 func overruled(r *wire.Response, err, verdict error, timedOut bool) *wire.Response {
 	var fatal *fatalError
 	doubt := doubtful(verdict)

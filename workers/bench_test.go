@@ -15,7 +15,7 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// instant is a bus that hands over one message b.N times and takes every answer.
+// instant is a bus that delivers one message b.N times and accepts every answer.
 type instant struct {
 	transport.Bus
 	msg   transport.Message
@@ -48,7 +48,7 @@ func (d *instantDelivery) Nak(time.Duration) error     { <-d.bus.slots; return n
 func (d *instantDelivery) InProgress() error           { return nil }
 func (d *instantDelivery) Term(string) error           { return nil }
 
-// BenchmarkRequest is one no-op request without the bus's own work.
+// BenchmarkRequest is one no-op request, without the work of a bus.
 func BenchmarkRequest(b *testing.B) {
 	q := ask("echo", 1, `{"amount":12}`)
 	bus := &instant{n: b.N, slots: make(chan struct{}, DefaultConcurrency)}

@@ -150,7 +150,7 @@ func TestFirstOfThoseThatHaveEnded(t *testing.T) {
 	}
 }
 
-// All0 is one wait after the other.
+// All0 calls then unless the step before it failed.
 func All0(_ context.Context, err error, then func() error) (int, error) {
 	if err != nil {
 		return 0, err
@@ -168,7 +168,7 @@ func TestALostCallOutsideIsCutAndOfNoConsequence(t *testing.T) {
 					close(inside)
 					<-ctx.Done()
 					told <- context.Cause(ctx)
-					return 0, context.Cause(ctx) // of unknown outcome: it would park the request
+					return 0, context.Cause(ctx) // an unknown outcome would park the request
 				})
 			},
 			func(ctx context.Context) (int, error) {
@@ -203,7 +203,7 @@ func TestAResultOfALostCallIsRecorded(t *testing.T) {
 	require.Equal(t, ReplayReturned, w.replay().End)
 }
 
-// A call that a branch was about to make when it lost, and that another shares.
+// A branch loses inside a call, and a later call shares its unknown outcome.
 func TestOnceOfALostBranch(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -219,7 +219,7 @@ func TestOnceOfALostBranch(t *testing.T) {
 				return err
 			}, until(inside)),
 			func(ctx context.Context, o *outside) error {
-				_ = call("rate", effects.Once())(ctx, o) // whose outcome is unknown
+				_ = call("rate", effects.Once())(ctx, o) // with an unknown outcome
 				return call("more")(ctx, o)
 			},
 		)(ctx, &o)
@@ -231,7 +231,7 @@ func TestOnceOfALostBranch(t *testing.T) {
 	require.Equal(t, []string{"rate", "more"}, o.names)
 }
 
-// A call of a branch that lost before it began is another one's to make.
+// A call of a branch that lost before the call began can be made by another branch.
 func TestOnceOfABranchThatLostBeforeItBegan(t *testing.T) {
 	t.Parallel()
 	var o outside

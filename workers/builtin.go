@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// RegisterBuiltins adds the handlers of topics http, echo, sleep and fail, so that
-// a worker process is useful without any Go (5.3). docs/handlers.md has their
+// RegisterBuiltins adds handlers for the topics http, echo, sleep and fail, so that a
+// worker process is useful without any Go code (5.3). docs/handlers.md describes their
 // inputs and outputs.
 func RegisterBuiltins(r *Registry) {
 	registerBuiltins(r, newHTTPTransport())
@@ -23,11 +23,10 @@ func registerBuiltins(r *Registry, outside http.RoundTripper) {
 	Handle(r, "http", client.handle)
 }
 
-// echo gives its input back.
 func echo(_ context.Context, in json.RawMessage) (json.RawMessage, error) { return in, nil }
 
-// sleep waits for the duration in "for", then gives its input back. It holds its
-// slot meanwhile; long waits belong into the flow.
+// sleep waits for the duration in "for", then returns its input. It holds its slot
+// meanwhile; long waits belong in the flow.
 func sleep(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
 	var ask struct {
 		For string `json:"for"`
@@ -57,8 +56,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// fail ends with the code and message it is given, on the first "times" tries if
-// that is set; then it gives its input back.
+// fail ends with the code and message of its input. With "times" set it fails only on the
+// first so many attempts; later ones return the input.
 func fail(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
 	ask := struct {
 		Code    int             `json:"code"`

@@ -27,19 +27,19 @@ const (
 	MaxHTTPHeaders = 64 << 10
 	// DefaultHTTPTimeout bounds a call whose attempt has no timeout.
 	DefaultHTTPTimeout = 30 * time.Second
-	// MaxRedirects bounds the redirects that a GET or HEAD follows; other methods
-	// follow none.
+	// MaxRedirects bounds the redirects that a GET or HEAD follows; other methods do not
+	// follow any.
 	MaxRedirects = 10
 	// MaxRetryAfter bounds the delay that a receiver can ask for.
 	MaxRetryAfter = time.Hour
 )
 
-// keyHeader carries the effect's key. Under this spelling net/http takes it as leave
-// to send a request again by itself, which a guarded one must not be: of that it
-// goes out in lower case.
+// keyHeader carries the effect's key. A header in this spelling allows net/http to send
+// the request again by itself. A guarded request must not be repeated, so its header goes
+// out in lower case.
 const keyHeader = "Idempotency-Key"
 
-// ClassHTTP is the class of errors that a receiver answered.
+// ClassHTTP is the class of an error status that a receiver answered with.
 const ClassHTTP = "http"
 
 // HTTPRequest is the input of the built-in http handler.
@@ -47,15 +47,15 @@ type HTTPRequest struct {
 	Method  string            `json:"method"` // default GET
 	URL     string            `json:"url"`    // http or https
 	Headers map[string]string `json:"headers"`
-	Body    json.RawMessage   `json:"body"`   // a string goes as it is, everything else as JSON
-	Verify  *HTTPVerify       `json:"verify"` // how to find out whether it was done; not for GET and HEAD
+	Body    json.RawMessage   `json:"body"`   // a string is sent as it is, everything else as JSON
+	Verify  *HTTPVerify       `json:"verify"` // how to find out whether the call was done; not for GET and HEAD
 }
 
 // HTTPResponse is the output of the built-in http handler.
 type HTTPResponse struct {
 	Status  int               `json:"status"`
 	Headers map[string]string `json:"headers"` // canonical names, several values joined by ", "
-	Body    json.RawMessage   `json:"body"`    // JSON if it says so and is, otherwise a string
+	Body    json.RawMessage   `json:"body"`    // JSON if the content type says so and it parses, otherwise a string
 }
 
 type httpClient struct{ client http.Client }
@@ -77,13 +77,13 @@ func newHTTPClient(outside http.RoundTripper) *httpClient {
 	return &httpClient{client: http.Client{Transport: outside, CheckRedirect: redirect}}
 }
 
-// redirect follows only where nothing is sent twice.
+// redirect follows a redirect only where repeating the request does no harm.
 func redirect(next *http.Request, via []*http.Request) error {
 	first := via[0].Method
 	switch {
 	case first != http.MethodGet && first != http.MethodHead:
 		return http.ErrUseLastResponse
-	case len(via) >= MaxRedirects:
+	case len(via) > MaxRedirects:
 		return fmt.Errorf("over %d redirects", MaxRedirects)
 	case next.URL.Scheme != "http" && next.URL.Scheme != "https":
 		return fmt.Errorf("redirect to scheme %.20q, allowed are http and https", next.URL.Scheme)
@@ -139,8 +139,8 @@ func (in *HTTPRequest) check() error {
 	return nil
 }
 
-// call sends the request once. Answers that a further attempt may change are errors
-// (408, 429, 5xx); the others are results, recorded by the effect (E5).
+// call sends the request once. Statuses that a further attempt may change (408, 429, 5xx)
+// are errors; the effect records all others as results (E5).
 func (c *httpClient) call(ctx context.Context, in *HTTPRequest) (HTTPResponse, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
@@ -209,8 +209,8 @@ func (in *HTTPRequest) build(ctx context.Context) (*http.Request, error) {
 	return q, nil
 }
 
-// refusal is the error of a status that is no success: a business error with the
-// status as its code, and the response as its data if that is not too large.
+// refusal is the error for a status that is no success: a business error with the status
+// as its code and, unless it is too large, the response as its data.
 func (out *HTTPResponse) refusal() error {
 	if out.ok() {
 		return nil
@@ -228,7 +228,7 @@ func (out *HTTPResponse) ok() bool { return out.Status >= 200 && out.Status < 30
 
 func again(status int) bool { return status >= lowestErrorCode && !terminalCode(status) }
 
-// said names the call without path, query and user: they may hold secrets.
+// said names the call without path, query and user, which may hold secrets.
 func said(q *http.Request, status int) string {
 	return fmt.Sprintf("%s %s://%s answered %d %s", q.Method, q.URL.Scheme, q.URL.Host, status, http.StatusText(status))
 }
@@ -260,8 +260,8 @@ func flat(h http.Header) map[string]string {
 	return out
 }
 
-// readable is the body as JSON where it says so and is, otherwise as a string
-// (what is no text is replaced by U+FFFD).
+// readable is the body as JSON where the content type says so and it parses. Otherwise it
+// is a string, in which U+FFFD replaces bytes that are no text.
 func readable(contentType string, body []byte) json.RawMessage {
 	kind, _, _ := mime.ParseMediaType(contentType)
 	if kind == "application/json" || strings.HasSuffix(kind, "+json") {

@@ -15,8 +15,8 @@ import (
 
 // Limits of the verifier of the built-in http handler.
 const (
-	// DefaultSettle is how long the verifier waits after a 404 or 410 before it
-	// asks once more, MaxSettle the longest that can be asked for.
+	// DefaultSettle is how long the verifier waits after a 404 or 410 before it asks once
+	// more. MaxSettle bounds HTTPVerify.Settle.
 	DefaultSettle = 2 * time.Second
 	MaxSettle     = 30 * time.Second
 )
@@ -24,14 +24,13 @@ const (
 // keyTemplate stands for the effect's key in url and headers of an HTTPVerify.
 const keyTemplate = "${key}"
 
-// HTTPVerify is how the built-in http handler finds out whether its call was done
-// (3.3): a request that changes nothing. In URL and header values ${key} stands for
-// the effect's key, which also goes out as Idempotency-Key.
+// HTTPVerify is the request by which the built-in http handler finds out whether its call
+// was done (3.3). The request must not change anything. In URL and header values ${key}
+// stands for the effect's key, which is also sent as Idempotency-Key.
 //
-// 2xx: it was done. An unfinished call then has that answer as its output; a
-// completed one keeps its own, whatever this one says. 404 and 410: it was not
-// done; of an unfinished call only when the receiver says so twice, Settle apart.
-// Everything else: unknown.
+// 2xx means done: an unfinished call gets that answer as its output, a completed one
+// keeps its recorded output. 404 and 410 mean not done; for an unfinished call the
+// receiver must say so twice, Settle apart. Everything else is unknown.
 type HTTPVerify struct {
 	Method  string            `json:"method"` // GET (the default) or HEAD
 	URL     string            `json:"url"`
@@ -40,8 +39,8 @@ type HTTPVerify struct {
 	Settle  string            `json:"settle"` // a duration; default DefaultSettle, at most MaxSettle
 }
 
-// options make the call of an http handler an effect: Idempotent, or with a
-// verifier Guarded, so that what the verifier finds is what counts.
+// options make the call of an http handler an effect: Idempotent, or Guarded where it has
+// a verifier, because then the verifier decides what happens after an unknown outcome.
 func (c *httpClient) options(in *HTTPRequest) ([]effects.Option, error) {
 	if in.Verify == nil {
 		return []effects.Option{effects.Idempotent}, nil
@@ -102,7 +101,7 @@ func (v *httpLook) Verify(ctx context.Context, q effects.Question) (effects.Answ
 		if err := json.Unmarshal(q.Recorded, &recorded); err != nil {
 			return effects.Answer{}, err
 		}
-		if !recorded.ok() { // refused: nothing is said to have been done
+		if !recorded.ok() { // the receiver refused: there is nothing to confirm
 			return effects.Answer{State: effects.StateDone}, nil
 		}
 	}
@@ -132,8 +131,8 @@ func (v *httpLook) Verify(ctx context.Context, q effects.Question) (effects.Answ
 	}
 }
 
-// unsent marks the error of a guarded call that never had a connection: it was
-// definitely not done (E5).
+// unsent marks an error that came before there was a connection: the call was certainly
+// not done (E5).
 func unsent(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return effects.NotDone(err)

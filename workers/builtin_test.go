@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +17,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// receiver is the outside: it remembers what reached it.
+// receiver is the outside; it records its requests.
 type receiver struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -43,6 +44,14 @@ func newReceiver(t *testing.T) *receiver {
 	})
 	mux.HandleFunc("/big", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, strings.Repeat("x", MaxHTTPBody+1))
+	})
+	mux.HandleFunc("/hops/{n}", func(w http.ResponseWriter, q *http.Request) {
+		n, _ := strconv.Atoi(q.PathValue("n"))
+		if n == 0 {
+			w.WriteHeader(http.StatusOK)
+			return
+		}
+		http.Redirect(w, q, fmt.Sprint("/hops/", n-1), http.StatusFound)
 	})
 	mux.HandleFunc("/loop", func(w http.ResponseWriter, q *http.Request) { http.Redirect(w, q, "/loop", http.StatusFound) })
 	mux.HandleFunc("/moved", func(w http.ResponseWriter, q *http.Request) {
@@ -96,6 +105,8 @@ func TestBuiltinHTTPStatuses(t *testing.T) {
 		{"POST", "/moved", terminal, 502, 0},
 		{"GET", "/moved", terminal, 200, 0},
 		{"GET", "/loop", failed, 500, 0},
+		{"GET", fmt.Sprint("/hops/", MaxRedirects), terminal, 200, 0},
+		{"GET", fmt.Sprint("/hops/", MaxRedirects+1), failed, 500, 0},
 		{"GET", "/big", terminal, 502, 0},
 		{"POST", "/big", terminal, 502, 0},
 	} {

@@ -21,7 +21,7 @@ type till struct {
 	mu     sync.Mutex
 	posted []string                                          // keys
 	looked []http.Header                                     // of GETs
-	post   func(key string, w http.ResponseWriter) (ok bool) // whether the charge is applied; nil: it is
+	post   func(key string, w http.ResponseWriter) (ok bool) // whether the charge is applied; nil: always
 	look   func(n int, applied bool) int                     // the status of the n-th GET; nil: 200 or 404
 	done   map[string]bool
 }
@@ -59,7 +59,7 @@ func (s *till) serve(w http.ResponseWriter, q *http.Request) {
 	_, _ = fmt.Fprintf(w, `{"found":%q}`, key)
 }
 
-// cut ends the connection without an answer.
+// cut closes the connection without an answer.
 func cut(w http.ResponseWriter) {
 	c, _, err := http.NewResponseController(w).Hijack()
 	if err == nil {
@@ -78,7 +78,7 @@ func output(t *testing.T, raw json.RawMessage) (out HTTPResponse) {
 	return out
 }
 
-// 3.3: what the receiver says of a call that was cut off.
+// 3.3: the receiver's statements about a call that was cut off.
 func TestBuiltinHTTPVerifyUnfinished(t *testing.T) {
 	t.Parallel()
 	const terminal, failed, parked = journal.ResponseTerminal, journal.ResponseFailedAttempt, journal.ResponseParked
@@ -134,8 +134,8 @@ func TestBuiltinHTTPVerifyUnfinished(t *testing.T) {
 	}
 }
 
-// A connection that is refused was no call: the next attempt makes it, under the next
-// key, and nobody is asked.
+// After a refused connection there was no call: the next attempt makes it under the next
+// key, and the verifier is not asked.
 func TestBuiltinHTTPVerifyRefusedConnection(t *testing.T) {
 	t.Parallel()
 	s, h := newTill(t), builtinHouse(t)
@@ -148,8 +148,8 @@ func TestBuiltinHTTPVerifyRefusedConnection(t *testing.T) {
 	require.Empty(t, s.looked)
 }
 
-// A guarded call is never sent twice by net/http itself, which does that when a
-// connection that it kept is closed, and the request has an Idempotency-Key.
+// net/http never repeats a guarded call. It would, if a kept connection is closed and the
+// request has an Idempotency-Key.
 func TestBuiltinHTTPVerifyIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	s, h := newTill(t), builtinHouse(t)
@@ -161,8 +161,7 @@ func TestBuiltinHTTPVerifyIsNotSentAgain(t *testing.T) {
 	require.NotEmpty(t, s.posted[1])
 }
 
-// 3.3: a completed call is confirmed by a 2xx, whatever it shows, and contradicted
-// by a 404.
+// 3.3: any 2xx confirms a completed call, whatever its body; a 404 contradicts it.
 func TestBuiltinHTTPVerifyCompleted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -185,7 +184,7 @@ func TestBuiltinHTTPVerifyCompleted(t *testing.T) {
 			q := ask("http", 1, s.input(c.mode))
 			first := h.one(q)
 			require.JSONEq(t, `{"charged":"`+s.posted[0]+`"}`, string(output(t, first.Output).Body))
-			h.store.Expire(guid(t, q)) // its process died before the response was heard
+			h.store.Expire(guid(t, q)) // its process died before the response arrived
 			h.send(q, 2)
 			_, hint := h.answer()
 			require.Equal(t, c.kind, hint.Response.Kind)
@@ -200,7 +199,7 @@ func TestBuiltinHTTPVerifyCompleted(t *testing.T) {
 	}
 }
 
-// A recorded refusal says that nothing was done: there is nothing to confirm.
+// After a recorded refusal there is nothing to confirm.
 func TestBuiltinHTTPVerifyARefusal(t *testing.T) {
 	t.Parallel()
 	s, h := newTill(t), builtinHouse(t)

@@ -25,13 +25,15 @@ const (
 	DefaultGrace        = 5 * time.Second
 )
 
-// Session is that of the process.
+// Session is the session of this process (W8); package session implements it.
 type Session interface {
-	// Current is the session, if it is alive for sure: otherwise no run begins.
+	// Current is the session, and whether it is certainly alive. If not, no run begins.
 	Current() (id int64, alive bool)
-	// Watch tells a run, until stop is called, that its request is not its own any more.
+	// Watch calls lost when the run's request no longer belongs to it, until stop is
+	// called.
 	Watch(lease func() (l store.Lease, held bool), lost func(error)) (stop func())
-	// Return hands back a lease that no run has, as soon as the database takes it.
+	// Return gives up a lease that no run uses, and tries again until the database
+	// accepts.
 	Return(l store.Lease)
 }
 
@@ -41,40 +43,40 @@ type Config struct {
 	Registry *Registry
 	Bus      transport.Bus
 	Store    store.Worker
-	// DeadLetter records what no handler can ever take, undecodable or foreign,
-	// before it is terminated (T3): store.Engine's method of that name.
+	// DeadLetter records a message that no handler can ever take, because it is
+	// undecodable or foreign, before it is terminated (T3). It is store.Engine's method
+	// of that name.
 	DeadLetter func(ctx context.Context, d collation.DeadLetter, raw []byte) error
-	// Space of the requests; one of another space is foreign.
+	// Space of the requests; a request of another space is foreign.
 	Space string
-	// Epoch of the space (T4): requests of another are acked and counted. 0 takes
-	// all.
+	// Epoch of the space (T4). Requests of another epoch are acked and counted; 0 accepts
+	// every epoch.
 	Epoch int64
 	// Lanes of the space (T9), default DefaultLanes; the same in all processes.
 	Lanes int
-	// Holder names this process in rows, default host and a random part. Each
-	// run appends a number: two runs in one process are two holders.
+	// Holder names this process in rows; default: the host and a random part. Each run
+	// appends a number, so that two runs in one process are two holders.
 	Holder string
-	// Concurrency is how many requests of a topic are handled at a time, from
-	// their delivery to their ack, unless the topic says otherwise; default
-	// DefaultConcurrency, at most transport.MaxSlots. The next one is pulled when
-	// one is acked, so it also bounds the responses on their way.
+	// Concurrency is how many requests of a topic are handled at a time, from delivery to
+	// ack, unless the topic has its own limit; default DefaultConcurrency, at most
+	// transport.MaxSlots. A request is pulled when another is acked, so it also bounds
+	// the responses under way.
 	Concurrency int
-	// Session is that of the process, as long as which its runs hold their requests
-	// (W8): package session.
+	// Session is the session of this process; its runs hold their requests as long as it
+	// lasts (W8).
 	Session Session
-	// AckWait is the bus's ack wait for topics, default DefaultAckWait; a third of
-	// it is the interval at which deliveries are kept, and after which a run takes its
-	// request for as long as it goes on.
+	// AckWait is the bus's ack wait for topics, default DefaultAckWait. A third of it is
+	// the interval of InProgress, and the time after which a long run takes its request's
+	// lease.
 	AckWait time.Duration
 	// ResponseWait bounds the wait for a response's PubAck, default
 	// DefaultResponseWait.
 	ResponseWait time.Duration
-	// Drain is how long running handlers may go on after Run's context ended,
-	// default DefaultDrain. Then their contexts end with ErrDraining.
+	// Drain is how long running handlers may go on after Run's context has ended, default
+	// DefaultDrain. After that their contexts end with ErrDraining.
 	Drain time.Duration
-	// Grace is how long a handler may go on after its context ended, default
-	// DefaultGrace. Then the run is given up and answered or handed back without
-	// it.
+	// Grace is how long a handler may go on after its context has ended, default
+	// DefaultGrace. After that the run is given up: it is answered, or handed back.
 	Grace time.Duration
 	// Observer is told of attempts; default observer.Nop.
 	Observer observer.Observer
@@ -97,7 +99,7 @@ func (c Config) normalise() (Config, error) {
 		c.Logger = slog.Default()
 	}
 	if c.Holder == "" {
-		host, _ := os.Hostname() // an empty one is made up for by the random part
+		host, _ := os.Hostname() // without a host name the random part is enough
 		c.Holder = host + "-" + rand.Text()[:8]
 	}
 	var errs []error

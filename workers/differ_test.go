@@ -18,7 +18,7 @@ import (
 
 type code func(ctx context.Context, o *outside) error
 
-// steps runs one after the other.
+// steps runs codes one after the other.
 func steps(list ...code) code {
 	return func(ctx context.Context, o *outside) error {
 		for _, s := range list {
@@ -127,15 +127,15 @@ func TestE15ChangedFunctionsAreParked(t *testing.T) {
 			require.Equal(t, ReplayDiverged, replayed.End)
 			require.ErrorContains(t, replayed.Err, c.says)
 
-			deploy(w, function0(c.before, &o)) // the way out
+			deploy(w, function0(c.before, &o)) // the old code resolves it
 			w.wake(journal.PauseSleep, "end", "")
 			require.Equal(t, 0, result[int](t, w.next()))
 		})
 	}
 }
 
-// A difference in one branch shows before another one begins anything: with the
-// code from before, the job goes on.
+// A difference in one branch shows before another branch begins anything; with the old
+// code the job goes on.
 func TestADifferenceShowsBeforeAnythingIsBegun(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]code{
@@ -170,7 +170,7 @@ func TestADifferenceShowsBeforeAnythingIsBegun(t *testing.T) {
 
 func nothing(context.Context, *outside) error { return nil }
 
-// What a failed attempt did not come by, the next one does.
+// Calls that a failed attempt did not reach are made by the next one.
 func TestAFailedTryIsNoDifference(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -180,7 +180,7 @@ func TestAFailedTryIsNoDifference(t *testing.T) {
 	for range 2 {
 		failedWith(t, w.next(), journal.ResponseFailedAttempt, 500, ClassError)
 	}
-	failedWith(t, w.next(), journal.ResponseParked, 500, ClassNondeterminism) // but for the last
+	failedWith(t, w.next(), journal.ResponseParked, 500, ClassNondeterminism) // except in the last
 	deploy(w, func(context.Context, int) (int, error) { return 0, Fail(409, "no") })
 	failedWith(t, w.next(), journal.ResponseParked, 500, ClassNondeterminism)
 }
@@ -215,7 +215,7 @@ func TestARecordedResultThatDoesNotFit(t *testing.T) {
 	require.Contains(t, r.Error.Message, "with a result of type string")
 }
 
-// A call outside that is made again once it is known to have failed for good.
+// A call outside is made again once it is known to have failed for good.
 func TestDifferencesOfClasses(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -253,14 +253,14 @@ func TestE15VersionsUnderRunningJobs(t *testing.T) {
 	finish(started)
 	require.Len(t, started.recorded(), 3, "one decision for both places")
 
-	// The call may go when no job needs the old code any more.
+	// The call can be removed when no job needs the old code any more.
 	old = steps(call("a"), rest("x"), call("z"))
 	started = newWorld(t, function0(changed, &o), `1`)
 	started.next()
 	deploy(started, function0(old, &o))
 	finish(started)
 
-	// A process with the code from before meets a job of the new one.
+	// A process with the old code gets a job of the new code.
 	started = newWorld(t, function0(changed, &o), `1`)
 	started.next()
 	deploy(started, func(ctx context.Context, _ int) (int, error) {
@@ -283,17 +283,17 @@ func TestE15VersionsOfBranches(t *testing.T) {
 		}
 		return call("v", effects.WithKey(fmt.Sprint(v, Info(ctx).DAD, len(o.names))), effects.Pure)(ctx, o)
 	}
-	// Told by the branch around it.
+	// The branch around it has the answer.
 	w := newWorld(t, function0(steps(gate, both(gate, nothing)), &o), `1`)
 	w.next()
 	require.Equal(t, " version:c completed 2", w.recorded()[0])
 	require.Len(t, w.recorded(), 3)
-	// A recorded version that this code does not know.
+	// This code does not know the recorded version.
 	w = newWorld(t, function0(steps(gate, rest("x")), &o), `1`)
 	w.next()
 	deploy(w, func(ctx context.Context, _ int) (int, error) { return Version(ctx, "c", 1) })
 	failedWith(t, w.next(), journal.ResponseParked, 500, ClassNondeterminism)
-	// A branch that is past its place, beside one that is not.
+	// One branch is past its place, another is not.
 	w = newWorld(t, function0(both(call("a"), rest("x")), &o), `1`)
 	w.next()
 	var told [2]int
@@ -326,7 +326,7 @@ func TestLimitsOfFunctions(t *testing.T) {
 	}
 	t.Run("calls", func(t *testing.T) {
 		t.Parallel()
-		r := newWorld(t, endless, `1`).next() // it looks at no error, and ends all the same
+		r := newWorld(t, endless, `1`).next() // the function ignores the error, but still ends
 		require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
 		require.Contains(t, r.Error.Message, "more than 10000 calls in one run")
 		require.Contains(t, r.Error.Message, "workers.Child")

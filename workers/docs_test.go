@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The Go of docs/functions.md stands in example_test.go, which runs it.
+// The Go code of docs/functions.md is in example_test.go, which runs it.
 func TestDocumentedCodeIsCodeThatRuns(t *testing.T) {
 	t.Parallel()
 	document, err := os.ReadFile("../docs/functions.md")

@@ -117,9 +117,9 @@ func TestT10DrainIsBounded(t *testing.T) {
 // quiet is a bus whose PubAcks fail or never come.
 type quiet struct {
 	transport.Bus
-	lost    atomic.Int32 // how many sends are lost
-	silence bool         // done is not called for them
-	err     error        // why they are; nil: the bus is away
+	lost    atomic.Int32 // number of sends to lose
+	silence bool         // do not call done for them
+	err     error        // their error; nil: the bus is away
 }
 
 func (q *quiet) Send(ctx context.Context, msgs []transport.Message, done func(int, error)) error {
@@ -156,8 +156,8 @@ func TestE7WithoutPubAckTheRequestComesAgain(t *testing.T) {
 	}
 }
 
-// Full lanes are backpressure, and no handler that kills its process: a run whose
-// response nobody takes is not counted, and its lease ends (T5, E9).
+// Full lanes are backpressure, not a handler that kills its process: a run whose response
+// nobody takes is not counted, and its lease ends (T5, E9).
 func TestT5ARunThatIsNotHeardIsNotCounted(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -177,8 +177,8 @@ func TestT5ARunThatIsNotHeardIsNotCounted(t *testing.T) {
 	h.gone("count")
 }
 
-// A response that no bus will ever take is not an outage: its runs are counted, so
-// that its request becomes stuck, with a dead letter (E9).
+// A response that no bus can ever take is not an outage: its runs are counted, so that
+// the request becomes stuck, with a dead letter (E9).
 func TestE9AResponseThatNobodyCanTakeIsCounted(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -190,14 +190,14 @@ func TestE9AResponseThatNobodyCanTakeIsCounted(t *testing.T) {
 	q := ask("large", 1, `1`)
 	h.store.Put(guid(t, q), nil)
 	h.send(q, 2)
-	h.answer() // of the next run
+	h.answer() // by the next run
 	_, runs, _ := h.store.Leased(guid(t, q))
 	require.Equal(t, 2, runs)
 	h.gone("large")
 }
 
-// The grace begins with the end of the context also where that comes before the
-// pulse knows of the handler.
+// The grace begins when the context ends, even if that is before the pulse knows of the
+// handler.
 func TestTheGraceOfAContextThatEndedAtOnce(t *testing.T) {
 	t.Parallel()
 	r := &run{rt: &Runtime{cfg: Config{AckWait: calm, Grace: 20 * time.Millisecond}}, began: time.Now()}

@@ -8,20 +8,19 @@ import (
 	"github.com/quipu-journal/quipu/effects"
 )
 
-// HandleDurable registers a durable function for a topic (3.5). It is run from the
-// top for every answer, and is given what is recorded of the runs before: what it
-// does outside it does in effects (effects.Do, quipu.DoTx), and it may wait, with
-// Sleep, Await and Child. A wait that is not over ends the run; nothing is held in
-// memory meanwhile, and when it is over the function runs again and gets by.
+// HandleDurable registers a durable function for a topic (3.5). Each turn runs it from
+// its top, with the record of the earlier runs. It makes its calls to the outside in
+// effects (effects.Do, quipu.DoTx), and it may wait with Sleep, Await and Child. A wait
+// that is not over ends the run, and nothing is held in memory. When the wait is over the
+// function runs again and passes it.
 //
-// So the function has to take the same path with the same results: its clock is
-// Now, its chance Rand and UUID, what it does at the same time are branches of All
-// or First, and what else it reads stands in its input. A run that takes another
-// path than the recorded one is parked with an *effects.NondeterminismError;
-// Version changes the code under running jobs.
+// The function must be deterministic: it reads the clock with Now, draws with Rand and
+// UUID, and does things in parallel in branches of All or First; everything else it reads
+// is in its input. A run that differs from the recorded path is parked with an
+// *effects.NondeterminismError. Version lets the code change under running jobs.
 //
-// Input, output, errors and options are as for Handle, but for Class: the body
-// is no effect.
+// Input, output, errors and options are as for Handle, except Class: the body is no
+// effect.
 func HandleDurable[In, Out any](r *Registry, topic string, fn func(context.Context, In) (Out, error), options ...Option) {
 	Handle(r, topic, fn, append(options[:len(options):len(options)], isDurable)...)
 }
@@ -34,14 +33,13 @@ func isDurable(h *handler) error {
 	return nil
 }
 
-// All runs the branches of a durable function, each with its context, and returns
-// their values in order when all have ended; the error is that of the first, in
-// order, that has one. Branches begin in order, each when the one before has ended,
-// waits, or is in a call outside; so calls outside go on at the same time, and
-// nothing else does. Where a branch waits for what has not come, and no other goes
-// on, the function is suspended.
+// All runs the branches of a durable function, each with its own context, and returns
+// their values in order when all have ended. The error is that of the first branch, in
+// order, that failed. A branch begins when the one before it has ended, waits, or is in a
+// call outside. So calls outside overlap, and nothing else does. When all unfinished
+// branches wait, the function is suspended.
 //
-// A panic of a branch is that of All. Outside a job the branches are goroutines.
+// A panic of a branch becomes a panic of All. Outside a job the branches are goroutines.
 func All[T any](ctx context.Context, branches ...func(context.Context) (T, error)) ([]T, error) {
 	values, errs := make([]T, len(branches)), make([]error, len(branches))
 	bodies := make([]func(context.Context), len(branches))
@@ -59,12 +57,11 @@ func All[T any](ctx context.Context, branches ...func(context.Context) (T, error
 	return values, nil
 }
 
-// First runs branches as All does, and returns the value or the error of the first
-// that ended, with its index. Which it was is recorded. Of several that have ended
-// it is the one whose last wait was over first, then the first in order. The
-// contexts of the others end with ErrLost: they go on no further than their next
-// call, what they wait for is cancelled, and a result that they come to outside is
-// recorded and of no consequence.
+// First runs branches as All does, and returns the index and the value or error of the
+// branch that ended first. The choice is recorded. If several have ended, it takes the
+// one whose last wait was over first, then the first in order. The contexts of the others
+// end with ErrLost: they stop at their next call, their waits are cancelled, and the
+// result of a call outside is still recorded but has no effect.
 func First[T any](ctx context.Context, branches ...func(context.Context) (T, error)) (index int, value T, err error) {
 	values, errs := make([]T, len(branches)), make([]error, len(branches))
 	bodies := make([]func(context.Context), len(branches))

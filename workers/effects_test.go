@@ -40,7 +40,7 @@ func TestE3ABodyOfAnotherClassIsOneEffect(t *testing.T) {
 	r = h.one(q)
 	require.Equal(t, []any{journal.ResponseTerminal, 402, ClassBusiness}, []any{r.Kind, r.Code, r.Error.Class})
 	require.Equal(t, store.EffectCompleted, h.store.Rows(guid(t, q))[0].State, "a refusal is a result")
-	h.store.Expire(guid(t, q)) // its process died before the response was heard
+	h.store.Expire(guid(t, q)) // its process died before the response arrived
 	h.send(q, 2)
 	_, hint := h.answer()
 	require.Equal(t, r, hint.Response, "and replays as the same response")
@@ -93,22 +93,22 @@ func TestP31ALiveGuardedCallIsNeitherRepeatedNorParked(t *testing.T) {
 		h.store.Put(guid(t, q), nil)
 		h.send(q, 1)
 		<-inside
-		h.send(q, 2) // the ack wait was lost: the same request again, in the same process
+		h.send(q, 2) // after a lost ack wait: the same request again, in the same process
 		require.Eventually(t, func() bool { return strings.Count(strings.Join(h.store.Calls(), " "), "Lease") >= 2 }, patience, time.Millisecond)
 		h.silent()
 		close(release)
 		_, hint := h.answer()
 		require.Equal(t, "7", string(hint.Response.Output))
 		require.EqualValues(t, 1, calls.Load())
-		h.store.Answer(guid(t, q)) // the engine took it: the second finds no row
+		h.store.Answer(guid(t, q)) // the engine accepted it, so the second run finds no row
 		h.gone("pay")
 		h.silent()
 		require.Equal(t, store.EffectCompleted, h.store.Rows(guid(t, q))[0].State)
 	})
 }
 
-// P21, W8: a run that goes on for long takes its request, once, and its delivery does
-// not come again.
+// P21, W8: a long run takes its request's lease once, and its delivery does not come
+// again.
 func TestP21ALongHandlerKeepsDeliveryAndLease(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		h := newHouse(t)
@@ -137,9 +137,9 @@ func TestP21ALongHandlerKeepsDeliveryAndLease(t *testing.T) {
 	})
 }
 
-// E9: a run learns that it is lost when it takes its request, and later from the
-// session of its process. That of a closed job is over; another comes again, and the
-// database has the lease back.
+// E9: a run learns that it lost its request when it takes the lease, and later from the
+// session of its process. If the job is closed the message is acked; otherwise it comes
+// again, and the lease is handed back.
 func TestE9ARunLearnsThatItIsLost(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -183,8 +183,8 @@ func TestE9ARunLearnsThatItIsLost(t *testing.T) {
 	}
 }
 
-// W8: a process whose session is not sure to live begins no run, and gives back what
-// was taken for one.
+// W8: a process whose session is not certainly alive begins no run, and hands back
+// requests that were taken for it.
 func TestW8WithoutASessionNoRunBegins(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		h := newHouse(t)
@@ -200,8 +200,9 @@ func TestW8WithoutASessionNoRunBegins(t *testing.T) {
 	})
 }
 
-// W8: the request of a run without a lease is acked when its response is out, which so
-// long goes by the bus; that of a run whose row says who has it may go by memory.
+// W8: the response of a run without a lease goes by the bus, because it must be out
+// before the request is acked. The response of a run whose row names its holder may go by
+// memory.
 func TestW8WhoseResponseGoesByTheBus(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		h := newHouse(t)
@@ -217,8 +218,8 @@ func TestW8WhoseResponseGoesByTheBus(t *testing.T) {
 	})
 }
 
-// A run that another one took over leaves the message to it: when that dies, the
-// message comes again (I8).
+// A run that lost its request to another hands the message back: if the other run dies,
+// the message comes again (I8).
 func TestI8ARunThatIsTakenOverLeavesItsMessage(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -247,7 +248,7 @@ func TestI8ARunThatIsTakenOverLeavesItsMessage(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, <-causes, store.ErrStale)
 	h.silent()
-	h.store.Expire(id) // the other one dies
+	h.store.Expire(id) // the other run dies
 	_, hint := h.answer()
 	require.Equal(t, journal.ResponseTerminal, hint.Response.Kind)
 	h.gone("long")
@@ -314,7 +315,7 @@ func TestInfo(t *testing.T) {
 	}, got)
 }
 
-// leaseSpy notes the leases that effects are started under.
+// leaseSpy records the leases of started effects.
 type leaseSpy struct {
 	*effectstest.Store
 	seen chan store.Lease
@@ -325,8 +326,8 @@ func (s leaseSpy) StartEffect(ctx context.Context, l store.Lease, e journal.Effe
 	return s.Store.StartEffect(ctx, l, e)
 }
 
-// E4: what a run starts names the timeout of its attempt, with and without a lease
-// from before.
+// E4: the start of an effect names the timeout of its attempt, with and without an
+// earlier lease.
 func TestE4StartsNameTheTimeout(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -344,7 +345,7 @@ func TestE4StartsNameTheTimeout(t *testing.T) {
 	}
 }
 
-// J8: a handler whose request is not its own any more is told by its context.
+// J8: the context of a handler ends when the request no longer belongs to it.
 func TestJ8AStaleHandlerIsCancelled(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		h := newHouse(t)

@@ -15,27 +15,27 @@ import (
 
 // Classes of the errors in responses, as expressions and operators see them.
 const (
-	ClassBusiness = "business"            // Fail
+	ClassBusiness = "business"            // of Fail
 	ClassInput    = "input"               // an input that does not fit the handler
-	ClassFatal    = "fatal"               // Fatal
+	ClassFatal    = "fatal"               // of Fatal
 	ClassError    = "error"               // any other error
 	ClassPanic    = "panic"               // with its stack
 	ClassTimeout  = "timeout"             // the attempt's timeout passed
 	ClassTooLarge = "result_too_large"    // over wire.MaxResult
-	ClassInvalid  = "result_invalid"      // no JSON that can be recorded
+	ClassInvalid  = "result_invalid"      // a result that is no JSON, or cannot be recorded
 	ClassParked   = collation.ClassParked // an effect of unknown outcome
 
 	ClassSignal         = "signal"                      // a signal that came with the code of an error
-	ClassNondeterminism = collation.ClassNondeterminism // a durable function that takes another path than the recorded one (E15)
+	ClassNondeterminism = collation.ClassNondeterminism // a durable function that differs from the recorded path (E15)
 	ClassUndo           = collation.ClassUndo           // a compensation that fails (3.5)
 
-	ClassVerification = "verification"         // an effect that its verifier does not confirm (3.3)
-	ClassConfirm      = collation.ClassConfirm // the same, and a person says what is right
+	ClassVerification = "verification"         // an effect that its verifier contradicts (3.3)
+	ClassConfirm      = collation.ClassConfirm // the same, in a mode that leaves the decision to a person
 	ClassMisfit       = collation.ClassMisfit  // a recorded result that its handler cannot read; parked
 )
 
-// MaxErrorData bounds the data of an error, in bytes of canonical JSON. Data
-// beyond it is left out and the message says so.
+// MaxErrorData bounds the data of an error, in bytes of canonical JSON. Larger data is
+// left out, and the message says so.
 const MaxErrorData = effects.MaxFailureData
 
 const (
@@ -90,10 +90,9 @@ func Data(v any) FailOption {
 	}
 }
 
-// Fail is a business error: the activity ends with code and message, which the
-// flow can branch on. Codes 408, 429 and 5xx are a failed attempt instead, repeated by
-// the activity's policy, terminal when that is exhausted (E8, E11). A code outside
-// 400…599 becomes 500.
+// Fail is a business error: the activity ends with code and message, on which the flow
+// can branch. Codes 408, 429 and 5xx are a failed attempt instead: the activity's policy
+// repeats it, and the last one is terminal (E8, E11). A code outside 400…599 becomes 500.
 func Fail(code int, message string, options ...FailOption) error {
 	e := &Error{Code: code, Class: ClassBusiness, Message: message}
 	if code < lowestErrorCode || code > lastErrorCode {
@@ -126,9 +125,9 @@ func (e *fatalError) Refusal() (int, journal.Failure, bool) {
 	return code, journal.Failure{Class: class, Message: e.Error(), Data: data}, true
 }
 
-// RetryAfter marks err as a failed attempt whose next one comes after d, instead of
-// the policy's backoff (E8). It goes before the code of a Fail within err.
-// RetryAfter(d, nil) is nil.
+// RetryAfter marks err as a failed attempt, and the next one comes after d instead of the
+// policy's backoff (E8). It overrides the code of a Fail within err. RetryAfter(d, nil)
+// is nil.
 func RetryAfter(d time.Duration, err error) error {
 	if err == nil {
 		return nil
@@ -144,7 +143,7 @@ type retryError struct {
 func (e *retryError) Error() string { return e.err.Error() }
 func (e *retryError) Unwrap() error { return e.err }
 
-// Refusal implements effects.Refusal: it is none, its outcome is unknown.
+// Refusal implements effects.Refusal: the error is no result, its outcome is unknown.
 func (e *retryError) Refusal() (int, journal.Failure, bool) {
 	code, class, data := coded(e.err, ClassError)
 	return code, journal.Failure{Class: class, Message: e.Error(), Data: data}, false
@@ -158,7 +157,6 @@ func coded(err error, class string) (int, string, json.RawMessage) {
 	return collation.CodeInternal, class, nil
 }
 
-// panicError is what a handler that panicked ends with.
 type panicError struct {
 	value any
 	stack []byte

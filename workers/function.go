@@ -15,11 +15,11 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// ending is what the run of a handler came to.
+// ending is the outcome of a handler's run.
 type ending struct {
 	out      []byte
 	err      error
-	response *wire.Response // nil: out and err say it
+	response *wire.Response // nil: made from out and err
 }
 
 // function is a run of a durable function.
@@ -28,13 +28,13 @@ type function struct {
 	req     *wire.Request // as the function sees it
 	in      []byte
 	session *effects.Session
-	durable *durable.Function    // nil of other handlers
-	order   *collation.UndoOrder // of a run for the compensations of another request
-	frozen  bool                 // a replay: nothing is begun
+	durable *durable.Function    // nil for other handlers
+	order   *collation.UndoOrder // set when the run serves the compensations of another request
+	frozen  bool                 // a replay: no effect and no wait is begun
 }
 
-// of makes the run one for the compensations of the ordered request: the function
-// gets that one's input, and sees itself in its place.
+// of makes this the run for the compensations that o orders: the function gets the input
+// of the original request, and Info shows that request.
 func (f *function) of(o *collation.UndoOrder) {
 	q := *f.req
 	q.Job, q.Key, q.Generation, q.Flow, q.Version = o.Job, o.Key, o.Generation, o.Flow, o.Version
@@ -42,8 +42,8 @@ func (f *function) of(o *collation.UndoOrder) {
 	f.order, f.req, f.in = o, &q, o.Input
 }
 
-// undoOrder reads the order out of a request of the flow of compensations; nil of
-// another flow.
+// undoOrder reads the order from a request of the flow of compensations; nil for other
+// flows.
 func undoOrder(q *wire.Request, in []byte) (*collation.UndoOrder, *durable.Original, error) {
 	if q.Flow != flow.UndoName {
 		return nil, nil, nil
@@ -66,8 +66,8 @@ func undoOrder(q *wire.Request, in []byte) (*collation.UndoOrder, *durable.Origi
 	return o, &durable.Original{Job: job, Request: request}, nil
 }
 
-// run runs the function. Where the journal could not be used, or the request is
-// not the run's any more, it gives no response: the session's verdict says so.
+// run runs the function. It gives no response where the journal could not be used, or the
+// request no longer belongs to the run; the session's verdict tells.
 func (f *function) run(ctx context.Context) ending {
 	ctx = context.WithValue(ctx, callKey{}, f.req) // for compensations, too
 	if err := f.durable.Load(ctx); err != nil {
@@ -104,7 +104,7 @@ func (f *function) pass(ctx context.Context) durable.Ending {
 	return end
 }
 
-// answer is what a pass comes to.
+// answer makes a response of what a pass came to.
 func (f *function) answer(ctx context.Context, end durable.Ending) ending {
 	verdict := f.session.Verdict()
 	timedOut := errors.Is(context.Cause(ctx), ErrTimeout)
@@ -122,8 +122,8 @@ func (f *function) answer(ctx context.Context, end durable.Ending) ending {
 	default:
 		r = overruled(success(f.h.topic, end.Result), nil, verdict, timedOut)
 	}
-	// What a failed attempt did not come by, the next one does; a run that was cut off
-	// proves nothing.
+	// A successful or final response must have asked for every recorded call. A failed
+	// attempt may leave some to the next one, and a run that was cut off proves nothing.
 	cut := verdict != nil || end.Err != nil && ctx.Err() != nil
 	if r.Error == nil || f.fails(r) && !cut {
 		if err := f.unasked(); err != nil {
@@ -133,8 +133,7 @@ func (f *function) answer(ctx context.Context, end durable.Ending) ending {
 	return ending{out: end.Result, err: end.Err, response: r}
 }
 
-// unasked is the difference that shows at the end: a recorded call that was not
-// made.
+// unasked is the error of a run that ended without making a recorded call.
 func (f *function) unasked() error {
 	if f.frozen && f.session.Stopped() != nil {
 		return nil
@@ -150,7 +149,7 @@ func (f *function) fails(r *wire.Response) bool {
 	return r.Kind == journal.ResponseTerminal || r.Kind == journal.ResponseFailedAttempt && f.req.Attempt >= f.req.Attempts
 }
 
-// undo runs the function once more, for its compensations, and then those.
+// undo runs the function once more to register its compensations, then runs them.
 func (f *function) undo(ctx context.Context) ending {
 	f.pass(ctx)
 	if err := f.session.Verdict(); isTrouble(err) {
@@ -178,8 +177,8 @@ func (f *function) undo(ctx context.Context) ending {
 	return ending{response: wire.SuspendedUntil([]wire.Pause{failed.Pause()})}
 }
 
-// cut is the response of a run that was cut off before its compensations: a drained
-// one is handed back, others leave them to a job of their own.
+// cut is the response of a run that was cut off before its compensations. A drained run
+// is handed back; any other leaves the compensations to a job of their own.
 func (f *function) cut(cause error) ending {
 	if f.order != nil || errors.Is(cause, ErrDraining) {
 		return ending{err: cause, response: failure(cause, errors.Is(cause, ErrTimeout))}
@@ -213,7 +212,7 @@ func (f *function) parks(class string, err error) ending {
 	}}
 }
 
-// isTrouble reports a verdict after which nothing is answered now.
+// isTrouble reports a verdict after which the run gives no answer yet.
 func isTrouble(verdict error) bool {
 	var trouble *effects.StoreError
 	return errors.As(verdict, &trouble) || errors.Is(verdict, effects.ErrBusy)

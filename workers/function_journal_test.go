@@ -15,7 +15,7 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// rowOf is the one row of a kind.
+// rowOf is the only row of a kind.
 func (o *office) rowOf(kind journal.MessageKind) collation.Row {
 	o.t.Helper()
 	var found []collation.Row
@@ -28,7 +28,7 @@ func (o *office) rowOf(kind journal.MessageKind) collation.Row {
 	return found[0]
 }
 
-// answered takes the next answer of the function into the journal.
+// answered commits the next answer of the function to the journal.
 func (o *office) answered() *wire.Response {
 	o.t.Helper()
 	m, hint := o.answer()
@@ -42,7 +42,7 @@ func (o *office) answered() *wire.Response {
 	return hint.Response
 }
 
-// woken takes the wake-up that is due into the journal.
+// woken commits the due wake-up to the journal.
 func (o *office) woken() {
 	o.t.Helper()
 	o.wake(o.rowOf(journal.MessageWakeUp))
@@ -55,15 +55,14 @@ func (o *office) wake(r collation.Row) {
 	o.handle(&collation.Message{Kind: r.Kind, Job: o.job, GUID: r.GUID, Row: r.GUID, Activity: r.Activity, DAD: r.DAD, Response: response})
 }
 
-// ask sends the request of the row as it stands.
+// ask sends the request of the current row.
 func (o *office) ask() {
 	o.t.Helper()
 	r := o.rowOf(journal.MessageRequest)
 	o.send(o.requestOf(r), r.Publication+1)
 }
 
-// E12, with the real protocol: a sleep, a signal that comes before and one that
-// comes in time.
+// E12, with the real protocol: a sleep, an early signal, and one that comes in time.
 func TestJournalAFunctionSleepsAndWaits(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -124,7 +123,7 @@ func TestJournalAFunctionSleepsAndWaits(t *testing.T) {
 	require.Equal(t, []string{"1", "3"}, []string{all[0].Position, all[1].Position})
 }
 
-// deliver hands a kept signal to the wait that was registered for it.
+// deliver gives a kept signal to the wait that was registered for it.
 func (o *office) deliver(caller string) {
 	o.t.Helper()
 	_, err := journaltest.Driven{Store: o.journal}.Deliver(o.t.Context(), []collation.RowKey{{

@@ -24,7 +24,7 @@ func TestE12ASleepSuspendsAndIsOverLater(t *testing.T) {
 			return 0, err
 		}
 		defer func() {
-			_ = recover() // holds nothing up
+			_ = recover() // it stops nothing
 			unwound++
 		}()
 		if err := Sleep(ctx, "rest", time.Hour); err != nil {
@@ -185,7 +185,7 @@ func TestNothingElseIsBegunAfterAFailure(t *testing.T) {
 			}
 			return 1, nil
 		}, effects.Idempotent)
-		if err != nil { // another path, which no later run would take
+		if err != nil { // a path that no later run would take
 			v, err := do(ctx, &o, "fallback", 2)
 			_ = Sleep(ctx, "rest", time.Second)
 			if err == nil {
@@ -240,8 +240,8 @@ func TestE5NotDoneReplaysWhereTheFunctionWentOn(t *testing.T) {
 	require.Equal(t, ReplayReturned, w.replay().End)
 }
 
-// A call that is made again is outside while another branch begins something new:
-// what is recorded after it is no difference yet.
+// A call that is made again is outside while another branch begins something new: the
+// records after it are no difference yet.
 func TestACallThatIsMadeAgainHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	meet := make(chan struct{})

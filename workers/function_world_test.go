@@ -21,11 +21,11 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// errCrash is what the store says to a process that has died.
+// errCrash is the store's error in a process that has died.
 var errCrash = errors.New("the process is dead")
 
-// world runs a durable function as its worker does, delivery by delivery, on a
-// store in memory: without a bus, and with the engine's part played here.
+// world runs a durable function as its worker does, delivery by delivery, on a store in
+// memory. It has no bus and plays the engine itself.
 type world struct {
 	t     testing.TB
 	store *effectstest.Store
@@ -34,20 +34,20 @@ type world struct {
 	runs  int
 	again bool // the next delivery is not the first
 
-	// crash, if set, is asked at each operation of the store: after how many the
-	// process dies, and whether the last one is still carried out.
+	// crash, if set, decides at each operation of the store whether the process dies
+	// there, and whether that operation is still carried out.
 	crash *crash
 }
 
 type crash struct {
 	mu    sync.Mutex
 	left  int
-	after bool // the operation that it dies in is carried out
+	after bool // the last operation is carried out
 	dead  bool
 	ops   int
 }
 
-// dies says what becomes of an operation.
+// dies decides about one operation.
 func (c *crash) dies() (before, after bool) {
 	if c == nil {
 		return false, false
@@ -113,7 +113,7 @@ func newWorld[In, Out any](t testing.TB, fn func(context.Context, In) (Out, erro
 
 func (w *world) id() journal.GUID { return mustGUID(w.q.Request) }
 
-// deploy puts other code in the function's place.
+// deploy replaces the function's code.
 func deploy[In, Out any](w *world, fn func(context.Context, In) (Out, error)) {
 	w.reg = New()
 	HandleDurable(w.reg, "fn", fn)
@@ -145,7 +145,7 @@ func (w *world) function(ctx context.Context) *function {
 	return f
 }
 
-// run is one delivery; nil when its process died, or it hands the request back.
+// run makes one delivery; nil if its process died, or it handed the request back.
 func (w *world) run() *wire.Response { return w.runIn(context.Background()) }
 
 func (w *world) runIn(ctx context.Context) *wire.Response {
@@ -162,7 +162,7 @@ func (w *world) runIn(ctx context.Context) *wire.Response {
 	return e.response
 }
 
-// heard is the engine's part: the request has its next turn.
+// heard plays the engine: the request gets its next turn.
 func (w *world) heard(r *wire.Response) {
 	switch r.Kind {
 	case journal.ResponseSuspended:
@@ -176,7 +176,7 @@ func (w *world) heard(r *wire.Response) {
 	w.q.Turn++
 }
 
-// next runs until there is a response, and takes it.
+// next runs until there is a response, and accepts it.
 func (w *world) next() *wire.Response {
 	w.t.Helper()
 	for range 1000 {
@@ -189,7 +189,7 @@ func (w *world) next() *wire.Response {
 	return nil
 }
 
-// wake brings what the function waits for.
+// wake ends a wait of the function.
 func (w *world) wake(kind journal.PauseKind, name string, output string) {
 	w.t.Helper()
 	r := &journal.Response{Kind: journal.ResponseWake, Code: collation.CodeOK, Request: w.id(), Output: []byte(output)}
@@ -207,13 +207,13 @@ func (w *world) wakeWith(kind journal.PauseKind, name string, r *journal.Respons
 	require.True(w.t, w.store.Wake(w.id(), kind, name, r), "it does not wait for %s %s", kind, name)
 }
 
-// timeout lets the bound of a signal pass.
+// timeout lets the timeout of a signal pass.
 func (w *world) timeout(name string) {
 	w.t.Helper()
 	w.wakeWith(journal.PauseSignal, name, &journal.Response{Kind: journal.ResponseWake, Code: collation.CodeOK, By: journal.ByTimer})
 }
 
-// waits are the names of what a response waits for.
+// waits are the names of the pauses in a response.
 func waits(r *wire.Response) []string {
 	var names []string
 	for _, p := range r.Pauses {
@@ -222,7 +222,7 @@ func waits(r *wire.Response) []string {
 	return names
 }
 
-// recorded are the recorded effects: position, name, state and result.
+// recorded lists the recorded effects: position, name, state and result.
 func (w *world) recorded() []string {
 	var all []string
 	for _, r := range w.store.Rows(w.id()) {
@@ -251,7 +251,7 @@ func (w *world) record() ReplayRequest {
 	}
 }
 
-// outside counts calls by their keys.
+// outside counts calls by key.
 type outside struct {
 	mu    sync.Mutex
 	calls map[string]int
@@ -276,8 +276,7 @@ func (o *outside) called(ctx context.Context, name string) {
 	o.names = append(o.names, name)
 }
 
-// keys is how many keys were called outside, and how often the one that was called
-// most.
+// keys is how many keys were called outside, and the highest number of calls for one key.
 func (o *outside) keys() (n, most int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

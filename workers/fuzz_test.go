@@ -21,7 +21,7 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// posted is a delivery that holds a message and does nothing.
+// posted is a delivery of a fixed message that does nothing.
 type posted struct {
 	transport.Delivery
 	msg transport.Message
@@ -30,8 +30,7 @@ type posted struct {
 func (d *posted) Message() *transport.Message { return &d.msg }
 func (d *posted) Err() error                  { return nil }
 
-// FuzzRequest: a delivery is a request to this worker, or poison with a reason
-// (T3, T6).
+// FuzzRequest: a delivery is a request for this worker, or poison with a reason (T3, T6).
 func FuzzRequest(f *testing.F) {
 	id := journal.GUID{7, 6: 0x80, 8: 0x80}
 	f.Add(wire.Encode(&wire.Request{
@@ -57,8 +56,8 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// FuzzUndoOrder: the input of a request of the flow of compensations names a job
-// and a request, or is refused; that of another flow is nobody's order (3.5).
+// FuzzUndoOrder: the input of a request of the flow of compensations names a job and a
+// request, or is refused; an input of any other flow is no order (3.5).
 func FuzzUndoOrder(f *testing.F) {
 	order, err := json.Marshal(collation.UndoOrder{
 		Job: journal.JobID{1, 6: 0x80}.String(), Request: journal.GUID{2, 6: 0x80}.String(), Generation: 1, Flow: "trip", Version: "1",
@@ -81,8 +80,8 @@ func FuzzUndoOrder(f *testing.F) {
 	})
 }
 
-// FuzzHTTPInput: what the http handler is asked for is refused as an input, or a
-// request that goes to a host over http, with the key where there is one (5.3).
+// FuzzHTTPInput: an input of the http handler is refused, or becomes a request to a host
+// over http, with the key if there is one (5.3).
 func FuzzHTTPInput(f *testing.F) {
 	for _, seed := range []string{
 		`{"url":"https://bank.example/charge","method":"post","headers":{"X":"y"},"body":{"a":1}}`,
@@ -121,8 +120,8 @@ func FuzzHTTPInput(f *testing.F) {
 	})
 }
 
-// FuzzHTTPAnswer: whatever a receiver sends back is an output that can be recorded,
-// and a delay within its limit.
+// FuzzHTTPAnswer: any answer of a receiver becomes an output that can be recorded, and a
+// delay within its limit.
 func FuzzHTTPAnswer(f *testing.F) {
 	f.Add("application/json", `{"b":1.50,"a":"\u00e9"}`, "120")
 	f.Add("application/problem+json; charset=utf-8", `{"a":1,"a":2}`, "Fri, 31 Dec 9999 23:59:59 GMT")
@@ -140,8 +139,8 @@ func FuzzHTTPAnswer(f *testing.F) {
 	})
 }
 
-// FuzzBuiltins: sleep and fail take their input or refuse it with 400; what they
-// refuse is never a success.
+// FuzzBuiltins: sleep and fail accept their input or refuse it with 400; a refusal is
+// never a success.
 func FuzzBuiltins(f *testing.F) {
 	f.Add([]byte(`{"for":"1h"}`))
 	f.Add([]byte(`{"for":"-1s","code":402,"message":"no","times":2,"data":{"a":1}}`))
@@ -161,8 +160,8 @@ func FuzzBuiltins(f *testing.F) {
 	})
 }
 
-// FuzzLookedUp: what the verifier of the http handler finds recorded is judged or
-// refused, and never calls for an effect that was refused outside (3.3).
+// FuzzLookedUp: the verifier of the http handler judges or refuses any recorded result,
+// and never makes a call for an effect that the receiver refused (3.3).
 func FuzzLookedUp(f *testing.F) {
 	f.Add([]byte(`{"status":201,"headers":{},"body":{}}`))
 	f.Add([]byte(`{"status":402}`))

@@ -6,8 +6,8 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// Call says which request a handler run answers. A durable function that is run for
-// its compensations sees the request that it is undone for, but for turn and attempt.
+// Call says which request a handler's run answers. A durable function that runs for its
+// compensations sees the original request, except for turn and attempt.
 type Call struct {
 	Space, Job, Key   string // Key is the job's
 	Generation        int64
@@ -15,20 +15,20 @@ type Call struct {
 	Activity, DAD     string
 	Element           int // index under `each`
 	Topic, Request    string
-	Turn              int // answers so far, suspensions among them, plus 1
+	Turn              int // answers so far, suspensions included, plus 1
 	Attempt, Attempts int // failed attempts so far, plus 1; the policy's limit
 	TimeoutMS         int64
 	Trace             string // W3C traceparent of the job, or ""
-	// Root and its generation are of a job that resumes another: the first of those, whose
-	// name the keys of effects have. "": it resumes none.
+	// Root and RootGeneration name, for a job that resumes another, the first job of that
+	// chain, under whose name effect keys are made. "": the job resumes none.
 	Root           string
 	RootGeneration int64
 }
 
 type callKey struct{}
 
-// Info returns the call that ctx belongs to; outside a job it is zero (E14). A
-// durable function decides nothing on Turn and Attempt, which differ from run to run.
+// Info returns the call that ctx belongs to; outside a job it is zero (E14). A durable
+// function must not decide on Turn and Attempt, which differ from run to run.
 func Info(ctx context.Context) Call {
 	q, _ := ctx.Value(callKey{}).(*wire.Request)
 	if q == nil {
@@ -42,7 +42,7 @@ func Info(ctx context.Context) Call {
 	}
 }
 
-// request is the call as Info finds it.
+// request is the inverse of Info.
 func (c *Call) request() *wire.Request {
 	return &wire.Request{
 		Space: c.Space, Job: c.Job, Key: c.Key, Generation: c.Generation, Flow: c.Flow, Version: c.Version,

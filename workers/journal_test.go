@@ -28,7 +28,7 @@ transitions:
   start: [pay]
 `
 
-// office is a house on the real journal in memory, with a hand-driven engine.
+// office is a house on the real journal in memory; the test drives the engine.
 type office struct {
 	*house
 	journal *memory.Store
@@ -77,7 +77,7 @@ func (o *office) row() collation.Row {
 	return rows[0]
 }
 
-// handle carries one message through the collation.
+// handle takes one message through the protocol.
 func (o *office) handle(m *collation.Message) {
 	o.t.Helper()
 	for done := false; !done; {
@@ -109,7 +109,7 @@ func (o *office) requestOf(r collation.Row) wire.Request {
 	}
 }
 
-// heard takes the next answer into the journal.
+// heard commits the next answer to the journal.
 func (o *office) heard() *wire.Response {
 	o.t.Helper()
 	m, hint := o.answer()
@@ -123,7 +123,7 @@ func (o *office) heard() *wire.Response {
 	return hint.Response
 }
 
-// dies is a first run whose process dies inside the call.
+// dies makes a first run whose process dies inside the call.
 func (o *office) dies(class effects.Class) {
 	q := o.request()
 	own, err := o.journal.OpenSession(o.t.Context(), store.Process{Name: "dead", Lease: time.Hour})

@@ -28,8 +28,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const patience = time.Minute
 
-// Nothing that a house waits for is shorter than calm, so that no test comes upon
-// another delivery or a lost lease because the machine was busy; see hasty.
+// calm is the shortest wait in a house, so that no redelivery or lost lease disturbs a
+// test on a busy machine; see hasty.
 const calm = time.Minute
 
 // house is a runtime with its bus and its store.
@@ -71,21 +71,21 @@ func newHouse(t *testing.T) *house {
 	return h
 }
 
-// inBubble runs a test on a clock that moves when everybody waits (testing/synctest).
+// inBubble runs a test on a clock that moves when all goroutines wait (testing/synctest).
 func inBubble(t *testing.T, run func(t *testing.T)) {
 	t.Parallel()
 	synctest.Test(t, run)
 }
 
-// hasty makes the waits so short that a test can see them pass. It is called before
-// anything uses the bus.
+// hasty makes the waits so short that a test can see them pass. Call it before the bus is
+// used.
 func (h *house) hasty() {
 	const short = 300 * time.Millisecond
 	h.bus = memory.New(memory.Config{AckWait: short})
 	h.cfg.Bus, h.cfg.AckWait, h.cfg.ResponseWait = h.bus, short, 200*time.Millisecond
 }
 
-// open runs the runtime and an engine that hears every answer.
+// open starts the runtime and an engine that receives every answer.
 func (h *house) open() {
 	h.t.Helper()
 	rt, err := NewRuntime(h.cfg)
@@ -124,7 +124,7 @@ func (h *house) closed() error {
 	}
 }
 
-// ask is a request with everything that it needs.
+// ask makes a complete request.
 func ask(topic string, n byte, input string) wire.Request {
 	job := collation.NewJobID("shop", string('a'+rune(n)), 1)
 	return wire.Request{
@@ -141,7 +141,7 @@ func guid(t *testing.T, q wire.Request) journal.GUID {
 	return g
 }
 
-// send publishes a request as its row's publication number.
+// send publishes a request as a given publication of its row.
 func (h *house) send(q wire.Request, publication int) {
 	h.t.Helper()
 	m := transport.Message{
@@ -152,8 +152,8 @@ func (h *house) send(q wire.Request, publication int) {
 	require.NoError(h.t, transporttest.Publish(h.t.Context(), h.bus, m))
 }
 
-// answer is the next response that reaches the engine, without its times, which no two
-// runs share.
+// answer is the next response that reaches the engine, without its times, which differ
+// between runs.
 func (h *house) answer() (transport.Message, *wire.Hint) {
 	h.t.Helper()
 	m, hint := h.timed()
@@ -183,7 +183,7 @@ func (h *house) gone(topic string) {
 	require.Eventually(h.t, func() bool { return h.bus.Len(transport.ToWork(topic)) == 0 }, patience, time.Millisecond)
 }
 
-// silent asserts that nothing was answered so far.
+// silent requires that nothing was answered so far.
 func (h *house) silent() {
 	h.t.Helper()
 	select {
@@ -193,7 +193,7 @@ func (h *house) silent() {
 	}
 }
 
-// one asks once and returns the response.
+// one sends a request and returns the response.
 func (h *house) one(q wire.Request) *wire.Response {
 	h.t.Helper()
 	h.store.Put(guid(h.t, q), nil)

@@ -11,14 +11,14 @@ import (
 // Handler is a handler as its requests see it: JSON in, JSON out, nil for null.
 type Handler func(ctx context.Context, input json.RawMessage) (json.RawMessage, error)
 
-// Use wraps all handlers of the registry, also those that are registered later: for
-// logs, metrics, credentials, limits. What is added first is outermost. Info and Logger
-// tell it which call it is in.
+// Use wraps all handlers of the registry, also those registered later: for logs, metrics,
+// credentials, limits. The first middleware is the outermost. Info and Logger tell it
+// which call it is in.
 //
-// It runs with every run of a handler, so again after a crash and, around a durable
-// function, with each of its turns: a turn that suspends does not return from next, but
-// what it deferred runs. There it must not change the input or the order of calls from
-// one turn to the next (E15). An effect of its own is one of the handler's, and needs a
+// It runs with every run of a handler: again after a crash, and with each turn of a
+// durable function. A turn that suspends does not return from next, but its deferred
+// calls run. Around a durable function it must not change the input or the order of calls
+// between turns (E15). An effect of its own counts as one of the handler's, and needs a
 // name that no handler uses.
 func (r *Registry) Use(middleware ...func(next Handler) Handler) {
 	r.mu.Lock()
@@ -32,7 +32,6 @@ func (r *Registry) Use(middleware ...func(next Handler) Handler) {
 	}
 }
 
-// wrapped is a body within what the registry uses.
 func (h *handler) wrapped(body Handler) Handler {
 	for _, use := range slices.Backward(h.uses) {
 		body = use(body)
@@ -42,10 +41,9 @@ func (h *handler) wrapped(body Handler) Handler {
 
 type loggerKey struct{}
 
-// Logger is the runtime's log for the handler run that ctx belongs to: it has the topic,
-// the job's key and id, the activity with its address, the turn and the attempt. Outside a
-// job it is slog.Default(). A durable function logs a line again in each turn that passes
-// it.
+// Logger is the runtime's log for the run that ctx belongs to, with the topic, the job's
+// key and id, the activity and its address, the turn and the attempt. Outside a job it is
+// slog.Default(). A durable function logs a line again in each turn that passes it.
 func Logger(ctx context.Context) *slog.Logger {
 	base, _ := ctx.Value(loggerKey{}).(*slog.Logger)
 	if base == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// 3.3: a result that an operator gave and that the handler cannot read parks the
-// request again, with how to answer; it is not tried for nothing.
+// 3.3: an operator's result that the handler cannot read parks the request again and says
+// how to resolve it; there is no further attempt.
 func TestAResultThatDoesNotFitIsParked(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -49,7 +49,7 @@ func TestCallsThatAreNotOfTheirBranch(t *testing.T) {
 			})
 			<-meet
 			wg.Go(func() {
-				for errs[1] == nil { // as long as the other one is under way
+				for errs[1] == nil { // while the other one is under way
 					_, errs[1] = effects.Do(ctx, "b", never, effects.Pure, effects.Once())
 				}
 			})
@@ -94,8 +94,8 @@ func TestAFunctionHasNoClass(t *testing.T) {
 	require.ErrorContains(t, err, "a durable function names its effects itself")
 }
 
-// What a function makes of an error whose cause is gone in a later run, no later
-// run would repeat.
+// No later run would repeat what a function does with an error whose cause is gone by
+// then.
 func TestAnEndedContextBeginsNothing(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -124,7 +124,7 @@ func TestAWaitDoesNotEndWithAContextOfTheFunction(t *testing.T) {
 	require.Equal(t, []string{"sleep x at 1"}, waits(w.next()))
 }
 
-// A run that was given up goes no further, though its function does.
+// A run that was given up begins nothing more, although its function goes on.
 func TestAGivenUpFunctionBeginsNothing(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// What a durable function does outside a job (E14).
+// These functions run a durable function outside a job (E14).
 
 var (
 	errNoSignals  = errors.New("outside a job no signals come: give the function some with workers.WithSignals")
@@ -22,25 +22,24 @@ type signalsKey struct{}
 
 type childrenKey struct{}
 
-// WithSignals gives functions that are called outside a job the signals that they
-// wait for: source returns the payload of the next one, any value that marshals to
-// JSON, or blocks until ctx ends. An error of it, *SignalError for one, is that of
-// Await. Within a job it means nothing.
+// WithSignals gives signals to functions that are called outside a job. source returns
+// the payload of the next one, any value that marshals to JSON, or blocks until ctx ends.
+// Await returns its error, for example a *SignalError. Within a job WithSignals has no
+// effect.
 func WithSignals(ctx context.Context, source func(ctx context.Context, topic, key string) (any, error)) context.Context {
 	return context.WithValue(ctx, signalsKey{}, source)
 }
 
-// WithChildren gives functions that are called outside a job the children that they
-// start: run returns the output of one, any value that marshals to JSON. An error of
-// it, *ChildError for one, is that of Child. Within a job it means nothing.
+// WithChildren gives children to functions that are called outside a job. run returns the
+// output of one, any value that marshals to JSON. Child returns its error, for example a
+// *ChildError. Within a job WithChildren has no effect.
 func WithChildren(ctx context.Context, run func(ctx context.Context, name, flow string, input json.RawMessage) (any, error)) context.Context {
 	return context.WithValue(ctx, childrenKey{}, run)
 }
 
-// Plain calls a durable function outside a job, as a test does: everything runs
-// plainly, without a record, and when the function returns an error its
-// compensations run, once each, the latest registered first. Their errors are
-// joined to that of the function.
+// Plain calls a durable function outside a job, as a test does, without a record. When
+// the function returns an error its compensations run once each, the latest registered
+// first. Their errors are joined to that of the function.
 func Plain[In, Out any](ctx context.Context, fn func(context.Context, In) (Out, error), in In) (Out, error) {
 	ctx, undo := durable.Plain(ctx)
 	out, err := fn(ctx, in)

@@ -14,13 +14,13 @@ import (
 	"github.com/quipu-journal/quipu/effects"
 )
 
-// node is a part of a random function. What it comes to depends on its name and on
-// what came before, so that a wrong replay shows in the result.
+// node is a part of a random function. Its outcome depends on its name and on the earlier
+// nodes, so that a wrong replay changes the result.
 type node struct {
 	kind string
 	name string
 	n    int
-	subs [][]*node // of All and First the branches, of If two lists, of Loop one
+	subs [][]*node // the branches of All and First, two lists of If, one of Loop
 }
 
 // program is a random function.
@@ -37,7 +37,7 @@ func hash(parts ...any) int {
 
 func (p *program) run(ctx context.Context, in int) (int, error) { return p.list(ctx, p.body, in, "") }
 
-// list runs nodes one after the other; loop tells the passes of loops apart.
+// list runs nodes one after the other; loop distinguishes the passes of loops.
 func (p *program) list(ctx context.Context, list []*node, acc int, loop string) (int, error) {
 	for _, x := range list {
 		v, err := p.node(ctx, x, acc, loop)
@@ -60,7 +60,7 @@ func (p *program) node(ctx context.Context, x *node, acc int, loop string) (int,
 		return do(ctx, p.outer, name, hash(name), effects.Pure)
 	case "tx":
 		return effects.DoTx(ctx, name, func(context.Context, any) (int, error) { return hash(name), nil })
-	case "flaky": // some of its keys are refused, and the function goes on
+	case "flaky": // some keys are refused, and the function goes on
 		v, err := effects.Do(ctx, name, func(ctx context.Context) (int, error) {
 			p.outer.called(ctx, name)
 			if hash(effects.Key(ctx))%2 == 0 {
@@ -83,7 +83,7 @@ func (p *program) node(ctx context.Context, x *node, acc int, loop string) (int,
 			return 2, nil
 		}
 		return v, err
-	case "again": // the same name in each pass of a loop: it has to lose
+	case "again": // the same name in each pass of a loop: the branch must lose
 		return Await[int](ctx, x.name, 0)
 	case "child":
 		return Child[int](ctx, name, "flow", acc)
@@ -130,7 +130,7 @@ func (p *program) compound(ctx context.Context, x *node, acc int, loop string) (
 type drawing struct {
 	t     *rapid.T
 	names int
-	wild  bool // with what comes out otherwise when it is run again
+	wild  bool // with parts that differ when they run again
 }
 
 func (d *drawing) list(depth, least, most int) []*node {
@@ -167,7 +167,7 @@ func (d *drawing) node(depth int) *node {
 				d.names++
 				list = append([]*node{{kind: "again", name: fmt.Sprint("n", d.names)}}, list...)
 			}
-			if !d.wild { // that outside calls race is their own matter
+			if !d.wild { // calls outside race anyway
 				d.names++
 				list = append([]*node{{kind: "sleep", name: fmt.Sprint("n", d.names), n: 1}}, list...)
 			}
@@ -187,7 +187,7 @@ func draw(t *rapid.T, wild bool) *program {
 	return p
 }
 
-// String shows a program, for a reader of a failure.
+// String shows a program for the reader of a failure.
 func (p *program) String() string { return show(p.body, "\n") }
 
 func show(list []*node, indent string) string {
@@ -201,10 +201,10 @@ func show(list []*node, indent string) string {
 	return b.String()
 }
 
-// fresh is the program with calls of its own to count.
+// fresh is the program with a new counter of calls.
 func (p *program) fresh() *program { return &program{body: p.body, outer: &outside{}} }
 
-// wakeOne brings one of the pauses: always the same one of the same set.
+// wakeOne ends one of the pauses: always the same of the same set.
 func (w *world) wakeOne(pauses []string, by func(name string) int) {
 	slices.SortFunc(pauses, func(a, b string) int { return cmp.Or(cmp.Compare(by(a), by(b)), cmp.Compare(a, b)) })
 	w.bring(pauses[0])

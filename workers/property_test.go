@@ -16,7 +16,7 @@ import (
 // maxTurns bounds the turns of a random function.
 const maxTurns = 300
 
-// bring brings a pause, by kind and name; what it brings is decided by its name.
+// bring ends a pause, given by kind and name; its name decides what it brings.
 func (w *world) bring(pause string) {
 	kind, name, _ := strings.Cut(pause, " ")
 	switch {
@@ -37,7 +37,7 @@ func pausesOf(r *wire.Response) []string {
 	return names
 }
 
-// end is what a function came to, with what it recorded and did.
+// end is the outcome of a function, with its records and calls.
 type end struct {
 	response string
 	recorded []string
@@ -45,8 +45,7 @@ type end struct {
 	ops      int
 }
 
-// finish runs the function to its end; each time it waits, one of what it waits for
-// comes.
+// finish runs the function to its end; each time it waits, one of its pauses ends.
 func (w *world) finish(t *rapid.T) end {
 	counting := &crash{left: 1 << 30}
 	for turn := 1; turn < maxTurns; turn++ {
@@ -74,7 +73,7 @@ func (w *world) finish(t *rapid.T) end {
 	return end{}
 }
 
-// comparable leaves out what differs between two runs: times.
+// comparable leaves out the times, which differ between runs.
 func comparable(e end) end {
 	var out []string
 	for _, r := range e.recorded {
@@ -87,8 +86,8 @@ func comparable(e end) end {
 	return e
 }
 
-// A function whose process dies at any of its writes, before or after it, comes to
-// the same, by the same records and the same turns.
+// A function whose process dies at any of its writes, before or after it, has the same
+// outcome, records and turns.
 func TestE12CrashesChangeNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -108,8 +107,8 @@ func TestE12CrashesChangeNothing(t *testing.T) {
 	})
 }
 
-// Whatever order things come in, however often the process dies: the record fits
-// the function at every moment, and its end is that of the record.
+// In whatever order pauses end, and however often the process dies, the record fits the
+// function at every moment, and both have the same end.
 func TestE13RecordsFitTheirFunctions(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -144,7 +143,7 @@ func TestE13RecordsFitTheirFunctions(t *testing.T) {
 			if r != nil {
 				require.NotEqual(rt, journal.ResponseParked, r.Kind, "%+v", r.Error)
 			}
-			for i := len(pending) - 1; i >= 0; i-- { // some of them, in some order
+			for i := len(pending) - 1; i >= 0; i-- { // some of them, in any order
 				if rapid.IntRange(0, 2).Draw(rt, "come") > 0 || r != nil && len(pending) == 1 {
 					w.bring(pending[i])
 					pending = slices.Delete(pending, i, i+1)
@@ -192,7 +191,7 @@ func mutate(t *rapid.T, p *program) *program {
 	return q
 }
 
-// undoCause finds the record of why the function is undone.
+// undoCause finds the recorded reason for the undoing.
 func undoCause(w *world) (cause []byte, is bool) {
 	for _, r := range w.store.Rows(w.id()) {
 		if r.Name == "undo" && r.Position == "" {
@@ -202,9 +201,8 @@ func undoCause(w *world) (cause []byte, is bool) {
 	return nil, false
 }
 
-// A change under a running job that does not fit its record is reported, nothing
-// is recorded or done by the run that finds it, and with the old code the job goes
-// on as if nothing had been.
+// A change under a running job that does not fit its record is reported. The run that
+// finds it records and does nothing, and with the old code the job goes on as before.
 func TestE15ADifferenceLeavesNoTrace(t *testing.T) {
 	t.Parallel()
 	found := 0
@@ -226,8 +224,8 @@ func TestE15ADifferenceLeavesNoTrace(t *testing.T) {
 		}
 		found++
 		require.Equal(rt, ClassNondeterminism, r.Error.Class)
-		// Branches that have lost are run for their compensations only: what was changed
-		// there shows when the function has failed already.
+		// Lost branches only run for their compensations; a change in them shows when the
+		// function has already failed.
 		if _, undoing := undoCause(w); !undoing {
 			require.Equal(rt, before, w.recorded(), "%s\nbecame%s\n%s", p, q, r.Error.Message)
 			require.Len(rt, p.outer.names, calls)

@@ -9,7 +9,7 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// fastest bounds how often a pulse can come.
+// fastest bounds how often a pulse ticks.
 const fastest = 5 * time.Millisecond
 
 func (p *pulse) start(r *run) {
@@ -19,7 +19,7 @@ func (p *pulse) start(r *run) {
 	p.timer = time.AfterFunc(p.interval(), p.tick)
 }
 
-// stop ends the pulse; a tick under way ends by itself and finds it stopped.
+// stop ends the pulse; a tick under way sees that it is stopped.
 func (p *pulse) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -29,8 +29,8 @@ func (p *pulse) stop() {
 	}
 }
 
-// answering says that the response is with the bus: from here on the pulse waits
-// for the PubAck only.
+// answering says that the bus has the response: from now on the pulse only waits for its
+// PubAck.
 func (p *pulse) answering() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -40,8 +40,8 @@ func (p *pulse) answering() {
 	}
 }
 
-// hurry says that the handler's context has ended: the handler has its grace from
-// now on, and not from the next tick.
+// hurry says that the handler's context has ended: its grace begins now, not with the
+// next tick.
 func (p *pulse) hurry() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +56,7 @@ func (p *pulse) hurry() {
 func (p *pulse) interval() time.Duration {
 	cfg := &p.r.rt.cfg
 	every := cfg.AckWait / 3
-	if !p.ended.IsZero() { // also where the context ended before open was done
+	if !p.ended.IsZero() { // also when the context ended before open returned
 		every = min(every, cfg.Grace/2)
 	}
 	return max(every, fastest)
@@ -95,7 +95,7 @@ func (p *pulse) tick() {
 	}
 }
 
-// look decides; the caller holds mu.
+// look decides what is due; the caller holds mu.
 func (p *pulse) look(now time.Time) (what due) {
 	cfg := &p.r.rt.cfg
 	if !p.answered.IsZero() {
@@ -109,13 +109,14 @@ func (p *pulse) look(now time.Time) (what due) {
 		return what
 	}
 	what.giveUp = p.r.ctx.Err() != nil && !p.ended.IsZero() && now.Sub(p.ended) >= cfg.Grace
-	// Also of a handler that may still be outside after its context has ended.
+	// The lease is also taken for a handler whose context has ended: it may still be in a
+	// call outside.
 	what.hold = !what.giveUp && !p.held && now.Sub(p.r.began) >= cfg.AckWait/3
 	return what
 }
 
-// hold takes the lease of a run that goes on for long, and may learn that the run is
-// lost (E9). From then on it is the session of the process that keeps it (W8).
+// hold takes the lease of a long run, and may find that the run has lost its request
+// (E9). From then on the session of the process keeps the lease (W8).
 func (p *pulse) hold() {
 	r := p.r
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), r.rt.cfg.AckWait/3)

@@ -12,7 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// What a lost branch waited for is waited for no more: it does not count.
+// Pauses of a lost branch are cancelled and do not count.
 func TestE15LostWaitsDoNotCount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {

@@ -12,15 +12,15 @@ import (
 	"github.com/quipu-journal/quipu/durable"
 )
 
-// ErrLost is the cause of the context of a branch of First that another branch
-// was faster than.
+// ErrLost is the cause of the context of a branch of First when another branch was
+// faster.
 var ErrLost = durable.ErrLost
 
-// ErrUndoing is what calls return that are not recorded, in a function that has
-// failed and is run once more, for its compensations only.
+// ErrUndoing is the error of a call without a record in a function that has failed and
+// runs once more only for its compensations.
 var ErrUndoing = durable.ErrUndoing
 
-// Now is the time, UTC, when the function first came by: it is recorded, and every
+// Now is the time, in UTC, when the function first called it. It is recorded, and every
 // later run gets the same.
 func Now(ctx context.Context) (time.Time, error) {
 	return durable.Recorded(ctx, "now", func() (time.Time, error) { return time.Now().UTC().Round(0), nil })
@@ -48,29 +48,28 @@ func UUID(ctx context.Context) (string, error) {
 	})
 }
 
-// Version says which version of the code is to run at a place that was changed: 0,
-// the code from before the change, for a function that has been past it, otherwise
-// latest, from 1 on. The answer is recorded and stays. A branch of All or First is
-// told what the branch around it was told before, and otherwise decides for itself.
-// Old code, and then the call, can go when no job needs them any more:
-// docs/functions.md has the recipe. Outside a job it is latest.
+// Version says which version of the code to run at a place that was changed: 0, the code
+// from before the change, if the function has already passed it, otherwise latest (at
+// least 1). The answer is recorded and stays. A branch of All or First gets the answer
+// that the code around it got before, and otherwise decides for itself. docs/functions.md
+// says when old code, and then the call, can be removed. Outside a job it is latest.
 func Version(ctx context.Context, change string, latest int) (int, error) {
 	return durable.Version(ctx, change, latest)
 }
 
-// Compensate registers fn as what takes back a part of what the function does. Call
-// it before that part: fn has to cope with what was not done, or only begun.
+// Compensate registers fn as what takes back a step of the function. Call it before that
+// step: fn has to cope with a step that was not done, or only begun.
 //
 // The compensations run when the function ends with an error that no further attempt
-// follows, before that is answered; and in a job of their own when somebody else
-// ends it: an interrupt, an operator, the activity's within, a failure elsewhere in
-// the flow. The latest registered runs first. Each runs as an effect of class
-// Idempotent with effects.Key(ctx) for its key: a crash runs it again. One that
-// fails runs again, after 1 s, 2 s … at most 1 min; after durable.MaxUndoAttempts
-// failures the request is parked with class "undo". fn makes no calls of functions
-// or effects of its own, and sees what the replayed function gave it.
+// follows, before that error is answered. When something else ends the function (an
+// interrupt, an operator, the activity's within, a failure elsewhere in the flow) they
+// run in a job of their own. The latest registered runs first. Each runs as an effect of
+// class Idempotent with effects.Key(ctx) as its key, so a crash runs it again. One that
+// fails runs again after 1 s, 2 s … at most 1 min; after durable.MaxUndoAttempts failures
+// the request is parked with class "undo". fn must not make recorded calls or effects of
+// its own; it sees what the replayed function gave it.
 //
-// Outside a job it does nothing, but for a function that is called by Plain.
+// Outside a job it does nothing, unless Plain called the function.
 func Compensate(ctx context.Context, name string, fn func(context.Context) error) error {
 	return durable.Compensate(ctx, name, fn)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// Registry holds handlers by topic. It is safe for concurrent use; what is
+// Registry holds handlers by topic. It is safe for concurrent use; a handler that is
 // registered after NewRuntime is not served.
 type Registry struct {
 	mu        sync.Mutex
@@ -31,7 +31,7 @@ type handler struct {
 	concurrency int // 0: the runtime's
 	durable     bool
 	fn          Handler
-	uses        []func(next Handler) Handler // of the registry, once it is complete
+	uses        []func(next Handler) Handler // of the registry; filled in by all
 }
 
 // New returns an empty registry.
@@ -39,7 +39,7 @@ func New() *Registry {
 	return &Registry{handlers: make(map[string]*handler), verifiers: make(map[string]verifier)}
 }
 
-// Topics lists what is registered, sorted.
+// Topics lists the registered topics, sorted.
 func (r *Registry) Topics() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,9 +54,9 @@ func (r *Registry) Topics() []string {
 // Option changes how a topic is handled.
 type Option func(*handler) error
 
-// Class makes the body of the handler one effect of that class, named by its
-// topic (E3). Without it the body is Pure: it runs again after a crash, and names
-// its effects itself.
+// Class makes the body of the handler one effect of that class, named after its topic
+// (E3). Without it the body is Pure: it runs again after a crash, and names its own
+// effects.
 func Class(c effects.Class) Option {
 	return func(h *handler) error {
 		if c == effects.Tx {
@@ -82,10 +82,10 @@ func Concurrency(n int) Option {
 	}
 }
 
-// Handle registers fn for a topic; input and output travel as JSON. An input that
-// does not fit into In is a business error 400 and never reaches fn. Mistakes (a
-// bad topic, a topic registered twice, a bad option, no function, an output that
-// JSON cannot be) are returned by Registry.Check, all of them.
+// Handle registers fn for a topic; input and output travel as JSON. An input that does
+// not fit into In is a business error 400 and never reaches fn. Registry.Check returns
+// all mistakes: a bad topic, a topic registered twice, a bad option, no function, an
+// output type that JSON cannot hold.
 func Handle[In, Out any](r *Registry, topic string, fn func(context.Context, In) (Out, error), options ...Option) {
 	options = append(options[:len(options):len(options)], given(fn != nil), travels[Out]())
 	HandleRaw(r, topic, func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
@@ -107,8 +107,8 @@ func Handle[In, Out any](r *Registry, topic string, fn func(context.Context, In)
 	}, options...)
 }
 
-// HandleRaw registers fn for a topic; fn gets the input as it is and returns JSON,
-// nil for null.
+// HandleRaw registers fn for a topic. fn gets the input as it is and returns JSON; nil
+// stands for null.
 func HandleRaw(r *Registry, topic string, fn func(context.Context, json.RawMessage) (json.RawMessage, error), options ...Option) {
 	h := &handler{topic: topic, class: effects.Pure, fn: fn}
 	options = append(options[:len(options):len(options)], given(fn != nil))
@@ -141,7 +141,7 @@ func given(is bool) Option {
 	}
 }
 
-// Check returns what is wrong with the handlers, all of it; Open asks it.
+// Check returns all mistakes in the registered handlers; Open calls it.
 func (r *Registry) Check() error {
 	_, err := r.all()
 	return err
@@ -161,7 +161,6 @@ func (r *Registry) all() ([]*handler, error) {
 	return hs, errors.Join(r.errs...)
 }
 
-// verified are the verifiers, by the effect's name.
 func (r *Registry) verified() map[string]verifier {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -24,7 +24,7 @@ type broken struct {
 	Rows []map[string]*struct{ Done chan int }
 }
 
-// A mistake in the code is told when the process starts, not by the first job.
+// A mistake in the code is reported when the process starts, not by the first job.
 func TestRegistryIsChecked(t *testing.T) {
 	t.Parallel()
 	reg := New()

@@ -16,66 +16,65 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// ReplayRequest is a request whose handler is run against what is recorded of it.
+// ReplayRequest is a request whose handler is replayed against its record.
 type ReplayRequest struct {
-	// Call is what Info shows the handler. Topic says which handler it is; Attempt and
-	// Attempts say, as in a run, whether a failed attempt is the last. The recorded keys
-	// are made of the place: space, job, generation, version, activity, DAD, element.
+	// Call is what Info shows the handler. Topic selects the handler; Attempt and
+	// Attempts say, as in a run, whether a failed attempt is the last. Effect keys are
+	// made of the place: space, job, generation, version, activity, DAD, element.
 	Call  Call
 	Input json.RawMessage
 	// Effects and Pauses are the record, as store.Worker lists them.
 	Effects []store.EffectRow
 	Pauses  []store.Pause
-	// Ended says that the request has been answered for good: its record is whole. An
-	// effect whose last outcome is "not done" is not called again then.
+	// Ended says that the request has its final answer, so its record is complete: an
+	// effect whose last outcome is "not done" is not called again.
 	Ended bool
 }
 
 // ReplayEnd says how a replay ended.
 type ReplayEnd string
 
-// The ends of a replay.
 const (
 	// ReplayReturned: the handler returned a value.
 	ReplayReturned ReplayEnd = "returned"
-	// ReplayFailed: it returned an error, or panicked, or was parked.
+	// ReplayFailed: the handler returned an error, panicked, or was parked.
 	ReplayFailed ReplayEnd = "failed"
-	// ReplaySuspended: it waits for what has not come.
+	// ReplaySuspended: the handler waits for something that has not come.
 	ReplaySuspended ReplayEnd = "suspended"
-	// ReplayUnrecorded: it came to the end of the record, at a call that a run would
-	// carry out now.
+	// ReplayUnrecorded: the handler reached the end of the record, at a call that a run
+	// would now carry out.
 	ReplayUnrecorded ReplayEnd = "unrecorded"
-	// ReplayDiverged: it takes another path than the recorded one.
+	// ReplayDiverged: the handler differs from the recorded path.
 	ReplayDiverged ReplayEnd = "diverged"
 )
 
-// Replayed is what a replay came to.
+// Replayed is the outcome of a replay.
 type Replayed struct {
 	End ReplayEnd
 	// Response is what a run would answer; nil at ReplayUnrecorded.
 	Response *wire.Response
-	// Err is the handler's error at ReplayFailed, an *effects.NondeterminismError at
-	// ReplayDiverged: its first difference, which may be a recorded call that was not
-	// made.
+	// Err is the handler's error at ReplayFailed, and an *effects.NondeterminismError
+	// with the first difference at ReplayDiverged. A difference may be a recorded call
+	// that was not made.
 	Err error
-	// Waits are what it is suspended until, at ReplaySuspended.
+	// Waits are what the handler waits for, at ReplaySuspended.
 	Waits []wire.Pause
-	// Unrecorded is the first call without a recorded outcome, at ReplayUnrecorded:
-	// that of a compensation where Undoing.
+	// Unrecorded is the first call without a recorded outcome, at ReplayUnrecorded. If
+	// Undoing, it is a call of a compensation.
 	Unrecorded *effects.Unrecorded
-	// Undoing says that the function has failed for good and is recorded as being
-	// undone.
+	// Undoing says that the function has failed for good and that its undoing is
+	// recorded.
 	Undoing bool
 }
 
-// Replay runs a handler of the registry against a record, without a store, a bus,
-// or anything outside: nothing is written, and no body of an effect is called. It
-// is a run that stops at the first call without a recorded outcome; branches beside
-// it go as far as they can. Handlers that are no durable functions can be replayed,
-// too: there Do returns an error where the record ends.
+// Replay runs a handler of the registry against a record, without a store, a bus, or
+// anything outside: nothing is written, and no body of an effect is called. It is a run
+// that stops at the first call without a recorded outcome; parallel branches go as far as
+// they can. Other handlers than durable functions can be replayed too: Do returns an
+// error where the record ends.
 //
-// The error is one of the request: an unknown topic, a bad id, a request of the
-// flow of compensations. ctx is the handler's.
+// Errors: an unknown topic, a bad id, a request of the flow of compensations. The
+// handler's context derives from ctx.
 func Replay(ctx context.Context, reg *Registry, q ReplayRequest) (*Replayed, error) {
 	handlers, err := reg.all()
 	if err != nil {
@@ -112,7 +111,7 @@ func Replay(ctx context.Context, reg *Registry, q ReplayRequest) (*Replayed, err
 	if err := rooted(&cfg.Identity, q.Call.Root, q.Call.RootGeneration); err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	ctx = context.WithValue(ctx, loggerKey{}, slog.New(slog.DiscardHandler)) // it has all been said
+	ctx = context.WithValue(ctx, loggerKey{}, slog.New(slog.DiscardHandler)) // the runs before have logged it all
 	f := &function{h: h, req: q.Call.request(), in: q.Input, frozen: true}
 	if h.durable {
 		f.durable = durable.New(durable.Config{Config: cfg, Ended: q.Ended})
@@ -146,13 +145,13 @@ func (f *function) handler(ctx context.Context) ending {
 	return e
 }
 
-// replayed says what the run came to.
+// replayed classifies the end of the run.
 func (f *function) replayed(e ending) *Replayed {
 	out := &Replayed{Response: e.response, Err: e.err}
 	if f.durable != nil {
 		_, out.Undoing = f.durable.Undoing()
 	}
-	if e.err == nil && e.response.Error != nil { // of an effect, which the handler hid
+	if e.err == nil && e.response.Error != nil { // an effect's error that the handler hid
 		out.Err = f.session.Verdict()
 	}
 	if differs, ok := errors.AsType[*effects.NondeterminismError](f.session.Verdict()); ok {
@@ -174,7 +173,7 @@ func (f *function) replayed(e ending) *Replayed {
 	return out
 }
 
-// record is a store.Worker that has what is recorded, and nothing else.
+// record is a store.Worker that only reads what is recorded.
 type record struct {
 	store.Worker
 	effects []store.EffectRow

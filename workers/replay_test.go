@@ -66,8 +66,8 @@ func TestReplayOfFailures(t *testing.T) {
 	require.Equal(t, []any{ReplayFailed, true, true}, []any{r.End, r.Undoing, r.Response.Undone})
 }
 
-// A First that waits for the record to go on does not take the fastest of those
-// that need none.
+// In a replay, a First with a branch that stopped at the end of the record does not
+// decide for another branch.
 func TestReplayDecidesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, function0(race(call("a"), nothing), &outside{}), `1`)

@@ -16,7 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// storeWait bounds each call of the store outside of effects.
+// storeWait bounds each call of the store that no effect makes.
 const storeWait = 10 * time.Second
 
 // Reasons of dead letters.
@@ -25,12 +25,13 @@ const (
 	reasonForeign     = "foreign"
 )
 
-// errNoSession is why a run is not begun: whatever it took others would take over.
+// errNoSession is why a run does not begin: other processes would take over what it
+// takes.
 var errNoSession = fmt.Errorf("%w: the session of this process is not renewed", store.ErrUnavailable)
 
-// prepare reads the request, leases it where it was delivered or published before
-// (E9), and gets its input. It reports false when the delivery is finished: there
-// is nothing to run.
+// prepare reads the request, leases it where it was delivered or published before (E9),
+// and gets its input. It reports false when there is nothing to run and the delivery is
+// finished.
 func (r *run) prepare() bool {
 	if reason, err := r.decode(); err != nil {
 		r.deadLetter(reason, err)
@@ -83,7 +84,7 @@ func (r *run) prepare() bool {
 	cfg := effects.Config{
 		Store: r.rt.cfg.Store, Lease: r.own, Held: r.taken, Observer: r.rt.cfg.Observer,
 		Replay: again || r.h.durable && r.req.Turn > 1, Identity: identity,
-		Lost:  func(err error) { r.cancel(err) }, // effects are the handler's, which has its context
+		Lost:  func(err error) { r.cancel(err) }, // effects use the handler's context, so this ends both
 		Input: r.in, Verifier: r.rt.watch.verifier, Warn: func(message string, args ...any) { r.log().Warn(message, args...) },
 	}
 	if r.h.durable {
@@ -95,8 +96,8 @@ func (r *run) prepare() bool {
 	return true
 }
 
-// ordered reads what a request of the flow of compensations orders: it is run in
-// the place of another request.
+// ordered reads the order in a request of the flow of compensations. Such a request runs
+// in the place of the original one.
 func (r *run) ordered(identity *effects.Identity) (original *durable.Original, err error) {
 	if r.order, original, err = undoOrder(r.req, r.in); r.order == nil {
 		return original, err
@@ -106,8 +107,8 @@ func (r *run) ordered(identity *effects.Identity) (original *durable.Original, e
 	return original, rooted(identity, r.order.Root, r.order.RootGeneration)
 }
 
-// rooted names a job that resumes another by the first of those: the keys of its effects
-// are theirs (E1).
+// rooted gives a job that resumes another the identity of the first job of that chain, so
+// that the keys of its effects are the same (E1).
 func rooted(identity *effects.Identity, root string, generation int64) error {
 	if root == "" {
 		return nil
@@ -120,7 +121,7 @@ func rooted(identity *effects.Identity, root string, generation int64) error {
 	return nil
 }
 
-// decode reads the message; its error is for good.
+// decode reads the message; an error is permanent.
 func (r *run) decode() (reason string, err error) {
 	if err := r.d.Err(); err != nil {
 		return reasonUndecodable, err
@@ -167,13 +168,13 @@ func (r *run) deadLetter(reason string, err error) {
 		return
 	}
 	if !r.returned.Swap(true) {
-		r.returns() // its row sends it again, in longer and longer times (T2)
+		r.returns() // the row sends the request again, with growing delays (T2)
 	}
 	r.settle(func() error { return r.d.Term(reason) })
 }
 
-// holder names this run: two runs in one process are two holders, so that a
-// redelivery of a request that still runs here is handed back, not taken over.
+// holder names this run. Two runs in one process are two holders, so that a redelivery of
+// a request that still runs here is handed back, not taken over.
 func (r *run) holder() string {
 	return r.rt.cfg.Holder + "#" + strconv.FormatUint(r.rt.runs.Add(1), 36)
 }
@@ -191,7 +192,7 @@ func (r *run) lease() (taken bool) {
 	case errors.Is(err, store.ErrLeased):
 		r.count("leased")
 		r.nak(r.busyDelay())
-	case errors.Is(err, store.ErrSession): // that says nothing of the request (I8)
+	case errors.Is(err, store.ErrSession): // this says nothing about the request, so it is not acked (I8)
 		r.handBack("lease the request", err)
 	case errors.Is(err, store.ErrStale), errors.Is(err, store.ErrJobClosed), errors.Is(err, store.ErrNotFound):
 		r.count("stale")
@@ -201,13 +202,13 @@ func (r *run) lease() (taken bool) {
 		r.log().Error("a request is stuck: it was run too often without an answer", "limit", store.MaxRuns)
 		r.settle(r.d.Ack)
 	default:
-		r.rt.cfg.Session.Return(r.own) // it may have been taken
+		r.rt.cfg.Session.Return(r.own) // the lease may have committed
 		r.handBack("lease the request", err)
 	}
 	return false
 }
 
-// input reads an input that is too large for a message from its row (T4).
+// input gets the input. One that is too large for a message is read from its row (T4).
 func (r *run) input() bool {
 	r.in = r.req.Input
 	if r.in != nil {

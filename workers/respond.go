@@ -14,9 +14,9 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// respond sends the response to the job's lane; the request is acked when the bus
-// has it, and comes again when it has not (E7). A response has no row: its GUID is
-// derived, so that sending it twice is harmless.
+// respond sends the response to the job's lane. The request is acked once the bus has the
+// response; otherwise the request comes again (E7). A response has no row: its GUID is
+// derived, so sending it twice is harmless.
 func (r *run) respond(response *wire.Response) {
 	if !r.called.IsZero() {
 		response.BeganUS, response.RanUS = r.called.UnixMicro(), time.Since(r.called).Microseconds()
@@ -37,28 +37,28 @@ func (r *run) respond(response *wire.Response) {
 	}
 	fault.At(fault.K9, r.h.topic)
 	r.pulse.answering()
-	// Not the base context: what a drained run answers still goes out. The bound
-	// keeps runs from piling up behind a bus without room (T11).
+	// A fresh context, not the base: the answer of a drained run must still go out. The
+	// bound keeps runs from piling up behind a bus without room (T11).
 	ctx, cancel := context.WithTimeout(context.Background(), r.rt.cfg.ResponseWait)
 	defer cancel()
 	_ = r.rt.cfg.Bus.Send(ctx, r.response[:], r.sent) // sent is told the outcome in any case
 }
 
-// message is the message with the response.
 func (r *run) message(response *wire.Response) transport.Message {
 	asked := &r.d.Message().Header
 	return transport.Message{
 		To: transport.ToLane(wire.LaneOf(r.job, r.rt.cfg.Lanes)),
 		Header: transport.Header{
 			GUID: collation.ResponseGUID(r.request, r.req.Turn), Turn: r.req.Turn,
-			// Publication and time are the request's. A re-sent request's answer is
-			// then no duplicate of one that was lost, and the look before a re-send
-			// finds the answer on its way (T2).
+			// Publication and time are the request's. So the answer to a re-sent request
+			// is no duplicate of a lost answer, and the look before a re-send finds an
+			// answer that is under way (T2).
 			Publication: asked.Publication, PublishedAt: asked.PublishedAt, Epoch: asked.Epoch,
 			Traceparent: r.trace(),
 		},
-		// The request is acked when the response is out: by then it must outlast this
-		// process. Of one that the run had from its beginning on the row says so (W8).
+		// The request is acked once the response is out, so the response must outlast
+		// this process. That is not needed where the run holds its row from the
+		// beginning: the row says so (W8).
 		ByBus: !r.taken,
 		Body: wire.Encode(&wire.Hint{
 			Kind: journal.MessageResponse, Job: r.req.Job, Row: r.req.Request, Activity: r.req.Activity, DAD: r.req.DAD,
@@ -67,10 +67,10 @@ func (r *run) message(response *wire.Response) transport.Message {
 	}
 }
 
-// shrink makes an error smaller, where a bus of small messages would keep its
-// request from ever being answered (T4, C10): its stack goes first, then the end of
-// a long message; its data, which flows may read, only when nothing else helps, and
-// then the message says so. It reports false when nothing is left.
+// shrink makes an error smaller, because a bus of small messages could otherwise never
+// carry the answer (T4, C10). The stack goes first, then the end of a long message. The
+// data, which flows may read, goes last, and then the message says so. It reports false
+// when nothing is left to cut.
 func shrink(f *wire.Failure) bool {
 	const enough = 512 // bytes of a message that says what happened
 	switch {
@@ -88,10 +88,10 @@ func shrink(f *wire.Failure) bool {
 	return true
 }
 
-// half is the first half of a text, at most.
+// half is the first half of a text, cut at a whole character.
 func half(s string) string { return strings.ToValidUTF8(s[:len(s)/2], "") }
 
-// sent is the bus's word on the response.
+// sent receives the bus's outcome for the response.
 func (r *run) sent(_ int, err error) {
 	const op = "publish the response"
 	switch {
@@ -100,6 +100,6 @@ func (r *run) sent(_ int, err error) {
 	case errors.Is(err, transport.ErrTooLarge), errors.Is(err, transport.ErrInvalid):
 		go r.unheard(op, err)
 	default:
-		go r.handBack(op, err) // not in the bus's callback: it asks the store
+		go r.handBack(op, err) // in a goroutine: it calls the store, and a callback of the bus must not block
 	}
 }

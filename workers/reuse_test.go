@@ -11,8 +11,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// A name that a branch has used which lost can be used again, in the run that
-// decides as in those that replay it: a loop waits for the same signal each time.
+// A name that a lost branch has used can be used again, in the run that decides and in
+// its replays: a loop waits for the same signal each time.
 func TestE15ANameOfALostBranchCanBeUsedAgain(t *testing.T) {
 	t.Parallel()
 	passes := func(ctx context.Context, _ int) (string, error) {

@@ -22,41 +22,40 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// run is one delivery of a request, from its arrival until it is finished. Its
-// goroutine decodes, leases, calls the handler and sends the response; the bus's
-// callback, or the pulse, finishes the delivery.
+// run is one delivery of a request, from its arrival until it is finished. Its goroutine
+// decodes, leases, calls the handler and sends the response. The bus's callback or the
+// pulse finishes the delivery.
 type run struct {
 	rt     *Runtime
 	h      *handler
 	d      transport.Delivery
-	began  time.Time // it arrived
-	called time.Time // its handler began; zero: not yet
+	began  time.Time // when it arrived
+	called time.Time // when its handler began; zero before
 
 	req     *wire.Request
 	job     journal.JobID
 	request journal.GUID
 	in      []byte
-	order   *collation.UndoOrder // of a request for the compensations of another
-	own     store.Lease          // to take the request with
-	taken   bool                 // the run has it from its beginning on
+	order   *collation.UndoOrder // set for the compensations of another request
+	own     store.Lease          // the lease that the run has, or would take
+	taken   bool                 // the run has held the lease from its beginning
 	session *effects.Session
-	durable *durable.Function // nil of other handlers
+	durable *durable.Function // nil for other handlers
 
 	ctx    context.Context // the handler's
 	cancel context.CancelCauseFunc
-	end    func(error, []observer.Span) // of the attempt's span
+	end    func(error, []observer.Span) // ends the attempt's span
 
-	claimed atomic.Bool // who concludes: the handler's return, or giving up
+	claimed atomic.Bool // set by what concludes the run: the handler's return, or giveUp
 	settled atomic.Bool // the delivery is finished
-	// returned says that the row is handed back: a run whose response is late may be
-	// given up twice.
+	// returned says that the row is handed back, so that a run whose response is late
+	// does it once.
 	returned atomic.Bool
 
 	pulse    pulse
 	response [1]transport.Message
 }
 
-// serve is the goroutine of the run.
 func (r *run) serve() {
 	defer r.rt.active.add(-1)
 	r.pulse.start(r)
@@ -81,7 +80,6 @@ func (r *run) serve() {
 	fault.At(fault.K8, r.h.topic)
 }
 
-// call runs the handler.
 func (r *run) call() (e ending) {
 	if !r.h.durable && r.order == nil {
 		e.out, e.err = r.h.invoke(r.ctx, r.in)
@@ -97,8 +95,8 @@ func (r *run) call() (e ending) {
 	return f.run(r.ctx)
 }
 
-// open makes the handler's context: it ends with the drain, with the attempt's
-// timeout (E9), or when the run is lost.
+// open makes the handler's context. It ends with the drain, with the attempt's timeout
+// (E9), or when the run loses its request.
 func (r *run) open() (stop func()) {
 	ctx, end := r.rt.cfg.Observer.Attempt(r.rt.base, r.trace(), r.subject(0))
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -118,7 +116,7 @@ func (r *run) open() (stop func()) {
 	return stop
 }
 
-// conclude decides what a run that ended comes to. It is called once.
+// conclude decides what follows from a run that ended. It is called once.
 func (r *run) conclude(e ending) {
 	verdict := r.session.Verdict()
 	cause := context.Cause(r.ctx)
@@ -148,7 +146,7 @@ func (r *run) conclude(e ending) {
 		}
 		if response.Kind == journal.ResponseFailedAttempt && errors.Is(cause, ErrDraining) {
 			r.finished("drained", cause, 0)
-			r.nak(transport.MinNakDelay) // the drain cut it off (E9)
+			r.nak(transport.MinNakDelay) // the drain cut the attempt off, so it did not fail (E9)
 			return
 		}
 		r.finished(string(response.Kind), e.err, response.Code)
@@ -156,14 +154,15 @@ func (r *run) conclude(e ending) {
 	}
 }
 
-// isLost reports that the run's request is not its own any more: no answer (E9).
+// isLost reports that the request no longer belongs to the run, which must not answer
+// (E9).
 func isLost(err error) bool {
 	return errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrJobClosed) || errors.Is(err, store.ErrLeased) && !errors.Is(err, effects.ErrBusy)
 }
 
-// lost ends a run whose request is not its own any more. That of a closed job is
-// over. Otherwise another run may have this very message, and die: it is handed back,
-// and its row says what it is worth when it comes again (I8).
+// lost ends a run whose request no longer belongs to it. If the job is closed, the
+// message is acked. Otherwise the run that has the request may die, and may have this
+// very message: it is handed back, and the row decides when it comes again (I8).
 func (r *run) lost(why error) {
 	r.finished("lost", why, 0)
 	if errors.Is(why, store.ErrJobClosed) {
@@ -184,17 +183,17 @@ func (r *run) giveUp() {
 	r.conclude(ending{err: fmt.Errorf("the handler ignored the end of its context: %w", cause)})
 }
 
-// handBack is for trouble with the infrastructure: never a response (C10). Neither are
-// full lanes, which are backpressure (T5), a handler that kills its process (E9): the
-// run is not counted.
+// handBack hands the request back after trouble with the infrastructure, which never
+// becomes a response (C10). The run is not counted as one whose handler killed the
+// process (E9); full lanes, for one, are backpressure (T5).
 func (r *run) handBack(op string, err error) {
 	r.log().Warn("a request is handed back", "op", op, "delivery", r.d.Count(), "error", err)
 	r.nak(backoff.Delay(r.d.Count()-1, firstBackoff, maxBackoff, nil))
 }
 
-// nak hands the message back, and what the run holds: as long as this process lives
-// nobody else would get it (W8). A request that was handed over has no message that
-// comes again: its row is due, and sends one.
+// nak hands back the message and the run's lease, which nobody else would get while this
+// process lives (W8). A request that came by memory has no message that would come again:
+// its row is due, and sends one.
 func (r *run) nak(delay time.Duration) {
 	if !r.returned.Swap(true) {
 		r.returns()
@@ -202,7 +201,7 @@ func (r *run) nak(delay time.Duration) {
 	r.settle(func() error { return r.d.Nak(delay) })
 }
 
-// returns ends the run's lease, now or when the database takes it.
+// returns gives up the run's lease, now or as soon as the database accepts it.
 func (r *run) returns() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), storeWait)
 	defer cancel()
@@ -219,13 +218,13 @@ func (r *run) returns() {
 	}
 }
 
-// unheard hands back a run whose response no bus takes, as none of a later run: each is
-// counted until the request is stuck (E9).
+// unheard hands back a run whose response no bus can take; a later run would fare no
+// better. So these runs are counted until the request is stuck (E9).
 func (r *run) unheard(op string, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), storeWait)
 	defer cancel()
 	l := &r.own
-	if _, err := r.rt.cfg.Store.Lease(ctx, l.Job, l.Request, l.Turn, l.Holder, l.Session); err != nil { // for what returns takes back
+	if _, err := r.rt.cfg.Store.Lease(ctx, l.Job, l.Request, l.Turn, l.Holder, l.Session); err != nil { // returns subtracts it again
 		r.log().Debug("a run is not counted", "error", err)
 	}
 	r.handBack(op, err)
@@ -238,7 +237,7 @@ func (r *run) settle(say func() error) {
 	}
 	r.pulse.stop()
 	if err := say(); err != nil && !errors.Is(err, transport.ErrFinished) {
-		// It comes again after the ack wait, and is met by its row.
+		// The message comes again after the ack wait, and its row decides then.
 		r.log().Debug("a delivery could not be finished", "error", err)
 	}
 	r.rt.active.add(-1)
@@ -251,11 +250,10 @@ const (
 	maxBusyDelay = 5 * time.Second
 )
 
-// busyDelay is the wait for another run, which may have died: a part of the time after
-// which that is known.
+// busyDelay is the wait for another run, which may have died: a fraction of the time
+// after which a death is noticed.
 func (r *run) busyDelay() time.Duration { return min(r.rt.cfg.AckWait/6, maxBusyDelay) }
 
-// finished tells the observer how the attempt ended.
 func (r *run) finished(outcome string, err error, code int) {
 	r.count(outcome)
 	if err == nil && code >= lowestErrorCode {
@@ -289,8 +287,9 @@ func (r *run) log() *slog.Logger {
 	return r.rt.cfg.Logger.With("topic", r.h.topic, "job", r.req.Job, "activity", r.req.Activity, "dad", r.req.DAD, "turn", r.req.Turn, "attempt", r.req.Attempt)
 }
 
-// pulse keeps a run alive from one timer: deliveries in progress, the lease of one that
-// takes long, the grace of a handler whose context ended, and the wait for a PubAck.
+// pulse does, with one timer, what a run needs over time: it keeps the delivery in
+// progress, takes the lease of a long run, ends the grace of a handler whose context
+// ended, and bounds the wait for the PubAck.
 type pulse struct {
 	mu       sync.Mutex
 	r        *run
@@ -298,7 +297,7 @@ type pulse struct {
 	stopped  bool
 	running  bool      // the handler's context exists
 	kept     time.Time // last InProgress
-	held     bool      // the run has its lease, as far as the pulse knows
+	held     bool      // the lease is taken
 	ended    time.Time // when the handler's context ended; zero before
 	answered time.Time // when the response was handed to the bus
 }

@@ -30,9 +30,9 @@ type Runtime struct {
 	watch    watch
 	inline   int
 	started  atomic.Bool
-	runs     atomic.Uint64 // numbers the holders
+	runs     atomic.Uint64 // source of the numbers in holder names
 	active   gauge
-	base     context.Context // of every run; set by Run
+	base     context.Context // parent of every run's context; set by Run
 }
 
 // NewRuntime checks config and registry and reports every mistake in them.
@@ -51,11 +51,11 @@ func NewRuntime(cfg Config) (*Runtime, error) {
 	}, nil
 }
 
-// Run serves until ctx ends or the bus fails for good, then drains (T10): no new
-// requests, running handlers get Config.Drain, then their contexts end with
-// ErrDraining and what does not finish is handed back. It returns nil after a
-// clean drain, at the latest Drain + Grace + ResponseWait after ctx ended, with an
-// error that counts the handlers that ignored their context.
+// Run serves until ctx ends or the bus fails for good, then drains (T10). It takes no new
+// requests; running handlers get Config.Drain, then their contexts end with ErrDraining,
+// and unfinished requests are handed back. It returns nil after a clean drain. If
+// handlers ignore the end of their contexts, it returns an error at the latest Drain +
+// Grace + ResponseWait after ctx ended.
 func (rt *Runtime) Run(ctx context.Context) error {
 	if !rt.started.CompareAndSwap(false, true) {
 		return ErrRunning
@@ -85,12 +85,12 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	return errors.Join(err, rt.drain(stop))
 }
 
-// accept gives a delivery to a goroutine that waits at idle, or to a new one:
-// a goroutine that ran before has a stack of the right size. The bus bounds
-// their number: a delivery keeps its slot until it is finished.
+// accept gives a delivery to a goroutine that waits at idle, or to a new one. A used
+// goroutine has a stack of the right size already. The bus bounds their number: a
+// delivery keeps its slot until it is finished.
 func (rt *Runtime) accept(h *handler, d transport.Delivery, idle chan *run) {
 	r := &run{rt: rt, h: h, d: d, began: time.Now()}
-	rt.active.add(2) // the handler's return, and the delivery's end
+	rt.active.add(2) // one for the handler's return, one for the delivery's end
 	select {
 	case idle <- r:
 	default:

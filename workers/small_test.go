@@ -13,8 +13,8 @@ import (
 	"github.com/quipu-journal/quipu/transport/memory"
 )
 
-// C10: a bus that carries small messages keeps no error from being answered. What
-// does not fit is left out: the stack first, the data last.
+// C10: a bus with small messages does not keep an error from being answered. Parts that
+// do not fit are left out: the stack first, the data last.
 func TestC10ErrorsFitTheSmallestMessages(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 6<<10)
@@ -46,7 +46,7 @@ func TestC10ErrorsFitTheSmallestMessages(t *testing.T) {
 	}
 }
 
-// Stacks, data and messages that fit stay as they are.
+// Stacks, data and messages that fit stay complete.
 func TestErrorsThatFitAreWhole(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -7,8 +7,8 @@ import (
 	"reflect"
 )
 
-// travels refuses the type of an output that JSON has no value for: it would fail with
-// the first job, and not when the process starts.
+// travels refuses an output type that JSON has no value for when the process starts,
+// rather than with the first job.
 func travels[T any]() Option {
 	return func(*handler) error {
 		if at := stuck(reflect.TypeFor[T](), map[reflect.Type]bool{}); at != nil {
@@ -18,11 +18,11 @@ func travels[T any]() Option {
 	}
 }
 
-// ownJSON are the interfaces of types that say themselves how they are written.
+// ownJSON are the interfaces of types that marshal themselves.
 var ownJSON = []reflect.Type{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler]()}
 
-// stuck is the type within t that JSON has no value for, nil for none. Fields that are
-// not written do not count, nor does what an interface may hold.
+// stuck is the type within t that JSON has no value for, nil for none. It ignores fields
+// that are not written and values of interface types.
 func stuck(t reflect.Type, seen map[reflect.Type]bool) reflect.Type {
 	if seen[t] {
 		return nil

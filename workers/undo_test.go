@@ -116,7 +116,7 @@ func TestUndoIsARecordedMode(t *testing.T) {
 		if ok {
 			return 0, Fail(409, "no car")
 		}
-		// A run that would go on now: it does not begin anything.
+		// A run that would go on now begins nothing.
 		_, err := do(ctx, &o, "more", 1)
 		_, errAwait := Await[int](ctx, "s", 0)
 		_, errNow := Now(ctx)
@@ -125,7 +125,7 @@ func TestUndoIsARecordedMode(t *testing.T) {
 		_ = errFirst
 		return 1, nil
 	}, `1`)
-	w.crash = &crash{left: 2, after: true} // right after the cause was recorded
+	w.crash = &crash{left: 2, after: true} // right after the cause is recorded
 	require.Nil(t, w.run())
 	ok = false
 	r := w.next()
@@ -175,8 +175,7 @@ func TestACompensationThatFailsIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A branch that lost has something to take back, too, though a replay does not run
-// it.
+// A lost branch may have something to take back too, although a replay does not run it.
 func TestCompensationsOfLostBranches(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -193,8 +192,8 @@ func TestCompensationsOfLostBranches(t *testing.T) {
 	require.Equal(t, []string{"a", "undo b", "undo a"}, o.names)
 }
 
-// The run for the compensations comes by what branches asked for that lost, too: a
-// name that was used again after them is no difference.
+// The run for the compensations also passes the calls of lost branches: a name that was
+// used again after them is no difference.
 func TestUndoOfALoopOfFirsts(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -224,7 +223,7 @@ func TestUndoOfALoopOfFirsts(t *testing.T) {
 	require.Equal(t, []string{"undo u1", "undo u0"}, o.names)
 }
 
-// undoJob is the request of the flow of compensations for a world's request.
+// undoJob is a request of the flow of compensations for a world's request.
 func undoJob(w *world) *world {
 	o := collation.UndoOrder{
 		Job: w.q.Job, Key: w.q.Key, Generation: 1, Flow: w.q.Flow, Version: w.q.Version, Activity: w.q.Activity, DAD: w.q.DAD,
@@ -269,12 +268,12 @@ func TestAJobRunsTheCompensationsOfAnother(t *testing.T) {
 	})
 	w.next()
 	before := w.store.Rows(w.id())
-	w.store.Answer(w.id()) // somebody else ends it
+	w.store.Answer(w.id()) // something else ends the request
 
 	j := undoJob(w)
 	require.Equal(t, []string{"sleep undo:car:1 at undo"}, waits(j.next()))
 	broken = false
-	j.crash = &crash{left: 4} // in the middle of them
+	j.crash = &crash{left: 4} // in the middle of the compensations
 	j.wake(journal.PauseSleep, "undo:car:1", "")
 	require.Nil(t, j.run())
 	require.Nil(t, j.next().Error)
@@ -298,8 +297,8 @@ func TestAJobRunsTheCompensationsOfAnother(t *testing.T) {
 	require.Equal(t, 5, n)
 }
 
-// What Info says of its place, a compensation may need to know what to take back:
-// it is that of the function, whoever runs it.
+// A compensation may need the place that Info gives. It is always the function's place,
+// whoever runs the compensation.
 func TestACompensationSeesThePlaceOfItsFunction(t *testing.T) {
 	t.Parallel()
 	var infos []Call
@@ -311,7 +310,7 @@ func TestACompensationSeesThePlaceOfItsFunction(t *testing.T) {
 		})
 	}, rest("x")), &outside{}), `1`)
 	w.next()
-	w.store.Answer(w.id()) // somebody else ends it
+	w.store.Answer(w.id()) // something else ends the request
 	require.Nil(t, undoJob(w).next().Error)
 	require.Len(t, infos, 3, "the function, once more for its compensations, and the compensation")
 	for _, info := range infos {
@@ -324,7 +323,7 @@ func TestAJobSkipsWhatTheFunctionTookBackItself(t *testing.T) {
 	t.Parallel()
 	var o outside
 	w := newWorld(t, function0(steps(trip(nil), fails(Fail(409, "no"))), &o), `1`)
-	w.crash = &crash{left: 6, after: true} // flight, hotel: two each of start and end; the cause; the first undo
+	w.crash = &crash{left: 6, after: true} // two each for flight and hotel, the cause, the first undo
 	w.crash.left = 8
 	require.Nil(t, w.run())
 	require.Equal(t, []string{"flight", "hotel", "undo hotel"}, o.names)
@@ -341,7 +340,7 @@ func TestAJobWithoutARecordIsParked(t *testing.T) {
 	require.ErrorIs(t, err, journal.ErrMalformedID)
 }
 
-// What a registered compensation of a changed function comes to.
+// A registered compensation that the changed function no longer has is a difference.
 func TestACompensationThatIsNoneAnyMoreIsADifference(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -360,7 +359,7 @@ func TestAnUndoThatIsCutOff(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		passes := 0
 		w := newWorld(t, function0(steps(undoable("a"), func(context.Context, *outside) error {
-			if passes++; passes == 2 { // the one for the compensations
+			if passes++; passes == 2 { // the pass for the compensations
 				cancel(cause)
 			}
 			return Fail(409, "no")

@@ -13,9 +13,9 @@ import (
 )
 
 // Verify registers a verifier for every effect of that name in the handlers of the
-// registry, by effects.Do as well as the body of a handler with a Class, whose
-// name is its topic (3.3); see effects.Verify. An effect with an effects.Verify of
-// its own keeps that. Mistakes are returned by NewRuntime, with all others.
+// registry: an effects.Do, or the body of a handler with a Class, which is named after
+// its topic (3.3); see effects.Verify. An effects.Verify option on an effect has
+// precedence. Registry.Check and NewRuntime return mistakes.
 func Verify(r *Registry, effectName string, v effects.Verifier, mode effects.Mode) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,11 +42,11 @@ type verifier struct {
 	mode effects.Mode
 }
 
-// maxTold bounds the effects without a verifier that a process tells of.
+// maxTold bounds the number of effects without a verifier that a process warns about.
 const maxTold = 1000
 
-// watch knows the verifiers of a runtime, and tells of each Guarded effect that is
-// met without one, once (4.4).
+// watch knows the verifiers of a runtime, and warns once about each Guarded effect
+// without one (4.4).
 type watch struct {
 	verifiers map[string]verifier
 	log       *slog.Logger
@@ -55,7 +55,7 @@ type watch struct {
 	told map[string]bool // by name
 }
 
-// verifier is effects.Config.Verifier.
+// verifier serves as effects.Config.Verifier.
 func (w *watch) verifier(name string, class effects.Class) (effects.Verifier, effects.Mode) {
 	if v, ok := w.verifiers[name]; ok {
 		return v.Verifier, v.mode
@@ -66,8 +66,8 @@ func (w *watch) verifier(name string, class effects.Class) (effects.Verifier, ef
 	return nil, ""
 }
 
-// bodies tells of the bodies of handlers at the start; effects within handlers are
-// known when they are met.
+// bodies warns at the start about bodies of handlers. Effects within handlers are known
+// only when they are called.
 func (w *watch) bodies(handlers []*handler) {
 	for _, h := range handlers {
 		_, _ = w.verifier(h.topic, h.class)
@@ -90,9 +90,8 @@ func (w *watch) tell(name string) {
 	}
 }
 
-// doubtful is the response to an effect that only a person or a verifier can
-// decide on, nil where err is none: parked, or ended by a verifier that
-// contradicts (3.3).
+// doubtful is the response to an effect that waits for a person, or that its verifier
+// contradicts (3.3); nil for every other error.
 func doubtful(err error) *wire.Response {
 	var (
 		parked  *effects.ParkedError

@@ -18,7 +18,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// finds is a verifier that always answers the same, and tells what it was asked.
+// finds is a verifier with a fixed answer; it reports its questions.
 func finds(state effects.State, result string, asked chan<- effects.Question) effects.Verifier {
 	return effects.VerifierFunc(func(_ context.Context, q effects.Question) (effects.Answer, error) {
 		if asked != nil {
@@ -28,8 +28,8 @@ func finds(state effects.State, result string, asked chan<- effects.Question) ef
 	})
 }
 
-// 3.3: the verifier that is registered for an effect's name settles what a call
-// left unfinished, of a body as of a Do within one; it is told the input.
+// 3.3: a verifier registered for an effect's name settles an unfinished call, of a body
+// or of a Do within one; it gets the handler's input.
 func TestVerifyUnfinished(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -58,8 +58,8 @@ func TestVerifyUnfinished(t *testing.T) {
 	require.Contains(t, r.Error.Message, "its verifier was asked: it does not know whether it was done (looked)")
 }
 
-// 3.3: what a contradiction comes to, by mode, and whatever the handler makes of
-// it.
+// 3.3: the consequences of a contradiction by mode, whatever the handler does with the
+// error.
 func TestVerifyCompleted(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -110,8 +110,8 @@ func TestVerifyCompleted(t *testing.T) {
 	require.Equal(t, []any{200, "3"}, []any{code, text}, "the recorded result is used")
 }
 
-// 4.4: guarded effects without a verifier are named: bodies at the start, others
-// when they are met, each once.
+// 4.4: each guarded effect without a verifier is warned about once: bodies at the start,
+// others when they are first called.
 func TestEffectsWithoutAVerifierAreNamed(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -175,7 +175,7 @@ func TestVerifyMistakes(t *testing.T) {
 	}
 }
 
-// A takeover by another process asks, too: the window in which the first died.
+// A takeover by another process also asks the verifier.
 func TestE4VerifiedTakeover(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -207,7 +207,7 @@ func TestE4VerifiedTakeover(t *testing.T) {
 	}
 }
 
-// died leaves the effect of a body as a process that was killed in the call.
+// died leaves the effect of a body as after a kill during the call.
 func died(t *testing.T, h *house, topic string, request journal.GUID, id string) {
 	t.Helper()
 	job, err := journal.ParseJobID(id)

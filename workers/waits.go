@@ -15,15 +15,15 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// fact is an error that is recorded: a further attempt would come to it again, so it
-// ends the activity where the function returns it.
+// fact is an error that is recorded. Every further attempt would get it again, so it ends
+// the activity when the function returns it.
 type fact interface {
 	error
 	fact() (code int, failure journal.Failure)
 }
 
-// ErrAwaitTimeout says that no signal came in time. It ends the activity with code
-// 408 where the function returns it.
+// ErrAwaitTimeout says that no signal came in time. It ends the activity with code 408
+// when the function returns it.
 var ErrAwaitTimeout error = timeoutError{}
 
 type timeoutError struct{}
@@ -34,9 +34,9 @@ func (e timeoutError) fact() (int, journal.Failure) {
 	return collation.CodeTimeout, journal.Failure{Class: ClassTimeout, Message: e.Error()}
 }
 
-// SignalError is a signal that came with the code of an error.
+// SignalError is a signal that came with an error code.
 type SignalError struct {
-	Topic, Name string          // Name is that of the wait
+	Topic, Name string          // Name of the wait
 	Code        int             // 400…599
 	Payload     json.RawMessage // canonical
 }
@@ -50,10 +50,10 @@ func (e *SignalError) fact() (int, journal.Failure) {
 	return e.Code, journal.Failure{Class: ClassSignal, Message: e.Error(), Data: e.Payload}
 }
 
-// ChildError is how a child ended that did not complete, or could not be started.
+// ChildError is the outcome of a child that did not complete, or could not be started.
 type ChildError struct {
-	Name, Flow string // Name is that of the call
-	Job        string // "" where there is none
+	Name, Flow string // Name of the call
+	Job        string // "" if it was not started
 	Code       int    // 400…599: 410 interrupted, 404 unknown flow, …
 	Class      string
 	Message    string
@@ -69,11 +69,12 @@ func (e *ChildError) fact() (int, journal.Failure) {
 	return e.Code, journal.Failure{Class: e.Class, Message: e.Error(), Data: e.Data}
 }
 
-// Sleep returns when d has passed on the database's clock since the function first
-// came to it. The name tells it from every other sleep of the run; 1 to
-// wire.MaxPauseName bytes. A duration that is not positive is over at once, and at
-// most ten years are allowed. Contexts that the function made do not end it: use
-// First. The error is one of use, or effects.ErrUndoing. Outside a job it sleeps.
+// Sleep returns when d has passed on the database's clock since the function first called
+// it. The name is unique among the sleeps of the run, 1 to wire.MaxPauseName bytes. A
+// duration of 0 or less is over at once; at most ten years are allowed. A context that the
+// function made does not end the sleep: use First for that. An error wraps
+// effects.ErrUsage, is ErrUndoing, or says why the run cannot go on. Outside a job it
+// sleeps in the process.
 func Sleep(ctx context.Context, name string, d time.Duration) error {
 	if effects.From(ctx) == nil {
 		return pause(ctx, d)
@@ -82,7 +83,7 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 	return err
 }
 
-// micros rounds up: a short time is not none.
+// micros rounds up, so that a short time does not become zero.
 func micros(d time.Duration) int64 {
 	return int64((max(d, 0) + time.Microsecond - 1) / time.Microsecond)
 }
@@ -92,20 +93,20 @@ type AwaitOption func(*awaiting)
 
 type awaiting struct{ topic, name, key string }
 
-// SignalKey is the key of the signal that is waited for. Default: the job's key.
+// SignalKey is the key of the awaited signal. Default: the job's key.
 func SignalKey(key string) AwaitOption { return func(a *awaiting) { a.key = key } }
 
-// As names the wait, which tells it from every other one of the run. Default: the
-// signal's topic.
+// As names the wait; the name is unique among the waits of the run. Default: the signal's
+// topic.
 func As(name string) AwaitOption { return func(a *awaiting) { a.name = name } }
 
-// Await returns the payload of the next signal of the topic that nobody else takes;
-// one that came before is kept for it (1.11). timeout bounds the wait from when the
-// function first came to it, with ErrAwaitTimeout; 0 is no bound, less than 0 the
-// shortest. A signal with the code of an error is a *SignalError. A payload that
-// does not fit T is an error 400 that ends the activity where it is returned.
+// Await returns the payload of the next signal of the topic that no other wait takes. A
+// signal that came earlier is kept (1.11). timeout bounds the wait, counted from the
+// function's first call, with ErrAwaitTimeout; 0 is no bound, less than 0 the shortest. A
+// signal with an error code is a *SignalError. A payload that does not fit T is an error
+// 400 that ends the activity when the function returns it.
 //
-// Outside a job the signals are those of WithSignals.
+// Outside a job the signals come from WithSignals.
 func Await[T any](ctx context.Context, topic string, timeout time.Duration, options ...AwaitOption) (T, error) {
 	a := awaiting{topic: topic, name: topic, key: Info(ctx).Key}
 	for _, o := range options {
@@ -135,7 +136,7 @@ func Await[T any](ctx context.Context, topic string, timeout time.Duration, opti
 	return fit[T](r.Output, nil, "the payload of signal", topic)
 }
 
-// fit reads what was recorded. Where it does not fit, it never will.
+// fit decodes a recorded value into T. A value that does not fit now never will.
 func fit[T any](raw []byte, err error, what, name string) (out T, _ error) {
 	if err != nil || len(raw) == 0 {
 		return out, err
@@ -156,20 +157,19 @@ func errorCode(code int) int {
 // ChildOption changes a Child: ChildKey or ChildVersion.
 type ChildOption func(*wire.Pause)
 
-// ChildKey is the key of the child's job. Default: one that is made of the job's
-// and the activity's. A key that another job has is an error 409.
+// ChildKey is the key of the child's job. Default: a key made of the job's and the
+// activity's. A key that another job uses is an error 409.
 func ChildKey(key string) ChildOption { return func(p *wire.Pause) { p.Key = key } }
 
 // ChildVersion is the version of the child's flow. Default: the active one, when
 // the child starts.
 func ChildVersion(version string) ChildOption { return func(p *wire.Pause) { p.Version = version } }
 
-// Child starts a job of another flow of the space and returns its output when it
-// has completed; otherwise a *ChildError. The name tells it from every other child
-// of the run. input is what marshals to JSON; what the function waits for at a time
-// has up to wire.MaxPauseBytes. A child outlives a function that fails, unless the
-// job is interrupted with descend. Outside a job children are those of
-// WithChildren.
+// Child starts a job of another flow of the space and returns its output when it has
+// completed, otherwise a *ChildError. The name is unique among the children of the run.
+// input is any value that marshals to JSON; all waits that are open at a time have up to
+// wire.MaxPauseBytes. A child outlives a function that fails, unless the job is
+// interrupted with descend. Outside a job children come from WithChildren.
 func Child[Out any](ctx context.Context, name, flow string, input any, options ...ChildOption) (Out, error) {
 	var out Out
 	raw, err := json.Marshal(input)
@@ -199,7 +199,7 @@ func Child[Out any](ctx context.Context, name, flow string, input any, options .
 	return fit[Out](r.Output, nil, "the output of flow", flow)
 }
 
-// errRef refuses an output that the store should have read.
+// errRef refuses an output by reference, which the store should have resolved.
 var errRef = errors.New("the output of the child is stored beside its entry, and was not read")
 
 func childError(p *wire.Pause, r *journal.Response) *ChildError {

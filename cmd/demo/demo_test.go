@@ -2,173 +2,192 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
 	"github.com/quipu-journal/quipu/examples/orders"
+	"github.com/quipu-journal/quipu/examples/orders/shop"
 	"github.com/quipu-journal/quipu/journal"
 )
 
-func TestDocumented(t *testing.T) { clitest.Documented(t, newCommand(cli.Streams{})) }
+func TestDocumented(t *testing.T) { clitest.Documented(t, newCommand()) }
 
 func TestUsage(t *testing.T) {
 	t.Parallel()
-	full := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(full, "x"), nil, 0o644))
-	order := filepath.Join(t.TempDir(), "o.jsonl")
-	require.NoError(t, os.WriteFile(order, []byte("{\"key\":\"k\"}\n{\n"), 0o644))
 	for said, args := range map[string][]string{
-		"--kill-at 0":  {"--kill-at", "0"},
-		"--count 0":    {"gen", "--count", "0"},
-		"not empty":    {"--data", full, "--orders", "../../examples/orders/orders.jsonl"},
+		"--orders 0":   {"--orders", "0"},
 		"unknown flag": {"--odd"},
 	} {
 		r := clitest.Do(t, run, nil, "", args...)
 		require.Equal(t, cli.CodeUsage, r.Code, r.Err)
 		require.Contains(t, r.Err, said)
 	}
-	r := clitest.Do(t, run, nil, "", "--orders", order)
-	require.Equal(t, cli.CodeFailed, r.Code)
-	require.Contains(t, r.Err, order+":2:")
-	r = clitest.Do(t, run, nil, "", "--bin", t.TempDir(), "--data", filepath.Join(t.TempDir(), "d"), "--orders", "../../examples/orders/orders.jsonl")
-	require.Equal(t, cli.CodeFailed, r.Code)
-	require.Contains(t, r.Err, "are the binaries built?")
-}
-
-func TestGen(t *testing.T) {
-	t.Parallel()
-	r := clitest.Do(t, run, nil, "", "gen", "--count", "3")
-	require.Zero(t, r.Code)
-	require.Equal(t, 3, strings.Count(r.Out, "\n"))
 }
 
 // TestEveryNumberMustFit: each thing that can be wrong makes the demo fail.
 func TestEveryNumberMustFit(t *testing.T) {
 	t.Parallel()
-	line := orders.Line{Key: "o1", Input: orders.Order{
+	order := orders.Order{
 		Currency: "EUR", Tax: "0", Shipping: "0", Card: "tok_visa_1",
 		Lines: []orders.Item{{SKU: "sweet-mint", Price: "0.1", Quantity: "1"}, {SKU: "sweet-anise", Price: "0.2", Quantity: "1"}},
-	}}
-	good := charge{Order: "o1", Currency: "EUR", Amount: "0.3"}
-	check := func(do func(r *report)) *report {
-		r := &report{orders: 1, jobs: 1, charged: 1, expected: map[orders.Outcome]int{orders.Shipped: 1}, counts: map[string]count{
-			"charges": {Applied: 1}, "reservations": {Applied: 1}, "shipments": {Applied: 1},
-		}}
-		do(r)
-		return r
 	}
-	fits := check(func(r *report) {
-		r.charge(&line, orders.Shipped, []charge{good})
-		r.books()
-		r.charge(&line, orders.Failed, nil)
-	})
-	require.NoError(t, fits.err())
-	for said, do := range map[string]func(r *report){
-		"charged 0 times":         func(r *report) { r.charge(&line, orders.Shipped, nil) },
-		"charged 2 times":         func(r *report) { r.charge(&line, orders.Refunded, []charge{good, good}) },
-		"expected not at all":     func(r *report) { r.charge(&line, orders.Failed, []charge{good}) },
-		"charged 0.31 EUR":        func(r *report) { r.charge(&line, orders.Shipped, []charge{{Currency: "EUR", Amount: "0.31"}}) },
-		"charged 0.3 USD":         func(r *report) { r.charge(&line, orders.Shipped, []charge{{Currency: "USD", Amount: "0.3"}}) },
-		"2 charges applied":       func(r *report) { r.counts["charges"] = count{Applied: 2}; r.books() },
-		"1 refunds applied":       func(r *report) { r.counts["refunds"] = count{Applied: 1}; r.books() },
-		"no JSON":                 func(r *report) { r.verified([]byte("oops")) },
-		"journal of o1: violated": func(r *report) { r.verified([]byte(`{"key":"o1","result":"violated"}`)) },
-		"2 open obligations":      func(r *report) { r.verified([]byte(`{"key":"o1","result":"proved","open_count":2}`)) },
-		"2 orders were verified":  func(r *report) { r.verified([]byte(`{"key":"o1","result":"proved","counts":{"entries":9}}`)) },
+	refused := order
+	refused.Card = "tok_refused_1"
+	lines := []orders.Line{{Key: "o1", Input: order}, {Key: "o2", Input: refused}}
+	good := shop.Charge{Order: "o1", Currency: "EUR", Amount: "0.3"}
+	// world is what a run that fits finds.
+	type world struct {
+		verdicts []verdict
+		outcomes []orders.Outcome
+		charges  []shop.Charge
+		counts   map[string]shop.Count
+	}
+	look := func(change func(w *world)) (string, error) {
+		w := world{
+			verdicts: []verdict{{Key: "o1", Result: "proved"}, {Key: "o2", Result: "proved"}},
+			outcomes: []orders.Outcome{orders.Shipped, orders.Failed},
+			charges:  []shop.Charge{good},
+			counts:   map[string]shop.Count{"reservations": {Applied: 1}, "shipments": {Applied: 1}},
+		}
+		change(&w)
+		var r report
+		for i := range w.verdicts {
+			r.verified(&w.verdicts[i])
+		}
+		r.row("journals verified", r.jobs, len(lines))
+		r.compare(lines, w.outcomes, w.charges, w.counts)
+		var out strings.Builder
+		err := r.print(&out)
+		return out.String(), err
+	}
+	table, err := look(func(*world) {})
+	require.NoError(t, err)
+	require.Contains(t, table, "Every number fits")
+	for said, change := range map[string]func(w *world){
+		"o1 is failed, expected shipped":        func(w *world) { w.outcomes[0] = orders.Failed },
+		"orders refunded: 1, expected 0":        func(w *world) { w.outcomes[1] = orders.Refunded },
+		"o1 was charged 0 times":                func(w *world) { w.charges = nil },
+		"o1 was charged 2 times":                func(w *world) { w.charges = append(w.charges, good) },
+		"o2 was charged 1 times":                func(w *world) { w.charges[0].Order = "o2" },
+		"charges: 2, expected 1":                func(w *world) { w.charges = append(w.charges, shop.Charge{Order: "odd"}) },
+		"o1 was charged 0.31 EUR":               func(w *world) { w.charges[0].Amount = "0.31" },
+		"o1 was charged 0.3 USD, expected 0.30": func(w *world) { w.charges[0].Currency = "USD" },
+		"shipments: 2, expected 1":              func(w *world) { w.counts["shipments"] = shop.Count{Applied: 2} },
+		"refunds: 1, expected 0":                func(w *world) { w.counts["refunds"] = shop.Count{Applied: 1} },
+		"journal of o1: violated":               func(w *world) { w.verdicts[0].Result = "violated" },
+		"2 open obligations":                    func(w *world) { w.verdicts[1].Open = 2 },
+		"journals verified: 1, expected 2":      func(w *world) { w.verdicts = w.verdicts[:1] },
 	} {
-		r := check(do)
-		require.ErrorContains(t, r.err(), said)
-		require.Equal(t, cli.CodeFailed, cli.Code(r.err()))
+		table, err := look(change)
+		require.ErrorContains(t, err, said)
+		require.NotContains(t, table, "Every number fits")
 	}
+}
+
+// TestReport: the table marks what does not fit, and the error says how much that is.
+func TestReport(t *testing.T) {
+	t.Parallel()
+	var r report
+	r.row("right", 1, 1)
+	r.row("wrong", 1, 2)
+	for range maxFaults {
+		r.fault("odd")
+	}
+	var out bytes.Buffer
+	err := r.print(&out)
+	require.ErrorContains(t, err, "21 faults")
+	require.Equal(t, maxFaults, strings.Count(err.Error(), "\n"))
+	require.Regexp(t, `right +1 +1\nwrong +1 +2 +does not fit\n`, out.String())
 }
 
 func TestOutcome(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, orders.Shipped, outcome(journal.JobCompleted, 200, []byte(`{"status":"shipped"}`)))
-	require.Equal(t, orders.Failed, outcome(journal.JobFailed, 402, nil))
-	require.Equal(t, orders.Failed, outcome(journal.JobFailed, 402, []byte("null")))
-	for _, o := range []orders.Outcome{
-		outcome(journal.JobFailed, 500, nil), outcome(journal.JobOpen, 0, nil), outcome(journal.JobCompleted, 200, []byte("no")),
-		outcome(journal.JobCompleted, 200, []byte("{}")),
-	} {
-		require.NotContains(t, orders.Outcomes, o)
+	got, err := outcome(output{orders.Shipped}, nil)
+	require.NoError(t, err)
+	require.Equal(t, orders.Shipped, got)
+	got, err = outcome(output{}, &quipu.JobError{State: journal.JobFailed, Code: 402})
+	require.NoError(t, err)
+	require.Equal(t, orders.Failed, got)
+	for _, end := range []error{nil, &quipu.JobError{State: journal.JobFailed, Code: 500}, &quipu.JobError{State: journal.JobQuarantined}} {
+		got, err = outcome(output{}, end)
+		require.NoError(t, err)
+		require.NotContains(t, orders.Outcomes, got)
 	}
+	_, err = outcome(output{}, errors.New("away"))
+	require.ErrorContains(t, err, "away")
 }
 
-// TestReport: the table names every number, and only a run that fits says so.
-func TestReport(t *testing.T) {
-	t.Parallel()
-	r := &report{orders: 2, jobs: 2, found: map[orders.Outcome]int{orders.Shipped: 2}, expected: map[orders.Outcome]int{orders.Shipped: 2}, charged: 2, entries: 21, took: time.Second}
-	var b bytes.Buffer
-	r.print(&teller{w: &b, begun: time.Now()})
-	for _, said := range []string{"orders ", "  shipped ", "  refunded ", "charges requested ", "charges applied ", "messages redelivered ", "entries verified ", "seconds ", "Every number fits"} {
-		require.Contains(t, b.String(), said)
-	}
-	b.Reset()
-	for range maxFaults + 2 {
-		r.fault("odd")
-	}
-	r.print(&teller{w: &b, begun: time.Now()})
-	require.NotContains(t, b.String(), "Every number fits")
-	require.ErrorContains(t, r.err(), "and 2 more")
+// gaps takes what is told and remembers the longest silence.
+type gaps struct {
+	bytes.Buffer
+	last    time.Time
+	longest time.Duration
 }
 
-func TestProgress(t *testing.T) {
+func (g *gaps) Write(p []byte) (int, error) {
+	g.longest, g.last = max(g.longest, time.Since(g.last)), time.Now()
+	return g.Buffer.Write(p)
+}
+
+// TestNeverSilent: whatever takes long, and whether or not it counts, is told of again
+// before ten seconds have passed, and nothing is after the end.
+func TestNeverSilent(t *testing.T) {
 	t.Parallel()
-	var plain, bar bytes.Buffer
-	without, with := teller{w: &plain, begun: time.Now()}, teller{w: &bar, begun: time.Now(), terminal: true}
-	for n := range 101 {
-		without.progress(n, 100)
-		with.progress(n, 100)
+	synctest.Test(t, func(t *testing.T) {
+		out := &gaps{last: time.Now()}
+		say := tell(out)
+		say.step("Starting %s", "Postgres")
+		time.Sleep(time.Minute)
+		say.step("Running")
+		for n := range 100 {
+			say.count(n, 100)
+			time.Sleep(time.Second)
+		}
+		say.end()
+		said := out.String()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, said, out.String())
+		require.Less(t, out.longest, 10*time.Second)
+		for _, text := range []string{"[  0.0s] Starting Postgres\n", "[ 30.0s] Starting Postgres: still at it\n", "[ 60.0s] Running\n", "of 100\n"} {
+			require.Contains(t, said, text)
+		}
+	})
+}
+
+// TestWorkerThatEnds: one that ends before it is told to ends the demo, which names its
+// log; one that is told to does not, but an end with an error is one.
+func TestWorkerThatEnds(t *testing.T) {
+	t.Parallel()
+	start := func(script string) (d *demo, failed chan error) {
+		failed = make(chan error, 1)
+		d = &demo{options: options{bin: t.TempDir()}, dir: t.TempDir(), fail: func(err error) { failed <- err }}
+		require.NoError(t, os.WriteFile(filepath.Join(d.bin, "worker"), []byte("#!/bin/sh\n"+script), 0o755))
+		require.NoError(t, d.launch(0, "worker-a"))
+		return d, failed
 	}
-	require.Equal(t, 10, strings.Count(plain.String(), "\n"))
-	require.Zero(t, strings.Count(bar.String(), "\n"))
-	require.Contains(t, bar.String(), "100 of 100")
-}
+	d, failed := start("exit 3")
+	err := <-failed
+	require.ErrorContains(t, err, "worker-a ended: exit status 3")
+	require.ErrorContains(t, err, d.dir)
+	require.ErrorContains(t, d.stopWorkers(), "exit status 3")
 
-// TestCountersAreSummed: over workers and attributes, by whole names.
-func TestCountersAreSummed(t *testing.T) {
-	t.Parallel()
-	s := &stack{counted: map[string]int64{"quipu.redeliveries": 1, "quipu.redeliveries{topic=http}": 2, "quipu.redeliveries.other": 4}}
-	require.EqualValues(t, 3, s.total("quipu.redeliveries"))
-	var c count
-	require.NoError(t, json.Unmarshal([]byte(`{"requests":3,"applied":1,"refused":0,"repeated":1,"faults":1}`), &c))
-	require.Equal(t, count{Requests: 3, Applied: 1, Repeated: 1, Faults: 1}, c)
-}
+	d, failed = start("while :; do sleep 0.05; done")
+	require.NoError(t, d.workers[0].end(syscall.SIGKILL))
+	require.ErrorContains(t, d.stopWorkers(), "signal: killed")
+	require.Empty(t, failed)
 
-// TestChildren: output is watched and logged, an end in order is waited for, a
-// kill is one.
-func TestChildren(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	said := make(chan string, 1)
-	c, err := startChild("one", "/bin/sh", dir, []string{"WORD=hello"}, func(line string) { said <- line }, "-c", `trap 'exit 0' TERM; echo $WORD; while :; do sleep 0.05; done`)
-	require.NoError(t, err)
-	require.Equal(t, "hello\n", <-said)
-	require.True(t, c.running())
-	require.NoError(t, c.stop())
-	require.False(t, c.running())
-	text, err := os.ReadFile(filepath.Join(dir, "one.log"))
-	require.NoError(t, err)
-	require.Equal(t, "hello\n", string(text))
-
-	k, err := startChild("two", "/bin/sh", dir, nil, nil, "-c", "while :; do sleep 0.05; done")
-	require.NoError(t, err)
-	require.NoError(t, k.kill())
-	require.Equal(t, "signal: killed", k.state.String())
-
-	bad, err := startChild("three", "/bin/sh", dir, nil, nil, "-c", "exit 3")
-	require.NoError(t, err)
-	<-bad.exited
-	require.ErrorContains(t, bad.stop(), "exit status 3")
-	_, err = startChild("four", filepath.Join(dir, "none"), dir, nil, nil)
-	require.ErrorContains(t, err, "are the binaries built?")
+	d.bin = t.TempDir()
+	require.ErrorContains(t, d.launch(1, "worker-b"), "are the binaries built?")
 }

@@ -3,8 +3,9 @@
 // with SIGKILL and started again; then every order, every charge and every entry
 // of the journal is checked, and a table says what was found.
 //
-// It starts the built binaries as processes of their own: `worker dev
-// --servers-only`, two workers, and the payment service paysvc. Every process is
-// stopped by its pid, also when the demo is interrupted; on Linux also when it is
-// killed.
+// The workers and journal-verify are the built binaries, processes of their own. NATS,
+// Postgres (package dev) and the shop that charges and ships (package
+// examples/orders/shop) belong to the demo, which starts jobs and waits for them as any
+// program does. It stops everything also when it is interrupted; on Linux also when it
+// is killed.
 package main

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
 	"github.com/quipu-journal/quipu/dev/gobuild"
 )
@@ -16,16 +16,23 @@ import (
 func TestSmallDemo(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir()
-	require.NoError(t, gobuild.Build("../..", bin, "./cmd/worker", "./cmd/quipu", "./cmd/journal-verify", "./cmd/demo/paysvc"))
-	lines := clitest.Do(t, run, nil, "", "gen", "--count", "120")
-	require.Zero(t, lines.Code, lines.Err)
-	file := filepath.Join(t.TempDir(), "orders.jsonl")
-	require.NoError(t, os.WriteFile(file, []byte(lines.Out), 0o644))
-
-	r := clitest.Do(t, run, nil, "", "--bin", bin, "--orders", file, "--flow", "../../examples/orders/order.yaml")
+	require.NoError(t, gobuild.Build("../..", bin, "./cmd/worker", "./cmd/journal-verify"))
+	r := clitest.Do(t, run, nil, "", "--bin", bin, "--orders", "120")
 	require.Zero(t, r.Code, "%s%s", r.Out, r.Err)
-	for _, said := range []string{"Killed worker-b", "in the journals of 120 orders", "Every number fits"} {
+	for _, said := range []string{"Killed worker-b", "journals verified          120       120", "Every number fits"} {
 		require.Contains(t, r.Out, said)
 	}
-	require.NotContains(t, r.Out, "Data and logs", "what fits is cleaned up")
+	require.NotContains(t, r.Out, "Logs and data", "what fits is cleaned up")
+}
+
+// TestFailureKeepsTheData: and says where it is.
+func TestFailureKeepsTheData(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	r := clitest.Do(t, run, nil, "", "--timeout", "1ns")
+	require.Equal(t, cli.CodeFailed, r.Code)
+	require.Contains(t, r.Out, "Logs and data are in "+dir)
+	kept, err := filepath.Glob(filepath.Join(dir, "quipu-demo-*", "nats"))
+	require.NoError(t, err)
+	require.Len(t, kept, 1)
 }

@@ -125,7 +125,7 @@ func (s *Store) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, c
 	return row, nil
 }
 
-// hold checks the lease of a run, and takes it for one that has none yet
+// hold checks the lease of a run, or takes it for a run that has none yet
 // (store.Lease.Fresh); the caller holds mu.
 func (r *request) hold(l *store.Lease) error {
 	switch {
@@ -134,14 +134,14 @@ func (r *request) hold(l *store.Lease) error {
 		return store.ErrStale
 	case l.Fresh:
 		r.take(l.Holder)
-	default: // it was handed back, and nobody has taken it since
+	default: // the lease was handed back, and nobody has taken it since
 		r.holder, r.live = l.Holder, true
 	}
 	l.Fence = r.fence
 	return nil
 }
 
-// ended is an effect that has its outcome, or nil.
+// ended is an effect that has an outcome, or nil.
 func (s *Store) ended(id journal.GUID, key journal.Digest) *store.EffectRow {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +165,7 @@ func (r *request) find(key journal.Digest) *store.EffectRow {
 	return nil
 }
 
-// Void takes the result of a completed effect back, as an operator does.
+// Void withdraws the result of a completed effect, as an operator does.
 func (s *Store) Void(id journal.GUID, key journal.Digest) {
 	s.change(id, func(r *request) {
 		row := r.find(key)

@@ -6,8 +6,9 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Session is that of a process, for a runtime of workers: it lives until End, and
-// tells its runs nothing before. It is safe for concurrent use.
+// Session is the session of a process, for a runtime of workers. It is alive until End,
+// and tells its runs nothing before, unless a test calls Tell. It is safe for concurrent
+// use.
 type Session struct {
 	mu    sync.Mutex
 	ended bool
@@ -15,7 +16,7 @@ type Session struct {
 	back  []store.Lease
 }
 
-// Current implements workers.Session: it is session 1.
+// Current implements workers.Session: session 1, alive until End.
 func (s *Session) Current() (id int64, alive bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,14 +46,14 @@ func (s *Session) Return(l store.Lease) {
 	s.back = append(s.back, l)
 }
 
-// Returned are the leases that Return was given.
+// Returned are the leases that were passed to Return.
 func (s *Session) Returned() []store.Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]store.Lease(nil), s.back...)
 }
 
-// Tell tells the runs that are watched that they have their requests no more.
+// Tell calls lost for every watched run, as when the runs have lost their requests.
 func (s *Session) Tell(why error) {
 	s.mu.Lock()
 	runs := make([]func(error), 0, len(s.lost))
@@ -65,7 +66,7 @@ func (s *Session) Tell(why error) {
 	}
 }
 
-// End ends it, and tells its runs.
+// End ends the session, and tells its runs.
 func (s *Session) End() {
 	s.mu.Lock()
 	s.ended = true

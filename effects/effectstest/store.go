@@ -13,8 +13,8 @@ import (
 
 // Store is a store.Worker in memory. It is safe for concurrent use.
 type Store struct {
-	// Fault is asked before each operation, by its method's name; an error is
-	// returned instead of doing it. Set it before the first use.
+	// Fault is called before each operation with the name of its method; an error is
+	// returned instead of the operation. Set it before the first use.
 	Fault func(op string) error
 
 	mu       sync.Mutex
@@ -29,13 +29,13 @@ type request struct {
 	turn, runs int
 	fence      int64
 	holder     string
-	live       bool // holder has it
+	live       bool // holder has the request
 	gone       bool
 	closed     bool
 	input      []byte
 	effects    []store.EffectRow
 	byKey      map[journal.Digest]int
-	pauses     []store.Pause // those that have come first
+	pauses     []store.Pause // those that have come stand first, in the order in which they came
 	came       int64
 }
 
@@ -61,7 +61,7 @@ func (s *Store) Expire(id journal.GUID) {
 	})
 }
 
-// Answer ends a request: its row is gone.
+// Answer ends a request: its row is deleted.
 func (s *Store) Answer(id journal.GUID) { s.change(id, func(r *request) { r.gone = true }) }
 
 // Turn gives a request its next turn, as a failed attempt does.
@@ -92,8 +92,8 @@ func (s *Store) Waits(id journal.GUID) []store.Pause {
 	return slices.Clone(s.rows[id].pauses)
 }
 
-// Suspend takes the suspension of a request: it has its next turn, and waits for
-// the pauses, and no others, besides those that have come.
+// Suspend records the suspension of a request: the next turn, and the pauses it waits
+// for. Of the earlier pauses only those that have come remain.
 func (s *Store) Suspend(id journal.GUID, pauses []wire.Pause) {
 	s.change(id, func(r *request) {
 		r.turn, r.live, r.runs = r.turn+1, false, 0
@@ -107,8 +107,8 @@ func (s *Store) Suspend(id journal.GUID, pauses []wire.Pause) {
 	})
 }
 
-// Wake brings what a pause of the request waits for; false if it waits for no such
-// thing any more.
+// Wake brings the response to a pause of the request; false if the request does not wait
+// for it.
 func (s *Store) Wake(id journal.GUID, kind journal.PauseKind, name string, response *journal.Response) (woken bool) {
 	s.change(id, func(r *request) {
 		at := slices.IndexFunc(r.pauses, func(p store.Pause) bool { return p.Kind == kind && p.Name == name && p.Response == nil })
@@ -132,7 +132,7 @@ func (s *Store) Leased(id journal.GUID) (holder string, runs int, live bool) {
 	return r.holder, r.runs, r.live
 }
 
-// Payload is an output that was stored by its digest.
+// Payload is a payload that was stored, by its digest.
 func (s *Store) Payload(d journal.Digest) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +165,7 @@ func (s *Store) begin(ctx context.Context, op string) error {
 	return nil
 }
 
-// row is the row that a write of this turn may touch; the caller holds mu.
+// row is the row that a write of this turn may change; the caller holds mu.
 func (s *Store) row(id journal.GUID, turn int) (*request, error) {
 	r := s.rows[id]
 	if r == nil || r.gone || r.turn != turn {

@@ -41,14 +41,23 @@ type market struct {
 	currency     int
 }
 
-// Write writes count orders as JSON Lines. The same count gives the same bytes.
-func Write(w io.Writer, count int) error {
+// Generate makes the first count orders, the same ones every time.
+func Generate(count int) []Line {
 	r := rand.New(rand.NewPCG(seed, seed))
+	lines := make([]Line, count)
+	for n := range lines {
+		lines[n] = generate(r, n+1)
+	}
+	return lines
+}
+
+// Write writes orders as JSON Lines.
+func Write(w io.Writer, lines []Line) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	for n := 1; n <= count; n++ {
-		if err := enc.Encode(generate(r, n)); err != nil {
-			return fmt.Errorf("write order %d: %w", n, err)
+	for i := range lines {
+		if err := enc.Encode(&lines[i]); err != nil {
+			return fmt.Errorf("write order %s: %w", lines[i].Key, err)
 		}
 	}
 	return nil

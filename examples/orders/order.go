@@ -1,11 +1,20 @@
 package orders
 
 import (
+	_ "embed" // order.yaml
 	"encoding/json"
 	"fmt"
 	"math/big"
 	"strings"
 )
+
+// Flow is order.yaml.
+//
+//go:embed order.yaml
+var Flow string
+
+// Address is where Flow expects the shop's services: host and port.
+const Address = "127.0.0.1:7780"
 
 // Line is one job to start, a line of orders.jsonl.
 type Line struct {

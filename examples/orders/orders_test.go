@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write orders.jsonl anew")
 func TestFileIsGenerated(t *testing.T) {
 	t.Parallel()
 	var want bytes.Buffer
-	require.NoError(t, orders.Write(&want, orders.Count))
+	require.NoError(t, orders.Write(&want, orders.Generate(orders.Count)))
 	if *update {
 		require.NoError(t, os.WriteFile("orders.jsonl", want.Bytes(), 0o644))
 	}

@@ -16,15 +16,27 @@ import (
 var lists = map[string]interface {
 	names() string
 	reads(alias string) string
-	placeholders(first int) string
+	placeholder(n int) string
+	typeName() string
+	types() []uint32
 	sets(from string) string
 }{
 	"row": rowColumns, "chain": chainColumns, "moved": movedColumns,
 	"job": jobColumns, "instance": instanceColumns, "wait": waitColumns, "effect": effectColumns,
+	"placed": placedColumns, "move": moveColumns, "head": headColumns, "entry": entryColumns, "guard": guardColumns,
+}
+
+// typeNames are the composite types of the lists.
+func typeNames() []string {
+	names := make([]string, 0, len(lists))
+	for _, l := range lists {
+		names = append(names, l.typeName())
+	}
+	return names
 }
 
 // rowColumns are the columns of a dispatch row.
-var rowColumns = list[collation.Row]{
+var rowColumns = listOf("row",
 	uuidOf("guid", func(x *collation.Row) *journal.GUID { return &x.GUID }).asKey(),
 	uuidOf("job", func(x *collation.Row) *journal.JobID { return &x.Job }).asKey(),
 	textOf("kind", func(x *collation.Row) *journal.MessageKind { return &x.Kind }),
@@ -55,7 +67,7 @@ var rowColumns = list[collation.Row]{
 	boolOf("undo", func(x *collation.Row) *bool { return &x.Undo }),
 	bytesOf("input", func(x *collation.Row) *[]byte { return &x.Input }).orNull(),
 	intOf("rev", func(x *collation.Row) *int64 { return &x.Rev }),
-}
+)
 
 // pausesColumn holds what a suspended function waits for.
 var pausesColumn = field[collation.Row]{
@@ -68,7 +80,7 @@ var pausesColumn = field[collation.Row]{
 }
 
 // rowWidth is the number of columns that readRow reads.
-var rowWidth = len(rowColumns)
+var rowWidth = rowColumns.width()
 
 // readRow reads the columns of one dispatch row. Pauses that cannot be read are errCorrupt.
 func readRow(v row) (*collation.Row, error) {
@@ -82,19 +94,19 @@ func readRow(v row) (*collation.Row, error) {
 // chainColumns are the columns of a dispatch row that effects read, movedColumns those that they
 // change.
 var (
-	chainColumns = rowColumns.pick(
+	chainColumns = rowColumns.pick("chain",
 		"job", "guid", "kind", "activity", "dad", "next_at", "held", "dead", "turn", "turn_sent", "attempt", "runs",
 		"holder", "session", "fence", "effects_seq", "effects_hash", "undo", "rev")
-	movedColumns = rowColumns.pick(
+	movedColumns = rowColumns.pick("moved",
 		"job", "guid", "next_at", "held", "dead", "turn_sent", "runs", "holder", "session", "fence",
 		"effects_seq", "effects_hash", "undo")
 )
 
 // chainWidth is the number of columns of chainColumns.
-var chainWidth = len(chainColumns)
+var chainWidth = chainColumns.width()
 
 // jobColumns are the columns of a job's header.
-var jobColumns = list[collation.Job]{
+var jobColumns = listOf("job",
 	uuidOf("id", func(x *collation.Job) *journal.JobID { return &x.ID }),
 	textOf("key", func(x *collation.Job) *string { return &x.Key }).asKey(),
 	intOf("generation", func(x *collation.Job) *int64 { return &x.Generation }),
@@ -106,7 +118,7 @@ var jobColumns = list[collation.Job]{
 	intOf("head_seq", func(x *collation.Job) *int64 { return &x.Head.Seq }),
 	digestOf("head_hash", func(x *collation.Job) *journal.Digest { return &x.Head.Hash }),
 	intOf("started", func(x *collation.Job) *collation.Micros { return &x.Started }),
-	{
+	field[collation.Job]{
 		name: "tags", make: texts,
 		put: func(c *column, x *collation.Job) { c.text(strings.Join(x.Tags, "\n")) },
 		get: func(v row, i int, x *collation.Job) error { x.Tags = v.lines(i); return nil },
@@ -119,7 +131,7 @@ var jobColumns = list[collation.Job]{
 	ofParent(uuidOf("parent_leg1", func(x *journal.Parent) *journal.GUID { return &x.Leg1 })),
 	ofParent(intOf("parent_turn", func(x *journal.Parent) *int { return &x.Turn })),
 	ofParent(boolOf("parent_awaited", func(x *journal.Parent) *bool { return &x.Awaited })),
-	{
+	field[collation.Job]{
 		name: "root", make: uuids,
 		put: func(c *column, x *collation.Job) {
 			if x.From == nil {
@@ -130,7 +142,7 @@ var jobColumns = list[collation.Job]{
 		},
 		get: func(row, int, *collation.Job) error { return nil }, // the column origin has it, too
 	},
-	{
+	field[collation.Job]{
 		name: "origin", make: byteas,
 		put: func(c *column, x *collation.Job) {
 			if x.From == nil {
@@ -146,7 +158,7 @@ var jobColumns = list[collation.Job]{
 			return err
 		},
 	},
-}
+)
 
 // readFrom reads what a job resumes, nil if nothing: errCorrupt.
 func readFrom(v row, i int) (*journal.From, error) {
@@ -184,7 +196,7 @@ func ofParent(f field[journal.Parent]) field[collation.Job] {
 }
 
 // jobWidth is the number of columns that readJob reads.
-var jobWidth = len(jobColumns)
+var jobWidth = jobColumns.width()
 
 // readJob reads the columns of a job's header.
 func (s *Store) readJob(v row) collation.Job {
@@ -193,8 +205,8 @@ func (s *Store) readJob(v row) collation.Job {
 	return job
 }
 
-// instanceColumns are the columns of an instance without its keys.
-var instanceColumns = list[collation.Instance]{
+// instanceColumns are the columns of an instance but for its keys.
+var instanceColumns = listOf("instance",
 	intOf("ledger", func(x *collation.Instance) *collation.ActivityLedger { return &x.Ledger }),
 	intOf("result_seq", func(x *collation.Instance) *int64 { return &x.ResultSeq }),
 	intOf("code", func(x *collation.Instance) *int { return &x.Code }),
@@ -205,10 +217,10 @@ var instanceColumns = list[collation.Instance]{
 	intOf("turn", func(x *collation.Instance) *int { return &x.Turn }),
 	intOf("attempt", func(x *collation.Instance) *int { return &x.Attempt }),
 	uuidOf("child", func(x *collation.Instance) *journal.JobID { return &x.Child }).orNull(),
-}
+)
 
 // instanceWidth is the number of columns that readInstance reads.
-var instanceWidth = len(instanceColumns)
+var instanceWidth = instanceColumns.width()
 
 // readInstance reads the columns of an instance, from column at on.
 func readInstance(v row, at int) *collation.Instance {
@@ -217,8 +229,9 @@ func readInstance(v row, at int) *collation.Instance {
 	return x
 }
 
-// waitColumns are the columns of a wait without its mailbox, which follows from topic and key.
-var waitColumns = list[collation.Wait]{
+// waitColumns are the columns of a wait but for its mailbox, which follows from
+// topic and key.
+var waitColumns = listOf("wait",
 	uuidOf("job", func(x *collation.Wait) *journal.JobID { return &x.Job }).asKey(),
 	uuidOf("guid", func(x *collation.Wait) *journal.GUID { return &x.GUID }).asKey(),
 	textOf("activity", func(x *collation.Wait) *string { return &x.Activity }),
@@ -231,10 +244,10 @@ var waitColumns = list[collation.Wait]{
 	intOf("since", func(x *collation.Wait) *collation.Micros { return &x.Since }),
 	intOf("origin", func(x *collation.Wait) *int64 { return &x.Origin }),
 	uuidOf("request", func(x *collation.Wait) *journal.GUID { return &x.Request }).orNull(),
-}
+)
 
 // waitWidth is the number of columns that readWait reads.
-var waitWidth = len(waitColumns)
+var waitWidth = waitColumns.width()
 
 // readWait reads the columns of a wait.
 func readWait(v row) *collation.Wait {
@@ -247,8 +260,8 @@ func readWait(v row) *collation.Wait {
 // row d.
 const liveEffect = "coalesce(e.state = 'started' AND d.fence = e.fence AND d.holder = e.holder, false)"
 
-// effectColumns are the columns of an effect without its place.
-var effectColumns = list[store.EffectRow]{
+// effectColumns are the columns of an effect but for its place.
+var effectColumns = listOf("effect",
 	digestOf("key", func(x *store.EffectRow) *journal.Digest { return &x.Key }).asKey(),
 	textOf("name", func(x *store.EffectRow) *string { return &x.Name }),
 	textOf("class", func(x *store.EffectRow) *string { return &x.Class }),
@@ -261,7 +274,7 @@ var effectColumns = list[store.EffectRow]{
 	boolOf("live", func(x *store.EffectRow) *bool { return &x.Live }).readAs(liveEffect),
 	textOf("position", func(x *store.EffectRow) *string { return &x.Position }),
 	boolOf("vouched", func(x *store.EffectRow) *bool { return &x.Vouched }),
-}
+)
 
 // errorColumn holds an effect's error.
 var errorColumn = field[store.EffectRow]{
@@ -289,7 +302,7 @@ func encodeFailure(f *journal.Failure) []byte {
 }
 
 // effectWidth is the number of columns that readEffect reads.
-var effectWidth = len(effectColumns)
+var effectWidth = effectColumns.width()
 
 // readEffect reads the columns of an effect. An error that cannot be read is errCorrupt.
 func readEffect(v row) (*store.EffectRow, error) {

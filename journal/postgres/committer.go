@@ -84,7 +84,7 @@ func (s *Store) dial(ctx context.Context, session journal.GUID) (*conn, *pgx.Con
 	if err != nil {
 		return nil, nil, err
 	}
-	return wrap(raw), raw, nil
+	return s.wrap(raw), raw, nil
 }
 
 // closeSoon closes a connection without waiting long for the server.
@@ -144,7 +144,7 @@ func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
 	marker := marker{session: c.session, seq: c.seq + 1, pid: c.conn.pg.PID(), name: c.conn.name}
 	ctx = context.WithoutCancel(ctx)
 	w.announce = c.s.announces(w)
-	err = c.s.commit(ctx, c.conn, marker, func(b *batch) { w.queue(b) })
+	err = c.s.commit(ctx, c.conn, marker, w)
 	switch {
 	case err == nil:
 		c.seq = marker.seq
@@ -162,17 +162,18 @@ func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
 	return nil
 }
 
-// commit sends marker, writes and COMMIT as one batch, in the transaction that is open on the
-// connection or else in a new one. Its error is not classified.
-func (s *Store) commit(ctx context.Context, c *conn, m marker, writes func(*batch)) error {
+// commit sends marker, writes and COMMIT as one batch, in the transaction that
+// is open on the connection or, where there is none, one of its own. Its error
+// is unclassified.
+func (s *Store) commit(ctx context.Context, c *conn, m marker, w *writes) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.CommitTimeout)
 	defer cancel()
 	b := c.batch()
 	if c.idle() {
 		b.queue("begin")
 	}
-	b.queue("write_marker", pUUID(m.session), pInt(m.seq))
-	writes(b)
+	b.queue("write_marker", pUUID(m.session), pInt(m.seq), pInts(w.sessions...))
+	w.queue(b)
 	b.queue("commit")
 	r := b.send(ctx)
 	tag := ""
@@ -188,12 +189,12 @@ func (s *Store) commit(ctx context.Context, c *conn, m marker, writes func(*batc
 	return nil
 }
 
-// conclude commits a transaction of the pool under a marker of its own, by which an unknown
-// outcome is found out (J4).
-func (s *Store) conclude(ctx context.Context, c *conn, writes func(*batch)) error {
+// conclude commits a transaction of the pool under a marker of its own, so
+// that an unknown outcome can be found out (J4).
+func (s *Store) conclude(ctx context.Context, c *conn, w *writes) error {
 	m := marker{session: newSession(), seq: 1, pid: c.pg.PID(), name: c.name}
 	ctx = context.WithoutCancel(ctx)
-	err := s.commit(ctx, c, m, writes)
+	err := s.commit(ctx, c, m, w)
 	switch {
 	case err == nil:
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -19,8 +20,10 @@ type conn struct {
 	// known are its prepared statements. It is nil on a connection that is not ours, where
 	// nothing may stay prepared.
 	known map[string]*pgconn.StatementDescription
-	// name is the application name, unique to the connection. Another connection ends this one's
-	// backend by it (J4).
+	// types are those of the space's schema.
+	types *types
+	// name is the application name, unique to the connection: by it another
+	// connection can end this one's backend (J4).
 	name string
 }
 
@@ -33,13 +36,42 @@ func applicationName(session journal.GUID) string { return "quipu-" + session.St
 // newSession draws a new session number (L1).
 func newSession() journal.GUID { return journal.GUID(uuid.New()) }
 
-// wrap returns the conn of a pooled connection.
-func wrap(c *pgx.Conn) *conn {
+// types are the numbers that the server gave to the composite types of a schema, by
+// their names.
+type types struct {
+	mu     sync.RWMutex
+	number map[string]uint32
+}
+
+// of is the number of a type; 0, which the server refuses, where the schema has none.
+func (t *types) of(name string) uint32 {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.number[name]
+}
+
+// learn reads the numbers.
+func (t *types) learn(ctx context.Context, c *conn) error {
+	number := make(map[string]uint32, len(lists))
+	err := c.query(ctx, "schema_types", func(v row) error {
+		number[v.text(0)] = uint32(v.int(1))
+		return nil
+	}, pTexts(typeNames()))
+	if err == nil {
+		t.mu.Lock()
+		t.number = number
+		t.mu.Unlock()
+	}
+	return err
+}
+
+// wrap gives the pooled connection its conn.
+func (s *Store) wrap(c *pgx.Conn) *conn {
 	pg := c.PgConn()
 	if known, ok := pg.CustomData()[customKey].(*conn); ok {
 		return known
 	}
-	w := &conn{pg: pg, known: make(map[string]*pgconn.StatementDescription), name: c.Config().RuntimeParams["application_name"]}
+	w := &conn{pg: pg, known: make(map[string]*pgconn.StatementDescription), types: &s.types, name: c.Config().RuntimeParams["application_name"]}
 	pg.CustomData()[customKey] = w
 	return w
 }

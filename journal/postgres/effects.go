@@ -12,7 +12,7 @@ import (
 
 // chainStatements are the statements of a transaction that only writes effect chains.
 var chainStatements = []string{
-	"begin", "commit", "rollback", "write_marker", "session_alive", "clock", "chains_lock", "effects_read", "write_entries", "chains_put", "effects_put",
+	"begin", "commit", "rollback", "write_marker", "clock", "chains_lock", "effects_read", "write_entries", "chains_put", "effects_put",
 	"write_letters_end",
 }
 
@@ -170,7 +170,7 @@ type effectWrite struct {
 
 func (w *writes) queueChains(b *batch) {
 	if len(w.chains) > 0 {
-		b.queue("chains_put", movedColumns.params(w.chains)...)
+		b.queue("chains_put", movedColumns.param(b, w.chains))
 	}
 	if len(w.effects) > 0 {
 		queueEffects(b, w.effects)
@@ -206,6 +206,5 @@ func queueEffects(b *batch, effects []effectWrite) {
 		until.someInt(int64(f.Until))
 		all[i] = &f.EffectRow
 	}
-	place := [][]byte{job.value(), request.value(), seq.value(), turn.value(), until.value()}
-	b.queue("effects_put", append(place, effectColumns.params(all)...)...)
+	b.queue("effects_put", job.value(), request.value(), seq.value(), turn.value(), until.value(), effectColumns.param(b, all))
 }

@@ -33,7 +33,7 @@ func TestClassify(t *testing.T) {
 		{&pgconn.PgError{Code: "23514", TableName: "receipts_12", ConstraintName: "receipt_stale"}, store.ErrLost},
 		{&pgconn.PgError{Code: "23514", DataTypeName: "digest", ConstraintName: "digest_bytes"}, store.ErrRejected},
 		{&pgconn.PgError{Code: "23514", TableName: "receipts"}, store.ErrPartition}, // no partition for the row
-		{&pgconn.PgError{Code: "23514", TableName: "jobs", ConstraintName: "jobs_parent"}, store.ErrRejected},
+		{&pgconn.PgError{Code: "23514", TableName: "jobs", ConstraintName: "floor_check"}, store.ErrRejected},
 		{&pgconn.PgError{Code: "22021"}, store.ErrRejected},
 		{&pgconn.PgError{Code: "54000"}, store.ErrRejected},
 		{&pgconn.PgError{Code: "40001"}, store.ErrUnavailable},

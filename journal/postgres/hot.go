@@ -14,25 +14,10 @@ type hotWrite struct {
 
 // queueGuards compares the guards of hot states before anything is written (W6).
 func (w *writes) queueGuards(b *batch) {
-	n, rows := len(w.hot), 0
-	if n == 0 {
+	if len(w.hot) == 0 {
 		return
 	}
-	id, state, semaphore, seq, hash := uuids(n), texts(n), ints(n), ints(n), byteas(n)
-	for i := range w.hot {
-		h := &w.hot[i]
-		id.uuid(h.job)
-		state.text(string(h.State))
-		semaphore.int(h.Semaphore)
-		seq.int(h.Head.Seq)
-		hash.bytes(h.Head.Hash[:])
-		rows += len(h.Rows)
-	}
-	b.queue("hot_jobs", id.value(), state.value(), semaphore.value(), seq.value(), hash.value())
-	if rows == 0 {
-		return
-	}
-	job, guid, rev := uuids(rows), uuids(rows), ints(rows)
+	job, guid, rev := uuids(len(w.hot)), uuids(len(w.hot)), ints(len(w.hot))
 	for i := range w.hot {
 		for _, r := range w.hot[i].Rows {
 			job.uuid(w.hot[i].job)
@@ -40,10 +25,10 @@ func (w *writes) queueGuards(b *batch) {
 			rev.int(r.Rev)
 		}
 	}
-	b.queue("hot_rows", job.value(), guid.value(), rev.value())
+	b.queue("hot", guardColumns.param(b, pointers(w.hot)), job.value(), guid.value(), rev.value())
 }
 
-// hotRow returns the job of the n-th row that hot_rows compared, from 1.
+// hotRow is the job of the n-th row that was compared, from 1.
 func (w *writes) hotRow(n int) (job journal.JobID, found bool) {
 	for i := range w.hot {
 		h := &w.hot[i]

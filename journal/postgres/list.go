@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	bin "encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,48 +26,76 @@ type field[T any] struct {
 	sql string
 }
 
-// list is a list of columns, in the order in which statements write and read them. Statements
-// name it (statements.go); Go code loops over it.
-type list[T any] []field[T]
+// list is a list of columns in the order in which statements write and read
+// them. Statements name it (statements.go), Go code loops over it.
+type list[T any] struct {
+	name   string
+	fields []field[T]
+	oids   []uint32 // of the columns that are written
+}
 
-// params returns one array for each column that is written.
-func (l list[T]) params(xs []*T) [][]byte {
-	params := make([][]byte, 0, len(l))
-	for i := range l {
-		f := &l[i]
-		if f.put == nil {
-			continue
+func listOf[T any](name string, fields ...field[T]) list[T] {
+	l := list[T]{name: name, fields: fields}
+	for i := range fields {
+		if fields[i].put != nil {
+			l.oids = append(l.oids, fields[i].make(0).oid)
 		}
-		c := f.make(len(xs))
-		for _, x := range xs {
-			f.put(c, x)
-		}
-		params = append(params, c.value())
 	}
-	return params
+	return l
+}
+
+// width is the number of columns that are read.
+func (l list[T]) width() int { return len(l.fields) }
+
+// typeName is the composite type of the parameter that has rows of the list. One array
+// of it costs the server a fraction of what an array for each column does.
+func (l list[T]) typeName() string { return "in_" + l.name }
+
+// types are the numbers of the types of the columns that are written.
+func (l list[T]) types() []uint32 { return l.oids }
+
+// param gives the columns that are written, as one array with an element for each x.
+func (l list[T]) param(b *batch, xs []*T) []byte {
+	c := newColumn(b.conn.types.of(l.typeName()), len(xs), 24*len(l.oids))
+	for _, x := range xs {
+		start := len(c.b)
+		c.b = bin.BigEndian.AppendUint32(append(c.b, 0, 0, 0, 0), uint32(len(l.oids)))
+		at := 0
+		for i := range l.fields {
+			if l.fields[i].put == nil {
+				continue
+			}
+			c.b = bin.BigEndian.AppendUint32(c.b, l.oids[at])
+			at++
+			l.fields[i].put(c, x)
+		}
+		bin.BigEndian.PutUint32(c.b[start:], uint32(len(c.b)-start-4))
+	}
+	c.n, c.nulls = uint32(len(xs)), 0 // put counted the columns
+	return c.value()
 }
 
 // read reads the first columns of a row into x. Other columns of the statement come after them.
 func (l list[T]) read(v row, x *T) error {
-	for i := range l {
-		if err := l[i].get(v, i, x); err != nil {
+	for i := range l.fields {
+		if err := l.fields[i].get(v, i, x); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// pick returns the list of the named columns, in the order of the names.
-func (l list[T]) pick(names ...string) list[T] {
-	picked := make(list[T], len(names))
+// pick gives the list of some of the columns, in the order of the names.
+func (l list[T]) pick(as string, names ...string) list[T] {
+	picked := make([]field[T], len(names))
 	for i, name := range names {
-		at := slices.IndexFunc(l, func(f field[T]) bool { return f.name == name })
+		at := slices.IndexFunc(l.fields, func(f field[T]) bool { return f.name == name })
 		if at < 0 {
 			panic("postgres: no column " + name)
 		}
-		picked[i] = l[at]
+		picked[i] = l.fields[at]
 	}
-	return picked
+	return listOf(as, picked...)
 }
 
 // The forms in which statements name a list.
@@ -75,13 +104,7 @@ func (l list[T]) names() string {
 	return l.join(func(f *field[T]) string { return f.name })
 }
 
-func (l list[T]) placeholders(first int) string {
-	n := first - 1
-	return l.join(func(f *field[T]) string {
-		n++
-		return fmt.Sprintf("$%d::%s", n, arrayTypes[f.make(0).oid])
-	})
-}
+func (l list[T]) placeholder(n int) string { return fmt.Sprintf("$%d::%s[]", n, l.typeName()) }
 
 func (l list[T]) sets(from string) string {
 	return l.join(func(f *field[T]) string {
@@ -93,10 +116,10 @@ func (l list[T]) sets(from string) string {
 }
 
 func (l list[T]) reads(alias string) string {
-	all := make([]string, len(l))
-	for i := range l {
-		if all[i] = l[i].sql; all[i] == "" {
-			all[i] = alias + "." + l[i].name
+	all := make([]string, len(l.fields))
+	for i := range l.fields {
+		if all[i] = l.fields[i].sql; all[i] == "" {
+			all[i] = alias + "." + l.fields[i].name
 		}
 	}
 	return strings.Join(all, ", ")
@@ -105,22 +128,18 @@ func (l list[T]) reads(alias string) string {
 // join joins a text for each column that is written.
 func (l list[T]) join(say func(*field[T]) string) string {
 	var all []string
-	for i := range l {
-		if l[i].put == nil {
+	for i := range l.fields {
+		if l.fields[i].put == nil {
 			continue
 		}
-		if s := say(&l[i]); s != "" {
+		if s := say(&l.fields[i]); s != "" {
 			all = append(all, s)
 		}
 	}
 	return strings.Join(all, ", ")
 }
 
-var arrayTypes = map[uint32]string{
-	oidBool: "bool[]", oidBytea: "bytea[]", oidInt8: "int8[]", oidText: "text[]", oidUUID: "uuid[]",
-}
-
-// The kinds of columns. at returns the value's place in a T.
+// The kinds of columns. at gives the place of the value in a T.
 
 func uuidOf[T any, V ~[16]byte](name string, at func(*T) *V) field[T] {
 	return field[T]{

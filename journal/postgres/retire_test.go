@@ -365,6 +365,7 @@ func TestW11RetireDies(t *testing.T) {
 	startJobs(t, s, "another") // nobody is held up
 	_, err = reader.Exec(t.Context(), "COMMIT")
 	require.NoError(t, err)
+	waitFor(t, s, "SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))") // that of the one that died
 	more, err = s.Retire(t.Context(), a.keep)
 	require.NoError(t, err)
 	require.True(t, more)

@@ -69,13 +69,13 @@ func queueBirths(b *batch, fresh []store.Chained) {
 			Started: collation.Micros(e.Time), Tags: e.Tags, Trace: e.Trace, Parent: e.Parent, From: e.From,
 		}
 	}
-	b.queue("write_jobs_new", append([][]byte{triggers.value(), classes.value()}, jobColumns.params(jobs)...)...)
+	b.queue("write_jobs_new", triggers.value(), classes.value(), jobColumns.param(b, jobs))
 }
 
 // lostTo matches what a test-and-set says that it lost.
 var lostTo = regexp.MustCompile(`"quipu: lost (keys|flows|payloads|hot jobs|hot rows) ([0-9,]+)"`)
 
-// lostSession is what session_alive raises.
+// lostSession is what write_marker says.
 const lostSession = `"quipu: lost sessions`
 
 // lost turns an error into a LostError if it says what was lost.

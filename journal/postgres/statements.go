@@ -20,15 +20,12 @@ var sqlFiles embed.FS
 //
 //	{LIST}           the names of the columns
 //	{LIST:a}         what is read of them, by the alias a
-//	{LIST params 3}  the parameters of list.params, from $3 on, each with its type
-//	{LIST set w}     NAME = w.NAME, for all columns but the keys
+//	{LIST param 3}   the parameter $3 that list.param gives, an array of the composite type in_LIST
+//	{LIST set w}     NAME = w.NAME, for all but the keys
 //
-// The history of jobs is keyed by their n (W10). A statement that has job ids looks n up first,
-// in a subquery with OFFSET 0. Then one relation gives the whole key, and the plan uses all of
-// it, whatever the table statistics say.
-//
-// Columns that only some statements have stand before a list, so that a column that is added to the
-// list changes no parameter number.
+// The history of jobs is keyed by their n (W10). A statement that has their ids looks
+// n up first, in a subquery with OFFSET 0: then one relation gives the whole key, and
+// the plan uses all of it, whatever the statistics of the day say.
 var statements = readStatements()
 
 // nameLine begins a statement in a file.
@@ -145,9 +142,9 @@ func listed(s string) (string, error) {
 		return l.names(), nil
 	case len(words) == 3 && !read && words[1] == "set":
 		return l.sets(words[2]), nil
-	case len(words) == 3 && !read && words[1] == "params":
-		first, err := strconv.Atoi(words[2])
-		return l.placeholders(first), err
+	case len(words) == 3 && !read && words[1] == "param":
+		n, err := strconv.Atoi(words[2])
+		return l.placeholder(n), err
 	}
-	return "", fmt.Errorf("neither names, nor what is read, nor params, nor set")
+	return "", fmt.Errorf("neither names, nor what is read, nor param, nor set")
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -22,7 +23,7 @@ func TestStatementsPrepare(t *testing.T) {
 			text := statements[name]
 			require.True(t, strings.HasPrefix(text, "-- "+name+": "), "%s begins with its name and contract", name)
 			require.NoError(t, c.require(t.Context(), name))
-			require.LessOrEqual(t, len(c.known[name].ParamOIDs), rowWidth)
+			require.LessOrEqual(t, len(c.known[name].ParamOIDs), 12)
 		}
 		return nil
 	}))
@@ -32,19 +33,19 @@ func TestStatementsPrepare(t *testing.T) {
 func TestStatementFiles(t *testing.T) {
 	t.Parallel()
 	all := map[string]string{}
-	require.NoError(t, split("-- name: a\n-- reads,\n-- by key.\nSELECT {wait:w}, {row params 3}\nFROM waits w\n\n-- name: b\nSELECT 1 -- not the contract\n", all))
+	require.NoError(t, split("-- name: a\n-- reads,\n-- by key.\nSELECT {wait:w}, {row param 3}\nFROM waits w\n\n-- name: b\nSELECT 1 -- not the contract\n", all))
 	require.Equal(t, map[string]string{
-		"a": "-- a: reads, by key.\nSELECT " + waitColumns.reads("w") + ", " + rowColumns.placeholders(3) + "\nFROM waits w\n",
+		"a": "-- a: reads, by key.\nSELECT " + waitColumns.reads("w") + ", " + rowColumns.placeholder(3) + "\nFROM waits w\n",
 		"b": "-- b:\nSELECT 1 -- not the contract\n",
 	}, all)
 	for text, why := range map[string]string{
-		"SELECT 1":                          "before the first name",
-		"-- name: a\nSELECT 2":              "a second statement a",
-		"-- name: c\nSELECT {nothing}":      "no such list",
-		"-- name: c\nSELECT {}":             "no such list",
-		"-- name: c\nSELECT {row params}":   "neither names",
-		"-- name: c\nSELECT {row params x}": "invalid syntax",
-		"-- name: c\nSELECT {row set:d}":    "neither names",
+		"SELECT 1":                         "before the first name",
+		"-- name: a\nSELECT 2":             "a second statement a",
+		"-- name: c\nSELECT {nothing}":     "no such list",
+		"-- name: c\nSELECT {}":            "no such list",
+		"-- name: c\nSELECT {row param}":   "neither names",
+		"-- name: c\nSELECT {row param x}": "invalid syntax",
+		"-- name: c\nSELECT {row set:d}":   "neither names",
 	} {
 		require.ErrorContains(t, split(text, all), why, text)
 	}
@@ -53,19 +54,45 @@ func TestStatementFiles(t *testing.T) {
 // The forms in which a statement names a list of columns.
 func TestLists(t *testing.T) {
 	t.Parallel()
-	l := list[store.EffectRow]{
+	l := listOf("some",
 		digestOf("key", func(x *store.EffectRow) *journal.Digest { return &x.Key }).asKey(),
 		boolOf("live", func(x *store.EffectRow) *bool { return &x.Live }).readAs("now()"),
 		intOf("n", func(x *store.EffectRow) *int { return &x.N }),
 		boolOf("vouched", func(x *store.EffectRow) *bool { return &x.Vouched }).readAs(""),
-	}
+	)
 	require.Equal(t, "key, n", l.names())
 	require.Equal(t, "e.key, now(), e.n, e.vouched", l.reads("e"))
-	require.Equal(t, "$3::bytea[], $4::int8[]", l.placeholders(3))
+	require.Equal(t, "$3::in_some[]", l.placeholder(3))
 	require.Equal(t, "n = w.n", l.sets("w"))
-	require.Len(t, l.params(nil), 2)
-	require.Equal(t, "e.n, now()", l.pick("n", "live").reads("e"))
-	require.Panics(t, func() { l.pick("nothing") })
+	require.Len(t, l.oids, 2)
+	require.Equal(t, "e.n, now()", l.pick("few", "n", "live").reads("e"))
+	require.Panics(t, func() { l.pick("none", "nothing") })
+}
+
+// W4: the composite types of the schema are the lists, column by column.
+func TestTypesAreLists(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	written := map[string]string{}
+	for _, text := range statements {
+		for _, name := range regexp.MustCompile(`in_(\w+)\[\]`).FindAllStringSubmatch(text, -1) {
+			written["in_"+name[1]] = lists[name[1]].names() + " " + fmt.Sprint(lists[name[1]].types())
+		}
+	}
+	stored := map[string]string{}
+	results, err := s.pool.Query(t.Context(), `SELECT t.typname::text, string_agg(a.attname, ', ' ORDER BY a.attnum) || ' ' ||
+		replace(array_agg(a.atttypid::int8 ORDER BY a.attnum)::text, ',', ' ') FROM pg_type t
+		JOIN pg_class c ON c.oid = t.typrelid AND c.relkind = 'c' JOIN pg_attribute a ON a.attrelid = c.oid
+		WHERE t.typnamespace = current_schema()::regnamespace GROUP BY 1`)
+	require.NoError(t, err)
+	for results.Next() {
+		var name, columns string
+		require.NoError(t, results.Scan(&name, &columns))
+		stored[name] = strings.NewReplacer("{", "[", "}", "]").Replace(columns)
+	}
+	require.NoError(t, results.Err())
+	require.NotEmpty(t, stored)
+	require.Equal(t, stored, written)
 }
 
 // explain returns the plan of a statement for any parameters. The tables are empty, so that only

@@ -21,8 +21,9 @@ type Store struct {
 	users  *pgxpool.Pool // for Tx effects, with the database's own settings
 	log    *slog.Logger
 
-	space     atomic.Pointer[journal.GUID] // the space's id; nil until the schema exists
-	announced atomic.Int64                 // the last announcement, in Unix nanoseconds
+	space     atomic.Pointer[journal.GUID] // its id; nil: there is no schema yet
+	types     types
+	announced atomic.Int64 // when something was announced last, in Unix nanoseconds
 }
 
 var _ store.Store = (*Store)(nil)
@@ -71,7 +72,7 @@ func (s *Store) with(ctx context.Context, call func(*conn) error) error {
 		return fmt.Errorf("%w: %w", errNotSent, err)
 	}
 	defer c.Release()
-	return call(wrap(c.Conn()))
+	return call(s.wrap(c.Conn()))
 }
 
 // call lends a pooled connection and repeats the whole call after retryable failures (J4). The

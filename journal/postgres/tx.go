@@ -128,7 +128,7 @@ func (s *Store) visit(ctx context.Context, tx Transaction, call func(*callerTx) 
 		return err
 	}
 	g := &callerTx{
-		c:    &conn{pg: savepoint.Conn().PgConn()},
+		c:    &conn{pg: savepoint.Conn().PgConn(), types: &s.types},
 		home: s.home(),
 	}
 	if err = call(g); err == nil && g.wrote {
@@ -156,8 +156,12 @@ func (g *callerTx) enter(ctx context.Context, steps ...step) error {
 	return g.c.run(ctx, append([]step{look}, steps...)...)
 }
 
-// write writes, and resets the transaction's search path.
+// write writes, and gives the transaction its search path back. Nothing is taken for a
+// session here, since no marker compares it.
 func (g *callerTx) write(ctx context.Context, w *writes) error {
+	if len(w.sessions) > 0 {
+		return fmt.Errorf("%w: a caller's transaction takes something for a session", store.ErrRejected)
+	}
 	b := g.c.batch()
 	w.queue(b)
 	b.queue("tx_leave", pText(g.path))

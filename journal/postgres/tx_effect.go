@@ -36,7 +36,7 @@ func (s *Store) userPool(ctx context.Context) (*pgxpool.Pool, error) {
 	}
 	p.BeforeConnect = nameConnection
 	p.AfterConnect = func(ctx context.Context, raw *pgx.Conn) error {
-		c := wrap(raw)
+		c := s.wrap(raw)
 		if err := c.require(ctx, userStatements...); err != nil {
 			return err
 		}
@@ -106,8 +106,8 @@ func (x *txRun) attempt(
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotSent, err)
 	}
-	defer pooled.Release() // closes a connection that is still in a transaction
-	x.raw, x.c = pooled.Conn(), wrap(pooled.Conn())
+	defer pooled.Release() // closes what is still in a transaction
+	x.raw, x.c = pooled.Conn(), x.s.wrap(pooled.Conn())
 	if stood, err = x.open(ctx); err != nil {
 		return nil, err
 	}
@@ -260,7 +260,7 @@ func (x ending) Commit(ctx context.Context, plans []store.Chained) error {
 	if err != nil {
 		return rejected("tx effect", err)
 	}
-	return w.lost(x.s.conclude(ctx, x.c, func(b *batch) { w.queue(b) }))
+	return w.lost(x.s.conclude(ctx, x.c, w))
 }
 
 // again says that keeping failed for a reason after which everything runs again (J4): either that

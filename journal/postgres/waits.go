@@ -71,7 +71,12 @@ func (w *writes) queueWaits(b *batch) {
 		b.queue("write_waits_delete", seenColumns(gone)...)
 	}
 	if len(fresh) > 0 {
-		b.queue("write_waits_new", waitParams(fresh)...)
+		boxes, all := uuids(len(fresh)), make([]*collation.Wait, len(fresh))
+		for i, x := range fresh {
+			boxes.uuid(x.box)
+			all[i] = x.after
+		}
+		b.queue("write_waits_new", boxes.value(), waitColumns.param(b, all))
 	}
 	if len(counted) > 0 {
 		after := ints(len(counted))
@@ -92,16 +97,6 @@ func seenColumns(waits []*waitWrite) [][]byte {
 		count.int(int64(w.seen))
 	}
 	return [][]byte{job.value(), guid.value(), count.value()}
-}
-
-// waitParams returns the columns of waits, those of their mailboxes first.
-func waitParams(waits []*waitWrite) [][]byte {
-	boxes, all := uuids(len(waits)), make([]*collation.Wait, len(waits))
-	for i, w := range waits {
-		boxes.uuid(w.box)
-		all[i] = w.after
-	}
-	return append([][]byte{boxes.value()}, waitColumns.params(all)...)
 }
 
 // queueSignals adds the statements for the records of signals.

@@ -7,18 +7,16 @@ const threshold = 0
 
 // writeStatements are the statements that queue may add.
 var writeStatements = []string{
-	"begin", "commit", "rollback", "write_marker", "session_alive", "hot_jobs", "hot_rows", "write_flows_active", "write_jobs_next", "write_jobs_new", "write_jobs", "write_head", "write_receipts_new", "write_receipts", "write_receipts_gone",
+	"begin", "commit", "rollback", "write_marker", "hot", "write_flows_active", "write_jobs_next", "write_jobs_new", "write_jobs", "write_head", "write_receipts_new", "write_receipts", "write_receipts_gone",
 	"write_instances_new", "write_instances", "write_entries", "write_rows_delete", "write_rows_discard", "write_rows_new",
 	"write_rows", "write_mailboxes", "write_waits_delete", "write_waits_new", "write_waits", "write_kept_due",
 	"write_resolved", "write_letters_end", "write_letters", "chains_put", "effects_put", "effects_judged", "payloads_put", "letters_act", "signals_put", "signals_became", "announce",
 }
 
-// queue adds the statements that have rows to write, in the lock order of rule J3. The jobs are
-// locked already, or by their guards.
+// queue adds the statements that have something to do, in the lock order of
+// rule J3: the jobs are locked already, or by their guards. The marker stands before
+// them, and compares w.sessions.
 func (w *writes) queue(b *batch) {
-	if len(w.sessions) > 0 {
-		b.queue("session_alive", pInts(w.sessions...))
-	}
 	w.queueGuards(b)
 	boxes := w.registers()
 	if len(boxes) > 0 {
@@ -35,7 +33,7 @@ func (w *writes) queue(b *batch) {
 	w.queueInstances(b)
 	w.queueReceipts(b)
 	if len(w.entries) > 0 {
-		queueEntries(b, w.entries)
+		b.queue("write_entries", entryColumns.param(b, pointers(w.entries)))
 	}
 	w.queueRows(b)
 	if len(w.discards) > 0 {
@@ -79,108 +77,32 @@ func (w *writes) queueJobs(b *batch) {
 		}
 	}
 	if len(heads) > 0 {
-		queueHeads(b, heads)
+		b.queue("write_head", headColumns.param(b, heads))
 	}
 	if len(jobs) > 0 {
-		queueMoves(b, jobs)
+		b.queue("write_jobs", moveColumns.param(b, jobs), pInt(threshold))
 	}
-}
-
-func queueHeads(b *batch, jobs []*jobWrite) {
-	n := len(jobs)
-	id, semaphore, before, after, hash := uuids(n), ints(n), ints(n), ints(n), byteas(n)
-	for _, j := range jobs {
-		id.uuid(j.job)
-		semaphore.int(j.semBefore)
-		before.int(j.seqBefore)
-		after.int(j.seqAfter)
-		hash.bytes(j.hash[:])
-	}
-	b.queue("write_head", id.value(), semaphore.value(), before.value(), after.value(), hash.value())
-}
-
-func queueMoves(b *batch, jobs []*jobWrite) {
-	n := len(jobs)
-	id, guid, hash, state := uuids(n), uuids(n), byteas(n), texts(n)
-	semBefore, semAfter, seqBefore, seqAfter := ints(n), ints(n), ints(n), ints(n)
-	closes, fresh := bools(n), bools(n)
-	closeSeq, tasksSeq, before, after, seq, expires := ints(n), ints(n), ints(n), ints(n), ints(n), ints(n)
-	for _, j := range jobs {
-		id.uuid(j.job)
-		semBefore.int(j.semBefore)
-		semAfter.int(j.semAfter)
-		seqBefore.int(j.seqBefore)
-		seqAfter.int(j.seqAfter)
-		hash.bytes(j.hash[:])
-		state.text(string(j.state))
-		tasksSeq.int(j.tasksSeq)
-		expires.int(int64(j.expires))
-		closes.bool(j.closer != nil)
-		if c := j.closer; c != nil {
-			closeSeq.int(j.closeSeq)
-			guid.uuid(c.GUID)
-			fresh.bool(c.New)
-			before.int(int64(c.Before))
-			after.int(int64(c.After))
-			seq.int(c.Seq)
-			continue
-		}
-		// closed_seq shows a close that no plan predicted; the statement refuses it.
-		closeSeq.int(j.seqAfter)
-		guid.null()
-		fresh.bool(false)
-		before.int(0)
-		after.int(0)
-		seq.int(0)
-	}
-	b.queue("write_jobs", id.value(), semBefore.value(), semAfter.value(), seqBefore.value(), seqAfter.value(),
-		hash.value(), state.value(), closes.value(), closeSeq.value(), tasksSeq.value(), guid.value(),
-		fresh.value(), before.value(), after.value(), seq.value(), expires.value(), pInt(threshold))
 }
 
 func (w *writes) queueInstances(b *batch) {
-	var fresh, moved []*instanceWrite
+	var fresh, moved []*placed
 	for _, i := range w.instances {
 		if i.New {
-			fresh = append(fresh, i)
+			fresh = append(fresh, i.placed())
 		} else {
-			moved = append(moved, i)
+			moved = append(moved, i.placed())
 		}
 	}
-	if n := len(fresh); n > 0 {
-		addresses := texts(n)
-		for _, i := range fresh {
-			addresses.text(string(i.Key.DAD))
-		}
-		b.queue("write_instances_new", instanceParams(fresh, addresses)...)
+	if len(fresh) > 0 {
+		b.queue("write_instances_new", placedColumns.param(b, fresh))
 	}
-	if n := len(moved); n > 0 {
-		before := ints(n)
-		for _, i := range moved {
-			before.int(int64(i.Before))
-		}
-		b.queue("write_instances", instanceParams(moved, before)...)
+	if len(moved) > 0 {
+		b.queue("write_instances", placedColumns.param(b, moved))
 	}
 }
 
-// instanceParams returns the columns that new and moved instances share; other, which they do not
-// share, comes after the keys.
-func instanceParams(instances []*instanceWrite, other *column) [][]byte {
-	n := len(instances)
-	job, activity, dad, join := uuids(n), texts(n), uuids(n), bools(n)
-	after := make([]*collation.Instance, n)
-	for at, i := range instances {
-		job.uuid(i.job)
-		activity.text(i.Key.Activity)
-		dad.uuid(i.Key.DAD.Key())
-		join.bool(i.Join)
-		after[at] = &collation.Instance{Ledger: i.After, ResultSeq: i.ResultSeq, Code: i.Code, More: i.More}
-	}
-	keys := [][]byte{job.value(), activity.value(), dad.value(), join.value(), other.value()}
-	return append(keys, instanceColumns.params(after)...)
-}
-
-// queueReceipts writes all receipts except the closing ones, which the compound statement writes.
+// queueReceipts writes all receipts but the closing ones, which the compound
+// statement writes.
 func (w *writes) queueReceipts(b *batch) {
 	var fresh, moved, gone []*receiptWrite
 	for _, r := range w.receipts {
@@ -220,23 +142,6 @@ func (w *writes) queueReceipts(b *batch) {
 	}
 }
 
-func queueEntries(b *batch, entries []entryWrite) {
-	n, size := len(entries), 0
-	for i := range entries {
-		size += len(entries[i].body)
-	}
-	job, chain, seq, body, hash := uuids(n), uuids(n), ints(n), newColumn(oidBytea, n, size/n+1), byteas(n)
-	for i := range entries {
-		e := &entries[i]
-		job.uuid(e.job)
-		chain.uuid(e.chain)
-		seq.int(e.seq)
-		body.bytes(e.body)
-		hash.bytes(e.hash[:])
-	}
-	b.queue("write_entries", job.value(), chain.value(), seq.value(), body.value(), hash.value())
-}
-
 func (w *writes) queueRows(b *batch) {
 	var gone []*rowWrite
 	var fresh, moved []*collation.Row
@@ -260,10 +165,10 @@ func (w *writes) queueRows(b *batch) {
 		b.queue("write_rows_delete", job.value(), guid.value(), sender.value())
 	}
 	if len(fresh) > 0 {
-		b.queue("write_rows_new", rowColumns.params(fresh)...)
+		b.queue("write_rows_new", rowColumns.param(b, fresh))
 	}
 	if len(moved) > 0 {
-		b.queue("write_rows", rowColumns.params(moved)...)
+		b.queue("write_rows", rowColumns.param(b, moved))
 	}
 }
 

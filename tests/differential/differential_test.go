@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -25,7 +24,6 @@ import (
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/tests/guarantees"
 )
 
 const space = "both"
@@ -129,14 +127,12 @@ func (w *twin) advance(by time.Duration) {
 func TestStoresAgree(t *testing.T) {
 	t.Parallel()
 	db := openDatabase(t)
-	end, played := guarantees.Begin(), 0
+	begun, played := time.Now(), 0
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("replay it, with the seed that is printed above: go test ./tests/differential -run '^%s$' -rapid.seed=<seed>", t.Name())
 		}
-		d := guarantees.Differential{Run: end(), Sequences: played, Failed: t.Failed()}
-		d.Steps, _ = strconv.Atoi(steps)
-		require.NoError(t, guarantees.Record(guarantees.NameDifferential, d))
+		t.Logf("%d sequences of about %s calls, in %v; a difference: %t", played, steps, time.Since(begun).Round(time.Second), t.Failed())
 	})
 	all := drawn{}
 	rapid.Check(t, func(r *rapid.T) {

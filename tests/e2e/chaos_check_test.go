@@ -36,7 +36,7 @@ func (c *chaos) check(w wanted) {
 		{"I5: closed jobs without completion tasks", "jobs where tasks_seq is null and state <> 'expired'", 0},
 		{"I9: jobs that were started", "jobs where parent_job is null", len(w.jobs)},
 		{"I1: unfinished effects that nobody parked", "effects f where state = 'started' and class not in ('guarded', 'undo') and position not like '%.%' " +
-			"and (select state from jobs where id = f.job) = 'completed'", 0},
+			"and (select state from jobs j where j.n = f.n) = 'completed'", 0},
 	} {
 		var n int
 		require.NoError(t, conn.QueryRow(t.Context(), "select count(*) from "+q.from).Scan(&n))

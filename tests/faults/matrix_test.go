@@ -10,12 +10,12 @@ import (
 	"sync"
 	"testing"
 	"text/tabwriter"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/dev/soak"
 	"github.com/quipu-journal/quipu/fault"
-	"github.com/quipu-journal/quipu/tests/guarantees"
 )
 
 const (
@@ -71,12 +71,8 @@ func TestFaultCells(t *testing.T) {
 		cells = slices.DeleteFunc(cells, func(c *cell) bool { return !strings.Contains(c.String(), strings.ReplaceAll(want, "_", " ")) })
 		require.NotEmpty(t, cells, "no cell has %q in its name, which is K0…K18/fault/mode; faults are %s", want, kindNames())
 	}
-	end := guarantees.Begin()
-	t.Cleanup(func() { // when every cell is over
-		run := end()
-		report(t, cells, run)
-		require.NoError(t, guarantees.Record(guarantees.NameFaults, counts(cells, run)))
-	})
+	begun := time.Now()
+	t.Cleanup(func() { report(t, cells, time.Since(begun)) }) // when every cell is over
 	playAll(t, cells)
 }
 
@@ -160,47 +156,39 @@ func queue(cells []*cell) chan *cell {
 func (l *lane) play(t *testing.T, cells chan *cell) {
 	for c := range cells {
 		if c.left == "" {
-			passed := t.Run(c.String(), func(t *testing.T) { c.run(t, l) })
-			c.done = c.done && passed // what the watcher saw, and the cleanup, count too
+			ok := t.Run(c.String(), func(t *testing.T) { c.run(t, l) })
+			c.done = c.done && ok // what the watcher saw, and the cleanup, count too
 		}
 	}
 }
 
-// counts are what the run came to.
-func counts(cells []*cell, run guarantees.Run) guarantees.Faults {
-	f := guarantees.Faults{Run: run}
-	for _, c := range cells {
-		name, note := c.kind.name, c.note
-		if c.left != "" {
-			note = c.left
-		}
-		f.Cells = append(f.Cells, guarantees.Cell{
-			Point: string(c.point), Fault: name, Mode: c.mode(), Result: c.result(),
-			MS: c.ended.Milliseconds(), Kills: c.kills, Note: note,
-		})
-	}
-	return f
-}
+// Results of a cell, each as its mark in the table.
+const (
+	passed = "."
+	failed = "F"
+	notRun = "-" // its left says why
+)
 
 // result is how the cell ended.
 func (c *cell) result() string {
 	switch {
 	case c.left != "":
-		return guarantees.NotRun
+		return notRun
 	case c.done:
-		return guarantees.Passed
+		return passed
 	}
-	return guarantees.Failed
+	return failed
 }
 
-// report prints the table: faults by points, for each the modes that passed.
-func report(t *testing.T, cells []*cell, run guarantees.Run) {
-	marks, results, kills := map[string]string{}, map[string]int{}, 0
+// report prints the table, faults by points, for each the modes that passed; then why
+// some were not played, and at the end, in one line, what the run counted.
+func report(t *testing.T, cells []*cell, took time.Duration) {
+	marks, results, kills, why := map[string]string{}, map[string]int{}, 0, map[string]bool{}
 	for _, c := range cells {
 		result := c.result()
 		results[result]++
 		kills += c.kills
-		marks[c.kind.name+string(c.point)] += map[string]string{guarantees.Passed: ".", guarantees.Failed: "F", guarantees.NotRun: "-"}[result]
+		marks[c.kind.name+string(c.point)] += result
 	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 1, ' ', 0)
@@ -218,14 +206,13 @@ func report(t *testing.T, cells []*cell, run guarantees.Run) {
 		}
 	}
 	_ = w.Flush() // into memory
-	t.Logf("%d cells in %.0f s: %d passed, %d failed, %d not run; %d kills\n"+
-		"a mark for each mode (normal, stepwise; one where only stepwise has the point): . passed, F failed, - not run\n%s",
-		len(cells), run.Seconds, results[guarantees.Passed], results[guarantees.Failed], results[guarantees.NotRun], kills, &b)
-	why := map[string]bool{}
+	t.Logf("a mark for each mode (normal, stepwise; one where only stepwise has the point): %s passed, %s failed, %s not run\n%s", passed, failed, notRun, &b)
 	for _, c := range cells {
 		if c.left != "" && !why[c.kind.name] {
 			why[c.kind.name] = true
 			t.Logf("not run: %s: %s", c.kind.name, c.left)
 		}
 	}
+	t.Logf("%d cells in %v: %d passed, %d failed, %d not run; %d kills",
+		len(cells), took.Round(time.Second), results[passed], results[failed], results[notRun], kills)
 }

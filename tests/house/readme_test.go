@@ -52,7 +52,7 @@ var makeTarget = regexp.MustCompile(`\bmake ([a-z]+)\b`)
 func TestDocumentedTargetsExist(t *testing.T) {
 	t.Parallel()
 	makefile := "\n" + read(t, "Makefile")
-	for _, name := range []string{"README.md", "CONTRIBUTING.md", "AGENTS.md", "ARCHITECTURE.md"} {
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "AGENTS.md", "ARCHITECTURE.md", "GUARANTEES.md"} {
 		text := read(t, name)
 		for _, block := range append(blocks(text, "sh"), spans(text)...) {
 			for _, m := range makeTarget.FindAllStringSubmatch(block, -1) {

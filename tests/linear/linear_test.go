@@ -54,7 +54,7 @@ func TestI9Linearizable(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("%d histories: %v", histories, total)
+	t.Logf("%d histories in %s: %v", histories, span, total)
 	require.NotZero(t, total["operations"])
 	if span >= time.Minute {
 		require.NotZero(t, total["unknown"], "no operation of unknown outcome: the faults miss")

@@ -13,8 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/quipu-journal/quipu/tests/guarantees"
+	"time"
 )
 
 const (
@@ -45,71 +44,66 @@ func run(names []string) error {
 			return fmt.Errorf("no mutant is called %s", name)
 		}
 	}
-	end, sum := guarantees.Begin(), guarantees.Mutants{Limit: limit}
+	begun, played, survived := time.Now(), 0, 0
 	fmt.Printf("%-16s  %-6s  %s\n", "guard", "seeds", "what broke")
-	survived := 0
 	for _, m := range all {
 		if len(names) > 0 && !slices.Contains(names, m.name) {
 			continue
 		}
-		g, bad := m.play(limit)
+		seeds, broke, bad := m.play(limit)
 		if bad != nil {
 			err = errors.Join(err, bad)
 			continue
 		}
-		seeds, broke := strconv.FormatUint(g.Seeds, 10), g.Broke
+		played++
+		shown := strconv.FormatUint(seeds, 10)
 		switch {
 		case broke == "":
-			seeds, broke, survived = "-", "SURVIVED "+m.pkg+" "+m.tests, survived+1
-		case g.Test:
-			seeds = "test"
-		case g.Seeds == 0:
-			seeds = "crash"
+			shown, broke, survived = "-", "SURVIVED "+m.pkg+" "+m.tests, survived+1
+		case m.pkg != worlds:
+			shown = "test"
+		case seeds == 0:
+			shown = "crash"
 		}
-		fmt.Printf("%-16s  %-6s  %s\n", m.name, seeds, broke)
-		sum.Guards = append(sum.Guards, g)
+		fmt.Printf("%-16s  %-6s  %s\n", m.name, shown, broke)
 	}
-	if sum.Run = end(); len(names) == 0 && err == nil {
-		sum.CPU = 0 // that of this process says nothing
-		err = guarantees.Record(guarantees.NameMutants, sum)
-	}
+	fmt.Printf("%d mutants, %d not noticed, in %v; at most %d seeds for each\n", played, survived, time.Since(begun).Round(time.Second), limit)
 	if survived > 0 {
 		err = errors.Join(err, fmt.Errorf("%d survived", survived))
 	}
 	return err
 }
 
-// play builds the tests with the mutant in the product's place, and runs them.
-func (m *mutant) play(limit uint64) (g guarantees.Mutant, err error) {
+// play builds the tests with the mutant in the product's place, runs them, and says
+// after how many seeds what broke: nothing, where the mutant was not noticed.
+func (m *mutant) play(limit uint64) (seeds uint64, broke string, err error) {
 	dir, err := os.MkdirTemp("", "mutant-")
 	if err != nil {
-		return g, err
+		return 0, "", err
 	}
 	defer os.RemoveAll(dir)
 	overlay, err := m.overlay(dir)
 	if err != nil {
-		return g, err
+		return 0, "", err
 	}
 	tests := filepath.Join(dir, "tests")
 	if out, err := exec.Command("go", "test", "-overlay", overlay, "-c", "-o", tests, "./"+m.pkg).CombinedOutput(); err != nil {
-		return g, fmt.Errorf("mutant %s does not build: %w\n%s", m.name, err, out)
+		return 0, "", fmt.Errorf("mutant %s does not build: %w\n%s", m.name, err, out)
 	}
-	g = guarantees.Mutant{Guard: m.name, Test: m.pkg != worlds}
 	args := []string{"-test.timeout=15m", "-test.run", m.tests + "|" + prepare}
-	if !g.Test {
+	if m.pkg == worlds {
 		args = append(args, "-seeds", strconv.FormatUint(limit, 10), "-until")
 	}
 	cmd := exec.Command(tests, args...)
 	cmd.Dir = filepath.FromSlash(m.pkg)
-	cmd.Env = append(os.Environ(), guarantees.Directory+"=")
 	out, failed := cmd.CombinedOutput()
 	if failed == nil {
-		return g, nil
+		return 0, "", nil
 	}
-	if g.Seeds, g.Broke = broken(string(out)); g.Broke == "" || bytes.Contains(out, []byte("FAIL: "+prepare)) {
-		return g, fmt.Errorf("mutant %s: its tests cannot run: %w\n%s", m.name, failed, out)
+	if seeds, broke = broken(string(out)); broke == "" || bytes.Contains(out, []byte("FAIL: "+prepare)) {
+		return 0, "", fmt.Errorf("mutant %s: its tests cannot run: %w\n%s", m.name, failed, out)
 	}
-	return g, nil
+	return seeds, broke, nil
 }
 
 // overlay writes the files that the mutant changes, and for go build what they

@@ -10,40 +10,40 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// ErrNotServed is the outcome of a request that was taken, and whose topic is not
-// served here any more when it is sent: its row is to be handed back.
+// ErrNotServed is the outcome of a request for which Take reserved a slot, when this
+// process no longer serves its topic: hand the row back.
 var ErrNotServed = errors.New("the topic is not served in this process any more")
 
-// sendWait bounds how long a message that is handed back waits for the bus beneath.
+// sendWait bounds the Send of a message that goes back to the bus beneath.
 const sendWait = 5 * time.Second
 
-// Yielder is a bus that can pull less while slots of a Consume are taken by others.
+// Yielder is a bus that can pull less while other deliveries use slots of a Consume.
 type Yielder interface {
-	// Yield says that n more slots of the running Consume are taken, or fewer where n
-	// is negative.
+	// Yield says that n more slots of the running Consume are in use; a negative n frees
+	// them.
 	Yield(from transport.Destination, n int)
 }
 
-// Bus is a transport.Bus. Make one with New.
+// Bus is a transport.Bus that decorates another. Make one with New.
 type Bus struct {
-	transport.Bus        // the one beneath
-	name          string // begins the holders
+	transport.Bus        // the bus beneath
+	name          string // prefix of the holders' names
 
 	mu     sync.Mutex
 	topics map[string]*topic
 	lanes  map[transport.Destination]*lane
-	taken  uint64 // numbers the holders
+	taken  uint64 // source of the numbers in holders' names
 }
 
-// New decorates a bus. The name is that of the process: holders begin with it.
+// New decorates a bus. name is the process's name, with which the names of holders begin.
 func New(beneath transport.Bus, name string) *Bus {
 	return &Bus{Bus: beneath, name: name, topics: map[string]*topic{}, lanes: map[transport.Destination]*lane{}}
 }
 
-// Take reserves a slot for a request of the topic and names who is to hold it; ok is
-// false where this process does not serve the topic or has no slot to spare. What is
-// taken is sent, with the holder in its message, or dropped; dropped also where the
-// outcome of Send is an error.
+// Take reserves a slot for a request of the topic and names its holder. ok is false where
+// this process does not serve the topic or has no slot to spare. Then either Send the
+// request with the holder in its message, or Drop the slot; Drop it also if the outcome
+// of Send is an error.
 func (b *Bus) Take(name string) (holder string, ok bool) {
 	b.mu.Lock()
 	t := b.topics[name]
@@ -59,7 +59,7 @@ func (b *Bus) Take(name string) (holder string, ok bool) {
 	return b.name + "~" + strconv.FormatUint(n, 36), true
 }
 
-// Drop gives a slot back that was taken for a request that will not be sent.
+// Drop frees a slot that Take reserved for a request that was not sent.
 func (b *Bus) Drop(name string) {
 	b.mu.Lock()
 	t := b.topics[name]
@@ -75,8 +75,8 @@ func (b *Bus) yield(name string, n int) {
 	}
 }
 
-// Send implements transport.Bus. The outcome of a message that was handed over is nil
-// at once; that of a request whose topic is not served any more is ErrNotServed.
+// Send implements transport.Bus. The outcome of a message that was handed over is nil at
+// once. It is ErrNotServed for a request whose topic this process no longer serves.
 func (b *Bus) Send(ctx context.Context, msgs []transport.Message, done func(i int, err error)) error {
 	var rest []transport.Message
 	var places []int
@@ -99,15 +99,15 @@ func (b *Bus) Send(ctx context.Context, msgs []transport.Message, done func(i in
 	return b.Bus.Send(ctx, rest, func(i int, err error) { done(places[i], err) })
 }
 
-// handOver gives a message to who serves its destination here; over says that it does
-// not go by the bus.
+// handOver gives a message to the consumer of its destination in this process. over says
+// that the bus beneath must not send it.
 func (b *Bus) handOver(m *transport.Message) (over bool, err error) {
 	switch {
 	case m.To.Kind == transport.Lane && !m.ByBus:
 		b.mu.Lock()
 		l := b.lanes[m.To]
 		b.mu.Unlock()
-		// What cannot be sent is refused by the bus, here as anywhere.
+		// The bus beneath refuses invalid messages; so they go there.
 		return l != nil && m.Validate(b.MaxPayload()) == nil && l.offer(m), nil
 	case m.To.Kind == transport.Work && m.Holder != "" && m.Validate(b.MaxPayload()) == nil:
 		b.mu.Lock()
@@ -121,7 +121,7 @@ func (b *Bus) handOver(m *transport.Message) (over bool, err error) {
 	return false, nil
 }
 
-// Oldest implements transport.Bus: what is on its way here counts.
+// Oldest implements transport.Bus. Messages under way in this process count.
 func (b *Bus) Oldest(ctx context.Context, d transport.Destination) (publishedAt int64, found bool, err error) {
 	b.mu.Lock()
 	l := b.lanes[d]
@@ -147,7 +147,8 @@ func (b *Bus) Consume(ctx context.Context, from transport.Destination, slots int
 	return b.Bus.Consume(ctx, from, slots, handle)
 }
 
-// back sends a message by the bus beneath. Where that fails its row sends it again.
+// back sends a message by the bus beneath. If that fails, the message's row sends it
+// again.
 func (b *Bus) back(m *transport.Message) {
 	ctx, cancel := context.WithTimeout(context.Background(), sendWait)
 	defer cancel()

@@ -23,7 +23,7 @@ var (
 	work = transport.ToWork("t")
 )
 
-// process is a local bus over servers that it may share with others, in a bubble.
+// process is a local bus over a bus that it may share with others, in a bubble.
 type process struct {
 	*testing.T
 	*local.Bus
@@ -47,7 +47,7 @@ func (p *process) serve(from transport.Destination, slots int, handle func(trans
 	}
 }
 
-// send sends one message and gives its outcome.
+// send sends one message and returns its outcome.
 func (p *process) send(to transport.Destination, n byte, holder string) error {
 	p.Helper()
 	told := make(chan error, 1)
@@ -67,9 +67,8 @@ func inBubble(t *testing.T, run func(t *testing.T, servers *memory.Bus)) {
 	})
 }
 
-// W7: a message for a lane that the process serves goes by memory, as many as it has
-// slots for; what is handed back, and what the lane does not take any more, goes by
-// the servers.
+// W7: messages for a lane that the process serves go by memory, as many as it has slots.
+// Messages that are handed back, and further ones, go by the bus beneath.
 func TestLane(t *testing.T) {
 	inBubble(t, func(t *testing.T, servers *memory.Bus) {
 		p := start(t, servers)
@@ -120,7 +119,7 @@ func TestLane(t *testing.T) {
 	})
 }
 
-// W7, T10: what waits for a lane that ends goes to who serves it elsewhere.
+// W7, T10: messages that wait for a lane that ends go to another process that serves it.
 func TestLaneEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, servers *memory.Bus) {
 		p := start(t, servers)
@@ -145,8 +144,8 @@ func TestLaneEnds(t *testing.T) {
 	})
 }
 
-// W7: a request is taken before it is committed; a share of the slots is left to what
-// comes by the servers, and there are never more runs than slots.
+// W7: a request is taken before it is committed. A share of the slots is reserved for
+// requests from the bus beneath, and there are never more runs than slots.
 func TestTopic(t *testing.T) {
 	inBubble(t, func(t *testing.T, servers *memory.Bus) {
 		p := start(t, servers)
@@ -200,7 +199,7 @@ func TestTopic(t *testing.T) {
 	})
 }
 
-// W7: one slot is for whoever's request comes by the servers.
+// W7: a single slot is for requests from the bus beneath.
 func TestOneSlot(t *testing.T) {
 	inBubble(t, func(t *testing.T, servers *memory.Bus) {
 		p := start(t, servers)
@@ -211,8 +210,8 @@ func TestOneSlot(t *testing.T) {
 	})
 }
 
-// W7: senders, takers and a consumer at once: never more runs than slots, and each
-// request is run.
+// W7: with senders, takers and a consumer at once there are never more runs than slots,
+// and each request is run.
 func TestTopicRaces(t *testing.T) {
 	t.Parallel()
 	servers := memory.New(memory.Config{})

@@ -34,11 +34,11 @@ func (d *delivery) Count() int { return 1 }
 // Ack implements transport.Delivery.
 func (d *delivery) Ack() error { return d.end(false, 0) }
 
-// Nak implements transport.Delivery: the message goes by the bus, but for a request,
-// whose row is handed back by who held it, and sends it.
+// Nak implements transport.Delivery. A message for a lane goes by the bus beneath. A
+// request does not: its holder hands back its row, which sends it.
 func (d *delivery) Nak(delay time.Duration) error { return d.end(true, delay) }
 
-// InProgress implements transport.Delivery: nobody else waits for it.
+// InProgress implements transport.Delivery. A handed-over message has no ack wait.
 func (d *delivery) InProgress() error {
 	if d.finished.Load() {
 		return transport.ErrFinished
@@ -49,7 +49,7 @@ func (d *delivery) InProgress() error {
 // Term implements transport.Delivery.
 func (d *delivery) Term(string) error { return d.end(false, 0) }
 
-// pulled is a request that came by the bus, and has a slot until it is finished.
+// pulled is a request that came by the bus beneath; it has a slot until it is finished.
 type pulled struct {
 	transport.Delivery
 	topic    *topic

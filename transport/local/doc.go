@@ -1,14 +1,15 @@
 // Package local hands messages over within a process (W7). Its Bus decorates the bus
-// that goes between processes: a message for a lane or a topic that this process
-// serves, and has room for, goes by memory; everything else, and whatever is handed
-// back, goes by the bus beneath.
+// between processes. A message for a lane or a topic that this process serves, and has
+// room for, goes by memory. All other messages, and those that are handed back, go by the
+// bus beneath.
 //
-// A request is taken before it is committed: Take reserves a slot of its topic, and
-// its row is inserted with the holder that Take names, so that nobody else is asked as
-// long as that one's lease lasts. Send hands the message over once the row is
-// committed. What is lost with the process is sent again by its row, as what a server
-// loses is (T2).
+// A request is taken before it is committed: Take reserves a slot of its topic, and the
+// row is inserted with the holder that Take names, so that no other process gets the
+// request while the holder's lease lasts. Send hands the message over once the row is
+// committed. If the process dies the row sends the message again, as after any other loss
+// (T2).
 //
-// So that other processes are not idle beside a busy one, a share of the slots is left
-// to what comes by the bus, and a bus that can is told how many are taken.
+// A share of the slots is reserved for requests from the bus beneath, so that other
+// processes are not idle beside a busy one. A bus that is a Yielder is told how many
+// slots are in use.
 package local

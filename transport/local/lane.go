@@ -8,16 +8,15 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// lane hands messages to the engine of this process, as many at a time as it has
-// slots for.
+// lane hands messages to the engine of this process, as many at a time as it has slots.
 type lane struct {
 	bus   *Bus
 	slots int
 	queue chan *delivery
 
 	mu     sync.Mutex
-	open   map[*delivery]struct{}    // on their way, or unfinished
-	later  map[*delivery]*time.Timer // handed back, and sent by the bus after a delay
+	open   map[*delivery]struct{}    // under way or unfinished
+	later  map[*delivery]*time.Timer // handed back; the bus sends them after a delay
 	ending bool
 }
 
@@ -52,8 +51,8 @@ func (b *Bus) consumeLane(ctx context.Context, from transport.Destination, slots
 			delete(b.lanes, from)
 		}
 	}
-	// What the bus beneath still has under way may take it a while: it gets what is sent
-	// meanwhile.
+	// The bus beneath may need a while to end its deliveries. From now on it gets all
+	// messages.
 	defer context.AfterFunc(ctx, leave)()
 	err := b.Bus.Consume(ctx, from, slots, one)
 	leave()
@@ -63,7 +62,7 @@ func (b *Bus) consumeLane(ctx context.Context, from transport.Destination, slots
 	return err
 }
 
-// offer takes a message, where there is room.
+// offer takes a message if there is room.
 func (l *lane) offer(m *transport.Message) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,12 +79,12 @@ func (l *lane) offer(m *transport.Message) bool {
 		}
 	}
 	l.open[d] = struct{}{}
-	l.queue <- d // it has room for all that may be open
+	l.queue <- d // the queue has room for all open deliveries
 	return true
 }
 
-// back sends by the bus what is handed back, after a delay; once the lane has ended at
-// once, since the bus may be about to close.
+// back sends a returned message by the bus after a delay, but at once when the lane has
+// ended, since the bus may be about to close.
 func (l *lane) back(d *delivery, delay time.Duration) {
 	l.mu.Lock()
 	wait := delay > transport.MinNakDelay && !l.ending
@@ -103,7 +102,7 @@ func (l *lane) back(d *delivery, delay time.Duration) {
 	}
 }
 
-// end sends by the bus what nobody takes any more, and what waits to be sent by it.
+// end sends by the bus all messages that are still queued or delayed.
 func (l *lane) end() {
 	l.mu.Lock()
 	l.ending = true
@@ -125,7 +124,7 @@ func (l *lane) end() {
 	}
 }
 
-// oldest is the earliest publication of what is on its way or unfinished.
+// oldest is the earliest PublishedAt of the open messages.
 func (l *lane) oldest() (publishedAt int64, found bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,16 +8,16 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// topic counts the slots of one topic that this process serves. What comes by the bus
-// and finds them taken goes back at once, to who has one free.
+// topic counts the slots of one topic that this process serves. A request from the bus
+// that finds no free slot goes back at once, for a process that has one.
 type topic struct {
 	bus           *Bus
 	name          string
-	calls         sync.Mutex // of handle, one at a time; none once ended
+	calls         sync.Mutex // serialises handle
 	ended         bool
 	handle        func(transport.Delivery)
-	slots, share  int // in all, and of them for requests of this process
-	local, pulled int // taken, by where the request comes from; under the bus's mu
+	slots, share  int // slots: all; share: those for requests of this process
+	local, pulled int // slots in use, by origin of the request; under the bus's mu
 }
 
 func (b *Bus) consumeTopic(ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery)) error {
@@ -25,8 +25,8 @@ func (b *Bus) consumeTopic(ctx context.Context, from transport.Destination, slot
 	b.mu.Lock()
 	b.topics[from.Topic] = t
 	b.mu.Unlock()
-	// What the bus beneath still has under way may take it a while: nothing more is
-	// taken meanwhile.
+	// The bus beneath may need a while to end its deliveries. From now on the topic takes
+	// nothing more.
 	defer context.AfterFunc(ctx, t.end)()
 	defer t.end()
 	return b.Bus.Consume(ctx, from, slots, func(d transport.Delivery) {
@@ -46,7 +46,7 @@ func (b *Bus) consumeTopic(ctx context.Context, from transport.Destination, slot
 	})
 }
 
-// end lets the topic take nothing more. Running handlers go on.
+// end makes the topic take nothing more. Running handlers go on.
 func (t *topic) end() {
 	t.bus.mu.Lock()
 	if t.bus.topics[t.name] == t {
@@ -58,15 +58,15 @@ func (t *topic) end() {
 	t.ended = true
 }
 
-// hand gives a request, for which a slot was taken, to its handler: false where the
-// topic is not served any more.
+// hand gives a request with a reserved slot to its handler; false if the topic is no
+// longer served.
 func (t *topic) hand(m *transport.Message) bool {
 	d := &delivery{msg: *m}
-	d.finish = func(bool, time.Duration) { t.drop() } // its row was handed back by who had it
+	d.finish = func(bool, time.Duration) { t.drop() } // the holder hands its row back
 	return t.call(d)
 }
 
-// drop gives a slot back that was taken here.
+// drop frees a slot that Take reserved.
 func (t *topic) drop() {
 	t.bus.mu.Lock()
 	t.local = max(t.local-1, 0)
@@ -84,7 +84,6 @@ func (t *topic) call(d transport.Delivery) bool {
 	return true
 }
 
-// release counts the end of a request that came by the bus.
 func (t *topic) release() {
 	t.bus.mu.Lock()
 	defer t.bus.mu.Unlock()

@@ -14,10 +14,10 @@ const (
 	DefaultAckWait     = 10 * time.Second
 	DefaultMaxPayload  = 1 << 20
 	DefaultMaxInFlight = 4096
-	// DefaultMaxMessages per destination; past it a publish is
-	// transport.ErrFull, as on a full stream (T5).
+	// DefaultMaxMessages is per destination; past it a publish is transport.ErrFull, as
+	// on a full stream (T5).
 	DefaultMaxMessages = 1 << 20
-	// DefaultMaxDelay is the longest delay of a reordered message.
+	// DefaultMaxDelay bounds the delay of a reordered message.
 	DefaultMaxDelay = 50 * time.Millisecond
 	// DuplicateWindow is how long a message id is remembered.
 	DuplicateWindow = 2 * time.Minute
@@ -25,28 +25,27 @@ const (
 
 // Config of a bus; the zero value is a bus without faults.
 type Config struct {
-	// Seed of all decisions.
+	// Seed of all random decisions.
 	Seed uint64
-	// Loss is the probability, each on its own, that a message is lost though
-	// handed over (its PubAck then says yes or no by turns of the seed), that a
-	// PubAck is lost, that an Ack, Nak or Term is lost, and that nobody is told of a
-	// job.
+	// Loss is the probability, for each separately, that a message is lost after it was
+	// handed over (its PubAck is then randomly a success or an error), that a PubAck is
+	// lost, that an Ack, Nak or Term is lost, and that a Tell is lost.
 	Loss float64
-	// Duplicate is the probability that a message is there twice.
+	// Duplicate is the probability that a message is stored twice.
 	Duplicate float64
 	// Reorder is the probability that a message is held back by up to MaxDelay.
 	Reorder float64
 	// MaxDelay of a reordered message, default DefaultMaxDelay.
 	MaxDelay time.Duration
-	// AckWait until an unfinished delivery comes again, default DefaultAckWait.
+	// AckWait is when an unfinished delivery comes again, default DefaultAckWait.
 	AckWait time.Duration
-	// PubAckDelay until done is called, default none.
+	// PubAckDelay is the delay of done, default none.
 	PubAckDelay time.Duration
 	// MaxPayload in bytes with headers, default DefaultMaxPayload.
 	MaxPayload int
-	// MaxInFlight bounds messages without PubAck, default DefaultMaxInFlight.
+	// MaxInFlight bounds messages without a PubAck, default DefaultMaxInFlight.
 	MaxInFlight int
-	// MaxMessages per destination, default DefaultMaxMessages.
+	// MaxMessages bounds a destination, default DefaultMaxMessages.
 	MaxMessages int
 }
 
@@ -62,7 +61,7 @@ type Bus struct {
 	next   uint64
 	queues map[transport.Destination]*queue
 	seen   window
-	told   map[[16]byte]map[*func()]struct{} // by the job that is listened for
+	told   map[[16]byte]map[*func()]struct{} // by job
 }
 
 var _ transport.Bus = (*Bus)(nil)
@@ -99,7 +98,7 @@ func (b *Bus) MaxPayload() int { return b.cfg.MaxPayload }
 // Connected implements transport.Bus.
 func (b *Bus) Connected() bool { return true }
 
-// Close implements transport.Bus. A handle that blocks does not hold it up.
+// Close implements transport.Bus. It does not wait for a handle that blocks.
 func (b *Bus) Close() error {
 	b.mu.Lock()
 	if b.ending {
@@ -124,7 +123,7 @@ func (b *Bus) Wipe() {
 	b.seen = window{ids: make(map[string]*sighting)}
 }
 
-// Calm ends the faults: what is published from now on arrives, once and at once.
+// Calm ends the faults: messages published from now on arrive once, without delay.
 func (b *Bus) Calm() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

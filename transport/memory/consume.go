@@ -8,8 +8,8 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// Consume implements transport.Bus. A message is taken off the queue only when
-// handle is free, so there is nothing to hand back when ctx ends.
+// Consume implements transport.Bus. It takes a message off the queue only when handle is
+// free, so there is nothing to hand back when ctx ends.
 func (b *Bus) Consume(ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery)) error {
 	if err := from.Validate(); err != nil {
 		return fmt.Errorf("consume: %w", err)
@@ -68,7 +68,7 @@ func (c *consumer) take(ctx context.Context) (*delivery, error) {
 	}
 }
 
-// try delivers what is due if a slot is free, or says when to look again.
+// try delivers a due message if a slot is free, or says when to look again.
 func (c *consumer) try(now time.Time) (*delivery, time.Time) {
 	c.bus.mu.Lock()
 	defer c.bus.mu.Unlock()
@@ -141,7 +141,7 @@ func (d *delivery) InProgress() error {
 	return nil
 }
 
-// finish frees the slot; what it says of the message may be lost.
+// finish frees the slot; the effect of say on the message may be lost.
 func (d *delivery) finish(say func(*entry)) error {
 	b := d.c.bus
 	b.mu.Lock()

@@ -22,8 +22,8 @@ const (
 	howLong decision = 100
 )
 
-// dice draws a message's decisions: a function of seed, id, decision and count,
-// so that interleaving does not matter.
+// dice draws a message's decisions from seed, id, decision and count, so that the
+// interleaving of goroutines does not matter.
 type dice struct {
 	seed uint64
 	id   string
@@ -63,8 +63,8 @@ type sighting struct {
 	there bool
 }
 
-// sight notes an id and says how often it was seen before in the window, and
-// whether it is there and so a duplicate.
+// sight notes an id. It returns how often the window saw the id before, and whether the
+// message is stored, which makes this one a duplicate.
 func (w *window) sight(kind transport.Kind, id string, now time.Time) (times int, duplicate bool) {
 	for len(w.fifo) > 0 && now.Sub(w.fifo[0].at) >= DuplicateWindow {
 		delete(w.ids, w.fifo[0].key)
@@ -83,7 +83,7 @@ func (w *window) sight(kind transport.Kind, id string, now time.Time) (times int
 	return times, duplicate
 }
 
-// forget takes back that the id is there; it was lost or refused.
+// forget notes that the message is not stored: it was lost or refused.
 func (w *window) forget(kind transport.Kind, id string) {
 	if s := w.ids[windowKey(kind, id)]; s != nil {
 		s.there = false

@@ -22,14 +22,14 @@ func numbered(n int) []transport.Message {
 	return msgs
 }
 
-// trace is what happened to each message.
+// trace records what happened to each message.
 type trace struct {
 	acked, failed map[string]int
 	order         []string
 }
 
-// run sends n messages through a bus in a bubble, where time is the test's own,
-// acks what comes for a minute, and gives what happened.
+// run sends n messages through a bus in a bubble with its own clock, acks deliveries for
+// a minute, and returns what happened.
 func run(t *testing.T, cfg memory.Config, n int) trace {
 	t.Helper()
 	got := trace{acked: map[string]int{}, failed: map[string]int{}}
@@ -104,7 +104,7 @@ func TestDuplicateAndReorder_F12_F13(t *testing.T) {
 	require.ElementsMatch(t, sent, reordered)
 }
 
-// A bus that holds no more is full, and the window of message ids ends.
+// A bus with the maximum of messages is full, and the window of message ids ends.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// After Calm nothing more is lost, doubled or held back.
+// After Calm nothing more is lost, duplicated or delayed.
 func TestCalm(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

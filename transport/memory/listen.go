@@ -7,7 +7,7 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// Tell implements transport.Bus. With Loss, some jobs are never told of.
+// Tell implements transport.Bus. With Loss, some calls are lost.
 func (b *Bus) Tell(jobs ...[16]byte) {
 	for _, job := range jobs {
 		b.mu.Lock()

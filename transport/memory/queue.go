@@ -8,20 +8,20 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// entry is one message in a queue: undelivered, or delivered and not finished.
+// entry is one message in a queue, undelivered or unfinished.
 type entry struct {
 	msg     transport.Message
 	err     error
 	number  uint64    // order of arrival
-	visible time.Time // not delivered (again) before
+	visible time.Time // not delivered before this time
 	count   int       // deliveries so far
 	ends    int       // Acks, Naks and Terms so far, for the dice
 	at      int       // index in the heap, -1 when gone
 	place   *list.Element
 }
 
-// queue is one destination's work queue: a heap by when a message may be
-// delivered, a list by arrival for Oldest, and who to wake.
+// queue is one destination's work queue: a heap by the next time of delivery, a list by
+// arrival for Oldest, and the channels that wake consumers.
 type queue struct {
 	heap    entries
 	order   *list.List
@@ -38,8 +38,8 @@ func (q *queue) add(e *entry) {
 	q.wake()
 }
 
-// due is the next entry to deliver at now; nil with the moment to look again,
-// which is zero for an empty queue.
+// due is the next entry to deliver at now. If it is nil, the time says when to look
+// again; zero for an empty queue.
 func (q *queue) due(now time.Time) (*entry, time.Time) {
 	if len(q.heap) == 0 {
 		return nil, time.Time{}

@@ -8,7 +8,7 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// outcome is what done will be told, and when.
+// outcome is an outcome of one message, and when to report it.
 type outcome struct {
 	index  int
 	err    error
@@ -27,7 +27,7 @@ func (b *Bus) Send(ctx context.Context, msgs []transport.Message, done func(i in
 	outcomes := make(chan outcome, len(msgs))
 	defer close(outcomes)
 	b.mu.Lock()
-	if b.ending { // after Close nobody waits for the reporter any more
+	if b.ending { // Close no longer waits for the reporter
 		b.mu.Unlock()
 		go b.report(outcomes, done)
 	} else {
@@ -50,8 +50,7 @@ func (b *Bus) Send(ctx context.Context, msgs []transport.Message, done func(i in
 	return nil
 }
 
-// sendUnheard is Send for nobody who listens to PubAcks that come at once: there is
-// nothing to report.
+// sendUnheard is Send without done and PubAckDelay: there is nothing to report.
 func (b *Bus) sendUnheard(ctx context.Context, msgs []transport.Message) error {
 	for i := range msgs {
 		if msgs[i].Validate(b.cfg.MaxPayload) != nil {
@@ -106,7 +105,7 @@ func (b *Bus) report(outcomes <-chan outcome, done func(int, error)) {
 	}
 }
 
-// publish takes one message and decides its faults.
+// publish stores one message and draws its faults.
 func (b *Bus) publish(m *transport.Message) error {
 	now := time.Now()
 	id := m.ID()

@@ -15,10 +15,9 @@ import (
 	"github.com/quipu-journal/quipu/transport/nats"
 )
 
-// F9, T2: a server that is shut down between an ack and the removal of its message
-// comes back with both, and delivers the message to nobody. The look before a
-// re-send does not see it, and the next that binds removes it. What was delivered
-// and not acked stays.
+// F9, T2: a server that stops between an ack and the removal of its message comes back
+// with both, and never delivers the message. The look before a re-send ignores it, and
+// the next binding removes it. A message that was delivered but not acked stays.
 func TestF9AckedMessageThatIsStillThere(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -70,7 +69,7 @@ func TestF9AckedMessageThatIsStillThere(t *testing.T) {
 	require.Zero(t, left(t, stream))
 }
 
-// messagesOf is where a server keeps the messages of a stream.
+// messagesOf is the directory in which a server keeps the messages of a stream.
 func messagesOf(t *testing.T, dir, stream string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, "*", "*", "streams", stream, "msgs"))
@@ -84,13 +83,13 @@ func left(t *testing.T, stream jetstream.Stream) uint64 {
 	t.Helper()
 	info, err := stream.Info(t.Context())
 	if err != nil {
-		return 0 // while the client connects again
+		return 0 // while the client reconnects
 	}
 	return info.State.Msgs
 }
 
-// oldest is when the oldest message was published, -1 when there is none, -2 when
-// that cannot be said.
+// oldest is the PublishedAt of the oldest message, -1 if there is none, -2 if that is not
+// known.
 func oldest(t *testing.T, bus *nats.Bus, d transport.Destination) int64 {
 	t.Helper()
 	at, found, err := bus.Oldest(t.Context(), d)

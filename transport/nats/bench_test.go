@@ -21,7 +21,7 @@ func benchBus(b *testing.B) *nats.Bus {
 	return bus
 }
 
-// fresh gives a message its own id.
+// fresh makes a message with its own id.
 func fresh(to transport.Destination, n int) transport.Message {
 	m := transport.Message{To: to, Header: transport.Header{Publication: 1, Epoch: 1, OriginSeq: int64(n), OriginSession: [16]byte{1}, PublishedAt: 1}}
 	for i := range 8 {
@@ -31,8 +31,8 @@ func fresh(to transport.Destination, n int) transport.Message {
 	return m
 }
 
-// BenchmarkThroughput is publish, pull and ack of messages in batches, in one
-// process with the server.
+// BenchmarkThroughput publishes, pulls and acks messages in batches, in one process with
+// the server.
 func BenchmarkThroughput(b *testing.B) {
 	bus := benchBus(b)
 	to := transport.ToLane(0)
@@ -59,7 +59,7 @@ func BenchmarkThroughput(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msgs/s")
 }
 
-// BenchmarkOneAtATime is the way of a single message there, with a pull open.
+// BenchmarkOneAtATime does so with one message at a time, with an open pull.
 func BenchmarkOneAtATime(b *testing.B) {
 	bus := benchBus(b)
 	to := transport.ToLane(0)

@@ -22,7 +22,7 @@ const (
 	statusWrongPin  = "423"
 	pendingHeader   = "Nats-Pending-Messages"
 
-	// 409s that end one pull request and not the binding.
+	// 409s that end one pull request but not the binding.
 	batchCompleted = "Batch Completed"
 )
 
@@ -37,8 +37,8 @@ type binding struct {
 	sub      *natsgo.Subscription
 	inbox    string
 	nextSubj string
-	heard    atomic.Int64 // Unix nanoseconds of the last word from the server
-	failed   chan error   // capacity 1: the first reason counts
+	heard    atomic.Int64 // Unix nanoseconds of the server's last message
+	failed   chan error   // capacity 1: the first error counts
 	drained  chan struct{}
 }
 
@@ -75,7 +75,7 @@ func (b *binding) pull(n int) error {
 	body = strconv.AppendInt(body, int64(heartbeat), 10)
 	body = b.c.lane.ask(body)
 	body = append(body, '}')
-	b.heard.Store(time.Now().UnixNano()) // heartbeats are due from here on
+	b.heard.Store(time.Now().UnixNano()) // the heartbeat limit counts from here
 	reply := b.inbox + pullToken(b.c.pulls.Add(1), n)
 	if err := b.c.bus.nc.PublishRequest(b.nextSubj, reply, body); err != nil {
 		return ioError("pull from "+b.c.from.String(), err)
@@ -124,7 +124,7 @@ func (b *binding) onMessage(msg *natsgo.Msg) {
 	}
 }
 
-// watch returns when the binding is over, with the reason.
+// watch returns the reason when the binding is over.
 func (b *binding) watch(ctx context.Context, breaks <-chan struct{}) error {
 	limit := b.c.bus.cfg.Heartbeat * 5 / 2
 	tick := time.NewTicker(b.c.bus.cfg.Heartbeat / 2)
@@ -145,11 +145,10 @@ func (b *binding) watch(ctx context.Context, breaks <-chan struct{}) error {
 	}
 }
 
-// drain takes back the interest, which ends the open pull requests, and hands
-// back the messages that were on their way. After a break nothing comes any more,
-// and the subscription must be gone before a reconnect makes it again: what drains
-// over a reconnect is made again and never taken back, and its pulls with it, which
-// then take messages that nobody hears of (F11).
+// drain unsubscribes, which ends the open pull requests, and hands back messages that
+// were under way. After a break there are none, and the subscription must be removed
+// before the reconnect. Otherwise the client restores a draining subscription with its
+// pull requests and never removes it, and those take messages that nobody handles (F11).
 func (b *binding) drain(breaks <-chan struct{}) {
 	select {
 	case <-breaks:
@@ -158,7 +157,7 @@ func (b *binding) drain(breaks <-chan struct{}) {
 	default:
 	}
 	if err := b.sub.Drain(); err != nil {
-		return // the connection is closed, and the subscription with it
+		return // the connection is closed, so the subscription is gone
 	}
 	timer := time.NewTimer(drainWait)
 	defer timer.Stop()

@@ -17,7 +17,7 @@ import (
 // closeWait bounds how long Close waits for consumer loops and the last acks.
 const closeWait = 5 * time.Second
 
-// defaultMaxPayload is taken until a server has said its own.
+// defaultMaxPayload holds until a server has announced its own limit.
 const defaultMaxPayload = 1 << 20
 
 // Bus is a transport.Bus over JetStream. Make one with Open or New.
@@ -36,16 +36,16 @@ type Bus struct {
 	cancel    context.CancelFunc
 	owned     sync.WaitGroup // goroutines that end with ctx
 	consumers sync.WaitGroup // running Consume calls
-	pulling   pulling        // the same, by destination
+	pulling   pulling        // the running Consume calls by destination
 	closing   sync.RWMutex   // orders consumers.Add against Close
 	closed    bool
 }
 
 var _ transport.Bus = (*Bus)(nil)
 
-// Open connects and returns the bus. It succeeds while no server is there: the
-// connection is made in the background, and until then every call reports
-// transport.ErrUnavailable. Errors are those of the configuration.
+// Open connects and returns the bus. It succeeds without a server: the connection is made
+// in the background, and until then every call returns transport.ErrUnavailable. Errors
+// are those of the configuration.
 func Open(ctx context.Context, cfg Config) (*Bus, error) {
 	cfg, err := cfg.normalise()
 	if err != nil {
@@ -73,8 +73,8 @@ func Open(ctx context.Context, cfg Config) (*Bus, error) {
 	return bus, nil
 }
 
-// New is a bus on a connection that exists and stays the caller's: Close leaves
-// it open. It should reconnect for ever (nats.MaxReconnects(-1)).
+// New is a bus on a connection that stays the caller's: Close leaves it open. The
+// connection should reconnect for ever (nats.MaxReconnects(-1)).
 func New(nc *natsgo.Conn, cfg Config) (*Bus, error) {
 	cfg, err := cfg.normalise()
 	if err != nil {
@@ -113,7 +113,7 @@ func jetStream(nc *natsgo.Conn, domain string) (jetstream.JetStream, string, err
 	return js, "$JS." + domain + ".API.", nil
 }
 
-// keepHouse follows the connection, expires PubAcks and ends with the bus.
+// keepHouse watches the connection and expires PubAcks until the bus ends.
 func (b *Bus) keepHouse() {
 	events := b.nc.StatusChanged(natsgo.CONNECTED, natsgo.RECONNECTING, natsgo.DISCONNECTED, natsgo.CLOSED)
 	defer b.nc.RemoveStatusListener(events)
@@ -158,9 +158,9 @@ func (b *Bus) MaxPayload() int {
 	return defaultMaxPayload
 }
 
-// Reach waits until a server is connected, at most so long; a negative time asks for
-// none. The error is transport.ErrUnavailable with why the last attempt failed, or that of
-// ctx.
+// Reach waits until a server is connected, at most for the given time; it does not wait
+// if that is negative. The error is ctx's, or transport.ErrUnavailable with the reason
+// why the last attempt failed.
 func (b *Bus) Reach(ctx context.Context, most time.Duration) error {
 	if most < 0 {
 		return nil
@@ -188,8 +188,8 @@ func (b *Bus) Reach(ctx context.Context, most time.Duration) error {
 // reachPause is the pause between two looks of Reach.
 const reachPause = 5 * time.Millisecond
 
-// Connected says whether the servers are reachable now. It is a hint: what is
-// sent the next moment may be lost all the same.
+// Connected implements transport.Bus. It is a hint: a message that is sent in the next
+// moment may still be lost.
 func (b *Bus) Connected() bool { return b.nc.IsConnected() }
 
 // Close implements transport.Bus. It waits at most five seconds for consumer
@@ -230,7 +230,7 @@ func (b *Bus) enter() error {
 	return nil
 }
 
-// within runs wait and returns when it has, or after limit.
+// within calls wait and returns when it does, or after limit.
 func within(limit time.Duration, wait func()) {
 	finished := make(chan struct{})
 	go func() { wait(); close(finished) }()

@@ -21,7 +21,7 @@ import (
 
 var spaces atomic.Int64
 
-// config is a space of its own on a server, sized for tests.
+// config is a new space on a server, with limits for tests.
 func config(server *dev.NATS) nats.Config {
 	n := spaces.Add(1)
 	return nats.Config{

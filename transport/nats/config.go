@@ -20,10 +20,10 @@ const (
 	DefaultMaxBytes = 1 << 30
 	// DefaultMaxInFlight is how many messages may wait for their PubAck.
 	DefaultMaxInFlight = 4096
-	// MaxInFlightLimit stays below the server's own limit of pending publishes
-	// per stream (10 000), past which it refuses.
+	// MaxInFlightLimit stays below the server's own limit of pending publishes per stream
+	// (10 000), above which it refuses messages.
 	MaxInFlightLimit = 8192
-	// MaxSpace is the longest space name in bytes.
+	// MaxSpace bounds a space's name, in bytes.
 	MaxSpace = 64
 
 	// MaxAckPending bounds the unfinished deliveries of one durable consumer over
@@ -32,7 +32,7 @@ const (
 	// MaxWaiting bounds the open pull requests of one durable consumer over all
 	// processes of a space; a Consume call holds about three.
 	MaxWaiting = 4096
-	// DuplicateWindow is how long a Nats-Msg-Id is remembered by the server.
+	// DuplicateWindow is how long the server remembers a Nats-Msg-Id.
 	DuplicateWindow = 2 * time.Minute
 
 	defaultLaneAckWait = 3 * time.Second
@@ -43,8 +43,8 @@ const (
 	defaultPullExpires = 30 * time.Second
 )
 
-// Config says where and how. The zero value of every field but URL and Space
-// means the documented default.
+// Config says how to connect and which streams to use. Every zero field except URL and
+// Space means its documented default.
 type Config struct {
 	// URL of the NATS servers, comma-separated. Not needed with InProcess or New.
 	URL string
@@ -55,14 +55,14 @@ type Config struct {
 	// transport.MaxLanes. All processes of a space agree on it (T9).
 	Lanes int
 
-	// Credentials is the path of a .creds file, NKeySeed of an NKey seed file (4.5).
+	// Credentials is the path of a .creds file, NKeySeed the path of an NKey seed file
+	// (4.5).
 	Credentials, NKeySeed string
 	// TLS is used for the connection if not nil (4.5).
 	TLS *tls.Config
 	// InProcess connects without a socket to a server in this process.
 	InProcess natsgo.InProcessConnProvider
-	// Name is how the connection shows up in the server's monitoring; default
-	// "quipu-<space>".
+	// Name is the connection's name in the server's monitoring; default "quipu-<space>".
 	Name string
 	// Domain is the JetStream domain, default none.
 	Domain string
@@ -72,32 +72,31 @@ type Config struct {
 	// PlacementCluster and PlacementTags place the streams (T5).
 	PlacementCluster string
 	PlacementTags    []string
-	// MaxBytes is the byte limit of each stream, default DefaultMaxBytes. A full
-	// stream is backpressure: transport.ErrFull, the rows wait (T5).
+	// MaxBytes is the byte limit of each stream, default DefaultMaxBytes. A full stream
+	// is backpressure: transport.ErrFull, and the rows wait (T5).
 	MaxBytes int64
 
-	// LaneAckWait is the ack wait of lanes and starts, WorkAckWait of topics: each 3 s
-	// by default (T10).
+	// LaneAckWait is the ack wait of lanes and starts, WorkAckWait that of topics; each 3
+	// s by default (T10).
 	LaneAckWait, WorkAckWait time.Duration
-	// Pin is how long a lane stays with the process that had its last message and does not
-	// ask for another: by default 3 s, but not more than LaneAckWait (7.6). Unpinned gives
-	// the messages of a lane to all that ask.
+	// Pin is how long a lane stays with the process that had its last message without
+	// another pull from it; default 3 s, at most LaneAckWait (7.6). Unpinned gives the
+	// messages of a lane to all processes that pull.
 	Pin      time.Duration
 	Unpinned bool
-	// Engines is how many processes share the lanes, this one included; 0: that is not
-	// known. It is called once a second. nil: this one alone.
+	// Engines is how many processes share the lanes, including this one; 0 if that is not
+	// known. It is called once a second. nil: only this process.
 	Engines func() int
 	// MaxInFlight is how many messages may wait for their PubAck before Send
 	// blocks, default DefaultMaxInFlight, at most MaxInFlightLimit (T11).
 	MaxInFlight int
-	// PubAckWait is how long a PubAck may take, and the look before a re-send,
-	// default 5 s.
+	// PubAckWait bounds the wait for a PubAck, and the look before a re-send; default 5
+	// s.
 	PubAckWait time.Duration
-	// Heartbeat is the idle heartbeat of open pull requests, default 2 s; a
-	// binding that hears nothing for two and a half of them is made anew.
+	// Heartbeat is the idle heartbeat of open pull requests, default 2 s. A binding
+	// without a message or heartbeat for two and a half of them is replaced.
 	Heartbeat time.Duration
-	// PullExpires is the life of one pull request, default 30 s, at least two
-	// heartbeats.
+	// PullExpires is the life of one pull request, default 30 s, at least two heartbeats.
 	PullExpires time.Duration
 
 	// Log gets outages and recoveries; default slog.Default().
@@ -152,8 +151,8 @@ func between(name string, value, low, high int64) error {
 	return nil
 }
 
-// validateSpace allows what may stand in a subject token, a stream name and a
-// file name alike.
+// validateSpace allows names that are valid as a subject token, in a stream name and in a
+// file name.
 func validateSpace(space string) error {
 	if space == "" || len(space) > MaxSpace {
 		return fmt.Errorf("nats config: Space has %d bytes, allowed are 1 to %d", len(space), MaxSpace)
@@ -168,7 +167,7 @@ func validateSpace(space string) error {
 	return nil
 }
 
-// options are those of a connection that outlives every outage (T5).
+// options are for a connection that outlives every outage (T5).
 func (c Config) options() ([]natsgo.Option, error) {
 	opts := []natsgo.Option{
 		natsgo.Name(c.Name),

@@ -15,16 +15,15 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// drainWait bounds how long an ended binding waits for messages that were
-// already on their way, to hand them back.
+// drainWait bounds how long an ended binding waits for messages under way, to hand them
+// back.
 const drainWait = 2 * time.Second
 
-// steady is how long a binding must have lived for its end to be a new trouble
-// and not the old one.
+// steady is how long a binding must live for its end to reset the backoff.
 const steady = 10 * time.Second
 
-// Consume implements transport.Bus (T5). Deliveries that were pulled and not
-// handled when ctx ends are handed back with a Nak of transport.MinNakDelay.
+// Consume implements transport.Bus (T5). When ctx ends, pulled deliveries that were not
+// handled get a Nak of transport.MinNakDelay.
 func (b *Bus) Consume(ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery)) error {
 	if err := from.Validate(); err != nil {
 		return fmt.Errorf("consume: %w", err)
@@ -61,7 +60,7 @@ func (b *Bus) Consume(ctx context.Context, from transport.Destination, slots int
 	return nil
 }
 
-// pulling are the running Consume calls, by where they pull from.
+// pulling is the set of running Consume calls, by destination.
 type pulling struct {
 	mu   sync.Mutex
 	from map[transport.Destination]*consumer
@@ -84,9 +83,9 @@ func (p *pulling) remove(c *consumer) {
 	}
 }
 
-// Yield leaves n slots of the running Consume of a destination to others, or takes
-// them back where n is negative: the bus pulls as much less (W7). What it has asked the
-// server for already may still come.
+// Yield takes n slots from the running Consume of a destination, or gives them back if n
+// is negative; the bus pulls accordingly less (W7). Messages of open pull requests may
+// still come.
 func (b *Bus) Yield(from transport.Destination, n int) {
 	b.pulling.mu.Lock()
 	c := b.pulling.from[from]
@@ -101,8 +100,8 @@ func (b *Bus) Yield(from transport.Destination, n int) {
 	}
 }
 
-// consumer is one Consume call. Its law (T5, T11): held + requested ≤ slots, and as
-// many less are asked for as are yielded.
+// consumer is one Consume call. Its invariant (T5, T11): held + requested ≤ slots. New
+// requests leave the yielded slots free.
 type consumer struct {
 	bus   *Bus
 	from  transport.Destination
@@ -112,12 +111,12 @@ type consumer struct {
 	mu        sync.Mutex
 	queue     []*delivery  // pulled, not yet handled; they count as held
 	held      int          // pulled and not finished
-	requested int          // asked of the server and not delivered
-	yielded   int          // slots that others use
+	requested int          // requested from the server and not delivered
+	yielded   int          // slots in other use
 	binding   *binding     // nil while there is none
-	lane      *pin         // nil: its deliveries are anybody's
-	pulls     atomic.Int64 // numbers them
-	ending    bool         // ctx ended: hand back whatever still comes
+	lane      *pin         // nil where deliveries are not pinned
+	pulls     atomic.Int64 // number of the latest pull
+	ending    bool         // ctx ended: hand back later messages
 }
 
 func newConsumer(b *Bus, from transport.Destination, slots int) *consumer {
@@ -149,7 +148,7 @@ func (c *consumer) take(ctx context.Context) *delivery {
 	return nil
 }
 
-// handBack ends pulling and gives back what was not handled.
+// handBack ends pulling and hands back the queued deliveries.
 func (c *consumer) handBack() {
 	c.mu.Lock()
 	c.ending = true
@@ -157,11 +156,11 @@ func (c *consumer) handBack() {
 	c.queue = nil
 	c.mu.Unlock()
 	for _, d := range queue {
-		_ = d.Nak(transport.MinNakDelay) // lost: it comes again after the ack wait
+		_ = d.Nak(transport.MinNakDelay) // if lost, the message comes again after the ack wait
 	}
 }
 
-// finished frees a slot and asks for the next message at once.
+// finished frees a slot and requests the next message at once.
 func (c *consumer) finished() {
 	c.mu.Lock()
 	c.held--
@@ -169,8 +168,8 @@ func (c *consumer) finished() {
 	c.mu.Unlock()
 }
 
-// request keeps a pull open while slots are free. With one already open it waits
-// until half the slots are free, so that load is pulled in batches. The caller
+// request keeps a pull open while slots are free. If one is open already it waits until
+// half the slots are free, so that under load messages are pulled in batches. The caller
 // holds mu.
 func (c *consumer) request() {
 	free := c.slots - c.held - c.requested - c.yielded
@@ -187,14 +186,14 @@ func (c *consumer) request() {
 	c.requested += free
 }
 
-// accept takes a message of binding from, or hands it back when the binding is
-// no longer the current one.
+// accept queues a message of binding from, or hands it back if that binding is no longer
+// the current one.
 func (c *consumer) accept(from *binding, msg *natsgo.Msg) {
 	d := newDelivery(c, msg)
 	c.mu.Lock()
 	if c.ending || c.binding != from || c.requested <= 0 {
 		c.mu.Unlock()
-		_ = d.publish(nakPayload(transport.MinNakDelay)) // lost: comes again after the ack wait
+		_ = d.publish(nakPayload(transport.MinNakDelay)) // if lost, the message comes again after the ack wait
 		return
 	}
 	c.requested--
@@ -208,7 +207,7 @@ func (c *consumer) accept(from *binding, msg *natsgo.Msg) {
 	}
 }
 
-// expired gives back what a pull request that ended had left.
+// expired frees the pending messages of a pull request that ended.
 func (c *consumer) expired(from *binding, pending int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -219,14 +218,14 @@ func (c *consumer) expired(from *binding, pending int) {
 	c.request()
 }
 
-// waiting says whether a pull of this binding is open, and heartbeats are due.
+// waiting says whether a pull of this binding is open, so that heartbeats are due.
 func (c *consumer) waiting(from *binding) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.binding == from && c.requested > 0
 }
 
-// supervise binds, and binds again after every trouble, until ctx ends (T5).
+// supervise binds, and binds again after every loss, until ctx ends (T5).
 func (c *consumer) supervise(ctx context.Context) {
 	for losses := 0; ctx.Err() == nil; losses++ {
 		began := time.Now()

@@ -21,8 +21,8 @@ func contract(t *testing.T) string {
 	return string(text)
 }
 
-// T6: a consumer that a worker without this package makes, as docs/wire.md says, is
-// the one that a Go worker of the topic makes.
+// T6: a consumer that a foreign worker makes by docs/wire.md is the same as that of a Go
+// worker on the topic.
 func TestT6ConsumerAsStated(t *testing.T) {
 	t.Parallel()
 	block := regexp.MustCompile("(?s)```json consumer\n(.*?)```").FindStringSubmatch(contract(t))
@@ -31,13 +31,13 @@ func TestT6ConsumerAsStated(t *testing.T) {
 	d.DisallowUnknownFields()
 	var stated jetstream.ConsumerConfig
 	require.NoError(t, d.Decode(&stated))
-	cfg, err := Config{Space: "shop", WorkAckWait: 30 * time.Second}.normalise() // of a worker without a database
+	cfg, err := Config{Space: "shop", WorkAckWait: 30 * time.Second}.normalise() // as in a worker without a database
 	require.NoError(t, err)
 	require.Equal(t, (&Bus{cfg: cfg}).consumerConfig(transport.ToWork("payments.charge")), stated)
 }
 
-// T6, T7: subjects, streams, headers and the words that finish a delivery are those
-// of docs/wire.md.
+// T6, T7: subjects, streams, headers and the acknowledgement texts are those of
+// docs/wire.md.
 func TestT6NamesAsStated(t *testing.T) {
 	t.Parallel()
 	text := contract(t)

@@ -18,8 +18,8 @@ import (
 	"github.com/quipu-journal/quipu/transport/nats"
 )
 
-// T2, F11: a look whose answer is lost ends long before its caller's patience: a
-// sweep that waits for it sends nothing meanwhile.
+// T2, F11: a look whose answer is lost ends soon, because the sweep that waits for it
+// sends nothing meanwhile.
 func TestT2ALookIsBounded(t *testing.T) {
 	t.Parallel()
 	server := devtest.NATS(t)
@@ -40,7 +40,8 @@ func TestT2ALookIsBounded(t *testing.T) {
 	require.NoError(t, ctx.Err(), "it waited as long as its caller would")
 }
 
-// relay is an address in front of the server; who is deaf hears nothing of it.
+// relay is an address in front of the server; a client that is deaf receives nothing from
+// it.
 func relay(t *testing.T, server *dev.NATS) (address string, deaf *atomic.Bool) {
 	t.Helper()
 	deaf = &atomic.Bool{}

@@ -12,7 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// MaxTermReason is the longest reason of a Term in bytes; the rest is cut off.
+// MaxTermReason bounds the reason of a Term, in bytes; the rest is cut off.
 const MaxTermReason = 256
 
 var (
@@ -73,8 +73,8 @@ func (d *delivery) InProgress() error {
 	return d.publish(progressPayload)
 }
 
-// finish says so to the server first and frees the slot whatever comes of it: a
-// lost ack means that the message comes again (T3).
+// finish tells the server first, and frees the slot even if that fails: after a lost ack
+// the message comes again (T3).
 func (d *delivery) finish(payload []byte) error {
 	if d.done.Swap(true) {
 		return transport.ErrFinished
@@ -91,7 +91,7 @@ func (d *delivery) publish(payload []byte) error {
 	return nil
 }
 
-// nakPayload is never a bare Nak (T3).
+// nakPayload always has a delay (T3).
 func nakPayload(delay time.Duration) []byte {
 	delay = max(delay, transport.MinNakDelay)
 	return fmt.Appendf(nil, `-NAK {"delay": %s}`, strconv.FormatInt(int64(delay), 10))

@@ -12,7 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// T5: what a retry may mend is told from what stays.
+// T5: errors that a retry may cure are told apart from permanent ones.
 func TestT5ErrorsThatARetryMends(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -11,9 +11,8 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// FuzzPubAck: whatever answers a publication, it is taken for sent only where a
-// stream says so; every other answer is one of the port's errors, which names the
-// subject (T2).
+// FuzzPubAck: a publication counts as sent only if a stream says so; every other reply is
+// an error of the port that names the subject (T2).
 func FuzzPubAck(f *testing.F) {
 	f.Add("", []byte(`{"stream":"QUIPU_a_WORK","seq":7,"duplicate":true}`))
 	f.Add("", []byte(`{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}}`))
@@ -34,8 +33,7 @@ func FuzzPubAck(f *testing.F) {
 	})
 }
 
-// FuzzSubject: no two destinations that may be sent to have one subject, or one
-// consumer (T5).
+// FuzzSubject: no two valid destinations share a subject or a consumer (T5).
 func FuzzSubject(f *testing.F) {
 	f.Add(uint8(3), 0, "a.b", uint8(3), 0, "a=b")
 	f.Add(uint8(1), 3, "", uint8(3), 0, "lane-3")
@@ -53,7 +51,7 @@ func FuzzSubject(f *testing.F) {
 	})
 }
 
-// FuzzRedactURL: no password gets into an error or a log (4.5).
+// FuzzRedactURL: no password appears in an error or a log (4.5).
 func FuzzRedactURL(f *testing.F) {
 	f.Add("nats://ann:s3cret@a:4222, nats://b", "s3cret")
 	f.Add("nats://tok3n@a", "tok3n")

@@ -13,9 +13,9 @@ import (
 	"github.com/quipu-journal/quipu/transport/nats"
 )
 
-// F10: a stream that was made while the server was still removing one of its
-// name loses its directory. A process that starts then makes it anew, and the
-// space works again without an operator.
+// F10: a stream that was made while the server still removed one of the same name loses
+// its directory. A process that starts then makes it again, and the space works without
+// an operator.
 func TestF10AStreamWithoutItsDirectoryIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -17,31 +17,31 @@ const (
 	pinHeader = "Nats-Pin-Id"
 	// balanceEvery is the time between two looks at the shares of the engines.
 	balanceEvery = time.Second
-	// asideFor is how long a lane that was given up is left to others, up to twice that.
+	// asideFor is how long this process leaves a lane to others, up to twice that.
 	asideFor = time.Second
-	// stayFor is how long a lane that was given up is not given up again, should it come
-	// back: nobody else may have taken it.
+	// stayFor is how long a lane that came back is not given up again: perhaps nobody
+	// else takes it.
 	stayFor = 15 * time.Second
 )
 
 var errAside = errors.New("the lane is left to another engine")
 
-// pin is what a consumer of a lane knows of its place at the server, which gives the
-// lane's messages to one process as long as that one asks for more in time (7.6).
+// pin is a consumer's knowledge of its lane's pin. The server gives the lane's messages
+// to one process as long as that process pulls in time (7.6).
 type pin struct {
 	mu    sync.Mutex
-	id    string    // names this process in its pulls; "": it does not have the lane
-	since int64     // the last pull that was sent before the id was known
-	stay  time.Time // the lane is not given up before
+	id    string    // the server's id for this process's pin; "": it does not have the lane
+	since int64     // the last pull sent before the id was known
+	stay  time.Time // do not give the lane up before
 }
 
-// pins says whether deliveries from there go to one process.
+// pins says whether deliveries from this destination are pinned to one process.
 func (b *Bus) pins(from transport.Destination) bool {
 	return from.Kind == transport.Lane && !b.cfg.Unpinned
 }
 
-// pullTimes are how long a pull request lives, and how often it is heard of. Where
-// deliveries are pinned the next one has to come before the pin lapses.
+// pullTimes are the life of a pull request and its heartbeat. For a pinned destination
+// the next pull must come before the pin lapses.
 func (b *Bus) pullTimes(from transport.Destination) (expires, heartbeat time.Duration) {
 	expires, heartbeat = b.cfg.PullExpires, b.cfg.Heartbeat
 	if b.pins(from) {
@@ -50,7 +50,7 @@ func (b *Bus) pullTimes(from transport.Destination) (expires, heartbeat time.Dur
 	return expires, min(heartbeat, expires/2)
 }
 
-// ask adds to the body of a pull request who asks.
+// ask adds group and pin to the body of a pull request.
 func (p *pin) ask(body []byte) []byte {
 	if p == nil {
 		return body
@@ -64,7 +64,7 @@ func (p *pin) ask(body []byte) []byte {
 	return body
 }
 
-// heard takes the name of this process from a message; pulls is how many were sent by then.
+// heard takes the pin's id from a message; pulls is how many pulls were sent by then.
 func (p *pin) heard(id string, pulls int64) {
 	if p == nil || id == "" {
 		return
@@ -76,7 +76,7 @@ func (p *pin) heard(id string, pulls int64) {
 	}
 }
 
-// refused is told that the server does not know the name in a pull any more.
+// refused is called when the server no longer accepts the pin of a pull.
 func (p *pin) refused(pull int64) {
 	if p == nil {
 		return
@@ -98,7 +98,7 @@ func (p *pin) movable(now time.Time) (has, may bool) {
 	return p.id != "", p.id != "" && now.After(p.stay)
 }
 
-// giveUp forgets the name, and says whether there was one.
+// giveUp forgets the pin, and says whether there was one.
 func (p *pin) giveUp() bool {
 	if p == nil {
 		return false
@@ -110,8 +110,8 @@ func (p *pin) giveUp() bool {
 	return had
 }
 
-// unpin gives the lane up, so that the server need not wait for the pin to lapse. It is
-// called when no pull is open any more. What is lost on the way costs that wait.
+// unpin gives the lane up, so that the server need not wait for the pin to lapse; a lost
+// message only costs that wait. Call it when no pull is open.
 func (c *consumer) unpin() {
 	if !c.lane.giveUp() {
 		return
@@ -120,9 +120,9 @@ func (c *consumer) unpin() {
 	_ = c.bus.nc.Publish(subject, []byte(`{"group":"`+pinGroup+`"}`))
 }
 
-// balance gives lanes up while this process has more than its share of them, until the
-// bus is closed. So a second process gets its half. A lane that nobody else takes comes
-// back: every engine asks for all of them.
+// balance gives lanes up while this process has more than its share, until the bus is
+// closed. So a second process gets its half. A lane that nobody else takes comes back,
+// since every engine pulls from all of them.
 func (b *Bus) balance() {
 	tick := time.NewTicker(balanceEvery)
 	defer tick.Stop()
@@ -138,7 +138,7 @@ func (b *Bus) balance() {
 	}
 }
 
-// leave gives up what is more than a share of so many lanes.
+// leave gives up the lanes above the share.
 func (p *pulling) leave(share int, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,8 +167,8 @@ func (c *consumer) end(why error) {
 	}
 }
 
-// pullToken is the last token of the inbox of a pull: its number, and how many messages
-// it asks for, since the server does not say what it refuses.
+// pullToken is the last token of a pull's inbox: its number, and how many messages it
+// requests, because the server does not repeat that when it refuses the pull.
 func pullToken(pull int64, batch int) string {
 	return strconv.FormatInt(pull, 36) + "-" + strconv.Itoa(batch)
 }

@@ -37,7 +37,7 @@ func newEngines(t *testing.T, cfg Config) *engines {
 }
 
 // start starts an engine that takes messages from all lanes until it is stopped. handle,
-// if it is not nil, is what it does with one.
+// if not nil, gets each message.
 func (e *engines) start(name string, living func() int, handle func(transport.Delivery)) (b *Bus, stop func()) {
 	e.Helper()
 	cfg := e.cfg
@@ -78,7 +78,7 @@ func (e *engines) count(lane int, name string) {
 	e.all++
 }
 
-// round sends one message to each lane, waits until they have been taken, and gives who
+// round sends one message to each lane, waits until all have been taken, and returns who
 // took each.
 func (e *engines) round(by *Bus) (takers []string, counts map[string]int) {
 	e.Helper()
@@ -110,8 +110,8 @@ func (e *engines) round(by *Bus) (takers []string, counts map[string]int) {
 
 func so(n int) func() int { return func() int { return n } }
 
-// 7.6: the messages of a lane go to one process, to another when that one has ended,
-// without waiting for its pin to lapse, and when it is gone without a word.
+// 7.6: the messages of a lane go to one process. When it ends, another has them without
+// waiting for the pin to lapse; when it dies, after that wait.
 func TestLaneIsPinned_7_6(t *testing.T) {
 	e := newEngines(t, Config{Lanes: 2, Pin: time.Minute})
 	a, stopA := e.start("a", so(1), nil)
@@ -129,7 +129,8 @@ func TestLaneIsPinned_7_6(t *testing.T) {
 	}
 }
 
-// 7.6: who says nothing any more loses its lanes, and has them again when others end.
+// 7.6: a process that no longer pulls loses its lanes, and has them again when others
+// end.
 func TestPinLapses_7_6(t *testing.T) {
 	e := newEngines(t, Config{Lanes: 1, Pin: 200 * time.Millisecond})
 	var said lines
@@ -151,7 +152,7 @@ func TestPinLapses_7_6(t *testing.T) {
 	_, counts := e.round(b)
 	require.Equal(t, map[string]int{"b": 1}, counts)
 	acks.Store(true)
-	for range 4 { // it pulls by a name that the server does not know any more
+	for range 4 { // it pulls with a pin that has lapsed
 		require.NoError(t, (<-held).Ack())
 	}
 	_, counts = e.round(b)
@@ -162,7 +163,7 @@ func TestPinLapses_7_6(t *testing.T) {
 	require.NotContains(t, said.String(), "consumer lost")
 }
 
-// lines is what a log has said.
+// lines is the content of a log.
 type lines struct {
 	mu  sync.Mutex
 	all strings.Builder
@@ -180,7 +181,7 @@ func (l *lines) String() string {
 	return l.all.String()
 }
 
-// 4.4: a server that does not know priority groups is warned of.
+// 4.4: Preflight warns about a server without priority groups.
 func TestOldServersAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	for version, warned := range map[string]bool{"2.10.29": true, "1.4.1": true, "2.11.0": false, "2.15.2": false, "3.0.0": false, "": false} {
@@ -190,7 +191,7 @@ func TestOldServersAreWarnedOf(t *testing.T) {
 	}
 }
 
-// 7.6: after a reconnect a process has its lanes at once.
+// 7.6: after a reconnect a process has its lanes again at once.
 func TestPinOutlivesAReconnect_7_6(t *testing.T) {
 	e := newEngines(t, Config{Lanes: 2, Pin: time.Minute})
 	a, _ := e.start("a", so(1), nil)
@@ -205,7 +206,7 @@ func TestPinOutlivesAReconnect_7_6(t *testing.T) {
 	}
 }
 
-// 7.6: engines come to equal shares of the lanes; one that is counted and does not ask
+// 7.6: engines reach equal shares of the lanes; an engine that counts but does not pull
 // costs a pause.
 func TestLanesAreShared_7_6(t *testing.T) {
 	e := newEngines(t, Config{Lanes: 6})

@@ -9,9 +9,9 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 )
 
-// link is what the loops need to know about the connection: a channel that is
-// closed when it breaks, and a way to wait until it is up. A break and a quick
-// reconnect are both seen, because the break has its own channel.
+// link tells the loops about the connection: a channel that is closed when it breaks, and
+// a way to wait until it is up. Because each break has its own channel, a break with a
+// quick reconnect is not missed.
 type link struct {
 	nc         *natsgo.Conn
 	mu         sync.Mutex
@@ -40,8 +40,8 @@ func (l *link) up() {
 	l.reconnects = max(l.reconnects, l.nc.Stats().Reconnects)
 }
 
-// wake lets those that wait look again whether the connection is up: the event
-// that says so may have been lost.
+// wake makes waiters look again whether the connection is up, since its event may have
+// been lost.
 func (l *link) wake() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,7 +56,7 @@ func (l *link) missedReconnect() bool {
 	return l.nc.Stats().Reconnects > l.reconnects
 }
 
-// breaks is closed when the connection next breaks.
+// breaks is closed at the next break of the connection.
 func (l *link) breaks() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

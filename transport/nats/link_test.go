@@ -10,8 +10,8 @@ import (
 	"github.com/quipu-journal/quipu/dev/devtest"
 )
 
-// T5: a loop that waits for the connection goes on after an outage although the
-// event that says so was lost.
+// T5: a loop that waits for the connection goes on after an outage, even if the event was
+// lost.
 func TestT5WaitSurvivesALostEvent(t *testing.T) {
 	t.Parallel()
 	server := devtest.NATS(t)
@@ -27,7 +27,7 @@ func TestT5WaitSurvivesALostEvent(t *testing.T) {
 	up := make(chan error, 1)
 	go func() { up <- l.wait(t.Context()) }()
 	require.NoError(t, <-restarted)
-	require.Eventually(t, func() bool { // nobody tells of the connect
+	require.Eventually(t, func() bool { // without an event
 		l.wake()
 		select {
 		case err := <-up:

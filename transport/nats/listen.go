@@ -9,12 +9,12 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// maxTold is how many messages about jobs that ended may wait to be handed on. What
-// comes beyond them is lost, as any may be.
+// maxTold bounds the queue of messages about ended jobs. Messages beyond it are lost,
+// which Tell allows.
 const maxTold = 4096
 
-// ears are the subscriptions of those who listen for the end of a job. They share
-// one channel and the goroutine that reads it.
+// ears are the subscriptions of all Listen calls. They share one channel and the
+// goroutine that reads it.
 type ears struct {
 	in   chan *natsgo.Msg
 	mu   sync.Mutex
@@ -25,13 +25,13 @@ func newEars() *ears {
 	return &ears{in: make(chan *natsgo.Msg, maxTold), told: map[*natsgo.Subscription]func(){}}
 }
 
-// endedSubject is the subject of one job's end. No stream has it: what nobody
-// subscribes to, the server drops.
+// endedSubject is the subject for one job's end. No stream has it, so the server drops a
+// message without a subscriber.
 func (b *Bus) endedSubject(job [16]byte) string {
 	return "quipu." + b.cfg.Space + ".ended." + hex.EncodeToString(job[:])
 }
 
-// Tell implements transport.Bus. While the connection is down it says nothing.
+// Tell implements transport.Bus. It does nothing while the connection is down.
 func (b *Bus) Tell(jobs ...[16]byte) {
 	for _, job := range jobs {
 		if !b.nc.IsConnected() { // do not fill the reconnect buffer
@@ -43,10 +43,10 @@ func (b *Bus) Tell(jobs ...[16]byte) {
 	}
 }
 
-// Listen implements transport.Bus. It lasts over reconnects.
+// Listen implements transport.Bus. The subscription survives reconnects.
 func (b *Bus) Listen(job [16]byte, told func()) (stop func(), err error) {
 	e := b.ears
-	e.mu.Lock() // until told is known for the subscription
+	e.mu.Lock() // until told is stored for the subscription
 	defer e.mu.Unlock()
 	if e.told == nil {
 		return nil, transport.ErrClosed
@@ -64,11 +64,11 @@ func (e *ears) forget(sub *natsgo.Subscription) {
 	defer e.mu.Unlock()
 	if _, listens := e.told[sub]; listens {
 		delete(e.told, sub)
-		_ = sub.Unsubscribe() // without its connection there is nothing to end
+		_ = sub.Unsubscribe() // without a connection there is nothing to end
 	}
 }
 
-// listen hands on what is told, and ends with the bus.
+// listen calls told for incoming messages until the bus ends.
 func (b *Bus) listen() {
 	for {
 		select {

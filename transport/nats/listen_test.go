@@ -11,8 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/dev/devtest"
 )
 
-// W5: that a job has ended is in no stream, and who listens for it still does so
-// after the server was gone.
+// W5: the end of a job is in no stream, and a listener survives a restart of the server.
 func TestW5Listens(t *testing.T) {
 	t.Parallel()
 	server := devtest.NATS(t)
@@ -41,7 +40,7 @@ func TestW5Listens(t *testing.T) {
 	require.Eventually(t, hears, 30*time.Second, time.Millisecond)
 	require.NoError(t, server.Restart(t.Context()))
 	select {
-	case <-told: // by what was said before
+	case <-told: // told by an earlier message
 	default:
 	}
 	require.Eventually(t, hears, 30*time.Second, time.Millisecond)

@@ -11,10 +11,10 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// Oldest implements transport.Bus: T2's look before a re-send. It asks for the
-// first message of the subject that its consumer is not done with; work-queue
-// retention keeps what is undelivered or unfinished, and now and then a message
-// more (acked). A stream that is gone holds nothing.
+// Oldest implements transport.Bus: T2's look before a re-send. It gets the first message
+// of the subject that its consumer has not finished. Work-queue retention keeps
+// undelivered and unfinished messages, and occasionally an acked one. A missing stream is
+// empty.
 func (b *Bus) Oldest(ctx context.Context, d transport.Destination) (publishedAt int64, found bool, err error) {
 	if err := d.Validate(); err != nil {
 		return 0, false, fmt.Errorf("oldest: %w", err)
@@ -22,8 +22,8 @@ func (b *Bus) Oldest(ctx context.Context, d transport.Destination) (publishedAt 
 	if !b.nc.IsConnected() {
 		return 0, false, fmt.Errorf("oldest of %s: %w: not connected", d, transport.ErrUnavailable)
 	}
-	// An answer that is lost with its connection would be waited for as long as the
-	// sweep may take, which sends nothing meanwhile.
+	// An answer that is lost with its connection must not hold up the sweep, which sends
+	// nothing meanwhile.
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.PubAckWait)
 	defer cancel()
 	msg, err := b.first(ctx, d)
@@ -35,7 +35,7 @@ func (b *Bus) Oldest(ctx context.Context, d transport.Destination) (publishedAt 
 	}
 	at, err := strconv.ParseInt(msg.Header.Get(transport.HeaderPublishedAt), 10, 64)
 	if err != nil || at < 0 {
-		at = 0 // unknown, and no reason to fail the look
+		at = 0 // unknown, which does not fail the look
 	}
 	return at, true, nil
 }
@@ -53,7 +53,7 @@ func (b *Bus) first(ctx context.Context, d transport.Destination) (*jetstream.Ra
 	consumer, err := b.js.Consumer(ctx, b.streamName(d.Kind), durableName(d))
 	switch {
 	case errors.Is(err, jetstream.ErrConsumerNotFound):
-		return msg, nil // the next one begins with the first message
+		return msg, nil // a new consumer begins with the first message
 	case err != nil:
 		return nil, notFound(err)
 	}
@@ -72,7 +72,7 @@ func (b *Bus) next(ctx context.Context, stream jetstream.Stream, d transport.Des
 	return msg, nil
 }
 
-// notFound is nil for what is not there.
+// notFound turns a missing message or stream into nil.
 func notFound(err error) error {
 	if errors.Is(err, jetstream.ErrMsgNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil
@@ -80,12 +80,11 @@ func notFound(err error) error {
 	return err
 }
 
-// removeAcked takes away what the consumer of d is done with. A server that is
-// shut down between an ack and the removal of its message has both on its disk
-// when it comes back, and then neither delivers the message nor removes it: it
-// would fill the stream (T5), and look like a backlog that nobody works off (T2).
-// What is removed in error, because the stream was made anew just now, is sent
-// again by its row (T1).
+// removeAcked deletes messages below the ack floor of d's consumer. A server that stops
+// between an ack and the removal of its message finds both on its disk afterwards, and
+// then neither delivers the message nor removes it. Such messages would fill the stream
+// (T5) and look like a backlog that nobody works off (T2). If one is deleted in error,
+// because the stream was just made again, its row sends it again (T1).
 func (b *Bus) removeAcked(ctx context.Context, consumer jetstream.Consumer, d transport.Destination) error {
 	floor := consumer.CachedInfo().AckFloor.Stream
 	if floor == 0 {

@@ -21,7 +21,7 @@ func message(to transport.Destination, n byte) transport.Message {
 	return transport.Message{To: to, Header: transport.Header{GUID: [16]byte{0xaa, n}, Publication: 1}}
 }
 
-// arrivals acks what comes and gives the messages' numbers.
+// arrivals acks incoming messages and returns their numbers.
 func arrivals(t *testing.T, bus *nats.Bus, from transport.Destination) <-chan byte {
 	t.Helper()
 	came := make(chan byte, 100)
@@ -64,8 +64,8 @@ func requirePublish(t *testing.T, bus *nats.Bus, m transport.Message) {
 	}, patience, 20*time.Millisecond)
 }
 
-// F9: the server restarts, in process and over a socket; what was in the stream
-// comes, and what is sent after.
+// F9: the server restarts, in process and over a socket. Messages in the stream arrive,
+// and so do later ones.
 func TestServerRestart_F9(t *testing.T) {
 	t.Parallel()
 	for name, link := range map[string]func(*nats.Config, *dev.NATS){
@@ -118,7 +118,7 @@ func TestOpenBeforeTheServer(t *testing.T) {
 	requireArrival(t, came, 2)
 }
 
-// F10: a consumer is deleted, a stream is purged, under a running Consume.
+// F10: under a running Consume a consumer is deleted and a stream is purged.
 func TestConsumerDeletedAndStreamPurged_F10(t *testing.T) {
 	t.Parallel()
 	server := devtest.NATS(t)
@@ -143,7 +143,7 @@ func TestConsumerDeletedAndStreamPurged_F10(t *testing.T) {
 	requireArrival(t, came, 9)
 }
 
-// A publish finds its stream gone, with no consumer there to make it again.
+// A publish finds its stream gone, and no consumer makes it again.
 func TestPublishMakesItsStreamAgain_T5(t *testing.T) {
 	t.Parallel()
 	server := devtest.NATS(t)
@@ -158,7 +158,7 @@ func TestPublishMakesItsStreamAgain_T5(t *testing.T) {
 	requireArrival(t, arrivals(t, bus, transport.ToStart()), 2)
 }
 
-// T5: a full stream is backpressure and says so; room comes with acks.
+// T5: a full stream is backpressure and reports it; acks make room.
 func TestFullStream_T5(t *testing.T) {
 	t.Parallel()
 	server := devtest.NATS(t)
@@ -183,7 +183,7 @@ func TestFullStream_T5(t *testing.T) {
 	requireArrival(t, came, 200)
 }
 
-// Two buses ensure the same space at the same time, with consumers running.
+// Two buses ensure the same space at the same time, with running consumers.
 func TestEnsureIsIdempotent_T5(t *testing.T) {
 	t.Parallel()
 	server := devtest.NATS(t)
@@ -218,8 +218,8 @@ func TestEnsureIsIdempotent_T5(t *testing.T) {
 	require.Equal(t, cfg.LaneAckWait, got.AckWait)
 }
 
-// An idle consumer's pull requests expire and are made again, in part used up;
-// the slots stay exactly as many (T5).
+// Pull requests of an idle consumer expire, partly used, and are made again; the number
+// of slots stays exact (T5).
 func TestPullsExpire_T5(t *testing.T) {
 	t.Parallel()
 	server := devtest.NATS(t)

@@ -11,33 +11,34 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// Limits that Preflight holds the server to.
+// Limits that Preflight requires of the server.
 const (
-	// MinMaxPayload is refused below: the engine's own messages would not fit.
+	// MinMaxPayload is the lowest max_payload: with less, the engine's own messages would
+	// not fit.
 	MinMaxPayload = 8 << 10
-	// InlinePayload is what a request with its input (T4: 256 KiB) and envelope
-	// needs; below it inputs go by reference, which is a warning.
+	// InlinePayload is enough for a request with its input (T4: 256 KiB) and envelope.
+	// Below it Preflight warns that inputs go by reference.
 	InlinePayload = 256<<10 + 16<<10
 )
 
 // preflightWait bounds Preflight when ctx has no deadline.
 const preflightWait = 15 * time.Second
 
-// ErrPreflight is a server or stream that would break the promise (4.4): the
-// process must not start. The error names every problem and what to do.
+// ErrPreflight is a server or stream that would break the promise, so the process must
+// not start (4.4). The error names every problem and its remedy.
 var ErrPreflight = errors.New("preflight refused")
 
-// Report is what Preflight found, for printing at start (4.4).
+// Report is the result of Preflight, for printing at start (4.4).
 type Report struct {
 	// ServerVersion of the connected NATS server.
 	ServerVersion string
-	// MaxPayload in bytes, as the server says it (T4).
+	// MaxPayload is the server's max_payload in bytes (T4).
 	MaxPayload int
-	// Streams that exist already; the others Ensure makes.
+	// Streams that exist already; Ensure makes the others.
 	Streams []StreamReport
 	// Problems break the promise; with any of them Preflight fails.
 	Problems []string
-	// Warnings do not.
+	// Warnings do not break it.
 	Warnings []string
 }
 
@@ -50,9 +51,9 @@ type StreamReport struct {
 	Bytes    uint64
 }
 
-// Preflight checks JetStream, max_payload and the streams of the space that
-// exist (4.4), before Ensure. With problems the error wraps ErrPreflight and
-// the report is filled all the same; no answer wraps transport.ErrUnavailable.
+// Preflight checks JetStream, max_payload and the existing streams of the space (4.4);
+// call it before Ensure. With problems the error wraps ErrPreflight and the report is
+// still complete. Without an answer the error wraps transport.ErrUnavailable.
 func (b *Bus) Preflight(ctx context.Context) (Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, preflightWait)
 	defer cancel()
@@ -80,7 +81,7 @@ func (r *Report) checkPayload() {
 	}
 }
 
-// checkVersion warns of a server that does not know priority groups (7.6).
+// checkVersion warns about a server without priority groups (7.6).
 func (r *Report) checkVersion() {
 	var major, minor int
 	if _, err := fmt.Sscanf(r.ServerVersion, "%d.%d", &major, &minor); err == nil && (major < 2 || major == 2 && minor < 11) {
@@ -128,7 +129,7 @@ func (r *Report) verdict() error {
 	return fmt.Errorf("%w: %w", ErrPreflight, errors.Join(errs...))
 }
 
-// streamProblems names what in a stream's configuration breaks the promise.
+// streamProblems lists the settings of a stream that break the promise.
 func streamProblems(cfg jetstream.StreamConfig) []string {
 	var problems []string
 	refuse := func(bad bool, what string) {

@@ -32,8 +32,8 @@ func TestPreflight(t *testing.T) {
 	require.Equal(t, cfg.MaxBytes, report.Streams[0].MaxBytes)
 }
 
-// 4.4: each setting that breaks the promise is refused and named, by Preflight
-// and, where it cannot be mended, by Ensure.
+// 4.4: Preflight refuses and names each setting that breaks the promise; so does Ensure,
+// if it cannot repair it.
 func TestPreflightRefuses(t *testing.T) {
 	t.Parallel()
 	server := devtest.NATS(t)

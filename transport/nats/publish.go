@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// maxPublishAttempts bounds how often a message is sent that no stream took
-	// up, while the stream is being made again.
+	// maxPublishAttempts bounds how often a message that no stream accepted is sent,
+	// while the stream is made again.
 	maxPublishAttempts = 3
-	// publishRetryWait is between them.
+	// publishRetryWait is the wait between those attempts.
 	publishRetryWait = 250 * time.Millisecond
 
 	statusHeader       = "Status"
@@ -42,7 +42,7 @@ type publisher struct {
 	prefix string        // reply subjects: prefix + number in base 36
 	slots  chan struct{} // one per message in flight (T11)
 	wait   time.Duration
-	repair func(transport.Kind) // asks for a stream that nobody answers for
+	repair func(transport.Kind) // asks for a stream that does not answer
 
 	mu       sync.Mutex
 	next     uint64
@@ -50,7 +50,6 @@ type publisher struct {
 	closed   bool
 }
 
-// sent is a message without its PubAck.
 type sent struct {
 	msg      *natsgo.Msg
 	kind     transport.Kind
@@ -76,9 +75,8 @@ func newPublisher(nc *natsgo.Conn, limit int, wait time.Duration, repair func(tr
 	return p, nil
 }
 
-// Send implements transport.Bus. A message that can never be sent, and every
-// message while the connection is down, is reported by done alone; Send itself
-// fails when ctx ends or the bus is closed.
+// Send implements transport.Bus. Only done reports a message that can never be sent, or
+// that meets a lost connection. Send itself fails when ctx ends or the bus is closed.
 func (b *Bus) Send(ctx context.Context, msgs []transport.Message, done func(i int, err error)) error {
 	limit := b.MaxPayload()
 	failed := failures{done: done}
@@ -114,7 +112,7 @@ func (b *Bus) wire(m *transport.Message) *natsgo.Msg {
 	return &natsgo.Msg{Subject: b.subject(m.To), Header: header, Data: m.Body}
 }
 
-// failures are reported from a goroutine of their own, as Send promises.
+// failures are reported from another goroutine, as Send promises.
 type failures struct {
 	done  func(int, error)
 	index []int
@@ -160,7 +158,7 @@ func (p *publisher) acquire(ctx, life context.Context) error {
 	}
 }
 
-// send publishes under a slot that it gives back if it fails.
+// send publishes a message. It frees the caller's slot if it fails.
 func (p *publisher) send(msg *natsgo.Msg, kind transport.Kind, index int, done func(int, error)) error {
 	if !p.nc.IsConnected() { // do not fill the reconnect buffer: the row sends again
 		<-p.slots
@@ -180,7 +178,7 @@ func (p *publisher) send(msg *natsgo.Msg, kind transport.Kind, index int, done f
 	p.mu.Unlock()
 	if err := p.nc.PublishMsg(msg); err != nil {
 		if p.take(id) == nil {
-			return nil // settled meanwhile, its outcome was reported
+			return nil // settled meanwhile; its outcome is reported
 		}
 		<-p.slots
 		return ioError("publish to "+msg.Subject, err)
@@ -188,7 +186,7 @@ func (p *publisher) send(msg *natsgo.Msg, kind transport.Kind, index int, done f
 	return nil
 }
 
-// take removes a message in flight; nil if another did.
+// take removes a message in flight; nil if it was already removed.
 func (p *publisher) take(id uint64) *sent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -207,7 +205,7 @@ func (p *publisher) settle(s *sent, err error) {
 func (p *publisher) onReply(reply *natsgo.Msg) {
 	id, err := strconv.ParseUint(strings.TrimPrefix(reply.Subject, p.prefix), 36, 64)
 	if err != nil {
-		return // nobody's number
+		return // not one of ours
 	}
 	if reply.Header.Get(statusHeader) == statusNoResponders && p.retry(id) {
 		return
@@ -217,8 +215,8 @@ func (p *publisher) onReply(reply *natsgo.Msg) {
 	}
 }
 
-// retry sends a message again that no stream took up. Its id is the same, so a
-// stream that had it after all drops the second.
+// retry repeats a message that no stream accepted. Its id is the same, so a stream that
+// has it after all drops the second.
 func (p *publisher) retry(id uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -242,7 +240,7 @@ func (p *publisher) retry(id uint64) bool {
 	return true
 }
 
-// expire fails what waits for its PubAck too long.
+// expire fails messages whose PubAck is late.
 func (p *publisher) expire(now time.Time) {
 	p.mu.Lock()
 	var late []*sent
@@ -273,11 +271,11 @@ func (p *publisher) close() {
 	p.closed = true
 	p.mu.Unlock()
 	p.failAll(transport.ErrClosed)
-	_ = p.sub.Unsubscribe() // the connection may be gone, and with it the subscription
+	_ = p.sub.Unsubscribe() // fails only without a connection, and then there is nothing to end
 }
 
-// pubAckError reads a PubAck. A duplicate is a success: no conclusion is drawn
-// from either (4.1).
+// pubAckError reads a PubAck. A duplicate is a success; nothing is concluded from either
+// (4.1).
 func pubAckError(subject string, reply *natsgo.Msg) error {
 	if status := reply.Header.Get(statusHeader); status == statusNoResponders {
 		return fmt.Errorf("publish to %s: %w: no stream takes this subject", subject, transport.ErrUnavailable)

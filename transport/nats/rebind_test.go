@@ -13,9 +13,8 @@ import (
 	"github.com/quipu-journal/quipu/transport/transporttest"
 )
 
-// T5, F11: after a reconnect nothing is left of the bindings before it. A pull of
-// theirs that the server still knows would take every other message, which then
-// comes again only after the ack wait.
+// T5, F11: a reconnect leaves no pull request of an earlier binding on the server. It
+// would take every other message, which then comes again only after the ack wait.
 func TestF11ReconnectLeavesNoPull(t *testing.T) {
 	t.Parallel()
 	const space, messages, crossed = "rebind", 30, 2 // that many may meet the old connection in the server

@@ -11,12 +11,12 @@ const (
 	// backoffFirst and backoffMax bound the wait before a loop binds again.
 	backoffFirst = 50 * time.Millisecond
 	backoffMax   = 5 * time.Second
-	// repairWait bounds one try to make a stream again.
+	// repairWait bounds one attempt to make a stream again.
 	repairWait = 5 * time.Second
 )
 
-// repair makes a stream again that a publish found missing. At most one attempt at
-// a time per stream; it never blocks the caller.
+// repair makes a stream again that a publish found missing, with at most one attempt at a
+// time per stream. It never blocks the caller.
 func (b *Bus) repair(kind transport.Kind) {
 	b.closing.RLock()
 	defer b.closing.RUnlock()

@@ -21,11 +21,11 @@ import (
 	"github.com/quipu-journal/quipu/transport/nats"
 )
 
-// calm bounds how long after the last fault a queue may still hold what was in
-// it: some ack waits, and the time of a binding.
+// calm bounds how long after the last fault a queue may contain earlier messages: some
+// ack waits, and the time of a binding.
 const calm = 15 * time.Second
 
-// storm is a space whose servers and streams are broken under three processes.
+// storm is a space whose servers and streams fail under three processes.
 type storm struct {
 	t      *testing.T
 	dice   *rand.Rand
@@ -35,18 +35,18 @@ type storm struct {
 	to     []transport.Destination
 
 	mu   sync.Mutex
-	came map[transport.Destination]bool // whose probe came
+	came map[transport.Destination]bool // destinations whose probe arrived
 
 	probes int
 	did    []string
 }
 
-// T5, F9, F10: after any sequence of restarts, deletions and purges a message
-// that is sent is taken, and nothing stays in a queue that nobody takes: the look
-// before a re-send would take it for a backlog (T2).
+// T5, F9, F10: after any sequence of restarts, deletions and purges a new message is
+// taken, and no queue keeps a message that nobody takes, which the look before a re-send
+// would count as a backlog (T2).
 //
-// QUIPU_STORM_SEED repeats the choices of a storm that failed, QUIPU_STORMS is
-// how many are played.
+// QUIPU_STORM_SEED repeats the choices of a failed storm; QUIPU_STORMS is the number of
+// storms.
 func TestF10AnySequenceOfFaultsEndsInEmptyQueues(t *testing.T) {
 	t.Parallel()
 	storms, first := soak.Times(1, 2), rand.Uint64()
@@ -92,7 +92,7 @@ func playStorm(t *testing.T, seed uint64) {
 	s.settle()
 }
 
-// consume takes what comes; some of it is handed back or takes long.
+// consume takes messages; it hands some back and is slow with others.
 func (s *storm) consume(bus *nats.Bus, d transport.Destination) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -133,7 +133,7 @@ func (s *storm) load() (stop func()) {
 					msgs[j].Header.GUID = [16]byte{byte(i), byte(j), 2: byte(n >> 16), 3: byte(n >> 8), 4: byte(n), 15: 1}
 					msgs[j].Header.PublishedAt = time.Now().UnixMicro()
 				}
-				_ = bus.Send(ctx, msgs, nil) // lost in a fault: nobody misses it
+				_ = bus.Send(ctx, msgs, nil) // a message that a fault loses is not missed
 				time.Sleep(time.Millisecond)
 			}
 		})
@@ -141,7 +141,7 @@ func (s *storm) load() (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-// fault is one of those of F9 and F10.
+// fault is a random fault of F9 or F10.
 func (s *storm) fault() {
 	kind := s.dice.IntN(6)
 	name := streams(s.cfg)[s.dice.IntN(3)]
@@ -177,7 +177,7 @@ func (s *storm) fault() {
 	}
 }
 
-// settle sends a probe to each destination, which has to come, and waits until
+// settle sends a probe to each destination, and waits until all probes have arrived and
 // all queues are empty.
 func (s *storm) settle() {
 	s.t.Helper()
@@ -193,8 +193,8 @@ func (s *storm) settle() {
 	s.t.Fatalf("after %v the queues are not empty", s.did)
 }
 
-// empty says whether all queues are, and the probe of each has come. One that is
-// lost is sent again, as a row is (T2).
+// empty says whether all queues are empty and all probes have arrived. It sends a lost
+// probe again, as a row would (T2).
 func (s *storm) empty() bool {
 	all := true
 	for i, d := range s.to {

@@ -18,8 +18,8 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// ensureEvery keeps the loops of one stream from ensuring it all at once after
-// its loss: one does it, the others see that it was just done.
+// ensureEvery keeps the loops of one stream from all ensuring it after its loss: one
+// does, the others see that it is recent.
 const ensureEvery = 200 * time.Millisecond
 
 // ensureParallel bounds the consumers that Ensure makes at the same time.
@@ -28,25 +28,25 @@ const ensureParallel = 8
 // errCodeConsumerStore is the server's error when it cannot write a consumer.
 const errCodeConsumerStore = 10012
 
-// unlimited: deliveries are not counted out (T3), messages only by bytes (T5).
+// unlimited: deliveries are not limited by number (T3), and messages only by bytes (T5).
 const unlimited = -1
 
 var kinds = [...]transport.Kind{transport.Lane, transport.Start, transport.Work}
 
-// ensured remembers when each stream was last ensured, a handle that spares
-// asking for the stream's state, and the topics consumed in this process.
+// ensured remembers when each stream was last ensured, its handle, which spares a request
+// for its state, and the topics consumed in this process.
 type ensured struct {
 	mu   sync.Mutex
 	at   [transport.Work + 1]time.Time
 	busy [transport.Work + 1]sync.Mutex
-	// removed is when a stream without its directory was taken away.
+	// removed is when a stream without its directory was deleted.
 	removed [transport.Work + 1]time.Time
 	topics  map[string]struct{}
 	handle  [transport.Work + 1]jetstream.Stream
 }
 
-// Ensure implements transport.Bus: the three streams, the consumers of all lanes
-// and of the start queue, and those of the topics this process consumes (T5).
+// Ensure implements transport.Bus. It makes the three streams, the consumers of all lanes
+// and of the start queue, and those of the topics that this process consumes (T5).
 func (b *Bus) Ensure(ctx context.Context) error {
 	for _, kind := range kinds {
 		if err := b.ensureStream(ctx, kind); err != nil {
@@ -74,8 +74,8 @@ func (b *Bus) destinations() []transport.Destination {
 	return all
 }
 
-// ensureBeforeBreak gives up when the connection breaks, because a request that
-// was on its way then is never answered.
+// ensureBeforeBreak gives up when the connection breaks, because a request under way is
+// then never answered.
 func (b *Bus) ensureBeforeBreak(ctx context.Context, breaks <-chan struct{}, d transport.Destination) error {
 	ctx, cancel := context.WithTimeout(ctx, repairWait)
 	defer cancel()
@@ -91,7 +91,7 @@ func (b *Bus) ensureBeforeBreak(ctx context.Context, breaks <-chan struct{}, d t
 	return b.ensureDestination(ctx, d)
 }
 
-// ensureDestination is what a consumer loop needs before it binds.
+// ensureDestination makes what a consumer loop needs before it binds.
 func (b *Bus) ensureDestination(ctx context.Context, d transport.Destination) error {
 	b.streams.mu.Lock()
 	recent := time.Since(b.streams.at[d.Kind]) < ensureEvery
@@ -129,9 +129,9 @@ func (b *Bus) ensureStream(ctx context.Context, kind transport.Kind) error {
 	return nil
 }
 
-// outdated reports whether a stream must be updated to the settings that a
-// Config decides. One that has them is left alone: many processes ensure the
-// same streams while others make consumers on them.
+// outdated reports whether a stream differs from the settings of Config. An up-to-date
+// stream is left alone, because many processes ensure the same streams while others make
+// consumers on them.
 func outdated(have, want jetstream.StreamConfig) bool {
 	placed := func(p *jetstream.Placement) string {
 		if p == nil {
@@ -143,10 +143,9 @@ func outdated(have, want jetstream.StreamConfig) bool {
 		placed(have.Placement) != placed(want.Placement) || !slices.Equal(have.Subjects, want.Subjects)
 }
 
-// remakeWait is how long a stream that was deleted under us is left alone
-// before it is made again. The server answers a deletion before it has removed
-// the files; a stream that is made in between loses its directory and then
-// takes no message any more.
+// remakeWait is how long a stream that somebody deleted is left alone before it is made
+// again. The server answers a deletion before it has removed the files; a stream made in
+// between loses its directory and then accepts no messages.
 const remakeWait = 500 * time.Millisecond
 
 func (b *Bus) createStream(ctx context.Context, kind transport.Kind, want jetstream.StreamConfig) (jetstream.Stream, error) {
@@ -167,7 +166,7 @@ func (b *Bus) ensureConsumer(ctx context.Context, d transport.Destination) error
 	if lost {
 		b.remove(ctx, d.Kind)
 	}
-	if lost || errors.Is(err, jetstream.ErrStreamNotFound) { // or another loop is making it anew
+	if lost || errors.Is(err, jetstream.ErrStreamNotFound) { // another loop may be making the stream again
 		if err := b.ensureStream(ctx, d.Kind); err != nil {
 			return err
 		}
@@ -179,22 +178,22 @@ func (b *Bus) ensureConsumer(ctx context.Context, d transport.Destination) error
 		}
 		return ioError("ensure consumer "+cfg.Durable+" of stream "+stream, err)
 	}
-	if err := b.removeAcked(ctx, consumer, d); err != nil { // the next to bind tries again
+	if err := b.removeAcked(ctx, consumer, d); err != nil { // the next binding tries again
 		b.cfg.Log.Warn("messages that were acked stay in the stream", "stream", stream, "from", d.String(), "error", err)
 	}
 	return nil
 }
 
-// hollow reports a stream that lost its directory: it was made while the server
-// was still removing one of the same name (remakeWait), by a process that did
-// not know of that one. It takes no consumer until it is made anew.
+// hollow reports a stream that lost its directory. It was made while the server was still
+// removing one of the same name (remakeWait), by a process that did not know of that one.
+// It accepts no consumer until it is made again.
 func hollow(err error) bool {
 	api, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && api.ErrorCode == errCodeConsumerStore && strings.Contains(api.Description, "no such file or directory")
 }
 
-// remove takes a hollow stream away, so that it is made again after remakeWait.
-// Nothing is lost: the rows send again what is open (T1).
+// remove deletes a hollow stream, so that it is made again after remakeWait. Nothing is
+// lost: the rows send open messages again (T1).
 func (b *Bus) remove(ctx context.Context, kind transport.Kind) {
 	b.streams.busy[kind].Lock()
 	defer b.streams.busy[kind].Unlock()
@@ -211,7 +210,7 @@ func (b *Bus) remove(ctx context.Context, kind transport.Kind) {
 	b.forget(kind)
 }
 
-// stream is a handle on a stream, by name: it outlives the stream's loss.
+// stream is a handle on a stream by name, which stays valid when the stream is lost.
 func (b *Bus) stream(ctx context.Context, kind transport.Kind) (jetstream.Stream, error) {
 	b.streams.mu.Lock()
 	handle := b.streams.handle[kind]
@@ -229,7 +228,7 @@ func (b *Bus) forget(kind transport.Kind) {
 	b.streams.mu.Unlock()
 }
 
-// consumes remembers a topic, so that Ensure makes its consumer too.
+// consumes notes a topic, so that Ensure makes its consumer too.
 func (b *Bus) consumes(d transport.Destination) {
 	if d.Kind != transport.Work {
 		return
@@ -251,8 +250,8 @@ func (b *Bus) subject(d transport.Destination) string {
 	return "quipu." + b.cfg.Space + "." + d.String()
 }
 
-// durableName is the consumer's name. A topic's dots are written as '=', which
-// no topic contains, so that two topics never share a consumer.
+// durableName is the consumer's name. A topic's dots become '=', which no topic contains,
+// so that two topics never share a consumer.
 func durableName(d transport.Destination) string {
 	switch d.Kind {
 	case transport.Lane:
@@ -305,9 +304,9 @@ func (b *Bus) consumerConfig(d transport.Destination) jetstream.ConsumerConfig {
 	return cfg
 }
 
-// ioError wraps an error of the client once, with the operation. What a retry
-// may mend is transport.ErrUnavailable: also a request that was not answered in
-// time, and a consumer that another took away just then.
+// ioError wraps an error of the client once, with the operation. An error that a retry
+// may cure becomes transport.ErrUnavailable, including a request without an answer in
+// time and a consumer that was just deleted.
 func ioError(op string, err error) error {
 	var api *jetstream.APIError
 	switch {

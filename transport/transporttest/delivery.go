@@ -51,8 +51,8 @@ func testHeaders(t *testing.T, s Setup) {
 		require.NoError(t, d.Ack())
 		in.stop()
 	}
-	// What the wire leaves out is no reason to refuse the rest: space around a
-	// value, and the number of a commit that nobody made.
+	// The wire drops these, which is no reason to refuse the message: space around a
+	// value, and the number of a commit without a session.
 	loose := messages(full.To, 1)[0]
 	loose.Header.Traceparent, loose.Header.OriginSeq = " "+full.Header.Traceparent+"\t", 5
 	publish(t, s, []transport.Message{loose})
@@ -147,8 +147,8 @@ func testInProgress(t *testing.T, s Setup) {
 	emptied(t, s, to)
 }
 
-// testSlots has deliveries finished from many goroutines in every way, and
-// counts the unfinished.
+// testSlots finishes deliveries from many goroutines in every way, and counts the
+// unfinished ones.
 func testSlots(t *testing.T, s Setup) {
 	const slots, total = 10, 600
 	to := transport.ToWork("slots")
@@ -191,7 +191,7 @@ func testSlots(t *testing.T, s Setup) {
 	for i := range all {
 		all[i] = held.next()
 	}
-	held.quiet(s.AckWait * 3 / 2) // neither a new one nor a redelivery
+	held.quiet(s.AckWait * 3 / 2) // neither a new message nor a redelivery
 	for _, d := range all {
 		require.NoError(t, d.Ack())
 	}

@@ -1,7 +1,6 @@
-// Package transporttest is the suite that every transport.Bus passes. It holds
-// what the port promises and no more: that nothing comes twice, or in order, is
-// no promise and is not tested, except for what a bus without faults does with
-// one message id.
+// Package transporttest is the suite that every transport.Bus passes. It tests what the
+// port promises and no more. The port does not promise that messages come once or in
+// order, so that is not tested, except for one message id on a bus without faults.
 //
 //	func TestBus(t *testing.T) { transporttest.Run(t, open) }
 package transporttest

@@ -7,8 +7,8 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// Publish sends msgs and waits until it knows what became of each, or ctx ends. It
-// joins their errors.
+// Publish sends msgs and waits for all their outcomes, or until ctx ends. It joins their
+// errors.
 func Publish(ctx context.Context, bus transport.Bus, msgs ...transport.Message) error {
 	outcomes := make(chan error, len(msgs))
 	err := bus.Send(ctx, msgs, func(_ int, err error) { outcomes <- err })

@@ -11,7 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// outcomes records done: each index once.
+// outcomes records the calls of done, one for each index.
 type outcomes struct {
 	t    *testing.T
 	mu   sync.Mutex
@@ -37,7 +37,7 @@ func (o *outcomes) done(i int, err error) {
 	}
 }
 
-// wait gives the outcomes of all messages.
+// wait returns the outcomes of all messages.
 func (o *outcomes) wait() map[int]error {
 	o.t.Helper()
 	await(o.t, o.all)
@@ -54,7 +54,7 @@ func testDone(t *testing.T, s Setup) {
 	msgs[9].Body = make([]byte, s.Bus.MaxPayload())
 	want := map[int]error{3: transport.ErrInvalid, 5: transport.ErrInvalid, 7: transport.ErrInvalid, 9: transport.ErrTooLarge}
 	o := newOutcomes(t, len(msgs))
-	o.mu.Lock() // a done on this goroutine would lock up
+	o.mu.Lock() // done on this goroutine would deadlock
 	err := s.Bus.Send(t.Context(), msgs, o.done)
 	o.mu.Unlock()
 	require.NoError(t, err)

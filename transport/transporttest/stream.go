@@ -11,7 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// consumeWith runs a Consume with a handle of the test's own.
+// consumeWith runs a Consume with the test's own handle.
 func consumeWith(t *testing.T, s Setup, from transport.Destination, slots int, handle func(transport.Delivery)) *inbox {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -69,8 +69,8 @@ func testOldest(t *testing.T, s Setup) {
 	require.Zero(t, at, "unknown")
 }
 
-// testEnd ends a Consume that holds deliveries in every state: the handled ones
-// may still be finished, the others come to the next consumer.
+// testEnd ends a Consume that has deliveries in every state. Handled ones may still be
+// finished; the others come to the next consumer.
 func testEnd(t *testing.T, s Setup) {
 	const total = 20
 	to := transport.ToWork("end")
@@ -138,8 +138,8 @@ func testShare(t *testing.T, s Setup) {
 	require.Len(t, seen, total)
 }
 
-// testWipe deletes everything under running consumers, again and again. What was
-// there may be gone; what is published after comes.
+// testWipe deletes everything under running consumers, repeatedly. Earlier messages may
+// be lost; later ones arrive.
 func testWipe(t *testing.T, s Setup) {
 	if s.Wipe == nil {
 		t.Skip("nothing to wipe")
@@ -161,8 +161,7 @@ func testWipe(t *testing.T, s Setup) {
 	require.NoError(t, err, "a stream that is gone holds nothing")
 }
 
-// untilPublished does what the sweeper does: it sends again until there is a
-// PubAck.
+// untilPublished does what the sweeper does: it sends until there is a PubAck.
 func untilPublished(t *testing.T, s Setup, msgs []transport.Message) {
 	t.Helper()
 	require.Eventually(t, func() bool {

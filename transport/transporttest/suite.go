@@ -17,24 +17,24 @@ import (
 // patience bounds every wait for an event.
 const patience = 30 * time.Second
 
-// Setup is one fresh, empty bus without faults, and what the suite must know.
+// Setup is one fresh, empty bus without faults, and its settings.
 type Setup struct {
 	Bus transport.Bus
-	// AckWait of lanes as configured, best about a second.
+	// AckWait of lanes as configured; about a second is best.
 	AckWait time.Duration
 	// MaxInFlight as configured, at most 64, so that backpressure can be reached.
 	MaxInFlight int
 	// Wipe deletes all streams and consumers behind the bus's back (F10); nil if
 	// the bus has none.
 	Wipe func(t *testing.T)
-	// Other is the same bus as another process has it.
+	// Other is the same bus, as another process sees it.
 	Other transport.Bus
 	// Inject puts a message with raw headers on the bus, as a foreign client.
 	Inject func(t *testing.T, to transport.Destination, headers map[string]string, body []byte)
 }
 
-// Run runs the suite. open is called for each test, which runs in parallel with
-// the others; it closes what it opened by t.Cleanup.
+// Run runs the suite. It calls open for each test; tests run in parallel, and open uses
+// t.Cleanup to close what it opened.
 func Run(t *testing.T, open func(t *testing.T) Setup) {
 	t.Helper()
 	for _, test := range []struct {
@@ -121,7 +121,7 @@ func consume(t *testing.T, s Setup, from transport.Destination, slots int) *inbo
 		in.ended <- s.Bus.Consume(ctx, from, slots, func(d transport.Delivery) {
 			select {
 			case in.came <- d:
-			default: // more than slots: the channel is as long as they are many
+			default: // the channel has room for as many as there are slots
 				in.ended <- errors.New("more unfinished deliveries than slots")
 			}
 		})
@@ -157,7 +157,7 @@ func (in *inbox) next() transport.Delivery {
 	return nil
 }
 
-// quiet holds that nothing comes for a while.
+// quiet requires that nothing comes for a while.
 func (in *inbox) quiet(d time.Duration) {
 	in.t.Helper()
 	select {
@@ -167,7 +167,7 @@ func (in *inbox) quiet(d time.Duration) {
 	}
 }
 
-// acked takes n deliveries, acks them and gives their ids.
+// acked takes and acks n deliveries and returns their ids.
 func (in *inbox) acked(n int) []string {
 	in.t.Helper()
 	all := make([]string, 0, n)

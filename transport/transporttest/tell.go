@@ -11,14 +11,13 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// job is one that no other test has.
+// job is an id that no other test uses.
 func job() (id [16]byte) {
 	id[0] = 0xf1
 	binary.BigEndian.PutUint64(id[8:], numbers.Add(1))
 	return id
 }
 
-// listener is one Listen that lasts as long as the test.
 type listener struct {
 	t    *testing.T
 	told chan struct{}
@@ -31,7 +30,7 @@ func listen(t *testing.T, bus transport.Bus, id [16]byte) *listener {
 	stop, err := bus.Listen(id, func() {
 		select {
 		case l.told <- struct{}{}:
-		default: // it does not block
+		default: // told must not block
 		}
 	})
 	require.NoError(t, err)
@@ -40,7 +39,7 @@ func listen(t *testing.T, bus transport.Bus, id [16]byte) *listener {
 	return l
 }
 
-// forget forgets what it was told.
+// forget drops an earlier call of told.
 func (l *listener) forget() {
 	select {
 	case <-l.told:
@@ -48,8 +47,7 @@ func (l *listener) forget() {
 	}
 }
 
-// hears tells until it is heard: what is told while a Listen is on its way may be
-// lost.
+// hears repeats tell until it is heard, because a Tell during a Listen may be lost.
 func (l *listener) hears(tell func()) {
 	l.t.Helper()
 	limit := time.After(patience)
@@ -78,7 +76,7 @@ func testTell(t *testing.T, s Setup) {
 		b.hears(func() { from.Tell(two, nobody) })
 		a.stop()
 		a.stop()
-		passed := job() // behind what was on its way to a
+		passed := job() // comes after all messages that were under way to a
 		listen(t, s.Bus, passed).hears(func() { from.Tell(passed) })
 		a.forget()
 		b.forget()
@@ -110,7 +108,7 @@ func testTellAll(t *testing.T, s Setup) {
 		wg.Go(func() { l.hears(func() { s.Other.Tell(ids[n/each]) }) })
 	}
 	wg.Wait()
-	// What is told within told does no harm.
+	// A Tell from within told is allowed.
 	last, again := job(), job()
 	echo := listen(t, s.Bus, again)
 	stop, err := s.Bus.Listen(last, func() { s.Bus.Tell(again) })

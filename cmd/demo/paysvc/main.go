@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,15 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/examples/orders"
+	"github.com/quipu-journal/quipu/examples/orders/shop"
 )
 
-// DefaultAddr is the address that examples/orders/order.yaml names.
-const DefaultAddr = "127.0.0.1:7780"
-
-const (
-	readWait = 10 * time.Second
-	stopWait = 5 * time.Second
-)
+const readWait = 10 * time.Second // for a request
 
 func main() { cli.Main(run) }
 
@@ -29,7 +24,6 @@ func run(ctx context.Context, args []string, s cli.Streams) int {
 
 func newCommand() *cobra.Command {
 	var addr string
-	var latency time.Duration
 	cmd := &cobra.Command{
 		Use:   "paysvc",
 		Short: "The demo's payment service, warehouse and carrier",
@@ -41,31 +35,20 @@ listens, and runs until SIGTERM or SIGINT.
 Exit codes: 0 stopped by a signal · 1 the address cannot be used · 2 usage.`,
 		Args: cobra.NoArgs,
 	}
-	cmd.Flags().StringVar(&addr, "addr", DefaultAddr, "`ADDRESS` to listen on; port 0 is any free one")
-	cmd.Flags().DurationVar(&latency, "latency", 2*time.Millisecond, "`TIME` that every request takes")
+	cmd.Flags().StringVar(&addr, "addr", orders.Address, "`ADDRESS` to listen on; port 0 is any free one")
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
-		return serve(cmd, addr, newService(latency))
+		ctx := cmd.Context()
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+		if err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+		server := &http.Server{Handler: shop.New(), ReadHeaderTimeout: readWait, ReadTimeout: readWait}
+		defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+		fmt.Fprintf(cmd.OutOrStdout(), "http://%s\n", listener.Addr())
+		if err := server.Serve(listener); ctx.Err() == nil {
+			return fmt.Errorf("serve: %w", err)
+		}
+		return nil
 	})
 	return cmd
-}
-
-func serve(cmd *cobra.Command, addr string, svc *service) error {
-	ctx := cmd.Context()
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	server := &http.Server{Handler: svc.handler(), ReadHeaderTimeout: readWait, ReadTimeout: readWait}
-	done := make(chan error, 1)
-	go func() {
-		<-ctx.Done()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWait)
-		defer cancel()
-		done <- server.Shutdown(ctx)
-	}()
-	fmt.Fprintf(cmd.OutOrStdout(), "http://%s\n", l.Addr())
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve: %w", err)
-	}
-	return <-done
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/quipu-journal/quipu/canonical"
 )
 
-// reserved are the words that CEL does not take as a name, and the names of its
-// types.
+// reserved are the words that CEL does not allow as names.
 var reserved = []string{
 	"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop", "namespace",
 	"null", "package", "return", "true", "var", "void", "while",
@@ -23,8 +22,8 @@ var reserved = []string{
 
 var typeNames = []string{"bool", "bytes", "double", "dyn", "int", "list", "map", "null_type", "number", "string", "type", "uint"}
 
-// Reserved says that a word means something in an expression by itself, so that
-// nothing can be called by it.
+// Reserved says that a word has a meaning of its own in expressions, so that nothing can
+// have it as its name.
 func Reserved(word string) bool { return slices.Contains(reserved, word) }
 
 // TypeName says that a word is the name of a type in expressions.
@@ -38,8 +37,7 @@ func librarySubset() *env.LibrarySubset {
 	return subset
 }
 
-// binder walks a parsed expression, collects what it mentions and puts slots in
-// the place of it.
+// binder walks a parsed expression, collects its mentions and replaces them by slots.
 type binder struct {
 	text     string
 	runes    []rune
@@ -52,7 +50,7 @@ type binder struct {
 	problems []Problem
 }
 
-// cut is a mention's place in the text.
+// cut is the place of a mention in the text.
 type cut struct {
 	offset int
 	length int
@@ -68,7 +66,7 @@ func (b *binder) offset(e ast.Expr) int {
 	return int(r.Start)
 }
 
-// expr binds a tree; bound are the variables of the macros around it.
+// expr binds a tree; bound are the variables of the surrounding macros.
 func (b *binder) expr(e ast.Expr, bound []string) {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -105,7 +103,7 @@ func (b *binder) expr(e ast.Expr, bound []string) {
 	}
 }
 
-// ident meets a name that stands alone.
+// ident handles a name without a field.
 func (b *binder) ident(e ast.Expr, bound []string) {
 	name := e.AsIdent()
 	switch {
@@ -134,7 +132,7 @@ func (b *binder) selection(e ast.Expr, bound []string) {
 	b.mention(e, operand, mention)
 }
 
-// mention puts a slot in the place of e, which begins with the name at operand.
+// mention replaces e, which begins with the name at operand, by a slot.
 func (b *binder) mention(e, operand ast.Expr, mention Ref) {
 	if reason := b.scope.Mention(mention); reason != "" {
 		b.problem(operand, mention.String(), "%s", reason)
@@ -160,8 +158,8 @@ func (b *binder) mention(e, operand ast.Expr, mention Ref) {
 	e.SetKindCase(b.factory.NewIdent(e.ID(), slot))
 }
 
-// mentionLength is how many characters at offset spell a mention without white
-// space, and 0 when they do not.
+// mentionLength is the length of the mention at offset, in characters; 0 if it is spelled
+// with white space.
 func (b *binder) mentionLength(offset int, mention Ref) int {
 	text := mention.String()
 	if b.runes == nil {
@@ -173,9 +171,9 @@ func (b *binder) mentionLength(offset int, mention Ref) int {
 	return len(text)
 }
 
-// shape is the text with slots in the place of mentions: expressions of one
-// shape have one program. A mention that is spelled with white space stays; its
-// name then only makes the shape its own.
+// shape is the text with slots in place of mentions: expressions of one shape share a
+// program. A mention that contains white space stays in the text, which only makes the
+// shape less common.
 func (b *binder) shape() string {
 	slices.SortFunc(b.cuts, func(x, y cut) int { return x.offset - y.offset })
 	var shape strings.Builder
@@ -192,8 +190,8 @@ func (b *binder) shape() string {
 	return shape.String()
 }
 
-// literal notes the exact value of 0.1 and puts a whole number in its place,
-// which has the type that the checker knows all numbers by.
+// literal notes the exact value of a literal such as 0.1 and replaces it by an integer,
+// because the type checker knows all numbers as int.
 func (b *binder) literal(e ast.Expr) {
 	switch e.AsLiteral().(type) {
 	case types.Uint:
@@ -210,8 +208,8 @@ func (b *binder) literal(e ast.Expr) {
 	}
 }
 
-// numberAt takes the literal at an offset, a minus in front of it included, and
-// spells it as JSON does.
+// numberAt takes the literal at an offset, including a leading minus, and spells it as
+// JSON.
 func numberAt(text string, offset int) string {
 	match := numberLiteral.FindStringSubmatch(string([]rune(text)[offset:]))
 	if match == nil {

@@ -15,20 +15,20 @@ import (
 
 // Limits of one expression.
 const (
-	// MaxBytes is the length of an expression's text.
+	// MaxBytes bounds an expression's text.
 	MaxBytes = 8192
-	// MaxMentions is how many different fields of activities and of the job an
-	// expression may mention.
+	// MaxMentions bounds the different fields of activities and of the job that an
+	// expression mentions.
 	MaxMentions = 64
 	// MaxCost bounds the work of one evaluation, in CEL's units (about one for
 	// each operation, and one for every ten bytes or list elements handled).
 	MaxCost = 1_000_000
-	// maxParseDepth bounds how deep an expression is nested.
+	// maxParseDepth bounds the nesting of an expression.
 	maxParseDepth = 100
 )
 
-// Ref is what an expression mentions: a field of a name, such as output of
-// charge, or id of job; or a name that stands for a value itself, without Field.
+// Ref is a mention in an expression: a field of a name, such as output of charge or id of
+// job, or, without Field, a name that is itself a value.
 type Ref struct{ Name, Field string }
 
 // String spells the mention as an expression does.
@@ -41,10 +41,10 @@ func (r Ref) String() string {
 
 // Scope decides what an expression may mention.
 type Scope interface {
-	// Known says whether a name exists at all; it may come before anything else.
+	// Known says whether a name exists at all, even if it may not be mentioned.
 	Known(name string) bool
-	// Whole says that a name stands for a value itself, and not for something
-	// with fields that can be mentioned one by one.
+	// Whole says that a name is itself a value, and not something whose fields are
+	// mentioned one by one.
 	Whole(name string) bool
 	// Mention returns the reason why an expression may not mention r, or "".
 	Mention(r Ref) string
@@ -55,34 +55,32 @@ type Scope interface {
 // Problem is one fault of an expression.
 type Problem struct {
 	Offset  int    // in characters, from the start of the text
-	Text    string // what offends, may be empty
+	Text    string // the offending text, may be empty
 	Message string
 }
 
 // Program is a compiled expression. It is immutable and safe for concurrent use.
 type Program struct {
 	refs []Ref
-	path []string // with program nil: the keys to follow from refs[0]
+	path []string // if shared is nil: the keys to follow from refs[0]
 	*shared
 }
 
-// shared is what expressions of one shape have in common.
+// shared is the part that expressions of one shape share.
 type shared struct {
 	program cel.Program
 	kind    *cel.Type
 }
 
-// Refs returns what the expression mentions, in the order of mention.
+// Refs returns the mentions, in order.
 func (p *Program) Refs() []Ref { return p.refs }
 
-// IsBool says whether the type checker leaves it possible that the value is a
-// boolean.
+// IsBool says whether the value can be a boolean, as far as the type checker knows.
 func (p *Program) IsBool() bool {
 	return p.shared == nil || p.kind.IsAssignableType(cel.BoolType) || p.kind.IsExactType(cel.DynType)
 }
 
-// IsList says whether the type checker leaves it possible that the value is a
-// list.
+// IsList says whether the value can be a list, as far as the type checker knows.
 func (p *Program) IsList() bool {
 	return p.shared == nil || p.kind.Kind() == cel.ListKind || p.kind.IsExactType(cel.DynType)
 }
@@ -91,15 +89,15 @@ func (p *Program) IsList() bool {
 // use.
 type Compiler struct{ shapes map[string]*shared }
 
-// NewCompiler returns a Compiler that shares programs among what it compiles.
+// NewCompiler returns a Compiler; expressions of one shape share a program.
 func NewCompiler() *Compiler { return &Compiler{shapes: map[string]*shared{}} }
 
-// slotName and timeSlot are the variables that stand for what is mentioned. The
-// sign cannot be written in an expression.
+// slotName and timeSlot name the variables that replace mentions. The @ cannot occur in
+// an expression.
 func slotName(i int) string { return "@" + strconv.Itoa(i) }
 func timeSlot(i int) string { return "@t" + strconv.Itoa(i) }
 
-// environment is the one CEL environment of all flows.
+// environment is the CEL environment of all flows.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	subset := cel.StdLibSubset(librarySubset())
 	options := []cel.EnvOption{
@@ -153,7 +151,7 @@ func (c *Compiler) Compile(text string, scope Scope) (*Program, []Problem) {
 	return &Program{refs: b.refs, shared: built}, nil
 }
 
-// build checks the bound tree, gives literals their exact values and plans it.
+// build checks the bound tree, restores the exact literals and makes a program.
 func (b *binder) build(env *cel.Env, parsed *cel.Ast) (*shared, []Problem) {
 	checked, issues := env.Check(parsed)
 	if issues.Err() != nil {
@@ -171,8 +169,8 @@ func (b *binder) build(env *cel.Env, parsed *cel.Ast) (*shared, []Problem) {
 	return &shared{program: program, kind: checked.OutputType()}, nil
 }
 
-// pricing charges for the bytes and elements that an addition puts together;
-// CEL knows the price of its own functions only.
+// pricing charges for the bytes of a string, bytes or decimal result of our own
+// functions; CEL only knows the cost of its own.
 type pricing struct{}
 
 func (pricing) CallCost(_, _ string, _ []ref.Val, value ref.Val) *uint64 {
@@ -193,15 +191,15 @@ func (pricing) CallCost(_, _ string, _ []ref.Val, value ref.Val) *uint64 {
 func problemsOf(text string, issues *cel.Issues) []Problem {
 	var problems []Problem
 	for _, e := range issues.Errors() {
-		message, _, _ := strings.Cut(strings.TrimPrefix(e.Message, "Syntax error: "), " expecting {") // all tokens there are
+		message, _, _ := strings.Cut(strings.TrimPrefix(e.Message, "Syntax error: "), " expecting {") // a list of all tokens
 		message = strings.Replace(message, "mismatched input '<EOF>'", "the expression ends too early", 1)
 		problems = append(problems, Problem{Offset: offsetOf(text, e.Location.Line(), e.Location.Column()), Message: message})
 	}
 	return problems
 }
 
-// offsetOf counts characters up to a place that CEL names by line (from 1) and
-// column (from 0).
+// offsetOf converts a place that CEL gives by line (from 1) and column (from 0) into an
+// offset in characters.
 func offsetOf(text string, line, column int) int {
 	offset := 0
 	for i, l := range strings.SplitAfter(text, "\n") {
@@ -213,9 +211,8 @@ func offsetOf(text string, line, column int) int {
 	return offset + max(column, 0)
 }
 
-// directPath recognizes name.field.key.key…, or name.key.key… of a name that is
-// a value itself: they need no CEL. The path is nil when the text is anything
-// else.
+// directPath recognizes name.field.key.key…, or name.key.key… if the name is itself a
+// value; these need no CEL. The path is nil for any other text.
 func directPath(text string, scope Scope) (Ref, []string) {
 	parts := strings.Split(text, ".")
 	for _, part := range parts {

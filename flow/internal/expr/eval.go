@@ -17,8 +17,8 @@ import (
 	"github.com/quipu-journal/quipu/canonical"
 )
 
-// Source gives the values of what expressions mention, as canonical JSON. It is
-// asked only for what an evaluation comes to.
+// Source gives the values of mentions as canonical JSON. It is asked only for mentions
+// that an evaluation reaches.
 type Source interface {
 	// Value gives one value; an error ends the evaluation.
 	Value(r Ref) ([]byte, error)
@@ -29,9 +29,9 @@ var (
 	errDeep   = fmt.Errorf("the value is nested deeper than %d", canonical.MaxDepth)
 )
 
-// AppendJSON evaluates and appends the value as canonical payload JSON. A time
-// becomes an RFC 3339 string, a duration a string of seconds ("90s"), bytes a
-// base64 string.
+// AppendJSON evaluates the expression and appends its value as canonical payload JSON. A
+// time becomes an RFC 3339 string, a duration a string of seconds ("90s"), bytes a base64
+// string.
 func (p *Program) AppendJSON(dst []byte, src Source) ([]byte, error) {
 	if p.shared == nil {
 		text, err := p.follow(src)
@@ -44,9 +44,8 @@ func (p *Program) AppendJSON(dst []byte, src Source) ([]byte, error) {
 	return appendValue(dst, value, 0)
 }
 
-// AppendText evaluates and appends the value as it reads within a longer
-// string, escaped for JSON, without quotes: a string as it is, everything else
-// as its JSON text.
+// AppendText evaluates the expression and appends its value for use inside a string,
+// escaped for JSON, without quotes: a string as it is, any other value as its JSON text.
 func (p *Program) AppendText(dst []byte, src Source) ([]byte, error) {
 	text, err := p.AppendJSON(nil, src)
 	if err != nil {
@@ -148,7 +147,8 @@ func (p *Program) eval(src Source) (ref.Val, error) {
 	return value, err
 }
 
-// appendValue writes a value as canonical JSON; depth counts what lies around it.
+// appendValue writes a value as canonical JSON; depth counts the objects and arrays
+// around it.
 func appendValue(dst []byte, value ref.Val, depth int) ([]byte, error) {
 	switch v := value.(type) {
 	case types.Int, *decimal:

@@ -11,8 +11,8 @@ import (
 	"github.com/quipu-journal/quipu/flow/internal/expr"
 )
 
-// world is a scope and a source: a.output, b.output and job, and item, which is
-// a value itself.
+// world is a scope and a source: a.output, b.output and job, and item, which is itself a
+// value.
 type world map[string]string
 
 func (w world) Known(name string) bool {
@@ -111,7 +111,7 @@ var valueCases = map[string]string{
 	`b.output == [1, {"x": 1.0}]`:                  `true`,
 	`[0] + b.output + [2]`:                         `[0,1,{"x":1},2]`,
 	`a.output.list.filter(x, x > 1).map(x, x * 2)`: `[6,5]`,
-	// a name that is a value itself
+	// a name that is itself a value
 	`item`:                                           `{"n":2,"sku":"a1"}`,
 	`item.sku`:                                       `"a1"`,
 	`item["sku"] + "/" + item.sku`:                   `"a1/a1"`,
@@ -268,7 +268,7 @@ func TestBool(t *testing.T) {
 	require.False(t, program.IsBool())
 }
 
-// Expressions of one shape share a program, and each reads what it mentions.
+// Expressions of one shape share a program, and each reads its own mentions.
 func TestShapesAreShared(t *testing.T) {
 	t.Parallel()
 	two := world{"a.output": `1`, "b.output": `2`, "long_name.output": `40`}
@@ -323,7 +323,7 @@ func BenchmarkCompile(b *testing.B) {
 	}
 }
 
-// Refs name a value that is mentioned as a whole without a field.
+// Refs has no field for a value that is mentioned as a whole.
 func TestRefs(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string][]expr.Ref{
@@ -338,7 +338,7 @@ func TestRefs(t *testing.T) {
 	}
 }
 
-// Each wants a list; what the checker knows not to be one is refused at deploy.
+// `each` needs a list; a type that certainly is none is refused at deploy.
 func TestTypesThatTheCheckerKnows(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string][2]bool{

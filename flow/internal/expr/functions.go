@@ -13,18 +13,18 @@ import (
 	"github.com/quipu-journal/quipu/canonical"
 )
 
-// MaxPlaces bounds the second argument of round.
+// MaxPlaces bounds the second argument of round, in both directions.
 const MaxPlaces = 100
 
-// excluded are the functions of CEL's standard library that are declared anew
-// over exact numbers, or left out because they make other numbers.
+// excluded are functions of CEL's standard library that are declared again for exact
+// numbers, or left out because they make other numbers.
 var excluded = []string{
 	operators.Add, operators.Subtract, operators.Multiply, operators.Divide, operators.Modulo, operators.Negate,
 	operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals,
 	"int", "uint", "double", "string",
 }
 
-// result is a declared overload: its arguments, last its result.
+// result is an overload's signature: its arguments, then its result.
 type result []*cel.Type
 
 func declare(name string, binding cel.FunctionOpt, overloads map[string]result) cel.EnvOption {
@@ -36,7 +36,7 @@ func declare(name string, binding cel.FunctionOpt, overloads map[string]result) 
 	return cel.Function(name, options...)
 }
 
-// functions declares what the environment has instead of the excluded.
+// functions declares the replacements of the excluded functions.
 func functions() []cel.EnvOption {
 	num, text, data := cel.IntType, cel.StringType, cel.BytesType
 	at, span := cel.TimestampType, cel.DurationType
@@ -126,7 +126,7 @@ func comparison(name string, holds func(int) bool) func(a, b ref.Val) ref.Val {
 	}
 }
 
-// toNumber reads a string as JSON would read a number.
+// toNumber reads a string as a JSON number.
 func toNumber(v ref.Val) ref.Val {
 	text, ok := v.(types.String)
 	switch {
@@ -142,7 +142,7 @@ func toNumber(v ref.Val) ref.Val {
 	return parseNumber(string(spelled))
 }
 
-// toInt is the whole part of a number, or of what a string says; of a time, the
+// toInt is the integer part of a number, or of the number in a string; for a time, the
 // seconds since 1970.
 func toInt(v ref.Val) ref.Val {
 	if at, ok := v.(types.Timestamp); ok {
@@ -167,8 +167,8 @@ func toString(v ref.Val) ref.Val {
 	return v.ConvertToType(types.StringType)
 }
 
-// round gives the nearest number with so many decimal places, a half away from
-// zero, as prices are rounded.
+// round returns the nearest number with that many decimal places. Halves are rounded away
+// from zero, as for prices.
 func round(v, places ref.Val) ref.Val {
 	x, ok := toDecimal(v)
 	n, okPlaces := places.(types.Int)
@@ -191,7 +191,7 @@ func quantize(rounding apd.Rounder) func(ref.Val) ref.Val {
 	}
 }
 
-// rounded cuts x at a power of ten.
+// rounded rounds x to a multiple of a power of ten.
 func rounded(x *apd.Decimal, exponent int32, rounding apd.Rounder) ref.Val {
 	if x.Exponent >= exponent {
 		return number(new(apd.Decimal).Set(x))
@@ -213,7 +213,7 @@ func abs(v ref.Val) ref.Val {
 	return number(new(apd.Decimal).Abs(x))
 }
 
-// sum adds a list of numbers; the sum of none is 0.
+// sum adds a list of numbers; an empty list gives 0.
 func sum(v ref.Val) ref.Val {
 	list, ok := v.(traits.Lister)
 	if !ok {

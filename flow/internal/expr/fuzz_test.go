@@ -10,9 +10,8 @@ import (
 	"github.com/quipu-journal/quipu/flow/internal/expr"
 )
 
-// FuzzCompile: an expression is refused with places inside its text, or has a
-// value that is canonical, or an error; and the same every time. The payload it
-// looks at is anybody's.
+// FuzzCompile: an expression is refused with places inside its text, or has a canonical
+// value or an error, the same every time. Its payload is arbitrary.
 func FuzzCompile(f *testing.F) {
 	for text := range valueCases {
 		f.Add(text, `{"n":1}`)
@@ -56,9 +55,8 @@ func FuzzCompile(f *testing.F) {
 	})
 }
 
-// FuzzNumber: a number of a payload that an expression looks at goes out as the
-// same number, and sums and differences of two are exact (1.0 is 1, no digit is
-// lost).
+// FuzzNumber: an expression returns a number of a payload unchanged, and sums and
+// differences of two are exact (1.0 is 1, no digit is lost).
 func FuzzNumber(f *testing.F) {
 	for _, seed := range [][2]string{{"0.1", "0.2"}, {"9223372036854775807", "1"}, {"1e-900", "1e900"}, {"-0", "0.00"}, {"7", "0"}, {"123456789012345678901234567890", "-1.5"}} {
 		f.Add(seed[0], seed[1])

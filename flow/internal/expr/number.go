@@ -15,17 +15,17 @@ import (
 	"github.com/quipu-journal/quipu/canonical"
 )
 
-// DivisionDigits is the number of significant digits that a quotient is rounded
-// to, half to even, unless an operand has more: then it is as many as that.
+// DivisionDigits is the number of significant digits of a quotient, rounded half to even.
+// If an operand has more digits, so does the quotient.
 const DivisionDigits = 34
 
-// decimal is a number that is not an int64: broken, or out of its range. It is
-// reduced: no zero at the end of its digits.
+// decimal is a number that is not an int64: it has a fraction, or is out of range. Its
+// digits have no trailing zeros.
 type decimal struct{ apd.Decimal }
 
 var decimalType = types.NewOpaqueType("number")
 
-// exact keeps every digit; what it returns is held to the limits by number.
+// exact keeps every digit; number then checks the limits.
 var exact = apd.Context{MaxExponent: apd.MaxExponent, MinExponent: apd.MinExponent, Traps: apd.DefaultTraps}
 
 func (d *decimal) ConvertToNative(t reflect.Type) (any, error) {
@@ -62,8 +62,8 @@ func parseNumber(text string) ref.Val {
 	return number(&d.Decimal)
 }
 
-// number brings a result to its one form and holds it to the limits of
-// canonical payloads: more digits are an error, never rounded away.
+// number brings a result to its one form and checks the limits of canonical payloads. Too
+// many digits are an error; they are never rounded away.
 func number(d *apd.Decimal) ref.Val {
 	if d.Form != apd.Finite {
 		return types.NewErr("the result is not a number")
@@ -147,8 +147,8 @@ func exactly(op func(d, x, y *apd.Decimal) (apd.Condition, error), sign string, 
 	return number(&result)
 }
 
-// divideNumbers gives the quotient itself, 7/2 = 3.5, not its whole part: 7 and
-// 7.0 are the same number in JSON.
+// divideNumbers gives the quotient, 7/2 = 3.5, not its integer part, because 7 and 7.0
+// are the same number in JSON.
 func divideNumbers(a, b ref.Val) ref.Val {
 	x, y, ok := bothDecimal(a, b)
 	switch {
@@ -181,7 +181,7 @@ func remainNumbers(a, b ref.Val) ref.Val {
 	return number(apd.NewWithBigInt(new(apd.BigInt).SetMathBigInt(remainder), exponent))
 }
 
-// atExponent gives the whole number of 10^exponent that d is.
+// atExponent returns d as an integer multiple of 10^exponent.
 func atExponent(d *apd.Decimal, exponent int32) *big.Int {
 	shift := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(d.Exponent-exponent)), nil)
 	n := shift.Mul(shift, d.Coeff.MathBigInt())

@@ -13,7 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/flow/internal/expr"
 )
 
-// numbers draws what payments are made of, and the edges of int64.
+// numbers draws amounts as in payments, and the edges of int64.
 func numbers() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.StringMatching(`-?(0|[1-9][0-9]{0,5})(\.[0-9]{1,4})?`),
@@ -30,7 +30,7 @@ func evaluate(t require.TestingT, source, x, y string) (string, error) {
 	return string(got), err
 }
 
-// spell gives the canonical spelling of what apd holds.
+// spell gives the canonical spelling of an apd number.
 func spell(t require.TestingT, d *apd.Decimal) string {
 	text, err := canonical.Payload([]byte(d.Text('E')))
 	require.NoError(t, err)
@@ -43,8 +43,8 @@ func parse(t require.TestingT, text string) *apd.Decimal {
 	return d
 }
 
-// Sums, differences and products are those of apd, to the last digit, whether
-// an operand is a variable or a literal.
+// Sums, differences and products equal those of apd, to the last digit, whether an
+// operand is a variable or a literal.
 func TestArithmeticIsExact(t *testing.T) {
 	t.Parallel()
 	context := apd.BaseContext
@@ -68,8 +68,8 @@ func TestArithmeticIsExact(t *testing.T) {
 	})
 }
 
-// A quotient times the divisor is the dividend but for the last of its digits;
-// quotient and remainder fit each other.
+// A quotient times the divisor is the dividend except for its last digits; quotient and
+// remainder agree.
 func TestDivision(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -101,7 +101,7 @@ func TestDivision(t *testing.T) {
 	})
 }
 
-// Comparison and equality are those of the numbers, whatever their form.
+// Comparison and equality are by value, whatever the form of a number.
 func TestComparison(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

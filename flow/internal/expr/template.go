@@ -10,11 +10,11 @@ import (
 	"github.com/quipu-journal/quipu/canonical"
 )
 
-// MaxResultBytes is the size of a mapped value.
+// MaxResultBytes bounds a mapped value.
 const MaxResultBytes = 1 << 20
 
-// Template is a mapped value: canonical JSON with expressions in it. It is
-// immutable and safe for concurrent use.
+// Template is a mapped value: canonical JSON that contains expressions. It is immutable
+// and safe for concurrent use.
 type Template struct {
 	parts []part
 	refs  []Ref
@@ -29,7 +29,7 @@ type part struct {
 	depth   int
 }
 
-// EvalError is an expression that failed, with its text.
+// EvalError is a failed expression, with its text.
 type EvalError struct {
 	Expression string
 	Err        error
@@ -41,7 +41,7 @@ func (e *EvalError) Error() string { return fmt.Sprintf("%s: %v", e.Expression, 
 // Unwrap returns the cause.
 func (e *EvalError) Unwrap() error { return e.Err }
 
-// TemplateBuilder puts a Template together, in the order of the canonical text.
+// TemplateBuilder builds a Template, in the order of the canonical text.
 type TemplateBuilder struct {
 	parts []part
 	refs  []Ref
@@ -57,12 +57,12 @@ func (b *TemplateBuilder) Text(text ...byte) {
 	b.parts = append(b.parts, part{text: bytes.Clone(text)})
 }
 
-// Nest counts the objects and arrays that are open: Nest(1) behind an opening
-// bracket, Nest(-1) at its end.
+// Nest counts the open objects and arrays: call Nest(1) after an opening bracket and
+// Nest(-1) before the closing one.
 func (b *TemplateBuilder) Nest(by int) { b.depth += by }
 
-// Program appends an expression's value; within says that it goes into a string
-// whose quotes are constant text.
+// Program appends an expression's value; within says that it is inside a string whose
+// quotes are constant text.
 func (b *TemplateBuilder) Program(p *Program, source string, within bool) {
 	b.parts = append(b.parts, part{program: p, source: source, within: within, depth: b.depth})
 	for _, r := range p.refs {
@@ -72,14 +72,13 @@ func (b *TemplateBuilder) Program(p *Program, source string, within bool) {
 	}
 }
 
-// Template returns what was built.
+// Template returns the finished Template.
 func (b *TemplateBuilder) Template() *Template { return &Template{parts: b.parts, refs: b.refs} }
 
-// Refs returns what the expressions mention.
+// Refs returns the mentions of all expressions.
 func (t *Template) Refs() []Ref { return t.refs }
 
-// Source is the text of the one expression that the value is, and empty where
-// it is put together from more.
+// Source is the expression's text if the value is a single expression, otherwise "".
 func (t *Template) Source() string {
 	if len(t.parts) == 1 {
 		return t.parts[0].source
@@ -120,13 +119,12 @@ func (t *Template) Eval(src Source) ([]byte, error) {
 	return out, nil
 }
 
-// asItIs says that the value is one that stands elsewhere, and had its limit
-// there.
+// asItIs says that the value is copied from a result, which had its own limit.
 func (t *Template) asItIs() bool {
 	return len(t.parts) == 1 && t.parts[0].program.shared == nil
 }
 
-// appendNested appends a text that was canonical by itself at a depth.
+// appendNested appends canonical text at a depth, unless that nests too deep.
 func appendNested(dst, text []byte, depth int) ([]byte, error) {
 	if tooDeep(text, depth) {
 		return dst, errDeep
@@ -134,8 +132,8 @@ func appendNested(dst, text []byte, depth int) ([]byte, error) {
 	return append(dst, text...), nil
 }
 
-// tooDeep says that text at a depth is nested beyond the limit. A text with few
-// brackets cannot be, which is found without reading it twice.
+// tooDeep says that text at a depth exceeds the limit of nesting. Text with few brackets
+// cannot, which saves the second read.
 func tooDeep(text []byte, depth int) bool {
 	if depth == 0 || bytes.Count(text, []byte{'['})+bytes.Count(text, []byte{'{'}) <= canonical.MaxDepth-depth {
 		return false

@@ -12,9 +12,8 @@ import (
 	"github.com/quipu-journal/quipu/canonical"
 )
 
-// fromJSON makes a value of canonical JSON. Objects and arrays are taken apart
-// one level at a time, when they are asked; what nobody looks into stays text
-// and goes out again as it came.
+// fromJSON makes a value of canonical JSON. Objects and arrays are decoded one level at a
+// time, on demand; parts that are not read are copied unchanged.
 func fromJSON(text []byte) ref.Val {
 	switch text[0] {
 	case '{':
@@ -37,7 +36,7 @@ func fromJSON(text []byte) ref.Val {
 type object struct {
 	text   []byte
 	opened bool
-	keys   []string // sorted, as canonical JSON is
+	keys   []string // sorted, as in canonical JSON
 	values [][]byte
 }
 
@@ -54,7 +53,7 @@ func (o *object) open() {
 	}
 }
 
-// Find looks a key up. A key that is no string is not in a JSON object.
+// Find looks a key up. A JSON object has only strings as keys.
 func (o *object) Find(key ref.Val) (ref.Val, bool) {
 	name, ok := key.(types.String)
 	if !ok {
@@ -216,9 +215,9 @@ func (a *array) Type() ref.Type { return types.ListType }
 
 func (a *array) Value() any { return string(a.text) }
 
-// cursor iterates over what can be indexed.
+// cursor iterates over an indexed collection.
 type cursor struct {
-	types.Null // an iterator is a value for CEL; it is never used as one
+	types.Null // CEL requires an iterator to be a value; it is never used as one
 	size, next int
 	at         func(int) ref.Val
 }

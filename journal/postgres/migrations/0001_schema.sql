@@ -11,6 +11,7 @@ CREATE DOMAIN digest AS bytea CONSTRAINT digest_bytes CHECK (octet_length(VALUE)
 CREATE DOMAIN generation AS bigint CONSTRAINT generation_positive CHECK (VALUE > 0);
 CREATE DOMAIN job_state AS text CONSTRAINT job_state_known
     CHECK (VALUE IN ('open', 'completed', 'failed', 'interrupted', 'quarantined', 'expired'));
+CREATE DOMAIN elements AS integer CONSTRAINT open_elements CHECK (VALUE >= 0);
 CREATE DOMAIN semaphore AS bigint CONSTRAINT semaphore_range CHECK (VALUE >= 0);
 
 -- The digits of an activity ledger (1.2, C4).
@@ -97,7 +98,7 @@ CREATE TABLE jobs (
     tags            text   NOT NULL DEFAULT '', -- sorted, one in a line
     trace           text   NOT NULL,
     expires_at      bigint,
-    parent_space    text, -- parent_*: the await, or the request of the function, that started the job
+    parent_space    text, -- parent_*, all or none: the await, or the request of the function, that started the job
     parent_job      uuid,
     parent_activity text,
     parent_dad      text,
@@ -106,10 +107,7 @@ CREATE TABLE jobs (
     parent_awaited  boolean,
     root            uuid,  -- the first of the generations that the job resumes; NULL: it resumes none
     origin          bytea, -- what it resumes, as its first entry says it
-    next            uuid,  -- the job that resumes this one
-    CONSTRAINT jobs_origin CHECK ((root IS NULL) = (origin IS NULL)),
-    CONSTRAINT jobs_parent CHECK (num_nulls(parent_space, parent_job, parent_activity, parent_dad, parent_leg1,
-        parent_turn, parent_awaited) IN (0, 7))
+    next            uuid   -- the job that resumes this one
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 CREATE UNIQUE INDEX jobs_key ON jobs (key) WHERE next IS NULL;
 CREATE INDEX jobs_past ON jobs (key, generation) WHERE next IS NOT NULL;
@@ -146,15 +144,14 @@ CREATE TABLE instances (
     result_seq bigint  NOT NULL DEFAULT 0,
     code       integer NOT NULL DEFAULT 0,
     leg1       uuid,
-    open       integer NOT NULL DEFAULT 0,
+    open       elements NOT NULL DEFAULT 0,
     count      integer NOT NULL DEFAULT 0,
     size       bigint  NOT NULL DEFAULT 0,
     turn       integer NOT NULL DEFAULT 0,
-    attempt        integer NOT NULL DEFAULT 0,
+    attempt    integer NOT NULL DEFAULT 0,
     child      uuid,
     PRIMARY KEY (n, activity, dad),
-    CONSTRAINT ledger_join CHECK (is_join OR ledger / 100000000 % 1000 = 0),
-    CONSTRAINT open_elements CHECK (open >= 0)
+    CONSTRAINT ledger_join CHECK (is_join OR ledger / 100000000 % 1000 = 0)
 ) PARTITION BY RANGE (n);
 CREATE INDEX instances_child ON instances (n) WHERE child IS NOT NULL;
 
@@ -203,7 +200,7 @@ CREATE TABLE dispatches (
     published_at bigint,
     turn         bigint  NOT NULL,
     turn_sent    bigint  NOT NULL,
-    attempt          bigint  NOT NULL,
+    attempt      bigint  NOT NULL,
     runs         bigint  NOT NULL,
     holder       text,
     session      bigint,
@@ -352,3 +349,50 @@ CREATE TABLE batches (
     PRIMARY KEY (session, seq)
 );
 CREATE INDEX batches_at ON batches (at);
+
+-- What a statement takes many of comes as one array of a composite type: one function reads it, not one for each
+-- column. The columns are those of the lists of columns.go and written.go, in their order.
+CREATE TYPE in_row AS (
+    guid uuid, job uuid, kind text, activity text, dad text, topic text, element bigint, body bytea,
+    next_at bigint, held text, dead boolean, publication bigint, published_at bigint, turn bigint,
+    turn_sent bigint, attempt bigint, runs bigint, holder text, session bigint, fence bigint, within_at bigint,
+    effects_seq bigint, effects_hash bytea, origin bigint, sender uuid, pauses bytea, undo boolean, input bytea,
+    rev bigint
+);
+CREATE TYPE in_moved AS (
+    job uuid, guid uuid, next_at bigint, held text, dead boolean, turn_sent bigint, runs bigint, holder text,
+    session bigint, fence bigint, effects_seq bigint, effects_hash bytea, undo boolean
+);
+CREATE TYPE in_job AS (
+    id uuid, key text, generation bigint, flow_name text, flow_version text, flow_digest bytea, state text,
+    semaphore bigint, head_seq bigint, head_hash bytea, started bigint, tags text, trace text,
+    parent_space text, parent_job uuid, parent_activity text, parent_dad text, parent_leg1 uuid,
+    parent_turn bigint, parent_awaited boolean, root uuid, origin bytea
+);
+CREATE TYPE in_wait AS (
+    job uuid, guid uuid, activity text, dad text, topic text, key text, repeat boolean, max_age bigint,
+    count bigint, since bigint, origin bigint, request uuid
+);
+CREATE TYPE in_effect AS (
+    key bytea, name text, class text, not_done bigint, state text, result bytea, error bytea, fence bigint,
+    holder text, position text, vouched boolean
+);
+CREATE TYPE in_placed AS (
+    job uuid, activity text, dad uuid, is_join boolean, dad_text text, before bigint, ledger bigint,
+    result_seq bigint, code bigint, leg1 uuid, open bigint, count bigint, size bigint, turn bigint,
+    attempt bigint, child uuid
+);
+CREATE TYPE in_move AS (
+    job uuid, sem_before bigint, sem_after bigint, seq_before bigint, seq_after bigint, hash bytea, state text,
+    closes boolean, close_seq bigint, tasks_seq bigint, guid uuid, fresh boolean, before bigint, after bigint,
+    seq bigint, expires bigint
+);
+CREATE TYPE in_head AS (
+    job uuid, semaphore bigint, before bigint, after bigint, hash bytea
+);
+CREATE TYPE in_entry AS (
+    job uuid, chain uuid, seq bigint, body bytea, hash bytea
+);
+CREATE TYPE in_guard AS (
+    id uuid, state text, semaphore bigint, seq bigint, hash bytea
+);

@@ -22,11 +22,11 @@ FOR UPDATE OF d SKIP LOCKED
 WITH moved AS (
     UPDATE dispatches d
     SET {moved set w}, rev = d.rev + 1
-    FROM unnest({moved params 1}) AS w ({moved})
+    FROM unnest({moved param 1}) AS w ({moved})
     WHERE d.job = w.job AND d.guid = w.guid
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
+SELECT CASE WHEN count(*) = cardinality({moved param 1}) THEN 0
             ELSE CAST('quipu: lost rows, updated ' || count(*) AS int) END
 FROM moved
 
@@ -64,7 +64,7 @@ WITH put AS (
     INSERT INTO effects AS e (n, request, seq, turn, until, {effect})
     SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
            request, seq, turn, until, {effect}
-    FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[], $5::int8[], {effect params 6})
+    FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[], $5::int8[], {effect param 6})
         AS w (job, request, seq, turn, until, {effect})
     ON CONFLICT (n, key) DO UPDATE
     SET state = excluded.state, result = excluded.result, error = excluded.error,

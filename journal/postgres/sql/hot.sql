@@ -1,29 +1,26 @@
--- name: hot_jobs
--- locks the jobs of hot states without waiting, and compares them (W6). $1 ids, $2 states, $3 semaphores, $4 seqs,
--- $5 hashes. Changed or locked jobs are an error with their places in the arrays from 1.
+-- name: hot
+-- locks the jobs of hot states, and then the dispatch rows that decisions on them move or delete, waiting for nobody, and
+-- compares (W6). $1 jobs, $2 jobs of rows, $3 GUIDs, $4 revs. Those that are otherwise, or that somebody holds, are an
+-- error, which says the places in the arrays from 1.
 WITH w AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::text[], $3::int8[], $4::int8[], $5::bytea[]) WITH ORDINALITY
-        AS w (id, state, semaphore, seq, hash, n)
+    SELECT * FROM unnest({guard param 1}) WITH ORDINALITY AS w ({guard}, place)
 ), same AS MATERIALIZED (
-    SELECT w.n FROM w JOIN jobs j ON j.id = w.id
+    SELECT w.place FROM w JOIN jobs j ON j.id = w.id
     WHERE j.state = w.state AND j.semaphore = w.semaphore AND j.head_seq = w.seq AND j.head_hash = w.hash
     FOR NO KEY UPDATE OF j SKIP LOCKED
-)
-SELECT CASE WHEN (SELECT count(*) FROM same) = cardinality($1::uuid[]) THEN 0
-            ELSE CAST('quipu: lost hot jobs ' || (SELECT string_agg(w.n::text, ',') FROM w WHERE NOT EXISTS (SELECT FROM same WHERE same.n = w.n)) AS int) END
-
--- name: hot_rows
--- locks, without waiting, the dispatch rows that decisions on hot states move or delete, and compares their revs
--- (W6). $1 jobs, $2 GUIDs, $3 revs. Errors are as in hot_jobs.
-WITH w AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int8[]) WITH ORDINALITY AS w (job, guid, rev, n)
-), same AS MATERIALIZED (
-    SELECT w.n FROM w JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
-    WHERE d.rev = w.rev
+), r AS MATERIALIZED (
+    SELECT * FROM unnest($2::uuid[], $3::uuid[], $4::int8[]) WITH ORDINALITY AS r (job, guid, rev, place)
+), same_rows AS MATERIALIZED (
+    SELECT r.place FROM r JOIN dispatches d ON d.job = r.job AND d.guid = r.guid
+    WHERE d.rev = r.rev
     FOR UPDATE OF d SKIP LOCKED
 )
-SELECT CASE WHEN (SELECT count(*) FROM same) = cardinality($1::uuid[]) THEN 0
-            ELSE CAST('quipu: lost hot rows ' || (SELECT string_agg(w.n::text, ',') FROM w WHERE NOT EXISTS (SELECT FROM same WHERE same.n = w.n)) AS int) END
+SELECT CASE
+    WHEN (SELECT count(*) FROM same) < cardinality({guard param 1})
+    THEN CAST('quipu: lost hot jobs ' || (SELECT string_agg(w.place::text, ',') FROM w WHERE NOT EXISTS (SELECT FROM same WHERE same.place = w.place)) AS int)
+    WHEN (SELECT count(*) FROM same_rows) < cardinality($2::uuid[])
+    THEN CAST('quipu: lost hot rows ' || (SELECT string_agg(r.place::text, ',') FROM r WHERE NOT EXISTS (SELECT FROM same_rows s WHERE s.place = r.place)) AS int)
+    ELSE 0 END
 
 -- name: whole_instances
 -- reads all instances of young and small jobs without waits and without receipts with open steps, each with the

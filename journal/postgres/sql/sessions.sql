@@ -101,9 +101,3 @@ FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::text[]) WITH ORDINALITY AS w
 LEFT JOIN jobs j ON j.id = w.job
 LEFT JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
 WHERE NOT coalesce(j.state = 'open' AND d.kind = 'request' AND d.held IS NULL AND d.turn = w.turn AND d.holder = w.holder, false)
-
--- name: session_alive
--- is the first statement of a commit that takes something for sessions: it keeps them from ending before the commit
--- does (W8). $1 sessions. A session that has ended is an error.
-WITH alive AS MATERIALIZED (SELECT s.id FROM sessions s WHERE s.id = ANY ($1::int8[]) AND NOT s.dead FOR KEY SHARE SKIP LOCKED)
-SELECT CASE WHEN count(*) = cardinality($1::int8[]) THEN 0 ELSE CAST('quipu: lost sessions ' || cardinality($1::int8[]) - count(*) AS int) END FROM alive

@@ -1,6 +1,11 @@
 -- name: write_marker
--- writes the marker of a batch (J4). $1 session, $2 seq. A second one is 23505.
-INSERT INTO batches (session, seq, at) VALUES ($1::uuid, $2::int8, micros())
+-- the marker of a batch (J4), and the first statement of its commit: the sessions for which the batch takes something last
+-- until its end (W8). $1 session of the committer, $2 seq, $3 sessions of processes. A second marker is 23505; a session
+-- that is over is an error.
+WITH alive AS MATERIALIZED (SELECT s.id FROM sessions s WHERE s.id = ANY ($3::int8[]) AND NOT s.dead FOR KEY SHARE SKIP LOCKED)
+INSERT INTO batches (session, seq, at)
+SELECT $1::uuid, $2::int8, CASE WHEN count(*) = cardinality($3::int8[]) THEN micros()
+                                ELSE CAST('quipu: lost sessions ' || cardinality($3::int8[]) - count(*) AS int) END FROM alive
 
 -- name: write_mailboxes
 -- locks mailboxes until the end of the transaction, in the order given, so that the registration of a wait and the
@@ -26,7 +31,7 @@ WITH w AS MATERIALIZED (
     SELECT w.*, CASE w.class
         WHEN 0 THEN nextval('numbers_never') WHEN 1 THEN nextval('numbers_days')
         WHEN 2 THEN nextval('numbers_months') WHEN 3 THEN nextval('numbers_years') END AS n
-    FROM unnest($1::text[], $2::int8[], {job params 3}) WITH ORDINALITY AS w (trigger, class, {job}, place)
+    FROM unnest($1::text[], $2::int8[], {job param 3}) WITH ORDINALITY AS w (trigger, class, {job}, place)
     WHERE w.generation > (SELECT s.floor FROM space s WHERE s.single) AND pg_current_xact_id() IS NOT NULL
 ), buried AS (
     INSERT INTO tombstones (id, n, key, generation, flow_name, flow_version, head_seq, head_hash, closed, expires_at)
@@ -44,28 +49,24 @@ WITH w AS MATERIALIZED (
     RETURNING id
 )
 SELECT CASE WHEN count(*) = 0 THEN 0 ELSE CAST('quipu: lost keys ' || string_agg(w.place::text, ',') AS int) END
-FROM unnest({job params 3}) WITH ORDINALITY AS w ({job}, place)
+FROM unnest({job param 3}) WITH ORDINALITY AS w ({job}, place)
 WHERE NOT EXISTS (SELECT FROM born WHERE born.id = w.id)
 
 -- name: write_jobs
--- the compound statement (C14). It moves semaphore and head by test-and-set, compares the semaphore with the
--- threshold $17, and sets the snapshot digit of the closing receipt. A job that moved otherwise than its plan
--- predicted is an error. Arrays by job; $11 is null where no receipt closes, $16 is 0 where the job is kept.
+-- the compound statement (C14): moves semaphore and head by test-and-set, compares with the threshold $2, and gives
+-- the closing receipt its snapshot digit. A job that moved otherwise than its plan predicted is an error. expires is 0
+-- where the job is kept.
 WITH w AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int8[], $5::int8[], $6::bytea[], $7::text[],
-                         $8::bool[], $9::int8[], $10::int8[], $11::uuid[], $12::bool[], $13::int8[], $14::int8[], $15::int8[],
-                         $16::int8[])
-        AS w (job, sem_before, sem_after, seq_before, seq_after, hash, state,
-              closes, close_seq, tasks_seq, guid, fresh, before, after, seq, expires)
+    SELECT * FROM unnest({move param 1}) AS w ({move})
 ), moved AS (
     UPDATE jobs j
     SET semaphore = j.semaphore + (w.sem_after - w.sem_before),
         head_seq = w.seq_after,
         head_hash = w.hash,
         state = CASE WHEN w.state = '' THEN j.state ELSE w.state END,
-        closed_seq = CASE WHEN j.state = 'open' AND w.sem_after <> w.sem_before AND j.semaphore + (w.sem_after - w.sem_before) = $17::int8
+        closed_seq = CASE WHEN j.state = 'open' AND w.sem_after <> w.sem_before AND j.semaphore + (w.sem_after - w.sem_before) = $2::int8
                           THEN w.close_seq ELSE j.closed_seq END,
-        closed = CASE WHEN j.state = 'open' AND w.sem_after <> w.sem_before AND j.semaphore + (w.sem_after - w.sem_before) = $17::int8
+        closed = CASE WHEN j.state = 'open' AND w.sem_after <> w.sem_before AND j.semaphore + (w.sem_after - w.sem_before) = $2::int8
                       THEN micros() ELSE j.closed END,
         tasks_seq = CASE WHEN w.tasks_seq = 0 THEN j.tasks_seq ELSE w.tasks_seq END,
         expires_at = CASE WHEN w.expires = 0 THEN j.expires_at ELSE w.expires END
@@ -92,38 +93,35 @@ WITH w AS MATERIALIZED (
     SELECT (SELECT count(*) FROM moved WHERE hit = closes) AS jobs,
            (SELECT count(*) FROM fresh) + (SELECT count(*) FROM grown) AS receipts
 )
-SELECT CASE WHEN jobs = cardinality($1::uuid[]) AND receipts = (SELECT count(*) FROM w WHERE closes) THEN 0
+SELECT CASE WHEN jobs = cardinality({move param 1}) AND receipts = (SELECT count(*) FROM w WHERE closes) THEN 0
             ELSE CAST('quipu: lost jobs, moved ' || jobs || ' with ' || receipts || ' closing receipts' AS int) END
 FROM tally
 
 -- name: write_head
--- moves only the heads of main chains, by test-and-set (J8). $1 jobs, $2 semaphores, $3 seqs before, $4 seqs after,
--- $5 hashes.
+-- moves the heads of main chains by test-and-set, and nothing else of their jobs (J8).
 WITH moved AS (
     UPDATE jobs j SET head_seq = w.after, head_hash = w.hash
-    FROM unnest($1::uuid[], $2::int8[], $3::int8[], $4::int8[], $5::bytea[]) AS w (job, semaphore, before, after, hash)
+    FROM unnest({head param 1}) AS w ({head})
     WHERE j.id = w.job AND j.semaphore = w.semaphore AND j.head_seq = w.before
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0 ELSE CAST('quipu: lost jobs, moved ' || count(*) AS int) END FROM moved
+SELECT CASE WHEN count(*) = cardinality({head param 1}) THEN 0 ELSE CAST('quipu: lost jobs, moved ' || count(*) AS int) END FROM moved
 
 -- name: write_instances_new
--- creates instances. $1 jobs, $2 activities, $3 address keys, $4 joins, $5 addresses. A second one is 23505.
+-- creates instances. A second one is 23505.
 INSERT INTO instances (n, activity, dad, is_join, dad_text, {instance})
 SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
        activity, dad, is_join, dad_text, {instance}
-FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::bool[], $5::text[], {instance params 6})
-    AS w (job, activity, dad, is_join, dad_text, {instance})
+FROM unnest({placed param 1}) AS w ({placed})
 
 -- name: write_instances
--- moves activity ledgers by test-and-set of the whole value. It also compares each group of digits, since a carry
--- can look legal (C3, C4). $1 jobs, $2 activities, $3 address keys, $4 joins, $5 before.
+-- moves activity ledgers by test-and-set of the whole value, digit group by digit group, since a carry can look legal
+-- (C3, C4).
 WITH moved AS (
     UPDATE instances i
     SET is_join = i.is_join OR w.is_join, {instance set w}
     FROM (SELECT w.*, j.n
-          FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::bool[], $5::int8[], {instance params 6})
-              AS w (job, activity, dad, is_join, before, {instance})
+          FROM unnest({placed param 1}) AS w ({placed})
           JOIN jobs j ON j.id = w.job OFFSET 0) AS w
     WHERE i.n = w.n AND i.activity = w.activity AND i.dad = w.dad AND i.ledger = w.before
       AND (w.ledger / 100000000000000 = i.ledger / 100000000000000
@@ -135,7 +133,7 @@ WITH moved AS (
       AND w.ledger % 100000000 >= i.ledger % 100000000
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
+SELECT CASE WHEN count(*) = cardinality({placed param 1}) THEN 0
             ELSE CAST('quipu: lost instances, moved ' || count(*) AS int) END
 FROM moved
 
@@ -185,11 +183,11 @@ SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
 FROM gone
 
 -- name: write_entries
--- appends entries to chains (J8). $1 jobs, $2 chains, $3 seqs, $4 bodies, $5 hashes. A seq that exists is 23505.
+-- appends to chains (J8). A seq that is taken is 23505.
 INSERT INTO entries (n, chain, seq, body, hash)
 SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
        chain, seq, body, hash
-FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::bytea[], $5::bytea[]) AS w (job, chain, seq, body, hash)
+FROM unnest({entry param 1}) AS w ({entry})
 
 -- name: write_rows_delete
 -- deletes rows (T1), and cancels starts that their sender awaits and nobody has handled. A row that is gone, or has
@@ -218,7 +216,7 @@ DELETE FROM dispatches d USING w WHERE d.job = w.job AND d.guid = w.guid
 -- name: write_rows_new
 -- inserts dispatch rows (T1). A second one is 23505.
 INSERT INTO dispatches ({row})
-SELECT * FROM unnest({row params 1})
+SELECT * FROM unnest({row param 1})
 
 -- name: write_rows
 -- replaces dispatch rows. This transaction has locked them, by loading them (J8) or by their guards (W6). A row
@@ -226,11 +224,11 @@ SELECT * FROM unnest({row params 1})
 WITH moved AS (
     UPDATE dispatches d
     SET {row set w}
-    FROM unnest({row params 1}) AS w ({row})
+    FROM unnest({row param 1}) AS w ({row})
     WHERE d.job = w.job AND d.guid = w.guid AND d.rev < w.rev
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
+SELECT CASE WHEN count(*) = cardinality({row param 1}) THEN 0
             ELSE CAST('quipu: lost rows, updated ' || count(*) AS int) END
 FROM moved
 
@@ -250,7 +248,7 @@ FROM gone
 -- name: write_waits_new
 -- registers waits, under the locks of their mailboxes (J3). $1 mailboxes. A second one is 23505.
 INSERT INTO waits (mailbox, {wait})
-SELECT * FROM unnest($1::uuid[], {wait params 2})
+SELECT * FROM unnest($1::uuid[], {wait param 2})
 
 -- name: write_waits
 -- counts signals that were delivered to repeating waits, by test-and-set under the locks of their mailboxes. $1

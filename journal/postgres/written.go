@@ -1,0 +1,108 @@
+package postgres
+
+import (
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// placed is an instance with its keys, and the ledger that it has before.
+type placed struct {
+	*instanceWrite
+	after collation.Instance
+}
+
+// placedColumns are the columns of a new instance, or of one that moves.
+var placedColumns = listOf("placed", append([]field[placed]{
+	uuidOf("job", func(x *placed) *journal.JobID { return &x.job }),
+	textOf("activity", func(x *placed) *string { return &x.Key.Activity }),
+	{name: "dad", make: uuids, put: func(c *column, x *placed) { c.uuid(x.Key.DAD.Key()) }},
+	boolOf("is_join", func(x *placed) *bool { return &x.Join }),
+	textOf("dad_text", func(x *placed) *collation.DAD { return &x.Key.DAD }),
+	intOf("before", func(x *placed) *collation.ActivityLedger { return &x.Before }),
+}, within(instanceColumns, func(x *placed) *collation.Instance { return &x.after })...)...)
+
+// within gives the columns of a part of a T.
+func within[T, P any](l list[P], part func(*T) *P) []field[T] {
+	all := make([]field[T], len(l.fields))
+	for i, f := range l.fields {
+		all[i] = field[T]{name: f.name, make: f.make, put: func(c *column, x *T) { f.put(c, part(x)) }}
+	}
+	return all
+}
+
+func (i *instanceWrite) placed() *placed {
+	return &placed{i, collation.Instance{Ledger: i.After, ResultSeq: i.ResultSeq, Code: i.Code, More: i.More}}
+}
+
+// moveColumns are the columns of the compound statement (C14). Those of the closing
+// receipt are NULL where none closes.
+var moveColumns = listOf("move",
+	uuidOf("job", func(x *jobWrite) *journal.JobID { return &x.job }),
+	intOf("sem_before", func(x *jobWrite) *int64 { return &x.semBefore }),
+	intOf("sem_after", func(x *jobWrite) *int64 { return &x.semAfter }),
+	intOf("seq_before", func(x *jobWrite) *int64 { return &x.seqBefore }),
+	intOf("seq_after", func(x *jobWrite) *int64 { return &x.seqAfter }),
+	digestOf("hash", func(x *jobWrite) *journal.Digest { return &x.hash }),
+	textOf("state", func(x *jobWrite) *journal.JobState { return &x.state }),
+	field[jobWrite]{name: "closes", make: bools, put: func(c *column, x *jobWrite) { c.bool(x.closer != nil) }},
+	field[jobWrite]{name: "close_seq", make: ints, put: func(c *column, x *jobWrite) {
+		if x.closer != nil {
+			c.int(x.closeSeq)
+		} else { // a hit that no plan predicted shows in closed_seq, and is refused there
+			c.int(x.seqAfter)
+		}
+	}},
+	intOf("tasks_seq", func(x *jobWrite) *int64 { return &x.tasksSeq }),
+	ofCloser(uuidOf("guid", func(x *receiptWrite) *journal.GUID { return &x.GUID })),
+	ofCloser(boolOf("fresh", func(x *receiptWrite) *bool { return &x.New })),
+	ofCloser(intOf("before", func(x *receiptWrite) *collation.GUIDLedger { return &x.Before })),
+	ofCloser(intOf("after", func(x *receiptWrite) *collation.GUIDLedger { return &x.After })),
+	ofCloser(intOf("seq", func(x *receiptWrite) *int64 { return &x.Seq })),
+	intOf("expires", func(x *jobWrite) *collation.Micros { return &x.expires }),
+)
+
+// headColumns are those of a job of which no more than the head moves.
+var headColumns = listOf("head",
+	uuidOf("job", func(x *jobWrite) *journal.JobID { return &x.job }),
+	intOf("semaphore", func(x *jobWrite) *int64 { return &x.semBefore }),
+	intOf("before", func(x *jobWrite) *int64 { return &x.seqBefore }),
+	intOf("after", func(x *jobWrite) *int64 { return &x.seqAfter }),
+	digestOf("hash", func(x *jobWrite) *journal.Digest { return &x.hash }),
+)
+
+func ofCloser(f field[receiptWrite]) field[jobWrite] {
+	return field[jobWrite]{name: f.name, make: f.make, put: func(c *column, x *jobWrite) {
+		if x.closer == nil {
+			c.null()
+		} else {
+			f.put(c, x.closer)
+		}
+	}}
+}
+
+// entryColumns are the columns of an entry but for its job's number.
+var entryColumns = listOf("entry",
+	uuidOf("job", func(x *entryWrite) *journal.JobID { return &x.job }),
+	uuidOf("chain", func(x *entryWrite) *journal.GUID { return &x.chain }),
+	intOf("seq", func(x *entryWrite) *int64 { return &x.seq }),
+	bytesOf("body", func(x *entryWrite) *[]byte { return &x.body }),
+	digestOf("hash", func(x *entryWrite) *journal.Digest { return &x.hash }),
+)
+
+// guardColumns are what a decision on a hot state stands on, of the job (W6).
+var guardColumns = listOf("guard",
+	uuidOf("id", func(x *hotWrite) *journal.JobID { return &x.job }),
+	textOf("state", func(x *hotWrite) *journal.JobState { return &x.State }),
+	intOf("semaphore", func(x *hotWrite) *int64 { return &x.Semaphore }),
+	intOf("seq", func(x *hotWrite) *int64 { return &x.Head.Seq }),
+	digestOf("hash", func(x *hotWrite) *journal.Digest { return &x.Head.Hash }),
+)
+
+// pointers gives the places of a slice's elements.
+func pointers[T any](xs []T) []*T {
+	all := make([]*T, len(xs))
+	for i := range xs {
+		all[i] = &xs[i]
+	}
+	return all
+}
