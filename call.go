@@ -11,24 +11,20 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Call runs one handler and waits for its result: a direct call with a record
-// (E14). It is a job of the built-in flow of the topic, flow.Call, which is
-// deployed when it is first needed: with the journal, the retries (three attempts)
-// and the effects of any job, a durable function's pauses among them, and its
-// place in every list.
+// Call runs one handler and waits for its result: a direct call with a record (E14). It starts a
+// job of the built-in flow of the topic (flow.Call), which is deployed at first use. That job has
+// a journal, three attempts, effects and durable pauses, and appears in lists like any other.
 //
-// key is the job's, and so the only one of the space: a call that is repeated with
-// it waits for the job that is there, or takes its result, whoever made it and
-// however it ended. in is anything that encoding/json marshals; json.RawMessage is
-// taken as it is. The job is kept as long as the space says (ExpireDefault); when it has
-// expired, a call with its key is a new one and runs the handler again.
+// key is the key of the job, unique in the space. A repeated call with the same key waits for the
+// existing job or returns its result, whoever made it and however it ended. in is anything that
+// encoding/json marshals; json.RawMessage is taken as it is. The job is kept for the space's
+// default (ExpireDefault); after that a call with its key runs the handler again.
 //
-// The error is *JobError where the handler answered with one, or its attempts are
-// exhausted, as of Wait; one that wraps *ConflictError where the key has a job of
-// another topic, flow or input; ErrKey; ErrInput, of the topic, too. With UntilParked it
-// is *ParkedError where a person has to decide; without, the call goes on waiting. With
-// ErrUnknown, and when ctx ends first (nobody may serve the topic), the job
-// may have begun; the call may simply be repeated.
+// Errors: *JobError where the handler failed or its attempts are exhausted; an error that wraps
+// *ConflictError where the key has a job of another topic, flow or input; ErrKey; ErrInput, also
+// for a malformed topic; with UntilParked *ParkedError where a person has to decide (otherwise
+// the call goes on waiting). After ErrUnknown, or when ctx ends first, as when nobody serves the
+// topic, the job may have begun; the call may be repeated.
 func (rt *Runtime) Call(ctx context.Context, topic, key string, in any, opts ...WaitOption) (json.RawMessage, error) {
 	job, err := rt.call(ctx, topic, key, in)
 	if err != nil {
@@ -37,7 +33,7 @@ func (rt *Runtime) Call(ctx context.Context, topic, key string, in any, opts ...
 	return rt.Wait(ctx, job, opts...)
 }
 
-// call gives the job of a call, begun now or before.
+// call returns the job of a call, which it begins if need be.
 func (rt *Runtime) call(ctx context.Context, topic, key string, in any) (Job, error) {
 	ref, f, err := rt.flows.Resolve(ctx, flow.CallName, topic)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// E14: a call is a job of one activity on the topic, its key the caller's, and its
-// output the handler's.
+// E14: a call is a job of one activity on the topic. Its key is the caller's, its output the
+// handler's.
 func TestE14Call(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -32,7 +32,7 @@ func TestE14Call(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, journal.JobCompleted, v.State)
 	require.Equal(t, []string{flow.CallName, "echo"}, []string{v.Flow, v.Version})
-	// An error of the handler is the job's.
+	// An error of the handler is the error of the job.
 	_, err = s.Call(ctx, "fail", "f", map[string]any{"code": 409, "message": "declined"})
 	var failed *quipu.JobError
 	require.ErrorAs(t, err, &failed)
@@ -49,8 +49,8 @@ version: "1"
 activities: {start: {type: trigger}}
 `
 
-// E14: calls under one key are one job, also those that meet; with another topic
-// or input they are refused.
+// E14: calls with one key are one job, even if they run at once. A call with another topic or
+// input is refused.
 func TestE14CallIsDeduplicated(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, hello)
@@ -83,7 +83,7 @@ func TestE14CallIsDeduplicated(t *testing.T) {
 	}
 }
 
-// What cannot be called begins nothing.
+// A bad call begins nothing.
 func TestCallIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -98,7 +98,7 @@ func TestCallIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, quipu.ErrInput)
 	_, err = s.Find(ctx, "k")
 	require.ErrorIs(t, err, quipu.ErrNotFound)
-	// Nobody serves the topic: the call ends with its context, the job waits on.
+	// No process serves the topic: the call ends with its context, and the job waits on.
 	called, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	_, err = s.Call(called, "nobody.serves", "k", nil)
@@ -107,7 +107,7 @@ func TestCallIsRefused(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A built-in flow is nobody's to deploy, and to start without its topic.
+// A built-in flow cannot be deployed, nor started without its topic.
 func TestBuiltinFlowsAreTheRuntimes(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)

@@ -14,9 +14,9 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// W3: a caller's transaction that is starting a job stalls nobody but those who
-// start the same: other starts of this process, and its messages, go on while it is
-// open, and who wants its key hears how it ended.
+// W3: a caller's transaction that starts a job holds up only starts of the same key. Other starts
+// and messages of this process go on while it is open, and a start of its key learns how it
+// ended.
 func TestW3ACallersTransactionStallsNobody(t *testing.T) {
 	t.Parallel()
 	s := newSpaceOf(t, workers.New(), `
@@ -49,7 +49,7 @@ transitions: {start: [work]}
 			}()
 		}
 		var others sync.WaitGroup
-		for i := range 50 { // to their ends, while the transaction is open
+		for i := range 50 { // all end while the transaction is open
 			others.Go(func() {
 				job, err := s.Start(ctx, "short", fmt.Sprint("other-", commits, i), map[string]int{})
 				if err == nil {

@@ -26,16 +26,16 @@ import (
 type Config struct {
 	// Postgres is the connection string of the database. Required.
 	Postgres string
-	// NATS is the URL of the servers, several with commas. The roles engine and workers need
-	// it. A client needs none: the database announces to the engines what it leaves (W9), and
-	// Wait looks.
+	// NATS is the URL of the servers, several separated by commas. The roles engine and workers
+	// need it. A client needs none: the database announces its commits to the engines (W9), and
+	// Wait polls.
 	NATS string
 	// Space is the name of the space: [a-z][a-z0-9-]{0,31}. Defaults to DefaultSpace.
 	Space string
 
-	// Workers are the handlers of this process. Defaults to none.
+	// Workers has the handlers of this process. Defaults to none.
 	Workers *workers.Registry
-	// Roles are what this process does when it Runs. Defaults to AllRoles.
+	// Roles are the roles of this process in Run. Defaults to AllRoles.
 	Roles []Role
 
 	// Lanes is the number of lanes of the space, equal in all its processes (T9). Defaults
@@ -43,67 +43,65 @@ type Config struct {
 	Lanes int
 	// Concurrency is how many requests of a topic are handled at a time. Defaults to 64.
 	Concurrency int
-	// Committers is how many transactions there are at a time. Defaults to 2.
+	// Committers is the number of concurrent commit transactions. Defaults to 2.
 	Committers int
-	// MaxBatch is how many messages a transaction has at most. Defaults to 500, which is the
-	// limit.
+	// MaxBatch is the largest number of messages in a transaction. Defaults to 500, the limit.
 	MaxBatch int
-	// HotBytes bounds the states of jobs that are kept in memory (W6). Defaults to 64 MiB;
-	// negative: none are.
+	// HotBytes bounds the job states that are kept in memory (W6). Defaults to 64 MiB; a negative
+	// value keeps none.
 	HotBytes int
-	// MaxConns is how many pooled connections there are beside those of the committers, one
-	// each, and of the session, two. Defaults to 8. As many again are opened for DoTx when it
-	// is used.
+	// MaxConns is the number of pooled connections, besides one for each committer and two for
+	// the session. Defaults to 8. DoTx has another pool of that size, opened on demand.
 	MaxConns int
 
-	// Resend is how long after it was sent a lost message is looked for (T2). Defaults to 3 s.
+	// Resend is how long after sending a message the sweeper looks for it (T2). Defaults to 3 s.
 	Resend time.Duration
-	// Lease is how long a process that is not heard of keeps what it holds (W8). Defaults to
-	// 3 s.
+	// Lease is how long a process that does not renew its session keeps what it holds (W8).
+	// Defaults to 3 s.
 	Lease time.Duration
-	// AckWait is when a message of a process that is not heard of goes to another (T10).
-	// Defaults to 3 s, which is the most for lanes.
+	// AckWait is how long NATS waits for an ack before it gives a message to another process
+	// (T10). Defaults to 3 s, which is the most for lanes.
 	AckWait time.Duration
-	// Drain is how long running handlers have when Run ends (T10). Defaults to 20 s.
+	// Drain is how long running handlers may go on when Run ends (T10). Defaults to 20 s.
 	Drain time.Duration
-	// NATSWait is when Open gives up a NATS that does not answer. Defaults to 5 s; negative:
-	// Open waits for no answer, and NATS may come later.
+	// NATSWait is how long Open waits for NATS to answer. Defaults to 5 s; with a negative value
+	// Open does not wait, and NATS may come up later.
 	NATSWait time.Duration
-	// WaitLook is the time between two looks of all Waits for ends that nobody told them
-	// (W5). Defaults to 1 s.
+	// WaitLook is the pause between two looks for ended jobs whose waiters got no message (W5).
+	// Defaults to 1 s.
 	WaitLook time.Duration
 
-	// NoMigrate leaves the schema alone: another role owns it (4.5). Defaults to false.
+	// NoMigrate leaves the schema alone, where another role owns it (4.5). Defaults to false.
 	NoMigrate bool
-	// Archive is a directory for the journals of expired jobs: the role retention writes a
-	// file for each partition before it drops it, for journal-verify (W11). Defaults to none:
-	// they are dropped.
+	// Archive is a directory for the journals of expired jobs. Before the role retention drops a
+	// partition it writes a file there that journal-verify can read (W11). Defaults to none: the
+	// journals are dropped.
 	Archive string
 
-	// InProcess connects to a NATS server in this process, instead of NATS. Defaults to none.
+	// InProcess connects to a NATS server in this process instead of a URL. Defaults to none.
 	InProcess natsgo.InProcessConnProvider
 	// Credentials is the path of a NATS credentials file (4.5). Defaults to none.
 	Credentials string
 	// NKeySeed is the path of a NATS NKey seed (4.5). Defaults to none.
 	NKeySeed string
 
-	// Name names this process, in the journal and to others. Defaults to host/pid.
+	// Name names this process in the journal and to other processes. Defaults to host/pid.
 	Name string
-	// Build names what this process was built from, in the journal. Defaults to "".
+	// Build names the build of this process, in the journal. Defaults to "".
 	Build string
-	// Observer is told spans and counts; package telemetry makes one. Defaults to none.
+	// Observer receives spans and counts; package telemetry makes one. Defaults to none.
 	Observer observer.Observer
-	// Logger hears what people should see. Defaults to slog.Default().
+	// Logger is the log. Defaults to slog.Default().
 	Logger *slog.Logger
 }
 
-// ConfigFromEnv is the Config that the environment describes, in the variables of the
-// worker command: QUIPU_POSTGRES, QUIPU_NATS, QUIPU_SPACE, QUIPU_ROLES (with commas),
-// QUIPU_LANES, QUIPU_CONCURRENCY, QUIPU_COMMITTERS, QUIPU_MAX_BATCH, QUIPU_HOT_MIB,
-// QUIPU_RESEND, QUIPU_LEASE, QUIPU_ACK_WAIT, QUIPU_DRAIN (durations), QUIPU_ARCHIVE,
-// QUIPU_NATS_CREDS, QUIPU_NATS_NKEY, QUIPU_NAME. Without QUIPU_POSTGRES, QUIPU_DEV names
-// the directory of a running `worker dev`: see ConfigFromDev. One that is empty counts as
-// unset. The error is ErrConfig and names the variable.
+// ConfigFromEnv reads a Config from the environment, in the variables of the worker command:
+// QUIPU_POSTGRES, QUIPU_NATS, QUIPU_SPACE, QUIPU_ROLES (with commas), QUIPU_LANES,
+// QUIPU_CONCURRENCY, QUIPU_COMMITTERS, QUIPU_MAX_BATCH, QUIPU_HOT_MIB, QUIPU_RESEND, QUIPU_LEASE,
+// QUIPU_ACK_WAIT, QUIPU_DRAIN (durations), QUIPU_ARCHIVE, QUIPU_NATS_CREDS, QUIPU_NATS_NKEY,
+// QUIPU_NAME. Without QUIPU_POSTGRES, QUIPU_DEV names the directory of a running `worker dev`
+// (ConfigFromDev). An empty variable counts as unset. The error is ErrConfig and names the
+// variable.
 func ConfigFromEnv() (Config, error) {
 	var c Config
 	if dev := os.Getenv("QUIPU_DEV"); dev != "" && os.Getenv("QUIPU_POSTGRES") == "" {
@@ -150,9 +148,9 @@ func fromEnv[T any](name string, to *T, read func(string) (T, error)) error {
 	return nil
 }
 
-// ConfigFromDev is the Config of a client of the `worker dev` that runs on a directory,
-// which is .quipu where the command was given no other: its servers and its space. The
-// error is ErrConfig, and says what to start where none runs.
+// ConfigFromDev returns a client's Config for the `worker dev` that runs on a directory (.quipu
+// by default): its servers and its space. The error is ErrConfig; where none runs it says what to
+// start.
 func ConfigFromDev(dir string) (Config, error) {
 	path := filepath.Join(dir, "dev.json")
 	text, err := os.ReadFile(path)
@@ -166,8 +164,7 @@ func ConfigFromDev(dir string) (Config, error) {
 	return Config{Postgres: file.Postgres, NATS: file.NATS, Space: file.Space}, nil
 }
 
-// defaultNATSWait is long enough for a server that just starts, and short for who
-// mistyped its URL.
+// defaultNATSWait gives a starting server time to come up, and reports a mistyped URL soon.
 const defaultNATSWait = 5 * time.Second
 
 var spaceName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)

@@ -11,8 +11,8 @@ import (
 	"github.com/quipu-journal/quipu"
 )
 
-// The environment of the worker command configures a process of one's own; what cannot
-// be read is named.
+// The variables of the worker command configure a program's own process. An error names the bad
+// variable.
 func TestConfigFromEnv(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "dev.json"), []byte(`{"postgres":"postgres://dev","nats":"nats://dev","space":"shop","pid":1}`), 0o600))

@@ -1,17 +1,15 @@
-// Package quipu is an event-sourced journal runtime: jobs run as graphs of
-// activities over NATS JetStream and Postgres, exactly once recorded, at least
-// once executed, across any crash.
+// Package quipu is an event-sourced journal runtime. It runs jobs as graphs of activities over
+// NATS JetStream and Postgres. Each step is recorded exactly once and executed at least once,
+// across any crash.
 //
-// Open connects a Runtime. Deploy stores flow versions, Start begins jobs, Run
-// takes part in the work of a space until its context ends: as an engine, as a
-// worker for the topics of a registry, as the clock of flows with a schedule, as
-// the one who removes expired jobs, or all of these. Signal wakes the hooks of
-// jobs, Interrupt ends a job, Resume
-// goes on with one that has failed. StartTx and SignalTx do so in a transaction of the
-// caller's own, or of a DoTx. Call runs one handler, without a flow of one's own.
-// Wait tells the end of a job; Job, Jobs, History, Children and Journal read how it stands
-// and what happened. Operator has what people decide about messages that cannot go on by
-// themselves, Processes lists who lives.
+// Open connects a Runtime to a space. Deploy stores flow versions and Start begins jobs. Run
+// works for the space until its context ends, in one or more roles: engine, workers, schedule,
+// retention. Wait waits for the end of a job. Signal wakes hooks, Interrupt ends a job, Resume
+// continues a failed one. StartTx and SignalTx write in the caller's own transaction or in that
+// of a DoTx. Call runs one handler without a flow.
+//
+// Job, Jobs, History, Children and Journal read the state of jobs and what happened in them.
+// Operator takes people's decisions on dead letters. Processes lists the live processes.
 //
 //	reg := workers.New()
 //	workers.Handle(reg, "payments.charge", func(ctx context.Context, in Charge) (Receipt, error) { … })

@@ -10,39 +10,34 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// EffectTx is what the body of a Tx effect writes with: Exec, Query, QueryRow and
-// CopyFrom of pgx, Batch and Savepoint, on one transaction of the space's database;
-// StartTx and SignalTx take it, too. It cannot end its transaction, and ends with
-// its effect.
+// EffectTx is the transaction that the body of a Tx effect writes in, on the space's database. It
+// has Exec, Query, QueryRow and CopyFrom of pgx, Batch and Savepoint; StartTx and SignalTx accept
+// it. It cannot end its transaction, and is unusable after its effect.
 type EffectTx = postgres.EffectTx
 
-// ErrEffectTx is wrapped by errors about an EffectTx that is used as it must not
-// be: a statement that is not the body's, two goroutines, rows left open, a use
-// after its effect.
+// ErrEffectTx is wrapped by errors about a misused EffectTx: a statement that a body may not run,
+// two goroutines at once, rows left open, a use after its effect.
 var ErrEffectTx = postgres.ErrEffectTx
 
 // ErrNoTx says that DoTx was called without a transaction: outside a job, in a context
 // without WithTx, or in a test world without quiputest.WithTx.
 var ErrNoTx = errors.New("a tx effect has no transaction")
 
-// DoTx runs fn as an effect of class Tx of the handler that ctx belongs to (E3):
-// SQL on tables of the user's in the database of the space, exactly once. What fn
-// writes, its result and the journal's entry commit together or not at all; a
-// later run of the handler gets the stored result and fn is not called. It can be
-// used several times in one handler; in a loop each call needs an
-// effects.WithKey, or its own effects.Args (E2).
+// DoTx runs fn as an effect of class Tx of the handler that ctx belongs to (E3): SQL on the
+// user's own tables in the space's database, exactly once. What fn writes, its result and the
+// journal entry commit together or not at all. A later run of the handler gets the stored result
+// and does not call fn. A handler may use it several times; in a loop each call needs an
+// effects.WithKey or its own effects.Args (E2).
 //
-// An error, a panic, the end of ctx and a request that is not this run's any more
-// roll everything back; the error is returned and nothing is recorded, so that fn
-// runs again when the handler does. An error that is a result (workers.Fail,
-// workers.Fatal) is recorded, and so is effects.NotDone; what fn wrote is rolled
-// back all the same.
+// An error, a panic, the end of ctx, or a request that this run has lost roll everything back.
+// The error is returned and nothing is recorded, so fn runs again with the next run of the
+// handler. An error that counts as a result (workers.Fail, workers.Fatal) and effects.NotDone are
+// recorded, but what fn wrote is still rolled back.
 //
-// fn should do SQL only and be short: it runs again at once, in a new
-// transaction, after a deadlock or a lost connection, a transaction that is idle
-// for 60 s is ended by the server, and the locks that it takes are held until the
-// commit. A call outside belongs into an effects.Do beside it. The process's
-// database role needs the rights on the user's tables.
+// fn should do only SQL and be short. It runs again at once, in a new transaction, after a
+// deadlock or a lost connection. The server ends a transaction that is idle for 60 s, and locks
+// are held until the commit. A call outside belongs in an effects.Do beside it. The process's
+// database role needs rights on the user's tables.
 func DoTx[R any](ctx context.Context, name string, fn func(ctx context.Context, tx EffectTx) (R, error), options ...effects.Option) (R, error) {
 	return effects.DoTx(ctx, name, func(ctx context.Context, handle any) (out R, err error) {
 		if tx, ok := handle.(EffectTx); ok {
@@ -60,7 +55,7 @@ func DoTx[R any](ctx context.Context, name string, fn func(ctx context.Context, 
 	}, options...)
 }
 
-// noTx says what a body of a Tx effect needs that has no transaction.
+// noTx explains how to give a transaction to a body that has none.
 func noTx(ctx context.Context, name string, handle any) error {
 	if effects.From(ctx) == nil {
 		return fmt.Errorf("%w: %s: it is called outside a job: give it one with quipu.WithTx", ErrNoTx, name)
@@ -68,8 +63,8 @@ func noTx(ctx context.Context, name string, handle any) error {
 	return fmt.Errorf("%w: %s: there is no SQL in a test world: give it a quipu.EffectTx of your own with quiputest.WithTx, it has a %T", ErrNoTx, name, handle)
 }
 
-// HandleTx registers a handler whose body is one Tx effect, named by its topic
-// (E3); everything else is as for workers.Handle.
+// HandleTx registers a handler whose body is one Tx effect, named after its topic (E3).
+// Everything else is as for workers.Handle.
 func HandleTx[In, Out any](reg *workers.Registry, topic string, fn func(ctx context.Context, tx EffectTx, in In) (Out, error), options ...workers.Option) {
 	if fn == nil {
 		workers.Handle[In, Out](reg, topic, nil, options...)
@@ -82,9 +77,9 @@ func HandleTx[In, Out any](reg *workers.Registry, topic string, fn func(ctx cont
 
 type outerTx struct{}
 
-// WithTx gives the DoTx calls of a handler that is called directly (E14) a
-// transaction to write in, each in a savepoint: for a test, which then looks at
-// it and rolls it back. Within a job it means nothing.
+// WithTx gives a transaction to the DoTx calls of a handler that is called directly (E14). Each
+// call writes in a savepoint, so that a test can look at the result and roll it back. Within a
+// job WithTx has no effect.
 func WithTx(ctx context.Context, tx Tx) context.Context {
 	return context.WithValue(ctx, outerTx{}, tx)
 }

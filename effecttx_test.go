@@ -24,8 +24,8 @@ activities:
 transitions: {start: [work]}
 `
 
-// E17, E3: a job and a signal of a Tx effect are there with its rows, once, also
-// when the handler runs again behind it; those of one that failed never were.
+// E17, E3: a job and a signal of a Tx effect appear with its rows, exactly once, even if the
+// handler runs again after it. Those of a failed effect never existed.
 func TestE17StartInAnEffectOfAHandler(t *testing.T) {
 	t.Parallel()
 	var s *space

@@ -21,58 +21,58 @@ type EffectState string
 
 // The states of an effect.
 const (
-	EffectStarted   EffectState = "started"   // its call outside is under way, or its outcome is unknown
+	EffectStarted   EffectState = "started"   // its call outside is running, or its outcome is unknown
 	EffectCompleted EffectState = "completed" // with a result, or an error that is one
 	EffectNotDone   EffectState = "not_done"  // it runs again under the next key (E5)
 )
 
-// Effect is an effect of a job with the entries that tell of it.
+// Effect is an effect of a job, with the journal entries about it.
 type Effect struct {
 	Job     Job
 	Key     journal.Digest
 	Name    string
-	Class   string // pure, tx, idempotent, guarded, or undo, of a compensation (E3)
+	Class   string // pure, tx, idempotent, guarded, or undo for a compensation (E3)
 	State   EffectState
-	NotDone int          // outcomes "not done" before it (E5)
-	Request journal.GUID // of the activity
-	// Activity and Address are the instance that it belongs to.
+	NotDone int          // how often it was recorded as not done before (E5)
+	Request journal.GUID // the activity's request
+	// Activity and Address name the instance that the effect belongs to.
 	Activity, Address string
 	Position          string          // of the call in a durable function (E15), or ""
 	Result            json.RawMessage // canonical
 	Error             *journal.Failure
 	Vouched           bool // an operator confirmed the result (3.3)
-	// Entries are those of the request's chain in its order, then those of the main
-	// chain in which an operator names the effect.
+	// Entries are those of the request's effect chain, in order, then the operators' entries in
+	// the main chain that name the effect.
 	Entries []*journal.Entry
 }
 
-// Evidence is what the journal of a job says of an effect, from one snapshot.
+// Evidence is what the journal of a job proves about an effect, read from one snapshot.
 type Evidence struct {
 	Job    Job
 	State  journal.JobState
 	Head   journal.Head // of the main chain
-	Closed time.Time    // zero: it is open
-	// Effects are those that are meant, in the order of their first entries; none:
-	// the effect did not happen.
+	Closed time.Time    // zero while it is open
+	// Effects are the effects asked for, in the order of their first entries. An empty list means
+	// that the journal has none.
 	Effects []Effect
-	// Final says that none of them can begin any more: the job is closed, and the
-	// rows of its requests are gone, without which nothing begins (J8). With it, and
-	// without a Violation, no Effects are a proof.
+	// Final says that no further effect of the job can begin: the job is closed and its requests,
+	// without which no effect begins (J8), are gone. It is never set for a job that resumes
+	// another. An empty list of Effects proves that the effect did not happen only if Final is
+	// set and Violation is empty.
 	Final bool
-	// Chains counts the effect chains of the job, Entries the entries that were read.
+	// Chains counts the job's effect chains, Entries the entries that were read.
 	Chains, Entries int
-	// Violation is the first law that the whole journal of the job breaks, as
-	// journal-verify finds it; empty: it keeps them.
+	// Violation is the first law that the job's journal breaks, as journal-verify finds it; empty
+	// if the journal keeps them all.
 	Violation string
 }
 
-// ErrTombstone says that the job has expired: its journal was removed, and says
-// nothing any more.
+// ErrTombstone says that the job has expired and its journal was removed.
 var ErrTombstone = errors.New("the job has expired: its journal was removed")
 
-// Effect finds an effect by its key (effects.Key), among all jobs of the space:
-// ErrNotFound. A compensation that a job of its own ran stands in that job and in the
-// one that registered it, under one key: it is the one that ran.
+// Effect finds an effect by its key (effects.Key) among all jobs of the space: ErrNotFound. A
+// compensation that ran in a job of its own is recorded there and in the job that registered it,
+// under one key; Effect returns the one that ran.
 func (rt *Runtime) Effect(ctx context.Context, key journal.Digest) (*Effect, error) {
 	found, err := rt.store.FindEffect(ctx, key)
 	if err != nil {
@@ -91,7 +91,7 @@ func (rt *Runtime) Effect(ctx context.Context, key journal.Digest) (*Effect, err
 	return nil, fmt.Errorf("effect %s: %w: no job of the space has it", key, ErrNotFound)
 }
 
-// unknown is 1 where an effect has begun and no more is recorded of it, otherwise 0.
+// unknown sorts effects without a recorded outcome last: 1 for those, 0 for the others.
 func unknown(f *store.JobEffect) int {
 	if f.State == store.EffectStarted {
 		return 1
@@ -99,10 +99,10 @@ func unknown(f *store.JobEffect) int {
 	return 0
 }
 
-// Evidence reads and verifies the journal of a job and says what it knows of an
-// effect: of the one with that key (64 hexadecimal digits), or of all with that
-// name, such as charge, or charge[order-1] with its explicit key. An effect that
-// was recorded as not done has one key for each time. ErrNotFound, ErrTombstone.
+// Evidence reads and verifies the journal of a job and reports what it holds about an effect.
+// effect is a key (64 hexadecimal digits) or a name, such as charge, or charge[order-1] with its
+// explicit key; a name stands for all effects that have it. An effect that was recorded as not
+// done has one key for each time. Errors: ErrNotFound, ErrTombstone.
 func (rt *Runtime) Evidence(ctx context.Context, job Job, effect string) (*Evidence, error) {
 	job, err := rt.known(ctx, job)
 	if err != nil {
@@ -139,8 +139,8 @@ func nameOf(job Job) string {
 	return fmt.Sprintf("%q", job.Key)
 }
 
-// final says that no effect of the job has begun but those that its journal tells of, and
-// none can begin any more. Of a job that resumes another, effects may stand there.
+// final says that the job's journal tells of every effect and that no other can begin. A job that
+// resumes another is never final: its effects may stand in that one's journal.
 func final(s *store.Stored) bool {
 	for _, row := range s.Rows {
 		if row.Kind == journal.MessageRequest || row.Kind == journal.MessageAnswer {
@@ -150,7 +150,7 @@ func final(s *store.Stored) bool {
 	return s.Job.State.Closed() && s.Job.From == nil
 }
 
-// meaning says which effects a person means by a key or a name.
+// meaning returns the test for the effects that a key or a name stands for.
 func meaning(effect string) func(*journal.Effect) bool {
 	if key, err := journal.ParseDigest(effect); err == nil {
 		return func(f *journal.Effect) bool { return f.Key == key }
@@ -161,17 +161,17 @@ func meaning(effect string) func(*journal.Effect) bool {
 	}
 }
 
-// effectFilter picks the entries of the wanted effects out of a job's.
+// effectFilter picks the entries of the wanted effects out of a job's entries.
 type effectFilter struct {
 	stored *store.Stored
 	wanted func(*journal.Effect) bool
 	at     map[journal.Digest]int // place in out.Effects
 	chains map[journal.GUID]bool
-	spoken []*journal.Entry // operators' entries, which come before those of effects
+	spoken []*journal.Entry // operators' entries about wanted effects; they come before the effect chains
 	out    Evidence
 }
 
-// through yields the records, and looks at each on its way.
+// through yields the records and looks at each as it passes.
 func (s *effectFilter) through(records iter.Seq2[journal.Record, error]) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
 		for r, err := range records {
@@ -192,7 +192,7 @@ func (s *effectFilter) look(r journal.Record) {
 	}
 	e, err := journal.Decode(r)
 	if err != nil {
-		return // the report says so
+		return // the verification reports it
 	}
 	if slices.Contains(e.Marks, journal.MarkClosed) {
 		s.out.Closed = time.UnixMicro(e.Time)
@@ -219,12 +219,12 @@ func (s *effectFilter) take(e *journal.Entry) {
 	}
 	f := &s.out.Effects[i]
 	f.Entries = append(f.Entries, e)
-	if f.Activity == "" { // a late entry does not say
+	if f.Activity == "" { // a late entry does not name the instance
 		f.Activity, f.Address = e.Activity, e.DAD
 	}
 }
 
-// finish adds what the tables hold, and what operators said.
+// finish adds what the tables hold and what operators decided.
 func (s *effectFilter) finish() {
 	s.out.Chains = len(s.chains)
 	for i := range s.stored.Effects {

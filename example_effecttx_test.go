@@ -20,19 +20,19 @@ type Transfer struct {
 	Amount int    `json:"amount"`
 }
 
-// transfer moves money between two rows of the user's. However often the handler
-// runs, the rows change once: they commit together with the effect's result.
+// transfer moves money between two rows of the user's. However often the handler runs, the rows
+// change once, since they commit together with the effect's result.
 func transfer(ctx context.Context, in Transfer) (int, error) {
 	return quipu.DoTx(ctx, "transfer", func(ctx context.Context, tx quipu.EffectTx) (left int, err error) {
 		err = tx.QueryRow(ctx, "update accounts set balance = balance - $2 where name = $1 and balance >= $2 returning balance",
 			in.From, in.Amount).Scan(&left)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return 0, workers.Fail(402, "no funds") // a result: recorded, and nothing is written
+			return 0, workers.Fail(402, "no funds") // a result: it is recorded, and nothing is written
 		}
 		if err == nil {
 			_, err = tx.Exec(ctx, "update accounts set balance = balance + $2 where name = $1", in.To, in.Amount)
 		}
-		return left, err // an error takes all of it back, and the attempt has failed
+		return left, err // an error rolls everything back, and the attempt has failed
 	})
 }
 
@@ -181,8 +181,8 @@ func ExampleTransaction() {
 	// order-1
 }
 
-// E14: the same handler in a user's unit test, on a transaction that the test
-// looks at and rolls back.
+// E14: the same handler in a user's unit test, on a transaction that the test looks at and rolls
+// back.
 func TestE14HandlerWithTx(t *testing.T) {
 	t.Parallel()
 	conn, err := pgx.Connect(t.Context(), devtest.Postgres(t))

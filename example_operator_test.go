@@ -10,8 +10,8 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// A call outside is cut off, and nobody knows whether it was done: the job waits for a
-// person, who looks, and decides.
+// A call outside is cut off, and nobody knows whether it was done. The job waits for a person,
+// who checks and decides.
 func ExampleOperator() {
 	ctx := context.Background()
 	reg := workers.New()
@@ -41,7 +41,7 @@ func ExampleOperator() {
 	// 7 <nil>
 }
 
-// A start may be repeated until it succeeds. Another input under the same key is a conflict.
+// A start may be repeated until it succeeds. Another input with the same key is a conflict.
 func ExampleRuntime_Start() {
 	ctx := context.Background()
 	rt, _, end := example(approval)
@@ -63,7 +63,7 @@ func ExampleRuntime_Start() {
 	// 1 order-42 open
 }
 
-// A process whose servers the environment names, or a `worker dev` beside it.
+// A process whose servers are named by the environment, or by a running `worker dev`.
 func ExampleConfigFromEnv() {
 	cfg, err := quipu.ConfigFromEnv()
 	if err == nil && cfg.Postgres == "" {

@@ -16,8 +16,8 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// A job waits for somebody's decision, which comes as a signal: before the job
-// waits for it or after, and perhaps twice.
+// A job waits for somebody's decision, which comes as a signal. The signal may come before the
+// job waits or after, and perhaps twice.
 func ExampleRuntime_Signal() {
 	ctx := context.Background()
 	rt, _, end := example(approval)
@@ -35,7 +35,7 @@ func ExampleRuntime_Signal() {
 	// Output: {"approved":true,"by":"signal"}
 }
 
-// What happened in a job is read from its journal.
+// History reads what happened in a job from its journal.
 func ExampleRuntime_History() {
 	ctx := context.Background()
 	rt, _, end := example(approval)
@@ -59,7 +59,7 @@ func ExampleRuntime_History() {
 	// job: the job completed
 }
 
-// Every hook that waits for the key is reached; a signal of this kind is not kept.
+// SignalAll reaches every hook that waits for the key. The signal is not kept.
 func ExampleRuntime_SignalAll() {
 	ctx := context.Background()
 	rt, _, end := example(approval)
@@ -71,7 +71,7 @@ func ExampleRuntime_SignalAll() {
 	// Output: missed 0
 }
 
-// An interrupt ends a job from outside; whoever waits for it is told why.
+// An interrupt ends a job from outside. Wait returns the reason.
 func ExampleRuntime_Interrupt() {
 	ctx := context.Background()
 	rt, _, end := example(approval)
@@ -88,7 +88,7 @@ func ExampleRuntime_Interrupt() {
 	// Output: interrupted 409 withdrawn by the customer
 }
 
-// A job starts with the row that it is about, or not at all.
+// A job starts together with the row that it is about, or not at all.
 func ExampleRuntime_StartTx() {
 	ctx := context.Background()
 	rt, dsn, end := example(approval)
@@ -126,8 +126,7 @@ activities:
 transitions: {start: [review]}
 `
 
-// example runs a space that has the flow and the handlers, if any, until end is
-// called.
+// example runs a space with the flow and the handlers, if any, until end is called.
 func example(source string, reg ...*workers.Registry) (rt *quipu.Runtime, dsn string, end func()) {
 	cfg := quipu.Config{}
 	for _, r := range reg {
@@ -175,7 +174,7 @@ func must(err error) {
 	}
 }
 
-// exampleT is what servers for tests need of a test, where there is none.
+// exampleT is what servers for tests need of a test; examples have none.
 type exampleT struct {
 	testing.TB
 	cleanups []func()

@@ -19,8 +19,8 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// The code of README.md stands in this file, and its flow is read from there:
-// what a reader copies is what runs here.
+// The code of README.md is in this file, and its flow is read from there, so what a reader copies
+// runs here.
 
 type Charge struct {
 	Order  string      `json:"order"`
@@ -98,8 +98,8 @@ func readmeFlow(t *testing.T) []byte {
 	return []byte(source)
 }
 
-// A stranger who copies the README gets a job that ends with what it says, once,
-// however often it is started.
+// A reader who copies the README gets a job that ends with the promised output, and is charged
+// once, however often it is started.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	source := readmeFlow(t)

@@ -9,12 +9,12 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// MaxHistory is how many entries a job may have whose history is told.
+// MaxHistory bounds the entries of a job whose History can be read.
 const MaxHistory = 200_000
 
-// History tells what happened in a job, in the order of time: what went in to each
-// activity and came out of it, attempts, effects, signals, children. The error is
-// ErrNotFound, ErrTombstone, or says that the job has over MaxHistory entries.
+// History returns the events of a job in the order of time: inputs and outputs of activities,
+// attempts, effects, signals, children. Errors: ErrNotFound, ErrTombstone, or one that says that
+// the job has over MaxHistory entries.
 func (rt *Runtime) History(ctx context.Context, job Job) ([]history.Event, error) {
 	job, err := rt.known(ctx, job)
 	if err != nil {
@@ -25,8 +25,7 @@ func (rt *Runtime) History(ctx context.Context, job Job) ([]history.Event, error
 		return nil, err
 	}
 	job = Job{ID: v.ID, Key: v.Key}
-	// Outputs that are stored beside are read when the journal has been: it holds a
-	// connection as long as it is read.
+	// The journal is read to its end before any stored output is: reading it holds a connection.
 	var entries []*journal.Entry
 	for e, err := range rt.Journal(ctx, job) {
 		switch {
@@ -51,7 +50,7 @@ func (rt *Runtime) History(ctx context.Context, job Job) ([]history.Event, error
 	return t.Events(), nil
 }
 
-// definition is a version of a flow, nil if this build cannot read it.
+// definition returns a flow version, or nil if this build cannot read it.
 func (rt *Runtime) definition(ctx context.Context, ref journal.FlowRef) (*flow.Flow, error) {
 	text, err := rt.store.Flow(ctx, ref.Name, ref.Version)
 	if err != nil {

@@ -8,28 +8,28 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 )
 
-// ErrInterrupt: an option of an interrupt is malformed or over its limit. Nothing
-// was sent.
+// ErrInterrupt says that an option of an interrupt is malformed or over its limit. Nothing was
+// sent.
 var ErrInterrupt = errors.New("refused interrupt")
 
-// InterruptResult is what became of an interrupt.
+// InterruptResult is the outcome of an interrupt.
 type InterruptResult struct {
 	// Job is the job that has the key.
 	Job Job
-	// Duplicate says that an interrupt with the same idempotency key was sent to
-	// the job before: this one did nothing. A key that met a closed job is known for as
-	// long as that of a signal (W12).
+	// Duplicate says that this call did nothing: the job was sent an interrupt with the same
+	// idempotency key before. The key of an interrupt that met a closed job is known as long as
+	// that of a signal (W12).
 	Duplicate bool
 }
 
-// Interrupt ends the job that has the key, as soon as an engine has taken the
-// message: what is open of it is abandoned and cancelled (C15), and Wait returns a
-// *JobError with the code and the reason. Children that it awaits go on, unless
-// Descend. A job that has ended stays as it is.
+// Interrupt ends the job that has the key as soon as an engine handles the message. The job's
+// open work is abandoned and cancelled (C15), and Wait returns a *JobError with the code and the
+// reason. Children that it awaits go on, unless Descend is set. A job that has ended stays as it
+// is.
 //
-// The error is ErrNotFound, ErrInterrupt, or the store's: with
-// ErrUnavailable nothing was sent; with ErrUnknown it may have been,
-// and the call may be repeated: a job is interrupted once.
+// Errors: ErrNotFound, ErrInterrupt, or the store's. With ErrUnavailable nothing was sent; with
+// ErrUnknown it may have been, and the call may be repeated, since a job is interrupted only
+// once.
 func (rt *Runtime) Interrupt(ctx context.Context, jobKey string, opts ...InterruptOption) (InterruptResult, error) {
 	o := interruptOptions{order: collation.InterruptOrder{
 		Code: collation.CodeInterrupted, Reason: "interrupted", Throw: true, From: "a client",
@@ -43,7 +43,7 @@ func (rt *Runtime) Interrupt(ctx context.Context, jobKey string, opts ...Interru
 	if err != nil {
 		return InterruptResult{}, err
 	}
-	// The store says when it is due (J5).
+	// The store sets the due time (J5).
 	row, err := o.order.Row(collation.AskedInterruptGUID(o.id(), job.ID), job.ID, collation.Never)
 	if err != nil {
 		return InterruptResult{}, err

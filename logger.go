@@ -7,6 +7,6 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// Logger is the log for the handler run that ctx belongs to, with its job, activity and
-// attempt: workers.Logger.
+// Logger returns the log of the handler run that ctx belongs to, with its job, activity and
+// attempt (workers.Logger).
 func Logger(ctx context.Context) *slog.Logger { return workers.Logger(ctx) }

@@ -17,8 +17,8 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// What a registry uses is around each of its handlers, the first one outermost, and knows
-// the call; what it returns is the answer.
+// Middleware of a registry wraps each of its handlers, the first one outermost. It knows the
+// call, and its result is the answer.
 func TestMiddleware(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -78,7 +78,7 @@ func TestMiddleware(t *testing.T) {
 	require.ErrorContains(t, broken.Check(), "a middleware is nil")
 }
 
-// The log of a handler's context says which call it is.
+// The logger of a handler's context names the call.
 func TestLoggerOfAHandler(t *testing.T) {
 	t.Parallel()
 	var log lockedBuffer

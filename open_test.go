@@ -21,7 +21,7 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// What cannot work is refused before anything is connected to.
+// A bad configuration is refused before anything connects.
 func TestOpenChecksItsConfig(t *testing.T) {
 	t.Parallel()
 	mistaken := workers.New()
@@ -38,8 +38,8 @@ func TestOpenChecksItsConfig(t *testing.T) {
 	}
 }
 
-// A process says that it takes work, with what; that a handler panicked, with the stack;
-// and that it is drained.
+// A process logs that it takes work, and which; that a handler panicked, with the stack; and that
+// it has drained.
 func TestARuntimeIsNotSilent(t *testing.T) {
 	t.Parallel()
 	var log lockedBuffer
@@ -78,7 +78,7 @@ func TestARuntimeIsNotSilent(t *testing.T) {
 	}
 }
 
-// Trouble is called by its name: "unavailable: retry" is for a database that is away.
+// Errors have the right name: "unavailable: retry" is only for a database that is away.
 func TestErrorsSayWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	dsn := devtest.Postgres(t)
@@ -107,8 +107,8 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 	require.NotContains(t, err.Error(), ":wrong@")
 }
 
-// A NATS that nobody answers at is an error of Open, with the address, unless it is asked
-// for none; of Run, a number of lanes that is not that of the others.
+// If NATS does not answer, Open fails with its address, unless it is told not to wait. Run fails
+// if the number of lanes differs from that of the other processes.
 func TestOpenReachesNATS(t *testing.T) {
 	t.Parallel()
 	cfg := quipu.Config{Postgres: devtest.Postgres(t), NATS: "nats://me:secret@127.0.0.1:1", NATSWait: 50 * time.Millisecond}
@@ -145,7 +145,7 @@ func TestOpenReachesNATS(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-// lockedBuffer is what several goroutines log to.
+// lockedBuffer is a log for several goroutines.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

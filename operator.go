@@ -11,24 +11,24 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// Operator is what people decide: what becomes of messages that cannot go on by
-// themselves (E10). Every decision is an entry in the journal, with who and why.
+// Operator lists dead letters and decides on them (E10). Every decision is an entry in the
+// journal, with who took it and why.
 type Operator struct{ rt *Runtime }
 
-// Operator gives the decisions that people take.
+// Operator returns the operator's interface to the space.
 func (rt *Runtime) Operator() Operator { return Operator{rt} }
 
-// DeadLetter is a message that cannot go on by itself. Its row, if it has one, is held
-// until somebody decides, or its answer comes after all.
+// DeadLetter is a message that cannot go on by itself. Its dispatch row, if it has one, is held
+// until an operator decides or a late answer arrives.
 type DeadLetter struct {
 	ID       int64
 	Job      Job    // zero for a message without a job
 	Flow     string // of the job
-	Topic    string // of a request that is there still
+	Topic    string // of the request, while its row exists
 	Kind     string // of the message: request, leg1, wakeup, outcome, …
 	Activity string
 	Address  string // of the activity's instance
-	Ledger   string // of that instance when the dead letter was written, 15 digits; empty for none
+	Ledger   string // the instance's 15 digits when the dead letter was written; empty for none
 	Reason   string // a short name: parked, confirm, result_misfit, nondeterminism, undo, runs, stuck, undecodable, foreign, refused
 	Message  string
 	At       time.Time
@@ -47,14 +47,14 @@ func deadLetter(v *store.DeadView) DeadLetter {
 	}
 }
 
-// DeadLetterFilter selects a page of dead letters. What is zero is not asked for.
+// DeadLetterFilter selects a page of dead letters. A zero field does not filter.
 type DeadLetterFilter struct {
-	All    bool // those that have ended, too
+	All    bool // also those that have ended
 	Flow   string
-	Topic  string // of a request that is there still
+	Topic  string // of the request, while its row exists
 	Reason string
-	Jobs   []journal.JobID // at most 1 000: of these alone, whatever else is asked for but All
-	Before int64           // the ID of the last one of the page before
+	Jobs   []journal.JobID // at most 1 000; with it only All and Limit of the other fields count
+	Before int64           // the ID of the last one of the previous page
 	Limit  int             // defaults to 100, at most 1 000
 }
 
@@ -73,44 +73,43 @@ func (o Operator) DeadLetters(ctx context.Context, f DeadLetterFilter) ([]DeadLe
 	return all, nil
 }
 
-// Verdict is what somebody decides about a dead letter.
+// Verdict is an operator's decision on a dead letter.
 type Verdict string
 
 // The verdicts.
 const (
-	// Retry releases the message: it is tried again. Of a parked Guarded effect that is
-	// unfinished this says that it was not done; of another one, or of a completed one that
-	// its verifier doubts, only where Decision.Effect is given: it then runs again, under the
-	// next key. Without, such a verifier is asked again.
+	// Retry releases the message, to be sent again. An unfinished Guarded effect for which it was
+	// parked counts as not done and runs again under the next key. For another unfinished effect,
+	// or a completed one that its verifier doubts, this holds only if Decision.Effect names it;
+	// otherwise the verifier is asked again.
 	Retry Verdict = "retry"
-	// Done says of the effect that the dead letter is about that it was done, with
-	// Decision.Result of its function: it is recorded, and the handler goes on. A completed
-	// effect that its verifier doubts is confirmed by its recorded result, or by nil for
-	// whatever that is; it is not verified again. Decision.Effect is needed where several
-	// are in doubt.
+	// Done says that the effect was done, with Decision.Result as the result of its function. It
+	// is recorded, and the handler goes on. A completed effect that its verifier doubts is
+	// confirmed, and not verified again: the result is the recorded one, or nil for whatever was
+	// recorded. Decision.Effect is needed where several effects are in doubt.
 	Done Verdict = "done"
-	// Resolve ends the request with Decision.Result: that of its whole handler, which does
-	// not run again.
+	// Resolve ends the request with Decision.Result as the result of the whole handler, which
+	// does not run again.
 	Resolve Verdict = "resolve"
-	// Fail ends the request with the error of Decision.Code and Message.
+	// Fail ends the request with an error made of Decision.Code and Message.
 	Fail Verdict = "fail"
 )
 
-// Decision is what becomes of one dead letter. Fields that the verdict does not name
-// are zero.
+// Decision is a decision on one dead letter. A field that does not belong to the verdict must be
+// zero.
 type Decision struct {
 	DeadLetter int64
 	Verdict    Verdict
-	Effect     journal.Digest // the key of the effect that is meant
+	Effect     journal.Digest // the key of the effect that the verdict is about
 	Result     any            // anything that encoding/json marshals; json.RawMessage is taken as it is
 	Code       int            // 400 to 599; defaults to 500
 	Message    string
-	// Who decides, and why, are in the journal.
+	// Who decides and the Reason are recorded in the journal.
 	Who, Reason string
 }
 
-// Decide acts on a dead letter. The error is ErrNotFound, ErrInput for a decision that
-// makes no sense, or ErrStale: it has ended already.
+// Decide acts on a dead letter. Errors: ErrNotFound; ErrInput for a decision with the wrong
+// fields; ErrStale if the dead letter has ended already.
 func (o Operator) Decide(ctx context.Context, d Decision) error {
 	a := store.Action{ID: d.DeadLetter, Effect: d.Effect, Who: wire.CutText(d.Who), Reason: wire.CutText(d.Reason)}
 	misfit := func(what string) error {

@@ -11,23 +11,23 @@ import (
 // StartOption changes a start: Version, Delay, At, Tags.
 type StartOption interface{ toStart(r *StartRequest) }
 
-// Version is the version of the flow that a job starts on, whichever is active.
+// Version is the flow version that a job starts on, instead of the active one.
 type Version string
 
 func (v Version) toStart(r *StartRequest) { r.Version = string(v) }
 
-// Delay is how long after it was begun a job starts, by the database's clock, up to
+// Delay puts off the start of a job, counted from its inception by the database's clock; 0 to
 // MaxDelay.
 type Delay time.Duration
 
 func (d Delay) toStart(r *StartRequest) { r.Delay = time.Duration(d) }
 
-// At is when a job starts, by the database's clock, at most MaxDelay from now.
+// At is the time when a job starts, by the database's clock, at most MaxDelay from now.
 type At time.Time
 
 func (a At) toStart(r *StartRequest) { r.At = time.Time(a) }
 
-// Tags are what a job is found by in a list: at most MaxTags, each of 1 to MaxTag bytes.
+// Tags are labels by which Jobs finds a job: at most MaxTags, each of 1 to MaxTag bytes.
 type Tags []string
 
 func (t Tags) toStart(r *StartRequest) { r.Tags = append(r.Tags, t...) }
@@ -52,9 +52,9 @@ type interruptOptions struct {
 	order collation.InterruptOrder
 }
 
-// IdempotencyKey names a call: repeated under the same key (to the same topic and
-// key, or the same job) it does nothing again, for 30 days. 1…MaxIdempotencyKey
-// bytes. Without one each call is one of its own.
+// IdempotencyKey identifies a call. A second call with the same key, to the same topic and key or
+// to the same job, does nothing; the key is known for 30 days. It has 1 to MaxIdempotencyKey
+// bytes. A call without one is never taken for a repetition.
 type IdempotencyKey string
 
 func (k IdempotencyKey) check() error {
@@ -74,9 +74,9 @@ func (k IdempotencyKey) toInterrupt(o *interruptOptions) error {
 	return k.check()
 }
 
-// Code is the code of a signal: 200 (the default), 202 (a hook that repeats stays
-// open), or 400 to 599 (the hook ends with that error). Of an interrupt it is the
-// code with which the job ends: 400 to 599, by default 410.
+// Code is the code of a signal: 200 (the default), 202 (a repeating hook stays open), or 400 to
+// 599 (the hook ends with that error). For an interrupt it is the code with which the job ends:
+// 400 to 599, 410 by default.
 type Code int
 
 func (c Code) isError() bool { return c >= 400 && c <= 599 }
@@ -97,8 +97,8 @@ func (c Code) toInterrupt(o *interruptOptions) error {
 	return nil
 }
 
-// Keep is how long a signal is kept that nobody waits for, up to MaxKeep; by
-// default DefaultKeep.
+// Keep says how long a signal is kept while nobody waits for it: up to MaxKeep, by default
+// DefaultKeep.
 type Keep time.Duration
 
 func (k Keep) toSignal(o *signalOptions) error {
@@ -109,9 +109,9 @@ func (k Keep) toSignal(o *signalOptions) error {
 	return nil
 }
 
-// Reason is why a job is interrupted: the message of its error, at most
-// flow.MaxReason bytes. By default it is "interrupted". Of a Resume it is why somebody
-// decided so, for the journal, and none by default.
+// Reason is the message of the error with which an interrupt ends the job: at most flow.MaxReason
+// bytes, "interrupted" by default. For a Resume it is the operator's reason, for the journal;
+// empty by default.
 type Reason string
 
 func (r Reason) toInterrupt(o *interruptOptions) error {
@@ -122,8 +122,7 @@ func (r Reason) toInterrupt(o *interruptOptions) error {
 	return nil
 }
 
-// Descend says that the children which the job awaits are interrupted as well, by
-// default not.
+// Descend says that the interrupt also ends the children which the job awaits. Default: false.
 type Descend bool
 
 func (d Descend) toInterrupt(o *interruptOptions) error {
@@ -131,8 +130,8 @@ func (d Descend) toInterrupt(o *interruptOptions) error {
 	return nil
 }
 
-// Throw says how the job ends: interrupted, with code and reason (the default), or
-// with false as completed, with its output.
+// Throw says how the job ends: true (the default) as interrupted, with code and reason; false as
+// completed, with its output.
 type Throw bool
 
 func (t Throw) toInterrupt(o *interruptOptions) error {

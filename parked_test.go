@@ -13,7 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// A wait can end where a person has to decide, and one that ends by its deadline says so.
+// With UntilParked a wait ends when a person must decide; at its deadline it names the dead letter.
 func TestWaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	reg := workers.New()

@@ -9,19 +9,19 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Process is a process of the space that lives: it was heard of within its lease.
+// Process is a live process of the space: it has renewed its session within its lease.
 type Process struct {
 	Name   string
 	Build  string
 	Roles  []Role
-	Topics []string // that it has handlers for
+	Topics []string // the topics it has handlers for
 	Since  time.Time
-	Seen   time.Time // when it was heard of last, by the database's clock
+	Seen   time.Time // last renewal, by the database's clock
 }
 
-// Processes lists the processes that live and take part in the work of the space by
-// NATS, the longest living first, at most 1 000. Clients, processes with the roles
-// schedule and retention alone, and workers in other languages are not known.
+// Processes lists the live processes that work for the space by NATS, the oldest first, at most 1
+// 000. It does not know clients, processes with only the roles schedule and retention, and
+// workers in other languages.
 func (rt *Runtime) Processes(ctx context.Context) ([]Process, error) {
 	views, err := rt.store.Processes(ctx)
 	if err != nil {
@@ -41,7 +41,7 @@ func (rt *Runtime) Processes(ctx context.Context) ([]Process, error) {
 	return all, nil
 }
 
-// process is what the others of the space know of this one.
+// process is what this process tells the others about itself.
 func (rt *Runtime) process() store.Process {
 	c := rt.cfg
 	roles := make([]string, len(c.Roles))
@@ -53,16 +53,16 @@ func (rt *Runtime) process() store.Process {
 	}
 }
 
-// lanesLook bounds the look at the lanes of others.
+// lanesLook bounds the time for reading the lanes of other processes.
 const lanesLook = 5 * time.Second
 
-// sameLanes refuses a number of lanes that is not that of the processes that live (T9).
+// sameLanes refuses a number of lanes that differs from that of the live processes (T9).
 func (rt *Runtime) sameLanes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lanesLook)
 	defer cancel()
 	living, err := rt.store.Processes(ctx)
 	if err != nil {
-		return nil // the session cannot be opened either, and waits for the database
+		return nil // opening the session will fail too, and waits for the database
 	}
 	for _, p := range living {
 		if p.Lanes != rt.cfg.Lanes {

@@ -17,7 +17,7 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// space is a runtime that takes part in the work of a space of its own.
+// space is a runtime that works for its own space.
 type space struct {
 	*quipu.Runtime
 	t   *testing.T
@@ -29,13 +29,13 @@ func newSpace(t *testing.T, flows ...string) *space {
 	return newSpaceOf(t, workers.New(), flows...)
 }
 
-// newSpaceOf is newSpace with handlers beside the built-in ones.
+// newSpaceOf is newSpace with more handlers than the built-in ones.
 func newSpaceOf(t *testing.T, reg *workers.Registry, flows ...string) *space {
 	t.Helper()
 	return newSpaceWith(t, quipu.Config{Postgres: devtest.Postgres(t), NATS: devtest.NATS(t).URL()}, reg, flows...)
 }
 
-// newSpaceWith is newSpaceOf with servers and settings of the test's own.
+// newSpaceWith is newSpaceOf with the test's own servers and settings.
 func newSpaceWith(t *testing.T, cfg quipu.Config, reg *workers.Registry, flows ...string) *space {
 	t.Helper()
 	workers.RegisterBuiltins(reg)
@@ -60,7 +60,7 @@ func newSpaceWith(t *testing.T, cfg quipu.Config, reg *workers.Registry, flows .
 	return &space{rt, t, cfg.Postgres}
 }
 
-// runFor is another process of the space, for a while.
+// runFor runs another process of the space for a while.
 func (s *space) runFor(d time.Duration, cfg quipu.Config) {
 	s.t.Helper()
 	rt, err := quipu.Open(s.t.Context(), cfg)
@@ -89,7 +89,7 @@ func (s *space) output(job quipu.Job, output string) {
 	require.JSONEq(s.t, output, string(out))
 }
 
-// until waits for what must come to be so.
+// until waits until a condition holds.
 func (s *space) until(what string, so func() bool) {
 	s.t.Helper()
 	require.Eventually(s.t, so, time.Minute, 20*time.Millisecond, what)
@@ -191,8 +191,8 @@ transitions: {start: [ask]}
 	s.output(job, `"well"`)
 }
 
-// E17: what is started or signalled in a caller's transaction commits with it or
-// not at all, and is picked up soon.
+// E17: a start or a signal in a caller's transaction commits with it or not at all, and is picked
+// up soon.
 func TestE17StartAndSignalInATransaction(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -235,8 +235,7 @@ func TestE17StartAndSignalInATransaction(t *testing.T) {
 	require.NoError(t, tx.Commit(ctx))
 }
 
-// A client without NATS signals and interrupts, too: the engines find what it left
-// (T2).
+// A client without NATS can signal and interrupt, too: the engines find its rows (T2).
 func TestClientWithoutNATS(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -265,9 +264,8 @@ func TestClientWithoutNATS(t *testing.T) {
 	}
 }
 
-// The roles schedule and retention work apart from the engines, without NATS: a
-// flow that was active for three minutes has its three jobs, once, and a closed job
-// whose time has passed is gone.
+// The roles schedule and retention work without engines and NATS. A flow that has been active for
+// three minutes has its three jobs, once each, and a closed job whose time has passed is gone.
 func TestScheduleAndRetention(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -28,24 +28,23 @@ const DefaultSpace = "default"
 // Role is a part that a process can play in a space (T8).
 type Role string
 
-// The roles. Any number of processes may have each of them, and every space needs
-// each in some process: without schedule no job starts by the clock, without
-// retention closed jobs are kept for good.
+// The roles. Any number of processes may have each role, and a space needs every role in some
+// process: without schedule no job starts by the clock; without retention closed jobs stay for
+// good.
 const (
-	RoleEngine    Role = "engine"    // decides and commits; sweeps what is due
+	RoleEngine    Role = "engine"    // decides and commits; sends due dispatch rows
 	RoleWorkers   Role = "workers"   // runs the handlers of Config.Workers
 	RoleSchedule  Role = "schedule"  // starts the jobs of flows with a schedule; needs no NATS
-	RoleRetention Role = "retention" // removes closed jobs whose time has passed (J7, W11); needs the rights of retention and owner, and no NATS
+	RoleRetention Role = "retention" // removes expired jobs (J7, W11); needs the rights of retention and owner, and no NATS
 )
 
-// AllRoles are the roles of a Config that names none.
+// AllRoles returns the roles of a Config that names none.
 func AllRoles() []Role { return []Role{RoleEngine, RoleWorkers, RoleSchedule, RoleRetention} }
 
-// ErrClosed says that a Runtime was closed while somebody waited for a job, which
-// goes on, or before it was called.
+// ErrClosed says that the Runtime was closed before or during the call. The job goes on.
 var ErrClosed = engine.ErrClosed
 
-// ErrRun says that Run was called on a Runtime before: open another one.
+// ErrRun says that Run was called twice on one Runtime. Open another one.
 var ErrRun = errors.New("a Runtime runs once: Run was called on it before")
 
 // ErrConfig is wrapped by errors about a Config.
@@ -59,21 +58,21 @@ type Runtime struct {
 	bus   *nats.Bus      // nil without NATS
 	eng   *engine.Engine // nil without NATS
 	flows *engine.Flows
-	// waiters are the calls of Wait.
+	// waiters serves the calls of Wait.
 	waiters *engine.Waiters
 
 	committer *engine.Committer
 	session   *session.Keeper
-	stop      context.CancelFunc // of the committer
+	stop      context.CancelFunc // stops the committer
 	stopped   chan error
 	ran       atomic.Bool
 	ready     chan struct{} // closed when Run takes work
-	draining  atomic.Bool   // and ever after
+	draining  atomic.Bool   // set when Run drains, and never reset
 }
 
-// Open connects to Postgres, brings the schema up to date (unless NoMigrate),
-// and to NATS where a URL is given. The error is ErrConfig, or that of a server that
-// cannot be reached (ErrUnavailable) or refuses.
+// Open connects to Postgres, migrates the schema unless NoMigrate is set, and connects to NATS
+// where a URL is given. It fails with ErrConfig, with ErrUnavailable where a server cannot be
+// reached, or with the server's own error.
 func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -101,7 +100,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	return rt, nil
 }
 
-// connect connects to NATS, where it is configured, and begins to commit.
+// connect connects to NATS, where it is configured, and starts the committer.
 func (rt *Runtime) connect(ctx context.Context) (err error) {
 	c, how := rt.cfg, mode.From(ctx)
 	rt.session = session.New(session.Config{
@@ -145,7 +144,7 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 	return nil
 }
 
-// listen is the bus's, if there is one.
+// listen listens on the job's subject, if there is a bus (W5).
 func (rt *Runtime) listen(job [16]byte, told func()) (stop func(), err error) {
 	if rt.bus == nil {
 		return func() {}, nil
@@ -153,9 +152,8 @@ func (rt *Runtime) listen(job [16]byte, told func()) (stop func(), err error) {
 	return rt.bus.Listen(job, told)
 }
 
-// Run takes part in the work of the space until ctx ends, then drains: no new
-// work, batches and handlers under way finish within Config.Drain (T10). It is called
-// once: again it is an error (ErrRun).
+// Run works for the space until ctx ends. Then it drains: it takes no new work, and running
+// batches and handlers get Config.Drain to finish (T10). A second call returns ErrRun.
 func (rt *Runtime) Run(ctx context.Context) error {
 	if rt.ran.Swap(true) {
 		return ErrRun
@@ -172,7 +170,7 @@ func (rt *Runtime) Run(ctx context.Context) error {
 		return err
 	}
 	defer leave()
-	defer rt.draining.Store(true) // at the latest; from the end of ctx on it drains
+	defer rt.draining.Store(true) // at the latest; normally set when ctx ends
 	defer context.AfterFunc(ctx, func() { rt.draining.Store(true) })()
 	if ctx.Err() == nil {
 		close(rt.ready)
@@ -186,12 +184,12 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// Ready is closed when Run takes work: the session of the process is open.
+// Ready returns a channel that is closed when Run takes work: the session of the process is open.
 func (rt *Runtime) Ready() <-chan struct{} { return rt.ready }
 
-// Check says whether this process can do its work: the database answers, NATS, where it
-// is configured, is connected, and Run, if it was called, takes work: it neither starts
-// still nor drains (ErrNotReady). It is what a readiness probe asks; ctx bounds it.
+// Check says whether this process can do its work, for a readiness probe. The database must
+// answer, NATS must be connected where it is configured, and Run, if it was called, must neither
+// be starting nor draining (ErrNotReady). ctx bounds it.
 func (rt *Runtime) Check(ctx context.Context) error {
 	if rt.ran.Load() {
 		select {
@@ -212,13 +210,13 @@ func (rt *Runtime) Check(ctx context.Context) error {
 	return nil
 }
 
-// checkKey is a key that no job has: looking it up shows that the database answers.
+// checkKey is a key that no job has. Looking it up shows that the database answers.
 const checkKey = "\x7fcheck"
 
-// ErrNotReady is wrapped by what Check says of a process that takes no work now.
+// ErrNotReady is wrapped by the errors of Check about a process that takes no work now.
 var ErrNotReady = errors.New("the process takes no work")
 
-// topics are those that this process serves.
+// topics lists the topics that this process serves.
 func (rt *Runtime) topics() []string {
 	if rt.cfg.Workers == nil || !slices.Contains(rt.cfg.Roles, RoleWorkers) {
 		return nil
@@ -226,9 +224,9 @@ func (rt *Runtime) topics() []string {
 	return rt.cfg.Workers.Topics()
 }
 
-// join opens the session of the process and keeps it, if the process takes part in the
-// work of the space by NATS. It waits for the session, or for the end of ctx; leave ends it.
-// A process whose number of lanes is not that of the others is refused.
+// join opens the session of the process and keeps it renewed, if the process uses NATS. It
+// returns once the session is open or ctx has ended; leave ends the session. A process whose
+// number of lanes differs from that of the others is refused.
 func (rt *Runtime) join(ctx context.Context) (leave func(), err error) {
 	if rt.eng == nil {
 		return func() {}, nil
@@ -246,7 +244,7 @@ func (rt *Runtime) join(ctx context.Context) (leave func(), err error) {
 	return func() { stop(); <-ended }, nil
 }
 
-// part is what a role runs, until its context ends.
+// part returns what a role runs until its context ends.
 func (rt *Runtime) part(role Role) (func(context.Context) error, error) {
 	switch {
 	case role == RoleSchedule:
@@ -261,7 +259,7 @@ func (rt *Runtime) part(role Role) (func(context.Context) error, error) {
 	case rt.cfg.Workers != nil:
 		return rt.workers, nil
 	}
-	return func(ctx context.Context) error { <-ctx.Done(); return nil }, nil // it has no handlers
+	return func(ctx context.Context) error { <-ctx.Done(); return nil }, nil // there are no handlers to run
 }
 
 func (rt *Runtime) scheduler() *scheduler {
@@ -297,7 +295,7 @@ func responseWait(ackWait time.Duration) time.Duration {
 	return min(workers.DefaultResponseWait, ackWait/2)
 }
 
-// Close ends the connections, and what still Waits. Call it after Run has returned.
+// Close ends the connections and every open Wait. Call it after Run has returned.
 func (rt *Runtime) Close() {
 	rt.waiters.Close()
 	if rt.stop != nil {

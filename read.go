@@ -21,7 +21,7 @@ func (rt *Runtime) Find(ctx context.Context, key string) (Job, error) {
 	return Job{ID: id, Key: key}, nil
 }
 
-// known is the job with its id. One that has its key alone is looked up.
+// known returns the job with its ID; it looks up a job that has only a key.
 func (rt *Runtime) known(ctx context.Context, job Job) (Job, error) {
 	if !job.ID.IsZero() || job.Key == "" {
 		return job, nil
@@ -58,17 +58,17 @@ func (rt *Runtime) Journal(ctx context.Context, job Job) iter.Seq2[*journal.Entr
 	}
 }
 
-// Deploy stores flow versions. A version that is new becomes the one that new jobs take;
-// running jobs keep theirs. A version that is there with the same content stays as it is,
-// so that a process that starts with old flows takes nothing back; with other content it
-// is refused (ErrVersionTaken). Built-in flows are refused (flow.Faults): the
-// runtime deploys them itself. The log says what is new, with its Warnings.
+// Deploy stores flow versions. A new version becomes active: new jobs take it, and running jobs
+// keep theirs. A version that is already deployed with the same content changes nothing, so a
+// process that starts with old flows does not reactivate them. Other content under the same
+// version is refused (ErrVersionTaken), and so are built-in flows (flow.Faults), which the
+// runtime deploys itself. New versions and their Warnings are logged.
 func (rt *Runtime) Deploy(ctx context.Context, flows ...*flow.Flow) error {
 	return rt.deploy(ctx, true, flows)
 }
 
-// DeployInactive is Deploy of versions that no new job takes before Activate, but for the
-// first of a flow.
+// DeployInactive is Deploy without activation: new jobs take the version only after Activate. The
+// first version of a flow is active at once.
 func (rt *Runtime) DeployInactive(ctx context.Context, flows ...*flow.Flow) error {
 	return rt.deploy(ctx, false, flows)
 }
@@ -100,22 +100,21 @@ func (rt *Runtime) Activate(ctx context.Context, name, version string) error {
 	return rt.store.Activate(ctx, name, version)
 }
 
-// ExpireDefault is how long closed jobs of the space are kept whose flow does not say it
-// (`expire`), 0: for good. A new space has 720 h.
+// ExpireDefault returns how long closed jobs are kept whose flow has no `expire`; 0 means for
+// good. A new space has 720 h.
 func (rt *Runtime) ExpireDefault(ctx context.Context) (time.Duration, error) {
 	return rt.store.ExpireDefault(ctx)
 }
 
-// SetExpireDefault changes that: flow.MinExpire to flow.MaxExpire, or 0. A process takes
-// it at its next start: this one as well, once it has read a flow. It needs the rights
-// of the owner.
+// SetExpireDefault sets that time: flow.MinExpire to flow.MaxExpire, or 0. A process reads the value
+// with its first flow, so processes that run keep the old one until they restart. It needs the
+// rights of the owner.
 func (rt *Runtime) SetExpireDefault(ctx context.Context, d time.Duration) error {
 	return rt.store.SetExpireDefault(ctx, d)
 }
 
-// Roles makes the space's group roles with least rights (4.5): owner, engine,
-// worker, sealer, retention and verifier. It needs CREATEROLE; repeat it after
-// each migration.
+// Roles creates the space's group roles with least rights (4.5): owner, engine, worker, sealer,
+// retention and verifier. It needs CREATEROLE. Repeat it after each migration.
 func (rt *Runtime) Roles(ctx context.Context) error { return rt.store.Roles(ctx) }
 
 // Child is a job that an activity of another job waits for.
@@ -123,16 +122,16 @@ type Child struct {
 	Activity string // the await
 	Address  string
 	ID       journal.JobID
-	// Turn counts the children that the await has started, Attempt the failed ones of
-	// them, each from 1.
+	// Turn counts the children that the await has started. Attempt rises with each that failed.
+	// Both begin at 1.
 	Turn, Attempt int
-	// Begun says that the child has its inception, Ended that it has ended, or is
+	// Begun says that the child's inception is committed; Ended that it has ended or is
 	// quarantined.
 	Begun, Ended bool
 }
 
-// Children lists the jobs that the job waits for, by address: ErrNotFound. Wait and Job
-// take a Job with such an ID.
+// Children lists the jobs that the job waits for, by address: ErrNotFound. Wait and Job accept
+// a Job with such an ID.
 func (rt *Runtime) Children(ctx context.Context, job Job) ([]Child, error) {
 	job, err := rt.known(ctx, job)
 	if err != nil {

@@ -16,40 +16,39 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// ErrResume: the job cannot be resumed as it was asked for. Nothing was begun.
+// ErrResume says that the job cannot be resumed as asked. Nothing was begun.
 var ErrResume = errors.New("refused to resume")
 
 // ResumeOption changes how a job is resumed: From, Who, Reason.
 type ResumeOption interface{ toResume(f *journal.From) }
 
-// From is the name of an activity that is done again with all that follows from it,
-// whether it has succeeded or not; in a loop, with every pass of it. The default is the
-// one that failed.
+// From names the activity to resume from. It is done again, with all that follows from it and in
+// a loop with every pass, whether it had succeeded or not. The default is the activity that
+// failed.
 type From string
 
 func (a From) toResume(f *journal.From) { f.Activity = string(a) }
 
-// Who decides, for the journal.
+// Who is the person who decides, for the journal.
 type Who string
 
 func (w Who) toResume(f *journal.From) { f.Who = wire.CutText(string(w)) }
 
 func (r Reason) toResume(f *journal.From) { f.Reason = wire.CutText(string(r)) }
 
-// Resume goes on with a job that has failed or was interrupted: it begins the next
-// generation of its key, on the same version of its flow and with the same input. What has
-// a result is not done again: every activity before the one that failed, and of a list the
-// elements that have succeeded. Nor is what is recorded as done outside, also by the
-// activity that failed: its effects have the keys that they had, results are taken over,
-// errors run again under the next key, and of an unknown outcome a verifier or a person is
-// asked. A function whose compensations have run begins anew.
+// Resume continues a job that has failed or was interrupted. It begins the next generation of the
+// key, on the same flow version and with the same input. Activities before the one that failed
+// keep their results, and so do the elements of a list that succeeded. Effects keep their keys,
+// also those of the failed activity: a recorded result is reused, an error runs again under the
+// next key, and a verifier or a person is asked about an unknown outcome. A function whose
+// compensations have run begins anew.
 //
-// The job that was resumed stays as it is, under its ID; its key means the new one. Both
-// journals tell of each other.
+// The old job stays as it is, under its ID; the key now names the new one. Each journal names the
+// other.
 //
-// The error is ErrNotFound; ErrResume, which says what to do; ErrStale: somebody else has
-// resumed it; or the store's: with ErrUnavailable nothing was begun, with ErrUnknown it
-// may have been.
+// Errors: ErrNotFound; ErrResume, which says what to do; ErrStale if somebody else has resumed
+// it; or the store's: with ErrUnavailable nothing was begun, with ErrUnknown the job may have
+// been.
 func (rt *Runtime) Resume(ctx context.Context, key string, opts ...ResumeOption) (Job, error) {
 	from := journal.From{}
 	for _, o := range opts {
@@ -93,7 +92,7 @@ func (rt *Runtime) Resume(ctx context.Context, key string, opts ...ResumeOption)
 	return job, nil
 }
 
-// resumable says why a job has nothing to be resumed.
+// resumable says why a job cannot be resumed, or nil.
 func resumable(v *store.JobView) error {
 	switch {
 	case v.Flow.Name == flow.UndoName:
@@ -110,18 +109,18 @@ func resumable(v *store.JobView) error {
 	return nil
 }
 
-// leavings are what a closed job leaves to the one that resumes it.
+// leavings is what a closed job leaves to the job that resumes it.
 type leavings struct {
 	flow  *flow.Flow
 	from  *journal.From
 	job   *replay.Job
 	input []byte
 	close *journal.Entry
-	was   *journal.From         // what it resumed itself
-	ended map[journal.JobID]int // codes of the outcomes of children
+	was   *journal.From         // the job that this one resumed itself
+	ended map[journal.JobID]int // by child: the code of its outcome
 }
 
-// read takes in the journal.
+// read reads the journal of the closed job.
 func (l *leavings) read(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
 	l.job = replay.New(replay.Header{Space: s.Job.Space, Job: s.Job.ID, Key: s.Job.Key, Generation: s.Job.Generation})
 	l.ended = map[journal.JobID]int{}
@@ -155,7 +154,7 @@ func (l *leavings) read(s *store.Stored, records iter.Seq2[journal.Record, error
 	return nil
 }
 
-// choose finds what is done again, where nothing is named.
+// choose picks the activity to resume from, unless one was named.
 func (l *leavings) choose() error {
 	for key, i := range l.job.Instances {
 		if act, _ := l.flow.Activity(key.Activity); i.Repeat && act != nil && i.ResultSeq > 0 {
@@ -166,7 +165,7 @@ func (l *leavings) choose() error {
 		return l.named()
 	}
 	if l.job.Close.State != journal.JobFailed {
-		return nil // interrupted: what has no result
+		return nil // interrupted: activities without a result are done again
 	}
 	i := l.job.Instances[collation.InstanceKey{Activity: l.close.Activity, DAD: collation.DAD(l.close.DAD)}]
 	if i == nil || i.ResultSeq > 0 && i.Code == collation.CodeOK {
@@ -184,7 +183,7 @@ func failureText(c *journal.Close) string {
 	return c.Error.Message
 }
 
-// named checks an activity that was named.
+// named checks the activity that was named.
 func (l *leavings) named() error {
 	act, ok := l.flow.Activity(l.from.Activity)
 	switch {
@@ -206,7 +205,7 @@ func (l *leavings) activities() (names []string) {
 	return names
 }
 
-// children are those that were waited for in vain, with the places that will wait for
+// children lists the children whose await got no success, with the instances that will wait for
 // them again.
 func (l *leavings) children() (all []journal.FromChild) {
 	for key, i := range l.job.Instances {
@@ -230,7 +229,7 @@ func (l *leavings) children() (all []journal.FromChild) {
 			Activity: p.Activity, DAD: string(p.DAD), Element: element(i, p.Request), Of: &ref, Job: child,
 		})
 	}
-	if l.was != nil { // those that this job did not come to
+	if l.was != nil { // also those that this job inherited and did not reach
 		for _, x := range l.was.Children {
 			if i := l.job.Instances[collation.InstanceKey{Activity: x.Activity, DAD: collation.DAD(x.DAD)}]; i == nil || i.ResultSeq == 0 {
 				all = append(all, x)
@@ -247,7 +246,7 @@ func (l *leavings) again(key collation.InstanceKey, i *replay.Instance) bool {
 	return i.ResultSeq == 0 || collation.Again(l.flow, l.from, act, key.DAD, i.Code, false)
 }
 
-// element is which one of a list a request is for.
+// element returns the index of a request in its list.
 func element(i *replay.Instance, request journal.GUID) int {
 	for n := range i.Count {
 		if collation.RequestGUID(i.Leg1, n) == request {
@@ -257,14 +256,14 @@ func element(i *replay.Instance, request journal.GUID) int {
 	return 0
 }
 
-// ended keeps of the children those that have begun: ErrResume where one has not completed
+// ended keeps the children that have begun. It returns ErrResume if one of them has not completed
 // since.
 func (rt *Runtime) ended(ctx context.Context, children []journal.FromChild) ([]journal.FromChild, error) {
 	var all []journal.FromChild
 	for _, x := range children {
 		child, err := rt.store.Job(ctx, x.Job)
 		if errors.Is(err, ErrNotFound) {
-			continue // its order was taken back
+			continue // its start was cancelled
 		}
 		if err != nil {
 			return nil, err

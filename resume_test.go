@@ -20,7 +20,7 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// tally counts what was done outside, by name, and says what is to fail.
+// tally counts what was done outside, by name, and says which calls fail.
 type tally struct {
 	mu    sync.Mutex
 	done  map[string]int
@@ -62,7 +62,7 @@ func (t *tally) count() map[string]int {
 	return all
 }
 
-// refused is an error that is recorded.
+// refused is an error that is recorded as a result.
 type refused struct{ what string }
 
 func (e *refused) Error() string { return e.what + " was refused" }
@@ -70,7 +70,7 @@ func (e *refused) Refusal() (int, journal.Failure, bool) {
 	return 402, journal.Failure{Class: "refused", Message: e.Error()}, true
 }
 
-// outside is a handler that calls outside by an effect for each name.
+// outside is a handler that makes one call outside, by an effect, for each name.
 func (t *tally) outside(names ...string) func(context.Context, any) (map[string]string, error) {
 	return func(ctx context.Context, _ any) (map[string]string, error) {
 		out := map[string]string{}
@@ -85,7 +85,7 @@ func (t *tally) outside(names ...string) func(context.Context, any) (map[string]
 	}
 }
 
-// proved verifies every job of the space, and what it took over from others.
+// proved verifies every job of the space, and what each took over from others.
 func (s *space) proved() {
 	s.t.Helper()
 	var reports []*replay.Report
@@ -144,8 +144,8 @@ activities:
 transitions: {start: [reserve], reserve: [pack], pack: [note], note: [charge], charge: [tell]}
 `
 
-// A job that failed goes on with what it has, in its next generation: nothing is done
-// again but what failed, and of that nothing which is recorded as done outside.
+// A failed job goes on in its next generation with what it has. Only the failed activity is done
+// again, without the calls outside that are recorded as done.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	o := newTally("card", "box 3")
@@ -218,8 +218,8 @@ activities:
 transitions: {start: [book]}
 `
 
-// A durable function goes on where it was: what it waited for has come, and what is
-// recorded is not done again.
+// A durable function goes on where it was. Its waits are resolved already, and recorded effects
+// are not done again.
 func TestResumeFunction(t *testing.T) {
 	t.Parallel()
 	o := newTally("hotel")
@@ -278,8 +278,8 @@ activities:
 transitions: {start: [work]}
 `
 
-// A job whose child failed goes on when the child has been resumed, and has completed:
-// that of an await as well as that of a function.
+// A job whose child failed goes on once the child was resumed and has completed. That holds for
+// an await and for a function.
 func TestResumeChildren(t *testing.T) {
 	t.Parallel()
 	o := newTally("a", "b")
@@ -320,7 +320,7 @@ func TestResumeChildren(t *testing.T) {
 	s.proved()
 }
 
-// A function whose compensations have run begins anew, under other keys.
+// A function whose compensations have run begins anew, with other keys.
 func TestResumeCompensated(t *testing.T) {
 	t.Parallel()
 	o := newTally("hotel")

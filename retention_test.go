@@ -19,8 +19,8 @@ import (
 	"github.com/quipu-journal/quipu/replay"
 )
 
-// W11: jobs that have expired are written to a file, of keys used again too, and then
-// dropped; the file proves them. One whose flow says never, and one of the default, stay.
+// W11: expired jobs, including those of keys used again, are written to a file and then dropped,
+// and the file verifies. A job whose flow says never stays, and so does one with the default.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -41,7 +41,7 @@ transitions: {start: [wait]}
 		s.output(job, `{"n":1}`)
 		return job
 	}
-	expires := func(job quipu.Job) time.Duration { // 0: it is kept
+	expires := func(job quipu.Job) time.Duration { // 0: it is kept for good
 		v, err := s.Job(ctx, job)
 		require.NoError(t, err)
 		if v.ExpiresAt.IsZero() {
@@ -85,7 +85,7 @@ transitions: {start: [wait]}
 	run("brief", "again")
 }
 
-// shut closes the partitions that have jobs, as if days had passed since the first.
+// shut closes the partitions that have jobs, as if their time had passed.
 func (s *space) shut() {
 	s.t.Helper()
 	ctx := s.t.Context()
@@ -95,7 +95,7 @@ func (s *space) shut() {
 	for _, age := range []string{"1 WHERE opened IS NOT NULL", "opened - 120000000 WHERE opened > 1"} {
 		_, err := raw.Exec(ctx, "UPDATE quipu_default.partitions SET opened = "+age)
 		require.NoError(s.t, err)
-		require.NoError(s.t, below.Of(s.Runtime).Extend(ctx)) // opens the next ones, then notes that
+		require.NoError(s.t, below.Of(s.Runtime).Extend(ctx)) // opens the next ones, then records that
 	}
 }
 
@@ -120,7 +120,7 @@ func requireProved(t *testing.T, path string, jobs map[journal.JobID]bool) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
-// W11: however a job begins, its number is of the class of how long it is kept.
+// W11: however a job begins, its number is of the class for its time of retention.
 func TestW11NumbersOfEachWayToBegin(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

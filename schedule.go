@@ -19,18 +19,18 @@ import (
 
 // Bounds of the scheduler.
 const (
-	// MaxCatchUp bounds the jobs that one look starts for one flow; the next look
-	// goes on from there.
+	// MaxCatchUp bounds the jobs that one look starts for one flow; the next look continues
+	// there.
 	MaxCatchUp = 1000
-	// lookMost is the longest pause between two looks: a flow that was activated
-	// meanwhile is seen then. lookLeast is the shortest.
+	// lookMost and lookLeast bound the pause between two looks. A newly activated flow is seen
+	// after lookMost at the latest.
 	lookMost  = 5 * time.Second
 	lookLeast = 50 * time.Millisecond
 )
 
-// scheduler starts the jobs of flows with a schedule. Any number of processes do
-// it at the same time (T8): a time has one key, so that it starts one job, and
-// how far the schedule came is moved by test-and-set, after the starts.
+// scheduler starts the jobs of flows with a schedule. Any number of processes may do so at once
+// (T8): each time has one key, so it starts one job, and the schedule's position is moved by
+// test-and-set after the starts.
 type scheduler struct {
 	store interface {
 		Schedules(ctx context.Context) ([]store.Schedule, error)
@@ -41,16 +41,16 @@ type scheduler struct {
 	observer observer.Observer
 	log      *slog.Logger
 
-	clocks map[journal.FlowRef]*clock // of the versions that are active
+	clocks map[journal.FlowRef]*clock // of the active versions
 }
 
-// clock is the schedule of a flow version; without spec it has none.
+// clock is the schedule of a flow version; spec is nil where it has none.
 type clock struct {
 	flow.Schedule
 	spec *schedule.Spec
 }
 
-// run looks until ctx ends. What fails is tried again.
+// run looks until ctx ends. It tries again after an error.
 func (s *scheduler) run(ctx context.Context) error {
 	failing := false
 	for ctx.Err() == nil {
@@ -58,7 +58,7 @@ func (s *scheduler) run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err != nil && !failing: // said once, not at every look
+		case err != nil && !failing: // logged once, not at every look
 			s.log.Warn("scheduled jobs are not started; they are caught up with later", "error", err)
 		case err == nil && failing:
 			s.log.Info("scheduled jobs are started again")
@@ -73,8 +73,8 @@ func (s *scheduler) run(ctx context.Context) error {
 	return nil
 }
 
-// look starts what is due by the database's clock (J5), and says how long it is
-// until the next time. A flow that fails holds up no other.
+// look starts the jobs that are due by the database's clock (J5) and returns the time until the
+// next one is. A failing flow does not hold up the others.
 func (s *scheduler) look(ctx context.Context) (time.Duration, error) {
 	active, err := s.store.Schedules(ctx)
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *scheduler) look(ctx context.Context) (time.Duration, error) {
 	return wait, errors.Join(faults...)
 }
 
-// clock reads the schedule of a version, once.
+// clock returns the schedule of a version; it parses each version once.
 func (s *scheduler) clock(ctx context.Context, ref journal.FlowRef) (*clock, error) {
 	if c := s.clocks[ref]; c != nil {
 		return c, nil
@@ -121,7 +121,7 @@ func (s *scheduler) clock(ctx context.Context, ref journal.FlowRef) (*clock, err
 	return &clock{*in, spec}, err
 }
 
-// tick starts the jobs of one flow that are due, and moves its time behind them.
+// tick starts the due jobs of one flow and moves the flow's position behind them.
 func (s *scheduler) tick(ctx context.Context, at *store.Schedule, c *clock) (next time.Duration, err error) {
 	now := time.UnixMicro(int64(at.Now))
 	fire, upTo := c.spec.Missed(time.UnixMicro(int64(at.Last)), now, string(c.CatchUp), MaxCatchUp)
@@ -130,12 +130,12 @@ func (s *scheduler) tick(ctx context.Context, at *store.Schedule, c *clock) (nex
 			return 0, err
 		}
 		err := s.store.MarkSchedule(ctx, at.Ref.Name, at.Last, collation.Micros(upTo.UnixMicro()))
-		if err != nil && !errors.Is(err, store.ErrLost) { // lost: another process was here
+		if err != nil && !errors.Is(err, store.ErrLost) { // ErrLost: another process has moved it
 			return 0, err
 		}
 	}
 	if upTo.Before(now) {
-		return 0, nil // there is more already
+		return 0, nil // more is due already
 	}
 	if t := c.spec.Next(now); !t.IsZero() {
 		return t.Sub(now), nil
@@ -143,9 +143,8 @@ func (s *scheduler) tick(ctx context.Context, at *store.Schedule, c *clock) (nex
 	return lookMost, nil
 }
 
-// start begins the jobs of the times. One that was begun before is fine; an input
-// that the flow refuses will be refused for ever, so that it is said and passed
-// over.
+// start begins one job for each time. A job that exists already is no error. An input that the
+// flow refuses would be refused each time, so it is logged and skipped.
 func (s *scheduler) start(ctx context.Context, ref journal.FlowRef, c *clock, times []time.Time) error {
 	f, err := s.flows.Get(ctx, ref.Name, ref.Version)
 	if err != nil {

@@ -47,7 +47,7 @@ activities: {start: {type: trigger}}
 	require.NoError(c.t, err)
 }
 
-// run has n schedulers look for a time.
+// run lets n schedulers look for a while.
 func (c *clockwork) run(n int, span time.Duration) {
 	c.t.Helper()
 	ctx, stop := context.WithTimeout(c.t.Context(), span)
@@ -65,7 +65,7 @@ func (c *clockwork) run(n int, span time.Duration) {
 func (c *clockwork) begin(ctx context.Context, starts []store.Start) []store.Started {
 	out := make([]store.Started, len(starts))
 	if c.starts.Add(1)%4 == 0 {
-		out[0].Err = store.ErrUnavailable // tried again at the next look
+		out[0].Err = store.ErrUnavailable // the next look tries again
 		return out
 	}
 	out, err := journaltest.Driven{Store: c.store}.Start(ctx, starts, collation.Mode{})
@@ -75,7 +75,7 @@ func (c *clockwork) begin(ctx context.Context, starts []store.Start) []store.Sta
 	return out
 }
 
-// jobs are the keys of the flow's jobs, and how late the latest started.
+// jobs returns the keys of the flow's jobs, and the longest delay of a start.
 func (c *clockwork) jobs(name string) (keys []string, late time.Duration) {
 	c.t.Helper()
 	cursor := ""
@@ -96,7 +96,7 @@ func (c *clockwork) jobs(name string) (keys []string, late time.Duration) {
 	}
 }
 
-// E16, T8: however many processes look, a time starts one job, in time.
+// E16, T8: however many processes look, each time starts one job, and soon.
 func TestScheduledJobsStartOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -119,8 +119,8 @@ func TestScheduledJobsStartOnce(t *testing.T) {
 	})
 }
 
-// What happens with the times of a day on which nobody looked is the flow's choice,
-// and a look starts a bounded number of jobs.
+// The flow chooses what happens with times at which no process looked, and one look starts a
+// bounded number of jobs.
 func TestScheduledJobsAreCaughtUpWith(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

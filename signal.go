@@ -22,59 +22,56 @@ import (
 const (
 	MaxSignalTopic = flow.MaxTopic // bytes
 	MaxSignalKey   = collation.MaxSignalKey
-	// MaxPayload bounds the payload of a signal, bytes in its canonical form: each
-	// wait that takes it gets one of its own.
+	// MaxPayload bounds the payload of a signal, in bytes of its canonical form. Each wait that
+	// takes the signal stores a copy.
 	MaxPayload = wire.MaxInline
-	// DefaultKeep is how long a signal is kept that nobody waits for.
+	// DefaultKeep is how long a signal is kept while nobody waits for it.
 	DefaultKeep = time.Duration(collation.KeepSignal) * time.Microsecond
-	// MaxKeep is as long as a repetition of a signal is known for one.
+	// MaxKeep is also how long the idempotency key of a signal is known.
 	MaxKeep = store.SignalAge
 	// MaxIdempotencyKey bounds an idempotency key, bytes.
 	MaxIdempotencyKey = 512
 )
 
-// ErrSignal: the topic, the key, the payload or an option of a signal is missing,
+// ErrSignal says that the topic, the key, the payload or an option of a signal is missing,
 // malformed or over its limit. Nothing was sent.
 var ErrSignal = errors.New("refused signal")
 
-// SignalState is what became of a signal: SignalConsumed, SignalKept or
-// SignalMissed.
+// SignalState is the outcome of a signal: SignalConsumed, SignalKept or SignalMissed.
 type SignalState string
 
-// What becomes of a signal.
+// The outcomes of a signal.
 const (
 	SignalConsumed SignalState = SignalState(store.SignalConsumed) // a wait took it
-	SignalKept     SignalState = SignalState(store.SignalKept)     // nobody waits yet: the next wait that fits takes it
-	SignalMissed   SignalState = SignalState(store.SignalMissed)   // SignalAll, and nobody waited; or kept, and its time has passed
+	SignalKept     SignalState = SignalState(store.SignalKept)     // nobody waits yet: the next matching wait takes it
+	SignalMissed   SignalState = SignalState(store.SignalMissed)   // a SignalAll that met no wait, or a kept signal whose time has passed
 )
 
-// SignalResult is what became of a signal.
+// SignalResult is the outcome of a signal.
 type SignalResult struct {
 	State SignalState
-	// Duplicate says that a signal with the same idempotency key was here before,
-	// or an earlier attempt of this call, whose answer was lost: State is what became
-	// of that one by now, and this one did nothing.
+	// Duplicate says that this call did nothing: a signal with the same idempotency key came
+	// before, or an earlier try of this call did, whose answer was lost. State is what became of
+	// that signal so far.
 	Duplicate bool
-	// Reached is how many waits took the signal in this call.
+	// Reached is the number of waits that took the signal in this call.
 	Reached int
 }
 
-// Signal sends a signal to the hook that waits longest for the topic and the key
-// (1.11): 1…MaxSignalTopic and 1…MaxSignalKey bytes. Nobody waits: it is kept, and
-// the next one that waits for it takes it at once, so that no order of the two
-// loses it (E13). payload is anything that encoding/json marshals;
-// json.RawMessage is taken as it is. It is the output of the hook.
+// Signal sends a signal to the hook that has waited longest for the topic and the key (1.11), of
+// 1…MaxSignalTopic and 1…MaxSignalKey bytes. If no hook waits, the signal is kept and the next
+// wait takes it at once, so it does not matter which comes first (E13). payload becomes the
+// output of the hook. It is anything that encoding/json marshals; json.RawMessage is taken as it
+// is.
 //
-// The error is ErrSignal, or the store's: with ErrUnavailable nothing was
-// sent; with ErrUnknown it may have been, and the call may be repeated
-// under an IdempotencyKey.
+// Errors: ErrSignal, or the store's. With ErrUnavailable nothing was sent; with ErrUnknown it may
+// have been, and the call may be repeated under an IdempotencyKey.
 func (rt *Runtime) Signal(ctx context.Context, topic, key string, payload any, opts ...SignalOption) (SignalResult, error) {
 	return rt.send(ctx, false, topic, key, payload, opts)
 }
 
-// SignalAll sends a signal to every hook that waits for the topic and the key, at
-// most 10 000, the longest waiting first. It is not kept. Otherwise it
-// is as Signal.
+// SignalAll sends a signal to every hook that waits for the topic and the key, at most 10 000,
+// the longest waiting first. The signal is not kept. Otherwise it is as Signal.
 func (rt *Runtime) SignalAll(ctx context.Context, topic, key string, payload any, opts ...SignalOption) (SignalResult, error) {
 	return rt.send(ctx, true, topic, key, payload, opts)
 }
@@ -92,7 +89,7 @@ func (rt *Runtime) send(ctx context.Context, all bool, topic, key string, payloa
 	return rt.signalled(s, &done, began), nil
 }
 
-// signalled counts what became of a signal, and tells the jobs that it reached.
+// signalled counts the outcome of a signal and adds a span to the traces of the jobs it reached.
 func (rt *Runtime) signalled(s *collation.Signal, done *store.Signalled, began time.Time) SignalResult {
 	o, outcome := rt.cfg.Observer, string(done.State)
 	if done.Duplicate {
@@ -109,8 +106,7 @@ func (rt *Runtime) signalled(s *collation.Signal, done *store.Signalled, began t
 	return SignalResult{State: SignalState(done.State), Duplicate: done.Duplicate, Reached: done.Reached}
 }
 
-// signal checks what was given and makes the signal of it. The store says when it
-// was sent (J5).
+// signal checks its arguments and builds the signal. The store sets the time (J5).
 func (rt *Runtime) signal(ctx context.Context, all bool, topic, key string, payload any, opts []SignalOption) (*collation.Signal, error) {
 	if err := checkSignal(topic, key); err != nil {
 		return nil, err
@@ -135,7 +131,7 @@ func (rt *Runtime) signal(ctx context.Context, all bool, topic, key string, payl
 	}, nil
 }
 
-// signalTopic is the text of a topic in a flow: any other is waited for by nobody.
+// signalTopic matches the topics that a flow can name; no hook waits for any other.
 var signalTopic = regexp.MustCompile(`^[a-z0-9_-]+(\.[a-z0-9_-]+)*$`)
 
 func checkSignal(topic, key string) error {
@@ -154,11 +150,11 @@ func checkSignal(topic, key string) error {
 	return nil
 }
 
-// storable says that the text can be kept in a database.
+// storable says whether the database can store the text.
 func storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
-// identified is what signals and interrupts have in common: a call that is
-// repeated under the same key does nothing again (C8).
+// identified is the idempotency key of a signal or an interrupt: a call that is repeated under
+// the same key does nothing (C8).
 type identified struct{ key IdempotencyKey }
 
 func (i *identified) id() string {

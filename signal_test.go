@@ -12,8 +12,8 @@ import (
 	"github.com/quipu-journal/quipu/observer"
 )
 
-// What can never be delivered is refused before anything is sent, by name, with
-// the limit.
+// A signal that could never be delivered is refused before anything is sent; the error names the
+// fault and the limit.
 func TestSignalsAreChecked(t *testing.T) {
 	t.Parallel()
 	rt := &Runtime{cfg: Config{Space: "shop", Observer: observer.Nop{}}}
@@ -66,8 +66,8 @@ func TestInterruptsAreChecked(t *testing.T) {
 	}
 }
 
-// C8: the GUID of a signal follows from the idempotency key; without one each call
-// is a signal of its own.
+// C8: the GUID of a signal follows from the idempotency key. Without a key each call is its own
+// signal.
 func TestC8SignalIdentity(t *testing.T) {
 	t.Parallel()
 	rt := &Runtime{cfg: Config{Space: "shop", Observer: observer.Nop{}}}

@@ -24,39 +24,39 @@ const (
 	MaxStarts = engine.MaxStarts
 	MaxTags   = engine.MaxTags
 	MaxTag    = engine.MaxTag // bytes
-	MaxDelay  = flow.MaxSleep // of a start
+	MaxDelay  = flow.MaxSleep // the longest delay of a start
 )
 
 // Errors of calls.
 var (
-	// ErrNotFound: no such job, flow or dead letter.
+	// ErrNotFound says that there is no such job, flow or dead letter.
 	ErrNotFound = store.ErrNotFound
-	// ErrUnavailable: a server is away; nothing was done, and the call may be repeated.
+	// ErrUnavailable says that a server is away. Nothing was done; the call may be repeated.
 	ErrUnavailable = store.ErrUnavailable
-	// ErrUnknown: the answer of the database was lost; it may have been done, and the call
+	// ErrUnknown says that the database's answer was lost. The call may have taken effect, and
 	// may be repeated.
 	ErrUnknown = store.ErrUnknown
-	// ErrStale: what was to be decided has ended already.
+	// ErrStale says that the call came too late: somebody else has decided, or it has ended.
 	ErrStale = store.ErrStale
-	// ErrRejected: the database cannot keep what was given.
+	// ErrRejected says that the database cannot store the given value.
 	ErrRejected = store.ErrRejected
-	// ErrVersionTaken: the flow's version is deployed with other content.
+	// ErrVersionTaken says that the flow's version is deployed with other content.
 	ErrVersionTaken = store.ErrVersionTaken
-	// ErrSchema: the schema of the space is not that of this build.
+	// ErrSchema says that the schema of the space does not fit this build.
 	ErrSchema = store.ErrSchema
-	// ErrInput: the input is no JSON, too large, or against the flow's schema.
+	// ErrInput says that the input is no JSON, too large, or does not fit the flow's schema.
 	ErrInput = engine.ErrInput
-	// ErrKey: the key is missing, longer than MaxKey, no UTF-8, has control
-	// characters, or is not the one that identity strict derives (E16).
+	// ErrKey says that the key is missing, longer than MaxKey, no UTF-8, has control characters,
+	// or is not the key that identity strict derives (E16).
 	ErrKey = engine.ErrKey
 )
 
-// ConflictError says that the key of a start has a job that was started from another flow,
-// or with another input (1.11). Nothing was begun.
+// ConflictError says that the key of a start belongs to a job of another flow or with another
+// input (1.11). Nothing was begun.
 type ConflictError struct {
-	Job           Job    // that has the key
-	Flow, Version string // what it was started from
-	// SameFlow and SameInput say what the two have in common; a Call's flow is its topic.
+	Job           Job    // the job that has the key
+	Flow, Version string // what that job was started from
+	// SameFlow and SameInput say what agrees; the flow of a Call is its topic.
 	SameFlow, SameInput bool
 }
 
@@ -69,16 +69,14 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("the key %.80q has a job %s: take another key", e.Job.Key, differs)
 }
 
-// Job names one job of the space.
-//
-// The key alone is enough for what reads and waits: it is looked up then.
+// Job names one job of the space. For methods that read and wait the Key alone is enough: they
+// look the ID up.
 type Job struct {
 	ID  journal.JobID
 	Key string
-	// Existing says of a job that a start returns that it was there, from the same flow
-	// and with the same input: nothing was begun. It need not have been another caller: a
-	// call that loses the answer to its own commit asks again, and finds what it has
-	// started.
+	// Existing says that the key already had this job, from the same flow and with the same
+	// input, and nothing was begun. A caller may meet its own job this way: when the answer to
+	// its commit is lost, the call asks again and finds what it has started.
 	Existing bool
 }
 
@@ -86,30 +84,30 @@ type Job struct {
 // marshals; json.RawMessage is taken as it is.
 type StartRequest struct {
 	Flow    string
-	Version string // of the flow; empty: the active one
-	Key     string // under identity strict empty, or the one that it derives
+	Version string // of the flow; empty means the active one
+	Key     string // under identity strict: empty, or the key that it derives
 	Input   any
-	// At is when the job is to start, and Delay how long after it was begun, both by the
-	// database's clock: the later of the two, at most MaxDelay from then. The job is there
-	// at once, and open. A time that has passed, or none, is at once.
+	// At and Delay put off the start of the job, by the database's clock; Delay counts from the
+	// inception. The later one counts, at most MaxDelay from now. The job exists and is open at
+	// once. A time that has passed means now.
 	At    time.Time
 	Delay time.Duration
-	// Tags are what the job is found by in a list (JobFilter.Tags): at most MaxTags, each
-	// of 1 to MaxTag bytes.
+	// Tags are labels by which Jobs finds the job (JobFilter.Tags): at most MaxTags, each of 1 to
+	// MaxTag bytes.
 	Tags []string
 }
 
-// StartResult is what became of one StartRequest.
+// StartResult is the outcome of one StartRequest.
 type StartResult struct {
 	Job Job
-	Err error // nil, *ConflictError, or why it was refused
+	Err error // nil, *ConflictError, or why the start was refused
 }
 
-// Start begins one job on the active version of the flow. Of a key that has a job already,
-// from the same flow (of whatever version) and with the same input, it returns that job,
-// as Existing; with other content it is *ConflictError. The error is also ErrInput, ErrKey,
-// ErrNotFound for a flow that is not deployed, ErrUnavailable: nothing was begun, or
-// ErrUnknown: it may have been, and the call may be repeated.
+// Start begins one job on the active version of the flow. If the key has a job already, from the
+// same flow (in any version) and with the same input, it returns that job with Existing set; a
+// job with other content gives *ConflictError. Other errors: ErrInput, ErrKey, ErrNotFound for a
+// flow that is not deployed, ErrUnavailable (nothing was begun), ErrUnknown (the job may have
+// begun; repeat the call).
 func (rt *Runtime) Start(ctx context.Context, flowName, key string, input any, opts ...StartOption) (Job, error) {
 	r := StartRequest{Flow: flowName, Key: key, Input: input}
 	for _, o := range opts {
@@ -122,7 +120,7 @@ func (rt *Runtime) Start(ctx context.Context, flowName, key string, input any, o
 	return res[0].Job, res[0].Err
 }
 
-// started is the answer to a start of a key.
+// started turns the store's answer into that of Start.
 func started(key string, s store.Started) (Job, error) {
 	job := Job{ID: s.Job, Key: key}
 	there, is := errors.AsType[*store.AlreadyStartedError](s.Err)
@@ -138,11 +136,11 @@ func started(key string, s store.Started) (Job, error) {
 	}
 }
 
-// StartMany begins up to MaxStarts jobs; the results are in the order of the
-// requests. Each job is begun, or refused, by itself: with ErrUnavailable it
-// was not, with ErrUnknown it may have been, and the request may be repeated.
-// They share transactions with one another, and with what else the process commits.
-// The error is about the whole call: it has too many requests.
+// StartMany begins up to MaxStarts jobs; the results are in the order of the requests. Each
+// request succeeds or fails alone: with ErrUnavailable the job was not begun, with ErrUnknown it
+// may have been; both may be repeated. The jobs share transactions with each other and with the
+// rest of the process's commits. The second result is an error only if there are too many
+// requests.
 func (rt *Runtime) StartMany(ctx context.Context, reqs []StartRequest) ([]StartResult, error) {
 	if len(reqs) > MaxStarts {
 		return nil, fmt.Errorf("%w: %d jobs in one call, the limit is %d", ErrInput, len(reqs), MaxStarts)
@@ -176,13 +174,12 @@ func (rt *Runtime) StartMany(ctx context.Context, reqs []StartRequest) ([]StartR
 	return out, nil
 }
 
-// maxFlowMoves bounds how often a start is prepared anew because its flow got
-// another active version meanwhile.
+// maxFlowMoves bounds how often a start is prepared again because another version of its flow
+// became active meanwhile.
 const maxFlowMoves = 5
 
-// begin starts jobs that are checked, at most MaxStarts, each with a trace of its
-// own. One whose flow has another active version by now is refused with
-// engine.ErrFlowMoved.
+// begin starts checked jobs, at most MaxStarts, each with its own trace. A start fails with
+// engine.ErrFlowMoved when another version of its flow has become active.
 func (rt *Runtime) begin(ctx context.Context, starts []store.Start) []store.Started {
 	ends := make([]func(error), len(starts))
 	for i := range starts {
@@ -230,8 +227,8 @@ func (rt *Runtime) prepare(ctx context.Context, r StartRequest) (store.Start, er
 	return start, nil
 }
 
-// marshal is the canonical form of an input. JSON that is given as it is has its
-// faults named by canonical, and < > & count as the one byte that is stored.
+// marshal returns the canonical form of an input. It takes json.RawMessage as it is, so that
+// canonical names its faults. HTML escaping is off: < > & are stored as one byte.
 func marshal(v any) ([]byte, error) {
 	raw, ok := v.(json.RawMessage)
 	if !ok || raw == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestInputIsTakenAsItIs: the limit counts the bytes that are stored, and what is
-// no JSON is refused with the place of the fault.
+// TestInputIsTakenAsItIs: the limit counts the stored bytes. Bad JSON is refused with the place
+// of the fault.
 func TestInputIsTakenAsItIs(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("<&>", MaxInput/3-1)

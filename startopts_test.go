@@ -11,8 +11,8 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 )
 
-// A start that is repeated is the job that is there; with other content it is refused,
-// and says in what.
+// A repeated start returns the existing job. With other content it is refused, and the error says
+// what differs.
 func TestStartIsRepeated(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t, hello, "flow: other\nversion: \"1\"\nactivities: {start: {type: trigger}}\n")
@@ -38,7 +38,7 @@ func TestStartIsRepeated(t *testing.T) {
 	}
 }
 
-// A start can name a version, come later, and have tags.
+// A start can name a version, be delayed, and have tags.
 func TestStartOptions(t *testing.T) {
 	t.Parallel()
 	const text = "flow: v\nversion: \"%\"\noutput: \"%\"\nactivities: {start: {type: trigger}}\n"

@@ -10,28 +10,25 @@ import (
 	"github.com/quipu-journal/quipu/observer"
 )
 
-// Tx is a transaction of the caller's own on the database of the space: a pgx.Tx,
-// of a connection, of a pool, or a savepoint of either (E17).
+// Tx is the caller's own transaction on the space's database: a pgx.Tx of a connection or a pool,
+// or a savepoint of one (E17).
 type Tx = postgres.Tx
 
-// Transaction is what StartTx and SignalTx act in: a Tx, or the EffectTx that the
-// body of a DoTx was given.
+// Transaction is what StartTx and SignalTx write in: a Tx, or the EffectTx of a DoTx.
 type Transaction = postgres.Transaction
 
-// StartTx is Start inside the caller's own transaction: the job begins when that
-// commits, and never was if it does not (E17). Nothing needs to be published: the
-// commit announces the job to the engines, which pick it up at once; one that does not
-// hear that, within about a second.
+// StartTx is Start inside the caller's own transaction: the job begins if and when that commits
+// (E17). Nothing has to be published: the commit announces the job to the engines, which pick it
+// up at once. If the announcement is lost they find it within about a second.
 //
-// In the body of a DoTx it begins with the effect, or not at all, and a run of the
-// handler that finds the effect done begins nothing: exactly one job, without a
-// key that has to be remembered.
+// In the body of a DoTx the job begins with the effect or not at all. A later run of the handler
+// finds the effect done and begins nothing, so there is exactly one job and no key to remember.
 //
-// A key that another transaction is just starting is waited for. After an error
-// the transaction can go on as if the call had not been, and nothing was retried:
-// with ErrUnavailable the caller retries the whole transaction (a DoTx does so
-// itself where it returns the error). The caller's database role, or that of the
-// worker, needs the rights of the engine's role (4.5).
+// StartTx waits for another transaction that is starting the same key. After an error the
+// transaction stays usable, as if the call had not been made. StartTx does not retry: after
+// ErrUnavailable the caller repeats the whole transaction (a DoTx does so itself if its body
+// returns the error). The database role of the caller or the worker needs the rights of the
+// engine's role (4.5).
 func (rt *Runtime) StartTx(ctx context.Context, tx Transaction, flowName, key string, input any, opts ...StartOption) (Job, error) {
 	r := StartRequest{Flow: flowName, Key: key, Input: input}
 	for _, o := range opts {
@@ -56,10 +53,9 @@ func (rt *Runtime) StartTx(ctx context.Context, tx Transaction, flowName, key st
 	}
 }
 
-// SignalTx is Signal inside the caller's own transaction: the signal is sent when
-// that commits (E17), and reaches a hook as soon as a job of StartTx begins. So its state is
-// SignalKept, or of a Duplicate what became of the first. Errors are as of
-// StartTx, or ErrSignal.
+// SignalTx is Signal inside the caller's own transaction: the signal is sent when that commits
+// (E17) and reaches a hook as soon as a job of StartTx begins. So its state is SignalKept, or for
+// a Duplicate what became of the first. Errors are those of StartTx, or ErrSignal.
 func (rt *Runtime) SignalTx(ctx context.Context, tx Transaction, topic, key string, payload any, opts ...SignalOption) (SignalResult, error) {
 	s, err := rt.signal(ctx, false, topic, key, payload, opts)
 	if err != nil {

@@ -18,42 +18,42 @@ func init() {
 // JobSummary is one line of a list of jobs. A time that has not come is zero.
 type JobSummary struct {
 	Job           Job
-	Generation    int64 // of the key, from 1: it has one more each time it is used again
+	Generation    int64 // how often the key has been used, from 1
 	Flow, Version string
 	State         journal.JobState
 	Tags          []string
 	Started       time.Time
 	Closed        time.Time
-	Open          int64  // open obligations: what it waits for before it can end
-	Entries       int64  // of its main chain
+	Open          int64  // open obligations: at 0 the job closes
+	Entries       int64  // entries of its main chain
 	Cursor        string // for JobFilter.Before
 }
 
-// JobInfo is how one job stands.
+// JobInfo is the state of one job.
 type JobInfo struct {
 	JobSummary
 	Ended     bool // closed, and its completion tasks are done
-	Code      int  // with which it closed: 200, or that of its error
+	Code      int  // 200, or that of its error; 0 while open
 	Error     *journal.Failure
-	Output    json.RawMessage // once it has Ended
-	ExpiresAt time.Time       // when it is removed; zero: it is kept, or not closed
+	Output    json.RawMessage // set once it has Ended
+	ExpiresAt time.Time       // when it is removed; zero if it is kept for good or not closed
 	Trace     string          // W3C traceparent, or ""
-	// Parent is the job that started it by an await or a function; nil for none.
+	// Parent is the activity that started this job by an await or a function; nil for none.
 	Parent *Parent
-	// Resumes is the job that it goes on with, ResumedBy the one that goes on with it, both
-	// of the same key; zero for none.
+	// Resumes is the job that this one continues, ResumedBy the one that continues it. Both have
+	// the same key; zero for none.
 	Resumes, ResumedBy journal.JobID
-	// Activities are the instances that the job has reached: one for each pass.
+	// Activities are the instances that the job has reached, one for each pass.
 	Activities []Instance
-	// Messages are those that are open: sent, due, held, or due later.
+	// Messages are the open ones: sent, due, due later, or held.
 	Messages []Message
 	// Waits are the open waits for signals.
 	Waits []Wait
-	// DeadLetters are all of the job's, the oldest first.
+	// DeadLetters are all dead letters of the job, the oldest first.
 	DeadLetters []DeadLetter
 }
 
-// Parent is the activity of another job that a job was started by.
+// Parent is the activity of another job that started a job.
 type Parent struct {
 	Job               Job
 	Activity, Address string
@@ -63,7 +63,7 @@ type Parent struct {
 type Instance struct {
 	Activity, Address string
 	Ledger            string // its 15 digits (1.2)
-	Code              int    // of its result; 0: it has none
+	Code              int    // of its result; 0 without one
 	Child             journal.JobID
 }
 
@@ -73,12 +73,12 @@ type Message struct {
 	Kind              string // request, leg1, wakeup, …
 	Activity, Address string
 	Topic             string // of a request
-	Element           int    // under `each`
+	Element           int    // its index in the list, under `each`
 	Turn, Attempt     int
-	Sent              time.Time // last
-	Due               time.Time // when it is looked at next; zero: not by itself
+	Sent              time.Time // last sent
+	Due               time.Time // when the sweeper looks at it next; zero if it does not
 	Held              string    // why it is held, or ""
-	Holder            string    // the run that has it, or ""
+	Holder            string    // the handler run that has it, or ""
 }
 
 // Wait is an open wait for a signal.
@@ -87,20 +87,20 @@ type Wait struct {
 	Topic, Key        string
 	Since             time.Time
 	Repeat            bool
-	Signals           int // that have come, of one that repeats
+	Signals           int // signals so far, if it repeats
 }
 
-// JobFilter selects a page of jobs. What is zero is not asked for.
+// JobFilter selects a page of jobs. A zero field does not filter.
 type JobFilter struct {
 	State  journal.JobState
 	Flow   string
 	Prefix string   // of the key
-	Tags   []string // all of them
-	Before string   // the Cursor of the last job of the page before
+	Tags   []string // the job has all of them
+	Before string   // the Cursor of the last job of the previous page
 	Limit  int      // defaults to 100, at most 1 000
 }
 
-// Job reads how a job stands: ErrNotFound.
+// Job reads the state of a job: ErrNotFound.
 func (rt *Runtime) Job(ctx context.Context, job Job) (*JobInfo, error) {
 	job, err := rt.known(ctx, job)
 	if err != nil {
@@ -113,7 +113,7 @@ func (rt *Runtime) Job(ctx context.Context, job Job) (*JobInfo, error) {
 	return info(v), nil
 }
 
-// Jobs lists jobs, newest first, a page at a time.
+// Jobs lists a page of jobs, newest first, without those that another has resumed.
 func (rt *Runtime) Jobs(ctx context.Context, f JobFilter) ([]JobSummary, error) {
 	views, err := rt.store.Jobs(ctx, store.JobFilter{
 		State: f.State, Flow: f.Flow, Prefix: f.Prefix, Tags: f.Tags, Before: f.Before, Limit: f.Limit,
@@ -128,7 +128,7 @@ func (rt *Runtime) Jobs(ctx context.Context, f JobFilter) ([]JobSummary, error) 
 	return all, nil
 }
 
-// moment is a time of the database, zero for never.
+// moment converts a time of the database; never is the zero time.
 func moment(t collation.Micros) time.Time {
 	if t == collation.Never {
 		return time.Time{}

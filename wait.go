@@ -13,8 +13,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// JobError is how a job ended that did not complete: its state, the code and
-// the message of its error.
+// JobError says that a job ended without completing: its state, and the code and cause of its
+// error.
 type JobError struct {
 	Job   Job
 	State journal.JobState
@@ -31,20 +31,20 @@ func (e *JobError) Error() string {
 	return fmt.Sprintf("job %q %s with code %d: %s", e.Job.Key, e.State, e.Code, message)
 }
 
-// quarantined is why Wait returns without an end: nothing of the job goes on by
-// itself (J1).
+// quarantined is the cause that Wait reports for a quarantined job, which never ends by itself
+// (J1).
 var quarantined = &journal.Failure{
 	Class: "quarantined", Message: "its stored state is against the laws: verify its journal (journal-verify --job)",
 }
 
-// ParkedError says that a job waits for a person: these dead letters of it are open, and
-// nothing else need be going on in it. Operator.Decide answers them.
+// ParkedError says that a job waits for a person: it has these open dead letters, and perhaps
+// nothing else goes on in it. Operator.Decide answers them.
 type ParkedError struct {
 	Job         Job
 	DeadLetters []DeadLetter // newest first
 }
 
-// Error names the dead letters, and what to do.
+// Error names the dead letters and says what to do.
 func (e *ParkedError) Error() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "job %q waits for a person", e.Job.Key)
@@ -59,25 +59,25 @@ func (e *ParkedError) Error() string {
 	return text.String()
 }
 
-// maxLettersNamed bounds the dead letters that a ParkedError names in its text.
+// maxLettersNamed bounds the dead letters that the text of a ParkedError names.
 const maxLettersNamed = 3
 
-// WaitOption changes a Wait, or that of a Call: UntilParked.
+// WaitOption changes a Wait or a Call: UntilParked.
 type WaitOption interface{ toWait(o *waitOptions) }
 
 type waitOptions struct{ untilParked bool }
 
-// UntilParked says that a Wait ends when the job waits for a person, with *ParkedError; by
-// default it goes on, since somebody may answer. It is looked for once in Config.WaitLook.
+// UntilParked makes a Wait return *ParkedError when the job waits for a person. By default it
+// goes on waiting, since somebody may answer. Wait looks for it once in each Config.WaitLook.
 type UntilParked bool
 
 func (u UntilParked) toWait(o *waitOptions) { o.untilParked = bool(u) }
 
-// Wait waits for the job's end and returns its output, or *JobError. It is told of
-// the end by this process's engine or, where NATS is known, by another's; what
-// nobody tells it finds at its next look (Config.WaitLook). A database that is away
-// is waited for. ErrClosed: the Runtime was closed meanwhile. When ctx ends first, the error
-// is its cause and, where the job waits for a person, *ParkedError beside it.
+// Wait waits for the job's end and returns its output, or *JobError. The engine of this process
+// wakes it, or with NATS that of another process; a look every Config.WaitLook finds ends that
+// nobody announced. It also waits while the database is away. It returns ErrClosed if the Runtime
+// is closed meanwhile. When ctx ends first, it returns the cause of that, with *ParkedError beside
+// it where the job waits for a person.
 func (rt *Runtime) Wait(ctx context.Context, job Job, opts ...WaitOption) (json.RawMessage, error) {
 	var options waitOptions
 	for _, o := range opts {
@@ -107,12 +107,12 @@ func (rt *Runtime) Wait(ctx context.Context, job Job, opts ...WaitOption) (json.
 // lateLook bounds the look for why a job has not ended in time.
 const lateLook = time.Second
 
-// late is the error of a wait whose context has ended, with what the job waits for, if that
-// is a person.
+// late is the error of a wait whose context has ended. It adds *ParkedError where the job waits
+// for a person.
 func (rt *Runtime) late(ctx context.Context, job Job, err error) error {
 	err = fmt.Errorf("wait for job %q: %w", job.Key, err)
 	if !errors.Is(err, context.DeadlineExceeded) {
-		return err // who gives up knows why
+		return err // the caller gave up itself and knows why
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateLook)
 	defer cancel()
@@ -130,19 +130,19 @@ func parkedBy(job Job, views []store.DeadView) *ParkedError {
 	return e
 }
 
-// WaitAs is Wait with the output as a T.
+// WaitAs is Wait with the output decoded as a T.
 func WaitAs[T any](ctx context.Context, rt *Runtime, job Job, opts ...WaitOption) (T, error) {
 	out, err := rt.Wait(ctx, job, opts...)
 	return as[T](out, err, "output of job "+job.Key)
 }
 
-// CallAs is Call with the result as a T.
+// CallAs is Call with the result decoded as a T.
 func CallAs[T any](ctx context.Context, rt *Runtime, topic, key string, in any, opts ...WaitOption) (T, error) {
 	out, err := rt.Call(ctx, topic, key, in, opts...)
 	return as[T](out, err, "result of call "+key)
 }
 
-// as reads JSON as a T.
+// as decodes JSON as a T.
 func as[T any](text json.RawMessage, err error, what string) (T, error) {
 	var v T
 	if err != nil {

@@ -23,16 +23,16 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// never is a pause between two looks that no test lives to see.
+// never is a pause between looks that is longer than any test.
 const never = time.Hour
 
-// waited is what a Wait came to.
+// waited is the result of a Wait.
 type waited struct {
 	out json.RawMessage
 	err error
 }
 
-// wait waits in a goroutine of its own.
+// wait waits in its own goroutine.
 func (s *space) wait(ctx context.Context, rt *quipu.Runtime, job quipu.Job) <-chan waited {
 	end := make(chan waited, 1)
 	go func() {
@@ -42,8 +42,8 @@ func (s *space) wait(ctx context.Context, rt *quipu.Runtime, job quipu.Job) <-ch
 	return end
 }
 
-// waiting is wait by a client that does nothing else. It returns when the job was
-// looked at: it was listened for before.
+// waiting is wait by a client that does nothing else. It returns once the job was looked at,
+// which comes after it was listened for.
 func (s *space) waiting(ctx context.Context, rt *quipu.Runtime, job quipu.Job) <-chan waited {
 	s.t.Helper()
 	conn, err := pgx.Connect(s.t.Context(), s.dsn)
@@ -70,8 +70,8 @@ func (s *space) client(cfg quipu.Config) *quipu.Runtime {
 	return rt
 }
 
-// W5: Wait is told by the engine of its own process, and by that of another one. Where
-// nobody can tell it, it finds out soon.
+// W5: the engine of its own process or of another one tells a Wait of the end. If nobody can
+// tell, Wait soon finds out itself.
 func TestW5WaitIsTold(t *testing.T) {
 	t.Parallel()
 	server, away := devtest.NATS(t), devtest.NATS(t)
@@ -88,11 +88,11 @@ func TestW5WaitIsTold(t *testing.T) {
 			key := fmt.Sprint(name, n)
 			job := s.begin("listen", key, nil)
 			begin := s.waiting
-			if rt == s.Runtime { // which asks the database for much else
+			if rt == s.Runtime { // its other work asks the database a lot, too
 				begin = s.wait
 			}
 			end := begin(t.Context(), rt, job)
-			// By its own connection: that it listens came to the server before.
+			// The client listens on its own connection; the server knows of that before.
 			_, err := rt.Signal(t.Context(), "news.told", key, n)
 			require.NoError(t, err)
 			select {
@@ -126,7 +126,7 @@ func TestW5WaitEnds(t *testing.T) {
 	require.ErrorContains(t, err, "nobody")
 }
 
-// asking counts what is asked of a store.
+// asking counts the reads of a store.
 type asking struct {
 	engine.Ends
 	mu    sync.Mutex
@@ -159,8 +159,8 @@ func (a *asking) counts() (looks []look, read int) {
 	return a.looks, a.read
 }
 
-// W5: a thousand that wait are read once at the beginning and once at the end, and
-// cost one query together from time to time.
+// W5: for a thousand waits the jobs are read once at the beginning and once at the end, and in
+// between one query now and then serves all.
 func TestW5AThousandWait(t *testing.T) {
 	t.Parallel()
 	const n, pause, looks = 1000, 200 * time.Millisecond, 5

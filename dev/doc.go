@@ -1,6 +1,6 @@
-// Package dev runs what Quipu needs on one machine with nothing to configure: a
-// NATS server inside this process and a private Postgres from the local
-// binaries. `worker dev` and the tests with real servers stand on it.
+// Package dev runs what Quipu needs on one machine without configuration: a NATS server in this
+// process, and a private Postgres from the local binaries. `worker dev` and the tests with real
+// servers use it.
 //
 // StartNATS and StartPostgres each own one directory, survive restarts on it,
 // and refuse a second owner. Lock is the same protection for the directory

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Debian's own cluster must be forbidden after postgresql-common is there and
-// before postgresql is.
+// Debian's own cluster must be forbidden after postgresql-common is installed and before
+// postgresql is.
 func TestInstallMakesNoMainCluster(t *testing.T) {
 	t.Parallel()
 	conf := filepath.Join(t.TempDir(), "createcluster.conf")

@@ -14,9 +14,9 @@ import (
 // lockFile is the file in a locked directory.
 const lockFile = "lock"
 
-// LockedError is a directory that another process works on.
+// LockedError says that another process owns a directory.
 type LockedError struct {
-	// Dir is the directory, PID its holder; 0 if the holder has not said yet.
+	// Dir is the directory. PID is its owner, 0 if that has not said so yet.
 	Dir string
 	PID int
 }
@@ -30,9 +30,9 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s is in use by %s: stop it first, or take another directory", e.Dir, holder)
 }
 
-// Lock makes this process the owner of dir, which it creates if need be, until
-// release is called or the process ends, however it ends (flock). A second owner,
-// in this process too, gets a *LockedError that names the first.
+// Lock makes this process the owner of dir, which it creates if need be, until release is called
+// or the process ends in any way (flock). A second owner, even in this process, gets a
+// *LockedError that names the first.
 func Lock(dir string) (release func() error, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
@@ -53,7 +53,7 @@ func Lock(dir string) (release func() error, err error) {
 		_ = file.Close()
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	return file.Close, nil // closing gives the flock back; the file stays
+	return file.Close, nil // closing releases the flock; the file stays
 }
 
 func writePID(file *os.File) error {

@@ -15,24 +15,24 @@ import (
 
 const (
 	natsReadyWait = 20 * time.Second
-	// natsSlice is how long one look for readiness waits before it looks at ctx.
+	// natsSlice is how long one wait for readiness lasts before ctx is checked.
 	natsSlice = 100 * time.Millisecond
-	// natsPoll is between two looks at what a server that ends has to do.
+	// natsPoll is the pause between two checks whether an ending server is idle.
 	natsPoll       = time.Millisecond
-	natsMaxClients = 1 << 16 // that are asked to go
+	natsMaxClients = 1 << 16 // clients that are disconnected at most
 	loopback       = "127.0.0.1"
 )
 
-// NATSOptions of an embedded server; the zero value is right.
+// NATSOptions are options of an embedded server; the zero value is fine.
 type NATSOptions struct {
-	// Port on 127.0.0.1; 0 is any free one, kept over Restart.
+	// Port on 127.0.0.1; 0 takes any free one. Restart keeps it.
 	Port int
 	// MaxPayload in bytes; 0 is the server's default, 1 MiB.
 	MaxPayload int32
-	// MaxStore bounds the disk space of JetStream in bytes; 0 is the server's
-	// default, three quarters of what is free.
+	// MaxStore bounds JetStream's disk space in bytes; 0 is the server's default, three quarters
+	// of the free space.
 	MaxStore int64
-	// Log gets the server's warnings and errors; nil is none.
+	// Log gets the server's warnings and errors; nil drops them.
 	Log *slog.Logger
 }
 
@@ -46,8 +46,8 @@ type NATS struct {
 	server *server.Server // nil while shut down
 }
 
-// StartNATS runs a server on dir until Shutdown. What its streams held before is
-// there again. A second one on dir gets a *LockedError.
+// StartNATS runs a server on dir until Shutdown. Its streams keep what they held before. A second
+// server on dir gets a *LockedError.
 func StartNATS(ctx context.Context, dir string, opts NATSOptions) (*NATS, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -75,7 +75,7 @@ func (n *NATS) start(ctx context.Context) error {
 		Port:       port,
 		JetStream:  true,
 		StoreDir:   n.dir,
-		NoSigs:     true, // signals are the process's own
+		NoSigs:     true, // the process handles signals itself
 
 		MaxPayload:        n.opts.MaxPayload,
 		JetStreamMaxStore: n.opts.MaxStore,
@@ -93,7 +93,7 @@ func (n *NATS) start(ctx context.Context) error {
 		return fmt.Errorf("start nats in %s: %w", n.dir, err)
 	}
 	if addr, ok := s.Addr().(*net.TCPAddr); ok {
-		n.opts.Port = addr.Port // clients find a restarted server where it was
+		n.opts.Port = addr.Port // so that clients find a restarted server
 	}
 	n.mu.Lock()
 	n.server = s
@@ -118,11 +118,11 @@ func awaitNATS(ctx context.Context, s *server.Server) error {
 	return nil
 }
 
-// URL for clients with a socket. It stays the same over Restart.
+// URL returns the address for clients. It stays the same over Restart.
 func (n *NATS) URL() string { return fmt.Sprintf("nats://%s:%d", loopback, n.opts.Port) }
 
-// InProcessConn makes *NATS an in-process connection provider of nats.go: no
-// socket between the bus and the server. It survives Restart.
+// InProcessConn makes *NATS an in-process connection provider of nats.go, without a socket. It
+// works again after Restart.
 func (n *NATS) InProcessConn() (net.Conn, error) {
 	n.mu.Lock()
 	s := n.server
@@ -133,7 +133,7 @@ func (n *NATS) InProcessConn() (net.Conn, error) {
 	return s.InProcessConn()
 }
 
-// Shutdown stops the server and gives the directory back. It is idempotent.
+// Shutdown stops the server and releases the directory. It is idempotent.
 func (n *NATS) Shutdown() error {
 	n.stop()
 	n.mu.Lock()
@@ -146,8 +146,8 @@ func (n *NATS) Shutdown() error {
 	return release()
 }
 
-// Restart stops the server and starts it on the same directory and port, as
-// after a crash of the server alone (F9).
+// Restart stops the server and starts it on the same directory and port, like a crash of the
+// server alone (F9).
 func (n *NATS) Restart(ctx context.Context) error {
 	n.stop()
 	return n.start(ctx)
@@ -165,17 +165,16 @@ func (n *NATS) stop() {
 	}
 }
 
-// quiesce takes the server's clients away and lets it end what they have asked
-// for, for at most natsReadyWait. A stream that is being made while the server ends
-// would be left open, and would go on to write to a directory that may be another
-// server's by then.
+// quiesce disconnects the server's clients and waits, at most natsReadyWait, until the server has
+// finished their requests. Otherwise a stream that is being made at the end would stay open and
+// write to a directory that another server may use by then.
 func quiesce(s *server.Server) {
 	conns, err := s.Connz(&server.ConnzOptions{Limit: natsMaxClients})
 	if err != nil {
-		return // there are none to ask for anything
+		return // no clients
 	}
 	for _, c := range conns.Conns {
-		_ = s.DisconnectClientByID(c.Cid) // it has gone by itself
+		_ = s.DisconnectClientByID(c.Cid) // it may have gone by itself
 	}
 	for end := time.Now().Add(natsReadyWait); time.Now().Before(end); time.Sleep(natsPoll) {
 		if info, err := s.Jsz(nil); err != nil || info.API.Inflight == 0 {
@@ -184,8 +183,7 @@ func quiesce(s *server.Server) {
 	}
 }
 
-// serverLog passes the server's log on; its notices are of no interest to a user
-// of dev and go to debug.
+// serverLog passes the server's log on. Notices go to debug: they do not interest users of dev.
 type serverLog struct{ log *slog.Logger }
 
 func (l serverLog) Noticef(format string, v ...any) {

@@ -12,8 +12,8 @@ import (
 	"github.com/quipu-journal/quipu/dev"
 )
 
-// A stream written before is there after a restart of the server, and after a
-// new server on the same directory.
+// A stream still exists after a restart of the server, and after a new server on the same
+// directory.
 func TestNATSKeepsItsStreams(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -48,9 +48,9 @@ func TestNATSKeepsItsStreams(t *testing.T) {
 	requireKept(t, nc)
 }
 
-// A server that is asked for streams while it ends leaves nobody behind who writes
-// to the directory that is another server's next. It is alone, for the others have
-// servers of their own.
+// A server that gets requests for streams while it ends leaves no goroutine that writes to the
+// directory, which the next server may use. The test runs alone, since others have their own
+// servers.
 func TestNATSEndsWhatItIsAskedFor(t *testing.T) {
 	for range 5 {
 		before := goleak.IgnoreCurrent()

@@ -12,20 +12,20 @@ import (
 	"strings"
 )
 
-// MissingError is a Postgres that is not installed.
+// MissingError says that Postgres is not installed.
 type MissingError struct {
-	// Looked are the places that were searched.
+	// Looked lists the places that were searched.
 	Looked []string
 }
 
-// Error implements error; it says what to install.
+// Error implements error. It says what to install.
 func (e *MissingError) Error() string {
 	return "no Postgres binaries (initdb and postgres) found in " + strings.Join(e.Looked, ", ") +
 		": install the server package (Debian, Ubuntu: apt-get install postgresql; Fedora: dnf install postgresql-server;" +
 		" Alpine: apk add postgresql; macOS: brew install postgresql), or name the directory that has them (worker dev: --postgres-bin; in Go: PostgresOptions.BinDir)"
 }
 
-// findBinaries is the directory that has initdb and postgres side by side.
+// findBinaries returns the directory with both initdb and postgres.
 func findBinaries(ctx context.Context, binDir string) (string, error) {
 	if binDir != "" {
 		if hasBinaries(binDir) {
@@ -58,7 +58,7 @@ func findBinaries(ctx context.Context, binDir string) (string, error) {
 	return "", &MissingError{Looked: looked}
 }
 
-// newest is the match with the highest version number that has the binaries.
+// newest returns the match with the highest version number that has the binaries.
 func newest(pattern string) string {
 	dirs, err := filepath.Glob(pattern)
 	if err != nil {
@@ -94,7 +94,7 @@ func hasBinaries(dir string) bool {
 	return true
 }
 
-// installer runs the system's package manager; run is replaced in tests.
+// installer runs the system's package manager; tests replace run.
 type installer struct {
 	root bool
 	conf string // postgresql-common's configuration of new clusters
@@ -115,9 +115,8 @@ func systemInstaller(out io.Writer) installer {
 	}
 }
 
-// install puts Postgres on the machine with apt-get, without the cluster that
-// Debian would make and start. First comes postgresql-common alone, so that its
-// configuration can forbid that.
+// install installs Postgres with apt-get, but without the cluster that Debian would create and
+// start. It installs postgresql-common first, whose configuration can forbid that.
 func (i installer) install(ctx context.Context) error {
 	if !i.root {
 		return errors.New("installing Postgres needs root")

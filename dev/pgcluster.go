@@ -19,13 +19,11 @@ import (
 const (
 	passwordFile = "password"
 	logFile      = "postgres.log"
-	// doneFile marks a cluster that was made to the end; one without it was cut
-	// off and is made anew.
+	// doneFile marks a complete cluster. A cluster without it was cut off and is made anew.
 	doneFile = "quipu-initialised"
 )
 
-// ensureCluster makes the cluster once: checksums, UTF8, C locale, passwords by
-// scram, databases.
+// ensureCluster creates the cluster once: checksums, UTF8, C locale, scram passwords, databases.
 func (p *Postgres) ensureCluster(ctx context.Context, home string) error {
 	passwordPath := filepath.Join(p.dir, passwordFile)
 	if _, err := os.Stat(filepath.Join(p.data, doneFile)); err == nil {
@@ -58,8 +56,8 @@ func (p *Postgres) ensureCluster(ctx context.Context, home string) error {
 	return p.as.take(done)
 }
 
-// refuseForeign removes a cluster whose making was cut off, and nothing else: a
-// data directory with a complete cluster of somebody else stays.
+// refuseForeign removes only a cluster whose creation was cut off. A complete cluster of somebody
+// else stays, and is an error.
 func (p *Postgres) refuseForeign() error {
 	if _, err := os.Stat(p.data); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -73,7 +71,7 @@ func (p *Postgres) refuseForeign() error {
 	return nil
 }
 
-// makingFile is there while a cluster is being made.
+// makingFile returns the path of a file that exists while a cluster is created.
 func (p *Postgres) makingFile() string { return filepath.Join(p.dir, "making") }
 
 func (p *Postgres) initdb(ctx context.Context, home string) error {
@@ -86,7 +84,7 @@ func (p *Postgres) initdb(ctx context.Context, home string) error {
 	if err := p.as.take(p.data); err != nil {
 		return fmt.Errorf("make the cluster: %w", err)
 	}
-	// initdb reads the password as the database's user.
+	// initdb runs as the database's user, who must be able to read the password.
 	secret := filepath.Join(home, "initdb-password")
 	if err := os.WriteFile(secret, []byte(p.password+"\n"), 0o600); err != nil {
 		return fmt.Errorf("make the cluster: %w", err)
@@ -124,10 +122,10 @@ func (p *Postgres) run(ctx context.Context, stdin, program string, args ...strin
 	return cmd.CombinedOutput()
 }
 
-// clearStalePID deals with a postmaster.pid left by a kill. This process holds
-// the directory's lock: a server that still runs on the data is an orphan and is
-// stopped; a file whose pid is nobody's, or another program's by now, would keep
-// the server from starting and is removed.
+// clearStalePID handles a postmaster.pid that a kill left behind. This process has the
+// directory's lock, so a server that still runs on the data is an orphan and is stopped. If the
+// pid is free or belongs to another program, the file would keep the server from starting, so it
+// is removed.
 func (p *Postgres) clearStalePID(ctx context.Context) error {
 	pid, _ := p.postmaster()
 	if pid == 0 {
@@ -157,9 +155,8 @@ func (p *Postgres) clearStalePID(ctx context.Context) error {
 	return nil
 }
 
-// isPostmaster says whether pid is a server on this data directory: a postmaster
-// works in it. Without /proc it is taken for one if it is alive and Postgres has
-// left its file.
+// isPostmaster says whether pid is a server on this data directory, which is then its working
+// directory. Without /proc every live process counts as one.
 func (p *Postgres) isPostmaster(pid int) bool {
 	if runtime.GOOS != "linux" {
 		return syscall.Kill(pid, 0) == nil
@@ -189,7 +186,7 @@ func (p *Postgres) openLog() (*os.File, error) {
 	return file, nil
 }
 
-// tail is the end of what the log got since from.
+// tail returns the end of what was logged after from.
 func (p *Postgres) tail(from int64) string {
 	file, err := os.Open(filepath.Join(p.dir, logFile))
 	if err != nil {

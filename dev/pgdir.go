@@ -12,21 +12,21 @@ import (
 	"syscall"
 )
 
-// fallbackRoot holds clusters whose own directory the database's user cannot
-// reach, such as one below a root-only home.
+// fallbackRoot has clusters whose own directory the database's user cannot reach, for example
+// below a root-only home.
 const fallbackRoot = "/var/lib/quipu-dev"
 
-// locationFile says, for a person who looks, where the cluster is instead.
+// locationFile tells people where such a cluster is.
 const locationFile = "LOCATION"
 
-// owner is who the Postgres processes run as; nil is this process's own user.
+// owner is the user of the Postgres processes; nil is this process's own user.
 type owner struct {
 	name     string
 	uid, gid uint32
 }
 
-// clusterOwner: Postgres refuses to run as root, so root hands it to the user
-// postgres, or nobody.
+// clusterOwner returns the user for a process that runs as root, since Postgres refuses root:
+// postgres, or else nobody.
 func clusterOwner() (*owner, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -56,7 +56,7 @@ func (o *owner) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: o.uid, Gid: o.gid}
 }
 
-// take makes path the owner's.
+// take gives path to the owner.
 func (o *owner) take(path string) error {
 	if o == nil {
 		return nil
@@ -64,9 +64,8 @@ func (o *owner) take(path string) error {
 	return os.Chown(path, int(o.uid), int(o.gid))
 }
 
-// home is the directory the cluster goes to: dir, or if its owner cannot reach
-// dir a place below fallbackRoot that depends on dir alone, so that it is found
-// again.
+// home returns the directory of the cluster: dir, or, if the owner cannot reach dir, a place
+// below fallbackRoot. That place depends on dir alone, so that it is found again.
 func (o *owner) home(dir string) (string, error) {
 	if o == nil {
 		return dir, nil
@@ -83,15 +82,15 @@ func (o *owner) home(dir string) (string, error) {
 	if blocked := o.blockedAt(place); blocked != "" {
 		return "", fmt.Errorf("user %s can pass neither to %s nor %s: chmod o+x %s", o.name, dir, place, blocked)
 	}
-	note := place + "\n" // where to look
+	note := place + "\n" // says where the cluster is
 	if err := os.WriteFile(filepath.Join(dir, locationFile), []byte(note), 0o644); err != nil {
 		return "", fmt.Errorf("note the cluster's place: %w", err)
 	}
 	return place, nil
 }
 
-// blockedAt is the outermost directory on the way to dir, dir included, that the
-// owner cannot pass; empty if there is none.
+// blockedAt returns the outermost directory on the path to dir (dir included) that the owner
+// cannot enter; empty if there is none.
 func (o *owner) blockedAt(dir string) string {
 	blocked := ""
 	for at := dir; ; at = filepath.Dir(at) {

@@ -20,31 +20,31 @@ import (
 const (
 	// postgresUser is the superuser of a private cluster.
 	postgresUser = "quipu"
-	// startWait bounds a start, crash recovery included.
+	// startWait bounds a start, including crash recovery.
 	startWait = 60 * time.Second
-	// stopWait bounds a fast stop; then it is made immediate.
+	// stopWait bounds a fast stop; after it the stop becomes immediate.
 	stopWait = 20 * time.Second
 	// readyEvery is how often the status in postmaster.pid is read.
 	readyEvery = 10 * time.Millisecond
-	// startAttempts bounds the starts that meet a taken port or shared memory that
-	// is still held, startPause is between them.
+	// startAttempts bounds the starts that fail because the port is taken or shared memory is
+	// still in use; startPause is the pause between them.
 	startAttempts = 25
 	startPause    = 200 * time.Millisecond
-	// maxLogBytes of postgres.log are kept over a start.
+	// maxLogBytes is how much of postgres.log a start keeps.
 	maxLogBytes = 16 << 20
 	// logTail is how much of the log an error quotes.
 	logTail = 2 << 10
 )
 
-// StopMode is how to stop Postgres.
+// StopMode says how to stop Postgres.
 type StopMode uint8
 
 const (
-	// StopFast ends sessions, writes a checkpoint (SIGINT). The zero value.
+	// StopFast ends sessions and writes a checkpoint (SIGINT). It is the zero value.
 	StopFast StopMode = iota
-	// StopImmediate ends at once, recovery follows at the next start (SIGQUIT, F4).
+	// StopImmediate ends at once; the next start recovers (SIGQUIT, F4).
 	StopImmediate
-	// StopKill kills the postmaster alone, as the kernel might (SIGKILL, F1).
+	// StopKill kills only the postmaster, as the kernel might (SIGKILL, F1).
 	StopKill
 )
 
@@ -59,21 +59,18 @@ func (m StopMode) signal() syscall.Signal {
 	}
 }
 
-// PostgresOptions of a private cluster; the zero value is right.
+// PostgresOptions are options of a private cluster; the zero value is fine.
 type PostgresOptions struct {
-	// BinDir has initdb and postgres; default: found in PATH, by pg_config, or in
-	// the usual places.
+	// BinDir has initdb and postgres. Default: PATH, then pg_config, then the usual places.
 	BinDir string
-	// Install allows installing Postgres with apt-get, as root, when it is
-	// missing; progress goes to stderr.
+	// Install allows root to install a missing Postgres with apt-get. Progress goes to stderr.
 	Install bool
-	// Port on 127.0.0.1; 0 is any free one, kept over Restart.
+	// Port on 127.0.0.1; 0 takes any free one. Restart keeps it.
 	Port int
-	// Databases to make with the cluster, plain names ([a-z][a-z0-9_]*).
+	// Databases are created with the cluster; plain names ([a-z][a-z0-9_]*).
 	Databases []string
-	// Settings are further server settings, such as shared_buffers. What the
-	// promise needs (fsync, full_page_writes, synchronous_commit, 4.4) is set
-	// after them.
+	// Settings are further server settings, such as shared_buffers. They cannot override what the
+	// promise needs (fsync, full_page_writes, synchronous_commit, 4.4).
 	Settings map[string]string
 }
 
@@ -89,11 +86,10 @@ type Postgres struct {
 	proc *Process // nil while stopped
 }
 
-// StartPostgres makes the cluster below dir if there is none, and runs it until
-// Stop or until this process ends. As root it runs as the user postgres or
-// nobody; if that user cannot reach dir the cluster is at the place that
-// dir/LOCATION names. Errors: *LockedError for a second owner of dir,
-// *MissingError without binaries; others quote the server's log.
+// StartPostgres runs the cluster below dir, which it creates if need be, until Stop or the end of
+// this process. Root runs it as the user postgres or nobody; if that user cannot reach dir, the
+// cluster is at the place that dir/LOCATION names. Errors: *LockedError for a second owner of
+// dir, *MissingError without binaries; others quote the server's log.
 func StartPostgres(ctx context.Context, dir string, opts PostgresOptions) (*Postgres, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -148,8 +144,7 @@ func (p *Postgres) open(ctx context.Context) (err error) {
 	return p.start(ctx)
 }
 
-// start runs the server. A free port may be taken between the look and the
-// start, so that is tried again.
+// start runs the server. It tries again if the chosen port was taken before the server used it.
 func (p *Postgres) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
@@ -163,7 +158,7 @@ func (p *Postgres) start(ctx context.Context) error {
 		}
 		err := p.startOn(ctx, port)
 		if err == nil {
-			p.opts.Port = port // clients find a restarted server where it was
+			p.opts.Port = port // so that clients find a restarted server
 			return nil
 		}
 		if try == startAttempts || !retryable(err) {
@@ -177,8 +172,8 @@ func (p *Postgres) start(ctx context.Context) error {
 	}
 }
 
-// retryable: a port taken meanwhile, or the backends of a killed postmaster that
-// still let go of the shared memory.
+// retryable says that the port was taken meanwhile, or that backends of a killed postmaster still
+// hold the shared memory.
 func retryable(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "Address already in use") || strings.Contains(text, "shared memory block")
@@ -189,7 +184,7 @@ func (p *Postgres) startOn(ctx context.Context, port int) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = log.Close() }() // the child has its own
+	defer func() { _ = log.Close() }() // the child has its own descriptor
 	from, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
 		return fmt.Errorf("postgres log: %w", err)
@@ -202,7 +197,7 @@ func (p *Postgres) startOn(ctx context.Context, port int) error {
 		return err
 	}
 	if err := p.awaitReady(ctx, proc); err != nil {
-		_ = proc.signal(syscall.SIGQUIT) // it may be gone already
+		_ = proc.signal(syscall.SIGQUIT) // it may have gone already
 		<-proc.exited
 		return fmt.Errorf("%w; its log ends: %s", err, p.tail(from))
 	}
@@ -220,7 +215,7 @@ func (p *Postgres) args(port int) []string {
 	}
 	set("listen_addresses", loopback)
 	set("port", strconv.Itoa(port))
-	set("unix_socket_directories", "") // the path of a socket may be too long
+	set("unix_socket_directories", "") // a socket's path may be too long
 	set("logging_collector", "off")
 	set("fsync", "on")
 	set("full_page_writes", "on")
@@ -246,7 +241,7 @@ func (p *Postgres) awaitReady(ctx context.Context, proc *Process) error {
 	}
 }
 
-// postmaster reads pid and status of the data directory's postmaster.pid.
+// postmaster reads pid and status from the data directory's postmaster.pid.
 func (p *Postgres) postmaster() (pid int, status string) {
 	text, err := os.ReadFile(filepath.Join(p.data, "postmaster.pid"))
 	if err != nil {
@@ -264,8 +259,8 @@ func (p *Postgres) postmaster() (pid int, status string) {
 	return pid, status
 }
 
-// DSN is the connection string for a database, with the cluster's password: not
-// for logs (4.5). It stays the same over Restart.
+// DSN returns the connection string of a database. It has the cluster's password, so do not log
+// it (4.5). It stays the same over Restart.
 func (p *Postgres) DSN(db string) string {
 	u := url.URL{
 		Scheme: "postgres", User: url.UserPassword(postgresUser, p.password),
@@ -274,7 +269,7 @@ func (p *Postgres) DSN(db string) string {
 	return u.String()
 }
 
-// PID of the postmaster, 0 while stopped.
+// PID returns the postmaster's pid, 0 while it is stopped.
 func (p *Postgres) PID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -284,8 +279,8 @@ func (p *Postgres) PID() int {
 	return p.proc.pid
 }
 
-// Exited is closed when the server has ended, by Stop or by itself; nil while
-// stopped.
+// Exited returns a channel that is closed when the server ends, by Stop or by itself; nil while
+// it is stopped.
 func (p *Postgres) Exited() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -295,9 +290,8 @@ func (p *Postgres) Exited() <-chan struct{} {
 	return p.proc.exited
 }
 
-// Stop ends the server by a signal to its pid, waits for it, and gives the
-// directory back. A fast stop that takes more than 20 s is made immediate. It is
-// idempotent.
+// Stop signals the server, waits for its end, and releases the directory. A fast stop that takes
+// over 20 s becomes immediate. It is idempotent.
 func (p *Postgres) Stop(mode StopMode) error {
 	err := p.halt(mode)
 	p.mu.Lock()
@@ -310,8 +304,7 @@ func (p *Postgres) Stop(mode StopMode) error {
 	return err
 }
 
-// Restart stops the server in the given mode and starts it again on the same
-// data and port (F4).
+// Restart stops the server in the given mode and starts it again on the same data and port (F4).
 func (p *Postgres) Restart(ctx context.Context, mode StopMode) error {
 	if err := p.halt(mode); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 	"github.com/quipu-journal/quipu/dev/devtest"
 )
 
-// openDir is a directory that the database's user can pass, whoever runs this.
+// openDir is a directory that the database's user can enter, whoever runs this.
 func openDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "quipu-dev-test-")
@@ -37,7 +37,7 @@ func psql(t *testing.T, dsn, statement string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// 4.4: what preflight refuses, a private cluster must not have.
+// 4.4: a private cluster has no setting that preflight refuses.
 func TestPostgresKeepsThePromise(t *testing.T) {
 	t.Parallel()
 	dsn := devtest.Postgres(t)
@@ -63,8 +63,8 @@ func TestPostgresNeedsThePassword(t *testing.T) {
 	require.Contains(t, string(out), "password")
 }
 
-// One cluster through all that may befall it: every stop, an orphan, a stale pid
-// file, a new owner on the same directory (F1, F4).
+// One cluster survives every stop, an orphan, a stale pid file, and a new owner of the directory
+// (F1, F4).
 func TestPostgresSurvives(t *testing.T) {
 	t.Parallel()
 	dir := openDir(t)
@@ -112,8 +112,8 @@ func stalePID(t *testing.T, path string) {
 	require.NoError(t, os.WriteFile(path, []byte(strconv.Itoa(os.Getppid())+"\n"+rest), 0o600))
 }
 
-// A directory that the database's user cannot pass: root's cluster goes
-// elsewhere, says where, and is found again.
+// If the database's user cannot enter the directory, root's cluster is elsewhere; a file says
+// where, and it is found again.
 func TestPostgresBelowAPrivateDirectory(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -156,7 +156,7 @@ func TestPostgresSaysWhatIsWrong(t *testing.T) {
 	require.ErrorContains(t, err, "not made here")
 }
 
-// orphanDir says to the test binary run as a child where to leave an orphan.
+// orphanDir tells the test binary, run as a child, where to leave an orphan.
 const orphanDir = "QUIPU_DEV_TEST_ORPHAN_DIR"
 
 // The server dies with a parent that was killed.

@@ -42,7 +42,7 @@ func StartProcess(cmd *exec.Cmd) (*Process, error) {
 		if err != nil {
 			return
 		}
-		_ = cmd.Wait() // the state says how it ended
+		_ = cmd.Wait() // ProcessState says how it ended
 		p.state = cmd.ProcessState
 		close(p.exited)
 	}()

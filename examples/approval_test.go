@@ -22,7 +22,7 @@ func decide(t *testing.T, s *Space, key string, opts ...quipu.SignalOption) quip
 // waits says that the job waits for a signal.
 func waits(v *store.JobView) bool { return len(v.Waits) == 1 }
 
-// A decision in time takes the timer away: there is no reminder (P15).
+// A decision in time cancels the timer: there is no reminder (P15).
 func TestApproved(t *testing.T) {
 	t.Parallel()
 	s := open(t, "approval")
@@ -34,7 +34,7 @@ func TestApproved(t *testing.T) {
 	require.Empty(t, s.Addresses("trip-1", "remind"))
 }
 
-// A code of an error is a decision as well, and its payload is the error's data.
+// An error code is a decision, too, and its payload is the error's data.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	s := open(t, "approval")
@@ -44,7 +44,7 @@ func TestRefused(t *testing.T) {
 	require.Equal(t, []string{",0^4"}, s.Addresses("trip-2", "refused"))
 }
 
-// A decision before the job is there is kept for it (P13).
+// A decision that comes before the job is kept for it (P13).
 func TestDecidedBeforeItWasAsked(t *testing.T) {
 	t.Parallel()
 	s := open(t, "approval")
@@ -53,7 +53,7 @@ func TestDecidedBeforeItWasAsked(t *testing.T) {
 	require.Contains(t, s.Output("trip-3"), `"approved"`)
 }
 
-// A decision after a reminder, in whatever moment of the loop it comes, ends it.
+// A decision after a reminder ends the loop, whenever it comes.
 func TestApprovedAfterReminders(t *testing.T) {
 	t.Parallel()
 	s := open(t, "approval")
@@ -70,8 +70,8 @@ func TestApprovedAfterReminders(t *testing.T) {
 	require.Len(t, s.Addresses("trip-4", "remind"), out.Reminders)
 }
 
-// Nobody decides: so many reminders, each in a pass of its own, then the job ends
-// as interrupted.
+// Nobody decides: there are so many reminders, each in its own pass, and then the job ends as
+// interrupted.
 func TestNobodyDecides(t *testing.T) {
 	t.Parallel()
 	s := open(t, "approval")

@@ -31,8 +31,8 @@ func child(s *Space, parent, activity string, n int) (key string) {
 	return key
 }
 
-// A child that fails is followed by another; the parent ends with what its
-// children gave, and the one that it does not await goes on (P6).
+// After a failed child another one starts. The parent ends with its children's results, and the
+// child that it does not await goes on (P6).
 func TestOnboarding(t *testing.T) {
 	t.Parallel()
 	s := open(t, "family")
@@ -57,8 +57,7 @@ func TestOnboarding(t *testing.T) {
 	require.False(t, survey.Parent.Awaited)
 }
 
-// The error of a child is taken by a transition; what follows its success is not
-// reached.
+// A transition takes the error of a child, and the activity after its success is not reached.
 func TestAccountRefused(t *testing.T) {
 	t.Parallel()
 	s := open(t, "family")
@@ -87,7 +86,7 @@ func TestInterruptDescends(t *testing.T) {
 	}
 }
 
-// One that does not descend leaves them alone: they go on for nobody.
+// An interrupt that does not descend leaves the children alone: they go on.
 func TestInterruptAlone(t *testing.T) {
 	t.Parallel()
 	s := open(t, "family")

@@ -20,7 +20,7 @@ func block(t *testing.T, kind string) string {
 	return string(found[1])
 }
 
-// T6: what wire.js derives is what docs/wire.md states.
+// T6: wire.js derives what docs/wire.md states.
 func TestT6DerivedAsStated(t *testing.T) {
 	t.Parallel()
 	dir := install(t)
@@ -36,8 +36,8 @@ func TestT6DerivedAsStated(t *testing.T) {
 	require.JSONEq(t, "["+consumer+","+derived+"]", string(out))
 }
 
-// The packages are pinned, and the lock file is of this package.json: also where no
-// Node is there to say so.
+// The packages are pinned, and the lock file belongs to this package.json. This is also checked
+// without Node.
 func TestPackagesArePinned(t *testing.T) {
 	t.Parallel()
 	read := func(name string, v any) {

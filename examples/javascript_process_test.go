@@ -42,7 +42,7 @@ var worker struct {
 	dir string
 }
 
-// install gives that copy; the first test makes it.
+// install returns that copy; the first test makes it.
 func install(t *testing.T) (dir string) {
 	t.Helper()
 	worker.mu.Lock()
@@ -107,7 +107,7 @@ func (p *process) all() []event {
 	return append([]event(nil), p.events...)
 }
 
-// of are the worker's events of a kind about a job.
+// of returns the worker's events of a kind about a job.
 func (p *process) of(kind, key string) (out []event) {
 	for _, e := range p.all() {
 		if e.Event == kind && e.Key == key {
@@ -138,14 +138,14 @@ func (p *process) until(kind, key string) event {
 	}
 }
 
-// kill ends the worker where it stands.
+// kill kills the worker at once.
 func (p *process) kill() {
 	p.t.Helper()
 	require.NoError(p.t, p.cmd.Process.Kill())
 	<-p.ended
 }
 
-// end asks the worker to end, and waits until it has, without an error.
+// end asks the worker to end, and waits until it has ended without an error.
 func (p *process) end() {
 	p.t.Helper()
 	require.NoError(p.t, p.cmd.Process.Signal(syscall.SIGTERM))
@@ -157,7 +157,7 @@ func (p *process) end() {
 	}
 }
 
-// smooth says that nothing went wrong, and nothing came while it ran already,
+// smooth says that nothing went wrong, and that no request came while it was already running,
 // unless that is allowed.
 func (p *process) smooth(allowed ...string) {
 	p.t.Helper()

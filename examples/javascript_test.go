@@ -15,8 +15,8 @@ import (
 
 const ackWait = 2 * time.Second
 
-// open is a space that looks for lost messages often: a request that is kept by
-// heartbeats alone must not look lost.
+// open is a space that often looks for lost messages: a request that only heartbeats keep must
+// not look lost.
 func openLabels(t *testing.T) *Space {
 	t.Helper()
 	return openWith(t, "javascript", func(c *quipu.Config) { c.Resend, c.Lease = ackWait/4, ackWait })
@@ -26,7 +26,7 @@ func millis(name string, d time.Duration) string {
 	return name + "=" + strconv.FormatInt(d.Milliseconds(), 10)
 }
 
-// answers are the responses about the label that the job's journal holds.
+// answers returns the responses about the label in the job's journal.
 func answers(t *testing.T, s *Space, key string) (out []*journal.Response) {
 	t.Helper()
 	job, err := s.Find(t.Context(), key)
@@ -40,8 +40,8 @@ func answers(t *testing.T, s *Space, key string) (out []*journal.Response) {
 	return out
 }
 
-// T6, E8, E11: a worker without the library succeeds, is tried again and refuses;
-// each is recorded as it said.
+// T6, E8, E11: a worker without the library succeeds, is retried, and refuses; each is recorded
+// as it answered.
 func TestT6Answers(t *testing.T) {
 	t.Parallel()
 	dir := install(t)
@@ -85,8 +85,8 @@ func TestT6Answers(t *testing.T) {
 
 func dashless(s string) string { return strings.ReplaceAll(s, "-", "") }
 
-// T6: a run of three ack waits is kept by its heartbeats alone: it comes neither to
-// the worker that has room, nor a second time to its own.
+// T6: heartbeats alone keep a run of three ack waits: the request comes neither to a free worker
+// nor a second time to its own.
 func TestT6LongRunIsKept(t *testing.T) {
 	t.Parallel()
 	dir := install(t)
@@ -105,8 +105,8 @@ func TestT6LongRunIsKept(t *testing.T) {
 	free.smooth()
 }
 
-// C9, E7: a worker that is killed in the middle is asked again after the ack wait;
-// what the second one answers is recorded, once.
+// C9, E7: a request of a killed worker comes again after the ack wait. The second answer is
+// recorded, once.
 func TestC9KilledInTheMiddle(t *testing.T) {
 	t.Parallel()
 	dir := install(t)
@@ -125,8 +125,8 @@ func TestC9KilledInTheMiddle(t *testing.T) {
 	second.end()
 }
 
-// T10: a worker that is told to end finishes what it can, and hands back the rest
-// at once: the other one does not wait for the ack wait.
+// T10: a worker that is told to end finishes what it can and hands back the rest at once, so the
+// other worker does not wait for the ack wait.
 func TestT10Drain(t *testing.T) {
 	t.Parallel()
 	dir := install(t)

@@ -14,11 +14,11 @@ import (
 	"github.com/quipu-journal/quipu/schedule"
 )
 
-// nights are how long no engine looked at the schedule.
+// nights is how long no engine looked at the schedule.
 const nights = 5
 
-// sleepover makes the schedule of the flow as if no engine had looked at it for
-// some nights, and returns the times before and after.
+// sleepover sets the schedule of the flow as if no engine had looked at it for some nights, and
+// returns the times before and after.
 func sleepover(t *testing.T, s *Space) (last, now time.Time) {
 	t.Helper()
 	for {
@@ -46,7 +46,7 @@ func of(t *testing.T, s *Space) store.Schedule {
 	return store.Schedule{}
 }
 
-// due is the latest time of the schedule up to now.
+// due returns the latest time of the schedule up to now.
 func due(t *testing.T, last, now time.Time) time.Time {
 	t.Helper()
 	spec, err := schedule.Parse("0 2 * * *", "Europe/Berlin")
@@ -56,7 +56,7 @@ func due(t *testing.T, last, now time.Time) time.Time {
 	return fire[0]
 }
 
-// Of the nights that passed while nobody looked the latest is made up for.
+// After nights without an engine only the latest one is started.
 func TestCatchesUpOne(t *testing.T) {
 	t.Parallel()
 	s := open(t, "nightly")

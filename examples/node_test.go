@@ -12,13 +12,13 @@ import (
 // oldestNode is the oldest major version of Node that the examples run on.
 const oldestNode = 20
 
-// faulty are npm's errors about the lock file and what it names; all others are
-// about the way to the registry.
+// faulty are npm's errors about the lock file and its packages. All other errors are about
+// reaching the registry.
 var faulty = regexp.MustCompile(`(?m)^npm (error|ERR!) code (EUSAGE|EINTEGRITY|EJSONPARSE|ETARGET|E404)$`)
 
-// installPackages installs the packages that the lock file in dir names, so that Node can run
-// what is there. Where Node or npm is missing or too old, or the registry cannot
-// be reached, the test is skipped with the reason.
+// installPackages installs the packages of the lock file in dir, so that Node can run the
+// example. If Node or npm is missing or too old, or the registry cannot be reached, the test is
+// skipped with the reason.
 func installPackages(t testing.TB, dir string) {
 	t.Helper()
 	for _, name := range []string{"node", "npm"} {

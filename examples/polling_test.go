@@ -31,8 +31,8 @@ func input(url string) string {
 	return `{"order": "order-1", "every": "20ms", "url": ` + strconv.Quote(url) + `}`
 }
 
-// The loop goes on over an error, an empty list and the charges of others, and
-// ends with the charge; every question has an address of its own.
+// The loop continues after an error, an empty list and other charges, and ends with the charge.
+// Every question has its own address.
 func TestPollsUntilItIsThere(t *testing.T) {
 	t.Parallel()
 	s := open(t, "polling")
@@ -58,7 +58,7 @@ func TestPollsUntilItIsThere(t *testing.T) {
 	}
 }
 
-// What never comes ends with an error that names the limit.
+// An answer that never comes ends with an error that names the limit.
 func TestGivesUpAfterMax(t *testing.T) {
 	t.Parallel()
 	s := open(t, "polling")

@@ -13,7 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// The join runs once, when all three are decided, with the offers of two (P10).
+// The join runs once, when all three have an answer, with the offers of two (P10).
 func TestQuotes(t *testing.T) {
 	t.Parallel()
 	s := open(t, "quotes")
@@ -36,7 +36,7 @@ func TestQuotes(t *testing.T) {
 	}
 }
 
-// The first answer ends the job, and takes the wait for the other one with it.
+// The first answer ends the job, and cancels the wait for the other one.
 func TestFirst(t *testing.T) {
 	t.Parallel()
 	s := open(t, "quotes")
@@ -54,7 +54,7 @@ func TestFirst(t *testing.T) {
 	require.Equal(t, quipu.SignalKept, res.State, "nobody waits for it any more")
 }
 
-// One request for each carrier; the one that declines does not hold up the others.
+// One request goes to each carrier; one that declines does not hold up the others.
 func TestTender(t *testing.T) {
 	t.Parallel()
 	s := open(t, "quotes", quotes.Tariffs{"alpha": 80, "beta": 70}.Register)
@@ -62,7 +62,7 @@ func TestTender(t *testing.T) {
 	require.JSONEq(t, `{"best": {"carrier": "beta", "cents": 700}, "declined": ["gamma does not go there"]}`, s.Output("tender-1"))
 }
 
-// When all decline there is no best; of no carrier there are no requests.
+// If all decline there is no best offer; without carriers there are no requests.
 func TestTenderOfNone(t *testing.T) {
 	t.Parallel()
 	s := open(t, "quotes", quotes.Tariffs{}.Register)
@@ -72,7 +72,7 @@ func TestTenderOfNone(t *testing.T) {
 	require.JSONEq(t, `{"best": null, "declined": []}`, s.Output("tender-3"))
 }
 
-// A handler is a function: it is tested as one.
+// A handler is a function, and can be tested as one.
 func TestQuote(t *testing.T) {
 	t.Parallel()
 	offer, err := quotes.Tariffs{"alpha": 80}.Quote(context.Background(), quotes.Ask{Carrier: "alpha", Kilograms: 3})

@@ -19,8 +19,7 @@ import (
 	"github.com/quipu-journal/quipu/dev/gobuild"
 )
 
-// paysvc is where the READMEs have the payment service; a test takes a port that is
-// free.
+// paysvc is the address of the payment service in the READMEs; a test uses a free port.
 const paysvc = "127.0.0.1:7780"
 
 // bin holds the commands.
@@ -43,7 +42,7 @@ func build(m *testing.M) int {
 	return devtest.Run(m)
 }
 
-// TestReadmes: what a README tells a reader to type works, and gives what it says.
+// TestReadmes: the commands in a README work and print what it says.
 func TestReadmes(t *testing.T) {
 	t.Parallel()
 	for name, says := range map[string][]string{
@@ -72,7 +71,7 @@ func TestReadmes(t *testing.T) {
 	}
 }
 
-// script takes the commands of a README apart: the worker and the rest.
+// script splits the commands of a README: the worker and the rest.
 func script(t *testing.T, name string) (worker, commands string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(name, "README.md"))
@@ -85,8 +84,8 @@ func script(t *testing.T, name string) (worker, commands string) {
 	return worker, commands
 }
 
-// place is a directory in which bin, examples and .quipu are where a reader has
-// them. Postgres runs as a user of its own, so that others may pass.
+// place makes a directory with bin, examples and .quipu where a reader has them. Postgres runs as
+// its own user, so others may enter it.
 func place(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "quipu-examples-")
@@ -95,7 +94,7 @@ func place(t *testing.T) string {
 	require.NoError(t, os.Chmod(dir, 0o755))
 	here, err := filepath.Abs(".")
 	require.NoError(t, err)
-	// A copy: what commands make beside the examples is not the repository's.
+	// A copy, so that files which commands create do not end up in the repository.
 	require.NoError(t, os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(here)))
 	require.NoError(t, os.Symlink(bin, filepath.Join(dir, "bin")))
 	return dir
@@ -128,7 +127,7 @@ func work(t *testing.T, dir, command string) {
 	}
 }
 
-// sh runs commands as a reader does, one after another; each must succeed.
+// sh runs commands as a reader does, one after another. Each must succeed.
 func sh(t *testing.T, dir, commands string) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -140,7 +139,7 @@ func sh(t *testing.T, dir, commands string) string {
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	// What a failure leaves in the background ends with the shell.
+	// Background processes of a failed command end with the shell.
 	cmd := exec.CommandContext(ctx, "sh", "-c", "set -ex\ntrap 'kill $! 2>/dev/null || :' EXIT\n"+commands)
 	cmd.Dir, cmd.WaitDelay = dir, 15*time.Second // a program built with the race detector takes a second to end
 	out, err := cmd.CombinedOutput()

@@ -12,7 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// agency applies what it is asked once, by the reference or key.
+// agency applies each request once, by its reference or key.
 type agency struct{ *quiputest.Receiver }
 
 func (a agency) Book(ctx context.Context, what, reference string) error {
@@ -43,8 +43,8 @@ func trips(end func(testing.TB, *quiputest.World)) quiputest.Scenario {
 	}
 }
 
-// Wherever the process dies, a trip is booked and paid once, or cancelled. The
-// reference is another one each time.
+// Wherever the process dies, a trip is booked and paid once, or cancelled. The reference differs
+// each time.
 func TestTripWhereverAProcessDies(t *testing.T) {
 	t.Parallel()
 	for name, scenario := range map[string]quiputest.Scenario{

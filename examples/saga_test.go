@@ -40,7 +40,7 @@ func (o *office) call(key, card string) (json.RawMessage, error) {
 	return o.Call(ctx, "trip.book", key, saga.Trip{Traveller: "Ada", To: "Lima", Card: card})
 }
 
-// did are the books, each line without the reference at its end.
+// did returns the lines of the books, each without the reference at its end.
 func (o *office) did() (words []string) {
 	o.t.Helper()
 	lines, err := o.books.Lines()
@@ -56,7 +56,7 @@ var (
 	cancelled = slices.Concat(booked, []string{"cancel hotel", "cancel flight"})
 )
 
-// A trip goes its way from top to bottom, and each call outside is applied once.
+// A trip runs from top to bottom, and each call outside is applied once.
 func TestTrip(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t, time.Minute)
@@ -77,8 +77,8 @@ func TestTrip(t *testing.T) {
 	require.Len(t, o.did(), 3)
 }
 
-// A refused card, and a traveller who does not answer, are taken back in reverse
-// order, and are the error of the job.
+// After a refused card, or without an answer of the traveller, the bookings are cancelled in
+// reverse order, and the job ends with that error.
 func TestTripThatCannotGoOn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -105,7 +105,7 @@ func TestTripThatCannotGoOn(t *testing.T) {
 	}
 }
 
-// A trip that is interrupted while it waits is taken back by a job of its own.
+// A trip that is interrupted while it waits is undone by a job of its own.
 func TestTripThatIsInterrupted(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t, time.Minute)

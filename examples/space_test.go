@@ -23,16 +23,16 @@ import (
 )
 
 const (
-	// patience bounds every wait: what has not come by then does not come (I11).
+	// patience bounds every wait (I11).
 	patience = 2 * time.Minute
-	// glance is how often is looked.
+	// glance is the pause between two looks.
 	glance = 10 * time.Millisecond
 	// drain bounds the end of a test.
 	drain = 5 * time.Second
 )
 
-// Space is a space of its own in which the flows of an example are deployed. Its
-// runtime works on it until the test ends; then every job's journal is verified.
+// Space is a space with the deployed flows of an example. Its runtime works until the test ends;
+// then the journal of every job is verified.
 type Space struct {
 	*quipu.Runtime
 	NATS string // URL of the server, for workers that are processes of their own
@@ -41,14 +41,14 @@ type Space struct {
 	log bytes.Buffer // what the runtime said; read when it has stopped
 }
 
-// open deploys the flow files of an example, and works with the built-in handlers and
-// those that register adds: on real servers, as `worker dev` has them.
+// open deploys the flow files of an example. It works with the built-in handlers and those that
+// register adds, on real servers as `worker dev` has them.
 func open(t testing.TB, example string, register ...func(*workers.Registry)) *Space {
 	t.Helper()
 	return openWith(t, example, func(*quipu.Config) {}, register...)
 }
 
-// openWith is open with a configuration that change has the last word on.
+// openWith is open with a configuration that change may alter last.
 func openWith(t testing.TB, example string, change func(*quipu.Config), register ...func(*workers.Registry)) *Space {
 	t.Helper()
 	reg := workers.New()
@@ -94,8 +94,7 @@ func (s *Space) deploy(example string) {
 	}
 }
 
-// work runs the runtime until the test ends. What it did is verified when it has
-// stopped.
+// work runs the runtime until the test ends, and then verifies what it did.
 func (s *Space) work() {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -132,7 +131,7 @@ func (s *Space) Output(key string) string {
 	return string(out)
 }
 
-// Failure waits until the job has ended otherwise than completed, and returns how.
+// Failure waits until the job has ended without completing, and returns how.
 func (s *Space) Failure(key string) *quipu.JobError {
 	s.t.Helper()
 	out, err := s.end(key)
@@ -172,7 +171,7 @@ func (s *Space) View(key string) *store.JobView {
 	return v
 }
 
-// Until waits for something that becomes true of the job.
+// Until waits until a condition on the job holds.
 func (s *Space) Until(key, what string, ok func(*store.JobView) bool) {
 	s.t.Helper()
 	for began := time.Now(); !ok(s.View(key)); time.Sleep(glance) {
@@ -182,8 +181,8 @@ func (s *Space) Until(key, what string, ok func(*store.JobView) bool) {
 	}
 }
 
-// Addresses are those of the activity's instances in the job, sorted: where it
-// was entered, skipped or is waited for.
+// Addresses returns the sorted addresses of the activity's instances in the job: where it was
+// entered, skipped or is waited for.
 func (s *Space) Addresses(key, activity string) []string {
 	s.t.Helper()
 	var out []string
@@ -196,7 +195,7 @@ func (s *Space) Addresses(key, activity string) []string {
 	return out
 }
 
-// Keys are those of the jobs whose key begins with prefix, the oldest first.
+// Keys returns the keys that begin with prefix, of the oldest job first.
 func (s *Space) Keys(prefix string) []string {
 	s.t.Helper()
 	jobs, err := s.Jobs(s.t.Context(), quipu.JobFilter{Prefix: prefix})
@@ -210,7 +209,7 @@ func (s *Space) Keys(prefix string) []string {
 	return out
 }
 
-// text is a job for a failure's message.
+// text describes a job for a failure's message.
 func (s *Space) text(key string) string {
 	v := s.View(key)
 	var b strings.Builder

@@ -12,8 +12,8 @@ import (
 	"github.com/quipu-journal/quipu/replay"
 )
 
-// settle waits until no closed job has a row left: what came to it too late, as
-// the outcome of a child that outlived it, gets its verdict soon after (C15).
+// settle waits until no closed job has a row left: messages that came too late, such as the
+// outcome of a child that outlived it, get their verdict soon after (C15).
 func (s *Space) settle() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience) // the test's own has ended
 	defer cancel()
@@ -36,8 +36,8 @@ func (s *Space) settle() {
 	}
 }
 
-// verify proves every job of the space: its entries by themselves, and against
-// the tables (2.5). A job that has closed has nothing open.
+// verify verifies every job of the space: its entries alone, and against the tables (2.5). A
+// closed job has nothing open.
 func (s *Space) verify() {
 	ctx := context.Background() // the test's own has ended
 	jobs := 0

@@ -1,11 +1,11 @@
-// Package fault names the places where a process may die, stand still, or lose
-// its servers (6.2), so that tests can bring each about just there.
+// Package fault names the places where a process may die, hang or lose its servers (6.2), so that
+// tests can make that happen exactly there.
 //
-// In a normal build there is nothing: At is empty and Enabled is a constant. With
-// the build tag faults, At calls what Set was given, and goes on when that
-// returns. Each point is named at one place of the code; tests/house counts.
+// In a normal build At is empty and Enabled is a constant false. With the build tag faults, At
+// calls the function of Set, and the goroutine goes on when that returns. Each point stands at
+// one place of the code; tests/house checks that.
 //
-// K17, the sealer's, is not in this build.
+// K17, the point of the sealer, is not built.
 package fault
 
 // Point is a place of 6.2.

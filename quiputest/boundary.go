@@ -14,11 +14,10 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// point is where in the run of a handler a process may die.
+// point is a point in the run of a handler at which its process may die.
 type point string
 
-// The points, in the order of a run. %s is the effect, the kind of response, or the
-// receiver.
+// The points, in the order of a run. %s is the effect, the kind of response, or the receiver.
 const (
 	pointDelivered point = "when its request came, before it ran"
 	pointStarting  point = "before the start of effect %s was recorded"
@@ -32,25 +31,25 @@ const (
 	pointAnswered  point = "after its response (%s) was sent, before its request was acked"
 )
 
-// boundary is a place between two steps of which one is durable without the other.
+// boundary is a place between two steps of which only the first one has happened.
 type boundary struct {
 	place
-	id       journal.GUID // the request, in this run
+	id       journal.GUID // of the request, in this run
 	position string       // of the effect, in a durable function
-	chance   bool         // runs may not come by, though they take the same way
+	chance   bool         // a run that takes the same way may still miss it
 }
 
-// place names a boundary in every run of a scenario. Ids do not: those of children
-// follow from what came last.
+// place identifies a boundary in every run of a scenario. Ids cannot: those of children depend on
+// the order of events.
 type place struct {
 	request string
-	turn    int // of deliveries, and of responses that end nothing
+	turn    int // of deliveries, and of responses that are not terminal
 	point   point
 	what    string // the effect's name, the kind of response, or the receiver
-	nth     int    // of those that are called the same in a request
+	nth     int    // among those with the same name in a request
 }
 
-// at is another boundary of the same effect or response.
+// at returns another boundary of the same effect or response.
 func (b boundary) at(p point) boundary {
 	b.point = p
 	return b
@@ -68,7 +67,7 @@ func (b *boundary) text() string {
 	return b.request + turn + ": " + strings.Replace(string(b.point), "%s", b.what, 1) + nth
 }
 
-// requested notes that the request of a delivery has come, and gives the boundary.
+// requested records that the request of a delivery has come, and returns the boundary.
 func (c *crash) requested(w *World, d transport.Delivery) (b boundary, ok bool) {
 	q, err := wire.Decode[wire.Request](d.Message().Body)
 	if err != nil || d.Err() != nil {
@@ -86,7 +85,7 @@ func (c *crash) requested(w *World, d transport.Delivery) (b boundary, ok bool) 
 	return c.boundary(b.id, q.Turn, pointDelivered, "", ""), true
 }
 
-// instance is where a request stands in its job.
+// instance names the place of a request in its job.
 func instance(activity, dad string, element int) string {
 	if element > 0 {
 		return fmt.Sprintf("%s at %s[%d]", activity, dad, element)
@@ -94,8 +93,8 @@ func instance(activity, dad string, element int) string {
 	return activity + " at " + dad
 }
 
-// boundary is one of a request that has come. What is called the same there is told
-// apart by key.
+// boundary makes a boundary of a request that has come. key tells boundaries of the same name
+// apart.
 func (c *crash) boundary(request journal.GUID, turn int, p point, what, key string) boundary {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +112,7 @@ func (c *crash) boundary(request journal.GUID, turn int, p point, what, key stri
 	return b
 }
 
-// answering is the boundary at which a worker sends its response.
+// answering returns the boundary at which a worker sends its response.
 func (c *crash) answering(msgs []transport.Message) (b boundary, ok bool) {
 	if len(msgs) != 1 {
 		return b, false
@@ -128,12 +127,12 @@ func (c *crash) answering(msgs []transport.Message) (b boundary, ok bool) {
 	}
 	turn := h.Turn
 	if h.Response.Kind == journal.ResponseTerminal {
-		turn = 0 // there is one
+		turn = 0 // there is only one
 	}
 	return c.boundary(request, turn, pointAnswering, string(h.Response.Kind), ""), true
 }
 
-// within is a boundary of an effect.
+// within returns a boundary of an effect.
 func (c *crash) within(l *store.Lease, e *journal.Effect, p point) boundary {
 	what := fmt.Sprintf("%q", e.Name)
 	if e.Position != "" {
@@ -144,7 +143,7 @@ func (c *crash) within(l *store.Lease, e *journal.Effect, p point) boundary {
 	return b
 }
 
-// applied is the boundary after a receiver was asked for something by a handler.
+// applied returns the boundary after a handler's request to a receiver.
 func (c *crash) applied(ctx context.Context, receiver, key string) (b boundary, ok bool) {
 	call := workers.Info(ctx)
 	request, err := journal.ParseGUID(call.Request)
@@ -154,8 +153,8 @@ func (c *crash) applied(ctx context.Context, receiver, key string) (b boundary, 
 	return c.boundary(request, 0, pointApplied, "receiver "+receiver+" was asked", key), true
 }
 
-// nameOf is how a job is called in every run: by its key, unless that is derived
-// from its id, as a child's is to which no key was given.
+// nameOf returns the name of a job in every run. It is the key, unless the key follows from the
+// job's id, as for a child without a key of its own.
 func (w *World) nameOf(id journal.JobID) string {
 	v, err := w.tables.Job(context.Background(), id)
 	if err != nil {
@@ -179,8 +178,7 @@ func (w *World) nameOf(id journal.JobID) string {
 	return name
 }
 
-// pauseOf is the pause of a durable function that the job was started for, zero for
-// another job.
+// pauseOf returns the pause of a durable function that started the job, zero for any other job.
 func (w *World) pauseOf(v *store.JobView) journal.PauseRef {
 	for _, e := range w.entries(v.Parent.Job) {
 		if e.Response == nil || e.Response.Kind != journal.ResponseSuspended {
@@ -196,7 +194,7 @@ func (w *World) pauseOf(v *store.JobView) journal.PauseRef {
 	return journal.PauseRef{}
 }
 
-// shortened keeps a key readable.
+// shortened cuts a key to a readable length.
 func shortened(key string) string {
 	if len(key) > 24 {
 		return fmt.Sprintf("%.12q…", key)

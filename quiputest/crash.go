@@ -16,13 +16,13 @@ import (
 
 // Limits of CrashEverywhere.
 const (
-	// DefaultBoundaries is how many boundaries are tried at most; see Boundaries.
+	// DefaultBoundaries is the default of Boundaries.
 	DefaultBoundaries = 200
-	// maxFailed is after how many boundaries that failed the rest is left out.
+	// maxFailed is the number of failed boundaries after which the rest is left out.
 	maxFailed = 5
 )
 
-// crashConfig is what only CrashEverywhere is configured with.
+// crashConfig has the options of CrashEverywhere alone.
 type crashConfig struct {
 	limit   int
 	seed    uint64
@@ -32,49 +32,45 @@ type crashConfig struct {
 	ignored []string
 }
 
-// Boundaries is how many boundaries CrashEverywhere tries at most. Of more, as many
-// are drawn by a seed, which is logged; DefaultBoundaries.
+// Boundaries bounds how many boundaries CrashEverywhere tries; the default is DefaultBoundaries.
+// If there are more, it draws that many by a seed, which it logs.
 func Boundaries(n int) Option { return func(c *config) { c.crashes.limit = n } }
 
-// Seed draws the same boundaries again.
+// Seed makes CrashEverywhere draw the same boundaries again.
 func Seed(seed uint64) Option {
 	return func(c *config) { c.crashes.seed, c.crashes.seeded = seed, true }
 }
 
-// OnParked answers, in a person's place, the dead letter of a request that the
-// death of its process has parked: its effect is Guarded, and may have been done
-// (3.2). DeadLetter.Effect is the effect in doubt; answer with Done or Retry, after
-// a look at the receiver.
+// OnParked answers, in a person's place, the dead letter of a request that was parked because its
+// process died: its effect is Guarded and may have been done (3.2). DeadLetter.Effect is the
+// effect in doubt. Look at the receiver, and answer with Done or Retry.
 func OnParked(answer func(w *World, d *DeadLetter)) Option {
 	return func(c *config) { c.crashes.parked = answer }
 }
 
-// AllowParked says that it is right that a person is needed where a Guarded effect
-// is cut off: such boundaries are reported as skipped and not as failed.
+// AllowParked accepts that a cut-off Guarded effect needs a person: such boundaries are reported
+// as skipped, not failed.
 func AllowParked() Option { return func(c *config) { c.crashes.allowed = true } }
 
-// Ignore leaves members of these names, at any depth of outputs and results, out of
-// the comparison: times, for example, since a death takes some.
+// Ignore leaves members with these names, at any depth of outputs and results, out of the
+// comparison. Use it for times, for example: a death delays.
 func Ignore(members ...string) Option {
 	return func(c *config) { c.crashes.ignored = append(c.crashes.ignored, members...) }
 }
 
-// CrashEverywhere holds that the handlers of a scenario give the same result
-// wherever their process dies. It plays the scenario undisturbed and notes every
-// boundary: a request comes; of each effect, before and after its start is
-// recorded, after its body, after its end is recorded; after a Receiver did
-// something; before and after a response is sent, also where a function suspends
-// and wakes. Then it plays the scenario once for each boundary, in which the
-// worker process dies there: nothing that it says is heard any more, its handlers
-// end, what it held is free after some seconds of the world's time, and another
-// process takes its place. The jobs' ends and outputs, their effects and undos,
-// and what receivers did must be those of the undisturbed run, and what the
-// scenario checks must hold.
+// CrashEverywhere checks that the handlers of a scenario give the same result wherever their
+// process dies. It first plays the scenario undisturbed and records every boundary: when a
+// request comes; for each effect, before and after its start is recorded, after its body, and
+// after its end is recorded; after each request to a Receiver; before and after a response is
+// sent, also when a function suspends and wakes. Then it plays the scenario once for each
+// boundary, and the worker process dies there: none of its calls has an effect any more, its
+// handlers end, what it held is free after some seconds of the world's time, and another process
+// takes its place. Every run must have the jobs' ends and outputs, effects, undos and receivers'
+// actions of the undisturbed run, and pass the scenario's own checks.
 //
-// Each boundary is a subtest with a number, so that -run repeats it alone. The
-// scenario is played many times: it makes what it needs itself, and takes the same
-// way each time. Where a Guarded effect is cut off, a person is needed: see
-// OnParked and AllowParked.
+// Each boundary is a numbered subtest, so that -run can repeat it. The scenario is played many
+// times: it must make what it needs itself, and take the same way each time. A cut-off Guarded
+// effect needs a person: see OnParked and AllowParked.
 func CrashEverywhere(t *testing.T, scenario Scenario, options ...Option) {
 	t.Helper()
 	cfg := configure(options)
@@ -94,7 +90,7 @@ func crashEverywhere(h host, cfg *config, scenario Scenario) {
 	case len(calm.seen) == 0:
 		h.Fatal("no handler ran: there is nothing that could die")
 	}
-	// By request, so that a boundary has the same number each time.
+	// Sorted by request, so that a boundary has the same number each time.
 	slices.SortStableFunc(calm.seen, func(a, b boundary) int { return strings.Compare(a.request, b.request) })
 	chosen := cfg.crashes.choose(h, len(calm.seen))
 	var died, failed, parked int
@@ -118,7 +114,7 @@ func crashEverywhere(h host, cfg *config, scenario Scenario) {
 	h.Logf("died at %d of %d boundaries: %d failed, at %d a person is needed", died, len(calm.seen), failed, parked)
 }
 
-// choose draws the boundaries to be tried, in their order.
+// choose draws the boundaries to try, in their order.
 func (c *crashConfig) choose(h host, n int) []int {
 	h.Helper()
 	all := make([]int, n)
@@ -143,28 +139,28 @@ func (c *crashConfig) choose(h host, n int) []int {
 
 // crash is one run of a scenario in which a process may die.
 type crash struct {
-	at        *boundary       // where; nil: nowhere, the boundaries are noted
-	scenarios map[string]bool // requests whose dead letters are the scenario's own
+	at        *boundary       // nil: the process does not die, and boundaries are recorded
+	scenarios map[string]bool // requests that got a dead letter in the undisturbed run
 
 	mu       sync.Mutex
-	requests map[journal.GUID]string   // names of those that have come
-	keys     map[string]map[string]int // of what is called the same in a request
+	requests map[journal.GUID]string   // names of the requests that have come
+	keys     map[string]map[string]int // tells boundaries of the same name in a request apart
 	known    map[place]bool
 	seen     []boundary
-	victim   journal.GUID // the request that died; zero: none
+	victim   journal.GUID // the request during which the process died; zero: none
 
 	outcome   *outcome
-	letters   map[string]bool // requests that got one
+	letters   map[string]bool // requests that got a dead letter
 	attending bool
-	person    string // what a person would have to decide about an effect that was cut off; "" nothing
-	stuck     string // why the request that died cannot go on otherwise; "" it can
+	person    string // what a person must decide about the cut-off effect; "" nothing
+	stuck     string // another reason why that request cannot go on; "" none
 }
 
 func newCrash() *crash {
 	return &crash{requests: map[journal.GUID]string{}, keys: map[string]map[string]int{}, known: map[place]bool{}}
 }
 
-// reach says that a boundary is reached, and learns whether the process dies there.
+// reach records that a boundary is reached, and says whether the process dies there.
 func (c *crash) reach(b boundary) (dies bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,24 +178,24 @@ func (c *crash) reach(b boundary) (dies bool) {
 	return true
 }
 
-// died is the request at which the process died, zero if it did not.
+// died returns the request during which the process died, zero if it did not.
 func (c *crash) died() journal.GUID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.victim
 }
 
-// attempt is one boundary, tried.
+// attempt is the trial of one boundary.
 type attempt struct {
 	at   *boundary
 	calm *crash // the undisturbed run
-	last *crash // the last one with a death; nil: none was made
+	last *crash // the last run with a death; nil: there was none
 }
 
-// maxPlays is how often a scenario is played to come by a boundary.
+// maxPlays bounds how often a scenario is played until it reaches a boundary.
 const maxPlays = 3
 
-// try plays the scenario with a death, and compares.
+// try plays the scenario with a death and compares the results.
 func (a *attempt) try(h host, cfg *config, scenario Scenario) {
 	h.Helper()
 	h.Logf("the process dies for %s", a.at.text())
@@ -228,8 +224,8 @@ func (a *attempt) try(h host, cfg *config, scenario Scenario) {
 	}
 }
 
-// attend looks after the request that died: its dead letter is answered, or ends
-// the scenario.
+// attend looks after the request during which the process died: its dead letter is answered or
+// ends the scenario.
 func (w *World) attend() {
 	w.t.Helper()
 	c := w.crash
@@ -256,9 +252,9 @@ func (w *World) attend() {
 	}
 }
 
-// note keeps what the run came to. Another one may not come by a boundary, though
-// the scenario takes the same way, where a branch of First lost, and where a
-// function woke: of two things that come together it may find both at once.
+// note records the results of the run, and marks boundaries that another run may miss although
+// the scenario takes the same way: in a branch of First that lost, and after a function woke,
+// which may find two events at once that came one after the other here.
 func (w *World) note(c *crash) {
 	w.t.Helper()
 	c.outcome, c.letters = w.outcome(), w.lettered()
@@ -269,7 +265,7 @@ func (w *World) note(c *crash) {
 	}
 }
 
-// lettered are the requests that got a dead letter, ended ones too.
+// lettered returns the requests that got a dead letter, including ended ones.
 func (w *World) lettered() map[string]bool {
 	w.t.Helper()
 	out := map[string]bool{}

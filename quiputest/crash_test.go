@@ -26,8 +26,8 @@ func TestCrashEverywhere(t *testing.T) {
 	})
 }
 
-// order packs its lines in parallel, after a charge that fails at first, and asks a
-// child flow to ship them; a refusal on the way is an output too.
+// order packs its lines in parallel, after a charge that fails at first, and asks a child flow to
+// ship them. A refusal on the way is also an output.
 const order = `
 flow: order
 version: "1"
@@ -98,8 +98,8 @@ func shop(w outside) func(*workers.Registry) {
 	}
 }
 
-// Failed attempts, elements, children and refusals come to the same end wherever a
-// process dies (C9).
+// Failed attempts, elements, children and refusals have the same end wherever a process dies
+// (C9).
 func TestC9CrashOfAWholeOrder(t *testing.T) {
 	t.Parallel()
 	quiputest.CrashEverywhere(t, func(t testing.TB, w *quiputest.World) {
@@ -124,8 +124,8 @@ func TestC9CrashOfAWholeOrder(t *testing.T) {
 // ledger is a table with transactions.
 type ledger struct{ rows, pending []string }
 
-// E3: what a Tx effect wrote is rolled back with the process that dies before the
-// commit, and is written once.
+// E3: the writes of a Tx effect are rolled back with a process that dies before the commit, and
+// are written once.
 func TestE3CrashOfTx(t *testing.T) {
 	t.Parallel()
 	var table *ledger
@@ -160,8 +160,7 @@ func TestE3CrashOfTx(t *testing.T) {
 	}, quiputest.WithTx(begin))
 }
 
-// A request that is under way in a process that dies for another one's sake is
-// done again as well.
+// A request of a process that dies during another request is done again, too.
 func TestCrashTakesTheWholeProcess(t *testing.T) {
 	t.Parallel()
 	quiputest.CrashEverywhere(t, func(t testing.TB, w *quiputest.World) {

@@ -10,17 +10,17 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// DeadLetter is something that cannot go on without a person (E10).
+// DeadLetter is a message that needs a person (E10).
 type DeadLetter struct {
 	store.DeadView
 	w      *World
-	effect journal.Digest // that is meant; zero: the only one in doubt
+	effect journal.Digest // the effect that is meant; zero: the only one in doubt
 }
 
-// who answers dead letters, in the journal.
+// who answers dead letters, as the journal names it.
 const who = "quiputest"
 
-// DeadLetters are the open ones, the oldest first.
+// DeadLetters lists the open ones, the oldest first.
 func (w *World) DeadLetters() []*DeadLetter {
 	w.t.Helper()
 	views, err := w.tables.DeadLetters(context.Background(), store.DeadFilter{Limit: store.MaxPage})
@@ -54,15 +54,14 @@ func (j *Job) DeadLetter() *DeadLetter {
 	return found
 }
 
-// Retry releases what the dead letter holds: it is tried again. Of a parked effect it
-// says that it was not done.
+// Retry releases the message of the dead letter, to be tried again. A parked effect is recorded
+// as not done.
 func (d *DeadLetter) Retry() {
 	d.w.t.Helper()
 	d.act("retry", store.Action{Retry: true, Effect: d.effect, Reason: "it was not done"})
 }
 
-// Done says that the parked effect was done, with that result: the handler goes on
-// with it.
+// Done says that the parked effect was done, with that result. The handler goes on with it.
 func (d *DeadLetter) Done(result any) {
 	d.w.t.Helper()
 	body, err := marshal(result)
@@ -72,7 +71,7 @@ func (d *DeadLetter) Done(result any) {
 	d.act("done", store.Action{Done: body, Effect: d.effect, Reason: "it was done"})
 }
 
-// Resolve ends the request of the dead letter with an output, in the handler's place.
+// Resolve ends the request of the dead letter with an output, in place of its handler.
 func (d *DeadLetter) Resolve(output any) {
 	d.w.t.Helper()
 	body, err := marshal(output)
@@ -93,9 +92,9 @@ func (d *DeadLetter) Fail(code int, message string) {
 	}})
 }
 
-// Effect is the effect in doubt, which Retry and Done mean: the one that was begun
-// and not recorded as ended, or, where a verifier does not confirm one, that one.
-// The test fails unless there is exactly one.
+// Effect returns the effect in doubt, which Retry and Done decide: the one that was started and
+// has no recorded end, or else the one that a verifier does not confirm. The test fails unless
+// there is exactly one.
 func (d *DeadLetter) Effect() store.JobEffect {
 	d.w.t.Helper()
 	var of []store.JobEffect
@@ -113,9 +112,8 @@ func (d *DeadLetter) Effect() store.JobEffect {
 	return of[slices.IndexFunc(rows, func(f store.EffectRow) bool { return f.Key == doubted.Key })]
 }
 
-// Class is why the request of the dead letter is parked: workers.ClassParked (an effect of
-// unknown outcome), workers.ClassConfirm, workers.ClassNondeterminism, …; "" where it
-// is not parked.
+// Class returns why the request of the dead letter is parked: workers.ClassParked (an effect of
+// unknown outcome), workers.ClassConfirm, workers.ClassNondeterminism, …; "" if it is not parked.
 func (d *DeadLetter) Class() string {
 	d.w.t.Helper()
 	class := ""
@@ -130,8 +128,8 @@ func (d *DeadLetter) Class() string {
 	return class
 }
 
-// About is the dead letter with which Retry and Done mean that effect: where several are
-// in doubt, or one is that was completed.
+// About returns a copy of the dead letter whose Retry and Done decide that effect. Use it where
+// several effects are in doubt, or a completed one is.
 func (d *DeadLetter) About(e store.JobEffect) *DeadLetter {
 	about := *d
 	about.effect = e.EffectRow.Key

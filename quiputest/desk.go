@@ -7,7 +7,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// desk is the store as a worker process sees it.
+// desk is the store for one worker process.
 type desk struct {
 	store.Worker
 	p *process
@@ -69,7 +69,7 @@ func (d *desk) Pauses(ctx context.Context, job journal.JobID, request journal.GU
 	return d.Worker.Pauses(ctx, job, request)
 }
 
-// at is a boundary of an effect.
+// at makes a boundary of an effect.
 func at(l *store.Lease, e *journal.Effect, p point) func(*crash) boundary {
 	return func(c *crash) boundary { return c.within(l, e, p) }
 }
@@ -102,8 +102,8 @@ func (d *desk) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect
 	return row, err
 }
 
-// TxEffect implements store.Worker. What the body wrote is rolled back where the
-// process dies before the commit.
+// TxEffect implements store.Worker. If the process dies before the commit, the body's writes are
+// rolled back.
 func (d *desk) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (row store.EffectRow, err error) {
 	if err := d.p.alive(ctx); err != nil {
 		return row, err
@@ -112,7 +112,7 @@ func (d *desk) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, ca
 	defer func() { end(committed) }()
 	row, err = d.Worker.TxEffect(ctx, l, e, func(ctx context.Context, tx any) (store.TxEnd, error) {
 		if begin := d.p.w.cfg.begin; begin != nil {
-			end(false) // of a body that runs again
+			end(false) // the body runs again
 			tx, end = begin(ctx)
 		}
 		out, err := call(ctx, tx)

@@ -1,6 +1,5 @@
-// Package quiputest is a test kit for users: their flows and handlers play in a
-// world in memory, with the real engine and the real worker runtime, in which time
-// is skipped.
+// Package quiputest is a test kit for users. Their flows and handlers run in a world in memory,
+// with the real engine and the real worker runtime, and time is skipped.
 //
 //	func TestReminder(t *testing.T) {
 //		quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
@@ -16,14 +15,12 @@
 //		})
 //	}
 //
-// Run plays one scenario, in a bubble of testing/synctest. CrashEverywhere plays it
-// once for each place at which a worker process could die, and compares.
-// ReplayJournal runs new code against journals that old code wrote. All three
-// verify journals as journal-verify does. docs/testing.md is the guide; its code is
-// that of docs_test.go.
+// Run plays one scenario in a bubble of testing/synctest. CrashEverywhere plays it once for each
+// place where a worker process could die, and compares the results. ReplayJournal runs new code
+// against journals of old code. All three verify journals as journal-verify does. docs/testing.md
+// is the guide; its code is in docs_test.go.
 //
-// A World is a store and a bus of packages journal/memory and transport/memory
-// behind ports of its own: those hold the sweeper until something is due, and they
-// end when the process that they belong to dies. Nothing of what is tested is
-// replaced.
+// A World has the store and the bus of packages journal/memory and transport/memory behind its
+// own ports. These let the sweeper sleep until something is due, and fail once the process that
+// they belong to is dead. Everything under test is real.
 package quiputest

@@ -18,7 +18,7 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// The Go in docs/testing.md stands in this file, word for word.
+// The Go code in docs/testing.md is in this file, word for word.
 func TestDocumentedCodeRuns(t *testing.T) {
 	t.Parallel()
 	code, err := os.ReadFile("docs_test.go")

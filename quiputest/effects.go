@@ -9,8 +9,8 @@ import (
 	"github.com/quipu-journal/quipu/observer"
 )
 
-// Effects are the recorded effects of the job, of all its requests, in the order
-// of their first entry.
+// Effects lists the recorded effects of all requests of the job, in the order of their first
+// entries.
 func (j *Job) Effects() []store.JobEffect {
 	j.w.t.Helper()
 	out, err := j.w.tables.JobEffects(context.Background(), j.ID)
@@ -20,8 +20,7 @@ func (j *Job) Effects() []store.JobEffect {
 	return out
 }
 
-// Effect is the recorded effect of the name; the test fails unless there is
-// exactly one.
+// Effect returns the recorded effect with the name. The test fails unless there is exactly one.
 func (j *Job) Effect(name string) store.JobEffect {
 	j.w.t.Helper()
 	var found []store.JobEffect
@@ -38,21 +37,20 @@ func (j *Job) Effect(name string) store.JobEffect {
 	return found[0]
 }
 
-// nameOf is the name in a recorded one, which may have an explicit key behind it.
+// nameOf returns the name without the explicit key that may follow it.
 func nameOf(recorded string) string {
 	name, _, _ := strings.Cut(recorded, "[")
 	return name
 }
 
-// Bodies is how often the body of an effect ran, in all jobs, counted when the run
-// of its handler ended: a result that was recorded before is not the body's.
+// Bodies returns how often the body of an effect ran, in all jobs. It is counted when the run of
+// its handler ends; a run that reuses a recorded result does not count.
 func (w *World) Bodies(effect string) int { return w.bodies.of(effect) }
 
-// Runs is how often the handler of a topic ran to its end, or was given up, in all
-// jobs.
+// Runs returns how often the handler of a topic ran to its end or was abandoned, in all jobs.
 func (w *World) Runs(topic string) int { return w.bodies.runsOf(topic) }
 
-// bodies counts what ran. The runtime tells it of every run of a handler.
+// bodies counts runs of handlers and bodies, as the runtime reports them.
 type bodies struct {
 	observer.Nop
 	mu     sync.Mutex

@@ -43,7 +43,7 @@ func blindly(ctx context.Context, bank *Receiver) { bank.Do(ctx, "a charge") }
 // The eight boundaries of a handler with one effect.
 var all = []string{"001", "002", "003", "004", "005", "006", "007", "008"}
 
-// C9: what is done outside of effects is done again by the next run.
+// C9: a call outside without an effect is done again by the next run.
 func TestC9CrashCatchesWorkOutsideOfEffects(t *testing.T) {
 	t.Parallel()
 	r := recordCrashes(t, paying(func(w *World) func(context.Context, json.RawMessage) (json.RawMessage, error) {
@@ -59,7 +59,7 @@ func TestC9CrashCatchesWorkOutsideOfEffects(t *testing.T) {
   undisturbed: "a charge" 1 times`)
 }
 
-// E3: Idempotent is a promise of the receiver, and this one does not keep it.
+// E3: class Idempotent needs a receiver that removes duplicates; this one does not.
 func TestE3CrashCatchesAReceiverThatDoesNotDedupe(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, recordCrashes(t, charging(effects.Idempotent, byKey)).failures())
@@ -67,7 +67,7 @@ func TestE3CrashCatchesAReceiverThatDoesNotDedupe(t *testing.T) {
 	require.Equal(t, []string{"004", "005"}, r.failures(), r.text())
 }
 
-// A handler that remembers in memory what it did forgets it with its process.
+// A handler that remembers in memory what it did forgets it when its process dies.
 func TestCrashForgetsMemory(t *testing.T) {
 	t.Parallel()
 	r := recordCrashes(t, func(_ testing.TB, w *World) {
@@ -86,8 +86,8 @@ func TestCrashForgetsMemory(t *testing.T) {
 	require.Equal(t, []string{"002", "003"}, r.failures(), r.text())
 }
 
-// E3: where a Guarded effect is cut off, a person is needed, unless the test
-// answers. It has to look at the receiver for that.
+// E3: a cut-off Guarded effect needs a person, unless the test answers. For that it has to look
+// at the receiver.
 func TestE3CrashOfGuardedNeedsAPerson(t *testing.T) {
 	t.Parallel()
 	guarded := charging(effects.Guarded, blindly)
@@ -124,8 +124,8 @@ func TestE3CrashOfGuardedNeedsAPerson(t *testing.T) {
 	require.Equal(t, doubt, r.failures(), r.text())
 }
 
-// E15: a function that decides by something that is not recorded takes another path
-// in the next process, and no option makes that right.
+// E15: a function that decides by something unrecorded takes another path in the next process,
+// and no option allows that.
 func TestE15CrashCatchesOtherPaths(t *testing.T) {
 	t.Parallel()
 	r := recordCrashes(t, func(_ testing.TB, w *World) {
@@ -153,7 +153,7 @@ func TestE15CrashCatchesOtherPaths(t *testing.T) {
 	require.Contains(t, r.text(), "003: its request cannot go on: the function takes another path than the recorded one")
 }
 
-// 3.3: a verifier answers in a person's place.
+// 3.3: a verifier answers in place of a person.
 func TestCrashOfAVerifiedEffect(t *testing.T) {
 	t.Parallel()
 	r := recordCrashes(t, paying(func(w *World) func(context.Context, json.RawMessage) (json.RawMessage, error) {
@@ -170,7 +170,7 @@ func TestCrashOfAVerifiedEffect(t *testing.T) {
 	require.Contains(t, r.text(), "died at 8 of 8 boundaries: 0 failed, at 0 a person is needed")
 }
 
-// A result that depends on when it was made is another one after a death.
+// A result that depends on the time changes after a death.
 func TestCrashComparesOutputs(t *testing.T) {
 	t.Parallel()
 	stamped := paying(func(*World) func(context.Context, json.RawMessage) (json.RawMessage, error) {
@@ -185,7 +185,7 @@ func TestCrashComparesOutputs(t *testing.T) {
 	require.NotEmpty(t, recordCrashes(t, stamped, Ignore("receipt")).failures())
 }
 
-// What the scenario itself checks has to hold in every run.
+// The scenario's own checks must hold in every run.
 func TestCrashHoldsWhatTheScenarioChecks(t *testing.T) {
 	t.Parallel()
 	r := recordCrashes(t, func(t testing.TB, w *World) {
@@ -221,7 +221,7 @@ func TestCrashWantsTheSameWay(t *testing.T) {
 	require.Empty(t, r.parts)
 }
 
-// More boundaries than the limit are drawn by a seed that is told.
+// Of more boundaries than the limit some are drawn, by a seed that is logged.
 func TestCrashDrawsBoundaries(t *testing.T) {
 	t.Parallel()
 	drawn := func(options ...Option) []string {
@@ -247,7 +247,7 @@ func TestCrashDrawsBoundaries(t *testing.T) {
 	require.Contains(t, recordCrashes(t, charging(effects.Idempotent, byKey), Boundaries(2)).text(), "2 of 8 boundaries, drawn by quiputest.Seed(")
 }
 
-// failing are scenarios that fail, and what the failure says.
+// failing are scenarios that fail, with the texts of their failures.
 var failing = map[string]struct {
 	scenario Scenario
 	says     []string
@@ -310,7 +310,7 @@ var failing = map[string]struct {
 	"a job two times":         {func(_ testing.TB, w *World) { w.Call("pay", "p-1", 1); w.Call("pay", "p-1", 1) }, []string{"already started"}},
 }
 
-// What fails says why, and a wait says what the job waits for.
+// A failure says why, and a failed wait says what the job waits for.
 func TestFailuresSayWhy(t *testing.T) {
 	t.Parallel()
 	for name, c := range failing {

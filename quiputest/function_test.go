@@ -24,7 +24,7 @@ transitions:
   start: [issue]
 `
 
-// trip is a durable function with everything in it.
+// trip is a durable function that uses everything.
 func trip(w outside) func(*workers.Registry) {
 	airline, bank := w.Receiver("airline"), w.Receiver("bank")
 	book := func(ctx context.Context, what string) error {
@@ -72,7 +72,7 @@ func trip(w outside) func(*workers.Registry) {
 	}
 }
 
-// E12: a function sleeps, waits and starts children, and its world waits with it.
+// E12: a function sleeps, waits and starts children, and its world waits for it.
 func TestE12Function(t *testing.T) {
 	t.Parallel()
 	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
@@ -98,8 +98,7 @@ func TestE12Function(t *testing.T) {
 	})
 }
 
-// E12, E15: it comes to the same end wherever its process dies, whatever it waits
-// for.
+// E12, E15: it has the same end wherever its process dies, whatever it waits for.
 func TestE12CrashOfAFunction(t *testing.T) {
 	t.Parallel()
 	quiputest.CrashEverywhere(t, func(t testing.TB, w *quiputest.World) {
@@ -112,7 +111,7 @@ func TestE12CrashOfAFunction(t *testing.T) {
 	})
 }
 
-// What it did is undone wherever its process dies, once.
+// Its calls are undone once, wherever its process dies.
 func TestCrashOfCompensations(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(testing.TB, *quiputest.World, *quiputest.Job){

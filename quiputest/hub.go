@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// hub tells those who wait that something has changed.
+// hub tells waiting goroutines that something has changed.
 type hub struct {
 	mu   sync.Mutex
 	next chan struct{}
 }
 
-// changed is closed with the next change.
+// changed returns a channel that is closed at the next change.
 func (h *hub) changed() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -30,11 +30,11 @@ func (h *hub) tell() {
 	}
 }
 
-// forever is no bound.
+// forever stands for no time limit.
 const forever = time.Duration(-1)
 
-// rest waits for a change, but no longer than d, nor than until ended is closed. It
-// reports whether it is not.
+// rest waits for a change, at most d, and not after ended is closed. It returns false once ended
+// is closed.
 func rest(ended, changed <-chan struct{}, d time.Duration) bool {
 	var over <-chan time.Time
 	if d != forever {

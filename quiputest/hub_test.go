@@ -7,8 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A year in which nothing happens passes with a few looks, not with one for each
-// sweep that would have been.
+// A year in which nothing happens takes a few looks, not one for each sweep.
 func TestAnIdleYearIsQuiet(t *testing.T) {
 	t.Parallel()
 	Run(t, func(t testing.TB, w *World) {

@@ -29,7 +29,7 @@ type End struct {
 	State  journal.JobState
 	Code   int
 	Output json.RawMessage  // canonical
-	Error  *journal.Failure // nil of a job that completed
+	Error  *journal.Failure // nil for a job that completed
 }
 
 // Start begins a job on the active version of a flow. The input is anything that
@@ -43,9 +43,9 @@ func (w *World) Start(flowName, key string, input any) *Job {
 	return j
 }
 
-// TryStart is Start for starts that may be refused. The error is
-// *store.AlreadyStartedError, with which the job that is there is returned, or
-// wraps store.ErrNotFound, engine.ErrInput or engine.ErrKey.
+// TryStart is Start for a start that may be refused. The error is *store.AlreadyStartedError,
+// returned together with the existing job, or wraps store.ErrNotFound, engine.ErrInput or
+// engine.ErrKey.
 func (w *World) TryStart(flowName, key string, input any) (*Job, error) {
 	ctx := context.Background()
 	ref, f, err := w.eng.Publisher().Flows.Resolve(ctx, flowName, "")
@@ -55,8 +55,8 @@ func (w *World) TryStart(flowName, key string, input any) (*Job, error) {
 	return w.start(ref, f, key, input)
 }
 
-// Call starts a job that runs one handler: its input is the handler's, and its
-// output the job's. No flow is needed.
+// Call starts a job that runs one handler, without a flow. The job's input and output are the
+// handler's.
 func (w *World) Call(topic, key string, input any) *Job {
 	w.t.Helper()
 	f, err := flow.Call(topic)
@@ -84,7 +84,7 @@ func (w *World) start(ref journal.FlowRef, f *flow.Flow, key string, input any) 
 	return &Job{ID: started[0].Job, Key: key, w: w}, started[0].Err
 }
 
-// marshal is the canonical form of a payload.
+// marshal returns the canonical form of a payload.
 func marshal(v any) ([]byte, error) {
 	raw, ok := v.(json.RawMessage)
 	if !ok || raw == nil {
@@ -99,7 +99,7 @@ func marshal(v any) ([]byte, error) {
 	return canonical.Payload(raw)
 }
 
-// Job is the job that has the key.
+// Job returns the job that has the key.
 func (w *World) Job(key string) *Job {
 	w.t.Helper()
 	id, err := w.tables.FindJob(context.Background(), key)
@@ -109,7 +109,7 @@ func (w *World) Job(key string) *Job {
 	return &Job{ID: id, Key: key, w: w}
 }
 
-// Jobs are all jobs, children too, the oldest first.
+// Jobs lists all jobs, including children, the oldest first.
 func (w *World) Jobs() []*Job {
 	w.t.Helper()
 	return w.jobs(func(*store.JobView) bool { return true })
@@ -136,7 +136,7 @@ func (w *World) jobs(want func(*store.JobView) bool) []*Job {
 	return out
 }
 
-// View reads the job as it is now, with its ledgers and what it waits for.
+// View reads the present state of the job, with its ledgers and what it waits for.
 func (j *Job) View() *store.JobView {
 	j.w.t.Helper()
 	v, err := j.w.tables.Job(context.Background(), j.ID)
@@ -146,32 +146,31 @@ func (j *Job) View() *store.JobView {
 	return v
 }
 
-// State is that of the job now.
+// State returns the present state of the job.
 func (j *Job) State() journal.JobState {
 	j.w.t.Helper()
 	return j.View().State
 }
 
-// Why says what the job waits for, or how it ended, as `quipu why` does.
+// Why says what the job waits for or how it ended, like `quipu why`.
 func (j *Job) Why() string {
 	j.w.t.Helper()
 	return j.w.why(j.View())
 }
 
-// Journal are the entries of the job, its main chain first.
+// Journal returns the entries of the job, its main chain first.
 func (j *Job) Journal() []*journal.Entry {
 	j.w.t.Helper()
 	return j.w.entries(j.ID)
 }
 
-// Children are the jobs that this one started and that have begun, the oldest
-// first.
+// Children lists the jobs that this one started and that have begun, the oldest first.
 func (j *Job) Children() []*Job {
 	j.w.t.Helper()
 	return j.w.jobs(func(v *store.JobView) bool { return v.Parent != nil && v.Parent.Job == j.ID })
 }
 
-// End waits until the job has ended, however much time that takes, and says how.
+// End waits, for any time, until the job has ended, and returns how.
 func (j *Job) End() End {
 	j.w.t.Helper()
 	var v *store.JobView
@@ -188,8 +187,8 @@ func (j *Job) End() End {
 	return End{State: v.State, Code: v.Code, Output: v.Output, Error: v.Error}
 }
 
-// Output waits until the job has completed, and reads its output into the value
-// that into points to, as encoding/json does; nil leaves it out.
+// Output waits until the job has completed, and decodes its output into the value that into
+// points to, as encoding/json does; nil skips that.
 func (j *Job) Output(into any) {
 	j.w.t.Helper()
 	end := j.End()
@@ -204,8 +203,7 @@ func (j *Job) Output(into any) {
 	}
 }
 
-// Fails waits until the job has ended with an error of the code, failed or
-// interrupted, and returns the error.
+// Fails waits until the job has failed or was interrupted with the code, and returns the error.
 func (j *Job) Fails(code int) *journal.Failure {
 	j.w.t.Helper()
 	end := j.End()
@@ -222,23 +220,23 @@ func (e *End) text(key string) string {
 	return fmt.Sprintf("job %q %s with code %d (%s): %s", key, e.State, e.Code, e.Error.Class, e.Error.Message)
 }
 
-// Signal is a signal with all that can be said of it.
+// Signal is a signal with all its options.
 type Signal struct {
 	Topic, Key string
 	Payload    any
 	Code       int    // 200 if 0; 202 keeps a repeating hook open; 400 to 599 is an error
-	All        bool   // to every open wait, not kept
-	ID         string // a repetition under the same ID does nothing; "" is one of its own
+	All        bool   // to every open wait, and not kept
+	ID         string // a second signal with the same ID does nothing; "" makes a new ID
 }
 
-// Signal sends a signal to the wait that is open longest for the topic and the
-// key, or keeps it until there is one (1.11): no order of the two loses it.
+// Signal sends a signal to the longest open wait for the topic and the key, or keeps it until
+// there is one (1.11). It does not matter which comes first.
 func (w *World) Signal(topic, key string, payload any) store.Signalled {
 	w.t.Helper()
 	return w.Send(Signal{Topic: topic, Key: key, Payload: payload})
 }
 
-// Send is Signal with all that can be said of a signal.
+// Send sends a signal with options.
 func (w *World) Send(s Signal) store.Signalled {
 	w.t.Helper()
 	done, err := w.TrySend(s)
@@ -248,7 +246,7 @@ func (w *World) Send(s Signal) store.Signalled {
 	return done
 }
 
-// TrySend is Send for signals that may be refused.
+// TrySend is Send for a signal that may be refused.
 func (w *World) TrySend(s Signal) (store.Signalled, error) {
 	ctx := context.Background()
 	s.Code = cmp.Or(s.Code, collation.CodeOK)
@@ -278,15 +276,15 @@ var signalTopic = regexp.MustCompile(`^[a-z0-9_-]+(\.[a-z0-9_-]+)*$`)
 
 func isError(code int) bool { return code >= 400 && code <= 599 }
 
-// Interrupt is how a job is interrupted.
+// Interrupt has the options of an interrupt.
 type Interrupt struct {
 	Code     int    // 410 if 0; 400 to 599
 	Reason   string // "interrupted" if empty
-	Descend  bool   // the children that it awaits too
-	Complete bool   // it ends as completed, with its output
+	Descend  bool   // also ends the children that it awaits
+	Complete bool   // the job ends as completed, with its output
 }
 
-// Interrupt ends the job (C15), as soon as the engine has taken the message.
+// Interrupt ends the job (C15) as soon as the engine handles the message.
 func (j *Job) Interrupt(i Interrupt) {
 	j.w.t.Helper()
 	order := collation.InterruptOrder{

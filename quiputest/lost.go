@@ -12,14 +12,14 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// winners are the recorded outcomes of workers.First, by request and position. How
-// far the branches come that lose is nobody's promise.
+// winners are the recorded winners of workers.First, by request and position. How far losing
+// branches come is undefined.
 type winners map[journal.GUID]map[string]int
 
-// firstName is how workers.First is recorded.
+// firstName is the name under which workers.First is recorded.
 const firstName = "first"
 
-// add notes the outcomes among the effects of a job.
+// add records the winners among the effects of a job.
 func (w winners) add(all []store.JobEffect) {
 	for i := range all {
 		e := &all[i]
@@ -34,8 +34,8 @@ func (w winners) add(all []store.JobEffect) {
 	}
 }
 
-// lost says that a position, as 2.1.3 for the third call in branch 1 of the call at
-// 2, lies in a branch that lost.
+// lost says that a position lies in a branch that lost. For example, 2.1.3 is the third call in
+// branch 1 of the call at 2.
 func (w winners) lost(request journal.GUID, position string) bool {
 	steps := strings.Split(position, ".")
 	for n := 1; n+1 < len(steps); n += 2 {
@@ -47,7 +47,7 @@ func (w winners) lost(request journal.GUID, position string) bool {
 	return false
 }
 
-// winners are those of all jobs.
+// winners returns the winners in all jobs.
 func (w *World) winners() winners {
 	w.t.Helper()
 	out := winners{}
@@ -57,7 +57,7 @@ func (w *World) winners() winners {
 	return out
 }
 
-// undone is the request whose compensations the job runs, zero for another job.
+// undone returns the request whose compensations the job runs, zero for another job.
 func undone(v *store.JobView) journal.GUID {
 	if v.Flow.Name != flow.UndoName || v.Parent == nil {
 		return journal.GUID{}
@@ -65,7 +65,7 @@ func undone(v *store.JobView) journal.GUID {
 	return v.Parent.Leg1
 }
 
-// lostJob says that a branch which lost started the job, or an ancestor of it.
+// lostJob says that a losing branch started the job or an ancestor of it.
 func (w *World) lostJob(won winners, v *store.JobView) bool {
 	ctx := context.Background()
 	for v.Parent != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// What lies in a branch that lost, or within one, is lost.
+// Everything in a branch that lost, or nested in one, is lost.
 func TestLostPositions(t *testing.T) {
 	t.Parallel()
 	request := journal.GUID{1}
@@ -26,9 +26,8 @@ func TestLostPositions(t *testing.T) {
 	}
 }
 
-// Branches that lose come as far as they come: nobody compares that, and nobody
-// misses what they did not come by. Here a death at the loser's call lets the other
-// one win before it.
+// How far losing branches come is not compared, and boundaries that they miss are not required.
+// Here a death at the loser's call lets the other branch win first.
 func TestCrashLeavesLosersAlone(t *testing.T) {
 	t.Parallel()
 	r := recordCrashes(t, func(_ testing.TB, w *World) {

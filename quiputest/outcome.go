@@ -12,28 +12,27 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// outcome is what a run of a scenario came to.
+// outcome is the result of one run of a scenario.
 type outcome struct {
 	jobs      map[string]ending         // by name
 	receivers map[string]map[string]int // what each did, and how often
-	letters   []string                  // dead letters that are open
+	letters   []string                  // open dead letters
 }
 
-// ending is what a job came to. Payloads are compared without the members that are
-// ignored.
+// ending is the result of one job. Ignored members of payloads are not compared.
 type ending struct {
 	state   string
 	output  json.RawMessage
-	effects map[string][]result // by their place and name
+	effects map[string][]result // by place and name
 }
 
-// result is what is recorded of an effect.
+// result is the recorded result of an effect.
 type result struct {
 	state  string
 	output json.RawMessage
 }
 
-// outcome gathers what the run came to, but for what branches did that lost.
+// outcome collects the results of the run, without those of losing branches.
 func (w *World) outcome() *outcome {
 	w.t.Helper()
 	o := &outcome{jobs: map[string]ending{}, receivers: map[string]map[string]int{}}
@@ -51,8 +50,8 @@ func (w *World) outcome() *outcome {
 			switch {
 			case won.lost(request, f.Position):
 				lost[f.EffectRow.Key.String()] = true
-			case strings.HasPrefix(f.Name, versionPrefix): // by whichever branch came first
-			case f.State != store.EffectNotDone: // it was tried again
+			case strings.HasPrefix(f.Name, versionPrefix): // recorded in the branch that came first
+			case f.State != store.EffectNotDone: // one that was not done is tried again
 				place := fmt.Sprintf("%s at %s %s, effect %q", f.Activity, f.DAD, f.Position, f.Name)
 				e.effects[place] = append(e.effects[place], resultOf(&f.EffectRow))
 			}
@@ -61,7 +60,7 @@ func (w *World) outcome() *outcome {
 			continue
 		}
 		name := w.nameOf(j.ID)
-		for _, again := o.jobs[name]; again; _, again = o.jobs[name] { // of a function, or of a key that was used again
+		for _, again := o.jobs[name]; again; _, again = o.jobs[name] { // a function may start several, or a key was used again
 			name += "'"
 		}
 		o.jobs[name] = e
@@ -79,10 +78,10 @@ func (w *World) outcome() *outcome {
 	return o
 }
 
-// versionPrefix begins the names under which workers.Version records.
+// versionPrefix begins the names of the records of workers.Version.
 const versionPrefix = "version:"
 
-// endOf is how a job ended, or its state.
+// endOf returns how a job ended, or its state.
 func endOf(v *store.JobView) string {
 	state := string(v.State)
 	if v.State.Closed() {
@@ -94,8 +93,8 @@ func endOf(v *store.JobView) string {
 	return state
 }
 
-// resultOf is what of an effect has to be the same. What a Pure one computed, the
-// time for example, has not: the job's output says what became of it.
+// resultOf returns what must be the same of an effect. The result of a Pure one, for example a
+// time, may differ; its effect shows in the job's output.
 func resultOf(f *store.EffectRow) result {
 	r := result{state: f.Class + ", " + string(f.State)}
 	if f.Class != string(effects.Pure) {
@@ -107,7 +106,7 @@ func resultOf(f *store.EffectRow) result {
 	return r
 }
 
-// differences says in what another run differs from this undisturbed one.
+// differences lists in what another run differs from this undisturbed one.
 func (o *outcome) differences(other *outcome, ignored []string) (out []string) {
 	d := differ{ignored: ignored}
 	d.strings("jobs", keys(o.jobs), keys(other.jobs))
@@ -159,7 +158,7 @@ func (d *differ) results(rs []result) []string {
 	return out
 }
 
-// payload is a payload without what is ignored.
+// payload returns a payload without ignored members.
 func (d *differ) payload(raw json.RawMessage) string {
 	if len(raw) == 0 || len(d.ignored) == 0 {
 		return string(raw)
@@ -197,7 +196,7 @@ func (d *differ) cut(v any) any {
 
 func keys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// counts lists how often what was done, the most first.
+// counts lists what was done and how often, the most frequent first.
 func counts(did map[string]int) string {
 	names := slices.SortedFunc(maps.Keys(did), func(a, b string) int {
 		return cmp.Or(cmp.Compare(did[b], did[a]), cmp.Compare(a, b))

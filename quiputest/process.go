@@ -13,9 +13,8 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// process is a worker process: a registry of its own, and ports that end with it.
-// When it dies, nothing that it says is heard any more: calls of the store fail,
-// messages are not sent, deliveries are not finished, and code of handlers ends at
+// process is a worker process with its own registry and ports. Once it is dead, calls of the
+// store fail, messages are not sent, deliveries are not finished, and a handler's code ends at
 // its next call.
 type process struct {
 	w        *World
@@ -24,15 +23,15 @@ type process struct {
 	session  *session
 	dead     atomic.Bool
 	stop     context.CancelFunc
-	done     chan error // gets the error of Run
+	done     chan error // receives the error of Run
 }
 
-// errDead is what the ports of a dead process answer.
+// errDead is the error of the ports of a dead process.
 var errDead = fmt.Errorf("%w: the process is dead", store.ErrUnavailable)
 
 type processKey struct{}
 
-// begin starts a process that runs the handlers.
+// begin starts a process with the handlers.
 func (w *World) begin(register []func(*workers.Registry)) (*process, error) {
 	reg := workers.New()
 	for _, add := range register {
@@ -71,14 +70,14 @@ func (w *World) begin(register []func(*workers.Registry)) (*process, error) {
 	return p, nil
 }
 
-// drain ends the process as SIGTERM does. The error says that handlers still run.
+// drain ends the process as SIGTERM does. An error says that handlers still run.
 func (p *process) drain() error {
 	p.stop()
 	return <-p.done
 }
 
-// die kills the process. Another one with the same handlers takes its place; what it
-// held is free when its session is over.
+// die kills the process. Another one with the same handlers takes its place; what it held is free
+// when its session is over.
 func (p *process) die() {
 	if p.dead.Swap(true) {
 		return
@@ -88,8 +87,8 @@ func (p *process) die() {
 	p.w.replace(p)
 }
 
-// alive returns an error once the process is dead. Where ctx is a handler's, the
-// goroutine ends instead: what stands behind the call never happens.
+// alive returns an error once the process is dead. If ctx is a handler's, it ends the goroutine
+// instead, so that nothing after the call happens.
 func (p *process) alive(ctx context.Context) error {
 	if !p.dead.Load() {
 		return nil
@@ -100,7 +99,7 @@ func (p *process) alive(ctx context.Context) error {
 	return errDead
 }
 
-// pass goes by a boundary: the process may die there.
+// pass passes a boundary, where the process may die.
 func (p *process) pass(ctx context.Context, at func(*crash) boundary) error {
 	if c := p.w.crash; c != nil {
 		p.reach(at(c))
@@ -108,14 +107,14 @@ func (p *process) pass(ctx context.Context, at func(*crash) boundary) error {
 	return p.alive(ctx)
 }
 
-// reach says that a boundary is reached. The process may be dead afterwards.
+// reach reports a boundary. The process may be dead afterwards.
 func (p *process) reach(b boundary) {
 	if !p.dead.Load() && p.w.crash.reach(b) {
 		p.die()
 	}
 }
 
-// bus is the bus as the engine sees it, or a worker process p.
+// bus is the bus for the engine or for a worker process p.
 type bus struct {
 	transport.Bus
 	w *World

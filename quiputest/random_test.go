@@ -19,11 +19,11 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// How many random functions are tried, and from which seed; QUIPU_FUNCTIONS and
-// QUIPU_FUNCTIONS_SEED say otherwise.
+// The number of random functions, and the first seed; QUIPU_FUNCTIONS and QUIPU_FUNCTIONS_SEED
+// override them.
 var defaultFunctions = uint64(soak.Times(6, 12)) //nolint:gosec // a few
 
-// E12–E15: random functions come to the same end wherever their process dies.
+// E12–E15: random functions have the same end wherever their process dies.
 func TestE15CrashOfRandomFunctions(t *testing.T) {
 	t.Parallel()
 	number := func(name string, otherwise uint64) uint64 {
@@ -76,7 +76,7 @@ type generator struct {
 	names int
 }
 
-// ops draws the calls of the function, or of a branch in it.
+// ops draws the calls of the function, or of one of its branches.
 func (g *generator) ops(depth int) []op {
 	kinds := []string{
 		kindDo, kindDo, kindDo, kindPure, kindSleep, kindAwait, kindChild, kindCompensate, kindCompensate, kindNow, kindVersion,
@@ -130,7 +130,7 @@ activities:
 transitions: {start: [say]}
 `
 
-// scenario runs the function. Of the signals that it waits for, some come.
+// scenario runs the function and sends some of the signals that it waits for.
 func (g *generator) scenario(ops []op) quiputest.Scenario {
 	return func(_ testing.TB, w *quiputest.World) {
 		w.DeployYAML(echoing)
@@ -155,7 +155,7 @@ func (g *generator) scenario(ops []op) quiputest.Scenario {
 	}
 }
 
-// perform makes the calls, and gives an account of what they came to.
+// perform makes the calls and returns an account of their results.
 func perform(ctx context.Context, receiver *quiputest.Receiver, ops []op) (string, error) {
 	var account strings.Builder
 	for i := range ops {

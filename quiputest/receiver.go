@@ -9,21 +9,20 @@ import (
 	"github.com/quipu-journal/quipu/effects"
 )
 
-// Receiver stands for a service outside, for the bodies of effects: it counts what
-// it was asked, and what it did. CrashEverywhere compares what the receivers of a
-// world did, and lets processes die right after it. The zero value is a receiver
-// outside of any world.
+// Receiver stands for an outside service in the bodies of effects. It counts requests and what it
+// did for them. CrashEverywhere compares what the receivers did, and lets processes die right
+// after a request. The zero value is a receiver outside any world.
 type Receiver struct {
-	w    *World // nil: none
+	w    *World // nil: outside any world
 	name string
 
 	mu        sync.Mutex
 	requested int
-	applied   map[string]int // under keys, each at most once
-	done      map[string]int // without
+	applied   map[string]int // by key, each at most once
+	done      map[string]int // without a key
 }
 
-// Receiver is the receiver of the name; the first call makes it.
+// Receiver returns the receiver with that name; the first call makes it.
 func (w *World) Receiver(name string) *Receiver {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -35,9 +34,9 @@ func (w *World) Receiver(name string) *Receiver {
 	return r
 }
 
-// Apply is a request to a service that dedupes: the first under a key is applied,
-// and reported as such; later ones change nothing. ctx is that of the body, key
-// what the body would send, as effects.Key(ctx).
+// Apply is a request to a service that removes duplicates: the first request with a key is
+// applied and returns true, later ones change nothing. ctx is that of the body. key is what the
+// body would send, such as effects.Key(ctx).
 func (r *Receiver) Apply(ctx context.Context, key string) (first bool) {
 	r.ask(ctx, key, func() {
 		first = r.applied[key] == 0
@@ -46,13 +45,13 @@ func (r *Receiver) Apply(ctx context.Context, key string) (first bool) {
 	return first
 }
 
-// Do is a request to a service that does not dedupe: it does what it is asked each
-// time, however often. ctx is that of the body or handler.
+// Do is a request to a service that does not remove duplicates: it is done each time. ctx is that
+// of the body or handler.
 func (r *Receiver) Do(ctx context.Context, what string) {
 	r.ask(ctx, what, func() { r.done[what]++ })
 }
 
-// ask counts a request. Nobody hears of a dead process.
+// ask counts a request. A dead process sends none.
 func (r *Receiver) ask(ctx context.Context, what string, apply func()) {
 	p, _ := ctx.Value(processKey{}).(*process)
 	if p != nil && p.dead.Load() {
@@ -74,15 +73,14 @@ func (r *Receiver) ask(ctx context.Context, what string, apply func()) {
 	}
 }
 
-// Applied is how often what was asked under the key was done: by Apply at most
-// once.
+// Applied returns how often the request with the key was done; Apply does it at most once.
 func (r *Receiver) Applied(key string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.applied[key] + r.done[key]
 }
 
-// Total is how often anything was asked, and how often anything was done.
+// Total returns how many requests came, and how many were done.
 func (r *Receiver) Total() (requested, applied int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,8 +91,8 @@ func (r *Receiver) Total() (requested, applied int) {
 	return r.requested, applied
 }
 
-// Verifier finds out for the runtime whether an effect was done (3.3): whether Apply
-// was called with its key. result is what the body would have returned.
+// Verifier tells the runtime whether an effect was done (3.3): whether Apply was called with its
+// key. result returns what the body would have returned.
 func (r *Receiver) Verifier(result func(key string) any) effects.Verifier {
 	return effects.VerifierFunc(func(_ context.Context, q effects.Question) (effects.Answer, error) {
 		if r.Applied(q.Key) == 0 {
@@ -105,12 +103,12 @@ func (r *Receiver) Verifier(result func(key string) any) effects.Verifier {
 	})
 }
 
-// underKeys is how did calls what was applied under keys.
+// underKeys is the name that did gives to everything applied under keys.
 const underKeys = "something under a key"
 
-// did is what is compared: how much was applied under keys, since an effect that a
-// person said was not done has another key, and what was done without one. Keys of
-// effects in branches that lost do not count.
+// did returns what CrashEverywhere compares: the number of applied keys, but not the keys, since
+// an effect that a person declared not done gets another one; and what was done without a key.
+// Keys of effects in losing branches do not count.
 func (r *Receiver) did(lost map[string]bool) map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

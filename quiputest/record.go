@@ -18,7 +18,7 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// record is one job as its exported entries tell it.
+// record is one job, read from its exported entries.
 type record struct {
 	header  export.Header
 	entries []*journal.Entry                  // of the main chain
@@ -27,8 +27,7 @@ type record struct {
 	flow    *flow.Flow
 }
 
-// readRecord reads the entries of a job, which have to keep the laws that they can
-// prove by themselves.
+// readRecord reads the entries of a job and checks the laws that entries alone can prove.
 func readRecord(h export.Header, entries iter.Seq2[journal.Record, error]) (*record, error) {
 	header := replay.Header{Space: h.Space, Job: h.Job, Key: h.Key, Generation: h.Generation, Head: h.Head, Flow: h.Flow}
 	r := &record{header: h, chains: map[journal.GUID][]*journal.Entry{}, job: replay.New(header)}
@@ -72,15 +71,15 @@ func readRecord(h export.Header, entries iter.Seq2[journal.Record, error]) (*rec
 	return r, nil
 }
 
-// asked is a request, with what is recorded of it.
+// asked is a request with its record.
 type asked struct {
 	workers.ReplayRequest
-	// answer is the response of a worker that ended it; nil: it was not ended, or by
-	// somebody else.
+	// answer is the worker's response that ended the request; nil if it did not end or somebody
+	// else ended it.
 	answer *journal.Response
 }
 
-// requests are those of the topics, in the order of the flow.
+// requests returns the requests of the topics, in the order of the flow.
 func (r *record) requests(topics []string) ([]*asked, error) {
 	var out []*asked
 	keys := slices.SortedFunc(maps.Keys(r.job.Instances), func(a, b collation.InstanceKey) int {
@@ -104,13 +103,13 @@ func (r *record) requests(topics []string) ([]*asked, error) {
 	return out, nil
 }
 
-// asked are the requests of one instance, whose inputs follow from what came before
+// asked returns the requests of one instance. Their inputs follow from what was recorded before
 // it.
 func (r *record) asked(act *flow.Activity, key collation.InstanceKey) ([]*asked, error) {
 	inputs, err := r.inputs(act, key.DAD)
 	var failed *flow.EvalError
 	if errors.As(err, &failed) {
-		return nil, nil // its answer was that error, nobody was asked
+		return nil, nil // that error was its answer; there was no request
 	}
 	if err != nil {
 		return nil, err
@@ -140,7 +139,7 @@ func (r *record) asked(act *flow.Activity, key collation.InstanceKey) ([]*asked,
 	return out, nil
 }
 
-// inputs are what the requests of an instance got: one, or one for each element.
+// inputs returns the inputs of an instance's requests: one, or one for each element.
 func (r *record) inputs(act *flow.Activity, dad collation.DAD) ([]json.RawMessage, error) {
 	s := &scope{record: r, reader: act, dad: dad}
 	if !act.HasEach {
@@ -162,8 +161,8 @@ func (r *record) inputs(act *flow.Activity, dad collation.DAD) ([]json.RawMessag
 	return out, s.err
 }
 
-// scope is what the expressions of an instance see: what is recorded before it
-// stays as it is.
+// scope is what the expressions of an instance see. What was recorded before the instance does
+// not change.
 type scope struct {
 	*record
 	reader *flow.Activity
@@ -199,7 +198,7 @@ func (s *scope) Job() flow.JobInfo {
 	return flow.JobInfo{ID: s.header.Key, Flow: s.flow.Name(), Version: s.flow.Version(), StartedMicros: s.job.Started}
 }
 
-// effects are the recorded effects of a request, in the order of their first entry.
+// effects lists the recorded effects of a request, in the order of their first entries.
 func (r *record) effects(request journal.GUID) []store.EffectRow {
 	var rows []store.EffectRow
 	for _, e := range r.chains[request] {
@@ -226,7 +225,7 @@ func (r *record) effects(request journal.GUID) []store.EffectRow {
 	return rows
 }
 
-// pauses are what a function waited for, as it came, and then what it waits for.
+// pauses lists the resolved waits of a function, in the order of the entries, then its open ones.
 func (r *record) pauses(request journal.GUID) (came []store.Pause, err error) {
 	var named []journal.Pause
 	for _, e := range r.entries {
@@ -251,13 +250,13 @@ func (r *record) pauses(request journal.GUID) (came []store.Pause, err error) {
 	return came, nil
 }
 
-// beside refuses what an export has only the digest of (E6).
+// beside is the error for an output of which an export has only the digest (E6).
 func beside(name string) error {
 	return fmt.Errorf("the output of %s is stored beside the journal, and no export has it", name)
 }
 
-// turns say how far a request came: a worker's answer that ended it, or the turn
-// and the attempt that come next.
+// turns returns how far a request came: the worker's response that ended it, or the next turn and
+// attempt.
 func (r *record) turns(request journal.GUID) (answer *journal.Response, turn, attempt int) {
 	turn, attempt = 1, 1
 	answered := false // by somebody else

@@ -9,8 +9,7 @@ import (
 	"testing/synctest"
 )
 
-// recorder is a host that records what a test would report: for tests of what has
-// to fail.
+// recorder is a host that records what a test would report, for tests that must fail.
 type recorder struct {
 	testing.TB // for what is not recorded
 	t          *testing.T
@@ -23,7 +22,7 @@ type recorder struct {
 	parts   []*recorder
 }
 
-// witness plays what f does on a recorder.
+// witness runs f on a recorder.
 func witness(t *testing.T, f func(host)) *recorder {
 	t.Helper()
 	r := &recorder{TB: t, t: t}
@@ -47,7 +46,7 @@ func recordCrashes(t *testing.T, scenario Scenario, options ...Option) *recorder
 	return witness(t, func(h host) { crashEverywhere(h, &cfg, scenario) })
 }
 
-// aside runs f on a goroutine of its own, which FailNow may end.
+// aside runs f in its own goroutine, which FailNow may end.
 func aside(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -82,7 +81,7 @@ func (r *recorder) bubble(f func(testing.TB)) {
 	}
 }
 
-// text is everything that was reported.
+// text returns everything that was reported.
 func (r *recorder) text() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,7 +95,7 @@ func (r *recorder) text() string {
 	return b.String()
 }
 
-// failures are the names of the parts that failed.
+// failures returns the names of the failed parts.
 func (r *recorder) failures() (names []string) {
 	for _, p := range r.parts {
 		if p.failed {

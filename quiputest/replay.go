@@ -20,23 +20,21 @@ import (
 // ReplayOption changes ReplayJournal.
 type ReplayOption func(*replayer)
 
-// Flows names files of flows (filepath.Glob) whose jobs are in the journals: what a
-// handler got follows from its flow. Jobs of Runtime.Call and World.Call need none.
+// Flows names files (filepath.Glob) with the flows of the jobs in the journals, since a handler's
+// input follows from the flow. Jobs of Runtime.Call and World.Call need none.
 func Flows(patterns ...string) ReplayOption {
 	return func(r *replayer) { r.patterns = append(r.patterns, patterns...) }
 }
 
-// SameAnswers holds as well that a request which a worker ended is answered now as
-// it was then.
+// SameAnswers also checks that a request which a worker ended gets the same answer now.
 func SameAnswers() ReplayOption { return func(r *replayer) { r.same = true } }
 
-// ReplayJournal holds new code against what old code recorded: journals that
-// `quipu export` or World.Export wrote, in a file, or in all *.jsonl files of a
-// directory. Every request of a topic that register adds a handler for is run
-// against its recorded effects and pauses; nothing outside is called (J12). The
-// test fails where a handler takes another path than the recorded one, with the
-// first difference (E15), where one panics, where a journal does not keep the laws,
-// and where there was nothing to replay.
+// ReplayJournal checks new code against journals of old code, which `quipu export` or
+// World.Export wrote to a file, or to the *.jsonl files of a directory. It runs each request of
+// the topics that register adds handlers for against its recorded effects and pauses, and calls
+// nothing outside (J12). The test fails if a handler takes another path than the recorded one,
+// with the first difference (E15), if a handler panics, if a journal breaks a law, or if there
+// was nothing to replay.
 func ReplayJournal(t testing.TB, source string, register func(*workers.Registry), options ...ReplayOption) {
 	t.Helper()
 	r := &replayer{t: t, reg: workers.New(), flows: map[journal.Digest]*flow.Flow{}}
@@ -49,7 +47,7 @@ func ReplayJournal(t testing.TB, source string, register func(*workers.Registry)
 	}
 	names := []string{source}
 	if info, err := os.Stat(source); err == nil && info.IsDir() {
-		names, _ = filepath.Glob(filepath.Join(source, "*.jsonl")) // the pattern is a good one
+		names, _ = filepath.Glob(filepath.Join(source, "*.jsonl")) // the pattern is valid
 	}
 	for _, name := range names {
 		if err := r.file(name); err != nil {
@@ -72,7 +70,7 @@ type replayer struct {
 	jobs, requests int
 }
 
-// compile reads the flows that were named.
+// compile reads the flows of the option Flows.
 func (r *replayer) compile() error {
 	for _, pattern := range r.patterns {
 		names, err := filepath.Glob(pattern)
@@ -129,11 +127,11 @@ func (r *replayer) job(rec *record) error {
 		return errors.New("its first entry names no flow")
 	}
 	if ref.Name == flow.UndoName {
-		return nil // compensations are replayed with what they undo
+		return nil // compensations are replayed with the function that registered them
 	}
 	rec.flow = r.flows[ref.Digest]
 	if rec.flow == nil && flow.IsBuiltin(ref.Name) {
-		rec.flow, _ = flow.Builtin(ref.Name, ref.Version) // of another build, perhaps: then it has another digest
+		rec.flow, _ = flow.Builtin(ref.Name, ref.Version) // a flow of another build has another digest
 	}
 	if rec.flow == nil || journal.Digest(rec.flow.Digest()) != ref.Digest {
 		return fmt.Errorf("flow %s version %s with digest %s is not known: name its file with quiputest.Flows", ref.Name, ref.Version, ref.Digest)
@@ -169,7 +167,7 @@ func (r *replayer) request(q *asked) error {
 	return nil
 }
 
-// answeredSame compares an answer with the recorded one.
+// answeredSame compares a response with the recorded one.
 func answeredSame(was *journal.Response, got *workers.Replayed) error {
 	if got.Response == nil || got.Response.Kind != journal.ResponseTerminal {
 		return fmt.Errorf("it was answered with code %d, and is not now: it is %s", was.Code, got.End)
@@ -185,7 +183,7 @@ func answeredSame(was *journal.Response, got *workers.Replayed) error {
 		return r.Output
 	}
 	a, b := output(was), output(now)
-	if !was.Ref.IsZero() { // stored beside, under its digest
+	if !was.Ref.IsZero() { // an output stored beside the entry has only its digest there
 		sum := sha256.Sum256(b)
 		b = sum[:]
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// outside is where handlers find their receivers: a world, or nowhere.
+// outside is where handlers find their receivers: in a world, or nowhere.
 type outside interface {
 	Receiver(name string) *quiputest.Receiver
 }
@@ -22,8 +22,8 @@ type nowhere struct{}
 
 func (nowhere) Receiver(string) *quiputest.Receiver { return new(quiputest.Receiver) }
 
-// J12, E15: what was recorded is replayed with the same code, whatever became of
-// it, and nothing outside is called.
+// J12, E15: recorded runs are replayed with the same code, however they ended, and nothing
+// outside is called.
 func TestE15ReplayJournal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

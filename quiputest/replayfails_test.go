@@ -37,7 +37,7 @@ func sleep(name string) func(context.Context) error {
 	return func(ctx context.Context) error { return workers.Sleep(ctx, name, time.Hour) }
 }
 
-// changed adds a call, for jobs that had not come there before.
+// changed adds a call, for jobs that had not got there before.
 func changed(ctx context.Context) error {
 	version, err := workers.Version(ctx, "remind", 1)
 	if err != nil || version == 0 {
@@ -55,8 +55,7 @@ func function(calls ...func(context.Context) error) func(*workers.Registry) {
 
 var old = function(do("invoice"), sleep("a while"), do("charge"))
 
-// recorded writes the journals of two jobs of the old code, of which one is not
-// done.
+// recorded writes the journals of two jobs of the old code, one of them unfinished.
 func recorded(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -76,8 +75,8 @@ func replayed(t *testing.T, source string, register func(*workers.Registry), opt
 	return witness(t, func(h host) { ReplayJournal(h, source, register, options...) })
 }
 
-// E15: what takes another path than the recorded one is caught, by the first
-// difference; what adds to its end, or asks for a version, is not.
+// E15: another path than the recorded one is caught at the first difference. Calls added at the
+// end, or behind workers.Version, are allowed.
 func TestE15ReplayCatchesChangedFunctions(t *testing.T) {
 	t.Parallel()
 	dir := recorded(t)
@@ -106,7 +105,7 @@ func TestE15ReplayCatchesChangedFunctions(t *testing.T) {
 	}
 }
 
-// SameAnswers compares what ended requests are answered.
+// SameAnswers compares the answers of ended requests.
 func TestReplayComparesAnswers(t *testing.T) {
 	t.Parallel()
 	dir := recorded(t)
@@ -126,7 +125,7 @@ func TestReplayComparesAnswers(t *testing.T) {
 	require.False(t, replayed(t, dir, old, SameAnswers()).failed)
 }
 
-// A replay of nothing, or of what is no journal, proves nothing.
+// A replay of nothing, or of a file that is no journal, proves nothing.
 func TestReplayRefuses(t *testing.T) {
 	t.Parallel()
 	dir := recorded(t)
@@ -179,8 +178,8 @@ func TestReplayNeedsTheFlow(t *testing.T) {
 	require.Contains(t, r.text(), "name its file with quiputest.Flows")
 }
 
-// E6: what only its digest stands for in a journal cannot be replayed, and is not
-// passed over.
+// E6: an output of which a journal has only the digest cannot be replayed, and is not skipped
+// silently.
 func TestE6ReplayNeedsWholeOutputs(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "x.jsonl")

@@ -7,26 +7,24 @@ import (
 	"time"
 )
 
-// Scenario is a test in a world. t is the bubble's: use it, and not the one of the
-// test around it. What testing.T has beyond testing.TB (Run, Parallel, Deadline)
-// is not allowed in a bubble.
+// Scenario is a test in a world. Use its t, which is the bubble's, and not that of the
+// surrounding test. Methods that testing.T has beyond testing.TB (Run, Parallel, Deadline) are
+// not allowed in a bubble.
 type Scenario func(t testing.TB, w *World)
 
-// Run plays a scenario in a world of its own. Time is the bubble's
-// (testing/synctest): it starts at midnight UTC of 2000-01-01 and passes, at once,
-// whenever everybody waits, for time.Sleep and time.Now in handlers and in the
-// scenario too. When the scenario has ended, what is under way is brought to rest,
-// the processes drain, and the journal of every job is verified (World.Verify)
-// unless NoVerify is given. A goroutine that the scenario or a handler leaves
-// behind is a failure of the test, by synctest.
+// Run plays a scenario in its own world. Time is the bubble's (testing/synctest): it starts at
+// midnight UTC of 2000-01-01, and jumps ahead whenever every goroutine waits; that holds for
+// time.Sleep and time.Now in handlers and in the scenario, too. At the end Run waits until
+// nothing is under way, drains the processes, and verifies the journal of every job
+// (World.Verify) unless NoVerify is given. synctest fails the test if the scenario or a handler
+// leaves a goroutine behind.
 func Run(t *testing.T, scenario Scenario, options ...Option) {
 	t.Helper()
 	cfg := configure(options)
 	stage{t}.bubble(func(t testing.TB) { play(t, &cfg, nil, scenario) })
 }
 
-// play runs a scenario in the bubble that it is called in. What is of interest at
-// its end, if it came to it, is told to the crash.
+// play runs a scenario in the current bubble. If it reaches its end, its results go to c.
 func play(t testing.TB, cfg *config, c *crash, scenario Scenario) {
 	t.Helper()
 	w := open(t, cfg, c)
@@ -38,16 +36,16 @@ func play(t testing.TB, cfg *config, c *crash, scenario Scenario) {
 	}
 }
 
-// host is what scenarios are played on: a test.
+// host plays scenarios: a test.
 type host interface {
 	testing.TB
-	// part runs a part of the test under a name of its own.
+	// part runs a part of the test as a subtest.
 	part(name string, f func(host)) (passed bool)
 	// bubble runs f in a bubble of time.
 	bubble(f func(testing.TB))
 }
 
-// stage is a host that is a test.
+// stage is a host made of a test.
 type stage struct{ *testing.T }
 
 func (s stage) part(name string, f func(host)) bool {
@@ -59,8 +57,7 @@ func (s stage) bubble(f func(testing.TB)) {
 	synctest.Test(s.T, func(t *testing.T) { f(t) })
 }
 
-// Option changes a world. The options that CrashEverywhere takes beside them say
-// so; Run ignores those.
+// Option changes a world. Run ignores the options that are only for CrashEverywhere.
 type Option func(*config)
 
 // config is a world's configuration.
@@ -73,7 +70,7 @@ type config struct {
 	crashes  crashConfig
 }
 
-// DefaultPatience is how long a wait waits.
+// DefaultPatience is the default of Patience.
 const DefaultPatience = 366 * 24 * time.Hour
 
 func configure(options []Option) config {
@@ -84,25 +81,24 @@ func configure(options []Option) config {
 	return c
 }
 
-// Patience is how long, by the world's clock, a wait waits before it fails;
-// DefaultPatience. A wait for what nothing will bring about by itself fails after
-// an hour.
+// Patience is how long, by the world's clock, a wait lasts before it fails; the default is
+// DefaultPatience. A wait fails after an hour if the clock alone cannot bring what it waits for.
 func Patience(d time.Duration) Option { return func(c *config) { c.patience = d } }
 
-// NoVerify leaves out the verification of the journals at the end.
+// NoVerify skips the verification of the journals at the end.
 func NoVerify() Option { return func(c *config) { c.unproved = true } }
 
-// Lossy makes the bus lose, double and reorder messages, by a seed (T1): handlers
-// then run more than once without any crash (C9).
+// Lossy makes the bus lose, duplicate and reorder messages, by a seed (T1). Handlers then run
+// more than once even without a crash (C9).
 func Lossy(seed uint64) Option {
 	return func(c *config) { c.lossy, c.seed = true, seed }
 }
 
-// WithTx gives the bodies of effects of class Tx a handle of the test's own, since there
-// is no SQL in a world; without it quipu.DoTx says that it has none. T is quipu.EffectTx
-// for bodies of quipu.DoTx and quipu.HandleTx: say so where begin returns another type. begin
-// begins a transaction for one run of one body; end is called once, with commit
-// where the effect was recorded, otherwise to roll back.
+// WithTx gives bodies of Tx effects a handle of the test's own, since a world has no SQL; without
+// it quipu.DoTx fails with ErrNoTx. begin starts a transaction for one run of one body. end is
+// called once, with commit true if the effect was recorded and false to roll back. T must be
+// quipu.EffectTx for bodies of quipu.DoTx and quipu.HandleTx: state it if begin returns another
+// type.
 func WithTx[T any](begin func(ctx context.Context) (tx T, end func(commit bool))) Option {
 	return func(c *config) {
 		c.begin = func(ctx context.Context) (any, func(bool)) { return begin(ctx) }

@@ -7,9 +7,9 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// session is that of a worker process (W8). Nobody renews one in a world, since there
-// are many moments in a year: it ends with its process, or some time after its death,
-// when outside another process would say so.
+// session is the session of a worker process (W8). A world renews no sessions, since a year would
+// have too many renewals. A session ends with its process, or, after the process's death, when a
+// real process would end it.
 type session struct {
 	store.Session
 	p *process
@@ -18,8 +18,8 @@ type session struct {
 // Current implements workers.Session.
 func (s *session) Current() (id int64, alive bool) { return s.ID(), !s.p.dead.Load() }
 
-// Watch implements workers.Session. It asks as often as outside, but only where
-// somebody runs.
+// Watch implements workers.Session. It checks as often as in production, but only while a handler
+// runs.
 func (s *session) Watch(held func() (l store.Lease, held bool), lost func(error)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -38,7 +38,7 @@ func (s *session) Watch(held func() (l store.Lease, held bool), lost func(error)
 	}()
 	return func() {
 		cancel()
-		if l, ok := held(); ok { // its answer is on its way, and may be lost
+		if l, ok := held(); ok { // the answer is on its way, and may be lost
 			time.AfterFunc(lease, func() { s.Return(l) })
 		}
 	}
@@ -48,7 +48,7 @@ func (s *session) look(ctx context.Context, l store.Lease, lost func(error)) {
 	if s.p.dead.Load() {
 		return
 	}
-	gone, _ := s.Lost(ctx, []store.Lease{l}) // the tables do not fail
+	gone, _ := s.Lost(ctx, []store.Lease{l}) // tables in memory do not fail
 	for _, x := range gone {
 		why := store.ErrStale
 		if x.Closed {
@@ -61,7 +61,7 @@ func (s *session) look(ctx context.Context, l store.Lease, lost func(error)) {
 // Return implements workers.Session.
 func (s *session) Return(l store.Lease) {
 	if !s.p.dead.Load() {
-		_ = s.p.w.tables.HandBack(context.Background(), l) // ErrStale: it is not the process's any more
+		_ = s.p.w.tables.HandBack(context.Background(), l) // ErrStale: the process has lost it
 	}
 }
 

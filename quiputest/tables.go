@@ -15,20 +15,19 @@ import (
 // glance is the shortest pause between two looks at the tables.
 const glance = 10 * time.Millisecond
 
-// tables are the store as the engine sees it. Its sweeper looks for what is due
-// every few milliseconds; here it is held until something is, so that days pass
-// at once.
+// tables is the store for the engine. A sweeper looks every few milliseconds for due rows; here
+// it sleeps until there are some, so that days pass at once.
 type tables struct {
 	*memory.Store
-	ended  <-chan struct{} // closed when the engine is to end
+	ended  <-chan struct{} // closed when the engine should end
 	writes hub             // told of every change of the tables
-	moved  atomic.Int64    // when the last one was
+	moved  atomic.Int64    // time of the last change
 	asleep atomic.Bool     // the sweeper has nothing to do
-	world  *hub            // told of that too, and of every change
+	world  *hub            // told when the sweeper sleeps, and of every change
 }
 
-// upkeep are the calls that come by the clock, whether there is anything to do or
-// not, and those of the sweeper, which looks again when it has made them.
+// upkeep are the writing calls that do not count as changes: those that the clock makes anyway,
+// and those of the sweeper, which looks again after them.
 var upkeep = []string{"turn overdue", "expire signals", "prune", "claim"}
 
 func newTables(world *hub, ended <-chan struct{}) *tables {
@@ -49,11 +48,11 @@ func newTables(world *hub, ended <-chan struct{}) *tables {
 	return s
 }
 
-// now is the time in the tables.
+// now returns the time in the tables.
 func now() collation.Micros { return collation.Micros(time.Now().UnixMicro()) }
 
-// Due implements store.Engine: it waits until there is something to do, a request
-// past its `within` included, which only the next sweep finds.
+// Due implements store.Engine. It waits until there is something to do, which includes a request
+// past its `within` for the next sweep.
 func (s *tables) Due(ctx context.Context, limit int) ([]store.DueRow, store.Timing, error) {
 	defer s.asleep.Store(false)
 	for {
@@ -64,14 +63,14 @@ func (s *tables) Due(ctx context.Context, limit int) ([]store.DueRow, store.Timi
 		}
 		s.asleep.Store(true)
 		s.world.tell()
-		if !s.sleep(changed) || ctx.Err() != nil { // the next sweep has time of its own
+		if !s.sleep(changed) || ctx.Err() != nil { // the next sweep has its own time limit
 			return nil, store.Timing{}, nil
 		}
 		s.asleep.Store(false)
 	}
 }
 
-// LateSignals implements store.Engine: as Due, for kept signals.
+// LateSignals implements store.Engine. Like Due it waits, for kept signals that have expired.
 func (s *tables) LateSignals(ctx context.Context, limit int) ([]collation.RowKey, error) {
 	for {
 		changed := s.writes.changed()
@@ -82,20 +81,19 @@ func (s *tables) LateSignals(ctx context.Context, limit int) ([]collation.RowKey
 	}
 }
 
-// quiet is for how long nothing has changed.
+// quiet returns the time since the last change.
 func (s *tables) quiet() time.Duration {
 	return time.Duration(int64(now())-s.moved.Load()) * time.Microsecond
 }
 
-// over says that the time of something has come.
+// over says that something is due.
 func (s *tables) over() bool {
 	next := s.Next()
 	return next != collation.Never && next <= now()
 }
 
-// sleep waits for a change, or for the time of what comes next by the clock. It
-// takes no notice of the bound of a sweep: there are many in a year. It reports
-// whether the engine goes on.
+// sleep waits for a change, or for the next time at which something is due. It ignores the time
+// limit of a sweep, since a year has too many sweeps. It returns whether the engine goes on.
 func (s *tables) sleep(changed <-chan struct{}) bool {
 	wait := forever
 	if next := s.Next(); next != collation.Never {

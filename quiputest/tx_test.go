@@ -31,8 +31,8 @@ func insert(reg *workers.Registry) {
 	})
 }
 
-// The bodies of quipu.DoTx and quipu.HandleTx run on a handle of the test's own; what is
-// no such handle, and a world without one, say what to call.
+// The bodies of quipu.DoTx and quipu.HandleTx run on a handle of the test's own. For another
+// handle, or a world without one, the error says what to call.
 func TestWithTxGivesBodiesAHandle(t *testing.T) {
 	t.Parallel()
 	var committed []string

@@ -11,9 +11,8 @@ import (
 	"github.com/quipu-journal/quipu/replay"
 )
 
-// Verify proves the journal of every job: its entries by themselves, and against
-// the tables (2.5). What breaks a law fails the test, with the first entry that
-// does. Run and CrashEverywhere call it at the end.
+// Verify verifies the journal of every job: its entries alone, and against the tables (2.5). The
+// test fails with the first entry that breaks a law. Run and CrashEverywhere call it at the end.
 func (w *World) Verify() {
 	w.t.Helper()
 	err := w.audit(func(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
@@ -37,8 +36,7 @@ func (w *World) Verify() {
 	}
 }
 
-// Export writes the journals of all jobs to a file, as `quipu export` does: what
-// ReplayJournal reads.
+// Export writes the journals of all jobs to a file for ReplayJournal, as `quipu export` does.
 func (w *World) Export(name string) {
 	w.t.Helper()
 	file, err := os.Create(name)

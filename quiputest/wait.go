@@ -17,14 +17,13 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// lonely is how long a wait goes on while nothing happens, and nothing is there
-// that the clock alone would move.
+// lonely is how long a wait lasts while nothing happens and the clock alone would change nothing.
 const lonely = time.Hour
 
-// errImpatient says that what was waited for did not come.
+// errImpatient says that a wait has failed.
 var errImpatient = errors.New("it did not come")
 
-// until waits for cond, which it asks after every change.
+// until waits for cond, which it calls after every change.
 func (w *World) until(cond func() bool) error {
 	began := time.Now()
 	for {
@@ -45,8 +44,8 @@ func (w *World) until(cond func() bool) error {
 	}
 }
 
-// hopeless says that the clock alone moves no job any more: at most, requests are
-// looked after that nobody serves.
+// hopeless says that the clock alone will move no job; at most it resends requests that no
+// process serves.
 func (w *World) hopeless() bool {
 	served := w.topics()
 	for v, err := range w.views() {
@@ -65,7 +64,7 @@ func (w *World) hopeless() bool {
 	return true
 }
 
-// topics are those that a worker process serves.
+// topics returns the topics that a worker process serves.
 func (w *World) topics() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,8 +74,8 @@ func (w *World) topics() []string {
 	return slices.Clone(w.process.topics)
 }
 
-// still says that nothing is under way: every queue that somebody serves is empty,
-// and what is open waits for a later time, a signal or a person.
+// still says that nothing is under way: every served queue is empty, and what is open waits for a
+// later time, a signal or a person.
 func (w *World) still() bool {
 	if !w.tables.asleep.Load() || w.tables.over() {
 		return false
@@ -91,9 +90,9 @@ func (w *World) still() bool {
 	return !slices.ContainsFunc(queues, func(d transport.Destination) bool { return w.bus.Len(d) > 0 })
 }
 
-// Settle waits until nothing is under way: all messages are handled, no handler
-// runs, and what is still open waits for a later time, a signal, a worker that
-// nobody runs, or a person. Time passes only as far as that takes.
+// Settle waits until nothing is under way: all messages are handled, no handler runs, and what is
+// open waits for a later time, a signal, a worker that does not run, or a person. Time passes
+// only as far as that takes.
 func (w *World) Settle() {
 	w.t.Helper()
 	if w.until(w.still) != nil {
@@ -101,8 +100,8 @@ func (w *World) Settle() {
 	}
 }
 
-// Advance lets time pass, after what is under way has settled: everything that
-// falls due by then happens.
+// Advance first lets everything under way settle, and then lets d pass. Everything that falls due
+// by then happens.
 func (w *World) Advance(d time.Duration) {
 	w.t.Helper()
 	w.Settle()
@@ -115,9 +114,8 @@ func (w *World) Advance(d time.Duration) {
 	w.Settle()
 }
 
-// Until waits until cond holds, which is asked after every change of the tables,
-// and fails with what every open job waits for when it does not come to that.
-// what names it in the failure.
+// Until waits until cond holds, which it calls after every change of the tables. If the wait
+// fails, the test fails with what every open job waits for. what names the condition.
 func (w *World) Until(what string, cond func() bool) {
 	w.t.Helper()
 	if w.until(cond) != nil {
@@ -125,8 +123,8 @@ func (w *World) Until(what string, cond func() bool) {
 	}
 }
 
-// finish lets the end of closed jobs be told: what came to them too late gets its
-// verdict soon after (C15).
+// finish lets closed jobs finish: messages that came too late for them soon get their verdict
+// (C15).
 func (w *World) finish() {
 	w.t.Helper()
 	w.Settle()
@@ -143,7 +141,7 @@ func (w *World) finish() {
 	}
 }
 
-// views are the jobs of the world.
+// views yields the jobs of the world.
 func (w *World) views() iter.Seq2[*store.JobView, error] {
 	return func(yield func(*store.JobView, error) bool) {
 		for id, err := range w.tables.AuditJobs(context.Background(), nil) {
@@ -158,10 +156,10 @@ func (w *World) views() iter.Seq2[*store.JobView, error] {
 	}
 }
 
-// maxSentences bounds the jobs that a failure tells of.
+// maxSentences bounds the jobs that a failure describes.
 const maxSentences = 20
 
-// sentences are what the open jobs wait for.
+// sentences describes what the open jobs wait for.
 func (w *World) sentences() string {
 	var out []string
 	more := 0
@@ -185,7 +183,7 @@ func (w *World) sentences() string {
 	return strings.Join(out, "\n")
 }
 
-// why says what the job waits for, a line for each reason.
+// why says what the job waits for, one line for each reason.
 func (w *World) why(v *store.JobView) string {
 	ctx := context.Background()
 	j := &explain.Job{View: v, Now: now(), Find: func(id journal.JobID) *store.JobSummary {
@@ -216,7 +214,7 @@ func (w *World) why(v *store.JobView) string {
 	return b.String()
 }
 
-// closing is the entry that closed or quarantined the job.
+// closing returns the entry that closed or quarantined the job.
 func (w *World) closing(id journal.JobID) *journal.Entry {
 	for _, e := range w.entries(id) {
 		if e.Kind == journal.KindQuarantine || slices.Contains(e.Marks, journal.MarkClosed) {
@@ -226,7 +224,7 @@ func (w *World) closing(id journal.JobID) *journal.Entry {
 	return nil
 }
 
-// entries are the entries of a job, main chain first.
+// entries returns the entries of a job, main chain first.
 func (w *World) entries(id journal.JobID) []*journal.Entry {
 	w.t.Helper()
 	var out []*journal.Entry

@@ -20,7 +20,7 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// Names and sizes of a world. A space of one test has no need for more.
+// Names and sizes of a world: a space of one test is small.
 const (
 	space   = "test"
 	lanes   = 4
@@ -28,14 +28,13 @@ const (
 	ackWait = 6 * time.Second
 )
 
-// World is a space in memory, with an engine, and worker processes as Serve starts
-// them. A method that cannot do what it says fails the test at once, but for those
-// called Try…, which return an error. Methods are for the goroutine of the
-// scenario; handlers may call those called Try…, and Receiver.
+// World is a space in memory, with an engine and the worker processes of Serve. A method that
+// cannot do its work fails the test at once, except the methods Try…, which return an error. Call
+// methods from the goroutine of the scenario; handlers may call Try… and Receiver.
 type World struct {
 	t      testing.TB
 	cfg    *config
-	crash  *crash // nil: nobody dies
+	crash  *crash // nil: no process dies
 	hub    hub    // told of everything that the scenario may wait for
 	tables *tables
 	bus    *busmem.Bus
@@ -43,22 +42,22 @@ type World struct {
 	bodies bodies
 	log    *slog.Logger
 	said   journalOfLogs
-	ended  context.CancelFunc // of the engine
-	done   chan error         // gets the error of the engine's Run
+	ended  context.CancelFunc // ends the engine
+	done   chan error         // receives the error of the engine's Run
 
-	stragglers bool // handlers ignore that their process has ended
+	stragglers bool // handlers ignored the end of their process
 
 	processes atomic.Int64 // begun so far
-	signals   atomic.Int64 // sent so far, and interrupts
+	signals   atomic.Int64 // sent so far, including interrupts
 
-	mu        sync.Mutex // held for moments only: who waits for it stops the time
+	mu        sync.Mutex // held only for moments: a goroutine that waits for it stops the time
 	process   *process   // nil: none runs
-	gone      []*process // dead, or without a place
+	gone      []*process // dead or replaced
 	served    int        // calls of Stop, and so of Serve
 	receivers map[string]*Receiver
 }
 
-// open makes a world in the bubble that it is called in.
+// open makes a world in the current bubble.
 func open(t testing.TB, cfg *config, c *crash) *World {
 	t.Helper()
 	w := &World{
@@ -86,8 +85,8 @@ func open(t testing.TB, cfg *config, c *crash) *World {
 	return w
 }
 
-// close brings everything to its end and proves the journals. It is called when
-// the scenario has ended, in whatever way.
+// close ends everything and verifies the journals. It is called when the scenario has ended in
+// any way.
 func (w *World) close() {
 	w.t.Helper()
 	if !w.t.Failed() && !w.t.Skipped() {
@@ -107,7 +106,7 @@ func (w *World) close() {
 		w.t.Errorf("quiputest: the engine ended: %v", err)
 	}
 	_ = w.bus.Close()
-	if w.stragglers { // once this function has returned, time stands still
+	if w.stragglers { // after this function has returned, time stands still
 		time.Sleep(w.cfg.patience)
 	}
 	if !w.t.Failed() && !w.t.Skipped() && !w.cfg.unproved {
@@ -120,10 +119,9 @@ func (w *World) close() {
 	}
 }
 
-// Serve starts a worker process with the handlers that register adds. One that
-// runs is drained first: so a scenario deploys new code under running jobs. Each
-// process, also one that takes the place of a dead one, gets a registry of its
-// own: register is called for it anew, at any time.
+// Serve starts a worker process with the handlers that register adds. It first drains the one
+// that runs, so a scenario can deploy new code under running jobs. register is called for each
+// process, at any time: also a process that replaces a dead one gets its own registry.
 func (w *World) Serve(register ...func(*workers.Registry)) {
 	w.t.Helper()
 	w.Stop()
@@ -136,8 +134,8 @@ func (w *World) Serve(register ...func(*workers.Registry)) {
 	w.process = p
 }
 
-// Stop drains the worker process: what its handlers are doing is finished, or
-// handed back after workers.DefaultDrain. Requests wait for the next Serve.
+// Stop drains the worker process: its running handlers finish, or their requests are handed back
+// after workers.DefaultDrain. Requests wait for the next Serve.
 func (w *World) Stop() {
 	w.t.Helper()
 	w.mu.Lock()
@@ -154,8 +152,8 @@ func (w *World) Stop() {
 	}
 }
 
-// replace starts a process in the place of one that died, unless the scenario has
-// done something about it meanwhile. It is called from a goroutine of the dead one.
+// replace starts a process in the place of a dead one, unless the scenario has called Serve or
+// Stop since. A goroutine of the dead process calls it.
 func (w *World) replace(dead *process) {
 	w.mu.Lock()
 	w.gone = append(w.gone, dead)
@@ -165,7 +163,7 @@ func (w *World) replace(dead *process) {
 		return
 	}
 	p, err := w.begin(dead.register)
-	if err != nil { // it began before
+	if err != nil { // unexpected: the same handlers began before
 		w.t.Errorf("quiputest: serve again: %v", err)
 		return
 	}
@@ -190,7 +188,7 @@ func (w *World) Deploy(flows ...*flow.Flow) {
 	}
 }
 
-// DeployYAML is Deploy for flows as text, one in each.
+// DeployYAML is Deploy for flows as text, one flow in each source.
 func (w *World) DeployYAML(sources ...string) {
 	w.t.Helper()
 	for i, source := range sources {
@@ -234,16 +232,16 @@ func (w *World) Activate(name, version string) {
 	}
 }
 
-// Store is the store of the world, for what has no method here.
+// Store returns the store of the world, for what has no method here.
 func (w *World) Store() store.Store { return w.tables.Store }
 
-// journalOfLogs keeps what the runtime says.
+// journalOfLogs keeps the runtime's log.
 type journalOfLogs struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-// maxLogs bounds what is kept, bytes.
+// maxLogs bounds the bytes that are kept.
 const maxLogs = 64 << 10
 
 // Write implements io.Writer.
@@ -256,7 +254,7 @@ func (l *journalOfLogs) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String gives what was said.
+// String returns the kept log.
 func (l *journalOfLogs) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

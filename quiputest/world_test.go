@@ -99,7 +99,7 @@ func TestE13Signals(t *testing.T) {
 	})
 }
 
-// Advance lets happen what falls due by then, and nothing else.
+// Advance lets only that happen which falls due by then.
 func TestAdvance(t *testing.T) {
 	t.Parallel()
 	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
@@ -171,7 +171,7 @@ func TestE8CallRetries(t *testing.T) {
 	})
 }
 
-// A Guarded effect of unknown outcome is answered as an operator does (E5, E10).
+// A test answers a Guarded effect of unknown outcome as an operator does (E5, E10).
 func TestE10DeadLetters(t *testing.T) {
 	t.Parallel()
 	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
@@ -206,7 +206,7 @@ func TestE10DeadLetters(t *testing.T) {
 	})
 }
 
-// 3.3: a person says what of a completed effect is right that the outside denies.
+// 3.3: a person decides on a completed effect that the outside denies.
 func TestDeadLettersOfDoubtedEffects(t *testing.T) {
 	t.Parallel()
 	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
@@ -236,7 +236,7 @@ func TestDeadLettersOfDoubtedEffects(t *testing.T) {
 	})
 }
 
-// A flow that nobody can serve waits until somebody does, also with new code.
+// A request that nobody serves waits until a process does, also with new code.
 func TestServeAgain(t *testing.T) {
 	t.Parallel()
 	version := func(n int) func(*workers.Registry) {
@@ -262,8 +262,7 @@ func TestServeAgain(t *testing.T) {
 	})
 }
 
-// A handler that is asleep when the test has ended holds nobody up, and is no
-// goroutine that was left behind.
+// A handler that sleeps at the end of the test holds up nothing, and is no leaked goroutine.
 func TestStragglers(t *testing.T) {
 	t.Parallel()
 	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
@@ -280,7 +279,7 @@ func TestStragglers(t *testing.T) {
 	})
 }
 
-// On a bus that loses, doubles and reorders, effects are applied once (T1, C9).
+// On a bus that loses, duplicates and reorders messages, effects are applied once (T1, C9).
 func TestT1Lossy(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(5) {

@@ -24,8 +24,8 @@ import (
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
-// sweep handles the rows of all jobs that are due, whichever, and lets time pass
-// where none is, until the steps are used up.
+// sweep handles due rows of all jobs, in any order, and lets time pass if there are none, until
+// the steps are used up.
 func (s *space) sweep(steps int, pass func()) {
 	s.Helper()
 	for range steps {
@@ -65,8 +65,8 @@ func (s *space) handleDue(d *store.DueRow) {
 	s.handle(s.message(&v.Rows[i]))
 }
 
-// child begins, or refuses, a job that another one ordered. A row that nobody
-// ordered is an interrupt of one that was refused.
+// child begins or refuses a job that another one ordered. A row that nobody ordered is an
+// interrupt of a refused job.
 func (s *space) child(id journal.JobID) {
 	s.Helper()
 	row, err := journaltest.Driven{Store: s.store}.Order(s.Context(), id)
@@ -115,7 +115,7 @@ func (s *space) ref(f *flow.Flow) journal.FlowRef {
 	return ref
 }
 
-// signal sends a signal from outside; a 200 ends whatever waits.
+// signal sends a signal from outside; code 200 ends any wait.
 func (s *space) signal() {
 	s.Helper()
 	topic, key := []string{"go", "paid"}[s.choose(2)], []string{"k1", "k2"}[s.choose(2)]
@@ -138,7 +138,7 @@ func (s *space) interrupt(d *store.DueRow) {
 	require.NoError(s, err)
 }
 
-// releaseAll lets an operator retry whatever is held for a dead letter (E10).
+// releaseAll lets an operator retry everything that is held for a dead letter (E10).
 func (s *space) releaseAll() {
 	s.Helper()
 	letters, err := s.store.DeadLetters(s.Context(), store.DeadFilter{Limit: store.MaxPage})
@@ -151,9 +151,8 @@ func (s *space) releaseAll() {
 	}
 }
 
-// requireFamilies runs flows of all types of activities in a store, with the
-// jobs that they start, and verifies the store at several points. pass lets time
-// pass.
+// requireFamilies runs flows with all types of activities in a store, with their child jobs, and
+// verifies the store at several points. pass lets time pass.
 func requireFamilies(t *testing.T, st store.Store, mode collation.Mode, seed uint64, wakes *atomic.Int64, pass func()) {
 	c, err := st.Committer(t.Context(), true)
 	require.NoError(t, err)
@@ -189,16 +188,15 @@ func requireFamilies(t *testing.T, st store.Store, mode collation.Mode, seed uin
 	}
 }
 
-// requireWakes fails the test at its end where no function was woken in any of its
-// stores.
+// requireWakes fails the test at its end if no function was woken in any of its stores.
 func requireWakes(t *testing.T) *atomic.Int64 {
 	wakes := new(atomic.Int64)
 	t.Cleanup(func() { require.Positive(t, wakes.Load(), "no function was woken") })
 	return wakes
 }
 
-// I3, I7: what a store holds of jobs with waits, timers, children and elements is
-// what their journals give, at every point.
+// I3, I7: at every point a store with waits, timers, children and elements has exactly what the
+// journals give.
 func TestMemoryFamiliesVerify(t *testing.T) {
 	t.Parallel()
 	wakes := requireWakes(t)

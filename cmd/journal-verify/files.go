@@ -14,7 +14,7 @@ import (
 	"github.com/quipu-journal/quipu/replay"
 )
 
-// fileUnits makes a unit of each file, and sums up their sizes.
+// fileUnits makes one unit of each file, and sums up their sizes.
 func fileUnits(files []string, stdin io.Reader) (iter.Seq2[unit, error], total) {
 	var of total
 	for _, name := range files {
@@ -50,8 +50,8 @@ func fileUnit(name string, stdin io.Reader) unit {
 	}
 }
 
-// verifyFile verifies the jobs of one export. A line that cannot be read ends
-// the file: what follows it is of unknown meaning.
+// verifyFile verifies the jobs of one export. It stops at a line that cannot be read, since the
+// lines after it may mean anything.
 func verifyFile(ctx context.Context, name string, in io.Reader, emit func(outcome)) {
 	bar := progressOf(ctx)
 	r := export.NewReader(&meter{in, bar})
@@ -82,7 +82,7 @@ func verifyFile(ctx context.Context, name string, in io.Reader, emit func(outcom
 	}
 }
 
-// watched counts entries, and ends with the context.
+// watched counts entries, and stops when the context ends.
 func watched(ctx context.Context, bar *progress, in iter.Seq2[journal.Record, error]) iter.Seq2[journal.Record, error] {
 	const often = 1024
 	return func(yield func(journal.Record, error) bool) {

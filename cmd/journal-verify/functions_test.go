@@ -16,12 +16,11 @@ import (
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
-// maxTurns is after how many turns a function goes on to its end.
+// maxTurns is the number of turns after which a function ends.
 const maxTurns = 6
 
-// suspend answers for a durable function from what the store knows of it: it waits
-// on for most of what has not come, and for something new; now and then it registers
-// a compensation. Nil: it ends.
+// suspend decides for a durable function from what the store knows of it. It waits on for most
+// open pauses and for something new; now and then it registers a compensation. Nil: it ends.
 func (s *space) suspend(r *collation.Row, l store.Lease) *journal.Response {
 	s.Helper()
 	if s.choose(4) == 0 {
@@ -48,7 +47,7 @@ func (s *space) suspend(r *collation.Row, l store.Lease) *journal.Response {
 	return &journal.Response{Kind: journal.ResponseSuspended, Code: collation.CodeOK, Pauses: append(pauses, fresh)}
 }
 
-// named is what a function waits for under a name: the same whenever it is named.
+// named returns what a function waits for under a name, always the same.
 func (s *space) named(p journal.PauseRef) journal.Pause {
 	x := journal.Pause{PauseRef: p}
 	odd := strings.ContainsAny(p.Position, "13579")
@@ -71,7 +70,7 @@ func (s *space) named(p journal.PauseRef) journal.Pause {
 	return x
 }
 
-// What functions waited for is counted, and open things say whose they are.
+// Waits of functions are counted, and open items name their function.
 func TestFunctionsAreCounted(t *testing.T) {
 	t.Parallel()
 	nap, ok := replaytest.Sleep("nap", "1", 3600e6), replaytest.Signal("ok", "2", "order.ok", "order-42", 0)

@@ -11,9 +11,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/export"
 )
 
-// FuzzFile: a whole export, whatever is in it, is proved, violated or unreadable:
-// the exit code says which, the output is one object for each job, and the same
-// every time.
+// FuzzFile: any export is proved, violated or unreadable. The exit code says which, and the
+// output is one object for each job, the same each time.
 func FuzzFile(f *testing.F) {
 	for _, j := range jobs(2) {
 		var b bytes.Buffer

@@ -12,7 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/replay"
 )
 
-// reader is what is asked of a database.
+// reader is what the command reads of a database.
 type reader interface {
 	store.Reader
 	FindJob(ctx context.Context, key string) (journal.JobID, error)
@@ -20,7 +20,7 @@ type reader interface {
 	Close()
 }
 
-// findJobs turns keys and ids into ids; nil for all jobs.
+// findJobs returns the ids of keys and ids; nil means all jobs.
 func findJobs(ctx context.Context, r reader, names []string) ([]journal.JobID, error) {
 	var ids []journal.JobID
 	for _, name := range names {
@@ -35,14 +35,14 @@ func findJobs(ctx context.Context, r reader, names []string) ([]journal.JobID, e
 	return ids, nil
 }
 
-// countJobs says how many jobs there are, for the progress bar only.
+// countJobs returns the number of jobs, for the progress bar only.
 func countJobs(ctx context.Context, r reader, ids []journal.JobID) total {
 	if ids != nil {
 		return total{jobs: int64(len(ids))}
 	}
 	counts, err := r.Counts(ctx)
 	if err != nil {
-		return total{} // the bar does without
+		return total{} // the bar works without it
 	}
 	var of total
 	for _, n := range counts {
@@ -51,8 +51,7 @@ func countJobs(ctx context.Context, r reader, ids []journal.JobID) total {
 	return of
 }
 
-// storeUnits makes a unit of each job; a job that was asked for and is not there
-// is an error.
+// storeUnits makes one unit of each job. A requested job that does not exist is an error.
 func storeUnits(ctx context.Context, r reader, ids []journal.JobID) iter.Seq2[unit, error] {
 	return func(yield func(unit, error) bool) {
 		missing := slices.Clone(ids)
@@ -97,8 +96,8 @@ func jobUnit(r reader, id journal.JobID) unit {
 	}
 }
 
-// handOver compares what a job has taken over from others with their journals: the
-// generations that it resumes, and the children that they waited for.
+// handOver compares what a job has taken from other jobs with their journals: the generations
+// that it resumes, and the children that those waited for.
 func handOver(ctx context.Context, r reader, report *replay.Report) error {
 	var others []journal.JobID
 	for i := range report.Copies {

@@ -17,7 +17,7 @@ import (
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
-// stored turns the tables of a test journal into those of a store.
+// stored converts the tables of a test journal to those of a store.
 func stored(j *replaytest.Journal) *store.Stored {
 	s := &store.Stored{
 		Job: collation.Job{
@@ -75,7 +75,7 @@ func TestDatabaseProved(t *testing.T) {
 	}
 }
 
-// A row in a table that no entry tells of is found (J1).
+// A row that no entry explains is found (J1).
 func TestDatabaseViolated(t *testing.T) {
 	t.Parallel()
 	d := &database{list: jobs(3)}
@@ -106,7 +106,7 @@ func TestDatabaseJobsByKeyAndID(t *testing.T) {
 	require.Contains(t, gone.out, "1 proved, 0 violated, 1 unreadable")
 }
 
-// What was listed before the list broke is still verified.
+// Jobs that were listed before the list failed are still verified.
 func TestDatabaseListBreaks(t *testing.T) {
 	t.Parallel()
 	r := online(t, &database{list: jobs(3), broken: errors.New("connection lost")})

@@ -10,10 +10,10 @@ import (
 	"github.com/quipu-journal/quipu/replay"
 )
 
-// outcome is what became of one job: a report, or why there is none.
+// outcome is the result of one job: a report, or why there is none.
 type outcome struct {
 	source string        // the file; "" for a database
-	job    journal.JobID // zero where the input did not get that far
+	job    journal.JobID // zero if the input was not read that far
 	report *replay.Report
 	err    error
 }
@@ -21,23 +21,21 @@ type outcome struct {
 // unit verifies one job of a database, or the jobs of one file in their order.
 type unit func(ctx context.Context, emit func(outcome))
 
-// Limits of the pipeline: units that wait to be printed, outcomes of one unit
-// that do.
+// Limits of the pipeline: units that wait to be printed, and waiting outcomes of one unit.
 const (
 	maxAhead   = 64
 	maxResults = 16
 )
 
-// task is a unit with the place where its outcomes go.
+// task is a unit with the channel for its outcomes.
 type task struct {
 	unit    unit
 	results chan outcome
 }
 
-// pipeline runs the units, several at a time, and hands over what comes out in
-// the order of the units. Memory is bounded: units far ahead of the one that is
-// printed wait. An error in the list of units is an outcome, the last one; the
-// error returned is print's, or that of the context.
+// pipeline runs several units at a time and prints their outcomes in the order of the units.
+// Memory is bounded: units far ahead of the printed one wait. An error in the list of units
+// becomes the last outcome. The returned error is that of print or of the context.
 func pipeline(ctx context.Context, units iter.Seq2[unit, error], workers int, print func(outcome) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	todo := make(chan task)
@@ -87,7 +85,7 @@ func send[T any](ctx context.Context, to chan<- T, v T) bool {
 	}
 }
 
-// receive yields what comes until the channel is closed or the context ends.
+// receive yields values until the channel is closed or the context ends.
 func receive[T any](ctx context.Context, from <-chan T) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for {

@@ -10,7 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/replay"
 )
 
-// printer takes the outcomes one by one, then ends the output.
+// printer prints the outcomes one by one, and then the end of the output.
 type printer interface {
 	print(o outcome) error
 	finish() error
@@ -28,8 +28,8 @@ func newLines(out io.Writer) *lines {
 func (l *lines) print(o outcome) error { return l.enc.Encode(view(o)) }
 func (l *lines) finish() error         { return nil }
 
-// table prints a line for each job, what is wrong with it below, and at the end
-// what was proved and what was not.
+// table prints a line for each job with its faults below, and at the end what was proved and what
+// was not.
 type table struct {
 	out     io.Writer
 	begun   bool
@@ -40,7 +40,7 @@ type table struct {
 	open    int
 	chains  int
 	effects int64
-	waiting int // functions
+	waiting int // functions that wait
 	wakes   int
 	tally   map[replay.Check]*tally
 }
@@ -51,7 +51,7 @@ type tally struct {
 	notes []string
 }
 
-// maxNotes bounds the different notes that the summary shows for one check.
+// maxNotes bounds the distinct notes that the summary shows for one check.
 const maxNotes = 3
 
 func newTable(out io.Writer) *table {

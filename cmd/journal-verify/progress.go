@@ -13,17 +13,17 @@ import (
 	"golang.org/x/term"
 )
 
-// total is how much there is to verify, as far as it is known: bytes of files,
-// or jobs of a database. 0 is unknown.
+// total is the amount of work, as far as it is known: bytes of files, or jobs of a database. 0
+// means unknown.
 type total struct{ bytes, jobs int64 }
 
-// progress draws a bar while the work goes on; a nil progress only counts for
-// nobody. It is safe for concurrent use.
+// progress draws a bar while the work goes on. A nil progress draws nothing. It is safe for
+// concurrent use.
 type progress struct {
 	of                      total
 	nBytes, nJobs, nEntries atomic.Int64
 
-	mu    sync.Mutex // the terminal
+	mu    sync.Mutex // guards the terminal
 	out   io.Writer
 	drawn bool
 	begun time.Time
@@ -36,7 +36,7 @@ const (
 	barWidth = 30
 )
 
-// newProgress begins a bar if the writer is a terminal.
+// newProgress starts a bar if the writer is a terminal.
 func newProgress(out io.Writer, of total, quiet bool) *progress {
 	f, ok := out.(*os.File)
 	if quiet || !ok || !term.IsTerminal(int(f.Fd())) {
@@ -87,7 +87,7 @@ func (p *progress) draw() {
 	p.drawn = true
 }
 
-// line is the bar after that time.
+// line returns the bar after that time.
 func (p *progress) line(after time.Duration) string {
 	done, of := p.nBytes.Load(), p.of.bytes
 	if of == 0 {
@@ -104,8 +104,7 @@ func (p *progress) line(after time.Duration) string {
 		float64(entries)/max(after.Seconds(), 0.001))
 }
 
-// pause clears the line, so that a result can be printed; the next tick draws
-// it again.
+// pause clears the line for a result; the next tick draws it again.
 func (p *progress) pause() {
 	if p == nil {
 		return
@@ -118,7 +117,7 @@ func (p *progress) pause() {
 	}
 }
 
-// stop ends the drawing and clears the line.
+// stop stops drawing and clears the line.
 func (p *progress) stop() {
 	if p == nil {
 		return
@@ -130,7 +129,7 @@ func (p *progress) stop() {
 
 type progressKey struct{}
 
-// withProgress lets units find the bar.
+// withProgress passes the bar to units.
 func withProgress(ctx context.Context, p *progress) context.Context {
 	return context.WithValue(ctx, progressKey{}, p)
 }

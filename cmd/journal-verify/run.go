@@ -20,11 +20,10 @@ const (
 	exitUnreadable = 2
 )
 
-// defaultSpace is that of the other commands.
+// defaultSpace is the default of the other commands, too.
 const defaultSpace = "default"
 
-// environment is what run takes from the process, so that tests can give
-// something else.
+// environment is what run takes from the process, so that tests can replace it.
 type environment struct {
 	getenv func(string) string
 	open   func(ctx context.Context, dsn, space string) (reader, error)
@@ -38,13 +37,13 @@ type flags struct {
 	files      []string
 	json       bool
 	quiet      bool
-	both       bool // files, and flags that name a database
+	both       bool // files, and also flags that name a database
 }
 
 // errInput is wrapped by errors of the command line.
 var errInput = errors.New("what to verify?")
 
-// run is the whole command; it returns the exit code.
+// run runs the command and returns the exit code.
 func run(ctx context.Context, env environment, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	code := exitUnreadable
 	var f flags
@@ -78,7 +77,7 @@ func run(ctx context.Context, env environment, args []string, stdin io.Reader, s
 	cmd.Flags().StringArrayVar(&f.jobs, "job", nil, "verify only this job, by key or id; may be repeated")
 	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON object for each job")
 	cmd.Flags().BoolVar(&f.quiet, "no-progress", false, "no progress bar, even on a terminal")
-	// The connection string may hold a password: usage must not show it.
+	// The connection string may have a password, which usage must not show.
 	cmd.Flags().Lookup("postgres").DefValue, cmd.Flags().Lookup("dev").DefValue = "", ""
 	cmd.SetArgs(args)
 	cmd.SetOut(stdout)
@@ -93,7 +92,7 @@ func run(ctx context.Context, env environment, args []string, stdin io.Reader, s
 	return code
 }
 
-// find settles the database and its space, as the other commands do.
+// find chooses the database and its space, as the other commands do.
 func (f *flags) find(given func(flag string) bool) error {
 	dir, err := cli.ChooseDev(f.dsn, given("postgres"), f.dev, given("dev"))
 	if err != nil {
@@ -112,8 +111,7 @@ func (f *flags) find(given func(flag string) bool) error {
 	return nil
 }
 
-// units lists what is to be verified, how much there is to it, and what to
-// close afterwards.
+// units returns what to verify, how much that is, and what to close afterwards.
 func (f *flags) units(ctx context.Context, env environment, stdin io.Reader) (iter.Seq2[unit, error], total, func(), error) {
 	if f.both {
 		return nil, total{}, nil, fmt.Errorf("%w: --postgres and --space name a database, the arguments files: give one of them", errInput)
@@ -140,7 +138,7 @@ func (f *flags) units(ctx context.Context, env environment, stdin io.Reader) (it
 	return storeUnits(ctx, r, ids), countJobs(ctx, r, ids), r.Close, nil
 }
 
-// verify runs the units on all cores and prints what comes out.
+// verify runs the units on all cores and prints the outcomes.
 func verify(
 	ctx context.Context, f *flags, units iter.Seq2[unit, error], of total, stdout, stderr io.Writer,
 ) (int, error) {

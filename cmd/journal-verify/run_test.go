@@ -151,8 +151,8 @@ func TestFilesJSON(t *testing.T) {
 	require.Contains(t, objects[1].Checks[bad].Message, "the hash of entry 4")
 }
 
-// 1 for what is proved wrong, 2 for what could not be looked at; wrong goes
-// first, since it stays wrong whatever else is found.
+// Exit code 1 for a violation, 2 for what could not be checked. A violation wins, since it stays
+// one whatever else is found.
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	list := jobs(2)
@@ -207,7 +207,7 @@ func TestConnectionStringIsNotShown(t *testing.T) {
 	}
 }
 
-// A printer that cannot write is no proof.
+// If the output cannot be written, nothing is proved.
 func TestBrokenOutput(t *testing.T) {
 	t.Parallel()
 	name := save(t, exported(t, jobs(1)...))
@@ -270,8 +270,8 @@ func (d *database) Audit(_ context.Context, id journal.JobID, visit func(*store.
 	return visit(stored(d.list[i]), d.list[i].All())
 }
 
-// A running `worker dev` names the database where nothing else does; its file says what
-// to do where none runs.
+// A running `worker dev` names the database if nothing else does. If none runs, the error says
+// what to do.
 func TestDevNamesTheDatabase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -22,8 +22,8 @@ import (
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
-// space is a small engine over a real store: it starts jobs and carries their
-// messages to the end, with workers that fail, record effects and get parked.
+// space is a small engine over a real store: it starts jobs and handles their messages to the
+// end, with workers that fail, record effects and get parked.
 type space struct {
 	testing.TB
 	store  store.Store
@@ -50,8 +50,7 @@ func (s *space) start(keys ...string) []journal.JobID {
 	return ids
 }
 
-// run handles rows of the job, any of those that are open, until none is left
-// or the steps are used up.
+// run handles open rows of the job, in any order, until none is left or the steps are used up.
 func (s *space) run(id journal.JobID, steps int) {
 	s.Helper()
 	for range steps {
@@ -69,7 +68,7 @@ func (s *space) run(id journal.JobID, steps int) {
 	}
 }
 
-// message is the message of a row; a worker answers a request.
+// message returns the message of a row; a worker answers a request.
 func (s *space) message(r *collation.Row) *collation.Message {
 	m := &collation.Message{
 		Kind: r.Kind, Job: r.Job, GUID: r.GUID, Row: r.GUID, Activity: r.Activity, DAD: r.DAD, Turn: r.Turn,
@@ -126,7 +125,7 @@ func (s *space) work(r *collation.Row) *journal.Response {
 	return &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: fmt.Appendf(nil, `{"again":%t,"turn":%d}`, s.choose(3) == 0, r.Turn)}
 }
 
-// release lets an operator retry what is held for a dead letter (E10).
+// release lets an operator retry a row that is held for a dead letter (E10).
 func (s *space) release(row journal.GUID) {
 	s.Helper()
 	letters, err := s.store.DeadLetters(s.Context(), store.DeadFilter{Limit: store.MaxPage})
@@ -136,7 +135,7 @@ func (s *space) release(row journal.GUID) {
 	require.NoError(s, journaltest.Driven{Store: s.store}.Act(s.Context(), store.Action{ID: letters[i].ID, Retry: true, Who: "ann", Reason: "looked"}))
 }
 
-// handle carries a message to its end, or dies between two of its commits.
+// handle handles a message to its end, or dies between two of its commits.
 func (s *space) handle(m *collation.Message) {
 	s.Helper()
 	for !s.once(m) && s.choose(4) > 0 {
@@ -205,7 +204,7 @@ func (unclosed) Close() {}
 
 var modes = map[string]collation.Mode{"normal": {}, "fold": {Fold: true}, "stepwise": {Stepwise: true}}
 
-// I3, I7: what a store holds after real histories is what its journal gives.
+// I3, I7: after real histories a store has exactly what its journal gives.
 func TestMemoryStoreVerifies(t *testing.T) {
 	t.Parallel()
 	for name, mode := range modes {

@@ -5,7 +5,7 @@ import (
 	"github.com/quipu-journal/quipu/replay"
 )
 
-// The JSON of --json, one object for each job; docs/verify.md describes it.
+// The JSON of --json, one object for each job; see docs/verify.md.
 type (
 	jobView struct {
 		Source     string      `json:"source,omitempty"`
@@ -62,10 +62,10 @@ type (
 		Attempt  int    `json:"attempt,omitempty"`
 		NextAt   int64  `json:"next_at,omitempty"`
 		Held     string `json:"held,omitempty"`
-		Input    string `json:"input,omitempty"` // of what a request or a child was given
+		Input    string `json:"input,omitempty"` // of a request or a child
 		Since    int64  `json:"since"`
-		// Of a durable function: its request, what it calls what stands for it, and of
-		// the request itself whether it sleeps, what it waits for, and what of it came.
+		// For a durable function: the request, the name of what stands for it, and for the
+		// request itself whether it sleeps, what it waits for, and what of that has come.
 		Request   string `json:"request,omitempty"`
 		Name      string `json:"name,omitempty"`
 		Suspended bool   `json:"suspended,omitempty"`

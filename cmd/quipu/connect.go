@@ -16,23 +16,23 @@ import (
 	"github.com/quipu-journal/quipu/telemetry"
 )
 
-// app is what the commands share: streams, connection flags, the output format.
+// app has what the commands share: streams, connection flags, the output format.
 type app struct {
 	streams                            cli.Streams
 	postgres, nats, space, dev, output string
 }
 
-// need is what a command does with its connection.
+// need says what a command does with its connection.
 type need uint8
 
 const (
-	reads   need = iota // the schema is taken as it is
-	watches             // and the ends of jobs are told, where NATS is known
-	starts              // and what is sent is published, and traced
-	makes               // the schema is made or brought up to date
+	reads   need = iota // takes the schema as it is
+	watches             // also learns of ends of jobs, by NATS where it is known
+	starts              // also publishes and traces what it sends
+	makes               // migrates the schema
 )
 
-// configure settles the flags of cmd, with the environment and dev.json.
+// configure completes the flags of cmd from the environment and dev.json.
 func (a *app) configure(cmd *cobra.Command) error {
 	given := func(name string) bool { return cmd.Flags().Changed(name) }
 	postgres, dev, nats, space := given("postgres"), given("dev"), given("nats"), given("space")
@@ -40,7 +40,7 @@ func (a *app) configure(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	// export has an --output of its own; the format then keeps its default.
+	// export has its own --output, so the format keeps its default there.
 	if !slices.Contains([]string{"table", "json"}, a.output) {
 		return cli.Exitf(cli.CodeUsage, "-o %.40q: use table or json", a.output)
 	}
@@ -66,7 +66,7 @@ func (a *app) configure(cmd *cobra.Command) error {
 	return nil
 }
 
-// with runs f on a connection.
+// with runs f with a connected runtime.
 func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt *quipu.Runtime) error) error {
 	if err := a.configure(cmd); err != nil {
 		return err
@@ -91,10 +91,10 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 	return a.explain(f(cmd.Context(), rt))
 }
 
-// flushWait bounds the wait for a collector that takes the last spans.
+// flushWait bounds the sending of the last spans.
 const flushWait = 5 * time.Second
 
-// getenv reads the OTEL_ variables of this call.
+// getenv reads the OTEL_ variables from the environment of this call.
 func (a *app) getenv(name string) string {
 	if a.streams.Env == nil {
 		return ""
@@ -103,7 +103,7 @@ func (a *app) getenv(name string) string {
 	return value
 }
 
-// flush sends the roots of the jobs' traces; a job runs as well without.
+// flush sends the root spans of the jobs' traces. A failure does not affect the jobs.
 func (a *app) flush(ctx context.Context, shutdown func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushWait)
 	defer cancel()
@@ -112,7 +112,7 @@ func (a *app) flush(ctx context.Context, shutdown func(context.Context) error) {
 	}
 }
 
-// explain adds what to do, and the exit code, to errors that need it.
+// explain adds advice and the exit code to errors that need it.
 func (a *app) explain(err error) error {
 	if err == nil {
 		return nil
@@ -138,7 +138,7 @@ func (a *app) spaceName() string {
 	return a.space
 }
 
-// codeOf is the exit code that an error of the runtime asks for.
+// codeOf returns the exit code for an error of the runtime.
 func codeOf(err error) int {
 	if _, ok := errors.AsType[*quipu.ConflictError](err); ok {
 		return codeRefused
@@ -160,7 +160,7 @@ func codeOf(err error) int {
 	return cli.Code(err)
 }
 
-// who names the person for the journal (audit only).
+// who returns the person's name, for the journal (audit only).
 func (a *app) who() string {
 	for _, name := range []string{"USER", "LOGNAME"} {
 		if user, ok := a.streams.Env(name); ok && user != "" {

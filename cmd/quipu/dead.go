@@ -13,7 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// decision is who decides on dead letters, and why; both are in the journal.
+// decision has the person who decides on dead letters, and the reason; both go to the journal.
 type decision struct{ who, reason string }
 
 func (d *decision) define(a *app, cmd *cobra.Command) {
@@ -77,7 +77,7 @@ alone, for a decision on the whole list.`,
 	return cmd
 }
 
-// letters prints dead letters, page after page.
+// letters prints dead letters, a page at a time.
 func (a *app) letters(ctx context.Context, rt *quipu.Runtime, f quipu.DeadLetterFilter, limit int, ids bool) error {
 	t := a.lettersTable()
 	for listed := 0; limit == 0 || listed < limit; {
@@ -193,12 +193,12 @@ marks a compensation that failed too often as done. The dead letter and
 	return cmd
 }
 
-// aboutEffect is the flag that says which effect of a request is meant.
+// aboutEffect defines the flag that names the effect of a request.
 func (a *app) aboutEffect(cmd *cobra.Command, effect *string) {
 	cmd.Flags().StringVar(effect, "effect", "", "`KEY` of the effect that is meant, 64 digits; default: the only one in doubt")
 }
 
-// effectKey reads --effect, zero for none. A key belongs to one dead letter.
+// effectKey reads --effect, zero if it is not given. An effect belongs to one dead letter.
 func effectKey(effect string, args []string) (key journal.Digest, err error) {
 	if effect == "" {
 		return key, nil
@@ -212,7 +212,7 @@ func effectKey(effect string, args []string) (key journal.Digest, err error) {
 	return key, nil
 }
 
-// result is the --result of a decision.
+// result reads the --result of a decision.
 func (a *app) result(flag string) (json.RawMessage, error) {
 	if flag == "-" {
 		return nil, cli.Exitf(cli.CodeUsage, "--result -: standard input is for ids: use @FILE")
@@ -285,7 +285,7 @@ func (a *app) whoOf(d decision) string {
 	return a.who()
 }
 
-// decide acts on each dead letter; one that cannot be acted on holds up no other.
+// decide acts on each dead letter; one that fails does not stop the others.
 func (a *app) decide(cmd *cobra.Command, args []string, word string, act func(context.Context, *quipu.Runtime, int64) error) error {
 	ids, err := a.numbers(args)
 	if err != nil {

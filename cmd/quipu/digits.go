@@ -7,14 +7,14 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 )
 
-// grouped writes a ledger with its digit groups apart (1.2):
-// state, Leg1 entries, Leg1 complete, join taken, arrivals, Leg2 entries.
+// grouped formats a ledger with spaces between its groups (1.2): state, Leg1 entries, Leg1
+// complete, join taken, arrivals, Leg2 entries.
 func grouped(l collation.ActivityLedger) string {
 	d := l.String()
 	return strings.Join([]string{d[0:1], d[1:3], d[3:4], d[4:5], d[5:7], d[7:15]}, " ")
 }
 
-// stateOf is one word for what an instance's ledger says.
+// stateOf returns one word for the state of an instance's ledger.
 func stateOf(l collation.ActivityLedger) string {
 	switch {
 	case l.State() == 1:
@@ -29,8 +29,8 @@ func stateOf(l collation.ActivityLedger) string {
 	return "arrivals"
 }
 
-// decoded says in words what the digits of an instance's ledger say, and what it
-// keeps beside them.
+// decoded describes the digits of an instance's ledger, and the instance's other values, in
+// words.
 func decoded(i *collation.Instance) string {
 	l := i.Ledger
 	if l.State() == 1 {

@@ -12,8 +12,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// each does something with each key. What is about one job (it is not there, it
-// was refused, it has ended) is reported and holds up no other.
+// each calls do for each key. An error about one job (not found, refused, ended) is reported and
+// does not stop the others.
 func (a *app) each(cmd *cobra.Command, keys []string, do func(key string) error) error {
 	var code worst
 	for _, key := range keys {
@@ -32,8 +32,8 @@ func (a *app) each(cmd *cobra.Command, keys []string, do func(key string) error)
 	return code.err()
 }
 
-// find is the job that has the key or, where none has it, the id: so earlier generations
-// of a key are found.
+// find returns the job that has the key, or else the job with that id, so that earlier
+// generations of a key are found.
 func find(ctx context.Context, rt *quipu.Runtime, key string) (quipu.Job, error) {
 	job, err := rt.Find(ctx, key)
 	if !errors.Is(err, quipu.ErrNotFound) {
@@ -50,10 +50,10 @@ func find(ctx context.Context, rt *quipu.Runtime, key string) (quipu.Job, error)
 	return v.Job, nil
 }
 
-// maxCompletions bounds the keys that a shell offers.
+// maxCompletions bounds the keys that shell completion offers.
 const maxCompletions = 50
 
-// completes lets the shell complete keys of jobs, the newest first.
+// completes lets the shell complete the keys of jobs, the newest first.
 func (a *app) completes(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, begun string) (keys []string, _ cobra.ShellCompDirective) {
 		err := a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {

@@ -18,7 +18,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// showEffect shows an effect of one job, or without one of whichever has it.
+// showEffect shows an effect of one job, or, without a job, of the job that has it.
 func (a *app) showEffect(ctx context.Context, rt *quipu.Runtime, effect string, jobs []string) error {
 	if len(jobs) == 0 {
 		key, err := journal.ParseDigest(effect)
@@ -55,7 +55,7 @@ func (a *app) showEffect(ctx context.Context, rt *quipu.Runtime, effect string, 
 	return a.absence(effect, ev, names(has))
 }
 
-// names are those of effects, each once, in order.
+// names returns the names of effects, each once, sorted.
 func names(all []store.JobEffect) []string {
 	out := make([]string, 0, len(all))
 	for i := range all {
@@ -65,7 +65,7 @@ func names(all []store.JobEffect) []string {
 	return slices.Compact(out)
 }
 
-// effects prints effects; the code is that of the least certain one.
+// effects prints effects. The exit code is that of the least certain one.
 func (a *app) effects(all []quipu.Effect) error {
 	code := worst(cli.CodeOK)
 	for i := range all {
@@ -95,7 +95,7 @@ type effectView struct {
 	Name     string          `json:"name"`
 	State    string          `json:"state"` // started, completed, not_done
 	Class    string          `json:"class"`
-	N        int             `json:"n"` // outcomes "not done" before it
+	N        int             `json:"n"` // how often it was recorded as not done before
 	Job      string          `json:"job"`
 	JobKey   string          `json:"job_key"`
 	Request  string          `json:"request"`
@@ -108,10 +108,10 @@ type effectView struct {
 	Entries  []effectEntry   `json:"entries"`
 }
 
-// effectEntry is an entry that tells of an effect.
+// effectEntry is a journal entry about an effect.
 type effectEntry struct {
 	Kind   string     `json:"kind"`
-	Seq    int64      `json:"seq"` // in the chain of the request; an operator's in the main chain
+	Seq    int64      `json:"seq"` // in the chain of the request; for an operator's entry in the main chain
 	Time   *time.Time `json:"time"`
 	Turn   int        `json:"turn,omitempty"`
 	Fence  int64      `json:"fence,omitempty"`
@@ -188,7 +188,7 @@ func effectTable(w io.Writer, v *shown, digits bool) *table {
 	return t
 }
 
-// briefly is the state of an effect in a table.
+// briefly returns the state of an effect for a table.
 func briefly(f *store.EffectRow) string {
 	switch {
 	case f.State == store.EffectNotDone:
@@ -201,7 +201,7 @@ func briefly(f *store.EffectRow) string {
 	return string(f.State)
 }
 
-// outcome is the state of an effect in words.
+// outcome describes the state of an effect in a sentence.
 func outcome(f *quipu.Effect) string {
 	switch {
 	case f.State == quipu.EffectNotDone:
@@ -220,9 +220,9 @@ func outcome(f *quipu.Effect) string {
 
 // absenceView is an effect that a job does not have, in JSON.
 type absenceView struct {
-	Effect   string     `json:"effect"` // as it was asked for
+	Effect   string     `json:"effect"` // as given on the command line
 	State    string     `json:"state"`  // absent
-	Proved   bool       `json:"proved"` // it did not happen, and cannot any more
+	Proved   bool       `json:"proved"` // it did not happen and cannot happen any more
 	Job      string     `json:"job"`
 	JobKey   string     `json:"job_key"`
 	JobState string     `json:"job_state"`
@@ -234,7 +234,7 @@ type absenceView struct {
 	Has      []string   `json:"has"` // the names of the effects of the job
 }
 
-// absence says what it means that a job's journal has no such effect.
+// absence prints what it means that a job's journal has no such effect.
 func (a *app) absence(effect string, ev *quipu.Evidence, has []string) error {
 	v := absenceView{
 		Effect: effect, State: "absent", Proved: ev.Final && ev.Violation == "", Job: ev.Job.ID.String(), JobKey: ev.Job.Key,
@@ -257,8 +257,7 @@ func (a *app) absence(effect string, ev *quipu.Evidence, has []string) error {
 	return cli.Exit(codeUndone, cli.ErrReported)
 }
 
-// proof is the proof that an effect did not happen, or why there is none, in one
-// paragraph.
+// proof returns one paragraph: the proof that an effect did not happen, or why there is none.
 func proof(effect string, ev *quipu.Evidence) string {
 	read := fmt.Sprintf("%s and %s of effects", entries(int64(ev.Entries)), counted(ev.Chains, "chain"))
 	switch {
@@ -276,12 +275,12 @@ func proof(effect string, ev *quipu.Evidence) string {
 		effect, ev.Job.Key, ev.State, ev.Closed.Local().Format("2006-01-02 15:04:05.000"), read, ev.Head.Hash)
 }
 
-// others says what a job has instead: a name that was mistyped did not happen either.
+// others names the effects that the job has, in case the name was mistyped.
 func others(has []string) string {
 	if len(has) == 0 {
 		return "The job has no effects."
 	}
-	const most = 20 // names that are printed
+	const most = 20 // most names that are printed
 	more := ""
 	if len(has) > most {
 		has, more = has[:most], fmt.Sprintf(" and %d more, see `quipu show`", len(has)-most)

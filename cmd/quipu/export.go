@@ -47,7 +47,7 @@ there, or has expired, is reported, and the other jobs are exported.`,
 	return cmd
 }
 
-// exportFile writes a file. Without any job there is none.
+// exportFile writes the file; without any job it writes none.
 func (a *app) exportFile(ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, keys []string, path string) error {
 	var missing error
 	err := archive.WriteFile(path, func(out *export.Writer) error {
@@ -63,8 +63,8 @@ func (a *app) exportFile(ctx context.Context, cmd *cobra.Command, rt *quipu.Runt
 	return err
 }
 
-// exportJobs writes the jobs and counts them. One that is not there, or that
-// expires meanwhile, is reported and holds up no other (cli.ErrReported).
+// exportJobs writes the jobs and counts them. A job that does not exist, or expires meanwhile, is
+// reported and does not stop the others (cli.ErrReported).
 func (a *app) exportJobs(ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, keys []string, out *export.Writer) (n int, err error) {
 	err = a.each(cmd, keys, func(key string) error {
 		job, err := find(ctx, rt, key)

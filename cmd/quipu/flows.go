@@ -42,7 +42,7 @@ be a mistake is a warning, and is deployed.`,
 	return cmd
 }
 
-// parse reads all files and prints all faults.
+// parse reads all files and prints the faults of all.
 func (a *app) parse(paths []string) ([]*flow.Flow, error) {
 	var flows []*flow.Flow
 	faulty := 0
@@ -106,7 +106,7 @@ func (a *app) deploy(ctx context.Context, rt *quipu.Runtime, flows []*flow.Flow,
 
 type flowVersion struct{ name, version string }
 
-// versions are the deployed versions, and whether new jobs take them.
+// versions returns the deployed versions, and whether each is active.
 func versions(ctx context.Context, rt *quipu.Runtime) (map[flowVersion]bool, error) {
 	flows, err := below.Of(rt).Flows(ctx)
 	if err != nil {

@@ -81,16 +81,15 @@ func flowText(ctx context.Context, rt *quipu.Runtime, name, version string) ([]b
 	return text, err
 }
 
-// difference is one place in which two versions differ; a side that has nothing there is
-// nil.
+// difference is one place where two versions differ; nil stands for a side that has nothing
+// there.
 type difference struct {
 	Path   string `json:"path"`
 	Before any    `json:"before,omitempty"`
 	After  any    `json:"after,omitempty"`
 }
 
-// differences compares two values of JSON, of which objects differ by their members and
-// all others as a whole.
+// differences compares two JSON values: objects member by member, all others as a whole.
 func differences(path string, before, after any, found []difference) []difference {
 	x, isObject := before.(map[string]any)
 	y, areObjects := after.(map[string]any)
@@ -122,7 +121,7 @@ func differences(path string, before, after any, found []difference) []differenc
 }
 
 func spell(v any) []byte {
-	text, _ := json.Marshal(v) // it was read from JSON
+	text, _ := json.Marshal(v) // it was read from JSON, so it cannot fail
 	return text
 }
 

@@ -50,7 +50,7 @@ func TestRowsOfFunctions(t *testing.T) {
 	require.Equal(t, []paused{{"sleep", "nap", "1", true}}, r.Pauses)
 }
 
-// A job that runs compensations says whose.
+// A job that runs compensations says for which job.
 func TestShowNamesWhatIsUndone(t *testing.T) {
 	t.Parallel()
 	v := &shown{JobView: &store.JobView{}}

@@ -13,12 +13,11 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 )
 
-// maxIDs bounds the ids that a command takes.
+// maxIDs bounds the ids that one command takes.
 const maxIDs = 1_000_000
 
-// keys are the arguments, or where the only one is "-" the lines of standard
-// input, as they are: a key may begin and end with spaces. Empty lines are left
-// out.
+// keys returns the arguments, or, if the only one is "-", the lines of standard input. Lines are
+// not trimmed, since a key may begin or end with spaces; empty lines are skipped.
 func (a *app) keys(args []string) ([]string, error) {
 	if len(args) != 1 || args[0] != "-" {
 		return args, nil
@@ -45,7 +44,7 @@ func (a *app) keys(args []string) ([]string, error) {
 	return keys, nil
 }
 
-// numbers are keys that are ids of dead letters.
+// numbers returns the ids of dead letters.
 func (a *app) numbers(args []string) ([]int64, error) {
 	keys, err := a.keys(args)
 	if err != nil {
@@ -60,11 +59,11 @@ func (a *app) numbers(args []string) ([]int64, error) {
 	return ids, nil
 }
 
-// maxPayload bounds what is read of a payload: twice the limit of the runtime,
-// which counts its canonical form.
+// maxPayload bounds the bytes that are read of a payload. It is twice the runtime's limit, which
+// holds for the canonical form.
 const maxPayload = 2 * quipu.MaxInput
 
-// payload is the JSON of a flag or an argument, which name says: itself, @FILE, or - for standard input.
+// payload returns the JSON of a flag or argument: value itself, @FILE, or - for standard input.
 func (a *app) payload(name, value string) ([]byte, error) {
 	path, isFile := strings.CutPrefix(value, "@")
 	if !isFile && value != "-" {
@@ -98,7 +97,7 @@ func (a *app) read(path string, limit int64) ([]byte, error) {
 	return text, nil
 }
 
-// worst keeps the least exit code other than 0 of several items.
+// worst keeps the lowest exit code of several items, 0 excluded.
 type worst int
 
 func (w *worst) add(code int) {
@@ -107,7 +106,7 @@ func (w *worst) add(code int) {
 	}
 }
 
-// err ends the command with the code; the items' errors were printed.
+// err ends the command with the code; the errors themselves were printed.
 func (w worst) err() error {
 	if w == cli.CodeOK {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 )
 
-// errEnded says that there is nothing left to interrupt.
+// errEnded says that the job has ended, so there is nothing to interrupt.
 var errEnded = errors.New("it has ended already")
 
 func (a *app) interruptCommand() *cobra.Command {

@@ -11,8 +11,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// 3.3, E10: a person who finds that the call was done says so, and the handler
-// goes on with its result; show tells of the effect before and after.
+// 3.3, E10: a person who finds that the call was done says so, and the handler goes on with its
+// result. show describes the effect before and after.
 func TestDeadDone_E10(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -54,8 +54,8 @@ func TestDeadDone_E10(t *testing.T) {
 	require.NotEqual(t, both[0]["effect"], both[1]["effect"], "one key for each time")
 }
 
-// J8: what a job's journal does not tell of did not happen; of a closed job that is
-// a proof.
+// J8: an effect that a job's journal does not have did not happen. For a closed job that is a
+// proof.
 func TestShowEffectThatIsNone_J8(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)

@@ -9,8 +9,7 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 )
 
-// What went wrong, with what input, what was done outside and who said so stands in one
-// text.
+// One text says what went wrong, with what input, what was done outside, and who decided.
 func TestLogOfAParkedEffect_E10(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -42,7 +41,7 @@ func TestLogOfAParkedEffect_E10(t *testing.T) {
 	require.Contains(t, s.fails(cli.CodeUsage, "", "log", "-f", "p-1", "p-1").Err, "--follow: give one key, not 2")
 }
 
-// Values from outside do nothing to a terminal, and do not fill it.
+// Values from outside cannot control a terminal or fill it.
 func TestLogFoldsAndEscapes(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -72,7 +71,7 @@ func TestLogFollows(t *testing.T) {
 	require.Equal(t, 1, strings.Count(out, "sent to sleep"), "each once")
 }
 
-// inOrder holds that a text has others, one behind the other.
+// inOrder checks that a text contains others, one after the other.
 func (s *space) inOrder(text string, parts ...string) {
 	s.t.Helper()
 	rest := text

@@ -24,7 +24,7 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// space is a space with a runtime that works, and quipu pointed at it.
+// space is a space with a running runtime, and quipu pointed at it.
 type space struct {
 	t   *testing.T
 	env map[string]string
@@ -49,9 +49,8 @@ func newSpace(t *testing.T) *space {
 	return s
 }
 
-// cutOff is cut off in the middle of a call outside: nobody knows whether it was
-// done, and as a Guarded effect it is parked for a person (E3). An operator who
-// knows better has it done again.
+// cutOff is cut off in the middle of a call outside, so nobody knows whether it was done. As a
+// Guarded effect it is parked for a person (E3). An operator who knows better has it done again.
 func cutOff(ctx context.Context, in struct{ OnRetry string }) (string, error) {
 	return effects.Do(ctx, "call", func(context.Context) (string, error) {
 		if workers.Info(ctx).Turn > 1 {
@@ -169,8 +168,6 @@ func TestStartOne(t *testing.T) {
 	require.Equal(t, "k1  completed  {\"text\":\"Ada\"}\n", s.ok("", "wait", "k1"))
 }
 
-// TestStartLines: more than a batch; refused lines are named and hold up no
-// other; the same lines again change nothing.
 // E16: under identity strict the same input is the same job, whatever key is given.
 func TestStartStrict_E16(t *testing.T) {
 	t.Parallel()
@@ -184,6 +181,8 @@ func TestStartStrict_E16(t *testing.T) {
 	require.Equal(t, key+"\n", s.ok("", "ls", "-k"))
 }
 
+// More lines than a batch: refused lines are named and do not stop others; the same lines again
+// change nothing.
 func TestStartLines(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -258,7 +257,7 @@ func TestListShowExport(t *testing.T) {
 	require.Len(t, left, 1, "an export that failed leaves no file")
 }
 
-// J7: of an expired job there is a tombstone, which is in nobody's way.
+// J7: an expired job leaves a tombstone, which is in nobody's way.
 func TestExpiredJobs_J7(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -304,7 +303,7 @@ func TestWaitTimeout(t *testing.T) {
 	require.Contains(t, s.ok("", "show", "s1"), "OPEN ROW")
 }
 
-// dead waits for so many open dead letters and returns their ids by job.
+// dead waits for that many open dead letters and returns their ids by job.
 func (s *space) dead(n int) map[string]string {
 	s.t.Helper()
 	ids := map[string]string{}
@@ -354,7 +353,7 @@ func TestDeadLetters_E10(t *testing.T) {
 	require.Equal(t, "grace", s.operator("failed").Who)
 }
 
-// operator is the decision that the job's journal tells of.
+// operator returns the decision in the job's journal.
 func (s *space) operator(key string) journal.Operator {
 	s.t.Helper()
 	rt, err := quipu.Open(s.t.Context(), quipu.Config{Postgres: s.env["QUIPU_POSTGRES"], NoMigrate: true})
@@ -372,7 +371,7 @@ func (s *space) operator(key string) journal.Operator {
 	return journal.Operator{}
 }
 
-// TestSchemaIsMissing: a database that no worker has seen yet.
+// TestSchemaIsMissing: the database has no schema yet.
 func TestSchemaIsMissing(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"QUIPU_POSTGRES": devtest.Postgres(t)}
@@ -393,7 +392,7 @@ func TestMigrateWithRoles(t *testing.T) {
 	}
 }
 
-// W11: how long closed jobs are kept stands with the space, until somebody says otherwise.
+// W11: the space keeps its default for how long closed jobs are kept until it is changed.
 func TestMigrateExpire(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"QUIPU_POSTGRES": devtest.Postgres(t), "QUIPU_SPACE": "expire"}

@@ -33,7 +33,7 @@ transitions:
   asked:  [merge]
 `
 
-// closed is a child that waits as well.
+// closed is a child that waits, too.
 const closed = `flow: closed
 version: "1"
 activities:
@@ -50,7 +50,7 @@ func (s *space) deployText(name, text string) {
 	s.ok("", "deploy", path)
 }
 
-// why waits until it says all that is wanted, and returns it.
+// why waits until its output has all wanted texts, and returns it.
 func (s *space) why(key string, wanted ...string) (said string) {
 	s.t.Helper()
 	missing := ""
@@ -116,7 +116,7 @@ func TestWhyOfARealJob(t *testing.T) {
 	require.Contains(t, s.fails(codeNotFound, "", "why", "none").Err, `"none"`)
 }
 
-// 1.11: signals from the command line are taken, kept, missed and known again.
+// 1.11: signals from the command line are taken, kept, missed and recognized as repeated.
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -196,7 +196,7 @@ func TestReplayOfARealJob(t *testing.T) {
 	s.fails(codeNotFound, "", "replay", "none")
 }
 
-// loop goes round three times and then waits to be let go.
+// loop makes three passes and then waits for a signal.
 const loop = `flow: loop
 version: "1"
 activities:
@@ -234,7 +234,7 @@ func TestShowOfALoop_C6(t *testing.T) {
 	require.Contains(t, s.ok("", "replay", "l1", "--at", "2"), "at       entry 2 of ")
 }
 
-// What a shell asks when a key is begun.
+// The completion that a shell asks for when a key is begun.
 func TestKeysAreCompleted(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -257,7 +257,7 @@ activities:
 transitions: {start: [first], first: [pay]}
 `
 
-// A failed job goes on from the command line, and each generation tells of the other.
+// A failed job is resumed from the command line, and each generation names the other.
 func TestResumes(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)

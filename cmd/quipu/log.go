@@ -67,12 +67,12 @@ type teller struct {
 	rt          *quipu.Runtime
 	raw, digits bool
 	names       map[journal.JobID]string // keys of other jobs
-	day         string                   // of the event before
-	margin      int                      // left of the column of activities
-	width       int                      // of that column
+	day         string                   // day of the previous event
+	margin      int                      // space to the left of the column of activities
+	width       int                      // width of that column
 }
 
-// lookAgain is the least time between two looks at a job that is followed.
+// lookAgain is the pause between two looks at a job that is followed.
 const lookAgain = 500 * time.Millisecond
 
 func (l *teller) log(ctx context.Context, key string, follow bool) error {
@@ -134,7 +134,7 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// clock is the time of day, as it is printed.
+// clock is the format of a time of day.
 const clock = "15:04:05.000"
 
 // maxWho bounds the column of activities, in bytes.
@@ -167,7 +167,7 @@ func (l *teller) event(ctx context.Context, key string, ev *history.Event) error
 	return nil
 }
 
-// who is the place of an event: the activity with its pass and its element.
+// who returns the activity of an event, with its pass and element.
 func (l *teller) who(ev *history.Event) string {
 	who := ev.Activity
 	if ev.Element >= 0 {
@@ -182,7 +182,7 @@ func (l *teller) who(ev *history.Event) string {
 	return who
 }
 
-// what is an event in words, with the place of its entry if that is wanted.
+// what describes an event in words, on request with the place of its entry.
 func (l *teller) what(ctx context.Context, ev *history.Event, digits bool) string {
 	what := ev.Text
 	switch {
@@ -214,7 +214,7 @@ func (l *teller) what(ctx context.Context, ev *history.Event, digits bool) strin
 	return what
 }
 
-// times are how long something waited and took, as far as that is known.
+// times says how long something waited and ran, as far as that is known.
 func times(waited, ran time.Duration) string {
 	switch {
 	case waited > 0 && ran > 0:
@@ -227,7 +227,7 @@ func times(waited, ran time.Duration) string {
 	return ""
 }
 
-// moment is a time, with its day if that is not the day of the line.
+// moment formats a time, with its day if that differs from the day of the line.
 func (l *teller) moment(t time.Time) string {
 	if text := local(&t); l.day == "" || !strings.HasPrefix(text, l.day) {
 		return text
@@ -235,7 +235,7 @@ func (l *teller) moment(t time.Time) string {
 	return t.Local().Format(clock)
 }
 
-// name is the key of another job, its id where that cannot be read.
+// name returns the key of another job, or its id if the key cannot be read.
 func (l *teller) name(ctx context.Context, id journal.JobID) string {
 	if name, known := l.names[id]; known {
 		return name
@@ -248,7 +248,7 @@ func (l *teller) name(ctx context.Context, id journal.JobID) string {
 	return name
 }
 
-// maxFolded is how much of a value is printed, in bytes.
+// maxFolded bounds the bytes of a value that are printed.
 const maxFolded = 200
 
 func (l *teller) value(w io.Writer, name string, v *history.Value) {
@@ -267,7 +267,7 @@ func (l *teller) line(w io.Writer, name, text string) {
 	fmt.Fprintf(w, "%*s%-5s  %s\n", l.margin+l.width+2, "", name, plain(text))
 }
 
-// folded cuts a long text, and says how long it is.
+// folded cuts a long text and adds its length.
 func folded(text string) string {
 	if len(text) <= maxFolded {
 		return text
@@ -275,7 +275,7 @@ func folded(text string) string {
 	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:maxFolded], ""), len(text))
 }
 
-// short is a time in three digits or so.
+// short formats a duration with about three digits.
 func short(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -301,16 +301,16 @@ type happened struct {
 	Output   *valueView `json:"output,omitempty"`
 	Error    *failure   `json:"error,omitempty"`
 	Stack    string     `json:"stack,omitempty"`
-	Job      string     `json:"job,omitempty"` // another one
+	Job      string     `json:"job,omitempty"` // another job
 	Due      *time.Time `json:"due,omitempty"`
 	WaitedUS int64      `json:"waited_us,omitempty"`
 	RanUS    int64      `json:"ran_us,omitempty"`
-	Chain    string     `json:"chain,omitempty"` // of an effect
+	Chain    string     `json:"chain,omitempty"` // chain of an effect
 	Entry    int64      `json:"entry"`
 	Ledger   string     `json:"ledger,omitempty"`
 }
 
-// valueView is an input or an output; Missing says why it is not there.
+// valueView is an input or output in JSON. Missing says why there is none.
 type valueView struct {
 	Value   json.RawMessage `json:"value,omitempty"`
 	Missing string          `json:"missing,omitempty"`

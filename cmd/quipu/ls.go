@@ -13,7 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// states are the job states that ls filters by.
+// states are the job states that ls can filter by.
 var states = []string{
 	string(journal.JobOpen), string(journal.JobCompleted), string(journal.JobFailed), string(journal.JobInterrupted),
 	string(journal.JobQuarantined), string(journal.JobExpired),
@@ -66,7 +66,7 @@ func known(all []string, one string) bool {
 	return false
 }
 
-// deployedFlow says of a flow without jobs whether there is such a flow.
+// deployedFlow returns an error if a flow, of which there are no jobs, is not deployed.
 func deployedFlow(ctx context.Context, rt *quipu.Runtime, name string) error {
 	all, err := versions(ctx, rt)
 	if err != nil {
@@ -80,12 +80,12 @@ func deployedFlow(ctx context.Context, rt *quipu.Runtime, name string) error {
 	return cli.Exitf(codeNotFound, "--flow %.80q: no version of flow %.80s is deployed: `quipu flows` lists them", name, name)
 }
 
-// list prints page after page, so that memory does not grow with the list, and counts
-// what it prints.
+// list prints a page at a time, so that memory does not grow with the list, and counts what it
+// prints.
 func (a *app) list(ctx context.Context, rt *quipu.Runtime, f store.JobFilter, limit int, keysOnly bool) (listed int, err error) {
 	t := newTable(a.streams.Out, "KEY", "FLOW", "VERSION", "STATE", "OPEN", "STARTED", "TOOK")
 	for limit == 0 || listed < limit {
-		f.Limit = store.MaxPage // more than is left: tombstones are passed over
+		f.Limit = store.MaxPage // may be more than is left, since tombstones are skipped
 		if limit > 0 && f.State != "" {
 			f.Limit = min(limit-listed, store.MaxPage)
 		}

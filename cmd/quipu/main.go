@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	_ "time/tzdata" // a schedule's zone is known on every machine
+	_ "time/tzdata" // so that schedules know their time zones on every machine
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -10,13 +10,13 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 )
 
-// Exit codes beside those of package cli. A command about several items ends
-// with the least code, other than 0, that one of them asks for.
+// Exit codes besides those of package cli. A command on several items ends with the lowest code,
+// other than 0, of one of them.
 const (
-	codeRefused  = 3 // faults in a flow, an input, a key; or it is there with other content
+	codeRefused  = 3 // a fault in a flow, an input or a key; or it exists with other content
 	codeNotFound = 4 // no such job, flow, version or dead letter
 	codeEnded    = 5 // a job failed or was interrupted
-	codeTimeout  = 6 // a job had not ended in time
+	codeTimeout  = 6 // a job did not end in time
 	codeStale    = 7 // the dead letter, or the job to be interrupted, has ended already
 	codeUndone   = 8 // show --effect: not done, not known, or not yet
 )
@@ -64,7 +64,7 @@ or dead letters, their keys or ids are read from standard input, one per line.
 	return root
 }
 
-// persistent are the flags of every command.
+// persistent defines the flags of every command.
 func (a *app) persistent(f *pflag.FlagSet) {
 	f.StringVar(&a.postgres, "postgres", "", "connection string of the database, as a `DSN`")
 	f.StringVar(&a.nats, "nats", "", "`URL` of the NATS servers")

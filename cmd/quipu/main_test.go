@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { devtest.Main(m) }
 
 func TestDocumented(t *testing.T) { clitest.Documented(t, newCommand(cli.Streams{})) }
 
-// TestUsage: what can be known without a server is refused before one is asked.
+// TestUsage: faults that need no server are found before one is asked.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	none := map[string]string{"QUIPU_DEV": filepath.Join(t.TempDir(), "none")}

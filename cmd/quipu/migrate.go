@@ -69,7 +69,7 @@ rights. Repeat --roles after each migration. It needs the right CREATEROLE.`,
 	return cmd
 }
 
-// never is how long jobs are kept that do not expire.
+// never is the --expire of jobs that are kept for good.
 const never = "never"
 
 // expireFlag reads --expire: 0 for never.
@@ -94,7 +94,7 @@ func keptText(d time.Duration) string {
 	if d == 0 {
 		return "for good"
 	}
-	text := d.String() // such as 720h0m0s
+	text := d.String() // for example 720h0m0s
 	if short, whole := strings.CutSuffix(text, "m0s"); whole {
 		text = short + "m"
 	}

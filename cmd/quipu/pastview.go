@@ -30,17 +30,17 @@ type past struct {
 	Pauses      []pause      `json:"pauses"`
 }
 
-// pause is what a durable function waits or waited for.
+// pause is a wait of a durable function, open or over.
 type pause struct {
 	Kind     string     `json:"kind"`
 	Name     string     `json:"name"`
 	Position string     `json:"position"`
 	Activity string     `json:"activity"`
 	DAD      string     `json:"dad"`
-	Waits    bool       `json:"waits"` // its last suspension names it
+	Waits    bool       `json:"waits"` // the function still waits for it
 	Due      *time.Time `json:"due,omitempty"`
-	Since    int64      `json:"since"`          // entry
-	Came     int64      `json:"came,omitempty"` // entry
+	Since    int64      `json:"since"`          // number of the entry
+	Came     int64      `json:"came,omitempty"` // number of the entry
 }
 
 type obligation struct {
@@ -118,7 +118,7 @@ func pastInstances(j *replay.Job) []instance {
 	return out
 }
 
-// oldest are the values by the entry that made them, then by name.
+// oldest returns the values in the order of the entries that made them, then by name.
 func oldest[V any](all map[journal.GUID]V, by func(V) (int64, string)) []V {
 	return slices.SortedFunc(maps.Values(all), func(x, y V) int {
 		n, a := by(x)

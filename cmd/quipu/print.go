@@ -14,7 +14,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 )
 
-// maxCell is where the text of a table's cell is cut, in characters.
+// maxCell is the length at which the text of a table cell is cut, in characters.
 const maxCell = 100
 
 // object prints v as one line of JSON.
@@ -26,19 +26,19 @@ func (a *app) object(v any) error {
 
 func (a *app) json() bool { return a.output == "json" }
 
-// table prints rows in columns; the head is left out when there are none.
+// table prints rows in columns. Without rows it prints no head.
 type table struct {
 	w    *tabwriter.Writer
 	head []string
 	rows int
-	most int // rows that are printed; 0: all
-	hide int // a column that is left out, from 1; 0: none
+	most int // most rows that are printed; 0: all
+	hide int // the column that is left out, from 1; 0: none
 }
 
-// address is the head of the columns that only --digits shows.
+// address is the head of the column that only --digits shows.
 const address = "ADDRESS"
 
-// addressed leaves the addresses out unless they are wanted.
+// addressed leaves the addresses out unless digits is set.
 func (t *table) addressed(digits bool) *table {
 	if at := slices.Index(t.head, address); at >= 0 && !digits {
 		t.hide = at + 1
@@ -51,13 +51,13 @@ func newTable(w io.Writer, head ...string) *table {
 	return &table{w: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0), head: head}
 }
 
-// bounded cuts the table at maxRows; what is beyond is counted.
+// bounded cuts the table at maxRows and counts the rest.
 func (t *table) bounded() *table {
 	t.most = maxRows
 	return t
 }
 
-// row prints one row; its cells are made safe for a terminal and cut.
+// row prints one row. Its cells are made safe for a terminal and cut to maxCell.
 func (t *table) row(cells ...any) {
 	if t.rows == 0 && len(t.head) > 0 {
 		fmt.Fprintln(t.w, strings.Join(t.head, "\t"))
@@ -82,8 +82,8 @@ func (t *table) flush() error {
 	return t.w.Flush()
 }
 
-// plain is text that stays on its line and does nothing to a terminal, nor turns what
-// stands beside it around.
+// plain makes a text safe for a terminal: it stays on one line and has no control characters, nor
+// characters that change the direction of text.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -96,8 +96,8 @@ func plain(text string) string {
 	}, text)
 }
 
-// inert is JSON that does nothing to a terminal: what would is escaped, so that the
-// JSON stays what it is.
+// inert makes JSON safe for a terminal. It escapes characters that a terminal obeys, so the JSON
+// value stays the same.
 func inert(text []byte) string {
 	if !bytes.ContainsFunc(text, acts) {
 		return string(text)
@@ -113,13 +113,13 @@ func inert(text []byte) string {
 	return b.String()
 }
 
-// acts reports a character that a terminal obeys: controls, which within JSON stand in
-// strings only but for the white space of its layout, and those that turn text around.
+// acts says that a terminal obeys the character: a control character, which in JSON only occurs
+// in strings apart from white space, or one that changes the direction of text.
 func acts(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r' || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 }
 
-// cell is plain text, cut to the width of a cell.
+// cell returns plain text, cut to maxCell.
 func cell(text string) string {
 	text = plain(text)
 	if runes := []rune(text); len(runes) > maxCell {
@@ -128,7 +128,7 @@ func cell(text string) string {
 	return text
 }
 
-// at is a time of the database's clock, for people; "" for never.
+// at formats a time of the database's clock for people; "" for never.
 func at(t collation.Micros) string {
 	if t == collation.Never {
 		return ""
@@ -136,7 +136,7 @@ func at(t collation.Micros) string {
 	return time.UnixMicro(int64(t)).Local().Format("2006-01-02 15:04:05.000")
 }
 
-// local is at for a stamp.
+// local is at for a time from stamp.
 func local(t *time.Time) string {
 	if t == nil {
 		return ""
@@ -144,7 +144,7 @@ func local(t *time.Time) string {
 	return at(collation.Micros(t.UnixMicro()))
 }
 
-// stamp is a time for programs; null for never.
+// stamp returns a time for JSON; null for never.
 func stamp(t collation.Micros) *time.Time {
 	if t == collation.Never {
 		return nil
@@ -153,7 +153,7 @@ func stamp(t collation.Micros) *time.Time {
 	return &u
 }
 
-// took is the time from start to end, "" while it lasts.
+// took returns the time from start to end, "" while it lasts.
 func took(from, to collation.Micros) string {
 	if to == collation.Never {
 		return ""
@@ -161,7 +161,7 @@ func took(from, to collation.Micros) string {
 	return (time.Duration(to-from) * time.Microsecond).Round(time.Millisecond).String()
 }
 
-// raw is JSON for an object that is printed; nothing for none.
+// raw returns JSON as it is printed in an object; nil for none.
 func raw(text []byte) json.RawMessage {
 	if len(text) == 0 {
 		return nil
@@ -169,7 +169,7 @@ func raw(text []byte) json.RawMessage {
 	return text
 }
 
-// pretty is JSON for a person, indented from the second line on.
+// pretty indents JSON for a person, from the second line on.
 func pretty(text []byte, indent string) string {
 	var b bytes.Buffer
 	if err := json.Indent(&b, text, indent, "  "); err != nil {

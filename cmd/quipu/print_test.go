@@ -108,7 +108,7 @@ go         k 1  right     ,0,0     0        entry 3
 
 func zeros(n int) string { return strings.Repeat("0", n) }
 
-// TestTablesAreCut: what is beyond the limit is counted.
+// TestTablesAreCut: rows beyond the limit are counted.
 func TestTablesAreCut(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
@@ -144,7 +144,7 @@ func TestOpenRowsSayWhatTheyWaitFor(t *testing.T) {
 	require.Contains(t, b.String(), "items[3]")
 }
 
-// TestOpenLettersAreWhole: what can be done about an open dead letter is not cut.
+// TestOpenLettersAreWhole: the advice about an open dead letter is not cut.
 func TestOpenLettersAreWhole(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 2*maxCell) + "; look outside"
@@ -153,7 +153,7 @@ func TestOpenLettersAreWhole(t *testing.T) {
 	require.Equal(t, "\nDead letter 2: "+long+"\n", b.String())
 }
 
-// TestCellsAreHarmless: what users wrote cannot move a terminal's cursor.
+// TestCellsAreHarmless: users' text cannot move a terminal's cursor.
 func TestCellsAreHarmless(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "a b [31m", cell("a\tb\x1b[31m"))
@@ -209,8 +209,8 @@ func TestExitCodesOfErrors(t *testing.T) {
 	require.Equal(t, codeNotFound, cli.Code(w.err()))
 }
 
-// TestIDsFromStandardInput: a line is a key as it is, so that what ls --keys
-// prints is found again.
+// TestIDsFromStandardInput: a line is a key without changes, so that the output of ls --keys
+// works as input.
 func TestIDsFromStandardInput(t *testing.T) {
 	t.Parallel()
 	a := &app{streams: cli.Streams{In: strings.NewReader("a\n\n b \r\n"), Env: clitest.Env(nil)}}

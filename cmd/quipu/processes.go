@@ -35,7 +35,7 @@ workers in other languages are never listed.`,
 	return cmd
 }
 
-// process is what processes prints of one in JSON.
+// process is one live process, as processes prints it in JSON.
 type process struct {
 	Name   string       `json:"name"`
 	Build  string       `json:"build,omitempty"`

@@ -78,8 +78,8 @@ func entries(n int64) string {
 	return fmt.Sprintf("%d entries", n)
 }
 
-// rewind applies the entries of the main chain up to the given one, 0 for all, and
-// returns the last.
+// rewind applies the entries of the main chain up to number at, or all if at is 0, and returns
+// the last one.
 func rewind(was *replay.Job, records iter.Seq2[journal.Record, error], at int64) (*journal.Entry, error) {
 	var last journal.Record
 	for r, err := range records {
@@ -87,7 +87,7 @@ func rewind(was *replay.Job, records iter.Seq2[journal.Record, error], at int64)
 		case err != nil:
 			return nil, err
 		case !r.Chain.IsZero():
-			continue // effects
+			continue // effect chains
 		}
 		if err := was.Apply(r); err != nil {
 			return nil, err
@@ -102,7 +102,7 @@ func rewind(was *replay.Job, records iter.Seq2[journal.Record, error], at int64)
 	return journal.Decode(last)
 }
 
-// printPast prints a job as it was.
+// printPast prints a job as it was at an entry.
 func (a *app) printPast(p *past, e *journal.Entry, head int64) error {
 	w := a.streams.Out
 	fmt.Fprintf(w, "job      %s (%s)\n", plain(p.Key), p.Job)
@@ -128,7 +128,7 @@ func (a *app) printPast(p *past, e *journal.Entry, head int64) error {
 	return sections(w, t, o, r, waits(w, p.Waits, true), c, pauses(w, p.Pauses))
 }
 
-// pauses lists what durable functions wait and waited for.
+// pauses lists the waits of durable functions, open and over.
 func pauses(w io.Writer, all []pause) *table {
 	t := newTable(w, "FUNCTION", "ADDRESS", "WAITS FOR", "POSITION", "DUE", "SINCE ENTRY", "").bounded()
 	for _, x := range all {

@@ -102,7 +102,7 @@ func (a *app) showCommand() *cobra.Command {
 	return cmd
 }
 
-// colored says that what is printed may have colours.
+// colored says whether the output may have colours.
 func (a *app) colored() bool {
 	no, set := a.streams.Env("NO_COLOR")
 	return cli.Terminal(a.streams.Out) && (!set || no == "")
@@ -116,15 +116,15 @@ type shower struct {
 	digits bool
 }
 
-// shown is what is shown of one job.
+// shown is everything that show reads of one job.
 type shown struct {
 	*store.JobView
 	flow       *flow.Flow // nil if this build cannot read it
 	effects    []store.JobEffect
 	input      *history.Value
 	activities []history.Activity
-	elements   map[journal.GUID]int // of lists, by their requests
-	silent     error                // why there is no history
+	elements   map[journal.GUID]int // elements of lists, by their requests
+	silent     error                // why the history is missing
 	letters    []quipu.DeadLetter   // the oldest first
 }
 
@@ -196,7 +196,7 @@ func (s *shower) print(ctx context.Context, v *shown) error {
 	return err
 }
 
-// activities prints what each was given and what came out.
+// activities prints the input and the output of each activity.
 func (s *shower) activities(ctx context.Context, l *teller, v *shown) {
 	all := v.activities
 	for i := range all[:min(len(all), maxRows)] {
@@ -219,11 +219,11 @@ func (s *shower) activities(ctx context.Context, l *teller, v *shown) {
 		fmt.Fprintf(w, "inputs and outputs are not shown: %v\n", v.silent)
 	}
 	if len(all) > 0 && (s.digits || len(v.effects)+len(v.Rows)+len(v.Waits) > 0) {
-		fmt.Fprintln(w) // before the tables
+		fmt.Fprintln(w) // separates the tables
 	}
 }
 
-// standsAt says how an activity stands, how often it was tried, and how long it took.
+// standsAt returns the state of an activity, its number of attempts, and how long it took.
 func (l *teller) standsAt(ctx context.Context, x *history.Activity) string {
 	last := x.Last
 	if x.Attempts > 1 && last.Kind == history.KindDone {
@@ -250,7 +250,7 @@ func (s *shower) tables(v *shown) error {
 	return sections(w, t, effectTable(w, v, s.digits), openRows(w, v.JobView, s.digits), waits(w, open, s.digits))
 }
 
-// ordered are the instances in the order of the graph, each by its passes.
+// ordered returns the instances in the order of the graph, each activity's by their passes.
 func ordered(v *store.JobView, f *flow.Flow) []store.InstanceView {
 	if f == nil {
 		return v.Instances
@@ -284,8 +284,8 @@ func sections(w io.Writer, tables ...*table) error {
 	return nil
 }
 
-// openLetters prints what the table cuts: the message of an open dead letter ends with
-// what can be done about it.
+// openLetters prints the full messages of open dead letters, which say at their end what can be
+// done. The table cuts them.
 func openLetters(w io.Writer, dead []quipu.DeadLetter) {
 	for i := range dead {
 		if d := &dead[i]; d.State == "open" {
@@ -294,8 +294,7 @@ func openLetters(w io.Writer, dead []quipu.DeadLetter) {
 	}
 }
 
-// definition is the job's flow, nil if this build cannot read it: then there is no
-// graph.
+// definition returns the job's flow, nil if this build cannot read it: then there is no graph.
 func definition(ctx context.Context, rt *quipu.Runtime, v *store.JobView) *flow.Flow {
 	text, err := below.Of(rt).Flow(ctx, v.Flow.Name, v.Flow.Version)
 	if err != nil {
@@ -396,7 +395,7 @@ func waits(w io.Writer, open []wait, digits bool) *table {
 	return t
 }
 
-// standing says what a row waits for.
+// standing says what a dispatch row waits for.
 func standing(r *collation.Row) string {
 	switch {
 	case r.Held == collation.HeldParallel:

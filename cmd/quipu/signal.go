@@ -61,7 +61,7 @@ input. A signal that is repeated with the same --id does nothing.`,
 	return cmd
 }
 
-// signalled is what is printed of a signal.
+// signalled is the result of a signal, as it is printed in JSON.
 type signalled struct {
 	Topic     string `json:"topic"`
 	Key       string `json:"key"`
@@ -96,7 +96,7 @@ func (a *app) signal(ctx context.Context, rt *quipu.Runtime, topic, key string, 
 	return err
 }
 
-// text says what became of the signal.
+// text describes what became of the signal.
 func (s *signalled) text(keep time.Duration) string {
 	switch {
 	case s.Duplicate:

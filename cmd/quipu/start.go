@@ -70,7 +70,7 @@ A line that is refused is reported with its number, and the other lines are star
 	return cmd
 }
 
-// started is what is printed of a started job.
+// started is a started job, as it is printed in JSON.
 type started struct {
 	Key   string `json:"key"`
 	Job   string `json:"job"`
@@ -100,7 +100,7 @@ func (a *app) startOne(ctx context.Context, rt *quipu.Runtime, r quipu.StartRequ
 	return err
 }
 
-// different adds to the error of a start of a key that is taken how to look at its job.
+// different adds to a conflict error how to look at the existing job.
 func different(err error) error {
 	if e, ok := errors.AsType[*quipu.ConflictError](err); ok {
 		return fmt.Errorf("%w, or look at it with `quipu show %s`", err, e.Job.Key)

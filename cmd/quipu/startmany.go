@@ -18,11 +18,10 @@ import (
 )
 
 const (
-	// maxLine bounds a line of JSON Lines in bytes: its input and what is around
-	// it.
+	// maxLine bounds a line of JSON Lines in bytes: its input and the rest.
 	maxLine = maxPayload + 64<<10
-	// startAttempts bounds the attempts of a batch while the database is away, and
-	// startPause is the first wait between them; it doubles, up to startPauseMost.
+	// startAttempts bounds the attempts of a batch while the database is away. startPause is the
+	// first pause between them; it doubles up to startPauseMost.
 	startAttempts  = 8
 	startPause     = 250 * time.Millisecond
 	startPauseMost = 30 * time.Second
@@ -34,7 +33,7 @@ type line struct {
 	Version string          `json:"version"`
 	Key     string          `json:"key"`
 	Input   json.RawMessage `json:"input"`
-	Delay   string          `json:"delay"` // such as 90s
+	Delay   string          `json:"delay"` // for example 90s
 	At      time.Time       `json:"at"`
 	Tags    []string        `json:"tags"`
 }
@@ -46,7 +45,7 @@ type starter struct {
 
 	lines    int // read so far
 	requests []quipu.StartRequest
-	numbers  []int // the line of each request
+	numbers  []int // the line number of each request
 
 	Started, Already, Refused int
 	code                      worst
@@ -74,7 +73,7 @@ func (a *app) startMany(ctx context.Context, rt *quipu.Runtime) error {
 	return s.code.err()
 }
 
-// read takes the lines one by one; a full batch is started.
+// read reads the lines one by one and starts each full batch.
 func (s *starter) read(ctx context.Context, r *bufio.Reader) error {
 	for {
 		text, err := readLine(r)
@@ -97,8 +96,8 @@ func (s *starter) read(ctx context.Context, r *bufio.Reader) error {
 
 var errLongLine = fmt.Errorf("the line is longer than %d bytes", maxLine)
 
-// readLine reads a line of at most maxLine bytes without its end; a longer one is
-// read past. At the end of the file the error is io.EOF, with what is left.
+// readLine reads a line of at most maxLine bytes without its end, and skips a longer one. At the
+// end of the file it returns the rest with io.EOF.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var text []byte
 	long := false
@@ -186,13 +185,13 @@ func (s *starter) flush(ctx context.Context) error {
 	return nil
 }
 
-// retryable: nothing was started, or it is unknown; the same call again is
-// harmless either way (C8).
+// retryable says that nothing was started, or that it is unknown. Both times the call may be
+// repeated (C8).
 func retryable(err error) bool {
 	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown)
 }
 
-// start starts the batch, again while the database is away.
+// start starts the batch, and repeats that while the database is away.
 func (s *starter) start(ctx context.Context) ([]quipu.StartResult, error) {
 	for attempt := 1; ; attempt++ {
 		results, err := s.rt.StartMany(ctx, s.requests)

@@ -39,7 +39,7 @@ type view struct {
 	summary
 	Trace      string          `json:"trace,omitempty"`
 	Parent     *parent         `json:"parent,omitempty"`
-	Resumes    string          `json:"resumes,omitempty"` // the job that it goes on with
+	Resumes    string          `json:"resumes,omitempty"` // the job that it resumes
 	ResumedBy  string          `json:"resumed_by,omitempty"`
 	Ended      bool            `json:"ended"`
 	Code       int             `json:"code,omitempty"`
@@ -56,19 +56,19 @@ type view struct {
 	Dead       []letter        `json:"dead"`
 }
 
-// jobEffect is an effect without its result and its entries, which show --effect has.
+// jobEffect is an effect without its result and entries, which show --effect prints.
 type jobEffect struct {
 	Effect   string `json:"effect"` // its key
 	Name     string `json:"name"`
 	State    string `json:"state"` // started, completed, not_done
 	Class    string `json:"class"`
-	N        int    `json:"n"` // outcomes "not done" before it
+	N        int    `json:"n"` // how often it was recorded as not done before
 	Failed   bool   `json:"failed,omitempty"`
 	Vouched  bool   `json:"vouched,omitempty"`
 	Request  string `json:"request"`
 	Activity string `json:"activity"`
 	DAD      string `json:"dad"`
-	Element  *int   `json:"element,omitempty"` // of a list
+	Element  *int   `json:"element,omitempty"` // index in a list
 	Position string `json:"position,omitempty"`
 }
 
@@ -79,13 +79,12 @@ func jobEffectOf(f *store.JobEffect) jobEffect {
 	}
 }
 
-// activity is what was given to an activity, or to an element of its list, and what
-// came of it.
+// activity is the input and the outcome of an activity, or of one element of its list.
 type activity struct {
 	Activity string     `json:"activity"`
 	DAD      string     `json:"dad"`
 	Element  *int       `json:"element,omitempty"`
-	State    string     `json:"state"` // the kind of its last event, as log has them
+	State    string     `json:"state"` // the kind of its last event, as in log
 	Text     string     `json:"text"`
 	Code     int        `json:"code,omitempty"`
 	Attempts int        `json:"attempts,omitempty"`
@@ -140,8 +139,8 @@ func failureOf(f *journal.Failure) *failure {
 	return &failure{Class: f.Class, Message: f.Message, Data: raw(f.Data)}
 }
 
-// instance is one with its digits in words. Elements, Ended and Child are those
-// of `each` and of awaits.
+// instance is an instance with its digits in words. Elements and Ended are set for `each`, Child
+// for an await.
 type instance struct {
 	Activity string `json:"activity"`
 	DAD      string `json:"dad"`
@@ -203,7 +202,7 @@ type row struct {
 	DAD         string     `json:"dad"`
 	Topic       string     `json:"topic,omitempty"`
 	Element     int        `json:"element,omitempty"`
-	Child       string     `json:"child,omitempty"` // whose start it is
+	Child       string     `json:"child,omitempty"` // the job whose start it is
 	Turn        int        `json:"turn"`
 	Attempt     int        `json:"attempt"`
 	Runs        int        `json:"runs"`
@@ -216,7 +215,7 @@ type row struct {
 	Pauses      []paused   `json:"pauses,omitempty"`
 }
 
-// paused is what the durable function of a request waits for.
+// paused is an open wait of the durable function of a request.
 type paused struct {
 	Kind     string `json:"kind"`
 	Name     string `json:"name"`
@@ -265,7 +264,7 @@ func letterOf(d *quipu.DeadLetter) letter {
 	return l
 }
 
-// timeOf is a time in JSON, nil for none.
+// timeOf returns a time for JSON, nil for the zero time.
 func timeOf(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

@@ -61,7 +61,7 @@ type waiter struct {
 	code worst
 }
 
-// waited is how a job ended.
+// waited is how a job ended, or why the wait failed.
 type waited struct {
 	job    quipu.Job
 	output json.RawMessage
@@ -100,7 +100,7 @@ func (w *waiter) wait(ctx context.Context, keys []string) error {
 	return w.code.err()
 }
 
-// find resolves the keys; unknown ones are reported and hold up nothing.
+// find looks the keys up; unknown ones are reported and do not stop the others.
 func (w *waiter) find(ctx context.Context, keys []string) error {
 	for _, key := range keys {
 		job, err := w.rt.Find(ctx, key)
@@ -118,7 +118,7 @@ func (w *waiter) find(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// cut ends the waiting before the end: by the timeout, a signal, or an error.
+// cut ends the wait early: by the timeout, a signal, or an error.
 func (w *waiter) cut(ctx context.Context, err error) error {
 	w.progress(true)
 	if !errors.Is(context.Cause(ctx), errTimeout) {
@@ -140,7 +140,7 @@ func (w *waiter) cut(ctx context.Context, err error) error {
 	return w.code.err()
 }
 
-// ending is a job that has ended, as wait prints it.
+// ending is a job that has ended, as wait prints it in JSON.
 type ending struct {
 	Key    string          `json:"key"`
 	Job    string          `json:"job,omitempty"`
@@ -150,7 +150,7 @@ type ending struct {
 	Error  *failure        `json:"error,omitempty"`
 }
 
-// end prints how a job ended; any other error than the job's own is returned.
+// end prints how a job ended. It returns any error that is not the job's own.
 func (w *waiter) end(e waited) error {
 	end := ending{Key: e.job.Key, Job: e.job.ID.String(), State: string(journal.JobCompleted), Code: collation.CodeOK, Output: e.output}
 	failed, ended := errors.AsType[*quipu.JobError](e.err)
@@ -158,7 +158,7 @@ func (w *waiter) end(e waited) error {
 	case ended:
 		end.State, end.Code, end.Error = string(failed.State), failed.Code, failureOf(failed.Cause)
 		w.code.add(codeEnded)
-	case errors.Is(e.err, quipu.ErrNotFound): // it was removed meanwhile
+	case errors.Is(e.err, quipu.ErrNotFound): // the job was removed meanwhile
 		fmt.Fprintf(w.streams.Err, "quipu wait: %v\n", e.err)
 		w.code.add(codeNotFound)
 		return nil
@@ -177,7 +177,7 @@ func (w *waiter) end(e waited) error {
 	return err
 }
 
-// progress says on a terminal how many are left; clear removes it.
+// progress shows on a terminal how many jobs are left; clear removes the line.
 func (w *waiter) progress(clear bool) {
 	if w.all < 2 || !cli.Terminal(w.streams.Err) {
 		return

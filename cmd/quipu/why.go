@@ -45,7 +45,7 @@ has ended, say how and why.`,
 	return cmd
 }
 
-// reason is what why prints of one thing that a job waits for, in JSON.
+// reason is one thing that a job waits for, as why prints it in JSON.
 type reason struct {
 	Kind     string     `json:"kind"`
 	Activity string     `json:"activity,omitempty"`
@@ -88,7 +88,7 @@ func (a *app) why(ctx context.Context, rt *quipu.Runtime, key string, limit int)
 	return nil
 }
 
-// look gathers what a job is explained from.
+// look reads everything that explains the state of a job.
 func look(ctx context.Context, rt *quipu.Runtime, key string) (*explain.Job, error) {
 	job, err := find(ctx, rt, key)
 	if err != nil {
@@ -112,7 +112,7 @@ func look(ctx context.Context, rt *quipu.Runtime, key string) (*explain.Job, err
 		return nil, err
 	}
 	if j.Processes == nil {
-		j.Processes = []store.ProcessView{} // looked up: none
+		j.Processes = []store.ProcessView{} // not nil: they were read, and there are none
 	}
 	if v.State != journal.JobOpen && v.State != journal.JobExpired {
 		j.Last, err = closing(ctx, rt, job)
@@ -120,7 +120,7 @@ func look(ctx context.Context, rt *quipu.Runtime, key string) (*explain.Job, err
 	return j, err
 }
 
-// closing is the entry that closed or quarantined the job.
+// closing returns the entry that closed or quarantined the job.
 func closing(ctx context.Context, rt *quipu.Runtime, job quipu.Job) (*journal.Entry, error) {
 	for e, err := range rt.Journal(ctx, job) {
 		if err != nil {

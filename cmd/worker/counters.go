@@ -9,12 +9,12 @@ import (
 	"github.com/quipu-journal/quipu/observer"
 )
 
-// maxSeries bounds the counters that are kept; what comes beyond it is counted
-// without its attributes.
+// maxSeries bounds the counters that are kept. Beyond it counts are added up without their
+// attributes.
 const maxSeries = 1000
 
-// counters is an Observer that counts for /debug/counters and passes everything
-// on. A counter's name is the metric's, with its attributes behind it:
+// counters is an Observer that counts for /debug/counters and passes everything on. A counter's
+// name is that of its metric, with the attributes appended:
 // quipu.handler.attempts{topic=http,outcome=ok}.
 type counters struct {
 	observer.Observer
@@ -64,5 +64,5 @@ func (c *counters) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(text, '\n')) // a caller that has gone is none of ours
+	_, _ = w.Write(append(text, '\n')) // the caller may have gone
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/quipu-journal/quipu/dev"
 )
 
-// devOptions are the flags that only worker dev has.
+// devOptions are the flags of worker dev alone.
 type devOptions struct {
 	data, pgBin            string
 	postgresPort, natsPort int
@@ -67,7 +67,7 @@ ends. A second worker dev on the same directory is refused.
 	return cmd
 }
 
-// dev runs the servers and, unless they are wanted alone, the process on them.
+// dev runs the servers, and the process on them unless only the servers are wanted.
 func (p *process) dev(ctx context.Context, d devOptions, out io.Writer) (err error) {
 	dir, err := filepath.Abs(d.data)
 	if err != nil {
@@ -81,12 +81,12 @@ func (p *process) dev(ctx context.Context, d devOptions, out io.Writer) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	if err := cli.RemoveDevFile(dir); err != nil { // one that a kill left behind
+	if err := cli.RemoveDevFile(dir); err != nil { // a killed process may have left one
 		return err
 	}
 	servers, err := startServers(ctx, dir, d, p.log)
 	if err != nil {
-		return cmp.Or(ctx.Err(), err) // what was just started and killed has nothing to say
+		return cmp.Or(ctx.Err(), err) // when ctx has ended, errors of servers that were just started do not matter
 	}
 	defer func() { err = errors.Join(err, servers.stop()) }()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -110,8 +110,7 @@ func (p *process) dev(ctx context.Context, d devOptions, out io.Writer) (err err
 	return err
 }
 
-// tellReady writes dev.json and says what to do next. The password is in the
-// file alone.
+// tellReady writes dev.json and prints what to do next. Only the file has the password.
 func (p *process) tellReady(out io.Writer, dir string, s *servers, http string) error {
 	file := cli.DevFile{Postgres: s.postgres.DSN(database), NATS: s.nats.URL(), HTTP: http, PID: os.Getpid(), Space: p.opts.space}
 	if err := file.Write(dir); err != nil {
@@ -119,7 +118,7 @@ func (p *process) tellReady(out io.Writer, dir string, s *servers, http string) 
 	}
 	flag := " --dev " + dir
 	if standard, err := filepath.Abs(cli.DefaultDevDir); err == nil && standard == dir {
-		flag = "" // quipu looks there by itself
+		flag = "" // quipu looks there by default
 	}
 	fmt.Fprintf(out, "worker dev is ready. Data: %s\n  nats      %s\n  postgres  127.0.0.1:%d, see %s\n", dir, s.nats.URL(), s.postgresPort(), cli.DevPath(dir))
 	if http != "" {

@@ -72,8 +72,8 @@ func (r *running) ready(dir string) cli.DevFile {
 	return file
 }
 
-// dataDir is a directory that Postgres's own user can pass, so that as root too the
-// cluster is in it and goes with it.
+// dataDir returns a directory that Postgres's own user can enter, so that the cluster is in it,
+// also for root, and is removed with it.
 func dataDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "quipu-worker-test-")
@@ -111,7 +111,7 @@ func runJob(t *testing.T, file cli.DevFile, key string) string {
 	return string(out)
 }
 
-// TestDev: ready, refused for a second one, stopped, and there again.
+// TestDev: it becomes ready, refuses a second one, stops, and starts again.
 func TestDev(t *testing.T) {
 	t.Parallel()
 	flows := flowDir(t, "hello.yaml", version("1", "Hello,"))
@@ -200,7 +200,7 @@ func TestPreflightRefuses_4_4(t *testing.T) {
 	require.Contains(t, r.Err, "synchronous_commit")
 }
 
-// TestFlowVersions: a directory brings new versions and takes nothing back.
+// TestFlowVersions: a directory deploys new versions and does not go back to old ones.
 func TestFlowVersions(t *testing.T) {
 	t.Parallel()
 	dsn, nats := devtest.Postgres(t), devtest.NATS(t).URL()
@@ -248,8 +248,8 @@ func TestServersAway(t *testing.T) {
 	}
 }
 
-// TestServersComeLater: a worker that was started before its servers takes work
-// when they are there, and ends at once when it is told to before that.
+// TestServersComeLater: a worker that was started before its servers takes work once they are up,
+// and ends at once if it is told to before that.
 func TestServersComeLater(t *testing.T) {
 	t.Parallel()
 	data := dataDir(t)

@@ -22,14 +22,14 @@ import (
 // maxFlowFiles bounds the files of a flows directory.
 const maxFlowFiles = 10_000
 
-// flowFile is a flow and where it stands.
+// flowFile is a flow and the path of its file.
 type flowFile struct {
 	path string
 	flow *flow.Flow
 }
 
-// readFlows reads the flows below dir, in the order of their paths. Faults of all
-// files are printed to w, and the error is cli.ErrReported with codeFlows.
+// readFlows reads the flows below dir, in the order of their paths. It prints the faults of all
+// files to w, and then returns cli.ErrReported with codeFlows.
 func readFlows(dir string, w io.Writer) ([]flowFile, error) {
 	if dir == "" {
 		return nil, nil
@@ -83,8 +83,8 @@ func flowPaths(dir string) ([]string, error) {
 	return paths, err
 }
 
-// deployFlows deploys what is new to the space, and says of which flows new jobs take
-// another version.
+// deployFlows deploys the flows that are new to the space, and logs which flows got a new active
+// version.
 func deployFlows(ctx context.Context, rt *quipu.Runtime, flows []flowFile, log *slog.Logger) error {
 	for _, f := range flows {
 		err := rt.Deploy(ctx, f.flow)

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"runtime/debug"
-	_ "time/tzdata" // schedules know their zones on every machine
+	_ "time/tzdata" // so that schedules know their time zones on every machine
 
 	"github.com/spf13/cobra"
 
@@ -33,8 +33,8 @@ A second SIGTERM or SIGINT ends the process at once.`
 
 func main() { cli.Main(run) }
 
-// gcPercent lets the heap grow to five times of what is in use before it is collected:
-// most of what a message allocates is of no use a moment later.
+// gcPercent lets the heap grow to five times its live size before a collection, since most
+// allocations for a message are garbage a moment later.
 const gcPercent = 400
 
 func run(ctx context.Context, args []string, s cli.Streams) int {

@@ -16,16 +16,15 @@ import (
 )
 
 const (
-	// defaultWait is how long the servers may take to be there at start.
+	// defaultWait is how long start waits for the servers.
 	defaultWait = time.Minute
-	// firstPause doubles up to longestPause between two tries to connect.
+	// firstPause is the first pause between two tries to connect; it doubles up to longestPause.
 	firstPause   = 250 * time.Millisecond
 	longestPause = 5 * time.Second
 )
 
-// open makes the process ready to take work. Servers that are away are waited
-// for: whoever starts everything at once, or restarts a database, has no order to
-// keep.
+// open connects and makes the process ready to take work. It waits for servers that are away, so
+// that processes and servers can be started in any order.
 func (p *process) open(ctx context.Context, cfg quipu.Config) (*quipu.Runtime, error) {
 	if p.opts.wait == 0 {
 		return p.connect(ctx, cfg)
@@ -57,21 +56,20 @@ func (p *process) open(ctx context.Context, cfg quipu.Config) (*quipu.Runtime, e
 	}
 }
 
-// away says that a server could not be reached, as far as that can be told from a
-// fault that stays.
+// away says that a server could not be reached, as opposed to a fault that will stay.
 func away(err error) bool {
 	return cli.Code(err) == cli.CodeFailed && (errors.Is(err, store.ErrUnavailable) || errors.Is(err, transport.ErrUnavailable))
 }
 
-// connect checks the servers, opens the runtime and deploys the flows. Where both servers
-// are away the error names both.
+// connect checks the servers, opens the runtime and deploys the flows. If both servers are away,
+// the error names both.
 func (p *process) connect(ctx context.Context, cfg quipu.Config) (_ *quipu.Runtime, err error) {
 	var gone error
 	if cfg.NATS != "" {
 		if gone = p.askNATS(ctx, cfg); gone != nil && !away(gone) {
 			return nil, gone
 		}
-		cfg.NATSWait = -1 // it has just answered, or not
+		cfg.NATSWait = -1 // askNATS has just waited for it
 	}
 	rt, err := quipu.Open(mode.With(ctx, p.opts.mode), cfg)
 	switch {
@@ -96,8 +94,8 @@ func (p *process) connect(ctx context.Context, cfg quipu.Config) (_ *quipu.Runti
 	return rt, deployFlows(ctx, rt, p.flows, p.log)
 }
 
-// askNATS is preflightNATS in half of the time that is left, so that the database is
-// asked as well.
+// askNATS runs preflightNATS for at most half of the time that is left, so that the database is
+// checked, too.
 func (p *process) askNATS(ctx context.Context, cfg quipu.Config) error {
 	if end, bounded := ctx.Deadline(); bounded {
 		var cancel context.CancelFunc

@@ -23,7 +23,7 @@ import (
 
 // options are the flags of worker and worker dev.
 type options struct {
-	postgres, nats, creds, nkey string // of worker alone
+	postgres, nats, creds, nkey string // only of worker, not of worker dev
 
 	space, flows, http, log, level, name     string
 	archive                                  string
@@ -35,7 +35,7 @@ type options struct {
 	mode                                     mode.Mode
 }
 
-// defineServers are the flags of a worker that finds its servers running.
+// defineServers defines the flags of a worker that connects to running servers.
 func (o *options) defineServers(f *pflag.FlagSet) {
 	f.StringVar(&o.postgres, "postgres", "", "connection string of the database, as a `DSN`; required")
 	f.StringVar(&o.nats, "nats", "", "`URL` of the NATS servers, comma-separated; required for the roles engine and workers")
@@ -79,7 +79,7 @@ func allRoles() (names []string) {
 	return names
 }
 
-// logger writes to w as the flags say.
+// logger returns a logger to w, as the flags say.
 func (o *options) logger(w io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.level)); err != nil {
@@ -95,7 +95,7 @@ func (o *options) logger(w io.Writer) (*slog.Logger, error) {
 	return nil, cli.Exitf(cli.CodeUsage, "--log %.40q: use text or json", o.log)
 }
 
-// check reports every flag that cannot be used.
+// check returns an error for the first flag with a bad value.
 func (o *options) check() error {
 	for _, r := range o.roles {
 		if !slices.Contains(allRoles(), r) {
@@ -113,14 +113,14 @@ func (o *options) check() error {
 	return err
 }
 
-// minLease and maxLease bound leases and ack waits, as package workers does.
+// minLease and maxLease bound leases and ack waits, as in package workers.
 const (
 	minLease = 30 * time.Millisecond
 	maxLease = time.Hour
 )
 
-// limits reports a number or a time that the runtime would refuse later, when
-// work was taken already. Zero is the default.
+// limits checks numbers and times that the runtime would refuse only after it has taken work.
+// Zero is the default.
 func (o *options) limits() error {
 	for _, f := range []struct {
 		name    string
@@ -152,8 +152,8 @@ func (o *options) limits() error {
 	return nil
 }
 
-// loopbackOnly is the address with its host filled in. Nothing is served beyond
-// loopback without authentication (4.5).
+// loopbackOnly returns the address with its host filled in. Without authentication nothing is
+// served beyond loopback (4.5).
 func loopbackOnly(addr string) (string, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

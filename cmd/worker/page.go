@@ -16,21 +16,20 @@ import (
 const (
 	httpWait  = 10 * time.Second // to read a request
 	readyWait = 2 * time.Second  // for the database's answer in /readyz
-	stopWait  = 3 * time.Second  // for requests under way at the end
+	stopWait  = 3 * time.Second  // for running requests at the end
 )
 
-// page is the HTTP server of a process: /healthz says that it lives, /readyz
-// that it takes work and reaches the database.
+// page is the HTTP server of a process. /healthz says that it lives, /readyz that it takes work
+// and reaches the database.
 type page struct {
 	server *http.Server
 	url    string
 	done   chan error
-	// ready asks whether the process can work; nil before there is a runtime.
+	// ready says whether the process can work; nil until there is a runtime.
 	ready atomic.Pointer[func(context.Context) error]
 }
 
-// openPage listens on addr. Without an address it is nil, which all its methods
-// take.
+// openPage listens on addr. Without an address it returns nil; all methods accept a nil page.
 func openPage(ctx context.Context, addr string, counts http.Handler) (*page, error) {
 	if addr == "" {
 		return nil, nil
@@ -55,7 +54,7 @@ func openPage(ctx context.Context, addr string, counts http.Handler) (*page, err
 	return p, nil
 }
 
-// URL of the server, "" without one.
+// URL returns the server's address, "" without one.
 func (p *page) URL() string {
 	if p == nil {
 		return ""
@@ -63,7 +62,7 @@ func (p *page) URL() string {
 	return p.url
 }
 
-// asks says whom to ask whether the process can work: quipu.Runtime.Check.
+// asks sets the check for /readyz: quipu.Runtime.Check.
 func (p *page) asks(check func(context.Context) error) {
 	if p != nil {
 		p.ready.Store(&check)
@@ -91,7 +90,7 @@ func (p *page) readyz(w http.ResponseWriter, r *http.Request) {
 func say(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text+"\n") // a caller that has gone is none of ours
+	_, _ = io.WriteString(w, text+"\n") // the caller may have gone
 }
 
 func (p *page) close() error {

@@ -12,9 +12,8 @@ import (
 	"github.com/quipu-journal/quipu/transport/nats"
 )
 
-// preflightNATS checks the server and the streams that are there, and prints
-// what it found (4.4). It has a connection of its own, since the runtime makes
-// the streams as soon as it has one.
+// preflightNATS checks the server and the existing streams, and prints what it found (4.4). It
+// uses its own connection, since the runtime makes the streams as soon as it connects.
 func (p *process) preflightNATS(ctx context.Context, cfg quipu.Config) error {
 	bus, err := nats.Open(ctx, nats.Config{
 		URL: cfg.NATS, Space: cfg.Space, Lanes: cfg.Lanes, InProcess: cfg.InProcess,

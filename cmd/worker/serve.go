@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// drainSlack is what a drain may take beyond Config.Drain: handlers that
-	// ignore the end of their context, last commits and acks.
+	// drainSlack is how much longer than Config.Drain a drain may take, for handlers that ignore
+	// the end of their context, and for last commits and acks.
 	drainSlack = 15 * time.Second
 	// flushWait bounds the sending of the last spans.
 	flushWait = 5 * time.Second
 )
 
-// process is one run of worker.
+// process is one run of the command worker.
 type process struct {
 	opts  options
 	err   io.Writer
@@ -32,7 +32,7 @@ type process struct {
 	env   func(string) (string, bool)
 }
 
-// newProcess checks everything that can be checked without a server.
+// newProcess checks everything that needs no server.
 func newProcess(o options, s cli.Streams) (*process, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func newProcess(o options, s cli.Streams) (*process, error) {
 	return &process{opts: o, err: s.Err, log: log, flows: flows, env: s.Env}, nil
 }
 
-// hotBytes is --hot-mib as quipu.Config has it: none there is negative.
+// hotBytes converts --hot-mib for quipu.Config, where a negative value means none.
 func hotBytes(mib int) int {
 	if mib == 0 {
 		return -1
@@ -56,7 +56,7 @@ func hotBytes(mib int) int {
 	return mib << 20
 }
 
-// config is the runtime's, without the servers of worker dev.
+// config returns the runtime's configuration, without the servers of worker dev.
 func (p *process) config() quipu.Config {
 	o := p.opts
 	reg := workers.New()
@@ -74,7 +74,7 @@ func (p *process) config() quipu.Config {
 	return cfg
 }
 
-// serve runs the process until ctx ends. ready is called, if not nil, when it
+// serve runs the process until ctx ends. It calls ready, if that is not nil, when the process
 // takes work.
 func (p *process) serve(ctx context.Context, cfg quipu.Config, ready func(url string) error) (err error) {
 	if cfg.Postgres == "" || cfg.NATS == "" && needsNATS(cfg.Roles) {
@@ -94,7 +94,7 @@ func (p *process) serve(ctx context.Context, cfg quipu.Config, ready func(url st
 			p.log.Warn("the last spans and metrics were not sent", "error", e)
 		}
 	}()
-	tel.SetGlobal() // handlers' own spans and the exporters' errors find their way
+	tel.SetGlobal() // for handlers' own spans and the exporters' errors
 	counts := newCounters(tel)
 	cfg.Observer = counts
 	page, err := openPage(ctx, p.opts.http, counts)
@@ -133,7 +133,7 @@ func (p *process) work(ctx context.Context, cfg quipu.Config, page *page, ready 
 	case <-rt.Ready():
 	case <-ctx.Done():
 	case err := <-running:
-		running <- err // await says what that means
+		running <- err // await handles it
 	}
 	if url := page.URL(); url != "" {
 		p.log.Info("serves http", "url", url)
@@ -147,7 +147,7 @@ func (p *process) work(ctx context.Context, cfg quipu.Config, page *page, ready 
 	return p.await(ctx, running)
 }
 
-// await waits for the end of ctx and then, in bounded time, for the drain (T10).
+// await waits for the end of ctx and then, for a bounded time, for the drain (T10).
 func (p *process) await(ctx context.Context, running <-chan error) error {
 	select {
 	case err := <-running:

@@ -16,20 +16,20 @@ import (
 	"github.com/quipu-journal/quipu/dev"
 )
 
-// database is the one that worker dev uses.
+// database is the name of worker dev's database.
 const database = "quipu"
 
 const maxPort = 65535
 
-// portsFile remembers the ports in the data directory.
+// portsFile keeps the ports, in the data directory.
 const portsFile = "ports.json"
 
-// settings of a Postgres that shares a machine with everything else.
+// settings are those of a Postgres that shares its machine with other programs.
 var settings = map[string]string{"shared_buffers": "128MB", "max_connections": "200", "max_wal_size": "2GB"}
 
 var errPostgresEnded = errors.New("the private Postgres ended by itself; its log is postgres/postgres.log in the data directory")
 
-// servers are what worker dev brings.
+// servers are the servers of worker dev.
 type servers struct {
 	nats     *dev.NATS
 	postgres *dev.Postgres
@@ -41,8 +41,8 @@ type ports struct {
 	NATS     int `json:"nats"`
 }
 
-// startServers runs both servers below dir. A port that was asked for must be
-// free; the last one is taken again if it is.
+// startServers runs both servers below dir. A requested port must be free; otherwise the last
+// port is used again if it is free.
 func startServers(ctx context.Context, dir string, d devOptions, log *slog.Logger) (*servers, error) {
 	last := readPorts(dir)
 	pgPort, err := choosePort(ctx, "postgres-port", d.postgresPort, last.Postgres)
@@ -70,12 +70,12 @@ func startServers(ctx context.Context, dir string, d devOptions, log *slog.Logge
 	return s, nil
 }
 
-// stop ends both; the database goes last.
+// stop stops both, the database last.
 func (s *servers) stop() error {
 	return errors.Join(s.nats.Shutdown(), s.postgres.Stop(dev.StopFast))
 }
 
-// watch cancels with errPostgresEnded when Postgres ends before ctx does.
+// watch cancels with errPostgresEnded if Postgres ends before ctx does.
 func (s *servers) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	select {
 	case <-ctx.Done():
@@ -84,7 +84,7 @@ func (s *servers) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// postgresPort is read from the connection string.
+// postgresPort returns the port in the connection string.
 func (s *servers) postgresPort() int { return portOf(s.postgres.DSN(database)) }
 
 func portOf(address string) int {
@@ -110,8 +110,8 @@ func (s *servers) keepPorts(dir string) error {
 	return nil
 }
 
-// readPorts are the last ones; none if the file cannot be used: any free port
-// will do.
+// readPorts returns the last ports, or none if the file cannot be read: then any free port is
+// used.
 func readPorts(dir string) ports {
 	var p ports
 	text, err := os.ReadFile(filepath.Join(dir, portsFile))
@@ -121,8 +121,8 @@ func readPorts(dir string) ports {
 	return p
 }
 
-// choosePort is the port that the flag asks for, which must be free, or else the
-// last one if it is free, or 0 for any.
+// choosePort returns the port of the flag, which must be free; without the flag the last port if
+// it is free, or else 0 for any.
 func choosePort(ctx context.Context, flag string, asked, last int) (int, error) {
 	switch {
 	case asked == 0:
@@ -135,7 +135,7 @@ func choosePort(ctx context.Context, flag string, asked, last int) (int, error) 
 	return asked, nil
 }
 
-// stillFree is the port, or 0 if somebody else has it.
+// stillFree returns the port, or 0 if it is taken.
 func stillFree(ctx context.Context, port int) int {
 	if port <= 0 {
 		return 0
@@ -144,6 +144,6 @@ func stillFree(ctx context.Context, port int) int {
 	if err != nil {
 		return 0
 	}
-	_ = l.Close() // it was only a look
+	_ = l.Close() // only a check
 	return port
 }

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { devtest.Main(m) }
 
 func TestDocumented(t *testing.T) { clitest.Documented(t, newCommand(cli.Streams{})) }
 
-// TestGC is of the whole process, so that no other test runs beside it.
+// TestGC affects the whole process, so no other test runs beside it.
 func TestGC(t *testing.T) {
 	before := debug.SetGCPercent(77)
 	defer debug.SetGCPercent(before)
@@ -39,7 +39,7 @@ output: {text: "${ greet.output.text }"}
 transitions: {start: [greet]}
 `
 
-// flowDir is a directory with files, name and text in turn.
+// flowDir makes a directory with files; names and texts alternate.
 func flowDir(t *testing.T, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -55,7 +55,7 @@ func version(v, note string) string {
 	return strings.NewReplacer("VERSION", v, "NOTE", note).Replace(hello)
 }
 
-// TestUsage: what can be known without a server is refused before one is asked.
+// TestUsage: faults that need no server are found before one is asked.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	servers := []string{"--postgres", "postgres://127.0.0.1:1/x", "--nats", "nats://127.0.0.1:1"}

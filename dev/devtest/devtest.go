@@ -25,11 +25,10 @@ const (
 	startWait = 2 * time.Minute
 	// dirPattern names the directories of test clusters below os.TempDir.
 	dirPattern = "quipu-devtest-"
-	// memory is a file system in memory, room is what it must have free.
+	// memory is a file system in memory, and room the free space that it must have.
 	memory = "/dev/shm"
 	room   = 2 << 30
-	// create makes an empty database: files that are copied cost a tenth of pages that
-	// are logged.
+	// create makes an empty database. Copying files costs a tenth of logging pages.
 	create = "CREATE DATABASE %s TEMPLATE template0 STRATEGY file_copy"
 	drop   = "DROP DATABASE %s (FORCE)"
 )
@@ -43,25 +42,24 @@ var cluster struct {
 	names atomic.Int64
 
 	mu    sync.Mutex
-	admin *pgx.Conn // makes the databases: a connection for each, or a program, costs more
+	admin *pgx.Conn // makes the databases; a connection or a program for each costs more
 }
 
-// Tests are those of a test binary: a *testing.M, or what runs it.
+// Tests runs the tests of a binary: a *testing.M or a wrapper.
 type Tests interface {
-	// Run gives the exit code.
+	// Run returns the exit code.
 	Run() int
 }
 
-// Main runs the tests, then stops the shared Postgres, checks that no goroutine
-// is left, and exits with the result.
+// Main runs the tests, stops the shared Postgres, checks that no goroutine is left, and exits
+// with the result.
 func Main(m Tests, opts ...goleak.Option) { os.Exit(Run(m, opts...)) }
 
-// Run is Main for a TestMain that has something to clean up itself: it returns
-// the exit code.
+// Run is Main for a TestMain with its own clean-up: it returns the exit code.
 func Run(m Tests, opts ...goleak.Option) int {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // what a test looks at, it has a logger for
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // a test that checks a log has its own logger
 	if os.Getenv("TMPDIR") == "" && roomy(memory) {
-		_ = os.Setenv("TMPDIR", memory) // the name is a right one
+		_ = os.Setenv("TMPDIR", memory) // it cannot fail: the name is valid
 	}
 	code := m.Run()
 	if err := stop(); err != nil {
@@ -75,8 +73,8 @@ func Run(m Tests, opts ...goleak.Option) int {
 	return code
 }
 
-// roomy says that a directory is there and has room. What a test writes need not
-// outlive the machine: in memory the servers write as ever, and their disk is fast.
+// roomy says that a directory exists and has room. In memory the servers write as always but on a
+// fast disk, and what a test writes need not survive the machine.
 func roomy(dir string) bool {
 	var fs syscall.Statfs_t
 	return syscall.Statfs(dir, &fs) == nil && fs.Bavail > room/uint64(fs.Bsize) //nolint:gosec // the size of a block
@@ -87,11 +85,11 @@ func stop() error {
 		return nil
 	}
 	err := cluster.admin.Close(context.Background())
-	return errors.Join(err, cluster.pg.Stop(dev.StopImmediate), os.RemoveAll(cluster.dir)) // nothing of it is kept
+	return errors.Join(err, cluster.pg.Stop(dev.StopImmediate), os.RemoveAll(cluster.dir)) // nothing has to be kept
 }
 
-// Postgres is the DSN of a fresh, empty database for this test, whose role is a
-// superuser. The database is dropped when the test ends.
+// Postgres returns the DSN of a fresh, empty database for this test, with a superuser's role. The
+// database is dropped when the test ends.
 func Postgres(t testing.TB) (dsn string) {
 	t.Helper()
 	name, dsn := database(t)
@@ -105,14 +103,14 @@ func Postgres(t testing.TB) (dsn string) {
 	return dsn
 }
 
-// Kept is the DSN of a fresh, empty database that stays until the test binary ends.
+// Kept returns the DSN of a fresh, empty database that exists until the test binary ends.
 func Kept(t testing.TB) (dsn string) {
 	t.Helper()
 	_, dsn = database(t)
 	return dsn
 }
 
-// database makes one on the shared Postgres.
+// database makes a database on the shared Postgres.
 func database(t testing.TB) (name, dsn string) {
 	t.Helper()
 	cluster.once.Do(func() { cluster.err = start() })
@@ -136,14 +134,14 @@ func administer(ctx context.Context, statement string) error {
 	return err
 }
 
-// Database makes an empty database on a server of the test's own, and gives its DSN. It
-// is dropped when the test ends.
+// Database makes an empty database on the test's own server, and returns its DSN. It is dropped
+// when the test ends.
 func Database(t testing.TB, pg *dev.Postgres, name string) (dsn string) {
 	t.Helper()
 	do := func(statement string) {
 		ctx, cancel := context.WithTimeout(context.Background(), startWait)
 		defer cancel()
-		admin, err := pgx.Connect(ctx, pg.DSN("postgres")) // the server may be another than before
+		admin, err := pgx.Connect(ctx, pg.DSN("postgres")) // the server may have been replaced meanwhile
 		if err == nil {
 			_, err = admin.Exec(ctx, statement)
 			err = errors.Join(err, admin.Close(ctx))
@@ -164,7 +162,7 @@ func start() error {
 		return err
 	}
 	cluster.dir = dir
-	if err := os.Chmod(dir, 0o755); err != nil { // the database's user passes it
+	if err := os.Chmod(dir, 0o755); err != nil { // the database's user must be able to enter it
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startWait)
@@ -179,9 +177,8 @@ func start() error {
 	return nil
 }
 
-// sweep removes the directories of test binaries that were killed. Their
-// servers died with them; a directory in use is locked and stays, and so does a
-// young one, which may not be locked yet.
+// sweep removes the directories of killed test binaries, whose servers died with them. A
+// directory in use is locked and stays. A young one stays too, since it may not be locked yet.
 func sweep() {
 	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), dirPattern+"*"))
 	if err != nil {
@@ -201,8 +198,8 @@ func sweep() {
 	}
 }
 
-// NATS is an embedded server with JetStream on files for this test, shut down
-// when the test ends.
+// NATS starts an embedded server with JetStream on files for this test, and shuts it down when
+// the test ends.
 func NATS(t testing.TB) *dev.NATS {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startWait)

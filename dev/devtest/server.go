@@ -16,12 +16,10 @@ import (
 	"github.com/quipu-journal/quipu/dev"
 )
 
-// Start is dev.StartPostgres for a server that lives for a test: it is small, compiles no
-// query that is asked once, starts no processes for it, and cleans up no table that is
-// dropped soon, unless the settings of opts say otherwise. What the promise needs is as
-// ever. Its password is hashed in one round: it is random and long, so that more protect
-// nothing, and the usual 4096 are most of what a client with the race detector does to
-// connect.
+// Start is dev.StartPostgres for the server of a test. It is small, without JIT, parallel queries
+// and autovacuum, unless opts.Settings say otherwise; the settings that the promise needs stay.
+// Its password is hashed in one round. The password is random and long, so the usual 4096 rounds
+// protect nothing, and they are most of what a connection costs with the race detector.
 func Start(ctx context.Context, dir string, opts dev.PostgresOptions) (*dev.Postgres, error) {
 	settings := map[string]string{"shared_buffers": "64MB", "jit": "off", "max_parallel_workers_per_gather": "0", "autovacuum": "off"}
 	maps.Copy(settings, opts.Settings)
@@ -36,8 +34,7 @@ func Start(ctx context.Context, dir string, opts dev.PostgresOptions) (*dev.Post
 	return pg, nil
 }
 
-// hashOnce stores the password of the DSN's role as the verifier of RFC 5803 with one
-// round.
+// hashOnce stores the password of the DSN's role as a verifier of RFC 5803 with one round.
 func hashOnce(ctx context.Context, dsn string) error {
 	admin, err := pgx.Connect(ctx, dsn)
 	if err != nil {

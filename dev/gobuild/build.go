@@ -13,13 +13,12 @@ import (
 	"syscall"
 )
 
-// shared is where the programs of all test binaries are: go build links a program
-// again only where it is not what it would make.
+// shared has the programs of all test binaries. go build links a program again only if it has
+// changed.
 var shared = filepath.Join(os.TempDir(), fmt.Sprintf("quipu-gobuild-%d", os.Getuid()))
 
-// Build runs go build in a directory, with more arguments: flags, and behind them
-// packages by their paths (./x). to is the program, or a directory of several that
-// exists. The error has what go said.
+// Build runs go build in dir. args are flags and then packages by path (./x). to is the program,
+// or an existing directory for several. The error includes go's output.
 func Build(dir, to string, args ...string) error {
 	at := max(0, slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, ".") }))
 	flags := append(slices.Clone(race), args[:at]...)
@@ -32,7 +31,7 @@ func Build(dir, to string, args ...string) error {
 		return fmt.Errorf("go build: %w", err)
 	}
 	defer release()
-	// Without what a debugger reads it is linked sooner.
+	// Linking is faster without debug information.
 	build := exec.Command("go", slices.Concat([]string{"build", "-ldflags=-s -w", "-o", made + "/"}, flags, args[at:])...) //nolint:gosec // of a test
 	build.Dir = dir
 	if out, err := build.CombinedOutput(); err != nil {
@@ -59,11 +58,10 @@ func lock(dir string) (release func(), err error) {
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return func() { _ = file.Close() }, nil // which gives the lock back
+	return func() { _ = file.Close() }, nil // closing releases the lock
 }
 
-// take copies a program: the one in the shared place may be made anew while this one
-// runs.
+// take copies a program, since the shared one may be rebuilt while this test runs it.
 func take(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package gobuild builds the programs that tests run. They are built as the test
-// itself was: with the race detector where it has it, so that they look for races
-// too, and so that a test run compiles what they share once. A program that several
-// test binaries run is linked by the first of them.
+// Package gobuild builds the programs that tests run. It uses the flags of the test itself, so
+// that with the race detector the programs look for races, too, and shared packages are compiled
+// once. Only the first of several test binaries links a program that they all run.
 package gobuild

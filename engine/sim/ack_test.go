@@ -15,26 +15,26 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// acks holds every ack to what stands of its message (I8).
+// acks checks every ack against the state of its message (I8).
 type acks struct {
 	amu     sync.Mutex
-	told    map[journal.GUID]bool // responses that the bus said it has
-	letters map[string]bool       // bodies of messages with a dead letter of their own
-	freed   map[journal.GUID]bool // rows that were held, and that an operator released, or a wait
+	told    map[journal.GUID]bool // responses that the bus has acknowledged
+	letters map[string]bool       // bodies of messages that have a dead letter without a row
+	freed   map[journal.GUID]bool // rows that were held and then released by an operator or a wait
 }
 
 func (a *acks) init() {
 	a.told, a.letters, a.freed = map[journal.GUID]bool{}, map[string]bool{}, map[journal.GUID]bool{}
 }
 
-// frees notes that an operator may release a row.
+// frees records that an operator may release a row.
 func (a *acks) frees(row journal.GUID) {
 	a.amu.Lock()
 	defer a.amu.Unlock()
 	a.freed[row] = true
 }
 
-// tells wraps the word on the PubAcks of responses.
+// tells wraps the callback for the PubAcks of responses.
 func (a *acks) tells(msgs []transport.Message, done func(int, error)) func(int, error) {
 	if done == nil {
 		return nil
@@ -49,8 +49,7 @@ func (a *acks) tells(msgs []transport.Message, done func(int, error)) func(int, 
 	}
 }
 
-// keeps notes signals that a commit has kept: a wait may make one due again at any
-// time.
+// keeps records signals that a commit has kept: a wait may make one due again at any time.
 func (a *acks) keeps(p *collation.Plan) {
 	for i := range p.Update {
 		if r := &p.Update[i]; r.Held == collation.HeldKept {
@@ -59,7 +58,7 @@ func (a *acks) keeps(p *collation.Plan) {
 	}
 }
 
-// lettered notes the dead letters of messages that have no row.
+// lettered records the dead letters of messages without a row.
 func (a *acks) lettered(plans []store.Chained) {
 	a.amu.Lock()
 	defer a.amu.Unlock()
@@ -72,8 +71,8 @@ func (a *acks) lettered(plans []store.Chained) {
 	}
 }
 
-// ends is called when a word on a delivery is to be said: what it needs has
-// committed by then.
+// ends is called before a delivery is acked or rejected: by then everything that it needs must be
+// committed.
 func (w *world) ends(d *delivery, word string) {
 	if word != "ack" && word != "term" || d.c.p.gone() {
 		return
@@ -90,7 +89,7 @@ func (w *world) ends(d *delivery, word string) {
 			why = l.lost()
 		}
 		if err == nil && l.Row != nil && w.letters[string(l.Row.Body)] {
-			why = "" // compensations that cannot begin: their row sends them again, however often
+			why = "" // compensations that cannot begin: their row sends them again each time
 		}
 	}
 	if why != "" {
@@ -98,13 +97,13 @@ func (w *world) ends(d *delivery, word string) {
 	}
 }
 
-// left is what an ack leaves behind of its message.
+// left is what remains of a message when it is acked.
 type left struct {
 	storemem.Peeked
 	kind    journal.MessageKind
 	turn    int
 	count   int  // of deliveries
-	told    bool // of a request: the bus has a response to this turn
+	told    bool // for a request: the bus has a response to this turn
 	unnamed bool // a start that was sent before its job began
 	freed   bool // its row was held, and released by an operator, or by a wait
 }
@@ -149,14 +148,13 @@ func (w *world) leftOf(d *delivery) (*left, error) {
 	return l, nil
 }
 
-// leftTimes is the delivery from which the engine leaves a message that another
-// one goes before to its row.
+// leftTimes is the number of deliveries after which the engine leaves a message that must wait
+// for another to its row.
 const leftTimes = 5
 
-// lost says why the message could not be acked, "" where it could: its marker or
-// its stale verdict has committed, its row is gone, was turned, or is held for a
-// person; or, of a message whose row still stands with a time, what brings it on
-// has come about.
+// lost says why the message must not be acked, "" if it may be. It may be if its marker or stale
+// verdict has committed, or its row is gone, was turned, or is held for a person. If its row
+// still has a due time, whatever continues the message must exist.
 func (l *left) lost() string {
 	r := l.Row
 	switch {
@@ -166,10 +164,10 @@ func (l *left) lost() string {
 		return ""
 	case r == nil, r.Held != "", r.Turn != l.turn, r.Kind != l.rowKind():
 		return ""
-	case r.NextAt == collation.Never && r.Holder == "": // who has it sees to it (W8)
+	case r.NextAt == collation.Never && r.Holder == "": // a holder would continue it (W8)
 		return "its row stands, and nothing sends it again"
 	case l.freed, l.kind == journal.MessageRequest && l.told:
-		return "" // a dead letter stood for it, or a mailbox; the bus has the response
+		return "" // it had a dead letter or a mailbox row; or the bus has the response
 	case l.count >= leftTimes && l.kind != journal.MessageRequest, l.kind == journal.MessageStart && l.unnamed && l.State != "":
 		return ""
 	case l.kind == journal.MessageRequest:
@@ -180,7 +178,7 @@ func (l *left) lost() string {
 	return "its row stands, and nothing of it has committed"
 }
 
-// rowKind is the kind of the row of the message.
+// rowKind returns the kind of the row of the message.
 func (l *left) rowKind() journal.MessageKind {
 	if l.kind == journal.MessageResponse {
 		return journal.MessageRequest
@@ -188,8 +186,7 @@ func (l *left) rowKind() journal.MessageKind {
 	return l.kind
 }
 
-// I8 can fail: each line says what is left of a message, and whether it was too
-// early to ack it.
+// I8 can fail: each line is a state of a message, and whether an ack would be too early.
 func TestI8SaysWhatIsLost(t *testing.T) {
 	t.Parallel()
 	row := func(kind journal.MessageKind, change func(*collation.Row)) *collation.Row {

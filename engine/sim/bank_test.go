@@ -22,20 +22,20 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// accounts of the bank. All begin with nothing, and may owe: their sum stays 0.
+// accounts of the bank. All begin with 0 and may be negative: their sum stays 0.
 const accounts = 3
 
-// bank is what the effects of class Tx write (I13), and how often their bodies ran.
+// bank is what effects of class Tx write (I13), and how often their bodies ran.
 type bank struct {
 	tmu    sync.Mutex
 	bodies map[string]int    // by key
-	stood  map[string]string // what a run of a removed job's body found written, by key
-	dirty  bool              // something may have been committed since the last look
+	stood  map[string]string // what the body of a removed job's run found written, by key
+	dirty  bool              // something may have been committed since the last check
 }
 
 func (b *bank) init() { b.bodies, b.stood = map[string]int{}, map[string]string{} }
 
-// stir notes that a Tx effect has ended.
+// stir records that a Tx effect has ended.
 func (b *bank) stir() {
 	b.tmu.Lock()
 	defer b.tmu.Unlock()
@@ -45,7 +45,7 @@ func (b *bank) stir() {
 func account(n int) string { return "account-" + strconv.Itoa(n%accounts) }
 
 func amountOf(value string) int {
-	n, _ := strconv.Atoi(value) // "" is nothing
+	n, _ := strconv.Atoi(value) // "" counts as 0
 	return n
 }
 
@@ -58,8 +58,8 @@ type receipt struct {
 // follower is the key of the job that a run of a body begins.
 func follower(key string, n int) string { return fmt.Sprintf("after-%s-%d", key, n) }
 
-// transfer is the body of an effect of class Tx: it takes from one account, and
-// gives to another, while others do so, too; and it begins a job and sends a signal.
+// transfer is the body of an effect of class Tx. It takes from one account and gives to another,
+// while others do the same, and it begins a job and sends a signal.
 func (p *process) transfer(ctx context.Context, e *effect, tx *storemem.EffectTx) (json.RawMessage, error) {
 	w := p.world
 	key := effects.Key(ctx)
@@ -77,7 +77,7 @@ func (p *process) transfer(ctx context.Context, e *effect, tx *storemem.EffectTx
 	v := w.gate.pass(ctx, p, kindOutside, fmt.Sprint("transfer ", key[:12], " ", n))
 	tx.Put(account(from+1), strconv.Itoa(amountOf(tx.Get(account(from+1)))+amount))
 	tx.Put("transfer-"+key, strconv.Itoa(n))
-	if workers.Info(ctx).Flow == w.plan.main { // what follows is a job of the other flow
+	if workers.Info(ctx).Flow == w.plan.main { // a follow-up is a job of the other flow
 		tx.Put("follows-"+key, strconv.Itoa(n))
 		_, err := p.committer.StartTx(ctx, tx, store.Start{
 			Flow: w.plan.refs[w.plan.kid], Trigger: "start", Key: follower(key, n), Input: []byte(`{"list":[1],"v":1}`),
@@ -104,10 +104,9 @@ func (p *process) transfer(ctx context.Context, e *effect, tx *storemem.EffectTx
 	return json.Marshal(receipt{key, n})
 }
 
-// rerun judges a run of a body whose writes are there. It may be only of a job that
-// was removed, its effects with it, while its request was on its way (P29): nothing
-// that the run writes is committed then, for it has no row (J8), which followed
-// looks at.
+// rerun judges a run of a body whose writes exist already. That may only be a run for a job that
+// was removed, together with its effects, while its request was on its way (P29). Nothing of such
+// a run is committed, since it has no row (J8); followed checks that.
 func (w *world) rerun(job, name, key, stood string) {
 	id, err := journal.ParseJobID(job)
 	if err != nil {
@@ -124,7 +123,7 @@ func (w *world) rerun(job, name, key, stood string) {
 	w.stood[key] = stood
 }
 
-// news is the signal that a run of a body sends.
+// news returns the signal that a run of a body sends.
 func (w *world) news(key string, n int) collation.Signal {
 	return collation.Signal{
 		GUID: collation.SignalGUID(space, "tell", "any", follower(key, n)), Topic: "tell", Key: "any", Code: collation.CodeOK,
@@ -132,7 +131,7 @@ func (w *world) news(key string, n int) collation.Signal {
 	}
 }
 
-// conserved holds the bank to its sum (I13).
+// conserved checks the sum of the bank (I13).
 func (w *world) conserved() {
 	w.tmu.Lock()
 	dirty := w.dirty
@@ -157,9 +156,8 @@ func unbalanced(value func(key string) string) string {
 	return ""
 }
 
-// transferred compares a job's effects of class Tx with what they wrote: the
-// committed run of each body, and no other, has left its writes (I1), and has begun
-// what follows (P24, P25).
+// transferred compares a job's effects of class Tx with what they wrote: only the committed run
+// of each body has left its writes (I1) and begun its follow-ups (P24, P25).
 func (w *world) transferred(s *store.Stored) {
 	for i := range s.Effects {
 		e := &s.Effects[i]
@@ -179,7 +177,7 @@ func (w *world) transferred(s *store.Stored) {
 	}
 }
 
-// misses says how what a transfer wrote differs from what is recorded of it.
+// misses says how the writes of a transfer differ from its record.
 func (r *receipt) misses(key, written string) string {
 	recorded := ""
 	if r.N > 0 {
@@ -194,12 +192,12 @@ func (r *receipt) misses(key, written string) string {
 	return ""
 }
 
-// followed holds what bodies began to what was committed: the job and the signal of
-// the run that says so in the bank, and of no other (P24, P25). views are all jobs.
+// followed compares the follow-ups of bodies with what was committed: only the job and the signal
+// of the run that the bank records exist (P24, P25). views are all jobs.
 func (w *world) followed(views []*store.JobView) {
 	began := map[string]bool{}
 	for _, v := range views {
-		if strings.HasPrefix(v.Key, "after-") && !strings.Contains(v.Key, "/") { // and no compensations of one
+		if strings.HasPrefix(v.Key, "after-") && !strings.Contains(v.Key, "/") { // without jobs of compensations of such jobs
 			began[v.Key] = true
 		}
 	}
@@ -232,8 +230,8 @@ func (w *world) followed(views []*store.JobView) {
 	}
 }
 
-// astray says that what follows the n-th run of a body is not as the committed run,
-// 0 for none, has it.
+// astray says that the follow-ups of the n-th run do not match the committed run; 0 stands for
+// none.
 func astray(n, committed int, began, sent bool) bool {
 	return began != (n == committed) || sent != (n == committed)
 }

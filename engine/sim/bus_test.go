@@ -15,14 +15,14 @@ import (
 	busmem "github.com/quipu-journal/quipu/transport/memory"
 )
 
-// bus is the bus as one process sees it: every call waits at the gate. Beneath may be
-// a local bus, which hands over within the process (W7), over the servers'.
+// bus is the bus of one process: every call waits at the gate. Below it there may be a local bus,
+// which hands messages over within the process (W7), and then the servers'.
 type bus struct {
 	transport.Bus
 	p *process
 }
 
-// servers are the bus of the world as one process reaches it.
+// servers is the bus of the world for one process.
 type servers struct {
 	*busmem.Bus
 	p *process
@@ -33,15 +33,15 @@ var (
 	_ transport.Bus = (*servers)(nil)
 )
 
-// post is between the bus in memory and the consumers: the simulator decides which
-// consumer gets a message, and when.
+// post stands between the bus in memory and the consumers. The simulator decides which consumer
+// gets a message, and when.
 type post struct {
 	mu        sync.Mutex
 	feeders   []*feeder   // one for each destination
 	consumers []*consumer // by destination and process
 }
 
-// feeder takes one message after another off its destination.
+// feeder takes messages from its destination, one at a time.
 type feeder struct {
 	to    transport.Destination
 	name  string
@@ -56,12 +56,12 @@ type consumer struct {
 	from  transport.Destination
 	slots int
 	held  int
-	ready bool             // it can take one
+	ready bool             // it can take a message
 	guids map[[16]byte]int // of the messages that it holds
 	in    chan transport.Delivery
 }
 
-// feed makes the feeders; they end with ctx.
+// feed starts the feeders; they end with ctx.
 func (w *world) feed(ctx context.Context) {
 	for _, d := range w.destinations() {
 		f := &feeder{to: d, name: d.String(), taken: make(chan struct{})}
@@ -98,17 +98,17 @@ func (w *world) hand(f *feeder, c *consumer) {
 	c.in <- d
 }
 
-// takes says whether the consumer can take the message that waits at f. A start that
-// it has under way it cannot have twice: which of the two goes first in a batch is
-// the only thing that a schedule of goroutines decides.
+// takes says whether the consumer can take the message that waits at f. It cannot take a start
+// that it already holds: which of the two comes first in a batch would depend on the schedule of
+// goroutines.
 func (c *consumer) takes(f *feeder) bool {
 	return c.from == f.to && c.ready && c.held < c.slots && !c.p.gone() && !c.p.paused.Load() &&
 		(f.to.Kind != transport.Start || c.guids[f.ready.Message().Header.GUID] == 0)
 }
 
-// Consume implements transport.Bus. Where messages are handed over within the process
-// all of a lane go through the gate, one after another: which of them meet in a batch is
-// the seed's to say.
+// Consume implements transport.Bus. If messages are handed over within the process, all messages
+// of a lane go through the gate, one after another, so that the seed decides which of them meet
+// in a batch.
 func (b *bus) Consume(ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery)) error {
 	return b.Bus.Consume(ctx, from, slots, func(d transport.Delivery) {
 		if _, here := b.Bus.(*local.Bus); here && from.Kind == transport.Lane {
@@ -133,7 +133,7 @@ func (b *bus) Oldest(ctx context.Context, d transport.Destination) (at int64, fo
 	return at, found, err
 }
 
-// Send implements transport.Bus. Its failure, too, is told to done.
+// Send implements transport.Bus. It reports its own failure by done, too.
 func (b *bus) Send(ctx context.Context, msgs []transport.Message, done func(int, error)) error {
 	var id strings.Builder
 	id.WriteString("send")
@@ -209,7 +209,7 @@ type delivery struct {
 	c    *consumer
 	name string
 	msg  transport.Message
-	done bool // only one call at a time gets through the gate
+	done bool // only one call at a time passes the gate
 }
 
 // Message implements transport.Delivery.
@@ -233,7 +233,7 @@ func (d *delivery) InProgress() error {
 	return action(context.Background(), d.c.p, kindKeep, "keep "+d.name, d.Delivery.InProgress)
 }
 
-// finish says a word that may be lost, and frees the slot.
+// finish acks or rejects, which may get lost, and frees the slot.
 func (d *delivery) finish(word string, say func() error) error {
 	p := d.c.p
 	p.world.ends(d, word)
@@ -258,7 +258,7 @@ func (d *delivery) finish(word string, say func() error) error {
 		return p.park()
 	}
 	if err == nil {
-		err = v.err // it is done, and said to have failed
+		err = v.err // it is done but reported as failed
 	}
 	return err
 }

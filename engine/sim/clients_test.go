@@ -19,15 +19,15 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// clients start the jobs, send the signals for which they wait, interrupt one now
-// and then, and decide on dead letters.
+// clients start the jobs, send the signals that they wait for, interrupt some, and decide on dead
+// letters.
 type clients struct {
 	plan     *plan
 	starting atomic.Int32 // clients that have no answer yet
 	acked    map[string]journal.JobID
 	tries    map[string]int // of signals, by wait
 	shot     map[journal.JobID]bool
-	operator *engine.Committer // nil until there is something to decide
+	operator *engine.Committer // nil until there is a decision to take
 }
 
 func (w *world) clientsBegin() {
@@ -51,7 +51,7 @@ func (w *world) clientsBegin() {
 			w.starting.Add(1)
 			w.running.Go(func() { w.restarter(fmt.Sprint("job-", i+1)) })
 		}
-		clients := 1 + w.dice.IntN(3)/2 // sometimes two want the same job
+		clients := 1 + w.dice.IntN(3)/2 // sometimes two start the same job
 		for n := range clients {
 			wait, publish := w.between(0, 3*time.Second), w.dice.IntN(3) > 0
 			input := fmt.Sprintf(`{"list":[%s],"v":%d}`, strings.Join(strings.Split("12345"[:w.dice.IntN(5)], ""), ","), w.dice.IntN(6))
@@ -65,7 +65,7 @@ func (w *world) clientsBegin() {
 	}
 }
 
-// starter starts one job and does not rest until it knows that it is there.
+// starter starts one job, and repeats that until it knows that the job exists.
 func (w *world) starter(key string, n int, wait time.Duration, publish bool, input []byte) {
 	defer w.starting.Add(-1)
 	ctx := context.Background()
@@ -97,7 +97,7 @@ func (w *world) starter(key string, n int, wait time.Duration, publish bool, inp
 	}
 }
 
-// ack notes an acknowledged start (I9).
+// ack records an acknowledged start (I9).
 func (w *world) ack(key string, id journal.JobID) {
 	w.guard.mu.Lock()
 	defer w.guard.mu.Unlock()
@@ -105,7 +105,7 @@ func (w *world) ack(key string, id journal.JobID) {
 		w.wrongs = append(w.wrongs, wrong)
 	}
 	if was, noted := w.acked[key]; noted && w.stored(was) && !w.stored(id) {
-		return // it comes late: the job has ended, was removed, and its key has begun again
+		return // too late: the job has ended and was removed, and its key has begun again
 	}
 	w.acked[key] = id
 }
@@ -139,8 +139,8 @@ func (w *world) outsider() {
 	}
 }
 
-// tells sends what a job waits for: one signal, or, to a hook that repeats, in some
-// worlds several at once, the last of which may be the one that ends it.
+// tells sends what a job waits for: one signal, or in some worlds several at once to a repeating
+// hook, the last of which may end it.
 func (w *world) tells(x *collation.Wait, dice *rand.Rand) {
 	if w.plan.content.flurry && x.Repeat && x.Count < 2 {
 		for range 1 + dice.IntN(3) {
@@ -151,8 +151,8 @@ func (w *world) tells(x *collation.Wait, dice *rand.Rand) {
 	w.tell(x, dice)
 }
 
-// tell sends the signal for which a job waits. Until one is acknowledged it is the
-// same signal.
+// tell sends the signal that a job waits for. It repeats the same signal until it is
+// acknowledged.
 func (w *world) tell(x *collation.Wait, dice *rand.Rand) {
 	code := collation.CodeOK
 	if x.Repeat && x.Count < 2 {
@@ -179,11 +179,11 @@ func (w *world) interrupt(id journal.JobID) {
 		panic(err)
 	}
 	st := journaltest.Driven{Store: &port{Store: w.store, p: w.processes[0], label: "interrupt "}}
-	_, _, _ = st.Interrupt(context.Background(), row, collation.Mode{}) // it is no matter whether it comes
+	_, _, _ = st.Interrupt(context.Background(), row, collation.Mode{}) // it may get lost
 }
 
-// operate decides on dead letters: what was applied outside is answered, anything
-// else is tried again.
+// operate decides on dead letters: it answers what was applied outside, and retries anything
+// else.
 func (w *world) operate(dice *rand.Rand) {
 	letters, err := w.store.DeadLetters(context.Background(), store.DeadFilter{Limit: store.MaxPage})
 	if err != nil {
@@ -210,22 +210,22 @@ func (w *world) operate(dice *rand.Rand) {
 		}
 		w.frees(d.Letter.Row)
 		if err := w.operator.Act(context.Background(), a); errors.Is(err, store.ErrStale) && a.Effect != (journal.Digest{}) {
-			// Nothing is said of effects once the request is answered; what holds its
-			// answer up is retried.
+			// Once the request is answered, nothing can be said of its effects. The message that
+			// carries its answer is retried.
 			_ = w.operator.Act(context.Background(), store.Action{ID: d.ID, Retry: true, Who: a.Who, Reason: a.Reason})
-		} // else it is looked at again
+		} // otherwise it is looked at again
 	}
 }
 
-// looked decides by what the outside knows of an unfinished Guarded effect: done,
-// with its result, or not done; or it ends the request without either. It reports
-// false where the outside may yet change its mind.
+// looked decides by what the outside knows of an unfinished Guarded effect: done, with its
+// result, or not done; or it ends the request without either. It returns false if the outside may
+// still change its mind.
 func (w *world) looked(d *store.DeadView, a *store.Action, dice *rand.Rand) bool {
 	if w.receiver.awaits(d.Letter.Row) {
 		return false
 	}
 	if dice.IntN(4) == 0 {
-		a.Retry, a.Response = false, answer // of what cannot be answered it is refused
+		a.Retry, a.Response = false, answer // for a message that cannot be answered it is refused
 		return true
 	}
 	rows, err := w.store.Effects(context.Background(), d.Letter.Job, d.Letter.Row)

@@ -1,38 +1,34 @@
-// Package sim is the deterministic simulator: engines, committers, sweepers,
-// workers, handlers and clients, the real code, over the store and the bus in
-// memory, in one bubble of time, under every fault that makes sense there (6.3,
-// 6.4). It has no code of its own outside of tests.
+// Package sim is the deterministic simulator. It runs the real code (engines, committers,
+// sweepers, workers, handlers, clients) over the store and the bus in memory, in one bubble of
+// time, under every fault of 6.3 that makes sense there. It consists of tests only.
 //
-// One number, the seed, decides everything: the flows, the jobs, the settings of
-// the processes, the order in which calls take effect, and what befalls them. The
-// scheduler of Go decides nothing, because whatever could be seen from outside a
-// goroutine goes through a gate: every call of the store, of the bus and of a
-// delivery, and every body of a handler, says what it is and waits. When all
-// goroutines wait, the simulator lets one call through, which the seed picks, and
-// says how it ends: done, not done, done and reported as failed, failed because its
-// process died before or after it. Only when no call waits does time pass.
+// One number, the seed, decides everything: the flows, the jobs, the settings of the processes,
+// the order in which calls take effect, and their faults. Go's scheduler decides nothing, because
+// everything that is visible outside a goroutine goes through a gate. Every call of the store,
+// the bus or a delivery, and every body of a handler, says what it is and waits. When all
+// goroutines wait, the simulator lets one call through, chosen by the seed, and decides how it
+// ends: done, not done, done but reported as failed, or failed because its process died before or
+// after it. Time passes only when no call waits.
 //
-// Beside what all worlds have, a seed may draw a bank of Tx effects with follow-ups,
-// verifiers, jobs that expire and whose keys are used again, payloads that are too
-// large for a message, partitions, storms of one message, flurries of signals to one
-// hook, an outside whose answers get lost, flipped bits, all limits at their minimum. So
-// each world stays small, and they meet in many ways.
+// A seed may also draw: a bank of Tx effects with follow-ups, verifiers, jobs that expire and
+// whose keys are used again, payloads too large for a message, partitions, storms of one message,
+// flurries of signals to one hook, outside services whose answers get lost, flipped bits, all
+// limits at their minimum. So each world stays small, and these features meet in many ways.
 //
-// Processes with handlers keep sessions (W8), with package session: one that died, or
-// stands still for long, is declared dead by those that live, and what it held is free.
+// Processes with handlers have sessions (W8), by package session. A process that died or hangs
+// for long is declared dead by live ones, which frees what it held.
 //
-// A run has two phases. In the first the faults are on, and after every commit
-// what can be seen of the jobs at any time is held to the invariants (I2, I4, I5,
-// I6, I10, I13), and every ack to what stands of its message (I8). In the second
-// they are off, all processes run, and every job has to end within a stated time
-// (I11). Then every journal is verified against its tables (I3, I7), what the
-// outside received against what was recorded (I1), and what follows Tx effects
+// A run has two phases. In the first one faults are on. After every commit the visible state of
+// the jobs is checked against the invariants (I2, I4, I5, I6, I10, I13), and every ack against
+// the state of its message (I8). In the second phase faults are off, all processes run, and every
+// job must end within a stated time (I11). Then every journal is verified against its tables (I3,
+// I7), what the outside received against the record (I1), and the follow-ups of Tx effects
 // against the committed runs of their bodies (P24, P25).
 //
 //	go test ./engine/sim                                  a thousand seeds
 //	go test ./engine/sim -run TestSimulation -v -seed=N   one seed; says where its log is
 //	make sim                                              an hour of them
 //
-// A failure prints the second line, and the directory with the log of the calls and
-// the export of the journals.
+// A failure prints the command for its seed, and the directory with the log of the calls and the
+// exported journals.
 package sim

@@ -13,10 +13,10 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// lives of keys: jobs that have ended are removed, and their keys used again, while
-// messages of the first jobs are about (J7, P29).
+// lives of keys: ended jobs are removed and their keys used again, while messages of the first
+// jobs are still on their way (J7, P29).
 type keyLives struct {
-	generations map[string]int64               // the last that is known, by key
+	generations map[string]int64               // the latest known generation, by key
 	owners      map[journal.GUID]journal.JobID // of receipts and rows
 }
 
@@ -24,7 +24,7 @@ func (k *keyLives) init() {
 	k.generations, k.owners = map[string]int64{}, map[journal.GUID]journal.JobID{}
 }
 
-// Expire is a call of whoever has the rights of retention.
+// Expire is called with the rights of retention.
 func (s *port) Expire(ctx context.Context, limit int) (bool, error) {
 	return through(ctx, s.p, kindWrite, "expire", func() (bool, error) {
 		s.p.world.lastWords()
@@ -46,12 +46,12 @@ func (w *world) retain() {
 	}
 }
 
-// lastWords proves the jobs that are to be removed: later nobody can.
+// lastWords verifies the jobs that are about to be removed, since nobody can later.
 func (w *world) lastWords() {
 	now := collation.Micros(time.Now().Add(w.weather.skew).UnixMicro())
 	for _, v := range w.views("") {
 		if !v.State.Closed() || v.State == journal.JobExpired || v.ExpiresAt == collation.Never || v.ExpiresAt > now {
-			continue // a tombstone's time stands until nothing is left of its job
+			continue // a tombstone keeps its time until its job's rows are gone
 		}
 		w.audit(v.ID, func(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
 			w.digits(s)
@@ -83,12 +83,12 @@ func (w *world) restarter(key string) {
 	}
 }
 
-// reborn holds a job that was acknowledged to the one before with its key: there
-// is one at a time, and each has an id of its own. The caller has the lock.
+// reborn compares an acknowledged job with the one that had its key before: there is one at a
+// time, and each has its own id. The caller has the lock.
 func (w *world) reborn(key string, id journal.JobID) (wrong string) {
 	v, err := w.store.Job(context.Background(), id)
 	if err != nil {
-		return "" // removed, and replaced by now
+		return "" // removed and replaced meanwhile
 	}
 	was, known := w.acked[key]
 	before := w.generations[key]
@@ -104,7 +104,7 @@ func (w *world) reborn(key string, id journal.JobID) (wrong string) {
 	return ""
 }
 
-// own says that nothing with an id of its own is of two jobs (C8).
+// own says that no id belongs to two jobs (C8).
 func (w *world) own(s *store.Stored) {
 	if !w.plan.content.expire {
 		return

@@ -11,15 +11,15 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// weather is how bad the faults of a seed are: each kind has its own strength in
-// each seed, and is absent in many, so that rare meetings happen somewhere.
+// weather is how bad the faults of a seed are. Each kind has its own strength in each seed and is
+// absent in many, so that rare combinations happen somewhere.
 type weather struct {
 	refuse    float64 // a call is not carried out and says so
 	lie       float64 // a call is carried out and reported as failed (F3)
 	loseAck   float64 // K16
 	crash     float64 // the process dies before or after a call (F1)
-	crashes   int     // at most so many
-	pause     float64 // the process stands still (F2)
+	crashes   int     // at most
+	pause     float64 // the process hangs (F2)
 	pauses    int
 	stall     float64 // one call takes long
 	stalls    int
@@ -28,10 +28,10 @@ type weather struct {
 	duplicate float64
 	reorder   float64
 	delay     time.Duration
-	wipes     int           // the bus loses everything (F10)
+	wipes     int           // how often the bus loses everything (F10)
 	skew      time.Duration // between the database's clock and all others (F14)
 	calmAfter time.Duration
-	mild      bool // nothing but messages is lost
+	mild      bool // only messages are lost
 	ownFlows  bool // every engine reads the flows through the gate
 }
 
@@ -63,11 +63,11 @@ func (w *world) drawWeather() weather {
 	return f
 }
 
-// modes are how an engine cuts and joins plans (C11).
+// modes are the ways in which an engine cuts and joins plans (C11).
 var modes = []engine.Config{{}, {NoFold: true}, {Stepwise: true}}
 
-// drawRoles draws the processes beside the clients: one to three, in different
-// modes, with batches and pools from their minimum on (F16).
+// drawRoles draws the processes besides the clients: one to three, in different modes, with
+// batches and pools from their minimum on (F16).
 func (w *world) drawRoles() []role {
 	roles := make([]role, 1+w.dice.IntN(3))
 	for i := range roles {
@@ -91,22 +91,22 @@ func (w *world) drawRoles() []role {
 	return roles
 }
 
-// leastRole sets a process to the minimum of all that can be set (F16).
+// leastRole sets everything of a process to its minimum (F16).
 func leastRole(r role) role {
 	r.slots, r.cfg.Committers, r.cfg.MaxBatch, r.cfg.LaneSlots, r.cfg.StartSlots = 1, 1, 1, 1, 1
 	return r
 }
 
-// racingRole lets an engine work on several messages at once, and commit each of
-// their steps apart: between two steps of one there is room for another.
+// racingRole lets an engine handle several messages at once and commit each step alone, so that
+// something can happen between two steps of a message.
 func racingRole(r role) role {
 	r.cfg.NoFold, r.cfg.Stepwise = false, true
 	r.cfg.Committers, r.cfg.LaneSlots = 2, max(r.cfg.LaneSlots, 4)
 	return r
 }
 
-// cut is a partition: a process does not reach the store, or the bus. With deaf its
-// calls arrive, and the answers do not (F11).
+// cut is a partition: a process does not reach the store or the bus. With deaf its calls arrive,
+// but the answers do not (F11).
 type cut struct {
 	store, bus, deaf bool
 }
@@ -133,7 +133,7 @@ func (c cut) fate(k kind) fate {
 	return fate{verdict: verdict{do: c.deaf, err: errBus}, word: "is cut off at"}
 }
 
-// partitions cuts processes off for a while each. The clients are among them.
+// partitions cuts processes off for a while each, including the clients.
 func (w *world) partitions(dice *rand.Rand) {
 	for range w.features.partition {
 		slot := dice.IntN(len(w.processes))
@@ -147,7 +147,7 @@ func (w *world) partitions(dice *rand.Rand) {
 	}
 }
 
-// fate is a verdict with what befalls the process.
+// fate is a verdict, and what happens to the process.
 type fate struct {
 	verdict
 	die, halt bool
@@ -155,11 +155,10 @@ type fate struct {
 	word      string // for the log
 }
 
-// lies is the word for what is done and reported as failed.
+// lies is the word for a call that is done and reported as failed.
 const lies = "does and says it failed"
 
-// unanswered is the share of the calls outside whose answer is lost where there is
-// doubt.
+// unanswered is the share of calls outside whose answer is lost in worlds with doubt.
 const unanswered = 0.2
 
 var (
@@ -171,7 +170,7 @@ var (
 	errThere = errors.New("simulated: no answer from outside")
 )
 
-// fate draws what befalls a call.
+// fate draws what happens to a call.
 func (w *world) fate(c *call) fate {
 	if w.calm {
 		return done

@@ -5,23 +5,22 @@ import (
 	"time"
 )
 
-// features are what a world has beside what all have. Each is in few seeds, so
-// that worlds stay cheap and the features meet each other in many ways. They have
-// dice of their own.
+// features are what a world has besides what all worlds have. Each is in few seeds, so that
+// worlds stay cheap and features meet in many ways. They have their own dice.
 type features struct {
 	verify    bool          // effects have verifiers
-	storm     int           // so many messages are sent a hundred times (F12)
-	flips     int           // so many messages come again with one bit flipped (F17)
-	flipped   int           // so many have
+	storm     int           // how many messages are sent a hundred times (F12)
+	flips     int           // how many messages come again with one bit flipped (F17)
+	flipped   int           // how many have come so
 	least     bool          // batch, pool and prefetch are at their minimum (F16)
-	partition int           // so often a process is cut off from the store or the bus (F11)
+	partition int           // how often a process is cut off from the store or the bus (F11)
 	doubt     bool          // effects have verifiers, and the outside often does not answer
-	late      bool          // calls of a delivery fail, and acks are done and said to have failed
+	late      bool          // calls of a delivery fail, or acks are done and reported as failed
 	hold      time.Duration // of a partition, at most
-	cuts      map[int]cut   // that are now, by slot
+	cuts      map[int]cut   // present ones, by slot
 }
 
-// content is what the flows of a book are like, and have beside what all have.
+// content is what the flows of a book have, besides what all have.
 type content struct {
 	small  bool // few jobs of few activities: more worlds are played in the time
 	bank   bool // effects of class Tx, with what follows them

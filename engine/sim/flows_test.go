@@ -108,7 +108,7 @@ func (b *book) ActiveFlow(ctx context.Context, name string) (journal.FlowRef, []
 	return b.refs[name], body, err
 }
 
-// Deploy implements engine.Source. What is needed is there.
+// Deploy implements engine.Source. All flows are deployed already.
 func (b *book) Deploy(_ context.Context, ref journal.FlowRef, _ []byte, _ bool) (bool, error) {
 	return false, fmt.Errorf("flow %s: %w", ref.Name, store.ErrVersionTaken)
 }
@@ -119,7 +119,7 @@ type gen struct {
 	kid  string
 	content
 	acts  []string // lines
-	open  []parent // that something may follow
+	open  []parent // activities that others may follow
 	moves map[string][]string
 	order []string // of the moves
 }
@@ -143,14 +143,14 @@ func (g *gen) move(from, to string) {
 	g.moves[from] = append(g.moves[from], to)
 }
 
-// flow is the text of a flow of about n activities.
+// flow returns the text of a flow of about n activities.
 func (g *gen) flow(name string, n int) string {
 	g.moves = map[string][]string{}
 	g.add("start", "type: trigger")
 	g.open = []parent{{name: "start"}}
 	if g.flurry && g.kid != "" {
 		g.attach("f", `type: hook, signal: tell, key: "${ job.id }-f", repeat: true`, false, false)
-		g.open = []parent{{name: "f"}} // what follows makes a pass's address seen
+		g.open = []parent{{name: "f"}} // a following activity shows the address of the pass
 	}
 	for i := range n {
 		g.grow(fmt.Sprintf("a%d", i+1))
@@ -194,7 +194,7 @@ func (g *gen) grow(name string) {
 	}
 }
 
-// attach adds an activity behind one or two others.
+// attach adds an activity after one or two others.
 func (g *gen) attach(name, line string, fails, goesOn bool) {
 	parents := 1
 	if len(g.open) > 1 && g.chance(40) {
@@ -253,7 +253,7 @@ func (g *gen) worker(name string) {
 		topicWork, n, fail, how, strings.Join(list, ", "), g.pads(), 1+g.dice.IntN(4), g.pick("10ms", "400ms", "2s"), extra), true, true)
 }
 
-// pads makes the input of a worker, or its output, larger than a message can have it.
+// pads makes the input or output of a worker too large for a message.
 func (g *gen) pads() (more string) {
 	if g.large && g.chance(40) {
 		more += `, pad: "` + strings.Repeat("i", large) + `"`
@@ -291,7 +291,7 @@ func (g *gen) signal(name string) {
 	g.attach(name, line, true, true)
 }
 
-// await adds an await of the child's flow, or of none.
+// await adds an await of the child's flow, or of a missing one.
 func (g *gen) await(name string) {
 	if g.kid == "" {
 		g.worker(name)
@@ -327,7 +327,7 @@ func (g *gen) cycle(name string) {
 	}
 }
 
-// interrupt adds the end of the own job, or of another one.
+// interrupt adds the end of the job itself, or of another.
 func (g *gen) interrupt(name string) {
 	g.attach(name, "type: interrupt"+g.pick("", ", throw: false", ", descend: true", ", target: job-1", `, target: "kid-of-${ job.id }"`), false, false)
 }

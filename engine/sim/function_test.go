@@ -22,7 +22,7 @@ type stride struct {
 	Dur int    `json:"ms"`
 }
 
-// strides are what a durable function may do, one after another.
+// strides are the possible steps of a durable function.
 var strides = []string{"effect", "guarded", "sleep", "await", "bounded", "child", "now", "undo", "all", "first"}
 
 // function is a durable function that does what its input says (3.5).
@@ -45,7 +45,7 @@ func (p *process) function(ctx context.Context, in order) (map[string]int, error
 	return map[string]int{"n": in.N}, nil
 }
 
-// recorded says that an error is a fact with which the function goes on.
+// recorded says that an error is a recorded result, with which the function goes on.
 func recorded(err error) bool {
 	var child *workers.ChildError
 	var signal *workers.SignalError
@@ -101,8 +101,8 @@ func (p *process) stride(ctx context.Context, name string, s stride) error {
 	return err
 }
 
-// strides are what the functions of the flow may do. What a job that has expired
-// has registered to undo, nobody can undo any more.
+// strides returns the possible steps of the flow's functions. Without compensations if jobs
+// expire, since a removed job's cannot run.
 func (g *gen) strides() []string {
 	if !g.bank && !g.expire {
 		return strides
@@ -127,7 +127,7 @@ func (g *gen) function(name string) {
 	for range 1 + g.dice.IntN(5) {
 		do := g.pick(g.strides()...)
 		if do == "child" && g.kid == "" {
-			do = "sleep" // children have no children of their flow
+			do = "sleep" // children do not start children of their flow
 		}
 		list = append(list, fmt.Sprintf("{do: %s, ms: %s}", do, g.pick("1", "200", "1500", "6000")))
 	}

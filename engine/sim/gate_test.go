@@ -11,13 +11,13 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// kind says what a call is, and so what may befall it.
+// kind is the kind of a call, which decides what faults it may have.
 type kind uint8
 
 const (
 	kindRead    kind = iota // of the store: done, or not
 	kindWrite               // of the store: also done and reported as failed
-	kindCommit              // of a batch: its context does not cancel it
+	kindCommit              // of a batch: the end of its context does not cancel it
 	kindSend                // to the bus
 	kindFinish              // of a delivery: Ack, Nak, Term
 	kindKeep                // of a delivery: InProgress
@@ -31,25 +31,25 @@ type call struct {
 	kind kind
 	id   string // the same in every run of a seed
 	say  chan verdict
-	// stalled calls wait on while others go.
+	// stalled calls wait while others pass.
 	stalled bool
 }
 
-// verdict is what becomes of a call. It is either carried out or not; with err its
-// caller hears of a failure, whatever was done.
+// verdict is the fate of a call. It is carried out or not; with err its caller gets an error
+// either way.
 type verdict struct {
 	do  bool
 	err error
 }
 
-// errOver ends what still waits when the run is over.
+// errOver ends the calls that still wait when the run is over.
 var errOver = errors.New("the simulation is over")
 
-// gate holds the calls that wait.
+// gate holds the waiting calls.
 type gate struct {
 	mu      sync.Mutex
 	waiting []*call        // by process and id
-	idle    []chan verdict // of calls that had theirs
+	idle    []chan verdict // of calls that have had theirs
 	kick    chan struct{}
 	over    chan struct{} // closed at the end: every call fails at once
 }
@@ -62,7 +62,7 @@ func compareCalls(a, b *call) int {
 	return cmp.Or(cmp.Compare(a.p.number, b.p.number), cmp.Compare(a.id, b.id))
 }
 
-// pass waits at the gate for a verdict. A process that died never gets one.
+// pass waits at the gate for a verdict. A call of a dead process never gets one.
 func (g *gate) pass(ctx context.Context, p *process, k kind, id string) verdict {
 	if p.gone() {
 		return verdict{err: p.park()}
@@ -93,12 +93,12 @@ func (g *gate) pass(ctx context.Context, p *process, k kind, id string) verdict 
 			if g.cancel(c) {
 				return verdict{err: fmt.Errorf("%s: %w: %w", id, store.ErrUnavailable, context.Cause(ctx))}
 			}
-			ended = nil // of a process that is dead or stands still, or it has its verdict
+			ended = nil // its process is dead or hangs, or it has its verdict
 		}
 	}
 }
 
-// channel is one for a verdict.
+// channel returns a channel for a verdict.
 func (g *gate) channel() chan verdict {
 	last := len(g.idle) - 1
 	if last < 0 {
@@ -109,8 +109,8 @@ func (g *gate) channel() chan verdict {
 	return say
 }
 
-// cancel takes a call back whose context has ended. One of a process that is
-// dead or stands still does not notice.
+// cancel removes a call whose context has ended. A call of a process that is dead or hangs does
+// not notice.
 func (g *gate) cancel(c *call) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -133,7 +133,7 @@ func (g *gate) wake() {
 	}
 }
 
-// take removes a call that is to go.
+// take removes a call that may pass.
 func (g *gate) take(c *call) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

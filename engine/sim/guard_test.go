@@ -15,21 +15,21 @@ import (
 	"github.com/quipu-journal/quipu/replay"
 )
 
-// guard holds what is seen to the invariants.
+// guard checks the visible state against the invariants.
 type guard struct {
 	mu      sync.Mutex
 	wrongs  []string
-	touched map[journal.JobID]bool // by commits since the last look
+	touched map[journal.JobID]bool // by commits since the last check
 	samples map[sample]collation.ActivityLedger
 	marks   map[mark]collation.GUIDLedger
 	gaps    map[sending]collation.Micros // between the last two sends of one turn
-	// sessions are when each was renewed last.
+	// sessions has the time of each session's last renewal.
 	sessions map[int64]time.Time
 	commits  int
-	open     []string // what jobs had open that had ended, at the last judgement
+	open     []string // what ended jobs still had open at the last judgement
 }
 
-// sample names a ledger that is looked at again and again.
+// sample names a ledger that is checked again and again.
 type sample struct {
 	job journal.JobID
 	key collation.InstanceKey
@@ -42,7 +42,7 @@ type sending struct {
 	turn int
 }
 
-// mark names a receipt that is.
+// mark names an existing receipt.
 type mark struct {
 	job  journal.JobID
 	guid journal.GUID
@@ -60,7 +60,7 @@ func (g *guard) wrong(format string, args ...any) {
 	g.wrongs = append(g.wrongs, fmt.Sprintf(format, args...))
 }
 
-// committed notes whose state a commit moved.
+// committed records the jobs that a commit changed.
 func (g *guard) committed(plans []store.Chained) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -75,15 +75,15 @@ func (g *guard) committed(plans []store.Chained) {
 	}
 }
 
-// returned notes that a row is handed back, which makes it due whenever it was sent last.
+// returned records that a row is handed back, which makes it due at once.
 func (g *guard) returned(l store.Lease) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.gaps, sending{l.Request, journal.MessageRequest, l.Turn})
 }
 
-// resent holds the sends of one turn of a row to their backoff: the time between
-// two of them doubles (T2). out are the rows that were won.
+// resent checks the sends of one turn of a row against their backoff: the time between two sends
+// doubles (T2). out are the claimed rows.
 func (g *guard) resent(claims []store.Claim, out []store.Outgoing) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -97,7 +97,7 @@ func (g *guard) resent(claims []store.Claim, out []store.Outgoing) {
 		switch {
 		case !claims[i].Send || !won[r.GUID]:
 		case r.Publication == 0, r.TurnSent != r.Turn, r.Kind == journal.MessageSignal:
-			// Its first, or somebody made it due; a wait does that with a kept signal.
+			// Its first send, or it was made due; a wait does that with a kept signal.
 			delete(g.gaps, turn)
 		default:
 			gap := r.Now - r.PublishedAt
@@ -111,7 +111,7 @@ func (g *guard) resent(claims []store.Claim, out []store.Outgoing) {
 	}
 }
 
-// look holds the jobs of the last commit to what is true at any time.
+// look checks the jobs of the last commit against what must hold at any time.
 func (w *world) look() {
 	w.guard.mu.Lock()
 	touched := w.touched
@@ -135,13 +135,13 @@ func (w *world) audit(id journal.JobID, visit func(*store.Stored, iter.Seq2[jour
 	}
 }
 
-// digits looks at ledgers and receipts (I2, I5, I10).
+// digits checks ledgers and receipts (I2, I5, I10).
 func (w *world) digits(s *store.Stored) {
 	for key, l := range s.Instances {
 		at := sample{s.Job.ID, key}
 		before := w.samples[at]
 		if before == l {
-			continue // it was looked at when it came
+			continue // it was checked when it came
 		}
 		if !before.Grows(l) {
 			w.wrong("I10: %s %s of %s went from %s to %s", key.Activity, key.DAD, s.Job.Key, before, l)
@@ -183,8 +183,8 @@ func (w *world) digits(s *store.Stored) {
 	}
 }
 
-// rowsStand says whether something stands for what an open job waits for, and
-// where its rows come from (I6).
+// rowsStand checks that something exists for each thing that an open job waits for, and where its
+// rows come from (I6).
 func (w *world) rowsStand(s *store.Stored) {
 	for g, r := range s.Rows {
 		own := r.Kind == journal.MessageLeg1 || r.Kind == journal.MessageRequest || r.Kind == journal.MessageCycle
@@ -208,9 +208,9 @@ func (w *world) rowsStand(s *store.Stored) {
 	w.wrong("I6: job %s is open with semaphore %d, and has neither row nor wait nor child", s.Job.Key, s.Job.Semaphore)
 }
 
-// judge is the end: every job is proved (I3, I7), and what the outside received
-// is what was recorded (I1). It reports false where a job that has ended still has
-// something open, which is to come to its end, too (I6).
+// judge is the end: it verifies every job (I3, I7), and compares what the outside received with
+// the record (I1). It returns false if an ended job still has something open, which must come to
+// its end, too (I6).
 func (w *world) judge() bool {
 	known := map[journal.JobID]bool{}
 	w.open = w.open[:0]
@@ -268,13 +268,13 @@ func (w *world) reported(s *store.Stored, entries iter.Seq2[journal.Record, erro
 	return report, nil
 }
 
-// proved verifies the journal of a job that has come to its end.
+// proved verifies the journal of a job that has ended.
 func (w *world) proved(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
 	report, err := w.reported(s, entries)
 	if err != nil {
 		return err
 	}
-	// A close before the end takes rows back, of messages whose steps go no further.
+	// An early close cancels rows of messages that have steps left.
 	whole := s.Job.State == journal.JobCompleted && !strings.Contains(strings.Join(w.plan.texts, ""), "throw: false")
 	for g, r := range s.Receipts {
 		if whole && r.Verdict == journal.VerdictHandled && !r.Ledger.Complete() {

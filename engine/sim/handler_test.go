@@ -15,7 +15,7 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// Topics of the workers: the body is pure, or one effect.
+// Topics of the workers: the body is pure, or consists of one effect.
 const (
 	topicWork       = "work"
 	topicIdempotent = "idempotent"
@@ -24,10 +24,10 @@ const (
 
 var topics = []string{topicDurable, topicGuarded, topicIdempotent, topicWork}
 
-// order is the input of a handler: what it is to do.
+// order is the input of a handler: what it should do.
 type order struct {
 	N       int      `json:"n"`
-	Fail    int      `json:"fail"` // so many attempts fail
+	Fail    int      `json:"fail"` // how many attempts fail
 	How     string   `json:"how"`
 	Effects []effect `json:"effects"`
 	Strides []stride `json:"strides"` // of a durable function
@@ -41,11 +41,11 @@ type effect struct {
 	How   string        `json:"how"` // "", slow, refused, or notdone: the first key is not applied
 }
 
-// receiver is the outside: it counts by key.
+// receiver is the outside: it counts requests by key.
 type receiver struct {
 	rmu     sync.Mutex
 	keys    map[string]*received
-	refused map[string]int              // outcomes not done, by request and effect
+	refused map[string]int              // outcomes "not done", by request and effect
 	cut     map[string]bool             // keys whose call outlasted its attempt, see watched
 	asked   map[string]int              // questions of verifiers, by key
 	flights map[string]map[*flight]bool // calls that have not arrived, by key
@@ -66,8 +66,8 @@ func (r *receiver) init() {
 	r.asked, r.flights = map[string]int{}, map[string]map[*flight]bool{}
 }
 
-// reached says whether an effect of the request was applied for which nobody may
-// know.
+// reached says whether an effect of the request was applied although the journal may not know of
+// it.
 func (r *receiver) reached(request journal.GUID) bool {
 	r.rmu.Lock()
 	defer r.rmu.Unlock()
@@ -79,7 +79,7 @@ func (r *receiver) reached(request journal.GUID) bool {
 	return false
 }
 
-// receive is one request to the outside; wrong says that it should not have come.
+// receive is one request to the outside. wrong says that it should not have come.
 func (r *receiver) receive(key, request string, e *effect) (notDone bool, wrong string) {
 	r.rmu.Lock()
 	defer r.rmu.Unlock()
@@ -155,7 +155,7 @@ func (p *process) handle(ctx context.Context, raw json.RawMessage) (json.RawMess
 	return fmt.Appendf(nil, `{"n":%d%s}`, in.N, padding(in.Big)), nil
 }
 
-// verbose is how often an error says what it says: once, or more than a message holds.
+// verbose is how often an error repeats its text: once, or beyond the limit of a message.
 var verbose = map[string]int{"error": 1, "verbose": smallest}
 
 func padding(bytes int) string {
@@ -177,13 +177,13 @@ func (p *process) effect(ctx context.Context, e *effect) (err error) {
 	return err
 }
 
-// outside is a call outside. Its result says for which key it is.
+// outside is a call outside. Its result names its key.
 func (p *process) outside(ctx context.Context, e *effect) (json.RawMessage, error) {
 	w := p.world
 	key, request := effects.Key(ctx), workers.Info(ctx).Request
 	land := w.receiver.fly(p, key, request)
 	defer w.watched(ctx, key)()
-	if e.How == "slow" { // past ack wait and lease
+	if e.How == "slow" { // longer than ack wait and lease
 		select {
 		case <-time.After(ackWait + lease):
 		case <-w.gate.over:

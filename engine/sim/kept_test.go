@@ -5,18 +5,17 @@ import (
 	"testing"
 )
 
-// keptSeed is a seed that once found something. One that is plain was found when
-// no world had features, and is played without: otherwise it would be another
-// world.
+// keptSeed is a seed that once found a fault. A plain one was found when no world had features,
+// and is played without them: with features it would be another world.
 type keptSeed struct {
 	seed  uint64
 	plain bool
 	found string
 }
 
-// kept are the seeds that are played at every run, by what they found. Changed
-// code moves what they meet: they are no proof of a repair, for which the package
-// concerned has its own test, but have been in places where few others come.
+// kept are the seeds that are played in every run, by what they found. Changed code changes what
+// happens in them, so they prove no repair; the package concerned has its own test. But they have
+// reached states that few others reach.
 var kept = []keptSeed{
 	{31, true, "found with the first simulator"},
 	{609, true, "found with the first simulator"},
@@ -46,7 +45,7 @@ func isKept(seed uint64) bool {
 	return slices.ContainsFunc(kept, func(k keptSeed) bool { return k.seed == seed })
 }
 
-// What was found once is not there any more (6.4).
+// Faults that were found once are gone (6.4).
 func TestKeptSeeds(t *testing.T) {
 	if *oneSeed != 0 {
 		t.Skip("one seed")

@@ -21,9 +21,8 @@ var (
 	during  = flag.Duration("during", 0, "go on for so long, with progress; 0: a thousand seeds")
 )
 
-// TestMain lets one goroutine run at a time: handing over is then cheap, and who
-// wants more cores runs more processes. What a run leaves is little, so that it is
-// cheaper to collect it seldom.
+// TestMain lets one goroutine run at a time: switching is cheap then, and more cores can run more
+// processes. A run leaves little garbage, so it is collected rarely.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	debug.SetGCPercent(1000)
@@ -32,7 +31,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// seeds are how many are played where nothing is said.
+// seeds returns how many seeds are played by default.
 func seeds() uint64 {
 	switch {
 	case *count > 0:
@@ -43,8 +42,8 @@ func seeds() uint64 {
 	return uint64(soak.Times(1000, 50_000)) //nolint:gosec // some
 }
 
-// The simulator: whatever befalls processes, calls and messages, no invariant is
-// ever broken, and everything ends once the faults are over (6.1, 6.4).
+// The simulator: whatever happens to processes, calls and messages, no invariant is ever broken,
+// and everything ends once the faults are over (6.1, 6.4).
 func TestSimulation(t *testing.T) {
 	if *oneSeed != 0 {
 		w := play(t, *oneSeed, false)
@@ -87,8 +86,7 @@ func TestSimulation(t *testing.T) {
 		played, *from, bad, time.Since(begun).Round(time.Millisecond), float64(played)/time.Since(begun).Seconds(), steps/played, commits/played, longest, slowest, patience)
 }
 
-// The same seed is the same run: nothing that a goroutine, a map or a select
-// decides can be seen.
+// The same seed gives the same run: no decision of a goroutine, a map or a select is visible.
 func TestSameSeedSameTrace(t *testing.T) {
 	if *oneSeed != 0 {
 		t.Skip("one seed")
@@ -103,7 +101,7 @@ func TestSameSeedSameTrace(t *testing.T) {
 	}
 }
 
-// difference is the first line in which two runs of a seed differ.
+// difference returns the first line in which two runs of a seed differ.
 func difference(t *testing.T, seed uint64) string {
 	first := strings.Split(play(t, seed, true).text.String(), "\n")
 	for range 50 {

@@ -13,9 +13,9 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// watched notes of a call that it outlasts its attempt, although its process lives: the
-// attempt's own timeout passes, or a run of the same request, which came twice, has
-// answered it meanwhile, and so another attempt may begin. done is called at its end.
+// watched records that a call outlasts its attempt although its process lives: the attempt's
+// timeout passes, or another run of the same request, which was delivered twice, has answered it,
+// so another attempt may begin. done is called at the end of the call.
 func (w *world) watched(ctx context.Context, key string) (done func()) {
 	call := workers.Info(ctx)
 	look := func() {
@@ -43,22 +43,22 @@ func (w *world) answered(call *workers.Call) bool {
 	return outlasted(w.store.Peek(job, request, journal.GUID{}).Row, call.Turn)
 }
 
-// outlasted says that the turn of a call was answered by something else than by
-// parking what it calls: that is what must not be.
+// outlasted says that the turn of a call was answered, but not by parking its request: parking a
+// live call is the fault that is looked for (P31).
 func outlasted(row *collation.Row, turn int) bool {
 	return row != nil && row.Turn > turn && (row.Turn > turn+1 || row.Held != collation.HeldParked)
 }
 
-// cutOff notes that the call with the key outlasted its attempt.
+// cutOff records that the call with the key outlasted its attempt.
 func (r *receiver) cutOff(key string) {
 	r.rmu.Lock()
 	defer r.rmu.Unlock()
 	r.cut[key] = true
 }
 
-// excused says of the message of a dead letter that nothing was done wrong: the attempt
-// whose timeout passed says so itself, or, where its answer was lost or is another
-// run's, the next attempt finds a call that was begun and has no outcome.
+// excused says that a dead letter's message is no fault. The attempt whose timeout passed says so
+// itself; or, if its answer was lost or came from another run, the next attempt finds a started
+// call without an outcome.
 func (r *receiver) excused(message string) bool {
 	if strings.Contains(message, "timeout of the attempt") {
 		return true

@@ -15,26 +15,26 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// port is the store as one process sees it. Every call goes through the gate; a
-// method that is missing here is one that no process calls.
+// port is the store of one process. Every call goes through the gate; no process calls a method
+// that is missing here.
 type port struct {
 	*storemem.Store
 	p *process
-	// label tells what is asked by one client from what others ask.
+	// label distinguishes the calls of one client from those of others.
 	label string
 }
 
 var _ store.Store = (*port)(nil)
 
-// short is enough of an id to tell it from others.
+// short returns a part of an id that is enough to recognize it.
 func short[T ~[16]byte](id T) string {
 	b, out := [16]byte(id), [10]byte{}
 	hex.Encode(out[:], b[:5])
 	return string(out[:])
 }
 
-// Committer opens its connection with the first call: what it loads tells it from
-// the others of its process.
+// Committer opens its connection at the first call, whose jobs distinguish it from others of its
+// process.
 func (s *port) Committer(_ context.Context, patient bool) (store.Committer, error) {
 	return &committer{port: s, name: s.label + "new", patient: patient}, nil
 }
@@ -105,10 +105,10 @@ type committer struct {
 	tx      store.Committer // nil before the first Load
 	name    string
 	patient bool
-	busy    atomic.Bool // a call is under way in the store
+	busy    atomic.Bool // the store carries out a call
 }
 
-// inside does a call that the process may not outlive.
+// inside carries out a call that the process may not survive.
 func (c *committer) inside(do func() error) error {
 	c.busy.Store(true)
 	err := do()
@@ -119,7 +119,7 @@ func (c *committer) inside(do func() error) error {
 	return err
 }
 
-// cut breaks the connection of a process that died: what it has open is undone.
+// cut breaks the connection of a process that died, which rolls back.
 func (c *committer) cut() {
 	if c.tx != nil && !c.busy.Load() {
 		c.tx.Close()
@@ -206,7 +206,7 @@ func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
 	return err
 }
 
-// gist is what a plan does. The bytes of its entry may hold a stack.
+// gist says what a plan does, without the bytes of its entry, which may have a stack.
 func gist(p *collation.Plan) string {
 	e := p.Entry
 	var b strings.Builder
@@ -231,8 +231,7 @@ func gist(p *collation.Plan) string {
 	return b.String()
 }
 
-// Rollback needs no gate: it changes nothing that others cannot see change by
-// itself when the process dies.
+// Rollback needs no gate: its effect happens anyway when the process dies.
 func (c *committer) Rollback(ctx context.Context) error {
 	if c.tx == nil || c.port.p.gone() {
 		return nil

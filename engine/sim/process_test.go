@@ -18,7 +18,7 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// Times of all processes. They are short, so that a run is.
+// Times of all processes. They are short, so that runs are, too.
 const (
 	ackWait = 2 * time.Second
 	lease   = 3 * time.Second
@@ -29,7 +29,7 @@ const (
 type process struct {
 	world  *world
 	slot   int
-	number int // of this life, in the order of births within the slot
+	number int // of this life, counted within the slot
 	name   string
 	role   role
 
@@ -43,16 +43,16 @@ type process struct {
 	txs []*committer
 }
 
-// role is what the processes of a slot are.
+// role is the configuration of the processes of a slot.
 type role struct {
 	engine  bool
 	workers bool
 	cfg     engine.Config // modes and limits
 	slots   int           // of each topic
-	local   bool          // it hands requests over to itself (W7)
+	local   bool          // it hands requests over to its own handlers (W7)
 }
 
-// lives is more than a slot can have.
+// lives is more than the number of lives of a slot.
 const lives = 1000
 
 // born starts the next life of a slot.
@@ -71,16 +71,16 @@ func (w *world) born(slot int) {
 	}
 }
 
-// gone says that the process died: nothing it does takes effect any more.
+// gone says that the process died: nothing it does has an effect any more.
 func (p *process) gone() bool { return p.dead.Load() }
 
-// park holds a goroutine of a dead process until the run is over.
+// park stops a goroutine of a dead process until the run is over.
 func (p *process) park() error {
 	<-p.world.gate.over
 	return errOver
 }
 
-// run starts engine and workers, again and again if they end.
+// run starts engine and workers, and again whenever they end.
 func (p *process) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := p.serve(ctx); err != nil {
@@ -89,10 +89,10 @@ func (p *process) run(ctx context.Context) {
 	}
 }
 
-// config is that of the process's committer, without a bus.
+// config is the configuration of the process's committer, without a bus.
 func (p *process) config() engine.Config {
 	cfg := p.role.cfg
-	cfg.Committers, cfg.Aside = 1, 1 // whichever of several loops is free takes a call: nothing that a seed could decide
+	cfg.Committers, cfg.Aside = 1, 1 // with several loops, the free one takes a call: no seed could decide that
 	cfg.Store, cfg.Space, cfg.Lanes, cfg.Writer, cfg.Jitter = &port{Store: p.world.store, p: p}, space, p.world.lanes, p.name, p.jitter
 	cfg.Lease = lease
 	if !p.world.weather.ownFlows {
@@ -101,7 +101,7 @@ func (p *process) config() engine.Config {
 	return cfg
 }
 
-// client is a committer for the clients: with a bus it publishes what they start.
+// client is the clients' committer. With a bus it publishes what they start.
 func (w *world) client(label string, publish bool) *engine.Committer {
 	p := w.processes[0]
 	cfg := p.config()
@@ -179,7 +179,7 @@ func (p *process) serve(ctx context.Context) error {
 	return first
 }
 
-// join opens the session of a process that runs handlers, and keeps it; leave ends it.
+// join opens and keeps the session of a process with handlers; leave ends it.
 func (p *process) join(ctx context.Context, own *session.Keeper) (leave func()) {
 	if !p.role.workers {
 		return func() {}
@@ -196,8 +196,8 @@ func (p *process) join(ctx context.Context, own *session.Keeper) (leave func()) 
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// watcher tells the calls of one run of a handler from those of another run of the
-// same request: the delivery's name travels as its traceparent.
+// watcher distinguishes the calls of one run of a handler from those of another run of the same
+// request: the name of the delivery is passed as its traceparent.
 type watcher struct{ observer.Nop }
 
 type runKey struct{}
@@ -207,8 +207,8 @@ func (watcher) Attempt(ctx context.Context, trace string, _ observer.Subject) (c
 	return context.WithValue(ctx, runKey{}, trace), func(error, []observer.Span) {}
 }
 
-// jitter is random from process to process and from moment to moment, and the same
-// in every run of a seed whoever asks first.
+// jitter differs between processes and moments, but is the same in every run of a seed, whoever
+// asks first.
 func (p *process) jitter(below time.Duration) time.Duration {
 	h := uint64(14695981039346656037)
 	var text [80]byte
@@ -220,8 +220,7 @@ func (p *process) jitter(below time.Duration) time.Duration {
 	return time.Duration(h % uint64(below))
 }
 
-// die ends a process: its connections break, and none of its calls gets through
-// any more.
+// die ends a process: its connections break, and none of its calls passes any more.
 func (w *world) die(p *process) {
 	w.note("dies", p.name)
 	p.dead.Store(true)
@@ -237,7 +236,7 @@ func (w *world) die(p *process) {
 	w.after(w.between(10*time.Millisecond, 6*time.Second), func() { w.born(p.slot) })
 }
 
-// halt stops a process for longer than ack wait and lease, mostly (F2).
+// halt stops a process, mostly for longer than ack wait and lease (F2).
 func (w *world) halt(p *process) {
 	w.note("stands still", p.name)
 	p.paused.Store(true)

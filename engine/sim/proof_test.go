@@ -11,9 +11,9 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// What the worlds are held to can fail; what mutants show is not shown again.
+// The checks of the worlds can fail. What mutants show is not repeated here.
 
-// P29: nothing with an id is of two jobs, and a key goes outside for one request.
+// P29: no id belongs to two jobs, and a key is used outside by one request only.
 func TestP29SaysWhatIsShared(t *testing.T) {
 	t.Parallel()
 	w := &world{}
@@ -38,7 +38,7 @@ func TestP29SaysWhatIsShared(t *testing.T) {
 	require.NotEmpty(t, wrong)
 }
 
-// P24, P25: what follows a body is that of its committed run.
+// P24, P25: the follow-ups of a body are those of its committed run.
 func TestP24SaysWhatFollows(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -59,7 +59,7 @@ func TestP24SaysWhatFollows(t *testing.T) {
 	}
 }
 
-// A verifier that is asked while the call may still arrive knows nothing.
+// A verifier that is asked while the call may still arrive does not know.
 func TestVerifierTellsTheTruth(t *testing.T) {
 	t.Parallel()
 	r := &receiver{}

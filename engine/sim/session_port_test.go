@@ -9,7 +9,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// own is the session of a process, as that reaches it.
+// own is the session of a process, through the gate.
 type own struct {
 	store.Session
 	p *process
@@ -47,7 +47,7 @@ func (o *own) Lost(ctx context.Context, leases []store.Lease) ([]store.LostLease
 	for i := range leases {
 		of[i] = leased("", &leases[i])
 	}
-	slices.Sort(of) // its runs are in no order
+	slices.Sort(of) // the order of its runs is random
 	return through(ctx, o.p, kindRead, "lost"+strings.Join(of, ""), func() ([]store.LostLease, error) { return o.Session.Lost(ctx, leases) })
 }
 
@@ -62,7 +62,7 @@ func (o *own) Held(ctx context.Context) ([]store.Lease, error) {
 
 // End implements store.Session.
 func (o *own) End(ctx context.Context) error {
-	if ctx.Err() != nil { // it only gives its connection up
+	if ctx.Err() != nil { // it only closes its connection
 		return ctx.Err()
 	}
 	return action(ctx, o.p, kindWrite, "end session", func() error {
@@ -71,8 +71,8 @@ func (o *own) End(ctx context.Context) error {
 	})
 }
 
-// renewed notes that a session is renewed. Another one that was not for its lease may
-// be ended with that: what it held is due, whenever it was sent last.
+// renewed records that a session was renewed. That may end another session which was not renewed
+// for its lease: its rows are due, whenever they were last sent.
 func (g *guard) renewed(id int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -88,11 +88,11 @@ func (g *guard) renewed(id int64) {
 	}
 }
 
-// lingers is how long what a dead session held may be freed by and by: longer than its
-// row is locked.
+// lingers is how long the rows of a dead session may take to be freed: longer than a row is
+// locked.
 const lingers = 20 * time.Second
 
-// leaves notes that a session ends, and with it all of its leases.
+// leaves records that a session ends, and all of its leases with it.
 func (g *guard) leaves() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -7,11 +7,11 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// hundred is how often a message of a storm comes beside itself (F12).
+// hundred is how often a message of a storm comes again (F12).
 const hundred = 100
 
-// spoil is what the bus does to messages that it was given, beside what its own
-// faults do: one comes a hundred times, or again with a bit that has flipped.
+// spoil is what the bus does to messages besides its own faults: one comes a hundred times, or
+// again with one bit flipped.
 func (w *world) spoil(msgs []transport.Message) {
 	f := &w.features
 	if w.calm || f.storm == 0 && f.flips == 0 {
@@ -35,9 +35,8 @@ func (w *world) spoil(msgs []transport.Message) {
 	}
 }
 
-// again puts a message on the bus as it stands on the wire, with the bit flipped
-// that the lot picks: mostly of its body, sometimes of a header; none if it is
-// negative.
+// again puts a message on the bus in its wire form, with one bit flipped that lot chooses: mostly
+// of its body, sometimes of a header; none if lot is negative.
 func (w *world) again(m *transport.Message, lot int) {
 	headers := map[string]string{}
 	var names []string

@@ -17,15 +17,14 @@ import (
 // prime is FNV's, of 64 bits.
 const prime = 1099511628211
 
-// trace is what happened: its hash, and for a run that failed its lines.
+// trace is the record of what happened: its hash, and for a failed run its lines.
 type trace struct {
 	hash uint64
 	keep bool
 	text strings.Builder
 }
 
-// note adds something to the trace. It is called by the simulator only, never by
-// a process.
+// note adds a line to the trace. Only the simulator calls it, never a process.
 func (w *world) note(words ...string) {
 	h := w.trace.hash*prime + uint64(time.Since(w.begun))
 	for _, word := range words {
@@ -40,8 +39,8 @@ func (w *world) note(words ...string) {
 	}
 }
 
-// report runs a seed again, with its log, and keeps what it did. bad is what was
-// wrong when it ran first.
+// report runs a seed again with a log, and keeps its record. bad says what was wrong in the first
+// run.
 func report(t *testing.T, seed uint64, bad []string) {
 	t.Helper()
 	w := play(t, seed, true)
@@ -79,7 +78,7 @@ func (w *world) export(name string) error {
 	out := export.NewWriter(file)
 	for _, v := range w.views("") {
 		if v.State == journal.JobExpired {
-			continue // its journal is gone
+			continue // its journal was removed
 		}
 		w.audit(v.ID, func(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
 			h := headerOf(s)

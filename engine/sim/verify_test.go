@@ -9,7 +9,7 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// verified are the effects that have verifiers, and what comes of a disagreement.
+// verified are the effects that have verifiers, and the result of a disagreement.
 var verified = map[string]effects.Mode{
 	"e0": effects.Strict, "e1": effects.Human, "e2": effects.Warn,
 	"s0": effects.Strict, "s1": effects.Human, "s2": effects.Warn, "s3": effects.Strict, "s4": effects.Human,
@@ -25,8 +25,8 @@ func (p *process) verifiers(reg *workers.Registry) {
 	}
 }
 
-// verify looks outside (3.3). It tells the truth of what is unfinished, or that it
-// does not know; of what is recorded it is now and then of another opinion.
+// verify looks outside (3.3). Of an unfinished effect it tells the truth, or that it does not
+// know; with a recorded one it now and then disagrees.
 func (p *process) verify(ctx context.Context, q effects.Question) (effects.Answer, error) {
 	w := p.world
 	v := w.gate.pass(ctx, p, kindOutside, "verify "+q.Name+" "+q.Key[:12])
@@ -41,8 +41,8 @@ func (p *process) verify(ctx context.Context, q effects.Question) (effects.Answe
 	return w.receiver.answer(&q, h.Sum64(), !w.weather.mild), nil
 }
 
-// answer is what the outside knows of a key. lot decides how doubtful it is, when
-// it is asked first.
+// answer is what the outside knows of a key. At the first question lot decides how doubtful that
+// is.
 func (r *receiver) answer(q *effects.Question, lot uint64, doubt bool) effects.Answer {
 	r.rmu.Lock()
 	defer r.rmu.Unlock()
@@ -72,7 +72,7 @@ type flight struct {
 	request string
 }
 
-// fly notes that a call is on its way, until land.
+// fly records that a call is on its way, until land.
 func (r *receiver) fly(p *process, key, request string) (land func()) {
 	r.rmu.Lock()
 	defer r.rmu.Unlock()
@@ -88,7 +88,7 @@ func (r *receiver) fly(p *process, key, request string) (land func()) {
 	}
 }
 
-// flying says that a call with the key may still arrive; the caller has the lock.
+// flying says that a call with the key may still arrive. The caller has the lock.
 func (r *receiver) flying(key string) bool {
 	for f := range r.flights[key] {
 		if !f.p.gone() {
@@ -98,8 +98,7 @@ func (r *receiver) flying(key string) bool {
 	return false
 }
 
-// awaits says that a call of the request may still arrive: whoever looks outside
-// now learns nothing.
+// awaits says that a call of the request may still arrive: looking outside now proves nothing.
 func (r *receiver) awaits(request journal.GUID) bool {
 	r.rmu.Lock()
 	defer r.rmu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// What workers ask of the store.
+// The methods of the store for workers.
 
 func leased(op string, l *store.Lease) string {
 	return op + " " + short(l.Request) + " " + strconv.FormatInt(l.Fence, 10) + " " + l.Holder
@@ -42,8 +42,8 @@ func (s *port) Effects(ctx context.Context, job journal.JobID, request journal.G
 	return through(ctx, s.p, kindRead, "effects "+short(request), func() ([]store.EffectRow, error) { return s.Store.Effects(ctx, job, request) })
 }
 
-// hands write the effects of a process's handlers. Its calls go through the gate
-// before they come to the committer, so that they come in one order.
+// hands write the effects of a process's handlers. Their calls pass the gate before the
+// committer, so that they come in one order.
 type hands struct {
 	store.Worker
 	p *process
@@ -82,7 +82,7 @@ func (h hands) DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byt
 	})
 }
 
-// What clients and operators ask of it.
+// The methods for clients and operators.
 
 func (s *port) Letter(ctx context.Context, id int64) (*collation.Letter, error) {
 	return through(ctx, s.p, kindRead, fmt.Sprintf("letter %d", id), func() (*collation.Letter, error) { return s.Store.Letter(ctx, id) })

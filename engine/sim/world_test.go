@@ -20,14 +20,14 @@ import (
 
 const space = "sim"
 
-// patience is how long the jobs may take to end once the faults are over, on the
-// clock of the bubble (I11).
+// patience is how long the jobs may take to end after the faults are over, by the bubble's clock
+// (I11).
 const patience = 15 * time.Minute
 
 // maxSteps bounds the calls of one run.
 const maxSteps = 200_000
 
-// world is everything that one seed decides.
+// world has everything that one seed decides.
 type world struct {
 	seed    uint64
 	dice    *rand.Rand // of the simulator; the clients have their own
@@ -58,13 +58,13 @@ type world struct {
 	trace
 }
 
-// event is something that the simulator does at a time.
+// event is something that the simulator does at a given time.
 type event struct {
 	at time.Time
 	do func()
 }
 
-// play runs one seed. It never returns early: what is wrong stands in the world.
+// play runs one seed. It never returns early: faults are recorded in the world.
 //
 //go:noinline
 func play(t *testing.T, seed uint64, log bool) (w *world) {
@@ -94,8 +94,8 @@ func (w *world) run() {
 	if err := w.bus.Close(); err != nil {
 		w.wrong("the bus ended with %v", err)
 	}
-	// A handler whose run was given up insists on the record of what it did a while
-	// longer than its process waits for it.
+	// A handler whose run was given up tries to record what it did for a while longer than its
+	// process waits.
 	time.Sleep(lastInsistence)
 }
 
@@ -158,14 +158,14 @@ func (w *world) after(d time.Duration, do func()) {
 	w.events = append(w.events, event{time.Now().Add(d), do})
 }
 
-// choice is something that can happen next: a call, or a message for a consumer.
+// choice is one possible next step: a call, or a message for a consumer.
 type choice struct {
 	call     *call
 	feeder   *feeder
 	consumer *consumer
 }
 
-// loop lets one thing happen after another, until all is done.
+// loop does one step after another until all is done.
 func (w *world) loop() {
 	var choices []choice
 	for {
@@ -198,7 +198,7 @@ func (w *world) loop() {
 	}
 }
 
-// choices are in an order that does not depend on goroutines.
+// choices returns them in an order that does not depend on goroutines.
 func (w *world) choices(out []choice) []choice {
 	w.gate.mu.Lock()
 	for _, c := range w.gate.waiting {
@@ -222,8 +222,7 @@ func (w *world) choices(out []choice) []choice {
 	return out
 }
 
-// happen does the events whose time has come, in the order in which they were
-// planned.
+// happen does the events whose time has come, in the order in which they were planned.
 func (w *world) happen() {
 	now := time.Now()
 	for i := 0; i < len(w.events); i++ {
@@ -236,7 +235,7 @@ func (w *world) happen() {
 	}
 }
 
-// idle lets time pass until something waits, or the next event is due.
+// idle lets time pass until something waits or the next event is due.
 func (w *world) idle() {
 	next := time.Now().Add(patience)
 	for _, e := range w.events {
@@ -256,7 +255,7 @@ func (w *world) idle() {
 	}
 }
 
-// release lets one call go, as fate has it.
+// release lets one call pass, with its fate.
 func (w *world) release(c *call) {
 	f := w.fate(c)
 	w.note(f.word, c.p.name, c.id)
@@ -283,7 +282,7 @@ func (w *world) release(c *call) {
 	}
 }
 
-// calmDown ends the faults: every process runs, and everything has to end.
+// calmDown ends the faults: every process runs, and everything must end.
 func (w *world) calmDown() {
 	w.note("calm", "")
 	w.calm, w.calmed = true, time.Now()
@@ -298,8 +297,8 @@ func (w *world) calmDown() {
 	w.gate.mu.Unlock()
 }
 
-// hushed says that no call stalls, nor stands still with its process: it may hold what
-// the judge asks for.
+// hushed says that no call is stalled or hangs with its process: it might hold a lock that the
+// judge needs.
 func (w *world) hushed() bool {
 	w.gate.mu.Lock()
 	defer w.gate.mu.Unlock()
@@ -327,7 +326,7 @@ func (w *world) finished() bool {
 	return true
 }
 
-// views are all jobs in that state, or in any, as they are now.
+// views returns all jobs in the state, or in any, as they are now.
 func (w *world) views(in journal.JobState) []*store.JobView {
 	ctx := context.Background()
 	jobs, err := w.store.Jobs(ctx, store.JobFilter{State: in, Limit: store.MaxPage})

@@ -1,3 +1,3 @@
-// Package approval is an example: a request that somebody must approve, with
-// reminders and an end. approval.yaml is the flow, README.md how to try it.
+// Package approval is an example: a request that somebody must approve, with reminders and a
+// deadline. approval.yaml is the flow; README.md says how to try it.
 package approval

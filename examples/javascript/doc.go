@@ -1,3 +1,3 @@
-// Package javascript is a worker without this library: JavaScript that holds to
-// docs/wire.md (T6). Its test runs it with Node, where that is installed.
+// Package javascript is a worker without this library, written in JavaScript after docs/wire.md
+// (T6). Its test runs it with Node, if that is installed.
 package javascript

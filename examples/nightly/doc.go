@@ -1,3 +1,3 @@
-// Package nightly is an example: a job that the clock starts. nightly.yaml is the
-// flow, README.md how to try it.
+// Package nightly is an example: a job that the clock starts. nightly.yaml is the flow; README.md
+// says how to try it.
 package nightly

@@ -31,8 +31,7 @@ var Catalogue = []Product{
 	{SKU: "tea-gyokuro-50", Name: "Gyokuro tea, 50 g", Price: 26_700, SoldOut: true},
 }
 
-// SoldOut reports whether a product cannot be reserved; what is not in the
-// catalogue cannot.
+// SoldOut reports whether a product cannot be reserved. That holds for unknown products, too.
 func SoldOut(sku string) bool {
 	for i := range Catalogue {
 		if Catalogue[i].SKU == sku {
@@ -42,8 +41,7 @@ func SoldOut(sku string) bool {
 	return true
 }
 
-// currency is a currency with its decimal places and its rate to the euro, in
-// thousandths.
+// currency is a currency with its decimal places and its rate to the euro, in thousandths.
 type currency struct {
 	code   string
 	places int
@@ -58,7 +56,7 @@ var currencies = []currency{
 	{"KWD", 3, 333},
 }
 
-// Places is how many decimal places amounts of the currency have.
+// Places returns the number of decimal places of the currency's amounts.
 func Places(code string) int {
 	for _, c := range currencies {
 		if c.code == code {

@@ -1,6 +1,5 @@
-// Package orders is the data of the demo: a shop's catalogue, a deterministic
-// generator of orders (orders.jsonl is what it writes), and the rules from which
-// the outcome of every order follows.
+// Package orders has the data of the demo: a shop's catalogue, a deterministic generator of
+// orders (which wrote orders.jsonl), and the rules for the outcome of each order.
 //
 // order.yaml is the flow they run through: charge → reserve → ship; refund when
 // the goods cannot be reserved; an invoice when a card is refused and the

@@ -61,7 +61,7 @@ func TestFlowChargesTheExactTotal(t *testing.T) {
 	}
 }
 
-// TestTransitionsFollowTheRules: which way an order goes on errors.
+// TestTransitionsFollowTheRules: the way of an order after errors.
 func TestTransitionsFollowTheRules(t *testing.T) {
 	t.Parallel()
 	f := parse(t)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Count is how many orders are in orders.jsonl, and seed what it was made from.
+// Count is the number of orders in orders.jsonl, and seed the seed that made them.
 const (
 	Count = 2000
 	seed  = 15_021
@@ -21,7 +21,7 @@ const MaxLines = 6
 var (
 	firstNames = strings.Fields("Ada Amara Björn Chen Dilara Émile Farah Grace Hiro Inés Jonas Katarzyna Luís Mei Nkechi Oana Priya Quentin Rosa Søren Tomás Ulrike Wanjiru Yuki Zoë")
 	lastNames  = strings.Fields("Abebe Brandt Castillo Dubois Eriksen Fischer García Hopper Ito Jansen Kowalska Lovelace Müller Nakamura Okafor Petrov Quispe Rossi Sato Tanaka Ünal Varga Wang Yupanqui Zhou")
-	// markets are where customers live: country, tax there, index of its currency.
+	// markets are where customers live: country, tax, and index of the currency.
 	markets = []market{
 		{"DE", "0.19", 0},
 		{"DE", "0.07", 0},
@@ -92,7 +92,7 @@ func generate(r *rand.Rand, n int) Line {
 	return Line{Flow: "order", Key: o.Order, Input: o}
 }
 
-// item takes a product at random, one that is sold out only when asked to.
+// item takes a random product, one that is sold out only if soldOut is set.
 func item(r *rand.Rand, money currency, soldOut bool) Item {
 	p := Catalogue[r.IntN(len(Catalogue))]
 	for p.SoldOut != soldOut {
@@ -100,25 +100,24 @@ func item(r *rand.Rand, money currency, soldOut bool) Item {
 	}
 	quantity := strconv.Itoa(1 + r.IntN(5))
 	if p.ByWeight {
-		quantity = string(decimal(int64(1+r.IntN(50))*50, 3)) // kilograms, by 50 g
+		quantity = string(decimal(int64(1+r.IntN(50))*50, 3)) // kilograms, in steps of 50 g
 	}
 	return Item{SKU: p.SKU, Name: p.Name, Price: decimal(money.of(p.Price), money.places), Quantity: json.Number(quantity)}
 }
 
-// of converts thousandths of the euro to the smallest unit of the currency, at
-// least 1.
+// of converts thousandths of the euro to the currency's smallest unit, at least 1.
 func (c currency) of(milli int64) int64 {
 	if milli == 0 {
 		return 0
 	}
-	units := milli * c.rate // in millionths of the currency's whole
+	units := milli * c.rate // in millionths of a whole unit of the currency
 	for range 6 - c.places {
 		units /= 10
 	}
 	return max(units, 1)
 }
 
-// decimal spells units of 10^-places without trailing zeros.
+// decimal formats units of 10^-places without trailing zeros.
 func decimal(units int64, places int) json.Number {
 	s := fmt.Sprintf("%0*d", places+1, units)
 	if places == 0 {

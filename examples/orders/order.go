@@ -35,7 +35,7 @@ type Order struct {
 	Card     string      `json:"card"`
 }
 
-// Customer is who ordered.
+// Customer is the person who ordered.
 type Customer struct {
 	Name    string `json:"name"`
 	Country string `json:"country"`
@@ -50,7 +50,7 @@ type Item struct {
 	Quantity json.Number `json:"quantity"`
 }
 
-// Prefixes of cards that the payment service treats in a special way.
+// Prefixes of cards that the payment service treats specially.
 const (
 	refusedCard = "tok_refused_"
 	flakyCard   = "tok_flaky_"
@@ -59,8 +59,8 @@ const (
 // Refused reports whether the card is refused, with status 402.
 func Refused(card string) bool { return strings.HasPrefix(card, refusedCard) }
 
-// Flaky reports whether the first two requests of a charge of the card fail with
-// status 503: the first before the charge is applied, the second after it.
+// Flaky reports whether the first two requests of a charge of the card fail with status 503: the
+// first one before the charge is applied, the second one after it.
 func Flaky(card string) bool { return strings.HasPrefix(card, flakyCard) }
 
 // Outcome is how an order ends.
@@ -74,13 +74,13 @@ const (
 	Failed   Outcome = "failed"   // card refused: the job fails with code 402
 )
 
-// Outcomes are all of them, in the order in which they are shown.
+// Outcomes are all outcomes, in the order in which they are shown.
 var Outcomes = []Outcome{Shipped, Refunded, Invoiced, Failed}
 
 // Charged reports whether an order of this outcome was charged.
 func (o Outcome) Charged() bool { return o == Shipped || o == Refunded }
 
-// Expected is how the order must end.
+// Expected returns how the order must end.
 func (o *Order) Expected() Outcome {
 	if Refused(o.Card) {
 		if o.Customer.Terms == "invoice" {
@@ -96,8 +96,8 @@ func (o *Order) Expected() Outcome {
 	return Shipped
 }
 
-// Total is the exact amount to charge: the lines, with tax, rounded to the
-// currency's places (a half away from zero), and the shipping.
+// Total returns the exact amount to charge: the lines with tax, rounded to the currency's places
+// (halves away from zero), and the shipping.
 func (o *Order) Total() (*big.Rat, error) {
 	sum := new(big.Rat)
 	for _, l := range o.Lines {
@@ -131,7 +131,7 @@ func exact(n json.Number) (*big.Rat, error) {
 	return r, nil
 }
 
-// round rounds a positive number to so many decimal places, a half up.
+// round rounds a positive number to places decimal places, a half up.
 func round(x *big.Rat, places int) *big.Rat {
 	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(places)), nil)
 	scaled := new(big.Rat).Mul(x, new(big.Rat).SetInt(unit))

@@ -1,3 +1,3 @@
-// Package polling is an example: a loop that asks a service until it has an
-// answer. polling.yaml is the flow, README.md how to try it.
+// Package polling is an example: a loop that asks a service until it has an answer. polling.yaml
+// is the flow; README.md says how to try it.
 package polling

@@ -6,7 +6,7 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// Ask is one carrier and what is to be carried: an element of tender.yaml.
+// Ask is one carrier and the load: an element of tender.yaml.
 type Ask struct {
 	Carrier   string `json:"carrier"`
 	Kilograms int64  `json:"kilograms"`
@@ -18,12 +18,12 @@ type Offer struct {
 	Cents   int64  `json:"cents"`
 }
 
-// Tariffs are the prices of a kilogram, in cents, by carrier.
+// Tariffs has the price of a kilogram, in cents, by carrier.
 type Tariffs map[string]int64
 
-// Quote asks one carrier. It changes nothing outside, so it may simply run again
-// after a crash. A carrier without a tariff declines: an error of 400 to 499 is an
-// answer and is not tried again, any other would be.
+// Quote asks one carrier. It changes nothing outside, so it may simply run again after a crash. A
+// carrier without a tariff declines: an error of 400 to 499 is an answer and is not retried; any
+// other error is.
 func (t Tariffs) Quote(_ context.Context, in Ask) (Offer, error) {
 	cents, ok := t[in.Carrier]
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// File is an agency whose books are a file: a line for each call that was applied.
-// One process at a time writes it.
+// File is an agency that keeps its books in a file: one line for each call that was applied. Only
+// one process at a time may write it.
 type File struct {
 	Path string
 	mu   sync.Mutex
@@ -30,8 +30,8 @@ func (f *File) Cancel(_ context.Context, what, reference string) error {
 	return err
 }
 
-// Charge implements Agency. The card "declined" is refused, which is an answer: it
-// is not asked again.
+// Charge implements Agency. It refuses the card "declined", with an error that is an answer: it
+// is not retried.
 func (f *File) Charge(_ context.Context, key, card string) (string, error) {
 	if card == "declined" {
 		return "", workers.Fail(402, "the card is declined")
@@ -39,7 +39,7 @@ func (f *File) Charge(_ context.Context, key, card string) (string, error) {
 	return f.apply("charge", card, key)
 }
 
-// Lines are the books.
+// Lines returns the lines of the books.
 func (f *File) Lines() ([]string, error) {
 	text, err := os.ReadFile(f.Path)
 	if os.IsNotExist(err) {
@@ -48,7 +48,7 @@ func (f *File) Lines() ([]string, error) {
 	return strings.Split(strings.TrimSpace(string(text)), "\n"), err
 }
 
-// apply writes a line that is not there yet.
+// apply writes a line unless the file has it.
 func (f *File) apply(words ...string) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

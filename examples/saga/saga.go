@@ -16,7 +16,7 @@ type Trip struct {
 	Card      string `json:"card"`
 }
 
-// Itinerary is what he gets.
+// Itinerary is what the traveller gets.
 type Itinerary struct {
 	Reference   string `json:"reference"`
 	Policy      string `json:"policy"`
@@ -34,12 +34,12 @@ type Confirmation struct {
 	By string `json:"by"`
 }
 
-// Agency is the world outside. Every call may come twice, with the same reference
-// or key, and is then applied once.
+// Agency is the outside world. A call may come twice with the same reference or key; it is then
+// applied once.
 type Agency interface {
 	// Book books a flight or a hotel under the reference.
 	Book(ctx context.Context, what, reference string) error
-	// Cancel takes it back; of what was never booked it is fine, too.
+	// Cancel cancels a booking. It does nothing for one that was never made.
 	Cancel(ctx context.Context, what, reference string) error
 	// Charge takes the price of the trip.
 	Charge(ctx context.Context, key, card string) (receipt string, err error)
@@ -48,19 +48,18 @@ type Agency interface {
 // Desk books trips.
 type Desk struct {
 	Agency   Agency
-	Patience time.Duration // for the traveller's confirmation
-	Cooling  time.Duration // until he pays, so that he can still withdraw
+	Patience time.Duration // how long to wait for the traveller's confirmation
+	Cooling  time.Duration // time before the charge in which the traveller can still withdraw
 }
 
 // Register adds the function to the handlers of a worker process.
 func (d Desk) Register(reg *workers.Registry) { workers.HandleDurable(reg, "trip.book", d.Book) }
 
-// Book books a flight and a hotel, insures the traveller, waits for him to confirm
-// and charges his card. While it waits it is nowhere but in the journal. Whatever
-// keeps it from its end, a refused card, no answer, an interrupt, what it has
-// booked is cancelled, the last first.
+// Book books a flight and a hotel, insures the traveller, waits for a confirmation, and charges
+// the card. While it waits it exists only in the journal. If a refused card, a missing answer or
+// an interrupt stops it, it cancels its bookings, the last one first.
 func (d Desk) Book(ctx context.Context, in Trip) (out Itinerary, err error) {
-	// Recorded: the same whenever the function runs again, from the top.
+	// The result is recorded: it is the same each time the function runs again from the top.
 	if out.Reference, err = workers.UUID(ctx); err != nil {
 		return out, err
 	}
@@ -87,8 +86,8 @@ func (d Desk) Book(ctx context.Context, in Trip) (out Itinerary, err error) {
 	return out, err
 }
 
-// book books one part. How to take it back is said before: a booking of which
-// nobody knows whether it was made is cancelled, too.
+// book books one part. It registers the compensation first, so that a booking of unknown outcome
+// is cancelled, too.
 func (d Desk) book(ctx context.Context, what, reference string) error {
 	err := workers.Compensate(ctx, "cancel "+what, func(ctx context.Context) error {
 		return d.Agency.Cancel(ctx, what, reference)

@@ -1,3 +1,3 @@
-// Package below gives the commands and tests of this module what lies below a Runtime:
-// ledgers, rows and entries as the store has them, which are no part of its interface.
+// Package below gives the commands and tests of this module the store below a Runtime: ledgers,
+// rows and entries, which are not part of the Runtime's interface.
 package below

@@ -1,3 +1,3 @@
-// Package mode carries settings of a runtime that are no part of its interface: ways of
-// committing and sending that tests mix and benchmarks compare, all of them right.
+// Package mode has settings that are not part of a runtime's interface: ways to commit and to
+// send. All of them are correct; tests mix them and benchmarks compare them.
 package mode

@@ -16,8 +16,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// To writes the jobs of a partition to a file of a directory, which is there,
-// whole and on disk, before the partition goes. Without a directory nothing is kept.
+// To writes the jobs of a partition to a file in dir, complete and on disk, before the partition
+// is dropped. Without a dir nothing is kept.
 func To(dir string) store.Archive {
 	if dir == "" {
 		return nil
@@ -40,9 +40,8 @@ func To(dir string) store.Archive {
 	}
 }
 
-// sweep removes what processes have left that died while they wrote the file: its name
-// with a number. Nobody else writes it now: who archives a partition has the lock for
-// that.
+// sweep removes the temporary files, named path plus a number, of processes that died while they
+// wrote. No other process is writing now: archiving a partition needs a lock.
 func sweep(path string) error {
 	files, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -51,7 +50,7 @@ func sweep(path string) error {
 	for _, f := range files {
 		number, left := strings.CutPrefix(f.Name(), filepath.Base(path)+".")
 		if _, err := strconv.ParseUint(number, 10, 64); err != nil || !left || !f.Type().IsRegular() {
-			continue // somebody's own, such as a copy that was compressed
+			continue // not a temporary file; for example, somebody's compressed copy
 		}
 		if err := os.Remove(filepath.Join(filepath.Dir(path), f.Name())); err != nil {
 			return err
@@ -60,7 +59,7 @@ func sweep(path string) error {
 	return nil
 }
 
-// Check says whether there is such a directory.
+// Check returns an error unless dir is a directory or empty.
 func Check(dir string) error {
 	if dir == "" {
 		return nil
@@ -75,8 +74,8 @@ func Check(dir string) error {
 	return nil
 }
 
-// WriteFile writes beside the file and puts it in place when it is complete and on disk;
-// after an error of write there is none, or that which was there before.
+// WriteFile writes a temporary file and renames it to path when it is complete and on disk. After
+// an error of write path is as it was before.
 func WriteFile(path string, write func(*export.Writer) error) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package archive writes exports to files: of jobs that are asked for, and of whole
-// partitions of expired jobs before they are dropped (W11). WriteFile puts a file in
-// place when it is whole; To is what retention keeps partitions with.
+// Package archive writes exports to files: of selected jobs, and of whole partitions of expired
+// jobs before they are dropped (W11). WriteFile puts a file in place when it is complete.
+// Retention keeps partitions with To.
 package archive

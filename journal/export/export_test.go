@@ -77,7 +77,7 @@ func TestExportRoundTrip(t *testing.T) {
 	}
 }
 
-// Next goes past entries that nobody read.
+// Next skips entries that were not read.
 func TestExportSkipsToNextJob(t *testing.T) {
 	t.Parallel()
 	r := export.NewReader(bytes.NewReader(file(t, 1, 2, 3)))
@@ -91,7 +91,7 @@ func TestExportSkipsToNextJob(t *testing.T) {
 	require.Equal(t, header(2), h)
 }
 
-// Every error names its line, and stays.
+// Every error names its line and is final.
 func TestExportErrorsNameTheLine(t *testing.T) {
 	t.Parallel()
 	good := string(file(t, 1))
@@ -134,7 +134,7 @@ func TestExportErrorsNameTheLine(t *testing.T) {
 	}
 }
 
-// A failing disk is no end of the file.
+// A read error is not the end of the file.
 func TestExportReadError(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("disk on fire")
@@ -156,8 +156,8 @@ func TestExportWriterRefuses(t *testing.T) {
 	require.NoError(t, w.Write(journal.Record{Seq: 1, Body: make([]byte, journal.MaxEntryBytes)}))
 }
 
-// FuzzRead: whatever is read is written back to the same bytes; nothing else is
-// read, nothing panics, and an error names its line.
+// FuzzRead: whatever is read is written back to the same bytes. Anything else is refused, nothing
+// panics, and an error names its line.
 func FuzzRead(f *testing.F) {
 	f.Add(file(f, 1)[:600])
 	var small bytes.Buffer

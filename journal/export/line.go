@@ -17,7 +17,7 @@ import (
 // Format is the name and version of the format, in every header.
 const Format = "quipu-export-v2"
 
-// Limits of a line, its end excluded.
+// Limits of a line, without its line end.
 const (
 	MaxHeader = 64 << 10
 	// MaxLine holds an entry of journal.MaxEntryBytes in base64 with its frame.
@@ -26,7 +26,7 @@ const (
 	MaxKey = 4 << 10
 )
 
-// Errors about what a line is.
+// Errors about the form of a line.
 var (
 	// ErrFormat says that a line is not one that a Writer of this format writes.
 	ErrFormat = errors.New("not a line of a " + Format + " file")
@@ -59,7 +59,7 @@ type headLine struct {
 	Hash string `json:"hash"`
 }
 
-// appendHeader writes the one spelling of a header.
+// appendHeader appends the line of a header.
 func appendHeader(dst []byte, h *Header) ([]byte, error) {
 	if len(h.Key) > MaxKey || !utf8.ValidString(h.Key) {
 		return nil, fmt.Errorf("%w: the key of job %s has %d bytes or is no UTF-8, the limit is %d", ErrTooLong, h.Job, len(h.Key), MaxKey)
@@ -111,7 +111,7 @@ func parseHeader(line []byte) (Header, error) {
 
 const uuidLen, digestLen = 36, 64
 
-// appendEntry writes the one spelling of an entry's line.
+// appendEntry appends the line of an entry.
 func appendEntry(dst []byte, rec *journal.Record) []byte {
 	dst = append(dst, '{')
 	if !rec.Chain.IsZero() {
@@ -126,7 +126,7 @@ func appendEntry(dst []byte, rec *journal.Record) []byte {
 	return append(dst, "\"}\n"...)
 }
 
-// parseEntry reads what appendEntry writes, and nothing else.
+// parseEntry reads exactly what appendEntry writes.
 func parseEntry(line []byte) (rec journal.Record, err error) {
 	c := cutter{rest: line}
 	c.want("{")
@@ -164,7 +164,7 @@ func parseEntry(line []byte) (rec journal.Record, err error) {
 	return rec, nil
 }
 
-// cutter takes a line apart from the left; its first fault stays.
+// cutter takes a line apart from the left. It keeps its first fault.
 type cutter struct {
 	rest []byte
 	err  error

@@ -11,7 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// LineError says which line of a file could not be read.
+// LineError says which line of a file could not be read, and why.
 type LineError struct {
 	Line int // from 1
 	Err  error
@@ -28,7 +28,7 @@ type Reader struct {
 	in    *bufio.Reader
 	line  int
 	long  []byte // a line that does not fit into the buffer
-	peek  []byte // the line that is next, valid until the next read
+	peek  []byte // the next line, valid until the next read
 	have  bool
 	fault error
 	job   journal.JobID
@@ -39,9 +39,9 @@ const bufferSize = 64 << 10
 // NewReader reads from r. It holds one line at a time.
 func NewReader(r io.Reader) *Reader { return &Reader{in: bufio.NewReaderSize(r, bufferSize)} }
 
-// Next moves to the next job of the file, past entries that were not read, and
-// returns its header. At the end of the file it returns io.EOF; any other error
-// is a *LineError, or that of the underlying reader wrapped in one, and final.
+// Next moves to the next job of the file, past entries that were not read, and returns its
+// header. At the end of the file it returns io.EOF. Any other error is a *LineError, which may
+// wrap that of the underlying reader, and is final.
 func (r *Reader) Next() (Header, error) {
 	for {
 		line, err := r.next()
@@ -67,8 +67,8 @@ func (r *Reader) Next() (Header, error) {
 	}
 }
 
-// Entries yields the entries of the job whose header was read last, once. An
-// error, a *LineError, is the last thing that it yields.
+// Entries yields the entries of the job whose header Next returned last, once. After an error, a
+// *LineError, it yields nothing more.
 func (r *Reader) Entries() iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
 		for {
@@ -104,7 +104,7 @@ func (r *Reader) failed(err error) error {
 	return r.fault
 }
 
-// next returns the line that is next; it stays next until have is cleared.
+// next returns the next line; it stays the next one until have is cleared.
 func (r *Reader) next() ([]byte, error) {
 	if r.fault != nil {
 		return nil, r.fault
@@ -123,8 +123,8 @@ func (r *Reader) next() ([]byte, error) {
 	return line, nil
 }
 
-// read reads one line of at most MaxLine bytes. Every line has its end: a file
-// cut short within a line is an error.
+// read reads one line of at most MaxLine bytes. A last line without its line end is an error: the
+// file was cut short.
 func (r *Reader) read() ([]byte, error) {
 	r.line++
 	line, err := r.in.ReadSlice('\n')

@@ -10,13 +10,12 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// ErrOrder says that an entry was written before any header, or of another job
-// than the header's.
+// ErrOrder says that an entry was written before any header, or belongs to another job than the
+// header's.
 var ErrOrder = errors.New("entry outside its job")
 
-// Writer writes a file: for each job Begin, then Write for each entry, at the
-// end Flush. After an error the file is not complete. It is not safe for
-// concurrent use.
+// Writer writes a file: for each job Begin and then Write for each entry, and Flush at the end.
+// After an error the file is incomplete. It is not safe for concurrent use.
 type Writer struct {
 	out *bufio.Writer
 	job journal.JobID
@@ -26,8 +25,7 @@ type Writer struct {
 // NewWriter writes to w, buffered.
 func NewWriter(w io.Writer) *Writer { return &Writer{out: bufio.NewWriterSize(w, bufferSize)} }
 
-// Begin writes the header of the next job. Its key is at most MaxKey bytes of
-// UTF-8: ErrTooLong.
+// Begin writes the header of the next job. A key over MaxKey bytes, or no UTF-8, is ErrTooLong.
 func (w *Writer) Begin(h Header) error {
 	line, err := appendHeader(w.buf[:0], &h)
 	if err != nil {
@@ -40,8 +38,8 @@ func (w *Writer) Begin(h Header) error {
 	return w.write(line)
 }
 
-// Write writes one entry of the job that was begun: ErrOrder for another's,
-// ErrTooLong for a body over journal.MaxEntryBytes.
+// Write writes one entry of the job of Begin. An entry of another job is ErrOrder; a body over
+// journal.MaxEntryBytes is ErrTooLong.
 func (w *Writer) Write(rec journal.Record) error {
 	switch {
 	case w.job.IsZero() || !rec.Job.IsZero() && rec.Job != w.job:
@@ -76,7 +74,7 @@ func (w *Writer) write(line []byte) error {
 	return nil
 }
 
-// Flush writes out what is buffered.
+// Flush writes out the buffer.
 func (w *Writer) Flush() error {
 	if err := w.out.Flush(); err != nil {
 		return fmt.Errorf("write the export: %w", err)

@@ -78,7 +78,7 @@ func agreeEffect(b *bench) {
 	}
 }
 
-// lone leases a request n times, so that its fence is ahead of others'.
+// lone leases a request n times, so that its fence is higher than that of other requests.
 func (b *bench) lone(id journal.JobID, activity string, n int) collation.Row {
 	b.Helper()
 	for range n {
@@ -160,7 +160,7 @@ func agreeHandBack(b *bench) {
 func agreeMarkers(b *bench) {
 	clock, ok := b.s.Store.(Clock)
 	if !ok {
-		return // MarkerAge is too long to be waited for
+		return // the test cannot wait for MarkerAge
 	}
 	c := b.committer()
 	b.requested(c, one, "k")
@@ -173,7 +173,7 @@ func agreeMarkers(b *bench) {
 func agreeKept(b *bench) {
 	clock, ok := b.s.Store.(Clock)
 	if !ok {
-		return // SignalAge is too long to be waited for
+		return // the test cannot wait for SignalAge
 	}
 	s := b.signal("t", "k", "x")
 	s.Keep = 2 * micros(store.SignalAge)
@@ -185,8 +185,8 @@ func agreeKept(b *bench) {
 	require.True(b, b.tell(s).Duplicate, "it is still there")
 }
 
-// agreeToTombstone: what comes late ends when it is handled; Expire only removes
-// what the job left.
+// agreeToTombstone: a late message ends when it is handled; Expire removes only what the job
+// left.
 func agreeToTombstone(b *bench) {
 	c := b.committer()
 	was := b.tombstone(c, "k")

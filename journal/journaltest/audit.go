@@ -21,12 +21,11 @@ var audits = map[string]func(*bench){
 	"main chain first, then the effects, by seq (2.5)": auditOrder,
 }
 
-// byHand are the checks that plans made by hand do not pass: they name rows, waits and
-// digits of no flow.
+// byHand are the checks that handmade plans fail: they name rows, waits and digits of no flow.
 var byHand = []replay.Check{replay.V4, replay.V6, replay.V10, replay.V11, replay.V13, replay.V16}
 
-// audit reads jobs as a verifier does and holds tables to entries: chains whole,
-// hashes right, digits, semaphore and rows as the entries moved them (J1, J8, J9).
+// audit reads jobs as a verifier does and compares tables with entries: whole chains, right
+// hashes, digits, semaphore and rows as the entries moved them (J1, J8, J9).
 func (b *bench) audit(ids ...journal.JobID) {
 	b.Helper()
 	for _, id := range ids {
@@ -94,7 +93,7 @@ func auditJobs(b *bench) {
 	}
 }
 
-// first drops the errors of a sequence that has none.
+// first yields the values of a sequence up to its first error.
 func first(seq iter.Seq2[journal.JobID, error]) iter.Seq[journal.JobID] {
 	return func(yield func(journal.JobID) bool) {
 		for id, err := range seq {

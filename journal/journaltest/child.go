@@ -23,7 +23,7 @@ var children = map[string]func(*bench){
 	"rows of a job that never began are discarded (C5)":       childDiscard,
 }
 
-// order lets a job order its n-th child, of flow one, and gives the row.
+// order lets a job order its n-th child, of flow one, and returns the row.
 func (b *bench) order(c store.Committer, parent journal.JobID, n int, awaited bool) collation.Row {
 	b.Helper()
 	child := collation.ChildID(guid(n), 1)
@@ -48,7 +48,7 @@ func (b *bench) order(c store.Committer, parent journal.JobID, n int, awaited bo
 	return row
 }
 
-// spawning is what Spawn is called with for an order.
+// spawning returns the start with which Spawn is called for an order.
 func (b *bench) spawning(f *flow.Flow, row *collation.Row) store.Start {
 	b.Helper()
 	order, err := row.Order()
@@ -62,7 +62,7 @@ func (b *bench) spawn(row *collation.Row, reply *collation.Row) error {
 	return b.s.Spawn(b.ctx(), row, b.spawning(b.deploy(one), row), reply, b.mode)
 }
 
-// reply is an outcome of the order's child.
+// reply returns an outcome of the order's child.
 func (b *bench) reply(row *collation.Row, code int) *collation.Row {
 	b.Helper()
 	order, err := row.Order()
@@ -191,7 +191,7 @@ func childCancel(b *bench) {
 	b.audit(ids[0], ids[1], begun.Job)
 }
 
-// contest lets a parent take a start back while somebody else handles it.
+// contest lets a parent cancel a start while another transaction handles it.
 func (b *bench) contest(against func(row *collation.Row) error) {
 	c := b.committer()
 	id := b.jobs(1)[0]
@@ -247,7 +247,7 @@ func (b *bench) discard(keys ...collation.RowKey) {
 	require.NoError(b, b.s.Discard(b.ctx(), keys))
 }
 
-// interruptOf is the row of an interrupt of a job.
+// interruptOf returns the row of an interrupt of a job.
 func (b *bench) interruptOf(target journal.JobID, caller string) collation.Row {
 	b.Helper()
 	o := collation.InterruptOrder{Code: collation.CodeInterrupted, Reason: "enough", Throw: true, From: caller}

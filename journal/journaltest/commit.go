@@ -23,8 +23,8 @@ var commits = map[string]func(*bench){
 	"a quarantined job is loaded as such (J1)":          commitQuarantine,
 }
 
-// commitLoad runs a job and compares, before every plan, what is loaded with
-// the state that the plans so far were applied to.
+// commitLoad runs a job. Before every plan it compares what is loaded with the state that the
+// plans so far were applied to.
 func commitLoad(b *bench) {
 	c := b.committer()
 	id := b.start(b.deploy(fork), "k")
@@ -83,7 +83,7 @@ func commitSeveral(b *bench) {
 		require.NoError(b, err)
 		plans = append(plans, ch)
 		for _, r := range ch.Plan.Insert {
-			if r.Kind == journal.MessageLeg1 { // its receipt was not asked for, and a leg1 has none
+			if r.Kind == journal.MessageLeg1 { // its receipt was not asked for, and a Leg1 has no receipt
 				l.States[id].Instances[collation.InstanceKey{Activity: r.Activity, DAD: r.DAD}] = nil
 				ms = append(ms, message(&r))
 			}
@@ -130,8 +130,8 @@ func commitBatches(b *bench) {
 	}
 }
 
-// batch carries messages of different jobs in one transaction, and gives those
-// that they cause.
+// batch handles messages of different jobs in one transaction, and returns the messages that they
+// cause.
 func (b *bench) batch(c store.Committer, ms []*collation.Message) []*collation.Message {
 	b.Helper()
 	l, err := b.load(c, ms...)

@@ -1,10 +1,8 @@
-// Package journaltest is the suite that every implementation of journal/store
-// passes. It drives a store as the engine does, with the plans of
-// collation.Incept and collation.Step over small flows, and with plans made by
-// hand where a case needs one part of a plan alone, or a store must refuse what no
-// lawful engine asks for.
+// Package journaltest is the suite that every implementation of journal/store must pass. It
+// drives a store as the engine does, with plans of collation.Incept and collation.Step over small
+// flows. Handmade plans test a single part of a plan, or that a store refuses what no lawful
+// engine asks for.
 //
-// Each subtest names the rule that it holds up and runs on a store of its own,
-// in parallel with the others. After its work it audits the jobs that it made:
-// chains whole, hashes right, tables equal to what the entries say.
+// Each subtest names the rule that it tests and runs in parallel on its own store. At its end it
+// audits its jobs: whole chains, right hashes, tables that equal what the entries say.
 package journaltest

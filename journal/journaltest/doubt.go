@@ -45,7 +45,7 @@ func (b *bench) effectOf(r collation.Row, key journal.Digest) store.EffectRow {
 	return list[i]
 }
 
-// doubtVoid takes a recorded result back, and vouches for another.
+// doubtVoid removes one recorded result and confirms another.
 func doubtVoid(b *bench) {
 	c := b.committer()
 	pay, ship := completed(at("pay", store.ClassGuarded, "1"), `1`), completed(at("ship", store.ClassIdempotent, "2"), `2`)
@@ -77,7 +77,7 @@ func doubtVoid(b *bench) {
 	require.Equal(b, []any{store.EffectCompleted, `2`, true}, []any{f.State, string(f.Result), f.Vouched})
 }
 
-// doubtLate: two operators, and a completion that comes after all.
+// doubtLate: two operators decide, and a late completion comes.
 func doubtLate(b *bench) {
 	c := b.committer()
 	pay := at("pay", store.ClassGuarded, "")

@@ -11,7 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// message is the message of a row.
+// message returns the message of a row.
 func message(r *collation.Row) *collation.Message {
 	m := &collation.Message{
 		Kind: r.Kind, Job: r.Job, GUID: r.GUID, Row: r.GUID, Activity: r.Activity, DAD: r.DAD, Turn: r.Turn,
@@ -22,7 +22,7 @@ func message(r *collation.Row) *collation.Message {
 	return m
 }
 
-// response is a worker's response to a request.
+// response returns a worker's response to a request.
 func response(r *collation.Row, with *journal.Response) *collation.Message {
 	return &collation.Message{
 		Kind: journal.MessageResponse, Job: r.Job, GUID: collation.ResponseGUID(r.GUID, r.Turn), Row: r.GUID,
@@ -47,7 +47,7 @@ func (b *bench) want(m *collation.Message) store.Want {
 	}
 }
 
-// load opens a transaction for messages and waits for their jobs.
+// load opens a transaction for messages, waiting for their jobs.
 func (b *bench) load(c store.Committer, ms ...*collation.Message) (*store.Loaded, error) {
 	wants := make([]store.Want, len(ms))
 	for i, m := range ms {
@@ -63,7 +63,7 @@ func (b *bench) load(c store.Committer, ms ...*collation.Message) (*store.Loaded
 	return l, nil
 }
 
-// plan steps a message against its loaded state and loads what it misses.
+// plan steps a message against its loaded state, and loads what that lacks.
 func (b *bench) plan(c store.Committer, st *collation.State, m *collation.Message) (*collation.Plan, error) {
 	if row := st.Rows[m.Row]; row != nil && m.Response == nil {
 		var err error
@@ -83,7 +83,7 @@ func (b *bench) plan(c store.Committer, st *collation.State, m *collation.Messag
 	return nil, errors.New("ten loads did not satisfy Step")
 }
 
-// carried is the response in the body of a row, nil for kinds that have none.
+// carried returns the response in the body of a row, nil for kinds without one.
 func carried(row *collation.Row) (*journal.Response, error) {
 	switch row.Kind {
 	case journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
@@ -103,8 +103,8 @@ func (b *bench) decide(c store.Committer, st *collation.State, m *collation.Mess
 	return ch, nil
 }
 
-// handle carries one message to its end, as the engine does: a lost
-// test-and-set is decided again. It returns the last plan.
+// handle handles one message as the engine does: after a lost test-and-set it decides again. It
+// returns the last plan.
 func (b *bench) handle(c store.Committer, m *collation.Message) (*collation.Plan, error) {
 	for range 100 {
 		p, err := b.once(c, m)
@@ -137,7 +137,7 @@ func (b *bench) once(c store.Committer, m *collation.Message) (*collation.Plan, 
 	return ch.Plan, c.Commit(b.ctx(), []store.Chained{ch})
 }
 
-// must is handle for a message that must be handled.
+// must is handle for a message that must succeed.
 func (b *bench) must(c store.Committer, m *collation.Message) *collation.Plan {
 	b.Helper()
 	p, err := b.handle(c, m)
@@ -146,8 +146,7 @@ func (b *bench) must(c store.Committer, m *collation.Message) *collation.Plan {
 	return p
 }
 
-// run handles the engine's rows of a job until only requests, or none, are
-// left.
+// run handles the engine's rows of a job until at most requests are left.
 func (b *bench) run(c store.Committer, id journal.JobID) {
 	b.Helper()
 	for range 1000 {
@@ -174,7 +173,7 @@ func (b *bench) requested(c store.Committer, src, key string) journal.JobID {
 	return id
 }
 
-// answer gives a worker's response to the request of an activity, and runs on.
+// answer handles a worker's response to the request of an activity, and then runs.
 func (b *bench) answer(c store.Committer, id journal.JobID, activity string, with *journal.Response) {
 	b.Helper()
 	r := b.row(id, journal.MessageRequest, activity)
@@ -182,7 +181,7 @@ func (b *bench) answer(c store.Committer, id journal.JobID, activity string, wit
 	b.run(c, id)
 }
 
-// handmade is a plan that changes nothing but the chain: cases add to it.
+// handmade returns a plan that only extends the chain; cases add to it.
 func handmade(st *collation.State, m *collation.Message) *collation.Plan {
 	return &collation.Plan{
 		Job: st.Job.ID, Message: m.GUID, Outcome: collation.Handled, Done: true,

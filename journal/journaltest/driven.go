@@ -14,19 +14,19 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Driven is a store with one who drives it: each operation is one transaction, that
-// loads, has collation decide, and commits. Engines do the same for many at once.
+// Driven is a store with a driver. Each operation is one transaction that loads, lets collation
+// decide, and commits. Engines do that for many operations at once.
 type Driven struct{ store.Store }
 
 // maxAgain bounds how often an operation is decided again (C3).
 const maxAgain = 10
 
-// transact runs one operation: decide gives its plans, none to write nothing.
+// transact runs one operation. decide returns its plans, or none to write nothing.
 func (d Driven) transact(ctx context.Context, wants []store.Want, decide func(*store.Loaded) ([]store.Chained, error)) error {
 	return d.carry(ctx, wants, func(_ store.Committer, l *store.Loaded) ([]store.Chained, error) { return decide(l) })
 }
 
-// carry is transact for a decision that may miss something, which it loads by More.
+// carry is transact for a decision that may need more, which it loads by More.
 func (d Driven) carry(ctx context.Context, wants []store.Want, decide func(store.Committer, *store.Loaded) ([]store.Chained, error)) error {
 	c, err := d.Committer(ctx, true)
 	if err != nil {
@@ -48,8 +48,8 @@ func (d Driven) carry(ctx context.Context, wants []store.Want, decide func(store
 	}
 }
 
-// again reports that an operation is to be decided again. For a session that has ended
-// nothing else comes of it.
+// again says that an operation should be decided again. If its session has ended, another try
+// would not help.
 func again(err error, attempt int) bool {
 	if lost, named := errors.AsType[*store.LostError](err); named && lost.Session {
 		return false
@@ -105,7 +105,7 @@ func (d Driven) StartTx(ctx context.Context, tx any, starts []store.Start, mode 
 	return out, nil
 }
 
-// beginAll decides starts, each in the light of those before.
+// beginAll decides starts, each after those before it.
 func beginAll(space string, starts []store.Start, out []store.Started, l *store.Loaded, mode collation.Mode) (plans []store.Chained) {
 	for i := range starts {
 		in := &starts[i]
@@ -144,7 +144,7 @@ func (d Driven) Order(ctx context.Context, child journal.JobID) (row *collation.
 	return row, err
 }
 
-// ordered is the row of an order, as it was seen: store.ErrStale.
+// ordered returns the row of an order, if it is still as it was seen: store.ErrStale.
 func ordered(l *store.Loaded, seen *collation.Row) (*collation.Row, error) {
 	if row := l.Orders[seen.Job]; row != nil && row.Sender == seen.Sender {
 		return row, nil
@@ -152,7 +152,7 @@ func ordered(l *store.Loaded, seen *collation.Row) (*collation.Row, error) {
 	return nil, fmt.Errorf("%w: the start of job %s", store.ErrStale, seen.Job)
 }
 
-// Spawn begins the child that the row orders, with its answer, if any.
+// Spawn begins the child that the row orders, with its reply, if any.
 func (d Driven) Spawn(ctx context.Context, seen *collation.Row, in store.Start, reply *collation.Row, mode collation.Mode) error {
 	order, err := seen.Order()
 	if err != nil {
@@ -180,7 +180,7 @@ func (d Driven) Spawn(ctx context.Context, seen *collation.Row, in store.Start, 
 	})
 }
 
-// Refuse ends the row of a child's start that is refused, with its answer, if any.
+// Refuse ends the row of a child's start that is refused, with its reply, if any.
 func (d Driven) Refuse(ctx context.Context, seen *collation.Row, reply *collation.Row) error {
 	return d.transact(ctx, []store.Want{{Order: seen.Job}}, func(l *store.Loaded) ([]store.Chained, error) {
 		row, err := ordered(l, seen)
@@ -195,8 +195,8 @@ func (d Driven) Refuse(ctx context.Context, seen *collation.Row, reply *collatio
 	})
 }
 
-// Interrupt inserts the row of an interrupt of a job, unless it is known; out is nil, too,
-// where the job is closed.
+// Interrupt inserts the row of an interrupt of a job, unless the interrupt is known. out is nil
+// then, and also if the job is closed.
 func (d Driven) Interrupt(ctx context.Context, row collation.Row, mode collation.Mode) (out *store.Outgoing, fresh bool, err error) {
 	wants := []store.Want{{Job: row.Job, Row: row.GUID, Receipt: row.GUID, Known: row.GUID}}
 	err = d.transact(ctx, wants, func(l *store.Loaded) ([]store.Chained, error) {
@@ -224,7 +224,7 @@ func (d Driven) Interrupt(ctx context.Context, row collation.Row, mode collation
 	return out, fresh, nil
 }
 
-// Begin starts jobs for a test that is about something else, and gives their ids.
+// Begin starts jobs for a test about something else, and returns their ids.
 func Begin(t testing.TB, s store.Store, mode collation.Mode, starts ...store.Start) []journal.JobID {
 	t.Helper()
 	out, err := Driven{Store: s}.Start(t.Context(), starts, mode)

@@ -12,7 +12,7 @@ import (
 
 var _ store.Worker = Driven{}
 
-// effectMode is that of what workers write.
+// effectMode is the mode of workers' writes.
 var effectMode = collation.Mode{Writer: "suite", Build: "test"}
 
 // onChain decides on the effect of a request.
@@ -22,8 +22,7 @@ func chainWant(l *store.Lease, e *journal.Effect) []store.Want {
 	return []store.Want{{Chain: l.Key(), Effects: []journal.Digest{e.Key}, Past: l.Resumes}}
 }
 
-// decideEffect gives the plan of a decision, none to write nothing, and the effect
-// as it is then.
+// decideEffect returns the plan of a decision, none to write nothing, and the effect after it.
 func decideEffect(l *store.Loaded, of store.Lease, decide onChain) (plans []store.Chained, out collation.Effected, err error) {
 	h := l.Chains[of.Key()]
 	if h == nil {
@@ -90,7 +89,7 @@ func (d Driven) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, c
 	return out.EffectRow, nil
 }
 
-// Lease implements store.Worker: a request that ran too often is held.
+// Lease implements store.Worker. It holds a request that ran too often.
 func (d Driven) Lease(
 	ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64,
 ) (store.Lease, error) {

@@ -41,8 +41,7 @@ func (d Driven) Act(ctx context.Context, a store.Action) error {
 	})
 }
 
-// TurnOverdue ends requests that nobody answered within their time (E9), and says how
-// many.
+// TurnOverdue ends requests that are past their time (E9), and returns their number.
 func (d Driven) TurnOverdue(ctx context.Context, limit int) (n int, err error) {
 	late, err := d.Late(ctx, limit)
 	for i := 0; i < len(late) && err == nil; i++ {
@@ -73,8 +72,8 @@ func (d Driven) DeadLetter(ctx context.Context, letter collation.DeadLetter, raw
 	})
 }
 
-// Discard ends rows whose job is only a tombstone (C5), or was taken back before it
-// began. Rows of jobs that are there stay.
+// Discard deletes rows whose job is only a tombstone (C5) or was cancelled before it began. Rows
+// of existing jobs stay.
 func (d Driven) Discard(ctx context.Context, rows []collation.RowKey) error {
 	wants := make([]store.Want, len(rows))
 	for i, k := range rows {

@@ -9,8 +9,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// mail is a transaction on mailboxes: each decision is made in the light of those
-// before.
+// mail is a transaction on mailboxes. Each decision sees the ones before it.
 type mail struct {
 	*store.Loaded
 	plans []store.Chained
@@ -19,7 +18,7 @@ type mail struct {
 	done  map[collation.RowKey]bool // signals that were decided
 }
 
-// take notes what a decision came to.
+// take records the result of a decision.
 func (m *mail) take(id journal.JobID, done *collation.Mail, need *collation.Need) {
 	switch {
 	case need != nil:
@@ -39,8 +38,8 @@ func (m *mail) plan(box *collation.Box, p *collation.Plan) {
 	box.Apply(p)
 }
 
-// post runs one transaction on mailboxes; decide is asked again after what it needs
-// was loaded, until it needs nothing.
+// post runs one transaction on mailboxes. It loads what decide needs and calls it again, until it
+// needs nothing.
 func (d Driven) post(ctx context.Context, wants []store.Want, decide func(*mail) error) (out []store.Outgoing, err error) {
 	c, err := d.Committer(ctx, true)
 	if err != nil {
@@ -131,7 +130,7 @@ func (d Driven) SignalTx(ctx context.Context, tx any, in *collation.Signal) (out
 	return out, nil
 }
 
-// Deliver hands the signals of rows over, in one transaction.
+// Deliver delivers the signals of rows in one transaction.
 func (d Driven) Deliver(ctx context.Context, signals []collation.RowKey, mode collation.Mode) ([]store.Outgoing, error) {
 	if len(signals) == 0 {
 		return nil, nil

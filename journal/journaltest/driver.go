@@ -5,11 +5,11 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Message is the message of a row, for other drivers of stores.
+// Message returns the message of a row, for other drivers of stores.
 func Message(r *collation.Row) *collation.Message { return message(r) }
 
-// Response is a worker's response to the turn of a request that its row has.
+// Response returns a worker's response to the current turn of a request.
 func Response(r *collation.Row, with *journal.Response) *collation.Message { return response(r, with) }
 
-// Carried is the response in the body of a row, nil for kinds that have none.
+// Carried returns the response in the body of a row, nil for kinds without one.
 func Carried(r *collation.Row) (*journal.Response, error) { return carried(r) }

@@ -111,7 +111,7 @@ func effectEmpty(b *bench) {
 	b.audit(r.Job)
 }
 
-// effectTimeout: the session of a run has ended, and its attempt is not over.
+// effectTimeout: the session of a run has ended, but its attempt has not.
 func effectTimeout(b *bench) {
 	c := b.committer()
 	for _, turned := range []bool{false, true} {
@@ -124,7 +124,7 @@ func effectTimeout(b *bench) {
 		b.letDie("dies")
 		b.finishEffect(l, completed(effect("ship", 0), `1`))
 		turn := 1
-		if turned { // the attempt is over: its answer was accepted
+		if turned { // the attempt has ended: its answer was accepted
 			b.answer(c, id, "work", failure(journal.ResponseFailedAttempt, "connection reset"))
 			turn = 2
 		}
@@ -143,7 +143,7 @@ func effectTimeout(b *bench) {
 	}
 }
 
-// effectTimeoutPasses: then one taker has it.
+// effectTimeoutPasses: after the attempt exactly one run takes the effect over.
 func effectTimeoutPasses(b *bench) {
 	r := b.asked(b.committer())
 	l := b.lease(r, "w1")

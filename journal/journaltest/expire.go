@@ -31,7 +31,7 @@ var expiries = map[string]func(*bench){
 	"tombstones end when they are old, and raise the floor (W11)":     generationFloor,
 }
 
-// finished runs a job of flow one to its end, to expire at a time.
+// finished runs a job of flow one to its end; it expires at the time at.
 func (b *bench) finished(c store.Committer, key string, at collation.Micros) journal.JobID {
 	b.Helper()
 	id := b.requested(c, one, key)
@@ -39,7 +39,7 @@ func (b *bench) finished(c store.Committer, key string, at collation.Micros) jou
 	return id
 }
 
-// finish answers the request of a job of flow one; the job expires at a time.
+// finish answers the request of a job of flow one; the job expires at the time at.
 func (b *bench) finish(c store.Committer, id journal.JobID, at collation.Micros) {
 	b.Helper()
 	r := b.row(id, journal.MessageRequest, "work")
@@ -53,7 +53,7 @@ func (b *bench) finish(c store.Committer, id journal.JobID, at collation.Micros)
 	require.NoError(b, c.Commit(b.ctx(), []store.Chained{store.Chain(&l.States[id].Job, p)}))
 }
 
-// tombstone runs a job to its tombstone, and gives what it was before.
+// tombstone runs a job until it is a tombstone, and returns its state before.
 func (b *bench) tombstone(c store.Committer, key string) *store.JobView {
 	b.Helper()
 	id := b.finished(c, key, b.now(c))
@@ -63,8 +63,7 @@ func (b *bench) tombstone(c store.Committer, key string) *store.JobView {
 	return before
 }
 
-// expire removes all that is to be removed, and counts the calls that said that
-// there is more.
+// expire calls Expire until nothing is left, and counts the calls that said that there is more.
 func (b *bench) expire(limit int) int {
 	b.Helper()
 	for calls := range 1000 {
@@ -78,8 +77,7 @@ func (b *bench) expire(limit int) int {
 	return 0
 }
 
-// requireTombstone asks every reader for a job of which only the tombstone is
-// left.
+// requireTombstone asks every reader for a job that is only a tombstone.
 func (b *bench) requireTombstone(c store.Committer, was *store.JobView) {
 	b.Helper()
 	v := b.view(was.ID)
@@ -125,7 +123,7 @@ func expireTime(b *bench) {
 	more, err := b.s.Expire(b.ctx(), 100)
 	require.NoError(b, err)
 	require.False(b, more)
-	if early && b.now(c) < at { // else this was too slow to see it
+	if early && b.now(c) < at { // otherwise the test was too slow to see it
 		require.Equal(b, before, b.view(id))
 		b.audit(id)
 	}
@@ -157,7 +155,7 @@ func expireNot(b *bench) {
 	b.audit(open, kept, later)
 }
 
-// heavy runs a job that leaves something in every table, to be removed at once.
+// heavy runs a job that leaves rows in every table, to be removed at once.
 func (b *bench) heavy(c store.Committer, key string) *store.JobView {
 	b.Helper()
 	id := b.requested(c, one, key)
@@ -237,7 +235,7 @@ func expireMany(b *bench) {
 			}
 		}
 	})
-	b.expire(7) // a sweeper that others kept from its rows may have left some
+	b.expire(7) // a sweeper that met locked rows may have left some
 	for _, v := range was {
 		b.requireTombstone(c, v)
 	}
@@ -329,8 +327,7 @@ func generationLate(b *bench) {
 	b.audit(id)
 }
 
-// generationRest begins the second generation while most of the first is still
-// to be removed.
+// generationRest begins the second generation while most rows of the first still exist.
 func generationRest(b *bench) {
 	c := b.committer()
 	was := b.heavy(c, "k")
@@ -392,7 +389,7 @@ func generationFloor(b *bench) {
 	second := b.start(f, "k")
 	clock, ok := b.s.Store.(Clock)
 	if !ok {
-		return // TombstoneAge is too long to be waited for
+		return // the test cannot wait for TombstoneAge
 	}
 	for range 2 {
 		clock.Advance(store.TombstoneAge + time.Second)

@@ -9,8 +9,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// extras are what instances keep beside their digits, and what decisions load
-// later.
+// extras test what instances have besides their digits, and what decisions load later.
 var extras = map[string]func(*bench){
 	"an instance keeps what is beside its digits, field by field":    extraFields,
 	"more elements cannot end than are open (V6)":                    extraOpen,
@@ -71,7 +70,7 @@ func extraOpen(b *bench) {
 	b.audit(id)
 }
 
-// opens names the open elements of the instance that cases write by hand.
+// opens sets the number of open elements of that instance.
 func opens(left int) change {
 	return func(p *collation.Plan, _ *collation.State) {
 		p.Entry.Activity, p.Entry.DAD = workKey.Activity, string(workKey.DAD)
@@ -102,7 +101,7 @@ func extraJoinBack(b *bench) {
 	b.audit(id)
 }
 
-// results gives plans a result of their own entry, at an address.
+// results adds a result of the plan's own entry, at an address.
 func results(key collation.InstanceKey, fresh bool, output string) change {
 	return func(p *collation.Plan, st *collation.State) {
 		p.Entry.Result = &journal.Result{Code: collation.CodeOK, Output: []byte(output)}

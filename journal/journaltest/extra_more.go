@@ -27,7 +27,7 @@ func extraRows(b *bench) {
 	require.False(b, st.AllRows)
 }
 
-// extraStays asks for state that a plan of the same transaction has moved on.
+// extraStays asks for state that an earlier plan of the same transaction has changed.
 func extraStays(b *bench) {
 	c := b.committer()
 	id := b.jobs(1)[0]
@@ -108,7 +108,7 @@ func extraBatch(b *bench) {
 	b.audit(id)
 }
 
-// extraLost loses an own row after everything else of a plan was right.
+// extraLost loses an own row when everything else of a plan was right.
 func extraLost(b *bench) {
 	c := b.committer()
 	ids := b.jobs(2)
@@ -132,8 +132,7 @@ func extraLost(b *bench) {
 	b.audit(ids...)
 }
 
-// extraElements lets one entry hold the result of an element and that of the
-// whole list.
+// extraElements lets one entry hold the result of an element and that of its list.
 func extraElements(b *bench) {
 	c := b.committer()
 	id := b.jobs(1)[0]

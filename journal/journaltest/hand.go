@@ -12,10 +12,10 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// change adds to a plan made by hand.
+// change adds to a handmade plan.
 type change func(p *collation.Plan, st *collation.State)
 
-// alter commits a plan made by hand to a job.
+// alter commits a handmade plan to a job.
 func (b *bench) alter(c store.Committer, id journal.JobID, add change) error {
 	l, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
 	if err != nil {
@@ -27,13 +27,13 @@ func (b *bench) alter(c store.Committer, id journal.JobID, add change) error {
 	return c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)})
 }
 
-// altered is alter that must succeed.
+// altered is alter, which must succeed.
 func (b *bench) altered(c store.Committer, id journal.JobID, add change) {
 	b.Helper()
 	require.NoError(b, b.alter(c, id, add))
 }
 
-// more loads what a need names of a job, and nothing else.
+// more loads only what a need of a job names.
 func (b *bench) more(c store.Committer, id journal.JobID, need collation.Need) *collation.State {
 	b.Helper()
 	l, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
@@ -43,8 +43,8 @@ func (b *bench) more(c store.Committer, id journal.JobID, need collation.Need) *
 	return l.States[id]
 }
 
-// stored reads a row of whichever job or mailbox, with the help of a job that is
-// there; nil: there is none.
+// stored reads a row of any job or mailbox with the help of an existing job; nil if there is
+// none.
 func (b *bench) stored(c store.Committer, helper journal.JobID, k collation.RowKey) *collation.Row {
 	b.Helper()
 	rows := b.more(c, helper, collation.Need{Rows: []collation.RowKey{k}}).Rows
@@ -54,7 +54,7 @@ func (b *bench) stored(c store.Committer, helper journal.JobID, k collation.RowK
 
 func keyOf(r *collation.Row) collation.RowKey { return collation.RowKey{Job: r.Job, GUID: r.GUID} }
 
-// guid is a GUID for cases to hand out.
+// guid returns the n-th GUID for cases.
 func guid(n int) journal.GUID {
 	return journal.GUID{6: 0x80, 8: 0x80, 13: byte(n >> 16), 14: byte(n >> 8), 15: byte(n)}
 }
@@ -66,7 +66,7 @@ func (b *bench) space() string {
 	return space
 }
 
-// waits gives plans a wait of the activity `work`, which the entry names.
+// waits adds a wait of the activity `work`, which the entry names.
 func waits(w collation.Wait) change {
 	return func(p *collation.Plan, st *collation.State) {
 		if w.Since == 0 {
@@ -78,7 +78,7 @@ func waits(w collation.Wait) change {
 	}
 }
 
-// cancelsWait gives plans the taking back of a wait.
+// cancelsWait adds the cancel of a wait.
 func cancelsWait(g journal.GUID, count int) change {
 	return func(p *collation.Plan, _ *collation.State) {
 		p.CancelWaits = append(p.CancelWaits, collation.CancelledWait{GUID: g, Count: count})
@@ -86,7 +86,7 @@ func cancelsWait(g journal.GUID, count int) change {
 	}
 }
 
-// inserts gives plans a row of another job, or of a mailbox.
+// inserts adds a row of another job or of a mailbox.
 func inserts(r collation.Row) change {
 	return func(p *collation.Plan, _ *collation.State) {
 		r.Origin = p.Entry.Seq
@@ -97,7 +97,7 @@ func inserts(r collation.Row) change {
 	}
 }
 
-// cancelsStart gives plans the taking back of a child's start.
+// cancelsStart adds the cancel of a child's start.
 func cancelsStart(k collation.RowKey) change {
 	return func(p *collation.Plan, _ *collation.State) {
 		p.CancelStarts = append(p.CancelStarts, k)
@@ -105,7 +105,7 @@ func cancelsStart(k collation.RowKey) change {
 	}
 }
 
-// ledgers gives plans a write of an instance.
+// ledgers adds a write of an instance.
 func ledgers(w collation.LedgerWrite) change {
 	return func(p *collation.Plan, _ *collation.State) {
 		p.Ledgers = append(p.Ledgers, w)
@@ -117,7 +117,7 @@ func ledgers(w collation.LedgerWrite) change {
 	}
 }
 
-// all makes one change of many.
+// all joins changes to one.
 func all(changes ...change) change {
 	return func(p *collation.Plan, st *collation.State) {
 		for _, add := range changes {
@@ -126,7 +126,7 @@ func all(changes ...change) change {
 	}
 }
 
-// signal is a signal from outside, under the caller's key.
+// signal returns a signal from outside, under the caller's key.
 func (b *bench) signal(topic, key, caller string) *collation.Signal {
 	b.Helper()
 	return &collation.Signal{
@@ -135,7 +135,7 @@ func (b *bench) signal(topic, key, caller string) *collation.Signal {
 	}
 }
 
-// sent inserts the row of a signal, as a signal activity does, and gives its key.
+// sent inserts the row of a signal, as a signal activity does, and returns its key.
 func (b *bench) sent(c store.Committer, by journal.JobID, s *collation.Signal) collation.RowKey {
 	b.Helper()
 	var k collation.RowKey
@@ -151,7 +151,7 @@ func (b *bench) sent(c store.Committer, by journal.JobID, s *collation.Signal) c
 	return k
 }
 
-// tell gives the store a signal from outside.
+// tell sends a signal from outside to the store.
 func (b *bench) tell(s *collation.Signal) store.Signalled {
 	b.Helper()
 	out, err := b.s.Signal(b.ctx(), s, b.mode)
@@ -159,7 +159,7 @@ func (b *bench) tell(s *collation.Signal) store.Signalled {
 	return out
 }
 
-// deliver hands signals to their waits.
+// deliver delivers signals to their waits.
 func (b *bench) deliver(keys ...collation.RowKey) []store.Outgoing {
 	b.Helper()
 	out, err := b.s.Deliver(b.ctx(), keys, b.mode)
@@ -167,8 +167,7 @@ func (b *bench) deliver(keys ...collation.RowKey) []store.Outgoing {
 	return out
 }
 
-// jobs starts n jobs of flow one, unhandled: something for waits and rows to
-// belong to.
+// jobs starts n jobs of flow one and handles nothing, for waits and rows that need a job.
 func (b *bench) jobs(n int) []journal.JobID {
 	b.Helper()
 	f := b.deploy(one)

@@ -19,14 +19,14 @@ var holds = map[string]func(*bench){
 	"a long body and a run that is kept, in either order": holdBody,
 }
 
-// fresh is what a run that was not leased writes with.
+// fresh returns the lease of a run that was not leased.
 func (b *bench) fresh(r collation.Row, holder string) store.Lease {
 	return store.Lease{
 		Job: r.Job, Request: r.GUID, Generation: 1, Turn: r.Turn, Fence: r.Fence, Holder: holder, Session: b.live().ID(), Fresh: true,
 	}
 }
 
-// held checks that the run has the row, under a lease of its own.
+// held checks that the run has taken a lease on the row.
 func (b *bench) held(r collation.Row, holder string, runs int) {
 	b.Helper()
 	row := b.row(r.Job, journal.MessageRequest, "work")
@@ -89,7 +89,7 @@ func holdMany(b *bench) {
 	b.audit(r.Job)
 }
 
-// holdBody: the body of a Tx effect lasts, and the run takes its request meanwhile.
+// holdBody: the body of a Tx effect lasts, and its run takes the request meanwhile.
 func holdBody(b *bench) {
 	c := b.committer()
 	id := b.requested(c, fork, "k")

@@ -19,7 +19,7 @@ var hots = map[string]func(*bench){
 	"whoever writes a row raises its rev (W6)":                            hotRev,
 }
 
-// hot reads a job whole, as a committer keeps it.
+// hot reads a whole job, as a committer keeps it.
 func (b *bench) hot(c store.Committer, id journal.JobID) *collation.State {
 	b.Helper()
 	st := b.whole(c, id)
@@ -109,7 +109,7 @@ func hotCommit(b *bench) {
 	b.audit(r.Job)
 }
 
-// hotLost alters the job of one of two hot states in each way in which another can.
+// hotLost changes the job of one of two hot states in each possible way.
 func hotLost(b *bench) {
 	c := b.committer()
 	alter := map[string]func(r *collation.Row){
@@ -140,7 +140,7 @@ func hotLost(b *bench) {
 		before[name] = b.view(r.Job)
 	}
 	var got []journal.JobID
-	for tries := 0; ; tries++ { // jobs are named before rows
+	for tries := 0; ; tries++ { // lost jobs are named before lost rows
 		require.Less(b, tries, 3)
 		err := c.Commit(b.ctx(), plans)
 		if err == nil {

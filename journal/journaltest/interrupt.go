@@ -61,8 +61,8 @@ func interruptRace(b *bench) {
 	b.audit(id)
 }
 
-// interruptHandled repeats interrupts while they are being handled: a row that
-// came after its receipt would stay for ever.
+// interruptHandled repeats interrupts while they are handled. A row that came after its receipt
+// would stay for ever.
 func interruptHandled(b *bench) {
 	c := b.committer()
 	for _, id := range b.jobs(10) {
@@ -89,7 +89,7 @@ func interruptHandled(b *bench) {
 	}
 }
 
-// interruptLate asks a closed job, and handles what was sent before it closed.
+// interruptLate interrupts a closed job, and handles an interrupt that was sent before the close.
 func interruptLate(b *bench) {
 	c := b.committer()
 	id := b.jobs(1)[0]

@@ -28,7 +28,7 @@ var mailboxes = map[string]func(*bench){
 	"deliveries at once: each signal once (T8)":                     keepDeliverers,
 }
 
-// box is the key of a signal's row.
+// box returns the key of a signal's row.
 func (b *bench) box(s *collation.Signal) collation.RowKey {
 	b.Helper()
 	return collation.RowKey{Job: collation.Mailbox(b.space(), s.Topic, s.Key), GUID: s.GUID}
@@ -117,7 +117,7 @@ func keepRace(b *bench) {
 	b.audit(id)
 }
 
-// keepExpire keeps signals for short and for long.
+// keepExpire keeps signals for a short and for a long time.
 func keepExpire(b *bench) {
 	c := b.committer()
 	id := b.jobs(1)[0]
@@ -139,7 +139,7 @@ func keepExpire(b *bench) {
 		require.NoError(b, err)
 		require.Equal(b, min(2, 5-gone), n)
 		gone += n
-		for i, s := range list { // two whose time is the same come in no order
+		for i, s := range list { // two with the same time come in any order
 			same := 0 < gone && gone < 5 && until[list[gone-1].GUID] == until[list[gone].GUID] && until[s.GUID] == until[list[gone].GUID]
 			require.True(b, same || i < gone == (b.stored(c, id, b.box(s)) == nil), "%d of %d", i, gone)
 		}
@@ -165,7 +165,7 @@ func (b *bench) now(c store.Committer) collation.Micros {
 	return l.Now
 }
 
-// past inserts the row of a signal whose time has passed, changed by hand.
+// past inserts the row of an expired signal, changed by spoil.
 func (b *bench) past(c store.Committer, id journal.JobID, s *collation.Signal, spoil func(*collation.Row)) collation.RowKey {
 	b.Helper()
 	var k collation.RowKey
@@ -181,7 +181,7 @@ func (b *bench) past(c store.Committer, id journal.JobID, s *collation.Signal, s
 	return k
 }
 
-// keepOnItsWay: a wait made the signal due while it had time.
+// keepOnItsWay: a wait made the signal due before it expired.
 func keepOnItsWay(b *bench) {
 	c := b.committer()
 	id := b.jobs(1)[0]
@@ -194,7 +194,7 @@ func keepOnItsWay(b *bench) {
 	b.audit(id)
 }
 
-// keepTooLate: nobody has removed the signal yet.
+// keepTooLate: the signal has expired, but is not removed yet.
 func keepTooLate(b *bench) {
 	c := b.committer()
 	id := b.jobs(1)[0]
@@ -218,7 +218,7 @@ func keepPrune(b *bench) {
 	require.True(b, b.tell(s).Duplicate)
 	clock, ok := b.s.Store.(Clock)
 	if !ok {
-		return // SignalAge is too long to be waited for
+		return // the test cannot wait for SignalAge
 	}
 	clock.Advance(store.SignalAge + time.Second)
 	n, err = b.s.Prune(b.ctx(), 10)
@@ -227,8 +227,8 @@ func keepPrune(b *bench) {
 	require.False(b, b.tell(s).Duplicate)
 }
 
-// keepMeet registers a wait and sends its signal at the same moment: whichever
-// comes first, the signal is on its way to the wait.
+// keepMeet registers a wait and sends its signal at the same moment. Whichever comes first, the
+// signal must get to the wait.
 func keepMeet(b *bench) {
 	c := b.committer()
 	id := b.jobs(1)[0]
@@ -258,7 +258,7 @@ func keepMeet(b *bench) {
 	b.audit(id)
 }
 
-// keepTimer lets the Leg2 of a timer take back the wait that a signal closes.
+// keepTimer lets the Leg2 of a timer cancel a wait while a signal closes it.
 func keepTimer(b *bench) {
 	c := b.committer()
 	id := b.jobs(1)[0]
@@ -302,7 +302,7 @@ func keepDeliverers(b *bench) {
 	woken := map[journal.GUID]int{}
 	together(4, func(n int) {
 		mine := make([]collation.RowKey, len(keys))
-		for i := range keys { // in different orders, so that they could wait for each other
+		for i := range keys { // in different orders, so that they could deadlock
 			mine[i] = keys[(i*[]int{1, 3, 7, 9}[n]+n)%len(keys)]
 		}
 		out, err := b.s.Deliver(b.ctx(), mine, b.mode)

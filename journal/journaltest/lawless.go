@@ -20,8 +20,8 @@ const (
 	marker2  = collation.GUIDLedger(20_000_000_000)
 )
 
-// unlawful are changes of a lawful plan: the start message of a job, with
-// semaphore 1 → 1, receipt 000010000000000 → 000011000000000.
+// unlawful are changes of a lawful plan: that of a job's start message, with semaphore 1 → 1 and
+// receipt 000010000000000 → 000011000000000.
 var unlawful = map[string]func(p *collation.Plan){
 	"head behind (J8)": func(p *collation.Plan) { p.Entry.Seq-- },
 	"head ahead (J8)":  func(p *collation.Plan) { p.Entry.Seq++ },
@@ -101,7 +101,7 @@ func lawlessPlans(b *bench) {
 	}
 }
 
-// lawlessCarry brings an instance to its ceiling by hand and adds one to it.
+// lawlessCarry sets an instance to its ceiling by hand and adds one.
 func lawlessCarry(b *bench) {
 	c := b.committer()
 	id := b.start(b.deploy(one), "k")
@@ -162,7 +162,7 @@ func lawlessBack(b *bench) {
 	b.audit(id)
 }
 
-// lawlessResult ends an effect a second time, as if its outcome had not been read.
+// lawlessResult ends an effect twice, as if its outcome had not been read.
 func lawlessResult(b *bench) {
 	c := b.committer()
 	r := b.asked(c)

@@ -24,7 +24,7 @@ var leases = map[string]func(*bench){
 	"a parked request is not leased (C16)":                     leaseParked,
 }
 
-// asked starts a job of flow one and gives its request's row.
+// asked starts a job of flow one and returns its request's row.
 func (b *bench) asked(c store.Committer) collation.Row {
 	b.Helper()
 	return b.row(b.requested(c, one, "k"), journal.MessageRequest, "work")
@@ -179,7 +179,7 @@ func leaseStale(b *bench) {
 		spoil(&wrong)
 		_, err := b.s.Keep(b.ctx(), wrong)
 		require.ErrorIs(b, err, store.ErrStale)
-		if wrong.Fence == l.Fence { // a run that is handed back may not know it
+		if wrong.Fence == l.Fence { // a run that is handed back may not know its fence
 			require.ErrorIs(b, b.s.HandBack(b.ctx(), wrong), store.ErrStale)
 		}
 		_, _, err = b.s.StartEffect(b.ctx(), wrong, effect("pay", 0))

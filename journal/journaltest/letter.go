@@ -56,7 +56,7 @@ func letterList(b *bench) {
 	require.Equal(b, "4", rest[0].Letter.Message)
 }
 
-// letterFilter asks for the dead letters of one flow, topic, reason or job.
+// letterFilter lists the dead letters of one flow, topic, reason or job.
 func letterFilter(b *bench) {
 	r := b.asked(b.committer())
 	for range store.MaxRuns {
@@ -92,7 +92,7 @@ func letterFilter(b *bench) {
 	}
 }
 
-// letterEnded holds a request that ran too often, and lets it go again, once.
+// letterEnded holds a request that ran too often, and releases it once.
 func letterEnded(b *bench) {
 	require.ErrorIs(b, b.s.Act(b.ctx(), store.Action{ID: 99, Retry: true}), store.ErrNotFound)
 	r := b.asked(b.committer())

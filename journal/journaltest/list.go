@@ -153,7 +153,7 @@ func flowEpoch(b *bench) {
 
 func listPages(b *bench) {
 	f := b.deploy(one)
-	for batch := range 4 { // those of a batch may have one start time
+	for batch := range 4 { // jobs of one batch may have the same start time
 		var list []store.Start
 		for i := range 6 {
 			list = append(list, request(f, fmt.Sprint(batch, i), `{}`))

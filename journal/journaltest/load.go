@@ -145,7 +145,7 @@ func loadCancelled(b *bench) {
 	require.Error(b, <-ended)
 	require.NoError(b, c.Rollback(b.ctx()))
 	e := b.committer()
-	b.eventually(func() bool { // a server may learn a little later that its client has gone
+	b.eventually(func() bool { // a server may notice later that its client has gone
 		l, err := e.Load(b.ctx(), []store.Want{{Job: id}}, false)
 		require.NoError(b, err)
 		require.NoError(b, e.Rollback(b.ctx()))
@@ -153,8 +153,8 @@ func loadCancelled(b *bench) {
 	})
 }
 
-// loadOrder lets committers take the same jobs in opposite orders: in any
-// order but one they would wait for each other for ever.
+// loadOrder lets committers lock the same jobs in opposite orders. They would deadlock unless
+// every Load locks in one order.
 func loadOrder(b *bench) {
 	f := b.deploy(one)
 	var ids []journal.JobID

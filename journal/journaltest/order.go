@@ -8,9 +8,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// signalQuarantined has a wait of a job that was taken out of service before that of
-// one in service: nothing is written for the former any more, so that a signal
-// that it took would be lost.
+// signalQuarantined has an older wait of a quarantined job and a wait of an open one. Nothing is
+// written for the quarantined job any more, so a signal that its wait took would be lost.
 func signalQuarantined(b *bench) {
 	c := b.committer()
 	ids := b.jobs(2)

@@ -18,7 +18,7 @@ var outcomes = map[string]func(*bench){
 	"unknown ids are absent, and their number is bounded (T11)":           outcomeUnknown,
 }
 
-// ending is how one job ended. Ended says so, too, whether there is an end.
+// ending returns how one job ended. It also checks that Ended agrees.
 func (b *bench) ending(id journal.JobID) store.Outcome {
 	b.Helper()
 	got, err := b.s.Outcomes(b.ctx(), []journal.JobID{id})

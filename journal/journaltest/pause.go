@@ -25,12 +25,12 @@ var pauses = map[string]func(*bench){
 	"the pauses of a job that expires go with it (J7)":                 pauseExpiry,
 }
 
-// ref names a pause.
+// pauseRef names a pause.
 func pauseRef(kind journal.PauseKind, name, position string) journal.PauseRef {
 	return journal.PauseRef{Kind: kind, Name: name, Position: position}
 }
 
-// everyPause are pauses of every kind, with every field.
+// everyPause returns pauses of every kind, with every field.
 func everyPause() []collation.Pause {
 	return []collation.Pause{
 		{PauseRef: pauseRef(journal.PauseSleep, "clé 'x' \"\\\n<&", "1"), GUID: guid(1)},
@@ -40,7 +40,7 @@ func everyPause() []collation.Pause {
 	}
 }
 
-// sleeps are n pauses that stand.
+// sleeps returns n open pauses.
 func sleeps(n int) []collation.Pause {
 	out := make([]collation.Pause, n)
 	for i := range out {
@@ -49,7 +49,7 @@ func sleeps(n int) []collation.Pause {
 	return out
 }
 
-// asks gives the request of a new job pauses.
+// asks adds pauses to the request of a new job.
 func (b *bench) asks(c store.Committer, key string, pauses []collation.Pause) collation.Row {
 	b.Helper()
 	id := b.requested(c, one, key)
@@ -59,7 +59,7 @@ func (b *bench) asks(c store.Committer, key string, pauses []collation.Pause) co
 	return b.row(id, journal.MessageRequest, "work")
 }
 
-// comes gives plans the record of a pause, as step 1 of its wake makes it.
+// comes adds the record of a pause, as step 1 of its wake-up does.
 func comes(request journal.GUID, p *collation.Pause) change {
 	return func(plan *collation.Plan, _ *collation.State) {
 		ref := p.PauseRef
@@ -72,7 +72,7 @@ func comes(request journal.GUID, p *collation.Pause) change {
 	}
 }
 
-// replaces gives plans a row's new value, each one rev further.
+// replaces adds a row's new value, raising its rev.
 func replaces(r *collation.Row) change {
 	return func(p *collation.Plan, _ *collation.State) {
 		r.Rev++
@@ -88,7 +88,7 @@ func (b *bench) paused(job journal.JobID, request journal.GUID) []store.Pause {
 	return list
 }
 
-// came are those of them that have come.
+// came lists the resolved pauses of a request.
 func (b *bench) came(job journal.JobID, request journal.GUID) []store.Pause {
 	b.Helper()
 	return slices.DeleteFunc(b.paused(job, request), func(p store.Pause) bool { return p.Seq == 0 })
@@ -107,7 +107,7 @@ func pauseRows(b *bench) {
 	row := b.asks(c, "k", everyPause())
 	require.Equal(b, everyPause(), row.Pauses)
 	other := row
-	other.GUID, other.Kind = guid(50), journal.MessageAnswer // inserted whole, too
+	other.GUID, other.Kind = guid(50), journal.MessageAnswer // inserted with all its fields, too
 	b.altered(c, row.Job, inserts(other))
 	other.Origin = b.view(row.Job).Head.Seq
 	l, err := c.Load(b.ctx(), []store.Want{{Job: row.Job, Row: row.GUID}}, true)
@@ -155,7 +155,7 @@ func pauseOrder(b *bench) {
 	require.Equal(b, []string{"s0", "s1", "s2", "s3", "s4"}, names(b.paused(row.Job, row.GUID)))
 	var want []store.Pause
 	for _, i := range []int{3, 0, 4} {
-		b.altered(c, row.Job, func(*collation.Plan, *collation.State) {}) // seqs with gaps
+		b.altered(c, row.Job, func(*collation.Plan, *collation.State) {}) // makes gaps in the seqs
 		row.Pauses[i].Taken, row.Pauses[i].Came = true, true
 		b.altered(c, row.Job, all(comes(row.GUID, &row.Pauses[i]), replaces(&row)))
 		ref := row.Pauses[i].PauseRef
@@ -170,13 +170,13 @@ func pauseOrder(b *bench) {
 		}
 		require.Equal(b, all, b.paused(row.Job, row.GUID))
 	}
-	row.Pauses = row.Pauses[1:2] // the next suspension names one
+	row.Pauses = row.Pauses[1:2] // the next suspension names only this one
 	b.altered(c, row.Job, replaces(&row))
 	require.Equal(b, []string{"s3", "s0", "s4", "s1"}, names(b.paused(row.Job, row.GUID)))
 	b.audit(row.Job)
 }
 
-// pauseStands looks between the steps of wakes.
+// pauseStands looks between the steps of wake-ups.
 func pauseStands(b *bench) {
 	c := b.committer()
 	row := b.asks(c, "k", sleeps(3))
@@ -228,8 +228,8 @@ func pauseOnce(b *bench) {
 	b.audit(row.Job)
 }
 
-// pauseWhile reads as long as pauses come: whoever looks finds each of them once,
-// either recorded or still standing.
+// pauseWhile reads while pauses come. Each read must find each pause once, either recorded or
+// open.
 func pauseWhile(b *bench) {
 	const n = 60
 	c := b.committer()

@@ -22,7 +22,7 @@ var places = map[string]func(*bench){
 	"many calls of one run at once: its chain is whole (J8)": placeOne,
 }
 
-// at is an effect of a class, at a position.
+// at returns an effect of a class, at a position.
 func at(name, class, position string) journal.Effect {
 	e := effect(name, 0)
 	e.Class, e.Position = class, position
@@ -84,7 +84,7 @@ func placeJob(b *bench) {
 	require.Empty(b, none)
 }
 
-// eventuallyLater writes until the entry's time is after that of the last one.
+// eventuallyLater writes entries until one has a later time than last.
 func (b *bench) eventuallyLater(last *journal.Entry, write func() *journal.Entry) {
 	b.Helper()
 	if clock, ok := b.s.Store.(Clock); ok {
@@ -173,7 +173,7 @@ func placeUndoWay(b *bench) {
 	l.Timeout = hour
 	first := b.startEffect(l, undone)
 	b.letDie("dies")
-	next := b.lease(r, "w2") // the timeout of the attempt is that of calls outside
+	next := b.lease(r, "w2") // the timeout of an attempt is only about calls outside
 	row := b.startEffect(next, undone)
 	require.Equal(b, []any{first.Fence, "w1", store.EffectStarted, false}, []any{row.Fence, row.Holder, row.State, row.Live}, "it is not taken over")
 	require.Len(b, b.chain(r.Job, r.GUID), 1)

@@ -45,8 +45,8 @@ func raceHolders(b *bench) {
 	id := b.start(b.deploy(one), "k")
 	row := b.view(id).Rows[0]
 	outcomes := b.everybody(8, func(int) *collation.Message { return message(&row) })
-	// Stepwise a start is two plans, and either may be another holder's: nobody
-	// does a step twice.
+	// Stepwise a start is two plans, and different holders may do them, but no step is done
+	// twice.
 	require.NotZero(b, outcomes[collation.Handled])
 	require.Equal(b, 8, outcomes[collation.Handled]+outcomes[collation.Settled]+outcomes[collation.Unlicensed])
 	require.Len(b, b.view(id).Rows, 1)
@@ -54,7 +54,7 @@ func raceHolders(b *bench) {
 	b.audit(id)
 }
 
-// everybody lets n committers handle a message at once and counts outcomes.
+// everybody lets n committers handle a message at once, and counts outcomes.
 func (b *bench) everybody(n int, of func(i int) *collation.Message) map[collation.Outcome]int {
 	b.Helper()
 	var mu sync.Mutex
@@ -109,9 +109,8 @@ func raceBranches(b *bench) {
 	}
 }
 
-// raceLease lets a worker lease a request while its answer is being decided: it
-// waits for the commit and is told that the turn was answered, or the commit
-// is lost to it.
+// raceLease lets a worker lease a request while its answer is being decided. Either the lease
+// waits for the commit and learns that the turn was answered, or the commit loses to the lease.
 func raceLease(b *bench) {
 	c := b.committer()
 	id := b.requested(c, one, "k")

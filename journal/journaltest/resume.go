@@ -8,8 +8,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// generationResumed lets a job that has failed be resumed: its key means the next one,
-// which finds the results of the first, and keeps it.
+// generationResumed resumes a failed job. The key then names the next generation, which finds the
+// results of the first one and keeps it from expiring.
 func generationResumed(b *bench) {
 	c := b.committer()
 	id := b.requested(c, one, "k")
@@ -69,7 +69,7 @@ func generationResumed(b *bench) {
 	b.audit(second)
 }
 
-// listedOnce holds that lists and counts have the last generation of the one key alone.
+// listedOnce checks that lists and counts have only the last generation of the key.
 func (b *bench) listedOnce(key string, id journal.JobID) {
 	b.Helper()
 	page, err := b.s.Jobs(b.ctx(), store.JobFilter{Prefix: key})
@@ -81,7 +81,7 @@ func (b *bench) listedOnce(key string, id journal.JobID) {
 	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 1}, counts)
 }
 
-// resumes prepares the commit by which a job is resumed.
+// resumes prepares the commit that resumes a job.
 func (b *bench) resumes(c store.Committer, id journal.JobID, dad collation.DAD) func() error {
 	f := b.deploy(one)
 	return func() error {

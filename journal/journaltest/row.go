@@ -14,7 +14,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// hour is a span that does not end within a subtest.
+// hour is a time that does not pass within a subtest.
 const hour = time.Hour
 
 var rows = map[string]func(*bench){
@@ -78,7 +78,7 @@ func rowDue(b *bench) {
 	require.Equal(b, due[:5], withNow(b.due(5), due), "listing changes nothing")
 }
 
-// withNow gives rows the time at which others were listed.
+// withNow copies the time at which others were listed into rows.
 func withNow(rows, others []store.DueRow) []store.DueRow {
 	for i := range rows {
 		rows[i].Now = others[i].Now
@@ -217,7 +217,7 @@ func rowTime(b *bench) {
 	})
 }
 
-// overdue waits until the sweeper has turned n requests.
+// overdue waits until n requests are ended as overdue.
 func (b *bench) overdue(n int) {
 	b.Helper()
 	turned := 0
@@ -233,8 +233,7 @@ func (b *bench) overdue(n int) {
 	require.Zero(b, again)
 }
 
-// rowLate asks for requests whose time has passed, held ones among them; what becomes
-// of them is collation's.
+// rowLate lists requests that are past their time, including held ones; collation decides them.
 func rowLate(b *bench) {
 	c := b.committer()
 	f := b.deploy(hasty)

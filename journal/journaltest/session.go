@@ -40,11 +40,11 @@ func (b *bench) open(p store.Process) store.Session {
 	b.Helper()
 	s, err := b.s.OpenSession(b.ctx(), p)
 	require.NoError(b, err)
-	b.Cleanup(func() { _ = s.End(b.ctx()) }) // it gives its connection up
+	b.Cleanup(func() { _ = s.End(b.ctx()) }) // closes its connection
 	return s
 }
 
-// renewed renews a session, and gives those that this has ended.
+// renewed renews a session, and returns the sessions that it ended.
 func (b *bench) renewed(s store.Session) []string {
 	ended, err := s.Renew(b.ctx())
 	if err != nil {
@@ -53,19 +53,19 @@ func (b *bench) renewed(s store.Session) []string {
 	return ended
 }
 
-// letDie lets the lease of a session pass, a span at most, which nobody renews, until
-// another has ended it.
+// letDie waits until the lease of a session, at most a span, has passed without a renewal and
+// another session has ended it.
 func (b *bench) letDie(name string) {
 	b.Helper()
 	looks := b.looks()
 	b.passing(func() bool { return slices.Contains(b.renewed(looks), name) })
 }
 
-// looks opens a session that can end others: as soon as it was renewed for a lease of
-// its own, which is longer than theirs.
+// looks opens a session that can end others once it was renewed for its own lease, which is
+// longer than theirs.
 func (b *bench) looks() store.Session { return b.session("looks", 10*b.span()) }
 
-// passing lets time pass, a part of a span in each step, until reached.
+// passing lets time pass in steps of a fraction of a span until reached.
 func (b *bench) passing(reached func() bool) {
 	b.Helper()
 	clock, ok := b.s.Store.(Clock)
@@ -81,8 +81,8 @@ func (b *bench) passing(reached func() bool) {
 	require.Fail(b, "it does not come about")
 }
 
-// freed is a row after the end of the session that held it, but for its due time. It is
-// sent again without a look (T2).
+// freed returns a row after the end of its holder's session, except for its due time. It is sent
+// again without a look (T2).
 func freed(r collation.Row) collation.Row {
 	r.Holder, r.Session, r.TurnSent = "", 0, 0
 	r.Fence++
@@ -119,8 +119,7 @@ func sessionEnded(b *bench) {
 	b.audit(id, mine.Job)
 }
 
-// sessionGap: two processes are cut off for longer than their leases; one of them is
-// back.
+// sessionGap: two processes are cut off for longer than their leases; one of them comes back.
 func sessionGap(b *bench) {
 	c, lease := b.committer(), 4*b.span()
 	back := b.session("back", lease)
@@ -177,7 +176,7 @@ func sessionSent(b *bench) {
 		id, of := b.start(f, key), claims(b.due(10), true)
 		require.Len(b, of, 1)
 		if of[0].Session = by.ID(); key == "lost" {
-			of[0].Again = 30 * time.Second // as what was sent mostly is; the others are not due meanwhile
+			of[0].Again = 30 * time.Second // as rows that were sent mostly have; the others are not due meanwhile
 		}
 		out, err := b.s.Claim(b.ctx(), of)
 		require.NoError(b, err)
@@ -216,7 +215,7 @@ func sessionOver(b *bench) {
 	s := b.session("ends", hour)
 	require.NoError(b, s.End(b.ctx()))
 	before := b.view(r.Job)
-	for _, id := range []int64{s.ID(), s.ID() + 1000} { // or it never was
+	for _, id := range []int64{s.ID(), s.ID() + 1000} { // or a session that never existed
 		_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w", id)
 		require.ErrorIs(b, err, store.ErrStale)
 		l := b.fresh(r, "w")
@@ -236,8 +235,8 @@ func sessionOver(b *bench) {
 	b.audit(r.Job)
 }
 
-// sessionRace: nothing is held for a session that is gone: whoever is first, what is
-// taken is freed, or is not taken.
+// sessionRace: a session ends while a row is taken for it. Whichever comes first, the row is
+// freed or is not taken.
 func sessionRace(b *bench) {
 	c, live := b.committer(), b.looks()
 	var ids []journal.JobID
@@ -281,7 +280,7 @@ func sessionRace(b *bench) {
 				b.renewed(live)
 			}
 		})
-		_ = s.End(over) // it gives its connection up
+		_ = s.End(over) // closes its connection
 		b.passing(func() bool {
 			b.renewed(live)
 			return !slices.ContainsFunc(ids, func(id journal.JobID) bool { return b.view(id).Rows[0].Holder != "" })
@@ -300,7 +299,7 @@ func sessionLocked(b *bench) {
 	require.NoError(b, err)
 	l := b.fresh(free, "w")
 	l.Session = dies.ID()
-	b.passing(func() bool { // until nothing is taken for it
+	b.passing(func() bool { // until nothing can be taken for it
 		if ended := b.renewed(live); len(ended) > 0 {
 			b.Errorf("ended: %v", ended)
 		}
@@ -350,7 +349,7 @@ func sessionHeld(b *bench) {
 	of := b.session("holds", hour)
 	for i := range 3 {
 		l := b.leaseFor(b.row(b.requested(c, one, fmt.Sprint(i)), journal.MessageRequest, "work"), fmt.Sprint("w", i), of)
-		l.Generation, l.Runs = 0, 0 // nobody needs them
+		l.Generation, l.Runs = 0, 0 // not needed
 		want = append(want, l)
 	}
 	b.answer(c, want[2].Job, "work", success(`1`))

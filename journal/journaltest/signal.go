@@ -70,7 +70,7 @@ func signalFields(b *bench) {
 	b.audit(id)
 }
 
-// signalOldest registers waits in another order than that of their age.
+// signalOldest registers waits in another order than by age.
 func signalOldest(b *bench) {
 	c := b.committer()
 	ids := b.jobs(5)

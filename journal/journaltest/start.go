@@ -77,8 +77,8 @@ func startAgain(b *bench) {
 	require.Equal(b, before, b.view(id), "nothing is written")
 }
 
-// Of several inceptions that commit together, without a look before, those that a
-// test-and-set loses are named, and nothing of the others is left.
+// startLost: several inceptions commit together without a look before. Those that lose a
+// test-and-set are named, and nothing of the others is left.
 func startLost(b *bench) {
 	f := b.deploy(one)
 	held := b.start(f, "held")
@@ -115,7 +115,7 @@ func startRace(b *bench) {
 	ids := map[string]map[journal.JobID]bool{}
 	together(starters, func(i int) {
 		var list []store.Start
-		for k := range keys { // in different orders, so that starters could wait for each other
+		for k := range keys { // in different orders, so that starters could deadlock
 			list = append(list, request(f, fmt.Sprint((k+i)%keys), `{"n":7}`))
 		}
 		out, err := b.s.Start(b.ctx(), list, b.mode)

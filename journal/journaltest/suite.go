@@ -15,16 +15,15 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Clock is implemented by stores whose clock the suite may move. Where it is
-// missing, the suite works with short spans and waits for what must happen.
+// Clock is implemented by stores whose clock the suite can move. For other stores the suite uses
+// short spans and waits.
 type Clock interface {
 	// Advance moves the store's clock ahead by d.
 	Advance(d time.Duration)
 }
 
-// Run holds the stores that open gives to the contract of journal/store. open
-// is called once for each subtest and returns an empty, migrated store; the
-// suite closes it.
+// Run tests the stores of open against the contract of journal/store. It calls open for each
+// subtest to get an empty, migrated store, and closes that.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
 	groups := map[string]map[string]func(*bench){
@@ -48,13 +47,13 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	}
 }
 
-// bench is one subtest: a store, and what is deployed in it.
+// bench is one subtest: a store, and the flows deployed in it.
 type bench struct {
 	testing.TB
 	s     Driven
 	mode  collation.Mode
 	flows map[string]*flow.Flow // by name and version
-	live  func() store.Session  // one that lives longer than the subtest
+	live  func() store.Session  // a session that outlives the subtest
 }
 
 func newBench(t *testing.T, s store.Store) *bench {
@@ -107,7 +106,7 @@ transitions:
 
 func micros(d time.Duration) collation.Micros { return collation.Micros(d.Microseconds()) }
 
-// ctx is the context of the subtest.
+// ctx returns the context of the subtest.
 func (b *bench) ctx() context.Context { return b.Context() }
 
 // deploy deploys a flow and makes it known to the driver.
@@ -125,7 +124,7 @@ func ref(f *flow.Flow) journal.FlowRef {
 	return journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
 }
 
-// request is a store.Start of the flow, unpublished.
+// request returns a store.Start of the flow.
 func request(f *flow.Flow, key, input string) store.Start {
 	return store.Start{
 		Flow: ref(f), Trigger: f.Trigger().Name, Key: key, Input: []byte(input),
@@ -173,7 +172,7 @@ func (b *bench) row(id journal.JobID, kind journal.MessageKind, activity string)
 	return found[0]
 }
 
-// span is how long a time-dependent case lets something last.
+// span is how long something lasts in a case that depends on time.
 func (b *bench) span() time.Duration {
 	if _, ok := b.s.Store.(Clock); ok {
 		return time.Minute
@@ -181,8 +180,7 @@ func (b *bench) span() time.Duration {
 	return 50 * time.Millisecond
 }
 
-// eventually lets the span pass on the store's clock and waits until reached
-// says that what must happen then has happened.
+// eventually lets the span pass on the store's clock, and waits until reached returns true.
 func (b *bench) eventually(reached func() bool) {
 	b.Helper()
 	if clock, ok := b.s.Store.(Clock); ok {
@@ -193,7 +191,7 @@ func (b *bench) eventually(reached func() bool) {
 	require.Eventually(b, reached, 30*time.Second, 10*time.Millisecond)
 }
 
-// together runs f n times at once, and returns when all have ended.
+// together runs f n times at once, and returns when all calls have ended.
 func together(n int, f func(i int)) {
 	var group sync.WaitGroup
 	gate := make(chan struct{})
@@ -207,7 +205,7 @@ func together(n int, f func(i int)) {
 	group.Wait()
 }
 
-// requireOneOf asks for an error of one of several kinds.
+// requireOneOf requires an error of one of several kinds.
 func requireOneOf(t testing.TB, err error, kinds ...error) {
 	t.Helper()
 	for _, k := range kinds {

@@ -7,23 +7,22 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// maxIdle are kept of each kind: a race has many, and a server so many connections.
+// maxIdle bounds the idle committers of each kind: a server has only so many connections.
 const maxIdle = 4
 
-// Thrifty is a store whose committers are used again when they are closed: a test
-// drives a store by operations that have a committer each (Driven), and a connection
-// to a database takes longer than all that is done with it. Close closes them, and the
-// store.
+// Thrifty is a store that reuses closed committers. The operations of Driven open a committer
+// each, and connecting to a database takes longer than the operation. Close closes the idle
+// committers and the store.
 type Thrifty struct {
 	store.Store
-	// Again, if any, is called with a committer before it is used again.
+	// Again, if set, is called with a committer before it is reused.
 	Again func(store.Committer)
 
 	mu   sync.Mutex
-	idle map[bool][]store.Committer // by whether they wait
+	idle map[bool][]store.Committer // by whether they are patient
 }
 
-// Committer gives one that is idle, or opens one.
+// Committer returns an idle committer or opens one.
 func (t *Thrifty) Committer(ctx context.Context, patient bool) (store.Committer, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -42,7 +41,7 @@ func (t *Thrifty) Committer(ctx context.Context, patient bool) (store.Committer,
 	return &thrifty{Committer: c, to: t, patient: patient}, nil
 }
 
-// Close closes what is idle, and the store.
+// Close closes the idle committers and the store.
 func (t *Thrifty) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,13 +61,13 @@ type thrifty struct {
 	closed  bool
 }
 
-// Close ends what is open, and makes the committer idle.
+// Close rolls back and makes the committer idle.
 func (c *thrifty) Close() {
 	if c.closed {
 		return
 	}
 	c.closed = true
-	_ = c.Rollback(context.Background()) // or the committer gives its connection up
+	_ = c.Rollback(context.Background()) // after an error the committer has closed its connection
 	c.to.mu.Lock()
 	defer c.to.mu.Unlock()
 	if len(c.to.idle[c.patient]) == maxIdle {

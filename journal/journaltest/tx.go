@@ -30,7 +30,7 @@ func txEffect(name string) journal.Effect {
 	return e
 }
 
-// ends is a body that ends so, and counts its calls.
+// ends returns a body that ends as given, and counts its calls.
 func ends(calls *int, end store.TxEnd, err error) store.TxCall {
 	return func(context.Context, any) (store.TxEnd, error) {
 		*calls++
@@ -136,7 +136,7 @@ func txRecorded(b *bench) {
 	b.audit(r.Job)
 }
 
-// txOvertaken: what happens to the request while the body runs is seen after it.
+// txOvertaken: the effect sees at its end what happened to the request while the body ran.
 func txOvertaken(b *bench) {
 	c := b.committer()
 	r := b.asked(c)
@@ -184,8 +184,8 @@ func txEmpty(b *bench) {
 	b.audit(r.Job)
 }
 
-// txRemoved is a run that comes back after its job was removed: whether its body
-// runs again or not, what it writes is refused.
+// txRemoved is a run that comes back after its job was removed. Whether its body runs again or
+// not, its writes are refused.
 func txRemoved(b *bench) {
 	c := b.committer()
 	r := b.asked(c)

@@ -11,8 +11,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// orderUndo lets a job order the compensations of its request, as the end of a
-// function by somebody else does, and gives the row.
+// orderUndo lets a job order the compensations of its request, and returns the row. That happens
+// when anything but the function itself ends the request.
 func (b *bench) orderUndo(c store.Committer, parent journal.JobID, request journal.GUID, key string) collation.Row {
 	b.Helper()
 	child := collation.UndoID(request)
@@ -32,7 +32,7 @@ func (b *bench) orderUndo(c store.Committer, parent journal.JobID, request journ
 	return row
 }
 
-// undoFlow is the stored flow of compensations.
+// undoFlow returns the stored flow of compensations.
 func (b *bench) undoFlow() *flow.Flow {
 	b.Helper()
 	f, err := flow.Undo("work")
@@ -43,9 +43,8 @@ func (b *bench) undoFlow() *flow.Flow {
 	return f
 }
 
-// expireUndo expires a job that has two jobs of compensations: one that ends, and
-// one that is refused. What they read of it stays until both are over, and holds up
-// no other job.
+// expireUndo expires a job that has two jobs of compensations: one that ends, and one that is
+// refused. The record that they read stays until both have ended, and no other job is held up.
 func expireUndo(b *bench) {
 	c := b.committer()
 	id := b.requested(c, one, "k")

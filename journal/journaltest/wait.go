@@ -24,8 +24,8 @@ func signalCancel(b *bench) {
 	b.audit(ids...)
 }
 
-// signalCancelCount takes back a repeating wait that a signal reached since it
-// was read: its wake-up would be overlooked.
+// signalCancelCount cancels a repeating wait after a signal reached it that the decision had not
+// read: the cancel must lose, or the wake-up would be overlooked.
 func signalCancelCount(b *bench) {
 	c := b.committer()
 	id := b.jobs(1)[0]
@@ -57,8 +57,8 @@ func signalTwice(b *bench) {
 	b.audit(id)
 }
 
-// signalBatchCancel registers a wait, and one that goes again, in one
-// transaction of two plans, while a signal is kept for it.
+// signalBatchCancel registers two waits in one transaction, and cancels one of them in a second
+// plan of it, while a signal is kept for it.
 func signalBatchCancel(b *bench) {
 	c := b.committer()
 	id := b.jobs(1)[0]

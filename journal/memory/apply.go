@@ -107,9 +107,8 @@ func (j *job) moveReceipt(u *undo, w *collation.ReceiptWrite) error {
 	return nil
 }
 
-// moveJob is the compound statement (C14): semaphore, threshold and snapshot
-// in one, and the outcome must be the one that the plan predicted. With them go
-// head and state.
+// moveJob is the compound statement (C14): it moves semaphore, head and state, compares the
+// semaphore with the threshold and sets the snapshot. The result must be what the plan predicted.
 func (s *Store) moveJob(u *undo, j *job, p *collation.Plan) error {
 	after := j.Semaphore + p.Semaphore.After - p.Semaphore.Before
 	hit := j.State == journal.JobOpen && after == 0 && after != p.Semaphore.Before

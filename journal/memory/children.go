@@ -8,8 +8,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// ordered returns the row that orders a child which has not begun, or nil: it was
-// taken back, refused, or begun.
+// ordered returns the row that orders a child. It is nil if the child has begun, or its start was
+// cancelled or refused.
 func (s *Store) ordered(child journal.JobID) *collation.Row {
 	row := s.row(child, child.Start())
 	if row == nil || row.Kind != journal.MessageStart || s.jobs[child] != nil {
@@ -18,12 +18,12 @@ func (s *Store) ordered(child journal.JobID) *collation.Row {
 	return row
 }
 
-// birth makes the job of an inception (1.11): its key is free, or that of the
-// tombstone of a generation before.
+// birth creates the job of an inception (1.11). Its key must be free, or that of a tombstone of
+// an earlier generation.
 func (s *Store) birth(u *undo, e *journal.Entry, active bool) error {
 	if id, taken := s.keys[e.Key]; taken {
 		switch j := s.jobs[id]; {
-		case j.next == e.Job: // by the plan before
+		case j.next == e.Job: // a plan before this one resumes it
 		case j.State == journal.JobExpired && j.Generation < e.Generation:
 			set(u, &j.replaced, s.now())
 		default:
@@ -56,7 +56,7 @@ var (
 	errInactive = errors.New("memory: another version of the flow is the active one")
 )
 
-// holders reads what has keys, with the input that a job was started with.
+// holders reads the job that has a key, with the input that it was started with.
 func (s *Store) holders(l *store.Loaded, key string) {
 	id, taken := s.keys[key]
 	if !taken {

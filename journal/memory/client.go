@@ -24,7 +24,7 @@ func (s *Store) FindJob(_ context.Context, key string) (journal.JobID, error) {
 	return journal.JobID{}, fmt.Errorf("memory: job with key %q: %w", key, store.ErrNotFound)
 }
 
-// holder is the job that has the key, zero where there is none.
+// holder returns the job that has the key, zero if there is none.
 func (s *Store) holder(key string) journal.JobID {
 	if id, taken := s.keys[key]; taken && s.living(id) != nil {
 		return id
@@ -63,7 +63,7 @@ func (s *Store) Job(_ context.Context, id journal.JobID) (*store.JobView, error)
 	}
 	v.Instances = slices.Grow(v.Instances, len(j.instances))
 	for key, i := range j.instances {
-		if i.Ledger != 0 { // others only hold the output of a pass or an element
+		if i.Ledger != 0 { // a row without a ledger only points to the output of a pass or an element
 			v.Instances = append(v.Instances, store.InstanceView{Key: key, Instance: *i})
 		}
 	}
@@ -133,7 +133,7 @@ func (j *job) summary() store.JobSummary {
 	return store.JobSummary{Job: j.Job, Closed: j.closed, Cursor: base64.RawURLEncoding.EncodeToString(text)}
 }
 
-// defaultPage is the limit of lists where none is given.
+// defaultPage is the limit of lists that give none.
 const defaultPage = 100
 
 // Jobs implements store.Client.

@@ -113,8 +113,8 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 	return l, nil
 }
 
-// lock takes the jobs, the starts of children, and the mailboxes of the wants, each
-// in the order of their ids.
+// lock locks the jobs, the starts of children, and the mailboxes of the wants, each in the order
+// of their ids.
 func (c *committer) lock(ctx context.Context, wants []store.Want, wait bool) error {
 	var ids, boxes []journal.JobID
 	for i := range wants {
@@ -128,7 +128,7 @@ func (c *committer) lock(ctx context.Context, wants []store.Want, wait bool) err
 	for _, id := range slices.Compact(ids) {
 		j := c.s.jobs[id]
 		switch {
-		case j == nil && c.s.ordered(id) == nil || j != nil && j.replaced != collation.Never: // nothing moves a tombstone whose key was used again
+		case j == nil && c.s.ordered(id) == nil || j != nil && j.replaced != collation.Never: // nothing changes a tombstone whose key was used again
 			continue
 		case c.s.owner(id) != nil && !wait:
 			continue // load finds it busy
@@ -161,7 +161,7 @@ func (c *committer) order(l *store.Loaded, child journal.JobID) {
 	}
 }
 
-// load reads one want into the job's state.
+// load reads one want into the state of its job.
 func (c *committer) load(w *store.Want, l *store.Loaded) error {
 	j := c.s.jobs[w.Job]
 	switch {
@@ -170,7 +170,7 @@ func (c *committer) load(w *store.Want, l *store.Loaded) error {
 	case j.replaced != collation.Never:
 		l.Tombstones[w.Job] = true
 		return nil
-	case c.s.owner(j.ID) != c.txn: // also one that was born while others were waited for
+	case c.s.owner(j.ID) != c.txn: // also a job that began while this transaction waited for others
 		l.Busy[w.Job] = true
 		return nil
 	}
@@ -215,7 +215,7 @@ func (c *committer) More(_ context.Context, needs map[journal.JobID]*collation.N
 	defer c.s.mu.Unlock()
 	for id, n := range needs {
 		if n.Further > 0 {
-			continue // a mailbox was read whole
+			continue // a mailbox is always read whole
 		}
 		j, st := c.s.jobs[id], c.states[id]
 		if j == nil || st == nil {
@@ -236,8 +236,8 @@ func (c *committer) More(_ context.Context, needs map[journal.JobID]*collation.N
 	return nil
 }
 
-// more reads what Load does not know of. What was asked for before stays: a plan
-// may have moved it on.
+// more reads what Load does not read. It does not replace what the state holds already, since a
+// plan may have changed it.
 func (c *committer) more(j *job, st *collation.State, n *collation.Need) {
 	for _, request := range n.Effects {
 		st.Unfinished[request] = j.unfinished(request)
@@ -287,7 +287,7 @@ func (c *committer) everything(j *job, st *collation.State) {
 	st.AllRows = true
 }
 
-// ask sets a member that was not asked for before.
+// ask sets a member that the state has not been asked for yet.
 func ask[K comparable, V any](m map[K]V, k K, read func() V) {
 	if _, asked := m[k]; !asked {
 		m[k] = read()
@@ -312,7 +312,7 @@ func clone[T any](p *T) *T {
 	return &v
 }
 
-// close is how the job was closed, nil while it is open.
+// close returns how the job was closed, nil while it is open.
 func (j *job) close() *journal.Close {
 	if j.closedSeq == 0 {
 		return nil
@@ -320,8 +320,7 @@ func (j *job) close() *journal.Close {
 	return j.entry(j.closedSeq).Close
 }
 
-// latest reads the result of an activity that was recorded last, at whatever
-// address.
+// latest reads the result of an activity that was recorded last, at any address.
 func (j *job) latest(activity string) *flow.Result { return j.result(j.last(activity)) }
 
 func (j *job) last(activity string) (last collation.InstanceKey) {
@@ -356,8 +355,8 @@ func (j *job) whole(results []collation.InstanceKey, latest []string) error {
 	return nil
 }
 
-// result reads the output of an instance out of its entry (J7); an output that
-// is stored beside comes by its digest (E6).
+// result reads the output of an instance from its entry (J7). An output that is stored beside its
+// entry is found by its digest (E6).
 func (j *job) result(key collation.InstanceKey) *flow.Result {
 	i := j.instances[key]
 	if i == nil || i.ResultSeq == 0 {
@@ -371,8 +370,8 @@ func (j *job) result(key collation.InstanceKey) *flow.Result {
 	return r
 }
 
-// receipt reads a receipt, while steps are open with the response that its
-// entry recorded.
+// receipt reads a receipt. While steps are open it includes the response that the receipt's entry
+// recorded.
 func (j *job) receipt(g journal.GUID) *collation.Receipt {
 	r := clone(j.receipts[g])
 	if r != nil && r.Verdict == journal.VerdictHandled && !r.Ledger.Complete() {
@@ -384,8 +383,7 @@ func (j *job) receipt(g journal.GUID) *collation.Receipt {
 // entry decodes an entry of the main chain.
 func (j *job) entry(seq int64) *journal.Entry { return j.entryOf(journal.MainChain, seq) }
 
-// entryOf decodes an entry that this store wrote, once: nobody may change what it
-// returns.
+// entryOf decodes an entry of this store, once. Callers must not change the result.
 func (j *job) entryOf(chain journal.GUID, seq int64) *journal.Entry {
 	r := j.chains[chain][seq-1]
 	if r.read != nil {
@@ -414,7 +412,7 @@ func (c *committer) Commit(_ context.Context, plans []store.Chained) error {
 	return c.s.after("commit")
 }
 
-// commit writes the plans, after what goes before them in the same transaction.
+// commit writes the plans. before, if any, first writes in the same transaction.
 func (c *committer) commit(plans []store.Chained, before func(*undo) error) error {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -466,7 +464,7 @@ func (c *committer) commit(plans []store.Chained, before func(*undo) error) erro
 	return nil
 }
 
-// unfinished reports whether an effect outside has a start and no end (E4).
+// unfinished says whether the request has a call outside that started and has no outcome (E4).
 func (j *job) unfinished(request journal.GUID) bool {
 	for _, e := range j.effects {
 		if e.Request == request && e.State == store.EffectStarted && e.Class != store.ClassUndo {

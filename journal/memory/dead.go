@@ -13,7 +13,7 @@ import (
 
 type letter struct{ view store.DeadView }
 
-// addLetter drops the raw message: it is for a person who looks into a database.
+// addLetter drops the raw message, which only serves people who look into a database.
 func (s *Store) addLetter(u *undo, d collation.DeadLetter) {
 	d.Raw = nil
 	set(u, &s.letterID, s.letterID+1)
@@ -21,8 +21,8 @@ func (s *Store) addLetter(u *undo, d collation.DeadLetter) {
 	set(u, &s.letters, append(s.letters, &letter{view: v}))
 }
 
-// moveLetters writes a plan's dead letters, and ends those on which an operator
-// acted, and those whose answer came after all (E10).
+// moveLetters writes a plan's dead letters. It ends those that an operator acted on, and those
+// whose rows got a late answer (E10).
 func (s *Store) moveLetters(u *undo, p *collation.Plan) error {
 	for i := range p.Letters {
 		if err := s.endLetter(u, &p.Letters[i]); err != nil {
@@ -38,7 +38,7 @@ func (s *Store) moveLetters(u *undo, p *collation.Plan) error {
 	return nil
 }
 
-// answerLetters ends the open dead letters of a row whose answer came after all.
+// answerLetters ends the open dead letters of a row that got a late answer.
 func (s *Store) answerLetters(u *undo, id journal.JobID, row journal.GUID) {
 	for _, l := range s.letters {
 		if d := &l.view.Letter; d.Job == id && d.Row == row && l.view.State == collation.LetterOpen {
@@ -95,7 +95,7 @@ func (s *Store) Letter(_ context.Context, id int64) (*collation.Letter, error) {
 	return nil, fmt.Errorf("memory: dead letter %d: %w", id, store.ErrNotFound)
 }
 
-// read gives a dead letter as an operator meets it; nil: there is none.
+// read returns a dead letter for an operator; nil if it does not exist.
 func (s *Store) read(id int64) *collation.Letter {
 	l := s.letter(id)
 	if l == nil {

@@ -45,7 +45,7 @@ func (s *Store) Due(_ context.Context, limit int) ([]store.DueRow, store.Timing,
 	return out, t, nil
 }
 
-// timing is how long it is until a row is due, or a request late, and whether one is.
+// timing returns when the next row is due or request late, and whether a request is late now.
 func (s *Store) timing(now collation.Micros) (t store.Timing) {
 	by := func(at collation.Micros) {
 		if until := time.Duration(at-now) * time.Microsecond; until > 0 && (t.Next == 0 || until < t.Next) {
@@ -63,14 +63,14 @@ func (s *Store) timing(now collation.Micros) (t store.Timing) {
 	return t
 }
 
-// Announced implements store.Engine: nobody else writes.
+// Announced implements store.Engine. It never calls told: no other process writes.
 func (s *Store) Announced(ctx context.Context, _ func()) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-// collect gathers rows, ordered by a time and then by their ids. The job is nil
-// for rows that are addressed to none that is there.
+// collect lists rows in the order of a time, then of their ids. The job passed to want is nil if
+// the row's addressee does not exist.
 func (s *Store) collect(
 	want func(*job, *collation.Row) bool, at func(*collation.Row) collation.Micros,
 ) []*collation.Row {

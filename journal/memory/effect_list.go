@@ -45,8 +45,8 @@ func (s *Store) FindEffect(_ context.Context, key journal.Digest) ([]store.JobEf
 	return all, nil
 }
 
-// placed lists effects with their places, in the order of their first entries,
-// which say them.
+// placed lists effects with their places, in the order of their first entries, which name the
+// places.
 func (s *Store) placed(j *job, want func(*collation.Effect) bool) []store.JobEffect {
 	found := j.effectsWhere(want)
 	first := func(f *collation.Effect) *journal.Entry { return j.entryOf(f.Request, f.Seq) }

@@ -9,7 +9,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// effectsWhere lists effects by request and in the order of their first entry.
+// effectsWhere lists effects by request, each request's in the order of their first entries.
 func (j *job) effectsWhere(want func(*collation.Effect) bool) []*collation.Effect {
 	var all []*collation.Effect
 	for _, f := range j.effects {
@@ -39,8 +39,8 @@ func (s *Store) effectRow(j *job, f *collation.Effect) store.EffectRow {
 	return r
 }
 
-// chain reads the effect chain of a request, whose job is locked, with the row: here
-// one lock is that of both.
+// chain reads the effect chain of a request and its row, if the transaction has locked the job:
+// here one lock covers both.
 func (c *committer) chain(w *store.Want, l *store.Loaded) {
 	k := w.Chain
 	h := l.Chains[k]
@@ -73,7 +73,7 @@ func (c *committer) chain(w *store.Want, l *store.Loaded) {
 	l.Chains[k] = h
 }
 
-// moveChain writes what a plan says of the effects of a request (J8).
+// moveChain writes a plan's effects of a request (J8).
 func (s *Store) moveChain(u *undo, p *collation.Plan) error {
 	w := p.Chain
 	if w == nil {
@@ -108,7 +108,7 @@ func (s *Store) moveChain(u *undo, p *collation.Plan) error {
 	return j.append(u, w.Request, w.Body, w.Hash)
 }
 
-// outcome is an effect that has its outcome, or nil.
+// outcome returns an effect that has its outcome, or nil.
 func (s *Store) outcome(id journal.JobID, key journal.Digest) *store.EffectRow {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,26 +10,24 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// maxAttempts bounds how often the body of a Tx effect runs for others that are in
-// its way, as in Postgres.
+// maxAttempts bounds how often the body of a Tx effect runs because of conflicts, as in Postgres.
 const maxAttempts = 5
 
-// errConflict says that something which a transaction has read is another now.
+// errConflict says that another transaction has changed a value that this one read.
 var errConflict = errors.New("memory: the transaction has read what another changed")
 
-// EffectTx is the handle that the body of an effect of class tx gets: values of the
-// caller's own, and the jobs and signals that are to follow. All of it commits
-// together with the effect, or nothing does (E3, E17). What the body has read must
-// not have changed by then; otherwise it runs again, in a new transaction. It is for
-// one goroutine, and for the body only.
+// EffectTx is the handle of the body of a Tx effect: the user's values, and the jobs and signals
+// that it starts and sends. All of it commits together with the effect or not at all (E3, E17).
+// If a value that the body read has changed by then, the body runs again in a new transaction.
+// Use it only in the body and from one goroutine.
 type EffectTx struct {
 	s       *Store
 	read    map[string]string
 	written map[string]string
-	plans   []store.Chained // of those who joined
+	plans   []store.Chained // from StartTx and SignalTx
 }
 
-// Get reads a value, "" where there is none: the transaction's own, or the committed.
+// Get reads the transaction's own value, or else the committed one; "" if there is none.
 func (t *EffectTx) Get(key string) string {
 	if v, own := t.written[key]; own {
 		return v
@@ -56,8 +54,7 @@ func (s *Store) Join(_ context.Context, tx any, do func(store.Tx) error) error {
 	return do(joined{t})
 }
 
-// joined is a transaction in which somebody takes part: what it commits, commits
-// with the effect.
+// joined is a transaction that a caller joins. Its plans commit with the effect.
 type joined struct{ *EffectTx }
 
 // Load implements store.Tx, for starts and signals.
@@ -89,14 +86,14 @@ func (j joined) Commit(_ context.Context, plans []store.Chained) error {
 	return nil
 }
 
-// Value reads a committed value that a Tx effect wrote, "" where there is none.
+// Value reads a committed value of a Tx effect, "" if there is none.
 func (s *Store) Value(key string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.values[key]
 }
 
-// commit writes what the transaction wrote: errConflict.
+// commit writes the transaction's values: errConflict.
 func (t *EffectTx) commit(u *undo) error {
 	for key, v := range t.read {
 		if t.s.values[key] != v {
@@ -120,7 +117,7 @@ func (t *EffectTx) commit(u *undo) error {
 	return nil
 }
 
-// Body implements store.Bodies. There is no SQL here: the handle is an *EffectTx.
+// Body implements store.Bodies. There is no SQL: the handle is an *EffectTx.
 func (s *Store) Body(
 	ctx context.Context, id journal.JobID, key journal.Digest, call store.TxCall, end func(context.Context, store.Tx, store.TxEnd) error,
 ) (stood *store.EffectRow, err error) {
@@ -149,14 +146,14 @@ func (s *Store) body(ctx context.Context, call store.TxCall, end func(context.Co
 		return &store.TxError{Err: context.Cause(ctx)}
 	}
 	x := ending{committer: &committer{s: s}, before: t.commit}
-	if with.Error != nil || with.NotDone { // its outcome is recorded alone
+	if with.Error != nil || with.NotDone { // only the outcome is recorded
 		x.before = func(*undo) error { return nil }
 	}
 	defer x.Close()
 	return end(context.WithoutCancel(ctx), x, with)
 }
 
-// ending is the end of a body's transaction: what it wrote goes before the plans.
+// ending is the end of a body's transaction: the body's writes come before the plans.
 type ending struct {
 	*committer
 	before func(*undo) error

@@ -16,7 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// asked is a store with a job whose request is leased.
+// asked returns a store with a job whose request is leased.
 func asked(t *testing.T) (*memory.Store, store.Lease) {
 	t.Helper()
 	s := memory.New(memory.Config{})
@@ -39,8 +39,8 @@ func pay(key byte) journal.Effect {
 	return journal.Effect{Key: journal.Digest{key}, Name: "pay", Class: store.ClassTx, Turn: 1}
 }
 
-// begins is what a body does: it adds 1 to a value, and begins a job, which has
-// the number of the attempt in its input.
+// begins returns a body that adds 1 to a value and begins a job with the number of the attempt in
+// its input.
 func begins(s *memory.Store, tx any, attempt int) store.TxEnd {
 	x := tx.(*memory.EffectTx)
 	n, _ := strconv.Atoi(x.Get("n"))
@@ -59,8 +59,7 @@ func begins(s *memory.Store, tx any, attempt int) store.TxEnd {
 	return store.TxEnd{Result: []byte(text)}
 }
 
-// P24: the commit of the first attempt conflicts; what follows is of the second,
-// once.
+// P24: the commit of the first attempt conflicts. Only the second one's follow-ups exist, once.
 func TestP24TxConflict(t *testing.T) {
 	t.Parallel()
 	s, l := asked(t)
@@ -84,7 +83,7 @@ func TestP24TxConflict(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// follows says whether the follow-ups of an attempt are there, once.
+// follows says whether the follow-ups of an attempt exist, once.
 func follows(t *testing.T, s *memory.Store, attempt int, there bool) {
 	t.Helper()
 	_, err := s.FindJob(t.Context(), "after-"+strconv.Itoa(attempt))
@@ -94,8 +93,7 @@ func follows(t *testing.T, s *memory.Store, attempt int, there bool) {
 	require.Equal(t, there, told.Duplicate)
 }
 
-// P25, P26: of an attempt that ends without a result nothing follows, and nothing
-// that it wrote is there.
+// P25, P26: an attempt that ends without a result leaves no follow-ups and no writes.
 func TestP25TxFails(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func() (store.TxEnd, error){
@@ -120,7 +118,7 @@ func TestP25TxFails(t *testing.T) {
 	follows(t, s, 1, false)
 }
 
-// A body that others are always in the way of gives up.
+// A body that always conflicts with others gives up.
 func TestTxConflictsForEver(t *testing.T) {
 	t.Parallel()
 	s, l := asked(t)

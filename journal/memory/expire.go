@@ -14,7 +14,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// living returns a job that is more than a tombstone, or nil.
+// living returns a job that is not a tombstone, or nil.
 func (s *Store) living(id journal.JobID) *job {
 	if j := s.jobs[id]; j != nil && j.State != journal.JobExpired {
 		return j
@@ -22,8 +22,8 @@ func (s *Store) living(id journal.JobID) *job {
 	return nil
 }
 
-// known returns the job, or the tombstone, that has its key; nil for those whose
-// key was used again.
+// known returns the job or tombstone that has its key; nil for a tombstone whose key was used
+// again.
 func (s *Store) known(id journal.JobID) *job {
 	if j := s.jobs[id]; j != nil && j.replaced == collation.Never {
 		return j
@@ -31,7 +31,7 @@ func (s *Store) known(id journal.JobID) *job {
 	return nil
 }
 
-// late lists the jobs, and the tombstones, whose time has passed, the oldest first.
+// late lists the jobs and tombstones whose time has passed, the oldest first.
 func (s *Store) late() []*job {
 	now := s.now()
 	var out []*job
@@ -44,8 +44,8 @@ func (s *Store) late() []*job {
 	return out
 }
 
-// Expire implements store.Retention. A job becomes a tombstone, and what is open of it
-// goes; its history stays until Retire.
+// Expire implements store.Retention. A job becomes a tombstone and loses its open rows; its
+// history stays until Retire.
 func (s *Store) Expire(_ context.Context, limit int) (more bool, err error) {
 	err = s.write("expire", func(u *undo) error {
 		jobs, ends, left := limit, limit, limits{limit, limit}
@@ -75,8 +75,8 @@ func (s *Store) Expire(_ context.Context, limit int) (more bool, err error) {
 	return more && err == nil, err
 }
 
-// end drops a tombstone whose history is gone; another stays as long again. No key begins
-// again in a generation that it may have had (W11, C8).
+// end drops a tombstone whose history is gone, and raises the floor, so that no key gets a
+// generation twice (W11, C8). Another tombstone stays for another TombstoneAge.
 func (s *Store) end(u *undo, j *job) {
 	if len(j.chains) > 0 {
 		set(u, &j.expires, s.now()+micros(store.TombstoneAge))
@@ -89,7 +89,7 @@ func (s *Store) end(u *undo, j *job) {
 	set(u, &s.floor, max(s.floor, j.Generation))
 }
 
-// Retire implements store.Retention: all tombstones are of one partition.
+// Retire implements store.Retention. All tombstones count as one partition.
 func (s *Store) Retire(ctx context.Context, archive store.Archive) (more bool, err error) {
 	gone := s.retired()
 	if archive != nil && len(gone) > 0 {
@@ -118,7 +118,7 @@ func (s *Store) Retire(ctx context.Context, archive store.Archive) (more bool, e
 	})
 }
 
-// retired are the tombstones with a history, which nobody changes any more.
+// retired lists the tombstones that have a history. Nobody changes them any more.
 func (s *Store) retired() (out []*job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,8 +143,8 @@ func (j *job) all() iter.Seq2[journal.Record, error] {
 	}
 }
 
-// undone are the jobs whose record is still read: a job of their compensations is
-// ordered or not closed (3.5).
+// undone returns the jobs whose record is still needed: a job of their compensations is ordered
+// or not closed (3.5).
 func (s *Store) undone() map[journal.JobID]bool {
 	out := map[journal.JobID]bool{}
 	for _, j := range s.jobs {
@@ -167,15 +167,15 @@ func (s *Store) undone() map[journal.JobID]bool {
 	return out
 }
 
-// limits count how many rows of each table may still be removed.
+// limits says how many rows of each table may still be removed.
 type limits struct{ rows, letters int }
 
-// open says whether something is left of a tombstone besides its history.
+// open says whether a tombstone has open rows.
 func (s *Store) open(j *job) bool {
 	return len(s.rows[j.ID]) > 0 || slices.ContainsFunc(s.letters, func(l *letter) bool { return l.view.Letter.Job == j.ID })
 }
 
-// clear removes what is open of a tombstone.
+// clear removes the open rows of a tombstone.
 func (s *Store) clear(u *undo, j *job, left *limits) {
 	for _, g := range sortedIDs(s.rows[j.ID]) {
 		if left.rows > 0 {
@@ -195,7 +195,7 @@ func (s *Store) clear(u *undo, j *job, left *limits) {
 	}
 }
 
-// Extend implements store.Engine: there is always room.
+// Extend implements store.Engine. There is always room.
 func (s *Store) Extend(context.Context) error { return nil }
 
 // Prune implements store.Engine.
@@ -220,7 +220,7 @@ func (s *Store) Prune(_ context.Context, limit int) (int, error) {
 	return n, nil
 }
 
-// pruneMarkers removes markers that are older than a day (J4).
+// pruneMarkers removes markers older than store.MarkerAge (J4).
 func (s *Store) pruneMarkers(u *undo, limit int) int {
 	n := 0
 	oldest := s.now() - micros(store.MarkerAge)

@@ -14,7 +14,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// faults fails the calls that it is told to, once each.
+// faults fails the given calls, once each.
 type faults struct {
 	mu   sync.Mutex
 	next map[string]bool
@@ -64,8 +64,8 @@ func TestFaultBeforeCommit(t *testing.T) {
 	require.Equal(t, int64(1), l.States[id].Job.Head.Seq)
 }
 
-// TestFaultAfterCommit: it was done and is reported as unknown; doing it again
-// meets its own digits (J4).
+// TestFaultAfterCommit: the commit is done and reported as unknown. Doing it again finds its own
+// digits (J4).
 func TestFaultAfterCommit(t *testing.T) {
 	t.Parallel()
 	f, s := faulty()
@@ -83,8 +83,7 @@ func TestFaultAfterCommit(t *testing.T) {
 	require.ErrorIs(t, c.Commit(t.Context(), []store.Chained{plan}), store.ErrLost)
 }
 
-// TestFaultPausesACommitter: a process that stands still in its commit holds
-// its jobs, and nobody else.
+// TestFaultPausesACommitter: a process that hangs in its commit holds only its own jobs.
 func TestFaultPausesACommitter(t *testing.T) {
 	t.Parallel()
 	gate, reached := make(chan struct{}), make(chan struct{})
@@ -141,7 +140,7 @@ func markSchedule(t *testing.T, s *memory.Store) error {
 	return s.MarkSchedule(t.Context(), flowRef.Name, list[0].Last, list[0].Last+1)
 }
 
-// TestFaultsOfEveryCall: before a call nothing of it is done, after it all.
+// TestFaultsOfEveryCall: a fault before a call leaves nothing done, one after it everything.
 func TestFaultsOfEveryCall(t *testing.T) {
 	t.Parallel()
 	f, s := faulty()

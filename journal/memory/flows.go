@@ -16,7 +16,7 @@ import (
 // flowVersions are the deployed versions of one flow.
 type flowVersions struct {
 	active   string
-	last     collation.Micros // up to which scheduled starts were made
+	last     collation.Micros // the time up to which scheduled starts were made
 	versions map[string]*deployed
 }
 
@@ -29,7 +29,7 @@ type deployed struct {
 // Migrate does nothing: there is no schema.
 func (s *Store) Migrate(context.Context) error { return nil }
 
-// Epoch implements store.Engine. Nothing restores a store in memory.
+// Epoch implements store.Engine. It never changes, since nobody restores a store in memory.
 func (s *Store) Epoch(context.Context) (int64, error) { return 1, nil }
 
 // Deploy implements store.Operator.
@@ -144,7 +144,7 @@ func (s *Store) MarkSchedule(_ context.Context, name string, before, after colla
 	})
 }
 
-// ExpireDefault implements store.Engine: at first jobs are kept for good.
+// ExpireDefault implements store.Engine. At first jobs are kept for good.
 func (s *Store) ExpireDefault(context.Context) (time.Duration, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 
 var errGuard = errors.New("memory: a job is not as its hot state says, or is locked")
 
-// guard locks the jobs of plans that were decided on hot states, waiting for nobody,
-// and compares what these stand on (W6).
+// guard locks the jobs of plans that were decided on hot states, without waiting, and compares
+// their guards (W6).
 func (c *committer) guard(plans []store.Chained) error {
 	e := &store.LostError{Err: errGuard}
 	for i := range plans {
@@ -47,7 +47,7 @@ func (c *committer) stands(id journal.JobID, g *store.Guard) bool {
 	return true
 }
 
-// readWhole reads everything of a young and small job into its state (W6).
+// readWhole reads the whole state of a young and small job (W6).
 func (c *committer) readWhole(j *job, st *collation.State) error {
 	if j.Head.Seq > store.YoungSeq || len(j.instances) > store.YoungRows || len(c.s.rows[j.ID]) > store.YoungRows || len(j.waits) > 0 {
 		return nil

@@ -9,15 +9,15 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// lock is that of one job (J3), or of what will be one: the start of a child that
-// has not begun. Those who wait get it in the order in which they came.
+// lock is the lock of one job (J3), or of the start of a child that has not begun. Waiters get it
+// in the order in which they came.
 type lock struct {
 	owner *txn
 	queue []*waiter
 }
 
-// txn is an open transaction: the owner of locks on jobs, and on those of their
-// rows that it loaded.
+// txn is an open transaction. It owns the locks of jobs, and of those of their rows that it
+// loaded.
 type txn struct {
 	jobs    []journal.JobID // locked, in order
 	orders  map[journal.JobID]bool
@@ -34,7 +34,7 @@ type waiter struct {
 	got chan struct{}
 }
 
-// owner is who has the lock, nil if nobody has.
+// owner returns the transaction that has the lock, or nil.
 func (s *Store) owner(id journal.JobID) *txn {
 	if l := s.locks[id]; l != nil {
 		return l.owner
@@ -42,14 +42,13 @@ func (s *Store) owner(id journal.JobID) *txn {
 	return nil
 }
 
-// rowLocked reports whether a committer has the row locked (J8).
+// rowLocked says whether a committer has locked the row (J8).
 func (s *Store) rowLocked(id journal.JobID, g journal.GUID) bool {
 	o := s.owner(id)
 	return o != nil && (o.rows[g] || o.allRows[id] || o.orders[id])
 }
 
-// acquire waits for the lock. It is called with the store locked and returns so;
-// meanwhile the store is open to others.
+// acquire waits for the lock. The caller has locked the store; acquire unlocks it while it waits.
 func (s *Store) acquire(ctx context.Context, id journal.JobID, t *txn) error {
 	l := s.locks[id]
 	switch {
@@ -76,7 +75,7 @@ func (s *Store) acquire(ctx context.Context, id journal.JobID, t *txn) error {
 	return fmt.Errorf("memory: wait for job %s: %w: %w", id, store.ErrUnavailable, context.Cause(ctx))
 }
 
-// release gives all locks of t to those who wait first.
+// release gives all locks of t to the first waiters.
 func (s *Store) release(t *txn) {
 	for _, id := range t.jobs {
 		l := s.locks[id]
@@ -91,9 +90,8 @@ func (s *Store) release(t *txn) {
 	t.jobs, t.rows, t.allRows, t.orders = nil, nil, nil, nil
 }
 
-// writeRow runs one writing transaction on a row of a job: it waits for a committer
-// that has loaded the row. The job is nil when there is none that is more than a
-// tombstone.
+// writeRow runs one writing transaction on a row of a job. It waits for a committer that has
+// loaded the row. The job is nil if it does not exist or is a tombstone.
 func (s *Store) writeRow(
 	ctx context.Context, op string, id journal.JobID, row journal.GUID, change func(u *undo, j *job) error,
 ) error {

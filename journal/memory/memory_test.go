@@ -44,7 +44,7 @@ func open(t *testing.T, s *memory.Store) store.Committer {
 	return c
 }
 
-// touch is a plan that changes nothing but the job's chain.
+// touch returns a plan that only extends the job's chain.
 func touch(st *collation.State) store.Chained {
 	j := &st.Job
 	return store.Chain(j, &collation.Plan{
@@ -56,8 +56,8 @@ func touch(st *collation.State) store.Chained {
 	})
 }
 
-// TestWaitingIsDurable: in a bubble, waiting for a job lets its time stand or
-// go on as if nothing ran, and those who wait are served in their order.
+// TestWaitingIsDurable: in a bubble, waiting for a job lets time pass as if nothing ran, and
+// waiters get the job in the order in which they came.
 func TestWaitingIsDurable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -92,8 +92,7 @@ func TestWaitingIsDurable(t *testing.T) {
 	})
 }
 
-// TestClock: the store's clock is the bubble's, or the one that it was given,
-// plus what it was advanced by (J5).
+// TestClock: the store's clock is the bubble's or the given one, moved ahead by Advance (J5).
 func TestClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -118,8 +117,8 @@ func TestClock(t *testing.T) {
 	require.Equal(t, "shop", v.Space)
 }
 
-// TestSameCallsSameResults: two stores that see the same calls give the same
-// ids, digits and hashes, whatever order their maps have.
+// TestSameCallsSameResults: two stores that get the same calls give the same ids, digits and
+// hashes, whatever order their maps have.
 func TestSameCallsSameResults(t *testing.T) {
 	t.Parallel()
 	run := func() (*store.JobView, journal.GUID, []store.DueRow) {
@@ -146,8 +145,8 @@ func TestSameCallsSameResults(t *testing.T) {
 	require.Equal(t, d1, d2)
 }
 
-// TestMarkersGo: when they are a day old, and not before; whether their session
-// has ended does not count (J4).
+// TestMarkersGo: markers are removed when they are a day old and not before, whether or not their
+// session has ended (J4).
 func TestMarkersGo(t *testing.T) {
 	t.Parallel()
 	s := memory.New(memory.Config{})
@@ -171,7 +170,7 @@ func TestMarkersGo(t *testing.T) {
 	}
 }
 
-// TestMisuse: what no caller may do is an error and breaks nothing.
+// TestMisuse: a forbidden call is an error and breaks nothing.
 func TestMisuse(t *testing.T) {
 	t.Parallel()
 	s := memory.New(memory.Config{})
@@ -203,8 +202,8 @@ func TestMisuse(t *testing.T) {
 
 var errFault = errors.New("the network is cut")
 
-// TestBornWhileWaited: a job that begins while a load waits for another one is
-// not locked by it, and so is left out.
+// TestBornWhileWaited: a load that waits for another job does not lock a job that begins
+// meanwhile, and so leaves it out.
 func TestBornWhileWaited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -5,10 +5,9 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Next is when something happens next by the clock alone: a row that is not held
-// is due, the `within` of a request ends, a kept signal expires. It may be past,
-// and is Never where nothing does. A simulator sleeps until then instead of
-// looking again and again.
+// Next returns when the clock alone makes something happen next: a row that is not held becomes
+// due, the `within` of a request ends, or a kept signal expires. It may be in the past; Never
+// means that nothing will. A simulator sleeps until then instead of polling.
 func (s *Store) Next() collation.Micros {
 	s.mu.Lock()
 	defer s.mu.Unlock()

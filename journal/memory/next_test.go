@@ -14,8 +14,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Next is the first time by which the clock alone moves something: a row's, or the
-// end of a signal that is kept, and never that of a row that is held.
+// Next is the first time at which the clock alone changes something: the due time of a row that
+// is not held, or the end of a kept signal.
 func TestNext(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -9,13 +9,13 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// root is the first of the generations that the job resumes, itself if it resumes none.
+// root returns the first generation that the job resumes, or the job itself if there is none.
 func (j *job) root() journal.JobID {
 	id, _ := j.Root()
 	return id
 }
 
-// past are the generations that the job resumes, the latest first.
+// past lists the generations that the job resumes, the latest first.
 func (s *Store) past(j *job) (all []*job) {
 	if j.From == nil {
 		return nil
@@ -29,7 +29,7 @@ func (s *Store) past(j *job) (all []*job) {
 	return all
 }
 
-// morePast reads what the generations have that the job resumes.
+// morePast reads what is needed of the generations that the job resumes.
 func (c *committer) morePast(j *job, st *collation.State, n *collation.Need) error {
 	s := c.s
 	past := s.past(j)
@@ -56,7 +56,7 @@ func (c *committer) morePast(j *job, st *collation.State, n *collation.Need) err
 	return nil
 }
 
-// have is the map, made where there is none.
+// have returns the map, and makes it if need be.
 func have[K comparable, V any](m *map[K]V) map[K]V {
 	if *m == nil {
 		*m = map[K]V{}
@@ -64,8 +64,8 @@ func have[K comparable, V any](m *map[K]V) map[K]V {
 	return *m
 }
 
-// pastPause is what the latest generation has recorded of a pause, nil where none has,
-// or the compensations of its function have run.
+// pastPause returns the latest generation's record of a pause. It is nil if there is none, or if
+// the compensations of its function have run.
 func (s *Store) pastPause(past []*job, key collation.PauseKey) *collation.PastPause {
 	for _, a := range past {
 		for _, w := range a.resolved {
@@ -88,8 +88,8 @@ func (j *job) asks(request journal.GUID, key collation.PauseKey) bool {
 	return i == nil || i.Count == 0 || request == collation.RequestGUID(i.Leg1, key.Element)
 }
 
-// undoneOf says whether compensations of a request have run or are to, and whether the
-// job that runs them is still open.
+// undoneOf says whether compensations of a request have run or will run, and whether the job that
+// runs them is still open.
 func (s *Store) undoneOf(j *job, request journal.GUID) (undone, undoing bool) {
 	for _, f := range j.effects {
 		undone = undone || f.Request == request && f.Class == store.ClassUndo && f.State == store.EffectCompleted
@@ -100,7 +100,7 @@ func (s *Store) undoneOf(j *job, request journal.GUID) (undone, undoing bool) {
 	return undone || k != nil || undoing, undoing
 }
 
-// pastEffect is an effect as the latest generation left it that has it.
+// pastEffect returns an effect as the latest generation that has it left it.
 func (s *Store) pastEffect(j *job, key journal.Digest) *collation.PastEffect {
 	for _, a := range s.past(j) {
 		if f := a.effects[key]; f != nil {
@@ -112,7 +112,7 @@ func (s *Store) pastEffect(j *job, key journal.Digest) *collation.PastEffect {
 	return nil
 }
 
-// endOf is how the last generation of a child ended, nil where it has not completed.
+// endOf returns how the last generation of a child ended, nil if it has not completed.
 func (s *Store) endOf(child journal.JobID) *collation.End {
 	c := s.living(child)
 	if c == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// copyRow copies a row with its pauses, which a decision may mark.
+// copyRow copies a row with its pauses, since a decision may mark them.
 func copyRow(r *collation.Row) *collation.Row {
 	c := clone(r)
 	if c != nil {
@@ -19,14 +19,14 @@ func copyRow(r *collation.Row) *collation.Row {
 	return c
 }
 
-// own is a row for the store to keep: the plan's stays the caller's.
+// own copies a row for the store, since the plan's row belongs to the caller.
 func own(r *collation.Row) *collation.Row {
 	c := copyRow(r)
 	c.Body, c.Input = slices.Clone(r.Body), slices.Clone(r.Input)
 	return c
 }
 
-// wake records a pause that has come (E12).
+// wake records a pause that was resolved (E12).
 func (j *job) wake(u *undo, w *collation.ResolvedWait) error {
 	if w == nil {
 		return nil
@@ -60,7 +60,7 @@ func (s *Store) Pauses(_ context.Context, id journal.JobID, request journal.GUID
 		return all, nil
 	}
 	for i := range row.Pauses {
-		if p := &row.Pauses[i]; !came[p.PauseRef] { // step 2 marks what is recorded already
+		if p := &row.Pauses[i]; !came[p.PauseRef] { // recorded, but not yet removed from the row by step 2
 			all = append(all, store.Pause{PauseRef: p.PauseRef})
 		}
 	}

@@ -5,15 +5,14 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Peeked is what the store says of one message at a moment.
+// Peeked is what the store holds of one message at a moment.
 type Peeked struct {
-	State   journal.JobState   // of its job, "" where that is not here
-	Row     *collation.Row     // of the message, nil when it is gone
-	Receipt *collation.Receipt // without a response, nil where there is none
+	State   journal.JobState   // of its job; "" if that does not exist
+	Row     *collation.Row     // of the message; nil if it is gone
+	Receipt *collation.Receipt // without a response; nil if there is none
 }
 
-// Peek reads what stands of a message, whoever holds locks: for checks of a
-// simulator.
+// Peek reads the state of a message regardless of locks, for the checks of a simulator.
 func (s *Store) Peek(id journal.JobID, row, receipt journal.GUID) Peeked {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -49,8 +49,8 @@ func (s *Store) Audit(
 	})
 }
 
-// snapshot copies what is stored of a job. Records never change: who reads one
-// copies its bytes.
+// snapshot copies what is stored of a job. It shares the records, which never change; a reader
+// copies their bytes.
 func (s *Store) snapshot(id journal.JobID) (*store.Stored, []*record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *Store) snapshot(id journal.JobID) (*store.Stored, []*record, error) {
 	return out, records, nil
 }
 
-// tables copies what the tables hold of a job; of a tombstone, nothing more.
+// tables copies what the tables hold of a job; for a tombstone only its header.
 func (s *Store) tables(j *job) *store.Stored {
 	out := &store.Stored{
 		Job: j.Job, Next: j.next, Instances: make(map[collation.InstanceKey]collation.ActivityLedger, len(j.instances)),

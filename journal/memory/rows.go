@@ -10,7 +10,7 @@ import (
 
 func (s *Store) row(id journal.JobID, g journal.GUID) *collation.Row { return s.rows[id][g] }
 
-// putRow inserts or replaces a dispatch row. Whoever replaces one raises its Rev.
+// putRow inserts or replaces a dispatch row. A replacement raises its Rev.
 func (s *Store) putRow(u *undo, r *collation.Row) {
 	if old := s.row(r.Job, r.GUID); old != nil && r.Rev <= old.Rev {
 		r.Rev = old.Rev + 1
@@ -32,7 +32,7 @@ func (s *Store) insertRow(u *undo, r collation.Row) error {
 	return nil
 }
 
-// dropRow deletes a dispatch row that is there.
+// dropRow deletes an existing dispatch row.
 func (s *Store) dropRow(u *undo, id journal.JobID, g journal.GUID) {
 	drop(u, s.rows[id], g)
 	if len(s.rows[id]) == 0 {
@@ -40,13 +40,13 @@ func (s *Store) dropRow(u *undo, id journal.JobID, g journal.GUID) {
 	}
 }
 
-// sent lists the starts that the job sent and awaits, sorted.
+// sent lists the starts of children that the job awaits, sorted.
 func (s *Store) sent(by journal.JobID) []*collation.Row {
 	return s.collect(func(_ *job, r *collation.Row) bool { return r.Sender == by }, func(*collation.Row) collation.Micros { return 0 })
 }
 
-// outgoing is a row with what its message carries besides; of a job that is not
-// there, nothing.
+// outgoing returns a row with everything its message carries; without the job's fields if the job
+// does not exist.
 func (s *Store) outgoing(r *collation.Row) *store.Outgoing {
 	o := &store.Outgoing{Row: *copyRow(r)}
 	if j := s.living(r.Job); j != nil {
@@ -56,8 +56,8 @@ func (s *Store) outgoing(r *collation.Row) *store.Outgoing {
 	return o
 }
 
-// moveRows inserts, replaces and deletes dispatch rows (T1), and takes back
-// starts that were not handled yet (C15).
+// moveRows inserts, replaces and deletes dispatch rows (T1), and cancels starts that nobody has
+// handled (C15).
 func (s *Store) moveRows(u *undo, p *collation.Plan) error {
 	if err := once(p); err != nil {
 		return err
@@ -98,8 +98,7 @@ func (s *Store) moveRows(u *undo, p *collation.Plan) error {
 	return nil
 }
 
-// once refuses a plan that names a row or a wait twice: what it means by that is
-// not said.
+// once refuses a plan that names a row or a wait twice: its meaning would be undefined.
 func once(p *collation.Plan) error {
 	rows, waits := map[collation.RowKey]bool{}, map[journal.GUID]bool{}
 	names := len(p.Insert) + len(p.Update) + len(p.Delete) + len(p.CancelStarts)

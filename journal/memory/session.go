@@ -15,17 +15,17 @@ import (
 
 var errSession = errors.New("memory: the session has ended")
 
-// member is the session of a process (W8). What it holds is freed when it ends.
+// member is the session of a process (W8). Its rows are freed when it ends.
 type member struct {
 	s       *Store
 	id      int64
 	is      store.Process
 	lease   collation.Micros
 	renewed collation.Micros
-	since   collation.Micros // when it was renewed without a gap from
+	since   collation.Micros // since then it was renewed without a gap
 	next    time.Duration
 	engines int
-	dead    bool // something of what it held may be to be freed
+	dead    bool // it may still have rows to free
 }
 
 // OpenSession implements store.Sessions.
@@ -102,8 +102,8 @@ func (m *member) Engines() int {
 	return m.engines
 }
 
-// free frees what a dead session held: a new fence, and due now. What somebody is
-// writing is left for the next time; all says that there was none.
+// free frees the rows of a dead session: they get a higher fence and are due now. It skips locked
+// rows, and returns false if there were any.
 func (s *Store) free(o *member) (all bool) {
 	all = true
 	for id, rows := range s.rows {
@@ -169,14 +169,14 @@ func (m *member) End(context.Context) error {
 	return m.s.write("end session", func(*undo) error {
 		if m.s.alive(m.id) {
 			m.dead = true
-			m.renewed = m.s.now() + micros(store.Unpublished) // what it has published is published
+			m.renewed = m.s.now() + micros(store.Unpublished) // marks everything as published
 			m.s.free(m)
 		}
 		return nil
 	})
 }
 
-// alive says whether the session lasts; the caller holds mu.
+// alive says whether the session lasts. The caller holds mu.
 func (s *Store) alive(session int64) bool {
 	m := s.members[session]
 	return m != nil && !m.dead
@@ -192,8 +192,8 @@ func (s *Store) last(plans []store.Chained) error {
 	return nil
 }
 
-// take gives the row to a run: one run more, under a new fence (E9). Nobody else is
-// asked before it lets go, or its session ends (P21).
+// take gives the row to a run and counts the run, under a higher fence (E9). No other run gets
+// the row until this one releases it or its session ends (P21).
 func (s *Store) take(u *undo, row *collation.Row, l *store.Lease) {
 	row.Runs++
 	row.Fence++

@@ -11,8 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// signal is the record of a signal from outside: a repetition is told what
-// became of the first.
+// signal is the record of a signal from outside. A repetition gets the outcome of the first.
 type signal struct {
 	state store.SignalState
 	at    collation.Micros
@@ -34,7 +33,7 @@ func (s *Store) putWait(u *undo, j *job, w *collation.Wait) {
 	put(u, j.waits, w.GUID, w)
 }
 
-// dropWait deletes a wait that is there.
+// dropWait deletes an existing wait.
 func (s *Store) dropWait(u *undo, j *job, w *collation.Wait) {
 	box := s.mailbox(w)
 	drop(u, j.waits, w.GUID)
@@ -44,7 +43,7 @@ func (s *Store) dropWait(u *undo, j *job, w *collation.Wait) {
 	}
 }
 
-// moveWaits registers waits, and takes others back by test-and-set.
+// moveWaits registers waits, and cancels others by test-and-set.
 func (s *Store) moveWaits(u *undo, j *job, p *collation.Plan) error {
 	for i := range p.Waits {
 		w := p.Waits[i]
@@ -63,8 +62,8 @@ func (s *Store) moveWaits(u *undo, j *job, p *collation.Plan) error {
 	return nil
 }
 
-// meet makes due what was kept for a wait that the transaction has registered, and
-// is not past its time (J3). One that it took back again wakes nobody.
+// meet makes signals due that were kept for a newly registered wait and have not expired (J3). A
+// wait that the same transaction cancelled wakes none.
 func (s *Store) meet(u *undo, registered *collation.Wait) {
 	w := s.waits[s.mailbox(registered)][registered.GUID]
 	if w == nil {
@@ -77,8 +76,7 @@ func (s *Store) meet(u *undo, registered *collation.Wait) {
 	}
 }
 
-// kept are the oldest signals that are kept in the mailbox and not past their
-// time, at most most.
+// kept lists the oldest kept signals of the mailbox that have not expired, at most most.
 func (s *Store) kept(box journal.JobID, most int) []*collation.Row {
 	var out []*collation.Row
 	for _, r := range s.rows[box] {
@@ -112,8 +110,8 @@ func (c *committer) mailboxOf(w *store.Want, l *store.Loaded) {
 	}
 }
 
-// lockBoxes locks the mailboxes in which the plans register waits: who delivers to
-// one of them cannot miss the wait (J3).
+// lockBoxes locks the mailboxes in which the plans register waits, so that a delivery cannot miss
+// them.
 func (c *committer) lockBoxes(plans []store.Chained) error {
 	var boxes []journal.JobID
 	for i := range plans {
@@ -130,7 +128,7 @@ func (c *committer) lockBoxes(plans []store.Chained) error {
 	return nil
 }
 
-// box reads a mailbox whole.
+// box reads a whole mailbox.
 func (s *Store) box(id journal.JobID) *collation.Box {
 	box := &collation.Box{ID: id, Now: s.now(), All: true, Named: map[journal.GUID]*collation.Row{}}
 	for _, w := range s.waits[id] {
@@ -146,7 +144,7 @@ func (s *Store) box(id journal.JobID) *collation.Box {
 			box.Due = append(box.Due, copyRow(r))
 		}
 	}
-	kept := func(r *collation.Row) uint64 { return uint64(r.WithinAt) - 1 } // Never comes last
+	kept := func(r *collation.Row) uint64 { return uint64(r.WithinAt) - 1 } // subtracting 1 makes Never sort last
 	slices.SortFunc(box.Due, func(a, b *collation.Row) int {
 		return cmp.Or(cmp.Compare(kept(a), kept(b)), cmp.Compare(a.PublishedAt, b.PublishedAt), compareIDs(a.GUID, b.GUID))
 	})
@@ -154,8 +152,8 @@ func (s *Store) box(id journal.JobID) *collation.Box {
 	return box
 }
 
-// moveMail writes what signals did: to waits of any jobs, by test-and-set, and to
-// their records.
+// moveMail writes what signals did: to waits of any job, by test-and-set, and to the signals' own
+// records.
 func (s *Store) moveMail(u *undo, p *collation.Plan) error {
 	for _, t := range p.Taken {
 		j := s.jobs[t.Job]
@@ -184,7 +182,7 @@ func (s *Store) moveMail(u *undo, p *collation.Plan) error {
 	return nil
 }
 
-// became notes what became of a signal, where it came from outside.
+// became records what became of a signal, if it came from outside.
 func (s *Store) became(u *undo, g journal.GUID, state store.SignalState) {
 	if old := s.signals[g]; old != nil {
 		put(u, s.signals, g, &signal{state: state, at: old.at})

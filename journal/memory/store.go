@@ -22,12 +22,11 @@ type Config struct {
 	// Now is the database's clock, µs since 1970; default the process's clock.
 	// It is called with the store locked and must not call the store.
 	Now func() int64
-	// Fault is asked before every writing call does anything, with the name of
-	// the call ("commit", "lease", …), and after it did it, with ".done" behind
-	// the name. An error before means that nothing was written: the call returns
-	// it with store.ErrUnavailable. An error after means that the outcome got
-	// lost on its way: store.ErrUnknown. It may block; the store is not locked,
-	// but a commit's jobs are.
+	// Fault is called before each writing call does anything, with the name of the call
+	// ("commit", "lease", …), and after the call did its work, with ".done" appended. After an
+	// error from before, nothing was written, and the call returns it with store.ErrUnavailable.
+	// An error from after means that the answer was lost: store.ErrUnknown. Fault may block; the
+	// store is not locked meanwhile, but a commit's jobs are.
 	Fault func(op string) error
 }
 
@@ -36,13 +35,13 @@ type Store struct {
 	cfg Config
 
 	mu       sync.Mutex
-	ahead    collation.Micros                                   // by Advance
-	jobs     map[journal.JobID]*job                             // tombstones too, also those of keys used again
-	locks    map[journal.JobID]*lock                            // those that somebody has
+	ahead    collation.Micros                                   // set by Advance
+	jobs     map[journal.JobID]*job                             // including tombstones, also of keys used again
+	locks    map[journal.JobID]*lock                            // only locks that a transaction has
 	keys     map[string]journal.JobID                           // the last generation of each key
 	expire   time.Duration                                      // how long closed jobs are kept whose flow does not say it
 	floor    int64                                              // every job begins in a generation above it
-	rows     map[journal.JobID]map[journal.GUID]*collation.Row  // by whom they are addressed to: a job, not begun perhaps, or a mailbox
+	rows     map[journal.JobID]map[journal.GUID]*collation.Row  // by addressee: a job, which may not have begun, or a mailbox
 	waits    map[journal.JobID]map[journal.GUID]*collation.Wait // by mailbox, the same values as in their jobs
 	signals  map[journal.GUID]*signal                           // those from outside
 	flows    map[string]*flowVersions
@@ -57,20 +56,20 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// job is one job with all its rows. Values behind pointers are replaced, never
-// changed, so that an undo only puts pointers back.
+// job is one job with all its rows. Values behind pointers are replaced, never changed, so an
+// undo only restores pointers.
 type job struct {
 	collation.Job
 	closed    collation.Micros
 	tasksSeq  int64
 	closedSeq int64
-	expires   collation.Micros // Never: kept; of a tombstone: when it ends
+	expires   collation.Micros // Never: it is kept for good; of a tombstone: when it ends
 	replaced  collation.Micros // of a tombstone: when its key was used again
-	next      journal.JobID    // that resumes it, and has the key
+	next      journal.JobID    // the job that resumes it and now has the key
 	instances map[collation.InstanceKey]*collation.Instance
 	receipts  map[journal.GUID]*collation.Receipt // without responses
 	waits     map[journal.GUID]*collation.Wait
-	resolved  map[journal.GUID]*collation.ResolvedWait // pauses that have come, by what brought them
+	resolved  map[journal.GUID]*collation.ResolvedWait // by the GUID of the message that resolved each
 	chains    map[journal.GUID][]*record
 	effects   map[journal.Digest]*collation.Effect
 	payloads  map[journal.Digest][]byte
@@ -79,7 +78,7 @@ type job struct {
 // record is one entry. Its bytes never change.
 type record struct {
 	journal.Record
-	read *journal.Entry // by the first who asked
+	read *journal.Entry // set by the first call of entryOf
 }
 
 // marker identifies one batch (J4).
@@ -105,7 +104,7 @@ func New(cfg Config) *Store {
 	}
 }
 
-// Advance moves the store's clock ahead of Config.Now, for good.
+// Advance moves the store's clock ahead of Config.Now, permanently.
 func (s *Store) Advance(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,8 +116,8 @@ func (s *Store) Close() {}
 
 func (s *Store) now() collation.Micros { return collation.Micros(s.cfg.Now()) + s.ahead }
 
-// write runs one writing transaction that needs no lock of a job: all of change
-// under the mutex, or nothing of it when it returns an error.
+// write runs one writing transaction that needs no lock of a job. change runs under the mutex;
+// after an error its writes are undone.
 func (s *Store) write(op string, change func(u *undo) error) error {
 	if err := s.before(op); err != nil {
 		return err
@@ -160,7 +159,7 @@ func (s *Store) after(op string) error {
 	return nil
 }
 
-// undo remembers how to take a transaction's changes back.
+// undo has the functions that take a transaction's changes back.
 type undo []func()
 
 func (u undo) revert() {
@@ -212,7 +211,7 @@ func compareKeys(a, b collation.InstanceKey) int {
 	return cmp.Or(cmp.Compare(a.Activity, b.Activity), cmp.Compare(a.DAD, b.DAD))
 }
 
-// session names the n-th session of this store: a UUIDv8 like every GUID.
+// session returns the number of the store's n-th session: a UUIDv8 like every GUID.
 func session(n uint64) journal.GUID {
 	g := journal.GUID{0: 0x5e, 6: 0x80, 8: 0x80}
 	binary.BigEndian.PutUint32(g[12:], uint32(n))

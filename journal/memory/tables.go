@@ -6,10 +6,9 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Tables gives every row that the store holds, whatever a port shows of it: the
-// table and the columns, in the order that visit's caller and the tables of
-// journal/postgres agree on. It is for tests that hold two stores to each other.
-// What is zero is given as it is; rows come in no order.
+// Tables visits every row of the store, whatever the ports show of it: the table and its columns,
+// in the order that the caller and the tables of journal/postgres share. It serves tests that
+// compare two stores. Zero values are passed as they are; rows come in no order.
 func (s *Store) Tables(visit func(table string, columns ...any)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +43,7 @@ func (s *Store) Tables(visit func(table string, columns ...any)) {
 	}
 }
 
-// jobTables gives the rows of one job, or of a tombstone.
+// jobTables visits the rows of one job or tombstone.
 func (s *Store) jobTables(j *job, visit func(table string, columns ...any)) {
 	if j.replaced != collation.Never {
 		visit("tombstones", j.ID, j.Key, j.Generation, j.Flow.Name, j.Flow.Version, j.Head.Seq, j.Head.Hash, j.closed, j.expires)
@@ -76,7 +75,7 @@ func (s *Store) jobTables(j *job, visit func(table string, columns ...any)) {
 	}
 	for _, f := range j.effects {
 		turn, until := f.Turn, f.Until
-		if f.State != store.EffectStarted { // of a started one only
+		if f.State != store.EffectStarted { // only a started effect has these
 			turn, until = 0, collation.Never
 		}
 		visit("effects", j.ID, f.Key, f.Request, f.Seq, f.Name, f.Class, f.N, f.State, f.Result, f.Error, f.Fence, f.Holder,

@@ -10,8 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// asked returns the row of a request that may run in the turn that a worker
-// names.
+// asked returns the row of a request that may run in the worker's turn.
 func (s *Store) asked(j *job, request journal.GUID, turn int) (*collation.Row, error) {
 	if j == nil || j.State != journal.JobOpen {
 		return nil, store.ErrStale
@@ -23,8 +22,7 @@ func (s *Store) asked(j *job, request journal.GUID, turn int) (*collation.Row, e
 	return clone(row), nil
 }
 
-// busy reports that an effect which the turn started is unfinished, and its attempt
-// may still go on (E4).
+// busy says that an effect of this turn is unfinished and its attempt may still be running (E4).
 func (j *job) busy(row *collation.Row, now collation.Micros) bool {
 	for _, f := range j.effects {
 		if f.Request == row.GUID && f.State == store.EffectStarted && f.Turn == row.Turn && f.Until > now {
@@ -34,8 +32,8 @@ func (j *job) busy(row *collation.Row, now collation.Micros) bool {
 	return false
 }
 
-// fenced returns the row that a lease stands for. A lease that its run took by a
-// call whose answer it does not know yet gets its fence here.
+// fenced returns the row that a lease stands for. If the run took the lease by a call whose
+// answer was lost, the lease gets its fence here.
 func (s *Store) fenced(j *job, l *store.Lease) (*collation.Row, error) {
 	row, err := s.asked(j, l.Request, l.Turn)
 	if err != nil {

@@ -11,15 +11,14 @@ import (
 )
 
 const (
-	// announceEvery is the time between two announcements of a process. Those that wait
-	// for each other's commits are few then: NOTIFY has a lock that all transactions with
-	// one share, until they have committed.
+	// announceEvery is the time between two announcements of a process. Transactions with a
+	// NOTIFY take one shared lock until they have committed, so they must be few.
 	announceEvery = time.Second
-	// announceSoon is how soon a row is due that is announced, by this machine's clock.
+	// announceSoon: a row due within this time, by this machine's clock, is announced.
 	announceSoon = 500 * time.Millisecond
 )
 
-// announces says whether the batch announces that it leaves something due which nobody
+// announces says whether the batch should announce that it leaves a due row which nobody
 // publishes (W9).
 func (s *Store) announces(w *writes) bool {
 	soon := collation.Micros(time.Now().Add(announceSoon).UnixMicro())
@@ -31,13 +30,13 @@ func (s *Store) announces(w *writes) bool {
 	return false
 }
 
-// announce says whether it is time for another announcement, and takes it.
+// announce says whether the process may announce again, and if so counts this one.
 func (s *Store) announce() bool {
 	now, last := time.Now().UnixNano(), s.announced.Load()
 	return now-last >= int64(announceEvery) && s.announced.CompareAndSwap(last, now)
 }
 
-// Announced implements store.Engine, by LISTEN on a connection of its own.
+// Announced implements store.Engine. It LISTENs on a connection of its own.
 func (s *Store) Announced(ctx context.Context, told func()) error {
 	_, raw, err := s.dial(ctx, newSession())
 	if err != nil {
@@ -47,7 +46,7 @@ func (s *Store) Announced(ctx context.Context, told func()) error {
 	if _, err := raw.Exec(ctx, "LISTEN "+pgx.Identifier{s.schema}.Sanitize()); err != nil {
 		return fmt.Errorf("listen for announcements: %w", err)
 	}
-	told() // what came before
+	told() // for what came before
 	for {
 		if _, err := raw.WaitForNotification(ctx); err != nil {
 			return fmt.Errorf("listen for announcements: %w", err)

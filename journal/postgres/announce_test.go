@@ -22,11 +22,11 @@ func hears(t *testing.T, s *Store) <-chan struct{} {
 	return told
 }
 
-// again lets the store announce as if the last time were long past.
+// again lets the store announce at once.
 func (s *Store) again() { s.announced.Store(0) }
 
-// W9: what a transaction leaves due is announced when it commits, and only then; a
-// process announces once a second.
+// W9: what a transaction leaves due is announced when it commits, and not before. A process
+// announces once a second.
 func TestAnnounced(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -49,7 +49,7 @@ func TestAnnounced(t *testing.T) {
 	require.Never(t, func() bool { return len(told) > 0 }, 100*time.Millisecond, 10*time.Millisecond, "one of the two")
 }
 
-// W8, W9: what a session leaves behind, and what is handed back, is announced.
+// W8, W9: what a dead session leaves and what is handed back is announced.
 func TestAnnouncedByTheEndOfASession(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -69,7 +69,7 @@ func TestAnnouncedByTheEndOfASession(t *testing.T) {
 	<-told
 }
 
-// W9: who listens on a connection that ends is told so.
+// W9: a listener whose connection ends gets an error.
 func TestAnnouncementsEndWithTheirConnection(t *testing.T) {
 	t.Parallel()
 	s := open(t)

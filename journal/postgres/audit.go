@@ -17,14 +17,14 @@ const auditPage = 1000
 // errStop ends a stream whose reader has seen enough.
 var errStop = errors.New("stop")
 
-// Space is the name of the space, as its schema has it.
+// Space returns the name of the space, as its schema has it.
 func (s *Store) Space(ctx context.Context) (string, error) {
 	name := ""
 	err := s.query(ctx, "schema_version", nil, func(v row) error { name = v.text(1); return nil })
 	return name, err
 }
 
-// AuditJobs yields the ids of jobs in their order: all, or those given.
+// AuditJobs yields job ids in their order: the given ones, or all.
 func (s *Store) AuditJobs(ctx context.Context, only []journal.JobID) iter.Seq2[journal.JobID, error] {
 	return func(yield func(journal.JobID, error) bool) {
 		var last journal.JobID
@@ -55,8 +55,8 @@ func (s *Store) AuditJobs(ctx context.Context, only []journal.JobID) iter.Seq2[j
 	}
 }
 
-// Audit reads what is stored of a job on one snapshot; the entries stream
-// through, whatever their number. The sequence is read once, within visit.
+// Audit reads a job from one snapshot and streams its entries, however many. The sequence can be
+// read once, within visit.
 func (s *Store) Audit(ctx context.Context, id journal.JobID, visit func(*store.Stored, iter.Seq2[journal.Record, error]) error) error {
 	var visited error // the caller's own, not to be classified
 	err := s.with(ctx, func(c *conn) error {
@@ -68,7 +68,7 @@ func (s *Store) Audit(ctx context.Context, id journal.JobID, visit func(*store.S
 		switch {
 		case err != nil:
 			return err
-		case stored.Job.State == journal.JobExpired: // what is left is being removed
+		case stored.Job.State == journal.JobExpired: // a tombstone: its history is being removed
 			visited = visit(stored, func(func(journal.Record, error) bool) {})
 		default:
 			visited = visit(stored, c.entries(ctx, id))
@@ -81,7 +81,7 @@ func (s *Store) Audit(ctx context.Context, id journal.JobID, visit func(*store.S
 	return errors.Join(err, visited)
 }
 
-// stored reads the tables but for the entries; of a tombstone only what it is.
+// stored reads what the tables hold besides the entries; for a tombstone only its header.
 func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (*store.Stored, error) {
 	x := &store.Stored{
 		Instances:     map[collation.InstanceKey]collation.ActivityLedger{},
@@ -150,7 +150,7 @@ func (c *conn) entries(ctx context.Context, id journal.JobID) iter.Seq2[journal.
 	return c.records(ctx, id, "audit_entries", pUUID(id))
 }
 
-// records streams the entries of a job that a statement reads.
+// records streams the entries that a statement reads.
 func (c *conn) records(ctx context.Context, id journal.JobID, name string, param []byte) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
 		err := c.query(ctx, name, func(v row) error {

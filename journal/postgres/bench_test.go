@@ -13,9 +13,9 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// BenchmarkLoadCommit measures one trip of each kind for batches of messages
-// of different jobs: what a folded step costs the store. Each message ends one
-// row, adds one, enters an instance and leaves a receipt and an entry.
+// BenchmarkLoadCommit measures a Load and a Commit for batches of messages of different jobs: the
+// store's cost of a folded step. Each message ends one row, adds one, enters an instance, and
+// leaves a receipt and an entry.
 func BenchmarkLoadCommit(b *testing.B) {
 	for _, size := range []int{1, 100, 500} {
 		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) {
@@ -71,8 +71,8 @@ func benchmarkBatch(b *testing.B, c *committer, ids []journal.JobID, rows map[jo
 	require.NoError(b, c.Commit(b.Context(), plans))
 }
 
-// BenchmarkIdempotent measures calls of class Idempotent, a start and an end each,
-// by so many runs at once, and how many transactions they take.
+// BenchmarkIdempotent measures calls of class Idempotent, each a start and an end, from many runs
+// at once, and counts their transactions.
 func BenchmarkIdempotent(b *testing.B) {
 	for _, runs := range []int{1, 2, 4, 8, 16, 64} {
 		b.Run(fmt.Sprintf("runs=%d", runs), func(b *testing.B) {

@@ -13,7 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// orderChild commits a plan of the parent that orders a child, and gives its row.
+// orderChild commits a plan of the parent that orders a child, and returns its row.
 func orderChild(t testing.TB, c store.Committer, parent journal.JobID) collation.Row {
 	t.Helper()
 	st := load(t, c, store.Want{Job: parent})
@@ -38,8 +38,8 @@ func spawnOf(row *collation.Row) store.Start {
 	return store.Start{Flow: testFlow, Trigger: "start", Key: row.Job.String(), Input: []byte(`{}`)}
 }
 
-// C15: the close of a parent holds the starts that it takes back; an inception
-// of the child waits for it, and comes too late, or goes on.
+// C15: the close of a parent locks the starts that it cancels. An inception of the child waits
+// for it, and then is too late or goes on.
 func TestC15InceptionWaitsForTheClose(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -74,8 +74,8 @@ func TestC15InceptionWaitsForTheClose(t *testing.T) {
 	}
 }
 
-// An inception that lost its key to another starter, in between, says whose it
-// is; the order stays to be refused.
+// An inception that lost its key to another starter names the job that has it. The order stays,
+// to be refused.
 func TestSpawnLosesItsKey(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -100,9 +100,8 @@ func TestSpawnLosesItsKey(t *testing.T) {
 	require.Equal(t, &row, got)
 }
 
-// J6: what decisions ask for is one round trip, whatever it is; so is the commit
-// of waits, children's starts and their recall. What the store decides by itself
-// takes two.
+// J6: one round trip loads whatever decisions ask for, and one commits waits, children's starts
+// and their cancels. What the store decides itself takes two.
 func TestJ6RoundTripsOfSignalsAndChildren(t *testing.T) {
 	t.Parallel()
 	var p *proxy

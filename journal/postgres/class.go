@@ -2,19 +2,19 @@ package postgres
 
 import "time"
 
-// class is one of the classes of retention (W11): a range of the jobs' numbers, so that
-// a partition holds jobs that are kept for about as long.
+// class is a class of retention (W11): a range of job numbers, so that the jobs of one partition
+// are kept for about the same time.
 type class struct {
 	name string
-	// longest is the longest time that a job of the class is kept once it has closed,
-	// and every how long its partitions last, so that there are few of them at a time:
-	// each statement that looks into the history plans for all. 0: for good.
+	// longest is the longest time that a closed job of the class is kept; 0: for good. every is
+	// how long a partition takes jobs. It is long, so that there are few partitions: each
+	// statement on the history plans for all of them.
 	longest, every time.Duration
 }
 
 const day = 24 * time.Hour
 
-// classes are numbered as their sequences are in write_jobs_new.
+// classes stand in the order of the sequences in write_jobs_new.
 var classes = []class{
 	{name: "never"},
 	{"days", 10 * day, 2 * day},
@@ -25,7 +25,7 @@ var classes = []class{
 // classNumbers is how many numbers a class has.
 const classNumbers = 100_000_000_000_000_000
 
-// classOf is the class of a job that is kept so long.
+// classOf returns the class of a job that is kept for that time.
 func classOf(keep time.Duration) int {
 	for i := 1; keep > 0 && i < len(classes); i++ {
 		if keep <= classes[i].longest {
@@ -35,8 +35,8 @@ func classOf(keep time.Duration) int {
 	return 0
 }
 
-// sequence is what the numbers of a class are drawn from.
+// sequence names the sequence that the numbers of the class are drawn from.
 func (c *class) sequence() string { return "numbers_" + c.name }
 
-// classOfPart is the class that a partition is of.
+// classOfPart returns the class of a partition.
 func classOfPart(p int64) int { return int(p / (classNumbers / partitionJobs)) }

@@ -10,9 +10,9 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// C15: a signal is delivered while a close reads what it cancels. The close
-// sees the wait, which it then loses and decides again, or the wake-up; never
-// neither, or it would leave both behind.
+// C15: a signal is delivered while a close reads what it cancels. The close sees the wait, and
+// then loses it and decides again, or it sees the wake-up. If it saw neither it would leave both
+// behind.
 func TestC15CloseSeesTheWaitOrItsWakeUp(t *testing.T) {
 	t.Parallel()
 	for _, repeat := range []bool{false, true} {
@@ -22,7 +22,7 @@ func TestC15CloseSeesTheWaitOrItsWakeUp(t *testing.T) {
 		w := waitOf(id, 1, "k")
 		w.Repeat = repeat
 		require.NoError(t, register(t, c, id, w))
-		// A row that a worker holds for a while, as a `Tx` effect does.
+		// A row that a worker locks for a while, as a Tx effect does.
 		worker := blocker(t, s, "SELECT 1 FROM dispatches WHERE kind = 'start' FOR UPDATE")
 		st := load(t, c, store.Want{Job: id})
 		read := make(chan error)

@@ -11,9 +11,8 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// lists are the lists of columns by the names that statements call them. A
-// column that is added to one stands in all its statements, and is written and
-// read.
+// lists are the lists of columns, under the names that statements use. A column that is added to
+// a list is in all its statements, written and read.
 var lists = map[string]interface {
 	names() string
 	reads(alias string) string
@@ -70,7 +69,7 @@ var rowColumns = listOf("row",
 	intOf("rev", func(x *collation.Row) *int64 { return &x.Rev }),
 )
 
-// pausesColumn is the column of what a suspended function waits for.
+// pausesColumn holds what a suspended function waits for.
 var pausesColumn = field[collation.Row]{
 	name: "pauses", make: byteas,
 	put: func(c *column, x *collation.Row) { c.someBytes(encodePauses(x.Pauses)) },
@@ -83,8 +82,7 @@ var pausesColumn = field[collation.Row]{
 // rowWidth is the number of columns that readRow reads.
 var rowWidth = rowColumns.width()
 
-// readRow reads the columns of one dispatch row: errCorrupt for pauses that cannot
-// be read.
+// readRow reads the columns of one dispatch row. Pauses that cannot be read are errCorrupt.
 func readRow(v row) (*collation.Row, error) {
 	x := &collation.Row{}
 	if err := rowColumns.read(v, x); err != nil {
@@ -93,8 +91,8 @@ func readRow(v row) (*collation.Row, error) {
 	return x, nil
 }
 
-// chainColumns are what effects need of a dispatch row, movedColumns what they
-// change of it.
+// chainColumns are the columns of a dispatch row that effects read, movedColumns those that they
+// change.
 var (
 	chainColumns = rowColumns.pick("chain",
 		"job", "guid", "kind", "activity", "dad", "next_at", "held", "dead", "turn", "turn_sent", "attempt", "runs",
@@ -142,7 +140,7 @@ var jobColumns = listOf("job",
 				c.uuid(x.From.Root)
 			}
 		},
-		get: func(row, int, *collation.Job) error { return nil }, // origin says it, too
+		get: func(row, int, *collation.Job) error { return nil }, // the column origin has it, too
 	},
 	field[collation.Job]{
 		name: "origin", make: byteas,
@@ -155,14 +153,14 @@ var jobColumns = listOf("job",
 		},
 		get: func(v row, i int, x *collation.Job) (err error) {
 			if x.From, err = readFrom(v, i); err != nil {
-				x.State = journal.JobQuarantined // what was done before is not known: nothing is to be done (J1)
+				x.State = journal.JobQuarantined // it is unknown what was done before, so nothing more is done (J1)
 			}
 			return err
 		},
 	},
 )
 
-// readFrom reads what a job resumes, nil for nothing: errCorrupt.
+// readFrom reads what a job resumes, nil if nothing: errCorrupt.
 func readFrom(v row, i int) (*journal.From, error) {
 	if v.null(i) {
 		return nil, nil
@@ -174,7 +172,7 @@ func readFrom(v row, i int) (*journal.From, error) {
 	return from, nil
 }
 
-// ofParent is a column of the parent, NULL of a job that has none.
+// ofParent makes a column of the parent: NULL for a job without one.
 func ofParent(f field[journal.Parent]) field[collation.Job] {
 	return field[collation.Job]{
 		name: f.name, make: f.make,
@@ -203,7 +201,7 @@ var jobWidth = jobColumns.width()
 // readJob reads the columns of a job's header.
 func (s *Store) readJob(v row) collation.Job {
 	job := collation.Job{Space: s.cfg.Space}
-	_ = jobColumns.read(v, &job) // each column reads whatever stands there
+	_ = jobColumns.read(v, &job) // these columns read any value
 	return job
 }
 
@@ -227,7 +225,7 @@ var instanceWidth = instanceColumns.width()
 // readInstance reads the columns of an instance, from column at on.
 func readInstance(v row, at int) *collation.Instance {
 	x := &collation.Instance{}
-	_ = instanceColumns.read(v[at:], x) // each column reads whatever stands there
+	_ = instanceColumns.read(v[at:], x) // these columns read any value
 	return x
 }
 
@@ -254,12 +252,12 @@ var waitWidth = waitColumns.width()
 // readWait reads the columns of a wait.
 func readWait(v row) *collation.Wait {
 	x := &collation.Wait{}
-	_ = waitColumns.read(v, x) // each column reads whatever stands there
+	_ = waitColumns.read(v, x) // these columns read any value
 	return x
 }
 
-// liveEffect says whether the run that started the effect e holds its request, of the
-// dispatch row d, still.
+// liveEffect says whether the run that started the effect e still holds its request, the dispatch
+// row d.
 const liveEffect = "coalesce(e.state = 'started' AND d.fence = e.fence AND d.holder = e.holder, false)"
 
 // effectColumns are the columns of an effect but for its place.
@@ -278,7 +276,7 @@ var effectColumns = listOf("effect",
 	boolOf("vouched", func(x *store.EffectRow) *bool { return &x.Vouched }),
 )
 
-// errorColumn is the column of an effect's error.
+// errorColumn holds an effect's error.
 var errorColumn = field[store.EffectRow]{
 	name: "error", make: byteas,
 	put: func(c *column, x *store.EffectRow) { c.someBytes(encodeFailure(x.Error)) },
@@ -295,8 +293,7 @@ var errorColumn = field[store.EffectRow]{
 	},
 }
 
-// encodeFailure gives the column's value of an error; nil, which is NULL, for
-// none.
+// encodeFailure returns the column's value of an error; nil, which is NULL, for none.
 func encodeFailure(f *journal.Failure) []byte {
 	if f == nil {
 		return nil
@@ -307,8 +304,7 @@ func encodeFailure(f *journal.Failure) []byte {
 // effectWidth is the number of columns that readEffect reads.
 var effectWidth = effectColumns.width()
 
-// readEffect reads the columns of an effect: errCorrupt for an error that cannot
-// be read.
+// readEffect reads the columns of an effect. An error that cannot be read is errCorrupt.
 func readEffect(v row) (*store.EffectRow, error) {
 	x := &store.EffectRow{}
 	if err := effectColumns.read(v, x); err != nil {

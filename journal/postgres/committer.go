@@ -13,15 +13,14 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// rollbackTimeout bounds a ROLLBACK; past it the connection is given up, which
-// rolls back too.
+// rollbackTimeout bounds a ROLLBACK. After that the connection is closed, which rolls back too.
 const rollbackTimeout = 5 * time.Second
 
-// lockTimeout is how long a batch waits for what another transaction holds (W3):
-// longer than one of ours takes, mostly, and short for who is held up.
+// lockTimeout is how long a batch waits for another transaction's lock (W3): longer than most of
+// our transactions take, and short for the messages that wait.
 const lockTimeout = "100ms"
 
-// errNoTransaction says that a committer was used out of turn.
+// errNoTransaction says that Load was not called before.
 var errNoTransaction = errors.New("postgres: no transaction: Load opens it")
 
 // committer is one session on a connection of its own (L1).
@@ -31,11 +30,11 @@ type committer struct {
 	raw     *pgx.Conn
 	session journal.GUID
 	seq     int64
-	patient bool // it waits for what others hold
+	patient bool // it waits for locks of others
 	open    bool
 	states  map[journal.JobID]*collation.State
 	mail    *mail // mailboxes of the open transaction
-	refs    []ref // outputs to be read from beside their entries
+	refs    []ref // outputs that are stored beside their entries and still to be read
 }
 
 // Committer opens a committer on a connection of its own.
@@ -68,7 +67,7 @@ func (c *committer) connect(ctx context.Context) error {
 	return nil
 }
 
-// ready connects where there is no connection.
+// ready connects if there is no connection.
 func (c *committer) ready(ctx context.Context) error {
 	if c.conn != nil && !c.conn.pg.IsClosed() {
 		return nil
@@ -95,7 +94,7 @@ func closeSoon(raw *pgx.Conn) {
 	_ = raw.Close(ctx) // its transaction, if any, is rolled back by the server
 }
 
-// drop gives the connection up; the next Load begins a new session.
+// drop closes the connection; the next Load begins a new session.
 func (c *committer) drop() {
 	if c.raw != nil {
 		closeSoon(c.raw)
@@ -103,7 +102,7 @@ func (c *committer) drop() {
 	c.conn, c.raw, c.open, c.states, c.mail, c.refs = nil, nil, false, nil, nil, nil
 }
 
-// Session is the session number and the seq of its last commit.
+// Session returns the session number and the seq of its last commit.
 func (c *committer) Session() (journal.GUID, int64) { return c.session, c.seq }
 
 // Close ends the session.
@@ -125,8 +124,8 @@ func (c *committer) Rollback(ctx context.Context) error {
 	return nil
 }
 
-// Commit writes the plans and commits, in one round trip (J6). Whatever the
-// answer, the transaction has ended. No context ends a COMMIT under way (J4).
+// Commit writes the plans and commits, in one round trip (J6). The transaction has ended,
+// whatever the answer. The end of ctx does not cancel a running COMMIT (J4).
 func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
 	if !c.open {
 		if err := c.ready(ctx); err != nil {

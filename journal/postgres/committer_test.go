@@ -33,8 +33,8 @@ func grow(st *collation.State, n int) *collation.Plan {
 	return p
 }
 
-// J6: once the statements are prepared, Load is one round trip and Commit is
-// one, whatever the size of the batch.
+// J6: once the statements are prepared, Load and Commit take one round trip each, whatever the
+// size of the batch.
 func TestLoadAndCommitAreOneRoundTripEach(t *testing.T) {
 	t.Parallel()
 	var p *proxy
@@ -71,8 +71,8 @@ func TestLoadAndCommitAreOneRoundTripEach(t *testing.T) {
 	}
 }
 
-// C3: every kind of test-and-set that meets another value is ErrLost, nothing
-// of the batch stays, and the committer goes on.
+// C3: every kind of test-and-set that finds another value is ErrLost. Nothing of the batch stays,
+// and the committer can go on.
 func TestLostTestAndSet(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -121,8 +121,8 @@ func TestLostTestAndSet(t *testing.T) {
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}))
 }
 
-// C14: the compound statement sets the snapshot digit, for a new receipt and
-// for one that stands, and closes the job in the same statement.
+// C14: the compound statement sets the snapshot digit, of a new or an existing receipt, and
+// closes the job.
 func TestClosingIsOneStatement(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -154,8 +154,8 @@ func TestClosingIsOneStatement(t *testing.T) {
 	require.Equal(t, map[journal.JobID]bool{ids[0]: true, ids[1]: false}, ended)
 }
 
-// J3: a batch leaves out the jobs that another transaction holds, their rows
-// untouched; waiting for one takes it after the other's commit.
+// J3: a batch leaves out the jobs that another transaction has locked and does not touch their
+// rows. A Load that waits gets them after the other's commit.
 func TestSkipLocked(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -197,8 +197,8 @@ func waitFor(t testing.TB, s *Store, query string) {
 	}, 20*time.Second, 5*time.Millisecond)
 }
 
-// J4: the connection is lost exactly before the answer of COMMIT: the marker
-// tells that it was committed.
+// J4: the connection is lost just before the answer of COMMIT: the marker says that it was
+// committed.
 func TestUnknownCommitThatWas(t *testing.T) {
 	t.Parallel()
 	var p *proxy
@@ -226,8 +226,8 @@ func TestUnknownCommitThatWas(t *testing.T) {
 	require.Zero(t, seq)
 }
 
-// J4: the server ends the session before its commit: the marker's place is
-// free, and taken, so that nothing of the batch can ever appear.
+// J4: the server ends the session before its commit. The marker's place is free and is taken, so
+// that nothing of the batch can ever appear.
 func TestUnknownCommitThatWasNot(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
@@ -259,8 +259,8 @@ func TestUnknownCommitThatWasNot(t *testing.T) {
 	}
 }
 
-// A database that is gone is ErrUnavailable, and the committer recovers by
-// itself when it is back (C10).
+// A database that is away is ErrUnavailable, and the committer recovers by itself once it is back
+// (C10).
 func TestLostConnection(t *testing.T) {
 	t.Parallel()
 	var p *proxy
@@ -277,8 +277,7 @@ func TestLostConnection(t *testing.T) {
 	require.NoError(t, err, "the pool repeats")
 }
 
-// A cancelled context ends a Load and nothing else; a COMMIT is not cancelled
-// (J4).
+// A cancelled context ends only a Load: a COMMIT is not cancelled (J4).
 func TestCancelledContext(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -12,34 +12,31 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Config says where the space is kept. The zero value of a field means its
-// default.
+// Config says where the space is stored. The zero value of a field means its default.
 type Config struct {
-	// DSN is the connection string or URL of the database. Required. What it
-	// leaves out has the defaults of libpq; give host, port, user and database,
-	// so that no PG… variable of the environment can fill in.
+	// DSN is the connection string or URL of the database. Required. Anything it leaves out has
+	// libpq's defaults. Give host, port, user and database, so that no PG… environment variable
+	// fills them in.
 	DSN string
 	// Space names the space: [a-z][a-z0-9-]{0,31}. Required. Its schema is
 	// quipu_<space>, with - as _.
 	Space string
-	// MaxConns bounds the pool that clients, workers and sweepers share;
-	// committers have connections of their own, and Tx effects a pool of the same
-	// size, whose connections are opened when they are needed. Default 8.
+	// MaxConns bounds the pool that clients, workers and sweepers share. Committers have their
+	// own connections; Tx effects have another pool of that size, opened on demand. Default 8.
 	MaxConns int
 	// ConnectTimeout bounds one attempt to connect. Default 5 s.
 	ConnectTimeout time.Duration
-	// CommitTimeout bounds a COMMIT under way, which no context cancels (J4).
-	// Past it the outcome is found out through the marker. Default 30 s.
+	// CommitTimeout bounds a running COMMIT, which no context cancels (J4). After it the outcome
+	// is found out by the marker. Default 30 s.
 	CommitTimeout time.Duration
-	// ResolveTimeout bounds finding out the outcome of a commit; past it the
-	// error is store.ErrUnknown. Default 30 s.
+	// ResolveTimeout bounds finding out the outcome of a commit. After it the error is
+	// store.ErrUnknown. Default 30 s.
 	ResolveTimeout time.Duration
-	// Migrating lets Open accept a schema that is absent or older, for Migrate.
+	// Migrating lets Open accept a missing or older schema, for Migrate.
 	Migrating bool
-	// Writer and Build are recorded in the entries that the store itself
-	// writes; audit only.
+	// Writer and Build are recorded in the entries that the store writes itself, for audits.
 	Writer, Build string
-	// Logger hears of reconnections and resolved commits. Default: discards.
+	// Logger logs reconnections and resolved commits. Default: discards.
 	Logger *slog.Logger
 }
 
@@ -80,9 +77,8 @@ func (c Config) withDefaults() (Config, error) {
 // quotes.
 func schemaOf(space string) string { return "quipu_" + strings.ReplaceAll(space, "-", "_") }
 
-// parameters are set on every connection. Every statement finds its rows by
-// primary key from arrays, so plans are made once and for index lookups,
-// whatever the statistics of the day say.
+// parameters are set on every connection. Every statement finds its rows by primary key from
+// arrays, so a plan is made once, always with index look-ups, whatever the table statistics say.
 func parameters(schema string) map[string]string {
 	return map[string]string{
 		"search_path":                         pgx.Identifier{schema}.Sanitize(),

@@ -9,8 +9,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// All spaces of the suite are in one database: it is on trial as well that they know
-// nothing of each other.
+// All spaces of the suite share one database, which also tests that they do not affect each
+// other.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	dsn := devtest.Postgres(t)

@@ -13,13 +13,12 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// conn is one connection with its prepared statements. It speaks the binary
-// protocol directly: parameters are arrays that are built once, rows are read
-// in place.
+// conn is one connection with its prepared statements. It speaks the binary protocol itself:
+// parameters are arrays that are built once, and rows are read in place.
 type conn struct {
 	pg *pgconn.PgConn
-	// known are its prepared statements; nil: it is not ours, and nothing is left
-	// prepared on it.
+	// known are its prepared statements. It is nil on a connection that is not ours, where
+	// nothing may stay prepared.
 	known map[string]*pgconn.StatementDescription
 	// types are those of the space's schema.
 	types *types
@@ -34,7 +33,7 @@ const customKey = "quipu"
 // applicationName names a connection after its session.
 func applicationName(session journal.GUID) string { return "quipu-" + session.String() }
 
-// newSession draws the number of a session (L1).
+// newSession draws a new session number (L1).
 func newSession() journal.GUID { return journal.GUID(uuid.New()) }
 
 // types are the numbers that the server gave to the composite types of a schema, by
@@ -80,7 +79,7 @@ func (s *Store) wrap(c *pgx.Conn) *conn {
 // idle reports whether no transaction is open.
 func (c *conn) idle() bool { return c.pg.TxStatus() == 'I' }
 
-// require prepares what this connection has not prepared yet, all in one round trip.
+// require prepares the statements that this connection has not prepared yet, in one round trip.
 func (c *conn) require(ctx context.Context, names ...string) error {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return c.known[name] != nil })
 	if len(names) == 0 {
@@ -102,7 +101,7 @@ func (c *conn) require(ctx context.Context, names ...string) error {
 		if got, err = p.GetResults(); err != nil {
 			err = fmt.Errorf("%s: %w", names[i], err)
 		} else if sd, ok := got.(*pgconn.StatementDescription); ok {
-			sd.Name = names[i] // the answer does not say it
+			sd.Name = names[i] // the answer does not name it
 			c.known[names[i]] = sd
 		}
 	}
@@ -115,7 +114,7 @@ func (c *conn) require(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// batch is a series of statements that is sent at once (J6).
+// batch is a series of statements that are sent together (J6).
 type batch struct {
 	conn  *conn
 	raw   pgconn.Batch
@@ -126,7 +125,7 @@ var binary = []int16{1}
 
 func (c *conn) batch() *batch { return &batch{conn: c} }
 
-// queue adds a statement that was required before.
+// queue adds a statement that require has prepared.
 func (b *batch) queue(name string, params ...[]byte) {
 	b.names = append(b.names, name)
 	if b.conn.known == nil {
@@ -159,8 +158,7 @@ func (b *batch) send(ctx context.Context) *results {
 	return &results{mrr: b.conn.pg.ExecBatch(ctx, &b.raw), names: b.names}
 }
 
-// each reads the rows of the next statement. Its values are valid within the
-// call only.
+// each reads the rows of the next statement. The values are valid only within the call.
 func (r *results) each(visit func(row) error) string {
 	if r.err != nil {
 		return ""
@@ -190,7 +188,7 @@ func (r *results) each(visit func(row) error) string {
 	return tag.String()
 }
 
-// close reads what is left and returns the first error.
+// close reads the remaining answers and returns the first error.
 func (r *results) close() error {
 	for r.err == nil && r.next < len(r.names) {
 		r.each(nil)
@@ -204,7 +202,7 @@ func (r *results) close() error {
 	return r.err
 }
 
-// query runs one statement by itself.
+// query runs one statement.
 func (c *conn) query(ctx context.Context, name string, visit func(row) error, params ...[]byte) error {
 	if err := c.require(ctx, name); err != nil {
 		return err
@@ -216,15 +214,14 @@ func (c *conn) query(ctx context.Context, name string, visit func(row) error, pa
 	return r.close()
 }
 
-// step is one statement of a series that decides nothing in between.
+// step is one statement of a series that is sent as a whole.
 type step struct {
 	name   string
 	params [][]byte
 	visit  func(row) error
 }
 
-// run sends statements that were required before as one batch, and visits
-// their rows.
+// run sends prepared statements as one batch and visits their rows.
 func (c *conn) run(ctx context.Context, steps ...step) error {
 	b := c.batch()
 	for _, s := range steps {
@@ -237,12 +234,12 @@ func (c *conn) run(ctx context.Context, steps ...step) error {
 	return r.close()
 }
 
-// transact runs the steps as one transaction in one trip.
+// transact runs the steps as one transaction in one round trip.
 func (c *conn) transact(ctx context.Context, steps ...step) error {
 	return c.series(ctx, "begin", steps)
 }
 
-// snapshot runs the steps on one snapshot, in one trip.
+// snapshot runs the steps on one snapshot, in one round trip.
 func (c *conn) snapshot(ctx context.Context, steps ...step) error {
 	return c.series(ctx, "begin_snapshot", steps)
 }

@@ -17,8 +17,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// ask writes a request's row into each of n jobs, and gives leases with which
-// their first runs write.
+// ask writes a request's row into each of n jobs, and returns leases for their first runs.
 func ask(t testing.TB, s *Store, n int) []store.Lease {
 	t.Helper()
 	keys := make([]string, n)
@@ -50,13 +49,13 @@ func ask(t testing.TB, s *Store, n int) []store.Lease {
 	return leases
 }
 
-// transactions counts those that wrote the entries of effects.
+// transactions counts the transactions that wrote entries of effects.
 func (s *Store) transactions(t testing.TB) int {
 	t.Helper()
 	return s.rows(t, "(SELECT DISTINCT xid FROM entries WHERE chain <> '00000000-0000-0000-0000-000000000000') AS x")
 }
 
-// worker is what handlers of a process on the store write with, whose committer runs.
+// worker returns what handlers write with, over a running committer.
 func worker(t testing.TB, s *Store) store.Worker {
 	t.Helper()
 	c, err := engine.NewCommitter(t.Context(), engine.Config{Store: s, Space: s.cfg.Space, Committers: 2})
@@ -85,9 +84,9 @@ func idempotent(ctx context.Context, s store.Worker, l store.Lease, name string)
 	return err
 }
 
-// E4: writes of different requests that are under way at the same time share
-// transactions: less than half of one for a call, which writes twice. One by
-// one, each write has its own, and the lease costs none.
+// E4: concurrent writes of different requests share transactions: a call, which writes twice,
+// takes less than half of one. One after the other, each write has its own, and the lease costs
+// none.
 func TestE4WritesShareTransactions(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -112,8 +111,8 @@ func TestE4WritesShareTransactions(t *testing.T) {
 	require.Equal(t, 200, s.rows(t, "effects WHERE state = 'completed'"))
 }
 
-// W3: 64 handlers, a few of them of one request, share commits with each other and
-// with the messages of their jobs; each effect is recorded once.
+// W3: 64 handlers, some of them of one request, share commits with each other and with the
+// messages of their jobs. Each effect is recorded once.
 func TestW3ManyHandlers(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -137,7 +136,7 @@ func TestW3ManyHandlers(t *testing.T) {
 	require.Less(t, s.transactions(t), 256)
 }
 
-// J6: a write by itself costs two round trips, the run's lease included.
+// J6: a single write takes two round trips, including the run's lease.
 func TestJ6EffectRoundTrips(t *testing.T) {
 	t.Parallel()
 	var p *proxy
@@ -152,7 +151,7 @@ func TestJ6EffectRoundTrips(t *testing.T) {
 	}
 }
 
-// J4: what is refused of one write, by the database or as stale, fails no other.
+// J4: a write that the database refuses, or that is stale, does not fail other writes.
 func TestJ4OneRefusedWrite(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -185,7 +184,7 @@ func TestJ4OneRefusedWrite(t *testing.T) {
 	require.Equal(t, 58, s.rows(t, "effects"))
 }
 
-// J8: a row that somebody else holds keeps its own write waiting, and no other.
+// J8: a row that another transaction has locked delays only its own write.
 func TestJ8LockedRowHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -217,8 +216,8 @@ func TestJ8LockedRowHoldsNobodyUp(t *testing.T) {
 	require.Equal(t, len(leases), s.rows(t, "effects WHERE state = 'completed'"))
 }
 
-// J4: the connection is lost just before the answer of COMMIT, or before it was
-// committed: the writes of the batch find their own work, or do it.
+// J4: the connection is lost just before the answer of COMMIT, or before the commit: the writes
+// of the batch find their own work, or do it.
 func TestJ4EffectUnknownCommit(t *testing.T) {
 	t.Parallel()
 	for name, cutAt := range map[string]string{"it was committed": "COMMIT\x00", "it was not": "INSERT 0 1\x00"} {
@@ -254,8 +253,8 @@ func TestJ4EffectUnknownCommit(t *testing.T) {
 	}
 }
 
-// A request's input is not written again with each of its effects: a write of
-// its row touches what effects change.
+// A request's input is not written again with each of its effects: a write of its row changes
+// only what effects change.
 func TestEffectsLeaveTheInputAlone(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)

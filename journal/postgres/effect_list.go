@@ -9,8 +9,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Effects lists the recorded effects of a request, in the order of their first
-// entry.
+// Effects lists the recorded effects of a request, in the order of their first entries.
 func (s *Store) Effects(ctx context.Context, job journal.JobID, request journal.GUID) ([]store.EffectRow, error) {
 	var all []store.EffectRow
 	err := s.query(ctx, "effects_of_request", func() { all = nil }, func(v row) error {
@@ -23,19 +22,18 @@ func (s *Store) Effects(ctx context.Context, job journal.JobID, request journal.
 	return all, err
 }
 
-// JobEffects lists the recorded effects of a job, of all its requests, in the
-// order of their first entry.
+// JobEffects lists the recorded effects of all requests of a job, in the order of their first
+// entries.
 func (s *Store) JobEffects(ctx context.Context, job journal.JobID) ([]store.JobEffect, error) {
 	return s.placed(ctx, "effects_placed", pUUID(job))
 }
 
-// FindEffect finds the effects of a key, in whichever job.
+// FindEffect finds the effects of a key in all jobs.
 func (s *Store) FindEffect(ctx context.Context, key journal.Digest) ([]store.JobEffect, error) {
 	return s.placed(ctx, "effects_by_key", pDigest(key), pInt(partitionJobs))
 }
 
-// placed reads effects with their first entries, which say where each was and
-// when.
+// placed reads effects with their first entries, which say when and where each effect was.
 func (s *Store) placed(ctx context.Context, name string, params ...[]byte) ([]store.JobEffect, error) {
 	type placed struct {
 		store.JobEffect
@@ -56,7 +54,7 @@ func (s *Store) placed(ctx context.Context, name string, params ...[]byte) ([]st
 		all = append(all, f)
 		return nil
 	}, params...)
-	// The rows come by request and seq: chains of one time stay whole.
+	// The rows come by request and seq; a stable sort keeps the chains of one time together.
 	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Or(slices.Compare(a.Job[:], b.Job[:]), cmp.Compare(a.time, b.time)) })
 	out := make([]store.JobEffect, len(all))
 	for i := range all {

@@ -10,19 +10,19 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// chainStatements are those of a transaction on effect chains by itself.
+// chainStatements are the statements of a transaction that only writes effect chains.
 var chainStatements = []string{
 	"begin", "commit", "rollback", "write_marker", "clock", "chains_lock", "effects_read", "write_entries", "chains_put", "effects_put",
 	"write_letters_end",
 }
 
-// effectKey names an effect that a write on the chain of a request means.
+// effectKey names an effect on the chain of a request.
 type effectKey struct {
 	chain rowKey
 	key   journal.Digest
 }
 
-// askChain adds a chain, and the effects of it, to what is read.
+// askChain adds a chain and its effects to what is read.
 func (w *wanted) askChain(want *store.Want) {
 	if want.Chain == (collation.RowKey{}) {
 		return
@@ -37,9 +37,9 @@ func (w *wanted) askChain(want *store.Want) {
 	}
 }
 
-// readChains are the statements that lock the rows of the chains, in the order of
-// their keys, and then read: what is decided on is read under the locks (J3). One
-// whose row is not there, or is left out, has no chain.
+// readChains returns the statements that lock the chains' rows in the order of their keys, and
+// then read under these locks (J3). A row that has gone or is left out has no chain in the
+// result.
 func (s *Store) readChains(w *wanted, l *store.Loaded, wait bool) []step {
 	if len(w.chains) == 0 {
 		return nil
@@ -91,8 +91,8 @@ func (w *wanted) readEffects(l *store.Loaded) step {
 	}}
 }
 
-// goneChains reads the chains whose rows have gone: the job's row is the lock then,
-// and the head is that of the last entry (J8).
+// goneChains reads the chains whose rows have gone. Then the job's row is the lock, and the last
+// entry gives the head (J8).
 func (c *committer) goneChains(ctx context.Context, w *wanted, l *store.Loaded) error {
 	for _, k := range w.chains {
 		at := collation.RowKey{Job: k.job, GUID: k.guid}
@@ -120,8 +120,8 @@ func (c *committer) goneChains(ctx context.Context, w *wanted, l *store.Loaded) 
 	return nil
 }
 
-// chain notes what a plan writes on the effect chain of a request: of a row, and of
-// an effect, what the last one left.
+// chain records a plan's write on the effect chain of a request. The last write of a row or an
+// effect wins.
 func (m *merger) chain(p *collation.Plan) error {
 	w := p.Chain
 	if w == nil {
@@ -152,7 +152,7 @@ func (m *merger) chain(p *collation.Plan) error {
 	return nil
 }
 
-// last appends a write, or puts it in the place of that of the same key.
+// last appends a write, or replaces the one with the same key.
 func last[K comparable, V any](all *[]V, at map[K]int, k K, v V) {
 	if i, known := at[k]; known {
 		(*all)[i] = v
@@ -180,7 +180,7 @@ func (w *writes) queueChains(b *batch) {
 	}
 }
 
-// queueJudged writes what an operator says of effects that have their outcome.
+// queueJudged writes an operator's verdicts on completed effects.
 func queueJudged(b *batch, effects []effectWrite) {
 	n := len(effects)
 	job, key, state, failure, vouched := uuids(n), byteas(n), texts(n), byteas(n), bools(n)

@@ -15,24 +15,21 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// errNotSent marks errors from before anything was sent. It is what is known
-// here: pgconn.SafeToRetry also answers yes for some connections that broke
-// while an answer was being read.
+// errNotSent says that the connection failed before anything was sent. Only our own marks count:
+// pgconn.SafeToRetry also says yes for some connections that broke while an answer was read.
 var errNotSent = errors.New("not connected")
 
 // errRolledBack says that the server ended the transaction without committing.
 var errRolledBack = errors.New("the transaction was rolled back")
 
-// errCorrupt marks an entry in the table that cannot be read: trouble of one
-// job, not of the database.
+// errCorrupt says that a stored entry cannot be read: a fault of one job, not of the database.
 var errCorrupt = errors.New("a stored entry cannot be read")
 
-// lostPrefix begins the message of every test-and-set that lost: the statement
-// raises it itself (J6).
+// lostPrefix begins the message of a lost test-and-set; the statement itself raises it (J6).
 const lostPrefix = `"quipu: lost`
 
-// classify gives an error of the database its place in the failure contract of
-// package store. The caller knows that nothing was committed.
+// classify maps a database error to the failure contract of package store, for a caller that
+// knows that nothing was committed.
 func classify(op string, err error) error {
 	if err == nil {
 		return nil
@@ -40,8 +37,8 @@ func classify(op string, err error) error {
 	return fmt.Errorf("postgres: %s: %w: %w", op, kindOf(err), err)
 }
 
-// kindOf maps SQLSTATEs as rule J4 says. What is unknown here is trouble with
-// the infrastructure: a retry with backoff, never a business error (C10).
+// kindOf maps SQLSTATEs as rule J4 says. An unknown one is trouble with the infrastructure: it is
+// retried with backoff, and never a business error (C10).
 func kindOf(err error) error {
 	if errors.Is(err, errCorrupt) {
 		return store.ErrRejected
@@ -57,7 +54,7 @@ func kindOf(err error) error {
 		strings.HasPrefix(pg.TableName, "instances_") || strings.HasPrefix(pg.TableName, "receipts_") // their partitions
 	switch class := pg.Code[:min(2, len(pg.Code))]; {
 	case pg.Code == "23514" && pg.ConstraintName == "":
-		return store.ErrPartition // the checks all have names
+		return store.ErrPartition // all checks have names, a missing partition has none
 	case pg.Code == "22P02" && strings.Contains(pg.Message, lostPrefix),
 		pg.Code == "23505",
 		pg.Code == "23514" && ledger:
@@ -75,14 +72,13 @@ func kindOf(err error) error {
 	}
 }
 
-// repeatable reports an error after which a transaction is repeated as a whole
-// (J4).
+// repeatable says that the whole transaction can be repeated after the error (J4).
 func repeatable(err error) bool {
 	pg := serverError(err)
 	return pg != nil && (pg.Code == "40001" || pg.Code == "40P01" || pg.Code == "55P03")
 }
 
-// serverError is the server's own error, nil for a lost connection.
+// serverError returns the server's own error, nil if the connection was lost.
 func serverError(err error) *pgconn.PgError {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg
@@ -90,9 +86,8 @@ func serverError(err error) *pgconn.PgError {
 	return nil
 }
 
-// undecided reports whether the error leaves open what became of the commit
-// that was sent with the batch: the connection went, or the server ended the
-// session, which it can do between committing and saying so.
+// undecided says that the error leaves the outcome of the commit open: the connection broke, or
+// the server ended the session, perhaps after it had committed.
 func undecided(err error) bool {
 	for _, known := range []error{errNotSent, errRolledBack, errCorrupt} {
 		if errors.Is(err, known) {
@@ -112,19 +107,19 @@ func classifyWrite(op string, err error) error {
 	return classify(op, err)
 }
 
-// decisions are the errors of package store: an error that wraps one is
-// classified already.
+// decisions are the errors of package store. An error that wraps one of them is already
+// classified.
 var decisions = []error{
 	store.ErrLost, store.ErrBusy, store.ErrUnavailable, store.ErrUnknown, store.ErrRejected, store.ErrStale, store.ErrLeased,
 	store.ErrJobClosed, store.ErrExhausted, store.ErrNotFound, store.ErrVersionTaken, store.ErrSchema, store.ErrPartition, store.ErrOwner,
 }
 
-// rejected is an error about what a caller gave.
+// rejected makes an error about a caller's argument.
 func rejected(op string, err error) error {
 	return fmt.Errorf("postgres: %s: %w: %w", op, store.ErrRejected, err)
 }
 
-// settle classifies the error of a write unless that was done.
+// settle classifies the error of a write, if it is not classified yet.
 func settle(op string, err error) error {
 	if err == nil || classified(err) {
 		return err
@@ -132,7 +127,7 @@ func settle(op string, err error) error {
 	return classifyWrite(op, err)
 }
 
-// settleRead classifies the error of a read: nothing can have been committed.
+// settleRead classifies the error of a read, which cannot have committed anything.
 func settleRead(op string, err error) error {
 	if err != nil && !classified(err) {
 		return classify(op, err)
@@ -152,17 +147,15 @@ const (
 	longestDelay = time.Second
 )
 
-// retry repeats a call whose transaction can be repeated as a whole: after
-// 40001, 40P01, 55P03 and lost connections. Calls that write are guarded, so
-// that a repetition finds its own work (C8).
+// retry repeats a call whose whole transaction can be repeated: after 40001, 40P01, 55P03 and
+// lost connections. Writes are guarded, so a repetition finds its own work (C8).
 func retry(ctx context.Context, call func() error) error { return new(doubt).retry(ctx, call) }
 
-// doubt is what the attempts of one call leave open: once the outcome of one is
-// unknown, a later one that could not be made does not say that nothing was
-// committed (J4).
+// doubt remembers whether an attempt of a call had an unknown outcome. If so, a later attempt
+// that fails as unavailable does not prove that nothing was committed (J4).
 type doubt struct{ cause error }
 
-// of is what an error of an attempt says of all of them so far.
+// of turns the error of one attempt into that of all attempts so far.
 func (d *doubt) of(err error) error {
 	if errors.Is(err, store.ErrUnknown) {
 		d.cause = err

@@ -50,8 +50,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// J4: only a lost connection, or a server that ends the session, leaves open
-// what became of a commit.
+// J4: the outcome of a commit is open only if the connection was lost or the server ended the
+// session.
 func TestUndecided(t *testing.T) {
 	t.Parallel()
 	for _, decided := range []error{
@@ -67,7 +67,7 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-// C10: what is retryable is repeated, a bounded number of times.
+// C10: a retryable error is retried a bounded number of times.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -80,9 +80,9 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// J4: what one attempt left open no later attempt closes, unless it finds the work
-// done: a caller who is told store.ErrUnavailable relies on that nothing was
-// committed (I9).
+// J4: an unknown outcome of one attempt stays unknown after later ones, unless one of them finds
+// the work done. A caller who gets store.ErrUnavailable relies on it that nothing was committed
+// (I9).
 func TestRetryKeepsAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	answers := []error{store.ErrUnknown, store.ErrUnavailable, store.ErrUnavailable, store.ErrUnavailable, store.ErrUnavailable}
@@ -115,9 +115,8 @@ func TestRetryKeepsAnUnknownOutcome(t *testing.T) {
 	}))
 }
 
-// J4, I9: a start is committed, its answer is lost, and the database cannot be
-// reached any more: neither for the outcome nor for another attempt. The caller is
-// not told that nothing was committed.
+// J4, I9: a start is committed, its answer is lost, and the database stays away, for the outcome
+// and for another attempt. The caller must not be told that nothing was committed.
 func TestI9StartOfUnknownOutcomeSaysSo(t *testing.T) {
 	t.Parallel()
 	dsn := devtest.Postgres(t)

@@ -8,14 +8,13 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// expireOpen are the statements that remove what is open of jobs, each from its table.
-// Their history goes with its partition (W11).
+// expireOpen are the statements that remove the open rows of jobs, one for each table. The
+// history goes with its partition (W11).
 var expireOpen = []string{"expire_waits", "expire_dispatches", "expire_dead_letters"}
 
-// Expire makes tombstones of closed jobs whose time has passed, removes what is open of
-// them, and ends tombstones whose own time has passed: at most limit rows of each
-// table, in one transaction. A process that dies in between leaves them to the next;
-// what somebody else has is left to him.
+// Expire turns closed jobs whose time has passed into tombstones, removes their open rows, and
+// ends old tombstones: at most limit rows of each table, in one transaction. It skips rows that
+// another transaction has locked; the next call takes them.
 func (s *Store) Expire(ctx context.Context, limit int) (more bool, err error) {
 	limit = min(limit, store.MaxSweep)
 	err = s.call(ctx, "expire", func(c *conn) (err error) {

@@ -19,8 +19,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// ended closes a job by hand, which expires at once; it leaves something in
-// every table.
+// ended closes a job by hand that expires at once and leaves rows in every table.
 func ended(t testing.TB, s *Store, c store.Committer, id journal.JobID) {
 	t.Helper()
 	body := []byte(id.String())
@@ -50,15 +49,15 @@ func ended(t testing.TB, s *Store, c store.Committer, id journal.JobID) {
 		SELECT n, sha256('x'), id, 1, 'e', 'pure', 0, 'completed', 0, '', 1 FROM jobs WHERE id = '%s'`, id)))
 }
 
-// openTables have rows of a job by its id; historyTables have them by its n.
+// openTables have a job's rows by its id, historyTables by its n.
 var openTables = []string{"dispatches", "waits", "dead_letters"}
 
-// historyOf gives the rows of a job, or of its tombstone, in one of historyTables.
+// historyOf returns the rows of a job, or of its tombstone, in one of historyTables.
 func historyOf(table string, id journal.JobID) string {
 	return fmt.Sprintf("%s JOIN (SELECT id, n FROM jobs UNION ALL SELECT id, n FROM tombstones) AS j USING (n) WHERE j.id = '%s'", table, id)
 }
 
-// requireExpired asks the tables for jobs of which only tombstone and history are left.
+// requireExpired checks in the tables that only tombstone and history are left of jobs.
 func requireExpired(t testing.TB, s *Store, ids []journal.JobID) {
 	t.Helper()
 	for _, id := range ids {
@@ -71,10 +70,9 @@ func requireExpired(t testing.TB, s *Store, ids []journal.JobID) {
 	}
 }
 
-// J7: sweepers remove jobs while they are killed, while others remove the same,
-// and while the keys are used again. Whenever anybody looks, a job is whole or a
-// tombstone; in the end only tombstones are left of the old ones, and all of the
-// new ones.
+// J7: sweepers remove jobs while they are killed, while others remove the same jobs, and while
+// the keys are used again. At any moment a job is whole or a tombstone. In the end only
+// tombstones are left of the old jobs, and the new jobs are whole.
 func TestJ7ExpireUnderLoad(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
@@ -137,7 +135,7 @@ func TestJ7ExpireUnderLoad(t *testing.T) {
 	}
 }
 
-// killSweepers ends the sessions of those who remove something, at any moment.
+// killSweepers ends the sessions of removing sweepers at random moments.
 func killSweepers(ctx context.Context, t testing.TB, watch *Store) {
 	killed := 0
 	for n := 0; n < 25 && ctx.Err() == nil; n++ {
@@ -148,7 +146,7 @@ func killSweepers(ctx context.Context, t testing.TB, watch *Store) {
 	t.Logf("%d sweepers were killed", killed)
 }
 
-// sweepWhileKilled removes until nothing is to be removed.
+// sweepWhileKilled removes until nothing is left to remove.
 func sweepWhileKilled(ctx context.Context, t testing.TB, s, watch *Store) {
 	for range 5000 {
 		more, err := s.Expire(ctx, 5)
@@ -187,8 +185,8 @@ func requireWholeOrTombstone(t testing.TB, s *Store, id journal.JobID, heads map
 	}
 }
 
-// J7: a process that dies while it removes leaves the job whole, or a tombstone
-// that the next one clears.
+// J7: a process that dies while it removes leaves the job whole, or as a tombstone that the next
+// process clears.
 func TestJ7ExpireDies(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
@@ -240,8 +238,7 @@ func TestJ7ExpireDies(t *testing.T) {
 	require.Equal(t, 2, s.rows(t, "jobs WHERE expires_at > micros() + 29 * 86400000000"), "they stay as tombstones")
 }
 
-// J7: a payload that arrives while its job expires is of the job or not stored:
-// none is left behind.
+// J7: a payload that arrives while its job expires is stored with the job or not at all.
 func TestJ7PayloadWaitsForTheTombstone(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -259,7 +256,7 @@ func TestJ7PayloadWaitsForTheTombstone(t *testing.T) {
 	require.ErrorIs(t, <-put, store.ErrNotFound)
 }
 
-// Prune keeps the record of a signal as long as its row stands.
+// Prune keeps the record of a signal while its row exists.
 func TestPruneKeepsWhatIsInUse(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -281,8 +278,8 @@ func TestPruneKeepsWhatIsInUse(t *testing.T) {
 	}
 }
 
-// W11, C8: a tombstone ends when it is old and its history is gone; no key begins again
-// in a generation that it had, whether its tombstone is known or not.
+// W11, C8: a tombstone ends when it is old and its history is gone. No key gets a generation
+// twice, whether its tombstone still exists or not.
 func TestW11TombstonesEnd(t *testing.T) {
 	t.Parallel()
 	s := open(t)

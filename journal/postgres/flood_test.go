@@ -13,9 +13,9 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// C10, C15: the close of a job whose repeating hook gets one signal after another
-// is not lost to them for ever: what it reads under the locks of the mailboxes is
-// still so when it is written.
+// C10, C15: a repeating hook gets one signal after another while its job closes. The close does
+// not lose for ever: what it reads under the locks of the mailboxes cannot change before it
+// writes.
 func TestC15CloseUnderAFloodOfSignals(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -56,8 +56,7 @@ func (s *Store) Activate(ctx context.Context, name, version string) error {
 	})
 }
 
-// noFlow is the error of a version that is not there; of no version, that a flow
-// has none.
+// noFlow says that a version is not deployed, or, with version empty, that the flow has none.
 func (s *Store) noFlow(name, version string) error {
 	if version == "" {
 		return fmt.Errorf("%w: no version of flow %s: deploy it", store.ErrNotFound, name)
@@ -103,8 +102,8 @@ func (s *Store) ActiveFlow(ctx context.Context, name string) (journal.FlowRef, [
 	return ref, definition, err
 }
 
-// Schedules lists the active flow versions, with the time up to which scheduled
-// starts were made.
+// Schedules lists the active flow versions, with the time up to which their scheduled starts were
+// made.
 func (s *Store) Schedules(ctx context.Context) ([]store.Schedule, error) {
 	var all []store.Schedule
 	err := s.query(ctx, "flow_schedules", func() { all = nil }, func(v row) error {
@@ -117,7 +116,7 @@ func (s *Store) Schedules(ctx context.Context) ([]store.Schedule, error) {
 	return all, err
 }
 
-// MarkSchedule moves the time of a schedule by test-and-set: store.ErrLost.
+// MarkSchedule moves that time by test-and-set: store.ErrLost.
 func (s *Store) MarkSchedule(ctx context.Context, name string, before, after collation.Micros) error {
 	_, err := s.change(ctx, "flow_mark", pText(name), pInt(int64(before)), pInt(int64(after)))
 	return err

@@ -10,8 +10,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// FuzzPauses: the column of a row is what was written there, or corrupt, whatever
-// happened to its bytes (F17).
+// FuzzPauses: the column of a row reads as it was written, or as corrupt, whatever happened to
+// its bytes (F17).
 func FuzzPauses(f *testing.F) {
 	f.Add(encodePauses([]collation.Pause{
 		{PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "nap", Position: "1"}, GUID: journal.GUID{1}},
@@ -31,8 +31,7 @@ func FuzzPauses(f *testing.F) {
 	})
 }
 
-// FuzzEffectRow: an effect's row is read, or corrupt; its error goes out as it
-// came in.
+// FuzzEffectRow: an effect's row is read or corrupt; its error is written back as it was read.
 func FuzzEffectRow(f *testing.F) {
 	f.Add([]byte("0123456789abcdef0123456789abcdef"), []byte("charge"), []byte(`{"id":1}`), encodeFailure(&journal.Failure{Class: "x", Message: "m", Data: []byte(`[1]`), Stack: "s"}), int64(3))
 	f.Add([]byte{}, []byte{}, []byte(nil), []byte(`{`), int64(0))
@@ -56,8 +55,7 @@ func FuzzEffectRow(f *testing.F) {
 	})
 }
 
-// FuzzEntryBody: the body of an entry in a table is an entry, or corrupt with the
-// job that it is of.
+// FuzzEntryBody: the body of a stored entry is an entry, or corrupt, with the name of its job.
 func FuzzEntryBody(f *testing.F) {
 	f.Add(journal.Encode(&journal.Entry{Kind: journal.KindStale, Seq: 1, Job: journal.JobID{7}}))
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -71,8 +69,7 @@ func FuzzEntryBody(f *testing.F) {
 	})
 }
 
-// FuzzColumn: what is sent as an array parameter has the length that its header
-// says, and each element its own.
+// FuzzColumn: an array parameter has the length in its header, and so has each element.
 func FuzzColumn(f *testing.F) {
 	f.Add([]byte("text"), int64(-1), true)
 	f.Fuzz(func(t *testing.T, b []byte, n int64, null bool) {

@@ -6,13 +6,13 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// hotWrite is what a plan that was decided on a hot state stands on.
+// hotWrite is the guard of a job that was decided on its hot state.
 type hotWrite struct {
 	job journal.JobID
 	*store.Guard
 }
 
-// queueGuards compares what hot decisions stand on, before anything is written (W6).
+// queueGuards compares the guards of hot states before anything is written (W6).
 func (w *writes) queueGuards(b *batch) {
 	if len(w.hot) == 0 {
 		return
@@ -40,9 +40,8 @@ func (w *writes) hotRow(n int) (job journal.JobID, found bool) {
 	return job, false
 }
 
-// readsWhole are the statements that read everything of the jobs of which it is
-// wanted, and that are young and small. The instances say which are; a trigger's is
-// always there.
+// readsWhole returns the statements that read the wanted whole jobs, as far as they are young and
+// small. The rows of instances show which are: a trigger's always exists.
 func (c *committer) readsWhole(w *wanted, loaded *store.Loaded) []step {
 	if len(w.whole) == 0 {
 		return nil

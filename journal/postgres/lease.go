@@ -8,18 +8,18 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// standing is what a write of a worker met instead of its own row.
+// standing is what the tables hold where a worker's write matched no row.
 type standing struct {
 	state   journal.JobState
-	request bool // the row stands, is a request, and is not held
+	request bool // the row exists, is a request, and is not held
 	turn    int
 	runs    int
 	holder  string
-	busy    bool // what the turn started may still be under way (E4)
-	alive   bool // the session
+	busy    bool // an effect of this turn may still be running (E4)
+	alive   bool // the session is
 }
 
-// stands reads why a write of a worker met nothing.
+// stands reads why a worker's write matched no row.
 func (s *Store) stands(ctx context.Context, c *conn, job journal.JobID, request journal.GUID, session int64) (st standing, err error) {
 	err = c.query(ctx, "lease_look", func(v row) error {
 		st = standing{
@@ -31,7 +31,7 @@ func (s *Store) stands(ctx context.Context, c *conn, job journal.JobID, request 
 	return st, err
 }
 
-// Lease takes the request before a run that is not its first delivery (E9).
+// Lease implements store.Requests (E9).
 func (s *Store) Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64) (store.Lease, error) {
 	l := store.Lease{Job: job, Request: request, Space: s.cfg.Space, Turn: turn, Holder: holder, Session: session}
 	err := s.call(ctx, "lease", func(c *conn) error {
@@ -56,7 +56,7 @@ func (s *Store) Lease(ctx context.Context, job journal.JobID, request journal.GU
 		case st.runs >= store.MaxRuns:
 			return s.refuse("lease", store.ErrExhausted, request)
 		}
-		// What stood in the way has gone in between: the message will come again.
+		// The obstacle has gone meanwhile: the message will come again.
 		return s.refuse("lease", store.ErrLeased, request)
 	})
 	return l, err
@@ -66,7 +66,7 @@ func (s *Store) refuse(op string, why error, request journal.GUID) error {
 	return fmt.Errorf("postgres: %s: %w: request %s", op, why, request)
 }
 
-// Keep takes the lease of a run that began without one (E9).
+// Keep implements store.Requests (E9).
 func (s *Store) Keep(ctx context.Context, l store.Lease) (store.Lease, error) {
 	err := s.call(ctx, "keep", func(c *conn) error {
 		kept := false
@@ -92,19 +92,19 @@ func (s *Store) Keep(ctx context.Context, l store.Lease) (store.Lease, error) {
 	return l, err
 }
 
-// HandBack ends the lease of a run that was drained (E9).
+// HandBack implements store.Requests (E9).
 func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
 	met, err := s.change(ctx, "lease_return", pUUID(l.Job), pUUID(l.Request), pInt(int64(l.Turn)), pText(l.Holder))
 	if err == nil && met == 0 {
 		return s.refuse("hand back", store.ErrStale, l.Request)
 	}
 	if err == nil && s.announce() {
-		_ = s.query(ctx, "announce", nil, nil) // without it the next look finds the row
+		_ = s.query(ctx, "announce", nil, nil) // if it fails the sweeper's next look finds the row
 	}
 	return err
 }
 
-// Input reads the input of a request from its row (T4).
+// Input implements store.Requests (T4).
 func (s *Store) Input(ctx context.Context, job journal.JobID, request journal.GUID) ([]byte, error) {
 	var input []byte
 	met := false

@@ -8,13 +8,12 @@ import (
 	"github.com/quipu-journal/quipu/journal/journaltest"
 )
 
-// lender has the spaces that nobody uses just now. What a test does takes
-// milliseconds, a database, its schema and its connections take a hundred times that: a
-// space is emptied and used again.
+// lender has the spaces that no test uses now. A test takes milliseconds, and a database with
+// schema and connections a hundred times that, so a space is emptied and used again.
 type lender struct {
-	// place is where the next space is: its database, and its name.
+	// place returns the next space's database and name.
 	place func(t testing.TB, n int) (dsn, name string)
-	// beside empties what is in the database beside the space.
+	// beside empties what the database has besides the space.
 	beside string
 
 	mu   sync.Mutex
@@ -28,7 +27,7 @@ var spaces = lender{
 	beside: "DROP SCHEMA public CASCADE; CREATE SCHEMA public;",
 }
 
-// lending closes the spaces when the tests are over.
+// lending closes the spaces after the tests.
 type lending struct{ *testing.M }
 
 func (m lending) Run() int {
@@ -36,7 +35,7 @@ func (m lending) Run() int {
 	return m.M.Run()
 }
 
-// space is one that is lent until its Close.
+// space is a space that is lent until its Close.
 type space struct {
 	*journaltest.Thrifty
 	at   *Store
@@ -46,7 +45,7 @@ type space struct {
 // Close gives the space back.
 func (s *space) Close() { s.back() }
 
-// lend gives a migrated and empty space.
+// lend returns a migrated and empty space.
 func (l *lender) lend(t testing.TB) *space {
 	t.Helper()
 	s := l.take(t)
@@ -65,7 +64,7 @@ func (l *lender) lend(t testing.TB) *space {
 	return s
 }
 
-// take gives a space that is free, or a new one.
+// take returns a free space or a new one.
 func (l *lender) take(t testing.TB) *space {
 	t.Helper()
 	l.mu.Lock()
@@ -81,7 +80,7 @@ func (l *lender) take(t testing.TB) *space {
 	return s
 }
 
-// close closes all spaces, which nobody uses any more.
+// close closes all spaces, none of which is in use.
 func (l *lender) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +91,7 @@ func (l *lender) close() {
 	l.all, l.free = nil, nil
 }
 
-// emptied makes a space as it was migrated.
+// emptied resets a space to its state after migration.
 const emptied = `BEGIN;
 DELETE FROM sessions; DELETE FROM batches; DELETE FROM dead_letters; DELETE FROM payloads; DELETE FROM effects; DELETE FROM signals;
 DELETE FROM resolved_waits; DELETE FROM waits; DELETE FROM dispatches; DELETE FROM entries; DELETE FROM receipts;

@@ -8,7 +8,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Letter reads a dead letter, without a lock.
+// Letter implements store.Engine.
 func (s *Store) Letter(ctx context.Context, id int64) (l *collation.Letter, err error) {
 	err = s.query(ctx, "letters_read", nil, func(v row) error { l = readOpenLetter(v); return nil }, pInts(id))
 	if err == nil && l == nil {
@@ -29,7 +29,7 @@ func readOpenLetter(v row) *collation.Letter {
 	return &collation.Letter{ID: v.int(0), Job: v.job(1), Row: v.guid(2), State: v.text(3), Reason: v.text(4), Acted: int(v.int(5))}
 }
 
-// readLetters is the statement that reads the dead letters that are wanted.
+// readLetters returns the statement that reads the wanted dead letters.
 func (w *wanted) readLetters(loaded *store.Loaded) []step {
 	if len(w.letters) == 0 {
 		return nil

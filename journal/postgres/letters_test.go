@@ -9,8 +9,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// E10: a dead letter that ends while an operator's action waits for its row has ended:
-// the action is too late, whatever it would be worth on the row as it is then.
+// E10: an operator's action waits for a row whose dead letter ends meanwhile. The action is too
+// late, whatever it would do to the row as it is then.
 func TestActOnALetterThatJustEnded(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -9,21 +9,20 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// field is one column of a table and where it stands in a T: the one place that
-// knows both.
+// field is one column of a table and its place in a T. Only here the two are connected.
 type field[T any] struct {
 	name string
-	// make builds an array of its type.
+	// make makes an array of the column's type.
 	make func(rows int) *column
-	// put appends the value; nil: the column is only read here.
+	// put appends the value to the array; nil for a column that is only read.
 	put func(*column, *T)
-	// get reads the value from a column of a result; NULL is the zero value.
+	// get reads the value from a column of a result. NULL is the zero value.
 	get func(v row, i int, x *T) error
-	// zero says whether the value is the zero one.
+	// zero says whether the value is the zero value.
 	zero func(*T) bool
-	// key: it says which row it is, and is not set.
+	// key marks a column of the row's key, which an update does not set.
 	key bool
-	// sql is what is read in place of the column, where that is not itself.
+	// sql is the expression that is read instead of the column, if any.
 	sql string
 }
 
@@ -76,8 +75,7 @@ func (l list[T]) param(b *batch, xs []*T) []byte {
 	return c.value()
 }
 
-// read reads the first columns of a row into x; what else the statement returns
-// stands behind them.
+// read reads the first columns of a row into x. Other columns of the statement come after them.
 func (l list[T]) read(v row, x *T) error {
 	for i := range l.fields {
 		if err := l.fields[i].get(v, i, x); err != nil {
@@ -127,7 +125,7 @@ func (l list[T]) reads(alias string) string {
 	return strings.Join(all, ", ")
 }
 
-// join joins what is said of each column that is written.
+// join joins a text for each column that is written.
 func (l list[T]) join(say func(*field[T]) string) string {
 	var all []string
 	for i := range l.fields {
@@ -200,7 +198,7 @@ func digestOf[T any](name string, at func(*T) *journal.Digest) field[T] {
 // orNull writes NULL for the zero value.
 func (f field[T]) orNull() field[T] { return f.nullIf(f.zero) }
 
-// nullIf writes NULL where unset says so.
+// nullIf writes NULL where unset is true.
 func (f field[T]) nullIf(unset func(*T) bool) field[T] {
 	put := f.put
 	f.put = func(c *column, x *T) {
@@ -213,14 +211,13 @@ func (f field[T]) nullIf(unset func(*T) bool) field[T] {
 	return f
 }
 
-// asKey marks a column that says which row it is.
+// asKey marks a column of the row's key.
 func (f field[T]) asKey() field[T] {
 	f.key = true
 	return f
 }
 
-// readAs marks a column that is only read, as an expression where that is not
-// the column itself.
+// readAs marks a column that is only read; sql is read in its place.
 func (f field[T]) readAs(sql string) field[T] {
 	f.put, f.sql = nil, sql
 	return f

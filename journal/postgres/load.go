@@ -21,26 +21,26 @@ var loadStatements = []string{
 	"whole_instances", "whole_rows", "write_mailboxes", "mail_lock_skip", "mail_waits", "mail_due", "mail_rows", "signals_known",
 }
 
-// wanted is what one trip reads, each key once, as parallel lists.
+// wanted is what one trip reads, each key once, in parallel lists.
 type wanted struct {
 	jobs       []journal.JobID
-	whole      []journal.JobID // those of which everything is wanted
-	tombstones []journal.JobID // those that may be tombstones of keys used again
+	whole      []journal.JobID // jobs that are to be read whole
+	tombstones []journal.JobID // ids that may be tombstones of keys used again
 	instances  []place
 	receipts   []rowKey
 	rows       []rowKey
 	results    []place
 	holders    []string        // keys of starts
-	orders     []journal.JobID // children that may have to be begun
+	orders     []journal.JobID // children that may have to begin
 	chains     []rowKey        // requests whose effects are written
 	effectKeys []effectKey
-	pastKeys   []effectKey // those that are asked of earlier generations, too
+	pastKeys   []effectKey // effects that are looked up in earlier generations, too
 	letters    []int64
 	mail
-	further // what only decisions ask for
+	further // what only some decisions ask for
 }
 
-// place is an instance, or an output, of a job.
+// place names an instance or an output of a job.
 type place struct {
 	job journal.JobID
 	key collation.InstanceKey
@@ -70,8 +70,8 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 	return loaded, nil
 }
 
-// gather collects what the wants name, and the states that will hold it: a nil
-// member says that it was asked for.
+// gather collects what the wants name, and the states that will hold it. A nil member of a state
+// marks what was asked for.
 func gather(wants []store.Want) (*wanted, map[journal.JobID]*collation.State) {
 	w := &wanted{
 		instances: make([]place, 0, 2*len(wants)), receipts: make([]rowKey, 0, len(wants)),
@@ -107,7 +107,7 @@ func gather(wants []store.Want) (*wanted, map[journal.JobID]*collation.State) {
 			states[want.Job] = st
 			w.jobs = append(w.jobs, want.Job)
 		}
-		if !want.Receipt.IsZero() || want.Row.IsZero() { // who asks for a row alone has seen it: a worker, that may read no tombstone (4.5)
+		if !want.Receipt.IsZero() || want.Row.IsZero() { // a want of a row alone comes from a worker that has seen the job and may not read tombstones (4.5)
 			w.tombstones = append(w.tombstones, want.Job)
 		}
 		if want.Whole {
@@ -130,7 +130,7 @@ func gather(wants []store.Want) (*wanted, map[journal.JobID]*collation.State) {
 	return w, states
 }
 
-// ask adds instances and results that the state was not asked for before.
+// ask adds instances and results that the state has not been asked for yet.
 func (w *wanted) ask(job journal.JobID, st *collation.State, instances, results []collation.InstanceKey) {
 	for _, k := range instances {
 		if _, asked := st.Instances[k]; !asked {
@@ -161,8 +161,8 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 	if wait {
 		steps, chains = append(steps, chains...), nil
 	}
-	absent := !wait && len(w.orders) > 0                        // the jobs of children that are to begin are not there
-	if wait || absent || len(w.jobs) == 0 || len(w.boxes) > 0 { // otherwise load_jobs_skip says it
+	absent := !wait && len(w.orders) > 0                        // the jobs of children that are to begin do not exist
+	if wait || absent || len(w.jobs) == 0 || len(w.boxes) > 0 { // otherwise load_jobs_skip returns it
 		steps = append(steps, step{"clock", nil, func(v row) error { loaded.Now = collation.Micros(v.int(0)); return nil }})
 	}
 	if absent {
@@ -171,14 +171,14 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 	steps = append(append(append(steps, reads...), w.readStarts(loaded, wait)...), w.readMail(loaded)...)
 	steps = append(append(steps, c.reads(w)...), c.readsWhole(w, loaded)...)
 	steps = append(steps, w.readLetters(loaded)...) // under the locks of their rows
-	// What may wait for a row of its job holds no chain meanwhile.
+	// The chains come last: nothing before them, which may wait, holds a chain's lock.
 	err := c.conn.run(ctx, append(steps, chains...)...)
 	if !wait && !absent && err == nil {
 		err = c.unlocked(ctx, w, loaded)
 	}
 	c.states = loaded.States
 	for _, st := range loaded.States {
-		st.Now = loaded.Now // one time for a batch: what it publishes is told by it
+		st.Now = loaded.Now // one time for the whole batch, also for its publications
 	}
 	for _, h := range loaded.Chains {
 		h.Now = loaded.Now
@@ -189,8 +189,8 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 	return loaded, err
 }
 
-// readJobs are the statements that lock jobs and read their headers. Without wait
-// that is one, since whoever waits for nothing reads what it locks.
+// readJobs returns the statements that lock jobs and read their headers. Without wait it is one
+// statement, which reads what it locks.
 func (c *committer) readJobs(w *wanted, loaded *store.Loaded, wait bool) (locks, reads []step) {
 	if len(w.jobs) == 0 {
 		return nil, nil
@@ -227,8 +227,8 @@ func (w *wanted) readTombstones(loaded *store.Loaded) step {
 	}}
 }
 
-// readUnlocked are the statements that say of the jobs that a Load without wait has not
-// locked whether they are another transaction's, or tombstones.
+// readUnlocked returns the statements that find out why a Load without wait did not lock a job:
+// another transaction has it, or it is a tombstone.
 func (w *wanted) readUnlocked(loaded *store.Loaded) []step {
 	if len(w.jobs) == 0 {
 		return nil
@@ -245,7 +245,7 @@ func (w *wanted) readUnlocked(loaded *store.Loaded) []step {
 	return steps
 }
 
-// unlocked asks for what was not locked, which is rare, in a trip of its own.
+// unlocked finds that out in a second trip, which is rarely needed.
 func (c *committer) unlocked(ctx context.Context, w *wanted, loaded *store.Loaded) error {
 	seen := func(id journal.JobID) bool { return loaded.States[id] != nil || loaded.Tombstones[id] }
 	w.jobs, w.tombstones = slices.DeleteFunc(w.jobs, seen), slices.DeleteFunc(w.tombstones, seen)
@@ -253,14 +253,14 @@ func (c *committer) unlocked(ctx context.Context, w *wanted, loaded *store.Loade
 	if len(steps) == 0 {
 		return nil
 	}
-	if loaded.Now == collation.Never { // none was locked, so that nobody has said it
+	if loaded.Now == collation.Never { // none was locked, so the time is still unknown
 		steps = append(steps, step{"clock", nil, func(v row) error { loaded.Now = collation.Micros(v.int(0)); return nil }})
 	}
 	return c.conn.run(ctx, steps...)
 }
 
-// readStarts are the statements that read what starts need: who has a key, and the
-// rows of the starts of children, locked.
+// readStarts returns the statements for starts: which job has a key, and the locked rows of the
+// starts of children.
 func (w *wanted) readStarts(loaded *store.Loaded, wait bool) (steps []step) {
 	if len(w.orders) > 0 {
 		lock := "load_order_locks"
@@ -300,7 +300,7 @@ func (w *wanted) readStarts(loaded *store.Loaded, wait bool) (steps []step) {
 	return steps
 }
 
-// reads are the statements that read what is wanted into the states.
+// reads returns the statements that read the wanted rows into the states.
 func (c *committer) reads(w *wanted) []step {
 	steps := make([]step, 0, 16)
 	if len(w.instances) > 0 {
@@ -348,8 +348,8 @@ func places(ps []place) [][]byte {
 	return [][]byte{job.value(), activity.value(), dad.value()}
 }
 
-// readResult reads a result out of the entry in a column, nil for none. An
-// output that stands beside its entry is still to be read (E6).
+// readResult reads a result from the entry in a column, nil if there is none. An output that is
+// stored beside its entry is read later (E6).
 func (c *committer) readResult(p place, v row, column int) (*flow.Result, error) {
 	if v.null(column) {
 		return nil, nil

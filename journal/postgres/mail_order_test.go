@@ -11,9 +11,9 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// 1.11, T11: more signals were kept for a repeating hook than one transaction
-// delivers. The one that ends it, sent when it waits, overtakes none of them,
-// whichever of their messages comes first.
+// 1.11, T11: more signals were kept for a repeating hook than one transaction delivers. The
+// signal that ends the hook, sent once it waits, overtakes none of them, whichever of their
+// messages comes first.
 func TestKeptSignalsAreNotOvertaken(t *testing.T) {
 	t.Parallel()
 	const many = 2*collation.MaxDue + 40

@@ -17,9 +17,8 @@ import (
 
 func TestMain(m *testing.M) { devtest.Main(lending{m}) }
 
-// open lends a migrated and empty space, in a database that no other test uses until
-// this one has ended. A test that alters the schema, or kills the space's connections,
-// takes a fresh one.
+// open lends a migrated and empty space, in a database that no other test uses meanwhile. A test
+// that alters the schema or kills the space's connections takes a fresh one.
 func open(t testing.TB) *Store {
 	t.Helper()
 	s := spaces.lend(t)
@@ -27,13 +26,13 @@ func open(t testing.TB) *Store {
 	return s.at
 }
 
-// fresh gives a migrated space in a database of its own.
+// fresh returns a migrated space in its own database.
 func fresh(t testing.TB, change ...func(*Config)) *Store {
 	t.Helper()
 	return openIn(t, devtest.Postgres(t), change...)
 }
 
-// openIn is fresh in a database that may have other spaces.
+// openIn is fresh in a database that may have other spaces, too.
 func openIn(t testing.TB, dsn string, change ...func(*Config)) *Store {
 	t.Helper()
 	s := migrated(t, dsn, change...)
@@ -89,7 +88,7 @@ func (s *Store) Spawn(ctx context.Context, row *collation.Row, in store.Start, r
 	return s.driven().Spawn(ctx, row, in, reply, mode)
 }
 
-// liveSession opens one that lives as long as the test, and gives its id.
+// liveSession opens a session that lives as long as the test, and returns its id.
 func liveSession(t testing.TB, s *Store) int64 {
 	t.Helper()
 	x, err := s.OpenSession(t.Context(), store.Process{Name: t.Name(), Lease: time.Hour})
@@ -98,7 +97,7 @@ func liveSession(t testing.TB, s *Store) int64 {
 	return x.ID()
 }
 
-// begin starts jobs with the keys and gives their ids.
+// begin starts jobs with the keys and returns their ids.
 func startJobs(t testing.TB, s *Store, keys ...string) []journal.JobID {
 	t.Helper()
 	starts := make([]store.Start, len(keys))
@@ -117,7 +116,7 @@ func startJobs(t testing.TB, s *Store, keys ...string) []journal.JobID {
 
 var testFlow = journal.FlowRef{Name: "flow", Version: "1", Digest: journal.Digest{1}}
 
-// plan is a plan that changes nothing but the job's head, to be added to.
+// plan returns a plan that only moves the job's head; tests add to it.
 func plan(st *collation.State) *collation.Plan {
 	j := &st.Job
 	return &collation.Plan{
@@ -129,7 +128,7 @@ func plan(st *collation.State) *collation.Plan {
 	}
 }
 
-// chained chains the plan and moves the state on.
+// chained chains the plan and applies it to the state.
 func chained(st *collation.State, p *collation.Plan) store.Chained {
 	c := store.Chain(&st.Job, p)
 	head := st.Job.Head
@@ -138,7 +137,7 @@ func chained(st *collation.State, p *collation.Plan) store.Chained {
 	return c
 }
 
-// committer opens one for the test.
+// committer opens a committer for the test.
 func openCommitter(t testing.TB, s *Store) *committer {
 	t.Helper()
 	c, err := s.Committer(t.Context(), true)
@@ -147,7 +146,7 @@ func openCommitter(t testing.TB, s *Store) *committer {
 	return c.(*committer)
 }
 
-// load loads one job with what else is asked for, and waits for it.
+// load loads one job and what else is asked for, waiting for locks.
 func load(t testing.TB, c store.Committer, w store.Want) *collation.State {
 	t.Helper()
 	l, err := c.Load(t.Context(), []store.Want{w}, true)

@@ -10,18 +10,17 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// errMerge says that the plans of one batch do not follow one another: they
-// were not decided in this order on one state.
+// errMerge says that the plans of one batch were not decided one after the other on one state.
 var errMerge = errors.New("plans of one batch do not follow one another")
 
-// writes is what the plans of one batch come to: each row once, from what it
-// was before the batch to what it is after.
+// writes is the sum of the plans of one batch. It has each row once, with its state before and
+// after the batch.
 type writes struct {
-	sessions  []int64           // that take something
-	hot       []hotWrite        // what decisions on hot states stand on
-	births    []store.Chained   // inceptions, whose jobs are inserted
-	flows     []journal.FlowRef // of births: those that have to be active
-	nexts     []*collation.Plan // of closed jobs that are resumed
+	sessions  []int64           // sessions that take a row
+	hot       []hotWrite        // guards of decisions on hot states
+	births    []store.Chained   // inceptions: their jobs are inserted
+	flows     []journal.FlowRef // flow versions of births that must be active
+	nexts     []*collation.Plan // closed jobs that are resumed
 	jobs      []*jobWrite
 	instances []*instanceWrite
 	receipts  []*receiptWrite
@@ -32,13 +31,13 @@ type writes struct {
 	resolved  []resolvedWrite
 	resolve   []rowKey
 	letters   []letterWrite
-	acted     []collation.LetterEnd // by an operator
-	chains    []*collation.Row      // of requests, as their effects leave them
+	acted     []collation.LetterEnd // dead letters that an operator ended
+	chains    []*collation.Row      // rows of requests, as their effects leave them
 	effects   []effectWrite
 	payloads  []payloadWrite
-	judged    []effectWrite // by an operator, after their outcome
+	judged    []effectWrite // completed effects that an operator judged
 	signals   []collation.SignalWrite
-	announce  bool // that something is due
+	announce  bool // whether the commit announces due rows
 }
 
 func (w *writes) empty() bool {
@@ -90,24 +89,24 @@ type rowKey struct {
 	guid journal.GUID
 }
 
-// rowWrite is one dispatch row: stood says that the table has it before the
-// batch, after is nil when it has not afterwards. sender is the job that takes
-// back the start of its child (C15), zero for the end of an own row.
+// rowWrite is one dispatch row. stood says that it exists before the batch; after is nil if the
+// batch deletes it. sender is the job that cancels the start of its child (C15), zero for a job's
+// own row.
 type rowWrite struct {
 	key    rowKey
 	stood  bool
 	after  *collation.Row
 	sender journal.JobID
-	by     *collation.Plan // the last one that named it
+	by     *collation.Plan // the last plan that named it
 }
 
-// waitWrite is one wait, as rowWrite. A job's plan registers and takes back; that
-// of a mailbox ends waits, or counts those that stay.
+// waitWrite is one wait, like rowWrite. The plan of a job registers and cancels waits; that of a
+// mailbox ends them, or counts signals of those that stay.
 type waitWrite struct {
 	key   rowKey
-	box   journal.JobID // its mailbox, of one that is registered
+	box   journal.JobID // set for one that is registered
 	stood bool
-	seen  int // the count as it was read: a delivery since then means decide again
+	seen  int // the count that was read; a delivery since then means: decide again
 	after *collation.Wait
 	by    *collation.Plan
 }
@@ -129,8 +128,8 @@ type merger struct {
 	effectOf   map[effectKey]int
 }
 
-// merge joins the plans of one batch, in their order. Those without an entry move
-// no ledger and no chain.
+// merge joins the plans of one batch, in their order. A plan without an entry moves no ledger and
+// no chain.
 func merge(plans []store.Chained) (*writes, error) {
 	m := &merger{
 		jobOf:      make(map[journal.JobID]*jobWrite, len(plans)),
@@ -204,7 +203,7 @@ func (m *merger) plan(c *store.Chained) error {
 	return nil
 }
 
-// planLetters notes what becomes of dead letters.
+// planLetters records the plan's dead letters.
 func (m *merger) planLetters(p *collation.Plan) {
 	m.acted = append(m.acted, p.Letters...)
 	for _, g := range p.Resolve {
@@ -217,7 +216,7 @@ func (m *merger) planLetters(p *collation.Plan) {
 
 func (m *merger) job(c *store.Chained) error {
 	p := c.Plan
-	if p.Entry.Kind == journal.KindCreated { // its row is inserted as its inception leaves it
+	if p.Entry.Kind == journal.KindCreated { // the job is inserted as its inception leaves it
 		m.jobOf[p.Job] = &jobWrite{
 			job: p.Job, semBefore: p.Semaphore.After, semAfter: p.Semaphore.After, seqBefore: p.Entry.Seq, seqAfter: p.Entry.Seq,
 		}
@@ -228,7 +227,7 @@ func (m *merger) job(c *store.Chained) error {
 		j = &jobWrite{job: p.Job, semBefore: p.Semaphore.Before, semAfter: p.Semaphore.Before, seqBefore: p.Entry.Seq - 1, seqAfter: p.Entry.Seq - 1}
 		m.jobOf[p.Job] = j
 	}
-	if j.seqBefore == j.seqAfter { // the first plan that moves it
+	if j.seqBefore == j.seqAfter { // the first plan of the batch that moves it
 		m.jobs = append(m.jobs, j)
 	}
 	if j.semAfter != p.Semaphore.Before {
@@ -293,7 +292,7 @@ func (m *merger) receipt(job journal.JobID, w *collation.ReceiptWrite) error {
 }
 
 func (m *merger) planRows(p *collation.Plan) error {
-	for i := range p.Insert { // also for other jobs
+	for i := range p.Insert { // some are for other jobs
 		row := &p.Insert[i]
 		if _, err := m.row(p, rowKey{row.Job, row.GUID}, false, row); err != nil {
 			return err
@@ -325,8 +324,8 @@ func (m *merger) planRows(p *collation.Plan) error {
 	return nil
 }
 
-// row notes what becomes of a dispatch row. Its first mention in the batch
-// says whether the table has it; standing is what the plan takes it for.
+// row records a change of a dispatch row. standing says whether the plan found the row; at the
+// row's first mention that tells whether the table has it.
 func (m *merger) row(p *collation.Plan, k rowKey, standing bool, after *collation.Row) (*rowWrite, error) {
 	w := m.rowOf[k]
 	_, chained := m.chainOf[k]
@@ -362,7 +361,7 @@ func (m *merger) planWaits(p *collation.Plan) error {
 	return nil
 }
 
-// planMail notes what signals did: to waits of any jobs, and to their records.
+// planMail records what signals did to waits of any job, and the signals' own records.
 func (m *merger) planMail(p *collation.Plan) error {
 	for i := range p.Taken {
 		t := &p.Taken[i]
@@ -391,7 +390,7 @@ func (m *merger) noteWait(w *waitWrite) {
 	m.waits = append(m.waits, w)
 }
 
-// wait notes what becomes of a wait, as row does.
+// wait records a change of a wait, as row does.
 func (m *merger) wait(p *collation.Plan, guid journal.GUID, standing bool, after *collation.Wait) (*waitWrite, error) {
 	k := rowKey{p.Job, guid}
 	w := m.waitOf[k]
@@ -413,8 +412,8 @@ func (m *merger) wait(p *collation.Plan, guid journal.GUID, standing bool, after
 	return w, nil
 }
 
-// endLetters answers the dead letters of a row: those of this batch here, those in
-// the table by the statement.
+// endLetters marks the dead letters of a row as answered: here those of this batch, by the
+// statement those in the table.
 func (m *merger) endLetters(k rowKey) {
 	for i := range m.letters {
 		if l := &m.letters[i]; l.Job == k.job && l.Row == k.guid && l.state == collation.LetterOpen {

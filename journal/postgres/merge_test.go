@@ -15,7 +15,7 @@ var (
 	rowX, rowY       = journal.GUID{1}, journal.GUID{2}
 )
 
-// step is one plan of a job, in the order of its seqs.
+// step returns one plan of a job, in the order of its seqs.
 func stepOf(job journal.JobID, seq int64, change func(*collation.Plan)) store.Chained {
 	p := &collation.Plan{Job: job, Entry: &journal.Entry{Job: job, Seq: seq}}
 	if change != nil {
@@ -163,8 +163,8 @@ func TestMergeLetters(t *testing.T) {
 	require.Equal(t, []rowKey{{jobA, rowX}}, w.resolve)
 }
 
-// Rows of other jobs are keyed by the job that they are addressed to; what is
-// taken back names its sender (C15).
+// Rows of other jobs are keyed by the job that they are addressed to. A cancelled start names its
+// sender (C15).
 func TestMergeRowsOfOthers(t *testing.T) {
 	t.Parallel()
 	start := collation.Row{GUID: rowX, Job: jobB, Sender: jobA}
@@ -231,8 +231,7 @@ func TestMergeWaits(t *testing.T) {
 	}
 }
 
-// What an instance keeps beside its digits is that of the last plan; a join
-// stays one.
+// The last plan decides what an instance has besides its digits; a join stays a join.
 func TestMergeMore(t *testing.T) {
 	t.Parallel()
 	key := collation.InstanceKey{Activity: "a", DAD: ",0"}

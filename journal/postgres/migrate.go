@@ -16,8 +16,8 @@ import (
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// migrations are the steps of the schema, in their order; the version of a
-// schema is the number of steps it took.
+// migrations are the steps of the schema, in their order. The version of a schema is the number
+// of steps that were applied.
 var migrations = readMigrations()
 
 func readMigrations() []string {
@@ -40,13 +40,12 @@ func readMigrations() []string {
 	return steps
 }
 
-// Migrate brings the schema to this build's version, forward only, and makes the
-// partitions that Extend makes; each call one transaction. It needs the rights of
-// the owner.
+// Migrate brings the schema to this build's version, forward only, and then makes partitions as
+// Extend does, each in one transaction. It needs the rights of the owner.
 func (s *Store) Migrate(ctx context.Context) error {
 	return s.call(ctx, "migrate", func(c *conn) error {
 		if err := s.migrate(ctx, c); err != nil {
-			_ = c.exec(context.WithoutCancel(ctx), "ROLLBACK") // ends what is left of the transaction
+			_ = c.exec(context.WithoutCancel(ctx), "ROLLBACK") // ends an open transaction
 			return err
 		}
 		return nil
@@ -84,7 +83,7 @@ func (s *Store) migrate(ctx context.Context, c *conn) error {
 	return c.exec(ctx, "COMMIT")
 }
 
-// migrateLock keeps two processes that start at once from both creating.
+// migrateLock keeps two processes that start at once from migrating both.
 func (s *Store) migrateLock() string {
 	return "SELECT pg_advisory_xact_lock(hashtextextended('quipu migrate " + s.schema + "', 0));"
 }
@@ -95,7 +94,7 @@ func (c *conn) exec(ctx context.Context, text string) error {
 	return err
 }
 
-// version is the version of the schema, 0 where there is none.
+// version returns the version of the schema, 0 if there is none.
 func (s *Store) version(ctx context.Context, c *conn) (int, error) {
 	results, err := c.pg.Exec(ctx, "SELECT to_regclass('space') IS NOT NULL").ReadAll()
 	if err != nil {
@@ -121,8 +120,8 @@ func (s *Store) version(ctx context.Context, c *conn) (int, error) {
 	return version, err
 }
 
-// checkSchema refuses a schema of another version; one that Migrate can bring
-// forward passes where that is what the caller is about to do.
+// checkSchema refuses a schema of another version. An older one passes if the caller is about to
+// migrate.
 func (s *Store) checkSchema(ctx context.Context, migrating bool) error {
 	return s.look(ctx, "schema", func(c *conn) error {
 		version, err := s.version(ctx, c)

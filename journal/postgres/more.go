@@ -9,17 +9,17 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// further is what only decisions ask for (J2).
+// further is what only some decisions ask for (J2).
 type further struct {
-	effects []rowKey // requests of which it is asked whether an effect is unfinished
-	record  []rowKey // requests of which all effects are asked for
-	named   []named  // rows, with the job that asks for each
+	effects []rowKey // requests: do they have an unfinished effect?
+	record  []rowKey // requests: all their effects
+	named   []named  // rows, each with the job that asks for it
 	waits   []rowKey
-	latest  []place // their addresses are left empty
+	latest  []place // with empty addresses
 	keys    []askedKey
 	closes  []journal.JobID
 	past    past
-	all     []journal.JobID // those of which everything is asked for that a close cancels (C15)
+	all     []journal.JobID // jobs: everything that a close cancels (C15)
 }
 
 type named struct {
@@ -32,9 +32,8 @@ type askedKey struct {
 	key  string
 }
 
-// More loads what decisions missed into the states of the open transaction
-// (J2). What a state holds already is left as it is: plans of this batch may
-// have moved it on.
+// More loads what decisions still need into the states of the open transaction (J2). It does not
+// replace what a state holds already, since plans of this batch may have changed it.
 func (c *committer) More(ctx context.Context, needs map[journal.JobID]*collation.Need) error {
 	if !c.open {
 		return errNoTransaction
@@ -76,8 +75,8 @@ func (c *committer) More(ctx context.Context, needs map[journal.JobID]*collation
 	return nil
 }
 
-// askFurther adds what the state was not asked for before; its nil member says
-// that it was.
+// askFurther adds what the state has not been asked for yet. A nil member of the state marks what
+// was asked for.
 func (f *further) askFurther(job journal.JobID, st *collation.State, need *collation.Need) {
 	for _, request := range need.Effects {
 		f.effects = append(f.effects, rowKey{job, request})
@@ -121,7 +120,7 @@ func (f *further) askFurther(job journal.JobID, st *collation.State, need *colla
 	}
 }
 
-// readsFurther are the statements for it.
+// readsFurther returns the statements for f.
 func (c *committer) readsFurther(f *further) []step {
 	steps := append(c.readsEffects(f), c.readsPast(&f.past)...)
 	if len(f.named) > 0 {
@@ -181,7 +180,7 @@ func (c *committer) readsFurther(f *further) []step {
 	return steps
 }
 
-// readsEffects are those for effects.
+// readsEffects returns the statements for effects.
 func (c *committer) readsEffects(f *further) []step {
 	var steps []step
 	if len(f.effects) > 0 {
@@ -213,16 +212,16 @@ func activities(ps []place) [][]byte {
 	return [][]byte{job.value(), activity.value()}
 }
 
-// maxWaitLocks bounds the mailboxes that a close locks: the server has room for
-// some thousands of locks in all.
+// maxWaitLocks bounds the mailboxes that a close locks: the server has room for some thousands of
+// locks in all.
 const maxWaitLocks = 100
 
-// everything reads all that the close of jobs cancels (C15), and the
-// instances that have children. What is known was read before, and moved on
-// since by plans of this batch. Waits come first: a signal that is delivered in
-// between ends or counts a wait that was seen here, and the close loses it; the
-// other way round its wake-up could be missed, and its wait as well. Where signals
-// come again and again it would lose for ever, so it locks their mailboxes first.
+// everything reads all that the close of jobs cancels (C15), and the instances with children. It
+// keeps what is known already, since plans of this batch may have changed it. Waits are read
+// first. A signal that is delivered meanwhile then ends or counts a wait that was seen here, and
+// the close loses its test-and-set; in the other order the close could miss both the wake-up and
+// the wait. A repeating wait could make it lose for ever, so it locks the mailboxes of those
+// first.
 func (c *committer) everything(jobs []journal.JobID) []step {
 	ids := [][]byte{pUUIDs(jobs)}
 	return []step{
@@ -232,7 +231,7 @@ func (c *committer) everything(jobs []journal.JobID) []step {
 			x := readWait(v)
 			waits := c.states[x.Job].Waits
 			if old, known := waits[x.GUID]; !known || old != nil {
-				waits[x.GUID] = x // counted since it was read by itself
+				waits[x.GUID] = x // counted since it was read alone
 			}
 			return nil
 		}},
@@ -256,7 +255,7 @@ func (c *committer) everything(jobs []journal.JobID) []step {
 	}
 }
 
-// know sets a member that is not known yet.
+// know sets a member unless it is known.
 func know[K comparable, V any](m map[K]V, k K, v V) {
 	if _, known := m[k]; !known {
 		m[k] = v
@@ -270,8 +269,8 @@ type ref struct {
 	result *flow.Result
 }
 
-// payloads reads the outputs that stand beside their entries: outputs too
-// large for a message, so they cost a trip of their own.
+// payloads reads the outputs that are stored beside their entries. They are too large for a
+// message, so a trip of their own is worth it.
 func (c *committer) payloads(ctx context.Context) error {
 	refs := c.refs
 	c.refs = nil

@@ -15,34 +15,32 @@ import (
 var partitionText string
 
 const (
-	// partitionJobs is how many numbers of jobs a partition of the history has (W10):
-	// partition p has those from p times as many on.
+	// partitionJobs is the number of job numbers in a partition of the history (W10). Partition p
+	// begins at p · partitionJobs.
 	partitionJobs = 10_000_000
-	// partitionsAhead is how many partitions there are to be behind that of the newest
-	// job of a class.
+	// partitionsAhead is how many partitions exist beyond that of the newest job of a class.
 	partitionsAhead = 2
-	// turnMargin is how many numbers a partition has left, at least, when the next one is
-	// opened before its time: so many are not drawn while that is done.
+	// turnMargin is the least number of unused numbers in a partition when the next one is opened
+	// early, so that it is not filled meanwhile.
 	turnMargin = partitionJobs / 10
 	// ownerWait bounds how long making and dropping partitions waits for a lock.
 	ownerWait = "2s"
 )
 
-// tenure is what there is of a class of retention.
+// tenure is the state of one class of retention.
 type tenure struct {
 	class  int
 	used   bool  // a number was drawn
 	last   int64 // the last one
 	newest int64 // the newest partition that may have jobs
-	opened int64 // when that was opened, 0 before it was noticed
-	made   int64 // the last partition that is there, -1 for none
+	opened int64 // when that was opened; 0: not recorded yet
+	made   int64 // the last partition that exists, -1 for none
 }
 
-// due says what is to be done for a class: which partitions are to be made, whether it
-// is to be noticed that the newest one was opened, and whether the next one is to be
-// opened before this one is full, since this one's time is over (W11). Who opens it does
-// not note it: who drew a number of the one before may have begun after him, and has to
-// be older than the transaction that notes it (retire_look).
+// due says what a class needs: partitions to make, the opening of the newest one to record, or
+// the next one to open early because the time of this one is over (W11). An early opening is not
+// recorded at once: whoever drew a number of the old partition may have begun later, and must be
+// older than the transaction that records it (retire_look).
 func (t *tenure) due(now int64) (missing []int64, opened, turn bool) {
 	ahead := t.newest
 	if t.used {
@@ -58,10 +56,10 @@ func (t *tenure) due(now int64) (missing []int64, opened, turn bool) {
 	return missing, opened, turn
 }
 
-// Extend makes the partitions that are missing, of each class of retention that of its
-// newest job and two behind it; and it opens the next partition of a class where the
-// time of the newest is over. It does so in a short transaction that holds up no other:
-// store.ErrPartition, store.ErrOwner: somebody else has to.
+// Extend makes the missing partitions of each class: that of its newest job and two beyond. It
+// also opens the next partition of a class when the time of the newest is over. Its transaction
+// is short and holds up no other. store.ErrPartition or store.ErrOwner: another process must do
+// it.
 func (s *Store) Extend(ctx context.Context) error {
 	return s.call(ctx, "extend", func(c *conn) error {
 		text, err := c.extension(ctx)
@@ -79,8 +77,8 @@ func (s *Store) Extend(ctx context.Context) error {
 	})
 }
 
-// asOwner runs do in a transaction of its own that acts as the owner of the tables, so
-// that what it makes is his, whoever makes it.
+// asOwner runs do in a transaction that acts as the owner of the tables, so that the owner owns
+// what it makes.
 func (s *Store) asOwner(ctx context.Context, c *conn, do func(context.Context) error) error {
 	owner, err := c.owner(ctx)
 	if err != nil {
@@ -94,12 +92,12 @@ func (s *Store) asOwner(ctx context.Context, c *conn, do func(context.Context) e
 		err = c.exec(ctx, "COMMIT")
 	}
 	if err != nil {
-		_ = c.exec(context.WithoutCancel(ctx), "ROLLBACK") // ends what is left of the transaction
+		_ = c.exec(context.WithoutCancel(ctx), "ROLLBACK") // ends an open transaction
 	}
 	return err
 }
 
-// extend does what is due under the lock of migrations: nobody else does the same.
+// extend does what is due under the migration lock, so that no other process does it too.
 func (c *conn) extend(ctx context.Context, lock string) error {
 	if err := c.exec(ctx, lock); err != nil {
 		return err
@@ -115,8 +113,8 @@ func (c *conn) extend(ctx context.Context, lock string) error {
 	return c.exec(ctx, "SET LOCAL ROLE "+owner+";"+text)
 }
 
-// owner is who has the tables, quoted: store.ErrOwner where this login may not act as
-// him.
+// owner returns the owner of the tables, quoted: store.ErrOwner if this login may not act as the
+// owner.
 func (c *conn) owner(ctx context.Context) (name string, err error) {
 	mine := false
 	err = c.query(ctx, "partitions_owner", func(v row) error { mine, name = v.bool(0), v.text(1); return nil })
@@ -126,7 +124,7 @@ func (c *conn) owner(ctx context.Context) (name string, err error) {
 	return name, err
 }
 
-// extension is SQL for what is due, "" for nothing.
+// extension returns the SQL for what is due, "" for nothing.
 func (c *conn) extension(ctx context.Context) (string, error) {
 	tenures, now, err := c.tenures(ctx)
 	if err != nil {
@@ -153,7 +151,7 @@ func (c *conn) extension(ctx context.Context) (string, error) {
 	return text.String(), nil
 }
 
-// tenures looks what there is of each class, without a lock, and at the clock.
+// tenures reads the state of each class, without a lock, and the clock.
 func (c *conn) tenures(ctx context.Context) (out []tenure, now int64, err error) {
 	first, sequences := ints(len(classes)), texts(len(classes))
 	for i := range classes {

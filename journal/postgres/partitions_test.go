@@ -16,13 +16,13 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// nextIn has the next job that is kept for good begin in a partition.
+// nextIn makes the next job that is kept for good begin in a partition.
 func nextIn(t testing.TB, s *Store, p int) {
 	t.Helper()
 	require.NoError(t, s.run(t, fmt.Sprintf("SELECT setval('numbers_never', %d, false)", p*partitionJobs+1)))
 }
 
-// partitions says how many partitions each table has.
+// partitions returns how many partitions each table has.
 func partitions(t testing.TB, s *Store) int {
 	t.Helper()
 	n := s.rows(t, "partitions")
@@ -32,7 +32,7 @@ func partitions(t testing.TB, s *Store) int {
 	return n
 }
 
-// spread starts a job in each of ten partitions; there are two more, and three of other classes.
+// spread starts a job in each of ten partitions. Two more exist, and three of other classes.
 func spread(t testing.TB, s *Store) []journal.JobID {
 	t.Helper()
 	var ids []journal.JobID
@@ -44,8 +44,8 @@ func spread(t testing.TB, s *Store) []journal.JobID {
 	return ids
 }
 
-// W10: each class of retention has a partition, and one that has jobs has two behind
-// that of its newest.
+// W10: each class of retention has a partition; a class with jobs has two beyond that of its
+// newest one.
 func TestExtend(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
@@ -66,7 +66,7 @@ func TestExtend(t *testing.T) {
 	require.Equal(t, 9, partitions(t, s))
 }
 
-// Every table's partitions are stored as this says; none takes over what its table has.
+// The storage of every table's partitions is as listed: a partition does not inherit its table's.
 func TestPartitionsAreStored(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
@@ -83,8 +83,8 @@ func TestPartitionsAreStored(t *testing.T) {
 		WHERE inhparent = 'entries'::regclass AND attname = 'body' AND attstorage = 'e'`))
 }
 
-// W10: without a partition nothing is written and nothing is decided again; the error
-// says what to do, and then the same start succeeds.
+// W10: without a partition nothing is written or decided again. The error says what to do; after
+// that the same start succeeds.
 func TestNoPartition(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
@@ -100,7 +100,7 @@ func TestNoPartition(t *testing.T) {
 	startJobs(t, s, "k")
 }
 
-// W10: a login without the rights of the tables' owner says so, and who has them.
+// W10: a login without the rights of the tables' owner gets an error that names the owner.
 func TestExtendNeedsTheOwner(t *testing.T) {
 	t.Parallel()
 	s := fresh(t, func(c *Config) { c.Space = "extend" })
@@ -126,8 +126,8 @@ func TestExtendNeedsTheOwner(t *testing.T) {
 // leaf is a scan of a partition in a plan.
 var leaf = regexp.MustCompile(`Scan .*on (` + strings.Join(historyTables, "|") + `)_(\d+)\b`)
 
-// W10: every statement finds rows of the history by an index, by their n, so that it
-// reads the partition of its job and no other.
+// W10: every statement finds rows of the history by n with an index, so that it reads only the
+// partition of its job.
 func TestStatementsReadOnePartition(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
@@ -165,17 +165,17 @@ func TestStatementsReadOnePartition(t *testing.T) {
 	require.Greater(t, read, 25)
 }
 
-// mentions reports whether a statement names a table that has partitions.
+// mentions reports whether a statement names a partitioned table.
 func mentions(text string) bool {
 	return slices.ContainsFunc(historyTables, func(table string) bool {
 		return regexp.MustCompile(`(FROM|JOIN|UPDATE|INTO) ` + table + `\b`).MatchString(text)
 	})
 }
 
-// elements are the types of the elements of arrays, by those of the arrays.
+// elements maps the types of arrays to those of their elements.
 var elements = map[uint32]uint32{1000: oidBool, 1001: oidBytea, 1016: oidInt8, 1009: oidText, 2951: oidUUID}
 
-// perform runs a statement with values of a job that is there, and undoes it.
+// perform runs a statement with values of an existing job, and rolls it back.
 func perform(t *testing.T, c *conn, name string, id journal.JobID, n int64) (lines []string, failed bool) {
 	t.Helper()
 	require.NoError(t, c.require(t.Context(), name))
@@ -200,8 +200,8 @@ func perform(t *testing.T, c *conn, name string, id journal.JobID, n int64) (lin
 	return lines, false
 }
 
-// W10: what is written to the history of a job that is not there is an error, as a
-// lost test-and-set is, and no row that is left out.
+// W10: a write to the history of a job that does not exist is an error, like a lost test-and-set.
+// The row is not just left out.
 func TestRowsOfNoJob(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)

@@ -20,7 +20,7 @@ type pastPause struct {
 
 type pastEnd struct{ asks, child journal.JobID }
 
-// ask adds what the state was not asked for before.
+// ask adds what the state has not been asked for yet.
 func (p *past) ask(job journal.JobID, st *collation.State, need *collation.Need) {
 	for _, k := range need.Past {
 		if first(&st.Past, k) {
@@ -39,7 +39,7 @@ func (p *past) ask(job journal.JobID, st *collation.State, need *collation.Need)
 	}
 }
 
-// first says whether a key was not asked for before, and makes it a member.
+// first adds a key as a member, and says whether it was not asked for before.
 func first[K comparable, V any](m *map[K]V, k K) bool {
 	if *m == nil {
 		*m = make(map[K]V, 1)
@@ -52,7 +52,7 @@ func first[K comparable, V any](m *map[K]V, k K) bool {
 	return true
 }
 
-// readsPast are the statements for it.
+// readsPast returns the statements for p.
 func (c *committer) readsPast(p *past) (steps []step) {
 	if len(p.results) > 0 {
 		steps = append(steps, step{"load_past", places(p.results), func(v row) error {
@@ -108,8 +108,8 @@ func (p *past) places() [][]byte {
 	return [][]byte{job.value(), kind.value(), name.value(), position.value(), activity.value(), dad.value()}
 }
 
-// readPastPause takes what the latest generation has recorded, if it is of this instance
-// and element. Where compensations of the function have run, nothing of it is taken.
+// readPastPause takes the record of the latest generation, if it is of this instance and element.
+// It takes nothing if compensations of the function have run.
 func (c *committer) readPastPause(at pastPause, v row) error {
 	st := c.states[at.job]
 	e, err := decode(at.job, v.bytes(3))
@@ -124,7 +124,7 @@ func (c *committer) readPastPause(at pastPause, v row) error {
 	return nil
 }
 
-// readPastEffects reads how earlier generations left the effects that are asked for.
+// readPastEffects reads the state of the wanted effects in earlier generations.
 func (w *wanted) readPastEffects(l *store.Loaded) []step {
 	if len(w.pastKeys) == 0 {
 		return nil
@@ -141,7 +141,7 @@ func (w *wanted) readPastEffects(l *store.Loaded) []step {
 		}
 		k := w.pastKeys[v.int(effectWidth)-1].chain
 		h := l.Chains[collation.RowKey{Job: k.job, GUID: k.guid}]
-		if h == nil || h.Past[f.Key] != nil { // that of the latest generation
+		if h == nil || h.Past[f.Key] != nil { // the latest generation comes first
 			return nil
 		}
 		if h.Past == nil {
@@ -157,7 +157,7 @@ func (w *wanted) readPastEffects(l *store.Loaded) []step {
 	}}}
 }
 
-// queueNexts gives the keys of closed jobs to those that resume them.
+// queueNexts records in closed jobs which jobs resume them.
 func queueNexts(b *batch, plans []*collation.Plan) {
 	job, next := uuids(len(plans)), uuids(len(plans))
 	for _, p := range plans {

@@ -11,8 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// storedPause is a pause in the column of its row, whose value is a JSON array of
-// them.
+// storedPause is one pause in the pauses column, which holds a JSON array.
 type storedPause struct {
 	Kind     journal.PauseKind `json:"kind"`
 	Name     string            `json:"name"`
@@ -23,7 +22,7 @@ type storedPause struct {
 	Came     bool              `json:"came,omitempty"`
 }
 
-// encodePauses gives the column's value; nil, which is NULL, for none.
+// encodePauses returns the column's value; nil, which is NULL, for none.
 func encodePauses(pauses []collation.Pause) []byte {
 	if len(pauses) == 0 {
 		return nil
@@ -35,12 +34,12 @@ func encodePauses(pauses []collation.Pause) []byte {
 	}
 	b, err := json.Marshal(out)
 	if err != nil {
-		panic(fmt.Sprintf("postgres: encode pauses: %v", err)) // strings and booleans
+		panic(fmt.Sprintf("postgres: encode pauses: %v", err)) // strings and booleans cannot fail
 	}
 	return b
 }
 
-// decodePauses reads the column's value: errCorrupt for what was not written here.
+// decodePauses reads the column's value: errCorrupt unless this package wrote it.
 func decodePauses(b []byte) ([]collation.Pause, error) {
 	if b == nil {
 		return nil, nil
@@ -69,9 +68,9 @@ func decodePauses(b []byte) ([]collation.Pause, error) {
 	return out, nil
 }
 
-// Pauses lists what the durable function of a request waited or waits for (E12),
-// in one trip. A pause that is recorded is not listed as open any more, though its
-// row may still say so: step 2 takes it off (1.7).
+// Pauses lists what the durable function of a request has waited for, and still waits for (E12),
+// in one trip. The row may still name a pause that has come, until step 2 removes it (1.7);
+// Pauses does not list it as open.
 func (s *Store) Pauses(ctx context.Context, job journal.JobID, request journal.GUID) ([]store.Pause, error) {
 	var all []store.Pause
 	came := map[journal.PauseRef]bool{}
@@ -100,7 +99,7 @@ func (s *Store) Pauses(ctx context.Context, job journal.JobID, request journal.G
 	return all, err
 }
 
-// resolvedWrite is a pause that has come (E12).
+// resolvedWrite is a pause that was resolved (E12).
 type resolvedWrite struct {
 	job journal.JobID
 	*collation.ResolvedWait

@@ -12,7 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// E12: the column gives back what was put into it, whatever the names.
+// E12: the column reads as it was written, whatever the names.
 func TestE12PausesOfARow(t *testing.T) {
 	t.Parallel()
 	require.Nil(t, encodePauses(nil), "NULL")
@@ -35,8 +35,8 @@ func TestE12PausesOfARow(t *testing.T) {
 	})
 }
 
-// J4, C10: a row whose pauses cannot be read is trouble of its own job. Nobody is
-// given half of it, and it holds up no other.
+// J4, C10: a row with unreadable pauses is a fault of its own job. Nobody gets half of it, and
+// other jobs go on.
 func TestPausesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{"x", `{}`, `[{"guid":"1"}]`, `[{"when":1}]`, `[`} {

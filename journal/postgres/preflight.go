@@ -9,16 +9,15 @@ import (
 // minServer is the oldest server version that the statements are tested on.
 const minServer = 150000
 
-// Preflight is what the database says of itself at start (4.4).
+// Preflight is the result of the checks at start (4.4).
 type Preflight struct {
 	Server   string   // its version
-	Facts    []string // what was checked, one line each, to be printed
+	Facts    []string // what was checked, one line each, for people
 	Warnings []string // what does not break the promise
 }
 
-// Preflight checks the settings on which the promise rests, and refuses what
-// would break it with an error that names every fault (4.4). A schema of
-// another version is store.ErrSchema.
+// Preflight checks the server settings that the promise rests on (4.4). Its error names every
+// setting that would break it. A schema of another version is store.ErrSchema.
 func (s *Store) Preflight(ctx context.Context) (*Preflight, error) {
 	p := &Preflight{}
 	var faults []string
@@ -41,7 +40,7 @@ func (s *Store) Preflight(ctx context.Context) (*Preflight, error) {
 	return p, nil
 }
 
-// serverSettings are those of the server on which the promise rests, as it spells them.
+// serverSettings are these settings, as the server spells them.
 type serverSettings struct {
 	version   int64
 	server    string // the version in words
@@ -52,7 +51,7 @@ type serverSettings struct {
 	standby   bool
 }
 
-// judge notes what the settings are, and returns what breaks the promise.
+// judge records the settings, and returns the faults that break the promise.
 func (p *Preflight) judge(is *serverSettings) (faults []string) {
 	p.Server = is.server
 	must := func(ok bool, what, value, do string) {
@@ -73,7 +72,7 @@ func (p *Preflight) judge(is *serverSettings) (faults []string) {
 	return faults
 }
 
-// durable reports whether a commit is on disk before it is acknowledged.
+// durable says whether a commit is on disk before it is acknowledged.
 func durable(setting string) bool {
 	return setting == "on" || setting == "remote_write" || setting == "remote_apply"
 }

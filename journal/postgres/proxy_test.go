@@ -23,7 +23,7 @@ type proxy struct {
 	group sync.WaitGroup
 }
 
-// through gives a DSN that leads through a new proxy.
+// through returns a DSN that leads through a new proxy.
 func through(t testing.TB, dsn string) (*proxy, string) {
 	t.Helper()
 	u, err := url.Parse(dsn)
@@ -73,7 +73,7 @@ func (p *proxy) accept() {
 	}
 }
 
-// pass copies until an end, or until look says no.
+// pass copies until the stream ends or look returns false.
 func (p *proxy) pass(from, to net.Conn, look func([]byte) bool) {
 	defer func() {
 		_ = from.Close()

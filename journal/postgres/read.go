@@ -12,7 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// defaultPage is the number of jobs on a page that names no limit.
+// defaultPage is the number of jobs on a page without a limit.
 const defaultPage = 100
 
 // FindJob returns the id of the job that has the key: store.ErrNotFound.
@@ -44,8 +44,7 @@ func (s *Store) Payload(ctx context.Context, id journal.JobID, digest journal.Di
 	return body, err
 }
 
-// Job reads a job with its instances and open rows, on one snapshot:
-// store.ErrNotFound.
+// Job reads a job with its instances and open rows from one snapshot: store.ErrNotFound.
 func (s *Store) Job(ctx context.Context, id journal.JobID) (*store.JobView, error) {
 	var view *store.JobView
 	err := s.look(ctx, "job", func(c *conn) error {
@@ -56,7 +55,7 @@ func (s *Store) Job(ctx context.Context, id journal.JobID) (*store.JobView, erro
 			step{"job_view", arg, func(v row) error { view = x; return s.readView(v, x) }},
 			step{"audit_instances", arg, func(v row) error {
 				key, i := collation.InstanceKey{Activity: v.text(0), DAD: collation.DAD(v.text(1))}, readInstance(v, 2)
-				if i.Ledger != 0 { // others only point to the output of a pass or an element
+				if i.Ledger != 0 { // a row without a ledger only points to the output of a pass or an element
 					x.Instances = append(x.Instances, store.InstanceView{Key: key, Instance: *i})
 				}
 				return nil
@@ -77,7 +76,7 @@ func (s *Store) Job(ctx context.Context, id journal.JobID) (*store.JobView, erro
 		return nil, err
 	case view == nil:
 		return nil, fmt.Errorf("%w: job %s", store.ErrNotFound, id)
-	case view.State == journal.JobExpired: // nobody sees half of what is being removed
+	case view.State == journal.JobExpired: // a tombstone: its history is being removed
 		return &store.JobView{JobSummary: view.JobSummary, Ended: true}, nil
 	}
 	return view, nil
@@ -114,7 +113,7 @@ func (s *Store) readSummary(v row) store.JobSummary {
 	return j
 }
 
-// Jobs lists jobs, newest first.
+// Jobs lists jobs, newest first, without those that another has resumed.
 func (s *Store) Jobs(ctx context.Context, f store.JobFilter) ([]store.JobSummary, error) {
 	started, id := int64(math.MaxInt64), journal.JobID{}
 	if f.Before != "" {
@@ -145,7 +144,7 @@ func (s *Store) Jobs(ctx context.Context, f store.JobFilter) ([]store.JobSummary
 	return all, err
 }
 
-// Counts counts the jobs by state.
+// Counts counts the jobs by state, without those that another has resumed.
 func (s *Store) Counts(ctx context.Context) (map[journal.JobState]int64, error) {
 	counts := map[journal.JobState]int64{}
 	err := s.look(ctx, "counts", func(c *conn) error {
@@ -158,15 +157,14 @@ func (s *Store) Counts(ctx context.Context) (map[journal.JobState]int64, error) 
 	return counts, err
 }
 
-// Ended says of each job whether it has ended, completion tasks included, or is
-// quarantined.
+// Ended says of each job whether it has ended, completion tasks included, or is quarantined.
 func (s *Store) Ended(ctx context.Context, ids []journal.JobID) (map[journal.JobID]bool, error) {
 	ended := make(map[journal.JobID]bool, len(ids))
 	err := s.query(ctx, "jobs_ended", nil, func(v row) error { ended[v.job(0)] = v.bool(1); return nil }, pUUIDs(ids))
 	return ended, err
 }
 
-// Outcomes says of jobs, at most store.MaxOutcomes, how they ended.
+// Outcomes says how jobs ended, at most store.MaxOutcomes at a time.
 func (s *Store) Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.JobID]store.Outcome, error) {
 	if len(ids) > store.MaxOutcomes {
 		return nil, tooMany("outcomes", len(ids), store.MaxOutcomes)
@@ -174,8 +172,8 @@ func (s *Store) Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.
 	outcomes := make(map[journal.JobID]store.Outcome, len(ids))
 	err := s.query(ctx, "jobs_outcome", nil, func(v row) error {
 		id, o := v.job(0), store.Outcome{Key: v.text(1), State: journal.JobState(v.text(2)), Ended: v.bool(3)}
-		for body := 4; body <= 5; body++ { // the latter says the output
-			if v.null(body) || o.State == journal.JobExpired { // nobody sees half of what is being removed
+		for body := 4; body <= 5; body++ { // the second has the output
+			if v.null(body) || o.State == journal.JobExpired { // a tombstone shows nothing of its history
 				continue
 			}
 			e, err := decode(id, v.bytes(body))

@@ -9,7 +9,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// marker names a batch and the backend that was to commit it (J4).
+// marker names a batch and the backend that sends its COMMIT (J4).
 type marker struct {
 	session journal.GUID
 	seq     int64
@@ -17,14 +17,13 @@ type marker struct {
 	name    string
 }
 
-// resolveDelay is the pause between attempts to find out an outcome.
+// resolveDelay is the pause between attempts to learn an outcome.
 const resolveDelay = 100 * time.Millisecond
 
-// resolve finds out what became of a commit whose answer was lost (J4): on a
-// new connection it inserts the same marker, which waits for the old
-// transaction, and then either finds the marker (nil: committed) or has taken
-// its place (store.ErrUnavailable: nothing was committed, and nothing will
-// be). store.ErrUnknown when the database could not be asked in time.
+// resolve finds out the outcome of a commit whose answer was lost (J4). On a new connection it
+// inserts the same marker; that insert waits for the old transaction. If the marker exists, the
+// batch was committed: nil. If the insert takes its place, nothing was or will be committed:
+// store.ErrUnavailable. store.ErrUnknown: the database did not answer in time.
 func (s *Store) resolve(ctx context.Context, m marker, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.ResolveTimeout)
 	defer cancel()
@@ -46,8 +45,8 @@ func (s *Store) resolve(ctx context.Context, m marker, cause error) error {
 	}
 }
 
-// outcome asks once. An attempt that itself ends unknown is repeated: whoever
-// took the marker's place has left that in it.
+// outcome asks once. An attempt of unknown outcome can be repeated: a marker that takes the
+// batch's place says so itself.
 func (s *Store) outcome(ctx context.Context, m marker) (committed bool, err error) {
 	c, raw, err := s.dial(ctx, newSession())
 	if err != nil {

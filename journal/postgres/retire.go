@@ -21,28 +21,28 @@ var moveText string
 const (
 	// retireMoves bounds the jobs that one call moves.
 	retireMoves = 100
-	// retirePage is how many jobs of a partition are read at once for an archive.
+	// retirePage is how many jobs of a partition an archive reads at once.
 	retirePage = 1000
-	// retireQuiet is how long ago, at least, it was noted that a partition was closed: who
-	// drew one of its numbers and has written nothing yet has done so by then. Whoever
-	// has not committed is waited for besides.
+	// retireQuiet is how long a partition must have been closed. By then a transaction that drew
+	// one of its numbers has written something. Those that have not committed are waited for,
+	// too.
 	retireQuiet = time.Minute
 )
 
-// historyTables are the tables that have partitions. Of a partition that is dropped the
-// entries go first: while they are attached, it was not archived yet.
+// historyTables are the partitioned tables. A partition's entries are dropped first: while they
+// are attached, the partition was not archived.
 var historyTables = []string{"entries", "receipts", "instances", "effects", "payloads", "resolved_waits"}
 
-// part is a partition in which no job begins any more.
+// part is a partition in which no new job begins.
 type part struct {
 	p      int64
-	live   int64 // no job below this number is more than a tombstone
-	closed int64 // when the next one was opened
+	live   int64 // below this number only tombstones are left
+	closed int64 // when the next partition was opened
 }
 
 func (x *part) end() int64 { return (x.p + 1) * partitionJobs }
 
-// archiveName is what an archive calls it.
+// archiveName returns the partition's name in an archive.
 func (s *Store) archiveName(x *part) string {
 	class := classOfPart(x.p)
 	return fmt.Sprintf("%s-%s-%d", s.cfg.Space, classes[class].name, x.p-int64(class)*(classNumbers/partitionJobs))
@@ -58,7 +58,7 @@ func (s *Store) Retire(ctx context.Context, archive store.Archive) (more bool, e
 		if err != nil || !mine {
 			return err
 		}
-		defer func() { _ = c.query(context.WithoutCancel(ctx), "retire_unlock", nil, key) }() // it ends with the session at the latest
+		defer func() { _ = c.query(context.WithoutCancel(ctx), "retire_unlock", nil, key) }() // at the latest the end of the session unlocks
 		more, err = s.retire(ctx, c, func(x *part) error {
 			if archive != nil {
 				archived = archive(ctx, s.archiveName(x), func(visit store.Visit) error { return s.eachOf(ctx, c, x, visit) })
@@ -76,7 +76,7 @@ func (s *Store) Retire(ctx context.Context, archive store.Archive) (more bool, e
 	return more && err == nil, err
 }
 
-// retire does a bounded part: it drops a partition, or moves some jobs.
+// retire does a bounded part: it drops a partition or moves some jobs.
 func (s *Store) retire(ctx context.Context, c *conn, archive func(*part) error) (more bool, err error) {
 	var parts []part
 	now := int64(0)
@@ -88,7 +88,7 @@ func (s *Store) retire(ctx context.Context, c *conn, archive func(*part) error) 
 	if err != nil {
 		return false, err
 	}
-	var failed error // of one partition: it keeps no other from being dropped
+	var failed error // the first fault; other partitions are still dropped
 	for i := range parts {
 		x := &parts[i]
 		living, err := s.living(ctx, c, x)
@@ -111,8 +111,8 @@ type numbered struct {
 	n  int64
 }
 
-// living lists the first jobs of a partition that are more than a tombstone, and notes
-// where they begin, so that nobody looks through the tombstones before them again.
+// living lists the first jobs of a partition that are not tombstones. It also records where they
+// begin, so that the tombstones before them are not read again.
 func (s *Store) living(ctx context.Context, c *conn, x *part) (out []numbered, err error) {
 	err = c.query(ctx, "retire_live", func(v row) error {
 		out = append(out, numbered{v.job(0), v.int(1)})
@@ -126,9 +126,9 @@ func (s *Store) living(ctx context.Context, c *conn, x *part) (out []numbered, e
 	})
 }
 
-// moveAll moves jobs that outlive their partition to the next class, each in a
-// transaction of its own. One that somebody has, or a row of it, is left for the next
-// time; one that cannot be moved stays, and keeps its partition.
+// moveAll moves jobs that outlive their partition to the next class, each in its own transaction.
+// A job that another transaction has locked, itself or a row of it, is left for the next call. A
+// job that cannot be moved stays, and so does its partition.
 func (s *Store) moveAll(ctx context.Context, c *conn, x *part, jobs []numbered) (more bool, failed error) {
 	to := &classes[(classOfPart(x.p)+1)%len(classes)]
 	moved := 0
@@ -153,8 +153,8 @@ func (s *Store) moveAll(ctx context.Context, c *conn, x *part, jobs []numbered) 
 	return moved > 0, failed
 }
 
-// move gives a job a number of another class, and its history with it, and checks the
-// chains where they are now.
+// move gives a job and its history a number of another class, and checks the chains under the new
+// number.
 func (s *Store) move(ctx context.Context, c *conn, job numbered, to *class) (bool, error) {
 	var header *collation.Job
 	err := c.query(ctx, "retire_job", func(v row) error { j := s.readJob(v); header = &j; return nil }, pUUID(job.id), pInt(job.n))
@@ -174,11 +174,11 @@ func (s *Store) move(ctx context.Context, c *conn, job numbered, to *class) (boo
 	return true, c.intact(ctx, header, n)
 }
 
-// errBroken says that the entries of a job are not a chain.
+// errBroken says that the entries of a job are not intact chains.
 var errBroken = errors.New("its journal is not intact: see what journal-verify says of it")
 
-// intact checks that the entries under a number are chains (J9), and that the main one
-// ends where the job's row says.
+// intact checks that the entries under a number are chains (J9), and that the main chain ends at
+// the head in the job's row.
 func (c *conn) intact(ctx context.Context, job *collation.Job, n int64) error {
 	heads := map[journal.GUID]journal.Head{}
 	for r, err := range c.chains(ctx, numbered{job.ID, n}) {
@@ -206,8 +206,8 @@ func (c *conn) chains(ctx context.Context, job numbered) iter.Seq2[journal.Recor
 	return c.records(ctx, job.id, "retire_chains", pInt(job.n))
 }
 
-// drop archives a partition and drops its tables. What a process that died has left
-// half done is finished.
+// drop archives a partition and drops its tables. It also finishes what a process that died had
+// begun.
 func (s *Store) drop(ctx context.Context, c *conn, x *part, archive func(*part) error) error {
 	owner, err := c.owner(ctx)
 	if err != nil {
@@ -237,7 +237,7 @@ func (s *Store) drop(ctx context.Context, c *conn, x *part, archive func(*part) 
 	if err := c.exec(ctx, "SET ROLE "+owner); err != nil {
 		return err
 	}
-	defer func() { _ = c.exec(context.WithoutCancel(ctx), "RESET ROLE") }() // a connection that is lost has no role
+	defer func() { _ = c.exec(context.WithoutCancel(ctx), "RESET ROLE") }() // a new connection has no role set
 	for _, t := range tables {
 		how := " CONCURRENTLY"
 		if t.pending {

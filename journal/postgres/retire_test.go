@@ -17,7 +17,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// W11: every time that a flow may give has the class that drops it soonest, and has one.
+// W11: every time that a flow can give has a class, the one that drops it soonest.
 func TestClassOf(t *testing.T) {
 	t.Parallel()
 	for keep, name := range map[time.Duration]string{
@@ -60,7 +60,7 @@ func TestTenure(t *testing.T) {
 	}
 }
 
-// keep starts jobs that are kept so long once they have closed.
+// keep starts jobs that are kept for that time after their close.
 func keep(t testing.TB, s *Store, c store.Committer, d time.Duration, keys ...string) (ids []journal.JobID) {
 	t.Helper()
 	var wants []store.Want
@@ -82,7 +82,7 @@ func keep(t testing.TB, s *Store, c store.Committer, d time.Duration, keys ...st
 	return ids
 }
 
-// shut opens the next partition of a class, and has the one before closed for so long.
+// shut opens the next partition of a class, as if the one before had been closed for that time.
 func shut(t testing.TB, s *Store, class int, since time.Duration) {
 	t.Helper()
 	require.NoError(t, s.Extend(t.Context()))
@@ -96,14 +96,13 @@ func shut(t testing.TB, s *Store, class int, since time.Duration) {
 		since.Microseconds(), classNumbers/partitionJobs, class)))
 }
 
-// settled waits for the transactions that were under way, of other tests as well: those
-// who drew numbers may be among them.
+// settled waits for all running transactions, also of other tests: they may have drawn numbers.
 func settled(t testing.TB, s *Store) {
 	t.Helper()
 	waitFor(t, s, "SELECT 1 WHERE (SELECT max(opener) FROM partitions) < pg_snapshot_xmin(pg_current_snapshot())")
 }
 
-// expireAll makes tombstones of what is due.
+// expireAll makes tombstones of all due jobs.
 func expireAll(t testing.TB, s *Store) {
 	t.Helper()
 	for more := true; more; {
@@ -113,7 +112,7 @@ func expireAll(t testing.TB, s *Store) {
 	}
 }
 
-// archived is what an archive was given.
+// archived is what an archive received.
 type archived struct {
 	names   []string
 	entries map[journal.JobID]int64
@@ -142,8 +141,8 @@ func (a *archived) keep(_ context.Context, name string, each func(store.Visit) e
 	return errors.Join(err, a.fails)
 }
 
-// W11: a partition stays while a job of it is more than a tombstone; then it is archived
-// and dropped, and what others have is untouched. Tombstones stay.
+// W11: a partition stays while it has a job that is not a tombstone. Then it is archived and
+// dropped, and other partitions are untouched. Tombstones stay.
 func TestW11Retire(t *testing.T) {
 	t.Parallel()
 	s := fresh(t, func(c *Config) { c.Space = "retire" })
@@ -211,8 +210,8 @@ func heads(t testing.TB, s *Store, id journal.JobID) journal.Head {
 	return v.Head
 }
 
-// W11: a job that outlives its partition is moved with all its history, unless somebody
-// has it or its chain is broken; and it goes on where it is.
+// W11: a job that outlives its partition is moved with its whole history, unless it is locked or
+// its chain is broken, and then goes on.
 func TestW11Moves(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
@@ -269,7 +268,7 @@ func TestW11Moves(t *testing.T) {
 	requireWholeOrTombstone(t, s, long, map[journal.JobID]journal.Head{long: heads(t, s, long)})
 }
 
-// W11: a partition stays while somebody who drew one of its numbers may still commit.
+// W11: a partition stays while a transaction that drew one of its numbers may still commit.
 func TestW11RetireWaits(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
@@ -297,9 +296,9 @@ func TestW11RetireWaits(t *testing.T) {
 	require.Equal(t, before, partitions(t, s))
 }
 
-// W11: whoever has drawn a number and waits for somebody else has a transaction id, by
-// which the drop of a partition waits for him. A draw gives one now and then by itself,
-// after a checkpoint, and not five in a row.
+// W11: a transaction that has drawn a number and waits for another has a transaction id, so that
+// the drop of a partition waits for it. After a checkpoint a draw happens to give an id itself,
+// but not five in a row.
 func TestW11NumbersHaveATransaction(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
@@ -322,7 +321,7 @@ func TestW11NumbersHaveATransaction(t *testing.T) {
 	}
 }
 
-// W11: a job that cannot be moved keeps its own partition, and no other.
+// W11: a job that cannot be moved keeps its partition, and no other one.
 func TestW11RetireGoesOn(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
@@ -341,8 +340,8 @@ func TestW11RetireGoesOn(t *testing.T) {
 	require.Positive(t, s.rows(t, historyOf("entries", broken[0])))
 }
 
-// W11: what a process that died has left half done is finished by the next, and not
-// archived anew: the entries had gone.
+// W11: a process finishes what a dead one left half done, and does not archive it again, since
+// the entries had gone.
 func TestW11RetireDies(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
@@ -375,8 +374,8 @@ func TestW11RetireDies(t *testing.T) {
 	partitions(t, s)
 }
 
-// W11: while jobs begin, end, expire and are moved, and partitions are opened and
-// dropped under them, every job that is more than a tombstone is whole.
+// W11: while jobs begin, end, expire and move, and partitions are opened and dropped, every job
+// that is not a tombstone is whole.
 func TestW11UnderLoad(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)

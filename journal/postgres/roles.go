@@ -18,11 +18,10 @@ var roleNames = []string{"owner", "engine", "worker", "sealer", "retention", "ve
 // RoleName is the name of a group role of a space: quipu_<space>_<role>.
 func RoleName(space, role string) string { return schemaOf(space) + "_" + role }
 
-// Roles creates the group roles of the space where they are missing, and
-// grants each what it needs and no more (4.5): engine, worker, sealer,
-// retention, verifier, and owner, which has the schema. A login role becomes a
-// member of what its process does. It needs CREATEROLE and the rights of the
-// schema's owner; it may be repeated, and must be after a migration.
+// Roles creates the group roles of the space that are missing, and grants each only what it needs
+// (4.5): engine, worker, sealer, retention, verifier, and owner, which owns the schema. A login
+// becomes a member of the roles that its process plays. Roles needs CREATEROLE and the rights of
+// the schema's owner. Repeat it after each migration.
 func (s *Store) Roles(ctx context.Context) error {
 	return s.call(ctx, "roles", func(c *conn) error {
 		var text strings.Builder
@@ -44,7 +43,7 @@ func (s *Store) Roles(ctx context.Context) error {
 		text.WriteString(strings.NewReplacer(words...).Replace(roleGrants))
 		text.WriteString("COMMIT")
 		if err := c.exec(ctx, text.String()); err != nil {
-			_ = c.exec(context.WithoutCancel(ctx), "ROLLBACK") // ends what is left of the transaction
+			_ = c.exec(context.WithoutCancel(ctx), "ROLLBACK") // ends an open transaction
 			return err
 		}
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// C4: the table itself refuses ledgers that break a law, whoever writes them.
+// C4: the table refuses ledgers that break a law, whatever writes them.
 func TestActivityLedgerChecks(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -45,7 +45,7 @@ func TestActivityLedgerChecks(t *testing.T) {
 	}
 }
 
-// C4: arrivals are counted on joins only, and open elements are never negative.
+// C4: only joins count arrivals, and open elements are never negative.
 func TestInstanceChecks(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -110,8 +110,8 @@ func requireConstraint(t *testing.T, err error, constraint string, ledger int64)
 	require.Equal(t, constraint, pg.ConstraintName, "%d", ledger)
 }
 
-// A schema of another version is refused, with what to do; Migrate brings an
-// absent one forward, may be repeated, and does not go back.
+// A schema of another version is refused, with advice. Migrate makes a missing one, may be
+// repeated, and never goes back.
 func TestSchemaVersions(t *testing.T) {
 	t.Parallel()
 	dsn := devtest.Postgres(t)
@@ -135,7 +135,7 @@ func TestSchemaVersions(t *testing.T) {
 	require.ErrorIs(t, s.Migrate(t.Context()), store.ErrSchema)
 }
 
-// Spaces whose names differ in - and _ alone would share a schema: refused.
+// Spaces whose names differ only in - and _ would share a schema, so the second is refused.
 func TestSpacesThatCollide(t *testing.T) {
 	t.Parallel()
 	for _, space := range []string{"", "A", "1a", "a b", `a"b`, strings.Repeat("a", 33), "ä"} {
@@ -210,7 +210,7 @@ func as(t *testing.T, s *Store, name string) *Store {
 	return r
 }
 
-// 4.5, W8: whoever holds a session, or ends one.
+// 4.5, W8: the roles that may hold and end sessions.
 func TestRolesOfSessions(t *testing.T) {
 	t.Parallel()
 	s := fresh(t, func(c *Config) { c.Space = "roles" })
@@ -229,8 +229,8 @@ func TestRolesOfSessions(t *testing.T) {
 	}
 }
 
-// J7, 4.5: each role can do its work, none but the owner can change what was
-// journaled, and the verifier can only read.
+// J7, 4.5: each role can do its work, only the owner can change what was journaled, and the
+// verifier can only read.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	s := fresh(t, func(c *Config) { c.Space = "roles" })
@@ -296,8 +296,8 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// J7, 4.5: the engine delivers signals, begins children and uses keys again; it
-// is retention that removes expired jobs, and nobody else can.
+// J7, 4.5: the engine delivers signals, begins children and reuses keys. Only retention can
+// remove expired jobs.
 func TestRolesOfSignalsAndExpiry(t *testing.T) {
 	t.Parallel()
 	s := fresh(t, func(c *Config) { c.Space = "roles2" })

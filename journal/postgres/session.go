@@ -15,15 +15,15 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Limits of what a session does for others.
+// Limits of the upkeep of sessions.
 const (
-	freeing    = 1000             // rows of one statement
-	endTime    = 30 * time.Second // of one look at dead sessions
-	heldAtMost = 10_000           // leases of one look at the own ones
+	freeing    = 1000             // rows that one statement frees
+	endTime    = 30 * time.Second // for one look at dead sessions
+	heldAtMost = 10_000           // leases that one call of Held lists
 )
 
-// session is a process's, on a connection of its own (W8). What may take long has
-// another one: it must not hold up a renewal.
+// session is the session of a process, on a connection of its own (W8). What may take long uses a
+// second connection, so that it does not hold up a renewal.
 type session struct {
 	s       *Store
 	id      int64
@@ -31,23 +31,23 @@ type session struct {
 	engines int
 	alive   line
 
-	over   atomic.Bool // it has been ended
+	over   atomic.Bool // the session has ended
 	slowly sync.Mutex  // held while slow is used
 	slow   line
 
 	mu    sync.Mutex
-	ended []string // sessions of others, not told yet
+	ended []string // dead processes that Renew has not reported yet
 }
 
-// line is a connection that is made when it is needed.
+// line is a connection that is opened on demand.
 type line struct {
 	s    *Store
-	uses []string // statements, prepared when it connects
-	conn *conn    // nil: none
+	uses []string // statements that are prepared when it connects
+	conn *conn    // nil until it connects
 	raw  *pgx.Conn
 }
 
-// Statements of a session, by the lines.
+// Statements of a session, one list for each line.
 var (
 	sessionStatements = []string{"session_open", "session_renew", "session_lost", "session_end"}
 	endStatements     = []string{"session_end_dead", "session_dead", "session_free", "session_resend", "session_forget", "session_held", "announce"}
@@ -92,8 +92,7 @@ func (x *session) Next() time.Duration { return x.next }
 // Engines implements store.Session.
 func (x *session) Engines() int { return x.engines }
 
-// call runs one statement. A connection that fails is given up; the next call makes
-// another.
+// call runs one statement. After an error it closes the connection; the next call opens another.
 func (l *line) call(ctx context.Context, op, name string, visit func(row) error, params ...[]byte) error {
 	err := l.connect(ctx)
 	if err == nil {
@@ -151,7 +150,7 @@ func (x *session) Renew(ctx context.Context) (ended []string, err error) {
 	return ended, nil
 }
 
-// endDead ends the sessions of the dead. It is called with slowly locked.
+// endDead ends the sessions of dead processes. The caller has locked slowly.
 func (x *session) endDead(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
@@ -174,7 +173,7 @@ func (x *session) endDead(ctx context.Context) {
 	x.ended = append(x.ended, ended...)
 }
 
-// free frees what dead sessions held, and names those of which that was all.
+// free frees what dead sessions held, and names the processes of which nothing is left to free.
 func (x *session) free(ctx context.Context) (ended []string, err error) {
 	dead := map[int64]string{}
 	err = x.slow.call(ctx, "end sessions", "session_dead", func(v row) error {
@@ -200,8 +199,8 @@ func (x *session) free(ctx context.Context) (ended []string, err error) {
 	return ended, err
 }
 
-// all runs a statement that changes so many rows at most until it meets fewer, and
-// counts them.
+// all repeats a statement, which changes at most freeing rows, until it changes fewer. It counts
+// the rows.
 func (x *session) all(ctx context.Context, changed *int, name string, params ...[]byte) error {
 	for n := freeing; n == freeing; {
 		n = 0
@@ -254,8 +253,8 @@ func (x *session) Lost(ctx context.Context, leases []store.Lease) (lost []store.
 	return lost, err
 }
 
-// End implements store.Session. What a look that is under way would have to wait for
-// is left to the sessions of others.
+// End implements store.Session. It does not wait for a running look at dead sessions: the
+// sessions of others do that work.
 func (x *session) End(ctx context.Context) error {
 	defer x.alive.drop()
 	x.over.Store(true)

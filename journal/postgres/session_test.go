@@ -9,7 +9,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// W8: a session is not its connection: the next renewal has another.
+// W8: a session survives its connection: the next renewal uses a new one.
 func TestSessionOutlivesItsConnection(t *testing.T) {
 	t.Parallel()
 	s := open(t)

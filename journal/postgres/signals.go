@@ -10,12 +10,11 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// mailbox is one that is read, under its lock: nobody else ends or adds waits of it,
-// but for jobs that take their own back, which the test-and-set of each wait finds
-// (J3).
+// mailbox is a mailbox that is read under its lock. Nobody else adds or ends waits of it, except
+// jobs that cancel their own; the test-and-set of each wait finds that (J3).
 type mailbox struct {
 	collation.Box
-	ask  int          // waits to be read next
+	ask  int          // how many waits to read next
 	last waitPosition // of the last wait that was read
 }
 
@@ -29,11 +28,11 @@ type waitPosition struct {
 type mail struct {
 	boxes   []*mailbox // each once
 	of      map[journal.JobID]*mailbox
-	signals []rowKey       // whose rows are asked for
+	signals []rowKey       // signals whose rows are wanted
 	known   []journal.GUID // signals from outside
 }
 
-// askMail adds a mailbox, of which one signal more, mostly, takes one wait.
+// askMail adds a mailbox. Each want of it is mostly one signal, and takes one wait.
 func (m *mail) askMail(w *store.Want) {
 	if !w.Known.IsZero() {
 		m.known = append(m.known, w.Known)
@@ -56,8 +55,8 @@ func (m *mail) askMail(w *store.Want) {
 	}
 }
 
-// lockMail locks the mailboxes. Without wait those that another transaction holds are
-// left out: what the next statements read is read of those that were locked.
+// lockMail locks the mailboxes. Without wait it skips those that another transaction has locked;
+// the next statements read only locked ones.
 func (m *mail) lockMail(l *store.Loaded, wait bool) []step {
 	if len(m.boxes) == 0 {
 		return nil
@@ -83,7 +82,7 @@ func (m *mail) lockMail(l *store.Loaded, wait bool) []step {
 	}}}
 }
 
-// readMail are the statements that read the mailboxes, and the records of signals.
+// readMail returns the statements that read the mailboxes, and the records of signals.
 func (m *mail) readMail(l *store.Loaded) (steps []step) {
 	if len(m.known) > 0 {
 		steps = append(steps, step{"signals_known", [][]byte{pUUIDs(m.known)}, func(v row) error {
@@ -124,7 +123,7 @@ func (m *mail) readMail(l *store.Loaded) (steps []step) {
 	return steps
 }
 
-// look reads the next waits of mailboxes.
+// look returns the step that reads the next waits of mailboxes.
 func (m *mail) look(boxes ...*mailbox) step {
 	n := len(boxes)
 	id, since, guid, most := uuids(n), ints(n), uuids(n), ints(n)
@@ -133,7 +132,7 @@ func (m *mail) look(boxes ...*mailbox) step {
 		since.int(int64(box.last.since))
 		guid.uuid(box.last.guid)
 		most.int(int64(box.ask))
-		box.All = true // until as many come as were asked for
+		box.All = true // until as many come as were asked for, there may be more
 	}
 	return step{"mail_waits", [][]byte{id.value(), since.value(), guid.value(), most.value()}, func(v row) error {
 		box := m.of[v.job(waitWidth)]

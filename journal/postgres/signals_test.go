@@ -72,8 +72,8 @@ func putSignal(t testing.TB, c store.Committer, id journal.JobID, x *collation.S
 	return collation.RowKey{Job: row.Job, GUID: row.GUID}
 }
 
-// J3, E13, P13: a wait is registered and its signal comes at the same moment, on
-// two connections. Whichever is first, no wake-up is lost and none is doubled.
+// J3, E13, P13: a wait is registered and its signal comes at the same moment, on two connections.
+// Whichever is first, no wake-up is lost or doubled.
 func TestE13SignalAndWaitAtOnce(t *testing.T) {
 	t.Parallel()
 	const rounds = 1000
@@ -125,8 +125,8 @@ func TestE13SignalAndWaitAtOnce(t *testing.T) {
 	require.Len(t, woken, rounds)
 }
 
-// J3: who locks several mailboxes locks them in one order, whatever the order
-// of his waits or signals: nobody waits for another in a circle.
+// J3: a transaction that locks several mailboxes always does so in one order, whatever the order
+// of its waits or signals, so that no deadlock arises.
 func TestJ3MailboxesAreLockedInOneOrder(t *testing.T) {
 	t.Parallel()
 	const rounds = 60
@@ -157,7 +157,7 @@ func TestJ3MailboxesAreLockedInOneOrder(t *testing.T) {
 	require.NoError(t, s.run(t, "SELECT 1 / (deadlocks = 0)::int FROM pg_stat_database WHERE datname = current_database()"))
 }
 
-// blocker is a connection of somebody else, in a transaction.
+// blocker is a connection of another process, in a transaction.
 func blocker(t testing.TB, s *Store, text string) *pgx.Conn {
 	t.Helper()
 	raw, err := pgx.Connect(t.Context(), s.cfg.DSN)
@@ -170,8 +170,8 @@ func blocker(t testing.TB, s *Store, text string) *pgx.Conn {
 
 const someoneWaits = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
-// P15: a delivery that meets a wait which its timer is just ending waits for
-// that transaction, and decides again: the signal is kept, or the wait takes it.
+// P15: a delivery that meets a wait which its timer is just ending waits for that transaction and
+// decides again: the signal is kept, or the wait takes it.
 func TestP15DeliveryWaitsForTheTimer(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"COMMIT", "ROLLBACK"} {
@@ -199,8 +199,8 @@ func TestP15DeliveryWaitsForTheTimer(t *testing.T) {
 	}
 }
 
-// The oldest wait that takes a signal is found behind any number of younger
-// demands: more of the mailbox is read until there is one, or there are no more.
+// The oldest wait that takes a signal is found behind any number of waits that do not: more of
+// the mailbox is read until one does, or none is left.
 func TestDeliverReadsOn(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -239,8 +239,8 @@ func TestDeliverReadsOn(t *testing.T) {
 	require.Len(t, v.Waits, 40)
 }
 
-// T11: a signal for all reaches no more than a transaction has room for. A row that
-// cannot be read is refused.
+// T11: a SignalAll reaches no more waits than a transaction has room for. A row that cannot be
+// read is refused.
 func TestT11DeliverIsBounded(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -266,8 +266,8 @@ func TestT11DeliverIsBounded(t *testing.T) {
 	require.ErrorIs(t, err, collation.ErrSignal)
 }
 
-// J3, W3: a mailbox that another transaction holds is left out of a Load that does
-// not wait, and holds up no other; the rows of its signals stay free.
+// J3, W3: a Load that does not wait leaves out a mailbox that another transaction has locked, and
+// others are not held up. The rows of its signals stay unlocked.
 func TestLoadLeavesBusyMailboxesOut(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -293,8 +293,8 @@ func TestLoadLeavesBusyMailboxesOut(t *testing.T) {
 	require.NoError(t, batch.Rollback(t.Context()))
 }
 
-// J5: a batch has one time, whatever it waited for and however many jobs it has: by
-// it an engine tells which rows it sends right after the commit.
+// J5: a batch has one time, whatever it waited for and however many jobs it has. By that time an
+// engine knows which rows it sends right after the commit.
 func TestJ5OneTimeForABatch(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// readHolder reads what has a key, with the input that the job was started with.
+// readHolder reads the job that has a key, with the input that it was started with.
 func readHolder(v row) (*collation.Holder, error) {
 	h := &collation.Holder{
 		ID: v.job(1), Generation: v.int(2), State: journal.JobState(v.text(3)),
@@ -30,15 +30,15 @@ func readHolder(v row) (*collation.Holder, error) {
 	return h, err
 }
 
-// abandon rolls the connection's transaction back. Where even that fails the
-// pool drops the connection, since it is in a transaction.
+// abandon rolls the connection's transaction back. If that fails too, the pool closes the
+// connection, since it is still in a transaction.
 func abandon(ctx context.Context, c *conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
 	_ = c.query(ctx, "rollback", nil)
 }
 
-// queueActive holds the flow versions of new jobs to those that are active.
+// queueActive checks that the flow versions of new jobs are still active.
 func (w *writes) queueActive(b *batch) {
 	for i := range w.births {
 		if p := w.births[i].Plan; p.Active && !slices.Contains(w.flows, *p.Entry.Flow) {
@@ -72,13 +72,13 @@ func queueBirths(b *batch, fresh []store.Chained) {
 	b.queue("write_jobs_new", triggers.value(), classes.value(), jobColumns.param(b, jobs))
 }
 
-// lostTo is what a test-and-set says that it was lost to.
+// lostTo matches what a test-and-set says that it lost.
 var lostTo = regexp.MustCompile(`"quipu: lost (keys|flows|payloads|hot jobs|hot rows) ([0-9,]+)"`)
 
 // lostSession is what write_marker says.
 const lostSession = `"quipu: lost sessions`
 
-// lost names what the writes were lost to, where the error says it.
+// lost turns an error into a LostError if it says what was lost.
 func (w *writes) lost(err error) error {
 	pg := serverError(err)
 	if pg == nil || !errors.Is(err, store.ErrLost) {

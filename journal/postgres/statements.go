@@ -11,13 +11,12 @@ import (
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// statements are the embedded statements by their names.
+// statements are the embedded statements by name.
 //
-// A file of sql has those of one topic. A statement begins with the line
-// "-- name: NAME"; the comment lines behind it are its contract, and then comes
-// its text. It is sent with "-- NAME: CONTRACT" as its first line, so that the
-// server's views say what runs. Where a text says {…}, a list of columns stands
-// (columns.go); LIST is its name:
+// A file of sql/ has the statements of one topic. A statement begins with the line
+// "-- name: NAME". The comment lines below are its contract, and then comes its text. It is sent
+// with "-- NAME: CONTRACT" as its first line, so that the server's views say what runs. {…} in a
+// text stands for a list of columns (columns.go), which LIST names:
 //
 //	{LIST}           the names of the columns
 //	{LIST:a}         what is read of them, by the alias a
@@ -50,7 +49,7 @@ func readStatements() map[string]string {
 	return all
 }
 
-// split adds the statements of a file.
+// split adds the statements of one file.
 func split(file string, all map[string]string) error {
 	first, rest, _ := strings.Cut("\n"+file, "\n"+nameLine)
 	if strings.TrimSpace(first) != "" {
@@ -76,18 +75,18 @@ func split(file string, all map[string]string) error {
 	return nil
 }
 
-// openText says whether something is open of the job with the id of a row; OFFSET 0
-// keeps it from being a join.
+// openText says whether a job has open rows; its id comes from the row with that alias. OFFSET 0
+// keeps the planner from turning it into a join.
 const openText = `(EXISTS (SELECT FROM dispatches x WHERE x.job = %[1]s.id OFFSET 0)
     OR EXISTS (SELECT FROM waits x WHERE x.job = %[1]s.id OFFSET 0) OR EXISTS (SELECT FROM dead_letters x WHERE x.job = %[1]s.id OFFSET 0))`
 
-// undone says of a request of the job with the alias whether compensations of it have
-// run, or are to.
+// undone says whether compensations of a request have run or will run; job is the alias of its
+// job.
 func undone(job, request string) string {
 	return "(" + undo(job, request, "completed") + " OR " + undoJob(job, request, "") + " OR " + undoOrdered(job, request) + ")"
 }
 
-// undoing says whether a job that runs them is still to end.
+// undoing says whether a job that runs these compensations has not ended.
 func undoing(job, request string) string {
 	return "(" + undoJob(job, request, " AND x.state IN ('open', 'quarantined')") + " OR " + undoOrdered(job, request) + ")"
 }
@@ -100,14 +99,14 @@ func undoJob(job, request, state string) string {
 	return fmt.Sprintf(`EXISTS (SELECT FROM jobs x WHERE x.parent_job = %s.id AND x.flow_name = 'quipu_undo' AND x.parent_leg1 = %s%s OFFSET 0)`, job, request, state)
 }
 
-// undoOrdered: that such a job is ordered is known of its sender alone.
+// undoOrdered says whether such a job is ordered; only the sender of its row tells that.
 func undoOrdered(job, request string) string {
 	return undo(job, request, "started") + fmt.Sprintf(` AND EXISTS (SELECT FROM dispatches x WHERE x.sender = %s.id AND x.undo OFFSET 0)`, job)
 }
 
 var placeholder = regexp.MustCompile(`\{[^}]*\}`)
 
-// expand puts the lists of columns into a text.
+// expand replaces the names of lists in a text by their columns.
 func expand(text string) (string, error) {
 	var broken error
 	text = placeholder.ReplaceAllStringFunc(text, func(s string) string {

@@ -29,7 +29,7 @@ func TestStatementsPrepare(t *testing.T) {
 	}))
 }
 
-// A file of statements that is not understood stops the process.
+// A malformed file of statements stops the process.
 func TestStatementFiles(t *testing.T) {
 	t.Parallel()
 	all := map[string]string{}
@@ -95,8 +95,8 @@ func TestTypesAreLists(t *testing.T) {
 	require.Equal(t, stored, written)
 }
 
-// explain is how the server would run a statement, whatever its parameters. The
-// tables are empty, so that nothing but the statement leads to an index.
+// explain returns the plan of a statement for any parameters. The tables are empty, so that only
+// the statement leads to an index.
 func explain(t *testing.T, c *conn, name string) []string {
 	t.Helper()
 	require.NoError(t, c.require(t.Context(), name))
@@ -115,10 +115,9 @@ func explain(t *testing.T, c *conn, name string) []string {
 	return lines
 }
 
-// J2: no statement reads a table or an index whole: each finds its rows by a
-// condition on the first column of an index, and what is taken oldest first comes so
-// out of it. What it knows of a key of the history is all in the condition: no rows of
-// it are read to be compared. Sessions are as few as processes, and partitions as few as their tables.
+// J2: no statement reads a whole table or index: each finds its rows by a condition on the first
+// column of an index, and the index gives the order for oldest first. All that it knows of a key
+// of the history is in the condition: it compares no rows. Sessions and partitions are few.
 func TestStatementsUseIndexes(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
@@ -146,13 +145,13 @@ func TestStatementsUseIndexes(t *testing.T) {
 	}))
 }
 
-// few are scans of tables that have few rows.
+// few matches scans of tables with few rows.
 var few = regexp.MustCompile(`Seq Scan on (sessions|partitions)\b`)
 
-// indexScan is a scan by an index in a plan.
+// indexScan matches a scan by an index in a plan.
 var indexScan = regexp.MustCompile(`Index (?:Only )?Scan (?:Backward )?using (\w+) on`)
 
-// firstColumns are the first columns of indexes.
+// firstColumns returns the first columns of indexes.
 func firstColumns(t *testing.T, c *conn) map[string]string {
 	t.Helper()
 	results, err := c.pg.Exec(t.Context(), "SELECT indexrelid::regclass, pg_get_indexdef(indexrelid, 1, true) FROM pg_index").ReadAll()
@@ -164,8 +163,8 @@ func firstColumns(t *testing.T, c *conn) map[string]string {
 	return first
 }
 
-// The statements whose cost would else grow with the backlog, with the waits of
-// other keys, or with the length of a job.
+// The statements whose cost could grow with the backlog, with waits of other keys, or with the
+// length of a job.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)

@@ -13,13 +13,12 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Store is one space in one database. It is safe for concurrent use; its
-// committers are not.
+// Store is one space in one database. It is safe for concurrent use; its committers are not.
 type Store struct {
 	cfg    Config
 	schema string
 	pool   *pgxpool.Pool
-	users  *pgxpool.Pool // of Tx effects, as the user's database has it
+	users  *pgxpool.Pool // for Tx effects, with the database's own settings
 	log    *slog.Logger
 
 	space     atomic.Pointer[journal.GUID] // its id; nil: there is no schema yet
@@ -29,9 +28,8 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open connects to the space and checks its schema: store.ErrSchema unless the
-// schema is this build's, or Config.Migrating is set. The caller closes the
-// Store.
+// Open connects to the space and checks its schema: store.ErrSchema if it is not this build's and
+// Config.Migrating is not set. The caller closes the Store.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -67,7 +65,7 @@ func nameConnection(_ context.Context, c *pgx.ConnConfig) error {
 // Close closes the pools. Committers are closed by their owners.
 func (s *Store) Close() { s.users.Close(); s.pool.Close() }
 
-// with lends a pooled connection to the call.
+// with lends a pooled connection to call.
 func (s *Store) with(ctx context.Context, call func(*conn) error) error {
 	c, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -77,20 +75,19 @@ func (s *Store) with(ctx context.Context, call func(*conn) error) error {
 	return call(s.wrap(c.Conn()))
 }
 
-// call lends a pooled connection to a call that is repeated as a whole after
-// retryable failures (J4): it must be guarded, and forget what an attempt before has
-// read.
+// call lends a pooled connection and repeats the whole call after retryable failures (J4). The
+// call must be guarded, and must forget what an earlier attempt has read.
 func (s *Store) call(ctx context.Context, op string, call func(*conn) error) error {
 	return retry(ctx, func() error { return settle(op, s.with(ctx, call)) })
 }
 
-// look is call for what only reads.
+// look is call for a call that only reads.
 func (s *Store) look(ctx context.Context, op string, call func(*conn) error) error {
 	return retry(ctx, func() error { return settleRead(op, s.with(ctx, call)) })
 }
 
-// query runs one reading statement on the pool. reset, if any, forgets what a
-// attempt before has read.
+// query runs one reading statement on the pool. reset, if any, forgets what an earlier attempt
+// has read.
 func (s *Store) query(ctx context.Context, name string, reset func(), visit func(row) error, params ...[]byte) error {
 	return s.look(ctx, name, func(c *conn) error {
 		if reset != nil {
@@ -100,8 +97,7 @@ func (s *Store) query(ctx context.Context, name string, reset func(), visit func
 	})
 }
 
-// change runs one writing statement on the pool; it commits by itself, and
-// answers one number.
+// change runs one writing statement on the pool. It commits by itself and returns one number.
 func (s *Store) change(ctx context.Context, name string, params ...[]byte) (n int, err error) {
 	err = s.call(ctx, name, func(c *conn) error {
 		n = 0

@@ -26,7 +26,7 @@ func (s *Store) Due(ctx context.Context, limit int) (due []store.DueRow, t store
 			t.Next = time.Duration(next-now) * time.Microsecond
 		}
 		if t.Late = v.bool(2); v.null(3) {
-			return nil // there is none
+			return nil // no row is due
 		}
 		if len(due) == 0 {
 			t.Lag = time.Duration(now-v.int(11)) * time.Microsecond
@@ -41,8 +41,8 @@ func (s *Store) Due(ctx context.Context, limit int) (due []store.DueRow, t store
 	return due, t, err
 }
 
-// Claim takes due rows for sending (T2). A claim of unknown outcome is not
-// repeated: what it took is due again by itself.
+// Claim takes due rows for sending (T2). A claim of unknown outcome is not repeated: its rows
+// become due again by themselves.
 func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoing, error) {
 	n := len(claims)
 	if n == 0 {
@@ -66,7 +66,7 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoi
 	err := s.with(ctx, func(c *conn) error {
 		return c.query(ctx, "claim", func(v row) error {
 			x, err := readRow(v)
-			if err != nil { // whoever loads it has to say so; the others are claimed
+			if err != nil { // the process that loads this row will report it; the others are still claimed
 				s.log.Error("a row that cannot be read is not sent", "error", err)
 				return nil
 			}
@@ -91,7 +91,7 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoi
 	return out, nil
 }
 
-// Late lists requests of open jobs that nobody answered within their time (E9).
+// Late lists requests of open jobs that are past their time (E9).
 func (s *Store) Late(ctx context.Context, limit int) (late []collation.RowKey, err error) {
 	if limit > store.MaxSweep {
 		return nil, tooMany("late", limit, store.MaxSweep)
@@ -103,14 +103,14 @@ func (s *Store) Late(ctx context.Context, limit int) (late []collation.RowKey, e
 	return late, err
 }
 
-// Prune removes what only guards against repetition, once it is old: batch
-// markers (J4), records of signals.
+// Prune removes old records that only guard against repetition: batch markers (J4) and records of
+// signals.
 func (s *Store) Prune(ctx context.Context, limit int) (int, error) {
 	return s.change(ctx, "prune", pInt(store.MarkerAge.Microseconds()), pInt(store.SignalAge.Microseconds()),
 		pInt(int64(limit)))
 }
 
-// Epoch is the space's epoch (T4).
+// Epoch returns the space's epoch (T4).
 func (s *Store) Epoch(ctx context.Context) (int64, error) {
 	n := int64(0)
 	err := s.query(ctx, "epoch", nil, func(v row) error { n = v.int(0); return nil })

@@ -13,13 +13,12 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Tx is a transaction of the caller's own, of pgx.Conn, pgxpool or a savepoint
-// of either, on the database of the space (E17).
+// Tx is the caller's own transaction on the database of the space, of a pgx.Conn, a pgxpool, or a
+// savepoint of either (E17).
 type Tx = pgx.Tx
 
-// Transaction is what StartTx and SignalTx act in: a Tx, or the EffectTx of a Tx
-// effect, with which the job or the signal commits then, or not at all. These
-// methods are those that the two share.
+// Transaction is what StartTx and SignalTx write in: a Tx, or the EffectTx of a Tx effect, with
+// which the job or the signal then commits. These methods are those that both have.
 type Transaction interface {
 	// Exec is that of pgx.Tx.
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
@@ -33,16 +32,15 @@ type Transaction interface {
 
 // Join implements store.Joiner: tx is a Transaction.
 //
-// Afterwards the transaction's settings are as before, and nothing is prepared
-// on its connection. After an error what do did is rolled back, to a savepoint of
-// its own, and the transaction can go on. Nothing else is retried, since the
-// transaction is the caller's: store.ErrUnavailable asks to retry it as a whole, as
-// 40001 under REPEATABLE READ does. The caller's role needs the rights of the
-// engine's.
+// It leaves the transaction's settings unchanged and nothing prepared on its connection. After an
+// error the writes of do are rolled back to a savepoint, and the transaction can go on. Apart
+// from lost test-and-sets it retries nothing, since the transaction is the caller's: after
+// store.ErrUnavailable, also for 40001 under REPEATABLE READ, the caller retries it as a whole.
+// The caller's role needs the rights of the engine's role.
 //
-// A start of a key that another transaction is just starting waits for that one to
-// end. Callers who start the same keys in different orders can wait for each other,
-// which the server resolves: store.ErrUnavailable.
+// A start waits for another transaction that is starting the same key. Callers who start the same
+// keys in different orders may deadlock; the server then fails one of them, with
+// store.ErrUnavailable.
 func (s *Store) Join(ctx context.Context, tx any, do func(store.Tx) error) error {
 	t, ok := tx.(Transaction)
 	if !ok {
@@ -51,7 +49,7 @@ func (s *Store) Join(ctx context.Context, tx any, do func(store.Tx) error) error
 	return s.within(ctx, t, "join", func(g *callerTx) error { return do(joined{s, g}) })
 }
 
-// joined is a transaction of somebody else's, as those see it who take part.
+// joined is a caller's transaction as a store.Tx.
 type joined struct {
 	s *Store
 	g *callerTx
@@ -82,21 +80,21 @@ func (j joined) Commit(ctx context.Context, plans []store.Chained) error {
 	return w.lost(classify("join", j.g.write(ctx, w)))
 }
 
-// callerTx is a call inside a transaction that is not ours.
+// callerTx is a call inside a caller's transaction.
 type callerTx struct {
 	c     *conn
 	home  string // search path of the space
 	path  string // search path of the transaction
-	wrote bool   // something is to be kept
+	wrote bool   // something was written
 }
 
-// within runs a call inside the transaction, under a savepoint of its own: what
-// it does not write it leaves no trace of. A lost test-and-set, of a key that
-// another transaction took meanwhile, is decided again (C3).
+// within runs a call inside the transaction, under a savepoint. It leaves no trace besides its
+// writes. If a test-and-set lost, as when another transaction took the key meanwhile, it decides
+// again (C3).
 func (s *Store) within(ctx context.Context, tx Transaction, op string, call func(*callerTx) error) (err error) {
 	for range maxAttempts {
 		if err = s.visit(ctx, tx, call); err != nil && !classified(err) {
-			err = classify(op, err) // nothing is committed here
+			err = classify(op, err) // within does not commit
 		}
 		if !errors.Is(err, store.ErrLost) {
 			return err
@@ -105,8 +103,8 @@ func (s *Store) within(ctx context.Context, tx Transaction, op string, call func
 	if lost, named := errors.AsType[*store.LostError](err); named && len(lost.Flows) > 0 {
 		return err
 	}
-	// What the transaction cannot see stands in its way, as it does in a snapshot.
-	return fmt.Errorf("postgres: %s: %w: %v", op, store.ErrUnavailable, err) //nolint:errorlint // it is decided: the caller repeats his transaction
+	// Rows that the transaction cannot see keep conflicting, as in a snapshot.
+	return fmt.Errorf("postgres: %s: %w: %v", op, store.ErrUnavailable, err) //nolint:errorlint // after the last attempt the caller repeats the whole transaction
 }
 
 func (s *Store) visit(ctx context.Context, tx Transaction, call func(*callerTx) error) (err error) {
@@ -141,19 +139,18 @@ func (s *Store) visit(ctx context.Context, tx Transaction, call func(*callerTx) 
 	return errors.Join(err, savepoint.Rollback(ctx))
 }
 
-// savepoint is a part of a transaction: a pgx.Tx, or one of an effect's.
+// savepoint is a savepoint of a pgx.Tx or of an effect's transaction.
 type savepoint interface {
 	Conn() *pgx.Conn
 	Commit(ctx context.Context) error
 	Rollback(ctx context.Context) error
 }
 
-// home is the search path of the space inside a transaction that others write
-// in, too: without pg_temp at its end, a temporary table of theirs would come
-// first.
+// home is the search path of the space inside a transaction that others write in, too. pg_temp
+// comes last, so that their temporary tables do not hide ours.
 func (s *Store) home() string { return pgx.Identifier{s.schema}.Sanitize() + ", pg_temp" }
 
-// enter reads, with the tables of the space in sight.
+// enter reads with the tables of the space on the search path.
 func (g *callerTx) enter(ctx context.Context, steps ...step) error {
 	look := step{"tx_enter", [][]byte{pText(g.home)}, func(v row) error { g.path = v.text(0); return nil }}
 	return g.c.run(ctx, append([]step{look}, steps...)...)

@@ -17,8 +17,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// E17 in a Tx effect: jobs, signals, the user's rows and the effect's entry are
-// there together, and once.
+// E17 in a Tx effect: jobs, signals, the user's rows and the effect's entry appear together and
+// once.
 func TestE17StartInAnEffect(t *testing.T) {
 	t.Parallel()
 	x := newTill(t)
@@ -61,7 +61,7 @@ func TestE17StartInAnEffect(t *testing.T) {
 	require.Len(t, due, 4, "two starts and a signal beside the job's own")
 }
 
-// E17, E5: what ends without a result has begun nothing and sent nothing.
+// E17, E5: a body without a result begins and sends nothing.
 func TestE17EffectRollsTheStartBack(t *testing.T) {
 	t.Parallel()
 	x := newTill(t)
@@ -77,8 +77,7 @@ func TestE17EffectRollsTheStartBack(t *testing.T) {
 	require.Equal(t, []int{1, 0}, []int{x.rows(t, "jobs"), x.rows(t, "signals")})
 }
 
-// E17: a refused call leaves the effect as it was, and misuse is refused before
-// the server hears of it.
+// E17: a refused call leaves the effect unchanged, and misuse is refused before it is sent.
 func TestE17EffectGoesOnAfterARefusal(t *testing.T) {
 	t.Parallel()
 	x := newTill(t)
@@ -106,8 +105,8 @@ func TestE17EffectGoesOnAfterARefusal(t *testing.T) {
 	require.Equal(t, []int{1, 1}, []int{x.orders(), x.rows(t, "jobs")})
 }
 
-// J4: two effects that start the same jobs in different orders wait for each
-// other; the server ends one, and its body runs again.
+// J4: two effects that start the same jobs in different orders deadlock. The server ends one, and
+// its body runs again.
 func TestJ4EffectsThatStartTheSameJobs(t *testing.T) {
 	t.Parallel()
 	x := newTill(t)
@@ -141,7 +140,7 @@ func TestJ4EffectsThatStartTheSameJobs(t *testing.T) {
 	require.Equal(t, []int{3, 2}, []int{x.rows(t, "jobs"), x.rows(t, "effects")})
 }
 
-// A batch is many statements in one trip, each held to the rules of one.
+// A batch is many statements in one trip, each under the rules for one.
 func TestTxBatch(t *testing.T) {
 	t.Parallel()
 	x := newTill(t)
@@ -180,8 +179,8 @@ func TestTxBatch(t *testing.T) {
 	require.Equal(t, 4, x.orders())
 }
 
-// E17: a transaction on another database is refused by name, whether that has no space
-// or one of the same name, and can go on.
+// E17: a transaction on another database is refused by name, whether that has no space or one of
+// the same name. The transaction can go on.
 func TestE17TransactionOnAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	s, same := fresh(t), fresh(t)

@@ -14,13 +14,13 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// userIdle bounds the time between two statements of a Tx effect: a process that
-// stands still must not hold the user's rows for ever (F2).
+// userIdle bounds the time between two statements of a Tx effect, so that a process that hangs
+// does not lock the user's rows for ever (F2).
 const userIdle = "60s"
 
-// userPool is the pool of Tx effects: connections as the connection string and
-// the database have them, none of them opened before it is needed. Our own
-// statements are prepared on each, in the sight of our tables.
+// userPool makes the pool of Tx effects. Its connections have the settings of the connection
+// string and the database, and are opened on demand. Our own statements are prepared on each,
+// with our tables on the search path.
 func (s *Store) userPool(ctx context.Context) (*pgxpool.Pool, error) {
 	p, err := pgxpool.ParseConfig(s.cfg.DSN)
 	if err != nil {
@@ -59,13 +59,13 @@ func (s *Store) userPool(ctx context.Context) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// userStatements see no table of the space.
+// userStatements use no table of the space.
 var userStatements = []string{
 	"begin", "commit", "rollback", "txe_home", "txe_home_session", "txe_save", "txe_undo", "txe_check", "txe_keep",
 	"txe_cursors", "txe_unlock", "txe_temp", "txe_reset", "txe_user", "txe_role",
 }
 
-// txRun is one run of the body of a Tx effect, on a connection of its own.
+// txRun is one run of the body of a Tx effect, on its own connection.
 type txRun struct {
 	s      *Store
 	raw    *pgx.Conn
@@ -73,8 +73,8 @@ type txRun struct {
 	job    journal.JobID
 	key    journal.Digest
 	handle *handle
-	own    error // of the body: rolled back
-	busy   error // of the body, which met a deadlock or a lock that it did not wait for
+	own    error // an error of the body, which rolls it back
+	busy   error // a deadlock, or a lock that the body did not wait for
 }
 
 // Body implements store.Bodies: the handle is an EffectTx.
@@ -92,13 +92,13 @@ func (s *Store) Body(
 		return nil, &store.TxError{Err: x.own}
 	case errors.Is(err, store.ErrUnavailable) && ctx.Err() != nil: // nothing was committed
 		return nil, &store.TxError{Err: context.Cause(ctx)}
-	case errors.Is(err, store.ErrUnavailable) && x.busy != nil: // five times: no trouble of ours
+	case errors.Is(err, store.ErrUnavailable) && x.busy != nil: // after five attempts it is not trouble of ours
 		return nil, &store.TxError{Err: x.busy}
 	}
 	return stood, err
 }
 
-// attempt runs the body once. own may be its error, instead of err.
+// attempt runs the body once. The body's own error goes to own instead of err.
 func (x *txRun) attempt(
 	ctx context.Context, call store.TxCall, end func(context.Context, store.Tx, store.TxEnd) error,
 ) (stood *store.EffectRow, err error) {
@@ -126,7 +126,7 @@ func (x *txRun) attempt(
 	return stood, err
 }
 
-// open begins the transaction, and looks whether the effect has an outcome.
+// open begins the transaction and reads whether the effect has an outcome.
 func (x *txRun) open(ctx context.Context) (stood *store.EffectRow, err error) {
 	err = x.c.run(
 		ctx,
@@ -140,27 +140,27 @@ func (x *txRun) open(ctx context.Context) (stood *store.EffectRow, err error) {
 			}
 			return err
 		}},
-		step{"txe_undo", nil, nil}, // with the search path
+		step{"txe_undo", nil, nil}, // also resets the search path
 	)
 	if err != nil {
 		x.leave(ctx)
-		return nil, classify("tx effect", err) // nothing is committed here
+		return nil, classify("tx effect", err) // open does not commit
 	}
 	return stood, nil
 }
 
-// call runs the body. Its error is that of the database, after which the whole
-// is run again (J4).
+// call runs the body. Its error is trouble with the database, after which everything runs again
+// (J4).
 func (x *txRun) call(ctx context.Context, call store.TxCall) (end store.TxEnd, err error) {
 	h := &handle{conn: x.raw}
 	x.handle = h
-	// A body that goes on when its context has ended loses the connection: its
-	// locks must not outlive the run.
+	// If a body goes on after its context has ended, its connection is closed: its locks must not
+	// outlive the run.
 	link := x.c.pg.Conn()
 	alive := context.AfterFunc(ctx, func() { _ = link.Close() })
 	returned := false
 	defer func() {
-		if !returned { // it panicked, or ended its goroutine
+		if !returned { // it panicked, or called Goexit
 			alive()
 			_ = h.end()
 			x.leave(ctx)
@@ -191,21 +191,21 @@ func oneEffect(job journal.JobID, key journal.Digest) [][]byte {
 	return [][]byte{pUUIDs([]journal.JobID{job}), digest.value()}
 }
 
-// tidy takes back what the body may have left on the connection, settings and
-// all, before our own statements.
+// tidy resets what the body may have left on the connection, including settings, before our own
+// statements run.
 var tidy = []string{"txe_cursors", "txe_unlock", "txe_temp", "txe_reset", "txe_user", "txe_role"}
 
-// ending is the transaction of a body that has ended: its first statements keep or
-// undo what the body did, and then lock the chain: one trip (J8).
+// ending is the transaction of a body that has ended. In one trip it keeps or undoes what the
+// body did, and then locks the chain (J8).
 type ending struct {
 	*txRun
 	keep bool
 }
 
-// errKept says that what the body wrote cannot be kept: its own error.
+// errKept marks an error of keeping what the body wrote.
 var errKept = errors.New("what the body wrote cannot be kept")
 
-// Load implements store.Tx, for one chain; there is none where the row has gone.
+// Load implements store.Tx for one chain. The chain is absent if its row has gone.
 func (x ending) Load(ctx context.Context, wants []store.Want, _ bool) (*store.Loaded, error) {
 	ctx, cancel := context.WithTimeout(ctx, x.s.cfg.CommitTimeout)
 	defer cancel()
@@ -241,7 +241,7 @@ func (x ending) Load(ctx context.Context, wants []store.Want, _ bool) (*store.Lo
 		r.each(s.visit)
 	}
 	if err := r.close(); err != nil {
-		return nil, classify("tx effect", err) // nothing is committed here
+		return nil, classify("tx effect", err) // Load does not commit
 	}
 	for i := range wants {
 		h := l.Chains[wants[i].Chain]
@@ -263,15 +263,14 @@ func (x ending) Commit(ctx context.Context, plans []store.Chained) error {
 	return w.lost(x.s.conclude(ctx, x.c, w))
 }
 
-// again reports that keeping failed for a reason after which the whole is run
-// again (J4): its own, or one that the body met and did not tell.
+// again says that keeping failed for a reason after which everything runs again (J4): either that
+// failure, or one that the body met and hid.
 func (x *txRun) again(err error) bool {
 	pg := serverError(err)
 	return repeatable(err) || pg != nil && pg.Code == "25P02" && x.handle.again != nil
 }
 
-// leave rolls back. What a ROLLBACK does not undo is the session's advisory
-// locks.
+// leave rolls back, and releases the session's advisory locks, which a ROLLBACK keeps.
 func (x *txRun) leave(ctx context.Context) {
 	if x.raw.IsClosed() {
 		return

@@ -21,8 +21,7 @@ import (
 
 var transfer = journal.Effect{Key: journal.Digest{9}, Name: "transfer", Class: "tx"}
 
-// till is a space with a table of the user's, in the database's search path, and
-// a request that is leased.
+// till is a space with a table of the user's on the database's search path, and a leased request.
 type till struct {
 	*Store
 	testing.TB
@@ -51,7 +50,7 @@ func (x *till) do(e journal.Effect, body func(ctx context.Context, tx EffectTx) 
 	})
 }
 
-// named is an effect of its own.
+// named returns an effect with that name.
 func effectNamed(name string) journal.Effect {
 	e := transfer
 	e.Name, e.Key = name, journal.Digest{}
@@ -66,8 +65,8 @@ func order(ctx context.Context, tx EffectTx) error {
 	return err
 }
 
-// E3, J8: the user's rows, the effect and its entry are there together. What the
-// body reads is a table of his, although a table of ours has the same name.
+// E3, J8: the user's rows, the effect and its entry appear together. The body reads a table of
+// the user's, although one of ours has the same name.
 func TestE3TxCommitsTogether(t *testing.T) {
 	t.Parallel()
 	x := newTill(t)
@@ -101,7 +100,7 @@ func TestE3TxCommitsTogether(t *testing.T) {
 	require.Equal(t, `"done"`, string(row.Result))
 }
 
-// E5: every end but a result takes the user's rows back.
+// E5: every end without a result rolls the user's rows back.
 func TestE5TxRollsBack(t *testing.T) {
 	t.Parallel()
 	x := newTill(t)
@@ -143,7 +142,7 @@ func TestE5TxRollsBack(t *testing.T) {
 	require.Equal(t, 2, x.rows(t, "effects"), "what ended for good is recorded all the same")
 }
 
-// J8: a body whose request was taken over meanwhile has done nothing.
+// J8: a body whose request was taken over meanwhile has no effect.
 func TestJ8TxIsFenced(t *testing.T) {
 	t.Parallel()
 	x := newTill(t)
@@ -159,8 +158,7 @@ func TestJ8TxIsFenced(t *testing.T) {
 	require.Zero(t, x.rows(t, "effects"))
 }
 
-// J8: the lock of the request's row is taken last: while the body runs, the
-// engine and a run that is kept have it.
+// J8: the request's row is locked last: while the body runs, the engine and Keep can lock it.
 func TestJ8TxLocksLast(t *testing.T) {
 	t.Parallel()
 	x := newTill(t)
@@ -174,8 +172,8 @@ func TestJ8TxLocksLast(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What a body must not do is refused before the server hears of it, and the
-// effect can go on; what leaves the transaction in disorder fails it.
+// A forbidden statement is refused before it is sent, and the effect can go on. Anything that
+// leaves the transaction in a bad state fails the effect.
 func TestTxStatements(t *testing.T) {
 	t.Parallel()
 	x := newTill(t)
@@ -241,7 +239,7 @@ func TestTxStatements(t *testing.T) {
 	}
 }
 
-// A savepoint is undone alone; the handle is the effect's and ends with it.
+// A savepoint can be undone alone. The handle belongs to the effect and ends with it.
 func TestTxSavepointsAndTheEndOfTheHandle(t *testing.T) {
 	t.Parallel()
 	x := newTill(t)
@@ -290,8 +288,8 @@ func TestTxSavepointsAndTheEndOfTheHandle(t *testing.T) {
 	group.Wait()
 }
 
-// What a body changes of its connection ends with its effect, also where it
-// changes what our own statements see.
+// What a body changes on its connection ends with its effect, also if it affects our own
+// statements.
 func TestTxLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	x := newTillIn(t, fresh(t, func(c *Config) { c.MaxConns = 1 }))
@@ -331,8 +329,8 @@ func TestTxLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// J4: two bodies that lock in opposite orders: the one that the server ends runs
-// again, at once and as a whole.
+// J4: two bodies lock in opposite orders. The one that the server ends runs again at once, from
+// its start.
 func TestJ4TxDeadlockIsRunAgain(t *testing.T) {
 	t.Parallel()
 	x := newTill(t)
@@ -371,8 +369,8 @@ func TestJ4TxDeadlockIsRunAgain(t *testing.T) {
 	require.Equal(t, 2, x.rows(t, "public.accounts WHERE n = 2"))
 }
 
-// J4: a lock that the body does not wait for is tried for a while; then the error
-// is the body's, and a failed attempt: the database is well.
+// J4: a lock for which the body does not wait is tried for a while. Then the error is the body's,
+// and the attempt has failed: the database is well.
 func TestJ4TxLockNotAvailable(t *testing.T) {
 	t.Parallel()
 	x := newTill(t)
@@ -394,9 +392,8 @@ func TestJ4TxLockNotAvailable(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// J4: the connection is lost exactly before the answer of COMMIT: the marker
-// tells that it was committed, and the body does not run again. Where it is lost
-// before, it does.
+// J4: the connection is lost just before the answer of COMMIT: the marker says that it was
+// committed, and the body does not run again. If it is lost before the COMMIT, the body does.
 func TestJ4TxUnknownCommit(t *testing.T) {
 	t.Parallel()
 	for name, w := range map[string]struct {
@@ -428,8 +425,7 @@ func TestJ4TxUnknownCommit(t *testing.T) {
 	}
 }
 
-// J6: beside the body's own statements an effect costs three round trips, one
-// commit.
+// J6: besides the body's own statements an effect takes three round trips and one commit.
 func TestJ6TxRoundTrips(t *testing.T) {
 	t.Parallel()
 	var p *proxy

@@ -11,39 +11,35 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// EffectTx is what the body of a Tx effect works with (E3): one transaction of
-// the space's database, which commits with the effect's result or not at all. Its
-// methods are those of pgx.Tx, without its end: that is Quipu's. It is bound to
-// one goroutine at a time and ends with its effect.
+// EffectTx is the transaction in which the body of a Tx effect writes (E3). It is a transaction
+// on the space's database, which commits with the effect's result or not at all. It has the
+// methods of pgx.Tx except Commit and Rollback, which are Quipu's. Use it from one goroutine at a
+// time; it ends with its effect.
 //
-// The settings are those of the connection string and of the database, so
-// unqualified tables are found by the database's search path. One statement a
-// call, never the simple protocol. What begins or ends a transaction, names a
-// savepoint or belongs to the session (LISTEN, PREPARE, DISCARD, …) is refused
-// with ErrEffectTx; SET, temporary tables, cursors and advisory locks of the
-// session end with the effect. The isolation is READ COMMITTED.
+// The settings are those of the connection string and the database, so unqualified tables are
+// found by the database's search path. Each call takes one statement, never by the simple
+// protocol. Statements that begin or end a transaction, name a savepoint or belong to the session
+// (LISTEN, PREPARE, DISCARD, …) are refused with ErrEffectTx. SET, temporary tables, cursors and
+// session advisory locks end with the effect. The isolation is READ COMMITTED.
 type EffectTx interface {
 	// Exec runs one statement.
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-	// Query runs one statement; its rows are read, or closed, before the next.
+	// Query runs one statement. Close its rows, or read them to the end, before the next.
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	// QueryRow is Query for one row; its errors come with Scan, pgx.ErrNoRows
-	// where there is none.
+	// QueryRow is Query for one row. Scan returns its errors, pgx.ErrNoRows if there is none.
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-	// CopyFrom inserts many rows at once; rows cannot use the handle meanwhile.
+	// CopyFrom inserts many rows at once. The source must not use the handle.
 	CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error)
-	// Batch sends many statements in one round trip, each held to what one alone
-	// is. What they give comes to the functions that were set on them (Exec, Query
-	// and QueryRow of pgx.QueuedQuery), which cannot use the handle. The error is
-	// that of the first statement or function that failed.
+	// Batch sends many statements in one round trip, under the rules for single ones. Results go
+	// to the functions set on them (Exec, Query and QueryRow of pgx.QueuedQuery), which must not
+	// use the handle. The error is that of the first statement or function that failed.
 	Batch(ctx context.Context, b *pgx.Batch) error
-	// Savepoint runs fn so that what it does is undone where it returns an error
-	// or panics, and the transaction can go on. They may be nested.
+	// Savepoint runs fn in a savepoint. If fn returns an error or panics, its writes are undone
+	// and the transaction can go on. Savepoints may be nested.
 	Savepoint(ctx context.Context, fn func(ctx context.Context, tx EffectTx) error) error
 }
 
-// ErrEffectTx is wrapped by errors about an EffectTx that is used as it must not
-// be, and by the failure of an effect that it was used so in.
+// ErrEffectTx is wrapped by errors about a misused EffectTx, and by the failure of the effect.
 var ErrEffectTx = errors.New("misuse of the transaction of an effect")
 
 func misuse(format string, a ...any) error {
@@ -54,16 +50,16 @@ func misuse(format string, a ...any) error {
 type handle struct {
 	conn *pgx.Conn
 
-	mu     sync.Mutex // held over each call; who finds it held is a second goroutine
-	over   error      // why it cannot be used any more
+	mu     sync.Mutex // locked during each call; a second goroutine finds it locked
+	over   error      // why it can no longer be used
 	fault  error      // the misuse that fails the effect, whatever its body returns
-	again  error      // a failure after which the whole is run again (J4)
+	again  error      // a failure after which everything runs again (J4)
 	failed error      // the last statement that failed
 }
 
 var _ EffectTx = (*handle)(nil)
 
-// use takes the handle for one call.
+// use locks the handle for one call.
 func (h *handle) use() error {
 	if !h.mu.TryLock() {
 		return misuse("it is used by two goroutines at once")
@@ -75,7 +71,7 @@ func (h *handle) use() error {
 	return nil
 }
 
-// used ends a call: it notes what its error says of the transaction.
+// used ends a call and records what its error says of the transaction.
 func (h *handle) used(err error) {
 	if err != nil {
 		h.failed = err
@@ -94,8 +90,8 @@ func (h *handle) used(err error) {
 
 // Exec implements EffectTx.
 func (h *handle) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	// pgx.Conn.Exec would send a text without arguments by the simple protocol,
-	// which takes several statements.
+	// pgx.Conn.Exec would send a text without arguments by the simple protocol, which allows
+	// several statements.
 	rows, err := h.Query(ctx, sql, args...)
 	if err != nil {
 		return pgconn.CommandTag{}, err
@@ -152,14 +148,14 @@ func (h *handle) Batch(ctx context.Context, b *pgx.Batch) error {
 	return err
 }
 
-// nested is a savepoint of a handle that is in use.
+// nested is a savepoint of a handle that a call has locked.
 type nested struct{ h *handle }
 
 func (h *handle) savepoint(ctx context.Context) (savepoint, error) {
 	return nested{h}, h.each(ctx, "SAVEPOINT quipu_caller")
 }
 
-// each runs statements of our own while the handle is in use.
+// each runs our own statements while the handle is locked.
 func (h *handle) each(ctx context.Context, statements ...string) error {
 	for _, sql := range statements {
 		if _, err := h.conn.Exec(ctx, sql); err != nil {
@@ -184,7 +180,7 @@ func (n nested) Rollback(ctx context.Context) error {
 
 // Savepoint implements EffectTx.
 func (h *handle) Savepoint(ctx context.Context, fn func(ctx context.Context, tx EffectTx) error) (err error) {
-	// One name is enough: the last one of a name hides the others.
+	// One name is enough: a new savepoint hides older ones of its name.
 	if err := h.say(ctx, "SAVEPOINT quipu_nested"); err != nil {
 		return err
 	}
@@ -206,7 +202,7 @@ func (h *handle) Savepoint(ctx context.Context, fn func(ctx context.Context, tx 
 	return err
 }
 
-// say runs a statement of our own.
+// say runs one of our own statements.
 func (h *handle) say(ctx context.Context, sql string) error {
 	rows, err := h.query(ctx, sql)
 	if err != nil {
@@ -216,14 +212,14 @@ func (h *handle) say(ctx context.Context, sql string) error {
 	return rows.Err()
 }
 
-// errOver is what a handle says when its effect has ended.
+// errOver is the error of a handle whose effect has ended.
 var errOver = misuse("its effect has ended")
 
-// end takes the handle away from the body, which has returned, and says what is
-// wrong with how it left the transaction.
+// end takes the handle from the body, which has returned, and reports a transaction that the body
+// left in a bad state.
 func (h *handle) end() error {
 	if !h.mu.TryLock() {
-		_ = h.conn.PgConn().Conn().Close() // ends the statement under way
+		_ = h.conn.PgConn().Conn().Close() // ends the running statement
 		h.mu.Lock()
 		h.fault = misuse("the body returned while another goroutine used it")
 	}
@@ -237,8 +233,7 @@ func (h *handle) end() error {
 	return h.fault
 }
 
-// noRows are the rows of a query that was not made: what reads rows finds the
-// error in them.
+// noRows are the rows of a query that was refused: they only return its error.
 type noRows struct {
 	pgx.Rows
 	err error
@@ -255,7 +250,7 @@ func (r *noRows) FieldDescriptions() []pgconn.FieldDescription { return nil }
 func (r *noRows) Conn() *pgx.Conn                              { return nil }
 func (r *noRows) TypeMap() *pgtype.Map                         { return nil }
 
-// openRows are rows that are read under the handle.
+// openRows are rows that are read under the handle's lock.
 type openRows struct {
 	pgx.Rows
 	h *handle
@@ -288,10 +283,10 @@ func (r *openRows) Err() error {
 	return r.h.ended()
 }
 
-// Conn implements pgx.Rows: the connection is not the body's.
+// Conn implements pgx.Rows. It returns nil: the body must not have the connection.
 func (r *openRows) Conn() *pgx.Conn { return nil }
 
-// ended is why the handle cannot be used any more.
+// ended returns why the handle can no longer be used.
 func (h *handle) ended() error {
 	if err := h.use(); err != nil {
 		return err
@@ -300,7 +295,7 @@ func (h *handle) ended() error {
 	return nil
 }
 
-// oneRow is the row of a QueryRow.
+// oneRow is the result of a QueryRow.
 type oneRow struct {
 	rows pgx.Rows
 	err  error
@@ -325,9 +320,8 @@ func (r *oneRow) Scan(dest ...any) error {
 	return r.rows.Err()
 }
 
-// Borrow runs the body of a Tx effect on a transaction of the caller's own, in a
-// savepoint of it, with what a body may do and nothing more: for tests of
-// handlers without a job (E14).
+// Borrow runs the body of a Tx effect in a savepoint of the caller's own transaction, with the
+// same rules. It serves tests of handlers without a job (E14).
 func Borrow(ctx context.Context, tx Tx, fn func(ctx context.Context, tx EffectTx) error) error {
 	h := &handle{conn: tx.Conn()}
 	err := h.Savepoint(ctx, fn)

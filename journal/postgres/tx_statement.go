@@ -6,11 +6,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// refused are the first words of statements that are not the body's of a Tx
-// effect: they begin, end or divide its transaction, or belong to the session.
-// By the extended protocol a text is one statement, so its first word says what
-// it is; procedures and DO blocks cannot end a transaction that they were called
-// in.
+// refused are the first words of statements that the body of a Tx effect may not run: they begin,
+// end or divide its transaction, or belong to the session. The extended protocol takes one
+// statement per text, so the first word is enough. Procedures and DO blocks cannot end a
+// transaction that they were called in.
 var refused = map[string]string{
 	"begin": transactional, "start": transactional, "commit": transactional, "end": transactional,
 	"rollback": transactional, "abort": transactional,
@@ -24,7 +23,7 @@ const (
 	sessional     = "the connection is shared"
 )
 
-// allowed refuses statements and options that are not the body's.
+// allowed refuses statements and options that a body may not use.
 func allowed(sql string, args []any) error {
 	if why := refused[firstWord(sql)]; why != "" {
 		return misuse("%s in %.80q: %s", strings.ToUpper(firstWord(sql)), sql, why)
@@ -45,8 +44,8 @@ func allowed(sql string, args []any) error {
 	return nil
 }
 
-// firstWord is the first word of a statement, in lower case, behind what the
-// server's grammar skips.
+// firstWord returns the first word of a statement in lower case, after whatever the server's
+// grammar skips.
 func firstWord(sql string) string {
 	for {
 		sql = strings.TrimLeft(sql, " \t\r\n\f\v;")
@@ -67,7 +66,7 @@ func firstWord(sql string) string {
 	}
 }
 
-// afterComment is what follows a comment in asterisks; they can be nested.
+// afterComment returns what follows a /* */ comment, which may be nested.
 func afterComment(sql string) string {
 	depth := 0
 	for i := 0; i+1 < len(sql); i++ {

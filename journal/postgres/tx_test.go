@@ -14,7 +14,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// user opens a connection of a user's own, with a table of his.
+// user opens a connection of a user's, with a table of the user's.
 func user(t testing.TB, s *Store) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), s.cfg.DSN)
@@ -25,7 +25,7 @@ func user(t testing.TB, s *Store) *pgx.Conn {
 	return c
 }
 
-// transaction begins one of the user's, in which he has written.
+// transaction begins a transaction of the user's that has written.
 func transaction(t testing.TB, c *pgx.Conn) Tx {
 	t.Helper()
 	tx, err := c.Begin(t.Context())
@@ -67,7 +67,7 @@ func (s *Store) rows(t testing.TB, from string) (n int) {
 
 var jobTables = []string{"jobs", "entries", "instances", "receipts", "dispatches", "tombstones", "signals"}
 
-// E17: jobs start with the caller's commit: his row and theirs are there at the
+// E17: jobs start with the caller's commit: the caller's row and the jobs' rows appear at the
 // same moment, due and not published.
 func TestE17StartCommits(t *testing.T) {
 	t.Parallel()
@@ -100,7 +100,7 @@ func TestE17StartCommits(t *testing.T) {
 	require.NotNil(t, st.Rows[out[0].Job.Start()])
 }
 
-// E17: the caller's rollback takes all of it back, also one to a savepoint.
+// E17: the caller's rollback undoes everything, also a rollback to a savepoint.
 func TestE17StartRollsBack(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -134,7 +134,7 @@ func TestE17StartRollsBack(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// settings are all of the session, and what is prepared in it.
+// settings returns all settings of the session, and its prepared statements.
 func settings(t testing.TB, tx Tx) map[string]string {
 	t.Helper()
 	rows, err := tx.Query(t.Context(), `SELECT name, setting FROM pg_settings
@@ -154,9 +154,8 @@ func settings(t testing.TB, tx Tx) map[string]string {
 	return out
 }
 
-// E17: search path and settings of the transaction are as before, whatever the
-// answer was, nothing stays prepared, and tables of the same names that are the
-// caller's own are never taken for ours.
+// E17: whatever the result, search path and settings of the transaction stay as before, nothing
+// stays prepared, and the caller's own tables with the same names are never taken for ours.
 func TestE17LeavesNoTrace(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
@@ -199,8 +198,8 @@ func TestE17LeavesNoTrace(t *testing.T) {
 	require.Zero(t, s.rows(t, `"Other".jobs`))
 }
 
-// E17: a start of a key that another transaction is starting waits for its end;
-// then the job is there, or the key is free.
+// E17: a start waits for another transaction that is starting the same key. Then the job exists,
+// or the key is free.
 func TestE17ConcurrentStarts(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"StartTx", "Start"} {
@@ -244,8 +243,8 @@ func TestE17ConcurrentStarts(t *testing.T) {
 	}
 }
 
-// E17: nothing is retried inside, and an error is of the ports' kinds; what the
-// caller did before stands.
+// E17: nothing is retried inside, errors are those of the ports, and earlier writes of the caller
+// stay.
 func TestE17Errors(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
@@ -275,7 +274,7 @@ func TestE17Errors(t *testing.T) {
 	require.ErrorIs(t, err, pgx.ErrTxClosed)
 }
 
-// E17 in a pool's transaction, by a role with the engine's rights and no others.
+// E17 in a transaction of a pool, with only the engine's rights.
 func TestE17PoolAndRole(t *testing.T) {
 	t.Parallel()
 	s := fresh(t, func(c *Config) { c.Space = "e17" })
@@ -306,8 +305,8 @@ func TestE17PoolAndRole(t *testing.T) {
 	require.Equal(t, 3, s.rows(t, "public.orders"))
 }
 
-// E17: a signal goes with the commit, and is delivered after it. Nobody waits
-// for the caller meanwhile but who sends the same.
+// E17: a signal goes with the commit and is delivered after it. Meanwhile only a sender of the
+// same signal waits for the caller.
 func TestE17Signal(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -359,8 +358,8 @@ func TestE17Signal(t *testing.T) {
 	require.Equal(t, store.Signalled{State: store.SignalConsumed, Duplicate: true}, got)
 }
 
-// E17: a signal that another transaction has sent since the snapshot of this one was
-// taken asks for the whole transaction again.
+// E17: if another transaction has sent the signal since this one's snapshot, the whole
+// transaction must be repeated.
 func TestE17SignalOutsideTheSnapshot(t *testing.T) {
 	t.Parallel()
 	s := open(t)

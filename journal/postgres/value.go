@@ -8,7 +8,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Type numbers of PostgreSQL, fixed for ever (pg_type.dat).
+// Type numbers of PostgreSQL, which never change (pg_type.dat).
 const (
 	oidBool  = 16
 	oidBytea = 17
@@ -17,8 +17,8 @@ const (
 	oidUUID  = 2950
 )
 
-// column builds an array parameter in the binary format: a header of 20 bytes,
-// then each element after its length.
+// column builds an array parameter in the binary format: a header of 20 bytes, then each element
+// with its length before it.
 type column struct {
 	b     []byte
 	n     uint32
@@ -59,7 +59,7 @@ func (c *column) null() {
 	c.nulls = 1
 }
 
-// some writes NULL for what is unset.
+// The some… methods write NULL for an unset value.
 func (c *column) someInt(v int64) {
 	if v == 0 {
 		c.null()
@@ -84,7 +84,7 @@ func (c *column) someBytes(v []byte) {
 	}
 }
 
-// value completes the header and gives the parameter.
+// value completes the header and returns the parameter.
 func (c *column) value() []byte {
 	h := c.b[:arrayHeader]
 	bin.BigEndian.PutUint32(h[4:], c.nulls)
@@ -131,8 +131,7 @@ func pUUIDs[T ~[16]byte](vs []T) []byte {
 	return c.value()
 }
 
-// row is one row of a result, in the binary format. NULL reads as the zero
-// value.
+// row is one row of a result, in the binary format. NULL reads as the zero value.
 type row [][]byte
 
 func (r row) null(i int) bool { return r[i] == nil }
@@ -149,7 +148,7 @@ func (r row) int(i int) int64 {
 
 func (r row) text(i int) string { return string(r[i]) }
 
-// lines are the lines of a text, none of an empty one.
+// lines returns the lines of a text, none if it is empty.
 func (r row) lines(i int) []string {
 	if len(r[i]) == 0 {
 		return nil

@@ -9,9 +9,9 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// lockKeys are the keys of the advisory locks of mailboxes, sorted, so that two
-// who lock several cannot wait for each other (J3). Mailboxes that share a key
-// only wait more than they had to.
+// lockKeys returns the keys of the mailboxes' advisory locks, sorted, so that two transactions
+// that lock several cannot deadlock (J3). If two mailboxes share a key, they only wait for each
+// other needlessly.
 func lockKeys(boxes []journal.JobID) []byte {
 	keys := make([]int64, len(boxes))
 	for i, m := range boxes {
@@ -25,10 +25,10 @@ func lockKeys(boxes []journal.JobID) []byte {
 	return column.value()
 }
 
-// lockKey is the key of the advisory lock of one mailbox.
+// lockKey returns the key of one mailbox's advisory lock.
 func lockKey(box journal.JobID) int64 { return int64(bin.BigEndian.Uint64(box[:8])) }
 
-// registers are the mailboxes in which the batch registers waits, each once.
+// registers returns the mailboxes in which the batch registers waits, each once.
 func (w *writes) registers() (boxes []journal.JobID) {
 	for _, x := range w.waits {
 		if !x.stood {
@@ -39,7 +39,7 @@ func (w *writes) registers() (boxes []journal.JobID) {
 	return slices.Compact(boxes)
 }
 
-// wakes are the mailboxes, and how many of their kept signals become due.
+// wakes returns the mailboxes, and how many kept signals of each become due.
 func (w *writes) wakes(boxes []journal.JobID) [][]byte {
 	most := make(map[journal.JobID]int64, len(boxes))
 	for _, x := range w.waits {
@@ -54,7 +54,7 @@ func (w *writes) wakes(boxes []journal.JobID) [][]byte {
 	return [][]byte{pUUIDs(boxes), limits.value()}
 }
 
-// queueWaits adds the statements for waits that have something to do.
+// queueWaits adds the statements for waits that have rows to write.
 func (w *writes) queueWaits(b *batch) {
 	var gone, fresh, counted []*waitWrite
 	for _, x := range w.waits {
@@ -87,7 +87,7 @@ func (w *writes) queueWaits(b *batch) {
 	}
 }
 
-// seenColumns gives the columns of waits as they were read.
+// seenColumns returns the columns of waits as they were read.
 func seenColumns(waits []*waitWrite) [][]byte {
 	n := len(waits)
 	job, guid, count := uuids(n), uuids(n), ints(n)
@@ -101,7 +101,7 @@ func seenColumns(waits []*waitWrite) [][]byte {
 
 // queueSignals adds the statements for the records of signals.
 func (w *writes) queueSignals(b *batch) {
-	for _, fresh := range []bool{true, false} { // one that is recorded may have become something in the same batch
+	for _, fresh := range []bool{true, false} { // a signal may be recorded and then change in the same batch
 		guid, state, n := uuids(len(w.signals)), texts(len(w.signals)), 0
 		for _, x := range w.signals {
 			if x.New == fresh {

@@ -28,8 +28,8 @@ func rowOf(t testing.TB, s *Store, job journal.JobID, g journal.GUID) *collation
 
 var charge = journal.Effect{Key: journal.Digest{7}, Name: "charge", Class: "guarded"}
 
-// E4: the late completion of a parked effect releases the request that was
-// parked for it and ends its dead letter, on the request's own chain.
+// E4: the late completion of a parked effect releases the request that was parked for it and ends
+// its dead letter, on the request's own chain.
 func TestLateCompletionUnparks(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -58,7 +58,7 @@ func TestLateCompletionUnparks(t *testing.T) {
 	require.Equal(t, row.GUID, e.Updated[0].GUID)
 }
 
-// park holds the request as a parked one, in its next turn, with a dead letter.
+// park holds the request as parked, in its next turn, with a dead letter.
 func park(t testing.TB, s *Store, id journal.JobID, request journal.GUID) {
 	t.Helper()
 	c := openCommitter(t, s)
@@ -73,7 +73,7 @@ func park(t testing.TB, s *Store, id journal.JobID, request journal.GUID) {
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
 }
 
-// lastOfChain is the last entry of a chain.
+// lastOfChain returns the last entry of a chain.
 func lastOfChain(t testing.TB, s *Store, id journal.JobID, chain journal.GUID) *journal.Entry {
 	t.Helper()
 	var last *journal.Entry
@@ -95,8 +95,8 @@ func lastOfChain(t testing.TB, s *Store, id journal.JobID, chain journal.GUID) *
 	return last
 }
 
-// E10: an operator's retry of a parked request records its unfinished effect as
-// not done, on the request's chain, and one entry on the main chain.
+// E10: an operator's retry of a parked request records its unfinished effect as not done, on the
+// request's chain, and one entry on the main chain.
 func TestActRetriesParked(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -126,8 +126,7 @@ func TestActRetriesParked(t *testing.T) {
 	require.ErrorIs(t, journaltest.Driven{Store: s}.Act(t.Context(), store.Action{ID: letters[0].ID, Retry: true}), store.ErrStale)
 }
 
-// E10: an answer turns the request's row; what is no request cannot be
-// answered.
+// E10: an operator's answer turns the request's row. Only a request can be answered.
 func TestActAnswers(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -160,8 +159,8 @@ func TestActAnswers(t *testing.T) {
 	require.NoError(t, journaltest.Driven{Store: s}.Act(t.Context(), store.Action{ID: letters[0].ID, Retry: true}))
 }
 
-// T2: the sweeper does not wait for rows that others hold, neither when it claims
-// nor when it looks for those that are late.
+// T2: the sweeper waits for no locked row, neither when it claims nor when it looks for late
+// ones.
 func TestSweepSkipsLockedRows(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -202,7 +201,7 @@ func TestSweepSkipsLockedRows(t *testing.T) {
 	require.Equal(t, "within", r.Error.Class)
 }
 
-// J4: markers older than a day go, in bounded batches.
+// J4: markers older than a day are removed, in bounded batches.
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -215,8 +214,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// 1.11: a key of which only the tombstone is left begins its next generation,
-// with ids of its own.
+// 1.11: a key whose job is only a tombstone begins its next generation, with other ids.
 func TestStartAfterTombstone(t *testing.T) {
 	t.Parallel()
 	s := open(t)

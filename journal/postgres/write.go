@@ -65,8 +65,8 @@ func (w *writes) queue(b *batch) {
 	}
 }
 
-// queueJobs moves what a plan moves of its job: mostly the semaphore, sometimes no
-// more than the head, which is all that a worker may.
+// queueJobs moves the jobs: mostly the semaphore too, sometimes only the head. A worker may move
+// no more than the head.
 func (w *writes) queueJobs(b *batch) {
 	var heads, jobs []*jobWrite
 	for _, j := range w.jobs {
@@ -213,7 +213,7 @@ func queueActed(b *batch, ends []collation.LetterEnd) {
 	b.queue("letters_act", id.value(), state.value())
 }
 
-// rowKeys gives the columns of keys of rows.
+// rowKeys returns the columns of row keys.
 func rowKeys(keys []rowKey) [][]byte {
 	job, guid := uuids(len(keys)), uuids(len(keys))
 	for _, k := range keys {

@@ -11,8 +11,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// J1: a job whose stored semaphore no lawful history leads to is taken out of
-// service; the comparison with the threshold must not refuse that.
+// J1: a job whose stored semaphore has no lawful history is quarantined. The comparison with the
+// threshold must not prevent that.
 func TestJ1QuarantineOfAnOpenJobAtTheThreshold(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -5,9 +5,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Chain gives the plan's entry its bytes and its hash, from the job's head
-// (J9); the caller then applies the plan to the state, which moves the head's
-// seq, and sets its hash.
+// Chain gives the plan's entry its bytes and its hash, from the job's head (J9). The caller then
+// applies the plan to the state, which moves the head's seq, and sets the head's hash.
 func Chain(job *collation.Job, p *collation.Plan) Chained {
 	c := Chained{Plan: p}
 	if p.Entry == nil {
@@ -23,8 +22,8 @@ func Chain(job *collation.Job, p *collation.Plan) Chained {
 	return c
 }
 
-// GuardOf is what the decisions on a hot state stand on: the plans of one job, in
-// their order, and the state as it was before the first (W6).
+// GuardOf returns what the decisions on a hot state rest on (W6). plans are the plans of one job
+// in their order; base is the state before the first of them.
 func GuardOf(base *collation.State, plans []*collation.Plan) *Guard {
 	g := &Guard{State: base.Job.State, Semaphore: base.Job.Semaphore, Head: base.Job.Head}
 	seen := map[journal.GUID]bool{}

@@ -21,19 +21,19 @@ const (
 // the flow's schema by the caller.
 type Start struct {
 	Flow    journal.FlowRef
-	Active  bool   // Flow was not asked for: it holds while it is the version for new jobs
+	Active  bool   // Flow was chosen for being active: the start fails if another version is by now
 	Trigger string // name of the flow's trigger
 	Key     string
 	Input   []byte
 	Tags    []string // sorted
-	// At is when the job is to start, and Delay how long after its inception, by the
-	// database's clock: the later of the two.
+	// At is the time of the start, Delay its distance from the inception, both by the database's
+	// clock. The later one counts.
 	At    collation.Micros
 	Delay time.Duration
 	Trace string
 }
 
-// Inception is what the start asks for, at a time of the database.
+// Inception returns the inception that the start asks for, at a time of the database.
 func (s *Start) Inception(space string, now collation.Micros) collation.Inception {
 	return collation.Inception{
 		Space: space, Key: s.Key, Flow: s.Flow, Active: s.Active, Trigger: s.Trigger, Input: s.Input, Tags: s.Tags, Trace: s.Trace,
@@ -41,54 +41,53 @@ func (s *Start) Inception(space string, now collation.Micros) collation.Inceptio
 	}
 }
 
-// Started is the answer to one Start: Err is an *AlreadyStartedError where the key
-// exists.
+// Started is the answer to one Start. Err is an *AlreadyStartedError if the key has a job.
 type Started struct {
 	Job journal.JobID
 	Err error
 }
 
-// Client is what reading needs, and the writes that are not yet the committer's.
+// Client has the reads of clients, and the writes that do not go through the committer.
 type Client interface {
 	// FindJob returns the id of the job that has the key: ErrNotFound.
 	FindJob(ctx context.Context, key string) (journal.JobID, error)
 	// Job reads a job with its instances and open rows: ErrNotFound.
 	Job(ctx context.Context, id journal.JobID) (*JobView, error)
-	// Ended says of each job whether there is nothing to wait for: it has ended and
-	// its completion tasks are done, or it is quarantined. Unknown ids are absent.
+	// Ended says of each job whether waiting for it is over: it has ended and its completion
+	// tasks are done, or it is quarantined. Unknown ids are absent.
 	Ended(ctx context.Context, ids []journal.JobID) (map[journal.JobID]bool, error)
-	// Outcomes says of jobs, at most MaxOutcomes, how they ended, tombstones among
-	// them (W5); unknown ids are absent.
+	// Outcomes says how jobs ended, at most MaxOutcomes at a time, including tombstones (W5).
+	// Unknown ids are absent.
 	Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.JobID]Outcome, error)
 	// DeadLetters lists dead letters, newest first.
 	DeadLetters(ctx context.Context, f DeadFilter) ([]DeadView, error)
-	// Payload reads an output that is stored beside the journal (E6): ErrNotFound,
-	// also of a tombstone.
+	// Payload reads an output that is stored beside the journal (E6): ErrNotFound, also for a
+	// tombstone.
 	Payload(ctx context.Context, job journal.JobID, digest journal.Digest) ([]byte, error)
-	// JobEffects lists the recorded effects of a job, of all its requests, in the order
-	// of their first entry.
+	// JobEffects lists the recorded effects of all requests of a job, in the order of their first
+	// entries.
 	JobEffects(ctx context.Context, job journal.JobID) ([]JobEffect, error)
-	// FindEffect finds the jobs that have the effect key, in the order of their ids:
-	// at most one, but for stores that were merged, and for a compensation, which also
-	// the job of its own that ran it has.
+	// FindEffect finds the jobs that have the effect key, in the order of their ids. It is at
+	// most one, except in merged stores and for a compensation, which is also recorded in the job
+	// that ran it.
 	FindEffect(ctx context.Context, key journal.Digest) ([]JobEffect, error)
-	// Jobs lists jobs, newest first, but for those that another has resumed.
+	// Jobs lists jobs, newest first, without those that another has resumed.
 	Jobs(ctx context.Context, f JobFilter) ([]JobSummary, error)
-	// Counts counts the jobs by state, but for those that another has resumed.
+	// Counts counts the jobs by state, without those that another has resumed.
 	Counts(ctx context.Context) (map[journal.JobState]int64, error)
 	// ActiveFlow returns the version for new jobs: ErrNotFound.
 	ActiveFlow(ctx context.Context, name string) (ref journal.FlowRef, canonical []byte, err error)
 	// Flow returns the canonical definition of one version: ErrNotFound.
 	Flow(ctx context.Context, name, version string) ([]byte, error)
 
-	// Schedules lists the active flow versions, by name, with the time up to which
-	// scheduled starts were made: at first that of the version's activation.
+	// Schedules lists the active flow versions by name, each with the time up to which its
+	// scheduled starts were made. At first that is the time of its activation.
 	Schedules(ctx context.Context) ([]Schedule, error)
-	// MarkSchedule moves the time of a schedule by test-and-set: ErrLost.
+	// MarkSchedule moves that time from before to after by test-and-set: ErrLost.
 	MarkSchedule(ctx context.Context, name string, before, after collation.Micros) error
 }
 
-// SignalState is what became of a signal.
+// SignalState is the outcome of a signal.
 type SignalState = collation.SignalState
 
 // The states of a signal.
@@ -98,16 +97,16 @@ const (
 	SignalMissed   = collation.SignalMissed
 )
 
-// Signalled is the answer to a signal. Duplicate says that its GUID was known:
-// State is then what became of the first.
+// Signalled is the answer to a signal. Duplicate says that the signal's GUID was known; State is
+// then what became of the first signal.
 type Signalled struct {
 	State     SignalState
 	Duplicate bool
-	Reached   int        // waits, by this call
-	Out       []Outgoing // the wake-ups; they are on their way
+	Reached   int        // waits that this call woke
+	Out       []Outgoing // the wake-ups, which are already being sent
 }
 
-// Schedule is an active flow version and the database's time up to which its
+// Schedule is an active flow version with the database's time, and the time up to which its
 // scheduled starts were made.
 type Schedule struct {
 	Ref       journal.FlowRef
@@ -119,7 +118,7 @@ type JobFilter struct {
 	State  journal.JobState // "" any
 	Flow   string           // "" any
 	Prefix string           // of the key
-	Tags   []string         // all of them
+	Tags   []string         // the job has all of them
 	Before string
 	Limit  int // default 100, at most MaxPage
 }
@@ -131,8 +130,7 @@ type JobSummary struct {
 	Cursor string
 }
 
-// Outcome is what those are told who wait for the end of a job. What follows Ended
-// is zero before that, and of a tombstone.
+// Outcome is how a job ended. The fields after Ended are zero until then, and for a tombstone.
 type Outcome struct {
 	Key    string
 	State  journal.JobState
@@ -142,11 +140,11 @@ type Outcome struct {
 	Output []byte // canonical
 }
 
-// Over says that there is nothing to wait for: the job has ended, or it is
-// quarantined, and nothing of it goes on by itself (J1).
+// Over says that waiting for the job is over: it has ended, or it is quarantined and never ends
+// by itself (J1).
 func (o *Outcome) Over() bool { return o.Ended || o.State == journal.JobQuarantined }
 
-// JobEffect is an effect with its place.
+// JobEffect is an effect with the job and the instance it belongs to.
 type JobEffect struct {
 	EffectRow
 	Job      journal.JobID
@@ -158,16 +156,16 @@ type JobEffect struct {
 // JobView is one job as an operator sees it.
 type JobView struct {
 	JobSummary
-	Output    []byte // canonical, once the completion tasks ran
+	Output    []byte // canonical; set once the completion tasks ran
 	Code      int
 	Error     *journal.Failure
 	Ended     bool // closed, and its completion tasks are done
 	Instances []InstanceView
-	Rows      []collation.Row  // own rows, and starts that the job ordered and that have not begun; by Origin, then GUID
+	Rows      []collation.Row  // the job's rows and the starts of children that have not begun; by Origin, then GUID
 	Waits     []collation.Wait // by Since, then GUID
 	Dead      []DeadView
-	ExpiresAt collation.Micros // Never: kept
-	Next      journal.JobID    // that resumes it; zero for none
+	ExpiresAt collation.Micros // Never: it is kept for good
+	Next      journal.JobID    // the job that resumes this one; zero for none
 }
 
 // InstanceView is one instance with its digits.
@@ -176,14 +174,14 @@ type InstanceView struct {
 	collation.Instance
 }
 
-// DeadFilter selects a page of dead letters. What is zero is not asked for.
+// DeadFilter selects a page of dead letters. A zero field does not filter.
 type DeadFilter struct {
-	All    bool // those that have ended, too
+	All    bool // also those that have ended
 	Flow   string
-	Topic  string // of a request that is there still
+	Topic  string // of the request, while its row exists
 	Reason string
-	Jobs   []journal.JobID // at most MaxPage: of these alone, whatever else is asked for but All
-	Before int64           // the last id of the page before
+	Jobs   []journal.JobID // at most MaxPage; with it only All and Limit of the other fields count
+	Before int64           // the last id of the previous page
 	Limit  int             // default 100, at most MaxPage
 }
 
@@ -192,23 +190,23 @@ type DeadView struct {
 	ID     int64
 	Key    string // of the job, "" for a foreign message
 	Flow   string // of the job
-	Topic  string // of its request, where that is there still
+	Topic  string // of the request, while its row exists
 	At     collation.Micros
 	Letter collation.DeadLetter
 	State  string // collation.LetterOpen, …
 }
 
-// Operator is what deploying needs, and reading dead letters.
+// Operator has the writes of deployment and administration.
 type Operator interface {
 	// Migrate brings the schema to this build's version; forward only.
 	Migrate(ctx context.Context) error
-	// Deploy stores a flow version. With activate a fresh one is the version for new
-	// jobs from then on, as the first of a flow always is. The same content again
-	// changes nothing; other content is ErrVersionTaken.
+	// Deploy stores a flow version. With activate a new version becomes the one for new jobs; the
+	// first version of a flow always does. The same content again changes nothing; other content
+	// is ErrVersionTaken.
 	Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte, activate bool) (fresh bool, err error)
-	// SetExpireDefault says how long closed jobs are kept whose flow does not say it, 0
-	// for good: ErrRejected for what no flow may say. It is kept in microseconds. A
-	// process reads it once, with its first flow.
+	// SetExpireDefault sets how long closed jobs are kept whose flow does not say it; 0 means for
+	// good. A value that no flow may have is ErrRejected. It is kept in microseconds. A process
+	// reads it once, with its first flow.
 	SetExpireDefault(ctx context.Context, d time.Duration) error
 	// Activate sets the version for new jobs: ErrNotFound.
 	Activate(ctx context.Context, name, version string) error
@@ -226,16 +224,14 @@ type FlowView struct {
 // Action is an operator's decision on a dead letter.
 type Action = collation.Action
 
-// Reader is what verification and export need. It needs read rights only.
+// Reader has what verification and export read. It needs only read rights.
 type Reader interface {
 	// Space is the name of the space.
 	Space(ctx context.Context) (string, error)
-	// AuditJobs yields the ids of jobs, in the order of their ids; all of them, or
-	// those given.
+	// AuditJobs yields job ids in their order: the given ones, or all.
 	AuditJobs(ctx context.Context, only []journal.JobID) iter.Seq2[journal.JobID, error]
-	// Audit reads, in one snapshot, what is stored of a job besides its
-	// entries, and yields its entries: main chain first, then the other chains,
-	// each by seq.
+	// Audit reads what is stored of a job in one snapshot. It passes the tables' rows to visit,
+	// with a sequence of the entries: first the main chain, then the other chains, each by seq.
 	Audit(ctx context.Context, id journal.JobID, visit func(*Stored, iter.Seq2[journal.Record, error]) error) error
 }
 
@@ -243,14 +239,14 @@ type Reader interface {
 type Stored struct {
 	Job           collation.Job
 	Instances     map[collation.InstanceKey]collation.ActivityLedger // those with digits
-	Open          map[collation.InstanceKey]int                      // elements that have not ended, where there are any
+	Open          map[collation.InstanceKey]int                      // elements that have not ended, by instance; only where there are any
 	Waits         map[journal.GUID]collation.Wait
 	Receipts      map[journal.GUID]StoredReceipt
 	Rows          map[journal.GUID]collation.Row
 	Effects       []EffectRow
-	ResolvedWaits map[journal.GUID]collation.ResolvedWait // what functions waited for, by the message that brought it
+	ResolvedWaits map[journal.GUID]collation.ResolvedWait // by the GUID of the message that resolved each
 	FlowDigest    journal.Digest
-	Next          journal.JobID // that resumes it; zero for none
+	Next          journal.JobID // the job that resumes this one; zero for none
 }
 
 // StoredReceipt is a receipt without its response.
@@ -259,7 +255,7 @@ type StoredReceipt struct {
 	Verdict journal.Verdict
 }
 
-// Store is everything; adapters implement it whole.
+// Store is all ports together. An adapter implements all of them.
 type Store interface {
 	Engine
 	Client
@@ -269,7 +265,7 @@ type Store interface {
 	Close()
 }
 
-// CheckExpire refuses a default that no flow may say.
+// CheckExpire refuses a default that no flow may have.
 func CheckExpire(d time.Duration) error {
 	if d != 0 && (d < flow.MinExpire || d > flow.MaxExpire) {
 		return fmt.Errorf("closed jobs are kept for %v to %v, or for good: %v", flow.MinExpire, flow.MaxExpire, d)

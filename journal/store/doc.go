@@ -1,14 +1,13 @@
-// Package store states the ports between the runtime and the database, and
-// their failure contract. journal/postgres and journal/memory implement them;
-// journal/journaltest holds both to the contract.
+// Package store defines the ports between the runtime and the database, and their failure
+// contract. journal/postgres and journal/memory implement them; the suite journal/journaltest
+// holds both to the contract.
 //
-// There are small ports, one for each kind of caller: Engine (decide and
-// commit), Worker (leases and effects), Sessions (that a process lives), Client (start and read), Operator
-// (flows and dead letters), and Reader for verification.
+// Each kind of caller has a port: Engine (decide and commit), Worker (leases and effects),
+// Sessions (liveness of processes), Client (start and read), Operator (flows and dead letters),
+// Reader (verification).
 //
-// The failure contract, for every method that writes: it returns nil only
-// after the commit; an error of the kinds below only when nothing was
-// committed; ErrUnknown when it could not be found out, in which case the call
-// may be repeated: everything written is guarded by a test-and-set or a unique
-// key, so that a repetition finds its own work or does it (J4, C8).
+// The failure contract holds for every method that writes. nil means that the commit happened.
+// The errors of this package mean that nothing was committed, except ErrUnknown: the outcome
+// could not be found out, and the call may be repeated. Every write is guarded by a test-and-set
+// or a unique key, so a repetition finds its own work or does it (J4, C8).
 package store

@@ -8,46 +8,45 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Errors on which a caller decides.
+// Errors that a caller decides on.
 var (
-	// ErrLost says that a test-and-set met another value than the decision saw:
-	// roll back, load, decide again (C3).
+	// ErrLost says that a test-and-set found another value than the decision saw. Roll back, load
+	// and decide again (C3).
 	ErrLost = errors.New("lost a test-and-set: decide again")
-	// ErrBusy says that another transaction held something for longer than a batch
-	// waits for it (W3); nothing was committed.
+	// ErrBusy says that another transaction held a lock longer than a batch waits (W3). Nothing
+	// was committed.
 	ErrBusy = errors.New("another transaction holds it")
-	// ErrUnavailable says that the database could not be used just now; nothing
-	// was committed; retry with backoff (C10).
+	// ErrUnavailable says that the database cannot be used just now. Nothing was committed; retry
+	// with backoff (C10).
 	ErrUnavailable = errors.New("the database is unavailable: retry")
 	// ErrUnknown says that the outcome of a commit could not be found out (J4).
 	ErrUnknown = errors.New("the outcome of a commit is unknown")
-	// ErrRejected is that of package collation.
+	// ErrRejected is collation.ErrRejected.
 	ErrRejected = collation.ErrRejected
-	// ErrStale is that of package collation.
+	// ErrStale is collation.ErrStale.
 	ErrStale = collation.ErrStale
-	// ErrLeased is that of package collation.
+	// ErrLeased is collation.ErrLeased.
 	ErrLeased = collation.ErrLeased
 	// ErrJobClosed says that the job of the request has ended (E9).
 	ErrJobClosed = errors.New("the job is closed")
-	// ErrExhausted says that a request was run more than MaxRuns times without
-	// an answer; its row is held now, with a dead letter (E9).
+	// ErrExhausted says that a request ran more than MaxRuns times without an answer. Its row is
+	// now held, with a dead letter (E9).
 	ErrExhausted = errors.New("the request was run too often without an answer")
-	// ErrNotFound is wrapped by reads of what does not exist.
+	// ErrNotFound says that the thing asked for does not exist.
 	ErrNotFound = errors.New("not found")
 	// ErrVersionTaken says that a flow's version is deployed with other content.
 	ErrVersionTaken = errors.New("the flow version is deployed with other content")
-	// ErrSchema says that the database's schema is not the one of this build.
+	// ErrSchema says that this build does not fit the database's schema.
 	ErrSchema = errors.New("schema version mismatch")
-	// ErrPartition says that the history has no partition for new jobs (W10). Nothing
-	// was committed; what is tried again succeeds once there is one.
+	// ErrPartition says that the history has no partition for new jobs (W10). Nothing was
+	// committed; a retry succeeds once there is one.
 	ErrPartition = errors.New("no partition for new jobs: run `quipu migrate`")
-	// ErrOwner says that making or dropping partitions needs the rights of the tables'
-	// owner (W10, W11).
+	// ErrOwner says that this login may not make or drop partitions: it needs the rights of the
+	// tables' owner (W10, W11).
 	ErrOwner = errors.New("this login may not act as the owner of the tables")
 )
 
-// AlreadyStartedError is returned when the key of a start exists (1.11). Job
-// is the job that has the key.
+// AlreadyStartedError says that the key of a start has a job already (1.11): Job.
 type AlreadyStartedError struct {
 	Flow      journal.FlowRef // of the job
 	Job       journal.JobID
@@ -61,18 +60,18 @@ func (e *AlreadyStartedError) Error() string {
 	return fmt.Sprintf("job %q was already started (same flow: %t, same input: %t)", e.Key, e.SameFlow, e.SameInput)
 }
 
-// LostError is an ErrLost that names what it was lost to.
+// LostError is an ErrLost that says to what the test-and-set lost.
 type LostError struct {
-	Keys  []string        // of inceptions: they are taken by now
-	Flows []string        // of inceptions: another version is the active one by now
-	Jobs  []journal.JobID // of payloads: they are not there
-	Hot   []journal.JobID // of guards: they are not as they were, or somebody holds them
-	// Session is of rows that are taken: it has ended (W8).
+	Keys  []string        // of inceptions: taken meanwhile
+	Flows []string        // of inceptions: another version became active
+	Jobs  []journal.JobID // of payloads: they do not exist
+	Hot   []journal.JobID // of guards: changed, or locked by another transaction
+	// Session says that the session of a taken row has ended (W8).
 	Session bool
 	Err     error
 }
 
-// Error says what was lost.
+// Error lists what was lost.
 func (e *LostError) Error() string {
 	return fmt.Sprintf("%v: keys %.200q, flows %.200q, %d jobs, %d hot states, session %t: %v", ErrLost, e.Keys, e.Flows, len(e.Jobs), len(e.Hot), e.Session, e.Err)
 }
@@ -80,14 +79,14 @@ func (e *LostError) Error() string {
 // Is makes it an ErrLost.
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 
-// Unwrap gives its cause.
+// Unwrap returns the cause.
 func (e *LostError) Unwrap() error { return e.Err }
 
-// Unavailable is an ErrUnavailable in other words: for what is retried like a database
-// that is away, although that would not be what to tell somebody.
+// Unavailable returns an ErrUnavailable with its own text, for a fault that is retried like a
+// missing database but has another name.
 func Unavailable(why string) error { return &said{why, ErrUnavailable} }
 
-// Rejected is an ErrRejected in other words.
+// Rejected returns an ErrRejected with its own text.
 func Rejected(why string) error { return &said{why, ErrRejected} }
 
 type said struct {
@@ -95,8 +94,8 @@ type said struct {
 	kind error
 }
 
-// Error is why.
+// Error returns the text.
 func (s *said) Error() string { return s.why }
 
-// Unwrap gives the kind.
+// Unwrap returns the kind.
 func (s *said) Unwrap() error { return s.kind }

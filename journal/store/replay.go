@@ -5,8 +5,8 @@ import (
 	"github.com/quipu-journal/quipu/replay"
 )
 
-// Replay gives what replay.Verify takes beside the entries: the header that they
-// must fit, and the tables that they are compared with.
+// Replay returns the input of replay.Verify besides the entries: the header that they must fit,
+// and the tables that they are compared with.
 func (s *Stored) Replay() (replay.Header, *replay.Stored) {
 	j := &s.Job
 	t := &replay.Stored{

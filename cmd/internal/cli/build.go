@@ -2,8 +2,7 @@ package cli
 
 import "runtime/debug"
 
-// Build names the build for the journal (audit only): the module's version, or
-// the commit it was built from.
+// Build names the build for the journal (audit only): the module's version, or its commit.
 func Build() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

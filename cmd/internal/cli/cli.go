@@ -14,23 +14,22 @@ import (
 	"golang.org/x/term"
 )
 
-// Exit codes that mean the same in every command. Each command documents its
-// own from 3 on.
+// Exit codes that mean the same in every command. Each command documents its own, from 3 on.
 const (
 	CodeOK          = 0
-	CodeFailed      = 1 // it could not be done: a server is away, a file cannot be read
-	CodeUsage       = 2 // arguments, flags or configuration
+	CodeFailed      = 1 // for example, a server is away or a file cannot be read
+	CodeUsage       = 2 // wrong arguments, flags or configuration
 	CodeInterrupted = 130
 )
 
-// Streams are what a command reads and writes.
+// Streams are the input, the outputs and the environment of a command.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Env      func(name string) (value string, set bool)
 }
 
-// exitError is an error with the exit code that it asks for.
+// exitError is an error with its exit code.
 type exitError struct {
 	code int
 	err  error
@@ -52,11 +51,10 @@ func Exitf(code int, format string, a ...any) error {
 	return &exitError{code: code, err: fmt.Errorf(format, a...)}
 }
 
-// ErrReported ends a command whose errors were printed already; only its code
-// counts.
+// ErrReported ends a command that has printed its errors already; only the exit code counts.
 var ErrReported = errors.New("reported")
 
-// Code is the exit code that err asks for, CodeFailed if it asks for none.
+// Code returns the exit code of err, CodeFailed if it has none.
 func Code(err error) int {
 	if err == nil {
 		return CodeOK
@@ -67,8 +65,8 @@ func Code(err error) int {
 	return CodeFailed
 }
 
-// Run makes a cobra RunE: what f returns without a code is CodeFailed, so that
-// Execute can tell it from what cobra refused before f was called.
+// Run makes a cobra RunE. An error of f without a code becomes CodeFailed, so that Execute can
+// tell it from errors of cobra before f was called.
 func Run(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		err := f(cmd, args)
@@ -79,8 +77,8 @@ func Run(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, [
 	}
 }
 
-// Execute runs the command and returns the exit code. Errors go to s.Err with
-// the command's name in front.
+// Execute runs the command and returns the exit code. It prints errors to s.Err, after the
+// command's name.
 func Execute(ctx context.Context, root *cobra.Command, args []string, s Streams) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetArgs(args)
@@ -97,7 +95,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, s Streams)
 		code = CodeUsage
 	}
 	stopped := ctx.Err() != nil && code == CodeFailed
-	if !errors.Is(err, ErrReported) && !(stopped && errors.Is(err, context.Canceled)) { // who presses Ctrl-C knows
+	if !errors.Is(err, ErrReported) && !(stopped && errors.Is(err, context.Canceled)) { // a person who presses Ctrl-C knows
 		fmt.Fprintf(s.Err, "%s: %v\n", cmd.CommandPath(), err)
 	}
 	if code == CodeUsage {
@@ -109,8 +107,8 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, s Streams)
 	return code
 }
 
-// Main runs a command with the process's streams until it ends, and exits with
-// its code. The first SIGINT or SIGTERM ends ctx, the second the process.
+// Main runs a command with the process's streams and exits with its code. The first SIGINT or
+// SIGTERM ends ctx, the second one ends the process.
 func Main(run func(ctx context.Context, args []string, s Streams) int) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
@@ -119,13 +117,13 @@ func Main(run func(ctx context.Context, args []string, s Streams) int) {
 	os.Exit(code)
 }
 
-// Terminal reports whether w is a terminal: then a progress display is welcome.
+// Terminal says whether w is a terminal, on which a progress display is useful.
 func Terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// PathError is an error about a file without the name of the call that met it.
+// PathError returns an error about a file without the name of the system call.
 func PathError(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s: %w", e.Path, e.Err)

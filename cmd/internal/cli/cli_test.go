@@ -74,7 +74,7 @@ func TestEnvironment(t *testing.T) {
 	require.Equal(t, "5", seen, "an empty variable counts as unset")
 }
 
-// Who presses Ctrl-C is told no error that only says so, and every other one.
+// A person who presses Ctrl-C does not get an error that only says so, but every other one.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -95,7 +95,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// An error about a file names the file, and not the call that met it.
+// An error about a file names the file, not the system call.
 func TestPathError(t *testing.T) {
 	t.Parallel()
 	_, err := os.Lstat("/no/such/file")

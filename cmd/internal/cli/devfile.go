@@ -8,15 +8,15 @@ import (
 	"path/filepath"
 )
 
-// DefaultDevDir is where `worker dev` keeps its data unless told otherwise, and
-// where quipu looks when it is told nothing.
+// DefaultDevDir is the default data directory of `worker dev`, and where quipu looks for one by
+// default.
 const DefaultDevDir = ".quipu"
 
-// devFile is the name of what a running `worker dev` says of itself.
+// devFile is the name of the file in which a running `worker dev` describes itself.
 const devFile = "dev.json"
 
-// DevFile is DIR/dev.json: there while `worker dev` is ready, gone when it has
-// ended. It holds the database's password and is readable by its owner alone.
+// DevFile is DIR/dev.json. It exists while `worker dev` is ready. It has the database's password,
+// and only its owner may read it.
 type DevFile struct {
 	Postgres string `json:"postgres"` // connection string
 	NATS     string `json:"nats"`     // URL
@@ -25,10 +25,10 @@ type DevFile struct {
 	Space    string `json:"space"`
 }
 
-// DevPath is the path of the file below a data directory.
+// DevPath returns the path of the file in a data directory.
 func DevPath(dir string) string { return filepath.Join(dir, devFile) }
 
-// Write puts the file in place at once: a reader sees all of it or nothing.
+// Write puts the file in place atomically: a reader sees all of it or nothing.
 func (d DevFile) Write(dir string) error {
 	text, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {
@@ -48,7 +48,7 @@ func (d DevFile) Write(dir string) error {
 	return nil
 }
 
-// RemoveDevFile takes the file away; that there is none is no error.
+// RemoveDevFile removes the file. A missing file is no error.
 func RemoveDevFile(dir string) error {
 	if err := os.Remove(DevPath(dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -72,13 +72,13 @@ func ReadDevFile(dir string) (DevFile, error) {
 	return d, nil
 }
 
-// ErrNoDatabase says that nothing names a database.
+// ErrNoDatabase says that no flag, variable or `worker dev` names a database.
 var ErrNoDatabase = errors.New("no database is named: give --postgres DSN (QUIPU_POSTGRES), or --dev DIR of a running `worker dev`")
 
-// ChooseDev says whose dev.json names the database, "" where the connection string does:
-// --postgres, else --dev, else QUIPU_POSTGRES, else QUIPU_DEV, else a `worker dev` of
-// this directory. dsn and dev are the values of the flags or their variables, given says
-// that it was the flag. The error is ErrNoDatabase.
+// ChooseDev returns the directory whose dev.json names the database, or "" if the connection
+// string does. The order is: --postgres, --dev, QUIPU_POSTGRES, QUIPU_DEV, a `worker dev` of this
+// directory. dsn and dev are the values of flag or variable; dsnGiven and devGiven say that it
+// was the flag. The error is ErrNoDatabase.
 func ChooseDev(dsn string, dsnGiven bool, dev string, devGiven bool) (dir string, err error) {
 	switch {
 	case dsnGiven:

@@ -1,8 +1,7 @@
-// Package cli is what the commands share: streams instead of the process's own,
-// exit codes as errors, flags that may come from the environment, DIR/dev.json,
-// and the reference that docs/cli.md holds.
+// Package cli is what the commands share: streams instead of the process's own, exit codes as
+// errors, flags from the environment, DIR/dev.json, and the reference for docs/cli.md.
 //
-// A main is Main(run); run builds a cobra command and gives it to Execute. A
-// command's function returns an error made with Exit where the code matters;
-// everything that cobra itself refuses is a usage error.
+// A main calls Main(run); run builds a cobra command and passes it to Execute. A command's
+// function makes its error with Exit if the exit code matters. Errors of cobra itself are usage
+// errors.
 package cli

@@ -8,14 +8,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// EnvPrefix begins the variable of every flag that has one.
+// EnvPrefix begins the name of every flag's variable.
 const EnvPrefix = "QUIPU_"
 
 // envKey marks a flag that the environment may set.
 const envKey = "quipu-env"
 
-// FromEnv lets flags of the set come from the environment too: --max-batch from
-// QUIPU_MAX_BATCH. An empty variable counts as unset.
+// FromEnv lets the environment set the named flags, too: --max-batch from QUIPU_MAX_BATCH. An
+// empty variable counts as unset.
 func FromEnv(set *pflag.FlagSet, names ...string) {
 	for _, name := range names {
 		f := set.Lookup(name)
@@ -29,7 +29,7 @@ func FromEnv(set *pflag.FlagSet, names ...string) {
 	}
 }
 
-// EnvOf is the variable that may set the flag, "" for none.
+// EnvOf returns the variable of the flag, "" for none.
 func EnvOf(f *pflag.Flag) string {
 	if v := f.Annotations[envKey]; len(v) == 1 {
 		return v[0]
@@ -37,8 +37,8 @@ func EnvOf(f *pflag.Flag) string {
 	return ""
 }
 
-// ReadEnv sets the flags of cmd that were not given from their variables. The
-// names of those it set are returned.
+// ReadEnv sets flags of cmd that were not given from their variables, and returns the names of
+// those it set.
 func ReadEnv(cmd *cobra.Command, lookup func(string) (string, bool)) (set map[string]bool, err error) {
 	set = map[string]bool{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

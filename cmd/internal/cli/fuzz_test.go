@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzDevFile: what stands in dev.json is read or refused with its path, and what
-// was read is written as the same.
+// FuzzDevFile: the content of dev.json is read, or refused with its path. What was read is
+// written back the same.
 func FuzzDevFile(f *testing.F) {
 	f.Add([]byte(`{"postgres":"postgres://x","nats":"nats://y","http":"","pid":7,"space":"shop"}`))
 	f.Add([]byte(`{"pid":-1}`))
@@ -31,8 +31,7 @@ func FuzzDevFile(f *testing.F) {
 	})
 }
 
-// FuzzReadEnv: a variable is read as its flag would be, or refused by its name;
-// what was given on the command line wins.
+// FuzzReadEnv: a variable is read like its flag, or refused by its name. The command line wins.
 func FuzzReadEnv(f *testing.F) {
 	f.Add("shop", "1024", "1m30s")
 	f.Add("", "1_000", "-5")

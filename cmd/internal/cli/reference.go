@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Reference is the text of docs/cli.md on a command and its subcommands: use,
-// what it does, and every flag with default and environment variable. Those of
-// cobra itself (help, completion) are left out.
+// Reference returns the text of docs/cli.md on a command and its subcommands: use, description,
+// and every flag with default and variable. It leaves out those of cobra itself (help,
+// completion).
 func Reference(root *cobra.Command) string {
 	var b strings.Builder
 	describe(&b, root)
@@ -89,9 +89,8 @@ func code(s string) string {
 	return "`" + s + "`"
 }
 
-// Section is the part of a document between the comments `<!-- name -->` and
-// `<!-- /name -->`, and the document with another text in its place. ok is
-// false if the comments are missing.
+// Section returns the part of a document between the comments `<!-- name -->` and `<!-- /name
+// -->`, and the document with text in its place. ok is false if the comments are missing.
 func Section(document, name, text string) (section, replaced string, ok bool) {
 	begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->"
 	before, rest, found := strings.Cut(document, begin)

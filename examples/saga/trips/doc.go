@@ -1,3 +1,3 @@
-// Trips is the worker of the example saga: it connects to the `worker dev` of the
-// directory that it is started in, and serves trip.book until SIGTERM or SIGINT.
+// Trips is the worker of the example saga. It connects to the `worker dev` of its working
+// directory, and serves trip.book until SIGTERM or SIGINT.
 package main

@@ -1,4 +1,4 @@
-// Package floor writes the rows that one step of a job writes, without any
-// protocol: what the database alone costs. The benchmark runs it beside the
-// engine, in one run, as the floor under its figures.
+// Package floor writes the rows of one job step without any protocol, to measure what the
+// database alone costs. The benchmark runs it beside the engine as the lower bound for its
+// figures.
 package floor

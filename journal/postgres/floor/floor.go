@@ -19,22 +19,22 @@ const (
 // Run says how the rows are written.
 type Run struct {
 	DSN    string // database
-	Schema string // of a migrated space
-	Conns  int    // connections that write at a time
-	Batch  int    // steps per transaction; each is a step of another job
-	Steps  int    // in all; rounded up to whole jobs
+	Schema string // the schema of a migrated space
+	Conns  int    // connections that write at once
+	Batch  int    // steps per transaction, each of another job
+	Steps  int    // in total; rounded up to whole jobs
 }
 
-// Result is what a run took.
+// Result is the outcome of a run.
 type Result struct {
 	Steps int
 	Took  time.Duration
 }
 
-// PerSecond is the rate of the run.
+// PerSecond returns the rate of the run.
 func (r Result) PerSecond() float64 { return float64(r.Steps) / r.Took.Seconds() }
 
-// Write runs it. The jobs are made before the clock starts.
+// Write does the run. It makes the jobs before the clock starts.
 func Write(ctx context.Context, r Run) (Result, error) {
 	jobs := (r.Steps/stepsPerJob/(r.Conns*r.Batch) + 1) * r.Conns * r.Batch
 	writers := make([]*writer, r.Conns)
@@ -83,7 +83,7 @@ func open(ctx context.Context, r Run, jobs int) (*writer, error) {
 	}
 	cfg.RuntimeParams["search_path"] = pgx.Identifier{r.Schema}.Sanitize()
 	cfg.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
-	for _, off := range []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_bitmapscan", "jit"} { // as the store plans
+	for _, off := range []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_bitmapscan", "jit"} { // as the store sets them
 		cfg.RuntimeParams[off] = "off"
 	}
 	conn, err := pgx.ConnectConfig(ctx, cfg)

@@ -7,14 +7,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Written is what a server wrote in a part of its WAL.
+// Written is what a server wrote to a part of its WAL.
 type Written struct {
 	WAL     int64 // bytes
 	Rows    int64 // inserted, updated and deleted
 	Commits int64 // transactions that wrote and committed
 }
 
-// Position is where the WAL of the server ends, in bytes.
+// Position returns where the server's WAL ends, in bytes.
 func Position(ctx context.Context, dsn string) (at int64, err error) {
 	err = ask(ctx, dsn, func(conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, `SELECT pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::int8`).Scan(&at)
@@ -30,10 +30,10 @@ const countWritten = `SELECT
 	coalesce(sum(count) FILTER (WHERE "resource_manager/record_type" = 'Transaction/COMMIT'), 0)::int8
 	FROM pg_get_wal_stats('0/0'::pg_lsn + $1::int8, '0/0'::pg_lsn + $2::int8, true)`
 
-// Wrote counts what was written between two positions. Sessions report to the counters
-// of the server some time later, and those count transactions that only read; so it
-// reads the WAL, which the server must have kept (wal_keep_size), as a superuser, by the
-// extension pg_walinspect: PostgreSQL 15 or later, with its contrib modules.
+// Wrote counts what was written between two positions. It reads the WAL, because the server's own
+// counters come late and count reading transactions, too. The server must have kept the WAL
+// (wal_keep_size). Wrote needs a superuser and the extension pg_walinspect (PostgreSQL 15 or
+// later, with its contrib modules).
 func Wrote(ctx context.Context, dsn string, from, to int64) (Written, error) {
 	w := Written{WAL: to - from}
 	err := ask(ctx, dsn, func(conn *pgx.Conn) error {
@@ -48,7 +48,7 @@ func Wrote(ctx context.Context, dsn string, from, to int64) (Written, error) {
 	return w, nil
 }
 
-// ask asks on a connection of its own.
+// ask runs do on a connection of its own.
 func ask(ctx context.Context, dsn string, do func(*pgx.Conn) error) error {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {

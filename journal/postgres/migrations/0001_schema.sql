@@ -1,12 +1,12 @@
--- 0001: the tables of one space (J7). Those that are partitioned hold nothing by
--- themselves: partitions/partition.sql makes what does, and says how it is stored. Times are microseconds since 1970 on the
--- database's clock (J5); a NULL time is "never".
+-- 0001: the tables of one space (J7). A partitioned table is empty itself: partitions/partition.sql makes its
+-- partitions, with their storage settings. Times are microseconds since 1970 by the database's clock (J5); a NULL
+-- time is "never".
 
 CREATE FUNCTION micros() RETURNS bigint LANGUAGE sql VOLATILE
     RETURN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
--- What a column must be is said by its domain: a session reads the checks of a domain
--- once, and those of a table with every statement that writes it (W12).
+-- Checks of a column's value are in its domain: a session reads those once, but a table's checks with every
+-- statement that writes the table (W12).
 CREATE DOMAIN digest AS bytea CONSTRAINT digest_bytes CHECK (octet_length(VALUE) = 32);
 CREATE DOMAIN generation AS bigint CONSTRAINT generation_positive CHECK (VALUE > 0);
 CREATE DOMAIN job_state AS text CONSTRAINT job_state_known
@@ -54,17 +54,16 @@ CREATE TABLE flows (
 );
 CREATE UNIQUE INDEX flows_active ON flows (name) WHERE active;
 
--- The numbers of jobs (W10, W11). Each class of retention has its own range, so that a
--- partition has jobs that are kept for about as long.
+-- The numbers of jobs (W10, W11). Each class of retention has its own range, so that the jobs of one partition are
+-- kept for about the same time.
 CREATE SEQUENCE numbers_never;
 CREATE SEQUENCE numbers_days   MINVALUE 100000000000000000;
 CREATE SEQUENCE numbers_months MINVALUE 200000000000000000;
 CREATE SEQUENCE numbers_years  MINVALUE 300000000000000000;
 
--- The partitions of the history: p has the jobs whose n divided by ten million is p.
--- opened is when its first number was drawn, or a little later, and opener the transaction
--- that noted it; NULL: none was. live is a number below which no job of it is left but as
--- a tombstone.
+-- The partitions of the history. Partition p has the jobs with n / 10 million = p. opened is when about its first
+-- number was drawn, and opener the transaction that recorded that; NULL: not yet. Below the number live it has only
+-- tombstones.
 CREATE TABLE partitions (
     p      bigint NOT NULL PRIMARY KEY,
     opened bigint,
@@ -72,14 +71,13 @@ CREATE TABLE partitions (
     live   bigint NOT NULL
 );
 
--- One row per key: the job, or its tombstone; and those that the job resumes, which have
--- a next. No index on a value that a message changes, so that updates stay HOT. expires_at is when a closed job becomes a
--- tombstone, and then when the tombstone goes.
+-- One row per key: the job, or its tombstone. Jobs that another has resumed have rows, too, with a next. No index
+-- covers a value that a message changes, so that updates stay HOT. expires_at is when a closed job becomes a
+-- tombstone, and then when the tombstone ends.
 --
--- n is the job's number in this schema (W10): the tables of its history are keyed
--- by it, so that new rows go to the right edge of every index, and are partitioned
--- by it. It grows with time, is drawn at inception, changes where a job outlives its
--- partition (W11), and stands nowhere else: what messages and people use is the id.
+-- n is the job's number in this schema (W10). The history tables are keyed by it, so that new rows go to the right
+-- edge of every index, and partitioned by it. It grows with time, is drawn at inception, changes when the job is
+-- moved to another partition (W11), and is stored nowhere else: messages and people use the id.
 CREATE TABLE jobs (
     id              uuid   NOT NULL PRIMARY KEY,
     n               bigint NOT NULL UNIQUE,
@@ -118,8 +116,8 @@ CREATE INDEX jobs_tags ON jobs USING gin (string_to_array(tags, E'\n')) WITH (fa
 CREATE INDEX jobs_expires ON jobs (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX jobs_undo ON jobs (parent_job) WHERE flow_name = 'quipu_undo'; -- what is undone of a job keeps it
 
--- Tombstones whose key was used again: late messages of the job are still
--- known by them (C5), and so that their history can be archived. The columns are as in jobs.
+-- Tombstones whose key was used again. Late messages of the job are recognized by them (C5), and retention archives
+-- their history. The columns are as in jobs.
 CREATE TABLE tombstones (
     id           uuid   NOT NULL PRIMARY KEY,
     n            bigint NOT NULL UNIQUE,
@@ -134,9 +132,8 @@ CREATE TABLE tombstones (
 );
 CREATE INDEX tombstones_expires ON tombstones (expires_at);
 
--- The activity ledgers (1.2). dad is the first 16 bytes of the address's
--- SHA-256. The checks are rule C4. A row of ledger 0 is none: it only points to
--- the output of a pass or of an element.
+-- The activity ledgers (1.2), with the checks of rule C4. dad is the first 16 bytes of the address's SHA-256. A row
+-- with ledger 0 is no instance: it only points to the output of a pass or an element.
 CREATE TABLE instances (
     n          bigint  NOT NULL,
     activity   text    NOT NULL,
@@ -182,13 +179,11 @@ CREATE TABLE entries (
 ) PARTITION BY RANGE (n);
 ALTER TABLE entries ALTER COLUMN body SET STORAGE EXTERNAL;
 
--- The dispatch rows (T1). job is whom the message is addressed to: a job that
--- may not have begun yet, or the mailbox of a signal. sender is the job that
--- awaits the child, on a start that was not handled yet (C15). pauses, as JSON,
--- and undo are of requests of durable functions (3.5); with undo, input is what the
--- body was before an answer took its place. A start with undo is that of a job of
--- compensations, and its sender the job whose function they are of. Whoever writes
--- a row raises rev: a decision on an earlier reading holds while it is the same (W6).
+-- The dispatch rows (T1). job is the addressee: a job, which may not have begun yet, or the mailbox of a signal.
+-- sender is set on the start of a child that was not handled yet: the job that awaits the child (C15). pauses
+-- (JSON) and undo belong to requests of durable functions (3.5); with undo, input keeps the request's body after an
+-- answer replaced it. A start with undo starts a job of compensations; its sender is the job whose function they
+-- belong to. Every write of a row raises rev, so that a decision on an earlier reading can be checked (W6).
 CREATE TABLE dispatches (
     guid         uuid    NOT NULL,
     job          uuid    NOT NULL,
@@ -228,11 +223,10 @@ CREATE INDEX dispatches_mail ON dispatches (job) WHERE kind = 'signal' AND held 
 CREATE INDEX dispatches_session ON dispatches (session) WHERE holder IS NOT NULL; -- such a row is mostly not due
 CREATE INDEX dispatches_sender ON dispatches (sender) WHERE sender IS NOT NULL;
 
--- The sessions of processes (W8): what a row's holder has, it has as long as the session
--- that the row names is here and not dead. lease, in microseconds, is how long it lives
--- without being renewed; since is from when on it was renewed without a gap. Engines share
--- the lanes, which are as many for all. name, build, roles and topics, those that the process has handlers for, are for
--- people.
+-- The sessions of processes (W8). The holder of a row keeps it while the session that the row names exists and is
+-- not dead. lease is how long, in microseconds, a session lives without a renewal; since is when it began to be
+-- renewed without a gap. Engines share the lanes; all processes have the same number of them. name, build, roles
+-- and topics (those with a handler) are for people.
 CREATE TABLE sessions (
     id         bigint  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name       text    NOT NULL,
@@ -247,9 +241,9 @@ CREATE TABLE sessions (
     dead       boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
--- The open waits for signals (1.11): each is the arbiter between its signal and
--- its timer. mailbox stands for (topic, key); its oldest wait is the first of
--- the index. request is that of the durable function that waits, NULL of a hook.
+-- The open waits for signals (1.11). Deleting a wait decides between its signal and its timer. mailbox stands for
+-- (topic, key); its oldest wait comes first in the index. request is that of the durable function that waits, NULL
+-- for a hook.
 CREATE TABLE waits (
     job      uuid    NOT NULL,
     guid     uuid    NOT NULL,
@@ -268,9 +262,9 @@ CREATE TABLE waits (
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX waits_mailbox ON waits (mailbox, since, guid);
 
--- What durable functions waited for and has come (E12): insert only. guid is the
--- message that brought it, seq the entry of the main chain that recorded it. A
--- replay reads them by their request, whether its row is there or not.
+-- The resolved waits of durable functions (E12): insert only. guid is the message that resolved the wait, seq the
+-- entry of the main chain that recorded it. A replay of the function reads them by request, even after the row of
+-- the request has gone.
 CREATE TABLE resolved_waits (
     n        bigint NOT NULL,
     request  uuid   NOT NULL,
@@ -283,8 +277,8 @@ CREATE TABLE resolved_waits (
 ) PARTITION BY RANGE (n);
 CREATE INDEX resolved_waits_request ON resolved_waits (n, request, seq);
 
--- The signals from outside, by which a repeated one is known, and what became
--- of them; and the interrupts that met a closed job (W12).
+-- The signals from outside, by which a repeated one is recognized, with what became of them; also the interrupts
+-- that met a closed job (W12).
 CREATE TABLE signals (
     guid  uuid   NOT NULL PRIMARY KEY,
     state text   NOT NULL CHECK (state IN ('consumed', 'kept', 'missed')),
@@ -292,12 +286,10 @@ CREATE TABLE signals (
 );
 CREATE INDEX signals_at ON signals (at);
 
--- Effects by their key (3.1); seq is the entry of the request's chain that
--- first named it. turn and until are of a started one: the turn of its run, and
--- the start plus the timeout of the attempt, where there is one (E4). position is
--- the place of the call in a durable function (E15), '' elsewhere; vouched: an
--- operator confirmed the result (3.3); not_done: how often the effect ended so
--- before (E5).
+-- Effects by their key (3.1). seq is the entry of the request's chain that first named the effect. turn and until
+-- belong to a started effect: the turn of its run, and the start plus the timeout of the attempt, if any (E4).
+-- position is the place of the call in a durable function (E15), '' elsewhere. vouched: an operator confirmed the
+-- result (3.3). not_done: how often the effect was recorded as not done before (E5).
 CREATE TABLE effects (
     n       bigint NOT NULL,
     key     bytea  NOT NULL CHECK (octet_length(key) = 32),
@@ -346,8 +338,8 @@ CREATE TABLE dead_letters (
 );
 CREATE INDEX dead_letters_row ON dead_letters (job, guid);
 
--- Batch markers (J4). taken: the place was taken by whoever had to find out
--- whether the batch was committed; it was not.
+-- Batch markers (J4). taken: a process that had to find out the outcome took the place of the batch's own marker,
+-- so the batch was not committed.
 CREATE TABLE batches (
     session uuid    NOT NULL,
     seq     bigint  NOT NULL,

@@ -1,5 +1,5 @@
--- Moves the history of the job {id} from the number {from} to {to}, which is in another partition (W11). The rev of its
--- rows rises: who has read where its history was decides again (W6).
+-- Moves the history of the job {id} from the number {from} to {to} in another partition (W11). The rev of its rows
+-- rises, so that a decision that has read the old number is taken again (W6).
 UPDATE dispatches SET rev = rev + 1 WHERE job = '{id}';
 UPDATE entries SET n = {to} WHERE n = {from};
 UPDATE receipts SET n = {to} WHERE n = {from};

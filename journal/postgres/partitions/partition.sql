@@ -1,6 +1,6 @@
--- A partition of each table of the jobs' history (W10), of the jobs whose n is from {from} to below {to}. It is made
--- beside its table and then attached, which holds up nobody who reads or writes the others. Storage parameters stand
--- here, since a partition takes over none; constraints, indexes and the storage of columns come from the table.
+-- A partition of each table of the jobs' history (W10), for the jobs with n from {from} to below {to}. It is made
+-- as a table and then attached, which does not hold up readers and writers of the others. Storage parameters are
+-- set here, since a partition inherits none; constraints, indexes and the storage of columns come from the table.
 CREATE TABLE entries_{p} (LIKE entries INCLUDING ALL) WITH (fillfactor = 100, toast_tuple_target = 4096);
 ALTER TABLE entries ATTACH PARTITION entries_{p} FOR VALUES FROM ({from}) TO ({to});
 CREATE TABLE receipts_{p} (LIKE receipts INCLUDING ALL) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);

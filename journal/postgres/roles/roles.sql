@@ -1,6 +1,5 @@
--- The rights of the group roles of one space (4.5). {schema} is its schema,
--- {role_x} the role x. Nobody but the owner can change what was journaled:
--- entries are inserted and read.
+-- The rights of the group roles of one space (4.5). {schema} is its schema, {role_x} the role x. Only the owner can
+-- change journaled entries: the others insert and read them.
 REVOKE ALL ON SCHEMA {schema} FROM PUBLIC;
 REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM
     {role_engine}, {role_worker}, {role_sealer}, {role_retention}, {role_verifier};
@@ -14,8 +13,8 @@ GRANT EXECUTE ON FUNCTION {schema}.micros() TO
 GRANT SELECT ON {schema}.space TO
     {role_engine}, {role_worker}, {role_sealer}, {role_retention}, {role_verifier};
 
--- engine: starts, commits, delivers signals, sweeps, deploys, acts on dead
--- letters. Who starts or signals in a transaction of his own needs its rights.
+-- engine: starts, commits, delivers signals, sweeps, deploys, acts on dead letters. StartTx and SignalTx in a
+-- caller's transaction need its rights.
 GRANT SELECT, INSERT ON {schema}.entries, {schema}.resolved_waits TO {role_engine};
 GRANT SELECT, INSERT, UPDATE ON
     {schema}.jobs, {schema}.instances, {schema}.flows, {schema}.effects, {schema}.dead_letters TO {role_engine};
@@ -28,8 +27,8 @@ GRANT SELECT, USAGE ON
     {schema}.numbers_never, {schema}.numbers_days, {schema}.numbers_months, {schema}.numbers_years TO {role_engine};
 GRANT SELECT, INSERT ON {schema}.payloads TO {role_engine};
 
--- worker: sessions, leases, effects, payloads. It moves the head of a job, and nothing
--- else of it, when it holds a request that ran too often.
+-- worker: sessions, leases, effects, payloads. Of a job it moves only the head, when it holds a request that ran
+-- too often.
 GRANT SELECT, INSERT ON {schema}.entries, {schema}.payloads TO {role_worker};
 GRANT SELECT, UPDATE (head_seq, head_hash) ON {schema}.jobs TO {role_worker};
 GRANT SELECT, UPDATE ON {schema}.dispatches TO {role_worker};
@@ -41,8 +40,8 @@ GRANT SELECT, INSERT ON {schema}.batches TO {role_worker};
 -- sealer: reads heads and hashes.
 GRANT SELECT ON {schema}.jobs, {schema}.entries TO {role_sealer};
 
--- retention: makes tombstones of closed jobs whose time has passed, with what is open of
--- them, and ends old tombstones (J7, W11). Dropping partitions is the owner's.
+-- retention: turns closed jobs whose time has passed into tombstones, removes their open rows, and ends old
+-- tombstones (J7, W11). Dropping partitions needs the owner's rights.
 GRANT SELECT, DELETE ON
     {schema}.dead_letters, {schema}.dispatches, {schema}.waits, {schema}.batches TO {role_retention};
 GRANT SELECT, UPDATE, DELETE ON {schema}.jobs, {schema}.tombstones TO {role_retention};

@@ -1,6 +1,6 @@
 -- name: chains_lock
--- locks dispatch rows, each the lock of its effect chain (J8), in the order of the arrays, waiting for each, and
--- reads what effects need of them and of their jobs. $1 jobs, $2 GUIDs.
+-- locks dispatch rows, each of which is the lock of its effect chain (J8), in the order of the arrays, waiting for
+-- each. Reads what effects need of them and of their jobs. $1 jobs, $2 GUIDs.
 SELECT {chain:d}, j.generation, j.state, j.trace
 FROM unnest($1::uuid[], $2::uuid[]) AS w (job, guid)
 JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
@@ -8,7 +8,8 @@ JOIN jobs j ON j.id = d.job
 FOR UPDATE OF d
 
 -- name: chains_lock_skip
--- chains_lock for those that nobody holds: a batch of effects waits for no row (J8). $1 jobs, $2 GUIDs.
+-- is chains_lock for rows that no other transaction has locked: a batch of effects does not wait (J8). $1 jobs, $2
+-- GUIDs.
 SELECT {chain:d}, j.generation, j.state, j.trace
 FROM unnest($1::uuid[], $2::uuid[]) AS w (job, guid)
 JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
@@ -16,8 +17,8 @@ JOIN jobs j ON j.id = d.job
 FOR UPDATE OF d SKIP LOCKED
 
 -- name: chains_put
--- writes what effects change of dispatch rows that this transaction locked (J8). A row that is gone means: decide
--- again.
+-- writes what effects change in dispatch rows that this transaction has locked (J8). A row that is gone means:
+-- decide again.
 WITH moved AS (
     UPDATE dispatches d
     SET {moved set w}, rev = d.rev + 1
@@ -30,12 +31,12 @@ SELECT CASE WHEN count(*) = cardinality({moved param 1}) THEN 0
 FROM moved
 
 -- name: chain_head
--- the last entry of a chain whose row has gone, under the job's lock (J8). $1 job, $2 chain.
+-- reads the last entry of a chain whose row has gone, under the job's lock (J8). $1 job, $2 chain.
 SELECT seq, hash FROM entries WHERE n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid) AND chain = $2::uuid ORDER BY seq DESC LIMIT 1
 
 -- name: effects_read
--- effects by their keys (E1); live compares with the lease on the request's row; none of a tombstone. $1 jobs, $2 keys.
--- Returns the place in the arrays from 1 behind the effect, and its request.
+-- reads effects by their keys (E1), none of tombstones. live says whether the run that started the effect still has
+-- the lease. $1 jobs, $2 keys. Returns the effect, its place in the arrays from 1, and its request.
 SELECT {effect:e}, w.place, e.request
 FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS w (job, key, place)
       JOIN jobs j ON j.id = w.job AND j.state <> 'expired' OFFSET 0) AS w
@@ -43,9 +44,9 @@ JOIN effects e ON e.n = w.n AND e.key = w.key
 LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = w.job AND d.guid = e.request OFFSET 0) AS d ON true
 
 -- name: effects_past
--- effects by their keys as the generations left them that a job resumes, the latest first (E1); of a request whether its
--- compensations have run or are to, and whether a job that runs them is still to end. $1 jobs, $2 keys. Returns the place
--- in the arrays from 1 behind the effect, its request, seq and end of the attempt, and the generation.
+-- reads effects by their keys in the generations that a job resumes, the latest first (E1). $1 jobs, $2 keys.
+-- Returns the effect, its place in the arrays from 1, its request, seq and end of the attempt, the generation,
+-- whether compensations of the request have run or will run, and whether a job that runs them has not ended.
 SELECT {effect:e}, a.place, e.request, e.seq, coalesce(e.until, 0), a.generation, {undone a e.request}, {undoing a e.request}
 FROM (SELECT w.place, w.key, a.id, a.n, a.generation
       FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS w (job, key, place)
@@ -57,8 +58,8 @@ LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = a.id AND d.guid = e.
 ORDER BY a.place, a.generation DESC
 
 -- name: effects_put
--- writes effects, each once; a result is written once (E5): what has one is an error. $1 jobs, $2 requests, $3 seqs
--- of the first entries, $4 turns, $5 ends of attempts.
+-- writes effects, each once. A result is written once (E5): an effect that has one is an error. $1 jobs, $2
+-- requests, $3 seqs of the first entries, $4 turns, $5 ends of attempts.
 WITH put AS (
     INSERT INTO effects AS e (n, request, seq, turn, until, {effect})
     SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
@@ -76,7 +77,7 @@ SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
 FROM put
 
 -- name: effects_of_request
--- the effects of one request, in the order of their first entry; none of a tombstone. $1 job, $2 request.
+-- reads the effects of one request, in the order of their first entries, none of a tombstone. $1 job, $2 request.
 SELECT {effect:e}
 FROM effects e
 LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = $1::uuid AND d.guid = e.request OFFSET 0) AS d ON true
@@ -84,7 +85,7 @@ WHERE e.n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid AND j.state <> 'expire
 ORDER BY e.seq
 
 -- name: effects_of_job
--- all effects of a job, for verification (V9). $1 job.
+-- reads all effects of a job, for verification (V9). $1 job.
 SELECT {effect:e}
 FROM effects e
 LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = $1::uuid AND d.guid = e.request OFFSET 0) AS d ON true
@@ -92,7 +93,7 @@ WHERE e.n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid)
 ORDER BY e.request, e.seq
 
 -- name: effects_placed
--- all effects of a job, each with its first entry; none of a tombstone. $1 job.
+-- reads all effects of a job, each with its first entry, none of a tombstone. $1 job.
 SELECT {effect:e},
        $1::uuid, e.request, (SELECT x.body FROM entries x WHERE x.n = e.n AND x.chain = e.request AND x.seq = e.seq)
 FROM effects e
@@ -101,9 +102,9 @@ WHERE e.n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid AND j.state <> 'expire
 ORDER BY e.request, e.seq
 
 -- name: effects_by_key
--- the effects of a key, with the entries that first named them, by job; none of tombstones. $1 key. The index has the
--- keys of 65536 jobs after one another, so that a new one is written beside others of its time; each such group is
--- asked for the key. $2 jobs of a partition.
+-- reads the effects of a key with their first entries, by job, none of tombstones. $1 key, $2 jobs of a partition.
+-- The index groups the keys of 65536 consecutive jobs, so that new keys are written close together; each group is
+-- searched for the key.
 SELECT {effect:e},
        j.id, e.request, (SELECT x.body FROM entries x WHERE x.n = e.n AND x.chain = e.request AND x.seq = e.seq)
 FROM partitions p
@@ -117,8 +118,8 @@ LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = j.id AND d.guid = e.
 ORDER BY j.id
 
 -- name: effects_judged
--- what an operator says of effects that were completed (3.3), by test-and-set: that one was not done, which takes its
--- result back, or that its result is right. $1 jobs, $2 keys, $3 states, $4 errors, $5 vouched.
+-- records an operator's verdict on completed effects (3.3), by test-and-set: an effect was not done, which removes
+-- its result, or its result is confirmed. $1 jobs, $2 keys, $3 states, $4 errors, $5 vouched.
 WITH put AS (
     UPDATE effects e
     SET state = w.state, result = CASE WHEN w.state = 'completed' THEN e.result END, error = w.error, vouched = w.vouched
@@ -133,9 +134,9 @@ SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
 FROM put
 
 -- name: pauses_of_request
--- what a durable function waited for, each with the entry that recorded it, in the order of their coming; behind them
--- what stands on its row, with neither seq nor entry, on the same snapshot (E12). None of a tombstone. $1 job, $2
--- request.
+-- reads the resolved waits of a durable function, each with its entry, in the order of their seqs. After them comes
+-- what its row still waits for, without seq and entry, from the same snapshot (E12). None of a tombstone. $1 job,
+-- $2 request.
 SELECT w.seq, w.kind, w.name, w.position,
        (SELECT e.body FROM entries e WHERE e.n = w.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = w.seq), NULL::bytea
 FROM resolved_waits w
@@ -147,8 +148,8 @@ WHERE d.job = $1::uuid AND d.guid = $2::uuid AND EXISTS (SELECT FROM jobs j WHER
 ORDER BY seq NULLS LAST
 
 -- name: payloads_put
--- stores outputs that are sent by digest, each once (E6). Their jobs are locked against their expiry; one that is not
--- there is an error, which says the places in the arrays from 1. $1 jobs, $2 digests, $3 bytes.
+-- stores outputs that are sent by digest, each once (E6). A lock keeps their jobs from expiring. A job that does
+-- not exist is an error with its places in the arrays from 1. $1 jobs, $2 digests, $3 bytes.
 WITH w AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $2::bytea[], $3::bytea[]) WITH ORDINALITY AS w (job, digest, body, place)
 ), j AS MATERIALIZED (
@@ -163,5 +164,5 @@ FROM w
 WHERE NOT EXISTS (SELECT FROM j WHERE j.id = w.job)
 
 -- name: row_input
--- the input of a request from its row (T4). $1 job, $2 request.
+-- reads the input of a request from its row (T4). $1 job, $2 request.
 SELECT body FROM dispatches WHERE job = $1::uuid AND guid = $2::uuid AND kind = 'request'

@@ -1,8 +1,9 @@
 -- name: expire_mark
--- makes tombstones of closed jobs whose time has passed (J7). One of which nothing is open has its time as a tombstone
--- at once; of another the time stays until that is removed. A job stays while a job of its compensations is ordered or
--- not closed: that one reads its record (3.5), and so does one that resumes it; OFFSET 0 keeps these look-ups by index. $1 limit, $2 how long a tombstone
--- stays. Returns their number.
+-- turns closed jobs whose time has passed into tombstones (J7). A job without open rows gets the tombstone's time
+-- at once; another gets it when expire_cleared finds these rows removed. A job stays while a job of its
+-- compensations, which reads its record (3.5), is ordered or not closed, or while a job that resumes it is not
+-- closed. OFFSET 0 keeps these look-ups on their indexes. $1 limit, $2 how long a tombstone stays. Returns their
+-- number.
 WITH late AS MATERIALIZED (
     SELECT j.id
     FROM jobs j
@@ -23,7 +24,7 @@ WITH late AS MATERIALIZED (
 SELECT count(*) FROM marked
 
 -- name: expire_take
--- tombstones of which something is open, locked, those of others skipped. $1 limit. Returns the id of each.
+-- lists tombstones that have open rows, locked, skipping locked ones. $1 limit. Returns the id of each.
 WITH current AS MATERIALIZED (
     SELECT j.id FROM jobs j
     WHERE j.expires_at <= (SELECT micros()) AND j.state = 'expired' AND {open j}
@@ -61,16 +62,16 @@ WITH gone AS (
 SELECT count(*) FROM gone
 
 -- name: expire_cleared
--- gives tombstones of which nothing is open any more their time. $1 ids, $2 how long a tombstone stays.
+-- sets the time of tombstones without open rows. $1 ids, $2 how long a tombstone stays.
 WITH current AS (
     UPDATE jobs j SET expires_at = micros() + $2::int8 WHERE j.id = ANY ($1::uuid[]) AND j.state = 'expired' AND NOT {open j}
 )
 UPDATE tombstones t SET expires_at = micros() + $2::int8 WHERE t.id = ANY ($1::uuid[]) AND NOT {open t}
 
 -- name: expire_end
--- ends tombstones whose time has passed, and raises the floor of generations to theirs, so that no key begins again in a
--- generation that it had (W11, C8). Those of which the history is still there stay as long again. $1 limit, $2 how long
--- a tombstone stays, $3 jobs of a partition. Returns the number of those that were ended or stay.
+-- ends tombstones whose time has passed, and raises the floor of generations to theirs, so that no key gets a
+-- generation twice (W11, C8). A tombstone whose history still exists stays for another $2. $1 limit, $2 how long a
+-- tombstone stays, $3 jobs of a partition. Returns the number of both.
 WITH current AS MATERIALIZED (
     SELECT j.id, j.generation, EXISTS (SELECT FROM partitions p WHERE p.p = j.n / $3::int8) AS stays
     FROM jobs j
@@ -102,8 +103,8 @@ WITH current AS MATERIALIZED (
 SELECT (SELECT count(*) FROM current) + (SELECT count(*) FROM replaced)
 
 -- name: prune
--- removes markers older than $1 microseconds (J4), and records of signals older than $2 whose row is gone; at most $3 of
--- each. Returns their number.
+-- deletes markers older than $1 microseconds (J4), and records older than $2 of signals that are not kept; at most
+-- $3 of each. Returns their number.
 WITH markers AS MATERIALIZED (
     SELECT session, seq FROM batches WHERE at < (SELECT micros() - $1::int8) ORDER BY at LIMIT $3::int8
 ), records AS MATERIALIZED (

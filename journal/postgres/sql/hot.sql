@@ -23,8 +23,8 @@ SELECT CASE
     ELSE 0 END
 
 -- name: whole_instances
--- all instances of young and small jobs that have no wait and no receipt with open steps, each with the entry that holds
--- its result (W6). $1 jobs, $2 most entries, $3 most rows.
+-- reads all instances of young and small jobs without waits and without receipts with open steps, each with the
+-- entry of its result (W6). $1 jobs, $2 most entries, $3 most rows.
 SELECT j.id, i.activity, i.dad_text, {instance:i},
        (SELECT e.body FROM entries e
         WHERE e.n = i.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = nullif(i.result_seq, 0))
@@ -36,8 +36,8 @@ WHERE j.id = ANY ($1::uuid[]) AND j.head_seq <= $2::int8
                     AND NOT (r.ledger / 1000000000 % 10 = 1 AND (r.ledger / 100000000000 = 0 OR r.ledger / 100000000 % 10 = 1)) OFFSET 0)
 
 -- name: whole_rows
--- all dispatch rows of young and small jobs that this transaction holds, locked (W6, J8). $1 jobs, $2 most entries, $3
--- most rows.
+-- reads, locked, all dispatch rows of young and small jobs that this transaction has locked (W6, J8). $1 jobs, $2
+-- most entries, $3 most rows.
 SELECT {row:d}
 FROM jobs j JOIN dispatches d ON d.job = j.id
 WHERE j.id = ANY ($1::uuid[]) AND j.head_seq <= $2::int8

@@ -1,7 +1,7 @@
 -- name: lease_take
--- takes a request before a run that is not its first delivery (E9), by test-and-set on turn and holder, unless what
--- the turn started may still be under way (E4). $1 job, $2 request, $3 turn, $4 holder, $5 session, $6 most runs. No
--- row: lease_look says why. The lock keeps the session from ending meanwhile (W8).
+-- takes a request before a run that is not its first delivery (E9), by test-and-set on turn and holder. It does not
+-- while an effect of the turn may still be running (E4). $1 job, $2 request, $3 turn, $4 holder, $5 session, $6
+-- most runs. Without a row, lease_look says why. The lock keeps the session from ending meanwhile (W8).
 WITH alive AS MATERIALIZED (SELECT s.id FROM sessions s WHERE s.id = $5::int8 AND NOT s.dead FOR KEY SHARE SKIP LOCKED)
 UPDATE dispatches d
 SET rev = d.rev + 1, holder = $4::text, session = alive.id, fence = d.fence + 1, runs = d.runs + 1, next_at = NULL
@@ -16,9 +16,9 @@ WHERE d.job = $1::uuid AND d.guid = $2::uuid AND d.kind = 'request' AND d.turn =
 RETURNING d.fence, d.runs, j.generation
 
 -- name: lease_keep
--- takes the lease of a run that has none yet, or may have taken it, one fence ahead, without knowing (E9); of a run that
--- has it, it changes nothing that counts. $1 job, $2 request, $3 turn, $4 fence, $5 holder, $6 session, $7 whether it
--- knows of none.
+-- takes the lease of a run that has none. An earlier call of the run may have taken it without learning so; the
+-- fence is one higher then (E9). For a run that has its lease it changes nothing that counts. $1 job, $2 request,
+-- $3 turn, $4 fence, $5 holder, $6 session, $7 whether the run knows of no lease.
 WITH alive AS MATERIALIZED (SELECT s.id FROM sessions s WHERE s.id = $6::int8 AND NOT s.dead FOR KEY SHARE SKIP LOCKED)
 UPDATE dispatches d
 SET rev = d.rev + 1,
@@ -33,8 +33,8 @@ WHERE d.job = $1::uuid AND d.guid = $2::uuid AND d.kind = 'request' AND d.turn =
 RETURNING d.runs, j.generation, d.fence
 
 -- name: lease_return
--- a run that ends without an answer takes its run back, and the row is due at once (E9). $1 job, $2 request, $3 turn, $4
--- holder.
+-- ends a run that gives no answer: the run is not counted, and the row is due at once (E9). $1 job, $2 request, $3
+-- turn, $4 holder.
 UPDATE dispatches d
 SET rev = d.rev + 1, runs = greatest(d.runs - 1, 0), holder = NULL, session = NULL,
     next_at = CASE WHEN d.held IS NULL THEN micros() ELSE d.next_at END
@@ -42,9 +42,9 @@ WHERE d.job = $1::uuid AND d.guid = $2::uuid AND d.kind = 'request' AND d.turn =
 RETURNING 1
 
 -- name: lease_look
--- why a write of a worker met nothing. $1 job, $2 request, $3 session. Returns the job's state and, where the row
--- stands, whether it is a request that is not held, its turn, runs, holder, whether what its turn started may still be
--- under way (E4), and whether the session is alive.
+-- says why a worker's write matched no row. $1 job, $2 request, $3 session. Returns the job's state; if the row
+-- exists, whether it is a request that is not held, its turn, runs and holder, and whether an effect of its turn
+-- may still be running (E4); and whether the session is alive.
 SELECT j.state, d.guid IS NOT NULL AND d.kind = 'request' AND d.held IS NULL, d.turn, d.runs, d.holder,
        EXISTS (
            SELECT FROM effects e

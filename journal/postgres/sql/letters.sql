@@ -1,6 +1,7 @@
 -- name: letters
--- dead letters, newest first (E10), with the job's key and flow, and the topic of a request that is there still. $1 ended
--- ones too, $2 flow or '', $3 topic or '', $4 reason or '', $5 the id of the last one of the page before, $6 limit.
+-- lists dead letters, newest first (E10), with the job's key and flow, and the topic of a request whose row exists.
+-- $1 also ended ones, $2 flow or '', $3 topic or '', $4 reason or '', $5 the last id of the previous page, $6
+-- limit.
 SELECT l.id, l.job, l.guid, l.kind, l.activity, l.dad, l.reason, l.message, l.ledger, l.at, l.state, coalesce(j.key, ''),
        coalesce(j.flow_name, ''), coalesce(d.topic, '')
 FROM dead_letters l LEFT JOIN jobs j ON j.id = l.job LEFT JOIN dispatches d ON d.job = l.job AND d.guid = l.guid
@@ -10,7 +11,7 @@ ORDER BY l.id DESC
 LIMIT $6::int8
 
 -- name: letters_of_jobs
--- the dead letters of jobs, newest first. $1 jobs, $2 ended ones too, $3 limit.
+-- lists the dead letters of jobs, newest first. $1 jobs, $2 also ended ones, $3 limit.
 WITH l AS MATERIALIZED (SELECT * FROM dead_letters WHERE job = ANY ($1::uuid[]) AND ($2::bool OR state = 'open'))
 SELECT l.id, l.job, l.guid, l.kind, l.activity, l.dad, l.reason, l.message, l.ledger, l.at, l.state, coalesce(j.key, ''),
        coalesce(j.flow_name, ''), coalesce(d.topic, '')
@@ -19,7 +20,7 @@ ORDER BY l.id DESC
 LIMIT $3::int8
 
 -- name: letters_of_job
--- the dead letters of a job, oldest first. $1 job.
+-- lists the dead letters of a job, oldest first. $1 job.
 SELECT l.id, l.job, l.guid, l.kind, l.activity, l.dad, l.reason, l.message, l.ledger, l.at, l.state, coalesce(j.key, ''),
        coalesce(j.flow_name, ''), coalesce(d.topic, '')
 FROM dead_letters l LEFT JOIN jobs j ON j.id = l.job LEFT JOIN dispatches d ON d.job = l.job AND d.guid = l.guid
@@ -27,7 +28,7 @@ WHERE l.job = $1::uuid
 ORDER BY l.id
 
 -- name: letters_read
--- dead letters, and how often an operator acted on the message of each before (E10). $1 ids.
+-- reads dead letters, and how often an operator acted on the message of each before (E10). $1 ids.
 SELECT l.id, l.job, l.guid, l.state, l.reason,
        (SELECT count(*) FROM dead_letters m
         WHERE m.job = l.job AND m.guid = l.guid AND m.state IN ('retried', 'resolved', 'failed'))

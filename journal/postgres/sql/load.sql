@@ -3,29 +3,29 @@
 SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE
 
 -- name: load_jobs_skip
--- locks the jobs that nobody holds, in the order of their ids, and reads their headers (J2, J3); behind each stands the
--- time. $1 ids.
+-- locks the jobs that no other transaction has locked, in the order of their ids, and reads their headers (J2, J3).
+-- The time comes after each header. $1 ids.
 SELECT {job}, (SELECT micros()) FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 
 -- name: load_jobs
--- the headers of jobs (J2). $1 ids.
+-- reads the headers of jobs (J2). $1 ids.
 SELECT {job}
 FROM jobs WHERE id = ANY ($1::uuid[])
 
 -- name: load_tombstones
--- which of the ids are those of tombstones whose key was used again (C5). $1 ids.
+-- finds the ids that are tombstones of keys used again (C5). $1 ids.
 SELECT id FROM tombstones WHERE id = ANY ($1::uuid[])
 
 -- name: load_instances
--- activity ledgers by primary key (J2). $1 jobs, $2 activities, $3 address keys. Returns the place in the arrays from
--- 1, and the row.
+-- reads activity ledgers by primary key (J2). $1 jobs, $2 activities, $3 address keys. Returns the place in the
+-- arrays from 1, and the row.
 SELECT w.place, {instance:i}
 FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::text[], $3::uuid[]) WITH ORDINALITY AS w (job, activity, dad, place) JOIN jobs j ON j.id = w.job OFFSET 0) AS w
 JOIN instances i ON i.n = w.n AND i.activity = w.activity AND i.dad = w.dad
 
 -- name: load_receipts
--- receipts by primary key; while steps are open also the entry that accepted the message, a start's excepted (1.7).
--- $1 jobs, $2 GUIDs. Returns the place in the arrays from 1, and the row.
+-- reads receipts by primary key. While steps are open it also reads the entry that accepted the message, except for
+-- a start (1.7). $1 jobs, $2 GUIDs. Returns the place in the arrays from 1, and the row.
 SELECT w.place, r.ledger, r.verdict, r.seq,
        CASE WHEN r.verdict = 'handled' AND r.guid <> w.job
                  AND NOT (r.ledger / 1000000000 % 10 = 1
@@ -37,9 +37,9 @@ FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (
 JOIN receipts r ON r.n = w.n AND r.guid = w.guid
 
 -- name: load_rows
--- dispatch rows by primary key, locked (J8), of the jobs that this transaction holds: their rows are locked again
--- first, at no cost, and the others' are skipped, so that nobody waits for a row of a job that is left out (J3). $1
--- jobs, $2 GUIDs.
+-- reads dispatch rows by primary key, locked (J8), but only of jobs that this transaction has locked. Their jobs
+-- are locked again first, which costs nothing; other jobs are skipped, so that it never waits for a row of a job
+-- that was left out (J3). $1 jobs, $2 GUIDs.
 SELECT {row:d}
 FROM unnest($1::uuid[], $2::uuid[]) AS w (job, guid)
 JOIN jobs j ON j.id = w.job
@@ -48,9 +48,9 @@ FOR NO KEY UPDATE OF j SKIP LOCKED
 FOR UPDATE OF d
 
 -- name: load_results
--- the entries that hold outputs (J7). $1 jobs, $2 activities, $3 address keys. Returns the place in the arrays from
--- 1, and the body, null where there is no result. The subquery keeps the order of the joins: an instance, then its
--- one entry.
+-- reads the entries that hold outputs (J7). $1 jobs, $2 activities, $3 address keys. Returns the place in the
+-- arrays from 1, and the body, null without a result. The subquery fixes the join order: an instance, then its one
+-- entry.
 SELECT w.place,
        (SELECT e.body FROM entries e
         WHERE e.n = i.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = i.result_seq)
@@ -59,22 +59,22 @@ JOIN instances i ON i.n = w.n AND i.activity = w.activity AND i.dad = w.dad
 WHERE i.result_seq > 0
 
 -- name: load_payloads
--- outputs that are stored beside their entry (E6). $1 jobs, $2 digests. Returns the place in the arrays from 1, and
--- the bytes.
+-- reads outputs that are stored beside their entries (E6). $1 jobs, $2 digests. Returns the place in the arrays
+-- from 1, and the bytes.
 SELECT w.place, p.body
 FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS w (job, digest, place) JOIN jobs j ON j.id = w.job AND j.state <> 'expired' OFFSET 0) AS w
 JOIN payloads p ON p.n = w.n AND p.digest = w.digest
 
 -- name: load_unfinished
--- whether requests have an effect outside with a start and no end (E4). $1 jobs, $2 requests. Returns the place in
--- the arrays from 1, and the answer.
+-- says whether requests have a call outside that started and has no outcome (E4). $1 jobs, $2 requests. Returns the
+-- place in the arrays from 1, and the answer.
 SELECT w.place, EXISTS (SELECT FROM effects e WHERE e.n = j.n AND e.request = w.request AND e.state = 'started' AND e.class <> 'undo')
 FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, request, place)
 JOIN jobs j ON j.id = w.job
 
 -- name: load_effects
--- all effects of requests, each in the order of the first entries (3.3). $1 jobs, $2 requests. Returns the effect, and
--- the place in the arrays from 1.
+-- reads all effects of requests, each request's in the order of the first entries (3.3). $1 jobs, $2 requests.
+-- Returns the effect, and the place in the arrays from 1.
 SELECT {effect:e}, w.place
 FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, request, place) JOIN jobs j ON j.id = w.job OFFSET 0) AS w
 JOIN effects e ON e.n = w.n AND e.request = w.request
@@ -82,7 +82,7 @@ LEFT JOIN dispatches d ON d.job = w.job AND d.guid = w.request
 ORDER BY w.place, e.seq
 
 -- name: load_named_rows
--- dispatch rows by primary key, whoever they are addressed to, locked (J8). $1 jobs, $2 GUIDs. Returns the row, and
+-- reads dispatch rows by primary key, of any job or mailbox, locked (J8). $1 jobs, $2 GUIDs. Returns the row, and
 -- its place in the arrays from 1.
 SELECT {row:d}, w.place
 FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, guid, place)
@@ -90,14 +90,14 @@ JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
 FOR UPDATE OF d
 
 -- name: load_waits
--- open waits by primary key. $1 jobs, $2 GUIDs.
+-- reads open waits by primary key. $1 jobs, $2 GUIDs.
 SELECT {wait:w}
 FROM unnest($1::uuid[], $2::uuid[]) AS a (job, guid)
 JOIN waits w ON w.job = a.job AND w.guid = a.guid
 
 -- name: load_latest
--- the entry that holds the latest result of an activity, whatever its address (5.1). $1 jobs, $2 activities. Returns
--- the place in the arrays from 1, and the body, null where there is no result.
+-- reads the entry with the latest result of an activity, at any address (5.1). $1 jobs, $2 activities. Returns the
+-- place in the arrays from 1, and the body, null without a result.
 SELECT w.place,
        (SELECT e.body FROM entries e
         WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000'
@@ -106,21 +106,22 @@ FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS w (job, activity, place)
 JOIN jobs j ON j.id = w.job
 
 -- name: load_keys
--- the jobs that have the keys; a tombstone is no job. $1 keys. Returns the place in the array from 1, and the id.
+-- finds the jobs that have the keys, without tombstones. $1 keys. Returns the place in the array from 1, and the
+-- id.
 SELECT w.place, j.id
 FROM unnest($1::text[]) WITH ORDINALITY AS w (key, place)
 CROSS JOIN LATERAL (SELECT * FROM jobs j WHERE j.key = w.key AND j.next IS NULL AND j.state <> 'expired' OFFSET 0) AS j
 
 -- name: load_closes
--- the entries that closed jobs (C15). $1 jobs. Returns the id, and the body, null while the job is open. The subquery
--- keeps the order of the joins: a job, then its one entry.
+-- reads the entries that closed jobs (C15). $1 jobs. Returns the id, and the body, null while the job is open. The
+-- subquery fixes the join order: a job, then its one entry.
 SELECT j.id,
        (SELECT e.body FROM entries e
         WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = j.closed_seq)
 FROM jobs j WHERE j.id = ANY ($1::uuid[])
 
 -- name: load_row_locks
--- locks what load_all_rows reads, so that nobody waits for a worker with the mailboxes in his hands. $1 jobs.
+-- locks the rows that load_all_rows reads, so that a wait for a worker's lock does not hold up mailboxes. $1 jobs.
 WITH own AS MATERIALIZED (
     SELECT FROM dispatches WHERE job = ANY ($1::uuid[]) ORDER BY job, guid FOR UPDATE
 ), sent AS MATERIALIZED (
@@ -129,8 +130,8 @@ WITH own AS MATERIALIZED (
 SELECT (SELECT count(*) FROM own) + (SELECT count(*) FROM sent)
 
 -- name: load_wait_locks
--- locks the mailboxes in which jobs wait for signals again and again, some of them at most, in the order of their
--- lock keys: what is read of these waits is still so when the transaction writes (J3). $1 jobs, $2 how many.
+-- locks mailboxes in which jobs have repeating waits, in the order of their lock keys, so that these waits do not
+-- change before the transaction writes (J3). $1 jobs, $2 most mailboxes.
 SELECT count(pg_advisory_xact_lock(k)) FROM (
     SELECT DISTINCT ('x' || left(replace(w.mailbox::text, '-', ''), 16))::bit(64)::int8 AS k
     FROM waits w
@@ -140,13 +141,13 @@ SELECT count(pg_advisory_xact_lock(k)) FROM (
 ) AS w
 
 -- name: load_all_waits
--- every open wait of jobs (C15). $1 jobs.
+-- reads all open waits of jobs (C15). $1 jobs.
 SELECT {wait:w}
 FROM waits w WHERE w.job = ANY ($1::uuid[])
 
 -- name: load_all_rows
--- every dispatch row of jobs that this transaction holds, and the starts that they sent and await, locked (C15, J8).
--- $1 jobs.
+-- reads, locked, all dispatch rows of jobs that this transaction has locked, and the starts of children that they
+-- await (C15, J8). $1 jobs.
 WITH own AS MATERIALIZED (
     SELECT * FROM dispatches WHERE job = ANY ($1::uuid[]) ORDER BY job, guid FOR UPDATE
 ), sent AS MATERIALIZED (
@@ -156,15 +157,15 @@ SELECT {row:d}
 FROM (SELECT * FROM own UNION ALL SELECT * FROM sent) AS d
 
 -- name: load_children
--- the instances of jobs that have a child (C15). $1 jobs.
+-- reads the instances of jobs that have a child (C15). $1 jobs.
 SELECT j.id, i.activity, i.dad_text, {instance:i}
 FROM jobs j JOIN instances i ON i.n = j.n
 WHERE j.id = ANY ($1::uuid[]) AND i.child IS NOT NULL
 
 -- name: load_past
--- what the generations that jobs resume have of instances, or of elements, the latest first. $1 jobs, $2 activities,
--- $3 address keys. Returns the place in the arrays from 1, the generation with its job and what it resumes itself, and
--- the entry with the result, null where it has none.
+-- reads instances, or elements, of the generations that jobs resume, the latest first. $1 jobs, $2 activities, $3
+-- address keys. Returns the place in the arrays from 1, the generation with its job and its origin, and the entry
+-- with the result, null without one.
 SELECT w.place, a.id, a.generation, a.origin, i.result_seq,
        (SELECT e.body FROM entries e
         WHERE e.n = i.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = i.result_seq)
@@ -177,9 +178,10 @@ LEFT JOIN LATERAL (SELECT * FROM instances i
 ORDER BY w.place, a.generation DESC
 
 -- name: load_past_pauses
--- what the generations that jobs resume recorded of pauses of functions, the latest first (E12). $1 jobs, $2 kinds,
--- $3 names, $4 positions, $5 activities, $6 address keys. Returns the place in the arrays from 1, the generation, the seq
--- and the entry, the request, the Leg1 of its list, null of none, and whether its compensations have run or are to.
+-- reads resolved waits of functions in the generations that jobs resume, the latest first (E12). $1 jobs, $2 kinds,
+-- $3 names, $4 positions, $5 activities, $6 address keys. Returns the place in the arrays from 1, the generation,
+-- the seq and the entry, the request, the Leg1 of its list (null for none), and whether its compensations have run
+-- or will run.
 SELECT w.place, a.generation, k.seq,
        (SELECT e.body FROM entries e WHERE e.n = k.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = k.seq),
        k.request, CASE WHEN i.count > 0 THEN i.leg1 END, {undone a k.request}
@@ -194,8 +196,8 @@ LEFT JOIN LATERAL (SELECT * FROM instances i WHERE i.n = a.n AND i.activity = w.
 ORDER BY w.place, a.generation DESC, k.seq
 
 -- name: load_ends
--- the last generations of children, where they have completed. $1 children. Returns the place in the array from 1, the
--- generation, the seq and the entry of its completion tasks, and the job.
+-- reads the last generations of children that have completed. $1 children. Returns the place in the array from 1,
+-- the generation, the seq and the entry of its completion tasks, and the job.
 SELECT w.place, l.generation, l.tasks_seq,
        (SELECT e.body FROM entries e WHERE e.n = l.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = l.tasks_seq), l.id
 FROM unnest($1::uuid[]) WITH ORDINALITY AS w (job, place)

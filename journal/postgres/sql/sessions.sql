@@ -1,12 +1,12 @@
 -- name: session_open
--- begins the session of a process (W8). $1 name, $2 lease in microseconds, $3 whether it is an engine's, $4 build, $5
+-- begins the session of a process (W8). $1 name, $2 lease in microseconds, $3 whether it is an engine, $4 build, $5
 -- roles, $6 topics, $7 lanes.
 INSERT INTO sessions (name, lease, engine, build, roles, topics, lanes, renewed_at, since)
 SELECT $1::text, $2::int8, $3::bool, $4::text, $5::text[], $6::text[], $7::int8, now, now FROM micros() AS now
 RETURNING id
 
 -- name: session_list
--- the processes that live, the longest living first. $1 limit.
+-- lists the live processes, the oldest first. $1 limit.
 SELECT s.name, s.build, array_to_string(s.roles, E'\n'), array_to_string(s.topics, E'\n'), s.engine, s.lease, s.since, s.renewed_at, s.lanes
 FROM sessions s, micros() AS now
 WHERE NOT s.dead AND s.renewed_at > now - s.lease
@@ -14,9 +14,9 @@ ORDER BY s.id
 LIMIT $1::int8
 
 -- name: session_renew
--- renews a session; a gap of more than two thirds of its lease begins its time anew. $1 session. Returns how many others
--- are to be ended, in how many microseconds the next is, null for never, and how many engines live. No row: it was
--- ended itself.
+-- renews a session. A gap of more than two thirds of its lease restarts since. $1 session. Returns how many other
+-- sessions must be ended, in how many microseconds the next one must be (null for never), and how many engines
+-- live. No row: this session has been ended.
 UPDATE sessions s
 SET renewed_at = now, since = CASE WHEN now - s.renewed_at > s.lease * 2 / 3 THEN now ELSE s.since END
 FROM micros() AS now
@@ -26,9 +26,9 @@ RETURNING (SELECT count(*) FROM sessions o WHERE o.id <> s.id AND (o.dead OR o.r
           s.engine::int + (SELECT count(*) FROM sessions o WHERE o.id <> s.id AND o.engine AND NOT o.dead AND o.renewed_at > now - o.lease)
 
 -- name: session_end_dead
--- declares sessions dead that were not renewed for their lease, if the one that says so was, all that time and its own lease.
--- One of
--- which a commit is under way that takes something is left for the next time. $1 session.
+-- declares sessions dead that were not renewed for their lease. The declaring session must itself have been renewed
+-- all that time, and for its own lease. A session that a running commit has locked to take something is left for
+-- the next time. $1 session.
 WITH gone AS MATERIALIZED (
     SELECT o.id
     FROM sessions o
@@ -39,18 +39,18 @@ WITH gone AS MATERIALIZED (
 UPDATE sessions o SET dead = true FROM gone WHERE o.id = gone.id
 
 -- name: session_dead
--- the dead sessions, of which something may have to be freed.
+-- lists dead sessions, which may still hold something.
 SELECT id, name FROM sessions WHERE dead
 
 -- name: session_end
--- ends a session by its own process, after the commits that take something for it. What it has published is published:
--- none of it is sent again. $1 session, $2 as $3 of session_resend.
+-- ends a session by its own process, after its commits that take something. Raising renewed_at marks everything as
+-- published, so that nothing is sent again. $1 session, $2 as $3 of session_resend.
 WITH own AS MATERIALIZED (SELECT s.id FROM sessions s WHERE s.id = $1::int8 AND NOT s.dead FOR UPDATE)
 UPDATE sessions s SET dead = true, renewed_at = micros() + $2::int8 FROM own WHERE s.id = own.id
 
 -- name: session_free
--- frees what a dead session held, with a new fence: it is due now, and sent without a look (W8, T2). $1 session, $2 most.
--- What somebody is writing is left for the next time.
+-- frees the rows that a dead session held: they get a higher fence, are due now, and are sent without a look (W8,
+-- T2). $1 session, $2 most. Locked rows are left for the next time.
 WITH w AS MATERIALIZED (
     SELECT d.job, d.guid
     FROM sessions s JOIN dispatches d ON d.session = s.id
@@ -65,9 +65,9 @@ FROM w WHERE d.job = w.job AND d.guid = w.guid
 RETURNING 1
 
 -- name: session_resend
--- takes from a dead session what it may not have published: it is due now, and sent without a look (W8, T2). $1 session,
--- $2 most, $3 how many microseconds before its last renewal what it had published is known to be. Such rows are due
--- soon after their publication; what is due in more than a minute is not looked at, for timers are many.
+-- takes from a dead session the rows that it may not have published: they are due now, and are sent without a look
+-- (W8, T2). $1 session, $2 most, $3 microseconds before the last renewal within which rows may be unpublished. Such
+-- rows are due soon; rows that are due in more than a minute are skipped, since there are many timers.
 WITH w AS MATERIALIZED (
     SELECT d.job, d.guid
     FROM sessions s JOIN dispatches d
@@ -82,20 +82,20 @@ FROM w WHERE d.job = w.job AND d.guid = w.guid
 RETURNING 1
 
 -- name: session_held
--- the requests that a session holds. $1 session, $2 most.
+-- lists the requests that a session holds. $1 session, $2 most.
 SELECT job, guid, turn, holder, fence FROM dispatches
 WHERE session = $1::int8 AND holder IS NOT NULL AND kind = 'request'
 LIMIT $2::int8
 
 -- name: session_forget
--- removes a dead session that holds nothing any more. $1 session.
+-- deletes a dead session that holds nothing. $1 session.
 DELETE FROM sessions s
 WHERE s.id = $1::int8 AND s.dead AND NOT EXISTS (SELECT FROM dispatches d WHERE d.session = s.id AND d.holder IS NOT NULL)
 RETURNING 1
 
 -- name: session_lost
--- which leases are none any more. $1 jobs, $2 requests, $3 turns, $4 holders. Returns their places from 1, and the state
--- of the job, null where it is not there.
+-- finds the leases that have ended. $1 jobs, $2 requests, $3 turns, $4 holders. Returns their places from 1, and
+-- the state of the job, null if it does not exist.
 SELECT w.place, j.state
 FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::text[]) WITH ORDINALITY AS w (job, guid, turn, holder, place)
 LEFT JOIN jobs j ON j.id = w.job

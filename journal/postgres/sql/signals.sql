@@ -3,11 +3,11 @@
 INSERT INTO signals (guid, state, at) SELECT w.*, micros() FROM unnest($1::uuid[], $2::text[]) AS w (guid, state)
 
 -- name: signals_became
--- what became of signals, where they came from outside. $1 GUIDs, $2 states.
+-- records what became of signals; it changes only those from outside. $1 GUIDs, $2 states.
 UPDATE signals s SET state = w.state FROM unnest($1::uuid[], $2::text[]) AS w (guid, state) WHERE s.guid = w.guid
 
 -- name: signals_late
--- kept signals whose time has passed, the oldest first, without locking them. $1 limit.
+-- lists kept signals whose time has passed, the oldest first, without a lock. $1 limit.
 SELECT d.job, d.guid
 FROM dispatches d
 WHERE d.within_at IS NOT NULL AND d.within_at <= (SELECT micros()) AND d.kind = 'signal' AND d.held = 'kept'
@@ -15,17 +15,17 @@ ORDER BY d.within_at
 LIMIT $1::int8
 
 -- name: signals_known
--- what became of signals from outside (1.4). $1 GUIDs.
+-- reads what became of signals from outside (1.4). $1 GUIDs.
 SELECT guid, state FROM signals WHERE guid = ANY ($1::uuid[])
 
 -- name: mail_lock_skip
--- locks the mailboxes that nobody holds (J3). $1 lock keys. Returns those that were locked.
+-- locks the mailboxes that no other transaction has locked (J3). $1 lock keys. Returns the locked ones.
 SELECT k FROM unnest($1::int8[]) AS w (k) WHERE pg_try_advisory_xact_lock(k)
 
 -- name: mail_due
--- signals of mailboxes that are due, whether their message is named or not, those that were kept first, locked. What
--- was kept is in the order of its expiry, which no claim moves. A mailbox that this transaction could not lock is left
--- out: trying again costs nothing where it has the lock. $1 mailboxes, $2 their lock keys, $3 how many of each at most.
+-- reads, locked, the due signals of mailboxes, whether a message named them or not, formerly kept ones first. Kept
+-- signals come in the order of their expiry, which no claim changes. A mailbox that this transaction could not lock
+-- is left out; trying a lock that it has costs nothing. $1 mailboxes, $2 their lock keys, $3 most of each.
 SELECT {row:d}
 FROM unnest($1::uuid[], $2::int8[]) AS b (mailbox, k)
 CROSS JOIN LATERAL (
@@ -35,8 +35,8 @@ CROSS JOIN LATERAL (
 WHERE pg_try_advisory_xact_lock(b.k)
 
 -- name: mail_rows
--- the rows of signals, locked, of mailboxes as in mail_due. $1 mailboxes, $2 GUIDs, $3 the mailboxes' lock keys. Each
--- is looked up by its key, as claim does.
+-- reads, locked, the rows of signals, of mailboxes as in mail_due. $1 mailboxes, $2 GUIDs, $3 the mailboxes' lock
+-- keys. Each row is looked up by its key, as in claim.
 SELECT {row:d}
 FROM unnest($1::uuid[], $2::uuid[], $3::int8[]) AS w (job, guid, k)
 JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
@@ -44,9 +44,9 @@ WHERE pg_try_advisory_xact_lock(w.k)
 FOR UPDATE OF d
 
 -- name: mail_waits
--- the oldest open waits of mailboxes that this transaction holds, after those that it has read, with the headers of
--- their jobs; those of quarantined jobs take nothing any more (C16). $1 mailboxes, $2 times and $3 GUIDs of the last
--- ones read, $4 how many of each at most.
+-- reads the oldest open waits of mailboxes that this transaction has locked, after those it has read, with the
+-- headers of their jobs. Waits of quarantined jobs are left out (C16). $1 mailboxes, $2 times and $3 GUIDs of the
+-- last waits read, $4 most of each.
 SELECT {wait:w},
        b.mailbox, j.key, j.generation, j.flow_name, j.flow_version, j.flow_digest, j.trace
 FROM unnest($1::uuid[], $2::int8[], $3::uuid[], $4::int8[]) AS b (mailbox, since, guid, most)

@@ -1,7 +1,7 @@
 -- name: due
--- rows that are due and not held, oldest first, without locking them (T2); of jobs that are not there (yet), too;
--- those of quarantined jobs stay where they are (C16). $1 limit. With each, or by itself, the time, when the next row is
--- due or a request is late, null for never, and whether a request may be late already.
+-- lists rows that are due and not held, oldest first, without a lock (T2). They include rows of jobs that do not
+-- exist (yet), but none of quarantined jobs (C16). $1 limit. Each row, or one row of its own, has the time, when
+-- the next row is due or a request is late (null for never), and whether a request may be late already.
 SELECT c.now, least((SELECT min(n.next_at) FROM dispatches n WHERE n.held IS NULL AND n.next_at IS NOT NULL AND n.next_at > c.now),
                     (SELECT min(n.within_at) FROM dispatches n WHERE n.within_at IS NOT NULL AND n.within_at > c.now)),
        EXISTS (SELECT FROM dispatches n WHERE n.within_at IS NOT NULL AND n.within_at <= c.now AND n.kind = 'request'),
@@ -17,14 +17,14 @@ LEFT JOIN LATERAL (
 ) d ON true
 
 -- name: announce
--- tells the engines with the commit that something is due which nobody publishes (W9).
+-- tells the engines at the commit that there is a due row which nobody publishes (W9).
 SELECT pg_notify(current_schema(), '')
 
 -- name: claim
--- takes due rows for sending, by test-and-set on publication and turn; rows that somebody else holds are left to him
--- (T2). $1 jobs, $2 GUIDs, $3 publications, $4 turns, $5 send, $6 microseconds until due again, $7 sessions that send, 0 for none. Returns the rows to
--- send, with what publishing needs of their jobs, null where a job is not there. The conditions are such that no
--- index on due rows serves them: each row is looked up by its key, however many are due.
+-- takes due rows for sending, by test-and-set on publication and turn; it skips rows that others have locked (T2).
+-- $1 jobs, $2 GUIDs, $3 publications, $4 turns, $5 send, $6 microseconds until due again, $7 sessions that send, 0
+-- for none. Returns the rows to send, with what publishing needs of their jobs, null if a job does not exist. The
+-- conditions fit no index on due rows, so that each row is looked up by its key, however many are due.
 WITH w AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[], $5::bool[], $6::int8[], $7::int8[])
         AS w (job, guid, publication, turn, send, again, session)
@@ -50,7 +50,7 @@ FROM d LEFT JOIN jobs j ON j.id = d.job AND j.state <> 'expired'
 WHERE d.send
 
 -- name: late
--- requests that nobody answered within their time (E9), without locking them. $1 limit.
+-- lists requests of open jobs that are past their time (E9), without a lock. $1 limit.
 SELECT d.job, d.guid
 FROM dispatches d
 WHERE d.within_at IS NOT NULL AND d.within_at <= (SELECT micros()) AND d.kind = 'request'

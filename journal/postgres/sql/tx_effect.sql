@@ -1,5 +1,5 @@
 -- name: txe_home
--- makes the tables of the space visible until the transaction ends, and plans for them as everywhere. $1 search path.
+-- makes the tables of the space visible until the transaction ends, and sets our plan settings. $1 search path.
 SELECT set_config('search_path', $1::text, true), set_config('plan_cache_mode', 'force_generic_plan', true),
        set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
        set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true),
@@ -10,31 +10,31 @@ SELECT set_config('search_path', $1::text, true), set_config('plan_cache_mode', 
 SELECT set_config('search_path', $1::text, false)
 
 -- name: txe_save
--- the savepoint of a Tx effect (E3): what its body does is undone to it.
+-- sets the savepoint of a Tx effect (E3), to which its body's writes can be undone.
 SAVEPOINT quipu_effect
 
 -- name: txe_check
--- checks what the body of a Tx effect deferred, as long as it is the body's failure.
+-- checks constraints that the body deferred, so that a failure is still the body's.
 SET CONSTRAINTS ALL IMMEDIATE
 
 -- name: txe_keep
--- ends the body of a Tx effect; an error where its transaction is not the one that it began in.
+-- ends the body of a Tx effect. It fails if the transaction is not the one in which the body began.
 RELEASE SAVEPOINT quipu_effect
 
 -- name: txe_undo
--- undoes what was done since the savepoint of a Tx effect, settings as well.
+-- undoes everything since the savepoint of a Tx effect, including settings.
 ROLLBACK TO SAVEPOINT quipu_effect
 
 -- name: txe_reset
--- takes back every setting of a Tx effect, for its connection and for what follows in its transaction.
+-- resets every setting that a Tx effect changed.
 RESET ALL
 
 -- name: txe_role
--- takes back a change of role by a Tx effect.
+-- resets a role that a Tx effect set.
 RESET ROLE
 
 -- name: txe_user
--- takes back a change of user by a Tx effect, and with it of the role.
+-- resets a user that a Tx effect set, and with it the role.
 RESET SESSION AUTHORIZATION
 
 -- name: txe_cursors
@@ -46,5 +46,5 @@ CLOSE ALL
 DISCARD TEMP
 
 -- name: txe_unlock
--- ends the advisory locks that a Tx effect left on its connection.
+-- releases the advisory locks that a Tx effect left on its connection.
 SELECT pg_advisory_unlock_all()

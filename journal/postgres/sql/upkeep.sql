@@ -1,5 +1,5 @@
 -- name: schema_version
--- the version, name and id of the space, read before anything else.
+-- reads the version, name and id of the space; it runs before anything else.
 SELECT version, name, id FROM space
 
 -- name: schema_types
@@ -7,33 +7,34 @@ SELECT version, name, id FROM space
 SELECT w.name, to_regtype(w.name)::oid::int8 FROM unnest($1::text[]) AS w (name)
 
 -- name: epoch
--- the epoch of the space (T4).
+-- reads the epoch of the space (T4).
 SELECT epoch FROM space
 
 -- name: preflight
--- the settings on which the promise rests (4.4).
+-- reads the settings that the promise rests on (4.4).
 SELECT current_setting('server_version_num')::int8, current_setting('fsync'), current_setting('full_page_writes'),
        current_setting('synchronous_commit'), pg_is_in_recovery(), current_setting('data_checksums'),
        current_setting('server_version')
 
 -- name: resolve_terminate
--- ends the backend whose commit has an unknown outcome, so that nothing waits for it (J4). $1 backend pid, $2 its
+-- ends the backend of a commit with an unknown outcome, so that nothing waits for it (J4). $1 backend pid, $2 its
 -- application name.
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1::int8 AND application_name = $2::text
 
 -- name: resolve_marker
--- waits for the batch of this marker and takes its place if it was not committed (J4). $1 session, $2 seq.
+-- waits for the batch of this marker, and takes the marker's place if the batch was not committed (J4). $1 session,
+-- $2 seq.
 INSERT INTO batches (session, seq, at, taken) VALUES ($1::uuid, $2::int8, micros(), true) ON CONFLICT DO NOTHING
 
 -- name: resolve_read
--- whose the marker is: taken means that the batch was not committed (J4). $1 session, $2 seq.
+-- says who wrote the marker: taken means that the batch was not committed (J4). $1 session, $2 seq.
 SELECT taken FROM batches WHERE session = $1::uuid AND seq = $2::int8
 
 -- name: partitions_look
--- what there is of each class of retention (W10, W11). $1 the first number of each class, $2 their sequences, $3 jobs of
--- a partition, $4 numbers of a class. Returns in their order the last number that was drawn, null before the first; the
--- newest partition that may have jobs, and when it was opened, null before that was noted; the last one that is there,
--- null for none; and the time.
+-- reads the state of each class of retention (W10, W11). $1 the first number of each class, $2 their sequences, $3
+-- jobs of a partition, $4 numbers of a class. Returns, in the order of the classes: the last number drawn, null
+-- before the first; the newest partition that may have jobs, and when it was opened, null until that is recorded;
+-- the last partition that exists, null for none; and the time.
 SELECT s.last, s.newest, p.opened,
        (SELECT max(x.p) FROM partitions x WHERE x.p >= w.first / $3::int8 AND x.p < (w.first + $4::int8) / $3::int8), micros()
 FROM unnest($1::int8[], $2::text[]) WITH ORDINALITY AS w (first, sequence, place)
@@ -45,6 +46,6 @@ LEFT JOIN partitions p ON p.p = s.newest
 ORDER BY w.place
 
 -- name: partitions_owner
--- whether this login may act as the owner of the tables, and who that is.
+-- says whether this login may act as the owner of the tables, and names the owner.
 SELECT pg_has_role(t.relowner, 'MEMBER'), quote_ident(pg_get_userbyid(t.relowner))
 FROM pg_class t WHERE t.oid = to_regclass('entries')

@@ -8,12 +8,12 @@ SELECT $1::uuid, $2::int8, CASE WHEN count(*) = cardinality($3::int8[]) THEN mic
                                 ELSE CAST('quipu: lost sessions ' || cardinality($3::int8[]) - count(*) AS int) END FROM alive
 
 -- name: write_mailboxes
--- locks mailboxes until the end of the transaction, in the order given: who registers a wait and who delivers a
--- signal cannot miss each other (J3). $1 lock keys, sorted.
+-- locks mailboxes until the end of the transaction, in the order given, so that the registration of a wait and the
+-- delivery of a signal cannot miss each other (J3). $1 lock keys, sorted.
 SELECT count(pg_advisory_xact_lock(k)) FROM unnest($1::int8[]) AS w (k)
 
 -- name: write_jobs_next
--- gives the keys of closed jobs to those that resume them, by test-and-set. $1 jobs, $2 the next ones.
+-- records in closed jobs which jobs resume them, by test-and-set. $1 jobs, $2 the next ones.
 WITH moved AS (
     UPDATE jobs j SET next = ($2::uuid[])[array_position($1::uuid[], j.id)]
     WHERE j.id = ANY ($1::uuid[]) AND coalesce(j.next, j.id) = j.id AND j.state IN ('failed', 'interrupted')
@@ -22,11 +22,11 @@ WITH moved AS (
 SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0 ELSE CAST('quipu: lost jobs, next of ' || count(*) AS int) END FROM moved
 
 -- name: write_jobs_new
--- inception (1.11): new jobs, or a later generation of a key of which only the tombstone is left, which goes to
--- those of keys used again. In the order of keys, so that two starters cannot wait for each other. A key that is
--- taken, or a generation that is not above the floor (W11), is an error, which says the places in the arrays from 1.
--- The transaction has its id before it draws a number: a partition is dropped only when none is under way that is older
--- than its end. $1 triggers, $2 classes of retention.
+-- inserts the jobs of inceptions (1.11). A key whose job is only a tombstone gets a later generation; its tombstone
+-- moves to the table tombstones. Rows go in the order of keys, so that two starters cannot deadlock. A key that is
+-- taken, or a generation that is not above the floor (W11), is an error with its places in the arrays from 1. The
+-- transaction gets its id before it draws a number: a partition is dropped only once every transaction older than
+-- its end is over. $1 triggers, $2 classes of retention.
 WITH w AS MATERIALIZED (
     SELECT w.*, CASE w.class
         WHEN 0 THEN nextval('numbers_never') WHEN 1 THEN nextval('numbers_days')
@@ -145,8 +145,8 @@ SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost j
 FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::text[], $5::int8[]) AS w (job, guid, ledger, verdict, seq)
 
 -- name: write_receipts
--- sets markers of GUID ledgers by test-and-set of the whole value, digit by digit, the ordinal unchanged (C3, C4). $1
--- jobs, $2 GUIDs, $3 before, $4 after.
+-- sets markers of GUID ledgers by test-and-set of the whole value and digit by digit; the ordinal must not change
+-- (C3, C4). $1 jobs, $2 GUIDs, $3 before, $4 after.
 WITH moved AS (
     UPDATE receipts r
     SET ledger = w.after
@@ -166,8 +166,9 @@ SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
 FROM moved
 
 -- name: write_receipts_gone
--- removes receipts with the rows of their messages (W12), by the test-and-set of write_receipts: both steps are done and
--- the job was not closed by them (C3, C4). $1 jobs, $2 GUIDs, $3 before, $4 after.
+-- deletes receipts in the commit that deletes the rows of their messages (W12), by the test-and-set of
+-- write_receipts: both steps are done, and the message did not close the job (C3, C4). $1 jobs, $2 GUIDs, $3
+-- before, $4 after.
 WITH gone AS (
     DELETE FROM receipts r
     USING (SELECT w.*, j.n
@@ -189,8 +190,8 @@ SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost j
 FROM unnest({entry param 1}) AS w ({entry})
 
 -- name: write_rows_delete
--- ends rows (T1), and takes starts back that their sender awaits and nobody has handled. A row that is gone, or
--- has no such sender any more, means: decide again (C15). $1 jobs, $2 GUIDs, $3 senders, null for own rows.
+-- deletes rows (T1), and cancels starts that their sender awaits and nobody has handled. A row that is gone, or has
+-- another sender or none, means: decide again (C15). $1 jobs, $2 GUIDs, $3 senders, null for own rows.
 WITH gone AS (
     DELETE FROM dispatches d
     USING unnest($1::uuid[], $2::uuid[], $3::uuid[]) AS w (job, guid, sender)
@@ -202,8 +203,8 @@ SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
 FROM gone
 
 -- name: write_rows_discard
--- ends rows that can come to nothing, if they are there (C5). One that somebody else holds stays: it is sent again. $1
--- jobs, $2 GUIDs.
+-- deletes rows whose messages have nothing left to do, if they exist (C5). A row that another transaction has
+-- locked stays, and is sent again. $1 jobs, $2 GUIDs.
 WITH w AS MATERIALIZED (
     SELECT d.job, d.guid
     FROM unnest($1::uuid[], $2::uuid[]) AS w (job, guid)
@@ -218,8 +219,8 @@ INSERT INTO dispatches ({row})
 SELECT * FROM unnest({row param 1})
 
 -- name: write_rows
--- replaces dispatch rows that this transaction locked when it loaded them (J8), or by their guards (W6). A row that is
--- gone, or whose rev would not rise, means: decide again.
+-- replaces dispatch rows. This transaction has locked them, by loading them (J8) or by their guards (W6). A row
+-- that is gone, or whose rev would not rise, means: decide again.
 WITH moved AS (
     UPDATE dispatches d
     SET {row set w}
@@ -232,8 +233,8 @@ SELECT CASE WHEN count(*) = cardinality({row param 1}) THEN 0
 FROM moved
 
 -- name: write_waits_delete
--- ends waits; whoever deletes one has decided between its signal and its timer (1.11). A wait that is gone means:
--- decide again. $1 jobs, $2 GUIDs, $3 counts of signals: a delivery since it was read means decide again, too.
+-- deletes waits. The delete decides between a wait's signal and its timer (1.11). A wait that is gone means: decide
+-- again. $1 jobs, $2 GUIDs, $3 counts of signals; another count (a delivery meanwhile) means: decide again.
 WITH gone AS (
     DELETE FROM waits w
     USING unnest($1::uuid[], $2::uuid[], $3::int8[]) AS a (job, guid, count)
@@ -250,8 +251,8 @@ INSERT INTO waits (mailbox, {wait})
 SELECT * FROM unnest($1::uuid[], {wait param 2})
 
 -- name: write_waits
--- counts signals delivered to waits that stay, under the locks of their mailboxes, by test-and-set. $1 jobs, $2
--- GUIDs, $3 counts before, $4 after. A wait that is gone means: decide again.
+-- counts signals that were delivered to repeating waits, by test-and-set under the locks of their mailboxes. $1
+-- jobs, $2 GUIDs, $3 counts before, $4 after. A wait that is gone means: decide again.
 WITH moved AS (
     UPDATE waits w
     SET count = a.after
@@ -264,8 +265,8 @@ SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
 FROM moved
 
 -- name: write_kept_due
--- makes the oldest signals due that were kept, and not past their time, in mailboxes where waits were registered,
--- under their locks (J3). $1 mailboxes, $2 how many of each.
+-- makes the oldest kept signals due that have not expired, in mailboxes where waits were registered, under their
+-- locks (J3). $1 mailboxes, $2 how many of each.
 UPDATE dispatches d
 SET rev = d.rev + 1, held = NULL, next_at = micros()
 FROM unnest($1::uuid[], $2::int8[]) AS w (mailbox, most)
@@ -278,7 +279,7 @@ CROSS JOIN LATERAL (
 WHERE d.job = w.mailbox AND d.guid = k.guid
 
 -- name: write_resolved
--- records pauses of durable functions that have come (E12). $1 jobs, $2 requests, $3 GUIDs, $4 kinds, $5 names, $6
+-- records the resolved waits of durable functions (E12). $1 jobs, $2 requests, $3 GUIDs, $4 kinds, $5 names, $6
 -- positions, $7 seqs. A second one is 23505.
 INSERT INTO resolved_waits (n, request, guid, kind, name, position, seq)
 SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
@@ -287,7 +288,7 @@ FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text
     AS w (job, request, guid, kind, name, position, seq)
 
 -- name: write_letters_end
--- ends the open dead letters of rows whose answer came after all (E10). $1 jobs, $2 GUIDs.
+-- marks the open dead letters of rows as answered: a late answer came (E10). $1 jobs, $2 GUIDs.
 UPDATE dead_letters l
 SET state = 'answered'
 FROM unnest($1::uuid[], $2::uuid[]) AS w (job, guid)

@@ -18,16 +18,16 @@ import (
 
 var update = flag.Bool("update", false, "write the command's part of docs/cli.md anew")
 
-// Run is a command's entry.
+// Run is the entry function of a command.
 type Run func(ctx context.Context, args []string, s cli.Streams) int
 
-// Result is what a command did.
+// Result is the outcome of a command.
 type Result struct {
 	Code     int
 	Out, Err string
 }
 
-// Do runs a command with standard input and an environment of its own.
+// Do runs a command with its own standard input and environment.
 func Do(t testing.TB, run Run, env map[string]string, stdin string, args ...string) Result {
 	t.Helper()
 	var out, errs Buffer
@@ -35,7 +35,7 @@ func Do(t testing.TB, run Run, env map[string]string, stdin string, args ...stri
 	return Result{Code: code, Out: out.String(), Err: errs.String()}
 }
 
-// Env looks up in a map.
+// Env returns a look-up function for a map.
 func Env(env map[string]string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		v, ok := env[name]
@@ -56,15 +56,15 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.b.Write(p)
 }
 
-// String is all that was written.
+// String returns everything that was written.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.String()
 }
 
-// Documented compares the command's part of docs/cli.md with the command: every
-// subcommand, flag, variable and default. With -update it is written anew.
+// Documented compares the command's part of docs/cli.md with the command: every subcommand, flag,
+// variable and default. With -update it rewrites that part.
 func Documented(t testing.TB, root *cobra.Command) {
 	t.Helper()
 	path := docs(t)
@@ -80,7 +80,7 @@ func Documented(t testing.TB, root *cobra.Command) {
 	require.Equal(t, want, got, "docs/cli.md: go test ./cmd/... -p 1 -run Documented -update writes it anew")
 }
 
-// docs is docs/cli.md of the module that the test runs in.
+// docs returns the path of docs/cli.md in the module of the test.
 func docs(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()

@@ -1,3 +1,3 @@
-// Package clitest tests commands: it runs them with captured streams, and holds
-// docs/cli.md to what they say of themselves.
+// Package clitest tests commands: it runs them with captured streams, and checks that docs/cli.md
+// says what they say.
 package clitest
