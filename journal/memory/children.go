@@ -43,7 +43,7 @@ func (s *Store) birth(u *undo, e *journal.Entry, active bool) error {
 		},
 		instances: map[collation.InstanceKey]*collation.Instance{}, receipts: map[journal.GUID]*collation.Receipt{},
 		waits: map[journal.GUID]*collation.Wait{}, chains: map[journal.GUID][]*record{},
-		woken:   map[journal.GUID]*collation.Woken{},
+		woken: map[journal.GUID]*collation.Woken{}, came: map[journal.GUID]*came{},
 		effects: map[journal.Digest]*collation.Effect{}, payloads: map[journal.Digest][]byte{},
 	}
 	put(u, s.jobs, j.ID, j)

@@ -71,6 +71,7 @@ type job struct {
 	receipts  map[journal.GUID]*collation.Receipt // without responses
 	waits     map[journal.GUID]*collation.Wait
 	woken     map[journal.GUID]*collation.Woken // pauses that have come, by what brought them
+	came      map[journal.GUID]*came            // the same, by request
 	chains    map[journal.GUID][]*record
 	effects   map[journal.Digest]*collation.Effect
 	payloads  map[journal.Digest][]byte

@@ -32,7 +32,8 @@ type Requests interface {
 	// first entry.
 	Effects(ctx context.Context, job journal.JobID, request journal.GUID) ([]EffectRow, error)
 	// Pauses lists what the durable function of a request waited or waits for, in
-	// the order of Seq, those that have not come last (E12).
+	// the order of Seq, those that have not come last (E12). Nobody may change what
+	// they brought: a store may keep it.
 	Pauses(ctx context.Context, job journal.JobID, request journal.GUID) ([]Pause, error)
 }
 
