@@ -131,16 +131,16 @@ func (b *branch) end(returned bool, panicked any) {
 }
 
 // ours refuses a call from a goroutine that is not the branch's.
-func (b *branch) ours(what string) error {
+func (b *branch) ours(c *call) error {
 	if goroutine() != b.self {
-		return fmt.Errorf("%s: %w: it is called in a goroutine of your own: use workers.All for what is to go on at the same time", what, effects.ErrUsage)
+		return fmt.Errorf("%s: %w: it is called in a goroutine of your own: use workers.All for what is to go on at the same time", c, effects.ErrUsage)
 	}
 	return nil
 }
 
 // halt ends the branch's goroutine. It returns only where it is called in another.
-func (b *branch) halt(what string) error {
-	if err := b.ours(what); err != nil {
+func (b *branch) halt(c *call) error {
+	if err := b.ours(c); err != nil {
 		return err
 	}
 	b.exit()

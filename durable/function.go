@@ -64,15 +64,15 @@ func New(cfg Config) *Function {
 func (f *Function) Session() *effects.Session { return f.session }
 
 // of is the durable function that ctx belongs to; outside a job it is nil, in another
-// handler that is an error. call names what is called.
-func of(ctx context.Context, call string) (*Function, error) {
+// handler that is an error.
+func of(ctx context.Context, c *call) (*Function, error) {
 	s := effects.From(ctx)
 	if s == nil {
 		return nil, nil
 	}
 	f, ok := s.Placer().(*Function)
 	if !ok {
-		return nil, effects.NotDurable(call)
+		return nil, effects.NotDurable(c.String())
 	}
 	return f, nil
 }
