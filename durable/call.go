@@ -27,7 +27,6 @@ type call struct {
 	forks    bool          // it has branches
 
 	branch   *branch // nil until it was found
-	nth      int     // of its branch's calls
 	position string
 }
 
@@ -59,7 +58,7 @@ func (c *call) begin(ctx context.Context) error {
 		return err
 	}
 	b.calls++
-	c.nth, c.position = b.calls, b.place(b.calls)
+	c.position = b.place(b.calls)
 	if c.effect != nil {
 		c.effect.At(c, c.position)
 	}

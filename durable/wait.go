@@ -14,7 +14,11 @@ import (
 // suspends the function: Wait does not return then, its goroutine ends (E12). The
 // position of p is set here. It is for functions in a job.
 func Wait(ctx context.Context, p wire.Pause) (*journal.Response, error) {
-	c := &call{pause: pauseID{p.Kind, p.Name}}
+	id := pauseID{p.Kind, p.Name}
+	if r := remembered(ctx, id); r != nil {
+		return r, nil
+	}
+	c := &call{pause: id}
 	var err error
 	if c.f, err = of(ctx, c); err != nil {
 		return nil, err
@@ -23,28 +27,38 @@ func Wait(ctx context.Context, p wire.Pause) (*journal.Response, error) {
 	if err := c.begin(ctx); err != nil {
 		return nil, err
 	}
-	if r := c.remembers(); r != nil {
-		return r, nil
-	}
 	p.Position = c.position
 	return c.wait(p)
 }
 
-// remembers is what the pause brought, where that is plain: it is recorded at its
-// place in the function's own branch, and nothing is recorded within others. Then no
-// other pause of that name can have been. A function that wakes comes by all that it
-// ever waited for, so this is kept short.
-func (c *call) remembers() *journal.Response {
-	b, w := c.branch, c.branch.w
+// remembered is what a pause brought, where that is plain: the function's own branch
+// asks for it where it is recorded, as it may, and nothing is recorded within other
+// branches, so that no other pause of that name can have been. The call is made then.
+// In any other case nothing has happened. A function that wakes comes by all that it
+// ever waited for: this is n²/2 of its calls, and kept short.
+func remembered(ctx context.Context, id pauseID) *journal.Response {
+	s, b := effects.From(ctx), branchOf(ctx)
+	if s == nil || b == nil || b.of != nil || effects.InBody(ctx) || s.Doomed() != nil || !b.calling.CompareAndSwap(false, true) {
+		return nil
+	}
+	var r *journal.Response
+	if !b.stopping.Load() {
+		r = b.w.remembered(b, id)
+	}
+	b.calling.Store(false)
+	return r
+}
+
+func (w *walk) remembered(b *branch, id pauseID) *journal.Response {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if b.of != nil || len(w.history.forks) > 0 {
+	r := w.history.nth(b.calls + 1)
+	if r == nil || r.pause == nil || r.pause.Response == nil || r.pause.Kind != id.kind || r.pause.Name != id.name ||
+		len(w.history.forks) > 0 || w.given || w.calls >= effects.MaxCalls {
 		return nil
 	}
-	r := w.history.nth(c.nth)
-	if r == nil || r.pause == nil || r.pause.Response == nil || r.pause.Kind != c.pause.kind || r.pause.Name != c.pause.name {
-		return nil
-	}
+	w.calls++
+	b.calls++
 	r.seen = true
 	b.last = max(b.last, r.pause.Seq)
 	return r.pause.Response
@@ -99,7 +113,7 @@ func (w *walk) ask(c *call) (again bool, moved *record) {
 		if r.position == c.position || under(r.position, w.lost) {
 			continue
 		}
-		if r.seen { // see remembers
+		if r.seen { // see remembered
 			return true, nil
 		}
 		if moved == nil {

@@ -30,7 +30,7 @@ type walk struct {
 	calls   int // positions taken, refused ones too
 	forked  int // branches
 	lost    []string
-	asked   map[pauseID]string // the position where it was asked for last; see remembers
+	asked   map[pauseID]string // the position where it was asked for last; see remembered
 	named   []named
 	size    int                      // of named, bytes
 	version map[versionID]int        // told in this run
