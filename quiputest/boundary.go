@@ -37,6 +37,7 @@ type boundary struct {
 	place
 	id       journal.GUID // the request, in this run
 	position string       // of the effect, in a durable function
+	stands   string       // what the durable function waits for, or woke from
 	chance   bool         // runs may not come by, though they take the same way
 }
 
@@ -78,12 +79,21 @@ func (c *crash) requested(w *World, d transport.Delivery) (b boundary, ok bool) 
 	if err != nil {
 		return b, false
 	}
-	name := fmt.Sprintf("job %q, %s", w.nameOf(job), instance(q.Activity, q.DAD, q.Element))
-	b.id = journal.GUID(d.Message().Header.GUID)
+	id := journal.GUID(d.Message().Header.GUID)
 	c.mu.Lock()
-	c.requests[b.id] = name
+	_, known := c.requests[id]
 	c.mu.Unlock()
-	return c.boundary(b.id, q.Turn, pointDelivered, "", ""), true
+	if !known {
+		name := fmt.Sprintf("job %q, %s", w.nameOf(job), instance(q.Activity, q.DAD, q.Element))
+		c.mu.Lock()
+		c.requests[id] = name
+		c.mu.Unlock()
+	}
+	b = c.boundary(id, q.Turn, pointDelivered, "", "")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b.stands = c.stands[id]
+	return b, true
 }
 
 // instance is where a request stands in its job.
@@ -130,7 +140,22 @@ func (c *crash) answering(msgs []transport.Message) (b boundary, ok bool) {
 	if h.Response.Kind == journal.ResponseTerminal {
 		turn = 0 // there is one
 	}
-	return c.boundary(request, turn, pointAnswering, string(h.Response.Kind), ""), true
+	b = c.boundary(request, turn, pointAnswering, string(h.Response.Kind), "")
+	if b.stands = standing(h.Response); b.stands != "" {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.stands[request] = b.stands
+	}
+	return b, true
+}
+
+// standing is what a function waits for that has suspended, "" for another response.
+func standing(r *wire.Response) string {
+	var b strings.Builder
+	for i := range r.Pauses {
+		fmt.Fprintf(&b, "%s %q ", r.Pauses[i].Kind, r.Pauses[i].Name)
+	}
+	return b.String()
 }
 
 // within is a boundary of an effect.
