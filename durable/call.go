@@ -89,9 +89,6 @@ func (c *call) judge(err error) error { return c.f.session.Judge(c, err) }
 // place is the position of the branch's call of that number.
 func (b *branch) place(number int) string {
 	if b.path == "" {
-		if r := b.w.history.nth(number); r != nil {
-			return r.position
-		}
 		return strconv.Itoa(number)
 	}
 	return b.path + "." + strconv.Itoa(number)

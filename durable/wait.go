@@ -52,16 +52,17 @@ func remembered(ctx context.Context, id pauseID) *journal.Response {
 func (w *walk) remembered(b *branch, id pauseID) *journal.Response {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := w.history.nth(b.calls + 1)
-	if r == nil || r.pause == nil || r.pause.Response == nil || r.pause.Kind != id.kind || r.pause.Name != id.name ||
-		len(w.history.forks) > 0 || w.given || w.calls >= effects.MaxCalls {
+	if len(w.history.forks) > 0 || w.given || w.calls >= effects.MaxCalls {
+		return nil
+	}
+	p := w.history.pass(b.calls+1, id)
+	if p == nil {
 		return nil
 	}
 	w.calls++
 	b.calls++
-	r.seen = true
-	b.last = max(b.last, r.pause.Seq)
-	return r.pause.Response
+	b.last = max(b.last, p.Seq)
+	return p.Response
 }
 
 // wait is Wait for a pause at its position.
