@@ -75,12 +75,12 @@ func Ignore(members ...string) Option {
 // boundary: a request comes; of each effect, before and after its start is
 // recorded, after its body, after its end is recorded; after a Receiver did
 // something; before and after a response is sent, also where a function suspends
-// and wakes. Then it plays the scenario once for each boundary, in which the
-// worker process dies there: nothing that it says is heard any more, its handlers
-// end, what it held is free after some seconds of the world's time, and another
-// process takes its place. The jobs' ends and outputs, their effects and undos,
-// and what receivers did must be those of the undisturbed run, and what the
-// scenario checks must hold.
+// and wakes. Then it plays the scenario once for each boundary, or for those that are
+// drawn where there are many (Boundaries), in which the worker process dies there:
+// nothing that it says is heard any more, its handlers end, what it held is free after
+// some seconds of the world's time, and another process takes its place. The jobs'
+// ends and outputs, their effects and undos, and what receivers did must be those of
+// the undisturbed run, and what the scenario checks must hold.
 //
 // Each boundary is a subtest with a number, so that -run repeats it alone. The
 // scenario is played many times: it makes what it needs itself, and takes the same
