@@ -130,17 +130,17 @@ func (b *branch) end(returned bool, panicked any) {
 	close(b.over)
 }
 
-// ours refuses a call from another goroutine than the branch's.
-func (b *branch) ours(what string) error {
+// ours refuses a call from a goroutine that is not the branch's.
+func (b *branch) ours(c *call) error {
 	if goroutine() != b.self {
-		return fmt.Errorf("%s: %w: it is called in a goroutine of your own: use workers.All for what is to go on at the same time", what, effects.ErrUsage)
+		return fmt.Errorf("%s: %w: it is called in a goroutine of your own: use workers.All for what is to go on at the same time", c, effects.ErrUsage)
 	}
 	return nil
 }
 
-// halt ends the branch's goroutine. It returns only if another goroutine calls it.
-func (b *branch) halt(what string) error {
-	if err := b.ours(what); err != nil {
+// halt ends the branch's goroutine. It returns only where it is called in another.
+func (b *branch) halt(c *call) error {
+	if err := b.ours(c); err != nil {
 		return err
 	}
 	b.exit()

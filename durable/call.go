@@ -20,8 +20,9 @@ var ErrUndoing = errors.New("the function is being undone: nothing new is begun"
 // call is one call of a durable function. It is the effects.Place of its effect.
 type call struct {
 	f        *Function
-	what     string        // names it in errors
-	effect   *effects.Call // nil if the call is no effect
+	what     string        // names it in errors; "" of an effect and of a pause, which name themselves
+	pause    pauseID       // of a pause
+	effect   *effects.Call // nil of a call that is none
 	unplaced bool          // it takes no position
 	forks    bool          // the call has branches
 
@@ -31,7 +32,7 @@ type call struct {
 
 // Place implements effects.Placer.
 func (f *Function) Place(ctx context.Context, e *effects.Call) error {
-	c := &call{f: f, what: e.String(), effect: e}
+	c := &call{f: f, effect: e}
 	if err := c.begin(ctx); err != nil {
 		return err
 	}
@@ -44,7 +45,7 @@ func (c *call) begin(ctx context.Context) error {
 	if err := effects.Callable(ctx, c); err != nil {
 		return err
 	}
-	b, err := enterCall(ctx, c.what)
+	b, calls, err := enterCall(ctx, c)
 	if err != nil {
 		return c.f.session.Judge(nil, err) // a misuse, not a difference from the record
 	}
@@ -61,7 +62,7 @@ func (c *call) begin(ctx context.Context) error {
 		c.effect.At(c, c.position)
 	}
 	switch {
-	case b.w.count() > effects.MaxCalls:
+	case calls > effects.MaxCalls:
 		return c.judge(fmt.Errorf("%s: %w", c, effects.ErrTooManyCalls))
 	case len(c.position) > wire.MaxPosition:
 		return c.judge(fmt.Errorf("%s: %w: All and First are nested too deep, its position has %d bytes, the limit is %d",
@@ -70,8 +71,17 @@ func (c *call) begin(ctx context.Context) error {
 	return nil
 }
 
-// String names the call for errors.
-func (c *call) String() string { return c.what }
+// String names the call, as errors show it.
+func (c *call) String() string {
+	switch {
+	case c.what != "":
+		return c.what
+	case c.effect != nil:
+		return c.effect.String()
+	default:
+		return pauseLabel(c.pause.kind, c.pause.name)
+	}
+}
 
 func (c *call) judge(err error) error { return c.f.session.Judge(c, err) }
 
@@ -88,37 +98,32 @@ func branchOf(ctx context.Context) *branch {
 	return b
 }
 
-// enterCall finds the branch in which a call is made.
-func enterCall(ctx context.Context, what string) (*branch, error) {
-	b := branchOf(ctx)
-	if b == nil {
-		return nil, fmt.Errorf("%s: %w: its context is not one of the function's", what, effects.ErrUsage)
+// enterCall finds the branch that a call is made in, and how many calls the run has
+// made with it.
+func enterCall(ctx context.Context, c *call) (b *branch, calls int, err error) {
+	if b = branchOf(ctx); b == nil {
+		return nil, 0, fmt.Errorf("%s: %w: its context is not one of the function's", c, effects.ErrUsage)
 	}
 	if !b.calling.CompareAndSwap(false, true) {
-		return nil, fmt.Errorf("%s: %w: another call of its branch is under way: it is made inside an effect, in a goroutine of your own, "+
-			"or in a branch with the context of the branch around it; use the context that the branch gets, and workers.All for what is to go on at the same time", what, effects.ErrUsage)
+		return nil, 0, fmt.Errorf("%s: %w: another call of its branch is under way: it is made inside an effect, in a goroutine of your own, "+
+			"or in a branch with the context of the branch around it; use the context that the branch gets, and workers.All for what is to go on at the same time", c, effects.ErrUsage)
 	}
-	if b.stopping.Load() || b.w.stops(b) {
-		err := b.halt(what)
+	calls, stops := b.w.count(b)
+	if b.stopping.Load() || stops {
+		err := b.halt(c)
 		b.calling.Store(false)
-		return nil, err
+		return nil, 0, err
 	}
-	return b, nil
+	return b, calls, nil
 }
 
-// stops counts the call, and reports that the branch must stop: it has lost, the run is
-// given up, or the function keeps calling although its calls are refused.
-func (w *walk) stops(b *branch) bool {
+// count counts the call, and reports that the branch is to make no more: it has
+// lost, the run is given up, or the function calls on and on whatever it is told.
+func (w *walk) count(b *branch) (calls int, stops bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.calls++
-	return w.given || b.lostLocked() || w.calls > 2*effects.MaxCalls
-}
-
-func (w *walk) count() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.calls
+	return w.calls, w.given || b.lostLocked() || w.calls > maxNumber
 }
 
 // End implements effects.Place.
@@ -155,7 +160,7 @@ func (c *call) goOn() {
 	b.w.mu.Unlock()
 	if stop {
 		b.enter()
-		_ = b.halt(c.what) // the branch's own goroutine went outside, so halt ends it
+		_ = b.halt(c) // it is the branch's own goroutine that went outside
 	}
 }
 
@@ -169,8 +174,8 @@ func (c *call) Begins(ctx context.Context, started bool) error {
 	case b.w.undoing:
 		return fmt.Errorf("%s: %w", c, ErrUndoing)
 	case c.f.cfg.Frozen:
-		c.f.session.StopAt(effects.Unrecorded{Call: c.what, Position: c.position, Started: started})
-		return b.halt(c.what)
+		c.f.session.StopAt(effects.Unrecorded{Call: c.String(), Position: c.position, Started: started})
+		return b.halt(c)
 	case ctx.Err() != nil:
 		// No later run would repeat what the function does with this error.
 		return c.judge(fmt.Errorf("%s did not begin: %w", c, context.Cause(ctx)))
@@ -181,7 +186,7 @@ func (c *call) Begins(ctx context.Context, started bool) error {
 	}
 	if r := b.hold(); r != nil {
 		return c.judge(&effects.NondeterminismError{
-			Position: cmp.Or(c.position, b.place(b.calls+1)), Asked: c.what, Recorded: r.String(), RecordedAt: r.position,
+			Position: cmp.Or(c.position, b.place(b.calls+1)), Asked: c.String(), Recorded: r.String(), RecordedAt: r.position,
 		})
 	}
 	c.goOn()
@@ -193,7 +198,7 @@ func (c *call) Begins(ctx context.Context, started bool) error {
 func (w *walk) waits(c *call) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.history.at[c.position] == nil && w.history.unseen(w.lost) != nil
+	return w.history.record(c.position) == nil && w.history.unseen(w.lost) != nil
 }
 
 // compare compares a call with the record at its position and returns that record, nil
@@ -211,12 +216,12 @@ func (w *walk) compare(c *call, is func(*record) bool) (*record, *effects.Nondet
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	h := w.history
-	r := h.at[c.position]
+	r := h.record(c.position)
 	if r != nil && is(r) {
 		r.seen = true
 		return r, nil
 	}
-	differs := &effects.NondeterminismError{Position: c.position, Asked: c.what}
+	differs := &effects.NondeterminismError{Position: c.position, Asked: c.String()}
 	switch {
 	case r != nil:
 		differs.Recorded = r.String()
@@ -252,13 +257,13 @@ func (c *call) Strays(row *store.EffectRow) error {
 	if row.Position == c.position || c.branch.w.meets(c, row) {
 		return nil
 	}
-	return c.judge(&effects.NondeterminismError{Position: c.position, Asked: c.what, Recorded: effectLabel(row.Name), RecordedAt: row.Position})
+	return c.judge(&effects.NondeterminismError{Position: c.position, Asked: c.String(), Recorded: effectLabel(row.Name), RecordedAt: row.Position})
 }
 
 func (w *walk) meets(c *call, row *store.EffectRow) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := w.history.at[row.Position]
+	r := w.history.record(row.Position)
 	if r != nil && c.once() {
 		r.seen = true
 	}

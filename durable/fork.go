@@ -17,7 +17,7 @@ import (
 func All(ctx context.Context, bodies []func(context.Context)) error {
 	c := &call{what: "All"}
 	var err error
-	if c.f, err = of(ctx, c.what); err != nil {
+	if c.f, err = of(ctx, c); err != nil {
 		return err
 	} else if c.f == nil {
 		plainAll(ctx, bodies)
@@ -29,12 +29,12 @@ func All(ctx context.Context, bodies []func(context.Context)) error {
 		return err
 	}
 	if r := c.branch.w.recordedAt(c); r != nil {
-		return c.judge(&effects.NondeterminismError{Position: c.position, Recorded: r.String(), Asked: c.what})
+		return c.judge(&effects.NondeterminismError{Position: c.position, Recorded: r.String(), Asked: c.String()})
 	}
 	k.run(c, func(i int) context.Context { return ctx }, bodies, nil)
 	for _, x := range k.branches {
 		if x.status == isSuspended {
-			return c.branch.halt(c.what)
+			return c.branch.halt(c)
 		}
 		c.branch.last = max(c.branch.last, x.last)
 	}
@@ -51,9 +51,9 @@ func First(ctx context.Context, bodies []func(context.Context)) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	c := &call{what: own.String(), effect: own, forks: true}
+	c := &call{effect: own, forks: true}
 	noBranches := fmt.Errorf("First: %w: it has no branches", effects.ErrUsage)
-	switch c.f, err = of(ctx, c.what); {
+	switch c.f, err = of(ctx, c); {
 	case err != nil:
 		return 0, err
 	case c.f == nil && len(bodies) == 0:
@@ -108,7 +108,7 @@ func (c *call) race(ctx context.Context, k *fork, bodies []func(context.Context)
 	} else {
 		k.run(c, of, bodies, nil)
 		if winner = k.fastest(); winner < 0 {
-			return 0, c.branch.halt(c.what)
+			return 0, c.branch.halt(c)
 		}
 		k.lose(winner)
 		// The others are told only after this: calls that are under way may finish until
@@ -118,7 +118,7 @@ func (c *call) race(ctx context.Context, k *fork, bodies []func(context.Context)
 		}
 	}
 	if k.branches[winner].status != isEnded {
-		return 0, c.branch.halt(c.what)
+		return 0, c.branch.halt(c)
 	}
 	c.branch.last = max(c.branch.last, k.branches[winner].last)
 	return winner, nil
@@ -168,7 +168,7 @@ func (k *fork) run(c *call, of func(int) context.Context, bodies []func(context.
 	stop := k.by.w.given || k.by.lostLocked()
 	k.by.w.mu.Unlock()
 	if stop {
-		_ = k.by.halt(c.what)
+		_ = k.by.halt(c)
 	}
 }
 
@@ -176,7 +176,7 @@ func (k *fork) run(c *call, of func(int) context.Context, bodies []func(context.
 func (w *walk) recordedAt(c *call) *record {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.history.at[c.position]
+	return w.history.record(c.position)
 }
 
 // winner is the recorded winner.

@@ -63,16 +63,16 @@ func New(cfg Config) *Function {
 // Session has the effects of the function.
 func (f *Function) Session() *effects.Session { return f.session }
 
-// of is the durable function that ctx belongs to, nil outside a job. In another handler
-// it is an error; call names the caller's method in it.
-func of(ctx context.Context, call string) (*Function, error) {
+// of is the durable function that ctx belongs to; outside a job it is nil, in another
+// handler that is an error.
+func of(ctx context.Context, c *call) (*Function, error) {
 	s := effects.From(ctx)
 	if s == nil {
 		return nil, nil
 	}
 	f, ok := s.Placer().(*Function)
 	if !ok {
-		return nil, effects.NotDurable(call)
+		return nil, effects.NotDurable(c.String())
 	}
 	return f, nil
 }

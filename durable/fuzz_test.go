@@ -23,6 +23,9 @@ func FuzzHistory(f *testing.F) {
 			rows = append(rows, store.EffectRow{Key: journal.Digest{byte(i + 1)}, Name: "n", Class: string(effects.Pure), State: store.EffectCompleted, Position: p})
 		}
 		h := newHistory(rows, []store.Pause{{PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "nap", Position: d}}})
+		for _, r := range h.order {
+			require.Same(t, r, h.record(r.position))
+		}
 		seen := map[string]bool{}
 		for _, r := range h.order {
 			require.False(t, seen[r.position])

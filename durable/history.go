@@ -1,9 +1,11 @@
 package durable
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -12,22 +14,35 @@ import (
 // of the function.
 const undoPosition = "undo"
 
-// history is the record of a durable function, by the positions of its calls (E15). A
-// position is the number of the call in its branch; in branch b of the fork at position p
-// it is p.b.1, p.b.2 and so on.
+// history is what is recorded of a durable function, by the places of its calls
+// (E15). A place is a number of its branch; that of branch b of the fork at
+// position p is p.b.1, p.b.2 and so on. A function may have thousands of them and is
+// run as often: what its own branch has recorded is found by number.
+//
+// A record of pauses only, at the places 1, 2, 3 … of the function's own branch, stays
+// folded for as long as the run comes by them one after another: it is not taken apart
+// in each run.
 type history struct {
-	order  []*record
-	first  int // in order; every record before it was seen or has lost
-	at     map[string]*record
-	pauses map[pauseID][]*record // several where a lost branch has used the name too
-	forks  map[string]bool       // positions of forks whose branches have records
-	high   map[string]int        // per branch, the highest number with a record at it or within it
+	folded []store.Pause // nil: it is taken apart
+	passed int           // of folded, how many the run has come by
+
+	order []*record
+	first int                // none before it in order is missed
+	own   []*record          // of the function's own branch, by number - 1; nil where nothing is recorded
+	at    map[string]*record // at all other positions
+	forks map[string]bool    // positions with branches that have records
+	high  map[string]int     // number of the last record of a branch, or of one within it
+
+	looked int                   // how often pauses were looked for by name
+	named  map[pauseID][]*record // pauses by name, see of
 }
 
 type pauseID struct {
 	kind journal.PauseKind
 	name string
 }
+
+func (id pauseID) names(p *store.Pause) bool { return p.Name == id.name && p.Kind == id.kind }
 
 // record is one recorded call.
 type record struct {
@@ -52,37 +67,144 @@ func pauseLabel(kind journal.PauseKind, name string) string {
 }
 
 func newHistory(rows []store.EffectRow, pauses []store.Pause) *history {
-	h := &history{
-		at: make(map[string]*record), pauses: make(map[pauseID][]*record), forks: make(map[string]bool), high: make(map[string]int),
+	if len(rows) == 0 && inARow(pauses) {
+		return &history{folded: pauses}
+	}
+	h := &history{}
+	h.fill(rows, pauses)
+	return h
+}
+
+// inARow reports that the pauses are at the places 1, 2, 3 …
+func inARow(pauses []store.Pause) bool {
+	for i := range pauses {
+		if ownNumber(pauses[i].Position) != i+1 {
+			return false
+		}
+	}
+	return true
+}
+
+// fill takes the record apart.
+func (h *history) fill(rows []store.EffectRow, pauses []store.Pause) {
+	n := len(rows) + len(pauses)
+	h.order, h.own = make([]*record, 0, n), make([]*record, 0, n)
+	slab := make([]record, n) // at once: there are many
+	put := func(position string) *record {
+		if position == "" || position == undoPosition {
+			return nil
+		}
+		r := h.record(position)
+		if r == nil {
+			r, slab = &slab[0], slab[1:]
+			h.place(r, position)
+		}
+		return r
 	}
 	for _, row := range rows {
-		if r := h.place(row.Position); r != nil {
+		if r := put(row.Position); r != nil {
 			r.effects = append(r.effects, row)
 		}
 	}
 	for i := range pauses {
-		p := &pauses[i]
-		if r := h.place(p.Position); r != nil {
-			r.pause = p
-			id := pauseID{p.Kind, p.Name}
-			h.pauses[id] = append(h.pauses[id], r)
+		if r := put(pauses[i].Position); r != nil {
+			r.pause = &pauses[i]
 		}
 	}
-	return h
 }
 
-// place is the record at a position, which it makes if needed; nil if there is no
-// position.
-func (h *history) place(position string) *record {
-	if position == "" || position == undoPosition {
+// unfold takes the record apart where it is folded.
+func (h *history) unfold() {
+	pauses := h.folded
+	if pauses == nil {
+		return
+	}
+	h.folded = nil
+	h.fill(nil, pauses)
+	for _, r := range h.order[:h.passed] {
+		r.seen = true
+	}
+}
+
+// pass is the pause at the place of that number of the function's own branch, which the
+// run comes by; nil where anything else is recorded there.
+func (h *history) pass(n int, id pauseID) *store.Pause {
+	if h.folded == nil || n != h.passed+1 || n > len(h.folded) {
+		r := h.nth(n)
+		if r == nil || r.pause == nil || r.pause.Response == nil || !id.names(r.pause) {
+			return nil
+		}
+		r.seen = true
+		return r.pause
+	}
+	p := &h.folded[n-1]
+	if p.Response == nil || !id.names(p) {
 		return nil
 	}
-	if r := h.at[position]; r != nil {
-		return r
+	h.passed = n
+	return p
+}
+
+// ownNumber is that of a position of the function's own branch, 0 for another one.
+func ownNumber(position string) (n int) {
+	for i := range len(position) {
+		c := position[i]
+		if c < '0' || c > '9' || c == '0' && n == 0 || n > maxNumber {
+			return 0
+		}
+		n = 10*n + int(c-'0')
 	}
-	r := &record{position: position}
-	h.at[position] = r
+	if n > maxNumber {
+		return 0
+	}
+	return n
+}
+
+// maxNumber bounds the numbers of calls, refused ones too.
+const maxNumber = 2 * effects.MaxCalls
+
+// record is what is recorded at a position, nil for nothing.
+func (h *history) record(position string) *record {
+	n := ownNumber(position)
+	if h.folded != nil && (n == 0 || n > len(h.folded)) {
+		return nil
+	}
+	h.unfold()
+	if n > 0 {
+		return h.nth(n)
+	}
+	return h.at[position]
+}
+
+// nth is what is recorded of the call of that number of the function's own branch,
+// nil for nothing.
+func (h *history) nth(n int) *record {
+	if h.folded != nil && n > len(h.folded) {
+		return nil
+	}
+	h.unfold()
+	if n < 1 || n > len(h.own) {
+		return nil
+	}
+	return h.own[n-1]
+}
+
+// place puts a record at its position.
+func (h *history) place(r *record, position string) {
+	h.unfold()
+	r.position = position
 	h.order = append(h.order, r)
+	if n := ownNumber(position); n > 0 {
+		for len(h.own) < n {
+			h.own = append(h.own, nil)
+		}
+		h.own[n-1] = r
+		return
+	}
+	if h.at == nil {
+		h.at, h.forks, h.high = map[string]*record{}, map[string]bool{}, map[string]int{}
+	}
+	h.at[position] = r
 	for at := position; ; {
 		branch, number := "", at
 		if i := strings.LastIndexByte(at, '.'); i >= 0 {
@@ -92,18 +214,57 @@ func (h *history) place(position string) *record {
 		h.high[branch] = max(h.high[branch], n)
 		i := strings.LastIndexByte(branch, '.')
 		if i < 0 {
-			return r
+			return
 		}
 		at = branch[:i]
 		h.forks[at] = true
 	}
 }
 
-// beyond reports that the record goes on after the calls that the branch has made, in the
-// branch itself or in one that waited for its end.
+// highest is the number of the last record of a branch, or of one within it.
+func (h *history) highest(path string) int {
+	if path == "" {
+		return max(len(h.folded), len(h.own), h.high[path])
+	}
+	return h.high[path]
+}
+
+// manyLooks is from how many looks on a map of all pauses is worth its making. A run
+// that has nothing new but its next wait looks once.
+const manyLooks = 4
+
+// of are the records of pauses of that name: one that a branch has used which lost
+// can be used again.
+func (h *history) of(id pauseID) (all []*record) {
+	if h.folded != nil && !slices.ContainsFunc(h.folded, func(p store.Pause) bool { return id.names(&p) }) {
+		return nil
+	}
+	h.unfold()
+	if h.looked++; h.looked < manyLooks {
+		for _, r := range h.order {
+			if r.pause != nil && id.names(r.pause) {
+				all = append(all, r)
+			}
+		}
+		return all
+	}
+	if h.named == nil {
+		h.named = make(map[pauseID][]*record)
+		for _, r := range h.order {
+			if r.pause != nil {
+				id := pauseID{r.pause.Kind, r.pause.Name}
+				h.named[id] = append(h.named[id], r)
+			}
+		}
+	}
+	return h.named[id]
+}
+
+// beyond reports that the record goes on after the calls that the branch has
+// made: with calls of its own, or of those that waited for its end.
 func (h *history) beyond(b *branch) bool {
 	for ; ; b = b.parent() {
-		if h.high[b.path] > b.calls {
+		if h.highest(b.path) > b.calls {
 			return true
 		}
 		if b.of == nil || b.slower {
@@ -118,6 +279,10 @@ func (h *history) beyond(b *branch) bool {
 // unseen is the first recorded call that the run has not made, nil for none. It skips
 // branches that lost, which need not repeat their calls.
 func (h *history) unseen(lost []string) *record {
+	if h.folded != nil && h.passed == len(h.folded) {
+		return nil
+	}
+	h.unfold()
 	for ; h.first < len(h.order); h.first++ {
 		r := h.order[h.first]
 		if !r.seen && !under(r.position, lost) {

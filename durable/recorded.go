@@ -24,7 +24,7 @@ func Recorded[T any](ctx context.Context, name string, fn func() (T, error)) (T,
 func Version(ctx context.Context, change string, latest int) (int, error) {
 	c := &call{what: effectLabel("version:" + change), unplaced: true}
 	var err error
-	switch c.f, err = of(ctx, c.what); {
+	switch c.f, err = of(ctx, c); {
 	case err != nil:
 		return 0, err
 	case c.f == nil:

@@ -50,7 +50,7 @@ func theCause() *effects.Call {
 func Compensate(ctx context.Context, name string, fn func(context.Context) error) error {
 	c := &call{what: effectLabel("undo:" + name)}
 	var err error
-	switch c.f, err = of(ctx, c.what); {
+	switch c.f, err = of(ctx, c); {
 	case err != nil:
 		return err
 	case c.f == nil:

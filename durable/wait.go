@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
@@ -15,26 +14,69 @@ import (
 // suspends the function: Wait does not return, because its goroutine ends (E12). Wait
 // sets the position of p. It is only for functions in a job.
 func Wait(ctx context.Context, p wire.Pause) (*journal.Response, error) {
-	what := pauseLabel(p.Kind, p.Name)
-	f, err := of(ctx, what)
-	if err != nil {
+	id := pauseID{p.Kind, p.Name}
+	if r := remembered(ctx, id); r != nil {
+		return r, nil
+	}
+	c := &call{pause: id}
+	var err error
+	if c.f, err = of(ctx, c); err != nil {
 		return nil, err
 	}
-	c := &call{f: f, what: what}
 	defer c.End()
 	if err := c.begin(ctx); err != nil {
 		return nil, err
 	}
 	p.Position = c.position
+	return c.wait(p)
+}
+
+// remembered is what a pause brought, where that is plain: the function's own branch
+// asks for it where it is recorded, as it may, and nothing is recorded within other
+// branches, so that no other pause of that name can have been. The call is made then.
+// In any other case nothing has happened. A function that wakes comes by all that it
+// ever waited for: this is n²/2 of its calls, and kept short.
+func remembered(ctx context.Context, id pauseID) *journal.Response {
+	s, b := effects.From(ctx), branchOf(ctx)
+	if s == nil || b == nil || b.of != nil || effects.InBody(ctx) || s.Doomed() != nil || !b.calling.CompareAndSwap(false, true) {
+		return nil
+	}
+	var r *journal.Response
+	if !b.stopping.Load() {
+		r = b.w.remembered(b, id)
+	}
+	b.calling.Store(false)
+	return r
+}
+
+func (w *walk) remembered(b *branch, id pauseID) *journal.Response {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.history.forks) > 0 || w.given || w.calls >= effects.MaxCalls {
+		return nil
+	}
+	p := w.history.pass(b.calls+1, id)
+	if p == nil {
+		return nil
+	}
+	w.calls++
+	b.calls++
+	b.last = max(b.last, p.Seq)
+	return p.Response
+}
+
+// wait is Wait for a pause at its position.
+func (c *call) wait(p wire.Pause) (*journal.Response, error) {
 	if _, err := wire.SuspendedUntil([]wire.Pause{p}).Journal(); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", c, effects.ErrUsage, err)
 	}
-	w, id := c.branch.w, pauseID{p.Kind, p.Name}
-	if w.again(id, c.position) {
+	w := c.branch.w
+	again, moved := w.ask(c)
+	switch {
+	case again:
 		return nil, c.judge(&effects.DuplicateError{First: p.Name, Second: p.Name, Kind: string(p.Kind)})
-	}
-	if err := c.movedPause(id); err != nil {
-		return nil, err
+	case moved != nil:
+		return nil, c.judge(&effects.NondeterminismError{Position: c.position, Asked: c.String(), Recorded: c.String(), RecordedAt: moved.position})
 	}
 	r, err := c.compare(func(r *record) bool { return r.pause != nil && r.pause.Kind == p.Kind && r.pause.Name == p.Name })
 	switch {
@@ -46,40 +88,43 @@ func Wait(ctx context.Context, p wire.Pause) (*journal.Response, error) {
 	case w.undoing:
 		return nil, fmt.Errorf("%s: %w", c, ErrUndoing)
 	}
-	if err := c.branch.ours(c.what); err != nil {
+	if err := c.branch.ours(c); err != nil {
 		return nil, c.judge(err)
 	}
-	if err := w.name(c, p, cmp.Or(f.cfg.Room, wire.MaxPauseBytes)); err != nil {
+	if err := w.name(c, p, cmp.Or(c.f.cfg.Room, wire.MaxPauseBytes)); err != nil {
 		return nil, c.judge(err)
 	}
 	c.branch.exit()
 	return nil, nil
 }
 
-// again notes the pause, and reports that this run has already asked for it. Pauses of
-// lost branches do not count, because later runs do not see them.
-func (w *walk) again(id pauseID, position string) bool {
+// ask notes the pause. again reports that this run has come by it before, and moved is
+// where it is recorded, if at another position. What a branch has asked for that lost
+// does not count: runs that begin later do not see it. It comes by again when the
+// function is undone.
+func (w *walk) ask(c *call) (again bool, moved *record) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	before, asked := w.asked[id]
-	w.asked[id] = position
-	return asked && !under(before, w.lost)
-}
-
-// movedPause refuses a pause that is recorded at another position. It ignores lost
-// branches, which ask again when the function is undone.
-func (c *call) movedPause(id pauseID) error {
-	w := c.branch.w
-	w.mu.Lock()
-	here := w.history.at[c.position]
-	lost := w.lost
-	i := slices.IndexFunc(w.history.pauses[id], func(r *record) bool { return !under(r.position, lost) })
-	w.mu.Unlock()
-	if here != nil || i < 0 || under(c.position, lost) {
-		return nil // compare checks the record at this position
+	before, asked := w.asked[c.pause]
+	w.asked[c.pause] = c.position
+	if asked && !under(before, w.lost) {
+		return true, nil
 	}
-	r := w.history.pauses[id][i]
-	return c.judge(&effects.NondeterminismError{Position: c.position, Asked: c.what, Recorded: c.what, RecordedAt: r.position})
+	for _, r := range w.history.of(c.pause) {
+		if r.position == c.position || under(r.position, w.lost) {
+			continue
+		}
+		if r.seen { // see remembered
+			return true, nil
+		}
+		if moved == nil {
+			moved = r
+		}
+	}
+	if w.history.record(c.position) != nil || under(c.position, w.lost) {
+		moved = nil // what is recorded here is compared
+	}
+	return false, moved
 }
 
 // name adds the pause to those that the function waits for, unless that exceeds a limit.

@@ -61,6 +61,9 @@ func Body(ctx context.Context, key, what string) context.Context {
 	return context.WithValue(context.WithValue(ctx, keyOf{}, key), within{}, what)
 }
 
+// InBody reports that ctx is that of a Body.
+func InBody(ctx context.Context) bool { return ctx.Value(within{}) != nil }
+
 // Callable refuses a call within a Body.
 func Callable(ctx context.Context, call fmt.Stringer) error {
 	if outer, ok := ctx.Value(within{}).(string); ok {

@@ -95,10 +95,28 @@ func NewSession(cfg Config) *Session {
 
 type sessionKey struct{}
 
-// With returns ctx with the session, where Do finds it.
-func With(ctx context.Context, s *Session) context.Context {
-	return context.WithValue(ctx, sessionKey{}, s)
+// scoped is a context with a session. A durable function asks it once a call, and
+// what it asks is not looked for in the contexts around it.
+type scoped struct {
+	context.Context
+	session *Session
 }
+
+// Value implements context.Context.
+func (c *scoped) Value(key any) any {
+	switch key.(type) {
+	case sessionKey:
+		return c.session
+	case within: // a body is within the run
+		if c.session != nil {
+			return nil
+		}
+	}
+	return c.Context.Value(key)
+}
+
+// With returns ctx with the session: Do finds it there.
+func With(ctx context.Context, s *Session) context.Context { return &scoped{ctx, s} }
 
 // From is the session of ctx, nil outside a job (E14).
 func From(ctx context.Context) *Session {

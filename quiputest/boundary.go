@@ -36,6 +36,7 @@ type boundary struct {
 	place
 	id       journal.GUID // of the request, in this run
 	position string       // of the effect, in a durable function
+	stands   string       // what the durable function waits for, or woke from
 	chance   bool         // a run that takes the same way may still miss it
 }
 
@@ -77,12 +78,21 @@ func (c *crash) requested(w *World, d transport.Delivery) (b boundary, ok bool) 
 	if err != nil {
 		return b, false
 	}
-	name := fmt.Sprintf("job %q, %s", w.nameOf(job), instance(q.Activity, q.DAD, q.Element))
-	b.id = journal.GUID(d.Message().Header.GUID)
+	id := journal.GUID(d.Message().Header.GUID)
 	c.mu.Lock()
-	c.requests[b.id] = name
+	_, known := c.requests[id]
 	c.mu.Unlock()
-	return c.boundary(b.id, q.Turn, pointDelivered, "", ""), true
+	if !known {
+		name := fmt.Sprintf("job %q, %s", w.nameOf(job), instance(q.Activity, q.DAD, q.Element))
+		c.mu.Lock()
+		c.requests[id] = name
+		c.mu.Unlock()
+	}
+	b = c.boundary(id, q.Turn, pointDelivered, "", "")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b.stands = c.stands[id]
+	return b, true
 }
 
 // instance names the place of a request in its job.
@@ -129,7 +139,22 @@ func (c *crash) answering(msgs []transport.Message) (b boundary, ok bool) {
 	if h.Response.Kind == journal.ResponseTerminal {
 		turn = 0 // there is only one
 	}
-	return c.boundary(request, turn, pointAnswering, string(h.Response.Kind), ""), true
+	b = c.boundary(request, turn, pointAnswering, string(h.Response.Kind), "")
+	if b.stands = standing(h.Response); b.stands != "" {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.stands[request] = b.stands
+	}
+	return b, true
+}
+
+// standing is what a function waits for that has suspended, "" for another response.
+func standing(r *wire.Response) string {
+	var b strings.Builder
+	for i := range r.Pauses {
+		fmt.Fprintf(&b, "%s %q ", r.Pauses[i].Kind, r.Pauses[i].Name)
+	}
+	return b.String()
 }
 
 // within returns a boundary of an effect.

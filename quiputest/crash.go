@@ -3,7 +3,6 @@ package quiputest
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +17,9 @@ import (
 const (
 	// DefaultBoundaries is the default of Boundaries.
 	DefaultBoundaries = 200
+	// maxSteps bounds how many boundaries all plays of a long scenario pass together: each
+	// play passes every boundary.
+	maxSteps = 150_000
 	// maxFailed is the number of failed boundaries after which the rest is left out.
 	maxFailed = 5
 )
@@ -25,6 +27,7 @@ const (
 // crashConfig has the options of CrashEverywhere alone.
 type crashConfig struct {
 	limit   int
+	limited bool // by the test
 	seed    uint64
 	seeded  bool
 	parked  func(w *World, d *DeadLetter)
@@ -32,9 +35,17 @@ type crashConfig struct {
 	ignored []string
 }
 
-// Boundaries bounds how many boundaries CrashEverywhere tries; the default is DefaultBoundaries.
-// If there are more, it draws that many by a seed, which it logs.
-func Boundaries(n int) Option { return func(c *config) { c.crashes.limit = n } }
+// Boundaries is how many boundaries CrashEverywhere tries at most; where there are no
+// more, it tries all. Of more it draws as many, by a seed that is logged. Half of them
+// are the first or the last one of those that are alike: a loop has boundaries that
+// differ in a number only, that of the turn or the call, or in a name or a key.
+//
+// Without this option they are DefaultBoundaries, and fewer for a scenario with
+// thousands, since each play comes by all of them: as many as come by 150 000 together.
+// The first and the last one of those that are alike are among them then.
+func Boundaries(n int) Option {
+	return func(c *config) { c.crashes.limit, c.crashes.limited = n, true }
+}
 
 // Seed makes CrashEverywhere draw the same boundaries again.
 func Seed(seed uint64) Option {
@@ -63,7 +74,8 @@ func Ignore(members ...string) Option {
 // request comes; for each effect, before and after its start is recorded, after its body, and
 // after its end is recorded; after each request to a Receiver; before and after a response is
 // sent, also when a function suspends and wakes. Then it plays the scenario once for each
-// boundary, and the worker process dies there: none of its calls has an effect any more, its
+// boundary, or for those that are drawn where there are many (Boundaries), and the worker
+// process dies there: none of its calls has an effect any more, its
 // handlers end, what it held is free after some seconds of the world's time, and another process
 // takes its place. Every run must have the jobs' ends and outputs, effects, undos and receivers'
 // actions of the undisturbed run, and pass the scenario's own checks.
@@ -92,7 +104,7 @@ func crashEverywhere(h host, cfg *config, scenario Scenario) {
 	}
 	// Sorted by request, so that a boundary has the same number each time.
 	slices.SortStableFunc(calm.seen, func(a, b boundary) int { return strings.Compare(a.request, b.request) })
-	chosen := cfg.crashes.choose(h, len(calm.seen))
+	chosen := cfg.crashes.choose(h, calm.seen)
 	var died, failed, parked int
 	for n, i := range chosen {
 		a := &attempt{at: &calm.seen[i], calm: calm}
@@ -114,37 +126,15 @@ func crashEverywhere(h host, cfg *config, scenario Scenario) {
 	h.Logf("died at %d of %d boundaries: %d failed, at %d a person is needed", died, len(calm.seen), failed, parked)
 }
 
-// choose draws the boundaries to try, in their order.
-func (c *crashConfig) choose(h host, n int) []int {
-	h.Helper()
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
-	}
-	if n <= c.limit {
-		h.Logf("%d boundaries", n)
-		return all
-	}
-	seed := c.seed
-	if !c.seeded {
-		seed = rand.Uint64()
-	}
-	dice := rand.New(rand.NewPCG(seed, 0))
-	dice.Shuffle(n, func(i, j int) { all[i], all[j] = all[j], all[i] })
-	h.Logf("%d of %d boundaries, drawn by quiputest.Seed(%d)", c.limit, n, seed)
-	chosen := all[:c.limit]
-	slices.Sort(chosen)
-	return chosen
-}
-
 // crash is one run of a scenario in which a process may die.
 type crash struct {
 	at        *boundary       // nil: the process does not die, and boundaries are recorded
 	scenarios map[string]bool // requests that got a dead letter in the undisturbed run
 
 	mu       sync.Mutex
-	requests map[journal.GUID]string   // names of the requests that have come
-	keys     map[string]map[string]int // tells boundaries of the same name in a request apart
+	requests map[journal.GUID]string   // names of those that have come
+	stands   map[journal.GUID]string   // where the functions stand that have suspended
+	keys     map[string]map[string]int // of what is called the same in a request
 	known    map[place]bool
 	seen     []boundary
 	victim   journal.GUID // the request during which the process died; zero: none
@@ -157,7 +147,9 @@ type crash struct {
 }
 
 func newCrash() *crash {
-	return &crash{requests: map[journal.GUID]string{}, keys: map[string]map[string]int{}, known: map[place]bool{}}
+	return &crash{
+		requests: map[journal.GUID]string{}, stands: map[journal.GUID]string{}, keys: map[string]map[string]int{}, known: map[place]bool{},
+	}
 }
 
 // reach records that a boundary is reached, and says whether the process dies there.

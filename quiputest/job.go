@@ -173,11 +173,8 @@ func (j *Job) Children() []*Job {
 // End waits, for any time, until the job has ended, and returns how.
 func (j *Job) End() End {
 	j.w.t.Helper()
-	var v *store.JobView
-	err := j.w.until(func() bool {
-		v = j.View()
-		return v.Ended || v.State == journal.JobQuarantined
-	})
+	err := j.w.until(j.over)
+	v := j.View()
 	switch {
 	case v.State == journal.JobQuarantined:
 		j.w.t.Fatalf("the job is quarantined\n%s", j.Why())
@@ -185,6 +182,17 @@ func (j *Job) End() End {
 		j.w.t.Fatalf("the job does not end\n%s", j.Why())
 	}
 	return End{State: v.State, Code: v.Code, Output: v.Output, Error: v.Error}
+}
+
+// over says that the job goes no further by itself. It is asked after every change of
+// a year.
+func (j *Job) over() bool {
+	j.w.t.Helper()
+	over, err := j.w.tables.Ended(context.Background(), []journal.JobID{j.ID})
+	if err != nil {
+		j.w.t.Fatalf("job %q: %v", j.Key, err)
+	}
+	return over[j.ID]
 }
 
 // Output waits until the job has completed, and decodes its output into the value that into

@@ -43,8 +43,8 @@ func (s *Store) birth(u *undo, e *journal.Entry, active bool) error {
 		},
 		instances: map[collation.InstanceKey]*collation.Instance{}, receipts: map[journal.GUID]*collation.Receipt{},
 		waits: map[journal.GUID]*collation.Wait{}, chains: map[journal.GUID][]*record{},
-		resolved: map[journal.GUID]*collation.ResolvedWait{},
-		effects:  map[journal.Digest]*collation.Effect{}, payloads: map[journal.Digest][]byte{},
+		resolved: map[journal.GUID]*collation.ResolvedWait{}, came: map[journal.GUID]*came{},
+		effects: map[journal.Digest]*collation.Effect{}, payloads: map[journal.Digest][]byte{},
 	}
 	put(u, s.jobs, j.ID, j)
 	put(u, s.keys, e.Key, j.ID)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -110,6 +109,7 @@ func (s *Store) Retire(ctx context.Context, archive store.Archive) (more bool, e
 			set(u, &j.instances, nil)
 			set(u, &j.receipts, nil)
 			set(u, &j.resolved, nil)
+			set(u, &j.came, nil)
 			set(u, &j.chains, nil)
 			set(u, &j.effects, nil)
 			set(u, &j.payloads, nil)
@@ -222,16 +222,19 @@ func (s *Store) Prune(_ context.Context, limit int) (int, error) {
 
 // pruneMarkers removes markers older than store.MarkerAge (J4).
 func (s *Store) pruneMarkers(u *undo, limit int) int {
-	n := 0
 	oldest := s.now() - micros(store.MarkerAge)
-	markers := slices.SortedFunc(maps.Keys(s.markers), func(a, b marker) int {
-		return cmp.Or(cmp.Compare(s.markers[a], s.markers[b]), compareIDs(a.session, b.session), cmp.Compare(a.seq, b.seq))
-	})
-	for _, m := range markers[:min(len(markers), limit)] {
-		if s.markers[m] < oldest {
-			drop(u, s.markers, m)
-			n++
+	var old []marker
+	for m, at := range s.markers {
+		if at < oldest {
+			old = append(old, m)
 		}
 	}
-	return n
+	slices.SortFunc(old, func(a, b marker) int {
+		return cmp.Or(cmp.Compare(s.markers[a], s.markers[b]), compareIDs(a.session, b.session), cmp.Compare(a.seq, b.seq))
+	})
+	old = old[:min(len(old), limit)]
+	for _, m := range old {
+		drop(u, s.markers, m)
+	}
+	return len(old)
 }

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -26,7 +25,16 @@ func own(r *collation.Row) *collation.Row {
 	return c
 }
 
-// wake records a pause that was resolved (E12).
+// came are the pauses of one request that have come, in the order in which they did.
+// A function asks for all of them each time that it wakes, so they are kept as they
+// are read.
+type came struct {
+	resolved []*collation.ResolvedWait
+	read     []store.Pause // of resolved, as far as somebody has asked
+	known    map[journal.PauseRef]bool
+}
+
+// wake records a pause that has come (E12).
 func (j *job) wake(u *undo, w *collation.ResolvedWait) error {
 	if w == nil {
 		return nil
@@ -34,8 +42,28 @@ func (j *job) wake(u *undo, w *collation.ResolvedWait) error {
 	if j.resolved[w.GUID] != nil {
 		return lost("pause %s is recorded", w.GUID)
 	}
-	put(u, j.resolved, w.GUID, clone(w))
+	w = clone(w)
+	put(u, j.resolved, w.GUID, w)
+	of := j.came[w.Request]
+	if of == nil {
+		of = &came{known: map[journal.PauseRef]bool{}}
+		put(u, j.came, w.Request, of)
+	}
+	set(u, &of.resolved, append(of.resolved, w))
 	return nil
+}
+
+// pauses are those of a request that have come. Nobody may change them.
+func (j *job) pauses(request journal.GUID) (all []store.Pause, known map[journal.PauseRef]bool) {
+	of := j.came[request]
+	if of == nil {
+		return nil, nil
+	}
+	for _, w := range of.resolved[len(of.read):] {
+		of.read = append(of.read, store.Pause{PauseRef: w.PauseRef, Seq: w.Seq, Response: j.entry(w.Seq).Response})
+		of.known[w.PauseRef] = true
+	}
+	return of.read[:len(of.read):len(of.read)], of.known
 }
 
 // Pauses implements store.Requests.
@@ -46,15 +74,7 @@ func (s *Store) Pauses(_ context.Context, id journal.JobID, request journal.GUID
 	if j == nil {
 		return nil, nil
 	}
-	var all []store.Pause
-	came := map[journal.PauseRef]bool{}
-	for _, w := range j.resolved {
-		if w.Request == request {
-			came[w.PauseRef] = true
-			all = append(all, store.Pause{PauseRef: w.PauseRef, Seq: w.Seq, Response: clone(j.entry(w.Seq).Response)})
-		}
-	}
-	slices.SortFunc(all, func(a, b store.Pause) int { return cmp.Compare(a.Seq, b.Seq) })
+	all, came := j.pauses(request)
 	row := s.row(id, request)
 	if row == nil {
 		return all, nil

@@ -70,6 +70,7 @@ type job struct {
 	receipts  map[journal.GUID]*collation.Receipt // without responses
 	waits     map[journal.GUID]*collation.Wait
 	resolved  map[journal.GUID]*collation.ResolvedWait // by the GUID of the message that resolved each
+	came      map[journal.GUID]*came                   // the same, by request
 	chains    map[journal.GUID][]*record
 	effects   map[journal.Digest]*collation.Effect
 	payloads  map[journal.Digest][]byte

@@ -29,7 +29,7 @@ type Requests interface {
 	// Effects lists the recorded effects of a request, in the order of their first entries.
 	Effects(ctx context.Context, job journal.JobID, request journal.GUID) ([]EffectRow, error)
 	// Pauses lists what a durable function has waited for, by Seq, and then what it still waits
-	// for (E12).
+	// for (E12). Nobody may change the responses: a store may keep them.
 	Pauses(ctx context.Context, job journal.JobID, request journal.GUID) ([]Pause, error)
 }
 

@@ -1,0 +1,112 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// E15: a pause that is remembered is asked for once in a run, as any other.
+func TestE15ARememberedPauseIsNotAskedForTwice(t *testing.T) {
+	b := newBench(t)
+	fn := func(ctx context.Context) ([]byte, error) {
+		if err := sleep(ctx, "x"); err != nil {
+			return nil, err
+		}
+		return nil, sleep(ctx, "x")
+	}
+	require.True(t, b.run(fn).Suspended)
+	b.wake("x")
+	var twice *effects.DuplicateError
+	require.ErrorAs(t, b.run(fn).Err, &twice)
+	require.Equal(t, "x", twice.First)
+}
+
+// E15: a pause that is recorded further on is a difference where it is asked for, be
+// it looked for by itself or, in a run with many new ones, in the map of all.
+func TestE15APauseThatHasMovedIsADifference(t *testing.T) {
+	for _, before := range []int{0, 2 * manyLooks} {
+		t.Run(fmt.Sprint(before, " new ones before"), func(t *testing.T) {
+			b := newBench(t)
+			x := func(ctx context.Context) { _ = sleep(ctx, "x") }
+			b.run(func(ctx context.Context) ([]byte, error) { return nil, All(ctx, []func(context.Context){x}) })
+			b.wake("x")
+			branches := []func(context.Context){func(context.Context) {}}
+			for i := range before {
+				branches = append(branches, func(ctx context.Context) { _ = sleep(ctx, fmt.Sprint("new ", i)) })
+			}
+			f := b.deliver()
+			f.Run(t.Context(), func(ctx context.Context) ([]byte, error) { return nil, All(ctx, append(branches, x)) })
+			var differs *effects.NondeterminismError
+			require.ErrorAs(t, f.Session().Verdict(), &differs)
+			require.Equal(t, fmt.Sprintf("1.%d.1", before+1), differs.Position)
+			require.Equal(t, "1.0.1", differs.RecordedAt)
+		})
+	}
+}
+
+// Calls that are not the function's own branch's have their records too, and so have
+// those whose places are numbers that no call has.
+func TestRecordsAreFoundByTheirPositions(t *testing.T) {
+	t.Parallel()
+	for position, own := range map[string]bool{
+		"1": true, "10": true, fmt.Sprint(maxNumber): true,
+		"0": false, "01": false, "-1": false, "1.0.1": false, "x": false, fmt.Sprint(maxNumber + 1): false, "99999999999999999999": false,
+	} {
+		h := newHistory(nil, nil)
+		r := &record{}
+		h.place(r, position)
+		require.Same(t, r, h.record(position), position)
+		require.Equal(t, own, len(h.own) > 0, position)
+		require.Equal(t, position, r.position)
+	}
+}
+
+// A folded record says the same as one that is taken apart, however far the run has
+// come by it.
+func TestAFoldedRecordIsTheSame(t *testing.T) {
+	t.Parallel()
+	var pauses []store.Pause
+	for i := range 4 {
+		p := store.Pause{PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: fmt.Sprint("nap ", i), Position: fmt.Sprint(i + 1)}}
+		if i < 3 {
+			p.Seq, p.Response = int64(i+1), &journal.Response{}
+		}
+		pauses = append(pauses, p)
+	}
+	id := func(i int) pauseID { return pauseID{journal.PauseSleep, fmt.Sprint("nap ", i)} }
+	looks := map[string]func(h *history) any{
+		"unseen":  func(h *history) any { return h.unseen(nil).position },
+		"highest": func(h *history) any { return h.highest("") },
+		"nested":  func(h *history) any { return h.record("1.0.1") },
+		"further": func(h *history) any { return h.record("5") },
+		"seen":    func(h *history) any { return []bool{h.record("1").seen, h.record("3").seen, h.record("4").seen} },
+		"of":      func(h *history) any { return []int{len(h.of(id(0))), len(h.of(id(9)))} },
+		"pass": func(h *history) any {
+			return []bool{h.pass(3, id(2)) != nil, h.pass(4, id(3)) != nil, h.pass(5, id(4)) != nil}
+		},
+	}
+	for passed := range 4 {
+		for name, look := range looks {
+			folded, apart := newHistory(nil, pauses), &history{}
+			apart.fill(nil, pauses)
+			require.NotNil(t, folded.folded)
+			for i := range passed {
+				require.Same(t, folded.pass(i+1, id(i)), apart.pass(i+1, id(i)))
+			}
+			require.Nil(t, folded.pass(passed+1, id(9)), "another one is recorded there")
+			require.NotNil(t, folded.folded)
+			require.Equal(t, look(apart), look(folded), "%s after %d", name, passed)
+		}
+	}
+	whole := newHistory(nil, pauses[:1])
+	require.NotNil(t, whole.pass(1, id(0)))
+	require.Nil(t, whole.unseen(nil))
+	require.Nil(t, newHistory(nil, []store.Pause{pauses[1], pauses[0]}).folded, "not in their order")
+}
