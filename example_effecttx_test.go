@@ -74,8 +74,115 @@ func ExampleDoTx() {
 	// 3 7
 }
 
-// E14: the same handler in a user's unit test, on a transaction that the test looks at and rolls
-// back.
+// A body that is all of its handler.
+func ExampleHandleTx() {
+	ctx := context.Background()
+	reg := workers.New()
+	quipu.HandleTx(reg, "bank.transfer", func(ctx context.Context, tx quipu.EffectTx, in Transfer) (left int, err error) {
+		err = tx.QueryRow(ctx, "insert into moves values ($1, $2) returning 10 - amount", in.From, in.Amount).Scan(&left)
+		return left, err
+	})
+	rt, dsn, end := example(transferFlow, reg)
+	defer end()
+	conn, err := pgx.Connect(ctx, dsn)
+	must(err)
+	defer func() { must(conn.Close(ctx)) }()
+	_, err = conn.Exec(ctx, "create table moves (name text, amount int)")
+	must(err)
+
+	job, err := rt.Start(ctx, "transfer", "first", Transfer{From: "ann", Amount: 7})
+	must(err)
+	out, err := rt.Wait(ctx, job)
+	must(err)
+	var moves int
+	must(conn.QueryRow(ctx, "select count(*) from moves").Scan(&moves))
+	fmt.Println(string(out), moves)
+	// Output: {"left":3} 1
+}
+
+// A handler in a unit test, on a transaction that the test looks at and rolls back. The
+// misuse of one is found there, too.
+func ExampleWithTx() {
+	ctx := context.Background()
+	servers := &exampleT{}
+	defer servers.end()
+	conn, err := pgx.Connect(ctx, devtest.Postgres(servers))
+	must(err)
+	defer func() { must(conn.Close(ctx)) }()
+	var tx quipu.Tx // any transaction of pgx
+	tx, err = conn.Begin(ctx)
+	must(err)
+	defer func() { must(tx.Rollback(ctx)) }()
+	_, err = tx.Exec(ctx, "create table accounts as select * from (values ('ann', 10), ('bob', 0)) as v (name, balance)")
+	must(err)
+
+	fmt.Println(transfer(quipu.WithTx(ctx, tx), Transfer{From: "ann", To: "bob", Amount: 7}))
+	_, err = quipu.DoTx(quipu.WithTx(ctx, tx), "ends", func(ctx context.Context, tx quipu.EffectTx) (int, error) {
+		_, err := tx.Exec(ctx, "commit")
+		return 0, err
+	})
+	fmt.Println("a body ends its own transaction:", errors.Is(err, quipu.ErrEffectTx))
+	_, err = transfer(ctx, Transfer{From: "ann", To: "bob", Amount: 1})
+	fmt.Println("nothing to write in:", errors.Is(err, quipu.ErrNoTx))
+	// Output:
+	// 3 <nil>
+	// a body ends its own transaction: true
+	// nothing to write in: true
+}
+
+// placed writes an order and starts its job, in whichever transaction its caller has.
+func placed(ctx context.Context, rt *quipu.Runtime, tx quipu.Transaction, order string) (quipu.Job, error) {
+	if _, err := tx.Exec(ctx, "insert into orders values ($1)", order); err != nil {
+		return quipu.Job{}, err
+	}
+	return rt.StartTx(ctx, tx, "approval", order, nil)
+}
+
+// What writes and starts is one function for a program's own transaction and for the body
+// of an effect.
+func ExampleTransaction() {
+	ctx := context.Background()
+	reg := workers.New()
+	var rt *quipu.Runtime
+	workers.Handle(reg, "shop.order", func(ctx context.Context, order string) (string, error) {
+		job, err := quipu.DoTx(ctx, "place", func(ctx context.Context, tx quipu.EffectTx) (quipu.Job, error) {
+			return placed(ctx, rt, tx, order)
+		})
+		return job.Key, err
+	})
+	rt, dsn, end := example(approval, reg)
+	defer end()
+	conn, err := pgx.Connect(ctx, dsn)
+	must(err)
+	defer func() { must(conn.Close(ctx)) }()
+	_, err = conn.Exec(ctx, "create table orders (id text primary key)")
+	must(err)
+
+	must(pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		_, err := placed(ctx, rt, tx, "order-1")
+		return err
+	}))
+	key, err := quipu.CallAs[string](ctx, rt, "shop.order", "request-7", "order-2")
+	fmt.Println(key, err)
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		_, err := placed(ctx, rt, tx, "order-3")
+		return errors.Join(err, errors.New("out of stock")) // the job never was
+	})
+	fmt.Println(err)
+	jobs, err := rt.Jobs(ctx, quipu.JobFilter{Flow: "approval"})
+	must(err)
+	for _, j := range jobs {
+		fmt.Println(j.Job.Key)
+	}
+	// Output:
+	// order-2 <nil>
+	// out of stock
+	// order-2
+	// order-1
+}
+
+// E14: the same handler in a user's unit test, on a transaction that the test
+// looks at and rolls back.
 func TestE14HandlerWithTx(t *testing.T) {
 	t.Parallel()
 	conn, err := pgx.Connect(t.Context(), devtest.Postgres(t))

@@ -128,26 +128,44 @@ transitions: {start: [review]}
 
 // example runs a space with the flow and the handlers, if any, until end is called.
 func example(source string, reg ...*workers.Registry) (rt *quipu.Runtime, dsn string, end func()) {
-	t := &exampleT{}
-	dsn = devtest.Postgres(t)
-	ctx, stop := context.WithCancel(context.Background())
-	cfg := quipu.Config{Postgres: dsn, NATS: devtest.NATS(t).URL()}
+	cfg := quipu.Config{}
 	for _, r := range reg {
 		cfg.Workers = r
 	}
+	return exampleOf(cfg, source)
+}
+
+// exampleOf is example with settings of its own.
+func exampleOf(cfg quipu.Config, sources ...string) (rt *quipu.Runtime, dsn string, end func()) {
+	t := &exampleT{}
+	place := exampleConfig(t)
+	cfg.Postgres, cfg.NATS, cfg.Lanes = place.Postgres, place.NATS, place.Lanes
+	ctx, stop := context.WithCancel(context.Background())
 	rt, err := quipu.Open(ctx, cfg)
 	must(err)
-	f, err := flow.Parse("flow.yaml", []byte(source))
-	must(err)
-	must(rt.Deploy(ctx, f))
+	for _, source := range sources {
+		must(rt.Deploy(ctx, parsed(source)))
+	}
 	done := make(chan error, 1)
 	go func() { done <- rt.Run(ctx) }()
-	return rt, dsn, func() {
+	return rt, cfg.Postgres, func() {
 		stop()
 		must(<-done)
 		rt.Close()
 		t.end()
 	}
+}
+
+// exampleConfig is a space that is empty, on servers that last until the example ends. It
+// has few lanes: each is a consumer of NATS, whose end takes longer than most examples.
+func exampleConfig(t *exampleT) quipu.Config {
+	return quipu.Config{Postgres: devtest.Postgres(t), NATS: devtest.NATS(t).URL(), Lanes: 2}
+}
+
+func parsed(source string) *flow.Flow {
+	f, err := flow.Parse("flow.yaml", []byte(source))
+	must(err)
+	return f
 }
 
 func must(err error) {

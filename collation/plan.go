@@ -143,7 +143,7 @@ type DeadLetter struct {
 	Kind     journal.MessageKind
 	Activity string
 	DAD      DAD
-	Reason   string // a short name: stuck, parked, nondeterminism, undo, confirm, runs, undecodable, foreign
+	Reason   string // a short name: parked, confirm, result_misfit, nondeterminism, undo, runs, stuck, undecodable, foreign, refused
 	Message  string
 	Ledger   ActivityLedger
 	Raw      []byte // the message of one without a row, for a person; it is never read back

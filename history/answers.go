@@ -32,7 +32,7 @@ func (t *Teller) answered(e *journal.Entry, own place) {
 		ev.Text = fmt.Sprintf("attempt %d failed with code %d", x.Attempt, x.Code)
 		for i := range e.Updated {
 			if u := &e.Updated[i]; u.GUID == x.Request {
-				ev.Due = collation.Micros(max(e.Time, u.NextAt))
+				ev.Due = moment(max(e.Time, u.NextAt))
 			}
 		}
 	case journal.ResponseParked:

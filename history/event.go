@@ -3,7 +3,6 @@ package history
 import (
 	"time"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -31,11 +30,12 @@ const (
 
 // Event is one thing that happened in a job.
 type Event struct {
-	Time collation.Micros // by the database's clock
+	Time time.Time // by the database's clock
 	Kind Kind
-	// Activity and DAD name the instance; empty for the job as a whole.
-	Activity string
-	DAD      collation.DAD
+	// Activity and Address name the instance; empty for the job as a whole.
+	Activity, Address string
+	// Pass is which pass of a loop or of a repeating hook it is, from 1.
+	Pass int
 	// Element is the place in the list of an `each`, from 0; -1 for none.
 	Element int
 	// Text says in a few words what happened, without the values below.
@@ -48,8 +48,8 @@ type Event struct {
 	Error   *journal.Failure
 	// Job is another job that the event is about: a child, a parent, a target.
 	Job journal.JobID
-	// Due is when it goes on without any event, 0 if it does not.
-	Due collation.Micros
+	// Due is when it goes on without any event, zero if it does not.
+	Due time.Time
 	// Waited is how long one attempt of a request waited for a worker, and Ran how long
 	// the worker ran; 0: not known. Other waits only have Waited. The start of a run is
 	// by the worker's clock: if that differs from the database's, Waited is too long, or

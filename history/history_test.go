@@ -146,13 +146,13 @@ func tell(t *testing.T, w io.Writer, j *quiputest.Job) {
 	}
 	fmt.Fprintf(w, "%s\n", v.Key)
 	for _, ev := range teller.Events() {
-		fmt.Fprintf(w, "%9s %-8s %s", since(ev.Time), ev.Kind, ev.Activity)
+		fmt.Fprintf(w, "%9s %-8s %s", since(collation.Micros(ev.Time.UnixMicro())), ev.Kind, ev.Activity)
 		if ev.Element >= 0 {
 			fmt.Fprintf(w, "[%d]", ev.Element)
 		}
-		fmt.Fprintf(w, " %s: %s", ev.DAD, ev.Text)
-		if ev.Due != 0 {
-			fmt.Fprintf(w, "; due %s", since(ev.Due))
+		fmt.Fprintf(w, " %s: %s", ev.Address, ev.Text)
+		if !ev.Due.IsZero() {
+			fmt.Fprintf(w, "; due %s", since(collation.Micros(ev.Due.UnixMicro())))
 		}
 		if (ev.Waited + ev.Ran).Round(time.Second) > 0 {
 			fmt.Fprintf(w, "; waited %v, ran %v", ev.Waited.Round(time.Second), ev.Ran.Round(time.Second))

@@ -44,7 +44,9 @@ func (t *Teller) ordered(e *journal.Entry, own place) {
 		}
 		ev := t.event(e, KindWaits, at)
 		ev.Text = fmt.Sprintf("waits for signal %s, key %s", w.Topic, w.Key)
-		ev.Due = collation.Micros(bounds[at.key])
+		if until := bounds[at.key]; until > 0 {
+			ev.Due = moment(until)
+		}
 		t.since[at.key] = e.Time
 		t.tell(e, &ev)
 	}
@@ -99,7 +101,7 @@ func (t *Teller) dispatched(e *journal.Entry, d *journal.Dispatched, entered leg
 		return // a step of the protocol
 	}
 	if d.At > e.Time {
-		ev.Due = collation.Micros(d.At)
+		ev.Due = moment(d.At)
 	}
 	t.tell(e, &ev)
 }

@@ -9,14 +9,13 @@ import (
 
 // Activity is the history of one instance of an activity, or of one element of its list.
 type Activity struct {
-	Activity string
-	DAD      collation.DAD
-	Element  int   // -1 for none
-	Last     Event // the latest event, which gives the state
-	Attempts int   // 0: none, or not counted
-	Input    *Value
-	Output   *Value           // of Last
-	Error    *journal.Failure // of Last
+	Activity, Address string
+	Element           int   // -1 for none
+	Last              Event // the latest event, which gives the state
+	Attempts          int   // 0: none, or not counted
+	Input             *Value
+	Output            *Value           // of Last
+	Error             *journal.Failure // of Last
 	// Waited is how long it waited, for a worker in all its attempts or for something
 	// else; Ran is how long its attempts took together.
 	Waited, Ran time.Duration
@@ -31,12 +30,12 @@ func Activities(events []Event) []Activity {
 		if ev.Activity == "" || ev.Kind == KindEffect || ev.Kind == KindOperator || ev.Kind == KindLate {
 			continue
 		}
-		of := place{collation.InstanceKey{Activity: ev.Activity, DAD: ev.DAD}, ev.Element}
+		of := place{collation.InstanceKey{Activity: ev.Activity, DAD: collation.DAD(ev.Address)}, ev.Element}
 		n, known := at[of]
 		if !known {
 			n = len(all)
 			at[of] = n
-			all = append(all, Activity{Activity: ev.Activity, DAD: ev.DAD, Element: ev.Element})
+			all = append(all, Activity{Activity: ev.Activity, Address: ev.Address, Element: ev.Element})
 		}
 		all[n].add(ev)
 	}

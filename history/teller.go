@@ -1,7 +1,6 @@
 package history
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,11 +79,11 @@ func (t *Teller) Add(e *journal.Entry) {
 // Events returns the events in the order of time. Events of one chain stay in the chain's
 // order.
 func (t *Teller) Events() []Event {
-	slices.SortStableFunc(t.effects, func(x, y Event) int { return cmp.Compare(x.Time, y.Time) })
+	slices.SortStableFunc(t.effects, func(x, y Event) int { return x.Time.Compare(y.Time) })
 	all := make([]Event, 0, len(t.main)+len(t.effects))
 	effects := t.effects
 	for i, ev := range t.main {
-		for len(effects) > 0 && (effects[0].Time < ev.Time || effects[0].Time == ev.Time && effects[0].Chain == t.answers[i]) {
+		for len(effects) > 0 && (effects[0].Time.Before(ev.Time) || effects[0].Time.Equal(ev.Time) && effects[0].Chain == t.answers[i]) {
 			all, effects = append(all, effects[0]), effects[1:]
 		}
 		all = append(all, ev)
@@ -101,7 +100,7 @@ func instance(activity, dad string) collation.InstanceKey {
 
 func (t *Teller) event(e *journal.Entry, kind Kind, at place) Event {
 	ev := Event{
-		Time: collation.Micros(e.Time), Kind: kind, Activity: at.key.Activity, DAD: at.key.DAD, Element: at.element,
+		Time: moment(e.Time), Kind: kind, Activity: at.key.Activity, Address: string(at.key.DAD), Pass: at.key.DAD.Pass(), Element: at.element,
 		Chain: e.Chain, Seq: e.Seq,
 	}
 	for _, m := range e.Moves() {
@@ -261,3 +260,6 @@ func span(from, to int64) time.Duration {
 	}
 	return time.Duration(to-from) * time.Microsecond
 }
+
+// moment is the time of microseconds since 1970.
+func moment(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

@@ -18,14 +18,14 @@ func (a *app) callCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call TOPIC KEY [INPUT | @FILE | -]",
 		Short: "Call a handler and wait for its result",
-		Long: `Call one handler, without a flow of one's own, and print its result: a job of the
-built-in flow quipu_call, whose version is the topic. The input is JSON, {} by default:
-itself, @FILE, or - for standard input.
+		Long: `Call one handler without a flow of your own, and print its result. The call is a job of
+the built-in flow quipu_call, whose version is the topic. The input is JSON, {} by
+default: write it as the argument, @FILE, or - for standard input.
 
-KEY is the job's. A call that is repeated under it calls nothing again: it waits for
-the job that is there, or prints its result. With another topic or input it is refused.
-The job is kept as long as the space says (quipu migrate --expire); when it has expired,
-a call under its KEY is a new one.`,
+KEY is the key of the job. A call that is repeated with the same KEY does not call the
+handler again: it waits for the job, or prints its result. With another topic or input it
+is refused. The job is kept as long as the space says (quipu migrate --expire). When it
+has expired, a call with its KEY is a new one.`,
 		Example: `  quipu call payments.charge invoice-42 '{"amount": 10}'
   quipu call trip.book trip-7 @trip.json --timeout 1m`,
 		Args: cobra.RangeArgs(2, 3),

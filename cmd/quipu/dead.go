@@ -26,13 +26,22 @@ func (a *app) deadCommand() *cobra.Command {
 		Use:   "dead",
 		Short: "List dead letters and decide on them",
 		Long: `List dead letters and decide on them. A dead letter is a message that cannot go on
-by itself; its row is held until somebody decides, or its answer comes after all.
+by itself. Its row is held until somebody decides, or its answer comes after all.
 Every decision is an entry in the journal, with who and why.
 
-A request can be tried again, or ended with a result or an error. One that is parked
-for an effect (a call outside whose outcome nobody knows, or that its verifier doubts)
-can also go on: done says that the effect was done, retry that it was not. Any other
-message (a wake-up, the outcome of a job that is awaited, a cycle, the dispatch of an
+For a request to a worker:
+
+- it may be tried again: retry
+- it is parked for an effect, and the effect was done: done
+- it is parked for an effect, and the effect was not done: retry
+- you know the result of the whole request: resolve
+- it shall end with an error: fail
+
+A request is parked for an effect when nobody knows whether a call to the outside was
+applied, or when the verifier of the effect contradicts its recorded result. Look at the
+receiver first.
+
+Any other message (a wake-up, the outcome of an awaited job, a cycle, the dispatch of an
 activity) has no result that somebody else could give: retry it, or interrupt its job.`,
 		Args: cobra.NoArgs,
 	}
@@ -47,8 +56,8 @@ func (a *app) deadLsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List dead letters",
-		Long: `List dead letters, newest first: those that are open, or with --all also those that have
-ended. With --ids the list can be decided on as a whole.`,
+		Long: `List dead letters, newest first: the open ones, or all with --all. --ids prints ids
+alone, for a decision on the whole list.`,
 		Example: "  quipu dead ls --flow order --reason parked\n" +
 			"  quipu dead ls --topic payments.charge --limit 0 --ids | quipu dead retry - --reason \"the provider is back\"",
 		Args: cobra.NoArgs,
@@ -117,11 +126,15 @@ func (a *app) deadRetryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry ID... | retry -",
 		Short: "Attempt again",
-		Long: `Release the messages of dead letters: they are tried again. Of a guarded effect of
-which it is unknown whether it was done this says that it was not, and it runs again
-under the next key: look outside first. With --effect it says so of that effect, also
-of one that is recorded as done and that its verifier doubts; without, that verifier
-is asked again.`,
+		Long: `Release the messages of dead letters: they are tried again.
+
+If the request is parked for a guarded effect whose outcome is unknown, retry says that
+the effect was not done. The call is made again, under the next key. Look at the receiver
+first.
+
+If the request is parked because the verifier contradicts a recorded effect, retry asks
+the verifier again. With --effect KEY, retry says that this effect was not done: its
+recorded result is void, and the call is made again.`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	a.aboutEffect(cmd, &effect)
@@ -144,15 +157,16 @@ func (a *app) deadDoneCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "done ID... | done -",
 		Short: "Say that a parked effect was done",
-		Long: `Say of the effects that dead letters are about that they were done: their handlers run
-again and go on with the result, without the call. It is the result of the effect's
-function, and has to fit its type, which only the handler knows: it is written once, and
-with one that does not fit the request is parked again. resolve ends the whole request
-instead.
+		Long: `Say that the effects of dead letters were done. Their handlers run again and go on with
+the result, without the call.
 
-An effect that is recorded as done and that its verifier doubts is confirmed by its
-recorded result, or by null for whatever that is, and is not verified again. null also
-takes a compensation that failed too often for done. The dead letter and
+--result is what the effect's function would have returned. It has to fit the type of
+that function, which only the handler knows. A result is written once; with one that does
+not fit, the request is parked again. To end the whole request instead, use resolve.
+
+Use --result null to confirm an effect that is recorded as done and that its verifier
+contradicts: the recorded result stays, and the verifier is not asked again. null also
+marks a compensation that failed too often as done. The dead letter and
 ` + "`quipu show --effect`" + ` say which effect it is.`,
 		Example: `  quipu dead done 7 --result '{"id": "ch_81"}' --reason "it is in the provider's books"`,
 		Args:    cobra.MinimumNArgs(1),
@@ -219,8 +233,8 @@ func (a *app) deadResolveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resolve ID... | resolve -",
 		Short: "End with a result",
-		Long: `End the requests of dead letters with a result, as if a worker had answered with it: the
-handler does not run again. To answer for one effect of it, see done.`,
+		Long: `End the requests of dead letters with a result, as if a worker had answered with it. The
+handler does not run again. To answer for one effect of the request only, use done.`,
 		Example: `  quipu dead resolve 7 --result '{"id": "ch_81"}' --reason "charged, see ticket 1312"`,
 		Args:    cobra.MinimumNArgs(1),
 	}
@@ -245,8 +259,8 @@ func (a *app) deadFailCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fail ID... | fail -",
 		Short: "End with an error",
-		Long: `End the requests of dead letters with an error: a transition on error takes it, or
-the job fails.`,
+		Long: `End the requests of dead letters with an error. A transition with on: error takes it; if
+there is none, the job fails.`,
 		Example: `  quipu dead fail 7 --code 502 --message "the provider lost it"`,
 		Args:    cobra.MinimumNArgs(1),
 	}

@@ -22,10 +22,10 @@ func (a *app) exportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export KEY... | export -",
 		Short: "Write the journal of jobs to a file",
-		Long: `Write the journal of jobs as JSON Lines, to standard output or a file, for
+		Long: `Write the journals of jobs as JSON Lines, to standard output or a file, for
 journal-verify FILE: a header for each job, then its entries with the stored bytes.
-Here -o names the file. A file appears when it is complete, not before. A job that is
-not there, or that has expired, is reported and holds up no other.`,
+Here -o names the file. The file appears only when it is complete. A job that is not
+there, or has expired, is reported, and the other jobs are exported.`,
 		Example: "  quipu export order-42 -o order-42.jsonl && journal-verify order-42.jsonl\n  quipu ls --keys --limit 0 | quipu export - -o all.jsonl",
 		Args:    cobra.MinimumNArgs(1),
 	}

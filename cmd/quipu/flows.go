@@ -18,14 +18,14 @@ func (a *app) deployCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deploy FILE...",
 		Short: "Deploy flows",
-		Long: `Deploy the flows of files (YAML or JSON; - is standard input), and make the schema
-where there is none. All faults of all files are printed with their places, and then
-nothing is deployed. A version that is there with the same content stays as it is;
-with other content it is refused: give the flow a new version.
+		Long: `Deploy the flows of files (YAML or JSON; - is standard input). If the space has no schema
+yet, make it. If a file has faults, all faults of all files are printed with their places,
+and nothing is deployed. A version that is there with the same content stays as it is.
+With other content it is refused: give the flow a new version.
 
-A version that is new becomes the one that new jobs take; jobs that run keep theirs.
-With --inactive it waits for quipu activate, but for the first of a flow. What is likely
-to be a mistake is a warning, and is deployed.`,
+New jobs take a version that is new; running jobs keep theirs. With --inactive a new
+version waits for quipu activate, unless it is the first of its flow. What is likely to
+be a mistake is a warning, and is deployed.`,
 		Example: "  quipu deploy flows/*.yaml",
 		Args:    cobra.MinimumNArgs(1),
 	}
@@ -147,7 +147,7 @@ func (a *app) activateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "activate FLOW VERSION",
 		Short: "Set the version of a flow that new jobs take",
-		Long:  `Set the version of a flow that new jobs take. Jobs that run keep theirs.`,
+		Long:  `Set the version of a flow that new jobs take. Running jobs keep theirs.`,
 		Args:  cobra.ExactArgs(2),
 		RunE: cli.Run(func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {

@@ -22,7 +22,7 @@ func (a *app) flowsShowCommand() *cobra.Command {
 		Use:   "show FLOW VERSION",
 		Short: "Print a deployed version",
 		Long: `Print the definition of a deployed version, as JSON that deploy reads. It is the
-canonical form: keys are sorted, and comments and what was left to a default are not in it.`,
+canonical form: keys are sorted, defaults are spelled out, and comments are gone.`,
 		Example: "  quipu flows show order 2 > order.json",
 		Args:    cobra.ExactArgs(2),
 		RunE: cli.Run(func(cmd *cobra.Command, args []string) error {
@@ -49,8 +49,8 @@ func (a *app) flowsDiffCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff FLOW VERSION VERSION",
 		Short: "Compare two deployed versions",
-		Long: `Compare two deployed versions of a flow, a difference in a line: + is in the second
-alone, - in the first alone, ~ in both with other values.`,
+		Long: `Compare two deployed versions of a flow, one difference per line: + is only in the
+second, - is only in the first, ~ is in both with other values.`,
 		Example: "  quipu flows diff order 1 2",
 		Args:    cobra.ExactArgs(3),
 		RunE: cli.Run(func(cmd *cobra.Command, args []string) error {

@@ -21,9 +21,10 @@ func (a *app) interruptCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "interrupt KEY... | interrupt -",
 		Short: "End jobs",
-		Long: `End jobs as interrupted, with a code and a reason: what is open of them is abandoned
-and taken back. The jobs end as soon as an engine has taken the message, which
-` + "`quipu wait`" + ` waits for. Jobs that they await go on, unless --descend.`,
+		Long: `End jobs as interrupted, with a code and a reason. Their open activities are abandoned;
+the compensations of their durable functions run in a job of their own. The jobs end as
+soon as an engine has taken the message; ` + "`quipu wait`" + ` waits for that. Jobs that they await go
+on, unless you say --descend.`,
 		Example: "  quipu interrupt order-42 --reason \"cancelled by the customer\"\n  quipu ls --state open --flow order --keys --limit 0 | quipu interrupt - --descend",
 		Args:    cobra.MinimumNArgs(1),
 	}

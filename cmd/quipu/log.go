@@ -13,7 +13,6 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/history"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -23,18 +22,21 @@ func (a *app) logCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "log KEY... | log -",
 		Short: "Tell what happened in jobs, from the beginning",
-		Long: `Tell the history of jobs from their journals, an event in a line: what was sent to
-whom, with its input, what came back, with the output or the error, and how long it
-waited for a worker and ran; attempts that failed, and when the next one is due;
-effects, with their outcomes; signals, children, and what people decided.
+		Long: `Print the history of jobs from their journals, one event per line:
 
-Inputs are not stored: they are evaluated again from the flow and the results before,
-and shown if they have the sum that the journal recorded.
+- requests with their input, and responses with the output or the error
+- how long each waited for a worker, and how long it ran
+- failed attempts, and when the next one is due
+- effects and their outcomes
+- signals, children, and operator actions
 
-Values of over 200 bytes are folded; --raw prints all of them whole, and the stacks of
-errors. --digits adds the address of each activity, its ledger, and the number of the
-entry. With -f it goes on until the job ends. -o json prints all of it, an object for
-each event. A history has at most ` + strconv.Itoa(quipu.MaxHistory) + ` entries.`,
+Inputs are not stored. They are evaluated again from the flow and the results before, and
+shown if they have the sum that the journal recorded.
+
+Values over 200 bytes are folded; --raw prints them whole, with the stacks of errors.
+--digits adds the address of each activity, its ledger, and the number of the entry.
+-f goes on until the job ends. -o json prints everything, one object per event. A history
+has at most ` + strconv.Itoa(quipu.MaxHistory) + ` entries.`,
 		Example: "  quipu log order-42\n  quipu log -f order-42",
 		Args:    cobra.MinimumNArgs(1),
 	}
@@ -143,7 +145,7 @@ func (l *teller) event(ctx context.Context, key string, ev *history.Event) error
 		return l.object(happenedOf(key, ev))
 	}
 	w := l.streams.Out
-	moment := time.UnixMicro(int64(ev.Time)).Local()
+	moment := ev.Time.Local()
 	if day := moment.Format("2006-01-02"); day != l.day {
 		l.day = day
 		fmt.Fprintln(w, day)
@@ -171,9 +173,9 @@ func (l *teller) who(ev *history.Event) string {
 	if ev.Element >= 0 {
 		who += fmt.Sprintf("[%d]", ev.Element)
 	}
-	switch pass := ev.DAD.Pass(); {
+	switch pass := ev.Pass; {
 	case l.digits:
-		who += " " + string(ev.DAD)
+		who += " " + ev.Address
 	case pass > 1:
 		who += fmt.Sprintf(" (pass %d)", pass)
 	}
@@ -191,7 +193,7 @@ func (l *teller) what(ctx context.Context, ev *history.Event, digits bool) strin
 		what += " " + l.name(ctx, ev.Job)
 	}
 	switch {
-	case ev.Due == 0:
+	case ev.Due.IsZero():
 	case ev.Kind == history.KindWaits:
 		what += " until " + l.moment(ev.Due)
 	case ev.Kind == history.KindAttempt:
@@ -225,12 +227,12 @@ func times(waited, ran time.Duration) string {
 	return ""
 }
 
-// moment formats a time, with its day if that differs from the day of the line.
-func (l *teller) moment(t collation.Micros) string {
-	if text := at(t); l.day == "" || !strings.HasPrefix(text, l.day) {
+// moment is a time, with its day if that is not the day of the line.
+func (l *teller) moment(t time.Time) string {
+	if text := local(&t); l.day == "" || !strings.HasPrefix(text, l.day) {
 		return text
 	}
-	return time.UnixMicro(int64(t)).Local().Format(clock)
+	return t.Local().Format(clock)
 }
 
 // name returns the key of another job, or its id if the key cannot be read.
@@ -316,7 +318,7 @@ type valueView struct {
 
 func happenedOf(key string, ev *history.Event) happened {
 	h := happened{
-		Key: key, Time: stamp(ev.Time), Kind: string(ev.Kind), Activity: ev.Activity, DAD: string(ev.DAD), Text: ev.Text,
+		Key: key, Time: &ev.Time, Kind: string(ev.Kind), Activity: ev.Activity, DAD: ev.Address, Text: ev.Text,
 		Attempt: ev.Attempt, Code: ev.Code, Input: valueOf(ev.Input), Output: valueOf(ev.Output), Error: failureOf(ev.Error),
 		WaitedUS: ev.Waited.Microseconds(), RanUS: ev.Ran.Microseconds(), Entry: ev.Seq,
 	}
@@ -329,8 +331,8 @@ func happenedOf(key string, ev *history.Event) happened {
 	if !ev.Job.IsZero() {
 		h.Job = ev.Job.String()
 	}
-	if ev.Due != 0 {
-		h.Due = stamp(ev.Due)
+	if !ev.Due.IsZero() {
+		h.Due = &ev.Due
 	}
 	if !ev.Chain.IsZero() {
 		h.Chain = ev.Chain.String()

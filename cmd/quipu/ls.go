@@ -25,10 +25,9 @@ func (a *app) lsCommand() *cobra.Command {
 	var limit int
 	var keysOnly bool
 	cmd := &cobra.Command{
-		Use:   "ls",
-		Short: "List jobs",
-		Long: `List jobs, newest first. Of expired jobs only a tombstone is left; they are listed with
---state expired.`,
+		Use:     "ls",
+		Short:   "List jobs",
+		Long:    `List jobs, newest first. An expired job is only a tombstone; --state expired lists those.`,
 		Example: "  quipu ls --state open --flow order\n  quipu ls --state failed --keys | quipu show -",
 		Args:    cobra.NoArgs,
 	}

@@ -21,9 +21,9 @@ const (
 	codeUndone   = 8 // show --effect: not done, not known, or not yet
 )
 
-const exitCodes = `Exit codes; a command about several items ends with the least of them that is not 0:
+const exitCodes = `Exit codes; a command about several items ends with the lowest one that is not 0:
 
-- 0: everything that was asked is so
+- 0: done, or it was so already
 - 1: it could not be done: the database is away, a file cannot be read
 - 2: arguments, flags or configuration
 - 3: refused: a flow has faults, an input is against its schema, a key, signal or entry cannot be used, or the version or key is there with other content
@@ -47,13 +47,13 @@ func newCommand(s cli.Streams) *cobra.Command {
 		Short: "Operate the jobs of a space",
 		Long: `Operate the jobs of a space.
 
-The database is found by --postgres, else by --dev, else by QUIPU_POSTGRES, else by
-QUIPU_DEV, else by .quipu/dev.json, which a ` + "`worker dev`" + ` in this directory writes.
---nats is optional: without it the database announces jobs, signals and interrupts to
-the engines; one that does not hear that picks them up within about a second.
+The database is the first of these that is given: --postgres, --dev, QUIPU_POSTGRES,
+QUIPU_DEV, .quipu/dev.json (which ` + "`worker dev`" + ` writes in its directory).
+--nats is optional. Without it the database announces jobs, signals and interrupts to
+the engines; an engine that misses the announcement finds them within about a second.
 
-With -o json every command prints one JSON object per line. Arguments that name
-jobs or dead letters are read from standard input, one in a line, where - is given.
+With -o json every command prints one JSON object per line. With - in the place of jobs
+or dead letters, their keys or ids are read from standard input, one per line.
 
 ` + exitCodes,
 	}

@@ -21,22 +21,21 @@ func (a *app) migrateCommand() *cobra.Command {
 		Use:   "migrate",
 		Short: "Bring the schema of the space to this build's version",
 		Long: `Make the schema of the space, or bring it to this build's version; forward only.
-Workers do it at their start unless they are told not to (--no-migrate).
+Workers do it when they start, unless they have --no-migrate.
 
 It also makes the next partitions of the tables (10 million jobs each), as engines do
 while they run. An engine whose login may not act as the owner of the tables says so
 in its log: then run this again.
 
-With --expire it sets how long closed jobs are kept whose flow does not say it; a new
-space has 720h. Processes take it when they start.
+--expire sets how long closed jobs are kept if their flow does not say it. A new space
+has 720h. A process reads it when it starts.
 
-With --roles it also makes the group roles quipu_SPACE_owner, _engine, _worker,
-_sealer, _retention and _verifier with the least rights that each needs: none of
-them but the owner can change or delete an entry of the journal. Retention makes
-tombstones of jobs that have expired; to drop their journals, which it does by whole
-partitions, it needs the owner's role as well. Grant them to the users that your
-processes log in as; what you do not grant, a process that logs in as the owner has.
-Repeat it after each migration. It needs the right CREATEROLE.`,
+--roles also makes the group roles quipu_SPACE_owner, _engine, _worker, _sealer,
+_retention and _verifier, with the least rights that each needs. Only the owner can change
+or delete an entry of the journal. Retention turns expired jobs into tombstones; to drop
+their journals, as whole partitions, it needs the owner's role as well. Grant the roles to
+the users that your processes log in as. A process that logs in as the owner has all
+rights. Repeat --roles after each migration. It needs the right CREATEROLE.`,
 		Example: "  quipu migrate --roles\n  quipu migrate --expire 2160h\n  journal-verify --postgres postgres://auditor@db/quipu   # auditor is in quipu_default_verifier",
 		Args:    cobra.NoArgs,
 	}

@@ -16,10 +16,10 @@ func (a *app) processesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "processes",
 		Short: "List the processes that live",
-		Long: `List the processes that live, with their roles and the topics that they have handlers
-for, the longest living first, at most 1000. A process that is not heard of for its
-lease (3 s by default) is not listed any more. Clients, processes with the roles
-schedule and retention alone, and workers in other languages are not known.`,
+		Long: `List the living processes, oldest first, at most 1000, with their roles and the topics
+that they have handlers for. A process that is silent for its lease (3 s by default) is
+not listed any more. Clients, processes with only the roles schedule and retention, and
+workers in other languages are never listed.`,
 		Example: "  quipu processes",
 		Args:    cobra.NoArgs,
 	}

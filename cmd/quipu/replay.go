@@ -24,7 +24,7 @@ func (a *app) replayCommand() *cobra.Command {
 		Short: "Show jobs as they were at an entry",
 		Long: `Show the state of jobs at an entry of their journal, rebuilt from the entries alone:
 ledgers, open obligations, rows with their attempts and due times, waits, and children.
-Nothing is run. Effects have journals of their own and are left out.`,
+No handler runs. Effects are left out, because they have chains of their own.`,
 		Example: "  quipu replay order-42 --at 7",
 		Args:    cobra.MinimumNArgs(1),
 	}

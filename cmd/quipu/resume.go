@@ -17,12 +17,15 @@ func (a *app) resumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume KEY... | resume -",
 		Short: "Go on with jobs that failed or were interrupted",
-		Long: `Go on with jobs that failed or were interrupted: each gets the next generation of its
-key, which takes over every result before the activity that failed, and goes on from
-there. What is recorded as done outside is not done again, also of that activity; its
-errors are tried again. With --from, the activity of that name and all that follows from
-it is done again instead. The failed job stays as it is, under its id: ` + "`quipu log`" + ` and
-` + "`quipu show`" + ` of the key tell of the new one, which names it.`,
+		Long: `Go on with jobs that failed or were interrupted. Each gets a new job under its key, the
+next generation. The new job takes over every result before the activity that failed,
+and goes on from there. Effects that are recorded as done are not done again, also those
+of the failed activity. Effects that ended with an error are tried again.
+
+With --from, the named activity and everything that follows from it runs again instead.
+
+The failed job stays as it is, under its id. ` + "`quipu log`" + ` and ` + "`quipu show`" + ` of the key
+show the new job, which names the old one.`,
 		Example: "  quipu resume order-42 --reason \"the card is valid again\"\n  quipu resume order-42 --from charge\n  quipu ls --state failed --flow order --keys --limit 0 | quipu resume -",
 		Args:    cobra.MinimumNArgs(1),
 	}

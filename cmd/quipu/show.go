@@ -25,6 +25,39 @@ import (
 // maxRows bounds the rows of one table of show and replay.
 const maxRows = 200
 
+const showText = `Show jobs:
+
+- state, input, output or error
+- the graph, with the state of each activity
+- activities: input, output or error, attempts, how long they waited and ran
+- effects with their keys (--effect shows the result of one)
+- open rows (what was sent and what waits), waits for signals, dead letters
+
+Lists are cut at 200 rows and values at 200 bytes; -o json cuts nothing. quipu log shows
+what happened, in order.
+
+In the graph an activity stands below the one that it follows. Several below one are
+branches. A join stands below the activity at which its branches parted. ✓ done,
+✗ failed, ● waiting, ▶ running, ! waits for a person, ○ not reached, ⊘ skipped,
+◌ abandoned. On a terminal there are colours, unless NO_COLOR is set.
+
+--digits adds addresses, ledgers with what they say, and the head of the journal. The
+digits of a ledger, in groups: 0 active, 1 trigger, 2 finalized; Leg1 entries; Leg1
+complete; join taken; arrivals; Leg2 entries. An address has one number for each activity
+on the way: the number of its pass, from 0. ,0^4 is short for ,0,0,0,0.
+
+--effect shows one effect: place, class, state, result, and the entries that tell of it.
+Name it by its key, or in one job by its name (charge, charge[order-1]). If the job does
+not have it, the whole journal of the job is verified. For a closed job this proves that
+the effect did not happen and cannot happen any more.
+
+Exit codes of --effect:
+
+- 0: every effect that was found has its result
+- 1: nothing is proved, because the journal breaks a law
+- 4: it did not happen: proved for the job; with a key alone, no job has it
+- 8: it is not done, its outcome is unknown, or the job is open and it can still happen`
+
 func (a *app) showCommand() *cobra.Command {
 	var lines int
 	var digits bool
@@ -32,30 +65,7 @@ func (a *app) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show KEY... | show - | show --effect EFFECT [KEY]",
 		Short: "Show jobs: graph, activities with input and output, effects, what waits; or an effect",
-		Long: `Show jobs: state, input, output or error; the graph with the state of each activity;
-the activities with their inputs and outputs or errors, how often they were tried, how
-long they waited and took; effects, with their keys; open rows (what was sent and what
-waits), waits for signals, and dead letters. Lists are cut at 200 rows, and values at
-200 bytes; -o json cuts nothing. Results of effects are with --effect. What happened in
-which order tells log.
-
-In the graph an activity stands below the one it follows, several are branches, and a
-join stands below the activity at which its branches parted. ✓ done, ✗ failed,
-● waiting, ▶ running, ! waits for a person, ○ not reached, ⊘ skipped, ◌ abandoned.
-Colours are used on a terminal, unless NO_COLOR is set.
-
---digits adds addresses, the instances with their ledgers and what these say, and the
-head of the journal. The digits of a ledger are, in groups: 0 active, 1 trigger or
-2 finalized; Leg1 entries; Leg1 complete; join taken; arrivals; Leg2 entries. An address has a number for
-each activity on the way, that of its pass, from 0; ,0^4 is short for ,0,0,0,0.
-
-With --effect one effect is shown, found by its key among all jobs, or by its key or
-name (charge, charge[order-1]) in one: place, class, state, result, and the entries that
-tell of it. If the job does not have it, its whole journal is verified, and if it is closed
-this proves that the effect did not happen and cannot any more. Exit code 0: all that was
-found has its result; 4: it did not happen, proved (of a key alone: no job has it);
-8: it is not done, its outcome is not known, or the job is open and it can still happen;
-1: nothing is proved, the journal breaks a law.`,
+		Long:  showText,
 		Example: `  quipu show order-42
   quipu show --effect 'charge[line-3]' order-42
   quipu show --effect 9f2c…`,

@@ -25,12 +25,12 @@ func (a *app) signalCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "signal TOPIC KEY [PAYLOAD | @FILE | -]",
 		Short: "Send a signal to a hook or function",
-		Long: `Send a signal to the hook, or the Await of a function, that waits longest for the topic
-and the key. If nobody waits, it is kept, and the next that waits for it takes it at
-once; with --all it goes to everybody who waits, and is not kept.
+		Long: `Send a signal to the hook, or to the Await of a function, that has waited longest for the
+topic and the key. If nobody waits, the signal is kept, and the next wait for it takes it
+at once. With --all it goes to everybody who waits now, and is not kept.
 
-The payload is JSON, null by default: itself, @FILE, or - for standard input. A signal
-that is sent again with the same --id does nothing again.`,
+The payload is JSON, null by default: write it as the argument, @FILE, or - for standard
+input. A signal that is repeated with the same --id does nothing.`,
 		Example: `  quipu signal order.reviewed order-42 '{"ok": true}'
   quipu signal order.reviewed order-42 --code 403 --id review-7
   quipu signal feed.item news --code 202 - < item.json`,

@@ -20,19 +20,19 @@ func (a *app) startCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start FLOW [KEY] | start -",
 		Short: "Start jobs",
-		Long: `Start one job of a flow on its active version, or with - many from JSON Lines on
-standard input, each {"flow": …, "key": …, "input": …}, and where they are wanted
-"version", "delay", "at" and "tags".
+		Long: `Start one job of a flow on its active version. With - start many, from JSON Lines on
+standard input: each line is {"flow": …, "key": …, "input": …}, and optionally "version",
+"delay", "at" and "tags".
 
-A key has one job. Starting it again from the same flow with the same input changes
-nothing and is no error, so that a file of jobs can simply be started again after any
-trouble; with other content it is refused. KEY is left out where the flow derives it
-from the input (identity: strict).
+A key has one job. To start the same flow again with the same key and input changes
+nothing and is no error, so after any trouble you can start the whole file again. With
+another flow or input it is refused. Leave KEY out if the flow derives it from the input
+(identity: strict).
 
 With --delay or --at the job is there at once, and starts later by the database's clock.
---tag, which may be repeated, is what it is found by: quipu ls --tag.
+--tag may be repeated; quipu ls --tag finds the job by it.
 
-A line that is refused is reported with its number and holds up no other line.`,
+A line that is refused is reported with its number, and the other lines are started.`,
 		Example: `  quipu start order order-42 --input '{"total": 10}'
   quipu start order order-43 --input @order.json
   quipu start order order-44 --at 2026-12-24T18:00:00Z --tag customer:42 --input @order.json

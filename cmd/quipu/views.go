@@ -98,7 +98,7 @@ type activity struct {
 
 func activityOf(x *history.Activity) activity {
 	a := activity{
-		Activity: x.Activity, DAD: string(x.DAD), State: string(x.Last.Kind), Text: x.Last.Text, Code: x.Last.Code, Attempts: x.Attempts,
+		Activity: x.Activity, DAD: x.Address, State: string(x.Last.Kind), Text: x.Last.Text, Code: x.Last.Code, Attempts: x.Attempts,
 		Input: valueOf(x.Input), Output: valueOf(x.Output), Error: failureOf(x.Error),
 		WaitedUS: x.Waited.Microseconds(), RanUS: x.Ran.Microseconds(),
 	}

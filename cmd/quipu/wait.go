@@ -21,9 +21,9 @@ func (a *app) waitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait KEY... | wait -",
 		Short: "Wait for the end of jobs",
-		Long: `Wait until all jobs have ended, completion tasks included, and print each as it
-ends: its state with its output or its error. Where NATS is known, the engines tell
-of it at once; otherwise it is looked for once a second.`,
+		Long: `Wait until all jobs have ended, completion tasks included. Print each job when it ends:
+its state, and its output or its error. With NATS the engines announce the end at once;
+without it, the command looks once a second.`,
 		Example: "  quipu wait order-42 --timeout 1m\n  quipu ls --state open --keys --limit 0 | quipu wait -",
 		Args:    cobra.MinimumNArgs(1),
 	}

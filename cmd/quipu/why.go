@@ -22,9 +22,9 @@ func (a *app) whyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why KEY... | why -",
 		Short: "Say what jobs wait for",
-		Long: `Say in one sentence each, from the ledgers and the open rows alone, what jobs wait
-for and what happens next; what needs a person comes first, with the commands that
-answer it. Of a job that has ended it says how, and by what.`,
+		Long: `Say what jobs wait for and what happens next, in one sentence for each thing that is
+open. What needs a person comes first, with the commands that answer it. For a job that
+has ended, say how and why.`,
 		Example: "  quipu why order-42\n  quipu ls --state open --keys | quipu why -",
 		Args:    cobra.MinimumNArgs(1),
 	}

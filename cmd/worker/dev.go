@@ -28,14 +28,14 @@ func newDevCommand(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "A worker with its own NATS and Postgres",
-		Long: `A worker that brings its servers: an embedded NATS with JetStream and a private
-Postgres, made from the local binaries (also as root), with the settings of
-production. Everything is in one directory and is there again after a restart, at
-the same ports if they are free.
+		Long: `Run a worker with servers of its own: an embedded NATS with JetStream, and a private
+Postgres from the local binaries (also as root), with the settings of production. All
+data is in one directory. A restart finds it there, and uses the same ports if they are
+free.
 
 When it is ready it writes DIR/dev.json with "postgres", "nats", "http", "pid" and
-"space", which ` + "`quipu --dev DIR`" + ` reads, and removes it at its end. A second one on the
-same directory is refused.
+"space", which ` + "`quipu --dev DIR`" + ` reads. It removes the file when it
+ends. A second worker dev on the same directory is refused.
 
 ` + exitCodes,
 		Example: `  worker dev --flows examples/hello

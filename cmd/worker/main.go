@@ -49,19 +49,19 @@ func newCommand(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "Take part in the work of a space",
-		Long: `Take part in the work of a space until SIGTERM or SIGINT: as an engine, which
-decides and commits, as a worker with the built-in handlers http, echo, sleep and
-fail, or as both.
+		Long: `Take part in the work of a space until SIGTERM or SIGINT. The process is an engine,
+which decides and commits; a worker with the built-in handlers http, echo, sleep and
+fail; or both (--roles).
 
-Before it starts it waits for its servers (--wait), checks them and prints what it
-found; what would break the promise is refused. Flows below the flows directory (.yaml, .yml, .json) are
-deployed; a version that is new to the space becomes the one for new jobs, a
-version that was there already changes nothing.
+At the start it waits for its servers (--wait), checks their settings and prints what
+it found. It refuses to start (exit code 4) on a setting with which committed work could
+be lost. Then it deploys the flows in the flows directory (.yaml, .yml, .json). New jobs
+take a version that is new to the space; a version that is there already changes nothing.
 
-The HTTP server is for this machine alone: /healthz, /readyz, /debug/counters.
-Traces and metrics go to OTEL_EXPORTER_OTLP_ENDPOINT where that is set.
-GOGC is 400 where it is not set: more memory, and less time for collecting it. Where
-memory is scarce, GOMEMLIMIT bounds it.
+The HTTP server listens on loopback only: /healthz, /readyz, /debug/counters.
+Traces and metrics go to OTEL_EXPORTER_OTLP_ENDPOINT if that is set.
+If GOGC is not set, it is 400: more memory, less time for garbage collection. Set
+GOMEMLIMIT where memory is scarce.
 
 ` + exitCodes,
 		Example: `  worker --postgres postgres://quipu@db/quipu --nats nats://nats:4222 --space shop --flows ./flows

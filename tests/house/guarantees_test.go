@@ -11,9 +11,9 @@ import (
 )
 
 var (
-	proof   = regexp.MustCompile(`\[((?:Test|Fuzz)[A-Z]\w*|“[^”]*”)\]\(([^)#\s]+)\)`)
-	named   = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*|“[^”]*”`)
-	claimed = regexp.MustCompile(`^[PI][0-9]+$`)
+	proof       = regexp.MustCompile(`\[((?:Test|Fuzz)[A-Z]\w*|“[^”]*”)\]\(([^)#\s]+)\)`)
+	namesOnPage = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*|“[^”]*”`)
+	claimed     = regexp.MustCompile(`^[PI][0-9]+$`)
 )
 
 // proofs are what is wrong with the tests that a page names: the file of a link has no
@@ -28,7 +28,7 @@ func proofs(page string, source func(name string) string) (broken []string) {
 			broken = append(broken, fmt.Sprintf("%s is not in %s", m[1], m[2]))
 		}
 	}
-	for _, name := range named.FindAllString(proof.ReplaceAllString(page, ""), -1) {
+	for _, name := range namesOnPage.FindAllString(proof.ReplaceAllString(page, ""), -1) {
 		broken = append(broken, name+" has no link")
 	}
 	return broken

@@ -1,0 +1,141 @@
+package quipu_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev/devtest"
+)
+
+// status is what an HTTP server answers for an error of a call: there is one for each thing
+// that its client can do about it.
+func status(err error) int {
+	var (
+		taken  *quipu.ConflictError
+		failed *quipu.JobError
+		parked *quipu.ParkedError
+	)
+	switch {
+	case err == nil:
+		return http.StatusOK
+	case errors.Is(err, quipu.ErrUnavailable), // nothing was done: call again
+		errors.Is(err, quipu.ErrUnknown), // it may have been: call again under the same key
+		errors.Is(err, quipu.ErrNotReady), errors.Is(err, quipu.ErrClosed):
+		return http.StatusServiceUnavailable
+	case errors.As(err, &failed): // the job has ended: its code is the answer
+		return failed.Code
+	case errors.As(err, &parked): // somebody decides
+		return http.StatusAccepted
+	case errors.As(err, &taken), // the key has another job
+		errors.Is(err, quipu.ErrStale),        // somebody was faster: look again
+		errors.Is(err, quipu.ErrResume),       // the error says what to do first
+		errors.Is(err, quipu.ErrVersionTaken): // give what changed a new version
+		return http.StatusConflict
+	case errors.Is(err, quipu.ErrTombstone): // it was there, and has expired
+		return http.StatusGone
+	case errors.Is(err, quipu.ErrNotFound):
+		return http.StatusNotFound
+	case errors.Is(err, quipu.ErrInput), errors.Is(err, quipu.ErrKey), errors.Is(err, quipu.ErrRejected),
+		errors.Is(err, quipu.ErrSignal), errors.Is(err, quipu.ErrInterrupt):
+		return http.StatusBadRequest
+	}
+	return http.StatusInternalServerError
+}
+
+// Errors of calls, and what to do with each.
+func Example_errors() {
+	ctx := context.Background()
+	rt, _, end := example(approval)
+	defer end()
+	_, err := rt.Start(ctx, "approval", "order-1", nil)
+	must(err)
+	say := func(_ any, err error) { fmt.Println(status(err), err) }
+
+	say(rt.Start(ctx, "approval", "order-1", 7))
+	say(rt.Start(ctx, "approval", "", nil))
+	say(rt.Start(ctx, "approval", "order-2", make(chan int)))
+	say(rt.Find(ctx, "order-2"))
+	say(rt.Signal(ctx, "Order Reviewed", "order-1", nil))
+	say(rt.Interrupt(ctx, "order-1", quipu.IdempotencyKey("")))
+	say(rt.Resume(ctx, "order-1"))
+	say(nil, rt.Operator().Decide(ctx, quipu.Decision{DeadLetter: 7, Verdict: quipu.Retry}))
+	_, err = rt.Interrupt(ctx, "order-1", quipu.Reason("withdrawn"))
+	must(err)
+	say(rt.Wait(ctx, quipu.Job{Key: "order-1"}))
+	// Output:
+	// 409 the key "order-1" has a job with another input: take another key
+	// 400 refused key: flow approval takes the caller's key (identity: caller), and none was given
+	// 400 refused input for flow approval, key "order-2": json: unsupported type: chan int
+	// 404 job "order-2": not found: no job has the key "order-2"
+	// 400 refused signal: topic "Order Reviewed": it is parts of a-z, 0-9, _ and - joined by dots, as in a flow
+	// 400 refused interrupt: an idempotency key is 1 to 512 bytes of UTF-8 without U+0000, this one is ""
+	// 409 job "order-1": refused to resume: it is open: `quipu why` says what it waits for
+	// 404 act: not found: dead letter 7
+	// 410 job "order-1" interrupted with code 410: withdrawn
+}
+
+// Errors of Open: a mistake in the Config, a server that is away, a schema of another build.
+func ExampleOpen() {
+	ctx := context.Background()
+	servers := &exampleT{}
+	defer servers.end()
+	dsn := devtest.Postgres(servers)
+	for _, cfg := range []quipu.Config{
+		{Postgres: dsn, Space: quipu.DefaultSpace}, // as without a Space
+		{Postgres: dsn, Space: "Shop"},
+		{Postgres: dsn, Space: "other", NoMigrate: true}, // nobody has made its schema
+		{Postgres: dsn, NATS: "nats://127.0.0.1:1", NATSWait: 1},
+	} {
+		rt, err := quipu.Open(ctx, cfg)
+		switch {
+		case errors.Is(err, quipu.ErrConfig):
+			fmt.Println("mend the configuration:", err)
+		case errors.Is(err, quipu.ErrSchema):
+			fmt.Println("migrate first:", err)
+		case errors.Is(err, quipu.ErrUnavailable):
+			fmt.Println("try again later")
+		default:
+			must(err)
+			fmt.Println("connected")
+			rt.Close()
+		}
+	}
+	// Output:
+	// connected
+	// mend the configuration: quipu configuration: space "Shop": a lower-case letter, then up to 31 of a-z, 0-9 and -
+	// migrate first: schema version mismatch: schema quipu_other has version 0, this build needs 1: run `quipu migrate`
+	// try again later
+}
+
+// What is over a limit is refused before anything is done; the error names the limit.
+func Example_limits() {
+	fmt.Println("job:", quipu.MaxKey, "bytes of key,", quipu.MaxInput, "of input,", quipu.MaxTags, "tags of", quipu.MaxTag)
+	fmt.Println("start:", quipu.MaxStarts, "in a call, up to", quipu.MaxDelay, "ahead")
+	fmt.Println("schedule:", quipu.MaxCatchUp, "missed times in a look")
+	fmt.Println("signal:", quipu.MaxSignalTopic, "bytes of topic,", quipu.MaxSignalKey, "of key,", quipu.MaxPayload, "of payload")
+	fmt.Println("signal: kept for", quipu.DefaultKeep, "or up to", quipu.MaxKeep)
+	fmt.Println("idempotency key:", quipu.MaxIdempotencyKey, "bytes")
+	fmt.Println("history:", quipu.MaxHistory, "entries")
+
+	ctx := context.Background()
+	rt, _, end := example(approval)
+	defer end()
+	_, err := rt.Start(ctx, "approval", strings.Repeat("k", quipu.MaxKey+1), nil)
+	fmt.Println(errors.Is(err, quipu.ErrKey), err)
+	_, err = rt.Start(ctx, "approval", "order-1", strings.Repeat("x", quipu.MaxInput))
+	fmt.Println(errors.Is(err, quipu.ErrInput), err)
+	// Output:
+	// job: 512 bytes of key, 1048576 of input, 10 tags of 64
+	// start: 500 in a call, up to 87600h0m0s ahead
+	// schedule: 1000 missed times in a look
+	// signal: 128 bytes of topic, 512 of key, 262144 of payload
+	// signal: kept for 24h0m0s or up to 720h0m0s
+	// idempotency key: 512 bytes
+	// history: 200000 entries
+	// true refused key: 513 bytes, the limit is 512: "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"…
+	// true refused input for flow approval, key "order-1": the input has 1048578 bytes in its canonical form, the limit is 1048576
+}

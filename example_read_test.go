@@ -1,0 +1,219 @@
+package quipu_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// waiting looks at a job until it waits for a signal.
+func waiting(ctx context.Context, rt *quipu.Runtime, job quipu.Job) *quipu.JobInfo {
+	for {
+		info, err := rt.Job(ctx, job)
+		if err == nil && len(info.Waits) > 0 {
+			return info
+		}
+		if !errors.Is(err, quipu.ErrNotFound) { // a child may not have begun yet
+			must(err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// How a job stands: what it waits for, where it has been, and what came of it.
+func ExampleRuntime_Job() {
+	ctx := context.Background()
+	rt, _, end := example(approval)
+	defer end()
+	_, err := rt.Start(ctx, "approval", "order-1", nil)
+	must(err)
+
+	job, err := rt.Find(ctx, "order-1") // by its key, from any process
+	must(err)
+	info := waiting(ctx, rt, job)
+	for _, a := range info.Activities {
+		fmt.Println(a.Activity, a.Code)
+	}
+	w, timer := info.Waits[0], info.Messages[0]
+	fmt.Printf("%s: %s waits for %s %s, or until %s later\n", info.State, w.Activity, w.Topic, w.Key, timer.Due.Sub(w.Since).Round(time.Hour))
+
+	_, err = rt.Signal(ctx, w.Topic, w.Key, map[string]bool{"ok": true})
+	must(err)
+	_, err = rt.Wait(ctx, job)
+	must(err)
+	info, err = rt.Job(ctx, job)
+	must(err)
+	fmt.Println(info.State, info.Ended, info.Code, string(info.Output))
+	fmt.Println("kept for", info.ExpiresAt.Sub(info.Closed).Round(time.Minute))
+	// Output:
+	// review 0
+	// start 200
+	// open: review waits for order.reviewed order-1, or until 72h0m0s later
+	// completed true 200 {"approved":true,"by":"signal"}
+	// kept for 720h0m0s
+}
+
+// A list goes from page to page by the cursor of its last line.
+func ExampleRuntime_Jobs() {
+	ctx := context.Background()
+	rt, _, end := example(greeting("1", "hello"))
+	defer end()
+	for n := range 3 {
+		_, err := rt.Start(ctx, "greet", fmt.Sprint("guest-", n), nil)
+		must(err)
+	}
+
+	page := quipu.JobFilter{Flow: "greet", Prefix: "guest-", Limit: 2}
+	for {
+		jobs, err := rt.Jobs(ctx, page)
+		must(err)
+		for i, j := range jobs {
+			fmt.Println(i, j.Job.Key)
+		}
+		if len(jobs) < page.Limit {
+			break
+		}
+		page.Before = jobs[len(jobs)-1].Cursor
+	}
+	// Output:
+	// 0 guest-2
+	// 1 guest-1
+	// 0 guest-0
+}
+
+const review = `
+flow: review
+version: "1"
+output: {approved: "${ ask.output.approved }"}
+activities:
+  start: {type: trigger}
+  ask:   {type: await, flow: approval, id: "${ job.id + '/approval' }"}
+transitions: {start: [ask]}
+`
+
+// A job that waits for other jobs, and the way back from those.
+func ExampleRuntime_Children() {
+	ctx := context.Background()
+	rt, _, end := exampleOf(quipu.Config{}, approval, review)
+	defer end()
+	job, err := rt.Start(ctx, "review", "order-1", nil)
+	must(err)
+	waiting(ctx, rt, quipu.Job{Key: "order-1/approval"})
+
+	children, err := rt.Children(ctx, quipu.Job{Key: "order-1"})
+	must(err)
+	for _, c := range children {
+		child, err := rt.Job(ctx, quipu.Job{ID: c.ID})
+		must(err)
+		fmt.Printf("%s waits for %s (%s), turn %d, ended: %t\n", c.Activity, child.Job.Key, child.State, c.Turn, c.Ended)
+		fmt.Println("begun by", child.Parent.Activity, "of", child.Parent.Job.ID == job.ID)
+	}
+	_, err = rt.Signal(ctx, "order.reviewed", "order-1/approval", map[string]bool{"ok": true})
+	must(err)
+	out, err := rt.Wait(ctx, job)
+	fmt.Println(string(out), err)
+	// Output:
+	// ask waits for order-1/approval (open), turn 1, ended: false
+	// begun by ask of true
+	// {"approved":true} <nil>
+}
+
+// The journal itself, entry by entry: what History is told from, and what there is of a
+// job that has over MaxHistory entries.
+func ExampleRuntime_Journal() {
+	ctx := context.Background()
+	rt, _, end := example(greeting("1", "hello"))
+	defer end()
+	job, err := rt.Start(ctx, "greet", "ada", nil)
+	must(err)
+	_, err = rt.Wait(ctx, job)
+	must(err)
+
+	info, err := rt.Job(ctx, job)
+	must(err)
+	fmt.Println("told at once:", info.Entries <= quipu.MaxHistory)
+	for e, err := range rt.Journal(ctx, job) {
+		must(err)
+		fmt.Println(e.Seq, e.Kind, e.Marks)
+	}
+	// Output:
+	// told at once: true
+	// 1 created [entered work]
+	// 2 leg2 [children closed tasks]
+}
+
+const pays = `
+flow: pays
+version: "1"
+output: "${ charge.output }"
+activities:
+  start:  {type: trigger}
+  charge: {type: worker, topic: bank.charge}
+transitions: {start: [charge]}
+`
+
+// outcome says what the journal knows of one effect.
+func outcome(e quipu.Effect) string {
+	switch e.State {
+	case quipu.EffectCompleted: // with a result, or with an error that is one
+		if e.Error != nil {
+			return "refused: " + e.Error.Message
+		}
+		return "done: " + string(e.Result)
+	case quipu.EffectNotDone:
+		return "not done: it runs again, under another key"
+	case quipu.EffectStarted:
+		return "under way, or nobody knows: ask the other side"
+	}
+	return "unknown to this version: " + string(e.State)
+}
+
+// Was the customer charged? The journal answers, and what it says is proved on the way.
+func ExampleRuntime_Evidence() {
+	ctx := context.Background()
+	reg := workers.New()
+	var key string // as it stands in the bank's log
+	workers.Handle(reg, "bank.charge", func(ctx context.Context, _ any) (string, error) {
+		return effects.Do(ctx, "charge", func(ctx context.Context) (string, error) {
+			key = effects.Key(ctx)
+			return "receipt-1", nil
+		}, effects.Idempotent)
+	})
+	rt, _, end := example(pays, reg)
+	defer end()
+	job, err := rt.Start(ctx, "pays", "order-1", nil)
+	must(err)
+	_, err = rt.Wait(ctx, job)
+	must(err)
+
+	for _, name := range []string{"charge", "refund"} {
+		ev, err := rt.Evidence(ctx, job, name)
+		must(err)
+		proof := ev.Final && ev.Violation == ""
+		fmt.Printf("%s: %d in %s job, proof: %t\n", name, len(ev.Effects), ev.State, proof)
+		for _, e := range ev.Effects {
+			fmt.Println(e.Activity, e.Class, outcome(e))
+		}
+	}
+
+	// From the other side: whose is this key?
+	digest, err := journal.ParseDigest(key)
+	must(err)
+	effect, err := rt.Effect(ctx, digest)
+	must(err)
+	fmt.Println(effect.Name, "of", effect.Job.Key)
+	_, err = rt.Effect(ctx, journal.Digest{1})
+	fmt.Println(errors.Is(err, quipu.ErrNotFound))
+	// Output:
+	// charge: 1 in completed job, proof: true
+	// charge idempotent done: "receipt-1"
+	// refund: 0 in completed job, proof: true
+	// charge of order-1
+	// true
+}

@@ -1,0 +1,96 @@
+package quipu_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quipu-journal/quipu"
+)
+
+// click is a signal of a program's own: who repeats a click repeats its id, which does
+// nothing again.
+func click(ctx context.Context, rt *quipu.Runtime, order, id string, options ...quipu.SignalOption) string {
+	sent, err := rt.Signal(ctx, "order.reviewed", order, map[string]bool{"ok": true}, append(options, quipu.IdempotencyKey(id))...)
+	must(err)
+	return became(sent)
+}
+
+func became(sent quipu.SignalResult) (text string) {
+	switch sent.State {
+	case quipu.SignalConsumed:
+		text = "a wait took it"
+	case quipu.SignalKept:
+		text = "it is kept for the next one that waits"
+	case quipu.SignalMissed:
+		text = "nobody has it"
+	}
+	if sent.Duplicate {
+		return text + ", the first time"
+	}
+	return fmt.Sprintf("%s (%d)", text, sent.Reached)
+}
+
+// What becomes of a signal: the sender is told, and need not know whether anybody waits.
+func ExampleSignalResult() {
+	ctx := context.Background()
+	rt, _, end := example(approval)
+	defer end()
+	start := func(order string) quipu.Job {
+		job, err := rt.Start(ctx, "approval", order, nil)
+		must(err)
+		return job
+	}
+
+	fmt.Println(click(ctx, rt, "order-1", "click-1", quipu.Keep(24*time.Hour)))
+	fmt.Println(click(ctx, rt, "order-1", "click-1"))
+	_, err := rt.Wait(ctx, start("order-1"))
+	must(err)
+	fmt.Println(click(ctx, rt, "order-1", "click-1"))
+
+	job := start("order-2")
+	waiting(ctx, rt, job)
+	fmt.Println(click(ctx, rt, "order-2", "click-2", quipu.Code(422))) // an error, for the one that waits
+	_, err = rt.Wait(ctx, job)
+	var failed *quipu.JobError
+	fmt.Println(errors.As(err, &failed), failed.State, failed.Code)
+
+	missed, err := rt.SignalAll(ctx, "order.reviewed", "order-3", nil)
+	fmt.Println(became(missed), err)
+	_, err = rt.Signal(ctx, "order.reviewed", "order-3", nil, quipu.Keep(quipu.MaxKeep+1))
+	fmt.Println(errors.Is(err, quipu.ErrSignal), err)
+	// Output:
+	// it is kept for the next one that waits (0)
+	// it is kept for the next one that waits, the first time
+	// a wait took it, the first time
+	// a wait took it (1)
+	// true failed 422
+	// nobody has it (0) <nil>
+	// true refused signal: keep 720h0m0.000000001s: more than 0, and at most 720h0m0s
+}
+
+// An interrupt under a key may be repeated. A job that is no longer needed can end as
+// completed.
+func ExampleInterruptResult() {
+	ctx := context.Background()
+	rt, _, end := example(approval)
+	defer end()
+	job, err := rt.Start(ctx, "approval", "order-1", nil)
+	must(err)
+
+	options := []quipu.InterruptOption{quipu.IdempotencyKey("withdrawal-1"), quipu.Reason("withdrawn"), quipu.Throw(false)}
+	for range 2 {
+		done, err := rt.Interrupt(ctx, "order-1", options...)
+		fmt.Println(done.Job.Key, "again:", done.Duplicate, err)
+	}
+	out, err := rt.Wait(ctx, job)
+	fmt.Println(string(out), err)
+	_, err = rt.Interrupt(ctx, "order-1", quipu.Code(200))
+	fmt.Println(errors.Is(err, quipu.ErrInterrupt), err)
+	// Output:
+	// order-1 again: false <nil>
+	// order-1 again: true <nil>
+	// {"approved":false,"by":null} <nil>
+	// true refused interrupt: code 200: an interrupt has 400 to 599
+}

@@ -1,0 +1,162 @@
+package quipu_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// A job that starts later is there at once: it has its key, stands in lists, and can be
+// interrupted. Options that several starts share are a slice.
+func ExampleStartOption() {
+	ctx := context.Background()
+	rt, _, end := example(approval)
+	defer end()
+
+	all := []quipu.StartOption{quipu.Version("1"), quipu.Tags{"import:7"}}
+	_, err := rt.Start(ctx, "approval", "order-1", nil, append(all, quipu.Delay(90*time.Minute))...)
+	must(err)
+	_, err = rt.Start(ctx, "approval", "order-2", nil, append(all, quipu.At(time.Now().AddDate(0, 0, 7)))...)
+	must(err)
+	_, err = rt.Start(ctx, "approval", "order-3", nil, quipu.Delay(quipu.MaxDelay+1))
+	fmt.Println(err)
+
+	jobs, err := rt.Jobs(ctx, quipu.JobFilter{Tags: []string{"import:7"}})
+	must(err)
+	for _, j := range jobs {
+		info, err := rt.Job(ctx, j.Job)
+		must(err)
+		start := info.Messages[0] // the one message that is open
+		fmt.Println(j.Job.Key, j.State, j.Tags, "starts in", start.Due.Sub(j.Started).Round(time.Minute))
+	}
+	// Output:
+	// refused input: key "order-3": a start is delayed by 0s to 87600h0m0s
+	// order-2 open [import:7] starts in 168h0m0s
+	// order-1 open [import:7] starts in 1h30m0s
+}
+
+// Many starts in one call: each is begun, or refused, by itself.
+func ExampleRuntime_StartMany() {
+	ctx := context.Background()
+	rt, _, end := example(approval)
+	defer end()
+
+	_, err := rt.Start(ctx, "approval", "order-2", map[string]int{"total": 5})
+	must(err)
+	results, err := rt.StartMany(ctx, []quipu.StartRequest{
+		{Flow: "approval", Key: "order-1", Input: map[string]int{"total": 1}},
+		{Flow: "approval", Key: "order-2", Input: map[string]int{"total": 5}}, // started before: it is that job
+		{Flow: "approval", Key: "order-2", Input: map[string]int{"total": 6}},
+		{Flow: "aproval", Key: "order-4"},
+		{Flow: "approval"},
+	})
+	must(err) // about the whole call: over quipu.MaxStarts requests
+	for i, r := range results {
+		var taken *quipu.ConflictError
+		switch {
+		case errors.As(r.Err, &taken):
+			fmt.Println(i, "taken by", taken.Job.Key, taken.Flow, taken.Version, "same input:", taken.SameInput)
+		case errors.Is(r.Err, quipu.ErrUnavailable), errors.Is(r.Err, quipu.ErrUnknown):
+			fmt.Println(i, "send this request again")
+		case r.Err != nil:
+			fmt.Println(i, "refused:", r.Err)
+		default:
+			fmt.Println(i, r.Job.Key, r.Job.Existing)
+		}
+	}
+	// Output:
+	// 0 order-1 false
+	// 1 order-2 true
+	// 2 taken by order-2 approval 1 same input: false
+	// 3 refused: flow "aproval": not found: no version of flow aproval: deploy it
+	// 4 refused: refused key: flow approval takes the caller's key (identity: caller), and none was given
+}
+
+type Parcel struct {
+	To    string `json:"to"`
+	Grams int    `json:"grams"`
+}
+
+func postage(_ context.Context, p Parcel) (int, error) {
+	if p.Grams > 30_000 {
+		return 0, workers.Fail(422, "too heavy")
+	}
+	return 200 + p.Grams/10, nil
+}
+
+// priceOf is how a program gives the call of a topic its types, once.
+func priceOf(ctx context.Context, rt *quipu.Runtime, key string, p Parcel, options ...quipu.WaitOption) (int, error) {
+	return quipu.CallAs[int](ctx, rt, "post.price", key, p, options...)
+}
+
+// One handler, without a flow of one's own: the call has a key, a record, and retries.
+func ExampleCallAs() {
+	ctx := context.Background()
+	reg := workers.New()
+	workers.Handle(reg, "post.price", postage)
+	rt, _, end := example(approval, reg)
+	defer end()
+
+	for range 2 { // the second one is told what the first came to
+		cents, err := priceOf(ctx, rt, "parcel-1", Parcel{To: "Rome", Grams: 1500})
+		fmt.Println(cents, err)
+	}
+	_, err := priceOf(ctx, rt, "parcel-1", Parcel{To: "Oslo", Grams: 1500})
+	var taken *quipu.ConflictError
+	fmt.Println("another input:", errors.As(err, &taken))
+
+	_, err = priceOf(ctx, rt, "parcel-2", Parcel{To: "Rome", Grams: 40_000}, quipu.UntilParked(true))
+	var failed *quipu.JobError
+	if errors.As(err, &failed) {
+		fmt.Println(failed.Code, failed.Cause.Message)
+	}
+	out, err := rt.Call(ctx, "post.price", "parcel-3", Parcel{To: "Rome"}) // as it is stored
+	fmt.Println(string(out), err)
+	// Output:
+	// 350 <nil>
+	// 350 <nil>
+	// another input: true
+	// 422 too heavy
+	// 200 <nil>
+}
+
+func greeting(version, words string) string {
+	return fmt.Sprintf(`{flow: greet, version: %q, output: %q, activities: {start: {type: trigger}}}`, version, words)
+}
+
+// A new version is tried with a few jobs before all take it, and taken back at once.
+func ExampleRuntime_Activate() {
+	ctx := context.Background()
+	rt, _, end := example(greeting("1", "hello"))
+	defer end()
+	greet := func(key string, options ...quipu.StartOption) {
+		job, err := rt.Start(ctx, "greet", key, nil, options...)
+		must(err)
+		words, err := quipu.WaitAs[string](ctx, rt, job)
+		fmt.Println(key, words, err)
+	}
+
+	must(rt.DeployInactive(ctx, parsed(greeting("2", "good day"))))
+	greet("everybody")
+	greet("canary", quipu.Version("2"))
+	must(rt.Activate(ctx, "greet", "2"))
+	greet("everybody since")
+	must(rt.Activate(ctx, "greet", "1"))
+	greet("everybody again")
+
+	err := rt.Deploy(ctx, parsed(greeting("2", "good evening"))) // it is version 3
+	fmt.Println("other content:", errors.Is(err, quipu.ErrVersionTaken))
+	err = rt.Activate(ctx, "greet", "3")
+	fmt.Println("not deployed:", errors.Is(err, quipu.ErrNotFound))
+	// Output:
+	// everybody hello <nil>
+	// canary good day <nil>
+	// everybody since good day <nil>
+	// everybody again hello <nil>
+	// other content: true
+	// not deployed: true
+}
