@@ -28,7 +28,7 @@ type DeadLetter struct {
 	Kind     string // of the message: request, leg1, wakeup, outcome, …
 	Activity string
 	Address  string // of the activity's instance
-	Ledger   string // of that instance when the dead letter was written, 15 digits; empty for none
+	Ledger   string // the instance's 15 digits when the dead letter was written; empty for none
 	Reason   string // a short name: parked, confirm, result_misfit, nondeterminism, undo, runs, stuck, undecodable, foreign, refused
 	Message  string
 	At       time.Time

@@ -227,7 +227,7 @@ func times(waited, ran time.Duration) string {
 	return ""
 }
 
-// moment is a time, with its day if that is not the day of the line.
+// moment formats a time, with its day if that differs from the day of the line.
 func (l *teller) moment(t time.Time) string {
 	if text := local(&t); l.day == "" || !strings.HasPrefix(text, l.day) {
 		return text
