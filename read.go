@@ -130,8 +130,8 @@ type Child struct {
 	Begun, Ended bool
 }
 
-// Children lists the jobs that the job waits for, by address: ErrNotFound. Wait and Job accept a
-// Job with such an ID.
+// Children lists the jobs that the job waits for, by address: ErrNotFound. Wait and Job accept
+// a Job with such an ID.
 func (rt *Runtime) Children(ctx context.Context, job Job) ([]Child, error) {
 	job, err := rt.known(ctx, job)
 	if err != nil {
