@@ -74,7 +74,7 @@ func ExampleDoTx() {
 	// 3 7
 }
 
-// A body that is all of its handler.
+// A handler whose whole body is one Tx effect.
 func ExampleHandleTx() {
 	ctx := context.Background()
 	reg := workers.New()
@@ -100,8 +100,8 @@ func ExampleHandleTx() {
 	// Output: {"left":3} 1
 }
 
-// A handler in a unit test, on a transaction that the test looks at and rolls back. The
-// misuse of one is found there, too.
+// A handler in a unit test, on a transaction that the test looks at and rolls back. The test also
+// finds misuse of a transaction.
 func ExampleWithTx() {
 	ctx := context.Background()
 	servers := &exampleT{}
@@ -130,7 +130,7 @@ func ExampleWithTx() {
 	// nothing to write in: true
 }
 
-// placed writes an order and starts its job, in whichever transaction its caller has.
+// placed writes an order and starts its job, in any transaction that its caller has.
 func placed(ctx context.Context, rt *quipu.Runtime, tx quipu.Transaction, order string) (quipu.Job, error) {
 	if _, err := tx.Exec(ctx, "insert into orders values ($1)", order); err != nil {
 		return quipu.Job{}, err
@@ -138,8 +138,7 @@ func placed(ctx context.Context, rt *quipu.Runtime, tx quipu.Transaction, order 
 	return rt.StartTx(ctx, tx, "approval", order, nil)
 }
 
-// What writes and starts is one function for a program's own transaction and for the body
-// of an effect.
+// One function writes and starts, for a program's own transaction and for the body of an effect.
 func ExampleTransaction() {
 	ctx := context.Background()
 	reg := workers.New()

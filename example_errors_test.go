@@ -11,8 +11,8 @@ import (
 	"github.com/quipu-journal/quipu/dev/devtest"
 )
 
-// status is what an HTTP server answers for an error of a call: there is one for each thing
-// that its client can do about it.
+// status returns the HTTP status for an error of a call: one for each thing that the client can
+// do about it.
 func status(err error) int {
 	var (
 		taken  *quipu.ConflictError
@@ -78,7 +78,7 @@ func Example_errors() {
 	// 410 job "order-1" interrupted with code 410: withdrawn
 }
 
-// Errors of Open: a mistake in the Config, a server that is away, a schema of another build.
+// Errors of Open: a bad Config, a server that is away, a schema of another build.
 func ExampleOpen() {
 	ctx := context.Background()
 	servers := &exampleT{}
@@ -111,7 +111,7 @@ func ExampleOpen() {
 	// try again later
 }
 
-// What is over a limit is refused before anything is done; the error names the limit.
+// A value over a limit is refused before anything is done. The error names the limit.
 func Example_limits() {
 	fmt.Println("job:", quipu.MaxKey, "bytes of key,", quipu.MaxInput, "of input,", quipu.MaxTags, "tags of", quipu.MaxTag)
 	fmt.Println("start:", quipu.MaxStarts, "in a call, up to", quipu.MaxDelay, "ahead")

@@ -18,7 +18,7 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// decision is what somebody found out about a payment that nobody knows the outcome of.
+// decision is what a person found out about a payment of unknown outcome.
 func decision(l quipu.DeadLetter) quipu.Decision {
 	d := quipu.Decision{DeadLetter: l.ID, Who: "ann", Reason: "asked the bank"}
 	switch l.Job.Key {
@@ -34,7 +34,7 @@ func decision(l quipu.DeadLetter) quipu.Decision {
 	return d
 }
 
-// The inbox of whoever operates a space: what cannot go on by itself, and the four answers.
+// An operator's inbox: the dead letters of a space, and the four verdicts.
 func ExampleOperator_DeadLetters() {
 	ctx := context.Background()
 	reg := workers.New()
@@ -97,7 +97,7 @@ func probe(rt *quipu.Runtime) int {
 	return w.Code
 }
 
-// The life of a process: which part it takes, when it is ready, who else lives.
+// The life of a process: its roles, when it is ready, and which other processes live.
 func ExampleRuntime_Check() {
 	servers := &exampleT{}
 	defer servers.end()
@@ -105,7 +105,7 @@ func ExampleRuntime_Check() {
 	workers.RegisterBuiltins(reg)
 	cfg := exampleConfig(servers)
 	cfg.Name, cfg.Build, cfg.Workers = "shop-1", "v1.4.2", reg
-	// Retention has a process of its own, with the rights for it.
+	// Retention runs in a process of its own, with the rights for it.
 	cfg.Roles = slices.DeleteFunc(quipu.AllRoles(), func(r quipu.Role) bool { return r == quipu.RoleRetention })
 	rt, err := quipu.Open(context.Background(), cfg)
 	must(err)
@@ -137,8 +137,7 @@ func ExampleRuntime_Check() {
 	// closed: true
 }
 
-// Parts of a space in processes of their own: the ones with handlers are scaled apart from
-// the one that decides.
+// Roles of a space in processes of their own: those with handlers scale apart from the engine.
 func ExampleRole() {
 	ctx, stop := context.WithCancel(context.Background())
 	servers := &exampleT{}
@@ -167,8 +166,8 @@ func ExampleRole() {
 	// <nil> <nil>
 }
 
-// A space is set up once, by its owner: how long closed jobs are kept, and roles of the
-// database with the least rights that a process can have.
+// The owner sets up a space once: how long closed jobs are kept, and database roles with the
+// least rights that a process needs.
 func ExampleRuntime_Roles() {
 	ctx := context.Background()
 	rt, dsn, end := exampleOf(quipu.Config{Space: "books"})
@@ -189,7 +188,7 @@ func ExampleRuntime_Roles() {
 	// [quipu_books_engine quipu_books_owner quipu_books_retention quipu_books_sealer quipu_books_verifier quipu_books_worker] <nil>
 }
 
-// A handler's log says by itself which job, activity and attempt it is of.
+// A handler's log names its job, activity and attempt by itself.
 func ExampleLogger() {
 	ctx := context.Background()
 	reg := workers.New()

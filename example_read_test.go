@@ -12,7 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// waiting looks at a job until it waits for a signal.
+// waiting reads a job until it waits for a signal.
 func waiting(ctx context.Context, rt *quipu.Runtime, job quipu.Job) *quipu.JobInfo {
 	for {
 		info, err := rt.Job(ctx, job)
@@ -26,7 +26,7 @@ func waiting(ctx context.Context, rt *quipu.Runtime, job quipu.Job) *quipu.JobIn
 	}
 }
 
-// How a job stands: what it waits for, where it has been, and what came of it.
+// The state of a job: what it waits for, where it has been, and how it ended.
 func ExampleRuntime_Job() {
 	ctx := context.Background()
 	rt, _, end := example(approval)
@@ -59,7 +59,7 @@ func ExampleRuntime_Job() {
 	// kept for 720h0m0s
 }
 
-// A list goes from page to page by the cursor of its last line.
+// The cursor of a page's last job leads to the next page.
 func ExampleRuntime_Jobs() {
 	ctx := context.Background()
 	rt, _, end := example(greeting("1", "hello"))
@@ -97,7 +97,7 @@ activities:
 transitions: {start: [ask]}
 `
 
-// A job that waits for other jobs, and the way back from those.
+// A job that waits for other jobs, and how those lead back to it.
 func ExampleRuntime_Children() {
 	ctx := context.Background()
 	rt, _, end := exampleOf(quipu.Config{}, approval, review)
@@ -124,8 +124,8 @@ func ExampleRuntime_Children() {
 	// {"approved":true} <nil>
 }
 
-// The journal itself, entry by entry: what History is told from, and what there is of a
-// job that has over MaxHistory entries.
+// The journal, entry by entry: History is made from it, and it also serves for a job with over
+// MaxHistory entries.
 func ExampleRuntime_Journal() {
 	ctx := context.Background()
 	rt, _, end := example(greeting("1", "hello"))
@@ -158,7 +158,7 @@ activities:
 transitions: {start: [charge]}
 `
 
-// outcome says what the journal knows of one effect.
+// outcome says what the journal holds about one effect.
 func outcome(e quipu.Effect) string {
 	switch e.State {
 	case quipu.EffectCompleted: // with a result, or with an error that is one
@@ -174,7 +174,7 @@ func outcome(e quipu.Effect) string {
 	return "unknown to this version: " + string(e.State)
 }
 
-// Was the customer charged? The journal answers, and what it says is proved on the way.
+// Was the customer charged? The journal answers, and is verified on the way.
 func ExampleRuntime_Evidence() {
 	ctx := context.Background()
 	reg := workers.New()
@@ -202,7 +202,7 @@ func ExampleRuntime_Evidence() {
 		}
 	}
 
-	// From the other side: whose is this key?
+	// The other side has a key: whose is it?
 	digest, err := journal.ParseDigest(key)
 	must(err)
 	effect, err := rt.Effect(ctx, digest)

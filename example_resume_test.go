@@ -20,8 +20,8 @@ activities:
 transitions: {start: [reserve], reserve: [charge]}
 `
 
-// A job that has failed goes on where it failed, when what was wrong is mended. What has a
-// result is not done again, unless somebody says from where on.
+// A failed job goes on where it failed, once the cause is fixed. Activities with a result are not
+// done again, unless From names one.
 func ExampleRuntime_Resume() {
 	ctx := context.Background()
 	reg := workers.New()

@@ -9,8 +9,7 @@ import (
 	"github.com/quipu-journal/quipu"
 )
 
-// click is a signal of a program's own: who repeats a click repeats its id, which does
-// nothing again.
+// click is a program's own signal. A repeated click repeats its id, and then does nothing.
 func click(ctx context.Context, rt *quipu.Runtime, order, id string, options ...quipu.SignalOption) string {
 	sent, err := rt.Signal(ctx, "order.reviewed", order, map[string]bool{"ok": true}, append(options, quipu.IdempotencyKey(id))...)
 	must(err)
@@ -32,7 +31,7 @@ func became(sent quipu.SignalResult) (text string) {
 	return fmt.Sprintf("%s (%d)", text, sent.Reached)
 }
 
-// What becomes of a signal: the sender is told, and need not know whether anybody waits.
+// The outcome of a signal: the sender learns it, and need not know whether a job waits.
 func ExampleSignalResult() {
 	ctx := context.Background()
 	rt, _, end := example(approval)
@@ -70,7 +69,7 @@ func ExampleSignalResult() {
 	// true refused signal: keep 720h0m0.000000001s: more than 0, and at most 720h0m0s
 }
 
-// An interrupt under a key may be repeated. A job that is no longer needed can end as
+// An interrupt with an idempotency key may be repeated. A job that is no longer needed can end as
 // completed.
 func ExampleInterruptResult() {
 	ctx := context.Background()

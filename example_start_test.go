@@ -10,8 +10,8 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// A job that starts later is there at once: it has its key, stands in lists, and can be
-// interrupted. Options that several starts share are a slice.
+// A job that starts later exists at once: it has its key, appears in lists, and can be
+// interrupted. Starts can share options as a slice.
 func ExampleStartOption() {
 	ctx := context.Background()
 	rt, _, end := example(approval)
@@ -39,7 +39,7 @@ func ExampleStartOption() {
 	// order-1 open [import:7] starts in 1h30m0s
 }
 
-// Many starts in one call: each is begun, or refused, by itself.
+// Many starts in one call: each one succeeds or fails alone.
 func ExampleRuntime_StartMany() {
 	ctx := context.Background()
 	rt, _, end := example(approval)
@@ -88,12 +88,12 @@ func postage(_ context.Context, p Parcel) (int, error) {
 	return 200 + p.Grams/10, nil
 }
 
-// priceOf is how a program gives the call of a topic its types, once.
+// priceOf gives the call of a topic its types, in one place.
 func priceOf(ctx context.Context, rt *quipu.Runtime, key string, p Parcel, options ...quipu.WaitOption) (int, error) {
 	return quipu.CallAs[int](ctx, rt, "post.price", key, p, options...)
 }
 
-// One handler, without a flow of one's own: the call has a key, a record, and retries.
+// One handler without a flow: the call has a key, a record, and retries.
 func ExampleCallAs() {
 	ctx := context.Background()
 	reg := workers.New()
@@ -128,7 +128,7 @@ func greeting(version, words string) string {
 	return fmt.Sprintf(`{flow: greet, version: %q, output: %q, activities: {start: {type: trigger}}}`, version, words)
 }
 
-// A new version is tried with a few jobs before all take it, and taken back at once.
+// A new version is tried with a few jobs before it becomes active, and is taken back at once.
 func ExampleRuntime_Activate() {
 	ctx := context.Background()
 	rt, _, end := example(greeting("1", "hello"))

@@ -223,7 +223,7 @@ func (p *Postgres) args(port int) []string {
 	return args
 }
 
-// awaitReady reads the status line of postmaster.pid, which is what pg_ctl does.
+// awaitReady reads the status line of postmaster.pid, as pg_ctl does.
 func (p *Postgres) awaitReady(ctx context.Context, proc *Process) error {
 	tick := time.NewTicker(readyEvery)
 	defer tick.Stop()

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// Process is a child of this process, which dies with it (on Linux).
+// Process is a child of this process. On Linux it dies with this process.
 type Process struct {
 	pid    int
 	exited chan struct{} // closed when reaped
 	state  *os.ProcessState
 }
 
-// StartProcess starts a command in a process group of its own, so that Ctrl-C at the
-// terminal reaches this process alone, which then stops the child in order: the caller
-// has to Stop it. On Linux the child gets a SIGINT when this process is gone.
+// StartProcess starts a command in its own process group, so that Ctrl-C at the terminal reaches
+// only this process; the caller must Stop the child in order. On Linux the child gets a SIGINT
+// when this process ends.
 //
-// The death signal belongs to the thread that forked (prctl(2)), not to the
-// process. So one goroutine keeps its thread from the start to the end of the
-// child; otherwise the runtime might end the thread and with it the child.
+// The death signal belongs to the thread that forked (prctl(2)), not to the process. So one
+// goroutine keeps its thread as long as the child lives; otherwise the runtime might end the
+// thread, and the kernel then the child.
 func StartProcess(cmd *exec.Cmd) (*Process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -52,13 +52,13 @@ func StartProcess(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// PID of the process.
+// PID returns the process's pid.
 func (p *Process) PID() int { return p.pid }
 
-// Exited is closed when the process has ended.
+// Exited returns a channel that is closed when the process has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// State is how the process ended; nil before it is Exited.
+// State returns how the process ended; nil until it is Exited.
 func (p *Process) State() *os.ProcessState {
 	select {
 	case <-p.exited:
@@ -68,8 +68,8 @@ func (p *Process) State() *os.ProcessState {
 	}
 }
 
-// Stop sends the first signal and waits for the end; after that time it sends the last
-// one, and waits on. A process that has ended gets none.
+// Stop sends the signal first, waits for the end, and after the time wait sends last and waits
+// on. A process that has ended gets no signal.
 func (p *Process) Stop(first syscall.Signal, wait time.Duration, last syscall.Signal) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -88,7 +88,7 @@ func (p *Process) Stop(first syscall.Signal, wait time.Duration, last syscall.Si
 	return nil
 }
 
-// signal tells the child unless it was reaped, when its pid may be another's.
+// signal signals the child unless it was reaped: then another process may have its pid.
 func (p *Process) signal(sig syscall.Signal) error {
 	select {
 	case <-p.exited:

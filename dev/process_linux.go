@@ -2,6 +2,6 @@ package dev
 
 import "syscall"
 
-// dieWithParent has the kernel stop the child when this process is gone: SIGINT
-// is Postgres's fast shutdown, and an end in order for the commands of this module.
+// dieWithParent makes the kernel stop the child when this process ends. SIGINT is Postgres's fast
+// shutdown, and ends the commands of this module in order.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGINT }

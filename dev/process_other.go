@@ -4,6 +4,6 @@ package dev
 
 import "syscall"
 
-// dieWithParent has no means here: a killed parent leaves its children running;
-// the next StartPostgres on a directory stops the one there first.
+// dieWithParent cannot do that here: a killed parent leaves its children running. The next
+// StartPostgres on a directory stops the server there first.
 func dieWithParent(*syscall.SysProcAttr) {}

@@ -26,8 +26,8 @@ func shell(t *testing.T, script string) *dev.Process {
 	return p
 }
 
-// TestProcess: an end in order is waited for, one that takes too long is made a kill, and
-// a process that has ended is left alone.
+// TestProcess: Stop waits for an end in order, kills a process that takes too long, and leaves
+// alone one that has ended.
 func TestProcess(t *testing.T) {
 	t.Parallel()
 	const long = time.Minute

@@ -41,7 +41,7 @@ type market struct {
 	currency     int
 }
 
-// Generate makes the first count orders, the same ones every time.
+// Generate returns the first count orders, always the same ones.
 func Generate(count int) []Line {
 	r := rand.New(rand.NewPCG(seed, seed))
 	lines := make([]Line, count)

@@ -26,7 +26,7 @@ var lists = map[string]interface {
 	"placed": placedColumns, "move": moveColumns, "head": headColumns, "entry": entryColumns, "guard": guardColumns,
 }
 
-// typeNames are the composite types of the lists.
+// typeNames returns the names of the lists' composite types.
 func typeNames() []string {
 	names := make([]string, 0, len(lists))
 	for _, l := range lists {
@@ -205,7 +205,7 @@ func (s *Store) readJob(v row) collation.Job {
 	return job
 }
 
-// instanceColumns are the columns of an instance but for its keys.
+// instanceColumns are the columns of an instance without its keys.
 var instanceColumns = listOf("instance",
 	intOf("ledger", func(x *collation.Instance) *collation.ActivityLedger { return &x.Ledger }),
 	intOf("result_seq", func(x *collation.Instance) *int64 { return &x.ResultSeq }),
@@ -229,8 +229,7 @@ func readInstance(v row, at int) *collation.Instance {
 	return x
 }
 
-// waitColumns are the columns of a wait but for its mailbox, which follows from
-// topic and key.
+// waitColumns are the columns of a wait without its mailbox, which follows from topic and key.
 var waitColumns = listOf("wait",
 	uuidOf("job", func(x *collation.Wait) *journal.JobID { return &x.Job }).asKey(),
 	uuidOf("guid", func(x *collation.Wait) *journal.GUID { return &x.GUID }).asKey(),
@@ -260,7 +259,7 @@ func readWait(v row) *collation.Wait {
 // row d.
 const liveEffect = "coalesce(e.state = 'started' AND d.fence = e.fence AND d.holder = e.holder, false)"
 
-// effectColumns are the columns of an effect but for its place.
+// effectColumns are the columns of an effect without its place.
 var effectColumns = listOf("effect",
 	digestOf("key", func(x *store.EffectRow) *journal.Digest { return &x.Key }).asKey(),
 	textOf("name", func(x *store.EffectRow) *string { return &x.Name }),

@@ -162,9 +162,8 @@ func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
 	return nil
 }
 
-// commit sends marker, writes and COMMIT as one batch, in the transaction that
-// is open on the connection or, where there is none, one of its own. Its error
-// is unclassified.
+// commit sends marker, writes and COMMIT as one batch, in the transaction that is open on the
+// connection or else in a new one. Its error is not classified.
 func (s *Store) commit(ctx context.Context, c *conn, m marker, w *writes) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.CommitTimeout)
 	defer cancel()
@@ -189,8 +188,8 @@ func (s *Store) commit(ctx context.Context, c *conn, m marker, w *writes) error 
 	return nil
 }
 
-// conclude commits a transaction of the pool under a marker of its own, so
-// that an unknown outcome can be found out (J4).
+// conclude commits a transaction of the pool under a marker of its own, by which an unknown
+// outcome is found out (J4).
 func (s *Store) conclude(ctx context.Context, c *conn, w *writes) error {
 	m := marker{session: newSession(), seq: 1, pid: c.pg.PID(), name: c.name}
 	ctx = context.WithoutCancel(ctx)

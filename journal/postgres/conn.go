@@ -20,10 +20,10 @@ type conn struct {
 	// known are its prepared statements. It is nil on a connection that is not ours, where
 	// nothing may stay prepared.
 	known map[string]*pgconn.StatementDescription
-	// types are those of the space's schema.
+	// types are the composite types of the space's schema.
 	types *types
-	// name is the application name, unique to the connection: by it another
-	// connection can end this one's backend (J4).
+	// name is the application name, unique to the connection. Another connection ends this one's
+	// backend by it (J4).
 	name string
 }
 
@@ -36,21 +36,20 @@ func applicationName(session journal.GUID) string { return "quipu-" + session.St
 // newSession draws a new session number (L1).
 func newSession() journal.GUID { return journal.GUID(uuid.New()) }
 
-// types are the numbers that the server gave to the composite types of a schema, by
-// their names.
+// types are the numbers of a schema's composite types, by name, as the server assigned them.
 type types struct {
 	mu     sync.RWMutex
 	number map[string]uint32
 }
 
-// of is the number of a type; 0, which the server refuses, where the schema has none.
+// of returns the number of a type; 0, which the server refuses, if the schema does not have it.
 func (t *types) of(name string) uint32 {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.number[name]
 }
 
-// learn reads the numbers.
+// learn reads the numbers from the server.
 func (t *types) learn(ctx context.Context, c *conn) error {
 	number := make(map[string]uint32, len(lists))
 	err := c.query(ctx, "schema_types", func(v row) error {
@@ -65,7 +64,7 @@ func (t *types) learn(ctx context.Context, c *conn) error {
 	return err
 }
 
-// wrap gives the pooled connection its conn.
+// wrap returns the conn of a pooled connection.
 func (s *Store) wrap(c *pgx.Conn) *conn {
 	pg := c.PgConn()
 	if known, ok := pg.CustomData()[customKey].(*conn); ok {

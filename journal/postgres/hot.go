@@ -28,7 +28,7 @@ func (w *writes) queueGuards(b *batch) {
 	b.queue("hot", guardColumns.param(b, pointers(w.hot)), job.value(), guid.value(), rev.value())
 }
 
-// hotRow is the job of the n-th row that was compared, from 1.
+// hotRow returns the job of the n-th row that was compared, from 1.
 func (w *writes) hotRow(n int) (job journal.JobID, found bool) {
 	for i := range w.hot {
 		h := &w.hot[i]

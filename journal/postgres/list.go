@@ -26,8 +26,8 @@ type field[T any] struct {
 	sql string
 }
 
-// list is a list of columns in the order in which statements write and read
-// them. Statements name it (statements.go), Go code loops over it.
+// list is a list of columns, in the order in which statements write and read them. Statements
+// name it (statements.go); Go code loops over it.
 type list[T any] struct {
 	name   string
 	fields []field[T]
@@ -44,17 +44,17 @@ func listOf[T any](name string, fields ...field[T]) list[T] {
 	return l
 }
 
-// width is the number of columns that are read.
+// width returns the number of columns that are read.
 func (l list[T]) width() int { return len(l.fields) }
 
-// typeName is the composite type of the parameter that has rows of the list. One array
-// of it costs the server a fraction of what an array for each column does.
+// typeName names the composite type of the parameter with rows of the list. One array of it costs
+// the server a fraction of one array for each column.
 func (l list[T]) typeName() string { return "in_" + l.name }
 
-// types are the numbers of the types of the columns that are written.
+// types returns the numbers of the types of the written columns.
 func (l list[T]) types() []uint32 { return l.oids }
 
-// param gives the columns that are written, as one array with an element for each x.
+// param returns the written columns as one array with an element for each x.
 func (l list[T]) param(b *batch, xs []*T) []byte {
 	c := newColumn(b.conn.types.of(l.typeName()), len(xs), 24*len(l.oids))
 	for _, x := range xs {
@@ -85,7 +85,7 @@ func (l list[T]) read(v row, x *T) error {
 	return nil
 }
 
-// pick gives the list of some of the columns, in the order of the names.
+// pick returns the list of the named columns, in the order of the names.
 func (l list[T]) pick(as string, names ...string) list[T] {
 	picked := make([]field[T], len(names))
 	for i, name := range names {
@@ -139,7 +139,7 @@ func (l list[T]) join(say func(*field[T]) string) string {
 	return strings.Join(all, ", ")
 }
 
-// The kinds of columns. at gives the place of the value in a T.
+// The kinds of columns. at returns the value's place in a T.
 
 func uuidOf[T any, V ~[16]byte](name string, at func(*T) *V) field[T] {
 	return field[T]{

@@ -75,7 +75,7 @@ func queueBirths(b *batch, fresh []store.Chained) {
 // lostTo matches what a test-and-set says that it lost.
 var lostTo = regexp.MustCompile(`"quipu: lost (keys|flows|payloads|hot jobs|hot rows) ([0-9,]+)"`)
 
-// lostSession is what write_marker says.
+// lostSession is what write_marker raises.
 const lostSession = `"quipu: lost sessions`
 
 // lost turns an error into a LostError if it says what was lost.

@@ -23,9 +23,9 @@ var sqlFiles embed.FS
 //	{LIST param 3}   the parameter $3 that list.param gives, an array of the composite type in_LIST
 //	{LIST set w}     NAME = w.NAME, for all but the keys
 //
-// The history of jobs is keyed by their n (W10). A statement that has their ids looks
-// n up first, in a subquery with OFFSET 0: then one relation gives the whole key, and
-// the plan uses all of it, whatever the statistics of the day say.
+// The history of jobs is keyed by their n (W10). A statement that has job ids looks n up first,
+// in a subquery with OFFSET 0. Then one relation gives the whole key, and the plan uses all of
+// it, whatever the table statistics say.
 var statements = readStatements()
 
 // nameLine begins a statement in a file.

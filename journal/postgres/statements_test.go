@@ -69,7 +69,7 @@ func TestLists(t *testing.T) {
 	require.Panics(t, func() { l.pick("none", "nothing") })
 }
 
-// W4: the composite types of the schema are the lists, column by column.
+// W4: the composite types of the schema equal the lists, column by column.
 func TestTypesAreLists(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)

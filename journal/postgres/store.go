@@ -21,9 +21,9 @@ type Store struct {
 	users  *pgxpool.Pool // for Tx effects, with the database's own settings
 	log    *slog.Logger
 
-	space     atomic.Pointer[journal.GUID] // its id; nil: there is no schema yet
+	space     atomic.Pointer[journal.GUID] // the space's id; nil until the schema exists
 	types     types
-	announced atomic.Int64 // when something was announced last, in Unix nanoseconds
+	announced atomic.Int64 // the last announcement, in Unix nanoseconds
 }
 
 var _ store.Store = (*Store)(nil)

@@ -156,8 +156,8 @@ func (g *callerTx) enter(ctx context.Context, steps ...step) error {
 	return g.c.run(ctx, append([]step{look}, steps...)...)
 }
 
-// write writes, and gives the transaction its search path back. Nothing is taken for a
-// session here, since no marker compares it.
+// write writes, and resets the transaction's search path. It takes nothing for a session, since
+// no marker checks the session here.
 func (g *callerTx) write(ctx context.Context, w *writes) error {
 	if len(w.sessions) > 0 {
 		return fmt.Errorf("%w: a caller's transaction takes something for a session", store.ErrRejected)

@@ -106,7 +106,7 @@ func (x *txRun) attempt(
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotSent, err)
 	}
-	defer pooled.Release() // closes what is still in a transaction
+	defer pooled.Release() // closes a connection that is still in a transaction
 	x.raw, x.c = pooled.Conn(), x.s.wrap(pooled.Conn())
 	if stood, err = x.open(ctx); err != nil {
 		return nil, err

@@ -13,9 +13,8 @@ var writeStatements = []string{
 	"write_resolved", "write_letters_end", "write_letters", "chains_put", "effects_put", "effects_judged", "payloads_put", "letters_act", "signals_put", "signals_became", "announce",
 }
 
-// queue adds the statements that have something to do, in the lock order of
-// rule J3: the jobs are locked already, or by their guards. The marker stands before
-// them, and compares w.sessions.
+// queue adds the statements that have rows to write, in the lock order of rule J3. The jobs are
+// locked already, or by their guards. The marker comes before them and checks w.sessions.
 func (w *writes) queue(b *batch) {
 	w.queueGuards(b)
 	boxes := w.registers()
@@ -101,8 +100,7 @@ func (w *writes) queueInstances(b *batch) {
 	}
 }
 
-// queueReceipts writes all receipts but the closing ones, which the compound
-// statement writes.
+// queueReceipts writes all receipts except the closing ones, which the compound statement writes.
 func (w *writes) queueReceipts(b *batch) {
 	var fresh, moved, gone []*receiptWrite
 	for _, r := range w.receipts {

@@ -5,13 +5,13 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// placed is an instance with its keys, and the ledger that it has before.
+// placed is an instance with its keys and its ledger before the batch.
 type placed struct {
 	*instanceWrite
 	after collation.Instance
 }
 
-// placedColumns are the columns of a new instance, or of one that moves.
+// placedColumns are the columns of new and of moved instances.
 var placedColumns = listOf("placed", append([]field[placed]{
 	uuidOf("job", func(x *placed) *journal.JobID { return &x.job }),
 	textOf("activity", func(x *placed) *string { return &x.Key.Activity }),
@@ -21,7 +21,7 @@ var placedColumns = listOf("placed", append([]field[placed]{
 	intOf("before", func(x *placed) *collation.ActivityLedger { return &x.Before }),
 }, within(instanceColumns, func(x *placed) *collation.Instance { return &x.after })...)...)
 
-// within gives the columns of a part of a T.
+// within returns the columns of a part of a T.
 func within[T, P any](l list[P], part func(*T) *P) []field[T] {
 	all := make([]field[T], len(l.fields))
 	for i, f := range l.fields {
@@ -34,8 +34,8 @@ func (i *instanceWrite) placed() *placed {
 	return &placed{i, collation.Instance{Ledger: i.After, ResultSeq: i.ResultSeq, Code: i.Code, More: i.More}}
 }
 
-// moveColumns are the columns of the compound statement (C14). Those of the closing
-// receipt are NULL where none closes.
+// moveColumns are the columns of the compound statement (C14). Those of the closing receipt are
+// NULL if none closes.
 var moveColumns = listOf("move",
 	uuidOf("job", func(x *jobWrite) *journal.JobID { return &x.job }),
 	intOf("sem_before", func(x *jobWrite) *int64 { return &x.semBefore }),
@@ -48,7 +48,7 @@ var moveColumns = listOf("move",
 	field[jobWrite]{name: "close_seq", make: ints, put: func(c *column, x *jobWrite) {
 		if x.closer != nil {
 			c.int(x.closeSeq)
-		} else { // a hit that no plan predicted shows in closed_seq, and is refused there
+		} else { // a close that no plan predicted shows in closed_seq, and is refused there
 			c.int(x.seqAfter)
 		}
 	}},
@@ -61,7 +61,7 @@ var moveColumns = listOf("move",
 	intOf("expires", func(x *jobWrite) *collation.Micros { return &x.expires }),
 )
 
-// headColumns are those of a job of which no more than the head moves.
+// headColumns are the columns of a job of which only the head moves.
 var headColumns = listOf("head",
 	uuidOf("job", func(x *jobWrite) *journal.JobID { return &x.job }),
 	intOf("semaphore", func(x *jobWrite) *int64 { return &x.semBefore }),
@@ -80,7 +80,7 @@ func ofCloser(f field[receiptWrite]) field[jobWrite] {
 	}}
 }
 
-// entryColumns are the columns of an entry but for its job's number.
+// entryColumns are the columns of an entry without its job's number.
 var entryColumns = listOf("entry",
 	uuidOf("job", func(x *entryWrite) *journal.JobID { return &x.job }),
 	uuidOf("chain", func(x *entryWrite) *journal.GUID { return &x.chain }),
@@ -89,7 +89,7 @@ var entryColumns = listOf("entry",
 	digestOf("hash", func(x *entryWrite) *journal.Digest { return &x.hash }),
 )
 
-// guardColumns are what a decision on a hot state stands on, of the job (W6).
+// guardColumns are the columns of a job that a decision on its hot state rests on (W6).
 var guardColumns = listOf("guard",
 	uuidOf("id", func(x *hotWrite) *journal.JobID { return &x.job }),
 	textOf("state", func(x *hotWrite) *journal.JobState { return &x.State }),
@@ -98,7 +98,7 @@ var guardColumns = listOf("guard",
 	digestOf("hash", func(x *hotWrite) *journal.Digest { return &x.Head.Hash }),
 )
 
-// pointers gives the places of a slice's elements.
+// pointers returns pointers to the elements of a slice.
 func pointers[T any](xs []T) []*T {
 	all := make([]*T, len(xs))
 	for i := range xs {

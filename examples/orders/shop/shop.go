@@ -22,7 +22,7 @@ const (
 	maxKey  = 200                  // bytes of an Idempotency-Key
 )
 
-// kinds are what can be applied; each is the path it is posted to.
+// kinds are the kinds of requests; each is the path that they are posted to.
 var kinds = []string{"charges", "reservations", "shipments", "refunds", "invoices"}
 
 // request is the body of every POST; each kind reads its own fields.
@@ -40,13 +40,13 @@ type answer struct {
 	body   any
 }
 
-// applied is what a key did, and what it answers for ever.
+// applied is the result of a key: its answer never changes.
 type applied struct {
 	content [sha256.Size]byte
 	answer  answer
 }
 
-// Charge is a charge that was applied.
+// Charge is an applied charge.
 type Charge struct {
 	ID       string      `json:"id"`
 	Order    string      `json:"order"`
@@ -54,7 +54,7 @@ type Charge struct {
 	Amount   json.Number `json:"amount"`
 }
 
-// Count says of one kind how often it was asked and what came of it.
+// Count counts the requests of one kind, and their results.
 type Count struct {
 	Requests int `json:"requests"` // all
 	Applied  int `json:"applied"`  // keys that took effect
@@ -62,7 +62,7 @@ type Count struct {
 	Faults   int `json:"faults"`   // requests answered with 503
 }
 
-// Shop is the services with what they have applied.
+// Shop has the services and everything they have applied.
 type Shop struct {
 	http.Handler
 
@@ -73,7 +73,7 @@ type Shop struct {
 	charges []Charge
 }
 
-// New is a shop that has applied nothing.
+// New returns a shop that has applied nothing.
 func New() *Shop {
 	mux := http.NewServeMux()
 	s := &Shop{Handler: mux, keys: map[string]applied{}, faults: map[string]int{}, counts: map[string]Count{}}
@@ -85,14 +85,14 @@ func New() *Shop {
 	return s
 }
 
-// Charges are the charges that were applied.
+// Charges returns the applied charges.
 func (s *Shop) Charges() []Charge {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.charges)
 }
 
-// Counts are the counts by kind: charges, reservations, shipments, refunds, invoices.
+// Counts returns the counts by kind: charges, reservations, shipments, refunds, invoices.
 func (s *Shop) Counts() map[string]Count {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,8 +125,8 @@ func (s *Shop) post(r *http.Request, kind string) answer {
 	return a
 }
 
-// once applies a key once. A flaky card's first request fails before that, its
-// second after it: whoever gives up there has charged without knowing.
+// once applies a key once. A flaky card's first request fails before that, its second one after
+// it: a client that gives up then has charged without knowing.
 func (s *Shop) once(kind, key string, content [sha256.Size]byte, q *request, count *Count) answer {
 	flaky := kind == "charges" && orders.Flaky(q.Card)
 	if flaky && s.faults[key] == 0 {
@@ -159,7 +159,7 @@ func (s *Shop) fault(key string, count *Count) answer {
 	return problem(http.StatusServiceUnavailable, "try again")
 }
 
-// apply does what the kind is for. The rules are those of package orders.
+// apply does the work of a kind. Package orders has the rules.
 func (s *Shop) apply(kind, key string, q *request) answer {
 	if q.Order == "" {
 		return problem(http.StatusBadRequest, "order is required")

@@ -350,8 +350,8 @@ CREATE TABLE batches (
 );
 CREATE INDEX batches_at ON batches (at);
 
--- What a statement takes many of comes as one array of a composite type: one function reads it, not one for each
--- column. The columns are those of the lists of columns.go and written.go, in their order.
+-- A statement takes many rows as one array of a composite type: the server reads it with one function, not with one
+-- for each column. The columns are those of the lists in columns.go and written.go, in their order.
 CREATE TYPE in_row AS (
     guid uuid, job uuid, kind text, activity text, dad text, topic text, element bigint, body bytea,
     next_at bigint, held text, dead boolean, publication bigint, published_at bigint, turn bigint,

@@ -3,7 +3,7 @@
 SELECT version, name, id FROM space
 
 -- name: schema_types
--- the numbers of composite types of the schema. $1 names.
+-- reads the numbers of the schema's composite types. $1 names.
 SELECT w.name, to_regtype(w.name)::oid::int8 FROM unnest($1::text[]) AS w (name)
 
 -- name: epoch

@@ -1,7 +1,7 @@
 -- name: write_marker
--- the marker of a batch (J4), and the first statement of its commit: the sessions for which the batch takes something last
--- until its end (W8). $1 session of the committer, $2 seq, $3 sessions of processes. A second marker is 23505; a session
--- that is over is an error.
+-- writes the marker of a batch (J4). It is the first statement of a commit, and keeps the sessions for which the
+-- batch takes something from ending before the commit does (W8). $1 session of the committer, $2 seq, $3 sessions
+-- of processes. A second marker is 23505; a session that has ended is an error.
 WITH alive AS MATERIALIZED (SELECT s.id FROM sessions s WHERE s.id = ANY ($3::int8[]) AND NOT s.dead FOR KEY SHARE SKIP LOCKED)
 INSERT INTO batches (session, seq, at)
 SELECT $1::uuid, $2::int8, CASE WHEN count(*) = cardinality($3::int8[]) THEN micros()
@@ -53,9 +53,9 @@ FROM unnest({job param 3}) WITH ORDINALITY AS w ({job}, place)
 WHERE NOT EXISTS (SELECT FROM born WHERE born.id = w.id)
 
 -- name: write_jobs
--- the compound statement (C14): moves semaphore and head by test-and-set, compares with the threshold $2, and gives
--- the closing receipt its snapshot digit. A job that moved otherwise than its plan predicted is an error. expires is 0
--- where the job is kept.
+-- the compound statement (C14). It moves semaphore and head by test-and-set, compares the semaphore with the
+-- threshold $2, and sets the snapshot digit of the closing receipt. A job that moved otherwise than its plan
+-- predicted is an error. expires is 0 where the job is kept.
 WITH w AS MATERIALIZED (
     SELECT * FROM unnest({move param 1}) AS w ({move})
 ), moved AS (
@@ -98,7 +98,7 @@ SELECT CASE WHEN jobs = cardinality({move param 1}) AND receipts = (SELECT count
 FROM tally
 
 -- name: write_head
--- moves the heads of main chains by test-and-set, and nothing else of their jobs (J8).
+-- moves only the heads of main chains, by test-and-set (J8).
 WITH moved AS (
     UPDATE jobs j SET head_seq = w.after, head_hash = w.hash
     FROM unnest({head param 1}) AS w ({head})
@@ -108,15 +108,15 @@ WITH moved AS (
 SELECT CASE WHEN count(*) = cardinality({head param 1}) THEN 0 ELSE CAST('quipu: lost jobs, moved ' || count(*) AS int) END FROM moved
 
 -- name: write_instances_new
--- creates instances. A second one is 23505.
+-- inserts instances. A second one is 23505.
 INSERT INTO instances (n, activity, dad, is_join, dad_text, {instance})
 SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
        activity, dad, is_join, dad_text, {instance}
 FROM unnest({placed param 1}) AS w ({placed})
 
 -- name: write_instances
--- moves activity ledgers by test-and-set of the whole value, digit group by digit group, since a carry can look legal
--- (C3, C4).
+-- moves activity ledgers by test-and-set of the whole value. It also compares each group of digits, since a carry
+-- can look legal (C3, C4).
 WITH moved AS (
     UPDATE instances i
     SET is_join = i.is_join OR w.is_join, {instance set w}
@@ -138,7 +138,7 @@ SELECT CASE WHEN count(*) = cardinality({placed param 1}) THEN 0
 FROM moved
 
 -- name: write_receipts_new
--- creates receipts (C7). $1 jobs, $2 GUIDs, $3 ledgers, $4 verdicts, $5 seqs. A second one is 23505.
+-- inserts receipts (C7). $1 jobs, $2 GUIDs, $3 ledgers, $4 verdicts, $5 seqs. A second one is 23505.
 INSERT INTO receipts (n, guid, ledger, verdict, seq)
 SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
        guid, ledger, verdict, seq
@@ -183,7 +183,7 @@ SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
 FROM gone
 
 -- name: write_entries
--- appends to chains (J8). A seq that is taken is 23505.
+-- appends entries to chains (J8). A seq that exists is 23505.
 INSERT INTO entries (n, chain, seq, body, hash)
 SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
        chain, seq, body, hash
