@@ -136,7 +136,7 @@ type DeadLetter struct {
 	Kind     journal.MessageKind
 	Activity string
 	DAD      DAD
-	Reason   string // a short name: stuck, parked, nondeterminism, undo, confirm, runs, undecodable, foreign
+	Reason   string // a short name, such as stuck, parked, runs, undecodable, foreign
 	Message  string
 	Ledger   ActivityLedger
 	Raw      []byte // the message itself, if it has no row: for a person, never read back
