@@ -99,7 +99,7 @@ type Row struct {
 	Kind     journal.MessageKind
 	Activity string
 	DAD      DAD    // base address of the instance it is addressed to
-	Topic    string // requests only
+	Topic    string // of requests and signals; of a cycle, the cycle
 	Element  int    // index under `each`
 	// Body is the input of a request, or the Response (wire form) of an answer.
 	Body        []byte
