@@ -198,9 +198,9 @@ func (r *Row) heldBy(holder string, session int64) {
 // letGo ends the hold of a run on its row.
 func (r *Row) letGo() { r.Holder, r.Session = "", 0 }
 
-// HandOver gives a row that is about to be inserted to a run in the inserting process (W7). The
-// run has the lease from the start. No message of this turn is in a queue, so whoever finds the
-// row due again sends it without a look (T2).
+// HandOver gives a row that is about to be written to a run in the process that writes it (W7).
+// The run has the lease from the start. No message of this turn is in a queue, so whoever finds
+// the row due again sends it without a look (T2).
 func (r *Row) HandOver(holder string, session int64) {
 	r.heldBy(holder, session)
 	r.TurnSent = 0
