@@ -38,9 +38,9 @@ func (a *auditor) waitLaw(e *journal.Entry, f *facts) {
 	}
 }
 
-// dueLaw checks that timers have a due time and other messages have none. Three starts may have
-// one, too: of a child after a failed one, of a job with compensations, which waits for a run
-// (3.5), and of this job, if it is delayed.
+// dueLaw checks that timers have a due time and other messages have none. An answer may be a
+// bound, which has one. So have three starts: of a child after a failed one, of a job with
+// compensations, which waits for a run (3.5), and of this job, if it is delayed.
 func (a *auditor) dueLaw(e *journal.Entry, f *facts, d *journal.Dispatched) {
 	switch d.Kind {
 	case journal.MessageAnswer:
