@@ -199,8 +199,8 @@ func (r *Row) heldBy(holder string, session int64) {
 func (r *Row) letGo() { r.Holder, r.Session = "", 0 }
 
 // HandOver gives a row that is about to be written to a run in the process that writes it (W7).
-// The run has the lease from the start. No message of this turn is in a queue, so whoever finds
-// the row due again sends it without a look (T2).
+// The run has the lease from the start. No message of this turn is in a queue, so a sweeper
+// that finds the row due again sends it without a look (T2).
 func (r *Row) HandOver(holder string, session int64) {
 	r.heldBy(holder, session)
 	r.TurnSent = 0

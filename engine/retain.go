@@ -17,11 +17,11 @@ import (
 // running jobs keep enough of the database, and it is still some thousands a second.
 const retainLimit = choreLimit / 2
 
-// Retain makes tombstones of closed jobs whose time has passed (J7), and ends old tombstones.
-// It drops history of which nothing else is left, after archive, if not nil, has kept it (W11).
-// It does a bounded part at a time, until ctx ends. It needs the rights of retention (4.5), and
-// the tables' owner's to drop. Without them it logs that once and tries again from time to
-// time. Any number of processes may do it (T8).
+// Retain makes tombstones of closed jobs whose time has passed (J7), and ends old tombstones. Once
+// only their history is left it drops that, after archive, if not nil, has kept it (W11). It does
+// a bounded part at a time, until ctx ends. It needs the rights of retention (4.5), and the tables'
+// owner's to drop. Without them it logs that once and tries again from time to time. Any number of
+// processes may do it (T8).
 func Retain(ctx context.Context, st store.Retention, archive store.Archive, log *slog.Logger) error {
 	var g errgroup.Group
 	for name, once := range map[string]func(context.Context) (bool, error){
