@@ -2,22 +2,20 @@ package canonical
 
 import "fmt"
 
-// Limits of both profiles. What is beyond one is refused, never cut.
+// Limits of both profiles. Beyond them a value is refused, never cut.
 const (
-	// MaxDepth is the number of arrays and objects that may lie in each other.
+	// MaxDepth is how deep arrays and objects may be nested.
 	MaxDepth = 200
 	// MaxDigits is the number of significant digits of a number.
 	MaxDigits = 1000
-	// MaxExponent bounds the power of ten of a number's first digit: its
-	// magnitude is below 10^(MaxExponent+1) and, unless it is 0, at least
-	// 10^-MaxExponent.
+	// MaxExponent bounds the power of ten of a number's first digit: the magnitude is below
+	// 10^(MaxExponent+1) and, unless it is 0, at least 10^-MaxExponent.
 	MaxExponent = 1000
-	// MaxZeros is the number of zeros that are written only to place the
-	// decimal point (100, 0.001); a number that needs more is written with an
-	// exponent. Every int64 is therefore written plainly.
+	// MaxZeros is how many zeros are written just to place the decimal point (100, 0.001); a
+	// number that needs more gets an exponent. So every int64 is written without one.
 	MaxZeros = 20
-	// MaxInt is the largest magnitude of an integer in the fields that Quipu itself
-	// writes, 2^53−1: every JSON reader holds it exactly.
+	// MaxInt is the largest magnitude of an integer in Quipu's own fields, 2^53−1: every JSON
+	// reader represents it exactly.
 	MaxInt = 1<<53 - 1
 )
 
@@ -25,8 +23,8 @@ const (
 type Error struct {
 	// Offset is the byte of the input at which the reason was found.
 	Offset int
-	// Path leads to the value at Offset: "$", "$.lines[2].amount"; a key that
-	// is not an identifier stands quoted in brackets.
+	// Path leads to the value at Offset: "$", "$.lines[2].amount". A key that is no identifier
+	// is quoted in brackets.
 	Path string
 	// Reason is the rule that was broken, with the limit if there is one.
 	Reason string
@@ -37,10 +35,9 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("not canonical JSON: %s (byte %d): %s", e.Path, e.Offset, e.Reason)
 }
 
-// Payload returns the canonical form of user data (spec 2.2, profile payload).
-// It may return src itself, when that is canonical already; the caller must not
-// change either afterwards. Payload(Payload(x)) equals Payload(x). The error is
-// an *Error.
+// Payload returns the canonical form of user data (rules 2.2, profile payload). It may return
+// src itself if that is canonical; the caller must change neither afterwards.
+// Payload(Payload(x)) equals Payload(x). An error is an *Error.
 func Payload(src []byte) ([]byte, error) {
 	s := Scanner{src: src}
 	form := s.Form()

@@ -118,7 +118,7 @@ func TestDepth(t *testing.T) {
 	require.ErrorContains(t, err, "nested deeper than 200")
 }
 
-// Canonical input costs no allocation: the engine meets little else.
+// Canonical input, the engine's usual input, costs no allocation.
 func TestCanonicalInputIsReturnedAsItIs(t *testing.T) {
 	t.Parallel()
 	src := []byte(`{"amount":12.5,"id":"a\nb","lines":[{"n":1,"sku":"ü"},{"n":-20,"sku":""}],"total":9007199254740993}`)
@@ -162,7 +162,7 @@ func TestReading(t *testing.T) {
 	}
 }
 
-// Every spelling of a number has one form, and the form says the same number.
+// Every spelling of a number has one form, and the form has the same value.
 func TestNumberSpellings(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -209,7 +209,7 @@ func FuzzPayload(f *testing.F) {
 	})
 }
 
-// only is the canonical form of the element of a list, if it has but one.
+// only returns the single element of a canonical list, if the list has just one.
 func only(list []byte) ([]byte, bool) {
 	s := canonical.Scan(list)
 	s.Enter('[')

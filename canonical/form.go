@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Form takes any value, with a depth of its own, and returns its canonical form
-// in the payload profile, nil behind a fault. As long as everything is canonical
-// nothing is written: that form lies in the text.
+// Form reads any value, with a nesting depth of its own, and returns its canonical form in the
+// payload profile; nil after a fault. A value that is canonical is not copied: the form then
+// lies in the input.
 func (s *Scanner) Form() []byte {
 	from, depth, loose := s.At(), s.depth, s.Loose
 	s.spell, s.out, s.kept = true, nil, from
@@ -24,7 +24,7 @@ func (s *Scanner) Form() []byte {
 	return s.out
 }
 
-// respell has the form say text where src has what lies between from and pos.
+// respell makes the form contain text instead of the bytes of src between from and pos.
 func (s *Scanner) respell(from int, text []byte) {
 	if s.out == nil {
 		s.out = make([]byte, 0, len(s.src)-s.kept+64)
@@ -71,8 +71,8 @@ func (s *Scanner) object() {
 	}
 }
 
-// sort puts the members of the object with which the form ends, from there on,
-// in the order of their keys. start is the object's place in src.
+// sort orders the members of the last object of the form by key. The object begins at from in
+// out and at start in src.
 func (s *Scanner) sort(start, from int) {
 	type member struct{ key, text []byte }
 	s.respell(s.pos, nil)

@@ -11,8 +11,8 @@ import (
 	"github.com/quipu-journal/quipu/canonical"
 )
 
-// FuzzTakeApart: a canonical value that is taken apart and put together again
-// gives its bytes, and its strings say what encoding/json reads in them.
+// FuzzTakeApart: a canonical value that is taken apart and rebuilt has the same bytes, and its
+// strings have the content that encoding/json reads.
 func FuzzTakeApart(f *testing.F) {
 	for _, seed := range []string{`{"a":{"":[1,"x\"y\\"]},"b,}":[],"ü":"\u0001"}`, `[[],[{}],"]",1e400,null]`, `"é\ud83d\ude00\u0000"`} {
 		f.Add([]byte(seed))
@@ -26,7 +26,7 @@ func FuzzTakeApart(f *testing.F) {
 	})
 }
 
-// rebuild puts a value together from its parts.
+// rebuild makes a value anew from its parts.
 func rebuild(t *testing.T, value []byte) []byte {
 	switch value[0] {
 	case '{':
@@ -50,15 +50,15 @@ func rebuild(t *testing.T, value []byte) []byte {
 	return value
 }
 
-// FuzzString: text that may be in a payload is written as a canonical string and
-// read back as it was.
+// FuzzString: a text that a payload may contain is written as a canonical string and read back
+// unchanged.
 func FuzzString(f *testing.F) {
 	for _, seed := range []string{"", "plain", "a\"b\\c", "\x01\x1f\x7f\u2028", "\u00e9\U0001F600"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		if !utf8.ValidString(s) || bytes.IndexByte([]byte(s), 0) >= 0 {
-			return // callers keep those out
+			return // callers never pass these
 		}
 		text := canonical.AppendString([]byte("x"), s)[1:]
 		got, err := canonical.Payload(text)

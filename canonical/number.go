@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Int takes an integer of 64 bits, spelled plainly: no point, no exponent.
+// Int reads an integer of 64 bits without point and exponent.
 func (s *Scanner) Int() int64 {
 	from := s.At()
 	if from < len(s.src) && s.src[from] == '-' {
@@ -19,14 +19,14 @@ func (s *Scanner) Int() int64 {
 	return n
 }
 
-// number takes the number at pos and gives it its one spelling.
+// number reads the number at pos and gives it its one spelling.
 func (s *Scanner) number() {
 	from := s.pos
 	n := s.decimal()
 	switch {
 	case s.fault != nil || !s.spell:
 		return
-	case n.plain() && s.pos-from <= MaxZeros: // the common case needs no second look
+	case n.plain() && s.pos-from <= MaxZeros: // the common case
 		return
 	}
 	if reason := n.reduce(); reason != "" {
@@ -39,8 +39,8 @@ func (s *Scanner) number() {
 	}
 }
 
-// decimal is a number as it was read: (-)whole.fraction × 10^exponent; after
-// reduce: (-)digits × 10^exponent, with no zero at either end.
+// decimal is a number: as read it is (-)whole.fraction × 10^exponent; after reduce it is
+// (-)digits × 10^exponent, without zeros at either end.
 type decimal struct {
 	negative bool
 	powered  bool // an exponent was written
@@ -50,8 +50,8 @@ type decimal struct {
 	exponent int
 }
 
-// plain says that a short number is spelled canonically: no exponent, no zero
-// at the end of a fraction, not -0.
+// plain reports whether a short number is canonical: no exponent, no zero at the end of the
+// fraction, not -0.
 func (n *decimal) plain() bool {
 	if len(n.fraction) > 0 {
 		return !n.powered && n.fraction[len(n.fraction)-1] != '0'
@@ -59,7 +59,7 @@ func (n *decimal) plain() bool {
 	return !n.powered && (!n.negative || n.whole[0] != '0')
 }
 
-// decimal takes what the grammar of JSON allows.
+// decimal reads a number by the grammar of JSON.
 func (s *Scanner) decimal() (n decimal) {
 	if s.src[s.pos] == '-' {
 		n.negative = true
@@ -78,7 +78,7 @@ func (s *Scanner) decimal() (n decimal) {
 	return n
 }
 
-// whole takes the digits before a point.
+// whole reads the digits before the point.
 func (s *Scanner) whole() []byte {
 	text := s.digits()
 	if len(text) > 1 && text[0] == '0' {
@@ -87,7 +87,7 @@ func (s *Scanner) whole() []byte {
 	return text
 }
 
-// digits takes one digit or more.
+// digits reads one digit or more.
 func (s *Scanner) digits() []byte {
 	from := s.pos
 	for s.pos < len(s.src) && isDigit(s.src[s.pos]) {
@@ -101,8 +101,8 @@ func (s *Scanner) digits() []byte {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// exponentCap stands for every exponent that no number of digits within an
-// input brings back into the limits; adding to it does not overflow.
+// exponentCap stands for every exponent that no number of digits in an input can bring back
+// within the limits. Adding to it does not overflow.
 const exponentCap = 1 << 40
 
 func (s *Scanner) exponent() (n int) {
@@ -120,8 +120,8 @@ func (s *Scanner) exponent() (n int) {
 	return n
 }
 
-// reduce brings the number to its digits and checks the limits; it returns the
-// reason for a refusal.
+// reduce brings the number to its digits and checks the limits. It returns the reason for a
+// refusal, or "".
 func (n *decimal) reduce() string {
 	n.exponent -= len(n.fraction)
 	switch {

@@ -2,14 +2,14 @@ package canonical
 
 import "strconv"
 
-// pathTo names the place of a fault. It reads src again, up to there, and is
-// called only when there is a fault to report.
+// pathTo names the place of a fault. It reads src again up to there, and is called only if
+// there is a fault to report.
 func pathTo(src []byte, offset int) string {
 	s := Scanner{src: src[:offset], Loose: true}
 	return "$" + s.path()
 }
 
-// path takes a value. If the text breaks off in it, path returns the way to its
+// path reads a value. If the text breaks off inside the value, path returns the way to that
 // end.
 func (s *Scanner) path() (way string) {
 	switch s.Peek() {

@@ -5,11 +5,11 @@ import (
 	"iter"
 )
 
-// Unquote returns what a canonical JSON string says. text, with its quotes,
-// must come from this package; the result is undefined otherwise.
+// Unquote returns the content of a canonical JSON string. text, with its quotes, must come from
+// this package; otherwise the result is undefined.
 func Unquote(text []byte) string { return string(says(text)) }
 
-// says is what a string that was read before says.
+// says is the content of a string that was read before.
 func says(text []byte) []byte {
 	inside := text[1 : len(text)-1]
 	if bytes.IndexByte(inside, '\\') < 0 {
@@ -18,10 +18,9 @@ func says(text []byte) []byte {
 	return unescape(inside)
 }
 
-// Members yields the keys and values of a canonical object, in their order,
-// as texts that lie in object: a key with its quotes. object must come from
-// this package. Nothing is decoded, so that a reader who wants one member pays
-// for no other.
+// Members yields the keys and values of a canonical object, in order, as parts of object; a key
+// has its quotes. object must come from this package. Nothing is decoded, so that a reader of
+// one member does not pay for the others.
 func Members(object []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		s := Scan(object)
@@ -37,8 +36,8 @@ func Members(object []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Elements yields the elements of a canonical array as texts that lie in array,
-// which must come from this package.
+// Elements yields the elements of a canonical array, as parts of array, which must come from
+// this package.
 func Elements(array []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		s := Scan(array)

@@ -5,8 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// Scanner reads a JSON text from its start to its end, by calls that say what
-// comes next:
+// Scanner reads a JSON text from start to end, by calls that say what is expected next:
 //
 //	for s.Enter('{'); s.Next('}'); {
 //		switch string(s.Key()) {
@@ -18,19 +17,18 @@ import (
 //	}
 //	err := s.End()
 //
-// It knows objects and arrays only by their brackets: '{' and '}', '[' and ']'.
+// Objects and arrays are named by their brackets: '{' and '}', '[' and ']'.
 //
-// The first fault stays. Behind it there is nothing to read: loops end and values
-// are zero, so that a caller reads straight on and looks at End alone. Bytes that
-// are returned lie in the text, as long as that is spelled as they are; then
-// nothing is allocated.
+// The first fault stays. After it there is nothing to read: loops end and values are zero, so a
+// caller reads on and checks End alone. Returned bytes lie in the text, without an allocation,
+// if the text spells them as they are.
 type Scanner struct {
-	// Loose has half a surrogate pair, and bytes that are no UTF-8, read as
-	// U+FFFD, as encoding/json does. Otherwise they are faults.
+	// Loose makes half a surrogate pair, and bytes that are not UTF-8, read as U+FFFD, as
+	// encoding/json does. Otherwise they are faults.
 	Loose bool
 
-	first bool // behind an opening bracket: no comma comes
-	spell bool // the canonical form is made: see respell
+	first bool // after an opening bracket, where no comma is due
+	spell bool // the canonical form is being made: see respell
 	src   []byte
 	pos   int
 	depth int
@@ -42,8 +40,7 @@ type Scanner struct {
 // Scan makes a scanner of src, which must not change while it is read.
 func Scan(src []byte) Scanner { return Scanner{src: src} }
 
-// Peek returns the first byte of what comes next, white space left out; 0 where
-// nothing comes.
+// Peek returns the next byte that is not white space; 0 at the end.
 func (s *Scanner) Peek() byte {
 	if s.pos < len(s.src) {
 		if c := s.src[s.pos]; c > ' ' {
@@ -74,14 +71,13 @@ func (s *Scanner) space() byte {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// At is the offset of what comes next.
+// At is the offset of the next byte that is not white space.
 func (s *Scanner) At() int {
 	s.Peek()
 	return s.pos
 }
 
-// Enter takes the bracket that begins an object or an array, up to MaxDepth in
-// each other.
+// Enter reads the bracket that begins an object or an array. They nest up to MaxDepth.
 func (s *Scanner) Enter(bracket byte) {
 	switch {
 	case !s.comes(bracket):
@@ -95,8 +91,8 @@ func (s *Scanner) Enter(bracket byte) {
 	}
 }
 
-// Next reports whether a member or an element comes, and takes the comma before
-// it, or the bracket that ends the object or the array.
+// Next reports whether a member or an element follows. It reads the comma before it, or the
+// bracket that ends the object or array.
 func (s *Scanner) Next(bracket byte) bool {
 	c, first := s.Peek(), s.first
 	s.first = false
@@ -115,7 +111,7 @@ func (s *Scanner) Next(bracket byte) bool {
 	return false
 }
 
-// Key takes a member's key and the colon, and returns what the key says.
+// Key reads a member's key and the colon, and returns the key's content.
 func (s *Scanner) Key() []byte {
 	if !s.comes('"') {
 		s.unexpected("a key")
@@ -130,7 +126,7 @@ func (s *Scanner) Key() []byte {
 	return key
 }
 
-// Text takes a string and returns what it says.
+// Text reads a string and returns its content.
 func (s *Scanner) Text() []byte {
 	if !s.comes('"') {
 		s.unexpected("a string")
@@ -139,7 +135,7 @@ func (s *Scanner) Text() []byte {
 	return s.text()
 }
 
-// Null takes null, if that comes next.
+// Null reads null, if that comes next, and reports whether it did.
 func (s *Scanner) Null() bool {
 	if s.Peek() != 'n' {
 		return false
@@ -148,7 +144,7 @@ func (s *Scanner) Null() bool {
 	return true
 }
 
-// Bool takes true or false.
+// Bool reads true or false.
 func (s *Scanner) Bool() bool {
 	switch s.Peek() {
 	case 't':
@@ -170,8 +166,7 @@ func (s *Scanner) word(w string) {
 	s.pos += len(w)
 }
 
-// Skip takes any value of a canonical text, and returns its text without a look
-// into it.
+// Skip reads any value of a canonical text and returns its text without looking into it.
 func (s *Scanner) Skip() []byte {
 	from := s.At()
 	switch s.Peek() {
@@ -190,7 +185,7 @@ func (s *Scanner) Skip() []byte {
 	return s.since(from)
 }
 
-// bracketEnd is behind the bracket that closes the one at pos.
+// bracketEnd is the offset after the bracket that closes the one at pos.
 func bracketEnd(src []byte, pos int) int {
 	for depth := 0; pos < len(src); pos++ {
 		switch src[pos] {
@@ -207,7 +202,7 @@ func bracketEnd(src []byte, pos int) int {
 	return len(src)
 }
 
-// stringEnd is behind the quote that ends the string at pos.
+// stringEnd is the offset after the quote that ends the string at pos.
 func stringEnd(src []byte, pos int) int {
 	for pos++; pos < len(src); pos++ {
 		switch src[pos] {
@@ -220,7 +215,7 @@ func stringEnd(src []byte, pos int) int {
 	return len(src)
 }
 
-// since is the text from there to here, nil behind a fault.
+// since is the text from there to pos; nil after a fault.
 func (s *Scanner) since(from int) []byte {
 	if s.fault != nil {
 		return nil
@@ -228,8 +223,7 @@ func (s *Scanner) since(from int) []byte {
 	return s.src[from:s.pos:s.pos]
 }
 
-// End holds that nothing comes any more, and returns the first fault, nil if
-// there was none.
+// End checks that nothing follows, and returns the first fault; nil: there was none.
 func (s *Scanner) End() *Error {
 	if s.Peek(); s.pos < len(s.src) {
 		s.fail(s.pos, "more text behind the value")
@@ -240,8 +234,8 @@ func (s *Scanner) End() *Error {
 	return s.fault
 }
 
-// Fail makes what was read last a fault, for the given reason. It reports
-// whether that is the first one.
+// Fail makes what was read last a fault, for the given reason. It reports whether that is the
+// first fault.
 func (s *Scanner) Fail(reason string) bool {
 	if s.fault != nil {
 		return false
@@ -257,7 +251,7 @@ func (s *Scanner) fail(offset int, format string, args ...any) {
 	}
 }
 
-// unexpected names what stands at pos, or the end.
+// unexpected reports what is at pos, or the end of the text, as a fault.
 func (s *Scanner) unexpected(want string) {
 	if s.pos >= len(s.src) {
 		s.fail(s.pos, "the text ends where %s should be", want)

@@ -44,7 +44,7 @@ func TestScanner(t *testing.T) {
 	require.Len(t, got, 4)
 }
 
-// The first fault stays, and nothing is read behind it.
+// The first fault stays, and nothing is read after it.
 func TestScannerStopsAtTheFirstFault(t *testing.T) {
 	t.Parallel()
 	read := func(s *canonical.Scanner) {

@@ -9,14 +9,12 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// AppendInt appends the canonical spelling of n, which is in the payload
-// profile for every int64.
+// AppendInt appends n in canonical spelling; the payload profile has one for every int64.
 func AppendInt(dst []byte, n int64) []byte { return strconv.AppendInt(dst, n, 10) }
 
-// AppendString appends s as a canonical JSON string. It escapes the quote, the
-// backslash and control characters only. It does not refuse: s must be valid
-// UTF-8 without U+0000, otherwise the text that is appended is one that
-// [Payload] refuses.
+// AppendString appends s as a canonical JSON string. It escapes only the quote, the backslash
+// and control characters. It refuses nothing: s must be valid UTF-8 without U+0000, otherwise
+// [Payload] refuses the appended text.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	from := 0
@@ -29,15 +27,14 @@ func AppendString(dst []byte, s string) []byte {
 	return append(append(dst, s[from:]...), '"')
 }
 
-// escaped are the characters that have a short escape, shorts what stands for
-// them behind the backslash.
+// escaped are the characters that have a short escape; shorts are their letters after the
+// backslash.
 const (
 	escaped = "\"\\/\b\f\n\r\t"
 	shorts  = `"\/bfnrt`
 )
 
-// appendEscape writes the one escape of a byte that needs one, as the slash does
-// not.
+// appendEscape writes the one escape of a byte that needs one; a slash does not.
 func appendEscape(dst []byte, c byte) []byte {
 	if i := strings.IndexByte(escaped, c); i >= 0 {
 		return append(dst, '\\', shorts[i])
@@ -45,7 +42,7 @@ func appendEscape(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
 
-// plain are the characters that stand in a string as they are: printable ASCII.
+// plain are the characters that need no look: printable ASCII except quote and backslash.
 var plain = func() (is [256]bool) {
 	for c := ' '; c <= '~'; c++ {
 		is[c] = c != '"' && c != '\\'
@@ -53,7 +50,7 @@ var plain = func() (is [256]bool) {
 	return is
 }()
 
-// text takes the string at pos and returns what it says.
+// text reads the string at pos and returns its content.
 func (s *Scanner) text() []byte {
 	src, from := s.src, s.pos+1
 	i := from
@@ -74,7 +71,7 @@ func (s *Scanner) text() []byte {
 	return unescape(src[from : s.pos-1])
 }
 
-// str takes the string at pos. It says whether the string says what stands there.
+// str reads the string at pos. It reports whether its content is spelled as it is.
 func (s *Scanner) str() bool {
 	src, i, asIs := s.src, s.pos+1, true
 	for i < len(src) {
@@ -128,7 +125,7 @@ func (s *Scanner) respellEscape(from int, r rune) {
 	}
 }
 
-// escape takes the escape at pos and returns what it stands for.
+// escape reads the escape at pos and returns the character.
 func (s *Scanner) escape() rune {
 	at := s.pos
 	if at+1 >= len(s.src) {
@@ -184,7 +181,7 @@ func hex4(src []byte, pos int) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// unescape returns what the inside of a string says, which was read before.
+// unescape returns the content of a string, without its quotes, that was read before.
 func unescape(inside []byte) []byte {
 	s := Scanner{src: inside, Loose: true}
 	said := make([]byte, 0, len(inside))

@@ -7,14 +7,14 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// whenError is a transition's expression that failed.
+// whenError wraps the error of a transition's `when` expression.
 type whenError struct{ err error }
 
 func (e *whenError) Error() string { return e.err.Error() }
 
-// advance decides the transitions of a pass, dispatches the children and closes
-// the job when nothing stays open. own is what becomes of the activity's own
-// obligation: −1 when it ends, 0 while it stays open (C13).
+// advance decides the transitions of a pass, dispatches the children, and closes the job when
+// nothing stays open. own is the change of the semaphore for the activity itself: −1 when it
+// ends, 0 while it stays open (C13).
 func (b *builder) advance(own int64) error {
 	result, err := b.result()
 	if err != nil {
@@ -52,8 +52,8 @@ func (b *builder) advance(own int64) error {
 	return nil
 }
 
-// mapped evaluates the activity's `output`; what it gives is the result, and an
-// expression that fails is the activity's error 500 (E11).
+// mapped evaluates the activity's `output`, which becomes the result. An expression that fails
+// becomes the activity's error 500 (E11).
 func (b *builder) mapped() (*flow.Result, error) {
 	scope, err := b.scope(b.act, b.at.DAD, b.act.MapNeeds())
 	if err != nil {
@@ -67,7 +67,7 @@ func (b *builder) mapped() (*flow.Result, error) {
 	return b.settle(r)
 }
 
-// settle makes a result of the engine's own that of the activity.
+// settle records a result that the engine made as the activity's result.
 func (b *builder) settle(r *journal.Result) (*flow.Result, error) {
 	if b.response != nil {
 		r.By = b.response.By
@@ -77,8 +77,8 @@ func (b *builder) settle(r *journal.Result) (*flow.Result, error) {
 	return b.own, b.record(b.p.Entry.Seq, r.Code)
 }
 
-// failExpression makes a `when` that failed the activity's error 500 (E11) and
-// decides the transitions for errors. One that fails there too takes none.
+// failExpression turns a failed `when` into the activity's error 500 (E11), and decides the
+// error transitions. If one of them fails too, none is taken.
 func (b *builder) failExpression(when *whenError) (map[*flow.Transition]bool, error) {
 	e := b.p.Entry
 	e.Trouble = &journal.Trouble{Reason: ReasonExpression, Message: short(when.err)}

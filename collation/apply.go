@@ -8,8 +8,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Apply moves the state on by a committed or about-to-be-committed plan, so
-// that the next message of the job in the same batch meets it.
+// Apply updates the state by a plan that is committed, or about to be, so that the next message
+// of the job in the same batch sees its effect.
 func (s *State) Apply(p *Plan) {
 	if p.Entry == nil {
 		s.applyRows(p)
@@ -17,7 +17,7 @@ func (s *State) Apply(p *Plan) {
 	}
 	for _, w := range p.Ledgers {
 		if old := s.Instances[w.Key]; old == nil || old.ResultSeq != w.ResultSeq {
-			delete(s.Results, w.Key) // what was loaded says what was
+			delete(s.Results, w.Key) // the loaded result is outdated
 		}
 		s.Instances[w.Key] = &Instance{Ledger: w.After, ResultSeq: w.ResultSeq, Code: w.Code, More: w.More}
 	}
@@ -52,11 +52,11 @@ func (s *State) Apply(p *Plan) {
 			s.know(w.Key, ResultAt(p.Entry, w.Key))
 		}
 		if w.ResultSeq > 0 && s.Results[w.Key] == nil {
-			s.Whole = false // it is to be loaded
+			s.Whole = false // the result must be loaded
 		}
 	}
 	if r := p.Entry.Response; r != nil && !r.Ref.IsZero() {
-		s.Whole = false // its output stands beside the entry
+		s.Whole = false // the output is not in the entry
 	}
 }
 
@@ -82,7 +82,7 @@ func (s *State) applyRows(p *Plan) {
 	}
 }
 
-// applyEffect moves on what was loaded of the effects of a request.
+// applyEffect updates the loaded effects of a request.
 func (s *State) applyEffect(w *ChainWrite) {
 	if w == nil {
 		return
@@ -99,7 +99,7 @@ func (s *State) applyEffect(w *ChainWrite) {
 	set(&s.Unfinished, w.Request, unfinished)
 }
 
-// set writes into a map that may not be there yet.
+// set writes into a map that may still be nil.
 func set[K comparable, V any](m *map[K]V, k K, v V) {
 	if *m == nil {
 		*m = make(map[K]V, 1)
@@ -107,17 +107,17 @@ func set[K comparable, V any](m *map[K]V, k K, v V) {
 	(*m)[k] = v
 }
 
-// know takes over a result that the store does not have yet.
+// know stores a result that is not in the database yet.
 func (s *State) know(key InstanceKey, r *flow.Result) {
 	s.Results[key] = r
-	if !strings.HasSuffix(key.Activity, "]") { // an element is no result of its activity
+	if !strings.HasSuffix(key.Activity, "]") { // the result of one element is not that of its activity
 		set(&s.Latest, key.Activity, r)
 	}
 }
 
-// adopt keeps the result that the plan took from a response which an earlier
-// entry recorded: a process that enters apart from its work (C11) may have left
-// the work to this one. The store cannot give it before the commit.
+// adopt keeps the result that this plan took from the response of an earlier entry. That
+// happens when another process committed the entry apart from its work (C11). The store cannot
+// give the result before the commit.
 func (s *State) adopt(p *Plan, r *Receipt) {
 	for _, w := range p.Ledgers {
 		if w.ResultSeq == r.Seq && r.Response != nil && r.Response.Ref.IsZero() {
@@ -126,8 +126,8 @@ func (s *State) adopt(p *Plan, r *Receipt) {
 	}
 }
 
-// ResultAt reads a result out of the entry that holds it: of an element the
-// response, although the entry may hold that of the whole activity, too.
+// ResultAt reads the result of an instance out of the entry that holds it. For an element that
+// is the response, even where the entry also holds the result of the whole activity.
 func ResultAt(e *journal.Entry, key InstanceKey) *flow.Result {
 	if strings.HasSuffix(key.Activity, "]") && e.Response != nil {
 		return responseResult(e.Response)

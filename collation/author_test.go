@@ -10,8 +10,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// TestAuthorIsSaidOnce: an entry says who wrote it unless the state was moved on by
-// a plan of the same process, and build (W12).
+// TestAuthorIsSaidOnce: an entry names its writer and build, unless a plan of the same process and
+// build was the last one applied to the state (W12).
 func TestAuthorIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	f, err := flow.New("f").Version("1").Trigger("t").Worker("w", "work").Transition("t", "w").Build()

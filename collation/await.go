@@ -1,8 +1,8 @@
 package collation
 
-// An await is answered by a child job. It reads the results that the order of the
-// child mentions; decides which child an outcome speaks for and whether a failed
-// one is tried again; writes the child's start, and its own bound.
+// An await is answered by a child job. It reads the results that the child's order mentions. It
+// decides whether an outcome comes from the current child, and whether a failed child is tried
+// again. It writes the child's start row and its own bound (`within`).
 
 import (
 	"encoding/hex"
@@ -37,8 +37,7 @@ func (b *builder) await(t *task) error {
 	return nil
 }
 
-// order is the start of the child that the await is in the turn of; at is when
-// it begins.
+// order makes the start row of the child of the await's current turn; at is when it begins.
 func (b *builder) order(t *task, more More, at Micros) (Row, error) {
 	child, err := t.act.Child(t)
 	var input []byte
@@ -52,7 +51,7 @@ func (b *builder) order(t *task, more More, at Micros) (Row, error) {
 	return b.ordered(t, more, o, at)
 }
 
-// ordered is the row of an order, whose parent and default key it sets.
+// ordered sets the order's parent, and makes the start row.
 func (b *builder) ordered(t *task, more More, o *StartOrder, at Micros) (Row, error) {
 	o.Parent = journal.Parent{
 		Space: b.s.Job.Space, Job: b.m.Job, Activity: t.key.Activity, DAD: string(t.key.DAD),
@@ -61,8 +60,8 @@ func (b *builder) ordered(t *task, more More, o *StartOrder, at Micros) (Row, er
 	return b.startRow(o, more.Child, t.act.Name, at)
 }
 
-// startRow is the row of the order of a job, due at the given time. A key that
-// it lacks is made of the job's own and the name.
+// startRow makes the start row of a job, due at the given time. An order without a key gets one
+// that is made of the job's own key and the name.
 func (b *builder) startRow(o *StartOrder, child journal.JobID, name string, at Micros) (Row, error) {
 	o.Trace = b.s.Job.Trace
 	if o.Key == "" {
@@ -88,22 +87,21 @@ func (b *builder) startRow(o *StartOrder, child journal.JobID, name string, at M
 // classExpired is the class of the error of an await whose child has expired.
 const classExpired = "expired"
 
-// maxChildKey bounds the key that is derived for a child, bytes.
+// maxChildKey bounds the derived key of a child, in bytes.
 const maxChildKey = 512
 
-// childKey is the key of a child whose await names none: readable, and never
-// that of another child.
+// childKey is the key of a child whose await names none. It is readable and unique.
 func childKey(parent, activity string, child journal.JobID) string {
 	end := "/" + activity + "-" + hex.EncodeToString(child[:6])
 	keep := min(len(parent), maxChildKey-len(end))
-	for keep > 0 && keep < len(parent) && parent[keep]&0xC0 == 0x80 { // not within a character
+	for keep > 0 && keep < len(parent) && parent[keep]&0xC0 == 0x80 { // do not cut a character in two
 		keep--
 	}
 	return parent[:keep] + end
 }
 
-// arbitrateChild lets an outcome answer for the child that the await is in the
-// turn of, and the await's bound end it where no outcome is being handled.
+// arbitrateChild accepts an outcome only from the child of the current turn. The await's bound
+// may end it only while no outcome is being handled.
 func (b *builder) arbitrateChild(inst *Instance) Outcome {
 	switch {
 	case b.m.Kind == journal.MessageOutcome && b.m.Response.Child != inst.Child:
@@ -114,7 +112,7 @@ func (b *builder) arbitrateChild(inst *Instance) Outcome {
 	return ""
 }
 
-// awaits reports an activity that a child answers.
+// awaits reports whether the activity is answered by a child.
 func awaits(a *flow.Activity) bool { return a.Type == flow.TypeAwait }
 
 // retryChild orders the next child after one that failed, due at the retry time
@@ -133,7 +131,7 @@ func (b *builder) retryChild() error {
 		return err
 	}
 	row, err := b.order(t, inst.More, at)
-	if err != nil { // an activity that did not run before may have run by now
+	if err != nil { // an expression may fail now: other activities have run since the first attempt
 		row, err = b.ordered(t, inst.More, &StartOrder{Input: []byte("null"), Fault: short(err)}, at)
 	}
 	if err != nil {

@@ -7,23 +7,22 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Chain is the effect chain of one request (J8), locked by its dispatch row or,
-// where that has gone, by its job. Start and Finish read the row, the state of the
-// job, and the effect that is meant; they decide whether the run may write, whether
-// it takes the lease, and what becomes of the effect; they write the effect, at most
-// one entry of the chain, and a few columns of the row. Both move the chain on, so
-// that the next write of the same transaction meets it; what they refuse changes
-// nothing.
+// Chain is the effect chain of one request (J8). It is locked by the request's dispatch row or,
+// when that is gone, by the job. Start and Finish read the row, the job's state and one effect.
+// They decide whether the run may write, whether it takes the lease, and what becomes of the
+// effect. They write the effect, at most one entry of the chain, and some columns of the row.
+// Both update the Chain, so that the next write of the same transaction sees the change. A
+// refused call changes nothing.
 type Chain struct {
-	// Job needs ID, Space, Generation, State and Trace. Without a state there is no
+	// Job needs ID, Space, Generation, State and Trace. An empty State means that there is no
 	// job, or only a tombstone.
 	Job     Job
 	Request journal.GUID
 	Row     *Row // nil: gone
 	Head    journal.Head
 	Now     Micros
-	Effects map[journal.Digest]*Effect // those that were asked for and are there
-	// Past are those that earlier generations have, where they were asked for.
+	Effects map[journal.Digest]*Effect // the effects that were asked for and exist
+	// Past are the effects of earlier generations that were asked for.
 	Past map[journal.Digest]*PastEffect
 }
 
@@ -33,26 +32,26 @@ type ChainWrite struct {
 	Entry   *journal.Entry // nil: the chain stays as it is
 	Body    []byte         // of Entry
 	Hash    journal.Digest // of Entry
-	Effect  Effect         // as it is then
-	// Row is the request's row as it is then, of which the columns that SetEffects
-	// sets are written; nil: it has gone, or the plan has it.
+	Effect  Effect         // as the plan leaves it
+	// Row is the request's row as the plan leaves it. Only the columns that SetEffects sets are
+	// written. nil: the row is gone, or the plan writes it anyway.
 	Row     *Row
 	Resolve bool // the row was parked for the effect: its open dead letter ends
-	// Completed says that the effect has a result before, on which an operator
-	// decides; what others write it has none.
+	// Completed says that an operator decided on an effect that already has a result. For every
+	// other writer the stored effect must have none.
 	Completed bool
 }
 
-// Effected is how a decision on an effect ended: the effect as it stands then.
+// Effected is the result of a decision on an effect: the effect as it stands now.
 type Effected struct {
 	EffectRow
 	Taken bool  // an unfinished start was taken over (E4)
 	Plan  *Plan // nil: nothing is to be written
 }
 
-// Start decides on the start of an effect, or takes over an unfinished one (E4), and one
-// that an earlier generation of the job has. Of class pure and tx nothing else is
-// recorded before the outcome. A run that has no lease yet gets one. ErrStale, ErrLeased.
+// Start decides on the start of an effect. It takes over an unfinished one (E4), and one that
+// an earlier generation of the job has. Effects of class pure and tx get no entry before their
+// outcome. A run without a lease gets one. Errors: ErrStale, ErrLeased.
 func (c *Chain) Start(l Lease, e journal.Effect, mode Mode) (Effected, error) {
 	fence, current := c.fence(&l)
 	f := c.Effects[e.Key]
@@ -70,7 +69,7 @@ func (c *Chain) Start(l Lease, e journal.Effect, mode Mode) (Effected, error) {
 	row.hold(&l)
 	w := &ChainWrite{Request: c.Request, Row: &row}
 	out := Effected{Taken: f != nil}
-	if f != nil { // the chain has its start already, only who finishes it changes
+	if f != nil { // the chain has its start already, only its holder changes
 		w.Effect = *f
 	} else {
 		w.Effect = c.first(&e)
@@ -86,7 +85,7 @@ func (c *Chain) Start(l Lease, e journal.Effect, mode Mode) (Effected, error) {
 	case f.Class == ClassUndo:
 	case l.Timeout > 0:
 		f.Until = c.Now + Micros(l.Timeout.Microseconds())
-	case f.Class == ClassGuarded && mode.InFlight > 0: // a verifier is not asked before (3.3)
+	case f.Class == ClassGuarded && mode.InFlight > 0: // a verifier is not asked before that (3.3)
 		f.Until = c.Now + mode.InFlight
 	}
 	out.Plan, out.EffectRow = c.move(w), f.EffectRow
@@ -94,14 +93,13 @@ func (c *Chain) Start(l Lease, e journal.Effect, mode Mode) (Effected, error) {
 	return out, nil
 }
 
-// Finish decides on the outcome of an effect (E5): completed, or not done. Results
-// are write-once: what stands is returned. The end of a start that exists is recorded
-// whoever tells of it, as late where that is not the run that has the request (J8),
-// but for NotDone of one that another run has taken over to call again. What has no
-// start is recorded for the run that has the request, if it is of class pure or tx;
-// of the latter, which is committed with rows of the user's own, nothing else is.
-// Whatever was parked for the effect goes on (E4), and the runs count anew (E9).
-// ErrStale, ErrRejected.
+// Finish decides on the outcome of an effect (E5): completed, or not done. Results are written
+// once: if there is one, it is returned. The end of a started effect is recorded whichever run
+// reports it, marked late if that run does not hold the request (J8). The exception is NotDone
+// from a run whose effect another has taken over to call again. An effect without a start is
+// recorded only for the run that holds the request, and only in class pure or tx. A tx effect
+// commits with the user's rows, so only that run may record it. A parked row is
+// released (E4), and the row's runs count from 0 (E9). Errors: ErrStale, ErrRejected.
 func (c *Chain) Finish(l Lease, e journal.Effect, notDone bool, mode Mode) (Effected, error) {
 	_, current := c.fence(&l)
 	f := c.Effects[e.Key]
@@ -131,7 +129,7 @@ func (c *Chain) Finish(l Lease, e journal.Effect, notDone bool, mode Mode) (Effe
 			w.Resolve = true
 		}
 	}
-	if f != nil { // what its start said of it stays
+	if f != nil { // the facts of its start stay
 		w.Effect = *f
 		e.Name, e.Class, e.N, e.Position = f.Name, f.Class, f.N, f.Position
 	} else {
@@ -151,36 +149,35 @@ func (c *Chain) Finish(l Lease, e journal.Effect, notDone bool, mode Mode) (Effe
 	return out, nil
 }
 
-// first is an effect whose first entry is the next of the chain.
+// first makes an effect whose first entry is the next one of the chain.
 func (c *Chain) first(e *journal.Effect) Effect {
 	return Effect{Request: c.Request, Seq: c.Head.Seq + 1, EffectRow: EffectRow{
 		Key: e.Key, Name: e.Name, Class: e.Class, N: e.N, Position: e.Position,
 	}}
 }
 
-// fence is that of the lease when its run writes, and whether the lease is the
-// row's: a write of this run may begin something (E9).
+// fence returns the fence under which the run writes, and whether the run has the request or
+// may take it: only then may it begin an effect (E9).
 func (c *Chain) fence(l *Lease) (int64, bool) {
 	x := c.Row
 	switch {
 	case x == nil || c.Job.State != journal.JobOpen || !x.runs(l.Turn):
 	case x.Fence == l.Fence && x.Holder == "" && l.Fresh:
-		return l.Fence + 1, true // by hold
+		return l.Fence + 1, true // hold raises the row's fence to it
 	case x.Fence == l.Fence && (x.Holder == "" || x.Holder == l.Holder):
 		return l.Fence, true
 	case x.Fence == l.Fence+1 && x.Holder == l.Holder && l.Fresh:
-		return x.Fence, true // taken by a call whose answer is not known yet
+		return x.Fence, true // taken by a call whose answer is still unknown
 	}
 	return l.Fence, false
 }
 
-// runs says that the row is a request's that may run in the turn.
+// runs reports whether the row is a request that may run in the turn.
 func (r *Row) runs(turn int) bool {
 	return r.Kind == journal.MessageRequest && r.Held == "" && r.Turn == turn
 }
 
-// hold gives the run the lease on its row, if that has none, and the lease its
-// fence.
+// hold gives the lease of the row to the run, if nobody has it, and sets the lease's fence.
 func (r *Row) hold(l *Lease) {
 	if r.Holder == "" {
 		if l.Fresh {
@@ -192,8 +189,8 @@ func (r *Row) hold(l *Lease) {
 	l.Fence = r.Fence
 }
 
-// heldBy gives the row to a run. Nobody else is asked before it lets go, or its
-// session ends (W8, P21).
+// heldBy gives the row to a run. The request is not sent to others before the run lets go or
+// its session ends (W8, P21).
 func (r *Row) heldBy(holder string, session int64) {
 	r.Holder, r.Session, r.NextAt = holder, session, Never
 }
@@ -201,9 +198,9 @@ func (r *Row) heldBy(holder string, session int64) {
 // letGo ends the hold of a run on its row.
 func (r *Row) letGo() { r.Holder, r.Session = "", 0 }
 
-// HandOver gives a row that is about to be written to a run in the process that
-// writes it (W7): it has the lease from the row's first moment on. No message of the
-// turn is in a queue: who finds the row due again sends it without a look (T2).
+// HandOver gives a row that is about to be written to a run in the process that writes it (W7).
+// The run has the lease from the start. No message of this turn is in a queue, so a sweeper
+// that finds the row due again sends it without a look (T2).
 func (r *Row) HandOver(holder string, session int64) {
 	r.heldBy(holder, session)
 	r.TurnSent = 0
@@ -211,14 +208,14 @@ func (r *Row) HandOver(holder string, session int64) {
 	r.Runs++
 }
 
-// SetEffects takes over from a row what effects change of it.
+// SetEffects copies from another row the columns that effects change.
 func (r *Row) SetEffects(from *Row) {
 	r.NextAt, r.Held, r.Dead, r.TurnSent, r.Runs = from.NextAt, from.Held, from.Dead, from.TurnSent, from.Runs
 	r.Holder, r.Session, r.Fence, r.Effects, r.Undo = from.Holder, from.Session, from.Fence, from.Effects, from.Undo
 }
 
-// record makes the write's entry, the next of the chain (J9). The first of an effect
-// says where it belongs, the one that releases the row that it does.
+// record makes the write's entry, the next one of the chain (J9). The first entry of an effect
+// names its activity and address; the one that releases a parked row tells of the row.
 func (c *Chain) record(w *ChainWrite, kind journal.Kind, writer string, e *journal.Effect, mode Mode) {
 	x := &journal.Entry{
 		Space: c.Job.Space, Job: c.Job.ID, Generation: c.Job.Generation, Chain: c.Request, Seq: c.Head.Seq + 1, Kind: kind,
@@ -241,7 +238,7 @@ func (c *Chain) record(w *ChainWrite, kind journal.Kind, writer string, e *journ
 	}
 }
 
-// move takes the chain to what the write leaves, and gives its plan.
+// move updates the chain by the write, and returns the plan.
 func (c *Chain) move(w *ChainWrite) *Plan {
 	c.Row = w.Row
 	if w.Entry != nil {
@@ -252,9 +249,9 @@ func (c *Chain) move(w *ChainWrite) *Plan {
 	return &Plan{Job: c.Job.ID, Message: c.Request, Outcome: Handled, Done: true, Chain: w}
 }
 
-// Exhaust holds a request that ran too often, with a dead letter (E9, E10). It reads
-// the job, the request's row and its instance. ErrStale: it is not this turn's any
-// more; ErrLeased: an effect has ended meanwhile, so that it may run again.
+// Exhaust holds a request that ran too often, with a dead letter (E9, E10). It reads the job,
+// the request's row and its instance. ErrStale: the turn is over. ErrLeased: an effect has
+// ended meanwhile, so the request may run again.
 func Exhaust(s *State, request journal.GUID, turn int, mode Mode) (*Plan, *Need, error) {
 	x := s.Rows[request]
 	switch {
@@ -270,12 +267,12 @@ func Exhaust(s *State, request journal.GUID, turn int, mode Mode) (*Plan, *Need,
 	w := newWriter(s, &Message{Kind: x.Kind, Job: s.Job.ID, GUID: request, Row: request}, mode)
 	w.key, w.p.Outcome, w.p.Done = key, Stuck, true
 	w.entry(journal.KindDeadLetter)
-	held := *x // beside its due time, which is kept (C16)
+	held := *x // the due time is kept (C16)
 	held.letGo()
 	w.hold(&held, HeldStuck, ReasonRuns, fmt.Sprintf("the request ran %d times without an answer: its handler may kill its process", x.Runs))
 	w.change(held, true)
 	return w.seal(), nil, nil
 }
 
-// ReasonRuns is that of the dead letter of a request that ran too often.
+// ReasonRuns is the reason of the dead letter of a request that ran too often.
 const ReasonRuns = "runs"

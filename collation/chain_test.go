@@ -13,8 +13,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// TestEffects drives the decisions on the effects of one request by a history that
-// a person can read: what was asked, what was decided, and what is left of the row.
+// TestEffects drives the decisions on the effects of one request by a readable history: what
+// was asked, what was decided, and what is left of the row.
 //
 // Commands: request [held=…] (a fresh row, turn 1, in an open job) · start name run …
 // · finish name run [not-done] [result=…] · handed-back (the lease ends) · answered
@@ -98,7 +98,7 @@ func (x *effectScript) write(t *testing.T, d *datadriven.TestData) string {
 	return x.describe(t, &out)
 }
 
-// describe says what was decided. What is written is what is left.
+// describe prints the decision, and the state of the row and chain.
 func (x *effectScript) describe(t *testing.T, out *collation.Effected) string {
 	var b strings.Builder
 	f := &out.EffectRow
@@ -147,7 +147,7 @@ func (x *effectScript) describe(t *testing.T, out *collation.Effected) string {
 	return b.String() + x.stands()
 }
 
-// stands is what is left of the request's row.
+// stands prints what is left of the request's row.
 func (x *effectScript) stands() string {
 	r := x.c.Row
 	if r == nil {
@@ -169,7 +169,7 @@ func (x *effectScript) stands() string {
 	return s + "\n"
 }
 
-// exhaust holds the request.
+// exhaust holds a request that ran too often.
 func (x *effectScript) exhaust(t *testing.T, d *datadriven.TestData) string {
 	turn, runs := 1, collation.MaxRuns
 	d.MaybeScanArgs(t, "turn", &turn)

@@ -7,7 +7,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// complete closes the job with the semaphore at its threshold (C14).
+// complete closes the job because its semaphore is 0 (C14).
 func (b *builder) complete() error {
 	c, err := b.completion()
 	if err != nil {
@@ -16,9 +16,8 @@ func (b *builder) complete() error {
 	return b.close(c)
 }
 
-// fail closes the job by an error that no transition takes (C15, E11): the
-// message takes over the remaining obligations and cancels their rows. own is
-// what becomes of the activity's own, as in advance.
+// fail closes the job by an error that no transition takes (C15, E11): the message ends the
+// remaining obligations and cancels their rows. own is as in advance.
 func (b *builder) fail(own int64) error {
 	if err := b.everything(); err != nil {
 		return err
@@ -32,18 +31,18 @@ func (b *builder) fail(own int64) error {
 	return b.close(c)
 }
 
-// close sets the snapshot with step 2 (C14). Its completion tasks are step 3.
+// close sets the closed digit together with step 2 (C14). The completion tasks are step 3.
 func (b *builder) close(c *journal.Close) error {
 	b.p.Close = c
 	return b.set(GUIDLedger.SetClosed)
 }
 
-// step3 runs the completion tasks, once, by the message that has the snapshot
-// (1.7): the job's output, the answer to its parent, its expiry.
+// step3 runs the completion tasks, once, in the message that closed the job (1.7): the job's
+// output, the answer to its parent, its expiry.
 func (b *builder) step3() error {
 	b.entry(journal.KindLeg2)
 	c := b.p.Close
-	if c == nil { // the job was closed by a plan before
+	if c == nil { // an earlier plan closed the job
 		c = &journal.Close{State: b.s.Job.State}
 		b.p.Entry.Close = c
 	}
@@ -93,8 +92,8 @@ func (b *builder) reply(output []byte) error {
 	return nil
 }
 
-// abandon takes over the obligations that a close ends, own excepted, and takes
-// back what stands for them (C15).
+// abandon ends the obligations that a close leaves open, except own, and cancels their rows and
+// waits (C15).
 func (b *builder) abandon(own int64, cause *journal.Close) {
 	b.p.Entry.Abandoned = int(b.p.Semaphore.Before - own)
 	b.p.Semaphore.After = 0
@@ -135,8 +134,8 @@ func closeReason(c *journal.Close) string {
 
 func byBytes(x, y journal.GUID) int { return bytes.Compare(x[:], y[:]) }
 
-// obligation reports the kinds of rows that a close takes back; signals,
-// interrupts, outcomes and the job's own start are nobody's obligation (C15).
+// obligation reports whether a close cancels rows of this kind. Signals, interrupts, outcomes
+// and the job's own start are no obligations (C15).
 func obligation(k journal.MessageKind) bool {
 	switch k {
 	case journal.MessageLeg1, journal.MessageRequest, journal.MessageAnswer, journal.MessageWakeUp, journal.MessageCycle:
@@ -145,7 +144,7 @@ func obligation(k journal.MessageKind) bool {
 	return false
 }
 
-// completion is how the job ends well: an output that fails ends it as failed
+// completion returns how the job ends without an error. If its output fails, it ends as failed
 // (E11).
 func (b *builder) completion() (*journal.Close, error) {
 	scope, err := b.whole()

@@ -1,8 +1,7 @@
 package collation
 
-// A cycle sends its pivot into a further pass. It reads the results that its input
-// mentions, decides whether there is one pass too many, and writes the message to
-// the pivot.
+// A cycle sends its pivot into a further pass. It reads the results that its input mentions,
+// decides whether there are too many passes, and writes the message to the pivot.
 
 import (
 	"cmp"
@@ -12,8 +11,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// cycle sends its pivot into the next pass (1.11): the cycle's obligation moves
-// there, so the semaphore stays as it is.
+// cycle sends its pivot into the next pass (1.11). The cycle's obligation moves to the pivot,
+// so the semaphore stays as it is.
 func (b *builder) cycle(t *task) error {
 	input, err := b.act.Input(t)
 	if err != nil {
@@ -33,8 +32,7 @@ func (b *builder) cycle(t *task) error {
 	return nil
 }
 
-// tooMany reports whether the pass that a cycle's message makes is past the
-// cycle's `max`.
+// tooMany reports whether a cycle's message makes one pass more than the cycle's `max`.
 func (b *builder) tooMany() (*flow.Activity, bool) {
 	if b.m.Kind != journal.MessageCycle || b.row == nil {
 		return nil, false
@@ -50,7 +48,7 @@ func (b *builder) overrun(by *flow.Activity) error {
 		Message: fmt.Sprintf("%s sent %s into pass %d, its `max` is %d: raise it, or let a condition end the loop",
 			by.Name, b.act.Name, b.receipt.Ledger.Ordinal()-1, by.Max),
 	}})
-	if err := cmp.Or(err, b.everything()); err != nil { // in one trip
+	if err := cmp.Or(err, b.everything()); err != nil { // asked together with the result: one trip
 		return err
 	}
 	return b.fail(-1)

@@ -9,31 +9,30 @@ import (
 	"strings"
 )
 
-// DAD is a dimensional address in its canonical text (1.9): segments after
-// commas, a run of four or more equal segments written once, `,0^57,3,0`.
-// Operations work on the runs, so an address of 10 000 equal segments stays a
-// few bytes.
+// DAD is a dimensional address in its canonical text (1.9): each segment follows a comma, and
+// four or more equal segments are written once, as in `,0^57,3,0`. Operations work on these
+// runs, so an address of 10 000 equal segments stays a few bytes.
 type DAD string
 
 // RootDAD is the address of every trigger.
 const RootDAD DAD = ",0"
 
-// MaxSegments bounds the depth of an address; MaxIndex its segments.
+// MaxSegments bounds the depth of an address; MaxIndex bounds each segment.
 const (
 	MaxSegments = 100_000
 	MaxIndex    = MaxLeg2
 )
 
-// shortRun is the length from which a run is written once.
+// shortRun is the shortest run that is written with a count.
 const shortRun = 4
 
 // ErrAddress is wrapped by the errors of ParseDAD.
 var ErrAddress = errors.New("malformed dimensional address")
 
-// run is a value and how many neighbouring segments have it.
+// run is a value and the number of neighbouring segments that have it.
 type run struct{ value, count int }
 
-// ParseDAD accepts the canonical text only: one address, one spelling.
+// ParseDAD accepts canonical text only, so that an address has one spelling. Error: ErrAddress.
 func ParseDAD(s string) (DAD, error) {
 	runs, err := parseRuns(s)
 	if err != nil {
@@ -53,7 +52,7 @@ func (d DAD) WithIndex(index int) DAD {
 	return format(append(cut(d.runs(), d.Depth()-1), run{index, 1}))
 }
 
-// Base is the address whose last segment is 0: where instances are keyed.
+// Base is the address with 0 as its last segment; instances are keyed by it.
 func (d DAD) Base() DAD { return d.WithIndex(0) }
 
 // Depth is the number of segments; a trigger's is 1.
@@ -65,12 +64,12 @@ func (d DAD) Depth() int {
 	return n
 }
 
-// Prefix is the address of the ancestor with that many segments. Asking for
-// more than there are returns the whole address.
+// Prefix is the address of the ancestor with that many segments. It is the whole address if
+// that has no more.
 func (d DAD) Prefix(segments int) DAD { return format(cut(d.runs(), segments)) }
 
-// Compare orders addresses segment by segment: a later pass comes later, and an
-// address after those that it continues.
+// Compare orders addresses segment by segment: a later pass comes later, and an address comes
+// after its own prefixes.
 func (d DAD) Compare(other DAD) int {
 	x, y := d.runs(), other.runs()
 	for len(x) > 0 && len(y) > 0 {
@@ -89,8 +88,8 @@ func (d DAD) Key() [16]byte {
 	return [16]byte(sum[:16])
 }
 
-// Pass counts, from 1, the pass that the address is of: that of the innermost loop
-// which is not in its first.
+// Pass is the number, from 1, of the pass that the address lies in. In nested loops the
+// innermost one that is past its first pass counts.
 func (d DAD) Pass() int {
 	pass := 1
 	for _, r := range d.runs() {
@@ -148,7 +147,7 @@ func cut(runs []run, n int) []run {
 	return out
 }
 
-// drop leaves out the first n segments, which are of one run.
+// drop leaves out the first n segments, which belong to one run.
 func drop(runs []run, n int) []run {
 	if runs[0].count -= n; runs[0].count > 0 {
 		return runs

@@ -13,8 +13,8 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 )
 
-// spell writes segments in the canonical text, by the sentence of the spec: a
-// run of four or more equal segments once (1.9).
+// spell writes segments in canonical text, as the rule says: a run of four or more equal
+// segments is written once (1.9).
 func spell(segments []int) string {
 	var s strings.Builder
 	for i := 0; i < len(segments); {
@@ -63,8 +63,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestAddressesHaveOneSpelling: two spellings of one address would be two keys
-// of one instance.
+// TestAddressesHaveOneSpelling: two spellings of one address would be two keys of one instance.
 func TestAddressesHaveOneSpelling(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{
@@ -77,8 +76,8 @@ func TestAddressesHaveOneSpelling(t *testing.T) {
 	}
 }
 
-// TestAddressOperations compares the work on runs with the same work on a
-// plain list of segments.
+// TestAddressOperations compares the operations on runs with the same operations on a plain
+// list of segments.
 func TestAddressOperations(t *testing.T) {
 	t.Parallel()
 	segment := rapid.SampledFrom([]int{0, 0, 0, 0, 1, 2, collation.MaxIndex})
@@ -109,7 +108,7 @@ func TestDeepAddressesStayShort(t *testing.T) {
 	require.Equal(t, collation.DAD(",0^5000"), d.Prefix(5000))
 }
 
-// TestAddressKeys pins the hash by which tables are keyed (1.9).
+// TestAddressKeys pins the hash that is the key in tables (1.9).
 func TestAddressKeys(t *testing.T) {
 	t.Parallel()
 	for text, want := range goldenKeys {
@@ -117,7 +116,7 @@ func TestAddressKeys(t *testing.T) {
 	}
 }
 
-// 1.9: addresses are in the order of their passes, whatever their text looks like.
+// 1.9: addresses are in the order of their passes, not of their texts.
 func TestAddressesAreInTheOrderOfPasses(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// C15: an interrupt descends to no child that was refused: there is no such job,
-// and the message would be a dead letter.
+// C15: an interrupt does not descend to a child that was refused: the job does not exist, and
+// the message would become a dead letter.
 func TestC15DescendSparesARefusedChild(t *testing.T) {
 	t.Parallel()
 	f, err := flow.New("parent").Version("1").Trigger("start").Await("ask", "nobody").Transition("start", "ask").Build()

@@ -1,9 +1,9 @@
 package collation
 
-// A list asks one request for each of its elements. It reads the results that list
-// and inputs mention, later the held elements and what the ended ones gave; decides
-// which one goes next and what the whole list comes to; writes the requests, and
-// how many are open.
+// An activity with `each` sends one request for every element of a list. It reads the results
+// that list and inputs mention, later the held elements and the results of the ended ones. It
+// decides which element goes next and what the result of the list is. It writes the requests
+// and the number of open ones.
 
 import (
 	"fmt"
@@ -21,11 +21,11 @@ const (
 	MaxGathered = 1 << 20
 )
 
-// classTooLarge is the class of an error about a limit of size.
+// classTooLarge is the class of an error about a size limit.
 const classTooLarge = "too_large"
 
-// elements writes one request for each element of the list, those beyond
-// Parallel held (1.11). The empty list is answered at once.
+// elements writes one request for each element of the list, and holds those beyond Parallel
+// (1.11). An empty list is answered at once.
 func (b *builder) elements(t *task) error {
 	items, err := t.act.Each(t)
 	inputs, size := make([][]byte, len(items)), 0
@@ -59,8 +59,8 @@ func (b *builder) elements(t *task) error {
 	return nil
 }
 
-// elementOrPast is the request of an element or, of one that has succeeded in an
-// earlier generation, its answer in the place of the request.
+// elementOrPast makes the request of an element. If the element succeeded in an earlier
+// generation, the row is the answer instead.
 func (b *builder) elementOrPast(t *task, element int, input []byte) (Row, error) {
 	row := b.element(t, element, input)
 	p, err := b.past(elementKey(t.key, element))
@@ -70,13 +70,12 @@ func (b *builder) elementOrPast(t *task, element int, input []byte) (Row, error)
 	return row, err
 }
 
-// unknownSize stands for the size of an output that is stored beside its entry
-// (E6): larger than what a message may carry.
+// unknownSize stands for the size of an output that is stored beside its entry (E6), and so is
+// larger than what a message may carry.
 const unknownSize = 256 << 10
 
-// elementEnds takes one from the open elements. The one that brings them to 0
-// ends the activity, with what was gathered; another releases the next that is
-// held (1.11).
+// elementEnds counts one element less as open. The last one gathers the results and ends the
+// activity; every other one releases the next held element (1.11).
 func (b *builder) elementEnds() (ended bool, err error) {
 	inst, err := b.instance(b.key)
 	if err != nil {
@@ -112,13 +111,12 @@ func (b *builder) elementEnds() (ended bool, err error) {
 	return true, err
 }
 
-// ahead is how many held elements are loaded at once: the answers that follow in
-// the same batch release the next ones.
+// ahead is how many held elements are loaded at once: further answers in the same batch release
+// the next ones.
 const ahead = 32
 
-// release sends a held element on its way. One that ended or was answered
-// while it was held has nothing to be released, nor has the one that is ended by
-// this very message.
+// release sends a held element. Nothing is to be released if it was ended or answered while it
+// was held, or if this very message ends it.
 func (b *builder) release(inst *Instance, next int) error {
 	g := RequestGUID(inst.Leg1, next)
 	if g == b.m.Row {
@@ -141,22 +139,21 @@ func (b *builder) release(inst *Instance, next int) error {
 	return nil
 }
 
-// gather makes the activity's result of those of its elements, in order: a list
-// of outputs, the error of the first that failed, or with Collect a list of
-// both.
+// gather makes the activity's result of its elements' results, in order: a list of outputs, or
+// the error of the first that failed; with Collect a list of both.
 func (b *builder) gather(inst *Instance) (*journal.Result, error) {
 	if inst.Size > MaxGathered {
 		return tooLarge(inst.Size, b.act.Name), nil
 	}
 	results := make([]*flow.Result, inst.Count)
 	for i := range results {
-		// Its own step 1 may be in this plan: the store cannot give it before the
-		// commit. One that is stored beside its entry has a step 1 apart.
+		// This message's step 1 may be in this plan: the store cannot give its result before the
+		// commit. With an output beside its entry it has committed apart.
 		if i == b.response.Element && b.response.Ref.IsZero() {
 			results[i] = responseResult(b.response)
 			continue
 		}
-		results[i], _ = b.load(elementKey(b.key, i)) // all at once
+		results[i], _ = b.load(elementKey(b.key, i)) // a need is put off: one trip loads all
 	}
 	if err := b.missing(); err != nil {
 		return nil, err
@@ -200,7 +197,7 @@ func tooLarge(size int, name string) *journal.Result {
 		name, size, MaxGathered)}}
 }
 
-// elementKey is where the result of one element stands.
+// elementKey names the result of one element.
 func elementKey(key InstanceKey, element int) InstanceKey {
 	return InstanceKey{fmt.Sprintf("%s[%d]", key.Activity, element), key.DAD}
 }

@@ -1,9 +1,8 @@
 package collation
 
-// A durable function suspends itself and is woken by what it waits for. It reads
-// the row of its request, with the pauses; decides whether a wake is still waited
-// for and whether the request goes out again; writes that row, and the timers, waits
-// and children of new pauses.
+// A durable function suspends itself and is woken by what it waits for. It reads the row of its
+// request with the pauses. It decides whether a wake-up is still expected, and whether the
+// request is sent again. It writes that row, and the timers, waits and children of new pauses.
 
 import (
 	"slices"
@@ -12,14 +11,14 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// wakes reports a message that brings what a durable function waits for: a
-// wake-up or an outcome that is addressed to a worker (E12).
+// wakes reports whether the message brings what a durable function waits for: a wake-up or an
+// outcome that is addressed to a worker (E12).
 func (b *builder) wakes() bool {
 	return b.act.Type == flow.TypeWorker && (b.m.Kind == journal.MessageWakeUp || b.m.Kind == journal.MessageOutcome)
 }
 
-// asking is the row of the request whose function the message wakes, as the plan
-// has left it so far; nil when it was answered for good.
+// asking is the row of the request whose function the message wakes, as the plan has left it so
+// far. nil: the request has its final answer.
 func (b *builder) asking(request journal.GUID) (*Row, error) {
 	for i := range b.changed {
 		if row := &b.changed[i].row; row.GUID == request {
@@ -29,7 +28,7 @@ func (b *builder) asking(request journal.GUID) (*Row, error) {
 	return b.stands(RowKey{b.m.Job, request})
 }
 
-// pauseOf finds the pause that the message ends.
+// pauseOf finds the pause that the message ends, −1 for none. timeout: it is the pause's bound.
 func (b *builder) pauseOf(row *Row) (at int, timeout bool) {
 	for i := range row.Pauses {
 		switch p := &row.Pauses[i]; {
@@ -46,9 +45,9 @@ func (b *builder) pauseOf(row *Row) (at int, timeout bool) {
 	return -1, false
 }
 
-// arbitrateWake lets a wake in that the function still waits for, once: of a
-// signal and the bound of its wait the first, and nothing that a later suspension
-// named no more (E12, P15).
+// arbitrateWake accepts a wake-up that the function still waits for, once. Of a signal and the
+// bound of its wait the first one counts. A pause that a later suspension no longer names is
+// not accepted (E12, P15).
 func (b *builder) arbitrateWake() (Outcome, error) {
 	row, err := b.asking(b.m.Response.Request)
 	if row == nil || err != nil {
@@ -64,8 +63,8 @@ func (b *builder) arbitrateWake() (Outcome, error) {
 	return "", nil
 }
 
-// take records in the entry which pause the message ends, and takes its rival
-// away: of a signal the bound of its wait, and the other way round.
+// take records which pause the message ends, and cancels the pause's rival: the bound for a
+// signal, the wait for a bound.
 func (b *builder) take() error {
 	row, err := b.asking(b.response.Request)
 	if row == nil || err != nil {
@@ -88,7 +87,7 @@ func (b *builder) take() error {
 	return b.missing()
 }
 
-// woken is step 1 of a wake: where the function finds it.
+// woken is step 1 of a wake-up: it records the resolved wait, where the function finds it.
 func (b *builder) woken() {
 	if b.response.Of == nil {
 		return
@@ -98,9 +97,9 @@ func (b *builder) woken() {
 	}
 }
 
-// wake is step 2 of a wake: the request goes out again, unless it is under way,
-// waits for a retry or for a person. Then that run, or the next one, finds what
-// has come (E12, E13).
+// wake is step 2 of a wake-up: it sends the request again, unless the request is running, or
+// waits for a retry or for a person. In that case the current or next run finds what has come
+// (E12, E13).
 func (b *builder) wake() error {
 	row, err := b.asking(b.response.Request)
 	if err != nil {
@@ -124,16 +123,14 @@ func (b *builder) wake() error {
 	return nil
 }
 
-// asleep reports the row of a suspended function that nobody has sent on its way
-// again.
+// asleep reports whether the row is that of a suspended function which was not sent again yet.
 func (r *Row) asleep() bool {
 	return r.Kind == journal.MessageRequest && r.Held == "" && r.Holder == "" && r.NextAt == Never
 }
 
-// suspend is what a suspension does to the row of its request: what is named and
-// does not stand is registered, what stands keeps its first time, what is named no
-// more is taken back (E12). Whether something has come since the run looked
-// decides whether the request goes out again at once.
+// suspend updates the row of the request for a suspension. A new pause is registered, one that
+// exists keeps its first time, one that is no longer named is cancelled (E12). If something has
+// come since the run looked, the request is sent again at once.
 func (b *builder) suspend(row *Row) error {
 	old := row.Pauses
 	row.Pauses = make([]Pause, 0, len(b.response.Pauses))
@@ -165,7 +162,7 @@ func (b *builder) suspend(row *Row) error {
 	return b.missing()
 }
 
-// arm registers a pause: a timer, a wait and its bound, or the start of a child.
+// arm registers a pause: a timer, a wait with its bound, or the start of a child.
 func (b *builder) arm(row *Row, p *Pause, named *journal.Pause) error {
 	if done, err := b.pastPause(row, p); done || err != nil {
 		return err
@@ -189,7 +186,7 @@ func (b *builder) arm(row *Row, p *Pause, named *journal.Pause) error {
 	return nil
 }
 
-// alarm is the timer of a function.
+// alarm registers a timer of a function, after that many µs.
 func (b *builder) alarm(guid, request journal.GUID, after int64) {
 	b.timer(Row{
 		GUID: guid, Kind: journal.MessageWakeUp, NextAt: b.s.Now + Micros(after),
@@ -199,7 +196,7 @@ func (b *builder) alarm(guid, request journal.GUID, after int64) {
 	}, b.key)
 }
 
-// orderNamed orders the child of a function.
+// orderNamed orders a child that a function waits for.
 func (b *builder) orderNamed(row *Row, p *Pause, named *journal.Pause) error {
 	child := journal.JobID(p.GUID)
 	o := &StartOrder{
@@ -216,8 +213,7 @@ func (b *builder) orderNamed(row *Row, p *Pause, named *journal.Pause) error {
 	return nil
 }
 
-// functionsChildren are the children that functions of the job wait for and that
-// have begun.
+// functionsChildren lists the children that the job's functions wait for and that have begun.
 func (b *builder) functionsChildren() []journal.JobID {
 	var children []journal.JobID
 	for _, row := range b.s.Rows {

@@ -12,9 +12,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// suspension answers the open request of a function. The input names what it
-// waits for, a line each: sleep NAME MS · signal NAME TOPIC KEY MS · child NAME
-// FLOW INPUT.
+// suspension answers the open request of a function. The input names what the function waits
+// for, one per line: sleep NAME MS · signal NAME TOPIC KEY MS · child NAME FLOW INPUT.
 func (s *script) suspension(t *testing.T, d *datadriven.TestData) collation.Message {
 	element := 0
 	d.MaybeScanArgs(t, "element", &element)
@@ -46,7 +45,7 @@ func (s *script) suspension(t *testing.T, d *datadriven.TestData) collation.Mess
 	return respond(row, r)
 }
 
-// wake delivers a function's timer by its name: sleep, or timeout of a signal.
+// wake delivers a function's timer by name: a sleep, or the timeout of a signal.
 func (s *script) wake(t *testing.T, d *datadriven.TestData) collation.Message {
 	request := s.w.due(d.CmdArgs[0].Key, 0)
 	name := d.CmdArgs[2].Key
@@ -66,7 +65,7 @@ func (s *script) wake(t *testing.T, d *datadriven.TestData) collation.Message {
 	return message(row)
 }
 
-// describeFunction writes what a plan did to a durable function.
+// describeFunction prints what a plan did to a durable function.
 func describeFunction(b *strings.Builder, p *collation.Plan) {
 	r := p.Entry.Response
 	if r != nil && r.Kind == journal.ResponseSuspended {
@@ -91,8 +90,7 @@ func describeFunction(b *strings.Builder, p *collation.Plan) {
 	}
 }
 
-// undone marks the response as one of a function that ran its compensations, and
-// hasUndo the row of a request as one of a function that registered some.
+// hasUndo marks the row of a request whose function registered compensations.
 func (s *script) hasUndo(t *testing.T, d *datadriven.TestData) string {
 	row := s.w.due(d.CmdArgs[0].Key, 0)
 	if row == nil {

@@ -15,12 +15,11 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// segments writes an address out, one number for each segment; nil where that
-// are too many to be looked at one by one.
+// segments lists the segments of an address; nil if there are too many to look at.
 func segments(s string) (out []int) {
 	for part := range strings.SplitSeq(s[1:], ",") {
 		value, count, repeated := strings.Cut(part, "^")
-		v, _ := strconv.Atoi(value) // it was accepted
+		v, _ := strconv.Atoi(value) // the address was accepted
 		n := 1
 		if repeated {
 			n, _ = strconv.Atoi(count)
@@ -33,8 +32,8 @@ func segments(s string) (out []int) {
 	return out
 }
 
-// FuzzDAD: an address has one spelling, and what is computed on its runs is what
-// the list of its segments gives (1.9).
+// FuzzDAD: an address has one spelling, and operations on its runs give what operations on the
+// list of segments give (1.9).
 func FuzzDAD(f *testing.F) {
 	for _, seed := range []string{",0", ",0^57,3,0", ",0,0,0", ",1^4", ",99999999^100000", ",0^3", ",00", ",0^4,0"} {
 		f.Add(seed, ",0,1", 3, 7)
@@ -73,8 +72,8 @@ func FuzzDAD(f *testing.F) {
 	})
 }
 
-// FuzzActivityLedger: whatever stands in a table is refused, or every change of it
-// is an error or lawful (C1, C4), and moves the digits that it is about.
+// FuzzActivityLedger: any stored value is refused, or each change of it is an error or lawful
+// (C1, C4) and changes the digits that it should.
 func FuzzActivityLedger(f *testing.F) {
 	for _, seed := range []int64{0, int64(collation.TriggerBorn), 1_100_000_000_000, 90_000_000_000_000, 99_000_000_000_000, 1_119_999_999_999, 200_000_000_000_000, -1, 1 << 62} {
 		f.Add(seed, false)
@@ -144,8 +143,8 @@ func FuzzGUIDLedger(f *testing.F) {
 	})
 }
 
-// FuzzSignalOf: the row of a signal is a signal or an error; what was read is
-// written again, and read as the same.
+// FuzzSignalOf: the row of a signal is read as a signal or is an error. A signal that is
+// written again reads the same.
 func FuzzSignalOf(f *testing.F) {
 	row, err := (&collation.Signal{Topic: "paid", Key: "o-1", Code: 200, Payload: []byte(`{"a":1}`), Keep: 5, Sent: 7}).Row("s")
 	require.NoError(f, err)
@@ -170,8 +169,8 @@ func FuzzSignalOf(f *testing.F) {
 	})
 }
 
-// FuzzOrder: the order of a child is one, or an error that names the row; what
-// was read is the same when it is written again.
+// FuzzOrder: the order of a child is read, or is an error that names the row. An order that is
+// written again reads the same.
 func FuzzOrder(f *testing.F) {
 	o, err := json.Marshal(collation.StartOrder{
 		Flow: "invoice", Version: "2", Key: "o-1", Input: []byte(`{"a":1}`),
@@ -193,15 +192,15 @@ func FuzzOrder(f *testing.F) {
 		once, err := json.Marshal(again)
 		require.NoError(t, err)
 		require.Equal(t, string(text), string(once))
-		// A refusal of it is a message that can be read.
+		// Its refusal is a message that can be read.
 		row := o.Refusal(journal.JobID{9}, collation.CodeNotFound, "unknown", "no such flow", 1, collation.Mode{})
 		_, err = journal.DecodeResponse(row.Body)
 		require.NoError(t, err)
 	})
 }
 
-// FuzzErrorJSON: an error is canonical as expressions see it, whatever its texts
-// and its data are (E11).
+// FuzzErrorJSON: an error is canonical as expressions see it, whatever its texts and data are
+// (E11).
 func FuzzErrorJSON(f *testing.F) {
 	f.Add(402, "business", "no \"money\"\n", []byte(`{"a":[1.50]}`))
 	f.Add(500, "", "", []byte(nil))

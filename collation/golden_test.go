@@ -1,6 +1,6 @@
 package collation_test
 
-// goldenIDs were derived from the text of the spec by a second program.
+// goldenIDs were derived from the rules by a second program.
 var goldenIDs = map[string]string{
 	"job":              "d828a2ee-477c-86b1-be12-664b03a0135d",
 	"job, generation":  "c478c7b7-1622-82ee-b015-3ec018721e94",

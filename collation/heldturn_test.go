@@ -9,9 +9,9 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// T1, I6: the answer to a held request came after all, and its steps commit
-// apart. If its message is lost between them nothing but the row can bring the
-// rest about, so the row must be sent by time.
+// T1, I6: the answer to a held request came after all, and its steps commit apart. If its
+// message is lost between them, only the row can bring the rest, so the row must have a due
+// time.
 func TestT1TurnedRowIsNotHeld(t *testing.T) {
 	t.Parallel()
 	w, a := atLeg2(t, collation.Mode{Resend: 1e6, Fold: true})

@@ -10,8 +10,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// How others failed (spec 6.5), as histories of the pure core. What needs
-// processes to fail is in tests/e2e.
+// Scenarios of rules 6.5 as histories of the pure core. Those that need failing processes are
+// in tests/e2e.
 
 var stepwise = collation.Mode{Resend: 1e6, Stepwise: true}
 
@@ -37,8 +37,7 @@ func (w *world) next() []*collation.Plan {
 	return w.handle(m)
 }
 
-// commitOnce commits one plan of the message, as a process that dies right
-// after.
+// commitOnce commits one plan of the message, like a process that dies right after.
 func (w *world) commitOnce(m collation.Message) *collation.Plan {
 	w.forget()
 	p := w.step(&m)
@@ -54,8 +53,8 @@ func atLeg2(t *testing.T, mode collation.Mode) (*world, *collation.Row) {
 	return w, &w.asked[0]
 }
 
-// P1: a crash between step 2 (closing) and step 3. The receipt goes before the
-// job's status, so the completion runs, once (C5).
+// P1: a crash between step 2, which closes, and step 3. The receipt goes before the job's
+// state, so completion still runs, once (C5).
 func TestP1CrashBeforeStep3(t *testing.T) {
 	t.Parallel()
 	w, a := atLeg2(t, stepwise)
@@ -75,8 +74,8 @@ func TestP1CrashBeforeStep3(t *testing.T) {
 	require.Equal(t, collation.Settled, w.handle(m)[0].Outcome)
 }
 
-// P2: a crash between step 1 and step 2. The redelivered message takes its
-// address from its own ordinal, and the child gets the recorded input (C6, C7).
+// P2: a crash between step 1 and step 2. The redelivered message takes its address from its own
+// ordinal, and the child gets the recorded input (C6, C7).
 func TestP2CrashBeforeStep2(t *testing.T) {
 	t.Parallel()
 	w, a := atLeg2(t, stepwise)
@@ -84,7 +83,7 @@ func TestP2CrashBeforeStep2(t *testing.T) {
 	w.commitOnce(m)
 	w.commitOnce(m)
 	before := w.state.Instances[collation.InstanceKey{Activity: "a", DAD: ",0,0"}].Ledger
-	w.handle(respond(a, ok(`{"x":2}`))) // its payload is not read any more
+	w.handle(respond(a, ok(`{"x":2}`))) // its payload is no longer read
 	after := w.state.Instances[collation.InstanceKey{Activity: "a", DAD: ",0,0"}].Ledger
 	require.Equal(t, before.Leg2Entries(), after.Leg2Entries(), "a redelivery is no entry")
 	for len(w.asked) < 2 {
@@ -109,7 +108,7 @@ func TestP4RedeliveredLeg1(t *testing.T) {
 	require.Equal(t, digits, w.digits())
 }
 
-// P5: a worker's request executed twice. One answer is accepted (C8).
+// P5: a worker runs a request twice. One answer is accepted (C8).
 func TestP5TwoAnswers(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []collation.Mode{{Resend: 1e6}, {Resend: 1e6, Fold: true}, stepwise} {
@@ -125,8 +124,8 @@ func TestP5TwoAnswers(t *testing.T) {
 	}
 }
 
-// C4: at 90 Leg1 entries the instance is stuck: its row is held with a dead
-// dead letter in the same plan, and further deliveries are acked without a trace.
+// C4: at 90 Leg1 entries the instance is stuck. Its row is held with a dead letter in the same
+// plan, and further deliveries are acked without a write.
 func TestC4StuckLeg1(t *testing.T) {
 	t.Parallel()
 	w := newWorld(chain(t), "k", []byte(`{}`), collation.Mode{Resend: 1e6})
@@ -144,8 +143,8 @@ func TestC4StuckLeg1(t *testing.T) {
 	require.Equal(t, journal.JobOpen, w.state.Job.State)
 }
 
-// J1: a response that has a row before its Leg1 is complete cannot have a lawful
-// history: the job is quarantined and nothing is mended.
+// J1: a response with a row, before its Leg1 is complete, has no lawful history: the job is
+// quarantined, and nothing is repaired.
 func TestJ1Quarantine(t *testing.T) {
 	t.Parallel()
 	w, a := atLeg2(t, collation.Mode{Resend: 1e6})
@@ -158,8 +157,8 @@ func TestJ1Quarantine(t *testing.T) {
 	require.Nil(t, w.commitOnce(respond(a, ok(`{}`))).Entry, "its messages are acked, nothing is written")
 }
 
-// E10, C16: a parked response holds the request's row for a person, as a
-// pending one: the activity stays open.
+// E10, C16: a parked response is pending: it holds the request's row for a person, and the
+// activity stays open.
 func TestE10ParkedResponse(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []collation.Mode{{Resend: 1e6}, stepwise} {
@@ -180,9 +179,9 @@ func TestE10ParkedResponse(t *testing.T) {
 	}
 }
 
-// E4: the effect's late completion was recorded while the parked response was
-// on its way. Nothing would ever unpark the row, so it is not parked: the
-// request goes out again and finds the result.
+// E4: the effect's late completion was recorded while the parked response was on its way.
+// Nothing would ever unpark the row, so it is not parked: the request is sent again and finds
+// the result.
 func TestE4ParkedTooLate(t *testing.T) {
 	t.Parallel()
 	for _, unfinished := range []bool{true, false} {
@@ -199,8 +198,8 @@ func TestE4ParkedTooLate(t *testing.T) {
 	}
 }
 
-// J8: the answer of a person, or of `within`, finds the row turned already. It
-// binds the effects that were recorded before it like any other answer.
+// J8: the answer of a person, or of `within`, finds the row turned already. Like any answer, it
+// binds the effects that were recorded before it.
 func TestJ8AnswerBindsTheHead(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []collation.Mode{{Resend: 1e6}, stepwise} {
@@ -220,7 +219,7 @@ func TestJ8AnswerBindsTheHead(t *testing.T) {
 	}
 }
 
-// resolve lists the rows whose dead letter a plan ended.
+// resolve lists the rows whose dead letters a plan ended.
 func (w *world) resolve() []journal.GUID {
 	var out []journal.GUID
 	for _, p := range w.plans {
@@ -229,9 +228,8 @@ func (w *world) resolve() []journal.GUID {
 	return out
 }
 
-// Step 1 changes where a result stands. What was loaded before it, that there
-// is none, must not be believed by step 2 in the same transaction: it would
-// fail the activity with a response that was a success.
+// Step 1 changes where a result is. Step 2 in the same transaction must not trust an earlier
+// load that found no result: it would fail the activity in spite of a successful response.
 func TestStep2DoesNotBelieveAnOldLoad(t *testing.T) {
 	t.Parallel()
 	w, a := atLeg2(t, stepwise)

@@ -10,10 +10,9 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// C5, C10: what an engine cannot handle (a flow that its build does not read,
-// an answer that does not decode) is held once. A further delivery of what has
-// ended or is held writes nothing: it must not take a healthy job out of
-// service, nor add a dead letter for each delivery.
+// C5, C10: a message that an engine cannot handle (its build cannot read the flow, an answer
+// does not decode) is held once. A further delivery of an ended or held message writes nothing:
+// it must neither quarantine a healthy job nor add a dead letter each time.
 func TestC5HoldOfWhatHasEnded(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("flow chain version 1 does not compile with this build")
@@ -39,14 +38,14 @@ func TestC5HoldOfWhatHasEnded(t *testing.T) {
 	require.Equal(t, journal.JobOpen, w.state.Job.State)
 }
 
-// C15: a message that was accepted before a close cancelled its row has only
-// markers left to set. Where even that is refused, the closed job stays as it is.
+// C15: a message that was accepted before a close cancelled its row has only markers left to
+// set. If even these are refused, the closed job stays as it is.
 func TestC15HoldAfterClose(t *testing.T) {
 	t.Parallel()
 	w, a := atLeg2(t, collation.Mode{Resend: 1e6, Stepwise: true})
 	m := respond(a, ok(`{"x":1}`))
 	w.forget()
-	w.commit(w.step(&m)) // entered, and no more
+	w.commit(w.step(&m)) // entered only
 	o := &collation.InterruptOrder{Code: 410, Reason: "enough", Throw: true}
 	row, err := o.Row(journal.GUID{7}, w.state.Job.ID, w.state.Now)
 	require.NoError(t, err)

@@ -1,8 +1,8 @@
 package collation
 
-// A hook is answered by a signal, a time, or whichever comes first. It reads the
-// results that key and time mention, then its wait; decides which rival was first,
-// and which pass; writes the wait, the timer and the bound.
+// A hook is answered by a signal or a time, whichever comes first. It reads the results that
+// key and time mention, later its wait. It decides which rival was first, and in which pass. It
+// writes the wait, the timer and the bound.
 
 import (
 	"fmt"
@@ -11,8 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// hook registers what a hook waits for: a signal, a time, or whichever comes
-// first, and the bound of both.
+// hook registers the wait, the timer and the bound of a hook.
 func (b *builder) hook(t *task) error {
 	var at Micros
 	var name string
@@ -47,8 +46,7 @@ func (b *builder) hook(t *task) error {
 	return nil
 }
 
-// bound is the answer that ends an activity which nobody ends within its time
-// (E9).
+// bound registers the answer that ends an activity when its `within` has passed (E9).
 func (b *builder) bound(t *task) {
 	if t.act.Within <= 0 {
 		return
@@ -60,7 +58,7 @@ func (b *builder) bound(t *task) {
 	}, t.key)
 }
 
-// still lets a rival of a signal in while the wait stands.
+// still accepts a rival of a signal as long as the wait is open.
 func (b *builder) still(wait journal.GUID) (Outcome, error) {
 	w, err := b.waiting(wait)
 	if w == nil {
@@ -69,8 +67,7 @@ func (b *builder) still(wait journal.GUID) (Outcome, error) {
 	return "", nil
 }
 
-// afterPasses lets the message that ends a repeating hook wait for the passes
-// before it.
+// afterPasses makes the message that ends a repeating hook wait for the passes before it.
 func (b *builder) afterPasses(bySignal bool) (Outcome, error) {
 	if err := b.everything(); err != nil {
 		return "", err
@@ -87,7 +84,7 @@ func (b *builder) afterPasses(bySignal bool) (Outcome, error) {
 	return "", nil
 }
 
-// signal is what a hook's `output` sees as signal, nil when a timer woke it.
+// signal is the variable `signal` of a hook's `output`; nil when a timer woke the hook.
 func (b *builder) signal() []byte {
 	if b.response == nil || b.response.By != journal.BySignal {
 		return nil

@@ -7,12 +7,12 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// MaxHot bounds the instances, results and rows of a state that is kept: each
-// decision copies it, so that it must not grow with the history of its job (J2).
+// MaxHot bounds the instances, results and rows of a state that is kept. Each decision copies
+// them, so they must not grow with the job's history (J2).
 const MaxHot = 1024
 
-// Fork copies the state for a decision that may come to nothing. What the members
-// point to is shared: Apply replaces it and never changes it.
+// Fork copies the state for a decision that may be dropped. The values that the maps point to
+// are shared: Apply replaces them and never changes them.
 func (s *State) Fork(now Micros) *State {
 	f := *s
 	f.Now = now
@@ -21,9 +21,9 @@ func (s *State) Fork(now Micros) *State {
 	return &f
 }
 
-// Keep leaves of a committed state what may be kept as hot, and reports whether it
-// may be at all (W6): an open job that the state holds whole, with nothing that
-// other jobs or signals change. What is left has no member for what is not there.
+// Keep reports whether a committed state may be kept as hot state (W6), and reduces it to what
+// may be kept. The job has to be open and whole, with nothing that other jobs or signals
+// change. No nil members are left.
 func (s *State) Keep() bool {
 	if !s.Whole || s.Job.State != journal.JobOpen || len(s.Instances)+len(s.Results)+len(s.Rows) > MaxHot {
 		return false
@@ -47,7 +47,7 @@ func (s *State) Keep() bool {
 	return true
 }
 
-// Sizes of what a hot state consists of, roughly, in bytes.
+// Approximate sizes of the parts of a hot state, in bytes.
 const (
 	hotState    = 1 << 10
 	hotInstance = 300
@@ -55,7 +55,7 @@ const (
 	hotResult   = 200
 )
 
-// Size is about how many bytes a state takes that is kept.
+// Size is roughly how many bytes a kept state takes.
 func (s *State) Size() int {
 	n := hotState + len(s.Instances)*hotInstance + len(s.Rows)*hotRow + len(s.Results)*hotResult
 	for _, r := range s.Rows {

@@ -26,8 +26,7 @@ const (
 	labelUndo     = "quipu-undo-v1"
 )
 
-// NewJobID derives the id of one generation of a key (C8). Ids of a key that
-// is used again share nothing with those of its predecessor.
+// NewJobID derives the id of one generation of a key (C8). No two generations share an id.
 func NewJobID(space, key string, generation int64) journal.JobID {
 	return journal.JobID(newGUID(labelStart, text(space), text(key), number(generation)))
 }
@@ -57,8 +56,8 @@ func OperatorGUID(message journal.GUID, action string, n int) journal.GUID {
 	return newGUID(labelMessage, id(message), text(action), number(int64(n)))
 }
 
-// Mailbox is where the signals of one topic and key meet their waits: it stands
-// in the place of a job, since a signal is addressed to none.
+// Mailbox is where the signals of one topic and key meet their waits. A signal is addressed to
+// no job, so the mailbox stands in the place of one.
 func Mailbox(space, topic, key string) journal.JobID {
 	return journal.JobID(newGUID(labelMailbox, text(space), text(topic), text(key)))
 }
@@ -72,9 +71,9 @@ func SignalGUID(space, topic, key, caller string) journal.GUID {
 // SentGUID derives the GUID of the signal that a signal activity sends.
 func SentGUID(leg1 journal.GUID) journal.GUID { return newGUID(labelSignal, id(leg1)) }
 
-// WakeUpGUID derives the GUID of a wake-up (1.4): by is signal or timer, name
-// that of the wait; a hook's has none. A repeating hook's wait has it for its
-// base, see SignalledGUID.
+// WakeUpGUID derives the GUID of a wake-up (1.4). by is signal or timer; name is that of the
+// wait, and empty for a hook. For a repeating hook it is the GUID of the wait, from which
+// SignalledGUID derives the wake-ups.
 func WakeUpGUID(leg1 journal.GUID, by journal.By, name string) journal.GUID {
 	return newGUID(labelWakeUp, id(leg1), text(string(by)), text(name))
 }
@@ -87,21 +86,21 @@ func SignalledGUID(wait, signal journal.GUID) journal.GUID {
 // CycleGUID derives the GUID of a cycle's message from its Leg1's.
 func CycleGUID(leg1 journal.GUID) journal.GUID { return newGUID(labelCycle, id(leg1)) }
 
-// JoinGUID derives the GUID of a join's Leg1 message: of whichever arrival
+// JoinGUID derives the GUID of a join's Leg1 message. It is the same whichever arrival
 // dispatches it (1.4).
 func JoinGUID(job journal.JobID, join string, dad DAD) journal.GUID {
 	return newGUID(labelJoin, id(journal.GUID(job)), text(join), text(string(dad)))
 }
 
-// ChildID derives the id of the child that an await starts in its given turn,
-// and so the GUID of its start message (1.4).
+// ChildID derives the id of the child that an await starts in the given turn. The GUID of the
+// child's start message follows from it (1.4).
 func ChildID(leg1 journal.GUID, turn int) journal.JobID {
 	return journal.JobID(newGUID(labelChild, id(leg1), number(int64(turn))))
 }
 
-// PauseGUID derives how a pause of a durable function is known: a sleep by its
-// wake-up, a signal by its wait, a child by its start (1.4). The position is part
-// of it, so that a name which a branch that lost has used can be used again.
+// PauseGUID derives the GUID of a pause of a durable function: of the wake-up for a sleep, of
+// the wait for a signal, of the start for a child (1.4). It includes the position, so that a
+// name that a losing branch has used can be used again.
 func PauseGUID(request journal.GUID, p journal.PauseRef) journal.GUID {
 	switch p.Kind {
 	case journal.PauseChild:
@@ -117,17 +116,16 @@ func NamedChild(request journal.GUID, p journal.PauseRef) journal.JobID {
 	return journal.JobID(newGUID(labelChild, id(request), text(placed(p))))
 }
 
-// placed tells equal names apart: positions have no '@'.
+// placed tells equal names apart by position; a position contains no '@'.
 func placed(p journal.PauseRef) string { return p.Name + "@" + p.Position }
 
-// UndoID derives the id of the job that runs the compensations of a function that
-// was ended by somebody else (3.5).
+// UndoID derives the id of the job that compensates a function that somebody else ended (3.5).
 func UndoID(request journal.GUID) journal.JobID {
 	return journal.JobID(newGUID(labelUndo, id(request)))
 }
 
-// TimeoutGUID derives the GUID of the wake-up that ends a function's wait for a
-// signal at its bound.
+// TimeoutGUID derives the GUID of the wake-up that ends a function's wait for a signal when its
+// bound has passed.
 func TimeoutGUID(wait journal.GUID) journal.GUID { return newGUID(labelWakeUp, id(wait)) }
 
 // OutcomeGUID derives the GUID of a child's outcome.
@@ -135,8 +133,7 @@ func OutcomeGUID(start journal.GUID, turn int) journal.GUID {
 	return newGUID(labelOutcome, id(start), number(int64(turn)))
 }
 
-// InterruptGUID derives the GUID of an interrupt of the target that the message
-// sender sends.
+// InterruptGUID derives the GUID of an interrupt that the message sender sends to the target.
 func InterruptGUID(sender journal.GUID, target journal.JobID) journal.GUID {
 	return newGUID(labelStop, id(sender), id(journal.GUID(target)))
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// TestGoldenIdentifiers pins every id of C8. A change here makes a system that
-// no longer recognises its own messages.
+// TestGoldenIdentifiers pins every id of C8. After a change here a system no longer recognises
+// its own messages.
 func TestGoldenIdentifiers(t *testing.T) {
 	t.Parallel()
 	job := collation.NewJobID("shop", "order-42", 1)
@@ -66,8 +66,8 @@ func pause(k journal.PauseKind) journal.PauseRef {
 	return journal.PauseRef{Kind: k, Name: "nap", Position: "2.1"}
 }
 
-// TestReadersDeriveTheSame: what the codec and replay derive by their own code is
-// what is derived here (C8, W12).
+// TestReadersDeriveTheSame: the codec and replay derive the same ids by their own code (C8,
+// W12).
 func TestReadersDeriveTheSame(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -102,7 +102,7 @@ func TestReadersDeriveTheSame(t *testing.T) {
 		} {
 			require.Equal(t, pair[0], pair[1], what)
 		}
-		// A child's Leg1 follows whole: its address, too.
+		// A child's Leg1 is implied whole, with its address.
 		body := journal.Encode(&journal.Entry{Kind: journal.KindSignal, GUID: g, DAD: string(dad), Dispatched: []journal.Dispatched{{
 			GUID: collation.Leg1GUID(g, "w", dad.Child()), Kind: journal.MessageLeg1, Activity: "w", DAD: string(dad.Child()),
 		}}})
@@ -110,8 +110,8 @@ func TestReadersDeriveTheSame(t *testing.T) {
 	})
 }
 
-// TestFieldsAreLengthPrefixed: what moves from one field into its neighbour
-// gives another id (C8).
+// TestFieldsAreLengthPrefixed: text that moves from one field to the next gives another id
+// (C8).
 func TestFieldsAreLengthPrefixed(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -127,8 +127,7 @@ func TestFieldsAreLengthPrefixed(t *testing.T) {
 	})
 }
 
-// TestGenerationsShareNoIDs: a key that is used again never meets the ids of
-// its predecessor (C8).
+// TestGenerationsShareNoIDs: a key that is used again shares no ids with its predecessor (C8).
 func TestGenerationsShareNoIDs(t *testing.T) {
 	t.Parallel()
 	seen := map[journal.GUID]bool{}

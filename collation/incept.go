@@ -7,7 +7,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Inception is what the starter of a job knows (1.11).
+// Inception is the input of Incept: what the starter of a job knows (1.11).
 type Inception struct {
 	Space      string
 	Key        string
@@ -18,34 +18,33 @@ type Inception struct {
 	Trace      string
 	Tags       []string // sorted
 	Now        Micros
-	At         Micros        // when it is to start; Never, or a time that has passed: at once
+	At         Micros        // when the job is to start; Never or a past time: at once
 	Keep       time.Duration // of the flow: how long the closed job is kept; 0: for good
 	Publish    bool          // the starter publishes the row itself, at once
-	// Order is set for a job that an await, or a function, starts: the row of its
-	// start, which stands already, and Parent, who ordered it.
+	// Order is set for a job that an await or a function starts: the start row, which exists
+	// already. Parent is then who ordered it.
 	Order  *Row
 	Parent *journal.Parent
 	// From is set for a job that resumes another, with Generation.
 	From *journal.From
-	// Active says that the flow's version holds only while it is the one for new
-	// jobs.
+	// Active says that the inception holds only if the flow's version is the active one.
 	Active bool
 }
 
-// Holder is what has a key: a job or, in state expired, its tombstone; without an id
-// one that has ended, in the highest generation that it may have had (W11).
+// Holder is what has a key: a job or, in state expired, its tombstone. If ID is zero the
+// tombstone has ended too, and Generation is the highest that the key may have had (W11).
 type Holder struct {
 	ID         journal.JobID
 	Generation int64
 	State      journal.JobState
 	Flow       journal.FlowRef
 	Input      []byte // of a tombstone nil
-	// Floor is that of the space: the next generation is above it, too.
+	// Floor is the space's floor of generations: the next generation lies above it, too.
 	Floor int64
 }
 
-// Begin decides on a start (1.11): nil where a job has the key, otherwise the plan
-// of its inception, in the generation behind that of a tombstone.
+// Begin decides on a start (1.11). If a job has the key it returns nil, otherwise the plan of
+// the inception, in the generation after the tombstone's.
 func Begin(in Inception, held *Holder, mode Mode) *Plan {
 	in.Generation = 1
 	if held != nil {
@@ -57,8 +56,8 @@ func Begin(in Inception, held *Holder, mode Mode) *Plan {
 	return Incept(in, mode)
 }
 
-// Born is the state in which a job begins, with its inception applied: all that
-// there is of it. Head has no hash yet.
+// Born is the whole state of a job right after its inception, which is applied. Head has no
+// hash yet.
 func Born(p *Plan, f *flow.Flow) *State {
 	e := p.Entry
 	s := &State{
@@ -75,9 +74,9 @@ func Born(p *Plan, f *flow.Flow) *State {
 	return s
 }
 
-// FoldStart decides the start message of a job that is just being begun, so that
-// its first steps commit with its inception (C11, W9). Nil: the message goes its
-// own way, since it needs what other jobs have, or would not be done.
+// FoldStart decides the start message of a job that is about to begin, so that its first steps
+// commit with the inception (C11, W9). nil: the message is sent instead, because it needs state
+// of other jobs or would not be finished.
 func FoldStart(s *State, mode Mode) *Plan {
 	start := s.Job.ID.Start()
 	if row := s.Rows[start]; mode.Stepwise || !mode.Fold || row != nil && row.NextAt > s.Now && row.Publication == 0 {
@@ -98,11 +97,11 @@ func FoldStart(s *State, mode Mode) *Plan {
 	return nil
 }
 
-// maxFoldLoads bounds how often a start may find that something is not there.
+// maxFoldLoads bounds the rounds in which a start asks for state that does not exist.
 const maxFoldLoads = 32
 
-// absent notes of a job that is being born that what the need names is not there:
-// false where it is not the job's own.
+// absent notes that what the need names does not exist, since the job is only beginning. It
+// returns false for state that is not the job's own.
 func (s *State) absent(n *Need) bool {
 	if len(n.Keys) > 0 || len(n.Past) > 0 || len(n.Pauses) > 0 || len(n.Ends) > 0 || n.Close {
 		return false
@@ -131,7 +130,7 @@ func (s *State) absent(n *Need) bool {
 	return true
 }
 
-// know makes a key a member that was asked for and is not there.
+// know notes that the key was asked for and has nothing, unless it has something.
 func know[K comparable, V any](m map[K]V, k K) {
 	if _, known := m[k]; !known {
 		var none V
@@ -139,9 +138,8 @@ func know[K comparable, V any](m map[K]V, k K) {
 	}
 }
 
-// Incept gives the plan of the starter's own transaction: job row, trigger
-// ledger, receipt, entry `created`, dispatch row. The job's id is the GUID of
-// its start message.
+// Incept makes the plan of the starter's own transaction: job row, trigger ledger, receipt,
+// entry `created`, dispatch row. The job's id is the GUID of its start message.
 func Incept(in Inception, mode Mode) *Plan {
 	id := NewJobID(in.Space, in.Key, in.Generation)
 	if in.Order != nil {
@@ -184,8 +182,8 @@ func Incept(in Inception, mode Mode) *Plan {
 		p.Insert = []Row{row}
 		return p
 	}
-	// It stands, as the row of the start: addressed to the trigger now, and
-	// nobody takes it back any more.
+	// The start row exists already. From now on it is addressed to the trigger, and no parent
+	// cancels it any more.
 	standing := *in.Order
 	standing.Activity, standing.DAD, standing.Origin = row.Activity, row.DAD, row.Origin
 	standing.Sender, standing.Undo = journal.JobID{}, false
@@ -194,9 +192,8 @@ func Incept(in Inception, mode Mode) *Plan {
 	return p
 }
 
-// published sets the row to what it is once its first publication of this turn
-// went out: the committer publishes right after its commit, and the row is due
-// again when the message should long have been handled (T2).
+// published marks the row as published once in this turn: the committer publishes right after
+// its commit. The row is due again when the message should long have been handled (T2).
 func (r *Row) published(now Micros, mode *Mode) {
 	r.Publication++
 	r.PublishedAt = now

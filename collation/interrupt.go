@@ -1,8 +1,8 @@
 package collation
 
-// An interrupt closes a job from inside or outside. It reads every row and wait of
-// the job, or which job has a key; decides whom it ends, and who of its children
-// goes with it; writes the close, or an interrupt to another job.
+// An interrupt closes a job from inside or outside. It reads every row and wait of the job, or
+// which job has a key. It decides which job ends and which of its children end with it. It
+// writes the close, or an interrupt to another job.
 
 import (
 	"bytes"
@@ -13,14 +13,14 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Classes of the errors that an interrupt makes.
+// Classes of the errors of interrupts.
 const (
 	classInterrupted = "interrupted"
 	classNotFound    = "not_found"
 )
 
-// interrupts is the Leg1 of an interrupt: of its own job it closes the job
-// (category C), of another it sends a message (category B).
+// interrupts is the Leg1 of an interrupt activity. It closes its own job (category C), or sends
+// a message to another (category B).
 func (b *builder) interrupts(t *task) error {
 	x, err := b.act.Interrupt(t)
 	if err != nil {
@@ -49,8 +49,8 @@ func (b *builder) interrupts(t *task) error {
 	return b.stepsWith(&journal.Result{Code: CodeOK, Output: []byte(`{"id":"` + target.String() + `"}`)}, &row)
 }
 
-// interruptOwn closes the job by its own interrupt: the Leg1's GUID has the
-// snapshot and step 3 (1.11).
+// interruptOwn closes the job by its own interrupt. The receipt of the Leg1 message has the
+// close and step 3 (1.11).
 func (b *builder) interruptOwn(o *InterruptOrder) error {
 	if err := b.everything(); err != nil {
 		return err
@@ -61,9 +61,9 @@ func (b *builder) interruptOwn(o *InterruptOrder) error {
 	return b.halt(o, 1)
 }
 
-// interrupted handles an interrupt that is addressed to the job (C15). Of one that is
-// closed nothing is written to the journal (W12), unless that tells of the interrupt
-// already: it was held, and somebody has released it.
+// interrupted handles an interrupt that is addressed to the job (C15). For a closed job nothing
+// is written to the journal (W12), unless the journal mentions the interrupt already: it was
+// held, and an operator has released it.
 func (b *builder) interrupted() error {
 	switch closed := b.s.Job.State.Closed(); {
 	case b.receipt != nil:
@@ -88,8 +88,8 @@ func (b *builder) interrupted() error {
 	return b.halt(o, 0)
 }
 
-// halt closes the job by an interrupt; own obligations end with its message,
-// the others are abandoned.
+// halt closes the job by an interrupt. own is how many obligations end with its message; the
+// others are abandoned.
 func (b *builder) halt(o *InterruptOrder, own int64) error {
 	ledger, err := GUIDLedger(0).SetStep1()
 	if err == nil {
@@ -130,9 +130,9 @@ func (b *builder) descend(o *InterruptOrder) error {
 			continue
 		}
 		if b.s.Rows[OutcomeGUID(i.Child.Start(), i.Turn)] != nil {
-			continue // it has ended, or was refused and never began
+			continue // it has ended, or it was refused
 		}
-		if row := b.s.Rows[i.Child.Start()]; row == nil || row.Sender != b.m.Job { // otherwise it is taken back
+		if row := b.s.Rows[i.Child.Start()]; row == nil || row.Sender != b.m.Job { // else its start is cancelled
 			children = append(children, i.Child)
 		}
 	}

@@ -1,15 +1,14 @@
 package collation
 
-// A join counts the decided transitions that lead to it. It reads the instances of
-// joins, decides which arrival settles one, and writes their ledgers and the Leg1
-// messages that follow.
+// A join counts the decided transitions that lead to it. It reads the instances of joins. It
+// decides which arrival settles a join. It writes the ledgers, and the Leg1 messages that
+// follow.
 
 import "github.com/quipu-journal/quipu/flow"
 
-// children decides every transition of the message's activity: dispatches those
-// that are taken, and tells joins of the others (1.10). It returns how many
-// Leg1 messages were dispatched: N of rule C13. What one of them misses is put
-// off: one trip loads what all of them miss.
+// children decides every transition of the message's activity: it dispatches the taken ones and
+// tells joins of the others (1.10). n is the number of dispatched Leg1 messages, the N of C13.
+// Needs are put off, so that one trip loads what all transitions miss.
 func (b *builder) children(taken map[*flow.Transition]bool) (n int, err error) {
 	for _, t := range b.act.Out {
 		switch {
@@ -29,8 +28,7 @@ func (b *builder) children(taken map[*flow.Transition]bool) (n int, err error) {
 	return n, b.missing()
 }
 
-// skip passes on that an activity is skipped at its address: all its
-// transitions are.
+// skip passes on that an activity is skipped at its address: all its transitions are skipped.
 func (b *builder) skip(act *flow.Activity, dad DAD, n *int) error {
 	for _, t := range act.Out {
 		var err error
@@ -47,16 +45,15 @@ func (b *builder) skip(act *flow.Activity, dad DAD, n *int) error {
 	return b.missing()
 }
 
-// arrive counts one decided transition at a join, whose address is that of its
-// immediate dominator plus one segment: from is the address of the activity
-// that the transition leaves. The arrival that settles the join dispatches it,
-// or passes on that it is skipped.
+// arrive counts one decided transition at a join. from is the address of the activity that the
+// transition leaves; the join's own is that of its immediate dominator plus one segment. The
+// arrival that settles the join dispatches it, or passes on that it is skipped.
 func (b *builder) arrive(join *flow.Activity, taken bool, from DAD, n *int) error {
 	key := InstanceKey{join.Name, from.Prefix(join.Parent.Depth + 1).Child()}
 	asked := b.asked(key)
 	inst, err := b.instance(key)
 	if err != nil && !taken && !asked {
-		return b.skip(join, key.DAD, n) // it may pass on that it is skipped: all are asked for at once
+		return b.skip(join, key.DAD, n) // it may be skipped: ask for what follows too
 	}
 	if err != nil {
 		return err

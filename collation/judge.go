@@ -1,8 +1,8 @@
 package collation
 
-// What an operator says of an effect. It reads all that are recorded of the request,
-// and the reason of the dead letter; it decides which one is meant, and what becomes of
-// it; it writes the effect, with its outcome on the request's chain (3.3).
+// This is what an operator says of an effect. It reads all effects of the request, and the
+// reason of the dead letter. It decides which effect is meant, and what becomes of it. It
+// writes the effect, and its outcome on the request's chain (3.3).
 
 import (
 	"bytes"
@@ -16,24 +16,23 @@ import (
 // Decision is what an action does to one effect.
 type Decision string
 
-// The decisions. Each but the first changes the effect that comes with it.
+// The decisions. All but the first change the effect that Judge returns.
 const (
-	LeaveEffects  Decision = ""         // none is meant
+	LeaveEffects  Decision = ""         // no effect is meant
 	EffectUndone  Decision = "not done" // an unfinished one gets the outcome not done
 	EffectDone    Decision = "done"     // an unfinished one gets the result of the action
 	EffectVoided  Decision = "voided"   // a completed one becomes not done
 	EffectVouched Decision = "vouched"  // a completed one is confirmed
 )
 
-// Judge says what a retry or done does to the effects of its request (3.3). With
-// no effect named it is the only one in doubt, of which the dead letter's reason says
-// what it can be: of one about an unknown outcome an unfinished Guarded effect, for
-// done also an Idempotent one or else a completed one that a verifier may doubt; of
-// one about a doubt that; of one about a compensation the one that is run now. What
-// is confirmed has its own result, or null for whatever that is. A dead letter about
-// something else is no answer about an effect: its retry only releases the row. A
-// retry never voids what it was not told to. ErrRejected where several are in doubt,
-// which it lists, or where nothing can be said of the named one.
+// Judge says what a retry or a done does to the effects of its request (3.3). If the action
+// names no effect, it means the only one in doubt, and the dead letter's reason says which can
+// be. Of an unknown outcome it is an unfinished Guarded effect; for done it may also be an
+// unfinished Idempotent one, or a completed one that a verifier may doubt. Of a verifier's doubt
+// done means such a completed one, of a compensation the one that runs now. For other reasons
+// no effect is in doubt, and a retry only releases the row. A completed effect is confirmed with
+// its own result, or with null for whatever it is. A retry voids no effect that it does not name.
+// ErrRejected: several are in doubt (the error lists them), or the action does not fit.
 func (a *Action) Judge(reason string, effects []EffectRow) (Decision, *EffectRow, error) {
 	if a.Effect != (journal.Digest{}) {
 		for i := range effects {
@@ -66,8 +65,8 @@ func (a *Action) Judge(reason string, effects []EffectRow) (Decision, *EffectRow
 	return LeaveEffects, nil, nil
 }
 
-// judge records what the operator says of an effect of the request: the action's
-// entry names it, and the request's chain has its outcome (3.3).
+// judge records what the operator says of an effect: the action's entry names the effect, and
+// the request's chain gets its outcome (3.3).
 func (w *writer) judge(row *Row, reason string, a *Action, record []EffectRow) error {
 	decision, met, err := a.Judge(reason, record)
 	if err != nil || decision == LeaveEffects {
@@ -91,20 +90,20 @@ func (w *writer) judge(row *Row, reason string, a *Action, record []EffectRow) e
 	case EffectVouched:
 		f.Vouched = true
 	}
-	if decision != EffectVouched { // whose outcome is what it was
+	if decision != EffectVouched { // vouched: the recorded outcome stays
 		f.Result, f.Error = e.Result, e.Error
 		c := Chain{Job: w.s.Job, Request: row.GUID, Head: row.Effects, Now: w.s.Now}
 		c.record(x, kind, w.mode.Writer, &e, w.mode)
 	}
-	x.Effect, x.Row = f, nil // the row is the plan's
+	x.Effect, x.Row = f, nil // the plan writes the row anyway
 	w.p.Chain = x
 	return nil
 }
 
-// doubts are what the action means of effects without a name, the first first.
+// doubts lists, in order of preference, which effects an action without a name may mean.
 func (a *Action) doubts(reason string, effects []EffectRow) []func(*EffectRow) bool {
 	switch {
-	case a.Done != nil && reason == ClassUndo: // Idempotent ones are those of a job of compensations
+	case a.Done != nil && reason == ClassUndo: // in a compensating job they are Idempotent
 		return []func(*EffectRow) bool{running(effects), unfinished(ClassIdempotent)}
 	case a.Done != nil && reason == ClassConfirm:
 		return []func(*EffectRow) bool{doubtful}
@@ -142,8 +141,8 @@ func unfinished(class string) func(*EffectRow) bool {
 	return func(f *EffectRow) bool { return f.State == EffectStarted && f.Class == class }
 }
 
-// running is the compensation that is run now: the latest registered of those that
-// have not run. The others run in their turn.
+// running matches the compensation that runs now: of those that have not run, the one that was
+// registered last.
 func running(effects []EffectRow) func(*EffectRow) bool {
 	last := journal.Digest{}
 	for i := range effects {
@@ -154,7 +153,7 @@ func running(effects []EffectRow) func(*EffectRow) bool {
 	return func(f *EffectRow) bool { return f.Class == ClassUndo && f.Key == last }
 }
 
-// doubtful are completed effects that a verifier is asked about.
+// doubtful matches completed effects that a verifier may be asked about.
 func doubtful(f *EffectRow) bool {
 	return f.State == EffectCompleted && f.Error == nil && !f.Vouched &&
 		(f.Class == ClassGuarded || f.Class == ClassIdempotent)

@@ -8,7 +8,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// What an operator says of one effect that he names, by its class and state (3.3).
+// What an operator may say of an effect that the action names, by class and state (3.3).
 func TestJudgeNamed(t *testing.T) {
 	t.Parallel()
 	const refused = Decision("refused")
@@ -46,8 +46,8 @@ func TestJudgeNamed(t *testing.T) {
 	}
 }
 
-// Where nobody names an effect, an unfinished Guarded one goes before the others,
-// and a retry touches nothing else.
+// If no effect is named, an unfinished Guarded one goes before the others, and a retry touches
+// nothing else.
 func TestJudgeUnnamed(t *testing.T) {
 	t.Parallel()
 	guarded := EffectRow{Key: journal.Digest{1}, Name: "pay", Class: ClassGuarded, State: EffectStarted}
@@ -59,7 +59,7 @@ func TestJudgeUnnamed(t *testing.T) {
 	flight := EffectRow{Key: journal.Digest{7}, Name: "undo:flight", Class: ClassUndo, State: EffectStarted}
 	for name, c := range map[string]struct {
 		effects     []EffectRow
-		retry, done string // the effect that is meant; "-" none, "?" refused
+		retry, done string // the effect that is meant; "-": none, "?": refused
 	}{
 		"nothing":                 {nil, "-", "?"},
 		"an unfinished one":       {[]EffectRow{sent, log, guarded, seen}, "pay", "pay"},
@@ -98,8 +98,8 @@ func TestJudgeUnnamed(t *testing.T) {
 	require.ErrorContains(t, err, "and 10 more")
 }
 
-// TestE10ALetterIsAskedWhatItAsks: an operator who answers a dead letter about
-// something else says nothing of a Guarded effect that is unfinished, too.
+// TestE10ALetterIsAskedWhatItAsks: an answer to a dead letter about something else says nothing
+// of an unfinished Guarded effect.
 func TestE10ALetterIsAskedWhatItAsks(t *testing.T) {
 	t.Parallel()
 	pay := EffectRow{Key: journal.Digest{1}, Name: "pay", Class: ClassGuarded, State: EffectStarted}

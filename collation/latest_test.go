@@ -9,9 +9,9 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// C11: two passes of one loop are open at a time, and the message that was
-// accepted first closes the job. Stepwise, its step 2 decides by the same output
-// of the flow as its step 3 tells: that of the later pass.
+// C11: two passes of one loop are open, and the message accepted first closes the job. With
+// Stepwise, its step 2 must decide by the same output of the flow that step 3 records: that of
+// the later pass.
 func TestC11StepsSeeOneLatestResult(t *testing.T) {
 	t.Parallel()
 	f, err := flow.Parse("flow.yaml", []byte(`
@@ -34,7 +34,7 @@ transitions:
 	}
 	require.Len(t, w.asked, 2)
 	first := respond(&w.asked[0], ok(`{"x":1}`))
-	w.commitOnce(first) // accepted, and no more for now
+	w.commitOnce(first) // accepted only
 	w.handle(respond(&w.asked[1], ok(`{}`)))
 	w.handle(first)
 	require.Equal(t, journal.JobFailed, w.state.Job.State, "the later pass has no x")

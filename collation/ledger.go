@@ -18,8 +18,7 @@ const (
 	unitStep3    = 100_000_000         // GUID, position 7
 )
 
-// Ceilings of the counters (C4). From StuckLeg1 on only an operator may enter
-// a Leg1 again.
+// Ceilings of the counters (C4). From StuckLeg1 on only an operator may let a Leg1 enter again.
 const (
 	MaxLeg1     = 99
 	StuckLeg1   = 90
@@ -30,14 +29,13 @@ const (
 // ErrCeiling says that a counter is full: its instance is stuck (C4).
 var ErrCeiling = errors.New("ledger counter at its ceiling")
 
-// ErrDigit says that a digit change is against the laws C1–C4: the state that
-// asked for it is broken.
+// ErrDigit says that a digit change breaks the laws C1–C4, so the state behind it is broken.
 var ErrDigit = errors.New("unlawful digit change")
 
 // ActivityLedger is the ledger of one instance (1.2).
 type ActivityLedger journal.Ledger
 
-// TriggerBorn is the ledger that a trigger has from its inception (1.11).
+// TriggerBorn is the ledger of a trigger right after the inception (1.11).
 const TriggerBorn ActivityLedger = 101_100_000_000_001
 
 // String returns the 15 digits.
@@ -75,7 +73,7 @@ func (l ActivityLedger) EnterLeg1() (ActivityLedger, error) {
 	return l + unitLeg1, nil
 }
 
-// CompleteLeg1 sets +100B (1.6).
+// CompleteLeg1 sets position 4 (+100B, 1.6).
 func (l ActivityLedger) CompleteLeg1() (ActivityLedger, error) {
 	if l.Leg1Complete() || l.Leg1Entries() == 0 {
 		return l, fmt.Errorf("%w: Leg1 completed out of turn, ledger %s", ErrDigit, l)
@@ -83,8 +81,8 @@ func (l ActivityLedger) CompleteLeg1() (ActivityLedger, error) {
 	return l + unitComplete, nil
 }
 
-// PreSeed counts the first pass of a pivot, whose Leg1 makes it: the first
-// re-entry then has ordinal 2 and index 1 (1.11).
+// PreSeed counts the first pass of a pivot, which its Leg1 makes. The first re-entry then has
+// ordinal 2 and index 1 (1.11).
 func (l ActivityLedger) PreSeed() (ActivityLedger, error) {
 	if l.State() != 0 || !l.Leg1Complete() || l.Leg2Entries() != 0 {
 		return l, fmt.Errorf("%w: pre-seeded out of turn, ledger %s", ErrDigit, l)
@@ -116,7 +114,7 @@ func (l ActivityLedger) AcceptLeg2() (ActivityLedger, error) {
 	return l + 1, nil
 }
 
-// Finalize sets +200T: the activity has ended (1.7).
+// Finalize sets position 1 to 2 (+200T): the activity has ended (1.7).
 func (l ActivityLedger) Finalize() (ActivityLedger, error) {
 	if l.State() != 0 || !l.Leg1Complete() {
 		return l, fmt.Errorf("%w: finalized out of turn, ledger %s", ErrDigit, l)
@@ -124,8 +122,8 @@ func (l ActivityLedger) Finalize() (ActivityLedger, error) {
 	return l + 2*unitState, nil
 }
 
-// Valid checks the laws that hold for every activity ledger by itself (C4).
-// join says whether positions 5–7 may be used.
+// Valid checks the laws that every single activity ledger obeys (C4). join says whether
+// positions 5–7 may be used.
 func (l ActivityLedger) Valid(join bool) error {
 	bad := func(what string) error { return fmt.Errorf("%w: %s, ledger %s", ErrDigit, what, l) }
 	switch {
@@ -147,9 +145,8 @@ func (l ActivityLedger) Valid(join bool) error {
 	return nil
 }
 
-// Grows reports whether every digit group of after is at least that of before:
-// a carry out of a group looks legal to an addition and is caught here (C1,
-// C4).
+// Grows reports whether no digit group of after is smaller than in l. It catches a carry out of
+// a group, which an addition alone does not show (C1, C4).
 func (l ActivityLedger) Grows(after ActivityLedger) bool {
 	return after.State() >= l.State() && after.Leg1Entries() >= l.Leg1Entries() &&
 		after/unitComplete%10 >= l/unitComplete%10 && after/unitTaken%10 >= l/unitTaken%10 &&
@@ -162,7 +159,7 @@ type GUIDLedger journal.Ledger
 // StartBorn is the ledger of a start message after its job's inception (1.11).
 const StartBorn GUIDLedger = unitTaken
 
-// Accepted is a fresh GUID ledger that holds the ordinal and nothing else.
+// Accepted is a new GUID ledger that holds only the ordinal.
 func Accepted(ordinal int) GUIDLedger { return GUIDLedger(ordinal) }
 
 // String returns the 15 digits.
@@ -183,26 +180,26 @@ func (l GUIDLedger) Step3() bool { return l/unitStep3%10 == 1 }
 // Ordinal is positions 8–15: the activity's Leg2 count at acceptance (C6).
 func (l GUIDLedger) Ordinal() int { return int(l % unitStep3) }
 
-// Complete reports whether no step is left: step 3 is due only with the
-// snapshot.
+// Complete reports whether no step is left. Step 3 is due only in the message that closed the
+// job.
 func (l GUIDLedger) Complete() bool { return l.Step2() && (!l.Closed() || l.Step3()) }
 
-// SetStep1 sets +10B.
+// SetStep1 sets position 5 (+10B).
 func (l GUIDLedger) SetStep1() (GUIDLedger, error) {
 	return l.set(unitTaken, !l.Step1() && !l.Step2())
 }
 
-// SetStep2 sets +1B.
+// SetStep2 sets position 6 (+1B).
 func (l GUIDLedger) SetStep2() (GUIDLedger, error) {
 	return l.set(unitStep2, l.Step1() && !l.Step2())
 }
 
-// SetClosed sets +100B, together with step 2.
+// SetClosed sets position 4 (+100B), together with step 2.
 func (l GUIDLedger) SetClosed() (GUIDLedger, error) {
 	return l.set(unitComplete, l.Step2() && !l.Closed())
 }
 
-// SetStep3 sets +100M.
+// SetStep3 sets position 7 (+100M).
 func (l GUIDLedger) SetStep3() (GUIDLedger, error) {
 	return l.set(unitStep3, l.Closed() && !l.Step3())
 }
@@ -214,7 +211,7 @@ func (l GUIDLedger) set(unit GUIDLedger, lawful bool) (GUIDLedger, error) {
 	return l + unit, nil
 }
 
-// Valid checks the laws that hold for every GUID ledger by itself (C4).
+// Valid checks the laws that every single GUID ledger obeys (C4).
 func (l GUIDLedger) Valid() error {
 	bad := func(what string) error { return fmt.Errorf("%w: %s, GUID ledger %s", ErrDigit, what, l) }
 	switch {
@@ -232,7 +229,7 @@ func (l GUIDLedger) Valid() error {
 	return nil
 }
 
-// Grows reports whether only unset markers were set and the ordinal stayed.
+// Grows reports whether after has all markers of l and the same ordinal.
 func (l GUIDLedger) Grows(after GUIDLedger) bool {
 	return after.Ordinal() == l.Ordinal() && after/unitComplete >= l/unitComplete &&
 		after/unitTaken%10 >= l/unitTaken%10 && after/unitStep2%10 >= l/unitStep2%10 && after/unitStep3%10 >= l/unitStep3%10

@@ -10,7 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// TestWorkedLedgers walks the ledgers of the spec's table (1.12).
+// TestWorkedLedgers walks the worked ledgers (1.12).
 func TestWorkedLedgers(t *testing.T) {
 	t.Parallel()
 	var a collation.ActivityLedger
@@ -61,7 +61,7 @@ func TestWorkedLedgers(t *testing.T) {
 	require.NoError(t, collation.StartBorn.Valid())
 }
 
-// TestWorkedGUIDLedgers walks the GUID ledgers of the spec's table (1.12).
+// TestWorkedGUIDLedgers walks the worked GUID ledgers (1.12).
 func TestWorkedGUIDLedgers(t *testing.T) {
 	t.Parallel()
 	g := collation.Accepted(1)
@@ -86,8 +86,7 @@ func TestWorkedGUIDLedgers(t *testing.T) {
 	require.Equal(t, 1, g.Ordinal())
 }
 
-// TestCeilings: checked before the increment, so that no carry ever happens
-// (C4).
+// TestCeilings: ceilings are checked before the increment, so that no carry happens (C4).
 func TestCeilings(t *testing.T) {
 	t.Parallel()
 	full := collation.ActivityLedger(99_000_000_000_000)
@@ -113,8 +112,7 @@ func TestCeilings(t *testing.T) {
 	require.NoError(t, last.Valid(false))
 }
 
-// TestMarkerDigitsAreSetOnce: a marker digit is never 2, whatever is asked
-// for (C3).
+// TestMarkerDigitsAreSetOnce: no operation makes a marker digit 2 (C3).
 func TestMarkerDigitsAreSetOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -150,8 +148,8 @@ func TestMarkerDigitsAreSetOnce(t *testing.T) {
 	}
 }
 
-// TestTwin runs random operations on a ledger and on a naive twin made of 15
-// characters: digits, refusals and laws must agree (C1–C4, 6.4).
+// TestTwin runs random operations on a ledger and on a naive twin of 15 characters: digits,
+// refusals and laws must agree (C1–C4, 6.4).
 func TestTwin(t *testing.T) {
 	t.Parallel()
 	starts := []collation.ActivityLedger{
@@ -192,8 +190,8 @@ func TestGUIDTwin(t *testing.T) {
 	})
 }
 
-// TestLawsAgreeWithTwin compares Valid and Grows with the twin's for any two
-// values: near each other, so that carries happen, and far apart.
+// TestLawsAgreeWithTwin compares Valid and Grows with the twin's for pairs of values: near each
+// other, so that carries happen, and far apart.
 func TestLawsAgreeWithTwin(t *testing.T) {
 	t.Parallel()
 	digits := rapid.SampledFrom([]int64{0, 0, 0, 1, 1, 2, 9})
@@ -226,8 +224,8 @@ func TestLawsAgreeWithTwin(t *testing.T) {
 	}
 }
 
-// TestCarryIsNoGrowth: an increment that carries into the next group ends in a
-// larger number, and is refused (C4).
+// TestCarryIsNoGrowth: an increment that carries into the next group makes a larger number, and
+// is still refused (C4).
 func TestCarryIsNoGrowth(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][2]collation.ActivityLedger{

@@ -8,10 +8,9 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// leg1 sends an activity's request, or does what has no response (1.6, 1.11).
-// Entry and work are one plan, except stepwise and for a message that came too
-// often already: that one is entered alone, so that one that kills its process
-// is counted.
+// leg1 sends an activity's request, or does the work of one that has no response (1.6, 1.11).
+// Entry and work are one plan, except under Stepwise and for a message that came too often.
+// That one commits its entry alone, so that it is counted even if its work kills the process.
 func (b *builder) leg1() error {
 	if b.receipt != nil {
 		return b.steps()
@@ -22,12 +21,12 @@ func (b *builder) leg1() error {
 	}
 	inst, err := b.instance(b.key)
 	if err != nil {
-		_, _ = b.task(b.key, b.act, b.m.GUID) // what its work needs, in the same trip
+		_, _ = b.task(b.key, b.act, b.m.GUID) // load what the work needs in the same trip
 		return err
 	}
 	b.entry(journal.KindLeg1)
 	if !b.m.Entered {
-		if inst.Ledger.Leg1Entries() >= StuckLeg1+b.row.Runs { // an entry more for each retry by an operator (C4)
+		if inst.Ledger.Leg1Entries() >= StuckLeg1+b.row.Runs { // one more for each retry (C4)
 			return fmt.Errorf("%w: %s entered its Leg1 %d times without completing it; an operator must retry or end it",
 				ErrCeiling, b.m.Activity, inst.Ledger.Leg1Entries())
 		}
@@ -42,10 +41,9 @@ func (b *builder) leg1() error {
 	return b.work()
 }
 
-// task is a Leg1 whose work is done: the message's own, or that of a child which is
-// folded (C11).
+// task is the work of one Leg1: the message's own, or that of a folded child (C11).
 type task struct {
-	flow.Scope // of its expressions
+	flow.Scope // for the task's expressions
 	key        InstanceKey
 	act        *flow.Activity
 	leg1       journal.GUID
@@ -56,7 +54,7 @@ func (b *builder) task(key InstanceKey, act *flow.Activity, leg1 journal.GUID) (
 	return &task{scope, key, act, leg1}, err
 }
 
-// work does what the activity's category asks of its Leg1 (1.11).
+// work does the Leg1 work of the activity's category (1.11).
 func (b *builder) work() error {
 	t, err := b.task(b.key, b.act, b.m.GUID)
 	switch {
@@ -78,7 +76,7 @@ func (b *builder) work() error {
 	return b.stepsFrom(t)
 }
 
-// dispatched ends a Leg1 whose work is a dispatch.
+// dispatched finishes a Leg1 whose work is to dispatch.
 func (b *builder) dispatched(err error) error {
 	if err != nil {
 		return err
@@ -88,9 +86,9 @@ func (b *builder) dispatched(err error) error {
 	return nil
 }
 
-// request is Leg1's work for category A: what is asked, and +100B. An
-// expression that fails is an error that Leg1 addresses to its own activity, and so is
-// the result of an earlier generation.
+// request is the Leg1 work of category A: it sends what is asked, and sets +100B. If an
+// expression fails, or an earlier generation has the result, Leg1 sends the error or the result
+// to its own activity instead.
 func (b *builder) request(t *task) error {
 	p, err := b.past(t.key)
 	switch {
@@ -116,7 +114,7 @@ func (b *builder) request(t *task) error {
 	return nil
 }
 
-// completeLeg1 sets +100B, and what the instance keeps beside its digits.
+// completeLeg1 sets +100B, and the data that the instance keeps beside its ledger.
 func (b *builder) completeLeg1(key InstanceKey, more More) error {
 	inst, err := b.instance(key)
 	if err != nil {
@@ -127,8 +125,7 @@ func (b *builder) completeLeg1(key InstanceKey, more More) error {
 	return b.move(key, ActivityLedger.CompleteLeg1)
 }
 
-// answer completes a Leg1 that asks nobody: its answer goes to its own activity
-// (1.4).
+// answer completes a Leg1 that asks nobody: it sends the answer to its own activity (1.4).
 func (b *builder) answer(t *task, body []byte) error {
 	if err := b.completeLeg1(t.key, More{}); err != nil {
 		return err
@@ -142,8 +139,7 @@ func (b *builder) answer(t *task, body []byte) error {
 	return nil
 }
 
-// element is the request's row of one element; an activity without `each` has
-// element 0.
+// element makes the request row of one element; an activity without `each` has element 0.
 func (b *builder) element(t *task, element int, input []byte) Row {
 	row := Row{
 		GUID: RequestGUID(t.leg1, element), Job: b.m.Job, Kind: journal.MessageRequest, Activity: t.key.Activity, DAD: t.key.DAD,
@@ -156,8 +152,8 @@ func (b *builder) element(t *task, element int, input []byte) Row {
 	return row
 }
 
-// dispatch sends the Leg1 of a successor. Under fold, the Leg1 of one that
-// somebody else answers is part of this plan (C11).
+// dispatch sends the Leg1 of a successor. With Fold, the Leg1 becomes part of this plan if the
+// activity is answered by somebody else (C11).
 func (b *builder) dispatch(guid journal.GUID, to *flow.Activity, dad DAD) error {
 	row := Row{
 		GUID: guid, Job: b.m.Job, Kind: journal.MessageLeg1, Activity: to.Name, DAD: dad, Origin: b.p.Entry.Seq,
@@ -170,8 +166,8 @@ func (b *builder) dispatch(guid journal.GUID, to *flow.Activity, dad DAD) error 
 	return nil
 }
 
-// foldable says which Leg1 may be part of its parent's plan: those of category
-// A, whose results are somebody else's, and of bounded size.
+// foldable reports whether a Leg1 may be part of its parent's plan. That holds for category A
+// with work of bounded size; its results come from somebody else.
 func foldable(a *flow.Activity) bool {
 	switch a.Type {
 	case flow.TypeWorker:
@@ -182,14 +178,14 @@ func foldable(a *flow.Activity) bool {
 	return a.Type == flow.TypeAwait
 }
 
-// fold takes the Leg1 of a child into this plan: its row is never written, and
-// the entry names it as folded.
+// fold takes the Leg1 of a child into this plan. Its row is never written; the entry names it
+// as folded.
 func (b *builder) fold(row Row, act *flow.Activity) error {
 	b.folded++
 	b.sent = append(b.sent, sent{row: row, folded: true})
 	key := InstanceKey{row.Activity, row.DAD}
 	if act.Join == "" {
-		b.put(key, Instance{}) // a child of one parent is new; a join has its arrivals
+		b.put(key, Instance{}) // a child of one parent is new, a join already exists
 	}
 	if err := b.move(key, ActivityLedger.EnterLeg1); err != nil {
 		return err

@@ -5,10 +5,9 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// leg2 processes what answers an activity (1.7): a response, an answer, a
-// wake-up, a child's outcome, a cycle. Entry, step 1, step 2, and step 3 for the
-// message that closes the job. A message that has a receipt goes on where its
-// digits say.
+// leg2 handles what answers an activity (1.7): a response, an answer, a wake-up, a child's
+// outcome, a cycle. It goes through entry, step 1, step 2 and, in the message that closes the
+// job, step 3. A message with a receipt goes on where its digits say.
 func (b *builder) leg2() error {
 	if b.receipt == nil {
 		if done, err := b.accept(); done || err != nil {
@@ -34,8 +33,8 @@ func (b *builder) leg2() error {
 	return b.step3()
 }
 
-// resolved is the address of the pass that the message makes: its index is its
-// ordinal − 1, from its own GUID ledger (C6).
+// resolved is the address of the message's pass. The index is the ordinal of its own GUID
+// ledger minus 1 (C6).
 func (b *builder) resolved() InstanceKey {
 	index := b.receipt.Ledger.Ordinal() - 1
 	if b.act.Passes() && index > 0 {
@@ -44,8 +43,8 @@ func (b *builder) resolved() InstanceKey {
 	return b.key
 }
 
-// accept is the entry of Leg2: +1 on the activity, a GUID ledger with that
-// count as its ordinal, and the response as it is recorded for ever (C7).
+// accept is the entry of Leg2. It adds 1 to the activity's ledger, makes a GUID ledger with
+// that count as ordinal, and records the response for good (C7).
 func (b *builder) accept() (done bool, err error) {
 	inst, err := b.instance(b.key)
 	if err != nil {
@@ -95,11 +94,9 @@ func (b *builder) accept() (done bool, err error) {
 	return b.cut(), nil
 }
 
-// turn gives the request's row to the engine where the steps of its response
-// commit apart (T1), from the first of them on: the row is the engine's to
-// finish, and nobody else puts an answer of his own in the place of its body,
-// which is the input of a further attempt. A row that is turned already is as it
-// should be.
+// turn gives the request's row to the engine when the steps of the response commit apart (T1).
+// From the first of them on only the engine finishes the row. Nobody may replace its body by
+// another answer: it is the input of a further attempt. A row that is turned already stays.
 func (b *builder) turn() {
 	ends := b.response.Kind == journal.ResponseTerminal
 	if b.row == nil || b.row.Kind != journal.MessageRequest && !(ends && (b.row.Undo || len(b.row.Pauses) > 0)) {
@@ -108,22 +105,22 @@ func (b *builder) turn() {
 	row := *b.row
 	row.Kind = journal.MessageAnswer
 	row.letGo()
-	row.Held = "" // the answer that it was held for is here; its dead letter ends with it
+	row.Held = "" // the awaited answer has come; the dead letter ends with the row
 	row.NextAt = b.s.Now + b.mode.Resend
-	if ends { // they were taken back, and the compensations ordered, with the entry
+	if ends { // the entry cancelled the pauses and ordered the compensations
 		row.Pauses, row.Undo = nil, false
 	}
 	b.change(row, true)
 }
 
-// classify completes the response by what its row or its instance knows, and
-// makes a failed attempt terminal when the policy has no further one (E8).
+// classify completes the response from its row or instance. It makes a failed attempt terminal
+// if the policy allows no further one (E8).
 func (b *builder) classify(inst *Instance) *journal.Response {
 	r := *b.m.Response
 	switch b.m.Kind {
 	case journal.MessageOutcome:
 		if b.wakes() {
-			r.Kind = journal.ResponseWake // whatever the child came to: the function judges it
+			r.Kind = journal.ResponseWake // whatever the child's outcome is, the function judges it
 			break
 		}
 		r.Turn, r.Attempt = inst.Turn, inst.Attempt
@@ -142,14 +139,14 @@ func (b *builder) classify(inst *Instance) *journal.Response {
 	return &r
 }
 
-// step1 marks the recorded response as the activity's result (1.7). Where it
-// commits apart from step 2, the request's row is turned by then.
+// step1 marks the recorded response as the activity's result (1.7). If it commits apart from
+// step 2, it turns the request's row.
 func (b *builder) step1() error {
 	if err := b.set(GUIDLedger.SetStep1); err != nil {
 		return err
 	}
 	b.mark(journal.MarkWork)
-	if b.afterClose() && b.cutAfterWork() { // step 2 marks the entry that it shares
+	if b.afterClose() && b.cutAfterWork() { // otherwise step 2 sets the mark in the same entry
 		b.mark(journal.MarkAfterClose)
 	}
 	if b.cutAfterWork() {
@@ -174,17 +171,16 @@ func (b *builder) step1() error {
 	if err := b.record(b.receipt.Seq, b.response.Code); err != nil {
 		return err
 	}
-	if !b.cutAfterWork() { // step 2 follows in this plan, and cannot load what is not yet written
+	if !b.cutAfterWork() { // step 2 follows in this plan and cannot load an uncommitted result
 		b.own = responseResult(b.response)
 	}
 	return nil
 }
 
-// record lets the address of the message's pass point to the entry that holds
-// its result (J7).
+// record makes the address of the message's pass point to the entry that holds its result (J7).
 func (b *builder) record(seq int64, code int) error {
 	inst := Instance{}
-	if fresh := b.p.Receipt != nil && b.p.Receipt.New; b.at == b.key || !fresh { // a new message's pass has no row yet
+	if fresh := b.p.Receipt != nil && b.p.Receipt.New; b.at == b.key || !fresh { // the pass is new
 		var err error
 		if inst, err = b.instance(b.at); err != nil {
 			return err
@@ -195,9 +191,8 @@ func (b *builder) record(seq int64, code int) error {
 	return nil
 }
 
-// bind names the head of the request's effect chain that a terminal response
-// accepts (J8), in the entry that accepts it: from its commit on the row is
-// gone, or turned, and takes no further effect.
+// bind names, in the entry that accepts a terminal response, the head of the request's effect
+// chain (J8). From that commit on the row is gone or turned, and takes no further effect.
 func (b *builder) bind() {
 	if b.response.Kind != journal.ResponseTerminal || b.row == nil || b.row.Effects.Seq == 0 {
 		return
@@ -205,8 +200,8 @@ func (b *builder) bind() {
 	b.p.Entry.Bound = &journal.Bound{Chain: b.row.GUID, Head: b.row.Effects}
 }
 
-// afterClose reports that another message closed the job after this one was
-// accepted: only its markers are left to set (C15).
+// afterClose reports whether another message closed the job after this one was accepted. Then
+// only the markers are left to set (C15).
 func (b *builder) afterClose() bool {
 	return b.s.Job.State.Closed() && !b.receipt.Ledger.Closed()
 }
@@ -239,8 +234,8 @@ func (b *builder) step2() error {
 	return b.advance(-1)
 }
 
-// enterStep2 sets the marker of step 2. Done: the job was closed before by
-// another message, so there is nothing else to do (C15).
+// enterStep2 sets the marker of step 2. done: another message has closed the job before, so
+// nothing else is left (C15).
 func (b *builder) enterStep2() (done bool, err error) {
 	if err := b.set(GUIDLedger.SetStep2); err != nil {
 		return false, err
@@ -271,8 +266,8 @@ func (b *builder) start() error {
 	return b.step3()
 }
 
-// taken evaluates the transitions of an activity that has ended (E11): those
-// without `on: error` after success, the others after an error.
+// taken evaluates the transitions of an ended activity (E11): those without `on: error` after a
+// success, the others after an error.
 func (b *builder) taken(failed bool) (map[*flow.Transition]bool, error) {
 	out := make(map[*flow.Transition]bool, len(b.act.Out))
 	var names []string
@@ -300,7 +295,7 @@ func (b *builder) taken(failed bool) (map[*flow.Transition]bool, error) {
 	return out, nil
 }
 
-// finalize sets +200T, except on a pivot: it is entered again (1.7).
+// finalize sets +200T, except on a pivot, which is entered again (1.7).
 func (b *builder) finalize() error {
 	if b.act.Pivot {
 		return nil

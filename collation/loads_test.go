@@ -12,8 +12,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// decided steps a message as a process does that has loaded nothing beforehand,
-// and counts the trips that its decision asks for.
+// decided steps a message with nothing loaded before, and counts the loads that its decision
+// asks for.
 func (w *world) decided(m *collation.Message) (p *collation.Plan, trips int) {
 	w.forget()
 	for {
@@ -26,8 +26,8 @@ func (w *world) decided(m *collation.Message) (p *collation.Plan, trips int) {
 	}
 }
 
-// J6: an expression that mentions many activities is one trip, not one for each:
-// the engine gives a message up that asks too often.
+// J6: an expression that mentions many activities needs one load, not one for each. The engine
+// gives up a message that asks too often.
 func TestJ6OneTripForAllNames(t *testing.T) {
 	t.Parallel()
 	b := flow.New("many").Version("1").Trigger("start")
@@ -55,7 +55,7 @@ func TestJ6OneTripForAllNames(t *testing.T) {
 	require.Equal(t, `{"sum":40}`, string(w.entries[len(w.entries)-1].Close.Output))
 }
 
-// J6: joins that are skipped one after another are one trip, too.
+// J6: joins that are skipped one after another need one load, too.
 func TestJ6OneTripForSkippedJoins(t *testing.T) {
 	t.Parallel()
 	b := flow.New("skips").Version("1").Trigger("start").Worker("d0", "topic").Worker("on", "topic").

@@ -8,16 +8,15 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Bounds of what is delivered to one mailbox in one transaction (T11).
+// Bounds of one delivery to a mailbox, in one transaction (T11).
 const (
-	// MaxDue bounds the signals of one mailbox that are delivered together because
-	// they are due. Where that many are, those that come later wait their turn.
+	// MaxDue bounds the due signals of one mailbox that are delivered together. When that many
+	// are due, later ones wait their turn.
 	MaxDue = 256
-	// MaxWakeUps bounds the wake-ups of one transaction; what would wake more comes in
-	// the next one.
+	// MaxWakeUps bounds the wake-ups of one transaction; the rest follow in the next one.
 	MaxWakeUps = 2 * MaxReach
-	// moreWaits is how many times more waits are asked for when those that were
-	// read do not take a signal.
+	// moreWaits is the factor by which more waits are read when those that were read do not take
+	// a signal.
 	moreWaits = 32
 )
 
@@ -28,23 +27,23 @@ type SignalState string
 const (
 	SignalConsumed SignalState = "consumed" // a wait took it
 	SignalKept     SignalState = "kept"     // nobody waits yet
-	SignalMissed   SignalState = "missed"   // mode all, and nobody waits; of an interrupt: its job was closed
+	SignalMissed   SignalState = "missed"   // nobody took it, and it is not kept; of an interrupt: its job was closed
 )
 
-// Box is a mailbox, one topic and key, as it was read under its lock (J3), and as
-// the decisions on it since then leave it.
+// Box is a mailbox, of one topic and key, as it was read under its lock (J3). Apply updates it
+// by the decisions made since.
 type Box struct {
 	ID    journal.JobID
 	Now   Micros
-	Waits []BoxWait             // open, of jobs that take signals, the oldest first
-	All   bool                  // there are no more than these
-	Named map[journal.GUID]*Row // signals that were asked for; one that is not there has gone
-	Due   []*Row                // those that are due, named or not, what was kept first, at most MaxDue
+	Waits []BoxWait             // open waits of jobs that take signals, the oldest first
+	All   bool                  // Waits has all of them
+	Named map[journal.GUID]*Row // signals that were asked for; a missing one is gone
+	Due   []*Row                // due signals, named or not, kept ones first, at most MaxDue
 
 	signals map[journal.GUID]*Signal // of rows that were read
 }
 
-// BoxWait is an open wait of any job, with what the message of its wake-up carries.
+// BoxWait is an open wait of any job, with the fields for the message of its wake-up.
 type BoxWait struct {
 	Wait
 	JobKey     string
@@ -53,42 +52,40 @@ type BoxWait struct {
 	Trace      string
 }
 
-// Taken is a wait of any job that signals have ended, or counted, by test-and-set.
+// Taken is a wait of any job that signals have ended or counted, by test-and-set.
 type Taken struct {
 	Job   journal.JobID
 	GUID  journal.GUID
-	Seen  int // its count as it was read
-	Count int // its count now, of one that stays
+	Seen  int // its count when it was read
+	Count int // its count now, if it stays
 	Ended bool
 }
 
-// SignalWrite is what became of a signal: by the record of one from outside the
-// same, sent twice, is known. New: the record is written, otherwise it is changed
-// where there is one.
+// SignalWrite is what became of a signal. The record of a signal from outside reveals the same
+// one sent twice. New: the record is inserted; otherwise it is updated, if there is one.
 type SignalWrite struct {
 	GUID  journal.GUID
 	State SignalState
 	New   bool
 }
 
-// Mail is what signals did to a mailbox.
+// Mail is the result of delivering signals to a mailbox.
 type Mail struct {
 	Plan *Plan
-	// ResolvedWaits are the waits of Plan.Insert, as they were read, in its order; rows of
-	// the mailbox itself come behind them.
+	// ResolvedWaits are the waits of the rows in Plan.Insert, as they were read and in that
+	// order. Rows of the mailbox itself come after them.
 	ResolvedWaits []BoxWait
 	// State and Reached are what became of the signal that was asked about.
 	State   SignalState
 	Reached int
 }
 
-// Deliver hands the signal of a row to the waits of its mailbox (1.11). It reads the
-// box. What is due in it and was sent before goes first: a signal that ends a hook
-// overtakes none that was kept for it. Mode one: the oldest wait that takes it,
-// otherwise its row is kept; mode all: every wait that takes it, at most MaxReach. It
-// writes wake-ups, the waits that were taken, and the rows of the signals. Behind
-// more of them than are delivered together it waits its turn. Nil: its row has gone or
-// is held, so that it was handled before. The error is ErrSignal.
+// Deliver hands the signal of a row to the waits of its mailbox (1.11). It reads the box. Due
+// signals that were sent before go first, so that a signal that ends a hook does not overtake
+// those that were kept for it. Mode one: the oldest wait that takes the signal gets it,
+// otherwise the row is kept. Mode all: every wait that takes it, at most MaxReach. It writes
+// wake-ups, the taken waits, and the rows of the signals. Behind MaxDue due signals it waits
+// its turn. nil: the row is gone or held, so the signal was handled before. Error: ErrSignal.
 func Deliver(box *Box, signal journal.GUID, mode Mode) (*Mail, *Need, error) {
 	row := box.Named[signal]
 	if row == nil || row.Held != "" || row.Kind != journal.MessageSignal {
@@ -109,17 +106,17 @@ func Deliver(box *Box, signal journal.GUID, mode Mode) (*Mail, *Need, error) {
 			return nil, &Need{Further: more}, nil
 		}
 	}
-	if waits { // what became of those before it is not its state
+	if waits { // the state of the signals before it is not its own
 		p.State, p.Reached = SignalKept, 0
 	}
 	return p.end(), nil, nil
 }
 
-// Receive decides on a signal from outside, sent now: it is delivered behind those
-// that are due, or kept. Behind too many of them it is due itself. It is as Deliver,
-// and writes the record of its GUID.
+// Receive decides on a signal from outside, sent now. It is delivered after those that are due,
+// or kept; behind MaxDue of them it becomes due itself. Otherwise it is like Deliver, and it
+// writes the record of the GUID.
 func Receive(box *Box, space string, in Signal, mode Mode) (*Mail, *Need, error) {
-	in.Sent = box.Now // its time decides how long it is kept, and for whom (J5)
+	in.Sent = box.Now // this time decides how long it is kept, and which waits take it (J5)
 	row, err := in.Row(space)
 	if err != nil {
 		return nil, nil, err
@@ -148,8 +145,8 @@ func Receive(box *Box, space string, in Signal, mode Mode) (*Mail, *Need, error)
 	return p.end(), nil, nil
 }
 
-// Send decides on a signal that a caller's transaction sends (E17): its row is due
-// with the commit, and no lock of the key is held until then.
+// Send decides on a signal from a caller's transaction (E17): its row is due with the commit,
+// and no lock of the key is held until then.
 func Send(space string, in Signal, now Micros) (*Plan, error) {
 	in.Sent = now
 	row, err := in.Row(space)
@@ -162,8 +159,8 @@ func Send(space string, in Signal, now Micros) (*Plan, error) {
 	}, nil
 }
 
-// Lapse ends a signal that was kept and whose time has passed: nobody waited for it.
-// Nil: it is not so.
+// Lapse ends a kept signal whose time has passed: nobody waited for it. nil: it is not such a
+// signal.
 func Lapse(box *Box, signal journal.GUID) *Plan {
 	row := box.Named[signal]
 	if row == nil || row.Held != HeldKept || row.WithinAt == Never || row.WithinAt > box.Now {
@@ -175,7 +172,7 @@ func Lapse(box *Box, signal journal.GUID) *Plan {
 	}
 }
 
-// Apply moves the box on by a plan that was decided on it.
+// Apply updates the box by a plan that was decided on it.
 func (box *Box) Apply(p *Plan) {
 	taken := make(map[journal.GUID]*Taken, len(p.Taken))
 	for i := range p.Taken {
@@ -207,12 +204,12 @@ func (box *Box) Apply(p *Plan) {
 	}
 }
 
-// posting is a delivery under way. The box stays as it was.
+// posting is a delivery in progress. The Box itself does not change.
 type posting struct {
 	*Box
 	Mail
 	mode  Mode
-	waits []Taken // beside those of the box
+	waits []Taken // what becomes of Box.Waits, by index
 	kept  []Row
 }
 
@@ -236,7 +233,7 @@ func (p *posting) end() *Mail {
 	return &p.Mail
 }
 
-// signal reads the signal of a row, once.
+// signal reads the signal of a row, and remembers it.
 func (box *Box) signal(r *Row) (*Signal, error) {
 	if x := box.signals[r.GUID]; x != nil {
 		return x, nil
@@ -252,9 +249,8 @@ func (box *Box) signal(r *Row) (*Signal, error) {
 	return x, nil
 }
 
-// before are the rows that are due and go before the signal, in their order: by the
-// time that they were sent, those of one time by their GUIDs. One that cannot be
-// read, or is for all, is left to its own message.
+// before lists the due rows that go before the signal, by the time they were sent, then by
+// GUID. A row that is unreadable, or of mode all, is left to its own message.
 func (box *Box) before(x *Signal) []*Row {
 	sent := func(r *Row) Micros { return box.signals[r.GUID].Sent }
 	rows := slices.DeleteFunc(slices.Clone(box.Due), func(r *Row) bool {
@@ -265,11 +261,10 @@ func (box *Box) before(x *Signal) []*Row {
 	return rows
 }
 
-// full reports whether more signals of the mailbox may be due than were read.
+// full reports whether more signals may be due than were read.
 func (box *Box) full() bool { return len(box.Due) >= MaxDue }
 
-// pass hands the signal of a row of the mailbox over, or keeps it. more is as of
-// hand.
+// pass delivers or keeps the signal of a row. more is as in hand.
 func (p *posting) pass(r *Row) (more int) {
 	x := p.signals[r.GUID]
 	state, reached, more := p.hand(x)
@@ -288,8 +283,8 @@ func (p *posting) pass(r *Row) (more int) {
 	return 0
 }
 
-// hand gives the signal to the oldest wait of the mailbox that takes it, or to all
-// that do (1.11). more is how many further waits are needed: read them and ask again.
+// hand gives the signal to the oldest wait that takes it, or to all that do (1.11). If more is
+// not 0, read that many further waits and decide again.
 func (p *posting) hand(x *Signal) (state SignalState, reached, more int) {
 	reach, none := 1, SignalKept
 	if x.All {
@@ -313,7 +308,7 @@ func (p *posting) hand(x *Signal) (state SignalState, reached, more int) {
 	return SignalConsumed, reached, 0
 }
 
-// wake is what a signal does to a wait that takes it.
+// wake makes the wake-up of a wait that takes the signal.
 func (p *posting) wake(i int, x *Signal) {
 	w, at := p.Waits[i].Wait, &p.waits[i]
 	w.Count = at.Count

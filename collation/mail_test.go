@@ -9,7 +9,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// mailbox is one with waits that opened at the times 1, 2, …, of jobs of their own.
+// mailbox is a mailbox whose waits opened at the times 1, 2, …, each of a job of its own.
 func mailbox(all bool, waits ...collation.Wait) *collation.Box {
 	box := &collation.Box{ID: journal.JobID{7}, Now: 100, All: all}
 	for i := range waits {
@@ -20,7 +20,7 @@ func mailbox(all bool, waits ...collation.Wait) *collation.Box {
 	return box
 }
 
-// mailed is the row of a signal, sent at a time.
+// mailed is the row of a signal that was sent at the given time.
 func mailed(t *testing.T, n byte, sent collation.Micros, code int, all bool) *collation.Row {
 	t.Helper()
 	x := collation.Signal{GUID: journal.GUID{0xf0, n}, Topic: "t", Key: "k", Code: code, Payload: []byte(`1`), All: all, Sent: sent}
@@ -29,7 +29,7 @@ func mailed(t *testing.T, n byte, sent collation.Micros, code int, all bool) *co
 	return &row
 }
 
-// deliver hands a signal over that nothing is missing for, and moves the box on.
+// deliver delivers a signal for which everything is loaded, and updates the box.
 func deliver(t *testing.T, box *collation.Box, row *collation.Row) *collation.Mail {
 	t.Helper()
 	m, need, err := collation.Deliver(box, row.GUID, collation.Mode{})
@@ -48,9 +48,9 @@ func named(box *collation.Box, rows ...*collation.Row) {
 	}
 }
 
-// 1.11: the oldest signal goes to the oldest wait that takes it; what is due and was
-// sent before goes first, and what nobody takes is kept. What was handled is not
-// handled again.
+// 1.11: the oldest signal goes to the oldest wait that takes it. Due signals that were sent
+// before go first, and a signal that no wait takes is kept. A handled signal is not handled
+// again.
 func TestDeliverOldestFirst(t *testing.T) {
 	t.Parallel()
 	older, one, late := mailed(t, 1, 10, 200, false), mailed(t, 2, 20, 200, false), mailed(t, 3, 30, 200, false)
@@ -71,8 +71,8 @@ func TestDeliverOldestFirst(t *testing.T) {
 	require.Empty(t, box.Waits)
 }
 
-// 1.11: mode all reaches every wait that is open and is not kept; one that repeats
-// is counted, each time by its number.
+// 1.11: a signal of mode all reaches every open wait and is not kept. A repeating wait counts
+// it, with a number for each signal.
 func TestDeliverToAll(t *testing.T) {
 	t.Parallel()
 	first, second := mailed(t, 1, 10, collation.CodePass, true), mailed(t, 2, 20, collation.CodePass, true)
@@ -92,7 +92,7 @@ func TestDeliverToAll(t *testing.T) {
 	require.Equal(t, 5, x.Number)
 }
 
-// A decision asks for more waits while those that were read do not do.
+// A decision asks for more waits as long as those that were read do not suffice.
 func TestDeliverAsksForMore(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -117,8 +117,7 @@ func TestDeliverAsksForMore(t *testing.T) {
 	}
 }
 
-// 1.11: behind more signals than are delivered together one waits its turn, whatever
-// became of those that go before it.
+// 1.11: a signal behind too many others waits its turn, whatever becomes of those before it.
 func TestDeliverWaitsItsTurn(t *testing.T) {
 	t.Parallel()
 	last := mailed(t, 1, 10_000, 200, false)
@@ -135,7 +134,7 @@ func TestDeliverWaitsItsTurn(t *testing.T) {
 	require.Equal(t, collation.SignalConsumed, deliver(t, box, last).State)
 }
 
-// A row that is no signal is refused, by itself.
+// A row that is no signal is refused alone.
 func TestDeliverUnreadable(t *testing.T) {
 	t.Parallel()
 	row := mailed(t, 1, 10, 200, false)
@@ -166,8 +165,8 @@ func TestLapse(t *testing.T) {
 	require.Nil(t, collation.Lapse(box, journal.GUID{8}), "it has gone")
 }
 
-// 1.11: a signal from outside goes behind what is due; with nobody left it is kept,
-// and of mode all missed. Behind more than are delivered together it is due itself.
+// 1.11: a signal from outside goes behind due ones. If no wait is left it is kept, and with
+// mode all missed. Behind too many others it becomes due itself.
 func TestReceive(t *testing.T) {
 	t.Parallel()
 	receive := func(box *collation.Box, all bool) *collation.Mail {
@@ -202,7 +201,7 @@ func TestReceive(t *testing.T) {
 	require.Len(t, full.Due, collation.MaxDue+1, "and the next one comes behind it")
 }
 
-// 1.11: a job is interrupted once, by an order that is one.
+// 1.11: an interrupt is inserted once per key, and only if it is valid.
 func TestInterruptOnce(t *testing.T) {
 	t.Parallel()
 	row := collation.Row{Job: journal.JobID{1}, GUID: journal.GUID{1}, Kind: journal.MessageInterrupt, Body: []byte(`{"code":410}`)}

@@ -10,10 +10,10 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// C11, T8: processes of one space may run in different modes. One that enters
-// apart from its work dies after the entry; another, which does step 1 and step 2
-// in one plan, takes the response from that entry: the store cannot give it
-// through the instance before the commit.
+// C11, T8: processes of one space may run in different modes. One that commits the entry apart
+// from the work dies after the entry. Another, which does step 1 and step 2 in one plan, takes
+// the response from that entry: the store cannot give it through the instance before the
+// commit.
 func TestC11EntryStepwiseAndWorkTogether(t *testing.T) {
 	t.Parallel()
 	for name, mode := range map[string]collation.Mode{"nofold": {Resend: 1e6}, "fold": {Resend: 1e6, Fold: true}} {
@@ -29,7 +29,7 @@ func TestC11EntryStepwiseAndWorkTogether(t *testing.T) {
 			p := w.step(&m)
 			require.NotEqual(t, collation.Quarantined, p.Outcome, "%+v", p.Entry.Trouble)
 			w.commit(p)
-			// A further message of the batch sees the result, without a commit.
+			// The next message of the batch sees the result before a commit.
 			require.Equal(t, `{"x":1}`, string(w.state.Results[collation.InstanceKey{Activity: "a", DAD: a.DAD}].Output))
 			for len(w.asked) < 2 {
 				w.next()
@@ -41,8 +41,8 @@ func TestC11EntryStepwiseAndWorkTogether(t *testing.T) {
 	}
 }
 
-// C11, T8: as above, and the response is that of the last element: what is
-// gathered holds it, although its step 1 is in the same plan (1.11).
+// C11, T8: as above, with the response of the last element: the gathered result contains it,
+// although its step 1 is in the same plan (1.11).
 func TestC11LastElementEnteredStepwiseAndGatheredTogether(t *testing.T) {
 	t.Parallel()
 	f, err := flow.New("items").Version("1").Output("${ items.output }").Trigger("start").

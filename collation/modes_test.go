@@ -14,8 +14,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// randomTree draws a flow of a trigger and workers: a tree with transitions for
-// success and for errors.
+// randomTree draws a flow of a trigger and workers: a tree with transitions for success and for
+// errors.
 func randomTree(t *rapid.T) *flow.Flow {
 	b := flow.New("tree").Version("1").Trigger("a0")
 	n := rapid.IntRange(1, 8).Draw(t, "activities")
@@ -36,8 +36,8 @@ func randomTree(t *rapid.T) *flow.Flow {
 	return f
 }
 
-// answerOf is what the worker of an activity answers in an attempt: a pure function,
-// so that every interleaving sees the same world.
+// answerOf is a worker's answer in an attempt: a pure function, so that every interleaving gets
+// the same answers.
 func answerOf(seed int, r *collation.Row) *journal.Response {
 	fail := func(kind journal.ResponseKind, code int) *journal.Response {
 		return &journal.Response{Kind: kind, Code: code, Error: &journal.Failure{Class: "error", Message: "no"}}
@@ -54,8 +54,8 @@ func answerOf(seed int, r *collation.Row) *journal.Response {
 	}
 }
 
-// play delivers the job's messages in a drawn order, with duplicates, until
-// nothing is open, and checks the laws at every commit.
+// play delivers the job's messages in a drawn order, with duplicates, until nothing is open. It
+// checks the laws at every commit.
 func play(t *rapid.T, f *flow.Flow, seed int, mode collation.Mode, label string) *world {
 	w := newWorld(f, "k", []byte(`{"x":1}`), mode)
 	var said []collation.Message
@@ -78,8 +78,7 @@ func play(t *rapid.T, f *flow.Flow, seed int, mode collation.Mode, label string)
 	}
 }
 
-// open lists the messages that have a row now, as engine and workers
-// would be told of them.
+// open lists the messages that have a row now, as engine and workers would get them.
 func (w *world) open(seed int) []collation.Message {
 	guids := slices.SortedFunc(maps.Keys(w.state.Rows), func(a, b journal.GUID) int { return slices.Compare(a[:], b[:]) })
 	var out []collation.Message
@@ -106,10 +105,9 @@ func (w *world) digits() map[string]string {
 	return out
 }
 
-// TestC11AnyOrderAnyModeSameDigits: any interleaving and duplication of
-// messages ends in the same ledgers, outputs and state, in every mode. Jobs in
-// which an error closes early are compared by their laws only: which sibling
-// was still open then depends on the order.
+// TestC11AnyOrderAnyModeSameDigits: every interleaving and duplication of messages ends in the
+// same ledgers, outputs and state, in every mode. Jobs that an error closes early are only
+// checked by the laws, because the order decides which siblings were still open.
 func TestC11AnyOrderAnyModeSameDigits(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -136,7 +134,7 @@ func TestC11AnyOrderAnyModeSameDigits(t *testing.T) {
 	})
 }
 
-// requireOneClose is I5: one snapshot, one close, one run of completion tasks.
+// requireOneClose checks I5: one snapshot, one close, one run of completion tasks.
 func requireOneClose(t *rapid.T, w *world) {
 	closes, tasks, snapshots := 0, 0, 0
 	for _, e := range w.entries {

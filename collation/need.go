@@ -8,14 +8,14 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// needError says that a decision misses state. It unwinds up to Step, which
-// returns what is missing. There is one for a decision, its builder's: whatever is
-// not loaded is noted there, so that one trip loads all that was looked at.
+// needError says that a decision misses state. It unwinds up to Step, which returns what is
+// missing. A decision has one, its builder's. It collects everything that is not loaded, so
+// that one trip loads all of it.
 type needError struct{ Need }
 
 func (*needError) Error() string { return "state that the decision needs is not loaded" }
 
-// missing is the need of all that was looked at so far, nil where it was loaded.
+// missing is the need for everything looked at so far; nil if all of it was loaded.
 func (b *builder) missing() error {
 	if b.need.Empty() {
 		return nil
@@ -23,8 +23,8 @@ func (b *builder) missing() error {
 	return &b.need
 }
 
-// putOff lets a loop over several items go on after a need, so that one trip loads
-// what all of them miss. Whoever puts off ends with missing.
+// putOff lets a loop go on after a need, so that one trip loads what all items miss. A caller
+// that uses it returns missing at the end.
 func putOff(err error) error {
 	if need := (*needError)(nil); errors.As(err, &need) {
 		return nil
@@ -42,7 +42,7 @@ func read[K comparable, V any](b *builder, loaded map[K]V, k K, want *[]K) (V, e
 	return v, nil
 }
 
-// readOwn is read of what a whole state holds all of.
+// readOwn is read for the job's own state: a whole state holds all of it.
 func readOwn[K comparable, V any](b *builder, loaded map[K]V, k K, want *[]K) (V, error) {
 	if b.s.Whole {
 		return loaded[k], nil
@@ -50,8 +50,7 @@ func readOwn[K comparable, V any](b *builder, loaded map[K]V, k K, want *[]K) (V
 	return read(b, loaded, k, want)
 }
 
-// instance reads the instance as the plan has left it so far; one that does not
-// exist is zero.
+// instance reads the instance as the plan has left it so far, or zero if there is none.
 func (b *builder) instance(key InstanceKey) (Instance, error) {
 	for i := range b.p.Ledgers {
 		if w := &b.p.Ledgers[i]; w.Key == key {
@@ -86,7 +85,7 @@ func (b *builder) move(key InstanceKey, change func(ActivityLedger) (ActivityLed
 	return err
 }
 
-// everything needs every row and wait of the job, and what they order (C15).
+// everything asks for every row and wait of the job, and for the starts it sent (C15).
 func (b *builder) everything() error {
 	if b.s.AllRows {
 		return nil
@@ -95,7 +94,7 @@ func (b *builder) everything() error {
 	return &b.need
 }
 
-// stands gives a row of the job, or the start of a child; nil where none stands.
+// stands reads a row of the job, or the start of a child; nil if there is none.
 func (b *builder) stands(k RowKey) (*Row, error) {
 	row, asked := b.s.Rows[k.GUID]
 	if !asked && !b.s.AllRows {
@@ -105,7 +104,7 @@ func (b *builder) stands(k RowKey) (*Row, error) {
 	return row, nil
 }
 
-// waiting gives an open wait of the job; nil where none stands.
+// waiting reads an open wait of the job; nil if there is none.
 func (b *builder) waiting(g journal.GUID) (*Wait, error) {
 	if b.s.AllRows {
 		return b.s.Waits[g], nil
@@ -113,14 +112,14 @@ func (b *builder) waiting(g journal.GUID) (*Wait, error) {
 	return readOwn(b, b.s.Waits, g, &b.need.Waits)
 }
 
-// load gives a result; of what has none, one that did not run.
+// load reads a result. If there is none, it returns one with Ran false.
 func (b *builder) load(key InstanceKey) (*flow.Result, error) {
 	return orNone(readOwn(b, b.s.Results, key, &b.need.Results))
 }
 
-// latest gives the last result of an activity. That of the message's own activity
-// is the one that it brings, while the store does not know it yet: afterwards
-// another pass may have brought a later one.
+// latest reads the last result of an activity. For the message's own activity that is the
+// result it brings, as long as the store does not know it; later another pass may have brought
+// a newer one.
 func (b *builder) latest(name string) (*flow.Result, error) {
 	if b.own != nil && b.act != nil && b.act.Name == name && b.brings() {
 		return b.own, nil
@@ -141,7 +140,7 @@ func (b *builder) brings() bool {
 	return w != nil && !w.Before.Step1() || b.p.Entry.Result != nil || b.p.Entry.Trouble != nil
 }
 
-// closed is how the job was closed, by this plan or by one before.
+// closed is how the job was closed, by this plan or an earlier one.
 func (b *builder) closed() (*journal.Close, error) {
 	switch {
 	case b.p.Close != nil:

@@ -10,9 +10,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// J2: what was loaded first is a hint, and a message can name a flow that is
-// not its job's. An instance that was not asked for is loaded; it is not taken
-// for one that does not exist, which would quarantine the job.
+// J2: the first load is a hint, and a message can name a flow that is not its job's. An
+// instance that was not asked for is loaded. Taking it for missing would quarantine the job.
 func TestJ2WhatWasNotAskedForIsLoaded(t *testing.T) {
 	t.Parallel()
 	w, a := atLeg2(t, collation.Mode{Resend: 1e6, Fold: true})

@@ -8,10 +8,10 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Classes of the errors of effects that an operator said were not done.
+// Classes of the errors of effects that an operator declared not done.
 const (
-	FailureOperator = "operator" // of an unfinished one
-	FailureVoided   = "voided"   // of one that was completed
+	FailureOperator = "operator" // the effect was unfinished
+	FailureVoided   = "voided"   // the effect was completed
 )
 
 // Actions of an operator, as entries name them (E10).
@@ -22,17 +22,17 @@ const (
 	ActionResume = "resume" // of a job that has closed
 )
 
-// Action is an operator's decision on a dead letter, one of three (E10, 3.3).
-// Retry releases the row; of a parked effect: it is recorded as not done and runs
-// again, whether it is unfinished or was completed and is in doubt. Done says that
-// the parked effect was done: an unfinished one is completed with that result, a
-// completed one is vouched for; the row is released and the handler goes on. An
-// answer ends the request with Response. Judge says which effect is meant.
+// Action is an operator's decision on a dead letter, one of three (E10, 3.3). Retry releases
+// the row. A parked effect is then recorded as not done and runs again, whether it is
+// unfinished, or completed and in doubt. Done says that the parked effect was done: an
+// unfinished one is completed with that result, a completed one is vouched for; the row is
+// released and the handler goes on. An answer ends the request with Response. Judge says which
+// effect is meant.
 type Action struct {
 	ID       int64
 	Retry    bool
 	Done     []byte         // canonical payload
-	Effect   journal.Digest // which effect Retry or Done means; zero: the only one in doubt
+	Effect   journal.Digest // that Retry or Done means; zero: the only one in doubt
 	Response *journal.Response
 	Who      string
 	Reason   string
@@ -41,20 +41,20 @@ type Action struct {
 // The states of a dead letter (E10).
 const (
 	LetterOpen     = "open"
-	LetterRetried  = "retried"  // by an operator, as are the next two
+	LetterRetried  = "retried"  // by an operator, as the next two
 	LetterResolved = "resolved" // by a result, or by what was said of an effect
 	LetterFailed   = "failed"   // by an error
 	LetterAnswered = "answered" // the answer of its message came after all
 )
 
-// Letter is a dead letter as an operator meets it.
+// Letter is a dead letter as an operator's action finds it.
 type Letter struct {
 	ID     int64
-	Job    journal.JobID // zero: of no job
+	Job    journal.JobID // zero: it has no job
 	Row    journal.GUID
 	Reason string
 	State  string
-	Acted  int // dead letters of its row that an operator has ended
+	Acted  int // how many dead letters of its row an operator has ended
 }
 
 // LetterEnd is the end of an open dead letter by an operator.
@@ -63,14 +63,13 @@ type LetterEnd struct {
 	State string
 }
 
-// Act decides on an operator's action (E10, 3.3). It reads the dead letter, its job, nil
-// where that is not here, and the row of its message; where the action may be about
-// an effect, all that are recorded of the request. It writes the end of the dead letter
-// and, where there is a row, the row as it goes on, an entry that says who decided
-// what, and the outcome of the effect on the request's chain. The dead letter is moved
-// on, so that the next action of the same transaction meets it. Errors: ErrStale
-// where the dead letter or its message has ended, ErrRejected where the action does not
-// fit; nothing is changed then.
+// Act decides on an operator's action (E10, 3.3). It reads the dead letter, its job (nil: not
+// here), and the row of its message; if the action may be about an effect, also all effects of
+// the request. It writes the end of the dead letter. If there is a row, it also writes the row,
+// an entry that says who decided what, and the effect's outcome on the request's chain. It
+// updates l, so that the next action of the same transaction sees the change. ErrStale: the
+// dead letter or its message has ended. ErrRejected: the action does not fit. An error changes
+// nothing.
 func Act(s *State, l *Letter, a *Action, mode Mode) (*Plan, *Need, error) {
 	switch {
 	case l.State != LetterOpen:
@@ -79,7 +78,7 @@ func Act(s *State, l *Letter, a *Action, mode Mode) (*Plan, *Need, error) {
 		return l.alone(a)
 	}
 	x := s.Rows[l.Row]
-	// A row that a closed job has left is its closer's, with step 3 to come.
+	// In a closed job the closer may still have its row, for step 3: it can only be retried.
 	if x == nil || s.Job.State != journal.JobOpen && !(a.Retry && s.Job.State.Closed()) {
 		return nil, nil, fmt.Errorf("%w: the message of dead letter %d has ended", ErrStale, l.ID)
 	}
@@ -106,8 +105,8 @@ func Act(s *State, l *Letter, a *Action, mode Mode) (*Plan, *Need, error) {
 	return p, nil, nil
 }
 
-// alone ends the dead letter of a message that has no row: there is nothing to send again,
-// and no job whose journal could tell of it.
+// alone ends a dead letter without a row: there is nothing to send again, and no job whose
+// journal could record it.
 func (l *Letter) alone(a *Action) (*Plan, *Need, error) {
 	if a.Response == nil {
 		return nil, nil, fmt.Errorf("%w: the message of dead letter %d has no row that could be sent again: end it with an answer",
@@ -116,7 +115,7 @@ func (l *Letter) alone(a *Action) (*Plan, *Need, error) {
 	return &Plan{Outcome: Handled, Done: true, Letters: []LetterEnd{l.end(a)}}, nil, nil
 }
 
-// end moves the dead letter on to what the action makes of it.
+// end updates the dead letter by the action.
 func (l *Letter) end(a *Action) LetterEnd {
 	switch {
 	case a.Retry:
@@ -129,10 +128,9 @@ func (l *Letter) end(a *Action) LetterEnd {
 	return LetterEnd{l.ID, l.State}
 }
 
-// release lets the row go, to be sent at once, with what is said of an effect. The
-// runs of a request count anew (E9); those of a Leg1 and of an interrupt are the operator's
-// retries: each allows a Leg1 one more entry (C4), and the journal tells of the interrupt
-// (W12).
+// release lets the row be sent at once, with what is said of an effect. The runs of a request
+// count from 0 again (E9). For a Leg1 and an interrupt Runs counts the operator's retries: each
+// allows a Leg1 one more entry (C4), and tells that the journal mentions the interrupt (W12).
 func (w *writer) release(row *Row, l *Letter, a *Action) (*Need, error) {
 	if a.Done != nil || a.Effect != (journal.Digest{}) || row.Held == HeldParked {
 		if row.Kind == journal.MessageAnswer { // its chain is bound, or is about to be (J8)
@@ -153,16 +151,15 @@ func (w *writer) release(row *Row, l *Letter, a *Action) (*Need, error) {
 		row.Runs = 0
 	}
 	row.Held, row.NextAt, row.TurnSent = "", w.s.Now, 0
-	if row.Kind != journal.MessageAnswer || !row.Undo { // compensations still wait for its run (3.5)
+	if row.Kind != journal.MessageAnswer || !row.Undo { // compensations wait for its run (3.5)
 		row.letGo()
 	}
 	return nil, nil
 }
 
-// answer turns the row of a request (T1): it holds the answer of somebody else than
-// its worker, the engine is asked from now on, and no lease is given or kept. Where
-// compensations are registered they need the input, and the row still says which run
-// may be outside, for which they wait (3.5).
+// answer turns the row of a request (T1): it holds an answer that did not come from its worker,
+// goes to the engine, and gives no lease any more. Registered compensations need the input, and
+// wait for the run that may still be busy outside, so the row keeps both (3.5).
 func (r *Row) answer(now Micros, with *journal.Response) {
 	if r.Undo && r.Kind == journal.MessageRequest {
 		r.Input = r.Body
@@ -174,10 +171,9 @@ func (r *Row) answer(now Micros, with *journal.Response) {
 	r.Held, r.NextAt, r.TurnSent = "", now, 0
 }
 
-// Overdue decides on a request that nobody answered within its time (E9). It reads
-// the job and the request's row; nil where its time has not come, or it is answered
-// already. It writes the row, turned into an answer 408, without an entry: that of
-// the answer tells of it.
+// Overdue decides on a request that nobody answered within its time (E9). It reads the job and
+// the request's row. nil: its time has not come, or it is answered. It turns the row into an
+// answer 408, without an entry: the answer's own entry records it.
 func Overdue(s *State, request journal.GUID) *Plan {
 	x := s.Rows[request]
 	if s.Job.State != journal.JobOpen || x == nil || x.Kind != journal.MessageRequest || x.WithinAt == Never || x.WithinAt > s.Now {
@@ -192,7 +188,7 @@ func Overdue(s *State, request journal.GUID) *Plan {
 	return &Plan{Job: s.Job.ID, Message: request, Outcome: Handled, Done: true, Update: []Row{row}}
 }
 
-// classWithin is the error class of what nobody ended within its time.
+// classWithin is the error class of what did not end within its time.
 const classWithin = "within"
 
 // Name is the action as its entry names it.

@@ -12,9 +12,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// TestOperator drives what becomes of a held request by a history that a person can
-// read: what an operator decided on its dead letter, or that its time has passed, and
-// what is left of it.
+// TestOperator drives a held request by a readable history: what an operator decided on its
+// dead letter, or that its time has passed, and what is left of it.
 //
 // Commands, times in minutes: request [kind=…] [held=…] [reason=…] [undo] [holder=…
 // until=…] [within=…] (a row that is held, in an open job, with its open dead letter; the
@@ -75,7 +74,7 @@ func (x *operatorScript) run(t *testing.T, d *datadriven.TestData) string {
 	return x.stands()
 }
 
-// begin holds a request, with its dead letter.
+// begin holds a request with its dead letter.
 func (x *operatorScript) begin(t *testing.T, d *datadriven.TestData) {
 	row := &collation.Row{
 		GUID: journal.GUID{2}, Job: journal.JobID{1}, Kind: journal.MessageRequest, Activity: "work", DAD: ",0", Turn: 2, TurnSent: 2, Attempt: 1,
@@ -143,7 +142,7 @@ func (x *operatorScript) act(t *testing.T, d *datadriven.TestData) string {
 	return x.describe(t, p) + x.stands()
 }
 
-// describe says what was written. The row is what is left.
+// describe prints what was written, and the row.
 func (x *operatorScript) describe(t *testing.T, p *collation.Plan) string {
 	var b strings.Builder
 	e := p.Entry
@@ -182,7 +181,7 @@ func (x *operatorScript) describe(t *testing.T, p *collation.Plan) string {
 	return b.String()
 }
 
-// stands is what is left of the row.
+// stands prints what is left of the row.
 func (x *operatorScript) stands() string {
 	r := x.s.Rows[journal.GUID{2}]
 	if r == nil {

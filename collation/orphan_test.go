@@ -9,8 +9,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// C5, C10: a row ends where only a tombstone of its job is left, or where neither the
-// job nor its start is there; it stays where the job is there, or may begin yet.
+// C5, C10: a row ends if only the tombstone of its job is left, or neither the job nor its
+// start exists. It stays if the job exists or may still begin.
 func TestC5WhichRowsGo(t *testing.T) {
 	t.Parallel()
 	row := collation.RowKey{Job: journal.JobID{1}, GUID: journal.GUID{2}}

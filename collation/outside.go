@@ -2,11 +2,11 @@ package collation
 
 import "github.com/quipu-journal/quipu/journal"
 
-// Interrupt decides on an interrupt from outside (1.11). It reads: the job, the row
-// of the interrupt and its receipt; known says whether it has a record beside those of
-// the signals. It decides: nil where one of those is there, so that a job is interrupted
-// once, otherwise the insertion of the row, due now; of a job that is closed the record
-// alone (W12). The error is what CheckInterrupt says.
+// Interrupt decides on an interrupt from outside (1.11). It reads the job, the row of the
+// interrupt and its receipt. known says that the interrupt has a record beside those of the
+// signals. nil: one of the three exists, so that no job is interrupted twice by one key.
+// Otherwise it inserts the row, due now; for a closed job it writes only the record (W12).
+// Errors are those of CheckInterrupt.
 func Interrupt(s *State, row Row, known bool, mode Mode) (*Plan, error) {
 	if err := CheckInterrupt(&row); err != nil {
 		return nil, err
@@ -24,8 +24,8 @@ func Interrupt(s *State, row Row, known bool, mode Mode) (*Plan, error) {
 	return &Plan{Job: row.Job, Message: row.GUID, Outcome: Handled, Done: true, Insert: []Row{row}}, nil
 }
 
-// tooLate is the record of an interrupt that met a closed job. Its key stands there and
-// in no receipt: nothing is written to the job (W12).
+// tooLate is the record of an interrupt that met a closed job. It keeps the interrupt's key,
+// since nothing is written to the job and there is no receipt (W12).
 func tooLate(interrupt journal.GUID) []SignalWrite {
 	return []SignalWrite{{GUID: interrupt, State: SignalMissed, New: true}}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// outside is what a world has around its job: rows that went to other jobs,
-// signals that nobody waited for, and the jobs that keys name.
+// outside is what surrounds the job of a world: rows that went to other jobs, signals that
+// nobody waited for, and the jobs that have keys.
 type outside struct {
 	sent    []collation.Row
 	kept    []collation.Signal
@@ -44,7 +44,7 @@ func (w *world) loadMore(n *collation.Need) {
 		}
 		w.state.Keys[key] = w.keys[key]
 	}
-	for _, key := range n.Past { // of a job that resumes another: there is nothing
+	for _, key := range n.Past { // nothing: the job resumes none
 		w.state.Past = map[collation.InstanceKey][]collation.Past{key: nil}
 	}
 	for _, id := range n.Ends {
@@ -59,7 +59,7 @@ func (w *world) loadMore(n *collation.Need) {
 	}
 }
 
-// registered lets kept signals meet the waits that a plan registered.
+// registered delivers kept signals to the waits that a plan registered.
 func (w *world) registered(p *collation.Plan) {
 	for i := range p.Waits {
 		x := &p.Waits[i]
@@ -75,7 +75,7 @@ func (w *world) registered(p *collation.Plan) {
 	}
 }
 
-// signal delivers, as a store does: to the oldest wait, or it is kept.
+// signal delivers like a store: to the oldest wait, or it keeps the signal.
 func (w *world) signal(s *collation.Signal) string {
 	var to *collation.Wait
 	for _, x := range w.state.Waits {
@@ -100,7 +100,7 @@ func (w *world) signal(s *collation.Signal) string {
 	return fmt.Sprintf("consumed by %s%s\n", to.Activity, to.DAD)
 }
 
-// arrive inserts a row that somebody else addressed to the job.
+// arrive inserts a row that came from outside the job.
 func (w *world) arrive(r *collation.Row) {
 	row := *r
 	w.state.Rows[row.GUID] = &row
@@ -125,7 +125,7 @@ func describeResult(b *strings.Builder, e *journal.Entry) {
 	}
 }
 
-// outside carries out the commands that come from outside of the job.
+// outside runs the commands that come from outside the job.
 func (s *script) outside(t *testing.T, d *datadriven.TestData) (string, bool) {
 	code := 0
 	if d.MaybeScanArgs(t, "code", &code); code == 0 && d.Cmd != "interrupt" {
@@ -177,7 +177,7 @@ func (s *script) timer(t *testing.T, d *datadriven.TestData) string {
 	return ""
 }
 
-// outcome ends the latest child that an await of the activity ordered.
+// outcome ends the latest child that an await ordered.
 func (s *script) outcome(t *testing.T, d *datadriven.TestData, code int) string {
 	for i := len(s.w.sent) - 1; i >= 0; i-- {
 		r := &s.w.sent[i]
@@ -195,7 +195,7 @@ func (s *script) outcome(t *testing.T, d *datadriven.TestData, code int) string 
 			response.Error = &journal.Failure{Class: "error", Message: d.Input}
 		}
 		row := o.Outcome(r.Job, response, s.w.state.Now, s.w.mode)
-		delete(s.w.state.Rows, r.GUID) // the child has begun, and ended
+		delete(s.w.state.Rows, r.GUID) // the child has begun and ended
 		s.w.arrive(&row)
 		s.last, s.w.queue = s.w.queue[len(s.w.queue)-1], s.w.queue[:len(s.w.queue)-1]
 		return s.deliver(d.HasArg("once"))

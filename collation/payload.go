@@ -13,9 +13,9 @@ type Payload struct {
 	Body   []byte
 }
 
-// PutPayload decides on an output that is stored beside the entries of its job. It
-// reads nothing; it writes the output, once, if the job is there. ErrRejected: it is
-// over MaxResult, or has another digest.
+// PutPayload decides on an output that is stored beside the entries of its job. It reads
+// nothing, and writes the output once, if the job exists. ErrRejected: it is over MaxResult, or
+// its digest differs.
 func PutPayload(job journal.JobID, digest journal.Digest, body []byte) (*Plan, error) {
 	if len(body) > MaxResult {
 		return nil, fmt.Errorf("%w: a payload of %d bytes, the limit is %d", ErrRejected, len(body), MaxResult)

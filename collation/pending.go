@@ -6,11 +6,11 @@ import "github.com/quipu-journal/quipu/journal"
 // unknown outcome.
 const ClassParked = "parked"
 
-// Classes of parked responses with other reasons. The dead letter has the class for its
-// reason, so that what an operator says to it is not taken for an answer about an
-// effect that it does not ask about (E10).
+// Classes of parked responses with other reasons. The dead letter has the class as its reason,
+// so that an operator's action on it is not taken for an answer about an effect that the dead
+// letter does not ask about (E10).
 const (
-	ClassNondeterminism = "nondeterminism" // another path than the recorded one (E15)
+	ClassNondeterminism = "nondeterminism" // the path differs from the recorded one (E15)
 	ClassUndo           = "undo"           // a compensation that fails (3.5)
 	ClassConfirm        = "confirm"        // an effect that its verifier does not confirm (3.3)
 	ClassMisfit         = "result_misfit"  // a recorded result that its handler cannot read
@@ -27,8 +27,8 @@ func parkedFor(r *journal.Response) string {
 	return HeldParked
 }
 
-// pending leaves the activity open: the request's row gets its next turn (C12,
-// E7). A parked one waits for a person, with a dead letter (C16).
+// pending leaves the activity open: the request's row gets its next turn (C12, E7). A parked
+// request waits for a person, with a dead letter (C16).
 func (b *builder) pending() error {
 	if b.m.Kind == journal.MessageOutcome {
 		return b.retryChild()
@@ -52,7 +52,7 @@ func (b *builder) pending() error {
 			return err
 		}
 		if !parks {
-			row.NextAt = b.s.Now // the outcome is known by now: run again and find it
+			row.NextAt = b.s.Now // the outcome is known by now: the next run finds it
 			break
 		}
 		row.NextAt = Never
@@ -71,9 +71,9 @@ func (b *builder) pending() error {
 	return nil
 }
 
-// parks reports whether the effect that the response is parked for is still
-// unfinished. Its late completion may have been recorded while the response was
-// on its way, and then nothing else would ever unpark the row (E4).
+// parks reports whether the effect that the response is parked for is still unfinished. Its
+// completion may have been recorded while the response was on its way; nothing else would
+// unpark the row then (E4).
 func (b *builder) parks() (bool, error) {
 	if b.row.Effects.Seq == 0 || b.response.Error == nil || b.response.Error.Class != ClassParked {
 		return true, nil

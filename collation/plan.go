@@ -13,88 +13,82 @@ type Outcome string
 const (
 	// Handled: the plan changes something; commit, publish, ack (if Done).
 	Handled Outcome = "handled"
-	// Stale: refused for good by the state of its job or activity; the verdict
-	// is committed with the end of its row.
+	// Stale: refused for good by the state of its job or activity; the verdict commits with the
+	// end of its row.
 	Stale Outcome = "stale"
-	// Settled: its receipt is there and complete; nothing is written, ack.
+	// Settled: its receipt is complete; nothing is written, ack.
 	Settled Outcome = "settled"
 	// Unlicensed: no receipt and no row; handled, answered, cancelled or never
 	// committed; nothing is written, ack and count.
 	Unlicensed Outcome = "unlicensed"
 	// HeldBack: its row is held for a person; nothing is written, ack (E10).
 	HeldBack Outcome = "held"
-	// Later: another message of its instance goes first; nothing is written, the
-	// message comes again shortly.
+	// Later: another message of its instance goes first; nothing is written, the message comes
+	// again soon.
 	Later Outcome = "later"
 	// Stuck: a counter is at its ceiling; its row is held, with a dead letter.
 	Stuck Outcome = "stuck"
-	// Quarantined: the stored state is against the laws (J1), or its job is
-	// quarantined already.
+	// Quarantined: the stored state breaks the laws (J1), or the job is quarantined already.
 	Quarantined Outcome = "quarantined"
 )
 
-// Plan is everything that one message changes, as one value. The order is
-// fixed: it is committed whole, then its Insert rows that are due are
-// published, then its message is acked (spec 4, T2 and T3). A plan without an
-// Entry moves no ledger and not the main chain.
+// Plan is everything that one message changes, as one value. The order is fixed: the plan is
+// committed whole, then its due Insert rows are published, then its message is acked (T2, T3).
+// A plan without an Entry changes neither a ledger nor the main chain.
 type Plan struct {
 	Job     journal.JobID
 	Message journal.GUID
 	Outcome Outcome
-	// Done says that the message has no step left after this plan; under
-	// Stepwise the same message is stepped again until it is.
+	// Done says that no step of the message is left after this plan. Under Stepwise the message
+	// is stepped again until then.
 	Done bool
 
-	Entry     *journal.Entry // seq set; chained by the engine
+	Entry     *journal.Entry // Seq is set; the engine sets the hash
 	Ledgers   []LedgerWrite
-	Receipt   *ReceiptWrite // nil: none moves, or the message is done with this plan alone (W12)
+	Receipt   *ReceiptWrite // nil: no receipt changes, or the message is done with this plan alone (W12)
 	Semaphore journal.SemaphoreMove
 	Close     *journal.Close   // this plan closes the job
 	Tasks     bool             // this plan ran the completion tasks
 	NewState  journal.JobState // "" unchanged
-	// Active says of an inception that its flow's version has to be the one for new
-	// jobs when it commits.
+	// Active says that an inception commits only if its flow's version is the active one.
 	Active bool
 	Insert []Row          // Row.Job may be another job
-	Update []Row          // whole new values of own rows that stay
-	Delete []journal.GUID // own rows
-	// CancelStarts takes back starts of children that were not handled yet: rows of
-	// other jobs whose Sender is this one, by test-and-set (C15).
+	Update []Row          // new values of the job's own rows that stay
+	Delete []journal.GUID // the job's own rows
+	// CancelStarts cancels starts of children that were not handled yet: rows of other jobs with
+	// this one as Sender, by test-and-set (C15).
 	CancelStarts []RowKey
-	// Discard ends rows of any jobs that can come to nothing, if they are there.
+	// Discard ends rows of any job that can never be handled, if they exist.
 	Discard     []RowKey
-	Waits       []Wait          // registered: under the lock of its key, and held signals of the key become due (J3)
-	CancelWaits []CancelledWait // own waits taken back, by test-and-set
-	// Taken and Signals are of a mailbox's plan, which names no job: waits of any
-	// jobs, and what became of its signals.
+	Waits       []Wait          // registered under the lock of the key, whose kept signals become due (J3)
+	CancelWaits []CancelledWait // the job's own waits, by test-and-set
+	// Taken are waits of any job, in the plan of a mailbox, whose Job is the mailbox. Signals is
+	// what became of signals, and of interrupts that came too late.
 	Taken        []Taken
 	Signals      []SignalWrite
 	Resolve      []journal.GUID // rows whose open dead letter ends with this plan
 	Dead         []DeadLetter
 	Letters      []LetterEnd   // ended by an operator, by test-and-set
-	ResolvedWait *ResolvedWait // what a function waited for, recorded by this plan (E12)
-	// Chain is what the plan writes on the effect chain of a request (J8). It may
-	// stand without an Entry.
+	ResolvedWait *ResolvedWait // recorded by this plan (E12)
+	// Chain is what the plan writes on the effect chain of a request (J8). It may come without
+	// an Entry.
 	Chain *ChainWrite
-	// Session is that of the run that the plan takes a request for, or begins an effect
-	// of: it lasts until the commit. 0: none (W8).
+	// Session is the session of the run for which the plan takes a request or begins an effect.
+	// It must last until the commit. 0: none (W8).
 	Session int64
-	// Payload is an output that is stored beside the entries of its job, if that is
-	// there.
+	// Payload is an output that is stored beside the entries of its job, if the job exists.
 	Payload *Payload
-	// Keep is of an inception: how long the job is to be kept once it has closed; 0: for
-	// good.
+	// Keep belongs to an inception: how long the job is kept once it has closed; 0: for good.
 	Keep time.Duration
-	// Next is the job that resumes this one, which has closed. The key is its from then
-	// on; the commit has both plans, this one before the inception.
+	// Next is the job that resumes this closed one and has the key from now on. This plan
+	// commits together with, and before, the inception of that job.
 	Next journal.JobID
-	// ExpiresAt is when the closed job is to be removed, set with Tasks; Never:
-	// it is kept.
+	// ExpiresAt is when the closed job may be removed, set with Tasks; Never: it is kept.
 	ExpiresAt Micros
 }
 
-// ResolvedWait is a pause that has come: the entry Seq of the main chain holds the
-// response that brought it.
+// ResolvedWait is a pause that has come. Entry Seq of the main chain holds the response that
+// brought it.
 type ResolvedWait struct {
 	Request journal.GUID
 	GUID    journal.GUID // of the wake-up or outcome
@@ -102,8 +96,8 @@ type ResolvedWait struct {
 	Seq int64
 }
 
-// CancelledWait is a wait that is taken back: a delivery since it was read, which
-// deletes or counts it, means decide again.
+// CancelledWait is a wait to cancel. If a delivery has deleted or counted it since it was read,
+// the decision is made again.
 type CancelledWait struct {
 	GUID  journal.GUID
 	Count int
@@ -121,10 +115,9 @@ type LedgerWrite struct {
 	More
 }
 
-// ReceiptWrite is a test-and-set of one GUID ledger (C3), or the insertion of
-// a new receipt. Closes asks the compound statement for the snapshot digit
-// (C14); After has it already, and the two must agree. Gone: the receipt goes with the
-// row of its message (W12).
+// ReceiptWrite is a test-and-set of one GUID ledger (C3), or the insertion of a new receipt.
+// Closes asks the compound statement for the closed digit (C14). After has the digit already,
+// and the two must agree. Gone: the receipt is deleted with the row of its message (W12).
 type ReceiptWrite struct {
 	GUID          journal.GUID
 	New           bool
@@ -146,5 +139,5 @@ type DeadLetter struct {
 	Reason   string // a short name: parked, confirm, result_misfit, nondeterminism, undo, runs, stuck, undecodable, foreign, refused
 	Message  string
 	Ledger   ActivityLedger
-	Raw      []byte // the message of one without a row, for a person; it is never read back
+	Raw      []byte // the message itself, if it has no row: for a person, never read back
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// E10: an action is one of three, and what was done is a canonical payload.
+// E10: an action is one of three, and the result of done is a canonical payload.
 func TestE10ActionsThatAreNone(t *testing.T) {
 	t.Parallel()
 	answer := &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK}
@@ -28,7 +28,7 @@ func TestE10ActionsThatAreNone(t *testing.T) {
 	}
 }
 
-// E6: a result over the limit is refused, before anything else is looked at.
+// E6: a result over the limit is refused before any other check.
 func TestE6ResultOverTheLimit(t *testing.T) {
 	t.Parallel()
 	e := journal.Effect{Name: "pay", Result: make([]byte, collation.MaxResult+1)}
@@ -36,8 +36,8 @@ func TestE6ResultOverTheLimit(t *testing.T) {
 	require.ErrorIs(t, err, collation.ErrRejected)
 }
 
-// 1.11, C12: what a signal does to a wait: the one that repeats stays for as long as
-// it is told to pass, an error ends it too, and a function's always ends.
+// 1.11, C12: what a signal does to a wait. A repeating wait stays while signals say pass; an
+// error ends it. A function's wait always ends.
 func TestSignalsEndTheirWaits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -76,8 +76,8 @@ func TestSignalsEndTheirWaits(t *testing.T) {
 	}
 }
 
-// 1.11: a wait passes over what was kept longer than it allows, and over nothing that
-// was sent since it waits.
+// 1.11: a wait passes over a signal that was kept longer than the wait allows, but over none
+// that was sent since it began.
 func TestWaitsTakeWhatIsNotTooOld(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

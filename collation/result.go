@@ -19,14 +19,12 @@ const (
 	CodeInternal    = 500
 )
 
-// ReasonExpression marks an entry whose activity failed by an expression of
-// its transitions: its result is that error, not the response beside it
-// (E11).
+// ReasonExpression marks an entry whose activity failed by an expression of its transitions.
+// The activity's result is then that error, not the response in the entry (E11).
 const ReasonExpression = "expression"
 
-// ResultOf reads the result of an activity out of the entry that holds it
-// (J7): the one that the engine made, the input of a created entry, otherwise
-// its terminal response.
+// ResultOf reads the result of an activity out of the entry that holds it (J7): the result that
+// the engine made, the input of a created entry, or else the terminal response.
 func ResultOf(e *journal.Entry) *flow.Result {
 	switch {
 	case e.Result != nil:
@@ -46,7 +44,7 @@ func ResultOf(e *journal.Entry) *flow.Result {
 	return responseResult(e.Response)
 }
 
-// responseResult is what expressions see of a recorded response.
+// responseResult is a recorded response as expressions see it.
 func responseResult(x *journal.Response) *flow.Result {
 	r := &flow.Result{Ran: true, Code: x.Code, Output: x.Output, By: string(x.By), Taken: x.Taken != nil}
 	if x.Error != nil {
@@ -67,8 +65,8 @@ func FailureOf(text []byte) *journal.Failure {
 	return &journal.Failure{Class: e.Class, Message: e.Message, Data: e.Data}
 }
 
-// ErrorJSON is the `.error` of an activity as expressions see it: code, class,
-// message and data, canonical.
+// ErrorJSON is the `.error` of an activity as expressions see it, in canonical JSON: class,
+// code, data, message.
 func ErrorJSON(code int, f *journal.Failure) []byte {
 	b := append([]byte(nil), `{"class":`...)
 	b = canonical.AppendString(b, f.Class)
@@ -80,18 +78,17 @@ func ErrorJSON(code int, f *journal.Failure) []byte {
 	return append(b, '}')
 }
 
-// errorAnswer is the body of an answer that is an error of the engine's.
+// errorAnswer is the body of an answer with an error that the engine made.
 func errorAnswer(code int, class, message string) []byte {
 	return journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: code, Error: &journal.Failure{Class: class, Message: message}})
 }
 
-// expressionAnswer is the error response 500 that a failed expression gives
-// (E11).
+// expressionAnswer is the error response 500 for a failed expression (E11).
 func expressionAnswer(err error) []byte {
 	return errorAnswer(CodeInternal, ReasonExpression, short(err))
 }
 
-// maxMessage bounds the text of an error that the engine itself records.
+// maxMessage bounds the text of an error that the engine records, in bytes.
 const maxMessage = 4 << 10
 
 func short(err error) string {

@@ -1,9 +1,9 @@
 package collation
 
-// A job that resumes another goes through its flow from the trigger on. What the
-// generations before it have done is not done again: where one of them has the result of
-// an instance, of an element, of a pause or of a child, that is the answer here, and so
-// it is with effects (Chain.TakeOver). Each copy names the entry that it comes from.
+// A job that resumes another goes through its flow from the trigger on, without repeating what
+// earlier generations did. If one of them has the result of an instance, an element, a pause or
+// a child, that is the answer here. The same holds for effects (Chain.takeOver). Each copy
+// names the entry that it comes from.
 
 import (
 	"errors"
@@ -13,10 +13,10 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Past is what an earlier generation has of an instance or of an element.
+// Past is what an earlier generation has of an instance or an element.
 type Past struct {
 	Generation int64
-	From       *journal.From // what that generation resumes itself; nil: nothing
+	From       *journal.From // what that generation resumes; nil: nothing
 	Seq        int64         // of the entry that holds the result; 0: it has none
 	Result     *flow.Result
 }
@@ -34,14 +34,14 @@ type PastPause struct {
 	Response        *journal.Response
 }
 
-// End is how the last generation of a child ended: as completed.
+// End is the outcome of a child's last generation, which has completed.
 type End struct {
 	Job             journal.JobID
 	Generation, Seq int64
 	Output          []byte
 }
 
-// result is the copy as a result of the engine's.
+// result makes a result of the copy.
 func (p *Past) result() *journal.Result {
 	r := &journal.Result{Code: p.Result.Code, Output: p.Result.Output, By: journal.By(p.Result.By), Taken: &journal.Taken{Generation: p.Generation, Seq: p.Seq}}
 	if p.Result.Error != nil {
@@ -50,7 +50,7 @@ func (p *Past) result() *journal.Result {
 	return r
 }
 
-// response is the copy as an answer.
+// response makes an answer of the copy.
 func (p *Past) response() *journal.Response {
 	r := p.result()
 	return &journal.Response{Kind: journal.ResponseTerminal, Code: r.Code, Output: r.Output, Error: r.Error, By: r.By, Taken: r.Taken}
@@ -62,8 +62,8 @@ func (e *End) response() *journal.Response {
 	}
 }
 
-// Resumed is the entry that the last generation of a key gets with the inception of the
-// next: who goes on with it, and by whose decision. Nothing else of the job moves.
+// Resumed makes the entry that a key's last generation gets with the inception of the next one.
+// It names the next job, and who decided and why. Nothing else of the job changes.
 func Resumed(s *State, next journal.JobID, who, reason string, mode Mode) *Plan {
 	w := newWriter(s, &Message{Job: s.Job.ID}, mode)
 	e := w.entry(journal.KindResumed)
@@ -72,13 +72,13 @@ func Resumed(s *State, next journal.JobID, who, reason string, mode Mode) *Plan 
 	return w.seal()
 }
 
-// past is the result that an earlier generation has of an instance or an element, if it
-// is to be taken over: nil for a job that resumes none, and for what is done again.
+// past is the result of an instance or element in an earlier generation, if it is to be taken
+// over. nil: the job resumes none, or the instance is done again.
 func (b *builder) past(key InstanceKey) (*Past, error) {
 	from := b.s.Job.From
 	name, _, element := strings.Cut(key.Activity, "[")
 	act, _ := b.s.Flow.Activity(name)
-	if from == nil || act.Repeat { // of which each signal made a pass
+	if from == nil || act.Repeat { // each signal made a pass, so there is no single result
 		return nil, nil
 	}
 	all, err := read(b, b.s.Past, key, &b.need.Past)
@@ -103,9 +103,9 @@ func (b *builder) past(key InstanceKey) (*Past, error) {
 	return nil, nil
 }
 
-// Again says whether a job that resumes another does an instance again, or an element of
-// it, of which that one has a result with the code. Of the instance that failed the
-// elements are kept that have succeeded; a child that has completed is never begun again.
+// Again reports whether a resuming job does an instance, or an element of it, again although it
+// has a result with the code. Elements of the failed instance that succeeded are kept. A child
+// that has completed is never started again.
 func Again(f *flow.Flow, from *journal.From, act *flow.Activity, dad DAD, code int, element bool) bool {
 	switch {
 	case from.Activity == "" || act.Type == flow.TypeAwait && code == CodeOK:
@@ -116,8 +116,8 @@ func Again(f *flow.Flow, from *journal.From, act *flow.Activity, dad DAD, code i
 	return f.Follows(act.Name, from.Activity)
 }
 
-// pastChild is how the child ended that an earlier generation waited for in vain, and
-// that has completed since; nil for none.
+// pastChild is how a child ended that an earlier generation waited for in vain and that has
+// completed since; nil: there is none. Error: *goneError.
 func (b *builder) pastChild(key InstanceKey, element int, of *journal.PauseRef) (*End, error) {
 	if b.s.Job.From == nil {
 		return nil, nil
@@ -137,17 +137,17 @@ func (b *builder) pastChild(key InstanceKey, element int, of *journal.PauseRef) 
 	return nil, nil
 }
 
-// goneError says that a child has expired since its outcome was to be taken. It is not
-// begun anew: what it did would be done twice.
+// goneError says that a child has expired before its outcome was taken. It is not started
+// again, because its work would be done twice.
 type goneError struct{ child journal.JobID }
 
 func (e *goneError) Error() string {
 	return "job " + e.child.String() + ", whose outcome was to be taken over, has expired"
 }
 
-// pastPause lets a pause come at once that has come in an earlier generation. Of a wait
-// that ended without its signal the bound alone is at once: the signal may be here by now.
-// A child has succeeded, or has completed since.
+// pastPause makes a pause come at once if it came in an earlier generation: a sleep, a signal,
+// a child that succeeded then or has completed since. A wait that ended at its bound is
+// registered again, because the signal may have come by now.
 func (b *builder) pastPause(row *Row, p *Pause) (done bool, err error) {
 	if b.s.Job.From == nil {
 		return false, nil
@@ -165,7 +165,7 @@ func (b *builder) pastPause(row *Row, p *Pause) (done bool, err error) {
 	case p.Kind == journal.PauseChild:
 		end, err := b.pastChild(key, row.Element, &p.PauseRef)
 		if gone := (*goneError)(nil); errors.As(err, &gone) {
-			return false, errBroken(gone.Error()) // no answer of ours would be the function's own
+			return false, errBroken(gone.Error()) // a made-up answer would not be the function's
 		}
 		if end == nil || err != nil {
 			return false, err
@@ -182,30 +182,30 @@ func (b *builder) pastPause(row *Row, p *Pause) (done bool, err error) {
 	return true, nil
 }
 
-// copy is the recorded response.
+// copy is the recorded response, with the entry that it comes from.
 func (p *PastPause) copy() *journal.Response {
 	r := *p.Response
 	r.Of, r.Taken = nil, &journal.Taken{Generation: p.Generation, Seq: p.Seq}
 	return &r
 }
 
-// FailureUndone is the class of the error of an effect that is not taken over, since its
-// compensation has run.
+// FailureUndone is the error class of an effect that is not taken over because its compensation
+// has run.
 const FailureUndone = "undone"
 
 // PastEffect is an effect as an earlier generation left it.
 type PastEffect struct {
 	Effect
 	Generation int64
-	// Undone says that compensations of its function have run, or are to, in a job of
-	// their own or by the function itself; Undoing that such a job is still open.
+	// Undone says that the compensations of its function have run or will run, in a job of their
+	// own or in the function itself. Undoing says that such a job is still open.
 	Undone, Undoing bool
 }
 
-// takeOver begins an effect that an earlier generation has: a result is taken as it is;
-// an error, and what its compensation has undone, as not done, so that it runs again
-// under the next key (E5); one of unknown outcome as one that this run has taken over
-// (E4). ErrLeased: its call, or its compensation, may be under way.
+// takeOver begins an effect that an earlier generation has. A result is copied. An error, or an
+// effect whose compensation has run, is recorded as not done, so that it runs again under the
+// next key (E5). One of unknown outcome counts as taken over by this run (E4). ErrLeased: its
+// call or its compensation may be under way.
 func (c *Chain) takeOver(p *PastEffect, l Lease, e journal.Effect, mode Mode) (Effected, error) {
 	started := p.State == EffectStarted && !p.Undone
 	if p.Undoing || started && p.Until > c.Now {

@@ -23,9 +23,9 @@ activities:
 transitions: {start: [p, c], p: [a], a: [b], b: [{to: again, when: "p.output.n == 1"}]}
 `
 
-// What a job that resumes another does again: the instance that failed, of a list what
-// has not succeeded; of an activity that is named all instances, and what follows, round
-// a loop as well. A child that has completed is never begun again.
+// What a resuming job does again: the instance that failed, and of a list the elements that
+// have not succeeded; or all instances of a named activity and what follows, also round a loop.
+// A child that has completed is never started again.
 func TestWhatIsDoneAgain(t *testing.T) {
 	t.Parallel()
 	f, err := flow.Parse("flow.yaml", []byte(forked))
@@ -58,8 +58,8 @@ func TestWhatIsDoneAgain(t *testing.T) {
 	}
 }
 
-// A child whose outcome is to be taken over, and that has expired meanwhile, is not begun
-// anew: the await fails, and says so.
+// A child that expired before its outcome was taken over is not started again: the await fails
+// and says why.
 func TestAGoneChildIsNotBegunAnew(t *testing.T) {
 	t.Parallel()
 	f, err := flow.Parse("flow.yaml", []byte("flow: f\nversion: \"1\"\nactivities:\n  start: {type: trigger}\n  b: {type: await, flow: other, id: x}\ntransitions: {start: [b]}\n"))

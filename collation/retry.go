@@ -9,12 +9,12 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// MaxRetryDelay bounds every delay before a further attempt: a week, µs.
+// MaxRetryDelay bounds every delay before a further attempt: a week, in µs.
 const MaxRetryDelay = Micros(7 * 24 * 3600 * 1e6)
 
-// retryDelay is the policy's backoff before the attempt after the given one (E8).
-// The jitter is derived from the message, so that a plan stays a pure function
-// of what it meets. A handler's own delay goes before the policy's.
+// retryDelay is the backoff of the policy after the given attempt (E8). A delay that the
+// handler asked for (µs) goes first. The jitter is derived from the message, so that the plan
+// stays a pure function.
 func retryDelay(p flow.Retry, attempt int, asked int64, guid journal.GUID) Micros {
 	if asked > 0 {
 		return min(Micros(asked), MaxRetryDelay)

@@ -1,18 +1,18 @@
 package collation
 
-// Rivals can end the same activity: the first one that is accepted cancels the
-// others. They read what the others stand as, decide who was first, and write that
-// rows and waits are gone.
+// Rivals are messages that can end the same activity: the first that is accepted cancels the
+// others. This code reads the rows and waits of the others, decides who was first, and writes
+// that those rows and waits are gone.
 
 import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// arbitrate says whether a message may still end, or pass, an activity that
-// waits for a signal, a timer or a child: "" if it may. Whoever is accepted first
-// cancels the rows of the others in the same commit, see cancelRivals; a signal has
-// won when its delivery ended the wait (1.11).
+// arbitrate decides whether a message may still end, or pass, an activity that waits for a
+// signal, a timer or a child: "" if it may. The first accepted message cancels the rows of the
+// others in the same commit, see cancelRivals. A signal has won when its delivery ended the
+// wait (1.11).
 func (b *builder) arbitrate(inst *Instance) (Outcome, error) {
 	switch {
 	case b.wakes():
@@ -37,8 +37,8 @@ func (b *builder) arbitrate(inst *Instance) (Outcome, error) {
 	return "", nil
 }
 
-// cancelRivals takes back, in the commit that accepts the ending message, what else
-// could end its activity: timer, bound, wait, the next child's start (1.7).
+// cancelRivals cancels, in the commit that accepts the ending message, what else could end the
+// activity: timer, bound, wait, the start of the next child (1.7).
 func (b *builder) cancelRivals(inst *Instance) error {
 	if b.act.Type == flow.TypeWorker && b.row != nil && b.response.Kind == journal.ResponseTerminal {
 		return b.cancelPauses()
@@ -57,7 +57,7 @@ func (b *builder) cancelRivals(inst *Instance) error {
 	if b.act.Within > 0 {
 		b.cancelRow(RowKey{b.m.Job, ResponseGUID(inst.Leg1, 0)})
 	}
-	// A signal that ends the hook took the wait with its delivery.
+	// A signal that ends the hook has ended the wait with its delivery.
 	if b.act.Topic != "" && b.response.By != journal.BySignal {
 		b.cancelWait(WakeUpGUID(inst.Leg1, journal.BySignal, ""))
 	}
@@ -67,8 +67,8 @@ func (b *builder) cancelRivals(inst *Instance) error {
 	return b.missing()
 }
 
-// cancelPauses takes back what an ended function still waits for (1.7), and has
-// its compensations run where it did not run them itself.
+// cancelPauses cancels what an ended function still waits for (1.7), and orders its
+// compensations if it did not run them itself.
 func (b *builder) cancelPauses() error {
 	for i := range b.row.Pauses {
 		if p := &b.row.Pauses[i]; !p.Taken {
@@ -86,7 +86,7 @@ func (b *builder) cancelPauses() error {
 	return b.missing()
 }
 
-// cancelPause takes back what stands for a pause.
+// cancelPause cancels the rows and the wait of a pause.
 func (b *builder) cancelPause(p *Pause) {
 	switch p.Kind {
 	case journal.PauseSleep:
@@ -101,9 +101,9 @@ func (b *builder) cancelPause(p *Pause) {
 	}
 }
 
-// cancelRow takes back a row that still stands: a timer, or the start of a child
-// that has not begun. The message's own ends by itself. A need is put off: what
-// else can end the activity is looked at too, and the caller ends with missing.
+// cancelRow cancels a row that still exists: a timer, or the start of a child that has not
+// begun. The message's own row ends by itself. A need is put off, so that all rivals are looked
+// at; the caller returns missing.
 func (b *builder) cancelRow(k RowKey) {
 	if k.GUID == b.m.Row {
 		return
@@ -114,7 +114,7 @@ func (b *builder) cancelRow(k RowKey) {
 	}
 }
 
-// cancelWait takes back a wait that still stands. A need is put off, too.
+// cancelWait cancels a wait that is still open. A need is put off, too.
 func (b *builder) cancelWait(g journal.GUID) {
 	if w, _ := b.waiting(g); w != nil {
 		b.gone = append(b.gone, gone{key: RowKey{b.m.Job, g}, wait: w, why: cancelledByEnd})

@@ -2,17 +2,16 @@ package collation
 
 import "github.com/quipu-journal/quipu/flow"
 
-// scope is what an expression of one activity sees: results along its own
-// address (1.9).
+// scope is what the expressions of one activity see: results along its own address (1.9).
 type scope struct {
 	b      *builder
 	reader *flow.Activity // nil: the flow's output
 	dad    DAD
 }
 
-// scope gives the view of the activity at the address dad, for expressions that
-// mention the names. All of them are asked for at once: an evaluation would end at
-// the first result that it misses, and each load is a trip.
+// scope makes the view of an activity at the address dad, for expressions that mention the
+// names. It asks for all results at once: an evaluation would stop at the first missing one,
+// and each load is a trip.
 func (b *builder) scope(reader *flow.Activity, dad DAD, names []string) (flow.Scope, error) {
 	s := &scope{b, reader, dad}
 	for _, name := range names {
@@ -21,7 +20,7 @@ func (b *builder) scope(reader *flow.Activity, dad DAD, names []string) (flow.Sc
 	return s, b.missing()
 }
 
-// whole gives the view of the flow's output: each name means its last pass.
+// whole makes the view for the flow's output: each name means its last pass.
 func (b *builder) whole() (flow.Scope, error) {
 	return b.scope(nil, "", b.s.Flow.OutputNeeds())
 }
@@ -55,8 +54,8 @@ func (s *scope) Job() flow.JobInfo {
 	return flow.JobInfo{ID: j.Key, Flow: j.Flow.Name, Version: j.Flow.Version, StartedMicros: int64(j.Started)}
 }
 
-// passes reports whether the activity may run at several addresses: below, or
-// as, one that makes passes.
+// passes reports whether the activity may run at several addresses: it makes passes, or lies
+// below an activity that does.
 func passes(a *flow.Activity) bool {
 	for ; a != nil; a = a.Parent {
 		if a.Passes() {
@@ -66,11 +65,10 @@ func passes(a *flow.Activity) bool {
 	return false
 }
 
-// addressOf is where the output of act is seen by the reader at the address dad
-// (1.9): at the prefix of act's depth; an ancestor that does not dominate the
-// reader at the address of the nearest dominator that they share, extended by
-// one segment per level. A nil reader is the flow's output, for which an
-// activity that makes no passes has one address.
+// addressOf is where the reader at the address dad finds the output of act (1.9): at the prefix
+// of act's depth. If act does not dominate the reader, the address is that of their nearest
+// common dominator, with one segment more for each level down to act. A nil reader is the
+// flow's output, for which an activity without passes has one address.
 func addressOf(act, reader *flow.Activity, dad DAD) InstanceKey {
 	if reader == nil {
 		return InstanceKey{act.Name, format([]run{{0, act.Depth + 1}})}
@@ -87,6 +85,6 @@ func addressOf(act, reader *flow.Activity, dad DAD) InstanceKey {
 	return InstanceKey{act.Name, dad}
 }
 
-// AddressOf is where an expression of the reader at the address dad finds the
-// output of act, which leads to it (1.9).
+// AddressOf is where an expression of the reader at the address dad finds the output of act, an
+// activity that leads to the reader (1.9).
 func AddressOf(act, reader *flow.Activity, dad DAD) InstanceKey { return addressOf(act, reader, dad) }

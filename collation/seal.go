@@ -6,7 +6,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// seal makes the table's writes and the entry of what the plan comes to (W4).
+// seal derives the writes of the tables and the entry from what the plan notes (W4).
 func (w *writer) seal() *Plan {
 	p := w.p
 	if p.Entry == nil {
@@ -35,12 +35,12 @@ func (w *writer) seal() *Plan {
 	return p
 }
 
-// updated is the row as an entry leaves it.
+// updated is the row's state as an entry records it.
 func (r *Row) updated() journal.Updated {
 	return journal.Updated{GUID: r.GUID, Kind: r.Kind, Turn: r.Turn, Attempt: r.Attempt, NextAt: int64(r.NextAt), Held: r.Held}
 }
 
-// sealClose tells of the job's close, and of its completion tasks.
+// sealClose records the job's close and its completion tasks.
 func (w *writer) sealClose() {
 	p, e := w.p, w.p.Entry
 	if p.Close != nil {
@@ -53,7 +53,7 @@ func (w *writer) sealClose() {
 	}
 }
 
-// sealLedgers tells of what moves by test-and-set (C3).
+// sealLedgers records the ledgers that change by test-and-set (C3).
 func (w *writer) sealLedgers() {
 	p, e := w.p, w.p.Entry
 	for i := range p.Ledgers {
@@ -62,12 +62,12 @@ func (w *writer) sealLedgers() {
 		if stored := w.s.Instances[x.Key]; stored != nil {
 			open = stored.Open
 		}
-		if open != x.Open && e.Elements == nil { // which has how many there are
+		if open != x.Open && e.Elements == nil { // Elements has the number already
 			left := x.Open
 			e.Open = &left
 		}
 		switch {
-		case x.Before == x.After: // no digit: where its result stands has changed, or what it keeps beside
+		case x.Before == x.After: // no digit changes, only the result's place or More
 		case x.Key == w.key:
 			e.Ledger = journal.Ledger(x.After)
 		case !w.folds(x.Key):
@@ -80,10 +80,10 @@ func (w *writer) sealLedgers() {
 	}
 }
 
-// sealReceipt tells of the message's own ledger. A receipt goes with the row of its
-// message: what comes again finds neither, and is done (W12). Two stay: that of the
-// close, which the compound statement writes (C14), and that of an interrupt, which may
-// be asked for again by its key.
+// sealReceipt records the message's own ledger. A receipt goes with the row of its message: a
+// redelivery finds neither, and is done (W12). Two receipts stay: that of the close, which the
+// compound statement writes (C14), and that of an interrupt, which may be asked for again by
+// its key.
 func (w *writer) sealReceipt() {
 	x := w.p.Receipt
 	if x == nil {
@@ -107,7 +107,7 @@ func (w *writer) folds(key InstanceKey) bool {
 	})
 }
 
-// move is the write as an entry tells it.
+// move is the write as an entry records it.
 func (x *LedgerWrite) move() journal.LedgerMove {
 	return journal.LedgerMove{
 		Activity: x.Key.Activity, DAD: string(x.Key.DAD), After: journal.Ledger(x.After),
@@ -115,8 +115,7 @@ func (x *LedgerWrite) move() journal.LedgerMove {
 	}
 }
 
-// inputOf is what a message asks somebody else to work on: a request of a worker,
-// the start of a child.
+// inputOf is the input that a message gives to somebody else: a request, or a child's start.
 func inputOf(r *Row) []byte {
 	switch r.Kind {
 	case journal.MessageRequest:
@@ -129,9 +128,8 @@ func inputOf(r *Row) []byte {
 	return nil
 }
 
-// sealSent inserts the rows of what is sent. The GUIDs of the elements of a list
-// follow from that of their Leg1 (C8): they are counted and not listed. Of every
-// input that is sent the entry has the sum (W12).
+// sealSent inserts the rows that are sent. The GUIDs of a list's elements follow from their
+// Leg1's (C8), so they are counted and not listed. The entry has the sum of every input (W12).
 func (w *writer) sealSent() {
 	p, e := w.p, w.p.Entry
 	for i := range w.sent {
@@ -141,7 +139,7 @@ func (w *writer) sealSent() {
 			p.Insert = append(p.Insert, *r)
 		}
 		input := journal.SumOf(inputOf(r))
-		if e.Elements != nil && r.Turn > 0 { // a request, or what was known of it
+		if e.Elements != nil && r.Turn > 0 { // a request, or an element's answer from an earlier generation
 			e.Elements.Inputs = e.Elements.Inputs.Append(input)
 			continue
 		}
@@ -160,8 +158,8 @@ func (w *writer) sealSent() {
 	}
 }
 
-// sealGone deletes what stands no more: own rows, starts of children by
-// test-and-set (C15), waits.
+// sealGone deletes what is gone: the job's rows, starts of children by test-and-set (C15),
+// waits.
 func (w *writer) sealGone() {
 	p, e := w.p, w.p.Entry
 	for i := range w.gone {

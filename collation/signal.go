@@ -10,20 +10,20 @@ import (
 
 // Limits of signals.
 const (
-	// MaxSignalKey bounds the key of a signal, bytes.
+	// MaxSignalKey bounds the key of a signal, in bytes.
 	MaxSignalKey = 512
 	// MaxReach bounds the waits that one signal of mode all reaches.
 	MaxReach = 10_000
 )
 
-// KeepSignal is how long a signal that nobody waits for is kept by default, µs.
+// KeepSignal is how long a signal that nobody waits for is kept by default, in µs.
 const KeepSignal = Micros(24 * 3600 * 1e6)
 
 // CodePass is the code of a signal that keeps a repeating hook open (1.11).
 const CodePass = 202
 
-// Signal is a signal on its way to a wait. Its dispatch row belongs to its
-// Mailbox and not to a job.
+// Signal is a signal on its way to a wait. Its dispatch row belongs to its Mailbox, not to a
+// job.
 type Signal struct {
 	GUID    journal.GUID    `json:"-"`
 	Topic   string          `json:"topic"`
@@ -61,9 +61,8 @@ func SignalOf(r *Row) (*Signal, error) {
 	return s, nil
 }
 
-// Kept is the row of a signal that nobody waits for: held until its expiry,
-// which stands in WithinAt. PublishedAt is when it was sent: its place among
-// those that are kept.
+// Kept makes the row of a signal that nobody waits for: held until WithinAt. PublishedAt is
+// when it was sent, which orders the kept signals.
 func (s *Signal) Kept(r Row) Row {
 	keep := s.Keep
 	if keep == 0 {
@@ -73,9 +72,9 @@ func (s *Signal) Kept(r Row) Row {
 	return r
 }
 
-// Wakes is how many kept signals of its mailbox the registration of the wait
-// makes due, the oldest first: one that ends it, where any does, so that a key
-// with many kept signals costs each wait the same; otherwise up to MaxReach.
+// Wakes is how many kept signals become due when the wait is registered, the oldest first. If
+// any signal ends the wait it is 1, so that a key with many kept signals costs each wait the
+// same. Otherwise it is MaxReach.
 func (w *Wait) Wakes() int {
 	if w.Repeat || w.MaxAge > 0 {
 		return MaxReach
@@ -83,14 +82,14 @@ func (w *Wait) Wakes() int {
 	return 1
 }
 
-// Takes reports whether the wait takes the signal at the time now: one that was
-// kept longer than the hook allows is passed over.
+// Takes reports whether the wait takes the signal at the time now. A signal that was kept
+// longer than MaxAge is passed over.
 func (w *Wait) Takes(s *Signal, now Micros) bool {
 	return w.MaxAge == 0 || s.Sent >= w.Since || now-s.Sent <= w.MaxAge
 }
 
-// Deliver is what a signal does to a wait that takes it: the wake-up's row, and
-// whether the wait ends. One that stays is to have Count + 1.
+// Deliver makes the row of the wake-up that a signal brings to a wait, and says whether the
+// wait ends. Otherwise the caller raises Count by 1.
 func (w *Wait) Deliver(s *Signal, now Micros, mode Mode) (wake Row, ends bool) {
 	r := journal.Response{
 		Kind: journal.ResponseTerminal, Code: s.Code, Output: s.Payload, By: journal.BySignal, Signal: s.GUID,
@@ -140,8 +139,8 @@ func (o *InterruptOrder) Row(guid journal.GUID, target journal.JobID, now Micros
 	return Row{GUID: guid, Job: target, Kind: journal.MessageInterrupt, DAD: RootDAD, Body: body, NextAt: now}, nil
 }
 
-// CheckInterrupt says what is wrong with the row of an interrupt from outside: its
-// code is that of an error, 400 to 599, so that a job which it ends did not succeed.
+// CheckInterrupt checks the row of an interrupt from outside. Its code has to be an error's,
+// 400 to 599, so that the job that it ends did not succeed.
 func CheckInterrupt(r *Row) error {
 	var o InterruptOrder
 	if err := json.Unmarshal(r.Body, &o); err != nil {
@@ -153,8 +152,7 @@ func CheckInterrupt(r *Row) error {
 	return nil
 }
 
-// StartOrder is the body of the dispatch row of a child's start, until the
-// child has its inception.
+// StartOrder is the body of the dispatch row of a child's start, until the child's inception.
 type StartOrder struct {
 	Flow    string          `json:"flow"`
 	Version string          `json:"version,omitempty"` // "" the active one
@@ -162,12 +160,12 @@ type StartOrder struct {
 	Input   json.RawMessage `json:"input"`
 	Parent  journal.Parent  `json:"parent"`
 	Trace   string          `json:"trace,omitempty"` // of the parent
-	// Fault is why the order names no child: an expression that failed when a
-	// further attempt was ordered. It is to be refused.
+	// Fault says why the order names no child: an expression failed when a further attempt was
+	// ordered. Such an order is refused.
 	Fault string `json:"fault,omitempty"`
 }
 
-// Order reads the order out of the row of a child's start.
+// Order reads the order from the row of a child's start.
 func (r *Row) Order() (*StartOrder, error) {
 	o := &StartOrder{}
 	if err := json.Unmarshal(r.Body, o); err != nil {
@@ -176,25 +174,24 @@ func (r *Row) Order() (*StartOrder, error) {
 	return o, nil
 }
 
-// Refusal is the outcome of a start that is refused (1.11): 404 for an unknown
-// flow, 400 for an input that its schema refuses, 409 for a key that belongs to
-// another job.
+// Refusal makes the outcome of a refused start (1.11): 404 for an unknown flow, 400 for an
+// input that its schema refuses, 409 for a key that belongs to another job.
 func (o *StartOrder) Refusal(child journal.JobID, code int, class, message string, now Micros, mode Mode) Row {
 	return o.Outcome(child, &journal.Response{
 		Kind: journal.ResponseTerminal, Code: code, Error: &journal.Failure{Class: class, Message: message},
 	}, now, mode)
 }
 
-// Outcome is the row that answers the await of the order.
+// Outcome makes the row that answers the await, or the function, that gave the order.
 func (o *StartOrder) Outcome(child journal.JobID, r *journal.Response, now Micros, mode Mode) Row {
 	return outcome(&o.Parent, child, r, now, mode)
 }
 
-// outcome is the dispatch row of a child's outcome, addressed to its parent.
+// outcome makes the dispatch row of a child's outcome, addressed to its parent.
 func outcome(p *journal.Parent, child journal.JobID, r *journal.Response, now Micros, mode Mode) Row {
 	x := *r
 	x.Child = child
-	if p.Turn == 0 { // of a durable function's child
+	if p.Turn == 0 { // the child of a durable function
 		x.Request = p.Leg1
 	}
 	row := Row{

@@ -5,18 +5,16 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Step decides one message against the state it meets and returns its plan, or
-// what it needs to decide. It changes neither argument: State.Apply moves the
-// state on.
+// Step decides one message against the state it meets. It returns the plan, or what it needs to
+// decide. It changes neither argument: State.Apply updates the state.
 //
-// The order is receipt, dispatch row, state (C5). Under mode.Stepwise the plan ends
-// at the next mark and is not Done; the message is then stepped again, against
-// the state with that plan applied.
+// The order is receipt, dispatch row, state (C5). Under mode.Stepwise the plan ends at the next
+// mark and is not Done. The message is then stepped again, with that plan applied.
 func Step(s *State, m *Message, mode Mode) (*Plan, *Need) {
 	b := &builder{writer: newWriter(s, m, mode)}
 	err := b.decide()
 	if !b.need.Empty() {
-		return nil, &b.need.Need // also with another error: what was not read looks like what is not there
+		return nil, &b.need.Need // a need goes before an error: unread state looks like missing state
 	}
 	if err != nil {
 		b.trouble(err)
@@ -24,14 +22,14 @@ func Step(s *State, m *Message, mode Mode) (*Plan, *Need) {
 	return b.seal(), nil
 }
 
-// builder decides one message: it reads the state through what the plan has
-// changed so far, and writes the plan.
+// builder decides one message. It reads the state as the plan has changed it so far, and writes
+// the plan.
 type builder struct {
 	writer
 	need needError
 
-	// at is the address of the pass that the message makes: key, but for the
-	// later passes of a pivot or a repeating hook (C6).
+	// at is the address of the message's pass. It equals key, except in later passes of a pivot
+	// or a repeating hook (C6).
 	at  InstanceKey
 	act *flow.Activity
 	// own is the result of this message's activity, while its plan is made.
@@ -51,7 +49,7 @@ func (b *builder) decide() error {
 	}
 	name := b.m.Activity
 	if b.m.Kind == journal.MessageStart {
-		name = b.s.Flow.Trigger().Name // whoever starts a child does not know it
+		name = b.s.Flow.Trigger().Name // a child's start does not name its trigger
 		b.key.Activity, b.at.Activity = name, name
 	}
 	act, ok := b.s.Flow.Activity(name)
@@ -71,8 +69,8 @@ func (b *builder) decide() error {
 	}
 }
 
-// ended says what became of a message that nothing is left to do for, "" for
-// one that is still to be handled: its receipt, then its dispatch row (C5).
+// ended is the outcome of a message for which nothing is left to do, judged by receipt and
+// dispatch row (C5); "" if it is still to be handled.
 func (b *builder) ended() Outcome {
 	if b.s.Job.State == journal.JobQuarantined {
 		return Quarantined
@@ -93,10 +91,10 @@ func (b *builder) ended() Outcome {
 	return ""
 }
 
-// ownsRow reports whether the row is the one of this message (C5). A worker's
-// response has its request's row in the turn it answers; at a row that was
-// turned meanwhile (T1) only a terminal one counts, since the answer that stands
-// there ends the request anyway and nothing would be left to try again.
+// ownsRow reports whether the row belongs to this message (C5). A worker's response belongs to
+// the row of its request, in the turn that it answers. If the row was turned meanwhile (T1),
+// only a terminal response counts: the answer in the row ends the request anyway, so a failed
+// attempt would have nothing to retry.
 func (b *builder) ownsRow() bool {
 	switch b.m.Kind {
 	case journal.MessageResponse:
@@ -112,6 +110,6 @@ func (b *builder) ownsRow() bool {
 // cut reports whether the plan ends at the mark just set (C11).
 func (b *builder) cut() bool { return b.mode.Stepwise }
 
-// cutAfterWork is cut after step 1. An output that is stored beside the entry
-// (E6) is read back through it, so its step 2 is a transaction of its own.
+// cutAfterWork is cut after step 1. An output that is stored beside the entry (E6) is read back
+// through the entry, so its step 2 is a transaction of its own.
 func (b *builder) cutAfterWork() bool { return b.mode.Stepwise || !b.response.Ref.IsZero() }

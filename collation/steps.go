@@ -1,16 +1,16 @@
 package collation
 
-// Activities without a response (category B) answer themselves: signals and hooks
-// that pass through. They read the results that their input mentions, decide what
-// they give, and write it as the result of their own Leg1.
+// Activities without a response (category B) answer themselves: signals, and hooks that pass
+// through. They read the results that their input mentions, decide on their output, and write
+// it as the result of their own Leg1.
 
 import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// stepsFrom is the work of an activity without a response (category B): the
-// same three steps, on the Leg1's own GUID (1.11). Step 1 is what it does.
+// stepsFrom is the work of an activity without a response (category B). It takes the same three
+// steps, on the GUID of the Leg1 (1.11). Step 1 is what the activity does.
 func (b *builder) stepsFrom(t *task) error {
 	result, row, err := b.perform(t)
 	if err != nil {
@@ -19,7 +19,7 @@ func (b *builder) stepsFrom(t *task) error {
 	return b.stepsWith(result, row)
 }
 
-// stepsWith is step 1 of category B with its result, and the steps that follow.
+// stepsWith is step 1 of category B with the given result, and the steps that follow.
 func (b *builder) stepsWith(result *journal.Result, row *Row) error {
 	if err := b.completeLeg1(b.key, More{}); err != nil {
 		return err
@@ -49,8 +49,8 @@ func (b *builder) stepsWith(result *journal.Result, row *Row) error {
 	return b.steps()
 }
 
-// perform evaluates what an activity without a response does: its result, and the
-// row that it sends, if any.
+// perform does the work of an activity without a response: it returns its result, and the row
+// that it sends, if any.
 func (b *builder) perform(scope flow.Scope) (*journal.Result, *Row, error) {
 	switch b.act.Type {
 	case flow.TypeSignal:
@@ -70,7 +70,7 @@ func (b *builder) perform(scope flow.Scope) (*journal.Result, *Row, error) {
 	}
 }
 
-// steps goes on with step 2 and step 3 of a Leg1 that has a receipt.
+// steps continues with step 2 and step 3 of a Leg1 that has a receipt.
 func (b *builder) steps() error {
 	b.entry(journal.KindLeg1)
 	if !b.receipt.Ledger.Step2() {

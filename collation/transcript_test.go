@@ -16,8 +16,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// TestTranscripts drives Step by the files in testdata. Each is a history that
-// a person can read: what came, what was decided, every digit that moved.
+// TestTranscripts drives Step by the files in testdata. Each is a readable history: what came,
+// what was decided, every digit that changed.
 //
 // Commands: mode normal|fold|stepwise · flow (a flow file) · start key=… (the
 // input) · engine (handles the next engine message) · once (one commit of it) ·
@@ -29,7 +29,7 @@ import (
 // suspension) · wake activity sleep|timeout name · undo activity (it registered
 // compensations) · forget (the next engine message is lost).
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt") // beside them is what is fuzzed
+	files, err := filepath.Glob("testdata/*.txt") // fuzz corpora are beside them
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, path := range files {
@@ -125,8 +125,8 @@ func (s *script) deliver(once bool) string {
 	return b.String()
 }
 
-// response answers the open request of an activity. What a response brings
-// stands in the input: the output, or the message of an error.
+// response answers the open request of an activity. The input is the output, or an error's
+// message.
 func (s *script) response(t *testing.T, d *datadriven.TestData) collation.Message {
 	r := &journal.Response{Kind: journal.ResponseTerminal, Code: 200}
 	kind, class, code := "terminal", "error", "200"
@@ -160,7 +160,7 @@ func (s *script) response(t *testing.T, d *datadriven.TestData) collation.Messag
 	return respond(row, r)
 }
 
-// ledgers lists what stands at the end.
+// ledgers lists the ledgers at the end.
 func (s *script) ledgers() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "job %s, semaphore %d, head %d\n", s.w.state.Job.State, s.w.state.Job.Semaphore, s.w.state.Job.Head.Seq)

@@ -7,17 +7,15 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// brokenError is state that no lawful history leads to: the job is quarantined
-// (J1).
+// brokenError is a state that no lawful history leads to; the job is quarantined (J1).
 type brokenError struct{ what string }
 
 func (e brokenError) Error() string { return e.what }
 
 func errBroken(what string) error { return brokenError{what} }
 
-// trouble makes of an error the plan for it: at a ceiling the row is held with a
-// dead letter (C4), anything else quarantines the job (J1). What was gathered
-// before is dropped.
+// trouble replaces the plan by one for the error: at a ceiling the row is held with a dead
+// letter (C4), any other error quarantines the job (J1).
 func (w *writer) trouble(err error) {
 	w.again()
 	w.p.Done = true
@@ -25,7 +23,7 @@ func (w *writer) trouble(err error) {
 	if errors.Is(err, ErrCeiling) && w.row != nil {
 		w.p.Outcome = Stuck
 		w.entry(journal.KindDeadLetter)
-		row := *w.row // beside its due time, which is kept (C16)
+		row := *w.row // the due time is kept (C16)
 		w.hold(&row, HeldStuck, HeldStuck, short(err))
 		w.change(row, true)
 		return
@@ -34,18 +32,18 @@ func (w *writer) trouble(err error) {
 	w.entry(journal.KindQuarantine).Trouble = &journal.Trouble{Reason: "law", Message: short(err)}
 }
 
-// Hold gives the plan that holds a message's row for an operator, with a dead
-// dead letter: for a message that the store refuses for good (C10, E10). Without a
-// row there is nothing to hold, and the job is quarantined (J1). A message that
-// has ended or is held already (C5) changes nothing, whatever is wrong with it.
+// Hold makes the plan that holds a message's row for an operator, with a dead letter, when the
+// store refuses the message for good (C10, E10). Without a row there is nothing to hold, and
+// the job is quarantined (J1). A message that has ended or is held already (C5) changes
+// nothing.
 func Hold(s *State, m *Message, mode Mode, cause error) *Plan {
 	b := &builder{writer: newWriter(s, m, mode)}
 	ended := b.ended()
 	if ended == "" && b.receipt == nil && b.row.Held != "" {
-		ended = HeldBack // a response to a held request, which needs no second dead letter
+		ended = HeldBack // a response to a held request needs no second dead letter
 	}
 	if ended == "" && b.row == nil && s.Job.State.Closed() {
-		ended = Unlicensed // accepted before a close that took its row back: only markers are left of it (C15)
+		ended = Unlicensed // a close cancelled its row after it was accepted: only markers are left (C15)
 	}
 	if ended != "" {
 		b.nothing(ended)
@@ -54,7 +52,7 @@ func Hold(s *State, m *Message, mode Mode, cause error) *Plan {
 	return troubled(s, m, mode, fmt.Errorf("%w: %w", ErrCeiling, cause))
 }
 
-// Quarantine gives the plan that takes the job out of service (J1).
+// Quarantine makes the plan that takes the job out of service (J1).
 func Quarantine(s *State, m *Message, mode Mode, cause error) *Plan {
 	return troubled(s, m, mode, cause)
 }
@@ -63,7 +61,7 @@ func troubled(s *State, m *Message, mode Mode, cause error) *Plan {
 	w := newWriter(s, m, mode)
 	w.key = InstanceKey{m.Activity, m.DAD}
 	if row := s.Rows[m.Row]; row != nil && m.Kind == journal.MessageStart {
-		w.key = InstanceKey{row.Activity, row.DAD} // whoever starts a child does not know its trigger
+		w.key = InstanceKey{row.Activity, row.DAD} // a child's start does not name its trigger
 	}
 	w.trouble(cause)
 	return w.seal()

@@ -19,12 +19,11 @@ var guidMoves = map[string]func(collation.GUIDLedger) (collation.GUIDLedger, err
 	"closed": collation.GUIDLedger.SetClosed, "step3": collation.GUIDLedger.SetStep3,
 }
 
-// twin is a ledger as the spec draws it: 15 characters, position 1 first. It
-// counts on its digits as a child does, so that it shares no arithmetic with
-// what it checks.
+// twin is a ledger as the rules draw it: 15 characters, position 1 first. It counts digit by
+// digit, so that it shares no arithmetic with the code that it checks.
 type twin string
 
-// at gives the characters of the positions from…to, both included.
+// at returns the characters at the positions from…to, both included.
 func (w twin) at(from, to int) string { return string(w[from-1 : to]) }
 
 func (w twin) number(from, to int) int {
@@ -35,8 +34,7 @@ func (w twin) number(from, to int) int {
 	return n
 }
 
-// increment adds one to the positions from…to, and reports whether they were
-// full.
+// increment adds one to the positions from…to, and reports whether they were full.
 func (w twin) increment(from, to int) (twin, bool) {
 	b := []byte(w)
 	for i := to - 1; i >= from-1; i-- {
@@ -55,8 +53,7 @@ func (w twin) set(position int, digit byte) twin {
 	return twin(b)
 }
 
-// activity is one operation on an activity ledger (1.2), and whether it was
-// lawful.
+// activity does one operation on an activity ledger (1.2), and reports whether it is lawful.
 func (w twin) activity(op string) (twin, bool) {
 	switch state, complete := w.at(1, 1), w.at(4, 4); op {
 	case "enter":
@@ -89,7 +86,7 @@ func (w twin) activity(op string) (twin, bool) {
 	return w, false
 }
 
-// guid is one operation on a GUID ledger (1.3), and whether it was lawful.
+// guid does one operation on a GUID ledger (1.3), and reports whether it is lawful.
 func (w twin) guid(op string) (twin, bool) {
 	switch w.at(4, 7) + " " + op {
 	case "0000 step1":
@@ -126,7 +123,7 @@ func (w twin) guidGrows(after twin) bool {
 	return after.number(1, 4) >= w.number(1, 4)
 }
 
-// valid are the CHECKs of C4 on an activity ledger.
+// valid is the CHECK of an activity ledger (C4).
 func (w twin) valid(join bool) bool {
 	marker := func(p int) bool { return w[p-1] <= '1' }
 	switch {
@@ -142,7 +139,7 @@ func (w twin) valid(join bool) bool {
 	return join || w.at(5, 7) == "000"
 }
 
-// guidValid are the CHECKs of C4 on a GUID ledger.
+// guidValid is the CHECK of a GUID ledger (C4).
 func (w twin) guidValid() bool {
 	switch w.at(1, 3) + " " + w.at(4, 7) {
 	case "000 0000", "000 0100", "000 0110", "000 1110", "000 1111":

@@ -9,14 +9,13 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// UndoOrder is the input of a job that runs the compensations of a function that
-// was ended by somebody else: an operator, its bound, the close of its job (3.5).
+// UndoOrder is the input of a job that runs the compensations of a function which somebody else
+// ended: an operator, its bound, the close of its job (3.5).
 type UndoOrder struct {
 	Job        string `json:"job"`
 	Key        string `json:"key"` // of the job
 	Generation int64  `json:"generation"`
-	// Root and its generation are whose name the keys of the effects have, where the job
-	// resumes another (E1).
+	// Root and RootGeneration are set if the job resumes another: effect keys contain them (E1).
 	Root           string          `json:"root,omitempty"`
 	RootGeneration int64           `json:"root_generation,omitempty"`
 	Flow           string          `json:"flow"`
@@ -30,11 +29,10 @@ type UndoOrder struct {
 	Input          json.RawMessage `json:"input"` // of the function
 }
 
-// orderUndo orders that job: nobody waits for it, and it is nobody's obligation. A
-// run of the function may still be outside: what it does there can be taken back
-// only after it, so the job begins when that run has had the time to learn of it and
-// to end (Mode.Outside). What it reads is the record of this job, which so long is not
-// expired.
+// orderUndo orders that job. Nobody waits for it, and it is no obligation. A run of the
+// function may still be busy outside, and its work can be undone only afterwards. So the job
+// begins when that run has had time to notice and to end (Mode.Outside). It reads the record of
+// this job, which does not expire before.
 func (b *builder) orderUndo(row *Row, code int, message string) {
 	input := row.Body
 	if row.Kind == journal.MessageAnswer && row.Input != nil {
@@ -54,8 +52,7 @@ func (b *builder) orderUndo(row *Row, code int, message string) {
 		raw, err = canonical.Payload(raw)
 	}
 	if err != nil {
-		// What the compensations need cannot be written: they are not run without it,
-		// and the entry says so.
+		// The compensations cannot run without this order, and the entry says so.
 		b.p.Entry.Trouble = &journal.Trouble{Reason: reasonUndo, Message: short(fmt.Errorf("the compensations of %s are not run: %w", row.Activity, err))}
 		return
 	}

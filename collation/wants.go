@@ -7,9 +7,9 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Wants names what the message will most likely need, so that one load is
-// enough: the instance it is addressed to and the results that expressions of
-// its next decisions mention. It is a hint: Step asks for what it misses.
+// Wants names what the message will probably need, so that one load is enough: its instance,
+// and the results that the expressions of its next decisions mention. It is a hint: Step asks
+// for what is missing.
 func Wants(f *flow.Flow, m *Message, mode Mode) (instances, results []InstanceKey) {
 	act, ok := f.Activity(m.Activity)
 	if m.Kind == journal.MessageStart {
@@ -28,7 +28,7 @@ func Wants(f *flow.Flow, m *Message, mode Mode) (instances, results []InstanceKe
 		}
 		return w.instances, w.dropOwn()
 	}
-	if act.HasEach || act.Passes() { // mostly not the last element; the address of a pass is not known yet
+	if act.HasEach || act.Passes() { // mostly not the last element; a pass's address is unknown
 		return w.instances, nil
 	}
 	if m.Kind == journal.MessageStart || mode.Stepwise || m.Kind == journal.MessageResponse && m.Response == nil {
@@ -46,8 +46,8 @@ type wants struct {
 	instances, results []InstanceKey
 }
 
-// decisions adds what the transitions of the activity, and those whom they
-// reach in the same plan, mention.
+// decisions adds what the expressions of the activity's transitions mention, and those of the
+// activities that are reached in the same plan.
 func (w *wants) decisions(act *flow.Activity) {
 	w.see(act.MapNeeds(), act, w.m.DAD)
 	closes := true
@@ -81,7 +81,7 @@ func (w *wants) see(names []string, reader *flow.Activity, dad DAD) {
 	}
 }
 
-// dropOwn leaves out the message's own result where the message makes it.
+// dropOwn leaves out the message's own result if the message itself brings it.
 func (w *wants) dropOwn() []InstanceKey {
 	if w.m.Kind == journal.MessageStart || w.m.Response != nil && !w.m.Response.Ref.IsZero() {
 		return w.results

@@ -9,8 +9,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// world is one job with all its rows, and the messages that were published for
-// it: the smallest thing that Step can be driven with.
+// world is one job with all its rows and its published messages: the smallest thing that can
+// drive Step.
 type world struct {
 	state   *collation.State
 	mode    collation.Mode
@@ -19,7 +19,7 @@ type world struct {
 	asked   []collation.Row     // requests, as a worker gets them
 	entries []*journal.Entry
 	plans   []*collation.Plan
-	// unfinished: the effects of requests have a start and no end.
+	// unfinished says that effects of the requests have a start and no end.
 	unfinished bool
 	outside
 }
@@ -28,7 +28,7 @@ func newWorld(f *flow.Flow, key string, input []byte, mode collation.Mode) *worl
 	return newWorldAt(f, key, input, mode, 0)
 }
 
-// newWorldAt is newWorld with a start that is delayed.
+// newWorldAt is newWorld with a delayed start.
 func newWorldAt(f *flow.Flow, key string, input []byte, mode collation.Mode, delay collation.Micros) *world {
 	w := &world{mode: mode, names: map[journal.GUID]string{}}
 	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
@@ -62,7 +62,7 @@ func (w *world) commit(p *collation.Plan) {
 	}
 	for i := range p.Update {
 		if r := &p.Update[i]; r.PublishedAt == w.state.Now && r.Kind == journal.MessageRequest {
-			w.asked = append(w.asked, *r) // an element that was held
+			w.asked = append(w.asked, *r) // a held element
 		}
 	}
 	w.registered(p)
@@ -75,7 +75,7 @@ func (w *world) publish(r *collation.Row) {
 		return
 	}
 	if r.Publication == 0 {
-		return // a timer, or an element that is held
+		return // a timer, or a held element
 	}
 	if r.Kind == journal.MessageRequest {
 		w.asked = append(w.asked, *r)
@@ -84,7 +84,7 @@ func (w *world) publish(r *collation.Row) {
 	w.queue = append(w.queue, message(r))
 }
 
-// message is what an engine is told of a row.
+// message is the engine's message for a row.
 func message(r *collation.Row) collation.Message {
 	m := collation.Message{Kind: r.Kind, Job: r.Job, GUID: r.GUID, Row: r.GUID, Activity: r.Activity, DAD: r.DAD, Turn: r.Turn}
 	switch r.Kind {
@@ -103,7 +103,7 @@ func respond(r *collation.Row, resp *journal.Response) collation.Message {
 	}
 }
 
-// step decides one message once, loading what it asks for.
+// step decides one message, and loads what it asks for.
 func (w *world) step(m *collation.Message) *collation.Plan {
 	for {
 		p, need := collation.Step(w.state, m, w.mode)
@@ -127,7 +127,7 @@ func (w *world) load(n *collation.Need) {
 	w.loadMore(n)
 }
 
-// stored reads a result as the store does: through the instance's entry.
+// stored reads a result like the store: through the instance's entry.
 func (w *world) stored(k collation.InstanceKey) *flow.Result {
 	i := w.state.Instances[k]
 	if i == nil || i.ResultSeq == 0 {
@@ -136,7 +136,7 @@ func (w *world) stored(k collation.InstanceKey) *flow.Result {
 	return collation.ResultAt(w.entries[i.ResultSeq-1], k)
 }
 
-// handle carries a message to its end, as an engine does.
+// handle carries a message to its end, like an engine.
 func (w *world) handle(m collation.Message) []*collation.Plan {
 	var plans []*collation.Plan
 	w.forget()
@@ -152,7 +152,7 @@ func (w *world) handle(m collation.Message) []*collation.Plan {
 	}
 }
 
-// forget drops what only a transaction knows: the next one reads it again.
+// forget drops what only a transaction knows; the next one reads it again.
 func (w *world) forget() {
 	clear(w.state.Results)
 	clear(w.state.Latest)
@@ -164,7 +164,7 @@ func (w *world) forget() {
 	}
 }
 
-// due finds the request that waits for an answer from the activity.
+// due finds the request that waits for an answer of the activity.
 func (w *world) due(activity string, element int) *collation.Row {
 	var first *collation.Row
 	for _, r := range w.state.Rows {
@@ -178,7 +178,7 @@ func (w *world) due(activity string, element int) *collation.Row {
 	return first
 }
 
-// describe writes a plan as a person reads it.
+// describe prints a plan for a person.
 func (w *world) describe(p *collation.Plan) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s", p.Outcome)

@@ -6,8 +6,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// writer writes one plan. Its verbs note each fact once; seal makes of them what
-// the tables get and what the entry says, so that the two cannot differ (W4).
+// writer writes one plan. Its methods note each fact once. seal derives both the writes of the
+// tables and the entry from the notes, so that the two cannot differ (W4).
 type writer struct {
 	s    *State
 	m    *Message
@@ -17,7 +17,7 @@ type writer struct {
 	key     InstanceKey // of the message's instance, at its base address
 	row     *Row        // the dispatch row; nil once it is gone
 	receipt *Receipt
-	// response is what this message brought, from its entry once it has one.
+	// response is what this message brought; once it has an entry, what that recorded.
 	response *journal.Response
 
 	sent    []sent
@@ -28,17 +28,17 @@ type writer struct {
 // sent is a message that the plan sends.
 type sent struct {
 	row    Row
-	due    Micros // where the entry says when: of a timer
-	folded bool   // handled by this very plan, its row is never written (C11)
+	due    Micros // when a timer is due, as the entry says it
+	folded bool   // handled by this plan; its row is never written (C11)
 }
 
 // changed is a row of the job that stays, with its new value.
 type changed struct {
 	row  Row
-	told bool // by the entry: more than what has come for a function is new
+	told bool // by the entry; false if only a pause's progress changes
 }
 
-// gone is a row, or a wait, that stands no more.
+// gone is a row or a wait that the plan ends.
 type gone struct {
 	key  RowKey
 	wait *Wait // nil: a row
@@ -46,13 +46,13 @@ type gone struct {
 	why  why
 }
 
-// why something is gone; the entry has a list for each.
+// why is the reason why something is gone; the entry has a list for each.
 type why int
 
 const (
 	ended            why = iota // its message is handled
-	cancelledByEnd              // the end of its activity took it back
-	cancelledByClose            // a close took it back
+	cancelledByEnd              // the end of its activity cancelled it
+	cancelledByClose            // a close cancelled it
 )
 
 func newWriter(s *State, m *Message, mode Mode) writer {
@@ -70,7 +70,7 @@ func (w *writer) again() {
 	w.sent, w.changed, w.gone = nil, nil, nil
 }
 
-// entry begins the plan's one entry (2.2), or returns it.
+// entry returns the plan's one entry (2.2), and begins it if there is none.
 func (w *writer) entry(kind journal.Kind) *journal.Entry {
 	if w.p.Entry == nil {
 		w.p.Entry = &journal.Entry{
@@ -88,7 +88,7 @@ func (w *writer) entry(kind journal.Kind) *journal.Entry {
 
 func (w *writer) mark(m journal.Mark) { w.p.Entry.Marks = append(w.p.Entry.Marks, m) }
 
-// put writes the instance; several writes of one plan are one move.
+// put writes the instance. Several writes in one plan are one change.
 func (w *writer) put(key InstanceKey, i Instance) {
 	for n := range w.p.Ledgers {
 		if x := &w.p.Ledgers[n]; x.Key == key {
@@ -106,7 +106,7 @@ func (w *writer) put(key InstanceKey, i Instance) {
 	w.p.Ledgers = append(w.p.Ledgers, x)
 }
 
-// write moves the receipt of the message.
+// write changes the receipt of the message.
 func (w *writer) write(l GUIDLedger, v journal.Verdict) {
 	if w.p.Receipt == nil {
 		w.p.Receipt = &ReceiptWrite{GUID: w.m.GUID, New: w.receipt == nil, Seq: w.p.Entry.Seq}
@@ -130,10 +130,10 @@ func (w *writer) set(marker func(GUIDLedger) (GUIDLedger, error)) error {
 // send inserts a row that is due at once, or held.
 func (w *writer) send(r Row) { w.sent = append(w.sent, sent{row: r}) }
 
-// sendAt inserts a row of which the entry says when it is due.
+// sendAt inserts a row; the entry says when it is due.
 func (w *writer) sendAt(r Row, due Micros) { w.sent = append(w.sent, sent{row: r, due: due}) }
 
-// timer inserts a row of the instance that is due later; it is the timer (T1).
+// timer inserts a row of the instance that is due later: the row is the timer (T1).
 func (w *writer) timer(row Row, key InstanceKey) {
 	row.Job, row.Activity, row.DAD, row.Origin = w.m.Job, key.Activity, key.DAD, w.p.Entry.Seq
 	due := row.NextAt
@@ -143,8 +143,7 @@ func (w *writer) timer(row Row, key InstanceKey) {
 	w.sendAt(row, due)
 }
 
-// change gives a row of the job that stays its new value. Several changes of one
-// plan are one.
+// change gives a row that stays its new value. Several changes in one plan are one.
 func (w *writer) change(row Row, told bool) {
 	for i := range w.changed {
 		if c := &w.changed[i]; c.row.GUID == row.GUID {
@@ -155,8 +154,8 @@ func (w *writer) change(row Row, told bool) {
 	w.changed = append(w.changed, changed{row, told})
 }
 
-// hold keeps a row for a person, with a dead letter that says why (C16, E10). Who
-// holds it writes it.
+// hold marks a row as held for a person, with a dead letter that says why (C16, E10). The
+// caller writes the row.
 func (w *writer) hold(row *Row, held, reason, message string) {
 	row.Held, row.Dead = held, true
 	d := DeadLetter{
@@ -169,7 +168,7 @@ func (w *writer) hold(row *Row, held, reason, message string) {
 	w.p.Dead = append(w.p.Dead, d)
 }
 
-// resolve ends the open dead letter of the message's row, which stays (E10).
+// resolve ends the open dead letter of the message's row; the row stays (E10).
 func (w *writer) resolve() {
 	if w.row.Dead {
 		w.p.Resolve = append(w.p.Resolve, w.row.GUID)
@@ -179,12 +178,12 @@ func (w *writer) resolve() {
 // wait registers a wait for a signal.
 func (w *writer) wait(x Wait) { w.p.Waits = append(w.p.Waits, x) }
 
-// cancelled reports whether the plan has taken the row, or the wait, away.
+// cancelled reports whether the plan ends the row or the wait.
 func (w *writer) cancelled(g journal.GUID) bool {
 	return slices.ContainsFunc(w.gone, func(x gone) bool { return x.key.GUID == g })
 }
 
-// end ends the message's dispatch row with its last marker (1.4).
+// end ends the message's dispatch row together with its last marker (1.4).
 func (w *writer) end() {
 	w.p.Done = true
 	if w.row != nil {

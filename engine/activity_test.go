@@ -20,7 +20,7 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// handlers echo, or fail as their input says.
+// handlers echo, or fail if their input says so.
 func handlers() *workers.Registry {
 	reg := workers.New()
 	workers.HandleRaw(reg, "echo", func(_ context.Context, in json.RawMessage) (json.RawMessage, error) { return in, nil })
@@ -45,9 +45,8 @@ func handlers() *workers.Registry {
 	return reg
 }
 
-// scenario runs in every mode: over a bus without faults, over one that loses,
-// doubles and reorders, and over a store that fails before or after it did what
-// it was asked (C10, C11, T1, J4).
+// scenario runs in every mode: over a faultless bus, over one that loses, doubles and reorders,
+// and over a store that fails before or after it has done a call (C10, C11, T1, J4).
 func scenario(t *testing.T, run func(r *rig)) {
 	t.Helper()
 	for name, c := range map[string]struct {
@@ -71,8 +70,8 @@ func scenario(t *testing.T, run func(r *rig)) {
 	}
 }
 
-// faulty fails one of five calls of an engine or a worker, before or after it was
-// done. What the test itself asks is done.
+// faulty fails one of five calls of an engine or a worker, before or after it was done. Calls
+// of the test itself do not fail.
 func faulty() fault {
 	var mu sync.Mutex
 	dice := rand.New(rand.NewPCG(3, 3))
@@ -90,7 +89,7 @@ func faulty() fault {
 	}
 }
 
-// output waits for the job's end, and holds that it completed with the output.
+// output waits for the job's end, and requires that it completed with the output.
 func (r *rig) output(id journal.JobID, output string) {
 	r.t.Helper()
 	r.ended([]journal.JobID{id})
@@ -99,7 +98,7 @@ func (r *rig) output(id journal.JobID, output string) {
 	require.JSONEq(r.t, output, string(v.Output))
 }
 
-// failed waits for the job's end, and holds that it ended so.
+// failed waits for the job's end, and requires that it ended in that way.
 func (r *rig) failed(id journal.JobID, state journal.JobState, code int, message string) {
 	r.t.Helper()
 	r.ended([]journal.JobID{id})
@@ -158,7 +157,7 @@ func TestP13SignalBeforeAndAfterItsWait(t *testing.T) {
 	})
 }
 
-// P15: timer and signal at the same moment: one is accepted, whichever it is.
+// P15: a timer and a signal at the same moment: one of them is accepted.
 func TestP15TimerAndSignalAtTheSameMoment(t *testing.T) {
 	t.Parallel()
 	scenario(t, func(r *rig) {
@@ -201,8 +200,8 @@ transitions: {start: [wait], wait: [after]}
 	})
 }
 
-// P30: a hook that is answered with 202 twice takes each signal as a pass of its
-// own (1.4), in which its successors run.
+// P30: a hook that gets 202 twice takes each signal as a pass of its own (1.4), and its
+// successors run in each pass.
 func TestP30EverySignalOfARepeatingHookIsAPass(t *testing.T) {
 	t.Parallel()
 	scenario(t, func(r *rig) {
@@ -328,8 +327,8 @@ transitions: {start: [pivot], pivot: [again]}
 	})
 }
 
-// 1.11: one request for each element, at most `parallel` of them under way; their
-// outputs in order.
+// 1.11: one request for each element, at most `parallel` of them at a time, with outputs in
+// order.
 func TestEach(t *testing.T) {
 	t.Parallel()
 	scenario(t, func(r *rig) {
@@ -363,7 +362,7 @@ transitions: {start: [items]}
 	})
 }
 
-// P10, 1.10: a diamond meets once, and a branch that is not taken is skipped.
+// P10, 1.10: a diamond's join runs once, and a branch that is not taken is skipped.
 func TestP10DiamondMeetsOnce(t *testing.T) {
 	t.Parallel()
 	scenario(t, func(r *rig) {

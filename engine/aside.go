@@ -10,13 +10,13 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// maxWaiting bounds what waits to be carried aside: an item, or the signals of one
-// mailbox, is one.
+// maxWaiting bounds the waiting work of an aside. One item, or the signals of one mailbox,
+// counts as one.
 const maxWaiting = 512
 
-// aside carries singly what a batch would have to wait for, on connections of its
-// own: a job, a key, a mailbox or a row that another transaction holds, perhaps a
-// caller's own. So that one stalls neither lanes nor other callers (W3).
+// aside carries work that a batch would have to wait for: a job, key, mailbox or row that
+// another transaction holds, perhaps a caller's. It carries each singly, on connections of its
+// own, so that it delays neither lanes nor other callers (W3).
 type aside struct {
 	c *Committer
 
@@ -35,8 +35,8 @@ func newAside(c *Committer) *aside {
 	return a
 }
 
-// take carries the work, each item by itself, the signals of one mailbox together; it
-// returns at once. What is too much is handed back.
+// take accepts the work and returns at once. Each item is carried by itself, the signals of one
+// mailbox together. Work beyond maxWaiting is handed back.
 func (a *aside) take(ctx context.Context, w work) {
 	boxes := map[journal.JobID]*work{}
 	var order []journal.JobID
@@ -76,7 +76,7 @@ func (a *aside) take(ctx context.Context, w work) {
 	}
 }
 
-// one carries the work, or has it wait; there may be too much.
+// one starts or queues the work; false: the queue is full.
 func (a *aside) one(ctx context.Context, w work) (taken bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -92,7 +92,7 @@ func (a *aside) one(ctx context.Context, w work) (taken bool) {
 	return true
 }
 
-// carry carries the work, and what waits by then, on one of the loops.
+// carry carries the work, then what is queued by then, on one of the loops.
 func (a *aside) carry(ctx context.Context, i int, w work) {
 	for more := true; more; {
 		a.loops[i].carry(ctx, w)
@@ -106,10 +106,10 @@ func (a *aside) carry(ctx context.Context, i int, w work) {
 	}
 }
 
-// errCrowded is why something goes back that would have to wait.
+// errCrowded says why work is handed back that would have to wait.
 var errCrowded = fmt.Errorf("%w: %w: more than %d items wait for other transactions", store.ErrUnavailable, store.ErrBusy, maxWaiting)
 
-// close ends the connections, when nothing is carried any more.
+// close waits until nothing is carried any more, and closes the connections.
 func (a *aside) close() {
 	a.busy.Wait()
 	for _, l := range a.loops {

@@ -18,8 +18,8 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// T2, I11: the first publication of a turn is looked for after one Resend, however
-// many attempts, each with publications of its own, went before.
+// T2, I11: the message of a turn's first publication is looked for after one Resend, however
+// many attempts and publications came before.
 func TestT2BackoffBeginsAnewWithATurn(t *testing.T) {
 	t.Parallel()
 	s := &sweeper{e: &Engine{cfg: Config{Resend: 5 * time.Second, Jitter: rand.N[time.Duration]}}}
@@ -41,8 +41,8 @@ func TestT2BackoffBeginsAnewWithATurn(t *testing.T) {
 	}
 }
 
-// T4: an input goes inside its request as far as the bus carries it, otherwise by
-// reference: a server with a small max_payload gets every request.
+// T4: an input is inside its request as far as the bus can carry it, otherwise it goes by
+// reference. So a server with a small max_payload gets every request.
 func TestT4InputByReferenceOnASmallBus(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, wire.MaxInline, wire.Inline(0))

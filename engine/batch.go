@@ -14,15 +14,14 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// maxLoads bounds the loads that one message may ask for; one that still misses
-// something then is broken.
+// maxLoads bounds the loads for one message. A message that still misses state is refused.
 const maxLoads = 32
 
-// clockAge bounds how old the reading of the database's clock may be from which a
-// transaction without a load goes on (J5).
+// clockAge bounds the age of the last reading of the database's clock that a transaction
+// without a load may use (J5).
 const clockAge = time.Second
 
-// work is what one transaction is to carry.
+// work is what one transaction shall carry.
 type work struct {
 	items []*item
 	calls []*call
@@ -31,40 +30,40 @@ type work struct {
 func (w work) empty() bool { return len(w.items)+len(w.calls) == 0 }
 func (w work) size() int   { return len(w.items) + len(w.calls) }
 
-// batch is one transaction on its way: what it decided, the plans in order, and
-// what is left for others.
+// batch is one transaction in progress: what it decided, its plans in order, and what is left
+// for others.
 type batch struct {
 	space  string
 	mode   collation.Mode // of calls
 	steps  collation.Mode // of messages
-	sends  bool           // what it inserts is published right after its commit
+	sends  bool           // its inserted rows are published right after its commit
 	loaded *store.Loaded
 	// guessed are the jobs that were decided on hot states (W6).
 	guessed      []journal.JobID
-	hits, misses int // messages, of those that might be
-	// take takes the requests of a plan for the workers of this process, at the time of
-	// its decision, and taken are those rows (W7).
+	hits, misses int // messages of jobs that might be hot
+	// take reserves the requests of a plan for workers of this process, when the plan is
+	// decided; taken has their rows (W7).
 	take  func(*collation.Plan, collation.Micros)
 	taken map[journal.GUID]*collation.Row
-	// open holds the messages that have steps left after this transaction: what
-	// the next step reads is written by this one's commit.
+	// open holds the messages with steps left after this transaction: their next step reads what
+	// this commit writes.
 	open    map[journal.GUID]bool
-	repeats []*item // deliveries of such a message; they wait for its end
+	repeats []*item // deliveries of such a message, which wait for its end
 	plans   []store.Chained
 	decided []*item
 	calls   []*call
-	later   []*call // for the next batch: they would change rows that messages of this one may change
-	// begun are the keys of the jobs that begin in this batch, and folded the first
-	// steps that were taken with their inceptions.
+	later   []*call // for the next batch: they would change rows that messages of this one may change, too
+	// begun has the keys of the jobs that begin in this batch; folded has the plans of the first
+	// steps that commit with their inceptions.
 	begun  map[string]*collation.Holder
 	folded []*collation.Plan
 	floor  *atomic.Int64           // see Committer.floor
 	handed []handed                // messages of signals
 	woken  int                     // waits that signals have reached
-	busy   work                    // another transaction holds what they need (J3)
-	ended  []*item                 // nothing is left to do for them; they are acked
-	after  []func(context.Context) // what follows the commit besides
-	extra  []store.Outgoing        // to publish besides what the plans of jobs say
+	busy   work                    // work that needs what another transaction holds (J3)
+	ended  []*item                 // messages with nothing left to do; they are acked
+	after  []func(context.Context) // what else follows the commit
+	extra  []store.Outgoing        // to publish besides what the jobs' plans send
 	began  time.Time
 	took   time.Duration // load to commit
 }
@@ -133,7 +132,7 @@ func (l *loop) transact(ctx context.Context, w work) (out *batch, err error) {
 	return b, nil
 }
 
-// meet takes over what was loaded, beside the states that it has.
+// meet adds what was loaded to the states that the batch has.
 func (b *batch) meet(loaded *store.Loaded) {
 	if loaded.States == nil {
 		loaded.States = make(map[journal.JobID]*collation.State, len(b.guessed))
@@ -142,9 +141,8 @@ func (b *batch) meet(loaded *store.Loaded) {
 	b.loaded = loaded
 }
 
-// wants is what the work needs loaded. Calls on effect chains of a job of which
-// anything else is wanted, or was guessed, come later: a row has one way to be changed
-// in a batch.
+// wants lists what the work needs loaded. A call on an effect chain comes later if anything
+// else of its job is wanted or was guessed: in one batch a row is changed in one way only.
 func (l *loop) wants(w work, guessed []journal.JobID) (wants []store.Want, calls, later []*call) {
 	chains := 0
 	for _, it := range w.items {
@@ -185,8 +183,8 @@ func (l *loop) wants(w work, guessed []journal.JobID) (wants []store.Want, calls
 	return wants, calls, later
 }
 
-// load reads what is wanted. Where that is nothing and the database's clock is
-// known well enough, there is no trip.
+// load reads what is wanted. There is no trip if nothing is wanted and the last reading of the
+// database's clock is recent.
 func (l *loop) load(ctx context.Context, tx store.Committer, wants []store.Want) (*store.Loaded, error) {
 	if age := time.Since(l.clockAt); len(wants) == 0 && l.clock != collation.Never && age < clockAge {
 		return &store.Loaded{Now: l.clock + collation.Micros(age.Microseconds())}, nil
@@ -198,8 +196,8 @@ func (l *loop) load(ctx context.Context, tx store.Committer, wants []store.Want)
 	return loaded, err
 }
 
-// askAll lets calls decide. What they miss is loaded in the same transaction, and
-// then they are asked again.
+// askAll lets calls decide. State that they miss is loaded in the same transaction, and they
+// are asked again.
 func (l *loop) askAll(ctx context.Context, tx store.Committer, b *batch, calls []*call) error {
 	for range maxLoads {
 		missing := needs{}
@@ -227,7 +225,7 @@ func (l *loop) askAll(ctx context.Context, tx store.Committer, b *batch, calls [
 	return fmt.Errorf("%w: %d calls still miss state after %d loads", store.ErrRejected, len(calls), maxLoads)
 }
 
-// ask lets a call decide, and gives what it misses. What it refuses ends it alone.
+// ask lets a call decide, and returns what it misses. An error ends only this call.
 func (l *loop) ask(b *batch, x *call) needs {
 	plans := len(b.plans)
 	err := x.decide(b)
@@ -248,8 +246,8 @@ func (l *loop) ask(b *batch, x *call) needs {
 	return nil
 }
 
-// decide steps every item, in order; messages of one job fold. What a decision
-// misses is loaded in the same transaction, and then the job goes on.
+// decide steps every item, in order. Messages of one job share the transaction. State that a
+// decision misses is loaded in the same transaction; then the job goes on.
 func (l *loop) decide(ctx context.Context, tx store.Committer, b *batch, items []*item) error {
 	for len(items) > 0 {
 		needs := map[journal.JobID]*collation.Need{}
@@ -309,7 +307,7 @@ func (l *loop) one(ctx context.Context, b *batch, it *item) (*collation.Need, er
 			state.Flow = f
 		case errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded):
 			return nil, err
-		default: // this build cannot run the job; the others of the batch go on
+		default: // this build cannot run the job; other jobs of the batch go on
 			it.reject = err
 		}
 	}
@@ -324,7 +322,7 @@ func (l *loop) one(ctx context.Context, b *batch, it *item) (*collation.Need, er
 		chained := store.Chain(&state.Job, plan)
 		state.Apply(plan)
 		b.plans = append(b.plans, chained)
-	case len(plan.Delete) > 0: // of an interrupt that met a closed job the key stays, and no entry (W12)
+	case len(plan.Delete) > 0: // an interrupt of a closed job: its key is kept, without an entry (W12)
 		state.Apply(plan)
 		b.plans = append(b.plans, store.Chained{Plan: plan})
 	}
@@ -338,8 +336,8 @@ func (b *batch) decide(it *item, p *collation.Plan) {
 	b.open[it.msg.GUID] = !p.Done
 }
 
-// step runs the pure step. A panic in it is a broken invariant: it quarantines
-// the job instead of taking the process down (J1).
+// step calls collation.Step. A panic in it is a broken invariant: the job is quarantined, and
+// the process goes on (J1).
 func (l *loop) step(b *batch, s *collation.State, it *item) (plan *collation.Plan, need *collation.Need) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -359,12 +357,11 @@ func (l *loop) step(b *batch, s *collation.State, it *item) (plan *collation.Pla
 	return collation.Step(s, &it.msg, b.steps)
 }
 
-// outgoing are the rows that the batch inserted or released, sent already as
-// they say, and that still stand. A row of another job says where it goes by
-// itself.
+// outgoing lists the rows to publish: those that the batch inserted or released as published
+// and that still exist. A row of another job names its destination itself.
 func (b *batch) outgoing() []store.Outgoing {
 	gone := map[journal.GUID]bool{}
-	last := map[journal.GUID]*collation.Row{} // what the batch leaves of the rows that it changed
+	last := map[journal.GUID]*collation.Row{} // the last value of each changed row
 	for i := range b.plans {
 		p := b.plans[i].Plan
 		for n := range p.Update {
@@ -382,7 +379,7 @@ func (b *batch) outgoing() []store.Outgoing {
 		p := b.plans[i].Plan
 		st := b.loaded.States[p.Job]
 		if st == nil {
-			continue // it is of no job, and says in extra what it sends
+			continue // a plan without a job puts what it sends into extra
 		}
 		job := &st.Job
 		send := func(row *collation.Row) {
@@ -408,10 +405,9 @@ func (b *batch) outgoing() []store.Outgoing {
 	return out
 }
 
-// released says that the row is an element's whose turn has just come (1.11), or
-// that of a function that was woken (E12): other updates leave their row to the
-// sweeper.
+// released reports whether the row is that of an element whose turn has just come (1.11), or of
+// a function that was just woken (E12). All other updated rows are left to the sweeper.
 func released(row *collation.Row, now collation.Micros) bool {
-	return row.Kind == journal.MessageRequest && row.Held == "" && row.NextAt != collation.Never && // one that sleeps may have been claimed just now
+	return row.Kind == journal.MessageRequest && row.Held == "" && row.NextAt != collation.Never && // a sleeping row may be claimed already
 		row.Publication > 0 && row.PublishedAt == now
 }

@@ -18,24 +18,23 @@ const callStart = "start"
 // MaxStarts bounds the jobs of one call of Start.
 const MaxStarts = 500
 
-// start is one job to begin. It reads: who has its key, but only once an inception
-// was lost to another; it decides: inception, and the first steps of its trigger;
-// it writes the job, and what those dispatch (1.11, W9).
+// start is one job to begin. It reads who has its key, but only after its inception was lost to
+// another. It decides on the inception and the first steps of the trigger. It writes the job,
+// and what those steps dispatch (1.11, W9).
 type start struct {
 	store.Start
 	flow *flow.Flow // compiled
-	call *call      // nil in a transaction of the caller's
-	held bool       // somebody seems to have the key: look
+	call *call      // nil in a caller's transaction
+	held bool       // somebody seems to have the key: look it up
 	out  store.Started
 }
 
-// Start begins jobs, each a call of its own: they share their transaction with
-// whatever else is to be committed, and one that is refused is refused alone. The
-// results are in the order of the starts; equal keys are one job. Errors are those of the
-// results: store.ErrNotFound: the flow is not deployed; *store.AlreadyStartedError where
-// a job has the key; ErrFlowMoved where the version of an Active start is not the active
-// one any more; store.ErrUnavailable: nothing was begun; store.ErrUnknown: it may
-// have been, and the call may be repeated.
+// Start begins jobs, each as a call of its own: they share transactions with other work, and
+// one that is refused is refused alone. The results are in the order of starts; equal keys are
+// one job. Errors in the results: store.ErrNotFound: the flow is not deployed.
+// *store.AlreadyStartedError: a job has the key. ErrFlowMoved: the start is Active and its
+// version is no longer the active one. store.ErrUnavailable: nothing was begun.
+// store.ErrUnknown: the job may have begun, and the call may be repeated.
 func (c *Committer) Start(ctx context.Context, starts []store.Start) []store.Started {
 	all, calls := make([]*start, len(starts)), make([]*call, 0, len(starts))
 	out := make([]store.Started, len(starts))
@@ -59,18 +58,18 @@ func (c *Committer) Start(ctx context.Context, starts []store.Start) []store.Sta
 	return out
 }
 
-// ErrFlowMoved says that another version of a flow has become the active one while a
-// job was about to begin on it: nothing was begun; resolve the flow again.
+// ErrFlowMoved says that another version of the flow became active while a job was about to
+// begin. Nothing was begun; resolve the flow again.
 var ErrFlowMoved = errors.New("another version of the flow is the active one by now")
 
 func (s *start) want() []store.Want {
 	if !s.held {
-		return nil // mostly the key is free: the inception itself finds out
+		return nil // the key is mostly free: the inception itself finds out
 	}
 	return []store.Want{{Key: s.Key}}
 }
 
-// lose hears what the inception was lost to.
+// lose learns what the inception was lost to.
 func (s *start) lose(e *store.LostError) {
 	for _, k := range e.Keys {
 		s.held = s.held || k == s.Key
@@ -105,9 +104,9 @@ func (s *start) inception(b *batch) collation.Inception {
 	return in
 }
 
-// holder is what has a key, as far as is known: of a key that was not looked up the
-// inception itself finds out, so that it is guessed to have ended in the generation of
-// the floor, which this process remembers (W11).
+// holder is what has a key, as far as this process knows. A key that was not looked up is
+// assumed to be free, and to have ended at the floor of generations that this process remembers
+// (W11). The inception itself finds out whether that is so.
 func (b *batch) holder(key string) *collation.Holder {
 	held := b.loaded.Holders[key]
 	if twin := b.begun[key]; twin != nil {
@@ -122,16 +121,15 @@ func (b *batch) holder(key string) *collation.Holder {
 	return held
 }
 
-// taken is the answer for a key that a job has (1.11).
+// taken is the answer when a job has the key (1.11).
 func taken(s *store.Start, h *collation.Holder) store.Started {
 	return store.Started{Job: h.ID, Err: &store.AlreadyStartedError{
 		Job: h.ID, Key: s.Key, Flow: h.Flow, SameFlow: h.Flow.Name == s.Flow.Name, SameInput: bytes.Equal(h.Input, s.Input),
 	}}
 }
 
-// begin adds an inception to the batch, with the first steps of the job where they
-// fold (C11). It returns the plan of those, nil where the start's message goes its
-// own way.
+// begin adds an inception to the batch, and the job's first steps if they fold (C11). It
+// returns the plan of the steps; nil: the start message is sent instead.
 func (b *batch) begin(p *collation.Plan, f *flow.Flow) *collation.Plan {
 	e := p.Entry
 	b.begun[e.Key] = &collation.Holder{ID: e.Job, Generation: e.Generation, State: journal.JobOpen, Flow: *e.Flow, Input: e.Input}
@@ -150,8 +148,8 @@ func (b *batch) begin(p *collation.Plan, f *flow.Flow) *collation.Plan {
 	return first
 }
 
-// foldStart is collation.FoldStart. A panic in it is left to the start's own
-// message, which quarantines the job (J1).
+// foldStart is collation.FoldStart. After a panic it returns nil: the start's own message then
+// quarantines the job (J1).
 func foldStart(s *collation.State, mode collation.Mode) (p *collation.Plan) {
 	defer func() {
 		if recover() != nil {
@@ -161,11 +159,10 @@ func foldStart(s *collation.State, mode collation.Mode) (p *collation.Plan) {
 	return collation.FoldStart(s, mode)
 }
 
-// StartTx begins a job inside the caller's transaction tx, the store's handle (E17):
-// it begins when that commits, or never was. Its row is due at once and found by the
-// sweeper after the commit. A start of a key that another transaction is just
-// starting waits for that one. The error is that of Joiner, ErrFlowMoved, or
-// store.ErrNotFound: the flow is not deployed.
+// StartTx begins a job inside the caller's transaction tx, the store's handle (E17). The job
+// begins when tx commits. Its row is due at once, and the sweeper finds it after the commit. If
+// another transaction is just starting the key, StartTx waits for it. Errors: those of Joiner,
+// ErrFlowMoved, or store.ErrNotFound: the flow is not deployed.
 func (c *Committer) StartTx(ctx context.Context, tx any, in store.Start) (store.Started, error) {
 	compiled, err := c.flows.Get(ctx, in.Flow.Name, in.Flow.Version)
 	if err != nil {

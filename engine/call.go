@@ -12,47 +12,47 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// call is what a caller of this process wants committed: one item of a batch, like
-// a delivery (W3).
+// call is one thing that a caller of this process wants committed: one item of a batch, like a
+// delivery (W3).
 type call struct {
 	name string // of the operation, for errors
-	// want is what the decision needs loaded, asked for each attempt; nil: nothing.
+	// want lists what the decision needs loaded, for each attempt anew; nil: nothing.
 	want func() []store.Want
-	// decide decides on what was loaded, and adds its plans to the batch. An error
-	// ends the call alone; nothing of it is committed then. It is asked for each attempt.
+	// decide decides on what was loaded, for each attempt anew, and adds its plans to the batch.
+	// An error ends only this call, and nothing of it is committed.
 	decide func(b *batch) error
-	// lost hears what a test-and-set of its batch was lost to, before the next attempt.
+	// lost learns what a test-and-set of the batch was lost to, before the next attempt.
 	lost func(*store.LostError)
-	// chain is the job on the effect chain of whose request it writes. Such calls of
-	// one job go through one loop, so that no two of them meet a locked row, and
-	// never together with messages of the job, which may change that row, too.
+	// chain is the job of the request on whose effect chain the call writes. Such calls of one
+	// job go through one loop, so that no two meet a locked row. They never share a batch with
+	// messages of the job, which may change that row, too.
 	chain *journal.JobID
-	box   *journal.JobID // the mailbox of a signal; those of one go through one loop, too
+	box   *journal.JobID // the mailbox of a signal; one loop has all calls of a mailbox
 	size  int            // bytes that it adds to a batch, if they are many
-	// ended hears the answer of a call that nobody waits for; nil: somebody does.
+	// ended gets the answer of a call that nobody waits for; nil: somebody waits.
 	ended func(error)
 
-	place  atomic.Int32 // where it is: waiting, under way, left
-	tries  int          // that found the database away
+	place  atomic.Int32 // one of the places below
+	tries  int          // attempts that did not reach the database
 	done   chan struct{}
 	answer error // of the batch, once done is closed
-	err    error // for the caller, when do has returned
+	err    error // for the caller, once do has returned
 }
 
-// Places of a call.
+// Places of a call in its life.
 const (
 	callWaits int32 = iota
 	callUnderWay
-	callLeft // its caller does not wait any more
+	callLeft // its caller waits no more
 )
 
-// needs is what a call misses that decides: it is loaded, and the call asked again.
+// needs is the state that a call misses: it is loaded, and the call is asked again.
 type needs map[journal.JobID]*collation.Need
 
-// Error is for a call that misses something for ever.
+// Error is for a call that never finds what it misses.
 func (n needs) Error() string { return fmt.Sprintf("it misses state of %d jobs", len(n)) }
 
-// take begins the call, unless its caller has gone.
+// take begins the call, unless its caller waits no more.
 func (x *call) take() bool { return x.place.CompareAndSwap(callWaits, callUnderWay) }
 
 // end answers the call.
@@ -64,10 +64,9 @@ func (x *call) end(err error) {
 	}
 }
 
-// do brings calls about, and waits for all of them. The end of ctx ends the
-// waiting, never a batch: a call that no batch has taken is given up, with
-// ErrUnavailable; of one that is under way the outcome is not known then, and it
-// may be repeated, ErrUnknown.
+// do has the calls carried and waits for all of them. The end of ctx ends the waiting, never a
+// batch. A call that no batch has taken is then given up, with ErrUnavailable. The outcome of a
+// call in progress is not known then: ErrUnknown, and it may be repeated.
 func (c *Committer) do(ctx context.Context, calls ...*call) {
 	for i, x := range calls {
 		x.done = make(chan struct{})
@@ -116,7 +115,7 @@ func (c *Committer) answer(ctx context.Context, x *call) error {
 		}
 		select {
 		case <-x.done:
-		case <-gone: // nobody takes what is in the queue still
+		case <-gone: // nobody takes calls from the queue any more
 			gone = nil
 			if x.place.CompareAndSwap(callWaits, callLeft) {
 				return errEnded
@@ -134,10 +133,10 @@ func notSent(x *call, cause error) error {
 	return fmt.Errorf("%s: %w: %w", x.name, store.Unavailable("nothing was sent"), cause)
 }
 
-// maxAway is how many attempts a call makes while the database is away (J4).
+// maxAway is how many attempts a call makes while the database cannot be reached (J4).
 const maxAway = 5
 
-// away counts an attempt that met no database, and says whether the call is given up.
+// away counts an attempt without a database, and reports whether the call is given up.
 func (x *call) away(err error) bool {
 	x.tries++
 	return errors.Is(err, store.ErrUnknown) || x.tries >= maxAway

@@ -19,16 +19,15 @@ const (
 
 // Errors of starts, from outside and by an await.
 var (
-	// ErrInput: the input is no JSON, too large, or against the flow's schema.
+	// ErrInput says that the input is no JSON, too large, or against the flow's schema.
 	ErrInput = errors.New("refused input")
-	// ErrKey: the key is missing, longer than MaxKey, no UTF-8, or has control
+	// ErrKey says that the key is missing, longer than MaxKey, not UTF-8, or has control
 	// characters.
 	ErrKey = errors.New("refused key")
 )
 
-// CheckStart checks what a job of the flow is started with, and returns its key:
-// under identity strict that of the input where none is given (E16). The input is
-// canonical. The error wraps ErrInput or ErrKey.
+// CheckStart checks the key and the canonical input of a start, and returns the key. Under
+// identity strict a missing key is derived from the input (E16). Errors: ErrInput, ErrKey.
 func CheckStart(f *flow.Flow, key string, input []byte) (string, error) {
 	if len(input) > MaxInput {
 		return "", fmt.Errorf("%w for flow %s, key %.80q: the input has %d bytes in its canonical form, the limit is %d",
@@ -55,8 +54,8 @@ func checkKey(f *flow.Flow, key string) error {
 	return nil
 }
 
-// printable says whether the key is text that stays on its line and does nothing
-// to a terminal: keys are listed one in a line.
+// printable reports whether the key is plain text. Keys are listed one per line, so a key must
+// not break the line or control a terminal.
 func printable(key string) bool {
 	for _, r := range key {
 		if r == utf8.RuneError || unicode.IsControl(r) {
@@ -72,7 +71,7 @@ const (
 	MaxTag  = 64 // bytes
 )
 
-// CheckTags gives the tags sorted, each once. The error wraps ErrInput.
+// CheckTags returns the tags sorted and without duplicates. Error: ErrInput.
 func CheckTags(tags []string) ([]string, error) {
 	sorted := slices.Compact(slices.Sorted(slices.Values(tags)))
 	if len(sorted) > MaxTags {

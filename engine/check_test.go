@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestKeysAreText: a key can be printed, and listed one in a line.
+// TestKeysAreText: a key can be printed, and listed on one line.
 func TestKeysAreText(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"order-42", "ключ 🔑", " a ", "a/../b"} {

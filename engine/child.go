@@ -19,12 +19,12 @@ import (
 var (
 	// errOrder says that the row of a child's start cannot be read.
 	errOrder = errors.New("the order of a child cannot be read")
-	// errUnheard says that a child is refused and nobody waits to hear of it.
+	// errUnheard says that a job cannot begin and that nobody waits for the refusal.
 	errUnheard = errors.New("a job that nobody waits for cannot begin")
 )
 
-// refusal is why a child is not begun: an error of the await that ordered it
-// (1.11), and not trouble of the engine.
+// refusal is why a child is not begun: an error of the await that ordered it (1.11), not of the
+// engine.
 type refusal struct {
 	code  int
 	class string
@@ -33,25 +33,25 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.cause.Error() }
 
-// begun is what an item that begins a child keeps from one try to the next.
+// begun is what an item that begins a child keeps between attempts.
 type begun struct {
-	asks  string // the key that its order asks for
-	key   string // the same, once whoever has it has to be looked for
+	asks  string // the key of its order
+	key   string // the same key, once its holder has to be looked up
 	trace string
-	end   func(error) // of the child's trace; nil: it has none yet
+	end   func(error) // ends the child's trace; nil: there is none yet
 }
 
-// lose hears what the inception of a child was lost to.
+// lose learns what the inception of a child was lost to.
 func (it *item) lose(e *store.LostError) {
 	if slices.Contains(e.Keys, it.child.asks) {
 		it.child.key = it.child.asks
 	}
 }
 
-// order begins the child that the row of a start orders, or refuses it (1.11). It
-// reads the row, which is locked, and who has its key, once that was lost to
-// another; it decides: inception and the first steps, or the refusal; it writes
-// those, and for a child whose end nobody waits for the answer that it began.
+// order begins the child that a start row orders, or refuses it (1.11). It reads the row, which
+// is locked, and who has the key, but only after the key was lost to another. It decides on the
+// inception with the first steps, or on the refusal. It writes these, and the answer "it has
+// begun" if nobody waits for the child's end.
 func (l *loop) order(ctx context.Context, b *batch, it *item, row *collation.Row) error {
 	order, err := row.Order()
 	if err != nil {
@@ -76,8 +76,7 @@ func (l *loop) order(ctx context.Context, b *batch, it *item, row *collation.Row
 	return nil
 }
 
-// begin adds the inception of a child to the batch: *refusal where a job has its
-// key.
+// begin adds the inception of a child to the batch. Error: *refusal if a job has the key.
 func (l *loop) begin(b *batch, it *item, in collation.Inception, f *flow.Flow, order *collation.StartOrder) error {
 	held := b.holder(in.Key)
 	l.root(it, in.Key, in.Flow.Name, order)
@@ -103,8 +102,7 @@ func (l *loop) begin(b *batch, it *item, in collation.Inception, f *flow.Flow, o
 	return nil
 }
 
-// root begins the trace of a child, once: one of its own, linked to the parent's
-// (5.4).
+// root begins the trace of a child, once: a trace of its own, linked to the parent's (5.4).
 func (l *loop) root(it *item, key, flowName string, order *collation.StartOrder) {
 	if it.child.end != nil {
 		return
@@ -113,7 +111,7 @@ func (l *loop) root(it *item, key, flowName string, order *collation.StartOrder)
 		Space: l.cfg.Space, Job: it.msg.Job.String(), Key: key, Flow: flowName, Link: order.Trace,
 	})
 	if it.child.trace == "" {
-		it.child.trace = order.Trace // nobody traces here, but somebody may elsewhere
+		it.child.trace = order.Trace // no tracing here, but perhaps elsewhere
 	}
 }
 
@@ -132,13 +130,13 @@ func (l *loop) refuse(b *batch, it *item, row *collation.Row, order *collation.S
 	b.ended = append(b.ended, it)
 }
 
-// heard says that somebody hears how the order ends: an await, at least of the
-// child's begin, or a durable function. Nobody does of compensations, whose
-// function has ended (3.5).
+// heard reports whether somebody waits for an outcome of the order: a durable function, or an
+// await, if only for the child's begin. Nobody waits for compensations, whose function has
+// ended (3.5).
 func heard(o *collation.StartOrder) bool { return o.Parent.Awaited || o.Parent.Turn > 0 }
 
-// prepare checks the order as a start from outside is checked. The input of
-// compensations, which holds that of their function, has no limit of its own.
+// prepare checks the order like a start from outside. The input of compensations contains that
+// of their function, so it has no limit of its own.
 func (l *loop) prepare(ctx context.Context, it *item, row *collation.Row, order *collation.StartOrder) (collation.Inception, *flow.Flow, error) {
 	var none collation.Inception
 	switch {
@@ -154,7 +152,7 @@ func (l *loop) prepare(ctx context.Context, it *item, row *collation.Row, order 
 	case err != nil:
 		return none, nil, err
 	}
-	// The order's JSON may spell a text otherwise than its canonical form does.
+	// The order's JSON may escape texts in another way than the canonical form.
 	input, err := canonical.Payload(order.Input)
 	key := order.Key
 	switch {

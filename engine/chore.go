@@ -10,36 +10,35 @@ import (
 
 // Times of chores.
 const (
-	// pruneEvery is how often ended sessions' markers, and the records of old
-	// signals and keys, are removed (J4).
+	// pruneEvery is how often the markers of ended sessions, and old records of signals and
+	// keys, are removed (J4).
 	pruneEvery = time.Hour
-	// expireEvery is how often it is looked for signals and jobs whose time has
-	// passed.
+	// expireEvery is the pause between two looks for signals and jobs whose time has passed.
 	expireEvery = time.Minute
-	// extendEvery is how often it is looked whether there is room for new jobs.
+	// extendEvery is the pause between two looks for room for new jobs.
 	extendEvery = time.Minute
-	// choreFirst bounds when an engine does them first: not at once, for a process that
-	// starts has work that somebody waits for.
+	// choreFirst bounds the time until the first run. That is not at once, because a process
+	// that starts has work that somebody waits for.
 	choreFirst = 10 * time.Second
-	// choreMore is the pause before the rest of a chore that one call did not end.
+	// choreMore is the pause when one call did not finish a chore.
 	choreMore = 100 * time.Millisecond
 	// choreLimit bounds the rows of one call.
 	choreLimit = store.MaxSweep
 )
 
-// chore is upkeep that nobody waits for. It has a loop of its own, so that its
-// deletions never hold up a timer and its failure never holds up a message.
+// chore is upkeep that nobody waits for. It has its own loop, so that its deletions delay no
+// timer and its failures delay no message.
 type chore struct {
 	name  string
-	first time.Duration // when it is done first, at the latest
+	first time.Duration // when it runs first, at the latest
 	every time.Duration
-	// once does a bounded part; more says that there is more of it.
+	// once does a bounded part; more says that there is more to do.
 	once   func(ctx context.Context) (more bool, err error)
 	log    *slog.Logger
 	jitter func(below time.Duration) time.Duration
 }
 
-// run does the chore until ctx ends. An error is said once, not each time.
+// run repeats the chore until ctx ends. It logs the first error of a series only.
 func (c *chore) run(ctx context.Context) error {
 	failing := false
 	for wait := c.jitter(c.first + 1); ; {
@@ -66,7 +65,7 @@ func (c *chore) run(ctx context.Context) error {
 	}
 }
 
-// chores are what every engine does.
+// chores are the chores of every engine.
 func (e *Engine) chores() []*chore {
 	st := e.cfg.Store
 	full := func(do func(context.Context, int) (int, error)) func(context.Context) (bool, error) {
@@ -87,8 +86,8 @@ func (e *Engine) chores() []*chore {
 	return all
 }
 
-// expireSignals ends kept signals whose time has passed, at most limit; it returns how
-// many there were.
+// expireSignals ends at most limit kept signals whose time has passed, and returns how many it
+// found.
 func (e *Engine) expireSignals(ctx context.Context, limit int) (int, error) {
 	late, err := e.cfg.Store.LateSignals(ctx, limit)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// full is a store whose Extend answers what it is given, and then ends the test.
+// full is a store whose Extend gives the listed answers, and then ends the test.
 type full struct {
 	store.Store
 	answers []error
@@ -30,8 +30,8 @@ func (s *full) Extend(context.Context) error {
 	return err
 }
 
-// W10: every engine makes room for new jobs, and says once that it cannot, and that it
-// can again.
+// W10: every engine makes room for new jobs. It logs once that it cannot, and once that it can
+// again.
 func TestEngineMakesRoom(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -16,35 +16,33 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// maxCalls bounds the calls of this process that wait for a transaction; past it
-// callers wait to be let in (T11).
+// maxCalls bounds the waiting calls of this process. Beyond it callers wait to be let in (T11).
 const maxCalls = 4096
 
-// Committer is the one way into the journal of a process (W3): deliveries, starts
-// and whatever else is to be committed go through its loops, each on a connection
-// of its own. While one batch commits the next gathers, so that an idle process
-// commits a single item at once and a busy one hundreds together. Its methods are
-// safe for concurrent use, while Run runs.
+// Committer is a process's one way into the journal (W3): deliveries, starts and all other
+// commits go through its loops, each on a connection of its own. While one batch commits the
+// next gathers, so an idle process commits a single item at once, and a busy one hundreds
+// together. Its methods are safe for concurrent use while Run runs.
 type Committer struct {
 	cfg   Config
 	mode  collation.Mode
 	flows *Flows
-	pub   *Publisher // nil without a bus: rows are left to the sweepers of others
+	pub   *Publisher // nil without a bus: the sweepers of other processes send the rows
 	log   *slog.Logger
-	calls chan *call // of callers
+	calls chan *call // from callers
 	loops []*loop
 	aside *aside
 	hot   *hot
-	alarm *alarm // of the sweeper of this process
-	// returning are requests that were taken and are handed back (W7).
+	alarm *alarm // wakes this process's sweeper
+	// returning counts taken requests that are being handed back (W7).
 	returning sync.WaitGroup
-	// floor is the floor of generations as this process saw it last (W11): it only rises.
+	// floor is the highest floor of generations that this process has seen (W11).
 	floor atomic.Int64
 	gone  chan struct{} // closed when Run has returned
 }
 
-// NewCommitter checks the configuration. Without a Bus what is committed is due at
-// once, for the sweepers of other processes.
+// NewCommitter checks the configuration. Without a Bus the committed rows are due at once, for
+// the sweepers of other processes. Errors: ErrConfig, or the store's.
 func NewCommitter(ctx context.Context, cfg Config) (*Committer, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -77,7 +75,7 @@ func NewCommitter(ctx context.Context, cfg Config) (*Committer, error) {
 	return c, nil
 }
 
-// Config returns the configuration with its defaults filled in.
+// Config returns the configuration with its defaults.
 func (c *Committer) Config() Config { return c.cfg }
 
 // Publisher is what the committer publishes with; nil without a bus.
@@ -86,8 +84,8 @@ func (c *Committer) Publisher() *Publisher { return c.pub }
 // Flows are the compiled flows of the space.
 func (c *Committer) Flows() *Flows { return c.flows }
 
-// Run commits what comes until ctx ends; what is under way is finished, and calls
-// that were not begun are refused.
+// Run commits until ctx ends. Then it finishes what is in progress, and refuses calls that were
+// not begun.
 func (c *Committer) Run(ctx context.Context) error {
 	defer close(c.gone)
 	var g errgroup.Group
@@ -104,11 +102,11 @@ func (c *Committer) Run(ctx context.Context) error {
 	return err
 }
 
-// loopOf is the loop that serves the lane of a job, or of a mailbox: what concerns
-// one of them meets there, and not a lock that the other loop holds.
+// loopOf is the loop that serves the lane of a job or a mailbox. All work of one of them goes
+// through it, so that two loops do not meet at its lock.
 func (c *Committer) loopOf(id journal.JobID) int { return wire.LaneOf(id, c.cfg.Lanes) % len(c.loops) }
 
-// refuse ends the calls that nobody takes any more.
+// refuse ends the calls that nobody will take.
 func refuse(calls chan *call) {
 	for {
 		select {
@@ -120,16 +118,16 @@ func refuse(calls chan *call) {
 	}
 }
 
-// errEnded is what a call hears that came when the committer had stopped.
+// errEnded answers a call that came after the committer had stopped.
 var errEnded = fmt.Errorf("%w: %w", store.Unavailable("nothing was done"), ErrClosed)
 
-// publishes says whether this process publishes what it commits now. Otherwise it
-// is due at once, for the engines' sweepers.
+// publishes reports whether this process publishes what it commits now. Otherwise the rows are
+// due at once, for the engines' sweepers.
 func (c *Committer) publishes() bool { return c.pub != nil && c.pub.Bus.Connected() }
 
-// refused reports that the store has answered and would answer so again: data
-// that it does not take, or a test-and-set that is lost however often it is
-// decided anew. One message by itself is then held (J4, C10).
+// refused reports whether the store would answer the same again: it does not take the data, or
+// the test-and-set is lost however often it is decided again. A single such message is held
+// (J4, C10).
 func refused(err error) bool {
 	return errors.Is(err, store.ErrRejected) || errors.Is(err, store.ErrLost)
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// counter has a committer over memory, whose store counts commits and can be told
-// to fail: op is "commit", or "commit.done" after it was done.
+// counter has a committer over memory whose store counts commits and can be told to fail. op is
+// "commit", or "commit.done" after the commit was done.
 type counter struct {
 	*Committer
 	t       *testing.T
@@ -29,10 +29,10 @@ type counter struct {
 	ref     journal.FlowRef
 	commits atomic.Int64
 	fault   atomic.Pointer[func(op string) error]
-	refuse  string // a key that the database refuses
+	refuse  string // the database refuses this key
 }
 
-// committing gives a counter in the bubble of the test, with a flow deployed.
+// committing makes a counter in the test's bubble, with a deployed flow.
 func committing(t *testing.T, cfg Config) *counter {
 	t.Helper()
 	c := &counter{t: t}
@@ -96,7 +96,7 @@ func (c *counter) requests(n int) []store.Start {
 	return out
 }
 
-// begin starts jobs, each by a caller of its own.
+// begin starts jobs, each by its own caller.
 func (c *counter) begin(ctx context.Context, starts []store.Start) []store.Started {
 	out := make([]store.Started, len(starts))
 	var all sync.WaitGroup
@@ -107,7 +107,7 @@ func (c *counter) begin(ctx context.Context, starts []store.Start) []store.Start
 	return out
 }
 
-// behindEachOther begins jobs whose callers have all come when the first commits.
+// behindEachOther begins jobs whose callers have all come before the first one commits.
 func (c *counter) behindEachOther(starts []store.Start) []store.Started {
 	gate := make(chan struct{})
 	block := func(op string) error {
@@ -125,8 +125,8 @@ func (c *counter) behindEachOther(starts []store.Start) []store.Started {
 	return <-done
 }
 
-// W3: of five hundred callers one is refused, by the database or since its key is
-// taken; the others share commits and get what they came for.
+// W3: of five hundred callers one is refused, by the database or because its key is taken. The
+// others share commits and get their results.
 func TestW3OneRefusedAmongFiveHundred(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -160,8 +160,8 @@ func TestW3OneRefusedAmongFiveHundred(t *testing.T) {
 	})
 }
 
-// W3: the end of a caller's context ends its waiting and no batch. What no batch
-// had taken is not committed; of what was under way the outcome is not known to it.
+// W3: the end of a caller's context ends its waiting, and no batch. What no batch had taken is
+// not committed. The outcome of what was in progress is not known to the caller.
 func TestW3ACallerGoesAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestW3ACallerGoesAway(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		under, waits, stays := make(chan store.Started, 1), make(chan store.Started, 1), make(chan store.Started, 1)
 		go func() { under <- c.Start(ctx, starts[:1])[0] }()
-		synctest.Wait() // it is under way
+		synctest.Wait() // it is in progress
 		go func() { waits <- c.Start(ctx, starts[1:2])[0] }()
 		go func() { stays <- c.Start(t.Context(), starts[2:3])[0] }()
 		synctest.Wait()
@@ -196,8 +196,8 @@ func TestW3ACallerGoesAway(t *testing.T) {
 	})
 }
 
-// W3: a batch that decides for a caller who is just leaving does not write what the
-// caller reads; the race detector says so.
+// W3: a batch that decides for a caller who is just leaving writes nothing that the caller
+// reads; the race detector checks it.
 func TestW3ABatchDecidesForWhoLeaves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -234,8 +234,8 @@ func TestW3ABatchDecidesForWhoLeaves(t *testing.T) {
 	})
 }
 
-// W3, J4: a commit of unknown outcome reaches all callers of its batch, and who
-// repeats the call finds what it has started.
+// W3, J4: a commit of unknown outcome reaches all callers of its batch. A caller that repeats
+// the call finds what it started.
 func TestW3UnknownCommit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -259,8 +259,8 @@ func TestW3UnknownCommit(t *testing.T) {
 	})
 }
 
-// C10: while the database is away a call makes a few attempts, and says then that
-// nothing was begun; it is not held for as long as a message.
+// C10: while the database cannot be reached, a call makes a few attempts and then reports that
+// nothing was begun. It is not held as long as a message.
 func TestC10CallsDoNotWaitForLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -275,8 +275,8 @@ func TestC10CallsDoNotWaitForLong(t *testing.T) {
 	})
 }
 
-// W9: a version that is not the active one any more begins nothing; who asks again
-// begins on the new one.
+// W9: a version that is no longer active begins nothing. A caller that asks again begins on the
+// new one.
 func TestW9TheActiveVersionIsHeldTo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -293,13 +293,13 @@ func TestW9TheActiveVersionIsHeldTo(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "2", ref.Version)
 		old := c.requests(1)
-		old[0].Active = false // it was asked for
+		old[0].Active = false // this version was asked for
 		require.NoError(t, c.begin(t.Context(), old)[0].Err)
 	})
 }
 
-// W3: a batch takes half of what it takes from each, whatever waits: neither a flood
-// of starts nor one of messages starves the other.
+// W3: half of a batch is reserved for messages and half for calls, so that neither a flood of
+// starts nor one of messages starves the other.
 func TestW3LanesAndCallersEachHaveTheirShare(t *testing.T) {
 	t.Parallel()
 	const batch = 20
@@ -320,7 +320,7 @@ func TestW3LanesAndCallersEachHaveTheirShare(t *testing.T) {
 	var none transport.Delivery
 	for _, c := range []struct{ lanes, starts, calls, deliveries, took int }{
 		{batch, 10, 100, 10, 10}, // both flood
-		{3, 0, 100, 3, 17},       // what one does not need is the other's
+		{3, 0, 100, 3, 17},       // what one does not need the other gets
 		{batch, 0, 2, 18, 2},
 		{0, 10, 100, 10, 10},
 		{1, 0, 0, 1, 0},

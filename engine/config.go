@@ -32,41 +32,40 @@ const (
 	DefaultAckWait    = 3 * time.Second
 )
 
-// Config configures an Engine. The zero value of a field means the default
-// that its comment states.
+// Config configures an Engine and a Committer. A field's zero value means the default that its
+// comment states.
 type Config struct {
 	Store store.Engine  // required
-	Bus   transport.Bus // required of an engine
-	Flows *Flows        // compiled flows that are shared with others; its own
+	Bus   transport.Bus // required for an engine
+	Flows *Flows        // compiled flows shared with others; its own
 	Space string        // required, for names and logs
 
-	Lanes      int // of the space; 16; equal in all processes of a space
-	Committers int // transactions under way; 2; more only cost
-	Aside      int // transactions at a time of what has to wait for others; 4
+	Lanes      int // of the space, equal in all its processes; 16
+	Committers int // transactions in progress; 2; more only cost
+	Aside      int // transactions in progress that wait for others; 4
 	MaxBatch   int // messages per transaction; 500 (store.MaxBatch)
 	LaneSlots  int // unfinished deliveries per lane; 256
 	StartSlots int // unfinished deliveries of new jobs; 512
 
-	// Local hands requests over to the workers of this process; nil: all go by the
-	// bus (W7).
+	// Local hands requests to the workers of this process; nil: all go by the bus (W7).
 	Local Local
-	// Session is that of this process, by which rows name it that has or publishes them
-	// (W8); nil: none. Lease is how long one lasts that is not renewed; 3 s.
+	// Session is the session of this process; rows name it when the process has or publishes
+	// them (W8). nil: none. Lease is how long a session lasts without a renewal; 3 s.
 	Session Session
 	Lease   time.Duration
-	// AckWait is the bus's for lanes and starts; 3 s. A third of it is how often a
-	// delivery that waits for its batch is kept.
+	// AckWait is the bus's ack wait for lanes and starts; 3 s. After a third of it a waiting
+	// delivery is reported as in progress.
 	AckWait time.Duration
-	// HotBytes bounds the states of jobs that are kept in memory, so that their next
-	// messages need not load them (W6); 64 MiB, negative: none.
+	// HotBytes bounds the hot states in memory, which save the load for a job's next message
+	// (W6); 64 MiB, negative: none.
 	HotBytes int
 	// Stepwise commits at every mark (C11): for tests and for watching a
 	// protocol step by step.
 	Stepwise bool
 	// NoFold keeps the Leg1 of children out of the plan that dispatches them.
 	NoFold bool
-	// Resend is after how long a message that should have been handled is
-	// looked for, and sent again if it is lost; 3 s, doubling (T2).
+	// Resend is when the sweeper looks for a message that should have been handled, and sends it
+	// again if it is lost; 3 s, doubling (T2).
 	Resend time.Duration
 	// Sweep is the longest pause between two looks for due rows; 1 s. A look comes sooner
 	// when the next row is due, or when a commit announces that one is (W9).
@@ -74,8 +73,8 @@ type Config struct {
 	// Jitter draws the random part of a wait, 0 to below its argument;
 	// math/rand/v2. A simulation gives its own.
 	Jitter func(below time.Duration) time.Duration
-	// Ended is called after the commits with which jobs ended, completion tasks
-	// included, as Waiters.Told (W5). It must not block; nil: nobody waits here.
+	// Ended is called after the commits that end jobs, completion tasks included, for
+	// Waiters.Told (W5). It must not block; nil: nobody waits here.
 	Ended func(jobs []journal.JobID)
 
 	Writer   string // names this process in entries (audit only); host and pid
@@ -93,15 +92,15 @@ type Local interface {
 	Drop(topic string)
 }
 
-// Session is that of the process: package session.
+// Session is the session of the process: package session.
 type Session interface {
-	// Current is the session, if it is alive for sure.
+	// Current returns the session, and whether it is certainly alive.
 	Current() (id int64, alive bool)
-	// Alive reports whether that is the present session, and alive for sure.
+	// Alive reports whether id is the present session and certainly alive.
 	Alive(id int64) bool
-	// Ended is told that a commit was refused because the session has ended.
+	// Ended learns that a commit was refused because the session has ended.
 	Ended(id int64)
-	// Return hands back a lease that no run has, as soon as the database takes it.
+	// Return hands back a lease that no run has, as soon as the database can be reached.
 	Return(l store.Lease)
 }
 
@@ -159,17 +158,17 @@ func setDuration(v *time.Duration, def time.Duration) {
 	}
 }
 
-// In leases.
+// Times in leases.
 const (
-	// inFlight is how long a call without a timeout may be under way whose process has
-	// gone: 30 s.
+	// inFlight is how long a call without a timeout may go on after its process has gone: 30 s
+	// with the default lease.
 	inFlight = 10
-	// outside is how long a run may take to learn that its request was answered by
-	// somebody else, and to end: 9 s.
+	// outside is how long a run may take to notice that somebody else has answered its request,
+	// and to end: 9 s with the default lease.
 	outside = 3
 )
 
-// Mode is how the configured engine cuts and joins plans (C11).
+// Mode returns how the configured engine cuts and joins plans (C11).
 func (c *Config) Mode() collation.Mode {
 	return collation.Mode{
 		Stepwise: c.Stepwise, Fold: !c.NoFold && !c.Stepwise,

@@ -10,7 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// T6: what docs/wire.md says of the engine's spans to those who write a worker.
+// T6: what docs/wire.md tells the authors of workers about the engine's spans.
 func TestT6SpansAsStated(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/wire.md")

@@ -10,21 +10,21 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// item is one delivery on its way through a batch.
+// item is one delivery in a batch.
 type item struct {
 	delivery transport.Delivery
 	msg      collation.Message
-	flow     flowKey // a hint; the job's header decides
+	flow     flowKey // a hint; the job's header is what counts
 	plan     *collation.Plan
-	loads    int // what it asked for in this transaction
-	// reject is set once the store refused the message's plan for good.
+	loads    int // its loads in this transaction
+	// reject is set when the store has refused the message's plan for good.
 	reject error
-	stop   <-chan struct{} // closed when the engine that fetched it is to stop (T10)
-	child  begun           // of the start of a child
+	stop   <-chan struct{} // closed when the engine that fetched it shall stop (T10)
+	child  begun           // for the start of a child
 }
 
-// decode reads a delivery into a message. Its error wraps wire.ErrMalformed:
-// the message is poison (T3).
+// decode reads a delivery into a message. An error wraps wire.ErrMalformed, and the message is
+// poison (T3).
 func decode(d transport.Delivery) (*item, error) {
 	if err := d.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", wire.ErrMalformed, err)
@@ -46,7 +46,7 @@ func decode(d transport.Delivery) (*item, error) {
 	if m.DAD, err = collation.ParseDAD(h.DAD); err != nil {
 		return nil, fmt.Errorf("%w: dad: %w", wire.ErrMalformed, err)
 	}
-	// Every turn before took a publication: those are no sign of trouble.
+	// Every earlier turn took one publication: these are no sign of trouble.
 	sent := raw.Header.Publication - max(m.Turn-1, 0)
 	m.Alone = d.Count() >= collation.AloneFrom || sent >= collation.AloneFrom
 	return it, it.identify(h)
@@ -81,8 +81,7 @@ func (it *item) identify(h *wire.Hint) error {
 	return nil
 }
 
-// want is what the message needs loaded. It is a hint: Step asks for what it
-// misses.
+// want lists what the message needs loaded. It is a hint: Step asks for what is missing.
 func (it *item) want(flows *Flows, mode collation.Mode) store.Want {
 	m := &it.msg
 	if m.Kind == journal.MessageSignal {
@@ -92,12 +91,12 @@ func (it *item) want(flows *Flows, mode collation.Mode) store.Want {
 	if m.Activity != "" {
 		w.Instances = []collation.InstanceKey{{Activity: m.Activity, DAD: m.DAD}}
 	}
-	if m.Kind == journal.MessageStart && it.flow == (flowKey{}) { // sent for a child before it began
+	if m.Kind == journal.MessageStart && it.flow == (flowKey{}) { // sent for a child that had not begun
 		w.Order, w.Key = m.Job, it.child.key
 	}
 	if it.reject != nil {
-		// Its row is to be held. The entries that a decision reads may be what the
-		// store refuses: they are not asked for again.
+		// Its row will be held. The store may be refusing the entries that a decision reads, so
+		// they are not asked for again.
 		return w
 	}
 	w.Receipt = m.GUID
@@ -107,8 +106,8 @@ func (it *item) want(flows *Flows, mode collation.Mode) store.Want {
 	return w
 }
 
-// read takes the response that a message brings out of its row (T1), as it stands now:
-// once it is accepted, its entry says what it was (1.7).
+// read takes the message's response from its row (T1), as the row is now. Once the response is
+// accepted, its entry has it (1.7).
 func (it *item) read(row *collation.Row) error {
 	m := &it.msg
 	if row == nil || row.Kind != m.Kind {

@@ -19,8 +19,8 @@ type delivered struct {
 
 func (d *delivered) Message() *transport.Message { return &d.msg }
 
-// 1.4: the GUID of a message that has a row of its own is the row's; what is
-// addressed to no activity names none.
+// 1.4: the GUID of a message with a row of its own is the row's. A message that is addressed to
+// no activity names none.
 func TestDecodeEveryKind(t *testing.T) {
 	t.Parallel()
 	guid := journal.GUID{7, 6: 0x80, 8: 0x80}
@@ -58,7 +58,7 @@ func TestDecodeEveryKind(t *testing.T) {
 	}
 }
 
-// T1: the response of a message is read from its row, and from no other.
+// T1: the response of a message is read from its own row only.
 func TestResponseIsReadFromTheRow(t *testing.T) {
 	t.Parallel()
 	r := &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte(`{"n":1}`), By: journal.BySignal}

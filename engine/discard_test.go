@@ -18,7 +18,7 @@ import (
 	busmem "github.com/quipu-journal/quipu/transport/memory"
 )
 
-// watched notes what is discarded, and can refuse signals and orders.
+// watched records what is discarded, and can refuse signals and orders.
 type watched struct {
 	store.Engine
 	discarded []collation.RowKey
@@ -61,7 +61,7 @@ func (c *watchedCommitter) Load(ctx context.Context, wants []store.Want, wait bo
 	return l, err
 }
 
-// bench is a committer over memory, for messages that are made by hand.
+// bench is a committer over memory, for handmade messages.
 func bench(t *testing.T, w *watched) (*loop, *memory.Store) {
 	t.Helper()
 	st := memory.New(memory.Config{Space: "test"})
@@ -85,7 +85,7 @@ func handmade(kind journal.MessageKind, n byte) (*item, *acked) {
 	}}, d
 }
 
-// C10: the row of a message of a job that never was is ended with its dead letter.
+// C10: the row of a message whose job never existed ends with its dead letter.
 func TestC10RowsWithoutAJobAreEnded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestC10RowsWithoutAJobAreEnded(t *testing.T) {
 		letters, err := st.DeadLetters(t.Context(), store.DeadFilter{All: true, Limit: 10})
 		require.NoError(t, err)
 		require.Len(t, letters, 1)
-		// A child that was refused cannot be interrupted, and nobody has to look.
+		// A child that was refused cannot be interrupted, and nobody has to know.
 		it, d = handmade(journal.MessageInterrupt, 2)
 		c.carry(t.Context(), work{items: []*item{it}})
 		require.Equal(t, "ack", <-d.done)
@@ -109,8 +109,8 @@ func TestC10RowsWithoutAJobAreEnded(t *testing.T) {
 	})
 }
 
-// C5: the row of a message of whose job only the tombstone is left is ended,
-// counted, and nothing else.
+// C5: if only the tombstone of a message's job is left, the message's row ends and is counted;
+// nothing else happens.
 func TestC5RowsOfTombstonesAreEnded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -126,8 +126,8 @@ func TestC5RowsOfTombstonesAreEnded(t *testing.T) {
 	})
 }
 
-// C10: of a batch of signals the one that the store refuses is dead-lettered, and
-// holds up no other; trouble of the database is a retry.
+// C10: the one refused signal of a batch becomes a dead letter and delays no other. Trouble
+// with the database is a retry.
 func TestC10RefusedSignals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -172,8 +172,8 @@ func TestC10RefusedSignals(t *testing.T) {
 	})
 }
 
-// T3: an order that cannot be read is dead-lettered. Its row stays, as long as there
-// is one: the child may begin yet, by an engine that can read it.
+// T3: an order that cannot be read becomes a dead letter. Its row, if any, stays: an engine
+// that can read it may still begin the child.
 func TestT3UnreadableOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -189,9 +189,9 @@ func TestT3UnreadableOrder(t *testing.T) {
 	})
 }
 
-// T2: a message that another of its instance goes before comes again within 50 to
-// 150 ms, a few times; then its row sends it again, so that it does not stand in
-// its lane for the one that was lost.
+// T2: a message that has to wait for another one of its instance comes again after 50 to 150
+// ms, a few times. Then it is left to its row, so that it does not block its lane for the other
+// message, should that be lost.
 func TestT2LaterComesAgainSoon(t *testing.T) {
 	t.Parallel()
 	c, _ := bench(t, &watched{})
@@ -218,7 +218,7 @@ func (d *delayed) Count() int { return d.count }
 
 func (d *delayed) Nak(by time.Duration) error { d.by = by; return nil }
 
-// An error of upkeep is said when it begins and when it ends, not each time.
+// An error of upkeep is logged when it begins and when it ends, not each time.
 func TestChoresSayAnErrorOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	busmem "github.com/quipu-journal/quipu/transport/memory"
 )
 
-// T10: an engine drains in bounded time while the database is away, also when
-// all it holds are messages that came so often that each is carried by itself.
+// T10: an engine drains in bounded time while the database cannot be reached, even if all its
+// messages came so often that each is carried alone.
 func TestT10DrainInAnOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// effect is the begin or the end of one effect. It reads the chain of its request,
-// with the effect as it stands; it decides by Start or Finish; it writes the effect,
-// at most one entry of the chain, and what follows for the request's row (E4, J8).
+// effect is the start or the end of one effect. It reads the chain of the request, with the
+// effect. It decides by Chain.Start or Chain.Finish. It writes the effect, at most one entry of
+// the chain, and the changes of the request's row (E4, J8).
 type effect struct {
 	of     *store.Lease
 	key    journal.Digest
@@ -29,7 +29,7 @@ func (x *effect) want() []store.Want {
 func (x *effect) ask(b *batch) error {
 	chain := b.loaded.Chains[x.of.Key()]
 	if chain == nil {
-		return store.ErrBusy // or it has gone: a patient load finds out
+		return store.ErrBusy // it is busy or gone: a patient load finds out
 	}
 	out, err := x.decide(chain, b.mode)
 	if err != nil {
@@ -41,8 +41,8 @@ func (x *effect) ask(b *batch) error {
 	return nil
 }
 
-// Worker is what handlers of this process write their effects with: they share
-// commits with whatever else is to be committed (W3). It works while Run runs.
+// Worker is the store through which handlers of this process write their effects. They share
+// commits with all other work (W3). It works while Run runs.
 func (c *Committer) Worker() store.Worker { return worker{c.cfg.Store, c} }
 
 // worker is a store.Worker.
@@ -51,7 +51,7 @@ type worker struct {
 	c *Committer
 }
 
-// effect brings the begin or the end of an effect about.
+// effect has the start or the end of an effect committed.
 func (w worker) effect(ctx context.Context, name string, x *effect, size int) (collation.Effected, error) {
 	job := x.of.Job
 	one := &call{name: name, want: x.want, chain: &job, size: size}
@@ -60,7 +60,7 @@ func (w worker) effect(ctx context.Context, name string, x *effect, size int) (c
 			if x.begins {
 				return fmt.Errorf("request %s: %w: the session of this process is not alive", x.of.Request, store.ErrStale)
 			}
-			x.of.Fresh = false // it takes nothing
+			x.of.Fresh = false // it takes no lease
 		}
 		return x.ask(b)
 	}
@@ -94,8 +94,7 @@ func finish(l *store.Lease, e journal.Effect, notDone bool) *effect {
 	}}
 }
 
-// TxEffect implements store.Worker: the outcome is committed in the transaction of
-// its body.
+// TxEffect implements store.Worker: the outcome commits in the transaction of its body.
 func (w worker) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, body store.TxCall) (store.EffectRow, error) {
 	if e.Class != store.ClassTx {
 		return store.EffectRow{}, fmt.Errorf("tx effect %s: %w: it is of class %s", e.Name, store.ErrRejected, e.Class)
@@ -127,8 +126,7 @@ func (w worker) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, b
 	return x.out.EffectRow, nil
 }
 
-// PutPayload implements store.Worker: that its job is not there is what the write may
-// be lost to.
+// PutPayload implements store.Worker. The commit itself finds out whether the job exists.
 func (w worker) PutPayload(ctx context.Context, job journal.JobID, digest journal.Digest, body []byte) error {
 	p, err := collation.PutPayload(job, digest, body)
 	if err != nil {
@@ -152,7 +150,7 @@ func (w worker) PutPayload(ctx context.Context, job journal.JobID, digest journa
 
 // Keep implements store.Worker.
 func (w worker) Keep(ctx context.Context, l store.Lease) (store.Lease, error) {
-	defer w.c.hot.drop(l.Job) // the row is another one then (W6)
+	defer w.c.hot.drop(l.Job) // it changes the row (W6)
 	return w.Requests.Keep(ctx, l)
 }
 
@@ -179,9 +177,9 @@ func (w worker) Lease(
 	return l, err
 }
 
-// exhaust is a request that ran too often. It reads its job, its row and its
-// instance; it decides by collation.Exhaust; it writes a dead letter, with its entry,
-// and holds the row (E9, E10).
+// exhaust holds a request that ran too often. It reads the job, the row and the instance. It
+// decides by collation.Exhaust. It writes a dead letter with its entry, and the held row (E9,
+// E10).
 type exhaust struct {
 	job     journal.JobID
 	request journal.GUID

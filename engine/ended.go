@@ -3,8 +3,8 @@ package engine
 import "github.com/quipu-journal/quipu/journal"
 
 // tellEnded tells those who wait for a job that it has ended (W5): in this process by
-// Config.Ended, in others by the bus. Nothing of a quarantined job goes on by
-// itself, so that nobody waits for it any more either.
+// Config.Ended, in others by the bus. A quarantined job counts too: it does not go on by
+// itself, so nobody needs to wait any longer.
 func (l *loop) tellEnded(b *batch) {
 	var jobs []journal.JobID
 	for i := range b.plans {

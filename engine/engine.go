@@ -20,10 +20,10 @@ type Engine struct {
 	pub       *Publisher
 	committer *Committer
 	keeping   *keeping
-	owns      bool // nobody else runs the committer
+	owns      bool // its Run runs the committer, too
 }
 
-// New checks the configuration and reads the space's epoch.
+// New makes an engine with a Committer of its own. Errors: ErrConfig, or the store's.
 func New(ctx context.Context, cfg Config) (*Engine, error) {
 	c, err := NewCommitter(ctx, cfg)
 	if err != nil {
@@ -37,7 +37,7 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// Over is an engine over the committer of its process, which somebody else runs.
+// Over makes an engine over the process's committer, which somebody else runs.
 func Over(c *Committer) (*Engine, error) {
 	if c.pub == nil {
 		return nil, fmt.Errorf("%w: an engine needs a Bus", ErrConfig)
@@ -45,23 +45,23 @@ func Over(c *Committer) (*Engine, error) {
 	return &Engine{cfg: c.cfg, pub: c.pub, committer: c, keeping: newKeeping()}, nil
 }
 
-// Committer is what the engine commits with.
+// Committer returns the committer of the engine.
 func (e *Engine) Committer() *Committer { return e.committer }
 
-// Publisher is what the engine publishes with; a starter shares it.
+// Publisher returns the publisher of the engine; a starter shares it.
 func (e *Engine) Publisher() *Publisher { return e.pub }
 
-// Config returns the configuration with its defaults filled in.
+// Config returns the configuration with its defaults.
 func (e *Engine) Config() Config { return e.cfg }
 
-// Run handles messages until ctx ends, and hands back what was fetched and not begun.
-// The batches under way are the committer's: they are finished when its Run returns,
-// which is before this one does where nobody else runs it.
+// Run handles messages until ctx ends. Then it hands back what was fetched and not begun. If
+// the engine owns the committer, Run also finishes its batches; otherwise the committer's own
+// Run does.
 func (e *Engine) Run(ctx context.Context) error {
 	switch err := e.cfg.Bus.Ensure(ctx); {
 	case err == nil:
 	case ctx.Err() != nil:
-		return nil // ended while it started
+		return nil // ctx ended during the start
 	case errors.Is(err, transport.ErrUnavailable):
 		e.cfg.Logger.Warn("the streams cannot be made yet; whoever fetches from one makes it", "error", err)
 	default:
@@ -81,7 +81,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	return errors.Join(err, <-committed)
 }
 
-// fetch feeds the committer, and sweeps, until ctx ends.
+// fetch feeds the committer and sweeps, until ctx ends.
 func (e *Engine) fetch(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	loops := e.committer.loops
@@ -108,8 +108,8 @@ func (e *Engine) fetch(ctx context.Context) error {
 	return nil
 }
 
-// listen has the sweeper look when a commit announces that something is due, until ctx
-// ends. While the database is away nothing is announced.
+// listen wakes the sweeper when a commit announces that something is due, until ctx ends. While
+// the database cannot be reached nothing is announced.
 func (e *Engine) listen(ctx context.Context) error {
 	for n := 0; ctx.Err() == nil; n++ {
 		err := e.cfg.Store.Announced(ctx, func() { n = 0; e.committer.alarm.ring() })
@@ -127,11 +127,11 @@ func (e *Engine) listen(ctx context.Context) error {
 // fetched is a delivery on its way to the committer.
 type fetched struct {
 	transport.Delivery
-	stop <-chan struct{} // closed when its engine is to stop (T10)
+	stop <-chan struct{} // closed when its engine shall stop (T10)
 }
 
-// consume feeds the deliveries of one destination to their loop, which holds the
-// consumer back when it is busy (T11).
+// consume feeds the deliveries of one destination to their loop. A busy loop holds the consumer
+// back (T11).
 func (e *Engine) consume(ctx context.Context, from transport.Destination, slots int, to func(transport.Delivery) chan fetched) error {
 	return e.cfg.Bus.Consume(ctx, from, slots, func(d transport.Delivery) {
 		d = e.keeping.add(d)
@@ -143,8 +143,8 @@ func (e *Engine) consume(ctx context.Context, from transport.Destination, slots 
 	})
 }
 
-// ownerOf is the loop that serves the job's lane, so that a job's messages meet in
-// one loop from the first on.
+// ownerOf is the loop that serves the job's lane, so that all messages of a job go through one
+// loop from its start on.
 func (e *Engine) ownerOf(d transport.Delivery) int {
 	if d.Err() != nil {
 		return 0
@@ -152,7 +152,7 @@ func (e *Engine) ownerOf(d transport.Delivery) int {
 	return e.committer.loopOf(journal.JobID(d.Message().Header.GUID))
 }
 
-// drain hands back what the loops did not take any more.
+// drain hands back what the loops did not take.
 func (e *Engine) drain() {
 	for _, l := range e.committer.loops {
 		for _, ch := range []chan fetched{l.lanes, l.starts} {

@@ -72,7 +72,7 @@ func TestJobsRunToTheirEnd(t *testing.T) {
 	})
 }
 
-// T1, F12, F13: messages are lost, doubled and reordered; the rows send again.
+// T1, F12, F13: messages are lost, doubled and reordered; their rows send them again.
 func TestT1LossyBus(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, cfg engine.Config) {
@@ -87,9 +87,8 @@ func TestT1LossyBus(t *testing.T) {
 	})
 }
 
-// P3, C10: trouble with the store inside an engine step is a retry with
-// backoff; it never becomes an error response. A commit that is done and
-// reported as failed changes nothing either (F3).
+// P3, C10: trouble with the store inside an engine step is a retry with backoff, never an error
+// response. A commit that is done and reported as failed changes nothing (F3).
 func TestP3StoreTroubleIsARetry(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, cfg engine.Config) {
@@ -110,8 +109,8 @@ func TestP3StoreTroubleIsARetry(t *testing.T) {
 	})
 }
 
-// J4: a message whose plan the store refuses for good is held with a dead
-// dead letter, and holds up nobody.
+// J4: a message whose plan the store refuses for good is held with a dead letter, and delays no
+// other.
 func TestJ4PoisonedJobHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -129,8 +128,8 @@ func TestJ4PoisonedJobHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// A store that never comes back hands the messages back instead of losing
-// them: once it is there, they go on (C10).
+// A store that stays away makes the engine hand messages back, not lose them. They go on when
+// the store is back (C10).
 func TestC10LongOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// W11: a job is kept as long as its flow says, a child as long as its own does; where
-// the flow says nothing, as long as the space says. An engine takes that once: what is
-// changed under it counts for the next one.
+// W11: a job is kept as long as its flow says, a child as long as its own flow says. If a flow
+// says nothing, the space's default counts. An engine reads that once; a later change counts
+// for the next engine.
 func TestW11Expire(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, cfg engine.Config) {

@@ -23,7 +23,7 @@ activities:
 transitions: {start: [work]}
 `
 
-// P6: an await that is redelivered, and whose child's start is, starts one child.
+// P6: redelivered awaits and starts still start one child.
 func TestP6AwaitStartsOneChild(t *testing.T) {
 	t.Parallel()
 	scenario(t, func(r *rig) {
@@ -54,7 +54,7 @@ transitions: {start: [ask, send]}
 	})
 }
 
-// 1.11: a start that is refused is answered with an outcome.
+// 1.11: a refused start is answered with an outcome.
 func TestAwaitOfWhatCannotBegin(t *testing.T) {
 	t.Parallel()
 	scenario(t, func(r *rig) {
@@ -111,9 +111,9 @@ transitions: {start: [ask]}
 	})
 }
 
-// What a further child is started with may fail to evaluate although that of the
-// first did not: a branch that its join did not wait for has ended by now. That is
-// an error of the await and not a broken job (J1).
+// The input of a further child may fail to evaluate although the first child's did not, because
+// a branch that the join did not wait for has ended since. That is an error of the await, not a
+// broken job (J1).
 func TestAwaitRetryThatCannotBeOrdered(t *testing.T) {
 	t.Parallel()
 	scenario(t, func(r *rig) {
@@ -156,7 +156,7 @@ transitions: {start: [ask]}
 	})
 }
 
-// P8: an interrupt of its own that is the only open obligation closes the job.
+// P8: an interrupt of its own job that is the only open obligation closes the job.
 func TestP8OwnInterruptCloses(t *testing.T) {
 	t.Parallel()
 	scenario(t, func(r *rig) {
@@ -189,8 +189,8 @@ activities:
 transitions: {start: [wait, ask]}
 `
 
-// C15: an interrupt from outside or from another job takes back what is open;
-// children go on, unless it descends.
+// C15: an interrupt from outside or from another job cancels what is open. Children go on,
+// unless it descends.
 func TestC15InterruptOfAnotherJob(t *testing.T) {
 	t.Parallel()
 	scenario(t, func(r *rig) {
@@ -224,8 +224,8 @@ transitions: {start: [stop, none], none: [{to: on, on: error}]}
 	})
 }
 
-// C15: a start that is taken back before it was handled is nobody's any more: its
-// message finds nothing, and no dead letter tells of it.
+// C15: the message of a start that was cancelled before it was handled finds nothing, and
+// becomes no dead letter.
 func TestC15StartIsTakenBack(t *testing.T) {
 	t.Parallel()
 	scenario(t, func(r *rig) {
@@ -241,7 +241,7 @@ transitions: {start: [ask, stop]}
 `)
 		const each = 10
 		began, ordered := 0, 0
-		for ordered == began && ordered < 40*each { // who is first is not ours to say
+		for ordered == began && ordered < 40*each { // who is first is not decided here
 			var ids []journal.JobID
 			for n := range each {
 				ids = append(ids, r.run("parent", fmt.Sprint(ordered+n), `{}`))

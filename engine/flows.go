@@ -17,25 +17,25 @@ const maxFlows = 512
 
 // Source reads deployed flow versions.
 type Source interface {
-	// Flow returns the canonical definition: store.ErrNotFound.
+	// Flow returns the canonical definition. Error: store.ErrNotFound.
 	Flow(ctx context.Context, name, version string) ([]byte, error)
-	// ActiveFlow returns the version for new jobs: store.ErrNotFound.
+	// ActiveFlow returns the version for new jobs. Error: store.ErrNotFound.
 	ActiveFlow(ctx context.Context, name string) (ref journal.FlowRef, canonical []byte, err error)
-	// ExpireDefault is how long closed jobs are kept whose flow does not say it.
+	// ExpireDefault is how long closed jobs are kept whose flow does not say `expire`.
 	ExpireDefault(ctx context.Context) (time.Duration, error)
-	// Deploy stores a built-in flow: store.ErrVersionTaken.
+	// Deploy stores a built-in flow; fresh: it was not there. Error: store.ErrVersionTaken.
 	Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte, activate bool) (fresh bool, err error)
 }
 
-// Flows compiles deployed flow versions once; a version never changes, so
-// nothing has to be invalidated. What the space says for all of them is read once, too
-// (W11). It is safe for concurrent use.
+// Flows compiles each deployed flow version once. A version never changes, so nothing has to be
+// invalidated. The space's default for `expire` is read once, too (W11). Flows is safe for
+// concurrent use.
 type Flows struct {
 	source Source
 	mu     sync.Mutex
-	keep   *time.Duration // the space's, for flows that do not say `expire`; nil: not read yet (W11)
+	keep   *time.Duration // the space's default for `expire`; nil: not read yet (W11)
 	known  map[flowKey]*flow.Flow
-	active map[string]journal.FlowRef // as last read: an inception finds out whether it still is (W9)
+	active map[string]journal.FlowRef // as last read; an inception finds out if it has changed (W9)
 }
 
 type flowKey struct{ name, version string }
@@ -52,7 +52,7 @@ func (f *Flows) Cached(name, version string) *flow.Flow {
 	return f.known[flowKey{name, version}]
 }
 
-// Get returns the compiled flow, reading it if need be.
+// Get returns the compiled flow, and reads it if necessary. Errors are those of Source.
 func (f *Flows) Get(ctx context.Context, name, version string) (*flow.Flow, error) {
 	if known := f.Cached(name, version); known != nil {
 		return known, nil
@@ -64,10 +64,9 @@ func (f *Flows) Get(ctx context.Context, name, version string) (*flow.Flow, erro
 	return f.compile(ctx, name, version, canonical)
 }
 
-// Resolve returns the version that a new job takes: the one that is asked for,
-// or, for "", the active one as this process last read it, which the inception has to
-// hold to (store.Start.Active). Versions of a built-in flow have no order, so one is
-// asked for, and deployed when it is not there.
+// Resolve returns the version for a new job: the given one or, for "", the active one as this
+// process read it last. The inception has to check that (store.Start.Active). Versions of a
+// built-in flow have no order, so one must be given; it is deployed if it is missing.
 func (f *Flows) Resolve(ctx context.Context, name, version string) (journal.FlowRef, *flow.Flow, error) {
 	if version != "" {
 		compiled, err := f.Get(ctx, name, version)
@@ -105,15 +104,15 @@ func (f *Flows) Resolve(ctx context.Context, name, version string) (journal.Flow
 	return ref, compiled, nil
 }
 
-// Forget has the active version of a flow read anew: an inception found another.
+// Forget drops the known active version of a flow, after an inception found another.
 func (f *Flows) Forget(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.active, name)
 }
 
-// install deploys a built-in flow. What another build has stored under the name
-// and the version stays, and is the answer.
+// install deploys a built-in flow. If another build has stored the name and the version
+// already, that definition stays and is returned.
 func (f *Flows) install(ctx context.Context, name, version string) (*flow.Flow, error) {
 	built, err := flow.Builtin(name, version)
 	if err != nil {
@@ -149,8 +148,8 @@ func (f *Flows) compile(ctx context.Context, name, version string, canonical []b
 	return compiled, nil
 }
 
-// keptFor reads once how long the space keeps closed jobs whose flow does not say it, so
-// that all flows of a process have the same default, whenever they are read.
+// keptFor reads once how long the space keeps closed jobs whose flow does not say it. So all
+// flows of a process have the same default, whenever they are read.
 func (f *Flows) keptFor(ctx context.Context) (time.Duration, error) {
 	f.mu.Lock()
 	known := f.keep

@@ -14,9 +14,8 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// FuzzDecode: a delivery is a message of the protocol or poison (T3, C10): its
-// error says so, and what is decoded names a row, an address, and a response
-// where one belongs.
+// FuzzDecode: a delivery is a message of the protocol, or poison with an error that says so
+// (T3, C10). A decoded message names a row, an address and, where it must, a response.
 func FuzzDecode(f *testing.F) {
 	id := journal.GUID{7, 6: 0x80, 8: 0x80}
 	for _, h := range []wire.Hint{
@@ -51,8 +50,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzRowBody: the response that a row holds is read, or an error; a row of
-// another kind is not looked into (T1).
+// FuzzRowBody: the response in a row is read, or is an error. A row of another kind is not read
+// (T1).
 func FuzzRowBody(f *testing.F) {
 	f.Add("answer", journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte(`{"n":1}`)}))
 	f.Add("wakeup", journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: 200, By: journal.BySignal}))
@@ -69,8 +68,7 @@ func FuzzRowBody(f *testing.F) {
 	})
 }
 
-// FuzzCheckStart: what a job may be started with keeps the limits, and the key
-// stays on its line (E16).
+// FuzzCheckStart: an accepted start keeps the limits, and its key fits on one line (E16).
 func FuzzCheckStart(f *testing.F) {
 	var flows []*flow.Flow
 	for _, identity := range []string{"caller", "strict"} {

@@ -10,10 +10,10 @@ import (
 	"github.com/quipu-journal/quipu/observer"
 )
 
-// guess decides on hot states what it can, without a Load, and gives the items that
-// are left (W6). What it decides holds only if the job is still so at the commit, which
-// compares. So it leaves to a Load: what would write nothing, what does not just go on,
-// and every item of a job of which one is left, or which a call wants.
+// guess decides what it can on hot states, without a load, and returns the items that are left
+// (W6). Such a decision holds only if the job has not changed at the commit, which compares. A
+// load is still needed for what would write nothing or does not simply go on, and for all items
+// of a job if one of them is left or a call wants the job.
 func (l *loop) guess(ctx context.Context, tx store.Committer, b *batch, w work) ([]*item, error) {
 	if !l.hot.on() || !b.sends {
 		return w.items, nil
@@ -24,7 +24,7 @@ func (l *loop) guess(ctx context.Context, tx store.Committer, b *batch, w work) 
 	}
 	clock, err := l.load(ctx, tx, nil)
 	if err == nil {
-		err = tx.Rollback(ctx) // the trip to the clock, if there was one, holds nothing
+		err = tx.Rollback(ctx) // the trip to the clock, if any, holds no lock
 	}
 	if err != nil {
 		return nil, err
@@ -39,8 +39,8 @@ func (l *loop) guess(ctx context.Context, tx store.Committer, b *batch, w work) 
 	return cold, nil
 }
 
-// guessable gathers the items by job, in their order, where the job may be decided on
-// its hot state.
+// guessable gathers, by job and in order, the items that may be decided on hot states; cold are
+// the others.
 func (l *loop) guessable(w work) (jobs [][]*item, cold []*item) {
 	never := map[journal.JobID]bool{}
 	for _, x := range w.calls {
@@ -70,7 +70,7 @@ func (l *loop) guessable(w work) (jobs [][]*item, cold []*item) {
 	return jobs, cold
 }
 
-// guessable says whether the message may be decided on a hot state.
+// guessable reports whether the message may be decided on a hot state.
 func (it *item) guessable() bool {
 	switch it.msg.Kind {
 	case journal.MessageSignal, journal.MessageInterrupt:
@@ -116,8 +116,8 @@ func (l *loop) guessJob(b *batch, items []*item) bool {
 	return true
 }
 
-// attempt is step on a hot state: nil where it misses something, or panics, which is
-// then said of the state that is loaded.
+// attempt is step on a hot state. It returns nil if state is missing, and after a panic: the
+// decision on the loaded state then shows whether that panics, too.
 func (l *loop) attempt(b *batch, s *collation.State, it *item) (p *collation.Plan) {
 	defer func() {
 		if recover() != nil {
@@ -131,8 +131,8 @@ func (l *loop) attempt(b *batch, s *collation.State, it *item) (p *collation.Pla
 	return p
 }
 
-// forget drops the hot states that a commit did not take. An error that names none
-// may be due to any of them.
+// forget drops the hot states that a commit has refuted. If the error names none, any of them
+// may be the cause.
 func (l *loop) forget(b *batch, err error) {
 	if lost, named := errors.AsType[*store.LostError](err); named {
 		l.cfg.Observer.Count(observer.MetricHot, int64(len(lost.Hot)), "outcome", "lost")
@@ -142,7 +142,7 @@ func (l *loop) forget(b *batch, err error) {
 	l.hot.drop(b.guessed...)
 }
 
-// keep makes hot what a commit has left of its jobs.
+// keep stores the states that a commit leaves as hot states.
 func (l *loop) keep(b *batch) {
 	if !l.hot.on() {
 		return

@@ -8,9 +8,9 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// hot keeps the states that this process committed last (W6): a message whose job is
-// hot needs no Load. What it holds is never changed, only replaced, and is at most a
-// guess: the commit compares what a decision stood on. It is safe for concurrent use.
+// hot keeps the states that this process committed last (W6): a message of a hot job needs no
+// load. A kept state is never changed, only replaced. It is only a guess: the commit compares
+// what the decision relied on. hot is safe for concurrent use.
 type hot struct {
 	mu    sync.Mutex
 	most  int // bytes
@@ -24,15 +24,15 @@ type kept struct {
 	size  int
 }
 
-// newHot gives a cache of so many bytes; none for less than one.
+// newHot makes a cache of that many bytes; below 1 it keeps nothing.
 func newHot(most int) *hot {
 	return &hot{most: most, byJob: map[journal.JobID]*list.Element{}, used: list.New()}
 }
 
-// on says whether anything is kept at all.
+// on reports whether anything is kept at all.
 func (h *hot) on() bool { return h.most > 0 }
 
-// get gives the state of a job, nil where it has to be loaded.
+// get returns the state of a job; nil: it has to be loaded.
 func (h *hot) get(job journal.JobID) *collation.State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -44,8 +44,8 @@ func (h *hot) get(job journal.JobID) *collation.State {
 	return e.Value.(*kept).state
 }
 
-// put keeps a state that was just committed, if it may be kept; otherwise the job is
-// not hot any more. The state is the cache's from then on.
+// put keeps a state that was just committed; if it may not be kept, the job is dropped. The
+// state then belongs to the cache.
 func (h *hot) put(s *collation.State) {
 	if !h.on() {
 		return
@@ -66,7 +66,7 @@ func (h *hot) put(s *collation.State) {
 	}
 }
 
-// drop forgets jobs: they are loaded the next time.
+// drop forgets jobs: their next message loads them.
 func (h *hot) drop(jobs ...journal.JobID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

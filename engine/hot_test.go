@@ -16,8 +16,8 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// W6: the cache is bounded in bytes, the least recently used goes first, and what may
-// not be kept goes at once.
+// W6: the cache is bounded in bytes, the least recently used state goes first, and a state that
+// may not be kept goes at once.
 func TestHotIsBounded(t *testing.T) {
 	t.Parallel()
 	state := func(n byte) *collation.State {
@@ -51,7 +51,7 @@ func TestHotIsBounded(t *testing.T) {
 	require.Nil(t, off.get(journal.JobID{1}))
 }
 
-// warmth is a loop over memory, whose Loads are counted.
+// warmth is a loop over memory whose loads are counted.
 type warmth struct {
 	t *testing.T
 	*loop
@@ -60,7 +60,7 @@ type warmth struct {
 	loads atomic.Int64 // of jobs
 }
 
-// counting counts the jobs that are wanted loaded.
+// counting counts the jobs that are loaded.
 type counting struct {
 	*memory.Store
 	loads *atomic.Int64
@@ -81,7 +81,7 @@ func (c countingCommitter) Load(ctx context.Context, wants []store.Want, wait bo
 	return c.Committer.Load(ctx, wants, wait)
 }
 
-// deaf is a bus that takes everything and sends it nowhere.
+// deaf is a bus that accepts everything and delivers nothing.
 type deaf struct{ transport.Bus }
 
 func (deaf) Connected() bool { return true }
@@ -108,7 +108,7 @@ func newWarmth(t *testing.T) *warmth {
 	return w
 }
 
-// begin starts a job in a batch of its own, and gives its first request.
+// begin starts a job in a batch of its own, and returns its first request.
 func (w *warmth) begin(key string) collation.Row {
 	w.t.Helper()
 	s := &start{Start: store.Start{Flow: w.ref, Trigger: "start", Key: key, Input: []byte(`{}`)}, flow: w.flows.Cached("two", "1")}
@@ -118,7 +118,7 @@ func (w *warmth) begin(key string) collation.Row {
 	return b.plans[1].Plan.Insert[0]
 }
 
-// response is that of a worker to a request.
+// response is a worker's response to a request.
 func response(r *collation.Row) *item {
 	return &item{flow: flowKey{"two", "1"}, msg: collation.Message{
 		Kind: journal.MessageResponse, Job: r.Job, GUID: collation.ResponseGUID(r.GUID, r.Turn), Row: r.GUID, Activity: r.Activity,
@@ -126,7 +126,7 @@ func response(r *collation.Row) *item {
 	}}
 }
 
-// W6: a job that this process has begun goes to its end without being loaded.
+// W6: a job that this process began reaches its end without a load.
 func TestW6AHotJobIsNotLoaded(t *testing.T) {
 	t.Parallel()
 	w := newWarmth(t)
@@ -147,8 +147,8 @@ func TestW6AHotJobIsNotLoaded(t *testing.T) {
 	require.Nil(t, w.hot.get(row.Job), "it has ended")
 }
 
-// W6: a verdict that writes nothing comes from a Load, and so does every other message
-// of that job in the batch.
+// W6: a verdict that writes nothing is decided on a load, and so are all other messages of that
+// job in the batch.
 func TestW6IdleVerdictsAreLoaded(t *testing.T) {
 	t.Parallel()
 	w := newWarmth(t)
@@ -171,8 +171,8 @@ func TestW6IdleVerdictsAreLoaded(t *testing.T) {
 	require.EqualValues(t, 3, w.loads.Load())
 }
 
-// W6: a hot state that is not true any more loses at the commit, alone: its job is
-// loaded, and the others' decisions stand.
+// W6: an outdated hot state loses at the commit, alone: its job is loaded, and the decisions on
+// the others hold.
 func TestW6OneLoserDoesNotCostTheOthers(t *testing.T) {
 	t.Parallel()
 	w := newWarmth(t)
@@ -196,8 +196,7 @@ func TestW6OneLoserDoesNotCostTheOthers(t *testing.T) {
 	require.NotNil(t, w.hot.get(stale.Job), "it is hot again")
 }
 
-// W6: what a call wants of a job is loaded, and with it whatever else the batch has of
-// the job.
+// W6: if a call wants a job, the job is loaded for everything in the batch.
 func TestW6CallsAreLoaded(t *testing.T) {
 	t.Parallel()
 	w := newWarmth(t)
@@ -215,8 +214,7 @@ func TestW6CallsAreLoaded(t *testing.T) {
 	require.EqualValues(t, 2, w.loads.Load())
 }
 
-// W7: a guess that is given up gives back what it took: the job is decided again, and
-// takes anew.
+// W7: a guess that is dropped frees its slots. The job is decided again, and takes slots again.
 func TestW7AGuessThatIsGivenUpGivesBackItsSlots(t *testing.T) {
 	t.Parallel()
 	w := newWarmth(t)
@@ -236,13 +234,13 @@ func TestW7AGuessThatIsGivenUpGivesBackItsSlots(t *testing.T) {
 	require.Equal(t, here[0].Row.Holder, b.plans[0].Plan.Insert[0].Holder)
 }
 
-// slots count what is taken.
+// slots counts what is taken.
 type slots struct{ taken int }
 
 func (s *slots) Take(string) (string, bool) { s.taken++; return "here", true }
 func (s *slots) Drop(string)                { s.taken-- }
 
-// living is a session that lives for ever.
+// living is a session that never ends.
 type living int64
 
 func (l living) Current() (int64, bool) { return int64(l), true }

@@ -10,17 +10,16 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// keepFor bounds how long a delivery is kept that nobody finishes: longer than a batch
+// keepFor bounds how long an unfinished delivery is kept in progress. It is longer than a batch
 // is tried.
 const keepFor = time.Minute
 
-// keeping are the deliveries that the engine has and has not finished. Those that wait
-// for their batch, or for a database that is away, are kept from being delivered a
-// second time.
+// keeping has the deliveries that the engine has not finished. While they wait for their batch,
+// or for the database, it keeps them from being delivered a second time.
 type keeping struct {
 	mu   sync.Mutex
 	held map[*inHand]struct{}
-	some chan struct{} // told when there is something: time does not pass for nothing
+	some chan struct{} // told when something is held: the ticker stands still until then
 	n    uint64        // numbers them
 }
 
@@ -28,7 +27,7 @@ func newKeeping() *keeping {
 	return &keeping{held: map[*inHand]struct{}{}, some: make(chan struct{}, 1)}
 }
 
-// inHand is such a delivery.
+// inHand is one unfinished delivery.
 type inHand struct {
 	transport.Delivery
 	by    *keeping
@@ -57,8 +56,7 @@ func (k *keeping) remove(d *inHand) {
 	delete(k.held, d)
 }
 
-// run says every so often of what was there before that it is in progress, until ctx
-// ends.
+// run reports older deliveries as in progress, in every interval, until ctx ends.
 func (k *keeping) run(ctx context.Context, every time.Duration) error {
 	for {
 		select {
@@ -75,13 +73,13 @@ func (k *keeping) run(ctx context.Context, every time.Duration) error {
 			var late []*inHand
 			late, some = k.late(time.Now(), every)
 			for _, d := range late {
-				_ = d.InProgress() // a hint; the message comes again otherwise
+				_ = d.InProgress() // only a hint: without it the message comes again
 			}
 		}
 	}
 }
 
-// late are those that are held for so long, the oldest first; some says that any is held.
+// late lists deliveries held for at least after, the oldest first; some: any is held.
 func (k *keeping) late(now time.Time, after time.Duration) (late []*inHand, some bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

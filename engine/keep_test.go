@@ -12,7 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// waiting is a delivery that counts how often it was kept.
+// waiting is a delivery that counts how often it was reported as in progress.
 type waiting struct {
 	transport.Delivery
 	kept atomic.Int32
@@ -21,8 +21,8 @@ type waiting struct {
 func (d *waiting) InProgress() error { d.kept.Add(1); return nil }
 func (d *waiting) Ack() error        { return nil }
 
-// W8: a delivery that waits for its batch is kept, and no more when it is finished, or
-// when nobody finishes it for too long.
+// W8: a delivery that waits for its batch is reported as in progress, until it is finished or
+// has waited too long.
 func TestW8DeliveriesThatWaitAreKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

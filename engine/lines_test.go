@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// lines are what was logged.
+// lines are the lines that were logged.
 type lines struct{ all []string }
 
 func (l *lines) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }

@@ -10,11 +10,10 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// A request that this process commits and has a free slot for is held by it from its
-// row's first moment, and handed over without a server (W7).
+// If this process has a free slot for a request that it commits, the row names it as holder
+// from the start, and the request is handed over without a server (W7).
 
-// takeAll takes what it can of the requests that a plan sends for the workers of this
-// process.
+// takeAll reserves what it can of a plan's requests for the workers of this process.
 func (c *Committer) takeAll(b *batch, p *collation.Plan, now collation.Micros) {
 	session := b.steps.Session
 	if c.cfg.Local == nil || !b.sends || session == 0 {
@@ -40,8 +39,8 @@ func (c *Committer) takeAll(b *batch, p *collation.Plan, now collation.Micros) {
 	}
 }
 
-// unsure hands back what a batch took that may be committed all the same: it is decided
-// anew, and finds itself done then, so that nobody would have it.
+// unsure hands back what the batch took if it may be committed in spite of the error. The work
+// is decided again and then found done, so nobody would run these requests.
 func (l *loop) unsure(b *batch, err error) {
 	if len(b.taken) == 0 || errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrBusy) || refused(err) {
 		return
@@ -51,14 +50,14 @@ func (l *loop) unsure(b *batch, err error) {
 	}
 }
 
-// untake gives the slots back of a batch that is not committed.
+// untake frees the slots of a batch that is not committed.
 func (c *Committer) untake(b *batch) {
 	for guid := range b.taken {
 		c.drop(b, guid)
 	}
 }
 
-// untakePlans gives the slots back of plans that come to nothing.
+// untakePlans frees the slots of plans that are dropped.
 func (c *Committer) untakePlans(b *batch, plans []*collation.Plan) {
 	for _, p := range plans {
 		for _, rows := range [][]collation.Row{p.Insert, p.Update} {
@@ -76,13 +75,13 @@ func (c *Committer) drop(b *batch, guid journal.GUID) {
 	}
 }
 
-// has says that the row is as it was taken: it is due no more (P21), and sent.
+// has reports whether the row is still as it was taken. It is not due then, but sent (P21).
 func (b *batch) has(row *collation.Row) bool {
 	taken := b.taken[row.GUID]
 	return taken != nil && row.Holder == taken.Holder
 }
 
-// split parts what was taken from what goes by the bus.
+// split separates the taken requests from what goes by the bus.
 func (b *batch) split(out []store.Outgoing) (here, others []store.Outgoing) {
 	if len(b.taken) == 0 {
 		return nil, out
@@ -97,9 +96,9 @@ func (b *batch) split(out []store.Outgoing) (here, others []store.Outgoing) {
 	return here, others
 }
 
-// handOver gives the requests that were taken to the workers of this process. One that
-// does not arrive is handed back: its row is due at once. So is what was taken and is
-// not sent: the batch took its row back, mostly, and there is nothing to hand back.
+// handOver gives the taken requests to the workers of this process. A request that does not
+// arrive is handed back: its row is due at once. The same is done with those that are not sent;
+// mostly the batch itself has cancelled their rows, and the hand-back finds nothing.
 func (l *loop) handOver(ctx context.Context, b *batch, here []store.Outgoing) {
 	for i := range here {
 		row := &here[i].Row
@@ -125,7 +124,7 @@ func (l *loop) handOver(ctx context.Context, b *batch, here []store.Outgoing) {
 	}
 }
 
-// returns gives the slot of a request back, and its row. Run waits for it.
+// returns frees the slot of a request and hands its row back. Run waits for it.
 func (l *loop) returns(ctx context.Context, row *collation.Row, cause error) {
 	l.cfg.Local.Drop(row.Topic)
 	l.returning.Go(func() {

@@ -27,8 +27,8 @@ transitions:
   start: [work]
 `
 
-// W7: a request that was handed over is held by its run: a handler that takes longer
-// than the resend time, and than the lease, runs once.
+// W7: the run holds a request that was handed over: a handler that takes longer than the resend
+// time and the lease runs once.
 func TestW7AHandlerLongerThanTheResendTimeRunsOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -60,8 +60,8 @@ func TestW7AHandlerLongerThanTheResendTimeRunsOnce(t *testing.T) {
 	})
 }
 
-// W7: a request that was taken, and whose topic nobody serves here any more, is handed
-// back: its row sends it by the bus.
+// W7: a taken request whose topic nobody serves here any more is handed back: its row sends it
+// by the bus.
 func TestW7WhatIsNotServedHereGoesByTheBus(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -80,8 +80,7 @@ func TestW7WhatIsNotServedHereGoesByTheBus(t *testing.T) {
 	})
 }
 
-// W7, T2: a request that is handed back is sent at once, whatever else waits in the
-// queue of its topic.
+// W7, T2: a request that is handed back is sent at once, whatever else is in its topic's queue.
 func TestW7WhatIsHandedBackPassesABacklog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,8 +108,8 @@ transitions:
   start: [work]
 `
 
-// W6, W7: an element that is released by a decision on a hot state is sent with that
-// commit, although the clock has gone on meanwhile. The clock is a real one.
+// W6, W7: an element that a decision on a hot state releases is sent with that commit, although
+// the clock has gone on. This test uses a real clock.
 func TestW6AReleasedElementIsSentAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range modes {

@@ -13,36 +13,36 @@ import (
 	"github.com/quipu-journal/quipu/observer"
 )
 
-// Bounds of a loop's patience.
+// Bounds of a loop.
 const (
-	// maxLost bounds how often a batch is decided again after a lost
-	// test-and-set before it is carried one by one, and then handed back (C3).
+	// maxLost is how often a batch is decided again after a lost test-and-set. Then its work is
+	// carried one by one, and after that handed back (C3).
 	maxLost = 8
-	// holdOn bounds how long a batch waits in memory for a database that is
-	// away; then it is handed back (C10).
+	// holdOn bounds how long a batch waits in memory for the database; then it is handed back
+	// (C10).
 	holdOn = 20 * time.Second
 	// transactTime bounds one transaction.
 	transactTime = 30 * time.Second
 	// maxNak bounds the delay with which a message is handed back.
 	maxNak = 5 * time.Second
-	// laterNak is the least delay of a message that another one of its instance
-	// goes before; at most three times that.
+	// laterNak is the least delay of a message that has to wait for another one of its instance;
+	// the most is three times that.
 	laterNak = 50 * time.Millisecond
 	// laterTimes is the delivery from which such a message is left to its row.
 	laterTimes = 5
 )
 
-// loop carries batches on one connection, one after another (L1). A patient one
-// waits for what others hold.
+// loop carries batches on one connection, one after another (L1). A patient loop waits for
+// locks of others.
 type loop struct {
 	*Committer
 	patient bool
 	lanes   chan fetched
 	starts  chan fetched
-	own     chan *call       // on effect chains of its share of the jobs, and signals of its share of the mailboxes
-	tx      store.Committer  // nil until it is needed, and after a loss
-	taken   gathered         // of gather, used again and again
-	clock   collation.Micros // the database's, at clockAt by ours
+	own     chan *call       // calls on effect chains of its share of the jobs, and signals of its share of the mailboxes
+	tx      store.Committer  // nil until it is needed, and after a lost connection
+	taken   gathered         // the buffers of gather, used again and again
+	clock   collation.Micros // the database's, as of clockAt by ours
 	clockAt time.Time
 }
 
@@ -53,10 +53,10 @@ type gathered struct {
 	bytes      int // of calls
 }
 
-// maxBytes bounds what large calls add to one batch, unless one is larger.
+// maxBytes bounds the bytes of large calls in one batch, unless a single one is larger.
 const maxBytes = 4 << 20
 
-// run takes what there is until ctx ends; a batch under way is finished.
+// run carries what comes until ctx ends; a batch in progress is finished.
 func (l *loop) run(ctx context.Context) error {
 	defer l.close()
 	working := context.WithoutCancel(ctx)
@@ -72,9 +72,9 @@ func (l *loop) close() {
 	}
 }
 
-// gather waits for one delivery or call and takes what else is there, up to a
-// batch. Deliveries and calls each have half of it for themselves, so that neither
-// starves (W3). Messages of running jobs go before new jobs (T5).
+// gather waits for one delivery or call, and takes what else is there, up to a batch. Half of a
+// batch is reserved for deliveries and half for calls, so that neither starves (W3). Messages
+// of running jobs go before new jobs (T5).
 func (l *loop) gather(ctx context.Context) bool {
 	g := &l.taken
 	clear(g.deliveries)
@@ -103,8 +103,7 @@ func (l *loop) gather(ctx context.Context) bool {
 	return true
 }
 
-// fill takes what is there, up to so many deliveries and calls, and to a batch in
-// all.
+// fill takes what is there, up to the given numbers and to a batch in all.
 func (l *loop) fill(deliveries, calls int) {
 	g := &l.taken
 	room := func() bool { return len(g.deliveries)+len(g.calls) < l.cfg.MaxBatch }
@@ -137,8 +136,8 @@ func (g *gathered) call(x *call) {
 	}
 }
 
-// handle decodes what was gathered and carries it. What came too often is carried
-// by itself, so that one that kills its process is alone (1.6).
+// handle decodes what was gathered and carries it. A message that came too often is carried
+// alone, so that one that kills its process takes no other with it (1.6).
 func (l *loop) handle(ctx context.Context, g gathered) {
 	var together, signals work
 	for _, x := range g.calls {
@@ -154,7 +153,7 @@ func (l *loop) handle(ctx context.Context, g gathered) {
 			l.cfg.Observer.Count(observer.MetricRedelivered, 1)
 		}
 		if d.Err() == nil && d.Message().Header.Epoch != l.pub.Epoch {
-			// Another epoch's message: what is open of it is sent again by its row (T4).
+			// A message of another epoch: what of it is still open is sent again by its row (T4).
 			l.cfg.Observer.Count(observer.MetricUnlicensed, 1)
 			l.ack(d)
 			continue
@@ -179,7 +178,7 @@ func (l *loop) handle(ctx context.Context, g gathered) {
 	l.carry(ctx, signals)
 }
 
-// alone carries the work one by one, each in a transaction of its own.
+// alone carries the work one by one, each in its own transaction.
 func (l *loop) alone(ctx context.Context, w work) {
 	for _, x := range w.calls {
 		l.carry(ctx, work{calls: []*call{x}})
@@ -187,9 +186,8 @@ func (l *loop) alone(ctx context.Context, w work) {
 	l.singly(w.items, func(one []*item) bool { return l.carry(ctx, work{items: one}) })
 }
 
-// singly brings items to their end one after another. Each can wait for the
-// database; once the engine is to stop, the first that does not get through
-// sends the others back (T10).
+// singly ends items one after another. Each may wait for the database. Once the engine shall
+// stop, the first item that does not get through sends the others back (T10).
 func (l *loop) singly(items []*item, end func([]*item) (through bool)) {
 	for i, it := range items {
 		if !end([]*item{it}) && stopping(items) {
@@ -201,11 +199,11 @@ func (l *loop) singly(items []*item, end func([]*item) (through bool)) {
 	}
 }
 
-// errStopping is why messages go back that were not tried.
+// errStopping says why messages are handed back untried.
 var errStopping = errors.New("the engine stops and the database is away")
 
-// carry brings the work to its end: committed, published, answered and acked, or
-// handed back; through says that nothing was.
+// carry brings the work to its end: committed, published, answered and acked, or handed back.
+// through is false if the last of it was handed back.
 func (l *loop) carry(ctx context.Context, w work) (through bool) {
 	p := patience{since: time.Now()}
 	for !w.empty() {
@@ -260,8 +258,8 @@ func (l *loop) hear(w work, err error) {
 	}
 }
 
-// stepAside leaves to patient loops what may wait for others; what stays is tried
-// again without it. What only writes on effect chains stays longest: it waits for
+// stepAside leaves work that may wait for others to patient loops, and returns the rest, which
+// is tried again. Calls that only write on effect chains are kept longest: they wait for
 // nobody.
 func (l *loop) stepAside(ctx context.Context, w work) work {
 	var chains, others []*call
@@ -284,16 +282,15 @@ func (l *loop) stepAside(ctx context.Context, w work) work {
 	return work{}
 }
 
-// patience is how long a batch has been tried: how often a test-and-set was lost, and
-// the database was away. The one says nothing of the other.
+// patience counts how often a batch lost a test-and-set, and how often it did not reach the
+// database. The two have separate limits.
 type patience struct {
 	lost, away int
 	since      time.Time
 }
 
-// again waits and says that the batch is to be tried once more: a lost
-// test-and-set is decided anew at once (C3), a database that is away is waited
-// for (C10), by calls for a few attempts only.
+// again reports whether the batch is tried once more, and waits before. A lost test-and-set is
+// decided again at once (C3). The database is waited for (C10), by calls only a few times.
 func (l *loop) again(p *patience, w *work, err error) bool {
 	switch {
 	case errors.Is(err, store.ErrLost) && p.lost < maxLost:
@@ -319,7 +316,7 @@ func (l *loop) again(p *patience, w *work, err error) bool {
 	return true
 }
 
-// away gives up the calls that have met no database too often.
+// away gives up the calls that did not reach the database too often.
 func (w *work) away(err error) (stay []*call) {
 	for _, x := range w.calls {
 		if x.away(err) {
@@ -336,7 +333,7 @@ func (l *loop) pause(n int, unit time.Duration) {
 	time.Sleep(backoff.Delay(n, unit, 2*time.Second, l.cfg.Jitter))
 }
 
-// giveUp ends what cannot be carried.
+// giveUp ends the work that cannot be carried.
 func (l *loop) giveUp(w work, err error) {
 	for _, x := range w.calls {
 		x.end(err)
@@ -348,7 +345,7 @@ func (l *loop) giveUp(w work, err error) {
 
 func (l *loop) handBack(items []*item, err error) {
 	level := slog.LevelError
-	if errors.Is(err, store.ErrBusy) { // others hold what they need: they come again
+	if errors.Is(err, store.ErrBusy) { // others hold what they need: the messages come again
 		level = slog.LevelWarn
 	}
 	l.log.Log(context.Background(), level, "messages are handed back", "messages", len(items), "error", err)
@@ -357,7 +354,7 @@ func (l *loop) handBack(items []*item, err error) {
 	}
 }
 
-// connection returns the loop's connection, opening a new session after a loss
+// connection returns the loop's connection. After a loss it opens a new one, with a new session
 // (L1).
 func (l *loop) connection(ctx context.Context) (store.Committer, error) {
 	if l.tx == nil {
@@ -370,8 +367,8 @@ func (l *loop) connection(ctx context.Context) (store.Committer, error) {
 	return l.tx, nil
 }
 
-// abandon ends the transaction without a trace and passes the error on. A
-// connection that cannot even roll back is given up, its session with it.
+// abandon rolls the transaction back and returns cause. It gives up a connection that cannot
+// even roll back, and its session with it.
 func (l *loop) abandon(ctx context.Context, cause error) error {
 	if l.tx == nil {
 		return cause

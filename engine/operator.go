@@ -9,16 +9,15 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Act carries out an operator's decision on a dead letter, as one entry (E10). The
-// error is store.ErrNotFound where there is no such dead letter; store.ErrStale where it,
-// or its message, has ended; store.ErrRejected for an action that does not fit; and
-// that of the store: with store.ErrUnavailable nothing was changed, with
-// store.ErrUnknown the action may have been carried out.
+// Act carries out an operator's decision on a dead letter, as one entry (E10). Errors:
+// store.ErrNotFound: there is no such dead letter. store.ErrStale: it, or its message, has
+// ended. store.ErrRejected: the action does not fit. store.ErrUnavailable: nothing was changed.
+// store.ErrUnknown: the action may have been carried out.
 func (c *Committer) Act(ctx context.Context, a store.Action) error {
 	if err := a.Check(); err != nil {
 		return fmt.Errorf("act: %w", err)
 	}
-	l, err := c.cfg.Store.Letter(ctx, a.ID) // says whose it is, and that does not change
+	l, err := c.cfg.Store.Letter(ctx, a.ID) // tells its job and row, which never change
 	if err != nil {
 		return fmt.Errorf("act: %w", err)
 	}
@@ -30,9 +29,9 @@ func (c *Committer) Act(ctx context.Context, a store.Action) error {
 	return nil
 }
 
-// action is an operator's action. It reads the dead letter, with the job and the row that
-// it is about; it decides by collation.Act; it writes the end of the dead letter, the row,
-// an entry, and what is said of an effect (E10, 3.3).
+// action is an operator's action. It reads the dead letter with its job and row. It decides by
+// collation.Act. It writes the end of the dead letter, the row, an entry, and what is said of
+// an effect (E10, 3.3).
 type action struct {
 	store.Action
 	about collation.RowKey
@@ -64,15 +63,15 @@ func (x *action) decide(b *batch) error {
 	st.Apply(p)
 	for _, other := range b.loaded.Letters {
 		if other.Job == letter.Job && other.Row == letter.Row {
-			other.Acted++ // its action has an id of its own
+			other.Acted++ // so that the next action on the row gets an id of its own
 		}
 	}
 	return nil
 }
 
-// overdue ends the requests that nobody answered within their time, each by a call
-// of its own: it reads the job and the row, decides by collation.Overdue, and writes
-// the row (E9). What somebody else holds is left to the next look.
+// overdue ends the requests that nobody answered in time, each by a call of its own (E9). A
+// call reads the job and the row, decides by collation.Overdue, and writes the row. A job that
+// somebody else has locked is left to the next look.
 func (s *sweeper) overdue(ctx context.Context) error {
 	late, err := s.e.cfg.Store.Late(ctx, sweepLimit)
 	if err != nil || len(late) == 0 {

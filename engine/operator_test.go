@@ -14,8 +14,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// E10, W3: operators of one dead letter share a commit, and the first of them acts; one
-// whose action does not fit is refused alone.
+// E10, W3: operators of one dead letter share a commit, and only the first acts. One whose
+// action does not fit is refused alone.
 func TestE10OneOfManyOperatorsActs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestE10OneOfManyOperatorsActs(t *testing.T) {
 	})
 }
 
-// E6, W3: an output of a job that is not there is refused, and no other call with it.
+// E6, W3: an output of a missing job is refused, and no other call with it.
 func TestE6PayloadsAreRefusedAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,27 +13,26 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// Reasons of dead letters of messages that no job can hold.
+// Reasons of dead letters of messages without a row in a job.
 const (
 	reasonForeign     = "foreign"     // its job was never here
-	reasonUndecodable = "undecodable" // it, or its row, cannot be read
-	reasonRefused     = "refused"     // the store does not take what it brings
+	reasonUndecodable = "undecodable" // the message, or its row, cannot be read
+	reasonRefused     = "refused"     // the store does not take its content
 	reasonUnheard     = "undo"        // compensations that cannot begin; they are tried again
 )
 
-// unlicensed acks a message for which there is nothing to do (C5).
+// unlicensed acks a message with nothing left to do (C5).
 func (l *loop) unlicensed(it *item) {
 	l.cfg.Observer.Count(observer.MetricUnlicensed, 1)
 	l.ack(it.delivery)
 }
 
-// orphan deals with a message whose job is not here. Of one of which only the
-// tombstone is left nothing can come any more: its row ends (C5, P29). A start
-// without a job and without an order, that names no flow, was sent for a child before
-// it began: its order was taken back, or another engine has begun the child just now.
-// An interrupt is of a child that was refused, which its parent had not heard yet
-// when it ended: there is nothing to interrupt. The others are foreign. Whether a row
-// without a job goes is decided on a look for the job's start, too.
+// orphan handles a message whose job is not here. If only the tombstone of the job is left, the
+// message can do nothing any more, and its row ends (C5, P29). A start that names no flow was
+// sent for a child that had not begun. If its order is gone too, the order was cancelled, or
+// another engine has just begun the child. An interrupt without a job was meant for a child
+// that was refused: there is nothing to interrupt. All others are foreign. Before a row without
+// a job ends, the job's start row is looked up, too.
 func (l *loop) orphan(b *batch, it *item) {
 	row := it.key()
 	switch {
@@ -50,12 +49,12 @@ func (l *loop) orphan(b *batch, it *item) {
 	}
 }
 
-// orphan is the end of a message that no job can take. It reads the job of its row,
-// and the start of one that may begin yet; it decides by WriteDeadLetter and Discard; it writes a
-// dead letter, and the end of the row (T3, C10).
+// orphan ends a message that no job can take. It reads the job of its row, and that job's start
+// row. It decides by collation.WriteDeadLetter and Discard. It writes a dead letter, and the
+// end of the row (T3, C10).
 type orphan struct {
-	letter *collation.DeadLetter // nil: nobody has to look
-	row    *collation.RowKey     // where one may stand
+	letter *collation.DeadLetter // nil: nobody has to know
+	row    *collation.RowKey     // nil: there is no row
 }
 
 func (x *orphan) want() []store.Want {
@@ -80,7 +79,7 @@ func (x *orphan) decide(b *batch) error {
 	return nil
 }
 
-// end is a call that ends a message. Where it fails the message is handed back.
+// end makes the call that ends a message. If the call fails, the message is handed back.
 func (l *loop) end(x *orphan, d transport.Delivery, name string, ended func()) *call {
 	c := &call{name: name, want: x.want, decide: x.decide, done: make(chan struct{})}
 	if x.letter != nil {
@@ -97,8 +96,8 @@ func (l *loop) end(x *orphan, d transport.Delivery, name string, ended func()) *
 	return c
 }
 
-// poison records what can never be handled, then ends it (T3): its row as well,
-// where one may stand, so that it is not sent again for ever (C10).
+// poison records a message that can never be handled, and terminates it (T3). Its row, if it
+// has one, ends as well, so that it is not sent for ever (C10).
 func (l *loop) poison(d transport.Delivery, letter collation.DeadLetter, row *collation.RowKey) *call {
 	letter.Raw = d.Message().Body
 	return l.end(&orphan{&letter, row}, d, callDeadLetter, func() {
@@ -110,16 +109,15 @@ func (l *loop) poison(d transport.Delivery, letter collation.DeadLetter, row *co
 // callDeadLetter names the calls that record dead letters.
 const callDeadLetter = "dead letter"
 
-// deadLetter is poison for a message that was read.
+// deadLetter is poison for a message that could be decoded.
 func (l *loop) deadLetter(it *item, reason string, cause error) *call {
 	row := it.key()
 	return l.poison(it.delivery, collation.DeadLetter{Job: it.msg.Job, Reason: reason, Message: cause.Error()}, &row)
 }
 
-// unheard deals with compensations that cannot begin: there is nobody to refuse
-// them to, and what they take back stands outside. The row sends them again, ever
-// more rarely (T2), until they can; dead letters tell of it at the publications 1,
-// 2, 4, 8 ….
+// unheard handles compensations that cannot begin. Nobody is there to get a refusal, and what
+// they should undo remains. So the row sends them again, ever more rarely (T2), until they can
+// begin. Dead letters report it at publications 1, 2, 4, 8 ….
 func (l *loop) unheard(b *batch, it *item, row *collation.Row, cause error) {
 	l.log.Error("compensations cannot begin; they are tried again", "job", row.Job.String(), "publication", row.Publication, "error", cause)
 	if bits.OnesCount(uint(row.Publication)) != 1 || it.delivery.Count() != 1 {
@@ -136,9 +134,8 @@ func (l *loop) unheard(b *batch, it *item, row *collation.Row, cause error) {
 	}))
 }
 
-// DeadLetter records a message without a row, undecodable or foreign, with its bytes
-// (T3). The error is that of the store: with store.ErrUnavailable nothing was
-// recorded, with store.ErrUnknown it may have been.
+// DeadLetter records a message without a row, undecodable or foreign, with its bytes (T3).
+// Errors: store.ErrUnavailable: nothing was recorded. store.ErrUnknown: it may have been.
 func (c *Committer) DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byte) error {
 	d.Raw = raw
 	one := &call{name: callDeadLetter, decide: (&orphan{letter: &d}).decide, size: len(raw)}

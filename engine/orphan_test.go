@@ -21,9 +21,9 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// P29, C8: a key is used again after its job has expired, while a message of the
-// first is about. It is taken for the first's, and the second's ids share nothing
-// with it.
+// P29, C8: a key is used again after its job has expired, while a message of that job is still
+// around. The message counts as the first job's, and the second job's ids share nothing with
+// it.
 func TestP29KeyUsedAgainWhileMessagesAreAbout(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, cfg engine.Config) {
@@ -37,7 +37,7 @@ func TestP29KeyUsedAgainWhileMessagesAreAbout(t *testing.T) {
 			first := len(asked) == 1
 			mu.Unlock()
 			if first {
-				<-late // whatever its context says
+				<-late // the handler ignores its context
 				return json.RawMessage(`"the first's"`), nil
 			}
 			return json.RawMessage(`"the second's"`), nil
@@ -94,7 +94,7 @@ func (r *rig) letters() []store.DeadView {
 	return out
 }
 
-// hint puts a message on the bus, as some engine might have sent it.
+// hint puts a message on the bus, as any engine might have sent it.
 func (r *rig) hint(to transport.Destination, h wire.Hint) {
 	r.t.Helper()
 	r.hints++
@@ -105,8 +105,8 @@ func (r *rig) hint(to transport.Destination, h wire.Hint) {
 	}))
 }
 
-// T3, C5: a message of a job that never was is dead-lettered. A start of a child whose order was taken
-// back is no such message.
+// T3, C5: a message of a job that never existed becomes a dead letter; a start whose order was
+// cancelled does not.
 func TestT3MessagesWithoutAJob(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestT3MessagesWithoutAJob(t *testing.T) {
 		defer r.close()
 		nobody := journal.JobID{1, 6: 0x80, 8: 0x80}
 		h := wire.Hint{Job: nobody.String(), Row: nobody.String(), DAD: ",0"}
-		n := 0 // dead letters
+		n := 0 // number of dead letters
 		for _, kind := range []journal.MessageKind{
 			journal.MessageOutcome, journal.MessageWakeUp, journal.MessageCycle, journal.MessageLeg1,
 		} {
@@ -141,8 +141,8 @@ func TestT3MessagesWithoutAJob(t *testing.T) {
 	})
 }
 
-// W11: when a tombstone has ended, jobs begin above its generation, whether their key was
-// known or not.
+// W11: when a tombstone has ended, jobs begin above its generation, whether or not their key
+// was known.
 func TestW11Floor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

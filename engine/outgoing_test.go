@@ -10,9 +10,9 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// T2, E12: what a batch publishes is what it leaves: a function that many wakes of
-// one batch found asleep goes out once, one that was answered or parked behind its
-// wake does not, and neither does one that was only told that something came.
+// T2, E12: a batch publishes what it leaves. A sleeping function that several wake-ups of the
+// batch found is sent once. One that was answered or parked after its wake-up is not sent, nor
+// one that only learned that something came.
 func TestE12OneBatchSendsAFunctionOnce(t *testing.T) {
 	t.Parallel()
 	const now = collation.Micros(1000)

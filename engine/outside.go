@@ -8,14 +8,13 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Interrupt inserts the row of an interrupt, addressed to its job, under the job's
-// lock, or, of a closed job, records that it came too late (W12); fresh is false where it
-// is known already, and then nothing was written (1.11). The error is store.ErrNotFound
-// where the job is not there, or only as a tombstone; store.ErrRejected for a row that is
-// none; and that of the store: with store.ErrUnavailable nothing was sent, with
-// store.ErrUnknown it may have been.
+// Interrupt inserts the row of an interrupt under the lock of its job; for a closed job it only
+// records that the interrupt came too late (W12). fresh is false if the interrupt is known
+// already: nothing is written then (1.11). Errors: store.ErrNotFound: there is no job, or only
+// its tombstone. store.ErrRejected: the row is no interrupt. store.ErrUnavailable: nothing was
+// sent. store.ErrUnknown: it may have been.
 func (c *Committer) Interrupt(ctx context.Context, row collation.Row) (fresh bool, err error) {
-	var done bool // the batch writes it, whether the caller waits or not
+	var done bool // the batch sets it, whether the caller waits or not
 	x := &call{
 		name: "interrupt",
 		want: func() []store.Want {

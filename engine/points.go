@@ -8,10 +8,10 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// about names what passes a fault point.
+// about names the message at a fault point.
 func (it *item) about() string { return string(it.msg.Kind) + " " + it.msg.Activity }
 
-// entering passes the points before the commit of a batch.
+// entering passes the fault points before the commit of a batch.
 func entering(b *batch) {
 	if !fault.Enabled {
 		return
@@ -33,8 +33,7 @@ func entering(b *batch) {
 	}
 }
 
-// committed passes the points after the commit of a batch, before anything is
-// published.
+// committed passes the fault points after the commit of a batch, before anything is published.
 func committed(b *batch) {
 	if !fault.Enabled {
 		return
@@ -65,7 +64,7 @@ func committed(b *batch) {
 	}
 }
 
-// published passes the point between a publish and its PubAcks.
+// published passes the fault point between a publish and its PubAcks.
 func published(b *batch) {
 	if !fault.Enabled {
 		return
@@ -77,14 +76,14 @@ func published(b *batch) {
 	}
 }
 
-// acking passes the point before a Leg1 message is acked.
+// acking passes the fault point before a Leg1 message is acked.
 func acking(it *item) {
 	if e := it.plan.Entry; fault.Enabled && e != nil && e.Kind == journal.KindLeg1 {
 		fault.At(fault.K5, it.about())
 	}
 }
 
-// losing passes the point before any ack. What passes is the message's hint.
+// losing passes the fault point before any ack, with the message's hint.
 func losing(d transport.Delivery) {
 	if fault.Enabled && d.Err() == nil {
 		fault.At(fault.K16, string(d.Message().Body))

@@ -21,20 +21,20 @@ type Publisher struct {
 	Epoch int64
 }
 
-// Origin is the commit that a message comes from: a committer's session and its
-// local seq (L1). The zero Origin is a starter's, or the sweeper's.
+// Origin is the commit that a message comes from: a committer's session and its local seq (L1).
+// It is zero for starters and for the sweeper.
 type Origin struct {
 	Session journal.GUID
 	Seq     int64
 }
 
-// Publish hands the rows to the bus without waiting for PubAcks: what is lost
-// is sent again by its row (T2).
+// Publish hands the rows to the bus without waiting for PubAcks. A row whose message is lost
+// sends it again (T2). Rows that cannot be published are in the error; they delay no others.
 func (p *Publisher) Publish(ctx context.Context, out []store.Outgoing, from Origin) error {
 	return p.publish(ctx, out, from, nil)
 }
 
-// publish hears, where it is asked to, what the bus says of each message.
+// publish is Publish; done, if not nil, gets the bus's answer for each message.
 func (p *Publisher) publish(ctx context.Context, out []store.Outgoing, from Origin, done func(i int, err error)) error {
 	msgs := make([]transport.Message, 0, len(out))
 	var faults []error
@@ -42,7 +42,7 @@ func (p *Publisher) publish(ctx context.Context, out []store.Outgoing, from Orig
 		m, err := p.message(ctx, &out[i])
 		if err != nil {
 			faults = append(faults, fmt.Errorf("row %s: %w", out[i].Row.GUID, err))
-			continue // it holds up nobody else
+			continue // the others are still sent
 		}
 		m.Header.OriginSession, m.Header.OriginSeq = from.Session, from.Seq
 		msgs = append(msgs, m)

@@ -19,8 +19,8 @@ import (
 	busmem "github.com/quipu-journal/quipu/transport/memory"
 )
 
-// unreadable is a store in which an entry that holds a result cannot be read,
-// as an adapter reports it: every load that asks for results is refused.
+// unreadable is a store in which entries with a result cannot be read, as an adapter reports
+// it: every load that asks for results is refused.
 type unreadable struct{ store.Engine }
 
 func (u unreadable) Committer(ctx context.Context, patient bool) (store.Committer, error) {
@@ -45,8 +45,8 @@ type acked struct {
 
 func (a *acked) finish(how string) error { a.done <- how; return nil }
 
-// C10: a message whose state the store cannot read is held, with a dead letter;
-// it is not handed back for ever.
+// C10: a message whose state the store cannot read is held, with a dead letter. It is not
+// handed back for ever.
 func TestC10UnreadableStateHoldsTheRow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Two deliveries of one message in one batch: a transaction steps a message
-// that has steps left once, since its next step reads what this one commits.
+// Two deliveries of one message in one batch: a transaction steps a message with steps left
+// only once, because its next step reads what this one commits.
 func TestOneStepPerTransaction(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -10,12 +10,12 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Resume begins the next generation of the key of a job that has closed. Start has the
-// job's flow version, trigger, key, input and tags; From says what is done again, and its
-// Job, Generation and Root whom it resumes: Head is set here. The error is
-// store.ErrNotFound: the job is not there, or only as a tombstone; store.ErrStale: it has
-// not failed and was not interrupted, or another has resumed it; and that of the store:
-// with store.ErrUnavailable nothing was begun, with store.ErrUnknown it may have been.
+// Resume begins the next generation of the key of a closed job. Start has the job's flow
+// version, trigger, key, input and tags. From names the job and says what is done again;
+// Generation, Head and Root are set here. Errors: store.ErrNotFound: there is no job, or only
+// its tombstone. store.ErrStale: it neither failed nor was interrupted, or another job has
+// resumed it. store.ErrUnavailable: nothing was begun. store.ErrUnknown: the job may have
+// begun.
 func (c *Committer) Resume(ctx context.Context, in store.Start, from journal.From) (journal.JobID, error) {
 	compiled, err := c.flows.Get(ctx, in.Flow.Name, in.Flow.Version)
 	if err != nil {
@@ -29,9 +29,8 @@ func (c *Committer) Resume(ctx context.Context, in store.Start, from journal.Fro
 	return x.out, nil
 }
 
-// resume is the inception of a job that goes on with another. It reads that job, locked,
-// and who has the key; it writes an entry that ends the journal of the one, and the other
-// with its first steps.
+// resume is the inception of a job that resumes another. It reads that job, locked, and who has
+// the key. It writes the last entry of that job, and the new job with its first steps.
 type resume struct {
 	store.Start
 	from journal.From

@@ -37,9 +37,9 @@ transitions:
   b: [{to: again, when: "${ pivot.output.n < 2 }"}, {to: c, when: "${ pivot.output.n >= 2 }"}]
 `
 
-// A job that resumes another has its results, in every pass, on the store in memory too,
-// and whether plans fold or not: nothing is done again but what failed, element by
-// element. A third generation has those of the first.
+// A resuming job has the results of the earlier ones, in every pass, also with the store in
+// memory, whether plans fold or not. Only what failed is done again, element by element. A
+// third generation has the results of the first.
 func TestResumeInMemory(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]engine.Config{"folded": {}, "stepwise": {Stepwise: true}, "apart": {NoFold: true}} {

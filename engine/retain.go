@@ -13,16 +13,15 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// retainLimit bounds the jobs that become tombstones at once: with the pause between two
-// parts it leaves the database to those whose jobs run, and is still some thousands a
-// second.
+// retainLimit bounds the jobs that become tombstones at once. With the pause between two parts,
+// running jobs keep enough of the database, and it is still some thousands a second.
 const retainLimit = choreLimit / 2
 
-// Retain makes tombstones of closed jobs whose time has passed (J7), ends old ones, and
-// drops the history of those of which nothing else is left, once archive, where there is
-// one, has kept it (W11): a bounded part at a time, until ctx ends. It needs the rights of
-// retention (4.5), and those of the tables' owner to drop; without them it says so once
-// and tries again from time to time. Any number of processes may do it (T8).
+// Retain makes tombstones of closed jobs whose time has passed (J7), and ends old tombstones. Once
+// only their history is left it drops that, after archive, if not nil, has kept it (W11). It does
+// a bounded part at a time, until ctx ends. It needs the rights of retention (4.5), and the tables'
+// owner's to drop. Without them it logs that once and tries again from time to time. Any number of
+// processes may do it (T8).
 func Retain(ctx context.Context, st store.Retention, archive store.Archive, log *slog.Logger) error {
 	var g errgroup.Group
 	for name, once := range map[string]func(context.Context) (bool, error){

@@ -25,8 +25,8 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// rig is engine and workers over memory, in a synctest bubble: time passes only
-// when everybody waits.
+// rig is engine and workers over memory, in a synctest bubble: time passes only when everybody
+// waits.
 type rig struct {
 	t     *testing.T
 	store *storemem.Store
@@ -39,8 +39,8 @@ type rig struct {
 	trace string // of the jobs to start
 }
 
-// fault makes calls of the store fail; op is "commit", or "commit.done" after
-// it was done.
+// fault makes calls of the store fail. op is "commit", or "commit.done" after the commit was
+// done.
 type fault func(op string) error
 
 func start(t *testing.T, cfg engine.Config, busCfg busmem.Config, f fault, reg *workers.Registry) *rig {
@@ -135,7 +135,7 @@ func (r *rig) completed(ids []journal.JobID, output string) {
 	}
 }
 
-// deploy stores a flow that is given as YAML, as its version for new jobs.
+// deploy stores a YAML flow as the active version.
 func (r *rig) deploy(source string) *flow.Flow {
 	r.t.Helper()
 	f, err := flow.Parse("flow.yaml", []byte(source))
@@ -218,7 +218,7 @@ func (r *rig) view(id journal.JobID) *store.JobView {
 	return v
 }
 
-// child is the job that an await of id waits for, once it has begun.
+// child is the job that an await of id waits for, once that job has begun.
 func (r *rig) child(id journal.JobID, activity string) journal.JobID {
 	r.t.Helper()
 	for range 100_000 {
@@ -243,7 +243,7 @@ func (r *rig) find(key string) journal.JobID {
 	return id
 }
 
-// waits lets the job come to the point where it waits for a signal.
+// waits lets the job reach the point where it waits for a signal.
 func (r *rig) waits(id journal.JobID) {
 	r.t.Helper()
 	for range 100_000 {
@@ -278,8 +278,7 @@ func withLocal(cfg engine.Config) engine.Config {
 	return cfg
 }
 
-// handsOver asks start for a local bus; with lies for one that takes what nobody
-// serves.
+// handsOver makes start use a local bus; with lies it uses one that takes what nobody serves.
 type handsOver struct {
 	engine.Local
 	lies bool

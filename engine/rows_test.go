@@ -13,9 +13,8 @@ import (
 	busmem "github.com/quipu-journal/quipu/transport/memory"
 )
 
-// T2: what a plan sends on its way, to its own job and to others, is published
-// right after the commit: no step of all this waits for the sweeper, which does
-// not look.
+// T2: what a plan sends, to its own job and to others, is published right after the commit. No
+// step here waits for the sweeper, which does not look.
 func TestT2NothingWaitsForTheSweeper(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, cfg engine.Config) {
@@ -69,7 +68,7 @@ transitions:
 	})
 }
 
-// Timers are sent when they are due, however seldom the sweeper looks without one (T2, W9).
+// Timers are sent when due, however rarely the sweeper looks without one (T2, W9).
 func TestT2TimersAreInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// W8: a process that is not sure of its session begins no effect. What it began it ends,
-// and takes nothing with it.
+// W8: a process that is not sure of its session begins no effect. It ends those that it began,
+// and takes no lease with that.
 func TestW8WhoIsNotSureOfItsSessionBeginsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWarmth(t)
@@ -33,7 +33,7 @@ func TestW8WhoIsNotSureOfItsSessionBeginsNothing(t *testing.T) {
 	require.Equal(t, store.EffectCompleted, end.State)
 }
 
-// W8: what a process takes with a commit it takes only while its session lasts.
+// W8: a process takes something with a commit only while its session lasts.
 func TestW8NothingIsTakenForASessionThatHasEnded(t *testing.T) {
 	t.Parallel()
 	w := newWarmth(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// settle publishes, answers and acks after the commit (T2, T3), and returns what
-// has further commits to make, or was left for the next one.
+// settle publishes, answers and acks after the commit (T2, T3). It returns the work that has
+// further commits to make, or was left for the next batch.
 func (l *loop) settle(ctx context.Context, b *batch) work {
 	committed(b)
 	l.tellEnded(b)
@@ -47,14 +47,14 @@ func (l *loop) settle(ctx context.Context, b *batch) work {
 	if !b.busy.empty() {
 		l.aside.take(ctx, b.busy)
 	}
-	// Behind those they repeat, so that they find them done.
+	// They come after the messages that they repeat, and so find them done.
 	return work{items: append(again, b.repeats...), calls: b.later}
 }
 
-// deadLines bounds the lines about the dead letters of one batch.
+// deadLines bounds the log lines about the dead letters of one batch.
 const deadLines = 10
 
-// tellDead says which messages wait for a person from now on (E10).
+// tellDead logs which messages wait for a person from now on (E10).
 func (l *loop) tellDead(b *batch) {
 	lines := 0
 	for i := range b.plans {
@@ -75,15 +75,15 @@ func (l *loop) tellDead(b *batch) {
 	}
 }
 
-// timers has the sweeper of this process look when what the batch has written is due,
-// where that may be before its next look.
+// timers sets the alarm of this process's sweeper if rows of the batch are due before its next
+// look.
 func (l *loop) timers(b *batch) {
 	now := l.clock + collation.Micros(time.Since(l.clockAt).Microseconds())
 	first := now + collation.Micros((2 * l.cfg.Sweep).Microseconds())
 	last := first
 	for i := range b.plans {
 		p := b.plans[i].Plan
-		if len(p.Waits) > 0 { // it may have made signals due that were kept for it (J3)
+		if len(p.Waits) > 0 { // the new wait may have made kept signals due (J3)
 			first = min(first, now+collation.Micros(brisk.Microseconds()))
 		}
 		for _, rows := range [][]collation.Row{p.Insert, p.Update} {
@@ -106,10 +106,9 @@ func (l *loop) ack(d transport.Delivery) {
 	}
 }
 
-// later hands a message back that another one goes before. After a few times it
-// leaves it to its row: what stays in a lane looks like a backlog to the sweeper,
-// and the message that this one waits for, if it was lost, would not be sent
-// again for as long (T2).
+// later hands back a message that has to wait for another one. After a few times it leaves the
+// message to its row. In a lane it would look like a backlog to the sweeper, which would then
+// not resend the other message, should that be lost (T2).
 func (l *loop) later(it *item) {
 	if it.delivery.Count() >= laterTimes {
 		l.ack(it.delivery)
@@ -118,7 +117,7 @@ func (l *loop) later(it *item) {
 	_ = it.delivery.Nak(laterNak + l.cfg.Jitter(2*laterNak))
 }
 
-// publish sends rows right after the commit from which they come (T2).
+// publish sends the rows of a commit (T2).
 func (c *Committer) publish(ctx context.Context, out []store.Outgoing, from Origin) {
 	if len(out) == 0 || c.pub == nil {
 		return
@@ -139,7 +138,7 @@ func (l *loop) origin() Origin {
 	return from
 }
 
-// stopping says that the engine whose messages these are is to stop.
+// stopping reports whether the engine that fetched these messages shall stop.
 func stopping(items []*item) bool {
 	for _, it := range items {
 		select {

@@ -12,16 +12,16 @@ import (
 	"github.com/quipu-journal/quipu/observer"
 )
 
-// Signals belong to no job, so that they have no part in a job's transaction (J3):
-// those of a batch are carried together, each under the lock of its mailbox. All of
-// one mailbox go through one loop of the process.
+// Signals belong to no job, so they have no part in a job's transaction (J3). Those of a batch
+// are carried together, each under the lock of its mailbox. All signals of one mailbox go
+// through one loop of the process.
 
-// Signal takes a signal from outside and delivers it at once, in one transaction with
-// the record of its GUID (1.11, E13). The error is store.ErrRejected, or that of the
-// store: with store.ErrUnavailable nothing was sent, with store.ErrUnknown it may have
-// been, and the call may be repeated.
+// Signal takes a signal from outside and delivers it at once, in one transaction with the
+// record of its GUID (1.11, E13). Errors: store.ErrRejected: the signal cannot be written.
+// store.ErrUnavailable: nothing was sent. store.ErrUnknown: it may have been, and the call may
+// be repeated.
 func (c *Committer) Signal(ctx context.Context, in collation.Signal) (store.Signalled, error) {
-	var out store.Signalled // the batch writes it, whether the caller waits or not
+	var out store.Signalled // the batch sets it, whether the caller waits or not
 	box := collation.Mailbox(c.cfg.Space, in.Topic, in.Key)
 	x := &call{
 		name: "signal", box: &box, size: len(in.Payload),
@@ -37,10 +37,9 @@ func (c *Committer) Signal(ctx context.Context, in collation.Signal) (store.Sign
 	return out, nil
 }
 
-// SignalTx sends a signal inside the caller's transaction tx, the store's handle
-// (E17): its row commits with it or not at all, and is then delivered by an engine.
-// The same signal in a transaction that has not ended is waited for. The error is
-// that of Joiner.
+// SignalTx sends a signal inside the caller's transaction tx, the store's handle (E17). Its row
+// commits with tx or not at all; an engine then delivers it. If another open transaction sends
+// the same signal, SignalTx waits for it. Errors are those of Joiner.
 func (c *Committer) SignalTx(ctx context.Context, tx any, in collation.Signal) (out store.Signalled, err error) {
 	err = c.cfg.Store.Join(ctx, tx, func(t store.Tx) error {
 		loaded, err := t.Load(ctx, []store.Want{{Known: in.GUID}}, true)
@@ -92,7 +91,7 @@ func (c *Committer) lapse(ctx context.Context, signals []collation.RowKey) error
 	return errors.Join(errs...)
 }
 
-// errLater puts off to the next batch what would wake too many for this one.
+// errLater puts off to the next batch a signal that would wake too many waits for this one.
 var errLater = errors.New("this batch wakes enough")
 
 // signal decides on a signal from outside.
@@ -119,7 +118,7 @@ func (b *batch) signal(id journal.JobID, in collation.Signal) (store.Signalled, 
 	return store.Signalled{State: m.State, Reached: m.Reached, Out: out}, nil
 }
 
-// mail adds what signals did to a mailbox, and gives the wake-ups: errLater.
+// mail adds the delivery to the batch and returns the wake-ups. Error: errLater.
 func (b *batch) mail(box *collation.Box, m *collation.Mail) ([]store.Outgoing, error) {
 	if b.woken > 0 && b.woken+len(m.ResolvedWaits) > collation.MaxWakeUps {
 		return nil, errLater
@@ -138,14 +137,14 @@ func (b *batch) mail(box *collation.Box, m *collation.Mail) ([]store.Outgoing, e
 	return out, nil
 }
 
-// handed is a signal's message, with what came of it.
+// handed is a signal's message with its result.
 type handed struct {
 	*item
 	state store.SignalState
 	out   []store.Outgoing
 }
 
-// hand decides on a signal's message. What it brings and nobody takes becomes a dead letter.
+// hand decides on a signal's message. An unreadable or refused signal becomes a dead letter.
 func (l *loop) hand(b *batch, it *item) (*collation.Need, error) {
 	box := b.loaded.Boxes[it.msg.Job]
 	switch {
@@ -176,8 +175,7 @@ func (l *loop) hand(b *batch, it *item) (*collation.Need, error) {
 	return nil, err
 }
 
-// delivered acks the signals, counts what became of them, and tells each job that
-// was reached.
+// delivered acks the signals, counts their outcomes, and traces each job that was reached.
 func (l *loop) delivered(b *batch) {
 	end := time.Now()
 	for _, h := range b.handed {
@@ -193,8 +191,7 @@ func (l *loop) delivered(b *batch) {
 	}
 }
 
-// SignalSubject says of a wake-up that a signal made which job and activity it
-// reached.
+// SignalSubject names the job and activity that a signal's wake-up reached.
 func SignalSubject(space string, o *store.Outgoing) observer.Subject {
 	return observer.Subject{
 		Space: space, Job: o.Row.Job.String(), Key: o.JobKey, Flow: o.Flow.Name,

@@ -15,8 +15,8 @@ func told(key string, n byte) collation.Signal {
 	return collation.Signal{GUID: journal.GUID{9, n}, Topic: "t", Key: key, Code: collation.CodeOK, Payload: []byte(`1`)}
 }
 
-// W3: a mailbox that another transaction holds stalls no other: its signals wait aside
-// until it is free.
+// W3: a mailbox that another transaction holds delays no other: its signals wait aside until it
+// is free.
 func TestW3AMailboxThatIsHeld(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,8 +47,8 @@ func TestW3AMailboxThatIsHeld(t *testing.T) {
 	})
 }
 
-// T11: a batch wakes so many waits at most; the signal that would wake more is for
-// the next one, and is not refused. One alone is always taken.
+// T11: a batch wakes a bounded number of waits. A signal that would wake more is left to the
+// next batch, not refused. A single signal is always taken.
 func TestT11ABatchWakesSoMany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/quipu-journal/quipu/observer"
 )
 
-// tell hands the finished batch to the observer: counters, and one span with
-// its parts for each plan of a job that is traced (5.4).
+// tell hands the finished batch to the observer: counters, and for each plan of a traced job
+// one span with its parts (5.4).
 func (l *loop) tell(b *batch) {
 	o := l.cfg.Observer
 	o.Observe(observer.MetricBatch, float64(len(b.decided)))
@@ -24,7 +24,7 @@ func (l *loop) tell(b *batch) {
 	for _, it := range all {
 		p := it.plan
 		if p.Entry != nil && p.Entry.Kind == journal.KindCreated {
-			continue // whose span is the root of its trace
+			continue // its span is the root of its trace
 		}
 		switch p.Outcome {
 		case collation.Handled:
@@ -78,7 +78,7 @@ func (l *loop) span(b *batch, it *item, end time.Time) observer.Span {
 	return s
 }
 
-// spanNames are the names of the spans by the kinds of messages.
+// spanNames are the span names by message kind.
 var spanNames = map[journal.MessageKind]string{
 	journal.MessageStart:     observer.SpanTrigger,
 	journal.MessageLeg1:      observer.SpanLeg1,
@@ -96,7 +96,7 @@ var stepNames = map[journal.Mark]string{
 	journal.MarkTasks:    observer.SpanStep3,
 }
 
-// stepSubject shows the GUID ledger, which the steps move.
+// stepSubject shows the GUID ledger, because steps change that.
 func stepSubject(s observer.Subject, p *collation.Plan) observer.Subject {
 	s.Before, s.After = "", ""
 	if p.Entry.Receipts() {

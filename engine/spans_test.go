@@ -18,7 +18,7 @@ import (
 	busmem "github.com/quipu-journal/quipu/transport/memory"
 )
 
-// recorder keeps what an engine tells.
+// recorder keeps what an engine tells its observer.
 type recorder struct {
 	observer.Nop
 	mu     sync.Mutex
@@ -57,7 +57,7 @@ func (r *recorder) Observe(metric string, value float64, _ ...string) {
 	r.gauges[metric] = max(r.gauges[metric], value)
 }
 
-// named are the spans of a trace as "name activity", sorted.
+// named lists the spans of a trace as "name activity", sorted.
 func (r *recorder) named(trace string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,8 +69,8 @@ func (r *recorder) named(trace string) []string {
 	return out
 }
 
-// 5.4: every kind of message is a span of its job's trace; a child has a trace of
-// its own, linked to its parent's; signals and late timers are counted.
+// 5.4: every kind of message is a span in its job's trace. A child has a trace of its own,
+// linked to its parent's. Signals and late timers are counted.
 func TestSpansAndCountersOfEveryKind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

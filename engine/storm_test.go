@@ -16,15 +16,15 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// timers is a store that holds nothing but timers, due one after another.
+// timers is a store that has only timers, due one after another.
 type timers struct {
 	store.Engine
-	due    []time.Time // of those that were not sent, by their time
+	due    []time.Time // due times of those that were not sent, sorted
 	sent   int
 	looks  int
 	late   time.Duration
-	calls  atomic.Int32 // under way
-	beside bool         // another call was under way
+	calls  atomic.Int32 // in progress
+	beside bool         // another call was in progress
 }
 
 func (s *timers) Late(context.Context, int) ([]collation.RowKey, error) { return nil, nil }
@@ -56,7 +56,7 @@ func (s *timers) Claim(_ context.Context, claims []store.Claim) ([]store.Outgoin
 	return out, nil
 }
 
-// enter notes calls that are under way at the same time.
+// enter notes calls that are in progress at the same time.
 func (s *timers) enter() (leave func()) {
 	s.beside = s.calls.Add(1) > 1 || s.beside
 	time.Sleep(5 * time.Millisecond) // the bubble's clock: what a database takes
@@ -85,8 +85,8 @@ func numbered(n int) (id journal.JobID) {
 	return id
 }
 
-// T2, T11: 100 000 timers that are due within a minute go out in bounded batches,
-// in time, one batch at a time.
+// T2, T11: 100 000 timers that are due within a minute are sent in bounded batches, in time,
+// one batch at a time.
 func TestT11ManyTimersAreNoStorm(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

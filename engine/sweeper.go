@@ -15,35 +15,33 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// Spans of the sweeper (T2).
+// Times of the sweeper (T2).
 const (
 	// maxAgain bounds the backoff between two looks at one row.
 	maxAgain = 5 * time.Minute
-	// anyway is after how long a row is sent again although its queue seems to
-	// hold it still.
+	// anyway is when a row is sent again although its queue still seems to hold it.
 	anyway = 15 * time.Minute
-	// untimely is how much later, µs, a message may have been published than one
-	// behind it in the same queue: committers publish after their commits, not in
-	// the order of their clocks.
+	// untimely is how much later, in µs, a message may be published than one behind it in the
+	// same queue: committers publish after their commits, not in the order of their clocks.
 	untimely = collation.Micros(2_000_000)
-	// brisk is the pause between two looks while there is something to find, and for
-	// briskFor after an announcement: those who announce do so once a second (W9).
+	// brisk is the pause between two looks while there is something to find, and for briskFor
+	// after an announcement: a process announces at most once a second (W9).
 	brisk    = 200 * time.Millisecond
 	briskFor = 2 * time.Second
 	// sweepLeast is the least pause between two looks.
 	sweepLeast = 20 * time.Millisecond
-	// sweepTime bounds one sweep: a server that is cut off without a word is no
-	// reason to stand still until the network gives up.
+	// sweepTime bounds one sweep, so that a server that falls silent does not stop it until the
+	// network gives up.
 	sweepTime = time.Minute
 )
 
-// sweeper sends what is due: retries and timers when their time has come, and
-// rows whose message was lost. Any number of sweepers share a space; a row is
-// claimed by a test-and-set on its publication.
+// sweeper sends due rows: retries and timers when their time has come, and rows whose message
+// was lost. Any number of sweepers share a space; a row is claimed by a test-and-set on its
+// publication.
 type sweeper struct {
 	e          *Engine
 	briskUntil time.Time
-	next       time.Duration // from the last look until the next row is due; 0: there is none
+	next       time.Duration // from the last look until the next row is due; 0: no row
 	unserved   unserved
 }
 
@@ -53,7 +51,7 @@ func (s *sweeper) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		full, err := s.sweep(ctx)
 		switch {
-		case err != nil && ctx.Err() == nil && !failing: // said once, not at every sweep
+		case err != nil && ctx.Err() == nil && !failing: // logged once per series
 			log.Warn("sweeps fail; what is due waits until one succeeds", "error", err)
 		case err == nil && failing:
 			log.Info("sweeps succeed again")
@@ -69,8 +67,8 @@ func (s *sweeper) run(ctx context.Context) error {
 	return nil
 }
 
-// rest waits until it is time for another look: a pause, or until the next row is due,
-// or until it is told that one is; told says so.
+// rest waits for the next look: a pause, until the next row is due, or until the alarm rings.
+// told: it rang for an announcement.
 func (s *sweeper) rest(ctx context.Context) (told bool) {
 	wait := s.e.cfg.Sweep
 	if time.Now().Before(s.briskUntil) {
@@ -102,18 +100,18 @@ func (s *sweeper) rest(ctx context.Context) (told bool) {
 	}
 }
 
-// alarm tells the sweeper of its process when to look: as soon as possible, or when
-// something is due that was committed here.
+// alarm tells the sweeper of its process when to look: at once, or when a row that was
+// committed here is due.
 type alarm struct {
 	mu   sync.Mutex
-	at   time.Time // zero: nothing of the kind
+	at   time.Time // zero: no such time
 	now  bool
 	rung chan struct{} // capacity 1
 }
 
 func newAlarm() *alarm { return &alarm{rung: make(chan struct{}, 1)} }
 
-// ring has the sweeper look at once.
+// ring makes the sweeper look at once.
 func (a *alarm) ring() {
 	a.mu.Lock()
 	a.now = true
@@ -121,7 +119,7 @@ func (a *alarm) ring() {
 	a.wake()
 }
 
-// set has the sweeper look then, or before.
+// set makes the sweeper look at that time, or before.
 func (a *alarm) set(at time.Time) {
 	a.mu.Lock()
 	sooner := a.at.IsZero() || at.Before(a.at)
@@ -149,7 +147,7 @@ func (a *alarm) take() (at time.Time, now bool) {
 	return at, now
 }
 
-// sweep looks once; full says that there is more than one look takes.
+// sweep looks once; full: more rows are due than one look takes.
 func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, sweepTime)
 	defer cancel()
@@ -159,7 +157,7 @@ func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
 		return false, err
 	}
 	if t.Late {
-		late := s.overdue(ctx) // a row that cannot be turned holds up no other
+		late := s.overdue(ctx) // its failure delays no other row
 		defer func() { err = errors.Join(late, err) }()
 	}
 	s.e.cfg.Observer.Observe(observer.MetricOutboxLag, t.Lag.Seconds())
@@ -175,13 +173,13 @@ func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
 	}
 	out, err := st.Claim(ctx, claims)
 	for i := range claims {
-		s.e.committer.hot.drop(claims[i].Row.Job) // its row is another one now (W6)
+		s.e.committer.hot.drop(claims[i].Row.Job) // the claim changed the row (W6)
 	}
 	if err != nil {
 		return false, err
 	}
 	s.e.cfg.Observer.Count(observer.MetricResent, int64(len(out)))
-	// A sweeper that won nothing leaves the field to those that did.
+	// A sweeper that won no claim leaves the rows to those that did.
 	full = len(due) == sweepLimit && (len(out) > 0 || !sends(claims))
 	return full, errors.Join(blind, s.e.pub.Publish(ctx, out, Origin{}))
 }
@@ -190,7 +188,7 @@ func sends(claims []store.Claim) bool {
 	return slices.ContainsFunc(claims, func(c store.Claim) bool { return c.Send })
 }
 
-// timerLag is how late a due timer is at most: the oldest due row goes before it.
+// timerLag bounds how late a due timer is: the oldest due row comes before it.
 func timerLag(due []store.DueRow, lag time.Duration) time.Duration {
 	timer := func(r store.DueRow) bool { return r.Kind == journal.MessageWakeUp && r.Publication == 0 }
 	if !slices.ContainsFunc(due, timer) {
@@ -199,11 +197,10 @@ func timerLag(due []store.DueRow, lag time.Duration) time.Duration {
 	return lag
 }
 
-// decide says of each due row whether to send it now. The first publication of
-// a turn goes out when due; a re-send looks first whether its queue may still
-// hold the one before, so that a backlog that merely waits is not doubled. A row
-// whose queue cannot be looked at stays due; blind is why. Where such rows may fill
-// every look they give way, so that they hold up no other.
+// decide says for each due row whether to send it now. The first publication of a turn is sent
+// when due. Before a re-send the queues are looked at, so that a mere backlog is not doubled. A
+// row whose queue cannot be read stays due; blind is why. If such rows could fill every look
+// they are put off, so that they delay no others.
 func (s *sweeper) decide(ctx context.Context, due []store.DueRow) (claims []store.Claim, blind error) {
 	look := lookout{bus: s.e.cfg.Bus, seen: map[transport.Destination]sight{}, blind: map[transport.Kind]error{}}
 	claims = make([]store.Claim, 0, len(due))
@@ -230,8 +227,8 @@ func (s *sweeper) decide(ctx context.Context, due []store.DueRow) (claims []stor
 	return claims, look.why
 }
 
-// waits reports whether a queue on the row's way holds a message as old as the
-// row's last publication, its own included (T2).
+// waits reports whether a queue on the row's way holds a message as old as the row's last
+// publication; that may be the row's own (T2).
 func (s *sweeper) waits(ctx context.Context, look *lookout, r store.DueRow) (bool, error) {
 	at := []transport.Destination{s.e.pub.destination(&collation.Row{Kind: r.Kind, Topic: r.Topic, Job: r.Job})}
 	if r.Kind == journal.MessageRequest {
@@ -249,10 +246,9 @@ func (s *sweeper) waits(ctx context.Context, look *lookout, r store.DueRow) (boo
 	return false, nil
 }
 
-// again is the backoff until the row is looked at next: it doubles with every
-// publication, and at most doubles the time since the last one, with jitter. The
-// first publication of a turn begins anew: what earlier attempts took says nothing
-// of this one's message.
+// again is the backoff until the next look at the row. It doubles with every publication, but
+// is at most twice the time since the last one, with jitter. The first publication of a turn
+// begins anew: the times of earlier attempts say nothing about this message.
 func (s *sweeper) again(r store.DueRow) time.Duration {
 	since := time.Duration(0)
 	if r.TurnSent == r.Turn {
@@ -262,13 +258,13 @@ func (s *sweeper) again(r store.DueRow) time.Duration {
 	return d - d/10 + s.e.cfg.Jitter(d/5+1)
 }
 
-// lookout asks each queue once per sweep, and no queue of a stream that did not
-// answer: that can take seconds.
+// lookout asks each queue once per sweep. It asks no queue of a stream that did not answer,
+// since that can take seconds.
 type lookout struct {
 	bus   transport.Bus
 	seen  map[transport.Destination]sight
 	blind map[transport.Kind]error
-	why   error // all of blind
+	why   error // the errors of blind, joined
 }
 
 type sight struct {

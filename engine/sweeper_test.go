@@ -31,8 +31,8 @@ func (b *dim) Oldest(_ context.Context, d transport.Destination) (int64, bool, e
 	return 0, false, nil
 }
 
-// T2: a stream that cannot be looked at keeps back the messages that it may hold
-// and no others, and is asked once.
+// T2: a stream that cannot be read delays only the messages that it may hold, and is asked
+// once.
 func TestT2BlindLookHoldsUpNoOthers(t *testing.T) {
 	t.Parallel()
 	row := func(g byte, kind journal.MessageKind, publication int) store.DueRow {
@@ -73,8 +73,8 @@ func TestT2BlindLookHoldsUpNoOthers(t *testing.T) {
 	}
 }
 
-// T2: more rows than one look takes, all of a stream that cannot be looked at, hold up
-// no timer behind them.
+// T2: more due rows than one look takes, all in a stream that cannot be read, delay no timer
+// behind them.
 func TestT2BlindRowsDoNotFillEveryLook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -99,8 +99,8 @@ func TestT2BlindRowsDoNotFillEveryLook(t *testing.T) {
 	})
 }
 
-// W9: the sweeper looks when it is told that something is due, and when what was
-// committed here is, long before its next look.
+// W9: the sweeper looks when it is told that something is due, and when something that was
+// committed here is due, long before its next look.
 func TestW9TheSweeperIsTold(t *testing.T) {
 	t.Parallel()
 	for name, tell := range map[string]func(e *Engine, at time.Time){
@@ -132,7 +132,7 @@ func TestW9TheSweeperIsTold(t *testing.T) {
 	}
 }
 
-// W9: announcements are listened for, again after the connection has ended.
+// W9: the engine listens for announcements, again after the connection has ended.
 func TestW9AnnouncementsAreHeard(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestW9AnnouncementsAreHeard(t *testing.T) {
 	})
 }
 
-// herald is a store that announces once, and whose connection then ends.
+// herald is a store that announces once and whose connection then ends.
 type herald struct{ store.Engine }
 
 func (*herald) Announced(_ context.Context, told func()) error {
@@ -196,7 +196,7 @@ func (s *queue) Claim(_ context.Context, claims []store.Claim) ([]store.Outgoing
 	return nil, nil
 }
 
-// T2: a sweeper whose database is cut off without a word sweeps again.
+// T2: a sweeper whose database falls silent sweeps again.
 func TestT2SweepIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

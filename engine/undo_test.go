@@ -23,8 +23,8 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// undoes lets a job order the compensations of a function, as its end by somebody
-// else does (3.5), and gives their job.
+// undoes makes a job order the compensations of a function, as if somebody else had ended it
+// (3.5), and returns the compensating job.
 func (r *rig) undoes(parent journal.JobID, key, input string) journal.JobID {
 	r.t.Helper()
 	ctx := context.Background()
@@ -57,7 +57,7 @@ func (r *rig) undoes(parent journal.JobID, key, input string) journal.JobID {
 	return child
 }
 
-// undoing is a rig in which nobody serves the function, and a job that sleeps.
+// undoing is a rig in which nobody serves the function, with a job that sleeps.
 func undoing(t *testing.T) (r *rig, parent journal.JobID) {
 	r = start(t, engine.Config{}, busmem.Config{Seed: 1}, nil, workers.New())
 	r.deploy(`
@@ -71,8 +71,8 @@ transitions: {start: [nap]}
 	return r, r.run("nap", "k", `{}`)
 }
 
-// V9: what marks the order of compensations goes when their job begins: of its own
-// functions it would say what no entry does.
+// V9: the mark on the order of compensations is removed when their job begins. On the job's own
+// row it would claim that the job itself registered compensations.
 func TestUndoVerifiesFromItsBegin(t *testing.T) {
 	t.Parallel()
 	r := &rig{t: t, store: storemem.New(storemem.Config{Space: "test"})}
@@ -99,7 +99,7 @@ func TestUndoVerifiesFromItsBegin(t *testing.T) {
 	r.proved(child)
 }
 
-// asking is the request of the only worker of a job, which has begun.
+// asking is the request of the only worker of a job that has begun.
 func (r *rig) asking(id journal.JobID) collation.Row {
 	r.t.Helper()
 	v := r.view(id)
@@ -114,9 +114,9 @@ func (r *rig) entered(id journal.JobID) int {
 	return len(r.entries(id))
 }
 
-// 3.5: the engine deploys the flow of compensations when it is first needed; their
-// input may be as large as that of a function and what stands around it; and their
-// parent hears neither of their begin nor of their end.
+// 3.5: the engine deploys the flow of compensations when it is first needed. Their input may be
+// as large as that of a function with its surroundings. Their parent learns neither of their
+// start nor of their end.
 func TestUndoBegins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestUndoBegins(t *testing.T) {
 	})
 }
 
-// Compensations that cannot begin are told of and tried again; nothing is lost.
+// Compensations that cannot begin are reported and tried again; nothing is lost.
 func TestUndoThatCannotBeginIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -174,8 +174,8 @@ func TestUndoThatCannotBeginIsTriedAgain(t *testing.T) {
 	})
 }
 
-// undone waits for the one job of compensations that there is, and gives the names
-// of the effects that it completed, in their order.
+// undone waits for the only job of compensations, and returns the names of the effects that it
+// completed, in order.
 func (r *rig) undone() (names []string) {
 	r.t.Helper()
 	var jobs []store.JobSummary
@@ -199,8 +199,8 @@ func (r *rig) undone() (names []string) {
 	return names
 }
 
-// 3.5: a function that somebody else ends is undone by a job of its own, once, the
-// last first.
+// 3.5: a function that somebody else ends is undone by a job of its own, once, in reverse
+// order.
 func TestUndoOfAFunction(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(r *rig, id journal.JobID){
@@ -234,7 +234,7 @@ transitions: {start: [book]}
 	}
 }
 
-// What another build has stored as a built-in flow stays, and is used.
+// A built-in flow that another build has stored stays, and is used.
 func TestBuiltinFlowOfAnotherBuild(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -259,8 +259,8 @@ func TestBuiltinFlowOfAnotherBuild(t *testing.T) {
 	})
 }
 
-// 2.2: what a child is started with is journaled in its canonical form, whatever
-// the JSON of its order made of it.
+// 2.2: the input of a child is journaled in canonical form, however the JSON of its order
+// spells it.
 func TestAwaitInputIsCanonical(t *testing.T) {
 	t.Parallel()
 	scenario(t, func(r *rig) {

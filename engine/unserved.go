@@ -11,24 +11,23 @@ import (
 
 // Times of unserved topics.
 const (
-	// unservedLook is the least pause between two looks at who lives.
+	// unservedLook is the least pause between two looks at the living processes.
 	unservedLook = 30 * time.Second
-	// unservedAgain is when the same topic is named again.
+	// unservedAgain is when a topic is warned about again.
 	unservedAgain = 10 * time.Minute
 	// unservedMost bounds the topics that are remembered.
 	unservedMost = 1000
 )
 
-// unserved warns of topics that have requests and no process that lives has a handler
-// for. A worker in another language is not seen: where there are any, the warning may be
-// of one of theirs.
+// unserved warns of topics that have requests and no living process with a handler. It does not
+// see workers in other languages, so the warning may be about one of their topics.
 type unserved struct {
 	looked time.Time
 	named  map[string]time.Time
 }
 
-// look is given the rows that are due. A request that was sent and is due again has met
-// nobody who took it, or its message was lost.
+// look gets the due rows. A request that was sent and is due again was taken by nobody, or its
+// message was lost.
 func (u *unserved) look(ctx context.Context, e *Engine, due []store.DueRow) {
 	var topics []string
 	for _, r := range due {
@@ -42,7 +41,7 @@ func (u *unserved) look(ctx context.Context, e *Engine, due []store.DueRow) {
 	u.looked = time.Now()
 	living, err := e.cfg.Store.Processes(ctx)
 	if err != nil {
-		return // the sweep says what is wrong with the database
+		return // the sweep reports trouble with the database
 	}
 	for _, topic := range topics {
 		served := slices.ContainsFunc(living, func(p store.ProcessView) bool { return slices.Contains(p.Topics, topic) })

@@ -12,7 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// A topic with requests that nobody took is named once in ten minutes, if no living
+// A topic with requests that nobody took is warned about once in ten minutes, if no living
 // process has a handler for it.
 func TestUnservedTopicsAreNamed(t *testing.T) {
 	t.Parallel()

@@ -12,8 +12,8 @@ import (
 	"github.com/quipu-journal/quipu/replay"
 )
 
-// verify holds that nothing is left of the jobs, all of which have ended (I4, I6),
-// and that the journal of each proves what the tables hold (2.5).
+// verify requires that nothing is left of the jobs, which have all ended (I4, I6), and that the
+// journal of each proves what the tables hold (2.5).
 func (r *rig) verify() {
 	r.t.Helper()
 	ctx := context.Background()
@@ -31,7 +31,7 @@ func (r *rig) verify() {
 	}
 }
 
-// proved holds that the journal of a job proves what the tables hold.
+// proved requires that the journal of a job proves what the tables hold.
 func (r *rig) proved(id journal.JobID) {
 	r.t.Helper()
 	err := r.store.Audit(context.Background(), id, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {

@@ -17,24 +17,23 @@ import (
 // DefaultLook is the pause between two looks of Waiters for all their jobs.
 const DefaultLook = time.Second
 
-// ErrClosed says that Waiters were closed while somebody waited. It says nothing
-// about the job.
+// ErrClosed says that the Waiters were closed during a wait. It says nothing about the job.
 var ErrClosed = errors.New("the runtime has been closed")
 
-// Ends is what Waiters ask a store.
+// Ends is the part of a store that Waiters need.
 type Ends interface {
-	// Ended is that of store.Client.
+	// Ended is as in store.Client.
 	Ended(ctx context.Context, ids []journal.JobID) (map[journal.JobID]bool, error)
-	// Outcomes is that of store.Client.
+	// Outcomes is as in store.Client.
 	Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.JobID]store.Outcome, error)
-	// DeadLetters is that of store.Client.
+	// DeadLetters is as in store.Client.
 	DeadLetters(ctx context.Context, f store.DeadFilter) ([]store.DeadView, error)
 }
 
 // ParkedError says that a job waits for a person: it has open dead letters.
 type ParkedError struct{ DeadLetters []store.DeadView }
 
-// Error counts them.
+// Error gives their number.
 func (e *ParkedError) Error() string {
 	return fmt.Sprintf("the job waits for a person: %d dead letters", len(e.DeadLetters))
 }
@@ -42,17 +41,17 @@ func (e *ParkedError) Error() string {
 // WaitersConfig configures Waiters.
 type WaitersConfig struct {
 	Store Ends // required
-	// Listen is that of the bus; nil without one.
+	// Listen is the bus's; nil without one.
 	Listen func(job [16]byte, told func()) (stop func(), err error)
 	// Look is the pause between two looks for ends that nobody told; DefaultLook.
 	Look   time.Duration
 	Logger *slog.Logger
 }
 
-// Waiters are those in this process who wait for the end of jobs (W5). Each
-// registers, and its job is looked at once; then it sleeps until it is told. Who
-// waits costs no query: one query for all of them, in every Config.Look, finds what
-// nobody told. Questions that come while another is under way are asked together.
+// Waiters are all waits of this process for the end of jobs (W5). A wait registers, has its job
+// looked at once, and then sleeps until it is told. A sleeping wait costs no query: one query
+// for all, once per WaitersConfig.Look, finds the ends that nobody told. Questions that come
+// during another are asked together.
 type Waiters struct {
 	cfg WaitersConfig
 	ctx context.Context //nolint:containedctx // the lifetime, ended by Close
@@ -60,28 +59,28 @@ type Waiters struct {
 
 	mu      sync.Mutex
 	jobs    map[journal.JobID]*awaited
-	asked   []journal.JobID // to be read; those that nobody waits for any more may be among them
-	running bool            // the loop, while somebody waits
-	wake    chan struct{}   // something is asked, or nobody waits any more
+	asked   []journal.JobID // to be read; some may have no waits any more
+	running bool            // run is active, while there are waits
+	wake    chan struct{}   // something is asked, or the last wait is gone
 	loop    sync.WaitGroup  // run and answer
 
 	questions []question // about parked jobs
-	answering bool       // answer, while there are some
+	answering bool       // answer is active, while there are questions
 }
 
 // awaited is a job that somebody waits for.
 type awaited struct {
-	by    map[chan ending]bool // true: for no longer than until it is parked
+	by    map[chan ending]bool // true: it ends, too, when the job is parked
 	asked bool                 // it is in Waiters.asked
 }
 
-// ending is how it ended for one who waited.
+// ending is the result of one wait.
 type ending struct {
 	out store.Outcome
 	err error
 }
 
-// NewWaiters has nobody wait yet. Close it.
+// NewWaiters returns Waiters without waits; end them with Close.
 func NewWaiters(cfg WaitersConfig) *Waiters {
 	setDuration(&cfg.Look, DefaultLook)
 	if cfg.Logger == nil {
@@ -92,10 +91,9 @@ func NewWaiters(cfg WaitersConfig) *Waiters {
 	return w
 }
 
-// Wait waits until nothing is to be waited for of the job (store.Outcome.Over), or, if
-// that is asked for, until it waits for a person itself. The error is store.ErrNotFound,
-// ErrClosed, *ParkedError, the cause of ctx's end, or of the store; a store that is away is
-// waited for.
+// Wait waits until the job is over (store.Outcome.Over) or, with untilParked, until the job
+// itself waits for a person. Errors: store.ErrNotFound, ErrClosed, *ParkedError, the cause of
+// ctx's end, or the store's. While the database cannot be reached Wait goes on waiting.
 func (w *Waiters) Wait(ctx context.Context, job journal.JobID, untilParked bool) (store.Outcome, error) {
 	if w.cfg.Listen != nil {
 		stop, err := w.cfg.Listen(job, func() { w.Told([]journal.JobID{job}) })
@@ -118,8 +116,7 @@ func (w *Waiters) Wait(ctx context.Context, job journal.JobID, untilParked bool)
 	}
 }
 
-// Told makes those who wait for the jobs look: they may have ended. It does not
-// block.
+// Told makes the waits for these jobs look, because the jobs may have ended. It does not block.
 func (w *Waiters) Told(jobs []journal.JobID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -142,8 +139,7 @@ func (w *Waiters) Close() {
 	w.loop.Wait()
 }
 
-// enter registers one who waits, before his job is looked at, and starts the loop
-// for the first one.
+// enter registers a wait, asks for its job, and starts run for the first wait.
 func (w *Waiters) enter(job journal.JobID, end chan ending, untilParked bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,7 +160,7 @@ func (w *Waiters) enter(job journal.JobID, end chan ending, untilParked bool) er
 	return nil
 }
 
-// leave takes back one who waits no more.
+// leave removes a wait.
 func (w *Waiters) leave(job journal.JobID, end chan ending) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -180,7 +176,7 @@ func (w *Waiters) leave(job journal.JobID, end chan ending) {
 	}
 }
 
-// ask has the job read next. The caller holds mu, as for the following.
+// ask has the job read next. The caller holds mu, as for stir and tell.
 func (w *Waiters) ask(id journal.JobID, j *awaited) {
 	if !j.asked {
 		j.asked = true
@@ -196,7 +192,7 @@ func (w *Waiters) stir() {
 	}
 }
 
-// tell ends the waiting for a job. Each gets an output of its own.
+// tell ends the waits for a job. Each gets its own copy of the output.
 func (w *Waiters) tell(id journal.JobID, e ending) {
 	j := w.jobs[id]
 	if j == nil {
@@ -210,7 +206,7 @@ func (w *Waiters) tell(id journal.JobID, e ending) {
 	}
 }
 
-// run asks the store until nobody waits any more.
+// run asks the store until there are no waits.
 func (w *Waiters) run() {
 	pause := time.NewTimer(w.cfg.Look)
 	defer pause.Stop()
@@ -225,7 +221,7 @@ func (w *Waiters) run() {
 	}
 }
 
-// idle says that the loop ends: nobody waits.
+// idle reports whether run ends, because there are no waits.
 func (w *Waiters) idle() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -236,7 +232,7 @@ func (w *Waiters) idle() bool {
 	return true
 }
 
-// take gives what is to be read, as much as one question may be about.
+// take returns the jobs to read next, as many as one query may name.
 func (w *Waiters) take() []journal.JobID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -255,8 +251,8 @@ func (w *Waiters) take() []journal.JobID {
 	return ids
 }
 
-// read asks how jobs stand, with one query, and ends the waiting for those that
-// have ended. What was told too early is waited for still.
+// read asks for the state of jobs, with one query, and ends the waits for those that have
+// ended. A wait that was told too early goes on.
 func (w *Waiters) read(ids []journal.JobID) {
 	if len(ids) == 0 {
 		return
@@ -269,7 +265,7 @@ func (w *Waiters) read(ids []journal.JobID) {
 	case away(ctx, err):
 		w.cfg.Logger.Debug("the database is away; it is looked again for the end of jobs", "jobs", len(ids), "error", err)
 		return
-	case len(ids) > 1: // what is wrong with one is not the others' trouble
+	case len(ids) > 1: // an error about one job shall not end the other waits
 		for i := range ids {
 			w.read(ids[i : i+1])
 		}
@@ -290,13 +286,13 @@ func (w *Waiters) read(ids []journal.JobID) {
 	}
 }
 
-// away says that a question may be asked again.
+// away reports whether the question may be asked again.
 func away(ctx context.Context, err error) bool {
 	return errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil
 }
 
-// look asks for all jobs at once which have ended: what was told was lost, or
-// nobody is there who tells. Those are read next.
+// look asks which of all jobs have ended, in case nobody told, or what was told is lost. Those
+// are read next.
 func (w *Waiters) look() {
 	w.mu.Lock()
 	ids := make([]journal.JobID, 0, len(w.jobs))
@@ -322,28 +318,27 @@ func (w *Waiters) look() {
 	defer w.mu.Unlock()
 	for _, id := range ids {
 		done, known := ended[id]
-		if j := w.jobs[id]; j != nil && (done || !known || err != nil) { // an error is told to those who wait
+		if j := w.jobs[id]; j != nil && (done || !known || err != nil) { // an error reaches the waits by read
 			w.ask(id, j)
 		}
 	}
 }
 
-// question is one who asks whether a job is parked.
+// question asks whether a job is parked.
 type question struct {
 	job    journal.JobID
 	answer chan answer
 }
 
-// answer is what became of a question.
+// answer is the result of a question.
 type answer struct {
 	letters []store.DeadView
 	err     error
 }
 
-// Parked are the open dead letters of a job, newest first, at most a page of them.
-// Questions that come while another is under way are asked together, so that many waits
-// with one deadline cost a few queries. The error is ErrClosed, the cause of ctx's end, or
-// of the store.
+// Parked returns the open dead letters of a job, newest first, at most store.MaxPage. Questions
+// that come during another are asked together, so that many waits with one deadline cost a few
+// queries. Errors: ErrClosed, the cause of ctx's end, or the store's.
 func (w *Waiters) Parked(ctx context.Context, job journal.JobID) ([]store.DeadView, error) {
 	q := question{job, make(chan answer, 1)}
 	w.mu.Lock()
@@ -391,8 +386,8 @@ func (w *Waiters) answer() {
 	}
 }
 
-// letters are the open dead letters of jobs, at most store.MaxPage of them. Of a job that
-// has some at least one is there. It takes one query, but for jobs with very many.
+// letters returns open dead letters of jobs, at most store.MaxPage of each. A job that has any
+// has at least one in the result. It takes one query, unless there are very many.
 func (w *Waiters) letters(ctx context.Context, jobs []journal.JobID) (map[journal.JobID][]store.DeadView, error) {
 	by := map[journal.JobID][]store.DeadView{}
 	for {
@@ -411,13 +406,13 @@ func (w *Waiters) letters(ctx context.Context, jobs []journal.JobID) (map[journa
 	}
 }
 
-// park ends the waiting of those who wait no longer than until a job is parked: a query
-// for each store.MaxPage of such jobs.
+// park ends the waits that end when their job is parked, with a query for each store.MaxPage
+// jobs.
 func (w *Waiters) park(ctx context.Context, jobs []journal.JobID) {
 	for page := range slices.Chunk(jobs, store.MaxPage) {
 		by, err := w.letters(ctx, page)
 		if err != nil {
-			return // it is looked again
+			return // the next look asks again
 		}
 		w.mu.Lock()
 		for id, letters := range by {
@@ -427,7 +422,7 @@ func (w *Waiters) park(ctx context.Context, jobs []journal.JobID) {
 	}
 }
 
-// tellParked ends the waiting of some of those who wait for a job.
+// tellParked ends those waits for a job that end when it is parked.
 func (w *Waiters) tellParked(id journal.JobID, letters []store.DeadView) {
 	j := w.jobs[id]
 	if j == nil {

@@ -23,14 +23,13 @@ import (
 	busmem "github.com/quipu-journal/quipu/transport/memory"
 )
 
-// asked is a store that counts what Waiters ask it, and lets a test do something
-// with each answer.
+// asked is a store that counts the questions of Waiters, and lets a test act on each answer.
 type asked struct {
 	engine.Ends
 	mu     sync.Mutex
-	looks  []int // jobs of each Ended
-	reads  []int // and of each Outcomes
-	dead   []int // and of each DeadLetters
+	looks  []int // number of jobs of each Ended
+	reads  []int // of each Outcomes
+	dead   []int // of each DeadLetters
 	answer func(ids []journal.JobID, err error) error
 }
 
@@ -102,7 +101,7 @@ func (h *hall) start(key string) journal.JobID {
 	return res[0].Job
 }
 
-// quarantine ends the waiting for a job in the shortest way.
+// quarantine ends the wait for a job in the shortest way.
 func (h *hall) quarantine(id journal.JobID) {
 	h.t.Helper()
 	ctx := context.Background()
@@ -142,8 +141,8 @@ func (w *waiting) over() bool {
 	}
 }
 
-// W5, in every mode: who waits is told by the engine of his process, or by the bus,
-// and needs no look of his own.
+// W5, in every mode: a wait is told by the engine of its process, or by the bus, and needs no
+// look of its own.
 func TestW5WaitIsTold(t *testing.T) {
 	t.Parallel()
 	const jobs = 20
@@ -186,7 +185,7 @@ func TestW5WaitIsTold(t *testing.T) {
 	}
 }
 
-// W5: a thousand that wait cost one query in a second, and none when they have gone.
+// W5: a thousand waits cost one query per second, and none when they are gone.
 func TestW5WaitersCostNoQuery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -214,8 +213,8 @@ func TestW5WaitersCostNoQuery(t *testing.T) {
 	})
 }
 
-// W5: what nobody tells is found at the next look, also of a job that is
-// quarantined, and for each that waits for it.
+// W5: an end that nobody told is found at the next look, also of a quarantined job, and for
+// every wait.
 func TestW5LooksForWhatNobodyTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -240,8 +239,8 @@ func TestW5LooksForWhatNobodyTold(t *testing.T) {
 	})
 }
 
-// Who registers, then looks, misses nothing that is told while he looks; what is
-// told too early is waited for still.
+// A wait that registers and then looks misses nothing that is told during the look. A wait that
+// is told too early goes on.
 func TestW5ToldWhileLooking(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -257,7 +256,7 @@ func TestW5ToldWhileLooking(t *testing.T) {
 
 		second := h.start("second")
 		h.asked.answer = func(ids []journal.JobID, err error) error {
-			if slices.Contains(ids, second) && !h.over(second) { // behind the answer that it is open
+			if slices.Contains(ids, second) && !h.over(second) { // after it was found open
 				h.quarantine(second)
 				h.Told([]journal.JobID{second})
 			}
@@ -278,8 +277,8 @@ func (h *hall) over(id journal.JobID) bool {
 	return ended[id]
 }
 
-// A database that is away is waited for. Another error is that of the job that it is
-// about.
+// A database that cannot be reached is waited for. Any other error belongs to the job that it
+// is about.
 func TestW5WaitAndTheStoresErrors(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -320,14 +319,14 @@ func TestW5WaitAndTheStoresErrors(t *testing.T) {
 		fails(corrupt, one)
 		c := h.wait(t.Context(), h.start("three"))
 		require.False(t, c.over())
-		fails(corrupt) // also of the look for all
+		fails(corrupt) // the look for all fails, too
 		time.Sleep(engine.DefaultLook)
 		require.True(t, c.over())
 		require.ErrorIs(t, c.err, corrupt)
 	})
 }
 
-// Close ends all that waits, and nobody waits afterwards.
+// Close ends all waits, and none begins afterwards.
 func TestW5CloseEndsWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -348,8 +347,8 @@ func TestW5CloseEndsWaiting(t *testing.T) {
 	})
 }
 
-// Who waits no longer than until a job is parked is told at the next look, others of the
-// job go on, and all of them together cost one query more in each look.
+// A wait that ends when its job is parked is told at the next look. Other waits for the job go
+// on. All such waits together cost one more query per look.
 func TestWaitUntilParked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -383,7 +382,7 @@ func TestWaitUntilParked(t *testing.T) {
 	})
 }
 
-// slowDead is a store whose answers about dead letters take a while.
+// slowDead is a store that answers slowly about dead letters.
 type slowDead struct{ *asked }
 
 func (s slowDead) DeadLetters(ctx context.Context, f store.DeadFilter) ([]store.DeadView, error) {
@@ -391,7 +390,7 @@ func (s slowDead) DeadLetters(ctx context.Context, f store.DeadFilter) ([]store.
 	return s.asked.DeadLetters(ctx, f)
 }
 
-// Many waits that end by one deadline ask together whether their jobs are parked.
+// Many waits with one deadline ask together whether their jobs are parked.
 func TestParkedIsAskedTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

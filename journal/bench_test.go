@@ -6,8 +6,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// typical is an entry as a step of most jobs writes it: a worker's response that
-// ends its activity and begins the next one.
+// typical is an entry of the usual step: a worker's response that ends its activity and begins
+// the next one.
 const typical = `{"a":"charge","as":"2","b":{"o":{"id":"r-1","lines":[{"amount":12.5,"sku":"a-1"},{"amount":3,"sku":"b-2"}],"ok":true},` +
 	`"q":"RBNvo1WzZ4oRRq0W9-hkng"},"bd":{"h":"YpclM0INoAGiEwzAUrsb5jA3kbgP5eQS3cq0dJTFgmc","s":2},"by":{"b":"f7fce57","w":"w-1"},` +
 	`"d":",0,0","do":"ewc","s":[{"a":"ship","as":"leg1","l":1},{"i":"0-abO_1uhc-pblylLliagQ","t":"shipping"}],` +

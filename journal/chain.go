@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// MainChain is the chain of the engine's entries of a job; the effects of one
-// request are a chain named by the request's GUID (J8).
+// MainChain is the chain of the engine's entries of a job. The effects of one request are a
+// chain named by the request's GUID (J8).
 var MainChain GUID
 
 const (
@@ -45,13 +45,13 @@ func appendField(dst, field []byte) []byte {
 	return append(dst, field...)
 }
 
-// Head is the end of a chain: its last seq (0 when empty) and last hash.
+// Head is the end of a chain: its last seq (0: empty) and last hash.
 type Head struct {
 	Seq  int64
 	Hash Digest
 }
 
-// Record is one stored entry: the exact body bytes and the hash beside them.
+// Record is one stored entry: its exact body bytes, and the hash beside them.
 type Record struct {
 	Job   JobID
 	Chain GUID

@@ -7,29 +7,28 @@ import (
 	"github.com/quipu-journal/quipu/canonical"
 )
 
-// codec is one walk over a table of fields, which writes the fields or reads
-// them. A table is a function that names each field of a type once, in the order
-// of the keys: see entryFields. A body has its members in that order, too, so
-// that one walk reads it, and what no field has taken is refused.
+// codec is one walk over a table of fields, to write or to read them. A table is a function
+// that names each field of a type once, in the order of the keys: see entryFields. Members of a
+// body are in that order, too, so one walk reads them; a member that no field takes is refused.
 type codec struct {
 	mode    mode
-	strict  bool   // reading: payloads are looked into
-	known   bool   // asking: the table has key
+	strict  bool   // reading: payloads are checked, too
+	known   bool   // asking: the table has the key
 	version int64  // of the format
 	out     []byte // writing: the text so far
 	in      canonical.Scanner
-	key     []byte // reading: of the next member; nil behind the last one
-	kind    error  // reading: of the first fault; nil is ErrNotCanonical
-	entry   *Entry // that the fields belong to: they may follow from others of it
-	sender  sender // whose work the field is about
+	key     []byte // reading: the next member's; nil after the last one
+	kind    error  // reading: of the first fault; nil means ErrNotCanonical
+	entry   *Entry // the entry of the fields: they may follow from its other fields
+	sender  sender // the Leg1 whose work the field belongs to
 }
 
 type mode uint8
 
 const (
 	writing mode = iota
-	reading      // into what is zero
-	asking       // whether the table has key: nothing is read or written
+	reading      // into a zero value
+	asking       // whether the table has the key: nothing is read or written
 )
 
 func write[T any](dst []byte, v *T, table func(*codec, *T)) []byte {
@@ -38,7 +37,7 @@ func write[T any](dst []byte, v *T, table func(*codec, *T)) []byte {
 	return c.out
 }
 
-// object is the members that the table names, and no other.
+// object writes or reads an object with the members of the table, and no others.
 func object[T any](c *codec, v *T, table func(*codec, *T)) {
 	if c.mode == writing {
 		c.out = append(c.out, '{')
@@ -52,7 +51,7 @@ func object[T any](c *codec, v *T, table func(*codec, *T)) {
 	if c.key == nil {
 		return
 	}
-	// No field has taken the key: is its place the wrong one, or is it unknown?
+	// No field took the key. Is it in the wrong place, or unknown?
 	c.mode, c.known = asking, false
 	table(c, v)
 	c.mode = reading
@@ -68,7 +67,7 @@ func (c *codec) fail(kind error, reason string) {
 	}
 }
 
-// end is the first fault, or that something follows.
+// end returns the first fault, also that text follows.
 func (c *codec) end() error {
 	f := c.in.End()
 	if f == nil {
@@ -77,8 +76,8 @@ func (c *codec) end() error {
 	return fmt.Errorf("%w: %s (byte %d): %s", cmp.Or(c.kind, ErrNotCanonical), f.Path, f.Offset, f.Reason)
 }
 
-// member says that the value of key is to be written, if it is set, or read. The
-// value follows, and next.
+// member reports whether the value of key is to be written, because it is set, or read. The
+// caller then handles the value and calls next.
 func (c *codec) member(key string, set bool) bool {
 	if c.mode != writing {
 		return string(c.key) == key && c.found()
@@ -89,7 +88,7 @@ func (c *codec) member(key string, set bool) bool {
 	return set
 }
 
-// begin writes what stands before a member's value.
+// begin writes what comes before a member's value.
 func (c *codec) begin(key string) {
 	out := c.out
 	if out[len(out)-1] != '{' {
@@ -99,13 +98,13 @@ func (c *codec) begin(key string) {
 	c.out = append(out, '"', ':')
 }
 
-// found notes that the table has the key, and says that its value is to be read.
+// found notes that the table has the key, and reports whether its value is to be read.
 func (c *codec) found() bool {
 	c.known = true
 	return c.mode == reading
 }
 
-// next reads the key behind a value.
+// next reads the key after a value.
 func (c *codec) next() {
 	if c.mode != writing {
 		c.readKey()
@@ -118,8 +117,8 @@ func (c *codec) readKey() {
 	}
 }
 
-// field is a member that is left out where it is zero. Most are: so member is
-// written out here, for speed.
+// field is a member that is left out if zero. Most members are, so the code of member is
+// repeated here for speed.
 func field[T comparable](c *codec, key string, p *T, value func(*codec, *T)) {
 	if c.mode == writing {
 		if *p == *new(T) {
@@ -141,8 +140,7 @@ func always[T any](c *codec, key string, p *T, value func(*codec, *T)) {
 	}
 }
 
-// implied is a member that is left out where it is what follows from those before
-// it: want.
+// implied is a member that is left out if it equals want, which follows from earlier members.
 func implied[T comparable](c *codec, key string, p *T, want T, value func(*codec, *T)) {
 	switch {
 	case c.mode == writing:
@@ -162,8 +160,8 @@ func implied[T comparable](c *codec, key string, p *T, want T, value func(*codec
 	c.next()
 }
 
-// section is a member that is an object out of fields of v itself, left out
-// unless one of them is set.
+// section is a member that is an object with some fields of v itself; it is left out unless one
+// of them is set.
 func section[T any](c *codec, key string, set bool, v *T, table func(*codec, *T)) {
 	if c.member(key, set) {
 		object(c, v, table)
@@ -171,7 +169,7 @@ func section[T any](c *codec, key string, set bool, v *T, table func(*codec, *T)
 	}
 }
 
-// optional is a member that is left out where it is nil.
+// optional is a member that is left out if nil.
 func optional[T any](c *codec, key string, p **T, value func(*codec, *T)) {
 	if !c.member(key, *p != nil) {
 		return
@@ -188,7 +186,7 @@ func part[T any](c *codec, key string, p **T, table func(*codec, *T)) {
 	optional(c, key, p, func(c *codec, v *T) { object(c, v, table) })
 }
 
-// list is a member that is an array, left out where it is empty.
+// list is a member that is an array; it is left out if empty.
 func list[T any](c *codec, key string, p *[]T, value func(*codec, *T)) {
 	if !c.member(key, len(*p) > 0) {
 		return
@@ -213,9 +211,8 @@ func parts[T any](c *codec, key string, p *[]T, table func(*codec, *T)) {
 	list(c, key, p, func(c *codec, v *T) { object(c, v, table) })
 }
 
-// payload is a member that is user data, left out where it is nil. A strict
-// reading takes its canonical form: a payload of another spelling shows when the
-// entry is written again.
+// payload is a member with user data; it is left out if nil. A strict read takes its canonical
+// form, so that another spelling shows when the entry is encoded again.
 func payload(c *codec, key string, p *[]byte) {
 	if !c.member(key, *p != nil) {
 		return
@@ -231,7 +228,7 @@ func payload(c *codec, key string, p *[]byte) {
 	c.next()
 }
 
-// open, at and close are a tuple: an array whose elements each have their place.
+// open, at and close handle a tuple: an array in which every element has its place.
 func (c *codec) open() {
 	if c.mode == reading {
 		c.in.Enter('[')

@@ -17,9 +17,9 @@ var (
 	ErrNotCanonical   = errors.New("entry is not canonical")
 )
 
-// Decode reads the entry of a record. It refuses unknown versions, kinds and
-// fields, bodies over MaxEntryBytes, and every spelling but the one that Encode
-// writes.
+// Decode reads the entry of a record. It refuses unknown versions, kinds and fields, bodies
+// over MaxEntryBytes, and every spelling other than Encode's. Errors: ErrUnknownVersion,
+// ErrUnknownKind, ErrUnknownField, ErrNotCanonical.
 func Decode(r Record) (*Entry, error) {
 	e, err := decode(&r, true)
 	if err != nil {
@@ -31,8 +31,8 @@ func Decode(r Record) (*Entry, error) {
 	return e, nil
 }
 
-// DecodeTrusted reads the entry of a record that the store wrote and whose hash
-// was checked, without comparing spellings again: the engine's own reads (J2).
+// DecodeTrusted reads the entry of a record that the store wrote and whose hash was checked. It
+// does not compare the spelling: for the engine's own reads (J2).
 func DecodeTrusted(r Record) (*Entry, error) { return decode(&r, false) }
 
 func decode(r *Record, strict bool) (*Entry, error) {
@@ -57,8 +57,7 @@ func decode(r *Record, strict bool) (*Entry, error) {
 	return e, nil
 }
 
-// versionOf is the version that a body says which is none of this one's entries;
-// 0: it says none.
+// versionOf is the version that an unreadable body names; 0: none.
 func versionOf(body []byte) int64 {
 	in := canonical.Scan(body)
 	version := int64(0)
@@ -83,8 +82,8 @@ func DecodeFrom(body []byte) (*From, error) {
 	return f, c.end()
 }
 
-// DecodeResponse reads what EncodeResponse wrote, and no other spelling.
-// Payloads are not looked into: they are as canonical as they were.
+// DecodeResponse reads what EncodeResponse wrote, and no other spelling. It does not check
+// payloads: they are as canonical as they were.
 func DecodeResponse(body []byte) (*Response, error) {
 	c := &codec{in: canonical.Scan(body), mode: reading}
 	s := &Response{}

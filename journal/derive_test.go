@@ -8,8 +8,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// TestGoldenDerivations holds the readers' derivations to the vectors to which
-// package collation's are held (C8, W12).
+// TestGoldenDerivations compares the readers' derivations with the golden vectors of package
+// collation (C8, W12).
 func TestGoldenDerivations(t *testing.T) {
 	t.Parallel()
 	job := journal.DeriveJob("shop", "order-42", 1)

@@ -3,12 +3,11 @@ package journal
 // Version is the format version of the entry bodies that this build writes.
 const Version = 2
 
-// MaxEntryBytes bounds the body of one entry: a result may have 1 MiB (E6),
-// the rest is ours.
+// MaxEntryBytes bounds the body of one entry, in bytes: a result may have 1 MiB (E6), the rest
+// is for Quipu's own fields.
 const MaxEntryBytes = 4 << 20
 
-// Kind says what an entry records (spec 2.2). An unknown kind is an error for
-// every reader (V16).
+// Kind says what an entry records (2.2). An unknown kind is an error for every reader (V16).
 type Kind string
 
 // The kinds of entries.
@@ -26,11 +25,11 @@ const (
 	KindOperator        Kind = "operator"
 	KindQuarantine      Kind = "quarantine"
 	KindExpired         Kind = "expired"
-	KindResumed         Kind = "resumed" // the next generation goes on with what the closed job has done
+	KindResumed         Kind = "resumed" // the next generation resumes the closed job
 )
 
-// Mark names a durable point that an entry's plan passed (1.6, 1.7). Under
-// stepwise commits one message spreads its marks over several entries (C11).
+// Mark names a durable point that an entry's plan passed (1.6, 1.7). With Stepwise the marks of
+// one message are spread over several entries (C11).
 type Mark string
 
 // The marks, in the order in which a message passes them.
@@ -64,7 +63,7 @@ const (
 // JobState is the state of a job (C16).
 type JobState string
 
-// The states of a job. Expired is a tombstone: key, generation and head only.
+// The states of a job. Expired is a tombstone: only key, ids and last hash are left.
 const (
 	JobOpen        JobState = "open"
 	JobCompleted   JobState = "completed"
@@ -82,8 +81,8 @@ func (s JobState) Closed() bool {
 // ResponseKind tells terminal from pending responses (C12).
 type ResponseKind string
 
-// The kinds of responses. All but the terminal one are pending; a pass, one
-// signal of a repeating hook, is the only pending one that decides transitions.
+// The kinds of responses. All except the terminal one are pending. A pass, which is one signal
+// of a repeating hook, is the only pending one that decides transitions.
 const (
 	ResponseTerminal      ResponseKind = "terminal"
 	ResponseFailedAttempt ResponseKind = "failed"
@@ -104,10 +103,10 @@ const (
 	PauseChild  PauseKind = "child"
 )
 
-// By says what woke a hook.
+// By says what woke a hook or a function.
 type By string
 
-// What wakes a hook.
+// What wakes a hook or a function.
 const (
 	BySignal By = "signal"
 	ByTimer  By = "timer"
@@ -122,31 +121,29 @@ const (
 	VerdictStale   Verdict = "stale"
 )
 
-// Entry is one row of the journal: what one plan did, in one transaction, with
-// the digits it moved (2.2). Payloads (Input, Output, Data) are canonical JSON of
-// package canonical.
+// Entry is one row of the journal: what one plan did, in one transaction, with the digits that
+// it changed (2.2). Payloads (Input, Output, Data) are canonical JSON of package canonical.
 //
-// A body says what does not follow from its place, the entries before it and the
-// ids' derivation (W12). Job, Chain and Seq are the record's, and bound by its hash
-// (J9). Space, Generation and Trace are those of the whole job: its first entry
-// alone says them. What a field follows from within its entry stands beside it in
-// the tables of fields: it is written where it is something else.
+// A body contains what does not follow from its place, the entries before it and the derivation
+// of ids (W12). Job, Chain and Seq are the record's, and its hash covers them (J9). Space,
+// Generation and Trace belong to the whole job, so only its first entry contains them. The
+// tables of fields say what else a field follows from; then it is written only if it differs.
 type Entry struct {
-	Space            string // said by created entries alone
+	Space            string // created entries only
 	Job              JobID  // of the record
 	Key              string // the job's key, on created entries only
-	Generation       int64  // said by created entries alone
+	Generation       int64  // created entries only
 	Chain            GUID   // of the record; zero: the main chain
 	Seq              int64  // of the record
 	Kind             Kind
-	GUID             GUID   // the message handled; zero for none
-	Activity         string // with DAD; of an effect said by its first entry
+	GUID             GUID   // the message handled; zero: none
+	Activity         string // with DAD; of an effect, only in its first entry
 	DAD              string
 	Marks            []Mark
-	Ledger           Ledger       // of the message's own instance, as the entry leaves it; 0: it does not move
-	Joins            []LedgerMove // of the joins that it arrives at, but for folded ones
-	Receipt          Ledger       // the message's GUID ledger, as the entry leaves it; 0: it does not move, or is stale
-	Semaphore        *int64       // open obligations of the job, as the entry leaves them; nil: it does not count them (1.8)
+	Ledger           Ledger       // the instance's, after the entry; 0: unchanged
+	Joins            []LedgerMove // of the joins it arrives at, except folded ones
+	Receipt          Ledger       // the message's GUID ledger after the entry; 0: unchanged, or stale
+	Semaphore        *int64       // open obligations after the entry; nil: not counted (1.8)
 	Open             *int         // elements under `each` that have not ended; nil: none ends
 	Response         *Response
 	Result           *Result
@@ -154,10 +151,10 @@ type Entry struct {
 	Updated          []Updated
 	Elements         *Elements
 	Waits            []Wait
-	Ended            GUID   // the dispatch row whose message ended by being handled; zero: none
-	Cancelled        []GUID // timers, waits and bounds that the end of their activity took back
-	CancelledByClose []GUID // dispatch rows and waits that a close took back
-	Abandoned        int    // obligations a close by failure took over (C15)
+	Ended            GUID   // the row of the message, if this entry ends it; zero: none
+	Cancelled        []GUID // timers, waits and bounds that the end of their activity cancelled
+	CancelledByClose []GUID // rows and waits that a close cancelled
+	Abandoned        int    // obligations that a close ended early (C15)
 	Close            *Close
 	Bound            *Bound // the effect chain that a response binds (J8)
 	Flow             *FlowRef
@@ -169,24 +166,23 @@ type Entry struct {
 	Effect           *Effect
 	Operator         *Operator
 	Trouble          *Trouble
-	// Writer and Build are for an audit only. An entry without them has those of the
-	// entry before it.
+	// Writer and Build serve audits only. Without them an entry has those of the entry before
+	// it.
 	Writer, Build string
 	Time          int64  // database time, µs since 1970 (J5)
-	Trace         string // W3C traceparent of the job, or ""; said by created entries alone
+	Trace         string // W3C traceparent of the job, or ""; created entries only
 }
 
-// LedgerMove is an activity ledger as an entry leaves it. Arrivals is how many
-// arrivals at a join the entry adds: how many transitions lead there, its other
-// facts do not tell.
+// LedgerMove is an activity ledger as an entry leaves it. Arrivals is how many arrivals at a
+// join the entry adds; its other fields do not tell how many transitions lead there.
 type LedgerMove struct {
 	Activity, DAD string
 	After         Ledger
 	Arrivals      int
 }
 
-// Moves are all activity ledgers that the entry moves: its own, those of the Leg1
-// that are folded into it, those of joins.
+// Moves lists all activity ledgers that the entry changes: its own, those of folded Leg1
+// messages, and those of joins.
 func (e *Entry) Moves() []LedgerMove {
 	moves := make([]LedgerMove, 0, 4)
 	if e.Ledger != 0 {
@@ -200,65 +196,63 @@ func (e *Entry) Moves() []LedgerMove {
 	return append(moves, e.Joins...)
 }
 
-// Receipts reports whether the entry moves the GUID ledger of its message: that of
-// a stale one is made with the value 0.
+// Receipts reports whether the entry changes the GUID ledger of its message. A stale message's
+// is made with the value 0.
 func (e *Entry) Receipts() bool { return e.Receipt != 0 || e.Kind == KindStale }
 
 // SemaphoreMove is the change of the job's open obligations (1.8).
 type SemaphoreMove struct{ Before, After int64 }
 
-// Elements says that a Leg1 wrote one request for each of Count elements, the
-// first Parallel of them sent and the others held. Their GUIDs follow from the
-// Leg1's (C8), so they are not listed as dispatched. Inputs has the sum of each
-// one's input, in order.
+// Elements says that a Leg1 wrote one request for each of Count elements, sent the first
+// Parallel and held the others. Their GUIDs follow from the Leg1's (C8), so they are not in
+// Dispatched. Inputs has the sums of their inputs, in order.
 type Elements struct {
 	Count, Parallel int
 	Inputs          Sums
 }
 
-// Wait is a wait for a signal that a Leg1 registered. GUID is that of the
-// wake-up, under Repeat the base of theirs.
+// Wait is a wait for a signal that the entry registered. GUID is that of the wake-up; with
+// Repeat, the wake-ups' GUIDs derive from it.
 type Wait struct {
 	GUID       GUID
 	Topic, Key string
 	Repeat     bool
 }
 
-// Parent is the await that a job was started by (1.11).
+// Parent is the await or the durable function that started a job (1.11).
 type Parent struct {
 	Space         string
 	Job           JobID
 	Activity, DAD string
-	Leg1          GUID // of the await
+	Leg1          GUID // of the await; the request of a function
 	Turn          int
-	Awaited       bool // it waits for the outcome
+	Awaited       bool // the parent waits for the outcome
 }
 
-// MaxFromChildren bounds the children that a resumed job takes the outcomes of.
+// MaxFromChildren bounds the children whose outcomes a resumed job takes over.
 const MaxFromChildren = 1000
 
-// From is what a job resumes: the last generation of its key, which has failed or was
-// interrupted. What has a result there is taken over, and so are the effects.
+// From is what a job resumes: the last generation of its key, which failed or was interrupted.
+// Results and effects that exist there are taken over.
 type From struct {
 	Job        JobID
 	Generation int64
-	Head       Head // of its main chain, with the entry that says that it is resumed
-	// Root is the first of the generations that resume each other. The keys of effects
-	// are those that it would give them (E1).
+	Head       Head // of its main chain, including its resumed entry
+	// Root is the first of the generations that resume each other. Effect keys contain it (E1).
 	Root           JobID
 	RootGeneration int64
-	// Activity is what is done again: with DAD the one instance that failed, without it
-	// every instance, and all that follows from it. "": only what had no result.
+	// Activity is what is done again: with DAD the one instance that failed, without it every
+	// instance and all that follows. "": only what had no result.
 	Activity, DAD string
-	// Children are those that the job waited for in vain. Each has been resumed since,
-	// and has completed: that is the outcome that is taken.
+	// Children are those that the job waited for in vain. Each was resumed and has completed
+	// since; that outcome is taken over.
 	Children []FromChild
 	Who      string
 	Reason   string
 }
 
 // FromChild is a child with the place that waited for it. Of is the pause of a durable
-// function, nil of an await.
+// function; nil: an await.
 type FromChild struct {
 	Activity, DAD string
 	Element       int
@@ -266,23 +260,23 @@ type FromChild struct {
 	Job           JobID
 }
 
-// Taken names the entry of an earlier generation that something is a copy of. Chain is
-// that of an effect, zero for the main chain; of a child's outcome it is the child, and
-// Generation the child's.
+// Taken names the entry of an earlier generation that something is a copy of. Chain is the
+// effect's chain, or zero for the main chain. For a child's outcome, Chain and Generation are
+// the child's.
 type Taken struct {
 	Generation int64
 	Chain      GUID
 	Seq        int64
 }
 
-// Result is the result that the engine made for the entry's activity, where it
-// is not the response itself: gathered elements, a mapped output, the output of
-// an activity without a response, an error of an expression.
+// Result is a result that the engine made for the entry's activity, if that is not the response
+// itself: gathered elements, a mapped output, the output of an activity without a response, an
+// expression's error.
 type Result struct {
 	Code   int
-	Output []byte // canonical payload; nil for none
+	Output []byte // canonical payload; nil: none
 	Error  *Failure
-	By     By // what woke the hook, as in the response that it stands for
+	By     By // what woke the hook, as in the response that it replaces
 	Taken  *Taken
 }
 
@@ -293,36 +287,36 @@ type Response struct {
 	Request GUID // zero: an answer to an activity that wrote no request
 	Turn    int
 	Attempt int
-	Output  []byte // canonical payload; nil for none
-	Ref     Digest // or the digest of an output that is stored beside (E6)
+	Output  []byte // canonical payload; nil: none
+	Ref     Digest // digest of an output that is stored beside the entry (E6)
 	Error   *Failure
-	// RetryAfter is the least delay before the next attempt that a failed attempt asked
-	// for, µs (E8).
+	// RetryAfter is the least delay before the next attempt, as a failed attempt asked for it,
+	// in µs (E8).
 	RetryAfter int64
 	By         By   // of a wake-up
 	Signal     GUID // the signal of a wake-up
 	Number     int  // of the signal among those of its wait, from 1
 	Child      JobID
 	Element    int       // under `each`
-	Pauses     []Pause   // all that a suspended function waits for (E12)
-	Of         *PauseRef // the pause that a wake ends
-	// Undone says of a function's error that its compensations have run (3.5).
+	Pauses     []Pause   // what a suspended function waits for (E12)
+	Of         *PauseRef // the pause that a wake-up ends
+	// Undone says that a function ended with an error and its compensations have run (3.5).
 	Undone bool
-	// Began is when the worker began the run that the response ends, µs since 1970 by
-	// its own clock, and Ran how long it took, µs by a clock that is never set. Nothing
-	// is decided by them. Zero: no run, or a worker that does not say it.
+	// Began is when the worker began the run that the response ends, in µs since 1970 by its own
+	// clock; Ran is how long the run took, in µs of a monotonic clock. No decision uses them.
+	// Zero: no run, or a worker that does not say.
 	Began, Ran int64
-	// Taken is of a response that an earlier generation of the job recorded.
+	// Taken is set if an earlier generation of the job recorded the response.
 	Taken *Taken
 }
 
-// Pause is one thing that a durable function waits for, as its suspension names
-// it (E12). Kind and Name tell the pauses of a request apart.
+// Pause is one thing that a durable function waits for, as its suspension names it (E12). Kind,
+// Name and Position tell the pauses of a request apart.
 type Pause struct {
 	PauseRef
-	For     int64  // µs: how long it sleeps; of a signal, how long it waits, 0: without a bound
+	For     int64  // µs: how long it sleeps, or waits for a signal; 0: without a bound
 	Topic   string // of a signal
-	Key     string // of a signal; of a child, its job's key, "" for a derived one
+	Key     string // of a signal; of a child, its job's key, "": a derived one
 	Flow    string // of a child
 	Version string // of a child; "" the active one
 	Input   []byte // of a child, canonical payload
@@ -340,33 +334,33 @@ type PauseRef struct {
 type Failure struct {
 	Class   string // "error", "panic", "timeout", "fatal", "expression", …
 	Message string
-	Data    []byte // canonical payload; nil for none
+	Data    []byte // canonical payload; nil: none
 	Stack   string
 }
 
-// Dispatched is a dispatch row that this entry inserted (T1). A Leg1
-// that is folded into the entry has none: the entry handles it, too (C11).
+// Dispatched is a dispatch row that this entry inserted (T1). A folded Leg1 has no row: this
+// entry handles it, too (C11).
 type Dispatched struct {
 	GUID     GUID
 	Kind     MessageKind
 	Activity string
 	DAD      string
-	Topic    string // requests and signals only
-	Job      JobID  // whose row it is, zero for the entry's own job
+	Topic    string // of requests and signals; of a cycle, the cycle
+	Job      JobID  // the row's job; zero: the entry's own job
 	At       int64  // due time of a timer, a bound or a retry, µs; 0: at once
-	Input    Sum    // of the canonical input that a request, or a child's start, sends; zero: it sends none
-	Folded   Ledger // of a Leg1 that is folded: its activity's ledger, as the entry leaves it
-	Arrivals int    // of a folded join: those that the entry adds
+	Input    Sum    // of the input of a request or a child's start; zero: none
+	Folded   Ledger // of a folded Leg1: its activity's ledger, as the entry leaves it
+	Arrivals int    // of a folded join: the arrivals that the entry adds
 }
 
-// Updated is a request's row as this entry left it: its next turn after a
-// pending response, turned into an answer, held, or released.
+// Updated is a row as this entry left it: in its next turn after a pending response, turned
+// into an answer, held, or released.
 type Updated struct {
 	GUID    GUID
-	Kind    MessageKind // request, or answer once turned
+	Kind    MessageKind // answer once turned
 	Turn    int
 	Attempt int
-	NextAt  int64  // µs; 0 never
+	NextAt  int64  // µs; 0: never
 	Held    string // reason, or ""
 }
 
@@ -404,7 +398,7 @@ type Effect struct {
 	// Position is the place of the call in a durable function (E15); "" in other
 	// handlers.
 	Position string
-	// Taken is of an effect that an earlier generation of the job recorded.
+	// Taken is set if an earlier generation of the job recorded the effect.
 	Taken *Taken
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// TestEveryFieldSurvives holds the coder to the whole of Entry: the golden
-// entry sets each field there is, and comes back as it went in (2.2).
+// TestEveryFieldSurvives: the golden entry sets every field of Entry, and is read back as it
+// was written (2.2).
 func TestEveryFieldSurvives(t *testing.T) {
 	t.Parallel()
 	e := full()
@@ -33,8 +33,8 @@ func TestEveryFieldSurvives(t *testing.T) {
 	require.Equal(t, "before"+string(record(e).Body), string(journal.AppendEntry([]byte("before"), e)))
 }
 
-// fields collects the paths of all fields below v, and of those that are set
-// in at least one place.
+// fields collects the paths of all fields below v, and of those that are set in at least one
+// place.
 func fields(v reflect.Value, path string, set, all map[string]bool) {
 	all[path] = true
 	switch v.Kind() {
@@ -60,8 +60,8 @@ func fields(v reflect.Value, path string, set, all map[string]bool) {
 	}
 }
 
-// TestEntriesRoundTrip: what Encode writes, Decode reads back whole and
-// accepts as the only spelling; the body is strict JSON around its payloads.
+// TestEntriesRoundTrip: Decode reads back what Encode wrote, and accepts it as the only
+// spelling. The body is strict JSON around its payloads.
 func TestEntriesRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -84,7 +84,7 @@ func wrap(before, after string) string {
 
 var deep = strings.Repeat("[", 400) + strings.Repeat("]", 400)
 
-// refusedBodies are near misses of a lawful body.
+// refusedBodies are almost lawful bodies.
 var refusedBodies = []struct {
 	name, body string
 	want       error
@@ -158,8 +158,8 @@ var refusedBodies = []struct {
 	{"too large", wrap(``, `,"i":"`+strings.Repeat("x", journal.MaxEntryBytes)+`"`), journal.ErrNotCanonical},
 }
 
-// TestDecodeRefuses: a reader skips nothing that it does not know (V16) and
-// accepts one spelling.
+// TestDecodeRefuses: a reader skips nothing that it does not know (V16), and accepts one
+// spelling.
 func TestDecodeRefuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range refusedBodies {
@@ -173,8 +173,8 @@ func TestDecodeRefuses(t *testing.T) {
 	require.NoError(t, err, "the frame of the cases above is a lawful body")
 }
 
-// TestPayloadsOfEveryDepthAreAccepted: what package canonical lets in as a
-// payload must be readable again wherever it stands in an entry.
+// TestPayloadsOfEveryDepthAreAccepted: a payload that package canonical accepts can be read
+// again at any place in an entry.
 func TestPayloadsOfEveryDepthAreAccepted(t *testing.T) {
 	t.Parallel()
 	deep := []byte(strings.Repeat("[", canonical.MaxDepth) + strings.Repeat("]", canonical.MaxDepth))
@@ -198,7 +198,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r := journal.Record{Job: journal.JobID{1}, Seq: 2, Body: text}
-		if len(text)%2 == 1 { // of either kind of chain
+		if len(text)%2 == 1 { // of both kinds of chain
 			r.Chain = guid(3)
 		}
 		e, err := journal.Decode(r)
@@ -214,8 +214,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestGoldenChain pins bytes and hashes (J9): a change here breaks every
-// journal that was ever written.
+// TestGoldenChain pins bytes and hashes (J9): a change here breaks every journal ever written.
 func TestGoldenChain(t *testing.T) {
 	t.Parallel()
 	e := full()
@@ -228,7 +227,7 @@ func TestGoldenChain(t *testing.T) {
 	effects := journal.Genesis(e.Space, e.Job, e.Generation, e.GUID)
 	require.NotEqual(t, h0, effects, "each chain begins with a hash of its own (J8)")
 
-	// The same by the formula of the spec, spelled out.
+	// The same by the formula of the rules, spelled out.
 	manual := sha256.New()
 	manual.Write([]byte("quipu-entry-v1\x00"))
 	manual.Write(h0[:])

@@ -1,9 +1,9 @@
 package journal
 
-// The tables of fields: each line is a member, its place, and the way in which
-// its value is written and read. Members stand in the order of their keys. An
-// implied one follows from members before it, or from the record's place: keys are
-// chosen so that one walk meets them in this order.
+// The tables of fields: each line has a member's key, its place, and the function that writes
+// and reads its value. Members are in the order of their keys. An implied one follows from
+// earlier members or from the record's place; the keys are chosen so that one walk meets them
+// in this order.
 
 func entryFields(c *codec, e *Entry) {
 	c.entry = e
@@ -22,7 +22,7 @@ func entryFields(c *codec, e *Entry) {
 	part(c, "f", &e.Flow, flowFields)
 	part(c, "fr", &e.From, fromFields)
 	implied(c, "g", &e.GUID, e.impliedGUID(), uuid)
-	whole := e.Kind == KindCreated || c.mode != writing // a reader compares what is written again
+	whole := e.Kind == KindCreated || c.mode != writing // a reader compares what is encoded again
 	if whole {
 		field(c, "ge", &e.Generation, number)
 	}
@@ -67,7 +67,7 @@ func closeFields(c *codec, x *Close) {
 	implied(c, "st", &x.Code, codeOf(x.Error), number)
 }
 
-// codeOf is that of a success, unless there is an error.
+// codeOf is the code that follows from the error: without one, that of a success.
 func codeOf(f *Failure) int {
 	if f == nil {
 		return codeOK
@@ -253,8 +253,8 @@ func waitFields(c *codec, w *Wait) {
 	field(c, "t", &w.Topic, text)
 }
 
-// What follows stands as a tuple: an array in which every element has its place
-// and is there even if it is zero.
+// The following values are tuples: arrays in which every element has its place, even if it is
+// zero.
 
 func elements(c *codec, e *Elements) {
 	c.open()

@@ -26,7 +26,7 @@ func FuzzLedger(f *testing.F) {
 	})
 }
 
-// FuzzID: GUIDs, jobs and digests have one spelling each, and none is another's.
+// FuzzID: GUIDs, job ids and digests have one spelling each, and none reads as another.
 func FuzzID(f *testing.F) {
 	f.Add("7a31c5f0-1b2c-8d3e-9f40-0123456789ab")
 	f.Add("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
@@ -51,9 +51,8 @@ func FuzzID(f *testing.F) {
 	})
 }
 
-// FuzzDecodeTrusted: bytes that the store is trusted for, and that were changed
-// all the same, are an entry or an error (F17); where they are canonical, the
-// entry is the one that a verifier reads.
+// FuzzDecodeTrusted: bytes of the trusted store that were changed after all are an entry or an
+// error (F17). If they are canonical, the entry is the one that a verifier reads.
 func FuzzDecodeTrusted(f *testing.F) {
 	f.Add(journal.Encode(full()))
 	for _, s := range seeds {

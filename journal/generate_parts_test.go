@@ -34,7 +34,7 @@ func entries() *rapid.Generator[*journal.Entry] {
 	})
 }
 
-// moves draws the digits and rows that an entry moved.
+// moves draws the digits and rows that an entry changes.
 func moves(t *rapid.T, e *journal.Entry) {
 	marks := rapid.SampledFrom([]journal.Mark{journal.MarkEntered, journal.MarkWork, journal.MarkChildren, journal.MarkAfterClose})
 	e.Marks = lists(t, "marks", marks)
@@ -80,7 +80,7 @@ func moves(t *rapid.T, e *journal.Entry) {
 	}))
 }
 
-// facts draws what an entry says beside its digits.
+// facts draws what else an entry says.
 func facts(t *rapid.T, e *journal.Entry) {
 	failure := optional(failures())
 	e.Response = optional(responses()).Draw(t, "response")

@@ -10,7 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// full is an entry with every field set, more than any real one has.
+// full is an entry with every field set, more than any real one.
 func full() *journal.Entry {
 	failure := func(m string) *journal.Failure {
 		return &journal.Failure{Class: "error", Message: m, Data: []byte(`{"n":1.5}`), Stack: "main.go:1\n\tat f"}
@@ -75,12 +75,12 @@ func full() *journal.Entry {
 	}
 }
 
-// record is the entry as it is stored.
+// record is the entry as stored.
 func record(e *journal.Entry) journal.Record {
 	return journal.Record{Job: e.Job, Chain: e.Chain, Seq: e.Seq, Body: journal.Encode(e)}
 }
 
-// body is a record of which nothing but the body is looked at.
+// body is a record with nothing but a body.
 func body(text string) journal.Record { return journal.Record{Body: []byte(text)} }
 
 func guid(n byte) journal.GUID     { return journal.GUID{6: 0x80, 8: 0x80, 15: n} }
@@ -104,7 +104,7 @@ func digests() *rapid.Generator[journal.Digest] {
 	})
 }
 
-// payloads draws nothing, or canonical user data.
+// payloads draws nil or canonical user data.
 func payloads() *rapid.Generator[[]byte] {
 	return rapid.Custom(func(t *rapid.T) []byte {
 		text := canonical.AppendString(nil, texts().Draw(t, "text"))

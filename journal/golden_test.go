@@ -1,6 +1,6 @@
 package journal_test
 
-// goldenBody is the body of full, as it was first written.
+// goldenBody is the body of full.
 const goldenBody = `{"a":"charge","ab":2,"as":"c","b":{"b":7,"by":"signal","ch":"AAAAAAAAAAAAAAAAAAAAEw","e":{"c":"error","d":{"n":1.5},"m":"card \"declined\"","s":"main.go:1\n\tat f"},"el":6,"n":4,"o":{"ok":true},"of":{"k":"signal","n":"review","p":"3"},"p":[{"f":"9223372036854775807","k":"sleep","n":"cool-off","p":"1"},{"fl":"shipping","in":{"n":1},"k":"child","ky":"order-42","n":"ship","p":"2.0.1","t":"reviewed","v":"3"}],"q":"AAAAAAAAgACAAAAAAAAABw","r":"CAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAg","ra":"1500000","rn":8,"sg":"AAAAAAAAgACAAAAAAAAAEg","st":500,"tk":{"c":"AAAAAAAAgACAAAAAAAAAIg","ge":1,"s":5},"tn":2,"ty":3,"u":1},` +
 	`"bd":{"h":"DwAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA8","s":4},"by":{"b":"b1","w":"w1"},"c":{"e":{"c":"error","d":{"n":1.5},"m":"é😀","s":"main.go:1\n\tat f"},"o":null,"s":"failed","st":500},` +
 	`"d":",0,0","di":["AAAAAAAAgACAAAAAAAAAFg","AAAAAAAAgACAAAAAAAAAFw"],"do":"ewcst","e":{"e":{"c":"error","d":{"n":1.5},"m":"no","s":"main.go:1\n\tat f"},"f":"7","k":"EQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABE","l":1,"n":1,"nm":"pay","p":"4.1.2","r":[1,2],"tk":{"c":"AAAAAAAAgACAAAAAAAAAIQ","ge":1,"s":7},"tn":2},` +

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// GUID names one message, or one chain of effects, for ever (C8). It has the
-// layout of a UUIDv8; package collation derives its value.
+// GUID names one message, or one chain of effects, for ever (C8). It has the layout of a
+// UUIDv8; package collation derives it.
 type GUID [16]byte
 
 // JobID names one job: one generation of one key in one space (C8). It equals
@@ -18,14 +18,14 @@ type JobID [16]byte
 // Digest is a SHA-256 digest.
 type Digest [32]byte
 
-// Sum is the first half of a SHA-256 digest: enough to tell what was sent from what
-// anybody says was sent, since nobody finds a second text for it.
+// Sum is the first half of a SHA-256 digest. That is enough to prove what was sent, since
+// nobody can find a second text with the same sum.
 type Sum [16]byte
 
-// Sums are sums one behind the other.
+// Sums are concatenated sums.
 type Sums []byte
 
-// SumOf is the sum of bytes; zero for none.
+// SumOf is the sum of bytes; zero if there are none.
 func SumOf(b []byte) Sum {
 	if len(b) == 0 {
 		return Sum{}
@@ -40,10 +40,10 @@ func (s Sum) IsZero() bool { return s == Sum{} }
 // String returns 32 hexadecimal digits.
 func (s Sum) String() string { return hex.EncodeToString(s[:]) }
 
-// Len is how many there are.
+// Len is the number of sums.
 func (s Sums) Len() int { return len(s) / len(Sum{}) }
 
-// At is the i-th, from 0; zero where there is none.
+// At is the i-th sum, from 0; zero if there is none.
 func (s Sums) At(i int) Sum {
 	if i < 0 || i >= s.Len() {
 		return Sum{}
@@ -51,11 +51,10 @@ func (s Sums) At(i int) Sum {
 	return Sum(s[i*len(Sum{}):])
 }
 
-// Append appends one.
+// Append appends one sum.
 func (s Sums) Append(x Sum) Sums { return append(s, x[:]...) }
 
-// ErrMalformedID is wrapped by the errors of ParseGUID, ParseJobID and
-// ParseDigest.
+// ErrMalformedID is wrapped by the errors of ParseGUID, ParseJobID and ParseDigest.
 var ErrMalformedID = errors.New("malformed identifier")
 
 // String returns the 36-character UUID text.
@@ -79,19 +78,19 @@ func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 // IsZero reports whether d is unset.
 func (d Digest) IsZero() bool { return d == Digest{} }
 
-// ParseGUID reads the 36-character UUID text that String writes.
+// ParseGUID reads the 36-character UUID text that String writes. Error: ErrMalformedID.
 func ParseGUID(s string) (GUID, error) {
 	b, err := parseUUID(s)
 	return GUID(b), err
 }
 
-// ParseJobID reads the 36-character UUID text that String writes.
+// ParseJobID reads the 36-character UUID text that String writes. Error: ErrMalformedID.
 func ParseJobID(s string) (JobID, error) {
 	b, err := parseUUID(s)
 	return JobID(b), err
 }
 
-// ParseDigest reads 64 lower-case hexadecimal digits.
+// ParseDigest reads 64 lower-case hexadecimal digits. Error: ErrMalformedID.
 func ParseDigest(s string) (Digest, error) { return parseDigest(s) }
 
 func parseDigest[T string | []byte](s T) (Digest, error) {
@@ -119,7 +118,7 @@ func uuidText(b [16]byte) string {
 	return string(appendUUID(make([]byte, 0, uuidLen), b))
 }
 
-// uuidPlaces are the places of the bytes in the text of a UUID.
+// uuidPlaces are the offsets of the bytes in the text of a UUID.
 var uuidPlaces = [16]int{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34}
 
 func appendUUID(dst []byte, b [16]byte) []byte {
@@ -151,9 +150,8 @@ func badUUID[T string | []byte](s T) error {
 
 const hexDigits = "0123456789abcdef"
 
-// nibbles are the values of the lower-case hexadecimal digits, 255 for anything
-// else: identifiers are held to one spelling, since entries are compared as
-// bytes.
+// nibbles are the values of lower-case hexadecimal digits, 255 for all else. Identifiers have
+// one spelling only, since entries are compared as bytes.
 var nibbles = func() (values [256]byte) {
 	for i := range values {
 		values[i] = 255

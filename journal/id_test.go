@@ -10,8 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// TestIdentifiersHaveOneSpelling: ids are compared as text in entries, so each
-// has one form (C8).
+// TestIdentifiersHaveOneSpelling: entries compare ids as text, so each has one form (C8).
 func TestIdentifiersHaveOneSpelling(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,23 +1,22 @@
 package journal
 
-// What follows from the rest of an entry: a body says it where it is something
-// else. Nothing here judges an entry, laws do.
+// These values follow from the rest of an entry: a body contains them only if they differ. The
+// code judges nothing; the laws do.
 
-// Digits of ledgers, by which the ledgers of most entries follow from their marks
-// (1.2, 1.3).
+// Digits of ledgers (1.2, 1.3): most ledgers follow from the marks of their entry.
 const (
 	ledgerEntered   Ledger = 1_000_000_000_000
 	ledgerComplete  Ledger = 100_000_000_000
 	ledgerTrigger   Ledger = 100_000_000_000_000
 	ledgerFinalized Ledger = 200_000_000_000_000
-	ledgerCounter   Ledger = 100_000_000 // the counter is what is below
+	ledgerCounter   Ledger = 100_000_000 // the counter is the remainder
 
 	stepClosed   Ledger = 100_000_000_000
 	stepWork     Ledger = 10_000_000_000
 	stepChildren Ledger = 1_000_000_000
 	stepTasks    Ledger = 100_000_000
 
-	// ledgerSent is that of an activity whose Leg1 alone has come, once.
+	// ledgerSent is the ledger of an activity after its Leg1, before any response.
 	ledgerSent = ledgerEntered + ledgerComplete
 )
 
@@ -35,8 +34,8 @@ func (e *Entry) answers() bool {
 	return e.Response != nil && !e.Response.Request.IsZero() && e.Response.Kind != ResponseWake
 }
 
-// impliedGUID: an effect is known by its request, a job by its start, a response
-// by what it answers.
+// impliedGUID is the request of an effect's chain, the response to a request, or the job's
+// start.
 func (e *Entry) impliedGUID() GUID {
 	switch {
 	case !e.Chain.IsZero():
@@ -49,8 +48,8 @@ func (e *Entry) impliedGUID() GUID {
 	return GUID{}
 }
 
-// impliedLedger is that of an activity of which nothing came before, but its Leg1
-// before its response.
+// impliedLedger is the ledger of an activity that is new or, with a response, has had only its
+// Leg1.
 func (e *Entry) impliedLedger() Ledger {
 	entered := e.has(MarkEntered)
 	switch {
@@ -68,8 +67,8 @@ func (e *Entry) impliedLedger() Ledger {
 	return 0
 }
 
-// impliedReceipt is that of a message which this entry accepts, with the steps
-// that it takes; a job's start has been accepted by its first entry.
+// impliedReceipt is the receipt of a message that this entry accepts, with the steps that it
+// takes. The job's first entry has accepted its start.
 func (e *Entry) impliedReceipt() Ledger {
 	steps := Ledger(0)
 	for _, m := range e.Marks {
@@ -103,7 +102,7 @@ func (e *Entry) impliedReceipt() Ledger {
 	return 0
 }
 
-// impliedEnd is the row of a message that is done.
+// impliedEnd is the row of the message, if the message is done.
 func (e *Entry) impliedEnd() GUID {
 	done := e.Receipt/stepChildren%10 == 1 && (e.Receipt/stepClosed%10 == 0 || e.Receipt/stepTasks%10 == 1)
 	switch e.Kind {
@@ -127,15 +126,15 @@ func (e *Entry) impliedEnd() GUID {
 	return e.GUID
 }
 
-// sender is the Leg1 whose work is told: the entry's own message, or the one that
-// was folded last.
+// sender is the Leg1 whose work the fields describe: the entry's own message, or the last
+// folded one.
 type sender struct {
 	guid          GUID
 	activity, dad string
 }
 
-// impliedDAD: a Leg1 goes one segment deeper, what leaves the job to its root, the
-// rest to the activity that is at work.
+// impliedDAD is the address of a dispatched message: one segment deeper for a Leg1, the root
+// for a message to another job, otherwise the address of the activity at work.
 func (c *codec) impliedDAD(e *Entry, k MessageKind) string {
 	switch k {
 	case MessageLeg1:
@@ -146,7 +145,7 @@ func (c *codec) impliedDAD(e *Entry, k MessageKind) string {
 	return c.sender.dad
 }
 
-// impliedID is the id of a message that is dispatched (1.4).
+// impliedID is the id of a dispatched message (1.4).
 func (c *codec) impliedID(e *Entry, d *Dispatched) GUID {
 	switch d.Kind {
 	case MessageLeg1:
@@ -170,8 +169,8 @@ func (c *codec) impliedID(e *Entry, d *Dispatched) GUID {
 	return GUID{}
 }
 
-// impliedRow is a request's row behind its pending response: its next turn, and
-// behind a failed attempt the next attempt.
+// impliedRow is a request's row after its pending response: in its next turn and, after a
+// failed attempt, its next attempt.
 func (e *Entry) impliedRow() Updated {
 	u := Updated{Kind: MessageRequest, Turn: 1, Attempt: 1}
 	r := e.Response

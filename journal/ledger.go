@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Ledger is the raw value of a 15-digit ledger. What its digits mean, and
-// which changes are lawful, is for package collation to say.
+// Ledger is the raw value of a 15-digit ledger. Package collation defines the meaning of the
+// digits and their lawful changes.
 type Ledger int64
 
 // LedgerDigits is the width of every ledger.
@@ -31,7 +31,7 @@ func (l Ledger) append(dst []byte) []byte {
 	return append(dst, b[:]...)
 }
 
-// ParseLedger reads exactly 15 digits.
+// ParseLedger reads exactly 15 digits. Error: ErrLedger.
 func ParseLedger(s string) (Ledger, error) { return parseLedger(s) }
 
 func parseLedger[T string | []byte](s T) (Ledger, error) {

@@ -10,8 +10,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// TestZeroFieldsAreLeftOut: an entry, and each of its parts, has no member for
-// what is zero (2.2), but where something else would follow.
+// TestZeroFieldsAreLeftOut: an entry, and each of its parts, has no member for a zero value
+// (2.2), unless another value would be implied.
 func TestZeroFieldsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]journal.Entry{
@@ -30,7 +30,7 @@ func TestZeroFieldsAreLeftOut(t *testing.T) {
 			Effect: &journal.Effect{Key: journal.Digest{1}, Class: "guarded", Turn: 1, Fence: 1},
 			Bound:  &journal.Bound{}, Operator: &journal.Operator{},
 		},
-		// What is counted stands whatever it is.
+		// Counts are written even if they are zero.
 		`{"as":"sg","el":[0,0,""],"o":0,"se":0,"v":2}`: {
 			Elements: &journal.Elements{}, Open: new(int), Semaphore: new(int64),
 		},
@@ -43,8 +43,8 @@ func TestZeroFieldsAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestResponsesRoundTrip: a response in the body of a dispatch row reads back
-// whole, and is the same JSON that it is in an entry.
+// TestResponsesRoundTrip: a response in the body of a dispatch row is read back whole, and is
+// the same JSON as in an entry.
 func TestResponsesRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -75,7 +75,7 @@ func TestDecodeResponseRefuses(t *testing.T) {
 	}
 }
 
-// FuzzDecodeResponse: nothing panics, and what is read has one spelling.
+// FuzzDecodeResponse: nothing panics, and a response that is read has one spelling.
 func FuzzDecodeResponse(f *testing.F) {
 	f.Add(journal.EncodeResponse(full().Response))
 	f.Add([]byte(`{"by":"timer"}`))

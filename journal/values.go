@@ -7,7 +7,7 @@ import (
 	"github.com/quipu-journal/quipu/canonical"
 )
 
-// The values of fields: each function writes one, or reads one.
+// The values of fields: each function writes one value, or reads one.
 
 // text is any string.
 func text[S ~string](c *codec, p *S) {
@@ -18,7 +18,7 @@ func text[S ~string](c *codec, p *S) {
 	}
 }
 
-// word is a string that most entries have, so that reading it costs no allocation.
+// word is a string that is often one of vocabulary, which is read without an allocation.
 func word[S ~string](c *codec, p *S) {
 	if c.mode == writing {
 		text(c, p)
@@ -43,7 +43,7 @@ func number[N int | int64](c *codec, p *N) {
 	}
 }
 
-// big is a 64-bit value, as a string: numbers end at 2^53−1.
+// big is a 64-bit value, written as a string: JSON numbers end at 2^53−1.
 func big(c *codec, p *int64) {
 	if c.mode == writing {
 		c.out = append(strconv.AppendInt(append(c.out, '"'), *p, 10), '"')
@@ -54,7 +54,7 @@ func big(c *codec, p *int64) {
 	c.hold(err)
 }
 
-// truth is 1; what is not true is left out.
+// truth is 1; false is left out.
 func truth(c *codec, p *bool) {
 	if c.mode == writing {
 		c.out = append(c.out, '1')
@@ -72,10 +72,10 @@ func uuid[ID ~[16]byte](c *codec, p *ID) {
 
 func digest(c *codec, p *Digest) { raw(c, p[:]) }
 
-// base64url is the spelling of bytes: the shortest that JSON holds as it is.
+// base64url spells bytes in the fewest characters that JSON needs not escape.
 var base64url = base64.RawURLEncoding.Strict()
 
-// raw is so many bytes.
+// raw is a fixed number of bytes.
 func raw(c *codec, p []byte) {
 	if c.mode == writing {
 		c.out = append(base64url.AppendEncode(append(c.out, '"'), p), '"')
@@ -91,7 +91,7 @@ func raw(c *codec, p []byte) {
 	}
 }
 
-// sums are one text: there are as many as a list has elements.
+// sums are one text, since their number varies.
 func sums(c *codec, p *Sums) {
 	if c.mode == writing {
 		c.out = append(base64url.AppendEncode(append(c.out, '"'), *p), '"')
@@ -113,8 +113,8 @@ func ledger(c *codec, p *Ledger) {
 	c.hold(err)
 }
 
-// folded is the ledger of an activity whose Leg1 is folded: 1 for that of a new
-// one, which most are.
+// folded is the ledger of an activity whose Leg1 is folded; 1 stands for ledgerSent, the usual
+// one.
 func folded(c *codec, p *Ledger) {
 	switch {
 	case c.mode == writing && *p == ledgerSent:
@@ -128,7 +128,7 @@ func folded(c *codec, p *Ledger) {
 	}
 }
 
-// kind is the kind of an entry by its code. An unknown one reads as it is written.
+// kind is the kind of an entry, by its code. An unknown code is read as "?" and the code.
 func kind(c *codec, p *Kind) {
 	if c.mode == writing {
 		code, ok := kindCodes[*p]
@@ -141,7 +141,7 @@ func kind(c *codec, p *Kind) {
 	code := c.in.Text()
 	k, ok := kindsOf[string(code)]
 	if !ok {
-		k = Kind("?" + string(code)) // no code, and no kind: a kind in full letters is none here
+		k = Kind("?" + string(code)) // it is no known kind, even if the code is a kind's full name
 	}
 	*p = k
 }
@@ -161,8 +161,8 @@ var kindsOf = func() map[string]Kind {
 	return kinds
 }()
 
-// marked is a member of marks, left out where there are none: one letter for each.
-// A mark without a letter is written as it is, and no reader knows it.
+// marked is a member with marks, one letter each; it is left out if there are none. A mark
+// without a letter is written in full, and no reader knows it.
 func marked(c *codec, key string, p *[]Mark) {
 	if !c.member(key, len(*p) > 0) {
 		return
@@ -208,7 +208,7 @@ func (c *codec) hold(err error) {
 	}
 }
 
-// vocabulary holds the words that stand in most entries.
+// vocabulary has the words that most entries use.
 var vocabulary = words(
 	",0", ",0,0", ",0,0,0",
 	string(MessageStart), string(MessageLeg1), string(MessageRequest), string(MessageAnswer), string(MessageWakeUp), string(MessageOutcome),

@@ -5,10 +5,9 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// arrival is the row of a message that no entry of this job dispatched: the
-// delivery of a signal, the outcome of a child, an interrupt. Its kind follows
-// from what the entry says; whether its id derives, the laws judge. Nil: the
-// message is none of these.
+// arrival makes up the row of a message that no entry of this job dispatched: the delivery of a
+// signal, the outcome of a child, an interrupt. The entry tells its kind; the laws judge
+// whether its id derives. nil: the message is none of these.
 func (j *Job) arrival(e *journal.Entry, inst *Instance) *Row {
 	row := &Row{Activity: e.Activity, DAD: collation.DAD(e.DAD), Outside: true}
 	switch e.Kind {
@@ -39,7 +38,7 @@ func (j *Job) arrival(e *journal.Entry, inst *Instance) *Row {
 	return row
 }
 
-// waited says which entry registered the wait whose signal the row of a wake-up
+// waited sets the row's origin: the entry that registered the wait whose signal the wake-up
 // brings.
 func (j *Job) waited(e *journal.Entry, inst *Instance, row *Row) {
 	if row.Kind != journal.MessageWakeUp {
@@ -52,8 +51,8 @@ func (j *Job) waited(e *journal.Entry, inst *Instance, row *Row) {
 	}
 }
 
-// unsaid finds out what a message is whose entry does not say what it brought:
-// one that is stale, or held.
+// unsaid finds out what a message is whose entry does not say what it brought, because it is
+// stale or held.
 func (j *Job) unsaid(e *journal.Entry, inst *Instance, row *Row) *Row {
 	if child, turn := inst.outcome(e.GUID); turn > 0 {
 		row.Kind, row.child, row.Turn = journal.MessageOutcome, child, turn
@@ -72,8 +71,7 @@ func (j *Job) unsaid(e *journal.Entry, inst *Instance, row *Row) *Row {
 	return row
 }
 
-// outcome finds the child of an await whose outcome has the id, and its turn;
-// 0 for none.
+// outcome finds the child of an await to which the outcome's id belongs, and its turn; 0: none.
 func (i *Instance) outcome(g journal.GUID) (journal.JobID, int) {
 	for turn := i.Turn; turn > 0; turn-- {
 		child := journal.DeriveChild(i.Leg1, turn)
@@ -84,12 +82,12 @@ func (i *Instance) outcome(g journal.GUID) (journal.JobID, int) {
 	return journal.JobID{}, 0
 }
 
-// waitID is the id that a wait of the instance has.
+// waitID is the id of the wait of the instance, if it has one.
 func (i *Instance) waitID() journal.GUID {
 	return journal.DeriveWakeUp(i.Leg1, journal.BySignal, "")
 }
 
-// waitOf gives the open wait of an instance.
+// waitOf returns the open wait of an instance.
 func (j *Job) waitOf(i *Instance) (journal.GUID, *Wait) {
 	for _, g := range i.arms {
 		if w := j.Waits[g]; w != nil {
@@ -99,8 +97,8 @@ func (j *Job) waitOf(i *Instance) (journal.GUID, *Wait) {
 	return journal.GUID{}, nil
 }
 
-// sender finds the Leg1 message whose work the entry did and that matches: the
-// entry's own, or one that is folded into it (C11).
+// sender finds the Leg1 message that matches and whose work the entry did: the entry's own, or
+// a folded one (C11).
 func sender(e *journal.Entry, match func(leg1 journal.GUID) bool) (collation.InstanceKey, bool) {
 	if e.Kind == journal.KindLeg1 && match(e.GUID) {
 		return collation.InstanceKey{Activity: e.Activity, DAD: collation.DAD(e.DAD)}, true
@@ -113,7 +111,7 @@ func sender(e *journal.Entry, match func(leg1 journal.GUID) bool) (collation.Ins
 	return collation.InstanceKey{}, false
 }
 
-// attributed is sender for the fold: where nothing matches, it is the entry's own.
+// attributed is sender for the fold: if nothing matches, it returns the entry's own instance.
 func attributed(e *journal.Entry, match func(leg1 journal.GUID) bool) collation.InstanceKey {
 	if key, ok := sender(e, match); ok {
 		return key

@@ -13,12 +13,12 @@ import (
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
-// second chooses 1 wherever there is a choice: attempts 2, two idempotent
-// effects for each request, completed in time.
+// second makes every choice 1: 2 attempts, and two idempotent effects for each request,
+// completed in time.
 func second(n int) int { return min(1, n-1) }
 
-// line is t → w1 → w2 → w3, all succeeding, with effects, in 8 entries:
-// 1 created, 2 start, 3 and 4 w1, 5 and 6 w2, 7 and 8 w3, which closes.
+// line is t → w1 → w2 → w3, all successful, with effects, in 8 entries: 1 created, 2 start, 3
+// and 4 w1, 5 and 6 w2, 7 and 8 w3, which closes.
 func line() *replaytest.Journal {
 	return replaytest.Honest(replaytest.Options{Choose: second, Activities: 3, Chain: true, Effects: true})
 }
@@ -47,13 +47,12 @@ func stepped() *replaytest.Journal {
 	return replaytest.Honest(replaytest.Options{Choose: second, Activities: 3, Chain: true, Mode: modes["stepwise"]})
 }
 
-// halfway is line as it stands after 5 entries: the request of w2 is open.
+// halfway is line after 5 entries: the request of w2 is open.
 func halfway() *replaytest.Journal {
 	return replaytest.Honest(replaytest.Options{Choose: second, Activities: 3, Chain: true, Effects: true, Steps: 4})
 }
 
-// requireOnly fails unless exactly this check is violated, first at this entry
-// and in these words.
+// requireOnly fails unless exactly this check is violated, first at this entry, in these words.
 func requireOnly(t *testing.T, r *replay.Report, c replay.Check, seq int64, words string) {
 	t.Helper()
 	for _, x := range r.Checks {
@@ -68,7 +67,7 @@ func requireOnly(t *testing.T, r *replay.Report, c replay.Check, seq int64, word
 	require.Equal(t, v, r.First)
 }
 
-// rawCases change stored records and nothing else.
+// rawCases change only stored records.
 var rawCases = map[string]struct {
 	check  replay.Check
 	seq    int64
@@ -133,8 +132,8 @@ var rawCases = map[string]struct {
 	}},
 }
 
-// Each change of stored bytes is found, at its entry, by exactly its check
-// (2.5, J11); what can no longer be checked says so.
+// Each change of stored bytes is found at its entry by exactly its check (2.5, J11). Checks
+// that became impossible say so.
 func TestCorruptBytesFailExactlyTheirCheck(t *testing.T) {
 	t.Parallel()
 	for name, c := range rawCases {
@@ -148,8 +147,8 @@ func TestCorruptBytesFailExactlyTheirCheck(t *testing.T) {
 	}
 }
 
-// After a gap the laws over the state do not guess: they are not proved, and
-// the hash chain goes on to be checked.
+// After a gap the laws over the state do not guess: they are not proved. The hash chain is
+// still checked.
 func TestBlindSpotIsSaid(t *testing.T) {
 	t.Parallel()
 	j := plain().Clone()
@@ -177,8 +176,7 @@ var receiptCases = map[string]struct {
 	}},
 }
 
-// V4, W12: the receipt of a message that has open steps stands, and is held against the
-// entries.
+// V4, W12: the receipt of a message with open steps exists, and is compared with the entries.
 func TestCorruptReceipts(t *testing.T) {
 	t.Parallel()
 	for name, c := range receiptCases {
@@ -197,8 +195,8 @@ func TestCorruptReceipts(t *testing.T) {
 	}
 }
 
-// A row that is stored but not dispatched, a digit that is not there: the tables
-// are held against the entries (J1).
+// A row that is stored but not dispatched, a digit that should not be there: the tables are
+// compared with the entries (J1).
 func TestCorruptTablesFailExactlyTheirCheck(t *testing.T) {
 	t.Parallel()
 	for name, c := range tableCases {

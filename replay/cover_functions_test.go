@@ -8,7 +8,7 @@ import (
 	"github.com/quipu-journal/quipu/replay"
 )
 
-// functionFeatures are the facts of durable functions and their effects.
+// functionFeatures are the facts about durable functions and their effects.
 var functionFeatures = map[string]func(e *journal.Entry) bool{
 	"a suspension": func(e *journal.Entry) bool { return responds(e, journal.ResponseSuspended) },
 	"a suspension cut": func(e *journal.Entry) bool {
@@ -68,7 +68,7 @@ var functionFeatures = map[string]func(e *journal.Entry) bool{
 	},
 }
 
-// kindOf is the name of an activity of a mixed flow without its number.
+// kindOf is the name of an activity of a mixed flow, without its number.
 func kindOf(e *journal.Entry) string {
 	end := len(e.Activity)
 	for end > 0 && e.Activity[end-1] >= '0' && e.Activity[end-1] <= '9' {

@@ -13,8 +13,8 @@ import (
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
-// features are the facts that honest families have to have somewhere: what no
-// journal shows, no law was held against.
+// features are the facts that the honest families must contain: a fact that no journal contains
+// was checked by no law.
 var features = map[string]func(e *journal.Entry) bool{
 	"elements":                   func(e *journal.Entry) bool { return e.Elements != nil },
 	"held elements":              func(e *journal.Entry) bool { return e.Elements != nil && e.Elements.Parallel < e.Elements.Count },
@@ -99,12 +99,12 @@ func woken(e *journal.Entry, by journal.By, k journal.ResponseKind) bool {
 	return e.Response != nil && e.Response.By == by && e.Response.Kind == k
 }
 
-// folds reports whether a Leg1 is part of the entry.
+// folds reports whether a Leg1 is folded into the entry.
 func folds(e *journal.Entry) bool {
 	return slices.ContainsFunc(e.Dispatched, func(d journal.Dispatched) bool { return d.Folded != 0 })
 }
 
-// arrives reports an arrival at a join, of which one was taken, or not.
+// arrives reports whether the entry adds an arrival at a join whose taken digit is as given.
 func arrives(e *journal.Entry, taken bool) bool {
 	return slices.ContainsFunc(e.Moves(), func(m journal.LedgerMove) bool {
 		return m.After/hundredM%100 > 0 && taken == (m.After/tenB%10 > 0)

@@ -14,8 +14,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Digest is a deterministic digest over everything that was rebuilt, outputs
-// excepted (V14): two replays of the same entries give the same.
+// Digest covers the whole rebuilt state except outputs (V14): two replays of the same entries
+// give the same digest.
 func (j *Job) Digest() journal.Digest {
 	h := newHasher()
 	h.text("quipu-state-v1")
@@ -109,7 +109,7 @@ func (j *Job) digestMessages(h hasher) {
 	}
 }
 
-// digestPauses covers what durable functions wait for, and what of it has come.
+// digestPauses covers what durable functions wait for, and what has come.
 func (j *Job) digestPauses(h hasher) {
 	h.number(int64(len(j.Pauses)))
 	for _, g := range sortedGUIDs(j.Pauses) {
@@ -134,7 +134,7 @@ func (j *Job) digestPauses(h hasher) {
 	}
 }
 
-// digestOpen covers what is still to be done.
+// digestOpen covers what is still open.
 func (j *Job) digestOpen(h hasher) {
 	h.number(int64(len(j.Obligations)))
 	for _, g := range sortedGUIDs(j.Obligations) {
@@ -202,7 +202,7 @@ func sortedKeys[V any](m map[collation.InstanceKey]V) []collation.InstanceKey {
 	})
 }
 
-// hasher writes length-prefixed fields, so that no two states read the same.
+// hasher writes length-prefixed fields, so that different states give different bytes.
 type hasher struct {
 	*bufio.Writer
 	sha hash.Hash

@@ -15,10 +15,10 @@ type group struct {
 
 func (g group) of(l journal.Ledger) int64 { return int64(l / g.unit % g.size) }
 
-// digits are the groups of a kind of ledger, from the left.
+// digits are the groups of one kind of ledger, from the left.
 type digits [6]group
 
-// growth is an increment for each group.
+// growth is one increment for each group.
 type growth [6]int64
 
 var activityDigits = digits{
@@ -63,8 +63,8 @@ func (d *digits) differ(a, b journal.Ledger) string {
 	return "no digit"
 }
 
-// wrong names the first group that grew by another amount than it may: group
-// by group, since a carry can look legal (C4).
+// wrong names the first group that grew by another amount than the entry allows. It compares
+// group by group, since a carry can look legal (C4).
 func (d *digits) wrong(before, after journal.Ledger, want growth) string {
 	got := d.growth(before, after)
 	for i := range d {

@@ -1,24 +1,21 @@
-// Package replay turns the entries of a job back into its state, and proves or
-// refutes that they, and the tables beside them, keep the laws (spec 2.4, 2.5).
+// Package replay rebuilds the state of a job from its entries, and proves or refutes that the
+// entries, and the tables beside them, keep the laws (rules 2.4, 2.5).
 //
-// There are two ways in. Job is the fold: New, then Apply for each entry, gives
-// the ledgers, receipts, results, dispatch rows, waits, children, effects, pauses
-// of functions and open obligations of the job at that entry (J10); stopping early
-// is time travel.
-// Open says what is still to be done there, and Obligations why. Verify reads all
-// entries of a job once, checks each against the state before it, compares the
-// state at the end with what the tables hold, and returns a Report: for every
-// check whether it was proved, violated (with the first entry that breaks the law
-// and the digit, J11), or could not be proved with this input, and why.
+// There are two ways in. Job is the fold: New, then Apply for each entry, gives the job's
+// ledgers, receipts, results, dispatch rows, waits, children, effects, pauses and obligations
+// at that entry (J10). To stop early is time travel. Open lists what is still to be done, and
+// Obligations the reasons. Verify reads all entries of a job once, checks each against the
+// state before it, compares the last state with the tables, and returns a Report: each check is
+// proved, violated (with the first entry that breaks the law, and the digit, J11), or not
+// proved with this input, and why.
 //
-// What a message does to the state is gathered once for each entry, as its facts;
-// fold and laws follow them. Messages that no entry of the job dispatched, a
-// signal's wake-up, a child's outcome, an interrupt, arrive: their rows are made up
-// from the entry that handles them, and the laws hold them against the waits and
-// children that the job had. What a durable function waits for stands in Pauses:
-// suspensions name it, wakes end it (E12).
+// The effect of a message on the state is gathered once per entry, as its facts; fold and laws
+// use them. Some messages have no dispatch in this journal: a signal's wake-up, a child's
+// outcome, an interrupt. Their rows are made up from the entry that handles them, and the laws
+// compare them with the job's waits and children. Pauses has what durable functions wait for:
+// suspensions name it, wake-ups end it (E12).
 //
-// The package is pure: entries in, state out; no clock, network or SQL, and no
-// handler is ever called (J12). Memory grows with the instances and messages of
-// one job, never with the bytes of its entries.
+// The package is pure: entries in, state out, without clock, network or SQL, and no handler is
+// called (J12). Memory grows with the instances and messages of one job, not with the bytes of
+// its entries.
 package replay

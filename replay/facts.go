@@ -26,7 +26,7 @@ var markOf = map[journal.Mark]marks{
 
 func (m marks) has(x marks) bool { return m&x != 0 }
 
-// one is 1 for a mark that is set: the increment of its digit.
+// one is 1 if the mark is set: the increment of its digit.
 func (m marks) one(x marks) int64 {
 	if m.has(x) {
 		return 1
@@ -34,45 +34,45 @@ func (m marks) one(x marks) int64 {
 	return 0
 }
 
-// facts is what fold and laws ask of an entry, given the state before it.
+// facts is what fold and laws use of an entry, given the state before it.
 type facts struct {
 	marks marks
 	key   collation.InstanceKey
 	at    collation.InstanceKey // address of the pass that the message makes (C6)
-	inst  *Instance             // of key, nil for none
+	inst  *Instance             // of key; nil: none
 	start bool                  // the job's start message
 	known *Receipt
 	after collation.GUIDLedger // of the message's receipt
-	kind  journal.ResponseKind // of what the message brought, in this entry or before
-	code  int                  // of the result, as this entry leaves it
-	err   *journal.Failure     // its error, likewise
+	kind  journal.ResponseKind // kind of what the message brought, in this entry or before
+	code  int                  // of the result after this entry
+	err   *journal.Failure     // of the result after this entry
 	by    journal.By           // what woke a hook
 
-	rowID   journal.GUID // of the row of the message
-	row     *Row         // that row, nil for none
-	arrives bool         // it came from outside, and is first heard of here
+	rowID   journal.GUID // the message's row
+	row     *Row         // that row; nil: none
+	arrives bool         // it comes from outside, and this entry is the first to mention it
 	message journal.MessageKind
 
-	// named is what a suspension waits for, from its step 2 on, and arms what stands
-	// for it: timers, waits and bounds, starts of children, by their ids.
+	// named is what a suspension waits for, from its step 2 on. arms has the ids of what is
+	// registered for it: timers, waits and bounds, starts of children.
 	named []namedPause
 	arms  map[journal.GUID]*namedPause
-	// undoes are the jobs that run compensations of what the entry ends, with the
-	// requests of those (3.5).
+	// undoes are the jobs that may run compensations of requests that the entry ends, with these
+	// requests (3.5).
 	undoes map[journal.JobID]journal.GUID
 
 	moves []journal.LedgerMove // of activity ledgers
-	late  bool                 // it arrives at a join that was taken (1.10)
+	late  bool                 // it arrives at a join that was taken before (1.10)
 
-	n int // Leg1 messages dispatched (N of C13)
-	// What step 2 does. decides: transitions. minus: one obligation ends.
-	// finalizes: +200T. partial: an element ended that was not the last. pending:
-	// a response that leaves the activity open and decides nothing (C12).
+	n int // dispatched Leg1 messages (N of C13)
+	// What step 2 does. decides: it decides transitions. minus: it ends one obligation.
+	// finalizes: +200T. partial: it ends an element that is not the last. pending: its response
+	// leaves the activity open and decides nothing (C12).
 	decides, minus, finalizes, partial, pending bool
 	seeds                                       bool // a pivot's Leg1 makes its first pass
 	halts                                       bool // an interrupt closes the job
-	// stays: the request's row stands for its next turn. last: the message's last
-	// marker is set here, and its row ends (1.4).
+	// stays: the request's row stays for its next turn. last: the message's last marker is set
+	// here, and its row ends (1.4).
 	stays, last bool
 }
 
@@ -109,9 +109,8 @@ func (j *Job) read(e *journal.Entry) facts {
 	return f
 }
 
-// rowOf names the row that stands for the entry's message (C5): its own, for
-// a response its request's. A wake names the request that it is for, and has a row
-// of its own.
+// rowOf names the row of the entry's message (C5): its own or, for a response, that of its
+// request. A wake-up names the request that it is for, but has a row of its own.
 func (j *Job) rowOf(e *journal.Entry, known *Receipt) journal.GUID {
 	switch {
 	case known != nil:
@@ -126,8 +125,8 @@ func (j *Job) rowOf(e *journal.Entry, known *Receipt) journal.GUID {
 	return e.GUID
 }
 
-// brings gathers what the message is and what it brought: in this entry, or in
-// the one that accepted it.
+// brings gathers what the message is, and what it brought in this entry or in the one that
+// accepted it.
 func (f *facts) brings(e *journal.Entry) {
 	switch {
 	case f.start:
@@ -159,14 +158,13 @@ func (f *facts) brings(e *journal.Entry) {
 	}
 }
 
-// failedExpression says that a transition's expression failed: that error
-// replaced the result of the activity (E11).
+// failedExpression reports whether a transition's expression failed: the error then replaced
+// the activity's result (E11).
 func failedExpression(e *journal.Entry) bool {
 	return e.Trouble != nil && e.Trouble.Reason == collation.ReasonExpression
 }
 
-// address resolves the pass: its index is the ordinal − 1, where there are
-// passes (C6).
+// address resolves the pass: where there are passes, the index is the ordinal minus 1 (C6).
 func (f *facts) address() {
 	f.at = f.key
 	if f.inst != nil && (f.inst.Pivot || f.inst.Repeat) && f.after.Ordinal() > 1 {
@@ -174,8 +172,7 @@ func (f *facts) address() {
 	}
 }
 
-// step2 says what the entry's step 2 does, if it has one and the job was not
-// closed before.
+// step2 finds out what step 2 does, if the entry has one and the job was not closed before.
 func (f *facts) step2(e *journal.Entry) {
 	f.seeds = e.Kind == journal.KindLeg1 && f.marks.has(work) && f.preSeeded(e)
 	f.halts = f.marks.has(closed) && (e.Kind == journal.KindInterrupt || haltsOwn(e, f.marks))
@@ -206,15 +203,14 @@ func (f *facts) step2(e *journal.Entry) {
 	}
 }
 
-// haltsOwn tells the Leg1 of an interrupt of its own job (category C) from one
-// of category B that happens to be the last: the latter has a result, or lost
-// it to an expression (1.11).
+// haltsOwn tells the Leg1 of an interrupt of its own job (category C) from a Leg1 of category B
+// that happens to be the last. The latter has a result, or lost it to an expression (1.11).
 func haltsOwn(e *journal.Entry, m marks) bool {
 	return e.Kind == journal.KindLeg1 && m.has(work) && m.has(children) && e.Result == nil && !failedExpression(e)
 }
 
-// preSeeded reports whether a Leg1 counts the first pass of its instance: that
-// of a pass-through hook, which has a result and sends nothing.
+// preSeeded reports whether a Leg1 counts the first pass of its instance: that of a hook that
+// passes through, which has a result and sends nothing.
 func (f *facts) preSeeded(e *journal.Entry) bool {
 	if e.Result == nil && !failedExpression(e) || slices.ContainsFunc(e.Dispatched, func(d journal.Dispatched) bool {
 		return d.Kind == journal.MessageSignal || d.Kind == journal.MessageInterrupt
@@ -228,15 +224,15 @@ func (f *facts) preSeeded(e *journal.Entry) bool {
 	return activityDigits[gLeg2].of(e.Ledger)-activityDigits[gLeg2].of(before) == 1
 }
 
-// elementEnds reports whether the entry is step 2 of a response that ends one
-// element of `each` (1.11).
+// elementEnds reports whether the entry is step 2 of a response that ends one element of `each`
+// (1.11).
 func (f *facts) elementEnds(e *journal.Entry) bool {
 	return e.Kind == journal.KindLeg2 && f.marks.has(children) && !f.marks.has(afterClose) &&
 		f.kind == journal.ResponseTerminal && f.inst != nil && f.inst.Count > 0
 }
 
-// consumes reports whether the entry accepts the signal that ends its hook: the
-// delivery ended the wait, too.
+// consumes reports whether the entry accepts the signal that ends its hook. The delivery of
+// that signal has ended the wait, too.
 func (f *facts) consumes(e *journal.Entry) bool {
 	r := e.Response
 	return e.Kind == journal.KindLeg2 && f.inst != nil && r != nil && r.By == journal.BySignal && r.Kind == journal.ResponseTerminal
@@ -249,7 +245,7 @@ func (f *facts) lastMarker(e *journal.Entry) bool {
 	case journal.KindInterrupt:
 		return f.after.Complete()
 	case journal.KindLeg1:
-		if f.known != nil || e.Receipts() { // categories B and C go on with steps (1.11)
+		if f.known != nil || e.Receipts() { // categories B and C continue with steps (1.11)
 			return f.after.Complete()
 		}
 		return f.marks.has(work)

@@ -9,14 +9,14 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// note keeps what a check cannot prove here; the first note of a check stays.
+// note records what a check cannot prove here; only the first note of a check is kept.
 func (a *auditor) note(c Check, text string) {
 	if a.notes[c] == "" {
 		a.notes[c] = text
 	}
 }
 
-// finish compares the state at the end with the tables and writes the report.
+// finish compares the last state with the tables and writes the report.
 func (a *auditor) finish() *Report {
 	a.endChain()
 	if !a.seen[journal.MainChain] {
@@ -53,8 +53,7 @@ func (a *auditor) finish() *Report {
 	return r
 }
 
-// noEntries judges a job of which nothing was read: only a tombstone may have
-// lost its entries (J7).
+// noEntries judges a job without entries: only a tombstone may have lost them (J7).
 func (a *auditor) noEntries() {
 	a.blinded(journal.MainChain, "the job has no entries here")
 	switch {
@@ -68,8 +67,8 @@ func (a *auditor) noEntries() {
 	}
 }
 
-// missingChains reports chains of effects that are bound or stored, but of
-// which no entry was read (V3).
+// missingChains reports chains of effects that are bound or stored although none of their
+// entries was read (V3).
 func (a *auditor) missingChains() {
 	for _, g := range sortedGUIDs(a.bounds) {
 		if b := a.bounds[g]; b.head.Seq > 0 && !a.seen[g] {
@@ -88,8 +87,8 @@ func (a *auditor) missingChains() {
 	}
 }
 
-// openEnds reports obligations that nothing would ever bring to an end: for
-// each there stands a row, a wait, or a child (V10).
+// openEnds reports obligations that nothing would ever end: each needs a row, a wait or a child
+// (V10).
 func (a *auditor) openEnds() {
 	if a.short != "" {
 		return
@@ -112,8 +111,7 @@ func (a *auditor) openEnds() {
 	}
 }
 
-// overState lists the checks that need the state of the job, with what a blind
-// spot leaves of them.
+// overState lists the checks that need the state of the job: a blind spot leaves them unproved.
 var overState = []Check{V4, V5, V6, V7, V10, V11, V12, V13, V15}
 
 // result gives the outcome of one check.
@@ -151,7 +149,7 @@ func join(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
-// outside says what of a check is told by other journals than this one.
+// outside says which part of a check only other journals could prove.
 func (a *auditor) outside(c Check) string {
 	switch {
 	case c == V10 && a.job.Left+a.underivable > 0:

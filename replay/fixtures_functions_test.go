@@ -31,27 +31,26 @@ func signalled() *replaytest.Journal {
 // timedOut is suspended, up to the end of its wait's bound: 5.
 func timedOut() *replaytest.Journal { return function().Suspend(nap, ok, inv).TimeOut("ok").Journal() }
 
-// invoiced is suspended, up to the outcome of its child: 5; and the end of the
-// function: 6.
+// invoiced is suspended, up to the outcome of its child: 5; then the function's end: 6.
 func invoiced() *replaytest.Journal {
 	return function().Suspend(nap, ok, inv).Outcome("inv", answer(`{"id":"i-1"}`)).Succeed(`{"ok":true}`).Journal()
 }
 
-// moved names something else after its sleep: 4 nap and ok, 5 nap, 6 later alone,
-// 7 later, 8 ok again.
+// moved names other things after its sleep: 4 nap and ok, 5 nap, 6 only later, 7 later, 8 ok
+// again.
 func moved() *replaytest.Journal {
 	return function().Suspend(nap, ok).Wake("nap").Suspend(later).Wake("later").Suspend(ok).Journal()
 }
 
-// running is a function whose signal comes while it runs: 5 nap, 6 ok, 7 a
-// suspension that goes on at once, 8 the end.
+// running is a function whose signal comes while it runs: 5 nap, 6 ok, 7 a suspension that is
+// sent again at once, 8 the end.
 func running() *replaytest.Journal {
 	return function().Suspend(nap, ok).Wake("nap").Deliver("order.ok", "order-42", 200, `{}`).Suspend(later, ok).
 		Succeed(`1`).Journal()
 }
 
-// crossed names a signal no more that was delivered before: 5 nap, 6 later alone, 7
-// the signal, refused.
+// crossed no longer names a signal that was delivered before: 5 nap, 6 only later, 7 the
+// refused signal.
 func crossed() *replaytest.Journal {
 	return function().Suspend(nap, ok).Wake("nap").Send("order.ok", "order-42", 200, `{}`).Suspend(later).Journal()
 }
@@ -83,8 +82,8 @@ func undone() *replaytest.Journal {
 	return booked().Complete("2", "refund", "undo", `null`).Fail(journal.ResponseTerminal, 409, "conflict", "taken", true).Journal()
 }
 
-// doubted is a function whose effect an operator takes back: 4 parked, 5 the
-// operator, 6 the end. Its chain is the start and the result of pay, both again.
+// doubted is a function whose effect an operator voids: 4 parked, 5 the operator, 6 the end.
+// Its chain is the start and the result of pay, both twice.
 func doubted() *replaytest.Journal {
 	return function().Effect("1", "pay", "guarded", `{"id":7}`).
 		Fail(journal.ResponseParked, 500, "confirm", "pay: the provider does not know it", false).

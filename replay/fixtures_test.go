@@ -27,8 +27,8 @@ func refusal(kind journal.ResponseKind) *journal.Response {
 	return &journal.Response{Kind: kind, Code: 503, Error: &journal.Failure{Class: "error", Message: "no luck"}}
 }
 
-// looped is t → p (a pivot) → w, which goes round as often by c, then → x. For
-// two rounds: 3 p; 4, 5 w; 6 c; 7 p again; 8, 9 w; 10 c; 11 p; 12, 13 w; 14 x.
+// looped is t → p (a pivot) → w, which goes round by c as often as told, then → x. For two
+// rounds: 3 p; 4, 5 w; 6 c; 7 p again; 8, 9 w; 10 c; 11 p; 12, 13 w; 14 x.
 func looped(rounds int) *replaytest.Journal {
 	n := 0
 	return replaytest.Honest(replaytest.Options{
@@ -54,9 +54,8 @@ func bent() *replaytest.Journal {
 	})
 }
 
-// listed is t → w, with three elements, two at a time, the second of which fails
-// once: 3 the Leg1; 4 element 0; 5 the failed attempt of element 1; 6 element 2; 7
-// element 1.
+// listed is t → w with three elements, two at a time; the second one fails once. 3 the Leg1; 4
+// element 0; 5 the failed attempt of element 1; 6 element 2; 7 element 1.
 func listed() *replaytest.Journal { return listedUpTo(0) }
 
 // oneListed is listed up to 4.
@@ -76,24 +75,24 @@ func listedUpTo(steps int) *replaytest.Journal {
 	})
 }
 
-// raced is t → h → w, up to the end of h: it sleeps, is bounded, and waits for a
-// signal that tell, beside it, sends. 3 h; 4 tell; 5 the signal.
+// raced is t → h → w, up to the end of h, which sleeps, is bounded, and waits for a signal that
+// tell, beside it, sends. 3 h; 4 tell; 5 the signal.
 func raced() *replaytest.Journal {
 	return replaytest.Honest(replaytest.Options{Flow: build(begin("raced").
 		Hook("h", flow.WaitFor("go", "k1"), flow.Sleep("24h"), flow.Within(48*time.Hour)).Signal("tell", "go", "k1").
 		Worker("w", "work").Transition("t", "h").Transition("t", "tell").Transition("h", "w")), Steps: 5})
 }
 
-// slept is t → h → w, up to the end of h: it sleeps, and waits for a signal that
-// does not come; o, beside it, does so longer. 3 h; 4 o; 5 the timer of h.
+// slept is t → h → w, up to the end of h, which sleeps and waits for a signal that does not
+// come; o, beside it, sleeps and waits longer. 3 h; 4 o; 5 the timer of h.
 func slept() *replaytest.Journal {
 	return replaytest.Honest(replaytest.Options{Flow: build(begin("slept").
 		Hook("h", flow.WaitFor("go", "k1"), flow.Sleep("24h")).Hook("o", flow.WaitFor("go", "k2"), flow.Sleep("48h")).
 		Worker("w", "work").Transition("t", "h").Transition("t", "o").Transition("h", "w")), Steps: 4})
 }
 
-// ticked is t → h, which repeats, → w. 3 h; 4 a pass; 5, 6 w; 7 a pass; 8, 9 w; 10
-// the signal that ends h; 11, 12 w.
+// ticked is t → h → w, where h repeats. 3 h; 4 a pass; 5, 6 w; 7 a pass; 8, 9 w; 10 the signal
+// that ends h; 11, 12 w.
 func ticked() *replaytest.Journal { return tickedUpTo(0) }
 
 // oneTicked is ticked up to 4.
@@ -113,8 +112,8 @@ func tickedUpTo(steps int) *replaytest.Journal {
 	})
 }
 
-// awaiting is t → a, which awaits a child that fails once, and the children: 3 a;
-// 4 the first outcome; 5 the second. In a child, 4 closes.
+// awaiting is t → a, which awaits a child that fails once, with the children: 3 a; 4 the first
+// outcome; 5 the second. In a child, 4 closes.
 func awaiting(steps int) []*replaytest.Journal {
 	n := 0
 	return replaytest.Family(replaytest.Options{
@@ -136,11 +135,11 @@ func awaited() *replaytest.Journal  { return awaiting(0)[0] }
 func retrying() *replaytest.Journal { return awaiting(7)[0] } // up to 4
 func child() *replaytest.Journal    { return awaiting(0)[1] }
 
-// joined is t → f → a, b, c → j, where c is not taken. 4 f, with the skipped
-// arrival; 5 a; 6 b, which arrives; 7 a, which dispatches j; 8, 9 j.
+// joined is t → f → a, b, c → j, where c is not taken. 4 f, with the skipped arrival; 5 a; 6 b,
+// which arrives; 7 a, which dispatches j; 8, 9 j.
 func joined() *replaytest.Journal { return joinedIn("normal") }
 
-// met is joined with every Leg1 that can be folded.
+// met is joined with every possible Leg1 folded.
 func met() *replaytest.Journal { return joinedIn("fold") }
 
 func joinedIn(mode string) *replaytest.Journal {
@@ -150,8 +149,8 @@ func joinedIn(mode string) *replaytest.Journal {
 		Transition("a", "j").Transition("b", "j").Transition("c", "j"))})
 }
 
-// halted is t → w → stop, an interrupt of its own job, beside a hook that waits
-// and a child that has begun. 4 h; 5 the child; 7 stop; 8 the child's outcome.
+// halted is t → w → stop, an interrupt of its own job, beside a hook that waits and a child
+// that has begun. 4 h; 5 the child; 7 stop; 8 the child's outcome.
 func halted() *replaytest.Journal {
 	return replaytest.Honest(replaytest.Options{
 		Flow: build(begin("halted").Worker("w", "work").Interrupt("stop", flow.Reason("enough"), flow.Descend()).
@@ -161,8 +160,8 @@ func halted() *replaytest.Journal {
 	})
 }
 
-// stopping is a job that awaits a child and interrupts it, and the child: 4 is
-// the interrupt there.
+// stopping is a job that awaits a child and interrupts it, and the child, where 4 is the
+// interrupt.
 func stopping() []*replaytest.Journal {
 	return replaytest.Family(replaytest.Options{
 		Flow: build(begin("stopping").Await("a", "child", flow.ChildID("victim")).Hook("h", flow.Sleep("1m")).

@@ -8,8 +8,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// fold moves the state on by one entry. Where an entry contradicts the state,
-// the entry is followed: the laws have reported it before.
+// fold updates the state by one entry. An entry that contradicts the state is followed, too:
+// the laws have reported it before.
 func (j *Job) fold(e *journal.Entry, f facts, hash journal.Digest) {
 	head := journal.Head{Seq: e.Seq, Hash: hash}
 	if !e.Chain.IsZero() {
@@ -34,7 +34,7 @@ func (j *Job) fold(e *journal.Entry, f facts, hash journal.Digest) {
 	}
 }
 
-// foldDigits takes over the ledgers that the entry moved.
+// foldDigits takes over the ledgers that the entry changes.
 func (j *Job) foldDigits(e *journal.Entry, f *facts) {
 	for _, m := range f.moves {
 		j.instance(keyOf(&m)).Ledger = collation.ActivityLedger(m.After)
@@ -51,8 +51,8 @@ func (j *Job) foldDigits(e *journal.Entry, f *facts) {
 	if e.Kind == journal.KindStale {
 		r.Verdict = journal.VerdictStale
 	}
-	// The entry that ends the row removes the receipt, but for that of the close and of
-	// an interrupt.
+	// The entry that ends the row removes the receipt, except that of the close and of an
+	// interrupt.
 	r.gone = !e.Ended.IsZero() && !r.Ledger.Closed() && f.message != journal.MessageInterrupt
 	r.Kind, r.Code, r.By, r.err = f.kind, f.code, f.by, f.err
 	if e.Response != nil {
@@ -67,7 +67,7 @@ func keyOf(m *journal.LedgerMove) collation.InstanceKey {
 	return collation.InstanceKey{Activity: m.Activity, DAD: collation.DAD(m.DAD)}
 }
 
-// ledger is that of an instance as the entries so far left it.
+// ledger is the ledger of an instance after the entries so far.
 func (j *Job) ledger(key collation.InstanceKey) journal.Ledger {
 	if i := j.Instances[key]; i != nil {
 		return journal.Ledger(i.Ledger)
@@ -75,10 +75,9 @@ func (j *Job) ledger(key collation.InstanceKey) journal.Ledger {
 	return 0
 }
 
-// foldResult finds where results stand (J7): a response from its step 1 on, and
-// in its place what the engine made of it in step 2, or the failure of an
-// expression (E11); the created entry's input; what an activity without a
-// response gives.
+// foldResult finds where results are (J7): a response's from its step 1 on, replaced by what
+// the engine makes of it in step 2 or by the error of an expression (E11); the input of the
+// created entry; the output of an activity without a response.
 func (j *Job) foldResult(e *journal.Entry, f *facts) {
 	var r *Receipt
 	if e.Kind == journal.KindLeg2 && !f.start {
@@ -102,8 +101,7 @@ func (j *Job) foldResult(e *journal.Entry, f *facts) {
 	}
 }
 
-// resultKey is where the response of a message stands: that of an element under
-// a name of its own.
+// resultKey is where the response of a message is recorded; an element has a name of its own.
 func (f *facts) resultKey(r *Receipt) collation.InstanceKey {
 	if f.inst == nil || f.inst.Count == 0 {
 		return f.at
@@ -133,9 +131,9 @@ func (j *Job) recorded(key collation.InstanceKey, seq int64, code int, output []
 	}
 }
 
-// foldObligations recounts the open obligations (C13): an instance is one from
-// its dispatch until the message that ends it; a cycle's moves to its pivot; a
-// close takes over the rest.
+// foldObligations recounts the open obligations (C13). An instance is one from its dispatch to
+// the message that ends it. The obligation of a cycle moves to its pivot. A close ends the
+// rest.
 func (j *Job) foldObligations(e *journal.Entry, f *facts) {
 	if e.Kind == journal.KindCreated {
 		j.Obligations[e.GUID] = Obligation{e.Activity, collation.DAD(e.DAD), e.Seq}
@@ -160,8 +158,7 @@ func (j *Job) foldObligations(e *journal.Entry, f *facts) {
 	}
 }
 
-// obligation is the one that the message ends: its own, or that of its
-// instance's Leg1.
+// obligation is the one that the message ends: its own, or that of its instance's Leg1.
 func (f *facts) obligation(e *journal.Entry) journal.GUID {
 	own := f.start || e.Kind == journal.KindLeg1 || f.message == journal.MessageCycle
 	if own || f.inst == nil {
@@ -193,7 +190,7 @@ func (j *Job) foldState(e *journal.Entry, f *facts) {
 	}
 }
 
-// foldEffect follows one effect key (3.1). A result, once there, stays.
+// foldEffect follows one effect key (3.1). An outcome stays, unless an operator voids it.
 func (j *Job) foldEffect(e *journal.Entry) {
 	if e.Effect == nil {
 		return
@@ -222,22 +219,21 @@ func (j *Job) foldEffect(e *journal.Entry) {
 	}
 }
 
-// ClassVoided is the class of the error by which an operator takes a recorded
-// result back, so that the call runs again under the next key (3.3).
+// ClassVoided is the class of the error by which an operator voids a recorded result, so that
+// the call runs again under the next key (3.3).
 const ClassVoided = "voided"
 
-// ClassUndo is the class of the effect that stands for a registered compensation:
-// it is started when it is registered, and completed when it has run (3.5).
+// ClassUndo is the class of the effect that stands for a registered compensation. It starts
+// with the registration, and is completed when the compensation has run (3.5).
 const ClassUndo = "undo"
 
-// voids reports whether the entry takes a recorded result back.
+// voids reports whether the entry voids a recorded result.
 func voids(e *journal.Entry) bool {
 	return e.Kind == journal.KindEffectFailed && e.Effect.Error != nil && e.Effect.Error.Class == ClassVoided
 }
 
-// ResultDigest is the digest by which results of effects are compared (V9):
-// over the canonical result and the error, length-prefixed. No result and no
-// error is zero.
+// ResultDigest is the digest by which results of effects are compared (V9), over the canonical
+// result and the error, length-prefixed. It is zero if there is neither.
 func ResultDigest(result []byte, f *journal.Failure) journal.Digest {
 	if result == nil && f == nil {
 		return journal.Digest{}

@@ -6,8 +6,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// foldAccepted takes away what the accepted message used up: the wait whose
-// signal it brings, the child whose outcome it is.
+// foldAccepted removes what the accepted message used up: the wait whose signal it brings, or
+// the child whose outcome it is.
 func (j *Job) foldAccepted(e *journal.Entry, f *facts) {
 	if f.row != nil && f.row.Kind == journal.MessageOutcome {
 		delete(j.Children, f.row.child.Start())
@@ -30,7 +30,7 @@ func (j *Job) foldAccepted(e *journal.Entry, f *facts) {
 	}
 }
 
-// foldWork keeps what the Leg1 messages of the entry wrote beside rows.
+// foldWork records what the entry's Leg1 messages did besides dispatch rows.
 func (j *Job) foldWork(e *journal.Entry, f *facts) {
 	switch e.Kind {
 	case journal.KindCreated:
@@ -74,9 +74,8 @@ func (j *Job) foldWait(e *journal.Entry, w *journal.Wait) {
 	}
 }
 
-// foldElements inserts the rows that the entry does not list, since their ids
-// follow from the Leg1's (1.11): at most as many as a list may have elements,
-// whatever the entry says.
+// foldElements inserts the rows that the entry does not list, because their ids follow from the
+// Leg1's (1.11). It inserts at most flow.MaxElements, whatever the entry says.
 func (j *Job) foldElements(e *journal.Entry, f *facts, x *journal.Elements) {
 	i := j.instance(f.key)
 	i.Open, i.Count, i.Parallel = x.Count, x.Count, x.Parallel
@@ -115,7 +114,7 @@ func (j *Job) foldRows(e *journal.Entry, f *facts) {
 		}
 	}
 	if f.marks.has(closed) {
-		clear(j.Waits) // delivered ones too, whose wake-ups were cancelled
+		clear(j.Waits) // also delivered ones, whose wake-ups were cancelled
 	}
 }
 
@@ -145,8 +144,8 @@ func (j *Job) foldDispatched(e *journal.Entry, f *facts, d *journal.Dispatched) 
 	j.Rows[d.GUID] = row
 }
 
-// foldChild takes down the start of a child: of a function by its suspension, of
-// an await the first one by a Leg1, a further one by the outcome of a failed one.
+// foldChild records the start of a child: a function orders it by a suspension, an await the
+// first one by its Leg1, and a further one by the outcome of a failed one.
 func (j *Job) foldChild(e *journal.Entry, f *facts, d *journal.Dispatched) {
 	key := f.key
 	if p := j.Pauses[d.GUID]; p != nil {

@@ -27,8 +27,8 @@ func onResolved(change func(w *collation.ResolvedWait)) func(s *replay.Stored) {
 	return func(s *replay.Stored) { edit(s.ResolvedWaits, anyone, change) }
 }
 
-// functionTables change what is stored of functions. In rested a sleep has come;
-// booking has compensations.
+// functionTables change what is stored of functions. In rested a sleep has come; booking has
+// compensations.
 var functionTables = map[string]tableLie{
 	"V13 nothing to wait for": {rested, replay.V13, "stored with 0 things that it waits for, the entries give 3", func(s *replay.Stored) {
 		edit(s.Rows, isRequest, func(r *collation.Row) { r.Pauses = nil })
@@ -70,7 +70,7 @@ var functionTables = map[string]tableLie{
 	}},
 }
 
-// V9, V10, V13: the tables of functions are held against the entries (J1).
+// V9, V10, V13: the tables of functions are compared with the entries (J1).
 func TestCorruptFunctionsFailExactlyTheirCheck(t *testing.T) {
 	t.Parallel()
 	for name, c := range functionTables {
@@ -85,8 +85,8 @@ func TestCorruptFunctionsFailExactlyTheirCheck(t *testing.T) {
 	}
 }
 
-// E13: a request that sleeps although something has come is a lost wake. Only the
-// row tells it from one that was turned past its bound.
+// E13: a request that sleeps although something has come is a lost wake-up. Only the row shows
+// whether it was turned because its bound passed.
 func TestSleepingOnIsFound(t *testing.T) {
 	t.Parallel()
 	j := rested().Lie(func(entries []*journal.Entry) []*journal.Entry {
@@ -98,8 +98,7 @@ func TestSleepingOnIsFound(t *testing.T) {
 	requireClean(t, j, true)
 }
 
-// What is on its way to a function stands in the rows before any entry tells of
-// it.
+// A message on its way to a function has a row before any entry mentions it.
 func TestWakesOnTheirWayAreNoFault(t *testing.T) {
 	t.Parallel()
 	j := suspended()
@@ -114,7 +113,7 @@ func TestWakesOnTheirWayAreNoFault(t *testing.T) {
 	requireOnly(t, j.Verify(true), replay.V10, 0, "must not stand")
 }
 
-// Without the rows of what came, V13 says what it did not look at.
+// Without the rows of resolved waits, V13 says what it did not look at.
 func TestResolvedWaitsThatWereNotRead(t *testing.T) {
 	t.Parallel()
 	j := rested()
@@ -122,8 +121,8 @@ func TestResolvedWaitsThatWereNotRead(t *testing.T) {
 	require.Contains(t, requireClean(t, j, true).Result(replay.V13).Note, "are not in this input")
 }
 
-// The signal that ends a repeating hook is on its way, and a dead letter holds it:
-// it stands in the rows (V13), and a close takes it back.
+// The signal that ends a repeating hook is on its way, and a dead letter holds it: it has a row
+// (V13), and a close cancels it.
 func TestHeldSignalsAreNoFault(t *testing.T) {
 	t.Parallel()
 	signal := journal.GUID{7}

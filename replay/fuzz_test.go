@@ -12,8 +12,8 @@ import (
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
-// bodies are the entries of a journal, one in a line, behind the chain of effects
-// that they are of: no body has a line break.
+// bodies are the entries of a journal, one per line, each after the effect chain that it
+// belongs to. No body has a line break.
 func bodies(j *replaytest.Journal) []byte {
 	var all [][]byte
 	for i := range j.Records {
@@ -26,9 +26,9 @@ func bodies(j *replaytest.Journal) []byte {
 	return bytes.Join(all, []byte("\n"))
 }
 
-// FuzzVerify: entries that anybody wrote, with seqs and hashes that fit, are a
-// journal or a report of what is wrong. Nothing panics, two replays never differ
-// (V14), each violation has its text and none is beyond the entries.
+// FuzzVerify: forged entries with fitting seqs and hashes are a journal, or give a report of
+// what is wrong. Nothing panics, and two replays do not differ (V14). Each violation has a text
+// and an entry that exists.
 func FuzzVerify(f *testing.F) {
 	for n, base := range []func() *replaytest.Journal{twice, raced, joined, suspended, undone} {
 		f.Add(bodies(base()), n%2 == 0)
@@ -53,9 +53,9 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// forged makes a journal of the lines, in the chains that they name, with hashes
-// that fit; nil of too many. With anew what can be decoded is of the journal's job,
-// numbered as it stands and encoded again, so that changes get past the spelling.
+// forged makes a journal of the lines, in the chains that they name, with fitting hashes; nil
+// if there are too many. With anew, entries that can be decoded get the journal's job and are
+// encoded again, so that changes get past the check of the spelling.
 func forged(text []byte, anew bool) *replaytest.Journal {
 	j := &replaytest.Journal{Header: twice().Header}
 	seqs := map[journal.GUID]int64{}

@@ -32,8 +32,8 @@ func requireClean(t require.TestingT, j *replaytest.Journal, tables bool) *repla
 	return r
 }
 
-// Honest journals of random worker trees under random interleavings verify
-// clean, at every point of their history, with their tables and without (2.5).
+// Honest journals of random worker trees under random interleavings verify clean, at every
+// point of their history, with their tables and without (2.5).
 func TestHonestJournalsVerifyClean(t *testing.T) {
 	t.Parallel()
 	for name, mode := range modes {
@@ -55,8 +55,8 @@ func TestHonestJournalsVerifyClean(t *testing.T) {
 	}
 }
 
-// Honest journals of flows with all types of activities, and of the jobs that
-// they start, verify clean, too.
+// Honest journals of flows with all types of activities, and of the jobs that they start,
+// verify clean, too.
 func TestHonestFamiliesVerifyClean(t *testing.T) {
 	t.Parallel()
 	for name, mode := range modes {
@@ -78,7 +78,7 @@ func TestHonestFamiliesVerifyClean(t *testing.T) {
 	}
 }
 
-// C11: however the plans are cut and joined, the state at the end is the same.
+// C11: however plans are cut and joined, the last state is the same.
 func TestModesGiveTheSameLedgers(t *testing.T) {
 	t.Parallel()
 	var first *replaytest.Journal

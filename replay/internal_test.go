@@ -9,8 +9,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// V14: no journal can make an honest fold differ from itself, so the second
-// replay is made to differ here.
+// V14: no journal can make an honest fold differ from itself, so this test makes the second
+// replay differ.
 func TestReplayThatDiffersIsViolated(t *testing.T) {
 	t.Parallel()
 	p := collation.Incept(collation.Inception{Space: "test", Key: "k", Generation: 1, Trigger: "t", Input: []byte(`{}`)}, collation.Mode{})

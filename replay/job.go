@@ -7,9 +7,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Header names the job whose entries are replayed, and what else is known of
-// it before the first entry is read. Space, Job and Generation are bound by
-// every hash (J9).
+// Header names the job to replay, and what else is known before its first entry. Every hash
+// covers Space, Job and Generation (J9).
 type Header struct {
 	Space      string
 	Job        journal.JobID
@@ -24,39 +23,38 @@ type Header struct {
 type Job struct {
 	Header Header
 	Flow   journal.FlowRef
-	Parent *journal.Parent // the await, or the durable function, that started the job; nil for none
-	From   *journal.From   // what the job resumes; nil for nothing
-	Next   journal.JobID   // the job that resumes this one; zero for none
+	Parent *journal.Parent // the await, or the durable function, that started the job; nil: none
+	From   *journal.From   // what the job resumes; nil: nothing
+	Next   journal.JobID   // the job that resumes this one; zero: none
 	State  journal.JobState
-	// Semaphore is the count of open obligations as the entries moved it;
-	// Obligations lists them, recounted from what was dispatched and ended, by the
-	// message that made each: a start, a Leg1, or a cycle's (C13).
+	// Semaphore is the number of open obligations by the entries. Obligations has them as
+	// recounted from dispatches and ends, by the message that made each: a start, a Leg1, a
+	// cycle's (C13).
 	Semaphore   int64
 	Obligations map[journal.GUID]Obligation
-	// At is the last entry of the main chain that was applied; Chains has the
-	// same for the chains of effects, by request.
+	// At is the last applied entry of the main chain; Chains has the same for the effect chains,
+	// by request.
 	At     journal.Head
 	Chains map[journal.GUID]journal.Head
 
 	Instances map[collation.InstanceKey]*Instance
-	// Passes are the results that do not stand with their instance: those of
-	// passes with an index over 0, at their resolved address (C6), and of elements,
-	// under the name activity[index].
+	// Passes are the results that are not recorded with their instance: those of passes with an
+	// index over 0, at their resolved address (C6), and of elements, under activity[index].
 	Passes   map[collation.InstanceKey]*Recorded
 	Receipts map[journal.GUID]*Receipt
 	Rows     map[journal.GUID]*Row   // open ones of this job only
 	Waits    map[journal.GUID]*Wait  // open ones only
-	Children map[journal.GUID]*Child // started, and not answered yet; by their start
-	Signals  map[Consumed]int64      // signals that waits consumed, and the entry that did
-	// Pauses are what durable functions wait and waited for, by their wake-up, their
-	// wait, or the start of their child (E12).
+	Children map[journal.GUID]*Child // started and not answered yet; by the GUID of their start
+	Signals  map[Consumed]int64      // consumed signals, and the entry that consumed each
+	// Pauses are what durable functions wait or waited for (E12), by the GUID of the wake-up,
+	// the wait, or the child's start.
 	Pauses map[journal.GUID]*Pause
-	// Undos are the requests whose compensations a job was ordered for, and the
-	// entry that did (3.5).
+	// Undos are the requests for which a job with compensations was ordered, and the entry that
+	// ordered it (3.5).
 	Undos   map[journal.GUID]int64
 	Effects map[journal.Digest]*Effect
-	// Left counts the messages that were sent to other jobs and to waits: what
-	// became of them is not told by this journal.
+	// Left counts the messages sent to other jobs and to waits. This journal does not tell what
+	// became of them.
 	Left int
 
 	Started  int64 // database time, µs
@@ -67,7 +65,7 @@ type Job struct {
 	Close    Outcome
 
 	outputs bool
-	wakers  map[journal.GUID]journal.GUID // the pause that a message wakes
+	wakers  map[journal.GUID]journal.GUID // which pause a message wakes
 }
 
 // Outcome is how a job ended.
@@ -79,8 +77,7 @@ type Outcome struct {
 // Option changes what a Job keeps.
 type Option func(*Job)
 
-// KeepOutputs keeps the output of every result, canonical. Memory then grows
-// with them.
+// KeepOutputs keeps the canonical output of every result. Memory then grows with the outputs.
 func KeepOutputs(j *Job) { j.outputs = true }
 
 // New begins the replay of a job, before its first entry.
@@ -107,10 +104,9 @@ func New(h Header, options ...Option) *Job {
 	return j
 }
 
-// Apply folds the next entry of its chain; the main chain may be interleaved
-// with chains of effects in any way. It trusts hashes and digits, which Verify
-// checks; it refuses a body that it cannot read, an entry of another job, and a
-// seq that is not the next.
+// Apply folds the next entry of its chain; entries of the main chain and of effect chains may
+// be mixed in any order. It trusts hashes and digits, which Verify checks. It refuses a body
+// that it cannot read, an entry of another job, and a seq that is not the next.
 func (j *Job) Apply(rec journal.Record) error {
 	if rec.Job.IsZero() {
 		rec.Job = j.Header.Job
@@ -131,7 +127,7 @@ func (j *Job) Apply(rec journal.Record) error {
 	return nil
 }
 
-// instance returns the instance of the key, making it if it is new.
+// instance returns the instance of the key, and makes it if it is new.
 func (j *Job) instance(key collation.InstanceKey) *Instance {
 	i := j.Instances[key]
 	if i == nil {

@@ -98,8 +98,8 @@ func TestEffectsAreRebuilt(t *testing.T) {
 	}
 }
 
-// V14: the digest is that of the state, not of the way to it: chains in another
-// order give the same, any other entry gives another.
+// V14: the digest is that of the state, not of the way to it. Chains in another order give the
+// same digest; any other entry gives another.
 func TestDigest(t *testing.T) {
 	t.Parallel()
 	j := replaytest.Honest(replaytest.Options{
@@ -139,7 +139,7 @@ func TestApplyRefuses(t *testing.T) {
 	require.ErrorContains(t, foreign.Apply(j.Records[0]), "does not follow")
 }
 
-// Entries that cannot be read are no verdict.
+// A read error gives no verdict.
 func TestVerifyReadError(t *testing.T) {
 	t.Parallel()
 	j := plain()
@@ -152,8 +152,8 @@ func TestVerifyReadError(t *testing.T) {
 	require.ErrorContains(t, err, "after entry 1")
 }
 
-// J7: of an expired job only the tombstone is left: nothing is proved, nothing
-// is violated. An open job without entries is.
+// J7: of an expired job only the tombstone is left: nothing is proved and nothing is violated.
+// For an open job without entries something is.
 func TestTombstone(t *testing.T) {
 	t.Parallel()
 	j := plain()
@@ -186,9 +186,9 @@ func TestMissingTasksAreOpen(t *testing.T) {
 	require.Zero(t, requireClean(t, j, true).OpenCount)
 }
 
-// A stale message leaves a receipt of value 0 and ends its row, after the close
-// too (1.7): here an interrupt that was held, and that somebody released after the close.
-// One of which the journal did not tell leaves no entry (W12).
+// A stale message leaves a receipt of value 0 and ends its row, also after the close (1.7).
+// Here it is an interrupt that was held, and that somebody released after the close. One that
+// the journal did not mention leaves no entry (W12).
 func TestStale(t *testing.T) {
 	t.Parallel()
 	interrupt := journal.GUID{5}
@@ -226,8 +226,8 @@ func TestStale(t *testing.T) {
 	requireOnly(t, build(false, func(*journal.Entry) {}).Verify(false), replay.V10, 9, "it has no row")
 }
 
-// failing is a job that fails while the request of another branch is open: the
-// close cancels it (C15).
+// failing is a job that fails while the request of another branch is open; the close cancels
+// that request (C15).
 func failing() *replaytest.Journal {
 	return replaytest.Honest(replaytest.Options{
 		Activities: 2, // both children of t
@@ -237,7 +237,7 @@ func failing() *replaytest.Journal {
 	})
 }
 
-// C15: a close by failure takes over what is open, all of it, once.
+// C15: a close by failure ends everything that is open, once.
 func TestCloseByFailure(t *testing.T) {
 	t.Parallel()
 	j := failing()
@@ -261,8 +261,8 @@ func TestCloseByFailure(t *testing.T) {
 	requireOnly(t, closing(func(e *journal.Entry) { *e.Semaphore, e.Abandoned = -1, 2 }), replay.V6, last, "negative")
 }
 
-// held is a worker whose effect is parked, then retried by an operator: 4 the
-// parked response, 5 the operator.
+// held is a worker whose effect is parked and then retried by an operator: 4 the parked
+// response, 5 the operator.
 func held() *replaytest.Journal {
 	n := 0
 	return replaytest.Honest(replaytest.Options{
@@ -276,7 +276,7 @@ func held() *replaytest.Journal {
 	})
 }
 
-// V10, V11: what a person does to a row is held to it (E10).
+// V10, V11: an operator's entry must fit the row that it changes (E10).
 func TestOperatorLies(t *testing.T) {
 	t.Parallel()
 	r := requireClean(t, held(), true)

@@ -8,8 +8,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// link checks a record's place and hash (V1, V2). It reports whether the
-// record is the next of its chain, or begins one.
+// link checks a record's place and hash (V1, V2). It reports whether the record is later than
+// those read of its chain.
 func (a *auditor) link(rec journal.Record) bool {
 	if !a.cursor.begun || rec.Chain != a.cursor.chain {
 		a.begin(rec.Chain)
@@ -27,7 +27,7 @@ func (a *auditor) link(rec journal.Record) bool {
 	} else if want := journal.Next(c.hash, rec.Body); want != rec.Hash {
 		a.report(V2, rec.Chain, rec.Seq, "the hash of entry %d is %s, its body and predecessor give %s", rec.Seq, rec.Hash, want)
 	}
-	// Going on from the stored hash keeps one broken entry one violation.
+	// Continuing from the stored hash makes one broken entry one violation.
 	c.seq, c.hash = rec.Seq, rec.Hash
 	if b, ok := a.bounds[rec.Chain]; ok && b.head.Seq == rec.Seq && b.head.Hash != rec.Hash {
 		a.report(V3, rec.Chain, rec.Seq, "entry %d of the main chain binds the head %s here, the hash is %s", b.seq, b.head.Hash, rec.Hash)
@@ -48,8 +48,7 @@ func (a *auditor) begin(chain journal.GUID) {
 	}
 }
 
-// endChain compares the chain that ends here with the heads that are known of
-// it (V3).
+// endChain compares the chain that ends here with its known heads (V3).
 func (a *auditor) endChain() {
 	c := a.cursor
 	if !c.begun {
@@ -86,10 +85,9 @@ func (a *auditor) headReached(c cursor) {
 	}
 }
 
-// identity checks that a record is one of the job (V1). What space, job, generation
-// and chain an entry belongs to, and which it is there, its hash says (V2): it is
-// made over them and all that comes before it (J9). The first entry says it in
-// words, too.
+// identity checks that a record belongs to the job (V1). The hash of an entry covers its space,
+// job, generation, chain and seq, and all entries before it (J9), so V2 checks those. The first
+// entry also names them.
 func (a *auditor) identity(rec journal.Record, e *journal.Entry) bool {
 	h := &a.h
 	switch {
@@ -109,8 +107,8 @@ func (a *auditor) identity(rec journal.Record, e *journal.Entry) bool {
 	return true
 }
 
-// created checks what the first entry says of the whole job (V1), and that the
-// id is that of its key, or of the child that its parent started (V11).
+// created checks what the first entry says of the whole job (V1), and that the job's id is that
+// of its key, or of a child of its parent (V11).
 func (a *auditor) created(e *journal.Entry) {
 	if a.h.Key != "" && e.Key != a.h.Key {
 		a.at(V1, e, "the job's key is %q, the stored one %q", e.Key, a.h.Key)
@@ -129,10 +127,9 @@ func (a *auditor) created(e *journal.Entry) {
 	}
 }
 
-// bornOf checks that the job's id is that of a child of its parent (V11): of an
-// await in its turn, or of a durable function, under a name that only its parent's
-// journal tells; or that of the job that runs the compensations of one, for which
-// nobody waits.
+// bornOf checks that the job's id is that of a child of its parent (V11): of an await in the
+// given turn; of a durable function, under a name that only the parent's journal tells; or of
+// the job that runs the function's compensations, for which nobody waits.
 func (a *auditor) bornOf(e *journal.Entry, p *journal.Parent) {
 	id := journal.DeriveChild(p.Leg1, p.Turn)
 	switch {
@@ -170,8 +167,8 @@ func set[T comparable](list ...T) map[T]bool {
 	return m
 }
 
-// vocabulary holds the entry to the words of its format version (V16); Decode
-// has seen to kind, version and fields.
+// vocabulary checks that the entry uses only words of its format version (V16). Decode has
+// checked kind, version and fields.
 func (a *auditor) vocabulary(e *journal.Entry) {
 	last := marks(0)
 	for _, m := range e.Marks {

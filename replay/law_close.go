@@ -8,8 +8,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// closeLaw checks the snapshot and the completion tasks (V7, C14): a job closes
-// once, when its semaphore is 0, and its tasks run once, by its closer.
+// closeLaw checks the close and the completion tasks (V7, C14): a job closes once, when its
+// semaphore is 0, and its tasks run once, by the message that closed it.
 func (a *auditor) closeLaw(e *journal.Entry, f *facts) {
 	open := a.job.ClosedAt == 0
 	if f.marks.has(closed) {
@@ -41,15 +41,14 @@ func (a *auditor) closeLaw(e *journal.Entry, f *facts) {
 	}
 }
 
-// endsAs reports whether the job ended as its closing message lets it (E11,
-// C15): a success completes it; what fails it is an error that no transition
-// took, or an expression that failed; only an interrupt interrupts it, or
-// completes it before its time.
+// endsAs reports whether the job ended as its closing message allows (E11, C15). A success
+// completes it. An error that no transition took fails it, and so does a failed expression.
+// Only an interrupt interrupts it, or completes it early.
 func endsAs(e *journal.Entry, f *facts) bool {
 	c := e.Close
 	switch c.State {
 	case journal.JobCompleted:
-		success := f.start || f.halts || f.code == collation.CodeOK || f.late // a transition may have taken its error and dispatched nothing (1.10)
+		success := f.start || f.halts || f.code == collation.CodeOK || f.late // late: its error may be taken (1.10)
 		return success && c.Code == collation.CodeOK && c.Error == nil
 	case journal.JobFailed:
 		return failsAs(e, f)
@@ -59,8 +58,8 @@ func endsAs(e *journal.Entry, f *facts) bool {
 	return false
 }
 
-// failsAs reports whether the job failed with the error that its closing message
-// brought, or with that of its output's expression.
+// failsAs reports whether the job failed with the error that its closing message brought, or
+// with that of its output's expression.
 func failsAs(e *journal.Entry, f *facts) bool {
 	c := e.Close
 	if c.Error == nil || c.Code < 400 {
@@ -70,7 +69,7 @@ func failsAs(e *journal.Entry, f *facts) bool {
 	switch {
 	case f.start && e.Trouble == nil, f.halts, f.code == collation.CodeOK:
 		return spoiled
-	case spoiled && f.late: // its error was taken, and nothing dispatched
+	case spoiled && f.late: // its error was taken, and nothing was dispatched
 		return true
 	}
 	want := f.err
@@ -111,8 +110,7 @@ func (a *auditor) tasksLaw(e *journal.Entry, f *facts) {
 	}
 }
 
-// afterLaw checks that nothing goes on behind the closing entry but what may
-// (V15, C15).
+// afterLaw checks that after the closing entry only what may follow does follow (V15, C15).
 func (a *auditor) afterLaw(e *journal.Entry, f *facts) {
 	if a.job.ClosedAt == 0 {
 		if f.marks.has(afterClose) {
@@ -136,9 +134,9 @@ func (a *auditor) afterLaw(e *journal.Entry, f *facts) {
 	}
 }
 
-// closeTookAll checks that a close leaves no row that was an obligation of the
-// job, the closer's own excepted (C15, V10), and, where the job completes, wakes of
-// functions that ended before they were handled.
+// closeTookAll checks that a close leaves no row that is an obligation of the job (C15, V10).
+// Exceptions are the closer's own row and, if the job completes, wake-ups for functions that
+// ended before them.
 func (a *auditor) closeTookAll(e *journal.Entry, f *facts) {
 	for _, g := range sortedGUIDs(a.job.Rows) {
 		row := a.job.Rows[g]
@@ -155,22 +153,22 @@ func (a *auditor) closeTookAll(e *journal.Entry, f *facts) {
 	}
 }
 
-// completes reports whether the entry closes the job since nothing is left to do:
-// nothing is cancelled then.
+// completes reports whether the entry closes the job because nothing is left to do; then
+// nothing is cancelled.
 func completes(e *journal.Entry, f *facts) bool {
 	return !f.halts && e.Close != nil && e.Close.State == journal.JobCompleted
 }
 
-// delivered reports whether the row is that of a signal to the wait, as a dead
-// dead letter told of it.
+// delivered reports whether the row is a signal's delivery to the wait, known from a dead
+// letter.
 func (a *auditor) delivered(g journal.GUID, w *Wait) bool {
 	row := a.job.Rows[g]
 	return row != nil && row.Outside && row.Kind == journal.MessageWakeUp && row.key() == w.key()
 }
 
-// closeWaits checks that a close ends every wait (V13, C15): it is cancelled,
-// or the closing message consumed it. Of a repeating hook that is about to end,
-// only the wake-up is left, whose id cannot be derived from this journal.
+// closeWaits checks that a close ends every wait (V13, C15): it is cancelled, or the closing
+// message consumed it. If a repeating hook was about to end, only the wake-up is left, and its
+// id cannot be derived from this journal.
 func (a *auditor) closeWaits(e *journal.Entry, f *facts) {
 	if len(a.job.Waits) == 0 {
 		return

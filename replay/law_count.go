@@ -5,10 +5,10 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// semaphoreLaw checks the semaphore (V6, C13): it is what the entries so far left,
-// moved by N − 1 by a message that ends its activity or makes a pass of a pivot,
-// by N by any other, taken to 0 with what is abandoned by a close, never
-// negative. After the entry, settled compares it with the obligations recounted.
+// semaphoreLaw checks the semaphore (V6, C13). It starts from the value of the entries so far.
+// A message that ends an obligation moves it by N − 1, any other by N; a close also subtracts
+// what it abandons. It is never negative. After the entry, settled compares it with the
+// recount.
 func (a *auditor) semaphoreLaw(e *journal.Entry, f *facts) {
 	s := e.Semaphore
 	moves := f.marks.has(children) || e.Kind == journal.KindCreated
@@ -41,8 +41,8 @@ func (a *auditor) semaphoreLaw(e *journal.Entry, f *facts) {
 	}
 }
 
-// openLaw checks the open elements of `each` (V6, 1.11): written by the Leg1,
-// one less with each element's ending response in its step 2.
+// openLaw checks the number of open elements of `each` (V6, 1.11): the Leg1 writes it, and step
+// 2 of each element's last response lowers it by one.
 func (a *auditor) openLaw(e *journal.Entry, f *facts) {
 	o, x := e.Open, e.Elements
 	if x != nil {

@@ -2,8 +2,7 @@ package replay
 
 import "github.com/quipu-journal/quipu/journal"
 
-// effect judges an entry of a chain of effects by the state before it (V8,
-// V10, V12).
+// effect judges an entry of an effect chain by the state before it (V8, V10, V12).
 func (a *auditor) effect(e *journal.Entry) {
 	switch e.Kind {
 	case journal.KindEffectStarted, journal.KindEffectCompleted, journal.KindEffectFailed:
@@ -22,8 +21,8 @@ func (a *auditor) effect(e *journal.Entry) {
 	a.effectInTurn(e)
 }
 
-// bare reports whether an entry of an effect does nothing else: beside it there is
-// the place of its request, and the row that it released (E4).
+// bare reports whether an effect's entry does nothing else. It may have the activity and
+// address of its request, and the row that it released (E4).
 func bare(e *journal.Entry) bool {
 	return len(e.Marks)+len(e.Joins)+len(e.Dispatched)+len(e.Waits)+len(e.Cancelled)+len(e.CancelledByClose)+e.Abandoned == 0 &&
 		e.Ledger == 0 && e.Receipt == 0 && e.Ended.IsZero() && e.Semaphore == nil && e.Open == nil && e.Elements == nil && e.Response == nil && e.Result == nil && e.Close == nil &&
@@ -57,10 +56,10 @@ func (a *auditor) effectOnce(e *journal.Entry) {
 	}
 }
 
-// needsStart are the classes of effects whose end has a start before it.
+// needsStart are the classes of effects that have a start entry before their end.
 var needsStart = set("idempotent", "guarded", ClassUndo)
 
-// place is that of a call in a durable function.
+// place is a call's place in a durable function.
 type place struct {
 	request  journal.GUID
 	position string
@@ -78,9 +77,9 @@ func (a *auditor) placeLaw(e *journal.Entry, x *journal.Effect) {
 	a.calls[at] = x.Name
 }
 
-// effectInTurn checks an effect against its request (V12, J8): of a turn that
-// the request had, and late behind the head that its terminal response bound.
-// Before it, late marks the end of an effect whose holder was taken over.
+// effectInTurn checks an effect against its request (V12, J8). The request must have had the
+// turn, and behind the head that its terminal response bound the entry must be late. Before
+// that head, late marks the end of an effect whose holder was replaced.
 func (a *auditor) effectInTurn(e *journal.Entry) {
 	x := e.Effect
 	row, gone := a.job.Rows[e.Chain], a.gone[e.Chain]
@@ -112,7 +111,7 @@ type judgement struct {
 	retry   bool
 }
 
-// judge takes down what the operator's entry says of an effect.
+// judge records what an operator's entry says of an effect.
 func (a *auditor) judge(e *journal.Entry) {
 	x := e.Effect
 	if x == nil || e.Operator == nil || len(e.Updated) == 0 {
@@ -127,11 +126,10 @@ func (a *auditor) judge(e *journal.Entry) {
 	}
 }
 
-// actionRetry is the action by which an operator lets an effect run again.
+// actionRetry is the operator's action that lets an effect run again.
 const actionRetry = "retry"
 
-// judgedLaw checks that what an operator said of an effect is of one that the
-// request has (V8).
+// judgedLaw checks that operators spoke of effects that the request has (V8).
 func (a *auditor) judgedLaw() {
 	for _, key := range sortedDigests(a.judged) {
 		j := a.judged[key]

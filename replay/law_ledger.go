@@ -7,11 +7,10 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// ledgerLaw checks the activity ledgers that the entry moves (V4): each is the one
-// that the entries so far left, every digit group grown by what the entry's marks
-// stand for and by nothing else (C1, C3, C4), and what they stand for has moved. A
-// ledger that was moved from another value than the one before it is another one
-// now, too.
+// ledgerLaw checks the activity ledgers that the entry changes (V4). Every digit group must
+// grow, from the value of the entries so far, by exactly what the entry's marks stand for (C1,
+// C3, C4), and what they stand for must have moved. A change that began from another value
+// shows as another result.
 func (a *auditor) ledgerLaw(e *journal.Entry, f *facts) {
 	own := false
 	for i := range f.moves {
@@ -43,7 +42,7 @@ func (a *auditor) ledgerLaw(e *journal.Entry, f *facts) {
 	}
 }
 
-// lawfulGrowth is the growth that the entry allows to one instance.
+// lawfulGrowth is the growth that the entry allows for one instance.
 func (a *auditor) lawfulGrowth(e *journal.Entry, f *facts, key collation.InstanceKey, got growth) growth {
 	if key == f.key {
 		return ownGrowth(e, f)
@@ -53,8 +52,8 @@ func (a *auditor) lawfulGrowth(e *journal.Entry, f *facts, key collation.Instanc
 		want[gLeg1], want[gComplete] = 1, 1
 	}
 	if f.decides && got[gArrivals] > 0 {
-		// Arrivals at a join: as many as transitions lead to it from here; position
-		// 5 is set by the first one that is taken (1.10).
+		// At a join as many arrivals as transitions lead to it from here; the first taken one
+		// sets position 5 (1.10).
 		want[gArrivals], want[gTaken] = got[gArrivals], min(max(got[gTaken], 0), 1)
 	}
 	return want
@@ -68,7 +67,7 @@ func ownGrowth(e *journal.Entry, f *facts) growth {
 		return activityDigits.growth(0, journal.Ledger(collation.TriggerBorn))
 	case e.Kind == journal.KindLeg1:
 		g[gLeg1], g[gComplete] = f.marks.one(entered), f.marks.one(work)
-		if f.seeds { // a pivot's Leg1 completes with the first of its passes (1.11)
+		if f.seeds { // a pivot's Leg1 counts the first pass (1.11)
 			g[gLeg2] = 1
 		}
 	case e.Kind == journal.KindLeg2 && !f.start:
@@ -80,17 +79,15 @@ func ownGrowth(e *journal.Entry, f *facts) growth {
 	return g
 }
 
-// foldsInto reports whether the entry takes the Leg1 of this instance into
-// itself (C11).
+// foldsInto reports whether the Leg1 of the instance is folded into the entry (C11).
 func foldsInto(e *journal.Entry, key collation.InstanceKey) bool {
 	return slices.ContainsFunc(e.Dispatched, func(d journal.Dispatched) bool {
 		return d.Folded != 0 && d.Kind == journal.MessageLeg1 && d.Activity == key.Activity && collation.DAD(d.DAD) == key.DAD
 	})
 }
 
-// ordinalLaw checks that the accepted Leg2 messages of an instance carry the
-// ordinals 1…n, each once, in order (V5, C6). A pre-seed, and a trigger's birth,
-// take the first.
+// ordinalLaw checks that the accepted Leg2 messages of an instance have the ordinals 1…n, each
+// once, in order (V5, C6). A pre-seed takes the first one, and so does a trigger's inception.
 func (a *auditor) ordinalLaw(e *journal.Entry, f *facts) {
 	ordinal := f.after.Ordinal()
 	switch {

@@ -5,10 +5,9 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// originLaw checks that every message's id derives from what caused it (V11,
-// C8): each message of the job then has its origin in the entry that dispatched
-// it; the start in the job's key, or its parent; a signal's wake-up in the wait;
-// an outcome in the child that was started. An interrupt comes from anywhere.
+// originLaw checks that every message's id derives from its cause (V11, C8). So each message
+// has its origin in the entry that dispatched it, the start in the job's key or parent, a
+// signal's wake-up in the wait, an outcome in the child. An interrupt may come from anywhere.
 func (a *auditor) originLaw(e *journal.Entry, f *facts) {
 	for i := range e.Dispatched {
 		a.dispatchLaw(e, f, &e.Dispatched[i])
@@ -44,15 +43,15 @@ func (a *auditor) originLaw(e *journal.Entry, f *facts) {
 	}
 }
 
-// messageLaw checks the id of the message that the entry handles, where it was
-// not derived with its dispatch.
+// messageLaw checks the id of the message that the entry handles, if it was not checked at its
+// dispatch.
 func (a *auditor) messageLaw(e *journal.Entry, f *facts) {
 	r, row := e.Response, f.row
 	if r != nil && r.Element != 0 && (r.Request.IsZero() || f.wakes(e)) {
 		a.at(V11, e, "the response is that of element %d, but answers no request", r.Element)
 	}
 	switch {
-	case f.wakes(e): // for pauseLaw
+	case f.wakes(e): // pauseLaw checks it
 	case r != nil && !r.Request.IsZero():
 		if want := journal.DeriveResponse(r.Request, r.Turn); e.GUID != want {
 			a.at(V11, e, "the response to turn %d of request %s has id %s, not %s", r.Turn, r.Request, want, e.GUID)
@@ -76,7 +75,7 @@ func (a *auditor) messageLaw(e *journal.Entry, f *facts) {
 	}
 }
 
-// actedOn checks that an entry which acts on a row says its address.
+// actedOn checks that an entry that acts on a row names the row's address.
 func (a *auditor) actedOn(e *journal.Entry) {
 	for i := range e.Updated {
 		g := e.Updated[i].GUID
@@ -87,8 +86,8 @@ func (a *auditor) actedOn(e *journal.Entry) {
 	}
 }
 
-// operatorLaw checks that an operator's entry says who acted, on which row: its
-// id derives from that, and from how often the row was acted on (E10).
+// operatorLaw checks that an operator's entry says who acted, on which row. Its id derives from
+// the row, the action, and how often the row was acted on (E10).
 func (a *auditor) operatorLaw(e *journal.Entry) {
 	if e.Operator == nil {
 		a.at(V11, e, "an operator's entry does not say who did what")
@@ -108,14 +107,14 @@ func (a *auditor) operatorLaw(e *journal.Entry) {
 	}
 }
 
-// maxLetters is by how much the count of what was done to a row may be ahead of
-// the entries: one action may end several dead letters.
+// maxLetters bounds how far the number of actions on a row may be ahead of the entries: one
+// action may end several dead letters.
 const maxLetters = 64
 
-// outcomeLaw checks that an outcome is that of a child which its await started.
+// outcomeLaw checks that an outcome is that of a child that its await started.
 func (a *auditor) outcomeLaw(e *journal.Entry, f *facts) {
 	if f.inst == nil {
-		return // its row is that of another instance
+		return // the row belongs to another instance
 	}
 	child, turn := f.inst.outcome(e.GUID)
 	switch {
@@ -152,15 +151,13 @@ func (a *auditor) dispatchLaw(e *journal.Entry, f *facts, d *journal.Dispatched)
 	}
 }
 
-// leavesJob says which messages are always addressed to another job, or to a
-// wait.
+// leavesJob reports whether messages of the kind always go to another job or to a wait.
 func leavesJob(k journal.MessageKind) bool {
 	return k == journal.MessageSignal || k == journal.MessageInterrupt || k == journal.MessageOutcome
 }
 
-// leg1Law checks the Leg1 of a successor: of a join, by an entry that arrives
-// there, once an arrival was taken; of any other, at the address of the pass,
-// one segment deeper (1.9, 1.10).
+// leg1Law checks the Leg1 of a successor (1.9, 1.10). That of a join comes from an entry that
+// arrives there, once an arrival was taken. Any other is one segment below the pass's address.
 func (a *auditor) leg1Law(e *journal.Entry, f *facts, d *journal.Dispatched) {
 	dad := collation.DAD(d.DAD)
 	joins, taken := false, false
@@ -192,13 +189,13 @@ func (a *auditor) leg1Law(e *journal.Entry, f *facts, d *journal.Dispatched) {
 	}
 }
 
-// below reports whether dad is one segment 0 below some prefix of the address.
+// below reports whether dad is a prefix of at plus one segment 0.
 func below(dad, at collation.DAD) bool {
 	n := dad.Depth() - 1
 	return n >= 1 && n <= at.Depth() && at.Prefix(n).Child() == dad
 }
 
-// derives checks the id of a dispatched message that is no Leg1.
+// derives checks the id of a dispatched message other than a Leg1.
 func (a *auditor) derives(e *journal.Entry, f *facts, d *journal.Dispatched) bool {
 	own := func(match func(leg1 journal.GUID) bool) bool {
 		key, ok := sender(e, match)
@@ -230,10 +227,9 @@ func (a *auditor) derives(e *journal.Entry, f *facts, d *journal.Dispatched) boo
 	return false
 }
 
-// startDerives checks the start of this job by its first entry, of a child by
-// the Leg1 of its await, or, after a failed one, by the outcome of that, of a
-// function's child by a suspension that names it, and of a job for compensations
-// by what ends their function.
+// startDerives checks a start. This job's is in its first entry. A child's comes from the Leg1
+// of its await, from the outcome of a failed child before it, or from a suspension that names
+// it. The start of a job with compensations comes from what ends their function.
 func (a *auditor) startDerives(e *journal.Entry, f *facts, d *journal.Dispatched) bool {
 	switch {
 	case e.Kind == journal.KindCreated:

@@ -6,10 +6,9 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// pauseLaw checks what durable functions wait for (V13, E12, E13): a suspension
-// names it, each thing once; what does not stand is registered by it, what it
-// names no more is taken back; a wake ends something that is named, once, and
-// takes its rival back.
+// pauseLaw checks what durable functions wait for (V13, E12, E13). A suspension names each
+// thing once, registers what is new, and cancels what it no longer names. A wake-up ends a
+// thing that is named, once, and cancels its rival.
 func (a *auditor) pauseLaw(e *journal.Entry, f *facts) {
 	if r := e.Response; r != nil {
 		a.pauseWords(e, f, r)
@@ -25,7 +24,7 @@ func (a *auditor) pauseLaw(e *journal.Entry, f *facts) {
 	a.droppedLaw(e, f)
 }
 
-// pauseWords checks that a response says of pauses what its kind says.
+// pauseWords checks that a response mentions pauses as its kind requires.
 func (a *auditor) pauseWords(e *journal.Entry, f *facts, r *journal.Response) {
 	if suspends := r.Kind == journal.ResponseSuspended; suspends != (len(r.Pauses) > 0) {
 		a.at(V13, e, "a response of kind %s names %d things that it waits for", r.Kind, len(r.Pauses))
@@ -68,8 +67,8 @@ func (a *auditor) suspensionLaw(e *journal.Entry, f *facts) {
 	}
 }
 
-// registeredLaw checks that a pause that did not stand is registered as it is
-// named, with its time from then on.
+// registeredLaw checks that a new pause is registered as it is named, with its time from this
+// entry on.
 func (a *auditor) registeredLaw(e *journal.Entry, n *namedPause) {
 	missing := func(what string) {
 		a.at(V13, e, "the function waits for %s %q, but no %s is registered", n.Kind, n.Name, what)
@@ -109,9 +108,8 @@ func (a *auditor) registeredLaw(e *journal.Entry, n *namedPause) {
 	}
 }
 
-// registeredPast reports whether a job that resumes another lets the pause come at once,
-// since it has come in an earlier generation: its wake then says which entry it is a copy
-// of.
+// registeredPast reports whether a resuming job lets the pause come at once, because it came in
+// an earlier generation. Its wake-up then names the entry that it copies.
 func (a *auditor) registeredPast(e *journal.Entry, n *namedPause) bool {
 	i := slices.IndexFunc(e.Dispatched, func(d journal.Dispatched) bool {
 		return d.GUID == n.id && d.Kind == journal.MessageWakeUp && d.At == e.Time
@@ -123,8 +121,8 @@ func (a *auditor) registeredPast(e *journal.Entry, n *namedPause) bool {
 	return true
 }
 
-// wakeLaw checks the entry that accepts a wake: of a pause that the function
-// waits for, by what may end it, and once (P15).
+// wakeLaw checks the entry that accepts a wake-up: the function waits for the pause, the
+// message may end it, and it does so once (P15).
 func (a *auditor) wakeLaw(e *journal.Entry, f *facts) {
 	r := e.Response
 	g, p := a.job.woken(e.GUID)
@@ -157,8 +155,8 @@ func (a *auditor) wakeLaw(e *journal.Entry, f *facts) {
 	}
 }
 
-// refusedLaw checks that no wake is lost (E13): what the function waits for is
-// refused only where it is the bound of a wait whose signal was first.
+// refusedLaw checks that no wake-up is lost (E13). One that the function waits for may be
+// refused only if it is the bound of a wait whose signal was first.
 func (a *auditor) refusedLaw(e *journal.Entry) {
 	g, p := a.job.woken(e.GUID)
 	if p != nil && p.Named && p.Taken == 0 && (p.Kind != journal.PauseSignal || e.GUID == g) {
@@ -166,7 +164,7 @@ func (a *auditor) refusedLaw(e *journal.Entry) {
 	}
 }
 
-// wakerLaw checks what the entry says of whoever woke the function.
+// wakerLaw checks what the entry says of the message that woke the function.
 func (a *auditor) wakerLaw(e *journal.Entry, f *facts, g journal.GUID, p *Pause) {
 	r := e.Response
 	child, by, signal := journal.JobID{}, journal.By(""), false
@@ -186,10 +184,9 @@ func (a *auditor) wakerLaw(e *journal.Entry, f *facts, g journal.GUID, p *Pause)
 	}
 }
 
-// droppedLaw checks that what the entry ends without its having come is taken
-// back: of a suspension what it names no more, of the end of a request the rest. A
-// wait that is not taken back was delivered: its signal is on its way, and refused
-// when it comes (adrift).
+// droppedLaw checks that the pauses that the entry ends before they came are cancelled: those
+// that a suspension no longer names, or the rest when a request ends. A wait that is not
+// cancelled was delivered: its signal is on its way, and is refused when it comes (adrift).
 func (a *auditor) droppedLaw(e *journal.Entry, f *facts) {
 	for _, g := range a.dropped(e, f) {
 		p := a.job.Pauses[g]
@@ -202,14 +199,14 @@ func (a *auditor) droppedLaw(e *journal.Entry, f *facts) {
 		}
 		if a.job.Waits[g] != nil && !slices.Contains(e.Cancelled, g) {
 			a.gone[g] = goneRow{seq: e.Seq, wait: true}
-			if a.job.Rows[g] == nil { // otherwise an entry told of it: it is held
+			if a.job.Rows[g] == nil { // otherwise an entry mentioned it: it is held
 				a.adrift[g] = e.Seq
 			}
 		}
 	}
 }
 
-// dropped lists the pauses that have not come and that the entry ends.
+// dropped lists the pauses that the entry ends and that have not come.
 func (a *auditor) dropped(e *journal.Entry, f *facts) []journal.GUID {
 	row := f.row
 	if f.suspends() {
@@ -227,8 +224,8 @@ func (a *auditor) dropped(e *journal.Entry, f *facts) []journal.GUID {
 	return out
 }
 
-// takesBack reports whether the entry may cancel what stands for the pause under
-// the id: since it ends the pause, or since the rival of it has come.
+// takesBack reports whether the entry may cancel g, which is registered for the pause id: it
+// ends the pause, or the pause's rival has come.
 func (a *auditor) takesBack(e *journal.Entry, f *facts, g, id journal.GUID, p *Pause) bool {
 	if f.wakes(e) {
 		woken, _ := a.job.woken(e.GUID)
@@ -237,15 +234,15 @@ func (a *auditor) takesBack(e *journal.Entry, f *facts, g, id journal.GUID, p *P
 	return f.rowID == p.Request && slices.Contains(a.dropped(e, f), id)
 }
 
-// renews reports whether the entry registers again what stood for a pause that was
-// taken back without having come.
+// renews reports whether the entry registers again what belonged to a pause that was cancelled
+// before it came.
 func (a *auditor) renews(f *facts, g journal.GUID) bool {
 	_, p := a.job.standsFor(g)
 	return f.suspends() && f.arms[g] != nil && p != nil && !p.Named && p.Taken == 0
 }
 
-// sendsOut reports whether the update is the one by which a wake sends a sleeping
-// request out again.
+// sendsOut reports whether the update is that by which a wake-up sends a sleeping request
+// again.
 func (a *auditor) sendsOut(e *journal.Entry, f *facts, u *journal.Updated, row *Row) bool {
 	if f.kind != journal.ResponseWake || !f.marks.has(children) || f.marks.has(afterClose) {
 		return false
@@ -255,8 +252,7 @@ func (a *auditor) sendsOut(e *journal.Entry, f *facts, u *journal.Updated, row *
 		u.NextAt > 0 && u.Held == "" && u.Kind == journal.MessageRequest
 }
 
-// foundAdrift takes a signal that was on its way to a wait that is no more from
-// the list of those: an entry tells of it.
+// foundAdrift removes a signal from adrift once an entry mentions it.
 func (a *auditor) foundAdrift(e *journal.Entry, f *facts) {
 	if len(a.adrift) == 0 {
 		return
@@ -269,7 +265,7 @@ func (a *auditor) foundAdrift(e *journal.Entry, f *facts) {
 		delete(a.adrift, e.Waits[i].GUID) // registered again
 	}
 	if !f.marks.has(closed) || completes(e, f) {
-		return // a job that completes leaves them to be refused when they come
+		return // a job that completes leaves them; they are refused when they come
 	}
 	for _, g := range sortedGUIDs(a.adrift) {
 		a.at(V13, e, "the wait %s was left at entry %d, neither taken back nor is there a signal that the close cancels", g, a.adrift[g])

@@ -5,8 +5,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// receiptLaw checks the GUID ledger that the entry moves (V4): it is the one that
-// the entries so far left, grown by the steps that the entry takes.
+// receiptLaw checks the GUID ledger that the entry changes (V4): it grows, from the value of
+// the entries so far, by the steps that the entry takes.
 func (a *auditor) receiptLaw(e *journal.Entry, f *facts) {
 	if e.Receipts() {
 		a.receiptGrows(e, f)
@@ -32,7 +32,7 @@ func (a *auditor) receiptGrows(e *journal.Entry, f *facts) {
 		gStep2: f.marks.one(children), gStep3: f.marks.one(tasks),
 	}
 	if f.known == nil && e.Kind != journal.KindStale {
-		want[gOrdinal] = guidDigits.growth(before, e.Receipt)[gOrdinal] // for V5 to judge
+		want[gOrdinal] = guidDigits.growth(before, e.Receipt)[gOrdinal] // V5 judges it
 	}
 	if wrong := guidDigits.wrong(before, e.Receipt, want); wrong != "" {
 		a.at(V4, e, "GUID ledger %s, %s → %s: %s", e.GUID, before, e.Receipt, wrong)
@@ -42,9 +42,8 @@ func (a *auditor) receiptGrows(e *journal.Entry, f *facts) {
 	}
 }
 
-// hasSteps reports whether the entry's message leaves a receipt that this entry
-// moves (1.3): a Leg1 only where it is of category B or C, which its own result
-// or its step 2 tells.
+// hasSteps reports whether the message has a receipt that this entry must change (1.3). A Leg1
+// has one only in category B or C, which shows by its own result or its step 2.
 func hasSteps(e *journal.Entry, f *facts) bool {
 	switch e.Kind {
 	case journal.KindCreated, journal.KindStale:

@@ -9,13 +9,13 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Copy is what a job that resumes another says to have taken over: the entry that says
-// so, the entry that it names, and the sum of what was taken.
+// Copy is what a resuming job says to have taken over: the entry that says so, the entry that
+// it names, and the sum of what was taken.
 type Copy struct {
 	Chain journal.GUID
 	Seq   int64
 	journal.Taken
-	// Sum is zero for an effect that is taken over without a result, whose key is Key.
+	// Sum is zero for an effect that is taken over without a result; Key is the effect's key.
 	Sum, Key journal.Digest
 
 	begun, met bool
@@ -37,7 +37,7 @@ func (a *auditor) bornLaw(e *journal.Entry) {
 	}
 }
 
-// resumedLaw checks that a job is resumed once it has failed or was interrupted, and
+// resumedLaw checks that a job is resumed only after it failed or was interrupted, and only
 // once (V15).
 func (a *auditor) resumedLaw(e *journal.Entry) {
 	if e.Kind != journal.KindResumed {
@@ -57,8 +57,8 @@ func (a *auditor) resumedLaw(e *journal.Entry) {
 	}
 }
 
-// takenLaw checks that only a job that resumes another takes something over, and keeps
-// what it says to have taken (V11).
+// takenLaw checks that only a resuming job takes something over, and records what was taken
+// (V11).
 func (a *auditor) takenLaw(e *journal.Entry) {
 	if x := e.Response; x != nil && x.Taken != nil {
 		a.taken(e, x.Taken, sumOf(x.Code, x.Output, x.Error))
@@ -92,8 +92,8 @@ func (a *auditor) taken(e *journal.Entry, x *journal.Taken, sum journal.Digest) 
 	}
 }
 
-// sumOf is the sum by which a copy is compared with what it is a copy of: over the code,
-// the digest of the output, and the error but for its stack.
+// sumOf is the sum by which a copy is compared with its original: over the code, the digest of
+// the output, and the error without its stack.
 func sumOf(code int, output []byte, failure *journal.Failure) journal.Digest {
 	digest := journal.Digest{}
 	if output != nil {
@@ -115,9 +115,9 @@ func sumOver(code int, output journal.Digest, failure *journal.Failure) journal.
 	return h.sum()
 }
 
-// HandOver checks what the job of the report has taken over from another, whose entries
-// it reads: an earlier generation of it, or a child that it waited for (V11). The
-// violation is one of the job of the report; nil: there is none.
+// HandOver checks what the report's job has taken over from another job, whose entries it
+// reads: an earlier generation, or a child that was waited for (V11). The violation is one of
+// the report's job; nil: there is none. Errors are those of reading entries.
 func (r *Report) HandOver(of Header, entries iter.Seq2[journal.Record, error]) (*Violation, error) {
 	wanted := r.wanted(of)
 	for rec, err := range entries {
@@ -149,7 +149,7 @@ func (r *Report) HandOver(of Header, entries iter.Seq2[journal.Record, error]) (
 	return nil, nil
 }
 
-// handedOver says whether the record is the entry by which the job was handed over.
+// handedOver reports whether the record is the entry by which the job was handed over.
 func (r *Report) handedOver(of Header, rec journal.Record) bool {
 	return r.From != nil && r.From.Job == of.Job && rec.Chain.IsZero() && rec.Seq == r.From.Head.Seq
 }
@@ -158,7 +158,7 @@ func (r *Report) broken(chain journal.GUID, seq int64, format string, args ...an
 	return &Violation{Check: V11, Chain: chain, Seq: seq, Message: fmt.Sprintf(format, args...)}
 }
 
-// wanted are the copies that are to be met in the journal, by its chains.
+// wanted lists the copies to look for in the other job's journal, by its chains.
 func (r *Report) wanted(of Header) map[journal.GUID][]*Copy {
 	out := map[journal.GUID][]*Copy{}
 	for i := range r.Copies {
@@ -176,7 +176,7 @@ func (r *Report) wanted(of Header) map[journal.GUID][]*Copy {
 	return out
 }
 
-// meet compares the copy with an entry of the chain that it was taken from.
+// meet compares the copy with an entry of the chain it was taken from.
 func (c *Copy) meet(e *journal.Entry) {
 	switch x := e.Effect; {
 	case x != nil:
@@ -191,7 +191,7 @@ func (c *Copy) meet(e *journal.Entry) {
 	}
 }
 
-// sums are those of what an entry may hold: a response, what the engine made of it, the
+// sums are the sums of what an entry may hold: a response, what the engine made of it, the
 // input or the output of the job.
 func sums(e *journal.Entry) (all []journal.Digest) {
 	if x := e.Response; x != nil && !x.Ref.IsZero() {
@@ -211,7 +211,7 @@ func sums(e *journal.Entry) (all []journal.Digest) {
 	return all
 }
 
-// Violate adds what was found by comparing with other journals.
+// Violate adds a violation that was found by comparison with other journals.
 func (r *Report) Violate(v *Violation) {
 	if r.First == nil {
 		r.First = v
@@ -223,7 +223,7 @@ func (r *Report) Violate(v *Violation) {
 	}
 }
 
-// Unproved says what of the hand-over could not be compared, and why.
+// Unproved notes why a part of the hand-over could not be compared.
 func (r *Report) Unproved(why string) {
 	for i := range r.Checks {
 		if x := &r.Checks[i]; x.Check == V11 && x.Status == Proved && x.Note == "" {

@@ -12,8 +12,8 @@ import (
 	"github.com/quipu-journal/quipu/replay"
 )
 
-// resumedJob is what of a closed job a hand-over is compared with: a result at entry 5,
-// an effect on a chain of its own, and entry 6, by which it is resumed.
+// resumedJob has the parts of a closed job that a hand-over is compared with: a result at entry
+// 5, an effect on a chain of its own, and entry 6, which hands over.
 func resumedJob(next journal.JobID, output string) (replay.Header, []journal.Record) {
 	id := journal.DeriveJob("shop", "order-1", 1)
 	h := replay.Header{Space: "shop", Job: id, Key: "order-1", Generation: 1}
@@ -32,7 +32,7 @@ func resumedJob(next journal.JobID, output string) (replay.Header, []journal.Rec
 	return h, records
 }
 
-// V11: what a job has taken over is what the journal says that it names.
+// V11: what a job has taken over is what the named entry contains.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	next := journal.DeriveJob("shop", "order-1", 2)
@@ -111,7 +111,7 @@ func these(records []journal.Record) iter.Seq2[journal.Record, error] {
 	}
 }
 
-// replayOf verifies records by themselves.
+// replayOf verifies the records alone.
 func replayOf(t *testing.T, h replay.Header, records []journal.Record) *replay.Report {
 	t.Helper()
 	first := &journal.Entry{Space: h.Space, Job: h.Job, Key: h.Key, Generation: h.Generation, Seq: 1, Kind: journal.KindCreated, Flow: &journal.FlowRef{Name: "order", Version: "1"}}

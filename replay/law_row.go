@@ -7,9 +7,9 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// rowLaw checks the pairing of dispatch rows (V10, T1, C5): each is dispatched
-// once and ends once, by being handled, folded, cancelled or cancelled; nothing
-// is handled without one, but for what comes from outside.
+// rowLaw checks the pairing of dispatch rows (V10, T1, C5). Each row is dispatched once and
+// ends once: handled, folded, or cancelled by the end of its activity or by a close. No message
+// is handled without a row, except those that come from outside.
 func (a *auditor) rowLaw(e *journal.Entry, f *facts) {
 	for i := range e.Dispatched {
 		d := &e.Dispatched[i]
@@ -49,7 +49,7 @@ func (a *auditor) rowLaw(e *journal.Entry, f *facts) {
 	a.releaseLaw(e, f)
 }
 
-// repeated finds an id that stands twice in a list.
+// repeated finds an id that occurs twice in a list.
 func repeated[T any](list []T, id func(*T) journal.GUID) (journal.GUID, bool) {
 	if len(list) < 2 {
 		return journal.GUID{}, false
@@ -65,7 +65,7 @@ func repeated[T any](list []T, id func(*T) journal.GUID) (journal.GUID, bool) {
 	return journal.GUID{}, false
 }
 
-// hasRow applies C5 to a message's first entry; a known receipt needs no row.
+// hasRow applies C5 to a message's first entry; with a known receipt it needs no row.
 func hasRow(e *journal.Entry, f *facts) bool {
 	if f.known != nil {
 		return true
@@ -77,13 +77,17 @@ func hasRow(e *journal.Entry, f *facts) bool {
 	return true
 }
 
-// endings checks all that ends with the entry: once, whichever way.
+// byClose says how a row or a wait ends that a close cancels. A close also cancels what no
+// entry has told of; the end of an activity does not.
+const byClose = "cancelled by the close"
+
+// endings checks that everything the entry ends ends once.
 func (a *auditor) endings(e *journal.Entry, f *facts) {
 	var all []journal.GUID
 	for _, end := range [...]struct {
 		how  string
 		list []journal.GUID
-	}{{"ended", ended(e)}, {"cancelled", e.CancelledByClose}, {"cancelled", e.Cancelled}} {
+	}{{"ended", ended(e)}, {byClose, e.CancelledByClose}, {"cancelled", e.Cancelled}} {
 		for _, g := range end.list {
 			a.ends(e, f, g, end.how)
 		}
@@ -98,7 +102,7 @@ func (a *auditor) endings(e *journal.Entry, f *facts) {
 	}
 }
 
-// ended is the row of the entry's message, if that is done.
+// ended is the row of the entry's message, if the message is done.
 func ended(e *journal.Entry) []journal.GUID {
 	if e.Ended.IsZero() {
 		return nil
@@ -106,8 +110,8 @@ func ended(e *journal.Entry) []journal.GUID {
 	return []journal.GUID{e.Ended}
 }
 
-// ends checks that what ends stands: a row, a wait, the start of a child; or is
-// written by this entry, or arrived with it.
+// ends checks that what ends exists: a row, a wait or the start of a child; or that this entry
+// writes it, or that it arrives with the entry.
 func (a *auditor) ends(e *journal.Entry, f *facts, g journal.GUID, how string) {
 	if a.job.Rows[g] != nil || a.job.Waits[g] != nil || f.arrives && g == f.rowID {
 		return
@@ -118,29 +122,29 @@ func (a *auditor) ends(e *journal.Entry, f *facts, g journal.GUID, how string) {
 	if a.job.Children[g] != nil && how != "ended" {
 		return
 	}
-	if _, ok := a.adrift[g]; ok && how == "cancelled" {
+	if _, ok := a.adrift[g]; ok && how == byClose {
 		return
 	}
 	if gone := a.gone[g]; gone.wait {
 		a.at(V13, e, "wait %s is %s, but does not stand%s", g, how, gone.fate())
 		return
 	}
-	if how == "cancelled" && a.unheard(g) && a.repeats > 0 {
-		a.underivable++ // the wake-up of a repeating hook, which nobody handled
+	if how == byClose && a.unheard(g) && a.repeats > 0 {
+		a.underivable++ // the wake-up of a repeating hook that nobody handled
 		return
 	}
 	a.at(V10, e, "row %s is %s, but does not stand%s", g, how, a.fate(g))
 }
 
-// unheard reports whether nothing was told of a message so far.
+// unheard reports whether no entry so far mentions the message.
 func (a *auditor) unheard(g journal.GUID) bool {
 	_, gone := a.gone[g]
 	return !gone && a.job.Rows[g] == nil && a.job.Waits[g] == nil && a.job.Children[g] == nil
 }
 
-// releaseLaw checks the rows that a message updates beside its own: the end of
-// an element releases the next one that is held, and nothing else (1.11). A dead
-// letter holds a row, and an operator acts on one (E10).
+// releaseLaw checks the rows that a message updates besides its own. The end of an element
+// releases the next held one, and nothing else (1.11). A dead letter holds a row, and an
+// operator acts on one (E10).
 func (a *auditor) releaseLaw(e *journal.Entry, f *facts) {
 	switch e.Kind {
 	case journal.KindOperator:
@@ -171,7 +175,7 @@ func (a *auditor) releaseLaw(e *journal.Entry, f *facts) {
 	}
 }
 
-// fate says what became of a row, for messages.
+// fate says what became of a row, for violations.
 func (a *auditor) fate(g journal.GUID) string {
 	if gone, ok := a.gone[g]; ok {
 		return gone.fate()
@@ -179,8 +183,8 @@ func (a *auditor) fate(g journal.GUID) string {
 	return "; it was never dispatched"
 }
 
-// goneRow is what is remembered of a row, wait or start that ended, or of a
-// message that left for another job.
+// goneRow is what is remembered of a row, wait or start that ended, or of a message that left
+// for another job.
 type goneRow struct {
 	seq  int64
 	turn int
@@ -195,8 +199,8 @@ func (g goneRow) fate() string {
 	return "; it ended at entry " + itoa(g.seq)
 }
 
-// remember keeps what later entries are held against: what ends or leaves here,
-// and the heads that this entry binds.
+// remember records what later entries are compared with: what ends or leaves here, and the
+// heads that this entry binds.
 func (a *auditor) remember(e *journal.Entry, f *facts) {
 	for _, list := range [...][]journal.GUID{ended(e), e.CancelledByClose, e.Cancelled} {
 		for _, g := range list {
@@ -221,7 +225,7 @@ func (a *auditor) remember(e *journal.Entry, f *facts) {
 	case f.row.Kind == journal.MessageInterrupt:
 		a.external++
 	case f.row.Kind == journal.MessageWakeUp && e.Kind == journal.KindStale && f.inst.Repeat:
-		a.underivable++ // its id holds that of the signal, which this entry does not tell
+		a.underivable++ // its id contains that of the signal, which this entry does not name
 	}
 	if f.consumes(e) {
 		g, _ := a.job.waitOf(f.inst)
@@ -236,6 +240,6 @@ func (a *auditor) remember(e *journal.Entry, f *facts) {
 		}
 		a.bounds[b.Chain] = bound{b.Head, e.Seq}
 	} else if r := e.Response; r != nil && r.Kind == journal.ResponseTerminal && !r.Request.IsZero() {
-		a.bounds[r.Request] = bound{seq: e.Seq} // an empty chain is bound too
+		a.bounds[r.Request] = bound{seq: e.Seq} // an empty chain is bound, too
 	}
 }

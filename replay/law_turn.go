@@ -9,11 +9,10 @@ import (
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// turnLaw checks turns and attempts (V12, E7, E8): a response is to the turn of its
-// row, an outcome to that of its await. A pending one that is done raises the
-// turn by one, and the attempt with it after a failed attempt; a failed child brings the
-// start of the next. Nothing else moves them, and only what ends or passes an
-// activity decides transitions (C12).
+// turnLaw checks turns and attempts (V12, E7, E8). A response belongs to the turn of its row,
+// an outcome to that of its await. A pending response raises the turn by one, and after a
+// failed attempt the attempt, too. A failed child brings the start of the next one. Nothing
+// else changes them, and only what ends or passes an activity decides transitions (C12).
 func (a *auditor) turnLaw(e *journal.Entry, f *facts) {
 	a.inTurn(e, f)
 	raised := false
@@ -42,7 +41,7 @@ func (a *auditor) turnLaw(e *journal.Entry, f *facts) {
 	a.nextChild(e, f)
 }
 
-// inTurn checks the turn and attempt that a response says.
+// inTurn checks the turn and attempt that a response names.
 func (a *auditor) inTurn(e *journal.Entry, f *facts) {
 	r := e.Response
 	if r != nil && r.RetryAfter != 0 && r.Kind == journal.ResponseTerminal {
@@ -51,7 +50,7 @@ func (a *auditor) inTurn(e *journal.Entry, f *facts) {
 	if r == nil || f.row == nil {
 		return
 	}
-	overdue := r.Kind == journal.ResponseTerminal && r.Code == collation.CodeTimeout // without an entry (E9)
+	overdue := r.Kind == journal.ResponseTerminal && r.Code == collation.CodeTimeout // the row turns without an entry (E9)
 	if f.row.asleep() && f.message == journal.MessageResponse && !overdue {
 		a.at(V12, e, "request %s is answered in turn %d by a response of kind %s while it sleeps", f.rowID, f.row.Turn, r.Kind)
 	}
@@ -64,8 +63,8 @@ func (a *auditor) inTurn(e *journal.Entry, f *facts) {
 	}
 }
 
-// nextChild checks that a failed child that is not the last brings one start,
-// and that no other pending response brings any.
+// nextChild checks that a failed child, if not the last, brings exactly one start, and any
+// other pending response none.
 func (a *auditor) nextChild(e *journal.Entry, f *facts) {
 	if (f.pending || f.partial) && e.Result != nil {
 		a.at(V12, e, "a response that leaves %s %s open gives it a result", f.key.Activity, f.key.DAD)

@@ -5,19 +5,19 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// requestEnd is how a request ended that its own function did not end.
+// requestEnd is how a request ended if its own function did not end it.
 type requestEnd struct {
 	seq  int64
 	undo bool // a job was ordered that runs its compensations
-	free bool // it may have been, or not
+	free bool // either is lawful
 }
 
-// reasonUndo marks an entry that could not order compensations.
+// reasonUndo marks an entry whose compensations could not be ordered.
 const reasonUndo = "undo"
 
-// undoLaw checks that compensations are ordered by what ends their function, and
-// never where the function ended by itself (V8, 3.5). Which functions have any,
-// the chains of effects tell later.
+// undoLaw checks that what ends a function orders its compensations, unless the function ended
+// by itself (V8, 3.5). Which functions have compensations is known later, from the effect
+// chains.
 func (a *auditor) undoLaw(e *journal.Entry, f *facts) {
 	ordered := make(map[journal.GUID]bool)
 	for i := range e.Dispatched {
@@ -32,8 +32,8 @@ func (a *auditor) undoLaw(e *journal.Entry, f *facts) {
 		if f.endsRequest(e) && request == f.rowID {
 			success := e.Response.Code == collation.CodeOK
 			own = e.Response.Undone || success && f.message == journal.MessageResponse
-			// At a row that an operator answered, a success may be his, or the
-			// function's that came after all.
+			// After an operator's answer a success may be the operator's, or the function's own
+			// that came after all.
 			end.free = end.free || success
 		}
 		switch {
@@ -51,8 +51,8 @@ func (a *auditor) undoLaw(e *journal.Entry, f *facts) {
 	}
 }
 
-// undosLaw holds what was said of compensations against the chains of effects
-// (V8): which functions registered any, and what became of them.
+// undosLaw compares what was said of compensations with the effect chains (V8): which functions
+// registered any, and what became of them.
 func (a *auditor) undosLaw() {
 	registered := a.job.compensates()
 	for _, request := range sortedGUIDs(a.foreign) {
@@ -75,7 +75,7 @@ func (a *auditor) undosLaw() {
 	}
 }
 
-// compensates tells the requests whose functions registered compensations.
+// compensates lists the requests whose functions registered compensations.
 func (j *Job) compensates() map[journal.GUID]bool {
 	out := make(map[journal.GUID]bool)
 	for _, f := range j.Effects {

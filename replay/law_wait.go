@@ -7,9 +7,9 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// waitLaw checks that timers, waits and signals are paired (V13, 1.11): a wait is
-// registered once and ends once; a signal is consumed by an open wait, once; what
-// ends an activity takes back what else stood for it.
+// waitLaw checks that timers, waits and signals are paired (V13, 1.11). A wait is registered
+// once and ends once. A signal is consumed once, by an open wait. What ends an activity cancels
+// what else could end it.
 func (a *auditor) waitLaw(e *journal.Entry, f *facts) {
 	for i := range e.Waits {
 		w := &e.Waits[i]
@@ -38,10 +38,9 @@ func (a *auditor) waitLaw(e *journal.Entry, f *facts) {
 	}
 }
 
-// dueLaw checks that a timer says when it is due, and what is no timer does not:
-// a bound is one, the start of a child after one that failed, and that of a job
-// which runs compensations: it waits for the end of a lease (3.5). The start of the job
-// itself is due later than its inception, if it is delayed.
+// dueLaw checks that timers have a due time and other messages have none. An answer may be a
+// bound, which has one. So have three starts: of a child after a failed one, of a job with
+// compensations, which waits for a run (3.5), and of this job, if it is delayed.
 func (a *auditor) dueLaw(e *journal.Entry, f *facts, d *journal.Dispatched) {
 	switch d.Kind {
 	case journal.MessageAnswer:
@@ -58,7 +57,7 @@ func (a *auditor) dueLaw(e *journal.Entry, f *facts, d *journal.Dispatched) {
 	}
 }
 
-// wakeUpLaw checks what a message says of its wake-up.
+// wakeUpLaw checks what an accepted message says of a wake-up.
 func (a *auditor) wakeUpLaw(e *journal.Entry, f *facts) {
 	r := e.Response
 	if r == nil || f.inst == nil || !knownWakers[r.By] {
@@ -79,8 +78,8 @@ func (a *auditor) wakeUpLaw(e *journal.Entry, f *facts) {
 	}
 }
 
-// signalLaw checks the consumption of a signal: by the wait of its hook (V11),
-// which is open; each signal, and each number, once.
+// signalLaw checks the consumption of a signal: by the wait of its hook (V11), which is open,
+// and each signal once.
 func (a *auditor) signalLaw(e *journal.Entry, f *facts) {
 	r := e.Response
 	g, w := a.job.waitOf(f.inst)
@@ -106,8 +105,8 @@ func (a *auditor) signalLaw(e *journal.Entry, f *facts) {
 	a.numberLaw(e, f, g, w)
 }
 
-// numberLaw checks the number of a repeating hook's signal: numbers are
-// distinct, and the signal that ends the hook has the last one (1.11).
+// numberLaw checks the number of a repeating hook's signal: numbers are distinct, and the
+// signal that ends the hook has the last one (1.11).
 func (a *auditor) numberLaw(e *journal.Entry, f *facts, g journal.GUID, w *Wait) {
 	n := e.Response.Number
 	if !w.Repeat {
@@ -136,8 +135,8 @@ type signalNumber struct {
 	number int
 }
 
-// cancelLaw checks one thing that the end of an activity takes back: it stood
-// for that activity; or that a durable function does not wait for any more.
+// cancelLaw checks one thing that an entry cancels: it belonged to the activity that ends, or
+// to a pause that its function no longer waits for.
 func (a *auditor) cancelLaw(e *journal.Entry, f *facts, g journal.GUID) {
 	if id, p := a.job.standsFor(g); p != nil {
 		if !a.takesBack(e, f, g, id, p) {
@@ -158,15 +157,14 @@ func (a *auditor) cancelLaw(e *journal.Entry, f *facts, g journal.GUID) {
 	case child != nil:
 		key = child.key()
 	default:
-		return // nothing of it stands: that is for rowLaw
+		return // none of them exists: rowLaw reports it
 	}
 	if key != f.key {
 		a.at(V13, e, "%s stands for %s %s and is cancelled by the end of %s %s", g, key.Activity, key.DAD, f.key.Activity, f.key.DAD)
 	}
 }
 
-// armed checks, once the message that ends an activity is accepted, that
-// nothing else is left that could end it.
+// armed checks that nothing that could end an activity is left once its end is accepted.
 func (a *auditor) armed(e *journal.Entry, f *facts) {
 	if e.Kind != journal.KindLeg2 || !f.marks.has(entered) || f.kind != journal.ResponseTerminal || f.inst == nil {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
-// W12: the entries of ten activities, one after the other and side by side, each
-// written by a process that loads the job anew, say what does not follow.
+// W12: the entries of ten activities, one after the other and side by side, each written by a
+// process that loads the job anew, contain only what does not follow.
 func TestEntriesAreLean(t *testing.T) {
 	t.Parallel()
 	mode := collation.Mode{Fold: true, Writer: "worker-7.example/4711", Build: "f7fce57"}
@@ -53,7 +53,7 @@ func TestEveryInputHasItsSum(t *testing.T) {
 	}
 }
 
-// W12: the parent's journal has the sum of what its child was given.
+// W12: the parent's journal has the sum of its child's input.
 func TestInputsOfChildrenHaveTheirSums(t *testing.T) {
 	t.Parallel()
 	family := awaiting(0)

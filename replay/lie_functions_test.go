@@ -10,7 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/replay"
 )
 
-// suspensionLies are about what suspensions name, register and take back.
+// suspensionLies are about what suspensions name, register and cancel.
 var suspensionLies = map[string]lie{
 	"V13 a timer that is not registered": {suspended, replay.V13, 4, `waits for sleep "nap", but no timer is registered`, func(main func(int) *journal.Entry) {
 		main(4).Dispatched = main(4).Dispatched[1:]
@@ -112,7 +112,7 @@ var suspensionLies = map[string]lie{
 	}},
 }
 
-// wakeLies are about wakes.
+// wakeLies are about wake-ups.
 var wakeLies = map[string]lie{
 	"V13 what never was": {rested, replay.V13, 5, `ends sleep "nap" at 9, it ends sleep "nap" at 1`, func(main func(int) *journal.Entry) {
 		main(5).Response.Of.Position = "9"
@@ -158,14 +158,14 @@ var wakeLies = map[string]lie{
 	}},
 }
 
-// TestLiesAboutFunctions holds each fact about suspensions and wakes to exactly
-// one check (2.5, E12, E13).
+// TestLiesAboutFunctions: exactly one check finds each lie about suspensions and wake-ups (2.5,
+// E12, E13).
 func TestLiesAboutFunctions(t *testing.T) {
 	t.Parallel()
 	requireLies(t, suspensionLies, wakeLies)
 }
 
-// E13: a wake that is refused although the function waits for it is a lost one.
+// E13: a wake-up that is refused although the function waits for it is lost.
 func TestLostWakesAreFound(t *testing.T) {
 	t.Parallel()
 	forged := rested().Lie(func(entries []*journal.Entry) []*journal.Entry {
@@ -176,7 +176,7 @@ func TestLostWakesAreFound(t *testing.T) {
 	requireOnly(t, forged.Verify(false), replay.V13, 5, `sleep "nap" is refused, for which request`)
 }
 
-// E12: what was taken back may be named, and registered, again.
+// E12: what was cancelled may be named, and registered, again.
 func TestNamedAgainIsNoFault(t *testing.T) {
 	t.Parallel()
 	j := moved()
@@ -188,8 +188,8 @@ func TestNamedAgainIsNoFault(t *testing.T) {
 	requireClean(t, child, true)
 }
 
-// A wait that is left without being taken back has its signal on its way: tables
-// show it, a later entry tells of it, or a close that cancels takes it back.
+// A wait that is left without being cancelled has its signal on its way: the tables show the
+// signal, a later entry mentions it, or a close cancels it.
 func TestSignalsAdrift(t *testing.T) {
 	t.Parallel()
 	f := function().Suspend(nap, ok).Wake("nap")

@@ -152,8 +152,8 @@ var joinLies = map[string]lie{
 	}},
 }
 
-// TestLiesAboutPassesAndJoins holds each fact of the activities that go round or
-// meet to exactly one check (2.5, J11).
+// TestLiesAboutPassesAndJoins: exactly one check finds each lie about activities that go round
+// or meet (2.5, J11).
 func TestLiesAboutPassesAndJoins(t *testing.T) {
 	t.Parallel()
 	requireLies(t, passLies, joinLies)

@@ -11,14 +11,14 @@ import (
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
-// folded is two activities, one after the other, whose Leg1 are part of the
-// entries before: 1 created, 2 the trigger, 3 the first, 4 the second, which closes.
+// folded is two activities, one after the other, whose Leg1 are folded into the entries before:
+// 1 created, 2 the trigger, 3 the first, 4 the second, which closes.
 func folded() *replaytest.Journal {
 	return replaytest.Honest(replaytest.Options{Activities: 2, Chain: true, Mode: modes["fold"]})
 }
 
-// leanLies are about what entries say in fewer words: what they leave out is
-// written where it is not what follows.
+// leanLies are about fields that entries leave out: a field is written if it is not what
+// follows.
 var leanLies = map[string]lie{
 	"V1 another space": {plain, replay.V1, 1, "the entry says space other", func(main func(int) *journal.Entry) {
 		main(1).Space = "other"
@@ -61,14 +61,13 @@ var leanLies = map[string]lie{
 	}},
 }
 
-// TestLiesAboutWhatFollows tells what an entry need not say, otherwise than it is
-// (2.5, W12).
+// TestLiesAboutWhatFollows gives fields that entries may leave out a false value (2.5, W12).
 func TestLiesAboutWhatFollows(t *testing.T) {
 	t.Parallel()
 	requireLies(t, leanLies)
 }
 
-// V4: a message that has its receipt is not refused any more.
+// V4: a message that has its receipt is no longer refused.
 func TestRefusedAfterItsReceipt(t *testing.T) {
 	t.Parallel()
 	forged := plain().Lie(func(entries []*journal.Entry) []*journal.Entry {
@@ -80,7 +79,7 @@ func TestRefusedAfterItsReceipt(t *testing.T) {
 	requireOnly(t, forged.Verify(false), replay.V4, 9, "a receipt of it stands already")
 }
 
-// V10: the sums of a list's inputs are held to the requests that stand.
+// V10: the sums of a list's inputs are compared with its open requests.
 func TestInputsOfElements(t *testing.T) {
 	t.Parallel()
 	j := oneListed()

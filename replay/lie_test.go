@@ -12,13 +12,13 @@ import (
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
-// lie is a forgery with every hash and head computed anew.
+// lie is a forgery with all hashes and heads computed anew.
 type lie struct {
 	base  func() *replaytest.Journal
 	check replay.Check
 	seq   int64
 	words string
-	// change edits the entries; main gives the entry of that seq.
+	// change edits the entries; main returns the entry with that seq.
 	change func(main func(seq int) *journal.Entry)
 }
 
@@ -178,7 +178,7 @@ var closeLies = map[string]lie{
 	}},
 }
 
-// requireLies tells each lie and finds exactly its check.
+// requireLies tells each lie, and requires that exactly its check finds it.
 func requireLies(t *testing.T, sets ...map[string]lie) {
 	for _, set := range sets {
 		for name, c := range set {
@@ -197,8 +197,8 @@ func requireLies(t *testing.T, sets ...map[string]lie) {
 	}
 }
 
-// A forger who computes all hashes anew is found by the law that the lie breaks,
-// and by no other check (2.5, J11).
+// A forger who computes all hashes anew is found by the law that the lie breaks, and by no
+// other check (2.5, J11).
 func TestLiesFailExactlyTheirCheck(t *testing.T) {
 	t.Parallel()
 	requireLies(t, digitLies, closeLies)
@@ -211,11 +211,11 @@ func TestJobIDIsOfItsKey(t *testing.T) {
 		entries[0].Key = "jib"
 		return entries
 	})
-	forged.Header.Key = "" // an input that does not know it
+	forged.Header.Key = "" // an input that does not know the key
 	requireOnly(t, forged.Verify(false), replay.V11, 1, `key "jib"`)
 }
 
-// V8: entries of effects that contradict each other.
+// V8: entries of effects that contradict each other are found.
 func TestEffectLies(t *testing.T) {
 	t.Parallel()
 	// Entries 9 to 12 are the first chain: started, completed, started, completed.
@@ -269,7 +269,7 @@ func shorten(entries []*journal.Entry) []*journal.Entry {
 	return entries
 }
 
-// V15, V7: what comes behind the closing entry.
+// V15, V7: what may come after the closing entry.
 func TestLiesAfterTheClose(t *testing.T) {
 	t.Parallel()
 	after := func(change func(e *journal.Entry)) *replaytest.Journal {

@@ -62,14 +62,13 @@ func lost() *replaytest.Journal {
 		Fail(journal.ResponseTerminal, 409, "conflict", "taken", false).Journal()
 }
 
-// TestLiesAboutCompensations holds each fact about compensations to exactly one
-// check.
+// TestLiesAboutCompensations: exactly one check finds each lie about compensations.
 func TestLiesAboutCompensations(t *testing.T) {
 	t.Parallel()
 	requireLies(t, undoLies)
 }
 
-// effectLies change the chain of a function's effects, or drop from it.
+// effectLies change the effect chain of a function, or drop entries of it.
 var effectLies = map[string]struct {
 	base   func() *replaytest.Journal
 	seq    int64
@@ -120,8 +119,7 @@ var effectLies = map[string]struct {
 	}},
 }
 
-// V8: what the chain of a function's effects says of itself, and of what the main
-// chain says.
+// V8: what a function's effect chain says must agree with itself and with the main chain.
 func TestLiesAboutFunctionsEffects(t *testing.T) {
 	t.Parallel()
 	for name, c := range effectLies {
@@ -136,7 +134,7 @@ func TestLiesAboutFunctionsEffects(t *testing.T) {
 	}
 }
 
-// V8, V12: what an operator says of an effect is of one that there is.
+// V8, V12: an operator speaks only of an effect that exists.
 func TestLiesAboutOperatorsAndEffects(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -164,8 +162,8 @@ func TestLiesAboutOperatorsAndEffects(t *testing.T) {
 	requireOnly(t, forged.Verify(false), replay.V8, 3, "which no operator asked for")
 }
 
-// V11: the job of a function's child cannot derive its id, and says so; that of
-// compensations can.
+// V11: the id of a function's child cannot be derived from its own journal, and the report says
+// so. That of compensations can.
 func TestJobsOfFunctions(t *testing.T) {
 	t.Parallel()
 	family := replaytest.Family(replaytest.Options{
@@ -184,7 +182,7 @@ func TestJobsOfFunctions(t *testing.T) {
 	require.Contains(t, r.Result(replay.V11).Note, "the name under which a function started it")
 	require.Equal(t, journal.JobCompleted, requireClean(t, family[0], true).State)
 
-	// The same with nobody waiting is a job for compensations, which this is not.
+	// The same without anybody waiting would be a job of compensations, which this is not.
 	forged := child.Lie(func(entries []*journal.Entry) []*journal.Entry {
 		entries[0].Parent.Awaited = false
 		last := entries[len(entries)-1]

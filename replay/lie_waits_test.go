@@ -178,15 +178,15 @@ var stopLies = map[string]lie{
 	}},
 }
 
-// TestLiesAboutWhatIsAwaited holds each fact about timers, waits, signals,
-// children and interrupts to exactly one check (2.5, J11).
+// TestLiesAboutWhatIsAwaited: exactly one check finds each lie about timers, waits, signals,
+// children and interrupts (2.5, J11).
 func TestLiesAboutWhatIsAwaited(t *testing.T) {
 	t.Parallel()
 	requireLies(t, waitLies, childLies, stopLies)
 }
 
-// A wake-up of a repeating hook that a close cancels has an id that only its
-// delivery knows: it is said, not violated.
+// If a close cancels the wake-up of a repeating hook, the wake-up's id cannot be derived from
+// this journal. The report notes that; it is no violation.
 func TestCancelledWakeUpsAreSaid(t *testing.T) {
 	t.Parallel()
 	lost := collation.SignalledGUID(journal.GUID{1}, journal.GUID{2})

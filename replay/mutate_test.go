@@ -13,8 +13,8 @@ import (
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
-// free are the parts of an entry that an export by itself cannot prove, with the
-// reason; each change of any other part of any entry of the fixtures is found.
+// free are the parts of an entry that an export alone cannot prove, with the reason. Each
+// change of any other part of any entry of the fixtures is found.
 var free = map[string]string{
 	".Time+1":      "a clock's",
 	".Flow.Name=~": "only the digest is known", ".Flow.Version=~": "only the digest is known",
@@ -64,8 +64,8 @@ var free = map[string]string{
 	".Waits-drop":                "a wait that nothing refers to",
 }
 
-// TestEveryFactIsHeld changes every part of every entry of the fixtures, one at
-// a time, with all hashes anew: what no law looks at is named above.
+// TestEveryFactIsHeld changes every part of every entry of the fixtures, one at a time, with
+// all hashes computed anew. Only the parts in free may change unnoticed.
 func TestEveryFactIsHeld(t *testing.T) {
 	t.Parallel()
 	shapes := make(map[string]int)
@@ -90,7 +90,7 @@ func TestEveryFactIsHeld(t *testing.T) {
 				case forged.Verify(false).Violated():
 				case known:
 					survived[m.path] = true
-				case slices.EqualFunc(forged.Records, j.Records, sameRecord): // it is not said here
+				case slices.EqualFunc(forged.Records, j.Records, sameRecord): // it is not in the entry
 				default:
 					unheld[m.path] = fmt.Sprintf("fixture %d, entry %d", n, at+1)
 				}
@@ -108,7 +108,7 @@ func sameRecord(a, b journal.Record) bool {
 // maxAlike bounds the entries of one shape that are changed.
 const maxAlike = 3
 
-// shape names what an entry says, whatever it says there.
+// shape names the parts that an entry contains, whatever their values.
 func shape(e *journal.Entry) string {
 	text := fmt.Sprint(e.Kind, e.Marks)
 	v := reflect.ValueOf(e).Elem()
@@ -120,8 +120,8 @@ func shape(e *journal.Entry) string {
 	return text
 }
 
-// TestEveryEntryIsHeld leaves out, repeats and swaps entries, with all hashes
-// anew. The last ones may always be missing from a journal without its head.
+// TestEveryEntryIsHeld leaves out, repeats and swaps entries, with all hashes computed anew.
+// The last entries may always be missing from a journal without its head.
 func TestEveryEntryIsHeld(t *testing.T) {
 	t.Parallel()
 	for name, base := range map[string]func() *replaytest.Journal{
@@ -147,7 +147,7 @@ func TestEveryEntryIsHeld(t *testing.T) {
 	}
 }
 
-// change is one change of an entry, at a path of it.
+// change is one change of an entry, at a path in it.
 type change struct {
 	path string
 	do   func(e *journal.Entry)
@@ -171,7 +171,7 @@ func changes(v reflect.Value, path string, get func(e *journal.Entry) reflect.Va
 			out = append(out, below("."+v.Type().Field(i).Name, v.Field(i), step)...)
 		}
 	case reflect.Slice:
-		if v.Type().Elem().Kind() == reflect.Uint8 { // payloads are the users'
+		if v.Type().Elem().Kind() == reflect.Uint8 { // payloads belong to the user
 			return nil
 		}
 		for i := range v.Len() {

@@ -8,8 +8,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Open is something that is still to be done: a dispatch row, a wait, a child
-// that is awaited, or the completion tasks of a closed job.
+// Open is something still to be done: a dispatch row, a wait, an awaited child, or the
+// completion tasks of a closed job.
 type Open struct {
 	What     string // the kind of the row; wait, child, or tasks
 	GUID     journal.GUID
@@ -18,19 +18,19 @@ type Open struct {
 	Element  int // under `each`
 	Turn     int
 	Attempt  int
-	NextAt   int64 // µs, as the last entry left it; 0 unknown or never
+	NextAt   int64 // µs, as the last entry left it; 0: unknown or never
 	Held     string
-	Input    journal.Sum   // of what a request or a child was given; zero: nothing
+	Input    journal.Sum   // of the input of a request or a child; zero: none
 	Topic    string        // of a request or a wait
 	Key      string        // of a wait
 	Job      journal.JobID // the child
 	Since    int64         // seq of the entry that made it
-	// Request is that of the durable function that a timer, a wait or a child is
-	// for, and Name what it calls it (E12).
+	// Request is the request of the durable function to which a timer, a wait or a child
+	// belongs; Name is the function's name for it (E12).
 	Request journal.GUID
 	Name    string
-	// Suspended says of a request that its function waits; Pauses counts what for,
-	// and Came what of it has come since.
+	// Suspended says that the function of the request waits; Pauses is for how many things, and
+	// Came how many of them have come.
 	Suspended    bool
 	Pauses, Came int
 }
@@ -85,7 +85,7 @@ func (j *Job) openRow(g journal.GUID, r *Row) Open {
 	return open
 }
 
-// openFor says which function something stands for, and what it calls it.
+// openFor names the function that something belongs to, and the function's name for it.
 func (j *Job) openFor(o *Open, g journal.GUID) {
 	if _, p := j.standsFor(g); p != nil {
 		o.Request, o.Name = p.Request, p.Name

@@ -13,8 +13,8 @@ type Obligation struct {
 	Since    int64 // seq of the entry that made it
 }
 
-// Recorded says where a result stands: the seq of the entry that holds it (0:
-// none yet), its code, and, with KeepOutputs, its output.
+// Recorded says where a result is: the seq of the entry that holds it (0: none yet), its code
+// and, with KeepOutputs, its output.
 type Recorded struct {
 	ResultSeq int64
 	Code      int
@@ -26,32 +26,31 @@ type Recorded struct {
 type Instance struct {
 	Ledger collation.ActivityLedger
 	Recorded
-	Leg1   journal.GUID // its Leg1 message, from which further ids follow; zero before it was entered
-	Pivot  bool         // cycles go back to it: it is never finalized
+	Leg1   journal.GUID // its Leg1 message, from which other ids follow; zero: not entered yet
+	Pivot  bool         // cycles go back to it, so it is never finalized
 	Repeat bool         // each signal of this hook is a pass
-	// Open of Count elements have not ended; the first Parallel were sent at once.
+	// Of Count elements Open have not ended; the first Parallel were sent at once.
 	Open, Count, Parallel int
-	// Turn and Attempt are those of an await: children started so far, and failed ones
-	// plus 1. Child is the one whose outcome is due, zero for none.
+	// For an await, Turn is the number of children started so far, and Attempt the number of
+	// failed ones plus 1. Child is the one whose outcome is due; zero: none.
 	Turn, Attempt int
 	Child         journal.JobID
 
-	arms []journal.GUID // timers, bounds and the wait of its Leg1
+	arms []journal.GUID // timers, bounds and wait of its Leg1
 }
 
-// Receipt is one handled message that leaves a receipt: its ledger, which has
-// its ordinal and steps, its verdict, its row, and what it
-// brought.
+// Receipt is the receipt of one handled message: its ledger, which has the ordinal and the
+// steps, its verdict, its row, and what the message brought.
 type Receipt struct {
 	Ledger  collation.GUIDLedger
 	Verdict journal.Verdict
 	Seq     int64 // of the entry that accepted it
 	Row     journal.GUID
-	Message journal.MessageKind // "" where no row told it
-	// Activity and DAD are its instance's.
+	Message journal.MessageKind // "": no row told it
+	// Activity and DAD name its instance.
 	Activity string
 	DAD      collation.DAD
-	Kind     journal.ResponseKind // "" for a message that brings no response
+	Kind     journal.ResponseKind // "": the message brings no response
 	Code     int
 	By       journal.By // of a wake-up
 	Element  int        // under `each`
@@ -59,7 +58,7 @@ type Receipt struct {
 	output []byte           // until step 1, with KeepOutputs
 	err    *journal.Failure // what it brought, until step 2
 	pauses []journal.Pause  // what a suspension names, until step 2
-	of     journal.GUID     // the pause that a wake ends
+	of     journal.GUID     // the pause that a wake-up ends
 	gone   bool             // it went with the row of its message (W12)
 }
 
@@ -67,8 +66,8 @@ func (r *Receipt) key() collation.InstanceKey {
 	return collation.InstanceKey{Activity: r.Activity, DAD: r.DAD}
 }
 
-// Row is an open dispatch row, as far as entries tell: publications, leases
-// and due times of first publications are no matter of the journal.
+// Row is an open dispatch row, as far as entries tell. Publications, leases and first due times
+// are not in the journal.
 type Row struct {
 	Kind     journal.MessageKind
 	Activity string
@@ -77,22 +76,21 @@ type Row struct {
 	Element  int // under `each`
 	Turn     int
 	Attempt  int
-	NextAt   int64 // µs; when a timer or a bound is due, or as last set by an entry that updated the row
+	NextAt   int64 // µs; when a timer or a bound is due, or as set by an entry that updated the row
 	Held     string
-	Input    journal.Sum // of what a request asks its worker to work on; zero: nothing
-	Origin   int64       // seq of the entry that dispatched it, or that registered the wait which a signal woke
-	// Outside says that no entry of this job dispatched it: a signal's delivery, an
-	// outcome, an interrupt. It is known from the entry that handled it on.
+	Input    journal.Sum // of the input of a request; zero: none
+	Origin   int64       // seq of the entry that dispatched it, or that registered the wait of its signal
+	// Outside says that no entry of this job dispatched it: a signal's delivery, an outcome, an
+	// interrupt. It is known only from the entry that handles it on.
 	Outside bool
-	// Pauses are what the durable function of the request waits for, as its last
-	// suspension named it; they stand in Job.Pauses (E12).
+	// Pauses are what the durable function of the request waits for, as its last suspension
+	// named them; keys of Job.Pauses (E12).
 	Pauses []journal.GUID
 
-	child journal.JobID // whose outcome it is
+	child journal.JobID // the child whose outcome it is
 }
 
-// asleep reports the row of a suspended function that no entry has sent on its
-// way again.
+// asleep reports whether the row is that of a suspended function which no entry has sent again.
 func (r *Row) asleep() bool {
 	return r.Kind == journal.MessageRequest && r.Held == "" && r.NextAt == 0 && len(r.Pauses) > 0
 }
@@ -102,8 +100,8 @@ func (r *Row) key() collation.InstanceKey {
 	return collation.InstanceKey{Activity: r.Activity, DAD: r.DAD}
 }
 
-// Wait is an open wait for a signal. A delivered signal is consumed with the
-// entry that handles its wake-up; until then the wait counts as open here.
+// Wait is an open wait for a signal. A signal counts as consumed when an entry handles its
+// wake-up; until then the wait counts as open here.
 type Wait struct {
 	Activity   string
 	DAD        collation.DAD
@@ -112,7 +110,7 @@ type Wait struct {
 	Passed     int   // signals consumed so far
 	Last       int   // the greatest of their numbers
 	Origin     int64 // seq of the entry that registered it
-	// Request is that of the durable function that waits; zero for a hook.
+	// Request is the request of the durable function that waits; zero for a hook.
 	Request journal.GUID
 }
 
@@ -123,8 +121,8 @@ func (w *Wait) key() collation.InstanceKey {
 // Consumed names a signal that a wait consumed.
 type Consumed struct{ Wait, Signal journal.GUID }
 
-// Child is a job that an await, or a durable function, started, and whose outcome
-// has not been handled.
+// Child is a job that an await or a durable function started and whose outcome was not handled
+// yet.
 type Child struct {
 	Job      journal.JobID
 	Activity string // of the await or the function
@@ -132,7 +130,7 @@ type Child struct {
 	Request  journal.GUID // of the function; zero for an await
 	Turn     int          // of the await; 0 for a function
 	At       int64        // when it is started, µs; 0: at once
-	Input    journal.Sum  // of what it is given; zero: nothing
+	Input    journal.Sum  // of its input; zero: none
 	Origin   int64        // seq of the entry that ordered it
 }
 
@@ -150,7 +148,7 @@ const (
 	EffectNotDone   EffectState = "not_done"
 )
 
-// Effect is one effect key: the cached outcome, by the digest of its result.
+// Effect is one effect key with its outcome; the result is kept as a digest.
 type Effect struct {
 	Request journal.GUID
 	Name    string
@@ -160,7 +158,6 @@ type Effect struct {
 	Result  journal.Digest // of the result, or of its error; zero until then
 	// Position is the place of the call in a durable function (E15).
 	Position string
-	// Voided says that an operator took a recorded result back (3.3); State is then
-	// EffectNotDone.
+	// Voided says that an operator voided a recorded result (3.3); State is then EffectNotDone.
 	Voided bool
 }

@@ -13,27 +13,27 @@ type Pause struct {
 	Activity string
 	DAD      collation.DAD
 	journal.PauseRef
-	// Named says that the last suspension of the request names it, and that the
-	// request has not ended since.
+	// Named says that the request's last suspension names it, and that the request has not ended
+	// since.
 	Named bool
 	Since int64 // seq of the entry that registered it
-	Taken int64 // seq of the entry that accepted its wake; 0: none did
-	// Came says that the wake's step 2 is done, while the pause was named: the next
-	// run of the function finds it.
+	Taken int64 // seq of the entry that accepted its wake-up; 0: none
+	// Came says that step 2 of the wake-up is done and the pause was still named: the function's
+	// next run finds it.
 	Came bool
 	// ByTimeout says that the bound of a signal's wait woke the function.
 	ByTimeout bool
-	// Due is when its timer, or the bound of its wait, goes off, µs; 0: never.
+	// Due is when its timer, or the bound of its wait, is due, µs; 0: never.
 	Due        int64
 	Topic, Key string // of a signal
 }
 
-// wakers are the ids of the messages that may end a pause: of a signal, the
-// wake-up of its delivery and that of its bound.
+// wakers are the ids of the messages that may end a pause. A signal's pause has two: the
+// wake-up of the delivery, and that of the bound.
 func wakers(g journal.GUID, kind journal.PauseKind) []journal.GUID {
 	switch kind {
 	case journal.PauseChild:
-		return []journal.GUID{journal.DeriveOutcome(g, 0), g} // by itself where an earlier generation has had it
+		return []journal.GUID{journal.DeriveOutcome(g, 0), g} // g: an earlier generation has its outcome
 	case journal.PauseSignal:
 		return []journal.GUID{g, journal.DeriveTimeout(g)}
 	}
@@ -46,11 +46,10 @@ type namedPause struct {
 	id journal.GUID
 }
 
-// bounded says that the pause is a signal's with a bound.
+// bounded reports whether the pause is a signal's and has a bound.
 func (n *namedPause) bounded() bool { return n.Kind == journal.PauseSignal && n.For > 0 }
 
-// names gathers what the suspension named, in this entry or in the one that
-// accepted it.
+// names gathers what the suspension names, in this entry or in the one that accepted it.
 func (f *facts) names(e *journal.Entry) {
 	list := []journal.Pause(nil)
 	switch {
@@ -71,14 +70,14 @@ func (f *facts) names(e *journal.Entry) {
 	}
 }
 
-// woken finds the pause that a message wakes, named or not. Nil: none.
+// woken finds the pause that a message wakes, named or not; nil: none.
 func (j *Job) woken(message journal.GUID) (journal.GUID, *Pause) {
 	g := j.wakers[message]
 	return g, j.Pauses[g]
 }
 
-// standsFor finds the pause that something stands for: a timer, a wait, a bound,
-// the start of a child. Nil: none.
+// standsFor finds the pause to which a timer, a wait, a bound or the start of a child belongs;
+// nil: none.
 func (j *Job) standsFor(g journal.GUID) (journal.GUID, *Pause) {
 	if p := j.Pauses[g]; p != nil {
 		return g, p
@@ -86,7 +85,7 @@ func (j *Job) standsFor(g journal.GUID) (journal.GUID, *Pause) {
 	return j.woken(g)
 }
 
-// functions counts the requests that suspended, and what has come to them.
+// functions counts the requests that suspended, and the pauses that have come.
 func (j *Job) functions() (requests, wakes int) {
 	seen := make(map[journal.GUID]bool)
 	for _, p := range j.Pauses {
@@ -98,24 +97,24 @@ func (j *Job) functions() (requests, wakes int) {
 	return len(seen), wakes
 }
 
-// suspends reports whether the entry is step 2 of a suspension: what it names is
-// what the function waits for from then on.
+// suspends reports whether the entry is step 2 of a suspension: from here on the function waits
+// for what the suspension names.
 func (f *facts) suspends() bool { return f.stays && f.kind == journal.ResponseSuspended }
 
-// wakes reports whether the entry accepts a wake.
+// wakes reports whether the entry accepts a wake-up.
 func (f *facts) wakes(e *journal.Entry) bool {
 	return e.Kind == journal.KindLeg2 && e.Response != nil && e.Response.Kind == journal.ResponseWake
 }
 
-// endsRequest reports whether the entry accepts the terminal response, or the
-// answer, to a request.
+// endsRequest reports whether the entry accepts the terminal response, or an answer, to a
+// request.
 func (f *facts) endsRequest(e *journal.Entry) bool {
 	return e.Kind == journal.KindLeg2 && f.known == nil && e.Response != nil && f.kind == journal.ResponseTerminal && f.row != nil &&
 		(f.message == journal.MessageResponse || f.message == journal.MessageAnswer)
 }
 
-// foldPauses follows what a durable function waits for: its suspensions name it,
-// wakes end it, and the end of the request ends the rest.
+// foldPauses follows what a durable function waits for: suspensions name it, wake-ups end it,
+// and the end of the request ends the rest.
 func (j *Job) foldPauses(e *journal.Entry, f *facts) {
 	switch {
 	case f.suspends():
@@ -185,8 +184,8 @@ func (j *Job) dropAll(row *Row) {
 	row.Pauses = nil
 }
 
-// drop ends a pause that has not come. Its wait is gone, even where no entry took
-// it back: then its signal was delivered before.
+// drop ends a pause that has not come. Its wait is gone even if no entry cancelled it: then its
+// signal was delivered before.
 func (j *Job) drop(g journal.GUID) {
 	if p := j.Pauses[g]; p != nil {
 		p.Named = false

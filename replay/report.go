@@ -6,7 +6,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Check is the id of a law of spec 2.5.
+// Check is the id of a law of rules 2.5.
 type Check string
 
 // The checks, as docs/verify.md explains them.
@@ -42,8 +42,8 @@ var titles = map[Check]string{
 // Title says in a few words what the check is about.
 func (c Check) Title() string { return titles[c] }
 
-// Violation is the first entry that breaks a law, and how (J11). Seq 0 with the
-// zero chain means the job as a whole: a stored row, a head.
+// Violation is the first entry that breaks a law, and how (J11). Seq 0 with the zero chain
+// means the job as a whole: a stored row, a head.
 type Violation struct {
 	Check   Check
 	Chain   journal.GUID
@@ -65,15 +65,15 @@ func (v Violation) String() string {
 // Status is the outcome of one check.
 type Status string
 
-// The outcomes. NotProved is no fault by itself: this input cannot prove it.
+// The outcomes. NotProved is no fault by itself: this input cannot prove the check.
 const (
 	Proved    Status = "proved"
 	Violated  Status = "violated"
 	NotProved Status = "not proved"
 )
 
-// Result is the outcome of one check. Note says what part of it this input
-// cannot prove, and why; a proved check may have one.
+// Result is the outcome of one check. Note says which part of it this input cannot prove, and
+// why; a proved check may have one.
 type Result struct {
 	Check     Check
 	Status    Status
@@ -84,19 +84,19 @@ type Result struct {
 // Counts says how much was read.
 type Counts struct {
 	Entries   int64 // of all chains
-	Effects   int64 // of them, in chains of effects
+	Effects   int64 // of them in effect chains
 	Bytes     int64 // of bodies
 	Instances int
 	Messages  int // receipts
 	Rows      int // open dispatch rows
 	Waits     int // open waits for signals
 	Left      int // messages that left for other jobs or for waits
-	Chains    int // of effects: requests that recorded any
+	Chains    int // effect chains: requests that recorded effects
 	Functions int // requests of durable functions that suspended
-	Wakes     int // what those waited for, and has come
+	Wakes     int // pauses of those that have come
 }
 
-// MaxOpen bounds what is open that a report lists; OpenCount has it all.
+// MaxOpen bounds Report.Open.
 const MaxOpen = 100
 
 // Report is what Verify found out about one job.
@@ -107,17 +107,17 @@ type Report struct {
 	Digest journal.Digest
 	Counts Counts
 	Checks []Result   // one for each of Checks, in that order
-	First  *Violation // the first in the order of reading; nil for none
+	First  *Violation // the first in reading order; nil: none
 	Open   []Open
-	// OpenCount counts what is open, beyond MaxOpen too.
+	// OpenCount is the number of all open things, beyond MaxOpen, too.
 	OpenCount int
-	// From is what the job resumes, nil for nothing, and Copies what it says to have taken
-	// over: HandOver compares them.
+	// From is what the job resumes; nil: nothing. Copies is what it says to have taken over, for
+	// HandOver to compare.
 	From   *journal.From
 	Copies []Copy
 }
 
-// Violated reports whether any check is.
+// Violated reports whether any check is violated.
 func (r *Report) Violated() bool { return r.First != nil }
 
 // Result returns the outcome of one check.

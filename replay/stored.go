@@ -6,8 +6,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// compare holds the tables against what the entries say they must be (J1):
-// whole, digit for digit.
+// compare compares the tables with the rebuilt state, whole, digit for digit (J1).
 func (a *auditor) compare() {
 	s := a.stored
 	why := a.short
@@ -60,7 +59,7 @@ func (a *auditor) compareInstances() {
 	}
 }
 
-// compareResumed checks what the tables say of the job that is resumed, and of the next.
+// compareResumed compares which job is resumed, and which job resumes this one.
 func (a *auditor) compareResumed() {
 	if s, j := a.stored.From, a.job.From; (s == nil) != (j == nil) || s != nil && !bytes.Equal(journal.EncodeFrom(s), journal.EncodeFrom(j)) {
 		a.whole(V11, "the table says otherwise than the first entry what the job resumes")

@@ -5,9 +5,9 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// comparePauses compares what the row of a request says that its function waits
-// for (V13), and that it goes out again once something of it has come (E13). A row
-// that was turned past its `within` has no further turn.
+// comparePauses compares what the row of a request says that its function waits for (V13), and
+// checks that the request is sent again once something has come (E13). A row that was turned
+// because its `within` passed has no further turn.
 func (a *auditor) comparePauses(g journal.GUID, s *collation.Row, r *Row) {
 	if len(s.Pauses) != len(r.Pauses) {
 		a.whole(V13, "row %s (%s %s) is stored with %d things that it waits for, the entries give %d",
@@ -33,7 +33,7 @@ func (a *auditor) comparePauses(g journal.GUID, s *collation.Row, r *Row) {
 	}
 }
 
-// compareResolved compares the rows of what functions waited for (V13).
+// compareResolved compares the resolved waits (V13).
 func (a *auditor) compareResolved() {
 	if a.stored.ResolvedWaits == nil {
 		a.note(V13, "the rows of what functions waited for are not in this input")
@@ -58,8 +58,8 @@ func (a *auditor) compareResolved() {
 	}
 }
 
-// compareUndo compares the mark of functions that registered compensations (V9). It
-// goes with the answer that ends them.
+// compareUndo compares the mark on rows of functions that registered compensations (V9). The
+// mark goes with the answer that ends them.
 func (a *auditor) compareUndo() {
 	registered := a.job.compensates()
 	for _, g := range sortedGUIDs(a.stored.Rows) {
@@ -70,8 +70,8 @@ func (a *auditor) compareUndo() {
 	}
 }
 
-// leftAdrift reports waits of functions that were neither taken back nor is their
-// signal on its way (V13).
+// leftAdrift reports waits of functions that were not cancelled although no signal is on its
+// way to them (V13).
 func (a *auditor) leftAdrift() {
 	for _, g := range sortedGUIDs(a.adrift) {
 		if s, ok := a.stored.Rows[g]; !ok || s.Kind != journal.MessageWakeUp {

@@ -22,10 +22,10 @@ func (a *auditor) compareRows(came *arrivals) {
 	}
 }
 
-// compareRow compares what entries tell of a row. Two moves of a row have no
-// entry of the main chain: a request past its `within` is turned into an answer
-// (E9), and one that was parked for an effect is released by that effect's end
-// (E4). Who wrote a row that came from outside, no entry of this job tells.
+// compareRow compares what entries tell of a row. Two changes of a row have no entry in the
+// main chain: a request whose `within` passed is turned into an answer (E9), and the end of an
+// effect releases the row that was parked for it (E4). No entry of this job tells who wrote a
+// row that came from outside.
 func (a *auditor) compareRow(g journal.GUID, s *collation.Row, r *Row) {
 	overdue := s.Kind == journal.MessageAnswer && r.Kind == journal.MessageRequest
 	released := s.Held == "" && (overdue || r.Held == collation.HeldParked && a.job.Chains[g].Seq > 0)
@@ -56,17 +56,16 @@ func (a *auditor) compareRow(g journal.GUID, s *collation.Row, r *Row) {
 	}
 }
 
-// arrivals is what stands in the tables and was written by others: messages on
-// their way to this job, of which no entry tells yet.
+// arrivals are stored rows that others wrote: messages on their way to this job that no entry
+// mentions yet.
 type arrivals struct {
 	rows map[journal.GUID]bool
 	// ended are the waits whose ending signal is on its way.
 	ended map[journal.GUID]bool
 }
 
-// came finds the rows that came from outside and derive from what this job
-// waits for: a signal from its wait, an outcome from a child that was started. An
-// interrupt may come from anywhere.
+// came finds the rows that came from outside and derive from what this job waits for: a signal
+// from its wait, an outcome from its child. An interrupt may come from anywhere.
 func (a *auditor) came() *arrivals {
 	came := &arrivals{make(map[journal.GUID]bool), make(map[journal.GUID]bool)}
 	for g, s := range a.stored.Rows {
@@ -75,7 +74,7 @@ func (a *auditor) came() *arrivals {
 		switch {
 		case s.Kind == journal.MessageInterrupt:
 			came.rows[g] = s.Activity == ""
-		case i == nil || a.job.Rows[g] != nil && !a.job.Rows[g].Outside: // a dead letter may have told of one that came
+		case i == nil || a.job.Rows[g] != nil && !a.job.Rows[g].Outside: // an Outside row: a dead letter mentioned it
 		case p != nil && p.Taken == 0 && pause == g && s.Kind == journal.MessageWakeUp && p.Kind == journal.PauseSignal:
 			came.rows[g], came.ended[g] = true, true
 		case p != nil && p.Taken == 0 && s.Kind == journal.MessageOutcome && p.Kind == journal.PauseChild:
@@ -90,7 +89,7 @@ func (a *auditor) came() *arrivals {
 	return came
 }
 
-// woken judges the row of a signal's delivery.
+// woken judges the row of a signal's delivery to a hook.
 func (a *auditor) woken(came *arrivals, g journal.GUID, s *collation.Row, i *Instance) {
 	r, err := journal.DecodeResponse(s.Body)
 	if err != nil || r.By != journal.BySignal {
@@ -106,8 +105,8 @@ func (a *auditor) woken(came *arrivals, g journal.GUID, s *collation.Row, i *Ins
 	}
 }
 
-// compareWaits compares the waits (V13): one is stored, or the signal that ends
-// it is on its way.
+// compareWaits compares the waits (V13): each is stored, or the signal that ends it is on its
+// way.
 func (a *auditor) compareWaits(came *arrivals) {
 	for _, g := range sortedGUIDs(a.stored.Waits) {
 		s := a.stored.Waits[g]

@@ -9,7 +9,7 @@ import (
 	"github.com/quipu-journal/quipu/replay"
 )
 
-// J10: what a function waits for at any seq.
+// J10: what a function waits for, at any seq.
 func TestTimeTravelOverFunctions(t *testing.T) {
 	t.Parallel()
 	j := running()
@@ -40,7 +40,7 @@ func TestTimeTravelOverFunctions(t *testing.T) {
 	}
 }
 
-// J10: the pauses of each request, as they were named, came, and were taken back.
+// J10: the pauses of each request, as they were named, came, and were cancelled.
 func TestTimeTravelOverPauses(t *testing.T) {
 	t.Parallel()
 	type standing struct{ named, taken, came bool }
@@ -59,7 +59,7 @@ func TestTimeTravelOverPauses(t *testing.T) {
 	require.Equal(t, map[string]standing{"nap": {false, true, true}, "ok": gone, "later": open}, at(apply(t, j, 6)))
 	require.Equal(t, map[string]standing{"nap": {false, true, true}, "ok": open, "later": {false, true, true}}, at(apply(t, j, 8)))
 
-	// Step by step: accepted, and only with step 2 found by the next run.
+	// Stepwise: first accepted; the next run finds it only after step 2.
 	s := steps()
 	require.Equal(t, standing{true, true, false}, at(apply(t, s, 8))["inv"])
 	require.Equal(t, came, at(apply(t, s, 10))["inv"])
@@ -94,8 +94,7 @@ func TestTimeTravelOverChildrenOfFunctions(t *testing.T) {
 	}
 }
 
-// J10: effects of functions have their places, and a result that was taken back is
-// none.
+// J10: effects of functions have their places, and a voided result is no result.
 func TestEffectsOfFunctionsAreRebuilt(t *testing.T) {
 	t.Parallel()
 	j := doubted()

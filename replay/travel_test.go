@@ -13,7 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
-// pending writes the open obligations, each with what it waits for.
+// pending lists the open obligations, each with what it waits for.
 func pending(job *replay.Job) []string {
 	waits := map[string]string{}
 	for _, o := range job.Open() {
@@ -96,7 +96,7 @@ func TestTimeTravelOverWhatIsOpen(t *testing.T) {
 	}
 }
 
-// J10: turns, tries and children of an await.
+// J10: turns, attempts and children of an await.
 func TestTimeTravelOverChildren(t *testing.T) {
 	t.Parallel()
 	j := awaited()
@@ -127,8 +127,7 @@ func TestTimeTravelOverChildren(t *testing.T) {
 	require.True(t, begun.Parent.Awaited)
 }
 
-// J10: passes have their results at their own addresses, elements under names of
-// their own.
+// J10: passes have results at their own addresses, elements under their own names.
 func TestPassesAndElements(t *testing.T) {
 	t.Parallel()
 	job := apply(t, twice(), 14, replay.KeepOutputs)

@@ -6,8 +6,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// ending lists the requests that the entry ends: that of its own answer, and those
-// that its close cancels.
+// ending lists the requests that the entry ends: that of its own answer, and those that its
+// close cancels.
 func (j *Job) ending(e *journal.Entry, f *facts) []journal.GUID {
 	var out []journal.GUID
 	if f.endsRequest(e) {
@@ -21,8 +21,8 @@ func (j *Job) ending(e *journal.Entry, f *facts) []journal.GUID {
 	return out
 }
 
-// undoes gives the jobs that an entry with a start may order to run compensations,
-// with the requests that they are for: those that it ends (3.5).
+// undoes lists the jobs that an entry with a start may order to run compensations, with the
+// request of each: the requests that the entry ends (3.5).
 func (j *Job) undoes(e *journal.Entry, f *facts) map[journal.JobID]journal.GUID {
 	if !slices.ContainsFunc(e.Dispatched, func(d journal.Dispatched) bool {
 		return d.Kind == journal.MessageStart && !d.Job.IsZero()
@@ -36,8 +36,7 @@ func (j *Job) undoes(e *journal.Entry, f *facts) map[journal.JobID]journal.GUID 
 	return out
 }
 
-// foldUndo takes down the order of a job that runs compensations. False: it is the
-// start of another job.
+// foldUndo records the order of a job that runs compensations; false: it is another start.
 func (j *Job) foldUndo(e *journal.Entry, f *facts, d *journal.Dispatched) bool {
 	request, ok := f.undoes[d.Job]
 	if ok {

@@ -9,8 +9,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Stored is what the tables hold of a job beside its entries, read in one
-// snapshot with them. An export has none.
+// Stored is what the tables hold of a job besides its entries, read in one snapshot with them.
+// An export has none.
 type Stored struct {
 	State     journal.JobState
 	Semaphore int64
@@ -20,10 +20,10 @@ type Stored struct {
 	Rows      map[journal.GUID]collation.Row
 	Waits     map[journal.GUID]collation.Wait
 	Effects   []StoredEffect
-	// ResolvedWait are the rows of what durable functions waited for, by the message that
-	// brought it; nil: they were not read.
+	// ResolvedWaits are the rows of resolved waits, by the message that brought each; nil: they
+	// were not read.
 	ResolvedWaits map[journal.GUID]collation.ResolvedWait
-	// From is what the job resumes, nil for nothing, Next the job that resumes it.
+	// From is what the job resumes; nil: nothing. Next is the job that resumes it.
 	From *journal.From
 	Next journal.JobID
 }
@@ -45,10 +45,10 @@ type StoredEffect struct {
 	Position string
 }
 
-// Verify reads the entries of one job, main chain first, then the others, each
-// by seq, and checks all that this input can prove. stored is nil where there
-// are no tables to compare with. The error is one of reading: then nothing was
-// decided. What is wrong with the entries is in the report.
+// Verify reads the entries of one job, the main chain first, then the others, each by seq, and
+// checks all that this input can prove. stored is nil if there are no tables to compare. An
+// error is one of reading, and nothing was decided then. Faults of the entries are in the
+// report.
 func Verify(h Header, stored *Stored, entries iter.Seq2[journal.Record, error]) (*Report, error) {
 	a := newAuditor(h, stored)
 	for rec, err := range entries {
@@ -67,8 +67,8 @@ type auditor struct {
 	job    *Job
 	twin   *Job // the second replay (V14)
 	cursor cursor
-	// blind says why the laws no longer look at entries of the main chain: one
-	// before was missing or could not be read, so that the state is unknown.
+	// blind says why the laws no longer look at the main chain: an entry was missing or could
+	// not be read, so the state is unknown.
 	blind        string
 	blindEffects string
 	short        string // why the tables cannot be compared with the entries
@@ -77,25 +77,25 @@ type auditor struct {
 	gone     map[journal.GUID]goneRow
 	ordinals map[collation.InstanceKey]int
 	bounds   map[journal.GUID]bound
-	numbers  map[signalNumber]int64 // of signals that repeating hooks consumed, by whom
+	numbers  map[signalNumber]int64 // of signals that repeating hooks consumed, with the entry
 	repeats  int                    // waits of repeating hooks so far
-	// operators are the actions of operators, by whom.
+	// operators are the operators' actions, with their entries.
 	operators map[journal.GUID]int64
-	// adrift are waits of functions that nobody waits for any more and that no entry
-	// took back, by the entry that left them: their signals are on their way.
+	// adrift are waits that a function no longer waits for and that no entry cancelled, with the
+	// entry that left them: their signals are on their way.
 	adrift map[journal.GUID]int64
-	// early are the pauses that came at once, since an earlier generation has had them.
+	// early are the pauses that came at once, because they came in an earlier generation.
 	early map[journal.GUID]bool
-	// foreign are the requests that their functions did not end.
+	// foreign are the requests that ended otherwise than by their functions.
 	foreign map[journal.GUID]requestEnd
-	// calls are the names of effects by the place of their call (E15), judged what
-	// operators said of effects (3.3), undone the requests whose compensations have
-	// run, by the entries that say so.
+	// calls are the names of effects by the place of their call (E15). judged is what operators
+	// said of effects (3.3). undone are the requests whose compensations have run, with the
+	// entries that say so.
 	calls  map[place]string
 	judged map[journal.Digest]judgement
 	undone map[journal.GUID]int64
-	// external counts interrupts, underivable wake-ups of repeating hooks that were
-	// cancelled or refused: of those nothing else is told.
+	// external counts interrupts; underivable counts wake-ups of repeating hooks that were
+	// cancelled or refused. Nothing else is known of these.
 	external, underivable int
 
 	copies []Copy // from earlier generations
@@ -106,13 +106,13 @@ type auditor struct {
 	counts Counts
 }
 
-// bound is the head of its effect chain that a terminal response accepted.
+// bound is the head of the effect chain that a terminal response accepted.
 type bound struct {
 	head journal.Head
-	seq  int64 // of the entry that says so
+	seq  int64 // of the entry that binds it
 }
 
-// cursor is the place in the chain that is being read.
+// cursor is the place in the chain that is read.
 type cursor struct {
 	chain journal.GUID
 	seq   int64
@@ -153,7 +153,7 @@ func (a *auditor) report(c Check, chain journal.GUID, seq int64, format string, 
 	}
 }
 
-// at reports a violation by an entry.
+// at reports a violation in an entry.
 func (a *auditor) at(c Check, e *journal.Entry, format string, args ...any) {
 	a.report(c, e.Chain, e.Seq, format, args...)
 }
@@ -226,7 +226,7 @@ func (a *auditor) laws(e *journal.Entry, f *facts) {
 
 // settled judges the state that an entry of the main chain left.
 func (a *auditor) settled(e *journal.Entry, f *facts) {
-	if f.marks.has(children) || f.marks.has(closed) || f.message == journal.MessageLeg1 { // which may move one to a pivot
+	if f.marks.has(children) || f.marks.has(closed) || f.message == journal.MessageLeg1 { // a Leg1 may move one to a pivot
 		if open := int64(len(a.job.Obligations)); open != a.job.Semaphore {
 			a.at(V6, e, "the semaphore is %d, but %d obligations are open", a.job.Semaphore, open)
 		}
@@ -242,7 +242,7 @@ func (a *auditor) settled(e *journal.Entry, f *facts) {
 	}
 }
 
-// unreadable reports a body that Decode refuses; the state is unknown from here.
+// unreadable reports a body that Decode refuses. From here on the state is unknown.
 func (a *auditor) unreadable(rec journal.Record, err error) {
 	c := V2
 	for _, unknown := range []error{journal.ErrUnknownVersion, journal.ErrUnknownKind, journal.ErrUnknownField} {
@@ -254,8 +254,8 @@ func (a *auditor) unreadable(rec journal.Record, err error) {
 	a.blinded(rec.Chain, fmt.Sprintf("entry %d cannot be read", rec.Seq))
 }
 
-// blinded ends the laws over the state: of the job for a fault in the main
-// chain, of the effects for one in theirs.
+// blinded ends the laws over the state: after a fault in the main chain those of the job, after
+// one in an effect chain those of effects.
 func (a *auditor) blinded(chain journal.GUID, why string) {
 	if chain.IsZero() && a.blind == "" {
 		a.blind = why

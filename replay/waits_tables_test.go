@@ -25,9 +25,9 @@ func onWait(change func(w *collation.Wait)) func(s *replay.Stored) {
 
 func isWait(journal.GUID, collation.Wait) bool { return true }
 
-// waitTables change waits, open elements and what is on its way. In oneTicked a
-// pass was consumed and the wait stands; in oneListed two elements are open; in
-// awaitingOne a child is awaited.
+// waitTables change waits, open elements and what is on its way. In oneTicked a pass was
+// consumed and the wait is open; in oneListed two elements are open; in awaitingOne a child is
+// awaited.
 var waitTables = map[string]tableLie{
 	"V6 open elements": {oneListed, replay.V6, "1 elements of w ,0,0 are stored as open, the entries give 2", func(s *replay.Stored) {
 		s.Open[instance("w", ",0,0")]--
@@ -90,13 +90,13 @@ func rekey(s *replay.Stored) {
 	}
 }
 
-// wake is the wake-up that the delivery of a signal to the wait writes.
+// wake is the wake-up that a signal's delivery to the wait writes.
 func wake(w *collation.Wait, signal journal.GUID, code int) collation.Row {
 	row, _ := w.Deliver(&collation.Signal{GUID: signal, Topic: w.Topic, Key: w.Key, Code: code, Payload: []byte(`null`)}, 1, collation.Mode{})
 	return row
 }
 
-// V6, V10, V13: the tables of what is awaited are held against the entries (J1).
+// V6, V10, V13: the tables of what is awaited are compared with the entries (J1).
 func TestCorruptWaitsFailExactlyTheirCheck(t *testing.T) {
 	t.Parallel()
 	for name, c := range waitTables {
@@ -111,8 +111,8 @@ func TestCorruptWaitsFailExactlyTheirCheck(t *testing.T) {
 	}
 }
 
-// What is on its way to a job stands in its rows before any of its entries tells
-// of it, and derives from what the job waits for.
+// A message on its way to a job has a row before any entry mentions it, and its id derives from
+// what the job waits for.
 func TestArrivalsAreNoFault(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
