@@ -60,7 +60,7 @@ func (a *Action) Judge(reason string, effects []EffectRow) (Decision, *EffectRow
 		}
 	}
 	if a.Done != nil {
-		return LeaveEffects, nil, fmt.Errorf("%w: its letter asks about no effect, name the one that is meant; the request has %s", ErrRejected, list(effects))
+		return LeaveEffects, nil, fmt.Errorf("%w: its dead letter asks about no effect, name the one that is meant; the request has %s", ErrRejected, list(effects))
 	}
 	return LeaveEffects, nil, nil
 }

@@ -136,7 +136,7 @@ var closeLies = map[string]lie{
 	"V10 a row ended twice": {plain, replay.V10, 6, "does not stand; it ended at entry 4", func(main func(int) *journal.Entry) {
 		main(6).Ended = main(4).Ended
 	}},
-	"V10 a row cancelled from nowhere": {plain, replay.V10, 8, "cancelled, but does not stand; it was never dispatched", func(main func(int) *journal.Entry) {
+	"V10 a row cancelled from nowhere": {plain, replay.V10, 8, "cancelled by the close, but does not stand; it was never dispatched", func(main func(int) *journal.Entry) {
 		main(8).CancelledByClose = []journal.GUID{{9}}
 	}},
 	"V10 a row updated from nowhere": {retried, replay.V10, 4, "updated, but does not stand", func(main func(int) *journal.Entry) {

@@ -15,6 +15,10 @@ var waitLies = map[string]lie{
 	"V10 cancelled from nowhere": {raced, replay.V10, 5, "is cancelled, but does not stand; it was never dispatched", func(main func(int) *journal.Entry) {
 		main(5).Cancelled = append(main(5).Cancelled, journal.GUID{9})
 	}},
+	// Only a close may cancel the wake-up of a repeating hook that no entry has told of.
+	"V10 cancelled from nowhere, beside a hook that repeats": {ticked, replay.V10, 10, "is cancelled, but does not stand; it was never dispatched", func(main func(int) *journal.Entry) {
+		main(10).Cancelled = append(main(10).Cancelled, journal.GUID{9})
+	}},
 	"V10 a timer cancelled by no close": {raced, replay.V10, 4, "by an entry that closes nothing", func(main func(int) *journal.Entry) {
 		main(4).CancelledByClose = []journal.GUID{main(5).Cancelled[0]}
 	}},
