@@ -17,22 +17,12 @@ var lists = map[string]interface {
 	names() string
 	reads(alias string) string
 	placeholder(n int) string
-	typeName() string
 	types() []uint32
 	sets(from string) string
 }{
 	"row": rowColumns, "chain": chainColumns, "moved": movedColumns,
 	"job": jobColumns, "instance": instanceColumns, "wait": waitColumns, "effect": effectColumns,
 	"placed": placedColumns, "move": moveColumns, "head": headColumns, "entry": entryColumns, "guard": guardColumns,
-}
-
-// typeNames returns the names of the lists' composite types.
-func typeNames() []string {
-	names := make([]string, 0, len(lists))
-	for _, l := range lists {
-		names = append(names, l.typeName())
-	}
-	return names
 }
 
 // rowColumns are the columns of a dispatch row.

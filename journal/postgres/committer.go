@@ -84,7 +84,7 @@ func (s *Store) dial(ctx context.Context, session journal.GUID) (*conn, *pgx.Con
 	if err != nil {
 		return nil, nil, err
 	}
-	return s.wrap(raw), raw, nil
+	return wrap(raw), raw, nil
 }
 
 // closeSoon closes a connection without waiting long for the server.

@@ -294,3 +294,22 @@ func TestCancelledContext(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrUnavailable)
 	require.NotNil(t, load(t, c, store.Want{Job: id}))
 }
+
+// A schema that is restored, or made anew, has types with other numbers. A process goes on with
+// its next connection.
+func TestCommitterOfASchemaMadeAnew(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	c := openCommitter(t, s)
+	keep(t, s, c, day, "before")
+	require.NoError(t, s.run(t, "DROP SCHEMA "+s.schema+" CASCADE"))
+	s.pool.Reset()
+	cfg := s.cfg
+	cfg.Migrating = true
+	again, err := Open(t.Context(), cfg)
+	require.NoError(t, err)
+	defer again.Close()
+	require.NoError(t, again.Migrate(t.Context()))
+	c.drop()
+	keep(t, s, c, day, "after")
+}

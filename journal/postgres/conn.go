@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -20,8 +19,6 @@ type conn struct {
 	// known are its prepared statements. It is nil on a connection that is not ours, where
 	// nothing may stay prepared.
 	known map[string]*pgconn.StatementDescription
-	// types are the composite types of the space's schema.
-	types *types
 	// name is the application name, unique to the connection. Another connection ends this one's
 	// backend by it (J4).
 	name string
@@ -36,41 +33,13 @@ func applicationName(session journal.GUID) string { return "quipu-" + session.St
 // newSession draws a new session number (L1).
 func newSession() journal.GUID { return journal.GUID(uuid.New()) }
 
-// types are the numbers of a schema's composite types, by name, as the server assigned them.
-type types struct {
-	mu     sync.RWMutex
-	number map[string]uint32
-}
-
-// of returns the number of a type; 0, which the server refuses, if the schema does not have it.
-func (t *types) of(name string) uint32 {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.number[name]
-}
-
-// learn reads the numbers from the server.
-func (t *types) learn(ctx context.Context, c *conn) error {
-	number := make(map[string]uint32, len(lists))
-	err := c.query(ctx, "schema_types", func(v row) error {
-		number[v.text(0)] = uint32(v.int(1))
-		return nil
-	}, pTexts(typeNames()))
-	if err == nil {
-		t.mu.Lock()
-		t.number = number
-		t.mu.Unlock()
-	}
-	return err
-}
-
 // wrap returns the conn of a pooled connection.
-func (s *Store) wrap(c *pgx.Conn) *conn {
+func wrap(c *pgx.Conn) *conn {
 	pg := c.PgConn()
 	if known, ok := pg.CustomData()[customKey].(*conn); ok {
 		return known
 	}
-	w := &conn{pg: pg, known: make(map[string]*pgconn.StatementDescription), types: &s.types, name: c.Config().RuntimeParams["application_name"]}
+	w := &conn{pg: pg, known: make(map[string]*pgconn.StatementDescription), name: c.Config().RuntimeParams["application_name"]}
 	pg.CustomData()[customKey] = w
 	return w
 }

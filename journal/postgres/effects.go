@@ -170,7 +170,7 @@ type effectWrite struct {
 
 func (w *writes) queueChains(b *batch) {
 	if len(w.chains) > 0 {
-		b.queue("chains_put", movedColumns.param(b, w.chains))
+		b.queue("chains_put", movedColumns.param(w.chains))
 	}
 	if len(w.effects) > 0 {
 		queueEffects(b, w.effects)
@@ -206,5 +206,5 @@ func queueEffects(b *batch, effects []effectWrite) {
 		until.someInt(int64(f.Until))
 		all[i] = &f.EffectRow
 	}
-	b.queue("effects_put", job.value(), request.value(), seq.value(), turn.value(), until.value(), effectColumns.param(b, all))
+	b.queue("effects_put", job.value(), request.value(), seq.value(), turn.value(), until.value(), effectColumns.param(all))
 }

@@ -25,7 +25,7 @@ func (w *writes) queueGuards(b *batch) {
 			rev.int(r.Rev)
 		}
 	}
-	b.queue("hot", guardColumns.param(b, pointers(w.hot)), job.value(), guid.value(), rev.value())
+	b.queue("hot", guardColumns.param(pointers(w.hot)), job.value(), guid.value(), rev.value())
 }
 
 // hotRow returns the job of the n-th row that was compared, from 1.

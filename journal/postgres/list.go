@@ -55,8 +55,11 @@ func (l list[T]) typeName() string { return "in_" + l.name }
 func (l list[T]) types() []uint32 { return l.oids }
 
 // param returns the written columns as one array with an element for each x.
-func (l list[T]) param(b *batch, xs []*T) []byte {
-	c := newColumn(b.conn.types.of(l.typeName()), len(xs), 24*len(l.oids))
+//
+// The array says no number for its element type, which differs from schema to schema: the server
+// takes it from the statement. PostgreSQL 15, the oldest that is tested, does so.
+func (l list[T]) param(xs []*T) []byte {
+	c := newColumn(0, len(xs), 24*len(l.oids))
 	for _, x := range xs {
 		start := len(c.b)
 		c.b = bin.BigEndian.AppendUint32(append(c.b, 0, 0, 0, 0), uint32(len(l.oids)))

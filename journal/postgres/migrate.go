@@ -114,9 +114,6 @@ func (s *Store) version(ctx context.Context, c *conn) (int, error) {
 		err = fmt.Errorf("%w: schema %s holds space %q, not %q: spaces that differ in - and _ alone cannot share a database",
 			store.ErrSchema, s.schema, name, s.cfg.Space)
 	}
-	if err == nil {
-		err = s.types.learn(ctx, c)
-	}
 	return version, err
 }
 

@@ -212,7 +212,6 @@ func TestRowsOfNoJob(t *testing.T) {
 		} {
 			require.NoError(t, c.require(t.Context(), name))
 			params := make([][]byte, len(c.known[name].ParamOIDs))
-			b := c.batch()
 			for i, oid := range c.known[name].ParamOIDs {
 				null := newColumn(elements[oid], 1, 1)
 				if null.null(); i == 0 {
@@ -221,11 +220,11 @@ func TestRowsOfNoJob(t *testing.T) {
 				}
 				switch params[i] = null.value(); {
 				case name == "write_entries":
-					params[i] = entryColumns.param(b, []*entryWrite{{job: journal.JobID{1}}})
+					params[i] = entryColumns.param([]*entryWrite{{job: journal.JobID{1}}})
 				case name == "write_instances", name == "write_instances_new":
-					params[i] = placedColumns.param(b, []*placed{(&instanceWrite{job: journal.JobID{1}}).placed()})
+					params[i] = placedColumns.param([]*placed{(&instanceWrite{job: journal.JobID{1}}).placed()})
 				case elements[oid] == 0:
-					params[i] = effectColumns.param(b, []*store.EffectRow{{}})
+					params[i] = effectColumns.param([]*store.EffectRow{{}})
 				}
 			}
 			require.ErrorIs(t, classify(name, c.query(t.Context(), name, nil, params...)), store.ErrLost, name)

@@ -69,7 +69,7 @@ func queueBirths(b *batch, fresh []store.Chained) {
 			Started: collation.Micros(e.Time), Tags: e.Tags, Trace: e.Trace, Parent: e.Parent, From: e.From,
 		}
 	}
-	b.queue("write_jobs_new", triggers.value(), classes.value(), jobColumns.param(b, jobs))
+	b.queue("write_jobs_new", triggers.value(), classes.value(), jobColumns.param(jobs))
 }
 
 // lostTo matches what a test-and-set says that it lost.

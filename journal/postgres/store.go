@@ -22,8 +22,7 @@ type Store struct {
 	log    *slog.Logger
 
 	space     atomic.Pointer[journal.GUID] // the space's id; nil until the schema exists
-	types     types
-	announced atomic.Int64 // the last announcement, in Unix nanoseconds
+	announced atomic.Int64                 // the last announcement, in Unix nanoseconds
 }
 
 var _ store.Store = (*Store)(nil)
@@ -72,7 +71,7 @@ func (s *Store) with(ctx context.Context, call func(*conn) error) error {
 		return fmt.Errorf("%w: %w", errNotSent, err)
 	}
 	defer c.Release()
-	return call(s.wrap(c.Conn()))
+	return call(wrap(c.Conn()))
 }
 
 // call lends a pooled connection and repeats the whole call after retryable failures (J4). The

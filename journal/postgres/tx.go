@@ -128,7 +128,7 @@ func (s *Store) visit(ctx context.Context, tx Transaction, call func(*callerTx) 
 		return err
 	}
 	g := &callerTx{
-		c:    &conn{pg: savepoint.Conn().PgConn(), types: &s.types},
+		c:    &conn{pg: savepoint.Conn().PgConn()},
 		home: s.home(),
 	}
 	if err = call(g); err == nil && g.wrote {

@@ -36,7 +36,7 @@ func (s *Store) userPool(ctx context.Context) (*pgxpool.Pool, error) {
 	}
 	p.BeforeConnect = nameConnection
 	p.AfterConnect = func(ctx context.Context, raw *pgx.Conn) error {
-		c := s.wrap(raw)
+		c := wrap(raw)
 		if err := c.require(ctx, userStatements...); err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (x *txRun) attempt(
 		return nil, fmt.Errorf("%w: %w", errNotSent, err)
 	}
 	defer pooled.Release() // closes a connection that is still in a transaction
-	x.raw, x.c = pooled.Conn(), x.s.wrap(pooled.Conn())
+	x.raw, x.c = pooled.Conn(), wrap(pooled.Conn())
 	if stood, err = x.open(ctx); err != nil {
 		return nil, err
 	}

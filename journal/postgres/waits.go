@@ -76,7 +76,7 @@ func (w *writes) queueWaits(b *batch) {
 			boxes.uuid(x.box)
 			all[i] = x.after
 		}
-		b.queue("write_waits_new", boxes.value(), waitColumns.param(b, all))
+		b.queue("write_waits_new", boxes.value(), waitColumns.param(all))
 	}
 	if len(counted) > 0 {
 		after := ints(len(counted))

@@ -32,7 +32,7 @@ func (w *writes) queue(b *batch) {
 	w.queueInstances(b)
 	w.queueReceipts(b)
 	if len(w.entries) > 0 {
-		b.queue("write_entries", entryColumns.param(b, pointers(w.entries)))
+		b.queue("write_entries", entryColumns.param(pointers(w.entries)))
 	}
 	w.queueRows(b)
 	if len(w.discards) > 0 {
@@ -76,10 +76,10 @@ func (w *writes) queueJobs(b *batch) {
 		}
 	}
 	if len(heads) > 0 {
-		b.queue("write_head", headColumns.param(b, heads))
+		b.queue("write_head", headColumns.param(heads))
 	}
 	if len(jobs) > 0 {
-		b.queue("write_jobs", moveColumns.param(b, jobs), pInt(threshold))
+		b.queue("write_jobs", moveColumns.param(jobs), pInt(threshold))
 	}
 }
 
@@ -93,10 +93,10 @@ func (w *writes) queueInstances(b *batch) {
 		}
 	}
 	if len(fresh) > 0 {
-		b.queue("write_instances_new", placedColumns.param(b, fresh))
+		b.queue("write_instances_new", placedColumns.param(fresh))
 	}
 	if len(moved) > 0 {
-		b.queue("write_instances", placedColumns.param(b, moved))
+		b.queue("write_instances", placedColumns.param(moved))
 	}
 }
 
@@ -163,10 +163,10 @@ func (w *writes) queueRows(b *batch) {
 		b.queue("write_rows_delete", job.value(), guid.value(), sender.value())
 	}
 	if len(fresh) > 0 {
-		b.queue("write_rows_new", rowColumns.param(b, fresh))
+		b.queue("write_rows_new", rowColumns.param(fresh))
 	}
 	if len(moved) > 0 {
-		b.queue("write_rows", rowColumns.param(b, moved))
+		b.queue("write_rows", rowColumns.param(moved))
 	}
 }
 

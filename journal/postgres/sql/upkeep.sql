@@ -2,10 +2,6 @@
 -- reads the version, name and id of the space; it runs before anything else.
 SELECT version, name, id FROM space
 
--- name: schema_types
--- reads the numbers of the schema's composite types. $1 names.
-SELECT w.name, to_regtype(w.name)::oid::int8 FROM unnest($1::text[]) AS w (name)
-
 -- name: epoch
 -- reads the epoch of the space (T4).
 SELECT epoch FROM space
