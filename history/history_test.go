@@ -242,4 +242,37 @@ transitions: {start: [first], first: [second]}
 	}
 }
 
+// An element that is taken over was not sent again, so the journal has no sum of its input.
+func TestATakenOverElementHasNoInput(t *testing.T) {
+	t.Parallel()
+	f, err := flow.Parse("listed", []byte(`
+flow: listed
+version: "1"
+activities:
+  start: {type: trigger}
+  reserve: {type: worker, topic: t, each: "${ [7, 8] }", input: {sku: "${ item }"}}
+transitions: {start: [reserve]}
+`))
+	require.NoError(t, err)
+	leg1 := journal.GUID{1}
+	answer := func(seq int64, element int, taken *journal.Taken) *journal.Entry {
+		return &journal.Entry{Kind: journal.KindLeg2, Seq: seq, Time: seq, Activity: "reserve", DAD: ",0,0", Response: &journal.Response{
+			Kind: journal.ResponseTerminal, Code: 200, Request: collation.RequestGUID(leg1, element), Element: element, Output: []byte(`1`), Taken: taken,
+		}}
+	}
+	events := told(f, []*journal.Entry{
+		{Kind: journal.KindCreated, Seq: 1, Time: 1, Activity: "start", DAD: ",0", Input: []byte(`{}`)},
+		{Kind: journal.KindLeg1, Seq: 2, Time: 2, GUID: leg1, Activity: "reserve", DAD: ",0,0", Elements: &journal.Elements{
+			Count: 2, Parallel: 2, Inputs: journal.Sums{}.Append(journal.Sum{}).Append(journal.SumOf([]byte(`{"sku":8}`))),
+		}},
+		answer(3, 0, &journal.Taken{Generation: 1, Seq: 4}), answer(4, 1, nil),
+	})
+	require.Equal(t, "1 of 2 elements sent to t, 2 at a time; the others are taken over", events[1].Text)
+	taken, sent := events[len(events)-2], events[len(events)-1]
+	require.Equal(t, []any{0, "done, taken over from generation 1"}, []any{taken.Element, taken.Text})
+	require.Nil(t, taken.Input)
+	require.Equal(t, 1, sent.Element)
+	require.Equal(t, `{"sku":8}`, said(sent.Input))
+}
+
 func said(v *history.Value) string { return string(v.JSON) + v.Missing }
