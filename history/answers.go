@@ -60,12 +60,20 @@ func (t *Teller) answered(e *journal.Entry, own place) {
 		ev.Waited = span(t.since[own.key], e.Time)
 	}
 	if x.Taken != nil {
-		ev.Text += fmt.Sprintf(", taken over from generation %d", x.Taken.Generation)
+		ev.Text += takenOver(x.Taken)
+		if !x.Taken.Chain.IsZero() { // a response has no chain: it is the outcome of a child
+			ev.Text += " of its child"
+			ev.Job = journal.JobID(x.Taken.Chain)
+		}
 	}
 	ev.Output = t.output(x)
 	if x.Error != nil || ev.Kind != KindDone || !t.quiet(own.key) {
 		t.tell(e, &ev)
 	}
+}
+
+func takenOver(x *journal.Taken) string {
+	return fmt.Sprintf(", taken over from generation %d", x.Generation)
 }
 
 // woke says how a pause of a function ended.
@@ -150,6 +158,9 @@ func (t *Teller) ended(e *journal.Entry, own place) {
 		}
 		if e.Result.Error != nil {
 			ev.Kind, ev.Text = KindFailed, fmt.Sprintf("failed with code %d", e.Result.Code)
+		}
+		if e.Result.Taken != nil {
+			ev.Text += takenOver(e.Result.Taken)
 		}
 		if e.Result.Output != nil {
 			ev.Output = &Value{JSON: e.Result.Output}
@@ -236,7 +247,7 @@ func effect(ev *Event, e *journal.Entry) {
 		ev.Text += ", recorded late"
 	}
 	if f.Taken != nil {
-		ev.Text += fmt.Sprintf(", taken over from generation %d", f.Taken.Generation)
+		ev.Text += takenOver(f.Taken)
 	}
 	if f.Result != nil && f.Error == nil && f.Name != "undo" {
 		ev.Output = &Value{JSON: f.Result}

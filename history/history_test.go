@@ -275,4 +275,38 @@ transitions: {start: [reserve]}
 	require.Equal(t, `{"sku":8}`, said(sent.Input))
 }
 
+// A resumed job says which generation it goes on with, and who decided, if that is known. What
+// is taken over names its generation, and whose it is.
+func TestATellerOfAResumedJob(t *testing.T) {
+	t.Parallel()
+	child := journal.JobID{7}
+	const begins = "started: flow f version 1; generation 2 goes on with generation 1"
+	for name, c := range map[string]struct {
+		from journal.From
+		says string
+	}{
+		"somebody decided":        {journal.From{Who: "ann"}, begins + "; decided by ann"},
+		"from an activity":        {journal.From{Activity: "pay", Who: "ann", Reason: "paid in"}, begins + " from pay on; decided by ann (paid in)"},
+		"nobody knows who":        {journal.From{}, begins},
+		"nobody knows who, a why": {journal.From{Reason: "paid in"}, begins + " (paid in)"},
+	} {
+		c.from.Generation = 1
+		events := told(nil, []*journal.Entry{
+			{Kind: journal.KindCreated, Seq: 1, Time: 1, Generation: 2, Activity: "start", DAD: ",0", Flow: &journal.FlowRef{Name: "f", Version: "1"}, From: &c.from},
+			{Kind: journal.KindLeg2, Seq: 2, Time: 2, Activity: "first", DAD: ",0,0", Response: &journal.Response{
+				Kind: journal.ResponseTerminal, Code: 200, Taken: &journal.Taken{Generation: 1, Seq: 4},
+			}},
+			{Kind: journal.KindLeg2, Seq: 3, Time: 3, Activity: "pay", DAD: ",0,0,0", Response: &journal.Response{
+				Kind: journal.ResponseTerminal, Code: 200, Taken: &journal.Taken{Generation: 3, Chain: journal.GUID(child), Seq: 9},
+			}},
+			{Kind: journal.KindResumed, Seq: 4, Time: 4, Operator: &journal.Operator{Action: "resume"}},
+		})
+		require.Equal(t, c.says, events[0].Text, name)
+		require.Equal(t, "done, taken over from generation 1", events[1].Text)
+		require.Equal(t, "done, taken over from generation 3 of its child", events[2].Text)
+		require.Equal(t, child, events[2].Job)
+		require.Equal(t, "resume, the next generation goes on", events[3].Text)
+	}
+}
+
 func said(v *history.Value) string { return string(v.JSON) + v.Missing }

@@ -164,27 +164,36 @@ func (t *Teller) created(e *journal.Entry) {
 		ev.Text += ", by " + p.Activity
 		ev.Job = p.Job
 	}
-	if x := e.From; x != nil {
-		ev.Text += fmt.Sprintf(", goes on with generation %d", x.Generation)
-		if x.Activity != "" && x.DAD == "" {
-			ev.Text += " from " + x.Activity + " on"
-		}
-		ev.Text += ", by " + x.Who
-		if x.Reason != "" {
-			ev.Text += " (" + x.Reason + ")"
-		}
-		ev.Job = x.Job
-	}
 	if len(e.Dispatched) > 0 && e.Dispatched[0].At > 0 {
 		ev.Text += ", not before " + time.UnixMicro(e.Dispatched[0].At).UTC().Format(time.DateTime) + " UTC"
 	}
 	if len(e.Tags) > 0 {
 		ev.Text += ", tags " + strings.Join(e.Tags, ", ")
 	}
+	if e.From != nil {
+		ev.Text += "; " + resumes(e)
+		ev.Job = e.From.Job
+	}
 	if e.Input != nil {
 		ev.Input = &Value{JSON: e.Input}
 	}
 	t.tell(e, &ev)
+}
+
+// resumes says what a job resumes, and who decided.
+func resumes(e *journal.Entry) string {
+	x := e.From
+	text := fmt.Sprintf("generation %d goes on with generation %d", e.Generation, x.Generation)
+	if x.Activity != "" && x.DAD == "" {
+		text += " from " + x.Activity + " on"
+	}
+	if x.Who != "" {
+		text += "; decided by " + x.Who
+	}
+	if x.Reason != "" {
+		text += " (" + x.Reason + ")"
+	}
+	return text
 }
 
 func (t *Teller) operator(e *journal.Entry, own place) {
@@ -197,7 +206,10 @@ func (t *Teller) operator(e *journal.Entry, own place) {
 		}
 	}
 	ev := t.event(e, KindOperator, own)
-	ev.Text = fmt.Sprintf("%s: %s", e.Operator.Who, e.Operator.Action)
+	ev.Text = e.Operator.Action
+	if e.Operator.Who != "" {
+		ev.Text = e.Operator.Who + ": " + ev.Text
+	}
 	if e.Effect != nil {
 		ev.Text += " effect " + e.Effect.Name
 	}

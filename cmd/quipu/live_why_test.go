@@ -273,9 +273,9 @@ func TestResumes(t *testing.T) {
 	old := was["job"].(string)
 	require.Contains(t, s.ok("", "show", "r1"), "resumes  generation 1, job "+old)
 	require.Contains(t, s.ok("", "show", old), "resumed  as job ")
-	require.Contains(t, s.ok("", "log", old), "ann: resume (paid in), the next generation goes on")
+	require.Contains(t, s.ok("", "log", old), "ann: resume (paid in), the next generation goes on as job ")
 	told := s.ok("", "log", "r1")
-	require.Contains(t, told, "goes on with generation 1, by ann (paid in)")
+	require.Contains(t, told, "generation 2 goes on with generation 1; decided by ann (paid in); the earlier job is "+old+"\n")
 	require.Contains(t, told, "taken over from generation 1")
 	var again struct{ Generation int }
 	require.NoError(t, json.Unmarshal([]byte(s.ok("", "resume", "r1", "-o", "json")), &again))
