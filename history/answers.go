@@ -220,37 +220,3 @@ func pauses(all []journal.Pause) string {
 }
 
 func named(p journal.PauseRef) string { return fmt.Sprintf("%s %q", p.Kind, p.Name) }
-
-// effect describes an entry of an effect chain.
-func effect(ev *Event, e *journal.Entry) {
-	f := e.Effect
-	compensation, undoes := strings.CutPrefix(f.Name, "undo:")
-	name := "effect " + f.Name
-	if undoes {
-		name = "compensation " + compensation
-	}
-	switch started := e.Kind == journal.KindEffectStarted; {
-	case started && f.Class == "undo":
-		ev.Text = name + " is registered"
-	case started:
-		ev.Text = name + " begins, " + f.Class
-	case e.Kind == journal.KindEffectFailed:
-		ev.Text = name + " was not done"
-	case f.Name == "undo":
-		ev.Text = "begins to compensate"
-	case f.Error != nil:
-		ev.Text = name + " is done: its outcome is an error"
-	default:
-		ev.Text = name + " is done"
-	}
-	if f.Late {
-		ev.Text += ", recorded late"
-	}
-	if f.Taken != nil {
-		ev.Text += takenOver(f.Taken)
-	}
-	if f.Result != nil && f.Error == nil && f.Name != "undo" {
-		ev.Output = &Value{JSON: f.Result}
-	}
-	ev.Error = f.Error
-}

@@ -23,6 +23,8 @@ type Teller struct {
 	requests      map[journal.GUID]*request
 	undo          map[journal.JobID]*request // by the id of the job that would run the compensations
 	children      map[journal.JobID][]byte   // inputs of children that functions named
+	begun         map[call]*journal.Effect   // effects that have a start entry
+	judged        map[verdict]string         // who decided
 	since         map[any]int64              // start of waits: of hooks by InstanceKey, of functions by pause
 }
 
@@ -35,6 +37,7 @@ func New(f *flow.Flow, payload Payload) *Teller {
 	return &Teller{
 		flow: f, payload: payload, results: map[collation.InstanceKey]*flow.Result{},
 		requests: map[journal.GUID]*request{}, since: map[any]int64{}, children: map[journal.JobID][]byte{}, undo: map[journal.JobID]*request{},
+		begun: map[call]*journal.Effect{}, judged: map[verdict]string{},
 	}
 }
 
@@ -72,7 +75,7 @@ func (t *Teller) Add(e *journal.Entry) {
 		at = r.place
 	}
 	ev := t.event(e, KindEffect, at)
-	effect(&ev, e)
+	t.effect(&ev, e)
 	t.effects = append(t.effects, ev)
 }
 
@@ -212,6 +215,7 @@ func (t *Teller) operator(e *journal.Entry, own place) {
 	}
 	if e.Effect != nil {
 		ev.Text += " effect " + e.Effect.Name
+		t.judged[verdict{e.Effect.Key, e.Time}] = e.Operator.Who
 	}
 	if e.Operator.Reason != "" {
 		ev.Text += " (" + e.Operator.Reason + ")"
