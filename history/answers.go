@@ -60,12 +60,20 @@ func (t *Teller) answered(e *journal.Entry, own place) {
 		ev.Waited = span(t.since[own.key], e.Time)
 	}
 	if x.Taken != nil {
-		ev.Text += fmt.Sprintf(", taken over from generation %d", x.Taken.Generation)
+		ev.Text += takenOver(x.Taken)
+		if !x.Taken.Chain.IsZero() { // a response has no chain: it is the outcome of a child
+			ev.Text += " of its child"
+			ev.Job = journal.JobID(x.Taken.Chain)
+		}
 	}
 	ev.Output = t.output(x)
 	if x.Error != nil || ev.Kind != KindDone || !t.quiet(own.key) {
 		t.tell(e, &ev)
 	}
+}
+
+func takenOver(x *journal.Taken) string {
+	return fmt.Sprintf(", taken over from generation %d", x.Generation)
 }
 
 // woke says how a pause of a function ended.
@@ -151,6 +159,9 @@ func (t *Teller) ended(e *journal.Entry, own place) {
 		if e.Result.Error != nil {
 			ev.Kind, ev.Text = KindFailed, fmt.Sprintf("failed with code %d", e.Result.Code)
 		}
+		if e.Result.Taken != nil {
+			ev.Text += takenOver(e.Result.Taken)
+		}
 		if e.Result.Output != nil {
 			ev.Output = &Value{JSON: e.Result.Output}
 		}
@@ -209,37 +220,3 @@ func pauses(all []journal.Pause) string {
 }
 
 func named(p journal.PauseRef) string { return fmt.Sprintf("%s %q", p.Kind, p.Name) }
-
-// effect describes an entry of an effect chain.
-func effect(ev *Event, e *journal.Entry) {
-	f := e.Effect
-	compensation, undoes := strings.CutPrefix(f.Name, "undo:")
-	name := "effect " + f.Name
-	if undoes {
-		name = "compensation " + compensation
-	}
-	switch started := e.Kind == journal.KindEffectStarted; {
-	case started && f.Class == "undo":
-		ev.Text = name + " is registered"
-	case started:
-		ev.Text = name + " begins, " + f.Class
-	case e.Kind == journal.KindEffectFailed:
-		ev.Text = name + " was not done"
-	case f.Name == "undo":
-		ev.Text = "begins to compensate"
-	case f.Error != nil:
-		ev.Text = name + " is done: its outcome is an error"
-	default:
-		ev.Text = name + " is done"
-	}
-	if f.Late {
-		ev.Text += ", recorded late"
-	}
-	if f.Taken != nil {
-		ev.Text += fmt.Sprintf(", taken over from generation %d", f.Taken.Generation)
-	}
-	if f.Result != nil && f.Error == nil && f.Name != "undo" {
-		ev.Output = &Value{JSON: f.Result}
-	}
-	ev.Error = f.Error
-}

@@ -242,4 +242,71 @@ transitions: {start: [first], first: [second]}
 	}
 }
 
+// An element that is taken over was not sent again, so the journal has no sum of its input.
+func TestATakenOverElementHasNoInput(t *testing.T) {
+	t.Parallel()
+	f, err := flow.Parse("listed", []byte(`
+flow: listed
+version: "1"
+activities:
+  start: {type: trigger}
+  reserve: {type: worker, topic: t, each: "${ [7, 8] }", input: {sku: "${ item }"}}
+transitions: {start: [reserve]}
+`))
+	require.NoError(t, err)
+	leg1 := journal.GUID{1}
+	answer := func(seq int64, element int, taken *journal.Taken) *journal.Entry {
+		return &journal.Entry{Kind: journal.KindLeg2, Seq: seq, Time: seq, Activity: "reserve", DAD: ",0,0", Response: &journal.Response{
+			Kind: journal.ResponseTerminal, Code: 200, Request: collation.RequestGUID(leg1, element), Element: element, Output: []byte(`1`), Taken: taken,
+		}}
+	}
+	events := told(f, []*journal.Entry{
+		{Kind: journal.KindCreated, Seq: 1, Time: 1, Activity: "start", DAD: ",0", Input: []byte(`{}`)},
+		{Kind: journal.KindLeg1, Seq: 2, Time: 2, GUID: leg1, Activity: "reserve", DAD: ",0,0", Elements: &journal.Elements{
+			Count: 2, Parallel: 2, Inputs: journal.Sums{}.Append(journal.Sum{}).Append(journal.SumOf([]byte(`{"sku":8}`))),
+		}},
+		answer(3, 0, &journal.Taken{Generation: 1, Seq: 4}), answer(4, 1, nil),
+	})
+	require.Equal(t, "1 of 2 elements sent to t, 2 at a time; the others are taken over", events[1].Text)
+	taken, sent := events[len(events)-2], events[len(events)-1]
+	require.Equal(t, []any{0, "done, taken over from generation 1"}, []any{taken.Element, taken.Text})
+	require.Nil(t, taken.Input)
+	require.Equal(t, 1, sent.Element)
+	require.Equal(t, `{"sku":8}`, said(sent.Input))
+}
+
+// A resumed job says which generation it goes on with, and who decided, if that is known. What
+// is taken over names its generation, and whose it is.
+func TestATellerOfAResumedJob(t *testing.T) {
+	t.Parallel()
+	child := journal.JobID{7}
+	const begins = "started: flow f version 1; generation 2 goes on with generation 1"
+	for name, c := range map[string]struct {
+		from journal.From
+		says string
+	}{
+		"somebody decided":        {journal.From{Who: "ann"}, begins + "; decided by ann"},
+		"from an activity":        {journal.From{Activity: "pay", Who: "ann", Reason: "paid in"}, begins + " from pay on; decided by ann (paid in)"},
+		"nobody knows who":        {journal.From{}, begins},
+		"nobody knows who, a why": {journal.From{Reason: "paid in"}, begins + " (paid in)"},
+	} {
+		c.from.Generation = 1
+		events := told(nil, []*journal.Entry{
+			{Kind: journal.KindCreated, Seq: 1, Time: 1, Generation: 2, Activity: "start", DAD: ",0", Flow: &journal.FlowRef{Name: "f", Version: "1"}, From: &c.from},
+			{Kind: journal.KindLeg2, Seq: 2, Time: 2, Activity: "first", DAD: ",0,0", Response: &journal.Response{
+				Kind: journal.ResponseTerminal, Code: 200, Taken: &journal.Taken{Generation: 1, Seq: 4},
+			}},
+			{Kind: journal.KindLeg2, Seq: 3, Time: 3, Activity: "pay", DAD: ",0,0,0", Response: &journal.Response{
+				Kind: journal.ResponseTerminal, Code: 200, Taken: &journal.Taken{Generation: 3, Chain: journal.GUID(child), Seq: 9},
+			}},
+			{Kind: journal.KindResumed, Seq: 4, Time: 4, Operator: &journal.Operator{Action: "resume"}},
+		})
+		require.Equal(t, c.says, events[0].Text, name)
+		require.Equal(t, "done, taken over from generation 1", events[1].Text)
+		require.Equal(t, "done, taken over from generation 3 of its child", events[2].Text)
+		require.Equal(t, child, events[2].Job)
+		require.Equal(t, "resume, the next generation goes on", events[3].Text)
+	}
+}
+
 func said(v *history.Value) string { return string(v.JSON) + v.Missing }

@@ -139,9 +139,16 @@ func (t *Teller) elements(e *journal.Entry, entered leg1s) {
 		}
 		s := &scope{t, a, at.key.DAD}
 		items, err := a.Each(s)
+		taken := 0
 		for i := range e.Elements.Inputs.Len() {
 			r := &request{place: place{at.key, i}, due: e.Time}
-			r.input = checked(e.Elements.Inputs.At(i), func() ([]byte, error) {
+			sum := e.Elements.Inputs.At(i)
+			if sum.IsZero() { // it was not sent: its result is taken over
+				t.send(collation.RequestGUID(leg1, i), r)
+				taken++
+				continue
+			}
+			r.input = checked(sum, func() ([]byte, error) {
 				if err == nil && i >= len(items) {
 					return nil, fmt.Errorf("its list has %d elements by now", len(items))
 				} else if err != nil {
@@ -153,6 +160,9 @@ func (t *Teller) elements(e *journal.Entry, entered leg1s) {
 		}
 		ev := t.event(e, KindSent, at)
 		ev.Text = fmt.Sprintf("%d elements sent to %s, %d at a time", e.Elements.Count, a.Topic, e.Elements.Parallel)
+		if taken > 0 {
+			ev.Text = fmt.Sprintf("%d of %s; the others are taken over", e.Elements.Count-taken, ev.Text)
+		}
 		t.tell(e, &ev)
 	}
 }

@@ -23,6 +23,8 @@ type Teller struct {
 	requests      map[journal.GUID]*request
 	undo          map[journal.JobID]*request // by the id of the job that would run the compensations
 	children      map[journal.JobID][]byte   // inputs of children that functions named
+	begun         map[call]*journal.Effect   // effects that have a start entry
+	judged        map[verdict]string         // who decided
 	since         map[any]int64              // start of waits: of hooks by InstanceKey, of functions by pause
 }
 
@@ -35,6 +37,7 @@ func New(f *flow.Flow, payload Payload) *Teller {
 	return &Teller{
 		flow: f, payload: payload, results: map[collation.InstanceKey]*flow.Result{},
 		requests: map[journal.GUID]*request{}, since: map[any]int64{}, children: map[journal.JobID][]byte{}, undo: map[journal.JobID]*request{},
+		begun: map[call]*journal.Effect{}, judged: map[verdict]string{},
 	}
 }
 
@@ -72,7 +75,7 @@ func (t *Teller) Add(e *journal.Entry) {
 		at = r.place
 	}
 	ev := t.event(e, KindEffect, at)
-	effect(&ev, e)
+	t.effect(&ev, e)
 	t.effects = append(t.effects, ev)
 }
 
@@ -164,27 +167,36 @@ func (t *Teller) created(e *journal.Entry) {
 		ev.Text += ", by " + p.Activity
 		ev.Job = p.Job
 	}
-	if x := e.From; x != nil {
-		ev.Text += fmt.Sprintf(", goes on with generation %d", x.Generation)
-		if x.Activity != "" && x.DAD == "" {
-			ev.Text += " from " + x.Activity + " on"
-		}
-		ev.Text += ", by " + x.Who
-		if x.Reason != "" {
-			ev.Text += " (" + x.Reason + ")"
-		}
-		ev.Job = x.Job
-	}
 	if len(e.Dispatched) > 0 && e.Dispatched[0].At > 0 {
 		ev.Text += ", not before " + time.UnixMicro(e.Dispatched[0].At).UTC().Format(time.DateTime) + " UTC"
 	}
 	if len(e.Tags) > 0 {
 		ev.Text += ", tags " + strings.Join(e.Tags, ", ")
 	}
+	if e.From != nil {
+		ev.Text += "; " + resumes(e)
+		ev.Job = e.From.Job
+	}
 	if e.Input != nil {
 		ev.Input = &Value{JSON: e.Input}
 	}
 	t.tell(e, &ev)
+}
+
+// resumes says what a job resumes, and who decided.
+func resumes(e *journal.Entry) string {
+	x := e.From
+	text := fmt.Sprintf("generation %d goes on with generation %d", e.Generation, x.Generation)
+	if x.Activity != "" && x.DAD == "" {
+		text += " from " + x.Activity + " on"
+	}
+	if x.Who != "" {
+		text += "; decided by " + x.Who
+	}
+	if x.Reason != "" {
+		text += " (" + x.Reason + ")"
+	}
+	return text
 }
 
 func (t *Teller) operator(e *journal.Entry, own place) {
@@ -197,9 +209,13 @@ func (t *Teller) operator(e *journal.Entry, own place) {
 		}
 	}
 	ev := t.event(e, KindOperator, own)
-	ev.Text = fmt.Sprintf("%s: %s", e.Operator.Who, e.Operator.Action)
+	ev.Text = e.Operator.Action
+	if e.Operator.Who != "" {
+		ev.Text = e.Operator.Who + ": " + ev.Text
+	}
 	if e.Effect != nil {
 		ev.Text += " effect " + e.Effect.Name
+		t.judged[verdict{e.Effect.Key, e.Time}] = e.Operator.Who
 	}
 	if e.Operator.Reason != "" {
 		ev.Text += " (" + e.Operator.Reason + ")"

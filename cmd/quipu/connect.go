@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,7 +72,7 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 	if err := a.configure(cmd); err != nil {
 		return err
 	}
-	cfg := quipu.Config{Postgres: a.postgres, Space: a.space, NoMigrate: what != makes, NATSWait: -1, Build: cli.Build(), Name: a.who(), Logger: slog.New(slog.DiscardHandler)}
+	cfg := quipu.Config{Postgres: a.postgres, Space: a.space, NoMigrate: what != makes, NATSWait: -1, Build: cli.Build(), Name: cmp.Or(a.user(), "quipu"), Logger: slog.New(slog.DiscardHandler)}
 	if what == watches || what == starts {
 		cfg.NATS = a.nats
 	}
@@ -160,12 +161,15 @@ func codeOf(err error) int {
 	return cli.Code(err)
 }
 
-// who returns the person's name, for the journal (audit only).
-func (a *app) who() string {
+// who returns the person's name for the journal (audit only), or "unknown".
+func (a *app) who() string { return cmp.Or(a.user(), "unknown") }
+
+// user returns the name of the person as the environment has it, or "".
+func (a *app) user() string {
 	for _, name := range []string{"USER", "LOGNAME"} {
 		if user, ok := a.streams.Env(name); ok && user != "" {
 			return user
 		}
 	}
-	return "quipu"
+	return ""
 }

@@ -273,12 +273,38 @@ func TestResumes(t *testing.T) {
 	old := was["job"].(string)
 	require.Contains(t, s.ok("", "show", "r1"), "resumes  generation 1, job "+old)
 	require.Contains(t, s.ok("", "show", old), "resumed  as job ")
-	require.Contains(t, s.ok("", "log", old), "ann: resume (paid in), the next generation goes on")
+	require.Contains(t, s.ok("", "log", old), "ann: resume (paid in), the next generation goes on as job ")
 	told := s.ok("", "log", "r1")
-	require.Contains(t, told, "goes on with generation 1, by ann (paid in)")
+	require.Contains(t, told, "generation 2 goes on with generation 1; decided by ann (paid in); the earlier job is "+old+"\n")
 	require.Contains(t, told, "taken over from generation 1")
 	var again struct{ Generation int }
 	require.NoError(t, json.Unmarshal([]byte(s.ok("", "resume", "r1", "-o", "json")), &again))
 	require.Equal(t, 3, again.Generation)
 	require.Contains(t, s.fails(codeNotFound, "none\n", "resume", "-").Err, "not found")
+}
+
+const partly = `
+flow: partly
+version: "1"
+activities:
+  start: {type: trigger}
+  reserve: {type: worker, topic: sleep, each: "${ ['0s', 'long'] }", input: {for: "${ item }"}}
+transitions: {start: [reserve]}
+`
+
+// The elements of a list that succeeded are taken over. They were not sent again, so the log
+// has no input for them; it has that of the others.
+func TestALogOfElementsThatAreTakenOver(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.deployText("partly", partly)
+	s.ok("", "start", "partly", "p1")
+	s.fails(codeEnded, "", "wait", "p1", "--timeout", "1m")
+	s.ok("", "resume", "p1")
+	s.fails(codeEnded, "", "wait", "p1", "--timeout", "1m")
+	for _, told := range []string{s.ok("", "log", "p1"), s.ok("", "show", "p1")} {
+		require.Contains(t, told, "reserve[0]  done, taken over from generation 1")
+		require.Contains(t, told, `{"for":"long"}`)
+		require.NotContains(t, told, "it evaluates to something else")
+	}
 }

@@ -67,6 +67,7 @@ type teller struct {
 	rt          *quipu.Runtime
 	raw, digits bool
 	names       map[journal.JobID]string // keys of other jobs
+	key         string                   // key of the job
 	day         string                   // day of the previous event
 	margin      int                      // space to the left of the column of activities
 	width       int                      // width of that column
@@ -96,6 +97,7 @@ func (l *teller) log(ctx context.Context, key string, follow bool) error {
 		if err != nil {
 			return err
 		}
+		l.key = v.Job.Key
 		if first && !l.json() {
 			fmt.Fprintf(l.streams.Out, "job %s, flow %s version %s, started %s\n", plain(v.Job.Key), v.Flow, v.Version, v.Started.Local().Format("2006-01-02 15:04:05.000"))
 		}
@@ -184,14 +186,7 @@ func (l *teller) who(ev *history.Event) string {
 
 // what describes an event in words, on request with the place of its entry.
 func (l *teller) what(ctx context.Context, ev *history.Event, digits bool) string {
-	what := ev.Text
-	switch {
-	case ev.Job.IsZero():
-	case ev.Kind == history.KindWoke || ev.Kind == history.KindDone || ev.Kind == history.KindFailed:
-		what += " (" + l.name(ctx, ev.Job) + ")"
-	default:
-		what += " " + l.name(ctx, ev.Job)
-	}
+	what := ev.Text + l.other(ctx, ev)
 	switch {
 	case ev.Due.IsZero():
 	case ev.Kind == history.KindWaits:
@@ -212,6 +207,24 @@ func (l *teller) what(ctx context.Context, ev *history.Event, digits bool) strin
 		}
 	}
 	return what
+}
+
+// other names the other job of an event. Another generation of the key has the same key, so
+// that is named by its id.
+func (l *teller) other(ctx context.Context, ev *history.Event) string {
+	if ev.Job.IsZero() {
+		return ""
+	}
+	name := l.name(ctx, ev.Job)
+	switch own := name == l.key; {
+	case own && ev.Kind == history.KindStarted:
+		return "; the earlier job is " + ev.Job.String()
+	case own && ev.Kind == history.KindOperator:
+		return " as job " + ev.Job.String()
+	case ev.Kind == history.KindStarted || ev.Kind == history.KindWoke || ev.Kind == history.KindDone || ev.Kind == history.KindFailed:
+		return " (" + name + ")"
+	}
+	return " " + name
 }
 
 // times says how long something waited and ran, as far as that is known.

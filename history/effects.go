@@ -1,0 +1,78 @@
+package history
+
+import (
+	"strings"
+
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// call is an effect on the chain of one request.
+type call struct {
+	chain journal.GUID
+	key   journal.Digest
+}
+
+// verdict is what a person said of an effect, and when. Its outcome has the same time.
+type verdict struct {
+	key journal.Digest
+	at  int64
+}
+
+// effect describes an entry of an effect chain.
+func (t *Teller) effect(ev *Event, e *journal.Entry) {
+	f := e.Effect
+	compensation, undoes := strings.CutPrefix(f.Name, "undo:")
+	name := "effect " + f.Name
+	if undoes {
+		name = "compensation " + compensation
+	}
+	switch started := e.Kind == journal.KindEffectStarted; {
+	case started && f.Class == "undo":
+		ev.Text = name + " is registered"
+	case started:
+		ev.Text = name + " begins, " + f.Class
+	case e.Kind == journal.KindEffectFailed:
+		ev.Text = name + " was not done" + t.says(e)
+	case f.Name == "undo":
+		ev.Text = "begins to compensate"
+	case f.Error != nil:
+		ev.Text = name + " is done: its outcome is an error"
+	default:
+		ev.Text = name + " is done" + t.says(e)
+	}
+	if e.Kind == journal.KindEffectStarted {
+		t.begun[call{e.Chain, f.Key}] = f
+	}
+	if f.Late {
+		ev.Text += ", recorded late"
+	}
+	if f.Taken != nil {
+		ev.Text += takenOver(f.Taken)
+	}
+	if f.Result != nil && f.Error == nil && f.Name != "undo" {
+		ev.Output = &Value{JSON: f.Result}
+	}
+	ev.Error = f.Error
+}
+
+// says tells who says what the outcome of an effect is, if it is not the run that began it.
+// A guarded effect is not called again by a run that takes it over (E4): only a verifier or a
+// person can say what became of it. A verifier that the same run asks leaves no trace.
+func (t *Teller) says(e *journal.Entry) string {
+	f := e.Effect
+	if who, judged := t.judged[verdict{f.Key, e.Time}]; judged {
+		if who == "" {
+			who = "a person"
+		}
+		return ", says " + who
+	}
+	began := t.begun[call{e.Chain, f.Key}]
+	switch {
+	case began == nil || f.Taken != nil:
+	case began.Class == "guarded" && (began.Taken != nil || f.Fence > began.Fence):
+		return ", says its verifier"
+	case began.Class == "idempotent" && f.Fence > began.Fence && e.Writer != "":
+		return ", taken over by " + e.Writer
+	}
+	return ""
+}
