@@ -55,6 +55,9 @@ func (e *explainer) closed() {
 			word = "was interrupted"
 		}
 		fmt.Fprintf(&b, "the job %s with code %d after %s%s", word, e.v.Code, span(micros(e.v.Closed-e.v.Started)), e.closer())
+		if id := e.failedChild(); !id.IsZero() {
+			b.WriteString(e.byChild(id))
+		}
 		if f := e.v.Error; f != nil {
 			b.WriteString(": " + f.Message)
 		}
@@ -71,7 +74,7 @@ func (e *explainer) closed() {
 	}
 	r := e.add(nil, KindClosed, b.String())
 	if e.v.Ended && e.v.State != journal.JobCompleted && e.v.Next.IsZero() && e.v.Flow.Name != flow.UndoName {
-		r.Commands = []string{"quipu resume " + word(e.v.Key)}
+		r.Commands = append(e.childrenFirst(), "quipu resume "+word(e.v.Key))
 	}
 }
 

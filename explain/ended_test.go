@@ -5,8 +5,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/explain"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // closed is a job that ended, with its last entry.
@@ -20,25 +22,92 @@ func closed(s journal.JobState, code int, message string) func(*world) {
 	}
 }
 
+// failedChild makes it an await that failed, with a child of the state; "": none is known.
+func failedChild(s journal.JobState, key string) func(*world) {
+	return func(w *world) {
+		w.job.Last.Activity = "bill"
+		w.job.Last.Response = &journal.Response{Kind: journal.ResponseFailedAttempt, Child: other, Attempt: 1, Code: 402}
+		w.job.Find = func(id journal.JobID) *store.JobSummary {
+			if id != other || s == "" {
+				return nil
+			}
+			c := &store.JobSummary{}
+			c.ID, c.Space, c.Key, c.Generation, c.State = id, "shop", key, 1, s
+			return c
+		}
+	}
+}
+
 var ended = map[string]struct {
 	make []func(*world)
 	kind []explain.Kind
 	text string
+	do   []string // of the last reason; nil: not looked at
 }{
 	"completed": {
 		[]func(*world){closed(journal.JobCompleted, 200, ""), func(w *world) { w.Output = []byte(`{"id":7}`) }},
 		[]explain.Kind{explain.KindClosed},
-		`the job completed with code 200 after 40 s, by charge at ,0,0; its output is {"id":7}`,
+		`the job completed with code 200 after 40 s, by charge at ,0,0; its output is {"id":7}`, nil,
 	},
 	"failed": {
 		[]func(*world){closed(journal.JobFailed, 402, "no money"), func(w *world) { w.job.Last.Abandoned = 2 }},
 		[]explain.Kind{explain.KindClosed},
-		"the job failed with code 402 after 40 s, by charge at ,0,0: no money; 2 open obligations were abandoned",
+		"the job failed with code 402 after 40 s, by charge at ,0,0: no money; 2 open obligations were abandoned", nil,
+	},
+	"by its child": {
+		[]func(*world){closed(journal.JobFailed, 402, "no money"), failedChild(journal.JobFailed, "order-42/bill-1")},
+		[]explain.Kind{explain.KindClosed},
+		`the job failed with code 402 after 40 s, by bill at ,0,0, whose child (job "order-42/bill-1") failed: no money`,
+		[]string{"quipu why order-42/bill-1", "quipu resume order-42/bill-1", "quipu resume order-42"},
+	},
+	"by its child, which is gone": {
+		[]func(*world){closed(journal.JobFailed, 402, "no money"), failedChild("", "")},
+		[]explain.Kind{explain.KindClosed},
+		"the job failed with code 402 after 40 s, by bill at ,0,0, whose child (job " + other.String() + ") failed: no money",
+		[]string{"quipu resume order-42"},
+	},
+	"by its child, which nobody looked up": {
+		[]func(*world){closed(journal.JobFailed, 402, "no money"), failedChild("", ""), func(w *world) { w.job.Find = nil }},
+		[]explain.Kind{explain.KindClosed},
+		"the job failed with code 402 after 40 s, by bill at ,0,0, whose child (job " + other.String() + ") failed: no money",
+		[]string{"quipu why " + other.String(), "quipu resume " + other.String(), "quipu resume order-42"},
+	},
+	"by its child, which was interrupted": {
+		[]func(*world){closed(journal.JobFailed, 410, "stop"), failedChild(journal.JobInterrupted, "bills")},
+		[]explain.Kind{explain.KindClosed},
+		`the job failed with code 410 after 40 s, by bill at ,0,0, whose child (job "bills") was interrupted: stop`,
+		[]string{"quipu why bills", "quipu resume bills", "quipu resume order-42"},
+	},
+	"by its child, which was resumed and completed": {
+		[]func(*world){closed(journal.JobFailed, 402, "no money"), failedChild(journal.JobFailed, "a b"), func(w *world) {
+			find := w.job.Find
+			w.job.Find = func(id journal.JobID) *store.JobSummary {
+				if id == collation.NewJobID("shop", "a b", 2) {
+					c := *find(other)
+					c.State, c.Generation = journal.JobCompleted, 2
+					return &c
+				}
+				return find(id)
+			}
+		}},
+		[]explain.Kind{explain.KindClosed},
+		`the job failed with code 402 after 40 s, by bill at ,0,0, whose child (job "a b") failed and was resumed, and is completed now: no money`,
+		[]string{"quipu resume order-42"},
+	},
+	"with a child that is still open": {
+		[]func(*world){closed(journal.JobFailed, 402, "no money"), failedChild(journal.JobOpen, "bills"), func(w *world) {
+			w.job.Last.Response, w.job.Last.Activity = nil, "charge"
+			i := w.instance("bill", ",0,0", 1100000000000)
+			i.Child = other
+		}},
+		[]explain.Kind{explain.KindClosed},
+		`the job failed with code 402 after 40 s, by charge at ,0,0: no money`,
+		[]string{"quipu why bills", "quipu resume order-42"},
 	},
 	"interrupted by itself": {
 		[]func(*world){closed(journal.JobInterrupted, 410, "refused"), func(w *world) { w.job.Last.Activity, w.job.Last.Kind = "stop", journal.KindLeg1 }},
 		[]explain.Kind{explain.KindClosed},
-		"the job was interrupted with code 410 after 40 s, by stop at ,0,0: refused",
+		"the job was interrupted with code 410 after 40 s, by stop at ,0,0: refused", nil,
 	},
 	"interrupted from outside, to be removed": {
 		[]func(*world){closed(journal.JobInterrupted, 410, "refused"), func(w *world) {
@@ -46,17 +115,17 @@ var ended = map[string]struct {
 			w.ExpiresAt = now + 30*second
 		}},
 		[]explain.Kind{explain.KindClosed},
-		"the job was interrupted with code 410 after 40 s, by an interrupt that was sent to it: refused; 1 open obligation was abandoned; it is removed in 30 s",
+		"the job was interrupted with code 410 after 40 s, by an interrupt that was sent to it: refused; 1 open obligation was abandoned; it is removed in 30 s", nil,
 	},
 	"not looked up": {
 		[]func(*world){closed(journal.JobFailed, 402, "no money"), func(w *world) { w.job.Last = nil }},
 		[]explain.Kind{explain.KindClosed},
-		"the job failed with code 402 after 40 s: no money",
+		"the job failed with code 402 after 40 s: no money", nil,
 	},
 	"tasks are open": {
 		[]func(*world){closed(journal.JobCompleted, 200, ""), func(w *world) { w.Ended = false }},
 		[]explain.Kind{explain.KindTasks, explain.KindClosed},
-		"its completion tasks (output, answer to its parent, expiry) are not done: the message that closed it comes again and does them",
+		"its completion tasks (output, answer to its parent, expiry) are not done: the message that closed it comes again and does them", nil,
 	},
 	"tasks wait for a person": {
 		[]func(*world){closed(journal.JobCompleted, 200, ""), func(w *world) {
@@ -64,7 +133,7 @@ var ended = map[string]struct {
 			w.letter(w.row(journal.MessageOutcome, "bill"), "stuck", "refused by the database")
 		}},
 		[]explain.Kind{explain.KindPerson, explain.KindTasks, explain.KindClosed},
-		"bill at ,0,0 waits for a person since 2 min: dead letter 7 (stuck): refused by the database",
+		"bill at ,0,0 waits for a person since 2 min: dead letter 7 (stuck): refused by the database", nil,
 	},
 	"quarantined": {
 		[]func(*world){func(w *world) {
@@ -72,17 +141,17 @@ var ended = map[string]struct {
 			w.job.Last = &journal.Entry{Seq: 9, Kind: journal.KindQuarantine, Trouble: &journal.Trouble{Message: "a digit went back"}}
 		}},
 		[]explain.Kind{explain.KindQuarantined},
-		"the job is quarantined: a digit went back (entry 9); its messages are taken and nothing of it goes on",
+		"the job is quarantined: a digit went back (entry 9); its messages are taken and nothing of it goes on", nil,
 	},
 	"quarantined, not looked up": {
 		[]func(*world){func(w *world) { w.State = journal.JobQuarantined }},
 		[]explain.Kind{explain.KindQuarantined},
-		"the job is quarantined: its stored state is against the laws; its messages are taken and nothing of it goes on",
+		"the job is quarantined: its stored state is against the laws; its messages are taken and nothing of it goes on", nil,
 	},
 	"expired": {
 		[]func(*world){func(w *world) { w.State, w.Closed = journal.JobExpired, now-hour }},
 		[]explain.Kind{explain.KindExpired},
-		"the job (generation 1) ended at 2026-11-21 11:00:00 UTC and was removed after its time: only its key, its generation and its head are kept",
+		"the job (generation 1) ended at 2026-11-21 11:00:00 UTC and was removed after its time: only its key, its generation and its head are kept", nil,
 	},
 }
 
@@ -102,6 +171,9 @@ func TestWhySaysHowAJobEnded(t *testing.T) {
 			}
 			require.Equal(t, c.kind, kinds)
 			require.Equal(t, c.text, reasons[0].Text)
+			if c.do != nil {
+				require.Equal(t, c.do, reasons[len(reasons)-1].Commands)
+			}
 		})
 	}
 }
