@@ -50,17 +50,7 @@ func (e *explainer) closed() {
 			b.WriteString("; its output is " + cut(string(e.v.Output), maxOutput))
 		}
 	default:
-		word := "failed"
-		if e.v.State == journal.JobInterrupted {
-			word = "was interrupted"
-		}
-		fmt.Fprintf(&b, "the job %s with code %d after %s%s", word, e.v.Code, span(micros(e.v.Closed-e.v.Started)), e.closer())
-		if id := e.failedChild(); !id.IsZero() {
-			b.WriteString(e.byChild(id))
-		}
-		if f := e.v.Error; f != nil {
-			b.WriteString(": " + f.Message)
-		}
+		b.WriteString(e.failed())
 	}
 	if l := e.Last; l != nil && l.Abandoned > 0 {
 		fmt.Fprintf(&b, "; %s abandoned", were(l.Abandoned, "open obligation"))
@@ -74,7 +64,7 @@ func (e *explainer) closed() {
 	}
 	r := e.add(nil, KindClosed, b.String())
 	if e.v.Ended && e.v.State != journal.JobCompleted && e.v.Next.IsZero() && e.v.Flow.Name != flow.UndoName {
-		r.Commands = append(e.childrenFirst(), "quipu resume "+word(e.v.Key))
+		r.Commands = e.resumes()
 	}
 }
 

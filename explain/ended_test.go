@@ -38,6 +38,18 @@ func failedChild(s journal.JobState, key string) func(*world) {
 	}
 }
 
+// output fails the output of the flow.
+func output(expression, why string) func(*world) {
+	return func(w *world) {
+		closed(journal.JobFailed, 500, "output: ${ "+expression+" }: "+why)(w)
+		w.Error.Class = collation.ReasonExpression
+		w.job.Last.Activity, w.Flow.Version = "merge", "3"
+		w.instance("charge", ",0,0", 201100000000001)
+		w.instance("items", ",0,0", 201100000000001)
+		w.instance("bill", ",0,0", 201100000000001)
+	}
+}
+
 var ended = map[string]struct {
 	make []func(*world)
 	kind []explain.Kind
@@ -103,6 +115,35 @@ var ended = map[string]struct {
 		[]explain.Kind{explain.KindClosed},
 		`the job failed with code 402 after 40 s, by charge at ,0,0: no money`,
 		[]string{"quipu why bills", "quipu resume order-42"},
+	},
+	"by the output of its flow": {
+		[]func(*world){output("charge.output.id", "no such key: id")},
+		[]explain.Kind{explain.KindClosed},
+		"the job failed with code 500 after 40 s: every activity has ended, and then the output of the flow failed: ${ charge.output.id }: no such key: id; " +
+			"the job keeps version 3 of its flow, so it helps to do again what made the output (--from); a new version helps later jobs",
+		[]string{"quipu resume order-42 --from charge"},
+	},
+	"by the output of its flow, which names several": {
+		[]func(*world){output("charge.output.id + items.output.id + start.output.id + bill.output + work.output + mycharge.output", "no such key: id")},
+		[]explain.Kind{explain.KindClosed},
+		"the job failed with code 500 after 40 s: every activity has ended, and then the output of the flow failed: " +
+			"${ charge.output.id + items.output.id + start.output.id + bill.output + work.output + mycharge.output }: no such key: id; " +
+			"the job keeps version 3 of its flow, so it helps to do again what made the output (--from); a new version helps later jobs",
+		[]string{"quipu resume order-42 --from charge", "quipu resume order-42 --from items"},
+	},
+	"by the output of its flow, which is not known": {
+		[]func(*world){output("charge.output.id", "no such key: id"), func(w *world) { w.job.Flow = nil }},
+		[]explain.Kind{explain.KindClosed},
+		"the job failed with code 500 after 40 s: every activity has ended, and then the output of the flow failed: ${ charge.output.id }: no such key: id; " +
+			"the job keeps version 3 of its flow, so it helps to do again what made the output (--from); a new version helps later jobs",
+		[]string{},
+	},
+	"by the output of its flow, which names its input": {
+		[]func(*world){output("start.output.id", "no such key: id")},
+		[]explain.Kind{explain.KindClosed},
+		"the job failed with code 500 after 40 s: every activity has ended, and then the output of the flow failed: ${ start.output.id }: no such key: id; " +
+			"the job keeps version 3 of its flow, so no resume helps it; a new version helps later jobs",
+		[]string{},
 	},
 	"interrupted by itself": {
 		[]func(*world){closed(journal.JobInterrupted, 410, "refused"), func(w *world) { w.job.Last.Activity, w.job.Last.Kind = "stop", journal.KindLeg1 }},
@@ -172,7 +213,7 @@ func TestWhySaysHowAJobEnded(t *testing.T) {
 			require.Equal(t, c.kind, kinds)
 			require.Equal(t, c.text, reasons[0].Text)
 			if c.do != nil {
-				require.Equal(t, c.do, reasons[len(reasons)-1].Commands)
+				require.Equal(t, c.do, append([]string{}, reasons[len(reasons)-1].Commands...))
 			}
 		})
 	}

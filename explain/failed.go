@@ -2,14 +2,38 @@ package explain
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // maxGenerations bounds the generations of a child that are looked up.
 const maxGenerations = 64
+
+// failed says that the job failed or was interrupted, by whom, and why.
+func (e *explainer) failed() string {
+	how := "failed"
+	if e.v.State == journal.JobInterrupted {
+		how = "was interrupted"
+	}
+	text := fmt.Sprintf("the job %s with code %d after %s", how, e.v.Code, span(micros(e.v.Closed-e.v.Started)))
+	if e.outputFailed() {
+		return text + e.byOutput()
+	}
+	text += e.closer()
+	if id := e.failedChild(); !id.IsZero() {
+		text += e.byChild(id)
+	}
+	if f := e.v.Error; f != nil {
+		text += ": " + f.Message
+	}
+	return text
+}
 
 // failedChild is the child whose failure closed the job; zero if something else did.
 func (e *explainer) failedChild() journal.JobID {
@@ -78,6 +102,62 @@ func (e *explainer) childrenFirst() (commands []string) {
 		if resumes {
 			commands = append(commands, "quipu resume "+word(name))
 		}
+	}
+	return commands
+}
+
+// outputFailed says that all activities ended without closing the job, and that the output of
+// the flow failed then.
+func (e *explainer) outputFailed() bool {
+	f := e.v.Error
+	return f != nil && e.v.State == journal.JobFailed && f.Class == collation.ReasonExpression && strings.HasPrefix(f.Message, outputPlace)
+}
+
+// outputPlace begins the message about the output of a flow; that of an activity names it.
+const outputPlace = "output: "
+
+// byOutput says that the output of the flow failed, and what helps.
+func (e *explainer) byOutput() string {
+	helps := "so no resume helps it"
+	if e.Flow == nil || len(e.makers()) > 0 {
+		helps = "so it helps to do again what made the output (--from)"
+	}
+	return fmt.Sprintf(": every activity has ended, and then the output of the flow failed: %s; the job keeps version %s of its flow, %s; a new version helps later jobs",
+		strings.TrimPrefix(e.v.Error.Message, outputPlace), e.v.Flow.Version, helps)
+}
+
+// expression finds the expression in a message, and mentioned what may be an activity in it.
+var (
+	expression = regexp.MustCompile(`(?s)^output: \$\{ (.*?) \}: `)
+	mentioned  = regexp.MustCompile(`(?:^|[^.\w])(\w+)\.`)
+)
+
+// makers are the activities that the failed expression of the flow's output names, as far as
+// they ran and can be done again: a job that has completed is never started again.
+func (e *explainer) makers() (names []string) {
+	found := expression.FindStringSubmatch(e.v.Error.Message)
+	if found == nil || e.Flow == nil {
+		return nil
+	}
+	for _, m := range mentioned.FindAllStringSubmatch(found[1], -1) {
+		a, ok := e.Flow.Activity(m[1])
+		ran := func(s *spot) bool { return s.act == a }
+		if ok && a != e.Flow.Trigger() && a.Type != flow.TypeAwait && slices.ContainsFunc(e.spots, ran) && !slices.Contains(names, a.Name) && len(names) < maxPauses {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}
+
+// resumes are the commands that go on with a job that failed or was interrupted.
+func (e *explainer) resumes() []string {
+	resume := "quipu resume " + word(e.v.Key)
+	if !e.outputFailed() {
+		return append(e.childrenFirst(), resume)
+	}
+	var commands []string
+	for _, name := range e.makers() {
+		commands = append(commands, resume+" --from "+word(name))
 	}
 	return commands
 }
