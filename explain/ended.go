@@ -62,10 +62,12 @@ func (e *explainer) closed() {
 	if !e.v.Next.IsZero() {
 		b.WriteString("; job " + e.v.Next.String() + " of the same key goes on with it")
 	}
-	r := e.add(nil, KindClosed, b.String())
+	var commands []string
 	if e.v.Ended && e.v.State != journal.JobCompleted && e.v.Next.IsZero() && e.v.Flow.Name != flow.UndoName {
-		r.Commands = e.resumes()
+		commands = e.resumes()
+		b.WriteString(e.mend())
 	}
+	e.add(nil, KindClosed, b.String()).Commands = commands
 }
 
 // closer names the message that closed the job.

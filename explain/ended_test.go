@@ -1,6 +1,7 @@
 package explain_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,6 +39,16 @@ func failedChild(s journal.JobState, key string) func(*world) {
 	}
 }
 
+// answered makes its last entry a response of the attempt.
+func answered(attempt, code int, message, stack string) func(*world) {
+	return func(w *world) {
+		w.job.Last.Response = &journal.Response{Kind: journal.ResponseTerminal, Attempt: attempt, Code: code}
+		if message != "" {
+			w.job.Last.Response.Error = &journal.Failure{Class: "error", Message: message, Stack: stack}
+		}
+	}
+}
+
 // output fails the output of the flow.
 func output(expression, why string) func(*world) {
 	return func(w *world) {
@@ -64,30 +75,30 @@ var ended = map[string]struct {
 	"failed": {
 		[]func(*world){closed(journal.JobFailed, 402, "no money"), func(w *world) { w.job.Last.Abandoned = 2 }},
 		[]explain.Kind{explain.KindClosed},
-		"the job failed with code 402 after 40 s, by charge at ,0,0: no money; 2 open obligations were abandoned", nil,
+		"the job failed with code 402 after 40 s, by charge at ,0,0: no money; no transition of all takes this error (on: error); 2 open obligations were abandoned; mend what failed first", nil,
 	},
 	"by its child": {
 		[]func(*world){closed(journal.JobFailed, 402, "no money"), failedChild(journal.JobFailed, "order-42/bill-1")},
 		[]explain.Kind{explain.KindClosed},
-		`the job failed with code 402 after 40 s, by bill at ,0,0, whose child (job "order-42/bill-1") failed: no money`,
+		`the job failed with code 402 after 40 s, by bill at ,0,0, whose child (job "order-42/bill-1") failed: no money; no transition of all takes this error (on: error); mend what failed first`,
 		[]string{"quipu why order-42/bill-1", "quipu resume order-42/bill-1", "quipu resume order-42"},
 	},
 	"by its child, which is gone": {
 		[]func(*world){closed(journal.JobFailed, 402, "no money"), failedChild("", "")},
 		[]explain.Kind{explain.KindClosed},
-		"the job failed with code 402 after 40 s, by bill at ,0,0, whose child (job " + other.String() + ") failed: no money",
+		"the job failed with code 402 after 40 s, by bill at ,0,0, whose child (job " + other.String() + ") failed: no money; no transition of all takes this error (on: error); mend what failed first",
 		[]string{"quipu resume order-42"},
 	},
 	"by its child, which nobody looked up": {
 		[]func(*world){closed(journal.JobFailed, 402, "no money"), failedChild("", ""), func(w *world) { w.job.Find = nil }},
 		[]explain.Kind{explain.KindClosed},
-		"the job failed with code 402 after 40 s, by bill at ,0,0, whose child (job " + other.String() + ") failed: no money",
+		"the job failed with code 402 after 40 s, by bill at ,0,0, whose child (job " + other.String() + ") failed: no money; no transition of all takes this error (on: error); mend what failed first",
 		[]string{"quipu why " + other.String(), "quipu resume " + other.String(), "quipu resume order-42"},
 	},
 	"by its child, which was interrupted": {
 		[]func(*world){closed(journal.JobFailed, 410, "stop"), failedChild(journal.JobInterrupted, "bills")},
 		[]explain.Kind{explain.KindClosed},
-		`the job failed with code 410 after 40 s, by bill at ,0,0, whose child (job "bills") was interrupted: stop`,
+		`the job failed with code 410 after 40 s, by bill at ,0,0, whose child (job "bills") was interrupted: stop; no transition of all takes this error (on: error); mend what failed first`,
 		[]string{"quipu why bills", "quipu resume bills", "quipu resume order-42"},
 	},
 	"by its child, which was resumed and completed": {
@@ -103,7 +114,7 @@ var ended = map[string]struct {
 			}
 		}},
 		[]explain.Kind{explain.KindClosed},
-		`the job failed with code 402 after 40 s, by bill at ,0,0, whose child (job "a b") failed and was resumed, and is completed now: no money`,
+		`the job failed with code 402 after 40 s, by bill at ,0,0, whose child (job "a b") failed and was resumed, and is completed now: no money; no transition of all takes this error (on: error)`,
 		[]string{"quipu resume order-42"},
 	},
 	"with a child that is still open": {
@@ -113,8 +124,44 @@ var ended = map[string]struct {
 			i.Child = other
 		}},
 		[]explain.Kind{explain.KindClosed},
-		`the job failed with code 402 after 40 s, by charge at ,0,0: no money`,
+		`the job failed with code 402 after 40 s, by charge at ,0,0: no money; no transition of all takes this error (on: error); mend what failed first`,
 		[]string{"quipu why bills", "quipu resume order-42"},
+	},
+	"by a business error": {
+		[]func(*world){closed(journal.JobFailed, 402, "no money"), answered(1, 402, "no money", "")},
+		[]explain.Kind{explain.KindClosed},
+		"the job failed with code 402 after 40 s, by charge at ,0,0: no money; no transition of all takes this error (on: error); mend what failed first",
+		[]string{"quipu resume order-42"},
+	},
+	"by a transition": {
+		[]func(*world){closed(journal.JobFailed, 500, "no such key: id"), answered(1, 200, "", ""), func(w *world) {
+			w.job.Last.Trouble = &journal.Trouble{Reason: collation.ReasonExpression, Message: "no such key: id"}
+		}},
+		[]explain.Kind{explain.KindClosed},
+		"the job failed with code 500 after 40 s, by charge at ,0,0: no such key: id; mend what failed first",
+		[]string{"quipu resume order-42"},
+	},
+	"after all attempts": {
+		[]func(*world){closed(journal.JobFailed, 500, "refused\nat x\nat y"), answered(5, 500, "refused\nat x\nat y", "")},
+		[]explain.Kind{explain.KindClosed},
+		"the job failed with code 500 after 40 s, by charge at ,0,0 after 5 attempts: refused… (quipu log order-42 --raw shows all); " +
+			"no transition of all takes this error (on: error); mend what failed first",
+		nil,
+	},
+	"after all children": {
+		[]func(*world){closed(journal.JobFailed, 402, "no money"), failedChild("", ""), func(w *world) {
+			w.job.Last.Response.Attempt = 0
+			w.instance("bill", ",0,0", 201100000000001).Attempt = 3
+		}},
+		[]explain.Kind{explain.KindClosed},
+		"the job failed with code 402 after 40 s, by bill at ,0,0 after 3 attempts, whose child (job " + other.String() + ") failed: no money; no transition of all takes this error (on: error); mend what failed first",
+		nil,
+	},
+	"with a long message": {
+		[]func(*world){closed(journal.JobFailed, 500, strings.Repeat("ü", 150))},
+		[]explain.Kind{explain.KindClosed},
+		"the job failed with code 500 after 40 s, by charge at ,0,0: " + strings.Repeat("ü", 100) + "… (quipu log order-42 --raw shows all); no transition of all takes this error (on: error); mend what failed first",
+		nil,
 	},
 	"by the output of its flow": {
 		[]func(*world){output("charge.output.id", "no such key: id")},
@@ -161,7 +208,7 @@ var ended = map[string]struct {
 	"not looked up": {
 		[]func(*world){closed(journal.JobFailed, 402, "no money"), func(w *world) { w.job.Last = nil }},
 		[]explain.Kind{explain.KindClosed},
-		"the job failed with code 402 after 40 s: no money", nil,
+		"the job failed with code 402 after 40 s: no money; mend what failed first", nil,
 	},
 	"tasks are open": {
 		[]func(*world){closed(journal.JobCompleted, 200, ""), func(w *world) { w.Ended = false }},

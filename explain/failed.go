@@ -25,14 +25,55 @@ func (e *explainer) failed() string {
 	if e.outputFailed() {
 		return text + e.byOutput()
 	}
-	text += e.closer()
+	text += e.closer() + e.attempts()
 	if id := e.failedChild(); !id.IsZero() {
 		text += e.byChild(id)
 	}
 	if f := e.v.Error; f != nil {
-		text += ": " + f.Message
+		text += ": " + e.said(f.Message)
+	}
+	l := e.Last
+	if e.v.State == journal.JobFailed && l != nil && l.Activity != "" && !(l.Trouble != nil && l.Trouble.Reason == collation.ReasonExpression) {
+		text += "; no transition of " + e.v.Flow.Name + " takes this error (on: error)"
 	}
 	return text
+}
+
+// attempts says how many attempts failed, if there was more than one.
+func (e *explainer) attempts() string {
+	l := e.Last
+	if l == nil || l.Response == nil || l.Result != nil {
+		return ""
+	}
+	n := l.Response.Attempt
+	if s := e.by[collation.InstanceKey{Activity: l.Activity, DAD: collation.DAD(l.DAD)}]; s != nil && !l.Response.Child.IsZero() {
+		n = s.inst.Attempt
+	}
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" after %d attempts", n)
+}
+
+// said is the first line of an error's message, bounded, and where the rest is.
+func (e *explainer) said(text string) string {
+	first, _, _ := strings.Cut(text, "\n")
+	first = cut(first, maxOutput)
+	if first == text {
+		return text
+	}
+	return strings.TrimSuffix(first, "…") + "… (quipu log " + word(e.v.Key) + " --raw shows all)"
+}
+
+// mend says that a resume alone would fail again.
+func (e *explainer) mend() string {
+	if e.v.State != journal.JobFailed || e.outputFailed() {
+		return ""
+	}
+	if j := e.latest(e.failedChild()); j != nil && j.State == journal.JobCompleted {
+		return ""
+	}
+	return "; mend what failed first"
 }
 
 // failedChild is the child whose failure closed the job; zero if something else did.
@@ -123,7 +164,7 @@ func (e *explainer) byOutput() string {
 		helps = "so it helps to do again what made the output (--from)"
 	}
 	return fmt.Sprintf(": every activity has ended, and then the output of the flow failed: %s; the job keeps version %s of its flow, %s; a new version helps later jobs",
-		strings.TrimPrefix(e.v.Error.Message, outputPlace), e.v.Flow.Version, helps)
+		e.said(strings.TrimPrefix(e.v.Error.Message, outputPlace)), e.v.Flow.Version, helps)
 }
 
 // expression finds the expression in a message, and mentioned what may be an activity in it.
