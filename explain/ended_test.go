@@ -148,6 +148,13 @@ var ended = map[string]struct {
 			"no transition of all takes this error (on: error); mend what failed first",
 		nil,
 	},
+	"by a panic": {
+		[]func(*world){closed(journal.JobFailed, 500, "panic: no till"), answered(5, 500, "panic: no till", top+thrown+origin+below)},
+		[]explain.Kind{explain.KindClosed},
+		"the job failed with code 500 after 40 s, by charge at ,0,0 after 5 attempts: panic: no till, at /app/my shop/charge.go:12 (quipu log order-42 --raw shows all); " +
+			"no transition of all takes this error (on: error); mend what failed first",
+		nil,
+	},
 	"after all children": {
 		[]func(*world){closed(journal.JobFailed, 402, "no money"), failedChild("", ""), func(w *world) {
 			w.job.Last.Response.Attempt = 0

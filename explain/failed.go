@@ -30,7 +30,7 @@ func (e *explainer) failed() string {
 		text += e.byChild(id)
 	}
 	if f := e.v.Error; f != nil {
-		text += ": " + e.said(f.Message)
+		text += ": " + e.said(f.Message, e.frame())
 	}
 	l := e.Last
 	if e.v.State == journal.JobFailed && l != nil && l.Activity != "" && !(l.Trouble != nil && l.Trouble.Reason == collation.ReasonExpression) {
@@ -55,14 +55,29 @@ func (e *explainer) attempts() string {
 	return fmt.Sprintf(" after %d attempts", n)
 }
 
-// said is the first line of an error's message, bounded, and where the rest is.
-func (e *explainer) said(text string) string {
+// said is the first line of an error's message, bounded, with the frame that it came from if
+// there is one, and where the rest is.
+func (e *explainer) said(text, frame string) string {
 	first, _, _ := strings.Cut(text, "\n")
 	first = cut(first, maxOutput)
-	if first == text {
+	if first == text && frame == "" {
 		return text
 	}
-	return strings.TrimSuffix(first, "…") + "… (quipu log " + word(e.v.Key) + " --raw shows all)"
+	if first != text {
+		first = strings.TrimSuffix(first, "…") + "…"
+	}
+	if frame != "" {
+		first += ", at " + cut(frame, maxOutput)
+	}
+	return first + " (quipu log " + word(e.v.Key) + " --raw shows all)"
+}
+
+// frame is where the error that closed the job came from, if its stack was recorded.
+func (e *explainer) frame() string {
+	if l := e.Last; l != nil && l.Response != nil && l.Response.Error != nil {
+		return Frame(l.Response.Error.Stack)
+	}
+	return ""
 }
 
 // mend says that a resume alone would fail again.
@@ -164,7 +179,7 @@ func (e *explainer) byOutput() string {
 		helps = "so it helps to do again what made the output (--from)"
 	}
 	return fmt.Sprintf(": every activity has ended, and then the output of the flow failed: %s; the job keeps version %s of its flow, %s; a new version helps later jobs",
-		e.said(strings.TrimPrefix(e.v.Error.Message, outputPlace)), e.v.Flow.Version, helps)
+		e.said(strings.TrimPrefix(e.v.Error.Message, outputPlace), ""), e.v.Flow.Version, helps)
 }
 
 // expression finds the expression in a message, and mentioned what may be an activity in it.
