@@ -107,7 +107,7 @@ var ended = map[string]struct {
 			w.job.Find = func(id journal.JobID) *store.JobSummary {
 				if id == collation.NewJobID("shop", "a b", 2) {
 					c := *find(other)
-					c.State, c.Generation = journal.JobCompleted, 2
+					c.ID, c.State, c.Generation = id, journal.JobCompleted, 2
 					return &c
 				}
 				return find(id)

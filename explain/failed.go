@@ -127,7 +127,11 @@ func (e *explainer) byChild(id journal.JobID) string {
 		}
 	}
 	text := fmt.Sprintf(", whose child (job %s) %s", e.jobName(id), how)
-	if j := e.latest(id); j != nil && j.Generation > 1 {
+	switch j := e.latest(id); {
+	case j == nil || j.ID == id:
+	case j.State == journal.JobFailed:
+		text += " and was resumed, and failed again"
+	default:
 		text += fmt.Sprintf(" and was resumed, and is %s now", j.State)
 	}
 	return text

@@ -30,7 +30,8 @@ func TestErrorsAreFolded(t *testing.T) {
 		"escapes":   {journal.Failure{Class: "error", Message: "a\x1b[31m\u202e\n\x1b[2J"}, "error  error: a [31m\ufffd (+1 line; --raw)\n", "error  error: a [31m\ufffd\n        [2J\n"},
 		"panic":     {journal.Failure{Class: "panic", Message: "panic: no till"}, "error  panic: no till\n", "error  panic: no till\n"},
 		"with stack": {
-			journal.Failure{Class: "panic", Message: "panic: no till", Stack: stack}, "error  panic: no till\nat     /app/charge.go:12 (--raw shows the stack)\n",
+			journal.Failure{Class: "panic", Message: "panic: no till", Stack: stack},
+			"error  panic: no till\nat     /app/charge.go:12 (--raw shows the stack)\n",
 			"error  panic: no till\nat     /app/charge.go:12\nstack  panic({0x1?, 0x2?})\nstack   /go/src/runtime/panic.go:859 +0x132\nstack  main.charge()\nstack   /app/charge.go:12 +0x27\n",
 		},
 		"other stack": {journal.Failure{Class: "error", Message: "no", Stack: "a.py"}, "error  error: no\nstack  (--raw shows it)\n", "error  error: no\nstack  a.py\n"},
