@@ -50,14 +50,7 @@ func (e *explainer) closed() {
 			b.WriteString("; its output is " + cut(string(e.v.Output), maxOutput))
 		}
 	default:
-		word := "failed"
-		if e.v.State == journal.JobInterrupted {
-			word = "was interrupted"
-		}
-		fmt.Fprintf(&b, "the job %s with code %d after %s%s", word, e.v.Code, span(micros(e.v.Closed-e.v.Started)), e.closer())
-		if f := e.v.Error; f != nil {
-			b.WriteString(": " + f.Message)
-		}
+		b.WriteString(e.failed())
 	}
 	if l := e.Last; l != nil && l.Abandoned > 0 {
 		fmt.Fprintf(&b, "; %s abandoned", were(l.Abandoned, "open obligation"))
@@ -69,10 +62,12 @@ func (e *explainer) closed() {
 	if !e.v.Next.IsZero() {
 		b.WriteString("; job " + e.v.Next.String() + " of the same key goes on with it")
 	}
-	r := e.add(nil, KindClosed, b.String())
+	var commands []string
 	if e.v.Ended && e.v.State != journal.JobCompleted && e.v.Next.IsZero() && e.v.Flow.Name != flow.UndoName {
-		r.Commands = []string{"quipu resume " + word(e.v.Key)}
+		commands = e.resumes()
+		b.WriteString(e.mend())
 	}
+	e.add(nil, KindClosed, b.String()).Commands = commands
 }
 
 // closer names the message that closed the job.

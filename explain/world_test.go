@@ -72,7 +72,7 @@ func newWorld(t *testing.T, text string) *world {
 	t.Helper()
 	v := &store.JobView{}
 	v.ID, v.Space, v.Key, v.Generation, v.State, v.Semaphore = self, "shop", "order-42", 1, journal.JobOpen, 1
-	v.Started = now - minute
+	v.Started, v.Flow.Name = now-minute, "all"
 	w := &world{JobView: v, job: explain.Job{View: v, Flow: parse(t, text), Now: now}}
 	w.instance("start", ",0", 101100000000001)
 	return w

@@ -154,7 +154,7 @@ func effectText(w io.Writer, f *quipu.Effect) error {
 	fmt.Fprintf(w, "class    %s\n", f.Class)
 	fmt.Fprintf(w, "state    %s\n", outcome(f))
 	if f.Error != nil {
-		fmt.Fprintf(w, "error    %s: %s\n", plain(f.Error.Class), plain(f.Error.Message))
+		fmt.Fprintf(w, "error    %s\n", plain(failureText(f.Error)))
 	} else if len(f.Result) > 0 {
 		fmt.Fprintf(w, "result   %s\n", pretty(f.Result, "         "))
 	}

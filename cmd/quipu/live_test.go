@@ -36,6 +36,7 @@ func newSpace(t *testing.T) *space {
 	reg := workers.New()
 	workers.RegisterBuiltins(reg)
 	workers.Handle(reg, "cut", cutOff)
+	workers.Handle(reg, "panics", func(context.Context, any) (any, error) { panic("no till\nat all") })
 	rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: s.env["QUIPU_POSTGRES"], NATS: s.env["QUIPU_NATS"], Workers: reg})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -18,7 +18,7 @@ import (
 )
 
 func (a *app) logCommand() *cobra.Command {
-	l := &teller{app: a, names: map[journal.JobID]string{}, margin: len(clock) + 2}
+	l := &teller{app: a, names: map[journal.JobID]string{}, margin: len(clock) + 2, more: "--raw"}
 	cmd := &cobra.Command{
 		Use:   "log KEY... | log -",
 		Short: "Tell what happened in jobs, from the beginning",
@@ -33,7 +33,9 @@ func (a *app) logCommand() *cobra.Command {
 Inputs are not stored. They are evaluated again from the flow and the results before, and
 shown if they have the sum that the journal recorded.
 
-Values over 200 bytes are folded; --raw prints them whole, with the stacks of errors.
+Values over 200 bytes are folded, and errors to their first line; --raw prints them whole,
+with the stacks of errors. An error that an activity has from its effect, or a job from its
+activity, stands once.
 --digits adds the address of each activity, its ledger, and the number of the entry.
 -f goes on until the job ends. -o json prints everything, one object per event. A history
 has at most ` + strconv.Itoa(quipu.MaxHistory) + ` entries.`,
@@ -42,7 +44,7 @@ has at most ` + strconv.Itoa(quipu.MaxHistory) + ` entries.`,
 	}
 	var follow bool
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the job has ended")
-	cmd.Flags().BoolVar(&l.raw, "raw", false, "print values and stacks whole")
+	cmd.Flags().BoolVar(&l.raw, "raw", false, "print values, errors and stacks whole")
 	cmd.Flags().BoolVar(&l.digits, "digits", false, "print addresses, ledgers and numbers of entries")
 	a.completes(cmd)
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
@@ -71,6 +73,8 @@ type teller struct {
 	day         string                   // day of the previous event
 	margin      int                      // space to the left of the column of activities
 	width       int                      // width of that column
+	more        string                   // what shows the rest of errors
+	said        said                     // the last error
 }
 
 // lookAgain is the pause between two looks at a job that is followed.
@@ -81,7 +85,7 @@ func (l *teller) log(ctx context.Context, key string, follow bool) error {
 	if err != nil {
 		return err
 	}
-	l.day, l.width = "", 0
+	l.day, l.width, l.said = "", 0, said{}
 	type entry struct {
 		chain journal.GUID
 		seq   int64
@@ -156,15 +160,7 @@ func (l *teller) event(ctx context.Context, key string, ev *history.Event) error
 	l.value(w, "in", ev.Input)
 	l.value(w, "out", ev.Output)
 	if ev.Error != nil {
-		l.line(w, "error", ev.Error.Class+": "+ev.Error.Message)
-		if ev.Error.Data != nil {
-			l.value(w, "data", &history.Value{JSON: ev.Error.Data})
-		}
-		if ev.Error.Stack != "" && l.raw {
-			for _, line := range strings.Split(ev.Error.Stack, "\n") {
-				l.line(w, "stack", line)
-			}
-		}
+		l.failed(w, ev)
 	}
 	return nil
 }

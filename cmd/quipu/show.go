@@ -33,8 +33,8 @@ const showText = `Show jobs:
 - effects with their keys (--effect shows the result of one)
 - open rows (what was sent and what waits), waits for signals, dead letters
 
-Lists are cut at 200 rows and values at 200 bytes; -o json cuts nothing. quipu log shows
-what happened, in order.
+Lists are cut at 200 rows, values at 200 bytes, and errors after their first line; -o json
+cuts nothing. quipu log shows what happened, in order.
 
 In the graph an activity stands below the one that it follows. Several below one are
 branches. A join stands below the activity at which its branches parted. ✓ done,
@@ -164,9 +164,13 @@ func (s *shower) show(ctx context.Context, key string) error {
 	return s.print(ctx, v)
 }
 
+func (s *shower) teller() *teller {
+	return &teller{app: s.app, rt: s.rt, digits: s.digits, names: map[journal.JobID]string{}, more: rawLog}
+}
+
 func (s *shower) print(ctx context.Context, v *shown) error {
 	w := s.streams.Out
-	l := &teller{app: s.app, rt: s.rt, digits: s.digits, names: map[journal.JobID]string{}}
+	l := s.teller()
 	parent := ""
 	if v.Parent != nil {
 		parent = l.name(ctx, v.Parent.Job)
@@ -209,7 +213,7 @@ func (s *shower) activities(ctx context.Context, l *teller, v *shown) {
 		l.value(w, "in", x.Input)
 		l.value(w, "out", x.Output)
 		if x.Error != nil {
-			l.line(w, "error", x.Error.Class+": "+x.Error.Message)
+			l.failure(w, x.Error, true)
 		}
 	}
 	if len(all) > maxRows {
@@ -353,7 +357,7 @@ func (s *shower) header(v *shown, parent string) {
 		fmt.Fprintf(w, "output   %s\n", pretty(v.Output, "         "))
 	}
 	if v.Error != nil {
-		fmt.Fprintf(w, "error    %s: %s\n", plain(v.Error.Class), plain(v.Error.Message))
+		fmt.Fprintf(w, "error    %s\n", plain(foldedError(v.Error, rawLog)))
 	}
 	fmt.Fprintln(w)
 }

@@ -171,7 +171,7 @@ func (w *waiter) end(e waited) error {
 	w.progress(true)
 	text := string(end.Output)
 	if end.Error != nil {
-		text = plain(fmt.Sprintf("%d %s: %s", end.Code, end.Error.Class, end.Error.Message))
+		text = plain(fmt.Sprintf("%d %s", end.Code, failureText(&journal.Failure{Class: end.Error.Class, Message: end.Error.Message})))
 	}
 	_, err := fmt.Fprintf(w.streams.Out, "%s  %s  %s\n", plain(end.Key), end.State, text)
 	return err

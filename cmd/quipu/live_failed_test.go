@@ -1,0 +1,73 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const parentFlow = `
+flow: parent
+version: "1"
+activities:
+  start: {type: trigger}
+  pay: {type: await, flow: declined, id: "${ job.id }/pay"}
+transitions: {start: [pay]}
+`
+
+const outputFlow = `
+flow: badoutput
+version: "1"
+activities:
+  start: {type: trigger}
+  charge: {type: worker, topic: echo, input: {n: 1}}
+  notify: {type: worker, topic: echo}
+output: {id: "${ charge.output.id }"}
+transitions: {start: [charge], charge: [notify]}
+`
+
+const panicFlow = `
+flow: panics
+version: "1"
+activities:
+  start: {type: trigger}
+  step: {type: worker, topic: panics, retry: {attempts: 2, backoff: 1ms}}
+transitions: {start: [step]}
+`
+
+// What why offers for a failed job is what resume takes.
+func TestWhyOfFailedJobs(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	for name, text := range map[string]string{"declined": declined, "parent": parentFlow, "badoutput": outputFlow, "panics": panicFlow} {
+		s.deployText(name, text)
+	}
+	s.ok("", "start", "parent", "f1")
+	s.ok("", "start", "badoutput", "f2")
+	s.ok("", "start", "panics", "f3")
+	s.fails(codeEnded, "", "wait", "f1", "f2", "f3", "--timeout", "1m")
+
+	said := s.ok("", "why", "f1")
+	require.Contains(t, said, `by pay at ,0,0, whose child (job "f1/pay") failed: declined; no transition of parent takes this error (on: error); it is removed in `)
+	s.inOrder(said, "; mend what failed first\n", "    quipu why f1/pay\n", "    quipu resume f1/pay\n", "    quipu resume f1\n")
+	require.Contains(t, s.fails(codeStale, "", "resume", "f1").Err, "f1/pay")
+	require.Contains(t, s.ok("", "why", "f1/pay"), "by pay at ,0,0,0: declined; no transition of declined takes this error (on: error); it is removed in ")
+	s.ok("", "resume", "f1/pay")
+	s.fails(codeEnded, "", "wait", "f1/pay", "--timeout", "1m")
+	require.Contains(t, s.ok("", "why", "f1"), `whose child (job "f1/pay") failed and was resumed, and failed again: declined`)
+
+	said = s.ok("", "why", "f2")
+	require.Contains(t, said, "every activity has ended, and then the output of the flow failed: ${ charge.output.id }: no such key: id")
+	s.inOrder(said, "the job keeps version 1 of its flow", "    quipu resume f2 --from charge\n")
+	s.ok("", "resume", "f2", "--from", "charge")
+
+	said = s.ok("", "why", "f3")
+	s.inOrder(said, "by step at ,0,0 after 2 attempts: panic: no till…, at ", "live_test.go:", " (quipu log f3 --raw shows all)")
+	told := s.ok("", "log", "f3")
+	require.Equal(t, 2, strings.Count(told, "error  panic: no till (+1 line; --raw)\n"), told)
+	s.inOrder(told, "attempt 1 failed", "error  panic: no till", "at     ", "live_test.go:", " (--raw shows the stack)\n", "attempt 2", "the job failed with code 500")
+	require.NotContains(t, told, "panic: panic:")
+	s.inOrder(s.ok("", "log", "f3", "--raw"), "error  panic: no till\n", "       at all\n", "at     ", "stack  ")
+	s.inOrder(s.ok("", "show", "f3"), "error    panic: no till (+1 line; quipu log --raw)\n", "error  panic: no till (+1 line; quipu log --raw)\n", "live_test.go:", " (quipu log --raw shows the stack)\n")
+}
