@@ -297,7 +297,7 @@ func TestWaitTimeout(t *testing.T) {
 	s.deploy("slow", "1", "nobody", "{}")
 	s.ok("", "start", "slow", "s1", "--input", `{"name":"Ada"}`)
 	r := s.fails(codeTimeout, "", "wait", "s1", "--timeout", "1s")
-	require.Contains(t, r.Err, "`quipu show s1`")
+	require.Contains(t, r.Err, "step at ,0,0 needs a handler of nobody")
 	r = s.fails(codeTimeout, "", "wait", "s1", "--timeout", "1s", "-o", "json")
 	require.Equal(t, "timeout", objects(t, r.Out)[0]["state"])
 	require.Contains(t, s.ok("", "show", "s1"), "OPEN ROW")
