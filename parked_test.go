@@ -13,6 +13,28 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
+// A wait and a call whose deadline passes say which job it was, and who knows what it waits for.
+func TestALateWaitNamesItsJob(t *testing.T) {
+	t.Parallel()
+	s := newSpaceOf(t, workers.New())
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err := s.Call(ctx, "nobody.serves", "late", 1)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	job, err2 := s.Find(t.Context(), "late")
+	require.NoError(t, err2)
+	for range 2 {
+		require.ErrorContains(t, err, `wait for job "late": context deadline exceeded`)
+		require.ErrorContains(t, err, "`quipu why late`")
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		_, err = s.Wait(ctx, job)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	}
+	_, err = s.Wait(ctx, quipu.Job{ID: job.ID})
+	require.ErrorContains(t, err, "`quipu why "+job.ID.String()+"`", "the ID where the key is not known")
+}
+
 // With UntilParked a wait ends when a person must decide; at its deadline it names the dead letter.
 func TestWaitsForAPerson(t *testing.T) {
 	t.Parallel()
