@@ -3,6 +3,7 @@ package quipu_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -87,6 +88,10 @@ func TestWaitsForAPerson(t *testing.T) {
 		require.ErrorIs(t, err, quipu.ErrInput)
 		require.ErrorContains(t, err, says)
 	}
+	err = decide(t.Context(), quipu.Decision{DeadLetter: letter.ID, Verdict: quipu.Done, Effect: [32]byte{1}})
+	require.ErrorIs(t, err, quipu.ErrInput, "no such effect")
+	require.ErrorContains(t, err, fmt.Sprintf("dead letter %d: the request has no effect with the key 01", letter.ID))
+	require.NotContains(t, err.Error(), "the database")
 	require.NoError(t, decide(t.Context(), quipu.Decision{DeadLetter: letter.ID, Verdict: quipu.Done, Result: "receipt", Who: "ann", Reason: "in their books"}))
 	require.ErrorIs(t, decide(t.Context(), quipu.Decision{DeadLetter: letter.ID, Verdict: quipu.Retry}), quipu.ErrStale)
 	receipt, err := quipu.WaitAs[string](t.Context(), s.Runtime, job)

@@ -340,7 +340,8 @@ func TestDeadLetters_E10(t *testing.T) {
 	o := objects(t, s.ok("", "dead", "retry", ids["retried"], "-o", "json"))
 	require.Equal(t, "retried", o[0]["state"])
 	require.Equal(t, "retried  completed  {\"text\":\"done at last\"}\n", s.ok("", "wait", "retried", "--timeout", "1m"))
-	s.fails(codeStale, "", "dead", "retry", ids["resolved"])
+	require.Equal(t, "quipu dead retry: dead letter "+ids["resolved"]+": it is decided already\n", s.fails(codeStale, "", "dead", "retry", ids["resolved"]).Err)
+	require.Equal(t, "quipu dead resolve: dead letter "+ids["retried"]+": it is decided already: retried\n", s.fails(codeStale, "", "dead", "resolve", ids["retried"]).Err)
 	require.Contains(t, s.fails(codeNotFound, "", "dead", "retry", "999999", ids["resolved"]).Err, "dead letter 999999")
 
 	require.Empty(t, s.ok("", "dead", "ls"))
