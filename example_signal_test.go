@@ -85,11 +85,14 @@ func ExampleInterruptResult() {
 	}
 	out, err := rt.Wait(ctx, job)
 	fmt.Println(string(out), err)
+	late, err := rt.Interrupt(ctx, "order-1")
+	fmt.Println("it had ended:", late.Closed, err)
 	_, err = rt.Interrupt(ctx, "order-1", quipu.Code(200))
 	fmt.Println(errors.Is(err, quipu.ErrInterrupt), err)
 	// Output:
 	// order-1 again: false <nil>
 	// order-1 again: true <nil>
 	// {"approved":false,"by":null} <nil>
+	// it had ended: true <nil>
 	// true refused interrupt: code 200: an interrupt has 400 to 599
 }

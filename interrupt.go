@@ -20,12 +20,15 @@ type InterruptResult struct {
 	// idempotency key before. The key of an interrupt that met a closed job is known as long as
 	// that of a signal (W12).
 	Duplicate bool
+	// Closed says that the job had ended already, so this call changed nothing. With Duplicate,
+	// the earlier interrupt may be what ended it.
+	Closed bool
 }
 
 // Interrupt ends the job that has the key as soon as an engine handles the message. The job's
 // open work is abandoned and cancelled (C15), and Wait returns a *JobError with the code and the
 // reason. Children that it awaits go on, unless Descend is set. A job that has ended stays as it
-// is.
+// is: that is no error, and InterruptResult.Closed says it.
 //
 // Errors: ErrNotFound, ErrInterrupt, or the store's. With ErrUnavailable nothing was sent; with
 // ErrUnknown it may have been, and the call may be repeated, since a job is interrupted only
@@ -48,9 +51,9 @@ func (rt *Runtime) Interrupt(ctx context.Context, jobKey string, opts ...Interru
 	if err != nil {
 		return InterruptResult{}, err
 	}
-	fresh, err := rt.committer.Interrupt(ctx, row)
+	fresh, closed, err := rt.committer.Interrupt(ctx, row)
 	if err != nil {
 		return InterruptResult{}, fmt.Errorf("interrupt job %.80q: %w", jobKey, err)
 	}
-	return InterruptResult{Job: job, Duplicate: !fresh}, nil
+	return InterruptResult{Job: job, Duplicate: !fresh, Closed: closed}, nil
 }

@@ -105,6 +105,12 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 	_, err = quipu.Open(t.Context(), quipu.Config{Postgres: wrong.String()})
 	says(err, "the database refuses the user or the password")
 	require.NotContains(t, err.Error(), ":wrong@")
+
+	absent, err := url.Parse(dsn)
+	require.NoError(t, err)
+	absent.Path = "/nowhere"
+	_, err = quipu.Open(t.Context(), quipu.Config{Postgres: absent.String()})
+	says(err, "there is no database nowhere")
 }
 
 // If NATS does not answer, Open fails with its address, unless it is told not to wait. Run fails

@@ -2,6 +2,7 @@ package quipu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -109,7 +110,7 @@ type Decision struct {
 }
 
 // Decide acts on a dead letter. Errors: ErrNotFound; ErrInput for a decision with the wrong
-// fields; ErrStale if the dead letter has ended already.
+// fields, or one that the dead letter does not ask for; ErrStale if the dead letter has ended already.
 func (o Operator) Decide(ctx context.Context, d Decision) error {
 	a := store.Action{ID: d.DeadLetter, Effect: d.Effect, Who: wire.CutText(d.Who), Reason: wire.CutText(d.Reason)}
 	misfit := func(what string) error {
@@ -147,5 +148,9 @@ func (o Operator) Decide(ctx context.Context, d Decision) error {
 	default:
 		return fmt.Errorf("%w: decision on dead letter %d: verdict %q: use Retry, Done, Resolve or Fail", ErrInput, d.DeadLetter, d.Verdict)
 	}
-	return o.rt.committer.Act(ctx, a)
+	err := o.rt.committer.Act(ctx, a)
+	if errors.Is(err, collation.ErrAction) {
+		return fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	return err
 }

@@ -3,6 +3,7 @@ package quipu_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,6 +13,28 @@ import (
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/workers"
 )
+
+// A wait and a call whose deadline passes say which job it was, and who knows what it waits for.
+func TestALateWaitNamesItsJob(t *testing.T) {
+	t.Parallel()
+	s := newSpaceOf(t, workers.New())
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err := s.Call(ctx, "nobody.serves", "late", 1)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	job, err2 := s.Find(t.Context(), "late")
+	require.NoError(t, err2)
+	for range 2 {
+		require.ErrorContains(t, err, `wait for job "late": context deadline exceeded`)
+		require.ErrorContains(t, err, "`quipu why late`")
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		_, err = s.Wait(ctx, job)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	}
+	_, err = s.Wait(ctx, quipu.Job{ID: job.ID})
+	require.ErrorContains(t, err, "`quipu why "+job.ID.String()+"`", "the ID where the key is not known")
+}
 
 // With UntilParked a wait ends when a person must decide; at its deadline it names the dead letter.
 func TestWaitsForAPerson(t *testing.T) {
@@ -65,6 +88,10 @@ func TestWaitsForAPerson(t *testing.T) {
 		require.ErrorIs(t, err, quipu.ErrInput)
 		require.ErrorContains(t, err, says)
 	}
+	err = decide(t.Context(), quipu.Decision{DeadLetter: letter.ID, Verdict: quipu.Done, Effect: [32]byte{1}})
+	require.ErrorIs(t, err, quipu.ErrInput, "no such effect")
+	require.ErrorContains(t, err, fmt.Sprintf("dead letter %d: the request has no effect with the key 01", letter.ID))
+	require.NotContains(t, err.Error(), "the database")
 	require.NoError(t, decide(t.Context(), quipu.Decision{DeadLetter: letter.ID, Verdict: quipu.Done, Result: "receipt", Who: "ann", Reason: "in their books"}))
 	require.ErrorIs(t, decide(t.Context(), quipu.Decision{DeadLetter: letter.ID, Verdict: quipu.Retry}), quipu.ErrStale)
 	receipt, err := quipu.WaitAs[string](t.Context(), s.Runtime, job)

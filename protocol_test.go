@@ -183,7 +183,10 @@ transitions: {start: [ask]}
 	}
 	done, err = s.Interrupt(ctx, "p", quipu.IdempotencyKey("x"))
 	require.NoError(t, err)
-	require.True(t, done.Duplicate)
+	require.Equal(t, quipu.InterruptResult{Job: job, Duplicate: true, Closed: true}, done)
+	done, err = s.Interrupt(ctx, "p")
+	require.NoError(t, err)
+	require.Equal(t, quipu.InterruptResult{Job: job, Closed: true}, done, "it had ended")
 
 	job = s.begin("parent", "q", nil)
 	_, err = s.Interrupt(ctx, "q", quipu.Throw(false))

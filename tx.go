@@ -27,7 +27,8 @@ type Transaction = postgres.Transaction
 // StartTx waits for another transaction that is starting the same key. After an error the
 // transaction stays usable, as if the call had not been made. StartTx does not retry: after
 // ErrUnavailable the caller repeats the whole transaction (a DoTx does so itself if its body
-// returns the error). The database role of the caller or the worker needs the rights of the
+// returns the error). A transaction that is closed, nil, or aborted by an earlier error gives
+// ErrRejected. The database role of the caller or the worker needs the rights of the
 // engine's role (4.5).
 func (rt *Runtime) StartTx(ctx context.Context, tx Transaction, flowName, key string, input any, opts ...StartOption) (Job, error) {
 	r := StartRequest{Flow: flowName, Key: key, Input: input}

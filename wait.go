@@ -76,8 +76,9 @@ func (u UntilParked) toWait(o *waitOptions) { o.untilParked = bool(u) }
 // Wait waits for the job's end and returns its output, or *JobError. The engine of this process
 // wakes it, or with NATS that of another process; a look every Config.WaitLook finds ends that
 // nobody announced. It also waits while the database is away. It returns ErrClosed if the Runtime
-// is closed meanwhile. When ctx ends first, it returns the cause of that, with *ParkedError beside
-// it where the job waits for a person.
+// is closed meanwhile. When ctx ends first, it returns the cause of that. At a deadline the error
+// names the command that says what the job waits for, or has *ParkedError beside it where that
+// is a person.
 func (rt *Runtime) Wait(ctx context.Context, job Job, opts ...WaitOption) (json.RawMessage, error) {
 	var options waitOptions
 	for _, o := range opts {
@@ -107,8 +108,8 @@ func (rt *Runtime) Wait(ctx context.Context, job Job, opts ...WaitOption) (json.
 // lateLook bounds the look for why a job has not ended in time.
 const lateLook = time.Second
 
-// late is the error of a wait whose context has ended. It adds *ParkedError where the job waits
-// for a person.
+// late is the error of a wait whose context has ended. At a deadline it adds *ParkedError where
+// the job waits for a person, or else says who knows what it waits for.
 func (rt *Runtime) late(ctx context.Context, job Job, err error) error {
 	err = fmt.Errorf("wait for job %q: %w", job.Key, err)
 	if !errors.Is(err, context.DeadlineExceeded) {
@@ -117,9 +118,17 @@ func (rt *Runtime) late(ctx context.Context, job Job, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateLook)
 	defer cancel()
 	if letters, failed := rt.waiters.Parked(ctx, job.ID); failed == nil && len(letters) > 0 {
-		err = fmt.Errorf("%w: %w", err, parkedBy(job, letters))
+		return fmt.Errorf("%w: %w", err, parkedBy(job, letters))
 	}
-	return err
+	return fmt.Errorf("%w: the job goes on; `quipu why %s` says what it waits for", err, job.name())
+}
+
+// name is what a command takes for the job: its key, or its ID where only that is known.
+func (j Job) name() string {
+	if j.Key == "" {
+		return j.ID.String()
+	}
+	return j.Key
 }
 
 func parkedBy(job Job, views []store.DeadView) *ParkedError {

@@ -32,7 +32,7 @@ const (
 // done means such a completed one, of a compensation the one that runs now. For other reasons
 // no effect is in doubt, and a retry only releases the row. A completed effect is confirmed with
 // its own result, or with null for whatever it is. A retry voids no effect that it does not name.
-// ErrRejected: several are in doubt (the error lists them), or the action does not fit.
+// ErrAction: several are in doubt (the error lists them), or the action does not fit.
 func (a *Action) Judge(reason string, effects []EffectRow) (Decision, *EffectRow, error) {
 	if a.Effect != (journal.Digest{}) {
 		for i := range effects {
@@ -40,8 +40,8 @@ func (a *Action) Judge(reason string, effects []EffectRow) (Decision, *EffectRow
 				return a.decide(&effects[i])
 			}
 		}
-		return LeaveEffects, nil, fmt.Errorf("%w: the request has no effect with the key %s; it has %s",
-			ErrRejected, a.Effect, list(effects))
+		return LeaveEffects, nil, misfit("the request has no effect with the key %s; it has %s",
+			a.Effect, list(effects))
 	}
 	for _, doubt := range a.doubts(reason, effects) {
 		var found []EffectRow
@@ -55,12 +55,12 @@ func (a *Action) Judge(reason string, effects []EffectRow) (Decision, *EffectRow
 		case 1:
 			return a.decide(&found[0])
 		default:
-			return LeaveEffects, nil, fmt.Errorf("%w: %d effects are in doubt, name one of them by its key: %s",
-				ErrRejected, len(found), list(found))
+			return LeaveEffects, nil, misfit("%d effects are in doubt, name one of them by its key: %s",
+				len(found), list(found))
 		}
 	}
 	if a.Done != nil {
-		return LeaveEffects, nil, fmt.Errorf("%w: its dead letter asks about no effect, name the one that is meant; the request has %s", ErrRejected, list(effects))
+		return LeaveEffects, nil, misfit("it asks about no effect, name the one that is meant; the request has %s", list(effects))
 	}
 	return LeaveEffects, nil, nil
 }
@@ -128,13 +128,13 @@ func (a *Action) decide(f *EffectRow) (Decision, *EffectRow, error) {
 		return EffectDone, f, nil
 	case a.Done != nil && completed && external:
 		if string(a.Done) != "null" && !bytes.Equal(a.Done, f.Result) {
-			return LeaveEffects, nil, fmt.Errorf("%w: effect %s (%s) has another result, and results are written once: "+
-				"confirm it with the recorded one, or with null, or retry it", ErrRejected, f.Name, f.Key)
+			return LeaveEffects, nil, misfit("effect %s (%s) has another result, and results are written once: "+
+				"confirm it with the recorded one, or with null, or retry it", f.Name, f.Key)
 		}
 		return EffectVouched, f, nil
 	}
-	return LeaveEffects, nil, fmt.Errorf("%w: effect %s is %s, of class %s: %s means nothing of it",
-		ErrRejected, f.Name, strings.ReplaceAll(string(f.State), "_", " "), f.Class, a.Name())
+	return LeaveEffects, nil, misfit("effect %s is %s, of class %s: %s means nothing of it",
+		f.Name, strings.ReplaceAll(string(f.State), "_", " "), f.Class, a.Name())
 }
 
 func unfinished(class string) func(*EffectRow) bool {

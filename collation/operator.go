@@ -2,7 +2,6 @@ package collation
 
 import (
 	"bytes"
-	"fmt"
 
 	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/journal"
@@ -68,19 +67,19 @@ type LetterEnd struct {
 // the request. It writes the end of the dead letter. If there is a row, it also writes the row,
 // an entry that says who decided what, and the effect's outcome on the request's chain. It
 // updates l, so that the next action of the same transaction sees the change. ErrStale: the
-// dead letter or its message has ended. ErrRejected: the action does not fit. An error changes
+// dead letter or its message has ended. ErrAction: the action does not fit. An error changes
 // nothing.
 func Act(s *State, l *Letter, a *Action, mode Mode) (*Plan, *Need, error) {
 	switch {
 	case l.State != LetterOpen:
-		return nil, nil, fmt.Errorf("%w: dead letter %d is %s", ErrStale, l.ID, l.State)
+		return nil, nil, l.ended()
 	case s == nil:
 		return l.alone(a)
 	}
 	x := s.Rows[l.Row]
 	// In a closed job the closer may still have its row, for step 3: it can only be retried.
 	if x == nil || s.Job.State != journal.JobOpen && !(a.Retry && s.Job.State.Closed()) {
-		return nil, nil, fmt.Errorf("%w: the message of dead letter %d has ended", ErrStale, l.ID)
+		return nil, nil, staleFor("its message has ended")
 	}
 	row := *x
 	w := newWriter(s, &Message{
@@ -94,7 +93,7 @@ func Act(s *State, l *Letter, a *Action, mode Mode) (*Plan, *Need, error) {
 			return nil, need, err
 		}
 	case row.Kind != journal.MessageRequest && row.Kind != journal.MessageAnswer:
-		return nil, nil, fmt.Errorf("%w: a message of kind %s cannot be answered: retry it", ErrRejected, row.Kind)
+		return nil, nil, misfit("a message of kind %s cannot be answered: retry it", row.Kind)
 	default:
 		row.answer(s.Now, a.Response)
 	}
@@ -109,8 +108,7 @@ func Act(s *State, l *Letter, a *Action, mode Mode) (*Plan, *Need, error) {
 // journal could record it.
 func (l *Letter) alone(a *Action) (*Plan, *Need, error) {
 	if a.Response == nil {
-		return nil, nil, fmt.Errorf("%w: the message of dead letter %d has no row that could be sent again: end it with an answer",
-			ErrRejected, l.ID)
+		return nil, nil, misfit("its message has no row that could be sent again: end it with an answer")
 	}
 	return &Plan{Outcome: Handled, Done: true, Letters: []LetterEnd{l.end(a)}}, nil, nil
 }
@@ -134,15 +132,14 @@ func (l *Letter) end(a *Action) LetterEnd {
 func (w *writer) release(row *Row, l *Letter, a *Action) (*Need, error) {
 	if a.Done != nil || a.Effect != (journal.Digest{}) || row.Held == HeldParked {
 		if row.Kind == journal.MessageAnswer { // its chain is bound, or is about to be (J8)
-			return nil, fmt.Errorf("%w: the request of dead letter %d has been answered: nothing is said of its effects any more; retry it without an effect",
-				ErrStale, l.ID)
+			return nil, staleFor("its request has been answered: nothing is said of its effects any more; retry it without an effect")
 		}
 		record, asked := w.s.Record[row.GUID]
 		if !asked {
 			return &Need{Record: []journal.GUID{row.GUID}}, nil
 		}
 		if err := w.judge(row, l.Reason, a, record); err != nil {
-			return nil, fmt.Errorf("act on dead letter %d: %w", l.ID, err)
+			return nil, err
 		}
 	}
 	if row.Kind == journal.MessageLeg1 || row.Kind == journal.MessageInterrupt {
@@ -202,7 +199,7 @@ func (a *Action) Name() string {
 	return ActionAnswer
 }
 
-// Check refuses an action that is not one of the three: ErrRejected.
+// Check refuses an action that is not one of the three: ErrAction.
 func (a *Action) Check() error {
 	n := 0
 	for _, is := range []bool{a.Retry, a.Done != nil, a.Response != nil} {
@@ -212,16 +209,16 @@ func (a *Action) Check() error {
 	}
 	switch {
 	case n != 1:
-		return fmt.Errorf("%w: an action is one of retry, done and answer", ErrRejected)
+		return misfit("an action is one of retry, done and answer")
 	case a.Response != nil && a.Effect != (journal.Digest{}):
-		return fmt.Errorf("%w: an answer ends the request: it means no effect", ErrRejected)
+		return misfit("an answer ends the request: it means no effect")
 	case a.Done == nil:
 		return nil
 	case len(a.Done) > MaxResult:
-		return fmt.Errorf("%w: the result of what was done has %d bytes, the limit is %d", ErrRejected, len(a.Done), MaxResult)
+		return misfit("the result of what was done has %d bytes, the limit is %d", len(a.Done), MaxResult)
 	}
 	if same, err := canonical.Payload(a.Done); err != nil || !bytes.Equal(same, a.Done) {
-		return fmt.Errorf("%w: the result of what was done is no canonical payload: %.80q", ErrRejected, a.Done)
+		return misfit("the result of what was done is no canonical payload: %.80q", a.Done)
 	}
 	return nil
 }

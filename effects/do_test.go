@@ -151,6 +151,7 @@ func TestE5UnknownOutcomes(t *testing.T) {
 			ctx, s := b.run()
 			calmly(func() { _, _ = Do(ctx, "charge", fn, Idempotent) })
 			require.ErrorAs(t, s.Verdict(), new(*UnknownError))
+			require.ErrorContains(t, s.Verdict(), "the outcome is unknown; another attempt has the same key: ", "it promises no other attempt")
 			ctx, s = b.nextTurn()
 			got, err := Do(ctx, "charge", func(context.Context) (int, error) { return 9, nil }, Idempotent)
 			require.NoError(t, err)

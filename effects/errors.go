@@ -155,7 +155,7 @@ type UnknownError struct {
 
 // Error names the effect.
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("effect %q: the outcome is unknown, it is tried again with the same key: %v", e.Name, e.Err)
+	return fmt.Sprintf("effect %q: the outcome is unknown; another attempt has the same key: %v", e.Name, e.Err)
 }
 
 // Unwrap gives the error of fn.

@@ -11,20 +11,23 @@ import (
 
 // Act carries out an operator's decision on a dead letter, as one entry (E10). Errors:
 // store.ErrNotFound: there is no such dead letter. store.ErrStale: it, or its message, has
-// ended. store.ErrRejected: the action does not fit. store.ErrUnavailable: nothing was changed.
+// ended. collation.ErrAction: the action does not fit. store.ErrUnavailable: nothing was changed.
 // store.ErrUnknown: the action may have been carried out.
 func (c *Committer) Act(ctx context.Context, a store.Action) error {
 	if err := a.Check(); err != nil {
-		return fmt.Errorf("act: %w", err)
+		return fmt.Errorf("dead letter %d: %w", a.ID, err)
 	}
 	l, err := c.cfg.Store.Letter(ctx, a.ID) // tells its job and row, which never change
-	if err != nil {
-		return fmt.Errorf("act: %w", err)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return err // it names the dead letter
+	case err != nil:
+		return fmt.Errorf("dead letter %d: %w", a.ID, err)
 	}
 	x := &action{Action: a, about: collation.RowKey{Job: l.Job, GUID: l.Row}}
 	one := &call{name: "act", want: x.want, decide: x.decide}
 	if c.do(ctx, one); one.err != nil {
-		return fmt.Errorf("act: %w", one.err)
+		return fmt.Errorf("dead letter %d: %w", a.ID, one.err)
 	}
 	return nil
 }

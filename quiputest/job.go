@@ -307,7 +307,7 @@ func (j *Job) Interrupt(i Interrupt) {
 	if err != nil {
 		j.w.t.Fatalf("interrupt job %q: %v", j.Key, err)
 	}
-	if _, err := j.w.eng.Committer().Interrupt(context.Background(), row); err != nil {
+	if _, _, err := j.w.eng.Committer().Interrupt(context.Background(), row); err != nil {
 		j.w.t.Fatalf("interrupt job %q: %v", j.Key, err)
 	}
 }

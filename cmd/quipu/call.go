@@ -55,11 +55,15 @@ has expired, a call with its KEY is a new one.`,
 }
 
 func (a *app) call(ctx context.Context, rt *quipu.Runtime, topic, key string, input []byte) error {
-	output, err := rt.Call(ctx, topic, key, json.RawMessage(input))
+	output, err := a.patiently(ctx, rt, "quipu call", func(o ...quipu.WaitOption) (json.RawMessage, error) {
+		return rt.Call(ctx, topic, key, json.RawMessage(input), o...)
+	})
 	ended, failed := errors.AsType[*quipu.JobError](err)
 	switch {
 	case err != nil && errors.Is(context.Cause(ctx), errTimeout):
-		return cli.Exitf(codeTimeout, "the call has not ended in time; `quipu wait %s` waits on", key)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateLook)
+		defer cancel()
+		return cli.Exitf(codeTimeout, "the call has not ended in time: %s; `quipu wait %s` waits on", lateBecause(ctx, rt, key), key)
 	case a.json() && err == nil:
 		return a.object(ending{Key: key, State: "completed", Output: output})
 	case a.json() && failed:

@@ -295,7 +295,7 @@ func (a *app) decide(cmd *cobra.Command, args []string, word string, act func(co
 		var code worst
 		for _, id := range ids {
 			if err := act(ctx, rt, id); err != nil {
-				fmt.Fprintf(a.streams.Err, "%s: dead letter %d: %v\n", cmd.CommandPath(), id, err)
+				fmt.Fprintf(a.streams.Err, "%s: %v\n", cmd.CommandPath(), err) // it names the dead letter
 				code.add(codeOf(err))
 				continue
 			}

@@ -66,6 +66,9 @@ func (a *app) interrupt(ctx context.Context, rt *quipu.Runtime, key string, opti
 	if err != nil {
 		return err
 	}
+	if done.Closed && !done.Duplicate { // it has ended since it was looked at
+		return cli.Exit(codeStale, fmt.Errorf("job %q: %w", key, errEnded))
+	}
 	if a.json() {
 		return a.object(map[string]any{"key": key, "job": done.Job.ID.String(), "duplicate": done.Duplicate})
 	}

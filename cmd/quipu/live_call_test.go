@@ -1,9 +1,15 @@
 package main
 
 import (
+	"io"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
 )
 
 // E14: a call prints the handler's result, calls once under one key, and says how
@@ -27,5 +33,39 @@ func TestCall(t *testing.T) {
 	require.Contains(t, s.fails(codeEnded, "", declined...).Err, "declined")
 	o = objects(t, s.fails(codeEnded, "", append(declined, "-o", "json")...).Out)
 	require.Equal(t, "failed", o[0]["state"])
-	require.Contains(t, s.fails(codeTimeout, "", "call", "nobody.serves", "t", "--timeout", "300ms").Err, "quipu wait t")
+	late := s.fails(codeTimeout, "", "call", "nobody.serves", "t", "--timeout", "300ms").Err
+	require.Contains(t, late, "quipu wait t")
+	require.Regexp(t, "needs a handler of nobody.serves, and no process|quipu why t", late, "what it waits for")
+}
+
+// 5.3: a wait and a call say once that their job waits for a person, and go on waiting. At their
+// timeout they say what it waits for.
+func TestWaitsSayWhatFor(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.deployText("closed", closed)
+	s.ok("", "start", "closed", "w1")
+	s.why("w1", "waits for signal gate")
+	require.Contains(t, s.fails(codeTimeout, "", "wait", "w1", "--timeout", "300ms").Err,
+		`job "w1" has not ended in time: gate at ,0,0 waits for signal gate with key "w1"`)
+
+	var called, waited clitest.Buffer
+	codes := make(chan int, 2)
+	begin := func(errs *clitest.Buffer, args ...string) {
+		go func() {
+			codes <- run(t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: errs, Env: clitest.Env(s.env)})
+		}()
+	}
+	says := func(errs *clitest.Buffer, text string) {
+		require.Eventually(t, func() bool { return errs.String() == text }, time.Minute, 10*time.Millisecond, text)
+	}
+	begin(&called, "call", "cut", "p", `{"OnRetry": "done"}`)
+	says(&called, "quipu call: job \"p\" waits for a person: quipu why p\n")
+	begin(&waited, "wait", "p")
+	says(&waited, "quipu wait: job \"p\" waits for a person: quipu why p\n")
+	require.Contains(t, s.fails(codeTimeout, "", "wait", "p", "--timeout", "300ms").Err, "has not ended in time: ")
+	s.ok(s.ok("", "dead", "ls", "--ids"), "dead", "retry", "-")
+	require.Zero(t, <-codes)
+	require.Zero(t, <-codes)
+	says(&called, "quipu call: job \"p\" waits for a person: quipu why p\n")
 }

@@ -31,7 +31,9 @@ func TestDeadDone_E10(t *testing.T) {
 	require.Contains(t, s.ok("", "show", "done", "--digits"), "call    guarded  step      ,0,0     started  "+key+"\n")
 	require.Contains(t, s.fails(codeUndone, "", "show", "--effect", key).Out, "its outcome is unknown")
 
-	require.Contains(t, s.fails(codeRefused, "", "dead", "done", ids["done"], "--result", "1", "--effect", strings.Repeat("1", 64)).Err, "call ("+key+")")
+	refused := s.fails(codeRefused, "", "dead", "done", ids["done"], "--result", "1", "--effect", strings.Repeat("1", 64)).Err
+	require.Contains(t, refused, "quipu dead done: refused input: dead letter "+ids["done"]+": the request has no effect with the key ")
+	require.Contains(t, refused, "call ("+key+")")
 	o := objects(t, s.ok("", "dead", "done", ids["done"], "--result", `"seen"`, "--effect", key, "--reason", "in the books", "-o", "json"))
 	require.Equal(t, "done", o[0]["state"])
 	require.Equal(t, "done  completed  {\"text\":\"seen\"}\n", s.ok("", "wait", "done", "--timeout", "1m"))

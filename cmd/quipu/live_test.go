@@ -298,7 +298,7 @@ func TestWaitTimeout(t *testing.T) {
 	s.deploy("slow", "1", "nobody", "{}")
 	s.ok("", "start", "slow", "s1", "--input", `{"name":"Ada"}`)
 	r := s.fails(codeTimeout, "", "wait", "s1", "--timeout", "1s")
-	require.Contains(t, r.Err, "`quipu show s1`")
+	require.Contains(t, r.Err, "step at ,0,0 needs a handler of nobody")
 	r = s.fails(codeTimeout, "", "wait", "s1", "--timeout", "1s", "-o", "json")
 	require.Equal(t, "timeout", objects(t, r.Out)[0]["state"])
 	require.Contains(t, s.ok("", "show", "s1"), "OPEN ROW")
@@ -341,7 +341,8 @@ func TestDeadLetters_E10(t *testing.T) {
 	o := objects(t, s.ok("", "dead", "retry", ids["retried"], "-o", "json"))
 	require.Equal(t, "retried", o[0]["state"])
 	require.Equal(t, "retried  completed  {\"text\":\"done at last\"}\n", s.ok("", "wait", "retried", "--timeout", "1m"))
-	s.fails(codeStale, "", "dead", "retry", ids["resolved"])
+	require.Equal(t, "quipu dead retry: dead letter "+ids["resolved"]+": it is decided already\n", s.fails(codeStale, "", "dead", "retry", ids["resolved"]).Err)
+	require.Equal(t, "quipu dead resolve: dead letter "+ids["retried"]+": it is decided already: retried\n", s.fails(codeStale, "", "dead", "resolve", ids["retried"]).Err)
 	require.Contains(t, s.fails(codeNotFound, "", "dead", "retry", "999999", ids["resolved"]).Err, "dead letter 999999")
 
 	require.Empty(t, s.ok("", "dead", "ls"))

@@ -13,6 +13,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/explain"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -23,7 +24,8 @@ func (a *app) waitCommand() *cobra.Command {
 		Short: "Wait for the end of jobs",
 		Long: `Wait until all jobs have ended, completion tasks included. Print each job when it ends:
 its state, and its output or its error. With NATS the engines announce the end at once;
-without it, the command looks once a second.`,
+without it, the command looks once a second. Say once of a job that it waits for a person.
+At the timeout, say of each job that is left what it waits for, as why does.`,
 		Example: "  quipu wait order-42 --timeout 1m\n  quipu ls --state open --keys --limit 0 | quipu wait -",
 		Args:    cobra.MinimumNArgs(1),
 	}
@@ -80,7 +82,9 @@ func (w *waiter) wait(ctx context.Context, keys []string) error {
 	for id, key := range w.open {
 		all.Go(func() {
 			job := quipu.Job{ID: id, Key: key}
-			output, err := w.rt.Wait(waiting, job)
+			output, err := w.patiently(waiting, w.rt, "quipu wait", func(o ...quipu.WaitOption) (json.RawMessage, error) {
+				return w.rt.Wait(waiting, job, o...)
+			})
 			ends <- waited{job, output, err}
 		})
 	}
@@ -127,6 +131,8 @@ func (w *waiter) cut(ctx context.Context, err error) error {
 		}
 		return err
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateLook)
+	defer cancel()
 	for _, key := range w.open {
 		if w.json() {
 			if err := w.object(ending{Key: key, State: "timeout"}); err != nil {
@@ -134,10 +140,42 @@ func (w *waiter) cut(ctx context.Context, err error) error {
 			}
 			continue
 		}
-		fmt.Fprintf(w.streams.Err, "quipu wait: job %q has not ended in time; `quipu show %s` says where it is\n", key, key)
+		fmt.Fprintf(w.streams.Err, "quipu wait: job %q has not ended in time: %s\n", key, lateBecause(ctx, w.rt, key))
 	}
 	w.code.add(codeTimeout)
 	return w.code.err()
+}
+
+// lateLook bounds the look for why jobs have not ended in time.
+const lateLook = 5 * time.Second
+
+// lateBecause says what a job waits for, as why does: the first thing, which is the most urgent.
+func lateBecause(ctx context.Context, rt *quipu.Runtime, key string) string {
+	var reasons []explain.Reason
+	if j, err := look(ctx, rt, key); err == nil {
+		reasons = explain.Why(j)
+	}
+	switch len(reasons) {
+	case 0:
+		return fmt.Sprintf("`quipu why %s` says what it waits for", key)
+	case 1:
+		return plain(reasons[0].Text)
+	}
+	return fmt.Sprintf("%s; and %d more, `quipu why %s` says all", plain(reasons[0].Text), len(reasons)-1, key)
+}
+
+// patiently waits with wait, also for a job that waits for a person. It then says so once.
+func (a *app) patiently(ctx context.Context, rt *quipu.Runtime, command string,
+	wait func(...quipu.WaitOption) (json.RawMessage, error),
+) (json.RawMessage, error) {
+	output, err := wait(quipu.UntilParked(true))
+	parked, is := errors.AsType[*quipu.ParkedError](err)
+	if !is || ctx.Err() != nil {
+		return output, err
+	}
+	key := plain(parked.Job.Key)
+	fmt.Fprintf(a.streams.Err, "%s: job %q waits for a person: quipu why %s\n", command, key, key)
+	return rt.Wait(ctx, parked.Job)
 }
 
 // ending is a job that has ended, as wait prints it in JSON.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -245,6 +246,25 @@ func TestServersAway(t *testing.T) {
 	require.Equal(t, cli.CodeFailed, r.Code, r.Err)
 	for _, said := range []string{"after 1s (--wait)", "127.0.0.1:1", "127.0.0.1:2"} {
 		require.Contains(t, r.Err, said, "both are away")
+	}
+}
+
+// TestAWrongLoginIsNoServerAway: nobody waits for a password or a database that will not come.
+func TestAWrongLoginIsNoServerAway(t *testing.T) {
+	t.Parallel()
+	dsn, err := url.Parse(devtest.Postgres(t))
+	require.NoError(t, err)
+	password, database := *dsn, *dsn
+	password.User = url.UserPassword(dsn.User.Username(), "wrong")
+	database.Path = "/nowhere"
+	for says, wrong := range map[string]url.URL{"refuses the user or the password": password, "there is no database nowhere": database} {
+		for _, nats := range []string{devtest.NATS(t).URL(), "nats://127.0.0.1:2"} {
+			r := clitest.Do(t, run, nil, "", "--postgres", wrong.String(), "--nats", nats, "--wait", "4s")
+			require.Equal(t, cli.CodeFailed, r.Code, r.Err)
+			require.Contains(t, r.Err, says)
+			require.NotContains(t, r.Err, "waits for it")
+			require.NotContains(t, r.Err, "(--wait)")
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ const (
 const exitCodes = `Exit codes:
 
 - 0: ended by SIGTERM or SIGINT, drained
-- 1: a server is away and did not come within --wait, or the runtime failed
+- 1: a server is away and did not come within --wait, the database refuses the login or is not there, or the runtime failed
 - 2: flags or configuration
 - 3: a flow has faults, or its version is deployed with other content; every fault of every file is printed with its place, and then nothing is deployed
 - 4: preflight: a setting of Postgres or NATS would break the promise; each is named

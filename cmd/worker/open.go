@@ -56,8 +56,12 @@ func (p *process) open(ctx context.Context, cfg quipu.Config) (*quipu.Runtime, e
 	}
 }
 
-// away says that a server could not be reached, as opposed to a fault that will stay.
+// away says that a server could not be reached, as opposed to a fault that will stay, such as a
+// wrong password or database.
 func away(err error) bool {
+	if errors.Is(err, store.ErrLogin) {
+		return false
+	}
 	return cli.Code(err) == cli.CodeFailed && (errors.Is(err, store.ErrUnavailable) || errors.Is(err, transport.ErrUnavailable))
 }
 

@@ -62,7 +62,9 @@ func kindOf(err error) error {
 	case pg.Code == "55P03":
 		return store.ErrBusy
 	case class == "28": // invalid authorization
-		return store.Unavailable("the database refuses the user or the password")
+		return store.Login("the database refuses the user or the password")
+	case pg.Code == "3D000": // invalid catalog name
+		return store.Login(noDatabase(err))
 	case class == "22", class == "23", class == "54":
 		return store.ErrRejected
 	case pg.Code == "42P01", pg.Code == "42703", pg.Code == "3F000", pg.Code == "42883":
@@ -70,6 +72,14 @@ func kindOf(err error) error {
 	default:
 		return store.ErrUnavailable
 	}
+}
+
+// noDatabase says which database does not exist.
+func noDatabase(err error) string {
+	if c, ok := errors.AsType[*pgconn.ConnectError](err); ok && c.Config != nil {
+		return "there is no database " + c.Config.Database
+	}
+	return "there is no such database"
 }
 
 // repeatable says that the whole transaction can be repeated after the error (J4).

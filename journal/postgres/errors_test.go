@@ -41,6 +41,10 @@ func TestClassify(t *testing.T) {
 		{&pgconn.PgError{Code: "55P03"}, store.ErrBusy},
 		{&pgconn.PgError{Code: "53100"}, store.ErrUnavailable},
 		{&pgconn.PgError{Code: "42P01"}, store.ErrSchema},
+		{&pgconn.PgError{Code: "28P01"}, store.ErrLogin},
+		{&pgconn.PgError{Code: "28P01"}, store.ErrUnavailable},
+		{&pgconn.PgError{Code: "3D000"}, store.ErrLogin},
+		{&pgconn.PgError{Code: "3D000"}, store.ErrUnavailable},
 		{io.ErrUnexpectedEOF, store.ErrUnavailable},
 		{fmt.Errorf("%w: x", errCorrupt), store.ErrRejected},
 	} {

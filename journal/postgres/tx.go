@@ -35,7 +35,8 @@ type Transaction interface {
 // It leaves the transaction's settings unchanged and nothing prepared on its connection. After an
 // error the writes of do are rolled back to a savepoint, and the transaction can go on. Apart
 // from lost test-and-sets it retries nothing, since the transaction is the caller's: after
-// store.ErrUnavailable, also for 40001 under REPEATABLE READ, the caller retries it as a whole.
+// store.ErrUnavailable, also for 40001 under REPEATABLE READ, the caller retries it as a whole. A
+// transaction that is closed or nil, or that an earlier error has aborted, is store.ErrRejected.
 // The caller's role needs the rights of the engine's role.
 //
 // A start waits for another transaction that is starting the same key. Callers who start the same
@@ -44,7 +45,10 @@ type Transaction interface {
 func (s *Store) Join(ctx context.Context, tx any, do func(store.Tx) error) error {
 	t, ok := tx.(Transaction)
 	if !ok {
-		return rejected("transaction", misuse("a %T is no pgx.Tx, and not the EffectTx that the body of an effect was given", tx))
+		if tx == nil {
+			return store.Rejected("the transaction is nil")
+		}
+		return store.RejectedFor(misuse("a %T is no pgx.Tx, and not the EffectTx that the body of an effect was given", tx))
 	}
 	return s.within(ctx, t, "join", func(g *callerTx) error { return do(joined{s, g}) })
 }
@@ -114,18 +118,15 @@ func (s *Store) visit(ctx context.Context, tx Transaction, call func(*callerTx) 
 		savepoint, err = tx.Begin(ctx)
 	case *handle:
 		if err := tx.use(); err != nil {
-			return rejected("transaction", err)
+			return store.RejectedFor(err)
 		}
 		defer func() { tx.used(err) }()
 		savepoint, err = tx.savepoint(ctx)
 	default:
 		err = misuse("a %T is no pgx.Tx, and not the EffectTx that the body of an effect was given", tx)
 	}
-	if errors.Is(err, pgx.ErrTxClosed) || errors.Is(err, ErrEffectTx) {
-		return rejected("transaction", err)
-	}
 	if err != nil {
-		return err
+		return unusable(err)
 	}
 	g := &callerTx{
 		c:    &conn{pg: savepoint.Conn().PgConn()},
@@ -137,6 +138,21 @@ func (s *Store) visit(ctx context.Context, tx Transaction, call func(*callerTx) 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
 	return errors.Join(err, savepoint.Rollback(ctx))
+}
+
+// unusable says what is wrong with a transaction in which nothing can be begun. What is over, or
+// misused, stays so: only another transaction helps.
+func unusable(err error) error {
+	pg := serverError(err)
+	switch {
+	case errors.Is(err, pgx.ErrTxClosed):
+		return store.RejectedFor(fmt.Errorf("the transaction is closed: %w", err))
+	case pg != nil && pg.Code == "25P02":
+		return store.RejectedFor(fmt.Errorf("the transaction is aborted by an earlier error: roll it back: %w", err))
+	case errors.Is(err, ErrEffectTx):
+		return store.RejectedFor(err)
+	}
+	return err
 }
 
 // savepoint is a savepoint of a pgx.Tx or of an effect's transaction.

@@ -272,6 +272,24 @@ func TestE17Errors(t *testing.T) {
 	_, err = s.StartTx(t.Context(), tx, keyed("m"), resend)
 	require.ErrorIs(t, err, store.ErrRejected)
 	require.ErrorIs(t, err, pgx.ErrTxClosed)
+	says := func(err error, words string) {
+		t.Helper()
+		require.ErrorIs(t, err, store.ErrRejected)
+		require.NotErrorIs(t, err, store.ErrUnavailable)
+		require.ErrorContains(t, err, words)
+		require.NotContains(t, err.Error(), "the database refused")
+	}
+	says(err, "the transaction is closed")
+	_, err = s.StartTx(t.Context(), nil, keyed("m"), resend)
+	says(err, "the transaction is nil")
+
+	tx, err = c.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "SELECT 1/0")
+	require.Error(t, err)
+	_, err = s.StartTx(t.Context(), tx, keyed("m"), resend)
+	says(err, "the transaction is aborted by an earlier error: roll it back")
+	require.NoError(t, tx.Rollback(t.Context()))
 }
 
 // E17 in a transaction of a pool, with only the engine's rights.

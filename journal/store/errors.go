@@ -19,6 +19,9 @@ var (
 	// ErrUnavailable says that the database cannot be used just now. Nothing was committed; retry
 	// with backoff (C10).
 	ErrUnavailable = errors.New("the database is unavailable: retry")
+	// ErrLogin comes with ErrUnavailable: the server is there and does not let this login in, or it
+	// has no such database. Waiting does not help, until somebody changes that.
+	ErrLogin = errors.New("the database refuses the login")
 	// ErrUnknown says that the outcome of a commit could not be found out (J4).
 	ErrUnknown = errors.New("the outcome of a commit is unknown")
 	// ErrRejected is collation.ErrRejected.
@@ -86,8 +89,16 @@ func (e *LostError) Unwrap() error { return e.Err }
 // missing database but has another name.
 func Unavailable(why string) error { return &said{why, ErrUnavailable} }
 
+// Login returns an ErrLogin, which is an ErrUnavailable, with its own text.
+func Login(why string) error { return &said{why, errLogin} }
+
+var errLogin = errors.Join(ErrLogin, ErrUnavailable)
+
 // Rejected returns an ErrRejected with its own text.
 func Rejected(why string) error { return &said{why, ErrRejected} }
+
+// RejectedFor returns an ErrRejected with the text of its cause, which it wraps.
+func RejectedFor(cause error) error { return &said{cause.Error(), errors.Join(ErrRejected, cause)} }
 
 type said struct {
 	why  string
