@@ -21,6 +21,14 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
+// A flow that is nil is refused before any other is deployed.
+func TestDeployRefusesNil(t *testing.T) {
+	t.Parallel()
+	rt := new(quipu.Runtime)
+	require.EqualError(t, rt.Deploy(t.Context(), nil), "deploy: flow 1 of 1 is nil: give what flow.Parse or Build returned without an error")
+	require.ErrorContains(t, rt.DeployInactive(t.Context(), new(flow.Flow), nil), "flow 2 of 2 is nil")
+}
+
 // A bad configuration is refused before anything connects.
 func TestOpenChecksItsConfig(t *testing.T) {
 	t.Parallel()
