@@ -37,6 +37,10 @@ func TestOpenChecksItsConfig(t *testing.T) {
 	for said, cfg := range map[string]quipu.Config{
 		"the role workers needs handlers: set Workers":         {Roles: []quipu.Role{quipu.RoleWorkers}},
 		`handler of topic "charge": its function is nil`:       {Workers: mistaken},
+		"Config.MaxBatch is 501: at most 500":                  {MaxBatch: 501},
+		"Config.Lanes is 1025: at most 1024":                   {Lanes: 1025},
+		"Config.Concurrency is 16385: at most 16384":           {Concurrency: 16385},
+		"Config.Committers is -1: at least 1":                  {Committers: -1},
 		`role "nurse": the roles are [engine workers schedule`: {Roles: []quipu.Role{"nurse"}},
 	} {
 		cfg.Postgres = "postgres://nobody@127.0.0.1:1/none"
