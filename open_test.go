@@ -50,6 +50,26 @@ func TestOpenChecksItsConfig(t *testing.T) {
 	}
 }
 
+// A connection string that cannot be read is a mistake in the configuration.
+func TestOpenReadsItsDSN(t *testing.T) {
+	t.Parallel()
+	_, err := quipu.Open(t.Context(), quipu.Config{Postgres: "not a dsn"})
+	require.ErrorIs(t, err, quipu.ErrConfig)
+	require.ErrorContains(t, err, "Config.Postgres: not a connection string such as postgres://")
+}
+
+// A role that needs NATS says which field and which variable are missing.
+func TestRunNeedsNATS(t *testing.T) {
+	t.Parallel()
+	rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: devtest.Postgres(t), Roles: []quipu.Role{quipu.RoleEngine}})
+	require.NoError(t, err)
+	defer rt.Close()
+	err = rt.Run(t.Context())
+	require.ErrorIs(t, err, quipu.ErrConfig)
+	require.ErrorContains(t, err, "the role engine needs NATS, and Config.NATS is empty")
+	require.ErrorContains(t, err, "QUIPU_NATS")
+}
+
 // A process logs that it takes work, and which; that a handler panicked, with the stack; and that
 // it has drained.
 func TestARuntimeIsNotSilent(t *testing.T) {

@@ -31,6 +31,7 @@ func TestUsage(t *testing.T) {
 		"no database":      {nil, []string{"ls"}, cli.CodeUsage, "QUIPU_POSTGRES"},
 		"no worker dev":    {none, []string{"ls"}, cli.CodeFailed, "worker dev --data"},
 		"database away":    {some, []string{"ls"}, cli.CodeFailed, "unavailable"},
+		"no DSN":           {nil, []string{"ls", "--postgres", "not a dsn"}, cli.CodeUsage, "quipu ls: --postgres (QUIPU_POSTGRES): not a connection string such as postgres://user@host:5432/db: "},
 		"space":            {some, []string{"ls", "--space", "Über"}, cli.CodeUsage, "space"},
 		"format":           {some, []string{"ls", "-o", "xml"}, cli.CodeUsage, "table or json"},
 		"format, variable": {map[string]string{"QUIPU_OUTPUT": "xml"}, []string{"flows"}, cli.CodeUsage, "table or json"},
