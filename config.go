@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,7 +19,9 @@ import (
 
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/journal/archive"
+	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -101,7 +104,9 @@ type Config struct {
 // QUIPU_ACK_WAIT, QUIPU_DRAIN (durations), QUIPU_ARCHIVE, QUIPU_NATS_CREDS, QUIPU_NATS_NKEY,
 // QUIPU_NAME. Without QUIPU_POSTGRES, QUIPU_DEV names the directory of a running `worker dev`
 // (ConfigFromDev). An empty variable counts as unset. The error is ErrConfig and names the
-// variable.
+// variable. No variable is required here: Open fails where neither QUIPU_POSTGRES nor QUIPU_DEV
+// has set Postgres, and Run where a role needs NATS and neither QUIPU_NATS nor QUIPU_DEV has set
+// it.
 func ConfigFromEnv() (Config, error) {
 	var c Config
 	if dev := os.Getenv("QUIPU_DEV"); dev != "" && os.Getenv("QUIPU_POSTGRES") == "" {
@@ -171,7 +176,11 @@ var spaceName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 
 func (c Config) withDefaults() (Config, error) {
 	if c.Postgres == "" {
-		return c, fmt.Errorf("%w: Postgres is required: a connection string such as postgres://user@host:5432/db", ErrConfig)
+		return c, fmt.Errorf("%w: Config.Postgres is empty: give a connection string such as postgres://user@host:5432/db "+
+			"(with ConfigFromEnv: QUIPU_POSTGRES, or QUIPU_DEV=.quipu for the servers of a running `worker dev`)", ErrConfig)
+	}
+	if err := c.limits(); err != nil {
+		return c, err
 	}
 	if c.Space == "" {
 		c.Space = DefaultSpace
@@ -214,4 +223,23 @@ func (c Config) withDefaults() (Config, error) {
 		c.Logger = slog.Default()
 	}
 	return c, nil
+}
+
+// limits refuses numbers that the parts of the runtime would refuse only later.
+func (c *Config) limits() error {
+	for _, f := range []struct {
+		name    string
+		n, most int
+	}{
+		{"Lanes", c.Lanes, transport.MaxLanes}, {"Concurrency", c.Concurrency, transport.MaxSlots},
+		{"Committers", c.Committers, math.MaxInt}, {"MaxBatch", c.MaxBatch, store.MaxBatch}, {"MaxConns", c.MaxConns, math.MaxInt32},
+	} {
+		switch {
+		case f.n < 0:
+			return fmt.Errorf("%w: Config.%s is %d: at least 1, or 0 for the default", ErrConfig, f.name, f.n)
+		case f.n > f.most:
+			return fmt.Errorf("%w: Config.%s is %d: at most %d", ErrConfig, f.name, f.n, f.most)
+		}
+	}
+	return nil
 }

@@ -45,3 +45,13 @@ func TestConfigFromEnv(t *testing.T) {
 	require.ErrorIs(t, err, quipu.ErrConfig)
 	require.ErrorContains(t, err, "start one with `worker dev --data ")
 }
+
+// Open without a database says which field is empty, and which variables set it.
+func TestOpenWithoutServers(t *testing.T) {
+	t.Parallel()
+	_, err := quipu.Open(t.Context(), quipu.Config{})
+	require.ErrorIs(t, err, quipu.ErrConfig)
+	for _, said := range []string{"Config.Postgres is empty", "QUIPU_POSTGRES", "QUIPU_DEV"} {
+		require.ErrorContains(t, err, said)
+	}
+}

@@ -21,6 +21,14 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
+// A flow that is nil is refused before any other is deployed.
+func TestDeployRefusesNil(t *testing.T) {
+	t.Parallel()
+	rt := new(quipu.Runtime)
+	require.EqualError(t, rt.Deploy(t.Context(), nil), "deploy: flow 1 of 1 is nil: give what flow.Parse or Build returned without an error")
+	require.ErrorContains(t, rt.DeployInactive(t.Context(), new(flow.Flow), nil), "flow 2 of 2 is nil")
+}
+
 // A bad configuration is refused before anything connects.
 func TestOpenChecksItsConfig(t *testing.T) {
 	t.Parallel()
@@ -29,6 +37,10 @@ func TestOpenChecksItsConfig(t *testing.T) {
 	for said, cfg := range map[string]quipu.Config{
 		"the role workers needs handlers: set Workers":         {Roles: []quipu.Role{quipu.RoleWorkers}},
 		`handler of topic "charge": its function is nil`:       {Workers: mistaken},
+		"Config.MaxBatch is 501: at most 500":                  {MaxBatch: 501},
+		"Config.Lanes is 1025: at most 1024":                   {Lanes: 1025},
+		"Config.Concurrency is 16385: at most 16384":           {Concurrency: 16385},
+		"Config.Committers is -1: at least 1":                  {Committers: -1},
 		`role "nurse": the roles are [engine workers schedule`: {Roles: []quipu.Role{"nurse"}},
 	} {
 		cfg.Postgres = "postgres://nobody@127.0.0.1:1/none"
@@ -36,6 +48,26 @@ func TestOpenChecksItsConfig(t *testing.T) {
 		require.ErrorIs(t, err, quipu.ErrConfig)
 		require.ErrorContains(t, err, said)
 	}
+}
+
+// A connection string that cannot be read is a mistake in the configuration.
+func TestOpenReadsItsDSN(t *testing.T) {
+	t.Parallel()
+	_, err := quipu.Open(t.Context(), quipu.Config{Postgres: "not a dsn"})
+	require.ErrorIs(t, err, quipu.ErrConfig)
+	require.ErrorContains(t, err, "Config.Postgres: not a connection string such as postgres://")
+}
+
+// A role that needs NATS says which field and which variable are missing.
+func TestRunNeedsNATS(t *testing.T) {
+	t.Parallel()
+	rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: devtest.Postgres(t), Roles: []quipu.Role{quipu.RoleEngine}})
+	require.NoError(t, err)
+	defer rt.Close()
+	err = rt.Run(t.Context())
+	require.ErrorIs(t, err, quipu.ErrConfig)
+	require.ErrorContains(t, err, "the role engine needs NATS, and Config.NATS is empty")
+	require.ErrorContains(t, err, "QUIPU_NATS")
 }
 
 // A process logs that it takes work, and which; that a handler panicked, with the stack; and that

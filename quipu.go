@@ -82,6 +82,9 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		DSN: cfg.Postgres, Space: cfg.Space, MaxConns: cfg.MaxConns, Logger: cfg.Logger,
 		Migrating: !cfg.NoMigrate, Writer: cfg.Name, Build: cfg.Build,
 	})
+	if _, unreadable := errors.AsType[*postgres.DSNError](err); unreadable {
+		return nil, fmt.Errorf("%w: Config.Postgres: %w", ErrConfig, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +256,7 @@ func (rt *Runtime) part(role Role) (func(context.Context) error, error) {
 		keep := archive.To(rt.cfg.Archive)
 		return func(ctx context.Context) error { return engine.Retain(ctx, rt.store, keep, rt.cfg.Logger) }, nil
 	case rt.eng == nil:
-		return nil, fmt.Errorf("%w: the role %s needs NATS", ErrConfig, role)
+		return nil, fmt.Errorf("%w: the role %s needs NATS, and Config.NATS is empty: give a URL such as nats://host:4222 (with ConfigFromEnv: QUIPU_NATS, or QUIPU_DEV)", ErrConfig, role)
 	case role == RoleEngine:
 		return rt.eng.Run, nil
 	case rt.cfg.Workers != nil:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/quipu-journal/quipu/flow"
@@ -74,6 +75,9 @@ func (rt *Runtime) DeployInactive(ctx context.Context, flows ...*flow.Flow) erro
 }
 
 func (rt *Runtime) deploy(ctx context.Context, activate bool, flows []*flow.Flow) error {
+	if i := slices.Index(flows, nil); i >= 0 {
+		return fmt.Errorf("deploy: flow %d of %d is nil: give what flow.Parse or Build returned without an error", i+1, len(flows))
+	}
 	for _, f := range flows {
 		if flow.IsBuiltin(f.Name()) {
 			return flow.Faults{{Path: "flow", Text: f.Name(), Message: "a built-in flow: it is deployed when it is first needed"}}

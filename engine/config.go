@@ -130,9 +130,16 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Local != nil && c.Session == nil {
 		return c, fmt.Errorf("%w: Local needs a Session", ErrConfig)
 	}
-	if c.MaxBatch > store.MaxBatch || c.Lanes > transport.MaxLanes || c.LaneSlots > transport.MaxSlots || c.StartSlots > transport.MaxSlots {
-		return c, fmt.Errorf("%w: at most %d messages per batch, %d lanes, %d slots",
-			ErrConfig, store.MaxBatch, transport.MaxLanes, transport.MaxSlots)
+	for _, f := range []struct {
+		name    string
+		n, most int
+	}{
+		{"MaxBatch", c.MaxBatch, store.MaxBatch}, {"Lanes", c.Lanes, transport.MaxLanes},
+		{"LaneSlots", c.LaneSlots, transport.MaxSlots}, {"StartSlots", c.StartSlots, transport.MaxSlots},
+	} {
+		if f.n > f.most {
+			return c, fmt.Errorf("%w: Config.%s is %d: at most %d", ErrConfig, f.name, f.n, f.most)
+		}
 	}
 	if c.Writer == "" {
 		c.Writer = DefaultWriter()

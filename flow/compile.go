@@ -97,6 +97,7 @@ func build(c *collector, root *node) (*Flow, error) {
 		return nil, err
 	}
 	f.adopt(g)
+	_ = k.warned.err() // sorts them
 	f.warnings = k.warned.faults
 	text, err := canonical.Payload(def.appendJSON(nil))
 	if err == nil && len(text) > MaxDefinitionBytes {

@@ -268,3 +268,15 @@ func BenchmarkInput(b *testing.B) {
 		}
 	}
 }
+
+// A field that is a word of the expression language is read by its index.
+func TestFieldThatIsAWord(t *testing.T) {
+	t.Parallel()
+	for _, word := range []string{"in", "true", "null"} {
+		f, err := flow.Parse("f.yaml", []byte("flow: f\nversion: \"1\"\noutput: ${ start.output[\""+word+"\"] }\nactivities: {start: {type: trigger}}\n"))
+		require.NoError(t, err)
+		out, err := f.Output(results{"start": ran(`{"` + word + `":7}`)})
+		require.NoError(t, err)
+		require.JSONEq(t, "7", string(out))
+	}
+}

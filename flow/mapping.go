@@ -73,6 +73,7 @@ func (k *compiler) text(b *expr.TemplateBuilder, n *node, r *reader, path string
 		k.within(n, open, path, n.text, "an expression without its closing brace; $${ is a literal ${")
 		return
 	}
+	k.warnText(n, path)
 	whole := len(pieces) == 1 && pieces[0].expression
 	if !whole {
 		b.Text('"')

@@ -63,6 +63,9 @@ func yamlError(err error, c *collector) {
 			p = placeOf(t)
 		}
 	}
+	if strings.Contains(message, "\t") {
+		message = strings.ReplaceAll(message, "\t", `\t`) + "; YAML indents with spaces, not with tabs"
+	}
 	c.add(p, "", "", "not YAML: %s", message)
 }
 

@@ -10,8 +10,9 @@ import (
 
 // Warnings are likely mistakes in the definition, in the order of their places. They
 // concern an output expression that reads into the output of an activity which may have
-// none, because the job would fail after its work was done; and the class of a worker,
-// which changes nothing. The caller must not change them.
+// none, because the job would fail after its work was done; a text that looks like an
+// expression without its ${ }, because it is the same for every job; and the class of a
+// worker, which changes nothing. The caller must not change them.
 func (f *Flow) Warnings() Faults { return f.warnings }
 
 // warnOutput checks an expression of the flow's output.
@@ -53,6 +54,39 @@ func (k *compiler) warnClass(v *vertex, path string) {
 		k.warned.at(n, path, "the class has no effect: the handler http names its effect idempotent itself, and guarded where its input has verify; use that")
 	default:
 		k.warned.at(n, path, "the class has no effect: the handler decides; name it there, with workers.Class or at effects.Do")
+	}
+}
+
+var (
+	bracedTwice = regexp.MustCompile(`\{\{\s*(.*?)\s*(\}\}|$)`)
+	bracedApart = regexp.MustCompile(`\$\s+\{\s*(.*?)\s*(\}|$)`)
+	likePath    = regexp.MustCompile(`^([a-z][a-z0-9_]*)\.(output|code|error)\b(\.\w+|\[[^\]\s]+\])*`)
+)
+
+// warnText warns about a text without expressions that looks like one. A mapped value may
+// be prose, or have braces for the handler, so there it must be an activity's result.
+func (k *compiler) warnText(n *node, path string) {
+	if strings.Contains(n.text, "${") {
+		return
+	}
+	_, key, _ := strings.Cut(path, ".")
+	_, key, _ = strings.Cut(key, ".")
+	mapped := forms[key] == nil // activities.NAME.KEY; longer paths are within a mapped value
+	result := func(text string) bool {
+		m := likePath.FindStringSubmatch(text)
+		return m != nil && k.byName[m[1]] != nil && (!mapped || m[0] == text)
+	}
+	write := strings.TrimSpace(n.text)
+	if result(write) {
+		write = "${ " + write + " }"
+	}
+	for _, braced := range []*regexp.Regexp{bracedTwice, bracedApart} {
+		if m := braced.FindStringSubmatch(write); m != nil && (!mapped || result(m[1])) {
+			write = braced.ReplaceAllString(write, "$${ $1 }")
+		}
+	}
+	if strings.Contains(write, "${") {
+		k.warned.at(n, path, "a text that is the same for every job, though it looks like an expression: write %s", write)
 	}
 }
 

@@ -97,3 +97,49 @@ func TestWarningsOfClasses(t *testing.T) {
 		require.Len(t, stored.Warnings(), 1)
 	}
 }
+
+// A text that looks like an expression without its ${ } is warned about, because it is
+// the same for every job.
+func TestWarningsOfTextsLikeExpressions(t *testing.T) {
+	t.Parallel()
+	const source = `flow: f
+version: "1"
+activities:
+  start: {type: trigger}
+  ACTIVITY
+transitions: {start: [next]}
+`
+	const constant = "a text that is the same for every job, though it looks like an expression: write "
+	for activity, want := range map[string]string{
+		`next: {type: hook, signal: s, key: start.output.id}`:                   "f.yaml:5:38: " + constant + "${ start.output.id }: start.output.id",
+		`next: {type: hook, signal: s, key: "{{ start.output.a }}"}`:            "f.yaml:5:38: " + constant + "${ start.output.a }: {{ start.output.a }}",
+		`next: {type: hook, signal: s, key: "o-{{start.output.a}}-{{x}}"}`:      "f.yaml:5:38: " + constant + "o-${ start.output.a }-${ x }: o-{{start.output.a}}-{{x}}",
+		`next: {type: signal, topic: s, key: "$ {start.output.a}"}`:             "f.yaml:5:39: " + constant + "${ start.output.a }: $ {start.output.a}",
+		`next: {type: signal, topic: s, key: k, payload: [start.code]}`:         "f.yaml:5:52: " + constant + "${ start.code }: start.code",
+		`next: {type: await, flow: g, id: "start.error.code", await: false}`:    "f.yaml:5:36: " + constant + "${ start.error.code }: start.error.code",
+		`next: {type: interrupt, target: "{{ start.output.id"}`:                 "f.yaml:5:35: " + constant + "${ start.output.id }: {{ start.output.id",
+		`next: {type: worker, topic: w, input: {a: start.output.id}}`:           "f.yaml:5:45: " + constant + "${ start.output.id }: start.output.id",
+		`next: {type: hook, signal: s, key: "start.output.a + 'x'"}`:            "f.yaml:5:38: " + constant + "${ start.output.a + 'x' }: start.output.a + 'x'",
+		`next: {type: hook, signal: s, key: "$${start.output.id}"}`:             "",
+		`next: {type: worker, topic: w, output: {key: "{{name}}"}}`:             "",
+		`next: {type: hook, signal: s, key: news}`:                              "",
+		`next: {type: hook, signal: s, key: other.output.id}`:                   "",
+		`next: {type: hook, signal: s, key: start.outputs}`:                     "",
+		`next: {type: hook, signal: s, key: "${ start.output.id }"}`:            "",
+		`next: {type: worker, topic: w, input: "Dear {{name}}"}`:                "",
+		`next: {type: worker, topic: w, input: "see start.output.id"}`:          "",
+		`next: {type: worker, topic: w, input: "start.output.id holds the id"}`: "",
+	} {
+		f, err := flow.Parse("f.yaml", []byte(strings.Replace(source, "ACTIVITY", activity, 1)))
+		require.NoError(t, err, activity)
+		if want == "" {
+			require.Empty(t, f.Warnings(), activity)
+			continue
+		}
+		require.Len(t, f.Warnings(), 1, activity)
+		require.EqualError(t, f.Warnings(), want, activity)
+		stored, err := flow.FromCanonical(f.Canonical())
+		require.NoError(t, err)
+		require.Len(t, stored.Warnings(), 1)
+	}
+}

@@ -84,10 +84,10 @@ func Concurrency(n int) Option {
 
 // Handle registers fn for a topic; input and output travel as JSON. An input that does
 // not fit into In is a business error 400 and never reaches fn. Registry.Check returns
-// all mistakes: a bad topic, a topic registered twice, a bad option, no function, an
-// output type that JSON cannot hold.
+// all mistakes: a bad topic, a topic registered twice, a bad option, no function, a
+// type of input or output that JSON cannot hold.
 func Handle[In, Out any](r *Registry, topic string, fn func(context.Context, In) (Out, error), options ...Option) {
-	options = append(options[:len(options):len(options)], given(fn != nil), travels[Out]())
+	options = append(options[:len(options):len(options)], given(fn != nil), travel[In, Out]())
 	HandleRaw(r, topic, func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 		var in In
 		if len(input) > 0 {

@@ -3,33 +3,42 @@ package workers
 import (
 	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 )
 
-// travels refuses an output type that JSON has no value for when the process starts,
-// rather than with the first job.
-func travels[T any]() Option {
+// travel refuses types of input and output that JSON has no value for when the process
+// starts, rather than with the first job.
+func travel[In, Out any]() Option {
 	return func(*handler) error {
-		if at := stuck(reflect.TypeFor[T](), map[reflect.Type]bool{}); at != nil {
-			return fmt.Errorf("its output %v cannot be JSON: %v", reflect.TypeFor[T](), at)
-		}
-		return nil
+		return errors.Join(travels[In]("input", ownReader), travels[Out]("output", ownWriter))
 	}
 }
 
-// ownJSON are the interfaces of types that marshal themselves.
-var ownJSON = []reflect.Type{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler]()}
+func travels[T any](what string, own []reflect.Type) error {
+	if at := stuck(reflect.TypeFor[T](), own, map[reflect.Type]bool{}); at != nil {
+		return fmt.Errorf("its %s %v cannot be JSON: %v", what, reflect.TypeFor[T](), at)
+	}
+	return nil
+}
+
+// ownWriter and ownReader are the interfaces of types that marshal and unmarshal
+// themselves.
+var (
+	ownWriter = []reflect.Type{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler]()}
+	ownReader = []reflect.Type{reflect.TypeFor[json.Unmarshaler](), reflect.TypeFor[encoding.TextUnmarshaler]()}
+)
 
 // stuck is the type within t that JSON has no value for, nil for none. It ignores fields
-// that are not written and values of interface types.
-func stuck(t reflect.Type, seen map[reflect.Type]bool) reflect.Type {
+// that do not travel and values of interface types.
+func stuck(t reflect.Type, own []reflect.Type, seen map[reflect.Type]bool) reflect.Type {
 	if seen[t] {
 		return nil
 	}
 	seen[t] = true
-	for _, own := range ownJSON {
-		if t.Implements(own) || reflect.PointerTo(t).Implements(own) {
+	for _, o := range own {
+		if t.Implements(o) || reflect.PointerTo(t).Implements(o) {
 			return nil
 		}
 	}
@@ -37,14 +46,14 @@ func stuck(t reflect.Type, seen map[reflect.Type]bool) reflect.Type {
 	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
 		return t
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		return stuck(t.Elem(), seen)
+		return stuck(t.Elem(), own, seen)
 	case reflect.Struct:
 		for i := range t.NumField() {
 			f := t.Field(i)
 			if f.Tag.Get("json") == "-" || !f.IsExported() && !f.Anonymous {
 				continue
 			}
-			if at := stuck(f.Type, seen); at != nil {
+			if at := stuck(f.Type, own, seen); at != nil {
 				return at
 			}
 		}

@@ -28,7 +28,7 @@ is refused. The job is kept as long as the space says (quipu migrate --expire). 
 has expired, a call with its KEY is a new one.`,
 		Example: `  quipu call payments.charge invoice-42 '{"amount": 10}'
   quipu call trip.book trip-7 @trip.json --timeout 1m`,
-		Args: cobra.RangeArgs(2, 3),
+		Args: cli.Args(2, 3),
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "end after this `TIME` with code 6, the job goes on; default: never")
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {

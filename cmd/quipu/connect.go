@@ -123,7 +123,7 @@ func (a *app) explain(err error) error {
 	}
 	switch {
 	case errors.Is(err, quipu.ErrConfig):
-		return cli.Exit(cli.CodeUsage, err)
+		return cli.Configuration(err)
 	case errors.Is(err, store.ErrSchema):
 		return fmt.Errorf("%w, or start a worker of this build on the space %s", err, a.spaceName())
 	case errors.Is(err, store.ErrUnavailable) && a.dev != "":

@@ -80,7 +80,8 @@ alone, for a decision on the whole list.`,
 // letters prints dead letters, a page at a time.
 func (a *app) letters(ctx context.Context, rt *quipu.Runtime, f quipu.DeadLetterFilter, limit int, ids bool) error {
 	t := a.lettersTable()
-	for listed := 0; limit == 0 || listed < limit; {
+	listed := 0
+	for limit == 0 || listed < limit {
 		if f.Limit = store.MaxPage; limit > 0 {
 			f.Limit = min(limit-listed, store.MaxPage)
 		}
@@ -100,6 +101,9 @@ func (a *app) letters(ctx context.Context, rt *quipu.Runtime, f quipu.DeadLetter
 			break
 		}
 		f.Before = page[len(page)-1].ID
+	}
+	if listed == 0 && !ids && !a.json() {
+		a.none("dead letters")
 	}
 	return nil
 }
@@ -135,7 +139,7 @@ first.
 If the request is parked because the verifier contradicts a recorded effect, retry asks
 the verifier again. With --effect KEY, retry says that this effect was not done: its
 recorded result is void, and the call is made again.`,
-		Args: cobra.MinimumNArgs(1),
+		Args: cli.Args(1, -1),
 	}
 	a.aboutEffect(cmd, &effect)
 	d.define(a, cmd)
@@ -169,7 +173,7 @@ contradicts: the recorded result stays, and the verifier is not asked again. nul
 marks a compensation that failed too often as done. The dead letter and
 ` + "`quipu show --effect`" + ` say which effect it is.`,
 		Example: `  quipu dead done 7 --result '{"id": "ch_81"}' --reason "it is in the provider's books"`,
-		Args:    cobra.MinimumNArgs(1),
+		Args:    cli.Args(1, -1),
 	}
 	cmd.Flags().StringVar(&result, "result", "", "`JSON` of the effect's result, required; @FILE reads a file")
 	a.aboutEffect(cmd, &effect)
@@ -236,7 +240,7 @@ func (a *app) deadResolveCommand() *cobra.Command {
 		Long: `End the requests of dead letters with a result, as if a worker had answered with it. The
 handler does not run again. To answer for one effect of the request only, use done.`,
 		Example: `  quipu dead resolve 7 --result '{"id": "ch_81"}' --reason "charged, see ticket 1312"`,
-		Args:    cobra.MinimumNArgs(1),
+		Args:    cli.Args(1, -1),
 	}
 	cmd.Flags().StringVar(&result, "result", "null", "`JSON` of the result; @FILE reads a file")
 	d.define(a, cmd)
@@ -262,7 +266,7 @@ func (a *app) deadFailCommand() *cobra.Command {
 		Long: `End the requests of dead letters with an error. A transition with on: error takes it; if
 there is none, the job fails.`,
 		Example: `  quipu dead fail 7 --code 502 --message "the provider lost it"`,
-		Args:    cobra.MinimumNArgs(1),
+		Args:    cli.Args(1, -1),
 	}
 	cmd.Flags().IntVar(&code, "code", 500, "`CODE` of the error, 400 to 599")
 	cmd.Flags().StringVar(&message, "message", "failed by an operator", "`TEXT` of the error")

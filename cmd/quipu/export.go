@@ -27,7 +27,7 @@ journal-verify FILE: a header for each job, then its entries with the stored byt
 Here -o names the file. The file appears only when it is complete. A job that is not
 there, or has expired, is reported, and the other jobs are exported.`,
 		Example: "  quipu export order-42 -o order-42.jsonl && journal-verify order-42.jsonl\n  quipu ls --keys --limit 0 | quipu export - -o all.jsonl",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    cli.Args(1, -1),
 	}
 	cmd.Flags().StringVarP(&path, "output", "o", "-", "`FILE` to write; - is standard output")
 	a.completes(cmd)

@@ -27,7 +27,7 @@ New jobs take a version that is new; running jobs keep theirs. With --inactive a
 version waits for quipu activate, unless it is the first of its flow. What is likely to
 be a mistake is a warning, and is deployed.`,
 		Example: "  quipu deploy flows/*.yaml",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    cli.Args(1, -1),
 	}
 	cmd.Flags().BoolVar(&inactive, "inactive", false, "let new jobs go on with the versions that they take now")
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
@@ -148,7 +148,7 @@ func (a *app) activateCommand() *cobra.Command {
 		Use:   "activate FLOW VERSION",
 		Short: "Set the version of a flow that new jobs take",
 		Long:  `Set the version of a flow that new jobs take. Running jobs keep theirs.`,
-		Args:  cobra.ExactArgs(2),
+		Args:  cli.Args(2, 2),
 		RunE: cli.Run(func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
 				if err := rt.Activate(ctx, args[0], args[1]); err != nil {

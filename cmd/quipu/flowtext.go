@@ -24,7 +24,7 @@ func (a *app) flowsShowCommand() *cobra.Command {
 		Long: `Print the definition of a deployed version, as JSON that deploy reads. It is the
 canonical form: keys are sorted, defaults are spelled out, and comments are gone.`,
 		Example: "  quipu flows show order 2 > order.json",
-		Args:    cobra.ExactArgs(2),
+		Args:    cli.Args(2, 2),
 		RunE: cli.Run(func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
 				text, err := flowText(ctx, rt, args[0], args[1])
@@ -52,7 +52,7 @@ func (a *app) flowsDiffCommand() *cobra.Command {
 		Long: `Compare two deployed versions of a flow, one difference per line: + is only in the
 second, - is only in the first, ~ is in both with other values.`,
 		Example: "  quipu flows diff order 1 2",
-		Args:    cobra.ExactArgs(3),
+		Args:    cli.Args(3, 3),
 		RunE: cli.Run(func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
 				var sides [2]any

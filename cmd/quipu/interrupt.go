@@ -26,7 +26,7 @@ the compensations of their durable functions run in a job of their own. The jobs
 soon as an engine has taken the message; ` + "`quipu wait`" + ` waits for that. Jobs that they await go
 on, unless you say --descend.`,
 		Example: "  quipu interrupt order-42 --reason \"cancelled by the customer\"\n  quipu ls --state open --flow order --keys --limit 0 | quipu interrupt - --descend",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    cli.Args(1, -1),
 	}
 	cmd.Flags().IntVar(&code, "code", 410, "`CODE` of the error that they end with, 400 to 599")
 	cmd.Flags().StringVar(&reason, "reason", "interrupted", "`TEXT` of the error")

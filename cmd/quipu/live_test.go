@@ -324,6 +324,21 @@ func TestDeadLetters_E10(t *testing.T) {
 	s := newSpace(t)
 	s.deploy("parks", "1", "cut", `{onretry: "done at last"}`)
 	require.Empty(t, s.ok("", "dead", "ls"))
+	for _, c := range []struct {
+		said string
+		args []string
+	}{
+		{"no dead letters\n", []string{"dead", "ls"}},
+		{"", []string{"dead", "ls", "-o", "json"}},
+		{"", []string{"dead", "ls", "--ids"}},
+		{"no jobs\n", []string{"ls", "--prefix", "nothing"}},
+		{"", []string{"ls", "--prefix", "nothing", "-o", "json"}},
+		{"", []string{"ls", "--prefix", "nothing", "--keys"}},
+	} {
+		r := s.do("", c.args...)
+		require.Empty(t, r.Out)
+		require.Equal(t, c.said, r.Err, c.args)
+	}
 	for _, key := range []string{"retried", "resolved", "failed"} {
 		s.ok("", "start", "parks", key, "--input", `{"name":"Ada"}`)
 	}

@@ -40,7 +40,7 @@ activity, stands once.
 -f goes on until the job ends. -o json prints everything, one object per event. A history
 has at most ` + strconv.Itoa(quipu.MaxHistory) + ` entries.`,
 		Example: "  quipu log order-42\n  quipu log -f order-42",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    cli.Args(1, -1),
 	}
 	var follow bool
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the job has ended")

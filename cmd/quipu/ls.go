@@ -48,10 +48,13 @@ func (a *app) lsCommand() *cobra.Command {
 		}
 		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
 			listed, err := a.list(ctx, rt, f, limit, keysOnly)
-			if err != nil || listed > 0 || f.Flow == "" {
-				return err
+			if err == nil && listed == 0 && f.Flow != "" {
+				err = deployedFlow(ctx, rt, f.Flow)
 			}
-			return deployedFlow(ctx, rt, f.Flow)
+			if err == nil && listed == 0 && !keysOnly && !a.json() {
+				a.none("jobs")
+			}
+			return err
 		})
 	})
 	return cmd

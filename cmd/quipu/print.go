@@ -26,6 +26,9 @@ func (a *app) object(v any) error {
 
 func (a *app) json() bool { return a.output == "json" }
 
+// none says on standard error that a table has no rows: what, such as jobs, there are none of.
+func (a *app) none(what string) { fmt.Fprintln(a.streams.Err, "no "+what) }
+
 // table prints rows in columns. Without rows it prints no head.
 type table struct {
 	w    *tabwriter.Writer

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -47,8 +46,8 @@ type process struct {
 
 func (a *app) processes(all []quipu.Process) error {
 	if len(all) == 0 && !a.json() {
-		_, err := fmt.Fprintln(a.streams.Out, "no process is alive: start one with `worker`, or a program that calls Run")
-		return err
+		a.none("processes: start one with `worker`, or a program that calls Run")
+		return nil
 	}
 	t := newTable(a.streams.Out, "PROCESS", "BUILD", "ROLES", "TOPICS", "SINCE")
 	for _, p := range all {

@@ -26,7 +26,7 @@ func (a *app) replayCommand() *cobra.Command {
 ledgers, open obligations, rows with their attempts and due times, waits, and children.
 No handler runs. Effects are left out, because they have chains of their own.`,
 		Example: "  quipu replay order-42 --at 7",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    cli.Args(1, -1),
 	}
 	cmd.Flags().Int64Var(&at, "at", 0, "`SEQ` of the entry; default: the last")
 	a.completes(cmd)

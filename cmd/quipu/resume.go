@@ -27,7 +27,7 @@ With --from, the named activity and everything that follows from it runs again i
 The failed job stays as it is, under its id. ` + "`quipu log`" + ` and ` + "`quipu show`" + ` of the key
 show the new job, which names the old one.`,
 		Example: "  quipu resume order-42 --reason \"the card is valid again\"\n  quipu resume order-42 --from charge\n  quipu ls --state failed --flow order --keys --limit 0 | quipu resume -",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    cli.Args(1, -1),
 	}
 	cmd.Flags().StringVar(&from, "from", "", "`ACTIVITY` that is done again, with all that follows; default: the one that failed")
 	by.define(a, cmd)

@@ -71,7 +71,7 @@ func (a *app) showCommand() *cobra.Command {
   quipu show --effect 9f2c…`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if effect != "" {
-				return cobra.MaximumNArgs(1)(cmd, args)
+				return cli.Args(0, 1)(cmd, args)
 			}
 			if len(args) == 0 {
 				return errors.New("give the KEY of a job, - to read keys from standard input, or --effect")

@@ -34,7 +34,7 @@ input. A signal that is repeated with the same --id does nothing.`,
 		Example: `  quipu signal order.reviewed order-42 '{"ok": true}'
   quipu signal order.reviewed order-42 --code 403 --id review-7
   quipu signal feed.item news --code 202 - < item.json`,
-		Args: cobra.RangeArgs(2, 3),
+		Args: cli.Args(2, 3),
 	}
 	cmd.Flags().IntVar(&f.code, "code", 200, "`CODE` of the signal: 200, 202 (a hook that repeats stays open), or 400 to 599 (the wait ends with that error)")
 	cmd.Flags().StringVar(&f.id, "id", "", "idempotency `KEY` of this signal; default: each call is a signal of its own")

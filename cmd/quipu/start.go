@@ -37,7 +37,7 @@ A line that is refused is reported with its number, and the other lines are star
   quipu start order order-43 --input @order.json
   quipu start order order-44 --at 2026-12-24T18:00:00Z --tag customer:42 --input @order.json
   quipu start - < orders.jsonl`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: cli.Args(1, 2),
 	}
 	cmd.Flags().StringVar(&input, "input", "{}", "`JSON` of the job's input; @FILE reads a file, - standard input")
 	own := []string{"input", "version", "delay", "at", "tag"}

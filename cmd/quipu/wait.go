@@ -27,7 +27,7 @@ its state, and its output or its error. With NATS the engines announce the end a
 without it, the command looks once a second. Say once of a job that it waits for a person.
 At the timeout, say of each job that is left what it waits for, as why does.`,
 		Example: "  quipu wait order-42 --timeout 1m\n  quipu ls --state open --keys --limit 0 | quipu wait -",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    cli.Args(1, -1),
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "end after this `TIME` with code 6; default: never")
 	a.completes(cmd)

@@ -26,7 +26,7 @@ func (a *app) whyCommand() *cobra.Command {
 open. What needs a person comes first, with the commands that answer it. For a job that
 has ended, say how and why.`,
 		Example: "  quipu why order-42\n  quipu ls --state open --keys | quipu why -",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    cli.Args(1, -1),
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "at most `N` sentences of a job; 0 is all")
 	a.completes(cmd)

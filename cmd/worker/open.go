@@ -78,7 +78,7 @@ func (p *process) connect(ctx context.Context, cfg quipu.Config) (_ *quipu.Runti
 	rt, err := quipu.Open(mode.With(ctx, p.opts.mode), cfg)
 	switch {
 	case errors.Is(err, quipu.ErrConfig):
-		return nil, cli.Exit(cli.CodeUsage, err)
+		return nil, cli.Configuration(err)
 	case err != nil && gone != nil:
 		return nil, fmt.Errorf("%w; and %w", gone, err)
 	case err != nil:

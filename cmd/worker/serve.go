@@ -7,10 +7,12 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/telemetry"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -77,8 +79,18 @@ func (p *process) config() quipu.Config {
 // serve runs the process until ctx ends. It calls ready, if that is not nil, when the process
 // takes work.
 func (p *process) serve(ctx context.Context, cfg quipu.Config, ready func(url string) error) (err error) {
-	if cfg.Postgres == "" || cfg.NATS == "" && needsNATS(cfg.Roles) {
-		return cli.Exitf(cli.CodeUsage, "--postgres (QUIPU_POSTGRES) and --nats (QUIPU_NATS) are required; `worker dev` brings both servers itself")
+	var missing []string
+	if cfg.Postgres == "" {
+		missing = append(missing, "--postgres (QUIPU_POSTGRES)")
+	}
+	if cfg.NATS == "" && needsNATS(cfg.Roles) {
+		missing = append(missing, "--nats (QUIPU_NATS)")
+	}
+	if len(missing) > 0 {
+		return cli.Exitf(cli.CodeUsage, "missing: %s; `worker dev` brings both servers itself", strings.Join(missing, " and "))
+	}
+	if err := postgres.CheckDSN(cfg.Postgres); err != nil {
+		return cli.Configuration(err)
 	}
 	tel, flush, err := telemetry.New(ctx, telemetry.Config{
 		Service: "quipu-worker", Version: cfg.Build, Space: cfg.Space, Name: cfg.Name, ErrorText: p.opts.telemetryText,

@@ -64,7 +64,10 @@ func TestUsage(t *testing.T) {
 		env  map[string]string
 		said string
 	}{
-		"no servers":      {nil, nil, "QUIPU_POSTGRES"},
+		"no servers":      {nil, nil, "missing: --postgres (QUIPU_POSTGRES) and --nats (QUIPU_NATS); "},
+		"no NATS":         {servers[:2], nil, "missing: --nats (QUIPU_NATS); "},
+		"no database":     {servers[2:], nil, "missing: --postgres (QUIPU_POSTGRES); "},
+		"no DSN":          {[]string{"--postgres", "not a dsn", "--nats", "nats://127.0.0.1:1"}, nil, "--postgres (QUIPU_POSTGRES): "},
 		"role":            {append(servers, "--roles", "engine,cook"), nil, `"cook"`},
 		"beyond loopback": {append(servers, "--http", "0.0.0.0:8080"), nil, "for this machine alone"},
 		"no port":         {append(servers, "--http", "8080"), nil, "127.0.0.1:8080"},

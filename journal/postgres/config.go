@@ -93,10 +93,32 @@ func parameters(schema string) map[string]string {
 	}
 }
 
+// DSNError says that Config.DSN cannot be read as a connection string. The caller names the
+// place that it came from.
+type DSNError struct {
+	Err error // what is wrong with it, without a password
+}
+
+// Error says what a connection string looks like, and what is wrong with this one.
+func (e *DSNError) Error() string {
+	return fmt.Sprintf("not a connection string such as postgres://user@host:5432/db: %v", e.Err)
+}
+
+// Unwrap returns what is wrong with it.
+func (e *DSNError) Unwrap() error { return e.Err }
+
+// CheckDSN reads a connection string without connecting. The error is a DSNError.
+func CheckDSN(dsn string) error {
+	if _, err := pgxpool.ParseConfig(dsn); err != nil {
+		return &DSNError{Err: err}
+	}
+	return nil
+}
+
 func (c Config) pool() (*pgxpool.Config, error) {
 	p, err := pgxpool.ParseConfig(c.DSN)
 	if err != nil {
-		return nil, fmt.Errorf("postgres: Config.DSN: %w", err)
+		return nil, &DSNError{Err: err}
 	}
 	p.MaxConns = int32(c.MaxConns)
 	p.ConnConfig.ConnectTimeout = c.ConnectTimeout

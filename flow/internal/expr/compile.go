@@ -2,10 +2,13 @@ package expr
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -131,6 +134,9 @@ func (c *Compiler) Compile(text string, scope Scope) (*Program, []Problem) {
 	}
 	parsed, issues := env.Parse(text)
 	if issues.Err() != nil {
+		if problems := wordAsField(text); problems != nil {
+			return nil, problems
+		}
 		return nil, problemsOf(text, issues)
 	}
 	b := binder{text: text, scope: scope, info: parsed.NativeRep().SourceInfo(), factory: ast.NewExprFactory(), literals: map[int64]ref.Val{}}
@@ -186,6 +192,23 @@ func (pricing) CallCost(_, _ string, _ []ref.Val, value ref.Val) *uint64 {
 		return nil
 	}
 	return &cost
+}
+
+// wordField is a field that CEL takes for a word of its own, after what has the field.
+var wordField = regexp.MustCompile(`((?:^|[^\w"'.])[A-Za-z_]\w*(?:\.\w+|\[[^\]]*\])*?)\.(in|true|false|null)\b`)
+
+// wordAsField finds such a field in an expression that cannot be parsed.
+func wordAsField(text string) []Problem {
+	m := wordField.FindStringSubmatchIndex(text)
+	if m == nil {
+		return nil
+	}
+	owner := strings.TrimLeftFunc(text[m[2]:m[3]], func(r rune) bool { return r != '_' && !unicode.IsLetter(r) })
+	word := text[m[4]:m[5]]
+	return []Problem{{
+		Offset:  utf8.RuneCountInString(text[:m[4]]),
+		Message: fmt.Sprintf("%s is a word of the expression language: write %s[%q]", word, owner, word),
+	}}
 }
 
 func problemsOf(text string, issues *cel.Issues) []Problem {
