@@ -231,8 +231,11 @@ func (c *Config) limits() error {
 		name    string
 		n, most int
 	}{
-		{"Lanes", c.Lanes, transport.MaxLanes}, {"Concurrency", c.Concurrency, transport.MaxSlots},
-		{"Committers", c.Committers, math.MaxInt}, {"MaxBatch", c.MaxBatch, store.MaxBatch}, {"MaxConns", c.MaxConns, math.MaxInt32},
+		{"Lanes", c.Lanes, transport.MaxLanes},
+		{"Concurrency", c.Concurrency, transport.MaxSlots},
+		{"Committers", c.Committers, math.MaxInt},
+		{"MaxBatch", c.MaxBatch, store.MaxBatch},
+		{"MaxConns", c.MaxConns, math.MaxInt32},
 	} {
 		switch {
 		case f.n < 0:

@@ -74,7 +74,7 @@ func Example_errors() {
 	// 400 refused signal: topic "Order Reviewed": it is parts of a-z, 0-9, _ and - joined by dots, as in a flow
 	// 400 refused interrupt: an idempotency key is 1 to 512 bytes of UTF-8 without U+0000, this one is ""
 	// 409 job "order-1": refused to resume: it is open: `quipu why` says what it waits for
-	// 404 act: not found: dead letter 7
+	// 404 not found: dead letter 7
 	// 410 job "order-1" interrupted with code 410: withdrawn
 }
 

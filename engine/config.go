@@ -134,8 +134,10 @@ func (c Config) withDefaults() (Config, error) {
 		name    string
 		n, most int
 	}{
-		{"MaxBatch", c.MaxBatch, store.MaxBatch}, {"Lanes", c.Lanes, transport.MaxLanes},
-		{"LaneSlots", c.LaneSlots, transport.MaxSlots}, {"StartSlots", c.StartSlots, transport.MaxSlots},
+		{"MaxBatch", c.MaxBatch, store.MaxBatch},
+		{"Lanes", c.Lanes, transport.MaxLanes},
+		{"LaneSlots", c.LaneSlots, transport.MaxSlots},
+		{"StartSlots", c.StartSlots, transport.MaxSlots},
 	} {
 		if f.n > f.most {
 			return c, fmt.Errorf("%w: Config.%s is %d: at most %d", ErrConfig, f.name, f.n, f.most)
