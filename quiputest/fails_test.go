@@ -301,7 +301,7 @@ var failing = map[string]struct {
 	"a bad topic": {func(_ testing.TB, w *World) {
 		w.Serve(func(reg *workers.Registry) { workers.HandleRaw(reg, "*", nil) })
 	}, []string{"serve: "}},
-	"a dead letter twice":     {answeredTwice, []string{"retry dead letter", "stale"}},
+	"a dead letter twice":     {answeredTwice, []string{"retry dead letter", "decided already"}},
 	"a bad code":              {func(_ testing.TB, w *World) { w.Call("pay", "p-1", 1).Interrupt(Interrupt{Code: 200}) }, []string{"interrupt job"}},
 	"a bad topic of a signal": {func(_ testing.TB, w *World) { w.Signal("S", "k", 1) }, []string{`signal "S", key "k"`}},
 	"a bad signal":            {func(_ testing.TB, w *World) { w.Send(Signal{Topic: "s", Key: "k", Code: 99}) }, []string{"signal s: code 99"}},
