@@ -313,3 +313,18 @@ func TestCommitterOfASchemaMadeAnew(t *testing.T) {
 	c.drop()
 	keep(t, s, c, day, "after")
 }
+
+// W8: a session that a commit takes something for lasts until the end of the commit.
+func TestSessionLastsUntilTheEndOfACommit(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	require.NoError(t, s.with(t.Context(), func(c *conn) error {
+		require.NoError(t, c.exec(t.Context(), `INSERT INTO sessions (name, build, roles, topics, lanes, engine, lease, renewed_at, since)
+			VALUES ('w', '', '{}', '{}', 1, false, 1, 1, 1)`))
+		require.NoError(t, c.require(t.Context(), "begin", "write_marker", "rollback"))
+		require.NoError(t, c.run(t.Context(), step{name: "begin"}, step{name: "write_marker", params: [][]byte{pUUID(newSession()), pInt(1), pInts(1)}}))
+		require.ErrorContains(t, s.run(t, "SELECT 1 FROM sessions WHERE id = 1 FOR UPDATE NOWAIT"), "55P03", "nobody ends it now")
+		require.NoError(t, c.run(t.Context(), step{name: "rollback"}))
+		return s.run(t, "SELECT 1 FROM sessions WHERE id = 1 FOR UPDATE NOWAIT")
+	}))
+}
