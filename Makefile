@@ -20,7 +20,7 @@
 .PHONY: demo test check soak bench chaos faults sim linear mutants fuzz differential build fmt postgres
 
 # One test binary may run this long; the slowest is tests/e2e. All of make test takes
-# about 10 minutes on two cores, most of it in tests/e2e, tests/faults and the
+# 4 to 10 minutes on two cores, by the machine, most of it in tests/e2e, tests/faults and the
 # compiler.
 TIMEOUT ?= 20m
 # Packages that are tested at the same time: more than there are cores, for those
