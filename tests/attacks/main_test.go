@@ -1,0 +1,67 @@
+package attacks
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev"
+	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+func TestMain(m *testing.M) { devtest.Main(m) }
+
+// patience bounds every wait of a test.
+const patience = 60 * time.Second
+
+// target is a space on real servers, as its owners run it.
+type target struct {
+	t    *testing.T
+	dsn  string
+	nats *dev.NATS
+}
+
+func newTarget(t *testing.T) *target {
+	t.Helper()
+	return &target{t: t, dsn: devtest.Postgres(t), nats: devtest.NATS(t)}
+}
+
+// open connects a runtime, with spans short enough for a test to see a recovery.
+func (g *target) open(reg *workers.Registry, change ...func(*quipu.Config)) *quipu.Runtime {
+	g.t.Helper()
+	cfg := quipu.Config{
+		Postgres: g.dsn, NATS: g.nats.URL(), Space: "shop", Workers: reg,
+		Resend: 400 * time.Millisecond, Lease: 2 * time.Second, AckWait: 2 * time.Second,
+		Logger: slog.New(slog.DiscardHandler),
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	rt, err := quipu.Open(g.t.Context(), cfg)
+	require.NoError(g.t, err)
+	g.t.Cleanup(rt.Close)
+	return rt
+}
+
+// run works with the runtime until the test ends.
+func (g *target) run(rt *quipu.Runtime) {
+	g.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- rt.Run(ctx) }()
+	g.t.Cleanup(func() { cancel(); require.NoError(g.t, <-done) })
+	<-rt.Ready()
+}
+
+func (g *target) deploy(rt *quipu.Runtime, yaml string) {
+	g.t.Helper()
+	f, err := flow.Parse("attack.yaml", []byte(yaml))
+	require.NoError(g.t, err)
+	require.NoError(g.t, rt.Deploy(g.t.Context(), f))
+}
