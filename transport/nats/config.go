@@ -2,12 +2,17 @@ package nats
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"regexp"
+	"strings"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
 
 	"github.com/quipu-journal/quipu/transport"
 )
@@ -18,6 +23,8 @@ const (
 	DefaultLanes = 16
 	// DefaultMaxBytes is the byte limit of each of the three streams: 1 GiB.
 	DefaultMaxBytes = 1 << 30
+	// DefaultPrefix begins the names of streams and subjects.
+	DefaultPrefix = "quipu"
 	// DefaultMaxInFlight is how many messages may wait for their PubAck.
 	DefaultMaxInFlight = 4096
 	// MaxInFlightLimit stays below the server's own limit of pending publishes per stream
@@ -56,9 +63,14 @@ type Config struct {
 	Lanes int
 
 	// Credentials is the path of a .creds file, NKeySeed the path of an NKey seed file
-	// (4.5).
+	// (4.5). They are read again for each connection.
 	Credentials, NKeySeed string
-	// TLS is used for the connection if not nil (4.5).
+	// CA is the path of a PEM file with the authorities that may have signed the server's
+	// certificate; default: those of the system. Cert and Key are the paths of the PEM
+	// files of a client certificate. All are read again for each connection, so that they
+	// can be replaced (S5).
+	CA, Cert, Key string
+	// TLS is what else is set of TLS, if not nil (4.5).
 	TLS *tls.Config
 	// InProcess connects without a socket to a server in this process.
 	InProcess natsgo.InProcessConnProvider
@@ -66,15 +78,26 @@ type Config struct {
 	Name string
 	// Domain is the JetStream domain, default none.
 	Domain string
+	// Prefix begins the subjects and, in capitals, the names of the streams; default
+	// DefaultPrefix. It has the form of a space's name. All processes of a space have the
+	// same.
+	Prefix string
+
+	// Replicas, MaxBytes, MaxAge and the placement are those of new streams. A stream that
+	// is there and has less is raised to them; one that has more keeps it (S5).
 
 	// Replicas of each stream, default 1 (a warning in Preflight), at most 5.
 	Replicas int
-	// PlacementCluster and PlacementTags place the streams (T5).
+	// PlacementCluster and PlacementTags place the streams (T5). A stream is not moved from
+	// one cluster to another; Preflight warns.
 	PlacementCluster string
 	PlacementTags    []string
-	// MaxBytes is the byte limit of each stream, default DefaultMaxBytes. A full stream
-	// is backpressure: transport.ErrFull, and the rows wait (T5).
+	// MaxBytes is the byte limit of each stream, default DefaultMaxBytes for a new one. A
+	// full stream is backpressure: transport.ErrFull, and the rows wait (T5).
 	MaxBytes int64
+	// MaxAge is the age at which a stream drops messages, at least MinMaxAge; default
+	// never. Their rows send them again (T1).
+	MaxAge time.Duration
 
 	// LaneAckWait is the ack wait of lanes and starts, WorkAckWait that of topics; each 3
 	// s by default (T10).
@@ -103,12 +126,32 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// normalise fills in defaults and reports every fault at once.
+// ConfigError is a fault of a Config. A caller whose own setting has another name puts it
+// in the place of Field.
+type ConfigError struct {
+	Field string // of Config
+	Err   error  // goes on behind the field's name: "is 9, allowed are 1 to 5"
+}
+
+// Error names the field and says what is wrong with it.
+func (e *ConfigError) Error() string { return fmt.Sprintf("nats config: %s %v", e.Field, e.Err) }
+
+// Unwrap returns what is wrong.
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+// Check says what is wrong with a Config, files included, without connecting. The error is
+// a ConfigError.
+func (c Config) Check() error {
+	_, err := c.normalise()
+	return err
+}
+
+// normalise fills in defaults and reports the first fault.
 func (c Config) normalise() (Config, error) {
 	setDefault(&c.Lanes, DefaultLanes)
 	setDefault(&c.Name, "quipu-"+c.Space)
+	setDefault(&c.Prefix, DefaultPrefix)
 	setDefault(&c.Replicas, 1)
-	setDefault(&c.MaxBytes, DefaultMaxBytes)
 	setDefault(&c.LaneAckWait, defaultLaneAckWait)
 	setDefault(&c.WorkAckWait, defaultWorkAckWait)
 	setDefault(&c.Pin, min(defaultPin, c.LaneAckWait))
@@ -122,11 +165,10 @@ func (c Config) normalise() (Config, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	return c, errors.Join(
+	for _, err := range []error{
 		validateSpace(c.Space),
 		between("Lanes", int64(c.Lanes), 1, transport.MaxLanes),
 		between("Replicas", int64(c.Replicas), 1, 5),
-		between("MaxBytes", c.MaxBytes, 1<<20, 1<<50),
 		between("MaxInFlight", int64(c.MaxInFlight), 1, MaxInFlightLimit),
 		between("LaneAckWait in ms", c.LaneAckWait.Milliseconds(), 100, 3_600_000),
 		between("WorkAckWait in ms", c.WorkAckWait.Milliseconds(), 100, 3_600_000),
@@ -134,7 +176,14 @@ func (c Config) normalise() (Config, error) {
 		between("PubAckWait in ms", c.PubAckWait.Milliseconds(), 100, 60_000),
 		between("Heartbeat in ms", c.Heartbeat.Milliseconds(), 100, 10_000),
 		between("PullExpires in ms", c.PullExpires.Milliseconds(), 2*c.Heartbeat.Milliseconds(), 300_000),
-	)
+		c.checkStreams(),
+		c.checkFiles(),
+	} {
+		if err != nil {
+			return c, err
+		}
+	}
+	return c, nil
 }
 
 func setDefault[T comparable](field *T, value T) {
@@ -144,9 +193,75 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
+func fault(field, format string, a ...any) error {
+	return &ConfigError{Field: field, Err: fmt.Errorf(format, a...)}
+}
+
 func between(name string, value, low, high int64) error {
 	if value < low || value > high {
-		return fmt.Errorf("nats config: %s is %d, allowed are %d to %d", name, value, low, high)
+		return fault(name, "is %d, allowed are %d to %d", value, low, high)
+	}
+	return nil
+}
+
+// prefixName is the form of a prefix: a subject token that can be told apart in capitals.
+var prefixName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+
+// checkStreams checks what names and shapes the streams.
+func (c Config) checkStreams() error {
+	switch token := strings.ContainsAny(c.Domain, " .*>\t\r\n"); {
+	case token:
+		return fault("Domain", "is %.40q: a name without spaces, dots, * and >", c.Domain)
+	case !prefixName.MatchString(c.Prefix):
+		return fault("Prefix", "is %.40q: a lower-case letter, then up to 31 of a-z, 0-9 and -", c.Prefix)
+	case c.MaxAge != 0 && c.MaxAge < MinMaxAge:
+		return fault("MaxAge", "is %s: at least %s, or 0 for no limit", c.MaxAge, MinMaxAge)
+	case c.MaxBytes != 0:
+		return between("MaxBytes", c.MaxBytes, 1<<20, 1<<50)
+	}
+	for _, tag := range c.PlacementTags {
+		if strings.TrimSpace(tag) == "" {
+			return fault("PlacementTags", "are %.80q: none may be empty", c.PlacementTags)
+		}
+	}
+	return nil
+}
+
+// checkFiles reads the files that the connection needs. Each connection reads them again.
+func (c Config) checkFiles() error {
+	if c.Credentials != "" && c.NKeySeed != "" {
+		return fault("Credentials", "and NKeySeed are both set: one login is enough")
+	}
+	if (c.Cert == "") != (c.Key == "") {
+		return fault("Cert", "and Key belong together: one is %.200q, the other %.200q", c.Cert, c.Key)
+	}
+	if c.Credentials != "" {
+		text, err := os.ReadFile(c.Credentials)
+		if err == nil {
+			_, err = nkeys.ParseDecoratedUserNKey(text)
+		}
+		if err != nil {
+			return fault("Credentials", "%.200s cannot be used: %w", c.Credentials, err)
+		}
+	}
+	if c.NKeySeed != "" {
+		if _, err := natsgo.NkeyOptionFromSeed(c.NKeySeed); err != nil {
+			return fault("NKeySeed", "%.200s cannot be used: %w", c.NKeySeed, err)
+		}
+	}
+	if c.CA != "" {
+		text, err := os.ReadFile(c.CA)
+		if err == nil && !x509.NewCertPool().AppendCertsFromPEM(text) {
+			err = errors.New("it has no certificate in PEM")
+		}
+		if err != nil {
+			return fault("CA", "%.200s cannot be used: %w", c.CA, err)
+		}
+	}
+	if c.Cert != "" {
+		if _, err := tls.LoadX509KeyPair(c.Cert, c.Key); err != nil {
+			return fault("Cert", "%.200s cannot be used with Key %.200s: %w", c.Cert, c.Key, err)
+		}
 	}
 	return nil
 }
@@ -155,13 +270,13 @@ func between(name string, value, low, high int64) error {
 // file name.
 func validateSpace(space string) error {
 	if space == "" || len(space) > MaxSpace {
-		return fmt.Errorf("nats config: Space has %d bytes, allowed are 1 to %d", len(space), MaxSpace)
+		return fault("Space", "has %d bytes, allowed are 1 to %d", len(space), MaxSpace)
 	}
 	for i := range len(space) {
 		c := space[i]
 		word := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 		if !word {
-			return fmt.Errorf("nats config: Space %q: byte %q is not a letter, digit, '_' or '-'", space, c)
+			return fault("Space", "%q: byte %q is not a letter, digit, '_' or '-'", space, c)
 		}
 	}
 	return nil
@@ -185,7 +300,13 @@ func (c Config) options() ([]natsgo.Option, error) {
 		opts = append(opts, natsgo.InProcessServer(c.InProcess))
 	}
 	if c.TLS != nil {
-		opts = append(opts, natsgo.Secure(c.TLS))
+		opts = append(opts, natsgo.Secure(c.TLS.Clone()))
+	}
+	if c.CA != "" {
+		opts = append(opts, natsgo.RootCAs(c.CA))
+	}
+	if c.Cert != "" {
+		opts = append(opts, natsgo.ClientCert(c.Cert, c.Key))
 	}
 	if c.Credentials != "" {
 		opts = append(opts, natsgo.UserCredentials(c.Credentials))
@@ -193,7 +314,7 @@ func (c Config) options() ([]natsgo.Option, error) {
 	if c.NKeySeed != "" {
 		nkey, err := natsgo.NkeyOptionFromSeed(c.NKeySeed)
 		if err != nil {
-			return nil, fmt.Errorf("nats config: NKey seed file %s: %w", c.NKeySeed, err)
+			return nil, fault("NKeySeed", "%.200s cannot be used: %w", c.NKeySeed, err)
 		}
 		opts = append(opts, nkey)
 	}

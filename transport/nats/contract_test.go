@@ -41,7 +41,7 @@ func TestT6ConsumerAsStated(t *testing.T) {
 func TestT6NamesAsStated(t *testing.T) {
 	t.Parallel()
 	text := contract(t)
-	b := &Bus{cfg: Config{Space: "SPACE"}}
+	b := &Bus{cfg: Config{Space: "SPACE", Prefix: DefaultPrefix}}
 	stated := []string{
 		b.streamName(transport.Work), b.streamName(transport.Lane), b.subject(transport.ToWork("TOPIC")),
 		string(ackPayload), string(progressPayload), "+TERM",

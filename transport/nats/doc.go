@@ -15,6 +15,11 @@
 //
 // Ensure makes them, and every consumer loop makes them again after a loss. They may be
 // deleted, purged or lost at any time: the dispatch rows send open messages again (T1).
+// Config.Prefix may give "quipu" another name.
+//
+// A stream or consumer that is there is an operator's as much as ours (S5). It gets what
+// Config asks for and it has less of; it keeps everything else. One that breaks the promise
+// is refused, with both values (raise.go).
 //
 // # Consuming
 //

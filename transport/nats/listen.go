@@ -28,7 +28,7 @@ func newEars() *ears {
 // endedSubject is the subject for one job's end. No stream has it, so the server drops a
 // message without a subscriber.
 func (b *Bus) endedSubject(job [16]byte) string {
-	return "quipu." + b.cfg.Space + ".ended." + hex.EncodeToString(job[:])
+	return b.subjects() + "ended." + hex.EncodeToString(job[:])
 }
 
 // Tell implements transport.Bus. It does nothing while the connection is down.

@@ -66,7 +66,11 @@ func (b *Bus) Preflight(ctx context.Context) (Report, error) {
 	if err := b.checkJetStream(ctx, &r); err != nil {
 		return r, err
 	}
-	if b.cfg.Replicas == 1 {
+	single := b.cfg.Replicas == 1 && len(r.Streams) < len(kinds) // the others are still to be made
+	for _, s := range r.Streams {
+		single = single || max(s.Replicas, b.cfg.Replicas) == 1
+	}
+	if single {
 		r.Warnings = append(r.Warnings, "streams have one replica (R1): losing that server's disk loses messages, the rows send them again")
 	}
 	return r, r.verdict()
@@ -111,8 +115,12 @@ func (b *Bus) checkJetStream(ctx context.Context, r *Report) error {
 		r.Streams = append(r.Streams, StreamReport{
 			Name: name, Replicas: info.Config.Replicas, MaxBytes: info.Config.MaxBytes, Messages: info.State.Msgs, Bytes: info.State.Bytes,
 		})
-		for _, problem := range streamProblems(info.Config) {
+		want, _ := b.raised(info.Config, kind)
+		for _, problem := range b.streamProblems(&want, kind) {
 			r.Problems = append(r.Problems, "stream "+name+": "+problem)
+		}
+		for _, warning := range b.streamWarnings(&want) {
+			r.Warnings = append(r.Warnings, "stream "+name+": "+warning)
 		}
 	}
 	return nil
@@ -127,22 +135,4 @@ func (r *Report) verdict() error {
 		errs[i] = errors.New(problem)
 	}
 	return fmt.Errorf("%w: %w", ErrPreflight, errors.Join(errs...))
-}
-
-// streamProblems lists the settings of a stream that break the promise.
-func streamProblems(cfg jetstream.StreamConfig) []string {
-	var problems []string
-	refuse := func(bad bool, what string) {
-		if bad {
-			problems = append(problems, what)
-		}
-	}
-	refuse(cfg.Retention != jetstream.WorkQueuePolicy, "retention is "+cfg.Retention.String()+", must be work queue")
-	refuse(cfg.Discard != jetstream.DiscardNew, "discard is not new: a full stream would drop messages and not push back")
-	refuse(cfg.Storage != jetstream.FileStorage, "storage is not file")
-	refuse(cfg.PersistMode == jetstream.AsyncPersistMode, "persist mode is async: a PubAck would come before the write")
-	refuse(cfg.NoAck, "NoAck is set: there would be no PubAcks")
-	refuse(cfg.MaxAge != 0 || cfg.MaxMsgs > 0 || cfg.MaxMsgsPerSubject > 0, "messages are limited by age or number: only a byte limit pushes back")
-	refuse(cfg.Sealed || cfg.Mirror != nil || len(cfg.Sources) > 0, "it is sealed, a mirror or has sources")
-	return problems
 }

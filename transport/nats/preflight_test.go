@@ -1,8 +1,10 @@
 package nats_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
@@ -39,13 +41,15 @@ func TestPreflightRefuses(t *testing.T) {
 	server := devtest.NATS(t)
 	_, js := client(t, server)
 	for want, stream := range map[string]jetstream.StreamConfig{
-		"retention":        {Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew},
-		"discard":          {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardOld},
-		"storage":          {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, Storage: jetstream.MemoryStorage},
-		"persist mode":     {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, PersistMode: jetstream.AsyncPersistMode},
-		"NoAck":            {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, NoAck: true},
-		"age or number":    {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, MaxMsgs: 10},
-		"sealed, a mirror": {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, Sources: []*jetstream.StreamSource{{Name: "other"}}},
+		"retention is Limits, must be WorkQueue":           {Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew},
+		"discard is DiscardOld, must be DiscardNew":        {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardOld},
+		"storage is Memory, must be File":                  {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, Storage: jetstream.MemoryStorage},
+		"persist mode is async":                            {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, PersistMode: jetstream.AsyncPersistMode},
+		"NoAck is true":                                    {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, NoAck: true},
+		"max messages per subject is 10":                   {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, MaxMsgsPerSubject: 10},
+		"max age is 3m0s, must be none or at least 1h0m0s": {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, MaxAge: 3 * time.Minute},
+		"subject transform is set":                         {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, SubjectTransform: &jetstream.SubjectTransformConfig{Source: ">", Destination: "else.>"}},
+		"its number of sources is 1":                       {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, Sources: []*jetstream.StreamSource{{Name: "other"}}},
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
@@ -98,16 +102,27 @@ func TestPreflightPayload_T4(t *testing.T) {
 func TestConfigRefuses(t *testing.T) {
 	t.Parallel()
 	for want, cfg := range map[string]nats.Config{
-		"Space has 0":   {},
-		`Space "a.b"`:   {Space: "a.b"},
-		"Lanes is 2000": {Space: "a", Lanes: 2000},
-		"Replicas":      {Space: "a", Replicas: 9},
-		"MaxBytes":      {Space: "a", MaxBytes: 5},
-		"MaxInFlight":   {Space: "a", MaxInFlight: 1 << 20},
-		"NKey":          {Space: "a", NKeySeed: "/nonexistent"},
+		"Space has 0":                       {},
+		`Space "a.b"`:                       {Space: "a.b"},
+		"Lanes is 2000":                     {Space: "a", Lanes: 2000},
+		"Replicas is 9, allowed are 1 to 5": {Space: "a", Replicas: 9},
+		"MaxBytes":                          {Space: "a", MaxBytes: 5},
+		"MaxAge is 59m0s: at least 1h0m0s":  {Space: "a", MaxAge: 59 * time.Minute},
+		"MaxInFlight":                       {Space: "a", MaxInFlight: 1 << 20},
+		"Prefix is":                         {Space: "a", Prefix: "Quipu"},
+		"Domain is":                         {Space: "a", Domain: "a.b"},
+		"PlacementTags":                     {Space: "a", PlacementTags: []string{""}},
+		"NKeySeed /nonexistent":             {Space: "a", NKeySeed: "/nonexistent"},
+		"Credentials /nonexistent":          {Space: "a", Credentials: "/nonexistent"},
+		"Credentials and NKeySeed":          {Space: "a", Credentials: "a", NKeySeed: "b"},
+		"CA /nonexistent":                   {Space: "a", CA: "/nonexistent"},
+		"Cert and Key":                      {Space: "a", Cert: "/nonexistent"},
+		"Cert /nonexistent":                 {Space: "a", Cert: "/nonexistent", Key: "/else"},
 	} {
 		_, err := nats.Open(t.Context(), cfg)
 		require.ErrorContains(t, err, want)
+		_, named := errors.AsType[*nats.ConfigError](err)
+		require.True(t, named, want)
 	}
 	_, err := nats.Open(t.Context(), nats.Config{Space: "a", URL: "nats://user:hunter2@[::1"})
 	require.Error(t, err)

@@ -1,11 +1,11 @@
 package nats
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -107,20 +107,18 @@ func (b *Bus) ensureDestination(ctx context.Context, d transport.Destination) er
 func (b *Bus) ensureStream(ctx context.Context, kind transport.Kind) error {
 	b.streams.busy[kind].Lock()
 	defer b.streams.busy[kind].Unlock()
-	want := b.streamConfig(kind)
-	stream, err := b.js.Stream(ctx, want.Name)
-	switch {
-	case errors.Is(err, jetstream.ErrStreamNotFound):
-		stream, err = b.createStream(ctx, kind, want)
-	case err == nil && outdated(stream.CachedInfo().Config, want):
-		stream, err = b.js.UpdateStream(ctx, want)
+	name := b.streamName(kind)
+	stream, err := b.js.Stream(ctx, name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if stream, err = b.createStream(ctx, kind); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			stream, err = b.js.Stream(ctx, name) // somebody was faster, perhaps with other settings
+		}
+	}
+	if err == nil {
+		stream, err = b.raiseStream(ctx, kind, stream)
 	}
 	if err != nil {
-		return ioError("ensure stream "+want.Name, err)
-	}
-	if problems := streamProblems(stream.CachedInfo().Config); len(problems) > 0 {
-		return fmt.Errorf("stream %s breaks the promise: %s: delete it while the space is stopped, the rows send again what is open",
-			want.Name, strings.Join(problems, "; "))
+		return ioError("ensure stream "+name, err)
 	}
 	b.streams.mu.Lock()
 	b.streams.at[kind] = time.Now()
@@ -129,18 +127,33 @@ func (b *Bus) ensureStream(ctx context.Context, kind transport.Kind) error {
 	return nil
 }
 
-// outdated reports whether a stream differs from the settings of Config. An up-to-date
-// stream is left alone, because many processes ensure the same streams while others make
-// consumers on them.
-func outdated(have, want jetstream.StreamConfig) bool {
-	placed := func(p *jetstream.Placement) string {
-		if p == nil {
-			return ""
-		}
-		return p.Cluster + " " + strings.Join(p.Tags, " ")
+// raiseStream gives a stream what Config asks for and it has less of, and refuses one
+// that breaks the promise. An up-to-date stream is left alone, because many processes
+// ensure the same streams while others make consumers on them.
+func (b *Bus) raiseStream(ctx context.Context, kind transport.Kind, stream jetstream.Stream) (jetstream.Stream, error) {
+	want, up := b.raised(stream.CachedInfo().Config, kind)
+	if problems := b.streamProblems(&want, kind); len(problems) > 0 {
+		return nil, &settingsError{problems, "change that, or delete the stream while the space is stopped: the rows send again what is open"}
 	}
-	return have.MaxBytes != want.MaxBytes || have.Replicas != want.Replicas || have.Duplicates != want.Duplicates ||
-		placed(have.Placement) != placed(want.Placement) || !slices.Equal(have.Subjects, want.Subjects)
+	if len(up) == 0 {
+		return stream, nil
+	}
+	raised, err := b.js.UpdateStream(ctx, want)
+	if err != nil {
+		return nil, fmt.Errorf("raise %s: %w", strings.Join(up, ", "), err)
+	}
+	b.cfg.Log.Info("raised the settings of a stream", "stream", want.Name, "settings", up)
+	return raised, nil
+}
+
+// settingsError says that a stream or consumer breaks the promise.
+type settingsError struct {
+	problems []string
+	remedy   string
+}
+
+func (e *settingsError) Error() string {
+	return "it breaks the promise: " + strings.Join(e.problems, "; ") + ": " + e.remedy
 }
 
 // remakeWait is how long a stream that somebody deleted is left alone before it is made
@@ -148,20 +161,25 @@ func outdated(have, want jetstream.StreamConfig) bool {
 // between loses its directory and then accepts no messages.
 const remakeWait = 500 * time.Millisecond
 
-func (b *Bus) createStream(ctx context.Context, kind transport.Kind, want jetstream.StreamConfig) (jetstream.Stream, error) {
+func (b *Bus) createStream(ctx context.Context, kind transport.Kind) (jetstream.Stream, error) {
 	b.streams.mu.Lock()
 	known := b.streams.handle[kind] != nil
 	b.streams.mu.Unlock()
 	if known {
 		sleep(ctx, remakeWait+rand.N(remakeWait/2))
 	}
-	return b.js.CreateOrUpdateStream(ctx, want)
+	cfg := b.streamConfig(kind)
+	stream, err := b.js.CreateStream(ctx, cfg)
+	if err != nil {
+		err = fmt.Errorf("make it with Replicas %d, MaxBytes %d, MaxAge %s, Placement %s: %w", cfg.Replicas, cfg.MaxBytes, cfg.MaxAge, placementText(cfg.Placement), err)
+	}
+	return stream, err
 }
 
 func (b *Bus) ensureConsumer(ctx context.Context, d transport.Destination) error {
 	stream := b.streamName(d.Kind)
 	cfg := b.consumerConfig(d)
-	consumer, err := b.js.CreateOrUpdateConsumer(ctx, stream, cfg)
+	consumer, err := b.raiseConsumer(ctx, stream, cfg)
 	lost := hollow(err)
 	if lost {
 		b.remove(ctx, d.Kind)
@@ -170,7 +188,7 @@ func (b *Bus) ensureConsumer(ctx context.Context, d transport.Destination) error
 		if err := b.ensureStream(ctx, d.Kind); err != nil {
 			return err
 		}
-		consumer, err = b.js.CreateOrUpdateConsumer(ctx, stream, cfg)
+		consumer, err = b.raiseConsumer(ctx, stream, cfg)
 	}
 	if err != nil {
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -182,6 +200,28 @@ func (b *Bus) ensureConsumer(ctx context.Context, d transport.Destination) error
 		b.cfg.Log.Warn("messages that were acked stay in the stream", "stream", stream, "from", d.String(), "error", err)
 	}
 	return nil
+}
+
+// raiseConsumer makes a consumer, or gives the one that is there the settings that every
+// process relies on. One that breaks the promise is refused.
+func (b *Bus) raiseConsumer(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	consumer, err := b.js.Consumer(ctx, stream, cfg.Durable)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		if consumer, err = b.js.CreateConsumer(ctx, stream, cfg); errors.Is(err, jetstream.ErrConsumerExists) {
+			consumer, err = b.js.Consumer(ctx, stream, cfg.Durable) // somebody was faster
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	want, changed := raisedConsumer(consumer.CachedInfo().Config, cfg)
+	if problems := b.consumerProblems(&want); len(problems) > 0 {
+		return nil, &settingsError{problems, "change that, or delete the consumer: it is made again"}
+	}
+	if !changed {
+		return consumer, nil
+	}
+	return b.js.UpdateConsumer(ctx, stream, want)
 }
 
 // hollow reports a stream that lost its directory. It was made while the server was still
@@ -243,11 +283,14 @@ func (b *Bus) consumes(d transport.Destination) {
 
 func (b *Bus) streamName(kind transport.Kind) string {
 	names := [...]string{transport.Lane: "LANES", transport.Start: "START", transport.Work: "WORK"}
-	return "QUIPU_" + b.cfg.Space + "_" + names[kind]
+	return strings.ToUpper(b.cfg.Prefix) + "_" + b.cfg.Space + "_" + names[kind]
 }
 
+// subjects begins every subject of the space.
+func (b *Bus) subjects() string { return b.cfg.Prefix + "." + b.cfg.Space + "." }
+
 func (b *Bus) subject(d transport.Destination) string {
-	return "quipu." + b.cfg.Space + "." + d.String()
+	return b.subjects() + d.String()
 }
 
 // durableName is the consumer's name. A topic's dots become '=', which no topic contains,
@@ -263,23 +306,28 @@ func durableName(d transport.Destination) string {
 	}
 }
 
-func (b *Bus) streamConfig(kind transport.Kind) jetstream.StreamConfig {
+// streamSubject is the subject of everything that goes into a stream.
+func (b *Bus) streamSubject(kind transport.Kind) string {
 	subjects := [...]string{transport.Lane: "lane.*", transport.Start: "start", transport.Work: "work.>"}
+	return b.subjects() + subjects[kind]
+}
+
+// streamConfig is that of a new stream.
+func (b *Bus) streamConfig(kind transport.Kind) jetstream.StreamConfig {
 	cfg := jetstream.StreamConfig{
 		Name:        b.streamName(kind),
 		Description: "Quipu messages; safe to lose, the dispatch rows send again",
-		Subjects:    []string{"quipu." + b.cfg.Space + "." + subjects[kind]},
+		Subjects:    []string{b.streamSubject(kind)},
 		Retention:   jetstream.WorkQueuePolicy,
 		Storage:     jetstream.FileStorage,
 		Discard:     jetstream.DiscardNew,
-		MaxBytes:    b.cfg.MaxBytes,
+		MaxBytes:    cmp.Or(b.cfg.MaxBytes, DefaultMaxBytes),
+		MaxAge:      b.cfg.MaxAge,
 		MaxMsgs:     unlimited,
 		Replicas:    b.cfg.Replicas,
 		Duplicates:  DuplicateWindow,
 	}
-	if b.cfg.PlacementCluster != "" || len(b.cfg.PlacementTags) > 0 {
-		cfg.Placement = &jetstream.Placement{Cluster: b.cfg.PlacementCluster, Tags: b.cfg.PlacementTags}
-	}
+	cfg.Placement = b.placed(nil)
 	return cfg
 }
 
@@ -309,7 +357,10 @@ func (b *Bus) consumerConfig(d transport.Destination) jetstream.ConsumerConfig {
 // time and a consumer that was just deleted.
 func ioError(op string, err error) error {
 	var api *jetstream.APIError
+	var settings *settingsError
 	switch {
+	case errors.As(err, &settings):
+		return fmt.Errorf("%s: %w", op, err)
 	case errors.As(err, &api) && api.Code < 500 && api.Code != 404 && !errors.Is(err, jetstream.ErrConsumerDoesNotExist):
 		return fmt.Errorf("%s: %w", op, err)
 	case errors.Is(err, context.Canceled):
