@@ -63,7 +63,7 @@ func Open(ctx context.Context, cfg Config) (*Bus, error) {
 		if unreadable, ok := errors.AsType[*url.Error](err); ok {
 			err = unreadable.Err // without the URL, which may hold a password
 		}
-		return nil, fault("URL", "%s cannot be used: %w", redactURL(cfg.URL), err)
+		return nil, fmt.Errorf("connect to nats at %s: %w", redactURL(cfg.URL), err)
 	}
 	bus, err := newBus(nc, cfg, true)
 	if err != nil {
