@@ -33,6 +33,9 @@ type Config struct {
 	// need it. A client needs none: the database announces its commits to the engines (W9), and
 	// Wait polls.
 	NATS string
+	// NATSOptions are the login, TLS, names and streams of NATS (S5). The zero value needs none of
+	// them.
+	NATSOptions NATSOptions
 	// Space is the name of the space: [a-z][a-z0-9-]{0,31}. Defaults to DefaultSpace.
 	Space string
 
@@ -83,10 +86,6 @@ type Config struct {
 
 	// InProcess connects to a NATS server in this process instead of a URL. Defaults to none.
 	InProcess natsgo.InProcessConnProvider
-	// Credentials is the path of a NATS credentials file (4.5). Defaults to none.
-	Credentials string
-	// NKeySeed is the path of a NATS NKey seed (4.5). Defaults to none.
-	NKeySeed string
 
 	// Name names this process in the journal and to other processes. Defaults to host/pid.
 	Name string
@@ -101,8 +100,10 @@ type Config struct {
 // ConfigFromEnv reads a Config from the environment, in the variables of the worker command:
 // QUIPU_POSTGRES, QUIPU_NATS, QUIPU_SPACE, QUIPU_ROLES (with commas), QUIPU_LANES,
 // QUIPU_CONCURRENCY, QUIPU_COMMITTERS, QUIPU_MAX_BATCH, QUIPU_HOT_MIB, QUIPU_RESEND, QUIPU_LEASE,
-// QUIPU_ACK_WAIT, QUIPU_DRAIN (durations), QUIPU_ARCHIVE, QUIPU_NATS_CREDS, QUIPU_NATS_NKEY,
-// QUIPU_NAME. Without QUIPU_POSTGRES, QUIPU_DEV names the directory of a running `worker dev`
+// QUIPU_ACK_WAIT, QUIPU_DRAIN (durations), QUIPU_ARCHIVE, QUIPU_NAME; and for NATSOptions
+// QUIPU_NATS_CREDS, QUIPU_NATS_NKEY, QUIPU_NATS_CA, QUIPU_NATS_CERT, QUIPU_NATS_KEY,
+// QUIPU_NATS_DOMAIN, QUIPU_NATS_PREFIX, QUIPU_NATS_REPLICAS, QUIPU_NATS_MAX_MIB, QUIPU_NATS_MAX_AGE,
+// QUIPU_NATS_CLUSTER, QUIPU_NATS_TAGS (with commas). Without QUIPU_POSTGRES, QUIPU_DEV names the directory of a running `worker dev`
 // (ConfigFromDev). An empty variable counts as unset. The error is ErrConfig and names the
 // variable. No variable is required here: Open fails where neither QUIPU_POSTGRES nor QUIPU_DEV
 // has set Postgres, and Run where a role needs NATS and neither QUIPU_NATS nor QUIPU_DEV has set
@@ -117,12 +118,12 @@ func ConfigFromEnv() (Config, error) {
 	}
 	for name, to := range map[string]*string{
 		"POSTGRES": &c.Postgres, "NATS": &c.NATS, "SPACE": &c.Space, "ARCHIVE": &c.Archive, "NAME": &c.Name,
-		"NATS_CREDS": &c.Credentials, "NATS_NKEY": &c.NKeySeed,
 	} {
 		*to = cmp.Or(os.Getenv("QUIPU_"+name), *to)
 	}
 	hot := 0
 	errs := []error{
+		natsFromEnv(&c.NATSOptions),
 		fromEnv("LANES", &c.Lanes, strconv.Atoi), fromEnv("CONCURRENCY", &c.Concurrency, strconv.Atoi),
 		fromEnv("COMMITTERS", &c.Committers, strconv.Atoi), fromEnv("MAX_BATCH", &c.MaxBatch, strconv.Atoi), fromEnv("HOT_MIB", &hot, strconv.Atoi),
 		fromEnv("RESEND", &c.Resend, time.ParseDuration), fromEnv("LEASE", &c.Lease, time.ParseDuration),
@@ -222,7 +223,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	return c, nil
+	return c, c.checkNATS()
 }
 
 // limits refuses numbers that the parts of the runtime would refuse only later.

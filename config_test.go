@@ -46,6 +46,40 @@ func TestConfigFromEnv(t *testing.T) {
 	require.ErrorContains(t, err, "start one with `worker dev --data ")
 }
 
+// S5: the options of NATS come from the environment, too; and a fault names its field before
+// anything is connected.
+func TestS5NATSOptions(t *testing.T) {
+	for name, value := range map[string]string{
+		"CREDS": "a.creds", "NKEY": "b.nk", "CA": "ca.pem", "CERT": "c.pem", "KEY": "c.key", "DOMAIN": "hub", "PREFIX": "acme",
+		"REPLICAS": "3", "MAX_MIB": "2048", "MAX_AGE": "36h", "CLUSTER": "east", "TAGS": "ssd,eu",
+	} {
+		t.Setenv("QUIPU_NATS_"+name, value)
+	}
+	got, err := quipu.ConfigFromEnv()
+	require.NoError(t, err)
+	require.Equal(t, quipu.NATSOptions{
+		Credentials: "a.creds", NKeySeed: "b.nk", CA: "ca.pem", Cert: "c.pem", Key: "c.key", Domain: "hub", Prefix: "acme",
+		Replicas: 3, MaxBytes: 2 << 30, MaxAge: 36 * time.Hour, PlacementCluster: "east", PlacementTags: []string{"ssd", "eu"},
+	}, got.NATSOptions)
+	t.Setenv("QUIPU_NATS_MAX_MIB", "9999999999999")
+	_, err = quipu.ConfigFromEnv()
+	require.ErrorContains(t, err, "QUIPU_NATS_MAX_MIB=9999999999999")
+
+	for want, o := range map[string]quipu.NATSOptions{
+		"Config.NATSOptions.Replicas is 6, allowed are 1 to 5":                  {Replicas: 6},
+		"Config.NATSOptions.MaxAge is 1s: at least 1h0m0s":                      {MaxAge: time.Second},
+		"Config.NATSOptions.MaxBytes is 1, allowed are 1048576":                 {MaxBytes: 1},
+		"Config.NATSOptions.Prefix is \"Q\": a lower-case letter":               {Prefix: "Q"},
+		"Config.NATSOptions.CA /none cannot be used: open /none: no such file":  {CA: "/none"},
+		"Config.NATSOptions.Cert is missing: there is a key":                    {Key: "/none"},
+		"Config.NATSOptions.Credentials /none cannot be used: open /none: no s": {Credentials: "/none"},
+	} {
+		_, err := quipu.Open(t.Context(), quipu.Config{Postgres: "postgres://127.0.0.1:1/x", NATS: "nats://127.0.0.1:1", NATSOptions: o})
+		require.ErrorIs(t, err, quipu.ErrConfig, want)
+		require.ErrorContains(t, err, want)
+	}
+}
+
 // Open without a database says which field is empty, and which variables set it.
 func TestOpenWithoutServers(t *testing.T) {
 	t.Parallel()

@@ -121,14 +121,11 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 		Stepwise: how.Stepwise, NoFold: how.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build,
 		Ended: rt.waiters.Told, Observer: c.Observer, Logger: c.Logger,
 	}
-	if c.NATS != "" || c.InProcess != nil {
-		rt.bus, err = nats.Open(ctx, nats.Config{
-			URL: c.NATS, Space: c.Space, Lanes: c.Lanes, InProcess: c.InProcess,
-			Credentials: c.Credentials, NKeySeed: c.NKeySeed, LaneAckWait: c.AckWait,
-			WorkAckWait: c.AckWait, Engines: rt.session.Engines, Log: c.Logger,
-			Keys: rt.keys, Refused: func(why error) { c.Observer.Count(observer.MetricRefused, 1, "reason", refusedBecause(why)) },
-		})
-		if err != nil {
+	if c.usesNATS() {
+		over := c.natsConfig()
+		over.Engines, over.Keys = rt.session.Engines, rt.keys
+		over.Refused = func(why error) { c.Observer.Count(observer.MetricRefused, 1, "reason", refusedBecause(why)) }
+		if rt.bus, err = nats.Open(ctx, over); err != nil {
 			return err
 		}
 		if err := rt.bus.Reach(ctx, c.NATSWait); err != nil {

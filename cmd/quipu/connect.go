@@ -13,6 +13,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/cmd/internal/natsflags"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/telemetry"
 )
@@ -21,6 +22,7 @@ import (
 type app struct {
 	streams                            cli.Streams
 	postgres, nats, space, dev, output string
+	over                               natsflags.Flags
 }
 
 // need says what a command does with its connection.
@@ -74,7 +76,11 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 	}
 	cfg := quipu.Config{Postgres: a.postgres, Space: a.space, NoMigrate: what != makes, NATSWait: -1, Build: cli.Build(), Name: cmp.Or(a.user(), "quipu"), Logger: slog.New(slog.DiscardHandler)}
 	if what == watches || what == starts {
-		cfg.NATS = a.nats
+		over, err := a.over.Options()
+		if err != nil {
+			return err
+		}
+		cfg.NATS, cfg.NATSOptions = a.nats, over
 	}
 	if what == starts {
 		tel, flush, err := telemetry.New(cmd.Context(), telemetry.Config{Service: "quipu", Version: cfg.Build, Space: a.spaceName(), Getenv: a.getenv})

@@ -72,4 +72,5 @@ func (a *app) persistent(f *pflag.FlagSet) {
 	f.StringVar(&a.dev, "dev", "", "data `DIR` of a running worker dev")
 	f.StringVarP(&a.output, "output", "o", "table", "`FORMAT` of what is printed: table or json")
 	cli.FromEnv(f, "postgres", "nats", "space", "dev", "output")
+	a.over.DefineConnection(f)
 }

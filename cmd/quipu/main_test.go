@@ -33,6 +33,7 @@ func TestUsage(t *testing.T) {
 		"database away":    {some, []string{"ls"}, cli.CodeFailed, "unavailable"},
 		"no DSN":           {nil, []string{"ls", "--postgres", "not a dsn"}, cli.CodeUsage, "quipu ls: --postgres (QUIPU_POSTGRES): not a connection string such as postgres://user@host:5432/db: "},
 		"space":            {some, []string{"ls", "--space", "Über"}, cli.CodeUsage, "space"},
+		"NATS CA":          {some, []string{"wait", "k", "--nats", "nats://127.0.0.1:1", "--nats-ca", "/none"}, cli.CodeUsage, "--nats-ca (QUIPU_NATS_CA) /none cannot be used: "},
 		"format":           {some, []string{"ls", "-o", "xml"}, cli.CodeUsage, "table or json"},
 		"format, variable": {map[string]string{"QUIPU_OUTPUT": "xml"}, []string{"flows"}, cli.CodeUsage, "table or json"},
 		"command":          {nil, []string{"frob"}, cli.CodeUsage, `unknown command "frob"`},

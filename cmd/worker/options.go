@@ -15,6 +15,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/cmd/internal/natsflags"
 	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/transport"
@@ -23,7 +24,8 @@ import (
 
 // options are the flags of worker and worker dev.
 type options struct {
-	postgres, nats, creds, nkey string // only of worker, not of worker dev
+	postgres, nats string // only of worker, not of worker dev
+	over           natsflags.Flags
 
 	space, flows, http, log, level, name     string
 	archive                                  string
@@ -39,11 +41,11 @@ type options struct {
 func (o *options) defineServers(f *pflag.FlagSet) {
 	f.StringVar(&o.postgres, "postgres", "", "connection string of the database, as a `DSN`; required")
 	f.StringVar(&o.nats, "nats", "", "`URL` of the NATS servers, comma-separated; required for the roles engine and workers")
-	f.StringVar(&o.creds, "nats-creds", "", "`FILE` with NATS credentials")
-	f.StringVar(&o.nkey, "nats-nkey", "", "`FILE` with an NKey seed")
 	f.BoolVar(&o.noMigrate, "no-migrate", false, "leave the schema alone: another role owns it")
 	f.DurationVar(&o.wait, "wait", defaultWait, "`TIME` to wait for the servers at the start; 0: do not wait")
-	cli.FromEnv(f, "postgres", "nats", "nats-creds", "nats-nkey", "no-migrate", "wait")
+	cli.FromEnv(f, "postgres", "nats", "no-migrate", "wait")
+	o.over.DefineConnection(f)
+	o.over.DefineStreams(f)
 }
 
 func (o *options) define(f *pflag.FlagSet) {
@@ -103,6 +105,9 @@ func (o *options) check() error {
 		}
 	}
 	if err := o.limits(); err != nil {
+		return err
+	}
+	if _, err := o.over.Options(); err != nil {
 		return err
 	}
 	if o.http == "" {

@@ -15,12 +15,14 @@ import (
 // preflightNATS checks the server and the existing streams, and prints what it found (4.4). It
 // uses its own connection, since the runtime makes the streams as soon as it connects.
 func (p *process) preflightNATS(ctx context.Context, cfg quipu.Config) error {
-	bus, err := nats.Open(ctx, nats.Config{
-		URL: cfg.NATS, Space: cfg.Space, Lanes: cfg.Lanes, InProcess: cfg.InProcess,
-		Credentials: cfg.Credentials, NKeySeed: cfg.NKeySeed, Name: "quipu-preflight", Log: p.log,
-	})
+	over, ok := below.NATS(cfg).(nats.Config)
+	if !ok {
+		return fmt.Errorf("no preflight for a bus of type %T", below.NATS(cfg))
+	}
+	over.Name = "quipu-preflight"
+	bus, err := nats.Open(ctx, over)
 	if err != nil {
-		return cli.Exit(cli.CodeUsage, err)
+		return cli.Configuration(err)
 	}
 	defer func() { _ = bus.Close() }()
 	report, err := bus.Preflight(ctx)

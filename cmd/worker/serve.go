@@ -64,12 +64,13 @@ func (p *process) config() quipu.Config {
 	reg := workers.New()
 	workers.RegisterBuiltins(reg)
 	cfg := quipu.Config{
-		Postgres: o.postgres, NATS: o.nats, Space: o.space, Credentials: o.creds, NKeySeed: o.nkey,
+		Postgres: o.postgres, NATS: o.nats, Space: o.space,
 		Workers: reg, Lanes: o.lanes, Concurrency: o.concurrency, Committers: o.committers, MaxBatch: o.maxBatch, Archive: o.archive, HotBytes: hotBytes(o.hot),
 		Resend: o.resend, Lease: o.lease, AckWait: o.ackWait, Drain: o.drain,
 		NoMigrate: o.noMigrate,
 		Name:      o.name, Build: cli.Build(), Logger: p.log,
 	}
+	cfg.NATSOptions, _ = o.over.Options() // check has looked at them
 	for _, r := range o.roles {
 		cfg.Roles = append(cfg.Roles, quipu.Role(r))
 	}

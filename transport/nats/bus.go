@@ -1,11 +1,13 @@
 package nats
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -28,6 +30,7 @@ type Bus struct {
 	js   jetstream.JetStream
 	api  string // prefix of the JetStream API, with the final dot
 
+	failed    *atomic.Pointer[error] // why the last attempt to connect failed; nil of a connection that is not ours
 	link      *link
 	pub       *publisher
 	ears      *ears
@@ -59,6 +62,8 @@ func Open(ctx context.Context, cfg Config) (*Bus, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("open nats: %w", err)
 	}
+	failed := new(atomic.Pointer[error])
+	opts = append(opts, natsgo.ReconnectErrHandler(func(_ *natsgo.Conn, err error) { failed.Store(&err) }))
 	nc, err := natsgo.Connect(cfg.URL, opts...)
 	if err != nil {
 		if unreadable, ok := errors.AsType[*url.Error](err); ok {
@@ -71,6 +76,7 @@ func Open(ctx context.Context, cfg Config) (*Bus, error) {
 		nc.Close()
 		return nil, err
 	}
+	bus.failed = failed
 	return bus, nil
 }
 
@@ -177,13 +183,19 @@ func (b *Bus) Reach(ctx context.Context, most time.Duration) error {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("connect to nats at %s: %w", redactURL(b.cfg.URL), err)
 		}
-		cause := b.nc.LastError()
-		if cause == nil {
-			cause = errors.New("nothing answers there")
-		}
-		return fmt.Errorf("%w: nats at %s was not reached within %s: %w", transport.ErrUnavailable, redactURL(b.cfg.URL), most, cause)
+		return fmt.Errorf("%w: nats at %s was not reached within %s: %w", transport.ErrUnavailable, redactURL(b.cfg.URL), most, b.away())
 	}
 	return nil
+}
+
+// away is why the last attempt to connect failed.
+func (b *Bus) away() error {
+	if b.failed != nil {
+		if cause := b.failed.Load(); cause != nil {
+			return *cause
+		}
+	}
+	return cmp.Or(b.nc.LastError(), errors.New("nothing answers there"))
 }
 
 // reachPause is the pause between two looks of Reach.

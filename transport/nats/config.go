@@ -134,21 +134,8 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// ConfigError is a fault of a Config. A caller whose own setting has another name puts it
-// in the place of Field.
-type ConfigError struct {
-	Field string // of Config
-	Err   error  // goes on behind the field's name: "is 9, allowed are 1 to 5"
-}
-
-// Error names the field and says what is wrong with it.
-func (e *ConfigError) Error() string { return fmt.Sprintf("nats config: %s %v", e.Field, e.Err) }
-
-// Unwrap returns what is wrong.
-func (e *ConfigError) Unwrap() error { return e.Err }
-
 // Check says what is wrong with a Config, files included, without connecting. The error is
-// a ConfigError.
+// a *transport.ConfigError.
 func (c Config) Check() error {
 	_, err := c.normalise()
 	return err
@@ -202,7 +189,7 @@ func setDefault[T comparable](field *T, value T) {
 }
 
 func fault(field, format string, a ...any) error {
-	return &ConfigError{Field: field, Err: fmt.Errorf(format, a...)}
+	return &transport.ConfigError{Field: field, Err: fmt.Errorf(format, a...)}
 }
 
 func between(name string, value, low, high int64) error {
@@ -238,10 +225,13 @@ func (c Config) checkStreams() error {
 // checkFiles reads the files that the connection needs. Each connection reads them again.
 func (c Config) checkFiles() error {
 	if c.Credentials != "" && c.NKeySeed != "" {
-		return fault("Credentials", "and NKeySeed are both set: one login is enough")
+		return fault("NKeySeed", "is set beside Credentials: one login is enough")
 	}
-	if (c.Cert == "") != (c.Key == "") {
-		return fault("Cert", "and Key belong together: one is %.200q, the other %.200q", c.Cert, c.Key)
+	switch {
+	case c.Cert == "" && c.Key != "":
+		return fault("Cert", "is missing: there is a key, and a certificate belongs to it")
+	case c.Cert != "" && c.Key == "":
+		return fault("Key", "is missing: there is a certificate, and a key belongs to it")
 	}
 	if c.Credentials != "" {
 		text, err := os.ReadFile(c.Credentials)
@@ -268,7 +258,7 @@ func (c Config) checkFiles() error {
 	}
 	if c.Cert != "" {
 		if _, err := tls.LoadX509KeyPair(c.Cert, c.Key); err != nil {
-			return fault("Cert", "%.200s cannot be used with Key %.200s: %w", c.Cert, c.Key, err)
+			return fault("Cert", "%.200s cannot be used with the key %.200s: %w", c.Cert, c.Key, err)
 		}
 	}
 	return nil

@@ -58,7 +58,7 @@ func (b *Bus) Preflight(ctx context.Context) (Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, preflightWait)
 	defer cancel()
 	if err := b.link.wait(ctx); err != nil {
-		return Report{}, fmt.Errorf("preflight: no nats server at %s: %w: %w", redactURL(b.cfg.URL), transport.ErrUnavailable, err)
+		return Report{}, fmt.Errorf("preflight: no nats server at %s: %w: %w", redactURL(b.cfg.URL), transport.ErrUnavailable, b.away())
 	}
 	r := Report{ServerVersion: b.nc.ConnectedServerVersion(), MaxPayload: b.MaxPayload()}
 	r.checkPayload()

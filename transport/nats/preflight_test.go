@@ -11,6 +11,7 @@ import (
 
 	"github.com/quipu-journal/quipu/dev"
 	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/transport/nats"
 )
 
@@ -102,26 +103,26 @@ func TestPreflightPayload_T4(t *testing.T) {
 func TestConfigRefuses(t *testing.T) {
 	t.Parallel()
 	for want, cfg := range map[string]nats.Config{
-		"Space has 0":                       {},
-		`Space "a.b"`:                       {Space: "a.b"},
-		"Lanes is 2000":                     {Space: "a", Lanes: 2000},
-		"Replicas is 9, allowed are 1 to 5": {Space: "a", Replicas: 9},
-		"MaxBytes":                          {Space: "a", MaxBytes: 5},
-		"MaxAge is 59m0s: at least 1h0m0s":  {Space: "a", MaxAge: 59 * time.Minute},
-		"MaxInFlight":                       {Space: "a", MaxInFlight: 1 << 20},
-		"Prefix is":                         {Space: "a", Prefix: "Quipu"},
-		"Domain is":                         {Space: "a", Domain: "a.b"},
-		"PlacementTags":                     {Space: "a", PlacementTags: []string{""}},
-		"NKeySeed /nonexistent":             {Space: "a", NKeySeed: "/nonexistent"},
-		"Credentials /nonexistent":          {Space: "a", Credentials: "/nonexistent"},
-		"Credentials and NKeySeed":          {Space: "a", Credentials: "a", NKeySeed: "b"},
-		"CA /nonexistent":                   {Space: "a", CA: "/nonexistent"},
-		"Cert and Key":                      {Space: "a", Cert: "/nonexistent"},
-		"Cert /nonexistent":                 {Space: "a", Cert: "/nonexistent", Key: "/else"},
+		"Space has 0":                        {},
+		`Space "a.b"`:                        {Space: "a.b"},
+		"Lanes is 2000":                      {Space: "a", Lanes: 2000},
+		"Replicas is 9, allowed are 1 to 5":  {Space: "a", Replicas: 9},
+		"MaxBytes":                           {Space: "a", MaxBytes: 5},
+		"MaxAge is 59m0s: at least 1h0m0s":   {Space: "a", MaxAge: 59 * time.Minute},
+		"MaxInFlight":                        {Space: "a", MaxInFlight: 1 << 20},
+		"Prefix is":                          {Space: "a", Prefix: "Quipu"},
+		"Domain is":                          {Space: "a", Domain: "a.b"},
+		"PlacementTags":                      {Space: "a", PlacementTags: []string{""}},
+		"NKeySeed /nonexistent":              {Space: "a", NKeySeed: "/nonexistent"},
+		"Credentials /nonexistent":           {Space: "a", Credentials: "/nonexistent"},
+		"NKeySeed is set beside Credentials": {Space: "a", Credentials: "a", NKeySeed: "b"},
+		"CA /nonexistent":                    {Space: "a", CA: "/nonexistent"},
+		"Key is missing":                     {Space: "a", Cert: "/nonexistent"},
+		"Cert /nonexistent":                  {Space: "a", Cert: "/nonexistent", Key: "/else"},
 	} {
 		_, err := nats.Open(t.Context(), cfg)
 		require.ErrorContains(t, err, want)
-		_, named := errors.AsType[*nats.ConfigError](err)
+		_, named := errors.AsType[*transport.ConfigError](err)
 		require.True(t, named, want)
 	}
 	_, err := nats.Open(t.Context(), nats.Config{Space: "a", URL: "nats://user:hunter2@[::1"})
