@@ -1,11 +1,14 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/quipu-journal/quipu/collation"
 )
@@ -48,9 +51,32 @@ func (s *Store) Announced(ctx context.Context, told func()) error {
 	}
 	told() // for what came before
 	for {
-		if _, err := raw.WaitForNotification(ctx); err != nil {
+		switch err := s.hear(ctx, raw); {
+		case err == nil:
+			told()
+		case !errors.Is(err, errQuiet):
 			return fmt.Errorf("listen for announcements: %w", err)
 		}
-		told()
 	}
+}
+
+// errQuiet says that nothing was announced for quietTime, on a connection that is well.
+var errQuiet = errors.New("nothing was announced")
+
+// quietTime is how long an announcement is waited for before the connection is tried: the server
+// may have gone without a word, or take no writes any more, and then nobody announces there.
+const quietTime = 15 * time.Second
+
+// hear waits for an announcement.
+func (s *Store) hear(ctx context.Context, raw *pgx.Conn) error {
+	within, cancel := context.WithTimeout(ctx, quietTime)
+	defer cancel()
+	_, err := raw.WaitForNotification(within)
+	if err == nil || ctx.Err() != nil || within.Err() == nil {
+		return err
+	}
+	within, cancel = context.WithTimeout(ctx, s.cfg.ConnectTimeout)
+	defer cancel()
+	err = pgconn.ValidateConnectTargetSessionAttrsReadWrite(within, raw.PgConn())
+	return cmp.Or(err, errQuiet)
 }

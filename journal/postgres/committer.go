@@ -80,6 +80,7 @@ func (c *committer) ready(ctx context.Context) error {
 func (s *Store) dial(ctx context.Context, session journal.GUID) (*conn, *pgx.Conn, error) {
 	cfg := s.pool.Config().ConnConfig
 	cfg.RuntimeParams["application_name"] = applicationName(session)
+	s.hosts.follow(cfg)
 	raw, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, nil, err
@@ -141,7 +142,7 @@ func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
 		return c.Rollback(ctx)
 	}
 	c.open = true
-	marker := marker{session: c.session, seq: c.seq + 1, pid: c.conn.pg.PID(), name: c.conn.name}
+	marker := marker{session: c.session, seq: c.seq + 1, pid: c.conn.pid, name: c.conn.name}
 	ctx = context.WithoutCancel(ctx)
 	w.announce = c.s.announces(w)
 	err = c.s.commit(ctx, c.conn, marker, w)
@@ -151,6 +152,7 @@ func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
 		c.open, c.states, c.mail = false, nil, nil
 		return nil
 	case !undecided(err):
+		c.s.moved(err)
 		_ = c.Rollback(ctx)
 		return w.lost(classify("commit", err))
 	}
@@ -191,7 +193,7 @@ func (s *Store) commit(ctx context.Context, c *conn, m marker, w *writes) error 
 // conclude commits a transaction of the pool under a marker of its own, by which an unknown
 // outcome is found out (J4).
 func (s *Store) conclude(ctx context.Context, c *conn, w *writes) error {
-	m := marker{session: newSession(), seq: 1, pid: c.pg.PID(), name: c.name}
+	m := marker{session: newSession(), seq: 1, pid: c.pid, name: c.name}
 	ctx = context.WithoutCancel(ctx)
 	err := s.commit(ctx, c, m, w)
 	switch {

@@ -241,7 +241,7 @@ func TestUnknownCommitThatWasNot(t *testing.T) {
 	defer func() { require.NoError(t, blocker.Close(context.Background())) }()
 	_, err = blocker.Exec(t.Context(), "BEGIN; LOCK TABLE "+s.schema+".entries IN ACCESS EXCLUSIVE MODE")
 	require.NoError(t, err)
-	pid := c.conn.pg.PID()
+	pid := c.conn.pid
 	failed := make(chan error, 1)
 	go func() { failed <- c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}) }()
 	waitFor(t, s, fmt.Sprintf("SELECT 1 FROM pg_stat_activity WHERE pid = %d AND wait_event_type = 'Lock'", pid))

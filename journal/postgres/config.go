@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Config says where the space is stored. The zero value of a field means its default.
 type Config struct {
 	// DSN is the connection string or URL of the database. Required. Anything it leaves out has
 	// libpq's defaults. Give host, port, user and database, so that no PG… environment variable
-	// fills them in.
+	// fills them in. It may name several hosts; then only one that takes writes is used, unless it
+	// has target_session_attrs (S6).
 	DSN string
 	// Space names the space: [a-z][a-z0-9-]{0,31}. Required. Its schema is
 	// quipu_<space>, with - as _.
@@ -77,7 +77,7 @@ func (c Config) withDefaults() (Config, error) {
 // quotes.
 func schemaOf(space string) string { return "quipu_" + strings.ReplaceAll(space, "-", "_") }
 
-// parameters are set on every connection. Every statement finds its rows by primary key from
+// parameters are set on every connection of ours. Every statement finds its rows by primary key from
 // arrays, so a plan is made once, always with index look-ups, whatever the table statistics say.
 func parameters(schema string) map[string]string {
 	return map[string]string{
@@ -109,21 +109,6 @@ func (e *DSNError) Unwrap() error { return e.Err }
 
 // CheckDSN reads a connection string without connecting. The error is a DSNError.
 func CheckDSN(dsn string) error {
-	if _, err := pgxpool.ParseConfig(dsn); err != nil {
-		return &DSNError{Err: err}
-	}
-	return nil
-}
-
-func (c Config) pool() (*pgxpool.Config, error) {
-	p, err := pgxpool.ParseConfig(c.DSN)
-	if err != nil {
-		return nil, &DSNError{Err: err}
-	}
-	p.MaxConns = int32(c.MaxConns)
-	p.ConnConfig.ConnectTimeout = c.ConnectTimeout
-	for k, v := range parameters(schemaOf(c.Space)) {
-		p.ConnConfig.RuntimeParams[k] = v
-	}
-	return p, nil
+	_, err := Config{DSN: dsn}.parse()
+	return err
 }

@@ -22,6 +22,7 @@ type conn struct {
 	// name is the application name, unique to the connection. Another connection ends this one's
 	// backend by it (J4).
 	name string
+	pid  uint32 // the number of its backend; 0 on a connection that is not ours
 }
 
 // customKey is where a pooled connection keeps its conn.
@@ -40,6 +41,7 @@ func wrap(c *pgx.Conn) *conn {
 		return known
 	}
 	w := &conn{pg: pg, known: make(map[string]*pgconn.StatementDescription), name: c.Config().RuntimeParams["application_name"]}
+	w.pid, _ = pg.CustomData()[pidKey].(uint32)
 	pg.CustomData()[customKey] = w
 	return w
 }
@@ -77,6 +79,9 @@ func (c *conn) require(ctx context.Context, names ...string) error {
 		err = closed
 	}
 	if err != nil {
+		if spoiled(err) {
+			c.leave()
+		}
 		return fmt.Errorf("%w: prepare %w", errNotSent, err)
 	}
 	return nil
@@ -109,6 +114,7 @@ func (b *batch) queue(name string, params ...[]byte) {
 
 // results reads the answers of a batch, in the order of its statements.
 type results struct {
+	conn  *conn
 	mrr   *pgconn.MultiResultReader
 	names []string
 	next  int
@@ -123,7 +129,7 @@ func (b *batch) send(ctx context.Context) *results {
 	if b.conn.pg.IsClosed() {
 		return &results{names: b.names, err: fmt.Errorf("%w: the connection was lost before", errNotSent)}
 	}
-	return &results{mrr: b.conn.pg.ExecBatch(ctx, &b.raw), names: b.names}
+	return &results{conn: b.conn, mrr: b.conn.pg.ExecBatch(ctx, &b.raw), names: b.names}
 }
 
 // each reads the rows of the next statement. The values are valid only within the call.
@@ -166,6 +172,9 @@ func (r *results) close() error {
 	}
 	if err := r.mrr.Close(); err != nil && r.err == nil {
 		r.err = err
+	}
+	if r.conn.known != nil && spoiled(r.err) {
+		r.conn.leave()
 	}
 	return r.err
 }

@@ -25,6 +25,18 @@ var errRolledBack = errors.New("the transaction was rolled back")
 // errCorrupt says that a stored entry cannot be read: a fault of one job, not of the database.
 var errCorrupt = errors.New("a stored entry cannot be read")
 
+// Codes of errors after which a connection is not used again.
+const (
+	readOnly       = "25006"
+	noStatement    = "26000"
+	statementTwice = "42P05"
+)
+
+// pooled says what to do about a pooler whose connections are no sessions (S6).
+const pooled = "the database is behind a pooler that gives each transaction another connection " +
+	"(PgBouncer: pool_mode = transaction, or statement), and Quipu needs sessions: " +
+	"set pool_mode = session for this database, or connect to the server itself"
+
 // lostPrefix begins the message of a lost test-and-set; the statement itself raises it (J6).
 const lostPrefix = `"quipu: lost`
 
@@ -45,6 +57,10 @@ func kindOf(err error) error {
 	}
 	pg := serverError(err)
 	switch {
+	case errors.Is(err, errPooled):
+		return store.Login(pooled)
+	case errors.Is(err, pgconn.ErrReadOnlyConnection):
+		return store.Unavailable("no host of the connection string takes writes")
 	case errors.Is(err, context.Canceled):
 		return store.Unavailable("the call was cancelled")
 	case pg == nil:
@@ -61,6 +77,14 @@ func kindOf(err error) error {
 		return store.ErrLost
 	case pg.Code == "55P03":
 		return store.ErrBusy
+	case pg.Code == readOnly:
+		return store.Unavailable("the server takes no writes: it is a standby, or default_transaction_read_only is on")
+	case pg.Code == noStatement:
+		return store.Unavailable("a prepared statement is gone: " + pooled)
+	case pg.Code == statementTwice:
+		return store.Unavailable("a pooler gives out connections that somebody used before: set PgBouncer's server_reset_query = DISCARD ALL")
+	case pg.Code == "08P01" && strings.Contains(pg.Message, "startup parameter"):
+		return store.Login("a pooler refuses a setting of the connection string: take it out, and set it with ALTER ROLE … SET")
 	case class == "28": // invalid authorization
 		return store.Login("the database refuses the user or the password")
 	case pg.Code == "3D000": // invalid catalog name

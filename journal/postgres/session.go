@@ -101,6 +101,7 @@ func (l *line) call(ctx context.Context, op, name string, visit func(row) error,
 	if err == nil {
 		return nil
 	}
+	l.s.moved(err)
 	if undecided(err) || errors.Is(err, errNotSent) {
 		l.drop()
 	}

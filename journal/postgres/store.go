@@ -19,6 +19,7 @@ type Store struct {
 	schema string
 	pool   *pgxpool.Pool
 	users  *pgxpool.Pool // for Tx effects, with the database's own settings
+	hosts  hosts
 	log    *slog.Logger
 
 	space     atomic.Pointer[journal.GUID] // the space's id; nil until the schema exists
@@ -34,16 +35,21 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	pc, err := cfg.pool()
+	pc, err := cfg.parse()
 	if err != nil {
 		return nil, err
 	}
-	pc.BeforeConnect = nameConnection
+	s := &Store{cfg: cfg, schema: schemaOf(cfg.Space), log: cfg.Logger}
+	pc.BeforeConnect, pc.ConnConfig.AfterConnect = s.before, s.arrive(parameters(s.schema))
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
 		return nil, classify("open", err)
 	}
-	s := &Store{cfg: cfg, schema: schemaOf(cfg.Space), pool: pool, log: cfg.Logger}
+	s.pool = pool
+	if err := s.checkPooler(ctx); err != nil {
+		pool.Close()
+		return nil, classify("open", err)
+	}
 	if err := s.checkSchema(ctx, cfg.Migrating); err != nil {
 		pool.Close()
 		return nil, err
@@ -55,8 +61,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// nameConnection gives a connection a name of its own (J4).
-func nameConnection(_ context.Context, c *pgx.ConnConfig) error {
+// before gives a connection a name of its own (J4), and the host that answered last.
+func (s *Store) before(_ context.Context, c *pgx.ConnConfig) error {
+	s.hosts.follow(c)
 	c.RuntimeParams["application_name"] = applicationName(newSession())
 	return nil
 }
@@ -71,7 +78,9 @@ func (s *Store) with(ctx context.Context, call func(*conn) error) error {
 		return fmt.Errorf("%w: %w", errNotSent, err)
 	}
 	defer c.Release()
-	return call(wrap(c.Conn()))
+	err = call(wrap(c.Conn()))
+	s.moved(err)
+	return err
 }
 
 // call lends a pooled connection and repeats the whole call after retryable failures (J4). The

@@ -16,25 +16,24 @@ import (
 
 // userIdle bounds the time between two statements of a Tx effect, so that a process that hangs
 // does not lock the user's rows for ever (F2).
-const userIdle = "60s"
+const (
+	userIdle    = "60s"
+	idleSetting = "idle_in_transaction_session_timeout"
+)
 
 // userPool makes the pool of Tx effects. Its connections have the settings of the connection
 // string and the database, and are opened on demand. Our own statements are prepared on each,
 // with our tables on the search path.
 func (s *Store) userPool(ctx context.Context) (*pgxpool.Pool, error) {
-	p, err := pgxpool.ParseConfig(s.cfg.DSN)
+	p, err := s.cfg.parse()
 	if err != nil {
-		return nil, fmt.Errorf("postgres: Config.DSN: %w", err)
+		return nil, err
 	}
-	p.MaxConns, p.MinConns, p.MinIdleConns = int32(s.cfg.MaxConns), 0, 0
-	p.ConnConfig.ConnectTimeout = s.cfg.ConnectTimeout
-	if params := p.ConnConfig.RuntimeParams; params["idle_in_transaction_session_timeout"] == "" {
-		params["idle_in_transaction_session_timeout"] = userIdle
-	}
+	p.MinConns, p.MinIdleConns = 0, 0
 	if p.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
 		p.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
-	p.BeforeConnect = nameConnection
+	p.BeforeConnect, p.ConnConfig.AfterConnect = s.before, s.arrive(nil)
 	p.AfterConnect = func(ctx context.Context, raw *pgx.Conn) error {
 		c := wrap(raw)
 		if err := c.require(ctx, userStatements...); err != nil {
@@ -61,7 +60,7 @@ func (s *Store) userPool(ctx context.Context) (*pgxpool.Pool, error) {
 
 // userStatements use no table of the space.
 var userStatements = []string{
-	"begin", "commit", "rollback", "txe_home", "txe_home_session", "txe_save", "txe_undo", "txe_check", "txe_keep",
+	"begin", "commit", "rollback", "txe_idle", "txe_home", "txe_home_session", "txe_save", "txe_undo", "txe_check", "txe_keep",
 	"txe_cursors", "txe_unlock", "txe_temp", "txe_reset", "txe_user", "txe_role",
 }
 
@@ -131,6 +130,7 @@ func (x *txRun) open(ctx context.Context) (stood *store.EffectRow, err error) {
 	err = x.c.run(
 		ctx,
 		step{"begin", nil, nil},
+		step{"txe_idle", [][]byte{pText(cmp.Or(x.raw.Config().RuntimeParams[idleSetting], userIdle))}, nil},
 		step{"txe_save", nil, nil},
 		step{"txe_home", [][]byte{pText(x.s.home())}, nil},
 		step{"effects_read", oneEffect(x.job, x.key), func(v row) error {

@@ -6,6 +6,14 @@ SELECT version, name, id FROM space
 -- reads the epoch of the space (T4).
 SELECT epoch FROM space
 
+-- name: connection_settings
+-- makes settings that last as long as the connection, and returns the number of its backend. $1 names, $2 values.
+SELECT pg_backend_pid()::int8, count(set_config(s.name, s.value, false)) FROM unnest($1::text[], $2::text[]) AS s (name, value)
+
+-- name: connection_backend
+-- returns the number of the backend that answers.
+SELECT pg_backend_pid()::int8
+
 -- name: preflight
 -- reads the settings that the promise rests on (4.4).
 SELECT current_setting('server_version_num')::int8, current_setting('fsync'), current_setting('full_page_writes'),
