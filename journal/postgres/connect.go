@@ -192,13 +192,13 @@ func (c *conn) leave() {
 // more, or its prepared statements are not its own.
 func spoiled(err error) bool {
 	pg := serverError(err)
-	return pg != nil && (pg.Code == readOnly || pg.Code == noStatement || pg.Code == statementTwice)
+	return pg != nil && (pg.Code == readOnly || pg.Code == recovering || pg.Code == noStatement || pg.Code == statementTwice)
 }
 
 // moved gives all pooled connections up when one of them met a server that takes no writes: the
 // others go to the same server, and would read there what is not true any more.
 func (s *Store) moved(err error) {
-	if pg := serverError(err); pg == nil || pg.Code != readOnly {
+	if pg := serverError(err); pg == nil || pg.Code != readOnly && pg.Code != recovering {
 		return
 	}
 	s.log.Warn("the server takes no writes: connections are made anew", "error", err)

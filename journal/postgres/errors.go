@@ -28,6 +28,7 @@ var errCorrupt = errors.New("a stored entry cannot be read")
 // Codes of errors after which a connection is not used again.
 const (
 	readOnly       = "25006"
+	recovering     = "0A000" // a standby refuses BEGIN READ WRITE; also a plan of before a migration
 	noStatement    = "26000"
 	statementTwice = "42P05"
 )
@@ -79,6 +80,8 @@ func kindOf(err error) error {
 		return store.ErrBusy
 	case pg.Code == readOnly:
 		return store.Unavailable("the server takes no writes: it is a standby, or default_transaction_read_only is on")
+	case pg.Code == recovering:
+		return store.Unavailable("the server cannot do that: it is a standby, or its schema has just changed")
 	case pg.Code == noStatement:
 		return store.Unavailable("a prepared statement is gone: " + pooled)
 	case pg.Code == statementTwice:

@@ -1,0 +1,164 @@
+package postgres
+
+import (
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/dev"
+	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// at returns the DSN with other hosts.
+func at(t *testing.T, dsn string, hosts ...string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	require.NoError(t, err)
+	u.Host = strings.Join(hosts, ",")
+	return u.String()
+}
+
+// hostOf returns host and port of a DSN.
+func hostOf(t *testing.T, dsn string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	require.NoError(t, err)
+	return u.Host
+}
+
+// silent is a host that takes connections and never says a word.
+func silent(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return l.Addr().String()
+}
+
+// S6: the first host does not answer, the second does until it goes, and then the third. Every
+// kind of connection finds its way: the pool, a committer, the session, and the one that listens.
+func TestS6SeveralHosts(t *testing.T) {
+	t.Parallel()
+	dsn := devtest.Postgres(t)
+	one, dsnOne := through(t, dsn)
+	two, dsnTwo := through(t, dsn)
+	gone := silent(t)
+	s := openIn(t, at(t, dsn, gone, hostOf(t, dsnOne), hostOf(t, dsnTwo)), func(c *Config) { c.ConnectTimeout = time.Second })
+	id := startJobs(t, s, "k")[0]
+	c := openCommitter(t, s)
+	session, err := s.OpenSession(t.Context(), store.Process{Name: "p", Lease: time.Hour})
+	require.NoError(t, err)
+	told := make(chan struct{}, 100)
+	listened := make(chan error, 1)
+	listen := func() { listened <- s.Announced(t.Context(), func() { told <- struct{}{} }) }
+	go listen()
+	<-told
+	require.Zero(t, two.trips.Load(), "the first host that answers has all")
+	begun := time.Now()
+	_, raw, err := s.dial(t.Context(), newSession())
+	require.NoError(t, err)
+	closeSoon(raw)
+	require.Less(t, time.Since(begun), time.Second, "the silent host is asked behind the one that answered")
+
+	_ = one.listener.Close()
+	one.cutAll()
+	require.Error(t, <-listened)
+	go listen()
+	<-told
+	require.Eventually(t, func() bool { _, err := session.Renew(t.Context()); return err == nil }, 10*time.Second, 10*time.Millisecond)
+	_, err = c.Load(t.Context(), []store.Want{{Job: id}}, true)
+	if err != nil { // the connection that it had
+		require.ErrorIs(t, err, store.ErrUnavailable)
+	}
+	require.NoError(t, c.Rollback(t.Context()))
+	st := load(t, c, store.Want{Job: id})
+	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}))
+	s.again()
+	require.Eventually(t, func() bool {
+		_, err := s.Start(t.Context(), []store.Start{{Flow: testFlow, Trigger: "start", Key: "l", Input: []byte(`{}`)}}, collation.Mode{})
+		return err == nil
+	}, 10*time.Second, 10*time.Millisecond)
+	<-told
+	require.NoError(t, session.End(t.Context()))
+	require.Positive(t, two.trips.Load())
+}
+
+// trusting starts a server that asks for no password, so that two of them take one DSN.
+func trusting(t *testing.T, settings map[string]string) *dev.Postgres {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "quipu-hosts-")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	require.NoError(t, os.Chmod(dir, 0o755)) // the server's user enters it
+	pg, err := devtest.Start(t.Context(), dir, dev.PostgresOptions{Databases: []string{"quipu"}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, pg.Stop(dev.StopImmediate)) })
+	admin, err := pgx.Connect(t.Context(), pg.DSN("postgres"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, admin.Close(t.Context())) }()
+	var hba string
+	require.NoError(t, admin.QueryRow(t.Context(), "SHOW hba_file").Scan(&hba))
+	require.NoError(t, os.WriteFile(hba, []byte("host all all 127.0.0.1/32 trust\n"), 0o600))
+	for name, value := range settings {
+		_, err := admin.Exec(t.Context(), "ALTER SYSTEM SET "+name+" = '"+value+"'")
+		require.NoError(t, err)
+	}
+	_, err = admin.Exec(t.Context(), "SELECT pg_reload_conf()")
+	require.NoError(t, err)
+	return pg
+}
+
+// S6: of several hosts the one that takes writes is used, unless the connection string says
+// otherwise. When it takes none any more, its connections are given up.
+func TestS6TakesTheHostThatWrites(t *testing.T) {
+	t.Parallel()
+	const only = "default_transaction_read_only"
+	a, b := trusting(t, map[string]string{only: "on"}), trusting(t, nil)
+	dsn := at(t, b.DSN("quipu"), hostOf(t, a.DSN("quipu")), hostOf(t, b.DSN("quipu")))
+	s := openIn(t, dsn, func(c *Config) { c.MaxConns = 2 })
+	id := startJobs(t, s, "k")[0]
+	port := func() (port string) {
+		require.NoError(t, s.with(t.Context(), func(c *conn) error { port = c.pg.Conn().RemoteAddr().String(); return nil }))
+		return port
+	}
+	require.Equal(t, hostOf(t, b.DSN("quipu")), port())
+
+	_, err := Open(t.Context(), Config{DSN: dsn + "&target_session_attrs=any", Space: "test-1"})
+	require.Error(t, err, "the first host does not have the space")
+	require.NotErrorIs(t, err, store.ErrUnavailable)
+
+	// No server takes writes for a while, and nothing is disconnected.
+	c := openCommitter(t, s)
+	session, err := s.OpenSession(t.Context(), store.Process{Name: "p", Lease: time.Hour})
+	require.NoError(t, err)
+	reads := func(pg *dev.Postgres, value string) {
+		admin, err := pgx.Connect(t.Context(), pg.DSN("postgres"))
+		require.NoError(t, err)
+		_, err = admin.Exec(t.Context(), "SET "+only+" = off")
+		require.NoError(t, err)
+		_, err = admin.Exec(t.Context(), "ALTER SYSTEM SET "+only+" = "+value)
+		require.NoError(t, err)
+		_, err = admin.Exec(t.Context(), "SELECT pg_reload_conf()")
+		require.NoError(t, err)
+		require.NoError(t, admin.Close(t.Context()))
+	}
+	reads(b, "on")
+	require.Eventually(t, func() bool { _, err := session.Renew(t.Context()); return err != nil }, 10*time.Second, 10*time.Millisecond)
+	_, err = s.Start(t.Context(), []store.Start{{Flow: testFlow, Trigger: "start", Key: "m", Input: []byte(`{}`)}}, collation.Mode{})
+	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.ErrorContains(t, err, "takes writes")
+	reads(b, "off")
+	require.Eventually(t, func() bool { _, err := session.Renew(t.Context()); return err == nil }, 10*time.Second, 10*time.Millisecond)
+	st := load(t, c, store.Want{Job: id})
+	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}))
+	require.Equal(t, hostOf(t, b.DSN("quipu")), port())
+	require.NoError(t, session.End(t.Context()))
+}
