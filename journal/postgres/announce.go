@@ -51,7 +51,7 @@ func (s *Store) Announced(ctx context.Context, told func()) error {
 	}
 	told() // for what came before
 	for {
-		switch err := s.hear(ctx, raw); {
+		switch err := s.hear(ctx, raw, quietTime); {
 		case err == nil:
 			told()
 		case !errors.Is(err, errQuiet):
@@ -60,16 +60,16 @@ func (s *Store) Announced(ctx context.Context, told func()) error {
 	}
 }
 
-// errQuiet says that nothing was announced for quietTime, on a connection that is well.
+// errQuiet says that nothing was announced for a while, on a connection that is well.
 var errQuiet = errors.New("nothing was announced")
 
 // quietTime is how long an announcement is waited for before the connection is tried: the server
 // may have gone without a word, or take no writes any more, and then nobody announces there.
 const quietTime = 15 * time.Second
 
-// hear waits for an announcement.
-func (s *Store) hear(ctx context.Context, raw *pgx.Conn) error {
-	within, cancel := context.WithTimeout(ctx, quietTime)
+// hear waits for an announcement, and tries the connection if none has come for so long.
+func (s *Store) hear(ctx context.Context, raw *pgx.Conn, quiet time.Duration) error {
+	within, cancel := context.WithTimeout(ctx, quiet)
 	defer cancel()
 	_, err := raw.WaitForNotification(within)
 	if err == nil || ctx.Err() != nil || within.Err() == nil {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -60,6 +61,8 @@ func kindOf(err error) error {
 	switch {
 	case errors.Is(err, errPooled):
 		return store.Login(pooled)
+	case untrusted(err):
+		return store.Login("the certificate of the database's server is not accepted")
 	case errors.Is(err, pgconn.ErrReadOnlyConnection):
 		return store.Unavailable("no host of the connection string takes writes")
 	case errors.Is(err, context.Canceled):
@@ -99,6 +102,12 @@ func kindOf(err error) error {
 	default:
 		return store.ErrUnavailable
 	}
+}
+
+// untrusted says that the server's certificate is not one that the connection string accepts.
+func untrusted(err error) bool {
+	_, bad := errors.AsType[*tls.CertificateVerificationError](err)
+	return bad
 }
 
 // noDatabase says which database does not exist.

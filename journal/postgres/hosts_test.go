@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -91,8 +92,11 @@ func TestS6SeveralHosts(t *testing.T) {
 	require.Positive(t, two.trips.Load())
 }
 
-// trusting starts a server that asks for no password, so that two of them take one DSN.
-func trusting(t *testing.T, settings map[string]string) *dev.Postgres {
+// trust lets everybody in without a password, so that two servers take one DSN.
+const trust = "host all all 127.0.0.1/32 trust"
+
+// letting starts a server with the rules of pg_hba.conf and the settings.
+func letting(t *testing.T, rules string, settings map[string]string) *dev.Postgres {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "quipu-hosts-")
 	require.NoError(t, err)
@@ -106,13 +110,19 @@ func trusting(t *testing.T, settings map[string]string) *dev.Postgres {
 	defer func() { require.NoError(t, admin.Close(t.Context())) }()
 	var hba string
 	require.NoError(t, admin.QueryRow(t.Context(), "SHOW hba_file").Scan(&hba))
-	require.NoError(t, os.WriteFile(hba, []byte("host all all 127.0.0.1/32 trust\n"), 0o600))
+	require.NoError(t, os.WriteFile(hba, []byte(rules+"\n"), 0o600))
 	for name, value := range settings {
 		_, err := admin.Exec(t.Context(), "ALTER SYSTEM SET "+name+" = '"+value+"'")
 		require.NoError(t, err)
 	}
 	_, err = admin.Exec(t.Context(), "SELECT pg_reload_conf()")
 	require.NoError(t, err)
+	for name, value := range settings {
+		require.Eventually(t, func() bool {
+			var is string
+			return admin.QueryRow(t.Context(), "SHOW "+name).Scan(&is) == nil && is == value
+		}, 10*time.Second, time.Millisecond, name)
+	}
 	return pg
 }
 
@@ -121,7 +131,7 @@ func trusting(t *testing.T, settings map[string]string) *dev.Postgres {
 func TestS6TakesTheHostThatWrites(t *testing.T) {
 	t.Parallel()
 	const only = "default_transaction_read_only"
-	a, b := trusting(t, map[string]string{only: "on"}), trusting(t, nil)
+	a, b := letting(t, trust, map[string]string{only: "on"}), letting(t, trust, nil)
 	dsn := at(t, b.DSN("quipu"), hostOf(t, a.DSN("quipu")), hostOf(t, b.DSN("quipu")))
 	s := openIn(t, dsn, func(c *Config) { c.MaxConns = 2 })
 	id := startJobs(t, s, "k")[0]
@@ -161,4 +171,24 @@ func TestS6TakesTheHostThatWrites(t *testing.T) {
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}))
 	require.Equal(t, hostOf(t, b.DSN("quipu")), port())
 	require.NoError(t, session.End(t.Context()))
+}
+
+// S6: a connection that listens and hears nothing is tried. It stays while its server takes writes,
+// and is given up when the server takes none, because nobody announces there any more.
+func TestS6ListenerIsTried(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	_, raw, err := s.dial(t.Context(), newSession())
+	require.NoError(t, err)
+	defer closeSoon(raw)
+	_, err = raw.Exec(t.Context(), "LISTEN "+pgx.Identifier{s.schema}.Sanitize())
+	require.NoError(t, err)
+	const soon = 10 * time.Millisecond
+	require.ErrorIs(t, s.hear(t.Context(), raw, soon), errQuiet)
+	s.again()
+	startJobs(t, s, "k")
+	require.NoError(t, s.hear(t.Context(), raw, time.Minute), "after it was tried")
+	_, err = raw.Exec(t.Context(), "SET default_transaction_read_only = on")
+	require.NoError(t, err)
+	require.ErrorIs(t, s.hear(t.Context(), raw, soon), pgconn.ErrReadOnlyConnection)
 }
