@@ -27,7 +27,8 @@ import (
 
 // Config configures a Runtime. The zero value of a field means its default.
 type Config struct {
-	// Postgres is the connection string of the database. Required.
+	// Postgres is the connection string of the database. Required. It may name several hosts; then
+	// one that takes writes is used (S6).
 	Postgres string
 	// NATS is the URL of the servers, several separated by commas. The roles engine and workers
 	// need it. A client needs none: the database announces its commits to the engines (W9), and
