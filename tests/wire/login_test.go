@@ -55,7 +55,8 @@ func withNKey(t *testing.T, c devtest.Certificates, opts *natsserver.Options) se
 	login, err := natsgo.NkeyOptionFromSeed(path)
 	require.NoError(t, err)
 	return secured{
-		opts, []string{"--nats-ca", c.CA, "--nats-cert", c.ClientCert, "--nats-key", c.ClientKey, "--nats-nkey", path},
+		opts,
+		[]string{"--nats-ca", c.CA, "--nats-cert", c.ClientCert, "--nats-key", c.ClientKey, "--nats-nkey", path},
 		[]natsgo.Option{natsgo.RootCAs(c.CA), natsgo.ClientCert(c.ClientCert, c.ClientKey), login},
 	}
 }
