@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"slices"
@@ -48,7 +49,7 @@ func several(c *pgx.ConnConfig) bool {
 // a host which is gone costs a timeout once, and not each connection one.
 type hosts struct {
 	mu    sync.Mutex
-	names map[string]string // of the addresses that were looked up
+	names map[string]string // of the addresses that each name had last
 	last  string            // address and port
 }
 
@@ -57,15 +58,19 @@ func (h *hosts) follow(c *pgx.ConnConfig) {
 	look := c.LookupFunc
 	c.LookupFunc = func(ctx context.Context, name string) ([]string, error) {
 		found, err := look(ctx, name)
+		if err != nil {
+			return nil, err
+		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.names == nil {
 			h.names = make(map[string]string)
 		}
+		maps.DeleteFunc(h.names, func(_, of string) bool { return of == name }) // those that it does not have any more
 		for _, address := range found {
 			h.names[address] = name
 		}
-		return found, err
+		return found, nil
 	}
 	h.mu.Lock()
 	address, port, err := net.SplitHostPort(h.last)
