@@ -1,4 +1,4 @@
-package wire
+package e2e
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ import (
 	"github.com/quipu-journal/quipu/dev/gobuild"
 )
 
-const hello = `{"flow": "hello", "version": "1", "activities": {"start": {"type": "trigger"}, "greet": {"type": "worker", "topic": "echo", "input": {}}},
+const helloFlow = `{"flow": "hello", "version": "1", "activities": {"start": {"type": "trigger"}, "greet": {"type": "worker", "topic": "echo", "input": {}}},
   "transitions": {"start": ["greet"]}}`
 
 // secured is a server that asks for TLS and a login, and what a client needs for it.
@@ -32,8 +32,8 @@ type secured struct {
 	nats  []natsgo.Option
 }
 
-// file writes a secret of the test.
-func file(t *testing.T, name string, text []byte) (path string) {
+// secretFile writes a secret of the test.
+func secretFile(t *testing.T, name string, text []byte) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
 	require.NoError(t, os.WriteFile(path, text, 0o600))
@@ -51,7 +51,7 @@ func withNKey(t *testing.T, c devtest.Certificates, opts *natsserver.Options) se
 	require.NoError(t, err)
 	opts.Nkeys = []*natsserver.NkeyUser{{Nkey: public}}
 	opts.TLSConfig.ClientAuth = tls.RequireAndVerifyClientCert
-	path := file(t, "user.nk", seed)
+	path := secretFile(t, "user.nk", seed)
 	login, err := natsgo.NkeyOptionFromSeed(path)
 	require.NoError(t, err)
 	return secured{
@@ -91,7 +91,7 @@ func withCredentials(t *testing.T, c devtest.Certificates, opts *natsserver.Opti
 	require.NoError(t, err)
 	creds, err := jwt.FormatUserConfig(userJWT, seed)
 	require.NoError(t, err)
-	path := file(t, "user.creds", creds)
+	path := secretFile(t, "user.creds", creds)
 	return secured{opts, []string{"--nats-ca", c.CA, "--nats-creds", path}, []natsgo.Option{natsgo.RootCAs(c.CA), natsgo.UserCredentials(path)}}
 }
 
@@ -123,7 +123,7 @@ func TestS5EveryCommandLogsIn(t *testing.T) {
 			server.Start()
 			t.Cleanup(func() { server.Shutdown(); server.WaitForShutdown() })
 			require.True(t, server.ReadyForConnections(patience))
-			servers := []string{"--postgres", devtest.Postgres(t), "--nats", server.ClientURL(), "--space", space}
+			servers := []string{"--postgres", devtest.Postgres(t), "--nats", server.ClientURL(), "--space", "shop"}
 
 			out, err := exec.Command(filepath.Join(bin, "worker"), append(servers, "--wait", "2s")...).CombinedOutput()
 			require.Error(t, err)
@@ -155,7 +155,7 @@ func TestS5EveryCommandLogsIn(t *testing.T) {
 			}, patience, 20*time.Millisecond, "the worker makes its streams")
 			require.Equal(t, int64(64<<20), stream.CachedInfo().Config.MaxBytes)
 			require.Equal(t, 36*time.Hour, stream.CachedInfo().Config.MaxAge)
-			quipu("deploy", file(t, "hello.json", []byte(hello)))
+			quipu("deploy", secretFile(t, "hello.json", []byte(helloFlow)))
 			quipu("start", "hello", "hello-1")
 			require.Contains(t, quipu("wait", "hello-1", "--timeout", patience.String()), "completed")
 		})
