@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -83,10 +84,30 @@ func init() { below.NATS = func(c any) any { return c.(Config).natsConfig() } }
 func (c Config) natsConfig() nats.Config {
 	o := c.NATSOptions
 	return nats.Config{
-		URL: c.NATS, InProcess: c.InProcess, Space: c.Space, Lanes: c.Lanes, LaneAckWait: c.AckWait, WorkAckWait: c.AckWait, Log: c.Logger,
+		URL: c.NATS, InProcess: c.InProcess, Space: c.Space, Lanes: c.Lanes,
+		Inbox: nats.Inbox(c.Space, c.onNATS(), c.topics()), LeaveStreams: c.onNATS() != nats.Engine, LaneAckWait: c.AckWait, WorkAckWait: c.AckWait, Log: c.Logger,
 		Credentials: o.Credentials, NKeySeed: o.NKeySeed, CA: o.CA, Cert: o.Cert, Key: o.Key, TLS: o.TLS, Domain: o.Domain, Prefix: o.Prefix,
 		Replicas: o.Replicas, MaxBytes: o.MaxBytes, MaxAge: o.MaxAge, PlacementCluster: o.PlacementCluster, PlacementTags: o.PlacementTags,
 	}
+}
+
+// onNATS is what a process does on NATS (S4).
+func (c Config) onNATS() nats.Part {
+	switch {
+	case slices.Contains(c.Roles, RoleEngine):
+		return nats.Engine
+	case slices.Contains(c.Roles, RoleWorkers):
+		return nats.Worker
+	}
+	return nats.Client
+}
+
+// topics are those that the process has handlers for.
+func (c Config) topics() []string {
+	if c.Workers == nil || !slices.Contains(c.Roles, RoleWorkers) {
+		return nil
+	}
+	return c.Workers.Topics()
 }
 
 // usesNATS says whether a server is named.

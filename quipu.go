@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -154,17 +153,6 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 	return nil
 }
 
-// onNATS is what this process does on NATS (S4).
-func (rt *Runtime) onNATS() nats.Part {
-	switch {
-	case slices.Contains(rt.cfg.Roles, RoleEngine):
-		return nats.Engine
-	case slices.Contains(rt.cfg.Roles, RoleWorkers):
-		return nats.Worker
-	}
-	return nats.Client
-}
-
 // refusedBecause names why a message was refused, for a metric.
 func refusedBecause(why error) string {
 	if errors.Is(why, transport.ErrNoKey) {
@@ -178,7 +166,6 @@ func (rt *Runtime) reach(ctx context.Context) (err error) {
 	c := rt.cfg
 	over := c.natsConfig()
 	over.Engines, over.Keys = rt.session.Engines, rt.keys
-	over.Inbox, over.LeaveStreams = nats.Inbox(c.Space, rt.onNATS(), rt.topics()), rt.onNATS() != nats.Engine
 	over.Refused = func(why error) { c.Observer.Count(observer.MetricRefused, 1, "reason", refusedBecause(why)) }
 	if rt.bus, err = nats.Open(ctx, over); err != nil {
 		return err
@@ -193,7 +180,7 @@ func (rt *Runtime) reach(ctx context.Context) (err error) {
 // to the engines: the database announces it (W9).
 func (rt *Runtime) publishes() bool {
 	ring := rt.keys.Ring()
-	return !ring.On() || ring.Derives() || rt.onNATS() != nats.Client
+	return !ring.On() || ring.Derives() || rt.cfg.onNATS() != nats.Client
 }
 
 // listen listens on the job's subject, if there is a bus (W5).
@@ -270,10 +257,7 @@ var ErrNotReady = errors.New("the process takes no work")
 
 // topics lists the topics that this process serves.
 func (rt *Runtime) topics() []string {
-	if rt.cfg.Workers == nil || !slices.Contains(rt.cfg.Roles, RoleWorkers) {
-		return nil
-	}
-	return rt.cfg.Workers.Topics()
+	return rt.cfg.topics()
 }
 
 // join opens the session of the process and keeps it renewed, if the process uses NATS. It

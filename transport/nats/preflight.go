@@ -52,7 +52,7 @@ type StreamReport struct {
 }
 
 // Preflight checks JetStream, max_payload and the existing streams of the space (4.4);
-// call it before Ensure. With problems the error wraps ErrPreflight and the report is
+// call it before Ensure. A process that makes no streams does not look at them. With problems the error wraps ErrPreflight and the report is
 // still complete. Without an answer the error wraps transport.ErrUnavailable.
 func (b *Bus) Preflight(ctx context.Context) (Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, preflightWait)
@@ -63,6 +63,9 @@ func (b *Bus) Preflight(ctx context.Context) (Report, error) {
 	r := Report{ServerVersion: b.nc.ConnectedServerVersion(), MaxPayload: b.MaxPayload()}
 	r.checkPayload()
 	r.checkVersion()
+	if b.cfg.LeaveStreams { // it may not look at them: the engines do
+		return r, r.verdict()
+	}
 	if err := b.checkJetStream(ctx, &r); err != nil {
 		return r, err
 	}

@@ -32,6 +32,11 @@ func TestPreflight(t *testing.T) {
 	report, err = bus.Preflight(t.Context())
 	require.NoError(t, err)
 	require.Len(t, report.Streams, 3)
+	leaves := cfg
+	leaves.LeaveStreams = true
+	worker, err := open(t, leaves).Preflight(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, worker.Streams, "a worker has no right to look at them (S4)")
 	require.Equal(t, cfg.MaxBytes, report.Streams[0].MaxBytes)
 }
 
