@@ -62,7 +62,7 @@ type Client interface {
 	// DeadLetters lists dead letters, newest first.
 	DeadLetters(ctx context.Context, f DeadFilter) ([]DeadView, error)
 	// Payload reads an output that is stored beside the journal (E6): ErrNotFound, also for a
-	// tombstone.
+	// tombstone. *ChangedError: what is stored has another digest (S9).
 	Payload(ctx context.Context, job journal.JobID, digest journal.Digest) ([]byte, error)
 	// JobEffects lists the recorded effects of all requests of a job, in the order of their first
 	// entries.
