@@ -13,7 +13,6 @@ import (
 
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/replay"
 )
 
 // EffectState is how far an effect came.
@@ -118,8 +117,7 @@ func (rt *Runtime) Evidence(ctx context.Context, job Job, effect string) (*Evide
 			Job: Job{ID: job.ID, Key: stored.Job.Key}, State: stored.Job.State, Head: stored.Job.Head,
 			Final: final(stored),
 		}
-		header, tables := stored.Replay()
-		report, err := replay.Verify(header, tables, s.through(records))
+		report, err := stored.Verify(nil, s.through(records))
 		if err == nil && report.Violated() {
 			s.out.Violation = report.First.String()
 		}

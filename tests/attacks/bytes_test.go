@@ -21,6 +21,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/replay"
 	"github.com/quipu-journal/quipu/transport/nats"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -127,6 +128,25 @@ func (g *target) quarantined(st store.Store, id journal.JobID, row string) {
 	require.Equal(g.t, collation.LetterOpen, v.Dead[0].State)
 }
 
+// violates wants the verifier to find these checks violated in the journal of a job, and no other.
+func (g *target) violates(st store.Store, id journal.JobID, checks ...replay.Check) {
+	g.t.Helper()
+	require.NoError(g.t, st.Audit(g.t.Context(), id, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
+		report, err := s.Verify(nil, records)
+		if err != nil {
+			return err
+		}
+		var found []replay.Check
+		for _, c := range report.Checks {
+			if c.Status == replay.Violated {
+				found = append(found, c.Check)
+			}
+		}
+		require.Equal(g.t, checks, found, "%v", report.First)
+		return nil
+	}))
+}
+
 // S9: a stored output that somebody has changed is not used. The job that reads it is
 // quarantined; another job of the same batch goes on.
 func TestAttackAStoredOutputIsChanged(t *testing.T) {
@@ -148,6 +168,8 @@ func TestAttackAStoredOutputIsChanged(t *testing.T) {
 	require.ErrorAs(t, err, &failed)
 	require.Equal(t, journal.JobQuarantined, failed.State)
 	g.quarantined(below.Of(rt), ids[0], "payloads of job "+ids[0].String()+", digest ")
+	g.violates(below.Of(rt), ids[0], replay.V18)
+	g.violates(below.Of(rt), ids[1])
 	_, err = rt.History(t.Context(), quipu.Job{ID: ids[0]})
 	require.NoError(t, err, "what was changed is shown as missing")
 }
@@ -176,6 +198,9 @@ func TestAttackADefinitionIsChanged(t *testing.T) {
 	g.signal(after, "attacked")
 	g.quarantined(below.Of(after), ids[0], "flows, name gated, version 1")
 	g.quarantined(below.Of(after), silent.ID, "flows, name gated, version 1")
+	for _, id := range []journal.JobID{ids[0], silent.ID} {
+		g.violates(below.Of(after), id, replay.V1, replay.V19)
+	}
 }
 
 // fixed is a ring of one key.
@@ -233,6 +258,8 @@ output: "${ start.output.said }"
 	for _, key := range keys[:3] {
 		g.quarantined(st, ids[key], "entries of job "+ids[key].String()+", seq 1")
 	}
+	g.violates(st, ids["changed"], replay.V2)
+	g.violates(st, ids["stripped"], replay.V2)
 	g.until(func() bool {
 		o, err := st.Outcomes(t.Context(), []journal.JobID{ids["honest"]})
 		require.NoError(t, err)

@@ -1,0 +1,44 @@
+package replay
+
+import (
+	"sync"
+
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// maxFlows bounds the compiled flows that are kept.
+const maxFlows = 512
+
+// Flows keeps compiled definitions by their digests. It is safe for concurrent use.
+type Flows struct {
+	mu    sync.Mutex
+	known map[journal.Digest]compiled
+}
+
+// compiled is a flow, or why this build does not compile it.
+type compiled struct {
+	flow *flow.Flow
+	err  error
+}
+
+// NewFlows returns an empty Flows.
+func NewFlows() *Flows { return &Flows{known: map[journal.Digest]compiled{}} }
+
+// get compiles a definition whose digest was checked.
+func (f *Flows) get(digest journal.Digest, definition []byte) (*flow.Flow, error) {
+	if f == nil {
+		return flow.FromCanonical(definition)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	x, known := f.known[digest]
+	if !known {
+		x.flow, x.err = flow.FromCanonical(definition)
+		if len(f.known) >= maxFlows {
+			clear(f.known)
+		}
+		f.known[digest] = x
+	}
+	return x.flow, x.err
+}
