@@ -101,6 +101,9 @@ func (a *auditor) definitionLaw() {
 		if sum := journal.Digest(sha256.Sum256(d)); sum != want {
 			a.whole(V19, "the definition of flow %s version %s has the SHA-256 %s, the first entry says %s",
 				a.job.Flow.Name, a.job.Flow.Version, sum, want)
+		} else if f := a.given.flow; f != nil && (f.Name() != a.job.Flow.Name || f.Version() != a.job.Flow.Version) {
+			a.whole(V19, "the definition is that of flow %s version %s, the first entry says %s version %s",
+				f.Name(), f.Version(), a.job.Flow.Name, a.job.Flow.Version)
 		}
 	}
 }

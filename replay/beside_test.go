@@ -104,7 +104,7 @@ func TestS10AnExportSaysWhatItLacks(t *testing.T) {
 	require.Nil(t, r.First)
 	require.Equal(t, "1 outputs that entries name are not in this input", r.Result(replay.V18).Note)
 	require.Equal(t, "the flow's definition is not in this input", r.Result(replay.V19).Note)
-	for _, c := range []replay.Check{replay.V18, replay.V19} {
+	for _, c := range []replay.Check{replay.V17, replay.V18, replay.V19} {
 		require.Equal(t, replay.NotProved, r.Result(c).Status, "%s", c)
 	}
 }

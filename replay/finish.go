@@ -33,6 +33,9 @@ func (a *auditor) finish() *Report {
 		a.openEnds()
 		a.compare()
 		a.definitionLaw()
+		if a.given.why != "" {
+			a.note(V17, a.given.why)
+		}
 	}
 	a.payloadLaw()
 	r := &Report{
@@ -114,10 +117,10 @@ func (a *auditor) openEnds() {
 }
 
 // overState lists the checks that need the state of the job: a blind spot leaves them unproved.
-var overState = []Check{V4, V5, V6, V7, V10, V11, V12, V13, V15, V18, V19}
+var overState = []Check{V4, V5, V6, V7, V10, V11, V12, V13, V15, V17, V18, V19}
 
 // unproved are the checks of which a note says that nothing of them is proved.
-var unproved = []Check{V3, V9, V18, V19}
+var unproved = []Check{V3, V9, V17, V18, V19}
 
 // result gives the outcome of one check.
 func (a *auditor) result(c Check) Result {

@@ -12,6 +12,7 @@ const maxFlows = 512
 
 // Flows keeps compiled definitions by their digests. It is safe for concurrent use.
 type Flows struct {
+	build string
 	mu    sync.Mutex
 	known map[journal.Digest]compiled
 }
@@ -22,8 +23,11 @@ type compiled struct {
 	err  error
 }
 
-// NewFlows returns an empty Flows.
-func NewFlows() *Flows { return &Flows{known: map[journal.Digest]compiled{}} }
+// NewFlows returns an empty Flows of this build, as entries name builds. What an entry of another
+// build says otherwise than this one evaluates is not proved (V17).
+func NewFlows(build string) *Flows {
+	return &Flows{build: build, known: map[journal.Digest]compiled{}}
+}
 
 // get compiles a definition whose digest was checked.
 func (f *Flows) get(digest journal.Digest, definition []byte) (*flow.Flow, error) {

@@ -104,6 +104,7 @@ type auditor struct {
 	external, underivable int
 
 	copies []Copy // from earlier generations
+	given  given
 	// refs are the outputs that entries name by digest, with the first entry that does.
 	refs map[journal.Digest]int64
 
@@ -230,6 +231,7 @@ func (a *auditor) laws(e *journal.Entry, f *facts) {
 	a.afterLaw(e, f)
 	a.resumedLaw(e)
 	a.names(e)
+	a.givenLaw(e, f)
 	a.remember(e, f)
 }
 

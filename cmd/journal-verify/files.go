@@ -54,7 +54,7 @@ func fileUnit(name string, stdin io.Reader) unit {
 // lines after it may mean anything.
 func verifyFile(ctx context.Context, name string, in io.Reader, emit func(outcome)) {
 	bar := progressOf(ctx)
-	r, flows := export.NewReader(&meter{in, bar}), replay.NewFlows()
+	r, flows := export.NewReader(&meter{in, bar}), replay.NewFlows(cli.Build())
 	for jobs := 0; ; jobs++ {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) && jobs > 0 {

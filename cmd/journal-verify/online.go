@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/replay"
@@ -54,7 +55,7 @@ func countJobs(ctx context.Context, r reader, ids []journal.JobID) total {
 // storeUnits makes one unit of each job. A requested job that does not exist is an error.
 func storeUnits(ctx context.Context, r reader, ids []journal.JobID) iter.Seq2[unit, error] {
 	return func(yield func(unit, error) bool) {
-		missing, flows := slices.Clone(ids), replay.NewFlows()
+		missing, flows := slices.Clone(ids), replay.NewFlows(cli.Build())
 		for id, err := range r.AuditJobs(ctx, ids) {
 			if err != nil {
 				yield(nil, fmt.Errorf("list the jobs: %w", err))

@@ -250,7 +250,7 @@ func (w *world) judge() bool {
 }
 
 // compiledFlows are the flows of the jobs that were verified; many seeds share them.
-var compiledFlows = replay.NewFlows()
+var compiledFlows = replay.NewFlows("")
 
 // verify verifies the journal of a job against its tables.
 func (w *world) verify(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {

@@ -206,7 +206,7 @@ func (w *world) store(kind journal.Kind, e *journal.Effect) {
 }
 
 // compiled are the flows of all journals.
-var compiled = replay.NewFlows()
+var compiled = replay.NewFlows("")
 
 // journal takes down what is stored now.
 func (w *world) journal() *Journal {
