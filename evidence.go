@@ -13,6 +13,7 @@ import (
 
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/replay"
 )
 
 // EffectState is how far an effect came.
@@ -117,7 +118,7 @@ func (rt *Runtime) Evidence(ctx context.Context, job Job, effect string) (*Evide
 			Job: Job{ID: job.ID, Key: stored.Job.Key}, State: stored.Job.State, Head: stored.Job.Head,
 			Final: final(stored),
 		}
-		report, err := stored.Verify(nil, s.through(records))
+		report, err := stored.Verify(replay.NewFlows(rt.cfg.Build), s.through(records))
 		if err == nil && report.Violated() {
 			s.out.Violation = report.First.String()
 		}

@@ -19,8 +19,16 @@ type Flows struct {
 
 // compiled is a flow, or why this build does not compile it.
 type compiled struct {
-	flow *flow.Flow
-	err  error
+	flow      *flow.Flow
+	mentioned map[string]bool
+	err       error
+}
+
+func compile(definition []byte) (x compiled) {
+	if x.flow, x.err = flow.FromCanonical(definition); x.err == nil {
+		x.mentioned = mentions(x.flow)
+	}
+	return x
 }
 
 // NewFlows returns an empty Flows of this build, as entries name builds. What an entry of another
@@ -30,19 +38,19 @@ func NewFlows(build string) *Flows {
 }
 
 // get compiles a definition whose digest was checked.
-func (f *Flows) get(digest journal.Digest, definition []byte) (*flow.Flow, error) {
+func (f *Flows) get(digest journal.Digest, definition []byte) compiled {
 	if f == nil {
-		return flow.FromCanonical(definition)
+		return compile(definition)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	x, known := f.known[digest]
 	if !known {
-		x.flow, x.err = flow.FromCanonical(definition)
+		x = compile(definition)
 		if len(f.known) >= maxFlows {
 			clear(f.known)
 		}
 		f.known[digest] = x
 	}
-	return x.flow, x.err
+	return x
 }

@@ -49,15 +49,15 @@ func (g *given) begin(e *journal.Entry, b *Beside) {
 		g.why = "the definition in this input is not that of the job (V19)"
 		return
 	}
-	f, err := b.Flows.get(e.Flow.Digest, b.Definition)
-	if err != nil {
-		g.why = fmt.Sprintf("this build does not compile the flow's definition: %v", err)
+	x := b.Flows.get(e.Flow.Digest, b.Definition)
+	if x.err != nil {
+		g.why = fmt.Sprintf("this build does not compile the flow's definition: %v", x.err)
 		return
 	}
-	g.flow = f
+	g.flow = x.flow
 	g.job = flow.JobInfo{ID: e.Key, Flow: e.Flow.Name, Version: e.Flow.Version, StartedMicros: e.Time}
 	g.results, g.last = make(map[collation.InstanceKey]*seen), make(map[string]*seen)
-	g.brought, g.mentioned = make(map[journal.GUID]*brought), mentions(f)
+	g.brought, g.mentioned = make(map[journal.GUID]*brought), x.mentioned
 }
 
 // mentions are the activities whose results some expression of the flow sees.
