@@ -55,9 +55,9 @@ func (g *target) sql(statement string, args ...any) (rows int64) {
 	c, err := pgx.Connect(g.t.Context(), g.dsn)
 	require.NoError(g.t, err)
 	defer c.Close(context.Background())
-	tag, err := c.Exec(g.t.Context(), "SET search_path = quipu_shop")
+	_, err = c.Exec(g.t.Context(), "SET search_path = quipu_shop")
 	require.NoError(g.t, err)
-	tag, err = c.Exec(g.t.Context(), statement, args...)
+	tag, err := c.Exec(g.t.Context(), statement, args...)
 	require.NoError(g.t, err)
 	return tag.RowsAffected()
 }
